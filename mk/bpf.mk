@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# bpf/x.bpf.c -> build/bpf/x.bpf.o -> build/gen/x.skel.h
+
+BPF_SRC := $(wildcard bpf/*.bpf.c)
+SKELETONS := $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/gen/%.skel.h)
+BPF_ARCH := $(if $(filter aarch64,$(ARCH)),arm64,x86)
+
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude \
+		-MMD -MP -c -o $@ $<
+
+$(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
+	$(call say,SKEL,$@)
+	@mkdir -p $(@D)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
+
+.SECONDARY:
+-include $(wildcard $(BUILD)/bpf/*.d)

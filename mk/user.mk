@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# The program: every layer into one archive, the command line linked on top.
+
+LIBS := -lbpf -lelf -lz -lzstd -lxxhash -lpcre2-8 -ljansson -lprotobuf-c -lm -lpthread
+IBERTY := $(firstword $(wildcard /usr/lib/*/libiberty.a) -liberty)
+
+CFLAGS ?= -O2 -g
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
+INCLUDE := -Iuser -Iinclude -I$(BUILD)/gen
+SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+override CFLAGS += -std=gnu11 $(WARN) $(SAN) -fno-strict-aliasing -D_GNU_SOURCE $(if $(CI),-Werror)
+override LDFLAGS += $(SAN)
+
+LIB_SRC := $(filter-out user/cli/%,$(sort $(wildcard user/*/*.c)))
+CLI_SRC := $(sort $(wildcard user/cli/*.c))
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o)
+CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
+
+$(BUILD)/ascribe: $(CLI_OBJ) $(BUILD)/libascribe.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+
+$(BUILD)/libascribe.a: $(LIB_OBJ)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# Rebuild when the flags change.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(BUILD)
+	@echo '$(CC) $(CFLAGS) $(LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(CFLAGS) $(LDFLAGS)' >$@
+FORCE:
+
+$(BUILD)/%.o: %.c $(BUILD)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -c -o $@ $<
+
+$(BUILD)/user/collect/%.o: | $(SKELETONS)
+
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A label set in user space: labels sorted by key (bytewise), no key twice.
+ */
+#ifndef ASCRIBE_LABELS_LABELS_H
+#define ASCRIBE_LABELS_LABELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum label_type {
+	LABEL_STRING = 0,
+	LABEL_INT = 1,
+};
+
+/* Borrowed bytes: whoever hands out a struct label says how long they live. No NUL is promised. */
+struct label {
+	const char *key;
+	const char *str; /* LABEL_STRING: the value, UTF-8 by courtesy, any bytes in fact */
+	int64_t num;     /* LABEL_INT: the value */
+	uint32_t key_len;
+	uint32_t str_len;
+	enum label_type type;
+};
+
+/* Sort by key and drop all but the first of each key; returns how many stay. In place, stable. */
+size_t labels_normalize(struct label *v, size_t n);
+
+/* The value as text, decimal for integers: writes at most cap bytes with a NUL, returns the length it has. */
+size_t label_text(const struct label *l, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Questions to a store: which rows (selector, time range), and their merges: rows, tree, table.
+ *
+ * Labels seen by a query are the labels of the set plus the virtual label `event`.
+ */
+#ifndef ASCRIBE_QUERY_QUERY_H
+#define ASCRIBE_QUERY_QUERY_H
+
+#include "store/store.h"
+
+struct query_spec {
+	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
+	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; windows that overlap [from, to) */
+	const char *event;     /* only this event; NULL: the first event of the store */
+	bool idle;             /* include the samples of idle CPUs */
+};
+
+struct query;
+
+/*
+ * Parse the selector, choose the windows, merge their rows. The store must outlive the query.
+ * -EINVAL: a bad selector (the text shows the place), an unknown event. No matching data is no error.
+ */
+int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err);
+void query_close(struct query *q);
+
+struct query_info {
+	int64_t from_ns, to_ns;  /* the range really used: whole windows; both 0 when there is none */
+	uint64_t samples, value; /* of the rows that matched */
+	double seconds;          /* samples * ns_per_sample; 0 for events that are not time */
+	uint64_t idle;           /* samples of idle CPUs in the range, left out or not */
+	uint64_t blocks;         /* windows read */
+	uint64_t fired, stored;  /* of all rows in the range, whatever the selector */
+	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */
+	const uint64_t *flagged; /* [store_meta()->n_flagged] */
+	uint64_t outside, own_cpu_ns, own_rss_max;
+	const struct store_event *event;
+};
+
+const struct query_info *query_info(const struct query *q);
+
+/* The matched rows, each (set, stack, event) once, in order of (set, stack). Borrowed until query_close. */
+const struct store_row *query_rows(const struct query *q, size_t *ret_n);
+
+/* ---- merged tree: one node per distinct path of frames, for flame graphs and folded stacks ---- */
+
+struct query_node {
+	uint32_t stack;  /* store stack id; 0 for the root */
+	uint32_t parent; /* index; the root is node 0, its own parent */
+	uint32_t first_child, next_sibling; /* index, 0: none; children by total, descending */
+	uint64_t self, total;               /* samples */
+};
+
+/* Nodes with parents before children. Borrowed until query_close; built at the first call. */
+int query_tree(struct query *q, const struct query_node **ret_nodes, size_t *ret_n, struct err *err);
+
+/* ---- table: by function or by label keys ---- */
+
+struct query_table_row {
+	uint32_t function;          /* string id, when by function; frames without a name: see text */
+	const char *text;           /* by function: the name to show ("file+0x12" when unresolved) */
+	const char *module;         /* by function: the module's name */
+	const char *const *values;  /* by keys: one text per key, "" where the label is missing */
+	const bool *present;        /* by keys: whether the label is there at all */
+	uint64_t samples;           /* total: stacks that contain the function, once per stack; or of the group */
+	uint64_t self;              /* by function: as the leaf; by keys: = samples */
+	double low, high;           /* 95% interval of samples / info.samples (Wilson score) */
+};
+
+struct query_table {
+	struct query_table_row *rows; /* by self (function) or samples (keys), descending; ties by text */
+	size_t n_rows;
+};
+
+/* keys == NULL: by function. Freed with query_table_free. */
+int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret, struct err *err);
+void query_table_free(struct query_table *t);
+
+/* Wilson score interval at 95% for k of n; n == 0 gives [0, 1]. */
+void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);
+
+/* The name to show for a frame: the function, or "basename(module)+0xoffset". Writes at most cap bytes with a NUL. */
+void query_frame_name(const struct store *s, uint32_t frame, char *out, size_t cap);
+
+#endif

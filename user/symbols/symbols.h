@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From addresses to names: the symbol tables of ELF files, of the kernel and of the vdso.
+ *
+ * Nothing here knows about processes: a binary is opened once from a descriptor that the caller got (map_files,
+ * the right mount namespace), by content, and looked up by file offset. Not thread-safe.
+ *
+ * The bytes of a binary belong to somebody else: sizes, counts and offsets are checked against caps, files are read with
+ * pread into bounded buffers (never mmap), and a file that lies is refused with -EBADMSG / -E2BIG.
+ */
+#ifndef ASCRIBE_SYMBOLS_SYMBOLS_H
+#define ASCRIBE_SYMBOLS_SYMBOLS_H
+
+#include "util/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A symbol as looked up. The name is demangled and borrowed until the table is freed. */
+struct symbol {
+	const char *name;
+	const char *module; /* kernel only: "[kernel]", "[ext4]", "[bpf]"; NULL for binaries */
+	uint64_t start;     /* address as in the table: vaddr of an ELF symbol, kernel address */
+	uint64_t size;      /* 0 when the table does not say */
+	uint32_t *tag;      /* a cell that belongs to the caller, initially 0, one per symbol */
+};
+
+/* ---- one ELF file ---- */
+
+struct binary;
+
+/*
+ * Read the program headers, build id and the place of the symbol tables of an ELF64 file of this machine's byte order
+ * by pread on fd, which is borrowed for the call only and must be seekable. The symbols themselves are read at
+ * the first look-up through a duplicate of fd, which is closed afterwards; names stay in the file's string table, of which
+ * a copy is kept. path is for messages. A file without symbols is fine: nothing is found in it.
+ */
+int binary_open(struct binary **ret, int fd, const char *path, struct err *err);
+
+/* The same from an image in memory (the vdso); the bytes are copied. */
+int binary_open_memory(struct binary **ret, const void *image, size_t size, const char *name, struct err *err);
+void binary_free(struct binary *b);
+
+/* Build id as raw bytes, 0 when there is none. Borrowed. */
+size_t binary_build_id(const struct binary *b, const uint8_t **ret);
+
+/* File offset of a mapped byte -> ELF virtual address, through PT_LOAD; -ENOENT when no segment holds it. */
+int binary_vaddr(const struct binary *b, uint64_t file_offset, uint64_t *ret_vaddr);
+
+/*
+ * The function that holds vaddr: .symtab if there is one, else .dynsym (both are read and merged: a name in .symtab wins).
+ * -ENOENT when none does. A symbol of size 0 reaches to the next symbol or the end of its section.
+ * Of several at one address: global before weak before local, then the shorter name without leading underscores, then the
+ * first in the table.
+ */
+int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret);
+
+/* The ascribe label note (include/ascribe/label_abi.h): vaddr of the descriptor; -ENOENT when there is none. */
+int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr);
+
+/* Bytes of memory held. */
+size_t binary_memory(const struct binary *b);
+
+/* ---- the kernel ---- */
+
+struct kernel_symbols;
+
+/*
+ * Read /proc/kallsyms (path for tests). -EPERM when the addresses are all zero (kptr_restrict, missing CAP_SYSLOG); the text
+ * says what to do. Modules and BPF programs are included.
+ */
+int kernel_symbols_read(struct kernel_symbols **ret, const char *path, struct err *err);
+void kernel_symbols_free(struct kernel_symbols *k);
+int kernel_symbols_find(struct kernel_symbols *k, uint64_t addr, struct symbol *ret);
+size_t kernel_symbols_memory(const struct kernel_symbols *k);
+
+/* ---- names ---- */
+
+/*
+ * Demangle C++ (Itanium), Rust v0 and Rust legacy; strip Rust's hashes (`::h0123456789abcdef`, `[0123..]`). Writes at most cap
+ * bytes with a NUL; a name that is not mangled, or too costly to demangle, is copied as it is. Bounded in time and memory for any input.
+ */
+void symbol_demangle(const char *mangled, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A growable array of bytes. data is NULL while empty; len <= cap always. Not thread-safe.
+ * All calls that grow return 0 or -ENOMEM and leave the buffer as it was on failure.
+ */
+#ifndef ASCRIBE_UTIL_BUF_H
+#define ASCRIBE_UTIL_BUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+	uint8_t *data;
+	size_t len;
+	size_t cap;
+};
+
+#define BUF_INIT { NULL, 0, 0 }
+
+/* Room for n more bytes behind len. */
+int buf_reserve(struct buf *b, size_t n);
+int buf_add(struct buf *b, const void *data, size_t len);
+int buf_add_u8(struct buf *b, uint8_t v);
+/* Little-endian, whatever the machine. */
+int buf_add_u32(struct buf *b, uint32_t v);
+int buf_add_u64(struct buf *b, uint64_t v);
+/* LEB128, at most 10 bytes. */
+int buf_add_varint(struct buf *b, uint64_t v);
+int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Free the memory and make the buffer empty; NULL is fine. */
+void buf_fini(struct buf *b);
+
+/*
+ * A reader over bytes that somebody else owns. After an attempt to read past the end `bad` stays set and
+ * every further read gives 0, so that a decoder may check once.
+ */
+struct cursor {
+	const uint8_t *p;
+	const uint8_t *end;
+	int bad;
+};
+
+uint8_t cursor_u8(struct cursor *c);
+uint32_t cursor_u32(struct cursor *c);
+uint64_t cursor_u64(struct cursor *c);
+uint64_t cursor_varint(struct cursor *c);
+/* The next len bytes, or NULL. */
+const uint8_t *cursor_bytes(struct cursor *c, size_t len);
+size_t cursor_left(const struct cursor *c);
+
+#endif
