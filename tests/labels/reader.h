@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 struct reading {
-	int modules;              /* notes found in modules whose path contains `module` */
-	int attached;             /* the slot is not 0 */
+	int modules;          /* notes found in modules whose path contains `module` */
+	int attached;         /* the slot is not 0 */
 	unsigned long long set_id;
 	unsigned long long parent_id;
-	char text[4096];          /* "key=value" or "key=#integer", sorted, joined by commas */
+	char text[4096];      /* "key=value" or "key=#integer", sorted, joined by commas */
 };
 
 static inline int reader_mem(unsigned long long addr, void *out, size_t n)
@@ -95,7 +95,7 @@ static inline int reader_cmp(const void *a, const void *b)
 /* The labels in a record, by the key table; NULL or what is wrong. */
 static inline const char *reader_record(unsigned long long slot, const struct ascribe_key_table *keys, struct reading *r)
 {
-	static __thread char rows[256][400];
+	char rows[ASCRIBE_ATTRS_MAX / 2 + 1][400]; /* on the stack: a library's TLS must stay small, see labels.md */
 	unsigned char rec[ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX];
 	struct ascribe_record_prefix pre;
 	struct ascribe_record_header head;
@@ -141,7 +141,7 @@ static inline const char *reader_record(unsigned long long slot, const struct as
 /* What this thread publishes through the module whose path contains `module`; NULL or what is wrong. */
 static inline const char *reader_read(const char *module, struct reading *r)
 {
-	static __thread struct ascribe_key_table keys;
+	struct ascribe_key_table keys;
 	unsigned long long slot = 0, base, off, at;
 	struct ascribe_descriptor d;
 	const char *wrong = NULL;
