@@ -13,7 +13,7 @@ override LDFLAGS += $(SAN)
 
 LIB_SRC := $(filter-out user/cli/%,$(sort $(wildcard user/*/*.c)))
 CLI_SRC := $(sort $(wildcard user/cli/*.c))
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o)
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(PB_OBJ)
 CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 
 $(BUILD)/ascribe: $(CLI_OBJ) $(BUILD)/libascribe.a
