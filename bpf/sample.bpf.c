@@ -72,7 +72,7 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 
 	h->ran[event]++;
 	h->period[event] += period;
-	if (cfg.filter != FILTER_NONE && !(key.tid && is_selected(key.tgid, key.tid))) {
+	if (cfg.selection != SELECTION_NONE && !(key.tid && is_selected(key.tgid, key.tid))) {
 		h->outside[event]++;
 		return;
 	}

@@ -15,7 +15,7 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* cfg.filter_mask + 1 */
+	__uint(max_entries, 1); /* cfg.selected_mask + 1 */
 	__type(key, __u32);
 	__type(value, __u32);
 } selected SEC(".maps");
@@ -25,7 +25,7 @@ __u64 selected_full;
 
 static __always_inline __u32 *selected_cell(__u32 id, __u32 probe)
 {
-	__u32 i = (((id * 0x9e3779b1u) >> 8) + probe) & cfg.filter_mask;
+	__u32 i = (((id * 0x9e3779b1u) >> 8) + probe) & cfg.selected_mask;
 	return bpf_map_lookup_elem(&selected, &i);
 }
 
@@ -69,12 +69,12 @@ static __always_inline void selected_remove(__u32 id)
 
 static __always_inline bool is_selected(__u32 tgid, __u32 tid)
 {
-	switch (cfg.filter) {
-	case FILTER_TGIDS:
+	switch (cfg.selection) {
+	case SELECTION_TGIDS:
 		return selected_has(tgid);
-	case FILTER_TIDS:
+	case SELECTION_TIDS:
 		return selected_has(tid);
-	case FILTER_CGROUP:
+	case SELECTION_CGROUP:
 		return bpf_get_current_ancestor_cgroup_id(cfg.cgroup_level) == cfg.cgroup_id;
 	default:
 		return true;

@@ -130,19 +130,19 @@ struct config {
 	__u32 half_size;  /* bytes */
 	__u32 proc_mask;
 	__u32 max_frames;
-	__u32 filter; /* enum filter */
-	__u32 filter_mask;
+	__u32 selection; /* enum selection */
+	__u32 selected_mask;
 	__u32 cgroup_level;
 	__u32 skip_idle; /* idle CPUs are outside the selection */
 	__u64 cgroup_id;
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
 };
 
-enum filter {
-	FILTER_NONE = 0,
-	FILTER_TGIDS = 1, /* and all their children, those to come too */
-	FILTER_TIDS = 2,
-	FILTER_CGROUP = 3,
+enum selection {
+	SELECTION_NONE = 0,
+	SELECTION_TGIDS = 1, /* and all their children, those to come too */
+	SELECTION_TIDS = 2,
+	SELECTION_CGROUP = 3,
 };
 
 _Static_assert(sizeof(struct row) % 8 == 0 && sizeof(struct row) == 96, "row");

@@ -5,6 +5,7 @@
 #include "cli/rotate.h"
 #include "cli/target.h"
 #include "collect/collector.h"
+#include "proc/proc.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -119,8 +120,8 @@ static int choose_target(struct recording *r, bool has_command, struct err *err)
 	else if (o->cgroup)
 		rc = target_cgroup(&r->target, o->cgroup, err);
 	else if (has_command && !o->all)
-		r->target.filter = FILTER_TGIDS;
-	r->cfg.filter = r->target.filter;
+		r->target.selection = SELECTION_TGIDS;
+	r->cfg.selection = r->target.selection;
 	r->cfg.ids = r->target.ids;
 	r->cfg.n_ids = r->target.n_ids;
 	r->cfg.cgroup_id = r->target.cgroup_id;
@@ -132,7 +133,7 @@ static void describe(struct recording *r, const struct opt_args *args)
 {
 	static const char *const who[] = { "all processes", "selected processes", "selected threads", "one cgroup" };
 	size_t at = (size_t)snprintf(r->what, sizeof(r->what), "%s", args->n && !r->o->all ? args->v[0]
-											   : who[r->cfg.filter]);
+											   : who[r->cfg.selection]);
 	for (unsigned i = 0; i < r->cfg.n_events && at < sizeof(r->what); i++)
 		at += (size_t)snprintf(r->what + at, sizeof(r->what) - at, ", %s", r->cfg.event[i].name);
 	if (at < sizeof(r->what))
@@ -246,7 +247,7 @@ static int record_until_end(struct recording *r, struct err *err)
 			if (target_all_gone(&r->target)) {
 				if (!r->o->quiet)
 					fprintf(stderr, "%sascribe: the selected %s ended\n", tty ? "\r\033[K" : "",
-						r->target.filter == FILTER_TGIDS ? "processes have" : "threads have");
+						r->target.selection == SELECTION_TGIDS ? "processes have" : "threads have");
 				return 0;
 			}
 			continue;
@@ -278,7 +279,7 @@ static int start(struct recording *r, struct err *err)
 		return rc;
 	if (warning.code)
 		cmd_warn("%s", warning.text);
-	if (r->child.tgid && r->cfg.filter == FILTER_TGIDS) {
+	if (r->child.tgid && r->cfg.selection == SELECTION_TGIDS) {
 		rc = collector_select(r->collector, (uint32_t)r->child.tgid);
 		if (rc)
 			return err_sys(err, rc, "selecting the command");
@@ -291,7 +292,7 @@ static int start(struct recording *r, struct err *err)
 		struct collector_progress p;
 		collector_progress(r->collector, &p);
 		fprintf(stderr, "ascribe: recording %s; tables %zu KiB on %u CPUs, drained every %.3g s\n", r->what,
-			p.table_bytes / 1024, sampler_cpus_of(r->collector), collector_drain_s(r->collector));
+			p.table_bytes / 1024, p.n_cpus, p.drain_s);
 	}
 	return r->child.tgid ? child_go(&r->child, err) : 0;
 }
@@ -354,7 +355,7 @@ int cmd_record(int argc, char **argv)
 out:
 	if (rc) {
 		cmd_error("record: %s", err.text[0] ? err.text : strerror(-rc));
-		status = status ? status : rc == -ENOENT && r.child.exec_failed ? 127 : r.child.exec_failed ? 126 : EXIT_FAILED;
+		status = status ? status : r.child.exec_failed && rc == -ENOENT ? 127 : r.child.exec_failed ? 126 : EXIT_FAILED;
 	} else if (args.n) {
 		status = child_status(&r.child);
 	}

@@ -53,7 +53,7 @@ static int check_tid(uint32_t id, struct err *err)
 	return access(path, F_OK) ? err_set(err, -ESRCH, "there is no thread %u", id) : 0;
 }
 
-static int add_ids(struct target *t, char **v, size_t n, enum filter filter, struct err *err)
+static int add_ids(struct target *t, char **v, size_t n, enum selection selection, struct err *err)
 {
 	if (n > TARGET_FDS_MAX - 2)
 		return err_set(err, -E2BIG, "%zu ids are more than the %d at a time", n, TARGET_FDS_MAX - 2);
@@ -63,25 +63,25 @@ static int add_ids(struct target *t, char **v, size_t n, enum filter filter, str
 		return err_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++) {
 		int rc = parse_id(v[i], &t->ids[i], err);
-		rc = rc ? rc : filter == FILTER_TGIDS ? check_tgid(t->ids[i], err) : check_tid(t->ids[i], err);
+		rc = rc ? rc : selection == SELECTION_TGIDS ? check_tgid(t->ids[i], err) : check_tid(t->ids[i], err);
 		if (rc)
 			return rc;
 		/* A thread that is no leader cannot be watched before Linux 6.9: recording then goes on without it. */
-		t->fds[i] = (int)syscall(SYS_pidfd_open, t->ids[i], filter == FILTER_TIDS ? PIDFD_THREAD : 0);
+		t->fds[i] = (int)syscall(SYS_pidfd_open, t->ids[i], selection == SELECTION_TIDS ? PIDFD_THREAD : 0);
 		t->n_ids = i + 1;
 	}
-	t->filter = filter;
+	t->selection = selection;
 	return 0;
 }
 
 int target_tgids(struct target *t, char **v, size_t n, struct err *err)
 {
-	return add_ids(t, v, n, FILTER_TGIDS, err);
+	return add_ids(t, v, n, SELECTION_TGIDS, err);
 }
 
 int target_tids(struct target *t, char **v, size_t n, struct err *err)
 {
-	return add_ids(t, v, n, FILTER_TIDS, err);
+	return add_ids(t, v, n, SELECTION_TIDS, err);
 }
 
 /* The v2 mount that holds path, or the first one. */
@@ -125,7 +125,7 @@ int target_cgroup(struct target *t, const char *name, struct err *err)
 	for (const char *s = real + strlen(mount); *s; s++)
 		t->cgroup_level += *s == '/' && s[1];
 	t->cgroup_id = st.st_ino;
-	t->filter = FILTER_CGROUP;
+	t->selection = SELECTION_CGROUP;
 	return 0;
 }
 

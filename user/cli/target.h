@@ -9,7 +9,7 @@
 #define TARGET_FDS_MAX 1024
 
 struct target {
-	enum filter filter;
+	enum selection selection;
 	uint32_t *ids;
 	int *fds; /* pidfds, -1 once gone */
 	size_t n_ids;

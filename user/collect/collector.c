@@ -471,6 +471,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	}
 	sampler_on_record(c->sampler, on_record, c);
 	c->sum.table_bytes = sampler_memory(c->sampler);
+	c->sum.n_cpus = c->n_cpus;
+	c->sum.drain_s = sampler_drain_ms(c->sampler) / 1000.0;
 	*ret = c;
 	return 0;
 }

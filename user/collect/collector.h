@@ -48,7 +48,9 @@ struct collector_progress {
 	struct err failure;      /* the last of those */
 	uint64_t drains, drain_ns; /* CPU time of the drains */
 	uint64_t processes, sideband_lost;
-	size_t table_bytes;
+	size_t table_bytes; /* kernel memory of the per-CPU tables */
+	unsigned n_cpus;
+	double drain_s;     /* the longest time between two drains */
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

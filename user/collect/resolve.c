@@ -331,13 +331,25 @@ static int frame_kernel(struct resolver *r, uint64_t addr, bool leaf, uint32_t *
 	return store_add_frame(r->store, &f, ret);
 }
 
+/*
+ * How many user frames, from the leaf on, can be believed: a return address outside of every executable mapping means that
+ * the chain of frame pointers broke, and what lies beyond is not a stack. That one address stays as "[unknown]".
+ */
+static uint32_t known_frames(const struct proc_image *im, const uint64_t *frames, uint32_t n)
+{
+	for (uint32_t i = 0; im && i < n; i++)
+		if (!proc_image_map(im, i ? frames[i] - 1 : frames[i]))
+			return i + 1;
+	return n;
+}
+
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
 		   uint32_t *ret_stack, bool *ret_no_mapping)
 {
-	uint32_t stack = 0, frame;
+	uint32_t stack = 0, frame, n_user = known_frames(im, s->frames + s->n_kernel, s->n_user);
 	int rc = 0;
 	*ret_no_mapping = false;
-	for (uint32_t i = s->n_user; !rc && i-- > 0;) {
+	for (uint32_t i = n_user; !rc && i-- > 0;) {
 		rc = frame_user(r, procs, im, s->frames[s->n_kernel + i], i == 0, &frame, ret_no_mapping);
 		rc = rc ? rc : store_add_stack(r->store, stack, frame, &stack);
 	}

@@ -183,8 +183,8 @@ static int set_sizes(struct sampler *s)
 		.half_size = s->half_size,
 		.proc_mask = PROC_ENTRIES - 1,
 		.max_frames = (uint32_t)max,
-		.filter = s->cfg.filter,
-		.filter_mask = SELECT_ENTRIES - 1,
+		.selection = s->cfg.selection,
+		.selected_mask = SELECT_ENTRIES - 1,
 		.cgroup_level = s->cfg.cgroup_level,
 		.cgroup_id = s->cfg.cgroup_id,
 		.ring_wake = RING_BYTES / 4,
@@ -193,7 +193,7 @@ static int set_sizes(struct sampler *s)
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.halves, s->n_cpus * 2);
 	rc = rc ? rc : bpf_map__set_value_size(k->maps.halves, s->half_size);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.procs, PROC_ENTRIES);
-	rc = rc ? rc : bpf_map__set_max_entries(k->maps.selected, s->cfg.filter == FILTER_NONE ? 1 : SELECT_ENTRIES);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.selected, s->cfg.selection == SELECTION_NONE ? 1 : SELECT_ENTRIES);
 	bool tracepoints = false, clocks = false;
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
 		tracepoints |= s->cfg.event[i].tracepoint;
@@ -202,8 +202,8 @@ static int set_sizes(struct sampler *s)
 	/* Each program costs the verifier some milliseconds: only those that are attached. */
 	bpf_program__set_autoload(k->progs.on_event, clocks);
 	bpf_program__set_autoload(k->progs.on_tracepoint, tracepoints);
-	bpf_program__set_autoload(k->progs.on_fork, s->cfg.filter == FILTER_TGIDS);
-	bpf_program__set_autoload(k->progs.on_exit, s->cfg.filter == FILTER_TGIDS);
+	bpf_program__set_autoload(k->progs.on_fork, s->cfg.selection == SELECTION_TGIDS);
+	bpf_program__set_autoload(k->progs.on_exit, s->cfg.selection == SELECTION_TGIDS);
 	return rc;
 }
 
@@ -224,7 +224,7 @@ static int map_tables(struct sampler *s, struct err *err)
 	s->procs = map_shared(k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), err);
 	if (!s->halves || !s->states || !s->procs)
 		return err->code;
-	if (s->cfg.filter == FILTER_NONE)
+	if (s->cfg.selection == SELECTION_NONE)
 		return 0;
 	s->selected = map_shared(k->maps.selected, SELECT_ENTRIES * sizeof(uint32_t), err);
 	return s->selected ? 0 : err->code;
@@ -309,7 +309,7 @@ static int attach_selection(struct sampler *s, struct err *err)
 	for (size_t i = 0; i < s->cfg.n_ids; i++)
 		if (sampler_select(s, s->cfg.ids[i]))
 			return err_set(err, -E2BIG, "too many ids selected (%zu)", s->cfg.n_ids);
-	if (s->cfg.filter != FILTER_TGIDS)
+	if (s->cfg.selection != SELECTION_TGIDS)
 		return 0;
 	s->fork = bpf_program__attach(s->skel->progs.on_fork);
 	s->exit = bpf_program__attach(s->skel->progs.on_exit);

@@ -18,10 +18,10 @@ struct sampler_config {
 	unsigned n_events;
 	unsigned hz;
 	unsigned window_s;   /* the longest time between two drains */
-	enum filter filter;
-	const uint32_t *ids; /* FILTER_TGIDS, FILTER_TIDS */
+	enum selection selection;
+	const uint32_t *ids; /* SELECTION_TGIDS, SELECTION_TIDS */
 	size_t n_ids;
-	uint64_t cgroup_id;  /* FILTER_CGROUP */
+	uint64_t cgroup_id;  /* SELECTION_CGROUP */
 	uint32_t cgroup_level;
 };
 
@@ -37,7 +37,7 @@ int sampler_start(struct sampler *s, struct err *err);
 /* Disable the events; what was sampled stays to be drained. */
 void sampler_stop(struct sampler *s);
 
-/* Select one more process (FILTER_TGIDS), e.g. a child just made. -E2BIG when there is no place. */
+/* Select one more process (SELECTION_TGIDS), e.g. a child just made. -E2BIG when there is no place. */
 int sampler_select(struct sampler *s, uint32_t id);
 
 unsigned sampler_n_cpus(const struct sampler *s);
