@@ -128,6 +128,7 @@ static void malloc_set(long n)
 		set->value = strdup("1000000000042");
 		current = set;
 		asm volatile("" ::: "memory");
+		KEEP(current);
 		current = nullptr;
 		free(set->key);
 		free(set->value);
