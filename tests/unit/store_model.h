@@ -326,10 +326,10 @@ static inline void remove_tree(const char *dir)
 	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A new directory, its name in a buffer of 64 bytes. */
+/* A new directory, its name in a buffer of 64 bytes; in memory where there is such a place, for fsync costs. */
 static inline char *temp_dir(char *name)
 {
-	strcpy(name, "/tmp/ascribe-test-XXXXXX");
+	strcpy(name, access("/dev/shm", W_OK) ? "/tmp/ascribe-test-XXXXXX" : "/dev/shm/ascribe-test-XXXXXX");
 	assert_non_null(mkdtemp(name));
 	return name;
 }
