@@ -128,7 +128,7 @@ static struct model_window expect(const struct fixture *f, const struct question
 			r.stack = strdup(r.stack);
 			model_window_add(&out, r);
 		}
-	qsort(out.rows, out.n, sizeof(*out.rows), model_row_cmp);
+	model_sort(out.rows, out.n);
 	return out;
 }
 
@@ -148,7 +148,7 @@ static void rows_and_info(void **state)
 				    (rows[k - 1].set == rows[k].set && rows[k - 1].stack < rows[k].stack));
 			read_back_row(&b, &rows[k]);
 		}
-		qsort(b.rows, b.n, sizeof(*b.rows), model_row_cmp);
+		model_sort(b.rows, b.n);
 		assert_int_equal(b.n, want.n);
 		for (size_t k = 0; k < n; k++) {
 			assert_int_equal(model_row_cmp(&b.rows[k], &want.rows[k]), 0);
