@@ -30,7 +30,7 @@ struct cpu {
 	struct bpf_link *link[MAX_EVENTS];
 	bool online, counted;
 	uint64_t base[MAX_EVENTS]; /* counts of descriptors that were closed with their CPU */
-	uint64_t ran[MAX_EVENTS], period[MAX_EVENTS]; /* drained so far */
+	uint64_t ran[MAX_EVENTS], period[MAX_EVENTS], idle; /* drained so far */
 };
 
 struct sampler {
@@ -492,6 +492,7 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 		s->cpu[cpu].ran[i] += h->ran[i];
 		s->cpu[cpu].period[i] += h->period[i];
 	}
+	s->cpu[cpu].idle += h->idle;
 	on_half(ctx, &out);
 	/* The arena needs no zeroing: only what refs name is read. */
 	if (h->rows_used)
@@ -555,10 +556,12 @@ static uint64_t not_run(const struct sampler *s, const struct cpu *c, unsigned i
 void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret)
 {
 	const struct cpu *c = &s->cpu[cpu];
-	ret->fired = ret->ran = 0;
+	*ret = (struct sampler_fired){ .idle = c->idle };
 	for (unsigned i = 0; c->counted && i < s->cfg.n_events; i++) {
 		ret->ran += c->ran[i];
 		ret->fired += c->ran[i] + not_run(s, c, i);
+		if (s->cfg.event[i].ns_per_sample && s->cfg.event[i].fixed_period)
+			ret->clock_ns = s->cfg.event[i].ns_per_sample;
 	}
 }
 
