@@ -26,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEXT_MAX (256ull << 20)     /* bytes of the file; 5 MB to 20 MB are usual */
+#define TEXT_MAX (64u << 20)         /* bytes of the file; 5 MB to 20 MB are usual */
 #define SYMBOLS_MAX (4u << 20)      /* lines kept */
 #define NAMES_MAX (128u << 20)
 #define LINE_MAX_BYTES 2048u        /* the kernel's names have at most 512 */
