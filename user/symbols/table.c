@@ -255,13 +255,14 @@ static int add_symbols(struct reader *r, const struct elf_symbols *s, uint32_t r
 	if (!s->size)
 		return 0;
 	int rc = scan(r, s, rank);
-	struct candidate *v = r->v + before;
 	size_t n = r->n - before;
+	if (rc || !n) {
+		r->n = before;
+		return rc;
+	}
+	struct candidate *v = r->v + before;
 	struct window w = { .bytes = malloc(STRINGS_AT_ONCE) };
-	if (!rc && !w.bytes)
-		rc = -ENOMEM;
-	if (!rc && n)
-		rc = sort(v, n, BY_NAME);
+	rc = w.bytes ? sort(v, n, BY_NAME) : -ENOMEM;
 	if (!rc)
 		rc = fetch_names(r, s, v, n, &w);
 	free(w.bytes);
