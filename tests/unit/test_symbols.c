@@ -291,6 +291,11 @@ static int setup(void **state)
 	if (!f)
 		return -1;
 	fputs(program, f);
+	/* wide holds 100 entry points, more than one block of the table, and 8 bytes behind them. */
+	fputs("asm(\".text\\n.type wide,%function\\nwide:\\n.fill 1,1,0x90\\n\"\n", f);
+	for (int i = 0; i < 100; i++)
+		fprintf(f, "\".type entry_%d,%%function\\nentry_%d:\\n.fill 1,1,0x90\\n.size entry_%d,1\\n\"\n", i, i, i);
+	fputs("\".fill 8,1,0x90\\n.size wide,109\\n\");\n", f);
 	return pclose(f);
 }
 
@@ -345,6 +350,12 @@ static void test_own_program(void **state)
 	assert_int_equal(binary_find(b, outer + 24, &s), 0);
 	assert_int_equal(s.size, 0);
 	expect_name(b, outer + 40 + 3, "behind", 4);
+	uint64_t wide = addr_in(&t, "wide");
+	expect_name(b, wide, "wide", 109);
+	expect_name(b, wide + 1, "entry_0", 1);
+	expect_name(b, wide + 100, "entry_99", 1);
+	expect_name(b, wide + 101, "wide", 109);
+	expect_name(b, wide + 108, "wide", 109);
 	assert_int_equal(binary_find(b, outer + 40 + 4, &s), -ENOENT);
 	truth_free(&t);
 	binary_free(b);
