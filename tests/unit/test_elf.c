@@ -145,7 +145,7 @@ static void test_sound(void **state)
 	binary_free(NULL);
 }
 
-/* Cut at every byte of the header and tables, and every 7 bytes between: the section headers stand last, so all fail. */
+/* Cut at every byte of the headers and tables, every 7 between: the section headers stand last, so all fail. */
 static void test_truncated(void **state)
 {
 	(void)state;

@@ -56,8 +56,8 @@ static int has_punycode(const char *rust)
 }
 
 /*
- * for<'a, 'b, ...>: the count is a number in base 62, and libiberty counts up to it even where it prints nothing (in the
- * path of an impl). Binders stand behind F and D only; real ones have one digit or two.
+ * for<'a, 'b, ...>: the count is a number in base 62, and libiberty counts up to it even where it prints nothing (in
+ * the path of an impl). Binders stand behind F and D only; real ones have one digit or two.
  */
 static int has_long_binder(const char *rust)
 {
@@ -71,8 +71,8 @@ static int has_long_binder(const char *rust)
 }
 
 /*
- * In the type of a conversion operator libiberty reads the arguments of a template parameter (cvT_I...E) twice, nested ones
- * 4, 8, 16 times. Real names nest them once.
+ * In the type of a conversion operator libiberty reads the arguments of a template parameter (cvT_I...E) twice, nested
+ * ones 4, 8, 16 times. Real names nest them once.
  */
 static int backtracks(const char *cxx)
 {
