@@ -2,8 +2,8 @@
 /*
  * One ELF file: opened cheaply (headers and notes), its symbols read when the first address is asked for.
  *
- * More sources of symbols come in at load(): .gnu_debugdata, the .gnu_debuglink and build-id files, and names for inlined
- * frames from DWARF; each fills the same table.
+ * More sources of symbols come in at binary_load(): .gnu_debugdata, the .gnu_debuglink and build-id files, and names
+ * for inlined frames from DWARF; each fills the same table.
  */
 #include "symbols/symbols.h"
 

@@ -25,6 +25,8 @@ struct sink {
 static void sink_add(const char *text, size_t len, void *opaque)
 {
 	struct sink *s = opaque;
+	if (!len)
+		return; /* text may be NULL then */
 	if (len >= s->cap - s->len)
 		longjmp(s->full, 1);
 	memcpy(s->out + s->len, text, len);
@@ -51,6 +53,38 @@ static int has_punycode(const char *rust)
 		if (isdigit((unsigned char)p[1]))
 			return 1;
 	return 0;
+}
+
+/*
+ * for<'a, 'b, ...>: the count is a number in base 62, and libiberty counts up to it even where it prints nothing (in
+ * the path of an impl). Binders stand behind F and D only; real ones have one digit or two.
+ */
+static int has_long_binder(const char *rust)
+{
+	static const char base62[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	for (const char *p = rust + 1; (p = strchr(p, 'G')); p++) {
+		size_t n = strspn(p + 1, base62);
+		if ((p[-1] == 'F' || p[-1] == 'D') && n > 2 && p[1 + n] == '_')
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * In the type of a conversion operator libiberty reads the arguments of a template parameter (cvT_I...E) twice, nested
+ * ones 4, 8, 16 times. Real names nest them once.
+ */
+static int backtracks(const char *cxx)
+{
+	int n = 0;
+	const char *p = strstr(cxx, "cv");
+	while (p && (p = strstr(p, "_I"))) {
+		const char *t = p++;
+		while (t[-1] != 'T' && strchr("_0123456789ABCDEFGHIJKLMNOPQRSUVWXYZ", t[-1]))
+			t--;
+		n += t[-1] == 'T';
+	}
+	return n > 8;
 }
 
 static int is_hash(const char *p, size_t n)
@@ -84,7 +118,7 @@ static int demangle_rust(const char *mangled, size_t len, char *out, size_t cap)
 	int is_v0 = !strncmp(mangled, "_R", 2);
 	if (len > RUST_MAX || (!is_v0 && (strncmp(mangled, "_ZN", 3) || !strstr(mangled, "17h"))))
 		return 0;
-	if (is_v0 && has_punycode(mangled))
+	if (is_v0 && (has_punycode(mangled) || has_long_binder(mangled)))
 		return 0;
 	memcpy(copy, mangled, len + 1);
 	char *llvm = strstr(copy, ".llvm."); /* a local made global by ThinLTO */
@@ -116,7 +150,7 @@ void symbol_demangle(const char *mangled, char *out, size_t cap)
 		name[len] = '\0';
 		if (demangle_rust(name, len, out, cap))
 			return;
-		if (run(cplus_demangle_v3_callback, name, DMGL_PARAMS | DMGL_ANSI, out, cap))
+		if (!backtracks(name) && run(cplus_demangle_v3_callback, name, DMGL_PARAMS | DMGL_ANSI, out, cap))
 			return;
 	}
 	memcpy(out, mangled, copied);

@@ -6,8 +6,8 @@
  *   ffffffffc0201000 t ext4_init	[ext4]
  *
  * Only functions are kept (types T t W w). Any other symbol ends the function before it, so that data does not get
- * a function's name. The text has no sizes: a function reaches to the next symbol, but never further than the caps below,
- * because behind the last one of a module may lie anything.
+ * a function's name. The text has no sizes: a function reaches to the next symbol, but never further than the caps
+ * below, because behind the last one of a module may lie anything.
  *
  *   spans     stretches of the address space of at most 4 GiB: a base, and the first entry (modules and BPF programs
  *             may lie far from the kernel)
@@ -26,14 +26,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TEXT_MAX (256ull << 20)     /* bytes of the file; 5 MB to 20 MB are usual */
+#define TEXT_MAX (64u << 20)         /* bytes of the file; 5 MB to 20 MB are usual */
 #define SYMBOLS_MAX (4u << 20)      /* lines kept */
 #define NAMES_MAX (128u << 20)
 #define LINE_MAX_BYTES 2048u        /* the kernel's names have at most 512 */
 #define MODULES_MAX 65535u
 #define READ_SIZE (64u * 1024)
 
-#define REACH_MAX (1u << 20)        /* the largest functions of a kernel have about 100 KiB, BPF programs less than 1 MiB */
+#define REACH_MAX (1u << 20)        /* the largest kernel functions have about 100 KiB, BPF programs less than this */
 #define REACH_LAST (64u * 1024)     /* of the last one before another module begins */
 #define NO_NAME UINT32_MAX
 

@@ -135,27 +135,9 @@ static int judge(const struct reader *r, const Elf64_Sym *sym, struct candidate 
 	return 0;
 }
 
-/* Is there a function in .symtab, sorted by now, at this address? */
-static int known(const struct candidate *v, size_t n, uint32_t addr)
-{
-	size_t low = 0, high = n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (v[mid].addr < addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (; low < n && v[low].addr == addr; low++)
-		if (!(v[low].rank & RANK_LABEL))
-			return 1;
-	return 0;
-}
-
 static int scan(struct reader *r, const struct elf_symbols *s, uint32_t rank)
 {
 	uint64_t total = s->size / sizeof(Elf64_Sym);
-	size_t before = r->n;
 	int rc = total > TABLE_SCAN_MAX ? -E2BIG : 0;
 	Elf64_Sym *sym = rc ? NULL : malloc(SYMBOLS_AT_ONCE * sizeof(*sym));
 	if (!rc && !sym)
@@ -165,13 +147,33 @@ static int scan(struct reader *r, const struct elf_symbols *s, uint32_t rank)
 		rc = elf_image_read(r->img, s->offset + at * sizeof(*sym), sym, n * sizeof(*sym));
 		for (size_t i = 0; !rc && i < n; i++) {
 			struct candidate c;
-			if (judge(r, &sym[i], &c) || (before && known(r->v, before, c.addr)))
+			if (judge(r, &sym[i], &c))
 				continue;
 			c.rank |= rank;
 			rc = add_candidate(r, c);
 		}
 	}
 	free(sym);
+	return rc;
+}
+
+/* Drop what stands behind `before` at an address where .symtab, sorted before it, has a function: its name wins. */
+static int drop_known(struct reader *r, size_t before)
+{
+	size_t kept = before, at = 0;
+	uint32_t addr = UINT32_MAX; /* no candidate's, see judge() */
+	int known = 0;
+	int rc = sort(r->v + before, r->n - before, BY_ADDR);
+	for (size_t i = before; !rc && i < r->n; i++) {
+		if (r->v[i].addr != addr) {
+			addr = r->v[i].addr;
+			for (known = 0; at < before && r->v[at].addr <= addr; at++)
+				known |= r->v[at].addr == addr && !(r->v[at].rank & RANK_LABEL);
+		}
+		if (!known)
+			r->v[kept++] = r->v[i];
+	}
+	r->n = rc ? before : kept;
 	return rc;
 }
 
@@ -255,13 +257,16 @@ static int add_symbols(struct reader *r, const struct elf_symbols *s, uint32_t r
 	if (!s->size)
 		return 0;
 	int rc = scan(r, s, rank);
-	struct candidate *v = r->v + before;
+	if (!rc && before && r->n > before)
+		rc = drop_known(r, before);
 	size_t n = r->n - before;
+	if (rc || !n) {
+		r->n = before;
+		return rc;
+	}
+	struct candidate *v = r->v + before;
 	struct window w = { .bytes = malloc(STRINGS_AT_ONCE) };
-	if (!rc && !w.bytes)
-		rc = -ENOMEM;
-	if (!rc && n)
-		rc = sort(v, n, BY_NAME);
+	rc = w.bytes ? sort(v, n, BY_NAME) : -ENOMEM;
 	if (!rc)
 		rc = fetch_names(r, s, v, n, &w);
 	free(w.bytes);
