@@ -90,11 +90,16 @@ struct store_writer;
 /*
  * Create a store in dir (made with mode 0700 when missing), or append to the one that is there. Refuses a
  * directory that holds other things (-EEXIST), a store that is being written (-EBUSY), a newer format
- * (-EPROTONOSUPPORT). What an interrupted writer left half-written is cut off first.
+ * (-EPROTONOSUPPORT). What an interrupted writer left half-written is cut off first; damage that no crash explains
+ * is -EBADMSG and nothing is touched. Appending keeps the meta of the store, but for names that meta adds at the
+ * end of lost_names or flagged_names; other names there are -EINVAL.
  */
 int store_writer_open(struct store_writer **ret, const char *dir, const struct store_meta *meta, struct err *err);
 
-/* Intern; equal content gives the same id. Cost: one hash look-up when known. Fail with -ENOMEM or -E2BIG. */
+/*
+ * Intern; equal content gives the same id. Cost: one hash look-up when known. Fail with -ENOMEM or -E2BIG (strings over
+ * 65535 bytes, sets over STORE_SET_MAX labels, full tables), -EINVAL for ids that were not given. Events count from 0.
+ */
 int store_add_string(struct store_writer *w, const char *s, size_t len, uint32_t *ret_id);
 int store_add_frame(struct store_writer *w, const struct store_frame *f, uint32_t *ret_id);
 int store_add_stack(struct store_writer *w, uint32_t parent, uint32_t frame, uint32_t *ret_id);
@@ -102,7 +107,10 @@ int store_add_stack(struct store_writer *w, uint32_t parent, uint32_t frame, uin
 int store_add_set(struct store_writer *w, const struct label *labels, size_t n, uint32_t *ret_id);
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id);
 
-/* Rows of the open window, summed by (set, stack, event). -ENOMEM loses nothing that was added before. */
+/*
+ * Rows of the open window, summed by (set, stack, event). -ENOMEM and -E2BIG (over 4 Mi rows) lose nothing that was
+ * added before.
+ */
 int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples,
 		  uint64_t value);
 
@@ -135,12 +143,18 @@ const char *store_damage(const struct store *s);
 
 const struct store_meta *store_meta(const struct store *s);
 
-/* Pointers stay valid until store_close. Ids out of range give the empty string / NULL / the empty set. */
+/*
+ * Pointers stay valid until store_close. Ids out of range give the empty string / NULL / the empty set. A string is
+ * followed by a NUL that its length does not count, and may hold others. One thread at a time.
+ */
 const char *store_string(const struct store *s, uint32_t id, size_t *ret_len);
 const struct store_frame *store_frame(const struct store *s, uint32_t id);
 /* The parent of a stack node and its frame; both 0 for id 0 and for ids out of range. parent < id always. */
 void store_stack(const struct store *s, uint32_t id, uint32_t *ret_parent, uint32_t *ret_frame);
 size_t store_set(const struct store *s, uint32_t id, const struct label **ret_labels);
+/* The same without keeping anything: writes at most cap labels, returns how many the set has. */
+size_t store_set_copy(const struct store *s, uint32_t id, struct label *out, size_t cap);
+#define STORE_SET_MAX 256 /* labels of a set */
 const struct store_event *store_event(const struct store *s, uint32_t id);
 uint32_t store_n_strings(const struct store *s);
 uint32_t store_n_frames(const struct store *s);

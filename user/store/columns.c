@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/columns.h"
+
+#include "store/format.h"
+
+#include <errno.h>
+#include <zstd.h>
+
+int columns_join(struct buf *out, const struct buf *columns, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int rc = buf_add_u32(out, (uint32_t)columns[i].len);
+		if (!rc)
+			rc = buf_add(out, columns[i].data, columns[i].len);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int columns_split(const uint8_t *data, size_t len, struct cursor *ret_columns, size_t n)
+{
+	struct cursor c = { data, data + len, 0 };
+	for (size_t i = 0; i < n; i++) {
+		uint32_t size = cursor_u32(&c);
+		const uint8_t *p = cursor_bytes(&c, size);
+		if (!p)
+			return -EBADMSG;
+		ret_columns[i] = (struct cursor){ p, p + size, 0 };
+	}
+	return cursor_left(&c) ? -EBADMSG : 0;
+}
+
+int codec_pack(struct buf *out, const void *data, size_t len, uint8_t *ret_codec)
+{
+	size_t bound = ZSTD_compressBound(len);
+	int rc = buf_reserve(out, bound > len ? bound : len);
+	if (rc)
+		return rc;
+	size_t n = len ? ZSTD_compress(out->data + out->len, bound, data, len, COMPRESSION_LEVEL) : 0;
+	if (ZSTD_isError(n))
+		return -ENOMEM;
+	if (n < len) {
+		out->len += n;
+		*ret_codec = CODEC_ZSTD;
+		return 0;
+	}
+	*ret_codec = CODEC_RAW;
+	return buf_add(out, data, len);
+}
+
+int codec_unpack(struct buf *out, uint8_t codec, const uint8_t *data, size_t len, size_t raw_len)
+{
+	if (codec == CODEC_RAW)
+		return len == raw_len ? buf_add(out, data, len) : -EBADMSG;
+	if (codec != CODEC_ZSTD || !raw_len)
+		return -EBADMSG;
+	int rc = buf_reserve(out, raw_len);
+	if (rc)
+		return rc;
+	size_t n = ZSTD_decompress(out->data + out->len, raw_len, data, len);
+	if (ZSTD_isError(n) || n != raw_len)
+		return -EBADMSG;
+	out->len += raw_len;
+	return 0;
+}

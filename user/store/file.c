@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/file.h"
+
+#include "util/crc32c.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+	const char *dir, *name, *path;
+} places[] = {
+	[KIND_STRINGS] = { "sym/g001", "strings.log", "sym/g001/strings.log" },
+	[KIND_FRAMES] = { "sym/g001", "frames.log", "sym/g001/frames.log" },
+	[KIND_STACKS] = { "sym/g001", "stacks.log", "sym/g001/stacks.log" },
+	[KIND_SETS] = { "lab", "sets-00000001.log", "lab/sets-00000001.log" },
+	[KIND_EVENTS] = { "lab", "events.log", "lab/events.log" },
+	[KIND_BLOCKS] = { "seg", "L0-00000001.seg", "seg/L0-00000001.seg" },
+};
+
+const char *file_name(enum file_kind kind)
+{
+	return places[kind].path;
+}
+
+static void put32(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
+static void put64(uint8_t *p, uint64_t v)
+{
+	put32(p, (uint32_t)v);
+	put32(p + 4, (uint32_t)(v >> 32));
+}
+
+static int write_all(int fd, const void *data, size_t len, uint64_t offset)
+{
+	const uint8_t *p = data;
+	while (len) {
+		ssize_t n = pwrite(fd, p, len, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		p += n;
+		len -= (size_t)n;
+		offset += (size_t)n;
+	}
+	return 0;
+}
+
+int file_replace(int dir_fd, const char *name, const void *data, size_t len)
+{
+	char tmp[256];
+	snprintf(tmp, sizeof(tmp), "%s.tmp", name);
+	int fd = openat(dir_fd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	int rc = write_all(fd, data, len, 0);
+	if (!rc && fsync(fd))
+		rc = -errno;
+	close(fd);
+	if (!rc && renameat(dir_fd, tmp, dir_fd, name))
+		rc = -errno;
+	if (!rc && fsync(dir_fd))
+		rc = -errno;
+	if (rc)
+		unlinkat(dir_fd, tmp, 0);
+	return rc;
+}
+
+/* Each directory on the way is made and its parent synced before anything is put into it. */
+static int make_dirs(int dir_fd, const char *path, int *ret_fd)
+{
+	char part[64];
+	int at = dup(dir_fd), rc = 0;
+	while (at >= 0 && *path) {
+		size_t n = strcspn(path, "/");
+		snprintf(part, sizeof(part), "%.*s", (int)n, path);
+		path += n + (path[n] == '/');
+		if (mkdirat(at, part, 0700) && errno != EEXIST)
+			rc = -errno;
+		else if (fsync(at))
+			rc = -errno;
+		int next = rc ? -1 : openat(at, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (!rc && next < 0)
+			rc = -errno;
+		close(at);
+		at = next;
+	}
+	if (at < 0)
+		return rc ? rc : -errno;
+	*ret_fd = at;
+	return 0;
+}
+
+int file_create(int dir_fd, const char *dir, enum file_kind kind, uint64_t store_id, struct err *err)
+{
+	int fd = -1, rc = faccessat(dir_fd, places[kind].path, F_OK, 0) ? -errno : 0;
+	if (rc == -ENOENT) {
+		uint8_t h[FILE_HEADER_SIZE] = { 0 };
+		memcpy(h, FILE_MAGIC, 8);
+		put32(h + 8, FORMAT_VERSION);
+		put32(h + 12, kind);
+		put64(h + 16, store_id);
+		put32(h + 24, 1);
+		put32(h + 28, crc32c(h, 28));
+		rc = make_dirs(dir_fd, places[kind].dir, &fd);
+		if (!rc)
+			rc = file_replace(fd, places[kind].name, h, sizeof(h));
+		if (fd >= 0)
+			close(fd);
+	}
+	return rc ? err_sys(err, rc, "cannot create %s/%s", dir, places[kind].path) : 0;
+}
+
+static int check_header(struct file *f, uint64_t store_id, struct err *err)
+{
+	uint8_t h[FILE_HEADER_SIZE];
+	int rc = file_read(f, 0, h, sizeof(h));
+	if (rc)
+		return err_set(err, rc, "%s is cut short at %llu bytes", f->path, (unsigned long long)f->size);
+	struct cursor c = { h + 8, h + sizeof(h), 0 };
+	uint32_t version = cursor_u32(&c), kind = cursor_u32(&c);
+	uint64_t id = cursor_u64(&c);
+	uint32_t serial = cursor_u32(&c), crc = cursor_u32(&c);
+	if (memcmp(h, FILE_MAGIC, 8) || crc != crc32c(h, 28))
+		return err_set(err, -EBADMSG, "%s: the file header is damaged (offset 0)", f->path);
+	if (version > FORMAT_VERSION)
+		return err_set(err, -EPROTONOSUPPORT, "%s has format version %u, this program knows up to %u", f->path,
+			       version, FORMAT_VERSION);
+	if (kind != f->kind || id != store_id || serial != 1)
+		return err_set(err, -EBADMSG, "%s belongs to another store or place (offset 0)", f->path);
+	return 0;
+}
+
+int file_open(struct file *f, int dir_fd, const char *dir, enum file_kind kind, uint64_t store_id, bool write,
+	      struct err *err)
+{
+	*f = (struct file){ .fd = -1, .kind = kind };
+	snprintf(f->path, sizeof(f->path), "%s/%s", dir, places[kind].path);
+	f->fd = openat(dir_fd, places[kind].path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (f->fd < 0)
+		return err_sys(err, -errno, "cannot open %s", f->path);
+	struct stat st;
+	int rc = 0;
+	if (fstat(f->fd, &st))
+		rc = err_sys(err, -errno, "cannot stat %s", f->path);
+	else if (!S_ISREG(st.st_mode))
+		rc = err_set(err, -EBADMSG, "%s is not a regular file", f->path);
+	f->size = rc ? 0 : (uint64_t)st.st_size;
+	f->end = f->tail = FILE_HEADER_SIZE;
+	if (!rc)
+		rc = check_header(f, store_id, err);
+	if (rc)
+		file_close(f);
+	return rc;
+}
+
+void file_close(struct file *f)
+{
+	if (f && f->fd >= 0) {
+		close(f->fd);
+		f->fd = -1;
+	}
+}
+
+int file_read(const struct file *f, uint64_t offset, void *out, size_t len)
+{
+	uint8_t *p = out;
+	while (len) {
+		ssize_t n = pread(f->fd, p, len, (off_t)offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -ENODATA;
+		p += n;
+		len -= (size_t)n;
+		offset += (size_t)n;
+	}
+	return 0;
+}
+
+uint64_t frame_end(const struct frame *h)
+{
+	return h->offset + FRAME_SIZE + h->stored_len;
+}
+
+/* Whether p is the intact header of a frame of this file at this offset. */
+static bool decode_frame(const struct file *f, uint64_t offset, const uint8_t *p, struct frame *ret)
+{
+	struct cursor c = { p, p + FRAME_SIZE, 0 };
+	if (cursor_u32(&c) != FRAME_MAGIC)
+		return false;
+	uint8_t kind = cursor_u8(&c);
+	struct frame h = { .codec = cursor_u8(&c) };
+	cursor_bytes(&c, 2);
+	h.offset = cursor_u64(&c);
+	h.first = cursor_u32(&c);
+	h.count = cursor_u32(&c);
+	h.raw_len = cursor_u32(&c);
+	h.stored_len = cursor_u32(&c);
+	h.payload_crc = cursor_u32(&c);
+	if (h.offset != offset || kind != f->kind || h.stored_len > FRAME_STORED_MAX ||
+	    cursor_u32(&c) != crc32c(p, FRAME_SIZE - 4))
+		return false;
+	*ret = h;
+	return true;
+}
+
+int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct frame *ret, struct buf *payload)
+{
+	uint8_t head[FRAME_SIZE];
+	struct frame h;
+	if (limit > f->size)
+		limit = f->size;
+	if (offset > limit || limit - offset < FRAME_SIZE)
+		return -ENODATA;
+	int rc = file_read(f, offset, head, sizeof(head));
+	if (rc)
+		return rc;
+	if (!decode_frame(f, offset, head, &h))
+		return -EBADMSG;
+	if (h.stored_len > limit - offset - FRAME_SIZE)
+		return -ENODATA;
+	if (payload) {
+		payload->len = 0;
+		rc = buf_reserve(payload, (size_t)h.stored_len + 1);
+		if (!rc)
+			rc = file_read(f, offset + FRAME_SIZE, payload->data, h.stored_len);
+		if (rc)
+			return rc;
+		payload->len = h.stored_len;
+		if (crc32c(payload->data, payload->len) != h.payload_crc)
+			return -EBADMSG;
+	}
+	*ret = h;
+	return 0;
+}
+
+int file_find_frame(const struct file *f, uint64_t from, bool *ret_found)
+{
+	enum { CHUNK = 1 << 16 };
+	uint8_t b[CHUNK + FRAME_SIZE];
+	struct frame h;
+	static const uint8_t magic[4] = { 'A', 'S', 'F', 'R' };
+	for (uint64_t at = from; at < f->size && f->size - at >= FRAME_SIZE; at += CHUNK) {
+		size_t len = f->size - at < sizeof(b) ? (size_t)(f->size - at) : sizeof(b);
+		int rc = file_read(f, at, b, len);
+		if (rc)
+			return rc == -ENODATA ? 0 : rc;
+		for (size_t i = 0; i + FRAME_SIZE <= len; i++) {
+			const uint8_t *p = memmem(b + i, len - i, magic, sizeof(magic));
+			if (!p)
+				break;
+			i = (size_t)(p - b);
+			if (i + FRAME_SIZE <= len && decode_frame(f, at + i, p, &h)) {
+				*ret_found = true;
+				return 0;
+			}
+		}
+	}
+	*ret_found = false;
+	return 0;
+}
+
+int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, uint32_t raw_len, const struct buf *stored)
+{
+	uint8_t h[FRAME_SIZE] = { 0 };
+	if (stored->len > FRAME_STORED_MAX)
+		return -E2BIG;
+	put32(h, FRAME_MAGIC);
+	h[4] = (uint8_t)f->kind;
+	h[5] = codec;
+	put64(h + 8, f->tail);
+	put32(h + 16, first);
+	put32(h + 20, count);
+	put32(h + 24, raw_len);
+	put32(h + 28, (uint32_t)stored->len);
+	put32(h + 32, crc32c(stored->data, stored->len));
+	put32(h + 36, crc32c(h, 36));
+	int rc = write_all(f->fd, h, sizeof(h), f->tail);
+	if (!rc)
+		rc = write_all(f->fd, stored->data, stored->len, f->tail + FRAME_SIZE);
+	if (!rc)
+		f->tail += FRAME_SIZE + stored->len;
+	return rc;
+}
+
+int file_sync(struct file *f)
+{
+	return fdatasync(f->fd) ? -errno : 0;
+}
+
+void file_commit(struct file *f)
+{
+	f->end = f->tail;
+}
+
+void file_rollback(struct file *f)
+{
+	f->tail = f->end;
+	/* When this fails too, the bytes stay until the next append writes over them: readers stop before them. */
+	if (ftruncate(f->fd, (off_t)f->end))
+		return;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One append-only file of a store: a file header, then frames, each with its length and checksums.
+ *
+ * Writing never moves `end`, the offset up to which the file is known durable, before file_commit: a failed append
+ * is written over by the next one. Nothing is trusted in reading.
+ */
+#ifndef ASCRIBE_STORE_FILE_H
+#define ASCRIBE_STORE_FILE_H
+
+#include "store/format.h"
+#include "util/buf.h"
+#include "util/err.h"
+
+#include <stdbool.h>
+
+struct file {
+	int fd; /* -1: closed */
+	enum file_kind kind;
+	uint64_t size; /* when it was opened */
+	uint64_t end;  /* durable up to here */
+	uint64_t tail; /* written up to here */
+	char path[4096];
+};
+
+struct frame {
+	uint64_t offset;
+	uint32_t first, count;
+	uint32_t raw_len, stored_len;
+	uint32_t payload_crc;
+	uint8_t codec;
+};
+
+/* Where the file of this kind lies in the directory of a store. */
+const char *file_name(enum file_kind kind);
+
+/* Make the file, empty, if it is not there: by temporary file, fsync, rename, fsync of its directory. */
+int file_create(int dir_fd, const char *dir, enum file_kind kind, uint64_t store_id, struct err *err);
+
+/*
+ * Open and check the file header. -ENOENT when missing, -EBADMSG when the header is damaged, -EPROTONOSUPPORT;
+ * -ENODATA when it is shorter than its header.
+ */
+int file_open(struct file *f, int dir_fd, const char *dir, enum file_kind kind, uint64_t store_id, bool write,
+	      struct err *err);
+void file_close(struct file *f);
+
+/* Exactly len bytes: -ENODATA when the file ends before. */
+int file_read(const struct file *f, uint64_t offset, void *out, size_t len);
+
+/*
+ * The frame at offset, before limit. -ENODATA: cut short by limit or the end of the file; -EBADMSG: present but
+ * damaged; else an error of pread. payload (may be NULL: not read, not checked) is cleared first and holds the
+ * stored bytes, still compressed.
+ */
+int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct frame *ret, struct buf *payload);
+
+/* The offset behind a frame. */
+uint64_t frame_end(const struct frame *h);
+
+/* Whether an intact frame header begins anywhere in [from, size). */
+int file_find_frame(const struct file *f, uint64_t from, bool *ret_found);
+
+/* Write one frame at tail and move tail. -errno: tail is as before. */
+int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, uint32_t raw_len, const struct buf *stored);
+int file_sync(struct file *f);
+void file_commit(struct file *f);
+/* Forget what was written after end, and cut it off as well as possible. */
+void file_rollback(struct file *f);
+
+/* Write the whole of name by temporary file, fsync, rename, fsync of dir_fd. */
+int file_replace(int dir_fd, const char *name, const void *data, size_t len);
+
+#endif

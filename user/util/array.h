@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Growing a typed array that its owner keeps as (pointer, capacity).
+ */
+#ifndef ASCRIBE_UTIL_ARRAY_H
+#define ASCRIBE_UTIL_ARRAY_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline int array_grow(void **p, size_t *cap, size_t need, size_t size)
+{
+	if (need <= *cap)
+		return 0;
+	size_t n = *cap ? *cap : 16;
+	while (n < need) {
+		if (n > SIZE_MAX / 4)
+			return -ENOMEM;
+		n *= 2;
+	}
+	if (n > SIZE_MAX / 2 / size)
+		return -ENOMEM;
+	void *q = realloc(*p, n * size);
+	if (!q)
+		return -ENOMEM;
+	*p = q;
+	*cap = n;
+	return 0;
+}
+
+/* Room for `need` elements in all; new elements are not cleared. 0 or -ENOMEM, and then nothing has changed. */
+#define ARRAY_RESERVE(p, cap, need) array_grow((void **)&(p), &(cap), (need), sizeof(*(p)))
+
+#endif

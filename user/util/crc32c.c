@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "util/crc32c.h"
+
+#include <pthread.h>
+
+/* Eight tables: eight bytes per step, table[k] advances a byte that lies k bytes before the end of the step. */
+static uint32_t table[8][256];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void fill_tables(void)
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t c = i;
+		for (int k = 0; k < 8; k++)
+			c = c & 1 ? c >> 1 ^ 0x82f63b78u : c >> 1;
+		table[0][i] = c;
+	}
+	for (int t = 1; t < 8; t++)
+		for (uint32_t i = 0; i < 256; i++)
+			table[t][i] = table[t - 1][i] >> 8 ^ table[0][table[t - 1][i] & 0xff];
+}
+
+static uint32_t le32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+uint32_t crc32c(const void *data, size_t len)
+{
+	pthread_once(&once, fill_tables);
+	const uint8_t *p = data;
+	uint32_t c = ~0u;
+	for (; len >= 8; p += 8, len -= 8) {
+		uint32_t lo = le32(p) ^ c, hi = le32(p + 4);
+		c = table[7][lo & 0xff] ^ table[6][lo >> 8 & 0xff] ^ table[5][lo >> 16 & 0xff] ^ table[4][lo >> 24] ^
+		    table[3][hi & 0xff] ^ table[2][hi >> 8 & 0xff] ^ table[1][hi >> 16 & 0xff] ^ table[0][hi >> 24];
+	}
+	for (; len; p++, len--)
+		c = c >> 8 ^ table[0][(c ^ *p) & 0xff];
+	return ~c;
+}
