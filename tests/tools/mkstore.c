@@ -182,7 +182,7 @@ static void host_window(int i, uint32_t clock, uint32_t faults)
 	for (int k = 0; k < 300; k++) {
 		size_t t = draw(4) ? draw(2) ? 0 : 1 : 2;
 		uint64_t n = 1 + draw(4);
-		row(set("server", tenants[t], k % 5 ? draw(40) : -1), random_stack(draw(12)), clock, n, n * 10101010);
+		row(set("server", tenants[t], k % 5 ? (int64_t)draw(40) : -1), random_stack(draw(12)), clock, n, n * 10101010);
 		sums.samples += n;
 		sums.tenant[t] += n;
 	}
@@ -219,8 +219,8 @@ static void wide(void)
 			snprintf(name, sizeof(name), "f%u", draw(5000));
 			s = push(s, frame(FRAME_USER, name, "/usr/bin/big"));
 		}
-		row(set("big", NULL, -1), s, clock, k % 100 ? 1 : 500, 0);
-		sums.samples += k % 100 ? 1 : 500;
+		row(set("big", NULL, -1), s, clock, k % 100 ? 1u : 500u, 0);
+		sums.samples += k % 100 ? 1u : 500u;
 	}
 	commit(0, sums.stored, 0, 0);
 }

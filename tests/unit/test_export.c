@@ -3,6 +3,7 @@
  * Exports of the synthetic host store (tests/tools/mkstore.c), decoded again and compared with sums made straight from the
  * store's rows.
  */
+int mkstore_main(int argc, char **argv);
 #define main mkstore_main
 #include "tools/mkstore.c"
 #undef main

@@ -97,7 +97,7 @@ static void flags(const struct store_meta *m, const struct query_info *info)
 void accounting_footer(const struct store *s, const struct query_info *info)
 {
 	const struct store_meta *m = store_meta(s);
-	fflush(stdout);
+	cmd_flush();
 	if (!info->blocks) {
 		cmd_warn("no data in this time range");
 		return;

@@ -32,6 +32,9 @@ int cmd_check(int argc, char **argv);
 void cmd_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cmd_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Let the data that was printed so far go before what follows on stderr; main() reports a failure. */
+void cmd_flush(void);
+
 /*
  * opt_parse with its messages printed. True: go on. False: stop with *ret_exit (0 after --help); `out` is released.
  */

@@ -191,7 +191,7 @@ static int print_functions(const struct reading *rd, const struct query_table *t
 		rest -= r->self < rest ? r->self : rest;
 	}
 	if (limit < t->n_rows)
-		printf("\n%zu more functions have %llu samples as their own; -n 0 prints all\n", t->n_rows - limit,
+		printf("\nnot shown: %zu, with %llu samples of their own; -n 0 prints all\n", t->n_rows - (size_t)limit,
 		       (unsigned long long)rest);
 	return 0;
 }
@@ -230,7 +230,7 @@ static int print_groups(const struct reading *rd, const struct opt_list *by, con
 		rest -= row ? t->rows[row - 1].samples : 0;
 	}
 	if (!rc && shown < t->n_rows)
-		printf("\n%zu more rows have %llu samples; -n 0 prints all\n", t->n_rows - shown, (unsigned long long)rest);
+		printf("\nnot shown: %zu, with %llu samples; -n 0 prints all\n", t->n_rows - shown, (unsigned long long)rest);
 	for (size_t i = 0; cells && i < (shown + 1) * by->n; i++)
 		free(cells[i]);
 	free(cells);

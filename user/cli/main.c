@@ -24,9 +24,18 @@ static const struct command {
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+static int stdout_errno; /* the first reason why stdout could not be written */
+
+void cmd_flush(void)
+{
+	errno = 0;
+	if (fflush(stdout) && !stdout_errno)
+		stdout_errno = errno ? errno : EIO;
+}
+
 static void message(const char *prefix, const char *fmt, va_list ap)
 {
-	fflush(stdout);
+	cmd_flush();
 	flockfile(stderr);
 	fputs(prefix, stderr);
 	vfprintf(stderr, fmt, ap);
@@ -149,10 +158,9 @@ int main(int argc, char **argv)
 {
 	fill_standard_descriptors();
 	int status = run(argc, argv);
-	errno = 0;
-	bool failed = ferror(stdout);
-	if ((fflush(stdout) || failed) && status == EXIT_OK) {
-		cmd_error("writing the output failed%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+	cmd_flush();
+	if ((stdout_errno || ferror(stdout)) && status == EXIT_OK) {
+		cmd_error("writing the output failed: %s", strerror(stdout_errno ? stdout_errno : EIO));
 		status = EXIT_FAILED;
 	}
 	return status;
