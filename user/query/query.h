@@ -12,7 +12,7 @@
 struct query_spec {
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
 	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; windows that overlap [from, to) */
-	const char *event;     /* only this event; NULL: the first event of the store */
+	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
 	bool idle;             /* include the samples of idle CPUs */
 };
 
@@ -20,7 +20,9 @@ struct query;
 
 /*
  * Parse the selector, choose the windows, merge their rows. The store must outlive the query.
- * -EINVAL: a bad selector (the text shows the place), an unknown event. No matching data is no error.
+ * -EINVAL: a bad selector (the text shows the place; selector_parse gives it as a number), an unknown event. -E2BIG:
+ * a regular expression that went over its limits. No matching data is no error. info.event is NULL in a store
+ * without events.
  */
 int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err);
 void query_close(struct query *q);
@@ -59,7 +61,7 @@ int query_tree(struct query *q, const struct query_node **ret_nodes, size_t *ret
 
 struct query_table_row {
 	uint32_t function;          /* string id, when by function; frames without a name: see text */
-	const char *text;           /* by function: the name to show ("file+0x12" when unresolved) */
+	const char *text;           /* by function: the name to show ("file+0x12" when unresolved); by keys: values joined by , */
 	const char *module;         /* by function: the module's name */
 	const char *const *values;  /* by keys: one text per key, "" where the label is missing */
 	const bool *present;        /* by keys: whether the label is there at all */
@@ -69,11 +71,14 @@ struct query_table_row {
 };
 
 struct query_table {
-	struct query_table_row *rows; /* by self (function) or samples (keys), descending; ties by text */
+	struct query_table_row *rows; /* by self, then samples, descending; ties by text, then module */
 	size_t n_rows;
 };
 
-/* keys == NULL: by function. Freed with query_table_free. */
+/*
+ * keys == NULL: by function, a row for each function of each module. Freed with query_table_free, before the query and
+ * the store are closed.
+ */
 int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret, struct err *err);
 void query_table_free(struct query_table *t);
 

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The oracle of the store's tests: what was put in, kept as plain text rows, and a random generator of it. It knows
+ * nothing of ids, dictionaries or files.
+ */
+#ifndef TESTS_STORE_MODEL_H
+#define TESTS_STORE_MODEL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "store/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct model_row {
+	char *labels, *stack; /* "key=value\n..." and "function (module)\n..." root first */
+	uint32_t event;
+	uint64_t samples, value;
+};
+
+struct model_window {
+	struct model_row *rows;
+	size_t n;
+	int64_t t0, t1;
+};
+
+struct model {
+	struct model_window w[400];
+	size_t n;
+	uint64_t random;
+};
+
+static const char *const lost_names[] = { "not_run", "rows_full" };
+static const char *const flagged_names[] = { "idle" };
+
+static const struct store_meta model_meta = {
+	.host = "host",
+	.os = "6.1 x86_64",
+	.what = "all processes, cpu-clock at 99 Hz",
+	.lost_names = lost_names,
+	.n_lost = 2,
+	.flagged_names = flagged_names,
+	.n_flagged = 1,
+	.created_ns = 12345,
+};
+
+static const struct store_event model_events[] = {
+	{ "cpu-clock", "nanoseconds", 10101010, 10101010 },
+	{ "page-faults", "count", 0, 1 },
+	{ "cpu-clock", "nanoseconds", 1000000, 0 },
+};
+
+static inline uint32_t model_random(struct model *m, uint32_t below)
+{
+	m->random = m->random * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(m->random >> 33) % below;
+}
+
+static inline int model_row_cmp(const void *pa, const void *pb)
+{
+	const struct model_row *a = pa, *b = pb;
+	int c = strcmp(a->labels, b->labels);
+	if (!c)
+		c = strcmp(a->stack, b->stack);
+	return c ? c : (int)a->event - (int)b->event;
+}
+
+static inline void model_window_add(struct model_window *w, struct model_row row)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		if (model_row_cmp(&w->rows[i], &row))
+			continue;
+		w->rows[i].samples += row.samples;
+		w->rows[i].value += row.value;
+		free(row.labels);
+		free(row.stack);
+		return;
+	}
+	w->rows = realloc(w->rows, (w->n + 1) * sizeof(row));
+	w->rows[w->n++] = row;
+}
+
+static inline void model_window_fini(struct model_window *w)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		free(w->rows[i].labels);
+		free(w->rows[i].stack);
+	}
+	free(w->rows);
+	*w = (struct model_window){ 0 };
+}
+
+static inline void model_fini(struct model *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		model_window_fini(&m->w[i]);
+	m->n = 0;
+}
+
+static inline uint32_t model_set(struct model *m, struct store_writer *sw, char **ret_text)
+{
+	static const char *const keys[] = { "comm", "query_id", "tenant" };
+	char text[200] = "", tenant[16];
+	struct label l[3];
+	size_t n = 0;
+	for (int i = 0; i < 3; i++) {
+		if (!model_random(m, 3))
+			continue;
+		struct label *at = &l[n++];
+		*at = (struct label){ .key = keys[i], .key_len = (uint32_t)strlen(keys[i]), .str = "" };
+		size_t len = strlen(text);
+		if (i == 1) {
+			at->type = LABEL_INT;
+			at->num = (int64_t)model_random(m, 9) - 4;
+			snprintf(text + len, sizeof(text) - len, "query_id=%" PRId64 "\n", at->num);
+			continue;
+		}
+		if (i == 0)
+			at->str = model_random(m, 2) ? "sh" : "postgres";
+		else
+			snprintf(tenant, sizeof(tenant), "t%u", model_random(m, 6)), at->str = tenant;
+		at->str_len = (uint32_t)strlen(at->str);
+		snprintf(text + len, sizeof(text) - len, "%s=%s\n", keys[i], at->str);
+	}
+	uint32_t id;
+	assert_int_equal(store_add_set(sw, l, n, &id), 0);
+	*ret_text = strdup(text);
+	return id;
+}
+
+static inline uint32_t model_text(struct store_writer *sw, const char *s)
+{
+	uint32_t id;
+	assert_int_equal(store_add_string(sw, s, strlen(s), &id), 0);
+	return id;
+}
+
+/* Frames print as "name (module) kind line"; recursion and shared prefixes of names and paths are frequent. */
+static inline uint32_t model_stack(struct model *m, struct store_writer *sw, char **ret_text)
+{
+	char text[2000] = "", name[64];
+	uint32_t stack = 0, frame;
+	int depth = (int)model_random(m, 7);
+	for (int i = 0; i < depth; i++) {
+		struct store_frame f = { .kind = model_random(m, 2), .line = model_random(m, 2) };
+		const char *module = model_random(m, 2) ? "/usr/lib/libc.so.6" : "/usr/bin/demo";
+		uint32_t k = model_random(m, 12);
+		size_t len = strlen(text);
+		f.module = model_text(sw, module);
+		if (k) {
+			snprintf(name, sizeof(name), "server::handle_%s%u", k % 3 ? "read_" : "", k);
+			f.function = model_text(sw, name);
+		} else {
+			f.offset = 0x1000u + model_random(m, 2);
+			snprintf(name, sizeof(name), "%s+0x%" PRIx64, strrchr(module, '/') + 1, f.offset);
+		}
+		snprintf(text + len, sizeof(text) - len, "%s (%s) %u %u\n", name, module, f.kind, f.line);
+		assert_int_equal(store_add_frame(sw, &f, &frame), 0);
+		assert_int_equal(store_add_stack(sw, stack, frame, &stack), 0);
+	}
+	if (!depth && model_random(m, 2)) {
+		struct store_frame f = { .kind = FRAME_IDLE, .function = model_text(sw, "[idle]") };
+		assert_int_equal(store_add_frame(sw, &f, &frame), 0);
+		assert_int_equal(store_add_stack(sw, 0, frame, &stack), 0);
+		snprintf(text, sizeof(text), "[idle] () 2 0\n");
+	}
+	*ret_text = strdup(text);
+	return stack;
+}
+
+/* Rows for the open window, into the writer and into *w. */
+static inline void model_fill(struct model *m, struct store_writer *sw, struct model_window *w, size_t n_rows)
+{
+	uint32_t events[3];
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(store_add_event(sw, &model_events[i], &events[i]), 0);
+	uint32_t odd_values = model_random(m, 2);
+	for (size_t i = 0; i < n_rows; i++) {
+		struct model_row row = { .event = model_random(m, 3), .samples = 1 + model_random(m, 300) };
+		row.value = odd_values ? model_random(m, 100000) : row.samples * model_events[row.event].period;
+		uint32_t set = model_set(m, sw, &row.labels), stack = model_stack(m, sw, &row.stack);
+		assert_int_equal(store_add_row(sw, set, stack, events[row.event], row.samples, row.value), 0);
+		model_window_add(w, row);
+	}
+	qsort(w->rows, w->n, sizeof(*w->rows), model_row_cmp);
+}
+
+/* Totals are made from the number of the window, so that they can be checked without being kept. */
+static inline int model_commit_at(struct store_writer *sw, size_t i, struct err *err)
+{
+	uint64_t lost[2][2] = { { i, 0 }, { 300, 1 } }, flagged[2][1] = { { i * i }, { 7 } };
+	struct store_cpu_totals cpu[2] = { { 0, 100 + i, 100, lost[0], flagged[0] }, { 3, 1301, 1000, lost[1], flagged[1] } };
+	struct store_totals t = { cpu, 2, i, 5 * i, 1u << 20 };
+	int64_t t0 = 1700000000000000000 + (int64_t)i * 10000000000;
+	return store_commit_window(sw, t0, t0 + 10000000000, (int64_t)i, &t, err);
+}
+
+static inline int model_commit(struct model *m, struct store_writer *sw, size_t n_rows, struct err *err)
+{
+	struct model_window w = { 0 };
+	model_fill(m, sw, &w, n_rows);
+	int rc = model_commit_at(sw, m->n, err);
+	w.t0 = 1700000000000000000 + (int64_t)m->n * 10000000000;
+	w.t1 = w.t0 + 10000000000;
+	if (rc)
+		model_window_fini(&w);
+	else
+		m->w[m->n++] = w;
+	return rc;
+}
+
+/* ---- back from a store ---- */
+
+static inline char *store_labels_text(const struct store *s, uint32_t set)
+{
+	char text[400] = "", value[100];
+	const struct label *l;
+	size_t n = store_set(s, set, &l);
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(text);
+		label_text(&l[i], value, sizeof(value));
+		snprintf(text + len, sizeof(text) - len, "%.*s=%s\n", (int)l[i].key_len, l[i].key, value);
+	}
+	return strdup(text);
+}
+
+static inline char *store_stack_text(const struct store *s, uint32_t stack)
+{
+	uint32_t frames[64], n = 0;
+	char text[4000] = "";
+	while (stack && n < 64)
+		store_stack(s, stack, &stack, &frames[n++]);
+	while (n--) {
+		const struct store_frame *f = store_frame(s, frames[n]);
+		const char *module = store_string(s, f->module, NULL), *slash = strrchr(module, '/');
+		size_t len = strlen(text);
+		if (f->function)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s", store_string(s, f->function, NULL));
+		else
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s+0x%" PRIx64,
+						slash ? slash + 1 : module, f->offset);
+		snprintf(text + len, sizeof(text) - len, " (%s) %u %u\n", module, f->kind, f->line);
+	}
+	return strdup(text);
+}
+
+struct read_back {
+	const struct store *s;
+	struct model_row *rows;
+	size_t n;
+};
+
+static inline int read_back_row(void *ctx, const struct store_row *r)
+{
+	struct read_back *b = ctx;
+	b->rows = realloc(b->rows, (b->n + 1) * sizeof(*b->rows));
+	b->rows[b->n++] = (struct model_row){ store_labels_text(b->s, r->set), store_stack_text(b->s, r->stack), r->event,
+					      r->samples, r->value };
+	return 0;
+}
+
+static inline bool same_counters(const struct store_window *w, size_t i)
+{
+	const struct store_totals *t = &w->totals;
+	return t->n_cpus == 2 && t->outside == i && t->own_cpu_ns == 5 * i && t->own_rss == 1u << 20 && w->boot_ns == (int64_t)i &&
+	       t->cpu[0].cpu == 0 && t->cpu[1].cpu == 3 && t->cpu[0].fired == 100 + i && t->cpu[0].stored == 100 &&
+	       t->cpu[1].fired == 1301 && t->cpu[1].stored == 1000 && t->cpu[0].lost[0] == i && t->cpu[0].lost[1] == 0 &&
+	       t->cpu[1].lost[0] == 300 && t->cpu[1].lost[1] == 1 && t->cpu[0].flagged[0] == i * i && t->cpu[1].flagged[0] == 7;
+}
+
+/* 0: window i is what was put in; 1: it is not; -errno: it cannot be read. */
+static inline int model_differs(const struct model *m, struct store *s, size_t i)
+{
+	const struct store_window *w = store_window(s, i);
+	struct read_back b = { .s = s };
+	if (w->t0_ns != m->w[i].t0 || w->t1_ns != m->w[i].t1 || !same_counters(w, i) || w->n_rows != m->w[i].n)
+		return 1;
+	int rc = store_rows(s, i, read_back_row, &b, NULL);
+	if (!rc) {
+		qsort(b.rows, b.n, sizeof(*b.rows), model_row_cmp);
+		rc = b.n != m->w[i].n;
+	}
+	for (size_t k = 0; !rc && k < b.n; k++)
+		rc = model_row_cmp(&b.rows[k], &m->w[i].rows[k]) || b.rows[k].samples != m->w[i].rows[k].samples ||
+		     b.rows[k].value != m->w[i].rows[k].value;
+	struct model_window w2 = { b.rows, b.n, 0, 0 };
+	model_window_fini(&w2);
+	return rc;
+}
+
+static inline void model_check(const struct model *m, const char *dir)
+{
+	struct store *s;
+	struct err err = { 0 };
+	if (store_open(&s, dir, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(store_n_windows(s), m->n);
+	for (size_t i = 0; i < m->n; i++)
+		assert_int_equal(model_differs(m, s, i), 0);
+	store_close(s);
+}
+
+/* ---- directories ---- */
+
+static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static inline void remove_tree(const char *dir)
+{
+	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A new directory, its name in a buffer of 64 bytes. */
+static inline char *temp_dir(char *name)
+{
+	strcpy(name, "/tmp/ascribe-test-XXXXXX");
+	assert_non_null(mkdtemp(name));
+	return name;
+}
+
+static const char *const store_files[] = { "HEADER",		      "sym/g001/strings.log", "sym/g001/frames.log",
+					   "sym/g001/stacks.log", "lab/sets-00000001.log", "lab/events.log",
+					   "seg/L0-00000001.seg" };
+#define N_STORE_FILES (sizeof(store_files) / sizeof(store_files[0]))
+
+#endif

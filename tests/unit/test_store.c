@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing and reading back, and what a directory may be. */
+#include "unit/store_model.h"
+
+static struct store_writer *open_writer(const char *dir)
+{
+	struct store_writer *w = NULL;
+	struct err err = { 0 };
+	if (store_writer_open(&w, dir, &model_meta, &err))
+		fail_msg("%s", err.text);
+	return w;
+}
+
+static void round_trip(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct model m = { .random = 1 };
+	struct err err = { 0 };
+	temp_dir(dir);
+	for (int pass = 0; pass < 4; pass++) {
+		struct store_writer *w = open_writer(dir);
+		for (int i = 0; i < 15; i++)
+			assert_int_equal(model_commit(&m, w, i == 3 ? 0 : model_random(&m, 300), &err), 0);
+		/* An open window that is not committed leaves nothing. */
+		struct model_window dropped = { 0 };
+		model_fill(&m, w, &dropped, 50);
+		model_window_fini(&dropped);
+		store_writer_close(w);
+		model_check(&m, dir);
+	}
+	model_fini(&m);
+	remove_tree(dir);
+}
+
+static void meta_and_mode(void **state)
+{
+	(void)state;
+	char base[64], dir[80];
+	struct store *s;
+	struct err err;
+	struct stat st;
+	snprintf(dir, sizeof(dir), "%s/new", temp_dir(base));
+	store_writer_close(open_writer(dir));
+	assert_int_equal(stat(dir, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	const struct store_meta *m = store_meta(s);
+	assert_string_equal(m->host, "host");
+	assert_string_equal(m->os, "6.1 x86_64");
+	assert_string_equal(m->what, model_meta.what);
+	assert_int_equal(m->n_lost, 2);
+	assert_string_equal(m->lost_names[1], "rows_full");
+	assert_int_equal(m->n_flagged, 1);
+	assert_string_equal(m->flagged_names[0], "idle");
+	assert_int_equal(m->created_ns, 12345);
+	assert_null(store_damage(s));
+	assert_int_equal(store_n_windows(s), 0);
+	store_close(s);
+	remove_tree(base);
+}
+
+static void ids(void **state)
+{
+	(void)state;
+	char dir[64];
+	uint32_t a, b, c, id;
+	struct label l[300];
+	struct store_writer *w = open_writer(temp_dir(dir));
+	char *big = calloc(1, 70000);
+	assert_int_equal(store_add_string(w, "", 0, &a), 0);
+	assert_int_equal(a, 0);
+	assert_int_equal(store_add_string(w, "ab", 2, &a), 0);
+	assert_int_equal(store_add_string(w, "ab\0", 3, &b), 0);
+	assert_int_equal(store_add_string(w, "ab", 2, &c), 0);
+	assert_int_equal(a, c);
+	assert_int_not_equal(a, b);
+	assert_int_equal(store_add_string(w, big, 65535, &c), 0);
+	assert_int_equal(store_add_string(w, big, 65536, &c), -E2BIG);
+	assert_int_equal(store_add_frame(w, &(struct store_frame){ .function = 99 }, &id), -EINVAL);
+	assert_int_equal(store_add_frame(w, &(struct store_frame){ .function = a }, &id), 0);
+	assert_int_equal(id, 1);
+	assert_int_equal(store_add_stack(w, 1, 1, &id), -EINVAL);
+	assert_int_equal(store_add_stack(w, 0, 2, &id), -EINVAL);
+	assert_int_equal(store_add_stack(w, 0, 0, &id), -EINVAL);
+	assert_int_equal(store_add_stack(w, 0, 1, &id), 0);
+	assert_int_equal(id, 1);
+	assert_int_equal(store_add_row(w, 0, 1, 0, 1, 1), -EINVAL);
+	assert_int_equal(store_add_event(w, &model_events[0], &id), 0);
+	assert_int_equal(id, 0);
+	assert_int_equal(store_add_row(w, 1, 1, 0, 1, 1), -EINVAL);
+	assert_int_equal(store_add_row(w, 0, 2, 0, 1, 1), -EINVAL);
+	assert_int_equal(store_add_row(w, 0, 1, 0, 1, 1), 0);
+	for (int i = 0; i < 300; i++)
+		l[i] = (struct label){ .key = big + i, .key_len = (uint32_t)i + 1, .type = LABEL_INT, .num = i };
+	assert_int_equal(store_add_set(w, l, 300, &id), -E2BIG);
+	assert_int_equal(store_add_set(w, l, 256, &id), 0);
+	assert_int_equal(id, 1);
+	store_writer_close(w);
+	free(big);
+	remove_tree(dir);
+}
+
+/* Names that grow by one byte make the longest chains; all come back, whatever the depth. */
+static void prefix_chains(void **state)
+{
+	(void)state;
+	char dir[64], s[2001];
+	struct err err = { 0 };
+	struct store *r;
+	uint32_t id;
+	struct store_writer *w = open_writer(temp_dir(dir));
+	memset(s, 'x', sizeof(s));
+	for (uint32_t i = 1; i <= 2000; i++) {
+		assert_int_equal(store_add_string(w, s, i, &id), 0);
+		assert_int_equal(id, i);
+		if (i % 500 == 0)
+			assert_int_equal(model_commit_at(w, i, &err), 0);
+	}
+	store_writer_close(w);
+	assert_int_equal(store_open(&r, dir, &err), 0);
+	for (uint32_t i = 0; i <= 2000; i++) {
+		size_t len;
+		const char *p = store_string(r, i, &len);
+		assert_int_equal(len, i);
+		assert_memory_equal(p, s, len);
+		assert_int_equal(p[len], 0);
+	}
+	store_close(r);
+	remove_tree(dir);
+}
+
+static void put_file(const char *dir, const char *name, const char *text)
+{
+	char path[160];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	FILE *f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void refuses_other_things(void **state)
+{
+	(void)state;
+	char dir[64], path[100];
+	struct err err = { 0 };
+	struct store_writer *w;
+	struct store *s;
+	struct stat st;
+	temp_dir(dir);
+	put_file(dir, "precious", "text");
+	snprintf(path, sizeof(path), "%s/precious", dir);
+	assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), -EEXIST);
+	assert_non_null(strstr(err.text, "precious"));
+	snprintf(path, sizeof(path), "%s/lock", dir);
+	assert_int_not_equal(stat(path, &st), 0);
+	snprintf(path, sizeof(path), "%s/precious", dir);
+	assert_int_equal(store_writer_open(&w, path, &model_meta, &err), -ENOTDIR);
+	assert_int_equal(store_open(&s, path, &err), -ENOTDIR);
+	assert_int_equal(store_open(&s, dir, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "not a store"));
+	snprintf(path, sizeof(path), "%s/a/b", dir);
+	assert_int_equal(store_writer_open(&w, path, &model_meta, &err), -ENOENT);
+	assert_int_equal(store_open(&s, path, &err), -ENOENT);
+	remove_tree(dir);
+}
+
+static void one_writer(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct err err = { 0 };
+	struct store_writer *a = open_writer(temp_dir(dir)), *b;
+	assert_int_equal(store_writer_open(&b, dir, &model_meta, &err), -EBUSY);
+	store_writer_close(a);
+	store_writer_close(open_writer(dir));
+	remove_tree(dir);
+}
+
+/* Byte 8 of the header is the version, byte 28 its checksum: both are written anew, by an implementation of CRC-32C
+ * that is not the store's. */
+static void newer_version(void **state)
+{
+	(void)state;
+	char dir[64], path[100];
+	unsigned char h[32];
+	struct err err = { 0 };
+	struct store *s;
+	struct store_writer *w;
+	store_writer_close(open_writer(temp_dir(dir)));
+	snprintf(path, sizeof(path), "%s/HEADER", dir);
+	int fd = open(path, O_RDWR);
+	assert_int_equal(pread(fd, h, 32, 0), 32);
+	h[8] = 2;
+	assert_int_equal(pwrite(fd, h, 32, 0), 32);
+	assert_int_equal(store_open(&s, dir, &err), -EBADMSG);
+	uint32_t crc = ~0u;
+	for (int i = 0; i < 28 * 8; i++)
+		crc = (crc ^ h[i / 8] >> i % 8) & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
+	crc = ~crc;
+	for (int i = 0; i < 4; i++)
+		h[28 + i] = (unsigned char)(crc >> 8 * i);
+	assert_int_equal(pwrite(fd, h, 32, 0), 32);
+	close(fd);
+	assert_int_equal(store_open(&s, dir, &err), -EPROTONOSUPPORT);
+	assert_non_null(strstr(err.text, "newer"));
+	assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), -EPROTONOSUPPORT);
+	remove_tree(dir);
+}
+
+static void counters_may_grow(void **state)
+{
+	(void)state;
+	static const char *const more[] = { "not_run", "rows_full", "third" }, *const other[] = { "other" };
+	char dir[64];
+	struct err err = { 0 };
+	struct model m = { .random = 5 };
+	struct store_meta meta = model_meta;
+	struct store_writer *w = open_writer(temp_dir(dir));
+	struct store *s;
+	assert_int_equal(model_commit(&m, w, 9, &err), 0);
+	store_writer_close(w);
+	meta.lost_names = other;
+	meta.n_lost = 1;
+	assert_int_equal(store_writer_open(&w, dir, &meta, &err), -EINVAL);
+	meta.lost_names = more;
+	meta.n_lost = 3;
+	assert_int_equal(store_writer_open(&w, dir, &meta, &err), 0);
+	uint64_t lost[3] = { 1, 2, 3 }, flagged[1] = { 4 };
+	struct store_cpu_totals cpu = { 0, 7, 1, lost, flagged };
+	struct store_totals t = { &cpu, 1, 0, 0, 0 };
+	int64_t t0 = m.w[0].t1;
+	assert_int_equal(store_commit_window(w, t0, t0 + 1, 0, &t, &err), 0);
+	store_writer_close(w);
+	/* An older program goes on with fewer counters. */
+	w = open_writer(dir);
+	assert_int_equal(model_commit_at(w, 2, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(store_meta(s)->n_lost, 3);
+	assert_string_equal(store_meta(s)->lost_names[2], "third");
+	assert_int_equal(store_window(s, 0)->totals.cpu[1].lost[2], 0);
+	assert_int_equal(store_window(s, 1)->totals.cpu[0].lost[2], 3);
+	assert_int_equal(store_window(s, 1)->totals.cpu[0].flagged[0], 4);
+	assert_int_equal(store_window(s, 2)->totals.cpu[1].lost[0], 300);
+	assert_int_equal(store_window(s, 2)->totals.cpu[1].flagged[0], 7);
+	store_close(s);
+	model_fini(&m);
+	remove_tree(dir);
+}
+
+/* A reader that opened before keeps its view; one that opens sees what is committed. */
+static void reader_beside_writer(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct err err = { 0 };
+	struct model m = { .random = 6 };
+	struct store *early;
+	struct store_writer *w = open_writer(temp_dir(dir));
+	assert_int_equal(model_commit(&m, w, 40, &err), 0);
+	assert_int_equal(store_open(&early, dir, &err), 0);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(model_commit(&m, w, 40, &err), 0);
+		model_check(&m, dir);
+	}
+	assert_int_equal(store_n_windows(early), 1);
+	assert_int_equal(model_differs(&m, early, 0), 0);
+	store_close(early);
+	store_writer_close(w);
+	model_fini(&m);
+	remove_tree(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(round_trip),	    cmocka_unit_test(meta_and_mode),
+		cmocka_unit_test(ids),		    cmocka_unit_test(prefix_chains),
+		cmocka_unit_test(refuses_other_things), cmocka_unit_test(one_writer),
+		cmocka_unit_test(newer_version),    cmocka_unit_test(counters_may_grow),
+		cmocka_unit_test(reader_beside_writer),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ASCRIBE_QUERY_QUERY_INT_H
+#define ASCRIBE_QUERY_QUERY_INT_H
+
+#include "query/query.h"
+
+struct query {
+	struct store *store;
+	struct query_info info;
+	uint32_t event; /* id; UINT32_MAX: the store has none */
+	uint64_t *counters; /* what info.lost and info.flagged point to */
+	struct store_row *rows;
+	size_t n_rows;
+	struct query_node *nodes; /* NULL: not built yet */
+	size_t n_nodes;
+};
+
+#endif

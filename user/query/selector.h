@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Selectors: which label sets.
+ *
+ *   selector = [ "{" ] [ matcher { "," matcher } [ "," ] ] [ "}" ]      both braces or none
+ *   matcher  = key op value
+ *   key      = a word of letters, digits and _ : . - /, or a quoted string
+ *   op       = "=" | "!=" | "=~" | "!~"
+ *   value    = a string in " or ', with \n \t \r \\ \" \' \xHH; or in backquotes, without escapes
+ *
+ * All matchers must hold. A label that is not in the set counts as the empty text; integers are compared as decimal
+ * text. Regular expressions are PCRE2 over bytes and must match the whole value, as in Prometheus. Compiling and
+ * matching are limited in steps, depth and memory.
+ */
+#ifndef ASCRIBE_QUERY_SELECTOR_H
+#define ASCRIBE_QUERY_SELECTOR_H
+
+#include "labels/labels.h"
+#include "util/err.h"
+
+#include <stdbool.h>
+
+struct selector;
+
+/*
+ * text NULL or "": matches everything. -EINVAL: err names the column, counted from 1 in bytes, and *ret_at (may be
+ * NULL) is that place from 0, for a caret; -ENOMEM leaves it alone.
+ */
+int selector_parse(struct selector **ret, const char *text, size_t *ret_at, struct err *err);
+void selector_free(struct selector *s);
+
+/*
+ * Whether a normalized set matches, with the matchers of the virtual label `event` left out. -E2BIG: a regular
+ * expression went over its limits on some value.
+ */
+int selector_match(struct selector *s, const struct label *labels, size_t n, bool *ret_match, struct err *err);
+
+/* The matchers of the virtual label `event` alone. */
+int selector_match_event(struct selector *s, const char *event, bool *ret_match, struct err *err);
+bool selector_names_event(const struct selector *s);
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/query_int.h"
+
+#include "util/array.h"
+#include "util/buf.h"
+#include "util/idhash.h"
+
+#include <stdio.h>
+
+#define NO_GROUP UINT32_MAX
+
+/* What backs a table: query_table must stay the first member. */
+struct table {
+	struct query_table table;
+	size_t cap;
+	char **texts; /* everything that rows point to, but for the store's strings */
+	size_t n_texts, texts_cap;
+};
+
+void query_table_free(struct query_table *t)
+{
+	struct table *own = (struct table *)t;
+	if (!own)
+		return;
+	for (size_t i = 0; i < own->n_texts; i++)
+		free(own->texts[i]);
+	free(own->texts);
+	free(own->table.rows);
+	free(own);
+}
+
+static int add_row(struct table *t, const struct query_table_row *row)
+{
+	int rc = ARRAY_RESERVE(t->table.rows, t->cap, t->table.n_rows + 1);
+	if (!rc)
+		t->table.rows[t->table.n_rows++] = *row;
+	return rc;
+}
+
+/* Memory that lives as long as the table, NULL when there is none. */
+static void *table_alloc(struct table *t, size_t len)
+{
+	if (ARRAY_RESERVE(t->texts, t->texts_cap, t->n_texts + 1))
+		return NULL;
+	char *p = malloc(len ? len : 1);
+	if (p)
+		t->texts[t->n_texts++] = p;
+	return p;
+}
+
+static int by_samples(const void *pa, const void *pb)
+{
+	const struct query_table_row *a = pa, *b = pb;
+	if (a->self != b->self)
+		return a->self > b->self ? -1 : 1;
+	if (a->samples != b->samples)
+		return a->samples > b->samples ? -1 : 1;
+	int c = strcmp(a->text, b->text);
+	return c || !a->module ? c : strcmp(a->module, b->module);
+}
+
+static void finish(struct table *t, uint64_t all)
+{
+	for (size_t i = 0; i < t->table.n_rows; i++) {
+		struct query_table_row *r = &t->table.rows[i];
+		query_interval(r->samples, all, &r->low, &r->high);
+	}
+	if (t->table.n_rows)
+		qsort(t->table.rows, t->table.n_rows, sizeof(*t->table.rows), by_samples);
+}
+
+/* ---- by function ---- */
+
+struct functions {
+	struct query *q;
+	struct table *t;
+	struct idhash hash;
+	uint32_t *group;  /* [frames]: row of the table, NO_GROUP while unknown */
+	uint32_t *sample; /* per row: a frame of it */
+	size_t sample_cap;
+};
+
+/* One row: a function in a module; or a place in a module that has no name. */
+static bool same_function(const void *ctx, uint32_t row, const void *key)
+{
+	const struct functions *f = ctx;
+	const struct store_frame *a = store_frame(f->q->store, f->sample[row]), *b = key;
+	return a->function == b->function && a->module == b->module && (a->function || a->offset == b->offset);
+}
+
+static int describe(struct functions *f, uint32_t frame, struct query_table_row *row)
+{
+	const struct store *s = f->q->store;
+	const struct store_frame *fr = store_frame(s, frame);
+	*row = (struct query_table_row){ .function = fr->function, .module = store_string(s, fr->module, NULL) };
+	if (fr->function) {
+		row->text = store_string(s, fr->function, NULL);
+		return 0;
+	}
+	size_t cap = strlen(row->module) + 32;
+	char *text = table_alloc(f->t, cap);
+	if (!text)
+		return -ENOMEM;
+	query_frame_name(s, frame, text, cap);
+	row->text = text;
+	return 0;
+}
+
+static int group_of(struct functions *f, uint32_t frame, uint32_t *ret)
+{
+	if (f->group[frame] == NO_GROUP) {
+		const struct store_frame *fr = store_frame(f->q->store, frame);
+		const uint64_t key[3] = { fr->function, fr->module, fr->function ? 0 : fr->offset };
+		uint32_t hash = idhash_hash(&f->hash, key, sizeof(key));
+		uint32_t row = idhash_find(&f->hash, hash, same_function, f, fr);
+		if (row == IDHASH_NONE) {
+			struct query_table_row r;
+			row = (uint32_t)f->t->table.n_rows;
+			int rc = ARRAY_RESERVE(f->sample, f->sample_cap, (size_t)row + 1);
+			if (!rc)
+				rc = idhash_reserve(&f->hash);
+			if (!rc)
+				rc = describe(f, frame, &r);
+			if (!rc)
+				rc = add_row(f->t, &r);
+			if (rc)
+				return rc;
+			f->sample[row] = frame;
+			idhash_put(&f->hash, hash, row);
+		}
+		f->group[frame] = row;
+	}
+	*ret = f->group[frame];
+	return 0;
+}
+
+/* Down the tree with a count of each function on the path: the topmost call of a recursion counts, the rest not. */
+static int walk(struct functions *f, const struct query_node *nodes, size_t n_nodes, uint32_t *groups)
+{
+	for (size_t i = 1; i < n_nodes; i++) {
+		uint32_t parent, frame;
+		store_stack(f->q->store, nodes[i].stack, &parent, &frame);
+		int rc = group_of(f, frame, &groups[i]);
+		if (rc)
+			return rc;
+		f->t->table.rows[groups[i]].self += nodes[i].self;
+	}
+	uint32_t *on_path = calloc(f->t->table.n_rows + 1, sizeof(*on_path));
+	if (!on_path)
+		return -ENOMEM;
+	uint32_t at = nodes[0].first_child;
+	while (at) {
+		if (!on_path[groups[at]]++)
+			f->t->table.rows[groups[at]].samples += nodes[at].total;
+		uint32_t next = nodes[at].first_child;
+		while (!next && at) {
+			on_path[groups[at]]--;
+			next = nodes[at].next_sibling;
+			at = nodes[at].parent;
+		}
+		at = next;
+	}
+	free(on_path);
+	return 0;
+}
+
+static int by_function(struct query *q, struct table *t, struct err *err)
+{
+	struct functions f = { .q = q, .t = t };
+	const struct query_node *nodes;
+	size_t n_nodes, n_frames = store_n_frames(q->store);
+	uint32_t *groups = NULL;
+	int rc = query_tree(q, &nodes, &n_nodes, err);
+	if (rc)
+		return rc;
+	f.group = malloc(n_frames * sizeof(*f.group));
+	groups = malloc(n_nodes * sizeof(*groups));
+	rc = f.group && groups ? 0 : -ENOMEM;
+	if (!rc) {
+		memset(f.group, 0xff, n_frames * sizeof(*f.group));
+		rc = walk(&f, nodes, n_nodes, groups);
+	}
+	free(groups);
+	free(f.group);
+	free(f.sample);
+	idhash_fini(&f.hash);
+	return rc;
+}
+
+/* ---- by label keys ---- */
+
+struct value {
+	const char *text;
+	size_t len;
+	bool present;
+	char number[24];
+};
+
+struct keys {
+	struct query *q;
+	struct table *t;
+	const char *const *keys;
+	size_t n;
+	struct value *values; /* [n]: of the set at hand */
+	struct idhash hash;
+	struct buf packed; /* the values, so that they can be hashed */
+};
+
+static void find_value(struct keys *k, const char *key, const struct label *labels, size_t n, struct value *v)
+{
+	size_t len = strlen(key);
+	*v = (struct value){ .text = "" };
+	if (!strcmp(key, "event") && k->q->info.event) {
+		v->text = k->q->info.event->name;
+		v->len = strlen(v->text);
+		v->present = true;
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct label *l = &labels[i];
+		if (l->key_len != len || memcmp(l->key, key, len))
+			continue;
+		v->present = true;
+		v->text = l->type == LABEL_INT ? v->number : l->str;
+		v->len = l->type == LABEL_INT ? label_text(l, v->number, sizeof(v->number)) : l->str_len;
+	}
+}
+
+static bool same_values(const void *ctx, uint32_t row, const void *key)
+{
+	const struct keys *k = ctx;
+	const struct query_table_row *r = &k->t->table.rows[row];
+	(void)key;
+	for (size_t i = 0; i < k->n; i++)
+		if (r->present[i] != k->values[i].present || strcmp(r->values[i], k->values[i].text))
+			return false;
+	return true;
+}
+
+static int pack_values(struct keys *k)
+{
+	int rc = 0;
+	k->packed.len = 0;
+	for (size_t i = 0; !rc && i < k->n; i++) {
+		rc = buf_add_u8(&k->packed, k->values[i].present);
+		if (!rc)
+			rc = buf_add(&k->packed, k->values[i].text, strlen(k->values[i].text) + 1);
+	}
+	return rc;
+}
+
+/* One allocation: the pointers, the flags, the texts, and the text of the whole row: the values with commas. */
+static int new_row(struct keys *k, struct query_table_row *row)
+{
+	size_t texts = 1;
+	for (size_t i = 0; i < k->n; i++)
+		texts += 2 * (strlen(k->values[i].text) + 1);
+	char *p = table_alloc(k->t, k->n * (sizeof(char *) + sizeof(bool)) + texts);
+	if (!p)
+		return -ENOMEM;
+	const char **values = (const char **)p;
+	bool *present = (bool *)(values + k->n);
+	char *text = (char *)(present + k->n);
+	for (size_t i = 0; i < k->n; i++) {
+		values[i] = text;
+		present[i] = k->values[i].present;
+		text = stpcpy(text, k->values[i].text) + 1;
+	}
+	*row = (struct query_table_row){ .values = values, .present = present, .text = text };
+	*text = 0;
+	for (size_t i = 0; i < k->n; i++) {
+		if (i)
+			text = stpcpy(text, ",");
+		text = stpcpy(text, values[i]);
+	}
+	return 0;
+}
+
+static int group_set(struct keys *k, uint32_t set, uint64_t samples)
+{
+	struct label labels[STORE_SET_MAX];
+	size_t n = store_set_copy(k->q->store, set, labels, STORE_SET_MAX);
+	for (size_t i = 0; i < k->n; i++)
+		find_value(k, k->keys[i], labels, n, &k->values[i]);
+	int rc = pack_values(k);
+	if (rc)
+		return rc;
+	uint32_t hash = idhash_hash(&k->hash, k->packed.data, k->packed.len);
+	uint32_t row = idhash_find(&k->hash, hash, same_values, k, NULL);
+	if (row == IDHASH_NONE) {
+		struct query_table_row r;
+		row = (uint32_t)k->t->table.n_rows;
+		rc = idhash_reserve(&k->hash);
+		if (!rc)
+			rc = new_row(k, &r);
+		if (!rc)
+			rc = add_row(k->t, &r);
+		if (rc)
+			return rc;
+		idhash_put(&k->hash, hash, row);
+	}
+	k->t->table.rows[row].samples += samples;
+	k->t->table.rows[row].self += samples;
+	return 0;
+}
+
+/* Rows come in order of their set: each set is looked at once. */
+static int by_keys(struct query *q, const char *const *keys, size_t n_keys, struct table *t)
+{
+	struct keys k = { .q = q, .t = t, .keys = keys, .n = n_keys };
+	k.values = calloc(n_keys + 1, sizeof(*k.values));
+	int rc = k.values ? 0 : -ENOMEM;
+	for (size_t i = 0, end; !rc && i < q->n_rows; i = end) {
+		uint64_t samples = 0;
+		for (end = i; end < q->n_rows && q->rows[end].set == q->rows[i].set; end++)
+			samples += q->rows[end].samples;
+		rc = group_set(&k, q->rows[i].set, samples);
+	}
+	free(k.values);
+	buf_fini(&k.packed);
+	idhash_fini(&k.hash);
+	return rc;
+}
+
+int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret, struct err *err)
+{
+	struct table *t = calloc(1, sizeof(*t));
+	int rc = -ENOMEM;
+	if (t)
+		rc = keys ? by_keys(q, keys, n_keys, t) : by_function(q, t, err);
+	if (rc) {
+		if (t)
+			query_table_free(&t->table);
+		return err_sys(err, rc, "cannot build the table");
+	}
+	finish(t, q->info.samples);
+	*ret = &t->table;
+	return 0;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The merged tree. A stack id names a path and parent < id, so sums by stack id, carried to the parent from the
+ * highest id down, are the tree already.
+ */
+#include "query/query_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct sums {
+	uint64_t self, total;
+	uint32_t node; /* index + 1 in the tree; while summing: not 0 when the stack is part of it */
+};
+
+static size_t sum_stacks(const struct query *q, struct sums *v)
+{
+	size_t n_used = 1;
+	for (size_t i = 0; i < q->n_rows; i++) {
+		struct sums *s = &v[q->rows[i].stack];
+		s->self += q->rows[i].samples;
+		s->total += q->rows[i].samples;
+		s->node = 1;
+	}
+	for (uint32_t id = store_n_stacks(q->store); id-- > 1;) {
+		uint32_t parent, frame;
+		if (!v[id].node)
+			continue;
+		store_stack(q->store, id, &parent, &frame);
+		v[parent].total += v[id].total;
+		v[parent].node = 1;
+		n_used++;
+	}
+	return n_used;
+}
+
+static void place_nodes(const struct query *q, struct sums *v, struct query_node *nodes)
+{
+	uint32_t n = 0;
+	v[0].node = 1;
+	for (uint32_t id = 0; id < store_n_stacks(q->store); id++) {
+		uint32_t parent, frame;
+		if (!v[id].node)
+			continue;
+		store_stack(q->store, id, &parent, &frame);
+		v[id].node = n + 1;
+		nodes[n++] = (struct query_node){ .stack = id, .parent = v[parent].node - 1, .self = v[id].self,
+						  .total = v[id].total };
+	}
+}
+
+/* Ascending, so that putting each in front of its siblings leaves them descending; ties by stack. */
+static int by_total(const void *a, const void *b, void *ctx)
+{
+	const struct query_node *nodes = ctx;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	if (nodes[i].total != nodes[j].total)
+		return nodes[i].total < nodes[j].total ? -1 : 1;
+	return i < j ? 1 : i > j ? -1 : 0;
+}
+
+static int link_children(struct query_node *nodes, size_t n)
+{
+	uint32_t *order = malloc(n * sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, n, sizeof(*order), by_total, nodes);
+	for (size_t i = 0; i < n; i++) {
+		struct query_node *node = &nodes[order[i]];
+		if (!order[i])
+			continue;
+		node->next_sibling = nodes[node->parent].first_child;
+		nodes[node->parent].first_child = order[i];
+	}
+	free(order);
+	return 0;
+}
+
+static int build(struct query *q)
+{
+	struct sums *v = calloc(store_n_stacks(q->store), sizeof(*v));
+	struct query_node *nodes = NULL;
+	int rc = -ENOMEM;
+	if (!v)
+		goto out;
+	size_t n = sum_stacks(q, v);
+	nodes = calloc(n, sizeof(*nodes));
+	if (!nodes)
+		goto out;
+	place_nodes(q, v, nodes);
+	rc = link_children(nodes, n);
+	if (rc)
+		goto out;
+	q->nodes = nodes;
+	q->n_nodes = n;
+	nodes = NULL;
+out:
+	free(nodes);
+	free(v);
+	return rc;
+}
+
+int query_tree(struct query *q, const struct query_node **ret_nodes, size_t *ret_n, struct err *err)
+{
+	int rc = q->nodes ? 0 : build(q);
+	if (rc)
+		return err_sys(err, rc, "cannot build the tree");
+	*ret_nodes = q->nodes;
+	*ret_n = q->n_nodes;
+	return 0;
+}
