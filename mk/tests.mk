@@ -20,4 +20,7 @@ $(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
 cli-tests: $(BUILD)/ascribe $(BUILD)/tests/mkstore ## run the commands on a synthetic store
 	@for t in $(sort $(wildcard tests/cli/*.sh)); do echo "== $$t"; BUILD=$(BUILD) $$t || exit 1; done
 
+e2e: $(BUILD)/ascribe $(BUILD)/tests/mkstore ## the flame page in a browser; skipped where there is none
+	@for t in $(sort $(wildcard tests/e2e/*.sh)); do echo "== $$t"; BUILD=$(BUILD) $$t || [ $$? = 77 ] || exit 1; done
+
 -include $(wildcard $(BUILD)/tests/*.d)
