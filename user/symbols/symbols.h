@@ -55,7 +55,14 @@ int binary_vaddr(const struct binary *b, uint64_t file_offset, uint64_t *ret_vad
  */
 int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret);
 
-/* The ascribe label note (include/ascribe/label_abi.h): vaddr of the descriptor; -ENOENT when there is none. */
+/*
+ * Read the symbols now, as the first binary_find does, and say what was wrong with them: 0, or the error of a table that
+ * could not be used (-EBADMSG, -E2BIG, ...; names of the other one are found all the same). The text is given once.
+ */
+int binary_load(struct binary *b, struct err *err);
+
+/* The ascribe label note (include/ascribe/label_abi.h): vaddr of the descriptor; -ENOENT when there is none,
+ * -EBADMSG when it points outside the file's segments, -EPROTONOSUPPORT for another version of the ABI. */
 int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr);
 
 /* Bytes of memory held. */
