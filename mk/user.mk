@@ -35,6 +35,6 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -c -o $@ $<
 
-$(BUILD)/user/collect/%.o: | $(SKELETONS)
+$(filter $(BUILD)/user/collect/%,$(LIB_OBJ)): | $(SKELETONS)
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)
