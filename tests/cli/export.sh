@@ -112,6 +112,8 @@ ok "one window" test "$(report --from 2026-05-01T10:00:10Z --to 1777629620 | jq 
 ok "default store" "$ascribe" report --json
 ok "limit" test "$(report -n 2 | jq '.rows | length')" = 2
 ok "no escape sequence reaches the terminal" sh -c "! '$ascribe' report store -n 0 2>&1 | grep -qP '[\x00-\x08\x0b-\x1f\x7f]'"
+ok "nor from stat and labels" sh -c "! { '$ascribe' stat store; '$ascribe' labels store comm; } 2>&1 | grep -qP '[\x00-\x08\x0b-\x1f\x7f]'"
+ok "a key that is no UTF-8" sh -c "'$ascribe' report store --json --by \$(printf 'k\\377') | jq -e '.rows[0].key | keys[0]'"
 ok "explain" sh -c "'$ascribe' report store --explain 2>&1 >/dev/null | grep -q '3 of 3 blocks'"
 
 # ---- Go's pprof ----

@@ -229,7 +229,7 @@ int main(int argc, char **argv)
 {
 	const char *kind = argc > 2 ? argv[2] : "host";
 	const struct store_meta meta = {
-		.host = "testhost", .os = "Linux 6.1.0 x86_64", .what = "all processes, cpu-clock at 99 Hz",
+		.host = "test\033[31mhost\xff", .os = "Linux 6.1.0 x86_64", .what = "all processes, cpu-clock at 99 Hz",
 		.lost_names = lost_names, .n_lost = N_LOST,
 		.flagged_names = flagged_names, .n_flagged = N_FLAGGED, .created_ns = T0,
 	};
