@@ -20,6 +20,11 @@ $(BUILD)/ascribe: $(CLI_OBJ) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
+man: $(BUILD)/ascribe.1 ## the manual page, from the option tables
+$(BUILD)/ascribe.1: $(BUILD)/ascribe
+	$(call say,MAN,$@)
+	$(Q)$< help --man >$@
+
 $(BUILD)/libascribe.a: $(LIB_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
