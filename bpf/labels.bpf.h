@@ -12,6 +12,8 @@
 #include "common.bpf.h"
 #include "ascribe/label_abi.h"
 
+#define LABEL_RECORD_MIN (ASCRIBE_PREFIX_SIZE + ASCRIBE_HEADER_SIZE)
+
 /* Open addressing by tgid, written by user space alone. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -189,12 +191,13 @@ __noinline __u64 read_labels(const struct image *im, int *ret_flag)
 		}
 		if (!at)
 			continue;
-		if (bpf_probe_read_user(&r, sizeof(r), (void *)(at - ASCRIBE_PREFIX_SIZE))) {
+		/* Exactly what every record has: the struct is padded, and the byte behind may be on a page that is not there. */
+		if (bpf_probe_read_user(&r, LABEL_RECORD_MIN, (void *)(at - ASCRIBE_PREFIX_SIZE))) {
 			*ret_flag = COUNTER_label_fault;
 			return 0;
 		}
 		if (r.prefix.magic != ASCRIBE_RECORD_MAGIC || r.prefix.abi != ASCRIBE_ABI_VERSION ||
-		    r.prefix.total_size < sizeof(r) ||
+		    r.prefix.total_size < LABEL_RECORD_MIN ||
 		    r.prefix.total_size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !r.prefix.set_id ||
 		    r.header.valid != 1) {
 			*ret_flag = COUNTER_label_invalid;

@@ -72,6 +72,8 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 
 	h->ran[event]++;
 	h->period[event] += period;
+	if (!key.tid)
+		h->idle++;
 	if (cfg.selection != SELECTION_NONE && !(key.tid && is_selected(key.tgid, key.tid))) {
 		h->outside[event]++;
 		return;

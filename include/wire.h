@@ -71,6 +71,7 @@ struct half {
 	__u64 ran[MAX_EVENTS];    /* samples that reached the program, idle and outside ones too */
 	__u64 period[MAX_EVENTS]; /* the sum of their periods */
 	__u64 outside[MAX_EVENTS]; /* not of the selection */
+	__u64 idle; /* samples of an idle CPU, outside of the selection or not */
 	__u32 rows_used;
 	__u32 refs_used;
 	__u32 arena_used; /* words */

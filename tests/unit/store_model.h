@@ -78,6 +78,12 @@ static inline int model_row_cmp(const void *pa, const void *pb)
 	return c ? c : (int)a->event - (int)b->event;
 }
 
+static inline void model_sort(struct model_row *rows, size_t n)
+{
+	if (n)
+		qsort(rows, n, sizeof(*rows), model_row_cmp);
+}
+
 static inline void model_window_add(struct model_window *w, struct model_row row)
 {
 	for (size_t i = 0; i < w->n; i++) {
@@ -195,7 +201,7 @@ static inline void model_fill(struct model *m, struct store_writer *sw, struct m
 		assert_int_equal(store_add_row(sw, set, stack, events[row.event], row.samples, row.value), 0);
 		model_window_add(w, row);
 	}
-	qsort(w->rows, w->n, sizeof(*w->rows), model_row_cmp);
+	model_sort(w->rows, w->n);
 }
 
 /* Totals are made from the number of the window, so that they can be checked without being kept. */
@@ -290,7 +296,7 @@ static inline int model_differs(const struct model *m, struct store *s, size_t i
 		return 1;
 	int rc = store_rows(s, i, read_back_row, &b, NULL);
 	if (!rc) {
-		qsort(b.rows, b.n, sizeof(*b.rows), model_row_cmp);
+		model_sort(b.rows, b.n);
 		rc = b.n != m->w[i].n;
 	}
 	for (size_t k = 0; !rc && k < b.n; k++)
@@ -326,10 +332,10 @@ static inline void remove_tree(const char *dir)
 	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A new directory, its name in a buffer of 64 bytes. */
+/* A new directory, its name in a buffer of 64 bytes; in memory where there is such a place, for fsync costs. */
 static inline char *temp_dir(char *name)
 {
-	strcpy(name, "/tmp/ascribe-test-XXXXXX");
+	strcpy(name, access("/dev/shm", W_OK) ? "/tmp/ascribe-test-XXXXXX" : "/dev/shm/ascribe-test-XXXXXX");
 	assert_non_null(mkdtemp(name));
 	return name;
 }

@@ -6,6 +6,7 @@
 #include "collect/sideband.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,8 @@ const size_t collector_n_lost = N_LOST, collector_n_flagged = N_FLAGGED;
 struct window_cpu {
 	uint64_t counter[N_COUNTERS];
 	uint64_t ran, stored, outside;
-	uint64_t not_run_reported; /* since the start */
+	uint64_t not_run, idle_not_run; /* reported since the start */
+	uint64_t idle_base_ns;          /* the CPU's idle time when recording began */
 	bool used;
 };
 
@@ -72,7 +74,7 @@ struct collector {
 	uint32_t event_id[MAX_EVENTS];
 	struct window_cpu *cpu;
 	struct store_cpu_totals *totals;
-	uint64_t *totals_counters;
+	uint64_t *totals_counters, *idle_ns;
 	struct pollfd *poll;
 	int64_t t0_ns, next_window_ns; /* realtime */
 	uint64_t next_drain_ns, next_cpus_ns; /* BOOTTIME */
@@ -283,20 +285,48 @@ static uint64_t own_cpu(void)
 	       ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000;
 }
 
+/* Idle time of each CPU since boot, from /proc/stat: idle and waiting for I/O, in ticks of 10 ms. */
+static void read_idle(struct collector *c, uint64_t *out)
+{
+	char line[512];
+	unsigned cpu;
+	uint64_t idle, iowait;
+	FILE *f = fopen("/proc/stat", "re");
+	uint64_t tick = NS / (uint64_t)sysconf(_SC_CLK_TCK);
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "cpu%u %*u %*u %*u %" SCNu64 " %" SCNu64, &cpu, &idle, &iowait) == 3 && cpu < c->n_cpus)
+			out[cpu] = (idle + iowait) * tick;
+	if (f)
+		fclose(f);
+}
+
 /*
  * What the events say fired beyond what ran. While running, one sample of each event may be between its count and its
- * program, so that one is left out until the end.
+ * program, so that one is left out until the end. An idle CPU may let its timer sleep (haltpoll, packed virtual CPUs):
+ * the clock counts on, nothing runs, and nothing is lost; as much of the rest as the CPU's idle time explains is called so.
  */
-static void count_not_run(struct collector *c, unsigned cpu)
+static void count_not_run(struct collector *c, unsigned cpu, uint64_t idle_ns)
 {
 	struct window_cpu *w = &c->cpu[cpu];
 	struct sampler_fired f;
 	sampler_fired(c->sampler, cpu, &f);
-	uint64_t not_run = f.fired - f.ran, slack = c->stopped ? 0 : 1;
-	if (not_run <= w->not_run_reported + slack)
+	uint64_t missing = f.fired - f.ran, slack = c->stopped ? 0 : 1, idle = 0;
+	uint64_t reported = w->not_run + w->idle_not_run;
+	if (missing <= reported + slack)
 		return;
-	w->counter[COUNTER_not_run] += not_run - slack - w->not_run_reported;
-	w->not_run_reported = not_run - slack;
+	uint64_t more = missing - slack - reported;
+	if (f.clock_ns) {
+		/* Two ticks and a period of rounding. */
+		uint64_t periods = (idle_ns - w->idle_base_ns + 20000000) / f.clock_ns + 1;
+		uint64_t unsampled = periods > f.idle ? periods - f.idle : 0;
+		idle = unsampled > w->idle_not_run ? unsampled - w->idle_not_run : 0;
+		if (idle > more)
+			idle = more;
+	}
+	w->counter[COUNTER_idle_not_run] += idle;
+	w->counter[COUNTER_not_run] += more - idle;
+	w->idle_not_run += idle;
+	w->not_run += more - idle;
 	w->used = true;
 }
 
@@ -311,15 +341,17 @@ static size_t make_totals(struct collector *c, struct store_totals *t)
 	uint64_t bad = sampler_bad_cpu(c->sampler);
 	c->cpu[0].counter[COUNTER_bad_cpu] += bad - c->bad_cpu;
 	c->bad_cpu = bad;
+	read_idle(c, c->idle_ns);
 	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
-		count_not_run(c, cpu);
+		count_not_run(c, cpu, c->idle_ns[cpu]);
 		struct window_cpu *w = &c->cpu[cpu];
 		if (!w->used)
 			continue;
 		struct store_cpu_totals *o = &c->totals[n++];
 		o->cpu = cpu;
 		o->stored = w->stored;
-		o->fired = w->ran - w->outside + w->counter[COUNTER_not_run] + w->counter[COUNTER_bad_cpu];
+		o->fired = w->ran - w->outside + w->counter[COUNTER_not_run] + w->counter[COUNTER_idle_not_run] +
+			   w->counter[COUNTER_bad_cpu];
 		for (size_t i = 0; i < N_LOST; i++)
 			o->lost[i] = w->counter[lost_counter[i]];
 		for (size_t i = 0; i < N_FLAGGED; i++)
@@ -337,8 +369,9 @@ static size_t make_totals(struct collector *c, struct store_totals *t)
 static void clear_window(struct collector *c)
 {
 	for (unsigned i = 0; i < c->n_cpus; i++) {
-		uint64_t keep = c->cpu[i].not_run_reported;
-		c->cpu[i] = (struct window_cpu){ .not_run_reported = keep };
+		struct window_cpu *w = &c->cpu[i];
+		*w = (struct window_cpu){ .not_run = w->not_run, .idle_not_run = w->idle_not_run,
+					  .idle_base_ns = w->idle_base_ns };
 	}
 	c->own_cpu_ns = own_cpu();
 }
@@ -406,7 +439,8 @@ static int open_cpus(struct collector *c, struct err *err)
 	c->totals = calloc(c->n_cpus, sizeof(*c->totals));
 	c->totals_counters = calloc(c->n_cpus * (N_LOST + N_FLAGGED), sizeof(uint64_t));
 	c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
-	if (!c->cpu || !c->totals || !c->totals_counters || !c->poll)
+	c->idle_ns = calloc(c->n_cpus, sizeof(*c->idle_ns));
+	if (!c->idle_ns || !c->cpu || !c->totals || !c->totals_counters || !c->poll)
 		return err_set(err, -ENOMEM, "out of memory");
 	for (unsigned i = 0; i < c->n_cpus; i++) {
 		c->totals[i].lost = c->totals_counters + i * (N_LOST + N_FLAGGED);
@@ -487,6 +521,9 @@ int collector_start(struct collector *c, struct err *err)
 	uint64_t window = c->window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
+	read_idle(c, c->idle_ns);
+	for (unsigned i = 0; i < c->n_cpus; i++)
+		c->cpu[i].idle_base_ns = c->idle_ns[i];
 	return sampler_start(c->sampler, err);
 }
 
@@ -607,6 +644,7 @@ void collector_close(struct collector *c)
 	free(c->cpu);
 	free(c->totals);
 	free(c->totals_counters);
+	free(c->idle_ns);
 	free(c->poll);
 	free(c);
 }

@@ -30,7 +30,7 @@ struct cpu {
 	struct bpf_link *link[MAX_EVENTS];
 	bool online, counted;
 	uint64_t base[MAX_EVENTS]; /* counts of descriptors that were closed with their CPU */
-	uint64_t ran[MAX_EVENTS], period[MAX_EVENTS]; /* drained so far */
+	uint64_t ran[MAX_EVENTS], period[MAX_EVENTS], idle; /* drained so far */
 };
 
 struct sampler {
@@ -44,7 +44,7 @@ struct sampler {
 	size_t half_stride; /* array maps round their values up to 8 bytes */
 	struct cpu_state *states;
 	struct proc_entry *procs;
-	uint32_t *selected;
+	uint64_t *selected;
 	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *exit;
 	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
 	void *record_ctx;
@@ -226,7 +226,7 @@ static int map_tables(struct sampler *s, struct err *err)
 		return err->code;
 	if (s->cfg.selection == SELECTION_NONE)
 		return 0;
-	s->selected = map_shared(k->maps.selected, SELECT_ENTRIES * sizeof(uint32_t), err);
+	s->selected = map_shared(k->maps.selected, SELECT_ENTRIES * sizeof(uint64_t), err);
 	return s->selected ? 0 : err->code;
 }
 
@@ -398,7 +398,7 @@ void sampler_close(struct sampler *s)
 	if (s->procs)
 		munmap(s->procs, PROC_ENTRIES * sizeof(*s->procs));
 	if (s->selected)
-		munmap(s->selected, SELECT_ENTRIES * sizeof(uint32_t));
+		munmap(s->selected, SELECT_ENTRIES * sizeof(uint64_t));
 	sample_bpf__destroy(s->skel);
 	free(s->cpu);
 	free(s);
@@ -492,6 +492,7 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 		s->cpu[cpu].ran[i] += h->ran[i];
 		s->cpu[cpu].period[i] += h->period[i];
 	}
+	s->cpu[cpu].idle += h->idle;
 	on_half(ctx, &out);
 	/* The arena needs no zeroing: only what refs name is read. */
 	if (h->rows_used)
@@ -555,10 +556,12 @@ static uint64_t not_run(const struct sampler *s, const struct cpu *c, unsigned i
 void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret)
 {
 	const struct cpu *c = &s->cpu[cpu];
-	ret->fired = ret->ran = 0;
+	*ret = (struct sampler_fired){ .idle = c->idle };
 	for (unsigned i = 0; c->counted && i < s->cfg.n_events; i++) {
 		ret->ran += c->ran[i];
 		ret->fired += c->ran[i] + not_run(s, c, i);
+		if (s->cfg.event[i].ns_per_sample && s->cfg.event[i].fixed_period)
+			ret->clock_ns = s->cfg.event[i].ns_per_sample;
 	}
 }
 
@@ -577,7 +580,7 @@ uint64_t sampler_selected_full(const struct sampler *s)
 int sampler_select(struct sampler *s, uint32_t id)
 {
 	for (uint32_t p = 0; s->selected && p < 64; p++) { /* SELECT_PROBES of bpf/select.bpf.h */
-		uint32_t *cell = &s->selected[(((id * 0x9e3779b1u) >> 8) + p) & (SELECT_ENTRIES - 1)], free_cell = 0;
+		uint64_t *cell = &s->selected[(((id * 0x9e3779b1u) >> 8) + p) & (SELECT_ENTRIES - 1)], free_cell = 0;
 		if (*cell == id || __atomic_compare_exchange_n(cell, &free_cell, id, false, __ATOMIC_SEQ_CST,
 							       __ATOMIC_RELAXED))
 			return 0;

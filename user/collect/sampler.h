@@ -76,6 +76,8 @@ int sampler_ring_fd(const struct sampler *s);
  */
 struct sampler_fired {
 	uint64_t fired, ran;
+	uint64_t idle;      /* of ran: on an idle CPU */
+	uint64_t clock_ns;  /* time between two samples of a clock event; 0 when there is none */
 };
 void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret);
 

@@ -172,7 +172,7 @@ static int add_window(struct merge *m, size_t i)
 {
 	const struct store_window *w = store_window(m->q->store, i);
 	struct query_info *info = &m->q->info;
-	if (w->t0_ns >= m->spec->to_ns || w->t1_ns <= m->spec->from_ns)
+	if (w->t0_ns >= m->spec->to_ns || w->t1_ns <= m->spec->from_ns || m->spec->from_ns >= m->spec->to_ns)
 		return 0;
 	if (!info->blocks || w->t0_ns < info->from_ns)
 		info->from_ns = w->t0_ns;

@@ -382,7 +382,8 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
 	if (t0_ns >= t1_ns || totals->n_cpus > CPUS_MAX) {
 		rc = err_set(err, -EINVAL, "a window must end after it begins");
 	} else {
-		qsort(w->rows, w->n_rows, sizeof(*w->rows), by_key);
+		if (w->n_rows)
+			qsort(w->rows, w->n_rows, sizeof(*w->rows), by_key);
 		rc = write_window(w, &window, err);
 	}
 	w->n_rows = 0;

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queries over random windows, beside a merge of the plain-text rows that went in. */
+#include "unit/store_model.h"
+
+#include "query/query.h"
+
+#include <math.h>
+
+struct fixture {
+	struct model m;
+	char dir[64];
+	struct store *s;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct store_writer *w;
+	struct err err = { 0 };
+	f->m.random = 21;
+	assert_int_equal(store_writer_open(&w, temp_dir(f->dir), &model_meta, &err), 0);
+	for (int i = 0; i < 30; i++)
+		assert_int_equal(model_commit(&f->m, w, 120, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_open(&f->s, f->dir, &err), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	store_close(f->s);
+	remove_tree(f->dir);
+	model_fini(&f->m);
+	free(f);
+	return 0;
+}
+
+/* A question, with what it means said a second time in C on the text of a label set. */
+struct question {
+	const char *where;
+	bool (*holds)(const char *labels);
+	const char *event;
+	uint32_t event_id;
+	size_t from, to; /* windows */
+	bool idle;
+};
+
+static bool holds_always(const char *labels)
+{
+	(void)labels;
+	return true;
+}
+
+static bool holds_tenant(const char *labels)
+{
+	return strstr(labels, "tenant=t3\n") != NULL;
+}
+
+static bool holds_no_tenant(const char *labels)
+{
+	return !strstr(labels, "tenant=");
+}
+
+static bool holds_regex(const char *labels)
+{
+	return (strstr(labels, "tenant=t1\n") || strstr(labels, "tenant=t2\n")) && !strstr(labels, "comm=sh\n") &&
+	       !strstr(labels, "query_id=-");
+}
+
+static bool holds_never(const char *labels)
+{
+	(void)labels;
+	return false;
+}
+
+static const struct question questions[] = {
+	{ NULL, holds_always, NULL, 0, 0, 30, false },
+	{ "", holds_always, "cpu-clock", 0, 0, 30, true },
+	{ "{tenant=\"t3\"}", holds_tenant, "page-faults", 1, 3, 17, false },
+	{ "tenant=\"\"", holds_no_tenant, NULL, 0, 29, 30, true },
+	{ "{tenant=~\"t[12]\",comm!=\"sh\",query_id!~\"-.*\"}", holds_regex, NULL, 0, 5, 28, false },
+	{ "tenant=\"nobody\"", holds_never, NULL, 0, 0, 30, false },
+	{ "event=\"page-faults\",tenant=\"t3\"", holds_tenant, NULL, 1, 0, 30, false },
+	{ "event=\"page-faults\"", holds_never, "cpu-clock", 0, 0, 30, false },
+	{ NULL, holds_always, NULL, 0, 4, 4, false },
+};
+
+#define N_QUESTIONS (sizeof(questions) / sizeof(questions[0]))
+
+static struct query *ask(struct fixture *f, const struct question *a)
+{
+	struct query *q = NULL;
+	struct err err = { 0 };
+	struct query_spec spec = { .where = a->where, .event = a->event, .idle = a->idle };
+	/* From within a window to within a window: both are whole in the answer. */
+	spec.from_ns = a->from ? f->m.w[a->from].t0 + 5 : INT64_MIN;
+	spec.to_ns = a->to == 30 ? INT64_MAX : a->to > a->from ? f->m.w[a->to - 1].t0 + 1 : spec.from_ns;
+	if (query_open(&q, f->s, &spec, &err))
+		fail_msg("%s", err.text);
+	return q;
+}
+
+static bool is_idle(const struct model_row *r)
+{
+	return !strncmp(r->stack, "[idle]", 6);
+}
+
+/* The rows of the answer, one per (labels, stack). */
+static struct model_window expect(const struct fixture *f, const struct question *a, uint64_t *ret_idle)
+{
+	struct model_window out = { 0 };
+	*ret_idle = 0;
+	for (size_t i = a->from; i < a->to; i++)
+		for (size_t k = 0; k < f->m.w[i].n; k++) {
+			struct model_row r = f->m.w[i].rows[k];
+			if (r.event != a->event_id)
+				continue;
+			if (is_idle(&r)) {
+				*ret_idle += r.samples;
+				if (!a->idle)
+					continue;
+			}
+			if (!a->holds(r.labels))
+				continue;
+			r.labels = strdup(r.labels);
+			r.stack = strdup(r.stack);
+			model_window_add(&out, r);
+		}
+	model_sort(out.rows, out.n);
+	return out;
+}
+
+static void rows_and_info(void **state)
+{
+	struct fixture *f = *state;
+	for (size_t i = 0; i < N_QUESTIONS; i++) {
+		const struct question *a = &questions[i];
+		struct query *q = ask(f, a);
+		uint64_t idle, samples = 0, value = 0, fired = 0, lost0 = 0;
+		struct model_window want = expect(f, a, &idle);
+		struct read_back b = { .s = f->s };
+		size_t n;
+		const struct store_row *rows = query_rows(q, &n);
+		for (size_t k = 0; k < n; k++) {
+			assert_true(!k || rows[k - 1].set < rows[k].set ||
+				    (rows[k - 1].set == rows[k].set && rows[k - 1].stack < rows[k].stack));
+			read_back_row(&b, &rows[k]);
+		}
+		model_sort(b.rows, b.n);
+		assert_int_equal(b.n, want.n);
+		for (size_t k = 0; k < n; k++) {
+			assert_int_equal(model_row_cmp(&b.rows[k], &want.rows[k]), 0);
+			assert_int_equal(b.rows[k].samples, want.rows[k].samples);
+			assert_int_equal(b.rows[k].value, want.rows[k].value);
+			samples += want.rows[k].samples;
+			value += want.rows[k].value;
+		}
+		for (size_t k = a->from; k < a->to; k++) {
+			fired += 1401 + k;
+			lost0 += 300 + k;
+		}
+		const struct query_info *info = query_info(q);
+		assert_int_equal(info->samples, samples);
+		assert_int_equal(info->value, value);
+		assert_int_equal(info->idle, idle);
+		assert_int_equal(info->blocks, a->to - a->from);
+		assert_int_equal(info->fired, fired);
+		assert_int_equal(info->stored, 1100 * (a->to - a->from));
+		assert_int_equal(info->lost[0], lost0);
+		assert_int_equal(info->fired, info->stored + info->lost[0] + info->lost[1]);
+		assert_int_equal(info->own_rss_max, a->to > a->from ? 1u << 20 : 0);
+		assert_int_equal(info->from_ns, a->to > a->from ? f->m.w[a->from].t0 : 0);
+		assert_int_equal(info->to_ns, a->to > a->from ? f->m.w[a->to - 1].t1 : 0);
+		assert_string_equal(info->event->name, model_events[a->event_id].name);
+		assert_true(fabs(info->seconds - (double)samples * (double)model_events[a->event_id].ns_per_sample / 1e9) < 1e-6);
+		struct model_window got = { b.rows, b.n, 0, 0 };
+		model_window_fini(&got);
+		model_window_fini(&want);
+		query_close(q);
+	}
+}
+
+/* ---- tree ---- */
+
+/* Samples of the rows whose stack begins with this path; self: whose stack is this path. */
+static uint64_t sum_paths(const struct model_window *w, const char *path, bool self)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < w->n; i++)
+		if (self ? !strcmp(w->rows[i].stack, path) : !strncmp(w->rows[i].stack, path, strlen(path)))
+			n += w->rows[i].samples;
+	return n;
+}
+
+static void tree(void **state)
+{
+	struct fixture *f = *state;
+	for (size_t i = 0; i < N_QUESTIONS; i++) {
+		struct query *q = ask(f, &questions[i]);
+		struct err err = { 0 };
+		const struct query_node *nodes;
+		size_t n, children = 0;
+		uint64_t idle, self = 0;
+		struct model_window want = expect(f, &questions[i], &idle);
+		assert_int_equal(query_tree(q, &nodes, &n, &err), 0);
+		assert_int_equal(nodes[0].stack, 0);
+		assert_int_equal(nodes[0].parent, 0);
+		assert_int_equal(nodes[0].next_sibling, 0);
+		assert_int_equal(nodes[0].total, query_info(q)->samples);
+		for (size_t k = 0; k < n; k++) {
+			char *path = store_stack_text(f->s, nodes[k].stack);
+			assert_true(!k || nodes[k].parent < k);
+			assert_int_equal(nodes[k].self, sum_paths(&want, path, true));
+			assert_int_equal(nodes[k].total, sum_paths(&want, path, false));
+			free(path);
+			self += nodes[k].self;
+			uint64_t last = UINT64_MAX;
+			for (uint32_t c = nodes[k].first_child; c; c = nodes[c].next_sibling) {
+				assert_int_equal(nodes[c].parent, k);
+				assert_true(nodes[c].total <= last);
+				last = nodes[c].total;
+				children++;
+			}
+		}
+		assert_int_equal(children, n - 1);
+		assert_int_equal(self, query_info(q)->samples);
+		model_window_fini(&want);
+		query_close(q);
+	}
+}
+
+/* ---- tables ---- */
+
+/* The lines of a stack's text are its frames: name (module) kind line. */
+static void brute_function(const struct model_window *w, const char *name, const char *module, uint64_t *ret_self,
+			   uint64_t *ret_total)
+{
+	char prefix[200];
+	snprintf(prefix, sizeof(prefix), "%s (%s) ", name, module);
+	*ret_self = *ret_total = 0;
+	for (size_t i = 0; i < w->n; i++) {
+		bool in = false, leaf = false;
+		for (const char *p = w->rows[i].stack; *p; p = strchr(p, '\n') + 1) {
+			leaf = !strncmp(p, prefix, strlen(prefix));
+			in |= leaf;
+		}
+		*ret_self += leaf ? w->rows[i].samples : 0;
+		*ret_total += in ? w->rows[i].samples : 0;
+	}
+}
+
+static void functions(void **state)
+{
+	struct fixture *f = *state;
+	for (size_t i = 0; i < N_QUESTIONS; i++) {
+		struct query *q = ask(f, &questions[i]);
+		struct err err = { 0 };
+		struct query_table *t;
+		uint64_t idle, self_sum = 0, rootless = 0;
+		struct model_window want = expect(f, &questions[i], &idle);
+		assert_int_equal(query_table(q, NULL, 0, &t, &err), 0);
+		for (size_t k = 0; k < t->n_rows; k++) {
+			const struct query_table_row *r = &t->rows[k];
+			uint64_t self, total;
+			brute_function(&want, r->text, r->module, &self, &total);
+			assert_int_equal(r->self, self);
+			assert_int_equal(r->samples, total);
+			assert_true(total > 0);
+			assert_true(!k || t->rows[k - 1].self >= self);
+			for (size_t j = 0; j < k; j++)
+				assert_true(strcmp(t->rows[j].text, r->text) || strcmp(t->rows[j].module, r->module));
+			double share = (double)total / (double)query_info(q)->samples;
+			assert_true(r->low <= share && share <= r->high);
+			self_sum += self;
+		}
+		for (size_t k = 0; k < want.n; k++)
+			rootless += *want.rows[k].stack ? 0 : want.rows[k].samples;
+		assert_int_equal(self_sum + rootless, query_info(q)->samples);
+		query_table_free(t);
+		model_window_fini(&want);
+		query_close(q);
+	}
+}
+
+static void key_tables(void **state)
+{
+	struct fixture *f = *state;
+	const char *const keys[] = { "tenant", "query_id", "none", "event" };
+	for (size_t i = 0; i < N_QUESTIONS; i++) {
+		struct query *q = ask(f, &questions[i]);
+		struct err err = { 0 };
+		struct query_table *t;
+		uint64_t idle, sum = 0;
+		struct model_window want = expect(f, &questions[i], &idle);
+		assert_int_equal(query_table(q, keys, 4, &t, &err), 0);
+		for (size_t k = 0; k < t->n_rows; k++) {
+			const struct query_table_row *r = &t->rows[k];
+			uint64_t n = 0;
+			char tenant[64], query_id[64];
+			snprintf(tenant, sizeof(tenant), "tenant=%s", r->values[0]);
+			snprintf(query_id, sizeof(query_id), "query_id=%s", r->values[1]);
+			if (r->present[0])
+				strcat(tenant, "\n");
+			if (r->present[1])
+				strcat(query_id, "\n");
+			for (size_t j = 0; j < want.n; j++) {
+				const char *l = want.rows[j].labels;
+				if ((strstr(l, tenant) != NULL) == r->present[0] && (strstr(l, query_id) != NULL) == r->present[1])
+					n += want.rows[j].samples;
+			}
+			assert_int_equal(r->samples, n);
+			assert_int_equal(r->self, n);
+			assert_false(r->present[2]);
+			assert_string_equal(r->values[2], "");
+			assert_true(r->present[3]);
+			assert_string_equal(r->values[3], query_info(q)->event->name);
+			assert_true(!k || t->rows[k - 1].samples >= n);
+			sum += n;
+		}
+		assert_int_equal(sum, query_info(q)->samples);
+		query_table_free(t);
+		model_window_fini(&want);
+		query_close(q);
+	}
+}
+
+/* ---- errors and small things ---- */
+
+static void errors(void **state)
+{
+	struct fixture *f = *state;
+	struct query *q;
+	struct err err = { 0 };
+	struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .event = "cycles" };
+	assert_int_equal(query_open(&q, f->s, &spec, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "cpu-clock, page-faults"));
+	spec.event = NULL;
+	spec.where = "{tenant=t1}";
+	assert_int_equal(query_open(&q, f->s, &spec, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "column 9"));
+	query_close(NULL);
+	query_table_free(NULL);
+}
+
+static void empty_store(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store_writer *w;
+	struct store *s;
+	struct query *q;
+	struct query_table *t;
+	struct err err = { 0 };
+	const struct query_node *nodes;
+	size_t n;
+	struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	assert_int_equal(store_writer_open(&w, temp_dir(dir), &model_meta, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(query_open(&q, s, &spec, &err), 0);
+	assert_int_equal(query_info(q)->blocks, 0);
+	assert_int_equal(query_info(q)->samples, 0);
+	query_rows(q, &n);
+	assert_int_equal(n, 0);
+	assert_int_equal(query_tree(q, &nodes, &n, &err), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(query_table(q, NULL, 0, &t, &err), 0);
+	assert_int_equal(t->n_rows, 0);
+	query_table_free(t);
+	query_close(q);
+	store_close(s);
+	remove_tree(dir);
+}
+
+/* Reference values: statsmodels' proportion_confint(k, n, 0.05, "wilson"). */
+static void interval(void **state)
+{
+	(void)state;
+	double low, high;
+	query_interval(0, 0, &low, &high);
+	assert_true(low == 0 && high == 1);
+	query_interval(10, 100, &low, &high);
+	assert_true(fabs(low - 0.0552291) < 1e-6 && fabs(high - 0.1743657) < 1e-6);
+	query_interval(0, 10, &low, &high);
+	assert_true(low == 0 && fabs(high - 0.2775328) < 1e-6);
+	query_interval(10, 10, &low, &high);
+	assert_true(fabs(low - 0.7224672) < 1e-6 && high == 1);
+}
+
+static void frame_names(void **state)
+{
+	(void)state;
+	char dir[64], name[32], tiny[4];
+	struct store_writer *w;
+	struct store *s;
+	struct err err = { 0 };
+	uint32_t id;
+	assert_int_equal(store_writer_open(&w, temp_dir(dir), &model_meta, &err), 0);
+	struct store_frame v[] = {
+		{ .function = model_text(w, "f"), .module = model_text(w, "/bin/x") },
+		{ .module = model_text(w, "/usr/bin/demo"), .offset = 0x1f0 },
+		{ .module = model_text(w, "[vdso]"), .offset = 16 },
+		{ .offset = 0xffffffffffffffff },
+		{ .module = model_text(w, "/dir/"), .offset = 1 },
+	};
+	static const char *const want[] = { "f", "demo+0x1f0", "[vdso]+0x10", "[unknown]+0xffffffffffffffff", "/dir/+0x1" };
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(store_add_frame(w, &v[i], &id), 0);
+		assert_int_equal(id, i + 1);
+	}
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		query_frame_name(s, i + 1, name, sizeof(name));
+		assert_string_equal(name, want[i]);
+	}
+	query_frame_name(s, 2, tiny, sizeof(tiny));
+	assert_string_equal(tiny, "dem");
+	store_close(s);
+	remove_tree(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rows_and_info), cmocka_unit_test(tree),	 cmocka_unit_test(functions),
+		cmocka_unit_test(key_tables),	 cmocka_unit_test(errors),	 cmocka_unit_test(empty_store),
+		cmocka_unit_test(interval),	 cmocka_unit_test(frame_names),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
