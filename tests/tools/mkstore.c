@@ -61,11 +61,16 @@ static uint32_t string(const char *s)
 	return id;
 }
 
-static uint32_t frame_at(enum frame_kind kind, const char *function, const char *module, const char *file, uint32_t line,
-			 uint64_t offset, uint32_t flags)
+static uint32_t frame_at(enum frame_kind kind, const char *function, const char *module, const char *file,
+			 uint32_t line, uint64_t offset, uint32_t flags)
 {
-	struct store_frame f = { .kind = kind, .flags = flags, .function = function ? string(function) : 0,
-				 .module = string(module), .file = string(file), .line = line, .offset = offset };
+	struct store_frame f = { .kind = kind,
+				 .flags = flags,
+				 .function = function ? string(function) : 0,
+				 .module = string(module),
+				 .file = string(file),
+				 .line = line,
+				 .offset = offset };
 	uint32_t id;
 	if (module[0] == '/')
 		f.build_id = string("0123456789abcdef0123456789abcdef01234567");
@@ -87,8 +92,11 @@ static uint32_t push(uint32_t stack, uint32_t f)
 
 static struct label text_label(const char *key, const char *value)
 {
-	return (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .str = value,
-			       .str_len = (uint32_t)strlen(value), .type = LABEL_STRING };
+	return (struct label){ .key = key,
+			       .key_len = (uint32_t)strlen(key),
+			       .str = value,
+			       .str_len = (uint32_t)strlen(value),
+			       .type = LABEL_STRING };
 }
 
 static uint32_t set(const char *comm, const char *tenant, int64_t query)
@@ -143,11 +151,24 @@ static void commit(int i, uint64_t stored, uint64_t lost, uint64_t idle)
 
 /* Function names as programs have them, and some that no program should have. */
 static const char *const functions[] = {
-	"main", "serve_request(request const&)", "std::vector<std::pair<std::string, int>>::push_back(value_type&&)",
-	"compress_block", "deflate_slow", "hash_lookup", "qsort_r", "parse;with;semicolons",
-	"</script><script>document.title='injected'</script>", "<img src=x onerror=document.title='injected'>",
-	"line\nbreak\tand \033[31mescape", "bad utf-8 \xff\xfe\xc0\x80", "\"quoted\" & 'single' \\ back",
-	"\xe2\x80\xa8 separator \xe5\x90\x8d\xe5\x89\x8d \xf0\x9f\x94\xa5", "<!--", "regex_match", "memcpy", "read_row",
+	"main",
+	"serve_request(request const&)",
+	"std::vector<std::pair<std::string, int>>::push_back(value_type&&)",
+	"compress_block",
+	"deflate_slow",
+	"hash_lookup",
+	"qsort_r",
+	"parse;with;semicolons",
+	"</script><script>document.title='injected'</script>",
+	"<img src=x onerror=document.title='injected'>",
+	"line\nbreak\tand \033[31mescape",
+	"bad utf-8 \xff\xfe\xc0\x80",
+	"\"quoted\" & 'single' \\ back",
+	"\xe2\x80\xa8 separator \xe5\x90\x8d\xe5\x89\x8d \xf0\x9f\x94\xa5",
+	"<!--",
+	"regex_match",
+	"memcpy",
+	"read_row",
 };
 
 #define N_FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
@@ -170,7 +191,8 @@ static uint32_t random_stack(size_t depth)
 	} else if (draw(2) == 0) {
 		s = push(s, frame(FRAME_KERNEL, "entry_SYSCALL_64_after_hwframe", "[kernel]"));
 		s = push(s, frame(FRAME_KERNEL, "do_syscall_64", "[kernel]"));
-		s = push(s, frame(FRAME_KERNEL, draw(2) ? "vfs_read" : "ext4_file_write_iter", draw(2) ? "[kernel]" : "[ext4]"));
+		s = push(s, frame(FRAME_KERNEL, draw(2) ? "vfs_read" : "ext4_file_write_iter",
+				  draw(2) ? "[kernel]" : "[ext4]"));
 	}
 	return s;
 }
@@ -182,7 +204,8 @@ static void host_window(int i, uint32_t clock, uint32_t faults)
 	for (int k = 0; k < 300; k++) {
 		size_t t = draw(4) ? draw(2) ? 0 : 1 : 2;
 		uint64_t n = 1 + draw(4);
-		row(set("server", tenants[t], k % 5 ? (int64_t)draw(40) : -1), random_stack(draw(12)), clock, n, n * 10101010);
+		row(set("server", tenants[t], k % 5 ? (int64_t)draw(40) : -1), random_stack(draw(12)), clock, n,
+		    n * 10101010);
 		sums.samples += n;
 		sums.tenant[t] += n;
 	}
@@ -229,9 +252,14 @@ int main(int argc, char **argv)
 {
 	const char *kind = argc > 2 ? argv[2] : "host";
 	const struct store_meta meta = {
-		.host = "test\033[31mhost\xff", .os = "Linux 6.1.0 x86_64", .what = "all processes, cpu-clock at 99 Hz",
-		.lost_names = lost_names, .n_lost = N_LOST,
-		.flagged_names = flagged_names, .n_flagged = N_FLAGGED, .created_ns = T0,
+		.host = "test\033[31mhost\xff",
+		.os = "Linux 6.1.0 x86_64",
+		.what = "all processes, cpu-clock at 99 Hz",
+		.lost_names = lost_names,
+		.n_lost = N_LOST,
+		.flagged_names = flagged_names,
+		.n_flagged = N_FLAGGED,
+		.created_ns = T0,
 	};
 	if (argc < 2)
 		return 2;

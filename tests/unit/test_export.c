@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports of the synthetic host store (tests/tools/mkstore.c), decoded again and compared with sums made straight from the
- * store's rows.
+ * Exports of the synthetic host store (tests/tools/mkstore.c), decoded again and compared with sums made straight from
+ * the store's rows.
  */
 int mkstore_main(int argc, char **argv);
 #define main mkstore_main
@@ -59,7 +59,9 @@ static struct text run(export_fn fn, const char *where, const char *event)
 static Pprof__Profile *decode(struct text gz)
 {
 	static uint8_t out[8 << 20];
-	z_stream z = { .next_in = (uint8_t *)gz.data, .avail_in = (uInt)gz.len, .next_out = out, .avail_out = sizeof(out) };
+	z_stream z = {
+		.next_in = (uint8_t *)gz.data, .avail_in = (uInt)gz.len, .next_out = out, .avail_out = sizeof(out)
+	};
 	assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
 	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
 	Pprof__Profile *p = pprof__profile__unpack(NULL, z.total_out, out);
@@ -350,8 +352,17 @@ static void utf8(void **state)
 		const char *text;
 		size_t len;
 	} t[] = {
-		{ "a", 1 }, { "\xc3\xa9", 2 }, { "\xe5\x90\x8d", 3 }, { "\xf0\x9f\x94\xa5", 4 }, { "\xc0\x80", 0 }, { "\xff", 0 },
-		{ "\xed\xa0\x80", 0 }, { "\xf4\x90\x80\x80", 0 }, { "\xe0\x80\x80", 0 }, { "\xc3", 0 }, { "\x80", 0 },
+		{ "a", 1 },
+		{ "\xc3\xa9", 2 },
+		{ "\xe5\x90\x8d", 3 },
+		{ "\xf0\x9f\x94\xa5", 4 },
+		{ "\xc0\x80", 0 },
+		{ "\xff", 0 },
+		{ "\xed\xa0\x80", 0 },
+		{ "\xf4\x90\x80\x80", 0 },
+		{ "\xe0\x80\x80", 0 },
+		{ "\xc3", 0 },
+		{ "\x80", 0 },
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
@@ -402,9 +413,14 @@ static int drop_store(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pprof_round_trip), cmocka_unit_test(pprof_filters), cmocka_unit_test(folded_sums),
-		cmocka_unit_test(flame_tree),	    cmocka_unit_test(flame_is_safe), cmocka_unit_test(full_disk),
-		cmocka_unit_test(utf8),		    cmocka_unit_test(intern_numbers),
+		cmocka_unit_test(pprof_round_trip),
+		cmocka_unit_test(pprof_filters),
+		cmocka_unit_test(folded_sums),
+		cmocka_unit_test(flame_tree),
+		cmocka_unit_test(flame_is_safe),
+		cmocka_unit_test(full_disk),
+		cmocka_unit_test(utf8),
+		cmocka_unit_test(intern_numbers),
 	};
 	return cmocka_run_group_tests(tests, make_store, drop_store);
 }

@@ -123,5 +123,6 @@ void accounting_footer(const struct store *s, const struct query_info *info)
 	if (!info->samples)
 		cmd_warn("no sample matches");
 	else if (info->samples < 100)
-		cmd_warn("only %llu samples: shares are rough, see the 95%% intervals", (unsigned long long)info->samples);
+		cmd_warn("only %llu samples: shares are rough, see the 95%% intervals",
+			 (unsigned long long)info->samples);
 }

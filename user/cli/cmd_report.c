@@ -233,7 +233,8 @@ static int print_groups(const struct reading *rd, const struct opt_list *by, con
 		rest -= row ? t->rows[row - 1].samples : 0;
 	}
 	if (!rc && shown < t->n_rows)
-		printf("\nnot shown: %zu, with %llu samples; -n 0 prints all\n", t->n_rows - shown, (unsigned long long)rest);
+		printf("\nnot shown: %zu, with %llu samples; -n 0 prints all\n", t->n_rows - shown,
+		       (unsigned long long)rest);
 	for (size_t i = 0; cells && i < (shown + 1) * by->n; i++)
 		free(cells[i]);
 	free(cells);

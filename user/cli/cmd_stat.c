@@ -162,9 +162,10 @@ static json_t *cpus_json(const struct totals *t, const struct store_meta *m)
 static int print_json(const struct store_meta *m, const struct totals *t)
 {
 	json_t *o = json_object();
-	int rc = add_counts(o, &t->all, m);
-	rc = rc ? rc : json_put(o, "own", json_pack("{s:f,s:o}", "cpu_seconds", (double)t->own_cpu_ns / 1e9, "rss_bytes",
-						    json_count(t->own_rss)));
+	json_t *own = json_pack("{s:f,s:o}", "cpu_seconds", (double)t->own_cpu_ns / 1e9, "rss_bytes",
+				json_count(t->own_rss));
+	int rc = json_put(o, "own", own);
+	rc = rc ? rc : add_counts(o, &t->all, m);
 	rc = rc ? rc : json_put(o, "outside", json_count(t->outside));
 	rc = rc ? rc : json_put(o, "cpus", cpus_json(t, m));
 	rc = rc ? rc : json_put(o, "from", json_real((double)t->from_ns / 1e9));

@@ -25,7 +25,7 @@ static const struct command {
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static bool man_page; /* --help prints a command's part of the manual page */
+static bool man_page;	 /* --help prints a command's part of the manual page */
 static int stdout_errno; /* the first reason why stdout could not be written */
 
 void cmd_flush(void)
@@ -61,7 +61,8 @@ void cmd_warn(const char *fmt, ...)
 	va_end(ap);
 }
 
-bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args, int *ret_exit)
+bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
+	       int *ret_exit)
 {
 	struct err err = { 0 };
 	int rc = opt_parse(cmd, argc, argv, out, ret_args, &err);
@@ -163,8 +164,8 @@ static int run(int argc, char **argv)
 }
 
 /*
- * A file opened while descriptor 1 is closed would become stdout. Fill the holes: with a descriptor that cannot be written,
- * so that printing to a closed stdout stays an error.
+ * A file opened while descriptor 1 is closed would become stdout. Fill the holes: with a descriptor that cannot be
+ * written, so that printing to a closed stdout stays an error.
  */
 static void fill_standard_descriptors(void)
 {
