@@ -25,7 +25,12 @@ static const struct opt table[] = {
 };
 
 static struct opt_command cmd = {
-	.name = "try", .usage = "[X] [OPTIONS]", .about = "Try.\n", .opts = table, .n_opts = 7, .max_args = 1,
+	.name = "try",
+	.usage = "[X] [OPTIONS]",
+	.about = "Try.\n",
+	.opts = table,
+	.n_opts = 7,
+	.max_args = 1,
 };
 
 static int parse(struct values *v, struct opt_args *args, struct err *err, const char *line)
@@ -126,17 +131,28 @@ static void durations(void **state)
 		int rc;
 		int64_t ns;
 	} t[] = {
-		{ "10s", 0, 10 * NSEC },	      { "500ms", 0, NSEC / 2 },
-		{ "2m", 0, 120 * NSEC },	      { "10", 0, 10 * NSEC },
-		{ "1h30m", 0, 5400 * NSEC },	      { "1.5h", 0, 5400 * NSEC },
-		{ "0.1s", 0, NSEC / 10 },	      { "1d", 0, 86400 * NSEC },
-		{ "2w", 0, 14 * 86400 * NSEC },	      { "7us", 0, 7000 },
-		{ "1ns", 0, 1 },		      { "9223372036s", 0, 9223372036 * NSEC },
-		{ "9223372037s", -ERANGE, 0 },	      { "99999999999999999999s", -ERANGE, 0 },
-		{ "0", -ERANGE, 0 },		      { "", -EINVAL, 0 },
-		{ "-1s", -EINVAL, 0 },		      { "1x", -EINVAL, 0 },
-		{ "1m30", -EINVAL, 0 },		      { "s", -EINVAL, 0 },
-		{ "1.s", -EINVAL, 0 },		      { "1 s", -EINVAL, 0 },
+		{ "10s", 0, 10 * NSEC },
+		{ "500ms", 0, NSEC / 2 },
+		{ "2m", 0, 120 * NSEC },
+		{ "10", 0, 10 * NSEC },
+		{ "1h30m", 0, 5400 * NSEC },
+		{ "1.5h", 0, 5400 * NSEC },
+		{ "0.1s", 0, NSEC / 10 },
+		{ "1d", 0, 86400 * NSEC },
+		{ "2w", 0, 14 * 86400 * NSEC },
+		{ "7us", 0, 7000 },
+		{ "1ns", 0, 1 },
+		{ "9223372036s", 0, 9223372036 * NSEC },
+		{ "9223372037s", -ERANGE, 0 },
+		{ "99999999999999999999s", -ERANGE, 0 },
+		{ "0", -ERANGE, 0 },
+		{ "", -EINVAL, 0 },
+		{ "-1s", -EINVAL, 0 },
+		{ "1x", -EINVAL, 0 },
+		{ "1m30", -EINVAL, 0 },
+		{ "s", -EINVAL, 0 },
+		{ "1.s", -EINVAL, 0 },
+		{ "1 s", -EINVAL, 0 },
 		{ "1S", -EINVAL, 0 },
 	};
 	(void)state;

@@ -2,6 +2,7 @@
 #include "cli/accounting.h"
 
 #include "cli/cmd.h"
+#include "cli/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -62,6 +63,17 @@ int accounting_add(json_t *object, const struct store *s, const struct query_inf
 	return json_put(object, "own", own);
 }
 
+void accounting_title(const struct store *s)
+{
+	const struct store_meta *m = store_meta(s);
+	text_put(stdout, m->what, 0);
+	fputs("; host ", stdout);
+	text_put(stdout, m->host, 0);
+	fputs(", ", stdout);
+	text_put(stdout, m->os, 0);
+	putchar('\n');
+}
+
 static void losses(const struct store_meta *m, const struct query_info *info)
 {
 	uint64_t lost = counter_sum(info->lost, m->n_lost);
@@ -71,7 +83,9 @@ static void losses(const struct store_meta *m, const struct query_info *info)
 	for (size_t i = 0; i < m->n_lost; i++) {
 		if (!info->lost[i])
 			continue;
-		fprintf(stderr, "%s%s %llu", sep, m->lost_names[i], (unsigned long long)info->lost[i]);
+		fputs(sep, stderr);
+		text_put(stderr, m->lost_names[i], 0);
+		fprintf(stderr, " %llu", (unsigned long long)info->lost[i]);
 		sep = ", ";
 	}
 	fputs(lost ? ")\n" : "\n", stderr);
@@ -87,7 +101,9 @@ static void flags(const struct store_meta *m, const struct query_info *info)
 		bool always = !strcmp(name, "unlabelled") || !strcmp(name, "truncated");
 		if (!info->flagged[i] && !always)
 			continue;
-		fprintf(stderr, "%s%s %.1f%%", sep, name, 100.0 * (double)info->flagged[i] / (double)info->stored);
+		fputs(sep, stderr);
+		text_put(stderr, name, 0);
+		fprintf(stderr, " %.1f%%", 100.0 * (double)info->flagged[i] / (double)info->stored);
 		sep = ", ";
 	}
 	if (*sep == ',')
@@ -97,7 +113,7 @@ static void flags(const struct store_meta *m, const struct query_info *info)
 void accounting_footer(const struct store *s, const struct query_info *info)
 {
 	const struct store_meta *m = store_meta(s);
-	fflush(stdout);
+	cmd_flush();
 	if (!info->blocks) {
 		cmd_warn("no data in this time range");
 		return;
@@ -107,5 +123,6 @@ void accounting_footer(const struct store *s, const struct query_info *info)
 	if (!info->samples)
 		cmd_warn("no sample matches");
 	else if (info->samples < 100)
-		cmd_warn("only %llu samples: shares are rough, see the 95%% intervals", (unsigned long long)info->samples);
+		cmd_warn("only %llu samples: shares are rough, see the 95%% intervals",
+			 (unsigned long long)info->samples);
 }

@@ -12,6 +12,9 @@ json_t *accounting_json(const char *const *names, const uint64_t *counts, size_t
 /* fired, stored, lost, flagged, idle, outside, own of the query's range. -ENOMEM. */
 int accounting_add(json_t *object, const struct store *s, const struct query_info *info);
 
+/* "what; host h, os" on stdout. */
+void accounting_title(const struct store *s);
+
 /* On stderr: losses, unlabelled and truncated shares, a warning below 100 samples. */
 void accounting_footer(const struct store *s, const struct query_info *info);
 

@@ -32,6 +32,9 @@ int cmd_check(int argc, char **argv);
 void cmd_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cmd_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Let the data that was printed so far go before what follows on stderr; main() reports a failure. */
+void cmd_flush(void);
+
 /*
  * opt_parse with its messages printed. True: go on. False: stop with *ret_exit (0 after --help); `out` is released.
  */
@@ -48,6 +51,7 @@ struct filter {
 	uint64_t limit; /* UINT64_MAX: not given */
 };
 
+/* clang-format off: a table */
 #define FILTER_INIT { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .limit = UINT64_MAX }
 
 #define RANGE_OPTIONS(type, member)                                                                               \
@@ -56,7 +60,8 @@ struct filter {
 	{ "to", 0, OPT_TIME, "T", "end; the windows that overlap the range are read whole",                        \
 	  offsetof(type, member.to_ns), 0, 0 }
 #define WHERE_OPTIONS(type, member)                                                                               \
-	{ "where", 'w', OPT_STRING, "SELECTOR", "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}", \
+	{ "where", 'w', OPT_STRING, "SELECTOR",                                                            \
+	  "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}",                        \
 	  offsetof(type, member.where), 0, 0 },                                                                    \
 	RANGE_OPTIONS(type, member),                                                                               \
 	{ "event", 'e', OPT_STRING, "EVENT", "the event to show (default: the first of the store)",                \
@@ -69,6 +74,7 @@ struct filter {
 #define EXPLAIN_OPTION(type, member)                                                                              \
 	{ "explain", 0, OPT_FLAG, NULL, "say on stderr what was read and how long each step took",                 \
 	  offsetof(type, member.explain), 0, 0 }
+/* clang-format on */
 
 /* A store and a query on it, open. */
 struct reading {

@@ -25,8 +25,10 @@ static const struct format {
 #define FORMATS "pprof, folded"
 
 static const struct opt options[] = {
-	{ "format", 'f', OPT_STRING, "FORMAT", "pprof: profile.proto, gzipped, each label a tag\nfolded: one stack a line, "
-	  "for flame graph scripts", offsetof(struct export_options, format), 0, 0 },
+	{ "format", 'f', OPT_STRING, "FORMAT",
+	  "pprof: profile.proto, gzipped, each label a tag\nfolded: one stack a line, "
+	  "for flame graph scripts",
+	  offsetof(struct export_options, format), 0, 0 },
 	{ "output", 'o', OPT_STRING, "FILE", "where to write (default: stdout)",
 	  offsetof(struct export_options, output), 0, 0 },
 	WHERE_OPTIONS(struct export_options, filter),

@@ -129,17 +129,20 @@ static int print_json(const struct reading *r, const struct report *opts, const 
 static void print_header(const struct reading *r, const struct report *opts)
 {
 	const struct query_info *info = query_info(r->query);
-	const struct store_meta *m = store_meta(r->store);
 	char range[120];
 	uint64_t seen = info->samples + info->idle;
-	printf("%s; host %s, %s\n", m->what, m->host, m->os);
+	accounting_title(r->store);
 	if (info->blocks) {
 		text_range(info->from_ns, info->to_ns, range);
 		puts(range);
 	}
-	if (opts->filter.where && *opts->filter.where)
-		printf("where %s\n", opts->filter.where);
-	printf("%s: %llu samples", reading_event(r)->name, (unsigned long long)info->samples);
+	if (opts->filter.where && *opts->filter.where) {
+		fputs("where ", stdout);
+		text_put(stdout, opts->filter.where, 0);
+		putchar('\n');
+	}
+	text_put(stdout, reading_event(r)->name, 0);
+	printf(": %llu samples", (unsigned long long)info->samples);
 	if (reading_event(r)->ns_per_sample)
 		printf(" = %.3f s", info->seconds);
 	if (!opts->filter.idle && info->idle)
@@ -191,7 +194,7 @@ static int print_functions(const struct reading *rd, const struct query_table *t
 		rest -= r->self < rest ? r->self : rest;
 	}
 	if (limit < t->n_rows)
-		printf("\n%zu more functions have %llu samples as their own; -n 0 prints all\n", t->n_rows - limit,
+		printf("\nnot shown: %zu, with %llu samples of their own; -n 0 prints all\n", t->n_rows - (size_t)limit,
 		       (unsigned long long)rest);
 	return 0;
 }
@@ -224,13 +227,14 @@ static int print_groups(const struct reading *rd, const struct opt_list *by, con
 		else
 			print_columns(rd, false);
 		for (size_t col = 0; col < by->n; col++) {
-			text_pad(stdout, cells[row * by->n + col], col + 1 < by->n ? width[col] + 2 : 0);
+			text_put(stdout, cells[row * by->n + col], col + 1 < by->n ? (int)width[col] + 2 : 0);
 		}
 		putchar('\n');
 		rest -= row ? t->rows[row - 1].samples : 0;
 	}
 	if (!rc && shown < t->n_rows)
-		printf("\n%zu more rows have %llu samples; -n 0 prints all\n", t->n_rows - shown, (unsigned long long)rest);
+		printf("\nnot shown: %zu, with %llu samples; -n 0 prints all\n", t->n_rows - shown,
+		       (unsigned long long)rest);
 	for (size_t i = 0; cells && i < (shown + 1) * by->n; i++)
 		free(cells[i]);
 	free(cells);

@@ -162,9 +162,10 @@ static json_t *cpus_json(const struct totals *t, const struct store_meta *m)
 static int print_json(const struct store_meta *m, const struct totals *t)
 {
 	json_t *o = json_object();
-	int rc = add_counts(o, &t->all, m);
-	rc = rc ? rc : json_put(o, "own", json_pack("{s:f,s:o}", "cpu_seconds", (double)t->own_cpu_ns / 1e9, "rss_bytes",
-						    json_count(t->own_rss)));
+	json_t *own = json_pack("{s:f,s:o}", "cpu_seconds", (double)t->own_cpu_ns / 1e9, "rss_bytes",
+				json_count(t->own_rss));
+	int rc = json_put(o, "own", own);
+	rc = rc ? rc : add_counts(o, &t->all, m);
 	rc = rc ? rc : json_put(o, "outside", json_count(t->outside));
 	rc = rc ? rc : json_put(o, "cpus", cpus_json(t, m));
 	rc = rc ? rc : json_put(o, "from", json_real((double)t->from_ns / 1e9));
@@ -187,9 +188,12 @@ static double percent(uint64_t part, uint64_t of)
 
 static void print_counters(const char *const *names, const uint64_t *counts, size_t n, uint64_t of)
 {
-	for (size_t i = 0; i < n; i++)
-		printf("  %-17s %12llu %8.3f%%  %s\n", names[i], (unsigned long long)counts[i], percent(counts[i], of),
+	for (size_t i = 0; i < n; i++) {
+		fputs("  ", stdout);
+		text_put(stdout, names[i], 17);
+		printf(" %12llu %8.3f%%  %s\n", (unsigned long long)counts[i], percent(counts[i], of),
 		       counter_help(names[i]));
+	}
 }
 
 static void print_cpus(const struct totals *t, const struct store_meta *m)
@@ -197,7 +201,7 @@ static void print_cpus(const struct totals *t, const struct store_meta *m)
 	printf("\n%-5s %12s %12s %12s", "CPU", "fired", "stored", "lost");
 	for (size_t j = 0; j < m->n_lost; j++) {
 		if (t->all.lost[j])
-			printf(" %12s", m->lost_names[j]);
+			text_put(stdout, m->lost_names[j], -16);
 	}
 	putchar('\n');
 	for (size_t i = 0; i <= t->n_cpus; i++) {
@@ -209,17 +213,18 @@ static void print_cpus(const struct totals *t, const struct store_meta *m)
 		       (unsigned long long)counter_sum(c->lost, m->n_lost));
 		for (size_t j = 0; j < m->n_lost; j++) {
 			if (t->all.lost[j])
-				printf(" %12llu", (unsigned long long)c->lost[j]);
+				printf("%16llu", (unsigned long long)c->lost[j]);
 		}
 		putchar('\n');
 	}
 }
 
-static int print_text(const struct store_meta *m, const struct totals *t)
+static int print_text(const struct store *s, const struct totals *t)
 {
+	const struct store_meta *m = store_meta(s);
 	double wall = (double)(t->to_ns - t->from_ns) / 1e9;
 	char range[120];
-	printf("%s; host %s, %s\n", m->what, m->host, m->os);
+	accounting_title(s);
 	if (!t->blocks) {
 		cmd_warn("no data in this time range");
 		return 0;
@@ -252,7 +257,7 @@ static int stat_store(struct reading *r, const struct filter *f)
 	int rc = sum(r, f, &t);
 	reading_step(r, "sum");
 	if (!rc)
-		rc = f->json ? print_json(m, &t) : print_text(m, &t);
+		rc = f->json ? print_json(m, &t) : print_text(r->store, &t);
 	if (rc == -ENOMEM)
 		cmd_error("out of memory");
 	totals_free(&t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: find the command, run it, see that its output arrived. */
 #include "cli/cmd.h"
+#include "cli/man.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +25,19 @@ static const struct command {
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+static bool man_page;	 /* --help prints a command's part of the manual page */
+static int stdout_errno; /* the first reason why stdout could not be written */
+
+void cmd_flush(void)
+{
+	errno = 0;
+	if (fflush(stdout) && !stdout_errno)
+		stdout_errno = errno ? errno : EIO;
+}
+
 static void message(const char *prefix, const char *fmt, va_list ap)
 {
-	fflush(stdout);
+	cmd_flush();
 	flockfile(stderr);
 	fputs(prefix, stderr);
 	vfprintf(stderr, fmt, ap);
@@ -50,7 +61,8 @@ void cmd_warn(const char *fmt, ...)
 	va_end(ap);
 }
 
-bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args, int *ret_exit)
+bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
+	       int *ret_exit)
 {
 	struct err err = { 0 };
 	int rc = opt_parse(cmd, argc, argv, out, ret_args, &err);
@@ -58,7 +70,7 @@ bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, 
 		return true;
 	opt_release(cmd, out);
 	if (rc == OPT_HELP) {
-		opt_print_help(cmd, stdout);
+		(man_page ? man_command : opt_print_help)(cmd, stdout);
 		*ret_exit = EXIT_OK;
 	} else {
 		cmd_error("%s: %s (see ascribe %s --help)", cmd->name, err.text, cmd->name);
@@ -100,16 +112,34 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+static int command_help(const struct command *c)
+{
+	char name[32], help[] = "--help";
+	char *args[] = { name, help, NULL };
+	snprintf(name, sizeof(name), "%s", c->name);
+	return c->run(2, args);
+}
+
+static int print_man_page(void)
+{
+	man_page = true;
+	man_begin(ASCRIBE_VERSION, stdout);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		command_help(&commands[i]);
+	man_end(stdout);
+	return EXIT_OK;
+}
+
 static int run_help(int argc, char **argv)
 {
 	if (argc < 2) {
 		print_usage(stdout);
 		return EXIT_OK;
 	}
+	if (!strcmp(argv[1], "--man"))
+		return print_man_page();
 	const struct command *c = find_command(argv[1]);
-	char help[] = "--help";
-	char *args[] = { argv[1], help, NULL };
-	return c ? c->run(2, args) : EXIT_USAGE;
+	return c ? command_help(c) : EXIT_USAGE;
 }
 
 static int run(int argc, char **argv)
@@ -134,8 +164,8 @@ static int run(int argc, char **argv)
 }
 
 /*
- * A file opened while descriptor 1 is closed would become stdout. Fill the holes: with a descriptor that cannot be written,
- * so that printing to a closed stdout stays an error.
+ * A file opened while descriptor 1 is closed would become stdout. Fill the holes: with a descriptor that cannot be
+ * written, so that printing to a closed stdout stays an error.
  */
 static void fill_standard_descriptors(void)
 {
@@ -149,10 +179,9 @@ int main(int argc, char **argv)
 {
 	fill_standard_descriptors();
 	int status = run(argc, argv);
-	errno = 0;
-	bool failed = ferror(stdout);
-	if ((fflush(stdout) || failed) && status == EXIT_OK) {
-		cmd_error("writing the output failed%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+	cmd_flush();
+	if ((stdout_errno || ferror(stdout)) && status == EXIT_OK) {
+		cmd_error("writing the output failed: %s", strerror(stdout_errno ? stdout_errno : EIO));
 		status = EXIT_FAILED;
 	}
 	return status;

@@ -16,14 +16,8 @@ static const struct {
 	const char *name;
 	int64_t ns;
 } units[] = {
-	{ "ns", 1 },
-	{ "us", 1000 },
-	{ "ms", 1000000 },
-	{ "s", NSEC },
-	{ "m", 60 * NSEC },
-	{ "h", 3600 * NSEC },
-	{ "d", 86400 * NSEC },
-	{ "w", 7 * 86400 * NSEC },
+	{ "ns", 1 },	    { "us", 1000 },	  { "ms", 1000000 },	 { "s", NSEC },
+	{ "m", 60 * NSEC }, { "h", 3600 * NSEC }, { "d", 86400 * NSEC }, { "w", 7 * 86400 * NSEC },
 };
 
 static int unit_ns(const char *name, size_t len, int64_t *ret)
@@ -77,7 +71,8 @@ static int duration_part(const char **p, int64_t *ret)
 	/* "1m30": the bare number would be read as seconds by some and as minutes by others. */
 	if (!len && s[len])
 		return -EINVAL;
-	if (__builtin_mul_overflow(whole, unit, &ns) || __builtin_add_overflow(ns, fraction_ns(frac, n_frac, unit), &ns))
+	if (__builtin_mul_overflow(whole, unit, &ns) ||
+	    __builtin_add_overflow(ns, fraction_ns(frac, n_frac, unit), &ns))
 		return -ERANGE;
 	*p = s + len;
 	*ret = ns;
@@ -193,7 +188,8 @@ static int epoch(const char *p, int64_t *ret_ns)
 {
 	int64_t seconds = 0, ns = 0;
 	for (; isdigit((unsigned char)*p); p++) {
-		if (__builtin_mul_overflow(seconds, 10, &seconds) || __builtin_add_overflow(seconds, *p - '0', &seconds))
+		if (__builtin_mul_overflow(seconds, 10, &seconds) ||
+		    __builtin_add_overflow(seconds, *p - '0', &seconds))
 			return -ERANGE;
 	}
 	if (*p == '.') {
@@ -245,7 +241,8 @@ static size_t distance(const char *a, const char *b)
 				best = d[i - 1][j] + 1;
 			if (d[i][j - 1] + 1 < best)
 				best = d[i][j - 1] + 1;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    d[i - 2][j - 2] + 1 < best)
 				best = d[i - 2][j - 2] + 1;
 			d[i][j] = best;
 		}

@@ -32,22 +32,22 @@ struct opt_list {
 
 struct opt {
 	const char *name; /* long name, without dashes */
-	char letter;      /* short form, 0: none */
+	char letter;	  /* short form, 0: none */
 	enum opt_type type;
-	const char *arg; /* what the value is called in the help, NULL for flags */
+	const char *arg;  /* what the value is called in the help, NULL for flags */
 	const char *help; /* one line; "\n" starts another */
-	size_t at;       /* offsetof the member in the command's struct */
+	size_t at;	  /* offsetof the member in the command's struct */
 	uint64_t min, max;
 };
 
 struct opt_command {
 	const char *name;
-	const char *usage; /* what follows the name: "[STORE] [OPTIONS]" */
-	const char *about; /* a paragraph, newlines included */
+	const char *usage;    /* what follows the name: "[STORE] [OPTIONS]" */
+	const char *about;    /* a paragraph, newlines included */
 	const char *examples; /* lines, each ending in a newline; may be NULL */
 	const struct opt *opts;
 	size_t n_opts;
-	size_t max_args;  /* arguments that are not options */
+	size_t max_args;   /* arguments that are not options */
 	bool runs_command; /* the first argument ends the options: a command and its own arguments follow */
 };
 
@@ -69,13 +69,14 @@ void opt_release(const struct opt_command *cmd, void *out);
 void opt_print_help(const struct opt_command *cmd, FILE *f);
 
 /*
- * "10s", "2m", "500ms", "1m30s", "1.5h"; units ns us ms s m h d w; a bare number is seconds. More than 0, and less than 292
- * years. -EINVAL, -ERANGE.
+ * "10s", "2m", "500ms", "1m30s", "1.5h"; units ns us ms s m h d w; a bare number is seconds. More than 0, and less than
+ * 292 years. -EINVAL, -ERANGE.
  */
 int opt_duration(const char *text, int64_t *ret_ns);
 
 /*
- * RFC 3339 ("2026-05-01T10:00:00Z", "...+02:00", fractions; a space for the T; without a zone: local time), epoch seconds
+ * RFC 3339 ("2026-05-01T10:00:00Z", "...+02:00", fractions; a space for the T; without a zone: local time), epoch
+ * seconds
  * ("1777629600", "1777629600.5"), "now", "now-1h". now_ns is what `now` means. -EINVAL, -ERANGE.
  */
 int opt_time(const char *text, int64_t now_ns, int64_t *ret_ns);

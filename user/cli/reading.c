@@ -110,8 +110,8 @@ void reading_explain(struct reading *r)
 		return;
 	uint64_t bytes = list_files(AT_FDCWD, r->dir, "", 2);
 	fprintf(stderr, "explain: store %s: %llu bytes; %u strings, %u frames, %u stacks, %u label sets\n", r->dir,
-		(unsigned long long)bytes, store_n_strings(r->store), store_n_frames(r->store), store_n_stacks(r->store),
-		store_n_sets(r->store));
+		(unsigned long long)bytes, store_n_strings(r->store), store_n_frames(r->store),
+		store_n_stacks(r->store), store_n_sets(r->store));
 	if (r->query) {
 		const struct query_info *info = query_info(r->query);
 		size_t matched;
@@ -122,7 +122,8 @@ void reading_explain(struct reading *r)
 			if (w->t1_ns > info->from_ns && w->t0_ns < info->to_ns)
 				rows += w->n_rows;
 		}
-		fprintf(stderr, "explain: %llu of %zu blocks, %llu rows read, %zu rows merged from those that matched\n",
+		fprintf(stderr,
+			"explain: %llu of %zu blocks, %llu rows read, %zu rows merged from those that matched\n",
 			(unsigned long long)info->blocks, store_n_windows(r->store), (unsigned long long)rows, matched);
 	}
 	fprintf(stderr, "explain: %-12s %9.3f ms\n", "in all", (double)(monotonic_ns() - r->started_ns) / 1e6);

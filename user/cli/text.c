@@ -4,6 +4,7 @@
 #include "export/json.h"
 #include "util/buf.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -40,10 +41,13 @@ size_t text_width(const char *s)
 	return n;
 }
 
-void text_pad(FILE *f, const char *s, size_t width)
+void text_put(FILE *f, const char *s, int width)
 {
-	size_t n = text_width(s);
-	fprintf(f, "%s%*s", s, n < width ? (int)(width - n) : 0, "");
+	char *shown = text_printable(s, strlen(s));
+	size_t n = shown ? text_width(shown) : 0, want = (size_t)abs(width);
+	int gap = n < want ? (int)(want - n) : 0;
+	fprintf(f, "%*s%s%*s", width < 0 ? gap : 0, "", shown ? shown : "", width > 0 ? gap : 0, "");
+	free(shown);
 }
 
 void text_time(int64_t ns, char *out)

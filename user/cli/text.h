@@ -16,8 +16,8 @@ char *text_printable(const char *s, size_t len);
 /* How many columns it takes, one per code point. */
 size_t text_width(const char *s);
 
-/* The text and spaces up to width columns. */
-void text_pad(FILE *f, const char *s, size_t width);
+/* A printable copy on f, with spaces behind it up to width columns, or before it up to -width. */
+void text_put(FILE *f, const char *s, int width);
 
 /* Realtime as RFC 3339 in local time; out has room for 40 bytes. */
 void text_time(int64_t ns, char *out);

@@ -4,8 +4,8 @@
  * open_memstream). Names and labels come from other programs: each format's own separators in them are replaced, bytes
  * that are no UTF-8 become U+FFFD where the format wants UTF-8.
  *
- * All calls: 0; -ENOMEM; -EIO when the stream fails, with errno's reason in err. What was written before a failure stays in
- * the stream: the caller discards it.
+ * All calls: 0; -ENOMEM; -EIO when the stream fails, with errno's reason in err. What was written before a failure
+ * stays in the stream: the caller discards it.
  */
 #ifndef ASCRIBE_EXPORT_EXPORT_H
 #define ASCRIBE_EXPORT_EXPORT_H
@@ -42,8 +42,8 @@ enum export_kind export_frame_kind(const struct store *s, uint32_t frame);
 int export_folded(const struct export_source *src, FILE *f, struct err *err);
 
 /*
- * profile.proto, gzipped. Two values per sample: samples/count and, for events that stand for time, cpu/nanoseconds (the default),
- * for the others the event's own. Each label is a tag.
+ * profile.proto, gzipped. Two values per sample: samples/count and, for events that stand for time, cpu/nanoseconds
+ * (the default), for the others the event's own. Each label is a tag.
  */
 int export_pprof(const struct export_source *src, FILE *f, struct err *err);
 

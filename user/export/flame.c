@@ -3,8 +3,8 @@
  * The flame graph's data, pruned here so that the page stays quick: nodes below 0.01% of all samples, and the smallest
  * ones beyond a maximum, are summed per parent in one "(other)" node. So every level still adds up.
  *
- * nodes is flat, three numbers a node in depth-first order: depth, samples, frame. frames is flat, three a frame: name, module,
- * kind (enum export_kind). Frame 0 is the root, frame 1 "(other)".
+ * nodes is flat, three numbers a node in depth-first order: depth, samples, frame. frames is flat, three a frame: name,
+ * module, kind (enum export_kind). Frame 0 is the root, frame 1 "(other)".
  */
 #include "export/export.h"
 #include "export/flame_page.h"
@@ -22,8 +22,8 @@ struct flame {
 	const struct query_info *info;
 	const struct query_node *tree;
 	size_t n;
-	uint64_t least;	 /* nodes with less are pruned */
-	uint64_t pruned; /* how many */
+	uint64_t least;	       /* nodes with less are pruned */
+	uint64_t pruned;       /* how many */
 	uint32_t *frame_index; /* store frame -> place in frames, 0: not yet */
 	uint32_t n_frames;
 	json_t *nodes, *frames;

@@ -82,10 +82,11 @@ int export_folded(const struct export_source *src, FILE *f, struct err *err)
 		else
 			lines[n++] = lines[i];
 	}
+	errno = 0;
 	for (size_t i = 0; i < n && !ferror(f); i++)
 		put_line(src->store, &comms, &lines[i], f);
 	if (ferror(f) || fflush(f))
-		rc = err_sys(err, -EIO, "folded stacks");
+		rc = err_sys(err, errno ? -errno : -EIO, "folded stacks");
 out:
 	intern_fini(&comms);
 	free(lines);

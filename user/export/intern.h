@@ -12,10 +12,10 @@
 #include <stdint.h>
 
 struct intern {
-	struct buf bytes;  /* every key, one behind the other */
-	size_t *end;	   /* [n]: where key i ends */
-	uint64_t *hash;	   /* [n] */
-	uint32_t *slots;   /* number + 1, 0: free; a power of two, at most half full */
+	struct buf bytes; /* every key, one behind the other */
+	size_t *end;	  /* [n]: where key i ends */
+	uint64_t *hash;	  /* [n] */
+	uint32_t *slots;  /* number + 1, 0: free; a power of two, at most half full */
 	size_t n, cap, n_slots;
 };
 

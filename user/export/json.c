@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* 15 digits: what a double carries faithfully, without 0.10000000000000001. */
 #define FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
@@ -56,7 +57,16 @@ out:
 
 int json_put(json_t *object, const char *key, json_t *value)
 {
-	return json_object_set_new_nocheck(object, key, value) ? -ENOMEM : 0;
+	if (!json_object_set_new(object, key, json_incref(value))) {
+		json_decref(value);
+		return 0;
+	}
+	/* Out of memory, or a key that is no UTF-8. */
+	json_t *text = json_text(key, strlen(key));
+	int rc = text ? json_object_set_new_nocheck(object, json_string_value(text), json_incref(value)) : -1;
+	json_decref(text);
+	json_decref(value);
+	return rc ? -ENOMEM : 0;
 }
 
 json_t *json_count(uint64_t n)
