@@ -167,7 +167,7 @@ private:
 class context {
 public:
 	/* Nothing attached. */
-	ASCRIBE_MEMBER context() noexcept : attached_(false) {}
+	ASCRIBE_MEMBER context() noexcept : attached_(false) { ascribe_set_init(&set_); }
 	ASCRIBE_MEMBER context(const label &l) noexcept : attached_(true) { ascribe_set_copy(&set_, l.set()); }
 	ASCRIBE_MEMBER context(const context &other) noexcept { copy(other); }
 
@@ -203,12 +203,11 @@ private:
 	ASCRIBE_MEMBER void copy(const context &other) noexcept
 	{
 		attached_ = other.attached_;
-		if (attached_)
-			ascribe_set_copy(&set_, &other.set_);
+		ascribe_set_copy(&set_, &other.set_);
 	}
 
 	bool attached_;
-	ascribe_label_set set_; /* filled when attached_ */
+	ascribe_label_set set_; /* empty unless attached_ */
 };
 
 /*
