@@ -69,7 +69,8 @@ static void nesting(void)
 	outer_id = EXPECT("query_id=#-42,tenant=acme");
 	EXPECT_OK(ascribe_current() == &outer.header);
 	ascribe_attach(&b, &inner);
-	id = expect(__LINE__, "endpoint=/sort,query_id=#-9223372036854775808,tenant=acme", both.prefix.set_id, outer_id);
+	id = expect(__LINE__, "endpoint=/sort,query_id=#-9223372036854775808,tenant=acme", both.prefix.set_id,
+		    outer_id);
 	EXPECT_OK(id != outer_id && id != inner.prefix.set_id);
 	ascribe_attach(&c, &both);
 	expect(__LINE__, "endpoint=/sort,query_id=#-9223372036854775808,tenant=acme", id, 0);
@@ -201,7 +202,8 @@ static void random_nesting(int depth, const int *outer)
 			add_model(&flat, (first + i) % 6, model[(first + i) % 6]);
 	for (int i = 0; i < 6; i++)
 		if (model[i])
-			sprintf(want + strlen(want), "%sm%d=%c%d", *want ? "," : "", i, model[i] % 2 ? '#' : 'v', model[i]);
+			sprintf(want + strlen(want), "%sm%d=%c%d", *want ? "," : "", i,
+				model[i] % 2 ? '#' : 'v', model[i]);
 	ascribe_attach(&scope, &set);
 	expect(__LINE__, want, flat.prefix.set_id, 0);
 	for (unsigned int n = depth < 6 ? rnd(3) + (depth < 3) : 0; n; n--)
@@ -295,7 +297,8 @@ static void *swapper(void *arg)
 	char want[4][64];
 	for (int i = 0; i < 4; i++) {
 		char key[32];
-		snprintf(key, sizeof(key), "key%d", (int)((intptr_t)arg + i) % 9); /* all threads register keys at once */
+		/* All threads register keys at once. */
+		snprintf(key, sizeof(key), "key%d", (int)((intptr_t)arg + i) % 9);
 		ascribe_set_init(&sets[i]);
 		EXPECT_OK(ascribe_set_add_int(&sets[i], key, (intptr_t)arg * 10 + i) == 0);
 		snprintf(want[i], sizeof(want[i]), "%s=#%d", key, (int)(intptr_t)arg * 10 + i);
