@@ -224,8 +224,8 @@ void report(const std::vector<usage> &used, double wall)
 			}
 		}
 	}
-	printf("demo: %llu requests in %.1f s; CPU time in requests by the threads' own clocks: %.3f s\n", requests, wall,
-	       total);
+	printf("demo: %llu requests in %.1f s; CPU time in requests by the threads' own clocks: %.3f s\n", requests,
+	       wall, total);
 	for (size_t t = 0; t < n_tenants; t++)
 		print_row("tenant", tenants[t].name, by_tenant[t], total);
 	for (size_t e = 0; e < n_endpoints; e++)
@@ -294,6 +294,7 @@ int main(int argc, char **argv)
 	for (std::thread &t : all)
 		t.join();
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	report(used, static_cast<double>(end.tv_sec - begin.tv_sec) + static_cast<double>(end.tv_nsec - begin.tv_nsec) / 1e9);
+	report(used, static_cast<double>(end.tv_sec - begin.tv_sec) +
+			     static_cast<double>(end.tv_nsec - begin.tv_nsec) / 1e9);
 	return 0;
 }

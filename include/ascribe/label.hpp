@@ -68,7 +68,8 @@ private:
 	ASCRIBE_MEMBER void add_to(ascribe_label_set *set) const noexcept
 	{
 		if (kind_ == kind::text)
-			ascribe_set_add_bytes(set, key_.data(), key_.size(), text_.data() ? text_.data() : "", text_.size());
+			ascribe_set_add_bytes(set, key_.data(), key_.size(), text_.data() ? text_.data() : "",
+					      text_.size());
 		else if (kind_ == kind::signed_number)
 			ascribe_set_add_int_n(set, key_.data(), key_.size(), static_cast<ascribe_s64>(number_));
 		else
@@ -140,7 +141,8 @@ public:
 	label &operator=(const label &) = delete;
 
 	/* The same labels with W3C trace context; 16 and 8 bytes, NULL for none. */
-	ASCRIBE_MEMBER label with_trace(const void *trace_id, const void *span_id, unsigned char flags = 0) const noexcept
+	ASCRIBE_MEMBER label with_trace(const void *trace_id, const void *span_id,
+					unsigned char flags = 0) const noexcept
 	{
 		label l(*this);
 		ascribe_set_trace(&l.set_, trace_id, span_id, flags);
@@ -167,7 +169,7 @@ private:
 class context {
 public:
 	/* Nothing attached. */
-	ASCRIBE_MEMBER context() noexcept : attached_(false) {}
+	ASCRIBE_MEMBER context() noexcept : attached_(false) { ascribe_set_init(&set_); }
 	ASCRIBE_MEMBER context(const label &l) noexcept : attached_(true) { ascribe_set_copy(&set_, l.set()); }
 	ASCRIBE_MEMBER context(const context &other) noexcept { copy(other); }
 
@@ -203,12 +205,11 @@ private:
 	ASCRIBE_MEMBER void copy(const context &other) noexcept
 	{
 		attached_ = other.attached_;
-		if (attached_)
-			ascribe_set_copy(&set_, &other.set_);
+		ascribe_set_copy(&set_, &other.set_);
 	}
 
 	bool attached_;
-	ascribe_label_set set_; /* filled when attached_ */
+	ascribe_label_set set_; /* empty unless attached_ */
 };
 
 /*

@@ -48,8 +48,8 @@ programs() { # compiler, language flags, sources ...
 			check "$name" "$dir/selftest"
 			strip "$dir/selftest" && check "$name stripped" "$dir/selftest"
 		done
-		build "$cc gc" $cc $flags $lang $ld -O0 -ffunction-sections -fdata-sections -Wl,--gc-sections -o "$dir/selftest" \
-			"$@" -lpthread && check "$cc $lang $ld gc-sections -O0" "$dir/selftest"
+		build "$cc gc" $cc $flags $lang $ld -O0 -ffunction-sections -fdata-sections -Wl,--gc-sections \
+			-o "$dir/selftest" "$@" -lpthread && check "$cc $lang $ld gc-sections -O0" "$dir/selftest"
 	done
 	[ -n "${QUICK:-}" ] || [[ $cc == clang* ]] ||
 		{ build "$cc lto" $cc $flags $lang -flto=auto -o "$dir/selftest" "$@" -lpthread &&
@@ -59,16 +59,17 @@ programs() { # compiler, language flags, sources ...
 plugins() { # compiler, language flags
 	local cc=$1 lang=$2 n
 	for n in plugin_one plugin_two plugin_three; do
-		build "$cc $n" $cc $flags $lang -fPIC -shared -DNAME="\"$n\"" -o "$dir/lib$n.so" tests/labels/plugin.c || return
-		mv "$dir/lib$n.so" "$dir/$n.so"
+		build "$cc $n" $cc $flags $lang -fPIC -shared -DNAME="\"$n\"" -o "$dir/$n.so" \
+			tests/labels/plugin.c || return
 	done
 	strip "$dir/plugin_two.so"
 	build "$cc host" $cc $flags $lang -o "$dir/host" tests/labels/host.c -lpthread -ldl || return
 	unlabelled=1 check "$cc $lang dlopen" "$dir/host" "$dir"/plugin_*.so
-	build "$cc host" $cc $flags $lang -DLABELLED -rdynamic -o "$dir/host" tests/labels/host.c -lpthread -ldl || return
+	build "$cc host" $cc $flags $lang -DLABELLED -rdynamic -o "$dir/host" tests/labels/host.c -lpthread -ldl ||
+		return
 	check "$cc $lang dlopen, two tables" "$dir/host" "$dir"/plugin_*.so
-	build "$cc host" $cc $flags $lang -DLABELLED -DLINKED -o "$dir/host" tests/labels/host.c -x none "$dir/plugin_one.so" \
-		-Wl,-rpath,"$dir" -lpthread -ldl || return
+	build "$cc host" $cc $flags $lang -DLABELLED -DLINKED -o "$dir/host" tests/labels/host.c -x none \
+		"$dir/plugin_one.so" -Wl,-rpath,"$dir" -lpthread -ldl || return
 	check "$cc $lang linked library" "$dir/host" "$dir/plugin_two.so"
 }
 
@@ -77,7 +78,11 @@ compilers="gcc clang"
 seen=
 for cc in $compilers; do
 	[ "$cc" = clang ] && ! have clang && cc=$(compgen -c clang- | grep -xE 'clang-[0-9]+' | sort -V | tail -n 1)
-	have "${cc:-none}" && version=$($cc --version | head -n 1) && [[ $seen != *"<$version>"* ]] || { skip=$((skip + 1)); continue; }
+	version=$(have "${cc:-none}" && $cc --version | head -n 1)
+	if [ -z "$version" ] || [[ $seen == *"<$version>"* ]]; then # absent, or another name of one that was
+		skip=$((skip + 1))
+		continue
+	fi
 	seen="$seen<$version>"
 	cxx=${cc/gcc/g++} cxx=${cxx/clang/clang++}
 	programs "$cc" "-std=gnu11" tests/labels/selftest.c tests/labels/unit2.c

@@ -93,7 +93,8 @@ static inline int reader_cmp(const void *a, const void *b)
 }
 
 /* The labels in a record, by the key table; NULL or what is wrong. */
-static inline const char *reader_record(unsigned long long slot, const struct ascribe_key_table *keys, struct reading *r)
+static inline const char *reader_record(unsigned long long slot, const struct ascribe_key_table *keys,
+						struct reading *r)
 {
 	char rows[ASCRIBE_ATTRS_MAX / 2 + 1][400]; /* on the stack: a library's TLS must stay small, see labels.md */
 	unsigned char rec[ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX];

@@ -69,7 +69,8 @@ static void nesting(void)
 	outer_id = EXPECT("query_id=#-42,tenant=acme");
 	EXPECT_OK(ascribe_current() == &outer.header);
 	ascribe_attach(&b, &inner);
-	id = expect(__LINE__, "endpoint=/sort,query_id=#-9223372036854775808,tenant=acme", both.prefix.set_id, outer_id);
+	id = expect(__LINE__, "endpoint=/sort,query_id=#-9223372036854775808,tenant=acme", both.prefix.set_id,
+		    outer_id);
 	EXPECT_OK(id != outer_id && id != inner.prefix.set_id);
 	ascribe_attach(&c, &both);
 	expect(__LINE__, "endpoint=/sort,query_id=#-9223372036854775808,tenant=acme", id, 0);
@@ -137,6 +138,78 @@ static void trace(void)
 	ascribe_detach(&a);
 	ascribe_set_trace(&set, NULL, NULL, 0);
 	EXPECT_OK(set.prefix.set_id == empty);
+}
+
+/* Values of the hash that docs/labels.md specifies, from an implementation of that text in another language. */
+static void identity(void)
+{
+	struct ascribe_label_set set;
+	unsigned char trace[24];
+	for (int i = 0; i < 24; i++)
+		trace[i] = (unsigned char)(i + 1);
+	ascribe_set_init(&set);
+	EXPECT_OK(set.prefix.set_id == 0x94d049bb133111ebull);
+	ascribe_set_add_string(&set, "tenant", "acme");
+	EXPECT_OK(set.prefix.set_id == 0x9e35a1fe32a3d600ull);
+	ascribe_set_add_int(&set, "query_id", -42);
+	EXPECT_OK(set.prefix.set_id == 0x68fec6a6192c56bfull);
+	ascribe_set_init(&set);
+	ascribe_set_add_int(&set, "query_id", 42);
+	EXPECT_OK(set.prefix.set_id == 0x1e630975b23a3faull);
+	ascribe_set_init(&set);
+	ascribe_set_add_string(&set, "k", "a value of more than sixteen bytes, and more than thirty-two");
+	EXPECT_OK(set.prefix.set_id == 0x8a4a966b8a3ca046ull);
+	ascribe_set_init(&set);
+	ascribe_set_trace(&set, trace, trace + 16, 0);
+	EXPECT_OK(set.prefix.set_id == 0x931b68ff90c0be75ull);
+}
+
+static unsigned int rnd(unsigned int below)
+{
+	static unsigned long long state = 42;
+	state = state * 6364136223846793005ull + 1442695040888963407ull;
+	return (unsigned int)(state >> 33) % below;
+}
+
+static void add_model(struct ascribe_label_set *set, int key, int value)
+{
+	char name[8], text[8];
+	snprintf(name, sizeof(name), "m%d", key);
+	snprintf(text, sizeof(text), "v%d", value);
+	if (value % 2)
+		ascribe_set_add_int(set, name, value);
+	else
+		ascribe_set_add_string(set, name, text);
+}
+
+/* Attach random sets on each other: always what a table says that is overwritten level by level. */
+static void random_nesting(int depth, const int *outer)
+{
+	struct ascribe_label_set set, flat;
+	struct ascribe_scope scope;
+	char want[128] = "";
+	int model[6];
+	memcpy(model, outer, sizeof(model));
+	ascribe_set_init(&set);
+	for (unsigned int n = rnd(4); n; n--) {
+		int key = (int)rnd(6), value = (int)rnd(6) + 1;
+		add_model(&set, key, value);
+		model[key] = value;
+	}
+	ascribe_set_init(&flat);
+	for (int i = 0, first = (int)rnd(6); i < 6; i++)
+		if (model[(first + i) % 6])
+			add_model(&flat, (first + i) % 6, model[(first + i) % 6]);
+	for (int i = 0; i < 6; i++)
+		if (model[i])
+			sprintf(want + strlen(want), "%sm%d=%c%d", *want ? "," : "", i,
+				model[i] % 2 ? '#' : 'v', model[i]);
+	ascribe_attach(&scope, &set);
+	expect(__LINE__, want, flat.prefix.set_id, 0);
+	for (unsigned int n = depth < 6 ? rnd(3) + (depth < 3) : 0; n; n--)
+		random_nesting(depth + 1, model);
+	expect(__LINE__, want, flat.prefix.set_id, 0);
+	ascribe_detach(&scope);
 }
 
 static void limits(void)
@@ -224,7 +297,8 @@ static void *swapper(void *arg)
 	char want[4][64];
 	for (int i = 0; i < 4; i++) {
 		char key[32];
-		snprintf(key, sizeof(key), "key%d", (int)((intptr_t)arg + i) % 9); /* all threads register keys at once */
+		/* All threads register keys at once. */
+		snprintf(key, sizeof(key), "key%d", (int)((intptr_t)arg + i) % 9);
 		ascribe_set_init(&sets[i]);
 		EXPECT_OK(ascribe_set_add_int(&sets[i], key, (intptr_t)arg * 10 + i) == 0);
 		snprintf(want[i], sizeof(want[i]), "%s=#%d", key, (int)(intptr_t)arg * 10 + i);
@@ -292,9 +366,12 @@ static void key_table_full(void)
 
 int main(void)
 {
+	static const int nothing[6] = { 0 };
 	nesting();
 	scopes();
 	trace();
+	identity();
+	random_nesting(0, nothing);
 	limits();
 	threads_and_fork();
 	swaps();
