@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The built program under other kernels, in QEMU: make test-kernels [KERNELS="6.1 6.12"] [TIMEOUT=120]. Kernels are Debian
-# packages, fetched once into build/vm.
+# The built program under other kernels, in QEMU: make test-kernels [KERNELS="6.1 6.12"] [TIMEOUT=180]. Kernels are
+# Debian packages, fetched once into build/vm.
 
 KERNELS ?= 6.1 6.12
 VM := $(BUILD)/vm
@@ -8,8 +8,8 @@ VM := $(BUILD)/vm
 $(VM)/guest: tests/vm/guest.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE -fno-omit-frame-pointer -static -Iinclude \
-		-MMD -MP -MF $@.d -o $@ $< -lpthread
+	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE -fno-omit-frame-pointer -static \
+		-Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread
 
 $(VM)/run: tests/vm/run.c tests/vm/control.c tests/vm/control.h
 	$(call say,CC,$@)

@@ -21,8 +21,12 @@ static struct {
 
 int control_begin(void)
 {
-	struct perf_event_attr a = { .size = sizeof(a), .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK,
-				     .sample_period = PERIOD_NS, .sample_type = PERF_SAMPLE_TID, .disabled = 1 };
+	struct perf_event_attr a = { .size = sizeof(a),
+				     .type = PERF_TYPE_SOFTWARE,
+				     .config = PERF_COUNT_SW_CPU_CLOCK,
+				     .sample_period = PERIOD_NS,
+				     .sample_type = PERF_SAMPLE_TID,
+				     .disabled = 1 };
 	for (int i = 0; i < CPUS; i++) {
 		cpus[i].fd = (int)syscall(SYS_perf_event_open, &a, -1, i, -1, PERF_FLAG_FD_CLOEXEC);
 		if (cpus[i].fd < 0)

@@ -79,7 +79,8 @@ static __attribute__((noinline)) void syscalls(double until)
 	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	while (used() < until) {
 		for (int i = 0; i < 4; i++) {
-			if (raw_syscall(SYS_read, fd, (long)buf, sizeof(buf)) < 0 || raw_syscall(SYS_getppid, 0, 0, 0) < 0)
+			if (raw_syscall(SYS_read, fd, (long)buf, sizeof(buf)) < 0 ||
+			    raw_syscall(SYS_getppid, 0, 0, 0) < 0)
 				abort();
 		}
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tests of the built program in a virtual machine: record known work (guest.c), read what was stored through the commands'
- * JSON, compare. One line "PASS name: figures" or "FAIL name: figures" each, at the end "RESULT n passed, m failed".
+ * The tests of the built program in a virtual machine: record known work (guest.c), read what was stored through the
+ * commands' JSON, compare. One line "PASS name: figures" or "FAIL name: figures" each, at the end "RESULT n passed, m
+ * failed".
  *
- * `ascribe` and `guest` are found by PATH; stores are written to /tmp. The machine is emulated: nothing here asks for more
- * than 99 samples per second, or for any speed.
+ * `ascribe` and `guest` are found by PATH; stores are written to /tmp. The machine is emulated: nothing here asks for
+ * more than 99 samples per second, or for any speed.
  */
 #include "control.h"
 
@@ -39,7 +40,8 @@ __attribute__((format(printf, 3, 4))) static void check(bool ok, const char *nam
 
 /* ---- running programs ---- */
 
-/* A shell command; its exit status, -1 when it was killed; stdout and stderr (cut to size) into text when that is not NULL. */
+/* A shell command; its exit status, -1 when it was killed; stdout and stderr (cut to size) into text when that is not
+ * NULL. */
 __attribute__((format(printf, 3, 4))) static int run(char *text, size_t size, const char *fmt, ...)
 {
 	char command[512], line[2000];
@@ -107,8 +109,8 @@ static void end(pid_t child)
 }
 
 /*
- * `ascribe record ...` in the background, once it says that it records: loading the programs takes seconds when others use
- * the CPUs too. End it with SIGINT and finish().
+ * `ascribe record ...` in the background, once it says that it records: loading the programs takes seconds when others
+ * use the CPUs too. End it with SIGINT and finish().
  */
 __attribute__((format(printf, 1, 2))) static pid_t record(const char *fmt, ...)
 {
@@ -160,7 +162,8 @@ static double rows(const json_t *report, const char *field, ...)
 	double sum = 0;
 	size_t i;
 	json_t *row;
-	json_array_foreach(json_object_get(report, "rows"), i, row) {
+	json_array_foreach(json_object_get(report, "rows"), i, row)
+	{
 		const char *key;
 		bool match = true;
 		va_list ap;
@@ -189,8 +192,7 @@ static double sum_lost(const json_t *o)
 	double sum = 0;
 	const char *key;
 	json_t *v;
-	json_object_foreach(json_object_get(o, "lost"), key, v)
-		sum += json_number_value(v);
+	json_object_foreach(json_object_get(o, "lost"), key, v) sum += json_number_value(v);
 	return sum;
 }
 
@@ -200,8 +202,8 @@ static bool adds_up(const json_t *o)
 }
 
 /*
- * fired = stored + lost, in total and on each CPU; nothing lost but to timers: of idle CPUs, and those `late` ones that plain
- * perf events lost too (negative: not compared), and 2%.
+ * fired = stored + lost, in total and on each CPU; nothing lost but to timers: of idle CPUs, and those `late` ones that
+ * plain perf events lost too (negative: not compared), and 2%.
  */
 static void accounting(const char *name, const char *store, double late)
 {
@@ -211,7 +213,8 @@ static void accounting(const char *name, const char *store, double late)
 	double full = number(lost, "rows_full") + number(lost, "stacks_full") + number(lost, "bad_cpu");
 	bool ok = adds_up(o);
 	size_t i;
-	json_array_foreach(cpus, i, cpu) {
+	json_array_foreach(cpus, i, cpu)
+	{
 		ok = ok && adds_up(cpu);
 		fired += number(cpu, "fired");
 		stored += number(cpu, "stored");
@@ -219,7 +222,8 @@ static void accounting(const char *name, const char *store, double late)
 	ok = ok && fired == number(o, "fired") && stored == number(o, "stored");
 	check(ok && stored > 0 && !full && sum_lost(o) == not_run + number(lost, "idle_not_run") &&
 		      (late < 0 || not_run <= late + 0.02 * fired + 1),
-	      name, "fired %.0f, stored %.0f, not_run %.0f (plain perf %.0f), idle_not_run %.0f, tables full %.0f, %zu CPUs",
+	      name,
+	      "fired %.0f, stored %.0f, not_run %.0f (plain perf %.0f), idle_not_run %.0f, tables full %.0f, %zu CPUs",
 	      fired, stored, not_run, late, number(lost, "idle_not_run"), full, json_array_size(cpus));
 	json_decref(o);
 }
@@ -231,7 +235,8 @@ static void test_check(void)
 	json_t *o = ask("check"), *c;
 	char bad[300] = "", good = 0;
 	size_t i;
-	json_array_foreach(json_object_get(o, "checks"), i, c) {
+	json_array_foreach(json_object_get(o, "checks"), i, c)
+	{
 		const char *name = json_string_value(json_object_get(c, "check"));
 		const char *result = json_string_value(json_object_get(c, "result"));
 		const char *text = json_string_value(json_object_get(c, "text"));
@@ -240,7 +245,8 @@ static void test_check(void)
 		else if (name && result && !strcmp(result, "ok"))
 			good += !strcmp(name, "BPF") || !strcmp(name, "BTF") || !strcmp(name, "kernel symbols");
 	}
-	check(json_is_true(json_object_get(o, "ok")) && good == 3, "check", "%s", *bad ? bad : "BPF, BTF, kernel symbols");
+	check(json_is_true(json_object_get(o, "ok")) && good == 3, "check", "%s",
+	      *bad ? bad : "BPF, BTF, kernel symbols");
 	json_decref(o);
 }
 
@@ -260,10 +266,13 @@ static void check_shares(const json_t *r, const char *text)
 	double a = SAMPLES(r, "thread", "a"), b = SAMPLES(r, "thread", "b"), over = SAMPLES(r, "thread", "over");
 	double ta = SAMPLES(r, "tenant", "a"), tb = SAMPLES(r, "tenant", "b");
 	double got = share(ta, ta + tb);
-	check(fabs(got - 75) <= 8, "labels-shares", "tenant a %.0f samples, b %.0f: %.1f%%, 75%% is right", ta, tb, got);
+	check(fabs(got - 75) <= 8, "labels-shares", "tenant a %.0f samples, b %.0f: %.1f%%, 75%% is right", ta, tb,
+	      got);
 
-	double rate = share((a + b + over) / HZ, cpu_seconds(text, "a") + cpu_seconds(text, "b") + cpu_seconds(text, "over"));
-	check(rate >= 60 && rate <= 130, "labels-rate", "%.0f samples, %.1f%% of the CPU seconds used", a + b + over, rate);
+	double rate =
+		share((a + b + over) / HZ, cpu_seconds(text, "a") + cpu_seconds(text, "b") + cpu_seconds(text, "over"));
+	check(rate >= 60 && rate <= 130, "labels-rate", "%.0f samples, %.1f%% of the CPU seconds used", a + b + over,
+	      rate);
 }
 
 static void check_nesting(const json_t *r, const char *text)
@@ -286,9 +295,10 @@ static void check_threads(const json_t *r)
 	double own = SAMPLES(r, "thread", "a", "tenant", "a") + SAMPLES(r, "thread", "b", "tenant", "b") +
 		     SAMPLES(r, "thread", "over", "tenant", "d") + SAMPLES(r, "thread", "over", "tenant", "e");
 	double labelled = SAMPLES(r, "tenant", "*");
-	check(own > 0 && own == labelled, "labels-threads", "%.0f labelled samples, %.0f on their own thread", labelled, own);
+	check(own > 0 && own == labelled, "labels-threads", "%.0f labelled samples, %.0f on their own thread", labelled,
+	      own);
 	double bare = SAMPLES(r, "thread", "a", "tenant", "-") + SAMPLES(r, "thread", "b", "tenant", "-");
-	check(share(bare, own) < 5, "labels-found", "%.0f samples of a and b without a label", bare);
+	check(own > 0 && share(bare, own) < 5, "labels-found", "%.0f samples of a and b without a label", bare);
 }
 
 /* Override and detach: a third of the thread's time each under d, under e inside of d, and under nothing. */
@@ -297,8 +307,8 @@ static void check_override(const json_t *r)
 	double all = SAMPLES(r, "thread", "over"), d = SAMPLES(r, "thread", "over", "tenant", "d");
 	double e = SAMPLES(r, "thread", "over", "tenant", "e"), none = SAMPLES(r, "thread", "over", "tenant", "-");
 	check(fabs(share(d, all) - 33) <= 17 && fabs(share(e, all) - 33) <= 17 && fabs(share(none, all) - 33) <= 17,
-	      "labels-override", "d %.1f%%, e inside it %.1f%%, detached %.1f%% of %.0f, a third each is right", share(d, all),
-	      share(e, all), share(none, all), all);
+	      "labels-override", "d %.1f%%, e inside it %.1f%%, detached %.1f%% of %.0f, a third each is right",
+	      share(d, all), share(e, all), share(none, all), all);
 }
 
 /* Samples of the folded lines that have all of the texts; *ret_all of all lines. */
@@ -324,15 +334,17 @@ static double folded(const char *store, const char *where, const char *one, cons
 static void test_stacks(const char *store)
 {
 	double all, n = folded(store, "{thread=\"a\"}", ";thread_a;", ";outer;middle;inner", &all);
-	check(share(n, all) > 80, "stacks-user", "thread_a, ... outer, middle, inner in %.1f%% of %.0f samples", share(n, all), all);
+	check(share(n, all) > 80, "stacks-user", "thread_a, ... outer, middle, inner in %.1f%% of %.0f samples",
+	      share(n, all), all);
 	double kernel = folded(store, "{thread=\"over\"}", "_[k]", "", &all);
-	n = folded(store, "{thread=\"over\"}", ";thread_over;syscalls;", "do_syscall_64_[k];ksys_read_[k];vfs_read_[k]", &all);
+	n = folded(store, "{thread=\"over\"}", ";thread_over;syscalls;", "do_syscall_64_[k];ksys_read_[k];vfs_read_[k]",
+		   &all);
 	check(share(kernel, all) > 50 && share(n, kernel) > 20, "stacks-kernel",
 	      "%.0f samples, %.0f in the kernel, %.0f in vfs_read below syscalls", all, kernel, n);
 	kernel = folded(store, "{comm=~\".*\"}", "_[k]", "", &all);
 	n = folded(store, "{comm=~\".*\"}", "+0x", "_[k]", &all);
-	check(kernel > 0 && n <= kernel / 50, "stacks-kernel-named", "%.0f samples in the kernel, %.0f with an unnamed frame",
-	      kernel, n);
+	check(kernel > 0 && n <= kernel / 50, "stacks-kernel-named",
+	      "%.0f samples in the kernel, %.0f with an unnamed frame", kernel, n);
 }
 
 static void test_labels(void)
@@ -377,8 +389,8 @@ static void test_selection(void)
 	end(two);
 	json_t *r = ask("report /tmp/tgid --by tgid,thread");
 	double n = SAMPLES(r, "tgid", tgid), all = number(r, "samples");
-	check(!status && n > 10 && n == all && number(r, "outside") > 0 && SAMPLES(r, "thread", "second") > 0, "select-tgid",
-	      "status %d, %.0f of %.0f samples, %.0f outside", status, n, all, number(r, "outside"));
+	check(!status && n > 10 && n == all && number(r, "outside") > 0 && SAMPLES(r, "thread", "second") > 0,
+	      "select-tgid", "status %d, %.0f of %.0f samples, %.0f outside", status, n, all, number(r, "outside"));
 	json_decref(r);
 	r = ask("report /tmp/tid --by tgid,thread");
 	n = SAMPLES(r, "tgid", tgid, "thread", "guest");
@@ -406,7 +418,8 @@ static void test_cgroup(void)
 	snprintf(tgid, sizeof(tgid), "%d", inside);
 	json_t *r = ask("report /tmp/cgroup --by tgid,cgroup");
 	double n = SAMPLES(r, "tgid", tgid, "cgroup", "/work"), all = number(r, "samples");
-	check(made && !status && n > 10 && n == all, "select-cgroup", "status %d, %.0f of %.0f samples in /work", status, n, all);
+	check(made && !status && n > 10 && n == all, "select-cgroup", "status %d, %.0f of %.0f samples in /work",
+	      status, n, all);
 	json_decref(r);
 }
 
@@ -416,7 +429,8 @@ static void test_command(void)
 	check(status == 7, "command-status", "exit status %d, 7 is right", status);
 	json_t *r = ask("report /tmp/command --by comm");
 	double n = SAMPLES(r, "comm", "guest");
-	check(n >= 0.6 * 0.4 * HZ && n <= 1.3 * 0.4 * HZ + 5, "command-children", "%.0f samples of 0.4 s in a child", n);
+	check(n >= 0.6 * 0.4 * HZ && n <= 1.3 * 0.4 * HZ + 5, "command-children", "%.0f samples of 0.4 s in a child",
+	      n);
 	json_decref(r);
 }
 
@@ -428,8 +442,8 @@ static void test_brief(void)
 	int status = run(NULL, 0, "ascribe record -q -F 99 -o /tmp/brief -- guest brief 60 12");
 	double late = control_end();
 	double all, n = folded("/tmp/brief", "{comm=\"guest\",exe=~\".*guest\"}", ";main;outer;middle;inner", "", &all);
-	check(!status && n >= 0.6 * cpu * HZ, "brief", "status %d, %.0f samples with exe and names of %.0f expected", status, n,
-	      cpu * HZ);
+	check(!status && n >= 0.6 * cpu * HZ, "brief", "status %d, %.0f samples with exe and names of %.0f expected",
+	      status, n, cpu * HZ);
 	accounting("brief-accounting", "/tmp/brief", late);
 }
 
@@ -465,8 +479,9 @@ static void test_events(void)
 	const char *event = json_string_value(json_object_get(r, "event"));
 	/* a sleeps about once in a slice, outside of its labels; it is preempted inside them. */
 	double all = SAMPLES(r, "thread", "a");
-	check(!status && event && !strcmp(event, "sched:sched_switch") && all > 50 && !b && adds_up(r), "event-tracepoint",
-	      "status %d, %s: %.0f samples of thread a, %.0f labelled", status, event ? event : "-", all, n);
+	check(!status && event && !strcmp(event, "sched:sched_switch") && all > 50 && !b && adds_up(r),
+	      "event-tracepoint", "status %d, %s: %.0f samples of thread a, %.0f labelled", status, event ? event : "-",
+	      all, n);
 	json_decref(r);
 	accounting("event-tracepoint-accounting", "/tmp/switch", 0);
 
@@ -475,8 +490,8 @@ static void test_events(void)
 	r = ask("report /tmp/faults --by comm");
 	double faults = atof(text);
 	n = SAMPLES(r, "comm", "guest");
-	check(!status && faults > 60000 && n >= 2 && adds_up(r), "event-page-faults", "status %d, %.0f samples of %.0f faults",
-	      status, n, faults);
+	check(!status && faults > 60000 && n >= 2 && adds_up(r), "event-page-faults",
+	      "status %d, %.0f samples of %.0f faults", status, n, faults);
 	json_decref(r);
 }
 
