@@ -151,7 +151,8 @@ static void every_bit(void **state)
 		}
 		close(fd);
 	}
-	print_message("flipped bits: %zu refused, %zu without the last window, %zu harmless\n", refused, shorter, harmless);
+	print_message("flipped bits: %zu refused, %zu without the last window, %zu harmless\n", refused, shorter,
+		      harmless);
 	assert_int_equal(harmless, 0);
 	free_image(&image);
 	model_fini(&m);

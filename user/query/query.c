@@ -25,7 +25,7 @@ struct merge {
 	struct selector *selector;
 	const struct query_spec *spec;
 	uint8_t *verdict; /* [store_n_sets] */
-	bool event_ok;    /* the selector admits the event */
+	bool event_ok;	  /* the selector admits the event */
 	struct runs runs;
 	struct err *err;
 };
@@ -67,8 +67,8 @@ static int default_event(const struct store *s, struct selector *sel, uint32_t *
 static int choose_event(struct query *q, struct merge *m, struct err *err)
 {
 	const char *name = m->spec->event;
-	int rc = name && *name ? named_event(q->store, name, &q->event, err) :
-				 default_event(q->store, m->selector, &q->event, err);
+	int rc = name && *name ? named_event(q->store, name, &q->event, err)
+			       : default_event(q->store, m->selector, &q->event, err);
 	if (rc || q->event == NO_EVENT)
 		return rc;
 	q->info.event = store_event(q->store, q->event);
