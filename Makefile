@@ -26,6 +26,7 @@ say = @$(if $(filter 1,$(V)),:,printf '  %-7s %s\n' $(1) $(2))
 all: $(BUILD)/ascribe
 
 include mk/bpf.mk
+include mk/export.mk
 include mk/user.mk
 include mk/tests.mk
 include mk/bench.mk

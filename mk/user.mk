@@ -13,12 +13,17 @@ override LDFLAGS += $(SAN)
 
 LIB_SRC := $(filter-out user/cli/%,$(sort $(wildcard user/*/*.c)))
 CLI_SRC := $(sort $(wildcard user/cli/*.c))
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o)
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(PB_OBJ)
 CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 
 $(BUILD)/ascribe: $(CLI_OBJ) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+
+man: $(BUILD)/ascribe.1 ## the manual page, from the option tables
+$(BUILD)/ascribe.1: $(BUILD)/ascribe
+	$(call say,MAN,$@)
+	$(Q)$< help --man >$@
 
 $(BUILD)/libascribe.a: $(LIB_OBJ)
 	$(call say,AR,$@)
@@ -35,6 +40,6 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -c -o $@ $<
 
-$(BUILD)/user/collect/%.o: | $(SKELETONS)
+$(filter $(BUILD)/user/collect/%,$(LIB_OBJ)): | $(SKELETONS)
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)

@@ -55,7 +55,14 @@ int binary_vaddr(const struct binary *b, uint64_t file_offset, uint64_t *ret_vad
  */
 int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret);
 
-/* The ascribe label note (include/ascribe/label_abi.h): vaddr of the descriptor; -ENOENT when there is none. */
+/*
+ * Read the symbols now, as the first binary_find does, and say what was wrong with them: 0, or the error of a table
+ * that could not be used (-EBADMSG, -E2BIG, ...; names of the other one are found all the same). The text is given once.
+ */
+int binary_load(struct binary *b, struct err *err);
+
+/* The ascribe label note (include/ascribe/label_abi.h): vaddr of the descriptor; -ENOENT when there is none,
+ * -EBADMSG when it points outside the file's segments, -EPROTONOSUPPORT for another version of the ABI. */
 int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr);
 
 /* Bytes of memory held. */
@@ -79,6 +86,8 @@ size_t kernel_symbols_memory(const struct kernel_symbols *k);
 /*
  * Demangle C++ (Itanium), Rust v0 and Rust legacy; strip Rust's hashes (`::h0123456789abcdef`, `[0123..]`). Writes at most cap
  * bytes with a NUL; a name that is not mangled, or too costly to demangle, is copied as it is. Bounded in time and memory for any input.
+ * Too costly: a mangled name over 1 KiB, text that does not fit into cap, Rust punycode, forms on which libiberty
+ * does not end. A version behind '@' is cut off.
  */
 void symbol_demangle(const char *mangled, char *out, size_t cap);
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * One sample: who ran (thread, process image, cgroup), for whom (label set), where (stacks) -> one more in the row of this
+ * CPU's active half. No map operation here takes a lock; nothing is waited for.
+ */
+#include "common.bpf.h"
+#include "labels.bpf.h"
+#include "select.bpf.h"
+#include "table.bpf.h"
+#include "unwind.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+static __always_inline void count(struct half *h, int counter)
+{
+	__u32 i = (__u32)counter;
+	barrier_var(i);
+	if (i < N_COUNTERS)
+		h->counters[i]++;
+}
+
+/* A sample of a thread: stored, or counted as lost. */
+static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_key, struct task_struct *t,
+					struct row *key, bool in_user)
+{
+	struct image im = { .tgid = key->tgid };
+	struct stack_lengths len;
+	int flag = COUNTER_unlabelled;
+
+	im.start_ns = key->start_ns = t->group_leader->start_boottime;
+	im.exec_id = key->exec_id = (__u32)t->self_exec_id;
+	key->cgroup = bpf_get_current_cgroup_id();
+	bpf_get_current_comm(key->comm, sizeof(key->comm));
+	key->kind = t->flags & PF_KTHREAD ? ROW_KTHREAD : ROW_TASK;
+
+	__u64 *tail = arena_tail(h);
+	if (!tail) {
+		count(h, COUNTER_stacks_full);
+		return;
+	}
+	unwind(ctx, in_user, key->kind == ROW_KTHREAD, tail, &len);
+	int at = stack_intern(half_key, len.n_kernel, len.n_user);
+	if (at < 0) {
+		count(h, -1 - at);
+		return;
+	}
+	key->stack = (__u32)at;
+	key->n_kernel = (__u16)len.n_kernel;
+	key->n_user = (__u16)len.n_user;
+	if (key->kind == ROW_TASK)
+		key->set_id = read_labels(&im, &flag);
+	if (row_add(half_key, key)) {
+		count(h, COUNTER_rows_full);
+		return;
+	}
+	count(h, flag);
+	if (!key->set_id && flag != COUNTER_unlabelled)
+		count(h, COUNTER_unlabelled);
+	if (len.n_kernel >= cfg.max_frames)
+		count(h, COUNTER_kernel_truncated);
+	if (len.n_user >= cfg.max_frames)
+		count(h, COUNTER_truncated);
+	if (len.user_failed)
+		count(h, COUNTER_no_user_stack);
+}
+
+static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event, __u64 period, bool in_user)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct row key = { .tgid = (__u32)t->tgid, .tid = (__u32)t->pid, .event = (__u16)event, .value = period,
+			   .last_ns = bpf_ktime_get_boot_ns() };
+
+	h->ran[event]++;
+	h->period[event] += period;
+	if (!key.tid)
+		h->idle++;
+	if (cfg.selection != SELECTION_NONE && !(key.tid && is_selected(key.tgid, key.tid))) {
+		h->outside[event]++;
+		return;
+	}
+	if (key.tid) {
+		sample_task(ctx, h, half_key, t, &key, in_user);
+	} else {
+		key.kind = ROW_IDLE;
+		count(h, row_add(half_key, &key) ? COUNTER_rows_full : COUNTER_idle);
+	}
+	ask_for_drain(h);
+}
+
+static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in_user)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	event &= MAX_EVENTS - 1;
+	barrier_var(event);
+	if (cpu >= cfg.n_cpus) {
+		__sync_fetch_and_add(&lost_bad_cpu, 1);
+		return;
+	}
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
+	if (!c)
+		return;
+	/* A full barrier: user space must see us inside before we look which half is ours. */
+	__sync_fetch_and_add(&c->seq, 1);
+	__u32 key = cpu * 2 + (*(volatile __u32 *)&c->active & 1);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (h)
+		sample_in(ctx, h, key, event, period, in_user);
+	__sync_fetch_and_add(&c->seq, 1);
+}
+
+SEC("perf_event")
+int on_event(struct bpf_perf_event_data *ctx)
+{
+#if defined(__TARGET_ARCH_x86)
+	bool in_user = (ctx->regs.cs & 3) == 3;
+#else
+	bool in_user = (ctx->regs.pstate & 0xf) == 0;
+#endif
+	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), ctx->sample_period, in_user);
+	return 0;
+}
+
+/* A tracepoint is a perf event of another kind: every hit is a sample. */
+SEC("tracepoint")
+int on_tracepoint(void *ctx)
+{
+	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), 1, false);
+	return 0;
+}
+
+/* Children of what is selected are selected. */
+SEC("tp_btf/sched_process_fork")
+int on_fork(__u64 *ctx)
+{
+	struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
+	if (child->tgid != parent->tgid && selected_has((__u32)parent->tgid))
+		selected_add((__u32)child->tgid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int on_exit(__u64 *ctx)
+{
+	struct task_struct *t = (void *)ctx[0];
+	if (t->signal->live.counter == 0) /* the last thread of its process */
+		selected_remove((__u32)t->tgid);
+	return 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The selection: -p, -t, -G or a command. Events fire for everybody (an event bound to a task would never fire in
+ * one that lives shorter than the period); what is not selected is counted as outside.
+ */
+#ifndef ASCRIBE_SELECT_BPF_H
+#define ASCRIBE_SELECT_BPF_H
+
+#include "common.bpf.h"
+
+#define SELECT_PROBES 64
+#define SELECT_GONE 0xffffffffu
+
+/*
+ * Ids by open addressing; user space puts the first ones in before the events are enabled. 0: never used. 8 bytes each, because
+ * an array map has no smaller stride.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* cfg.selected_mask + 1 */
+	__type(key, __u32);
+	__type(value, __u64);
+} selected SEC(".maps");
+
+/* Children that found no place: their samples count as outside, this says how many there are. */
+__u64 selected_full;
+
+static __always_inline __u64 *selected_cell(__u32 id, __u32 probe)
+{
+	__u32 i = (((id * 0x9e3779b1u) >> 8) + probe) & cfg.selected_mask;
+	return bpf_map_lookup_elem(&selected, &i);
+}
+
+static __always_inline bool selected_has(__u32 id)
+{
+	for (__u32 p = 0; p < SELECT_PROBES; p++) {
+		__u64 *cell = selected_cell(id, p);
+		if (!cell || !*cell)
+			return false;
+		if (*cell == id)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline void selected_add(__u32 id)
+{
+	for (__u32 p = 0; p < SELECT_PROBES; p++) {
+		__u64 *cell = selected_cell(id, p);
+		if (!cell)
+			return;
+		__u64 old = *cell;
+		if (old == id)
+			return;
+		if ((old == 0 || old == SELECT_GONE) && __sync_val_compare_and_swap(cell, old, (__u64)id) == old)
+			return;
+	}
+	__sync_fetch_and_add(&selected_full, 1);
+}
+
+static __always_inline void selected_remove(__u32 id)
+{
+	for (__u32 p = 0; p < SELECT_PROBES; p++) {
+		__u64 *cell = selected_cell(id, p);
+		if (!cell || !*cell)
+			return;
+		if (*cell == id)
+			*cell = SELECT_GONE;
+	}
+}
+
+static __always_inline bool is_selected(__u32 tgid, __u32 tid)
+{
+	switch (cfg.selection) {
+	case SELECTION_TGIDS:
+		return selected_has(tgid);
+	case SELECTION_TIDS:
+		return selected_has(tid);
+	case SELECTION_CGROUP:
+		return bpf_get_current_ancestor_cgroup_id(cfg.cgroup_level) == cfg.cgroup_id;
+	default:
+		return true;
+	}
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The per-CPU table of a half: rows found by open addressing, their stacks in an arena, each distinct stack once.
+ *
+ * Hashes only choose where to look: a stack and a row are the same only when every word is. Nothing is
+ * ever moved or removed before user space takes the half, so that an index stays good.
+ */
+#ifndef ASCRIBE_TABLE_BPF_H
+#define ASCRIBE_TABLE_BPF_H
+
+#include "common.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2);  /* cfg.n_cpus * 2 */
+	__uint(key_size, 4);
+	__uint(value_size, 8); /* cfg.half_size */
+} halves SEC(".maps");
+
+/* Where the three arrays of a half begin, in bytes. */
+static __always_inline __u32 rows_at(void)
+{
+	return sizeof(struct half);
+}
+
+static __always_inline __u32 refs_at(void)
+{
+	return rows_at() + (cfg.row_mask + 1) * sizeof(struct row);
+}
+
+static __always_inline __u32 arena_at(void)
+{
+	return refs_at() + (cfg.ref_mask + 1) * sizeof(struct stack_ref);
+}
+
+static __always_inline struct row *row_at(struct half *h, __u32 i)
+{
+	__u64 at = i & cfg.row_mask;
+	barrier_var(at);
+	return (void *)((char *)h + rows_at() + at * sizeof(struct row));
+}
+
+static __always_inline struct stack_ref *ref_at(struct half *h, __u32 i)
+{
+	__u64 at = i & cfg.ref_mask;
+	barrier_var(at);
+	return (void *)((char *)h + refs_at() + at * sizeof(struct stack_ref));
+}
+
+/* n words at any index of the arena; masked, and the arena has room for a deepest stack behind its last index. */
+static __always_inline __u64 *arena_ptr(struct half *h, __u64 at)
+{
+	at &= cfg.arena_mask;
+	barrier_var(at); /* the compiler must not look through the mask: the verifier needs to see it */
+	return (void *)((char *)h + arena_at() + at * 8);
+}
+
+/* Where the next stack may be written, or NULL when the arena is full. */
+static __always_inline __u64 *arena_tail(struct half *h)
+{
+	if (h->arena_used > cfg.arena_mask)
+		return 0;
+	return arena_ptr(h, h->arena_used);
+}
+
+/*
+ * Hash of n words at `at` of the half `key`. A global function: verified on its own, so that the bounds of its loop do not
+ * multiply with those of its callers.
+ */
+__noinline __u64 hash_words(__u32 key, __u32 at, __u32 n)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	__u64 hash = mix(0x5851f42d4c957f2dull, n);
+	if (!h)
+		return 1;
+	__u64 *w = arena_ptr(h, at);
+	for (__u32 i = 0; i < 2 * MAX_FRAMES && i < n; i++)
+		hash = mix(hash, w[i]);
+	return hash | 1; /* 0 marks a free place */
+}
+
+/* Are n words at a and at b of the half `key` the same? */
+__noinline int same_words(__u32 key, __u32 a, __u32 b, __u32 n)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (!h)
+		return 0;
+	__u64 *x = arena_ptr(h, a), *y = arena_ptr(h, b);
+	for (__u32 i = 0; i < 2 * MAX_FRAMES && i < n; i++)
+		if (x[i] != y[i])
+			return 0;
+	return 1;
+}
+
+/*
+ * The stack of n_kernel + n_user words that stands at the arena's tail: find it among the stacks known, or keep it
+ * there. The word that it begins at, or -1 - the counter of the loss.
+ */
+__noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user)
+{
+	__u32 n = n_kernel + n_user;
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (!h)
+		return -1 - COUNTER_stacks_full;
+	__u64 hash = hash_words(key, h->arena_used, n);
+	struct stack_ref *r = 0;
+	for (__u32 p = 0; p < REF_PROBES; p++) {
+		r = ref_at(h, (__u32)(hash >> 16) + p);
+		if (!r->hash || r->hash == hash)
+			break;
+	}
+	if (!r->hash) {
+		r->at = h->arena_used;
+		r->n_kernel = (__u16)n_kernel;
+		r->n_user = (__u16)n_user;
+		r->hash = hash;
+		h->refs_used++;
+		h->arena_used += n;
+		return (int)r->at;
+	}
+	if (r->hash != hash)
+		return -1 - COUNTER_stacks_full;
+	if (r->n_kernel != n_kernel || r->n_user != n_user || !same_words(key, r->at, h->arena_used, n))
+		return -1 - COUNTER_stack_collision;
+	return (int)r->at;
+}
+
+/*
+ * One sample more in the row of this key, which is made when it is new; 0, or 1 when the table is full. Of `k` the key, value
+ * (what to add) and last_ns (now) are read.
+ */
+__noinline int row_add(__u32 key, const struct row *k)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (!h || !k)
+		return 1;
+	__u64 hash = mix(k->set_id, ((__u64)k->stack << 32) | k->tid);
+	hash = mix(hash, k->start_ns ^ k->comm[0]);
+	hash = mix(hash, k->comm[1] ^ ((__u64)k->event << 48) ^ ((__u64)k->exec_id << 16) ^ k->cgroup);
+	for (__u32 p = 0; p < ROW_PROBES; p++) {
+		struct row *r = row_at(h, (__u32)(hash >> 16) + p);
+		if (!r->samples) {
+			if (h->rows_used >= cfg.rows_max)
+				return 1;
+			h->rows_used++;
+			*r = *k;
+			r->samples = 1;
+			r->first_ns = k->last_ns;
+			return 0;
+		}
+		if (r->stack == k->stack && r->set_id == k->set_id && r->tid == k->tid && r->tgid == k->tgid &&
+		    r->start_ns == k->start_ns && r->exec_id == k->exec_id && r->cgroup == k->cgroup &&
+		    r->comm[0] == k->comm[0] && r->comm[1] == k->comm[1] && r->event == k->event &&
+		    r->n_kernel == k->n_kernel && r->n_user == k->n_user && r->kind == k->kind) {
+			r->samples++;
+			r->value += k->value;
+			r->last_ns = k->last_ns;
+			return 0;
+		}
+	}
+	return 1;
+}
+
+/* The half is filling: ask user space, once, to take it before the window ends. */
+static __always_inline void ask_for_drain(struct half *h)
+{
+	if (h->asked || (h->rows_used < cfg.rows_max / 4 * 3 && h->arena_used < cfg.arena_mask / 4 * 3))
+		return;
+	struct wire_record r = { .kind = WIRE_FILLING };
+	if (!ring_send(&r, sizeof(r), true))
+		h->asked = 1;
+}
+
+#endif

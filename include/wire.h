@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the BPF programs and user/collect exchange. One machine, one build: no byte order, no versions.
+ *
+ * Per CPU there is one value of map `halves` for each half (index cpu * 2 + half), mapped by user space:
+ *
+ *   struct half | struct row [n_rows] | struct stack_ref [n_refs] | u64 arena [arena_mask + 1 + 2 * MAX_FRAMES]
+ *
+ * The BPF program of a CPU writes only the half that cpu_state.active names, between two increments of
+ * cpu_state.seq (odd: inside). User space flips `active`, waits until seq is even or has moved, and owns the
+ * other half until its next flip; it hands it back zeroed.
+ */
+#ifndef ASCRIBE_WIRE_H
+#define ASCRIBE_WIRE_H
+
+enum counter {
+#define LOST(id, help) COUNTER_##id,
+#define FLAG(id, help) COUNTER_##id,
+#include "counters.def"
+#undef LOST
+#undef FLAG
+	N_COUNTERS,
+};
+
+#define MAX_FRAMES 127 /* per stack; kernel.perf_event_max_stack may be lower */
+#define MAX_EVENTS 8
+#define COMM_SIZE 16
+#define PROC_SLOTS 4 /* label slots (modules) read per process */
+#define PROC_PROBES 16
+#define SEEN_BITS 16
+#define NOTIFIED_BITS 8
+#define ROW_PROBES 64
+#define REF_PROBES 64
+
+/* One distinct (thread, image, comm, cgroup, label set, stack, event) of a half. samples == 0: free. */
+struct row {
+	__u64 set_id;   /* label set inside the process, 0: none */
+	__u64 start_ns; /* of the thread group, BOOTTIME: tells reuses of a tgid apart */
+	__u64 cgroup;   /* id in the v2 hierarchy */
+	__u64 comm[COMM_SIZE / 8];
+	__u32 tgid;
+	__u32 tid;
+	__u32 exec_id; /* grows at each exec: tells images of one process apart */
+	__u32 stack;   /* index of the first word in the arena */
+	__u16 n_kernel;
+	__u16 n_user; /* words: kernel frames first, then user frames, leaf first */
+	__u16 event;
+	__u16 kind; /* enum row_kind */
+	__u64 samples;
+	__u64 value;    /* sum of the events' periods */
+	__u64 first_ns; /* BOOTTIME of the first and the last sample */
+	__u64 last_ns;
+};
+
+enum row_kind {
+	ROW_TASK = 0,
+	ROW_KTHREAD = 1,
+	ROW_IDLE = 2,
+};
+
+/* Where a stack stands in the arena. hash == 0: free. */
+struct stack_ref {
+	__u64 hash;
+	__u32 at;
+	__u16 n_kernel;
+	__u16 n_user;
+};
+
+struct half {
+	__u64 counters[N_COUNTERS];
+	__u64 ran[MAX_EVENTS];    /* samples that reached the program, idle and outside ones too */
+	__u64 period[MAX_EVENTS]; /* the sum of their periods */
+	__u64 outside[MAX_EVENTS]; /* not of the selection */
+	__u64 idle; /* samples of an idle CPU, outside of the selection or not */
+	__u32 rows_used;
+	__u32 refs_used;
+	__u32 arena_used; /* words */
+	__u32 asked;      /* an early drain was asked for */
+};
+
+struct cpu_state {
+	__u32 active; /* 0 or 1, written by user space */
+	__u32 seq;    /* odd while the program is inside */
+	__u32 notified_hash[14];
+};
+
+/* One process image whose label slots user space has looked for. tgid is written last. */
+struct proc_entry {
+	__u32 tgid; /* 0: never used, ends a probe; PROC_GONE: may be reused, does not end a probe */
+	__u32 exec_id;
+	__u64 start_ns;
+	__u64 n_slots;
+	struct {
+		__s64 tp_offset;
+		__u64 key_table;
+	} slot[PROC_SLOTS];
+	__u64 reserved;
+};
+
+#define PROC_GONE 0xffffffffu
+
+/* Records of the ring buffer. */
+enum wire_kind {
+	WIRE_NEW_PROCESS = 1,
+	WIRE_DEFINITION = 2, /* followed by the record: prefix, header, attributes */
+	WIRE_KEYS = 3,       /* followed by the text of a key table */
+	WIRE_FILLING = 4,    /* a half is three quarters full */
+};
+
+struct wire_record {
+	__u32 kind;
+	__u32 size; /* bytes that follow */
+	__u32 tgid;
+	__u32 exec_id;
+	__u64 start_ns;
+	__u64 set_id;    /* of the sample: of all parts together */
+	__u64 key_table; /* address in the process */
+	__u32 generation;
+	__u16 part, n_parts;
+};
+
+#define WIRE_PAYLOAD_MAX 4096
+
+/* Fixed between open and load. */
+struct config {
+	__u32 n_cpus;
+	__u32 row_mask;  /* rows - 1, a power of two minus one */
+	__u32 rows_max;  /* rows in use at most */
+	__u32 ref_mask;  /* stack refs - 1 */
+	__u32 arena_mask; /* a stack begins at or below this word; 2 * MAX_FRAMES words more follow */
+	__u32 half_size;  /* bytes */
+	__u32 proc_mask;
+	__u32 max_frames;
+	__u32 selection; /* enum selection */
+	__u32 selected_mask;
+	__u32 cgroup_level;
+	__u32 skip_idle; /* idle CPUs are outside the selection */
+	__u64 cgroup_id;
+	__u64 ring_wake; /* bytes in the ring from which user space is woken */
+};
+
+enum selection {
+	SELECTION_NONE = 0,
+	SELECTION_TGIDS = 1, /* and all their children, those to come too */
+	SELECTION_TIDS = 2,
+	SELECTION_CGROUP = 3,
+};
+
+_Static_assert(sizeof(struct row) % 8 == 0 && sizeof(struct row) == 96, "row");
+_Static_assert(sizeof(struct stack_ref) == 16, "stack_ref");
+_Static_assert(sizeof(struct half) % 8 == 0, "half");
+_Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
+_Static_assert(sizeof(struct proc_entry) == 96, "proc_entry");
+_Static_assert(sizeof(struct wire_record) == 48, "wire_record");
+
+#endif

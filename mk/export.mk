@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# user/export/x.proto -> build/gen/export/x.pb-c.[ch], part of the library; the flame page goes in by .incbin.
+
+PROTOS := $(wildcard user/export/*.proto)
+PB_SRC := $(PROTOS:user/%.proto=$(BUILD)/gen/%.pb-c.c)
+PB_OBJ := $(PB_SRC:.c=.o)
+EXPORT_OBJ := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/export/*.c))
+
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: user/%.proto
+	$(call say,PROTO,$<)
+	@mkdir -p $(@D)
+	$(Q)protoc-c --proto_path=user --c_out=$(BUILD)/gen $<
+
+$(PB_OBJ): %.o: %.c $(BUILD)/flags
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -c -o $@ $<
+
+$(EXPORT_OBJ): | $(PB_SRC)
+$(BUILD)/user/export/flame_page.o: user/export/flame.html
+
+-include $(PB_OBJ:.o=.d)

@@ -1,0 +1,235 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The reading commands on a synthetic store whose contents tests/tools/mkstore.c prints: sums, pprof as Go reads it, JSON,
+# hostile names, and the exit status of every misuse. BUILD: the build directory.
+set -u
+build=$(realpath "${BUILD:-build}")
+ascribe=$build/ascribe
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export TZ=UTC PPROF_TMPDIR=$dir HOME=$dir
+cd "$dir" || exit 1
+failed=0 passed=0
+
+ok() { # what, command...
+	local what=$1
+	shift
+	if "$@" >out 2>err; then
+		passed=$((passed + 1))
+	else
+		echo "FAIL: $what: $*"
+		head -5 out err
+		failed=$((failed + 1))
+	fi
+}
+
+# The exit status, and a text that stderr must hold.
+exits() { # status, text, command...
+	local want=$1 text=$2 got
+	shift 2
+	timeout 60 "$@" >out 2>err </dev/null
+	got=$?
+	if [ $got = "$want" ] && { [ -z "$text" ] || grep -qF -- "$text" err; }; then
+		passed=$((passed + 1))
+	else
+		echo "FAIL: exit $got, want $want and '$text': $*"
+		head -3 err
+		failed=$((failed + 1))
+	fi
+}
+
+"$build/tests/mkstore" store >truth.json || exit 1
+"$build/tests/mkstore" empty empty >/dev/null || exit 1
+"$build/tests/mkstore" wide wide >wide.json || exit 1
+ln -s store ascribe.data
+
+# ---- sums ----
+report() { "$ascribe" report store --json "$@" 2>/dev/null; }
+report >report.json
+report --by tenant >tenant.json
+report --by tenant,comm >both.json
+"$ascribe" stat store --json >stat.json
+"$ascribe" labels store --json >keys.json 2>/dev/null
+"$ascribe" labels store tenant --json >values.json 2>/dev/null
+"$ascribe" labels store event --json >events.json 2>/dev/null
+"$ascribe" export store --format folded >folded.txt 2>/dev/null
+"$ascribe" export store --format pprof -o cpu.pb.gz 2>/dev/null
+"$ascribe" flame store -o page.html 2>/dev/null
+"$ascribe" flame store --json >page.json 2>/dev/null
+cat >check.py <<'PY'
+import json, re, sys
+load = lambda name: json.load(open(name))
+truth, report, tenant, both, stat = map(load, ('truth.json', 'report.json', 'tenant.json', 'both.json', 'stat.json'))
+NS = 10101010
+for r in (report, tenant, both):
+    assert r['samples'] == truth['samples'], r['samples']
+    assert r['fired'] == r['stored'] + sum(r['lost'].values()) == truth['fired']
+    assert r['stored'] == truth['stored'] and r['idle'] == truth['idle']
+    assert abs(r['seconds'] - truth['samples'] * NS / 1e9) < 1e-6
+    assert (r['from'], r['to'], r['blocks']) == (1777629600, 1777629630, 3)
+    for row in r['rows']:
+        assert row['low'] <= row['share'] <= row['high'], row
+        assert abs(row['share'] - row['samples'] / r['samples']) < 1e-9
+        assert abs(row['seconds'] - row['samples'] * NS / 1e9) < 1e-6
+assert sum(r['self'] for r in report['rows']) == truth['samples']
+assert sum(r['samples'] for r in both['rows']) == truth['samples']
+rows = {r['key']['tenant']: r['samples'] for r in tenant['rows']}
+want = {'a': truth['a'], 'b': truth['b'], '<script>alert(1)</script>': truth['c'], None: truth['none']}
+want[''] = truth['samples'] - sum(want.values())
+assert rows == want, (rows, want)
+assert stat['fired'] == stat['stored'] + sum(stat['lost'].values()) == truth['fired']
+assert sum(stat['lost'].values()) == truth['lost'] and stat['outside'] == 21
+for c in stat['cpus']:
+    assert c['fired'] == c['stored'] + sum(c['lost'].values())
+assert sum(c['fired'] for c in stat['cpus']) == stat['fired'] and len(stat['cpus']) == 2
+assert stat['own']['cpu_seconds'] == 0.006 and stat['own']['rss_bytes'] == 20 << 20
+values = {v['value']: v['samples'] for v in load('values.json')['values']}
+del want[None]
+assert values == want, values
+keys = {k['key']: (k['values'], k['samples']) for k in load('keys.json')['keys']}
+assert keys['tenant'] == (4, sum(want.values())), keys
+assert keys['comm'][1] == truth['samples'] and keys['query_id'][0] == 40
+events = {v['value']: v['samples'] for v in load('events.json')['values']}
+assert events == {'cpu-clock': truth['samples'], 'page-faults': truth['faults']}, events
+assert sum(int(l.rsplit(' ', 1)[1]) for l in open('folded.txt', 'rb').read().decode('latin1').split('\n')[:-1]) == truth['samples']
+
+# The page: no markup from names, its data is whole.
+page = open('page.html', encoding='utf-8').read()
+data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1)
+assert '<' not in data
+data = json.loads(data)
+assert data == load('page.json')
+assert data['nodes'][:2] == [0, truth['samples']] and data['idle'] == truth['idle']
+assert any('</script>' in str(f) for f in data['frames'])
+assert 'http' not in page.replace('http-equiv', '')
+PY
+ok "sums" python3 check.py
+ok "report by function is the default" cmp <(report) <(report --by function)
+ok "where" test "$(report --where '{tenant="a"}' | jq .samples)" = "$(jq .a truth.json)"
+ok "idle" test "$(report --idle | jq .samples)" = "$(jq '.samples + .idle' truth.json)"
+ok "event" test "$(report -e page-faults | jq '.samples, .seconds' | xargs)" = "$(jq .faults truth.json) 0"
+ok "one window" test "$(report --from 2026-05-01T10:00:10Z --to 1777629620 | jq .blocks)" = 1
+ok "default store" "$ascribe" report --json
+ok "limit" test "$(report -n 2 | jq '.rows | length')" = 2
+ok "no escape sequence reaches the terminal" sh -c "! '$ascribe' report store -n 0 2>&1 | grep -qP '[\x00-\x08\x0b-\x1f\x7f]'"
+ok "nor from stat and labels" sh -c "! { '$ascribe' stat store; '$ascribe' labels store comm; } 2>&1 | grep -qP '[\x00-\x08\x0b-\x1f\x7f]'"
+ok "a key that is no UTF-8" sh -c "'$ascribe' report store --json --by \$(printf 'k\\377') | jq -e '.rows[0].key | keys[0]'"
+ok "explain" sh -c "'$ascribe' report store --explain 2>&1 >/dev/null | grep -q '3 of 3 blocks'"
+
+# ---- Go's pprof ----
+if command -v go >/dev/null; then
+	pprof() { go tool pprof -sample_index=samples -nodecount=1000000 -nodefraction=0 -edgefraction=0 "$@" cpu.pb.gz; }
+	pprof -top >top.txt 2>err || cat err
+	pprof -tags >tags.txt 2>err || cat err
+	cat >pprof.py <<'PY'
+import json, re
+truth, report = json.load(open('truth.json')), json.load(open('report.json'))
+top = open('top.txt', errors='replace').read()
+assert re.search(r'of %d total' % truth['samples'], top), top[:400]
+want = {}
+for r in report['rows']:
+    s = want.setdefault(r['function'], [0, 0])
+    s[0] += r['self']
+    s[1] += r['samples']
+seen = 0
+for line in top.splitlines():
+    m = re.match(r'\s*(\d+)\s+[\d.]+%\s+[\d.]+%\s+(\d+)\s+[\d.]+%\s+(.*?)(?: \((?:partial-)?inline\))?$', line)
+    # A function in two modules is two rows of the report and one of pprof.
+    if m and m[3] in want and sum(r['function'] == m[3] for r in report['rows']) == 1:
+        assert [int(m[1]), int(m[2])] == want[m[3]], (line, want[m[3]])
+        seen += 1
+assert seen >= 15, seen
+tags = open('tags.txt', errors='replace').read()
+for key in ('tenant', 'comm', 'thread', 'query_id', 'event'):
+    assert re.search(r'^ *%s: Total' % key, tags, re.M), (key, tags)
+assert re.search(r'^ *%d\.0 \([^)]*\): a$' % truth['a'], tags, re.M), tags
+assert re.search(r'^ *%d\.0 \([^)]*\): cpu-clock$' % truth['samples'], tags, re.M), tags
+PY
+	ok "pprof -top and -tags against report" python3 pprof.py
+	ok "pprof -traces" pprof -traces
+	ok "pprof -raw" pprof -raw
+	ok "pprof: seconds" sh -c "go tool pprof -top cpu.pb.gz | grep -q 'cpu'"
+	ok "pprof: a tag selects" sh -c "go tool pprof -sample_index=samples -top -tagfocus=tenant=^a\$ cpu.pb.gz 2>&1 | grep -q 'accounting for $(jq .a truth.json)'"
+	"$ascribe" export empty --format pprof -o empty.pb.gz 2>/dev/null
+	ok "pprof of nothing" sh -c "go tool pprof -raw empty.pb.gz"
+fi
+
+# ---- the manual page ----
+"$ascribe" help --man >ascribe.1
+ok "every command is in the manual" test "$(grep -c '^.SS ascribe' ascribe.1)" = "$("$ascribe" --help | sed -n '/^Commands/,/^$/p' | grep -vc '^Commands\|^$\|^  help')"
+if command -v groff >/dev/null; then
+	ok "roff without warnings" sh -c "groff -man -Tutf8 -ww -z ascribe.1 2>&1 | tee /dev/stderr | grep -q . && exit 1 || exit 0"
+fi
+
+# ---- pruning ----
+ok "wide: pruned, sums kept" python3 - <<PY
+import json, subprocess
+d = json.loads(subprocess.run(["$ascribe", "flame", "wide", "--json"], capture_output=True, check=True).stdout)
+n = len(d['nodes']) // 3
+assert d['pruned'] > 0 and n <= 40001, n
+assert d['nodes'][1] == json.load(open('wide.json'))['samples']
+assert sum(d['nodes'][i + 1] for i in range(0, 3 * n, 3) if d['nodes'][i] == 1) == d['nodes'][1]
+PY
+
+# ---- misuse ----
+mkdir other && echo x >other/file
+echo x >plain
+# Run with stdout a pipe that nobody reads, SIGPIPE ignored as under some services.
+cat >broken.py <<'PY'
+import os, signal, subprocess, sys
+r, w = os.pipe()
+os.close(r)
+signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+sys.exit(subprocess.run(sys.argv[1:], stdout=w, restore_signals=False).returncode)
+PY
+exits 2 'Usage: ascribe' "$ascribe"
+exits 2 "did you mean 'report'" "$ascribe" reprot
+exits 2 "no command 'zzzzz'" "$ascribe" zzzzz
+exits 2 'a command comes first' "$ascribe" --nonsense
+exits 0 '' "$ascribe" --version
+exits 0 '' "$ascribe" --help
+for c in report flame export labels stat; do
+	exits 0 '' "$ascribe" help $c
+	exits 0 '' "$ascribe" $c --help
+	exits 2 "unknown option --nonsense" "$ascribe" $c --nonsense
+	exits 2 "unexpected argument" "$ascribe" $c store b c
+	args=
+	[ $c = export ] && args='--format pprof'
+	[ $c = flame ] && args='-o x.html'
+	exits 1 'nowhere' "$ascribe" $c ./nowhere $args
+	exits 1 'other' "$ascribe" $c ./other $args
+	exits 1 'plain' "$ascribe" $c ./plain $args
+	exits 0 '' "$ascribe" $c store $args
+	exits 0 '' "$ascribe" $c empty $args
+	exits 2 '--from must be before --to' "$ascribe" $c store $args --from 20 --to 10
+	exits 2 'not a time' "$ascribe" $c store $args --from yesterday
+	[ $c = stat ] || exits 2 '' "$ascribe" $c store $args --where '{tenant='
+	[ $c = stat ] || exits 2 'no-such' "$ascribe" $c store $args --event no-such
+	exits 1 'o space left' sh -c "exec '$ascribe' $c store ${args/-o x.html/} >/dev/full"
+	exits 1 '' sh -c "exec '$ascribe' $c store ${args/-o x.html/} >&-"
+	exits 1 'roken pipe' python3 broken.py "$ascribe" $c store ${args/-o x.html/}
+done
+exits 2 'no format' "$ascribe" export store --format flamebearer
+exits 2 '--format is missing' "$ascribe" export store
+exits 2 'pprof, folded' "$ascribe" export store --format otlp
+exits 2 '--by function stands alone' "$ascribe" report store --by function,tenant
+exits 2 'not a whole number' "$ascribe" report store -n x
+for c in 'export store --format pprof' 'export store --format folded' 'flame store'; do
+	exits 1 'No such file or directory' "$ascribe" $c -o no/such/dir/file
+	exits 1 'Is a directory' "$ascribe" $c -o other
+	exits 1 'No space left' "$ascribe" $c -o /dev/full
+done
+# A failed export leaves the old file alone, a good one replaces it, nothing else stays behind.
+mkdir small && cp plain small/out.html
+ok "replaces" "$ascribe" flame store -o small/out.html
+ok "nothing beside" test "$(ls small)" = out.html
+if [ "$(id -u)" = 0 ] && mkdir tiny && mount -t tmpfs -o size=16k none tiny 2>/dev/null; then
+	cp plain tiny/out.html
+	exits 1 'No space left' "$ascribe" flame store -o tiny/out.html
+	ok "old file kept on a full disk" cmp plain tiny/out.html
+	ok "no temporary left" test "$(ls tiny)" = out.html
+	umount tiny
+fi
+
+echo "export.sh: $passed passed, $failed failed"
+[ $failed = 0 ]

@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Build the self tests with every compiler, language and way of linking, and run each: the labels must be
+# readable from outside, through one note per module. QUICK=1: one compiler of each family, no LTO.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+pass=0 fail=0 skip=0
+
+have() { command -v "$1" >/dev/null; }
+
+# check NAME FILE [ARGUMENT ...]: one ascribe note inside a PT_NOTE, and the program says PASS.
+check() {
+	local name=$1 file=$2 notes out
+	shift
+	notes=$(readelf -nW "$file" 2>/dev/null | grep -c '^ *ascribe ')
+	[ "${unlabelled:-0}" = 1 ] && notes=1
+	out=$(timeout 60 "$@" 2>&1)
+	if [ "$(tail -n 1 <<<"$out")" = PASS ] && [ "$notes" = 1 ]; then
+		pass=$((pass + 1))
+	else
+		printf 'FAIL %s (%s notes)\n%s\n' "$name" "$notes" "$out"
+		fail=$((fail + 1))
+	fi
+}
+
+# build NAME COMMAND ...: a build that fails is a failure.
+build() {
+	local name=$1 out
+	shift
+	out=$("$@" 2>&1) && return 0
+	printf 'FAIL %s: does not build\n%s\n' "$name" "$out"
+	fail=$((fail + 1))
+	return 1
+}
+
+flags="-O2 -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -Itests/labels"
+
+programs() { # compiler, language flags, sources ...
+	local cc=$1 lang=$2 mode ld
+	shift 2
+	for ld in "" -fuse-ld=lld; do
+		[ -n "$ld" ] && { [[ $cc == clang* ]] && have ld.lld || continue; }
+		for mode in "-fno-pie -no-pie" "-fPIE -pie" "-static -fno-pie" "-fPIE -static-pie"; do
+			local name="$cc $lang $ld $mode"
+			build "$name" $cc $flags $lang $mode $ld -o "$dir/selftest" "$@" -lpthread || continue
+			check "$name" "$dir/selftest"
+			strip "$dir/selftest" && check "$name stripped" "$dir/selftest"
+		done
+		build "$cc gc" $cc $flags $lang $ld -O0 -ffunction-sections -fdata-sections -Wl,--gc-sections \
+			-o "$dir/selftest" "$@" -lpthread && check "$cc $lang $ld gc-sections -O0" "$dir/selftest"
+	done
+	[ -n "${QUICK:-}" ] || [[ $cc == clang* ]] ||
+		{ build "$cc lto" $cc $flags $lang -flto=auto -o "$dir/selftest" "$@" -lpthread &&
+			check "$cc $lang lto" "$dir/selftest"; }
+}
+
+plugins() { # compiler, language flags
+	local cc=$1 lang=$2 n
+	for n in plugin_one plugin_two plugin_three; do
+		build "$cc $n" $cc $flags $lang -fPIC -shared -DNAME="\"$n\"" -o "$dir/$n.so" \
+			tests/labels/plugin.c || return
+	done
+	strip "$dir/plugin_two.so"
+	build "$cc host" $cc $flags $lang -o "$dir/host" tests/labels/host.c -lpthread -ldl || return
+	unlabelled=1 check "$cc $lang dlopen" "$dir/host" "$dir"/plugin_*.so
+	build "$cc host" $cc $flags $lang -DLABELLED -rdynamic -o "$dir/host" tests/labels/host.c -lpthread -ldl ||
+		return
+	check "$cc $lang dlopen, two tables" "$dir/host" "$dir"/plugin_*.so
+	build "$cc host" $cc $flags $lang -DLABELLED -DLINKED -o "$dir/host" tests/labels/host.c -x none \
+		"$dir/plugin_one.so" -Wl,-rpath,"$dir" -lpthread -ldl || return
+	check "$cc $lang linked library" "$dir/host" "$dir/plugin_two.so"
+}
+
+compilers="gcc clang"
+[ -n "${QUICK:-}" ] || compilers="gcc clang clang-14 clang-19"
+seen=
+for cc in $compilers; do
+	[ "$cc" = clang ] && ! have clang && cc=$(compgen -c clang- | grep -xE 'clang-[0-9]+' | sort -V | tail -n 1)
+	version=$(have "${cc:-none}" && $cc --version | head -n 1)
+	if [ -z "$version" ] || [[ $seen == *"<$version>"* ]]; then # absent, or another name of one that was
+		skip=$((skip + 1))
+		continue
+	fi
+	seen="$seen<$version>"
+	cxx=${cc/gcc/g++} cxx=${cxx/clang/clang++}
+	programs "$cc" "-std=gnu11" tests/labels/selftest.c tests/labels/unit2.c
+	plugins "$cc" "-std=gnu11"
+	have "$cxx" || { skip=$((skip + 1)); continue; }
+	programs "$cxx" "-std=c++17" tests/labels/selftest_cpp.cpp
+	programs "$cxx" "-std=c++20" tests/labels/selftest_cpp.cpp
+	programs "$cxx" "-std=c++17 -x c++" tests/labels/selftest.c tests/labels/unit2.c
+	plugins "$cxx" "-std=c++17 -x c++"
+	# one module of both languages
+	build "$cc + $cxx" $cc $flags -c -o "$dir/unit2.o" tests/labels/unit2.c &&
+		build "$cc + $cxx" $cxx $flags -c -x c++ -o "$dir/selftest.o" tests/labels/selftest.c &&
+		build "$cc + $cxx" $cxx -o "$dir/selftest" "$dir/selftest.o" "$dir/unit2.o" -lpthread &&
+		check "$cc + $cxx in one module" "$dir/selftest"
+done
+echo "label matrix: $pass passed, $fail failed, $skip compilers skipped"
+[ "$fail" = 0 ] && [ "$pass" -gt 20 ]

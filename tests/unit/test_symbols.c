@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * binary_* against nm: real binaries of this machine, a freshly compiled one, our own process, the vdso.
+ */
+#include "symbols/symbols.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/test_symbols.XXXXXX";
+
+/* ---- the oracle: all that nm says, in no order, searched linearly ---- */
+
+struct truth_symbol {
+	uint64_t addr;
+	uint64_t size;
+	char class; /* T t W w i */
+	char is_func;
+	char dynamic;
+	char *name;
+};
+
+struct truth {
+	struct truth_symbol *v;
+	size_t n;
+};
+
+/* "name   |0000000000001139|   T  |   FUNC|0000000000000016|     |.text", from the right: names may hold anything. */
+static int parse_sysv(char *line, struct truth_symbol *ret)
+{
+	char *field[7];
+	line[strcspn(line, "\n")] = '\0';
+	for (int i = 6; i > 0; i--) {
+		char *bar = strrchr(line, '|');
+		if (!bar)
+			return -1;
+		*bar = '\0';
+		field[i] = bar + 1;
+	}
+	char *type = field[3] + strspn(field[3], " ");
+	int is_func = !strcmp(type, "FUNC") || !strcmp(type, "<OS specific>: 10"); /* 10: IFUNC */
+	if (!is_func && strcmp(type, "NOTYPE"))
+		return -1;
+	for (char *end = line + strlen(line); end > line && isspace((unsigned char)end[-1]);)
+		*--end = '\0';
+	if (line[0])
+		line[strcspn(line + 1, "@") + 1] = '\0';
+	*ret = (struct truth_symbol){
+		.addr = strtoull(field[1], NULL, 16),
+		.size = strtoull(field[4], NULL, 16),
+		.class = field[2][strspn(field[2], " ")],
+		.is_func = (char)is_func,
+	};
+	if (!strchr("TtWwi", ret->class) || !line[0])
+		return -1;
+	ret->name = strdup(line);
+	return 0;
+}
+
+static void read_nm(struct truth *t, const char *path, int dynamic)
+{
+	char cmd[4600];
+	char *line = NULL;
+	size_t cap = 0;
+	snprintf(cmd, sizeof(cmd), "LC_ALL=C nm -f sysv --defined-only --no-demangle %s '%s' 2>/dev/null",
+		 dynamic ? "-D" : "", path);
+	FILE *f = popen(cmd, "r");
+	assert_non_null(f);
+	while (getline(&line, &cap, f) > 0) {
+		struct truth_symbol s;
+		if (parse_sysv(line, &s))
+			continue;
+		s.dynamic = (char)dynamic;
+		if (!(t->n & (t->n - 1)))
+			t->v = realloc(t->v, (t->n ? 2 * t->n : 1) * sizeof(*t->v));
+		t->v[t->n++] = s;
+	}
+	free(line);
+	pclose(f);
+}
+
+static struct truth truth_of(const char *path)
+{
+	struct truth t = { 0 };
+	read_nm(&t, path, 0);
+	read_nm(&t, path, 1);
+	return t;
+}
+
+static void truth_free(struct truth *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->v[i].name);
+	free(t->v);
+}
+
+static int covers(const struct truth_symbol *s, uint64_t addr)
+{
+	return addr >= s->addr && addr - s->addr < s->size;
+}
+
+/* The order of the header, as far as nm tells bindings apart ('i' does not). */
+static int class_rank(const struct truth_symbol *s)
+{
+	return (s->is_func ? 0 : 20) + (s->dynamic ? 10 : 0) +
+	       (s->class == 'T' ? 1 : s->class == 'W' || s->class == 'w' ? 2 : 3);
+}
+
+static int is_named(const struct truth_symbol *s, const char *name)
+{
+	char text[8192];
+	symbol_demangle(s->name, text, sizeof(text));
+	return !strcmp(text, name);
+}
+
+/* What nm says about one address and one answer. */
+struct verdict {
+	const struct truth_symbol *best; /* the innermost function of known size around addr */
+	int label_here;                  /* a function without a size starts right here */
+	int named;                       /* the answer's name stands at the answer's start */
+	int rank;                        /* its best rank there */
+	int best_rank;                   /* the best that any name has there */
+	int any_ifunc;
+};
+
+static struct verdict judge(const struct truth *t, uint64_t addr, const struct symbol *got)
+{
+	struct verdict v = { .rank = 1000, .best_rank = 1000 };
+	for (size_t i = 0; i < t->n; i++) {
+		const struct truth_symbol *s = &t->v[i];
+		if (s->is_func && covers(s, addr) && (!v.best || s->addr > v.best->addr))
+			v.best = s;
+		v.label_here |= s->is_func && !s->size && s->addr == addr;
+		if (!got || s->addr != got->start)
+			continue;
+		int rank = class_rank(s);
+		v.any_ifunc |= s->class == 'i';
+		if ((covers(s, addr) || !s->size) && rank < v.best_rank)
+			v.best_rank = rank;
+		if (is_named(s, got->name)) {
+			v.named = 1;
+			v.rank = rank < v.rank ? rank : v.rank;
+		}
+	}
+	return v;
+}
+
+/* One address: 1 when it was found, and every property that nm can vouch for holds. */
+static int check_addr(struct binary *b, const struct truth *t, const char *path, uint64_t addr)
+{
+	struct symbol got = { 0 };
+	int rc = binary_find(b, addr, &got);
+	struct verdict v = judge(t, addr, rc ? NULL : &got);
+	if (rc) {
+		if (rc != -ENOENT || v.best || v.label_here)
+			fail_msg("%s: %#lx not found (%d), nm has %s", path, addr, rc, v.best ? v.best->name : "a label");
+		return 0;
+	}
+	if (!v.named || got.start > addr || (got.size && addr - got.start >= got.size))
+		fail_msg("%s: %#lx is not %s (%#lx, %lu)", path, addr, got.name, got.start, got.size);
+	if (v.best && v.best->addr > got.start)
+		fail_msg("%s: %#lx is %s, nearer is %s", path, addr, got.name, v.best->name);
+	if (!v.any_ifunc && v.rank > v.best_rank)
+		fail_msg("%s: %#lx is %s of rank %d, there is one of %d", path, addr, got.name, v.rank, v.best_rank);
+	return 1;
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return *state >> 24;
+}
+
+static struct binary *open_binary(const char *path)
+{
+	struct binary *b = NULL;
+	struct err err = { 0 };
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	int rc = binary_open(&b, fd, path, &err);
+	close(fd);
+	if (rc)
+		assert_int_equal(rc, err.code);
+	return rc ? NULL : b;
+}
+
+/* Half of the addresses in and around symbols, half anywhere in the file. Returns how many had a name, -1: no ELF. */
+static int check_binary(const char *path, int n)
+{
+	struct binary *b = open_binary(path);
+	struct stat st;
+	uint64_t seed = 42, addr;
+	int hits = 0;
+	if (!b || stat(path, &st))
+		return -1;
+	struct truth t = truth_of(path);
+	for (int i = 0; i < n; i++) {
+		if (i % 2 && t.n) {
+			const struct truth_symbol *s = &t.v[next_random(&seed) % t.n];
+			addr = s->addr + next_random(&seed) % (s->size + 2);
+		} else if (binary_vaddr(b, next_random(&seed) % (uint64_t)st.st_size, &addr)) {
+			continue;
+		}
+		hits += check_addr(b, &t, path, addr);
+	}
+	struct err err = { 0 };
+	if (binary_load(b, &err))
+		fail_msg("%s: %s", path, err.text);
+	truth_free(&t);
+	binary_free(b);
+	return hits;
+}
+
+static void test_real_binaries(void **state)
+{
+	(void)state;
+	static const char *const always[] = {
+		"/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3.11", "/usr/bin/bash", "/usr/bin/node",
+		"/usr/lib/go-1.19/bin/go", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+	};
+	int checked = 0, hits = 0;
+	glob_t g = { 0 };
+	glob("/usr/lib/*-linux-gnu/*.so.*", 0, NULL, &g);
+	glob("/usr/bin/*", GLOB_APPEND, NULL, &g);
+	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++) {
+		char path[4096];
+		int n = realpath(always[i], path) ? check_binary(path, 600) : -1;
+		checked += n >= 0;
+		hits += n > 0 ? n : 0;
+	}
+	for (size_t i = 0; i < g.gl_pathc && checked < 40; i += g.gl_pathc / 48 + 1) {
+		int n = check_binary(g.gl_pathv[i], 400);
+		checked += n >= 0;
+		hits += n > 0 ? n : 0;
+	}
+	globfree(&g);
+	print_message("%d binaries, %d addresses with a name\n", checked, hits);
+	assert_true(checked >= 10);
+	assert_true(hits >= 1000);
+}
+
+/* ---- a program of our own, where every answer is known ---- */
+
+static const char program[] =
+	"#include <cstdio>\n#include <string>\n"
+	"namespace shop { struct cart { int n; cart(int k); int total(const std::string &s) const; };\n"
+	"__attribute__((noinline)) cart::cart(int k) : n(k) { puts(\"made\"); }\n"
+	"__attribute__((noinline)) int cart::total(const std::string &s) const { return n + (int)s.size(); } }\n"
+	"template <typename T> __attribute__((noinline)) T twice(T v) { asm volatile(\"\"); return v + v; }\n"
+	"extern \"C\" { __attribute__((noinline)) int plain_name(int v) { asm volatile(\"\"); return v; }\n"
+	"int __reserved(int) __attribute__((alias(\"plain_name\")));\n"
+	"__attribute__((noinline)) int global_name(int v) { asm volatile(\"\"); return v + 1; }\n"
+	"int weak(int) __attribute__((weak, alias(\"global_name\"))); }\n"
+	"static __attribute__((noinline)) int local_one(int v) { asm volatile(\"\"); return v * 3; }\n"
+	"asm(\".text\\n.p2align 4\\n.globl bare_label\\nbare_label:\\n.fill 16,1,0x90\\n\"\n"
+	"    \".type outer,%function\\nouter:\\n.fill 8,1,0x90\\n\"\n"
+	"    \".type inner,%function\\ninner:\\n.fill 8,1,0x90\\n.size inner,8\\n\"\n"
+	"    \"hidden_label:\\n.fill 8,1,0x90\\n.size outer,24\\n\"\n"
+	"    \".type unsized,%function\\nunsized:\\n.fill 16,1,0x90\\n\"\n"
+	"    \".type behind,%function\\nbehind:\\n.fill 4,1,0x90\\n.size behind,4\\n.fill 12,1,0x90\\n\");\n"
+	"asm(\".section .note.ascribe,\\\"a\\\",%note\\n.balign 4\\n.long 8,16,1\\n.asciz \\\"ascribe\\\"\\n.long 1,0\\n\"\n"
+	"    \"1: .quad the_descriptor - 1b\\n.data\\n.globl the_descriptor\\n.balign 8\\n\"\n"
+	"    \"the_descriptor: .fill 24,1,1\\n.text\\n\");\n"
+	"int main(int c, char **) { shop::cart k(c); return k.total(\"x\") + twice(c) + (int)twice(1.5) + plain_name(c)"
+	" + global_name(c) + local_one(c); }\n";
+
+static char built[64];
+
+static int setup(void **state)
+{
+	char cmd[256];
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(built, sizeof(built), "%s/prog", dir);
+	snprintf(cmd, sizeof(cmd), "${CXX:-c++} -O1 -Wl,--build-id=sha1 -x c++ -o %s -", built);
+	FILE *f = popen(cmd, "w");
+	if (!f)
+		return -1;
+	fputs(program, f);
+	/* wide holds 100 entry points, more than one block of the table, and 8 bytes behind them. */
+	fputs("asm(\".text\\n.type wide,%function\\nwide:\\n.fill 1,1,0x90\\n\"\n", f);
+	for (int i = 0; i < 100; i++)
+		fprintf(f, "\".type entry_%d,%%function\\nentry_%d:\\n.fill 1,1,0x90\\n.size entry_%d,1\\n\"\n", i, i, i);
+	fputs("\".fill 8,1,0x90\\n.size wide,109\\n\");\n", f);
+	return pclose(f);
+}
+
+static int teardown(void **state)
+{
+	char cmd[64];
+	(void)state;
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	return system(cmd);
+}
+
+static uint64_t addr_in(const struct truth *t, const char *name)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (!strcmp(t->v[i].name, name))
+			return t->v[i].addr;
+	fail_msg("nm does not know %s", name);
+	return 0;
+}
+
+static void expect_name(struct binary *b, uint64_t addr, const char *name, uint64_t size)
+{
+	struct symbol s;
+	assert_int_equal(binary_find(b, addr, &s), 0);
+	assert_string_equal(s.name, name);
+	assert_null(s.module);
+	if (size)
+		assert_int_equal(s.size, size);
+}
+
+static void test_own_program(void **state)
+{
+	(void)state;
+	struct binary *b = open_binary(built);
+	struct truth t = truth_of(built);
+	struct symbol s;
+	assert_non_null(b);
+	assert_true(check_binary(built, 4000) > 1000);
+	expect_name(b, addr_in(&t, "_ZN4shop4cartC1Ei"), "shop::cart::cart(int)", 0);
+	expect_name(b, addr_in(&t, "_Z5twiceIdET_S0_") + 1, "double twice<double>(double)", 0);
+	expect_name(b, addr_in(&t, "_ZL9local_onei"), "local_one(int)", 0);
+	expect_name(b, addr_in(&t, "plain_name"), "plain_name", 0);   /* not __reserved */
+	expect_name(b, addr_in(&t, "global_name"), "global_name", 0); /* not weak, though shorter */
+	expect_name(b, addr_in(&t, "bare_label") + 15, "bare_label", 0);
+	uint64_t outer = addr_in(&t, "outer");
+	expect_name(b, outer + 7, "outer", 24);
+	expect_name(b, outer + 8, "inner", 8);
+	expect_name(b, outer + 15, "inner", 8);
+	expect_name(b, outer + 16, "outer", 24); /* behind the nested one, and not hidden_label */
+	expect_name(b, outer + 23, "outer", 24);
+	expect_name(b, outer + 24 + 15, "unsized", 0);
+	assert_int_equal(binary_find(b, outer + 24, &s), 0);
+	assert_int_equal(s.size, 0);
+	expect_name(b, outer + 40 + 3, "behind", 4);
+	uint64_t wide = addr_in(&t, "wide");
+	expect_name(b, wide, "wide", 109);
+	expect_name(b, wide + 1, "entry_0", 1);
+	expect_name(b, wide + 100, "entry_99", 1);
+	expect_name(b, wide + 101, "wide", 109);
+	expect_name(b, wide + 108, "wide", 109);
+	assert_int_equal(binary_find(b, outer + 40 + 4, &s), -ENOENT);
+	truth_free(&t);
+	binary_free(b);
+}
+
+static void test_tags_stay(void **state)
+{
+	(void)state;
+	struct binary *b = open_binary("/proc/self/exe");
+	char path[4096];
+	assert_non_null(realpath("/proc/self/exe", path));
+	struct truth t = truth_of(path);
+	struct symbol s;
+	uint32_t **tags = calloc(t.n, sizeof(*tags));
+	size_t n = 0;
+	for (size_t i = 0; i < t.n; i++) {
+		if (!t.v[i].is_func || binary_find(b, t.v[i].addr, &s) || *s.tag)
+			continue;
+		*s.tag = (uint32_t)++n;
+		tags[n - 1] = s.tag;
+	}
+	assert_true(n > 50);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(*tags[i], i + 1);
+	for (size_t i = 0; i < t.n; i++)
+		if (t.v[i].is_func && !binary_find(b, t.v[i].addr, &s))
+			assert_in_range(*s.tag, 1, n);
+	assert_true(binary_memory(b) > 1000);
+	free(tags);
+	truth_free(&t);
+	binary_free(b);
+}
+
+/* ---- notes ---- */
+
+static void read_line(const char *cmd, char *out, size_t cap)
+{
+	FILE *f = popen(cmd, "r");
+	assert_non_null(f);
+	if (!fgets(out, (int)cap, f))
+		out[0] = '\0';
+	pclose(f);
+	out[strcspn(out, "\n")] = '\0';
+}
+
+static void check_build_id(const char *path)
+{
+	char cmd[256], want[200], got[200] = "";
+	const uint8_t *id = NULL;
+	struct binary *b = open_binary(path);
+	if (!b)
+		return;
+	snprintf(cmd, sizeof(cmd), "LC_ALL=C readelf -n %s 2>/dev/null | sed -n 's/.*Build ID: //p'", path);
+	read_line(cmd, want, sizeof(want));
+	size_t n = binary_build_id(b, &id);
+	for (size_t i = 0; i < n; i++)
+		snprintf(got + 2 * i, 3, "%02x", id[i]);
+	assert_string_equal(got, want);
+	binary_free(b);
+}
+
+static void test_build_ids(void **state)
+{
+	(void)state;
+	check_build_id(built);
+	check_build_id("/lib/x86_64-linux-gnu/libc.so.6");
+	check_build_id("/usr/bin/python3.11");
+	check_build_id("/usr/bin/node");
+	check_build_id("/bin/ls");
+}
+
+static void test_label_note(void **state)
+{
+	(void)state;
+	char cmd[256], want[64], cut[96];
+	uint64_t vaddr = 0;
+	struct binary *b = open_binary(built);
+	snprintf(cmd, sizeof(cmd), "nm %s | sed -n 's/ . the_descriptor//p'", built);
+	read_line(cmd, want, sizeof(want));
+	assert_int_equal(binary_label_descriptor(b, &vaddr), 0);
+	assert_int_equal(vaddr, strtoull(want, NULL, 16));
+	binary_free(b);
+	/* It must survive strip, and symbols may go missing without harm. */
+	snprintf(cut, sizeof(cut), "%s.stripped", built);
+	snprintf(cmd, sizeof(cmd), "strip -o %s %s", cut, built);
+	assert_int_equal(system(cmd), 0);
+	b = open_binary(cut);
+	assert_int_equal(binary_label_descriptor(b, &vaddr), 0);
+	assert_int_equal(vaddr, strtoull(want, NULL, 16));
+	struct symbol s;
+	assert_int_equal(binary_find(b, vaddr, &s), -ENOENT);
+	assert_int_equal(binary_load(b, NULL), 0);
+	binary_free(b);
+	b = open_binary("/bin/ls");
+	vaddr = 7;
+	assert_int_equal(binary_label_descriptor(b, &vaddr), -ENOENT);
+	assert_int_equal(vaddr, 7);
+	binary_free(b);
+}
+
+/* ---- our own process: addresses as a profiler meets them ---- */
+
+/* The mapping of addr: its file and the file offset of addr. */
+static int locate(uint64_t addr, char *path, uint64_t *ret_offset)
+{
+	char line[4600];
+	FILE *f = fopen("/proc/self/maps", "r");
+	int found = 0;
+	while (!found && fgets(line, sizeof(line), f)) {
+		unsigned long from, to, off;
+		if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %4095s", &from, &to, &off, path) == 4 && addr >= from && addr < to) {
+			*ret_offset = addr - from + off;
+			found = 1;
+		}
+	}
+	fclose(f);
+	return found;
+}
+
+__attribute__((noinline)) int a_function_of_this_test(int v);
+int a_function_of_this_test(int v)
+{
+	return v + 1;
+}
+
+static void expect_own(uintptr_t function, const char *name)
+{
+	char path[4096];
+	uint64_t offset = 0, vaddr;
+	assert_true(locate(function, path, &offset));
+	struct binary *b = open_binary(path);
+	assert_non_null(b);
+	assert_int_equal(binary_vaddr(b, offset, &vaddr), 0);
+	expect_name(b, vaddr, name, 0);
+	assert_int_equal(binary_vaddr(b, 1ull << 62, &vaddr), -ENOENT);
+	binary_free(b);
+}
+
+static void test_own_process(void **state)
+{
+	(void)state;
+	expect_own((uintptr_t)&a_function_of_this_test, "a_function_of_this_test");
+	expect_own((uintptr_t)&test_own_process, "test_own_process");
+	expect_own((uintptr_t)&getenv, "getenv");
+}
+
+static void test_vdso(void **state)
+{
+	(void)state;
+	char line[512], path[96];
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	unsigned long from = 0, to = 0;
+	struct binary *b;
+	struct err err;
+	FILE *f = fopen("/proc/self/maps", "r");
+	while (fgets(line, sizeof(line), f))
+		if (strstr(line, "[vdso]"))
+			sscanf(line, "%lx-%lx", &from, &to);
+	fclose(f);
+	assert_true(image && from == (unsigned long)image);
+	assert_int_equal(binary_open_memory(&b, image, to - from, "[vdso]", &err), 0);
+	snprintf(path, sizeof(path), "%s/vdso", dir);
+	f = fopen(path, "w");
+	assert_int_equal(fwrite(image, 1, to - from, f), to - from);
+	fclose(f);
+	struct truth t = truth_of(path);
+	int hits = 0;
+	for (size_t i = 0; i < t.n; i++)
+		for (uint64_t k = 0; k < t.v[i].size; k++)
+			hits += check_addr(b, &t, "[vdso]", t.v[i].addr + k);
+	assert_true(hits > 100);
+	truth_free(&t);
+	binary_free(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_own_program),  cmocka_unit_test(test_tags_stay),
+		cmocka_unit_test(test_build_ids),    cmocka_unit_test(test_label_note),
+		cmocka_unit_test(test_own_process),  cmocka_unit_test(test_vdso),
+		cmocka_unit_test(test_real_binaries),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

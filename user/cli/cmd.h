@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the commands share: messages, exit codes, the options of every command that reads a store.
+ *
+ * Data goes to stdout, messages to stderr. main() checks after the command that all data was written.
+ */
+#ifndef ASCRIBE_CLI_CMD_H
+#define ASCRIBE_CLI_CMD_H
+
+#include "cli/options.h"
+#include "query/query.h"
+
+#define ASCRIBE_VERSION "0.1.0"
+#define DEFAULT_STORE "./ascribe.data"
+
+enum cmd_exit {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1, /* something that was asked for was not done */
+	EXIT_USAGE = 2,  /* the command line makes no sense */
+};
+
+/* The commands; argv[0] is the command's name; the result is the exit status. */
+int cmd_record(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_flame(int argc, char **argv);
+int cmd_export(int argc, char **argv);
+int cmd_labels(int argc, char **argv);
+int cmd_stat(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+
+/* One line on stderr: "ascribe: ..." */
+void cmd_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cmd_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Let the data that was printed so far go before what follows on stderr; main() reports a failure. */
+void cmd_flush(void);
+
+/*
+ * opt_parse with its messages printed. True: go on. False: stop with *ret_exit (0 after --help); `out` is released.
+ */
+bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
+	       int *ret_exit);
+
+/* ---- commands that read a store ---- */
+
+struct filter {
+	const char *where;
+	int64_t from_ns, to_ns;
+	const char *event;
+	bool idle, json, explain;
+	uint64_t limit; /* UINT64_MAX: not given */
+};
+
+/* clang-format off: a table */
+#define FILTER_INIT { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .limit = UINT64_MAX }
+
+#define RANGE_OPTIONS(type, member)                                                                               \
+	{ "from", 0, OPT_TIME, "T", "start: now-1h, 2026-05-01T10:00:00Z, epoch seconds",                          \
+	  offsetof(type, member.from_ns), 0, 0 },                                                                  \
+	{ "to", 0, OPT_TIME, "T", "end; the windows that overlap the range are read whole",                        \
+	  offsetof(type, member.to_ns), 0, 0 }
+#define WHERE_OPTIONS(type, member)                                                                               \
+	{ "where", 'w', OPT_STRING, "SELECTOR",                                                            \
+	  "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}",                        \
+	  offsetof(type, member.where), 0, 0 },                                                                    \
+	RANGE_OPTIONS(type, member),                                                                               \
+	{ "event", 'e', OPT_STRING, "EVENT", "the event to show (default: the first of the store)",                \
+	  offsetof(type, member.event), 0, 0 },                                                                    \
+	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs", offsetof(type, member.idle), 0, 0 }
+#define LIMIT_OPTION(type, member, text)                                                                          \
+	{ "limit", 'n', OPT_UINT, "N", text, offsetof(type, member.limit), 0, 0 }
+#define JSON_OPTION(type, member)                                                                                 \
+	{ "json", 0, OPT_FLAG, NULL, "print JSON", offsetof(type, member.json), 0, 0 }
+#define EXPLAIN_OPTION(type, member)                                                                              \
+	{ "explain", 0, OPT_FLAG, NULL, "say on stderr what was read and how long each step took",                 \
+	  offsetof(type, member.explain), 0, 0 }
+/* clang-format on */
+
+/* A store and a query on it, open. */
+struct reading {
+	const char *dir;
+	struct store *store;
+	struct query *query;
+	bool explain;
+	int64_t started_ns, step_ns; /* CLOCK_MONOTONIC */
+};
+
+/* Print what is wrong and return an exit status; 0 when open. Close in any case. */
+int reading_open_store(struct reading *r, const char *dir, bool explain);
+int reading_open(struct reading *r, const char *dir, const struct filter *f);
+/* The query's event; one without a name when the store is empty. */
+const struct store_event *reading_event(const struct reading *r);
+/* --explain: one line for the step that ends now. */
+void reading_step(struct reading *r, const char *what);
+/* --explain: the blocks, rows and files. */
+void reading_explain(struct reading *r);
+void reading_close(struct reading *r);
+
+#endif

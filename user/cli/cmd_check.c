@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ascribe check: try what recording needs, one thing at a time, and say how to get what is missing. */
+#include "cli/cmd.h"
+#include "collect/sampler.h"
+#include "symbols/symbols.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+struct check_options {
+	bool json;
+};
+
+static const struct opt options[] = {
+	{ "json", 0, OPT_FLAG, NULL, "print JSON", offsetof(struct check_options, json), 0, 0 },
+};
+
+static const struct opt_command command = {
+	.name = "check",
+	.usage = "[OPTIONS]",
+	.about = "Try everything that recording needs on this host, and print the fix for what is missing.\n"
+		 "Exit status 1 when recording cannot work at all.\n",
+	.examples = "  sudo ascribe check\n",
+	.opts = options,
+	.n_opts = sizeof(options) / sizeof(options[0]),
+	.max_args = 0,
+};
+
+enum verdict { GOOD, NOTE, BAD };
+
+struct checks {
+	json_t *list;
+	bool json, failed;
+};
+
+/* One line: what was tried, what was seen; for NOTE and BAD the fix stands in the text. */
+static void __attribute__((format(printf, 4, 5)))
+say(struct checks *c, enum verdict v, const char *what, const char *fmt, ...)
+{
+	static const char *const words[] = { "ok", "note", "FAIL" };
+	char text[700];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (v == BAD)
+		c->failed = true;
+	if (!c->json)
+		printf("%-5s %-18s %s\n", words[v], what, text);
+	else
+		json_array_append_new(c->list, json_pack("{s:s,s:s,s:s}", "check", what, "result", words[v], "text", text));
+}
+
+static bool read_line(const char *path, char *out, size_t cap)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, cap - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	out[n] = 0;
+	out[strcspn(out, "\n")] = 0;
+	return true;
+}
+
+/* include/uapi/linux/capability.h */
+static const struct capability {
+	int bit;
+	const char *name, *use;
+	bool needed;
+} capabilities[] = {
+	{ 39, "CAP_BPF", "to load the sampling program", true },
+	{ 38, "CAP_PERFMON", "to open events on all CPUs", true },
+	{ 19, "CAP_SYS_PTRACE", "to find label slots and the files of other users' processes", false },
+	{ 2, "CAP_DAC_READ_SEARCH", "to read files that only their owner may read", false },
+	{ 40, "CAP_CHECKPOINT_RESTORE", "to open deleted and upgraded binaries through map_files", false },
+	{ 34, "CAP_SYSLOG", "to see the kernel's symbols", false },
+};
+
+static uint64_t effective_capabilities(void)
+{
+	char line[256];
+	unsigned long long v = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %llx", &v) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return v;
+}
+
+static void check_rights(struct checks *c)
+{
+	uint64_t have = effective_capabilities();
+	bool admin = have >> 21 & 1; /* CAP_SYS_ADMIN implies BPF, PERFMON and CHECKPOINT_RESTORE */
+	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++) {
+		const struct capability *k = &capabilities[i];
+		bool covered = admin && k->bit >= 38;
+		if ((have >> k->bit & 1) || covered)
+			say(c, GOOD, k->name, "%s", k->use);
+		else
+			say(c, k->needed ? BAD : NOTE, k->name, "missing, needed %s: run as root, or setcap %s+ep on the binary",
+			    k->use, k->name);
+	}
+}
+
+static void check_kernel(struct checks *c)
+{
+	struct utsname u;
+	char text[256];
+	uname(&u);
+	int major = 0, minor = 0;
+	sscanf(u.release, "%d.%d", &major, &minor);
+	if (major * 100 + minor >= 517)
+		say(c, GOOD, "kernel", "%s %s", u.release, u.machine);
+	else
+		say(c, BAD, "kernel", "%s is older than 5.17: boot a newer kernel", u.release);
+	if (!access("/sys/kernel/btf/vmlinux", R_OK))
+		say(c, GOOD, "BTF", "/sys/kernel/btf/vmlinux");
+	else
+		say(c, BAD, "BTF", "/sys/kernel/btf/vmlinux: %s: needs a kernel with CONFIG_DEBUG_INFO_BTF=y", strerror(errno));
+	if (read_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)))
+		say(c, GOOD, "perf_event_paranoid", "%s (does not matter with CAP_PERFMON)", text);
+	else
+		say(c, BAD, "perf_event_paranoid", "this kernel has no perf events (CONFIG_PERF_EVENTS)");
+	if (read_line("/sys/kernel/security/lockdown", text, sizeof(text)) && strstr(text, "[confidentiality]"))
+		say(c, BAD, "lockdown", "confidentiality mode forbids BPF to read memory: boot with lockdown=integrity");
+	else
+		say(c, GOOD, "lockdown", "does not stand in the way");
+}
+
+static void check_events(struct checks *c)
+{
+	const char *name = event_default();
+	struct event e;
+	struct err err = { 0 };
+	int fd = -1;
+	if (strcmp(name, "cycles"))
+		say(c, NOTE, "PMU", "no hardware counters (a virtual machine?): cpu-clock is used instead of cycles");
+	else
+		say(c, GOOD, "PMU", "cycles");
+	if (event_parse(&e, name, 99, &err) || event_open(&e, 0, &fd, &err))
+		say(c, BAD, "event", "%s", err.text);
+	else
+		say(c, GOOD, "event", "%s opens", name);
+	if (fd >= 0)
+		close(fd);
+	if (!access("/sys/kernel/tracing/events", R_OK) || !access("/sys/kernel/debug/tracing/events", R_OK))
+		say(c, GOOD, "tracefs", "tracepoints can be used as events");
+	else
+		say(c, NOTE, "tracefs", "no tracepoint events: mount -t tracefs tracefs /sys/kernel/tracing");
+}
+
+/* The real thing: load and attach. */
+static void check_sampler(struct checks *c)
+{
+	struct sampler_config cfg = { .n_events = 1, .hz = 99, .window_s = 10 };
+	struct sampler *s = NULL;
+	struct err err = { 0 };
+	if (event_parse(&cfg.event[0], event_default(), 99, &err) || sampler_open(&s, &cfg, &err))
+		say(c, BAD, "BPF", "%s", err.text);
+	else
+		say(c, GOOD, "BPF", "programs load and attach; tables of %zu KiB for %u CPUs at 99 Hz",
+		    sampler_memory(s) / 1024, sampler_n_cpus(s));
+	sampler_close(s);
+}
+
+static void check_symbols(struct checks *c)
+{
+	struct kernel_symbols *k = NULL;
+	struct err err = { 0 };
+	char path[64];
+	if (kernel_symbols_read(&k, "/proc/kallsyms", &err))
+		say(c, NOTE, "kernel symbols", "%s", err.text);
+	else
+		say(c, GOOD, "kernel symbols", "/proc/kallsyms");
+	kernel_symbols_free(k);
+	snprintf(path, sizeof(path), "/proc/1/root");
+	char link[256];
+	if (readlink(path, link, sizeof(link)) < 0)
+		say(c, NOTE, "other processes", "%s: %s: only your own processes get names and labels", path, strerror(errno));
+	else
+		say(c, GOOD, "other processes", "their files and label slots can be read");
+	if (read_line("/proc/sys/kernel/perf_event_max_stack", link, sizeof(link)) && atoi(link) < MAX_FRAMES)
+		say(c, NOTE, "stack depth", "%s frames: sysctl kernel.perf_event_max_stack=%d for deeper stacks", link,
+		    MAX_FRAMES);
+	say(c, NOTE, "user stacks", "by frame pointers: programs built without them (-fno-omit-frame-pointer) show short "
+	    "stacks");
+}
+
+int cmd_check(int argc, char **argv)
+{
+	struct check_options o = { 0 };
+	struct opt_args args;
+	int status;
+	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
+		return status;
+	struct checks c = { .json = o.json, .list = json_array() };
+	check_kernel(&c);
+	check_rights(&c);
+	check_events(&c);
+	check_sampler(&c);
+	check_symbols(&c);
+	if (o.json) {
+		json_t *root = json_pack("{s:b,s:o}", "ok", !c.failed, "checks", c.list);
+		json_dumpf(root, stdout, JSON_INDENT(1));
+		putchar('\n');
+		json_decref(root);
+	} else {
+		json_decref(c.list);
+		puts(c.failed ? "\nRecording does not work on this host yet: see FAIL above." : "\nThis host can be recorded.");
+	}
+	return c.failed ? EXIT_FAILED : EXIT_OK;
+}

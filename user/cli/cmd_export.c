@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ascribe export: the samples in the formats of other tools. */
+#include "cli/accounting.h"
+#include "cli/cmd.h"
+#include "cli/output.h"
+#include "export/export.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct export_options {
+	struct filter filter;
+	const char *format, *output;
+};
+
+static const struct format {
+	const char *name;
+	int (*write)(const struct export_source *src, FILE *f, struct err *err);
+	bool binary;
+} formats[] = {
+	{ "pprof", export_pprof, true },
+	{ "folded", export_folded, false },
+};
+
+#define FORMATS "pprof, folded"
+
+static const struct opt options[] = {
+	{ "format", 'f', OPT_STRING, "FORMAT",
+	  "pprof: profile.proto, gzipped, each label a tag\nfolded: one stack a line, "
+	  "for flame graph scripts",
+	  offsetof(struct export_options, format), 0, 0 },
+	{ "output", 'o', OPT_STRING, "FILE", "where to write (default: stdout)",
+	  offsetof(struct export_options, output), 0, 0 },
+	WHERE_OPTIONS(struct export_options, filter),
+	EXPLAIN_OPTION(struct export_options, filter),
+};
+
+static const struct opt_command command = {
+	.name = "export",
+	.usage = "[STORE] --format FORMAT [OPTIONS]",
+	.about = "Write the samples of a store in another tool's format: " FORMATS ".\n",
+	.examples = "  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n"
+		    "  ascribe export --format pprof --where '{tenant=\"a\"}' -o a.pb.gz\n"
+		    "  ascribe export --format folded > stacks.txt\n",
+	.opts = options,
+	.n_opts = sizeof(options) / sizeof(options[0]),
+	.max_args = 1,
+};
+
+static const struct format *find_format(const char *name)
+{
+	const char *names[sizeof(formats) / sizeof(formats[0]) + 1] = { NULL };
+	if (!name) {
+		cmd_error("export: --format is missing; there are: " FORMATS);
+		return NULL;
+	}
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+		names[i] = formats[i].name;
+	}
+	const char *near = opt_suggest(name, names);
+	cmd_error("export: no format '%s'%s%s%s; there are: " FORMATS, name, near ? "; did you mean '" : "",
+		  near ? near : "", near ? "'?" : "");
+	return NULL;
+}
+
+static int export(struct reading *r, const struct export_options *opts, const struct format *format)
+{
+	struct export_source src = { r->store, r->query, opts->filter.where, opts->filter.idle };
+	struct output out = OUTPUT_INIT;
+	struct err err = { 0 };
+	int rc = output_open(&out, opts->output, &err);
+	rc = rc ? rc : format->write(&src, out.f, &err);
+	rc = rc ? rc : output_commit(&out, &err);
+	output_close(&out);
+	reading_step(r, "export");
+	reading_explain(r);
+	if (rc) {
+		cmd_error("%s", err.text);
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+int cmd_export(int argc, char **argv)
+{
+	struct export_options opts = { .filter = FILTER_INIT };
+	struct reading r = { 0 };
+	struct opt_args args;
+	int status;
+	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
+		return status;
+	const struct format *format = find_format(opts.format);
+	if (!format)
+		return EXIT_USAGE;
+	if (format->binary && !opts.output && isatty(STDOUT_FILENO)) {
+		cmd_error("export: %s is binary: name a file with -o, or redirect stdout", format->name);
+		return EXIT_USAGE;
+	}
+	status = reading_open(&r, args.n ? args.v[0] : NULL, &opts.filter);
+	if (!status)
+		status = export(&r, &opts, format);
+	if (!status)
+		accounting_footer(r.store, query_info(r.query));
+	reading_close(&r);
+	return status;
+}

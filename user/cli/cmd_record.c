@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ascribe record: sample until the time, the command, the processes or the user say stop; write a store. */
+#include "cli/child.h"
+#include "cli/cmd.h"
+#include "cli/rotate.h"
+#include "cli/target.h"
+#include "collect/collector.h"
+#include "proc/proc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WINDOW_S 10
+#define PROGRESS_TTY_NS 1000000000ull
+#define PROGRESS_LOG_NS 5000000000ull
+
+struct record_options {
+	uint64_t hz;
+	int64_t duration_ns;
+	bool all, append, quiet;
+	struct opt_list tgids, tids, events;
+	const char *cgroup, *out;
+};
+
+static const struct opt options[] = {
+	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 99)", offsetof(struct record_options, hz), 1,
+	  50000 },
+	{ "duration", 'd', OPT_DURATION, "TIME", "stop after 10s, 2m, ... (default: at Ctrl-C or when the command ends)",
+	  offsetof(struct record_options, duration_ns), 0, 0 },
+	{ "all", 'a', OPT_FLAG, NULL, "every process (the default without -p, -t, -G and COMMAND)",
+	  offsetof(struct record_options, all), 0, 0 },
+	{ "tgid", 'p', OPT_LIST, "TGID,..", "only these processes and their children to come",
+	  offsetof(struct record_options, tgids), 0, 0 },
+	{ "tid", 't', OPT_LIST, "TID,..", "only these threads", offsetof(struct record_options, tids), 0, 0 },
+	{ "cgroup", 'G', OPT_STRING, "CGROUP", "only what runs in this v2 cgroup or below it: a directory, or a path from\n"
+	  "the root of the hierarchy", offsetof(struct record_options, cgroup), 0, 0 },
+	{ "event", 'e', OPT_LIST, "EVENT,..", "what to sample: cpu-clock, cycles, page-faults, ..., or a tracepoint\n"
+	  "subsystem:name, every hit (default: cycles where there is a PMU, else cpu-clock)",
+	  offsetof(struct record_options, events), 0, 0 },
+	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
+	  "is kept as STORE.old", offsetof(struct record_options, out), 0, 0 },
+	{ "append", 0, OPT_FLAG, NULL, "add to the store that is there", offsetof(struct record_options, append), 0, 0 },
+	{ "quiet", 'q', OPT_FLAG, NULL, "no progress, errors only", offsetof(struct record_options, quiet), 0, 0 },
+};
+
+static const struct opt_command command = {
+	.name = "record",
+	.usage = "[OPTIONS] [--] [COMMAND ...]",
+	.about = "Profile every process of the host, or a selection, with the labels of the work that each thread was\n"
+		 "doing, into a store that the other commands read. With COMMAND, that and its children are profiled\n"
+		 "while it runs, and its exit status is passed on.\n",
+	.examples = "  ascribe record -d 10s                     # the whole host, ten seconds\n"
+		    "  ascribe record -F 999 -- ./server --once   # one command\n"
+		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"
+		    "  ascribe record -e page-faults -d 1m\n",
+	.opts = options,
+	.n_opts = sizeof(options) / sizeof(options[0]),
+	.max_args = SIZE_MAX,
+	.runs_command = true,
+};
+
+/* Everything that lives while recording. */
+struct recording {
+	struct record_options *o;
+	struct sampler_config cfg;
+	struct target target;
+	struct child child;
+	struct store_writer *writer;
+	struct collector *collector;
+	int signals;
+	uint64_t start_ns;
+	char what[256];
+};
+
+/* ---- what to sample ---- */
+
+static int parse_events(struct recording *r, struct err *err)
+{
+	const struct opt_list *l = &r->o->events;
+	if (l->n > MAX_EVENTS)
+		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n, MAX_EVENTS);
+	r->cfg.hz = (unsigned)r->o->hz;
+	r->cfg.window_s = WINDOW_S;
+	r->cfg.n_events = l->n ? (unsigned)l->n : 1;
+	for (unsigned i = 0; i < r->cfg.n_events; i++) {
+		int rc = event_parse(&r->cfg.event[i], l->n ? l->v[i] : event_default(), r->cfg.hz, err);
+		if (rc)
+			return rc;
+	}
+	/* May we at all? Asked before any file is touched. */
+	int fd, rc = event_open(&r->cfg.event[0], 0, &fd, err);
+	if (rc)
+		return rc == -ENODEV ? 0 : rc;
+	close(fd);
+	return 0;
+}
+
+static int choose_target(struct recording *r, bool has_command, struct err *err)
+{
+	struct record_options *o = r->o;
+	int n = !!o->tgids.n + !!o->tids.n + !!o->cgroup;
+	if (n > 1 || (n && o->all))
+		return err_set(err, -EINVAL, "-a, -p, -t and -G exclude each other");
+	if (n && has_command)
+		return err_set(err, -EINVAL, "-p, -t and -G do not go with a command; -a does");
+	int rc = 0;
+	if (o->tgids.n)
+		rc = target_tgids(&r->target, o->tgids.v, o->tgids.n, err);
+	else if (o->tids.n)
+		rc = target_tids(&r->target, o->tids.v, o->tids.n, err);
+	else if (o->cgroup)
+		rc = target_cgroup(&r->target, o->cgroup, err);
+	else if (has_command && !o->all)
+		r->target.selection = SELECTION_TGIDS;
+	r->cfg.selection = r->target.selection;
+	r->cfg.ids = r->target.ids;
+	r->cfg.n_ids = r->target.n_ids;
+	r->cfg.cgroup_id = r->target.cgroup_id;
+	r->cfg.cgroup_level = r->target.cgroup_level;
+	return rc;
+}
+
+static void describe(struct recording *r, const struct opt_args *args)
+{
+	static const char *const who[] = { "all processes", "selected processes", "selected threads", "one cgroup" };
+	size_t at = (size_t)snprintf(r->what, sizeof(r->what), "%s", args->n && !r->o->all ? args->v[0]
+											   : who[r->cfg.selection]);
+	for (unsigned i = 0; i < r->cfg.n_events && at < sizeof(r->what); i++)
+		at += (size_t)snprintf(r->what + at, sizeof(r->what) - at, ", %s", r->cfg.event[i].name);
+	if (at < sizeof(r->what))
+		snprintf(r->what + at, sizeof(r->what) - at, " at %u Hz", r->cfg.hz);
+}
+
+/* ---- the store ---- */
+
+static int open_store(struct recording *r, struct err *err)
+{
+	struct utsname u;
+	char os[300];
+	struct timespec ts;
+	uname(&u);
+	clock_gettime(CLOCK_REALTIME, &ts);
+	snprintf(os, sizeof(os), "%s %s %s", u.sysname, u.release, u.machine);
+	struct store_meta meta = {
+		.host = u.nodename,
+		.os = os,
+		.what = r->what,
+		.lost_names = collector_lost_names,
+		.n_lost = collector_n_lost,
+		.flagged_names = collector_flagged_names,
+		.n_flagged = collector_n_flagged,
+		.created_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec,
+	};
+	if (!r->o->append) {
+		bool moved = false;
+		int rc = rotate_store(r->o->out, &moved, err);
+		if (rc)
+			return rc;
+		if (moved && !r->o->quiet)
+			fprintf(stderr, "ascribe: the earlier recording is now %s.old\n", r->o->out);
+	}
+	return store_writer_open(&r->writer, r->o->out, &meta, err);
+}
+
+/* ---- progress ---- */
+
+static void print_progress(struct recording *r, bool tty)
+{
+	struct collector_progress p;
+	collector_progress(r->collector, &p);
+	double s = (double)(proc_now_ns() - r->start_ns) / 1e9;
+	fprintf(stderr, "%sascribe: %.0f s, %" PRIu64 " samples, %" PRIu64 " idle, %" PRIu64 " lost, %" PRIu64 " images%s",
+		tty ? "\r\033[K" : "", s, p.stored - p.idle, p.idle, p.lost, p.processes, tty ? "" : "\n");
+	fflush(stderr);
+}
+
+static void print_summary(struct recording *r, bool tty)
+{
+	struct collector_progress p;
+	collector_progress(r->collector, &p);
+	if (tty)
+		fputs("\r\033[K", stderr);
+	fprintf(stderr, "ascribe: %s: fired %" PRIu64 " = stored %" PRIu64 " (%" PRIu64 " idle) + lost %" PRIu64, r->o->out,
+		p.fired, p.stored, p.idle, p.lost);
+	if (p.outside)
+		fprintf(stderr, "; %" PRIu64 " fired outside the selection", p.outside);
+	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");
+}
+
+/* ---- recording ---- */
+
+/* SIGINT and SIGTERM come through a descriptor while we record. */
+static int take_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* From here on a second signal ends us at once: the first one asked to finish, and we do. */
+static void release_signals(int fd)
+{
+	struct signalfd_siginfo info;
+	sigset_t none;
+	while (read(fd, &info, sizeof(info)) > 0)
+		;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Until the end has come: 0, or an error. */
+static int record_until_end(struct recording *r, struct err *err)
+{
+	bool tty = isatty(STDERR_FILENO);
+	uint64_t every = tty ? PROGRESS_TTY_NS : PROGRESS_LOG_NS, end = UINT64_MAX;
+	uint64_t next = r->start_ns + every;
+	int fds[1 + TARGET_FDS_MAX];
+	if (r->o->duration_ns)
+		end = r->start_ns + (uint64_t)r->o->duration_ns;
+	for (;;) {
+		size_t n = 0;
+		fds[n++] = r->signals;
+		if (r->child.fd >= 0)
+			fds[n++] = r->child.fd;
+		n += target_fds(&r->target, fds + n);
+		uint64_t until = next < end ? next : end;
+		int rc = collector_run(r->collector, until, fds, n, err);
+		if (rc == 0)
+			return 0; /* a signal */
+		if (rc > 0 && r->child.fd >= 0)
+			return 0; /* the command has ended */
+		if (rc > 0) {
+			target_gone(&r->target, fds[rc]);
+			if (target_all_gone(&r->target)) {
+				if (!r->o->quiet)
+					fprintf(stderr, "%sascribe: the selected %s ended\n", tty ? "\r\033[K" : "",
+						r->target.selection == SELECTION_TGIDS ? "processes have" : "threads have");
+				return 0;
+			}
+			continue;
+		}
+		if (rc != -ETIME)
+			return rc;
+		if (proc_now_ns() >= end)
+			return 0;
+		next += every;
+		if (!r->o->quiet)
+			print_progress(r, tty);
+	}
+}
+
+static void raise_file_limit(void)
+{
+	struct rlimit l;
+	if (!getrlimit(RLIMIT_NOFILE, &l) && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+static int start(struct recording *r, struct err *err)
+{
+	struct err warning = { 0 };
+	int rc = collector_open(&r->collector, &r->cfg, r->writer, &warning, err);
+	if (rc)
+		return rc;
+	if (warning.code)
+		cmd_warn("%s", warning.text);
+	if (r->child.tgid && r->cfg.selection == SELECTION_TGIDS) {
+		rc = collector_select(r->collector, (uint32_t)r->child.tgid);
+		if (rc)
+			return err_sys(err, rc, "selecting the command");
+	}
+	rc = collector_start(r->collector, err);
+	if (rc)
+		return rc;
+	r->start_ns = proc_now_ns();
+	if (!r->o->quiet) {
+		struct collector_progress p;
+		collector_progress(r->collector, &p);
+		fprintf(stderr, "ascribe: recording %s; tables %zu KiB on %u CPUs, drained every %.3g s\n", r->what,
+			p.table_bytes / 1024, p.n_cpus, p.drain_s);
+	}
+	return r->child.tgid ? child_go(&r->child, err) : 0;
+}
+
+/* Stop, write, say what was recorded. */
+static int finish(struct recording *r, struct err *err)
+{
+	release_signals(r->signals);
+	int rc = collector_stop(r->collector, err);
+	struct collector_progress p;
+	collector_progress(r->collector, &p);
+	if (!r->o->quiet)
+		print_summary(r, isatty(STDERR_FILENO));
+	if (!rc && p.failed)
+		return err_set(err, p.failure.code, "%" PRIu64 " windows could not be written, their samples are counted "
+			       "as store_failed: %s", p.failed, p.failure.text);
+	return rc;
+}
+
+static void release(struct recording *r)
+{
+	collector_close(r->collector);
+	store_writer_close(r->writer);
+	child_fini(&r->child);
+	target_fini(&r->target);
+	if (r->signals >= 0)
+		close(r->signals);
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct record_options o = { .hz = 99, .out = DEFAULT_STORE };
+	struct recording r = { .o = &o, .signals = -1, .child = CHILD_INIT };
+	struct opt_args args;
+	struct err err = { 0 };
+	int status = EXIT_OK;
+	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
+		return status;
+	raise_file_limit();
+	int rc = choose_target(&r, args.n > 0, &err);
+	if (rc == -EINVAL)
+		status = EXIT_USAGE;
+	rc = rc ? rc : parse_events(&r, &err);
+	if (rc == -EINVAL)
+		status = EXIT_USAGE;
+	if (rc)
+		goto out;
+	describe(&r, &args);
+	r.signals = take_signals();
+	if (args.n)
+		rc = child_prepare(&r.child, args.v, &err);
+	rc = rc ? rc : open_store(&r, &err);
+	rc = rc ? rc : start(&r, &err);
+	if (!rc) {
+		rc = record_until_end(&r, &err);
+		struct err later = { 0 };
+		int rc2 = finish(&r, rc ? &later : &err);
+		rc = rc ? rc : rc2;
+	}
+out:
+	if (rc) {
+		cmd_error("record: %s", err.text[0] ? err.text : strerror(-rc));
+		status = status ? status : r.child.exec_failed && rc == -ENOENT ? 127 : r.child.exec_failed ? 126 : EXIT_FAILED;
+	} else if (args.n) {
+		status = child_status(&r.child);
+	}
+	release(&r);
+	opt_release(&command, &o);
+	return status;
+}

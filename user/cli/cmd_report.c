@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ascribe report: the table, by function or by label keys. */
+#include "cli/accounting.h"
+#include "cli/cmd.h"
+#include "cli/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_ROWS 30
+
+struct report {
+	struct filter filter;
+	struct opt_list by;
+};
+
+static const struct opt options[] = {
+	{ "by", 'b', OPT_LIST, "KEY,..", "by these label keys (event, comm, tenant, ...);\n\"function\" is the default",
+	  offsetof(struct report, by), 0, 0 },
+	WHERE_OPTIONS(struct report, filter),
+	LIMIT_OPTION(struct report, filter, "rows to print, 0 for all (default: 30; with --json all)"),
+	JSON_OPTION(struct report, filter),
+	EXPLAIN_OPTION(struct report, filter),
+};
+
+static const struct opt_command command = {
+	.name = "report",
+	.usage = "[STORE] [OPTIONS]",
+	.about = "Print who and which code used the CPU. STORE is a directory written by `ascribe record`,\n"
+		 "by default " DEFAULT_STORE ". A share is printed with its 95% interval.\n",
+	.examples = "  ascribe report                                 functions, by their own time\n"
+		    "  ascribe report --by tenant                     who used the CPU\n"
+		    "  ascribe report --by tenant,endpoint -n 10      by two labels\n"
+		    "  ascribe report --where '{tenant=\"a\"}'          the code of one tenant\n"
+		    "  ascribe report --from now-1h --json            for a program\n",
+	.opts = options,
+	.n_opts = sizeof(options) / sizeof(options[0]),
+	.max_args = 1,
+};
+
+/* What a row stands for in seconds; 0 when the event is not time. */
+static double seconds(const struct reading *r, uint64_t samples)
+{
+	return (double)samples * (double)reading_event(r)->ns_per_sample / 1e9;
+}
+
+static double share(const struct reading *r, uint64_t samples)
+{
+	const struct query_info *info = query_info(r->query);
+	return info->samples ? (double)samples / (double)info->samples : 0;
+}
+
+/* ---- JSON ---- */
+
+static json_t *row_key(const struct opt_list *by, const struct query_table_row *r)
+{
+	json_t *key = json_object();
+	for (size_t i = 0; key && i < by->n; i++) {
+		json_t *v = r->present[i] ? json_text(r->values[i], strlen(r->values[i])) : json_null();
+		if (json_put(key, by->v[i], v)) {
+			json_decref(key);
+			return NULL;
+		}
+	}
+	return key;
+}
+
+static json_t *row_json(const struct reading *rd, const struct opt_list *by, const struct query_table_row *r)
+{
+	json_t *o = json_object();
+	int rc = 0;
+	if (by->n) {
+		rc = json_put(o, "key", row_key(by, r));
+	} else {
+		const char *module = r->module ? r->module : "";
+		rc = json_put(o, "function", json_text(r->text, strlen(r->text)));
+		rc = rc ? rc : json_put(o, "module", json_text(module, strlen(module)));
+	}
+	rc = rc ? rc : json_put(o, "samples", json_count(r->samples));
+	rc = rc ? rc : json_put(o, "self", json_count(r->self));
+	rc = rc ? rc : json_put(o, "seconds", json_real(seconds(rd, r->samples)));
+	rc = rc ? rc : json_put(o, "self_seconds", json_real(seconds(rd, r->self)));
+	rc = rc ? rc : json_put(o, "share", json_real(share(rd, r->samples)));
+	rc = rc ? rc : json_put(o, "low", json_real(r->low));
+	rc = rc ? rc : json_put(o, "high", json_real(r->high));
+	if (!rc)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static int add_header(json_t *o, const struct reading *r, const struct report *opts, size_t n_rows)
+{
+	const struct query_info *info = query_info(r->query);
+	const struct store_event *event = reading_event(r);
+	const char *where = opts->filter.where ? opts->filter.where : "";
+	int rc = json_put(o, "n_rows", json_count(n_rows));
+	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
+	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
+	rc = rc ? rc : json_put(o, "value", json_count(info->value));
+	rc = rc ? rc : json_put(o, "event", json_text(event->name, strlen(event->name)));
+	rc = rc ? rc : json_put(o, "unit", json_text(event->unit, strlen(event->unit)));
+	rc = rc ? rc : json_put(o, "where", json_text(where, strlen(where)));
+	rc = rc ? rc : json_put(o, "from", json_real((double)info->from_ns / 1e9));
+	rc = rc ? rc : json_put(o, "to", json_real((double)info->to_ns / 1e9));
+	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
+	return rc ? rc : accounting_add(o, r->store, info);
+}
+
+static int print_json(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
+{
+	json_t *o = json_object(), *rows = json_array();
+	int rc = o && rows ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < t->n_rows && i < limit; i++) {
+		if (json_array_append_new(rows, row_json(r, &opts->by, &t->rows[i])))
+			rc = -ENOMEM;
+	}
+	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
+	rc = rc ? rc : add_header(o, r, opts, t->n_rows);
+	rc = rc ? rc : json_print(o, stdout);
+	json_decref(rows);
+	json_decref(o);
+	return rc;
+}
+
+/* ---- text ---- */
+
+static void print_header(const struct reading *r, const struct report *opts)
+{
+	const struct query_info *info = query_info(r->query);
+	char range[120];
+	uint64_t seen = info->samples + info->idle;
+	accounting_title(r->store);
+	if (info->blocks) {
+		text_range(info->from_ns, info->to_ns, range);
+		puts(range);
+	}
+	if (opts->filter.where && *opts->filter.where) {
+		fputs("where ", stdout);
+		text_put(stdout, opts->filter.where, 0);
+		putchar('\n');
+	}
+	text_put(stdout, reading_event(r)->name, 0);
+	printf(": %llu samples", (unsigned long long)info->samples);
+	if (reading_event(r)->ns_per_sample)
+		printf(" = %.3f s", info->seconds);
+	if (!opts->filter.idle && info->idle)
+		printf("; idle CPUs left out: %llu samples (%.1f%%)", (unsigned long long)info->idle,
+		       100.0 * (double)info->idle / (double)seen);
+	puts("\n");
+}
+
+static void print_numbers(const struct reading *rd, const struct query_table_row *r, bool by_function)
+{
+	printf("%9llu ", (unsigned long long)r->samples);
+	if (reading_event(rd)->ns_per_sample)
+		printf("%10.3f ", seconds(rd, r->samples));
+	printf("%6.2f%%  %6.2f%% - %6.2f%% ", 100 * share(rd, r->samples), 100 * r->low, 100 * r->high);
+	if (by_function)
+		printf("%9llu %6.2f%%", (unsigned long long)r->self, 100 * share(rd, r->self));
+	fputs("  ", stdout);
+}
+
+static void print_columns(const struct reading *rd, bool by_function)
+{
+	printf("%9s ", "SAMPLES");
+	if (reading_event(rd)->ns_per_sample)
+		printf("%10s ", "SECONDS");
+	printf("%7s  %-17s ", "SHARE", "     95% INTERVAL");
+	if (by_function)
+		printf("%9s %7s", "SELF", "SELF%");
+	fputs("  ", stdout);
+}
+
+static int print_functions(const struct reading *rd, const struct query_table *t, size_t limit)
+{
+	uint64_t rest = query_info(rd->query)->samples;
+	print_columns(rd, true);
+	puts("FUNCTION");
+	for (size_t i = 0; i < t->n_rows && i < limit; i++) {
+		const struct query_table_row *r = &t->rows[i];
+		const char *module = r->module ? r->module : "", *base = strrchr(module, '/');
+		char *name = text_printable(r->text, strlen(r->text));
+		char *file = text_printable(base ? base + 1 : module, strlen(base ? base + 1 : module));
+		if (name && file) {
+			print_numbers(rd, r, true);
+			printf("%s  %s%s%s\n", name, *file == '[' ? "" : "(", file, *file == '[' ? "" : ")");
+		}
+		free(name);
+		free(file);
+		if (!name || !file)
+			return -ENOMEM;
+		rest -= r->self < rest ? r->self : rest;
+	}
+	if (limit < t->n_rows)
+		printf("\nnot shown: %zu, with %llu samples of their own; -n 0 prints all\n", t->n_rows - (size_t)limit,
+		       (unsigned long long)rest);
+	return 0;
+}
+
+/* The cell's text, to be freed: a missing label is not the same as an empty value. */
+static char *cell(const struct query_table_row *r, size_t i)
+{
+	if (!r->present[i])
+		return strdup("(none)");
+	return *r->values[i] ? text_printable(r->values[i], strlen(r->values[i])) : strdup("\"\"");
+}
+
+static int print_groups(const struct reading *rd, const struct opt_list *by, const struct query_table *t, size_t limit)
+{
+	size_t shown = t->n_rows < limit ? t->n_rows : limit;
+	size_t *width = calloc(by->n, sizeof(*width));
+	char **cells = calloc(shown * by->n + by->n, sizeof(*cells));
+	int rc = width && cells ? 0 : -ENOMEM;
+	uint64_t rest = query_info(rd->query)->samples;
+	for (size_t i = 0; !rc && i < (shown + 1) * by->n; i++) {
+		size_t row = i / by->n, col = i % by->n;
+		cells[i] = row ? cell(&t->rows[row - 1], col) : text_printable(by->v[col], strlen(by->v[col]));
+		rc = cells[i] ? 0 : -ENOMEM;
+		if (cells[i] && text_width(cells[i]) > width[col])
+			width[col] = text_width(cells[i]);
+	}
+	for (size_t row = 0; !rc && row <= shown; row++) {
+		if (row)
+			print_numbers(rd, &t->rows[row - 1], false);
+		else
+			print_columns(rd, false);
+		for (size_t col = 0; col < by->n; col++) {
+			text_put(stdout, cells[row * by->n + col], col + 1 < by->n ? (int)width[col] + 2 : 0);
+		}
+		putchar('\n');
+		rest -= row ? t->rows[row - 1].samples : 0;
+	}
+	if (!rc && shown < t->n_rows)
+		printf("\nnot shown: %zu, with %llu samples; -n 0 prints all\n", t->n_rows - shown,
+		       (unsigned long long)rest);
+	for (size_t i = 0; cells && i < (shown + 1) * by->n; i++)
+		free(cells[i]);
+	free(cells);
+	free(width);
+	return rc;
+}
+
+static int print_text(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
+{
+	print_header(r, opts);
+	int rc = 0;
+	if (t->n_rows)
+		rc = opts->by.n ? print_groups(r, &opts->by, t, limit) : print_functions(r, t, limit);
+	accounting_footer(r->store, query_info(r->query));
+	return rc;
+}
+
+static int report(struct reading *r, const struct report *opts)
+{
+	const char *const *keys = (const char *const *)opts->by.v;
+	struct query_table *t = NULL;
+	struct err err = { 0 };
+	uint64_t limit = opts->filter.limit;
+	if (limit == UINT64_MAX && !opts->filter.json)
+		limit = DEFAULT_ROWS;
+	if (!limit)
+		limit = UINT64_MAX;
+	int rc = query_table(r->query, opts->by.n ? keys : NULL, opts->by.n, &t, &err);
+	if (rc) {
+		cmd_error("%s", err.text);
+		return EXIT_FAILED;
+	}
+	reading_step(r, "table");
+	if (opts->filter.json)
+		rc = print_json(r, opts, t, limit);
+	else
+		rc = print_text(r, opts, t, limit);
+	query_table_free(t);
+	reading_step(r, "print");
+	reading_explain(r);
+	if (rc == -ENOMEM)
+		cmd_error("out of memory");
+	return rc ? EXIT_FAILED : EXIT_OK;
+}
+
+/* `--by function` is the default spelt out; with other keys it would be another question. */
+static int check_keys(struct report *opts)
+{
+	for (size_t i = 0; i < opts->by.n; i++) {
+		if (strcmp(opts->by.v[i], "function"))
+			continue;
+		if (opts->by.n > 1) {
+			cmd_error("report: --by function stands alone; to see one label's functions use "
+				  "--where '{key=\"value\"}'");
+			return EXIT_USAGE;
+		}
+		opt_release(&command, opts);
+	}
+	return EXIT_OK;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct report opts = { .filter = FILTER_INIT };
+	struct reading r = { 0 };
+	struct opt_args args;
+	int status;
+	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
+		return status;
+	status = check_keys(&opts);
+	if (!status)
+		status = reading_open(&r, args.n ? args.v[0] : NULL, &opts.filter);
+	if (!status)
+		status = report(&r, &opts);
+	reading_close(&r);
+	opt_release(&command, &opts);
+	return status;
+}

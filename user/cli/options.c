@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NSEC 1000000000ll
+
+/* ---- durations and times ---- */
+
+static const struct {
+	const char *name;
+	int64_t ns;
+} units[] = {
+	{ "ns", 1 },	    { "us", 1000 },	  { "ms", 1000000 },	 { "s", NSEC },
+	{ "m", 60 * NSEC }, { "h", 3600 * NSEC }, { "d", 86400 * NSEC }, { "w", 7 * 86400 * NSEC },
+};
+
+static int unit_ns(const char *name, size_t len, int64_t *ret)
+{
+	if (!len) {
+		*ret = NSEC;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strlen(units[i].name) == len && !memcmp(units[i].name, name, len)) {
+			*ret = units[i].ns;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* Digits of a fraction (behind the point) times unit, cut to whole nanoseconds. */
+static int64_t fraction_ns(const char *digits, size_t n, int64_t unit)
+{
+	long double f = 0, scale = 1;
+	for (size_t i = 0; i < n && i < 18; i++)
+		f += (digits[i] - '0') * (scale /= 10);
+	return (int64_t)(f * unit + 1e-6L);
+}
+
+/* One "12.5ms" at *p. */
+static int duration_part(const char **p, int64_t *ret)
+{
+	const char *s = *p;
+	if (!isdigit((unsigned char)*s))
+		return -EINVAL;
+	int64_t whole = 0;
+	for (; isdigit((unsigned char)*s); s++) {
+		if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, *s - '0', &whole))
+			return -ERANGE;
+	}
+	const char *frac = s;
+	size_t n_frac = 0;
+	if (*s == '.') {
+		frac = ++s;
+		n_frac = strspn(s, "0123456789");
+		if (!n_frac)
+			return -EINVAL;
+		s += n_frac;
+	}
+	size_t len = strspn(s, "abcdefghijklmnopqrstuvwxyz");
+	int64_t unit, ns;
+	if (unit_ns(s, len, &unit))
+		return -EINVAL;
+	/* "1m30": the bare number would be read as seconds by some and as minutes by others. */
+	if (!len && s[len])
+		return -EINVAL;
+	if (__builtin_mul_overflow(whole, unit, &ns) ||
+	    __builtin_add_overflow(ns, fraction_ns(frac, n_frac, unit), &ns))
+		return -ERANGE;
+	*p = s + len;
+	*ret = ns;
+	return 0;
+}
+
+int opt_duration(const char *text, int64_t *ret_ns)
+{
+	int64_t sum = 0, part;
+	const char *p = text;
+	do {
+		const char *start = p;
+		int rc = duration_part(&p, &part);
+		if (rc)
+			return rc;
+		if (start != text && isdigit((unsigned char)p[-1]))
+			return -EINVAL;
+		if (__builtin_add_overflow(sum, part, &sum))
+			return -ERANGE;
+	} while (*p);
+	if (!sum)
+		return -ERANGE;
+	*ret_ns = sum;
+	return 0;
+}
+
+static int seconds_ns(int64_t seconds, int64_t ns, int64_t *ret)
+{
+	int64_t v;
+	if (__builtin_mul_overflow(seconds, NSEC, &v) || __builtin_add_overflow(v, ns, &v))
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+/* n digits exactly. */
+static int digits(const char **p, int n, int min, int max, int *ret)
+{
+	int v = 0;
+	for (int i = 0; i < n; i++, (*p)++) {
+		if (!isdigit((unsigned char)**p))
+			return -EINVAL;
+		v = v * 10 + (**p - '0');
+	}
+	if (v < min || v > max)
+		return -EINVAL;
+	*ret = v;
+	return 0;
+}
+
+static int literal(const char **p, const char *set)
+{
+	if (!**p || !strchr(set, **p))
+		return -EINVAL;
+	(*p)++;
+	return 0;
+}
+
+/* "Z", "+02:00", or the end of the text: local time. */
+static int zone_seconds(const char *p, struct tm *tm, int64_t *ret)
+{
+	int h, m;
+	if (!*p) {
+		tm->tm_isdst = -1;
+		*ret = mktime(tm);
+		return 0;
+	}
+	time_t utc = timegm(tm);
+	if ((*p == 'Z' || *p == 'z') && !p[1]) {
+		*ret = utc;
+		return 0;
+	}
+	char sign = *p;
+	if (literal(&p, "+-") || digits(&p, 2, 0, 23, &h) || literal(&p, ":") || digits(&p, 2, 0, 59, &m) || *p)
+		return -EINVAL;
+	int64_t off = (h * 60 + m) * 60;
+	*ret = sign == '-' ? utc + off : utc - off;
+	return 0;
+}
+
+static int days_of_month(int year, int month)
+{
+	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+	return days[month - 1] + (month == 2 && leap);
+}
+
+static int rfc3339(const char *p, int64_t *ret_ns)
+{
+	struct tm tm = { 0 };
+	int64_t ns = 0, seconds;
+	if (digits(&p, 4, 1970, 2262, &tm.tm_year) || literal(&p, "-") || digits(&p, 2, 1, 12, &tm.tm_mon) ||
+	    literal(&p, "-") || digits(&p, 2, 1, 31, &tm.tm_mday) || tm.tm_mday > days_of_month(tm.tm_year, tm.tm_mon))
+		return -EINVAL;
+	if (literal(&p, "Tt ") || digits(&p, 2, 0, 23, &tm.tm_hour) || literal(&p, ":") ||
+	    digits(&p, 2, 0, 59, &tm.tm_min) || literal(&p, ":") || digits(&p, 2, 0, 60, &tm.tm_sec))
+		return -EINVAL;
+	if (*p == '.') {
+		size_t n = strspn(++p, "0123456789");
+		if (!n)
+			return -EINVAL;
+		ns = fraction_ns(p, n, NSEC);
+		p += n;
+	}
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	if (zone_seconds(p, &tm, &seconds))
+		return -EINVAL;
+	return seconds_ns(seconds, ns, ret_ns);
+}
+
+static int epoch(const char *p, int64_t *ret_ns)
+{
+	int64_t seconds = 0, ns = 0;
+	for (; isdigit((unsigned char)*p); p++) {
+		if (__builtin_mul_overflow(seconds, 10, &seconds) ||
+		    __builtin_add_overflow(seconds, *p - '0', &seconds))
+			return -ERANGE;
+	}
+	if (*p == '.') {
+		size_t n = strspn(++p, "0123456789");
+		if (!n)
+			return -EINVAL;
+		ns = fraction_ns(p, n, NSEC);
+		p += n;
+	}
+	return *p ? -EINVAL : seconds_ns(seconds, ns, ret_ns);
+}
+
+int opt_time(const char *text, int64_t now_ns, int64_t *ret_ns)
+{
+	if (!strncmp(text, "now", 3)) {
+		int64_t d = 0;
+		if (text[3] && text[3] != '-' && text[3] != '+')
+			return -EINVAL;
+		int rc = text[3] ? opt_duration(text + 4, &d) : 0;
+		if (rc)
+			return rc;
+		int64_t v;
+		if (text[3] == '-' ? __builtin_sub_overflow(now_ns, d, &v) : __builtin_add_overflow(now_ns, d, &v))
+			return -ERANGE;
+		*ret_ns = v;
+		return 0;
+	}
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	return strchr(text, '-') ? rfc3339(text, ret_ns) : epoch(text, ret_ns);
+}
+
+/* ---- misspelt words ---- */
+
+/* Edit distance with transpositions; words beyond 31 bytes are far from everything. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t d[32][32], n = strlen(a), m = strlen(b);
+	if (n > 31 || m > 31)
+		return SIZE_MAX;
+	for (size_t i = 0; i <= n; i++) {
+		for (size_t j = 0; j <= m; j++) {
+			if (!i || !j) {
+				d[i][j] = i + j;
+				continue;
+			}
+			size_t best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+			if (d[i - 1][j] + 1 < best)
+				best = d[i - 1][j] + 1;
+			if (d[i][j - 1] + 1 < best)
+				best = d[i][j - 1] + 1;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    d[i - 2][j - 2] + 1 < best)
+				best = d[i - 2][j - 2] + 1;
+			d[i][j] = best;
+		}
+	}
+	return d[n][m];
+}
+
+const char *opt_suggest(const char *word, const char *const *candidates)
+{
+	const char *best = NULL;
+	size_t len = strlen(word), least = len / 3 + 1;
+	for (size_t i = 0; candidates[i]; i++) {
+		size_t d = distance(word, candidates[i]);
+		/* The start of a word counts as near: "rep" means report. */
+		if (len >= 2 && !strncmp(word, candidates[i], len))
+			d = 0;
+		if (d <= least && (!best || d < least)) {
+			best = candidates[i];
+			least = d;
+		}
+	}
+	return best;
+}
+
+/* ---- parsing ---- */
+
+static void *member(const struct opt *o, void *out)
+{
+	return (char *)out + o->at;
+}
+
+static int list_add(struct opt_list *l, const char *text)
+{
+	for (const char *p = text;; p++) {
+		size_t len = strcspn(p, ",");
+		if (!len)
+			return -EINVAL;
+		char **v = reallocarray(l->v, l->n + 1, sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		l->v = v;
+		v[l->n] = strndup(p, len);
+		if (!v[l->n])
+			return -ENOMEM;
+		l->n++;
+		p += len;
+		if (!*p)
+			return 0;
+	}
+}
+
+static int parse_uint(const struct opt *o, const char *text, uint64_t *ret)
+{
+	char *end;
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 10);
+	if (*end)
+		return -EINVAL;
+	if (errno || v < o->min || (o->max && v > o->max))
+		return -ERANGE;
+	*ret = v;
+	return 0;
+}
+
+static int bad_value(const struct opt *o, const char *text, int rc, struct err *err)
+{
+	unsigned long long min = o->min, max = o->max;
+	switch (o->type) {
+	case OPT_UINT:
+		if (rc == -ERANGE && max)
+			return err_set(err, -EINVAL, "--%s %s: must be from %llu to %llu", o->name, text, min, max);
+		if (rc == -ERANGE && min)
+			return err_set(err, -EINVAL, "--%s %s: must be at least %llu", o->name, text, min);
+		return err_set(err, -EINVAL, "--%s %s: not a whole number%s", o->name, text,
+			       rc == -ERANGE ? " that fits" : "");
+	case OPT_DURATION:
+		if (rc == -ERANGE)
+			return err_set(err, -EINVAL, "--%s %s: a duration must be more than 0 and less than 292 years",
+				       o->name, text);
+		return err_set(err, -EINVAL, "--%s %s: not a duration; try 10s, 500ms, 2m or 1h30m", o->name, text);
+	case OPT_TIME:
+		return err_set(err, -EINVAL, "--%s %s: not a time; try now-1h, 2026-05-01T10:00:00Z or epoch seconds",
+			       o->name, text);
+	default:
+		return err_set(err, -EINVAL, "--%s %s: an element of the list is empty", o->name, text);
+	}
+}
+
+static int set_value(const struct opt *o, const char *text, void *out, struct err *err)
+{
+	struct timespec now;
+	int rc = 0;
+	switch (o->type) {
+	case OPT_FLAG:
+		*(bool *)member(o, out) = true;
+		break;
+	case OPT_STRING:
+		*(const char **)member(o, out) = text;
+		break;
+	case OPT_UINT:
+		rc = parse_uint(o, text, member(o, out));
+		break;
+	case OPT_DURATION:
+		rc = opt_duration(text, member(o, out));
+		break;
+	case OPT_TIME:
+		clock_gettime(CLOCK_REALTIME, &now);
+		rc = opt_time(text, now.tv_sec * NSEC + now.tv_nsec, member(o, out));
+		break;
+	case OPT_LIST:
+		rc = list_add(member(o, out), text);
+		break;
+	}
+	if (rc == -ENOMEM)
+		return err_sys(err, rc, "--%s", o->name);
+	return rc ? bad_value(o, text, rc, err) : 0;
+}
+
+static int unknown_option(const struct opt_command *cmd, const char *name, int len, struct err *err)
+{
+	const char *names[64];
+	char word[32];
+	size_t n = 0;
+	for (size_t i = 0; i < cmd->n_opts && n < 62; i++)
+		names[n++] = cmd->opts[i].name;
+	names[n++] = "help";
+	names[n] = NULL;
+	snprintf(word, sizeof(word), "%.*s", len, name);
+	const char *near = opt_suggest(word, names);
+	return err_set(err, -EINVAL, "unknown option --%.*s%s%s%s", len, name, near ? "; did you mean --" : "",
+		       near ? near : "", near ? "?" : "");
+}
+
+struct parser {
+	const struct opt_command *cmd;
+	char **argv;
+	int argc, next;
+	void *out;
+	struct err *err;
+};
+
+static int take_value(struct parser *p, const struct opt *o, const char *attached)
+{
+	const char *value = attached;
+	if (o->type == OPT_FLAG) {
+		if (attached)
+			return err_set(p->err, -EINVAL, "--%s takes no value", o->name);
+		return set_value(o, NULL, p->out, p->err);
+	}
+	if (!value && p->next < p->argc)
+		value = p->argv[p->next++];
+	if (!value)
+		return err_set(p->err, -EINVAL, "--%s needs a value: %s", o->name, o->arg);
+	return set_value(o, value, p->out, p->err);
+}
+
+static int long_option(struct parser *p, const char *text)
+{
+	size_t len = strcspn(text, "=");
+	for (size_t i = 0; i < p->cmd->n_opts; i++) {
+		const struct opt *o = &p->cmd->opts[i];
+		if (strlen(o->name) == len && !memcmp(o->name, text, len))
+			return take_value(p, o, text[len] ? text + len + 1 : NULL);
+	}
+	if (!strcmp(text, "help"))
+		return OPT_HELP;
+	return unknown_option(p->cmd, text, (int)len, p->err);
+}
+
+static int short_options(struct parser *p, const char *text)
+{
+	for (; *text; text++) {
+		const struct opt *o = NULL;
+		for (size_t i = 0; i < p->cmd->n_opts && !o; i++) {
+			if (p->cmd->opts[i].letter == *text)
+				o = &p->cmd->opts[i];
+		}
+		if (!o && *text == 'h')
+			return OPT_HELP;
+		if (!o)
+			return err_set(p->err, -EINVAL, "unknown option -%c", *text);
+		if (o->type != OPT_FLAG)
+			return take_value(p, o, text[1] ? text + 1 : NULL);
+		int rc = take_value(p, o, NULL);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
+	      struct err *err)
+{
+	struct parser p = { cmd, argv, argc, 1, out, err };
+	struct opt_args args = { argv + 1, 0 };
+	bool only_args = false;
+	while (p.next < argc) {
+		char *a = argv[p.next++];
+		int rc = 0;
+		if (only_args || a[0] != '-' || !a[1]) {
+			args.v[args.n++] = a;
+			only_args |= cmd->runs_command;
+		} else if (!strcmp(a, "--")) {
+			only_args = true;
+		} else {
+			rc = a[1] == '-' ? long_option(&p, a + 2) : short_options(&p, a + 1);
+		}
+		if (rc)
+			return rc;
+	}
+	if (args.n > cmd->max_args && !cmd->runs_command)
+		return err_set(err, -EINVAL, "unexpected argument '%s'", args.v[cmd->max_args]);
+	if (ret_args)
+		*ret_args = args;
+	return 0;
+}
+
+void opt_release(const struct opt_command *cmd, void *out)
+{
+	for (size_t i = 0; i < cmd->n_opts; i++) {
+		if (cmd->opts[i].type != OPT_LIST)
+			continue;
+		struct opt_list *l = member(&cmd->opts[i], out);
+		for (size_t j = 0; j < l->n; j++)
+			free(l->v[j]);
+		free(l->v);
+		*l = (struct opt_list){ NULL, 0 };
+	}
+}
+
+/* ---- help ---- */
+
+#define HELP_COLUMN 26
+
+static void print_option(const struct opt *o, FILE *f)
+{
+	char left[80];
+	int n = snprintf(left, sizeof(left), "  %c%c%s --%s %s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+			 o->letter ? "," : " ", o->name, o->arg ? o->arg : "");
+	fprintf(f, "%-*s", HELP_COLUMN, left);
+	if (n >= HELP_COLUMN)
+		fprintf(f, "\n%*s", HELP_COLUMN, "");
+	for (const char *p = o->help; *p; p++) {
+		fputc(*p, f);
+		if (*p == '\n')
+			fprintf(f, "%*s", HELP_COLUMN, "");
+	}
+	fputc('\n', f);
+}
+
+void opt_print_help(const struct opt_command *cmd, FILE *f)
+{
+	static const struct opt help = { "help", 'h', OPT_FLAG, NULL, "print this", 0, 0, 0 };
+	fprintf(f, "Usage: ascribe %s %s\n\n%s\nOptions:\n", cmd->name, cmd->usage, cmd->about);
+	for (size_t i = 0; i < cmd->n_opts; i++)
+		print_option(&cmd->opts[i], f);
+	print_option(&help, f);
+	if (cmd->examples)
+		fprintf(f, "\nExamples:\n%s", cmd->examples);
+}

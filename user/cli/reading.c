@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every reading command does first: open the store, ask the query, say what is damaged. */
+#include "cli/cmd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t monotonic_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+void reading_step(struct reading *r, const char *what)
+{
+	if (!r->explain)
+		return;
+	int64_t now = monotonic_ns();
+	fprintf(stderr, "explain: %-12s %9.3f ms\n", what, (double)(now - r->step_ns) / 1e6);
+	r->step_ns = now;
+}
+
+int reading_open_store(struct reading *r, const char *dir, bool explain)
+{
+	struct err err = { 0 };
+	r->dir = dir ? dir : DEFAULT_STORE;
+	r->explain = explain;
+	r->started_ns = r->step_ns = monotonic_ns();
+	int rc = store_open(&r->store, r->dir, &err);
+	if (rc == -ENOENT && !dir) {
+		cmd_error("%s; record one with `ascribe record`, or name a store", err.text);
+		return EXIT_FAILED;
+	}
+	if (rc) {
+		cmd_error("%s", err.text);
+		return EXIT_FAILED;
+	}
+	const char *damage = store_damage(r->store);
+	if (damage)
+		cmd_warn("%s", damage);
+	reading_step(r, "open store");
+	return EXIT_OK;
+}
+
+int reading_open(struct reading *r, const char *dir, const struct filter *f)
+{
+	struct err err = { 0 };
+	if (f->from_ns >= f->to_ns) {
+		cmd_error("--from must be before --to");
+		return EXIT_USAGE;
+	}
+	int status = reading_open_store(r, dir, f->explain);
+	if (status)
+		return status;
+	struct query_spec spec = { f->where, f->from_ns, f->to_ns, f->event, f->idle };
+	int rc = query_open(&r->query, r->store, &spec, &err);
+	if (rc) {
+		cmd_error("%s", err.text);
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	reading_step(r, "query");
+	return EXIT_OK;
+}
+
+const struct store_event *reading_event(const struct reading *r)
+{
+	static const struct store_event none = { "", "", 0, 0 };
+	const struct store_event *e = query_info(r->query)->event;
+	return e ? e : &none;
+}
+
+/* The files of the store with their sizes; a store is at most two levels deep. */
+static uint64_t list_files(int parent, const char *name, const char *prefix, int depth)
+{
+	uint64_t sum = 0;
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
+	for (struct dirent *e; (e = readdir(d));) {
+		struct stat st;
+		char path[512];
+		if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		snprintf(path, sizeof(path), "%s%s", prefix, e->d_name);
+		if (S_ISDIR(st.st_mode) && depth) {
+			strncat(path, "/", sizeof(path) - strlen(path) - 1);
+			sum += list_files(dirfd(d), e->d_name, path, depth - 1);
+		} else if (S_ISREG(st.st_mode)) {
+			fprintf(stderr, "explain: file %-24s %12lld bytes\n", path, (long long)st.st_size);
+			sum += (uint64_t)st.st_size;
+		}
+	}
+	closedir(d);
+	return sum;
+}
+
+void reading_explain(struct reading *r)
+{
+	if (!r->explain)
+		return;
+	uint64_t bytes = list_files(AT_FDCWD, r->dir, "", 2);
+	fprintf(stderr, "explain: store %s: %llu bytes; %u strings, %u frames, %u stacks, %u label sets\n", r->dir,
+		(unsigned long long)bytes, store_n_strings(r->store), store_n_frames(r->store),
+		store_n_stacks(r->store), store_n_sets(r->store));
+	if (r->query) {
+		const struct query_info *info = query_info(r->query);
+		size_t matched;
+		uint64_t rows = 0;
+		query_rows(r->query, &matched);
+		for (size_t i = 0; i < store_n_windows(r->store); i++) {
+			const struct store_window *w = store_window(r->store, i);
+			if (w->t1_ns > info->from_ns && w->t0_ns < info->to_ns)
+				rows += w->n_rows;
+		}
+		fprintf(stderr,
+			"explain: %llu of %zu blocks, %llu rows read, %zu rows merged from those that matched\n",
+			(unsigned long long)info->blocks, store_n_windows(r->store), (unsigned long long)rows, matched);
+	}
+	fprintf(stderr, "explain: %-12s %9.3f ms\n", "in all", (double)(monotonic_ns() - r->started_ns) / 1e6);
+}
+
+void reading_close(struct reading *r)
+{
+	query_close(r->query);
+	store_close(r->store);
+	r->query = NULL;
+	r->store = NULL;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/text.h"
+
+#include "export/json.h"
+#include "util/buf.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+char *text_printable(const char *s, size_t len)
+{
+	struct buf b = BUF_INIT;
+	size_t n;
+	for (size_t i = 0; i < len; i += n) {
+		unsigned char c = (unsigned char)s[i];
+		n = utf8_char(s + i, len - i);
+		/* C1 controls are C2 80 .. C2 9F. */
+		int hidden = !n || c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)s[i + 1] < 0xa0);
+		if (!n)
+			n = 1;
+		for (size_t j = 0; hidden && j < n; j++) {
+			if (buf_printf(&b, "\\x%02x", (unsigned char)s[i + j]))
+				goto fail;
+		}
+		if (!hidden && buf_add(&b, s + i, n))
+			goto fail;
+	}
+	if (!buf_add_u8(&b, 0))
+		return (char *)b.data;
+fail:
+	buf_fini(&b);
+	return NULL;
+}
+
+size_t text_width(const char *s)
+{
+	size_t n = 0;
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+void text_put(FILE *f, const char *s, int width)
+{
+	char *shown = text_printable(s, strlen(s));
+	size_t n = shown ? text_width(shown) : 0, want = (size_t)abs(width);
+	int gap = n < want ? (int)(want - n) : 0;
+	fprintf(f, "%*s%s%*s", width < 0 ? gap : 0, "", shown ? shown : "", width > 0 ? gap : 0, "");
+	free(shown);
+}
+
+void text_time(int64_t ns, char *out)
+{
+	time_t seconds = ns / 1000000000;
+	struct tm tm;
+	if (ns % 1000000000 < 0)
+		seconds--;
+	localtime_r(&seconds, &tm);
+	size_t n = strftime(out, 34, "%Y-%m-%dT%H:%M:%S%z", &tm);
+	if (n < 5)
+		return;
+	/* +0200 -> +02:00, +00:00 -> Z */
+	if (!strcmp(out + n - 5, "+0000")) {
+		memcpy(out + n - 5, "Z", 2);
+	} else {
+		memmove(out + n - 1, out + n - 2, 3);
+		out[n - 2] = ':';
+	}
+}
+
+void text_range(int64_t from_ns, int64_t to_ns, char *out)
+{
+	char from[40], to[40];
+	text_time(from_ns, from);
+	text_time(to_ns, to);
+	snprintf(out, 120, "%s .. %s (%.1f s)", from, to, (double)(to_ns - from_ns) / 1e9);
+}

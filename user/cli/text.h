@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text for people. Names and label values come from other programs: nothing of them may move the cursor or colour
+ * the screen, so control characters and bytes that are no UTF-8 are shown as \xNN.
+ */
+#ifndef ASCRIBE_CLI_TEXT_H
+#define ASCRIBE_CLI_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A printable copy to be freed, NULL when out of memory. */
+char *text_printable(const char *s, size_t len);
+
+/* How many columns it takes, one per code point. */
+size_t text_width(const char *s);
+
+/* A printable copy on f, with spaces behind it up to width columns, or before it up to -width. */
+void text_put(FILE *f, const char *s, int width);
+
+/* Realtime as RFC 3339 in local time; out has room for 40 bytes. */
+void text_time(int64_t ns, char *out);
+
+/* "from .. to (10.0 s)"; out has room for 120 bytes. */
+void text_range(int64_t from_ns, int64_t to_ns, char *out);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder: samples from the kernel, processes from the side-band, names from files, windows into the store.
+ *
+ *   sampler --half--> rows --(procs, resolver, labelling)--> store rows --each window--> store_commit_window
+ *
+ * One thread, one event loop. Every window begins and ends at a multiple of window_s of real time, but for the first and
+ * the last. What is sampled is either in a window or in its totals under the name of its loss.
+ */
+#ifndef ASCRIBE_COLLECT_COLLECTOR_H
+#define ASCRIBE_COLLECT_COLLECTOR_H
+
+#include "collect/sampler.h"
+#include "store/store.h"
+
+struct collector;
+
+/* Where losses and flags stand: counters.def in the order of the store's lists. */
+extern const char *const collector_lost_names[];
+extern const char *const collector_flagged_names[];
+extern const size_t collector_n_lost, collector_n_flagged;
+
+/*
+ * Everything opened and attached, nothing running. The writer stays the caller's. *ret_warning is set when something is missing
+ * that recording can do without (kernel symbols).
+ */
+int collector_open(struct collector **ret, const struct sampler_config *cfg, struct store_writer *w,
+		   struct err *ret_warning, struct err *err);
+int collector_start(struct collector *c, struct err *err);
+
+/*
+ * Record until a descriptor in fds is readable (its index is returned), or BOOTTIME until_ns has come (-ETIME), or an
+ * error that ends recording. A window that cannot be written is not such an error: see collector_progress.
+ */
+int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds, struct err *err);
+
+/* Select one more process: a child that is about to start. */
+int collector_select(struct collector *c, uint32_t tgid);
+
+/* Stop the events, take what there is, write the last window. */
+int collector_stop(struct collector *c, struct err *err);
+void collector_close(struct collector *c);
+
+struct collector_progress {
+	uint64_t fired, stored, lost, idle, outside; /* drained so far */
+	uint64_t windows;        /* written */
+	uint64_t failed;         /* windows that could not be written */
+	struct err failure;      /* the last of those */
+	uint64_t drains, drain_ns; /* CPU time of the drains */
+	uint64_t processes, sideband_lost;
+	size_t table_bytes; /* kernel memory of the per-CPU tables */
+	unsigned n_cpus;
+	double drain_s;     /* the longest time between two drains */
+};
+
+void collector_progress(struct collector *c, struct collector_progress *ret);
+
+#endif

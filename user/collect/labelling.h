@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Labels, user side: find where a process keeps its label slots and tell the BPF program; keep the definitions that it
+ * sends; give the label set of a row.
+ *
+ * A definition belongs to one process image: a process that lies mislabels only itself. Not thread-safe.
+ */
+#ifndef ASCRIBE_COLLECT_LABELLING_H
+#define ASCRIBE_COLLECT_LABELLING_H
+
+#include "collect/resolve.h"
+#include "collect/sampler.h"
+#include "labels/labels.h"
+#include "util/buf.h"
+
+struct labelling;
+
+int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r);
+void labelling_free(struct labelling *l);
+
+/* A record of the ring buffer. */
+void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload);
+
+/* This process has mapped something new: look again for slots if we had looked before. */
+void labelling_mapped(struct labelling *l, uint32_t tgid);
+
+/*
+ * Work that is due: processes whose library had not come up yet are tried again. Returns milliseconds until the next time,
+ * -1 when nothing waits.
+ */
+int labelling_tick(struct labelling *l);
+
+/* After each window: forget processes that are gone, and definitions when there are too many. */
+void labelling_forget(struct labelling *l);
+
+/*
+ * The application's labels of a row: at most cap, normalized; borrowed until the next labelling_record or _forget. *ret_found
+ * false: the set's definition is not known.
+ */
+size_t labelling_find(const struct labelling *l, const struct row *row, const struct label **ret, bool *ret_found);
+
+#endif

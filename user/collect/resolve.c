@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/resolve.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MODULE_BUCKETS 1024
+#define KERNEL_RELOAD_NS 10000000000ull /* kallsyms is read again for new modules, at most this often */
+
+/* One content of a file, shared by every proc_file that has it. */
+struct module {
+	struct binary *binary;   /* NULL: nothing to be had */
+	struct resolver *owner;
+	uint32_t refs;
+	uint32_t name, build_id; /* strings of the store */
+	uint64_t identity;       /* hash of what tells contents apart; compared in full by `id` */
+	uint8_t id[32];
+	struct module *next;
+};
+
+struct resolver {
+	struct store_writer *store;
+	struct kernel_symbols *kernel;
+	uint64_t kernel_read_ns;
+	struct module *modules[MODULE_BUCKETS];
+	struct binary *vdso;
+	uint32_t kernel_name, unknown_frame, idle_stack;
+	struct module vdso_module;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int add_text(struct resolver *r, const char *s, uint32_t *ret)
+{
+	return store_add_string(r->store, s, strlen(s), ret);
+}
+
+/* The vdso of 64-bit processes is the same everywhere: ours will do. Its ELF header says how long it is. */
+static void open_vdso(struct resolver *r)
+{
+	const uint8_t *at = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
+	FILE *f = at ? fopen("/proc/self/maps", "re") : NULL;
+	char line[512];
+	unsigned long start, end;
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, "[vdso]") || sscanf(line, "%lx-%lx", &start, &end) != 2)
+			continue;
+		if (binary_open_memory(&r->vdso, at, end - start, "[vdso]", NULL))
+			r->vdso = NULL;
+	}
+	if (f)
+		fclose(f);
+	r->vdso_module.binary = r->vdso;
+	add_text(r, "[vdso]", &r->vdso_module.name);
+}
+
+int resolver_new(struct resolver **ret, struct store_writer *w, struct err *ret_warning)
+{
+	struct resolver *r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	r->store = w;
+	kernel_symbols_read(&r->kernel, "/proc/kallsyms", ret_warning);
+	r->kernel_read_ns = now_ns();
+	open_vdso(r);
+	int rc = add_text(r, "[kernel]", &r->kernel_name);
+	struct store_frame unknown = { .kind = FRAME_USER };
+	rc = rc ? rc : add_text(r, "[unknown]", &unknown.module);
+	unknown.function = unknown.module;
+	rc = rc ? rc : store_add_frame(w, &unknown, &r->unknown_frame);
+	if (rc) {
+		resolver_free(r);
+		return rc;
+	}
+	*ret = r;
+	return 0;
+}
+
+static void module_free(struct module *m)
+{
+	binary_free(m->binary);
+	free(m);
+}
+
+void resolver_free(struct resolver *r)
+{
+	if (!r)
+		return;
+	for (size_t b = 0; b < MODULE_BUCKETS; b++) {
+		for (struct module *m = r->modules[b], *next; m; m = next) {
+			next = m->next;
+			module_free(m);
+		}
+	}
+	binary_free(r->vdso);
+	kernel_symbols_free(r->kernel);
+	free(r);
+}
+
+void resolver_file_gone(void *binary)
+{
+	struct module *m = binary;
+	if (--m->refs || !m->owner)
+		return;
+	struct module **at = &m->owner->modules[m->identity % MODULE_BUCKETS];
+	while (*at != m)
+		at = &(*at)->next;
+	*at = m->next;
+	module_free(m);
+}
+
+/* ---- opening ---- */
+
+static uint64_t hash_bytes(const uint8_t *p, size_t n)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ p[i]) * 0x100000001b3ull;
+	return h;
+}
+
+/* What tells this content from others: the build id, else which file it is and when it was written. */
+static void content_id(const struct binary *b, const struct stat *st, uint8_t out[32])
+{
+	const uint8_t *id;
+	size_t n = b ? binary_build_id(b, &id) : 0;
+	memset(out, 0, 32);
+	if (n >= 8) {
+		out[0] = 1;
+		memcpy(out + 1, id, n < 31 ? n : 31);
+		return;
+	}
+	uint64_t v[3] = { ((uint64_t)st->st_dev << 40) ^ st->st_ino,
+			  (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
+			  (uint64_t)st->st_size };
+	memcpy(out + 8, v, sizeof(v));
+}
+
+static struct module *module_find(struct resolver *r, const uint8_t id[32], uint64_t hash)
+{
+	struct module *m = r->modules[hash % MODULE_BUCKETS];
+	while (m && (m->identity != hash || memcmp(m->id, id, 32)))
+		m = m->next;
+	return m;
+}
+
+static void set_build_id(struct resolver *r, struct module *m)
+{
+	const uint8_t *id;
+	char text[2 * 64 + 1] = "";
+	size_t n = m->binary ? binary_build_id(m->binary, &id) : 0;
+	for (size_t i = 0; i < n && i < 64; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	add_text(r, text, &m->build_id);
+}
+
+/* The module of this content: known, or made around b, which is taken over in any case. */
+static struct module *module_get(struct resolver *r, struct binary *b, const uint8_t id[32], const char *path)
+{
+	uint64_t hash = hash_bytes(id, 32);
+	struct module *m = module_find(r, id, hash);
+	if (m) {
+		binary_free(b);
+		m->refs++;
+		return m;
+	}
+	m = calloc(1, sizeof(*m));
+	if (!m) {
+		binary_free(b);
+		return NULL;
+	}
+	m->binary = b;
+	m->owner = r;
+	m->refs = 1;
+	m->identity = hash;
+	memcpy(m->id, id, 32);
+	add_text(r, path, &m->name);
+	set_build_id(r, m);
+	m->next = r->modules[hash % MODULE_BUCKETS];
+	r->modules[hash % MODULE_BUCKETS] = m;
+	return m;
+}
+
+/* Is this the file that was mapped? By build id when the kernel gave one, else by device and inode. */
+static bool is_mapped_file(const struct proc_file *f, const struct binary *b, const struct stat *st, bool by_map_files)
+{
+	const uint8_t *id;
+	if (f->build_id_len) {
+		size_t n = b ? binary_build_id(b, &id) : 0;
+		return n >= f->build_id_len && !memcmp(id, f->build_id, f->build_id_len);
+	}
+	/* map_files is the mapping itself. Elsewhere the device numbers of overlays differ between maps and stat: the inode decides. */
+	return by_map_files || !f->ino || f->ino == st->st_ino;
+}
+
+static struct module *open_file(struct resolver *r, struct procs *procs, const struct proc_image *im,
+				const struct proc_map *map)
+{
+	unsigned try = 0;
+	int fd;
+	while (!proc_map_open(procs, im, map, &try, &fd)) {
+		struct binary *b = NULL;
+		struct stat st;
+		if (fstat(fd, &st)) {
+			close(fd);
+			continue;
+		}
+		if (binary_open(&b, fd, map->file->path, NULL))
+			b = NULL; /* not ELF, or refused: the file is known all the same, without names */
+		close(fd);
+		if (is_mapped_file(map->file, b, &st, try == 1)) {
+			uint8_t id[32];
+			content_id(b, &st, id);
+			return module_get(r, b, id, map->file->path);
+		}
+		binary_free(b);
+	}
+	/* Nothing to read: a module of its own, so that it is not tried again while the file is known. */
+	uint8_t id[32] = { 2 };
+	uint64_t h = hash_bytes((const uint8_t *)map->file->path, strlen(map->file->path));
+	memcpy(id + 1, map->file->build_id, PROC_BUILD_ID_MAX);
+	memcpy(id + 24, &h, 8);
+	return module_get(r, NULL, id, map->file->path);
+}
+
+static struct module *module_of(struct resolver *r, struct procs *procs, const struct proc_image *im,
+				const struct proc_map *map)
+{
+	struct proc_file *f = map->file;
+	if (f->binary)
+		return f->binary;
+	if (!strcmp(f->path, "[vdso]")) {
+		r->vdso_module.refs++;
+		f->binary = &r->vdso_module;
+	} else {
+		f->binary = open_file(r, procs, im, map);
+	}
+	return f->binary;
+}
+
+struct binary *resolver_binary(struct resolver *r, struct procs *procs, const struct proc_image *im,
+			       const struct proc_map *map)
+{
+	struct module *m = module_of(r, procs, im, map);
+	return m ? m->binary : NULL;
+}
+
+/* ---- frames ---- */
+
+static int frame_named(struct resolver *r, const struct symbol *sym, uint32_t kind, uint32_t module, uint32_t build_id,
+		       uint32_t *ret)
+{
+	if (*sym->tag) {
+		*ret = *sym->tag;
+		return 0;
+	}
+	struct store_frame f = { .kind = kind, .module = module, .build_id = build_id };
+	int rc = add_text(r, sym->name, &f.function);
+	rc = rc ? rc : store_add_frame(r->store, &f, ret);
+	if (!rc)
+		*sym->tag = *ret;
+	return rc;
+}
+
+static int frame_user(struct resolver *r, struct procs *procs, const struct proc_image *im, uint64_t addr, bool leaf,
+		      uint32_t *ret, bool *ret_no_mapping)
+{
+	uint64_t at = leaf ? addr : addr - 1, vaddr;
+	const struct proc_map *map = im ? proc_image_map(im, at) : NULL;
+	struct module *m = map ? module_of(r, procs, im, map) : NULL;
+	struct symbol sym;
+	if (!m) {
+		*ret_no_mapping = true;
+		*ret = r->unknown_frame;
+		return 0;
+	}
+	uint64_t offset = at - map->start + map->pgoff;
+	if (m->binary && !binary_vaddr(m->binary, offset, &vaddr) && !binary_find(m->binary, vaddr, &sym))
+		return frame_named(r, &sym, FRAME_USER, m->name, m->build_id, ret);
+	struct store_frame f = { .kind = FRAME_USER, .module = m->name, .build_id = m->build_id };
+	if (map->file->path[0] == '/')
+		f.offset = offset; /* memory without a file has no offsets that mean anything later */
+	else
+		f.function = m->name;
+	return store_add_frame(r->store, &f, ret);
+}
+
+/* New modules and BPF programs appear: read the symbols again, not often. */
+static void kernel_reload(struct resolver *r)
+{
+	struct kernel_symbols *k;
+	uint64_t now = now_ns();
+	if (!r->kernel || now - r->kernel_read_ns < KERNEL_RELOAD_NS)
+		return;
+	r->kernel_read_ns = now;
+	if (kernel_symbols_read(&k, "/proc/kallsyms", NULL))
+		return;
+	kernel_symbols_free(r->kernel);
+	r->kernel = k;
+}
+
+static int frame_kernel(struct resolver *r, uint64_t addr, bool leaf, uint32_t *ret)
+{
+	uint64_t at = leaf ? addr : addr - 1;
+	struct symbol sym;
+	int found = r->kernel ? kernel_symbols_find(r->kernel, at, &sym) : -ENOENT;
+	if (found) {
+		kernel_reload(r);
+		found = r->kernel ? kernel_symbols_find(r->kernel, at, &sym) : -ENOENT;
+	}
+	uint32_t module = r->kernel_name;
+	if (!found && sym.module && strcmp(sym.module, "[kernel]")) {
+		int rc = add_text(r, sym.module, &module);
+		if (rc)
+			return rc;
+	}
+	if (!found)
+		return frame_named(r, &sym, FRAME_KERNEL, module, 0, ret);
+	struct store_frame f = { .kind = FRAME_KERNEL, .module = module, .offset = r->kernel ? at : 0 };
+	return store_add_frame(r->store, &f, ret);
+}
+
+/*
+ * How many user frames, from the leaf on, can be believed: a return address outside of every executable mapping means that
+ * the chain of frame pointers broke, and what lies beyond is not a stack. That one address stays as "[unknown]".
+ */
+static uint32_t known_frames(const struct proc_image *im, const uint64_t *frames, uint32_t n)
+{
+	for (uint32_t i = 0; im && i < n; i++)
+		if (!proc_image_map(im, i ? frames[i] - 1 : frames[i]))
+			return i + 1;
+	return n;
+}
+
+int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
+		   uint32_t *ret_stack, bool *ret_no_mapping)
+{
+	uint32_t stack = 0, frame, n_user = known_frames(im, s->frames + s->n_kernel, s->n_user);
+	int rc = 0;
+	*ret_no_mapping = false;
+	for (uint32_t i = n_user; !rc && i-- > 0;) {
+		rc = frame_user(r, procs, im, s->frames[s->n_kernel + i], i == 0, &frame, ret_no_mapping);
+		rc = rc ? rc : store_add_stack(r->store, stack, frame, &stack);
+	}
+	for (uint32_t i = s->n_kernel; !rc && i-- > 0;) {
+		rc = frame_kernel(r, s->frames[i], i == 0, &frame);
+		rc = rc ? rc : store_add_stack(r->store, stack, frame, &stack);
+	}
+	if (!rc)
+		*ret_stack = stack;
+	return rc;
+}
+
+int resolver_idle(struct resolver *r, uint32_t *ret_stack)
+{
+	struct store_frame f = { .kind = FRAME_IDLE };
+	uint32_t frame;
+	if (!r->idle_stack) {
+		int rc = add_text(r, "[idle]", &f.function);
+		f.module = r->kernel_name;
+		rc = rc ? rc : store_add_frame(r->store, &f, &frame);
+		rc = rc ? rc : store_add_stack(r->store, 0, frame, &r->idle_stack);
+		if (rc)
+			return rc;
+	}
+	*ret_stack = r->idle_stack;
+	return 0;
+}

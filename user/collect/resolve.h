@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From sampled addresses to the store's frames and stacks: mapping -> file -> symbol -> frame id.
+ *
+ * Files are opened once for each content (build id, else device, inode, time and size), the first time that
+ * somebody maps them, so that a process that is gone at the end of the window still gets its names. Not thread-safe.
+ */
+#ifndef ASCRIBE_COLLECT_RESOLVE_H
+#define ASCRIBE_COLLECT_RESOLVE_H
+
+#include "proc/proc.h"
+#include "store/store.h"
+#include "symbols/symbols.h"
+
+struct resolver;
+
+/*
+ * The kernel's symbols are read now; when they are not to be had, *ret_warning (errno and text) says why, and kernel frames
+ * stay unresolved.
+ */
+int resolver_new(struct resolver **ret, struct store_writer *w, struct err *ret_warning);
+void resolver_free(struct resolver *r);
+
+/* For procs_new: a file that nobody maps any more. */
+void resolver_file_gone(void *binary);
+
+/* Open the file behind a mapping unless that was tried before. NULL when it is not to be had. */
+struct binary *resolver_binary(struct resolver *r, struct procs *procs, const struct proc_image *im,
+			       const struct proc_map *map);
+
+struct resolver_stack {
+	const uint64_t *frames; /* kernel frames, then user frames, both leaf first */
+	uint32_t n_kernel, n_user;
+};
+
+/*
+ * The store's stack of a sample; im may be NULL. *ret_no_mapping: some user frame lies in no known mapping. 0 or -errno of the
+ * store.
+ */
+int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
+		   uint32_t *ret_stack, bool *ret_no_mapping);
+
+/* The stack of idle CPUs. */
+int resolver_idle(struct resolver *r, uint32_t *ret_stack);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The BPF side: programs loaded and attached to the events of every online CPU, and the shared memory through which
+ * samples come out. After sampler_start no bpf() system call is made: they make the kernel skip samples.
+ */
+#ifndef ASCRIBE_COLLECT_SAMPLER_H
+#define ASCRIBE_COLLECT_SAMPLER_H
+
+#include "collect/events.h"
+#include "util/err.h"
+
+#include <linux/types.h>
+#include <stddef.h>
+#include "wire.h"
+
+struct sampler_config {
+	struct event event[MAX_EVENTS];
+	unsigned n_events;
+	unsigned hz;
+	unsigned window_s;   /* the longest time between two drains */
+	enum selection selection;
+	const uint32_t *ids; /* SELECTION_TGIDS, SELECTION_TIDS */
+	size_t n_ids;
+	uint64_t cgroup_id;  /* SELECTION_CGROUP */
+	uint32_t cgroup_level;
+};
+
+struct sampler;
+
+/*
+ * Load and attach, events disabled. Errors say what the host lacks (right, BTF, kernel feature) and what to do.
+ */
+int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct err *err);
+void sampler_close(struct sampler *s);
+
+int sampler_start(struct sampler *s, struct err *err);
+/* Disable the events; what was sampled stays to be drained. */
+void sampler_stop(struct sampler *s);
+
+/* Select one more process (SELECTION_TGIDS), e.g. a child just made. -E2BIG when there is no place. */
+int sampler_select(struct sampler *s, uint32_t id);
+
+unsigned sampler_n_cpus(const struct sampler *s);
+/* Bytes of kernel memory for the tables, all CPUs; what one drain may take at most, in seconds. */
+size_t sampler_memory(const struct sampler *s);
+unsigned sampler_drain_ms(const struct sampler *s);
+
+/* A drained half as it was when it was taken; borrowed during the callback. */
+struct sampler_half {
+	unsigned cpu;
+	const struct half *head;
+	const struct row *rows; /* those with samples != 0 count */
+	uint32_t n_rows;
+	const uint64_t *arena;
+	uint32_t arena_words;
+};
+
+/*
+ * Flip the halves of all CPUs, then take the ring's records, then hand every taken half to on_half and zero it. So the
+ * definition of every label set of a row has been seen before the row.
+ */
+int sampler_drain(struct sampler *s, void (*on_half)(void *ctx, const struct sampler_half *h), void *ctx);
+
+/*
+ * Records of the ring go to on_record, of sampler_poll_ring and sampler_drain alike. payload has record->size bytes, already
+ * checked to be there.
+ */
+void sampler_on_record(struct sampler *s, void (*on_record)(void *ctx, const struct wire_record *r, const void *payload),
+		       void *ctx);
+int sampler_poll_ring(struct sampler *s);
+int sampler_ring_fd(const struct sampler *s);
+
+/*
+ * The accounting of a CPU since the start: what its events say fired (in samples), and what reached our program. Exact once
+ * stopped; while running, one sample may be under way.
+ */
+struct sampler_fired {
+	uint64_t fired, ran;
+	uint64_t idle;      /* of ran: on an idle CPU */
+	uint64_t clock_ns;  /* time between two samples of a clock event; 0 when there is none */
+};
+void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret);
+
+/* CPUs that came or went since the last call: events are opened or closed to match. The number of changes. */
+int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned cpu, bool online), void *ctx);
+
+/* Samples on CPUs that have no table; children that found no place in the selection. */
+uint64_t sampler_bad_cpu(const struct sampler *s);
+uint64_t sampler_selected_full(const struct sampler *s);
+
+/* Publish the label slots of a process image. Replaces what is there for it. -E2BIG: no place. */
+int sampler_publish(struct sampler *s, const struct proc_entry *e);
+void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns);
+
+/* Ask for all definitions again: those made before carry another generation. Returns the new one. */
+uint32_t sampler_new_generation(struct sampler *s);
+
+/* CPUs in a list file such as /sys/devices/system/cpu/online; calls back for each; -errno when unreadable. */
+int sampler_cpu_list(const char *path, void (*cb)(void *ctx, unsigned cpu), void *ctx);
+
+#endif

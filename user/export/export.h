@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The matched samples of a query in the formats of other tools, written to a stdio stream (a file, stdout,
+ * open_memstream). Names and labels come from other programs: each format's own separators in them are replaced, bytes
+ * that are no UTF-8 become U+FFFD where the format wants UTF-8.
+ *
+ * All calls: 0; -ENOMEM; -EIO when the stream fails, with errno's reason in err. What was written before a failure
+ * stays in the stream: the caller discards it.
+ */
+#ifndef ASCRIBE_EXPORT_EXPORT_H
+#define ASCRIBE_EXPORT_EXPORT_H
+
+#include "query/query.h"
+
+#include <stdio.h>
+
+struct export_source {
+	struct store *store;
+	struct query *query;
+	const char *where; /* the selector's text, NULL or "" for everything */
+	bool idle;	   /* idle samples are included */
+};
+
+/* Deeper stacks lose their root side: three times what a sample can hold, so only a damaged store has them. */
+#define EXPORT_DEPTH_MAX 1024
+
+/* The frames of a stack, leaf first; returns how many, at most EXPORT_DEPTH_MAX. */
+size_t export_stack(const struct store *s, uint32_t stack, uint32_t *out);
+
+enum export_kind {
+	EXPORT_KERNEL,
+	EXPORT_LIBRARY,
+	EXPORT_EXECUTABLE,
+	EXPORT_JIT,
+	EXPORT_OTHER, /* idle, unknown, root */
+};
+
+/* What a frame is, by its kind and its module's name. */
+enum export_kind export_frame_kind(const struct store *s, uint32_t frame);
+
+/* "comm;root;...;leaf_[k] count" per line: Brendan Gregg's folded stacks. Counts are samples. */
+int export_folded(const struct export_source *src, FILE *f, struct err *err);
+
+/*
+ * profile.proto, gzipped. Two values per sample: samples/count and, for events that stand for time, cpu/nanoseconds
+ * (the default), for the others the event's own. Each label is a tag.
+ */
+int export_pprof(const struct export_source *src, FILE *f, struct err *err);
+
+/* A self-contained HTML page; at most max_nodes nodes (0: 20,000), the others summed in "(other)". */
+int export_flame(const struct export_source *src, uint64_t max_nodes, FILE *f, struct err *err);
+
+/* The page's data alone, JSON. */
+int export_flame_json(const struct export_source *src, uint64_t max_nodes, FILE *f, struct err *err);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The flame graph's data, pruned here so that the page stays quick: nodes below 0.01% of all samples, and the smallest
+ * ones beyond a maximum, are summed per parent in one "(other)" node. So every level still adds up.
+ *
+ * nodes is flat, three numbers a node in depth-first order: depth, samples, frame. frames is flat, three a frame: name,
+ * module, kind (enum export_kind). Frame 0 is the root, frame 1 "(other)".
+ */
+#include "export/export.h"
+#include "export/flame_page.h"
+#include "export/json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_MAX_NODES 20000
+#define MIN_SHARE 10000 /* 1 / 0.01% */
+
+struct flame {
+	const struct export_source *src;
+	const struct query_info *info;
+	const struct query_node *tree;
+	size_t n;
+	uint64_t least;	       /* nodes with less are pruned */
+	uint64_t pruned;       /* how many */
+	uint32_t *frame_index; /* store frame -> place in frames, 0: not yet */
+	uint32_t n_frames;
+	json_t *nodes, *frames;
+};
+
+static int descending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x < y) - (x > y);
+}
+
+/* A child never has more than its parent, so a limit on samples keeps whole paths. */
+static int choose_least(struct flame *fl, uint64_t max_nodes)
+{
+	fl->least = fl->tree[0].total / MIN_SHARE + 1;
+	if (fl->n <= max_nodes)
+		return 0;
+	uint64_t *totals = calloc(fl->n, sizeof(*totals));
+	if (!totals)
+		return -ENOMEM;
+	for (size_t i = 0; i < fl->n; i++)
+		totals[i] = fl->tree[i].total;
+	qsort(totals, fl->n, sizeof(*totals), descending);
+	if (totals[max_nodes] + 1 > fl->least)
+		fl->least = totals[max_nodes] + 1;
+	free(totals);
+	return 0;
+}
+
+static int append(json_t *array, json_t *value)
+{
+	return json_array_append_new(array, value) ? -ENOMEM : 0;
+}
+
+static int add_frame(struct flame *fl, const char *name, const char *module, size_t len, enum export_kind kind)
+{
+	int rc = append(fl->frames, json_text(name, strlen(name)));
+	rc = rc ? rc : append(fl->frames, json_text(module, len));
+	rc = rc ? rc : append(fl->frames, json_integer(kind));
+	fl->n_frames += !rc;
+	return rc;
+}
+
+static int find_frame(struct flame *fl, uint32_t stack, uint32_t *ret)
+{
+	const struct store *s = fl->src->store;
+	uint32_t parent, frame;
+	char name[4096];
+	store_stack(s, stack, &parent, &frame);
+	const struct store_frame *f = store_frame(s, frame);
+	if (!f) {
+		*ret = 1;
+		return 0;
+	}
+	if (!fl->frame_index[frame]) {
+		size_t len;
+		const char *module = store_string(s, f->module, &len);
+		uint32_t index = fl->n_frames;
+		query_frame_name(s, frame, name, sizeof(name));
+		int rc = add_frame(fl, name, module, len, export_frame_kind(s, frame));
+		if (rc)
+			return rc;
+		fl->frame_index[frame] = index;
+	}
+	*ret = fl->frame_index[frame];
+	return 0;
+}
+
+static int add_node(struct flame *fl, uint64_t depth, uint64_t samples, uint32_t frame)
+{
+	int rc = append(fl->nodes, json_count(depth));
+	rc = rc ? rc : append(fl->nodes, json_count(samples));
+	return rc ? rc : append(fl->nodes, json_integer(frame));
+}
+
+/* The first node from here on, among siblings, that is not pruned. */
+static uint32_t kept(const struct flame *fl, uint32_t node)
+{
+	while (node && fl->tree[node].total < fl->least)
+		node = fl->tree[node].next_sibling;
+	return node;
+}
+
+/* One node for the children that were pruned, behind those that were not. */
+static int add_other(struct flame *fl, uint32_t node, uint64_t depth)
+{
+	uint64_t sum = 0;
+	for (uint32_t c = fl->tree[node].first_child; c; c = fl->tree[c].next_sibling) {
+		if (fl->tree[c].total < fl->least)
+			sum += fl->tree[c].total;
+	}
+	return sum ? add_node(fl, depth + 1, sum, 1) : 0;
+}
+
+/* Depth first without recursion: stacks may be deep. */
+static int walk(struct flame *fl)
+{
+	uint64_t depth = 0;
+	fl->pruned = fl->n;
+	for (uint32_t i = 0, next;; i = next) {
+		uint32_t frame = 0;
+		int rc = i ? find_frame(fl, fl->tree[i].stack, &frame) : 0;
+		rc = rc ? rc : add_node(fl, depth, fl->tree[i].total, frame);
+		fl->pruned--;
+		next = kept(fl, fl->tree[i].first_child);
+		if (next) {
+			depth++;
+			if (rc)
+				return rc;
+			continue;
+		}
+		rc = rc ? rc : add_other(fl, i, depth);
+		while (!rc && i && !(next = kept(fl, fl->tree[i].next_sibling))) {
+			i = fl->tree[i].parent;
+			rc = add_other(fl, i, --depth);
+		}
+		if (rc || !i)
+			return rc;
+	}
+}
+
+static json_t *counts(const char *const *names, const uint64_t *values, size_t n)
+{
+	json_t *o = json_object();
+	for (size_t i = 0; o && i < n; i++) {
+		if (json_put(o, names[i], json_count(values[i]))) {
+			json_decref(o);
+			return NULL;
+		}
+	}
+	return o;
+}
+
+static int put_text(json_t *o, const char *key, const char *text)
+{
+	return json_put(o, key, text ? json_text(text, strlen(text)) : json_text("", 0));
+}
+
+static int add_header(const struct flame *fl, json_t *o)
+{
+	const struct query_info *info = fl->info;
+	const struct store_meta *m = store_meta(fl->src->store);
+	const struct store_event *e = info->event;
+	int rc = put_text(o, "what", m->what);
+	rc = rc ? rc : put_text(o, "host", m->host);
+	rc = rc ? rc : put_text(o, "os", m->os);
+	rc = rc ? rc : put_text(o, "where", fl->src->where);
+	rc = rc ? rc : put_text(o, "event", e ? e->name : NULL);
+	rc = rc ? rc : json_put(o, "ns_per_sample", json_count(e ? e->ns_per_sample : 0));
+	rc = rc ? rc : json_put(o, "from", json_real((double)info->from_ns / 1e9));
+	rc = rc ? rc : json_put(o, "to", json_real((double)info->to_ns / 1e9));
+	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
+	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
+	rc = rc ? rc : json_put(o, "idle", json_count(info->idle));
+	rc = rc ? rc : json_put(o, "idle_included", json_boolean(fl->src->idle));
+	rc = rc ? rc : json_put(o, "fired", json_count(info->fired));
+	rc = rc ? rc : json_put(o, "stored", json_count(info->stored));
+	rc = rc ? rc : json_put(o, "lost", counts(m->lost_names, info->lost, m->n_lost));
+	return rc ? rc : json_put(o, "flagged", counts(m->flagged_names, info->flagged, m->n_flagged));
+}
+
+static int add_tree(struct flame *fl, json_t *o, uint64_t max_nodes)
+{
+	fl->frame_index = calloc((size_t)store_n_frames(fl->src->store) + 1, sizeof(*fl->frame_index));
+	fl->nodes = json_array();
+	fl->frames = json_array();
+	int rc = fl->frame_index ? choose_least(fl, max_nodes ? max_nodes : DEFAULT_MAX_NODES) : -ENOMEM;
+	rc = rc ? rc : add_frame(fl, "all", "", 0, EXPORT_OTHER);
+	rc = rc ? rc : add_frame(fl, "(other)", "", 0, EXPORT_OTHER);
+	rc = rc ? rc : walk(fl);
+	rc = rc ? rc : json_put(o, "pruned", json_count(fl->pruned));
+	rc = rc ? rc : json_put(o, "frames", json_incref(fl->frames));
+	rc = rc ? rc : json_put(o, "nodes", json_incref(fl->nodes));
+	json_decref(fl->frames);
+	json_decref(fl->nodes);
+	free(fl->frame_index);
+	return rc;
+}
+
+static int build(const struct export_source *src, uint64_t max_nodes, json_t **ret, struct err *err)
+{
+	struct flame fl = { .src = src, .info = query_info(src->query) };
+	int rc = query_tree(src->query, &fl.tree, &fl.n, err);
+	if (rc)
+		return rc;
+	json_t *o = json_object();
+	rc = add_header(&fl, o);
+	rc = rc ? rc : add_tree(&fl, o, max_nodes);
+	if (rc) {
+		json_decref(o);
+		return err_sys(err, rc, "flame graph");
+	}
+	*ret = o;
+	return 0;
+}
+
+int export_flame_json(const struct export_source *src, uint64_t max_nodes, FILE *f, struct err *err)
+{
+	json_t *data;
+	int rc = build(src, max_nodes, &data, err);
+	if (rc)
+		return rc;
+	errno = EIO;
+	if (json_print(data, f) || fflush(f))
+		rc = err_sys(err, -errno, "flame graph");
+	json_decref(data);
+	return rc;
+}
+
+int export_flame(const struct export_source *src, uint64_t max_nodes, FILE *f, struct err *err)
+{
+	json_t *data;
+	int rc = build(src, max_nodes, &data, err);
+	if (rc)
+		return rc;
+	const char *mark = strstr(flame_page, FLAME_PAGE_DATA);
+	size_t head = (size_t)(mark - flame_page);
+	errno = EIO;
+	if (fwrite(flame_page, 1, head, f) != head || json_print_script(data, f) ||
+	    fputs(mark + strlen(FLAME_PAGE_DATA), f) == EOF || fflush(f))
+		rc = err_sys(err, -errno, "flame graph");
+	json_decref(data);
+	return rc;
+}

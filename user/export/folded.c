@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/export.h"
+#include "export/intern.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct line {
+	uint32_t comm, stack;
+	uint64_t samples;
+};
+
+static int by_comm_and_stack(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+	if (x->comm != y->comm)
+		return x->comm < y->comm ? -1 : 1;
+	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+/* The comm of a set, interned. */
+static int find_comm(const struct store *s, uint32_t set, struct intern *comms, uint32_t *ret)
+{
+	static const char none[] = "(none)";
+	const struct label *labels;
+	size_t n = store_set(s, set, &labels);
+	for (size_t i = 0; i < n; i++) {
+		const struct label *l = &labels[i];
+		if (l->key_len == 4 && !memcmp(l->key, "comm", 4) && l->type == LABEL_STRING)
+			return intern_add(comms, l->str, l->str_len, ret, NULL);
+	}
+	return intern_add(comms, none, sizeof(none) - 1, ret, NULL);
+}
+
+/* ';' parts frames, a newline ends the line; other control characters only make trouble. */
+static void put_name(const char *s, size_t len, FILE *f)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)s[i];
+		putc(c == ';' ? ':' : c < 0x20 || c == 0x7f ? '_' : c, f);
+	}
+}
+
+static void put_line(const struct store *s, const struct intern *comms, const struct line *l, FILE *f)
+{
+	uint32_t frames[EXPORT_DEPTH_MAX];
+	char name[4096];
+	size_t len, n = export_stack(s, l->stack, frames);
+	const char *comm = intern_get(comms, l->comm, &len);
+	put_name(comm, len, f);
+	while (n--) {
+		const struct store_frame *frame = store_frame(s, frames[n]);
+		query_frame_name(s, frames[n], name, sizeof(name));
+		putc(';', f);
+		put_name(name, strlen(name), f);
+		if (frame && frame->kind == FRAME_KERNEL)
+			fputs("_[k]", f);
+	}
+	fprintf(f, " %llu\n", (unsigned long long)l->samples);
+}
+
+int export_folded(const struct export_source *src, FILE *f, struct err *err)
+{
+	struct intern comms = { 0 };
+	size_t n_rows, n = 0;
+	const struct store_row *rows = query_rows(src->query, &n_rows);
+	struct line *lines = calloc(n_rows + 1, sizeof(*lines));
+	int rc = lines ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < n_rows; i++) {
+		lines[i] = (struct line){ 0, rows[i].stack, rows[i].samples };
+		rc = find_comm(src->store, rows[i].set, &comms, &lines[i].comm);
+	}
+	if (rc) {
+		rc = err_sys(err, rc, "folded stacks");
+		goto out;
+	}
+	qsort(lines, n_rows, sizeof(*lines), by_comm_and_stack);
+	for (size_t i = 0; i < n_rows; i++) {
+		if (n && !by_comm_and_stack(&lines[n - 1], &lines[i]))
+			lines[n - 1].samples += lines[i].samples;
+		else
+			lines[n++] = lines[i];
+	}
+	errno = 0;
+	for (size_t i = 0; i < n && !ferror(f); i++)
+		put_line(src->store, &comms, &lines[i], f);
+	if (ferror(f) || fflush(f))
+		rc = err_sys(err, errno ? -errno : -EIO, "folded stacks");
+out:
+	intern_fini(&comms);
+	free(lines);
+	return rc;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/json.h"
+
+#include "util/buf.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* 15 digits: what a double carries faithfully, without 0.10000000000000001. */
+#define FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
+
+static bool continues(const unsigned char *p, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return false;
+	}
+	return true;
+}
+
+size_t utf8_char(const char *s, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)s;
+	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	if (!n || n > len || !continues(p, n))
+		return 0;
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+	    (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+json_t *json_text(const char *s, size_t len)
+{
+	struct buf b = BUF_INIT;
+	json_t *v = NULL;
+	bool bad = false;
+	for (size_t i = 0, n; i < len && !bad; i += n) {
+		n = utf8_char(s + i, len - i);
+		bad = !n;
+	}
+	if (!bad)
+		return json_stringn_nocheck(len ? s : "", len);
+	for (size_t i = 0, n; i < len; i += n) {
+		n = utf8_char(s + i, len - i);
+		if (n ? buf_add(&b, s + i, n) : buf_add(&b, "\xef\xbf\xbd", 3))
+			goto out;
+		if (!n)
+			n = 1;
+	}
+	v = json_stringn_nocheck((const char *)b.data, b.len);
+out:
+	buf_fini(&b);
+	return v;
+}
+
+int json_put(json_t *object, const char *key, json_t *value)
+{
+	if (!json_object_set_new(object, key, json_incref(value))) {
+		json_decref(value);
+		return 0;
+	}
+	/* Out of memory, or a key that is no UTF-8. */
+	json_t *text = json_text(key, strlen(key));
+	int rc = text ? json_object_set_new_nocheck(object, json_string_value(text), json_incref(value)) : -1;
+	json_decref(text);
+	json_decref(value);
+	return rc ? -ENOMEM : 0;
+}
+
+json_t *json_count(uint64_t n)
+{
+	return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
+}
+
+static int to_file(const char *data, size_t len, void *f)
+{
+	return fwrite(data, 1, len, f) == len ? 0 : -1;
+}
+
+/* '<' stands in strings only, where \u003c means the same. */
+static int to_script(const char *data, size_t len, void *f)
+{
+	for (size_t i = 0; i < len; i++) {
+		if ((data[i] == '<' ? fputs("\\u003c", f) : putc(data[i], f)) == EOF)
+			return -1;
+	}
+	return 0;
+}
+
+int json_print(const json_t *value, FILE *f)
+{
+	if (!value)
+		return -ENOMEM;
+	return json_dump_callback(value, to_file, f, FLAGS) || putc('\n', f) == EOF ? -EIO : 0;
+}
+
+int json_print_script(const json_t *value, FILE *f)
+{
+	if (!value)
+		return -ENOMEM;
+	return json_dump_callback(value, to_script, f, FLAGS) ? -EIO : 0;
+}

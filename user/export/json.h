@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JSON from bytes that other programs chose. jansson takes UTF-8 only: what is not becomes U+FFFD.
+ */
+#ifndef ASCRIBE_EXPORT_JSON_H
+#define ASCRIBE_EXPORT_JSON_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The length of the UTF-8 character at s, 0 when it is none (overlong, surrogate, cut short). len > 0. */
+size_t utf8_char(const char *s, size_t len);
+
+/* A string value; NULL when out of memory. */
+json_t *json_text(const char *s, size_t len);
+
+/* Set key (made UTF-8 like json_text), taking over the value; -ENOMEM when either is NULL or the object cannot grow. */
+int json_put(json_t *object, const char *key, json_t *value);
+
+/* A count; what does not fit in a JSON integer is cut to INT64_MAX. */
+json_t *json_count(uint64_t n);
+
+/* One line and a newline, keys in the order they were set. -EIO, -ENOMEM. */
+int json_print(const json_t *value, FILE *f);
+
+/*
+ * The same without a newline, safe inside <script>: no '<' at all (\u003c). -EIO, -ENOMEM.
+ */
+int json_print_script(const json_t *value, FILE *f);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/export.h"
+
+#include <string.h>
+
+size_t export_stack(const struct store *s, uint32_t stack, uint32_t *out)
+{
+	size_t n = 0;
+	while (stack && n < EXPORT_DEPTH_MAX) {
+		uint32_t parent, frame;
+		store_stack(s, stack, &parent, &frame);
+		if (frame)
+			out[n++] = frame;
+		stack = parent < stack ? parent : 0;
+	}
+	return n;
+}
+
+/* "libc.so.6", "x.so": a library by the name's convention. */
+static bool is_library(const char *module)
+{
+	const char *base = strrchr(module, '/'), *so = strstr(base ? base : module, ".so");
+	return so && (!so[3] || so[3] == '.');
+}
+
+enum export_kind export_frame_kind(const struct store *s, uint32_t frame)
+{
+	const struct store_frame *f = store_frame(s, frame);
+	size_t len;
+	if (!f || f->kind == FRAME_IDLE)
+		return EXPORT_OTHER;
+	if (f->kind == FRAME_KERNEL)
+		return EXPORT_KERNEL;
+	const char *module = store_string(s, f->module, &len);
+	if (!len)
+		return EXPORT_OTHER;
+	if (!strcmp(module, "[jit]"))
+		return EXPORT_JIT;
+	if (!strcmp(module, "[vdso]") || is_library(module))
+		return EXPORT_LIBRARY;
+	return module[0] == '[' ? EXPORT_OTHER : EXPORT_EXECUTABLE;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of cgroups: from a v2 id to its path, and what a path says about containers. */
+#include "proc/proc_int.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CGROUPS_MAX 65536 /* names kept; a host that makes more of them starts afresh */
+#define FILEID_KERNFS 0xfe /* include/linux/exportfs.h: the handle is the 64-bit id itself */
+
+static int open_mount(char *out, size_t cap)
+{
+	FILE *f = setmntent("/proc/self/mounts", "re");
+	if (!f)
+		return -errno;
+	int fd = -ENOENT;
+	for (struct mntent *m; (m = getmntent(f));) {
+		if (strcmp(m->mnt_type, "cgroup2"))
+			continue;
+		fd = open(m->mnt_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0) {
+			snprintf(out, cap, "%s", m->mnt_dir);
+			break;
+		}
+	}
+	endmntent(f);
+	return fd;
+}
+
+static char *look_up(int mount, uint64_t id)
+{
+	union {
+		struct file_handle h;
+		char room[sizeof(struct file_handle) + sizeof(id)];
+	} u = { .h = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS } };
+	char link[64], path[PATH_MAX], root[PATH_MAX];
+	memcpy(u.h.f_handle, &id, sizeof(id));
+	int fd = open_by_handle_at(mount, &u.h, O_RDONLY | O_CLOEXEC | O_PATH);
+	if (fd < 0)
+		return NULL;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t n = readlink(link, path, sizeof(path) - 1);
+	close(fd);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", mount);
+	ssize_t r = readlink(link, root, sizeof(root) - 1);
+	if (n <= 0 || r <= 0 || n < r)
+		return NULL;
+	path[n] = 0;
+	return strdup(path[r] ? path + r : "/");
+}
+
+const char *procs_cgroup_path(struct procs *p, uint64_t id)
+{
+	struct cgroup_name **b = &p->cgroups[id % CGROUP_BUCKETS], *c;
+	for (c = *b; c; c = c->next)
+		if (c->id == id)
+			return c->path;
+	if (p->cgroup_mount == -1) {
+		char dir[PATH_MAX];
+		int fd = open_mount(dir, sizeof(dir));
+		p->cgroup_mount = fd >= 0 ? fd : -2;
+	}
+	if (p->n_cgroups >= CGROUPS_MAX) {
+		int mount = p->cgroup_mount;
+		p->cgroup_mount = -2;
+		proc_cgroups_free(p);
+		p->cgroup_mount = mount;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->id = id;
+	c->path = p->cgroup_mount >= 0 ? look_up(p->cgroup_mount, id) : NULL;
+	c->next = *b;
+	*b = c;
+	p->n_cgroups++;
+	return c->path;
+}
+
+void proc_cgroups_free(struct procs *p)
+{
+	for (size_t b = 0; b < CGROUP_BUCKETS; b++) {
+		for (struct cgroup_name *c = p->cgroups[b], *next; c; c = next) {
+			next = c->next;
+			free(c->path);
+			free(c);
+		}
+		p->cgroups[b] = NULL;
+	}
+	p->n_cgroups = 0;
+	if (p->cgroup_mount >= 0)
+		close(p->cgroup_mount);
+	p->cgroup_mount = -1;
+}
+
+size_t proc_container_id(const char *cgroup, const char **ret)
+{
+	for (const char *s = cgroup; *s;) {
+		size_t n = 0;
+		while (isxdigit((unsigned char)s[n]))
+			n++;
+		if (n == 64) {
+			*ret = s;
+			return n;
+		}
+		s += n ? n : 1;
+	}
+	return 0;
+}
+
+/* ".../podUID/..." (cgroupfs) or "...-podUID.slice/..." (systemd, with '_' for '-'). */
+size_t proc_pod_uid(const char *cgroup, char *out, size_t cap)
+{
+	const size_t uid = 36;
+	for (const char *s = strstr(cgroup, "pod"); s; s = strstr(s + 1, "pod")) {
+		size_t n = 0;
+		const char *id = s + 3;
+		while (isxdigit((unsigned char)id[n]) || id[n] == '-' || id[n] == '_')
+			n++;
+		if (n != uid || cap <= uid)
+			continue;
+		for (size_t i = 0; i < uid; i++)
+			out[i] = id[i] == '_' ? '-' : id[i];
+		out[uid] = 0;
+		return uid;
+	}
+	return 0;
+}

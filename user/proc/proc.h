@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes and their mappings over time, so that an address sampled then can be named now.
+ *
+ * An image is one process between two execs: (tgid, [from, to)). Images outlive their process for a while, because
+ * samples are looked up up to a window later. All times are BOOTTIME nanoseconds. Changes come from perf's side-band in
+ * order of time (procs_fork .. procs_exit) and from /proc (procs_scan), which is authoritative for the moment
+ * at which it was read: older side-band news about that process is ignored. Not thread-safe.
+ *
+ * Everything that a process can choose (paths, comm, the number of its mappings) is capped.
+ */
+#ifndef ASCRIBE_PROC_PROC_H
+#define ASCRIBE_PROC_PROC_H
+
+#include "util/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROC_MAPS_MAX 65536 /* mappings of one image; more are ignored */
+#define PROC_COMM_SIZE 16
+#define PROC_BUILD_ID_MAX 20
+
+/* A mapped file, shared by all mappings of it; the same path with another content is another file. */
+struct proc_file {
+	char *path; /* as the process sees it, or "[vdso]", "[anon]", ... */
+	uint64_t dev, ino; /* 0 when the build id is known instead */
+	uint8_t build_id[PROC_BUILD_ID_MAX];
+	uint8_t build_id_len;
+	uint32_t refs;
+	void *binary; /* whoever opens files keeps its result here, see procs_new */
+	struct proc_file *next;
+};
+
+struct proc_map {
+	uint64_t start, end; /* addresses, end exclusive */
+	uint64_t pgoff;      /* file offset of start, bytes */
+	struct proc_file *file;
+};
+
+struct proc_image {
+	uint32_t tgid;
+	uint32_t parent; /* tgid, 0 when unknown */
+	uint64_t from_ns, to_ns; /* to_ns: UINT64_MAX while it lives */
+	uint64_t read_ns;        /* when /proc was read, 0: never */
+	char comm[PROC_COMM_SIZE + 1];
+	struct proc_file *exe; /* NULL for kernel threads and when unknown */
+	char *cgroup;          /* path from /proc/TGID/cgroup, may be NULL */
+	struct proc_map *maps; /* sorted by start, never overlapping */
+	uint32_t n_maps, cap_maps;
+	uint32_t leader_gone;
+	uint32_t labels_state; /* for user/collect */
+	uint64_t labels_ns;
+	struct proc_image *older; /* the image before this one, of the same tgid */
+	struct proc_image *next;  /* hash chain of newest images */
+};
+
+struct procs;
+
+/* file_gone (may be NULL) is called with proc_file.binary when the last mapping of a file is forgotten. */
+int procs_new(struct procs **ret, void (*file_gone)(void *binary));
+void procs_free(struct procs *p);
+
+/* ---- side-band news, in order of time ---- */
+
+void procs_fork(struct procs *p, uint32_t tgid, uint32_t parent, uint64_t ns);
+void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns);
+void procs_comm(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns);
+void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns);
+/* build_id_len 0: dev and ino tell the file. Returns the file, NULL when the news is old or memory is short. */
+struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uint64_t len, uint64_t pgoff,
+			     const char *path, uint64_t dev, uint64_t ino, const uint8_t *build_id,
+			     size_t build_id_len, uint64_t ns);
+
+/* ---- /proc ---- */
+
+/* Read all processes, or one. A process that ends meanwhile is no error. -ENOENT: there is no such process. */
+int procs_scan(struct procs *p);
+int procs_scan_one(struct procs *p, uint32_t tgid);
+
+/* ---- looking up ---- */
+
+/* The image that ran at ns, NULL when none is known. */
+struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns);
+const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr);
+
+/*
+ * Open the file of a mapping for reading, without following the process's tricks: its map_files entry, then the path in the
+ * root of the process or of its parents, then in ours. *ret_fd is close-on-exec and a regular file. The caller checks by
+ * build id or (dev, ino) that it is the one that was mapped; *io_try counts the ways tried: start at 0, call again
+ * for the next way. -ENOENT when there is no further way.
+ */
+int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try, int *ret_fd);
+
+/* Forget images that ended before ns, and look whether those whose leader is gone have ended. */
+void procs_forget(struct procs *p, uint64_t ns);
+
+size_t procs_count(const struct procs *p);
+
+/* BOOTTIME now. */
+uint64_t proc_now_ns(void);
+
+/*
+ * cgroup path of a v2 cgroup id, NULL when it cannot be told ("/" is returned as it is). Cached; borrowed until procs_free.
+ */
+const char *procs_cgroup_path(struct procs *p, uint64_t id);
+
+/* The 64-digit container id in a cgroup path and its length, or 0. The pod uid ("pod<uid>" of kubelet) likewise. */
+size_t proc_container_id(const char *cgroup, const char **ret);
+size_t proc_pod_uid(const char *cgroup, char *out, size_t cap);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What /proc says about processes that were there before us, or whose news was lost. */
+#include "proc/proc_int.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* At most cap - 1 bytes of a small file, NUL-terminated. */
+static ssize_t read_small(const char *path, char *out, size_t cap)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	size_t len = 0;
+	while (len < cap - 1) {
+		ssize_t n = read(fd, out + len, cap - 1 - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+	}
+	close(fd);
+	out[len] = 0;
+	return (ssize_t)len;
+}
+
+/*
+ * The cgroup that says most about a process: the v2 path unless it is the root, else the longest of the v1 ones (all
+ * controllers of one container agree on it).
+ */
+static char *read_cgroup(uint32_t tgid)
+{
+	char path[64], text[8192], *save = NULL, *best = NULL;
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", tgid);
+	if (read_small(path, text, sizeof(text)) <= 0)
+		return NULL;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *cg = strchr(line, ':');
+		cg = cg ? strchr(cg + 1, ':') : NULL;
+		if (!cg)
+			continue;
+		cg++;
+		if (!strncmp(line, "0::", 3) && strcmp(cg, "/"))
+			return strdup(cg);
+		if (!best || strlen(cg) > strlen(best))
+			best = cg;
+	}
+	return best ? strdup(best) : NULL;
+}
+
+/* comm and parent from /proc/TGID/stat: the comm stands in the outermost parentheses. */
+static int read_stat(struct proc_image *im)
+{
+	char path[64], text[1024];
+	snprintf(path, sizeof(path), "/proc/%u/stat", im->tgid);
+	if (read_small(path, text, sizeof(text)) <= 0)
+		return -ENOENT;
+	char *open = strchr(text, '('), *close = strrchr(text, ')');
+	if (!open || !close || close < open)
+		return -EBADMSG;
+	*close = 0;
+	proc_set_comm(im, open + 1);
+	unsigned parent;
+	if (sscanf(close + 1, " %*c %u", &parent) == 1)
+		im->parent = parent;
+	return 0;
+}
+
+static void add_line(struct procs *p, struct proc_image *im, char *line)
+{
+	uint64_t start, end, pgoff, ino;
+	unsigned maj, min;
+	char prot[5];
+	int at = 0;
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &start, &end, prot, &pgoff, &maj,
+		   &min, &ino, &at) < 7)
+		return;
+	if (prot[2] != 'x')
+		return;
+	char *path = at ? line + at : (char *)"";
+	size_t len = strlen(path);
+	static const char deleted[] = " (deleted)";
+	if (len > sizeof(deleted) - 1 && !strcmp(path + len - (sizeof(deleted) - 1), deleted))
+		path[len - (sizeof(deleted) - 1)] = 0;
+	if (!*path)
+		path = (char *)"[anon]";
+	struct proc_map m = { .start = start, .end = end, .pgoff = pgoff };
+	proc_map_add(p, im, m, path, makedev(maj, min), ino, NULL, 0);
+}
+
+static int read_maps(struct procs *p, struct proc_image *im)
+{
+	char path[64], exe[PATH_MAX];
+	snprintf(path, sizeof(path), "/proc/%u/maps", im->tgid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	char *line = NULL;
+	size_t cap = 0;
+	proc_image_reset(p, im);
+	for (ssize_t n; (n = getline(&line, &cap, f)) > 0;) {
+		if (line[n - 1] == '\n')
+			line[n - 1] = 0;
+		add_line(p, im, line);
+	}
+	free(line);
+	fclose(f);
+	snprintf(path, sizeof(path), "/proc/%u/exe", im->tgid);
+	ssize_t n = readlink(path, exe, sizeof(exe) - 1);
+	if (n > 0) {
+		exe[n] = 0;
+		char *del = strstr(exe, " (deleted)");
+		if (del)
+			*del = 0;
+		proc_set_exe(p, im, exe);
+	}
+	return 0;
+}
+
+int procs_scan_one(struct procs *p, uint32_t tgid)
+{
+	uint64_t now = proc_now_ns();
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
+	if (access(path, F_OK))
+		return -ENOENT;
+	struct proc_image *im = proc_newest(p, tgid);
+	if (!im || im->to_ns != UINT64_MAX)
+		im = proc_image_add(p, tgid, im ? now : 0);
+	if (!im)
+		return -ENOMEM;
+	free(im->cgroup);
+	im->cgroup = read_cgroup(tgid);
+	read_stat(im);
+	read_maps(p, im);
+	im->read_ns = now;
+	return 0;
+}
+
+int procs_scan(struct procs *p)
+{
+	DIR *d = opendir("/proc");
+	if (!d)
+		return -errno;
+	for (struct dirent *e; (e = readdir(d));) {
+		if (!isdigit((unsigned char)e->d_name[0]))
+			continue;
+		unsigned long tgid = strtoul(e->d_name, NULL, 10);
+		if (tgid && tgid <= UINT32_MAX)
+			procs_scan_one(p, (uint32_t)tgid);
+	}
+	closedir(d);
+	return 0;
+}

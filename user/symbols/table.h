@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The symbols of one ELF file, 12 bytes each beside their names, sorted by address.
+ *
+ *   base       the lowest address; entries hold the distance to it
+ *   entries    {addr, size, name}, sorted by addr; at most two with one addr: first a longer one that is second
+ *              choice, then the first choice
+ *   reach      for every TABLE_BLOCK entries: the furthest end in the block, and the furthest of all up to it
+ *   names      NUL-terminated names, shared suffixes kept shared
+ *
+ * Symbols may nest (an entry point inside a bigger function), so a look-up takes the last symbol that starts at or
+ * before the address and walks back until one reaches over it; `reach` skips what cannot.
+ */
+#ifndef ASCRIBE_SYMBOLS_TABLE_H
+#define ASCRIBE_SYMBOLS_TABLE_H
+
+#include "elf/image.h"
+#include "util/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TABLE_SYMBOLS_MAX (2u << 20)             /* functions of one file, both tables */
+#define TABLE_SCAN_MAX (16u << 20)               /* symbols of any kind looked at in one table */
+#define TABLE_NAMES_MAX (64u << 20)              /* bytes of function names of one file */
+#define TABLE_NAME_MAX 4096u                     /* bytes of one name; longer ones are left out */
+#define TABLE_BLOCK 32u
+#define TABLE_SIZE_GUESSED 0x80000000u           /* in size: the file did not say it */
+
+struct table_entry {
+	uint32_t addr;
+	uint32_t size;
+	uint32_t name;
+};
+
+struct table_reach {
+	uint32_t block;
+	uint32_t all;
+};
+
+struct table {
+	uint64_t base;
+	struct table_entry *entries;
+	size_t n;
+	struct table_reach *reach;
+	char *names;
+	size_t names_len;
+};
+
+/*
+ * Read both symbol tables of an image. A table that cannot be read leaves the other in place: ret is valid (perhaps
+ * empty) in every case, and the first error is returned.
+ */
+int table_read(struct table *ret, const struct elf_image *img, const char *path, struct err *err);
+void table_fini(struct table *t);
+
+/* Index of the entry that holds vaddr, or -ENOENT. */
+int64_t table_find(const struct table *t, uint64_t vaddr);
+size_t table_memory(const struct table *t);
+
+#endif
