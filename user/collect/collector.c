@@ -653,4 +653,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
 	ret->processes = procs_count(c->procs);
+	ret->sampled = ret->stored + sampler_pending(c->sampler);
+	for (unsigned i = 0; i < c->n_cpus; i++)
+		ret->sampled += c->cpu[i].stored;
 }
