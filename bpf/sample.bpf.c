@@ -41,7 +41,7 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 		count(h, COUNTER_stacks_full);
 		return;
 	}
-	unwind(ctx, in_user, key->kind == ROW_KTHREAD, tail, &len);
+	unwind(ctx, t, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
 	int at = stack_intern(half_key, len.n_kernel, len.n_user);
 	if (at < 0) {
 		count(h, -1 - at);

@@ -29,7 +29,7 @@ $(BUILD)/bench/bench.skel.h: $(BUILD)/bench/bench.bpf.o
 $(BUILD)/bench/bench_load: tests/bench/bench_load.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -mno-omit-leaf-frame-pointer -std=gnu11 -D_GNU_SOURCE $(WARN) \
+	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -std=gnu11 -D_GNU_SOURCE $(WARN) \
 		-Iinclude -MMD -MP -MF $@.d -o $@ $<
 
 $(BENCH_PROGRAMS): $(BUILD)/bench/%: tests/bench/%.c tests/bench/bench.c $(BUILD)/bench/bench.skel.h $(BUILD)/libascribe.a

@@ -80,6 +80,7 @@ struct task_struct {
 	int pid;  /* what we call tid */
 	int tgid;
 	struct task_struct *group_leader;
+	struct mm_struct *mm;
 	u64 start_boottime;
 	u64 self_exec_id;
 	char comm[16];
