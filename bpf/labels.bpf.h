@@ -31,10 +31,20 @@ struct {
 	__type(value, __u64);
 } seen SEC(".maps");
 
-/* Room to build a record for the ring in: too large for the stack. */
+struct label_part {
+	__u64 record; /* address of the prefix */
+	__u64 key_table;
+	__u32 size;
+};
+
+/*
+ * Room to build a record for the ring in, and for the parts of a set. A record is too large for the stack; the parts are not,
+ * but with them there the calls together exceed 512 bytes where the verifier rounds each frame up to 32 (before Linux 6.8).
+ */
 struct scratch {
 	struct wire_record head;
 	__u8 payload[WIRE_PAYLOAD_MAX];
+	struct label_part part[PROC_SLOTS];
 };
 
 struct {
@@ -99,57 +109,71 @@ static __always_inline struct proc_entry *proc_find(const struct image *im)
 	return 0;
 }
 
-/* Send what the key table at `addr` has grown to, when it has grown since the last time. */
-static __always_inline void send_keys(const struct image *im, struct scratch *s, __u64 addr)
+/*
+ * Read n bytes of the process into the payload; send the record with n bytes of payload. Both check n in the register that
+ * they pass on: before Linux 6.8 the verifier forgets a bound that was checked in another copy.
+ */
+static __always_inline bool payload_read(struct scratch *s, __u64 n, __u64 addr)
+{
+	barrier_var(n);
+	return n <= WIRE_PAYLOAD_MAX && !bpf_probe_read_user(&s->payload, n, (void *)addr);
+}
+
+static __always_inline bool payload_send(struct scratch *s, __u64 n)
+{
+	n += sizeof(s->head);
+	barrier_var(n);
+	return n <= sizeof(s->head) + WIRE_PAYLOAD_MAX && !ring_send(s, n, false);
+}
+
+/* Send what the key table at `addr` has grown to, when it has grown since the last time. False when it could not be sent. */
+static __always_inline bool send_keys(const struct image *im, struct scratch *s, __u64 addr)
 {
 	struct ascribe_key_table head;
 	const __u32 head_size = sizeof(head) - sizeof(head.text);
 	__u64 *cell;
 
-	if (bpf_probe_read_user(&s->payload, head_size, (void *)addr))
-		return;
+	if (!payload_read(s, head_size, addr))
+		return false;
 	struct ascribe_key_table *t = (void *)s->payload;
 	__u32 bytes = t->bytes;
-	if (t->magic != ASCRIBE_KEYS_MAGIC || !bytes || bytes > ASCRIBE_KEYS_TEXT_MAX)
-		return;
+	if (t->magic != ASCRIBE_KEYS_MAGIC || bytes > ASCRIBE_KEYS_TEXT_MAX)
+		return false;
+	if (!bytes)
+		return true; /* no keys yet: a set without attributes */
 	__u64 what = image_hash(im, mix(addr, bytes));
-	if (was_sent(what, &cell) || !cell)
-		return;
-	if (bpf_probe_read_user(&s->payload, bytes, (void *)(addr + head_size)))
-		return;
+	if (was_sent(what, &cell))
+		return true;
+	if (!cell)
+		return false;
+	if (!payload_read(s, bytes, addr + head_size))
+		return false;
 	s->head = (struct wire_record){ .kind = WIRE_KEYS, .size = bytes, .tgid = im->tgid, .exec_id = im->exec_id,
 					.start_ns = im->start_ns, .key_table = addr, .generation = generation };
-	if (!ring_send(s, sizeof(s->head) + bytes, false))
-		*cell = what;
+	if (!payload_send(s, bytes))
+		return false;
+	*cell = what;
+	return true;
 }
 
-struct label_part {
-	__u64 record; /* address of the prefix */
-	__u64 key_table;
-	__u32 size;
-};
-
-/* Send the meaning of set_id, all its parts, once. False when some of it could not be sent. */
-static __always_inline bool define(const struct image *im, __u64 set_id, const struct label_part *part, __u32 n)
+/* Send the meaning of set_id, the n parts in s, once. False when some of it could not be sent. */
+static __always_inline bool define(const struct image *im, struct scratch *s, __u64 set_id, __u32 n)
 {
 	__u64 *cell, what = image_hash(im, set_id);
 	if (was_sent(what, &cell))
 		return true;
-	__u32 zero = 0;
-	struct scratch *s = bpf_map_lookup_elem(&scratches, &zero);
-	if (!s || !cell)
+	if (!cell)
 		return false;
 	for (__u32 i = 0; i < PROC_SLOTS && i < n; i++) {
-		__u32 size = part[i].size;
-		send_keys(im, s, part[i].key_table);
-		if (size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX ||
-		    bpf_probe_read_user(&s->payload, size, (void *)part[i].record))
+		__u32 size = s->part[i].size;
+		if (size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !send_keys(im, s, s->part[i].key_table) ||
+		    !payload_read(s, size, s->part[i].record))
 			return false;
 		s->head = (struct wire_record){ .kind = WIRE_DEFINITION, .size = size, .tgid = im->tgid,
 						.exec_id = im->exec_id, .start_ns = im->start_ns, .set_id = set_id,
-						.key_table = part[i].key_table, .generation = generation,
+						.key_table = s->part[i].key_table, .generation = generation,
 						.part = (__u16)i, .n_parts = (__u16)n };
-		if (ring_send(s, sizeof(s->head) + size, false))
+		if (!payload_send(s, size))
 			return false;
 	}
 	*cell = what;
@@ -162,8 +186,7 @@ static __always_inline bool define(const struct image *im, __u64 set_id, const s
  */
 __noinline __u64 read_labels(const struct image *im, int *ret_flag)
 {
-	struct label_part part[PROC_SLOTS];
-	__u32 n = 0;
+	__u32 n = 0, zero = 0;
 	__u64 id = 0;
 
 	if (!im || !ret_flag)
@@ -179,6 +202,9 @@ __noinline __u64 read_labels(const struct image *im, int *ret_flag)
 	if (!n_slots)
 		return 0;
 	__u64 tp = thread_pointer(bpf_get_current_task_btf());
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &zero);
+	if (!s)
+		return 0;
 	for (__u32 i = 0; i < PROC_SLOTS && i < n_slots; i++) {
 		struct {
 			struct ascribe_record_prefix prefix;
@@ -205,15 +231,15 @@ __noinline __u64 read_labels(const struct image *im, int *ret_flag)
 		}
 		id = id ? mix(id, r.prefix.set_id) | 1 : r.prefix.set_id;
 		if (n < PROC_SLOTS) {
-			part[n].record = at - ASCRIBE_PREFIX_SIZE;
-			part[n].key_table = e->slot[i].key_table;
-			part[n].size = r.prefix.total_size;
+			s->part[n].record = at - ASCRIBE_PREFIX_SIZE;
+			s->part[n].key_table = e->slot[i].key_table;
+			s->part[n].size = r.prefix.total_size;
 			n++;
 		}
 	}
 	if (!id)
 		return 0;
-	*ret_flag = define(im, id, part, n) ? -1 : COUNTER_label_unknown;
+	*ret_flag = define(im, s, id, n) ? -1 : COUNTER_label_unknown;
 	return id;
 }
 
