@@ -22,7 +22,7 @@ skip() {
 at_exit() {
 	local p
 	for p in "${started[@]}"; do
-		kill -9 "$p" 2>/dev/null
+		kill -9 "$p" 2>/dev/null && wait "$p" 2>/dev/null
 	done
 	[ -z "${at_end:-}" ] || $at_end
 	cd /
