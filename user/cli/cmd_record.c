@@ -344,6 +344,8 @@ int cmd_record(int argc, char **argv)
 	r.signals = take_signals();
 	if (args.n)
 		rc = child_prepare(&r.child, args.v, &err);
+	/* Nobody may read our progress any more: no reason to lose the samples. The command, forked above, keeps its own. */
+	signal(SIGPIPE, SIG_IGN);
 	rc = rc ? rc : open_store(&r, &err);
 	rc = rc ? rc : start(&r, &err);
 	if (!rc) {
