@@ -309,10 +309,11 @@ static int finish(struct recording *r, struct err *err)
 	collector_progress(r->collector, &p);
 	if (!r->o->quiet)
 		print_summary(r, isatty(STDERR_FILENO));
-	if (!rc && p.failed)
-		return err_set(err, p.failure.code, "%" PRIu64 " windows could not be written, their samples are counted "
-			       "as store_failed: %s", p.failed, p.failure.text);
-	return rc;
+	if (!p.failed)
+		return rc;
+	struct err cause = rc ? *err : p.failure;
+	return err_set(err, cause.code, "%" PRIu64 " windows could not be written, their samples are lost (store_failed): %s",
+		       p.failed, cause.text);
 }
 
 static void release(struct recording *r)
@@ -347,6 +348,8 @@ int cmd_record(int argc, char **argv)
 	r.signals = take_signals();
 	if (args.n)
 		rc = child_prepare(&r.child, args.v, &err);
+	/* Nobody may read our progress any more: no reason to lose the samples. The command, forked above, keeps its own. */
+	signal(SIGPIPE, SIG_IGN);
 	rc = rc ? rc : open_store(&r, &err);
 	rc = rc ? rc : start(&r, &err);
 	if (rc) {
@@ -368,6 +371,8 @@ out:
 		cmd_error("record: %s", err.text[0] ? err.text : strerror(-rc));
 		status = status ? status : r.child.exec_failed && rc == -ENOENT ? 127 : r.child.exec_failed ? 126 : EXIT_FAILED;
 	} else if (args.n) {
+		if (!o.quiet && child_runs(&r.child))
+			fprintf(stderr, "ascribe: %s is written; the command still runs, waiting for it\n", o.out);
 		status = child_status(&r.child);
 	}
 	release(&r);
