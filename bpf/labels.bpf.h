@@ -126,28 +126,34 @@ static __always_inline bool payload_send(struct scratch *s, __u64 n)
 	return n <= sizeof(s->head) + WIRE_PAYLOAD_MAX && !ring_send(s, n, false);
 }
 
-/* Send what the key table at `addr` has grown to, when it has grown since the last time. */
-static __always_inline void send_keys(const struct image *im, struct scratch *s, __u64 addr)
+/* Send what the key table at `addr` has grown to, when it has grown since the last time. False when it could not be sent. */
+static __always_inline bool send_keys(const struct image *im, struct scratch *s, __u64 addr)
 {
 	struct ascribe_key_table head;
 	const __u32 head_size = sizeof(head) - sizeof(head.text);
 	__u64 *cell;
 
 	if (!payload_read(s, head_size, addr))
-		return;
+		return false;
 	struct ascribe_key_table *t = (void *)s->payload;
 	__u32 bytes = t->bytes;
-	if (t->magic != ASCRIBE_KEYS_MAGIC || !bytes || bytes > ASCRIBE_KEYS_TEXT_MAX)
-		return;
+	if (t->magic != ASCRIBE_KEYS_MAGIC || bytes > ASCRIBE_KEYS_TEXT_MAX)
+		return false;
+	if (!bytes)
+		return true; /* no keys yet: a set without attributes */
 	__u64 what = image_hash(im, mix(addr, bytes));
-	if (was_sent(what, &cell) || !cell)
-		return;
+	if (was_sent(what, &cell))
+		return true;
+	if (!cell)
+		return false;
 	if (!payload_read(s, bytes, addr + head_size))
-		return;
+		return false;
 	s->head = (struct wire_record){ .kind = WIRE_KEYS, .size = bytes, .tgid = im->tgid, .exec_id = im->exec_id,
 					.start_ns = im->start_ns, .key_table = addr, .generation = generation };
-	if (payload_send(s, bytes))
-		*cell = what;
+	if (!payload_send(s, bytes))
+		return false;
+	*cell = what;
+	return true;
 }
 
 /* Send the meaning of set_id, the n parts in s, once. False when some of it could not be sent. */
@@ -160,8 +166,8 @@ static __always_inline bool define(const struct image *im, struct scratch *s, __
 		return false;
 	for (__u32 i = 0; i < PROC_SLOTS && i < n; i++) {
 		__u32 size = s->part[i].size;
-		send_keys(im, s, s->part[i].key_table);
-		if (size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !payload_read(s, size, s->part[i].record))
+		if (size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !send_keys(im, s, s->part[i].key_table) ||
+		    !payload_read(s, size, s->part[i].record))
 			return false;
 		s->head = (struct wire_record){ .kind = WIRE_DEFINITION, .size = size, .tgid = im->tgid,
 						.exec_id = im->exec_id, .start_ns = im->start_ns, .set_id = set_id,

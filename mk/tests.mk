@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-# tests/unit/test_x.c -> build/tests/test_x; tests/cli/*.sh and tests/labels/*.sh run the built binary.
+# Every test is a program: 0 passed, 77 skipped (the last line says why), anything else failed.
+#   tests/unit/test_x.c    -> build/tests/test_x (cmocka)
+#   tests/labels/*.sh      the label library, with every compiler there is
+#   tests/cli/*.sh         the reading commands on a synthetic store
+#   tests/record/*.sh      the built program on real processes, with real BPF (root)
+#   tests/e2e/*.sh         the page in a browser
+#   tests/vm/              other kernels (mk/vm.mk)
 
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
+scripts = $(foreach s,$(sort $(wildcard tests/$(1)/*.sh)),'$(1)/$(basename $(notdir $(s)))=BUILD=$(BUILD) bash $(s)')
+ASAN := $(BUILD)/asan
+LOADS := $(patsubst tests/record/%.c,$(BUILD)/tests/record/%,$(wildcard tests/record/*.c))
 
 $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
-
-unit: $(UNIT) ## build and run the unit tests
-	@for t in $(UNIT); do echo "== $$t"; $$t || exit 1; done
 
 # A synthetic store for tests/cli.
 $(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
@@ -17,10 +23,52 @@ $(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-cli-tests: $(BUILD)/ascribe $(BUILD)/tests/mkstore ## run the commands on a synthetic store
-	@for t in $(sort $(wildcard tests/cli/*.sh)); do echo "== $$t"; BUILD=$(BUILD) $$t || exit 1; done
+# Loads to be profiled: as applications are built, with frame pointers.
+$(BUILD)/tests/record/%: tests/record/%.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm
 
-e2e: $(BUILD)/ascribe $(BUILD)/tests/mkstore ## the flame page in a browser; skipped where there is none
-	@for t in $(sort $(wildcard tests/e2e/*.sh)); do echo "== $$t"; BUILD=$(BUILD) $$t || [ $$? = 77 ] || exit 1; done
+test: ## install, build, pass every test
+	$(Q)tools/deps build test
+	$(Q)$(MAKE) --no-print-directory test-programs
+	$(Q)$(MAKE) --no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined test-asan-programs
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/clang-14 CLANG=clang-14 $(BUILD)/clang-14/ascribe
+	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/clang-19 CLANG=clang-19 $(BUILD)/clang-19/ascribe
+	$(Q)tools/test \
+		'layers=tools/check-layers' \
+		'headers=$(MAKE) --no-print-directory check-headers' \
+		$(foreach t,$(UNIT),'unit/$(notdir $(t))=$(t)') \
+		$(foreach t,$(UNIT),'asan/$(notdir $(t))=$(ASAN)/tests/$(notdir $(t))') \
+		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
+		$(call scripts,cli) \
+		$(call scripts,record) \
+		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
+		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
+		$(call scripts,e2e) \
+		$(VM_TESTS)
 
--include $(wildcard $(BUILD)/tests/*.d)
+test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(BUILD)/tests/mkstore $(LOADS)
+test-asan-programs: $(UNIT)
+
+unit: $(UNIT) ## the unit tests alone
+	$(Q)tools/test $(foreach t,$(UNIT),'unit/$(notdir $(t))=$(t)')
+
+cli-tests: test-programs ## the commands on a synthetic store
+	$(Q)tools/test $(call scripts,cli)
+
+record-tests: test-programs ## the commands on real processes, as root
+	$(Q)tools/test $(call scripts,record)
+
+e2e: test-programs ## the flame page in a browser
+	$(Q)tools/test $(call scripts,e2e)
+
+check-layers: ## includes go downwards only
+	$(Q)tools/check-layers
+
+check-headers: ## every header compiles by itself
+	@for h in user/*/*.h include/ascribe/*.h; do \
+		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
+
+.PHONY: test-programs test-asan-programs unit cli-tests record-tests e2e check-headers check-layers
+-include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)

@@ -16,7 +16,7 @@ check() {
 	shift
 	notes=$(readelf -nW "$file" 2>/dev/null | grep -c '^ *ascribe ')
 	[ "${unlabelled:-0}" = 1 ] && notes=1
-	out=$(timeout 60 "$@" 2>&1)
+	out=$(timeout 60 ${emulator:-} "$@" 2>&1)
 	if [ "$(tail -n 1 <<<"$out")" = PASS ] && [ "$notes" = 1 ]; then
 		pass=$((pass + 1))
 	else
@@ -98,5 +98,20 @@ for cc in $compilers; do
 		build "$cc + $cxx" $cxx -o "$dir/selftest" "$dir/selftest.o" "$dir/unit2.o" -lpthread &&
 		check "$cc + $cxx in one module" "$dir/selftest"
 done
+# The other architecture, where its compiler and an emulator are installed.
+arm=aarch64-linux-gnu
+if [ -z "${QUICK:-}" ] && [ "$(uname -m)" = x86_64 ] && have $arm-gcc && have qemu-aarch64; then
+	emulator="qemu-aarch64 -L /usr/$arm"
+	for mode in "-fno-pie -no-pie" "-fPIE -pie" "-static -fno-pie" "-fPIE -static-pie"; do
+		build "$arm $mode" $arm-gcc $flags $mode -o "$dir/selftest" tests/labels/selftest.c tests/labels/unit2.c \
+			-lpthread && check "$arm $mode" "$dir/selftest"
+	done
+	build "$arm plugin" $arm-gcc $flags -fPIC -shared -DNAME='"plugin_arm"' -o "$dir/plugin_arm.so" \
+		tests/labels/plugin.c &&
+		build "$arm host" $arm-gcc $flags -DLABELLED -o "$dir/host" tests/labels/host.c -lpthread -ldl &&
+		check "$arm dlopen" "$dir/host" "$dir/plugin_arm.so"
+	emulator=
+fi
+
 echo "label matrix: $pass passed, $fail failed, $skip compilers skipped"
 [ "$fail" = 0 ] && [ "$pass" -gt 20 ]

@@ -135,7 +135,8 @@ static inline const char *reader_record(unsigned long long slot, const struct as
 	}
 	qsort(rows, n, sizeof(rows[0]), reader_cmp);
 	for (size_t i = 0; i < n; i++)
-		snprintf(r->text + strlen(r->text), sizeof(r->text) - strlen(r->text), "%s%s", i ? "," : "", rows[i]);
+		snprintf(r->text + strlen(r->text), sizeof(r->text) - strlen(r->text), "%s%.399s", i ? "," : "",
+			 rows[i]);
 	return NULL;
 }
 

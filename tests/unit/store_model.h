@@ -208,7 +208,8 @@ static inline void model_fill(struct model *m, struct store_writer *sw, struct m
 static inline int model_commit_at(struct store_writer *sw, size_t i, struct err *err)
 {
 	uint64_t lost[2][2] = { { i, 0 }, { 300, 1 } }, flagged[2][1] = { { i * i }, { 7 } };
-	struct store_cpu_totals cpu[2] = { { 0, 100 + i, 100, lost[0], flagged[0] }, { 3, 1301, 1000, lost[1], flagged[1] } };
+	struct store_cpu_totals cpu[2] = { { 0, 100 + i, 100, lost[0], flagged[0] },
+					   { 3, 1301, 1000, lost[1], flagged[1] } };
 	struct store_totals t = { cpu, 2, i, 5 * i, 1u << 20 };
 	int64_t t0 = 1700000000000000000 + (int64_t)i * 10000000000;
 	return store_commit_window(sw, t0, t0 + 10000000000, (int64_t)i, &t, err);
@@ -254,7 +255,8 @@ static inline char *store_stack_text(const struct store *s, uint32_t stack)
 		const char *module = store_string(s, f->module, NULL), *slash = strrchr(module, '/');
 		size_t len = strlen(text);
 		if (f->function)
-			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s", store_string(s, f->function, NULL));
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s",
+						store_string(s, f->function, NULL));
 		else
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s+0x%" PRIx64,
 						slash ? slash + 1 : module, f->offset);
@@ -273,18 +275,19 @@ static inline int read_back_row(void *ctx, const struct store_row *r)
 {
 	struct read_back *b = ctx;
 	b->rows = realloc(b->rows, (b->n + 1) * sizeof(*b->rows));
-	b->rows[b->n++] = (struct model_row){ store_labels_text(b->s, r->set), store_stack_text(b->s, r->stack), r->event,
-					      r->samples, r->value };
+	b->rows[b->n++] = (struct model_row){ store_labels_text(b->s, r->set), store_stack_text(b->s, r->stack),
+					      r->event, r->samples, r->value };
 	return 0;
 }
 
 static inline bool same_counters(const struct store_window *w, size_t i)
 {
 	const struct store_totals *t = &w->totals;
-	return t->n_cpus == 2 && t->outside == i && t->own_cpu_ns == 5 * i && t->own_rss == 1u << 20 && w->boot_ns == (int64_t)i &&
-	       t->cpu[0].cpu == 0 && t->cpu[1].cpu == 3 && t->cpu[0].fired == 100 + i && t->cpu[0].stored == 100 &&
-	       t->cpu[1].fired == 1301 && t->cpu[1].stored == 1000 && t->cpu[0].lost[0] == i && t->cpu[0].lost[1] == 0 &&
-	       t->cpu[1].lost[0] == 300 && t->cpu[1].lost[1] == 1 && t->cpu[0].flagged[0] == i * i && t->cpu[1].flagged[0] == 7;
+	return t->n_cpus == 2 && t->outside == i && t->own_cpu_ns == 5 * i && t->own_rss == 1u << 20 &&
+	       w->boot_ns == (int64_t)i && t->cpu[0].cpu == 0 && t->cpu[1].cpu == 3 && t->cpu[0].fired == 100 + i &&
+	       t->cpu[0].stored == 100 && t->cpu[1].fired == 1301 && t->cpu[1].stored == 1000 &&
+	       t->cpu[0].lost[0] == i && t->cpu[0].lost[1] == 0 && t->cpu[1].lost[0] == 300 && t->cpu[1].lost[1] == 1 &&
+	       t->cpu[0].flagged[0] == i * i && t->cpu[1].flagged[0] == 7;
 }
 
 /* 0: window i is what was put in; 1: it is not; -errno: it cannot be read. */
@@ -340,9 +343,10 @@ static inline char *temp_dir(char *name)
 	return name;
 }
 
-static const char *const store_files[] = { "HEADER",		      "sym/g001/strings.log", "sym/g001/frames.log",
-					   "sym/g001/stacks.log", "lab/sets-00000001.log", "lab/events.log",
-					   "seg/L0-00000001.seg" };
+static const char *const store_files[] = {
+	"HEADER",	  "sym/g001/strings.log", "sym/g001/frames.log", "sym/g001/stacks.log", "lab/sets-00000001.log",
+	"lab/events.log", "seg/L0-00000001.seg"
+};
 #define N_STORE_FILES (sizeof(store_files) / sizeof(store_files[0]))
 
 #endif

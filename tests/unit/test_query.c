@@ -174,7 +174,8 @@ static void rows_and_info(void **state)
 		assert_int_equal(info->from_ns, a->to > a->from ? f->m.w[a->from].t0 : 0);
 		assert_int_equal(info->to_ns, a->to > a->from ? f->m.w[a->to - 1].t1 : 0);
 		assert_string_equal(info->event->name, model_events[a->event_id].name);
-		assert_true(fabs(info->seconds - (double)samples * (double)model_events[a->event_id].ns_per_sample / 1e9) < 1e-6);
+		assert_true(fabs(info->seconds -
+				 (double)samples * (double)model_events[a->event_id].ns_per_sample / 1e9) < 1e-6);
 		struct model_window got = { b.rows, b.n, 0, 0 };
 		model_window_fini(&got);
 		model_window_fini(&want);
@@ -307,7 +308,8 @@ static void key_tables(void **state)
 				strcat(query_id, "\n");
 			for (size_t j = 0; j < want.n; j++) {
 				const char *l = want.rows[j].labels;
-				if ((strstr(l, tenant) != NULL) == r->present[0] && (strstr(l, query_id) != NULL) == r->present[1])
+				if ((strstr(l, tenant) != NULL) == r->present[0] &&
+				    (strstr(l, query_id) != NULL) == r->present[1])
 					n += want.rows[j].samples;
 			}
 			assert_int_equal(r->samples, n);
@@ -405,7 +407,8 @@ static void frame_names(void **state)
 		{ .offset = 0xffffffffffffffff },
 		{ .module = model_text(w, "/dir/"), .offset = 1 },
 	};
-	static const char *const want[] = { "f", "demo+0x1f0", "[vdso]+0x10", "[unknown]+0xffffffffffffffff", "/dir/+0x1" };
+	static const char *const want[] = { "f", "demo+0x1f0", "[vdso]+0x10", "[unknown]+0xffffffffffffffff",
+					    "/dir/+0x1" };
 	for (uint32_t i = 0; i < 5; i++) {
 		assert_int_equal(store_add_frame(w, &v[i], &id), 0);
 		assert_int_equal(id, i + 1);
@@ -426,8 +429,8 @@ static void frame_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_and_info), cmocka_unit_test(tree),	 cmocka_unit_test(functions),
-		cmocka_unit_test(key_tables),	 cmocka_unit_test(errors),	 cmocka_unit_test(empty_store),
+		cmocka_unit_test(rows_and_info), cmocka_unit_test(tree),	cmocka_unit_test(functions),
+		cmocka_unit_test(key_tables),	 cmocka_unit_test(errors),	cmocka_unit_test(empty_store),
 		cmocka_unit_test(interval),	 cmocka_unit_test(frame_names),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -12,7 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STR(k, v) { .key = (k), .str = (v), .key_len = sizeof(k) - 1, .str_len = sizeof(v) - 1, .type = LABEL_STRING }
+#define STR(k, v)                                                                                                      \
+	{                                                                                                              \
+		.key = (k), .str = (v), .key_len = sizeof(k) - 1, .str_len = sizeof(v) - 1, .type = LABEL_STRING       \
+	}
 
 static const struct label labels[] = {
 	STR("comm", "sh"),
@@ -37,16 +40,43 @@ static void matching(void **state)
 {
 	(void)state;
 	static const char *const yes[] = {
-		"", " ", "{}", "{ }", "tenant=\"acme\"", "{tenant=\"acme\"}", " { tenant = 'acme' , comm != `bash` , } ",
-		"query_id=\"-42\"", "query_id=~\"-4.*\"", "query_id!~\"4.*\"", "none=\"\"", "none=~\"\"", "none=~\".*\"",
-		"none!=\"x\"", "none!~\".+\"", "tenant!=\"\"", "tenant=~\"a.*e\"", "tenant=~\"x|acme\"", "tenant!~\"acm\"",
-		"tenant!~\"cme\"", "\"odd key\"=\"q\\\"\\n\"", "\"odd key\"=~\"q..\"", "tenant=\"\\x61cme\"", "tenant=~`\\w+`",
-		"tenant=~\"\\\\w+\"", "event=\"not of the set\"",
+		"",
+		" ",
+		"{}",
+		"{ }",
+		"tenant=\"acme\"",
+		"{tenant=\"acme\"}",
+		" { tenant = 'acme' , comm != `bash` , } ",
+		"query_id=\"-42\"",
+		"query_id=~\"-4.*\"",
+		"query_id!~\"4.*\"",
+		"none=\"\"",
+		"none=~\"\"",
+		"none=~\".*\"",
+		"none!=\"x\"",
+		"none!~\".+\"",
+		"tenant!=\"\"",
+		"tenant=~\"a.*e\"",
+		"tenant=~\"x|acme\"",
+		"tenant!~\"acm\"",
+		"tenant!~\"cme\"",
+		"\"odd key\"=\"q\\\"\\n\"",
+		"\"odd key\"=~\"q..\"",
+		"tenant=\"\\x61cme\"",
+		"tenant=~`\\w+`",
+		"tenant=~\"\\\\w+\"",
+		"event=\"not of the set\"",
 	};
 	static const char *const no[] = {
-		"tenant=\"acm\"", "tenant=\"acme \"", "tenant=~\"acm\"", "tenant=~\"cme\"", "tenant=\"\"", "tenant!=\"acme\"",
-		"query_id=\"42\"", "query_id=~\"\"", "none=\"x\"", "none=~\".+\"", "none!=\"\"", "none!~\"\"", "none!~\".*\"",
-		"tenant=\"acme\",comm=\"bash\"", "Tenant=\"acme\"", "tenant!~\"a.*\"", "tenant=~\"x|acm\"",
+		"tenant=\"acm\"",    "tenant=\"acme \"",
+		"tenant=~\"acm\"",   "tenant=~\"cme\"",
+		"tenant=\"\"",	     "tenant!=\"acme\"",
+		"query_id=\"42\"",   "query_id=~\"\"",
+		"none=\"x\"",	     "none=~\".+\"",
+		"none!=\"\"",	     "none!~\"\"",
+		"none!~\".*\"",	     "tenant=\"acme\",comm=\"bash\"",
+		"Tenant=\"acme\"",   "tenant!~\"a.*\"",
+		"tenant=~\"x|acm\"",
 	};
 	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
 		if (!matches(yes[i]))
@@ -121,7 +151,7 @@ static void catastrophic(void **state)
 {
 	(void)state;
 	static const char *const patterns[] = { "v=~\"(a+)+[bc]\"", "v=~\"(a|aa)+[bc]\"", "v!~\"(?:a*b?)*[cd]\"",
-							   "v=~\"(*NO_JIT)(a+)+[bc]\"" };
+						"v=~\"(*NO_JIT)(a+)+[bc]\"" };
 	char value[2001];
 	memset(value, 'a', 2000);
 	value[2000] = '!';

@@ -276,10 +276,14 @@ static void reader_beside_writer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trip),	    cmocka_unit_test(meta_and_mode),
-		cmocka_unit_test(ids),		    cmocka_unit_test(prefix_chains),
-		cmocka_unit_test(refuses_other_things), cmocka_unit_test(one_writer),
-		cmocka_unit_test(newer_version),    cmocka_unit_test(counters_may_grow),
+		cmocka_unit_test(round_trip),
+		cmocka_unit_test(meta_and_mode),
+		cmocka_unit_test(ids),
+		cmocka_unit_test(prefix_chains),
+		cmocka_unit_test(refuses_other_things),
+		cmocka_unit_test(one_writer),
+		cmocka_unit_test(newer_version),
+		cmocka_unit_test(counters_may_grow),
 		cmocka_unit_test(reader_beside_writer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

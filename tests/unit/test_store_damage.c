@@ -2,10 +2,13 @@
 /* Cut files, flipped bits, full disks: what is read is always a prefix of the committed windows, or an error. */
 #include "unit/store_model.h"
 
+#include "query/query.h"
+
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 struct image {
 	unsigned char *data[N_STORE_FILES];
@@ -149,7 +152,8 @@ static void every_bit(void **state)
 		}
 		close(fd);
 	}
-	print_message("flipped bits: %zu refused, %zu without the last window, %zu harmless\n", refused, shorter, harmless);
+	print_message("flipped bits: %zu refused, %zu without the last window, %zu harmless\n", refused, shorter,
+		      harmless);
 	assert_int_equal(harmless, 0);
 	free_image(&image);
 	model_fini(&m);
@@ -238,6 +242,102 @@ static void names_the_place(void **state)
 	remove_tree(dir);
 }
 
+/* ---- right checksums around wrong contents ---- */
+
+static uint32_t crc_by_bits(const unsigned char *p, size_t len)
+{
+	uint32_t crc = ~0u;
+	for (size_t i = 0; i < len * 8; i++)
+		crc = (crc ^ p[i / 8] >> i % 8) & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
+	return ~crc;
+}
+
+static uint32_t get32(const unsigned char *p)
+{
+	return p[0] | p[1] << 8 | p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static void put32(unsigned char *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (unsigned char)(v >> 8 * i);
+}
+
+/* Everything that a reading command does. It may refuse or give odd answers; it must come back. */
+static bool use_all(const char *dir)
+{
+	struct store *s;
+	struct query *q = NULL;
+	struct query_table *t;
+	struct err err = { 0 };
+	const struct query_node *nodes;
+	const struct label *labels;
+	size_t n;
+	const char *const keys[] = { "tenant", "comm" };
+	struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .where = "tenant!~\"x.*\"" };
+	if (store_open(&s, dir, &err))
+		return false;
+	for (uint32_t i = 0; i < store_n_stacks(s); i++)
+		free(store_stack_text(s, i));
+	for (uint32_t i = 0; i < store_n_sets(s); i++)
+		store_set(s, i, &labels);
+	bool ok = !query_open(&q, s, &spec, &err);
+	if (ok) {
+		assert_int_equal(query_tree(q, &nodes, &n, &err), 0);
+		assert_int_equal(query_table(q, NULL, 0, &t, &err), 0);
+		query_table_free(t);
+		assert_int_equal(query_table(q, keys, 2, &t, &err), 0);
+		query_table_free(t);
+	}
+	query_close(q);
+	store_close(s);
+	return ok;
+}
+
+static size_t mutate_frame(const char *dir, size_t i, const struct image *image, size_t frame, size_t *ret_tried)
+{
+	static const unsigned char masks[] = { 0x01, 0x80, 0x7f, 0xff };
+	unsigned char *d = image->data[i], *copy = malloc(image->len[i]);
+	size_t size = get32(d + frame + 28), accepted = 0;
+	/* Of the frame header: codec, first id, count, length before compression. */
+	for (size_t at = 5; at < 40 + size; at++) {
+		if (at == 6 || (at >= 28 && at < 40))
+			at = at == 6 ? 16 : 40;
+		for (size_t k = 0; k < sizeof(masks); k++) {
+			memcpy(copy, d, image->len[i]);
+			copy[frame + at] ^= masks[k];
+			put32(copy + frame + 32, crc_by_bits(copy + frame + 40, size));
+			put32(copy + frame + 36, crc_by_bits(copy + frame, 36));
+			put(dir, i, copy, image->len[i]);
+			accepted += use_all(dir);
+			++*ret_tried;
+		}
+	}
+	free(copy);
+	return accepted;
+}
+
+static void hostile_contents(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct image image;
+	struct model m = { .random = 16 };
+	size_t tried = 0, accepted = 0;
+	small_store(&m, temp_dir(dir), 2);
+	load_image(&image, dir);
+	for (size_t i = 1; i < N_STORE_FILES; i++) {
+		for (size_t frame = 32; frame < image.len[i]; frame += 40 + get32(image.data[i] + frame + 28))
+			accepted += mutate_frame(dir, i, &image, frame, &tried);
+		put(dir, i, image.data[i], image.len[i]);
+	}
+	print_message("changed bytes with right checksums: %zu tried, %zu accepted\n", tried, accepted);
+	assert_true(tried > 4000);
+	free_image(&image);
+	model_fini(&m);
+	remove_tree(dir);
+}
+
 /*
  * A window that cannot be written is gone, its ids are not. `hurt` makes the next commit fail with rc, `heal` lets it
  * succeed again.
@@ -253,6 +353,63 @@ static void commit_around_failure(struct model *m, struct store_writer *w, const
 	model_check(m, dir);
 	assert_int_equal(model_commit(m, w, 20, &err), 0);
 	model_check(m, dir);
+}
+
+/* ---- kill -9 ---- */
+
+#define KILLED_WINDOWS 60
+
+static void write_until_killed(const char *dir, int acknowledge)
+{
+	struct model m = { .random = 18 };
+	struct store_writer *w;
+	struct err err;
+	if (store_writer_open(&w, dir, &model_meta, &err))
+		_exit(1);
+	for (int i = 0; i < KILLED_WINDOWS; i++)
+		if (model_commit(&m, w, 20, &err) || write(acknowledge, "w", 1) != 1)
+			_exit(1);
+	_exit(0);
+}
+
+/* What was acknowledged is there, at most one more, and a writer goes on from it. */
+static void killed_writer(void **state)
+{
+	(void)state;
+	char scratch[64], dir[64], acks[KILLED_WINDOWS];
+	struct model m = { .random = 18 };
+	struct err err = { 0 };
+	struct store_writer *w;
+	assert_int_equal(store_writer_open(&w, temp_dir(scratch), &model_meta, &err), 0);
+	for (int i = 0; i < KILLED_WINDOWS; i++)
+		assert_int_equal(model_commit(&m, w, 20, &err), 0);
+	store_writer_close(w);
+	remove_tree(scratch);
+	for (int loop = 0; loop < 150; loop++) {
+		int pipes[2], status;
+		assert_int_equal(pipe(pipes), 0);
+		pid_t child = (temp_dir(dir), fork());
+		assert_true(child >= 0);
+		if (!child)
+			write_until_killed(dir, pipes[1]);
+		close(pipes[1]);
+		usleep(model_random(&m, 12000));
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+		ssize_t acknowledged = read(pipes[0], acks, sizeof(acks));
+		close(pipes[0]);
+		struct outcome o = look(&m, dir);
+		/* Killed before there was a store. */
+		bool none = o.rc == -EINVAL && acknowledged == 0;
+		ssize_t windows = (ssize_t)o.windows;
+		assert_true(none || (o.rc == 0 && windows >= acknowledged && windows <= acknowledged + 1));
+		assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), 0);
+		store_writer_close(w);
+		assert_int_equal(look(&m, dir).windows, o.windows);
+		remove_tree(dir);
+	}
+	model_fini(&m);
 }
 
 static rlim_t file_limit;
@@ -359,6 +516,7 @@ int main(void)
 		cmocka_unit_test(every_truncation),	   cmocka_unit_test(every_bit),
 		cmocka_unit_test(writer_after_truncation), cmocka_unit_test(writer_refuses_damage),
 		cmocka_unit_test(names_the_place),	   cmocka_unit_test(write_fails_anywhere),
+		cmocka_unit_test(hostile_contents),	   cmocka_unit_test(killed_writer),
 		cmocka_unit_test(full_disk),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,6 +78,7 @@ struct recording {
 	struct collector *collector;
 	int signals;
 	uint64_t start_ns;
+	bool moved; /* an earlier recording was moved out of the way */
 	char what[256];
 };
 
@@ -161,12 +162,9 @@ static int open_store(struct recording *r, struct err *err)
 		.created_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec,
 	};
 	if (!r->o->append) {
-		bool moved = false;
-		int rc = rotate_store(r->o->out, &moved, err);
+		int rc = rotate_store(r->o->out, &r->moved, err);
 		if (rc)
 			return rc;
-		if (moved && !r->o->quiet)
-			fprintf(stderr, "ascribe: the earlier recording is now %s.old\n", r->o->out);
 	}
 	return store_writer_open(&r->writer, r->o->out, &meta, err);
 }
@@ -178,8 +176,8 @@ static void print_progress(struct recording *r, bool tty)
 	struct collector_progress p;
 	collector_progress(r->collector, &p);
 	double s = (double)(proc_now_ns() - r->start_ns) / 1e9;
-	fprintf(stderr, "%sascribe: %.0f s, %" PRIu64 " samples, %" PRIu64 " idle, %" PRIu64 " lost, %" PRIu64 " images%s",
-		tty ? "\r\033[K" : "", s, p.stored - p.idle, p.idle, p.lost, p.processes, tty ? "" : "\n");
+	fprintf(stderr, "%sascribe: %.0f s, %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64 " processes%s",
+		tty ? "\r\033[K" : "", s, p.sampled, p.lost, p.processes, tty ? "" : "\n");
 	fflush(stderr);
 }
 
@@ -287,14 +285,19 @@ static int start(struct recording *r, struct err *err)
 	rc = collector_start(r->collector, err);
 	if (rc)
 		return rc;
+	rc = r->child.tgid ? child_go(&r->child, err) : 0;
+	if (rc)
+		return rc;
 	r->start_ns = proc_now_ns();
 	if (!r->o->quiet) {
+		if (r->moved)
+			fprintf(stderr, "ascribe: the earlier recording is now %s.old\n", r->o->out);
 		struct collector_progress p;
 		collector_progress(r->collector, &p);
 		fprintf(stderr, "ascribe: recording %s; tables %zu KiB on %u CPUs, drained every %.3g s\n", r->what,
 			p.table_bytes / 1024, p.n_cpus, p.drain_s);
 	}
-	return r->child.tgid ? child_go(&r->child, err) : 0;
+	return 0;
 }
 
 /* Stop, write, say what was recorded. */
@@ -306,10 +309,11 @@ static int finish(struct recording *r, struct err *err)
 	collector_progress(r->collector, &p);
 	if (!r->o->quiet)
 		print_summary(r, isatty(STDERR_FILENO));
-	if (!rc && p.failed)
-		return err_set(err, p.failure.code, "%" PRIu64 " windows could not be written, their samples are counted "
-			       "as store_failed: %s", p.failed, p.failure.text);
-	return rc;
+	if (!p.failed)
+		return rc;
+	struct err cause = rc ? *err : p.failure;
+	return err_set(err, cause.code, "%" PRIu64 " windows could not be written, their samples are lost (store_failed): %s",
+		       p.failed, cause.text);
 }
 
 static void release(struct recording *r)
@@ -344,9 +348,19 @@ int cmd_record(int argc, char **argv)
 	r.signals = take_signals();
 	if (args.n)
 		rc = child_prepare(&r.child, args.v, &err);
+	/* Nobody may read our progress any more: no reason to lose the samples. The command, forked above, keeps its own. */
+	signal(SIGPIPE, SIG_IGN);
 	rc = rc ? rc : open_store(&r, &err);
 	rc = rc ? rc : start(&r, &err);
-	if (!rc) {
+	if (rc) {
+		/* Nothing was recorded: leave things as they were. */
+		store_writer_close(r.writer);
+		collector_close(r.collector);
+		r.writer = NULL;
+		r.collector = NULL;
+		if (r.moved)
+			rotate_undo(o.out);
+	} else {
 		rc = record_until_end(&r, &err);
 		struct err later = { 0 };
 		int rc2 = finish(&r, rc ? &later : &err);
@@ -357,6 +371,8 @@ out:
 		cmd_error("record: %s", err.text[0] ? err.text : strerror(-rc));
 		status = status ? status : r.child.exec_failed && rc == -ENOENT ? 127 : r.child.exec_failed ? 126 : EXIT_FAILED;
 	} else if (args.n) {
+		if (!o.quiet && child_runs(&r.child))
+			fprintf(stderr, "ascribe: %s is written; the command still runs, waiting for it\n", o.out);
 		status = child_status(&r.child);
 	}
 	release(&r);

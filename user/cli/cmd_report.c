@@ -9,10 +9,12 @@
 #include <string.h>
 
 #define DEFAULT_ROWS 30
+#define NAME_WIDTH 100 /* columns of a function's name; template arguments easily fill a screen */
 
 struct report {
 	struct filter filter;
 	struct opt_list by;
+	bool full_names;
 };
 
 static const struct opt options[] = {
@@ -20,6 +22,7 @@ static const struct opt options[] = {
 	  offsetof(struct report, by), 0, 0 },
 	WHERE_OPTIONS(struct report, filter),
 	LIMIT_OPTION(struct report, filter, "rows to print, 0 for all (default: 30; with --json all)"),
+	{ "full-names", 0, OPT_FLAG, NULL, "print function names whole, however long", offsetof(struct report, full_names), 0, 0 },
 	JSON_OPTION(struct report, filter),
 	EXPLAIN_OPTION(struct report, filter),
 };
@@ -173,7 +176,7 @@ static void print_columns(const struct reading *rd, bool by_function)
 	fputs("  ", stdout);
 }
 
-static int print_functions(const struct reading *rd, const struct query_table *t, size_t limit)
+static int print_functions(const struct reading *rd, const struct report *opts, const struct query_table *t, size_t limit)
 {
 	uint64_t rest = query_info(rd->query)->samples;
 	print_columns(rd, true);
@@ -183,6 +186,8 @@ static int print_functions(const struct reading *rd, const struct query_table *t
 		const char *module = r->module ? r->module : "", *base = strrchr(module, '/');
 		char *name = text_printable(r->text, strlen(r->text));
 		char *file = text_printable(base ? base + 1 : module, strlen(base ? base + 1 : module));
+		if (name && !opts->full_names)
+			text_cut(name, NAME_WIDTH);
 		if (name && file) {
 			print_numbers(rd, r, true);
 			printf("%s  %s%s%s\n", name, *file == '[' ? "" : "(", file, *file == '[' ? "" : ")");
@@ -247,7 +252,7 @@ static int print_text(const struct reading *r, const struct report *opts, const 
 	print_header(r, opts);
 	int rc = 0;
 	if (t->n_rows)
-		rc = opts->by.n ? print_groups(r, &opts->by, t, limit) : print_functions(r, t, limit);
+		rc = opts->by.n ? print_groups(r, &opts->by, t, limit) : print_functions(r, opts, t, limit);
 	accounting_footer(r->store, query_info(r->query));
 	return rc;
 }

@@ -457,6 +457,8 @@ int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, s
 	}
 	if (args.n > cmd->max_args && !cmd->runs_command)
 		return err_set(err, -EINVAL, "unexpected argument '%s'", args.v[cmd->max_args]);
+	if (argc > 0)
+		args.v[args.n] = NULL; /* execvp needs the end; what stands there has been read */
 	if (ret_args)
 		*ret_args = args;
 	return 0;

@@ -52,7 +52,7 @@ struct opt_command {
 };
 
 struct opt_args {
-	char **v; /* the arguments, in argv's own memory: opt_parse reorders argv */
+	char **v; /* the arguments, in argv's own memory: opt_parse reorders argv; v[n] is NULL */
 	size_t n;
 };
 

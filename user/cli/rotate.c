@@ -39,17 +39,36 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path) ? -1 : 0;
 }
 
+/* dir without slashes at its end, and dir.old. Both have room for PATH_MAX. */
+static int names_of(const char *dir, char *name, char *old)
+{
+	size_t len = strlen(dir);
+	while (len > 1 && dir[len - 1] == '/')
+		len--;
+	if (len + 5 > PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(name, dir, len);
+	name[len] = 0;
+	memcpy(old, name, len);
+	memcpy(old + len, ".old", 5);
+	return 0;
+}
+
+void rotate_undo(const char *dir)
+{
+	char old[PATH_MAX], name[PATH_MAX];
+	if (names_of(dir, name, old) || is_store(name) != 1 || is_store(old) != 1)
+		return;
+	if (!nftw(name, remove_one, 16, FTW_DEPTH | FTW_PHYS))
+		rename(old, name);
+}
+
 int rotate_store(const char *dir, bool *ret_moved, struct err *err)
 {
 	char old[PATH_MAX], name[PATH_MAX];
 	struct stat st;
-	size_t len = strlen(dir);
-	while (len > 1 && dir[len - 1] == '/')
-		len--;
-	int n = snprintf(name, sizeof(name), "%.*s", (int)len, dir);
-	if (n < 0 || (size_t)n + 5 > sizeof(old))
+	if (names_of(dir, name, old))
 		return err_set(err, -ENAMETOOLONG, "the path of the store is too long");
-	snprintf(old, sizeof(old), "%.*s.old", (int)sizeof(old) - 5, name);
 	int there = is_store(name);
 	if (there == -EBUSY)
 		return err_set(err, -EBUSY, "%s is being written by another process: choose another with -o", name);

@@ -41,6 +41,23 @@ size_t text_width(const char *s)
 	return n;
 }
 
+void text_cut(char *s, size_t width)
+{
+	static const char ellipsis[] = "\xe2\x80\xa6"; /* U+2026, 3 bytes */
+	if (text_width(s) <= width)
+		return;
+	size_t at = 0, n = 0;
+	for (; s[at] && n < width; at++)
+		n += (s[at + 1] & 0xc0) != 0x80;
+	/* at: just behind the last character that fits; give its place, and more if it is short, to the ellipsis. */
+	if (strlen(s) - at + 1 < sizeof(ellipsis) - 1 && at < 2)
+		return;
+	do
+		at--;
+	while (at && ((s[at] & 0xc0) == 0x80 || strlen(s) - at < sizeof(ellipsis) - 1));
+	memcpy(s + at, ellipsis, sizeof(ellipsis));
+}
+
 void text_put(FILE *f, const char *s, int width)
 {
 	char *shown = text_printable(s, strlen(s));

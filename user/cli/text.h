@@ -19,6 +19,9 @@ size_t text_width(const char *s);
 /* A printable copy on f, with spaces behind it up to width columns, or before it up to -width. */
 void text_put(FILE *f, const char *s, int width);
 
+/* Cut s in place to at most width columns, the last one then being an ellipsis. width > 0. */
+void text_cut(char *s, size_t width);
+
 /* Realtime as RFC 3339 in local time; out has room for 40 bytes. */
 void text_time(int64_t ns, char *out);
 

@@ -17,6 +17,7 @@
 
 #define NS 1000000000ull
 #define SIDEBAND_PAGES 32    /* per CPU: 128 KiB, some 1,000 news */
+#define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define SYSTEM_LABELS_MAX 16
 #define LABELS_MAX 160
@@ -77,7 +78,7 @@ struct collector {
 	uint64_t *totals_counters, *idle_ns;
 	struct pollfd *poll;
 	int64_t t0_ns, next_window_ns; /* realtime */
-	uint64_t next_drain_ns, next_cpus_ns; /* BOOTTIME */
+	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
 	uint64_t own_cpu_ns, bad_cpu;
 	bool filling, stopped;
 	struct collector_progress sum;
@@ -236,6 +237,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 static void drain_sideband(struct collector *c)
 {
 	uint64_t lost;
+	c->next_news_ns = proc_now_ns() + NEWS_EVERY_NS;
 	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &lost);
 	if (!lost && !rc)
 		return;
@@ -596,6 +598,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		}
 		int wait = min_wait(ms_until(until_ns, now), ms_until(c->next_drain_ns, now));
 		wait = min_wait(wait, ms_until(c->next_cpus_ns, now));
+		wait = min_wait(wait, ms_until(c->next_news_ns, now));
 		wait = min_wait(wait, ms_until((uint64_t)c->next_window_ns, (uint64_t)real));
 		wait = min_wait(wait, labelling_tick(c->labelling));
 		size_t n = fill_poll(c);
@@ -609,7 +612,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		bool news = false;
 		for (size_t i = 1; i < n; i++)
 			news |= p[i].revents != 0;
-		if (news || p[0].revents)
+		if (news || p[0].revents || proc_now_ns() >= c->next_news_ns)
 			drain_sideband(c);
 		if (p[0].revents)
 			sampler_poll_ring(c->sampler);
@@ -653,4 +656,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
 	ret->processes = procs_count(c->procs);
+	ret->sampled = ret->stored + sampler_pending(c->sampler);
+	for (unsigned i = 0; i < c->n_cpus; i++)
+		ret->sampled += c->cpu[i].stored;
 }

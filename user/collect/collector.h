@@ -42,7 +42,8 @@ int collector_stop(struct collector *c, struct err *err);
 void collector_close(struct collector *c);
 
 struct collector_progress {
-	uint64_t fired, stored, lost, idle, outside; /* drained so far */
+	uint64_t fired, stored, lost, idle, outside; /* in the windows so far */
+	uint64_t sampled; /* since the start, this window too: for progress, not exact */
 	uint64_t windows;        /* written */
 	uint64_t failed;         /* windows that could not be written */
 	struct err failure;      /* the last of those */

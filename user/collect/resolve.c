@@ -130,17 +130,24 @@ static uint64_t hash_bytes(const uint8_t *p, size_t n)
 	return h;
 }
 
+/* By its build id; false when that is too short to tell contents apart. */
+static bool build_id_content(const uint8_t *id, size_t n, uint8_t out[32])
+{
+	memset(out, 0, 32);
+	if (n < 8)
+		return false;
+	out[0] = 1;
+	memcpy(out + 1, id, n < 31 ? n : 31);
+	return true;
+}
+
 /* What tells this content from others: the build id, else which file it is and when it was written. */
 static void content_id(const struct binary *b, const struct stat *st, uint8_t out[32])
 {
-	const uint8_t *id;
+	const uint8_t *id = NULL;
 	size_t n = b ? binary_build_id(b, &id) : 0;
-	memset(out, 0, 32);
-	if (n >= 8) {
-		out[0] = 1;
-		memcpy(out + 1, id, n < 31 ? n : 31);
+	if (build_id_content(id, n, out))
 		return;
-	}
 	uint64_t v[3] = { ((uint64_t)st->st_dev << 40) ^ st->st_ino,
 			  (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
 			  (uint64_t)st->st_size };
@@ -208,7 +215,16 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 				const struct proc_map *map)
 {
 	unsigned try = 0;
+	uint8_t id[32];
 	int fd;
+	/* A copy of what is known needs no opening, and may be gone together with its process. */
+	if (build_id_content(map->file->build_id, map->file->build_id_len, id)) {
+		struct module *m = module_find(r, id, hash_bytes(id, 32));
+		if (m) {
+			m->refs++;
+			return m;
+		}
+	}
 	while (!proc_map_open(procs, im, map, &try, &fd)) {
 		struct binary *b = NULL;
 		struct stat st;
@@ -220,14 +236,14 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 			b = NULL; /* not ELF, or refused: the file is known all the same, without names */
 		close(fd);
 		if (is_mapped_file(map->file, b, &st, try == 1)) {
-			uint8_t id[32];
 			content_id(b, &st, id);
 			return module_get(r, b, id, map->file->path);
 		}
 		binary_free(b);
 	}
 	/* Nothing to read: a module of its own, so that it is not tried again while the file is known. */
-	uint8_t id[32] = { 2 };
+	memset(id, 0, sizeof(id));
+	id[0] = 2;
 	uint64_t h = hash_bytes((const uint8_t *)map->file->path, strlen(map->file->path));
 	memcpy(id + 1, map->file->build_id, PROC_BUILD_ID_MAX);
 	memcpy(id + 24, &h, 8);

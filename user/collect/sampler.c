@@ -474,7 +474,7 @@ static void wait_outside(const struct cpu_state *st)
 			sched_yield();
 }
 
-static struct half *half_of(struct sampler *s, unsigned cpu, unsigned which)
+static struct half *half_of(const struct sampler *s, unsigned cpu, unsigned which)
 {
 	return (struct half *)(s->halves + (size_t)(cpu * 2 + which) * s->half_stride);
 }
@@ -563,6 +563,17 @@ void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret)
 		if (s->cfg.event[i].ns_per_sample && s->cfg.event[i].fixed_period)
 			ret->clock_ns = s->cfg.event[i].ns_per_sample;
 	}
+}
+
+uint64_t sampler_pending(const struct sampler *s)
+{
+	uint64_t n = 0;
+	for (unsigned c = 0; c < s->n_cpus; c++) {
+		const struct half *h = half_of(s, c, s->states[c].active);
+		for (unsigned i = 0; i < s->cfg.n_events; i++)
+			n += h->ran[i] - h->outside[i];
+	}
+	return n;
 }
 
 uint64_t sampler_bad_cpu(const struct sampler *s)

@@ -81,6 +81,9 @@ struct sampler_fired {
 };
 void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret);
 
+/* Samples that wait in the tables for the next drain: for progress, not exact. */
+uint64_t sampler_pending(const struct sampler *s);
+
 /* CPUs that came or went since the last call: events are opened or closed to match. The number of changes. */
 int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned cpu, bool online), void *ctx);
 

@@ -4,6 +4,7 @@
 #include "util/buf.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,9 +200,22 @@ static int by_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
+/* The kernel marks the path of a file that has been unlinked; it is the same file, as in proc/scan.c. */
+static const char *without_mark(const char *path, char out[PATH_MAX])
+{
+	static const char deleted[] = " (deleted)";
+	size_t len = strlen(path), mark = sizeof(deleted) - 1;
+	if (path[0] != '/' || len <= mark || len >= PATH_MAX || strcmp(path + len - mark, deleted))
+		return path;
+	memcpy(out, path, len - mark);
+	out[len - mark] = 0;
+	return out;
+}
+
 static struct proc_file *apply_mmap(struct procs *procs, const struct rec_mmap2 *m, uint64_t ns)
 {
-	const char *path = m->path[0] ? m->path : "[anon]";
+	char unmarked[PATH_MAX];
+	const char *path = m->path[0] ? without_mark(m->path, unmarked) : "[anon]";
 	if (!strcmp(path, "//anon"))
 		path = "[anon]";
 	if (m->h.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)

@@ -147,8 +147,18 @@ int procs_scan_one(struct procs *p, uint32_t tgid)
 	return 0;
 }
 
+/* Processes that /proc no longer has: their exit may be among the news that were lost. */
+static void suspect_missing(struct procs *p, uint64_t since_ns)
+{
+	for (size_t b = 0; b < 1u << IMAGE_BITS; b++)
+		for (struct proc_image *im = p->images[b]; im; im = im->next)
+			if (im->to_ns == UINT64_MAX && im->read_ns < since_ns)
+				im->leader_gone = 1;
+}
+
 int procs_scan(struct procs *p)
 {
+	uint64_t begin = proc_now_ns();
 	DIR *d = opendir("/proc");
 	if (!d)
 		return -errno;
@@ -160,5 +170,6 @@ int procs_scan(struct procs *p)
 			procs_scan_one(p, (uint32_t)tgid);
 	}
 	closedir(d);
+	suspect_missing(p, begin);
 	return 0;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/query_int.h"
 
+#include "query/runs.h"
 #include "query/selector.h"
-#include "util/array.h"
-#include "util/idhash.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define NO_EVENT UINT32_MAX
 
@@ -23,9 +25,8 @@ struct merge {
 	struct selector *selector;
 	const struct query_spec *spec;
 	uint8_t *verdict; /* [store_n_sets] */
-	bool event_ok;    /* the selector admits the event */
-	struct idhash hash;
-	size_t cap;
+	bool event_ok;	  /* the selector admits the event */
+	struct runs runs;
 	struct err *err;
 };
 
@@ -66,8 +67,8 @@ static int default_event(const struct store *s, struct selector *sel, uint32_t *
 static int choose_event(struct query *q, struct merge *m, struct err *err)
 {
 	const char *name = m->spec->event;
-	int rc = name && *name ? named_event(q->store, name, &q->event, err) :
-				 default_event(q->store, m->selector, &q->event, err);
+	int rc = name && *name ? named_event(q->store, name, &q->event, err)
+			       : default_event(q->store, m->selector, &q->event, err);
 	if (rc || q->event == NO_EVENT)
 		return rc;
 	q->info.event = store_event(q->store, q->event);
@@ -99,33 +100,6 @@ static int wanted(struct merge *m, uint32_t set, bool *ret)
 	return 0;
 }
 
-static bool same_row(const void *ctx, uint32_t id, const void *key)
-{
-	const struct store_row *a = (const struct store_row *)ctx + id, *b = key;
-	return a->set == b->set && a->stack == b->stack;
-}
-
-static int add_row(struct merge *m, const struct store_row *row)
-{
-	struct query *q = m->q;
-	const uint32_t key[2] = { row->set, row->stack };
-	uint32_t hash = idhash_hash(&m->hash, key, sizeof(key));
-	uint32_t id = idhash_find(&m->hash, hash, same_row, q->rows, row);
-	if (id != IDHASH_NONE) {
-		q->rows[id].samples += row->samples;
-		q->rows[id].value += row->value;
-		return 0;
-	}
-	int rc = q->n_rows >= IDHASH_NONE ? -E2BIG : ARRAY_RESERVE(q->rows, m->cap, q->n_rows + 1);
-	if (!rc)
-		rc = idhash_reserve(&m->hash);
-	if (rc)
-		return err_sys(m->err, rc, "cannot merge the rows");
-	idhash_put(&m->hash, hash, (uint32_t)q->n_rows);
-	q->rows[q->n_rows++] = *row;
-	return 0;
-}
-
 static int on_row(void *ctx, const struct store_row *row)
 {
 	struct merge *m = ctx;
@@ -145,7 +119,8 @@ static int on_row(void *ctx, const struct store_row *row)
 		return rc;
 	q->info.samples += row->samples;
 	q->info.value += row->value;
-	return add_row(m, row);
+	rc = runs_add(&m->runs, row);
+	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
 /* ---- windows ---- */
@@ -180,15 +155,11 @@ static int add_window(struct merge *m, size_t i)
 		info->to_ns = w->t1_ns;
 	info->blocks++;
 	add_totals(m->q, &w->totals);
-	return store_rows(m->q->store, i, on_row, m, m->err);
-}
-
-static int by_key(const void *pa, const void *pb)
-{
-	const struct store_row *a = pa, *b = pb;
-	if (a->set != b->set)
-		return a->set < b->set ? -1 : 1;
-	return a->stack < b->stack ? -1 : a->stack > b->stack;
+	int rc = store_rows(m->q->store, i, on_row, m, m->err);
+	if (rc)
+		return rc;
+	rc = runs_close(&m->runs);
+	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
 static int merge_windows(struct merge *m)
@@ -206,8 +177,8 @@ static int merge_windows(struct merge *m)
 		if (rc)
 			return rc;
 	}
-	if (q->n_rows)
-		qsort(q->rows, q->n_rows, sizeof(*q->rows), by_key);
+	if (runs_finish(&m->runs, &q->rows, &q->n_rows))
+		return err_sys(m->err, -ENOMEM, "cannot merge the rows");
 	if (q->info.event)
 		q->info.seconds = (double)q->info.samples * (double)q->info.event->ns_per_sample / 1e9;
 	return 0;
@@ -227,7 +198,7 @@ int query_open(struct query **ret, struct store *s, const struct query_spec *spe
 		rc = merge_windows(&m);
 	selector_free(m.selector);
 	free(m.verdict);
-	idhash_fini(&m.hash);
+	runs_fini(&m.runs);
 	if (rc)
 		query_close(q);
 	else

@@ -61,7 +61,7 @@ int query_tree(struct query *q, const struct query_node **ret_nodes, size_t *ret
 
 struct query_table_row {
 	uint32_t function;          /* string id, when by function; frames without a name: see text */
-	const char *text;           /* by function: the name to show ("file+0x12" when unresolved); by keys: values joined by , */
+	const char *text;           /* function: the name to show ("file+0x12" when unresolved); keys: "a,b" */
 	const char *module;         /* by function: the module's name */
 	const char *const *values;  /* by keys: one text per key, "" where the label is missing */
 	const bool *present;        /* by keys: whether the label is there at all */

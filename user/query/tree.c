@@ -44,8 +44,9 @@ static void place_nodes(const struct query *q, struct sums *v, struct query_node
 			continue;
 		store_stack(q->store, id, &parent, &frame);
 		v[id].node = n + 1;
-		nodes[n++] = (struct query_node){ .stack = id, .parent = v[parent].node - 1, .self = v[id].self,
-						  .total = v[id].total };
+		nodes[n++] = (struct query_node){
+			.stack = id, .parent = v[parent].node - 1, .self = v[id].self, .total = v[id].total
+		};
 	}
 }
 

@@ -9,8 +9,8 @@
 
 /* ---- encoding ---- */
 
-static int encode_cpu(struct buf *b, const struct store_cpu_totals *t, size_t n_lost, size_t n_flagged,
-		      size_t pad_lost, size_t pad_flagged)
+static int encode_cpu(struct buf *b, const struct store_cpu_totals *t, size_t n_lost, size_t n_flagged, size_t pad_lost,
+		      size_t pad_flagged)
 {
 	int rc = buf_add_varint(b, t->cpu);
 	if (!rc)
@@ -263,7 +263,8 @@ static int decode_row(const struct block *b, struct cursor *c, bool has_value, c
 	if (set >= b->marks[KIND_SETS].count || stack >= b->marks[KIND_STACKS].count ||
 	    event >= b->marks[KIND_EVENTS].count)
 		return -EBADMSG;
-	*ret = (struct store_row){ (uint32_t)set, (uint32_t)stack, (uint32_t)event, cursor_varint(&c[COLUMN_SAMPLES]), 0 };
+	*ret = (struct store_row){ (uint32_t)set, (uint32_t)stack, (uint32_t)event, cursor_varint(&c[COLUMN_SAMPLES]),
+				   0 };
 	ret->value = has_value ? cursor_varint(&c[COLUMN_VALUE]) : ret->samples * events[event].period;
 	return 0;
 }

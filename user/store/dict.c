@@ -82,7 +82,7 @@ uint32_t dicts_first(enum file_kind kind)
 /* In the order of the columns; without the padding of the struct, so that it can be hashed. */
 static void frame_fields(const struct store_frame *f, uint64_t out[FRAME_FIELDS])
 {
-	const uint64_t v[FRAME_FIELDS] = { f->kind,     f->flags, f->function, f->module,
+	const uint64_t v[FRAME_FIELDS] = { f->kind,	f->flags, f->function, f->module,
 					   f->build_id, f->file,  f->line,     f->offset };
 	memcpy(out, v, sizeof(v));
 }
@@ -326,8 +326,11 @@ static int events_decode(struct dicts *d, struct cursor *c, uint32_t n)
 _Static_assert(SET_COLUMNS <= COLUMNS_MAX && FRAME_FIELDS <= COLUMNS_MAX && STRINGS_COLUMNS <= COLUMNS_MAX, "columns");
 
 static const uint8_t n_columns[N_DICTS + 1] = {
-	[KIND_STRINGS] = STRINGS_COLUMNS, [KIND_FRAMES] = FRAME_FIELDS, [KIND_STACKS] = 2,
-	[KIND_SETS] = SET_COLUMNS,        [KIND_EVENTS] = 1,
+	[KIND_STRINGS] = STRINGS_COLUMNS,
+	[KIND_FRAMES] = FRAME_FIELDS,
+	[KIND_STACKS] = 2,
+	[KIND_SETS] = SET_COLUMNS,
+	[KIND_EVENTS] = 1,
 };
 
 int dicts_encode(const struct dicts *d, enum file_kind kind, const struct dict_mark *mark, struct buf *out,

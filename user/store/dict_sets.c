@@ -136,7 +136,8 @@ int sets_encode(const struct dicts *d, const struct dict_mark *mark, struct buf 
 	if (!rc)
 		rc = buf_add_varint(&c[N_STRINGS], next.text - mark->text);
 	if (!rc && next.text == d->label_text.n)
-		while (!rc && next.next < d->n_sets && c[VALUES].len < BATCH_BYTES && next.next - mark->next < BATCH_IDS)
+		while (!rc && next.next < d->n_sets && c[VALUES].len < BATCH_BYTES &&
+		       next.next - mark->next < BATCH_IDS)
 			rc = encode_set(d, next.next++, c);
 	if (!rc)
 		*ret_next = next;

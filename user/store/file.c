@@ -269,7 +269,8 @@ int file_find_frame(const struct file *f, uint64_t from, bool *ret_found)
 	return 0;
 }
 
-int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, uint32_t raw_len, const struct buf *stored)
+int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, uint32_t raw_len,
+		const struct buf *stored)
 {
 	uint8_t h[FRAME_SIZE] = { 0 };
 	if (stored->len > FRAME_STORED_MAX)

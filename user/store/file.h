@@ -62,7 +62,8 @@ uint64_t frame_end(const struct frame *h);
 int file_find_frame(const struct file *f, uint64_t from, bool *ret_found);
 
 /* Write one frame at tail and move tail. -errno: tail is as before. */
-int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, uint32_t raw_len, const struct buf *stored);
+int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, uint32_t raw_len,
+		const struct buf *stored);
 int file_sync(struct file *f);
 void file_commit(struct file *f);
 /* Forget what was written after end, and cut it off as well as possible. */

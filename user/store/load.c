@@ -83,7 +83,8 @@ static bool follows(const struct store *s, const struct frame *h, const struct b
 	for (int k = 1; k <= N_DICTS; k++) {
 		const struct block_mark *m = &b->marks[k];
 		const struct block_mark *last = s->n_blocks ? &s->blocks[s->n_blocks - 1].block.marks[k] : NULL;
-		if (m->bytes < (last ? last->bytes : FILE_HEADER_SIZE) || m->count < (last ? last->count : dicts_first(k)))
+		if (m->bytes < (last ? last->bytes : FILE_HEADER_SIZE) ||
+		    m->count < (last ? last->count : dicts_first(k)))
 			return false;
 	}
 	return true;
@@ -120,8 +121,8 @@ static int end_of_blocks(struct store *s, uint64_t offset, struct err *err)
 		return err_sys(err, rc, "cannot read %s", f->path);
 	if (found)
 		return corrupt(f, offset, err);
-	snprintf(s->damage, sizeof(s->damage), "%s: the last window is incomplete (offset %llu), it is left out", f->path,
-		 (unsigned long long)offset);
+	snprintf(s->damage, sizeof(s->damage), "%s: the last window is incomplete (offset %llu), it is left out",
+		 f->path, (unsigned long long)offset);
 	return 0;
 }
 
@@ -167,8 +168,9 @@ static int short_dict(struct store *s, enum file_kind kind, uint64_t offset, boo
 		keep--;
 	if (damaged && s->n_blocks - keep > 1)
 		return corrupt(&s->files[kind], offset, err);
-	snprintf(s->damage, sizeof(s->damage), "%s is damaged or cut short at offset %llu, %zu of %zu windows are left out",
-		 s->files[kind].path, (unsigned long long)offset, s->n_blocks - keep, s->n_blocks);
+	snprintf(s->damage, sizeof(s->damage),
+		 "%s is damaged or cut short at offset %llu, %zu of %zu windows are left out", s->files[kind].path,
+		 (unsigned long long)offset, s->n_blocks - keep, s->n_blocks);
 	s->dict_short = true;
 	drop_blocks(s, keep);
 	return 0;
@@ -232,7 +234,8 @@ static int no_segment(struct store *s, struct err *err)
 	struct stat st;
 	for (int k = 1; k <= N_DICTS; k++)
 		if (!fstatat(s->dir_fd, file_name(k), &st, 0) && st.st_size > FILE_HEADER_SIZE)
-			return err_set(err, -EBADMSG, "%s/%s is missing: the store is damaged", s->dir, file_name(KIND_BLOCKS));
+			return err_set(err, -EBADMSG, "%s/%s is missing: the store is damaged", s->dir,
+				       file_name(KIND_BLOCKS));
 	s->header_only = true;
 	return 0;
 }

@@ -130,8 +130,7 @@ const struct store_window *store_window(const struct store *s, size_t i)
 	return i < s->n_blocks ? &s->blocks[s->order[i]].block.window : NULL;
 }
 
-int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
-	       struct err *err)
+int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
 {
 	if (i >= s->n_blocks)
 		return err_set(err, -EINVAL, "there is no window %zu", i);
@@ -142,8 +141,9 @@ int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct stor
 	struct frame h;
 	int rc = file_frame(f, b->offset, b->end, &h, &payload);
 	if (!rc)
-		rc = payload.len < BLOCK_SIZE ? -EBADMSG :
-						block_rows(&b->block, payload.data, payload.len, s->dicts.events, &rows);
+		rc = payload.len < BLOCK_SIZE
+			     ? -EBADMSG
+			     : block_rows(&b->block, payload.data, payload.len, s->dicts.events, &rows);
 	if (rc == -EBADMSG || rc == -ENODATA)
 		rc = err_set(err, -EBADMSG, "%s is damaged at offset %llu", f->path, (unsigned long long)b->offset);
 	else if (rc)

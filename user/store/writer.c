@@ -52,12 +52,14 @@ static int look_at_dir(const struct store *s, bool *ret_store, struct err *err)
 		const char *name = e->d_name;
 		if (!strcmp(name, HEADER_NAME))
 			store = true;
-		else if (strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "lock") && strcmp(name, HEADER_NAME ".tmp"))
+		else if (strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "lock") &&
+			 strcmp(name, HEADER_NAME ".tmp"))
 			strcpy(other, name);
 	}
 	closedir(d);
 	if (!store && other[0])
-		return err_set(err, -EEXIST, "%s holds other things (%.200s) and is no store of ascribe: name a new directory",
+		return err_set(err, -EEXIST,
+			       "%s holds other things (%.200s) and is no store of ascribe: name a new directory",
 			       s->dir, other);
 	*ret_store = store;
 	return 0;
@@ -131,7 +133,8 @@ static int agree_on_counters(struct store_writer *w, const struct store_meta *m,
 	w->n_lost = m->n_lost;
 	w->n_flagged = m->n_flagged;
 	if (lost < 0 || flagged < 0)
-		return err_set(err, -EINVAL, "the store %s was written with other counters: name a new directory", s->dir);
+		return err_set(err, -EINVAL, "the store %s was written with other counters: name a new directory",
+			       s->dir);
 	if ((size_t)lost == old->n_lost && (size_t)flagged == old->n_flagged)
 		return 0;
 	struct store_meta new = *old;
@@ -315,7 +318,8 @@ static int write_batch(struct store_writer *w, enum file_kind kind, struct dict_
 	if (!rc)
 		rc = codec_pack(&packed, raw.data, raw.len, &codec);
 	if (!rc)
-		rc = file_append(&w->s.files[kind], mark->next, next.next - mark->next, codec, (uint32_t)raw.len, &packed);
+		rc = file_append(&w->s.files[kind], mark->next, next.next - mark->next, codec, (uint32_t)raw.len,
+				 &packed);
 	buf_fini(&raw);
 	buf_fini(&packed);
 	if (!rc)

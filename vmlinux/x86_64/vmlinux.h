@@ -1,43 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * The kernel types that our programs touch, and no more: CO-RE finds the real offsets at load time, so that a
- * member's place here means nothing. Written from the BTF of Linux 6.1 and checked on 6.1, 6.12 and 6.18.
- * Members that the programs do not read are left out.
- */
+/* The kernel's types on x86_64; see ../types.h. */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
 
-typedef unsigned char __u8;
-typedef short __s16;
-typedef unsigned short __u16;
-typedef int __s32;
-typedef unsigned int __u32;
-typedef long long __s64;
-typedef unsigned long long __u64;
-typedef __u16 __be16;
-typedef __u32 __be32;
-typedef __u32 __wsum;
-typedef __u16 __sum16;
-typedef __u64 u64;
-typedef __u32 u32;
-typedef __u16 u16;
-typedef __u8 u8;
-typedef _Bool bool;
-enum { false = 0, true = 1 };
-
-/* include/uapi/linux/bpf.h: values of the system call interface, which do not change. */
-enum bpf_map_type {
-	BPF_MAP_TYPE_ARRAY = 2,
-	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_RINGBUF = 27,
-};
-enum {
-	BPF_F_USER_STACK = 256,
-	BPF_F_MMAPABLE = 1024,
-	BPF_RB_NO_WAKEUP = 1,
-	BPF_RB_FORCE_WAKEUP = 2,
-	BPF_RB_AVAIL_DATA = 0,
-};
+#include "../types.h"
 
 /* arch/x86/include/asm/ptrace.h; as struct bpf_perf_event_data shows it: part of the user interface. */
 struct pt_regs {
@@ -55,26 +21,8 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
-typedef struct {
-	int counter;
-} atomic_t;
-
-struct signal_struct {
-	atomic_t live; /* threads that have not exited */
-};
-
-struct task_struct {
-	unsigned int flags;
-	int pid;  /* what we call tid */
-	int tgid;
-	struct task_struct *group_leader;
-	u64 start_boottime;
-	u64 self_exec_id;
-	char comm[16];
-	struct signal_struct *signal;
-	struct thread_struct thread;
-};
-
 #pragma clang attribute pop
+
+#include "../task.h"
 
 #endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images and mappings over time, held against a model that keeps one entry per page. */
+#include "proc/proc.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PAGE 4096u
+#define PAGES 64
+
+static int n_gone;
+
+static void count_gone(void *binary)
+{
+	(void)binary;
+	n_gone++;
+}
+
+/* What a page shows: which file, at which offset. */
+struct page {
+	int file; /* -1: nothing */
+	uint64_t offset;
+};
+
+static void check_pages(struct procs *p, uint32_t tgid, uint64_t ns, const struct page *model)
+{
+	const struct proc_image *im = procs_find(p, tgid, ns);
+	assert_non_null(im);
+	for (unsigned i = 0; i < PAGES; i++) {
+		uint64_t addr = (uint64_t)i * PAGE + 17;
+		const struct proc_map *m = proc_image_map(im, addr);
+		if (model[i].file < 0) {
+			assert_null(m);
+			continue;
+		}
+		char path[32];
+		snprintf(path, sizeof(path), "/file%d", model[i].file);
+		assert_non_null(m);
+		assert_string_equal(m->file->path, path);
+		assert_int_equal(addr - m->start + m->pgoff, model[i].offset + 17);
+	}
+}
+
+static void map_random(struct procs *p, uint32_t tgid, struct page *model, uint64_t ns)
+{
+	unsigned start = (unsigned)rand() % PAGES, len = 1 + (unsigned)rand() % (PAGES - start);
+	int file = rand() % 5;
+	uint64_t offset = (uint64_t)(rand() % 100) * PAGE;
+	char path[32];
+	snprintf(path, sizeof(path), "/file%d", file);
+	assert_non_null(procs_mmap(p, tgid, (uint64_t)start * PAGE, (uint64_t)len * PAGE, offset, path, 1, 2, NULL, 0, ns));
+	for (unsigned i = 0; i < len; i++)
+		model[start + i] = (struct page){ file, offset + (uint64_t)i * PAGE };
+}
+
+/* A new mapping replaces what it covers: whole, in part, in the middle. */
+static void test_mappings_replace(void **state)
+{
+	(void)state;
+	srand(1);
+	for (int round = 0; round < 300; round++) {
+		struct procs *p;
+		struct page model[PAGES];
+		for (int i = 0; i < PAGES; i++)
+			model[i].file = -1;
+		assert_int_equal(procs_new(&p, NULL), 0);
+		procs_fork(p, 7, 1, 100);
+		for (int i = 0; i < 30; i++) {
+			map_random(p, 7, model, 101 + (uint64_t)i);
+			check_pages(p, 7, 1000, model);
+		}
+		procs_free(p);
+	}
+}
+
+/* A child has its parent's mappings as they were; what either maps later is its own. Exec starts empty. */
+static void test_fork_and_exec(void **state)
+{
+	(void)state;
+	struct procs *p;
+	struct page parent[PAGES], child[PAGES], fresh[PAGES];
+	srand(2);
+	for (int i = 0; i < PAGES; i++)
+		parent[i].file = fresh[i].file = -1;
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_fork(p, 10, 1, 100);
+	procs_exec(p, 10, "parent", 110);
+	for (int i = 0; i < 5; i++)
+		map_random(p, 10, parent, 120);
+	procs_fork(p, 11, 10, 200);
+	memcpy(child, parent, sizeof(child));
+	for (int i = 0; i < 5; i++) {
+		map_random(p, 10, parent, 210);
+		map_random(p, 11, child, 211);
+	}
+	check_pages(p, 10, 250, parent);
+	check_pages(p, 11, 250, child);
+	assert_string_equal(procs_find(p, 11, 250)->comm, "parent");
+	assert_string_equal(procs_find(p, 10, 250)->exe->path, procs_find(p, 11, 250)->exe->path);
+
+	procs_exec(p, 11, "child", 300);
+	check_pages(p, 11, 350, fresh);
+	check_pages(p, 11, 299, child); /* samples from before the exec still find the old image */
+	assert_string_equal(procs_find(p, 11, 350)->comm, "child");
+	assert_null(procs_find(p, 11, 350)->exe);
+	procs_free(p);
+}
+
+/* A tgid that is used again is another process. */
+static void test_reuse(void **state)
+{
+	(void)state;
+	struct procs *p;
+	assert_int_equal(procs_new(&p, count_gone), 0);
+	procs_fork(p, 999999999, 1, 100);
+	procs_comm(p, 999999999, "first", 110);
+	struct proc_file *f = procs_mmap(p, 999999999, 0, PAGE, 0, "/first", 1, 2, NULL, 0, 120);
+	assert_non_null(f);
+	f->binary = f;
+	procs_exit(p, 999999999, 200);
+	procs_fork(p, 999999999, 1, 300);
+	procs_comm(p, 999999999, "second", 310);
+	assert_string_equal(procs_find(p, 999999999, 199)->comm, "first");
+	assert_string_equal(procs_find(p, 999999999, 320)->comm, "second");
+	assert_null(procs_find(p, 999999999, 99));
+
+	n_gone = 0;
+	procs_forget(p, 250); /* the first ended at 300, with the reuse */
+	assert_string_equal(procs_find(p, 999999999, 199)->comm, "first");
+	procs_forget(p, 400);
+	assert_null(procs_find(p, 999999999, 199));
+	assert_int_equal(n_gone, 1); /* nobody maps its file any more */
+	procs_exit(p, 999999999, 500);
+	procs_forget(p, UINT64_MAX); /* /proc has no such process: it ends now, and is forgotten with it */
+	assert_int_equal(procs_count(p), 0);
+	procs_free(p);
+}
+
+/* Files are told apart by build id, else by device and inode. */
+static void test_files(void **state)
+{
+	(void)state;
+	struct procs *p;
+	uint8_t a[20] = { 1 }, b[20] = { 2 };
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_fork(p, 5, 1, 1);
+	struct proc_file *f1 = procs_mmap(p, 5, 0x1000, PAGE, 0, "/bin/x", 0, 0, a, 20, 2);
+	struct proc_file *f2 = procs_mmap(p, 5, 0x3000, PAGE, 0, "/bin/x", 0, 0, b, 20, 3);
+	struct proc_file *f3 = procs_mmap(p, 5, 0x5000, PAGE, 0, "/bin/x", 0, 0, a, 20, 4);
+	struct proc_file *f4 = procs_mmap(p, 5, 0x7000, PAGE, 0, "/bin/x", 8, 99, NULL, 0, 5);
+	assert_ptr_equal(f1, f3);
+	assert_ptr_not_equal(f1, f2);
+	assert_ptr_not_equal(f1, f4);
+	assert_int_equal(f1->refs, 3); /* two mappings, and it is the executable */
+	procs_free(p);
+}
+
+/* Our own process, as /proc tells it, against the linker's own addresses; then its files can be opened. */
+static void test_scan_self(void **state)
+{
+	(void)state;
+	struct procs *p;
+	char exe[4096];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	assert_true(n > 0);
+	exe[n] = 0;
+	assert_int_equal(procs_new(&p, NULL), 0);
+	assert_int_equal(procs_scan_one(p, (uint32_t)getpid()), 0);
+	assert_int_equal(procs_scan_one(p, 0x7ffffffe), -ENOENT);
+	const struct proc_image *im = procs_find(p, (uint32_t)getpid(), proc_now_ns());
+	assert_non_null(im);
+	const struct proc_map *m = proc_image_map(im, (uint64_t)(uintptr_t)&test_scan_self);
+	assert_non_null(m);
+	assert_string_equal(m->file->path, exe);
+	assert_string_equal(im->exe->path, exe);
+	assert_int_equal(im->parent, getppid());
+	assert_null(proc_image_map(im, (uint64_t)(uintptr_t)state)); /* the stack is not executable */
+
+	unsigned try = 0, opened = 0;
+	int fd;
+	struct stat st, want;
+	assert_int_equal(stat(exe, &want), 0);
+	while (!proc_map_open(p, im, m, &try, &fd)) {
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(st.st_ino, want.st_ino);
+		close(fd);
+		opened++;
+	}
+	assert_true(opened >= 1);
+
+	/* News from before /proc was read is old news. */
+	assert_null(procs_mmap(p, (uint32_t)getpid(), m->start, PAGE, 0, "/other", 1, 1, NULL, 0, im->read_ns - 1));
+	assert_string_equal(proc_image_map(im, m->start)->file->path, exe);
+	procs_free(p);
+}
+
+/* Paths belong to the process: a link out of its root, a FIFO, a directory are not opened as files. */
+static void test_open_refuses(void **state)
+{
+	(void)state;
+	struct procs *p;
+	char fifo[] = "/tmp/ascribe_fifo_XXXXXX";
+	int fd = mkstemp(fifo);
+	assert_true(fd >= 0);
+	close(fd);
+	unlink(fifo);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_fork(p, 0x7ffffff0, 1, 1);
+	const char *const paths[] = { fifo, "/tmp", "/dev/zero", "/proc/self/exe", "relative", "[anon]", "/no/such/file" };
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		procs_mmap(p, 0x7ffffff0, 0x1000, PAGE, 0, paths[i], 1, 1, NULL, 0, 2 + i);
+		const struct proc_image *im = procs_find(p, 0x7ffffff0, 100);
+		const struct proc_map *m = proc_image_map(im, 0x1000);
+		unsigned try = 0;
+		assert_int_equal(proc_map_open(p, im, m, &try, &fd), -ENOENT);
+	}
+	unlink(fifo);
+	procs_free(p);
+}
+
+static void test_cgroup_names(void **state)
+{
+	(void)state;
+	const char *id;
+	char pod[64];
+	static const char hex[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+	char path[300];
+	snprintf(path, sizeof(path), "/kubepods/burstable/pod12345678-1234-1234-1234-123456789abc/%s", hex);
+	assert_int_equal(proc_container_id(path, &id), 64);
+	assert_memory_equal(id, hex, 64);
+	assert_int_equal(proc_pod_uid(path, pod, sizeof(pod)), 36);
+	assert_string_equal(pod, "12345678-1234-1234-1234-123456789abc");
+	snprintf(path, sizeof(path), "/kubepods.slice/kubepods-pod12345678_1234_1234_1234_123456789abc.slice/cri-containerd-%s.scope",
+		 hex);
+	assert_int_equal(proc_container_id(path, &id), 64);
+	assert_int_equal(proc_pod_uid(path, pod, sizeof(pod)), 36);
+	assert_string_equal(pod, "12345678-1234-1234-1234-123456789abc");
+	assert_int_equal(proc_container_id("/system.slice/nginx.service", &id), 0);
+	assert_int_equal(proc_container_id("", &id), 0);
+	snprintf(path, sizeof(path), "/x/%sff", hex); /* 66 digits are no container id */
+	assert_int_equal(proc_container_id(path, &id), 0);
+	assert_int_equal(proc_pod_uid("/podium/pod123", pod, sizeof(pod)), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mappings_replace), cmocka_unit_test(test_fork_and_exec), cmocka_unit_test(test_reuse),
+		cmocka_unit_test(test_files),		 cmocka_unit_test(test_scan_self),
+		cmocka_unit_test(test_open_refuses),	 cmocka_unit_test(test_cgroup_names),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/runs.h"
+
+#include "util/array.h"
+
+int runs_add(struct runs *r, const struct store_row *row)
+{
+	int rc = ARRAY_RESERVE(r->open.rows, r->open.cap, r->open.n + 1);
+	if (!rc)
+		r->open.rows[r->open.n++] = *row;
+	return rc;
+}
+
+static uint64_t key(const struct store_row *r)
+{
+	return (uint64_t)r->set << 32 | r->stack;
+}
+
+static int merge(const struct run *a, const struct run *b, struct run *ret)
+{
+	struct run out = { .cap = a->n + b->n };
+	size_t i = 0, j = 0;
+	out.rows = malloc(out.cap * sizeof(*out.rows));
+	if (!out.rows)
+		return -ENOMEM;
+	while (i < a->n && j < b->n) {
+		uint64_t x = key(&a->rows[i]), y = key(&b->rows[j]);
+		struct store_row *to = &out.rows[out.n++];
+		*to = x <= y ? a->rows[i++] : b->rows[j++];
+		if (x == y) {
+			to->samples += b->rows[j].samples;
+			to->value += b->rows[j++].value;
+		}
+	}
+	for (; i < a->n; i++)
+		out.rows[out.n++] = a->rows[i];
+	for (; j < b->n; j++)
+		out.rows[out.n++] = b->rows[j];
+	*ret = out;
+	return 0;
+}
+
+static int merge_last_two(struct runs *r)
+{
+	struct run *a = &r->done[r->n_done - 2], *b = a + 1, out;
+	int rc = merge(a, b, &out);
+	if (rc)
+		return rc;
+	free(a->rows);
+	free(b->rows);
+	*a = out;
+	*b = (struct run){ 0 };
+	r->n_done--;
+	/* Where windows repeat each other half of the room is free. */
+	struct store_row *fit = realloc(a->rows, a->n * sizeof(*fit));
+	if (fit) {
+		a->rows = fit;
+		a->cap = a->n;
+	}
+	return 0;
+}
+
+int runs_close(struct runs *r)
+{
+	int rc = 0;
+	if (!r->open.n)
+		return 0;
+	r->done[r->n_done++] = r->open;
+	r->open = (struct run){ 0 };
+	while (!rc && r->n_done >= 2 && r->done[r->n_done - 2].n / 2 <= r->done[r->n_done - 1].n)
+		rc = merge_last_two(r);
+	return rc;
+}
+
+int runs_finish(struct runs *r, struct store_row **ret_rows, size_t *ret_n)
+{
+	int rc = 0;
+	while (!rc && r->n_done >= 2)
+		rc = merge_last_two(r);
+	if (rc)
+		return rc;
+	*ret_rows = r->done[0].rows;
+	*ret_n = r->done[0].n;
+	r->done[0] = (struct run){ 0 };
+	r->n_done = 0;
+	return 0;
+}
+
+void runs_fini(struct runs *r)
+{
+	for (size_t i = 0; i < r->n_done; i++)
+		free(r->done[i].rows);
+	free(r->open.rows);
+	memset(r, 0, sizeof(*r));
+}

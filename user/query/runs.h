@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Merging the rows of many windows. Windows are sorted, so they are merged like the carries of a binary counter: each
+ * row takes part in about log2(windows) merges, all of them sequential in memory, and equal rows collapse on
+ * the way.
+ */
+#ifndef ASCRIBE_QUERY_RUNS_H
+#define ASCRIBE_QUERY_RUNS_H
+
+#include "store/store.h"
+
+struct run {
+	struct store_row *rows; /* in order of (set, stack), each once */
+	size_t n, cap;
+};
+
+struct runs {
+	struct run done[64]; /* sizes fall by more than half from one to the next */
+	size_t n_done;
+	struct run open;
+};
+
+/* Add to the open run; (set, stack) must rise until runs_close. -ENOMEM. */
+int runs_add(struct runs *r, const struct store_row *row);
+int runs_close(struct runs *r);
+
+/* Everything merged into one; the caller owns *ret_rows, which may be NULL when there is none. */
+int runs_finish(struct runs *r, struct store_row **ret_rows, size_t *ret_n);
+void runs_fini(struct runs *r);
+
+#endif

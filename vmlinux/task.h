@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The running thread; see types.h. struct thread_struct is the machine's. */
+#ifndef ASCRIBE_VMLINUX_TASK_H
+#define ASCRIBE_VMLINUX_TASK_H
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live; /* threads that have not exited */
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct task_struct {
+	unsigned int flags;
+	int pid;  /* what we call tid */
+	int tgid;
+	struct task_struct *group_leader;
+	struct mm_struct *mm;
+	u64 start_boottime;
+	u64 self_exec_id;
+	char comm[16];
+	struct css_set *cgroups;
+	struct signal_struct *signal;
+	struct thread_struct thread;
+};
+
+#pragma clang attribute pop
+
+#endif
