@@ -25,6 +25,13 @@
 
 #define HZ 99.0
 
+/*
+ * Percent of the ticks that plain perf events lost. Above, the machine did not get its CPUs: it charges a thread for
+ * the time, but there are no samples of it. The recording of the labels is then made again, and after the third time
+ * taken as it is: the ticks may be missing in any one thread.
+ */
+#define STARVED 3.0
+
 static int passed, failed;
 
 __attribute__((format(printf, 3, 4))) static void check(bool ok, const char *name, const char *fmt, ...)
@@ -203,7 +210,7 @@ static bool adds_up(const json_t *o)
 
 /*
  * fired = stored + lost, in total and on each CPU; nothing lost but to timers: of idle CPUs, and those `late` ones that
- * plain perf events lost too (negative: not compared), and 2%.
+ * plain perf events lost too (negative: not compared; twice, as their ticks are not at the same instants), and 2%.
  */
 static void accounting(const char *name, const char *store, double late)
 {
@@ -221,7 +228,7 @@ static void accounting(const char *name, const char *store, double late)
 	}
 	ok = ok && fired == number(o, "fired") && stored == number(o, "stored");
 	check(ok && stored > 0 && !full && sum_lost(o) == not_run + number(lost, "idle_not_run") &&
-		      (late < 0 || not_run <= late + 0.02 * fired + 1),
+		      (late < 0 || not_run <= 2 * late + 0.02 * fired + 1),
 	      name,
 	      "fired %.0f, stored %.0f, not_run %.0f (plain perf %.0f), idle_not_run %.0f, tables full %.0f, %zu CPUs",
 	      fired, stored, not_run, late, number(lost, "idle_not_run"), full, json_array_size(cpus));
@@ -261,13 +268,13 @@ static double cpu_seconds(const char *text, const char *name)
 	return 0;
 }
 
-static void check_shares(const json_t *r, const char *text)
+static void check_shares(const json_t *r, const char *text, double more)
 {
 	double a = SAMPLES(r, "thread", "a"), b = SAMPLES(r, "thread", "b"), over = SAMPLES(r, "thread", "over");
 	double ta = SAMPLES(r, "tenant", "a"), tb = SAMPLES(r, "tenant", "b");
 	double got = share(ta, ta + tb);
-	check(fabs(got - 75) <= 8, "labels-shares", "tenant a %.0f samples, b %.0f: %.1f%%, 75%% is right", ta, tb,
-	      got);
+	check(fabs(got - 75) <= 8 + more, "labels-shares", "tenant a %.0f samples, b %.0f: %.1f%%, 75%% is right", ta,
+	      tb, got);
 
 	double rate =
 		share((a + b + over) / HZ, cpu_seconds(text, "a") + cpu_seconds(text, "b") + cpu_seconds(text, "over"));
@@ -275,13 +282,13 @@ static void check_shares(const json_t *r, const char *text)
 	      rate);
 }
 
-static void check_nesting(const json_t *r, const char *text)
+static void check_nesting(const json_t *r, const char *text, double more)
 {
 	double a = SAMPLES(r, "tenant", "a"), a42 = SAMPLES(r, "tenant", "a", "query_id", "42");
 	double b = SAMPLES(r, "tenant", "b"), b7 = SAMPLES(r, "tenant", "b", "query_id", "7");
 	double want_a = share(cpu_seconds(text, "a42"), cpu_seconds(text, "a"));
 	double want_b = share(cpu_seconds(text, "b7"), cpu_seconds(text, "b"));
-	check(fabs(share(a42, a) - want_a) <= 10 && fabs(share(b7, b) - want_b) <= 17, "labels-nested",
+	check(fabs(share(a42, a) - want_a) <= 10 + more && fabs(share(b7, b) - want_b) <= 17 + more, "labels-nested",
 	      "query_id 42 is %.1f%% of a, %.1f%% is right; 7 is %.1f%% of b, %.1f%% is right", share(a42, a), want_a,
 	      share(b7, b), want_b);
 	double wrong = SAMPLES(r, "tenant", "a", "query_id", "7") + SAMPLES(r, "tenant", "b", "query_id", "42") +
@@ -350,9 +357,15 @@ static void test_stacks(const char *store)
 static void test_labels(void)
 {
 	char text[2000] = "";
-	int control = control_begin();
-	int status = run(text, sizeof(text), "ascribe record -q -a -F 99 -o /tmp/labels -- guest labels 5 2>&1");
-	double late = control_end();
+	int status = -1, control = -1;
+	double late = -1, lost = 100;
+	for (int i = 0; i < 3 && lost > STARVED; i++) {
+		*text = 0;
+		control = control_begin();
+		status = run(text, sizeof(text), "ascribe record -q -a -F 99 -o /tmp/labels -- guest labels 5 2>&1");
+		late = control_end();
+		lost = share(late, 2 * 5 * HZ);
+	}
 	check(!control && late >= 0, "control", "plain perf events lost %.0f ticks", late);
 	check(!status, "record", "exit status %d", status);
 	if (status)
@@ -360,8 +373,9 @@ static void test_labels(void)
 	json_t *r = ask("report /tmp/labels --by thread,tenant,query_id --where '{comm=\"guest\"}'");
 	json_t *by_tenant = ask("report /tmp/labels --by tenant");
 	json_t *by_query = ask("report /tmp/labels --by tenant,query_id");
-	check_shares(r, text);
-	check_nesting(by_query, text);
+	double more = lost > STARVED ? lost : 0;
+	check_shares(r, text, more);
+	check_nesting(by_query, text, more);
 	check_threads(r);
 	check_override(r);
 	double sum = SAMPLES(by_tenant, "tenant", "*"), same = SAMPLES(by_query, "tenant", "*");
