@@ -32,7 +32,7 @@ struct record_options {
 };
 
 static const struct opt options[] = {
-	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 99)", offsetof(struct record_options, hz), 1,
+	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU of clocks and hardware events\n(default 99)", offsetof(struct record_options, hz), 1,
 	  50000 },
 	{ "duration", 'd', OPT_DURATION, "TIME", "stop after 10s, 2m, ... (default: at Ctrl-C or when the command ends)",
 	  offsetof(struct record_options, duration_ns), 0, 0 },
@@ -43,8 +43,9 @@ static const struct opt options[] = {
 	{ "tid", 't', OPT_LIST, "TID,..", "only these threads", offsetof(struct record_options, tids), 0, 0 },
 	{ "cgroup", 'G', OPT_STRING, "CGROUP", "only what runs in this v2 cgroup or below it: a directory, or a path from\n"
 	  "the root of the hierarchy", offsetof(struct record_options, cgroup), 0, 0 },
-	{ "event", 'e', OPT_LIST, "EVENT,..", "what to sample: cpu-clock, cycles, page-faults, ..., or a tracepoint\n"
-	  "subsystem:name, every hit (default: cycles where there is a PMU, else cpu-clock)",
+	{ "event", 'e', OPT_LIST, "EVENT,..", "what to sample: cpu-clock, cycles, ...; every hit of page-faults,\n"
+	  "context-switches, ... and of a tracepoint subsystem:name\n"
+	  "(default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct record_options, events), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
 	  "is kept as STORE.old", offsetof(struct record_options, out), 0, 0 },
@@ -135,9 +136,13 @@ static void describe(struct recording *r, const struct opt_args *args)
 	static const char *const who[] = { "all processes", "selected processes", "selected threads", "one cgroup" };
 	size_t at = (size_t)snprintf(r->what, sizeof(r->what), "%s", args->n && !r->o->all ? args->v[0]
 											   : who[r->cfg.selection]);
-	for (unsigned i = 0; i < r->cfg.n_events && at < sizeof(r->what); i++)
-		at += (size_t)snprintf(r->what + at, sizeof(r->what) - at, ", %s", r->cfg.event[i].name);
-	if (at < sizeof(r->what))
+	bool rate = false;
+	for (unsigned i = 0; i < r->cfg.n_events && at < sizeof(r->what); i++) {
+		const struct event *e = &r->cfg.event[i];
+		rate |= !e->tracepoint && !(e->fixed_period && e->attr.sample_period == 1);
+		at += (size_t)snprintf(r->what + at, sizeof(r->what) - at, ", %s", e->name);
+	}
+	if (rate && at < sizeof(r->what))
 		snprintf(r->what + at, sizeof(r->what) - at, " at %u Hz", r->cfg.hz);
 }
 
