@@ -86,11 +86,10 @@ __noinline int same_words(__u32 key, __u32 a, __u32 b, __u32 n)
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!h)
 		return 0;
-	__u64 *x = arena_ptr(h, a), *y = arena_ptr(h, b);
+	__u64 *x = arena_ptr(h, a), *y = arena_ptr(h, b), differ = 0;
 	for (__u32 i = 0; i < 2 * MAX_FRAMES && i < n; i++)
-		if (x[i] != y[i])
-			return 0;
-	return 1;
+		differ |= x[i] ^ y[i];
+	return !differ;
 }
 
 /*
