@@ -182,8 +182,8 @@ static double run_load(const struct load *c, int rounds)
 	struct links empty, usual;
 	int prog[N_WAYS] = { bpf_program__fd(skel->progs.on_empty), bpf_program__fd(skel->progs.on_stackid), -1 };
 	bench_load_start(c->frames, c->label, c->cold);
-	unsigned deep = depth();
 	pid_t child = start_ours(&prog[WAY_OURS]);
+	unsigned deep = depth();
 	attach(&empty, skel->progs.on_empty, way_hz[WAY_EMPTY]);
 	attach(&usual, skel->progs.on_stackid, way_hz[WAY_USUAL]);
 	bench_sleep_ms(100);
