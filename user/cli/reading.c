@@ -58,7 +58,7 @@ int reading_open(struct reading *r, const char *dir, const struct filter *f)
 	int status = reading_open_store(r, dir, f->explain);
 	if (status)
 		return status;
-	struct query_spec spec = { f->where, f->from_ns, f->to_ns, f->event, f->idle };
+	struct query_spec spec = { f->where, f->from_ns, f->to_ns, f->event, f->idle, false };
 	int rc = query_open(&r->query, r->store, &spec, &err);
 	if (rc) {
 		cmd_error("%s", err.text);

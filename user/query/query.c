@@ -143,17 +143,24 @@ static void add_totals(struct query *q, const struct store_totals *t)
 		q->info.own_rss_max = t->own_rss;
 }
 
+static bool in_range(const struct query_spec *spec, const struct store_window *w)
+{
+	bool begun = spec->by_start ? w->t0_ns >= spec->from_ns : w->t1_ns > spec->from_ns;
+	return begun && w->t0_ns < spec->to_ns && spec->from_ns < spec->to_ns;
+}
+
 static int add_window(struct merge *m, size_t i)
 {
 	const struct store_window *w = store_window(m->q->store, i);
 	struct query_info *info = &m->q->info;
-	if (w->t0_ns >= m->spec->to_ns || w->t1_ns <= m->spec->from_ns || m->spec->from_ns >= m->spec->to_ns)
+	if (!in_range(m->spec, w))
 		return 0;
 	if (!info->blocks || w->t0_ns < info->from_ns)
 		info->from_ns = w->t0_ns;
 	if (!info->blocks || w->t1_ns > info->to_ns)
 		info->to_ns = w->t1_ns;
 	info->blocks++;
+	info->covered_ns += w->t1_ns - w->t0_ns;
 	add_totals(m->q, &w->totals);
 	int rc = store_rows(m->q->store, i, on_row, m, m->err);
 	if (rc)

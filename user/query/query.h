@@ -14,6 +14,7 @@ struct query_spec {
 	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; windows that overlap [from, to) */
 	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
 	bool idle;             /* include the samples of idle CPUs */
+	bool by_start;         /* windows that begin in [from, to), instead of those that overlap it */
 };
 
 struct query;
@@ -33,6 +34,7 @@ struct query_info {
 	double seconds;          /* samples * ns_per_sample; 0 for events that are not time */
 	uint64_t idle;           /* samples of idle CPUs in the range, left out or not */
 	uint64_t blocks;         /* windows read */
+	int64_t covered_ns;      /* sum of their lengths: less than to - from where nothing was recorded */
 	uint64_t fired, stored;  /* of all rows in the range, whatever the selector */
 	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */
 	const uint64_t *flagged; /* [store_meta()->n_flagged] */
