@@ -171,8 +171,8 @@ static void adjust(void **state)
 		below += q[i] < 0.05;
 	assert_int_equal(below, 4);
 	assert_true(near(q[1], 0.0015, 1e-12) && near(q[4], 0.035625, 1e-12) && q[14] == 1);
-	/* The 7th by size is held down by the 8th: 0.0298 * 15 / 8 < 0.0278 * 15 / 7. */
-	assert_true(near(q[5], 0.0201 * 15 / 6, 1e-12) && near(q[0], 0.0298 * 15 / 8, 1e-12));
+	/* The 6th by size is held down by the 7th: 0.0298 * 15 / 7 < 0.0278 * 15 / 6. */
+	assert_true(near(q[5], 0.0201 * 15 / 5, 1e-12) && near(q[0], 0.0298 * 15 / 7, 1e-12));
 	assert_int_equal(stats_adjust(p, 0, q), 0);
 }
 
