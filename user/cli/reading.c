@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every reading command does first: open the store, ask the query, say what is damaged. */
 #include "cli/cmd.h"
+#include "cli/text.h"
+#include "query/selector.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -48,24 +51,78 @@ int reading_open_store(struct reading *r, const char *dir, bool explain)
 	return EXIT_OK;
 }
 
-int reading_open(struct reading *r, const char *dir, const struct filter *f)
+/* The selector on a line, and a caret under the byte at `at`, whatever stands before it. */
+static void show_place(const char *text, size_t at)
 {
+	char *shown = text_printable(text, strlen(text)), *before = text_printable(text, at);
+	if (shown && before)
+		fprintf(stderr, "  %s\n  %*s^\n", shown, (int)text_width(before), "");
+	free(shown);
+	free(before);
+}
+
+static int check_selector(const char *option, const char *text)
+{
+	struct selector *s = NULL;
 	struct err err = { 0 };
+	size_t at = 0;
+	int rc = selector_parse(&s, text, &at, &err);
+	selector_free(s);
+	if (!rc)
+		return EXIT_OK;
+	cmd_error("%s: %s", option, err.text);
+	if (rc == -EINVAL)
+		show_place(text, at);
+	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int reading_check(const struct filter *f, const char *where, const char *from)
+{
 	if (f->from_ns >= f->to_ns) {
-		cmd_error("--from must be before --to");
+		cmd_error("%s must be before %.*sto", from, (int)(strlen(from) - strlen("from")), from);
 		return EXIT_USAGE;
 	}
-	int status = reading_open_store(r, dir, f->explain);
-	if (status)
-		return status;
+	return check_selector(where, f->where);
+}
+
+void reading_no_data(const struct store *s, int64_t from_ns, int64_t to_ns)
+{
+	size_t n = store_n_windows(s);
+	char range[120];
+	if (!n) {
+		cmd_warn("no data: the store holds no window");
+		return;
+	}
+	int64_t first = store_window(s, 0)->t0_ns, last = store_window(s, n - 1)->t1_ns;
+	text_range(first, last, range);
+	cmd_warn("no data in this time range, which %s; the store holds %s",
+		 to_ns <= first	  ? "ends before the first window" :
+		 from_ns >= last  ? "begins after the last window" :
+				    "lies where nothing was recorded",
+		 range);
+}
+
+int reading_query(struct reading *r, const struct filter *f)
+{
+	struct err err = { 0 };
 	struct query_spec spec = { f->where, f->from_ns, f->to_ns, f->event, f->idle, false };
 	int rc = query_open(&r->query, r->store, &spec, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
+	if (!query_info(r->query)->blocks)
+		reading_no_data(r->store, f->from_ns, f->to_ns);
 	reading_step(r, "query");
 	return EXIT_OK;
+}
+
+int reading_open(struct reading *r, const char *dir, const struct filter *f)
+{
+	int status = reading_check(f, "--where", "--from");
+	if (!status)
+		status = reading_open_store(r, dir, f->explain);
+	return status ? status : reading_query(r, f);
 }
 
 const struct store_event *reading_event(const struct reading *r)

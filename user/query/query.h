@@ -73,7 +73,7 @@ struct query_table_row {
 };
 
 struct query_table {
-	struct query_table_row *rows; /* by self, then samples, descending; ties by text, then module */
+	struct query_table_row *rows; /* by self, then samples, descending; ties by values (integers as such), text, module */
 	size_t n_rows;
 };
 
