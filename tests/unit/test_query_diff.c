@@ -344,21 +344,28 @@ static void keys(void **state)
 static void shared(void **state)
 {
 	struct fixture *f = *state;
-	struct query *a = ask(f, &sides[3][1]), *b = ask(f, &sides[0][0]);
-	assert_int_equal(query_diff_shared(a, b), query_info(b)->samples);
-	assert_int_equal(query_diff_shared(b, a), query_info(b)->samples);
-	query_close(b);
-	b = ask(f, &sides[0][1]);
-	struct query *c = ask(f, &sides[0][0]);
-	assert_int_equal(query_diff_shared(b, c), 0);
-	query_close(a);
-	query_close(b);
-	query_close(c);
-	a = ask(f, &sides[1][0]);
-	b = ask(f, &sides[1][1]);
-	assert_int_equal(query_diff_shared(a, b), 0);
-	query_close(a);
-	query_close(b);
+	static const struct {
+		struct side a, b;
+		const char *both[2];
+		size_t from, to;
+	} v[] = {
+		{ { NULL, "", 0, 10 }, { " { tenant=\"t3\", } ", "", 4, N_WINDOWS }, { "tenant=t3\n", "" }, 4, 10 },
+		{ { "comm=\"sh\"", "", 3, 9 }, { "{tenant=\"t3\"}", "", 0, 6 }, { "tenant=t3\n", "comm=sh\n" }, 3, 6 },
+		{ { "{tenant=\"t1\"}", "", 0, 9 }, { "{tenant=\"t3\"}", "", 0, 9 }, { "none", "" }, 0, 9 },
+		{ { "", "", 0, 5 }, { "{}", "", 5, 9 }, { "", "" }, 5, 5 },
+		{ { "", "", 2, 5 }, { "{}", "", 2, 5 }, { "", "" }, 2, 5 },
+	};
+	for (size_t i = 0; i < 5; i++) {
+		struct query_spec a = { .where = v[i].a.where, .from_ns = f->m.w[v[i].a.from].t0, .to_ns = f->m.w[v[i].a.to - 1].t1 };
+		struct query_spec b = { .where = v[i].b.where, .from_ns = f->m.w[v[i].b.from].t0, .to_ns = f->m.w[v[i].b.to - 1].t1 };
+		struct side both = { NULL, v[i].both[0], v[i].from, v[i].to };
+		uint64_t n = 99;
+		struct err err = { 0 };
+		assert_int_equal(query_diff_shared(f->s, &a, &b, &n, &err), 0);
+		assert_int_equal(n, brute_all(f, &both, v[i].both[1]));
+		assert_int_equal(query_diff_shared(f->s, &b, &a, &n, &err), 0);
+		assert_int_equal(n, brute_all(f, &both, v[i].both[1]));
+	}
 }
 
 /* The path of a node as "name (module)\n" lines, root first. */

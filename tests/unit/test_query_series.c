@@ -132,11 +132,11 @@ static void one_series(void **state)
 		for (size_t k = 0; k < s->n_steps; k++) {
 			int64_t from = s->from_ns + (int64_t)k * s->step_ns;
 			assert_int_equal(s->rows[0].points[k], brute(f, from, from + s->step_ns, "", NULL, &windows));
-			assert_int_equal(s->blocks[k], windows);
+			assert_int_equal(s->windows[k], windows);
 			covered += (uint64_t)s->covered_ns[k];
 		}
 		assert_int_equal(covered, query_info(s->whole)->covered_ns);
-		assert_int_equal(query_info(s->whole)->blocks, N_WINDOWS);
+		assert_int_equal(query_info(s->whole)->windows, N_WINDOWS);
 		query_series_free(s);
 	}
 }
@@ -199,7 +199,7 @@ static void selected(void **state)
 	s = ask(f, &spec);
 	check_frame(s, 30);
 	assert_int_equal(s->n_rows, 0);
-	assert_int_equal(query_info(s->whole)->blocks, N_WINDOWS);
+	assert_int_equal(query_info(s->whole)->windows, N_WINDOWS);
 	query_series_free(s);
 }
 

@@ -89,13 +89,15 @@ struct reading {
 /* Print what is wrong and return an exit status; 0 when open. Close in any case. */
 int reading_open_store(struct reading *r, const char *dir, bool explain);
 int reading_open(struct reading *r, const char *dir, const struct filter *f);
+int reading_open_keys(struct reading *r, const char *dir, const struct filter *f, enum query_labels labels,
+		      const struct opt_list *keys);
 /*
  * What reading_open checks before it opens the store: the range, and the selector, which is shown with a mark under the
  * place that is wrong. where, from: what the options are called. 0 or EXIT_USAGE.
  */
 int reading_check(const struct filter *f, const char *where, const char *from);
-/* The query alone, on the store that is open. Says on stderr why there is no data, where there is none. */
-int reading_query(struct reading *r, const struct filter *f);
+/* The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says on stderr why there is no data, where there is none. */
+int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys);
 /* That part of it, for who asks the store directly: nothing of the store is in [from, to). */
 void reading_no_data(const struct store *s, int64_t from_ns, int64_t to_ns);
 /* The query's event; one without a name when the store is empty. */

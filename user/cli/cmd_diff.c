@@ -311,6 +311,19 @@ static int print_text(struct sides *s, size_t n)
 
 /* ---- the command ---- */
 
+static int find_shared(struct sides *s, struct err *err)
+{
+	struct query_spec spec[2];
+	for (int side = 0; side < 2; side++) {
+		const struct query_info *info = query_info(s->r[side].query);
+		const struct filter *f = &s->filter[side];
+		spec[side] = (struct query_spec){ .where = f->where, .from_ns = info->from_ns, .to_ns = info->to_ns,
+						  .event = info->event ? info->event->name : NULL, .idle = f->idle };
+	}
+	return s->r[0].store == s->r[1].store ? query_diff_shared(s->r[0].store, &spec[0], &spec[1], &s->shared, err) :
+						0;
+}
+
 static int compare(struct sides *s)
 {
 	const struct diff *opts = s->opts;
@@ -322,14 +335,15 @@ static int compare(struct sides *s)
 	if (limit == UINT64_MAX && !opts->filter.json)
 		limit = DEFAULT_ROWS;
 	int rc = query_diff(&d, s->r[0].query, s->r[1].query, &spec, &err);
+	rc = rc ? rc : find_shared(s, &err);
 	if (rc) {
+		query_diff_free(d);
 		cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
 	s->d = d;
-	s->shared = query_diff_shared(s->r[0].query, s->r[1].query);
 	if (s->shared)
-		cmd_warn("A and B have up to %llu samples in common; the tests take them for apart",
+		cmd_warn("A and B have %llu samples in common; the tests take them for apart",
 			 (unsigned long long)s->shared);
 	size_t n = opts->changes_only ? d->n_changed : d->n_rows;
 	n = limit && n > limit ? (size_t)limit : n;
@@ -368,8 +382,10 @@ static int choose_sides(struct sides *s)
 static int open_sides(struct sides *s, const char *dir)
 {
 	const char *other = s->opts->against_store;
+	const struct opt_list *by = &s->opts->by;
+	enum query_labels labels = by->n ? QUERY_KEYS : QUERY_NO_LABELS;
 	int status = reading_open_store(&s->r[0], dir, s->filter[0].explain);
-	status = status ? status : reading_query(&s->r[0], &s->filter[0]);
+	status = status ? status : reading_query(&s->r[0], &s->filter[0], labels, by);
 	if (status)
 		return status;
 	/* The same event on both sides, whatever each would choose. */
@@ -381,7 +397,7 @@ static int open_sides(struct sides *s, const char *dir)
 		s->r[1] = s->r[0];
 		s->r[1].query = NULL;
 	}
-	return status ? status : reading_query(&s->r[1], &s->filter[1]);
+	return status ? status : reading_query(&s->r[1], &s->filter[1], labels, by);
 }
 
 static void close_sides(struct sides *s)

@@ -294,7 +294,7 @@ int cmd_report(int argc, char **argv)
 	if (!status && opts.step_ns)
 		status = series_report(&r, dir, &opts.filter, &opts.by, opts.step_ns);
 	else if (!status)
-		status = reading_open(&r, dir, &opts.filter);
+		status = reading_open_keys(&r, dir, &opts.filter, opts.by.n ? QUERY_KEYS : QUERY_NO_LABELS, &opts.by);
 	if (!status && !opts.step_ns)
 		status = report(&r, &opts);
 	reading_close(&r);

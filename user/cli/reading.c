@@ -102,10 +102,15 @@ void reading_no_data(const struct store *s, int64_t from_ns, int64_t to_ns)
 		 range);
 }
 
-int reading_query(struct reading *r, const struct filter *f)
+int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys)
 {
 	struct err err = { 0 };
-	struct query_spec spec = { f->where, f->from_ns, f->to_ns, f->event, f->idle, false };
+	struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event,
+				   .idle = f->idle, .labels = labels };
+	if (keys) {
+		spec.keys = (const char *const *)keys->v;
+		spec.n_keys = keys->n;
+	}
 	int rc = query_open(&r->query, r->store, &spec, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
@@ -117,12 +122,18 @@ int reading_query(struct reading *r, const struct filter *f)
 	return EXIT_OK;
 }
 
-int reading_open(struct reading *r, const char *dir, const struct filter *f)
+int reading_open_keys(struct reading *r, const char *dir, const struct filter *f, enum query_labels labels,
+		      const struct opt_list *keys)
 {
 	int status = reading_check(f, "--where", "--from");
 	if (!status)
 		status = reading_open_store(r, dir, f->explain);
-	return status ? status : reading_query(r, f);
+	return status ? status : reading_query(r, f, labels, keys);
+}
+
+int reading_open(struct reading *r, const char *dir, const struct filter *f)
+{
+	return reading_open_keys(r, dir, f, QUERY_ALL_LABELS, NULL);
 }
 
 const struct store_event *reading_event(const struct reading *r)

@@ -28,7 +28,7 @@ static json_t *points_json(const struct query_series *s, const struct query_seri
 	json_t *points = json_array();
 	for (size_t i = 0; points && i < s->n_steps; i++) {
 		int64_t t = (s->from_ns + (int64_t)i * s->step_ns) / 1000000000;
-		if (!s->blocks[i])
+		if (!s->windows[i])
 			continue;
 		json_t *p = json_pack("[I,o]", (json_int_t)t, json_count(row->points[i]));
 		if (json_array_append_new(points, p)) {
@@ -187,7 +187,7 @@ static void print_steps(const struct chart *c)
 		double x = rate(c, row->points[i], s->covered_ns[i]);
 		char at[40];
 		text_time(s->from_ns + (int64_t)i * s->step_ns, at);
-		if (!s->blocks[i]) {
+		if (!s->windows[i]) {
 			printf("%-25s %9s\n", at, "-");
 			continue;
 		}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/diff.h"
 
-#include "query/query_int.h"
 #include "query/stats.h"
 #include "util/array.h"
 #include "util/buf.h"
@@ -104,21 +103,41 @@ static int add_side(struct builder *b, int side)
 	return 0;
 }
 
-uint64_t query_diff_shared(const struct query *a, const struct query *b)
+/* The matchers of a selector that has been parsed, without its braces, and a comma. */
+static int add_matchers(struct buf *out, const char *where)
 {
-	uint64_t shared = 0;
-	bool apart = a->info.to_ns <= b->info.from_ns || b->info.to_ns <= a->info.from_ns;
-	if (a->store != b->store || a->event != b->event || apart)
+	size_t from = 0, to = where ? strlen(where) : 0;
+	while (from < to && strchr(" \t\n\v\f\r{", where[from]))
+		from++;
+	while (to > from && strchr(" \t\n\v\f\r},", where[to - 1]))
+		to--;
+	int rc = buf_add(out, where + from, to - from);
+	return rc || from == to ? rc : buf_add_u8(out, ',');
+}
+
+int query_diff_shared(struct store *s, const struct query_spec *a, const struct query_spec *b, uint64_t *ret,
+		      struct err *err)
+{
+	struct query_spec both = *a;
+	struct query *q = NULL;
+	struct buf where = BUF_INIT;
+	both.from_ns = a->from_ns > b->from_ns ? a->from_ns : b->from_ns;
+	both.to_ns = a->to_ns < b->to_ns ? a->to_ns : b->to_ns;
+	both.labels = QUERY_NO_LABELS;
+	if (both.from_ns >= both.to_ns) {
+		*ret = 0;
 		return 0;
-	for (size_t i = 0, j = 0; i < a->n_rows && j < b->n_rows;) {
-		const struct store_row *x = &a->rows[i], *y = &b->rows[j];
-		uint64_t kx = (uint64_t)x->set << 32 | x->stack, ky = (uint64_t)y->set << 32 | y->stack;
-		if (kx == ky)
-			shared += x->samples < y->samples ? x->samples : y->samples;
-		i += kx <= ky;
-		j += ky <= kx;
 	}
-	return shared;
+	int rc = add_matchers(&where, a->where);
+	rc = rc ? rc : add_matchers(&where, b->where);
+	rc = rc ? rc : buf_add_u8(&where, 0);
+	both.where = (const char *)where.data;
+	rc = rc ? err_sys(err, rc, "cannot compare") : query_open(&q, s, &both, err);
+	if (!rc)
+		*ret = query_info(q)->samples;
+	query_close(q);
+	buf_fini(&where);
+	return rc;
 }
 
 /* ---- comparing ---- */

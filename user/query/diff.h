@@ -63,10 +63,11 @@ int query_diff(struct query_diff **ret, struct query *a, struct query *b, const 
 void query_diff_free(struct query_diff *d);
 
 /*
- * How many samples are in both queries, at most: exact when they read the same windows, 0 when they have none in common.
- * The tests take the two sides for apart.
+ * How many samples are in both queries of one store: those that both selectors admit, of the windows that both read.
+ * The tests take the two sides for apart. a, b: with the range that was used (query_info), and the same event.
  */
-uint64_t query_diff_shared(const struct query *a, const struct query *b);
+int query_diff_shared(struct store *s, const struct query_spec *a, const struct query_spec *b, uint64_t *ret,
+		      struct err *err);
 
 /* ---- merged tree, for a flame graph of the difference ---- */
 

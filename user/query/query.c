@@ -160,6 +160,7 @@ static int add_window(struct merge *m, size_t i)
 	if (!info->blocks || w->t1_ns > info->to_ns)
 		info->to_ns = w->t1_ns;
 	info->blocks++;
+	info->windows++;
 	info->covered_ns += w->t1_ns - w->t0_ns;
 	add_totals(m->q, &w->totals);
 	int rc = store_rows(m->q->store, i, on_row, m, m->err);

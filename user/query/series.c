@@ -35,7 +35,7 @@ void query_series_free(struct query_series *pub)
 	for (size_t i = 0; i < pub->n_rows; i++)
 		free(pub->rows[i].points);
 	free(pub->rows);
-	free(pub->blocks);
+	free(pub->windows);
 	free(pub->covered_ns);
 	query_table_free(own->groups);
 	query_close(pub->whole);
@@ -95,6 +95,9 @@ static int open_range(const struct builder *b, int64_t from, int64_t to, struct 
 	spec.from_ns = from;
 	spec.to_ns = to;
 	spec.by_start = true;
+	spec.labels = b->spec->keys ? QUERY_KEYS : QUERY_NO_LABELS;
+	spec.keys = b->spec->keys;
+	spec.n_keys = b->spec->n_keys;
 	return query_open(ret, b->store, &spec, err);
 }
 
@@ -189,7 +192,7 @@ static int fill_step(struct builder *b, size_t step, struct err *err)
 	if (!rc)
 		rc = add_points(b, step, t);
 	if (!rc) {
-		b->s->blocks[step] = query_info(q)->blocks;
+		b->s->windows[step] = query_info(q)->windows;
 		b->s->covered_ns[step] = query_info(q)->covered_ns;
 	}
 	query_table_free(t);
@@ -208,9 +211,9 @@ static int build(struct builder *b, struct series *own, struct err *err)
 		rc = query_table(s->whole, b->spec->keys ? b->spec->keys : none, b->spec->n_keys, &own->groups, err);
 	if (!rc)
 		rc = choose_groups(b, own->groups);
-	s->blocks = calloc(s->n_steps + 1, sizeof(*s->blocks));
+	s->windows = calloc(s->n_steps + 1, sizeof(*s->windows));
 	s->covered_ns = calloc(s->n_steps + 1, sizeof(*s->covered_ns));
-	if (!rc && (!s->blocks || !s->covered_ns))
+	if (!rc && (!s->windows || !s->covered_ns))
 		rc = -ENOMEM;
 	for (size_t i = 0; !rc && i < s->n_steps; i++)
 		rc = fill_step(b, i, err);

@@ -15,7 +15,7 @@
 #define QUERY_STEPS_MAX 20000
 
 struct query_series_spec {
-	struct query_spec range; /* by_start is of no consequence */
+	struct query_spec range; /* by_start, labels and keys are of no consequence */
 	const char *const *keys; /* NULL: everything in one series */
 	size_t n_keys;
 	int64_t step_ns;	 /* > 0; rounded up to a multiple of QUERY_WINDOW_NS */
@@ -33,8 +33,8 @@ struct query_series_row {
 struct query_series {
 	int64_t from_ns, to_ns, step_ns; /* used: whole steps; from + n_steps * step == to; both 0 when there is none */
 	size_t n_steps;
-	uint64_t *blocks; /* [n_steps] read; 0: nothing was recorded then, which is not the same as 0 samples */
-	int64_t *covered_ns; /* [n_steps] time that these blocks cover */
+	uint64_t *windows; /* [n_steps]; 0: nothing was recorded then, which is not the same as 0 samples */
+	int64_t *covered_ns; /* [n_steps] time that they cover */
 	struct query_series_row *rows; /* by samples, descending; "other" last, when it holds anything */
 	size_t n_rows;
 	size_t n_groups, other_groups; /* in all; summed in "other" */
