@@ -143,7 +143,7 @@ static int collect_events(const struct reading *r, const struct filter *f, struc
 			again = store_event(r->store, i) && !strcmp(store_event(r->store, i)->name, e->name);
 		if (again)
 			continue;
-		struct query_spec spec = { f->where, f->from_ns, f->to_ns, e->name, f->idle };
+		struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = e->name, .idle = f->idle };
 		struct query *q = NULL;
 		int rc = query_open(&q, r->store, &spec, err);
 		if (rc)

@@ -58,7 +58,7 @@ int reading_open(struct reading *r, const char *dir, const struct filter *f)
 	int status = reading_open_store(r, dir, f->explain);
 	if (status)
 		return status;
-	struct query_spec spec = { f->where, f->from_ns, f->to_ns, f->event, f->idle };
+	struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event, .idle = f->idle };
 	int rc = query_open(&r->query, r->store, &spec, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
@@ -115,16 +115,9 @@ void reading_explain(struct reading *r)
 	if (r->query) {
 		const struct query_info *info = query_info(r->query);
 		size_t matched;
-		uint64_t rows = 0;
 		query_rows(r->query, &matched);
-		for (size_t i = 0; i < store_n_windows(r->store); i++) {
-			const struct store_window *w = store_window(r->store, i);
-			if (w->t1_ns > info->from_ns && w->t0_ns < info->to_ns)
-				rows += w->n_rows;
-		}
-		fprintf(stderr,
-			"explain: %llu of %zu blocks, %llu rows read, %zu rows merged from those that matched\n",
-			(unsigned long long)info->blocks, store_n_windows(r->store), (unsigned long long)rows, matched);
+		fprintf(stderr, "explain: %llu blocks that hold %llu windows, %zu rows merged from those that matched\n",
+			(unsigned long long)info->blocks, (unsigned long long)info->windows, matched);
 	}
 	fprintf(stderr, "explain: %-12s %9.3f ms\n", "in all", (double)(monotonic_ns() - r->started_ns) / 1e6);
 }
