@@ -99,7 +99,7 @@ int reading_check(const struct filter *f, const char *where, const char *from);
 /* The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says on stderr why there is no data, where there is none. */
 int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys);
 /* That part of it, for who asks the store directly: nothing of the store is in [from, to). */
-void reading_no_data(const struct store *s, int64_t from_ns, int64_t to_ns);
+void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns);
 /* The query's event; one without a name when the store is empty. */
 const struct store_event *reading_event(const struct reading *r);
 /* --explain: one line for the step that ends now. */

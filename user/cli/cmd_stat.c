@@ -124,12 +124,21 @@ static int by_cpu(const void *a, const void *b)
 static int sum(const struct reading *r, const struct filter *f, struct totals *t)
 {
 	const struct store_meta *m = store_meta(r->store);
+	struct store_cover cover = { 0 };
 	int rc = totals_new(&t->all, m);
-	for (size_t i = 0; !rc && i < store_n_windows(r->store); i++) {
-		const struct store_window *w = store_window(r->store, i);
-		if (w->t1_ns > f->from_ns && w->t0_ns < f->to_ns)
-			rc = add_window(t, w, m);
+	if (!rc)
+		rc = store_cover(r->store, f->from_ns, f->to_ns, STORE_FOLDED, NULL, 0, &cover, NULL);
+	for (size_t i = 0; !rc && i < cover.n; i++) {
+		const struct store_block *b = cover.blocks[i];
+		struct store_totals *one;
+		rc = store_block_totals(r->store, b, &one, NULL);
+		if (rc)
+			break;
+		struct store_window w = { b->t0_ns, b->t1_ns, b->boot_ns, b->n_rows, *one };
+		rc = add_window(t, &w, m);
+		store_totals_free(one);
 	}
+	store_cover_free(&cover);
 	if (t->n_cpus)
 		qsort(t->cpu, t->n_cpus, sizeof(*t->cpu), by_cpu);
 	return rc;

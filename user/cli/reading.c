@@ -85,18 +85,37 @@ int reading_check(const struct filter *f, const char *where, const char *from)
 	return check_selector(where, f->where);
 }
 
-void reading_no_data(const struct store *s, int64_t from_ns, int64_t to_ns)
+/* Has retention cut anything that the range would have? */
+static bool was_cut(const struct store *s, int64_t from_ns)
 {
-	size_t n = store_n_windows(s);
+	for (uint8_t level = 0; level < STORE_N_LEVELS; level++) {
+		const struct store_cut *cut = store_cut(s, level);
+		if (cut && cut->before_ns && cut->before_ns > from_ns)
+			return true;
+	}
+	return false;
+}
+
+void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns)
+{
+	struct store_cover all = { 0 };
+	struct err err = { 0 };
 	char range[120];
-	if (!n) {
+	if (store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &all, &err)) {
+		cmd_warn("no data: %s", err.text);
+		return;
+	}
+	bool empty = !all.n;
+	int64_t first = all.from_ns, last = all.to_ns;
+	store_cover_free(&all);
+	if (empty) {
 		cmd_warn("no data: the store holds no window");
 		return;
 	}
-	int64_t first = store_window(s, 0)->t0_ns, last = store_window(s, n - 1)->t1_ns;
 	text_range(first, last, range);
 	cmd_warn("no data in this time range, which %s; the store holds %s",
-		 to_ns <= first	  ? "ends before the first window" :
+		 to_ns <= first	  ? was_cut(s, from_ns) ? "is past retention: it ends before the first window that was kept" :
+							  "ends before the first window" :
 		 from_ns >= last  ? "begins after the last window" :
 				    "lies where nothing was recorded",
 		 range);
@@ -183,16 +202,9 @@ void reading_explain(struct reading *r)
 	if (r->query) {
 		const struct query_info *info = query_info(r->query);
 		size_t matched;
-		uint64_t rows = 0;
 		query_rows(r->query, &matched);
-		for (size_t i = 0; i < store_n_windows(r->store); i++) {
-			const struct store_window *w = store_window(r->store, i);
-			if (w->t1_ns > info->from_ns && w->t0_ns < info->to_ns)
-				rows += w->n_rows;
-		}
-		fprintf(stderr,
-			"explain: %llu of %zu blocks, %llu rows read, %zu rows merged from those that matched\n",
-			(unsigned long long)info->blocks, store_n_windows(r->store), (unsigned long long)rows, matched);
+		fprintf(stderr, "explain: %llu blocks that hold %llu windows, %zu rows merged from those that matched\n",
+			(unsigned long long)info->blocks, (unsigned long long)info->windows, matched);
 	}
 	fprintf(stderr, "explain: %-12s %9.3f ms\n", "in all", (double)(monotonic_ns() - r->started_ns) / 1e6);
 }

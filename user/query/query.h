@@ -9,11 +9,13 @@
 
 #include "store/store.h"
 
+#define QUERY_WINDOW_NS 10000000000ll /* the windows of a recorder are no longer than this */
+
 /* The fewer labels the rows keep, the fewer blocks are read. */
 enum query_labels {
 	QUERY_ALL_LABELS = 0, /* the sets as they were recorded: every window is read */
 	QUERY_KEYS,	      /* sets that have these keys, and maybe others */
-	QUERY_NO_LABELS,      /* rows may have set 0 */
+	QUERY_NO_LABELS,      /* all rows have set 0 */
 };
 
 struct query_spec {
@@ -43,9 +45,10 @@ struct query_info {
 	uint64_t samples, value; /* of the rows that matched */
 	double seconds;          /* samples * ns_per_sample; 0 for events that are not time */
 	uint64_t idle;           /* samples of idle CPUs in the range, left out or not */
-	uint64_t blocks;         /* that were merged */
+	uint64_t blocks;         /* of the segment tree, that were merged */
 	uint64_t windows;        /* that they hold */
-	int64_t covered_ns;      /* sum of their lengths: less than to - from where nothing was recorded */
+	uint64_t coarse;         /* windows of them without all labels: older than what is kept whole, or short of space */
+	int64_t covered_ns;      /* sum of their lengths, at most: less than to - from where nothing was recorded */
 	uint64_t fired, stored;  /* of all rows in the range, whatever the selector */
 	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */
 	const uint64_t *flagged; /* [store_meta()->n_flagged] */

@@ -39,4 +39,9 @@ int selector_match(struct selector *s, const struct label *labels, size_t n, boo
 int selector_match_event(struct selector *s, const char *event, bool *ret_match, struct err *err);
 bool selector_names_event(const struct selector *s);
 
+#define SELECTOR_KEYS_MAX 64 /* matchers */
+
+/* The keys of the matchers but `event`, borrowed; writes at most cap, returns how many there are. */
+size_t selector_keys(const struct selector *s, const char **keys, size_t cap);
+
 #endif

@@ -56,16 +56,21 @@ static int64_t step_up(int64_t t, int64_t step)
 	return down == t ? t : down + step;
 }
 
-/* The part of the asked range in which windows begin; false when there is none. */
-static bool extent(struct store *s, const struct query_spec *range, int64_t *ret_from, int64_t *ret_to)
+/* The part of the asked range that has data; *ret_to is before the end of its last window. */
+static int extent(struct store *s, const struct query_spec *range, int64_t *ret_from, int64_t *ret_to, struct err *err)
 {
-	size_t n = store_n_windows(s);
-	if (!n || range->from_ns >= range->to_ns)
-		return false;
-	int64_t first = store_window(s, 0)->t0_ns, last = store_window(s, n - 1)->t0_ns;
-	*ret_from = range->from_ns > first ? range->from_ns : first;
-	*ret_to = range->to_ns <= last ? range->to_ns : last + 1;
-	return *ret_from < *ret_to;
+	struct store_cover c;
+	int rc = store_cover_starts(s, range->from_ns, range->to_ns, STORE_FOLDED, NULL, 0, &c, err);
+	if (rc)
+		return rc;
+	*ret_from = c.n ? c.from_ns : 0;
+	*ret_to = c.n ? c.to_ns : 0;
+	if (c.n && range->from_ns > *ret_from)
+		*ret_from = range->from_ns;
+	if (c.n && range->to_ns < *ret_to)
+		*ret_to = range->to_ns;
+	store_cover_free(&c);
+	return 0;
 }
 
 static int choose_steps(struct builder *b, struct err *err)
@@ -75,8 +80,9 @@ static int choose_steps(struct builder *b, struct err *err)
 	if (b->spec->step_ns < 1 || b->spec->step_ns > INT64_MAX / 4)
 		return err_set(err, -EINVAL, "a step of %" PRId64 " ns", b->spec->step_ns);
 	s->step_ns = step_up(b->spec->step_ns, QUERY_WINDOW_NS);
-	if (!extent(b->store, &b->spec->range, &from, &to))
-		return 0;
+	int rc = extent(b->store, &b->spec->range, &from, &to, err);
+	if (rc || from >= to)
+		return rc;
 	int64_t begin = step_down(from, s->step_ns), end = step_up(to, s->step_ns);
 	uint64_t n = (uint64_t)(end - begin) / (uint64_t)s->step_ns;
 	if (n > QUERY_STEPS_MAX)

@@ -11,7 +11,6 @@
 
 #include "query/query.h"
 
-#define QUERY_WINDOW_NS 10000000000ll /* what a step is a multiple of: the window of a recorder */
 #define QUERY_STEPS_MAX 20000
 
 struct query_series_spec {

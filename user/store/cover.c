@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The canonical cover of a range. A block c of level k is a child of p of level k + 1 if it begins in p's slot and its
+ * seq is in [p.child_lo, p.child_hi): a parent took all that there were in its slot, and what came later has a higher
+ * seq and another parent. Blocks without a parent are the roots; from them the walk goes down where a block is not
+ * wholly in the range or lacks the wanted detail, and stops where children are gone.
+ */
+#include "store/store_int.h"
+
+#include "util/array.h"
+
+#include <errno.h>
+
+struct walk {
+	struct store *s;
+	int64_t from, to;
+	enum store_want want;
+	bool starts; /* the beginnings of windows count, not their ends */
+	const char *const *keys;
+	size_t n_keys;
+	struct store_cover cover;
+	size_t cap;
+	struct err *err;
+};
+
+static int no_memory(struct walk *w)
+{
+	return err_sys(w->err, -ENOMEM, "cannot query %s", w->s->dir);
+}
+
+/* ---- children ---- */
+
+static size_t first_seq(const struct segment *g, uint32_t seq)
+{
+	size_t lo = 0, hi = g->n_refs;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (g->refs[mid].b.seq < seq)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static bool may_hold(const struct segment *g, uint8_t level, int64_t t0, int64_t t1)
+{
+	return g->m.level == level && (g->m.state == SEGMENT_OPEN || (g->m.t0_ns < t1 && g->m.t1_ns > t0));
+}
+
+static bool is_child(const struct store_block *p, const struct store_block *c)
+{
+	return c->seq >= p->child_lo && c->seq < p->child_hi &&
+	       slot_of(p->level, c->t0_ns) == slot_of(p->level, p->t0_ns);
+}
+
+static int add_ref(const struct block_ref ***v, size_t *n, size_t *cap, const struct block_ref *r)
+{
+	int rc = ARRAY_RESERVE(*v, *cap, *n + 1);
+	if (!rc)
+		(*v)[(*n)++] = r;
+	return rc;
+}
+
+/* Segments that retention has cut, or a disk has damaged, have no children to offer. */
+static int find_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret, size_t *ret_n)
+{
+	const struct block_ref **v = NULL;
+	size_t n = 0, cap = 0;
+	int rc = 0;
+	for (size_t i = 0; !rc && i < s->n_segments; i++) {
+		struct segment *g = &s->segments[i];
+		if (!may_hold(g, (uint8_t)(p->b.level - 1), p->b.t0_ns, p->b.t1_ns))
+			continue;
+		if (g->m.state != SEGMENT_OPEN && (g->m.seq_lo >= p->b.child_hi || g->m.seq_hi <= p->b.child_lo))
+			continue;
+		rc = segment_load(s, g, NULL);
+		if (rc == -ENOMEM)
+			break;
+		rc = 0;
+		for (size_t k = first_seq(g, p->b.child_lo); !rc && k < g->n_refs && g->refs[k].b.seq < p->b.child_hi; k++)
+			if (is_child(&p->b, &g->refs[k].b))
+				rc = add_ref(&v, &n, &cap, &g->refs[k]);
+	}
+	if (rc) {
+		free(v);
+		return rc;
+	}
+	*ret = v;
+	*ret_n = n;
+	return 0;
+}
+
+/* ---- the walk down ---- */
+
+static int has_keys(struct walk *w, const struct block_ref *r, bool *ret)
+{
+	struct block_data d;
+	uint32_t *dropped = NULL;
+	size_t n = 0;
+	struct dict_gen *epoch;
+	int rc = block_read(w->s, r, WANT_DROPPED, &d, w->err);
+	*ret = true;
+	if (rc)
+		return rc;
+	if (block_has(&d.head, COLUMN_DROPPED)) {
+		rc = contents_dropped(w->s, r, &d, &dropped, &n, w->err);
+		if (!rc)
+			rc = store_epoch(w->s, r, &epoch, w->err);
+	}
+	for (size_t i = 0; !rc && i < n; i++)
+		for (size_t k = 0; k < w->n_keys; k++)
+			if (!strcmp(strings_get(&epoch->d.label_text, dropped[i], NULL), w->keys[k]))
+				*ret = false;
+	free(dropped);
+	block_data_fini(&d);
+	return rc;
+}
+
+static int has_detail(struct walk *w, const struct block_ref *r, bool *ret)
+{
+	const struct store_block *b = &r->b;
+	*ret = true;
+	if (w->want == STORE_FOLDED)
+		return 0;
+	*ret = false;
+	if (b->flags & BLOCK_FOLDED_ONLY)
+		return 0;
+	bool full = !b->level && !(b->flags & BLOCK_NARROW_ONLY);
+	if (full || w->want == STORE_ALL_LABELS) {
+		*ret = full;
+		return 0;
+	}
+	return has_keys(w, r, ret);
+}
+
+static int take(struct walk *w, const struct block_ref *r, bool fine)
+{
+	struct store_cover *c = &w->cover;
+	if (ARRAY_RESERVE(c->blocks, w->cap, c->n + 1))
+		return no_memory(w);
+	if (!c->n || r->b.t0_ns < c->from_ns)
+		c->from_ns = r->b.t0_ns;
+	if (!c->n || r->b.t1_ns > c->to_ns)
+		c->to_ns = r->b.t1_ns;
+	c->blocks[c->n++] = &r->b;
+	c->coarse += fine ? 0 : r->b.n_windows;
+	return 0;
+}
+
+/* What of time the block stands for: [*ret_lo, *ret_hi). */
+static void reach(const struct walk *w, const struct store_block *b, int64_t *ret_lo, int64_t *ret_hi)
+{
+	int64_t span = levels[b->level].span_ns, end = (slot_of(b->level, b->t0_ns) + 1) * span;
+	*ret_lo = b->t0_ns;
+	*ret_hi = b->t1_ns;
+	if (w->starts && !b->level)
+		*ret_hi = b->t0_ns + 1;
+	else if (w->starts && end < b->t1_ns)
+		*ret_hi = end;
+}
+
+static int visit(struct walk *w, const struct block_ref *r)
+{
+	const struct block_ref **children = NULL;
+	size_t n = 0;
+	bool fine;
+	int64_t lo, hi;
+	reach(w, &r->b, &lo, &hi);
+	if (hi <= w->from || lo >= w->to)
+		return 0;
+	int rc = has_detail(w, r, &fine);
+	if (rc)
+		return rc;
+	bool inside = lo >= w->from && hi <= w->to;
+	if (!r->b.level || (inside && fine))
+		return take(w, r, fine);
+	rc = find_children(w->s, r, &children, &n);
+	if (rc)
+		return no_memory(w);
+	if (n != r->b.n_children)
+		rc = take(w, r, fine);
+	for (size_t i = 0; !rc && n == r->b.n_children && i < n; i++)
+		rc = visit(w, children[i]);
+	free(children);
+	return rc;
+}
+
+/* ---- the roots ---- */
+
+static int by_slot(const void *pa, const void *pb)
+{
+	const struct block_ref *a = *(const struct block_ref *const *)pa, *b = *(const struct block_ref *const *)pb;
+	int64_t x = slot_of(a->b.level, a->b.t0_ns), y = slot_of(b->b.level, b->b.t0_ns);
+	return x != y ? (x < y ? -1 : 1) : (a > b) - (a < b);
+}
+
+static bool has_parent(const struct block_ref **parents, size_t n, const struct block_ref *r)
+{
+	if (!n)
+		return false;
+	uint8_t level = parents[0]->b.level;
+	int64_t slot = slot_of(level, r->b.t0_ns);
+	size_t lo = 0, hi = n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (slot_of(level, parents[mid]->b.t0_ns) < slot)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < n && slot_of(level, parents[lo]->b.t0_ns) == slot; lo++)
+		if (is_child(&parents[lo]->b, &r->b))
+			return true;
+	return false;
+}
+
+/* The blocks of the level above that begin where those of g may be their children. */
+static int list_parents(struct store *s, const struct segment *g, uint8_t level, const struct block_ref ***ret, size_t *ret_n,
+			struct err *err)
+{
+	const struct block_ref **v = NULL;
+	size_t n = 0, cap = 0;
+	int64_t t0 = INT64_MAX, t1 = INT64_MIN;
+	int rc = 0;
+	for (size_t k = 0; k < g->n_refs; k++) {
+		t0 = g->refs[k].b.t0_ns < t0 ? g->refs[k].b.t0_ns : t0;
+		t1 = g->refs[k].b.t1_ns > t1 ? g->refs[k].b.t1_ns : t1;
+	}
+	for (size_t i = 0; !rc && i < s->n_segments; i++) {
+		struct segment *p = &s->segments[i];
+		if (!may_hold(p, level, t0, t1))
+			continue;
+		rc = segment_load(s, p, err);
+		if (rc == -ESTALE)
+			rc = 0;
+		for (size_t k = 0; !rc && k < p->n_refs; k++)
+			rc = add_ref(&v, &n, &cap, &p->refs[k]);
+	}
+	if (rc) {
+		free(v);
+		return rc;
+	}
+	if (n)
+		qsort(v, n, sizeof(*v), by_slot);
+	*ret = v;
+	*ret_n = n;
+	return 0;
+}
+
+int store_roots(struct store *s, uint8_t level, uint8_t parent_level, int64_t from, int64_t to,
+		int (*cb)(void *ctx, const struct block_ref *r), void *ctx, struct err *err)
+{
+	int rc = 0;
+	bool top = parent_level == N_LEVELS;
+	uint32_t covered = s->manifest.covered[parent_level == LEVEL_POSTINGS ? LEVEL_POSTINGS : level];
+	/* By index: loading may add nothing, but the callback may load. */
+	for (size_t i = 0; !rc && i < s->n_segments; i++) {
+		const struct block_ref **parents = NULL;
+		size_t n = 0;
+		if (!may_hold(&s->segments[i], level, from, to))
+			continue;
+		if (!top && s->segments[i].m.state != SEGMENT_OPEN && s->segments[i].m.seq_hi <= covered)
+			continue;
+		rc = segment_load(s, &s->segments[i], err);
+		if (rc == -ESTALE) {
+			rc = 0;
+			continue;
+		}
+		if (!rc && !top)
+			rc = list_parents(s, &s->segments[i], parent_level, &parents, &n, err);
+		for (size_t k = 0; !rc && k < s->segments[i].n_refs; k++) {
+			const struct block_ref *r = &s->segments[i].refs[k];
+			if (r->b.t0_ns < to && r->b.t1_ns > from && !has_parent(parents, n, r))
+				rc = cb(ctx, r);
+		}
+		free(parents);
+	}
+	return rc == -ENOMEM ? err_sys(err, rc, "cannot query %s", s->dir) : rc;
+}
+
+static int on_root(void *ctx, const struct block_ref *r)
+{
+	return visit(ctx, r);
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct store_block *a = *(const struct store_block *const *)pa;
+	const struct store_block *b = *(const struct store_block *const *)pb;
+	if (a->t0_ns != b->t0_ns)
+		return a->t0_ns < b->t0_ns ? -1 : 1;
+	return a->level != b->level ? b->level - a->level : (a->seq > b->seq) - (a->seq < b->seq);
+}
+
+static int cover(struct walk *w, struct store_cover *ret)
+{
+	int rc = 0;
+	for (int level = N_LEVELS - 1; !rc && w->from < w->to && level >= 0; level--)
+		rc = store_roots(w->s, (uint8_t)level, (uint8_t)(level + 1), w->from, w->to, on_root, w, w->err);
+	if (rc) {
+		store_cover_free(&w->cover);
+		return rc;
+	}
+	if (w->cover.n)
+		qsort(w->cover.blocks, w->cover.n, sizeof(*w->cover.blocks), by_time);
+	*ret = w->cover;
+	return 0;
+}
+
+int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
+		size_t n_keys, struct store_cover *ret, struct err *err)
+{
+	struct walk w = { .s = s, .from = from_ns, .to = to_ns, .want = want, .keys = keys, .n_keys = n_keys, .err = err };
+	return cover(&w, ret);
+}
+
+int store_cover_starts(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
+		       size_t n_keys, struct store_cover *ret, struct err *err)
+{
+	struct walk w = { .s = s, .from = from_ns, .to = to_ns, .want = want, .starts = true, .keys = keys,
+			  .n_keys = n_keys, .err = err };
+	return cover(&w, ret);
+}
+
+void store_cover_free(struct store_cover *c)
+{
+	if (!c)
+		return;
+	free(c->blocks);
+	memset(c, 0, sizeof(*c));
+}
