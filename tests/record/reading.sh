@@ -32,7 +32,7 @@ while not last:
             assert sum(p[1] for s in d['series'] for p in s['points']) == d['samples']
         elif 'key' in (d['rows'] or [{}])[0]:
             assert sum(x['samples'] for x in d['rows']) == d['samples']
-        state = (d['blocks'], d['fired'])
+        state = (d['windows'], d['fired'])
         assert state >= seen[-1], (seen[-1], state)
         if state != seen[-1]:
             seen.append(state)

@@ -147,6 +147,7 @@ static json_t *side_json(const struct sides *s, int side)
 	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
 	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
 	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
+	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
 	rc = rc ? rc : accounting_add(o, s->r[side].store, info);
 	if (!rc)
 		return o;

@@ -245,6 +245,7 @@ static int print_json(const struct reading *r, const struct list *l, size_t limi
 	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
 	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
 	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
+	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
 	rc = rc ? rc : accounting_add(o, r->store, info);
 	rc = rc ? rc : json_print(o, stdout);
 	json_decref(rows);

@@ -103,6 +103,7 @@ static int add_header(json_t *o, const struct reading *r, const struct report *o
 	rc = rc ? rc : json_put(o, "from", json_real((double)info->from_ns / 1e9));
 	rc = rc ? rc : json_put(o, "to", json_real((double)info->to_ns / 1e9));
 	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
+	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
 	return rc ? rc : accounting_add(o, r->store, info);
 }
 

@@ -77,6 +77,7 @@ static int print_json(const struct chart *c, const struct filter *f)
 	rc = rc ? rc : json_put(o, "unit", json_text(event->unit, strlen(event->unit)));
 	rc = rc ? rc : json_put(o, "where", json_text(where, strlen(where)));
 	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
+	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
 	rc = rc ? rc : accounting_add(o, c->r->store, info);
 	rc = rc ? rc : json_print(o, stdout);
 	json_decref(rows);
