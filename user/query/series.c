@@ -56,34 +56,49 @@ static int64_t step_up(int64_t t, int64_t step)
 	return down == t ? t : down + step;
 }
 
-/* The part of the asked range that has data; *ret_to is before the end of its last window. */
-static int extent(struct store *s, const struct query_spec *range, int64_t *ret_from, int64_t *ret_to, struct err *err)
+/* [from, to) of all that is there; both 0 when there is nothing. */
+static int reach(struct store *s, int64_t from, int64_t to, int64_t *ret_from, int64_t *ret_to, struct err *err)
 {
 	struct store_cover c;
-	int rc = store_cover_starts(s, range->from_ns, range->to_ns, STORE_FOLDED, NULL, 0, &c, err);
+	int rc = store_cover_starts(s, from, to, STORE_FOLDED, NULL, 0, &c, err);
 	if (rc)
 		return rc;
 	*ret_from = c.n ? c.from_ns : 0;
 	*ret_to = c.n ? c.to_ns : 0;
-	if (c.n && range->from_ns > *ret_from)
-		*ret_from = range->from_ns;
-	if (c.n && range->to_ns < *ret_to)
-		*ret_to = range->to_ns;
 	store_cover_free(&c);
 	return 0;
+}
+
+/* The part of the asked range that has data, in whole steps. */
+static int extent(struct store *s, const struct query_spec *range, int64_t step, int64_t *ret_from, int64_t *ret_to,
+		  struct err *err)
+{
+	int64_t first, last, from, to;
+	int rc = reach(s, INT64_MIN, INT64_MAX, &first, &last, err);
+	if (rc)
+		return rc;
+	from = step_down(range->from_ns > first ? range->from_ns : first, step);
+	to = step_up(range->to_ns < last ? range->to_ns : last, step);
+	/* The last window ends there, but may begin a step earlier. */
+	if (from < to && range->to_ns > last) {
+		rc = reach(s, to - step, to, &first, &last, err);
+		to -= !rc && first == last ? step : 0;
+	}
+	*ret_from = from;
+	*ret_to = to;
+	return rc;
 }
 
 static int choose_steps(struct builder *b, struct err *err)
 {
 	struct query_series *s = b->s;
-	int64_t from, to;
+	int64_t begin, end;
 	if (b->spec->step_ns < 1 || b->spec->step_ns > INT64_MAX / 4)
 		return err_set(err, -EINVAL, "a step of %" PRId64 " ns", b->spec->step_ns);
 	s->step_ns = step_up(b->spec->step_ns, QUERY_WINDOW_NS);
-	int rc = extent(b->store, &b->spec->range, &from, &to, err);
-	if (rc || from >= to)
+	int rc = extent(b->store, &b->spec->range, s->step_ns, &begin, &end, err);
+	if (rc || begin >= end)
 		return rc;
-	int64_t begin = step_down(from, s->step_ns), end = step_up(to, s->step_ns);
 	uint64_t n = (uint64_t)(end - begin) / (uint64_t)s->step_ns;
 	if (n > QUERY_STEPS_MAX)
 		return err_set(err, -E2BIG, "%" PRIu64 " steps of %" PRId64 " s, at most %d: a step of %" PRId64 " s would do", n,
