@@ -56,28 +56,29 @@ static int64_t step_up(int64_t t, int64_t step)
 	return down == t ? t : down + step;
 }
 
-/* The part of the asked range in which windows begin; false when there is none. */
-static bool extent(struct store *s, const struct query_spec *range, int64_t *ret_from, int64_t *ret_to)
+/* The part of the asked range that has data, in whole steps; false when there is none. */
+static bool extent(struct store *s, const struct query_spec *range, int64_t step, int64_t *ret_from, int64_t *ret_to)
 {
 	size_t n = store_n_windows(s);
 	if (!n || range->from_ns >= range->to_ns)
 		return false;
 	int64_t first = store_window(s, 0)->t0_ns, last = store_window(s, n - 1)->t0_ns;
-	*ret_from = range->from_ns > first ? range->from_ns : first;
-	*ret_to = range->to_ns <= last ? range->to_ns : last + 1;
+	if (range->to_ns <= first || range->from_ns >= store_window(s, n - 1)->t1_ns)
+		return false;
+	*ret_from = step_down(range->from_ns > first ? range->from_ns : first, step);
+	*ret_to = step_up(range->to_ns <= last ? range->to_ns : last + 1, step);
 	return *ret_from < *ret_to;
 }
 
 static int choose_steps(struct builder *b, struct err *err)
 {
 	struct query_series *s = b->s;
-	int64_t from, to;
+	int64_t begin, end;
 	if (b->spec->step_ns < 1 || b->spec->step_ns > INT64_MAX / 4)
 		return err_set(err, -EINVAL, "a step of %" PRId64 " ns", b->spec->step_ns);
 	s->step_ns = step_up(b->spec->step_ns, QUERY_WINDOW_NS);
-	if (!extent(b->store, &b->spec->range, &from, &to))
+	if (!extent(b->store, &b->spec->range, s->step_ns, &begin, &end))
 		return 0;
-	int64_t begin = step_down(from, s->step_ns), end = step_up(to, s->step_ns);
 	uint64_t n = (uint64_t)(end - begin) / (uint64_t)s->step_ns;
 	if (n > QUERY_STEPS_MAX)
 		return err_set(err, -E2BIG, "%" PRIu64 " steps of %" PRId64 " s, at most %d: a step of %" PRId64 " s would do", n,
