@@ -214,9 +214,14 @@ static void nothing_there(void **state)
 	assert_int_equal(query_info(s->whole)->blocks, 0);
 	query_series_free(s);
 	spec = all(60);
-	spec.range.from_ns = f->m.w[N_WINDOWS - 1].t0 + 1;
+	spec.range.from_ns = f->m.w[N_WINDOWS - 1].t1;
 	s = ask(f, &spec);
 	assert_int_equal(s->n_steps, 0);
+	query_series_free(s);
+	spec.range.from_ns = f->m.w[N_WINDOWS - 1].t0 + 1; /* rounded out to the step in which the window begins */
+	s = ask(f, &spec);
+	assert_int_equal(s->n_steps, 1);
+	assert_int_equal(s->windows[0] > 0, 1);
 	query_series_free(s);
 	query_series_free(NULL);
 }
