@@ -77,6 +77,9 @@ static int extent(struct store *s, const struct query_spec *range, int64_t step,
 	int rc = reach(s, INT64_MIN, INT64_MAX, &first, &last, err);
 	if (rc)
 		return rc;
+	*ret_from = *ret_to = 0;
+	if (range->to_ns <= first || range->from_ns >= last)
+		return 0;
 	from = step_down(range->from_ns > first ? range->from_ns : first, step);
 	to = step_up(range->to_ns < last ? range->to_ns : last, step);
 	/* The last window ends there, but may begin a step earlier. */
