@@ -326,7 +326,9 @@ int cmd_labels(int argc, char **argv)
 		key = dir;
 		dir = NULL;
 	}
-	status = reading_open(&r, dir, &opts.filter);
+	char *keys[] = { (char *)key };
+	const struct opt_list list = { keys, 1 };
+	status = reading_open_keys(&r, dir, &opts.filter, key ? QUERY_KEYS : QUERY_ALL_LABELS, key ? &list : NULL);
 	if (!status)
 		status = labels(&r, &opts.filter, key);
 	reading_close(&r);
