@@ -161,8 +161,22 @@ static uint32_t zipf_draw(const struct zipf *z)
 
 /* ---- files ---- */
 
+/* What the names of segment files begin with, by level. */
+static const char *const level_names[] = { "10s-", "1m-", "5m-", "20m-", "1h-", "4h-", "1d-", "1w-", "4w-", "postings-" };
+#define N_LEVELS 10
+
+static int level_of(const char *name)
+{
+	if (name[0] == 'L' && name[1] >= '0' && name[1] <= '9')
+		return name[1] - '0';
+	for (int i = 0; i < N_LEVELS; i++)
+		if (!strncmp(name, level_names[i], strlen(level_names[i])))
+			return i;
+	return -1;
+}
+
 static struct {
-	uint64_t level[10], symbols, strings, labels, other, all;
+	uint64_t level[N_LEVELS], symbols, strings, labels, other, all;
 } sizes;
 
 static int add_size(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -172,8 +186,8 @@ static int add_size(const char *path, const struct stat *st, int type, struct FT
 	if (type != FTW_F)
 		return 0;
 	sizes.all += n;
-	if (strstr(path, "/seg/") && name[0] == 'L' && name[1] >= '0' && name[1] <= '9')
-		sizes.level[name[1] - '0'] += n;
+	if (strstr(path, "/seg/") && level_of(name) >= 0)
+		sizes.level[level_of(name)] += n;
 	else if (strstr(path, "/sym/"))
 		sizes.symbols += n;
 	else if (strstr(path, "/lab/"))
@@ -473,9 +487,10 @@ static void print_write(const char *kind, uint64_t windows, const double *ms, co
 	for (uint64_t i = 0; i < windows; i++)
 		sum += ms[i];
 	printf("%s: %" PRIu64 " windows (%.1f h), %.0f samples\n", kind, windows, (double)windows / 360, samples);
-	for (int k = 0; k < 10; k++) {
+	for (int k = 0; k < N_LEVELS; k++) {
 		if (sizes.level[k])
-			printf("  level %d            %12" PRIu64 " bytes  %7.3f per sample\n", k, sizes.level[k],
+			printf("  level %d %-10.*s %12" PRIu64 " bytes  %7.3f per sample\n", k,
+			       (int)strlen(level_names[k]) - 1, level_names[k], sizes.level[k],
 			       (double)sizes.level[k] / samples);
 		parents += k ? (double)sizes.level[k] : 0;
 	}
@@ -560,7 +575,7 @@ struct timing {
 	size_t nodes;
 };
 
-/* The best of three, so that it is warm. */
+/* CPU time, the best of three: warm, in memory, and whatever else the machine does. */
 static struct timing time_query(struct store *s, const struct query_spec *spec, const char *key)
 {
 	struct timing best = { .query_ms = 1e12 };
@@ -570,14 +585,14 @@ static struct timing time_query(struct store *s, const struct query_spec *spec, 
 		struct query_table *t = NULL;
 		const struct query_node *nodes = NULL;
 		size_t n = 0;
-		double at = wall();
+		double at = cpu();
 		check(query_open(&q, s, spec, &err), "query");
-		double mid = wall();
+		double mid = cpu();
 		if (key)
 			check(query_table(q, &key, 1, &t, &err), "table");
 		else
 			check(query_tree(q, &nodes, &n, &err), "tree");
-		double end = wall();
+		double end = cpu();
 		if (1e3 * (end - at) < best.query_ms + best.tree_ms)
 			best = (struct timing){ 1e3 * (mid - at), 1e3 * (end - mid), query_info(q)->blocks,
 						query_info(q)->samples, key ? t->n_rows : n };
@@ -673,7 +688,7 @@ static void query_store(const char *dir)
 	int64_t first = query_info(q)->from_ns, last = query_info(q)->to_ns;
 	query_close(q);
 	time_strings(s);
-	puts("  range what                      warm    = query     + tree/table");
+	puts("  range what                    warm, CPU = query     + tree/table");
 	for (size_t i = 0; i < 9; i++) {
 		/* Not on a round time: the worst covers begin and end between slots. */
 		int64_t to = last - (last - first > span(names[i]) ? 7 * WINDOW_NS : 0), from = to - span(names[i]);

@@ -97,6 +97,10 @@ d = diff('--against', '')
 assert d['n_changed'] == 0 and d['shared'] == d['a']['samples'] == d['b']['samples']
 assert all(r['p'] == 1 for r in d['rows'])
 assert diff('--against', '{tenant="a"}', '--where', '{tenant="b"}')['shared'] == 0
+# A time within a window parts two ranges where the window begins: none is on both sides.
+d = diff('--from', f'{T + 15}', '--against-to', f'{T + 15}')
+assert d['shared'] == 0 and (d['a']['windows'], d['b']['windows']) == (1, 2), d['a']
+assert d['a']['samples'] + d['b']['samples'] == report()['samples']
 # The other store: another copy is the same, too; half of it is not.
 d = diff('--against-store', 'copy')
 assert d['n_changed'] == 0 and d['shared'] == 0 and d['b']['store'] == 'copy'

@@ -49,6 +49,7 @@ struct filter {
 	int64_t from_ns, to_ns;
 	const char *event;
 	bool idle, json, explain;
+	bool by_start; /* see struct query_spec; no option */
 	uint64_t limit; /* UINT64_MAX: not given */
 };
 

@@ -49,7 +49,8 @@ static const struct opt_command command = {
 	.name = "diff",
 	.usage = "[STORE] [--where A] --against B [OPTIONS]",
 	.about = "Compare two selections A and B, two time ranges, or two stores: which functions (or label values)\n"
-		 "have more of A than of B. Each row is tested (Fisher's exact test for shares, the exact binomial\n"
+		 "have more of A than of B. A window counts where it begins, so that ranges side by side share none.\n"
+		 "Each row is tested (Fisher's exact test for shares, the exact binomial\n"
 		 "test for --absolute); of the rows called \"more\" or \"less\" at most 5% are wrong, on average\n"
 		 "(Benjamini and Hochberg); the rest is noise. Samples are taken as independent.\n",
 	.examples = "  ascribe diff --where '{tenant=\"a\"}' --against '{tenant=\"b\"}'\n"
@@ -318,8 +319,8 @@ static int find_shared(struct sides *s, struct err *err)
 	for (int side = 0; side < 2; side++) {
 		const struct query_info *info = query_info(s->r[side].query);
 		const struct filter *f = &s->filter[side];
-		spec[side] = (struct query_spec){ .where = f->where, .from_ns = info->from_ns, .to_ns = info->to_ns,
-						  .event = info->event ? info->event->name : NULL, .idle = f->idle };
+		spec[side] = (struct query_spec){ .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns,
+						  .by_start = f->by_start, .event = info->event ? info->event->name : NULL, .idle = f->idle };
 	}
 	return s->r[0].store == s->r[1].store ? query_diff_shared(s->r[0].store, &spec[0], &spec[1], &s->shared, err) :
 						0;
@@ -370,6 +371,8 @@ static int choose_sides(struct sides *s)
 		return EXIT_USAGE;
 	}
 	s->filter[0] = s->filter[1] = o->filter;
+	/* So that no window is on both sides of a time that parts them. */
+	s->filter[0].by_start = s->filter[1].by_start = true;
 	if (o->against)
 		s->filter[1].where = o->against;
 	if (range || o->against_store) {

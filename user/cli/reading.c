@@ -125,7 +125,7 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 {
 	struct err err = { 0 };
 	struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event,
-				   .idle = f->idle, .labels = labels };
+				   .idle = f->idle, .labels = labels, .by_start = f->by_start };
 	if (keys) {
 		spec.keys = (const char *const *)keys->v;
 		spec.n_keys = keys->n;

@@ -64,7 +64,7 @@ void query_diff_free(struct query_diff *d);
 
 /*
  * How many samples are in both queries of one store: those that both selectors admit, of the windows that both read.
- * The tests take the two sides for apart. a, b: with the range that was used (query_info), and the same event.
+ * The tests take the two sides for apart. a, b: of the same event, and by_start.
  */
 int query_diff_shared(struct store *s, const struct query_spec *a, const struct query_spec *b, uint64_t *ret,
 		      struct err *err);
