@@ -286,6 +286,8 @@ static void describe(struct store_block *info, const struct block_ref *v, size_t
 			info->child_hi = b->seq + 1;
 		}
 		info->child_lo = i && info->child_lo < b->seq ? info->child_lo : b->seq;
+		info->window_lo = i && info->window_lo < b->window_lo ? info->window_lo : b->window_lo;
+		info->window_hi = i && info->window_hi > b->window_hi ? info->window_hi : b->window_hi;
 		info->n_windows += b->n_windows;
 	}
 	info->n_children = (uint32_t)n;

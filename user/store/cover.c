@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The canonical cover of a range. A block c of level k is a child of p of level k + 1 if it begins in p's slot and its
- * seq is in [p.child_lo, p.child_hi): a parent took all that there were in its slot, and what came later has a higher
- * seq and another parent. Blocks without a parent are the roots; from them the walk goes down where a block is not
- * wholly in the range or lacks the wanted detail, and stops where children are gone.
+ * The canonical cover of a range. A block c is part of a block a of any higher level if it begins in a's slot and its
+ * windows are in [a.window_lo, a.window_hi): a parent took all that there were in its slot, and what came later has
+ * windows of a higher seq and another parent. So this holds whether the levels between them are there or not. Blocks
+ * that are part of none are the roots; from them the walk goes down where a block is not wholly in the range or
+ * lacks the wanted detail, and stops where a child is gone.
  */
 #include "store/store_int.h"
 
@@ -177,30 +178,42 @@ static int by_slot(const void *pa, const void *pb)
 {
 	const struct block_ref *a = *(const struct block_ref *const *)pa, *b = *(const struct block_ref *const *)pb;
 	int64_t x = slot_of(a->b.level, a->b.t0_ns), y = slot_of(b->b.level, b->b.t0_ns);
+	if (a->b.level != b->b.level)
+		return a->b.level < b->b.level ? -1 : 1;
 	return x != y ? (x < y ? -1 : 1) : (a > b) - (a < b);
 }
 
-static bool has_parent(const struct block_ref **parents, size_t n, const struct block_ref *r)
+/* The first of `level` whose slot is not below `slot`. */
+static size_t first_slot(const struct block_ref **v, size_t n, uint8_t level, int64_t slot)
 {
-	if (!n)
-		return false;
-	uint8_t level = parents[0]->b.level;
-	int64_t slot = slot_of(level, r->b.t0_ns);
 	size_t lo = 0, hi = n;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
-		if (slot_of(level, parents[mid]->b.t0_ns) < slot)
+		const struct store_block *b = &v[mid]->b;
+		if (b->level < level || (b->level == level && slot_of(level, b->t0_ns) < slot))
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	for (; lo < n && slot_of(level, parents[lo]->b.t0_ns) == slot; lo++)
-		if (is_child(&parents[lo]->b, &r->b))
-			return true;
+	return lo;
+}
+
+static bool is_part(const struct block_ref **parents, size_t n, uint8_t from, const struct store_block *c)
+{
+	for (uint8_t level = from; n && level <= parents[n - 1]->b.level; level++) {
+		int64_t slot = slot_of(level, c->t0_ns);
+		for (size_t i = first_slot(parents, n, level, slot); i < n; i++) {
+			const struct store_block *p = &parents[i]->b;
+			if (p->level != level || slot_of(level, p->t0_ns) != slot)
+				break;
+			if (c->window_lo >= p->window_lo && c->window_hi <= p->window_hi)
+				return true;
+		}
+	}
 	return false;
 }
 
-/* The blocks of the level above that begin where those of g may be their children. */
+/* The blocks from level on, to the highest or that of postings, which those of g may be part of. */
 static int list_parents(struct store *s, const struct segment *g, uint8_t level, const struct block_ref ***ret, size_t *ret_n,
 			struct err *err)
 {
@@ -214,7 +227,8 @@ static int list_parents(struct store *s, const struct segment *g, uint8_t level,
 	}
 	for (size_t i = 0; !rc && i < s->n_segments; i++) {
 		struct segment *p = &s->segments[i];
-		if (!may_hold(p, level, t0, t1))
+		bool above = level == LEVEL_POSTINGS ? p->m.level == level : p->m.level >= level && p->m.level < N_LEVELS;
+		if (!above || !may_hold(p, p->m.level, t0, t1))
 			continue;
 		rc = segment_load(s, p, err);
 		if (rc == -ESTALE)
@@ -256,7 +270,7 @@ int store_roots(struct store *s, uint8_t level, uint8_t parent_level, int64_t fr
 			rc = list_parents(s, &s->segments[i], parent_level, &parents, &n, err);
 		for (size_t k = 0; !rc && k < s->segments[i].n_refs; k++) {
 			const struct block_ref *r = &s->segments[i].refs[k];
-			if (r->b.t0_ns < to && r->b.t1_ns > from && !has_parent(parents, n, r))
+			if (r->b.t0_ns < to && r->b.t1_ns > from && !is_part(parents, n, parent_level, &r->b))
 				rc = cb(ctx, r);
 		}
 		free(parents);

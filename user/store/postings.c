@@ -150,6 +150,8 @@ static void describe(struct store_block *info, const struct block_ref *v, size_t
 		info->anchor = b->anchor;
 	}
 	info->n_children = info->n_windows = (uint32_t)n;
+	info->window_lo = info->child_lo;
+	info->window_hi = info->child_hi;
 }
 
 static int make_postings(struct store_writer *w, const struct block_ref *v, size_t n, struct err *err)

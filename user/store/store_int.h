@@ -82,6 +82,8 @@ void store_drop_segment(struct store *s, size_t i);
 int segment_open(struct store *s, struct segment *g, struct err *err);
 /* Read the index of a segment, if that was not done. */
 int segment_load(struct store *s, struct segment *g, struct err *err);
+/* Fill in what the manifest says of a segment that gets no more blocks, from its refs. */
+void segment_describe(struct segment *g);
 /* The payload of the index frame of a sealed segment. */
 int segment_encode_index(struct buf *out, const struct segment *g);
 int segment_add_ref(struct store *s, struct segment *g, const struct block_head *h, uint64_t offset, uint32_t stored_len);

@@ -29,7 +29,8 @@ void store_options_default(struct store_options *o)
 
 static bool ours(const char *name)
 {
-	static const char *const names[] = { ".", "..", "lock", HEADER_NAME ".tmp", MANIFEST_NAME, MANIFEST_NAME ".tmp" };
+	static const char *const names[] = { ".", "..", "lock", HEADER_NAME ".tmp", HEADER_COPY_NAME,
+					     HEADER_COPY_NAME ".tmp", MANIFEST_NAME, MANIFEST_NAME ".tmp" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
 			return true;
@@ -68,7 +69,7 @@ static int look_at_dir(const struct store *s, bool *ret_store, struct err *err)
 	return 0;
 }
 
-static int take_lock(struct store_writer *w, struct err *err)
+int writer_take_lock(struct store_writer *w, struct err *err)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	w->lock_fd = openat(w->s.dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
@@ -259,7 +260,7 @@ static int open_writer(struct store_writer *w, const char *dir, const struct sto
 	if (!rc)
 		rc = look_at_dir(s, &exists, err);
 	if (!rc)
-		rc = take_lock(w, err);
+		rc = writer_take_lock(w, err);
 	/* Another writer may have made it a store before we had the lock. */
 	if (!rc && !exists)
 		rc = look_at_dir(s, &exists, err);
@@ -298,6 +299,10 @@ int store_writer_open_with(struct store_writer **ret, const char *dir, const str
 		return err_sys(err, -ENOMEM, "cannot open %s", dir);
 	store_init(&w->s);
 	w->opt = *o;
+	/* A block is not to outlive those that it is part of. */
+	for (int k = 1; k < N_LEVELS; k++)
+		if (w->opt.keep_ns[k] && (!w->opt.keep_ns[k - 1] || w->opt.keep_ns[k] < w->opt.keep_ns[k - 1]))
+			w->opt.keep_ns[k] = w->opt.keep_ns[k - 1];
 	w->lock_fd = -1;
 	for (int k = 0; k <= N_DICTS; k++)
 		w->dict[k].fd = -1;
