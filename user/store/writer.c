@@ -136,7 +136,7 @@ static int agree_on_counters(struct store_writer *w, const struct store_meta *m,
 }
 
 /* Stand behind the last block of each open segment, and cut off what an interrupted writer left. */
-static int stand_at_end(struct store_writer *w, struct err *err)
+static int stand_at_end(struct store_writer *w, bool *ret_clean, struct err *err)
 {
 	struct store *s = &w->s;
 	for (size_t i = 0; i < s->n_segments; i++) {
@@ -151,6 +151,7 @@ static int stand_at_end(struct store_writer *w, struct err *err)
 		g->file.tail = g->file.end;
 		if (g->file.size > g->file.end && ftruncate(g->file.fd, (off_t)g->file.end))
 			return err_sys(err, -errno, "cannot truncate %s", g->file.path);
+		*ret_clean |= g->m.end != 0;
 		g->m.end = 0; /* from here on it may be torn */
 		if (last && s->manifest.seq[g->m.level] <= last->b.seq)
 			s->manifest.seq[g->m.level] = last->b.seq + 1;
@@ -253,7 +254,7 @@ bool store_renew(struct store_writer *w)
 static int open_writer(struct store_writer *w, const char *dir, const struct store_meta *meta, struct err *err)
 {
 	struct store *s = &w->s;
-	bool exists = false;
+	bool exists = false, clean = false;
 	if (mkdir(dir, 0700) && errno != EEXIST)
 		return err_sys(err, -errno, "cannot make the directory %s", dir);
 	int rc = store_open_dir(s, dir, err);
@@ -275,13 +276,13 @@ static int open_writer(struct store_writer *w, const char *dir, const struct sto
 	if (!rc)
 		rc = writer_open_dicts(w, err);
 	if (!rc)
-		rc = stand_at_end(w, err);
+		rc = stand_at_end(w, &clean, err);
 	if (!rc)
 		rc = compact_load(w, err);
 	if (!rc && (wide_load(w) || setpool_init(&w->sets)))
 		rc = err_sys(err, -ENOMEM, "cannot open %s", dir);
 	/* That what is there may be torn from now on is said before it can be. */
-	if (!rc && s->n_segments)
+	if (!rc && clean)
 		rc = writer_save_manifest(w, err);
 	if (!rc) {
 		sweep(s);
