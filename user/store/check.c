@@ -254,7 +254,7 @@ static int check_block(struct check *c, const struct block_ref *r, struct err *w
 	struct settable table = { 0 };
 	struct totals totals = { 0 };
 	struct top top = { 0 };
-	uint32_t *dropped = NULL;
+	struct dropped_key *dropped = NULL;
 	size_t n;
 	struct dict_gen *g;
 	int rc = block_read(s, r, UINT32_MAX, &d, why);
@@ -275,7 +275,7 @@ static int check_block(struct check *c, const struct block_ref *r, struct err *w
 			rc = contents_top(s, r, &d, &top, why);
 		if (!rc)
 			rc = contents_dropped(s, r, &d, &dropped, &n, why);
-		if (!rc && r->b.level && !(r->b.flags & BLOCK_FOLDED_ONLY) && sum(&rows) != sum(&folded))
+		if (!rc && r->b.level >= FOLDED_LEVEL && !(r->b.flags & BLOCK_FOLDED_ONLY) && sum(&rows) != sum(&folded))
 			rc = block_damaged(s, r, why);
 	}
 	free(dropped);

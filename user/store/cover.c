@@ -6,6 +6,7 @@
  * that are part of none are the roots; from them the walk goes down where a block is not wholly in the range or
  * lacks the wanted detail, and stops where a child is gone.
  */
+#include "store/postings.h"
 #include "store/store_int.h"
 
 #include "util/array.h"
@@ -18,6 +19,9 @@ struct walk {
 	enum store_want want;
 	const char *const *keys;
 	size_t n_keys;
+	const char *value_key; /* NULL: none; else what is wide of it is found by postings */
+	const uint32_t *hashes;
+	size_t n_hashes;
 	struct store_cover cover;
 	size_t cap;
 	struct err *err;
@@ -93,10 +97,10 @@ static int find_children(struct store *s, const struct block_ref *p, const struc
 
 /* ---- the walk down ---- */
 
-static int has_keys(struct walk *w, const struct block_ref *r, bool *ret)
+static int has_keys(struct walk *w, const struct block_ref *r, bool *ret, bool *ret_posted)
 {
 	struct block_data d;
-	uint32_t *dropped = NULL;
+	struct dropped_key *dropped = NULL;
 	size_t n = 0;
 	struct dict_gen *epoch;
 	int rc = block_read(w->s, r, WANT_DROPPED, &d, w->err);
@@ -109,18 +113,35 @@ static int has_keys(struct walk *w, const struct block_ref *r, bool *ret)
 			rc = store_epoch(w->s, r, &epoch, w->err);
 	}
 	for (size_t i = 0; !rc && i < n; i++)
-		for (size_t k = 0; k < w->n_keys; k++)
-			if (!strcmp(strings_get(&epoch->d.label_text, dropped[i], NULL), w->keys[k]))
-				*ret = false;
+		for (size_t k = 0; k < w->n_keys; k++) {
+			const char *key = strings_get(&epoch->d.label_text, dropped[i].key, NULL);
+			if (strcmp(key, w->keys[k]))
+				continue;
+			*ret = false;
+			if (w->value_key && !strcmp(key, w->value_key) && dropped[i].windows == r->b.n_windows)
+				*ret_posted = true;
+		}
 	free(dropped);
 	block_data_fini(&d);
 	return rc;
 }
 
-static int has_detail(struct walk *w, const struct block_ref *r, bool *ret)
+/* unknown: the answer where a repair had to make the manifest anew, which lost the lists. */
+static bool wide_in(const struct walk *w, const struct store_block *b, bool unknown)
+{
+	const struct manifest_epoch *e = w->value_key ? store_epoch_info(w->s, b->epoch) : NULL;
+	for (size_t i = 0; e && i < e->n_wide; i++)
+		if (!strcmp(e->wide[i].key, w->value_key))
+			return true;
+	return unknown && (!e || !e->t0_ns);
+}
+
+/* *ret_posted: in each of its windows the key in question is wide, so that postings tell which are of interest. */
+static int has_detail(struct walk *w, const struct block_ref *r, bool *ret, bool *ret_posted)
 {
 	const struct store_block *b = &r->b;
 	*ret = true;
+	*ret_posted = false;
 	if (w->want == STORE_FOLDED)
 		return 0;
 	*ret = false;
@@ -129,9 +150,10 @@ static int has_detail(struct walk *w, const struct block_ref *r, bool *ret)
 	bool full = !b->level && !(b->flags & BLOCK_NARROW_ONLY);
 	if (full || w->want == STORE_ALL_LABELS) {
 		*ret = full;
+		*ret_posted = full && wide_in(w, b, false);
 		return 0;
 	}
-	return has_keys(w, r, ret);
+	return has_keys(w, r, ret, ret_posted);
 }
 
 static int take(struct walk *w, const struct block_ref *r, bool fine)
@@ -152,12 +174,17 @@ static int visit(struct walk *w, const struct block_ref *r)
 {
 	const struct block_ref **children = NULL;
 	size_t n = 0;
-	bool fine;
+	bool fine, posted;
 	if (r->b.t1_ns <= w->from || r->b.t0_ns >= w->to)
 		return 0;
-	int rc = has_detail(w, r, &fine);
+	int rc = has_detail(w, r, &fine, &posted);
 	if (rc)
 		return rc;
+	if (posted) {
+		/* Windows that are gone cannot be found. */
+		w->cover.coarse += r->b.t0_ns < w->s->manifest.cuts[0].before_ns ? r->b.n_windows : 0;
+		return 0;
+	}
 	bool inside = r->b.t0_ns >= w->from && r->b.t1_ns <= w->to;
 	if (!r->b.level || (inside && fine))
 		return take(w, r, fine);
@@ -292,20 +319,129 @@ static int by_time(const void *pa, const void *pb)
 	return a->level != b->level ? b->level - a->level : (a->seq > b->seq) - (a->seq < b->seq);
 }
 
-int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
-		size_t n_keys, struct store_cover *ret, struct err *err)
+/* ---- by the value of a wide key ---- */
+
+struct hit {
+	struct walk *w;
+	const struct block_ref *postings;
+};
+
+static const struct block_ref *window_by_seq(struct store *s, uint32_t seq)
 {
-	struct walk w = { .s = s, .from = from_ns, .to = to_ns, .want = want, .keys = keys, .n_keys = n_keys, .err = err };
+	for (size_t i = s->n_segments; i-- > 0;) {
+		struct segment *g = &s->segments[i];
+		if (g->m.level || (g->m.state != SEGMENT_OPEN && (seq < g->m.seq_lo || seq >= g->m.seq_hi)))
+			continue;
+		if (segment_load(s, g, NULL))
+			continue;
+		size_t k = first_seq(g, seq);
+		if (k < g->n_refs && g->refs[k].b.seq == seq)
+			return &g->refs[k];
+	}
+	return NULL;
+}
+
+static int take_window(struct walk *w, const struct block_ref *r)
+{
+	if (r->b.t1_ns <= w->from || r->b.t0_ns >= w->to || r->b.flags || !wide_in(w, &r->b, true))
+		return 0;
+	return take(w, r, true);
+}
+
+static int on_hit(void *ctx, uint32_t seq)
+{
+	struct hit *h = ctx;
+	const struct block_ref *r = window_by_seq(h->w->s, seq);
+	if (r)
+		return take_window(h->w, r);
+	h->w->cover.coarse++; /* the window is cut already, the postings not yet */
+	return 0;
+}
+
+static int find_posted(struct walk *w)
+{
+	struct store *s = w->s;
 	int rc = 0;
-	for (int level = N_LEVELS - 1; !rc && from_ns < to_ns && level >= 0; level--)
-		rc = store_roots(s, (uint8_t)level, (uint8_t)(level + 1), from_ns, to_ns, on_root, &w, err);
+	for (size_t i = 0; !rc && i < s->n_segments; i++) {
+		if (!may_hold(&s->segments[i], LEVEL_POSTINGS, w->from, w->to))
+			continue;
+		rc = segment_load(s, &s->segments[i], w->err);
+		for (size_t k = 0; !rc && k < s->segments[i].n_refs; k++) {
+			struct hit h = { w, &s->segments[i].refs[k] };
+			if (h.postings->b.t0_ns >= w->to || h.postings->b.t1_ns <= w->from)
+				continue;
+			for (size_t j = 0; !rc && j < w->n_hashes; j++)
+				rc = postings_find(s, h.postings, w->hashes[j], on_hit, &h, w->err);
+		}
+		if (rc == -ESTALE)
+			rc = 0;
+	}
+	return rc;
+}
+
+/* The last hour or so: a window with a table may have anything. */
+static int on_unposted(void *ctx, const struct block_ref *r)
+{
+	return r->b.n_table ? take_window(ctx, r) : 0;
+}
+
+static void drop_twins(struct store_cover *c)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < c->n; i++)
+		if (!n || c->blocks[n - 1] != c->blocks[i])
+			c->blocks[n++] = c->blocks[i];
+	c->n = n;
+}
+
+static int cover_walk(struct walk *w, struct store_cover *ret);
+
+int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
+		      const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err)
+{
+	uint32_t hashes[STORE_VALUES_MAX];
+	char key[STRING_MAX + 1];
+	struct walk w = { .s = s, .from = from_ns, .to = to_ns, .want = STORE_NARROW_KEYS, .keys = keys, .n_keys = n_keys,
+			  .value_key = key, .hashes = hashes, .n_hashes = n_values, .err = err };
+	if (!n_values || n_values > STORE_VALUES_MAX || values->key_len > STRING_MAX)
+		return err_set(err, -EINVAL, "no value to look for");
+	memcpy(key, values->key, values->key_len);
+	key[values->key_len] = 0;
+	for (size_t i = 0; i < n_values; i++) {
+		struct settable_label l = { .len = values[i].str_len, .type = values[i].type, .str = values[i].str,
+					    .num = values[i].num };
+		hashes[i] = postings_hash(key, values->key_len, &l);
+	}
+	int rc = from_ns < to_ns ? find_posted(&w) : 0;
+	if (!rc && from_ns < to_ns)
+		rc = store_roots(s, 0, LEVEL_POSTINGS, from_ns, to_ns, on_unposted, &w, err);
 	if (rc) {
 		store_cover_free(&w.cover);
 		return rc;
 	}
-	if (w.cover.n)
-		qsort(w.cover.blocks, w.cover.n, sizeof(*w.cover.blocks), by_time);
-	*ret = w.cover;
+	return cover_walk(&w, ret);
+}
+
+int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
+		size_t n_keys, struct store_cover *ret, struct err *err)
+{
+	struct walk w = { .s = s, .from = from_ns, .to = to_ns, .want = want, .keys = keys, .n_keys = n_keys, .err = err };
+	return cover_walk(&w, ret);
+}
+
+static int cover_walk(struct walk *w, struct store_cover *ret)
+{
+	int rc = 0;
+	for (int level = N_LEVELS - 1; !rc && w->from < w->to && level >= 0; level--)
+		rc = store_roots(w->s, (uint8_t)level, (uint8_t)(level + 1), w->from, w->to, on_root, w, w->err);
+	if (rc) {
+		store_cover_free(&w->cover);
+		return rc;
+	}
+	if (w->cover.n)
+		qsort(w->cover.blocks, w->cover.n, sizeof(*w->cover.blocks), by_time);
+	drop_twins(&w->cover);
+	*ret = w->cover;
 	return 0;
 }
 

@@ -28,7 +28,7 @@ struct postings {
 	size_t n, cap;
 };
 
-uint32_t postings_hash(const char *key, size_t key_len, const struct table_label *value)
+uint32_t postings_hash(const char *key, size_t key_len, const struct settable_label *value)
 {
 	uint8_t tail[9] = { 0 };
 	XXH64_hash_t h = XXH64(key, key_len, 0);

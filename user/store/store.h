@@ -259,6 +259,17 @@ struct store_cover {
  */
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
 		size_t n_keys, struct store_cover *ret, struct err *err);
+/*
+ * As store_cover with STORE_NARROW_KEYS, for rows in which one key has one value: where the key is wide, postings say
+ * which windows may have it, and only those are given. values: the forms that the value may have (text, integer), all of the same key,
+ * which must be among keys too. from_ns and to_ns are those of the blocks given. coarse also counts
+ * windows that are no longer there to be looked into.
+ */
+#define STORE_VALUES_MAX 2
+/* Whether a key is wide in any epoch of the store. */
+bool store_is_wide(const struct store *s, const char *key);
+int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
+		      const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err);
 void store_cover_free(struct store_cover *c);
 
 struct store_row {
