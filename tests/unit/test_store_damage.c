@@ -300,19 +300,19 @@ static bool use_all(const char *dir)
 /* The checksums of a block's columns and of its head. */
 static void fix_block(unsigned char *p, size_t len)
 {
-	size_t n = p[25], at = 160 + 16 * n;
+	size_t n = p[25], at = 168 + 16 * n;
 	if (n > 32 || at > len)
 		return;
 	for (size_t i = 0; i < n; i++) {
-		unsigned char *entry = p + 160 + 16 * i;
+		unsigned char *entry = p + 168 + 16 * i;
 		size_t stored = get32(entry + 8);
 		if (stored > len - at)
 			break;
 		put32(entry + 12, crc_by_bits(p + at, stored));
 		at += stored;
 	}
-	put32(p + 156, 0);
-	put32(p + 156, crc_by_bits(p, 160 + 16 * n));
+	put32(p + 164, 0);
+	put32(p + 164, crc_by_bits(p, 168 + 16 * n));
 }
 
 static size_t mutate_frame(const char *dir, size_t i, const struct image *image, size_t frame, size_t *ret_tried)

@@ -156,24 +156,27 @@ static int64_t covered(const struct store_block *b)
 }
 
 /* Idle samples are counted whatever the selector: they are in the folded stacks. */
-static int add_block(struct merge *m, const struct store_block *b, enum store_want want)
+static int add_account(struct merge *m, const struct store_block *b)
 {
-	struct store *s = m->q->store;
 	struct store_totals *t;
-	int rc = store_block_totals(s, b, &t, m->err);
+	int rc = store_block_totals(m->q->store, b, &t, m->err);
 	if (rc)
 		return rc;
 	add_totals(m->q, t);
 	store_totals_free(t);
 	m->q->info.windows += b->n_windows;
 	m->q->info.covered_ns += covered(b);
+	return store_block_folded(m->q->store, b, on_idle, m, m->err);
+}
+
+static int add_block(struct merge *m, const struct store_block *b, enum store_want want)
+{
+	struct store *s = m->q->store;
 	bool all = !m->spec->where || !*m->spec->where;
-	rc = want == STORE_FOLDED ? store_block_folded(s, b, on_row, m, m->err)
-				  : store_block_rows(s, b, all ? NULL : wanted, on_row, m, m->err);
+	int rc = want == STORE_FOLDED ? store_block_folded(s, b, on_row, m, m->err)
+				      : store_block_rows(s, b, all ? NULL : wanted, on_row, m, m->err);
 	if (rc == -ENODATA)
 		rc = all ? store_block_folded(s, b, on_row, m, m->err) : 0;
-	if (!rc)
-		rc = store_block_folded(s, b, on_idle, m, m->err);
 	if (rc)
 		return rc;
 	rc = runs_close(&m->runs);
@@ -196,8 +199,30 @@ static int give_sums(struct merge *m)
 	return 0;
 }
 
+/* The matcher that postings can answer, with the forms that its value may have. */
+static size_t posted_value(const struct merge *m, struct label values[STORE_VALUES_MAX])
+{
+	const char *key, *value;
+	size_t len;
+	for (size_t i = 0; i < SELECTOR_KEYS_MAX; i++) {
+		if (!selector_equal(m->selector, i, &key, &value, &len) || !store_is_wide(m->q->store, key))
+			continue;
+		char text[32], back[32];
+		values[0] = (struct label){ key, value, 0, (uint32_t)strlen(key), (uint32_t)len, LABEL_STRING };
+		if (len >= sizeof(text))
+			return 1;
+		memcpy(text, value, len);
+		text[len] = 0;
+		values[1] = (struct label){ key, "", strtoll(text, NULL, 10), values[0].key_len, 0, LABEL_INT };
+		label_text(&values[1], back, sizeof(back));
+		return strcmp(text, back) ? 1 : 2;
+	}
+	return 0;
+}
+
 /* What the rows must tell apart: the keys that are asked for, and those of the selector. */
-static int choose_cover(struct merge *m, enum store_want *ret_want, struct store_cover *ret)
+static int choose_cover(struct merge *m, enum store_want *ret_want, bool *ret_posted,
+			struct store_cover *ret)
 {
 	const struct query_spec *spec = m->spec;
 	const char *keys[SELECTOR_KEYS_MAX + 1];
@@ -217,34 +242,71 @@ static int choose_cover(struct merge *m, enum store_want *ret_want, struct store
 		for (size_t i = 0; i < n_keys; i++)
 			all[n++] = spec->keys[i];
 	}
-	int rc = (spec->by_start ? store_cover_starts : store_cover)(m->q->store, spec->from_ns, spec->to_ns, want, all,
-								    want == STORE_NARROW_KEYS ? n : 0, ret, m->err);
+	struct label values[STORE_VALUES_MAX];
+	size_t n_values = want == STORE_NARROW_KEYS ? posted_value(m, values) : 0;
+	int rc = n_values ? store_cover_value(m->q->store, spec->from_ns, spec->to_ns, values, n_values, all, n, ret, m->err)
+			  : store_cover(m->q->store, spec->from_ns, spec->to_ns, want, all,
+					want == STORE_NARROW_KEYS ? n : 0, ret, m->err);
 	free(all);
+	*ret_posted = n_values > 0;
 	*ret_want = want;
 	return rc;
+}
+
+/*
+ * by_start: a cover takes a block above level 0 only when it begins in the range, so that what begins before it are the
+ * windows on its edge (or a block whose children are gone, which counts where it begins, too).
+ */
+static void keep_starts(const struct query_spec *spec, struct store_cover *c)
+{
+	size_t n = 0;
+	for (size_t i = 0; spec->by_start && i < c->n; i++) {
+		const struct store_block *b = c->blocks[i];
+		if (b->t0_ns < spec->from_ns)
+			continue;
+		c->from_ns = !n || b->t0_ns < c->from_ns ? b->t0_ns : c->from_ns;
+		c->to_ns = !n || b->t1_ns > c->to_ns ? b->t1_ns : c->to_ns;
+		c->blocks[n++] = b;
+	}
+	if (!spec->by_start)
+		return;
+	c->n = n;
+	if (!n)
+		c->from_ns = c->to_ns = 0;
 }
 
 static int merge_blocks(struct merge *m)
 {
 	struct query *q = m->q;
 	const struct store_meta *meta = store_meta(q->store);
-	struct store_cover cover;
+	struct store_cover cover, account = { 0 };
 	enum store_want want = STORE_ALL_LABELS;
+	bool posted = false;
 	q->counters = calloc(meta->n_lost + meta->n_flagged + 1, sizeof(*q->counters));
 	if (!q->counters)
 		return err_sys(m->err, -ENOMEM, "cannot query");
 	q->info.lost = q->counters;
 	q->info.flagged = q->counters + meta->n_lost;
-	int rc = choose_cover(m, &want, &cover);
+	int rc = choose_cover(m, &want, &posted, &cover);
 	if (rc)
 		return rc;
+	keep_starts(m->spec, &cover);
 	q->info.blocks = cover.n;
 	q->info.coarse = cover.coarse;
-	q->info.from_ns = cover.from_ns;
-	q->info.to_ns = cover.to_ns;
+	/* Where postings left windows out they were in the range all the same, with their counters. */
+	if (posted)
+		rc = store_cover(q->store, m->spec->from_ns, m->spec->to_ns, STORE_FOLDED, NULL, 0, &account, m->err);
+	if (posted && !rc)
+		keep_starts(m->spec, &account);
+	const struct store_cover *all = posted ? &account : &cover;
+	q->info.from_ns = all->from_ns;
+	q->info.to_ns = all->to_ns;
+	for (size_t i = 0; !rc && i < all->n; i++)
+		rc = add_account(m, all->blocks[i]);
 	for (size_t i = 0; !rc && i < cover.n; i++)
 		rc = add_block(m, cover.blocks[i], want);
 	store_cover_free(&cover);
+	store_cover_free(&account);
 	if (!rc && (m->spec->labels == QUERY_NO_LABELS ? give_sums(m) : runs_finish(&m->runs, &q->rows, &q->n_rows)))
 		rc = err_sys(m->err, -ENOMEM, "cannot merge the rows");
 	if (!rc && q->info.event)

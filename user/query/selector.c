@@ -349,3 +349,13 @@ size_t selector_keys(const struct selector *s, const char **keys, size_t cap)
 	}
 	return n;
 }
+
+bool selector_equal(const struct selector *s, size_t i, const char **ret_key, const char **ret_value, size_t *ret_len)
+{
+	if (i >= s->n || s->m[i].op != OP_EQUAL || s->m[i].event || !s->m[i].value.len)
+		return false;
+	*ret_key = (const char *)s->m[i].key.data;
+	*ret_value = (const char *)s->m[i].value.data;
+	*ret_len = s->m[i].value.len;
+	return true;
+}

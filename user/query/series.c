@@ -56,16 +56,23 @@ static int64_t step_up(int64_t t, int64_t step)
 	return down == t ? t : down + step;
 }
 
-/* [from, to) of all that is there; both 0 when there is nothing. */
+/* From the beginning of the first window that begins in [from, to) to the end of the last; both 0 when there is none. */
 static int reach(struct store *s, int64_t from, int64_t to, int64_t *ret_from, int64_t *ret_to, struct err *err)
 {
 	struct store_cover c;
-	int rc = store_cover_starts(s, from, to, STORE_FOLDED, NULL, 0, &c, err);
+	int64_t first = 0, last = 0;
+	int rc = store_cover(s, from, to, STORE_FOLDED, NULL, 0, &c, err);
 	if (rc)
 		return rc;
-	*ret_from = c.n ? c.from_ns : 0;
-	*ret_to = c.n ? c.to_ns : 0;
+	for (size_t i = 0; i < c.n; i++) {
+		if (c.blocks[i]->t0_ns < from)
+			continue;
+		first = first == last || c.blocks[i]->t0_ns < first ? c.blocks[i]->t0_ns : first;
+		last = c.blocks[i]->t1_ns > last ? c.blocks[i]->t1_ns : last;
+	}
 	store_cover_free(&c);
+	*ret_from = first;
+	*ret_to = last;
 	return 0;
 }
 

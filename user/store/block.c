@@ -28,7 +28,8 @@ static int encode_info(struct buf *out, const struct block *b, uint8_t n_columns
 		buf_add_u32(out, 0);
 	}
 	const uint32_t v[] = { i->generation, i->epoch,	   i->seq,    i->n_children, i->child_lo,
-			       i->child_hi,   i->n_windows, i->anchor, i->n_folded, i->n_table };
+			       i->child_hi,   i->n_windows, i->anchor, i->n_folded, i->n_table,
+			       i->window_lo,  i->window_hi };
 	for (size_t k = 0; k < sizeof(v) / sizeof(v[0]); k++)
 		buf_add_u32(out, v[k]);
 	return buf_add_u64(out, 0); /* reserved, and the checksum */
@@ -120,6 +121,8 @@ static void decode_info(struct block_head *h, struct cursor *c, uint8_t *ret_col
 	i->anchor = cursor_u32(c);
 	i->n_folded = cursor_u32(c);
 	i->n_table = cursor_u32(c);
+	i->window_lo = cursor_u32(c);
+	i->window_hi = cursor_u32(c);
 	cursor_bytes(c, 8);
 }
 

@@ -94,7 +94,7 @@ static int split_set(struct split *p, uint32_t id)
 	struct store_writer *w = p->w;
 	const struct setpool_set *s = &w->sets.sets[id];
 	struct label narrow[SET_LABELS_MAX];
-	struct table_label wide[SET_LABELS_MAX];
+	struct settable_label wide[SET_LABELS_MAX];
 	size_t n = 0, n_wide = 0;
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < s->n; i++) {
@@ -103,8 +103,8 @@ static int split_set(struct split *p, uint32_t id)
 			narrow[n++] = *l;
 			continue;
 		}
-		struct table_label *t = &wide[n_wide++];
-		*t = (struct table_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
+		struct settable_label *t = &wide[n_wide++];
+		*t = (struct settable_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
 		rc = strings_add(&w->epoch->d.label_text, l->key, l->key_len, &t->key);
 	}
 	if (!rc)
@@ -118,7 +118,7 @@ static int split_set(struct split *p, uint32_t id)
 static int by_entry(const void *pa, const void *pb, void *ctx)
 {
 	const struct settable *t = ctx;
-	const struct table_set *a = &t->sets[*(const uint32_t *)pa], *b = &t->sets[*(const uint32_t *)pb];
+	const struct settable_set *a = &t->sets[*(const uint32_t *)pa], *b = &t->sets[*(const uint32_t *)pb];
 	return settable_compare(t, a, b);
 }
 
@@ -127,7 +127,7 @@ static int sort_table(struct split *p)
 {
 	size_t n = p->table.n;
 	uint32_t *order = malloc((n + 1) * sizeof(*order));
-	struct table_set *sorted = malloc((n + 1) * sizeof(*sorted));
+	struct settable_set *sorted = malloc((n + 1) * sizeof(*sorted));
 	int rc = order && sorted ? 0 : -ENOMEM;
 	for (uint32_t i = 0; !rc && i < n; i++)
 		order[i] = i;
@@ -174,6 +174,8 @@ static int add_dropped(struct store_writer *w, struct block *b)
 		rc = strings_add(&w->epoch->d.label_text, w->keys[i].key, strlen(w->keys[i].key), &key);
 		if (!rc)
 			rc = buf_add_varint(&b->column[COLUMN_DROPPED], key);
+		if (!rc) /* in no table, so that no postings find it */
+			rc = buf_add_varint(&b->column[COLUMN_DROPPED], 0);
 	}
 	b->has |= 1u << COLUMN_DROPPED;
 	return rc;
@@ -186,9 +188,9 @@ static int add_top(const struct split *p, const struct rows *rows, struct block 
 	int rc = 0;
 	for (size_t i = 0; !rc && i < rows->n; i++) {
 		const struct store_row *row = &rows->v[i];
-		const struct table_set *s = &p->table.sets[p->wide ? p->place[row->set] : row->set];
+		const struct settable_set *s = &p->table.sets[p->wide ? p->place[row->set] : row->set];
 		for (uint32_t k = 0; !rc && k < s->n; k++) {
-			const struct table_label *l = &p->table.labels[s->first + k];
+			const struct settable_label *l = &p->table.labels[s->first + k];
 			rc = top_add(&top, l->key, row->event, l, row->samples);
 		}
 	}

@@ -12,13 +12,15 @@
 #include <stdio.h>
 
 #define RETRY_NS (60 * SECOND_NS)
+#define SORT_AT (1u << 16)
 
 struct merge {
 	struct store_writer *w;
 	struct totals totals;
 	struct rows rows, folded;
+	size_t rows_kept; /* rows when they were last added up */
 	struct top top;
-	uint32_t *dropped; /* strings of the writer's epoch */
+	struct dropped_key *dropped; /* strings of the writer's epoch */
 	size_t n_dropped, dropped_cap;
 	bool no_rows; /* a child has none: the sum would not be the whole */
 	struct err *err;
@@ -43,20 +45,35 @@ static int no_memory(struct merge *m, int rc)
 static bool is_dropped(const struct merge *m, uint32_t key)
 {
 	for (size_t i = 0; i < m->n_dropped; i++)
-		if (m->dropped[i] == key)
+		if (m->dropped[i].key == key)
 			return true;
 	return false;
 }
 
-static int drop_key(struct merge *m, const char *key, size_t len)
+/* windows: in how many more of the parent's it is wide. */
+static int drop_key(struct merge *m, const char *key, size_t len, uint32_t windows)
 {
 	uint32_t id;
 	int rc = strings_add(&m->w->epoch->d.label_text, key, len, &id);
-	if (rc || is_dropped(m, id))
-		return rc;
-	rc = ARRAY_RESERVE(m->dropped, m->dropped_cap, m->n_dropped + 1);
+	for (size_t i = 0; !rc && i < m->n_dropped; i++)
+		if (m->dropped[i].key == id) {
+			m->dropped[i].windows += windows;
+			return 0;
+		}
 	if (!rc)
-		m->dropped[m->n_dropped++] = id;
+		rc = ARRAY_RESERVE(m->dropped, m->dropped_cap, m->n_dropped + 1);
+	if (!rc)
+		m->dropped[m->n_dropped++] = (struct dropped_key){ id, windows };
+	return rc;
+}
+
+/* A window whose rows are whole has the keys of its epoch in its table. */
+static int drop_keys_of_window(struct merge *m, const struct block_ref *r)
+{
+	const struct manifest_epoch *e = store_epoch_info(&m->w->s, r->b.epoch);
+	int rc = 0;
+	for (size_t i = 0; !rc && e && !r->b.flags && i < e->n_wide; i++)
+		rc = drop_key(m, e->wide[i].key, strlen(e->wide[i].key), 1);
 	return rc;
 }
 
@@ -65,9 +82,12 @@ static int drop_keys_of(struct merge *m, const struct block_ref *r)
 	struct store *s = &m->w->s;
 	struct block_data d;
 	struct dict_gen *epoch;
-	uint32_t *v = NULL;
+	struct dropped_key *v = NULL;
 	size_t n = 0;
-	int rc = block_read(s, r, WANT_DROPPED, &d, m->err);
+	int rc = r->b.level ? 0 : drop_keys_of_window(m, r);
+	if (rc)
+		return no_memory(m, rc);
+	rc = block_read(s, r, WANT_DROPPED, &d, m->err);
 	if (rc)
 		return rc;
 	rc = contents_dropped(s, r, &d, &v, &n, m->err);
@@ -75,8 +95,8 @@ static int drop_keys_of(struct merge *m, const struct block_ref *r)
 		rc = store_epoch(s, r, &epoch, m->err);
 	for (size_t i = 0; !rc && i < n; i++) {
 		size_t len;
-		const char *key = strings_get(&epoch->d.label_text, v[i], &len);
-		rc = drop_key(m, key, len);
+		const char *key = strings_get(&epoch->d.label_text, v[i].key, &len);
+		rc = drop_key(m, key, len, v[i].windows);
 		if (rc)
 			no_memory(m, rc);
 	}
@@ -90,7 +110,7 @@ static int drop_keys(struct merge *m, const struct block_ref *v, size_t n)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < m->w->n_keys; i++)
 		if (m->w->keys[i].wide)
-			rc = drop_key(m, m->w->keys[i].key, strlen(m->w->keys[i].key));
+			rc = drop_key(m, m->w->keys[i].key, strlen(m->w->keys[i].key), 0);
 	if (rc)
 		return no_memory(m, rc);
 	for (size_t i = 0; !rc && i < n; i++)
@@ -100,16 +120,16 @@ static int drop_keys(struct merge *m, const struct block_ref *v, size_t n)
 
 /* ---- rows ---- */
 
-static struct table_label value_of(const struct label *l)
+static struct settable_label value_of(const struct label *l)
 {
-	return (struct table_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
+	return (struct settable_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
 }
 
 /* The labels of a set of the child; those of dropped keys go to the end, from *ret_n on. */
 static int split_labels(struct merge *m, struct child *c, uint32_t set, struct label *labels, uint32_t *keys,
 			size_t *ret_n, size_t *ret_all)
 {
-	const struct table_set *ts = c->table.n ? &c->table.sets[set] : NULL;
+	const struct settable_set *ts = c->table.n ? &c->table.sets[set] : NULL;
 	struct label all[STORE_SET_MAX], dropped[STORE_SET_MAX];
 	size_t n = contents_labels(&c->epoch->d, ts ? ts->narrow : set, &c->table, ts, all), n_kept = 0, n_dropped = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -143,7 +163,7 @@ static int add_set(struct merge *m, struct child *c, const struct rows *rows, si
 	uint32_t id = 0;
 	int rc = split_labels(m, c, set, labels, keys, &n, &all);
 	for (size_t i = n; !rc && i < all; i++) {
-		struct table_label v = value_of(&labels[i]);
+		struct settable_label v = value_of(&labels[i]);
 		for (size_t k = from; !rc && k < to; k++)
 			rc = top_add(&m->top, keys[i - n], rows->v[k].event, &v, rows->v[k].samples);
 	}
@@ -173,16 +193,26 @@ static int add_row(struct merge *m, struct child *c, const struct store_row *row
 	return rc ? rc : rows_add(to, &out);
 }
 
+/* Children repeat each other: adding up now and then keeps memory at what the parent will have. */
+static void sort_all(struct merge *m)
+{
+	rows_sort(&m->rows);
+	rows_sort(&m->folded);
+	m->rows_kept = m->rows.n;
+}
+
 /* The set needs looking into where it is new, or where it has wide labels that count. */
 static int merge_rows(struct merge *m, struct child *c, const struct rows *rows)
 {
-	bool fold = !c->ref->b.level;
+	bool fold = c->ref->b.level < FOLDED_LEVEL;
 	int rc = 0;
 	for (size_t from = 0, to; !rc && from < rows->n; from = to) {
 		uint32_t set = rows->v[from].set;
 		for (to = from; to < rows->n && rows->v[to].set == set; to++)
 			;
 		rc = add_set(m, c, rows, from, to);
+		if (m->rows.n > 2 * m->rows_kept + SORT_AT)
+			sort_all(m);
 		for (size_t i = from; !rc && i < to; i++) {
 			rc = add_row(m, c, &rows->v[i], &m->rows, c->map[set] - 1);
 			if (!rc && fold)
@@ -286,9 +316,17 @@ static void describe(struct store_block *info, const struct block_ref *v, size_t
 			info->child_hi = b->seq + 1;
 		}
 		info->child_lo = i && info->child_lo < b->seq ? info->child_lo : b->seq;
+		info->window_lo = i && info->window_lo < b->window_lo ? info->window_lo : b->window_lo;
+		info->window_hi = i && info->window_hi > b->window_hi ? info->window_hi : b->window_hi;
 		info->n_windows += b->n_windows;
 	}
 	info->n_children = (uint32_t)n;
+}
+
+static int add_dropped(struct buf *out, const struct dropped_key *k)
+{
+	int rc = buf_add_varint(out, k->key);
+	return rc ? rc : buf_add_varint(out, k->windows);
 }
 
 static int encode(struct merge *m, struct block *b)
@@ -300,10 +338,11 @@ static int encode(struct merge *m, struct block *b)
 	b->has |= 1u << COLUMN_TOTALS;
 	rows_sort(&m->rows);
 	rows_sort(&m->folded);
-	b->info.n_folded = (uint32_t)m->folded.n;
+	bool fold = m->no_rows || b->info.level >= FOLDED_LEVEL;
+	b->info.n_folded = fold ? (uint32_t)m->folded.n : 0;
 	if (m->folded.n > ROWS_MAX || m->rows.n > ROWS_MAX)
 		return -E2BIG;
-	if (!rc)
+	if (!rc && fold)
 		rc = rows_encode(b, &m->folded, true, events);
 	if (m->no_rows) {
 		b->info.flags |= BLOCK_FOLDED_ONLY;
@@ -312,7 +351,7 @@ static int encode(struct merge *m, struct block *b)
 		rc = rows_encode(b, &m->rows, false, events);
 	}
 	for (size_t i = 0; !rc && i < m->n_dropped; i++)
-		rc = buf_add_varint(&b->column[COLUMN_DROPPED], m->dropped[i]);
+		rc = add_dropped(&b->column[COLUMN_DROPPED], &m->dropped[i]);
 	b->has |= 1u << COLUMN_DROPPED;
 	top_cut(&m->top);
 	if (!rc && m->top.n)

@@ -95,7 +95,7 @@ int contents_totals(struct store *s, const struct block_ref *r, const struct blo
 	return result(s, r, rc, err);
 }
 
-int contents_dropped(struct store *s, const struct block_ref *r, const struct block_data *d, uint32_t **ret,
+int contents_dropped(struct store *s, const struct block_ref *r, const struct block_data *d, struct dropped_key **ret,
 		     size_t *ret_n, struct err *err)
 {
 	struct dict_gen *epoch;
@@ -104,17 +104,17 @@ int contents_dropped(struct store *s, const struct block_ref *r, const struct bl
 	int rc = store_epoch(s, r, &epoch, err);
 	if (rc)
 		return rc;
-	uint32_t *v = malloc((raw->len + 1) * sizeof(*v));
+	struct dropped_key *v = malloc((raw->len + 1) * sizeof(*v));
 	size_t n = 0;
 	if (!v)
 		return result(s, r, -ENOMEM, err);
 	while (cursor_left(&c) && !c.bad) {
-		uint64_t key = cursor_varint(&c);
-		if (c.bad || key >= epoch->d.label_text.n) {
+		uint64_t key = cursor_varint(&c), windows = cursor_varint(&c);
+		if (c.bad || windows > r->b.n_windows || key >= epoch->d.label_text.n) {
 			free(v);
 			return block_damaged(s, r, err);
 		}
-		v[n++] = (uint32_t)key;
+		v[n++] = (struct dropped_key){ (uint32_t)key, (uint32_t)windows };
 	}
 	*ret = v;
 	*ret_n = n;
@@ -137,7 +137,7 @@ int contents_top(struct store *s, const struct block_ref *r, const struct block_
 	return rc;
 }
 
-size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct table_set *ts,
+size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct settable_set *ts,
 		       struct label *out)
 {
 	const struct set_label *v;
@@ -145,7 +145,7 @@ size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct sett
 	for (size_t i = 0; i < n && n_out < STORE_SET_MAX; i++)
 		out[n_out++] = dicts_label(d, &v[i]);
 	for (uint32_t i = 0; ts && i < ts->n && n_out < STORE_SET_MAX; i++) {
-		const struct table_label *l = &t->labels[ts->first + i];
+		const struct settable_label *l = &t->labels[ts->first + i];
 		size_t len;
 		struct label *to = &out[n_out++];
 		*to = (struct label){ .key = strings_get(&d->label_text, l->key, &len), .str = "", .type = l->type };

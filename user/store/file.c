@@ -254,7 +254,7 @@ int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct fra
 	return 0;
 }
 
-int file_find_frame(const struct file *f, uint64_t from, bool *ret_found)
+int file_find_frame(const struct file *f, uint64_t from, uint64_t *ret_at)
 {
 	enum { CHUNK = 1 << 16 };
 	uint8_t b[CHUNK + FRAME_SIZE];
@@ -263,20 +263,22 @@ int file_find_frame(const struct file *f, uint64_t from, bool *ret_found)
 	for (uint64_t at = from; at < f->size && f->size - at >= FRAME_SIZE; at += CHUNK) {
 		size_t len = f->size - at < sizeof(b) ? (size_t)(f->size - at) : sizeof(b);
 		int rc = file_read(f, at, b, len);
+		if (rc == -ENODATA)
+			break;
 		if (rc)
-			return rc == -ENODATA ? 0 : rc;
+			return rc;
 		for (size_t i = 0; i + FRAME_SIZE <= len; i++) {
 			const uint8_t *p = memmem(b + i, len - i, magic, sizeof(magic));
 			if (!p)
 				break;
 			i = (size_t)(p - b);
 			if (i + FRAME_SIZE <= len && decode_frame(f, at + i, p, &h)) {
-				*ret_found = true;
+				*ret_at = at + i;
 				return 0;
 			}
 		}
 	}
-	*ret_found = false;
+	*ret_at = UINT64_MAX;
 	return 0;
 }
 

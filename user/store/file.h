@@ -67,8 +67,8 @@ int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct fra
 /* The offset behind a frame. */
 uint64_t frame_end(const struct frame *h);
 
-/* Whether an intact frame header begins anywhere in [from, size). */
-int file_find_frame(const struct file *f, uint64_t from, bool *ret_found);
+/* Where in [from, size) the first intact frame header begins; UINT64_MAX: nowhere. */
+int file_find_frame(const struct file *f, uint64_t from, uint64_t *ret_at);
 
 /* Write one frame at tail and move tail. -errno: tail is as before. */
 int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, uint32_t raw_len,

@@ -15,7 +15,7 @@
 #define HEADER_SIZE 32 /* fixed part, the same in every version of the format */
 #define FILE_HEADER_SIZE 32
 #define FRAME_SIZE 40
-#define BLOCK_SIZE 160
+#define BLOCK_SIZE 168
 #define COLUMN_SIZE 16
 
 enum file_kind {

@@ -325,27 +325,9 @@ static struct segment *open_segment(struct store_writer *w, uint8_t level)
 	return NULL;
 }
 
-/* What the manifest says of a segment that gets no more blocks. */
-static void describe(struct segment *g)
-{
-	struct manifest_segment *m = &g->m;
-	m->n_blocks = (uint32_t)g->n_refs;
-	for (size_t i = 0; i < g->n_refs; i++) {
-		const struct store_block *b = &g->refs[i].b;
-		m->t0_ns = i && m->t0_ns < b->t0_ns ? m->t0_ns : b->t0_ns;
-		m->t1_ns = i && m->t1_ns > b->t1_ns ? m->t1_ns : b->t1_ns;
-		m->seq_lo = i ? m->seq_lo : b->seq;
-		m->seq_hi = b->seq + 1;
-		m->generation = i && m->generation < b->generation ? m->generation : b->generation;
-		m->epoch = i && m->epoch < b->epoch ? m->epoch : b->epoch;
-		m->generation_hi = i && m->generation_hi > b->generation ? m->generation_hi : b->generation;
-		m->epoch_hi = i && m->epoch_hi > b->epoch ? m->epoch_hi : b->epoch;
-	}
-}
-
 static void close_segment(struct segment *g)
 {
-	describe(g);
+	segment_describe(g);
 	g->m.end = g->file.end;
 	g->m.state = SEGMENT_CLOSED;
 }
@@ -373,7 +355,7 @@ static int seal(struct store_writer *w, struct segment *g, struct err *err)
 	if (rc)
 		return err_sys(err, rc, "cannot write %s", g->file.path);
 	file_commit(&g->file);
-	describe(g);
+	segment_describe(g);
 	g->m.index_at = at;
 	g->m.end = g->file.end;
 	g->m.state = SEGMENT_SEALED;
@@ -463,6 +445,10 @@ int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *
 	for (int k = 1; k <= N_DICTS; k++)
 		b->marks[k] = (struct block_mark){ w->dict[k].tail, dicts_count(dicts_of(w, k), k) };
 	b->info.seq = s->manifest.seq[b->info.level];
+	if (!b->info.level) {
+		b->info.window_lo = b->info.seq;
+		b->info.window_hi = b->info.seq + 1;
+	}
 	b->info.generation = newest_generation(w);
 	b->info.epoch = w->epoch->serial;
 	if (!rc)

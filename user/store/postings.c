@@ -28,7 +28,7 @@ struct postings {
 	size_t n, cap;
 };
 
-uint32_t postings_hash(const char *key, size_t key_len, const struct table_label *value)
+uint32_t postings_hash(const char *key, size_t key_len, const struct settable_label *value)
 {
 	uint8_t tail[9] = { 0 };
 	XXH64_hash_t h = XXH64(key, key_len, 0);
@@ -150,6 +150,8 @@ static void describe(struct store_block *info, const struct block_ref *v, size_t
 		info->anchor = b->anchor;
 	}
 	info->n_children = info->n_windows = (uint32_t)n;
+	info->window_lo = info->child_lo;
+	info->window_hi = info->child_hi;
 }
 
 static int make_postings(struct store_writer *w, const struct block_ref *v, size_t n, struct err *err)

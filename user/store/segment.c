@@ -72,6 +72,23 @@ int segment_add_ref(struct store *s, struct segment *g, const struct block_head 
 	return 0;
 }
 
+void segment_describe(struct segment *g)
+{
+	struct manifest_segment *m = &g->m;
+	m->n_blocks = (uint32_t)g->n_refs;
+	for (size_t i = 0; i < g->n_refs; i++) {
+		const struct store_block *b = &g->refs[i].b;
+		m->t0_ns = i && m->t0_ns < b->t0_ns ? m->t0_ns : b->t0_ns;
+		m->t1_ns = i && m->t1_ns > b->t1_ns ? m->t1_ns : b->t1_ns;
+		m->seq_lo = i ? m->seq_lo : b->seq;
+		m->seq_hi = b->seq + 1;
+		m->generation = i && m->generation < b->generation ? m->generation : b->generation;
+		m->epoch = i && m->epoch < b->epoch ? m->epoch : b->epoch;
+		m->generation_hi = i && m->generation_hi > b->generation ? m->generation_hi : b->generation;
+		m->epoch_hi = i && m->epoch_hi > b->epoch ? m->epoch_hi : b->epoch;
+	}
+}
+
 /* ---- the index of a sealed one ---- */
 
 /* The fixed part of a head by itself: a block without columns. */
@@ -154,13 +171,13 @@ static int read_head(const struct file *f, uint64_t offset, uint64_t limit, stru
 /* What follows offset is no whole block: the torn end, or damage with blocks behind it. */
 static int end_of_blocks(struct store *s, struct segment *g, uint64_t offset, uint64_t limit, struct err *err)
 {
-	bool found = false;
+	uint64_t found = UINT64_MAX;
 	if (offset >= limit)
 		return 0;
 	int rc = offset < g->m.end ? 0 : file_find_frame(&g->file, offset + 1, &found);
 	if (rc)
 		return err_sys(err, rc, "cannot read %s", g->file.path);
-	if (found || offset < g->m.end)
+	if (found != UINT64_MAX || offset < g->m.end)
 		return err_set(err, -EBADMSG, "%s is damaged at offset %llu", g->file.path,
 			       (unsigned long long)offset);
 	snprintf(s->damage, sizeof(s->damage), "%s: the last block is incomplete (offset %llu), it is left out",

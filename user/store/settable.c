@@ -14,21 +14,21 @@ void settable_fini(struct settable *t)
 	memset(t, 0, sizeof(*t));
 }
 
-int settable_add(struct settable *t, uint32_t narrow, const struct table_label *labels, size_t n)
+int settable_add(struct settable *t, uint32_t narrow, const struct settable_label *labels, size_t n)
 {
 	int rc = ARRAY_RESERVE(t->sets, t->cap, t->n + 1);
 	if (!rc && n)
 		rc = ARRAY_RESERVE(t->labels, t->labels_cap, t->n_labels + n);
 	if (rc)
 		return rc;
-	t->sets[t->n++] = (struct table_set){ narrow, (uint32_t)t->n_labels, (uint32_t)n };
+	t->sets[t->n++] = (struct settable_set){ narrow, (uint32_t)t->n_labels, (uint32_t)n };
 	if (n)
 		memcpy(t->labels + t->n_labels, labels, n * sizeof(*labels));
 	t->n_labels += n;
 	return 0;
 }
 
-static int compare_label(const struct table_label *a, const struct table_label *b)
+static int compare_label(const struct settable_label *a, const struct settable_label *b)
 {
 	if (a->key != b->key)
 		return a->key < b->key ? -1 : 1;
@@ -40,7 +40,7 @@ static int compare_label(const struct table_label *a, const struct table_label *
 	return c ? c : (a->len > b->len) - (a->len < b->len);
 }
 
-int settable_compare(const struct settable *t, const struct table_set *a, const struct table_set *b)
+int settable_compare(const struct settable *t, const struct settable_set *a, const struct settable_set *b)
 {
 	if (a->narrow != b->narrow)
 		return a->narrow < b->narrow ? -1 : 1;
@@ -68,7 +68,7 @@ static bool dash_at(size_t i)
 }
 
 /* What is not of the form exactly stays a text: nothing is lost. */
-static enum value_type pack(const struct table_label *l, uint8_t out[16])
+static enum value_type pack(const struct settable_label *l, uint8_t out[16])
 {
 	bool uuid = l->len == UUID_LEN;
 	size_t n = 0;
@@ -105,7 +105,7 @@ static uint32_t unpack(enum value_type type, const uint8_t in[16], char *out)
 	return (uint32_t)(p - out);
 }
 
-int value_encode(struct buf *out, const struct table_label *l)
+int value_encode(struct buf *out, const struct settable_label *l)
 {
 	uint8_t bin[16];
 	enum value_type type = pack(l, bin);
@@ -119,11 +119,11 @@ int value_encode(struct buf *out, const struct table_label *l)
 	return rc ? rc : buf_add(out, l->str, l->len);
 }
 
-int value_decode(struct cursor *c, struct table_label *ret, char *text)
+int value_decode(struct cursor *c, struct settable_label *ret, char *text)
 {
 	uint8_t type = cursor_u8(c);
 	const uint8_t *p;
-	*ret = (struct table_label){ .type = type == VALUE_INT ? LABEL_INT : LABEL_STRING, .str = "" };
+	*ret = (struct settable_label){ .type = type == VALUE_INT ? LABEL_INT : LABEL_STRING, .str = "" };
 	if (type == VALUE_INT) {
 		ret->num = (int64_t)unzigzag(cursor_varint(c));
 	} else if (type == VALUE_TEXT) {
@@ -145,7 +145,7 @@ int value_decode(struct cursor *c, struct table_label *ret, char *text)
 
 /* ---- the table ---- */
 
-static int encode_label(struct buf *c, const struct table_label *l, uint64_t *last_int)
+static int encode_label(struct buf *c, const struct settable_label *l, uint64_t *last_int)
 {
 	uint8_t bin[16];
 	enum value_type type = pack(l, bin);
@@ -172,7 +172,7 @@ int settable_encode(struct block *b, const struct settable *t)
 	uint32_t last = 0;
 	int rc = 0;
 	for (size_t i = 0; !rc && i < t->n; i++) {
-		const struct table_set *s = &t->sets[i];
+		const struct settable_set *s = &t->sets[i];
 		rc = buf_add_varint(&c[T(NARROW)], s->narrow - last);
 		if (!rc)
 			rc = buf_add_varint(&c[T(COUNT)], s->n);
@@ -193,12 +193,12 @@ struct decoder {
 };
 
 /* Texts are put into t->text, whose size was found before: it does not move. */
-static int decode_label(struct decoder *d, struct table_label *ret)
+static int decode_label(struct decoder *d, struct settable_label *ret)
 {
 	struct buf *text = &d->t->text;
 	uint64_t key = cursor_varint(&d->c[T(KEY)]);
 	uint8_t type = cursor_u8(&d->c[T(TYPE)]);
-	*ret = (struct table_label){ .key = (uint32_t)key, .str = (char *)text->data + text->len };
+	*ret = (struct settable_label){ .key = (uint32_t)key, .str = (char *)text->data + text->len };
 	if (d->c[T(KEY)].bad || d->c[T(TYPE)].bad || key >= d->n_keys || type > VALUE_HEX)
 		return -EBADMSG;
 	if (type == VALUE_INT) {
@@ -231,7 +231,7 @@ static int decode_set(struct decoder *d, uint64_t *narrow, uint32_t n_narrow)
 		t->n_labels += !rc;
 	}
 	if (!rc)
-		t->sets[t->n++] = (struct table_set){ (uint32_t)*narrow, first, (uint32_t)n };
+		t->sets[t->n++] = (struct settable_set){ (uint32_t)*narrow, first, (uint32_t)n };
 	return rc;
 }
 

@@ -8,7 +8,7 @@
 
 #include "store/block.h"
 
-struct table_label {
+struct settable_label {
 	uint32_t key; /* string of the epoch */
 	uint32_t len;
 	enum label_type type;
@@ -16,21 +16,21 @@ struct table_label {
 	int64_t num;
 };
 
-struct table_set {
+struct settable_set {
 	uint32_t narrow;
 	uint32_t first, n; /* in labels[] */
 };
 
 struct settable {
-	struct table_set *sets;
+	struct settable_set *sets;
 	size_t n, cap;
-	struct table_label *labels;
+	struct settable_label *labels;
 	size_t n_labels, labels_cap;
 	struct buf text; /* decoded: what labels point into */
 };
 
 void settable_fini(struct settable *t);
-int settable_add(struct settable *t, uint32_t narrow, const struct table_label *labels, size_t n);
+int settable_add(struct settable *t, uint32_t narrow, const struct settable_label *labels, size_t n);
 
 /* In the order of sets. */
 int settable_encode(struct block *b, const struct settable *t);
@@ -39,11 +39,11 @@ int settable_encode(struct block *b, const struct settable *t);
 int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow, uint32_t n_keys);
 
 /* For sorting: by narrow set, then labels. */
-int settable_compare(const struct settable *t, const struct table_set *a, const struct table_set *b);
+int settable_compare(const struct settable *t, const struct settable_set *a, const struct settable_set *b);
 
 /* A typed value by itself: type, then its bytes. */
-int value_encode(struct buf *out, const struct table_label *l);
+int value_encode(struct buf *out, const struct settable_label *l);
 /* The text points into text, which must have 37 bytes, or into the cursor's bytes. */
-int value_decode(struct cursor *c, struct table_label *ret, char *text);
+int value_decode(struct cursor *c, struct settable_label *ret, char *text);
 
 #endif

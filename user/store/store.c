@@ -60,6 +60,16 @@ const struct store_cut *store_cut(const struct store *s, uint8_t level)
 	return level < N_SEGMENT_LEVELS ? &s->manifest.cuts[level] : NULL;
 }
 
+bool store_is_wide(const struct store *s, const char *key)
+{
+	const struct manifest *m = &s->manifest;
+	for (size_t i = 0; i < m->n_epochs; i++)
+		for (size_t k = 0; k < m->epochs[i].n_wide; k++)
+			if (!strcmp(m->epochs[i].wide[k].key, key))
+				return true;
+	return false;
+}
+
 /* ---- dictionaries ---- */
 
 const char *store_string(const struct store *s, uint32_t id, size_t *ret_len)
@@ -148,7 +158,7 @@ static int failed(const struct reading *r, int rc)
 static int map_set(struct reading *r, uint32_t set)
 {
 	struct label labels[STORE_SET_MAX];
-	const struct table_set *ts = r->table.n ? &r->table.sets[set] : NULL;
+	const struct settable_set *ts = r->table.n ? &r->table.sets[set] : NULL;
 	size_t n = contents_labels(&r->epoch->d, ts ? ts->narrow : set, &r->table, ts, labels);
 	bool wanted = true;
 	uint32_t id;
@@ -223,7 +233,7 @@ int store_block_folded(struct store *s, const struct store_block *b,
 	struct reading r = { .s = s, .cb = cb, .ctx = ctx, .err = err };
 	struct rows rows = { 0 };
 	struct block_data d;
-	bool fold = !b->level && !(b->flags & BLOCK_FOLDED_ONLY);
+	bool fold = b->level < FOLDED_LEVEL && !(b->flags & BLOCK_FOLDED_ONLY);
 	int rc = block_read(s, ref, fold ? WANT_ROWS : WANT_FOLDED, &d, err);
 	if (rc)
 		return rc;
@@ -321,7 +331,7 @@ static int give_top(struct top_merger *m, struct store_top *ret)
 	m->top = (struct top){ 0 };
 	out.owned = own;
 	for (size_t i = 0; l && i < l->n; i++) {
-		const struct table_label *t = &l->v[i].value;
+		const struct settable_label *t = &l->v[i].value;
 		out.v[out.n++] = (struct store_top_value){
 			{ .key = "", .str = t->str, .num = t->num, .str_len = t->len, .type = t->type },
 			l->v[i].samples, l->v[i].error,

@@ -109,7 +109,7 @@ struct store_options {
 	uint64_t max_bytes;	    /* of the store; 0: 10% of the file system, at most 10 GiB */
 	uint64_t reserve_bytes;	    /* kept free on the file system: below 4 times this full rows are not written, below 2
 				       times no rows with labels, below it nothing; 0: 1% of the file system, at most 64 MiB */
-	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never */
+	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never; not less than the level below */
 };
 
 void store_options_default(struct store_options *o);
@@ -216,6 +216,7 @@ struct store_block {
 	uint32_t seq;	    /* order of writing within the level: the order in time, whatever the clock did */
 	uint32_t n_windows;
 	uint32_t n_children, child_lo, child_hi; /* seq of its children are in [lo, hi) */
+	uint32_t window_lo, window_hi;		 /* seq of its windows are in [lo, hi) */
 	uint32_t generation, epoch;
 	uint32_t anchor;    /* store_anchor */
 	uint8_t level;
@@ -258,9 +259,17 @@ struct store_cover {
  */
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
 		size_t n_keys, struct store_cover *ret, struct err *err);
-/* The same with the windows that begin in [from, to), whenever they end. */
-int store_cover_starts(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
-		       size_t n_keys, struct store_cover *ret, struct err *err);
+/*
+ * As store_cover with STORE_NARROW_KEYS, for rows in which one key has one value: where the key is wide, postings say
+ * which windows may have it, and only those are given. values: the forms that the value may have (text, integer), all of the same key,
+ * which must be among keys too. from_ns and to_ns are those of the blocks given. coarse also counts
+ * windows that are no longer there to be looked into.
+ */
+#define STORE_VALUES_MAX 2
+/* Whether a key is wide in any epoch of the store. */
+bool store_is_wide(const struct store *s, const char *key);
+int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
+		      const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err);
 void store_cover_free(struct store_cover *c);
 
 struct store_row {
@@ -322,6 +331,34 @@ const struct store_window *store_window(struct store *s, size_t i, struct err *e
 /* Decode the rows of window i and hand them to cb; stops at the first non-zero result and returns it. */
 int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
 	       struct err *err);
+
+/* ---- damage ---- */
+
+enum store_finding_kind {
+	STORE_DAMAGED, /* bytes that were durable once and are wrong or gone */
+	STORE_TORN,    /* the end of what an interrupted writer was writing: nothing that was acknowledged */
+	STORE_CUT,     /* by store_repair: blocks that are no longer there */
+};
+
+struct store_finding {
+	enum store_finding_kind kind;
+	const char *path; /* of the file, with the directory of the store */
+	uint64_t offset;
+	const char *text; /* one line */
+};
+
+/*
+ * Read every byte of the store and tell what is wrong with it. 0 also when there are findings; an error when it cannot be
+ * looked at: no store, a newer version (-EPROTONOSUPPORT), an error of the system. A store that is being
+ * written may show torn ends.
+ */
+int store_verify(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx, struct err *err);
+
+/*
+ * Cut out what is damaged and keep all the rest; tells what store_verify would, and then what it has cut. -EBUSY while
+ * somebody writes. Afterwards the store opens and store_verify finds nothing.
+ */
+int store_repair(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx, struct err *err);
 
 /* ---- what the store says of itself ---- */
 

@@ -82,6 +82,8 @@ void store_drop_segment(struct store *s, size_t i);
 int segment_open(struct store *s, struct segment *g, struct err *err);
 /* Read the index of a segment, if that was not done. */
 int segment_load(struct store *s, struct segment *g, struct err *err);
+/* Fill in what the manifest says of a segment that gets no more blocks, from its refs. */
+void segment_describe(struct segment *g);
 /* The payload of the index frame of a sealed segment. */
 int segment_encode_index(struct buf *out, const struct segment *g);
 int segment_add_ref(struct store *s, struct segment *g, const struct block_head *h, uint64_t offset, uint32_t stored_len);
@@ -103,6 +105,8 @@ int block_read_raw(struct store *s, const struct block_ref *r, const struct bloc
 
 /* Read the files of a generation (strings, frames, stacks, events) or of an epoch (sets). */
 int dict_gen_load(struct store *s, struct dict_gen *g, bool epoch, bool index, struct err *err);
+/* What the manifest says of an epoch, NULL: nothing. */
+const struct manifest_epoch *store_epoch_info(const struct store *s, uint32_t serial);
 int dict_gen_load_events(struct store *s, struct dict_gen *g, struct err *err);
 int store_gen(struct store *s, const struct block_ref *r, struct dict_gen **ret, struct err *err);
 int store_epoch(struct store *s, const struct block_ref *r, struct dict_gen **ret, struct err *err);
@@ -129,13 +133,18 @@ int contents_table(struct store *s, const struct block_ref *r, const struct bloc
 		   struct err *err);
 int contents_totals(struct store *s, const struct block_ref *r, const struct block_data *d, struct totals *ret,
 		    struct err *err);
-/* Strings of the epoch. */
-int contents_dropped(struct store *s, const struct block_ref *r, const struct block_data *d, uint32_t **ret,
+/* A key that the rows of a block lack, and in how many of its windows it is in the table. */
+struct dropped_key {
+	uint32_t key; /* string of the epoch */
+	uint32_t windows;
+};
+
+int contents_dropped(struct store *s, const struct block_ref *r, const struct block_data *d, struct dropped_key **ret,
 		     size_t *ret_n, struct err *err);
 int contents_top(struct store *s, const struct block_ref *r, const struct block_data *d, struct top *ret,
 		 struct err *err);
 /* The labels of a narrow set and of an entry of the table, together; returns how many, at most STORE_SET_MAX. */
-size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct table_set *ts,
+size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct settable_set *ts,
 		       struct label *out);
 
 /*

@@ -157,6 +157,20 @@ int store_epoch(struct store *s, const struct block_ref *r, struct dict_gen **re
 	return rc;
 }
 
+const struct manifest_epoch *store_epoch_info(const struct store *s, uint32_t serial)
+{
+	const struct manifest *m = &s->manifest;
+	size_t lo = 0, hi = m->n_epochs;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (m->epochs[mid].serial < serial)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < m->n_epochs && m->epochs[lo].serial == serial ? &m->epochs[lo] : NULL;
+}
+
 /* ---- translation ---- */
 
 static int map_string(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *ret)

@@ -42,19 +42,19 @@ static int find_list(struct top *t, uint32_t key, uint32_t event, struct top_lis
 
 static bool same_value(const void *ctx, uint32_t id, const void *key)
 {
-	const struct table_label *a = &((const struct top_list *)ctx)->v[id].value, *b = key;
+	const struct settable_label *a = &((const struct top_list *)ctx)->v[id].value, *b = key;
 	if (a->type != b->type)
 		return false;
 	return a->type == LABEL_INT ? a->num == b->num : a->len == b->len && !memcmp(a->str, b->str, a->len);
 }
 
-static uint32_t hash_value(struct top_list *l, const struct table_label *v)
+static uint32_t hash_value(struct top_list *l, const struct settable_label *v)
 {
 	return v->type == LABEL_INT ? idhash_hash(&l->hash, &v->num, sizeof(v->num))
 				    : idhash_hash(&l->hash, v->str, v->len);
 }
 
-static int find_value(struct top_list *l, const struct table_label *v, bool *ret_new, struct top_value **ret)
+static int find_value(struct top_list *l, const struct settable_label *v, bool *ret_new, struct top_value **ret)
 {
 	uint32_t hash = hash_value(l, v), id = idhash_find(&l->hash, hash, same_value, l, v);
 	*ret_new = id == IDHASH_NONE;
@@ -77,7 +77,7 @@ static int find_value(struct top_list *l, const struct table_label *v, bool *ret
 	return 0;
 }
 
-int top_add(struct top *t, uint32_t key, uint32_t event, const struct table_label *value, uint64_t samples)
+int top_add(struct top *t, uint32_t key, uint32_t event, const struct settable_label *value, uint64_t samples)
 {
 	struct top_list *l;
 	struct top_value *v;
@@ -187,7 +187,7 @@ static int decode_list(struct top *t, struct cursor *c, uint32_t n_keys, uint32_
 	l->total = total;
 	l->bound = bound;
 	for (uint64_t i = 0; !rc && i < n; i++) {
-		struct table_label value;
+		struct settable_label value;
 		struct top_value *v;
 		char text[40];
 		bool new;

@@ -11,7 +11,7 @@
 #include "util/idhash.h"
 
 struct top_value {
-	struct table_label value; /* text owned by the top */
+	struct settable_label value; /* text owned by the top */
 	uint64_t samples;	  /* at least */
 	uint64_t error;		  /* and at most so many more */
 };
@@ -34,7 +34,7 @@ struct top {
 
 void top_fini(struct top *t);
 /* Samples of one value, exactly. */
-int top_add(struct top *t, uint32_t key, uint32_t event, const struct table_label *value, uint64_t samples);
+int top_add(struct top *t, uint32_t key, uint32_t event, const struct settable_label *value, uint64_t samples);
 /* Another list of (key, event), as decoded from a child. */
 int top_merge(struct top *t, uint32_t key, uint32_t event, const struct top_list *from);
 /* Keep TOP_K values of each list, in order of samples. */

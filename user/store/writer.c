@@ -29,7 +29,8 @@ void store_options_default(struct store_options *o)
 
 static bool ours(const char *name)
 {
-	static const char *const names[] = { ".", "..", "lock", HEADER_NAME ".tmp", MANIFEST_NAME, MANIFEST_NAME ".tmp" };
+	static const char *const names[] = { ".", "..", "lock", HEADER_NAME ".tmp", HEADER_COPY_NAME,
+					     HEADER_COPY_NAME ".tmp", MANIFEST_NAME, MANIFEST_NAME ".tmp" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
 			return true;
@@ -68,7 +69,7 @@ static int look_at_dir(const struct store *s, bool *ret_store, struct err *err)
 	return 0;
 }
 
-static int take_lock(struct store_writer *w, struct err *err)
+int writer_take_lock(struct store_writer *w, struct err *err)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	w->lock_fd = openat(w->s.dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
@@ -135,7 +136,7 @@ static int agree_on_counters(struct store_writer *w, const struct store_meta *m,
 }
 
 /* Stand behind the last block of each open segment, and cut off what an interrupted writer left. */
-static int stand_at_end(struct store_writer *w, struct err *err)
+static int stand_at_end(struct store_writer *w, bool *ret_clean, struct err *err)
 {
 	struct store *s = &w->s;
 	for (size_t i = 0; i < s->n_segments; i++) {
@@ -150,6 +151,7 @@ static int stand_at_end(struct store_writer *w, struct err *err)
 		g->file.tail = g->file.end;
 		if (g->file.size > g->file.end && ftruncate(g->file.fd, (off_t)g->file.end))
 			return err_sys(err, -errno, "cannot truncate %s", g->file.path);
+		*ret_clean |= g->m.end != 0;
 		g->m.end = 0; /* from here on it may be torn */
 		if (last && s->manifest.seq[g->m.level] <= last->b.seq)
 			s->manifest.seq[g->m.level] = last->b.seq + 1;
@@ -252,14 +254,14 @@ bool store_renew(struct store_writer *w)
 static int open_writer(struct store_writer *w, const char *dir, const struct store_meta *meta, struct err *err)
 {
 	struct store *s = &w->s;
-	bool exists = false;
+	bool exists = false, clean = false;
 	if (mkdir(dir, 0700) && errno != EEXIST)
 		return err_sys(err, -errno, "cannot make the directory %s", dir);
 	int rc = store_open_dir(s, dir, err);
 	if (!rc)
 		rc = look_at_dir(s, &exists, err);
 	if (!rc)
-		rc = take_lock(w, err);
+		rc = writer_take_lock(w, err);
 	/* Another writer may have made it a store before we had the lock. */
 	if (!rc && !exists)
 		rc = look_at_dir(s, &exists, err);
@@ -274,13 +276,13 @@ static int open_writer(struct store_writer *w, const char *dir, const struct sto
 	if (!rc)
 		rc = writer_open_dicts(w, err);
 	if (!rc)
-		rc = stand_at_end(w, err);
+		rc = stand_at_end(w, &clean, err);
 	if (!rc)
 		rc = compact_load(w, err);
 	if (!rc && (wide_load(w) || setpool_init(&w->sets)))
 		rc = err_sys(err, -ENOMEM, "cannot open %s", dir);
 	/* That what is there may be torn from now on is said before it can be. */
-	if (!rc && s->n_segments)
+	if (!rc && clean)
 		rc = writer_save_manifest(w, err);
 	if (!rc) {
 		sweep(s);
@@ -298,6 +300,10 @@ int store_writer_open_with(struct store_writer **ret, const char *dir, const str
 		return err_sys(err, -ENOMEM, "cannot open %s", dir);
 	store_init(&w->s);
 	w->opt = *o;
+	/* A block is not to outlive those that it is part of. */
+	for (int k = 1; k < N_LEVELS; k++)
+		if (w->opt.keep_ns[k] && (!w->opt.keep_ns[k - 1] || w->opt.keep_ns[k] < w->opt.keep_ns[k - 1]))
+			w->opt.keep_ns[k] = w->opt.keep_ns[k - 1];
 	w->lock_fd = -1;
 	for (int k = 0; k <= N_DICTS; k++)
 		w->dict[k].fd = -1;

@@ -50,6 +50,9 @@ struct store_writer {
 
 #define SET_EPOCH_NS (6 * HOUR_NS)
 
+/* -EBUSY: another process writes. */
+int writer_take_lock(struct store_writer *w, struct err *err);
+
 /* ---- output.c ---- */
 
 int writer_save_manifest(struct store_writer *w, struct err *err);
