@@ -248,7 +248,7 @@ while not last:
     for args in (['report'], ['report', '--by', 'comm'], ['report', '--step', '1m'], ['stat'], ['labels', 'comm']):
         r = subprocess.run(['./ascribe', args[0], 'growing', *args[1:], '--json'], capture_output=True)
         text = r.stderr.decode()
-        if r.returncode and not seen and ('not a store' in text or 'No such file' in text):
+        if r.returncode and not seen and any(t in text for t in ('not a store', 'no store', 'no such', 'No such')):
             continue  # it is not there yet
         assert r.returncode == 0, (args, text)
         d = json.loads(r.stdout)

@@ -20,7 +20,7 @@ while not last:
     for args in (['report', '--idle'], ['report', '--idle', '--by', 'comm,exe'], ['report', '--step', '10s', '--idle'], ['stat']):
         r = subprocess.run([sys.argv[1], args[0], 'live', *args[1:], '--json'], capture_output=True)
         text = r.stderr.decode()
-        if r.returncode and seen == [(0, 0)] and ('not a store' in text or 'No such file' in text):
+        if r.returncode and seen == [(0, 0)] and any(t in text for t in ('not a store', 'no store', 'no such', 'No such')):
             continue  # it is not there yet
         assert r.returncode == 0, (args, text)
         d = json.loads(r.stdout)
