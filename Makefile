@@ -31,6 +31,7 @@ include mk/user.mk
 include mk/tests.mk
 include mk/bench.mk
 include mk/vm.mk
+include mk/bench-store.mk
 include mk/demo.mk
 
 help:

@@ -54,6 +54,10 @@ test-asan-programs: $(UNIT)
 unit: $(UNIT) ## the unit tests alone
 	$(Q)tools/test $(foreach t,$(UNIT),'unit/$(notdir $(t))=$(t)')
 
+fault-full: $(BUILD)/tests/test_store_faults $(BUILD)/tests/test_segments ## the store's faults in full: hours
+	$(Q)ASCRIBE_FAULT_FULL=1 $(BUILD)/tests/test_store_faults
+	$(Q)ASCRIBE_FAULT_FULL=1 $(BUILD)/tests/test_segments
+
 cli-tests: test-programs ## the commands on a synthetic store
 	$(Q)tools/test $(call scripts,cli)
 
@@ -70,5 +74,5 @@ check-headers: ## every header compiles by itself
 	@for h in user/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-programs test-asan-programs unit cli-tests record-tests e2e check-headers check-layers
+.PHONY: fault-full test-programs test-asan-programs unit cli-tests record-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)

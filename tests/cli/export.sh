@@ -114,7 +114,7 @@ ok "limit" test "$(report -n 2 | jq '.rows | length')" = 2
 ok "no escape sequence reaches the terminal" sh -c "! '$ascribe' report store -n 0 2>&1 | grep -qP '[\x00-\x08\x0b-\x1f\x7f]'"
 ok "nor from stat and labels" sh -c "! { '$ascribe' stat store; '$ascribe' labels store comm; } 2>&1 | grep -qP '[\x00-\x08\x0b-\x1f\x7f]'"
 ok "a key that is no UTF-8" sh -c "'$ascribe' report store --json --by \$(printf 'k\\377') | jq -e '.rows[0].key | keys[0]'"
-ok "explain" sh -c "'$ascribe' report store --explain 2>&1 >/dev/null | grep -q '3 of 3 blocks'"
+ok "explain" sh -c "'$ascribe' report store --explain 2>&1 >/dev/null | grep -q '3 blocks that hold 3 windows'"
 
 # ---- Go's pprof ----
 if command -v go >/dev/null; then

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mkstore DIR [host|empty|wide]: a synthetic store, and on stdout what is in it, as JSON: the oracle of tests/cli.
+ * mkstore DIR [host|empty|wide|grow]: a synthetic store, and on stdout what is in it, as JSON: the oracle of tests/cli.
  *
  *   host   3 windows, 2 CPUs, two events, idle samples, losses, tenants a, b, c; names made to break formats
  *   empty  no window
  *   wide   one window, a tree of some 100,000 nodes, up to 200 frames deep
+ *   grow   300 windows at about 100 a second: something to read while it is written
  */
 #include "store/store.h"
 
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define T0 1777629600000000000ll /* 2026-05-01T10:00:00Z */
 #define WINDOW 10000000000ll
@@ -248,6 +250,22 @@ static void wide(void)
 	commit(0, sums.stored, 0, 0);
 }
 
+static void grow(void)
+{
+	uint32_t clock = event("cpu-clock", "nanoseconds", 10101010, 10101010);
+	for (int i = 0; i < 300; i++) {
+		uint64_t before = sums.stored;
+		for (int k = 0; k < 40; k++) {
+			char comm[24];
+			snprintf(comm, sizeof(comm), "comm%d", (int)draw(10 + (uint32_t)i));
+			row(set(comm, "a", (int64_t)draw(1000)), random_stack(draw(12)), clock, 1 + draw(9), 0);
+		}
+		sums.samples += sums.stored - before;
+		commit(i, sums.stored - before, (uint64_t)i % 7, 0);
+		usleep(8000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 2 ? argv[2] : "host";
@@ -268,6 +286,8 @@ int main(int argc, char **argv)
 		host();
 	else if (!strcmp(kind, "wide"))
 		wide();
+	else if (!strcmp(kind, "grow"))
+		grow();
 	store_writer_close(w);
 	printf("{\"samples\":%llu,\"stored\":%llu,\"fired\":%llu,\"lost\":%llu,\"idle\":%llu,\"faults\":%llu,"
 	       "\"a\":%llu,\"b\":%llu,\"c\":%llu,\"none\":%llu}\n",

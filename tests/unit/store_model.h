@@ -293,8 +293,11 @@ static inline bool same_counters(const struct store_window *w, size_t i)
 /* 0: window i is what was put in; 1: it is not; -errno: it cannot be read. */
 static inline int model_differs(const struct model *m, struct store *s, size_t i)
 {
-	const struct store_window *w = store_window(s, i);
+	struct err err = { 0 };
+	const struct store_window *w = store_window(s, i, &err);
 	struct read_back b = { .s = s };
+	if (!w)
+		return err.code;
 	if (w->t0_ns != m->w[i].t0 || w->t1_ns != m->w[i].t1 || !same_counters(w, i) || w->n_rows != m->w[i].n)
 		return 1;
 	int rc = store_rows(s, i, read_back_row, &b, NULL);
@@ -344,8 +347,14 @@ static inline char *temp_dir(char *name)
 }
 
 static const char *const store_files[] = {
-	"HEADER",	  "sym/g001/strings.log", "sym/g001/frames.log", "sym/g001/stacks.log", "lab/sets-00000001.log",
-	"lab/events.log", "seg/L0-00000001.seg"
+	"HEADER",
+	"MANIFEST",
+	"sym/00000001/strings.log",
+	"sym/00000001/frames.log",
+	"sym/00000001/stacks.log",
+	"sym/00000001/events.log",
+	"lab/00000001.log",
+	"seg/10s-00000001.seg",
 };
 #define N_STORE_FILES (sizeof(store_files) / sizeof(store_files[0]))
 

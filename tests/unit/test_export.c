@@ -30,7 +30,7 @@ struct text {
 
 static struct query *ask(const char *where, const char *event)
 {
-	struct query_spec spec = { where, INT64_MIN, INT64_MAX, event, false };
+	struct query_spec spec = { .where = where, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .event = event };
 	struct query *q = NULL;
 	struct err e = { 0 };
 	int rc = query_open(&q, store, &spec, &e);

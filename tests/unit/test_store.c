@@ -240,11 +240,11 @@ static void counters_may_grow(void **state)
 	assert_int_equal(store_open(&s, dir, &err), 0);
 	assert_int_equal(store_meta(s)->n_lost, 3);
 	assert_string_equal(store_meta(s)->lost_names[2], "third");
-	assert_int_equal(store_window(s, 0)->totals.cpu[1].lost[2], 0);
-	assert_int_equal(store_window(s, 1)->totals.cpu[0].lost[2], 3);
-	assert_int_equal(store_window(s, 1)->totals.cpu[0].flagged[0], 4);
-	assert_int_equal(store_window(s, 2)->totals.cpu[1].lost[0], 300);
-	assert_int_equal(store_window(s, 2)->totals.cpu[1].flagged[0], 7);
+	assert_int_equal(store_window(s, 0, NULL)->totals.cpu[1].lost[2], 0);
+	assert_int_equal(store_window(s, 1, NULL)->totals.cpu[0].lost[2], 3);
+	assert_int_equal(store_window(s, 1, NULL)->totals.cpu[0].flagged[0], 4);
+	assert_int_equal(store_window(s, 2, NULL)->totals.cpu[1].lost[0], 300);
+	assert_int_equal(store_window(s, 2, NULL)->totals.cpu[1].flagged[0], 7);
 	store_close(s);
 	model_fini(&m);
 	remove_tree(dir);

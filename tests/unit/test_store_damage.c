@@ -57,14 +57,21 @@ static void free_image(struct image *m)
 		free(m->data[i]);
 }
 
-static void small_store(struct model *m, const char *dir, int windows)
+/* clean: as the writer left it; else as a crash behind the last commit would. */
+static void small_store(struct model *m, const char *dir, int windows, struct image *image, bool clean)
 {
 	struct store_writer *w;
 	struct err err = { 0 };
 	assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), 0);
 	for (int i = 0; i < windows; i++)
 		assert_int_equal(model_commit(m, w, 4, &err), 0);
-	store_writer_close(w);
+	if (clean)
+		store_writer_close(w);
+	load_image(image, dir);
+	if (!clean) {
+		store_writer_close(w);
+		put_image(image, dir);
+	}
 }
 
 struct outcome {
@@ -95,20 +102,21 @@ static struct outcome look(const struct model *m, const char *dir)
 	return o;
 }
 
+#define FIRST_LOG 2 /* of store_files; before it are those that are replaced as a whole */
+
 static void every_truncation(void **state)
 {
 	(void)state;
 	char dir[64];
 	struct model m = { .random = 11 };
 	struct image image;
-	small_store(&m, temp_dir(dir), 4);
-	load_image(&image, dir);
+	small_store(&m, temp_dir(dir), 4, &image, false);
 	for (size_t i = 0; i < N_STORE_FILES; i++) {
 		size_t last = 0;
 		for (size_t len = 0; len <= image.len[i]; len++) {
 			put(dir, i, image.data[i], len);
 			struct outcome o = look(&m, dir);
-			if (i == 0 && len < image.len[i]) {
+			if (i < FIRST_LOG && len < image.len[i]) {
 				assert_int_equal(o.rc, -EBADMSG);
 				continue;
 			}
@@ -132,8 +140,7 @@ static void every_bit(void **state)
 	struct model m = { .random = 12 };
 	struct image image;
 	size_t refused = 0, shorter = 0, harmless = 0;
-	small_store(&m, temp_dir(dir), 3);
-	load_image(&image, dir);
+	small_store(&m, temp_dir(dir), 3, &image, true);
 	for (size_t i = 0; i < N_STORE_FILES; i++) {
 		file_path(path, dir, i);
 		int fd = open(path, O_WRONLY);
@@ -144,10 +151,9 @@ static void every_bit(void **state)
 			refused += o.rc != 0;
 			shorter += !o.rc && o.windows < m.n;
 			harmless += !o.rc && o.windows == m.n;
-			/* Only the last window may go with no more than a note. */
-			assert_true(o.rc || o.windows >= m.n - 1);
-			assert_true(o.rc || o.windows == m.n || o.told);
-			assert_true(!o.rc || o.rc == -EBADMSG);
+			/* The writer ended cleanly: nothing is taken for a torn end. */
+			if (o.rc != -EBADMSG)
+				fail_msg("%s, bit %zu: %d, %zu windows", store_files[i], bit, o.rc, o.windows);
 			assert_int_equal(pwrite(fd, &image.data[i][bit / 8], 1, (off_t)(bit / 8)), 1);
 		}
 		close(fd);
@@ -169,8 +175,7 @@ static void writer_after_truncation(void **state)
 	struct err err = { 0 };
 	struct model m = { .random = 13 };
 	size_t seg = N_STORE_FILES - 1;
-	small_store(&m, temp_dir(dir), 3);
-	load_image(&image, dir);
+	small_store(&m, temp_dir(dir), 3, &image, false);
 	for (size_t len = 32; len <= image.len[seg]; len++) {
 		struct store_writer *w;
 		struct model part = { .random = 100 + len };
@@ -201,17 +206,16 @@ static void writer_refuses_damage(void **state)
 	struct err err = { 0 };
 	struct model m = { .random = 14 };
 	struct store_writer *w;
-	small_store(&m, temp_dir(dir), 3);
-	load_image(&image, dir);
-	put(dir, 1, image.data[1], image.len[1] - 1);
+	small_store(&m, temp_dir(dir), 3, &image, true);
+	put(dir, 2, image.data[2], image.len[2] - 1);
 	assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), -EBADMSG);
 	load_image(&after, dir);
 	for (size_t i = 0; i < N_STORE_FILES; i++) {
-		assert_int_equal(after.len[i], image.len[i] - (i == 1));
+		assert_int_equal(after.len[i], image.len[i] - (i == 2));
 		assert_memory_equal(after.data[i], image.data[i], after.len[i]);
 	}
 	put_image(&image, dir);
-	file_path(path, dir, 2);
+	file_path(path, dir, 3);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "frames.log is missing"));
@@ -231,12 +235,11 @@ static void names_the_place(void **state)
 	struct store *s;
 	struct model m = { .random = 15 };
 	size_t seg = N_STORE_FILES - 1;
-	small_store(&m, temp_dir(dir), 3);
-	load_image(&image, dir);
+	small_store(&m, temp_dir(dir), 3, &image, true);
 	image.data[seg][32 + 45] ^= 4;
 	put_image(&image, dir);
 	assert_int_equal(store_open(&s, dir, &err), -EBADMSG);
-	assert_non_null(strstr(err.text, "seg/L0-00000001.seg is damaged at offset 32"));
+	assert_non_null(strstr(err.text, "seg/10s-00000001.seg is damaged at offset 32"));
 	free_image(&image);
 	model_fini(&m);
 	remove_tree(dir);
@@ -294,6 +297,24 @@ static bool use_all(const char *dir)
 	return ok;
 }
 
+/* The checksums of a block's columns and of its head. */
+static void fix_block(unsigned char *p, size_t len)
+{
+	size_t n = p[25], at = 168 + 16 * n;
+	if (n > 32 || at > len)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		unsigned char *entry = p + 168 + 16 * i;
+		size_t stored = get32(entry + 8);
+		if (stored > len - at)
+			break;
+		put32(entry + 12, crc_by_bits(p + at, stored));
+		at += stored;
+	}
+	put32(p + 164, 0);
+	put32(p + 164, crc_by_bits(p, 168 + 16 * n));
+}
+
 static size_t mutate_frame(const char *dir, size_t i, const struct image *image, size_t frame, size_t *ret_tried)
 {
 	static const unsigned char masks[] = { 0x01, 0x80, 0x7f, 0xff };
@@ -306,6 +327,8 @@ static size_t mutate_frame(const char *dir, size_t i, const struct image *image,
 		for (size_t k = 0; k < sizeof(masks); k++) {
 			memcpy(copy, d, image->len[i]);
 			copy[frame + at] ^= masks[k];
+			if (i == N_STORE_FILES - 1)
+				fix_block(copy + frame + 40, size);
 			put32(copy + frame + 32, crc_by_bits(copy + frame + 40, size));
 			put32(copy + frame + 36, crc_by_bits(copy + frame, 36));
 			put(dir, i, copy, image->len[i]);
@@ -324,9 +347,8 @@ static void hostile_contents(void **state)
 	struct image image;
 	struct model m = { .random = 16 };
 	size_t tried = 0, accepted = 0;
-	small_store(&m, temp_dir(dir), 2);
-	load_image(&image, dir);
-	for (size_t i = 1; i < N_STORE_FILES; i++) {
+	small_store(&m, temp_dir(dir), 2, &image, false);
+	for (size_t i = FIRST_LOG; i < N_STORE_FILES; i++) {
 		for (size_t frame = 32; frame < image.len[i]; frame += 40 + get32(image.data[i] + frame + 28))
 			accepted += mutate_frame(dir, i, &image, frame, &tried);
 		put(dir, i, image.data[i], image.len[i]);
@@ -348,7 +370,7 @@ static void commit_around_failure(struct model *m, struct store_writer *w, const
 	struct err err = { 0 };
 	hurt(dir);
 	assert_int_equal(model_commit(m, w, n_rows, &err), rc);
-	assert_true(strstr(err.text, "cannot write") != NULL);
+	assert_true(strstr(err.text, "cannot ") != NULL);
 	heal(dir);
 	model_check(m, dir);
 	assert_int_equal(model_commit(m, w, 20, &err), 0);
@@ -479,12 +501,13 @@ static void full_disk(void **state)
 	char base[64], dir[80];
 	struct store_writer *w;
 	struct err err = { 0 };
+	struct store_options o;
 	struct model m = { .random = 17 };
 	temp_dir(base);
 	/* Files fill up their last page even on a full disk: the window must be larger than that. */
 	/* A mount namespace of its own, so that nothing stays mounted when the test fails. */
 	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("none", base, "tmpfs", 0, "size=64k")) {
+	    mount("none", base, "tmpfs", 0, "size=256k")) {
 		const char *ci = getenv("CI");
 		int why = errno;
 		rmdir(base);
@@ -494,7 +517,10 @@ static void full_disk(void **state)
 		skip();
 	}
 	snprintf(dir, sizeof(dir), "%s/store", base);
-	assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), 0);
+	/* All rows whatever the space: what is left out is another test's. */
+	store_options_default(&o);
+	o.reserve_bytes = 1;
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
 	for (int i = 0; i < 3; i++)
 		commit_around_failure(&m, w, dir, fill_disk, empty_disk, -ENOSPC, 2000);
 	while (!model_commit(&m, w, 300, &err))

@@ -114,10 +114,8 @@ void accounting_footer(const struct store *s, const struct query_info *info)
 {
 	const struct store_meta *m = store_meta(s);
 	cmd_flush();
-	if (!info->blocks) {
-		cmd_warn("no data in this time range");
-		return;
-	}
+	if (!info->blocks)
+		return; /* said when the query was asked */
 	losses(m, info);
 	flags(m, info);
 	if (!info->samples)

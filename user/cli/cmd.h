@@ -22,6 +22,7 @@ enum cmd_exit {
 /* The commands; argv[0] is the command's name; the result is the exit status. */
 int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_flame(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_labels(int argc, char **argv);
@@ -48,6 +49,7 @@ struct filter {
 	int64_t from_ns, to_ns;
 	const char *event;
 	bool idle, json, explain;
+	bool by_start; /* see struct query_spec; no option */
 	uint64_t limit; /* UINT64_MAX: not given */
 };
 
@@ -88,6 +90,17 @@ struct reading {
 /* Print what is wrong and return an exit status; 0 when open. Close in any case. */
 int reading_open_store(struct reading *r, const char *dir, bool explain);
 int reading_open(struct reading *r, const char *dir, const struct filter *f);
+int reading_open_keys(struct reading *r, const char *dir, const struct filter *f, enum query_labels labels,
+		      const struct opt_list *keys);
+/*
+ * What reading_open checks before it opens the store: the range, and the selector, which is shown with a mark under the
+ * place that is wrong. where, from: what the options are called. 0 or EXIT_USAGE.
+ */
+int reading_check(const struct filter *f, const char *where, const char *from);
+/* The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says on stderr why there is no data, where there is none. */
+int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys);
+/* That part of it, for who asks the store directly: nothing of the store is in [from, to). */
+void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns);
 /* The query's event; one without a name when the store is empty. */
 const struct store_event *reading_event(const struct reading *r);
 /* --explain: one line for the step that ends now. */

@@ -73,7 +73,7 @@ int cmd_flame(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	status = reading_open(&r, args.n ? args.v[0] : NULL, &opts.filter);
+	status = reading_open_keys(&r, args.n ? args.v[0] : NULL, &opts.filter, QUERY_NO_LABELS, NULL);
 	if (!status)
 		status = flame(&r, &opts);
 	reading_close(&r);

@@ -143,7 +143,7 @@ static int collect_events(const struct reading *r, const struct filter *f, struc
 			again = store_event(r->store, i) && !strcmp(store_event(r->store, i)->name, e->name);
 		if (again)
 			continue;
-		struct query_spec spec = { f->where, f->from_ns, f->to_ns, e->name, f->idle };
+		struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = e->name, .idle = f->idle };
 		struct query *q = NULL;
 		int rc = query_open(&q, r->store, &spec, err);
 		if (rc)
@@ -245,6 +245,7 @@ static int print_json(const struct reading *r, const struct list *l, size_t limi
 	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
 	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
 	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
+	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
 	rc = rc ? rc : accounting_add(o, r->store, info);
 	rc = rc ? rc : json_print(o, stdout);
 	json_decref(rows);
@@ -325,7 +326,9 @@ int cmd_labels(int argc, char **argv)
 		key = dir;
 		dir = NULL;
 	}
-	status = reading_open(&r, dir, &opts.filter);
+	char *keys[] = { (char *)key };
+	const struct opt_list list = { keys, 1 };
+	status = reading_open_keys(&r, dir, &opts.filter, key ? QUERY_KEYS : QUERY_ALL_LABELS, key ? &list : NULL);
 	if (!status)
 		status = labels(&r, &opts.filter, key);
 	reading_close(&r);

@@ -2,6 +2,8 @@
 /* ascribe report: the table, by function or by label keys. */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
+#include "cli/groups.h"
+#include "cli/series.h"
 #include "cli/text.h"
 
 #include <errno.h>
@@ -9,20 +11,25 @@
 #include <string.h>
 
 #define DEFAULT_ROWS 30
-#define NAME_WIDTH 100 /* columns of a function's name; template arguments easily fill a screen */
 
 struct report {
 	struct filter filter;
 	struct opt_list by;
+	int64_t step_ns; /* 0: no series */
 	bool full_names;
 };
 
 static const struct opt options[] = {
 	{ "by", 'b', OPT_LIST, "KEY,..", "by these label keys (event, comm, tenant, ...);\n\"function\" is the default",
 	  offsetof(struct report, by), 0, 0 },
+	{ "step", 's', OPT_DURATION, "TIME", "over time, in steps of so long (1m); windows are never split",
+	  offsetof(struct report, step_ns), 0, 0 },
 	WHERE_OPTIONS(struct report, filter),
-	LIMIT_OPTION(struct report, filter, "rows to print, 0 for all (default: 30; with --json all)"),
-	{ "full-names", 0, OPT_FLAG, NULL, "print function names whole, however long", offsetof(struct report, full_names), 0, 0 },
+	LIMIT_OPTION(struct report, filter,
+		     "rows to print, 0 for all (default: 30; with --json all; with --step 10, the\n"
+		     "others are summed)"),
+	{ "full-names", 0, OPT_FLAG, NULL, "print function names whole, however long",
+	  offsetof(struct report, full_names), 0, 0 },
 	JSON_OPTION(struct report, filter),
 	EXPLAIN_OPTION(struct report, filter),
 };
@@ -36,6 +43,7 @@ static const struct opt_command command = {
 		    "  ascribe report --by tenant                     who used the CPU\n"
 		    "  ascribe report --by tenant,endpoint -n 10      by two labels\n"
 		    "  ascribe report --where '{tenant=\"a\"}'          the code of one tenant\n"
+		    "  ascribe report --step 1m --by tenant           who, over time\n"
 		    "  ascribe report --from now-1h --json            for a program\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -56,25 +64,12 @@ static double share(const struct reading *r, uint64_t samples)
 
 /* ---- JSON ---- */
 
-static json_t *row_key(const struct opt_list *by, const struct query_table_row *r)
-{
-	json_t *key = json_object();
-	for (size_t i = 0; key && i < by->n; i++) {
-		json_t *v = r->present[i] ? json_text(r->values[i], strlen(r->values[i])) : json_null();
-		if (json_put(key, by->v[i], v)) {
-			json_decref(key);
-			return NULL;
-		}
-	}
-	return key;
-}
-
 static json_t *row_json(const struct reading *rd, const struct opt_list *by, const struct query_table_row *r)
 {
 	json_t *o = json_object();
 	int rc = 0;
 	if (by->n) {
-		rc = json_put(o, "key", row_key(by, r));
+		rc = json_put(o, "key", group_json(by, &(struct group){ r->values, r->present }));
 	} else {
 		const char *module = r->module ? r->module : "";
 		rc = json_put(o, "function", json_text(r->text, strlen(r->text)));
@@ -108,6 +103,7 @@ static int add_header(json_t *o, const struct reading *r, const struct report *o
 	rc = rc ? rc : json_put(o, "from", json_real((double)info->from_ns / 1e9));
 	rc = rc ? rc : json_put(o, "to", json_real((double)info->to_ns / 1e9));
 	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
+	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
 	return rc ? rc : accounting_add(o, r->store, info);
 }
 
@@ -183,18 +179,8 @@ static int print_functions(const struct reading *rd, const struct report *opts, 
 	puts("FUNCTION");
 	for (size_t i = 0; i < t->n_rows && i < limit; i++) {
 		const struct query_table_row *r = &t->rows[i];
-		const char *module = r->module ? r->module : "", *base = strrchr(module, '/');
-		char *name = text_printable(r->text, strlen(r->text));
-		char *file = text_printable(base ? base + 1 : module, strlen(base ? base + 1 : module));
-		if (name && !opts->full_names)
-			text_cut(name, NAME_WIDTH);
-		if (name && file) {
-			print_numbers(rd, r, true);
-			printf("%s  %s%s%s\n", name, *file == '[' ? "" : "(", file, *file == '[' ? "" : ")");
-		}
-		free(name);
-		free(file);
-		if (!name || !file)
+		print_numbers(rd, r, true);
+		if (function_print(r->text, r->module, opts->full_names ? 0 : NAME_WIDTH))
 			return -ENOMEM;
 		rest -= r->self < rest ? r->self : rest;
 	}
@@ -204,46 +190,37 @@ static int print_functions(const struct reading *rd, const struct report *opts, 
 	return 0;
 }
 
-/* The cell's text, to be freed: a missing label is not the same as an empty value. */
-static char *cell(const struct query_table_row *r, size_t i)
+struct printer {
+	const struct reading *rd;
+	const struct query_table *t;
+};
+
+static void group_numbers(void *ctx, size_t i)
 {
-	if (!r->present[i])
-		return strdup("(none)");
-	return *r->values[i] ? text_printable(r->values[i], strlen(r->values[i])) : strdup("\"\"");
+	const struct printer *p = ctx;
+	if (i == GROUP_HEAD)
+		print_columns(p->rd, false);
+	else
+		print_numbers(p->rd, &p->t->rows[i], false);
 }
 
 static int print_groups(const struct reading *rd, const struct opt_list *by, const struct query_table *t, size_t limit)
 {
 	size_t shown = t->n_rows < limit ? t->n_rows : limit;
-	size_t *width = calloc(by->n, sizeof(*width));
-	char **cells = calloc(shown * by->n + by->n, sizeof(*cells));
-	int rc = width && cells ? 0 : -ENOMEM;
+	struct group *rows = calloc(shown + 1, sizeof(*rows));
+	struct printer p = { rd, t };
 	uint64_t rest = query_info(rd->query)->samples;
-	for (size_t i = 0; !rc && i < (shown + 1) * by->n; i++) {
-		size_t row = i / by->n, col = i % by->n;
-		cells[i] = row ? cell(&t->rows[row - 1], col) : text_printable(by->v[col], strlen(by->v[col]));
-		rc = cells[i] ? 0 : -ENOMEM;
-		if (cells[i] && text_width(cells[i]) > width[col])
-			width[col] = text_width(cells[i]);
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < shown; i++) {
+		rows[i] = (struct group){ t->rows[i].values, t->rows[i].present };
+		rest -= t->rows[i].samples;
 	}
-	for (size_t row = 0; !rc && row <= shown; row++) {
-		if (row)
-			print_numbers(rd, &t->rows[row - 1], false);
-		else
-			print_columns(rd, false);
-		for (size_t col = 0; col < by->n; col++) {
-			text_put(stdout, cells[row * by->n + col], col + 1 < by->n ? (int)width[col] + 2 : 0);
-		}
-		putchar('\n');
-		rest -= row ? t->rows[row - 1].samples : 0;
-	}
+	int rc = groups_print(by, rows, shown, group_numbers, &p);
+	free(rows);
 	if (!rc && shown < t->n_rows)
 		printf("\nnot shown: %zu, with %llu samples; -n 0 prints all\n", t->n_rows - shown,
 		       (unsigned long long)rest);
-	for (size_t i = 0; cells && i < (shown + 1) * by->n; i++)
-		free(cells[i]);
-	free(cells);
-	free(width);
 	return rc;
 }
 
@@ -291,6 +268,10 @@ static int check_keys(struct report *opts)
 	for (size_t i = 0; i < opts->by.n; i++) {
 		if (strcmp(opts->by.v[i], "function"))
 			continue;
+		if (opts->step_ns) {
+			cmd_error("report: --step is for label keys: one function over time is not there yet");
+			return EXIT_USAGE;
+		}
 		if (opts->by.n > 1) {
 			cmd_error("report: --by function stands alone; to see one label's functions use "
 				  "--where '{key=\"value\"}'");
@@ -309,10 +290,13 @@ int cmd_report(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
+	const char *dir = args.n ? args.v[0] : NULL;
 	status = check_keys(&opts);
-	if (!status)
-		status = reading_open(&r, args.n ? args.v[0] : NULL, &opts.filter);
-	if (!status)
+	if (!status && opts.step_ns)
+		status = series_report(&r, dir, &opts.filter, &opts.by, opts.step_ns);
+	else if (!status)
+		status = reading_open_keys(&r, dir, &opts.filter, opts.by.n ? QUERY_KEYS : QUERY_NO_LABELS, &opts.by);
+	if (!status && !opts.step_ns)
 		status = report(&r, &opts);
 	reading_close(&r);
 	opt_release(&command, &opts);

@@ -124,12 +124,21 @@ static int by_cpu(const void *a, const void *b)
 static int sum(const struct reading *r, const struct filter *f, struct totals *t)
 {
 	const struct store_meta *m = store_meta(r->store);
+	struct store_cover cover = { 0 };
 	int rc = totals_new(&t->all, m);
-	for (size_t i = 0; !rc && i < store_n_windows(r->store); i++) {
-		const struct store_window *w = store_window(r->store, i);
-		if (w->t1_ns > f->from_ns && w->t0_ns < f->to_ns)
-			rc = add_window(t, w, m);
+	if (!rc)
+		rc = store_cover(r->store, f->from_ns, f->to_ns, STORE_FOLDED, NULL, 0, &cover, NULL);
+	for (size_t i = 0; !rc && i < cover.n; i++) {
+		const struct store_block *b = cover.blocks[i];
+		struct store_totals *one;
+		rc = store_block_totals(r->store, b, &one, NULL);
+		if (rc)
+			break;
+		struct store_window w = { b->t0_ns, b->t1_ns, b->boot_ns, b->n_rows, *one };
+		rc = add_window(t, &w, m);
+		store_totals_free(one);
 	}
+	store_cover_free(&cover);
 	if (t->n_cpus)
 		qsort(t->cpu, t->n_cpus, sizeof(*t->cpu), by_cpu);
 	return rc;
@@ -225,10 +234,8 @@ static int print_text(const struct store *s, const struct totals *t)
 	double wall = (double)(t->to_ns - t->from_ns) / 1e9;
 	char range[120];
 	accounting_title(s);
-	if (!t->blocks) {
-		cmd_warn("no data in this time range");
+	if (!t->blocks)
 		return 0;
-	}
 	text_range(t->from_ns, t->to_ns, range);
 	printf("%s, %llu blocks\n\n", range, (unsigned long long)t->blocks);
 	printf("%-19s %12llu\n", "fired", (unsigned long long)t->all.fired);
@@ -256,6 +263,8 @@ static int stat_store(struct reading *r, const struct filter *f)
 	struct totals t = { 0 };
 	int rc = sum(r, f, &t);
 	reading_step(r, "sum");
+	if (!rc && !t.blocks)
+		reading_no_data(r->store, f->from_ns, f->to_ns);
 	if (!rc)
 		rc = f->json ? print_json(m, &t) : print_text(r->store, &t);
 	if (rc == -ENOMEM)
@@ -273,11 +282,9 @@ int cmd_stat(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	if (opts.filter.from_ns >= opts.filter.to_ns) {
-		cmd_error("--from must be before --to");
-		return EXIT_USAGE;
-	}
-	status = reading_open_store(&r, args.n ? args.v[0] : NULL, opts.filter.explain);
+	status = reading_check(&opts.filter, "--where", "--from");
+	if (!status)
+		status = reading_open_store(&r, args.n ? args.v[0] : NULL, opts.filter.explain);
 	if (!status)
 		status = stat_store(&r, &opts.filter);
 	reading_close(&r);

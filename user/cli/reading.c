@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every reading command does first: open the store, ask the query, say what is damaged. */
 #include "cli/cmd.h"
+#include "cli/text.h"
+#include "query/selector.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -48,24 +51,108 @@ int reading_open_store(struct reading *r, const char *dir, bool explain)
 	return EXIT_OK;
 }
 
-int reading_open(struct reading *r, const char *dir, const struct filter *f)
+/* The selector on a line, and a caret under the byte at `at`, whatever stands before it. */
+static void show_place(const char *text, size_t at)
 {
+	char *shown = text_printable(text, strlen(text)), *before = text_printable(text, at);
+	if (shown && before)
+		fprintf(stderr, "  %s\n  %*s^\n", shown, (int)text_width(before), "");
+	free(shown);
+	free(before);
+}
+
+static int check_selector(const char *option, const char *text)
+{
+	struct selector *s = NULL;
 	struct err err = { 0 };
+	size_t at = 0;
+	int rc = selector_parse(&s, text, &at, &err);
+	selector_free(s);
+	if (!rc)
+		return EXIT_OK;
+	cmd_error("%s: %s", option, err.text);
+	if (rc == -EINVAL)
+		show_place(text, at);
+	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int reading_check(const struct filter *f, const char *where, const char *from)
+{
 	if (f->from_ns >= f->to_ns) {
-		cmd_error("--from must be before --to");
+		cmd_error("%s must be before %.*sto", from, (int)(strlen(from) - strlen("from")), from);
 		return EXIT_USAGE;
 	}
-	int status = reading_open_store(r, dir, f->explain);
-	if (status)
-		return status;
-	struct query_spec spec = { f->where, f->from_ns, f->to_ns, f->event, f->idle };
+	return check_selector(where, f->where);
+}
+
+/* Has retention cut anything that the range would have? */
+static bool was_cut(const struct store *s, int64_t from_ns)
+{
+	for (uint8_t level = 0; level < STORE_N_LEVELS; level++) {
+		const struct store_cut *cut = store_cut(s, level);
+		if (cut && cut->before_ns && cut->before_ns > from_ns)
+			return true;
+	}
+	return false;
+}
+
+void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns)
+{
+	struct store_cover all = { 0 };
+	struct err err = { 0 };
+	char range[120];
+	if (store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &all, &err)) {
+		cmd_warn("no data: %s", err.text);
+		return;
+	}
+	bool empty = !all.n;
+	int64_t first = all.from_ns, last = all.to_ns;
+	store_cover_free(&all);
+	if (empty) {
+		cmd_warn("no data: the store holds no window");
+		return;
+	}
+	text_range(first, last, range);
+	cmd_warn("no data in this time range, which %s; the store holds %s",
+		 to_ns <= first	  ? was_cut(s, from_ns) ? "is past retention: it ends before the first window that was kept" :
+							  "ends before the first window" :
+		 from_ns >= last  ? "begins after the last window" :
+				    "lies where nothing was recorded",
+		 range);
+}
+
+int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys)
+{
+	struct err err = { 0 };
+	struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event,
+				   .idle = f->idle, .labels = labels, .by_start = f->by_start };
+	if (keys) {
+		spec.keys = (const char *const *)keys->v;
+		spec.n_keys = keys->n;
+	}
 	int rc = query_open(&r->query, r->store, &spec, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
+	if (!query_info(r->query)->blocks)
+		reading_no_data(r->store, f->from_ns, f->to_ns);
 	reading_step(r, "query");
 	return EXIT_OK;
+}
+
+int reading_open_keys(struct reading *r, const char *dir, const struct filter *f, enum query_labels labels,
+		      const struct opt_list *keys)
+{
+	int status = reading_check(f, "--where", "--from");
+	if (!status)
+		status = reading_open_store(r, dir, f->explain);
+	return status ? status : reading_query(r, f, labels, keys);
+}
+
+int reading_open(struct reading *r, const char *dir, const struct filter *f)
+{
+	return reading_open_keys(r, dir, f, QUERY_ALL_LABELS, NULL);
 }
 
 const struct store_event *reading_event(const struct reading *r)
@@ -115,16 +202,9 @@ void reading_explain(struct reading *r)
 	if (r->query) {
 		const struct query_info *info = query_info(r->query);
 		size_t matched;
-		uint64_t rows = 0;
 		query_rows(r->query, &matched);
-		for (size_t i = 0; i < store_n_windows(r->store); i++) {
-			const struct store_window *w = store_window(r->store, i);
-			if (w->t1_ns > info->from_ns && w->t0_ns < info->to_ns)
-				rows += w->n_rows;
-		}
-		fprintf(stderr,
-			"explain: %llu of %zu blocks, %llu rows read, %zu rows merged from those that matched\n",
-			(unsigned long long)info->blocks, store_n_windows(r->store), (unsigned long long)rows, matched);
+		fprintf(stderr, "explain: %llu blocks that hold %llu windows, %zu rows merged from those that matched\n",
+			(unsigned long long)info->blocks, (unsigned long long)info->windows, matched);
 	}
 	fprintf(stderr, "explain: %-12s %9.3f ms\n", "in all", (double)(monotonic_ns() - r->started_ns) / 1e6);
 }

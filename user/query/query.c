@@ -13,18 +13,16 @@
 
 #define NO_EVENT UINT32_MAX
 
-/* Whether a label set is wanted: asked once per set. */
-enum verdict {
-	UNKNOWN = 0,
-	WANTED,
-	UNWANTED,
+struct sum {
+	uint64_t samples, value;
 };
 
 struct merge {
 	struct query *q;
 	struct selector *selector;
 	const struct query_spec *spec;
-	uint8_t *verdict; /* [store_n_sets] */
+	struct sum *sums; /* [n_sums], by stack, where no labels are kept */
+	size_t n_sums;
 	bool event_ok;	  /* the selector admits the event */
 	struct runs runs;
 	struct err *err;
@@ -85,18 +83,26 @@ static bool is_idle(const struct store *s, uint32_t stack)
 	return f && f->kind == FRAME_IDLE;
 }
 
-static int wanted(struct merge *m, uint32_t set, bool *ret)
+static int wanted(void *ctx, const struct label *labels, size_t n, bool *ret)
 {
-	if (m->verdict[set] == UNKNOWN) {
-		struct label labels[STORE_SET_MAX];
-		size_t n = store_set_copy(m->q->store, set, labels, STORE_SET_MAX);
-		bool yes = false;
-		int rc = selector_match(m->selector, labels, n, &yes, m->err);
-		if (rc)
-			return rc;
-		m->verdict[set] = yes ? WANTED : UNWANTED;
+	struct merge *m = ctx;
+	return selector_match(m->selector, labels, n, ret, m->err);
+}
+
+/* Stacks are numbered densely: an array is the fastest sum. */
+static int add_sum(struct merge *m, const struct store_row *row)
+{
+	if (row->stack >= m->n_sums) {
+		size_t n = store_n_stacks(m->q->store);
+		struct sum *v = realloc(m->sums, n * sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		memset(v + m->n_sums, 0, (n - m->n_sums) * sizeof(*v));
+		m->sums = v;
+		m->n_sums = n;
 	}
-	*ret = m->verdict[set] == WANTED;
+	m->sums[row->stack].samples += row->samples;
+	m->sums[row->stack].value += row->value;
 	return 0;
 }
 
@@ -104,26 +110,25 @@ static int on_row(void *ctx, const struct store_row *row)
 {
 	struct merge *m = ctx;
 	struct query *q = m->q;
-	bool yes = false;
-	if (row->event != q->event)
+	if (row->event != q->event || !m->event_ok)
 		return 0;
-	if (is_idle(q->store, row->stack)) {
-		q->info.idle += row->samples;
-		if (!m->spec->idle)
-			return 0;
-	}
-	if (!m->event_ok)
+	if (!m->spec->idle && is_idle(q->store, row->stack))
 		return 0;
-	int rc = wanted(m, row->set, &yes);
-	if (rc || !yes)
-		return rc;
 	q->info.samples += row->samples;
 	q->info.value += row->value;
-	rc = runs_add(&m->runs, row);
+	int rc = m->spec->labels == QUERY_NO_LABELS ? add_sum(m, row) : runs_add(&m->runs, row);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
-/* ---- windows ---- */
+static int on_idle(void *ctx, const struct store_row *row)
+{
+	struct merge *m = ctx;
+	if (row->event == m->q->event && is_idle(m->q->store, row->stack))
+		m->q->info.idle += row->samples;
+	return 0;
+}
+
+/* ---- blocks ---- */
 
 static void add_totals(struct query *q, const struct store_totals *t)
 {
@@ -143,45 +148,170 @@ static void add_totals(struct query *q, const struct store_totals *t)
 		q->info.own_rss_max = t->own_rss;
 }
 
-static int add_window(struct merge *m, size_t i)
+/* A parent does not know the gaps between its windows; none of them is longer than a window of a recorder. */
+static int64_t covered(const struct store_block *b)
 {
-	const struct store_window *w = store_window(m->q->store, i);
-	struct query_info *info = &m->q->info;
-	if (w->t0_ns >= m->spec->to_ns || w->t1_ns <= m->spec->from_ns || m->spec->from_ns >= m->spec->to_ns)
-		return 0;
-	if (!info->blocks || w->t0_ns < info->from_ns)
-		info->from_ns = w->t0_ns;
-	if (!info->blocks || w->t1_ns > info->to_ns)
-		info->to_ns = w->t1_ns;
-	info->blocks++;
-	add_totals(m->q, &w->totals);
-	int rc = store_rows(m->q->store, i, on_row, m, m->err);
+	int64_t length = b->t1_ns - b->t0_ns, windows = b->n_windows * QUERY_WINDOW_NS;
+	return b->level && windows < length ? windows : length;
+}
+
+/* Idle samples are counted whatever the selector: they are in the folded stacks. */
+static int add_account(struct merge *m, const struct store_block *b)
+{
+	struct store_totals *t;
+	int rc = store_block_totals(m->q->store, b, &t, m->err);
+	if (rc)
+		return rc;
+	add_totals(m->q, t);
+	store_totals_free(t);
+	m->q->info.windows += b->n_windows;
+	m->q->info.covered_ns += covered(b);
+	return store_block_folded(m->q->store, b, on_idle, m, m->err);
+}
+
+static int add_block(struct merge *m, const struct store_block *b, enum store_want want)
+{
+	struct store *s = m->q->store;
+	bool all = !m->spec->where || !*m->spec->where;
+	int rc = want == STORE_FOLDED ? store_block_folded(s, b, on_row, m, m->err)
+				      : store_block_rows(s, b, all ? NULL : wanted, on_row, m, m->err);
+	if (rc == -ENODATA)
+		rc = all ? store_block_folded(s, b, on_row, m, m->err) : 0;
 	if (rc)
 		return rc;
 	rc = runs_close(&m->runs);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
-static int merge_windows(struct merge *m)
+static int give_sums(struct merge *m)
+{
+	struct query *q = m->q;
+	size_t n = 0;
+	for (size_t i = 0; i < m->n_sums; i++)
+		n += m->sums[i].samples || m->sums[i].value;
+	q->rows = calloc(n + 1, sizeof(*q->rows));
+	if (!q->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n_sums; i++)
+		if (m->sums[i].samples || m->sums[i].value)
+			q->rows[q->n_rows++] = (struct store_row){ 0, (uint32_t)i, q->event, m->sums[i].samples,
+								   m->sums[i].value };
+	return 0;
+}
+
+/* The matcher that postings can answer, with the forms that its value may have. */
+static size_t posted_value(const struct merge *m, struct label values[STORE_VALUES_MAX])
+{
+	const char *key, *value;
+	size_t len;
+	for (size_t i = 0; i < SELECTOR_KEYS_MAX; i++) {
+		if (!selector_equal(m->selector, i, &key, &value, &len) || !store_is_wide(m->q->store, key))
+			continue;
+		char text[32], back[32];
+		values[0] = (struct label){ key, value, 0, (uint32_t)strlen(key), (uint32_t)len, LABEL_STRING };
+		if (len >= sizeof(text))
+			return 1;
+		memcpy(text, value, len);
+		text[len] = 0;
+		values[1] = (struct label){ key, "", strtoll(text, NULL, 10), values[0].key_len, 0, LABEL_INT };
+		label_text(&values[1], back, sizeof(back));
+		return strcmp(text, back) ? 1 : 2;
+	}
+	return 0;
+}
+
+/* What the rows must tell apart: the keys that are asked for, and those of the selector. */
+static int choose_cover(struct merge *m, enum store_want *ret_want, bool *ret_posted,
+			struct store_cover *ret)
+{
+	const struct query_spec *spec = m->spec;
+	const char *keys[SELECTOR_KEYS_MAX + 1];
+	const char **all = NULL;
+	size_t n = selector_keys(m->selector, keys, SELECTOR_KEYS_MAX);
+	enum store_want want = STORE_NARROW_KEYS;
+	if (spec->labels == QUERY_ALL_LABELS || n > SELECTOR_KEYS_MAX)
+		want = STORE_ALL_LABELS;
+	else if (!n && !(spec->labels == QUERY_KEYS && spec->n_keys))
+		want = STORE_FOLDED;
+	size_t n_keys = spec->labels == QUERY_KEYS ? spec->n_keys : 0;
+	all = calloc(n + n_keys + 1, sizeof(*all));
+	if (!all)
+		return err_sys(m->err, -ENOMEM, "cannot query");
+	if (want == STORE_NARROW_KEYS) {
+		memcpy(all, keys, n * sizeof(*all));
+		for (size_t i = 0; i < n_keys; i++)
+			all[n++] = spec->keys[i];
+	}
+	struct label values[STORE_VALUES_MAX];
+	size_t n_values = want == STORE_NARROW_KEYS ? posted_value(m, values) : 0;
+	int rc = n_values ? store_cover_value(m->q->store, spec->from_ns, spec->to_ns, values, n_values, all, n, ret, m->err)
+			  : store_cover(m->q->store, spec->from_ns, spec->to_ns, want, all,
+					want == STORE_NARROW_KEYS ? n : 0, ret, m->err);
+	free(all);
+	*ret_posted = n_values > 0;
+	*ret_want = want;
+	return rc;
+}
+
+/*
+ * by_start: a cover takes a block above level 0 only when it begins in the range, so that what begins before it are the
+ * windows on its edge (or a block whose children are gone, which counts where it begins, too).
+ */
+static void keep_starts(const struct query_spec *spec, struct store_cover *c)
+{
+	size_t n = 0;
+	for (size_t i = 0; spec->by_start && i < c->n; i++) {
+		const struct store_block *b = c->blocks[i];
+		if (b->t0_ns < spec->from_ns)
+			continue;
+		c->from_ns = !n || b->t0_ns < c->from_ns ? b->t0_ns : c->from_ns;
+		c->to_ns = !n || b->t1_ns > c->to_ns ? b->t1_ns : c->to_ns;
+		c->blocks[n++] = b;
+	}
+	if (!spec->by_start)
+		return;
+	c->n = n;
+	if (!n)
+		c->from_ns = c->to_ns = 0;
+}
+
+static int merge_blocks(struct merge *m)
 {
 	struct query *q = m->q;
 	const struct store_meta *meta = store_meta(q->store);
-	m->verdict = calloc(store_n_sets(q->store), 1);
+	struct store_cover cover, account = { 0 };
+	enum store_want want = STORE_ALL_LABELS;
+	bool posted = false;
 	q->counters = calloc(meta->n_lost + meta->n_flagged + 1, sizeof(*q->counters));
-	if (!m->verdict || !q->counters)
+	if (!q->counters)
 		return err_sys(m->err, -ENOMEM, "cannot query");
 	q->info.lost = q->counters;
 	q->info.flagged = q->counters + meta->n_lost;
-	for (size_t i = 0; i < store_n_windows(q->store); i++) {
-		int rc = add_window(m, i);
-		if (rc)
-			return rc;
-	}
-	if (runs_finish(&m->runs, &q->rows, &q->n_rows))
-		return err_sys(m->err, -ENOMEM, "cannot merge the rows");
-	if (q->info.event)
+	int rc = choose_cover(m, &want, &posted, &cover);
+	if (rc)
+		return rc;
+	keep_starts(m->spec, &cover);
+	q->info.blocks = cover.n;
+	q->info.coarse = cover.coarse;
+	/* Where postings left windows out they were in the range all the same, with their counters. */
+	if (posted)
+		rc = store_cover(q->store, m->spec->from_ns, m->spec->to_ns, STORE_FOLDED, NULL, 0, &account, m->err);
+	if (posted && !rc)
+		keep_starts(m->spec, &account);
+	const struct store_cover *all = posted ? &account : &cover;
+	q->info.from_ns = all->from_ns;
+	q->info.to_ns = all->to_ns;
+	for (size_t i = 0; !rc && i < all->n; i++)
+		rc = add_account(m, all->blocks[i]);
+	for (size_t i = 0; !rc && i < cover.n; i++)
+		rc = add_block(m, cover.blocks[i], want);
+	store_cover_free(&cover);
+	store_cover_free(&account);
+	if (!rc && (m->spec->labels == QUERY_NO_LABELS ? give_sums(m) : runs_finish(&m->runs, &q->rows, &q->n_rows)))
+		rc = err_sys(m->err, -ENOMEM, "cannot merge the rows");
+	if (!rc && q->info.event)
 		q->info.seconds = (double)q->info.samples * (double)q->info.event->ns_per_sample / 1e9;
-	return 0;
+	return rc;
 }
 
 int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
@@ -195,9 +325,9 @@ int query_open(struct query **ret, struct store *s, const struct query_spec *spe
 	if (!rc)
 		rc = choose_event(q, &m, err);
 	if (!rc)
-		rc = merge_windows(&m);
+		rc = merge_blocks(&m);
 	selector_free(m.selector);
-	free(m.verdict);
+	free(m.sums);
 	runs_fini(&m.runs);
 	if (rc)
 		query_close(q);

@@ -9,11 +9,24 @@
 
 #include "store/store.h"
 
+#define QUERY_WINDOW_NS 10000000000ll /* the windows of a recorder are no longer than this */
+
+/* The fewer labels the rows keep, the fewer blocks are read. */
+enum query_labels {
+	QUERY_ALL_LABELS = 0, /* the sets as they were recorded: every window is read */
+	QUERY_KEYS,	      /* sets that have these keys, and maybe others */
+	QUERY_NO_LABELS,      /* all rows have set 0 */
+};
+
 struct query_spec {
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
 	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; windows that overlap [from, to) */
 	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
 	bool idle;             /* include the samples of idle CPUs */
+	enum query_labels labels; /* which labels the rows keep */
+	const char *const *keys;  /* QUERY_KEYS: these */
+	size_t n_keys;
+	bool by_start;         /* windows that begin in [from, to), instead of those that overlap it */
 };
 
 struct query;
@@ -32,7 +45,10 @@ struct query_info {
 	uint64_t samples, value; /* of the rows that matched */
 	double seconds;          /* samples * ns_per_sample; 0 for events that are not time */
 	uint64_t idle;           /* samples of idle CPUs in the range, left out or not */
-	uint64_t blocks;         /* windows read */
+	uint64_t blocks;         /* of the segment tree, that were merged */
+	uint64_t windows;        /* that they hold */
+	uint64_t coarse;         /* windows of them without all labels: older than what is kept whole, or short of space */
+	int64_t covered_ns;      /* sum of their lengths, at most: less than to - from where nothing was recorded */
 	uint64_t fired, stored;  /* of all rows in the range, whatever the selector */
 	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */
 	const uint64_t *flagged; /* [store_meta()->n_flagged] */
@@ -71,7 +87,7 @@ struct query_table_row {
 };
 
 struct query_table {
-	struct query_table_row *rows; /* by self, then samples, descending; ties by text, then module */
+	struct query_table_row *rows; /* by self, then samples, descending; ties by values (integers as such), text, module */
 	size_t n_rows;
 };
 

@@ -3,17 +3,20 @@
 
 #include "util/array.h"
 
-int runs_add(struct runs *r, const struct store_row *row)
-{
-	int rc = ARRAY_RESERVE(r->open.rows, r->open.cap, r->open.n + 1);
-	if (!rc)
-		r->open.rows[r->open.n++] = *row;
-	return rc;
-}
-
 static uint64_t key(const struct store_row *r)
 {
 	return (uint64_t)r->set << 32 | r->stack;
+}
+
+int runs_add(struct runs *r, const struct store_row *row)
+{
+	int rc = ARRAY_RESERVE(r->open.rows, r->open.cap, r->open.n + 1);
+	if (rc)
+		return rc;
+	if (r->open.n && key(&r->open.rows[r->open.n - 1]) >= key(row))
+		r->unsorted = true;
+	r->open.rows[r->open.n++] = *row;
+	return 0;
 }
 
 static int merge(const struct run *a, const struct run *b, struct run *ret)
@@ -60,11 +63,35 @@ static int merge_last_two(struct runs *r)
 	return 0;
 }
 
+static int by_key(const void *pa, const void *pb)
+{
+	uint64_t a = key(pa), b = key(pb);
+	return (a > b) - (a < b);
+}
+
+static void sort_open(struct run *o)
+{
+	size_t to = 0;
+	qsort(o->rows, o->n, sizeof(*o->rows), by_key);
+	for (size_t i = 1; i < o->n; i++) {
+		if (key(&o->rows[to]) != key(&o->rows[i])) {
+			o->rows[++to] = o->rows[i];
+			continue;
+		}
+		o->rows[to].samples += o->rows[i].samples;
+		o->rows[to].value += o->rows[i].value;
+	}
+	o->n = to + 1;
+}
+
 int runs_close(struct runs *r)
 {
 	int rc = 0;
 	if (!r->open.n)
 		return 0;
+	if (r->unsorted)
+		sort_open(&r->open);
+	r->unsorted = false;
 	r->done[r->n_done++] = r->open;
 	r->open = (struct run){ 0 };
 	while (!rc && r->n_done >= 2 && r->done[r->n_done - 2].n / 2 <= r->done[r->n_done - 1].n)

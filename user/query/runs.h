@@ -18,9 +18,10 @@ struct runs {
 	struct run done[64]; /* sizes fall by more than half from one to the next */
 	size_t n_done;
 	struct run open;
+	bool unsorted; /* the open run */
 };
 
-/* Add to the open run; (set, stack) must rise until runs_close. -ENOMEM. */
+/* Add to the open run, in any order; best in that of (set, stack). -ENOMEM. */
 int runs_add(struct runs *r, const struct store_row *row);
 int runs_close(struct runs *r);
 

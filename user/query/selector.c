@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MATCHERS_MAX 64
+#define MATCHERS_MAX SELECTOR_KEYS_MAX
 #define PATTERN_MAX 4096
 /* A sane pattern on a label value takes some hundred steps; this many take about a millisecond. */
 #define MATCH_LIMIT 100000
@@ -176,6 +176,10 @@ static int compile(struct parser *p, struct matcher *m)
 static int parse_matcher(struct parser *p, struct matcher *m)
 {
 	int rc = parse_key(p, &m->key);
+	if (!rc) { /* ends in a NUL that its length does not count */
+		rc = buf_add_u8(&m->key, 0);
+		m->key.len -= !rc;
+	}
 	if (!rc)
 		rc = parse_op(p, &m->op);
 	if (rc)
@@ -331,4 +335,27 @@ bool selector_names_event(const struct selector *s)
 		if (s->m[i].event)
 			return true;
 	return false;
+}
+
+size_t selector_keys(const struct selector *s, const char **keys, size_t cap)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->m[i].event)
+			continue;
+		if (n < cap)
+			keys[n] = (const char *)s->m[i].key.data;
+		n++;
+	}
+	return n;
+}
+
+bool selector_equal(const struct selector *s, size_t i, const char **ret_key, const char **ret_value, size_t *ret_len)
+{
+	if (i >= s->n || s->m[i].op != OP_EQUAL || s->m[i].event || !s->m[i].value.len)
+		return false;
+	*ret_key = (const char *)s->m[i].key.data;
+	*ret_value = (const char *)s->m[i].value.data;
+	*ret_len = s->m[i].value.len;
+	return true;
 }

@@ -39,4 +39,12 @@ int selector_match(struct selector *s, const struct label *labels, size_t n, boo
 int selector_match_event(struct selector *s, const char *event, bool *ret_match, struct err *err);
 bool selector_names_event(const struct selector *s);
 
+#define SELECTOR_KEYS_MAX 64 /* matchers */
+
+/* The keys of the matchers but `event`, borrowed; writes at most cap, returns how many there are. */
+size_t selector_keys(const struct selector *s, const char **keys, size_t cap);
+
+/* Whether matcher i (below SELECTOR_KEYS_MAX) asks for one value, not empty, of a key; both borrowed. */
+bool selector_equal(const struct selector *s, size_t i, const char **ret_key, const char **ret_value, size_t *ret_len);
+
 #endif

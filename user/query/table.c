@@ -48,25 +48,51 @@ static void *table_alloc(struct table *t, size_t len)
 	return p;
 }
 
-static int by_samples(const void *pa, const void *pb)
+/* What an integer label looks like. */
+static bool is_integer(const char *s, long long *ret)
+{
+	char *end;
+	errno = 0;
+	*ret = strtoll(s, &end, 10);
+	return end > s && !*end && !errno && !strchr(" \t\n\v\f\r+", *s);
+}
+
+/* Integers by their value, all else (UUIDs too) by its bytes. */
+static int compare_values(const char *a, const char *b)
+{
+	long long x, y;
+	int c = strcmp(a, b);
+	if (c && is_integer(a, &x) && is_integer(b, &y) && x != y)
+		return x < y ? -1 : 1;
+	return c;
+}
+
+static int by_samples(const void *pa, const void *pb, void *ctx)
 {
 	const struct query_table_row *a = pa, *b = pb;
+	size_t n_keys = *(const size_t *)ctx;
 	if (a->self != b->self)
 		return a->self > b->self ? -1 : 1;
 	if (a->samples != b->samples)
 		return a->samples > b->samples ? -1 : 1;
+	for (size_t i = 0; i < n_keys; i++) {
+		int c = a->present[i] - b->present[i];
+		c = c ? c : compare_values(a->values[i], b->values[i]);
+		if (c)
+			return c;
+	}
 	int c = strcmp(a->text, b->text);
 	return c || !a->module ? c : strcmp(a->module, b->module);
 }
 
-static void finish(struct table *t, uint64_t all)
+static void finish(struct table *t, uint64_t all, size_t n_keys)
 {
 	for (size_t i = 0; i < t->table.n_rows; i++) {
 		struct query_table_row *r = &t->table.rows[i];
 		query_interval(r->samples, all, &r->low, &r->high);
 	}
 	if (t->table.n_rows)
-		qsort(t->table.rows, t->table.n_rows, sizeof(*t->table.rows), by_samples);
+		qsort_r(t->table.rows, t->table.n_rows, sizeof(*t->table.rows), by_samples, &n_keys);
 }
 
 /* ---- by function ---- */
@@ -333,7 +359,7 @@ int query_table(struct query *q, const char *const *keys, size_t n_keys, struct 
 			query_table_free(&t->table);
 		return err_sys(err, rc, "cannot build the table");
 	}
-	finish(t, q->info.samples);
+	finish(t, q->info.samples, keys ? n_keys : 0);
 	*ret = &t->table;
 	return 0;
 }

@@ -50,32 +50,43 @@ static void place_nodes(const struct query *q, struct sums *v, struct query_node
 	}
 }
 
-/* Ascending, so that putting each in front of its siblings leaves them descending; ties by stack. */
+/* Descending; ties by stack. */
 static int by_total(const void *a, const void *b, void *ctx)
 {
 	const struct query_node *nodes = ctx;
 	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
 	if (nodes[i].total != nodes[j].total)
-		return nodes[i].total < nodes[j].total ? -1 : 1;
-	return i < j ? 1 : i > j ? -1 : 0;
+		return nodes[i].total > nodes[j].total ? -1 : 1;
+	return (i > j) - (i < j);
 }
 
+/*
+ * Children of one parent side by side, by counting; then each group is sorted by itself: most have one member, and a
+ * tree is linked in a time that grows with its nodes.
+ */
 static int link_children(struct query_node *nodes, size_t n)
 {
-	uint32_t *order = malloc(n * sizeof(*order));
-	if (!order)
+	uint32_t *end = calloc(2 * n + 1, sizeof(*end)), *order = end + n + 1;
+	if (!end)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		order[i] = (uint32_t)i;
-	qsort_r(order, n, sizeof(*order), by_total, nodes);
-	for (size_t i = 0; i < n; i++) {
-		struct query_node *node = &nodes[order[i]];
-		if (!order[i])
+	for (size_t i = 1; i < n; i++)
+		end[nodes[i].parent + 1]++;
+	for (size_t i = 1; i < n; i++)
+		end[i] += end[i - 1];
+	/* end[p] is where the group of p begins, and once it is filled, where it ends. */
+	for (size_t i = 1; i < n; i++)
+		order[end[nodes[i].parent]++] = (uint32_t)i;
+	for (size_t p = 0, from = 0; p < n; from = end[p++]) {
+		size_t len = end[p] - from;
+		if (!len)
 			continue;
-		node->next_sibling = nodes[node->parent].first_child;
-		nodes[node->parent].first_child = order[i];
+		if (len > 1)
+			qsort_r(order + from, len, sizeof(*order), by_total, nodes);
+		nodes[p].first_child = order[from];
+		for (size_t k = from; k + 1 < end[p]; k++)
+			nodes[order[k]].next_sibling = order[k + 1];
 	}
-	free(order);
+	free(end);
 	return 0;
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A block: one window in a file, as the payload of a frame. Fixed part, column directory, columns.
+ * A block as the payload of a frame: fixed part, column directory, columns. The fixed part and the directory have a checksum
+ * of their own and so has each column, so that one column can be read without the rest.
  */
 #ifndef ASCRIBE_STORE_BLOCK_H
 #define ASCRIBE_STORE_BLOCK_H
 
 #include "store/format.h"
+#include "store/levels.h"
 #include "store/store.h"
 #include "util/buf.h"
 
@@ -15,28 +17,42 @@ struct block_mark {
 	uint32_t count;
 };
 
+/* To be written. Columns whose bit in `has` is not set are left out. */
 struct block {
-	struct store_window window;
-	uint64_t *counters; /* what window.totals points into; owned, as is totals.cpu */
+	struct store_block info;
 	struct block_mark marks[N_DICTS + 1]; /* by enum file_kind */
+	uint32_t has;
+	struct buf column[N_COLUMNS];
 };
 
-/*
- * rows are sorted by (set, stack, event), each once. events: of all ids that rows name. The counters of totals are
- * padded with zeros from n_lost and n_flagged to pad_lost and pad_flagged.
- */
-int block_encode(struct buf *out, const struct block *b, const struct store_row *rows, const struct store_event *events,
-		 size_t n_lost, size_t n_flagged, size_t pad_lost, size_t pad_flagged);
-
-/* All but the rows; counters are given for exactly n_lost and n_flagged names. -EBADMSG, -E2BIG, -ENOMEM. */
-int block_decode(struct block *ret, const uint8_t *data, size_t len, size_t n_lost, size_t n_flagged);
+int block_encode(struct buf *out, const struct block *b);
 void block_fini(struct block *b);
 
-/*
- * The rows of the block whose payload this is, in order. -EBADMSG for ids that do not exist at its marks. events:
- * the first marks[KIND_EVENTS].count of the store.
- */
-int block_rows(const struct block *b, const uint8_t *data, size_t len, const struct store_event *events,
-	       struct store_row **ret_rows);
+struct block_column {
+	uint32_t at; /* in the payload */
+	uint32_t raw_len, stored_len, crc;
+	uint8_t codec;
+};
+
+/* Everything about a block but its columns. */
+struct block_head {
+	struct store_block info;
+	struct block_mark marks[N_DICTS + 1];
+	uint32_t has;
+	struct block_column column[N_COLUMNS];
+};
+
+#define BLOCK_HEAD_MAX (BLOCK_SIZE + COLUMNS_OF_BLOCK_MAX * COLUMN_SIZE)
+
+/* data: the first len bytes of a payload of payload_len, BLOCK_HEAD_MAX or all of it. -EBADMSG. */
+int block_decode_head(struct block_head *ret, const uint8_t *data, size_t len, uint64_t payload_len);
+
+static inline bool block_has(const struct block_head *h, enum column c)
+{
+	return h->has >> c & 1;
+}
+
+/* Append the column whose stored bytes these are to out. -EBADMSG: not what the head says. -ENOMEM. */
+int block_unpack(const struct block_head *h, enum column c, const uint8_t *stored, struct buf *out);
 
 #endif

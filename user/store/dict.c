@@ -5,6 +5,16 @@
 #include "store/dict_sets.h"
 #include "util/array.h"
 
+#define FRAME_FIELDS 8
+
+/* In the order of the columns; without the padding of the struct, so that it can be hashed. */
+static void frame_fields(const struct store_frame *f, uint64_t out[FRAME_FIELDS])
+{
+	const uint64_t v[FRAME_FIELDS] = { f->kind,	f->flags, f->function, f->module,
+					   f->build_id, f->file,  f->line,     f->offset };
+	memcpy(out, v, sizeof(v));
+}
+
 int dicts_init(struct dicts *d, bool index)
 {
 	memset(d, 0, sizeof(*d));
@@ -52,6 +62,36 @@ void dicts_fini(struct dicts *d)
 	memset(d, 0, sizeof(*d));
 }
 
+static int index_symbols(struct dicts *d)
+{
+	int rc = strings_make_index(&d->strings);
+	for (uint32_t i = 1; !rc && i < d->n_frames; i++) {
+		uint64_t v[FRAME_FIELDS];
+		frame_fields(&d->frames[i], v);
+		rc = idhash_reserve(&d->frame_hash);
+		if (!rc)
+			idhash_put(&d->frame_hash, idhash_hash(&d->frame_hash, v, sizeof(v)), i);
+	}
+	for (uint32_t i = 1; !rc && i < d->n_stacks; i++) {
+		rc = idhash_reserve(&d->stack_hash);
+		if (!rc)
+			idhash_put(&d->stack_hash, idhash_hash(&d->stack_hash, &d->stacks[i], sizeof(d->stacks[i])), i);
+	}
+	return rc;
+}
+
+int dicts_make_index(struct dicts *d)
+{
+	if (d->index)
+		return 0;
+	idhash_clear(&d->frame_hash);
+	idhash_clear(&d->stack_hash);
+	int rc = index_symbols(d);
+	if (!rc)
+		d->index = true;
+	return rc;
+}
+
 uint32_t dicts_count(const struct dicts *d, enum file_kind kind)
 {
 	switch (kind) {
@@ -76,16 +116,6 @@ uint32_t dicts_first(enum file_kind kind)
 }
 
 /* ---- frames ---- */
-
-#define FRAME_FIELDS 8
-
-/* In the order of the columns; without the padding of the struct, so that it can be hashed. */
-static void frame_fields(const struct store_frame *f, uint64_t out[FRAME_FIELDS])
-{
-	const uint64_t v[FRAME_FIELDS] = { f->kind,	f->flags, f->function, f->module,
-					   f->build_id, f->file,  f->line,     f->offset };
-	memcpy(out, v, sizeof(v));
-}
 
 static bool same_frame(const void *ctx, uint32_t id, const void *key)
 {

@@ -47,6 +47,8 @@ struct dicts {
 
 int dicts_init(struct dicts *d, bool index);
 void dicts_fini(struct dicts *d);
+/* Make equal content findable in dictionaries that were decoded without. */
+int dicts_make_index(struct dicts *d);
 
 /* See store_add_*. -EINVAL for ids that do not exist. */
 int dicts_add_frame(struct dicts *d, const struct store_frame *f, uint32_t *ret_id);

@@ -10,20 +10,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct {
-	const char *dir, *name, *path;
-} places[] = {
-	[KIND_STRINGS] = { "sym/g001", "strings.log", "sym/g001/strings.log" },
-	[KIND_FRAMES] = { "sym/g001", "frames.log", "sym/g001/frames.log" },
-	[KIND_STACKS] = { "sym/g001", "stacks.log", "sym/g001/stacks.log" },
-	[KIND_SETS] = { "lab", "sets-00000001.log", "lab/sets-00000001.log" },
-	[KIND_EVENTS] = { "lab", "events.log", "lab/events.log" },
-	[KIND_BLOCKS] = { "seg", "L0-00000001.seg", "seg/L0-00000001.seg" },
-};
-
-const char *file_name(enum file_kind kind)
+void file_name(char out[FILE_NAME_SIZE], struct place p)
 {
-	return places[kind].path;
+	static const char *const symbols[] = { [KIND_STRINGS] = "strings", [KIND_FRAMES] = "frames",
+					       [KIND_STACKS] = "stacks" };
+	switch (p.kind) {
+	case KIND_STRINGS:
+	case KIND_FRAMES:
+	case KIND_STACKS:
+		snprintf(out, FILE_NAME_SIZE, "sym/%08u/%s.log", p.serial, symbols[p.kind]);
+		break;
+	case KIND_SETS:
+		snprintf(out, FILE_NAME_SIZE, "lab/%08u.log", p.serial);
+		break;
+	case KIND_EVENTS:
+		snprintf(out, FILE_NAME_SIZE, "sym/%08u/events.log", p.serial);
+		break;
+	case KIND_BLOCKS:
+		snprintf(out, FILE_NAME_SIZE, "seg/%s-%08u.seg", levels[p.level].name, p.serial);
+		break;
+	}
 }
 
 static void put32(uint8_t *p, uint32_t v)
@@ -74,15 +80,18 @@ int file_replace(int dir_fd, const char *name, const void *data, size_t len)
 	return rc;
 }
 
-/* Each directory on the way is made and its parent synced before anything is put into it. */
-static int make_dirs(int dir_fd, const char *path, int *ret_fd)
+/*
+ * Each directory on the way is made and its parent synced before anything is put into it. *path moves to the last part, the
+ * name of the file.
+ */
+static int make_dirs(int dir_fd, const char **path, int *ret_fd)
 {
 	char part[64];
 	int at = dup(dir_fd), rc = 0;
-	while (at >= 0 && *path) {
-		size_t n = strcspn(path, "/");
-		snprintf(part, sizeof(part), "%.*s", (int)n, path);
-		path += n + (path[n] == '/');
+	while (at >= 0 && strchr(*path, '/')) {
+		size_t n = strcspn(*path, "/");
+		snprintf(part, sizeof(part), "%.*s", (int)n, *path);
+		*path += n + 1;
 		if (mkdirat(at, part, 0700) && errno != EEXIST)
 			rc = -errno;
 		else if (fsync(at))
@@ -99,24 +108,25 @@ static int make_dirs(int dir_fd, const char *path, int *ret_fd)
 	return 0;
 }
 
-int file_create(int dir_fd, const char *dir, enum file_kind kind, uint64_t store_id, struct err *err)
+int file_create(int dir_fd, const char *dir, struct place p, uint64_t store_id, struct err *err)
 {
-	int fd = -1, rc = faccessat(dir_fd, places[kind].path, F_OK, 0) ? -errno : 0;
-	if (rc == -ENOENT) {
-		uint8_t h[FILE_HEADER_SIZE] = { 0 };
-		memcpy(h, FILE_MAGIC, 8);
-		put32(h + 8, FORMAT_VERSION);
-		put32(h + 12, kind);
-		put64(h + 16, store_id);
-		put32(h + 24, 1);
-		put32(h + 28, crc32c(h, 28));
-		rc = make_dirs(dir_fd, places[kind].dir, &fd);
-		if (!rc)
-			rc = file_replace(fd, places[kind].name, h, sizeof(h));
-		if (fd >= 0)
-			close(fd);
-	}
-	return rc ? err_sys(err, rc, "cannot create %s/%s", dir, places[kind].path) : 0;
+	char path[FILE_NAME_SIZE];
+	const char *name = path;
+	uint8_t h[FILE_HEADER_SIZE] = { 0 };
+	int fd = -1;
+	file_name(path, p);
+	memcpy(h, FILE_MAGIC, 8);
+	put32(h + 8, FORMAT_VERSION);
+	put32(h + 12, p.kind | (uint32_t)p.level << 8);
+	put64(h + 16, store_id);
+	put32(h + 24, p.serial);
+	put32(h + 28, crc32c(h, 28));
+	int rc = make_dirs(dir_fd, &name, &fd);
+	if (!rc)
+		rc = file_replace(fd, name, h, sizeof(h));
+	if (fd >= 0)
+		close(fd);
+	return rc ? err_sys(err, rc, "cannot create %s/%s", dir, path) : 0;
 }
 
 static int check_header(struct file *f, uint64_t store_id, struct err *err)
@@ -134,17 +144,18 @@ static int check_header(struct file *f, uint64_t store_id, struct err *err)
 	if (version > FORMAT_VERSION)
 		return err_set(err, -EPROTONOSUPPORT, "%s has format version %u, this program knows up to %u", f->path,
 			       version, FORMAT_VERSION);
-	if (kind != f->kind || id != store_id || serial != 1)
+	if (kind != (f->place.kind | (uint32_t)f->place.level << 8) || id != store_id || serial != f->place.serial)
 		return err_set(err, -EBADMSG, "%s belongs to another store or place (offset 0)", f->path);
 	return 0;
 }
 
-int file_open(struct file *f, int dir_fd, const char *dir, enum file_kind kind, uint64_t store_id, bool write,
-	      struct err *err)
+int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id, bool write, struct err *err)
 {
-	*f = (struct file){ .fd = -1, .kind = kind };
-	snprintf(f->path, sizeof(f->path), "%s/%s", dir, places[kind].path);
-	f->fd = openat(dir_fd, places[kind].path, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	char name[FILE_NAME_SIZE];
+	*f = (struct file){ .fd = -1, .place = p };
+	file_name(name, p);
+	snprintf(f->path, sizeof(f->path), "%s/%s", dir, name);
+	f->fd = openat(dir_fd, name, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (f->fd < 0)
 		return err_sys(err, -errno, "cannot open %s", f->path);
 	struct stat st;
@@ -206,7 +217,7 @@ static bool decode_frame(const struct file *f, uint64_t offset, const uint8_t *p
 	h.raw_len = cursor_u32(&c);
 	h.stored_len = cursor_u32(&c);
 	h.payload_crc = cursor_u32(&c);
-	if (h.offset != offset || kind != f->kind || h.stored_len > FRAME_STORED_MAX ||
+	if (h.offset != offset || kind != f->place.kind || h.stored_len > FRAME_STORED_MAX ||
 	    cursor_u32(&c) != crc32c(p, FRAME_SIZE - 4))
 		return false;
 	*ret = h;
@@ -243,7 +254,7 @@ int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct fra
 	return 0;
 }
 
-int file_find_frame(const struct file *f, uint64_t from, bool *ret_found)
+int file_find_frame(const struct file *f, uint64_t from, uint64_t *ret_at)
 {
 	enum { CHUNK = 1 << 16 };
 	uint8_t b[CHUNK + FRAME_SIZE];
@@ -252,20 +263,22 @@ int file_find_frame(const struct file *f, uint64_t from, bool *ret_found)
 	for (uint64_t at = from; at < f->size && f->size - at >= FRAME_SIZE; at += CHUNK) {
 		size_t len = f->size - at < sizeof(b) ? (size_t)(f->size - at) : sizeof(b);
 		int rc = file_read(f, at, b, len);
+		if (rc == -ENODATA)
+			break;
 		if (rc)
-			return rc == -ENODATA ? 0 : rc;
+			return rc;
 		for (size_t i = 0; i + FRAME_SIZE <= len; i++) {
 			const uint8_t *p = memmem(b + i, len - i, magic, sizeof(magic));
 			if (!p)
 				break;
 			i = (size_t)(p - b);
 			if (i + FRAME_SIZE <= len && decode_frame(f, at + i, p, &h)) {
-				*ret_found = true;
+				*ret_at = at + i;
 				return 0;
 			}
 		}
 	}
-	*ret_found = false;
+	*ret_at = UINT64_MAX;
 	return 0;
 }
 
@@ -276,7 +289,7 @@ int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, u
 	if (stored->len > FRAME_STORED_MAX)
 		return -E2BIG;
 	put32(h, FRAME_MAGIC);
-	h[4] = (uint8_t)f->kind;
+	h[4] = (uint8_t)f->place.kind;
 	h[5] = codec;
 	put64(h + 8, f->tail);
 	put32(h + 16, first);

@@ -9,18 +9,28 @@
 #define ASCRIBE_STORE_FILE_H
 
 #include "store/format.h"
+#include "store/levels.h"
 #include "util/buf.h"
 #include "util/err.h"
 
 #include <stdbool.h>
 
+/* Which file: serial is the generation, the epoch, or the number of the segment; level is for segments only. */
+struct place {
+	enum file_kind kind;
+	uint32_t serial;
+	uint8_t level;
+};
+
+#define FILE_NAME_SIZE 64
+
 struct file {
 	int fd; /* -1: closed */
-	enum file_kind kind;
+	struct place place;
 	uint64_t size; /* when it was opened */
 	uint64_t end;  /* durable up to here */
 	uint64_t tail; /* written up to here */
-	char path[4096];
+	char path[512]; /* for messages */
 };
 
 struct frame {
@@ -31,18 +41,17 @@ struct frame {
 	uint8_t codec;
 };
 
-/* Where the file of this kind lies in the directory of a store. */
-const char *file_name(enum file_kind kind);
+/* Where the file lies in the directory of a store. */
+void file_name(char out[FILE_NAME_SIZE], struct place p);
 
-/* Make the file, empty, if it is not there: by temporary file, fsync, rename, fsync of its directory. */
-int file_create(int dir_fd, const char *dir, enum file_kind kind, uint64_t store_id, struct err *err);
+/* Make the file, empty, whatever stood there: by temporary file, fsync, rename, fsync of its directory. */
+int file_create(int dir_fd, const char *dir, struct place p, uint64_t store_id, struct err *err);
 
 /*
  * Open and check the file header. -ENOENT when missing, -EBADMSG when the header is damaged, -EPROTONOSUPPORT;
  * -ENODATA when it is shorter than its header.
  */
-int file_open(struct file *f, int dir_fd, const char *dir, enum file_kind kind, uint64_t store_id, bool write,
-	      struct err *err);
+int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id, bool write, struct err *err);
 void file_close(struct file *f);
 
 /* Exactly len bytes: -ENODATA when the file ends before. */
@@ -58,8 +67,8 @@ int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct fra
 /* The offset behind a frame. */
 uint64_t frame_end(const struct frame *h);
 
-/* Whether an intact frame header begins anywhere in [from, size). */
-int file_find_frame(const struct file *f, uint64_t from, bool *ret_found);
+/* Where in [from, size) the first intact frame header begins; UINT64_MAX: nowhere. */
+int file_find_frame(const struct file *f, uint64_t from, uint64_t *ret_at);
 
 /* Write one frame at tail and move tail. -errno: tail is as before. */
 int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, uint32_t raw_len,

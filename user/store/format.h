@@ -8,14 +8,15 @@
 #define FORMAT_VERSION 1
 
 #define HEADER_MAGIC "ASCRSTOR"
+#define MANIFEST_MAGIC "ASCRMANI"
 #define FILE_MAGIC "ASCRFILE"
 #define FRAME_MAGIC 0x52465341u /* "ASFR" */
 
 #define HEADER_SIZE 32 /* fixed part, the same in every version of the format */
 #define FILE_HEADER_SIZE 32
 #define FRAME_SIZE 40
-#define BLOCK_SIZE 128
-#define COLUMN_SIZE 12
+#define BLOCK_SIZE 168
+#define COLUMN_SIZE 16
 
 enum file_kind {
 	KIND_STRINGS = 1,
@@ -36,13 +37,43 @@ enum codec {
 
 enum column {
 	COLUMN_TOTALS = 0,
+	/* Rows: of level 0 by full label set, of parents by narrow label set. */
 	COLUMN_SET = 1,
 	COLUMN_STACK = 2,
 	COLUMN_EVENT = 3,
 	COLUMN_SAMPLES = 4,
 	COLUMN_VALUE = 5,
-	N_COLUMNS = 6,
+	/* The label sets of a block of level 0 with wide keys. */
+	COLUMN_TABLE_NARROW = 6,
+	COLUMN_TABLE_COUNT = 7,
+	COLUMN_TABLE_KEY = 8,
+	COLUMN_TABLE_TYPE = 9,
+	COLUMN_TABLE_LEN = 10,
+	COLUMN_TABLE_TEXT = 11,
+	COLUMN_TABLE_INT = 12,
+	COLUMN_TABLE_BIN = 13,
+	/* Stacks with all labels folded. */
+	COLUMN_FOLDED_STACK = 14,
+	COLUMN_FOLDED_EVENT = 15,
+	COLUMN_FOLDED_SAMPLES = 16,
+	COLUMN_FOLDED_VALUE = 17,
+	COLUMN_DROPPED = 18, /* keys that the rows of this block have lost */
+	COLUMN_TOP = 19,     /* the most frequent values of those keys */
+	COLUMN_POST_HEAD = 20,
+	COLUMN_POST_DATA = 21,
+	N_COLUMNS = 22,
 };
+
+/* Types of values in the table of a block: texts of a fixed form take their bytes only. */
+enum value_type {
+	VALUE_TEXT = 0,
+	VALUE_INT = 1,
+	VALUE_UUID = 2, /* 8-4-4-4-12 hexadecimal digits, small letters */
+	VALUE_HEX = 3,	/* 32 hexadecimal digits, small letters: a trace id */
+};
+
+#define BLOCK_FOLDED_ONLY 1u /* flags: space was low, the rows were not written */
+#define BLOCK_NARROW_ONLY 2u /* flags: space was low, a window without its wide labels */
 
 /* Limits: a reader refuses what is above them, so that a damaged or hostile file cannot make it allocate at will. */
 #define STRING_MAX 65535u            /* bytes of one string */
@@ -57,6 +88,10 @@ enum column {
 #define FRAME_RAW_MAX (64u << 20)    /* bytes of a dictionary frame before compression */
 #define FRAME_STORED_MAX (256u << 20)
 #define HEADER_PAYLOAD_MAX (1u << 20)
+#define MANIFEST_PAYLOAD_MAX (64u << 20)
+#define COLUMNS_OF_BLOCK_MAX 32u
+#define TABLE_MAX (1u << 22)         /* label sets of one block */
+#define TOP_K 256u                   /* values kept of a wide key */
 
 /* A writer begins a new dictionary frame at these, far below the limits. */
 #define BATCH_BYTES (4u << 20)

@@ -66,6 +66,9 @@ int header_write(int dir_fd, const char *dir, uint64_t store_id, const struct st
 {
 	struct buf b = BUF_INIT;
 	int rc = encode(&b, store_id, meta);
+	/* The copy is for `store repair` alone. */
+	if (!rc)
+		rc = file_replace(dir_fd, HEADER_COPY_NAME, b.data, b.len);
 	if (!rc)
 		rc = file_replace(dir_fd, HEADER_NAME, b.data, b.len);
 	buf_fini(&b);
@@ -111,9 +114,9 @@ static int decode_meta(struct store_meta *m, struct cursor c)
 	return rc;
 }
 
-static int read_whole(int dir_fd, struct buf *b)
+static int read_whole(int dir_fd, const char *name, struct buf *b)
 {
-	struct file f = { .fd = openat(dir_fd, HEADER_NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
+	struct file f = { .fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
 	struct stat st;
 	if (f.fd < 0)
 		return -errno;
@@ -146,12 +149,12 @@ static int decode(struct header *h, const struct buf *b, uint32_t *ret_version)
 	return decode_meta(&h->meta, c);
 }
 
-int header_read(struct header *ret, int dir_fd, const char *dir, struct err *err)
+int header_read_file(struct header *ret, int dir_fd, const char *dir, const char *name, struct err *err)
 {
 	struct buf b = BUF_INIT;
 	struct header h = { 0 };
 	uint32_t version = 0;
-	int rc = read_whole(dir_fd, &b);
+	int rc = read_whole(dir_fd, name, &b);
 	if (!rc)
 		rc = decode(&h, &b, &version);
 	buf_fini(&b);
@@ -164,8 +167,13 @@ int header_read(struct header *ret, int dir_fd, const char *dir, struct err *err
 		return err_set(err, rc, "%s was written by a newer version (format %u, this program knows up to %u)",
 			       dir, version, FORMAT_VERSION);
 	if (rc == -EBADMSG)
-		return err_set(err, rc, "%s/%s is damaged (offset 0)", dir, HEADER_NAME);
-	return err_sys(err, rc, "cannot read %s/%s", dir, HEADER_NAME);
+		return err_set(err, rc, "%s/%s is damaged (offset 0)", dir, name);
+	return err_sys(err, rc, "cannot read %s/%s", dir, name);
+}
+
+int header_read(struct header *ret, int dir_fd, const char *dir, struct err *err)
+{
+	return header_read_file(ret, dir_fd, dir, HEADER_NAME, err);
 }
 
 static void free_names(const char *const *names, size_t n)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recovery. Commit writes dictionaries, syncs them, then writes the block that names how far they went. So
+ * Opening. A commit writes dictionaries, syncs them, then writes the block that says how far they went. So
  *
- *  1. the segment file decides: a window exists when its block is whole;
- *  2. what stands in a dictionary behind the marks of the last block was never acknowledged and is not looked at;
+ *  1. the segments decide: a window exists when its block is whole;
+ *  2. what stands in a dictionary behind the marks of the last block was never acknowledged;
  *  3. what stands before them was durable before the block was: if it is bad, the disk did that, not a crash.
  *
- * A bad frame in the segment file with an intact one behind it is damage; with none behind it, the torn end.
+ * Only segments that may still grow are looked into; the others when a question needs them.
  */
 #include "store/store_int.h"
 
-#include "store/columns.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -23,22 +22,26 @@ void store_init(struct store *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->dir_fd = -1;
-	for (int k = 0; k <= KIND_BLOCKS; k++)
-		s->files[k].fd = -1;
 }
 
 void store_fini(struct store *s)
 {
-	for (size_t i = 0; i < s->n_blocks; i++)
-		block_fini(&s->blocks[i].block);
-	free(s->blocks);
-	free(s->order);
-	for (uint32_t i = 0; s->set_cache && i < s->dicts.n_sets; i++)
-		free(s->set_cache[i]);
-	free(s->set_cache);
-	for (int k = 1; k <= KIND_BLOCKS; k++)
-		file_close(&s->files[k]);
-	dicts_fini(&s->dicts);
+	for (size_t i = 0; s->window_totals && i < s->n_windows; i++)
+		totals_fini(&s->window_totals[i]);
+	free(s->window_totals);
+	free(s->windows);
+	while (s->n_segments)
+		store_drop_segment(s, s->n_segments - 1);
+	free(s->segments);
+	for (size_t i = 0; i < s->n_gens; i++)
+		dict_gen_free(s->gens[i]);
+	free(s->gens);
+	for (size_t i = 0; i < s->n_epochs; i++)
+		dict_gen_free(s->epochs[i]);
+	free(s->epochs);
+	setpool_fini(&s->sets);
+	dicts_fini(&s->sym);
+	manifest_fini(&s->manifest);
 	header_fini(&s->header);
 	if (s->dir_fd >= 0)
 		close(s->dir_fd);
@@ -62,205 +65,6 @@ int store_open_dir(struct store *s, const char *dir, struct err *err)
 	return err_sys(err, rc, "cannot open the store %s", dir);
 }
 
-static int corrupt(const struct file *f, uint64_t offset, struct err *err)
-{
-	return err_set(err, -EBADMSG, "%s is damaged at offset %llu", f->path, (unsigned long long)offset);
-}
-
-static void drop_blocks(struct store *s, size_t keep)
-{
-	while (s->n_blocks > keep)
-		block_fini(&s->blocks[--s->n_blocks].block);
-}
-
-/* ---- the segment file ---- */
-
-/* Blocks are numbered, and dictionaries only grow. */
-static bool follows(const struct store *s, const struct frame *h, const struct block *b)
-{
-	if (h->first != s->n_blocks || h->codec != CODEC_RAW || h->raw_len != h->stored_len || h->count != 1)
-		return false;
-	for (int k = 1; k <= N_DICTS; k++) {
-		const struct block_mark *m = &b->marks[k];
-		const struct block_mark *last = s->n_blocks ? &s->blocks[s->n_blocks - 1].block.marks[k] : NULL;
-		if (m->bytes < (last ? last->bytes : FILE_HEADER_SIZE) ||
-		    m->count < (last ? last->count : dicts_first(k)))
-			return false;
-	}
-	return true;
-}
-
-static int add_block(struct store *s, const struct frame *h, const struct buf *payload, struct err *err)
-{
-	const struct store_meta *m = &s->header.meta;
-	struct block b;
-	int rc = ARRAY_RESERVE(s->blocks, s->blocks_cap, s->n_blocks + 1);
-	if (!rc)
-		rc = block_decode(&b, payload->data, payload->len, m->n_lost, m->n_flagged);
-	if (!rc && !follows(s, h, &b)) {
-		block_fini(&b);
-		rc = -EBADMSG;
-	}
-	if (rc == -EBADMSG)
-		return corrupt(&s->files[KIND_BLOCKS], h->offset, err);
-	if (rc)
-		return err_sys(err, rc, "cannot read %s", s->files[KIND_BLOCKS].path);
-	s->blocks[s->n_blocks++] = (struct stored_block){ b, h->offset, frame_end(h) };
-	return 0;
-}
-
-/* What follows offset is no whole block: the torn end, or damage with windows behind it. */
-static int end_of_blocks(struct store *s, uint64_t offset, struct err *err)
-{
-	const struct file *f = &s->files[KIND_BLOCKS];
-	bool found = false;
-	if (offset >= f->size)
-		return 0;
-	int rc = file_find_frame(f, offset + 1, &found);
-	if (rc)
-		return err_sys(err, rc, "cannot read %s", f->path);
-	if (found)
-		return corrupt(f, offset, err);
-	snprintf(s->damage, sizeof(s->damage), "%s: the last window is incomplete (offset %llu), it is left out",
-		 f->path, (unsigned long long)offset);
-	return 0;
-}
-
-static int load_blocks(struct store *s, struct err *err)
-{
-	const struct file *f = &s->files[KIND_BLOCKS];
-	struct buf payload = BUF_INIT;
-	uint64_t offset = FILE_HEADER_SIZE;
-	struct frame h;
-	int rc;
-	while (!(rc = file_frame(f, offset, f->size, &h, &payload))) {
-		rc = add_block(s, &h, &payload, err);
-		if (rc)
-			goto out;
-		offset = frame_end(&h);
-	}
-	if (rc == -ENODATA || rc == -EBADMSG)
-		rc = end_of_blocks(s, offset, err);
-	else
-		err_sys(err, rc, "cannot read %s", f->path);
-out:
-	buf_fini(&payload);
-	return rc;
-}
-
-/* ---- dictionaries ---- */
-
-static struct block_mark last_mark(const struct store *s, enum file_kind kind)
-{
-	if (!s->n_blocks)
-		return (struct block_mark){ FILE_HEADER_SIZE, dicts_first(kind) };
-	return s->blocks[s->n_blocks - 1].block.marks[kind];
-}
-
-/*
- * The dictionary is good up to offset only. Bytes that are there and wrong are an error, unless they concern the
- * last window alone; bytes that are not there leave the windows that do not need them.
- */
-static int short_dict(struct store *s, enum file_kind kind, uint64_t offset, bool damaged, struct err *err)
-{
-	size_t keep = s->n_blocks;
-	while (keep && s->blocks[keep - 1].block.marks[kind].bytes > offset)
-		keep--;
-	if (damaged && s->n_blocks - keep > 1)
-		return corrupt(&s->files[kind], offset, err);
-	snprintf(s->damage, sizeof(s->damage),
-		 "%s is damaged or cut short at offset %llu, %zu of %zu windows are left out", s->files[kind].path,
-		 (unsigned long long)offset, s->n_blocks - keep, s->n_blocks);
-	s->dict_short = true;
-	drop_blocks(s, keep);
-	return 0;
-}
-
-static int decode_frame(struct store *s, enum file_kind kind, const struct frame *h, const struct buf *payload,
-			struct buf *raw)
-{
-	raw->len = 0;
-	if (h->raw_len > FRAME_RAW_MAX || h->first != dicts_count(&s->dicts, kind))
-		return -EBADMSG;
-	int rc = codec_unpack(raw, h->codec, payload->data, payload->len, h->raw_len);
-	return rc ? rc : dicts_decode(&s->dicts, kind, raw->data, raw->len, h->count);
-}
-
-static int load_frames(struct store *s, enum file_kind kind, struct err *err)
-{
-	const struct file *f = &s->files[kind];
-	struct buf payload = BUF_INIT, raw = BUF_INIT;
-	uint64_t offset = FILE_HEADER_SIZE;
-	struct frame h;
-	int rc = 0;
-	while (!rc && offset < last_mark(s, kind).bytes) {
-		rc = file_frame(f, offset, last_mark(s, kind).bytes, &h, &payload);
-		if (rc == -ENODATA || rc == -EBADMSG) {
-			rc = short_dict(s, kind, offset, rc == -EBADMSG, err);
-			break;
-		}
-		if (!rc)
-			rc = decode_frame(s, kind, &h, &payload, &raw);
-		if (rc == -EBADMSG)
-			corrupt(f, offset, err);
-		else if (rc)
-			err_sys(err, rc, "cannot read %s", f->path);
-		else
-			offset = frame_end(&h);
-	}
-	buf_fini(&payload);
-	buf_fini(&raw);
-	if (!rc && dicts_count(&s->dicts, kind) != last_mark(s, kind).count && !s->dict_short)
-		rc = corrupt(f, offset, err);
-	return rc;
-}
-
-static int load_dict(struct store *s, enum file_kind kind, bool write, struct err *err)
-{
-	struct file *f = &s->files[kind];
-	int rc = file_open(f, s->dir_fd, s->dir, kind, s->header.store_id, write, err);
-	if (rc == -ENOENT)
-		return err_set(err, -EBADMSG, "%s is missing: the store is damaged", f->path);
-	if (rc == -ENODATA)
-		return short_dict(s, kind, 0, false, err);
-	return rc ? rc : load_frames(s, kind, err);
-}
-
-/* ---- all ---- */
-
-/* A store that was never written to may have no segment file, but then its dictionaries are empty. */
-static int no_segment(struct store *s, struct err *err)
-{
-	struct stat st;
-	for (int k = 1; k <= N_DICTS; k++)
-		if (!fstatat(s->dir_fd, file_name(k), &st, 0) && st.st_size > FILE_HEADER_SIZE)
-			return err_set(err, -EBADMSG, "%s/%s is missing: the store is damaged", s->dir,
-				       file_name(KIND_BLOCKS));
-	s->header_only = true;
-	return 0;
-}
-
-static int by_time(const void *a, const void *b, void *ctx)
-{
-	const struct store *s = ctx;
-	size_t i = *(const size_t *)a, j = *(const size_t *)b;
-	int64_t x = s->blocks[i].block.window.t0_ns, y = s->blocks[j].block.window.t0_ns;
-	if (x != y)
-		return x < y ? -1 : 1;
-	return i < j ? -1 : i > j;
-}
-
-static int sort_blocks(struct store *s, struct err *err)
-{
-	s->order = malloc((s->n_blocks + 1) * sizeof(*s->order));
-	if (!s->order)
-		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
-	for (size_t i = 0; i < s->n_blocks; i++)
-		s->order[i] = i;
-	qsort_r(s->order, s->n_blocks, sizeof(*s->order), by_time, s);
-	return 0;
-}
-
 static int load_header(struct store *s, struct err *err)
 {
 	struct header h;
@@ -274,28 +78,149 @@ static int load_header(struct store *s, struct err *err)
 	return 0;
 }
 
-int store_load(struct store *s, bool write, struct err *err)
+/* ---- the newest generation ---- */
+
+/* Its dictionaries become those of the store, its ids those that the store gives. */
+static int load_newest(struct store *s, struct err *err)
 {
-	int rc = load_header(s, err);
-	if (!rc && dicts_init(&s->dicts, write))
-		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	struct dict_gen *g;
+	if (!s->manifest.n_generations)
+		return dicts_init(&s->sym, s->write) ? err_sys(err, -ENOMEM, "cannot read %s", s->dir) : 0;
+	struct block_ref r = { .b.generation = s->manifest.generations[s->manifest.n_generations - 1].serial };
+	int rc = ARRAY_RESERVE(s->gens, s->gens_cap, 1);
+	g = rc ? NULL : calloc(1, sizeof(*g));
+	if (!g)
+		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	g->serial = r.b.generation;
+	s->gens[s->n_gens++] = g;
+	rc = dict_gen_load(s, g, false, s->write, err);
 	if (rc)
 		return rc;
-	rc = file_open(&s->files[KIND_BLOCKS], s->dir_fd, s->dir, KIND_BLOCKS, s->header.store_id, write, err);
-	if (rc == -ENOENT) {
-		rc = no_segment(s, err);
-	} else if (rc == -ENODATA) {
-		snprintf(s->damage, sizeof(s->damage), "%s/%s is cut short, no window is left", s->dir,
-			 file_name(KIND_BLOCKS));
-		s->dict_short = true;
-		rc = 0;
-	} else if (!rc) {
-		/* Again, now that the size is known: a later writer may have added counters before its first block. */
+	s->sym = g->d;
+	memset(&g->d, 0, sizeof(g->d));
+	g->same = true;
+	return 0;
+}
+
+/* Events are asked for by name before any block is read: those of all generations are known from the start. */
+static int load_events(struct store *s, struct err *err)
+{
+	for (size_t i = 0; i + 1 < s->manifest.n_generations; i++) {
+		struct dict_gen g = { .serial = s->manifest.generations[i].serial };
+		int rc = dict_gen_load_events(s, &g, err);
+		for (uint32_t k = 0; !rc && k < g.d.n_events; k++) {
+			uint32_t id;
+			rc = dicts_add_event(&s->sym, &g.d.events[k], &id);
+			if (rc)
+				err_sys(err, rc, "cannot read %s", s->dir);
+		}
+		dicts_fini(&g.d);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- blocks whose dictionaries are too short ---- */
+
+static uint64_t size_of(struct store *s, struct place p)
+{
+	char name[FILE_NAME_SIZE];
+	struct stat st;
+	file_name(name, p);
+	return fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : (uint64_t)st.st_size;
+}
+
+/* No crash does that. The windows before are told apart and can be read. */
+static void drop_short(struct store *s, struct segment *g)
+{
+	size_t n = g->n_refs, keep = n;
+	for (size_t i = 0; i < n; i++) {
+		const struct block_ref *r = &g->refs[i];
+		for (int k = 1; k <= N_DICTS; k++) {
+			uint32_t serial = k == KIND_SETS ? r->b.epoch : r->b.generation;
+			uint64_t size = i && g->refs[i - 1].mark_bytes[k] == r->mark_bytes[k]
+						? r->mark_bytes[k]
+						: size_of(s, (struct place){ k, serial, 0 });
+			if (r->mark_bytes[k] <= size)
+				continue;
+			char name[FILE_NAME_SIZE];
+			file_name(name, (struct place){ k, serial, 0 });
+			snprintf(s->damage, sizeof(s->damage),
+				 "%s/%s is cut short at offset %llu, %zu of %zu windows are left out", s->dir, name,
+				 (unsigned long long)size, n - i, n);
+			keep = i;
+			break;
+		}
+		if (keep < n)
+			break;
+	}
+	s->lost_windows |= keep < n;
+	g->n_refs = keep;
+}
+
+static int load_open_segments(struct store *s, struct err *err)
+{
+	for (size_t i = 0; i < s->n_segments; i++) {
+		struct segment *g = &s->segments[i];
+		if (g->m.state != SEGMENT_OPEN)
+			continue;
+		int rc = segment_load(s, g, err);
+		if (rc)
+			return rc;
+		drop_short(s, g);
+	}
+	return 0;
+}
+
+static int load_manifest(struct store *s, struct err *err)
+{
+	struct manifest m;
+	int rc = manifest_read(&m, s->dir_fd, s->dir, s->header.store_id, err);
+	if (rc)
+		return rc == -ENOENT ? -EBADMSG : rc;
+	manifest_fini(&s->manifest);
+	s->manifest = m;
+	while (s->n_segments)
+		store_drop_segment(s, s->n_segments - 1);
+	for (size_t i = 0; i < m.n_segments; i++)
+		if (store_add_segment(s, &m.segments[i], NULL))
+			return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	return 0;
+}
+
+/* The writer may replace the manifest and unlink what it named before while this goes on: then begin again. */
+static bool manifest_changed(struct store *s, const struct stat *before)
+{
+	struct stat now;
+	return !s->write && !fstatat(s->dir_fd, MANIFEST_NAME, &now, 0) &&
+	       (now.st_ino != before->st_ino || now.st_mtim.tv_nsec != before->st_mtim.tv_nsec ||
+		now.st_mtim.tv_sec != before->st_mtim.tv_sec);
+}
+
+int store_load(struct store *s, bool write, struct err *err)
+{
+	int rc = -EAGAIN;
+	s->write = write;
+	for (int tries = 0; rc && tries < 10; tries++) {
+		struct stat before = { 0 };
+		fstatat(s->dir_fd, MANIFEST_NAME, &before, 0);
 		rc = load_header(s, err);
 		if (!rc)
-			rc = load_blocks(s, err);
-		for (int k = 1; !rc && k <= N_DICTS; k++)
-			rc = load_dict(s, k, write, err);
+			rc = load_manifest(s, err);
+		if (!rc)
+			rc = load_open_segments(s, err);
+		/* Again, now that the sizes are known: a later writer may have added counters before its first block. */
+		if (!rc)
+			rc = load_header(s, err);
+		if (rc && !manifest_changed(s, &before))
+			return rc;
 	}
-	return rc ? rc : sort_blocks(s, err);
+	if (!rc)
+		rc = load_newest(s, err);
+	if (!rc)
+		rc = load_events(s, err);
+	if (!rc && setpool_init(&s->sets))
+		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	return rc;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/store_int.h"
 
+#include "util/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,14 +15,11 @@ int store_open(struct store **ret, const char *dir, struct err *err)
 	int rc = store_open_dir(s, dir, err);
 	if (!rc)
 		rc = store_load(s, false, err);
-	if (rc) {
+	if (rc)
 		store_close(s);
-		return rc;
-	}
-	for (int k = 1; k <= N_DICTS; k++)
-		file_close(&s->files[k]);
-	*ret = s;
-	return 0;
+	else
+		*ret = s;
+	return rc;
 }
 
 void store_close(struct store *s)
@@ -41,116 +40,392 @@ const struct store_meta *store_meta(const struct store *s)
 	return &s->header.meta;
 }
 
+const char *store_level_name(uint8_t level)
+{
+	return level < N_SEGMENT_LEVELS ? levels[level].name : "?";
+}
+
+int64_t store_level_span_ns(uint8_t level)
+{
+	return level < N_SEGMENT_LEVELS ? levels[level].span_ns : 0;
+}
+
+const struct store_anchor *store_anchor(const struct store *s, uint32_t i)
+{
+	return i < s->manifest.n_anchors ? &s->manifest.anchors[i] : NULL;
+}
+
+const struct store_cut *store_cut(const struct store *s, uint8_t level)
+{
+	return level < N_SEGMENT_LEVELS ? &s->manifest.cuts[level] : NULL;
+}
+
+bool store_is_wide(const struct store *s, const char *key)
+{
+	const struct manifest *m = &s->manifest;
+	for (size_t i = 0; i < m->n_epochs; i++)
+		for (size_t k = 0; k < m->epochs[i].n_wide; k++)
+			if (!strcmp(m->epochs[i].wide[k].key, key))
+				return true;
+	return false;
+}
+
+/* ---- dictionaries ---- */
+
 const char *store_string(const struct store *s, uint32_t id, size_t *ret_len)
 {
-	return strings_get(&s->dicts.strings, id, ret_len);
+	return strings_get(&s->sym.strings, id, ret_len);
 }
 
 const struct store_frame *store_frame(const struct store *s, uint32_t id)
 {
-	return id && id < s->dicts.n_frames ? &s->dicts.frames[id] : NULL;
+	return id && id < s->sym.n_frames ? &s->sym.frames[id] : NULL;
 }
 
 void store_stack(const struct store *s, uint32_t id, uint32_t *ret_parent, uint32_t *ret_frame)
 {
-	struct stack_node n = id < s->dicts.n_stacks ? s->dicts.stacks[id] : (struct stack_node){ 0 };
+	struct stack_node n = id < s->sym.n_stacks ? s->sym.stacks[id] : (struct stack_node){ 0 };
 	*ret_parent = n.parent;
 	*ret_frame = n.frame;
 }
 
-size_t store_set_copy(const struct store *s, uint32_t id, struct label *out, size_t cap)
-{
-	const struct set_label *v;
-	size_t n = dicts_set(&s->dicts, id, &v);
-	for (size_t i = 0; i < n && i < cap; i++)
-		out[i] = dicts_label(&s->dicts, &v[i]);
-	return n;
-}
-
-/* Label sets are kept packed; those that somebody asks for are unpacked once. */
 size_t store_set(const struct store *s, uint32_t id, const struct label **ret_labels)
 {
-	struct store *own = (struct store *)s;
-	const struct set_label *v;
-	size_t n = dicts_set(&s->dicts, id, &v);
-	*ret_labels = NULL;
-	if (!n)
-		return 0;
-	if (!own->set_cache)
-		own->set_cache = calloc(s->dicts.n_sets, sizeof(*own->set_cache));
-	if (!own->set_cache)
-		return 0;
-	if (!own->set_cache[id]) {
-		own->set_cache[id] = malloc(n * sizeof(**own->set_cache));
-		if (!own->set_cache[id])
-			return 0;
-		store_set_copy(s, id, own->set_cache[id], n);
-	}
-	*ret_labels = own->set_cache[id];
+	return setpool_get(&s->sets, id, ret_labels);
+}
+
+size_t store_set_copy(const struct store *s, uint32_t id, struct label *out, size_t cap)
+{
+	const struct label *v;
+	size_t n = setpool_get(&s->sets, id, &v);
+	for (size_t i = 0; i < n && i < cap; i++)
+		out[i] = v[i];
 	return n;
 }
 
 const struct store_event *store_event(const struct store *s, uint32_t id)
 {
-	return id < s->dicts.n_events ? &s->dicts.events[id] : NULL;
+	return id < s->sym.n_events ? &s->sym.events[id] : NULL;
 }
 
 uint32_t store_n_strings(const struct store *s)
 {
-	return s->dicts.strings.n;
+	return s->sym.strings.n;
 }
 
 uint32_t store_n_frames(const struct store *s)
 {
-	return s->dicts.n_frames;
+	return s->sym.n_frames;
 }
 
 uint32_t store_n_stacks(const struct store *s)
 {
-	return s->dicts.n_stacks;
+	return s->sym.n_stacks;
 }
 
 uint32_t store_n_sets(const struct store *s)
 {
-	return s->dicts.n_sets;
+	return s->sets.n;
 }
 
 uint32_t store_n_events(const struct store *s)
 {
-	return s->dicts.n_events;
+	return s->sym.n_events;
 }
 
-size_t store_n_windows(const struct store *s)
+/* ---- blocks ---- */
+
+#define UNWANTED 1
+#define WANTED(id) ((id) + 2)
+
+/* From the rows of a block to the ids that the store gives. */
+struct reading {
+	struct store *s;
+	struct dict_gen *gen, *epoch;
+	struct settable table;
+	uint32_t *map; /* per set of the block: 0 unknown, UNWANTED, WANTED(id) */
+	store_filter *filter;
+	int (*cb)(void *ctx, const struct store_row *row);
+	void *ctx;
+	struct err *err;
+};
+
+static int failed(const struct reading *r, int rc)
 {
-	return s->n_blocks;
+	return err_sys(r->err, rc, "cannot read %s", r->s->dir);
 }
 
-const struct store_window *store_window(const struct store *s, size_t i)
+static int map_set(struct reading *r, uint32_t set)
 {
-	return i < s->n_blocks ? &s->blocks[s->order[i]].block.window : NULL;
+	struct label labels[STORE_SET_MAX];
+	const struct settable_set *ts = r->table.n ? &r->table.sets[set] : NULL;
+	size_t n = contents_labels(&r->epoch->d, ts ? ts->narrow : set, &r->table, ts, labels);
+	bool wanted = true;
+	uint32_t id;
+	int rc = r->filter ? r->filter(r->ctx, labels, n, &wanted) : 0;
+	if (rc || !wanted) {
+		r->map[set] = UNWANTED;
+		return rc;
+	}
+	rc = setpool_add(&r->s->sets, labels, n, &id);
+	if (rc)
+		return failed(r, rc);
+	r->map[set] = WANTED(id);
+	return 0;
+}
+
+static int give_row(struct reading *r, const struct store_row *row)
+{
+	struct store_row out = *row;
+	if (r->map) {
+		int rc = r->map[row->set] ? 0 : map_set(r, row->set);
+		if (rc || r->map[row->set] == UNWANTED)
+			return rc;
+		out.set = r->map[row->set] - WANTED(0);
+	}
+	int rc = dict_gen_stack(r->s, r->gen, row->stack, &out.stack);
+	if (!rc)
+		rc = dict_gen_event(r->s, r->gen, row->event, &out.event);
+	return rc ? failed(r, rc) : r->cb(r->ctx, &out);
+}
+
+static int give_rows(struct reading *r, const struct block_ref *ref, const struct rows *rows)
+{
+	int rc = store_gen(r->s, ref, &r->gen, r->err);
+	if (!rc)
+		rc = store_epoch(r->s, ref, &r->epoch, r->err);
+	for (size_t i = 0; !rc && i < rows->n; i++)
+		rc = give_row(r, &rows->v[i]);
+	return rc;
+}
+
+int store_block_rows(struct store *s, const struct store_block *b, store_filter *filter,
+		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
+{
+	const struct block_ref *ref = store_ref(b);
+	struct reading r = { .s = s, .filter = filter, .cb = cb, .ctx = ctx, .err = err };
+	struct rows rows = { 0 };
+	struct block_data d;
+	if (b->flags & BLOCK_FOLDED_ONLY)
+		return err_set(err, -ENODATA, "the labels of this time were not written, for want of space");
+	int rc = block_read(s, ref, WANT_ROWS | WANT_TABLE, &d, err);
+	if (rc)
+		return rc;
+	rc = contents_rows(s, ref, &d, &rows, err);
+	if (!rc)
+		rc = contents_table(s, ref, &d, &r.table, err);
+	if (!rc) {
+		size_t n = b->n_table ? b->n_table : d.head.marks[KIND_SETS].count;
+		r.map = calloc(n + 1, sizeof(*r.map));
+		rc = r.map ? give_rows(&r, ref, &rows) : failed(&r, -ENOMEM);
+	}
+	free(r.map);
+	settable_fini(&r.table);
+	rows_fini(&rows);
+	block_data_fini(&d);
+	return rc;
+}
+
+int store_block_folded(struct store *s, const struct store_block *b,
+		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
+{
+	const struct block_ref *ref = store_ref(b);
+	struct reading r = { .s = s, .cb = cb, .ctx = ctx, .err = err };
+	struct rows rows = { 0 };
+	struct block_data d;
+	bool fold = b->level < FOLDED_LEVEL && !(b->flags & BLOCK_FOLDED_ONLY);
+	int rc = block_read(s, ref, fold ? WANT_ROWS : WANT_FOLDED, &d, err);
+	if (rc)
+		return rc;
+	rc = fold ? contents_rows(s, ref, &d, &rows, err) : contents_folded(s, ref, &d, &rows, err);
+	for (size_t i = 0; fold && i < rows.n; i++)
+		rows.v[i].set = 0;
+	if (!rc)
+		rc = give_rows(&r, ref, &rows);
+	rows_fini(&rows);
+	block_data_fini(&d);
+	return rc;
+}
+
+static int read_totals(struct store *s, const struct block_ref *ref, struct totals *ret, struct err *err)
+{
+	struct block_data d;
+	int rc = block_read(s, ref, WANT_TOTALS, &d, err);
+	if (rc)
+		return rc;
+	rc = contents_totals(s, ref, &d, ret, err);
+	block_data_fini(&d);
+	return rc;
+}
+
+int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret, struct err *err)
+{
+	struct totals *t = calloc(1, sizeof(*t));
+	int rc = t ? read_totals(s, store_ref(b), t, err) : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	if (rc)
+		free(t);
+	else
+		*ret = &t->t; /* its first member */
+	return rc;
+}
+
+void store_totals_free(struct store_totals *t)
+{
+	if (!t)
+		return;
+	totals_fini((struct totals *)t);
+	free(t);
+}
+
+/* ---- top ---- */
+
+struct top_merger {
+	struct top top;
+	uint32_t event;
+};
+
+/* The list of one block, by the ids of the store: key 0, the events of all generations. */
+static int merge_top(struct store *s, const struct block_ref *ref, const char *key, struct top_merger *m, struct err *err)
+{
+	struct block_data d;
+	struct dict_gen *gen, *epoch;
+	struct top top = { 0 };
+	int rc = block_read(s, ref, WANT_TOP, &d, err);
+	if (rc)
+		return rc;
+	rc = contents_top(s, ref, &d, &top, err);
+	if (!rc)
+		rc = store_gen(s, ref, &gen, err);
+	if (!rc)
+		rc = store_epoch(s, ref, &epoch, err);
+	for (size_t i = 0; !rc && i < top.n; i++) {
+		uint32_t event;
+		if (strcmp(strings_get(&epoch->d.label_text, top.lists[i].key, NULL), key))
+			continue;
+		rc = dict_gen_event(s, gen, top.lists[i].event, &event);
+		if (!rc && event == m->event)
+			rc = top_merge(&m->top, 0, 0, &top.lists[i]);
+		if (rc)
+			err_sys(err, rc, "cannot read %s", s->dir);
+	}
+	top_fini(&top);
+	block_data_fini(&d);
+	return rc;
+}
+
+static int give_top(struct top_merger *m, struct store_top *ret)
+{
+	struct store_top out = { 0 };
+	struct top *own = malloc(sizeof(*own));
+	struct top_list *l;
+	if (!own)
+		return -ENOMEM;
+	top_cut(&m->top);
+	l = m->top.n ? &m->top.lists[0] : NULL;
+	out.v = calloc(l ? l->n + 1 : 1, sizeof(*out.v));
+	if (!out.v) {
+		free(own);
+		return -ENOMEM;
+	}
+	*own = m->top;
+	m->top = (struct top){ 0 };
+	out.owned = own;
+	for (size_t i = 0; l && i < l->n; i++) {
+		const struct settable_label *t = &l->v[i].value;
+		out.v[out.n++] = (struct store_top_value){
+			{ .key = "", .str = t->str, .num = t->num, .str_len = t->len, .type = t->type },
+			l->v[i].samples, l->v[i].error,
+		};
+	}
+	out.total = l ? l->total : 0;
+	out.bound = l ? l->bound : 0;
+	*ret = out;
+	return 0;
+}
+
+int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
+	      struct store_top *ret, struct err *err)
+{
+	struct top_merger m = { .event = event };
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++)
+		if (blocks[i]->level)
+			rc = merge_top(s, store_ref(blocks[i]), key, &m, err);
+	if (!rc && give_top(&m, ret))
+		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	top_fini(&m.top);
+	return rc;
+}
+
+void store_top_free(struct store_top *t)
+{
+	if (!t)
+		return;
+	if (t->owned)
+		top_fini(t->owned);
+	free(t->owned);
+	free(t->v);
+	memset(t, 0, sizeof(*t));
+}
+
+/* ---- windows ---- */
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct store_block *a = *(const struct store_block *const *)pa;
+	const struct store_block *b = *(const struct store_block *const *)pb;
+	if (a->t0_ns != b->t0_ns)
+		return a->t0_ns < b->t0_ns ? -1 : 1;
+	return (a->seq > b->seq) - (a->seq < b->seq);
+}
+
+static int list_windows(struct store *s)
+{
+	size_t n = 0, cap = 0;
+	for (size_t i = 0; i < s->n_segments; i++) {
+		struct segment *g = &s->segments[i];
+		if (g->m.level || segment_load(s, g, NULL))
+			continue;
+		if (ARRAY_RESERVE(s->windows, cap, n + g->n_refs + 1))
+			return -ENOMEM;
+		for (size_t k = 0; k < g->n_refs; k++)
+			s->windows[n++] = &g->refs[k];
+	}
+	if (n)
+		qsort(s->windows, n, sizeof(*s->windows), by_time);
+	s->n_windows = n;
+	return 0;
+}
+
+size_t store_n_windows(struct store *s)
+{
+	if (!s->windows && list_windows(s))
+		return 0;
+	return s->n_windows;
+}
+
+const struct store_window *store_window(struct store *s, size_t i, struct err *err)
+{
+	if (i >= store_n_windows(s)) {
+		err_set(err, -EINVAL, "there is no window %zu", i);
+		return NULL;
+	}
+	const struct block_ref *r = s->windows[i];
+	if (!s->window_totals)
+		s->window_totals = calloc(s->n_windows, sizeof(*s->window_totals));
+	if (!s->window_totals) {
+		err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+		return NULL;
+	}
+	if (!s->window_totals[i].t.cpu && read_totals(s, r, &s->window_totals[i], err))
+		return NULL;
+	s->window = (struct store_window){ r->b.t0_ns, r->b.t1_ns, r->b.boot_ns, r->b.n_rows, s->window_totals[i].t };
+	return &s->window;
 }
 
 int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
 {
-	if (i >= s->n_blocks)
+	if (i >= store_n_windows(s))
 		return err_set(err, -EINVAL, "there is no window %zu", i);
-	const struct stored_block *b = &s->blocks[s->order[i]];
-	const struct file *f = &s->files[KIND_BLOCKS];
-	struct buf payload = BUF_INIT;
-	struct store_row *rows = NULL;
-	struct frame h;
-	int rc = file_frame(f, b->offset, b->end, &h, &payload);
-	if (!rc)
-		rc = payload.len < BLOCK_SIZE
-			     ? -EBADMSG
-			     : block_rows(&b->block, payload.data, payload.len, s->dicts.events, &rows);
-	if (rc == -EBADMSG || rc == -ENODATA)
-		rc = err_set(err, -EBADMSG, "%s is damaged at offset %llu", f->path, (unsigned long long)b->offset);
-	else if (rc)
-		err_sys(err, rc, "cannot read %s", f->path);
-	buf_fini(&payload);
-	for (uint64_t k = 0; !rc && k < b->block.window.n_rows; k++)
-		rc = cb(ctx, &rows[k]);
-	free(rows);
-	return rc;
+	return store_block_rows(s, &s->windows[i]->b, NULL, cb, ctx, err);
 }

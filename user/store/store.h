@@ -83,6 +83,9 @@ struct store_meta {
 	int64_t created_ns; /* realtime */
 };
 
+struct store_row;
+struct store_block;
+
 /* ---- writing ---- */
 
 struct store_writer;
@@ -96,6 +99,23 @@ struct store_writer;
  */
 int store_writer_open(struct store_writer **ret, const char *dir, const struct store_meta *meta, struct err *err);
 
+/* What may be tuned; store_options_default() fills it. */
+struct store_options {
+	uint32_t wide_values;	    /* a key with more values in an hour is wide: 256 */
+	uint32_t wide_sets;	    /* more narrow label sets in an epoch make the key with the most values wide: 16384 */
+	int64_t grace_ns;	    /* a parent is written so long after its slot ended: 20 s */
+	uint64_t generation_bytes;  /* a symbol generation ends at this size: 64 MiB */
+	int64_t generation_ns;	    /* or age: 13 weeks */
+	uint64_t max_bytes;	    /* of the store; 0: 10% of the file system, at most 10 GiB */
+	uint64_t reserve_bytes;	    /* kept free on the file system: below 4 times this full rows are not written, below 2
+				       times no rows with labels, below it nothing; 0: 1% of the file system, at most 64 MiB */
+	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never; not less than the level below */
+};
+
+void store_options_default(struct store_options *o);
+int store_writer_open_with(struct store_writer **ret, const char *dir, const struct store_meta *meta,
+			   const struct store_options *o, struct err *err);
+
 /*
  * Intern; equal content gives the same id. Cost: one hash look-up when known. Fail with -ENOMEM or -E2BIG (strings over
  * 65535 bytes, sets over STORE_SET_MAX labels, full tables), -EINVAL for ids that were not given. Events count from 0.
@@ -103,7 +123,7 @@ int store_writer_open(struct store_writer **ret, const char *dir, const struct s
 int store_add_string(struct store_writer *w, const char *s, size_t len, uint32_t *ret_id);
 int store_add_frame(struct store_writer *w, const struct store_frame *f, uint32_t *ret_id);
 int store_add_stack(struct store_writer *w, uint32_t parent, uint32_t frame, uint32_t *ret_id);
-/* labels must be normalized (labels_normalize). */
+/* labels must be normalized (labels_normalize). The id is good for the open window only. */
 int store_add_set(struct store_writer *w, const struct label *labels, size_t n, uint32_t *ret_id);
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id);
 
@@ -121,6 +141,26 @@ int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t
  */
 int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
 			const struct store_totals *totals, struct err *err);
+
+/*
+ * Begin a new symbol generation if one is due by size or age. Only between windows. True: every id of a string, frame, stack
+ * and event that was given before is void.
+ */
+bool store_renew(struct store_writer *w);
+
+/* What did not go as it should, since the writer was opened. */
+struct store_writer_state {
+	uint64_t parents_failed; /* attempts to write a block above level 0; they are repeated */
+	uint64_t narrow_windows, folded_windows; /* written without full rows, without any, for want of space */
+	uint64_t bytes_written;	 /* payload and all */
+	uint64_t windows;
+	char last_error[500];
+};
+
+const struct store_writer_state *store_writer_state(const struct store_writer *w);
+
+/* Write every parent whose slot has ended, without the grace. */
+int store_compact(struct store_writer *w, struct err *err);
 
 /* Release; does not commit an open window. NULL is fine. */
 void store_writer_close(struct store_writer *w);
@@ -162,23 +202,167 @@ uint32_t store_n_stacks(const struct store *s);
 uint32_t store_n_sets(const struct store *s);
 uint32_t store_n_events(const struct store *s);
 
-struct store_window {
+/* ---- blocks: the segment tree ---- */
+
+/*
+ * A node of the segment tree. Level 0 are the windows as they were written; a block of a higher level is the merge of
+ * n_windows of them, [t0, t1) from the beginning of the first to the end of the last.
+ */
+struct store_block {
 	int64_t t0_ns, t1_ns, boot_ns;
-	uint64_t n_rows;
-	struct store_totals totals; /* borrowed until store_close */
+	uint32_t n_rows;    /* with labels */
+	uint32_t n_folded;  /* with labels folded; 0 at level 0, where they are made from the rows */
+	uint32_t n_table;   /* label sets that stand in the block itself */
+	uint32_t seq;	    /* order of writing within the level: the order in time, whatever the clock did */
+	uint32_t n_windows;
+	uint32_t n_children, child_lo, child_hi; /* seq of its children are in [lo, hi) */
+	uint32_t window_lo, window_hi;		 /* seq of its windows are in [lo, hi) */
+	uint32_t generation, epoch;
+	uint32_t anchor;    /* store_anchor */
+	uint8_t level;
+	uint8_t flags;
 };
+
+/* A stretch of time in which realtime ran beside CLOCK_BOOTTIME: a boot, or what lies between two steps of the clock. */
+struct store_anchor {
+	uint8_t boot_id[16];
+	int64_t real_minus_boot_ns;
+};
+
+/* What retention has cut of a level. */
+struct store_cut {
+	int64_t before_ns; /* nothing older than this is promised to be there; 0: nothing was cut */
+	uint64_t blocks, bytes_by_age, bytes_by_size;
+};
+
+#define STORE_N_LEVELS 9
+
+const char *store_level_name(uint8_t level);
+int64_t store_level_span_ns(uint8_t level);
+
+enum store_want {
+	STORE_FOLDED,	   /* stacks only */
+	STORE_NARROW_KEYS, /* rows that have the keys in question exactly */
+	STORE_ALL_LABELS,  /* rows as they were recorded: level 0 */
+};
+
+struct store_cover {
+	const struct store_block **blocks; /* by t0 */
+	size_t n;
+	int64_t from_ns, to_ns; /* that they cover: whole windows */
+	uint64_t coarse;	/* windows without what was wanted: only parents are left, or rows were not written */
+};
+
+/*
+ * The fewest blocks that hold every window overlapping [from, to) once. Where the wanted detail is gone a parent stands
+ * in, and `coarse` counts its windows. keys: for STORE_NARROW_KEYS. Owned by the caller; the blocks by the store.
+ */
+int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
+		size_t n_keys, struct store_cover *ret, struct err *err);
+/*
+ * As store_cover with STORE_NARROW_KEYS, for rows in which one key has one value: where the key is wide, postings say
+ * which windows may have it, and only those are given. values: the forms that the value may have (text, integer), all of the same key,
+ * which must be among keys too. from_ns and to_ns are those of the blocks given. coarse also counts
+ * windows that are no longer there to be looked into.
+ */
+#define STORE_VALUES_MAX 2
+/* Whether a key is wide in any epoch of the store. */
+bool store_is_wide(const struct store *s, const char *key);
+int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
+		      const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err);
+void store_cover_free(struct store_cover *c);
 
 struct store_row {
 	uint32_t set, stack, event;
 	uint64_t samples, value;
 };
 
-/* Windows in order of t0. */
-size_t store_n_windows(const struct store *s);
-const struct store_window *store_window(const struct store *s, size_t i);
+/* Says whether a label set is wanted, before it is kept: 0 or 1 in *ret; any other result ends the reading. */
+typedef int store_filter(void *ctx, const struct label *labels, size_t n, bool *ret);
+
+/*
+ * Rows of a block; stops at the first non-zero result of cb and returns it. store_block_rows: by label set (those of narrow
+ * keys alone above level 0), of sets that the filter (may be NULL) lets pass; not in any order. store_block_folded: set is
+ * 0. -ENODATA: the rows were not written for want of space (store_block_folded has them). -ESTALE: retention has
+ * unlinked the block since the store was opened.
+ */
+int store_block_rows(struct store *s, const struct store_block *b, store_filter *filter,
+		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
+int store_block_folded(struct store *s, const struct store_block *b,
+		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
+
+/* The counters of a block; freed with store_totals_free. */
+int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret, struct err *err);
+void store_totals_free(struct store_totals *t);
+
+/* The most frequent values of a wide key in a block above level 0. */
+struct store_top_value {
+	struct label label; /* borrowed from the list */
+	uint64_t samples;   /* at least, */
+	uint64_t error;	    /* and at most so many more */
+};
+
+struct store_top {
+	uint64_t total; /* samples that carry the key; "(other)" is total minus the sum of samples */
+	uint64_t bound; /* of any value that is not listed */
+	struct store_top_value *v;
+	size_t n;
+	void *owned;
+};
+
+/* Merged over blocks above level 0, for one event; n = 0 and total = 0 where the key is narrow or unknown. */
+int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
+	      struct store_top *ret, struct err *err);
+void store_top_free(struct store_top *t);
+
+/* ---- windows: level 0 ---- */
+
+struct store_window {
+	int64_t t0_ns, t1_ns, boot_ns;
+	uint64_t n_rows;
+	struct store_totals totals; /* borrowed until store_close */
+};
+
+/* Windows in order of t0. Cost: the first call reads the index of all of them. */
+size_t store_n_windows(struct store *s);
+/* Borrowed until the next call. NULL: out of range, or damaged (err says). */
+const struct store_window *store_window(struct store *s, size_t i, struct err *err);
 
 /* Decode the rows of window i and hand them to cb; stops at the first non-zero result and returns it. */
 int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
 	       struct err *err);
+
+/* ---- damage ---- */
+
+enum store_finding_kind {
+	STORE_DAMAGED, /* bytes that were durable once and are wrong or gone */
+	STORE_TORN,    /* the end of what an interrupted writer was writing: nothing that was acknowledged */
+	STORE_CUT,     /* by store_repair: blocks that are no longer there */
+};
+
+struct store_finding {
+	enum store_finding_kind kind;
+	const char *path; /* of the file, with the directory of the store */
+	uint64_t offset;
+	const char *text; /* one line */
+};
+
+/*
+ * Read every byte of the store and tell what is wrong with it. 0 also when there are findings; an error when it cannot be
+ * looked at: no store, a newer version (-EPROTONOSUPPORT), an error of the system. A store that is being
+ * written may show torn ends.
+ */
+int store_verify(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx, struct err *err);
+
+/*
+ * Cut out what is damaged and keep all the rest; tells what store_verify would, and then what it has cut. -EBUSY while
+ * somebody writes. Afterwards the store opens and store_verify finds nothing.
+ */
+int store_repair(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx, struct err *err);
+
+/* ---- what the store says of itself ---- */
+
+const struct store_anchor *store_anchor(const struct store *s, uint32_t i);
+const struct store_cut *store_cut(const struct store *s, uint8_t level);
 
 #endif

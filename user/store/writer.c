@@ -1,60 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The one writer of a store.
- *
- * Invariants
- *  1. files[k].end is durable and agrees with the last acknowledged block; saved[k] is what stands before it.
- *  2. Ids at or above saved[k] are in memory only. They are written with the next commit that succeeds, so that a
- *     failed commit changes no id that was handed out.
- *  3. A commit writes at `tail` and makes it `end` only after the block is synced; on any failure all files go
- *     back to `end`. After an fdatasync that failed, the bytes behind `end` are written again from memory by
- *     the next commit: the page cache is never believed to hold them.
- */
-#include "store/store_int.h"
+/* The one writer of a store: opening, taking rows. */
+#include "store/writer_int.h"
 
-#include "store/columns.h"
 #include "util/array.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct store_writer {
-	struct store s;
-	int lock_fd;
-	size_t n_lost, n_flagged; /* of the caller's counters; the store may have more */
-	struct dict_mark saved[N_DICTS + 1];
-	uint32_t n_blocks;
-	struct store_row *rows;
-	size_t n_rows, rows_cap;
-	struct idhash row_hash;
-};
+void store_options_default(struct store_options *o)
+{
+	*o = (struct store_options){
+		.wide_values = 256,
+		.wide_sets = 16384,
+		.grace_ns = 20 * SECOND_NS,
+		.generation_bytes = 64ull << 20,
+		.generation_ns = 13 * WEEK_NS,
+		.keep_ns = { 7 * DAY_NS, 30 * DAY_NS, 60 * DAY_NS, 90 * DAY_NS, 180 * DAY_NS, 400 * DAY_NS, 800 * DAY_NS,
+			     0, 0 },
+	};
+}
 
 /* ---- opening ---- */
+
+static bool ours(const char *name)
+{
+	static const char *const names[] = { ".", "..", "lock", HEADER_NAME ".tmp", HEADER_COPY_NAME,
+					     HEADER_COPY_NAME ".tmp", MANIFEST_NAME, MANIFEST_NAME ".tmp" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static DIR *open_dir(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d && fd >= 0)
+		close(fd);
+	return d;
+}
 
 /* Whether a store is here already; -EEXIST when something else is. */
 static int look_at_dir(const struct store *s, bool *ret_store, struct err *err)
 {
-	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	char other[256] = "";
 	bool store = false;
-	if (!d) {
-		int rc = err_sys(err, -errno, "cannot read the directory %s", s->dir);
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
+	DIR *d = open_dir(s->dir_fd, ".");
+	if (!d)
+		return err_sys(err, -errno, "cannot read the directory %s", s->dir);
 	for (struct dirent *e; (e = readdir(d));) {
-		const char *name = e->d_name;
-		if (!strcmp(name, HEADER_NAME))
+		if (!strcmp(e->d_name, HEADER_NAME))
 			store = true;
-		else if (strcmp(name, ".") && strcmp(name, "..") && strcmp(name, "lock") &&
-			 strcmp(name, HEADER_NAME ".tmp"))
-			strcpy(other, name);
+		else if (!ours(e->d_name))
+			strcpy(other, e->d_name);
 	}
 	closedir(d);
 	if (!store && other[0])
@@ -65,7 +69,7 @@ static int look_at_dir(const struct store *s, bool *ret_store, struct err *err)
 	return 0;
 }
 
-static int take_lock(struct store_writer *w, struct err *err)
+int writer_take_lock(struct store_writer *w, struct err *err)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	w->lock_fd = openat(w->s.dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
@@ -78,41 +82,15 @@ static int take_lock(struct store_writer *w, struct err *err)
 	return err_sys(err, -errno, "cannot lock %s/lock", w->s.dir);
 }
 
-static int create_header(const struct store *s, const struct store_meta *meta, struct err *err)
+/* The header comes last: while it is missing there is no store. */
+static int create(struct store *s, const struct store_meta *meta, struct err *err)
 {
+	struct manifest none = { 0 };
 	uint64_t id;
 	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
 		return err_sys(err, -errno, "cannot draw a random number");
-	return header_write(s->dir_fd, s->dir, id, meta, err);
-}
-
-/* The segment file comes last: while it is missing, the others may be too. */
-static int create_files(struct store *s, struct err *err)
-{
-	int rc = 0;
-	for (int k = 1; !rc && k <= KIND_BLOCKS; k++)
-		rc = file_create(s->dir_fd, s->dir, k, s->header.store_id, err);
-	return rc;
-}
-
-static int load(struct store *s, struct err *err)
-{
-	int rc = store_load(s, true, err);
-	if (rc || !s->header_only)
-		return rc;
-	rc = create_files(s, err);
-	if (rc)
-		return rc;
-	/* Once more, now with its files. */
-	struct store again;
-	store_init(&again);
-	again.dir = s->dir;
-	again.dir_fd = s->dir_fd;
-	s->dir = NULL;
-	s->dir_fd = -1;
-	store_fini(s);
-	*s = again;
-	return store_load(s, true, err);
+	int rc = manifest_write(&none, s->dir_fd, s->dir, id, err);
+	return rc ? rc : header_write(s->dir_fd, s->dir, id, meta, err);
 }
 
 /* -1: unlike; else how many names the longer list has. */
@@ -157,240 +135,295 @@ static int agree_on_counters(struct store_writer *w, const struct store_meta *m,
 	return 0;
 }
 
-/* Stand behind the last block, and cut off what an interrupted writer left. */
-static int stand_at_end(struct store_writer *w, struct err *err)
+/* Stand behind the last block of each open segment, and cut off what an interrupted writer left. */
+static int stand_at_end(struct store_writer *w, bool *ret_clean, struct err *err)
 {
 	struct store *s = &w->s;
-	const struct stored_block *last = s->n_blocks ? &s->blocks[s->n_blocks - 1] : NULL;
-	w->n_blocks = (uint32_t)s->n_blocks;
-	for (int k = 1; k <= KIND_BLOCKS; k++) {
-		struct file *f = &s->files[k];
-		if (last)
-			f->end = k == KIND_BLOCKS ? last->end : last->block.marks[k].bytes;
-		f->tail = f->end;
-		if (f->size > f->end && ftruncate(f->fd, (off_t)f->end))
-			return err_sys(err, -errno, "cannot truncate %s", f->path);
-		if (k <= N_DICTS)
-			w->saved[k].next = dicts_count(&s->dicts, k);
+	for (size_t i = 0; i < s->n_segments; i++) {
+		struct segment *g = &s->segments[i];
+		const struct block_ref *last = g->n_refs ? &g->refs[g->n_refs - 1] : NULL;
+		if (g->m.state != SEGMENT_OPEN)
+			continue;
+		int rc = segment_open(s, g, err);
+		if (rc)
+			return rc;
+		g->file.end = last ? last->offset + FRAME_SIZE + last->stored_len : FILE_HEADER_SIZE;
+		g->file.tail = g->file.end;
+		if (g->file.size > g->file.end && ftruncate(g->file.fd, (off_t)g->file.end))
+			return err_sys(err, -errno, "cannot truncate %s", g->file.path);
+		*ret_clean |= g->m.end != 0;
+		g->m.end = 0; /* from here on it may be torn */
+		if (last && s->manifest.seq[g->m.level] <= last->b.seq)
+			s->manifest.seq[g->m.level] = last->b.seq + 1;
 	}
-	w->saved[KIND_SETS].text = s->dicts.label_text.n;
-	for (size_t i = 0; i < s->n_blocks; i++)
-		block_fini(&s->blocks[i].block);
-	s->n_blocks = 0;
 	return 0;
+}
+
+/* ---- what nobody names ---- */
+
+static bool known_file(const struct store *s, const char *dir, const char *name)
+{
+	char path[FILE_NAME_SIZE];
+	const size_t n = strlen(dir) + 1;
+	for (size_t i = 0; i < s->n_segments; i++) {
+		file_name(path, (struct place){ KIND_BLOCKS, s->segments[i].m.serial, s->segments[i].m.level });
+		if (!strncmp(path, dir, n - 1) && !strcmp(path + n, name))
+			return true;
+	}
+	for (size_t i = 0; i < s->manifest.n_epochs; i++) {
+		file_name(path, (struct place){ KIND_SETS, s->manifest.epochs[i].serial, 0 });
+		if (!strncmp(path, dir, n - 1) && !strcmp(path + n, name))
+			return true;
+	}
+	return false;
+}
+
+static void sweep_dir(struct store *s, const char *dir)
+{
+	DIR *d = open_dir(s->dir_fd, dir);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));)
+		if (e->d_name[0] != '.' && !known_file(s, dir, e->d_name))
+			unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+}
+
+static void sweep_generation(int sym_fd, const char *name)
+{
+	DIR *d = open_dir(sym_fd, name);
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));)
+		if (e->d_name[0] != '.')
+			unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+	unlinkat(sym_fd, name, AT_REMOVEDIR);
+}
+
+/* Files that were made before the manifest named them, or that it names no longer: from a crash in between. */
+static void sweep(struct store *s)
+{
+	sweep_dir(s, "seg");
+	sweep_dir(s, "lab");
+	DIR *d = open_dir(s->dir_fd, "sym");
+	if (!d)
+		return;
+	for (struct dirent *e; (e = readdir(d));) {
+		bool known = e->d_name[0] == '.';
+		for (size_t i = 0; i < s->manifest.n_generations; i++)
+			known |= strtoul(e->d_name, NULL, 10) == s->manifest.generations[i].serial;
+		if (!known)
+			sweep_generation(dirfd(d), e->d_name);
+	}
+	closedir(d);
+}
+
+static uint64_t generation_bytes(const struct store_writer *w)
+{
+	return w->dict[KIND_STRINGS].end + w->dict[KIND_FRAMES].end + w->dict[KIND_STACKS].end;
+}
+
+bool store_renew(struct store_writer *w)
+{
+	struct store *s = &w->s;
+	const struct manifest *m = &s->manifest;
+	if (!m->n_generations || w->rows.n || w->gen_broken)
+		return false;
+	int64_t last = INT64_MIN;
+	for (size_t i = 0; i < s->n_segments; i++)
+		if (!s->segments[i].m.level && s->segments[i].n_refs)
+			last = s->segments[i].refs[s->segments[i].n_refs - 1].b.t1_ns;
+	int64_t born = m->generations[m->n_generations - 1].t0_ns;
+	bool old = w->opt.generation_ns && last > born && last - born >= w->opt.generation_ns;
+	if (generation_bytes(w) < w->opt.generation_bytes && !old)
+		return false;
+	struct dicts fresh;
+	if (dicts_init(&fresh, true)) {
+		dicts_fini(&fresh);
+		return false;
+	}
+	while (s->n_gens)
+		dict_gen_free(s->gens[--s->n_gens]);
+	dicts_fini(&s->sym);
+	s->sym = fresh;
+	w->gen_broken = true; /* as far as its files go: the next commit makes new ones */
+	return true;
 }
 
 static int open_writer(struct store_writer *w, const char *dir, const struct store_meta *meta, struct err *err)
 {
-	bool exists = false;
+	struct store *s = &w->s;
+	bool exists = false, clean = false;
 	if (mkdir(dir, 0700) && errno != EEXIST)
 		return err_sys(err, -errno, "cannot make the directory %s", dir);
-	int rc = store_open_dir(&w->s, dir, err);
+	int rc = store_open_dir(s, dir, err);
 	if (!rc)
-		rc = look_at_dir(&w->s, &exists, err);
+		rc = look_at_dir(s, &exists, err);
 	if (!rc)
-		rc = take_lock(w, err);
+		rc = writer_take_lock(w, err);
 	/* Another writer may have made it a store before we had the lock. */
 	if (!rc && !exists)
-		rc = look_at_dir(&w->s, &exists, err);
+		rc = look_at_dir(s, &exists, err);
 	if (!rc && !exists)
-		rc = create_header(&w->s, meta, err);
+		rc = create(s, meta, err);
 	if (!rc)
-		rc = load(&w->s, err);
-	if (!rc && w->s.dict_short)
-		rc = err_set(err, -EBADMSG, "%s; the store is not appended to", w->s.damage);
+		rc = store_load(s, true, err);
+	if (!rc && s->lost_windows)
+		rc = err_set(err, -EBADMSG, "%s; the store is not appended to", s->damage);
 	if (!rc)
 		rc = agree_on_counters(w, meta, err);
-	return rc ? rc : stand_at_end(w, err);
+	if (!rc)
+		rc = writer_open_dicts(w, err);
+	if (!rc)
+		rc = stand_at_end(w, &clean, err);
+	if (!rc)
+		rc = compact_load(w, err);
+	if (!rc && (wide_load(w) || setpool_init(&w->sets)))
+		rc = err_sys(err, -ENOMEM, "cannot open %s", dir);
+	/* That what is there may be torn from now on is said before it can be. */
+	if (!rc && clean)
+		rc = writer_save_manifest(w, err);
+	if (!rc) {
+		sweep(s);
+		commit_init(w);
+		store_renew(w);
+	}
+	return rc;
 }
 
-int store_writer_open(struct store_writer **ret, const char *dir, const struct store_meta *meta, struct err *err)
+int store_writer_open_with(struct store_writer **ret, const char *dir, const struct store_meta *meta,
+			   const struct store_options *o, struct err *err)
 {
 	struct store_writer *w = calloc(1, sizeof(*w));
 	if (!w)
 		return err_sys(err, -ENOMEM, "cannot open %s", dir);
 	store_init(&w->s);
+	w->opt = *o;
+	/* A block is not to outlive those that it is part of. */
+	for (int k = 1; k < N_LEVELS; k++)
+		if (w->opt.keep_ns[k] && (!w->opt.keep_ns[k - 1] || w->opt.keep_ns[k] < w->opt.keep_ns[k - 1]))
+			w->opt.keep_ns[k] = w->opt.keep_ns[k - 1];
 	w->lock_fd = -1;
+	for (int k = 0; k <= N_DICTS; k++)
+		w->dict[k].fd = -1;
 	int rc = open_writer(w, dir, meta, err);
-	if (rc)
+	if (rc) {
+		w->rows.n = 0;
+		w->failed = true;
 		store_writer_close(w);
-	else
+	} else {
 		*ret = w;
+	}
 	return rc;
+}
+
+int store_writer_open(struct store_writer **ret, const char *dir, const struct store_meta *meta, struct err *err)
+{
+	struct store_options o;
+	store_options_default(&o);
+	return store_writer_open_with(ret, dir, meta, &o, err);
+}
+
+/* A clean end: what is there now is whole, and a reader may say so when it is not. */
+static void end_cleanly(struct store_writer *w)
+{
+	struct store *s = &w->s;
+	for (size_t i = 0; i < s->n_segments; i++)
+		if (s->segments[i].m.state == SEGMENT_OPEN)
+			s->segments[i].m.end = s->segments[i].file.end;
+	if (s->n_segments)
+		writer_save_manifest(w, NULL);
 }
 
 void store_writer_close(struct store_writer *w)
 {
 	if (!w)
 		return;
-	free(w->rows);
+	if (!w->failed)
+		end_cleanly(w);
+	for (int k = 1; k <= N_DICTS; k++)
+		file_close(&w->dict[k]);
+	for (int k = 0; k < N_LEVELS; k++)
+		free(w->pending[k].v);
+	free(w->unposted.v);
+	wide_fini(w);
+	rows_fini(&w->rows);
 	idhash_fini(&w->row_hash);
+	setpool_fini(&w->sets);
 	store_fini(&w->s);
 	if (w->lock_fd >= 0)
 		close(w->lock_fd);
 	free(w);
 }
 
+const struct store_writer_state *store_writer_state(const struct store_writer *w)
+{
+	return &w->state;
+}
+
 /* ---- adding ---- */
 
 int store_add_string(struct store_writer *w, const char *s, size_t len, uint32_t *ret_id)
 {
-	return strings_add(&w->s.dicts.strings, s, len, ret_id);
+	return strings_add(&w->s.sym.strings, s, len, ret_id);
 }
 
 int store_add_frame(struct store_writer *w, const struct store_frame *f, uint32_t *ret_id)
 {
-	return dicts_add_frame(&w->s.dicts, f, ret_id);
+	return dicts_add_frame(&w->s.sym, f, ret_id);
 }
 
 int store_add_stack(struct store_writer *w, uint32_t parent, uint32_t frame, uint32_t *ret_id)
 {
-	return dicts_add_stack(&w->s.dicts, parent, frame, ret_id);
+	return dicts_add_stack(&w->s.sym, parent, frame, ret_id);
 }
 
 int store_add_set(struct store_writer *w, const struct label *labels, size_t n, uint32_t *ret_id)
 {
-	return dicts_add_set(&w->s.dicts, labels, n, ret_id);
+	if (n > SET_LABELS_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < n; i++) {
+		if (labels[i].type != LABEL_STRING && labels[i].type != LABEL_INT)
+			return -EINVAL;
+		if (labels[i].key_len > STRING_MAX || (labels[i].type == LABEL_STRING && labels[i].str_len > STRING_MAX))
+			return -E2BIG;
+	}
+	return setpool_add(&w->sets, labels, n, ret_id);
 }
 
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id)
 {
-	return dicts_add_event(&w->s.dicts, e, ret_id);
+	return dicts_add_event(&w->s.sym, e, ret_id);
 }
 
 static bool same_row(const void *ctx, uint32_t id, const void *key)
 {
-	const struct store_row *a = &((const struct store_writer *)ctx)->rows[id], *b = key;
+	const struct store_row *a = &((const struct store_writer *)ctx)->rows.v[id], *b = key;
 	return a->set == b->set && a->stack == b->stack && a->event == b->event;
 }
 
 int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples,
 		  uint64_t value)
 {
-	const struct dicts *d = &w->s.dicts;
+	const struct dicts *d = &w->s.sym;
 	struct store_row row = { set, stack, event, samples, value };
 	const uint32_t key[3] = { set, stack, event };
-	if (set >= d->n_sets || stack >= d->n_stacks || event >= d->n_events)
+	if (set >= w->sets.n || stack >= d->n_stacks || event >= d->n_events)
 		return -EINVAL;
 	uint32_t hash = idhash_hash(&w->row_hash, key, sizeof(key));
 	uint32_t id = idhash_find(&w->row_hash, hash, same_row, w, &row);
 	if (id != IDHASH_NONE) {
-		w->rows[id].samples += samples;
-		w->rows[id].value += value;
+		w->rows.v[id].samples += samples;
+		w->rows.v[id].value += value;
 		return 0;
 	}
-	if (w->n_rows >= ROWS_MAX)
+	if (w->rows.n >= ROWS_MAX)
 		return -E2BIG;
-	int rc = ARRAY_RESERVE(w->rows, w->rows_cap, w->n_rows + 1);
+	int rc = idhash_reserve(&w->row_hash);
 	if (!rc)
-		rc = idhash_reserve(&w->row_hash);
-	if (rc)
-		return rc;
-	idhash_put(&w->row_hash, hash, (uint32_t)w->n_rows);
-	w->rows[w->n_rows++] = row;
-	return 0;
-}
-
-/* ---- committing ---- */
-
-static int by_key(const void *pa, const void *pb)
-{
-	const struct store_row *a = pa, *b = pb;
-	if (a->set != b->set)
-		return a->set < b->set ? -1 : 1;
-	if (a->stack != b->stack)
-		return a->stack < b->stack ? -1 : 1;
-	return a->event < b->event ? -1 : a->event > b->event;
-}
-
-static bool pending(const struct store_writer *w, enum file_kind kind, const struct dict_mark *mark)
-{
-	const struct dicts *d = &w->s.dicts;
-	return mark->next < dicts_count(d, kind) || (kind == KIND_SETS && mark->text < d->label_text.n);
-}
-
-static int write_batch(struct store_writer *w, enum file_kind kind, struct dict_mark *mark)
-{
-	struct buf raw = BUF_INIT, packed = BUF_INIT;
-	struct dict_mark next;
-	uint8_t codec;
-	int rc = dicts_encode(&w->s.dicts, kind, mark, &raw, &next);
+		rc = rows_add(&w->rows, &row);
 	if (!rc)
-		rc = codec_pack(&packed, raw.data, raw.len, &codec);
-	if (!rc)
-		rc = file_append(&w->s.files[kind], mark->next, next.next - mark->next, codec, (uint32_t)raw.len,
-				 &packed);
-	buf_fini(&raw);
-	buf_fini(&packed);
-	if (!rc)
-		*mark = next;
-	return rc;
-}
-
-static int write_dict(struct store_writer *w, enum file_kind kind, struct dict_mark *mark)
-{
-	bool any = pending(w, kind, mark);
-	int rc = 0;
-	while (!rc && pending(w, kind, mark))
-		rc = write_batch(w, kind, mark);
-	return rc || !any ? rc : file_sync(&w->s.files[kind]);
-}
-
-static int write_block(struct store_writer *w, const struct store_window *window)
-{
-	const struct store *s = &w->s;
-	const struct store_meta *m = &s->header.meta;
-	struct block b = { .window = *window };
-	struct buf out = BUF_INIT;
-	for (int k = 1; k <= N_DICTS; k++)
-		b.marks[k] = (struct block_mark){ s->files[k].tail, dicts_count(&s->dicts, k) };
-	int rc = block_encode(&out, &b, w->rows, s->dicts.events, w->n_lost, w->n_flagged, m->n_lost, m->n_flagged);
-	if (!rc)
-		rc = file_append(&w->s.files[KIND_BLOCKS], w->n_blocks, 1, CODEC_RAW, (uint32_t)out.len, &out);
-	if (!rc)
-		rc = file_sync(&w->s.files[KIND_BLOCKS]);
-	buf_fini(&out);
-	return rc;
-}
-
-static int write_window(struct store_writer *w, const struct store_window *window, struct err *err)
-{
-	struct dict_mark marks[N_DICTS + 1];
-	memcpy(marks, w->saved, sizeof(marks));
-	int rc = 0, k = 1;
-	for (; !rc && k <= N_DICTS; k++)
-		rc = write_dict(w, k, &marks[k]);
-	if (rc)
-		k--;
-	else
-		rc = write_block(w, window);
-	if (rc) {
-		err_sys(err, rc, "cannot write %s", w->s.files[k].path);
-		/* The block first: without it, what stands in the dictionaries has no meaning. */
-		for (k = KIND_BLOCKS; k >= 1; k--)
-			file_rollback(&w->s.files[k]);
-		return rc;
-	}
-	for (k = 1; k <= KIND_BLOCKS; k++)
-		file_commit(&w->s.files[k]);
-	memcpy(w->saved, marks, sizeof(marks));
-	w->n_blocks++;
-	return 0;
-}
-
-int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
-			const struct store_totals *totals, struct err *err)
-{
-	struct store_window window = { t0_ns, t1_ns, boot_ns, w->n_rows, *totals };
-	int rc;
-	if (t0_ns >= t1_ns || totals->n_cpus > CPUS_MAX) {
-		rc = err_set(err, -EINVAL, "a window must end after it begins");
-	} else {
-		if (w->n_rows)
-			qsort(w->rows, w->n_rows, sizeof(*w->rows), by_key);
-		rc = write_window(w, &window, err);
-	}
-	w->n_rows = 0;
-	idhash_clear(&w->row_hash);
+		idhash_put(&w->row_hash, hash, (uint32_t)w->rows.n - 1);
 	return rc;
 }

@@ -1,0 +1,278 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Questions to a store through the commands: diff and series against sums of plain reports, and every bad input: a wrong
+# selector, a regular expression without end, ranges without data, stores that are damaged, newer, forbidden, or being
+# written while they are read. BUILD: the build directory.
+set -u
+build=$(realpath "${BUILD:-build}")
+dir=$(mktemp -d)
+chmod 755 "$dir"
+trap 'rm -rf "$dir"' EXIT
+export TZ=UTC HOME=$dir
+cd "$dir" || exit 1
+# Where other users may run it, too.
+cp "$build/ascribe" ascribe
+chmod 755 ascribe
+ascribe=$dir/ascribe
+failed=0 passed=0
+
+ok() { # what, command...
+	local what=$1
+	shift
+	if "$@" >ok.out 2>ok.err; then
+		passed=$((passed + 1))
+	else
+		echo "FAIL: $what: $*"
+		head -5 ok.out ok.err
+		failed=$((failed + 1))
+	fi
+}
+
+# The exit status, and a text that stderr must hold, over its lines.
+exits() { # status, text, command...
+	local want=$1 text=$2 got
+	shift 2
+	timeout 60 "$@" >out 2>err </dev/null
+	got=$?
+	if [ $got = "$want" ] && { [ -z "$text" ] || [[ "$(cat err)" == *"$text"* ]]; }; then
+		passed=$((passed + 1))
+	else
+		echo "FAIL: exit $got, want $want and '$text': $*"
+		head -3 err
+		failed=$((failed + 1))
+	fi
+}
+
+"$build/tests/mkstore" store >truth.json || exit 1
+"$build/tests/mkstore" empty empty >/dev/null || exit 1
+
+# ---- diff, series ----
+cat >check.py <<'PY'
+import json, subprocess, sys
+def run(*args):
+    r = subprocess.run(['./ascribe', *args, '--json'], capture_output=True)
+    assert r.returncode == 0, (args, r.stderr)
+    return json.loads(r.stdout)
+report = lambda *a: run('report', 'store', *a)
+diff = lambda *a: run('diff', 'store', *a)
+key = lambda r: json.dumps(r.get('key') or [r['function'], r['module']])
+rows = lambda d: {key(r): r for r in d['rows']}
+T = 1777629600
+sides = {
+    'selectors': (['--where', '{tenant="a"}'], ['--where', '{tenant="b"}'],
+                  ['--where', '{tenant="a"}', '--against', '{tenant="b"}']),
+    'ranges': (['--from', f'{T}', '--to', f'{T + 10}'], ['--from', f'{T + 10}', '--to', f'{T + 30}'],
+               ['--from', f'{T}', '--to', f'{T + 10}', '--against-from', f'{T + 10}', '--against-to', f'{T + 30}']),
+    'before and after': (['--from', f'{T + 20}'], ['--to', f'{T + 20}'],
+                         ['--from', f'{T + 20}', '--against-to', f'{T + 20}']),
+    'both': (['--where', 'comm="server"', '--to', f'{T + 20}'], ['--where', 'tenant="b"', '--from', f'{T + 20}'],
+             ['--where', 'comm="server"', '--to', f'{T + 20}', '--against', 'tenant="b"', '--against-from', f'{T + 20}']),
+    'another event': (['-e', 'page-faults'], ['-e', 'page-faults', '--to', f'{T + 10}'],
+                      ['-e', 'page-faults', '--against-to', f'{T + 10}']),
+}
+for name, (a, b, both) in sides.items():
+    for by in [], ['--by', 'tenant'], ['--by', 'comm,query_id']:
+        for how in [], ['--absolute'], ['--inclusive']:
+            ra, rb, d = report(*a, *by), report(*b, *by), diff(*both, *by, *how)
+            assert (d['a']['samples'], d['b']['samples']) == (ra['samples'], rb['samples']), name
+            assert (d['a']['from'], d['a']['to'], d['b']['from'], d['b']['to']) == \
+                   (ra['from'], ra['to'], rb['from'], rb['to']), name
+            for side in d['a'], d['b']:
+                assert side['fired'] == side['stored'] + sum(side['lost'].values())
+            xa, xb, xd = rows(ra), rows(rb), rows(d)
+            assert set(xd) == set(xa) | set(xb) and len(xd) == len(d['rows']) == d['n_rows'], name
+            of = 'samples' if by or how == ['--inclusive'] else 'self'
+            assert d['of'] == of and d['compared'] == ('rate' if how == ['--absolute'] else 'share')
+            for k, r in xd.items():
+                for i, (x, whole) in enumerate(((xa, ra), (xb, rb))):
+                    have = x.get(k, {'samples': 0, 'self': 0})
+                    assert (r['samples'][i], r['self'][i]) == (have['samples'], have['self']), (name, k)
+                    assert abs(r['share'][i] - have[of] / whole['samples']) < 1e-12
+                assert abs(r['change'] - (r['share'][0] - r['share'][1])) < 1e-12
+                assert r['low'] <= r['change'] <= r['high'] and 0 < r['p'] <= 1 and 0 < r['q'] <= 1
+                assert (r['verdict'] == 'noise') == (r['q'] >= d['threshold']), (name, k, r)
+            assert d['n_changed'] == sum(r['verdict'] != 'noise' for r in d['rows'])
+# The same on both sides is noise, all of it.
+d = diff('--against', '')
+assert d['n_changed'] == 0 and d['shared'] == d['a']['samples'] == d['b']['samples']
+assert all(r['p'] == 1 for r in d['rows'])
+assert diff('--against', '{tenant="a"}', '--where', '{tenant="b"}')['shared'] == 0
+# A time within a window parts two ranges where the window begins: none is on both sides.
+d = diff('--from', f'{T + 15}', '--against-to', f'{T + 15}')
+assert d['shared'] == 0 and (d['a']['windows'], d['b']['windows']) == (1, 2), d['a']
+assert d['a']['samples'] + d['b']['samples'] == report()['samples']
+# The other store: another copy is the same, too; half of it is not.
+d = diff('--against-store', 'copy')
+assert d['n_changed'] == 0 and d['shared'] == 0 and d['b']['store'] == 'copy'
+
+# ---- series: each step is what a report of that step says ----
+for by in [], ['--by', 'tenant'], ['--by', 'tenant,comm']:
+    for where in [], ['--where', '{comm="server"}']:
+        s = report('--step', '10s', '-n', '0', *by, *where)
+        assert (s['step'], s['from'], s['to'], s['n_steps']) == (10, T, T + 30, 3)
+        assert sum(r['samples'] for r in s['series']) == s['samples'] == report(*where)['samples']
+        assert len(s['series']) == (s['n_groups'] if by else 1) and not any(r['other'] for r in s['series'])
+        for i in range(3):
+            r = report('--from', str(T + 10 * i), '--to', str(T + 10 * i + 10), *by, *where)
+            assert r['windows'] == 1
+            want = {json.dumps(x['key']): x['samples'] for x in r['rows']} if by else {'{}': r['samples']}
+            have = {json.dumps(x['key']): x['points'][i] for x in s['series']}
+            assert all(p[0] == T + 10 * i for p in have.values())
+            assert {k: p[1] for k, p in have.items() if p[1]} == want, (by, i)
+s = report('--step', '1m', '--by', 'tenant', '-n', '2')
+assert [r['other'] for r in s['series']] == [False, False, True] and s['series'][2]['key'] is None
+assert len(s['series'][0]['points']) == 1 and sum(r['samples'] for r in s['series']) == s['samples']
+assert s['n_groups'] == 5 and s['step'] == 60 and s['from'] % 60 == 0
+assert report('--step', '11s')['step'] == 20
+s = report('--step', '10s', '--from', '2020-01-01T00:00:00Z', '--to', '2020-01-02T00:00:00Z')
+assert s['series'] == [] and s['blocks'] == 0
+PY
+cp -r store copy
+ok "diff and series against reports" python3 check.py
+ok "series, a line per step" sh -c "./ascribe report store --step 10s 2>/dev/null | grep -q '^2026-05-01T10:00:20Z  *$(./ascribe report store --from 1777629620 --json 2>/dev/null | jq .samples) '"
+ok "series, a line per group" sh -c "./ascribe report store --step 10s --by tenant -n 2 2>/dev/null | grep -q '[█].*(other)'"
+ok "the step that is used is printed" sh -c "./ascribe report store --step 3s 2>/dev/null | grep -q 'steps of 10 s (asked: 3 s'"
+ok "noise says so" sh -c "./ascribe diff store --where '{tenant=\"a\"}' --against '{tenant=\"b\"}' 2>/dev/null | grep -q ' noise '"
+ok "--changes leaves it out" sh -c "! ./ascribe diff store --where '{tenant=\"a\"}' --against '{tenant=\"b\"}' -c -n 0 2>/dev/null | grep -q ' noise '"
+ok "no escape sequence reaches the terminal" sh -c "! { ./ascribe diff store --against 'tenant=\"a\"' -n 0; ./ascribe diff store --against 'tenant=\"a\"' --by comm; ./ascribe report store --step 1m --by comm; } 2>&1 | grep -qP '[\x00-\x08\x0b-\x1f\x7f]'"
+
+# ---- misuse of diff and series ----
+against="--against tenant=\"a\""
+exits 2 'nothing to compare with' "$ascribe" diff store
+exits 2 'unknown option --nonsense' "$ascribe" diff store --nonsense
+exits 2 'unexpected argument' "$ascribe" diff store b $against
+exits 1 'nowhere' "$ascribe" diff nowhere $against
+exits 1 'nowhere' "$ascribe" diff store --against-store nowhere
+exits 2 '--from must be before --to' "$ascribe" diff store $against --from 20 --to 10
+exits 2 '--against-from must be before --against-to' "$ascribe" diff store --against-from 20 --against-to 10
+exits 2 '--by function stands alone' "$ascribe" diff store $against --by function,comm
+exits 2 'no event cycles' "$ascribe" diff store $against -e cycles
+exits 0 'holds no window' "$ascribe" diff empty $against
+exits 0 'no sample matches A' "$ascribe" diff store --where 'tenant="nobody"' $against
+exits 1 'o space left' sh -c "exec '$ascribe' diff store --against-to 1777629610 >/dev/full"
+exits 2 '--step is for label keys' "$ascribe" report store --step 1m --by function
+exits 2 'step' "$ascribe" report store --step 0
+exits 2 'step' "$ascribe" report store --step nonsense
+
+# ---- selectors: the message, the selector, a caret under the place ----
+# what is wrong, the column from 0, the selector
+caret() {
+	local text=$1 at=$2 where=$3 c
+	for c in 'report store --where' 'labels store --where' 'flame store -o x.html --where' 'diff store --against' \
+		'export store --format folded --where' 'report store --step 1m --where'; do
+		exits 2 "$text" "$ascribe" $c "$where"
+		ok "caret: $where" test "$(sed -n 3p err)" = "  $(printf '%*s' "$at" '')^"
+		ok "selector above it: $where" test "$(sed -n 2p err | cut -c -2)" = "  "
+	done
+}
+caret 'expected a quoted value' 8 '{tenant=a}'
+caret 'expected , or }' 12 '{tenant="a" comm="b"}'
+caret 'expected = or != or =~ or !~' 7 '{tenant}'
+caret 'a quote that is not closed' 8 '{tenant="a}'
+caret 'unknown escape' 10 '{tenant="a\q"}'
+caret 'expected the key of a label' 1 '{="a"}'
+caret 'expected nothing behind }' 13 '{tenant="a"} x'
+caret 'regular expression: missing closing parenthesis' 9 '{tenant=~"(a"}'
+caret 'regular expression' 15 '{comm="é",tid=~"*"}'  # columns of the screen, not bytes
+caret 'expected = or' 8 $'{ten\tant="a"}'                # a tab is shown as \x09
+caret 'expected' 0 '=' # nothing before the place
+exits 1 'takes too many steps on the value' "$ascribe" report store --where '{tenant=~"(.*)*(.*)*(.*)*[!?]"}'
+exits 1 'takes too many steps' "$ascribe" diff store --against '{tenant=~"(a|a?)+(((.+)+)+)+[yz0]"}'
+exits 1 'takes too many steps' "$ascribe" report store --step 1m --where '{tenant=~"(.*)*(.*)*(.*)*[!?]"}'
+exits 2 'pattern' "$ascribe" report store --where "{tenant=~\"$(printf '%05000d' 0)\"}"
+
+# ---- ranges without data ----
+for c in 'report store' 'report store --json' 'labels store' 'stat store' 'flame store -o x.html' \
+	'export store --format folded' "diff store $against" 'report store --step 1m'; do
+	exits 0 'ends before the first window; the store holds 2026-05-01T10:00:00Z .. 2026-05-01T10:00:30Z' \
+		"$ascribe" $c --to 2026-05-01T10:00:00Z
+	exits 0 'begins after the last window; the store holds' "$ascribe" $c --from 2026-05-01T10:00:30Z
+	exits 0 '' "$ascribe" $c --from 2026-05-01T10:00:29Z
+done
+exits 0 'holds no window' "$ascribe" report empty
+exits 0 'ends before the first window' "$ascribe" diff store --against-to 2020-01-01T00:00:00Z
+
+# ---- stores that cannot be read ----
+for f in $(cd store && find . -type f ! -name lock ! -name '*.copy'); do
+	rm -rf cut
+	cp -r store cut
+	rm "cut/$f"
+	# Refused, or read without what needs the file; the message names it in any case.
+	"$ascribe" report cut >out 2>err </dev/null
+	got=$?
+	ok "without $f" sh -c "grep -qF '${f##*/}' err && { [ $got = 1 ] || grep -q 'left out' err; }"
+done
+cat >newer.py <<'PY'
+import struct, sys
+def crc32c(data):
+    crc = 0xffffffff
+    for b in data:
+        crc ^= b
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+path = sys.argv[1]
+d = bytearray(open(path, 'rb').read())
+assert crc32c(d[:28]) == struct.unpack_from('<I', d, 28)[0]
+struct.pack_into('<I', d, 8, int(sys.argv[2]))
+struct.pack_into('<I', d, 28, crc32c(d[:28]))
+open(path, 'wb').write(d)
+PY
+rm -rf newer && cp -r store newer
+ok "make a newer store" python3 newer.py newer/HEADER 99
+for c in report labels stat "diff $against"; do
+	exits 1 'newer version (format 99' "$ascribe" ${c%% *} newer $(cut -sd' ' -f2- <<<"$c")
+done
+rm -rf damaged && cp -r store damaged
+printf 'X' | dd of=damaged/HEADER bs=1 seek=9 conv=notrunc 2>/dev/null
+exits 1 'HEADER' "$ascribe" report damaged
+ok "damage is not taken for a newer version" sh -c "! grep -q newer err"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
+	exits 1 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" report "$dir/store"
+	ok "the message names the store" grep -q "$dir/store" err
+	exits 1 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" diff "$dir/store" $against
+	chmod -R a+rX store && chmod 600 "$(find store -name '*.seg' | head -1)"
+	exits 1 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" report "$dir/store"
+	chmod -R a+rX store
+	ok "whoever may read needs no more" setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" report "$dir/store"
+fi
+
+# ---- a store that is being written ----
+cat >reading.py <<'PY'
+import json, subprocess, sys, time
+writer = subprocess.Popen([sys.argv[1], 'growing', 'grow'], stdout=subprocess.PIPE)
+seen, reads, last = [], 0, False
+while not last:
+    last = writer.poll() is not None
+    for args in (['report'], ['report', '--by', 'comm'], ['report', '--step', '1m'], ['stat'], ['labels', 'comm']):
+        r = subprocess.run(['./ascribe', args[0], 'growing', *args[1:], '--json'], capture_output=True)
+        text = r.stderr.decode()
+        if r.returncode and not seen and any(t in text for t in ('not a store', 'no store', 'no such', 'No such')):
+            continue  # it is not there yet
+        assert r.returncode == 0, (args, text)
+        d = json.loads(r.stdout)
+        assert d['fired'] == d['stored'] + sum(d['lost'].values()), (args, d)
+        if args[0] == 'stat':
+            continue
+        assert d['stored'] == d['samples'], (args, d['stored'], d['samples'])
+        if args[0] == 'labels':
+            assert sum(v['samples'] for v in d['values']) == d['samples']
+        elif 'series' in d:
+            assert sum(p[1] for s in d['series'] for p in s['points']) == d['samples']
+        else:
+            assert sum(x['self'] for x in d['rows']) == d['samples']
+        assert not seen or (d['windows'], d['samples']) >= seen[-1], (seen[-1], d['windows'], d['samples'])
+        seen.append((d['windows'], d['samples']))
+        reads += 1
+truth = json.loads(writer.stdout.read())
+assert writer.returncode == 0 and seen[-1] == (300, truth['samples']), (seen[-1], truth)
+grown = len({s for s in seen})
+assert grown >= 10, grown
+print(reads, 'reads,', grown, 'different states')
+PY
+ok "read while it is written" python3 reading.py "$build/tests/mkstore"
+cat ok.out
+
+echo "query.sh: $passed passed, $failed failed"
+[ $failed = 0 ]

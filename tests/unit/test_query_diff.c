@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The difference of two queries: the tests against enumeration and published values, rows and tree against a merge of
+ * the plain-text rows of a random store, and the rate of false alarms on draws that do not differ.
+ */
+#include "unit/store_model.h"
+
+#include "query/diff.h"
+#include "query/stats.h"
+
+#include <math.h>
+
+#define N_WINDOWS 16
+
+struct fixture {
+	struct model m;
+	char dir[64];
+	struct store *s;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct store_writer *w;
+	struct err err = { 0 };
+	f->m.random = 77;
+	assert_int_equal(store_writer_open(&w, temp_dir(f->dir), &model_meta, &err), 0);
+	for (int i = 0; i < N_WINDOWS; i++)
+		assert_int_equal(model_commit(&f->m, w, 90, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_open(&f->s, f->dir, &err), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	store_close(f->s);
+	remove_tree(f->dir);
+	model_fini(&f->m);
+	free(f);
+	return 0;
+}
+
+/* ---- statistics ---- */
+
+/* Exact for small numbers: Pascal's triangle in long double. */
+static long double choose(unsigned n, unsigned k)
+{
+	static long double c[61][61];
+	if (!c[0][0])
+		for (unsigned i = 0; i <= 60; i++)
+			for (unsigned j = 0; j <= i; j++)
+				c[i][j] = j && j < i ? c[i - 1][j - 1] + c[i - 1][j] : 1;
+	return k > n ? 0 : c[n][k];
+}
+
+static double brute_share(unsigned k1, unsigned n1, unsigned k2, unsigned n2)
+{
+	unsigned k = k1 + k2;
+	long double p = 0, seen = choose(n1, k1) * choose(n2, k2);
+	for (unsigned x = 0; x <= k && x <= n1; x++) {
+		long double w = k - x > n2 ? 0 : choose(n1, x) * choose(n2, k - x);
+		p += w <= seen * (1 + 1e-7L) ? w : 0;
+	}
+	return (double)(p / choose(n1 + n2, k));
+}
+
+static double brute_rate(unsigned k1, double e1, unsigned k2, double e2)
+{
+	unsigned k = k1 + k2;
+	long double q = (long double)e1 / ((long double)e1 + e2), p = 0;
+	long double seen = choose(k, k1) * powl(q, k1) * powl(1 - q, k2);
+	for (unsigned x = 0; x <= k; x++) {
+		long double w = choose(k, x) * powl(q, x) * powl(1 - q, k - x);
+		p += w <= seen * (1 + 1e-7L) ? w : 0;
+	}
+	return (double)p;
+}
+
+static bool near(double x, double want, double relative)
+{
+	return fabs(x - want) <= relative * fabs(want) + 1e-300;
+}
+
+static void share_by_enumeration(void **state)
+{
+	(void)state;
+	size_t n = 0;
+	for (unsigned n1 = 1; n1 <= 12; n1++)
+		for (unsigned n2 = 1; n2 <= 17; n2++)
+			for (unsigned k1 = 0; k1 <= n1; k1++)
+				for (unsigned k2 = 0; k2 <= n2; k2++, n++)
+					if (!near(stats_share_p(k1, n1, k2, n2), brute_share(k1, n1, k2, n2), 1e-11))
+						fail_msg("%u/%u %u/%u: %.17g, %.17g", k1, n1, k2, n2,
+							 stats_share_p(k1, n1, k2, n2), brute_share(k1, n1, k2, n2));
+	assert_true(n > 10000);
+}
+
+static void rate_by_enumeration(void **state)
+{
+	(void)state;
+	static const double exposures[] = { 0.01, 0.5, 1, 3, 250 };
+	for (size_t i = 0; i < 25; i++)
+		for (unsigned k1 = 0; k1 <= 30; k1++)
+			for (unsigned k2 = 0; k2 <= 30; k2++) {
+				double e1 = exposures[i / 5], e2 = exposures[i % 5], want = brute_rate(k1, e1, k2, e2);
+				want = want < STATS_P_MIN ? STATS_P_MIN : want;
+				if (!near(stats_rate_p(k1, e1, k2, e2), want, 1e-9))
+					fail_msg("%u/%g %u/%g: %.17g, %.17g", k1, e1, k2, e2, stats_rate_p(k1, e1, k2, e2), want);
+			}
+}
+
+/* Fisher's tea: 3 of 4 beside 1 of 4 is 34/70. 1 of 10 beside 11 of 14 is the example in many manuals. */
+static void known_values(void **state)
+{
+	(void)state;
+	assert_true(near(stats_share_p(3, 4, 1, 4), 34.0 / 70, 1e-12));
+	assert_true(near(stats_share_p(4, 4, 0, 4), 2.0 / 70, 1e-12));
+	assert_true(near(stats_share_p(1, 10, 11, 14), 0.002759456185220088, 1e-12));
+	assert_true(near(stats_rate_p(10, 1, 0, 1), 2.0 / 1024, 1e-12));
+	assert_true(stats_share_p(0, 0, 5, 10) == 1 && stats_share_p(0, 5, 0, 10) == 1 && stats_share_p(5, 5, 10, 10) == 1);
+	assert_true(stats_rate_p(0, 1, 0, 1) == 1 && stats_rate_p(5, 0, 0, 1) == 1);
+	assert_true(stats_share_p(1000000, 1000000, 0, 1000000) == STATS_P_MIN);
+	assert_true(stats_rate_p(UINT32_MAX, 1, 0, 1) == STATS_P_MIN);
+}
+
+/* Where the normal distribution takes over, both say the same. */
+static void large_counts(void **state)
+{
+	(void)state;
+	for (unsigned d = 0; d < 600; d += 50) {
+		/* Expected counts over 10,000: z. Below, half of that: exact until d goes beyond. */
+		double large = stats_share_p(19000 + d, 1000000, 19000, 1000000);
+		double z = (double)d / 1e6 / sqrt(2e-6 * ((38000.0 + d) / 2e6) * (1 - (38000.0 + d) / 2e6));
+		assert_true(near(large, erfc(z / M_SQRT2), 1e-9));
+		double small = stats_share_p(9900 + d, 500000, 9900, 500000);
+		double zs = (double)d / 5e5 / sqrt(4e-6 * ((19800.0 + d) / 1e6) * (1 - (19800.0 + d) / 1e6));
+		if (9900 + d / 2 < 10000)
+			assert_true(fabs(small - erfc(zs / M_SQRT2)) < 0.006);
+	}
+	double e = stats_rate_p(9990, 1, 9700, 1), z = 290 / sqrt(19690.0);
+	assert_true(fabs(e - erfc(z / M_SQRT2)) < 0.002 && e > 0.01 && e < 0.1);
+}
+
+static void least_p(void **state)
+{
+	(void)state;
+	for (unsigned n1 = 1; n1 <= 9; n1++)
+		for (unsigned n2 = 1; n2 <= 9; n2++)
+			for (unsigned k = 0; k <= n1 + n2; k++) {
+				double want = 1;
+				for (unsigned x = 0; x <= k && x <= n1; x++)
+					if (k - x <= n2)
+						want = fmin(want, brute_share(x, n1, k - x, n2));
+				assert_true(near(stats_share_least_p(k, n1, n2), want, 1e-10));
+			}
+}
+
+/* The example of Benjamini and Hochberg's paper (1995): four of 15 are below 0.05. */
+static void adjust(void **state)
+{
+	(void)state;
+	static const double p[] = { 0.0278, 0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0298, 0.0344,
+				    0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000 };
+	double q[15];
+	unsigned below = 0;
+	assert_int_equal(stats_adjust(p, 15, q), 0);
+	for (size_t i = 0; i < 15; i++)
+		below += q[i] < 0.05;
+	assert_int_equal(below, 4);
+	assert_true(near(q[1], 0.0015, 1e-12) && near(q[4], 0.035625, 1e-12) && q[14] == 1);
+	/* The 6th by size is held down by the 7th: 0.0298 * 15 / 7 < 0.0278 * 15 / 6. */
+	assert_true(near(q[5], 0.0201 * 15 / 5, 1e-12) && near(q[0], 0.0298 * 15 / 7, 1e-12));
+	assert_int_equal(stats_adjust(p, 0, q), 0);
+}
+
+/* Newcombe 1998, table II, method 10. */
+static void change_interval(void **state)
+{
+	(void)state;
+	double low, high;
+	stats_change_interval(56, 70, 48, 80, &low, &high);
+	assert_true(fabs(low - 0.0524) < 5e-5 && fabs(high - 0.3339) < 5e-5);
+	stats_change_interval(9, 10, 3, 10, &low, &high);
+	assert_true(fabs(low - 0.1705) < 5e-5 && fabs(high - 0.8090) < 5e-5);
+	stats_change_interval(10, 10, 0, 20, &low, &high);
+	assert_true(fabs(low - 0.6791) < 5e-5 && fabs(high - 1) < 5e-5);
+}
+
+/* ---- queries ---- */
+
+struct side {
+	const char *where, *has; /* has: the same on the text of a label set */
+	size_t from, to;
+};
+
+static const struct side sides[][2] = {
+	{ { "{tenant=\"t3\"}", "tenant=t3\n", 0, N_WINDOWS }, { "{tenant=\"t1\"}", "tenant=t1\n", 0, N_WINDOWS } },
+	{ { NULL, "", 0, 5 }, { NULL, "", 5, N_WINDOWS } },
+	{ { "comm=\"sh\"", "comm=sh\n", 2, 9 }, { NULL, "", 3, 4 } },
+	{ { "comm=\"nobody\"", "comm=nobody\n", 0, N_WINDOWS }, { NULL, "", 0, N_WINDOWS } },
+};
+
+#define N_SIDES (sizeof(sides) / sizeof(sides[0]))
+
+static struct query *ask(struct fixture *f, const struct side *a)
+{
+	struct query *q = NULL;
+	struct err err = { 0 };
+	struct query_spec spec = { .where = a->where, .from_ns = f->m.w[a->from].t0, .to_ns = f->m.w[a->to - 1].t1 };
+	if (query_open(&q, f->s, &spec, &err))
+		fail_msg("%s", err.text);
+	return q;
+}
+
+static bool admits(const struct side *a, const struct model_row *r)
+{
+	return r->event == 0 && strstr(r->labels, a->has) && strncmp(r->stack, "[idle]", 6);
+}
+
+/* The samples of a side in which the function is the leaf, or anywhere. */
+static uint64_t brute(const struct fixture *f, const struct side *a, const char *text, const char *module, bool leaf)
+{
+	char prefix[200];
+	uint64_t sum = 0;
+	snprintf(prefix, sizeof(prefix), "%s (%s) ", text, module);
+	for (size_t i = a->from; i < a->to; i++)
+		for (size_t k = 0; k < f->m.w[i].n; k++) {
+			const struct model_row *r = &f->m.w[i].rows[k];
+			bool in = false, last = false;
+			for (const char *p = r->stack; *p; p = strchr(p, '\n') + 1) {
+				last = !strncmp(p, prefix, strlen(prefix));
+				in |= last;
+			}
+			sum += admits(a, r) && (leaf ? last : in) ? r->samples : 0;
+		}
+	return sum;
+}
+
+static uint64_t brute_all(const struct fixture *f, const struct side *a, const char *label)
+{
+	uint64_t sum = 0;
+	for (size_t i = a->from; i < a->to; i++)
+		for (size_t k = 0; k < f->m.w[i].n; k++) {
+			const struct model_row *r = &f->m.w[i].rows[k];
+			sum += admits(a, r) && strstr(r->labels, label) ? r->samples : 0;
+		}
+	return sum;
+}
+
+static void check_verdicts(const struct query_diff *d, bool absolute)
+{
+	size_t changed = 0, tested = 0;
+	for (size_t i = 0; i < d->n_rows; i++) {
+		const struct query_diff_row *r = &d->rows[i];
+		double least = absolute ? stats_rate_least_p(r->count[0] + r->count[1], d->covered_s[0], d->covered_s[1]) :
+					  stats_share_least_p(r->count[0] + r->count[1], d->samples[0], d->samples[1]);
+		double p = absolute ? stats_rate_p(r->count[0], d->covered_s[0], r->count[1], d->covered_s[1]) :
+				      stats_share_p(r->count[0], d->samples[0], r->count[1], d->samples[1]);
+		double x = absolute ? r->rate[0] : r->share[0], y = absolute ? r->rate[1] : r->share[1];
+		assert_true(near(r->p, p, 1e-9));
+		assert_int_equal(r->tested, least < 0.05);
+		assert_int_equal(r->verdict != DIFF_NOISE, r->q < 0.05);
+		if (r->verdict)
+			assert_int_equal(r->verdict, x > y ? DIFF_MORE : DIFF_LESS);
+		assert_true(r->q >= r->p || near(r->q, r->p, 1e-9));
+		assert_true(!i || !d->rows[i - 1].verdict == !r->verdict || d->rows[i - 1].verdict);
+		changed += r->verdict != DIFF_NOISE;
+		tested += r->tested;
+	}
+	assert_int_equal(changed, d->n_changed);
+	assert_int_equal(tested, d->n_tested);
+}
+
+static void functions(void **state)
+{
+	struct fixture *f = *state;
+	for (size_t i = 0; i < 4 * N_SIDES; i++) {
+		const struct side *v = sides[i / 4];
+		struct query_diff_spec spec = { .inclusive = i & 1, .absolute = i & 2 };
+		struct query *a = ask(f, &v[0]), *b = ask(f, &v[1]);
+		struct query_diff *d;
+		struct err err = { 0 };
+		uint64_t self[2] = { 0, 0 };
+		assert_int_equal(query_diff(&d, a, b, &spec, &err), 0);
+		for (size_t k = 0; k < d->n_rows; k++) {
+			const struct query_diff_row *r = &d->rows[k];
+			for (int side = 0; side < 2; side++) {
+				assert_int_equal(r->self[side], brute(f, &v[side], r->text, r->module, true));
+				assert_int_equal(r->samples[side], brute(f, &v[side], r->text, r->module, false));
+				assert_int_equal(r->count[side], spec.inclusive ? r->samples[side] : r->self[side]);
+				self[side] += r->self[side];
+			}
+			for (size_t j = 0; j < k; j++)
+				assert_true(strcmp(d->rows[j].text, r->text) || strcmp(d->rows[j].module, r->module));
+			assert_true(near(r->change, r->share[0] - r->share[1], 1e-12));
+			assert_true(r->low <= r->change && r->change <= r->high);
+		}
+		for (int side = 0; side < 2; side++) {
+			uint64_t all = brute_all(f, &v[side], ""), named = self[side];
+			assert_int_equal(d->samples[side], all);
+			assert_true(named <= all); /* some stacks are empty */
+			assert_true(near(d->covered_s[side], 10.0 * (double)(v[side].to - v[side].from), 1e-12));
+		}
+		/* Amounts are compared in samples of one CPU: with one event on both sides time will do. */
+		check_verdicts(d, spec.absolute);
+		query_diff_free(d);
+		query_close(a);
+		query_close(b);
+	}
+}
+
+static void keys(void **state)
+{
+	struct fixture *f = *state;
+	const char *const names[] = { "tenant" };
+	for (size_t i = 0; i < N_SIDES; i++) {
+		struct query_diff_spec spec = { .keys = names, .n_keys = 1 };
+		struct query *a = ask(f, &sides[i][0]), *b = ask(f, &sides[i][1]);
+		struct query_diff *d;
+		struct err err = { 0 };
+		uint64_t sum[2] = { 0, 0 };
+		assert_int_equal(query_diff(&d, a, b, &spec, &err), 0);
+		for (size_t k = 0; k < d->n_rows; k++) {
+			char label[64];
+			snprintf(label, sizeof(label), "tenant=%s\n", d->rows[k].values[0]);
+			for (int side = 0; side < 2; side++) {
+				if (d->rows[k].present[0])
+					assert_int_equal(d->rows[k].samples[side], brute_all(f, &sides[i][side], label));
+				sum[side] += d->rows[k].samples[side];
+			}
+		}
+		for (int side = 0; side < 2; side++)
+			assert_int_equal(sum[side], brute_all(f, &sides[i][side], ""));
+		check_verdicts(d, false);
+		query_diff_free(d);
+		query_close(a);
+		query_close(b);
+	}
+}
+
+static void shared(void **state)
+{
+	struct fixture *f = *state;
+	static const struct {
+		struct side a, b;
+		const char *both[2];
+		size_t from, to;
+	} v[] = {
+		{ { NULL, "", 0, 10 }, { " { tenant=\"t3\", } ", "", 4, N_WINDOWS }, { "tenant=t3\n", "" }, 4, 10 },
+		{ { "comm=\"sh\"", "", 3, 9 }, { "{tenant=\"t3\"}", "", 0, 6 }, { "tenant=t3\n", "comm=sh\n" }, 3, 6 },
+		{ { "{tenant=\"t1\"}", "", 0, 9 }, { "{tenant=\"t3\"}", "", 0, 9 }, { "none", "" }, 0, 9 },
+		{ { "", "", 0, 5 }, { "{}", "", 5, 9 }, { "", "" }, 5, 5 },
+		{ { "", "", 2, 5 }, { "{}", "", 2, 5 }, { "", "" }, 2, 5 },
+	};
+	for (size_t i = 0; i < 5; i++) {
+		struct query_spec a = { .where = v[i].a.where, .from_ns = f->m.w[v[i].a.from].t0, .to_ns = f->m.w[v[i].a.to - 1].t1 };
+		struct query_spec b = { .where = v[i].b.where, .from_ns = f->m.w[v[i].b.from].t0, .to_ns = f->m.w[v[i].b.to - 1].t1 };
+		struct side both = { NULL, v[i].both[0], v[i].from, v[i].to };
+		uint64_t n = 99;
+		struct err err = { 0 };
+		assert_int_equal(query_diff_shared(f->s, &a, &b, &n, &err), 0);
+		assert_int_equal(n, brute_all(f, &both, v[i].both[1]));
+		assert_int_equal(query_diff_shared(f->s, &b, &a, &n, &err), 0);
+		assert_int_equal(n, brute_all(f, &both, v[i].both[1]));
+	}
+}
+
+/* The path of a node as "name (module)\n" lines, root first. */
+static void path_of(const struct query_diff_tree *t, uint32_t node, char *out, size_t cap)
+{
+	uint32_t path[64], n = 0;
+	for (; node && n < 64; node = t->nodes[node].parent)
+		path[n++] = node;
+	for (*out = 0; n--;)
+		snprintf(out + strlen(out), cap - strlen(out), "%s (%s)\n", t->nodes[path[n]].text, t->nodes[path[n]].module);
+}
+
+/* The text of a model's stack without kinds and lines. */
+static void plain_stack(const char *stack, char *out, size_t cap)
+{
+	for (*out = 0; *stack; stack = strchr(stack, '\n') + 1) {
+		const char *end = strchr(stack, ')') + 1;
+		snprintf(out + strlen(out), cap - strlen(out), "%.*s\n", (int)(end - stack), stack);
+	}
+}
+
+static void tree(void **state)
+{
+	struct fixture *f = *state;
+	char path[4000], stack[4000];
+	for (size_t i = 0; i < N_SIDES; i++) {
+		struct query *a = ask(f, &sides[i][0]), *b = ask(f, &sides[i][1]);
+		struct query_diff_tree *t;
+		struct err err = { 0 };
+		assert_int_equal(query_diff_tree(&t, a, b, &err), 0);
+		for (uint32_t k = 0; k < t->n_nodes; k++) {
+			const struct query_diff_node *n = &t->nodes[k];
+			uint64_t self[2] = { 0, 0 }, kids[2] = { n->self[0], n->self[1] };
+			assert_true(k ? n->parent < k : n->parent == 0);
+			path_of(t, k, path, sizeof(path));
+			for (int side = 0; side < 2; side++)
+				for (size_t w = sides[i][side].from; w < sides[i][side].to; w++)
+					for (size_t r = 0; k % 7 == 0 && r < f->m.w[w].n; r++) {
+						const struct model_row *row = &f->m.w[w].rows[r];
+						plain_stack(row->stack, stack, sizeof(stack));
+						if (admits(&sides[i][side], row) && !strcmp(stack, path))
+							self[side] += row->samples;
+					}
+			uint64_t last = UINT64_MAX;
+			for (uint32_t c = n->first_child; c; c = t->nodes[c].next_sibling) {
+				assert_int_equal(t->nodes[c].parent, k);
+				assert_true(t->nodes[c].total[0] + t->nodes[c].total[1] <= last);
+				last = t->nodes[c].total[0] + t->nodes[c].total[1];
+				for (uint32_t e = t->nodes[c].next_sibling; e; e = t->nodes[e].next_sibling)
+					assert_true(strcmp(t->nodes[c].text, t->nodes[e].text) ||
+						    strcmp(t->nodes[c].module, t->nodes[e].module));
+				kids[0] += t->nodes[c].total[0];
+				kids[1] += t->nodes[c].total[1];
+			}
+			for (int side = 0; side < 2; side++) {
+				assert_int_equal(kids[side], n->total[side]);
+				if (k % 7 == 0)
+					assert_int_equal(self[side], n->self[side]);
+			}
+		}
+		assert_int_equal(t->nodes[0].total[0], query_info(a)->samples);
+		assert_int_equal(t->nodes[0].total[1], query_info(b)->samples);
+		query_diff_tree_free(t);
+		query_close(a);
+		query_close(b);
+	}
+	query_diff_tree_free(NULL);
+	query_diff_free(NULL);
+}
+
+/* ---- false alarms, and true ones ---- */
+
+/* Windows of one sample per row drawn from 200 functions; in `hot` the first ten are 1.5 times as likely. */
+static void draws(struct model *m, struct store_writer *w, const uint32_t *stacks, const char *who, size_t n, bool hot)
+{
+	struct label l = { .key = "who", .key_len = 3, .str = who, .str_len = (uint32_t)strlen(who) };
+	uint32_t set;
+	assert_int_equal(store_add_set(w, &l, 1, &set), 0);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t k = model_random(m, 200 + (hot ? 5 : 0));
+		k = k < 200 ? k : (k - 200) * 2 + model_random(m, 2);
+		assert_int_equal(store_add_row(w, set, stacks[k], 0, 1, 0), 0);
+	}
+}
+
+static void alarms(void **state)
+{
+	(void)state;
+	char dir[64], name[32];
+	struct model m = { .random = 5 };
+	struct store_writer *w;
+	struct store *s;
+	struct err err = { 0 };
+	uint32_t stacks[200], event;
+	assert_int_equal(store_writer_open(&w, temp_dir(dir), &model_meta, &err), 0);
+	assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
+	for (unsigned i = 0; i < 200; i++) {
+		struct store_frame f = { 0 };
+		uint32_t frame;
+		snprintf(name, sizeof(name), "f%03u", i);
+		f.function = model_text(w, name);
+		assert_int_equal(store_add_frame(w, &f, &frame), 0);
+		assert_int_equal(store_add_stack(w, 0, frame, &stacks[i]), 0);
+	}
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "same%u", i);
+		draws(&m, w, stacks, name, 20000, false);
+	}
+	draws(&m, w, stacks, "hot", 400000, true);
+	draws(&m, w, stacks, "cold", 400000, false);
+	assert_int_equal(model_commit_at(w, 0, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	size_t with_alarm = 0, raw = 0, rows = 0;
+	for (unsigned i = 0; i <= 20; i++) {
+		char x[32], y[32];
+		snprintf(x, sizeof(x), i < 20 ? "who=\"same%u\"" : "who=\"hot\"", 2 * i);
+		snprintf(y, sizeof(y), i < 20 ? "who=\"same%u\"" : "who=\"cold\"", 2 * i + 1);
+		struct query_spec sx = { .where = x, .from_ns = INT64_MIN, .to_ns = INT64_MAX }, sy = sx;
+		struct query_diff_spec spec = { 0 };
+		struct query *a, *b;
+		struct query_diff *d;
+		sy.where = y;
+		assert_int_equal(query_open(&a, s, &sx, &err), 0);
+		assert_int_equal(query_open(&b, s, &sy, &err), 0);
+		assert_int_equal(query_diff(&d, a, b, &spec, &err), 0);
+		assert_int_equal(d->n_rows, 200);
+		for (size_t k = 0; k < 200; k++)
+			raw += i < 20 && d->rows[k].p < 0.05;
+		rows += i < 20 ? 200 : 0;
+		if (i < 20) {
+			with_alarm += d->n_changed > 0;
+		} else {
+			/* 1.5 times: each of the ten is far from chance; the others lose 2.4% each, which is not. */
+			size_t more = 0;
+			for (size_t k = 0; k < 200; k++) {
+				bool hot = strcmp(d->rows[k].text, "f010") < 0;
+				assert_true(!hot || d->rows[k].verdict == DIFF_MORE);
+				more += d->rows[k].verdict == DIFF_MORE;
+			}
+			assert_true(more >= 10 && more <= 12);
+		}
+		query_diff_free(d);
+		query_close(a);
+		query_close(b);
+	}
+	/* 5% of single tests are below 0.05 by chance; of whole tables about 5% have any alarm. */
+	print_message("same: %zu of 20 tables with an alarm, %.1f%% of rows with p < 0.05\n", with_alarm,
+		      100.0 * (double)raw / (double)rows);
+	assert_true(with_alarm <= 4);
+	assert_true(raw > rows / 50 && raw < rows / 14);
+	store_close(s);
+	remove_tree(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(share_by_enumeration), cmocka_unit_test(rate_by_enumeration),
+		cmocka_unit_test(known_values),		cmocka_unit_test(large_counts),
+		cmocka_unit_test(least_p),		cmocka_unit_test(adjust),
+		cmocka_unit_test(change_interval),	cmocka_unit_test(functions),
+		cmocka_unit_test(keys),			cmocka_unit_test(shared),
+		cmocka_unit_test(tree),			cmocka_unit_test(alarms),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

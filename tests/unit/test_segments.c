@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The segment tree beside a brute-force merge of its windows: random ranges, selectors, late windows, wide keys. */
+#include "unit/store_model.h"
+
+#include "query/query.h"
+
+#define T0 1700000000000000000ll
+#define SECOND 1000000000ll
+
+static const struct store_options small_options = {
+	.wide_values = 5, /* tenant and query_id of the model are wide, comm is not */
+	.wide_sets = 16384,
+	.grace_ns = 20 * SECOND,
+	.generation_bytes = 64u << 20,
+	.reserve_bytes = 1,
+	.max_bytes = 1ull << 40,
+};
+
+struct fixture {
+	struct model m;
+	char dir[64];
+	struct store *s;
+};
+
+static int commit_at(struct model *m, struct store_writer *sw, int64_t t0, size_t n_rows)
+{
+	struct err err = { 0 };
+	struct model_window w = { .t0 = t0, .t1 = t0 + 10 * SECOND };
+	uint64_t i = m->n, lost[2] = { i, 1 }, flagged[1] = { 2 };
+	struct store_cpu_totals cpu = { 1, 100 + i, 99, lost, flagged };
+	struct store_totals t = { &cpu, 1, i, 0, i };
+	model_fill(m, sw, &w, n_rows);
+	int rc = store_commit_window(sw, w.t0, w.t1, t0 - T0 + 1, &t, &err);
+	if (rc)
+		fail_msg("%s", err.text);
+	m->w[m->n++] = w;
+	return rc;
+}
+
+/* Mostly one window after the other; pauses of all lengths; windows that come late, some after their parents. */
+static void fill(struct model *m, struct store_writer **sw, const char *dir, const struct store_options *o)
+{
+	int64_t t = T0;
+	struct err err = { 0 };
+	while (m->n < 400) {
+		uint32_t what = model_random(m, 100);
+		if (what < 5)
+			t += SECOND * model_random(m, 100);
+		else if (what < 8)
+			t += 60 * SECOND * model_random(m, 300);
+		else if (what < 10)
+			t += 3600 * SECOND * model_random(m, 300);
+		if (what >= 96 && m->n) {
+			commit_at(m, *sw, t - SECOND * model_random(m, 4000), 12);
+			continue;
+		}
+		if (what == 95) {
+			store_writer_close(*sw);
+			assert_int_equal(store_writer_open_with(sw, dir, &model_meta, o, &err), 0);
+		}
+		commit_at(m, *sw, t, 12);
+		t += 10 * SECOND;
+		assert_int_equal(store_writer_state(*sw)->parents_failed, 0);
+	}
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct store_writer *w;
+	struct err err = { 0 };
+	f->m.random = 31;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(f->dir), &model_meta, &small_options, &err), 0);
+	fill(&f->m, &w, f->dir, &small_options);
+	store_writer_close(w);
+	if (store_open(&f->s, f->dir, &err))
+		fail_msg("%s", err.text);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	store_close(f->s);
+	remove_tree(f->dir);
+	model_fini(&f->m);
+	free(f);
+	return 0;
+}
+
+static bool holds_always(const char *labels)
+{
+	(void)labels;
+	return true;
+}
+
+static bool holds_comm(const char *labels)
+{
+	return strstr(labels, "comm=sh\n") != NULL;
+}
+
+static bool holds_tenant(const char *labels)
+{
+	return strstr(labels, "tenant=t3\n") != NULL;
+}
+
+static bool holds_query(const char *labels)
+{
+	return strstr(labels, "query_id=3\n") && !strstr(labels, "comm=sh\n");
+}
+
+static const struct {
+	const char *where;
+	bool (*holds)(const char *labels);
+} selectors[] = {
+	{ NULL, holds_always },
+	{ "comm=\"sh\"", holds_comm },
+	{ "tenant=\"t3\"", holds_tenant },
+	{ "query_id=\"3\",comm!=\"sh\"", holds_query },
+};
+
+/* The value of a key in the text of a label set, NULL when it has none. */
+static char *value_in(const char *labels, const char *key)
+{
+	char line[32];
+	snprintf(line, sizeof(line), "%s=", key);
+	const char *p = labels;
+	while (p && strncmp(p, line, strlen(line)))
+		p = (p = strchr(p, '\n')) ? p + 1 : NULL;
+	return p ? strndup(p + strlen(line), strcspn(p, "\n") - strlen(line)) : NULL;
+}
+
+/* What the rows should be: labels cut down to `key` (NULL: to none; "*": whole). */
+static struct model_window expect(const struct fixture *f, int64_t from, int64_t to, bool (*holds)(const char *),
+				  const char *key, uint64_t *ret_windows)
+{
+	struct model_window out = { 0 };
+	*ret_windows = 0;
+	for (size_t i = 0; i < f->m.n; i++) {
+		const struct model_window *w = &f->m.w[i];
+		if (w->t0 >= to || w->t1 <= from)
+			continue;
+		++*ret_windows;
+		for (size_t k = 0; k < w->n; k++) {
+			struct model_row r = w->rows[k];
+			if (r.event || !holds(r.labels))
+				continue;
+			r.stack = strdup(r.stack);
+			if (key && !strcmp(key, "*"))
+				r.labels = strdup(r.labels);
+			else
+				r.labels = key ? value_in(r.labels, key) : NULL;
+			if (!r.labels)
+				r.labels = strdup("");
+			model_window_add(&out, r);
+		}
+	}
+	model_sort(out.rows, out.n);
+	return out;
+}
+
+static struct model_window answer(struct fixture *f, struct query *q, const char *key)
+{
+	struct read_back b = { .s = f->s };
+	struct model_window out = { 0 };
+	size_t n;
+	const struct store_row *rows = query_rows(q, &n);
+	for (size_t k = 0; k < n; k++)
+		read_back_row(&b, &rows[k]);
+	for (size_t k = 0; k < n; k++) {
+		char *labels = b.rows[k].labels;
+		if (key && strcmp(key, "*")) {
+			b.rows[k].labels = value_in(labels, key);
+			free(labels);
+			if (!b.rows[k].labels)
+				b.rows[k].labels = strdup("");
+		}
+		model_window_add(&out, b.rows[k]);
+	}
+	free(b.rows);
+	model_sort(out.rows, out.n);
+	return out;
+}
+
+static void same(const struct model_window *a, const struct model_window *b)
+{
+	assert_int_equal(a->n, b->n);
+	for (size_t k = 0; k < a->n; k++) {
+		assert_int_equal(model_row_cmp(&a->rows[k], &b->rows[k]), 0);
+		assert_int_equal(a->rows[k].samples, b->rows[k].samples);
+		assert_int_equal(a->rows[k].value, b->rows[k].value);
+	}
+}
+
+static void check_query(struct fixture *f, int64_t from, int64_t to, size_t selector, const char *key)
+{
+	struct query_spec spec = { .where = selectors[selector].where, .from_ns = from, .to_ns = to, .idle = true };
+	struct query *q;
+	struct err err = { 0 };
+	uint64_t windows, fired = 0, lost = 0;
+	spec.labels = !key ? QUERY_NO_LABELS : !strcmp(key, "*") ? QUERY_ALL_LABELS : QUERY_KEYS;
+	spec.keys = &key;
+	spec.n_keys = spec.labels == QUERY_KEYS;
+	if (query_open(&q, f->s, &spec, &err))
+		fail_msg("%s", err.text);
+	struct model_window want = expect(f, from, to, selectors[selector].holds, key, &windows);
+	struct model_window got = answer(f, q, key);
+	same(&got, &want);
+	const struct query_info *info = query_info(q);
+	for (size_t i = 0; i < f->m.n; i++) {
+		if (f->m.w[i].t0 >= to || f->m.w[i].t1 <= from)
+			continue;
+		fired += 100 + i;
+		lost += i;
+	}
+	assert_int_equal(info->windows, windows);
+	assert_int_equal(info->coarse, 0);
+	assert_int_equal(info->fired, fired);
+	assert_int_equal(info->lost[0], lost);
+	if (spec.labels == QUERY_ALL_LABELS)
+		assert_int_equal(info->blocks, windows);
+	model_window_fini(&want);
+	model_window_fini(&got);
+	query_close(q);
+}
+
+static void random_ranges(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const keys[] = { NULL, "comm", "tenant", "query_id", "*" };
+	for (int i = 0; i < 250; i++) {
+		const struct model_window *a = &f->m.w[model_random(&f->m, 400)], *b = &f->m.w[model_random(&f->m, 400)];
+		int64_t from = (a->t0 < b->t0 ? a->t0 : b->t0) - 5 * SECOND + SECOND * model_random(&f->m, 30);
+		int64_t to = (a->t0 < b->t0 ? b->t1 : a->t1) - SECOND * model_random(&f->m, 10);
+		if (model_random(&f->m, 10) == 0)
+			from = INT64_MIN;
+		if (model_random(&f->m, 10) == 0)
+			to = INT64_MAX;
+		if (from >= to)
+			continue;
+		check_query(f, from, to, model_random(&f->m, 4), keys[model_random(&f->m, 5)]);
+	}
+}
+
+/* Everything is found in far fewer blocks than windows, and every level was used. */
+static void uses_parents(void **state)
+{
+	struct fixture *f = *state;
+	struct store_cover c;
+	struct err err = { 0 };
+	size_t of_level[STORE_N_LEVELS] = { 0 };
+	assert_int_equal(store_cover(f->s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	uint64_t windows = 0;
+	for (size_t i = 0; i < c.n; i++) {
+		of_level[c.blocks[i]->level]++;
+		windows += c.blocks[i]->n_windows;
+	}
+	print_message("%zu blocks:", c.n);
+	for (int k = 0; k < STORE_N_LEVELS; k++)
+		print_message(" %zu of %s", of_level[k], store_level_name((uint8_t)k));
+	print_message("\n");
+	assert_int_equal(windows, f->m.n);
+	assert_true(c.n < 60);
+	assert_true(of_level[7] + of_level[8] > 0);
+	store_cover_free(&c);
+}
+
+/* ---- damage ---- */
+
+struct findings {
+	size_t damaged, torn, cut;
+	char first[400];
+};
+
+static void count(void *ctx, const struct store_finding *f)
+{
+	struct findings *n = ctx;
+	if (!n->damaged && f->kind == STORE_DAMAGED)
+		snprintf(n->first, sizeof(n->first), "%s at %" PRIu64 ": %s", f->path, f->offset, f->text);
+	n->damaged += f->kind == STORE_DAMAGED;
+	n->torn += f->kind == STORE_TORN;
+	n->cut += f->kind == STORE_CUT;
+}
+
+static struct findings verify(const char *dir)
+{
+	struct findings n = { 0 };
+	struct err err = { 0 };
+	if (store_verify(dir, count, &n, &err)) {
+		n.damaged++; /* both headers */
+		assert_true(err.text[0] != 0);
+	}
+	return n;
+}
+
+/* Counters of everything, when they can be had. */
+static int ask_all(const char *dir, uint64_t *ret_samples, uint64_t *ret_fired, uint64_t *ret_windows)
+{
+	struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .idle = true, .labels = QUERY_NO_LABELS };
+	struct store *s;
+	struct query *q;
+	struct err err = { 0 };
+	int rc = store_open(&s, dir, &err);
+	if (rc)
+		return rc;
+	rc = query_open(&q, s, &spec, &err);
+	if (!rc) {
+		*ret_samples = query_info(q)->samples;
+		*ret_fired = query_info(q)->fired;
+		*ret_windows = query_info(q)->windows;
+		query_close(q);
+	}
+	store_close(s);
+	return rc;
+}
+
+static char walked[200][200];
+static size_t n_walked;
+
+static int walk_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)ftw;
+	if (type == FTW_F && st->st_size && n_walked < 200)
+		snprintf(walked[n_walked++], 200, "%s", path);
+	return 0;
+}
+
+static void copy_tree(const char *from, const char *to)
+{
+	char command[300];
+	snprintf(command, sizeof(command), "rm -rf %s && cp -a %s %s", to, from, to);
+	assert_int_equal(system(command), 0);
+}
+
+/* A store of several levels and segments that ended cleanly. */
+static void small_levels(struct model *m, const char *dir)
+{
+	struct store_writer *w;
+	struct err err = { 0 };
+	int64_t t = T0;
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &small_options, &err), 0);
+	for (int i = 0; i < 30; i++, t += 10 * SECOND) {
+		if (i % 10 == 9)
+			t += 3600 * SECOND * 5;
+		commit_at(m, w, t, 6);
+	}
+	store_writer_close(w);
+}
+
+/* One bit of some byte in 40; all of them with ASCRIBE_FAULT_FULL. Never a wrong count, always found, always mended. */
+static void every_flip(void **state)
+{
+	(void)state;
+	char dir[64], copy[80];
+	struct model m = { .random = 41 };
+	uint64_t samples, fired, windows, s2, f2, w2;
+	size_t bits = 0, harmless = 0, repaired = 0;
+	const bool full = getenv("ASCRIBE_FAULT_FULL") != NULL;
+	small_levels(&m, temp_dir(dir));
+	snprintf(copy, sizeof(copy), "%s.copy", dir);
+	struct findings clean = verify(dir);
+	if (clean.damaged || clean.torn)
+		fail_msg("%s", clean.first);
+	assert_int_equal(ask_all(dir, &samples, &fired, &windows), 0);
+	assert_int_equal(windows, m.n);
+	n_walked = 0;
+	nftw(dir, walk_one, 8, FTW_PHYS);
+	for (size_t i = 0; i < n_walked; i++) {
+		int fd = open(walked[i], O_RDWR);
+		struct stat st;
+		unsigned char c;
+		fstat(fd, &st);
+		for (off_t bit = model_random(&m, 8); bit < 8 * st.st_size; bit += full ? 1 : 313 + (off_t)model_random(&m, 16)) {
+			assert_int_equal(pread(fd, &c, 1, bit / 8), 1);
+			c ^= (unsigned char)(1u << bit % 8);
+			assert_int_equal(pwrite(fd, &c, 1, bit / 8), 1);
+			if (!verify(dir).damaged)
+				fail_msg("%s: bit %lld is not found", walked[i], (long long)bit);
+			if (!ask_all(dir, &s2, &f2, &w2)) {
+				assert_int_equal(s2, samples);
+				assert_int_equal(f2, fired);
+				assert_int_equal(w2, windows);
+				harmless++;
+			}
+			if (bits++ % 20 == 0) {
+				struct findings n = { 0 };
+				struct err err = { 0 };
+				copy_tree(dir, copy);
+				if (store_repair(copy, count, &n, &err))
+					fail_msg("%s: bit %lld: %s", walked[i], (long long)bit, err.text);
+				struct findings after = verify(copy);
+				if (after.damaged || after.torn)
+					fail_msg("%s: bit %lld: after repair: %s", walked[i], (long long)bit, after.first);
+				assert_int_equal(ask_all(copy, &s2, &f2, &w2), 0);
+				assert_true(s2 <= samples && w2 <= windows);
+				/* A block of one file is gone; the rest, and the parents over it, are not. */
+				if (strstr(walked[i], "/seg/"))
+					assert_true(w2 + 1 >= windows);
+				repaired++;
+				struct store_writer *w;
+				if (store_writer_open_with(&w, copy, &model_meta, &small_options, &err))
+					fail_msg("%s: bit %lld: %s", walked[i], (long long)bit, err.text);
+				store_writer_close(w);
+			}
+			c ^= (unsigned char)(1u << bit % 8);
+			assert_int_equal(pwrite(fd, &c, 1, bit / 8), 1);
+		}
+		close(fd);
+	}
+	print_message("%zu bits of %zu files: all found; %zu questions did not meet them; %zu repaired\n", bits, n_walked,
+		      harmless, repaired);
+	remove_tree(dir);
+	remove_tree(copy);
+	model_fini(&m);
+}
+
+/* Retention: old windows go, their parents stay; a small cap cuts the finest first; what was cut is told. */
+static void retention(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store_options o = small_options;
+	struct store_writer *w;
+	struct err err = { 0 };
+	struct model m = { .random = 51 };
+	struct store *s;
+	struct store_cover c;
+	int64_t t = T0;
+	o.keep_ns[0] = 24 * 3600 * SECOND;
+	o.generation_bytes = 1500;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	for (int i = 0; i < 300; i++, t += (i % 10 ? 10 : 3600) * SECOND) {
+		if (i % 50 == 49) { /* generations end when a writer opens */
+			store_writer_close(w);
+			assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
+		}
+		commit_at(&m, w, t, 6);
+	}
+	assert_int_equal(store_writer_state(w)->parents_failed, 0);
+	store_writer_close(w);
+	if (store_open(&s, dir, &err))
+		fail_msg("%s", err.text);
+	assert_true(store_cut(s, 0)->blocks > 0 && store_cut(s, 0)->before_ns > T0);
+	assert_int_equal(store_cut(s, 1)->blocks, 0);
+	assert_int_equal(store_n_windows(s) + store_cut(s, 0)->blocks, 300);
+	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	uint64_t windows = 0;
+	for (size_t i = 0; i < c.n; i++)
+		windows += c.blocks[i]->n_windows;
+	assert_int_equal(windows, 300);
+	store_cover_free(&c);
+	/* From within a parent without children: all of it, and its range is said. */
+	int64_t from = T0 + 15 * SECOND;
+	assert_int_equal(store_cover(s, from, from + SECOND, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	assert_int_equal(c.n, 1);
+	assert_true(c.from_ns <= T0 + 10 * SECOND && c.to_ns >= T0 + 20 * SECOND && c.blocks[0]->level > 0);
+	store_cover_free(&c);
+	assert_int_equal(store_cover(s, from, from + SECOND, STORE_ALL_LABELS, NULL, 0, &c, &err), 0);
+	assert_true(c.coarse > 0);
+	store_cover_free(&c);
+	store_close(s);
+	assert_int_equal(verify(dir).damaged, 0);
+	/* Now with hardly any room. */
+	o.max_bytes = 20000;
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
+	commit_at(&m, w, t, 6);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_true(store_cut(s, 0)->bytes_by_size > 0);
+	assert_int_equal(store_cut(s, 8)->blocks, 0);
+	store_close(s);
+	assert_int_equal(verify(dir).damaged, 0);
+	remove_tree(dir);
+	model_fini(&m);
+}
+
+/* The most frequent values of a wide key lie within their bounds, whatever blocks they come from. */
+static void top_values(void **state)
+{
+	struct fixture *f = *state;
+	struct store_cover c;
+	struct store_top top;
+	struct err err = { 0 };
+	assert_int_equal(store_cover(f->s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	assert_int_equal(store_top(f->s, c.blocks, c.n, "tenant", 0, &top, &err), 0);
+	assert_true(top.n >= 6);
+	uint64_t all = 0;
+	for (size_t k = 0; k < top.n; k++) {
+		uint64_t samples = 0;
+		char line[64];
+		snprintf(line, sizeof(line), "tenant=%.*s\n", (int)top.v[k].label.str_len, top.v[k].label.str);
+		for (size_t b = 0; b < c.n; b++)
+			for (size_t i = 0; c.blocks[b]->level && i < f->m.n; i++) {
+				const struct model_window *w = &f->m.w[i];
+				if (w->t0 < c.blocks[b]->t0_ns || w->t1 > c.blocks[b]->t1_ns)
+					continue;
+				for (size_t r = 0; r < w->n; r++)
+					if (!w->rows[r].event && strstr(w->rows[r].labels, line))
+						samples += w->rows[r].samples;
+			}
+		assert_true(top.v[k].samples <= samples && samples <= top.v[k].samples + top.v[k].error);
+		all += top.v[k].samples;
+	}
+	assert_true(all <= top.total);
+	store_top_free(&top);
+	store_cover_free(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_ranges),
+		cmocka_unit_test(uses_parents), cmocka_unit_test(top_values), cmocka_unit_test(retention),
+		cmocka_unit_test(every_flip),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

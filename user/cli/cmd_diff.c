@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ascribe diff: what changed between two selections, two ranges or two stores, and what is noise. */
+#include "cli/accounting.h"
+#include "cli/cmd.h"
+#include "cli/groups.h"
+#include "cli/text.h"
+#include "query/diff.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_ROWS 30
+
+struct diff {
+	struct filter filter; /* A */
+	struct opt_list by;
+	const char *against, *against_store;
+	int64_t against_from_ns, against_to_ns;
+	bool absolute, inclusive, changes_only, full_names;
+};
+
+static const struct opt options[] = {
+	WHERE_OPTIONS(struct diff, filter),
+	{ "against", 'a', OPT_STRING, "SELECTOR", "what to compare with (default: the same labels)",
+	  offsetof(struct diff, against), 0, 0 },
+	{ "against-from", 0, OPT_TIME, "T", "start of what to compare with", offsetof(struct diff, against_from_ns), 0, 0 },
+	{ "against-to", 0, OPT_TIME, "T",
+	  "end of what to compare with; without both the range is the\nsame as of A, or all of another store",
+	  offsetof(struct diff, against_to_ns), 0, 0 },
+	{ "against-store", 0, OPT_STRING, "STORE", "another recording to compare with",
+	  offsetof(struct diff, against_store), 0, 0 },
+	{ "by", 'b', OPT_LIST, "KEY,..", "by these label keys (event, comm, tenant, ...);\n\"function\" is the default",
+	  offsetof(struct diff, by), 0, 0 },
+	{ "inclusive", 'I', OPT_FLAG, NULL, "functions: with all that they call, not only their own time",
+	  offsetof(struct diff, inclusive), 0, 0 },
+	{ "absolute", 0, OPT_FLAG, NULL, "compare CPU time per time recorded, not shares",
+	  offsetof(struct diff, absolute), 0, 0 },
+	{ "changes", 'c', OPT_FLAG, NULL, "leave the noise out", offsetof(struct diff, changes_only), 0, 0 },
+	LIMIT_OPTION(struct diff, filter, "rows to print, 0 for all (default: 30; with --json all)"),
+	{ "full-names", 0, OPT_FLAG, NULL, "print function names whole, however long",
+	  offsetof(struct diff, full_names), 0, 0 },
+	JSON_OPTION(struct diff, filter),
+	EXPLAIN_OPTION(struct diff, filter),
+};
+
+static const struct opt_command command = {
+	.name = "diff",
+	.usage = "[STORE] [--where A] --against B [OPTIONS]",
+	.about = "Compare two selections A and B, two time ranges, or two stores: which functions (or label values)\n"
+		 "have more of A than of B. A window counts where it begins, so that ranges side by side share none.\n"
+		 "Each row is tested (Fisher's exact test for shares, the exact binomial\n"
+		 "test for --absolute); of the rows called \"more\" or \"less\" at most 5% are wrong, on average\n"
+		 "(Benjamini and Hochberg); the rest is noise. Samples are taken as independent.\n",
+	.examples = "  ascribe diff --where '{tenant=\"a\"}' --against '{tenant=\"b\"}'\n"
+		    "  ascribe diff --from now-1h --against-from now-2h --against-to now-1h\n"
+		    "  ascribe diff --from 2026-05-01T10:00:00Z --against-to 2026-05-01T10:00:00Z --by tenant\n"
+		    "  ascribe diff after.data --against-store before.data --absolute\n",
+	.opts = options,
+	.n_opts = sizeof(options) / sizeof(options[0]),
+	.max_args = 1,
+};
+
+/* Both sides open. */
+struct sides {
+	const struct diff *opts;
+	struct filter filter[2];
+	struct reading r[2];
+	const struct query_diff *d;
+	uint64_t shared;
+};
+
+static const char *const verdicts[] = { [DIFF_NOISE] = "noise", [DIFF_MORE] = "more", [DIFF_LESS] = "less" };
+
+static double seconds(const struct sides *s, int side, uint64_t samples)
+{
+	return (double)samples * (double)reading_event(&s->r[side])->ns_per_sample / 1e9;
+}
+
+static bool is_time(const struct sides *s)
+{
+	return reading_event(&s->r[0])->ns_per_sample && reading_event(&s->r[1])->ns_per_sample;
+}
+
+/* CPUs in use, or events per second. */
+static double amount(const struct sides *s, int side, const struct query_diff_row *r)
+{
+	double ns = (double)reading_event(&s->r[side])->ns_per_sample;
+	return ns > 0 ? r->rate[side] * ns / 1e9 : r->rate[side];
+}
+
+/* ---- JSON ---- */
+
+static json_t *pair(json_t *a, json_t *b)
+{
+	return a && b ? json_pack("[o,o]", a, b) : NULL;
+}
+
+static json_t *reals(double a, double b)
+{
+	return pair(json_real(a), json_real(b));
+}
+
+static int add_name(json_t *o, const struct sides *s, const struct query_diff_row *r)
+{
+	const char *module = r->module ? r->module : "";
+	if (s->opts->by.n)
+		return json_put(o, "key", group_json(&s->opts->by, &(struct group){ r->values, r->present }));
+	int rc = json_put(o, "function", json_text(r->text, strlen(r->text)));
+	return rc ? rc : json_put(o, "module", json_text(module, strlen(module)));
+}
+
+static json_t *row_json(const struct sides *s, const struct query_diff_row *r)
+{
+	json_t *o = json_object();
+	int rc = add_name(o, s, r);
+	rc = rc ? rc : json_put(o, "samples", pair(json_count(r->samples[0]), json_count(r->samples[1])));
+	rc = rc ? rc : json_put(o, "self", pair(json_count(r->self[0]), json_count(r->self[1])));
+	rc = rc ? rc : json_put(o, "seconds", reals(seconds(s, 0, r->samples[0]), seconds(s, 1, r->samples[1])));
+	rc = rc ? rc : json_put(o, "self_seconds", reals(seconds(s, 0, r->self[0]), seconds(s, 1, r->self[1])));
+	rc = rc ? rc : json_put(o, "share", reals(r->share[0], r->share[1]));
+	rc = rc ? rc : json_put(o, "rate", reals(amount(s, 0, r), amount(s, 1, r)));
+	rc = rc ? rc : json_put(o, "change", json_real(r->change));
+	rc = rc ? rc : json_put(o, "low", json_real(r->low));
+	rc = rc ? rc : json_put(o, "high", json_real(r->high));
+	rc = rc ? rc : json_put(o, "ratio", isfinite(r->ratio) ? json_real(r->ratio) : json_null());
+	rc = rc ? rc : json_put(o, "p", json_real(r->p));
+	rc = rc ? rc : json_put(o, "q", json_real(r->q));
+	rc = rc ? rc : json_put(o, "tested", json_boolean(r->tested));
+	rc = rc ? rc : json_put(o, "verdict", json_string(verdicts[r->verdict]));
+	if (!rc)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static json_t *side_json(const struct sides *s, int side)
+{
+	const struct query_info *info = query_info(s->r[side].query);
+	const char *where = s->filter[side].where ? s->filter[side].where : "";
+	json_t *o = json_object();
+	int rc = json_put(o, "store", json_text(s->r[side].dir, strlen(s->r[side].dir)));
+	rc = rc ? rc : json_put(o, "where", json_text(where, strlen(where)));
+	rc = rc ? rc : json_put(o, "from", json_real((double)info->from_ns / 1e9));
+	rc = rc ? rc : json_put(o, "to", json_real((double)info->to_ns / 1e9));
+	rc = rc ? rc : json_put(o, "covered", json_real((double)info->covered_ns / 1e9));
+	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
+	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
+	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
+	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
+	rc = rc ? rc : accounting_add(o, s->r[side].store, info);
+	if (!rc)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static int print_json(const struct sides *s, size_t n)
+{
+	const struct store_event *event = reading_event(&s->r[0]);
+	const struct diff *opts = s->opts;
+	json_t *o = json_object(), *rows = json_array();
+	int rc = o && rows ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = json_array_append_new(rows, row_json(s, &s->d->rows[i])) ? -ENOMEM : 0;
+	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
+	rc = rc ? rc : json_put(o, "n_rows", json_count(s->d->n_rows));
+	rc = rc ? rc : json_put(o, "n_tested", json_count(s->d->n_tested));
+	rc = rc ? rc : json_put(o, "n_changed", json_count(s->d->n_changed));
+	rc = rc ? rc : json_put(o, "compared", json_string(opts->absolute ? "rate" : "share"));
+	rc = rc ? rc : json_put(o, "of", json_string(opts->by.n || opts->inclusive ? "samples" : "self"));
+	rc = rc ? rc : json_put(o, "threshold", json_real(QUERY_DIFF_RATE));
+	rc = rc ? rc : json_put(o, "shared", json_count(s->shared));
+	rc = rc ? rc : json_put(o, "event", json_text(event->name, strlen(event->name)));
+	rc = rc ? rc : json_put(o, "unit", json_text(event->unit, strlen(event->unit)));
+	rc = rc ? rc : json_put(o, "a", side_json(s, 0));
+	rc = rc ? rc : json_put(o, "b", side_json(s, 1));
+	rc = rc ? rc : json_print(o, stdout);
+	json_decref(rows);
+	json_decref(o);
+	return rc;
+}
+
+/* ---- text ---- */
+
+static void print_side(const struct sides *s, int side)
+{
+	const struct query_info *info = query_info(s->r[side].query);
+	const char *where = s->filter[side].where;
+	char range[120];
+	printf("%c: ", 'A' + side);
+	if (s->opts->against_store) {
+		text_put(stdout, s->r[side].dir, 0);
+		fputs(", ", stdout);
+	}
+	if (where && *where) {
+		text_put(stdout, where, 0);
+		fputs(", ", stdout);
+	}
+	if (info->blocks) {
+		text_range(info->from_ns, info->to_ns, range);
+		printf("%s: ", range);
+	}
+	printf("%llu samples", (unsigned long long)info->samples);
+	if (is_time(s))
+		printf(" = %.3f s", info->seconds);
+	putchar('\n');
+}
+
+static void print_header(const struct sides *s)
+{
+	const struct query_diff *d = s->d;
+	print_side(s, 0);
+	print_side(s, 1);
+	text_put(stdout, reading_event(&s->r[0])->name, 0);
+	printf(", %s%s: %zu of %zu rows changed (5%% of such rows may be wrong), %zu have too few samples to tell\n\n",
+	       s->opts->absolute ? is_time(s) ? "CPUs" : "events per second" : "shares",
+	       s->opts->by.n ? "" : s->opts->inclusive ? ", with callees" : ", own time", d->n_changed, d->n_rows,
+	       d->n_rows - d->n_tested);
+}
+
+static void print_heads(const struct sides *s)
+{
+	printf("%9s %9s ", "SAMPLES A", "B");
+	if (is_time(s))
+		printf("%10s %10s ", "SECONDS A", "B");
+	if (s->opts->absolute)
+		printf("%9s %9s %9s ", is_time(s) ? "CPUS A" : "PER S A", "B", "CHANGE");
+	else
+		printf("%8s %8s %8s  %-18s ", "SHARE A", "B", "CHANGE", "    95% INTERVAL");
+	printf("%7s %8s  %-5s  ", "RATIO", "Q", "");
+}
+
+static void print_ratio(double ratio)
+{
+	if (isfinite(ratio))
+		printf(ratio < 1000 ? "%7.2f " : "%7.3g ", ratio);
+	else
+		printf("%7s ", "only A");
+}
+
+static void print_numbers(const struct sides *s, const struct query_diff_row *r)
+{
+	printf("%9llu %9llu ", (unsigned long long)r->count[0], (unsigned long long)r->count[1]);
+	if (is_time(s))
+		printf("%10.3f %10.3f ", seconds(s, 0, r->count[0]), seconds(s, 1, r->count[1]));
+	if (s->opts->absolute) {
+		double a = amount(s, 0, r), b = amount(s, 1, r);
+		printf("%9.4f %9.4f %+9.4f ", a, b, a - b);
+	} else {
+		printf("%7.2f%% %7.2f%% %+8.2f  %+7.2f .. %+7.2f ", 100 * r->share[0], 100 * r->share[1],
+		       100 * r->change, 100 * r->low, 100 * r->high);
+	}
+	print_ratio(r->ratio);
+	printf(r->q < 0.001 ? "%8.0e  %-5s  " : "%8.3f  %-5s  ", r->q, verdicts[r->verdict]);
+}
+
+static void group_numbers(void *ctx, size_t i)
+{
+	const struct sides *s = ctx;
+	if (i == GROUP_HEAD)
+		print_heads(s);
+	else
+		print_numbers(s, &s->d->rows[i]);
+}
+
+static int print_rows(struct sides *s, size_t n)
+{
+	const struct query_diff *d = s->d;
+	struct group *rows = NULL;
+	int rc = 0;
+	if (s->opts->by.n) {
+		rows = calloc(n + 1, sizeof(*rows));
+		for (size_t i = 0; rows && i < n; i++)
+			rows[i] = (struct group){ d->rows[i].values, d->rows[i].present };
+		rc = rows ? groups_print(&s->opts->by, rows, n, group_numbers, s) : -ENOMEM;
+		free(rows);
+		return rc;
+	}
+	print_heads(s);
+	puts("FUNCTION");
+	for (size_t i = 0; !rc && i < n; i++) {
+		print_numbers(s, &d->rows[i]);
+		rc = function_print(d->rows[i].text, d->rows[i].module, s->opts->full_names ? 0 : NAME_WIDTH);
+	}
+	return rc;
+}
+
+static void warn_small(const struct sides *s, int side)
+{
+	const struct query_info *info = query_info(s->r[side].query);
+	if (info->blocks && !info->samples)
+		cmd_warn("no sample matches %c", 'A' + side);
+	else if (info->blocks && info->samples < 100)
+		cmd_warn("%c has only %llu samples: only large changes can be told from noise", 'A' + side,
+			 (unsigned long long)info->samples);
+}
+
+static int print_text(struct sides *s, size_t n)
+{
+	int rc = 0;
+	print_header(s);
+	if (n)
+		rc = print_rows(s, n);
+	if (n < s->d->n_rows && !s->opts->changes_only)
+		printf("\nnot shown: %zu rows; -n 0 prints all\n", s->d->n_rows - n);
+	cmd_flush();
+	warn_small(s, 0);
+	warn_small(s, 1);
+	return rc;
+}
+
+/* ---- the command ---- */
+
+static int find_shared(struct sides *s, struct err *err)
+{
+	struct query_spec spec[2];
+	for (int side = 0; side < 2; side++) {
+		const struct query_info *info = query_info(s->r[side].query);
+		const struct filter *f = &s->filter[side];
+		spec[side] = (struct query_spec){ .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns,
+						  .by_start = f->by_start, .event = info->event ? info->event->name : NULL, .idle = f->idle };
+	}
+	return s->r[0].store == s->r[1].store ? query_diff_shared(s->r[0].store, &spec[0], &spec[1], &s->shared, err) :
+						0;
+}
+
+static int compare(struct sides *s)
+{
+	const struct diff *opts = s->opts;
+	struct query_diff_spec spec = { opts->by.n ? (const char *const *)opts->by.v : NULL, opts->by.n,
+					opts->inclusive, opts->absolute };
+	struct query_diff *d = NULL;
+	struct err err = { 0 };
+	uint64_t limit = opts->filter.limit;
+	if (limit == UINT64_MAX && !opts->filter.json)
+		limit = DEFAULT_ROWS;
+	int rc = query_diff(&d, s->r[0].query, s->r[1].query, &spec, &err);
+	rc = rc ? rc : find_shared(s, &err);
+	if (rc) {
+		query_diff_free(d);
+		cmd_error("%s", err.text);
+		return EXIT_FAILED;
+	}
+	s->d = d;
+	if (s->shared)
+		cmd_warn("A and B have %llu samples in common; the tests take them for apart",
+			 (unsigned long long)s->shared);
+	size_t n = opts->changes_only ? d->n_changed : d->n_rows;
+	n = limit && n > limit ? (size_t)limit : n;
+	reading_step(&s->r[0], "compare");
+	rc = opts->filter.json ? print_json(s, n) : print_text(s, n);
+	query_diff_free(d);
+	reading_step(&s->r[0], "print");
+	for (int side = 0; side < 2; side++)
+		reading_explain(&s->r[side]);
+	if (rc == -ENOMEM)
+		cmd_error("out of memory");
+	return rc ? EXIT_FAILED : EXIT_OK;
+}
+
+/* What B is when its options are left out. */
+static int choose_sides(struct sides *s)
+{
+	const struct diff *o = s->opts;
+	bool range = o->against_from_ns != INT64_MIN || o->against_to_ns != INT64_MAX;
+	if (!o->against && !o->against_store && !range) {
+		cmd_error("diff: nothing to compare with: --against SELECTOR, --against-from and --against-to, or "
+			  "--against-store");
+		return EXIT_USAGE;
+	}
+	s->filter[0] = s->filter[1] = o->filter;
+	/* So that no window is on both sides of a time that parts them. */
+	s->filter[0].by_start = s->filter[1].by_start = true;
+	if (o->against)
+		s->filter[1].where = o->against;
+	if (range || o->against_store) {
+		s->filter[1].from_ns = o->against_from_ns;
+		s->filter[1].to_ns = o->against_to_ns;
+	}
+	int status = reading_check(&s->filter[0], "--where", "--from");
+	return status ? status : reading_check(&s->filter[1], "--against", "--against-from");
+}
+
+static int open_sides(struct sides *s, const char *dir)
+{
+	const char *other = s->opts->against_store;
+	const struct opt_list *by = &s->opts->by;
+	enum query_labels labels = by->n ? QUERY_KEYS : QUERY_NO_LABELS;
+	int status = reading_open_store(&s->r[0], dir, s->filter[0].explain);
+	status = status ? status : reading_query(&s->r[0], &s->filter[0], labels, by);
+	if (status)
+		return status;
+	/* The same event on both sides, whatever each would choose. */
+	if (*reading_event(&s->r[0])->name)
+		s->filter[1].event = reading_event(&s->r[0])->name;
+	if (other) {
+		status = reading_open_store(&s->r[1], other, s->filter[1].explain);
+	} else {
+		s->r[1] = s->r[0];
+		s->r[1].query = NULL;
+	}
+	return status ? status : reading_query(&s->r[1], &s->filter[1], labels, by);
+}
+
+static void close_sides(struct sides *s)
+{
+	if (s->r[1].store == s->r[0].store)
+		s->r[1].store = NULL;
+	reading_close(&s->r[1]);
+	reading_close(&s->r[0]);
+}
+
+/* `--by function` is the default spelt out. */
+static int check_keys(struct diff *opts)
+{
+	for (size_t i = 0; i < opts->by.n; i++) {
+		if (strcmp(opts->by.v[i], "function"))
+			continue;
+		if (opts->by.n > 1) {
+			cmd_error("diff: --by function stands alone");
+			return EXIT_USAGE;
+		}
+		opt_release(&command, opts);
+	}
+	return EXIT_OK;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+	struct diff opts = { .filter = FILTER_INIT, .against_from_ns = INT64_MIN, .against_to_ns = INT64_MAX };
+	struct sides s = { .opts = &opts };
+	struct opt_args args;
+	int status;
+	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
+		return status;
+	status = check_keys(&opts);
+	status = status ? status : choose_sides(&s);
+	status = status ? status : open_sides(&s, args.n ? args.v[0] : NULL);
+	status = status ? status : compare(&s);
+	close_sides(&s);
+	opt_release(&command, &opts);
+	return status;
+}

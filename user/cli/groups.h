@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of samples by label keys, as rows of a table and as JSON: the same in every command that has --by. */
+#ifndef ASCRIBE_CLI_GROUPS_H
+#define ASCRIBE_CLI_GROUPS_H
+
+#include "cli/options.h"
+#include "export/json.h"
+
+struct group {
+	const char *const *values; /* NULL: the row of all others, "(other)" */
+	const bool *present;
+};
+
+/* {"tenant": "a", "query_id": null}: null where the label is missing. NULL when out of memory. */
+json_t *group_json(const struct opt_list *by, const struct group *g);
+
+/*
+ * A line of heads, then a line per group: what `numbers` prints, then the values in aligned columns. numbers(ctx, i) is for
+ * row i, GROUP_HEAD for the heads. -ENOMEM.
+ */
+#define GROUP_HEAD SIZE_MAX
+int groups_print(const struct opt_list *by, const struct group *rows, size_t n, void (*numbers)(void *ctx, size_t i),
+		 void *ctx);
+
+/* A function's name, cut to width columns (0: whole), and its file, as a table ends a line with them. -ENOMEM. */
+int function_print(const char *text, const char *module, size_t width);
+
+#define NAME_WIDTH 100 /* columns of a function's name; template arguments easily fill a screen */
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/series.h"
+
+#include "cli/accounting.h"
+#include "cli/groups.h"
+#include "cli/text.h"
+#include "query/series.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_GROUPS 10
+#define CHART_WIDTH 60
+#define BAR_WIDTH 40
+
+struct chart {
+	const struct reading *r;
+	const struct query_series *s;
+	const struct opt_list *by;
+};
+
+/* ---- JSON ---- */
+
+/* [[t, samples], ...]: a step in which nothing was recorded has no point. */
+static json_t *points_json(const struct query_series *s, const struct query_series_row *row)
+{
+	json_t *points = json_array();
+	for (size_t i = 0; points && i < s->n_steps; i++) {
+		int64_t t = (s->from_ns + (int64_t)i * s->step_ns) / 1000000000;
+		if (!s->windows[i])
+			continue;
+		json_t *p = json_pack("[I,o]", (json_int_t)t, json_count(row->points[i]));
+		if (json_array_append_new(points, p)) {
+			json_decref(points);
+			return NULL;
+		}
+	}
+	return points;
+}
+
+static json_t *row_json(const struct chart *c, const struct query_series_row *row)
+{
+	json_t *o = json_object();
+	double seconds = (double)row->samples * (double)reading_event(c->r)->ns_per_sample / 1e9;
+	struct group g = { row->values, row->present };
+	int rc = json_put(o, "key", row->other ? json_null() : group_json(c->by, &g));
+	rc = rc ? rc : json_put(o, "other", json_boolean(row->other));
+	rc = rc ? rc : json_put(o, "samples", json_count(row->samples));
+	rc = rc ? rc : json_put(o, "seconds", json_real(seconds));
+	rc = rc ? rc : json_put(o, "points", points_json(c->s, row));
+	if (!rc)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static int print_json(const struct chart *c, const struct filter *f)
+{
+	const struct query_series *s = c->s;
+	const struct query_info *info = query_info(s->whole);
+	const struct store_event *event = reading_event(c->r);
+	const char *where = f->where ? f->where : "";
+	json_t *o = json_object(), *rows = json_array();
+	int rc = o && rows ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < s->n_rows; i++)
+		rc = json_array_append_new(rows, row_json(c, &s->rows[i])) ? -ENOMEM : 0;
+	rc = rc ? rc : json_put(o, "series", json_incref(rows));
+	rc = rc ? rc : json_put(o, "step", json_real((double)s->step_ns / 1e9));
+	rc = rc ? rc : json_put(o, "n_steps", json_count(s->n_steps));
+	rc = rc ? rc : json_put(o, "n_groups", json_count(s->n_groups));
+	rc = rc ? rc : json_put(o, "from", json_real((double)s->from_ns / 1e9));
+	rc = rc ? rc : json_put(o, "to", json_real((double)s->to_ns / 1e9));
+	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
+	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
+	rc = rc ? rc : json_put(o, "event", json_text(event->name, strlen(event->name)));
+	rc = rc ? rc : json_put(o, "unit", json_text(event->unit, strlen(event->unit)));
+	rc = rc ? rc : json_put(o, "where", json_text(where, strlen(where)));
+	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
+	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
+	rc = rc ? rc : accounting_add(o, c->r->store, info);
+	rc = rc ? rc : json_print(o, stdout);
+	json_decref(rows);
+	json_decref(o);
+	return rc;
+}
+
+/* ---- text ---- */
+
+/* What a step shows: CPUs in use, or events per second; per time that was recorded. */
+static double rate(const struct chart *c, uint64_t samples, int64_t covered_ns)
+{
+	uint64_t ns = reading_event(c->r)->ns_per_sample;
+	return covered_ns > 0 ? (double)samples * (ns ? (double)ns : 1e9) / (double)covered_ns : 0;
+}
+
+static const char *rate_name(const struct chart *c)
+{
+	return reading_event(c->r)->ns_per_sample ? "CPUS" : "PER S";
+}
+
+static double peak(const struct chart *c, const struct query_series_row *row, size_t per_column)
+{
+	double most = 0;
+	for (size_t i = 0; i < c->s->n_steps; i += per_column) {
+		uint64_t samples = 0;
+		int64_t covered = 0;
+		for (size_t k = i; k < i + per_column && k < c->s->n_steps; k++) {
+			samples += row->points[k];
+			covered += c->s->covered_ns[k];
+		}
+		double x = rate(c, samples, covered);
+		most = x > most ? x : most;
+	}
+	return most;
+}
+
+static size_t steps_per_column(const struct query_series *s)
+{
+	return s->n_steps ? (s->n_steps + CHART_WIDTH - 1) / CHART_WIDTH : 1;
+}
+
+/* One column per step, or per some steps: eighths of the row's peak; a blank where nothing was recorded. */
+static void sparkline(const struct chart *c, const struct query_series_row *row)
+{
+	static const char *const eighths[] = { "\u2581", "\u2582", "\u2583", "\u2584",
+					       "\u2585", "\u2586", "\u2587", "\u2588" };
+	size_t per = steps_per_column(c->s);
+	double most = peak(c, row, per);
+	for (size_t i = 0; i < c->s->n_steps; i += per) {
+		uint64_t samples = 0;
+		int64_t covered = 0;
+		for (size_t k = i; k < i + per && k < c->s->n_steps; k++) {
+			samples += row->points[k];
+			covered += c->s->covered_ns[k];
+		}
+		double x = most > 0 ? rate(c, samples, covered) / most : 0;
+		int level = x > 0 ? (int)(x * 8 - 1e-9) : 0;
+		fputs(covered ? samples ? eighths[level > 7 ? 7 : level] : "_" : " ", stdout);
+	}
+}
+
+static void group_numbers(void *ctx, size_t i)
+{
+	const struct chart *c = ctx;
+	const struct query_info *info = query_info(c->s->whole);
+	uint64_t ns = reading_event(c->r)->ns_per_sample;
+	size_t per = steps_per_column(c->s), columns = (c->s->n_steps + per - 1) / per;
+	if (i == GROUP_HEAD) {
+		printf("%9s ", "SAMPLES");
+		if (ns)
+			printf("%10s ", "SECONDS");
+		printf("%7s %8s  %-*s  ", "SHARE", "PEAK", (int)columns, columns < 9 ? "" : "OVER TIME");
+		return;
+	}
+	const struct query_series_row *row = &c->s->rows[i];
+	printf("%9llu ", (unsigned long long)row->samples);
+	if (ns)
+		printf("%10.3f ", (double)row->samples * (double)ns / 1e9);
+	printf("%6.2f%% %8.3f  ", 100.0 * (double)row->samples / (double)(info->samples ? info->samples : 1),
+	       peak(c, row, per));
+	sparkline(c, row);
+	fputs("  ", stdout);
+}
+
+static int print_groups(struct chart *c)
+{
+	struct group *rows = calloc(c->s->n_rows + 1, sizeof(*rows));
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->s->n_rows; i++)
+		rows[i] = (struct group){ c->s->rows[i].values, c->s->rows[i].present };
+	int rc = groups_print(c->by, rows, c->s->n_rows, group_numbers, c);
+	free(rows);
+	if (!rc && c->s->other_groups)
+		printf("\n(other): %zu of %zu groups; -n 0 prints all\n", c->s->other_groups, c->s->n_groups);
+	return rc;
+}
+
+/* A line per step. */
+static void print_steps(const struct chart *c)
+{
+	const struct query_series *s = c->s;
+	const struct query_series_row *row = &s->rows[0];
+	double most = peak(c, row, 1);
+	printf("%-25s %9s %9s\n", "FROM", "SAMPLES", rate_name(c));
+	for (size_t i = 0; i < s->n_steps; i++) {
+		double x = rate(c, row->points[i], s->covered_ns[i]);
+		char at[40];
+		text_time(s->from_ns + (int64_t)i * s->step_ns, at);
+		if (!s->windows[i]) {
+			printf("%-25s %9s\n", at, "-");
+			continue;
+		}
+		printf("%-25s %9llu %9.3f  ", at, (unsigned long long)row->points[i], x);
+		for (int k = 0; most > 0 && k < (int)(x / most * BAR_WIDTH + 0.5); k++)
+			putchar('#');
+		putchar('\n');
+	}
+}
+
+static void print_header(const struct chart *c, const struct filter *f, int64_t asked_ns)
+{
+	const struct query_series *s = c->s;
+	size_t per = steps_per_column(s);
+	char range[120];
+	accounting_title(c->r->store);
+	if (f->where && *f->where) {
+		fputs("where ", stdout);
+		text_put(stdout, f->where, 0);
+		putchar('\n');
+	}
+	if (!s->n_steps)
+		return;
+	text_range(s->from_ns, s->to_ns, range);
+	printf("%s: %zu steps of %lld s", range, s->n_steps, (long long)(s->step_ns / 1000000000));
+	if (asked_ns != s->step_ns)
+		printf(" (asked: %.9g s; a step is whole windows of %lld s)", (double)asked_ns / 1e9,
+		       QUERY_WINDOW_NS / 1000000000);
+	puts("; a window counts where it begins");
+	text_put(stdout, reading_event(c->r)->name, 0);
+	printf(": %llu samples", (unsigned long long)query_info(s->whole)->samples);
+	if (c->by->n && s->n_rows)
+		printf("; PEAK in %s, a column is %lld s", reading_event(c->r)->ns_per_sample ? "CPUs" : "events per second",
+		       (long long)per * (long long)(s->step_ns / 1000000000));
+	puts("\n");
+}
+
+static int print_text(struct chart *c, const struct filter *f, int64_t asked_ns)
+{
+	int rc = 0;
+	print_header(c, f, asked_ns);
+	if (c->s->n_rows && c->by->n)
+		rc = print_groups(c);
+	else if (c->s->n_rows)
+		print_steps(c);
+	accounting_footer(c->r->store, query_info(c->s->whole));
+	return rc;
+}
+
+int series_report(struct reading *r, const char *dir, const struct filter *f, const struct opt_list *by,
+		  int64_t step_ns)
+{
+	struct query_series *s = NULL;
+	struct err err = { 0 };
+	struct query_series_spec spec = {
+		.range = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event, .idle = f->idle },
+		.keys = by->n ? (const char *const *)by->v : NULL,
+		.n_keys = by->n,
+		.step_ns = step_ns,
+		.top = f->limit == UINT64_MAX ? DEFAULT_GROUPS : f->limit,
+	};
+	int status = reading_check(f, "--where", "--from");
+	status = status ? status : reading_open_store(r, dir, f->explain);
+	if (status)
+		return status;
+	int rc = query_series(&s, r->store, &spec, &err);
+	if (rc) {
+		cmd_error("%s", err.text);
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	struct chart c = { r, s, by };
+	r->query = s->whole;
+	if (!query_info(s->whole)->blocks)
+		reading_no_data(r->store, f->from_ns, f->to_ns);
+	reading_step(r, "series");
+	rc = f->json ? print_json(&c, f) : print_text(&c, f, step_ns);
+	reading_step(r, "print");
+	reading_explain(r);
+	if (rc == -ENOMEM)
+		cmd_error("out of memory");
+	r->query = NULL;
+	query_series_free(s);
+	return rc ? EXIT_FAILED : EXIT_OK;
+}

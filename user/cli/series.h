@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ascribe report --step: samples over time. */
+#ifndef ASCRIBE_CLI_SERIES_H
+#define ASCRIBE_CLI_SERIES_H
+
+#include "cli/cmd.h"
+
+/* The whole command behind its options; returns the exit status. The caller closes r. */
+int series_report(struct reading *r, const char *dir, const struct filter *f, const struct opt_list *by,
+		  int64_t step_ns);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The trees of two queries as one. Frames become names first, so that a node is found by (parent, name); the nodes
+ * of each side are then walked parents first.
+ */
+#include "query/diff.h"
+
+#include "query/query_int.h"
+#include "util/array.h"
+#include "util/idhash.h"
+
+#include <stdio.h>
+
+#define NAME_MAX_BYTES 4096
+
+struct name {
+	char *text; /* "function\0module" */
+	size_t len;
+};
+
+/* query_diff_tree must stay the first member. */
+struct tree {
+	struct query_diff_tree tree;
+	size_t cap;
+	struct name *names;
+	size_t n_names, names_cap;
+	uint32_t *name_of; /* [nodes]: 0 for the root */
+	size_t name_of_cap;
+	struct idhash names_hash, nodes_hash;
+};
+
+struct place {
+	uint32_t parent, name;
+};
+
+void query_diff_tree_free(struct query_diff_tree *pub)
+{
+	struct tree *t = (struct tree *)pub;
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->n_names; i++)
+		free(t->names[i].text);
+	free(t->names);
+	free(t->name_of);
+	idhash_fini(&t->names_hash);
+	idhash_fini(&t->nodes_hash);
+	free(t->tree.nodes);
+	free(t);
+}
+
+static bool same_name(const void *ctx, uint32_t id, const void *key)
+{
+	const struct name *x = &((const struct tree *)ctx)->names[id], *y = key;
+	return x->len == y->len && !memcmp(x->text, y->text, x->len);
+}
+
+/* The name of a frame, from 1. */
+static int intern(struct tree *t, const struct store *s, uint32_t frame, uint32_t *ret)
+{
+	char text[2 * NAME_MAX_BYTES];
+	struct name n = { .text = text };
+	const struct store_frame *f = store_frame(s, frame);
+	query_frame_name(s, frame, text, NAME_MAX_BYTES);
+	n.len = strlen(text) + 1;
+	n.len += (size_t)snprintf(text + n.len, NAME_MAX_BYTES, "%s", f ? store_string(s, f->module, NULL) : "") + 1;
+	if (n.len > sizeof(text))
+		n.len = sizeof(text);
+	uint32_t hash = idhash_hash(&t->names_hash, n.text, n.len);
+	uint32_t id = idhash_find(&t->names_hash, hash, same_name, t, &n);
+	if (id == IDHASH_NONE) {
+		int rc = ARRAY_RESERVE(t->names, t->names_cap, t->n_names + 1);
+		rc = rc ? rc : idhash_reserve(&t->names_hash);
+		n.text = rc ? NULL : malloc(n.len);
+		if (!n.text)
+			return -ENOMEM;
+		memcpy(n.text, text, n.len);
+		id = (uint32_t)t->n_names++;
+		t->names[id] = n;
+		idhash_put(&t->names_hash, hash, id);
+	}
+	*ret = id + 1;
+	return 0;
+}
+
+static bool same_place(const void *ctx, uint32_t id, const void *key)
+{
+	const struct tree *t = ctx;
+	const struct place *p = key;
+	return t->tree.nodes[id].parent == p->parent && t->name_of[id] == p->name;
+}
+
+static int add_node(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret)
+{
+	uint32_t id = (uint32_t)t->tree.n_nodes;
+	int rc = ARRAY_RESERVE(t->tree.nodes, t->cap, (size_t)id + 1);
+	rc = rc ? rc : ARRAY_RESERVE(t->name_of, t->name_of_cap, (size_t)id + 1);
+	if (rc)
+		return rc;
+	const char *text = name ? t->names[name - 1].text : "";
+	t->tree.nodes[id] = (struct query_diff_node){
+		.text = text, .module = name ? text + strlen(text) + 1 : "", .parent = parent
+	};
+	t->name_of[id] = name;
+	t->tree.n_nodes++;
+	*ret = id;
+	return 0;
+}
+
+static int child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret)
+{
+	struct place p = { parent, name };
+	uint32_t hash = idhash_hash(&t->nodes_hash, &p, sizeof(p));
+	*ret = idhash_find(&t->nodes_hash, hash, same_place, t, &p);
+	if (*ret != IDHASH_NONE)
+		return 0;
+	int rc = idhash_reserve(&t->nodes_hash);
+	rc = rc ? rc : add_node(t, parent, name, ret);
+	if (!rc)
+		idhash_put(&t->nodes_hash, hash, *ret);
+	return rc;
+}
+
+static int add_side(struct tree *t, struct query *q, const struct store *s, int side, struct err *err)
+{
+	const struct query_node *nodes;
+	size_t n, n_frames = store_n_frames(s);
+	int rc = query_tree(q, &nodes, &n, err);
+	if (rc)
+		return rc;
+	uint32_t *at = calloc(n + !n, sizeof(*at)), *known = calloc(n_frames + 1, sizeof(*known));
+	rc = at && known ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < n; i++) {
+		uint32_t up, frame;
+		store_stack(s, nodes[i].stack, &up, &frame);
+		if (i && !known[frame])
+			rc = intern(t, s, frame, &known[frame]);
+		if (i && !rc)
+			rc = child(t, at[nodes[i].parent], known[frame], &at[i]);
+		if (rc)
+			break;
+		t->tree.nodes[at[i]].self[side] += nodes[i].self;
+		t->tree.nodes[at[i]].total[side] += nodes[i].total;
+	}
+	free(at);
+	free(known);
+	return rc;
+}
+
+/* Ascending, so that putting each in front of its siblings leaves them descending; ties by age. */
+static int by_total(const void *a, const void *b, void *ctx)
+{
+	const struct query_diff_node *nodes = ctx;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	uint64_t x = nodes[i].total[0] + nodes[i].total[1], y = nodes[j].total[0] + nodes[j].total[1];
+	if (x != y)
+		return x < y ? -1 : 1;
+	return i < j ? 1 : i > j ? -1 : 0;
+}
+
+static int link_children(struct query_diff_node *nodes, size_t n)
+{
+	uint32_t *order = malloc(n * sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, n, sizeof(*order), by_total, nodes);
+	for (size_t i = 0; i < n; i++) {
+		struct query_diff_node *node = &nodes[order[i]];
+		if (!order[i])
+			continue;
+		node->next_sibling = nodes[node->parent].first_child;
+		nodes[node->parent].first_child = order[i];
+	}
+	free(order);
+	return 0;
+}
+
+int query_diff_tree(struct query_diff_tree **ret, struct query *a, struct query *b, struct err *err)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+	uint32_t root;
+	int rc = t ? add_node(t, 0, 0, &root) : -ENOMEM;
+	rc = rc ? rc : add_side(t, a, a->store, 0, err);
+	rc = rc ? rc : add_side(t, b, b->store, 1, err);
+	rc = rc ? rc : link_children(t->tree.nodes, t->tree.n_nodes);
+	if (!rc) {
+		*ret = &t->tree;
+		return 0;
+	}
+	query_diff_tree_free(t ? &t->tree : NULL);
+	return err_sys(err, rc, "cannot build the tree of the difference");
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A query of the whole range says which groups are worth a series; then one query per step fills the points. A step
+ * is an aligned range, which a store answers with few blocks however long it is.
+ */
+#include "query/series.h"
+
+#include "util/buf.h"
+#include "util/idhash.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* query_series must stay the first member. */
+struct series {
+	struct query_series series;
+	struct query_table *groups; /* of the whole range: what the rows' texts belong to */
+};
+
+struct builder {
+	struct query_series *s;
+	const struct query_series_spec *spec;
+	struct store *store;
+	struct idhash hash;
+	struct buf name;
+};
+
+void query_series_free(struct query_series *pub)
+{
+	struct series *own = (struct series *)pub;
+	if (!own)
+		return;
+	for (size_t i = 0; i < pub->n_rows; i++)
+		free(pub->rows[i].points);
+	free(pub->rows);
+	free(pub->windows);
+	free(pub->covered_ns);
+	query_table_free(own->groups);
+	query_close(pub->whole);
+	free(own);
+}
+
+/* ---- the steps ---- */
+
+/* Multiples of step at or below, and at or above. */
+static int64_t step_down(int64_t t, int64_t step)
+{
+	return t - ((t % step) + step) % step;
+}
+
+static int64_t step_up(int64_t t, int64_t step)
+{
+	int64_t down = step_down(t, step);
+	return down == t ? t : down + step;
+}
+
+/* From the beginning of the first window that begins in [from, to) to the end of the last; both 0 when there is none. */
+static int reach(struct store *s, int64_t from, int64_t to, int64_t *ret_from, int64_t *ret_to, struct err *err)
+{
+	struct store_cover c;
+	int64_t first = 0, last = 0;
+	int rc = store_cover(s, from, to, STORE_FOLDED, NULL, 0, &c, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < c.n; i++) {
+		if (c.blocks[i]->t0_ns < from)
+			continue;
+		first = first == last || c.blocks[i]->t0_ns < first ? c.blocks[i]->t0_ns : first;
+		last = c.blocks[i]->t1_ns > last ? c.blocks[i]->t1_ns : last;
+	}
+	store_cover_free(&c);
+	*ret_from = first;
+	*ret_to = last;
+	return 0;
+}
+
+/* The part of the asked range that has data, in whole steps. */
+static int extent(struct store *s, const struct query_spec *range, int64_t step, int64_t *ret_from, int64_t *ret_to,
+		  struct err *err)
+{
+	int64_t first, last, from, to;
+	int rc = reach(s, INT64_MIN, INT64_MAX, &first, &last, err);
+	if (rc)
+		return rc;
+	*ret_from = *ret_to = 0;
+	if (range->to_ns <= first || range->from_ns >= last)
+		return 0;
+	from = step_down(range->from_ns > first ? range->from_ns : first, step);
+	to = step_up(range->to_ns < last ? range->to_ns : last, step);
+	/* The last window ends there, but may begin a step earlier. */
+	if (from < to && range->to_ns > last) {
+		rc = reach(s, to - step, to, &first, &last, err);
+		to -= !rc && first == last ? step : 0;
+	}
+	*ret_from = from;
+	*ret_to = to;
+	return rc;
+}
+
+static int choose_steps(struct builder *b, struct err *err)
+{
+	struct query_series *s = b->s;
+	int64_t begin, end;
+	if (b->spec->step_ns < 1 || b->spec->step_ns > INT64_MAX / 4)
+		return err_set(err, -EINVAL, "a step of %" PRId64 " ns", b->spec->step_ns);
+	s->step_ns = step_up(b->spec->step_ns, QUERY_WINDOW_NS);
+	int rc = extent(b->store, &b->spec->range, s->step_ns, &begin, &end, err);
+	if (rc || begin >= end)
+		return rc;
+	uint64_t n = (uint64_t)(end - begin) / (uint64_t)s->step_ns;
+	if (n > QUERY_STEPS_MAX)
+		return err_set(err, -E2BIG, "%" PRIu64 " steps of %" PRId64 " s, at most %d: a step of %" PRId64 " s would do", n,
+			       s->step_ns / 1000000000, QUERY_STEPS_MAX,
+			       step_up((end - begin) / QUERY_STEPS_MAX, QUERY_WINDOW_NS) / 1000000000);
+	s->from_ns = begin;
+	s->to_ns = end;
+	s->n_steps = (size_t)n;
+	return 0;
+}
+
+static int open_range(const struct builder *b, int64_t from, int64_t to, struct query **ret, struct err *err)
+{
+	struct query_spec spec = b->spec->range;
+	spec.from_ns = from;
+	spec.to_ns = to;
+	spec.by_start = true;
+	spec.labels = b->spec->keys ? QUERY_KEYS : QUERY_NO_LABELS;
+	spec.keys = b->spec->keys;
+	spec.n_keys = b->spec->n_keys;
+	return query_open(ret, b->store, &spec, err);
+}
+
+/* ---- the groups ---- */
+
+static bool same_group(const void *ctx, uint32_t id, const void *key)
+{
+	const struct builder *b = ctx;
+	const struct query_series_row *x = &b->s->rows[id];
+	const struct query_table_row *y = key;
+	for (size_t i = 0; i < b->spec->n_keys; i++)
+		if (x->present[i] != y->present[i] || strcmp(x->values[i], y->values[i]))
+			return false;
+	return true;
+}
+
+static int hash_group(struct builder *b, const struct query_table_row *r, uint32_t *ret)
+{
+	int rc = 0;
+	b->name.len = 0;
+	for (size_t i = 0; !rc && i < b->spec->n_keys; i++) {
+		rc = buf_add_u8(&b->name, r->present[i]);
+		rc = rc ? rc : buf_add(&b->name, r->values[i], strlen(r->values[i]) + 1);
+	}
+	if (!rc)
+		*ret = idhash_hash(&b->hash, b->name.data ? b->name.data : (const uint8_t *)"", b->name.len);
+	return rc;
+}
+
+static int add_group(struct builder *b, const struct query_table_row *r)
+{
+	uint32_t hash = 0, id = (uint32_t)b->s->n_rows;
+	int rc = hash_group(b, r, &hash);
+	rc = rc ? rc : idhash_reserve(&b->hash);
+	if (rc)
+		return rc;
+	b->s->rows[id] = (struct query_series_row){ .values = r->values, .present = r->present };
+	b->s->n_rows++;
+	idhash_put(&b->hash, hash, id);
+	return 0;
+}
+
+static int choose_groups(struct builder *b, const struct query_table *t)
+{
+	struct query_series *s = b->s;
+	size_t shown = b->spec->top && t->n_rows > b->spec->top ? b->spec->top : t->n_rows;
+	int rc = 0;
+	s->n_groups = t->n_rows;
+	s->other_groups = t->n_rows - shown;
+	s->rows = calloc(shown + 1, sizeof(*s->rows));
+	if (!s->rows)
+		return -ENOMEM;
+	for (size_t i = 0; !rc && i < shown; i++)
+		rc = add_group(b, &t->rows[i]);
+	if (!rc)
+		s->rows[s->n_rows++].other = true;
+	for (size_t i = 0; !rc && i < s->n_rows; i++) {
+		s->rows[i].points = calloc(s->n_steps + 1, sizeof(*s->rows[i].points));
+		rc = s->rows[i].points ? 0 : -ENOMEM;
+	}
+	return rc;
+}
+
+/* ---- the points ---- */
+
+static int add_points(struct builder *b, size_t step, const struct query_table *t)
+{
+	struct query_series *s = b->s;
+	struct query_series_row *other = &s->rows[s->n_rows - 1];
+	for (size_t i = 0; i < t->n_rows; i++) {
+		uint32_t hash = 0;
+		int rc = hash_group(b, &t->rows[i], &hash);
+		if (rc)
+			return rc;
+		uint32_t id = idhash_find(&b->hash, hash, same_group, b, &t->rows[i]);
+		struct query_series_row *to = id == IDHASH_NONE ? other : &s->rows[id];
+		to->points[step] += t->rows[i].samples;
+		to->samples += t->rows[i].samples;
+	}
+	return 0;
+}
+
+static int fill_step(struct builder *b, size_t step, struct err *err)
+{
+	static const char *const none[1];
+	struct query *q = NULL;
+	struct query_table *t = NULL;
+	int64_t from = b->s->from_ns + (int64_t)step * b->s->step_ns;
+	int rc = open_range(b, from, from + b->s->step_ns, &q, err);
+	if (!rc)
+		rc = query_table(q, b->spec->keys ? b->spec->keys : none, b->spec->n_keys, &t, err);
+	if (!rc)
+		rc = add_points(b, step, t);
+	if (!rc) {
+		b->s->windows[step] = query_info(q)->windows;
+		b->s->covered_ns[step] = query_info(q)->covered_ns;
+	}
+	query_table_free(t);
+	query_close(q);
+	return rc;
+}
+
+static int build(struct builder *b, struct series *own, struct err *err)
+{
+	static const char *const none[1];
+	struct query_series *s = b->s;
+	int rc = choose_steps(b, err);
+	if (!rc)
+		rc = open_range(b, s->from_ns, s->to_ns, &s->whole, err);
+	if (!rc)
+		rc = query_table(s->whole, b->spec->keys ? b->spec->keys : none, b->spec->n_keys, &own->groups, err);
+	if (!rc)
+		rc = choose_groups(b, own->groups);
+	s->windows = calloc(s->n_steps + 1, sizeof(*s->windows));
+	s->covered_ns = calloc(s->n_steps + 1, sizeof(*s->covered_ns));
+	if (!rc && (!s->windows || !s->covered_ns))
+		rc = -ENOMEM;
+	for (size_t i = 0; !rc && i < s->n_steps; i++)
+		rc = fill_step(b, i, err);
+	if (!rc && !s->other_groups && !s->rows[s->n_rows - 1].samples)
+		free(s->rows[--s->n_rows].points);
+	return rc;
+}
+
+int query_series(struct query_series **ret, struct store *store, const struct query_series_spec *spec, struct err *err)
+{
+	struct series *own = calloc(1, sizeof(*own));
+	struct err local = { 0 };
+	if (!own)
+		return err_sys(err, -ENOMEM, "cannot make a series");
+	struct builder b = { .s = &own->series, .spec = spec, .store = store };
+	int rc = build(&b, own, &local);
+	idhash_fini(&b.hash);
+	buf_fini(&b.name);
+	if (!rc) {
+		*ret = &own->series;
+		return 0;
+	}
+	query_series_free(&own->series);
+	return local.code ? err_set(err, rc, "%s", local.text) : err_sys(err, rc, "cannot make a series");
+}

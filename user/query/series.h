@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples over time, in steps, by label keys.
+ *
+ * Steps lie on multiples of the step since 1970, so that two questions about one store have the same steps. A window
+ * is never split: it counts in the step in which it begins. So the sums of all points are exactly the samples of
+ * the range used, and a step is no shorter than a window.
+ */
+#ifndef ASCRIBE_QUERY_SERIES_H
+#define ASCRIBE_QUERY_SERIES_H
+
+#include "query/query.h"
+
+#define QUERY_STEPS_MAX 20000
+
+struct query_series_spec {
+	struct query_spec range; /* by_start, labels and keys are of no consequence */
+	const char *const *keys; /* NULL: everything in one series */
+	size_t n_keys;
+	int64_t step_ns;	 /* > 0; rounded up to a multiple of QUERY_WINDOW_NS */
+	size_t top;		 /* so many groups, those with the most samples; the others are summed. 0: all */
+};
+
+struct query_series_row {
+	const char *const *values; /* per key, NULL in the row of all others */
+	const bool *present;
+	bool other;
+	uint64_t samples;
+	uint64_t *points; /* [n_steps] */
+};
+
+struct query_series {
+	int64_t from_ns, to_ns, step_ns; /* used: whole steps; from + n_steps * step == to; both 0 when there is none */
+	size_t n_steps;
+	uint64_t *windows; /* [n_steps]; 0: nothing was recorded then, which is not the same as 0 samples */
+	int64_t *covered_ns; /* [n_steps] time that they cover */
+	struct query_series_row *rows; /* by samples, descending; "other" last, when it holds anything */
+	size_t n_rows;
+	size_t n_groups, other_groups; /* in all; summed in "other" */
+	struct query *whole; /* of the range used: its query_info and rows */
+};
+
+/*
+ * As query_open; -EINVAL also for a step below 1 ns, -E2BIG for more than QUERY_STEPS_MAX steps (the text names a step
+ * that fits).
+ */
+int query_series(struct query_series **ret, struct store *s, const struct query_series_spec *spec, struct err *err);
+void query_series_free(struct query_series *s);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making a block of level 0 from the rows of the open window: label sets become narrow sets of the epoch, and, where wide keys
+ * occur, entries of the block's own table.
+ */
+#include "store/writer_int.h"
+
+#include "util/array.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- anchors ---- */
+
+#define STEP_NS (1 * SECOND_NS) /* realtime drifts against BOOTTIME by less than this between two windows */
+
+static void read_boot_id(uint8_t out[16])
+{
+	char text[64] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC), n = 0;
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = 0;
+	if (fd >= 0)
+		close(fd);
+	memset(out, 0, 16);
+	for (const char *p = text; *p && n < 32; p++) {
+		unsigned int digit;
+		if (sscanf((char[]){ *p, 0 }, "%1x", &digit) != 1)
+			continue;
+		out[n / 2] = (uint8_t)(out[n / 2] << 4 | digit);
+		n++;
+	}
+}
+
+/* A new boot, or a clock that was set: the windows from here on have an anchor of their own. */
+static int need_anchor(struct store_writer *w, int64_t t1_ns, int64_t boot_ns, struct err *err)
+{
+	struct manifest *m = &w->s.manifest;
+	const struct store_anchor *last = m->n_anchors ? &m->anchors[m->n_anchors - 1] : NULL;
+	struct store_anchor a = { .real_minus_boot_ns = t1_ns - boot_ns };
+	memcpy(a.boot_id, w->boot_id, 16);
+	if (last && !memcmp(last->boot_id, a.boot_id, 16)) {
+		int64_t step = a.real_minus_boot_ns - last->real_minus_boot_ns;
+		/* Slow drift is followed, so that it does not add up to a step. */
+		if (w->anchor_drift_ns - step < STEP_NS && step - w->anchor_drift_ns < STEP_NS) {
+			w->anchor_drift_ns = step;
+			return 0;
+		}
+	}
+	if (manifest_add_anchor(m, &a))
+		return err_sys(err, -ENOMEM, "cannot write %s", w->s.dir);
+	int rc = writer_save_manifest(w, err);
+	if (rc)
+		m->n_anchors--;
+	else
+		w->anchor_drift_ns = 0;
+	return rc;
+}
+
+void commit_init(struct store_writer *w)
+{
+	read_boot_id(w->boot_id);
+}
+
+/* ---- epochs ---- */
+
+static int need_epoch(struct store_writer *w, int64_t t_ns, struct err *err)
+{
+	bool border = w->epoch && floor_div(t_ns, SET_EPOCH_NS) != w->epoch_slot, changed = false;
+	if (border)
+		wide_settle(w);
+	if (wide_count(w, t_ns, &changed))
+		return err_sys(err, -ENOMEM, "cannot write %s", w->s.dir);
+	if (w->epoch && !border && !changed && !w->epoch_broken)
+		return 0;
+	return writer_new_epoch(w, t_ns, err);
+}
+
+/* ---- label sets ---- */
+
+struct split {
+	struct store_writer *w;
+	struct settable table;
+	uint32_t *narrow; /* by id of the window: narrow set */
+	uint32_t *place;  /* by id of the window: entry of the table */
+	bool wide;	  /* any set has wide labels */
+};
+
+/* The keys of wide labels are strings of the epoch too. */
+static int split_set(struct split *p, uint32_t id)
+{
+	struct store_writer *w = p->w;
+	const struct setpool_set *s = &w->sets.sets[id];
+	struct label narrow[SET_LABELS_MAX];
+	struct settable_label wide[SET_LABELS_MAX];
+	size_t n = 0, n_wide = 0;
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < s->n; i++) {
+		const struct label *l = &s->labels[i];
+		if (!wide_is(w, l->key, l->key_len)) {
+			narrow[n++] = *l;
+			continue;
+		}
+		struct settable_label *t = &wide[n_wide++];
+		*t = (struct settable_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
+		rc = strings_add(&w->epoch->d.label_text, l->key, l->key_len, &t->key);
+	}
+	if (!rc)
+		rc = dicts_add_set(&w->epoch->d, narrow, n, &p->narrow[id]);
+	if (!rc)
+		rc = settable_add(&p->table, p->narrow[id], wide, n_wide);
+	p->wide |= n_wide > 0;
+	return rc;
+}
+
+static int by_entry(const void *pa, const void *pb, void *ctx)
+{
+	const struct settable *t = ctx;
+	const struct settable_set *a = &t->sets[*(const uint32_t *)pa], *b = &t->sets[*(const uint32_t *)pb];
+	return settable_compare(t, a, b);
+}
+
+/* Sorted, so that neighbours share what they can; place[] is where each went. */
+static int sort_table(struct split *p)
+{
+	size_t n = p->table.n;
+	uint32_t *order = malloc((n + 1) * sizeof(*order));
+	struct settable_set *sorted = malloc((n + 1) * sizeof(*sorted));
+	int rc = order && sorted ? 0 : -ENOMEM;
+	for (uint32_t i = 0; !rc && i < n; i++)
+		order[i] = i;
+	if (!rc) {
+		qsort_r(order, n, sizeof(*order), by_entry, &p->table);
+		for (uint32_t i = 0; i < n; i++) {
+			sorted[i] = p->table.sets[order[i]];
+			p->place[order[i]] = i;
+		}
+		memcpy(p->table.sets, sorted, n * sizeof(*sorted));
+	}
+	free(order);
+	free(sorted);
+	return rc;
+}
+
+static int split_sets(struct split *p)
+{
+	uint32_t n = p->w->sets.n;
+	p->narrow = calloc(n, sizeof(*p->narrow));
+	p->place = calloc(n, sizeof(*p->place));
+	int rc = p->narrow && p->place ? settable_add(&p->table, 0, NULL, 0) : -ENOMEM;
+	for (uint32_t id = 1; !rc && id < n; id++)
+		rc = split_set(p, id);
+	return rc || !p->wide ? rc : sort_table(p);
+}
+
+static void split_fini(struct split *p)
+{
+	settable_fini(&p->table);
+	free(p->narrow);
+	free(p->place);
+}
+
+/* ---- the block ---- */
+
+static int add_dropped(struct store_writer *w, struct block *b)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < w->n_keys; i++) {
+		uint32_t key;
+		if (!w->keys[i].wide)
+			continue;
+		rc = strings_add(&w->epoch->d.label_text, w->keys[i].key, strlen(w->keys[i].key), &key);
+		if (!rc)
+			rc = buf_add_varint(&b->column[COLUMN_DROPPED], key);
+		if (!rc) /* in no table, so that no postings find it */
+			rc = buf_add_varint(&b->column[COLUMN_DROPPED], 0);
+	}
+	b->has |= 1u << COLUMN_DROPPED;
+	return rc;
+}
+
+/* What the wide labels of the rows were, as far as it is kept when they are not. */
+static int add_top(const struct split *p, const struct rows *rows, struct block *b)
+{
+	struct top top = { 0 };
+	int rc = 0;
+	for (size_t i = 0; !rc && i < rows->n; i++) {
+		const struct store_row *row = &rows->v[i];
+		const struct settable_set *s = &p->table.sets[p->wide ? p->place[row->set] : row->set];
+		for (uint32_t k = 0; !rc && k < s->n; k++) {
+			const struct settable_label *l = &p->table.labels[s->first + k];
+			rc = top_add(&top, l->key, row->event, l, row->samples);
+		}
+	}
+	top_cut(&top);
+	if (!rc)
+		rc = top_encode(b, &top);
+	top_fini(&top);
+	return rc;
+}
+
+/* rows name sets of the window; they come out as they are written. */
+static int encode_rows(struct store_writer *w, struct split *p, struct rows *rows, enum space space, struct block *b)
+{
+	int rc = 0;
+	if (space != SPACE_FINE && p->wide) {
+		rc = add_dropped(w, b);
+		if (!rc)
+			rc = add_top(p, rows, b);
+	}
+	bool table = p->wide && space == SPACE_FINE;
+	for (size_t i = 0; i < rows->n; i++) {
+		struct store_row *row = &rows->v[i];
+		row->set = space == SPACE_NO_LABELS ? 0 : table ? p->place[row->set] : p->narrow[row->set];
+	}
+	rows_sort(rows);
+	if (space == SPACE_NO_LABELS) {
+		b->info.flags = BLOCK_FOLDED_ONLY;
+		b->info.n_folded = (uint32_t)rows->n;
+		return rc ? rc : rows_encode(b, rows, true, w->s.sym.events);
+	}
+	if (space == SPACE_NO_WIDE && p->wide)
+		b->info.flags = BLOCK_NARROW_ONLY;
+	b->info.n_rows = (uint32_t)rows->n;
+	if (!rc)
+		rc = rows_encode(b, rows, false, w->s.sym.events);
+	if (!rc && table)
+		rc = settable_encode(b, &p->table);
+	return rc;
+}
+
+static int write_window(struct store_writer *w, struct block *b, const struct store_totals *totals, struct err *err)
+{
+	const struct store_meta *m = &w->s.header.meta;
+	struct split p = { .w = w };
+	struct block_ref ref;
+	enum space space = retain_space(w);
+	if (space == SPACE_NONE)
+		return err_set(err, -ENOSPC, "cannot write %s: the file system has no room but the reserve", w->s.dir);
+	int rc = split_sets(&p);
+	if (!rc)
+		rc = totals_encode(&b->column[COLUMN_TOTALS], totals, w->n_lost, w->n_flagged, m->n_lost, m->n_flagged);
+	b->has |= 1u << COLUMN_TOTALS;
+	if (!rc)
+		rc = encode_rows(w, &p, &w->rows, space, b);
+	if (rc)
+		err_sys(err, rc, "cannot write %s", w->s.dir);
+	else
+		rc = writer_put_block(w, b, &ref, err);
+	split_fini(&p);
+	if (rc)
+		return rc;
+	w->state.windows++;
+	w->state.narrow_windows += ref.b.flags == BLOCK_NARROW_ONLY;
+	w->state.folded_windows += ref.b.flags == BLOCK_FOLDED_ONLY;
+	/* The window is durable: that its parents may come later is no failure. */
+	if (pending_add(&w->pending[0], &ref) || (ref.b.n_table && pending_add(&w->unposted, &ref)))
+		w->state.parents_failed++;
+	return 0;
+}
+
+static int commit(struct store_writer *w, struct block *b, const struct store_totals *totals, struct err *err)
+{
+	int rc = writer_need_generation(w, b->info.t0_ns, err);
+	if (!rc)
+		rc = need_epoch(w, b->info.t0_ns, err);
+	if (!rc)
+		rc = need_anchor(w, b->info.t1_ns, b->info.boot_ns, err);
+	if (rc)
+		return rc;
+	b->info.anchor = (uint32_t)w->s.manifest.n_anchors - 1;
+	return write_window(w, b, totals, err);
+}
+
+/* What can be made up for later: said, counted, not a failure of the window. */
+static void after_commit(struct store_writer *w, int64_t now_ns)
+{
+	struct err err = { 0 };
+	int rc = compact_due(w, now_ns, &err);
+	if (!rc)
+		rc = retain_due(w, now_ns, &err);
+	if (rc) {
+		w->state.parents_failed++;
+		snprintf(w->state.last_error, sizeof(w->state.last_error), "%s", err.text);
+	}
+}
+
+int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
+			const struct store_totals *totals, struct err *err)
+{
+	struct block b = { .info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 } };
+	int rc;
+	if (t0_ns >= t1_ns || totals->n_cpus > CPUS_MAX)
+		rc = err_set(err, -EINVAL, "a window must end after it begins");
+	else
+		rc = commit(w, &b, totals, err);
+	block_fini(&b);
+	w->rows.n = 0;
+	idhash_clear(&w->row_hash);
+	setpool_clear(&w->sets);
+	if (!rc)
+		after_commit(w, t1_ns);
+	return rc;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A block of postings has two columns that are stored as they are, so that a question reads one bucket: POST_HEAD (bits, base
+ * seq, then offset, length and CRC of each of 2^bits buckets) and POST_DATA (the buckets). A bucket holds the hashes whose upper
+ * bits are its number, ascending: varint difference, then varint (seq - base) * 2 where one window has it, or
+ * length * 2 + 1 and a roaring bitmap in its portable form.
+ */
+#include "store/postings.h"
+
+#include "store/writer_int.h"
+#include "util/array.h"
+#include "util/crc32c.h"
+
+#include <errno.h>
+#include <roaring/roaring.h>
+#include <xxhash.h>
+
+#define BITS_MAX 16
+#define PER_BUCKET 1024
+#define ENTRY_SIZE 12
+
+struct posting {
+	uint32_t hash, seq;
+};
+
+struct postings {
+	struct posting *v;
+	size_t n, cap;
+};
+
+uint32_t postings_hash(const char *key, size_t key_len, const struct settable_label *value)
+{
+	uint8_t tail[9] = { 0 };
+	XXH64_hash_t h = XXH64(key, key_len, 0);
+	if (value->type == LABEL_INT) {
+		for (int i = 0; i < 8; i++)
+			tail[i] = (uint8_t)((uint64_t)value->num >> 8 * i);
+		return (uint32_t)XXH64(tail, 8, h + 1);
+	}
+	return (uint32_t)XXH64(value->str, value->len, h);
+}
+
+/* ---- writing ---- */
+
+static int collect(struct store_writer *w, const struct block_ref *r, struct postings *p, struct err *err)
+{
+	struct store *s = &w->s;
+	struct block_data d;
+	struct settable t = { 0 };
+	struct dict_gen *epoch;
+	int rc = block_read(s, r, WANT_TABLE, &d, err);
+	if (rc)
+		return rc;
+	rc = contents_table(s, r, &d, &t, err);
+	if (!rc)
+		rc = store_epoch(s, r, &epoch, err);
+	if (!rc && ARRAY_RESERVE(p->v, p->cap, p->n + t.n_labels + 1))
+		rc = err_sys(err, -ENOMEM, "cannot compact %s", s->dir);
+	for (size_t i = 0; !rc && i < t.n_labels; i++) {
+		size_t len;
+		const char *key = strings_get(&epoch->d.label_text, t.labels[i].key, &len);
+		p->v[p->n++] = (struct posting){ postings_hash(key, len, &t.labels[i]), r->b.seq };
+	}
+	settable_fini(&t);
+	block_data_fini(&d);
+	return rc;
+}
+
+static int by_hash(const void *pa, const void *pb)
+{
+	const struct posting *a = pa, *b = pb;
+	if (a->hash != b->hash)
+		return a->hash < b->hash ? -1 : 1;
+	return (a->seq > b->seq) - (a->seq < b->seq);
+}
+
+static int encode_bitmap(struct buf *out, const struct posting *v, size_t n, uint32_t base)
+{
+	roaring_bitmap_t *r = roaring_bitmap_create();
+	if (!r)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		roaring_bitmap_add(r, v[i].seq - base);
+	roaring_bitmap_run_optimize(r);
+	size_t len = roaring_bitmap_portable_size_in_bytes(r);
+	int rc = buf_add_varint(out, len * 2 + 1);
+	if (!rc)
+		rc = buf_reserve(out, len);
+	if (!rc)
+		out->len += roaring_bitmap_portable_serialize(r, (char *)out->data + out->len);
+	roaring_bitmap_free(r);
+	return rc;
+}
+
+/* One hash: its windows, each once. */
+static int encode_hash(struct buf *out, struct posting *v, size_t n, uint32_t base, uint32_t last)
+{
+	size_t unique = 1;
+	for (size_t i = 1; i < n; i++)
+		if (v[i].seq != v[unique - 1].seq)
+			v[unique++] = v[i];
+	int rc = buf_add_varint(out, v->hash - last);
+	if (rc)
+		return rc;
+	return unique == 1 ? buf_add_varint(out, (uint64_t)(v->seq - base) * 2) : encode_bitmap(out, v, unique, base);
+}
+
+static int encode(struct block *b, struct postings *p, uint32_t base)
+{
+	struct buf *head = &b->column[COLUMN_POST_HEAD], *data = &b->column[COLUMN_POST_DATA];
+	uint32_t bits = 0;
+	while (bits < BITS_MAX && p->n >> bits > PER_BUCKET)
+		bits++;
+	int rc = buf_add_u32(head, bits);
+	if (!rc)
+		rc = buf_add_u32(head, base);
+	size_t i = 0;
+	for (uint32_t bucket = 0; !rc && bucket < 1u << bits; bucket++) {
+		size_t start = data->len;
+		uint32_t last = bits ? bucket << (32 - bits) : 0;
+		while (!rc && i < p->n && (!bits || p->v[i].hash >> (32 - bits) == bucket)) {
+			size_t n = 1;
+			while (i + n < p->n && p->v[i + n].hash == p->v[i].hash)
+				n++;
+			rc = encode_hash(data, &p->v[i], n, base, last);
+			last = p->v[i].hash;
+			i += n;
+			b->info.n_folded++;
+		}
+		if (!rc)
+			rc = buf_add_u32(head, (uint32_t)start);
+		if (!rc)
+			rc = buf_add_u32(head, (uint32_t)(data->len - start));
+		if (!rc)
+			rc = buf_add_u32(head, crc32c(data->data + start, data->len - start));
+	}
+	b->has |= 1u << COLUMN_POST_HEAD | 1u << COLUMN_POST_DATA;
+	return rc;
+}
+
+static void describe(struct store_block *info, const struct block_ref *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct store_block *b = &v[i].b;
+		info->t0_ns = i && info->t0_ns < b->t0_ns ? info->t0_ns : b->t0_ns;
+		info->t1_ns = i && info->t1_ns > b->t1_ns ? info->t1_ns : b->t1_ns;
+		info->child_hi = i && info->child_hi > b->seq ? info->child_hi : b->seq + 1;
+		info->child_lo = i && info->child_lo < b->seq ? info->child_lo : b->seq;
+		info->boot_ns = b->boot_ns;
+		info->anchor = b->anchor;
+	}
+	info->n_children = info->n_windows = (uint32_t)n;
+	info->window_lo = info->child_lo;
+	info->window_hi = info->child_hi;
+}
+
+static int make_postings(struct store_writer *w, const struct block_ref *v, size_t n, struct err *err)
+{
+	struct postings p = { 0 };
+	struct block b = { .info.level = LEVEL_POSTINGS };
+	struct block_ref ref;
+	int rc = 0;
+	describe(&b.info, v, n);
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = collect(w, &v[i], &p, err);
+	if (p.n)
+		qsort(p.v, p.n, sizeof(*p.v), by_hash);
+	if (!rc && encode(&b, &p, b.info.child_lo))
+		rc = err_sys(err, -ENOMEM, "cannot compact %s", w->s.dir);
+	if (!rc)
+		rc = writer_put_block(w, &b, &ref, err);
+	free(p.v);
+	block_fini(&b);
+	return rc;
+}
+
+static int by_slot(const void *pa, const void *pb)
+{
+	const struct block_ref *a = pa, *b = pb;
+	int64_t x = slot_of(LEVEL_POSTINGS, a->b.t0_ns), y = slot_of(LEVEL_POSTINGS, b->b.t0_ns);
+	if (x != y)
+		return x < y ? -1 : 1;
+	return (a->b.seq > b->b.seq) - (a->b.seq < b->b.seq);
+}
+
+int postings_due(struct store_writer *w, int64_t before, struct err *err)
+{
+	struct pending *p = &w->unposted;
+	size_t to, keep = 0;
+	int rc = 0;
+	if (p->n)
+		qsort(p->v, p->n, sizeof(*p->v), by_slot);
+	for (size_t from = 0; from < p->n; from = to) {
+		int64_t slot = slot_of(LEVEL_POSTINGS, p->v[from].b.t0_ns);
+		for (to = from; to < p->n && slot_of(LEVEL_POSTINGS, p->v[to].b.t0_ns) == slot; to++)
+			;
+		bool due = !rc && (slot + 1) * levels[LEVEL_POSTINGS].span_ns <= before;
+		if (due)
+			rc = make_postings(w, p->v + from, to - from, err);
+		if (due && !rc)
+			continue;
+		memmove(p->v + keep, p->v + from, (to - from) * sizeof(*p->v));
+		keep += to - from;
+	}
+	p->n = keep;
+	return rc;
+}
+
+/* ---- reading ---- */
+
+static int give(uint32_t base, const uint8_t *bitmap, size_t len, int (*cb)(void *ctx, uint32_t seq), void *ctx)
+{
+	roaring_bitmap_t *r = roaring_bitmap_portable_deserialize_safe((const char *)bitmap, len);
+	roaring_uint32_iterator_t it;
+	int rc = 0;
+	if (!r)
+		return -EBADMSG;
+	roaring_init_iterator(r, &it);
+	for (; !rc && it.has_value; roaring_advance_uint32_iterator(&it))
+		rc = cb(ctx, base + it.current_value);
+	roaring_bitmap_free(r);
+	return rc;
+}
+
+static int search(struct cursor *c, uint32_t at, uint32_t hash, uint32_t base, int (*cb)(void *ctx, uint32_t seq),
+		  void *ctx)
+{
+	while (cursor_left(c) && at <= hash) {
+		uint64_t step = cursor_varint(c), what = cursor_varint(c);
+		const uint8_t *bitmap = what & 1 ? cursor_bytes(c, what / 2) : NULL;
+		if (c->bad || step > UINT32_MAX - at)
+			return -EBADMSG;
+		at += (uint32_t)step;
+		if (at != hash)
+			continue;
+		return bitmap ? give(base, bitmap, what / 2, cb, ctx) : cb(ctx, base + (uint32_t)(what / 2));
+	}
+	return 0;
+}
+
+int postings_find(struct store *s, const struct block_ref *r, uint32_t hash, int (*cb)(void *ctx, uint32_t seq),
+		  void *ctx, struct err *err)
+{
+	uint8_t fixed[8], entry[ENTRY_SIZE];
+	struct block_data d;
+	struct buf bucket = BUF_INIT;
+	int rc = block_read(s, r, 0, &d, err);
+	if (rc)
+		return rc;
+	const struct block_column *head = &d.head.column[COLUMN_POST_HEAD], *data = &d.head.column[COLUMN_POST_DATA];
+	if (!block_has(&d.head, COLUMN_POST_HEAD) || !block_has(&d.head, COLUMN_POST_DATA) || head->stored_len < 8)
+		return block_damaged(s, r, err);
+	rc = block_read_raw(s, r, &d.head, COLUMN_POST_HEAD, 0, fixed, sizeof(fixed), err);
+	if (rc)
+		return rc;
+	struct cursor c = { fixed, fixed + 8, 0 };
+	uint32_t bits = cursor_u32(&c), base = cursor_u32(&c);
+	/* The shape is checked by the length of the column, which has a checksum; the rest by that of the bucket. */
+	if (bits > BITS_MAX || head->stored_len != 8 + ((uint64_t)ENTRY_SIZE << bits) || base != r->b.child_lo)
+		return block_damaged(s, r, err);
+	uint32_t n = bits ? hash >> (32 - bits) : 0;
+	rc = block_read_raw(s, r, &d.head, COLUMN_POST_HEAD, 8 + (uint64_t)n * ENTRY_SIZE, entry, sizeof(entry), err);
+	if (rc)
+		return rc;
+	c = (struct cursor){ entry, entry + ENTRY_SIZE, 0 };
+	uint32_t at = cursor_u32(&c), len = cursor_u32(&c), crc = cursor_u32(&c);
+	if (at > data->stored_len || len > data->stored_len - at)
+		return block_damaged(s, r, err);
+	if (buf_reserve(&bucket, (size_t)len + 1))
+		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	rc = block_read_raw(s, r, &d.head, COLUMN_POST_DATA, at, bucket.data, len, err);
+	if (!rc && crc32c(bucket.data, len) != crc)
+		rc = block_damaged(s, r, err);
+	if (!rc) {
+		c = (struct cursor){ bucket.data, bucket.data + len, 0 };
+		rc = search(&c, bits ? n << (32 - bits) : 0, hash, base, cb, ctx);
+		if (rc == -EBADMSG)
+			block_damaged(s, r, err);
+	}
+	buf_fini(&bucket);
+	return rc;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Retention: whole files go, by age of their level and then, while the store is larger than its cap, the finest level and its
+ * oldest first. The manifest says so before anything is unlinked. Generations and epochs go with the last block that
+ * names them.
+ */
+#include "store/writer_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define RETAIN_EVERY_NS (60 * SECOND_NS)
+#define CAP_MAX (10ull << 30)
+#define RESERVE_MAX (64ull << 20)
+
+/* What was found to go: unlinked when the manifest is durable. */
+struct gone {
+	struct place *v;
+	size_t n, cap;
+};
+
+static int gone_add(struct gone *g, struct place p)
+{
+	if (g->n == g->cap) {
+		size_t cap = g->cap ? 2 * g->cap : 16;
+		struct place *v = realloc(g->v, cap * sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		g->v = v;
+		g->cap = cap;
+	}
+	g->v[g->n++] = p;
+	return 0;
+}
+
+static uint64_t file_bytes(const struct store *s, struct place p)
+{
+	char name[FILE_NAME_SIZE];
+	struct stat st;
+	file_name(name, p);
+	return fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : (uint64_t)st.st_size;
+}
+
+static struct place segment_place(const struct segment *g)
+{
+	return (struct place){ KIND_BLOCKS, g->m.serial, g->m.level };
+}
+
+static uint64_t store_bytes(const struct store_writer *w)
+{
+	const struct store *s = &w->s;
+	uint64_t sum = 0;
+	for (size_t i = 0; i < s->n_segments; i++)
+		sum += file_bytes(s, segment_place(&s->segments[i]));
+	for (size_t i = 0; i < s->manifest.n_generations; i++)
+		for (int k = KIND_STRINGS; k <= KIND_EVENTS; k++)
+			if (k != KIND_SETS)
+				sum += file_bytes(s, (struct place){ k, s->manifest.generations[i].serial, 0 });
+	for (size_t i = 0; i < s->manifest.n_epochs; i++)
+		sum += file_bytes(s, (struct place){ KIND_SETS, s->manifest.epochs[i].serial, 0 });
+	return sum;
+}
+
+static bool complete(const struct segment *g)
+{
+	return g->m.state != SEGMENT_OPEN;
+}
+
+/* Blocks without a parent that lie in it have no parent any more to wait for. */
+static void forget_pending(struct store_writer *w, size_t segment)
+{
+	for (int k = 0; k <= N_LEVELS; k++) {
+		struct pending *p = k < N_LEVELS ? &w->pending[k] : &w->unposted;
+		size_t n = 0;
+		for (size_t i = 0; i < p->n; i++) {
+			if (p->v[i].segment == segment)
+				continue;
+			p->v[n] = p->v[i];
+			p->v[n].segment -= p->v[n].segment > segment;
+			n++;
+		}
+		p->n = n;
+	}
+}
+
+static int cut(struct store_writer *w, size_t i, bool by_age, struct gone *gone)
+{
+	struct store *s = &w->s;
+	struct segment *g = &s->segments[i];
+	struct store_cut *c = &s->manifest.cuts[g->m.level];
+	uint64_t bytes = file_bytes(s, segment_place(g));
+	int rc = gone_add(gone, segment_place(g));
+	if (rc)
+		return rc;
+	c->blocks += g->m.n_blocks;
+	*(by_age ? &c->bytes_by_age : &c->bytes_by_size) += bytes;
+	if (g->m.n_blocks && g->m.t1_ns > c->before_ns)
+		c->before_ns = g->m.t1_ns;
+	forget_pending(w, i);
+	store_drop_segment(s, i);
+	return 0;
+}
+
+static int64_t keep_ns(const struct store_writer *w, uint8_t level)
+{
+	return w->opt.keep_ns[level == LEVEL_POSTINGS ? 0 : level];
+}
+
+static int cut_by_age(struct store_writer *w, int64_t now_ns, struct gone *gone)
+{
+	int rc = 0;
+	for (size_t i = w->s.n_segments; !rc && i-- > 0;) {
+		const struct segment *g = &w->s.segments[i];
+		int64_t keep = keep_ns(w, g->m.level);
+		if (complete(g) && keep && g->m.t1_ns < now_ns - keep)
+			rc = cut(w, i, true, gone);
+	}
+	return rc;
+}
+
+/* The finest level that has a file to spare, and its oldest; postings go with the windows they are about. */
+static bool finest(const struct store *s, size_t *ret)
+{
+	bool found = false;
+	for (size_t i = 0; i < s->n_segments; i++) {
+		const struct manifest_segment *m = &s->segments[i].m, *best = &s->segments[*ret].m;
+		int level = m->level == LEVEL_POSTINGS ? 0 : m->level;
+		int best_level = best->level == LEVEL_POSTINGS ? 0 : best->level;
+		if (!complete(&s->segments[i]))
+			continue;
+		if (!found || level < best_level || (level == best_level && m->t1_ns < best->t1_ns))
+			*ret = i;
+		found = true;
+	}
+	return found;
+}
+
+static uint64_t cap_of(const struct store_writer *w)
+{
+	struct statvfs v;
+	if (w->opt.max_bytes)
+		return w->opt.max_bytes;
+	if (fstatvfs(w->s.dir_fd, &v))
+		return CAP_MAX;
+	uint64_t tenth = (uint64_t)v.f_blocks * v.f_frsize / 10;
+	return tenth < CAP_MAX ? tenth : CAP_MAX;
+}
+
+static int cut_by_size(struct store_writer *w, struct gone *gone)
+{
+	uint64_t bytes = store_bytes(w), cap = cap_of(w);
+	int rc = 0;
+	while (!rc && bytes > cap) {
+		size_t i = 0;
+		if (!finest(&w->s, &i))
+			break;
+		bytes -= file_bytes(&w->s, segment_place(&w->s.segments[i]));
+		rc = cut(w, i, false, gone);
+	}
+	return rc;
+}
+
+/* ---- dictionaries that nobody names ---- */
+
+static bool named(const struct store *s, uint32_t serial, bool epoch)
+{
+	for (size_t i = 0; i < s->n_segments; i++) {
+		const struct segment *g = &s->segments[i];
+		/* Blocks name generations from the oldest that the manifest knows of to the newest. */
+		if (!complete(g)) {
+			for (size_t k = 0; k < g->n_refs; k++)
+				if ((epoch ? g->refs[k].b.epoch : g->refs[k].b.generation) == serial)
+					return true;
+		} else if (g->m.n_blocks && (epoch ? g->m.epoch : g->m.generation) <= serial &&
+			   (epoch ? g->m.epoch_hi : g->m.generation_hi) >= serial) {
+			return true;
+		}
+	}
+	return false;
+}
+
+static int drop_dicts(struct store_writer *w, struct gone *gone)
+{
+	struct manifest *m = &w->s.manifest;
+	int rc = 0;
+	for (size_t i = m->n_generations; !rc && i-- > 0;) {
+		uint32_t serial = m->generations[i].serial;
+		if (i + 1 == m->n_generations || named(&w->s, serial, false))
+			continue;
+		for (int k = KIND_STRINGS; !rc && k <= KIND_EVENTS; k++)
+			if (k != KIND_SETS)
+				rc = gone_add(gone, (struct place){ k, serial, 0 });
+		manifest_drop_generation(m, i);
+	}
+	for (size_t i = m->n_epochs; !rc && i-- > 0;) {
+		uint32_t serial = m->epochs[i].serial;
+		if (i + 1 == m->n_epochs || named(&w->s, serial, true))
+			continue;
+		rc = gone_add(gone, (struct place){ KIND_SETS, serial, 0 });
+		manifest_drop_epoch(m, i);
+	}
+	return rc;
+}
+
+static void unlink_all(struct store_writer *w, const struct gone *gone)
+{
+	for (size_t i = 0; i < gone->n; i++) {
+		char name[FILE_NAME_SIZE], dir[FILE_NAME_SIZE];
+		file_name(name, gone->v[i]);
+		/* What stays for some reason is swept at the next opening. */
+		unlinkat(w->s.dir_fd, name, 0);
+		if (gone->v[i].kind == KIND_BLOCKS || gone->v[i].kind == KIND_SETS)
+			continue;
+		snprintf(dir, sizeof(dir), "sym/%08u", gone->v[i].serial);
+		unlinkat(w->s.dir_fd, dir, AT_REMOVEDIR);
+	}
+}
+
+static int retain(struct store_writer *w, int64_t now_ns, struct err *err)
+{
+	struct gone gone = { 0 };
+	int rc = cut_by_age(w, now_ns, &gone);
+	if (!rc)
+		rc = cut_by_size(w, &gone);
+	if (!rc && gone.n)
+		rc = drop_dicts(w, &gone);
+	if (rc)
+		rc = err_sys(err, rc, "cannot cut %s", w->s.dir);
+	/* What was taken out of the lists is gone for this writer; the manifest must follow in any case. */
+	if (gone.n) {
+		int saved = writer_save_manifest(w, err);
+		if (!saved)
+			unlink_all(w, &gone);
+		rc = rc ? rc : saved;
+	}
+	free(gone.v);
+	return rc;
+}
+
+int retain_due(struct store_writer *w, int64_t now_ns, struct err *err)
+{
+	if (w->retain_after_ns > now_ns && w->retain_after_ns - now_ns <= RETAIN_EVERY_NS)
+		return 0;
+	w->retain_after_ns = now_ns + RETAIN_EVERY_NS;
+	return retain(w, now_ns, err);
+}
+
+enum space retain_space(const struct store_writer *w)
+{
+	struct statvfs v;
+	uint64_t reserve = w->opt.reserve_bytes;
+	if (fstatvfs(w->s.dir_fd, &v))
+		return SPACE_FINE;
+	if (!reserve) {
+		uint64_t hundredth = (uint64_t)v.f_blocks * v.f_frsize / 100;
+		reserve = hundredth < RESERVE_MAX ? hundredth : RESERVE_MAX;
+	}
+	uint64_t free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
+	return free_bytes < reserve	? SPACE_NONE
+	       : free_bytes < 2 * reserve ? SPACE_NO_LABELS
+	       : free_bytes < 4 * reserve ? SPACE_NO_WIDE
+					  : SPACE_FINE;
+}

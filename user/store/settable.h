@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The label sets of one window that has wide keys: each is a narrow set of the epoch and the labels of wide keys, whose values
+ * stand in the block itself and nowhere else.
+ */
+#ifndef ASCRIBE_STORE_SETTABLE_H
+#define ASCRIBE_STORE_SETTABLE_H
+
+#include "store/block.h"
+
+struct settable_label {
+	uint32_t key; /* string of the epoch */
+	uint32_t len;
+	enum label_type type;
+	const char *str; /* borrowed */
+	int64_t num;
+};
+
+struct settable_set {
+	uint32_t narrow;
+	uint32_t first, n; /* in labels[] */
+};
+
+struct settable {
+	struct settable_set *sets;
+	size_t n, cap;
+	struct settable_label *labels;
+	size_t n_labels, labels_cap;
+	struct buf text; /* decoded: what labels point into */
+};
+
+void settable_fini(struct settable *t);
+int settable_add(struct settable *t, uint32_t narrow, const struct settable_label *labels, size_t n);
+
+/* In the order of sets. */
+int settable_encode(struct block *b, const struct settable *t);
+
+/* raw[]: the columns from COLUMN_TABLE_NARROW on, unpacked. -EBADMSG. */
+int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow, uint32_t n_keys);
+
+/* For sorting: by narrow set, then labels. */
+int settable_compare(const struct settable *t, const struct settable_set *a, const struct settable_set *b);
+
+/* A typed value by itself: type, then its bytes. */
+int value_encode(struct buf *out, const struct settable_label *l);
+/* The text points into text, which must have 37 bytes, or into the cursor's bytes. */
+int value_decode(struct cursor *c, struct settable_label *ret, char *text);
+
+#endif

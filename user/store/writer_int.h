@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The writer's state, shared by the files that make it up: writer.c opens and takes rows, output.c writes files, commit.c makes
+ * windows, wide.c decides which keys are wide, compact.c makes parents, retain.c cuts.
+ */
+#ifndef ASCRIBE_STORE_WRITER_INT_H
+#define ASCRIBE_STORE_WRITER_INT_H
+
+#include "store/store_int.h"
+
+/* How many values a key has had in this hour; exact up to the limit of a set of hashes. */
+struct key_stat {
+	char *key;
+	bool wide;	   /* in this epoch */
+	uint32_t n;	   /* values in this hour */
+	uint32_t most;	   /* in any hour of this epoch */
+	uint64_t *slots;   /* hashes, open addressing; 0: free */
+	size_t cap;
+};
+
+struct pending {
+	struct block_ref *v;
+	size_t n, cap;
+};
+
+struct store_writer {
+	struct store s;
+	struct store_options opt;
+	int lock_fd;
+	bool failed; /* it never opened: there is nothing to end cleanly */
+	size_t n_lost, n_flagged; /* of the caller's counters; the store may have more */
+	struct file dict[N_DICTS + 1];
+	struct dict_mark saved[N_DICTS + 1]; /* ids below are in files and durable */
+	bool gen_broken, epoch_broken;	     /* an fsync failed: their files are not appended to any more */
+	struct dict_gen *epoch;		     /* NULL: none yet */
+	int64_t epoch_slot, hour;
+	uint8_t boot_id[16];
+	int64_t anchor_drift_ns; /* of realtime beside BOOTTIME since the last anchor */
+	/* The open window. */
+	struct setpool sets;
+	struct rows rows;
+	struct idhash row_hash;
+	struct key_stat *keys;
+	size_t n_keys, keys_cap;
+	struct pending pending[N_LEVELS]; /* blocks without a parent */
+	struct pending unposted;	  /* windows with a table that are in no postings yet */
+	int64_t compact_after_ns, retain_after_ns;
+	struct store_writer_state state;
+};
+
+#define SET_EPOCH_NS (6 * HOUR_NS)
+
+/* -EBUSY: another process writes. */
+int writer_take_lock(struct store_writer *w, struct err *err);
+
+/* ---- output.c ---- */
+
+int writer_save_manifest(struct store_writer *w, struct err *err);
+/* A generation and an epoch to write into, made where there is none or the last one is broken. */
+int writer_need_generation(struct store_writer *w, int64_t t_ns, struct err *err);
+int writer_new_epoch(struct store_writer *w, int64_t t_ns, struct err *err);
+int writer_open_dicts(struct store_writer *w, struct err *err);
+/* Forget generations and epochs that were read for compaction. */
+void writer_drop_read(struct store_writer *w);
+/*
+ * Dictionaries, then the block, each synced. b->info needs t0, t1, boot, level, flags, children, windows; the rest and the
+ * marks are filled in. -errno: nothing has changed.
+ */
+int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *ret, struct err *err);
+int pending_add(struct pending *p, const struct block_ref *r);
+
+/* ---- wide.c ---- */
+
+/* Count the values of the open window's sets; *ret_changed: a narrow key has become wide, a new epoch is needed. */
+int wide_count(struct store_writer *w, int64_t t_ns, bool *ret_changed);
+/* At the border of epochs: keys that have few values are narrow again. */
+void wide_settle(struct store_writer *w);
+bool wide_is(const struct store_writer *w, const char *key, size_t len);
+int wide_load(struct store_writer *w);
+int wide_list(const struct store_writer *w, struct manifest_epoch *e);
+void wide_fini(struct store_writer *w);
+
+/* ---- commit.c, compact.c, postings.c, retain.c ---- */
+
+void commit_init(struct store_writer *w);
+
+int compact_due(struct store_writer *w, int64_t now_ns, struct err *err);
+int compact_load(struct store_writer *w, struct err *err);
+int postings_due(struct store_writer *w, int64_t now_ns, struct err *err);
+int retain_due(struct store_writer *w, int64_t now_ns, struct err *err);
+
+enum space {
+	SPACE_FINE = 0,
+	SPACE_NO_WIDE,	 /* windows without wide labels */
+	SPACE_NO_LABELS, /* windows with labels folded */
+	SPACE_NONE,
+};
+
+enum space retain_space(const struct store_writer *w);
+
+#endif
