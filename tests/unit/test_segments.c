@@ -266,6 +266,107 @@ static void uses_parents(void **state)
 	store_cover_free(&c);
 }
 
+/* ---- the other reader ---- */
+
+struct lines {
+	char **v;
+	size_t n;
+};
+
+static void add_line(struct lines *l, const char *text)
+{
+	l->v = realloc(l->v, (l->n + 1) * sizeof(*l->v));
+	l->v[l->n++] = strdup(text);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void free_lines(struct lines *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->v[i]);
+	free(l->v);
+}
+
+/* A row of the model as tools/store_decode prints it: names of frames only. */
+static void model_line(struct lines *l, const struct model_row *r)
+{
+	char line[6000], *p = line;
+	p += sprintf(p, "row %s %" PRIu64 " %" PRIu64 " {", model_events[r->event].name, r->samples, r->value);
+	for (const char *k = r->labels; *k; k = strchr(k, '\n') + 1)
+		p += sprintf(p, "%s%.*s", k == r->labels ? "" : ",", (int)strcspn(k, "\n"), k);
+	p += sprintf(p, "} ");
+	for (const char *k = r->stack; *k; k = strchr(k, '\n') + 1)
+		p += sprintf(p, "%s%.*s", k == r->stack ? "" : ";", (int)(strstr(k, " (") - k), k);
+	strcpy(p, "\n");
+	add_line(l, line);
+}
+
+/* Samples of all rows of all blocks of a level, by the decoder. */
+static uint64_t decode(const char *dir, const char *level, struct lines *rows, uint64_t *ret_fired)
+{
+	char command[200], line[8000];
+	uint64_t samples = 0, fired;
+	snprintf(command, sizeof(command), "tools/store_decode %s %s", dir, level);
+	FILE *f = popen(command, "r");
+	*ret_fired = 0;
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "block %*s %*d %*d %*u %" SCNu64, &fired) == 1)
+			*ret_fired += fired;
+		if (strncmp(line, "row ", 4))
+			continue;
+		samples += strtoull(strchr(line + 4, ' '), NULL, 10);
+		if (rows)
+			add_line(rows, line);
+	}
+	assert_int_equal(pclose(f), 0);
+	return samples;
+}
+
+static int add_samples(void *ctx, const struct store_row *row)
+{
+	*(uint64_t *)ctx += row->samples;
+	return 0;
+}
+
+/* An independent reader, written by docs/format.md, sees the same rows. */
+static void decoder_agrees(void **state)
+{
+	struct fixture *f = *state;
+	struct lines got = { 0 }, want = { 0 };
+	struct err err = { 0 };
+	struct store_cover c;
+	uint64_t fired;
+	if (system("command -v python3 zstd >/dev/null") != 0) {
+		print_message("skipped: python3 and zstd are needed\n");
+		skip();
+	}
+	decode(f->dir, "10s", &got, &fired);
+	for (size_t i = 0; i < f->m.n; i++)
+		for (size_t k = 0; k < f->m.w[i].n; k++)
+			model_line(&want, &f->m.w[i].rows[k]);
+	assert_int_equal(got.n, want.n);
+	qsort(got.v, got.n, sizeof(*got.v), by_text);
+	qsort(want.v, want.n, sizeof(*want.v), by_text);
+	for (size_t i = 0; i < want.n; i++)
+		assert_string_equal(got.v[i], want.v[i]);
+	free_lines(&got);
+	free_lines(&want);
+	assert_int_equal(store_cover(f->s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	for (uint8_t level = 6; level < STORE_N_LEVELS; level++) {
+		uint64_t all = 0, theirs = decode(f->dir, store_level_name(level), NULL, &fired);
+		for (size_t i = 0; i < c.n; i++)
+			if (c.blocks[i]->level == level)
+				assert_int_equal(store_block_rows(f->s, c.blocks[i], NULL, add_samples, &all, &err), 0);
+		/* Those of the cover are among those of the level; of the highest they are all. */
+		assert_true(level < STORE_N_LEVELS - 1 ? theirs >= all : theirs == all);
+	}
+	store_cover_free(&c);
+}
+
 /* ---- damage ---- */
 
 struct findings {
@@ -511,7 +612,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_ranges),
-		cmocka_unit_test(uses_parents), cmocka_unit_test(top_values), cmocka_unit_test(retention),
+		cmocka_unit_test(uses_parents), cmocka_unit_test(top_values), cmocka_unit_test(decoder_agrees),
+		cmocka_unit_test(retention),
 		cmocka_unit_test(every_flip),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

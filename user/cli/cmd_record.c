@@ -171,7 +171,10 @@ static int open_store(struct recording *r, struct err *err)
 		if (rc)
 			return rc;
 	}
-	return store_writer_open(&r->writer, r->o->out, &meta, err);
+	struct store_options keep;
+	store_options_default(&keep);
+	keep.windows_only = true;
+	return store_writer_open_with(&r->writer, r->o->out, &meta, &keep, err);
 }
 
 /* ---- progress ---- */

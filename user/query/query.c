@@ -24,6 +24,7 @@ struct merge {
 	struct sum *sums; /* [n_sums], by stack, where no labels are kept */
 	size_t n_sums;
 	bool event_ok;	  /* the selector admits the event */
+	bool once;	  /* no rows are left out: idle samples are counted on the way */
 	struct runs runs;
 	struct err *err;
 };
@@ -110,9 +111,12 @@ static int on_row(void *ctx, const struct store_row *row)
 {
 	struct merge *m = ctx;
 	struct query *q = m->q;
-	if (row->event != q->event || !m->event_ok)
+	if (row->event != q->event)
 		return 0;
-	if (!m->spec->idle && is_idle(q->store, row->stack))
+	bool idle = (m->once || !m->spec->idle) && is_idle(q->store, row->stack);
+	if (idle && m->once)
+		q->info.idle += row->samples;
+	if (!m->event_ok || (idle && !m->spec->idle))
 		return 0;
 	q->info.samples += row->samples;
 	q->info.value += row->value;
@@ -166,7 +170,7 @@ static int add_account(struct merge *m, const struct store_block *b)
 	store_totals_free(t);
 	m->q->info.windows += b->n_windows;
 	m->q->info.covered_ns += covered(b);
-	return store_block_folded(m->q->store, b, on_idle, m, m->err);
+	return m->once ? 0 : store_block_folded(m->q->store, b, on_idle, m, m->err);
 }
 
 static int add_block(struct merge *m, const struct store_block *b, enum store_want want)
@@ -298,6 +302,7 @@ static int merge_blocks(struct merge *m)
 		rc = store_cover(q->store, m->spec->from_ns, m->spec->to_ns, STORE_FOLDED, NULL, 0, &account, m->err);
 	if (posted && !rc)
 		keep_starts(m->spec, &account);
+	m->once = !posted && (!m->spec->where || !*m->spec->where);
 	const struct store_cover *all = posted ? &account : &cover;
 	q->info.from_ns = all->from_ns;
 	q->info.to_ns = all->to_ns;

@@ -278,6 +278,8 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
 static void after_commit(struct store_writer *w, int64_t now_ns)
 {
 	struct err err = { 0 };
+	if (w->opt.windows_only)
+		return;
 	int rc = compact_due(w, now_ns, &err);
 	if (!rc)
 		rc = retain_due(w, now_ns, &err);

@@ -379,10 +379,39 @@ static int find_posted(struct walk *w)
 	return rc;
 }
 
-/* The last hour or so: a window with a table may have anything. */
+static bool table_has(const struct walk *w, const struct dicts *d, const struct settable *t)
+{
+	for (size_t i = 0; i < t->n_labels; i++) {
+		size_t len;
+		const char *key = strings_get(&d->label_text, t->labels[i].key, &len);
+		uint32_t hash = strcmp(key, w->value_key) ? 0 : postings_hash(key, len, &t->labels[i]);
+		for (size_t k = 0; k < w->n_hashes; k++)
+			if (hash == w->hashes[k] && !strcmp(key, w->value_key))
+				return true;
+	}
+	return false;
+}
+
+/* The last hour or so: the tables of the windows are looked into. */
 static int on_unposted(void *ctx, const struct block_ref *r)
 {
-	return r->b.n_table ? take_window(ctx, r) : 0;
+	struct walk *w = ctx;
+	struct block_data d;
+	struct settable t = { 0 };
+	struct dict_gen *epoch;
+	if (!r->b.n_table)
+		return 0;
+	int rc = block_read(w->s, r, WANT_TABLE, &d, w->err);
+	if (rc)
+		return rc;
+	rc = contents_table(w->s, r, &d, &t, w->err);
+	if (!rc)
+		rc = store_epoch(w->s, r, &epoch, w->err);
+	if (!rc && table_has(w, &epoch->d, &t))
+		rc = take_window(w, r);
+	settable_fini(&t);
+	block_data_fini(&d);
+	return rc;
 }
 
 static void drop_twins(struct store_cover *c)
