@@ -28,6 +28,7 @@ int cmd_export(int argc, char **argv);
 int cmd_labels(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_store(int argc, char **argv);
 
 /* One line on stderr: "ascribe: ..." */
 void cmd_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

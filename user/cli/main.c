@@ -21,6 +21,7 @@ static const struct command {
 	{ "export", "samples for other tools: pprof, folded stacks", cmd_export },
 	{ "labels", "the label keys of a store, or the values of one key", cmd_labels },
 	{ "stat", "the accounting: fired, stored, each loss, own cost", cmd_stat },
+	{ "store", "a store's contents, damage, parents and repair", cmd_store },
 	{ "check", "what works on this host, and the fix for what does not", cmd_check },
 };
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ascribe store: what a store holds, whether it is whole, its parents, its repair. */
+#include "cli/cmd.h"
+#include "cli/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+struct no_options {
+	bool unused;
+};
+
+static const struct opt_command command = {
+	.name = "store",
+	.usage = "info|verify|compact|repair STORE",
+	.about = "info     what the store holds: blocks by level, tables, what retention has cut\n"
+		 "verify   read every byte and say what is damaged; exit status 1 when anything is\n"
+		 "compact  write the blocks of the segment tree above the windows, so that long ranges are read faster\n"
+		 "repair   cut out what is damaged, keep all the rest, say exactly what was cut\n",
+	.examples = "  ascribe store info ./ascribe.data\n"
+		    "  ascribe store verify /var/lib/ascribe\n",
+	.opts = NULL,
+	.n_opts = 0,
+	.max_args = 2,
+};
+
+static void print_level(struct store *s, uint8_t level, const struct store_cover *all)
+{
+	size_t n = 0;
+	uint64_t rows = 0, folded = 0;
+	int64_t from = 0, to = 0;
+	char range[120] = "";
+	for (size_t i = 0; i < all->n; i++) {
+		const struct store_block *b = all->blocks[i];
+		if (b->level != level)
+			continue;
+		from = !n || b->t0_ns < from ? b->t0_ns : from;
+		to = !n || b->t1_ns > to ? b->t1_ns : to;
+		rows += b->n_rows;
+		folded += b->n_folded;
+		n++;
+	}
+	const struct store_cut *cut = store_cut(s, level);
+	if (n)
+		text_range(from, to, range);
+	if (n)
+		printf("  level %-4s %8zu blocks  %10" PRIu64 " rows with labels  %10" PRIu64 " folded   %s\n",
+		       store_level_name(level), n, rows, folded, range);
+	if (cut && cut->blocks)
+		printf("  level %-4s %8" PRIu64 " blocks cut by retention: %" PRIu64 " bytes by age, %" PRIu64 " by size\n",
+		       store_level_name(level), cut->blocks, cut->bytes_by_age, cut->bytes_by_size);
+}
+
+static int info(const char *dir)
+{
+	struct reading r = { 0 };
+	struct err err = { 0 };
+	struct store_cover all = { 0 };
+	int status = reading_open_store(&r, dir, false);
+	if (status)
+		return status;
+	const struct store_meta *m = store_meta(r.store);
+	text_put(stdout, m->what, 0);
+	printf("; host ");
+	text_put(stdout, m->host, 0);
+	printf(", ");
+	text_put(stdout, m->os, 0);
+	putchar('\n');
+	printf("%zu windows; %" PRIu32 " strings, %" PRIu32 " frames, %" PRIu32 " stack nodes, %" PRIu32 " label sets, %" PRIu32
+	       " events\n",
+	       store_n_windows(r.store), store_n_strings(r.store), store_n_frames(r.store), store_n_stacks(r.store),
+	       store_n_sets(r.store), store_n_events(r.store));
+	printf("in the cover of the whole range:\n");
+	if (store_cover(r.store, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &all, &err)) {
+		cmd_error("store info: %s", err.text);
+		status = EXIT_FAILED;
+	} else {
+		for (uint8_t level = 0; level < STORE_N_LEVELS; level++)
+			print_level(r.store, level, &all);
+		store_cover_free(&all);
+	}
+	reading_close(&r);
+	return status;
+}
+
+struct findings {
+	size_t damaged, torn, cut;
+};
+
+static void on_finding(void *ctx, const struct store_finding *f)
+{
+	static const char *const words[] = { "damaged", "torn", "cut" };
+	struct findings *n = ctx;
+	printf("%-8s ", words[f->kind]);
+	text_put(stdout, f->path, 0);
+	printf(" at %" PRIu64 ": %s\n", f->offset, f->text);
+	n->damaged += f->kind == STORE_DAMAGED;
+	n->torn += f->kind == STORE_TORN;
+	n->cut += f->kind == STORE_CUT;
+}
+
+static int verify(const char *dir)
+{
+	struct findings n = { 0 };
+	struct err err = { 0 };
+	if (store_verify(dir, on_finding, &n, &err)) {
+		cmd_error("store verify: %s", err.text);
+		return EXIT_FAILED;
+	}
+	printf("%s: %zu damaged, %zu torn ends\n", n.damaged ? "damaged" : "whole", n.damaged, n.torn);
+	return n.damaged ? EXIT_FAILED : EXIT_OK;
+}
+
+static int repair(const char *dir)
+{
+	struct findings n = { 0 };
+	struct err err = { 0 };
+	if (store_repair(dir, on_finding, &n, &err)) {
+		cmd_error("store repair: %s", err.text);
+		return EXIT_FAILED;
+	}
+	printf("repaired: %zu damaged, %zu torn, %zu cut\n", n.damaged, n.torn, n.cut);
+	return EXIT_OK;
+}
+
+/* Parents are written by a writer: it takes the lock, with the counters that the store has. */
+static int compact(const char *dir)
+{
+	struct reading r = { 0 };
+	struct store_writer *w = NULL;
+	struct store_options keep;
+	struct err err = { 0 };
+	int status = reading_open_store(&r, dir, false);
+	if (status)
+		return status;
+	store_options_default(&keep);
+	keep.windows_only = true;
+	int rc = store_writer_open_with(&w, dir, store_meta(r.store), &keep, &err);
+	rc = rc ? rc : store_compact(w, &err);
+	if (rc)
+		cmd_error("store compact: %s", err.text);
+	else
+		printf("%s: %" PRIu64 " bytes written\n", dir, store_writer_state(w)->bytes_written);
+	store_writer_close(w);
+	reading_close(&r);
+	return rc ? EXIT_FAILED : EXIT_OK;
+}
+
+int cmd_store(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(const char *dir);
+	} verbs[] = { { "info", info }, { "verify", verify }, { "compact", compact }, { "repair", repair } };
+	struct no_options o = { 0 };
+	struct opt_args args;
+	int status;
+	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
+		return status;
+	for (size_t i = 0; args.n && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (!strcmp(args.v[0], verbs[i].name))
+			return verbs[i].run(args.n > 1 ? args.v[1] : DEFAULT_STORE);
+	cmd_error("store: %s%s%s; there are info, verify, compact and repair (see ascribe store --help)",
+		  args.n ? "no '" : "what is to be done", args.n ? args.v[0] : "", args.n ? "'" : "");
+	return EXIT_USAGE;
+}
