@@ -155,7 +155,9 @@ static void add_totals(struct query *q, const struct store_totals *t)
 /* A parent does not know the gaps between its windows; none of them is longer than a window of a recorder. */
 static int64_t covered(const struct store_block *b)
 {
-	int64_t length = b->t1_ns - b->t0_ns, windows = b->n_windows * QUERY_WINDOW_NS;
+	int64_t length, windows = b->n_windows * QUERY_WINDOW_NS;
+	if (__builtin_sub_overflow(b->t1_ns, b->t0_ns, &length)) /* times are whatever a damaged store says */
+		length = INT64_MAX;
 	return b->level && windows < length ? windows : length;
 }
 
@@ -169,7 +171,8 @@ static int add_account(struct merge *m, const struct store_block *b)
 	add_totals(m->q, t);
 	store_totals_free(t);
 	m->q->info.windows += b->n_windows;
-	m->q->info.covered_ns += covered(b);
+	if (__builtin_add_overflow(m->q->info.covered_ns, covered(b), &m->q->info.covered_ns))
+		m->q->info.covered_ns = INT64_MAX;
 	return m->once ? 0 : store_block_folded(m->q->store, b, on_idle, m, m->err);
 }
 
