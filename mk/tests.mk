@@ -17,6 +17,9 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
+# Holds our unwind tables against libdw's.
+$(BUILD)/tests/test_unwind: override LIBS += -ldw
+
 # A synthetic store for tests/cli.
 $(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
@@ -60,6 +63,9 @@ cli-tests: test-programs ## the commands on a synthetic store
 record-tests: test-programs ## the commands on real processes, as root
 	$(Q)tools/test $(call scripts,record)
 
+test-unwind-all: $(BUILD)/tests/test_unwind ## unwind tables of every ELF file in /usr/bin and /usr/lib
+	$(Q)$< /usr/bin /usr/sbin /usr/lib /usr/libexec
+
 e2e: test-programs ## the flame page in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
@@ -70,5 +76,5 @@ check-headers: ## every header compiles by itself
 	@for h in user/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-programs test-asan-programs unit cli-tests record-tests e2e check-headers check-layers
+.PHONY: test-programs test-asan-programs unit cli-tests record-tests test-unwind-all e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)
