@@ -38,7 +38,7 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 		count(h, COUNTER_stacks_full);
 		return;
 	}
-	unwind(ctx, in_user, key->kind == ROW_KTHREAD, tail, &len);
+	unwind(ctx, &im, half_key, in_user, key->kind == ROW_KTHREAD, tail, &len);
 	int at = stack_intern(half_key, len.n_kernel, len.n_user);
 	if (at < 0) {
 		count(h, -1 - at);
@@ -58,10 +58,7 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 		count(h, COUNTER_unlabelled);
 	if (len.n_kernel >= cfg.max_frames)
 		count(h, COUNTER_kernel_truncated);
-	if (len.n_user >= cfg.max_frames)
-		count(h, COUNTER_truncated);
-	if (len.user_failed)
-		count(h, COUNTER_no_user_stack);
+	count(h, len.user_end);
 }
 
 static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event, __u64 period, bool in_user)

@@ -2,26 +2,395 @@
 /*
  * The stacks of a sample: kernel frames, then user frames, leaf first, straight into the arena.
  *
- * User frames come from frame pointers, walked by the kernel's own helper. This is the one place that another way of
- * unwinding has to replace.
+ * User frames are found by the rules that user space has compiled from the binaries (unwind_wire.h), and by the frame
+ * pointer for a frame without a rule: JIT code, Go, hand-written assembler. While the process is not known yet the kernel's
+ * helper follows frame pointers alone. Every stack says why it ends: one counter each.
+ *
+ * An address that a call returns to may be the first one behind its function: what is looked up is the byte before it, except for
+ * the leaf and for what a signal interrupted.
+ *
+ * The loops are in global functions with scalar arguments, which the verifier checks once, and the state is in a map.
  */
 #ifndef ASCRIBE_UNWIND_BPF_H
 #define ASCRIBE_UNWIND_BPF_H
 
 #include "common.bpf.h"
+#include "labels.bpf.h"
+#include "table.bpf.h"
 
 struct stack_lengths {
 	__u32 n_kernel;
 	__u32 n_user;
-	bool user_failed;
+	int user_end; /* the counter that says why the user stack ends, -1 when there is none to speak of */
 };
 
-/* out has room for 2 * MAX_FRAMES words. */
-static __always_inline void unwind(void *ctx, bool in_user, bool kthread, __u64 *out, struct stack_lengths *ret)
+#if defined(__TARGET_ARCH_x86)
+
+#define USER_CODE_64 0x33 /* arch/x86/include/asm/segment.h: __USER_CS */
+
+/* The loops below find one of 2^n in n + 1 steps. */
+#define RANGE_STEPS 11
+#define ROW_STEPS (UNWIND_BLOCK_BITS + 1)
+_Static_assert(1 << (RANGE_STEPS - 1) >= UNWIND_PROC_RANGES_MAX, "ranges");
+
+/* Offsets in what the kernel leaves on the stack for a signal handler (arch/x86/include/uapi/asm/sigcontext.h), from ucontext on. */
+#define SIGFRAME_FP 120
+#define SIGFRAME_SP 160
+#define SIGFRAME_PC 168
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_RANGES);
+	__type(key, __u32);
+	__type(value, struct unwind_range);
+} unwind_ranges SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_PAGES);
+	__type(key, __u32);
+	__type(value, struct unwind_page);
+} unwind_pages SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, UNWIND_RULES);
+	__type(key, __u32);
+	__type(value, struct unwind_rule);
+} unwind_rules SEC(".maps");
+
+struct unwind_rows {
+	__u32 row[1 << UNWIND_SHARD_BITS];
+};
+
+/* One value: user space maps it whole, and an array map's stride would make 8 bytes of each row. */
+struct unwind_shard {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct unwind_rows));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, UNWIND_SHARDS);
+	__type(key, __u32);
+	__array(values, struct unwind_shard);
+} unwind_shards SEC(".maps");
+
+struct unwind_state {
+	__u64 pc, sp, fp;
+	__u64 reg[16];             /* of the leaf, by DWARF number */
+	struct unwind_range range; /* the one that was found last */
+	__u32 first, n;            /* the process's ranges */
+	__u32 leaf;
+	__u32 exact; /* pc is the instruction itself, not behind a call */
+	__u32 by_fp; /* the last frame was found by the frame pointer */
+	__u32 unused;
+	struct pt_regs regs;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_state);
+} unwind_states SEC(".maps");
+
+static __always_inline struct unwind_state *unwind_state(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&unwind_states, &zero);
+}
+
+/* The ranges of the process, 0 when they are not known. */
+__noinline __u64 unwind_ranges_of(const struct image *im)
+{
+	if (!im)
+		return 0;
+	struct proc_entry *e = proc_find(im);
+	return e ? e->ranges : 0;
+}
+
+/* Make the range that holds `at` the state's; 0 when there is none. */
+__noinline int unwind_find_range(__u64 at)
+{
+	struct unwind_state *s = unwind_state();
+	if (!s)
+		return 0;
+	if (at - s->range.start < s->range.end - s->range.start)
+		return 1;
+	__u32 lo = s->first, end = s->first + s->n, hi = end;
+	for (int i = 0; i < RANGE_STEPS && lo < hi; i++) {
+		__u32 mid = lo + (hi - lo) / 2;
+		struct unwind_range *r = bpf_map_lookup_elem(&unwind_ranges, &mid);
+		if (!r)
+			return 0;
+		if (r->end <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	struct unwind_range *r = lo < end ? bpf_map_lookup_elem(&unwind_ranges, &lo) : 0;
+	if (!r || r->start > at || r->end <= at)
+		return 0;
+	s->range = *r;
+	return 1;
+}
+
+/* The rule at this address of the state's range, 0 for none. */
+__noinline __u32 unwind_find_rule(__u64 at)
+{
+	struct unwind_state *s = unwind_state();
+	__u32 zero = 0;
+	if (!s)
+		return 0;
+	__u64 rel = at - s->range.bias;
+	if (rel >> UNWIND_PAGE_BITS >= s->range.n_pages)
+		return 0;
+	__u32 index = s->range.page + (__u32)(rel >> UNWIND_PAGE_BITS);
+	struct unwind_page *page = bpf_map_lookup_elem(&unwind_pages, &index);
+	if (!page)
+		return 0;
+	__u32 first = page->first, lo = 0, hi = page->n, shard = first >> UNWIND_SHARD_BITS;
+	void *inner = bpf_map_lookup_elem(&unwind_shards, &shard);
+	if (!inner)
+		return 0;
+	struct unwind_rows *rows = bpf_map_lookup_elem(inner, &zero);
+	if (!rows)
+		return 0;
+	__u32 key = (__u32)(rel & ((1 << UNWIND_PAGE_BITS) - 1)) << UNWIND_RULE_BITS | UNWIND_RULE_MASK;
+	__u32 found = 0;
+	for (int i = 0; i < ROW_STEPS && lo < hi; i++) {
+		__u32 mid = lo + (hi - lo) / 2;
+		__u64 place = (first + mid) & ((1 << UNWIND_SHARD_BITS) - 1);
+		barrier_var(place);
+		__u32 row = rows->row[place];
+		if (row <= key) {
+			found = row;
+			lo = mid + 1;
+		} else {
+			hi = mid;
+		}
+	}
+	return found & UNWIND_RULE_MASK;
+}
+
+static __always_inline bool read_word(__u64 at, __u64 *ret)
+{
+	return !bpf_probe_read_user(ret, sizeof(*ret), (void *)at);
+}
+
+/* Is the code at pc `mov $15, %rax; syscall`, what a C library without rules for it has signal handlers return to? */
+static __always_inline bool is_sigreturn(__u64 pc)
+{
+	struct {
+		__u64 low, high;
+	} code = { 0 };
+	return !bpf_probe_read_user(&code, 9, (void *)pc) && code.low == 0x0f0000000fc0c748ull && (code.high & 0xff) == 0x05;
+}
+
+/* The frames below, without a rule: the caller by the frame pointer. 0, or the counter that says why there is none. */
+__noinline int unwind_by_fp(__u32 in_range)
+{
+	struct unwind_state *s = unwind_state();
+	struct {
+		__u64 fp, pc;
+	} saved = { 0 };
+	if (!s)
+		return COUNTER_unwind_no_rule;
+	__u64 fp = s->fp, sp = s->sp;
+	if (in_range && !s->leaf && is_sigreturn(s->pc)) {
+		if (!read_word(sp + SIGFRAME_FP, &s->fp) || !read_word(sp + SIGFRAME_PC, &s->pc) ||
+		    !read_word(sp + SIGFRAME_SP, &s->sp))
+			return COUNTER_unwind_fault;
+		s->exact = 1;
+		return 0;
+	}
+	if (!fp && s->by_fp)
+		return COUNTER_rooted;
+	if (fp < sp || fp & 7)
+		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
+	if (bpf_probe_read_user(&saved, sizeof(saved), (void *)fp))
+		return COUNTER_unwind_fault;
+	if (!saved.pc)
+		return COUNTER_rooted;
+	if (!unwind_find_range(saved.pc - 1))
+		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
+	s->pc = saved.pc;
+	s->fp = saved.fp;
+	s->sp = fp + 16;
+	s->exact = s->leaf = 0;
+	s->by_fp = 1;
+	return 0;
+}
+
+static __always_inline bool rule_reg(const struct unwind_state *s, __u32 reg, __u64 *ret)
+{
+	if (reg == UNWIND_REG_SP)
+		*ret = s->sp;
+	else if (reg == UNWIND_REG_FP)
+		*ret = s->fp;
+	else if (s->leaf)
+		*ret = s->reg[reg & 15];
+	else
+		return false;
+	return true;
+}
+
+/* From this frame to its caller, by rule `id`. 0, or the counter that says why not, or -1: the rule cannot be used here. */
+__noinline int unwind_by_rule(__u32 id)
+{
+	struct unwind_state *s = unwind_state();
+	struct unwind_rule *r = bpf_map_lookup_elem(&unwind_rules, &id);
+	if (!s || !r)
+		return -1;
+	__u32 ra = r->ra & UNWIND_RA_KIND;
+	__u64 cfa, pc = 0, fp = s->fp;
+	__s64 cfa_off = r->cfa_off, fp_off = r->fp_off, ra_off = r->ra_off;
+
+	if (ra == UNWIND_RA_ROOT)
+		return COUNTER_rooted;
+	if (!rule_reg(s, r->reg, &cfa))
+		return -1;
+	cfa += cfa_off;
+	if (r->cfa == UNWIND_CFA_DEREF) {
+		if (!read_word(cfa, &cfa))
+			return COUNTER_unwind_fault;
+		cfa += (__s64)r->cfa_add;
+	} else if (r->cfa == UNWIND_CFA_PLT && (__s16)(s->pc & 15) >= r->cfa_add) {
+		cfa += 8;
+	}
+	if (ra == UNWIND_RA_REG) {
+		if (!rule_reg(s, (__u32)ra_off, &pc))
+			return -1;
+	} else {
+		__u64 at = ra == UNWIND_RA_CFA ? cfa : ra == UNWIND_RA_AT_SP ? s->sp : s->fp;
+		if (!read_word(at + ra_off, &pc))
+			return COUNTER_unwind_fault;
+	}
+	if (r->fp == UNWIND_FP_LOST) {
+		fp = 0;
+	} else if (r->fp != UNWIND_FP_SAME) {
+		__u64 at = r->fp == UNWIND_FP_CFA ? cfa : r->fp == UNWIND_FP_AT_SP ? s->sp : s->fp;
+		if (!read_word(at + fp_off, &fp))
+			return COUNTER_unwind_fault;
+	}
+	s->exact = !!(r->ra & UNWIND_RA_SIGNAL);
+	if (!pc)
+		return COUNTER_rooted; /* what a thread's first frame returns to in some libraries */
+	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG)
+		return COUNTER_unwind_broken;
+	s->pc = pc;
+	s->sp = cfa;
+	s->fp = fp;
+	s->leaf = s->by_fp = 0;
+	return 0;
+}
+
+/* From the state's frame to its caller: 0, or the counter that says why this was the last. */
+__noinline int unwind_step(__u32 unused)
+{
+	struct unwind_state *s = unwind_state();
+	if (!s || unused)
+		return COUNTER_unwind_no_rule;
+	__u64 at = s->exact ? s->pc : s->pc - 1;
+	if (!unwind_find_range(at))
+		return s->leaf ? unwind_by_fp(0) : COUNTER_unwind_no_mapping;
+	__u32 id = unwind_find_rule(at);
+	int end = id ? unwind_by_rule(id) : -1;
+	return end < 0 ? unwind_by_fp(1) : end;
+}
+
+static __always_inline void unwind_registers(struct unwind_state *s)
+{
+	const struct pt_regs *r = &s->regs;
+	s->pc = r->ip;
+	s->sp = r->sp;
+	s->fp = r->bp;
+	s->reg[0] = r->ax;
+	s->reg[1] = r->dx;
+	s->reg[2] = r->cx;
+	s->reg[3] = r->bx;
+	s->reg[4] = r->si;
+	s->reg[5] = r->di;
+	s->reg[8] = r->r8;
+	s->reg[9] = r->r9;
+	s->reg[10] = r->r10;
+	s->reg[11] = r->r11;
+	s->reg[12] = r->r12;
+	s->reg[13] = r->r13;
+	s->reg[14] = r->r14;
+	s->reg[15] = r->r15;
+	s->leaf = s->exact = 1;
+	s->by_fp = 0;
+	s->range.start = s->range.end = 0;
+}
+
+/*
+ * The user frames of the current thread, written behind n_kernel words at the tail of half `key`. The number of frames << 8 | the
+ * counter that says why they end; -1 when the registers are not those of 64-bit user code.
+ */
+__noinline int unwind_user(__u32 key, __u32 n_kernel, __u64 ranges)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	struct unwind_state *s = unwind_state();
+	struct task_struct *t = bpf_get_current_task_btf();
+	if (!h || !s || n_kernel > MAX_FRAMES)
+		return -1;
+	/* Entering the kernel from user mode, for whatever reason, leaves the user's registers here. */
+	const void *regs = (const void *)bpf_task_pt_regs(t);
+	if (bpf_probe_read_kernel(&s->regs, sizeof(s->regs), regs) || (s->regs.cs & 0xffff) != USER_CODE_64)
+		return -1;
+	unwind_registers(s);
+	s->first = (__u32)ranges;
+	s->n = (__u32)(ranges >> 32);
+	__u64 *out = arena_ptr(h, h->arena_used);
+	int end = 0;
+	__u32 n = 0;
+	for (; n < MAX_FRAMES; n++) {
+		__u64 at = n_kernel + n;
+		barrier_var(at);
+		if (at >= 2 * MAX_FRAMES)
+			break;
+		/* Whoever names it looks at the byte before, too, except for the leaf. */
+		out[at] = s->exact && !s->leaf ? s->pc + 1 : s->pc;
+		end = unwind_step(0);
+		if (end) {
+			n++;
+			break;
+		}
+	}
+	return (int)(n << 8 | (end ? end : COUNTER_truncated));
+}
+
+_Static_assert(N_COUNTERS < 256, "a counter fits into 8 bits");
+
+#endif
+
+/* By frame pointers alone. */
+static __always_inline void unwind_helper(void *ctx, __u64 *out, struct stack_lengths *ret)
+{
+	long len = bpf_get_stack(ctx, out, MAX_FRAMES * 8, BPF_F_USER_STACK);
+	if (len <= 0) {
+		ret->user_end = COUNTER_no_user_stack;
+		return;
+	}
+	ret->n_user = (__u32)len / 8;
+	ret->user_end = ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
+}
+
+/* out has room for 2 * MAX_FRAMES words; it is the tail of half `key`. */
+static __always_inline void unwind(void *ctx, const struct image *im, __u32 key, bool in_user, bool kthread, __u64 *out,
+				   struct stack_lengths *ret)
 {
 	ret->n_kernel = 0;
 	ret->n_user = 0;
-	ret->user_failed = false;
+	ret->user_end = -1;
 	if (!in_user) { /* a sample in user mode has no kernel frames: spare the call */
 		long len = bpf_get_stack(ctx, out, MAX_FRAMES * 8, 0);
 		if (len > 0)
@@ -32,11 +401,17 @@ static __always_inline void unwind(void *ctx, bool in_user, bool kthread, __u64 
 	__u32 at = ret->n_kernel;
 	if (at > MAX_FRAMES)
 		return;
-	long len = bpf_get_stack(ctx, out + at, MAX_FRAMES * 8, BPF_F_USER_STACK);
-	if (len > 0)
-		ret->n_user = (__u32)len / 8;
-	else
-		ret->user_failed = true;
+#if defined(__TARGET_ARCH_x86)
+	__u64 ranges = unwind_ranges_of(im);
+	int found = ranges ? unwind_user(key, at, ranges) : -1;
+	if (found >= 0) {
+		__u32 n = (__u32)found >> 8;
+		ret->n_user = n <= MAX_FRAMES ? n : 0;
+		ret->user_end = found & 0xff;
+		return;
+	}
+#endif
+	unwind_helper(ctx, out + at, ret);
 }
 
 #endif

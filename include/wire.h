@@ -13,6 +13,8 @@
 #ifndef ASCRIBE_WIRE_H
 #define ASCRIBE_WIRE_H
 
+#include "unwind_wire.h"
+
 enum counter {
 #define LOST(id, help) COUNTER_##id,
 #define FLAG(id, help) COUNTER_##id,
@@ -94,7 +96,7 @@ struct proc_entry {
 		__s64 tp_offset;
 		__u64 key_table;
 	} slot[PROC_SLOTS];
-	__u64 reserved;
+	__u64 ranges; /* of struct unwind_range: how many << 32 | the first; 0: not known yet. Written in one piece */
 };
 
 #define PROC_GONE 0xffffffffu

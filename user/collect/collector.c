@@ -4,6 +4,7 @@
 #include "collect/labelling.h"
 #include "collect/resolve.h"
 #include "collect/sideband.h"
+#include "collect/unwinding.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,6 +21,7 @@
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define SYSTEM_LABELS_MAX 16
+#define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define LABELS_MAX 160
 
 const char *const collector_lost_names[] = {
@@ -70,6 +72,7 @@ struct collector {
 	struct procs *procs;
 	struct resolver *resolver;
 	struct labelling *labelling;
+	struct unwinding *unwinding;
 	struct store_writer *store;
 	unsigned n_cpus, window_s;
 	uint32_t event_id[MAX_EVENTS];
@@ -221,6 +224,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 	struct collector *c = ctx;
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
 	uint64_t at;
+	unwinding_mapped(c->unwinding, tgid);
 	if (file->path[0] != '/' || !im)
 		return;
 	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
@@ -243,15 +247,19 @@ static void drain_sideband(struct collector *c)
 		return;
 	c->sum.sideband_lost += lost;
 	procs_scan(c->procs);
+	unwinding_mapped(c->unwinding, 0);
 }
 
 static void on_record(void *ctx, const struct wire_record *r, const void *payload)
 {
 	struct collector *c = ctx;
-	if (r->kind == WIRE_FILLING)
+	if (r->kind == WIRE_FILLING) {
 		c->filling = true;
-	else
-		labelling_record(c->labelling, r, payload);
+		return;
+	}
+	labelling_record(c->labelling, r, payload);
+	if (r->kind == WIRE_NEW_PROCESS)
+		unwinding_new_process(c->unwinding, r);
 }
 
 static void drain(struct collector *c)
@@ -429,6 +437,7 @@ static int end_window(struct collector *c, struct err *err)
 	c->next_window_ns = (int64_t)(((uint64_t)t1 / window + 1) * window);
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
+	unwinding_forget(c->unwinding);
 	return rc;
 }
 
@@ -496,6 +505,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, ret_warning);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
+	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, UNWIND_BUDGET);
 	rc = rc ? rc : add_events(c, cfg);
 	if (rc) {
 		if (!e.code)
@@ -601,6 +611,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, ms_until(c->next_news_ns, now));
 		wait = min_wait(wait, ms_until((uint64_t)c->next_window_ns, (uint64_t)real));
 		wait = min_wait(wait, labelling_tick(c->labelling));
+		wait = min_wait(wait, unwinding_tick(c->unwinding));
 		size_t n = fill_poll(c);
 		memcpy(p, c->poll, n * sizeof(*p));
 		for (size_t i = 0; i < n_fds; i++)
@@ -640,6 +651,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	labelling_free(c->labelling);
+	unwinding_free(c->unwinding);
 	procs_free(c->procs);
 	resolver_free(c->resolver);
 	sideband_close(c->sideband);
