@@ -30,6 +30,7 @@ include mk/export.mk
 include mk/user.mk
 include mk/tests.mk
 include mk/bench.mk
+include mk/vm.mk
 include mk/demo.mk
 
 help:

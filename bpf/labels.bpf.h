@@ -38,8 +38,8 @@ struct label_part {
 };
 
 /*
- * Room to build a record for the ring in, and for the parts of a set. A record is too large for the stack; the parts are not,
- * but with them there the calls together exceed 512 bytes where the verifier rounds each frame up to 32 (before Linux 6.8).
+ * Room to build a record for the ring in, and for the parts of a set. A record is too large for the stack; the parts
+ * are not, but with them there on_event and read_labels exceed 512 bytes on Linux 6.1: it rounds each frame up to 32.
  */
 struct scratch {
 	struct wire_record head;
@@ -110,8 +110,8 @@ static __always_inline struct proc_entry *proc_find(const struct image *im)
 }
 
 /*
- * Read n bytes of the process into the payload; send the record with n bytes of payload. Both check n in the register that
- * they pass on: before Linux 6.8 the verifier forgets a bound that was checked in another copy.
+ * Read n bytes of the process into the payload; send the record with n bytes of payload. Both check n in the register
+ * that they pass on: a bound that was checked in another copy is often lost (32-bit moves, spills), on 6.1 above all.
  */
 static __always_inline bool payload_read(struct scratch *s, __u64 n, __u64 addr)
 {

@@ -86,11 +86,10 @@ __noinline int same_words(__u32 key, __u32 a, __u32 b, __u32 n)
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!h)
 		return 0;
-	__u64 *x = arena_ptr(h, a), *y = arena_ptr(h, b);
+	__u64 *x = arena_ptr(h, a), *y = arena_ptr(h, b), differ = 0;
 	for (__u32 i = 0; i < 2 * MAX_FRAMES && i < n; i++)
-		if (x[i] != y[i])
-			return 0;
-	return 1;
+		differ |= x[i] ^ y[i];
+	return !differ;
 }
 
 /*
@@ -135,9 +134,11 @@ __noinline int row_add(__u32 key, const struct row *k)
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!h || !k)
 		return 1;
-	__u64 hash = mix(k->set_id, ((__u64)k->stack << 32) | k->tid);
-	hash = mix(hash, k->start_ns ^ k->comm[0]);
-	hash = mix(hash, k->comm[1] ^ ((__u64)k->event << 48) ^ ((__u64)k->exec_id << 16) ^ k->cgroup);
+	const __u64 *word = (const __u64 *)k;
+	__u64 hash = ROW_KEY_WORDS;
+#pragma unroll
+	for (int i = 0; i < ROW_KEY_WORDS; i++)
+		hash = mix(hash, word[i]);
 	for (__u32 p = 0; p < ROW_PROBES; p++) {
 		struct row *r = row_at(h, (__u32)(hash >> 16) + p);
 		if (!r->samples) {
@@ -149,10 +150,13 @@ __noinline int row_add(__u32 key, const struct row *k)
 			r->first_ns = k->last_ns;
 			return 0;
 		}
-		if (r->stack == k->stack && r->set_id == k->set_id && r->tid == k->tid && r->tgid == k->tgid &&
-		    r->start_ns == k->start_ns && r->exec_id == k->exec_id && r->cgroup == k->cgroup &&
-		    r->comm[0] == k->comm[0] && r->comm[1] == k->comm[1] && r->event == k->event &&
-		    r->n_kernel == k->n_kernel && r->n_user == k->n_user && r->kind == k->kind) {
+		/* All words before one branch: a chain of comparisons costs the verifier three times as long. */
+		const __u64 *other = (const __u64 *)r;
+		__u64 differ = 0;
+#pragma unroll
+		for (int i = 0; i < ROW_KEY_WORDS; i++)
+			differ |= other[i] ^ word[i];
+		if (!differ) {
 			r->samples++;
 			r->value += k->value;
 			r->last_ns = k->last_ns;

@@ -3,8 +3,8 @@
  * The stacks of a sample: kernel frames, then user frames, leaf first, straight into the arena.
  *
  * User frames are found by the rules that user space has compiled from the binaries (unwind_wire.h), and by the frame
- * pointer for a frame without a rule: JIT code, Go, hand-written assembler. While the process is not known yet the kernel's
- * helper follows frame pointers alone. Every stack says why it ends: one counter each.
+ * pointer for a frame without a rule: JIT code, Go, hand-written assembler. While the process is not known yet, and on other
+ * machines than x86-64, frame pointers alone are followed. Every stack says why it ends: one counter each.
  *
  * An address that a call returns to may be the first one behind its function: what is looked up is the byte before it, except for
  * the leaf and for what a signal interrupted.
@@ -21,12 +21,13 @@
 struct stack_lengths {
 	__u32 n_kernel;
 	__u32 n_user;
-	int user_end; /* the counter that says why the user stack ends, -1 when there is none to speak of */
+	int user_end; /* the counter that says why the user stack ends, -1 for a kernel thread */
 };
 
 #if defined(__TARGET_ARCH_x86)
 
-#define USER_CODE_64 0x33 /* arch/x86/include/asm/segment.h: __USER_CS */
+#define USER_CS 0x33 /* arch/x86/include/asm/segment.h: 64-bit code */
+#define NO_PAGE 4096 /* nothing is mapped below: chains end there, and asking would cost a page fault */
 
 /* The loops below find one of 2^n in n + 1 steps. */
 #define RANGE_STEPS 11
@@ -332,20 +333,20 @@ static __always_inline void unwind_registers(struct unwind_state *s)
 }
 
 /*
- * The user frames of the current thread, written behind n_kernel words at the tail of half `key`. The number of frames << 8 | the
- * counter that says why they end; -1 when the registers are not those of 64-bit user code.
+ * The user frames of the current thread, written behind n_kernel words at the tail of half `key`: their number << 8 | the counter
+ * that says why they end. The registers are those of 64-bit user code.
  */
-__noinline int unwind_user(__u32 key, __u32 n_kernel, __u64 ranges)
+__noinline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	struct unwind_state *s = unwind_state();
 	struct task_struct *t = bpf_get_current_task_btf();
 	if (!h || !s || n_kernel > MAX_FRAMES)
-		return -1;
+		return COUNTER_no_user_stack;
 	/* Entering the kernel from user mode, for whatever reason, leaves the user's registers here. */
 	const void *regs = (const void *)bpf_task_pt_regs(t);
-	if (bpf_probe_read_kernel(&s->regs, sizeof(s->regs), regs) || (s->regs.cs & 0xffff) != USER_CODE_64)
-		return -1;
+	if (bpf_probe_read_kernel(&s->regs, sizeof(s->regs), regs))
+		return COUNTER_no_user_stack;
 	unwind_registers(s);
 	s->first = (__u32)ranges;
 	s->n = (__u32)(ranges >> 32);
@@ -365,53 +366,78 @@ __noinline int unwind_user(__u32 key, __u32 n_kernel, __u64 ranges)
 			break;
 		}
 	}
-	return (int)(n << 8 | (end ? end : COUNTER_truncated));
+	return n << 8 | (__u32)(end ? end : COUNTER_truncated);
 }
 
 _Static_assert(N_COUNTERS < 256, "a counter fits into 8 bits");
 
+/*
+ * Follow a chain of frame pointers into the arena, as the kernel's own walk does, which takes twice as long: it reads each
+ * word by itself and always ends by a page fault. Words written: 1 (ip) or more.
+ */
+__noinline __u32 follow_frames(__u32 key, __u32 at, __u64 ip, __u64 fp)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	struct {
+		__u64 next, ret;
+	} frame;
+	__u32 n = 1;
+	if (!h)
+		return 0;
+	__u64 *out = arena_ptr(h, at);
+	out[0] = ip;
+	for (; n < MAX_FRAMES && n < cfg.max_frames; n++) {
+		if (fp < NO_PAGE || bpf_probe_read_user(&frame, sizeof(frame), (void *)fp))
+			break;
+		out[n] = frame.ret;
+		fp = frame.next;
+	}
+	return n;
+}
 #endif
 
-/* By frame pointers alone. */
-static __always_inline void unwind_helper(void *ctx, __u64 *out, struct stack_lengths *ret)
+/* The user frames at words `at` of the half `key`, where out points to as well. */
+static __always_inline void user_stack(void *ctx, struct task_struct *t, const struct image *im, __u32 key, __u32 n_kernel,
+				       __u32 at, __u64 *out, struct stack_lengths *ret)
 {
-	long len = bpf_get_stack(ctx, out, MAX_FRAMES * 8, BPF_F_USER_STACK);
-	if (len <= 0) {
-		ret->user_end = COUNTER_no_user_stack;
+#if defined(__TARGET_ARCH_x86)
+	ret->user_end = COUNTER_no_user_stack;
+	if (!t->mm) /* it is exiting */
+		return;
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(t);
+	if (*(volatile __u16 *)&regs->cs == USER_CS) {
+		__u64 ranges = unwind_ranges_of(im);
+		if (ranges) {
+			__u32 found = unwind_user(key, n_kernel, ranges), n = found >> 8;
+			ret->n_user = n <= MAX_FRAMES ? n : 0;
+			ret->user_end = found & 0xff;
+			return;
+		}
+		ret->n_user = follow_frames(key, at, regs->ip, regs->bp);
+		ret->user_end = ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
 		return;
 	}
-	ret->n_user = (__u32)len / 8;
-	ret->user_end = ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
+#endif
+	long len = bpf_get_stack(ctx, out, MAX_FRAMES * 8, BPF_F_USER_STACK);
+	ret->n_user = len > 0 ? (__u32)len / 8 : 0;
+	ret->user_end = !ret->n_user ? COUNTER_no_user_stack :
+			ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
 }
 
-/* out has room for 2 * MAX_FRAMES words; it is the tail of half `key`. */
-static __always_inline void unwind(void *ctx, const struct image *im, __u32 key, bool in_user, bool kthread, __u64 *out,
-				   struct stack_lengths *ret)
+/* At the arena's tail, where there is room for 2 * MAX_FRAMES words. */
+static __always_inline void unwind(void *ctx, struct task_struct *t, const struct image *im, bool in_user, bool kthread,
+				   struct half *h, __u32 key, __u64 *tail, struct stack_lengths *ret)
 {
 	ret->n_kernel = 0;
 	ret->n_user = 0;
 	ret->user_end = -1;
 	if (!in_user) { /* a sample in user mode has no kernel frames: spare the call */
-		long len = bpf_get_stack(ctx, out, MAX_FRAMES * 8, 0);
+		long len = bpf_get_stack(ctx, tail, MAX_FRAMES * 8, 0);
 		if (len > 0)
 			ret->n_kernel = (__u32)len / 8;
 	}
-	if (kthread)
-		return;
-	__u32 at = ret->n_kernel;
-	if (at > MAX_FRAMES)
-		return;
-#if defined(__TARGET_ARCH_x86)
-	__u64 ranges = unwind_ranges_of(im);
-	int found = ranges ? unwind_user(key, at, ranges) : -1;
-	if (found >= 0) {
-		__u32 n = (__u32)found >> 8;
-		ret->n_user = n <= MAX_FRAMES ? n : 0;
-		ret->user_end = found & 0xff;
-		return;
-	}
-#endif
-	unwind_helper(ctx, out + at, ret);
+	if (!kthread && ret->n_kernel <= MAX_FRAMES)
+		user_stack(ctx, t, im, key, ret->n_kernel, h->arena_used + ret->n_kernel, tail + ret->n_kernel, ret);
 }
 
 #endif

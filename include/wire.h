@@ -34,7 +34,10 @@ enum counter {
 #define ROW_PROBES 64
 #define REF_PROBES 64
 
-/* One distinct (thread, image, comm, cgroup, label set, stack, event) of a half. samples == 0: free. */
+/*
+ * One distinct (thread, image, comm, cgroup, label set, stack, event) of a half. samples == 0: free. The key is all that
+ * stands before samples, without padding: it is hashed and compared as ROW_KEY_WORDS words.
+ */
 struct row {
 	__u64 set_id;   /* label set inside the process, 0: none */
 	__u64 start_ns; /* of the thread group, BOOTTIME: tells reuses of a tgid apart */
@@ -53,6 +56,8 @@ struct row {
 	__u64 first_ns; /* BOOTTIME of the first and the last sample */
 	__u64 last_ns;
 };
+
+#define ROW_KEY_WORDS 8
 
 enum row_kind {
 	ROW_TASK = 0,
@@ -149,6 +154,7 @@ enum selection {
 };
 
 _Static_assert(sizeof(struct row) % 8 == 0 && sizeof(struct row) == 96, "row");
+_Static_assert(__builtin_offsetof(struct row, samples) == ROW_KEY_WORDS * 8, "the key of a row");
 _Static_assert(sizeof(struct stack_ref) == 16, "stack_ref");
 _Static_assert(sizeof(struct half) % 8 == 0, "half");
 _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Figures. Each target prints the figure, the machine and what it is compared with, in one run.
+# Figures. Each prints the figure, what was promised, and what it is compared with, in one run.
 
 BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so
+BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain)
+BENCH_INCLUDE := -Itests/bench -I$(BUILD)/bench
 
 $(BUILD)/bench/libbench_attach.so: tests/bench/bench_attach_lib.c
 	$(call say,CC,$@)
@@ -13,8 +15,37 @@ $(BUILD)/bench/bench_attach: tests/bench/bench_attach.cpp $(BUILD)/bench/libbenc
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -O2 -g -std=c++17 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $^ -Wl,-rpath,'$$ORIGIN'
 
+# The programs that ours is compared with.
+$(BUILD)/bench/bench.bpf.o: tests/bench/bench.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -MMD -MP -c -o $@ $<
+
+$(BUILD)/bench/bench.skel.h: $(BUILD)/bench/bench.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name bench_bpf >$@
+
+# As applications are built, with frame pointers.
+$(BUILD)/bench/bench_load: tests/bench/bench_load.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -std=gnu11 -D_GNU_SOURCE $(WARN) \
+		-Iinclude -MMD -MP -MF $@.d -o $@ $<
+
+$(BENCH_PROGRAMS): $(BUILD)/bench/%: tests/bench/%.c tests/bench/bench.c $(BUILD)/bench/bench.skel.h $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) $(BENCH_INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $(filter %.c,$^) \
+		$(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+
+bench: ## every promised figure beside what it is compared with, as root (7 minutes)
+	$(Q)tools/deps build bench
+	$(Q)$(MAKE) --no-print-directory bench-programs
+	$(Q)tests/bench/run $(BUILD)
+
+bench-programs: $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS)
+
 bench-labels: $(BENCH_LABELS) ## what labels cost the application
 	$(Q)$(BUILD)/bench/bench_attach
 
-.PHONY: bench-labels
--include $(BENCH_LABELS:=.d)
+.PHONY: bench-labels bench-programs
+-include $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench.bpf.d

@@ -16,5 +16,5 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	@mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
-.SECONDARY:
+.SECONDARY: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 -include $(wildcard $(BUILD)/bpf/*.d)

@@ -34,7 +34,7 @@ $(BUILD)/tests/record/%: tests/record/%.c
 
 test: ## install, build, pass every test
 	$(Q)tools/deps build test
-	$(Q)$(MAKE) --no-print-directory test-programs
+	$(Q)$(MAKE) --no-print-directory test-programs $(BUILD)/vm/initrd.gz
 	$(Q)$(MAKE) --no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined test-asan-programs
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/clang-14 CLANG=clang-14 $(BUILD)/clang-14/ascribe
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/clang-19 CLANG=clang-19 $(BUILD)/clang-19/ascribe
@@ -49,7 +49,7 @@ test: ## install, build, pass every test
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
 		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
 		$(call scripts,e2e) \
-		$(VM_TESTS)
+		'kernels=$(MAKE) --no-print-directory test-kernels'
 
 test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(BUILD)/tests/mkstore $(LOADS)
 test-asan-programs: $(UNIT)

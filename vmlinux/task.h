@@ -13,14 +13,28 @@ struct signal_struct {
 	atomic_t live; /* threads that have not exited */
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	unsigned int flags;
 	int pid;  /* what we call tid */
 	int tgid;
 	struct task_struct *group_leader;
+	struct mm_struct *mm;
 	u64 start_boottime;
 	u64 self_exec_id;
 	char comm[16];
+	struct css_set *cgroups;
 	struct signal_struct *signal;
 	struct thread_struct thread;
 };

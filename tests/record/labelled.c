@@ -239,6 +239,25 @@ static void thread_exits(void)
 	puts("{}");
 }
 
+/* ---- orphan: the first thread ends long before the process ---- */
+
+static void *orphan_thread(void *arg)
+{
+	ASCRIBE_LABEL_SCOPE("tenant", "orphan");
+	printf("{\"seconds\":%.6f}\n", burn(*(double *)arg));
+	exit(0);
+}
+
+static void orphan(double seconds)
+{
+	static double s;
+	pthread_t t;
+	s = seconds;
+	pthread_create(&t, NULL, orphan_thread, &s);
+	sleep(1);
+	pthread_exit(NULL);
+}
+
 /* ---- dlopen: the library has a slot of its own; opened only after a while ---- */
 
 static void dlopened(const char *path)
@@ -275,6 +294,8 @@ int main(int argc, char **argv)
 		forks();
 	else if (!strcmp(mode, "exits"))
 		thread_exits();
+	else if (!strcmp(mode, "orphan"))
+		orphan(atof(arg));
 	else if (!strcmp(mode, "dlopen"))
 		dlopened(arg);
 	else

@@ -5,6 +5,10 @@
 load=$loads/labelled
 cc=${CC:-cc}
 
+# ---- a process whose first thread ends: beside all that follows, for more than a window ----
+background "$ascribe" record -q -F 99 -o orphan -- "$load" orphan 10.5 >/dev/null
+orphan=$pid
+
 # ---- shares: two threads, 3:1, on CPUs of their own ----
 record -F 999 -o share -- "$load" share 6
 cp record.out share.json
@@ -108,4 +112,8 @@ check "fork without exec: inherited, then its own" r=forks.json -- \
 	'set(samples(r)) >= {("child", "parent"), ("child", "child"), ("labelled", "parent")} and
 	set(samples(r)) <= {("child", "parent"), ("child", "child"), ("labelled", "parent"), ("labelled", "child")}' 'samples(r)'
 check "threads that exit" r=exits.json -- 'set(samples(r)) == {("even", "even"), ("odd", "odd")}' 'samples(r)'
+wait "$orphan"
+report orphan --by tenant >orphan.json
+check "labels outlive the first thread, and the window" r=orphan.json -- \
+	'samples(r).get("orphan", 0) > 0.95 * r["samples"] and r["blocks"] > 1' 'samples(r)'
 finish

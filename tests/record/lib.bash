@@ -22,7 +22,7 @@ skip() {
 at_exit() {
 	local p
 	for p in "${started[@]}"; do
-		kill -9 "$p" 2>/dev/null
+		kill -9 "$p" 2>/dev/null && wait "$p" 2>/dev/null
 	done
 	[ -z "${at_end:-}" ] || $at_end
 	cd /
@@ -53,14 +53,15 @@ ok() {
 	fi
 }
 
-# Exit status, a pattern that stderr must match, command...
+# Exit status, a pattern that stderr must match, command... What it said stays in the file `said`.
 exits() {
 	local want=$1 text=$2 got
 	shift 2
 	timeout 60 "$@" >out 2>err </dev/null
 	got=$?
-	if [ $got = "$want" ] && grep -qE -- "$text" err; then
-		good "exit $got: ${*//$ascribe/ascribe}: $(grep -E -m 1 -- "$text" err)"
+	cp err said
+	if [ $got = "$want" ] && { [ -z "$text" ] || grep -qE -- "$text" err; }; then
+		good "exit $got: ${*//$ascribe/ascribe}: $(grep -E -m 1 -- "$text" err | cut -c 1-160)"
 	else
 		bad "exit $got, want $want and /$text/: $*"
 		head -5 err

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -64,6 +65,12 @@ int child_go(struct child *c, struct err *err)
 		return 0; /* closed by exec */
 	c->exec_failed = true;
 	return err_sys(err, -code, "the command cannot be run");
+}
+
+bool child_runs(const struct child *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLIN };
+	return c->tgid && poll(&p, 1, 0) == 0;
 }
 
 int child_status(struct child *c)

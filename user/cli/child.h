@@ -22,6 +22,8 @@ struct child {
 int child_prepare(struct child *c, char **argv, struct err *err);
 /* Let it exec. Fails, with exec_failed set, when the command cannot be run. */
 int child_go(struct child *c, struct err *err);
+/* Has it been started, and not ended yet? */
+bool child_runs(const struct child *c);
 /* As a shell says it: the exit status, or 128 + the signal. Waits for the end; SIGINT has reached it as it did us. */
 int child_status(struct child *c);
 /* End a child that was never let go. */

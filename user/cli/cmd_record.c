@@ -32,7 +32,7 @@ struct record_options {
 };
 
 static const struct opt options[] = {
-	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 99)", offsetof(struct record_options, hz), 1,
+	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU of clocks and hardware events\n(default 99)", offsetof(struct record_options, hz), 1,
 	  50000 },
 	{ "duration", 'd', OPT_DURATION, "TIME", "stop after 10s, 2m, ... (default: at Ctrl-C or when the command ends)",
 	  offsetof(struct record_options, duration_ns), 0, 0 },
@@ -43,8 +43,9 @@ static const struct opt options[] = {
 	{ "tid", 't', OPT_LIST, "TID,..", "only these threads", offsetof(struct record_options, tids), 0, 0 },
 	{ "cgroup", 'G', OPT_STRING, "CGROUP", "only what runs in this v2 cgroup or below it: a directory, or a path from\n"
 	  "the root of the hierarchy", offsetof(struct record_options, cgroup), 0, 0 },
-	{ "event", 'e', OPT_LIST, "EVENT,..", "what to sample: cpu-clock, cycles, page-faults, ..., or a tracepoint\n"
-	  "subsystem:name, every hit (default: cycles where there is a PMU, else cpu-clock)",
+	{ "event", 'e', OPT_LIST, "EVENT,..", "what to sample: cpu-clock, cycles, ...; every hit of page-faults,\n"
+	  "context-switches, ... and of a tracepoint subsystem:name\n"
+	  "(default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct record_options, events), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
 	  "is kept as STORE.old", offsetof(struct record_options, out), 0, 0 },
@@ -135,9 +136,13 @@ static void describe(struct recording *r, const struct opt_args *args)
 	static const char *const who[] = { "all processes", "selected processes", "selected threads", "one cgroup" };
 	size_t at = (size_t)snprintf(r->what, sizeof(r->what), "%s", args->n && !r->o->all ? args->v[0]
 											   : who[r->cfg.selection]);
-	for (unsigned i = 0; i < r->cfg.n_events && at < sizeof(r->what); i++)
-		at += (size_t)snprintf(r->what + at, sizeof(r->what) - at, ", %s", r->cfg.event[i].name);
-	if (at < sizeof(r->what))
+	bool rate = false;
+	for (unsigned i = 0; i < r->cfg.n_events && at < sizeof(r->what); i++) {
+		const struct event *e = &r->cfg.event[i];
+		rate |= !e->tracepoint && !(e->fixed_period && e->attr.sample_period == 1);
+		at += (size_t)snprintf(r->what + at, sizeof(r->what) - at, ", %s", e->name);
+	}
+	if (rate && at < sizeof(r->what))
 		snprintf(r->what + at, sizeof(r->what) - at, " at %u Hz", r->cfg.hz);
 }
 
@@ -309,10 +314,11 @@ static int finish(struct recording *r, struct err *err)
 	collector_progress(r->collector, &p);
 	if (!r->o->quiet)
 		print_summary(r, isatty(STDERR_FILENO));
-	if (!rc && p.failed)
-		return err_set(err, p.failure.code, "%" PRIu64 " windows could not be written, their samples are counted "
-			       "as store_failed: %s", p.failed, p.failure.text);
-	return rc;
+	if (!p.failed)
+		return rc;
+	struct err cause = rc ? *err : p.failure;
+	return err_set(err, cause.code, "%" PRIu64 " windows could not be written, their samples are lost (store_failed): %s",
+		       p.failed, cause.text);
 }
 
 static void release(struct recording *r)
@@ -347,6 +353,8 @@ int cmd_record(int argc, char **argv)
 	r.signals = take_signals();
 	if (args.n)
 		rc = child_prepare(&r.child, args.v, &err);
+	/* Nobody may read our progress any more: no reason to lose the samples. The command, forked above, keeps its own. */
+	signal(SIGPIPE, SIG_IGN);
 	rc = rc ? rc : open_store(&r, &err);
 	rc = rc ? rc : start(&r, &err);
 	if (rc) {
@@ -368,6 +376,8 @@ out:
 		cmd_error("record: %s", err.text[0] ? err.text : strerror(-rc));
 		status = status ? status : r.child.exec_failed && rc == -ENOENT ? 127 : r.child.exec_failed ? 126 : EXIT_FAILED;
 	} else if (args.n) {
+		if (!o.quiet && child_runs(&r.child))
+			fprintf(stderr, "ascribe: %s is written; the command still runs, waiting for it\n", o.out);
 		status = child_status(&r.child);
 	}
 	release(&r);

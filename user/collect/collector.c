@@ -80,7 +80,7 @@ struct collector {
 	struct store_cpu_totals *totals;
 	uint64_t *totals_counters, *idle_ns;
 	struct pollfd *poll;
-	int64_t t0_ns, next_window_ns; /* realtime */
+	int64_t t0_ns, next_window_ns, stopped_ns; /* realtime */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
 	uint64_t own_cpu_ns, bad_cpu;
 	bool filling, stopped;
@@ -401,7 +401,7 @@ static void keep_as_lost(struct collector *c)
 static int end_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
-	int64_t t1 = (int64_t)clock_ns(CLOCK_REALTIME);
+	int64_t t1 = c->stopped ? c->stopped_ns : (int64_t)clock_ns(CLOCK_REALTIME);
 	size_t n = make_totals(c, &t);
 	int rc = 0;
 	if (t1 <= c->t0_ns)
@@ -529,13 +529,13 @@ int collector_start(struct collector *c, struct err *err)
 	procs_scan(c->procs);
 	drain_sideband(c);
 	c->own_cpu_ns = 0; /* what starting cost counts to the first window */
+	read_idle(c, c->idle_ns);
+	for (unsigned i = 0; i < c->n_cpus; i++)
+		c->cpu[i].idle_base_ns = c->idle_ns[i];
 	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	uint64_t window = c->window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
-	read_idle(c, c->idle_ns);
-	for (unsigned i = 0; i < c->n_cpus; i++)
-		c->cpu[i].idle_base_ns = c->idle_ns[i];
 	return sampler_start(c->sampler, err);
 }
 
@@ -642,6 +642,7 @@ int collector_stop(struct collector *c, struct err *err)
 {
 	sampler_stop(c->sampler);
 	c->stopped = true;
+	c->stopped_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	drain(c);
 	return end_window(c, err);
 }

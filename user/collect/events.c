@@ -119,6 +119,10 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 			e.fixed_period = true;
 			e.attr.sample_period = NS / hz;
 			e.ns_per_sample = NS / hz;
+		} else if (known[i].type == PERF_TYPE_SOFTWARE) {
+			/* Every one: the kernel's way of adapting a period to a rate starts at 1 and overshoots by far for these. */
+			e.fixed_period = true;
+			e.attr.sample_period = 1;
 		} else {
 			e.attr.freq = 1;
 			e.attr.sample_freq = hz;

@@ -152,17 +152,26 @@ static void max_cpu(void *ctx, unsigned cpu)
 
 /* ---- loading ---- */
 
+/* May we load BPF at all? Asked with a map of one word: a program can also be refused by the verifier with EACCES. */
+static bool may_use_bpf(void)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "ascribe_probe", 4, 8, 1, NULL);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 static int load_error(struct err *err, int rc)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return err_set(err, rc,
 			       "this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF=y, as "
 			       "distribution kernels since 5.4 have");
-	if (rc == -EPERM || rc == -EACCES)
+	if ((rc == -EPERM || rc == -EACCES) && !may_use_bpf())
 		return err_set(err, rc,
 			       "loading the BPF programs: not permitted: be root, or run with CAP_BPF and CAP_PERFMON (%s)",
 			       last_warning);
-	return err_sys(err, rc, "loading the BPF programs (Linux 5.17 or later is needed; %s)", last_warning);
+	return err_sys(err, rc, "the kernel refused the BPF programs (Linux 5.17 or later is needed; %s)", last_warning);
 }
 
 static int set_sizes(struct sampler *s)

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bench_own [ROUNDS]: what the profiler itself costs at `-a -F 99` while every CPU is busy, beside `perf record -a -g
+ * -F 99` on the same load. CPU time and memory are those that the kernel gives for the ended process (wait4). A short
+ * and a long recording: what the long one costs more is the steady state, the rest is starting and ending.
+ */
+#include "bench.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SHORT_S 10
+#define LONG_S 50
+#define CPU_LIMIT 0.3 /* percent of one CPU */
+#define RSS_LIMIT 48  /* MiB */
+#define ROUNDS_MAX 20
+
+enum tool { OURS, PERF, N_TOOLS };
+static const char *const tool_name[N_TOOLS] = { "ascribe record -a -F 99", "perf record -a -g -F 99" };
+
+struct result {
+	double short_s[ROUNDS_MAX], long_s[ROUNDS_MAX], rss[ROUNDS_MAX], after[ROUNDS_MAX];
+	long long bytes;
+};
+
+static char ascribe[4200], store[4200], data[4200];
+static bool without_build_ids; /* perf */
+
+static struct bench_cost run(const char *const *argv, const char *what)
+{
+	struct bench_cost c = bench_wait(bench_spawn(argv, NULL, "err"));
+	if (c.status)
+		bench_die("%s failed: status %d", what, c.status);
+	return c;
+}
+
+/* perf 6.1 aborts at its end when some process has mapped a file with a build id longer than 20 bytes. */
+static struct bench_cost record_perf(const char *seconds)
+{
+	const char *const usual[] = { "perf", "record", "-q", "-a", "-g", "-F", "99", "-o", data, "--", "sleep", seconds,
+				      NULL };
+	const char *const less[] = { "perf", "record", "-q", "-a", "-g", "-F", "99", "-B", "-N", "-o", data, "--", "sleep",
+				     seconds, NULL };
+	if (!without_build_ids) {
+		struct bench_cost c = bench_wait(bench_spawn(usual, NULL, "err"));
+		if (!c.status)
+			return c;
+		without_build_ids = true;
+	}
+	return run(less, tool_name[PERF]);
+}
+
+static struct bench_cost record(enum tool t, unsigned s)
+{
+	char seconds[16];
+	snprintf(seconds, sizeof(seconds), "%u", s);
+	const char *const ours[] = { ascribe, "record", "-q", "-a", "-F", "99", "-d", seconds, "-o", store, NULL };
+	return t == OURS ? run(ours, tool_name[t]) : record_perf(seconds);
+}
+
+/* From the recording to a table of functions: what perf has not done yet, symbols, included. */
+static struct bench_cost read_back(enum tool t)
+{
+	const char *const ours[] = { ascribe, "report", store, NULL };
+	const char *const perf[] = { "perf", "script", "-i", data, NULL };
+	return run(t == OURS ? ours : perf, t == OURS ? "ascribe report" : "perf script");
+}
+
+/* Files of a store have no subdirectories. */
+static long long size_of(enum tool t)
+{
+	struct stat st;
+	char cmd[4300], line[64] = "";
+	if (t == PERF)
+		return stat(data, &st) ? 0 : (long long)st.st_size;
+	snprintf(cmd, sizeof(cmd), "du -sb '%s' 2>/dev/null", store);
+	FILE *f = popen(cmd, "r"); /* NOLINT(cert-env33-c): a path of our own */
+	if (f && !fgets(line, sizeof(line), f))
+		line[0] = 0;
+	if (f)
+		pclose(f);
+	return atoll(line);
+}
+
+static void one_round(struct result res[N_TOOLS], int r)
+{
+	for (int t = 0; t < N_TOOLS; t++)
+		res[t].short_s[r] = record((enum tool)t, SHORT_S).cpu_s;
+	for (int t = 0; t < N_TOOLS; t++) {
+		struct bench_cost c = record((enum tool)t, LONG_S);
+		res[t].long_s[r] = c.cpu_s;
+		res[t].rss[r] = c.rss_mib;
+		res[t].bytes = size_of((enum tool)t);
+		res[t].after[r] = read_back((enum tool)t).cpu_s;
+	}
+}
+
+static double print_tool(enum tool t, struct result *r, size_t rounds, double *ret_rss)
+{
+	double a = bench_median(r->short_s, rounds), b = bench_median(r->long_s, rounds);
+	double steady = (b - a) / (LONG_S - SHORT_S), whole = b / LONG_S, start = a - steady * SHORT_S;
+	*ret_rss = bench_median(r->rss, rounds);
+	printf("  %-24s %8.3f s %9.3f s %8.3f %% %10.3f %% %8.0f ms %7.1f MiB %7lld KiB %8.2f s\n", tool_name[t], a, b,
+	       100 * whole, 100 * steady, 1000 * start, *ret_rss, r->bytes / 1024, bench_median(r->after, rounds));
+	return 100 * whole;
+}
+
+int main(int argc, char **argv)
+{
+	static struct result res[N_TOOLS];
+	char demo[4200], threads[16];
+	int rounds = argc > 1 ? atoi(argv[1]) : 2;
+	if (rounds < 1 || rounds > ROUNDS_MAX)
+		bench_die("rounds: 1 to %d", ROUNDS_MAX);
+	snprintf(ascribe, sizeof(ascribe), "%s/ascribe", bench_build());
+	snprintf(demo, sizeof(demo), "%s/demo", bench_build());
+	snprintf(store, sizeof(store), "%s/store", bench_tmp());
+	snprintf(data, sizeof(data), "%s/perf.data", bench_tmp());
+	snprintf(threads, sizeof(threads), "%u", bench_cpus(NULL));
+	const char *const load[] = { demo, "--threads", threads, "--seconds", "100000", NULL };
+	pid_t server = bench_spawn(load, NULL, NULL);
+	bench_sleep_ms(500);
+	for (int r = 0; r < rounds; r++)
+		one_round(res, r);
+	kill(server, SIGKILL);
+	bench_wait(server);
+	printf("Own cost with %u busy CPUs (the demo server); medians of %d rounds\n\n", bench_cpus(NULL), rounds);
+	printf("  %-24s %10s %11s %10s %12s %11s %11s %11s %10s\n", "", "CPU, 10 s", "CPU, 50 s", "of a CPU", "steady state",
+	       "start, end", "resident", "written", "reading");
+	double rss[N_TOOLS], cpu = print_tool(OURS, &res[OURS], (size_t)rounds, &rss[OURS]);
+	print_tool(PERF, &res[PERF], (size_t)rounds, &rss[PERF]);
+	printf("  reading: `ascribe report`, `perf script`; perf finds no symbols before\n");
+	if (without_build_ids)
+		puts("  perf aborted on a build id; it was run with -B -N, which leaves out what it usually does at its end");
+	bench_verdict("own CPU of a 50 s recording, start and end included", cpu, CPU_LIMIT, "% of one CPU");
+	bench_verdict("resident", rss[OURS], RSS_LIMIT, "MiB");
+	bench_cleanup();
+	return 0;
+}

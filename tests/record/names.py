@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""names.py FLAME.json RAW: are frames named wherever the file has a symbol? The oracle is readelf.
+
+FLAME.json: `ascribe flame --json`; RAW: `go tool pprof -raw` of the same store, or nothing, for build ids."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+MAX_FRAMES = 400  # to look up; the hottest ones
+d = json.load(open(sys.argv[1]))
+frames = [tuple(d['frames'][i:i + 3]) for i in range(0, len(d['frames']), 3)]
+total = [0] * len(frames)
+for i in range(0, len(d['nodes']), 3):
+    total[d['nodes'][i + 2]] += d['nodes'][i + 1]
+
+
+def readelf(*args):
+    return subprocess.run(['readelf', *args], capture_output=True, text=True).stdout
+
+
+class File:
+    def __init__(self, path):
+        self.loads, self.functions, self.names = [], [], set()
+        for m in re.finditer(r'LOAD +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+) ', readelf('-lW', path)):
+            self.loads.append(tuple(int(x, 16) for x in m.groups()))
+        for line in readelf('-sW', '--dyn-syms', path).splitlines():
+            f = line.split()
+            if len(f) >= 8 and f[6] != 'UND' and f[3] in ('FUNC', 'IFUNC', 'NOTYPE', 'GNU_IFUNC'):
+                name = f[7].split('@')[0]
+                self.names.add(name)
+                size = int(f[2], 0)
+                if size and f[3] != 'NOTYPE':
+                    self.functions.append((int(f[1], 16), size, name))
+
+    def covering(self, offset):
+        """Names of the functions that cover this offset of the file."""
+        for off, vaddr, size in self.loads:
+            if off <= offset < off + size:
+                at = offset - off + vaddr
+                return [n for v, s, n in self.functions if v <= at < v + s]
+        return None
+
+
+files = {}
+
+
+def file(path):
+    if path not in files:
+        files[path] = File(path) if os.path.isfile(path) else None
+    return files[path]
+
+
+# Kernel frames.
+kernel = {i for i, f in enumerate(frames) if f[2] == 0}
+raw = sum(total[i] for i in kernel if re.search(r'\+?0x[0-9a-f]+$', frames[i][0]))
+all_ = sum(total[i] for i in kernel)
+print('kernel frames: %d different, %d of %d samples without a name' % (len(kernel), raw, all_))
+assert all_ > 100 and raw <= 0.01 * all_
+
+# User frames without a name: no symbol may cover them.
+checked, wrong = 0, []
+hot = sorted((i for i in range(len(frames)) if frames[i][1][:1] == '/'), key=lambda i: -total[i])
+for i in hot:
+    m = re.search(r'\+0x([0-9a-f]+)$', frames[i][0])
+    f = file(frames[i][1]) if m and checked < MAX_FRAMES else None
+    if not f:
+        continue
+    checked += 1
+    names = f.covering(int(m[1], 16))
+    if names:
+        wrong.append((frames[i], names[:3]))
+print('unnamed user frames: %d looked up, %d have a symbol all the same' % (checked, len(wrong)))
+assert not wrong, wrong[:5]
+
+# User frames with a name: it is one of the file's. C only: other names are demangled.
+checked, wrong = 0, []
+for i in hot:
+    name, path, _ = frames[i]
+    if '+0x' in name or not re.fullmatch(r'[A-Za-z_][\w.]*', name) or checked >= MAX_FRAMES:
+        continue
+    f = file(path)
+    if not f or not f.names:
+        continue
+    checked += 1
+    # .part, .cold and the like belong to their function. A C++ name that looks like C's is in its mangled form in the file.
+    if name not in f.names and name.split('.')[0] not in {n.split('.')[0] for n in f.names} and not any(
+            n.startswith('_Z') and name in n for n in f.names):
+        wrong.append(frames[i])
+print('named user frames: %d looked up, %d not a name of their file' % (checked, len(wrong)))
+assert checked > 10 and not wrong, wrong[:5]
+print('files:', ' '.join(sorted({os.path.basename(frames[i][1]) for i in hot[:200]}))[:400])
+
+# Build ids.
+if len(sys.argv) > 2:
+    n = 0
+    for m in re.finditer(r'^\d+: 0x\w+/0x\w+/0x\w+ (/\S+) ([0-9a-f]{16,})', open(sys.argv[2]).read(), re.M):
+        if os.path.isfile(m[1]):
+            n += 1
+            assert 'Build ID: ' + m[2] in readelf('-nW', m[1]), m[0]
+    print('build ids: %d are those of readelf -n' % n)
+    assert n > 5
