@@ -13,7 +13,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 static __always_inline void count(struct half *h, int counter)
 {
-	__u32 i = (__u32)counter;
+	__u64 i = (__u32)counter; /* 64 bits: 6.1 loses the bound with a 32-bit move */
 	barrier_var(i);
 	if (i < N_COUNTERS)
 		h->counters[i]++;
