@@ -108,12 +108,28 @@ static __always_inline struct unwind_state *unwind_state(void)
 	return bpf_map_lookup_elem(&unwind_states, &zero);
 }
 
-/* The ranges of the process, 0 when they are not known. */
+/*
+ * The ranges of the current process, 0 when they are not known. A child that has not called exec is laid out as its parent is,
+ * or was: that will do until it is known itself.
+ */
 __noinline __u64 unwind_ranges_of(const struct image *im)
 {
 	if (!im)
 		return 0;
 	struct proc_entry *e = proc_find(im);
+	if (e && e->ranges)
+		return e->ranges;
+	struct task_struct *t = bpf_get_current_task_btf();
+	if (!(t->flags & PF_FORKNOEXEC))
+		return 0;
+	struct task_struct *parent = t->real_parent->group_leader;
+	struct image of = { .start_ns = parent->start_boottime, .tgid = (__u32)parent->tgid,
+			    .exec_id = (__u32)parent->self_exec_id };
+	if (of.exec_id != im->exec_id)
+		return 0;
+	e = proc_find(&of);
+	if (!e)
+		ask_about(&of); /* a server that only waits for its children would never be sampled itself */
 	return e ? e->ranges : 0;
 }
 
@@ -396,10 +412,14 @@ __noinline __u32 follow_frames(__u32 key, __u32 at, __u64 ip, __u64 fp)
 }
 #endif
 
-/* The user frames at words `at` of the half `key`, where out points to as well. */
-static __always_inline void user_stack(void *ctx, struct task_struct *t, const struct image *im, __u32 key, __u32 n_kernel,
-				       __u32 at, __u64 *out, struct stack_lengths *ret)
+/* The user frames, behind the kernel's at the tail of half `key`. */
+static __always_inline void user_stack(void *ctx, struct task_struct *t, const struct image *im, struct half *h, __u32 key,
+				       __u64 *tail, struct stack_lengths *ret)
 {
+	__u64 at = ret->n_kernel;
+	barrier_var(at); /* checked in the register that is used: see payload_read */
+	if (at > MAX_FRAMES)
+		return;
 #if defined(__TARGET_ARCH_x86)
 	ret->user_end = COUNTER_no_user_stack;
 	if (!t->mm) /* it is exiting */
@@ -408,17 +428,17 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 	if (*(volatile __u16 *)&regs->cs == USER_CS) {
 		__u64 ranges = unwind_ranges_of(im);
 		if (ranges) {
-			__u32 found = unwind_user(key, n_kernel, ranges), n = found >> 8;
+			__u32 found = unwind_user(key, (__u32)at, ranges), n = found >> 8;
 			ret->n_user = n <= MAX_FRAMES ? n : 0;
 			ret->user_end = found & 0xff;
 			return;
 		}
-		ret->n_user = follow_frames(key, at, regs->ip, regs->bp);
+		ret->n_user = follow_frames(key, h->arena_used + (__u32)at, regs->ip, regs->bp);
 		ret->user_end = ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
 		return;
 	}
 #endif
-	long len = bpf_get_stack(ctx, out, MAX_FRAMES * 8, BPF_F_USER_STACK);
+	long len = bpf_get_stack(ctx, tail + at, MAX_FRAMES * 8, BPF_F_USER_STACK);
 	ret->n_user = len > 0 ? (__u32)len / 8 : 0;
 	ret->user_end = !ret->n_user ? COUNTER_no_user_stack :
 			ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
@@ -436,8 +456,8 @@ static __always_inline void unwind(void *ctx, struct task_struct *t, const struc
 		if (len > 0)
 			ret->n_kernel = (__u32)len / 8;
 	}
-	if (!kthread && ret->n_kernel <= MAX_FRAMES)
-		user_stack(ctx, t, im, key, ret->n_kernel, h->arena_used + ret->n_kernel, tail + ret->n_kernel, ret);
+	if (!kthread)
+		user_stack(ctx, t, im, h, key, tail, ret);
 }
 
 #endif

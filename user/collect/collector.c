@@ -18,6 +18,7 @@
 
 #define NS 1000000000ull
 #define SIDEBAND_PAGES 32    /* per CPU: 128 KiB, some 1,000 news */
+#define NEWS_SOON_NS (NS / 200)
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define SYSTEM_LABELS_MAX 16
@@ -241,7 +242,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 static void drain_sideband(struct collector *c)
 {
 	uint64_t lost;
-	c->next_news_ns = proc_now_ns() + NEWS_EVERY_NS;
+	c->next_news_ns = proc_now_ns() + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
 	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &lost);
 	if (!lost && !rc)
 		return;
@@ -258,8 +259,10 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 		return;
 	}
 	labelling_record(c->labelling, r, payload);
-	if (r->kind == WIRE_NEW_PROCESS)
+	if (r->kind == WIRE_NEW_PROCESS) {
 		unwinding_new_process(c->unwinding, r);
+		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
+	}
 }
 
 static void drain(struct collector *c)
@@ -669,6 +672,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
 	ret->processes = procs_count(c->procs);
+	unwinding_stats(c->unwinding, &ret->unwinding);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += c->cpu[i].stored;

@@ -14,6 +14,7 @@
 #define BUCKETS 4096
 #define FILES_MAX 65536 /* contents known, with and without rules */
 #define PROCESSES_MAX 16384
+#define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
 #define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
 
 /* One content of a file. */
@@ -47,6 +48,7 @@ struct unwinding {
 	struct code *codes[BUCKETS];
 	struct process *processes[BUCKETS];
 	size_t n_codes, n_processes, n_waiting;
+	uint64_t young_until_ns;
 	struct unwinding_stats stats;
 };
 
@@ -370,6 +372,12 @@ void unwinding_new_process(struct unwinding *u, const struct wire_record *rec)
 		sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)p->n << 32 | p->first);
 	}
 	wait_for(u, p, true);
+	u->young_until_ns = proc_now_ns() + YOUNG_NS;
+}
+
+bool unwinding_expects_news(const struct unwinding *u)
+{
+	return proc_now_ns() < u->young_until_ns;
 }
 
 void unwinding_mapped(struct unwinding *u, uint32_t tgid)

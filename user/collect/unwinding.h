@@ -24,6 +24,9 @@ void unwinding_new_process(struct unwinding *u, const struct wire_record *rec);
 /* This process has mapped something. tgid 0: any process may have. */
 void unwinding_mapped(struct unwinding *u, uint32_t tgid);
 
+/* A process is new and goes on mapping its libraries: the side-band should be read more often than it otherwise is. */
+bool unwinding_expects_news(const struct unwinding *u);
+
 /* Compile and publish what is due, some milliseconds of it. 0: there is more; -1: nothing waits. */
 int unwinding_tick(struct unwinding *u);
 
