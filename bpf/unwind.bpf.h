@@ -385,6 +385,23 @@ __noinline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges)
 	return n << 8 | (__u32)(end ? end : COUNTER_truncated);
 }
 
+/* The state's stack leads out of what is published: the process has mapped something since. Asked once for each page. */
+__noinline int ask_about_mapping(const struct image *im)
+{
+	struct unwind_state *s = unwind_state();
+	__u64 *cell;
+	if (!s || !im)
+		return 0;
+	__u64 what = image_hash(im, s->pc >> UNWIND_PAGE_BITS);
+	if (was_sent(what, &cell) || !cell)
+		return 0;
+	struct wire_record r = { .kind = WIRE_NEW_MAPPING, .tgid = im->tgid, .exec_id = im->exec_id,
+				 .start_ns = im->start_ns };
+	if (!ring_send(&r, sizeof(r), true))
+		*cell = what;
+	return 0;
+}
+
 _Static_assert(N_COUNTERS < 256, "a counter fits into 8 bits");
 
 /*
@@ -431,6 +448,8 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 			__u32 found = unwind_user(key, (__u32)at, ranges), n = found >> 8;
 			ret->n_user = n <= MAX_FRAMES ? n : 0;
 			ret->user_end = found & 0xff;
+			if (ret->user_end == COUNTER_unwind_no_mapping)
+				ask_about_mapping(im);
 			return;
 		}
 		ret->n_user = follow_frames(key, h->arena_used + (__u32)at, regs->ip, regs->bp);

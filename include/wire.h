@@ -112,6 +112,7 @@ enum wire_kind {
 	WIRE_DEFINITION = 2, /* followed by the record: prefix, header, attributes */
 	WIRE_KEYS = 3,       /* followed by the text of a key table */
 	WIRE_FILLING = 4,    /* a half is three quarters full */
+	WIRE_NEW_MAPPING = 5, /* a stack of this process leads to where nothing was mapped when its ranges were published */
 };
 
 struct wire_record {

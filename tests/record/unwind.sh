@@ -55,7 +55,7 @@ roots() { # name, share, command...
 	stacks real
 	ok "$what: stacks reach their root" python3 "$here/unwind.py" roots stat.json "$share"
 }
-roots python3 0.99 python3 work.py 2
+roots python3 0.98 python3 work.py 2
 roots openssl 0.99 openssl speed -seconds 1 -evp aes-128-cbc
 {
 	echo '#include <stdio.h>'
@@ -79,5 +79,5 @@ record -F 499 -p "$python" -d 20s -o both
 wait "$perf"
 stacks both
 perf script --no-inline -i perf.data -F ip,sym,dso 2>/dev/null >perf.txt
-ok "who calls whom, as perf has it" python3 "$here/unwind.py" edges folded perf.txt
+ok "who calls whom, as perf has it" python3 "$here/unwind.py" edges folded perf.txt stat.json
 finish

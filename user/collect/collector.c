@@ -254,14 +254,20 @@ static void drain_sideband(struct collector *c)
 static void on_record(void *ctx, const struct wire_record *r, const void *payload)
 {
 	struct collector *c = ctx;
-	if (r->kind == WIRE_FILLING) {
+	switch (r->kind) {
+	case WIRE_FILLING:
 		c->filling = true;
-		return;
-	}
-	labelling_record(c->labelling, r, payload);
-	if (r->kind == WIRE_NEW_PROCESS) {
+		break;
+	case WIRE_NEW_MAPPING: /* the news of it is in the side-band */
+		c->next_news_ns = 0;
+		break;
+	case WIRE_NEW_PROCESS:
+		labelling_record(c->labelling, r, payload);
 		unwinding_new_process(c->unwinding, r);
 		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
+		break;
+	default:
+		labelling_record(c->labelling, r, payload);
 	}
 }
 
