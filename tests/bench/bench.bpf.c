@@ -100,6 +100,10 @@ SEC("perf_event")
 int on_depth(struct bpf_perf_event_data *ctx)
 {
 	__u32 zero = 0;
+	char comm[16];
+	/* Of our load only. */
+	if (bpf_get_current_comm(comm, sizeof(comm)) || comm[0] != 'b' || comm[1] != 'e' || comm[5] != '_' || comm[6] != 'l')
+		return 0;
 	struct stack *s = bpf_map_lookup_elem(&room, &zero);
 	long len = s ? bpf_get_stack(ctx, s, sizeof(*s), BPF_F_USER_STACK) : 0;
 	if (len > 0 && len < 128 * 8)

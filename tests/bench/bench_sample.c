@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench_sample [ROUNDS]: the run time of our BPF program for one sample, by the kernel's own statistics
- * (BPF_ENABLE_STATS), beside an empty program and the usual way. The ways take turns within each round.
+ * (BPF_ENABLE_STATS), beside an empty program and the usual way. All three run at the same time, each on events of its
+ * own, at rates that are prime to each other: a slow moment of the machine meets all, and the ratio stands.
  */
 #include "bench.h"
 
@@ -19,27 +20,26 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define HZ 999
+#define HZ_OURS "999"
 #define MEASURE_MS 1000
 #define LIMIT_US 2.5
 #define ROUNDS_MAX 101
 
 enum way { WAY_EMPTY, WAY_USUAL, WAY_OURS, N_WAYS };
 static const char *const way_name[N_WAYS] = { "empty program", "stack ids + hash map", "ascribe" };
+static const unsigned way_hz[N_WAYS] = { 991, 997, 999 };
 
 struct load {
 	const char *what, *frames, *label, *cold;
-	int rounds_in; /* of so many of the given rounds, one is done for this load */
 };
 
 static const struct load load[] = {
-	{ "20 frames, 1 label", "20", "label", NULL, 1 },
-	{ "20 frames, no label", "20", NULL, NULL, 2 },
-	{ "50 frames, 1 label", "50", "label", NULL, 2 },
-	{ "20 frames, 1 label, a load that misses the caches", "20", "label", "cold", 2 },
+	{ "20 frames, 1 label", "20", "label", NULL },
+	{ "20 frames, no label", "20", NULL, NULL },
+	{ "50 frames, 1 label", "50", "label", NULL },
+	{ "20 frames, 1 label, a load that misses the caches", "20", "label", "cold" },
 };
 
-static struct event event;
 static struct bench_bpf *skel;
 
 struct links {
@@ -47,18 +47,21 @@ struct links {
 	unsigned n;
 };
 
-static void attach(struct links *l, struct bpf_program *prog)
+static void attach(struct links *l, struct bpf_program *prog, unsigned hz)
 {
 	const unsigned *cpu;
+	struct event e;
 	struct err err;
+	if (event_parse(&e, "cpu-clock", hz, &err))
+		bench_die("%s", err.text);
 	l->n = bench_cpus(&cpu);
 	for (unsigned i = 0; i < l->n; i++) {
 		int fd;
-		if (event_open(&event, (int)cpu[i], &fd, &err))
+		if (event_open(&e, (int)cpu[i], &fd, &err))
 			bench_die("%s", err.text);
 		l->v[i] = bpf_program__attach_perf_event(prog, fd); /* enables it too */
 		if (!l->v[i])
-			bench_die("attaching to %s: %s", event.name, strerror(errno));
+			bench_die("attaching to %s: %s", e.name, strerror(errno));
 	}
 }
 
@@ -68,30 +71,29 @@ static void detach(struct links *l)
 		bpf_link__destroy(l->v[--l->n]);
 }
 
-/* Mean run time of a program while we sleep. */
-static double measure(int prog_fd)
+static void read_stats(int prog_fd, double *ret_ns, double *ret_runs)
 {
-	struct bpf_prog_info a = { 0 }, b = { 0 };
-	__u32 size = sizeof(a);
-	bench_sleep_ms(100); /* the first samples fill caches and tables */
-	if (bpf_obj_get_info_by_fd(prog_fd, &a, &size))
+	struct bpf_prog_info info = { 0 };
+	__u32 size = sizeof(info);
+	if (bpf_obj_get_info_by_fd(prog_fd, &info, &size))
 		bench_die("bpf_prog_info: %s", strerror(errno));
-	bench_sleep_ms(MEASURE_MS);
-	size = sizeof(b);
-	if (bpf_obj_get_info_by_fd(prog_fd, &b, &size))
-		bench_die("bpf_prog_info: %s", strerror(errno));
-	if (b.run_cnt - a.run_cnt < 100)
-		bench_die("only %llu samples in %d ms", (unsigned long long)(b.run_cnt - a.run_cnt), MEASURE_MS);
-	return (double)(b.run_time_ns - a.run_time_ns) / (double)(b.run_cnt - a.run_cnt);
+	*ret_ns = (double)info.run_time_ns;
+	*ret_runs = (double)info.run_cnt;
 }
 
-static double measure_program(struct bpf_program *prog)
+/* The mean run time of each program while we sleep. */
+static void measure(const int prog_fd[N_WAYS], double ret_ns[N_WAYS])
 {
-	struct links l;
-	attach(&l, prog);
-	double ns = measure(bpf_program__fd(prog));
-	detach(&l);
-	return ns;
+	double ns[N_WAYS], runs[N_WAYS], ns_then, runs_then;
+	for (int w = 0; w < N_WAYS; w++)
+		read_stats(prog_fd[w], &ns[w], &runs[w]);
+	bench_sleep_ms(MEASURE_MS);
+	for (int w = 0; w < N_WAYS; w++) {
+		read_stats(prog_fd[w], &ns_then, &runs_then);
+		if (runs_then - runs[w] < 100)
+			bench_die("%s: only %.0f samples in %d ms", way_name[w], runs_then - runs[w], MEASURE_MS);
+		ret_ns[w] = (ns_then - ns[w]) / (runs_then - runs[w]);
+	}
 }
 
 /* ---- our own program, in a recorder that runs as usual ---- */
@@ -125,42 +127,36 @@ static int program_of(pid_t tgid, const char *name)
 	return found;
 }
 
-static void wait_for_samples(int prog_fd)
+/* A recorder that samples; *ret_prog is a descriptor of its program. */
+static pid_t start_ours(int *ret_prog)
 {
-	bool any = false;
-	for (int i = 0; i < 500 && !any; i++) {
-		struct bpf_prog_info info = { 0 };
-		__u32 size = sizeof(info);
-		bench_sleep_ms(20);
-		if (bpf_obj_get_info_by_fd(prog_fd, &info, &size))
-			bench_die("bpf_prog_info: %s", strerror(errno));
-		any = info.run_cnt > 0;
-	}
-}
-
-static double measure_ours(void)
-{
-	char prog[4200], store[4200], hz[16];
+	char prog[4200], store[4200];
 	snprintf(prog, sizeof(prog), "%s/ascribe", bench_build());
 	snprintf(store, sizeof(store), "%s/store", bench_tmp());
-	snprintf(hz, sizeof(hz), "%d", HZ);
-	const char *const argv[] = { prog, "record", "-q", "-a", "-F", hz, "-e", "cpu-clock", "-o", store, NULL };
+	const char *const argv[] = { prog, "record", "-q", "-a", "-F", HZ_OURS, "-e", "cpu-clock", "-o", store, NULL };
 	pid_t child = bench_spawn(argv, NULL, "record.err");
+	double ns, runs = 0;
 	int fd = -1;
-	for (int i = 0; fd < 0 && i < 500; i++) {
+	for (int i = 0; runs == 0 && i < 1000; i++) {
 		bench_sleep_ms(20);
-		fd = program_of(child, "on_event");
+		if (fd < 0)
+			fd = program_of(child, "on_event");
+		if (fd >= 0)
+			read_stats(fd, &ns, &runs);
 	}
 	if (fd < 0)
 		bench_die("%s record did not start (see how: %s record -d 1s)", prog, prog);
-	wait_for_samples(fd);
-	bench_sleep_ms(400); /* processes become known */
-	double ns = measure(fd);
-	close(fd);
+	bench_sleep_ms(500); /* processes become known */
+	*ret_prog = fd;
+	return child;
+}
+
+static void stop_ours(pid_t child, int prog)
+{
+	close(prog);
 	kill(child, SIGINT);
 	if (bench_wait(child).status)
-		bench_die("%s record failed", prog);
-	return ns;
+		bench_die("ascribe record failed");
 }
 
 /* ---- ---- */
@@ -170,7 +166,7 @@ static unsigned depth(void)
 {
 	struct links l;
 	memset(skel->bss->frames, 0, sizeof(skel->bss->frames));
-	attach(&l, skel->progs.on_depth);
+	attach(&l, skel->progs.on_depth, 999);
 	bench_sleep_ms(300);
 	detach(&l);
 	unsigned most = 0;
@@ -182,34 +178,40 @@ static unsigned depth(void)
 
 static double run_load(const struct load *c, int rounds)
 {
-	double ns[N_WAYS][ROUNDS_MAX], best[N_WAYS], median[N_WAYS];
+	double ns[N_WAYS][ROUNDS_MAX], ratio[N_WAYS][ROUNDS_MAX], now[N_WAYS], median[N_WAYS];
+	struct links empty, usual;
+	int prog[N_WAYS] = { bpf_program__fd(skel->progs.on_empty), bpf_program__fd(skel->progs.on_stackid), -1 };
 	bench_load_start(c->frames, c->label, c->cold);
+	pid_t child = start_ours(&prog[WAY_OURS]);
 	unsigned deep = depth();
+	attach(&empty, skel->progs.on_empty, way_hz[WAY_EMPTY]);
+	attach(&usual, skel->progs.on_stackid, way_hz[WAY_USUAL]);
+	bench_sleep_ms(100);
 	for (int r = 0; r < rounds; r++) {
-		ns[WAY_EMPTY][r] = measure_program(skel->progs.on_empty);
-		ns[WAY_USUAL][r] = measure_program(skel->progs.on_stackid);
-		ns[WAY_OURS][r] = measure_ours();
+		measure(prog, now);
+		for (int w = 0; w < N_WAYS; w++) {
+			ns[w][r] = now[w];
+			ratio[w][r] = now[w] / now[WAY_USUAL];
+		}
 	}
+	detach(&usual);
+	detach(&empty);
+	stop_ours(child, prog[WAY_OURS]);
 	bench_load_stop();
+	printf("\n  %s (user stacks of %u frames, measured)\n", c->what, deep);
 	for (int w = 0; w < N_WAYS; w++) {
 		median[w] = bench_median(ns[w], (size_t)rounds);
-		best[w] = ns[w][0];
-	}
-	printf("\n  %s (user stacks of %u frames, measured); %d rounds\n", c->what, deep, rounds);
-	for (int w = 0; w < N_WAYS; w++)
 		printf("    %-24s median %6.0f ns   best %6.0f   above empty %6.0f   %5.2f x the usual way\n", way_name[w],
-		       median[w], best[w], median[w] - median[WAY_EMPTY], median[w] / median[WAY_USUAL]);
+		       median[w], ns[w][0], median[w] - median[WAY_EMPTY], bench_median(ratio[w], (size_t)rounds));
+	}
 	return median[WAY_OURS];
 }
 
 int main(int argc, char **argv)
 {
-	struct err err;
-	int rounds = argc > 1 ? atoi(argv[1]) : 7;
+	int rounds = argc > 1 ? atoi(argv[1]) : 9;
 	if (rounds < 1 || rounds > ROUNDS_MAX)
 		bench_die("rounds: 1 to %d", ROUNDS_MAX);
-	if (event_parse(&event, "cpu-clock", HZ, &err))
-		bench_die("%s", err.text);
 	setpriority(PRIO_PROCESS, 0, -10); /* what else runs here is sampled too: let it be little */
 	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (stats < 0)
@@ -217,10 +219,10 @@ int main(int argc, char **argv)
 	skel = bench_bpf__open_and_load();
 	if (!skel)
 		bench_die("loading the programs to compare with: %s", strerror(errno));
-	printf("BPF run time per sample, cpu-clock at %d Hz on %u busy CPUs (the kernel's statistics, their own cost included)\n",
-	       HZ, bench_cpus(NULL));
+	printf("BPF run time per sample, cpu-clock at %s Hz on %u busy CPUs, %d rounds of 1 s (the kernel's statistics, their\n"
+	       "own cost included; all ways at the same time)\n", HZ_OURS, bench_cpus(NULL), rounds);
 	for (size_t i = 0; i < sizeof(load) / sizeof(load[0]); i++) {
-		double ns = run_load(&load[i], (rounds + load[i].rounds_in - 1) / load[i].rounds_in);
+		double ns = run_load(&load[i], rounds);
 		if (i == 0)
 			bench_verdict("BPF run time per sample", ns / 1000, LIMIT_US, "us");
 	}

@@ -226,8 +226,9 @@ whole "nobody reads the progress" unread 1
 ok "closed descriptors: exit 0" test $? = 0
 whole "closed descriptors" closed 1
 exits 1 'Too many open files' sh -c 'ulimit -n 24; exec "$0" record -d 1s -o few' "$ascribe"
-exits 0 'fired 0 ' "$ascribe" record -F 1 -d 1ms -o short
-exits 0 'no data' "$ascribe" report short
+# Usually no sample at all; on a machine that is late, one or two.
+exits 0 'fired [0-9]' "$ascribe" record -F 1 -d 1ms -o short
+exits 0 '' "$ascribe" report short
 
 # kill -9 while recording, some time after two windows: they are there.
 for _ in $(seq 300); do

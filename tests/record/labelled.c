@@ -190,7 +190,7 @@ static void queries(long n)
 	double total = 0;
 	for (long i = 0; i < n; i++) {
 		ASCRIBE_LABEL_SCOPE("query_id", (long long)i);
-		total += burn(0.0002);
+		total += burn(0.0001);
 	}
 	printf("{\"n\":%ld,\"seconds\":%.6f}\n", n, total);
 }

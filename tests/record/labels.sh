@@ -10,7 +10,7 @@ background "$ascribe" record -q -F 99 -o orphan -- "$load" orphan 10.5 >/dev/nul
 orphan=$pid
 
 # ---- shares: two threads, 3:1, on CPUs of their own ----
-record -F 999 -o share -- "$load" share 6
+record -F 999 -o share -- "$load" share 5
 cp record.out share.json
 report share --by tenant --where '{tenant!=""}' >tenant.json
 report share --by thread,tenant --where '{tenant!=""}' >cross.json
@@ -48,7 +48,7 @@ check "labels of one thread never on another" r=cross.json -- \
 	'len(r["rows"]), r["samples"]'
 
 # ---- a set that changes all the time, two labels of which decide the third ----
-record -F 4999 -o relation -- "$load" relation 3
+record -F 4999 -o relation -- "$load" relation 2
 cp record.out relation.json
 report relation --by x,y,z --where '{x!=""}' >xyz.json
 check "no sample with a broken relation" r=xyz.json truth=relation.json -- \

@@ -10,7 +10,7 @@ source_root=$(realpath "$here/../..")
 name=$(basename "$0")
 dir=$(mktemp -d)
 passed=0 failed=0
-started=()
+started=() failures=()
 export TZ=UTC HOME=$dir PPROF_TMPDIR=$dir
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -38,6 +38,7 @@ good() {
 
 bad() {
 	failed=$((failed + 1))
+	failures+=("$*")
 	echo "FAIL  $*"
 }
 
@@ -104,6 +105,10 @@ recording() {
 }
 
 finish() {
+	local f
+	for f in "${failures[@]}"; do # again: tools/test shows the end
+		echo "FAILED: $f"
+	done
 	echo "$passed passed, $failed failed"
 	[ $failed = 0 ] && [ $passed -gt 0 ]
 	exit
