@@ -133,14 +133,17 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	return e ? e->ranges : 0;
 }
 
+static __always_inline bool in_last_range(const struct unwind_state *s, __u64 at)
+{
+	return at - s->range.start < s->range.end - s->range.start;
+}
+
 /* Make the range that holds `at` the state's; 0 when there is none. */
 __noinline int unwind_find_range(__u64 at)
 {
 	struct unwind_state *s = unwind_state();
 	if (!s)
 		return 0;
-	if (at - s->range.start < s->range.end - s->range.start)
-		return 1;
 	__u32 lo = s->first, end = s->first + s->n, hi = end;
 	for (int i = 0; i < RANGE_STEPS && lo < hi; i++) {
 		__u32 mid = lo + (hi - lo) / 2;
@@ -160,12 +163,9 @@ __noinline int unwind_find_range(__u64 at)
 }
 
 /* The rule at this address of the state's range, 0 for none. */
-__noinline __u32 unwind_find_rule(__u64 at)
+static __always_inline __u32 unwind_find_rule(const struct unwind_state *s, __u64 at)
 {
-	struct unwind_state *s = unwind_state();
 	__u32 zero = 0;
-	if (!s)
-		return 0;
 	__u64 rel = at - s->range.bias;
 	if (rel >> UNWIND_PAGE_BITS >= s->range.n_pages)
 		return 0;
@@ -236,7 +236,7 @@ __noinline int unwind_by_fp(__u32 in_range)
 		return COUNTER_unwind_fault;
 	if (!saved.pc)
 		return COUNTER_rooted;
-	if (!unwind_find_range(saved.pc - 1))
+	if (!in_last_range(s, saved.pc - 1) && !unwind_find_range(saved.pc - 1))
 		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
 	s->pc = saved.pc;
 	s->fp = saved.fp;
@@ -259,12 +259,35 @@ static __always_inline bool rule_reg(const struct unwind_state *s, __u32 reg, __
 	return true;
 }
 
-/* From this frame to its caller, by rule `id`. 0, or the counter that says why not, or -1: the rule cannot be used here. */
-__noinline int unwind_by_rule(__u32 id)
+/* The return address; false when it cannot be had: for UNWIND_RA_REG not in this frame, else it cannot be read. */
+static __always_inline bool rule_pc(const struct unwind_state *s, const struct unwind_rule *r, __u32 ra, __u64 cfa, __u64 *ret)
 {
-	struct unwind_state *s = unwind_state();
+	__s64 off = r->ra_off;
+	if (ra == UNWIND_RA_REG)
+		return rule_reg(s, (__u32)off, ret);
+	__u64 at = ra == UNWIND_RA_CFA ? cfa : ra == UNWIND_RA_AT_SP ? s->sp : s->fp;
+	return read_word(at + off, ret);
+}
+
+/* The caller's frame pointer, which *io_fp holds already when it is the same. */
+static __always_inline bool rule_fp(const struct unwind_state *s, const struct unwind_rule *r, __u64 cfa, __u64 *io_fp)
+{
+	__s64 off = r->fp_off;
+	if (r->fp == UNWIND_FP_SAME)
+		return true;
+	if (r->fp == UNWIND_FP_LOST) {
+		*io_fp = 0;
+		return true;
+	}
+	__u64 at = r->fp == UNWIND_FP_CFA ? cfa : r->fp == UNWIND_FP_AT_SP ? s->sp : s->fp;
+	return read_word(at + off, io_fp);
+}
+
+/* From this frame to its caller, by rule `id`. 0, or the counter that says why not, or -1: the rule cannot be used here. */
+static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
+{
 	struct unwind_rule *r = bpf_map_lookup_elem(&unwind_rules, &id);
-	if (!s || !r)
+	if (!r)
 		return -1;
 	__u32 ra = r->ra & UNWIND_RA_KIND;
 	__u64 cfa, pc = 0, fp = s->fp;
@@ -282,19 +305,18 @@ __noinline int unwind_by_rule(__u32 id)
 	} else if (r->cfa == UNWIND_CFA_PLT && (__s16)(s->pc & 15) >= r->cfa_add) {
 		cfa += 8;
 	}
-	if (ra == UNWIND_RA_REG) {
-		if (!rule_reg(s, (__u32)ra_off, &pc))
-			return -1;
-	} else {
-		__u64 at = ra == UNWIND_RA_CFA ? cfa : ra == UNWIND_RA_AT_SP ? s->sp : s->fp;
-		if (!read_word(at + ra_off, &pc))
+	if (ra == UNWIND_RA_CFA && r->fp == UNWIND_FP_CFA && ra_off - fp_off == 8) { /* side by side: one read */
+		struct {
+			__u64 fp, pc;
+		} saved;
+		if (bpf_probe_read_user(&saved, sizeof(saved), (void *)(cfa + fp_off)))
 			return COUNTER_unwind_fault;
-	}
-	if (r->fp == UNWIND_FP_LOST) {
-		fp = 0;
-	} else if (r->fp != UNWIND_FP_SAME) {
-		__u64 at = r->fp == UNWIND_FP_CFA ? cfa : r->fp == UNWIND_FP_AT_SP ? s->sp : s->fp;
-		if (!read_word(at + fp_off, &fp))
+		pc = saved.pc;
+		fp = saved.fp;
+	} else {
+		if (!rule_pc(s, r, ra, cfa, &pc))
+			return ra == UNWIND_RA_REG ? -1 : COUNTER_unwind_fault;
+		if (!rule_fp(s, r, cfa, &fp))
 			return COUNTER_unwind_fault;
 	}
 	s->exact = !!(r->ra & UNWIND_RA_SIGNAL);
@@ -316,10 +338,10 @@ __noinline int unwind_step(__u32 unused)
 	if (!s || unused)
 		return COUNTER_unwind_no_rule;
 	__u64 at = s->exact ? s->pc : s->pc - 1;
-	if (!unwind_find_range(at))
+	if (!in_last_range(s, at) && !unwind_find_range(at))
 		return s->leaf ? unwind_by_fp(0) : COUNTER_unwind_no_mapping;
-	__u32 id = unwind_find_rule(at);
-	int end = id ? unwind_by_rule(id) : -1;
+	__u32 id = unwind_find_rule(s, at);
+	int end = id ? unwind_by_rule(s, id) : -1;
 	return end < 0 ? unwind_by_fp(1) : end;
 }
 

@@ -14,6 +14,7 @@
 #define BUCKETS 4096
 #define FILES_MAX 65536 /* contents known, with and without rules */
 #define PROCESSES_MAX 16384
+#define ROWS_FIRST (4u << 20) /* bytes of rows made before recording begins: enough for most hosts' busy programs */
 #define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
 #define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
 
@@ -72,6 +73,7 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 	if (budget && u->shared.ranges) {
 		rc = extents_init(&u->ranges, UNWIND_RANGES);
 		rc = rc ? rc : unwind_pool_new(&u->pool, &cfg);
+		rc = rc ? rc : unwind_pool_reserve(u->pool, budget < ROWS_FIRST ? budget : ROWS_FIRST);
 	}
 	if (rc) {
 		unwinding_free(u);

@@ -70,6 +70,11 @@ static int need_blocks(struct unwind_pool *p, uint32_t n)
 	return 0;
 }
 
+int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes)
+{
+	return need_blocks(p, (uint32_t)(rows_bytes / (BLOCK_ROWS * sizeof(uint32_t))));
+}
+
 static uint32_t *row_at(const struct unwind_pool *p, uint32_t row)
 {
 	return &p->shards[row >> UNWIND_SHARD_BITS][row & (SHARD_ROWS - 1)];

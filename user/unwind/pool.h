@@ -33,6 +33,9 @@ struct unwind_code {
 int unwind_pool_new(struct unwind_pool **ret, const struct unwind_pool_config *cfg);
 void unwind_pool_free(struct unwind_pool *p);
 
+/* Make shards for so many bytes of rows now. As unwind_pool_add. */
+int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes);
+
 /* -ENOSPC: the budget is spent, or the pages are: room can be made by removing other files. -ENOMEM. */
 int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret);
 
