@@ -9,7 +9,7 @@ trap 'sysctl -q kernel.bpf_stats_enabled=0; rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 PATH=$PATH:/usr/sbin
 
-"$build/tests/test_unwind" /usr/lib/x86_64-linux-gnu | tail -1
+"$build/tests/test_unwind" /usr/lib/x86_64-linux-gnu | grep files,
 
 sysctl -q kernel.bpf_stats_enabled=1 || exit 1
 cost() { # depth -> "ns per sample, frames per sample" of the loaded program
@@ -22,9 +22,9 @@ cost() { # depth -> "ns per sample, frames per sample" of the loaded program
 	"$build/tests/record/chains" deep 3 "$1" &
 	sleep 1
 	local from to
-	from=$(bpftool prog show name on_event --json | jq -c '[.[-1] // . | .run_time_ns, .run_cnt]')
+	from=$(bpftool prog show name on_event --json | jq -c 'if type == "array" then last else . end | [.run_time_ns, .run_cnt]')
 	sleep 1.5
-	to=$(bpftool prog show name on_event --json | jq -c '[.[-1] // . | .run_time_ns, .run_cnt]')
+	to=$(bpftool prog show name on_event --json | jq -c 'if type == "array" then last else . end | [.run_time_ns, .run_cnt]')
 	wait $a $recorder
 	"$build/ascribe" export chains --format folded --where '{comm="chains"}' 2>/dev/null |
 		awk -v from="$from" -v to="$to" '{ n = $NF; frames += n * (gsub(/;/, ";")); all += n }
