@@ -3,11 +3,11 @@
  * The stacks of a sample: kernel frames, then user frames, leaf first, straight into the arena.
  *
  * User frames are found by the rules that user space has compiled from the binaries (unwind_wire.h), and by the frame
- * pointer for a frame without a rule: JIT code, Go, hand-written assembler. While the process is not known yet, and on other
- * machines than x86-64, frame pointers alone are followed. Every stack says why it ends: one counter each.
+ * pointer for a frame without a rule: JIT code, Go, hand-written assembler. While the process is not known yet, and
+ * on other machines than x86-64, frame pointers alone are followed. Every stack says why it ends: one counter each.
  *
- * An address that a call returns to may be the first one behind its function: what is looked up is the byte before it, except for
- * the leaf and for what a signal interrupted.
+ * An address that a call returns to may be the first one behind its function: what is looked up is the byte before
+ * it, except for the leaf and for what a signal interrupted.
  *
  * The loops are in global functions with scalar arguments, which the verifier checks once, and the state is in a map.
  */
@@ -34,7 +34,10 @@ struct stack_lengths {
 #define ROW_STEPS (UNWIND_BLOCK_BITS + 1)
 _Static_assert(1 << (RANGE_STEPS - 1) >= UNWIND_PROC_RANGES_MAX, "ranges");
 
-/* Offsets in what the kernel leaves on the stack for a signal handler (arch/x86/include/uapi/asm/sigcontext.h), from ucontext on. */
+/*
+ * Offsets in what the kernel leaves on the stack for a signal handler (arch/x86/include/uapi/asm/sigcontext.h), from
+ * ucontext on.
+ */
 #define SIGFRAME_FP 120
 #define SIGFRAME_SP 160
 #define SIGFRAME_PC 168
@@ -109,8 +112,8 @@ static __always_inline struct unwind_state *unwind_state(void)
 }
 
 /*
- * The ranges of the current process, 0 when they are not known. A child that has not called exec is laid out as its parent is,
- * or was: that will do until it is known itself.
+ * The ranges of the current process, 0 when they are not known. A child that has not called exec is laid out as its
+ * parent is, or was: that will do until it is known itself.
  */
 __noinline __u64 unwind_ranges_of(const struct image *im)
 {
@@ -208,7 +211,8 @@ static __always_inline bool is_sigreturn(__u64 pc)
 	struct {
 		__u64 low, high;
 	} code = { 0 };
-	return !bpf_probe_read_user(&code, 9, (void *)pc) && code.low == 0x0f0000000fc0c748ull && (code.high & 0xff) == 0x05;
+	return !bpf_probe_read_user(&code, 9, (void *)pc) && code.low == 0x0f0000000fc0c748ull &&
+	       (code.high & 0xff) == 0x05;
 }
 
 /* The frames below, without a rule: the caller by the frame pointer. 0, or the counter that says why there is none. */
@@ -260,7 +264,8 @@ static __always_inline bool rule_reg(const struct unwind_state *s, __u32 reg, __
 }
 
 /* The return address; false when it cannot be had: for UNWIND_RA_REG not in this frame, else it cannot be read. */
-static __always_inline bool rule_pc(const struct unwind_state *s, const struct unwind_rule *r, __u32 ra, __u64 cfa, __u64 *ret)
+static __always_inline bool rule_pc(const struct unwind_state *s, const struct unwind_rule *r, __u32 ra, __u64 cfa,
+				    __u64 *ret)
 {
 	__s64 off = r->ra_off;
 	if (ra == UNWIND_RA_REG)
@@ -283,7 +288,10 @@ static __always_inline bool rule_fp(const struct unwind_state *s, const struct u
 	return read_word(at + off, io_fp);
 }
 
-/* From this frame to its caller, by rule `id`. 0, or the counter that says why not, or -1: the rule cannot be used here. */
+/*
+ * From this frame to its caller, by rule `id`. 0, or the counter that says why not, or -1: the rule cannot be used
+ * here.
+ */
 static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 {
 	struct unwind_rule *r = bpf_map_lookup_elem(&unwind_rules, &id);
@@ -371,8 +379,8 @@ static __always_inline void unwind_registers(struct unwind_state *s)
 }
 
 /*
- * The user frames of the current thread, written behind n_kernel words at the tail of half `key`: their number << 8 | the counter
- * that says why they end. The registers are those of 64-bit user code.
+ * The user frames of the current thread, written behind n_kernel words at the tail of half `key`: their number << 8 |
+ * the counter that says why they end. The registers are those of 64-bit user code.
  */
 __noinline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges)
 {
@@ -407,7 +415,9 @@ __noinline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges)
 	return n << 8 | (__u32)(end ? end : COUNTER_truncated);
 }
 
-/* The state's stack leads out of what is published: the process has mapped something since. Asked once for each page. */
+/*
+ * The state's stack leads out of what is published: the process has mapped something since. Asked once for each page.
+ */
 __noinline int ask_about_mapping(const struct image *im)
 {
 	struct unwind_state *s = unwind_state();
@@ -427,8 +437,8 @@ __noinline int ask_about_mapping(const struct image *im)
 _Static_assert(N_COUNTERS < 256, "a counter fits into 8 bits");
 
 /*
- * Follow a chain of frame pointers into the arena, as the kernel's own walk does, which takes twice as long: it reads each
- * word by itself and always ends by a page fault. Words written: 1 (ip) or more.
+ * Follow a chain of frame pointers into the arena, as the kernel's own walk does, which takes twice as long: it reads
+ * each word by itself and always ends by a page fault. Words written: 1 (ip) or more.
  */
 __noinline __u32 follow_frames(__u32 key, __u32 at, __u64 ip, __u64 fp)
 {
@@ -452,8 +462,8 @@ __noinline __u32 follow_frames(__u32 key, __u32 at, __u64 ip, __u64 fp)
 #endif
 
 /* The user frames, behind the kernel's at the tail of half `key`. */
-static __always_inline void user_stack(void *ctx, struct task_struct *t, const struct image *im, struct half *h, __u32 key,
-				       __u64 *tail, struct stack_lengths *ret)
+static __always_inline void user_stack(void *ctx, struct task_struct *t, const struct image *im, struct half *h,
+				       __u32 key, __u64 *tail, struct stack_lengths *ret)
 {
 	__u64 at = ret->n_kernel;
 	barrier_var(at); /* checked in the register that is used: see payload_read */

@@ -2,9 +2,10 @@
 /*
  * Unwind rules as user/unwind compiles them from call frame information and bpf/unwind.bpf.h follows them (x86-64).
  *
- * A row holds for the code from its address to the next row of its page: (low 12 bits of the address) << 20 | rule. Rule 0 is
- * "no rule". Rows of a page ascend, the first one says what holds where the page begins. Pages and rules live in one array
- * each, rows in shards that are made when they are needed; everything is written by user space through shared memory:
+ * A row holds for the code from its address to the next row of its page: (low 12 bits of the address) << 20 | rule.
+ * Rule 0 is "no rule". Rows of a page ascend, the first one says what holds where the page begins. Pages and rules
+ * live in one array each, rows in shards that are made when they are needed; everything is written by user space
+ * through shared memory:
  *
  *   proc_entry.ranges -> struct unwind_range [n], sorted by address, one per executable mapping
  *     -> struct unwind_page, one per 4 KiB of a binary's text -> its rows -> struct unwind_rule

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool of unwind tables, and the allocator under it: files come and go, and every address that is looked up has the rule that its
- * own table says.
+ * The pool of unwind tables, and the allocator under it: files come and go, and every address that is looked up has
+ * the rule that its own table says.
  */
 #include "unwind/pool.h"
 #include "util/extent.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The BPF side: programs loaded and attached to the events of every online CPU, and the shared memory through which
- * samples come out. After sampler_start no bpf() system call is made, because they make the kernel skip samples, but for
- * the two of sampler_add_shard.
+ * samples come out. After sampler_start no bpf() system call is made, because they make the kernel skip samples, but
+ * for the two of sampler_add_shard.
  */
 #ifndef ASCRIBE_COLLECT_SAMPLER_H
 #define ASCRIBE_COLLECT_SAMPLER_H
@@ -63,8 +63,8 @@ struct sampler_half {
 int sampler_drain(struct sampler *s, void (*on_half)(void *ctx, const struct sampler_half *h), void *ctx);
 
 /*
- * Records of the ring go to on_record, of sampler_poll_ring and sampler_drain alike. payload has record->size bytes, already
- * checked to be there.
+ * Records of the ring go to on_record, of sampler_poll_ring and sampler_drain alike. payload has record->size bytes,
+ * already checked to be there.
  */
 void sampler_on_record(struct sampler *s, void (*on_record)(void *ctx, const struct wire_record *r, const void *payload),
 		       void *ctx);
@@ -72,8 +72,8 @@ int sampler_poll_ring(struct sampler *s);
 int sampler_ring_fd(const struct sampler *s);
 
 /*
- * The accounting of a CPU since the start: what its events say fired (in samples), and what reached our program. Exact once
- * stopped; while running, one sample may be under way.
+ * The accounting of a CPU since the start: what its events say fired (in samples), and what reached our program.
+ * Exact once stopped; while running, one sample may be under way.
  */
 struct sampler_fired {
 	uint64_t fired, ran;
@@ -97,8 +97,9 @@ int sampler_publish(struct sampler *s, const struct proc_entry *e);
 void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns);
 
 /*
- * The tables of include/unwind_wire.h in shared memory, NULL where the program does not unwind by rules. Rows come in shards, made
- * when they are needed: a bpf() call each, so seldom. *ret_rows has 1 << UNWIND_SHARD_BITS rows until sampler_close.
+ * The tables of include/unwind_wire.h in shared memory, NULL where the program does not unwind by rules. Rows come in
+ * shards, made when they are needed: a bpf() call each, so seldom. *ret_rows has 1 << UNWIND_SHARD_BITS rows until
+ * sampler_close.
  */
 struct sampler_unwind {
 	struct unwind_range *ranges; /* [UNWIND_RANGES] */
@@ -111,7 +112,10 @@ int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows);
 /* The ranges of an image that was published, as in struct proc_entry. */
 void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges);
 
-/* Wait until no CPU is any more in a sample that began before the call: what was replaced may be reused. Microseconds. */
+/*
+ * Wait until no CPU is any more in a sample that began before the call: what was replaced may be reused.
+ * Microseconds.
+ */
 void sampler_pass(struct sampler *s);
 
 /* Ask for all definitions again: those made before carry another generation. Returns the new one. */

@@ -363,7 +363,7 @@ void unwinding_new_process(struct unwinding *u, const struct wire_record *rec)
 		*at = p;
 		u->n_processes++;
 	}
-	if (p->start_ns != rec->start_ns || p->exec_id != rec->exec_id) { /* another image: the table has forgotten the old one */
+	if (p->start_ns != rec->start_ns || p->exec_id != rec->exec_id) { /* the table has forgotten the old image */
 		sampler_pass(u->sampler);
 		release(u, p->first, p->n, p->codes, p->n_codes);
 		p->first = p->n = p->n_codes = 0;

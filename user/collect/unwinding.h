@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwind rules for the processes that are sampled: when the program meets a process for the first time it asks, the files that the process
- * maps are compiled (each content once), and its mappings published. What nobody has sampled costs nothing.
+ * Unwind rules for the processes that are sampled: when the program meets a process for the first time it asks, the
+ * files that the process maps are compiled (each content once), and its mappings published. What nobody has sampled
+ * costs nothing.
  *
- * Rows have a budget. When it is spent the files go that no published process maps, those first that went out of use first; when all are
- * in use the new file gets no rules, which is counted. Not thread-safe.
+ * Rows have a budget. When it is spent the files go that no published process maps, those first that went out of use
+ * first; when all are in use the new file gets no rules, which is counted. Not thread-safe.
  */
 #ifndef ASCRIBE_COLLECT_UNWINDING_H
 #define ASCRIBE_COLLECT_UNWINDING_H

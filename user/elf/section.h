@@ -13,8 +13,8 @@ struct elf_section {
 };
 
 /*
- * The first section of this name that holds bytes, read whole. -ENOENT: there is none, or it is compressed; -E2BIG: larger than
- * max bytes; -EBADMSG: not inside the file; -EBADF: the image was dropped.
+ * The first section of this name that holds bytes, read whole. -ENOENT: there is none, or it is compressed; -E2BIG:
+ * larger than max bytes; -EBADMSG: not inside the file; -EBADF: the image was dropped.
  */
 int elf_section_read(const struct elf_image *img, const char *section, size_t max, struct elf_section *ret);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .eh_frame and .debug_frame: the entries of both are collected and sorted by address, then run in that order. Where two speak of
- * the same code the one that begins first counts, and .eh_frame before .debug_frame.
+ * .eh_frame and .debug_frame: the entries of both are collected and sorted by address, then run in that order. Where
+ * two speak of the same code the one that begins first counts, and .eh_frame before .debug_frame.
  */
 #include "unwind/program.h"
 #include "unwind/table.h"

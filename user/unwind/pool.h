@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unwind tables of many files in the arrays of include/unwind_wire.h: pages and rules of fixed size, rows in shards that are
- * made when they are needed, up to a budget. Rules are kept once for all files and never removed.
+ * The unwind tables of many files in the arrays of include/unwind_wire.h: pages and rules of fixed size, rows in
+ * shards that are made when they are needed, up to a budget. Rules are kept once for all files and never removed.
  *
- * Rows are given out in blocks of 1 << UNWIND_BLOCK_BITS, so that files that come and go leave no gaps. Not thread-safe.
+ * Rows are given out in blocks of 1 << UNWIND_BLOCK_BITS, so that files that come and go leave no gaps. Not
+ * thread-safe.
  */
 #ifndef ASCRIBE_UNWIND_POOL_H
 #define ASCRIBE_UNWIND_POOL_H

@@ -464,8 +464,8 @@ int program_initial(struct cie *cie, struct cursor code, const struct pointer_ba
 	return 0;
 }
 
-int program_run(const struct cie *cie, struct cursor code, const struct pointer_base *base, uint64_t start, uint64_t end,
-		int (*piece)(void *, uint64_t, uint64_t, const struct unwind_rule *), void *ctx)
+int program_run(const struct cie *cie, struct cursor code, const struct pointer_base *base, uint64_t start,
+		uint64_t end, int (*piece)(void *, uint64_t, uint64_t, const struct unwind_rule *), void *ctx)
 {
 	struct machine m;
 	struct unwind_rule rule;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unwind table of one ELF file, compiled from .eh_frame and .debug_frame (x86-64): which rule holds at which address.
+ * The unwind table of one ELF file, compiled from .eh_frame and .debug_frame (x86-64): which rule holds at which
+ * address.
  *
- * The bytes belong to somebody else. They are read with pread into capped buffers and by a parser that checks every read;
- * time and memory are linear in the size of the sections, which is capped. What the rules cannot say (a register
- * that is not followed, an expression of a kind that compilers do not write) becomes "no rule" for that piece of code, never a
- * wrong one. Not thread-safe.
+ * The bytes belong to somebody else. They are read with pread into capped buffers and by a parser that checks every
+ * read; time and memory are linear in the size of the sections, which is capped. What the rules cannot say (a
+ * register that is not followed, an expression of a kind that compilers do not write) becomes "no rule" for that
+ * piece of code, never a wrong one. Not thread-safe.
  */
 #ifndef ASCRIBE_UNWIND_UNWIND_H
 #define ASCRIBE_UNWIND_UNWIND_H
@@ -35,8 +36,8 @@ struct unwind_table {
 };
 
 /*
- * Compile. -ENOENT: no call frame information; -EPROTONOSUPPORT: not x86-64; -EBADMSG: the sections lie; -E2BIG: a cap. One entry that
- * cannot be understood is passed over and counted in `refused`; what follows it is used.
+ * Compile. -ENOENT: no call frame information; -EPROTONOSUPPORT: not x86-64; -EBADMSG: the sections lie; -E2BIG: a
+ * cap. One entry that cannot be understood is passed over and counted in `refused`; what follows it is used.
  */
 int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const char *name, struct err *err);
 void unwind_table_free(struct unwind_table *t);
