@@ -70,6 +70,7 @@ int program_initial(struct cie *cie, struct cursor code, const struct pointer_ba
  * not make sense, or what piece returned.
  */
 int program_run(const struct cie *cie, struct cursor code, const struct pointer_base *base, uint64_t start,
-		uint64_t end, int (*piece)(void *ctx, uint64_t start, uint64_t end, const struct unwind_rule *rule), void *ctx);
+		uint64_t end,
+		int (*piece)(void *ctx, uint64_t start, uint64_t end, const struct unwind_rule *rule), void *ctx);
 
 #endif
