@@ -8,6 +8,7 @@
 #include <bpf/bpf_helpers.h>
 #include "wire.h"
 
+#define PF_FORKNOEXEC 0x00000040 /* include/linux/sched.h: it has not called exec since its parent forked it */
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
 /* Filled by user/collect between open and load; the verifier then knows every size as a constant. */

@@ -13,7 +13,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 static __always_inline void count(struct half *h, int counter)
 {
-	__u32 i = (__u32)counter;
+	__u64 i = (__u32)counter; /* 64 bits: 6.1 loses the bound with a 32-bit move */
 	barrier_var(i);
 	if (i < N_COUNTERS)
 		h->counters[i]++;
@@ -41,7 +41,7 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 		count(h, COUNTER_stacks_full);
 		return;
 	}
-	unwind(ctx, t, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
+	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
 	int at = stack_intern(half_key, len.n_kernel, len.n_user);
 	if (at < 0) {
 		count(h, -1 - at);
@@ -61,10 +61,7 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 		count(h, COUNTER_unlabelled);
 	if (len.n_kernel >= cfg.max_frames)
 		count(h, COUNTER_kernel_truncated);
-	if (len.n_user >= cfg.max_frames)
-		count(h, COUNTER_truncated);
-	if (len.user_failed)
-		count(h, COUNTER_no_user_stack);
+	count(h, len.user_end);
 }
 
 static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event, __u64 period, bool in_user)

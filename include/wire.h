@@ -13,6 +13,8 @@
 #ifndef ASCRIBE_WIRE_H
 #define ASCRIBE_WIRE_H
 
+#include "unwind_wire.h"
+
 enum counter {
 #define LOST(id, help) COUNTER_##id,
 #define FLAG(id, help) COUNTER_##id,
@@ -99,7 +101,7 @@ struct proc_entry {
 		__s64 tp_offset;
 		__u64 key_table;
 	} slot[PROC_SLOTS];
-	__u64 reserved;
+	__u64 ranges; /* of struct unwind_range: how many << 32 | the first; 0: not known yet. Written in one piece */
 };
 
 #define PROC_GONE 0xffffffffu
@@ -110,6 +112,7 @@ enum wire_kind {
 	WIRE_DEFINITION = 2, /* followed by the record: prefix, header, attributes */
 	WIRE_KEYS = 3,       /* followed by the text of a key table */
 	WIRE_FILLING = 4,    /* a half is three quarters full */
+	WIRE_NEW_MAPPING = 5, /* a stack of this process leads to where nothing was mapped when its ranges were published */
 };
 
 struct wire_record {

@@ -47,5 +47,8 @@ bench-programs: $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH
 bench-labels: $(BENCH_LABELS) ## what labels cost the application
 	$(Q)$(BUILD)/bench/bench_attach
 
-.PHONY: bench-labels bench-programs
+bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/chains ## what unwinding by rules costs, as root
+	$(Q)tests/bench/unwind.sh $(BUILD)
+
+.PHONY: bench-labels bench-unwind bench-programs
 -include $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench.bpf.d

@@ -17,17 +17,22 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
+# Holds our unwind tables against libdw's.
+$(BUILD)/tests/test_unwind: override LIBS += -ldw
+
 # A synthetic store for tests/cli.
 $(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-# Loads to be profiled: as applications are built, with frame pointers.
+# Loads to be profiled: with frame pointers, and the one for unwinding as distributions build.
+LOAD_FRAMES = -fno-omit-frame-pointer
+$(BUILD)/tests/record/chains: LOAD_FRAMES = -fomit-frame-pointer
 $(BUILD)/tests/record/%: tests/record/%.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm
+	$(Q)$(CC) -O2 -g $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm
 
 test: ## install, build, pass every test
 	$(Q)tools/deps build test
@@ -64,6 +69,9 @@ cli-tests: test-programs ## the commands on a synthetic store
 record-tests: test-programs ## the commands on real processes, as root
 	$(Q)tools/test $(call scripts,record)
 
+test-unwind-all: $(BUILD)/tests/test_unwind ## unwind tables of every ELF file in /usr/bin and /usr/lib
+	$(Q)$< /usr/bin /usr/sbin /usr/lib /usr/libexec
+
 e2e: test-programs ## the flame page in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
@@ -74,5 +82,5 @@ check-headers: ## every header compiles by itself
 	@for h in user/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: fault-full test-programs test-asan-programs unit cli-tests record-tests e2e check-headers check-layers
+.PHONY: fault-full test-programs test-asan-programs unit cli-tests record-tests test-unwind-all e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)

@@ -29,6 +29,7 @@ struct task_struct {
 	unsigned int flags;
 	int pid;  /* what we call tid */
 	int tgid;
+	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
 	u64 start_boottime;

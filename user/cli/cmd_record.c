@@ -189,6 +189,20 @@ static void print_progress(struct recording *r, bool tty)
 	fflush(stderr);
 }
 
+static void print_unwinding(const struct unwinding_stats *u)
+{
+	if (u->compiled)
+		fprintf(stderr, "ascribe: unwind rules of %" PRIu64 " files, %" PRIu64 " rows, compiled in %.3f s\n", u->compiled,
+			u->rows, (double)u->compile_ns / 1e9);
+	if (u->evicted || u->over_budget)
+		cmd_warn("unwind rules: %" PRIu64 " files gave way to others, %" PRIu64 " found no room", u->evicted,
+			 u->over_budget);
+	if (u->refused)
+		cmd_warn("unwind rules: the call frame information of %" PRIu64 " files cannot be used", u->refused);
+	if (u->ranges_full)
+		cmd_warn("unwind rules: no room for the mappings of %" PRIu64 " processes", u->ranges_full);
+}
+
 static void print_summary(struct recording *r, bool tty)
 {
 	struct collector_progress p;
@@ -200,6 +214,7 @@ static void print_summary(struct recording *r, bool tty)
 	if (p.outside)
 		fprintf(stderr, "; %" PRIu64 " fired outside the selection", p.outside);
 	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");
+	print_unwinding(&p.unwinding);
 }
 
 /* ---- recording ---- */

@@ -4,6 +4,7 @@
 #include "collect/labelling.h"
 #include "collect/resolve.h"
 #include "collect/sideband.h"
+#include "collect/unwinding.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,9 +18,11 @@
 
 #define NS 1000000000ull
 #define SIDEBAND_PAGES 32    /* per CPU: 128 KiB, some 1,000 news */
+#define NEWS_SOON_NS (NS / 200)
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define SYSTEM_LABELS_MAX 16
+#define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define LABELS_MAX 160
 
 const char *const collector_lost_names[] = {
@@ -70,6 +73,7 @@ struct collector {
 	struct procs *procs;
 	struct resolver *resolver;
 	struct labelling *labelling;
+	struct unwinding *unwinding;
 	struct store_writer *store;
 	unsigned n_cpus, window_s;
 	uint32_t event_id[MAX_EVENTS];
@@ -221,6 +225,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 	struct collector *c = ctx;
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
 	uint64_t at;
+	unwinding_mapped(c->unwinding, tgid);
 	if (file->path[0] != '/' || !im)
 		return;
 	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
@@ -237,21 +242,33 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 static void drain_sideband(struct collector *c)
 {
 	uint64_t lost;
-	c->next_news_ns = proc_now_ns() + NEWS_EVERY_NS;
+	c->next_news_ns = proc_now_ns() + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
 	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &lost);
 	if (!lost && !rc)
 		return;
 	c->sum.sideband_lost += lost;
 	procs_scan(c->procs);
+	unwinding_mapped(c->unwinding, 0);
 }
 
 static void on_record(void *ctx, const struct wire_record *r, const void *payload)
 {
 	struct collector *c = ctx;
-	if (r->kind == WIRE_FILLING)
+	switch (r->kind) {
+	case WIRE_FILLING:
 		c->filling = true;
-	else
+		break;
+	case WIRE_NEW_MAPPING: /* the news of it is in the side-band */
+		c->next_news_ns = 0;
+		break;
+	case WIRE_NEW_PROCESS:
 		labelling_record(c->labelling, r, payload);
+		unwinding_new_process(c->unwinding, r);
+		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
+		break;
+	default:
+		labelling_record(c->labelling, r, payload);
+	}
 }
 
 static void drain(struct collector *c)
@@ -429,6 +446,7 @@ static int end_window(struct collector *c, struct err *err)
 	c->next_window_ns = (int64_t)(((uint64_t)t1 / window + 1) * window);
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
+	unwinding_forget(c->unwinding);
 	return rc;
 }
 
@@ -496,6 +514,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, ret_warning);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
+	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, UNWIND_BUDGET);
 	rc = rc ? rc : add_events(c, cfg);
 	if (rc) {
 		if (!e.code)
@@ -601,6 +620,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, ms_until(c->next_news_ns, now));
 		wait = min_wait(wait, ms_until((uint64_t)c->next_window_ns, (uint64_t)real));
 		wait = min_wait(wait, labelling_tick(c->labelling));
+		wait = min_wait(wait, unwinding_tick(c->unwinding));
 		size_t n = fill_poll(c);
 		memcpy(p, c->poll, n * sizeof(*p));
 		for (size_t i = 0; i < n_fds; i++)
@@ -641,6 +661,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	labelling_free(c->labelling);
+	unwinding_free(c->unwinding);
 	procs_free(c->procs);
 	resolver_free(c->resolver);
 	sideband_close(c->sideband);
@@ -657,6 +678,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
 	ret->processes = procs_count(c->procs);
+	unwinding_stats(c->unwinding, &ret->unwinding);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += c->cpu[i].stored;

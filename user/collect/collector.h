@@ -11,6 +11,7 @@
 #define ASCRIBE_COLLECT_COLLECTOR_H
 
 #include "collect/sampler.h"
+#include "collect/unwinding.h"
 #include "store/store.h"
 
 struct collector;
@@ -52,6 +53,7 @@ struct collector_progress {
 	size_t table_bytes; /* kernel memory of the per-CPU tables */
 	unsigned n_cpus;
 	double drain_s;     /* the longest time between two drains */
+	struct unwinding_stats unwinding;
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

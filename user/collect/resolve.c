@@ -13,6 +13,14 @@
 #define MODULE_BUCKETS 1024
 #define KERNEL_RELOAD_NS 10000000000ull /* kallsyms is read again for new modules, at most this often */
 
+/* The first byte of a content's id. */
+enum {
+	CONTENT_FILE = 0, /* device, inode, time, size */
+	CONTENT_BUILD_ID = 1,
+	CONTENT_UNREAD = 2,
+	CONTENT_VDSO = 3,
+};
+
 /* One content of a file, shared by every proc_file that has it. */
 struct module {
 	struct binary *binary;   /* NULL: nothing to be had */
@@ -20,7 +28,7 @@ struct module {
 	uint32_t refs;
 	uint32_t name, build_id; /* strings of the store */
 	uint64_t identity;       /* hash of what tells contents apart; compared in full by `id` */
-	uint8_t id[32];
+	uint8_t id[RESOLVER_CONTENT];
 	struct module *next;
 };
 
@@ -30,6 +38,8 @@ struct resolver {
 	uint64_t kernel_read_ns;
 	struct module *modules[MODULE_BUCKETS];
 	struct binary *vdso;
+	const uint8_t *vdso_bytes; /* in our own address space */
+	size_t vdso_size;
 	uint32_t kernel_name, unknown_frame, idle_stack;
 	struct module vdso_module;
 };
@@ -56,12 +66,15 @@ static void open_vdso(struct resolver *r)
 	while (f && fgets(line, sizeof(line), f)) {
 		if (!strstr(line, "[vdso]") || sscanf(line, "%lx-%lx", &start, &end) != 2)
 			continue;
+		r->vdso_bytes = at;
+		r->vdso_size = end - start;
 		if (binary_open_memory(&r->vdso, at, end - start, "[vdso]", NULL))
 			r->vdso = NULL;
 	}
 	if (f)
 		fclose(f);
 	r->vdso_module.binary = r->vdso;
+	r->vdso_module.id[0] = CONTENT_VDSO;
 	add_text(r, "[vdso]", &r->vdso_module.name);
 }
 
@@ -136,7 +149,7 @@ static bool build_id_content(const uint8_t *id, size_t n, uint8_t out[32])
 	memset(out, 0, 32);
 	if (n < 8)
 		return false;
-	out[0] = 1;
+	out[0] = CONTENT_BUILD_ID;
 	memcpy(out + 1, id, n < 31 ? n : 31);
 	return true;
 }
@@ -243,7 +256,7 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 	}
 	/* Nothing to read: a module of its own, so that it is not tried again while the file is known. */
 	memset(id, 0, sizeof(id));
-	id[0] = 2;
+	id[0] = CONTENT_UNREAD;
 	uint64_t h = hash_bytes((const uint8_t *)map->file->path, strlen(map->file->path));
 	memcpy(id + 1, map->file->build_id, PROC_BUILD_ID_MAX);
 	memcpy(id + 24, &h, 8);
@@ -270,6 +283,45 @@ struct binary *resolver_binary(struct resolver *r, struct procs *procs, const st
 {
 	struct module *m = module_of(r, procs, im, map);
 	return m ? m->binary : NULL;
+}
+
+const uint8_t *resolver_content(struct resolver *r, struct procs *procs, const struct proc_image *im,
+				const struct proc_map *map)
+{
+	struct module *m = module_of(r, procs, im, map);
+	return m && m->binary && m->id[0] != CONTENT_UNREAD ? m->id : NULL;
+}
+
+int resolver_open(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct proc_map *map,
+		  int *ret_fd)
+{
+	const uint8_t *want = resolver_content(r, procs, im, map);
+	unsigned try = 0;
+	int fd;
+	while (want && !proc_map_open(procs, im, map, &try, &fd)) {
+		struct binary *b = NULL;
+		struct stat st;
+		uint8_t id[RESOLVER_CONTENT];
+		bool same = !fstat(fd, &st) && !binary_open(&b, fd, map->file->path, NULL);
+		if (same) {
+			content_id(b, &st, id);
+			same = !memcmp(id, want, sizeof(id));
+		}
+		binary_free(b);
+		if (same) {
+			*ret_fd = fd;
+			return 0;
+		}
+		close(fd);
+	}
+	return -ENOENT;
+}
+
+const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size)
+{
+	if (r->vdso_bytes)
+		*ret_size = r->vdso_size;
+	return r->vdso_bytes;
 }
 
 /* ---- frames ---- */

@@ -15,8 +15,8 @@
 struct resolver;
 
 /*
- * The kernel's symbols are read now; when they are not to be had, *ret_warning (errno and text) says why, and kernel frames
- * stay unresolved.
+ * The kernel's symbols are read now; when they are not to be had, *ret_warning (errno and text) says why, and kernel
+ * frames stay unresolved.
  */
 int resolver_new(struct resolver **ret, struct store_writer *w, struct err *ret_warning);
 void resolver_free(struct resolver *r);
@@ -28,14 +28,29 @@ void resolver_file_gone(void *binary);
 struct binary *resolver_binary(struct resolver *r, struct procs *procs, const struct proc_image *im,
 			       const struct proc_map *map);
 
+/*
+ * What tells the content of the file behind a mapping from all others, RESOLVER_CONTENT bytes; NULL when it could not
+ * be read. Borrowed while the mapping is there.
+ */
+#define RESOLVER_CONTENT 32
+const uint8_t *resolver_content(struct resolver *r, struct procs *procs, const struct proc_image *im,
+				const struct proc_map *map);
+
+/* Open the file behind a mapping once more; it has that content. -ENOENT. */
+int resolver_open(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct proc_map *map,
+		  int *ret_fd);
+
+/* The bytes of the vdso and their number; NULL when there is none. */
+const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);
+
 struct resolver_stack {
 	const uint64_t *frames; /* kernel frames, then user frames, both leaf first */
 	uint32_t n_kernel, n_user;
 };
 
 /*
- * The store's stack of a sample; im may be NULL. *ret_no_mapping: some user frame lies in no known mapping. 0 or -errno of the
- * store.
+ * The store's stack of a sample; im may be NULL. *ret_no_mapping: some user frame lies in no known mapping. 0 or
+ * -errno of the store.
  */
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
 		   uint32_t *ret_stack, bool *ret_no_mapping);

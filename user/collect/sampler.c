@@ -45,6 +45,8 @@ struct sampler {
 	struct cpu_state *states;
 	struct proc_entry *procs;
 	uint64_t *selected;
+	struct sampler_unwind unwind;
+	uint32_t *shards[UNWIND_SHARDS];
 	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *exit;
 	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
 	void *record_ctx;
@@ -225,6 +227,68 @@ static void *map_shared(struct bpf_map *m, size_t size, struct err *err)
 	return NULL;
 }
 
+/* The tables of unwind rules are there only where bpf/unwind.bpf.h follows them. */
+#if defined(__x86_64__)
+static int map_unwind(struct sampler *s, struct err *err)
+{
+	struct sample_bpf *k = s->skel;
+	s->unwind.ranges = map_shared(k->maps.unwind_ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges), err);
+	s->unwind.pages = map_shared(k->maps.unwind_pages, UNWIND_PAGES * sizeof(*s->unwind.pages), err);
+	s->unwind.rules = map_shared(k->maps.unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules), err);
+	return s->unwind.ranges && s->unwind.pages && s->unwind.rules ? 0 : err->code;
+}
+
+int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows)
+{
+	const size_t size = sizeof(uint32_t) << UNWIND_SHARD_BITS;
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	if (shard >= UNWIND_SHARDS)
+		return -E2BIG;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t), size, 1, &opts);
+	if (fd < 0)
+		return fd;
+	void *rows = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int rc = rows == MAP_FAILED ? -errno : 0;
+	rc = rc ? rc : bpf_map_update_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard, &fd, BPF_ANY);
+	close(fd); /* the map of shards holds it */
+	if (rc) {
+		if (rows != MAP_FAILED)
+			munmap(rows, size);
+		return rc;
+	}
+	s->shards[shard] = *ret_rows = rows;
+	return 0;
+}
+#else
+static int map_unwind(struct sampler *s, struct err *err)
+{
+	(void)s;
+	(void)err;
+	return 0;
+}
+
+int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows)
+{
+	(void)s;
+	(void)shard;
+	(void)ret_rows;
+	return -EOPNOTSUPP;
+}
+#endif
+
+static void unmap_unwind(struct sampler *s)
+{
+	if (s->unwind.ranges)
+		munmap(s->unwind.ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges));
+	if (s->unwind.pages)
+		munmap(s->unwind.pages, UNWIND_PAGES * sizeof(*s->unwind.pages));
+	if (s->unwind.rules)
+		munmap(s->unwind.rules, UNWIND_RULES * sizeof(*s->unwind.rules));
+	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
+		if (s->shards[i])
+			munmap(s->shards[i], sizeof(uint32_t) << UNWIND_SHARD_BITS);
+}
+
 static int map_tables(struct sampler *s, struct err *err)
 {
 	struct sample_bpf *k = s->skel;
@@ -232,6 +296,8 @@ static int map_tables(struct sampler *s, struct err *err)
 	s->states = map_shared(k->maps.cpu_states, s->n_cpus * sizeof(*s->states), err);
 	s->procs = map_shared(k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), err);
 	if (!s->halves || !s->states || !s->procs)
+		return err->code;
+	if (map_unwind(s, err))
 		return err->code;
 	if (s->cfg.selection == SELECTION_NONE)
 		return 0;
@@ -408,6 +474,7 @@ void sampler_close(struct sampler *s)
 		munmap(s->procs, PROC_ENTRIES * sizeof(*s->procs));
 	if (s->selected)
 		munmap(s->selected, SELECT_ENTRIES * sizeof(uint64_t));
+	unmap_unwind(s);
 	sample_bpf__destroy(s->skel);
 	free(s->cpu);
 	free(s);
@@ -631,9 +698,12 @@ int sampler_publish(struct sampler *s, const struct proc_entry *e)
 	if (!at)
 		return -E2BIG;
 	/* A reader that comes in between finds no such process, which is what it would have found before. */
+	bool known = at->tgid == e->tgid;
 	if (at->tgid)
 		__atomic_store_n(&at->tgid, PROC_GONE, __ATOMIC_RELEASE);
 	struct proc_entry copy = *e;
+	bool same_image = known && at->start_ns == e->start_ns && at->exec_id == e->exec_id;
+	copy.ranges = same_image ? at->ranges : 0;
 	copy.tgid = at->tgid;
 	*at = copy;
 	__atomic_store_n(&at->tgid, e->tgid, __ATOMIC_RELEASE);
@@ -649,6 +719,29 @@ void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns)
 		if (c->tgid == tgid && c->start_ns == start_ns)
 			__atomic_store_n(&c->tgid, PROC_GONE, __ATOMIC_RELEASE);
 	}
+}
+
+void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges)
+{
+	for (uint32_t p = 0; p < PROC_PROBES; p++) {
+		struct proc_entry *c = proc_place(s, tgid, p);
+		if (!c->tgid)
+			return;
+		if (c->tgid == tgid && c->start_ns == start_ns && c->exec_id == exec_id)
+			__atomic_store_n(&c->ranges, ranges, __ATOMIC_RELEASE);
+	}
+}
+
+void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret)
+{
+	*ret = s->unwind;
+}
+
+void sampler_pass(struct sampler *s)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (unsigned c = 0; c < s->n_cpus; c++)
+		wait_outside(&s->states[c]);
 }
 
 uint32_t sampler_new_generation(struct sampler *s)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The BPF side: programs loaded and attached to the events of every online CPU, and the shared memory through which
- * samples come out. After sampler_start no bpf() system call is made: they make the kernel skip samples.
+ * samples come out. After sampler_start no bpf() system call is made, because they make the kernel skip samples, but
+ * for the two of sampler_add_shard.
  */
 #ifndef ASCRIBE_COLLECT_SAMPLER_H
 #define ASCRIBE_COLLECT_SAMPLER_H
@@ -62,8 +63,8 @@ struct sampler_half {
 int sampler_drain(struct sampler *s, void (*on_half)(void *ctx, const struct sampler_half *h), void *ctx);
 
 /*
- * Records of the ring go to on_record, of sampler_poll_ring and sampler_drain alike. payload has record->size bytes, already
- * checked to be there.
+ * Records of the ring go to on_record, of sampler_poll_ring and sampler_drain alike. payload has record->size bytes,
+ * already checked to be there.
  */
 void sampler_on_record(struct sampler *s, void (*on_record)(void *ctx, const struct wire_record *r, const void *payload),
 		       void *ctx);
@@ -71,8 +72,8 @@ int sampler_poll_ring(struct sampler *s);
 int sampler_ring_fd(const struct sampler *s);
 
 /*
- * The accounting of a CPU since the start: what its events say fired (in samples), and what reached our program. Exact once
- * stopped; while running, one sample may be under way.
+ * The accounting of a CPU since the start: what its events say fired (in samples), and what reached our program.
+ * Exact once stopped; while running, one sample may be under way.
  */
 struct sampler_fired {
 	uint64_t fired, ran;
@@ -91,9 +92,31 @@ int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned
 uint64_t sampler_bad_cpu(const struct sampler *s);
 uint64_t sampler_selected_full(const struct sampler *s);
 
-/* Publish the label slots of a process image. Replaces what is there for it. -E2BIG: no place. */
+/* Publish the label slots of a process image. Replaces what is there for it, except its ranges. -E2BIG: no place. */
 int sampler_publish(struct sampler *s, const struct proc_entry *e);
 void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns);
+
+/*
+ * The tables of include/unwind_wire.h in shared memory, NULL where the program does not unwind by rules. Rows come in
+ * shards, made when they are needed: a bpf() call each, so seldom. *ret_rows has 1 << UNWIND_SHARD_BITS rows until
+ * sampler_close.
+ */
+struct sampler_unwind {
+	struct unwind_range *ranges; /* [UNWIND_RANGES] */
+	struct unwind_page *pages;   /* [UNWIND_PAGES] */
+	struct unwind_rule *rules;   /* [UNWIND_RULES] */
+};
+void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret);
+int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows);
+
+/* The ranges of an image that was published, as in struct proc_entry. */
+void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges);
+
+/*
+ * Wait until no CPU is any more in a sample that began before the call: what was replaced may be reused.
+ * Microseconds.
+ */
+void sampler_pass(struct sampler *s);
 
 /* Ask for all definitions again: those made before carry another generation. Returns the new one. */
 uint32_t sampler_new_generation(struct sampler *s);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Unwind rules as user/unwind compiles them from call frame information and bpf/unwind.bpf.h follows them (x86-64).
+ *
+ * A row holds for the code from its address to the next row of its page: (low 12 bits of the address) << 20 | rule.
+ * Rule 0 is "no rule". Rows of a page ascend, the first one says what holds where the page begins. Pages and rules
+ * live in one array each, rows in shards that are made when they are needed; everything is written by user space
+ * through shared memory:
+ *
+ *   proc_entry.ranges -> struct unwind_range [n], sorted by address, one per executable mapping
+ *     -> struct unwind_page, one per 4 KiB of a binary's text -> its rows -> struct unwind_rule
+ *
+ * A range or page that is being replaced is not reused before every CPU has been outside of the program once.
+ */
+#ifndef ASCRIBE_UNWIND_WIRE_H
+#define ASCRIBE_UNWIND_WIRE_H
+
+#define UNWIND_PAGE_BITS 12
+#define UNWIND_RULE_BITS 20
+#define UNWIND_RULE_MASK ((1u << UNWIND_RULE_BITS) - 1)
+
+#define UNWIND_SHARD_BITS 18                            /* rows of a shard: 1 MiB */
+#define UNWIND_SHARDS 64                                /* 64 MiB of rows at most */
+#define UNWIND_BLOCK_BITS 11                            /* rows are given out in blocks; a page lies in one */
+#define UNWIND_PAGE_ROWS_MAX (1u << UNWIND_BLOCK_BITS)  /* a page with more has no rules; real ones have 20 to 1,300 */
+#define UNWIND_PAGES (1u << 18)                         /* 1 GiB of text in all, 2 MiB */
+#define UNWIND_RULES (1u << 15)                         /* a whole Debian host has 5,000; 512 KiB */
+#define UNWIND_RANGES (1u << 15)                        /* mappings of the processes that are sampled, 1 MiB */
+#define UNWIND_PROC_RANGES_MAX 1024                     /* of one process */
+
+/* Where the canonical frame address (the stack pointer before the call) is. */
+enum unwind_cfa {
+	UNWIND_CFA_NONE = 0,
+	UNWIND_CFA_REG = 1,   /* reg + cfa_off */
+	UNWIND_CFA_DEREF = 2, /* *(reg + cfa_off) + cfa_add */
+	UNWIND_CFA_PLT = 3,   /* sp + cfa_off, and 8 more where (pc & 15) >= cfa_add */
+};
+
+/* Where the caller's frame pointer is. */
+enum unwind_fp {
+	UNWIND_FP_SAME = 0,
+	UNWIND_FP_CFA = 1,   /* *(cfa + fp_off) */
+	UNWIND_FP_AT_SP = 2, /* *(sp + fp_off): signal frames */
+	UNWIND_FP_AT_FP = 3, /* *(fp + fp_off): realigned stacks */
+	UNWIND_FP_LOST = 4,
+};
+
+/* Where the return address is. */
+enum unwind_ra {
+	UNWIND_RA_ROOT = 0,  /* there is none: the outermost frame */
+	UNWIND_RA_CFA = 1,   /* *(cfa + ra_off) */
+	UNWIND_RA_AT_SP = 2, /* *(sp + ra_off) */
+	UNWIND_RA_AT_FP = 3,
+	UNWIND_RA_REG = 4,   /* in register ra_off: the leaf alone */
+	UNWIND_RA_KIND = 0x7f,
+	UNWIND_RA_SIGNAL = 0x80, /* a signal frame: what it returns to is not behind a call */
+};
+
+struct unwind_rule {
+	__u8 cfa; /* enum unwind_cfa */
+	__u8 reg; /* DWARF number */
+	__u8 fp;  /* enum unwind_fp */
+	__u8 ra;  /* enum unwind_ra */
+	__s32 cfa_off;
+	__s32 fp_off;
+	__s16 cfa_add;
+	__s16 ra_off;
+};
+
+/* DWARF numbers of x86-64: 0 rax 1 rdx 2 rcx 3 rbx 4 rsi 5 rdi 6 rbp 7 rsp 8..15 r8..r15 16 return address. */
+#define UNWIND_REG_FP 6
+#define UNWIND_REG_SP 7
+#define UNWIND_REG_RA 16
+
+struct unwind_page {
+	__u32 first; /* row: shard << UNWIND_SHARD_BITS | place */
+	__u32 n;     /* rows, at most UNWIND_PAGE_ROWS_MAX; 0: no rules */
+};
+
+/* An executable mapping. (address - bias) >> 12 < n_pages tells the page behind `page`. */
+struct unwind_range {
+	__u64 start, end;
+	__u64 bias;
+	__u32 page;
+	__u32 n_pages; /* 0: no rules for any of it */
+};
+
+_Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
+_Static_assert(sizeof(struct unwind_page) == 8, "unwind_page");
+_Static_assert(sizeof(struct unwind_range) == 32, "unwind_range");
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chains of calls that are known, in code without frame pointers: what the unwinder has to find is written here.
+ *
+ *   chains KIND SECONDS [DEPTH]     plain, qsort, signal, altstack, alloca, realign, deep, vfork, thread
+ *
+ * Every kind burns CPU in leaf(), called by chain_c <- chain_b <- chain_a <- what KIND says <- main.
+ */
+#include <alloca.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+static volatile uint64_t sink;
+static double end;
+static int left; /* of chain_deep */
+
+static double now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* What a value must survive keeps every function a real one with saved registers. */
+static NOINLINE uint64_t leaf(uint64_t x)
+{
+	for (int i = 0; i < 4000; i++)
+		x = x * 6364136223846793005ull + (x >> 33);
+	sink += x;
+	return x;
+}
+
+static NOINLINE uint64_t chain_c(uint64_t x)
+{
+	uint64_t a = x, b = x * 3;
+	for (int i = 0; i < 16; i++)
+		a += leaf(b + a);
+	return a ^ b;
+}
+
+static NOINLINE uint64_t chain_b(uint64_t x)
+{
+	char room[200];
+	memset(room, (int)x, sizeof(room));
+	uint64_t v = chain_c(x + (uint8_t)room[x % 200]);
+	return v + (uint8_t)room[v % 200];
+}
+
+static NOINLINE uint64_t chain_a(uint64_t x)
+{
+	return chain_b(x + 1) * 5 + x;
+}
+
+/* ---- ways to get there ---- */
+
+static int compare(const void *a, const void *b)
+{
+	chain_a(*(const uint64_t *)a);
+	return *(const uint64_t *)a < *(const uint64_t *)b ? -1 : 1;
+}
+
+static NOINLINE void by_qsort(void)
+{
+	uint64_t v[4] = { 3, 1, 2, 0 };
+	qsort(v, 4, sizeof(v[0]), compare);
+}
+
+static void on_signal(int n)
+{
+	chain_a((uint64_t)n);
+}
+
+/* A loop of its own, so that the signal hits in the middle of it, at any instruction. */
+static NOINLINE void interrupted(void)
+{
+	for (int i = 0; i < 100; i++)
+		sink += (uint64_t)i * sink;
+	raise(SIGUSR1);
+}
+
+static NOINLINE void by_alloca(uint64_t x)
+{
+	char *room = alloca(64 + x % 512);
+	memset(room, 1, 64);
+	chain_a((uint64_t)room[x % 64]);
+	sink += (uint64_t)room[3];
+}
+
+static NOINLINE void by_realign(uint64_t x)
+{
+	volatile char __attribute__((aligned(64))) room[128];
+	char *more = alloca(x % 128 + 16); /* both: the old stack pointer is kept in memory */
+	room[x % 128] = 1;
+	more[0] = more[1] = 2;
+	chain_a((uint64_t)room[x % 128] + (uint64_t)more[0]);
+	sink += (uint64_t)room[5] + (uint64_t)more[1];
+}
+
+static NOINLINE uint64_t by_deep(int n)
+{
+	uint64_t v = n ? by_deep(n - 1) : chain_a(7);
+	return v * 3 + (uint64_t)n;
+}
+
+static NOINLINE void by_vfork(void)
+{
+	if (!vfork()) { /* the child runs on its parent's stack */
+		for (int i = 0; i < 20; i++)
+			chain_a((uint64_t)i);
+		_exit(0);
+	}
+}
+
+static void *thread(void *arg)
+{
+	while (now() < end)
+		chain_a((uint64_t)(uintptr_t)arg);
+	return NULL;
+}
+
+static NOINLINE void by_thread(void)
+{
+	pthread_t t;
+	pthread_create(&t, NULL, thread, NULL);
+	pthread_join(t, NULL);
+}
+
+static NOINLINE void run(const char *kind, uint64_t x)
+{
+	if (!strcmp(kind, "plain"))
+		chain_a(x);
+	else if (!strcmp(kind, "qsort"))
+		by_qsort();
+	else if (!strcmp(kind, "signal") || !strcmp(kind, "altstack"))
+		interrupted();
+	else if (!strcmp(kind, "alloca"))
+		by_alloca(x);
+	else if (!strcmp(kind, "realign"))
+		by_realign(x);
+	else if (!strcmp(kind, "deep"))
+		by_deep(left);
+	else if (!strcmp(kind, "vfork"))
+		by_vfork();
+	else if (!strcmp(kind, "thread"))
+		by_thread();
+	sink++;
+}
+
+int main(int argc, char **argv)
+{
+	const char *kind = argc > 1 ? argv[1] : "plain";
+	struct sigaction sa = { .sa_handler = on_signal };
+	end = now() + (argc > 2 ? atof(argv[2]) : 1);
+	left = argc > 3 ? atoi(argv[3]) : 100;
+	if (!strcmp(kind, "altstack")) {
+		stack_t st = { .ss_sp = malloc(1 << 16), .ss_size = 1 << 16 };
+		sigaltstack(&st, NULL);
+		sa.sa_flags = SA_ONSTACK;
+	}
+	sigaction(SIGUSR1, &sa, NULL);
+	for (uint64_t x = 1; now() < end; x++)
+		run(kind, x);
+	return 0;
+}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""unwind.py chains FOLDED STAT CHAIN | roots STAT SHARE | edges FOLDED PERF STAT: are the stacks whole?
+
+chains: CHAIN is what every stack with leaf in it must read from main on (a regular expression).
+roots: the share of stacks that reach their root, of those that had rules.
+edges: FOLDED (accounting in STAT) against `perf script` of the same load: who calls whom, by share of the samples."""
+import collections
+import json
+import re
+import sys
+
+ENDS = ('rooted', 'truncated', 'unwind_no_rule', 'unwind_fault', 'unwind_no_mapping', 'unwind_broken', 'frame_pointers',
+        'no_user_stack')
+
+
+def folded(path):
+    for line in open(path):
+        stack, n = line.rstrip('\n').rsplit(' ', 1)
+        yield stack.split(';')[1:], int(n)
+
+
+def chains(path, stat, chain):
+    flagged = json.load(open(stat))['flagged']
+    total = good = 0
+    bad = collections.Counter()
+    for stack, n in folded(path):
+        stack = [f for f in stack if not f.endswith('_[k]')]
+        if 'leaf' not in stack:
+            continue
+        text = ';'.join(stack)
+        total += n
+        if re.search('(^|;)' + chain + ';leaf$', text):
+            good += n
+        else:
+            bad[text] += n
+    print(good, 'of', total, 'as written;', flagged['frame_pointers'], 'before the rules were there', dict(bad.most_common(2)))
+    assert total > 40 and total - good <= flagged['frame_pointers'] + total // 500, bad.most_common(5)
+
+
+def roots(stat, share):
+    s = json.load(open(stat))
+    f = s['flagged']
+    known = s['stored'] - f['frame_pointers'] - f['no_user_stack']
+    whole = f['rooted'] + f['truncated']
+    print(f"{whole} of {known} whole, {f['frame_pointers']} before the rules were there",
+          {k: f[k] for k in ENDS if f[k]})
+    assert sum(f[k] for k in ENDS) == s['stored'], 'every stack has one end'
+    assert known > 50 and whole >= float(share) * known
+
+
+def name(frame):
+    """The function; for one without a name, its file."""
+    frame = re.sub(r'\+0x[0-9a-f]+$', '', frame)
+    return frame.split('@')[0]
+
+
+def perf_stacks(path, names):
+    """perf may find more names than we do (separate debug files): a name that we do not have stands for its file."""
+    stack = []
+    for line in open(path):
+        m = re.match(r'\s+[0-9a-f]+ (.*) \((.*)\)$', line)
+        if m:
+            sym, dso = m.groups()
+            if dso == '[kernel.kallsyms]' or sym.endswith('(inlined)'):
+                continue
+            stack.append(name(sym) if name(sym) in names else dso.rsplit('/', 1)[-1])
+        elif stack:
+            yield stack[::-1], 1
+            stack = []
+    if stack:
+        yield stack[::-1], 1
+
+
+def edge_shares(stacks):
+    edges, total, rooted = collections.Counter(), 0, 0
+    for stack, n in stacks:
+        if not stack:
+            continue
+        total += n
+        rooted += n * ('_start' in stack[:1] or 'main' in stack[:5] or '__libc_start_main' in stack[:3])
+        for e in set(zip(stack, stack[1:])):
+            edges[e] += n
+    return {e: n / total for e, n in edges.items()}, total, rooted / total
+
+
+def edges(path, perf, stat):
+    stacks = [([name(f) for f in s if not f.endswith('_[k]')], c) for s, c in folded(path)]
+    ours, n, rooted = edge_shares(stacks)
+    theirs, m, perf_rooted = edge_shares(perf_stacks(perf, {f for s, _ in stacks for f in s}))
+    early = json.load(open(stat))['flagged']['frame_pointers']
+    rooted *= n / (n - early)
+    # Two samplings of one load differ by chance: 4 standard deviations of a difference of shares, and a percent for the load itself.
+    far = [(e, round(ours.get(e, 0), 3), round(theirs.get(e, 0), 3)) for e in set(ours) | set(theirs)
+           if abs(ours.get(e, 0) - theirs.get(e, 0)) >
+           0.01 + 4 * (max(ours.get(e, 0), theirs.get(e, 0)) * (1 / n + 1 / m)) ** 0.5]
+    shared = sum(min(v, theirs.get(e, 0)) for e, v in ours.items()) / sum(theirs.values())
+    print(f'{n} samples, {100 * rooted:.1f}% rooted; perf: {m}, {100 * perf_rooted:.1f}%; {len(ours)} and {len(theirs)} edges, '
+          f'{100 * shared:.1f}% of the weight shared, {len(far)} apart')
+    assert n > 200 and m > 100 and rooted >= perf_rooted - 0.02 and not far, (rooted, perf_rooted, far[:10])
+
+
+{'chains': chains, 'roots': roots, 'edges': edges}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pool of unwind tables, and the allocator under it: files come and go, and every address that is looked up has
+ * the rule that its own table says.
+ */
+#include "unwind/pool.h"
+#include "util/extent.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N_FILES 8
+
+static uint32_t *shards[UNWIND_SHARDS];
+static unsigned n_shards;
+
+static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
+{
+	(void)ctx;
+	assert_int_equal(shard, n_shards);
+	shards[shard] = calloc(1u << UNWIND_SHARD_BITS, sizeof(uint32_t));
+	*ret_rows = shards[shard];
+	n_shards++;
+	return 0;
+}
+
+static void drop_shards(void)
+{
+	while (n_shards)
+		free(shards[--n_shards]);
+}
+
+static struct unwind_table *compile(const char *path)
+{
+	struct elf_image img;
+	struct unwind_table *t = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	if (!elf_image_open(&img, fd, path, NULL)) {
+		if (unwind_compile(&t, &img, path, NULL))
+			t = NULL;
+		elf_image_fini(&img);
+	}
+	close(fd);
+	return t;
+}
+
+static void check_all(const struct unwind_pool *p, const struct unwind_code *c, const struct unwind_table *t)
+{
+	uint64_t first = t->first_page << 12, end = first + ((uint64_t)t->n_pages << 12);
+	for (uint64_t at = first - 8192; at < end + 8192; at += 7) {
+		const struct unwind_rule *a = unwind_pool_find(p, c, at), *b = unwind_table_find(t, at);
+		assert_true(!a == !b);
+		assert_true(!a || !memcmp(a, b, sizeof(*a)));
+	}
+}
+
+static void test_come_and_go(void **state)
+{
+	static const char *const paths[N_FILES] = { "/bin/bash", "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3",
+						    "/usr/bin/gdb", "/usr/bin/openssl", "/usr/bin/git", "/usr/bin/perl",
+						    "/lib/x86_64-linux-gnu/libm.so.6" };
+	struct unwind_table *t[N_FILES];
+	struct unwind_code c[N_FILES] = { 0 };
+	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
+					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)),
+					  .rows_bytes_max = 1u << 20, .add_shard = add_shard };
+	struct unwind_pool *p;
+	struct unwind_pool_stats st;
+	unsigned refused = 0, n = 0;
+	(void)state;
+	for (int i = 0; i < N_FILES; i++)
+		n += (t[i] = compile(paths[i])) != NULL;
+	assert_true(n >= 5);
+	assert_int_equal(unwind_pool_new(&p, &cfg), 0);
+	srand(11);
+	for (int round = 0; round < 300; round++) {
+		int i = rand() % N_FILES;
+		if (!t[i])
+			continue;
+		if (c[i].n_pages) {
+			check_all(p, &c[i], t[i]);
+			unwind_pool_remove(p, &c[i]);
+			continue;
+		}
+		int rc = unwind_pool_add(p, t[i], &c[i]);
+		assert_true(!rc || rc == -ENOSPC);
+		refused += rc != 0;
+	}
+	unwind_pool_stats(p, &st);
+	printf("%u refused for room, %u rules, %u pages, %zu KiB of %zu KiB\n", refused, st.rules, st.pages,
+	       st.rows_bytes / 1024, st.made_bytes / 1024);
+	assert_true(refused > 0); /* they do not fit all at once */
+	assert_int_equal(n_shards, 1);
+	for (int i = 0; i < N_FILES; i++) {
+		if (c[i].n_pages) {
+			check_all(p, &c[i], t[i]);
+			unwind_pool_remove(p, &c[i]);
+		}
+		unwind_table_free(t[i]);
+	}
+	unwind_pool_stats(p, &st);
+	assert_int_equal(st.rows_bytes, 0);
+	assert_int_equal(st.pages, 0);
+	unwind_pool_free(p);
+	drop_shards();
+	free(cfg.pages);
+	free(cfg.rules);
+}
+
+/* Against a map of every element. */
+static void test_extents(void **state)
+{
+	enum { N = 500 };
+	uint8_t taken[N] = { 0 };
+	struct extent held[N];
+	size_t n_held = 0;
+	struct extents e;
+	uint32_t at;
+	(void)state;
+	assert_int_equal(extents_init(&e, N), 0);
+	srand(5);
+	for (int round = 0; round < 20000; round++) {
+		if (rand() % 2 || !n_held) {
+			uint32_t n = 1 + (uint32_t)rand() % 40, run = 0, first = N;
+			for (uint32_t i = 0; i < N && first == N; i++) {
+				run = taken[i] ? 0 : run + 1;
+				if (run == n)
+					first = i + 1 - n;
+			}
+			int rc = extents_take(&e, n, &at);
+			assert_int_equal(rc, first == N ? -ENOSPC : 0);
+			if (rc)
+				continue;
+			assert_int_equal(at, first);
+			memset(taken + at, 1, n);
+			held[n_held++] = (struct extent){ at, n };
+		} else {
+			size_t i = (size_t)rand() % n_held;
+			memset(taken + held[i].at, 0, held[i].n);
+			assert_int_equal(extents_give(&e, held[i].at, held[i].n), 0);
+			held[i] = held[--n_held];
+		}
+		uint32_t used = 0;
+		for (uint32_t i = 0; i < N; i++)
+			used += taken[i];
+		assert_int_equal(e.used, used);
+	}
+	extents_fini(&e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_extents),
+		cmocka_unit_test(test_come_and_go),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

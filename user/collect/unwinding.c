@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/unwinding.h"
+
+#include "unwind/pool.h"
+#include "util/array.h"
+#include "util/extent.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BUCKETS 4096
+#define FILES_MAX 65536 /* contents known, with and without rules */
+#define PROCESSES_MAX 16384
+#define ROWS_FIRST (4u << 20) /* bytes of rows made before recording begins: enough for most hosts' busy programs */
+#define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
+#define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
+
+/* One content of a file. */
+struct code {
+	struct code *next;
+	uint8_t id[RESOLVER_CONTENT];
+	uint32_t users;    /* processes that are published with it */
+	bool tried;        /* compiled, or found impossible */
+	bool no_room;      /* to be tried again when there is room */
+	uint64_t used_ns;  /* when the last user went */
+	struct unwind_code part;
+};
+
+struct process {
+	struct process *next;
+	uint32_t tgid, exec_id;
+	uint64_t start_ns;
+	bool waits;
+	uint32_t first, n; /* ranges that are published */
+	struct code **codes;
+	uint32_t n_codes;
+};
+
+struct unwinding {
+	struct sampler *sampler;
+	struct procs *procs;
+	struct resolver *resolver;
+	struct sampler_unwind shared;
+	struct unwind_pool *pool;
+	struct extents ranges;
+	struct code *codes[BUCKETS];
+	struct process *processes[BUCKETS];
+	size_t n_codes, n_processes, n_waiting;
+	uint64_t young_until_ns;
+	struct unwinding_stats stats;
+};
+
+static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
+{
+	return sampler_add_shard(ctx, shard, ret_rows);
+}
+
+int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r, size_t budget)
+{
+	struct unwinding *u = calloc(1, sizeof(*u));
+	if (!u)
+		return -ENOMEM;
+	u->sampler = s;
+	u->procs = procs;
+	u->resolver = r;
+	sampler_unwind(s, &u->shared);
+	struct unwind_pool_config cfg = { .pages = u->shared.pages, .rules = u->shared.rules, .rows_bytes_max = budget,
+					  .add_shard = add_shard, .ctx = s };
+	int rc = 0;
+	if (budget && u->shared.ranges) {
+		rc = extents_init(&u->ranges, UNWIND_RANGES);
+		rc = rc ? rc : unwind_pool_new(&u->pool, &cfg);
+		rc = rc ? rc : unwind_pool_reserve(u->pool, budget < ROWS_FIRST ? budget : ROWS_FIRST);
+	}
+	if (rc) {
+		unwinding_free(u);
+		return rc;
+	}
+	*ret = u;
+	return 0;
+}
+
+void unwinding_free(struct unwinding *u)
+{
+	if (!u)
+		return;
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct code *c = u->codes[b], *next; c; c = next) {
+			next = c->next;
+			free(c->part.blocks);
+			free(c);
+		}
+		for (struct process *p = u->processes[b], *next; p; p = next) {
+			next = p->next;
+			free(p->codes);
+			free(p);
+		}
+	}
+	unwind_pool_free(u->pool);
+	extents_fini(&u->ranges);
+	free(u);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- files ---- */
+
+static struct code **code_bucket(struct unwinding *u, const uint8_t *id)
+{
+	uint64_t a, b;
+	memcpy(&a, id + 1, sizeof(a));
+	memcpy(&b, id + 16, sizeof(b));
+	return &u->codes[((a ^ b) * 0x9e3779b97f4a7c15ull >> 32) % BUCKETS];
+}
+
+static struct code *code_get(struct unwinding *u, const uint8_t *id)
+{
+	struct code **at = code_bucket(u, id), *c = *at;
+	while (c && memcmp(c->id, id, sizeof(c->id)))
+		c = c->next;
+	if (c || u->n_codes >= FILES_MAX)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	memcpy(c->id, id, sizeof(c->id));
+	c->next = *at;
+	*at = c;
+	u->n_codes++;
+	return c;
+}
+
+/* The file that nobody uses and that went out of use first gives up its rows. */
+static bool evict_one(struct unwinding *u)
+{
+	struct code *oldest = NULL;
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (struct code *c = u->codes[b]; c; c = c->next)
+			if (!c->users && c->part.n_pages && (!oldest || c->used_ns < oldest->used_ns))
+				oldest = c;
+	if (!oldest)
+		return false;
+	u->stats.files--;
+	u->stats.rows -= oldest->part.n_rows;
+	u->stats.evicted++;
+	unwind_pool_remove(u->pool, &oldest->part);
+	oldest->tried = false;
+	return true;
+}
+
+static int open_image(struct unwinding *u, const struct proc_image *im, const struct proc_map *m, struct elf_image *ret)
+{
+	size_t size;
+	int fd;
+	if (!strcmp(m->file->path, "[vdso]")) {
+		const uint8_t *bytes = resolver_vdso(u->resolver, &size);
+		return bytes ? elf_image_open_memory(ret, bytes, size, "[vdso]", NULL) : -ENOENT;
+	}
+	int rc = resolver_open(u->resolver, u->procs, im, m, &fd);
+	if (rc)
+		return rc;
+	rc = elf_image_open(ret, fd, m->file->path, NULL);
+	close(fd);
+	return rc;
+}
+
+static void compile(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m)
+{
+	struct elf_image img;
+	struct unwind_table *t = NULL;
+	uint64_t begin = cpu_ns();
+	c->no_room = false;
+	if (open_image(u, im, m, &img))
+		return; /* the process is gone; the next one that maps it will do */
+	c->tried = true;
+	int rc = unwind_compile(&t, &img, m->file->path, NULL);
+	elf_image_fini(&img);
+	if (!rc) {
+		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && evict_one(u))
+			;
+		c->no_room = rc != 0;
+	}
+	unwind_table_free(t);
+	u->stats.compiled++;
+	u->stats.files += !rc;
+	u->stats.rows += rc ? 0 : c->part.n_rows;
+	u->stats.over_budget += c->no_room;
+	u->stats.refused += rc && rc != -ENOENT && !c->no_room;
+	u->stats.compile_ns += cpu_ns() - begin;
+}
+
+/* ---- processes ---- */
+
+static struct process **process_find(struct unwinding *u, uint32_t tgid)
+{
+	struct process **at = &u->processes[(tgid * 0x9e3779b1u >> 16) % BUCKETS];
+	while (*at && (*at)->tgid != tgid)
+		at = &(*at)->next;
+	return at;
+}
+
+static void wait_for(struct unwinding *u, struct process *p, bool waits)
+{
+	u->n_waiting += (size_t)waits - (size_t)p->waits;
+	p->waits = waits;
+}
+
+/* The ranges and files of a process that is not published any more. */
+static void release(struct unwinding *u, uint32_t first, uint32_t n, struct code **codes, uint32_t n_codes)
+{
+	uint64_t now = proc_now_ns();
+	if (n)
+		extents_give(&u->ranges, first, n);
+	for (uint32_t i = 0; i < n_codes; i++)
+		if (!--codes[i]->users)
+			codes[i]->used_ns = now;
+	free(codes);
+}
+
+/* Replace what is published of p by n ranges at first, which use codes. */
+static void publish(struct unwinding *u, struct process *p, uint32_t first, uint32_t n, struct code **codes,
+		    uint32_t n_codes)
+{
+	uint32_t old_first = p->first, old_n = p->n, old_n_codes = p->n_codes;
+	struct code **old_codes = p->codes;
+	for (uint32_t i = 0; i < n_codes; i++)
+		codes[i]->users++;
+	p->first = first;
+	p->n = n;
+	p->codes = codes;
+	p->n_codes = n_codes;
+	sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)n << 32 | first);
+	if (old_n)
+		sampler_pass(u->sampler);
+	release(u, old_first, old_n, old_codes, old_n_codes);
+}
+
+/* The code of a mapping's file, NULL when there is none to be had. */
+static struct code *map_code(struct unwinding *u, const struct proc_image *im, const struct proc_map *m)
+{
+	const uint8_t *id = NULL;
+	if (m->file->path[0] == '/' || !strcmp(m->file->path, "[vdso]"))
+		id = resolver_content(u->resolver, u->procs, im, m);
+	return id ? code_get(u, id) : NULL;
+}
+
+static struct unwind_range make_range(struct unwinding *u, const struct proc_image *im, const struct proc_map *m,
+				      const struct code *c)
+{
+	struct unwind_range r = { .start = m->start, .end = m->end };
+	struct binary *b = c && c->part.n_pages ? resolver_binary(u->resolver, u->procs, im, m) : NULL;
+	uint64_t vaddr;
+	if (!b || binary_vaddr(b, m->pgoff, &vaddr))
+		return r;
+	r.bias = m->start - vaddr + (c->part.first_page << UNWIND_PAGE_BITS);
+	r.page = c->part.page;
+	r.n_pages = c->part.n_pages;
+	return r;
+}
+
+/* All files compiled? False when there was no time for the rest. */
+static bool compile_all(struct unwinding *u, const struct proc_image *im, uint64_t until_ns)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		if (!c || c->tried)
+			continue;
+		if (cpu_ns() >= until_ns)
+			return false;
+		compile(u, c, im, &im->maps[i]);
+	}
+	return true;
+}
+
+/* The files of a process, by +1 and -1: none is thrown out for another one of the same process. */
+static void hold(struct unwinding *u, const struct proc_image *im, uint32_t by)
+{
+	uint64_t now = proc_now_ns();
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		if (!c)
+			continue;
+		c->users += by;
+		c->used_ns = now;
+	}
+}
+
+/* Mappings without a file that touch are one, so that a process that makes code has few. */
+static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct unwind_range *out, struct code **codes,
+		       uint32_t *ret_codes)
+{
+	uint32_t n = 0, n_codes = 0;
+	for (uint32_t i = 0; i < im->n_maps && n < UNWIND_PROC_RANGES_MAX; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		struct unwind_range r = make_range(u, im, &im->maps[i], c);
+		if (n && !r.n_pages && !out[n - 1].n_pages && out[n - 1].end == r.start) {
+			out[n - 1].end = r.end;
+			continue;
+		}
+		out[n++] = r;
+		if (r.n_pages)
+			codes[n_codes++] = c;
+	}
+	*ret_codes = n_codes;
+	return n;
+}
+
+static void make_ranges(struct unwinding *u, struct process *p, const struct proc_image *im)
+{
+	struct unwind_range *r = malloc(UNWIND_PROC_RANGES_MAX * sizeof(*r));
+	struct code **codes = malloc(UNWIND_PROC_RANGES_MAX * sizeof(struct code *));
+	uint32_t n, n_codes, first;
+	if (!r || !codes)
+		goto out;
+	n = gather(u, im, r, codes, &n_codes);
+	if (p->n == n && !memcmp(r, u->shared.ranges + p->first, n * sizeof(*r)))
+		goto out;
+	if (extents_take(&u->ranges, n, &first)) {
+		u->stats.ranges_full++;
+		goto out;
+	}
+	memcpy(u->shared.ranges + first, r, n * sizeof(*r));
+	struct code **fitted = realloc(codes, (n_codes ? n_codes : 1) * sizeof(struct code *));
+	publish(u, p, first, n, fitted ? fitted : codes, n_codes);
+	codes = NULL;
+out:
+	free(r);
+	free(codes);
+}
+
+/* False: there is more to be compiled first. */
+static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
+{
+	const struct proc_image *im = procs_find(u->procs, p->tgid, UINT64_MAX);
+	if (!im || im->to_ns != UINT64_MAX || !im->n_maps)
+		return true;
+	hold(u, im, 1);
+	bool all = compile_all(u, im, until_ns);
+	if (all)
+		make_ranges(u, p, im);
+	hold(u, im, -1u);
+	return all;
+}
+
+void unwinding_new_process(struct unwinding *u, const struct wire_record *rec)
+{
+	struct process **at = process_find(u, rec->tgid), *p = *at;
+	if (!u->pool)
+		return;
+	if (!p) {
+		p = u->n_processes < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
+		if (!p)
+			return;
+		p->tgid = rec->tgid;
+		*at = p;
+		u->n_processes++;
+	}
+	if (p->start_ns != rec->start_ns || p->exec_id != rec->exec_id) { /* the table has forgotten the old image */
+		sampler_pass(u->sampler);
+		release(u, p->first, p->n, p->codes, p->n_codes);
+		p->first = p->n = p->n_codes = 0;
+		p->codes = NULL;
+		p->start_ns = rec->start_ns;
+		p->exec_id = rec->exec_id;
+	} else if (p->n) { /* asked again: the table has lost it */
+		sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)p->n << 32 | p->first);
+	}
+	wait_for(u, p, true);
+	u->young_until_ns = proc_now_ns() + YOUNG_NS;
+}
+
+bool unwinding_expects_news(const struct unwinding *u)
+{
+	return proc_now_ns() < u->young_until_ns;
+}
+
+void unwinding_mapped(struct unwinding *u, uint32_t tgid)
+{
+	if (tgid) {
+		struct process *p = *process_find(u, tgid);
+		if (p)
+			wait_for(u, p, true);
+		return;
+	}
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (struct process *p = u->processes[b]; p; p = p->next)
+			wait_for(u, p, true);
+}
+
+int unwinding_tick(struct unwinding *u)
+{
+	if (!u->n_waiting)
+		return -1;
+	uint64_t until = cpu_ns() + TICK_NS;
+	for (size_t b = 0; b < BUCKETS && u->n_waiting; b++) {
+		for (struct process *p = u->processes[b]; p; p = p->next) {
+			if (!p->waits)
+				continue;
+			if (!update(u, p, until))
+				return 0;
+			wait_for(u, p, false);
+		}
+	}
+	return -1;
+}
+
+void unwinding_forget(struct unwinding *u)
+{
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct code *c = u->codes[b]; c; c = c->next)
+			if (c->no_room)
+				c->tried = false; /* there may be room by now */
+	}
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct process **at = &u->processes[b]; *at;) {
+			struct process *p = *at;
+			const struct proc_image *im = procs_find(u->procs, p->tgid, UINT64_MAX);
+			if (im && im->to_ns == UINT64_MAX && !im->leader_gone) {
+				at = &p->next;
+				continue;
+			}
+			sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, 0);
+			if (p->n)
+				sampler_pass(u->sampler);
+			release(u, p->first, p->n, p->codes, p->n_codes);
+			wait_for(u, p, false);
+			*at = p->next;
+			free(p);
+			u->n_processes--;
+		}
+	}
+}
+
+void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret)
+{
+	struct unwind_pool_stats pool = { 0 };
+	if (u->pool)
+		unwind_pool_stats(u->pool, &pool);
+	*ret = u->stats;
+	ret->bytes = pool.rows_bytes;
+}

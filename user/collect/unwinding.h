@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unwind rules for the processes that are sampled: when the program meets a process for the first time it asks, the
+ * files that the process maps are compiled (each content once), and its mappings published. What nobody has sampled
+ * costs nothing.
+ *
+ * Rows have a budget. When it is spent the files go that no published process maps, those first that went out of use
+ * first; when all are in use the new file gets no rules, which is counted. Not thread-safe.
+ */
+#ifndef ASCRIBE_COLLECT_UNWINDING_H
+#define ASCRIBE_COLLECT_UNWINDING_H
+
+#include "collect/resolve.h"
+#include "collect/sampler.h"
+
+struct unwinding;
+
+/* budget: bytes of rows; 0: frame pointers alone. */
+int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r, size_t budget);
+void unwinding_free(struct unwinding *u);
+
+/* The program does not know this image; its label slots have been published already. */
+void unwinding_new_process(struct unwinding *u, const struct wire_record *rec);
+
+/* This process has mapped something. tgid 0: any process may have. */
+void unwinding_mapped(struct unwinding *u, uint32_t tgid);
+
+/* A process is new and goes on mapping its libraries: the side-band should be read more often than it otherwise is. */
+bool unwinding_expects_news(const struct unwinding *u);
+
+/* Compile and publish what is due, some milliseconds of it. 0: there is more; -1: nothing waits. */
+int unwinding_tick(struct unwinding *u);
+
+/* After each window: processes that are gone. */
+void unwinding_forget(struct unwinding *u);
+
+struct unwinding_stats {
+	uint64_t files, rows;        /* with rules, now */
+	uint64_t compiled;           /* since the start */
+	uint64_t evicted;            /* for lack of room, while nobody used them */
+	uint64_t over_budget;        /* files that found no room */
+	uint64_t refused;            /* files whose unwind information could not be used */
+	uint64_t ranges_full;        /* processes that found no room for their mappings */
+	uint64_t compile_ns;         /* of CPU */
+	size_t bytes;                /* of rows */
+};
+void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * .eh_frame and .debug_frame: the entries of both are collected and sorted by address, then run in that order. Where
+ * two speak of the same code the one that begins first counts, and .eh_frame before .debug_frame.
+ */
+#include "unwind/program.h"
+#include "unwind/table.h"
+
+#include "elf/section.h"
+#include "util/array.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FDES_MAX (2u * 1024 * 1024)
+#define CIES_MAX 65536u
+#define N_SECTIONS 2
+
+/* A frame description entry; addresses relative to the beginning of the text. */
+struct fde {
+	uint32_t begin, end;
+	uint32_t code; /* in its section */
+	uint32_t code_len;
+	uint32_t cie : 31;
+	uint32_t section : 1;
+};
+
+struct compiler {
+	struct elf_section section[N_SECTIONS];
+	struct fde *fdes;
+	size_t n_fdes, cap_fdes;
+	struct cie *cies;
+	size_t n_cies, cap_cies;
+	size_t first_cie; /* of the section that is read */
+	struct table_builder out;
+	uint64_t refused;
+};
+
+/* One entry of a section, behind its length. */
+struct entry {
+	size_t at;
+	struct cursor body; /* behind the id */
+	uint64_t id;        /* the CIE's place is counted from here in .eh_frame */
+	size_t id_at;
+	bool is_cie;
+};
+
+static struct pointer_base base_of(const struct elf_section *s)
+{
+	return (struct pointer_base){ s->bytes, s->vaddr };
+}
+
+/* 1: an entry; 0: the end; -EBADMSG. */
+static int next_entry(const struct elf_section *s, bool debug, struct cursor *c, struct entry *ret)
+{
+	ret->at = (size_t)(c->p - s->bytes);
+	if (cursor_left(c) < 4)
+		return 0;
+	uint64_t len = cursor_u32(c);
+	bool wide = len == 0xffffffffu;
+	if (wide)
+		len = cursor_u64(c);
+	if (!len && !debug)
+		return 0;
+	const uint8_t *body = len <= SIZE_MAX ? cursor_bytes(c, (size_t)len) : NULL;
+	if (!body)
+		return -EBADMSG;
+	ret->body = (struct cursor){ body, body + len, 0 };
+	ret->id_at = (size_t)(body - s->bytes);
+	ret->id = wide ? cursor_u64(&ret->body) : cursor_u32(&ret->body);
+	ret->is_cie = debug ? ret->id == (wide ? UINT64_MAX : 0xffffffffu) : ret->id == 0;
+	return 1;
+}
+
+/* ---- common entries ---- */
+
+/* The letters after 'z': what the augmentation data holds. */
+static bool read_augmentation(struct cie *cie, const char *letters, struct cursor *c, const struct pointer_base *base)
+{
+	for (; *letters; letters++) {
+		uint8_t encoding;
+		switch (*letters) {
+		case 'R':
+			cie->pointer = cursor_u8(c);
+			break;
+		case 'L':
+			cursor_u8(c);
+			break;
+		case 'P':
+			encoding = cursor_u8(c);
+			pointer_read(c, encoding & 0x0f, base); /* only to be passed over */
+			break;
+		case 'S':
+			cie->is_signal = true;
+			break;
+		case 'B': /* aarch64: keys of signed addresses */
+		case 'G':
+			break;
+		default:
+			return false;
+		}
+	}
+	return !c->bad;
+}
+
+static int parse_cie(struct cie *cie, struct cursor c, const struct pointer_base *base)
+{
+	uint8_t version = cursor_u8(&c);
+	const char *letters = (const char *)c.p;
+	while (cursor_u8(&c)) /* a cursor gives 0 at its end */
+		;
+	if (c.bad || (version != 1 && version != 3 && version != 4))
+		return -EBADMSG;
+	if (version == 4 && (cursor_u8(&c) != 8 || cursor_u8(&c))) /* size of addresses, of segments */
+		return -EBADMSG;
+	cie->code_align = cursor_varint(&c);
+	cie->data_align = signed_read(&c);
+	cie->ra_reg = version == 1 ? cursor_u8(&c) : (uint32_t)cursor_varint(&c);
+	if (c.bad || cie->ra_reg != UNWIND_REG_RA || cie->code_align > UINT32_MAX)
+		return -EBADMSG;
+	if (*letters == 'z') {
+		uint64_t len = cursor_varint(&c);
+		const uint8_t *data = len <= SIZE_MAX ? cursor_bytes(&c, (size_t)len) : NULL;
+		struct cursor d = { data, data ? data + len : NULL, 0 };
+		cie->has_data = true;
+		if (!data || !read_augmentation(cie, letters + 1, &d, base))
+			return -EBADMSG;
+	} else if (*letters) {
+		return -EBADMSG;
+	}
+	return program_initial(cie, c, base);
+}
+
+static int add_cie(struct compiler *k, const struct elf_section *s, const struct entry *e)
+{
+	struct pointer_base base = base_of(s);
+	if (k->n_cies >= CIES_MAX)
+		return -E2BIG;
+	int rc = ARRAY_RESERVE(k->cies, k->cap_cies, k->n_cies + 1);
+	if (rc)
+		return rc;
+	struct cie *cie = &k->cies[k->n_cies++];
+	*cie = (struct cie){ .at = e->at };
+	cie->good = !parse_cie(cie, e->body, &base);
+	return 0;
+}
+
+/* The common entry at this place of the section; entries come after theirs. */
+static struct cie *find_cie(struct compiler *k, size_t at)
+{
+	size_t lo = k->first_cie, hi = k->n_cies;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (k->cies[mid].at < at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < k->n_cies && k->cies[lo].at == at && k->cies[lo].good ? &k->cies[lo] : NULL;
+}
+
+/* ---- entries ---- */
+
+/* 0: taken or of no interest; -EBADMSG: not understood. */
+static int add_fde(struct compiler *k, const struct elf_section *s, const struct entry *e, bool debug)
+{
+	uint64_t first = k->out.first, end = k->out.end;
+	struct pointer_base base = base_of(s);
+	struct cursor c = e->body;
+	if (e->id > s->size || (!debug && e->id > e->id_at))
+		return -EBADMSG;
+	struct cie *cie = find_cie(k, debug ? (size_t)e->id : e->id_at - (size_t)e->id);
+	if (!cie)
+		return -EBADMSG;
+	uint64_t begin = pointer_read(&c, cie->pointer, &base);
+	uint64_t len = pointer_read(&c, cie->pointer & 0x0f, &base);
+	if (cie->has_data)
+		cursor_bytes(&c, (size_t)cursor_varint(&c));
+	if (c.bad)
+		return -EBADMSG;
+	if (begin < first || begin >= end || !len)
+		return 0; /* thrown away by the linker */
+	if (k->n_fdes >= FDES_MAX)
+		return -E2BIG;
+	int rc = ARRAY_RESERVE(k->fdes, k->cap_fdes, k->n_fdes + 1);
+	if (rc)
+		return rc;
+	k->fdes[k->n_fdes++] = (struct fde){
+		.begin = (uint32_t)(begin - first),
+		.end = (uint32_t)(len > end - begin ? end - first : begin - first + len),
+		.code = (uint32_t)(c.p - s->bytes),
+		.code_len = (uint32_t)cursor_left(&c),
+		.cie = (uint32_t)(cie - k->cies) & 0x7fffffff,
+		.section = debug,
+	};
+	return 0;
+}
+
+static int read_entries(struct compiler *k, bool debug)
+{
+	const struct elf_section *s = &k->section[debug];
+	struct cursor c = { s->bytes, s->bytes + s->size, 0 };
+	struct entry e;
+	int rc;
+	k->first_cie = k->n_cies;
+	while ((rc = next_entry(s, debug, &c, &e)) > 0) {
+		if (e.body.bad)
+			rc = -EBADMSG;
+		else
+			rc = e.is_cie ? add_cie(k, s, &e) : add_fde(k, s, &e, debug);
+		if (rc == -EBADMSG)
+			k->refused++;
+		else if (rc)
+			return rc;
+	}
+	if (rc)
+		k->refused++; /* a length that lies: what stood before it is good */
+	return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct fde *x = a, *y = b;
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	if (x->section != y->section)
+		return x->section ? 1 : -1;
+	return x->code < y->code ? -1 : x->code > y->code;
+}
+
+static int on_piece(void *ctx, uint64_t start, uint64_t end, const struct unwind_rule *rule)
+{
+	return table_add(ctx, start, end, rule);
+}
+
+static int run(struct compiler *k)
+{
+	for (size_t i = 0; i < k->n_fdes; i++) {
+		const struct fde *f = &k->fdes[i];
+		const struct elf_section *s = &k->section[f->section];
+		struct pointer_base base = base_of(s);
+		struct cursor code = { s->bytes + f->code, s->bytes + f->code + f->code_len, 0 };
+		int rc = program_run(&k->cies[f->cie], code, &base, k->out.first + f->begin, k->out.first + f->end,
+				     on_piece, &k->out);
+		if (rc == -EBADMSG)
+			k->refused++;
+		else if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int read_sections(struct compiler *k, const struct elf_image *img)
+{
+	static const char *const names[N_SECTIONS] = { ".eh_frame", ".debug_frame" };
+	int found = 0;
+	for (unsigned i = 0; i < N_SECTIONS; i++) {
+		int rc = elf_section_read(img, names[i], UNWIND_SECTION_MAX, &k->section[i]);
+		if (rc == -ENOENT)
+			continue;
+		rc = rc ? rc : read_entries(k, i);
+		if (rc)
+			return rc;
+		found = 1;
+	}
+	return found ? 0 : -ENOENT;
+}
+
+static bool is_sorted(const struct compiler *k)
+{
+	for (size_t i = 1; i < k->n_fdes; i++)
+		if (by_address(&k->fdes[i - 1], &k->fdes[i]) > 0)
+			return false;
+	return true;
+}
+
+int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const char *name, struct err *err)
+{
+	struct compiler k = { 0 };
+	struct unwind_table *t = NULL;
+	if (img->machine != EM_X86_64)
+		return err_set(err, -EPROTONOSUPPORT, "%s: unwind rules are made for x86-64 alone", name);
+	int rc = table_begin(&k.out, img);
+	if (rc)
+		return err_sys(err, rc, "%s: its text", name);
+	rc = read_sections(&k, img);
+	if (!rc && !is_sorted(&k))
+		qsort(k.fdes, k.n_fdes, sizeof(*k.fdes), by_address);
+	rc = rc ? rc : run(&k);
+	if (rc)
+		table_abort(&k.out);
+	else
+		rc = table_end(&k.out, &t);
+	if (rc) {
+		err_sys(err, rc, "%s: its call frame information", name);
+	} else {
+		t->fdes = k.n_fdes;
+		t->refused = k.refused;
+		*ret = t;
+	}
+	elf_section_fini(&k.section[0]);
+	elf_section_fini(&k.section[1]);
+	free(k.fdes);
+	free(k.cies);
+	return rc;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwind/pool.h"
+
+#include "util/extent.h"
+#include "util/idhash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_ROWS (1u << UNWIND_BLOCK_BITS)
+#define SHARD_ROWS (1u << UNWIND_SHARD_BITS)
+#define SHARD_BLOCKS (SHARD_ROWS / BLOCK_ROWS)
+
+struct unwind_pool {
+	struct unwind_pool_config cfg;
+	uint32_t *shards[UNWIND_SHARDS];
+	unsigned n_shards, shards_max;
+	struct extents pages;
+	uint32_t *free_blocks; /* a stack */
+	uint32_t n_free;
+	struct idhash rules;
+	uint32_t n_rules; /* [0] is no rule */
+	uint64_t rules_refused;
+};
+
+int unwind_pool_new(struct unwind_pool **ret, const struct unwind_pool_config *cfg)
+{
+	struct unwind_pool *p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->cfg = *cfg;
+	size_t shards = cfg->rows_bytes_max / (SHARD_ROWS * sizeof(uint32_t));
+	p->shards_max = shards < UNWIND_SHARDS ? (unsigned)shards : UNWIND_SHARDS;
+	p->n_rules = 1;
+	p->free_blocks = malloc(UNWIND_SHARDS * SHARD_BLOCKS * sizeof(*p->free_blocks));
+	if (!p->free_blocks || extents_init(&p->pages, UNWIND_PAGES)) {
+		unwind_pool_free(p);
+		return -ENOMEM;
+	}
+	*ret = p;
+	return 0;
+}
+
+void unwind_pool_free(struct unwind_pool *p)
+{
+	if (!p)
+		return;
+	extents_fini(&p->pages);
+	idhash_fini(&p->rules);
+	free(p->free_blocks);
+	free(p);
+}
+
+/* ---- blocks ---- */
+
+/* At least n blocks free. */
+static int need_blocks(struct unwind_pool *p, uint32_t n)
+{
+	while (p->n_free < n) {
+		if (p->n_shards >= p->shards_max)
+			return -ENOSPC;
+		int rc = p->cfg.add_shard(p->cfg.ctx, p->n_shards, &p->shards[p->n_shards]);
+		if (rc)
+			return rc;
+		for (uint32_t b = SHARD_BLOCKS; b-- > 0;)
+			p->free_blocks[p->n_free++] = p->n_shards * SHARD_BLOCKS + b;
+		p->n_shards++;
+	}
+	return 0;
+}
+
+int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes)
+{
+	return need_blocks(p, (uint32_t)(rows_bytes / (BLOCK_ROWS * sizeof(uint32_t))));
+}
+
+static uint32_t *row_at(const struct unwind_pool *p, uint32_t row)
+{
+	return &p->shards[row >> UNWIND_SHARD_BITS][row & (SHARD_ROWS - 1)];
+}
+
+static uint32_t page_rows(const struct unwind_table *t, uint32_t page)
+{
+	uint32_t n = t->page_at[page + 1] - t->page_at[page];
+	return n <= UNWIND_PAGE_ROWS_MAX ? n : 0;
+}
+
+/* A page's rows lie in one block. */
+static uint32_t count_blocks(const struct unwind_table *t)
+{
+	uint32_t blocks = 0, left = 0;
+	for (uint32_t i = 0; i < t->n_pages; i++) {
+		uint32_t n = page_rows(t, i);
+		if (n > left) {
+			blocks++;
+			left = BLOCK_ROWS;
+		}
+		left -= n;
+	}
+	return blocks;
+}
+
+/* ---- rules ---- */
+
+static bool same_rule(const void *ctx, uint32_t id, const void *key)
+{
+	const struct unwind_rule *rules = ctx;
+	return !memcmp(&rules[id], key, sizeof(rules[id]));
+}
+
+/* The number of this rule for all files; 0 when there are too many. */
+static int rule_id(struct unwind_pool *p, const struct unwind_rule *r, uint32_t *ret)
+{
+	int rc = idhash_reserve(&p->rules);
+	if (rc)
+		return rc;
+	uint32_t hash = idhash_hash(&p->rules, r, sizeof(*r));
+	uint32_t id = idhash_find(&p->rules, hash, same_rule, p->cfg.rules, r);
+	if (id == IDHASH_NONE && p->n_rules >= UNWIND_RULES) {
+		id = 0;
+	} else if (id == IDHASH_NONE) {
+		id = p->n_rules++;
+		p->cfg.rules[id] = *r;
+		idhash_put(&p->rules, hash, id);
+	}
+	*ret = id;
+	return 0;
+}
+
+static int map_rules(struct unwind_pool *p, const struct unwind_table *t, uint32_t *ids)
+{
+	int rc = 0;
+	ids[0] = 0;
+	for (size_t i = 1; !rc && i < t->n_rules; i++)
+		rc = rule_id(p, &t->rules[i], &ids[i]);
+	return rc;
+}
+
+/* ---- files ---- */
+
+static void copy_rows(struct unwind_pool *p, const struct unwind_table *t, const uint32_t *ids, struct unwind_code *c)
+{
+	uint32_t block = 0, left = 0, at = 0;
+	for (uint32_t i = 0; i < t->n_pages; i++) {
+		uint32_t n = page_rows(t, i);
+		const uint32_t *from = t->rows + t->page_at[i];
+		if (n > left) {
+			at = c->blocks[block++] * BLOCK_ROWS;
+			left = BLOCK_ROWS;
+		}
+		uint32_t *to = n ? row_at(p, at) : NULL;
+		for (uint32_t k = 0; k < n; k++) {
+			uint32_t rule = ids[from[k] & UNWIND_RULE_MASK];
+			to[k] = (from[k] & ~UNWIND_RULE_MASK) | rule;
+			p->rules_refused += !rule && from[k] & UNWIND_RULE_MASK;
+		}
+		p->cfg.pages[c->page + i] = (struct unwind_page){ at, n };
+		at += n;
+		left -= n;
+	}
+}
+
+int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret)
+{
+	struct unwind_code c = { .first_page = t->first_page, .n_pages = t->n_pages, .n_blocks = count_blocks(t),
+				 .n_rows = (uint32_t)t->n_rows };
+	uint32_t *ids = malloc(t->n_rules * sizeof(*ids));
+	c.blocks = malloc((c.n_blocks ? c.n_blocks : 1) * sizeof(*c.blocks));
+	int rc = ids && c.blocks ? need_blocks(p, c.n_blocks) : -ENOMEM;
+	rc = rc ? rc : map_rules(p, t, ids);
+	rc = rc ? rc : extents_take(&p->pages, c.n_pages, &c.page);
+	if (!rc) {
+		for (uint32_t i = 0; i < c.n_blocks; i++)
+			c.blocks[i] = p->free_blocks[--p->n_free];
+		copy_rows(p, t, ids, &c);
+		*ret = c;
+	} else {
+		free(c.blocks);
+	}
+	free(ids);
+	return rc;
+}
+
+void unwind_pool_remove(struct unwind_pool *p, struct unwind_code *c)
+{
+	for (uint32_t i = 0; i < c->n_blocks; i++)
+		p->free_blocks[p->n_free++] = c->blocks[i];
+	if (c->n_pages)
+		extents_give(&p->pages, c->page, c->n_pages);
+	free(c->blocks);
+	*c = (struct unwind_code){ 0 };
+}
+
+const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const struct unwind_code *c, uint64_t vaddr)
+{
+	uint64_t page = (vaddr >> UNWIND_PAGE_BITS) - c->first_page;
+	uint32_t key = (uint32_t)(vaddr & ((1u << UNWIND_PAGE_BITS) - 1)) << UNWIND_RULE_BITS | UNWIND_RULE_MASK;
+	if (page >= c->n_pages)
+		return NULL;
+	struct unwind_page at = p->cfg.pages[c->page + page];
+	uint32_t lo = 0, hi = at.n, found = 0;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2, row = *row_at(p, at.first + mid);
+		if (row <= key) {
+			found = row;
+			lo = mid + 1;
+		} else {
+			hi = mid;
+		}
+	}
+	return found & UNWIND_RULE_MASK ? &p->cfg.rules[found & UNWIND_RULE_MASK] : NULL;
+}
+
+void unwind_pool_stats(const struct unwind_pool *p, struct unwind_pool_stats *ret)
+{
+	*ret = (struct unwind_pool_stats){
+		.rows_bytes = (size_t)(p->n_shards * SHARD_BLOCKS - p->n_free) * BLOCK_ROWS * sizeof(uint32_t),
+		.made_bytes = (size_t)p->n_shards * SHARD_ROWS * sizeof(uint32_t),
+		.rules = p->n_rules,
+		.pages = p->pages.used,
+		.rules_refused = p->rules_refused,
+	};
+}

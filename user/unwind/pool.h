@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The unwind tables of many files in the arrays of include/unwind_wire.h: pages and rules of fixed size, rows in
+ * shards that are made when they are needed, up to a budget. Rules are kept once for all files and never removed.
+ *
+ * Rows are given out in blocks of 1 << UNWIND_BLOCK_BITS, so that files that come and go leave no gaps. Not
+ * thread-safe.
+ */
+#ifndef ASCRIBE_UNWIND_POOL_H
+#define ASCRIBE_UNWIND_POOL_H
+
+#include "unwind/unwind.h"
+
+struct unwind_pool;
+
+struct unwind_pool_config {
+	struct unwind_page *pages; /* [UNWIND_PAGES], borrowed */
+	struct unwind_rule *rules; /* [UNWIND_RULES], borrowed */
+	size_t rows_bytes_max;     /* budget of the rows; at most 64 MiB */
+	/* Make shard number `shard`: its rows stay until the pool is freed. */
+	int (*add_shard)(void *ctx, unsigned shard, uint32_t **ret_rows);
+	void *ctx;
+};
+
+/* One file's part of it. All zero: none. */
+struct unwind_code {
+	uint64_t first_page; /* vaddr >> 12 of the first page */
+	uint32_t page, n_pages;
+	uint32_t *blocks;
+	uint32_t n_blocks;
+	uint32_t n_rows;
+};
+
+int unwind_pool_new(struct unwind_pool **ret, const struct unwind_pool_config *cfg);
+void unwind_pool_free(struct unwind_pool *p);
+
+/* Make shards for so many bytes of rows now. As unwind_pool_add. */
+int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes);
+
+/* -ENOSPC: the budget is spent, or the pages are: room can be made by removing other files. -ENOMEM. */
+int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret);
+
+/* Nobody may be looking any more. */
+void unwind_pool_remove(struct unwind_pool *p, struct unwind_code *c);
+
+/* What the BPF program finds: the rule at vaddr, or NULL. */
+const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const struct unwind_code *c, uint64_t vaddr);
+
+struct unwind_pool_stats {
+	size_t rows_bytes; /* in blocks that are taken */
+	size_t made_bytes; /* of the shards that were made */
+	uint32_t rules, pages;
+	uint64_t rules_refused; /* rows without their rule because there are too many different ones */
+};
+void unwind_pool_stats(const struct unwind_pool *p, struct unwind_pool_stats *ret);
+
+#endif
