@@ -191,7 +191,7 @@ for pause in 0 0.005; do
 done
 if command -v strace >/dev/null && cp -a INT slow; then
 	background env --default-signal=INT strace -f -qq -o /dev/null -e trace=fsync,fdatasync \
-		-e inject=fsync,fdatasync:delay_enter=4s "$ascribe" record --append -F 999 -o slow 2>signal.err
+		-e inject=fsync,fdatasync:delay_enter=1s "$ascribe" record --append -F 999 -o slow 2>signal.err
 	tracer=$pid
 	recording signal.err
 	sleep 0.5
