@@ -101,7 +101,7 @@ mkdir small && if mount -t tmpfs -o size=512k none small 2>/dev/null; then
 	status=$?
 	kill -9 "$deep"; wait "$deep" 2>/dev/null
 	ok "a full disk: exit 1" test "$status" = 1
-	ok "and says so: $(tail -1 small.err)" grep -qE 'windows could not be written.*No space left' small.err
+	ok "and says so: $(tail -1 small.err)" grep -qE 'windows could not be written.*(No space left|no room)' small.err
 	whole "a full disk" small/s 1
 	rm small/filler
 	whole "a full disk, when there is room again" small/s 1
@@ -133,7 +133,11 @@ mkdir empty
 exits 1 'empty' "$ascribe" report empty
 exits 1 'plain' "$ascribe" report plain
 exits 1 'nowhere' "$ascribe" report nowhere
-for file in $(cd ended && find . -type f -size +0); do
+# HEADER.copy is the spare one: without it everything is there, and only verify says that it is gone.
+cp -a ended spare && truncate -s 100 spare/HEADER.copy
+"$ascribe" store verify spare >out 2>err
+ok "a damaged spare header is found by verify: $(head -1 out)" test $? = 1
+for file in $(cd ended && find . -type f -size +0 ! -name HEADER.copy); do
 	rm -rf cut && cp -a ended cut
 	size=$(stat -c %s "cut/$file")
 	truncate -s $((size / 2)) "cut/$file"
