@@ -136,7 +136,8 @@ exits 1 'nowhere' "$ascribe" report nowhere
 # HEADER.copy is the spare one: without it everything is there, and only verify says that it is gone.
 cp -a ended spare && truncate -s 100 spare/HEADER.copy
 "$ascribe" store verify spare >out 2>err
-ok "a damaged spare header is found by verify: $(head -1 out)" test $? = 1
+status=$?
+ok "a damaged spare header is found by verify: $(head -1 out)" test $status = 1
 for file in $(cd ended && find . -type f -size +0 ! -name HEADER.copy); do
 	rm -rf cut && cp -a ended cut
 	size=$(stat -c %s "cut/$file")
