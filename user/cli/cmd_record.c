@@ -203,6 +203,15 @@ static void print_unwinding(const struct unwinding_stats *u)
 		cmd_warn("unwind rules: no room for the mappings of %" PRIu64 " processes", u->ranges_full);
 }
 
+static void print_symbols(const struct symbolizer_stats *s, const struct sandbox_stats *p)
+{
+	if (s->refused)
+		cmd_warn("names: %" PRIu64 " files refused (damaged, lying or too costly); their frames are file+0xoffset", s->refused);
+	if (p->late || p->died)
+		cmd_warn("names: the parsing child was killed %" PRIu64 " times for being late, ended by itself %" PRIu64 " times",
+			 p->late, p->died);
+}
+
 static void print_summary(struct recording *r, bool tty)
 {
 	struct collector_progress p;
@@ -215,6 +224,7 @@ static void print_summary(struct recording *r, bool tty)
 		fprintf(stderr, "; %" PRIu64 " fired outside the selection", p.outside);
 	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");
 	print_unwinding(&p.unwinding);
+	print_symbols(&p.symbols, &p.parsing);
 }
 
 /* ---- recording ---- */

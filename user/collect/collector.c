@@ -24,6 +24,7 @@
 #define SYSTEM_LABELS_MAX 16
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define LABELS_MAX 160
+#define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 const char *const collector_lost_names[] = {
 #define LOST(id, help) #id,
@@ -71,6 +72,8 @@ struct collector {
 	struct sampler *sampler;
 	struct sideband *sideband;
 	struct procs *procs;
+	struct sandbox *sandbox;
+	struct symbolizer *symbolizer;
 	struct resolver *resolver;
 	struct labelling *labelling;
 	struct unwinding *unwinding;
@@ -170,7 +173,8 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
-	bool unknown, no_mapping = false;
+	bool unknown;
+	struct resolver_flags flags = { 0 };
 	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user;
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
 		goto lost; /* cannot be: the table is ours */
@@ -180,7 +184,7 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
-		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &no_mapping);
+		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &flags);
 	if (!rc)
 		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples, row->value);
 	if (rc)
@@ -188,8 +192,10 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	w->stored += row->samples;
 	if (unknown)
 		w->counter[COUNTER_label_unknown] += row->samples;
-	if (no_mapping)
+	if (flags.no_mapping)
 		w->counter[COUNTER_no_mapping] += row->samples;
+	if (flags.names_refused)
+		w->counter[COUNTER_names_refused] += row->samples;
 	return;
 lost:
 	w->counter[COUNTER_user_memory] += row->samples;
@@ -296,11 +302,14 @@ static uint64_t own_rss(void)
 	return rss * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t own_cpu(void)
+/* Ours and that of the child that parses. */
+static uint64_t own_cpu(const struct collector *c)
 {
 	struct rusage u;
+	struct sandbox_stats parsing;
 	getrusage(RUSAGE_SELF, &u);
-	return ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * NS +
+	sandbox_stats(c->sandbox, &parsing);
+	return parsing.cpu_ns + ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * NS +
 	       ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000;
 }
 
@@ -379,7 +388,7 @@ static size_t make_totals(struct collector *c, struct store_totals *t)
 	}
 	t->cpu = c->totals;
 	t->n_cpus = n;
-	uint64_t cpu_ns = own_cpu();
+	uint64_t cpu_ns = own_cpu(c);
 	t->own_cpu_ns = cpu_ns - c->own_cpu_ns;
 	t->own_rss = own_rss();
 	return n;
@@ -392,7 +401,7 @@ static void clear_window(struct collector *c)
 		*w = (struct window_cpu){ .not_run = w->not_run, .idle_not_run = w->idle_not_run,
 					  .idle_base_ns = w->idle_base_ns };
 	}
-	c->own_cpu_ns = own_cpu();
+	c->own_cpu_ns = own_cpu(c);
 }
 
 /* The window was not written: its samples are lost under that name, in the next one's totals. */
@@ -494,6 +503,20 @@ static int add_events(struct collector *c, const struct sampler_config *cfg)
 	return rc;
 }
 
+/* The child that parses foreign files. */
+static int open_symbolizer(struct collector *c, struct err *err)
+{
+	struct sandbox_config cfg = {
+		.ops = symbols_ops,
+		.n_ops = SYMBOLS_OPS,
+		.memory = SYMBOLS_MEMORY,
+		.serves = PARSER_SERVES,
+	};
+	int rc = sandbox_new(&c->sandbox, &cfg, err);
+	struct symbolizer_config sc = { .sandbox = c->sandbox };
+	return rc ? rc : symbolizer_new(&c->symbolizer, &sc);
+}
+
 int collector_open(struct collector **ret, const struct sampler_config *cfg, struct store_writer *w,
 		   struct err *ret_warning, struct err *err)
 {
@@ -503,7 +526,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	struct err e = { 0 };
 	c->store = w;
 	c->window_s = cfg->window_s;
-	int rc = sampler_open(&c->sampler, cfg, &e);
+	int rc = open_symbolizer(c, &e); /* first: its child is forked before anything else is open */
+	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
 	rc = rc ? rc : open_cpus(c, &e);
 	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, SIDEBAND_PAGES, &e);
 	if (!rc) {
@@ -512,7 +536,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		rc = rc ? rc : a.rc;
 	}
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
-	rc = rc ? rc : resolver_new(&c->resolver, w, ret_warning);
+	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, UNWIND_BUDGET);
 	rc = rc ? rc : add_events(c, cfg);
@@ -664,6 +688,8 @@ void collector_close(struct collector *c)
 	unwinding_free(c->unwinding);
 	procs_free(c->procs);
 	resolver_free(c->resolver);
+	symbolizer_free(c->symbolizer);
+	sandbox_free(c->sandbox);
 	sideband_close(c->sideband);
 	sampler_close(c->sampler);
 	free(c->cpu);
@@ -679,6 +705,8 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	*ret = c->sum;
 	ret->processes = procs_count(c->procs);
 	unwinding_stats(c->unwinding, &ret->unwinding);
+	symbolizer_stats(c->symbolizer, &ret->symbols);
+	sandbox_stats(c->sandbox, &ret->parsing);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += c->cpu[i].stored;

@@ -54,6 +54,8 @@ struct collector_progress {
 	unsigned n_cpus;
 	double drain_s;     /* the longest time between two drains */
 	struct unwinding_stats unwinding;
+	struct symbolizer_stats symbols;
+	struct sandbox_stats parsing;
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

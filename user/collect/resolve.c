@@ -2,6 +2,7 @@
 #include "collect/resolve.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ struct module {
 
 struct resolver {
 	struct store_writer *store;
+	struct symbolizer *symbolizer;
 	struct kernel_symbols *kernel;
 	uint64_t kernel_read_ns;
 	struct module *modules[MODULE_BUCKETS];
@@ -78,12 +80,13 @@ static void open_vdso(struct resolver *r)
 	add_text(r, "[vdso]", &r->vdso_module.name);
 }
 
-int resolver_new(struct resolver **ret, struct store_writer *w, struct err *ret_warning)
+int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct err *ret_warning)
 {
 	struct resolver *r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
 	r->store = w;
+	r->symbolizer = symbolizer;
 	kernel_symbols_read(&r->kernel, "/proc/kallsyms", ret_warning);
 	r->kernel_read_ns = now_ns();
 	open_vdso(r);
@@ -224,6 +227,24 @@ static bool is_mapped_file(const struct proc_file *f, const struct binary *b, co
 	return by_map_files || !f->ino || f->ino == st->st_ino;
 }
 
+/* A stripped file may have a separate one with its symbols: in the root of its process, or in ours. */
+static void find_debug(struct binary *b, uint32_t tgid, const char *file)
+{
+	const uint32_t roots[2] = { tgid, 0 };
+	char path[PATH_MAX];
+	for (unsigned i = 0; b && binary_wants_debug(b) && i < 2; i++) {
+		for (unsigned n = 0; !binary_debug_path(b, file, n, path, sizeof(path)); n++) {
+			int fd = path[0] ? proc_open_in_root(roots[i], path) : -1;
+			if (fd < 0)
+				continue;
+			int rc = binary_offer_debug(b, fd, path);
+			close(fd);
+			if (!rc)
+				return;
+		}
+	}
+}
+
 static struct module *open_file(struct resolver *r, struct procs *procs, const struct proc_image *im,
 				const struct proc_map *map)
 {
@@ -245,11 +266,12 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 			close(fd);
 			continue;
 		}
-		if (binary_open(&b, fd, map->file->path, NULL))
+		if (binary_open_in(&b, r->symbolizer, fd, map->file->path, NULL))
 			b = NULL; /* not ELF, or refused: the file is known all the same, without names */
 		close(fd);
 		if (is_mapped_file(map->file, b, &st, try == 1)) {
 			content_id(b, &st, id);
+			find_debug(b, im->tgid, map->file->path);
 			return module_get(r, b, id, map->file->path);
 		}
 		binary_free(b);
@@ -302,7 +324,7 @@ int resolver_open(struct resolver *r, struct procs *procs, const struct proc_ima
 		struct binary *b = NULL;
 		struct stat st;
 		uint8_t id[RESOLVER_CONTENT];
-		bool same = !fstat(fd, &st) && !binary_open(&b, fd, map->file->path, NULL);
+		bool same = !fstat(fd, &st) && !binary_open_in(&b, r->symbolizer, fd, map->file->path, NULL);
 		if (same) {
 			content_id(b, &st, id);
 			same = !memcmp(id, want, sizeof(id));
@@ -342,20 +364,21 @@ static int frame_named(struct resolver *r, const struct symbol *sym, uint32_t ki
 }
 
 static int frame_user(struct resolver *r, struct procs *procs, const struct proc_image *im, uint64_t addr, bool leaf,
-		      uint32_t *ret, bool *ret_no_mapping)
+		      uint32_t *ret, struct resolver_flags *flags)
 {
 	uint64_t at = leaf ? addr : addr - 1, vaddr;
 	const struct proc_map *map = im ? proc_image_map(im, at) : NULL;
 	struct module *m = map ? module_of(r, procs, im, map) : NULL;
 	struct symbol sym;
 	if (!m) {
-		*ret_no_mapping = true;
+		flags->no_mapping = true;
 		*ret = r->unknown_frame;
 		return 0;
 	}
 	uint64_t offset = at - map->start + map->pgoff;
 	if (m->binary && !binary_vaddr(m->binary, offset, &vaddr) && !binary_find(m->binary, vaddr, &sym))
 		return frame_named(r, &sym, FRAME_USER, m->name, m->build_id, ret);
+	flags->names_refused |= m->binary && binary_refused(m->binary);
 	struct store_frame f = { .kind = FRAME_USER, .module = m->name, .build_id = m->build_id };
 	if (map->file->path[0] == '/')
 		f.offset = offset; /* memory without a file has no offsets that mean anything later */
@@ -412,13 +435,13 @@ static uint32_t known_frames(const struct proc_image *im, const uint64_t *frames
 }
 
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
-		   uint32_t *ret_stack, bool *ret_no_mapping)
+		   uint32_t *ret_stack, struct resolver_flags *ret_flags)
 {
 	uint32_t stack = 0, frame, n_user = known_frames(im, s->frames + s->n_kernel, s->n_user);
 	int rc = 0;
-	*ret_no_mapping = false;
+	*ret_flags = (struct resolver_flags){ 0 };
 	for (uint32_t i = n_user; !rc && i-- > 0;) {
-		rc = frame_user(r, procs, im, s->frames[s->n_kernel + i], i == 0, &frame, ret_no_mapping);
+		rc = frame_user(r, procs, im, s->frames[s->n_kernel + i], i == 0, &frame, ret_flags);
 		rc = rc ? rc : store_add_stack(r->store, stack, frame, &stack);
 	}
 	for (uint32_t i = s->n_kernel; !rc && i-- > 0;) {

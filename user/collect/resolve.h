@@ -15,10 +15,10 @@
 struct resolver;
 
 /*
- * The kernel's symbols are read now; when they are not to be had, *ret_warning (errno and text) says why, and kernel
+ * Files are parsed by symbolizer, borrowed. The kernel's symbols are read now; when they are not to be had, *ret_warning (errno and text) says why, and kernel
  * frames stay unresolved.
  */
-int resolver_new(struct resolver **ret, struct store_writer *w, struct err *ret_warning);
+int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct err *ret_warning);
 void resolver_free(struct resolver *r);
 
 /* For procs_new: a file that nobody maps any more. */
@@ -48,12 +48,15 @@ struct resolver_stack {
 	uint32_t n_kernel, n_user;
 };
 
-/*
- * The store's stack of a sample; im may be NULL. *ret_no_mapping: some user frame lies in no known mapping. 0 or
- * -errno of the store.
- */
+/* What there is to say about the frames of a stack. */
+struct resolver_flags {
+	bool no_mapping;    /* some user frame lies in no known mapping */
+	bool names_refused; /* some user frame lies in a file whose symbols were refused */
+};
+
+/* The store's stack of a sample; im may be NULL. 0 or -errno of the store. */
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
-		   uint32_t *ret_stack, bool *ret_no_mapping);
+		   uint32_t *ret_stack, struct resolver_flags *ret_flags);
 
 /* The stack of idle CPUs. */
 int resolver_idle(struct resolver *r, uint32_t *ret_stack);

@@ -36,8 +36,7 @@ static int open_map_files(const struct proc_image *im, const struct proc_map *m)
 	return regular(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }
 
-/* tgid 0: our own root. */
-static int open_in_root(uint32_t tgid, const char *file)
+static int open_below(uint32_t tgid, const char *file, uint64_t resolve, uint64_t flags)
 {
 	char path[64];
 	if (tgid)
@@ -48,13 +47,41 @@ static int open_in_root(uint32_t tgid, const char *file)
 	if (root < 0)
 		return -errno;
 	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve,
 	};
 	int fd = (int)syscall(SYS_openat2, root, file, &how, sizeof(how));
 	int rc = regular(fd);
 	close(root);
 	return rc;
+}
+
+/* tgid 0: our own root. */
+static int open_in_root(uint32_t tgid, const char *file)
+{
+	return open_below(tgid, file, 0, 0);
+}
+
+int proc_open_in_root(uint32_t tgid, const char *file)
+{
+	return open_in_root(tgid, file);
+}
+
+int proc_open_owned(uint32_t tgid, const char *file)
+{
+	struct stat st, proc;
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
+	if (stat(path, &proc))
+		return -errno;
+	int fd = open_below(tgid, file, RESOLVE_NO_SYMLINKS, O_NOFOLLOW);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) || (st.st_uid != proc.st_uid && st.st_uid != 0)) {
+		close(fd);
+		return -EPERM;
+	}
+	return fd;
 }
 
 /* Whose root the n-th try looks in: the process, its parents, then 0 (ours) as the last one. -ENOENT past that. */

@@ -93,6 +93,20 @@ const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr
  */
 int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try, int *ret_fd);
 
+/*
+ * Open a regular file by its path in the root of a process (0: ours), without magic links. A descriptor or -errno.
+ */
+int proc_open_in_root(uint32_t tgid, const char *file);
+
+/*
+ * The same for a file that anybody may have put there (in /tmp): no symbolic link on the way, and it must belong to the user of the
+ * process or to root. -EPERM when it does not.
+ */
+int proc_open_owned(uint32_t tgid, const char *file);
+
+/* The number by which a process knows itself, in its innermost namespace; 0 when it cannot be told. */
+uint32_t proc_inner_tgid(uint32_t tgid);
+
 /* Forget images that ended before ns, and look whether those whose leader is gone have ended. */
 void procs_forget(struct procs *p, uint64_t ns);
 

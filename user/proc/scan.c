@@ -34,6 +34,27 @@ static ssize_t read_small(const char *path, char *out, size_t cap)
 	return (ssize_t)len;
 }
 
+uint32_t proc_inner_tgid(uint32_t tgid)
+{
+	char path[64], text[4096];
+	snprintf(path, sizeof(path), "/proc/%u/status", tgid);
+	if (read_small(path, text, sizeof(text)) <= 0)
+		return 0;
+	char *p = strstr(text, "\nNSpid:");
+	if (!p)
+		return tgid; /* no such namespaces in this kernel */
+	unsigned long inner = 0;
+	p += 7;
+	for (char *end; *p && *p != '\n'; p = end) {
+		unsigned long v = strtoul(p, &end, 10);
+		if (end == p)
+			break;
+		inner = v;
+		end += strspn(end, " \t");
+	}
+	return inner <= UINT32_MAX ? (uint32_t)inner : 0;
+}
+
 /*
  * The cgroup that says most about a process: the v2 path unless it is the root, else the longest of the v1 ones (all
  * controllers of one container agree on it).
