@@ -212,6 +212,16 @@ static void print_symbols(const struct symbolizer_stats *s, const struct sandbox
 			 p->late, p->died);
 }
 
+static void print_jit(const struct jits_stats *j)
+{
+	if (j->maps)
+		fprintf(stderr, "ascribe: names of code made at run time: maps read %" PRIu64 " times, JVMs asked %" PRIu64 " times\n",
+			j->maps, j->asked);
+	if (j->refused || j->silent)
+		cmd_warn("names of code made at run time: %" PRIu64 " maps refused (not the process's own, too large, damaged); "
+			 "%" PRIu64 " requests without answer from a JVM", j->refused, j->silent);
+}
+
 static void print_summary(struct recording *r, bool tty)
 {
 	struct collector_progress p;
@@ -225,6 +235,7 @@ static void print_summary(struct recording *r, bool tty)
 	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");
 	print_unwinding(&p.unwinding);
 	print_symbols(&p.symbols, &p.parsing);
+	print_jit(&p.jit);
 }
 
 /* ---- recording ---- */

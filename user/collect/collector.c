@@ -194,6 +194,8 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 		w->counter[COUNTER_label_unknown] += row->samples;
 	if (flags.no_mapping)
 		w->counter[COUNTER_no_mapping] += row->samples;
+	if (flags.jit_unnamed)
+		w->counter[COUNTER_jit_unnamed] += row->samples;
 	if (flags.names_refused)
 		w->counter[COUNTER_names_refused] += row->samples;
 	return;
@@ -232,12 +234,15 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
 	uint64_t at;
 	unwinding_mapped(c->unwinding, tgid);
-	if (file->path[0] != '/' || !im)
+	if (!im)
 		return;
 	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		if (im->maps[i].file != file)
 			continue;
+		resolver_note_code(c->resolver, im, &im->maps[i]);
+		if (file->path[0] != '/')
+			return;
 		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
 		if (b && !binary_label_descriptor(b, &at))
 			labelling_mapped(c->labelling, tgid);
@@ -281,6 +286,7 @@ static void drain(struct collector *c)
 {
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
+	resolver_begin(c->resolver);
 	sampler_drain(c->sampler, on_half, c);
 	c->filling = false;
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
@@ -456,6 +462,7 @@ static int end_window(struct collector *c, struct err *err)
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
 	unwinding_forget(c->unwinding);
+	resolver_forget(c->resolver, c->procs);
 	return rc;
 }
 
@@ -707,6 +714,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	unwinding_stats(c->unwinding, &ret->unwinding);
 	symbolizer_stats(c->symbolizer, &ret->symbols);
 	sandbox_stats(c->sandbox, &ret->parsing);
+	resolver_jit_stats(c->resolver, &ret->jit);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += c->cpu[i].stored;

@@ -11,6 +11,7 @@
 #define ASCRIBE_COLLECT_COLLECTOR_H
 
 #include "collect/sampler.h"
+#include "collect/jit.h"
 #include "collect/unwinding.h"
 #include "store/store.h"
 
@@ -56,6 +57,7 @@ struct collector_progress {
 	struct unwinding_stats unwinding;
 	struct symbolizer_stats symbols;
 	struct sandbox_stats parsing;
+	struct jits_stats jit;
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

@@ -36,6 +36,7 @@ struct module {
 struct resolver {
 	struct store_writer *store;
 	struct symbolizer *symbolizer;
+	struct jits *jits;
 	struct kernel_symbols *kernel;
 	uint64_t kernel_read_ns;
 	struct module *modules[MODULE_BUCKETS];
@@ -95,6 +96,7 @@ int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolize
 	rc = rc ? rc : add_text(r, "[unknown]", &unknown.module);
 	unknown.function = unknown.module;
 	rc = rc ? rc : store_add_frame(w, &unknown, &r->unknown_frame);
+	rc = rc ? rc : jits_new(&r->jits, w, symbolizer);
 	if (rc) {
 		resolver_free(r);
 		return rc;
@@ -119,6 +121,7 @@ void resolver_free(struct resolver *r)
 			module_free(m);
 		}
 	}
+	jits_free(r->jits);
 	binary_free(r->vdso);
 	kernel_symbols_free(r->kernel);
 	free(r);
@@ -378,8 +381,15 @@ static int frame_user(struct resolver *r, struct procs *procs, const struct proc
 	uint64_t offset = at - map->start + map->pgoff;
 	if (m->binary && !binary_vaddr(m->binary, offset, &vaddr) && !binary_find(m->binary, vaddr, &sym))
 		return frame_named(r, &sym, FRAME_USER, m->name, m->build_id, ret);
+	if (jits_is_code(map)) {
+		int rc = jits_frame(r->jits, procs, im, at, ret);
+		if (rc != -ENOENT)
+			return rc;
+		flags->jit_unnamed = true;
+	}
 	flags->names_refused |= m->binary && binary_refused(m->binary);
 	struct store_frame f = { .kind = FRAME_USER, .module = m->name, .build_id = m->build_id };
+	/* Memory that no file describes: one frame, whatever the address. */
 	if (map->file->path[0] == '/')
 		f.offset = offset; /* memory without a file has no offsets that mean anything later */
 	else
@@ -451,6 +461,27 @@ int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_im
 	if (!rc)
 		*ret_stack = stack;
 	return rc;
+}
+
+void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map)
+{
+	if (jits_is_code(map))
+		jits_note(r->jits, im);
+}
+
+void resolver_begin(struct resolver *r)
+{
+	jits_begin(r->jits);
+}
+
+void resolver_forget(struct resolver *r, struct procs *procs)
+{
+	jits_forget(r->jits, procs);
+}
+
+void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret)
+{
+	jits_stats(r->jits, ret);
 }
 
 int resolver_idle(struct resolver *r, uint32_t *ret_stack)

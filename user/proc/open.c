@@ -36,7 +36,8 @@ static int open_map_files(const struct proc_image *im, const struct proc_map *m)
 	return regular(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }
 
-static int open_below(uint32_t tgid, const char *file, uint64_t resolve, uint64_t flags)
+/* tgid 0: our own root. */
+int proc_open_in_root(uint32_t tgid, const char *file)
 {
 	char path[64];
 	if (tgid)
@@ -47,8 +48,8 @@ static int open_below(uint32_t tgid, const char *file, uint64_t resolve, uint64_
 	if (root < 0)
 		return -errno;
 	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve,
+		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	int fd = (int)syscall(SYS_openat2, root, file, &how, sizeof(how));
 	int rc = regular(fd);
@@ -56,32 +57,65 @@ static int open_below(uint32_t tgid, const char *file, uint64_t resolve, uint64_
 	return rc;
 }
 
-/* tgid 0: our own root. */
-static int open_in_root(uint32_t tgid, const char *file)
+static int open_strictly(int dir, const char *file, uint64_t flags)
 {
-	return open_below(tgid, file, 0, 0);
+	struct open_how how = {
+		.flags = O_CLOEXEC | O_NOFOLLOW | flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, dir, file, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
 }
 
-int proc_open_in_root(uint32_t tgid, const char *file)
+int proc_root_open(struct proc_root *ret, uint32_t tgid)
 {
-	return open_in_root(tgid, file);
-}
-
-int proc_open_owned(uint32_t tgid, const char *file)
-{
-	struct stat st, proc;
+	struct proc_root r;
 	char path[64];
-	snprintf(path, sizeof(path), "/proc/%u", tgid);
-	if (stat(path, &proc))
+	int rc = proc_identity(tgid, &r.inner, &r.uid);
+	if (rc)
+		return rc;
+	snprintf(path, sizeof(path), "/proc/%u/root", tgid);
+	r.fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (r.fd < 0)
 		return -errno;
-	int fd = open_below(tgid, file, RESOLVE_NO_SYMLINKS, O_NOFOLLOW);
+	r.tmp = open_strictly(r.fd, "/tmp", O_PATH | O_DIRECTORY);
+	*ret = r;
+	return 0;
+}
+
+static int open_owned(const struct proc_root *r, int dir, const char *file)
+{
+	struct stat st;
+	int fd = open_strictly(dir, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) || (st.st_uid != proc.st_uid && st.st_uid != 0)) {
+	fd = regular(fd);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) || (st.st_uid != r->uid && st.st_uid != 0)) {
 		close(fd);
 		return -EPERM;
 	}
 	return fd;
+}
+
+int proc_root_file(const struct proc_root *r, const char *file)
+{
+	return open_owned(r, r->fd, file);
+}
+
+int proc_root_tmp_file(const struct proc_root *r, const char *name)
+{
+	return r->tmp < 0 ? -ENOENT : open_owned(r, r->tmp, name);
+}
+
+void proc_root_close(struct proc_root *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	if (r->tmp >= 0)
+		close(r->tmp);
+	r->fd = r->tmp = -1;
 }
 
 /* Whose root the n-th try looks in: the process, its parents, then 0 (ours) as the last one. -ENOENT past that. */
@@ -108,7 +142,7 @@ int proc_map_open(struct procs *p, const struct proc_image *im, const struct pro
 			int64_t root = nth_root(p, im, n - 1);
 			if (root < 0)
 				return -ENOENT;
-			fd = open_in_root((uint32_t)root, m->file->path);
+			fd = proc_open_in_root((uint32_t)root, m->file->path);
 		}
 		if (fd >= 0) {
 			*ret_fd = fd;

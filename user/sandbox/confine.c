@@ -125,7 +125,8 @@ static int allow_calls(scmp_filter_ctx f)
 				     SCMP_SYS(close),	SCMP_SYS(munmap),	SCMP_SYS(mremap),
 				     SCMP_SYS(brk),	SCMP_SYS(madvise),	SCMP_SYS(futex),
 				     SCMP_SYS(exit),	SCMP_SYS(exit_group),	SCMP_SYS(rt_sigprocmask),
-				     SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(rt_sigreturn) };
+				     SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(rt_sigreturn),
+				     SCMP_SYS(sysinfo) /* qsort asks how much memory there is */ };
 	/* A library that looks for further files by path is told no, and goes on. */
 	static const int refused[] = { SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
 				       SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(stat), SCMP_SYS(lstat),

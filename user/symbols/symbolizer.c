@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbols/symbolizer.h"
 
+#include "symbols/jit.h"
 #include "symbols/parser.h"
 
 #include <errno.h>
@@ -10,6 +11,8 @@ const sandbox_op symbols_ops[SYMBOLS_OPS] = {
 	[OP_OPEN] = parser_op_open,
 	[OP_LOAD] = parser_op_load,
 	[OP_CRC] = parser_op_crc,
+	[OP_PERF_MAP] = jit_op_perf_map,
+	[OP_JITDUMP] = jit_op_dump,
 };
 
 _Static_assert(SYMBOLS_OPS == N_OPS, "one list of requests");

@@ -11,6 +11,8 @@ enum symbols_op {
 	OP_OPEN,
 	OP_LOAD,
 	OP_CRC,
+	OP_PERF_MAP,
+	OP_JITDUMP,
 	N_OPS,
 };
 

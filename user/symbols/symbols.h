@@ -29,7 +29,7 @@ struct symbol {
 
 /* ---- where foreign bytes are parsed ---- */
 
-#define SYMBOLS_OPS 3
+#define SYMBOLS_OPS 5
 extern const sandbox_op symbols_ops[SYMBOLS_OPS];
 
 struct symbolizer;
