@@ -25,6 +25,7 @@ static const struct opt options[] = {
 	{ "step", 's', OPT_DURATION, "TIME", "over time, in steps of so long (1m); windows are never split",
 	  offsetof(struct report, step_ns), 0, 0 },
 	WHERE_OPTIONS(struct report, filter),
+	NAMES_OPTIONS(struct report, filter),
 	LIMIT_OPTION(struct report, filter,
 		     "rows to print, 0 for all (default: 30; with --json all; with --step 10, the\n"
 		     "others are summed)"),

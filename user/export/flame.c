@@ -82,7 +82,7 @@ static int find_frame(struct flame *fl, uint32_t stack, uint32_t *ret)
 		size_t len;
 		const char *module = store_string(s, f->module, &len);
 		uint32_t index = fl->n_frames;
-		query_frame_name(s, frame, name, sizeof(name));
+		query_name(fl->src->query, frame, name, sizeof(name));
 		int rc = add_frame(fl, name, module, len, export_frame_kind(s, frame));
 		if (rc)
 			return rc;

@@ -42,16 +42,17 @@ static void put_name(const char *s, size_t len, FILE *f)
 	}
 }
 
-static void put_line(const struct store *s, const struct intern *comms, const struct line *l, FILE *f)
+static void put_line(const struct export_source *src, const struct intern *comms, const struct line *l, FILE *f)
 {
 	uint32_t frames[EXPORT_DEPTH_MAX];
 	char name[4096];
+	const struct store *s = src->store;
 	size_t len, n = export_stack(s, l->stack, frames);
 	const char *comm = intern_get(comms, l->comm, &len);
 	put_name(comm, len, f);
 	while (n--) {
 		const struct store_frame *frame = store_frame(s, frames[n]);
-		query_frame_name(s, frames[n], name, sizeof(name));
+		query_name(src->query, frames[n], name, sizeof(name));
 		putc(';', f);
 		put_name(name, strlen(name), f);
 		if (frame && frame->kind == FRAME_KERNEL)
@@ -84,7 +85,7 @@ int export_folded(const struct export_source *src, FILE *f, struct err *err)
 	}
 	errno = 0;
 	for (size_t i = 0; i < n && !ferror(f); i++)
-		put_line(src->store, &comms, &lines[i], f);
+		put_line(src, &comms, &lines[i], f);
 	if (ferror(f) || fflush(f))
 		rc = err_sys(err, errno ? -errno : -EIO, "folded stacks");
 out:

@@ -18,7 +18,15 @@ enum query_labels {
 	QUERY_NO_LABELS,      /* all rows have set 0 */
 };
 
+/* How functions are called, and which of them are one. */
+enum query_names {
+	QUERY_NAMES_FULL = 0, /* as they were recorded */
+	QUERY_NAMES_FOLDED,   /* without the marks of clones (.isra.0, .cold) */
+	QUERY_NAMES_SIMPLE,   /* without template arguments and parameters either */
+};
+
 struct query_spec {
+	enum query_names names;
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
 	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; windows that overlap [from, to) */
 	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
@@ -103,5 +111,8 @@ void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);
 
 /* The name to show for a frame: the function, or "basename(module)+0xoffset". Writes at most cap bytes with a NUL. */
 void query_frame_name(const struct store *s, uint32_t frame, char *out, size_t cap);
+
+/* The same as the query's spec.names wants it. */
+void query_name(const struct query *q, uint32_t frame, char *out, size_t cap);
 
 #endif

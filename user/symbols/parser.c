@@ -229,9 +229,9 @@ int parser_op_open(const struct sandbox_request *q, struct buf *out)
 {
 	struct elf_image img;
 	char name[256], magic[SELFMAG] = "";
-	if (q->n_fds && pread(q->fds[0], magic, SELFMAG, 0) >= 0 && memcmp(magic, ELFMAG, SELFMAG))
-		return -ENOEXEC;
 	int rc = open_first(q, &img, name, sizeof(name), out);
+	if (rc == -EBADMSG && pread(q->fds[0], magic, SELFMAG, 0) == SELFMAG && memcmp(magic, ELFMAG, SELFMAG))
+		return -ENOEXEC;
 	if (rc)
 		return rc;
 	rc = facts_encode(&img, out);
