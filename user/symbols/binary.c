@@ -6,6 +6,7 @@
 #include "symbols/symbols.h"
 
 #include "symbols/cells.h"
+#include "symbols/lines.h"
 #include "symbols/parser.h"
 #include "symbols/symbolizer.h"
 #include "symbols/table.h"
@@ -28,6 +29,8 @@ struct binary {
 	struct cells cells;
 	uint64_t table_hash; /* of what was read first: a file that reads differently the second time has no more names */
 	bool loaded;         /* was tried */
+	bool lines_bad;      /* its DWARF is not asked again */
+	bool debug_lines;    /* debug_fd has DWARF */
 	bool evicted;        /* table is gone, but may be read again */
 	int load_rc;         /* kept: a file that lies is not read again */
 	char path[];         /* for messages */
@@ -239,6 +242,7 @@ int binary_offer_debug(struct binary *b, int fd, const char *path)
 	bool useful = f.has & ~b->facts.has && f.img.machine == b->facts.img.machine;
 	/* A build id that differs is an answer; the CRC is for files that have none. */
 	bool both = f.img.build_id_len && b->facts.img.build_id_len;
+	bool has_lines = f.has & FACT_DWARF;
 	bool same = both ? same_build_id(&f, &b->facts) : b->facts.link[0] && has_crc(b, fd, b->facts.link_crc);
 	facts_fini(&f);
 	if (!useful || !same)
@@ -246,9 +250,59 @@ int binary_offer_debug(struct binary *b, int fd, const char *path)
 	b->debug_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (b->debug_fd < 0)
 		return -ENOENT;
+	b->debug_lines = has_lines;
 	if (b->symbolizer)
 		b->symbolizer->stats.debug++;
 	return 0;
+}
+
+/* ---- lines ---- */
+
+static int lines_fd(const struct binary *b)
+{
+	return b->facts.has & FACT_DWARF ? b->fd : b->debug_lines ? b->debug_fd : -1;
+}
+
+bool binary_has_lines(const struct binary *b)
+{
+	return !b->lines_bad && lines_fd(b) >= 0;
+}
+
+static int ask_lines(struct binary *b, const uint64_t *vaddrs, size_t n, struct buf *reply)
+{
+	struct buf in = BUF_INIT;
+	int rc = 0, fd = lines_fd(b);
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = buf_add_u64(&in, vaddrs[i]);
+	struct symbols_request q = { OP_LINES, in.data, in.len, &fd, 1, LINES_REPLY_MAX };
+	rc = rc ? rc : symbolizer_ask(b->symbolizer, &q, reply);
+	buf_fini(&in);
+	return rc;
+}
+
+int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
+		 void (*each)(void *ctx, size_t i, const struct line_frame *frames, size_t n_frames), void *ctx)
+{
+	struct line_frame frames[LINE_FRAMES_MAX];
+	struct buf reply = BUF_INIT;
+	size_t n_frames = 0;
+	if (n > LINES_BATCH_MAX || !binary_has_lines(b))
+		return -EINVAL;
+	int rc = ask_lines(b, vaddrs, n, &reply);
+	struct cursor c = { reply.data, reply.data + reply.len, 0 };
+	for (size_t i = 0; !rc && i < n; i++) {
+		rc = lines_decode(&c, frames, &n_frames);
+		if (!rc)
+			each(ctx, i, frames, n_frames);
+	}
+	buf_fini(&reply);
+	if (rc)
+		b->lines_bad = true;
+	if (b->symbolizer) {
+		b->symbolizer->stats.lines += n;
+		b->symbolizer->stats.lines_refused += rc != 0;
+	}
+	return rc;
 }
 
 /* ---- symbols ---- */
@@ -300,7 +354,7 @@ int binary_load(struct binary *b, struct err *err)
 	}
 	b->loaded = true;
 	b->load_rc = read_table(b, err);
-	if (!b->symbolizer || !b->table.n)
+	if (lines_fd(b) < 0 && (!b->symbolizer || !b->table.n))
 		close_files(b); /* it will not be asked again */
 	return b->load_rc;
 }

@@ -2,6 +2,7 @@
 #include "symbols/symbolizer.h"
 
 #include "symbols/jit.h"
+#include "symbols/lines.h"
 #include "symbols/parser.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@ const sandbox_op symbols_ops[SYMBOLS_OPS] = {
 	[OP_CRC] = parser_op_crc,
 	[OP_PERF_MAP] = jit_op_perf_map,
 	[OP_JITDUMP] = jit_op_dump,
+	[OP_LINES] = lines_op,
 };
 
 _Static_assert(SYMBOLS_OPS == N_OPS, "one list of requests");
@@ -52,6 +54,7 @@ int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct
 	if (!s || !s->sandbox)
 		return ask_here(q, reply);
 	struct sandbox_call c = {
+		.lane = q->op == OP_LINES, /* it keeps its file open */
 		.op = s->first_op + q->op,
 		.bytes = q->bytes,
 		.len = q->len,

@@ -13,6 +13,7 @@ enum symbols_op {
 	OP_CRC,
 	OP_PERF_MAP,
 	OP_JITDUMP,
+	OP_LINES,
 	N_OPS,
 };
 

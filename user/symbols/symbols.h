@@ -29,7 +29,7 @@ struct symbol {
 
 /* ---- where foreign bytes are parsed ---- */
 
-#define SYMBOLS_OPS 5
+#define SYMBOLS_OPS 6
 extern const sandbox_op symbols_ops[SYMBOLS_OPS];
 
 struct symbolizer;
@@ -55,6 +55,8 @@ struct symbolizer_stats {
 	uint64_t tables;   /* read */
 	uint64_t reread;   /* of these, again */
 	uint64_t debug;    /* separate debug files in use */
+	uint64_t lines;    /* addresses looked up in DWARF */
+	uint64_t lines_refused; /* files whose DWARF was given up */
 	size_t bytes;      /* of tables now */
 };
 
@@ -118,6 +120,33 @@ int binary_debug_path(const struct binary *b, const char *path, unsigned i, char
  * .gnu_debuglink gives) and is used; -ENOENT: it is not.
  */
 int binary_offer_debug(struct binary *b, int fd, const char *path);
+
+/*
+ * What DWARF says about an address: the inlined calls around it, innermost first, and last the function itself. Texts have no NUL and
+ * belong to the lookup.
+ */
+#define LINE_FRAMES_MAX 24
+
+struct line_frame {
+	const char *function; /* mangled; empty: not said */
+	size_t function_len;
+	const char *file; /* where the address, or the inlined call around it, stands */
+	size_t file_len;
+	uint32_t line; /* 0: not said */
+	const char *decl_file; /* where the function is declared */
+	size_t decl_file_len;
+	uint32_t decl_line;
+};
+
+/* Does the file, or its separate debug file, have DWARF that was not refused? */
+bool binary_has_lines(const struct binary *b);
+
+/*
+ * Ask for n addresses (at most 4096) at once; each is called for each, in order, with n_frames 0 where nothing is known. -EIO, -EBADMSG, ...:
+ * this file's DWARF is not asked again.
+ */
+int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
+		 void (*each)(void *ctx, size_t i, const struct line_frame *frames, size_t n_frames), void *ctx);
 
 /* Were the file's symbols refused, in whole or in part? Known after the first look-up. */
 bool binary_refused(const struct binary *b);
