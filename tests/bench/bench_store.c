@@ -23,6 +23,7 @@
 #include <ftw.h>
 #include <inttypes.h>
 #include <lmdb.h>
+#include <malloc.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -207,9 +208,11 @@ static void measure(const char *dir)
 
 /* ---- stacks ---- */
 
+/* Stacks as folded text, root first; a store is told of one when it is drawn first, as by a recorder. */
 struct corpus {
 	struct store_writer *w;
-	uint32_t *stacks;
+	char **lines;
+	uint32_t *ids; /* 0: not yet in the store */
 	size_t n, cap;
 };
 
@@ -232,19 +235,18 @@ static uint32_t add_frame(struct store_writer *w, const char *name, size_t len)
 	return id;
 }
 
-static void keep_stack(struct corpus *c, uint32_t stack)
+static void keep_stack(struct corpus *c, const char *line, size_t len)
 {
 	if (c->n == c->cap) {
 		c->cap = c->cap ? 2 * c->cap : 65536;
-		c->stacks = need(reallocarray(c->stacks, c->cap, sizeof(*c->stacks)));
+		c->lines = need(reallocarray(c->lines, c->cap, sizeof(*c->lines)));
 	}
-	c->stacks[c->n++] = stack;
+	c->lines[c->n++] = need(strndup(line, len));
 }
 
-static int by_id(const void *a, const void *b)
+static int by_text(const void *a, const void *b)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
+	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Each once, in an order that has nothing to do with the files': the rank in Zipf's law. */
@@ -252,16 +254,30 @@ static void distinct(struct corpus *c)
 {
 	size_t n = 0;
 	if (c->n)
-		qsort(c->stacks, c->n, sizeof(*c->stacks), by_id);
+		qsort(c->lines, c->n, sizeof(*c->lines), by_text);
 	for (size_t i = 0; i < c->n; i++)
-		if (!n || c->stacks[i] != c->stacks[n - 1])
-			c->stacks[n++] = c->stacks[i];
+		if (!n || strcmp(c->lines[i], c->lines[n - 1]))
+			c->lines[n++] = c->lines[i];
 	c->n = n;
 	for (size_t i = n; i > 1; i--) {
-		uint32_t j = draw((uint32_t)i), t = c->stacks[j];
-		c->stacks[j] = c->stacks[i - 1];
-		c->stacks[i - 1] = t;
+		uint32_t j = draw((uint32_t)i);
+		char *t = c->lines[j];
+		c->lines[j] = c->lines[i - 1];
+		c->lines[i - 1] = t;
 	}
+	c->ids = need(calloc(n + 1, sizeof(*c->ids)));
+}
+
+static uint32_t stack_id(const struct corpus *c, uint32_t i)
+{
+	const char *p = c->lines[i], *end = p + strlen(p);
+	if (c->ids[i])
+		return c->ids[i];
+	for (const char *q; p < end; p = q + 1) {
+		q = strchrnul(p, ';');
+		check(store_add_stack(c->w, c->ids[i], add_frame(c->w, p, (size_t)(q - p)), &c->ids[i]), "stack");
+	}
+	return c->ids[i];
 }
 
 /* ---- real stacks, read twice: the first time only their hashes are kept, the smallest of which are the choice ---- */
@@ -289,17 +305,6 @@ static void choose_some(struct chosen *h)
 	h->limit = n < STACKS ? UINT64_MAX : h->hashes[STACKS - 1];
 }
 
-static void add_stack(struct corpus *c, const char *p, const char *end)
-{
-	uint32_t stack = 0;
-	for (const char *q; p < end; p = q + 1) {
-		q = memchr(p, ';', (size_t)(end - p));
-		q = q ? q : end;
-		check(store_add_stack(c->w, stack, add_frame(c->w, p, (size_t)(q - p)), &stack), "stack");
-	}
-	keep_stack(c, stack);
-}
-
 /* add: the second time. */
 static void read_folded(struct corpus *c, struct chosen *h, const char *path, bool add)
 {
@@ -315,7 +320,7 @@ static void read_folded(struct corpus *c, struct chosen *h, const char *path, bo
 		if (!end || hash > h->limit)
 			continue;
 		if (add) {
-			add_stack(c, line, end);
+			keep_stack(c, line, (size_t)(end - line));
 			continue;
 		}
 		if (h->n == h->cap) {
@@ -376,15 +381,13 @@ static void made_stacks(struct corpus *c)
 {
 	uint32_t(*paths)[64] = need(calloc(STACKS, sizeof(*paths)));
 	uint8_t *depth = need(calloc(STACKS, 1));
-	uint32_t *frames = need(calloc(MADE_FUNCTIONS, sizeof(*frames)));
-	for (uint32_t i = 0; i < MADE_FUNCTIONS; i++) {
-		char name[160];
-		int n = made_name(name, sizeof(name));
-		frames[i] = add_frame(c->w, name, (size_t)n);
-	}
+	char(*names)[160] = need(calloc(MADE_FUNCTIONS, sizeof(*names)));
+	static char line[64 * 161];
+	for (uint32_t i = 0; i < MADE_FUNCTIONS; i++)
+		made_name(names[i], sizeof(names[i]));
 	for (uint32_t i = 0; i < STACKS; i++) {
 		uint32_t from = i ? draw(i) : 0, leave = 1 + draw(draw(8) + 1u);
-		uint32_t keep = depth[from] > leave ? depth[from] - leave : 0, want = 8 + draw(14) + draw(15), stack = 0;
+		uint32_t keep = depth[from] > leave ? depth[from] - leave : 0, want = 8 + draw(14) + draw(15);
 		memcpy(paths[i], paths[from], keep * sizeof(uint32_t));
 		if (keep >= want || keep > 60)
 			want = keep + 1;
@@ -393,14 +396,15 @@ static void made_stacks(struct corpus *c)
 		depth[i] = (uint8_t)(want > 63 ? 63 : want);
 		keep = keep < depth[i] ? keep : depth[i] - 1u;
 		for (uint32_t k = keep; k < depth[i]; k++)
-			paths[i][k] = frames[draw(MADE_FUNCTIONS)];
+			paths[i][k] = draw(MADE_FUNCTIONS);
+		char *p = line;
 		for (uint32_t k = 0; k < depth[i]; k++)
-			check(store_add_stack(c->w, stack, paths[i][k], &stack), "stack");
-		keep_stack(c, stack);
+			p += sprintf(p, "%s%s", k ? ";" : "", names[paths[i][k]]);
+		keep_stack(c, line, (size_t)(p - line));
 	}
 	free(paths);
 	free(depth);
-	free(frames);
+	free(names);
 	distinct(c);
 }
 
@@ -461,7 +465,7 @@ static void make_window(struct load *l, uint32_t event)
 		} else {
 			set = draw_real() < LOW_HOME ? stack * 0x9e3779b1u >> 26 : zipf_draw(&l->containers);
 		}
-		check(store_add_row(l->w, l->sets[set], l->c->stacks[stack], event, 1, 10101010), "row");
+		check(store_add_row(l->w, l->sets[set], stack_id(l->c, stack), event, 1, 10101010), "row");
 	}
 }
 
@@ -517,15 +521,15 @@ static void write_store(const char *dir, const char *kind, uint64_t windows, con
 	uint32_t event;
 	char id[37];
 	memset(ms, 1, 2 * windows * sizeof(*ms)); /* so that it is resident before, as the stacks are */
-	double before = resident_mib(), began = wall();
-	check(store_writer_open(&c.w, dir, &meta, &err), "open");
-	l.w = c.w;
-	check(store_add_event(c.w, &clock, &event), "event");
 	stacks && *stacks ? real_stacks(&c, stacks) : made_stacks(&c);
 	l.stacks = zipf_new((uint32_t)c.n);
 	l.containers = zipf_new(CONTAINERS);
 	l.tenants = zipf_new(TENANTS);
-	before += (double)(c.cap * sizeof(*c.stacks) + c.n * 12) / 1048576;
+	malloc_trim(0);
+	double before = resident_mib(), began = wall();
+	check(store_writer_open(&c.w, dir, &meta, &err), "open");
+	l.w = c.w;
+	check(store_add_event(c.w, &clock, &event), "event");
 	printf("%zu stacks, %s\n", c.n, stacks && *stacks ? "real" : "made up");
 	uint64_t written = self_number("io", "wchar:");
 	for (uint64_t i = 0; i < windows; i++) {

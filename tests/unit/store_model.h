@@ -353,6 +353,7 @@ static const char *const store_files[] = {
 	"sym/00000001/frames.log",
 	"sym/00000001/stacks.log",
 	"sym/00000001/events.log",
+	"sym/00000001/leaves.log",
 	"lab/00000001.log",
 	"seg/10s-00000001.seg",
 };

@@ -201,34 +201,46 @@ static int add_top(const struct split *p, const struct rows *rows, struct block 
 	return rc;
 }
 
-/* rows name sets of the window; they come out as they are written. */
+/* Sorted rows, by groups. */
+static int put_rows(struct rows_writer *out, const struct rows *rows)
+{
+	int rc = 0;
+	for (size_t i = 0, end; !rc && i < rows->n; i = end) {
+		const struct store_row *v = &rows->v[i];
+		for (end = i + 1; end < rows->n && rows->v[end].stack == v->stack && rows->v[end].event == v->event; end++)
+			;
+		rc = rows_put(out, v, end - i);
+	}
+	return rc;
+}
+
+/* rows name sets of the window and stacks; they come out as they are written. */
 static int encode_rows(struct store_writer *w, struct split *p, struct rows *rows, enum space space, struct block *b)
 {
+	struct rows_writer out = { .events = w->s.sym.events, .folded = space == SPACE_NO_LABELS };
+	bool table = p->wide && space == SPACE_FINE;
 	int rc = 0;
 	if (space != SPACE_FINE && p->wide) {
 		rc = add_dropped(w, b);
 		if (!rc)
 			rc = add_top(p, rows, b);
 	}
-	bool table = p->wide && space == SPACE_FINE;
-	for (size_t i = 0; i < rows->n; i++) {
+	for (size_t i = 0; !rc && i < rows->n; i++) {
 		struct store_row *row = &rows->v[i];
-		row->set = space == SPACE_NO_LABELS ? 0 : table ? p->place[row->set] : p->narrow[row->set];
+		row->set = out.folded ? 0 : table ? p->place[row->set] : p->narrow[row->set];
+		rc = dicts_add_leaf(&w->s.sym, row->stack, &row->stack);
 	}
-	rows_sort(rows);
-	if (space == SPACE_NO_LABELS) {
-		b->info.flags = BLOCK_FOLDED_ONLY;
-		b->info.n_folded = (uint32_t)rows->n;
-		return rc ? rc : rows_encode(b, rows, true, w->s.sym.events);
+	if (!rc) {
+		rows_sort(rows);
+		rc = put_rows(&out, rows);
 	}
-	if (space == SPACE_NO_WIDE && p->wide)
-		b->info.flags = BLOCK_NARROW_ONLY;
-	b->info.n_rows = (uint32_t)rows->n;
-	if (!rc)
-		rc = rows_encode(b, rows, false, w->s.sym.events);
-	if (!rc && table)
-		rc = settable_encode(b, &p->table);
-	return rc;
+	if (rc) {
+		rows_writer_fini(&out);
+		return rc;
+	}
+	rows_finish(&out, b);
+	b->info.flags = out.folded ? BLOCK_FOLDED_ONLY : space == SPACE_NO_WIDE && p->wide ? BLOCK_NARROW_ONLY : 0;
+	return table ? settable_encode(b, &p->table) : 0;
 }
 
 static int write_window(struct store_writer *w, struct block *b, const struct store_totals *totals, struct err *err)

@@ -275,31 +275,12 @@ static int decode(struct manifest *m, struct cursor *c)
 	return rc ? rc : c->bad || cursor_left(c) ? -EBADMSG : 0;
 }
 
-static int read_whole(int dir_fd, struct buf *b)
-{
-	struct file f = { .fd = openat(dir_fd, MANIFEST_NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
-	struct stat st;
-	if (f.fd < 0)
-		return -errno;
-	int rc = fstat(f.fd, &st) ? -errno : 0;
-	if (!rc && (!S_ISREG(st.st_mode) || st.st_size < HEADER_SIZE || st.st_size > HEADER_SIZE + MANIFEST_PAYLOAD_MAX))
-		rc = -EBADMSG;
-	if (!rc)
-		rc = buf_reserve(b, (size_t)st.st_size);
-	if (!rc)
-		rc = file_read(&f, 0, b->data, (size_t)st.st_size);
-	if (!rc)
-		b->len = (size_t)st.st_size;
-	file_close(&f);
-	return rc == -ENODATA ? -EBADMSG : rc;
-}
-
 int manifest_read(struct manifest *ret, int dir_fd, const char *dir, uint64_t store_id, struct err *err)
 {
 	struct buf b = BUF_INIT;
 	struct manifest m = { 0 };
 	uint32_t version = 0;
-	int rc = read_whole(dir_fd, &b);
+	int rc = file_read_whole(dir_fd, MANIFEST_NAME, HEADER_SIZE, HEADER_SIZE + MANIFEST_PAYLOAD_MAX, &b);
 	if (!rc) {
 		struct cursor c = { b.data + 8, b.data + b.len, 0 };
 		version = cursor_u32(&c);
@@ -308,7 +289,7 @@ int manifest_read(struct manifest *ret, int dir_fd, const char *dir, uint64_t st
 		uint32_t payload_crc = cursor_u32(&c), crc = cursor_u32(&c);
 		if (memcmp(b.data, MANIFEST_MAGIC, 8) || crc != crc32c(b.data, HEADER_SIZE - 4))
 			rc = -EBADMSG;
-		else if (version > FORMAT_VERSION)
+		else if (version && version != FORMAT_VERSION)
 			rc = -EPROTONOSUPPORT;
 		else if (!version || len != cursor_left(&c) || payload_crc != crc32c(c.p, len) || id != store_id)
 			rc = -EBADMSG;
@@ -322,8 +303,7 @@ int manifest_read(struct manifest *ret, int dir_fd, const char *dir, uint64_t st
 	}
 	manifest_fini(&m);
 	if (rc == -EPROTONOSUPPORT)
-		return err_set(err, rc, "%s was written by a newer version (format %u, this program knows up to %u)",
-			       dir, version, FORMAT_VERSION);
+		return file_other_version(dir, version, err);
 	if (rc == -EBADMSG)
 		return err_set(err, rc, "%s/%s is damaged (offset 0)", dir, MANIFEST_NAME);
 	if (rc == -ENOENT)

@@ -58,7 +58,7 @@ int writer_save_manifest(struct store_writer *w, struct err *err)
 
 /* ---- dictionaries ---- */
 
-static const enum file_kind gen_kinds[] = { KIND_STRINGS, KIND_FRAMES, KIND_STACKS, KIND_EVENTS };
+static const enum file_kind gen_kinds[] = { KIND_STRINGS, KIND_FRAMES, KIND_STACKS, KIND_EVENTS, KIND_LEAVES };
 
 static int open_dict(struct store_writer *w, enum file_kind kind, uint32_t serial, struct file *ret, struct err *err)
 {
@@ -110,6 +110,7 @@ int writer_need_generation(struct store_writer *w, int64_t t_ns, struct err *err
 	uint32_t serial = newest_generation(w) + 1;
 	if (newest_generation(w) && !w->gen_broken)
 		return 0;
+	compact_abandon(w);
 	for (int k = 0; k <= N_DICTS; k++)
 		files[k].fd = -1;
 	int rc = ARRAY_RESERVE(s->gens, s->gens_cap, s->n_gens + 1);
@@ -135,13 +136,14 @@ int writer_need_generation(struct store_writer *w, int64_t t_ns, struct err *err
 	return 0;
 }
 
-/* broken: the same ids in a new file; else the label sets begin anew. */
+/* The label sets begin anew. */
 int writer_new_epoch(struct store_writer *w, int64_t t_ns, struct err *err)
 {
 	struct store *s = &w->s;
 	struct manifest *m = &s->manifest;
 	struct manifest_epoch e = { .serial = m->n_epochs ? m->epochs[m->n_epochs - 1].serial + 1 : 1, .t0_ns = t_ns };
 	struct file f = { .fd = -1 };
+	compact_abandon(w);
 	int rc = ARRAY_RESERVE(s->epochs, s->epochs_cap, s->n_epochs + 1);
 	struct dict_gen *g = rc ? NULL : calloc(1, sizeof(*g));
 	if (!g || dicts_init(&g->d, true)) {

@@ -141,9 +141,11 @@ uint32_t store_n_events(const struct store *s)
 /* From the rows of a block to the ids that the store gives. */
 struct reading {
 	struct store *s;
+	const struct block_ref *ref;
 	struct dict_gen *gen, *epoch;
 	struct settable table;
-	uint32_t *map; /* per set of the block: 0 unknown, UNWANTED, WANTED(id) */
+	uint32_t *map; /* per set of the block: 0 unknown, UNWANTED, WANTED(id); NULL: groups are wanted */
+	uint32_t stack, event; /* of the group at hand */
 	store_filter *filter;
 	int (*cb)(void *ctx, const struct store_row *row);
 	void *ctx;
@@ -177,51 +179,64 @@ static int map_set(struct reading *r, uint32_t set)
 static int give_row(struct reading *r, const struct store_row *row)
 {
 	struct store_row out = *row;
+	int rc = 0;
 	if (r->map) {
-		int rc = r->map[row->set] ? 0 : map_set(r, row->set);
+		rc = r->map[row->set] ? 0 : map_set(r, row->set);
 		if (rc || r->map[row->set] == UNWANTED)
 			return rc;
 		out.set = r->map[row->set] - WANTED(0);
 	}
-	int rc = dict_gen_stack(r->s, r->gen, row->stack, &out.stack);
-	if (!rc)
-		rc = dict_gen_event(r->s, r->gen, row->event, &out.event);
-	return rc ? failed(r, rc) : r->cb(r->ctx, &out);
+	out.stack = r->stack;
+	out.event = r->event;
+	return r->cb(r->ctx, &out);
 }
 
-static int give_rows(struct reading *r, const struct block_ref *ref, const struct rows *rows)
+/* Leaf and event of a group are looked up once. */
+static int give_group(struct reading *r, struct rows_reader *rows)
 {
-	int rc = store_gen(r->s, ref, &r->gen, r->err);
+	int rc = dict_gen_leaf(r->s, r->gen, rows->group.stack, &r->stack), more;
 	if (!rc)
-		rc = store_epoch(r->s, ref, &r->epoch, r->err);
-	for (size_t i = 0; !rc && i < rows->n; i++)
-		rc = give_row(r, &rows->v[i]);
+		rc = dict_gen_event(r->s, r->gen, rows->group.event, &r->event);
+	if (rc)
+		return failed(r, rc);
+	if (!r->map)
+		return give_row(r, &rows->group);
+	while (!rc && (more = rows_next(rows)))
+		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : give_row(r, &rows->row);
+	return rc;
+}
+
+static int give_rows(struct reading *r, const struct block_data *d)
+{
+	struct rows_reader rows;
+	int more, rc = store_gen(r->s, r->ref, &r->gen, r->err);
+	if (!rc)
+		rc = store_epoch(r->s, r->ref, &r->epoch, r->err);
+	if (!rc)
+		rc = contents_rows(r->s, r->ref, d, r->map != NULL, &rows, r->err);
+	while (!rc && (more = rows_next_group(&rows)))
+		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : give_group(r, &rows);
 	return rc;
 }
 
 int store_block_rows(struct store *s, const struct store_block *b, store_filter *filter,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
 {
-	const struct block_ref *ref = store_ref(b);
-	struct reading r = { .s = s, .filter = filter, .cb = cb, .ctx = ctx, .err = err };
-	struct rows rows = { 0 };
+	struct reading r = { .s = s, .ref = store_ref(b), .filter = filter, .cb = cb, .ctx = ctx, .err = err };
 	struct block_data d;
 	if (b->flags & BLOCK_FOLDED_ONLY)
 		return err_set(err, -ENODATA, "the labels of this time were not written, for want of space");
-	int rc = block_read(s, ref, WANT_ROWS | WANT_TABLE, &d, err);
+	int rc = block_read(s, r.ref, WANT_ROWS | WANT_TABLE, &d, err);
 	if (rc)
 		return rc;
-	rc = contents_rows(s, ref, &d, &rows, err);
-	if (!rc)
-		rc = contents_table(s, ref, &d, &r.table, err);
+	rc = contents_table(s, r.ref, &d, &r.table, err);
 	if (!rc) {
 		size_t n = b->n_table ? b->n_table : d.head.marks[KIND_SETS].count;
 		r.map = calloc(n + 1, sizeof(*r.map));
-		rc = r.map ? give_rows(&r, ref, &rows) : failed(&r, -ENOMEM);
+		rc = r.map ? give_rows(&r, &d) : failed(&r, -ENOMEM);
 	}
 	free(r.map);
 	settable_fini(&r.table);
-	rows_fini(&rows);
 	block_data_fini(&d);
 	return rc;
 }
@@ -229,20 +244,12 @@ int store_block_rows(struct store *s, const struct store_block *b, store_filter 
 int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
 {
-	const struct block_ref *ref = store_ref(b);
-	struct reading r = { .s = s, .cb = cb, .ctx = ctx, .err = err };
-	struct rows rows = { 0 };
+	struct reading r = { .s = s, .ref = store_ref(b), .cb = cb, .ctx = ctx, .err = err };
 	struct block_data d;
-	bool fold = b->level < FOLDED_LEVEL && !(b->flags & BLOCK_FOLDED_ONLY);
-	int rc = block_read(s, ref, fold ? WANT_ROWS : WANT_FOLDED, &d, err);
+	int rc = block_read(s, r.ref, WANT_FOLDED, &d, err);
 	if (rc)
 		return rc;
-	rc = fold ? contents_rows(s, ref, &d, &rows, err) : contents_folded(s, ref, &d, &rows, err);
-	for (size_t i = 0; fold && i < rows.n; i++)
-		rows.v[i].set = 0;
-	if (!rc)
-		rc = give_rows(&r, ref, &rows);
-	rows_fini(&rows);
+	rc = give_rows(&r, &d);
 	block_data_fini(&d);
 	return rc;
 }

@@ -102,7 +102,7 @@ int store_writer_open(struct store_writer **ret, const char *dir, const struct s
 /* What may be tuned; store_options_default() fills it. */
 struct store_options {
 	uint32_t wide_values;	    /* a key with more values in an hour is wide: 256 */
-	uint32_t wide_sets;	    /* more narrow label sets in an epoch make the key with the most values wide: 16384 */
+	uint32_t wide_sets;	    /* more narrow label sets in an epoch make the key with the most values wide: 4096 */
 	int64_t grace_ns;	    /* a parent is written so long after its slot ended: 20 s */
 	uint64_t generation_bytes;  /* a symbol generation ends at this size: 64 MiB */
 	int64_t generation_ns;	    /* or age: 13 weeks */
@@ -129,8 +129,8 @@ int store_add_set(struct store_writer *w, const struct label *labels, size_t n, 
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id);
 
 /*
- * Rows of the open window, summed by (set, stack, event). -ENOMEM and -E2BIG (over 4 Mi rows) lose nothing that was
- * added before.
+ * Rows of the open window, summed by (set, stack, event). samples is at least 1: -EINVAL. -ENOMEM and -E2BIG (over 4 Mi
+ * rows) lose nothing that was added before.
  */
 int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples,
 		  uint64_t value);
@@ -212,7 +212,7 @@ uint32_t store_n_events(const struct store *s);
 struct store_block {
 	int64_t t0_ns, t1_ns, boot_ns;
 	uint32_t n_rows;    /* with labels */
-	uint32_t n_folded;  /* with labels folded; 0 at level 0, where they are made from the rows */
+	uint32_t n_folded;  /* with labels folded */
 	uint32_t n_table;   /* label sets that stand in the block itself */
 	uint32_t seq;	    /* order of writing within the level: the order in time, whatever the clock did */
 	uint32_t n_windows;

@@ -16,7 +16,7 @@ void store_options_default(struct store_options *o)
 {
 	*o = (struct store_options){
 		.wide_values = 256,
-		.wide_sets = 16384,
+		.wide_sets = 4096,
 		.grace_ns = 20 * SECOND_NS,
 		.generation_bytes = 64ull << 20,
 		.generation_ns = 13 * WEEK_NS,
@@ -243,6 +243,7 @@ bool store_renew(struct store_writer *w)
 		dicts_fini(&fresh);
 		return false;
 	}
+	compact_abandon(w);
 	while (s->n_gens)
 		dict_gen_free(s->gens[--s->n_gens]);
 	dicts_fini(&s->sym);
@@ -342,6 +343,7 @@ void store_writer_close(struct store_writer *w)
 		return;
 	if (!w->failed)
 		end_cleanly(w);
+	compact_abandon(w);
 	for (int k = 1; k <= N_DICTS; k++)
 		file_close(&w->dict[k]);
 	for (int k = 0; k < N_LEVELS; k++)
@@ -409,7 +411,7 @@ int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t
 	const struct dicts *d = &w->s.sym;
 	struct store_row row = { set, stack, event, samples, value };
 	const uint32_t key[3] = { set, stack, event };
-	if (set >= w->sets.n || stack >= d->n_stacks || event >= d->n_events)
+	if (!samples || set >= w->sets.n || stack >= d->n_stacks || event >= d->n_events)
 		return -EINVAL;
 	uint32_t hash = idhash_hash(&w->row_hash, key, sizeof(key));
 	uint32_t id = idhash_find(&w->row_hash, hash, same_row, w, &row);

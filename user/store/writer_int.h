@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writer's state, shared by the files that make it up: writer.c opens and takes rows, output.c writes files, commit.c makes
- * windows, wide.c decides which keys are wide, compact.c makes parents, retain.c cuts.
+ * windows, wide.c decides which keys are wide, compact.c says when parents are made and merge.c makes them, retain.c cuts.
  */
 #ifndef ASCRIBE_STORE_WRITER_INT_H
 #define ASCRIBE_STORE_WRITER_INT_H
@@ -43,6 +43,7 @@ struct store_writer {
 	struct key_stat *keys;
 	size_t n_keys, keys_cap;
 	struct pending pending[N_LEVELS]; /* blocks without a parent */
+	struct merge *merges[N_LEVELS];	  /* parents in the making, by their level */
 	struct pending unposted;	  /* windows with a table that are in no postings yet */
 	int64_t compact_after_ns, retain_after_ns;
 	struct store_writer_state state;
@@ -85,6 +86,8 @@ void wide_fini(struct store_writer *w);
 void commit_init(struct store_writer *w);
 
 int compact_due(struct store_writer *w, int64_t now_ns, struct err *err);
+/* Give up what is in the making: its generation or epoch ends. */
+void compact_abandon(struct store_writer *w);
 int compact_load(struct store_writer *w, struct err *err);
 int postings_due(struct store_writer *w, int64_t now_ns, struct err *err);
 int retain_due(struct store_writer *w, int64_t now_ns, struct err *err);
