@@ -131,7 +131,7 @@ static char *value_in(const char *labels, const char *key)
 	return p ? strndup(p + strlen(line), strcspn(p, "\n") - strlen(line)) : NULL;
 }
 
-/* What the rows should be: labels cut down to `key` (NULL: to none; "*": whole). */
+/* What the rows should be: labels cut down to `key` (NULL: to none; "*": whole), without stacks where there is a key. */
 static struct model_window expect(const struct fixture *f, int64_t from, int64_t to, bool (*holds)(const char *),
 				  const char *key, uint64_t *ret_windows)
 {
@@ -146,7 +146,7 @@ static struct model_window expect(const struct fixture *f, int64_t from, int64_t
 			struct model_row r = w->rows[k];
 			if (r.event || !holds(r.labels))
 				continue;
-			r.stack = strdup(r.stack);
+			r.stack = strdup(key && strcmp(key, "*") ? "" : r.stack);
 			if (key && !strcmp(key, "*"))
 				r.labels = strdup(r.labels);
 			else

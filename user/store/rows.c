@@ -2,6 +2,7 @@
 #include "store/rows.h"
 
 #include "util/array.h"
+#include "util/radix.h"
 
 #include <errno.h>
 
@@ -27,12 +28,50 @@ static int by_key(const void *pa, const void *pb)
 	return a->set < b->set ? -1 : a->set > b->set;
 }
 
+/* Stable, by each key in turn, the least first. */
+static int sort_many(struct rows *r)
+{
+	struct store_row *sorted = malloc(r->n * sizeof(*sorted));
+	uint32_t *order = malloc(2 * r->n * sizeof(*order)), *keys = order + r->n;
+	int rc = sorted && order ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < r->n; i++)
+		order[i] = (uint32_t)i;
+	for (int k = 0; !rc && k < 3; k++) {
+		for (size_t i = 0; i < r->n; i++)
+			keys[i] = k == 0 ? r->v[i].set : k == 1 ? r->v[i].event : r->v[i].stack;
+		rc = radix_sort(order, r->n, keys);
+	}
+	for (size_t i = 0; !rc && i < r->n; i++)
+		sorted[i] = r->v[order[i]];
+	if (!rc)
+		memcpy(r->v, sorted, r->n * sizeof(*sorted));
+	free(sorted);
+	free(order);
+	return rc;
+}
+
+static void sort_few(struct rows *r)
+{
+	for (size_t i = 1; i < r->n; i++) {
+		struct store_row row = r->v[i];
+		size_t k = i;
+		for (; k && by_key(&row, &r->v[k - 1]) < 0; k--)
+			r->v[k] = r->v[k - 1];
+		r->v[k] = row;
+	}
+}
+
+#define FEW 32
+
 void rows_sort(struct rows *r)
 {
 	size_t to = 0;
 	if (!r->n)
 		return;
-	qsort(r->v, r->n, sizeof(*r->v), by_key);
+	if (r->n <= FEW)
+		sort_few(r);
+	else if (r->n < 16 * FEW || sort_many(r))
+		qsort(r->v, r->n, sizeof(*r->v), by_key);
 	for (size_t i = 1; i < r->n; i++) {
 		if (by_key(&r->v[to], &r->v[i])) {
 			r->v[++to] = r->v[i];
