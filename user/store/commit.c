@@ -261,6 +261,8 @@ static int write_window(struct store_writer *w, struct block *b, const struct st
 		err_sys(err, rc, "cannot write %s", w->s.dir);
 	else
 		rc = writer_put_block(w, b, &ref, err);
+	if (!rc && ref.b.n_table)
+		postings_note(w, &p.table, ref.b.seq);
 	split_fini(&p);
 	if (rc)
 		return rc;

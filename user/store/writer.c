@@ -349,6 +349,7 @@ void store_writer_close(struct store_writer *w)
 	for (int k = 0; k < N_LEVELS; k++)
 		free(w->pending[k].v);
 	free(w->unposted.v);
+	postings_fini(w);
 	wide_fini(w);
 	rows_fini(&w->rows);
 	idhash_fini(&w->row_hash);

@@ -23,6 +23,13 @@ struct pending {
 	size_t n, cap;
 };
 
+/* The hashes of a window's wide labels, each once. */
+struct posted {
+	uint32_t seq;
+	uint32_t *hashes;
+	size_t n;
+};
+
 struct store_writer {
 	struct store s;
 	struct store_options opt;
@@ -45,6 +52,8 @@ struct store_writer {
 	struct pending pending[N_LEVELS]; /* blocks without a parent */
 	struct merge *merges[N_LEVELS];	  /* parents in the making, by their level */
 	struct pending unposted;	  /* windows with a table that are in no postings yet */
+	struct posted *posted; /* what those had, by seq; what is missing is read again */
+	size_t n_posted, posted_cap;
 	int64_t compact_after_ns, retain_after_ns;
 	struct store_writer_state state;
 };
@@ -90,6 +99,9 @@ int compact_due(struct store_writer *w, int64_t now_ns, struct err *err);
 void compact_abandon(struct store_writer *w);
 int compact_load(struct store_writer *w, struct err *err);
 int postings_due(struct store_writer *w, int64_t now_ns, struct err *err);
+/* The window seq has been written, and this is its table. */
+void postings_note(struct store_writer *w, const struct settable *t, uint32_t seq);
+void postings_fini(struct store_writer *w);
 int retain_due(struct store_writer *w, int64_t now_ns, struct err *err);
 
 enum space {
