@@ -60,6 +60,50 @@ const struct store_cut *store_cut(const struct store *s, uint8_t level)
 	return level < N_SEGMENT_LEVELS ? &s->manifest.cuts[level] : NULL;
 }
 
+bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret)
+{
+	const struct manifest *m = &s->manifest;
+	for (size_t e = 0; e < m->n_epochs; i -= m->epochs[e++].n_wide) {
+		if (i >= m->epochs[e].n_wide)
+			continue;
+		const struct manifest_key *k = &m->epochs[e].wide[i];
+		*ret = (struct store_wide_key){ k->key, k->values, m->epochs[e].t0_ns,
+						e + 1 < m->n_epochs ? m->epochs[e + 1].t0_ns : INT64_MAX };
+		return true;
+	}
+	return false;
+}
+
+int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets), void *ctx, struct err *err)
+{
+	const struct manifest *m = &s->manifest;
+	struct dict_gen *g;
+	struct block_ref r = { 0 };
+	if (!m->n_epochs)
+		return 0;
+	r.b.epoch = m->epochs[m->n_epochs - 1].serial;
+	int rc = store_epoch(s, &r, &g, err);
+	uint32_t *sets = rc ? NULL : calloc(g->d.label_text.n + 1, sizeof(*sets));
+	if (!rc && !sets)
+		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	for (uint32_t id = 1; !rc && id < g->d.n_sets; id++) {
+		const struct set_label *v;
+		size_t n = dicts_set(&g->d, id, &v);
+		for (size_t i = 0; i < n; i++)
+			sets[v[i].key]++; /* no key twice in a set */
+	}
+	for (uint32_t key = 0; !rc && key < g->d.label_text.n; key++)
+		if (sets[key])
+			rc = cb(ctx, strings_get(&g->d.label_text, key, NULL), sets[key]);
+	free(sets);
+	return rc;
+}
+
+size_t store_n_epochs(const struct store *s)
+{
+	return s->manifest.n_epochs;
+}
+
 bool store_is_wide(const struct store *s, const char *key)
 {
 	const struct manifest *m = &s->manifest;
@@ -282,97 +326,6 @@ void store_totals_free(struct store_totals *t)
 		return;
 	totals_fini((struct totals *)t);
 	free(t);
-}
-
-/* ---- top ---- */
-
-struct top_merger {
-	struct top top;
-	uint32_t event;
-};
-
-/* The list of one block, by the ids of the store: key 0, the events of all generations. */
-static int merge_top(struct store *s, const struct block_ref *ref, const char *key, struct top_merger *m, struct err *err)
-{
-	struct block_data d;
-	struct dict_gen *gen, *epoch;
-	struct top top = { 0 };
-	int rc = block_read(s, ref, WANT_TOP, &d, err);
-	if (rc)
-		return rc;
-	rc = contents_top(s, ref, &d, &top, err);
-	if (!rc)
-		rc = store_gen(s, ref, &gen, err);
-	if (!rc)
-		rc = store_epoch(s, ref, &epoch, err);
-	for (size_t i = 0; !rc && i < top.n; i++) {
-		uint32_t event;
-		if (strcmp(strings_get(&epoch->d.label_text, top.lists[i].key, NULL), key))
-			continue;
-		rc = dict_gen_event(s, gen, top.lists[i].event, &event);
-		if (!rc && event == m->event)
-			rc = top_merge(&m->top, 0, 0, &top.lists[i]);
-		if (rc)
-			err_sys(err, rc, "cannot read %s", s->dir);
-	}
-	top_fini(&top);
-	block_data_fini(&d);
-	return rc;
-}
-
-static int give_top(struct top_merger *m, struct store_top *ret)
-{
-	struct store_top out = { 0 };
-	struct top *own = malloc(sizeof(*own));
-	struct top_list *l;
-	if (!own)
-		return -ENOMEM;
-	top_cut(&m->top);
-	l = m->top.n ? &m->top.lists[0] : NULL;
-	out.v = calloc(l ? l->n + 1 : 1, sizeof(*out.v));
-	if (!out.v) {
-		free(own);
-		return -ENOMEM;
-	}
-	*own = m->top;
-	m->top = (struct top){ 0 };
-	out.owned = own;
-	for (size_t i = 0; l && i < l->n; i++) {
-		const struct settable_label *t = &l->v[i].value;
-		out.v[out.n++] = (struct store_top_value){
-			{ .key = "", .str = t->str, .num = t->num, .str_len = t->len, .type = t->type },
-			l->v[i].samples, l->v[i].error,
-		};
-	}
-	out.total = l ? l->total : 0;
-	out.bound = l ? l->bound : 0;
-	*ret = out;
-	return 0;
-}
-
-int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
-	      struct store_top *ret, struct err *err)
-{
-	struct top_merger m = { .event = event };
-	int rc = 0;
-	for (size_t i = 0; !rc && i < n; i++)
-		if (blocks[i]->level)
-			rc = merge_top(s, store_ref(blocks[i]), key, &m, err);
-	if (!rc && give_top(&m, ret))
-		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
-	top_fini(&m.top);
-	return rc;
-}
-
-void store_top_free(struct store_top *t)
-{
-	if (!t)
-		return;
-	if (t->owned)
-		top_fini(t->owned);
-	free(t->owned);
-	free(t->v);
-	memset(t, 0, sizeof(*t));
 }
 
 /* ---- windows ---- */

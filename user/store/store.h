@@ -101,7 +101,8 @@ int store_writer_open(struct store_writer **ret, const char *dir, const struct s
 
 /* What may be tuned; store_options_default() fills it. */
 struct store_options {
-	uint32_t wide_values;	    /* a key with more values in an hour is wide: 256 */
+#define STORE_WIDE_VALUES 256
+	uint32_t wide_values;	    /* a key with more values in an hour is wide: STORE_WIDE_VALUES */
 	uint32_t wide_sets;	    /* more narrow label sets in an epoch make the key with the most values wide: 4096 */
 	int64_t grace_ns;	    /* a parent is written so long after its slot ended: 20 s */
 	uint64_t generation_bytes;  /* a symbol generation ends at this size: 64 MiB */
@@ -267,6 +268,18 @@ int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want
  * windows that are no longer there to be looked into.
  */
 #define STORE_VALUES_MAX 2
+/* A key that an epoch of label sets keeps out of the blocks above level 0, since it has too many values. */
+struct store_wide_key {
+	const char *key;	/* borrowed until store_close */
+	uint32_t values;	/* most in one hour, as far as they were counted: 8 times the limit */
+	int64_t from_ns, to_ns; /* the epoch; INT64_MAX: it is the newest */
+};
+
+/* The i-th of all epochs, from the oldest on; false: there is none. */
+bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret);
+/* The keys that are narrow in the newest epoch, and how many of its label sets have each; stops at the first non-zero result of cb. */
+int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets), void *ctx, struct err *err);
+size_t store_n_epochs(const struct store *s);
 /* Whether a key is wide in any epoch of the store. */
 bool store_is_wide(const struct store *s, const char *key);
 int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
@@ -296,7 +309,7 @@ int store_block_folded(struct store *s, const struct store_block *b,
 int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret, struct err *err);
 void store_totals_free(struct store_totals *t);
 
-/* The most frequent values of a wide key in a block above level 0. */
+/* The most frequent values of a key. */
 struct store_top_value {
 	struct label label; /* borrowed from the list */
 	uint64_t samples;   /* at least, */
@@ -311,7 +324,10 @@ struct store_top {
 	void *owned;
 };
 
-/* Merged over blocks above level 0, for one event; n = 0 and total = 0 where the key is narrow or unknown. */
+/*
+ * Merged over blocks, for one event: exact where the blocks are windows or the key is narrow in them. Windows without labels, for want
+ * of space, add nothing.
+ */
 int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
 	      struct store_top *ret, struct err *err);
 void store_top_free(struct store_top *t);

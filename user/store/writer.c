@@ -15,7 +15,7 @@
 void store_options_default(struct store_options *o)
 {
 	*o = (struct store_options){
-		.wide_values = 256,
+		.wide_values = STORE_WIDE_VALUES,
 		.wide_sets = 4096,
 		.grace_ns = 20 * SECOND_NS,
 		.generation_bytes = 64ull << 20,
