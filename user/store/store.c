@@ -35,6 +35,11 @@ const char *store_damage(const struct store *s)
 	return s->damage[0] ? s->damage : NULL;
 }
 
+bool store_lost_windows(const struct store *s)
+{
+	return s->lost_windows;
+}
+
 const struct store_meta *store_meta(const struct store *s)
 {
 	return &s->header.meta;

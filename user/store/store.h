@@ -183,6 +183,9 @@ void store_close(struct store *s);
 /* NULL when nothing is wrong, else a line that says what was left out. */
 const char *store_damage(const struct store *s);
 
+/* Acknowledged windows are left out, since a dictionary is too short for them: no crash does that. */
+bool store_lost_windows(const struct store *s);
+
 const struct store_meta *store_meta(const struct store *s);
 
 /*
