@@ -2,15 +2,16 @@
 /*
  * The store on a generated load, beside what else one might keep the samples in. tests/bench/bench_store.sh runs it.
  *
- *   bench_store write DIR low|high WINDOWS [STACKS]   write; time, memory and bytes of it
+ *   bench_store write DIR low|high|thin WINDOWS SECONDS [STACKS]   write windows so long; time, memory and bytes of it
  *   bench_store query DIR                             open, symbol trie, queries of growing ranges
+ *   bench_store cover DIR                             blocks merged for random ranges
  *   bench_store compare DIR SCRATCH WINDOWS           the first windows as pprof and folded stacks, gzipped, and the
  *                                                     store's own blocks in SQLite and LMDB
  *
  * The load: a window of 10 s holds 30,000 samples, stacks drawn by Zipf(1.05). low: a label of 64 containers, drawn by
  * Zipf, too, but for the LOW_HOME share of samples that run where their stack is at home: about 12,000 rows. high: a tenant
  * of 200 as well, and 2,800 queries per window with a fresh UUID each; HIGH_HOME of a query's samples are of one stack:
- * about 24,000 rows. STACKS: a directory of folded stacks from real programs (*.folded, root first), of which 34,670 are
+ * about 24,000 rows. thin: 20 samples, where only the blocks count. STACKS: a directory of folded stacks from real programs (*.folded, root first), of which 34,670 are
  * taken; without it as many are made up, 22 frames deep on average, of 9,921 functions. All from fixed seeds.
  */
 #include "export/export.h"
@@ -428,6 +429,8 @@ struct load {
 	const struct corpus *c;
 	struct zipf stacks, containers, tenants;
 	bool high;
+	uint32_t samples; /* of a window */
+	int64_t window_ns;
 	uint32_t sets[QUERIES];
 	char id[37]; /* of one query of the newest window */
 };
@@ -457,7 +460,7 @@ static void make_window(struct load *l, uint32_t event)
 	make_sets(l);
 	for (uint32_t i = 0; i < QUERIES; i++)
 		home[i] = zipf_draw(&l->stacks);
-	for (uint32_t i = 0; i < SAMPLES; i++) {
+	for (uint32_t i = 0; i < l->samples; i++) {
 		uint32_t stack = zipf_draw(&l->stacks), set;
 		if (l->high) {
 			set = draw(QUERIES);
@@ -478,19 +481,21 @@ static int by_value(const void *a, const void *b)
 static void commit(struct load *l, uint64_t i)
 {
 	uint64_t lost[1] = { 0 };
-	struct store_cpu_totals c[2] = { { 0, SAMPLES / 2, SAMPLES / 2, lost, lost }, { 1, SAMPLES / 2, SAMPLES / 2, lost, lost } };
+	struct store_cpu_totals c[2] = { { 0, l->samples / 2, l->samples / 2, lost, lost },
+					 { 1, l->samples / 2, l->samples / 2, lost, lost } };
 	struct store_totals t = { c, 2, 0, 0, 0 };
-	int64_t t0 = T0 + (int64_t)i * WINDOW_NS;
-	check(store_commit_window(l->w, t0, t0 + WINDOW_NS, (int64_t)(i + 1) * WINDOW_NS, &t, &err), "commit");
+	int64_t t0 = T0 + (int64_t)i * l->window_ns;
+	check(store_commit_window(l->w, t0, t0 + l->window_ns, (int64_t)(i + 1) * l->window_ns, &t, &err), "commit");
 }
 
-static void print_write(const char *kind, uint64_t windows, const double *ms, const double *sorted, uint64_t written,
+static void print_write(const char *kind, const struct load *l, uint64_t windows, const double *ms, const double *sorted, uint64_t written,
 			double grown)
 {
-	double samples = (double)windows * SAMPLES, sum = 0, parents = 0;
+	double samples = (double)windows * l->samples, sum = 0, parents = 0;
 	for (uint64_t i = 0; i < windows; i++)
 		sum += ms[i];
-	printf("%s: %" PRIu64 " windows (%.1f h), %.0f samples\n", kind, windows, (double)windows / 360, samples);
+	printf("%s: %" PRIu64 " windows of %.0f s (%.1f h), %.0f samples\n", kind, windows, (double)l->window_ns / 1e9,
+	       (double)windows * (double)l->window_ns / 3.6e12, samples);
 	for (int k = 0; k < N_LEVELS; k++) {
 		if (sizes.level[k])
 			printf("  level %d %-10.*s %12" PRIu64 " bytes  %7.3f per sample\n", k,
@@ -510,13 +515,14 @@ static void print_write(const char *kind, uint64_t windows, const double *ms, co
 	printf("  writer resident    %.1f MiB above what the load itself takes\n", grown);
 }
 
-static void write_store(const char *dir, const char *kind, uint64_t windows, const char *stacks)
+static void write_store(const char *dir, const char *kind, uint64_t windows, int64_t seconds, const char *stacks)
 {
 	static const char *const lost[] = { "lost" }, *const flagged[] = { "idle" };
 	const struct store_meta meta = { "bench", "bench", kind, lost, 1, flagged, 1, T0 };
 	const struct store_event clock = { "cpu-clock", "nanoseconds", 10101010, 10101010 };
 	struct corpus c = { 0 };
-	struct load l = { .c = &c, .high = !strcmp(kind, "high") };
+	struct load l = { .c = &c, .high = !strcmp(kind, "high"), .samples = strcmp(kind, "thin") ? SAMPLES : 20 };
+	l.window_ns = seconds * 1000000000;
 	double *ms = need(calloc(2 * windows + 1, sizeof(*ms))), *sorted = ms + windows;
 	uint32_t event;
 	char id[37];
@@ -545,7 +551,7 @@ static void write_store(const char *dir, const char *kind, uint64_t windows, con
 	written = self_number("io", "wchar:") - written;
 	qsort(sorted, windows, sizeof(*sorted), by_value);
 	measure(dir);
-	print_write(kind, windows, ms, sorted, written, grown);
+	print_write(kind, &l, windows, ms, sorted, written, grown);
 	printf("  time               %.0f s for all\n", wall() - began);
 	if (l.high) {
 		char path[4096];
@@ -701,6 +707,45 @@ static void query_store(const char *dir)
 		query_range(s, names[i], from, to, id);
 	}
 	query_range(s, "all", INT64_MIN, INT64_MAX, id);
+	store_close(s);
+}
+
+/* ---- cover ---- */
+
+/* The mean and the most of the blocks that random ranges of a length need, for stacks alone and by a narrow key. */
+static void cover_range(struct store *s, const char *name, int64_t first, int64_t last)
+{
+	static const char *const container[] = { "container" };
+	for (int labels = 0; labels < 2; labels++) {
+		uint64_t sum = 0, most = 0, n = 2000;
+		double at = cpu();
+		for (uint64_t i = 0; i < n; i++) {
+			struct store_cover c;
+			int64_t from = first + (int64_t)(draw_real() * (double)(last - first - span(name)));
+			check(store_cover(s, from, from + span(name), labels ? STORE_NARROW_KEYS : STORE_FOLDED, container,
+					  labels ? 1 : 0, &c, &err), "cover");
+			sum += c.n;
+			most = c.n > most ? c.n : most;
+			store_cover_free(&c);
+		}
+		printf("  any %-5s %-13s %5.1f blocks on average, at most %3" PRIu64 " (of %" PRIu64 " ranges, %.2f ms each)\n", name,
+		       labels ? "by container" : "stacks", (double)sum / (double)n, most, n, 1e3 * (cpu() - at) / (double)n);
+	}
+}
+
+static void cover_store(const char *dir)
+{
+	static const char *const names[] = { "1 h", "24 h", "7 d", "30 d", "1 y" };
+	struct query_spec all = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .labels = QUERY_NO_LABELS };
+	struct store *s;
+	struct query *q;
+	check(store_open(&s, dir, &err), "open");
+	check(query_open(&q, s, &all, &err), "query");
+	int64_t first = query_info(q)->from_ns, last = query_info(q)->to_ns;
+	query_close(q);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (last - first > span(names[i]))
+			cover_range(s, names[i], first, last);
 	store_close(s);
 }
 
@@ -944,8 +989,10 @@ static void compare(const char *dir, const char *scratch, uint64_t windows)
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc >= 5 && !strcmp(argv[1], "write") && atoll(argv[4]) > 0)
-		write_store(argv[2], argv[3], (uint64_t)atoll(argv[4]), argc > 5 ? argv[5] : NULL);
+	if (argc >= 6 && !strcmp(argv[1], "write") && atoll(argv[4]) > 0 && atoll(argv[5]) > 0)
+		write_store(argv[2], argv[3], (uint64_t)atoll(argv[4]), atoll(argv[5]), argc > 6 ? argv[6] : NULL);
+	else if (argc == 3 && !strcmp(argv[1], "cover"))
+		cover_store(argv[2]);
 	else if (argc == 3 && !strcmp(argv[1], "query"))
 		query_store(argv[2]);
 	else if (argc == 5 && !strcmp(argv[1], "compare") && atoll(argv[4]) > 0)
