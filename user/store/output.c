@@ -223,7 +223,8 @@ int writer_open_dicts(struct store_writer *w, struct err *err)
 	for (size_t i = 0; !rc && gen && i < sizeof(gen_kinds) / sizeof(gen_kinds[0]); i++) {
 		enum file_kind k = gen_kinds[i];
 		rc = stand_at(w, k, gen->serial, gen->good[k], err);
-		w->saved[k].next = dicts_count(&s->sym, k);
+		/* Events that only older generations have are not in the file of this one. */
+		w->saved[k].next = k == KIND_EVENTS ? s->n_own_events : dicts_count(&s->sym, k);
 	}
 	if (!rc && epoch) {
 		rc = stand_at(w, KIND_SETS, epoch->serial, epoch->good[KIND_SETS], err);
