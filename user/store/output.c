@@ -162,8 +162,10 @@ int writer_new_epoch(struct store_writer *w, int64_t t_ns, struct err *err)
 	g->loaded = true;
 	memset(g->good, 0xff, sizeof(g->good));
 	rc = create_dict(w, KIND_SETS, e.serial, &f, err);
-	if (!rc && (wide_list(w, &e) || manifest_add_epoch(m, &e)))
+	if (!rc && (wide_list(w, &e) || manifest_add_epoch(m, &e))) {
+		manifest_epoch_fini(&e);
 		rc = err_sys(err, -ENOMEM, "cannot write %s", s->dir);
+	}
 	if (!rc) {
 		rc = writer_save_manifest(w, err);
 		if (rc)
