@@ -7,21 +7,6 @@
 #define T0 1700000000000000000ll
 #define SECOND 1000000000ll
 
-static const struct store_options small_options = {
-	.wide_values = 5, /* tenant and query_id of the model are wide, comm is not */
-	.wide_sets = 16384,
-	.grace_ns = 20 * SECOND,
-	.generation_bytes = 64u << 20,
-	.reserve_bytes = 1,
-	.max_bytes = 1ull << 40,
-};
-
-struct fixture {
-	struct model m;
-	char dir[64];
-	struct store *s;
-};
-
 static int commit_at(struct model *m, struct store_writer *sw, int64_t t0, size_t n_rows)
 {
 	struct err err = { 0 };
@@ -66,26 +51,11 @@ static void fill(struct model *m, struct store_writer **sw, const char *dir, con
 
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
 	struct store_writer *w;
-	struct err err = { 0 };
-	f->m.random = 31;
-	assert_int_equal(store_writer_open_with(&w, temp_dir(f->dir), &model_meta, &small_options, &err), 0);
-	fill(&f->m, &w, f->dir, &small_options);
-	store_writer_close(w);
-	if (store_open(&f->s, f->dir, &err))
-		fail_msg("%s", err.text);
+	struct fixture *f = fixture_new(31, &model_options, &w);
+	fill(&f->m, &w, f->dir, &model_options);
+	fixture_open(f, w);
 	*state = f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-	store_close(f->s);
-	remove_tree(f->dir);
-	model_fini(&f->m);
-	free(f);
 	return 0;
 }
 
@@ -440,7 +410,7 @@ static void small_levels(struct model *m, const char *dir)
 	struct store_writer *w;
 	struct err err = { 0 };
 	int64_t t = T0;
-	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &small_options, &err), 0);
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &model_options, &err), 0);
 	for (int i = 0; i < 30; i++, t += 10 * SECOND) {
 		if (i % 10 == 9)
 			t += 3600 * SECOND * 5;
@@ -500,7 +470,7 @@ static void every_flip(void **state)
 					assert_true(w2 + 1 >= windows);
 				repaired++;
 				struct store_writer *w;
-				if (store_writer_open_with(&w, copy, &model_meta, &small_options, &err))
+				if (store_writer_open_with(&w, copy, &model_meta, &model_options, &err))
 					fail_msg("%s: bit %lld: %s", walked[i], (long long)bit, err.text);
 				store_writer_close(w);
 			}
@@ -521,7 +491,7 @@ static void retention(void **state)
 {
 	(void)state;
 	char dir[64];
-	struct store_options o = small_options;
+	struct store_options o = model_options;
 	struct store_writer *w;
 	struct err err = { 0 };
 	struct model m = { .random = 51 };
@@ -619,5 +589,5 @@ int main(void)
 		cmocka_unit_test(retention),
 		cmocka_unit_test(every_flip),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

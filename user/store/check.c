@@ -59,7 +59,9 @@ static int check_header(struct check *c)
 	char path[512];
 	int rc = header_read(&s->header, s->dir_fd, s->dir, &why);
 	int rc_copy = header_read_file(&copy, s->dir_fd, s->dir, HEADER_COPY_NAME, NULL);
-	if (rc == -ENOENT && rc_copy) {
+	if (rc_copy == -ENOMEM) {
+		rc = err_sys(c->err, rc_copy, "cannot read %s", s->dir);
+	} else if (rc == -ENOENT && rc_copy) {
 		rc = err_set(c->err, -EINVAL, "%s is not a store of ascribe: it has no %s", s->dir, HEADER_NAME);
 	} else if (rc == -EBADMSG || rc == -ENOENT) {
 		snprintf(path, sizeof(path), "%s/%s", s->dir, HEADER_NAME);

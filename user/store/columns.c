@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 int columns_join(struct buf *out, const struct buf *columns, size_t n)
 {
@@ -59,6 +60,8 @@ int codec_unpack(struct buf *out, uint8_t codec, const uint8_t *data, size_t len
 	if (rc)
 		return rc;
 	size_t n = ZSTD_decompress(out->data + out->len, raw_len, data, len);
+	if (ZSTD_isError(n) && ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
+		return -ENOMEM;
 	if (ZSTD_isError(n) || n != raw_len)
 		return -EBADMSG;
 	out->len += raw_len;

@@ -345,10 +345,8 @@ void file_commit(struct file *f)
 	f->end = f->tail;
 }
 
-void file_rollback(struct file *f)
+int file_rollback(struct file *f)
 {
 	f->tail = f->end;
-	/* When this fails too, the bytes stay until the next append writes over them: readers stop before them. */
-	if (ftruncate(f->fd, (off_t)f->end))
-		return;
+	return ftruncate(f->fd, (off_t)f->end) ? -errno : 0;
 }

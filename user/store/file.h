@@ -81,8 +81,8 @@ int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, u
 		const struct buf *stored);
 int file_sync(struct file *f);
 void file_commit(struct file *f);
-/* Forget what was written after end, and cut it off as well as possible. */
-void file_rollback(struct file *f);
+/* Forget what was written after end, and cut it off. -errno: it is still in the file. */
+int file_rollback(struct file *f);
 
 /* Write the whole of name by temporary file, fsync, rename, fsync of dir_fd. */
 int file_replace(int dir_fd, const char *name, const void *data, size_t len);

@@ -14,7 +14,7 @@
 #define SEGMENTS_MAX (1u << 20)
 #define LIST_MAX (1u << 20)
 
-static void epoch_fini(struct manifest_epoch *e)
+void manifest_epoch_fini(struct manifest_epoch *e)
 {
 	for (size_t i = 0; i < e->n_wide; i++)
 		free(e->wide[i].key);
@@ -24,7 +24,7 @@ static void epoch_fini(struct manifest_epoch *e)
 void manifest_fini(struct manifest *m)
 {
 	for (size_t i = 0; i < m->n_epochs; i++)
-		epoch_fini(&m->epochs[i]);
+		manifest_epoch_fini(&m->epochs[i]);
 	free(m->epochs);
 	free(m->generations);
 	free(m->anchors);
@@ -58,7 +58,7 @@ int manifest_add_anchor(struct manifest *m, const struct store_anchor *a)
 
 void manifest_drop_epoch(struct manifest *m, size_t i)
 {
-	epoch_fini(&m->epochs[i]);
+	manifest_epoch_fini(&m->epochs[i]);
 	memmove(&m->epochs[i], &m->epochs[i + 1], (--m->n_epochs - i) * sizeof(*m->epochs));
 }
 
@@ -226,7 +226,7 @@ static int decode_epoch(struct manifest *m, struct cursor *c)
 	if (!rc)
 		rc = manifest_add_epoch(m, &e);
 	if (rc)
-		epoch_fini(&e);
+		manifest_epoch_fini(&e);
 	return rc;
 }
 

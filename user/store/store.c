@@ -349,10 +349,14 @@ static int list_windows(struct store *s)
 	size_t n = 0, cap = 0;
 	for (size_t i = 0; i < s->n_segments; i++) {
 		struct segment *g = &s->segments[i];
-		if (g->m.level || segment_load(s, g, NULL))
+		int rc = g->m.level ? 0 : segment_load(s, g, NULL);
+		if (g->m.level || (rc && rc != -ENOMEM))
 			continue;
-		if (ARRAY_RESERVE(s->windows, cap, n + g->n_refs + 1))
+		if (rc || ARRAY_RESERVE(s->windows, cap, n + g->n_refs + 1)) {
+			free(s->windows);
+			s->windows = NULL;
 			return -ENOMEM;
+		}
 		for (size_t k = 0; k < g->n_refs; k++)
 			s->windows[n++] = &g->refs[k];
 	}

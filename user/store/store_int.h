@@ -55,6 +55,7 @@ struct store {
 	size_t n_segments, segments_cap;
 	uint32_t n_open; /* descriptors of segments */
 	struct dicts sym; /* strings, frames, stacks, events, leaves: of the newest generation, and what others add */
+	uint32_t n_own_events; /* of sym.events, those in the file of the newest generation */
 	struct dict_gen **gens, **epochs;
 	size_t n_gens, gens_cap, n_epochs, epochs_cap;
 	struct setpool sets; /* a reader's label sets */

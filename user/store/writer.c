@@ -82,6 +82,18 @@ int writer_take_lock(struct store_writer *w, struct err *err)
 	return err_sys(err, -errno, "cannot lock %s/lock", w->s.dir);
 }
 
+/* The store's own name must last as what is in it does. A directory above that cannot be read cannot be synced. */
+static int sync_above(const struct store *s, struct err *err)
+{
+	int fd = openat(s->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	if (fd < 0)
+		return errno == EACCES ? 0 : err_sys(err, -errno, "cannot open the directory above %s", s->dir);
+	if (fsync(fd))
+		rc = err_sys(err, -errno, "cannot sync the directory above %s", s->dir);
+	close(fd);
+	return rc;
+}
+
 /* The header comes last: while it is missing there is no store. */
 static int create(struct store *s, const struct store_meta *meta, struct err *err)
 {
@@ -89,7 +101,9 @@ static int create(struct store *s, const struct store_meta *meta, struct err *er
 	uint64_t id;
 	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
 		return err_sys(err, -errno, "cannot draw a random number");
-	int rc = manifest_write(&none, s->dir_fd, s->dir, id, err);
+	int rc = sync_above(s, err);
+	if (!rc)
+		rc = manifest_write(&none, s->dir_fd, s->dir, id, err);
 	return rc ? rc : header_write(s->dir_fd, s->dir, id, meta, err);
 }
 
