@@ -88,22 +88,33 @@ struct split {
 	bool wide;	  /* any set has wide labels */
 };
 
-/* The keys of wide labels are strings of the epoch too. */
+/*
+ * The keys of wide labels are strings of the epoch too. Those of few values come first: tables are sorted by their labels, and neighbours
+ * that have values in common are smaller.
+ */
 static int split_set(struct split *p, uint32_t id)
 {
 	struct store_writer *w = p->w;
 	const struct setpool_set *s = &w->sets.sets[id];
 	struct label narrow[SET_LABELS_MAX];
 	struct settable_label wide[SET_LABELS_MAX];
+	uint32_t most[SET_LABELS_MAX];
 	size_t n = 0, n_wide = 0;
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < s->n; i++) {
 		const struct label *l = &s->labels[i];
-		if (!wide_is(w, l->key, l->key_len)) {
+		const struct key_stat *k = wide_find(w, l->key, l->key_len);
+		if (!k) {
 			narrow[n++] = *l;
 			continue;
 		}
-		struct settable_label *t = &wide[n_wide++];
+		size_t at = n_wide++;
+		for (; at && most[at - 1] > k->most; at--) {
+			wide[at] = wide[at - 1];
+			most[at] = most[at - 1];
+		}
+		most[at] = k->most;
+		struct settable_label *t = &wide[at];
 		*t = (struct settable_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
 		rc = strings_add(&w->epoch->d.label_text, l->key, l->key_len, &t->key);
 	}

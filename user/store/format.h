@@ -34,6 +34,7 @@ enum file_kind {
 enum codec {
 	CODEC_RAW = 0,
 	CODEC_ZSTD = 1,
+	CODEC_BITS = 2, /* varints: how many bits each has, by zstd, and the bits */
 };
 
 enum column {
@@ -98,5 +99,6 @@ enum value_type {
 #define BATCH_IDS (1u << 18)
 
 #define COMPRESSION_LEVEL 13
+#define COMPRESSION_LEVEL_BITS 3 /* nothing repeats in those but how often each comes */
 
 #endif

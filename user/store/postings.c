@@ -16,6 +16,7 @@
 #include <roaring/roaring.h>
 #include <xxhash.h>
 
+#define HASH_BITS 28 /* of a million hashes in an hour one in 270 is somebody else's too: a window read for nothing */
 #define BITS_MAX 16
 #define PER_BUCKET 1024
 #define ENTRY_SIZE 12
@@ -36,9 +37,9 @@ uint32_t postings_hash(const char *key, size_t key_len, const struct settable_la
 	if (value->type == LABEL_INT) {
 		for (int i = 0; i < 8; i++)
 			tail[i] = (uint8_t)((uint64_t)value->num >> 8 * i);
-		return (uint32_t)XXH64(tail, 8, h + 1);
+		return (uint32_t)XXH64(tail, 8, h + 1) >> (32 - HASH_BITS);
 	}
-	return (uint32_t)XXH64(value->str, value->len, h);
+	return (uint32_t)XXH64(value->str, value->len, h) >> (32 - HASH_BITS);
 }
 
 /* ---- writing: the hashes of a window, kept until its hour is over ---- */
@@ -200,8 +201,8 @@ static int encode(struct block *b, struct postings *p, uint32_t base)
 	size_t i = 0;
 	for (uint32_t bucket = 0; !rc && bucket < 1u << bits; bucket++) {
 		size_t start = data->len;
-		uint32_t last = bits ? bucket << (32 - bits) : 0;
-		while (!rc && i < p->n && (!bits || p->v[i].hash >> (32 - bits) == bucket)) {
+		uint32_t last = bits ? bucket << (HASH_BITS - bits) : 0;
+		while (!rc && i < p->n && (!bits || p->v[i].hash >> (HASH_BITS - bits) == bucket)) {
 			size_t n = 1;
 			while (i + n < p->n && p->v[i + n].hash == p->v[i].hash)
 				n++;
@@ -341,7 +342,7 @@ int postings_find(struct store *s, const struct block_ref *r, uint32_t hash, int
 	/* The shape is checked by the length of the column, which has a checksum; the rest by that of the bucket. */
 	if (bits > BITS_MAX || head->stored_len != 8 + ((uint64_t)ENTRY_SIZE << bits) || base != r->b.child_lo)
 		return block_damaged(s, r, err);
-	uint32_t n = bits ? hash >> (32 - bits) : 0;
+	uint32_t n = bits ? hash >> (HASH_BITS - bits) : 0;
 	rc = block_read_raw(s, r, &d.head, COLUMN_POST_HEAD, 8 + (uint64_t)n * ENTRY_SIZE, entry, sizeof(entry), err);
 	if (rc)
 		return rc;
@@ -356,7 +357,7 @@ int postings_find(struct store *s, const struct block_ref *r, uint32_t hash, int
 		rc = block_damaged(s, r, err);
 	if (!rc) {
 		c = (struct cursor){ bucket.data, bucket.data + len, 0 };
-		rc = search(&c, bits ? n << (32 - bits) : 0, hash, base, cb, ctx);
+		rc = search(&c, bits ? n << (HASH_BITS - bits) : 0, hash, base, cb, ctx);
 		if (rc == -EBADMSG)
 			block_damaged(s, r, err);
 	}

@@ -85,7 +85,8 @@ int pending_add(struct pending *p, const struct block_ref *r);
 int wide_count(struct store_writer *w, int64_t t_ns, bool *ret_changed);
 /* At the border of epochs: keys that have few values are narrow again. */
 void wide_settle(struct store_writer *w);
-bool wide_is(const struct store_writer *w, const char *key, size_t len);
+/* NULL: the key is narrow. */
+const struct key_stat *wide_find(const struct store_writer *w, const char *key, size_t len);
 int wide_load(struct store_writer *w);
 int wide_list(const struct store_writer *w, struct manifest_epoch *e);
 void wide_fini(struct store_writer *w);
