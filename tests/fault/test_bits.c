@@ -29,7 +29,7 @@ static size_t n_files, n_bytes;
 
 static const char *const kinds[] = { "seg/", "strings.log", "frames.log", "stacks.log", "events.log", "leaves.log", "lab/", "HEADER.copy",
 				     "HEADER", "MANIFEST" };
-#define N_KINDS 10
+#define N_KINDS (int)(sizeof(kinds) / sizeof(kinds[0]))
 
 static int add_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -40,7 +40,8 @@ static int add_file(const char *path, const struct stat *st, int type, struct FT
 	int k = 0;
 	while (k < N_KINDS && !strstr(name, kinds[k]))
 		k++;
-	assert_true(k < N_KINDS && n_files < FILES_MAX);
+	if (k == N_KINDS || n_files == FILES_MAX)
+		fail_msg("%s: which kind of file is that?", name);
 	snprintf(files[n_files].path, sizeof(files[0].path), "%s", name);
 	files[n_files].len = (size_t)st->st_size;
 	files[n_files++].kind = k;

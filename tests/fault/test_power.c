@@ -97,6 +97,8 @@ static void judge_place(struct replay *r, struct place *p, const struct disk *d,
 	/* Nothing that a sync changes is new when nothing is lost, and nothing else when all is lost that can be. */
 	const enum op_kind last = p->at ? r->log.ops[p->at - 1].kind : OP_ACK;
 	const bool synced = last == OP_SYNC || last == OP_SYNC_DIR;
+	/* In make test cuts and reorderings are of some places, others each day; prefixes and what is certain of all. */
+	const bool sampled = !run_full() && p->at % 8 != run_offset(8);
 	if (!synced) {
 		disk_put(d, LOSS_NONE, 0, NULL, dir);
 		judge_state(r, p, store, k, "nothing lost");
@@ -109,7 +111,7 @@ static void judge_place(struct replay *r, struct place *p, const struct disk *d,
 		r->sum[k].certain++;
 		remove_tree(dir);
 	}
-	for (size_t i = 0; p->at && i < r->cuts + 3; i++) {
+	for (size_t i = 0; !sampled && p->at && i < r->cuts + 3; i++) {
 		size_t cut = cut_at(&r->log.ops[p->at - 1], i, r->cuts);
 		if (!cut || !disk_put(d, LOSS_CUT, cut, NULL, dir))
 			break;
@@ -117,7 +119,7 @@ static void judge_place(struct replay *r, struct place *p, const struct disk *d,
 		r->sum[k].cut++;
 		remove_tree(dir);
 	}
-	for (size_t i = 0; i < r->rounds; i++) {
+	for (size_t i = 0; !sampled && i < r->rounds; i++) {
 		disk_put(d, LOSS_ANY, 0, &random, dir);
 		judge_state(r, p, store, k, "any part lost");
 		r->sum[k].any++;
@@ -196,7 +198,7 @@ static void power_loss(void **state)
 {
 	(void)state;
 	scenario_make(&scenario, 36, 8);
-	assert_int_equal(lose_power(FAULT_WRITER, run_size(1, 12), run_size(0, 16)), 0);
+	assert_int_equal(lose_power(FAULT_WRITER, run_size(2, 12), run_size(1, 16)), 0);
 	scenario_fini(&scenario);
 }
 
@@ -207,7 +209,7 @@ static void power_loss_without_sync(void **state)
 	static const char *const programs[] = { FAULT_WRITER "-no-fdatasync", FAULT_WRITER "-no-fsync", FAULT_WRITER "-no-dirsync" };
 	scenario_make(&scenario, 12, 8);
 	for (size_t i = 0; i < 3; i++)
-		assert_true(lose_power(programs[i], run_size(1, 4), 0) > 0);
+		assert_true(lose_power(programs[i], run_size(2, 4), 0) > 0);
 	scenario_fini(&scenario);
 }
 
