@@ -67,8 +67,7 @@ static int add_ref(const struct block_ref ***v, size_t *n, size_t *cap, const st
 	return rc;
 }
 
-/* Segments that retention has cut, or a disk has damaged, have no children to offer. */
-static int find_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret, size_t *ret_n)
+int store_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret, size_t *ret_n)
 {
 	const struct block_ref **v = NULL;
 	size_t n = 0, cap = 0;
@@ -154,7 +153,9 @@ static int has_detail(struct walk *w, const struct block_ref *r, bool *ret, bool
 		*ret_posted = full && wide_in(w, b, false);
 		return 0;
 	}
-	return has_keys(w, r, ret, ret_posted);
+	int rc = has_keys(w, r, ret, ret_posted);
+	*ret &= !(b->flags & BLOCK_NO_ROWS);
+	return rc;
 }
 
 static int take(struct walk *w, const struct block_ref *r, bool fine)
@@ -171,11 +172,30 @@ static int take(struct walk *w, const struct block_ref *r, bool fine)
 	return 0;
 }
 
+/* Children without rows whose own children are gone: the edge of the range cannot be finer than their parent. */
+static int is_edge(struct walk *w, const struct block_ref **children, size_t n, bool *ret)
+{
+	int rc = 0;
+	*ret = false;
+	for (size_t i = 0; !rc && i < n; i++) {
+		const struct block_ref **below;
+		size_t n_below;
+		if (!(children[i]->b.flags & BLOCK_NO_ROWS))
+			continue;
+		rc = store_children(w->s, children[i], &below, &n_below);
+		if (rc)
+			return no_memory(w);
+		*ret |= n_below != children[i]->b.n_children;
+		free(below);
+	}
+	return rc;
+}
+
 static int visit(struct walk *w, const struct block_ref *r)
 {
 	const struct block_ref **children = NULL;
 	size_t n = 0;
-	bool fine, posted;
+	bool fine, posted, edge = false;
 	if (r->b.t1_ns <= w->from || r->b.t0_ns >= w->to)
 		return 0;
 	int rc = has_detail(w, r, &fine, &posted);
@@ -189,12 +209,15 @@ static int visit(struct walk *w, const struct block_ref *r)
 	bool inside = r->b.t0_ns >= w->from && r->b.t1_ns <= w->to;
 	if (!r->b.level || (inside && fine))
 		return take(w, r, fine);
-	rc = find_children(w->s, r, &children, &n);
+	rc = store_children(w->s, r, &children, &n);
 	if (rc)
 		return no_memory(w);
-	if (n != r->b.n_children)
+	if (fine && w->want != STORE_FOLDED)
+		rc = is_edge(w, children, n, &edge);
+	edge |= n != r->b.n_children;
+	if (!rc && edge)
 		rc = take(w, r, fine);
-	for (size_t i = 0; !rc && n == r->b.n_children && i < n; i++)
+	for (size_t i = 0; !rc && !edge && i < n; i++)
 		rc = visit(w, children[i]);
 	free(children);
 	return rc;

@@ -140,7 +140,7 @@ void rows_finish(struct rows_writer *w, struct block *b)
 		w->column[i] = (struct buf)BUF_INIT;
 	}
 	b->info.n_folded = w->n_groups;
-	b->info.n_rows = w->n_rows;
+	b->info.n_rows = w->folded ? 0 : w->n_rows;
 	rows_writer_fini(w);
 }
 
@@ -156,7 +156,7 @@ void rows_begin(struct rows_reader *r, const struct block_head *h, const struct 
 		const struct rows_limits *l)
 {
 	*r = (struct rows_reader){ .limits = *l, .has_value = block_has(h, COLUMN_VALUE), .groups_left = h->info.n_folded };
-	r->has_sets = sets && !(h->info.flags & BLOCK_FOLDED_ONLY);
+	r->has_sets = sets && !(h->info.flags & (BLOCK_FOLDED_ONLY | BLOCK_NO_ROWS));
 	r->rows_left = r->has_sets ? h->info.n_rows : 0;
 	for (int i = 0; i < N; i++)
 		r->column[i] = (struct cursor){ raw[i].data, raw[i].data + raw[i].len, 0 };

@@ -33,7 +33,7 @@ struct rows_writer {
 
 /* The rows of one group, by set, each set once; groups in ascending order. -ENOMEM, -E2BIG: the writer is of no use any more. */
 int rows_put(struct rows_writer *w, const struct store_row *group, size_t n);
-/* The columns become those of the block. */
+/* The columns become those of the block; only those of the groups if `folded` is set by now. */
 void rows_finish(struct rows_writer *w, struct block *b);
 void rows_writer_fini(struct rows_writer *w);
 

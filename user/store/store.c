@@ -275,6 +275,8 @@ int store_block_rows(struct store *s, const struct store_block *b, store_filter 
 	struct block_data d;
 	if (b->flags & BLOCK_FOLDED_ONLY)
 		return err_set(err, -ENODATA, "the labels of this time were not written, for want of space");
+	if (b->flags & BLOCK_NO_ROWS)
+		return err_set(err, -ENODATA, "the rows of this block are in its children");
 	int rc = block_read(s, r.ref, WANT_ROWS | WANT_TABLE, &d, err);
 	if (rc)
 		return rc;

@@ -160,6 +160,11 @@ size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct sett
  */
 int store_roots(struct store *s, uint8_t level, uint8_t parent_level, int64_t from, int64_t to,
 		int (*cb)(void *ctx, const struct block_ref *r), void *ctx, struct err *err);
+/*
+ * The children of a parent that are there, to be freed (the list alone): fewer than n_children when retention has cut some, or a disk has
+ * damaged their segment. -ENOMEM.
+ */
+int store_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret, size_t *ret_n);
 const struct block_ref *store_ref(const struct store_block *b);
 
 #endif

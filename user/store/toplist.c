@@ -121,6 +121,22 @@ static int count_rows(struct counting *c, const struct store_block *b)
 	return rc;
 }
 
+static int count_block(struct counting *c, const struct store_block *b);
+
+/* At most two levels down: blocks without rows have children with rows. */
+static int count_children(struct counting *c, const struct block_ref *ref)
+{
+	const struct block_ref **v;
+	size_t n;
+	int rc = store_children(c->s, ref, &v, &n);
+	if (rc)
+		return no_memory(c, rc);
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = count_block(c, &v[i]->b);
+	free(v);
+	return rc;
+}
+
 static int count_block(struct counting *c, const struct store_block *b)
 {
 	const struct block_ref *ref = store_ref(b);
@@ -133,7 +149,9 @@ static int count_block(struct counting *c, const struct store_block *b)
 	if (!rc && list)
 		rc = merge_lists(c, ref, &d);
 	block_data_fini(&d);
-	return rc || list ? rc : count_rows(c, b);
+	if (rc || list)
+		return rc;
+	return b->flags & BLOCK_NO_ROWS ? count_children(c, ref) : count_rows(c, b);
 }
 
 /* ---- the answer ---- */
