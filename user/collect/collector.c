@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/collector.h"
 
+#include "collect/copies.h"
 #include "collect/labelling.h"
 #include "collect/resolve.h"
 #include "collect/sideband.h"
@@ -32,6 +33,7 @@ struct collector {
 	struct resolver *resolver;
 	struct labelling *labelling;
 	struct unwinding *unwinding;
+	struct copies *copies;
 	struct store_writer *store;
 	unsigned n_cpus, window_s;
 	uint32_t event_id[MAX_EVENTS];
@@ -39,6 +41,7 @@ struct collector {
 	struct pollfd *poll;
 	int64_t t0_ns, next_window_ns, stopped_ns; /* realtime */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
+	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
 	bool filling, stopped;
 	struct collector_progress sum;
 };
@@ -150,29 +153,6 @@ lost:
 	w->counter[COUNTER_user_memory] += row->samples;
 }
 
-static void on_half(void *ctx, const struct sampler_half *h)
-{
-	struct collector *c = ctx;
-	struct window_cpu *w = window_cpu(c->window, h->cpu);
-	uint64_t ran = 0;
-	for (unsigned i = 0; i < MAX_EVENTS; i++) {
-		ran += h->head->ran[i];
-		w->outside += h->head->outside[i];
-	}
-	if (!ran)
-		return;
-	w->ran += ran;
-	w->used = true;
-	for (size_t i = 0; i < N_COUNTERS; i++)
-		w->counter[i] += h->head->counters[i];
-	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
-		if (!h->rows[i].samples)
-			continue;
-		add_row(c, w, h, &h->rows[i]);
-		left--;
-	}
-}
-
 /* ---- news ---- */
 
 static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
@@ -197,13 +177,62 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 static void drain_sideband(struct collector *c)
 {
 	uint64_t lost;
-	c->next_news_ns = proc_now_ns() + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
+	c->news_ns = proc_now_ns();
+	c->next_news_ns = c->news_ns + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
 	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &lost);
 	if (!lost && !rc)
 		return;
 	c->sum.sideband_lost += lost;
 	procs_scan(c->procs);
 	unwinding_mapped(c->unwinding, 0);
+}
+
+struct taking {
+	struct collector *c;
+	struct window_cpu *w;
+};
+
+/* A sample that came as a copy: a row of its own. */
+static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, enum counter end)
+{
+	struct taking *t = ctx;
+	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user };
+	t->w->counter[end]++;
+	add_row(t->c, t->w, &h, row);
+}
+
+static void on_half(void *ctx, const struct sampler_half *h)
+{
+	struct collector *c = ctx;
+	struct window_cpu *w = window_cpu(c->window, h->cpu);
+	uint64_t ran = 0;
+	for (unsigned i = 0; i < MAX_EVENTS; i++) {
+		ran += h->head->ran[i];
+		w->outside += h->head->outside[i];
+	}
+	if (!ran)
+		return;
+	w->ran += ran;
+	w->used = true;
+	for (size_t i = 0; i < N_COUNTERS; i++)
+		w->counter[i] += h->head->counters[i];
+	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
+		if (!h->rows[i].samples)
+			continue;
+		add_row(c, w, h, &h->rows[i]);
+		left--;
+	}
+	if (copies_newest(c->copies, h->key) >= c->news_ns)
+		drain_sideband(c);
+	struct taking t = { c, w };
+	copies_take(c->copies, h->key, on_taken, &t);
+}
+
+static void on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
+{
+	struct collector *c = ctx;
+	if (w->half / 2 < c->n_cpus && copies_add(c->copies, w, stack))
+		window_cpu(c->window, w->half / 2)->counter[COUNTER_user_memory]++;
 }
 
 static void on_record(void *ctx, const struct wire_record *r, const void *payload)
@@ -332,6 +361,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : resolver_new(&c->resolver, w, ret_warning);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, UNWIND_BUDGET);
+	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
 	rc = rc ? rc : add_events(c, cfg);
 	if (rc) {
 		if (!e.code)
@@ -342,6 +372,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		return rc;
 	}
 	sampler_on_record(c->sampler, on_record, c);
+	sampler_on_copy(c->sampler, on_copy, c);
 	c->sum.table_bytes = sampler_memory(c->sampler);
 	c->sum.n_cpus = c->n_cpus;
 	c->sum.drain_s = sampler_drain_ms(c->sampler) / 1000.0;
@@ -435,6 +466,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, ms_until((uint64_t)c->next_window_ns, (uint64_t)real));
 		wait = min_wait(wait, labelling_tick(c->labelling));
 		wait = min_wait(wait, unwinding_tick(c->unwinding));
+		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
 		size_t n = fill_poll(c);
 		memcpy(p, c->poll, n * sizeof(*p));
 		for (size_t i = 0; i < n_fds; i++)
@@ -475,6 +507,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	labelling_free(c->labelling);
+	copies_free(c->copies);
 	unwinding_free(c->unwinding);
 	procs_free(c->procs);
 	resolver_free(c->resolver);

@@ -150,4 +150,5 @@ void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uin
 void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret)
 {
 	*ret = s->unwind;
+	ret->shards = s->shards;
 }

@@ -212,6 +212,28 @@ static int on_ring(void *ctx, void *data, size_t size)
 	return 0;
 }
 
+#if defined(__x86_64__)
+static int on_copies(void *ctx, void *data, size_t size)
+{
+	struct sampler *s = ctx;
+	const struct wire_copy *c = data;
+	if (size < sizeof(*c) || c->n_stack > size - sizeof(*c) || !s->on_copy)
+		return 0;
+	s->on_copy(s->copy_ctx, c, (const uint8_t *)(c + 1));
+	return 0;
+}
+#endif
+
+static int open_rings(struct sampler *s, struct err *err)
+{
+	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_ring, s, NULL);
+	int rc = s->ring ? 0 : -errno;
+#if defined(__x86_64__)
+	rc = rc ? rc : ring_buffer__add(s->ring, bpf_map__fd(s->skel->maps.copies), on_copies, s);
+#endif
+	return rc ? err_sys(err, rc, "mapping the BPF ring buffers") : 0;
+}
+
 /* ---- events ---- */
 
 static int attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
@@ -332,10 +354,8 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 		goto out;
 	}
 	rc = map_tables(s, &e);
-	if (!rc) {
-		s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_ring, s, NULL);
-		rc = s->ring ? attach_selection(s, &e) : err_sys(&e, -errno, "mapping the BPF ring buffer");
-	}
+	rc = rc ? rc : open_rings(s, &e);
+	rc = rc ? rc : attach_selection(s, &e);
 	if (!rc) {
 		struct attach_ctx a = { s, &e, 0 };
 		rc = sampler_cpu_list("/sys/devices/system/cpu/online", attach_online, &a);
@@ -459,7 +479,8 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 	struct row *rows = (struct row *)(base + sizeof(*h));
 	struct stack_ref *refs = (struct stack_ref *)(rows + s->row_mask + 1);
 	uint64_t *arena = (uint64_t *)(refs + s->ref_mask + 1);
-	struct sampler_half out = { .cpu = cpu, .head = h, .rows = rows, .n_rows = s->row_mask + 1, .arena = arena,
+	struct sampler_half out = { .cpu = cpu, .key = (uint32_t)((base - s->halves) / s->half_stride), .head = h,
+				    .rows = rows, .n_rows = s->row_mask + 1, .arena = arena,
 				    .arena_words = s->arena_mask + 1 + 2 * MAX_FRAMES };
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
 		s->cpu[cpu].ran[i] += h->ran[i];
@@ -492,6 +513,12 @@ void sampler_on_record(struct sampler *s, void (*on_record)(void *, const struct
 {
 	s->on_record = on_record;
 	s->record_ctx = ctx;
+}
+
+void sampler_on_copy(struct sampler *s, void (*on_copy)(void *, const struct wire_copy *, const uint8_t *), void *ctx)
+{
+	s->on_copy = on_copy;
+	s->copy_ctx = ctx;
 }
 
 int sampler_poll_ring(struct sampler *s)

@@ -35,6 +35,8 @@ struct sampler {
 	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *exit;
 	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
 	void *record_ctx;
+	void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack);
+	void *copy_ctx;
 	struct cpu *cpu;
 };
 

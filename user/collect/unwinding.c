@@ -104,7 +104,7 @@ void unwinding_free(struct unwinding *u)
 	free(u);
 }
 
-static uint64_t cpu_ns(void)
+uint64_t unwinding_cpu_ns(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
@@ -176,7 +176,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 {
 	struct elf_image img;
 	struct unwind_table *t = NULL;
-	uint64_t begin = cpu_ns();
+	uint64_t begin = unwinding_cpu_ns();
 	c->no_room = false;
 	if (open_image(u, im, m, &img))
 		return; /* the process is gone; the next one that maps it will do */
@@ -194,7 +194,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	u->stats.rows += rc ? 0 : c->part.n_rows;
 	u->stats.over_budget += c->no_room;
 	u->stats.refused += rc && rc != -ENOENT && !c->no_room;
-	u->stats.compile_ns += cpu_ns() - begin;
+	u->stats.compile_ns += unwinding_cpu_ns() - begin;
 }
 
 /* ---- processes ---- */
@@ -273,7 +273,7 @@ static bool compile_all(struct unwinding *u, const struct proc_image *im, uint64
 		struct code *c = map_code(u, im, &im->maps[i]);
 		if (!c || c->tried)
 			continue;
-		if (cpu_ns() >= until_ns)
+		if (unwinding_cpu_ns() >= until_ns)
 			return false;
 		compile(u, c, im, &im->maps[i]);
 	}
@@ -399,7 +399,7 @@ int unwinding_tick(struct unwinding *u)
 {
 	if (!u->n_waiting)
 		return -1;
-	uint64_t until = cpu_ns() + TICK_NS;
+	uint64_t until = unwinding_cpu_ns() + TICK_NS;
 	for (size_t b = 0; b < BUCKETS && u->n_waiting; b++) {
 		for (struct process *p = u->processes[b]; p; p = p->next) {
 			if (!p->waits)
@@ -410,6 +410,32 @@ int unwinding_tick(struct unwinding *u)
 		}
 	}
 	return -1;
+}
+
+int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct user_registers *regs,
+		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
+		   enum counter *ret_end)
+{
+	static struct unwind_range ranges[UNWIND_PROC_RANGES_MAX];
+	static struct code *codes[UNWIND_PROC_RANGES_MAX];
+	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, u->shared.shards };
+	uint32_t n_codes;
+	const struct proc_image *im = procs_find(u->procs, tgid, ns);
+	if (!im && now && !procs_scan_one(u->procs, tgid))
+		im = procs_find(u->procs, tgid, ns);
+	if (!im && !now)
+		return -EAGAIN;
+	if (im) {
+		hold(u, im, 1);
+		bool all = compile_all(u, im, until_ns);
+		if (all || now)
+			t.n_ranges = gather(u, im, ranges, codes, &n_codes);
+		hold(u, im, -1u);
+		if (!all && !now)
+			return -EAGAIN;
+	}
+	*ret_n = unwind_walk(&t, memory, regs, out, ret_end);
+	return 0;
 }
 
 void unwinding_forget(struct unwinding *u)
