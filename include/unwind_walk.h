@@ -37,6 +37,7 @@ struct unwind_state {
 	__u32 exact; /* pc is the instruction itself, not behind a call */
 	__u32 by_fp; /* the last frame was found by the frame pointer */
 	__u32 unused;
+	__u64 bx_at; /* where this frame's rbx is in memory; or one of UNWIND_BX_* */
 };
 
 struct unwind_rows {
@@ -144,6 +145,7 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 		    !read_word(sp + SIGFRAME_SP, &s->sp))
 			return COUNTER_unwind_fault;
 		s->exact = 1;
+		s->bx_at = UNWIND_BX_LOST;
 		return 0;
 	}
 	if (!fp && s->by_fp)
@@ -161,6 +163,7 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 	s->sp = fp + 16;
 	s->exact = s->leaf = 0;
 	s->by_fp = 1;
+	s->bx_at = UNWIND_BX_LOST;
 	return 0;
 }
 
@@ -170,8 +173,10 @@ static __always_inline bool rule_reg(const struct unwind_state *s, __u32 reg, __
 		*ret = s->sp;
 	else if (reg == UNWIND_REG_FP)
 		*ret = s->fp;
-	else if (s->leaf)
+	else if (s->leaf || (reg == UNWIND_REG_BX && s->bx_at == UNWIND_BX_SAME))
 		*ret = s->reg[reg & 15];
+	else if (reg == UNWIND_REG_BX && s->bx_at != UNWIND_BX_LOST)
+		return read_word(s->bx_at, ret);
 	else
 		return false;
 	return true;
@@ -250,6 +255,10 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	s->sp = cfa;
 	s->fp = fp;
 	s->leaf = s->by_fp = 0;
+	if (s->exact || r->cfa == UNWIND_CFA_DEREF)
+		s->bx_at = UNWIND_BX_LOST;
+	else if (r->cfa == UNWIND_CFA_REG && r->cfa_add != UNWIND_BX_SAME)
+		s->bx_at = r->cfa_add == UNWIND_BX_LOST ? UNWIND_BX_LOST : cfa + (__s64)r->cfa_add;
 	return 0;
 }
 
@@ -275,6 +284,7 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 	s->fp = s->reg[UNWIND_REG_FP];
 	s->leaf = s->exact = 1;
 	s->by_fp = 0;
+	s->bx_at = UNWIND_BX_SAME;
 	s->range.start = s->range.end = 0;
 	s->first = (__u32)ranges;
 	s->n = (__u32)(ranges >> 32);

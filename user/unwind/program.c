@@ -214,6 +214,8 @@ static struct saved *slot(struct machine *m, uint64_t reg)
 {
 	if (reg == UNWIND_REG_FP)
 		return &m->now.fp;
+	if (reg == UNWIND_REG_BX)
+		return &m->now.bx;
 	return reg == m->cie->ra_reg ? &m->now.ra : NULL;
 }
 
@@ -227,8 +229,9 @@ static void set(struct machine *m, uint64_t reg, enum how how, uint64_t in, int6
 static void restore(struct machine *m, uint64_t reg)
 {
 	struct saved *s = slot(m, reg);
+	const struct frame_state *f = &m->cie->initial;
 	if (s)
-		*s = s == &m->now.fp ? m->cie->initial.fp : m->cie->initial.ra;
+		*s = s == &m->now.fp ? f->fp : s == &m->now.bx ? f->bx : f->ra;
 }
 
 static void def_cfa(struct machine *m, uint64_t reg, int64_t off)
@@ -396,6 +399,14 @@ static uint8_t fp_kind(const struct saved *s)
 	return UNWIND_FP_LOST;
 }
 
+static int16_t bx_place(const struct saved *s)
+{
+	if (s->how == HOW_SAME)
+		return UNWIND_BX_SAME;
+	bool good = s->how == HOW_CFA && fits(s->off, INT16_MAX) && s->off != UNWIND_BX_SAME;
+	return good ? (int16_t)s->off : UNWIND_BX_LOST;
+}
+
 /* -1: there is no rule for it. */
 static int ra_kind(const struct saved *s)
 {
@@ -427,6 +438,8 @@ static struct unwind_rule rule_of(const struct machine *m)
 	if (r.fp != UNWIND_FP_SAME && r.fp != UNWIND_FP_LOST)
 		r.fp_off = (int32_t)f->fp.off;
 	r.ra_off = (int16_t)(ra == UNWIND_RA_REG ? (int64_t)f->ra.reg : f->ra.off);
+	if (r.cfa == UNWIND_CFA_REG)
+		r.cfa_add = bx_place(&f->bx);
 	if (m->cie->is_signal)
 		r.ra |= UNWIND_RA_SIGNAL;
 	return r;
