@@ -42,7 +42,7 @@ static __always_inline struct copy_cpu *copy_cpu(void)
 	return bpf_map_lookup_elem(&copy_cpus, &zero);
 }
 
-/* Up to `max` bytes of the stack from sp on into this CPU's copy; how many there are. */
+/* Up to `max` bytes from sp on into this CPU's copy; how many there are. */
 __noinline __u32 copy_stack(__u64 sp, __u64 max)
 {
 	struct copy_cpu *c = copy_cpu();
@@ -90,7 +90,7 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 	barrier_var(n);
 	if (n > MAX_FRAMES || bpf_probe_read_kernel(c->copy.kernel, n * 8, arena_ptr(h, h->arena_used)))
 		return -1;
-	__u64 sp = c->copy.regs.reg[UNWIND_REG_SP];
+	__u64 sp = c->copy.regs.reg[UNWIND_REG_SP] - COPY_BELOW;
 	__u64 top = BPF_CORE_READ(t, mm, start_stack);
 	if (top > sp && top - sp < max)
 		max = top - sp;

@@ -140,12 +140,13 @@ struct wire_record {
  * to unwind. It is in no row; it began in half `half`, and is stored with the rows of that half.
  */
 #define COPY_STACK_MAX 16384
+#define COPY_BELOW 128 /* it begins below the stack pointer: rules may still speak of what has just been popped */
 
 struct wire_copy {
 	struct row row; /* stack, n_user, samples: 0 */
 	struct user_registers regs;
 	__u32 half;    /* cpu * 2 + which */
-	__u32 n_stack; /* bytes of the stack, from the stack pointer on */
+	__u32 n_stack; /* bytes of the stack, from COPY_BELOW below the stack pointer on */
 	__u64 kernel[MAX_FRAMES + 1];
 }; /* the stack follows */
 

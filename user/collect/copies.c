@@ -82,7 +82,7 @@ static bool unwind_copy(struct copies *c, struct copy *p, uint64_t until_ns, boo
 {
 	uint64_t user[MAX_FRAMES];
 	struct wire_copy *w = p->w;
-	struct memory m = { (const uint8_t *)(w + 1), w->regs.reg[UNWIND_REG_SP], w->n_stack, false };
+	struct memory m = { (const uint8_t *)(w + 1), w->regs.reg[UNWIND_REG_SP] - COPY_BELOW, w->n_stack, false };
 	struct unwind_memory memory = { read_copy, &m };
 	unsigned n = 0;
 	if (unwinding_walk(c->unwinding, p->row.tgid, p->row.last_ns, &w->regs, &memory, until_ns, now, user, &n,
