@@ -36,7 +36,7 @@ struct unwind_state {
 	__u32 leaf;
 	__u32 exact; /* pc is the instruction itself, not behind a call */
 	__u32 by_fp; /* the last frame was found by the frame pointer */
-	__u32 unused;
+	__u32 changed_stack;
 	__u64 bx_at; /* where this frame's rbx is in memory; or one of UNWIND_BX_* */
 };
 
@@ -130,6 +130,55 @@ static __always_inline bool is_sigreturn(__u64 pc)
 	       (code.high & 0xff) == 0x05;
 }
 
+#define FAR_AWAY (1u << 16) /* from one stack to another, at least */
+
+static __always_inline bool is_code(struct unwind_state *s, __u64 at)
+{
+	return in_last_range(s, at) || unwind_find_range(at);
+}
+
+/*
+ * The function that was interrupted has not made its frame yet, or has left it: the next instruction shows that (push %rbp,
+ * endbr64, ret; mov %rsp, %rbp in its two forms). How far above the stack pointer its return address is, -1 if none of these.
+ */
+static __always_inline int frame_is_bare(__u64 pc)
+{
+	__u32 code;
+	if (unwind_read(&code, sizeof(code), pc))
+		return -1;
+	if ((code & 0xff) == 0x55 || (code & 0xfe) == 0xc2 || code == 0xfa1e0ff3)
+		return 0;
+	code &= 0xffffff;
+	return code == 0xe58948 || code == 0xec8b48 ? 8 : -1;
+}
+
+/* The caller of a frame that is not made: 0, or 1 when it is none of those. */
+static __always_inline int unwind_bare(struct unwind_state *s)
+{
+	__u64 sp = s->sp, pc, fp = s->fp;
+	int off = frame_is_bare(s->pc);
+	if (off < 0 || !read_word(sp + off, &pc) || !is_code(s, pc - 1))
+		return 1;
+	if (off && !read_word(sp, &fp))
+		return 1;
+	s->pc = pc;
+	s->fp = fp;
+	s->sp = sp + off + 8;
+	return 0;
+}
+
+/*
+ * May a chain of frame pointers go on downwards? Go's runtime runs some of its functions on another stack, and their
+ * callers' frames stay on that of the goroutine. Once, and far away: a loop is no other stack.
+ */
+static __always_inline bool unwind_change_stack(struct unwind_state *s)
+{
+	if (!s->by_fp || s->changed_stack || s->fp & 7 || s->sp - s->fp < FAR_AWAY)
+		return false;
+	s->changed_stack = 1;
+	return true;
+}
+
 /* The frames below, without a rule: the caller by the frame pointer. 0, or the counter that says why there is none. */
 UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 {
@@ -148,19 +197,22 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 		s->bx_at = UNWIND_BX_LOST;
 		return 0;
 	}
+	if (in_range && s->exact && !unwind_bare(s))
+		goto out;
 	if (!fp && s->by_fp)
 		return COUNTER_rooted;
-	if (fp < sp || fp & 7)
+	if ((fp < sp || fp & 7) && !(in_range && unwind_change_stack(s)))
 		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
 	if (unwind_read(&saved, sizeof(saved), fp))
 		return COUNTER_unwind_fault;
 	if (!saved.pc)
 		return COUNTER_rooted;
-	if (!in_last_range(s, saved.pc - 1) && !unwind_find_range(saved.pc - 1))
+	if (!is_code(s, saved.pc - 1))
 		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
 	s->pc = saved.pc;
 	s->fp = saved.fp;
 	s->sp = fp + 16;
+out:
 	s->exact = s->leaf = 0;
 	s->by_fp = 1;
 	s->bx_at = UNWIND_BX_LOST;
@@ -270,7 +322,7 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 	if (!s || unused)
 		return COUNTER_unwind_no_rule;
 	__u64 at = s->exact ? s->pc : s->pc - 1;
-	if (!in_last_range(s, at) && !unwind_find_range(at))
+	if (!is_code(s, at))
 		return s->leaf ? unwind_by_fp(0) : COUNTER_unwind_no_mapping;
 	__u32 id = unwind_find_rule(s, at);
 	int end = id ? unwind_by_rule(s, id) : -1;
@@ -284,7 +336,7 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 	s->sp = s->reg[UNWIND_REG_SP];
 	s->fp = s->reg[UNWIND_REG_FP];
 	s->leaf = s->exact = 1;
-	s->by_fp = 0;
+	s->by_fp = s->changed_stack = 0;
 	s->bx_at = UNWIND_BX_SAME;
 	s->range.start = s->range.end = 0;
 	s->first = (__u32)ranges;
