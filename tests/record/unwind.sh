@@ -36,4 +36,24 @@ record -F 499 -d 1s -o twice -p "$pid"
 stacks twice
 ok "a process that runs already: every stack whole from the first sample on" \
 	python3 "$here/unwind.py" chains folded stat.json "_start;.*;$base;chain_a;chain_b;chain_c"
+
+# ---- more files than there is room for ----
+cat >crowd.sh <<SH
+for i in 1 2; do
+	python3 -c 'for i in range(200000): str(i)'
+	perl -e 'for (1..300000) { \$x = chr(\$_ & 127) }'
+	gdb --batch -ex 'python print(1)'
+	openssl version
+	git --version
+done >/dev/null
+exec "$load" plain 1
+SH
+rm -rf crowd
+ASCRIBE_UNWIND_MIB=1 record -F 499 -o crowd -- bash crowd.sh
+"$ascribe" export crowd --format folded --where '{comm="chains"}' >folded 2>/dev/null
+"$ascribe" stat crowd --json >stat.json
+check "no room for all rules: accounting" s=stat.json -- 'exact(s)'
+ok "no room for all rules: files gave way, which is said" grep -q '[1-9] files gave way to others' record.err
+ok "no room for all rules: those that came last are right" \
+	python3 "$here/unwind.py" chains folded stat.json "_start;.*;$base;chain_a;chain_b;chain_c"
 finish

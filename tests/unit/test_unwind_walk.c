@@ -192,7 +192,7 @@ static void add_mapping(uint64_t start, uint64_t end, uint64_t pgoff, const char
 			r.bias = start - vaddr + (code.first_page << UNWIND_PAGE_BITS);
 			r.page = code.page;
 			r.n_pages = code.n_pages;
-			free(code.blocks);
+			unwind_code_fini(&code);
 		}
 		unwind_table_free(t);
 		elf_image_fini(&img);

@@ -90,7 +90,7 @@ void unwinding_free(struct unwinding *u)
 	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct code *c = u->codes[b], *next; c; c = next) {
 			next = c->next;
-			free(c->part.blocks);
+			unwind_code_fini(&c->part);
 			free(c);
 		}
 		for (struct process *p = u->processes[b], *next; p; p = next) {
@@ -156,6 +156,14 @@ static bool evict_one(struct unwinding *u)
 	return true;
 }
 
+static bool let_go(struct unwinding *u);
+
+/* Room for one file more. */
+static bool make_room(struct unwinding *u)
+{
+	return evict_one(u) || (let_go(u) && evict_one(u));
+}
+
 static int open_image(struct unwinding *u, const struct proc_image *im, const struct proc_map *m, struct elf_image *ret)
 {
 	size_t size;
@@ -184,7 +192,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	int rc = unwind_compile(&t, &img, m->file->path, NULL);
 	elf_image_fini(&img);
 	if (!rc) {
-		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && evict_one(u))
+		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
 			;
 		c->no_room = rc != 0;
 	}
@@ -241,6 +249,37 @@ static void publish(struct unwinding *u, struct process *p, uint32_t first, uint
 	if (old_n)
 		sampler_pass(u->sampler);
 	release(u, old_first, old_n, old_codes, old_n_codes);
+}
+
+static bool has_ended(struct unwinding *u, const struct process *p)
+{
+	const struct proc_image *im = procs_find(u->procs, p->tgid, UINT64_MAX);
+	return !im || im->to_ns != UINT64_MAX || im->leader_gone;
+}
+
+static void unpublish(struct unwinding *u, struct process *p)
+{
+	sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, 0);
+	if (p->n)
+		sampler_pass(u->sampler);
+	release(u, p->first, p->n, p->codes, p->n_codes);
+	p->first = p->n = p->n_codes = 0;
+	p->codes = NULL;
+}
+
+/* Processes that have ended use nothing any more, also before the window ends. True when there was one. */
+static bool let_go(struct unwinding *u)
+{
+	bool any = false;
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct process *p = u->processes[b]; p; p = p->next) {
+			if (!p->n || !has_ended(u, p))
+				continue;
+			unpublish(u, p);
+			any = true;
+		}
+	}
+	return any;
 }
 
 /* The code of a mapping's file, NULL when there is none to be had. */
@@ -448,15 +487,11 @@ void unwinding_forget(struct unwinding *u)
 	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct process **at = &u->processes[b]; *at;) {
 			struct process *p = *at;
-			const struct proc_image *im = procs_find(u->procs, p->tgid, UINT64_MAX);
-			if (im && im->to_ns == UINT64_MAX && !im->leader_gone) {
+			if (!has_ended(u, p)) {
 				at = &p->next;
 				continue;
 			}
-			sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, 0);
-			if (p->n)
-				sampler_pass(u->sampler);
-			release(u, p->first, p->n, p->codes, p->n_codes);
+			unpublish(u, p);
 			wait_for(u, p, false);
 			*at = p->next;
 			free(p);
