@@ -284,12 +284,11 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	} else if (r->cfa == UNWIND_CFA_PLT && (__s16)(s->pc & 15) >= r->cfa_add) {
 		cfa += 8;
 	}
-	if (ra == UNWIND_RA_CFA && r->fp == UNWIND_FP_CFA && ra_off - fp_off == 8) { /* side by side: one read */
-		struct {
-			__u64 fp, pc;
-		} saved;
-		if (unwind_read(&saved, sizeof(saved), cfa + fp_off))
-			return COUNTER_unwind_fault;
+	struct {
+		__u64 fp, pc;
+	} saved;
+	if (ra == UNWIND_RA_CFA && r->fp == UNWIND_FP_CFA && ra_off - fp_off == 8 &&
+	    !unwind_read(&saved, sizeof(saved), cfa + fp_off)) { /* side by side: one read */
 		pc = saved.pc;
 		fp = saved.fp;
 	} else {
