@@ -276,8 +276,10 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 		return COUNTER_rooted;
 	if (!rule_reg(s, r->reg, &cfa))
 		return -1;
+	if (r->cfa == UNWIND_CFA_INDEX)
+		cfa = s->sp + 8 * cfa;
 	cfa += cfa_off;
-	if (r->cfa == UNWIND_CFA_DEREF) {
+	if (r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_INDEX) {
 		if (!read_word(cfa, &cfa))
 			return COUNTER_unwind_fault;
 		cfa += (__s64)r->cfa_add;
@@ -307,7 +309,7 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	s->sp = cfa;
 	s->fp = fp;
 	s->leaf = s->by_fp = 0;
-	if (s->exact || r->cfa == UNWIND_CFA_DEREF)
+	if (s->exact || r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_INDEX)
 		s->bx_at = UNWIND_BX_LOST;
 	else if (r->cfa == UNWIND_CFA_REG && r->cfa_add != UNWIND_BX_SAME)
 		s->bx_at = r->cfa_add == UNWIND_BX_LOST ? UNWIND_BX_LOST : cfa + (__s64)r->cfa_add;

@@ -33,6 +33,7 @@ enum unwind_cfa {
 	UNWIND_CFA_NONE = 0,
 	UNWIND_CFA_REG = 1,   /* reg + cfa_off; cfa_add says where the caller's rbx is */
 	UNWIND_CFA_DEREF = 2, /* *(reg + cfa_off) + cfa_add; rbx is lost */
+	UNWIND_CFA_INDEX = 4, /* *(sp + 8 * reg + cfa_off) + cfa_add: OpenSSL's Montgomery multiplication */
 	UNWIND_CFA_PLT = 3,   /* sp + cfa_off, and 8 more where (pc & 15) >= cfa_add */
 };
 

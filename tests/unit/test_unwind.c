@@ -87,6 +87,15 @@ static bool dw_cfa(Dwarf_Frame *f, struct unwind_rule *r)
 		r->cfa_add = (int16_t)(ops[4].atom - DW_OP_lit0);
 		return true;
 	}
+	r->cfa = UNWIND_CFA_DEREF;
+	int64_t index, zero;
+	if (n > 5 && reg == 7 && is_breg(&ops[1], &index, &zero) && !zero && index < 16 && ops[2].atom == DW_OP_lit8 &&
+	    ops[3].atom == DW_OP_mul && ops[4].atom == DW_OP_plus) {
+		r->cfa = UNWIND_CFA_INDEX;
+		r->reg = (uint8_t)index;
+		ops += 4;
+		n -= 4;
+	}
 	if (ops[1].atom != DW_OP_deref)
 		return false;
 	if (n == 3 && ops[2].atom == DW_OP_plus_uconst)
@@ -95,7 +104,6 @@ static bool dw_cfa(Dwarf_Frame *f, struct unwind_rule *r)
 		add = ops[2].atom - DW_OP_lit0;
 	else if (n != 2)
 		return false;
-	r->cfa = UNWIND_CFA_DEREF;
 	r->cfa_add = (int16_t)add;
 	return add == r->cfa_add;
 }

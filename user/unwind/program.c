@@ -42,6 +42,7 @@ enum {
 enum {
 	OP_DEREF = 0x06,
 	OP_AND = 0x1a,
+	OP_MUL = 0x1e,
 	OP_PLUS = 0x22,
 	OP_PLUS_UCONST = 0x23,
 	OP_SHL = 0x24,
@@ -163,7 +164,18 @@ static struct cfa parse_plt(struct cursor e, int64_t off)
 	return (struct cfa){ UNWIND_CFA_PLT, UNWIND_REG_SP, off, limit - OP_LIT0 };
 }
 
-/* bregN off [deref [plus_uconst add | litN plus]], or .plt's. */
+/* sp + off + 8 * bregN 0: the rest of `breg7 off, bregN 0, lit8, mul, plus, deref ...`. */
+static bool parse_index(struct cursor *e, struct cfa *cfa)
+{
+	int64_t zero;
+	if (!read_breg(e, &cfa->reg, &zero) || zero || cursor_u8(e) != OP_LIT0 + 8 || cursor_u8(e) != OP_MUL ||
+	    cursor_u8(e) != OP_PLUS)
+		return false;
+	cfa->how = UNWIND_CFA_INDEX;
+	return true;
+}
+
+/* bregN off [deref [plus_uconst add | litN plus]], or .plt's, or with an index. */
 static struct cfa parse_cfa(struct cursor e)
 {
 	struct cfa none = { 0 }, cfa = { .how = UNWIND_CFA_REG };
@@ -173,9 +185,11 @@ static struct cfa parse_cfa(struct cursor e)
 		return cfa;
 	if (cfa.reg == UNWIND_REG_SP && *e.p == OP_BREG0 + UNWIND_REG_RA)
 		return parse_plt(e, cfa.off);
+	cfa.how = UNWIND_CFA_DEREF;
+	if (cfa.reg == UNWIND_REG_SP && *e.p != OP_DEREF && !parse_index(&e, &cfa))
+		return none;
 	if (cursor_u8(&e) != OP_DEREF)
 		return none;
-	cfa.how = UNWIND_CFA_DEREF;
 	if (!cursor_left(&e))
 		return cfa;
 	uint8_t op = cursor_u8(&e);
