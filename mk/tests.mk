@@ -19,7 +19,7 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
 # Holds our unwind tables against libdw's.
-$(BUILD)/tests/test_unwind: override LIBS += -ldw
+$(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk: override LIBS += -ldw
 
 # A synthetic store for tests/cli.
 $(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
