@@ -300,8 +300,8 @@ typedef int store_filter(void *ctx, const struct label *labels, size_t n, bool *
 /*
  * Rows of a block; stops at the first non-zero result of cb and returns it. store_block_rows: by label set (those of narrow
  * keys alone above level 0), of sets that the filter (may be NULL) lets pass; not in any order. store_block_folded: set is
- * 0. -ENODATA: the block has sums by stack alone (store_block_folded): its children have the rows, or there was no room for them. -ESTALE: retention has
- * unlinked the block since the store was opened.
+ * 0. -ENODATA: the block has sums by stack alone (store_block_folded): its children have the rows, or there was no room
+ * for them. -ESTALE: retention has unlinked the block since the store was opened.
  */
 int store_block_rows(struct store *s, const struct store_block *b, store_filter *filter,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
