@@ -28,6 +28,7 @@ all: $(BUILD)/ascribe
 include mk/bpf.mk
 include mk/export.mk
 include mk/user.mk
+include mk/fault.mk
 include mk/tests.mk
 include mk/bench.mk
 include mk/vm.mk

@@ -4,6 +4,7 @@
  * CPU's active half. No map operation here takes a lock; nothing is waited for.
  */
 #include "common.bpf.h"
+#include "copy.bpf.h"
 #include "labels.bpf.h"
 #include "select.bpf.h"
 #include "table.bpf.h"
@@ -19,7 +20,24 @@ static __always_inline void count(struct half *h, int counter)
 		h->counters[i]++;
 }
 
-/* A sample of a thread: stored, or counted as lost. */
+/* One more in the row of this key with the stack at the tail. False: counted as lost. */
+static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row *key, const struct stack_lengths *len)
+{
+	int at = stack_intern(half_key, len->n_kernel, len->n_user);
+	if (at < 0) {
+		count(h, -1 - at);
+		return false;
+	}
+	key->stack = (__u32)at;
+	key->n_kernel = (__u16)len->n_kernel;
+	key->n_user = (__u16)len->n_user;
+	if (!row_add(half_key, key))
+		return true;
+	count(h, COUNTER_rows_full);
+	return false;
+}
+
+/* A sample of a thread: stored, on its way to user space, or counted as lost. */
 static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_key, struct task_struct *t,
 					struct row *key, bool in_user)
 {
@@ -41,21 +59,15 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 		count(h, COUNTER_stacks_full);
 		return;
 	}
-	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
-	int at = stack_intern(half_key, len.n_kernel, len.n_user);
-	if (at < 0) {
-		count(h, -1 - at);
-		return;
-	}
-	key->stack = (__u32)at;
-	key->n_kernel = (__u16)len.n_kernel;
-	key->n_user = (__u16)len.n_user;
 	if (key->kind == ROW_TASK)
 		key->set_id = read_labels(&im, &flag);
-	if (row_add(half_key, key)) {
-		count(h, COUNTER_rows_full);
+	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
+#if defined(__TARGET_ARCH_x86)
+	if (len.later && !copy_send(half_key, key, len.n_kernel))
+		len.user_end = COUNTER_copied;
+#endif
+	if (len.user_end != COUNTER_copied && !keep_row(h, half_key, key, &len))
 		return;
-	}
 	count(h, flag);
 	if (!key->set_id && flag != COUNTER_unlabelled)
 		count(h, COUNTER_unlabelled);

@@ -3,11 +3,9 @@
  * The stacks of a sample: kernel frames, then user frames, leaf first, straight into the arena.
  *
  * User frames are found by the rules that user space has compiled from the binaries (unwind_wire.h), and by the frame
- * pointer for a frame without a rule: JIT code, Go, hand-written assembler. While the process is not known yet, and
- * on other machines than x86-64, frame pointers alone are followed. Every stack says why it ends: one counter each.
- *
- * An address that a call returns to may be the first one behind its function: what is looked up is the byte before
- * it, except for the leaf and for what a signal interrupted.
+ * pointer for a frame without a rule: JIT code, Go, hand-written assembler (unwind_walk.h). While the process is not known
+ * yet, and on other machines than x86-64, frame pointers alone are followed; see copy.bpf.h. Every stack says why it
+ * ends: one counter each.
  *
  * The loops are in global functions with scalar arguments, which the verifier checks once, and the state is in a map.
  */
@@ -22,6 +20,7 @@ struct stack_lengths {
 	__u32 n_kernel;
 	__u32 n_user;
 	int user_end; /* the counter that says why the user stack ends, -1 for a kernel thread */
+	int later;    /* the rules for it are not in yet: user space should unwind it */
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -29,18 +28,8 @@ struct stack_lengths {
 #define USER_CS 0x33 /* arch/x86/include/asm/segment.h: 64-bit code */
 #define NO_PAGE 4096 /* nothing is mapped below: chains end there, and asking would cost a page fault */
 
-/* The loops below find one of 2^n in n + 1 steps. */
-#define RANGE_STEPS 11
-#define ROW_STEPS (UNWIND_BLOCK_BITS + 1)
-_Static_assert(1 << (RANGE_STEPS - 1) >= UNWIND_PROC_RANGES_MAX, "ranges");
-
-/*
- * Offsets in what the kernel leaves on the stack for a signal handler (arch/x86/include/uapi/asm/sigcontext.h), from
- * ucontext on.
- */
-#define SIGFRAME_FP 120
-#define SIGFRAME_SP 160
-#define SIGFRAME_PC 168
+#define UNWIND_GLOBAL __noinline
+#include "unwind_walk.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -66,10 +55,6 @@ struct {
 	__type(value, struct unwind_rule);
 } unwind_rules SEC(".maps");
 
-struct unwind_rows {
-	__u32 row[1 << UNWIND_SHARD_BITS];
-};
-
 /* One value: user space maps it whole, and an array map's stride would make 8 bytes of each row. */
 struct unwind_shard {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -86,15 +71,8 @@ struct {
 	__array(values, struct unwind_shard);
 } unwind_shards SEC(".maps");
 
-struct unwind_state {
-	__u64 pc, sp, fp;
-	__u64 reg[16];             /* of the leaf, by DWARF number */
-	struct unwind_range range; /* the one that was found last */
-	__u32 first, n;            /* the process's ranges */
-	__u32 leaf;
-	__u32 exact; /* pc is the instruction itself, not behind a call */
-	__u32 by_fp; /* the last frame was found by the frame pointer */
-	__u32 unused;
+struct unwind_cpu {
+	struct unwind_state state;
 	struct pt_regs regs;
 };
 
@@ -102,13 +80,46 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct unwind_state);
+	__type(value, struct unwind_cpu);
 } unwind_states SEC(".maps");
 
-static __always_inline struct unwind_state *unwind_state(void)
+static __always_inline struct unwind_cpu *unwind_cpu(void)
 {
 	__u32 zero = 0;
 	return bpf_map_lookup_elem(&unwind_states, &zero);
+}
+
+static __always_inline struct unwind_state *unwind_state(void)
+{
+	struct unwind_cpu *c = unwind_cpu();
+	return c ? &c->state : 0;
+}
+
+static __always_inline const struct unwind_range *unwind_range_at(__u32 i)
+{
+	return bpf_map_lookup_elem(&unwind_ranges, &i);
+}
+
+static __always_inline const struct unwind_page *unwind_page_at(__u32 i)
+{
+	return bpf_map_lookup_elem(&unwind_pages, &i);
+}
+
+static __always_inline const struct unwind_rule *unwind_rule_at(__u32 i)
+{
+	return bpf_map_lookup_elem(&unwind_rules, &i);
+}
+
+static __always_inline const struct unwind_rows *unwind_rows_at(__u32 shard)
+{
+	__u32 zero = 0;
+	void *inner = bpf_map_lookup_elem(&unwind_shards, &shard);
+	return inner ? bpf_map_lookup_elem(inner, &zero) : 0;
+}
+
+static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
+{
+	return bpf_probe_read_user(to, n, (void *)at);
 }
 
 /*
@@ -136,246 +147,26 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	return e ? e->ranges : 0;
 }
 
-static __always_inline bool in_last_range(const struct unwind_state *s, __u64 at)
+/* The registers of 64-bit user code, as rules name them. The result is the program counter. */
+static __always_inline __u64 unwind_registers(__u64 *reg, const struct pt_regs *r)
 {
-	return at - s->range.start < s->range.end - s->range.start;
-}
-
-/* Make the range that holds `at` the state's; 0 when there is none. */
-__noinline int unwind_find_range(__u64 at)
-{
-	struct unwind_state *s = unwind_state();
-	if (!s)
-		return 0;
-	__u32 lo = s->first, end = s->first + s->n, hi = end;
-	for (int i = 0; i < RANGE_STEPS && lo < hi; i++) {
-		__u32 mid = lo + (hi - lo) / 2;
-		struct unwind_range *r = bpf_map_lookup_elem(&unwind_ranges, &mid);
-		if (!r)
-			return 0;
-		if (r->end <= at)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	struct unwind_range *r = lo < end ? bpf_map_lookup_elem(&unwind_ranges, &lo) : 0;
-	if (!r || r->start > at || r->end <= at)
-		return 0;
-	s->range = *r;
-	return 1;
-}
-
-/* The rule at this address of the state's range, 0 for none. */
-static __always_inline __u32 unwind_find_rule(const struct unwind_state *s, __u64 at)
-{
-	__u32 zero = 0;
-	__u64 rel = at - s->range.bias;
-	if (rel >> UNWIND_PAGE_BITS >= s->range.n_pages)
-		return 0;
-	__u32 index = s->range.page + (__u32)(rel >> UNWIND_PAGE_BITS);
-	struct unwind_page *page = bpf_map_lookup_elem(&unwind_pages, &index);
-	if (!page)
-		return 0;
-	__u32 first = page->first, lo = 0, hi = page->n, shard = first >> UNWIND_SHARD_BITS;
-	void *inner = bpf_map_lookup_elem(&unwind_shards, &shard);
-	if (!inner)
-		return 0;
-	struct unwind_rows *rows = bpf_map_lookup_elem(inner, &zero);
-	if (!rows)
-		return 0;
-	__u32 key = (__u32)(rel & ((1 << UNWIND_PAGE_BITS) - 1)) << UNWIND_RULE_BITS | UNWIND_RULE_MASK;
-	__u32 found = 0;
-	for (int i = 0; i < ROW_STEPS && lo < hi; i++) {
-		__u32 mid = lo + (hi - lo) / 2;
-		__u64 place = (first + mid) & ((1 << UNWIND_SHARD_BITS) - 1);
-		barrier_var(place);
-		__u32 row = rows->row[place];
-		if (row <= key) {
-			found = row;
-			lo = mid + 1;
-		} else {
-			hi = mid;
-		}
-	}
-	return found & UNWIND_RULE_MASK;
-}
-
-static __always_inline bool read_word(__u64 at, __u64 *ret)
-{
-	return !bpf_probe_read_user(ret, sizeof(*ret), (void *)at);
-}
-
-/* Is the code at pc `mov $15, %rax; syscall`, what a C library without rules for it has signal handlers return to? */
-static __always_inline bool is_sigreturn(__u64 pc)
-{
-	struct {
-		__u64 low, high;
-	} code = { 0 };
-	return !bpf_probe_read_user(&code, 9, (void *)pc) && code.low == 0x0f0000000fc0c748ull &&
-	       (code.high & 0xff) == 0x05;
-}
-
-/* The frames below, without a rule: the caller by the frame pointer. 0, or the counter that says why there is none. */
-__noinline int unwind_by_fp(__u32 in_range)
-{
-	struct unwind_state *s = unwind_state();
-	struct {
-		__u64 fp, pc;
-	} saved = { 0 };
-	if (!s)
-		return COUNTER_unwind_no_rule;
-	__u64 fp = s->fp, sp = s->sp;
-	if (in_range && !s->leaf && is_sigreturn(s->pc)) {
-		if (!read_word(sp + SIGFRAME_FP, &s->fp) || !read_word(sp + SIGFRAME_PC, &s->pc) ||
-		    !read_word(sp + SIGFRAME_SP, &s->sp))
-			return COUNTER_unwind_fault;
-		s->exact = 1;
-		return 0;
-	}
-	if (!fp && s->by_fp)
-		return COUNTER_rooted;
-	if (fp < sp || fp & 7)
-		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
-	if (bpf_probe_read_user(&saved, sizeof(saved), (void *)fp))
-		return COUNTER_unwind_fault;
-	if (!saved.pc)
-		return COUNTER_rooted;
-	if (!in_last_range(s, saved.pc - 1) && !unwind_find_range(saved.pc - 1))
-		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
-	s->pc = saved.pc;
-	s->fp = saved.fp;
-	s->sp = fp + 16;
-	s->exact = s->leaf = 0;
-	s->by_fp = 1;
-	return 0;
-}
-
-static __always_inline bool rule_reg(const struct unwind_state *s, __u32 reg, __u64 *ret)
-{
-	if (reg == UNWIND_REG_SP)
-		*ret = s->sp;
-	else if (reg == UNWIND_REG_FP)
-		*ret = s->fp;
-	else if (s->leaf)
-		*ret = s->reg[reg & 15];
-	else
-		return false;
-	return true;
-}
-
-/* The return address; false when it cannot be had: for UNWIND_RA_REG not in this frame, else it cannot be read. */
-static __always_inline bool rule_pc(const struct unwind_state *s, const struct unwind_rule *r, __u32 ra, __u64 cfa,
-				    __u64 *ret)
-{
-	__s64 off = r->ra_off;
-	if (ra == UNWIND_RA_REG)
-		return rule_reg(s, (__u32)off, ret);
-	__u64 at = ra == UNWIND_RA_CFA ? cfa : ra == UNWIND_RA_AT_SP ? s->sp : s->fp;
-	return read_word(at + off, ret);
-}
-
-/* The caller's frame pointer, which *io_fp holds already when it is the same. */
-static __always_inline bool rule_fp(const struct unwind_state *s, const struct unwind_rule *r, __u64 cfa, __u64 *io_fp)
-{
-	__s64 off = r->fp_off;
-	if (r->fp == UNWIND_FP_SAME)
-		return true;
-	if (r->fp == UNWIND_FP_LOST) {
-		*io_fp = 0;
-		return true;
-	}
-	__u64 at = r->fp == UNWIND_FP_CFA ? cfa : r->fp == UNWIND_FP_AT_SP ? s->sp : s->fp;
-	return read_word(at + off, io_fp);
-}
-
-/*
- * From this frame to its caller, by rule `id`. 0, or the counter that says why not, or -1: the rule cannot be used
- * here.
- */
-static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
-{
-	struct unwind_rule *r = bpf_map_lookup_elem(&unwind_rules, &id);
-	if (!r)
-		return -1;
-	__u32 ra = r->ra & UNWIND_RA_KIND;
-	__u64 cfa, pc = 0, fp = s->fp;
-	__s64 cfa_off = r->cfa_off, fp_off = r->fp_off, ra_off = r->ra_off;
-
-	if (ra == UNWIND_RA_ROOT)
-		return COUNTER_rooted;
-	if (!rule_reg(s, r->reg, &cfa))
-		return -1;
-	cfa += cfa_off;
-	if (r->cfa == UNWIND_CFA_DEREF) {
-		if (!read_word(cfa, &cfa))
-			return COUNTER_unwind_fault;
-		cfa += (__s64)r->cfa_add;
-	} else if (r->cfa == UNWIND_CFA_PLT && (__s16)(s->pc & 15) >= r->cfa_add) {
-		cfa += 8;
-	}
-	if (ra == UNWIND_RA_CFA && r->fp == UNWIND_FP_CFA && ra_off - fp_off == 8) { /* side by side: one read */
-		struct {
-			__u64 fp, pc;
-		} saved;
-		if (bpf_probe_read_user(&saved, sizeof(saved), (void *)(cfa + fp_off)))
-			return COUNTER_unwind_fault;
-		pc = saved.pc;
-		fp = saved.fp;
-	} else {
-		if (!rule_pc(s, r, ra, cfa, &pc))
-			return ra == UNWIND_RA_REG ? -1 : COUNTER_unwind_fault;
-		if (!rule_fp(s, r, cfa, &fp))
-			return COUNTER_unwind_fault;
-	}
-	s->exact = !!(r->ra & UNWIND_RA_SIGNAL);
-	if (!pc)
-		return COUNTER_rooted; /* what a thread's first frame returns to in some libraries */
-	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG)
-		return COUNTER_unwind_broken;
-	s->pc = pc;
-	s->sp = cfa;
-	s->fp = fp;
-	s->leaf = s->by_fp = 0;
-	return 0;
-}
-
-/* From the state's frame to its caller: 0, or the counter that says why this was the last. */
-__noinline int unwind_step(__u32 unused)
-{
-	struct unwind_state *s = unwind_state();
-	if (!s || unused)
-		return COUNTER_unwind_no_rule;
-	__u64 at = s->exact ? s->pc : s->pc - 1;
-	if (!in_last_range(s, at) && !unwind_find_range(at))
-		return s->leaf ? unwind_by_fp(0) : COUNTER_unwind_no_mapping;
-	__u32 id = unwind_find_rule(s, at);
-	int end = id ? unwind_by_rule(s, id) : -1;
-	return end < 0 ? unwind_by_fp(1) : end;
-}
-
-static __always_inline void unwind_registers(struct unwind_state *s)
-{
-	const struct pt_regs *r = &s->regs;
-	s->pc = r->ip;
-	s->sp = r->sp;
-	s->fp = r->bp;
-	s->reg[0] = r->ax;
-	s->reg[1] = r->dx;
-	s->reg[2] = r->cx;
-	s->reg[3] = r->bx;
-	s->reg[4] = r->si;
-	s->reg[5] = r->di;
-	s->reg[8] = r->r8;
-	s->reg[9] = r->r9;
-	s->reg[10] = r->r10;
-	s->reg[11] = r->r11;
-	s->reg[12] = r->r12;
-	s->reg[13] = r->r13;
-	s->reg[14] = r->r14;
-	s->reg[15] = r->r15;
-	s->leaf = s->exact = 1;
-	s->by_fp = 0;
-	s->range.start = s->range.end = 0;
+	reg[0] = r->ax;
+	reg[1] = r->dx;
+	reg[2] = r->cx;
+	reg[3] = r->bx;
+	reg[4] = r->si;
+	reg[5] = r->di;
+	reg[UNWIND_REG_FP] = r->bp;
+	reg[UNWIND_REG_SP] = r->sp;
+	reg[8] = r->r8;
+	reg[9] = r->r9;
+	reg[10] = r->r10;
+	reg[11] = r->r11;
+	reg[12] = r->r12;
+	reg[13] = r->r13;
+	reg[14] = r->r14;
+	reg[15] = r->r15;
+	return r->ip;
 }
 
 /*
@@ -385,56 +176,44 @@ static __always_inline void unwind_registers(struct unwind_state *s)
 __noinline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	struct unwind_state *s = unwind_state();
+	struct unwind_cpu *c = unwind_cpu();
 	struct task_struct *t = bpf_get_current_task_btf();
-	if (!h || !s || n_kernel > MAX_FRAMES)
+	if (!h || !c || n_kernel > MAX_FRAMES)
 		return COUNTER_no_user_stack;
 	/* Entering the kernel from user mode, for whatever reason, leaves the user's registers here. */
-	const void *regs = (const void *)bpf_task_pt_regs(t);
-	if (bpf_probe_read_kernel(&s->regs, sizeof(s->regs), regs))
+	const void *saved = (const void *)bpf_task_pt_regs(t);
+	if (bpf_probe_read_kernel(&c->regs, sizeof(c->regs), saved))
 		return COUNTER_no_user_stack;
-	unwind_registers(s);
-	s->first = (__u32)ranges;
-	s->n = (__u32)(ranges >> 32);
-	__u64 *out = arena_ptr(h, h->arena_used);
-	int end = 0;
-	__u32 n = 0;
-	for (; n < MAX_FRAMES; n++) {
-		__u64 at = n_kernel + n;
-		barrier_var(at);
-		if (at >= 2 * MAX_FRAMES)
-			break;
-		/* Whoever names it looks at the byte before, too, except for the leaf. */
-		out[at] = s->exact && !s->leaf ? s->pc + 1 : s->pc;
-		end = unwind_step(0);
-		if (end) {
-			n++;
-			break;
-		}
-	}
-	return n << 8 | (__u32)(end ? end : COUNTER_truncated);
+	unwind_begin(&c->state, unwind_registers(c->state.reg, &c->regs), ranges);
+	return unwind_frames(&c->state, arena_ptr(h, h->arena_used), n_kernel);
 }
 
+#define ASKED_RECENTLY_NS 50000000ull
+
+/* When a new mapping was last asked about, whichever CPU did. */
+__u64 mapping_asked_ns;
+
 /*
- * The state's stack leads out of what is published: the process has mapped something since. Asked once for each page.
+ * The state's stack leads out of what is published: the process has mapped something since. Asked once for each page. 1:
+ * an answer may be under way.
  */
 __noinline int ask_about_mapping(const struct image *im)
 {
 	struct unwind_state *s = unwind_state();
-	__u64 *cell;
+	__u64 *cell, now = bpf_ktime_get_boot_ns();
 	if (!s || !im)
 		return 0;
 	__u64 what = image_hash(im, s->pc >> UNWIND_PAGE_BITS);
 	if (was_sent(what, &cell) || !cell)
-		return 0;
+		return now - mapping_asked_ns < ASKED_RECENTLY_NS;
 	struct wire_record r = { .kind = WIRE_NEW_MAPPING, .tgid = im->tgid, .exec_id = im->exec_id,
 				 .start_ns = im->start_ns };
-	if (!ring_send(&r, sizeof(r), true))
-		*cell = what;
-	return 0;
+	if (ring_send(&r, sizeof(r), true))
+		return 0;
+	*cell = what;
+	mapping_asked_ns = now;
+	return 1;
 }
-
-_Static_assert(N_COUNTERS < 256, "a counter fits into 8 bits");
 
 /*
  * Follow a chain of frame pointers into the arena, as the kernel's own walk does, which takes twice as long: it reads
@@ -481,11 +260,12 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 			ret->n_user = n <= MAX_FRAMES ? n : 0;
 			ret->user_end = found & 0xff;
 			if (ret->user_end == COUNTER_unwind_no_mapping)
-				ask_about_mapping(im);
+				ret->later = ask_about_mapping(im);
 			return;
 		}
 		ret->n_user = follow_frames(key, h->arena_used + (__u32)at, regs->ip, regs->bp);
 		ret->user_end = ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
+		ret->later = 1;
 		return;
 	}
 #endif
@@ -502,6 +282,7 @@ static __always_inline void unwind(void *ctx, struct task_struct *t, const struc
 	ret->n_kernel = 0;
 	ret->n_user = 0;
 	ret->user_end = -1;
+	ret->later = 0;
 	if (!in_user) { /* a sample in user mode has no kernel frames: spare the call */
 		long len = bpf_get_stack(ctx, tail, MAX_FRAMES * 8, 0);
 		if (len > 0)

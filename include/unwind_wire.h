@@ -31,8 +31,9 @@
 /* Where the canonical frame address (the stack pointer before the call) is. */
 enum unwind_cfa {
 	UNWIND_CFA_NONE = 0,
-	UNWIND_CFA_REG = 1,   /* reg + cfa_off */
-	UNWIND_CFA_DEREF = 2, /* *(reg + cfa_off) + cfa_add */
+	UNWIND_CFA_REG = 1,   /* reg + cfa_off; cfa_add says where the caller's rbx is */
+	UNWIND_CFA_DEREF = 2, /* *(reg + cfa_off) + cfa_add; rbx is lost */
+	UNWIND_CFA_INDEX = 4, /* *(sp + 8 * reg + cfa_off) + cfa_add: OpenSSL's Montgomery multiplication */
 	UNWIND_CFA_PLT = 3,   /* sp + cfa_off, and 8 more where (pc & 15) >= cfa_add */
 };
 
@@ -56,6 +57,13 @@ enum unwind_ra {
 	UNWIND_RA_SIGNAL = 0x80, /* a signal frame: what it returns to is not behind a call */
 };
 
+/*
+ * Where the caller's rbx is, when cfa is UNWIND_CFA_REG: the one register besides stack and frame pointer that is needed above the
+ * leaf, by the dynamic linker's trampolines for calls that are bound when they are first made.
+ */
+#define UNWIND_BX_SAME 0
+#define UNWIND_BX_LOST 1 /* any other number: at *(cfa + cfa_add) */
+
 struct unwind_rule {
 	__u8 cfa; /* enum unwind_cfa */
 	__u8 reg; /* DWARF number */
@@ -68,6 +76,7 @@ struct unwind_rule {
 };
 
 /* DWARF numbers of x86-64: 0 rax 1 rdx 2 rcx 3 rbx 4 rsi 5 rdi 6 rbp 7 rsp 8..15 r8..r15 16 return address. */
+#define UNWIND_REG_BX 3
 #define UNWIND_REG_FP 6
 #define UNWIND_REG_SP 7
 #define UNWIND_REG_RA 16

@@ -106,6 +106,12 @@ struct proc_entry {
 
 #define PROC_GONE 0xffffffffu
 
+/* Of a thread in user mode, by DWARF number. */
+struct user_registers {
+	__u64 reg[16];
+	__u64 pc;
+};
+
 /* Records of the ring buffer. */
 enum wire_kind {
 	WIRE_NEW_PROCESS = 1,
@@ -128,6 +134,21 @@ struct wire_record {
 };
 
 #define WIRE_PAYLOAD_MAX 4096
+
+/*
+ * A sample whose process has no unwind rules yet, in the ring `copies`: registers and a piece of stack, for user space
+ * to unwind. It is in no row; it began in half `half`, and is stored with the rows of that half.
+ */
+#define COPY_STACK_MAX 16384
+#define COPY_BELOW 128 /* it begins below the stack pointer: rules may still speak of what has just been popped */
+
+struct wire_copy {
+	struct row row; /* stack, n_user, samples: 0 */
+	struct user_registers regs;
+	__u32 half;    /* cpu * 2 + which */
+	__u32 n_stack; /* bytes of the stack, from COPY_BELOW below the stack pointer on */
+	__u64 kernel[MAX_FRAMES + 1];
+}; /* the stack follows */
 
 /* Fixed between open and load. */
 struct config {
@@ -161,5 +182,6 @@ _Static_assert(sizeof(struct half) % 8 == 0, "half");
 _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
 _Static_assert(sizeof(struct proc_entry) == 96, "proc_entry");
 _Static_assert(sizeof(struct wire_record) == 48, "wire_record");
+_Static_assert(sizeof(struct wire_copy) == 96 + 17 * 8 + 8 + 128 * 8, "wire_copy");
 
 #endif

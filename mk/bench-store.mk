@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The store's figures: a generated load, real stacks if there are some, and comparators in the same run.
-#   make bench-store [WINDOWS=8640] [HIGH_WINDOWS=2160] [STACKS=directory of *.folded]
+#   make bench-store [WINDOWS=4320] [HIGH_WINDOWS=540] [YEAR=0] [STACKS=directory of *.folded]
 
 $(BUILD)/bench/bench_store: tests/bench/bench_store.c $(BUILD)/libascribe.a
 	$(call say,BENCH,$@)
@@ -11,7 +11,7 @@ $(BUILD)/bench/bench_store: tests/bench/bench_store.c $(BUILD)/libascribe.a
 bench-store: ## bytes, time and memory of the store on a generated load
 	$(Q)tools/deps bench
 	$(Q)$(MAKE) --no-print-directory $(BUILD)/bench/bench_store
-	$(Q)WINDOWS='$(WINDOWS)' HIGH_WINDOWS='$(HIGH_WINDOWS)' STACKS='$(STACKS)' BUILD=$(BUILD) bash tests/bench/bench_store.sh
+	$(Q)WINDOWS='$(WINDOWS)' HIGH_WINDOWS='$(HIGH_WINDOWS)' STACKS='$(STACKS)' YEAR='$(YEAR)' BUILD=$(BUILD) bash tests/bench/bench_store.sh
 
 .PHONY: bench-store
 -include $(BUILD)/bench/bench_store.d

@@ -47,8 +47,15 @@ bench-programs: $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH
 bench-labels: $(BENCH_LABELS) ## what labels cost the application
 	$(Q)$(BUILD)/bench/bench_attach
 
-bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/chains ## what unwinding by rules costs, as root
+$(BUILD)/bench/unwind_replay: tests/bench/unwind_replay.c $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+
+bench-unwind: $(BUILD)/bench/unwind_replay
+bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/chains ## what unwinding by rules costs, and perf's stacks, as root
 	$(Q)tests/bench/unwind.sh $(BUILD)
+	$(Q)tests/bench/unwind_perf.sh $(BUILD)
 
 .PHONY: bench-labels bench-unwind bench-programs
--include $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench.bpf.d
+-include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench.bpf.d

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every test is a program: 0 passed, 77 skipped (the last line says why), anything else failed.
 #   tests/unit/test_x.c    -> build/tests/test_x (cmocka)
+#   tests/fault/           the store's faults (mk/fault.mk)
 #   tests/labels/*.sh      the label library, with every compiler there is
 #   tests/cli/*.sh         the reading commands on a synthetic store
 #   tests/record/*.sh      the built program on real processes, with real BPF (root)
@@ -18,7 +19,7 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
 # Holds our unwind tables against libdw's.
-$(BUILD)/tests/test_unwind: override LIBS += -ldw
+$(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk: override LIBS += -ldw
 
 # A synthetic store for tests/cli.
 $(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
@@ -45,6 +46,8 @@ test: ## install, build, pass every test
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		$(foreach t,$(UNIT),'unit/$(notdir $(t))=$(t)') \
 		$(foreach t,$(UNIT),'asan/$(notdir $(t))=$(ASAN)/tests/$(notdir $(t))') \
+		$(foreach t,$(FAULT),'fault/$(notdir $(t))=$(t)') \
+		$(foreach t,$(FAULT_ASAN),'asan-fault/$(notdir $(t))=$(ASAN)/fault/$(notdir $(t))') \
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		$(call scripts,cli) \
 		$(call scripts,record) \
@@ -53,15 +56,11 @@ test: ## install, build, pass every test
 		$(call scripts,e2e) \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
 
-test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(BUILD)/tests/mkstore $(LOADS)
-test-asan-programs: $(UNIT)
+test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(FAULT) $(BUILD)/tests/mkstore $(LOADS)
+test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 unit: $(UNIT) ## the unit tests alone
 	$(Q)tools/test $(foreach t,$(UNIT),'unit/$(notdir $(t))=$(t)')
-
-fault-full: $(BUILD)/tests/test_store_faults $(BUILD)/tests/test_segments ## the store's faults in full: hours
-	$(Q)ASCRIBE_FAULT_FULL=1 $(BUILD)/tests/test_store_faults
-	$(Q)ASCRIBE_FAULT_FULL=1 $(BUILD)/tests/test_segments
 
 cli-tests: test-programs ## the commands on a synthetic store
 	$(Q)tools/test $(call scripts,cli)
@@ -82,5 +81,5 @@ check-headers: ## every header compiles by itself
 	@for h in user/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: fault-full test-programs test-asan-programs unit cli-tests record-tests test-unwind-all e2e check-headers check-layers
+.PHONY: test-programs test-asan-programs unit cli-tests record-tests test-unwind-all e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)

@@ -25,6 +25,10 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct mm_struct {
+	unsigned long start_stack; /* the main thread's stack pointer at exec: above are arguments and environment */
+};
+
 struct task_struct {
 	unsigned int flags;
 	int pid;  /* what we call tid */

@@ -2,15 +2,16 @@
 /*
  * The store on a generated load, beside what else one might keep the samples in. tests/bench/bench_store.sh runs it.
  *
- *   bench_store write DIR low|high WINDOWS [STACKS]   write; time, memory and bytes of it
+ *   bench_store write DIR low|high|thin WINDOWS SECONDS [STACKS]   write windows so long; time, memory and bytes of it
  *   bench_store query DIR                             open, symbol trie, queries of growing ranges
+ *   bench_store cover DIR                             blocks merged for random ranges
  *   bench_store compare DIR SCRATCH WINDOWS           the first windows as pprof and folded stacks, gzipped, and the
  *                                                     store's own blocks in SQLite and LMDB
  *
  * The load: a window of 10 s holds 30,000 samples, stacks drawn by Zipf(1.05). low: a label of 64 containers, drawn by
  * Zipf, too, but for the LOW_HOME share of samples that run where their stack is at home: about 12,000 rows. high: a tenant
  * of 200 as well, and 2,800 queries per window with a fresh UUID each; HIGH_HOME of a query's samples are of one stack:
- * about 24,000 rows. STACKS: a directory of folded stacks from real programs (*.folded, root first), of which 34,670 are
+ * about 24,000 rows. thin: 20 samples, where only the blocks count. STACKS: a directory of folded stacks from real programs (*.folded, root first), of which 34,670 are
  * taken; without it as many are made up, 22 frames deep on average, of 9,921 functions. All from fixed seeds.
  */
 #include "export/export.h"
@@ -23,6 +24,7 @@
 #include <ftw.h>
 #include <inttypes.h>
 #include <lmdb.h>
+#include <malloc.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -207,9 +209,11 @@ static void measure(const char *dir)
 
 /* ---- stacks ---- */
 
+/* Stacks as folded text, root first; a store is told of one when it is drawn first, as by a recorder. */
 struct corpus {
 	struct store_writer *w;
-	uint32_t *stacks;
+	char **lines;
+	uint32_t *ids; /* 0: not yet in the store */
 	size_t n, cap;
 };
 
@@ -232,19 +236,18 @@ static uint32_t add_frame(struct store_writer *w, const char *name, size_t len)
 	return id;
 }
 
-static void keep_stack(struct corpus *c, uint32_t stack)
+static void keep_stack(struct corpus *c, const char *line, size_t len)
 {
 	if (c->n == c->cap) {
 		c->cap = c->cap ? 2 * c->cap : 65536;
-		c->stacks = need(reallocarray(c->stacks, c->cap, sizeof(*c->stacks)));
+		c->lines = need(reallocarray(c->lines, c->cap, sizeof(*c->lines)));
 	}
-	c->stacks[c->n++] = stack;
+	c->lines[c->n++] = need(strndup(line, len));
 }
 
-static int by_id(const void *a, const void *b)
+static int by_text(const void *a, const void *b)
 {
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
+	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Each once, in an order that has nothing to do with the files': the rank in Zipf's law. */
@@ -252,16 +255,30 @@ static void distinct(struct corpus *c)
 {
 	size_t n = 0;
 	if (c->n)
-		qsort(c->stacks, c->n, sizeof(*c->stacks), by_id);
+		qsort(c->lines, c->n, sizeof(*c->lines), by_text);
 	for (size_t i = 0; i < c->n; i++)
-		if (!n || c->stacks[i] != c->stacks[n - 1])
-			c->stacks[n++] = c->stacks[i];
+		if (!n || strcmp(c->lines[i], c->lines[n - 1]))
+			c->lines[n++] = c->lines[i];
 	c->n = n;
 	for (size_t i = n; i > 1; i--) {
-		uint32_t j = draw((uint32_t)i), t = c->stacks[j];
-		c->stacks[j] = c->stacks[i - 1];
-		c->stacks[i - 1] = t;
+		uint32_t j = draw((uint32_t)i);
+		char *t = c->lines[j];
+		c->lines[j] = c->lines[i - 1];
+		c->lines[i - 1] = t;
 	}
+	c->ids = need(calloc(n + 1, sizeof(*c->ids)));
+}
+
+static uint32_t stack_id(const struct corpus *c, uint32_t i)
+{
+	const char *p = c->lines[i], *end = p + strlen(p);
+	if (c->ids[i])
+		return c->ids[i];
+	for (const char *q; p < end; p = q + 1) {
+		q = strchrnul(p, ';');
+		check(store_add_stack(c->w, c->ids[i], add_frame(c->w, p, (size_t)(q - p)), &c->ids[i]), "stack");
+	}
+	return c->ids[i];
 }
 
 /* ---- real stacks, read twice: the first time only their hashes are kept, the smallest of which are the choice ---- */
@@ -289,17 +306,6 @@ static void choose_some(struct chosen *h)
 	h->limit = n < STACKS ? UINT64_MAX : h->hashes[STACKS - 1];
 }
 
-static void add_stack(struct corpus *c, const char *p, const char *end)
-{
-	uint32_t stack = 0;
-	for (const char *q; p < end; p = q + 1) {
-		q = memchr(p, ';', (size_t)(end - p));
-		q = q ? q : end;
-		check(store_add_stack(c->w, stack, add_frame(c->w, p, (size_t)(q - p)), &stack), "stack");
-	}
-	keep_stack(c, stack);
-}
-
 /* add: the second time. */
 static void read_folded(struct corpus *c, struct chosen *h, const char *path, bool add)
 {
@@ -315,7 +321,7 @@ static void read_folded(struct corpus *c, struct chosen *h, const char *path, bo
 		if (!end || hash > h->limit)
 			continue;
 		if (add) {
-			add_stack(c, line, end);
+			keep_stack(c, line, (size_t)(end - line));
 			continue;
 		}
 		if (h->n == h->cap) {
@@ -376,15 +382,13 @@ static void made_stacks(struct corpus *c)
 {
 	uint32_t(*paths)[64] = need(calloc(STACKS, sizeof(*paths)));
 	uint8_t *depth = need(calloc(STACKS, 1));
-	uint32_t *frames = need(calloc(MADE_FUNCTIONS, sizeof(*frames)));
-	for (uint32_t i = 0; i < MADE_FUNCTIONS; i++) {
-		char name[160];
-		int n = made_name(name, sizeof(name));
-		frames[i] = add_frame(c->w, name, (size_t)n);
-	}
+	char(*names)[160] = need(calloc(MADE_FUNCTIONS, sizeof(*names)));
+	static char line[64 * 161];
+	for (uint32_t i = 0; i < MADE_FUNCTIONS; i++)
+		made_name(names[i], sizeof(names[i]));
 	for (uint32_t i = 0; i < STACKS; i++) {
 		uint32_t from = i ? draw(i) : 0, leave = 1 + draw(draw(8) + 1u);
-		uint32_t keep = depth[from] > leave ? depth[from] - leave : 0, want = 8 + draw(14) + draw(15), stack = 0;
+		uint32_t keep = depth[from] > leave ? depth[from] - leave : 0, want = 8 + draw(14) + draw(15);
 		memcpy(paths[i], paths[from], keep * sizeof(uint32_t));
 		if (keep >= want || keep > 60)
 			want = keep + 1;
@@ -393,14 +397,15 @@ static void made_stacks(struct corpus *c)
 		depth[i] = (uint8_t)(want > 63 ? 63 : want);
 		keep = keep < depth[i] ? keep : depth[i] - 1u;
 		for (uint32_t k = keep; k < depth[i]; k++)
-			paths[i][k] = frames[draw(MADE_FUNCTIONS)];
+			paths[i][k] = draw(MADE_FUNCTIONS);
+		char *p = line;
 		for (uint32_t k = 0; k < depth[i]; k++)
-			check(store_add_stack(c->w, stack, paths[i][k], &stack), "stack");
-		keep_stack(c, stack);
+			p += sprintf(p, "%s%s", k ? ";" : "", names[paths[i][k]]);
+		keep_stack(c, line, (size_t)(p - line));
 	}
 	free(paths);
 	free(depth);
-	free(frames);
+	free(names);
 	distinct(c);
 }
 
@@ -424,6 +429,8 @@ struct load {
 	const struct corpus *c;
 	struct zipf stacks, containers, tenants;
 	bool high;
+	uint32_t samples; /* of a window */
+	int64_t window_ns;
 	uint32_t sets[QUERIES];
 	char id[37]; /* of one query of the newest window */
 };
@@ -453,7 +460,7 @@ static void make_window(struct load *l, uint32_t event)
 	make_sets(l);
 	for (uint32_t i = 0; i < QUERIES; i++)
 		home[i] = zipf_draw(&l->stacks);
-	for (uint32_t i = 0; i < SAMPLES; i++) {
+	for (uint32_t i = 0; i < l->samples; i++) {
 		uint32_t stack = zipf_draw(&l->stacks), set;
 		if (l->high) {
 			set = draw(QUERIES);
@@ -461,7 +468,7 @@ static void make_window(struct load *l, uint32_t event)
 		} else {
 			set = draw_real() < LOW_HOME ? stack * 0x9e3779b1u >> 26 : zipf_draw(&l->containers);
 		}
-		check(store_add_row(l->w, l->sets[set], l->c->stacks[stack], event, 1, 10101010), "row");
+		check(store_add_row(l->w, l->sets[set], stack_id(l->c, stack), event, 1, 10101010), "row");
 	}
 }
 
@@ -474,19 +481,21 @@ static int by_value(const void *a, const void *b)
 static void commit(struct load *l, uint64_t i)
 {
 	uint64_t lost[1] = { 0 };
-	struct store_cpu_totals c[2] = { { 0, SAMPLES / 2, SAMPLES / 2, lost, lost }, { 1, SAMPLES / 2, SAMPLES / 2, lost, lost } };
+	struct store_cpu_totals c[2] = { { 0, l->samples / 2, l->samples / 2, lost, lost },
+					 { 1, l->samples / 2, l->samples / 2, lost, lost } };
 	struct store_totals t = { c, 2, 0, 0, 0 };
-	int64_t t0 = T0 + (int64_t)i * WINDOW_NS;
-	check(store_commit_window(l->w, t0, t0 + WINDOW_NS, (int64_t)(i + 1) * WINDOW_NS, &t, &err), "commit");
+	int64_t t0 = T0 + (int64_t)i * l->window_ns;
+	check(store_commit_window(l->w, t0, t0 + l->window_ns, (int64_t)(i + 1) * l->window_ns, &t, &err), "commit");
 }
 
-static void print_write(const char *kind, uint64_t windows, const double *ms, const double *sorted, uint64_t written,
+static void print_write(const char *kind, const struct load *l, uint64_t windows, const double *ms, const double *sorted, uint64_t written,
 			double grown)
 {
-	double samples = (double)windows * SAMPLES, sum = 0, parents = 0;
+	double samples = (double)windows * l->samples, sum = 0, parents = 0;
 	for (uint64_t i = 0; i < windows; i++)
 		sum += ms[i];
-	printf("%s: %" PRIu64 " windows (%.1f h), %.0f samples\n", kind, windows, (double)windows / 360, samples);
+	printf("%s: %" PRIu64 " windows of %.0f s (%.1f h), %.0f samples\n", kind, windows, (double)l->window_ns / 1e9,
+	       (double)windows * (double)l->window_ns / 3.6e12, samples);
 	for (int k = 0; k < N_LEVELS; k++) {
 		if (sizes.level[k])
 			printf("  level %d %-10.*s %12" PRIu64 " bytes  %7.3f per sample\n", k,
@@ -506,26 +515,27 @@ static void print_write(const char *kind, uint64_t windows, const double *ms, co
 	printf("  writer resident    %.1f MiB above what the load itself takes\n", grown);
 }
 
-static void write_store(const char *dir, const char *kind, uint64_t windows, const char *stacks)
+static void write_store(const char *dir, const char *kind, uint64_t windows, int64_t seconds, const char *stacks)
 {
 	static const char *const lost[] = { "lost" }, *const flagged[] = { "idle" };
 	const struct store_meta meta = { "bench", "bench", kind, lost, 1, flagged, 1, T0 };
 	const struct store_event clock = { "cpu-clock", "nanoseconds", 10101010, 10101010 };
 	struct corpus c = { 0 };
-	struct load l = { .c = &c, .high = !strcmp(kind, "high") };
+	struct load l = { .c = &c, .high = !strcmp(kind, "high"), .samples = strcmp(kind, "thin") ? SAMPLES : 20 };
+	l.window_ns = seconds * 1000000000;
 	double *ms = need(calloc(2 * windows + 1, sizeof(*ms))), *sorted = ms + windows;
 	uint32_t event;
 	char id[37];
 	memset(ms, 1, 2 * windows * sizeof(*ms)); /* so that it is resident before, as the stacks are */
-	double before = resident_mib(), began = wall();
-	check(store_writer_open(&c.w, dir, &meta, &err), "open");
-	l.w = c.w;
-	check(store_add_event(c.w, &clock, &event), "event");
 	stacks && *stacks ? real_stacks(&c, stacks) : made_stacks(&c);
 	l.stacks = zipf_new((uint32_t)c.n);
 	l.containers = zipf_new(CONTAINERS);
 	l.tenants = zipf_new(TENANTS);
-	before += (double)(c.cap * sizeof(*c.stacks) + c.n * 12) / 1048576;
+	malloc_trim(0);
+	double before = resident_mib(), began = wall();
+	check(store_writer_open(&c.w, dir, &meta, &err), "open");
+	l.w = c.w;
+	check(store_add_event(c.w, &clock, &event), "event");
 	printf("%zu stacks, %s\n", c.n, stacks && *stacks ? "real" : "made up");
 	uint64_t written = self_number("io", "wchar:");
 	for (uint64_t i = 0; i < windows; i++) {
@@ -541,7 +551,7 @@ static void write_store(const char *dir, const char *kind, uint64_t windows, con
 	written = self_number("io", "wchar:") - written;
 	qsort(sorted, windows, sizeof(*sorted), by_value);
 	measure(dir);
-	print_write(kind, windows, ms, sorted, written, grown);
+	print_write(kind, &l, windows, ms, sorted, written, grown);
 	printf("  time               %.0f s for all\n", wall() - began);
 	if (l.high) {
 		char path[4096];
@@ -697,6 +707,45 @@ static void query_store(const char *dir)
 		query_range(s, names[i], from, to, id);
 	}
 	query_range(s, "all", INT64_MIN, INT64_MAX, id);
+	store_close(s);
+}
+
+/* ---- cover ---- */
+
+/* The mean and the most of the blocks that random ranges of a length need, for stacks alone and by a narrow key. */
+static void cover_range(struct store *s, const char *name, int64_t first, int64_t last)
+{
+	static const char *const container[] = { "container" };
+	for (int labels = 0; labels < 2; labels++) {
+		uint64_t sum = 0, most = 0, n = 2000;
+		double at = cpu();
+		for (uint64_t i = 0; i < n; i++) {
+			struct store_cover c;
+			int64_t from = first + (int64_t)(draw_real() * (double)(last - first - span(name)));
+			check(store_cover(s, from, from + span(name), labels ? STORE_NARROW_KEYS : STORE_FOLDED, container,
+					  labels ? 1 : 0, &c, &err), "cover");
+			sum += c.n;
+			most = c.n > most ? c.n : most;
+			store_cover_free(&c);
+		}
+		printf("  any %-5s %-13s %5.1f blocks on average, at most %3" PRIu64 " (of %" PRIu64 " ranges, %.2f ms each)\n", name,
+		       labels ? "by container" : "stacks", (double)sum / (double)n, most, n, 1e3 * (cpu() - at) / (double)n);
+	}
+}
+
+static void cover_store(const char *dir)
+{
+	static const char *const names[] = { "1 h", "24 h", "7 d", "30 d", "1 y" };
+	struct query_spec all = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .labels = QUERY_NO_LABELS };
+	struct store *s;
+	struct query *q;
+	check(store_open(&s, dir, &err), "open");
+	check(query_open(&q, s, &all, &err), "query");
+	int64_t first = query_info(q)->from_ns, last = query_info(q)->to_ns;
+	query_close(q);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (last - first > span(names[i]))
+			cover_range(s, names[i], first, last);
 	store_close(s);
 }
 
@@ -940,8 +989,10 @@ static void compare(const char *dir, const char *scratch, uint64_t windows)
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc >= 5 && !strcmp(argv[1], "write") && atoll(argv[4]) > 0)
-		write_store(argv[2], argv[3], (uint64_t)atoll(argv[4]), argc > 5 ? argv[5] : NULL);
+	if (argc >= 6 && !strcmp(argv[1], "write") && atoll(argv[4]) > 0 && atoll(argv[5]) > 0)
+		write_store(argv[2], argv[3], (uint64_t)atoll(argv[4]), atoll(argv[5]), argc > 6 ? argv[6] : NULL);
+	else if (argc == 3 && !strcmp(argv[1], "cover"))
+		cover_store(argv[2]);
 	else if (argc == 3 && !strcmp(argv[1], "query"))
 		query_store(argv[2]);
 	else if (argc == 5 && !strcmp(argv[1], "compare") && atoll(argv[4]) > 0)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mkstore DIR [host|empty|wide|grow]: a synthetic store, and on stdout what is in it, as JSON: the oracle of tests/cli.
+ * mkstore DIR [host|empty|wide|long|cut|grow]: a synthetic store, and on stdout what is in it, as JSON: the oracle of tests/cli.
  *
  *   host   3 windows, 2 CPUs, two events, idle samples, losses, tenants a, b, c; names made to break formats
  *   empty  no window
  *   wide   one window, a tree of some 100,000 nodes, up to 200 frames deep
+ *   long   1,200 windows, a minute apart, with parents; query_id has some 80 values in each, one of them always the same
+ *   cut    900 windows, a day apart, of which a cap on bytes leaves the last year
  *   grow   300 windows at about 100 a second: something to read while it is written
  */
 #include "store/store.h"
@@ -136,7 +138,7 @@ static void row(uint32_t s, uint32_t stack, uint32_t e, uint64_t n, uint64_t val
 }
 
 /* Two CPUs share what the window stored; the first loses some. */
-static void commit(int i, uint64_t stored, uint64_t lost, uint64_t idle)
+static void commit_at(int64_t t0, uint64_t stored, uint64_t lost, uint64_t idle)
 {
 	uint64_t lost0[N_LOST] = { lost, lost / 2 }, lost1[N_LOST] = { 0 };
 	uint64_t flagged0[N_FLAGGED] = { idle, 0, 1, 0, 5 }, flagged1[N_FLAGGED] = { 0 };
@@ -145,10 +147,14 @@ static void commit(int i, uint64_t stored, uint64_t lost, uint64_t idle)
 		{ 1, stored - stored / 2, stored - stored / 2, lost1, flagged1 },
 	};
 	struct store_totals t = { cpu, 2, 7, 2000000, 20 << 20 };
-	int64_t t0 = T0 + i * WINDOW;
 	check(store_commit_window(w, t0, t0 + WINDOW, 1000 * WINDOW + t0 - T0, &t, &err), "commit");
 	sums.fired += cpu[0].fired + cpu[1].fired;
 	sums.lost += lost + lost / 2;
+}
+
+static void commit(int i, uint64_t stored, uint64_t lost, uint64_t idle)
+{
+	commit_at(T0 + i * WINDOW, stored, lost, idle);
 }
 
 /* Function names as programs have them, and some that no program should have. */
@@ -266,6 +272,20 @@ static void grow(void)
 	}
 }
 
+static void spread(int n, int64_t apart, int queries)
+{
+	uint32_t clock = event("cpu-clock", "nanoseconds", 10101010, 10101010);
+	for (int i = 0; i < n; i++) {
+		uint64_t before = sums.stored;
+		for (int k = 0; k < queries; k++) {
+			int64_t query = k ? (int64_t)i * 1000 + (int64_t)draw(1000) : 7;
+			row(set(k % 2 ? "postgres" : "nginx", "a", query), random_stack(draw(12)), clock, k ? 1 + draw(9) : 20, 0);
+		}
+		sums.samples += sums.stored - before;
+		commit_at(T0 + i * apart, sums.stored - before, 0, 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 2 ? argv[2] : "host";
@@ -279,13 +299,20 @@ int main(int argc, char **argv)
 		.n_flagged = N_FLAGGED,
 		.created_ns = T0,
 	};
+	struct store_options options;
 	if (argc < 2)
 		return 2;
-	check(store_writer_open(&w, argv[1], &meta, &err), "open");
+	store_options_default(&options);
+	options.max_bytes = !strcmp(kind, "cut");
+	check(store_writer_open_with(&w, argv[1], &meta, &options, &err), "open");
 	if (!strcmp(kind, "host"))
 		host();
 	else if (!strcmp(kind, "wide"))
 		wide();
+	else if (!strcmp(kind, "long"))
+		spread(1200, 6 * WINDOW, 80);
+	else if (!strcmp(kind, "cut"))
+		spread(900, 8640 * WINDOW, 5);
 	else if (!strcmp(kind, "grow"))
 		grow();
 	store_writer_close(w);

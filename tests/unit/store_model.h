@@ -57,6 +57,16 @@ static const struct store_meta model_meta = {
 	.created_ns = 12345,
 };
 
+/* tenant and query_id of the model are wide, comm is not; full rows whatever the disk has left. */
+static const struct store_options model_options = {
+	.wide_values = 5,
+	.wide_sets = 16384,
+	.grace_ns = 20000000000,
+	.generation_bytes = 64u << 20,
+	.reserve_bytes = 1,
+	.max_bytes = 1ull << 40,
+};
+
 static const struct store_event model_events[] = {
 	{ "cpu-clock", "nanoseconds", 10101010, 10101010 },
 	{ "page-faults", "count", 0, 1 },
@@ -116,36 +126,51 @@ static inline void model_fini(struct model *m)
 	m->n = 0;
 }
 
-static inline uint32_t model_set(struct model *m, struct store_writer *sw, char **ret_text)
+/* "key=value\n" of a label set. */
+static inline char *model_draw_set(struct model *m)
 {
-	static const char *const keys[] = { "comm", "query_id", "tenant" };
-	char text[200] = "", tenant[16];
-	struct label l[3];
-	size_t n = 0;
+	char text[200] = "";
 	for (int i = 0; i < 3; i++) {
+		size_t len = strlen(text);
 		if (!model_random(m, 3))
 			continue;
-		struct label *at = &l[n++];
-		*at = (struct label){ .key = keys[i], .key_len = (uint32_t)strlen(keys[i]), .str = "" };
-		size_t len = strlen(text);
-		if (i == 1) {
-			at->type = LABEL_INT;
-			at->num = (int64_t)model_random(m, 9) - 4;
-			snprintf(text + len, sizeof(text) - len, "query_id=%" PRId64 "\n", at->num);
-			continue;
-		}
 		if (i == 0)
-			at->str = model_random(m, 2) ? "sh" : "postgres";
+			snprintf(text + len, sizeof(text) - len, "comm=%s\n", model_random(m, 2) ? "sh" : "postgres");
+		else if (i == 1)
+			snprintf(text + len, sizeof(text) - len, "query_id=%d\n", (int)model_random(m, 9) - 4);
 		else
-			snprintf(tenant, sizeof(tenant), "t%u", model_random(m, 6)), at->str = tenant;
-		at->str_len = (uint32_t)strlen(at->str);
-		snprintf(text + len, sizeof(text) - len, "%s=%s\n", keys[i], at->str);
+			snprintf(text + len, sizeof(text) - len, "tenant=t%u\n", model_random(m, 6));
 	}
-	uint32_t id;
-	assert_int_equal(store_add_set(sw, l, n, &id), 0);
-	*ret_text = strdup(text);
-	return id;
+	return strdup(text);
 }
+
+/* Frames print as "name (module) kind line"; recursion and shared prefixes of names and paths are frequent. */
+static inline char *model_draw_stack(struct model *m)
+{
+	char text[2000] = "", name[64];
+	int depth = (int)model_random(m, 7);
+	for (int i = 0; i < depth; i++) {
+		uint32_t kind = model_random(m, 2), line = model_random(m, 2);
+		const char *module = model_random(m, 2) ? "/usr/lib/libc.so.6" : "/usr/bin/demo";
+		uint32_t k = model_random(m, 12);
+		size_t len = strlen(text);
+		if (k)
+			snprintf(name, sizeof(name), "server::handle_%s%u", k % 3 ? "read_" : "", k);
+		else
+			snprintf(name, sizeof(name), "%s+0x%x", strrchr(module, '/') + 1, 0x1000 + model_random(m, 2));
+		snprintf(text + len, sizeof(text) - len, "%s (%s) %u %u\n", name, module, kind, line);
+	}
+	if (!depth && model_random(m, 2))
+		snprintf(text, sizeof(text), "[idle] () 2 0\n");
+	return strdup(text);
+}
+
+static inline bool model_is_idle(const struct model_row *r)
+{
+	return !strncmp(r->stack, "[idle]", 6);
+}
+
+/* ---- from text into a store ---- */
 
 static inline uint32_t model_text(struct store_writer *sw, const char *s)
 {
@@ -154,51 +179,81 @@ static inline uint32_t model_text(struct store_writer *sw, const char *s)
 	return id;
 }
 
-/* Frames print as "name (module) kind line"; recursion and shared prefixes of names and paths are frequent. */
-static inline uint32_t model_stack(struct model *m, struct store_writer *sw, char **ret_text)
+static inline int model_put_set(struct store_writer *sw, const char *text, uint32_t *ret)
 {
-	char text[2000] = "", name[64];
-	uint32_t stack = 0, frame;
-	int depth = (int)model_random(m, 7);
-	for (int i = 0; i < depth; i++) {
-		struct store_frame f = { .kind = model_random(m, 2), .line = model_random(m, 2) };
-		const char *module = model_random(m, 2) ? "/usr/lib/libc.so.6" : "/usr/bin/demo";
-		uint32_t k = model_random(m, 12);
-		size_t len = strlen(text);
-		f.module = model_text(sw, module);
-		if (k) {
-			snprintf(name, sizeof(name), "server::handle_%s%u", k % 3 ? "read_" : "", k);
-			f.function = model_text(sw, name);
+	struct label l[8];
+	size_t n = 0;
+	for (const char *p = text; *p; p = strchr(p, '\n') + 1) {
+		const char *value = strchr(p, '=') + 1;
+		struct label *at = &l[n++];
+		*at = (struct label){ .key = p, .key_len = (uint32_t)(value - p - 1), .str = "" };
+		if (!strncmp(p, "query_id=", 9)) {
+			at->type = LABEL_INT;
+			at->num = strtoll(value, NULL, 10);
 		} else {
-			f.offset = 0x1000u + model_random(m, 2);
-			snprintf(name, sizeof(name), "%s+0x%" PRIx64, strrchr(module, '/') + 1, f.offset);
+			at->str = value;
+			at->str_len = (uint32_t)strcspn(value, "\n");
 		}
-		snprintf(text + len, sizeof(text) - len, "%s (%s) %u %u\n", name, module, f.kind, f.line);
-		assert_int_equal(store_add_frame(sw, &f, &frame), 0);
-		assert_int_equal(store_add_stack(sw, stack, frame, &stack), 0);
 	}
-	if (!depth && model_random(m, 2)) {
-		struct store_frame f = { .kind = FRAME_IDLE, .function = model_text(sw, "[idle]") };
-		assert_int_equal(store_add_frame(sw, &f, &frame), 0);
-		assert_int_equal(store_add_stack(sw, 0, frame, &stack), 0);
-		snprintf(text, sizeof(text), "[idle] () 2 0\n");
-	}
-	*ret_text = strdup(text);
-	return stack;
+	return store_add_set(sw, l, n, ret);
 }
 
-/* Rows for the open window, into the writer and into *w. */
+static inline int model_put_frame(struct store_writer *sw, const char *text, uint32_t *ret)
+{
+	const char *module = strstr(text, " (") + 2, *end = strchr(module, ')'), *plus = strstr(text, "+0x");
+	struct store_frame f = { 0 };
+	char *rest;
+	f.kind = (uint32_t)strtoul(end + 1, &rest, 10);
+	f.line = (uint32_t)strtoul(rest, NULL, 10);
+	int rc = store_add_string(sw, module, (size_t)(end - module), &f.module);
+	if (plus && plus < module)
+		f.offset = strtoull(plus + 3, NULL, 16);
+	else if (!rc)
+		rc = store_add_string(sw, text, (size_t)(module - 2 - text), &f.function);
+	return rc ? rc : store_add_frame(sw, &f, ret);
+}
+
+static inline int model_put_stack(struct store_writer *sw, const char *text, uint32_t *ret)
+{
+	uint32_t frame;
+	int rc = 0;
+	*ret = 0;
+	for (const char *p = text; !rc && *p; p = strchr(p, '\n') + 1) {
+		rc = model_put_frame(sw, p, &frame);
+		if (!rc)
+			rc = store_add_stack(sw, *ret, frame, ret);
+	}
+	return rc;
+}
+
+static inline int model_put_row(struct store_writer *sw, const struct model_row *r)
+{
+	uint32_t set, stack = 0, event = 0;
+	int rc = 0;
+	/* All events in their order, so that their ids are those of model_events. */
+	for (uint32_t i = 0; !rc && i < 3; i++) {
+		uint32_t id;
+		rc = store_add_event(sw, &model_events[i], &id);
+		event = i == r->event ? id : event;
+	}
+	if (!rc)
+		rc = model_put_set(sw, r->labels, &set);
+	if (!rc)
+		rc = model_put_stack(sw, r->stack, &stack);
+	return rc ? rc : store_add_row(sw, set, stack, event, r->samples, r->value);
+}
+
+/* Rows for the open window, into *w and, if there is one, the writer. */
 static inline void model_fill(struct model *m, struct store_writer *sw, struct model_window *w, size_t n_rows)
 {
-	uint32_t events[3];
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(store_add_event(sw, &model_events[i], &events[i]), 0);
 	uint32_t odd_values = model_random(m, 2);
 	for (size_t i = 0; i < n_rows; i++) {
 		struct model_row row = { .event = model_random(m, 3), .samples = 1 + model_random(m, 300) };
 		row.value = odd_values ? model_random(m, 100000) : row.samples * model_events[row.event].period;
-		uint32_t set = model_set(m, sw, &row.labels), stack = model_stack(m, sw, &row.stack);
-		assert_int_equal(store_add_row(sw, set, stack, events[row.event], row.samples, row.value), 0);
+		row.labels = model_draw_set(m);
+		row.stack = model_draw_stack(m);
+		if (sw)
+			assert_int_equal(model_put_row(sw, &row), 0);
 		model_window_add(w, row);
 	}
 	model_sort(w->rows, w->n);
@@ -346,6 +401,57 @@ static inline char *temp_dir(char *name)
 	return name;
 }
 
+/* ---- a store that the tests of a program share ---- */
+
+struct fixture {
+	struct model m;
+	char dir[64];
+	struct store *s;
+};
+
+static inline struct fixture *fixture_new(uint64_t seed, const struct store_options *o, struct store_writer **ret)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct store_options standard;
+	struct err err = { 0 };
+	store_options_default(&standard);
+	f->m.random = seed;
+	if (store_writer_open_with(ret, temp_dir(f->dir), &model_meta, o ? o : &standard, &err))
+		fail_msg("%s", err.text);
+	return f;
+}
+
+/* The writer has written everything. */
+static inline void fixture_open(struct fixture *f, struct store_writer *w)
+{
+	struct err err = { 0 };
+	store_writer_close(w);
+	if (store_open(&f->s, f->dir, &err))
+		fail_msg("%s", err.text);
+}
+
+/* One window after the other, as model_commit makes them. */
+static inline struct fixture *fixture_of(uint64_t seed, size_t n_windows, size_t n_rows)
+{
+	struct store_writer *w;
+	struct err err = { 0 };
+	struct fixture *f = fixture_new(seed, NULL, &w);
+	for (size_t i = 0; i < n_windows; i++)
+		assert_int_equal(model_commit(&f->m, w, n_rows, &err), 0);
+	fixture_open(f, w);
+	return f;
+}
+
+static inline int fixture_teardown(void **state)
+{
+	struct fixture *f = *state;
+	store_close(f->s);
+	remove_tree(f->dir);
+	model_fini(&f->m);
+	free(f);
+	return 0;
+}
+
 static const char *const store_files[] = {
 	"HEADER",
 	"MANIFEST",
@@ -353,6 +459,7 @@ static const char *const store_files[] = {
 	"sym/00000001/frames.log",
 	"sym/00000001/stacks.log",
 	"sym/00000001/events.log",
+	"sym/00000001/leaves.log",
 	"lab/00000001.log",
 	"seg/10s-00000001.seg",
 };

@@ -6,34 +6,9 @@
 
 #include <math.h>
 
-struct fixture {
-	struct model m;
-	char dir[64];
-	struct store *s;
-};
-
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-	struct store_writer *w;
-	struct err err = { 0 };
-	f->m.random = 21;
-	assert_int_equal(store_writer_open(&w, temp_dir(f->dir), &model_meta, &err), 0);
-	for (int i = 0; i < 30; i++)
-		assert_int_equal(model_commit(&f->m, w, 120, &err), 0);
-	store_writer_close(w);
-	assert_int_equal(store_open(&f->s, f->dir, &err), 0);
-	*state = f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-	store_close(f->s);
-	remove_tree(f->dir);
-	model_fini(&f->m);
-	free(f);
+	*state = fixture_of(21, 30, 120);
 	return 0;
 }
 
@@ -102,11 +77,6 @@ static struct query *ask(struct fixture *f, const struct question *a)
 	return q;
 }
 
-static bool is_idle(const struct model_row *r)
-{
-	return !strncmp(r->stack, "[idle]", 6);
-}
-
 /* The rows of the answer, one per (labels, stack). */
 static struct model_window expect(const struct fixture *f, const struct question *a, uint64_t *ret_idle)
 {
@@ -117,7 +87,7 @@ static struct model_window expect(const struct fixture *f, const struct question
 			struct model_row r = f->m.w[i].rows[k];
 			if (r.event != a->event_id)
 				continue;
-			if (is_idle(&r)) {
+			if (model_is_idle(&r)) {
 				*ret_idle += r.samples;
 				if (!a->idle)
 					continue;
@@ -433,5 +403,5 @@ int main(void)
 		cmocka_unit_test(key_tables),	 cmocka_unit_test(errors),	cmocka_unit_test(empty_store),
 		cmocka_unit_test(interval),	 cmocka_unit_test(frame_names),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

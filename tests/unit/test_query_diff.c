@@ -12,34 +12,9 @@
 
 #define N_WINDOWS 16
 
-struct fixture {
-	struct model m;
-	char dir[64];
-	struct store *s;
-};
-
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-	struct store_writer *w;
-	struct err err = { 0 };
-	f->m.random = 77;
-	assert_int_equal(store_writer_open(&w, temp_dir(f->dir), &model_meta, &err), 0);
-	for (int i = 0; i < N_WINDOWS; i++)
-		assert_int_equal(model_commit(&f->m, w, 90, &err), 0);
-	store_writer_close(w);
-	assert_int_equal(store_open(&f->s, f->dir, &err), 0);
-	*state = f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-	store_close(f->s);
-	remove_tree(f->dir);
-	model_fini(&f->m);
-	free(f);
+	*state = fixture_of(77, N_WINDOWS, 90);
 	return 0;
 }
 
@@ -217,7 +192,7 @@ static struct query *ask(struct fixture *f, const struct side *a)
 
 static bool admits(const struct side *a, const struct model_row *r)
 {
-	return r->event == 0 && strstr(r->labels, a->has) && strncmp(r->stack, "[idle]", 6);
+	return r->event == 0 && strstr(r->labels, a->has) && !model_is_idle(r);
 }
 
 /* The samples of a side in which the function is the leaf, or anywhere. */
@@ -531,5 +506,5 @@ int main(void)
 		cmocka_unit_test(keys),			cmocka_unit_test(shared),
 		cmocka_unit_test(tree),			cmocka_unit_test(alarms),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

@@ -8,12 +8,6 @@
 #define SECOND 1000000000ll
 #define T0 1700000003000000000ll /* on no multiple of a step */
 
-struct fixture {
-	struct model m;
-	char dir[64];
-	struct store *s;
-};
-
 /* Ten seconds each; a gap of some minutes here and there, a clock that is set back, a short last window. */
 static void place_windows(struct model *m)
 {
@@ -31,13 +25,11 @@ static void place_windows(struct model *m)
 
 static int setup(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
 	struct store_writer *w;
 	struct err err = { 0 };
-	f->m.random = 3;
+	struct fixture *f = fixture_new(3, NULL, &w);
 	f->m.n = N_WINDOWS;
 	place_windows(&f->m);
-	assert_int_equal(store_writer_open(&w, temp_dir(f->dir), &model_meta, &err), 0);
 	for (size_t i = 0; i < N_WINDOWS; i++) {
 		uint64_t lost[2] = { 1, 0 }, flagged[1] = { 0 };
 		struct store_cpu_totals cpu = { 0, 1001, 1000, lost, flagged };
@@ -46,25 +38,14 @@ static int setup(void **state)
 		if (store_commit_window(w, f->m.w[i].t0, f->m.w[i].t1, (int64_t)i, &t, &err))
 			fail_msg("%s", err.text);
 	}
-	store_writer_close(w);
-	assert_int_equal(store_open(&f->s, f->dir, &err), 0);
+	fixture_open(f, w);
 	*state = f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-	store_close(f->s);
-	remove_tree(f->dir);
-	model_fini(&f->m);
-	free(f);
 	return 0;
 }
 
 static bool counts(const struct model_row *r, const char *label, const char *lacks)
 {
-	return r->event == 0 && strncmp(r->stack, "[idle]", 6) && strstr(r->labels, label) &&
+	return r->event == 0 && !model_is_idle(r) && strstr(r->labels, label) &&
 	       (!lacks || !strstr(r->labels, lacks));
 }
 
@@ -281,5 +262,5 @@ int main(void)
 		cmocka_unit_test(one_series), cmocka_unit_test(by_tenant),     cmocka_unit_test(selected),
 		cmocka_unit_test(refused),    cmocka_unit_test(nothing_there), cmocka_unit_test(too_many),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

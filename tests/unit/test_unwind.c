@@ -29,6 +29,8 @@
 
 static struct {
 	uint64_t files, rows, rules, compared, unequal, followed, refused, bytes, text;
+	uint64_t other[16]; /* rows whose CFA is in this register: above the leaf only what is followed can be used */
+	uint64_t none, fp_lost;
 	double seconds;
 } sum;
 
@@ -85,6 +87,15 @@ static bool dw_cfa(Dwarf_Frame *f, struct unwind_rule *r)
 		r->cfa_add = (int16_t)(ops[4].atom - DW_OP_lit0);
 		return true;
 	}
+	r->cfa = UNWIND_CFA_DEREF;
+	int64_t index, zero;
+	if (n > 5 && reg == 7 && is_breg(&ops[1], &index, &zero) && !zero && index < 16 && ops[2].atom == DW_OP_lit8 &&
+	    ops[3].atom == DW_OP_mul && ops[4].atom == DW_OP_plus) {
+		r->cfa = UNWIND_CFA_INDEX;
+		r->reg = (uint8_t)index;
+		ops += 4;
+		n -= 4;
+	}
 	if (ops[1].atom != DW_OP_deref)
 		return false;
 	if (n == 3 && ops[2].atom == DW_OP_plus_uconst)
@@ -93,7 +104,6 @@ static bool dw_cfa(Dwarf_Frame *f, struct unwind_rule *r)
 		add = ops[2].atom - DW_OP_lit0;
 	else if (n != 2)
 		return false;
-	r->cfa = UNWIND_CFA_DEREF;
 	r->cfa_add = (int16_t)add;
 	return add == r->cfa_add;
 }
@@ -156,6 +166,14 @@ static struct unwind_rule dw_rule(Dwarf_Frame *f)
 		return none;
 	if (signal)
 		r.ra |= UNWIND_RA_SIGNAL;
+	if (r.cfa == UNWIND_CFA_REG) {
+		enum place bx = dw_register(f, UNWIND_REG_BX, &reg, &off);
+		/* libdw says "undefined" where nothing is said: it means to know that rbx is kept, but names rax. */
+		if (bx == UNDEFINED)
+			bx = SAME;
+		bool kept = bx == AT_CFA && off == (int16_t)off && off != UNWIND_BX_SAME;
+		r.cfa_add = (int16_t)(bx == SAME ? UNWIND_BX_SAME : kept ? off : UNWIND_BX_LOST);
+	}
 	enum place fp = dw_register(f, UNWIND_REG_FP, &reg, &off);
 	if (fp == AT_CFA)
 		r.fp = UNWIND_FP_CFA;
@@ -246,6 +264,21 @@ static Elf_Scn *find_section(Elf *elf, const char *name)
 	return NULL;
 }
 
+/* What rows there are that the program cannot follow everywhere. */
+static void count_rows(const struct unwind_table *t)
+{
+	for (uint32_t p = 0; p < t->n_pages; p++) {
+		for (uint32_t i = t->page_at[p]; i < t->page_at[p + 1]; i++) {
+			const struct unwind_rule *r = &t->rules[t->rows[i] & UNWIND_RULE_MASK];
+			sum.none += !r->cfa;
+			if (!r->cfa)
+				continue;
+			sum.fp_lost += r->fp == UNWIND_FP_LOST;
+			sum.other[r->reg & 15] += r->reg != UNWIND_REG_SP && r->reg != UNWIND_REG_FP;
+		}
+	}
+}
+
 /* False: not a file of ours. */
 static bool compare_file(const char *path)
 {
@@ -276,6 +309,7 @@ static bool compare_file(const char *path)
 		sum.rules += t->n_rules;
 		sum.refused += t->refused;
 		sum.bytes += unwind_table_memory(t);
+		count_rows(t);
 		compare_section(t, path, elf, cfi, scn);
 		if (t->refused || before != sum.unequal)
 			printf("%s: %" PRIu64 " entries refused, %" PRIu64 " pieces unequal\n", path, t->refused,
@@ -291,6 +325,18 @@ static bool compare_file(const char *path)
 	elf_image_fini(&img);
 	close(fd);
 	return true;
+}
+
+static void print_rows(void)
+{
+	static const char *const names[16] = { "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
+					       "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15" };
+	printf("of the rows: %" PRIu64 " say that there is no rule, %" PRIu64 " have lost the frame pointer; CFA in", sum.none,
+	       sum.fp_lost);
+	for (unsigned i = 0; i < 16; i++)
+		if (sum.other[i])
+			printf(" %s %" PRIu64, names[i], sum.other[i]);
+	printf("\n");
 }
 
 static void print_sum(void)
@@ -459,5 +505,6 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		walk(argv[i], 0);
 	print_sum();
+	print_rows();
 	return sum.unequal || sum.refused || !sum.files;
 }

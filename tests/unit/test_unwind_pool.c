@@ -117,6 +117,62 @@ static void test_come_and_go(void **state)
 	free(cfg.rules);
 }
 
+/* Fewer rules than all files have together: those of files that went are given to files that come. */
+static void test_rules_come_and_go(void **state)
+{
+	static const char *const paths[] = { "/bin/bash", "/usr/bin/gdb", "/usr/bin/perl", "/usr/bin/openssl", "/usr/bin/git",
+					     "/lib/x86_64-linux-gnu/libc.so.6" };
+	enum { N = sizeof(paths) / sizeof(paths[0]) };
+	struct unwind_code c[N] = { 0 };
+	struct unwind_table *t[N];
+	struct unwind_pool_stats st;
+	size_t max = 0, sum = 0;
+	struct unwind_pool *p;
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		t[i] = compile(paths[i]);
+		assert_non_null(t[i]);
+		sum += t[i]->n_rules - 1;
+		max = t[i]->n_rules > max ? t[i]->n_rules : max;
+	}
+	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
+					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)), .rows_bytes_max = 8u << 20,
+					  .rules_max = (uint32_t)max + 5, .add_shard = add_shard };
+	assert_true(sum > 2 * max);
+	assert_int_equal(unwind_pool_new(&p, &cfg), 0);
+	unsigned refused = 0;
+	for (int round = 0; round < 5 * N; round++) {
+		int i = round % N, old = (round + N - 1) % N;
+		if (c[old].n_pages) {
+			check_all(p, &c[old], t[old]); /* another may have come and gone: its rules are still its own */
+			unwind_pool_remove(p, &c[old]);
+		}
+		assert_int_equal(unwind_pool_add(p, t[i], &c[i]), 0); /* any one fits */
+		check_all(p, &c[i], t[i]);
+		struct unwind_code third = { 0 };
+		int rc = unwind_pool_add(p, t[(i + 2) % N], &third);
+		assert_true(!rc || rc == -ENOSPC);
+		refused += rc != 0;
+		if (!rc)
+			unwind_pool_remove(p, &third);
+		check_all(p, &c[i], t[i]);
+		unwind_pool_stats(p, &st);
+		assert_true(st.rules < max + 5);
+	}
+	assert_true(refused > 0);
+	for (int i = 0; i < N; i++) {
+		unwind_pool_remove(p, &c[i]);
+		unwind_table_free(t[i]);
+	}
+	unwind_pool_stats(p, &st);
+	assert_int_equal(st.rules, 0);
+	assert_int_equal(st.pages, 0);
+	unwind_pool_free(p);
+	drop_shards();
+	free(cfg.pages);
+	free(cfg.rules);
+}
+
 /* Against a map of every element. */
 static void test_extents(void **state)
 {
@@ -163,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_extents),
 		cmocka_unit_test(test_come_and_go),
+		cmocka_unit_test(test_rules_come_and_go),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

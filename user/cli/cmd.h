@@ -33,6 +33,8 @@ int cmd_store(int argc, char **argv);
 /* One line on stderr: "ascribe: ..." */
 void cmd_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cmd_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A warning after which the command goes on, and ends with EXIT_FAILED all the same: not everything that was asked for was there. */
+void cmd_incomplete(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Let the data that was printed so far go before what follows on stderr; main() reports a failure. */
 void cmd_flush(void);

@@ -92,6 +92,9 @@ static int parse_events(struct recording *r, struct err *err)
 		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n, MAX_EVENTS);
 	r->cfg.hz = (unsigned)r->o->hz;
 	r->cfg.window_s = WINDOW_S;
+	const char *mib = getenv("ASCRIBE_UNWIND_MIB"); /* for tests: rows that do not fit */
+	if (mib)
+		r->cfg.unwind_bytes = (size_t)strtoul(mib, NULL, 10) << 20;
 	r->cfg.n_events = l->n ? (unsigned)l->n : 1;
 	for (unsigned i = 0; i < r->cfg.n_events; i++) {
 		int rc = event_parse(&r->cfg.event[i], l->n ? l->v[i] : event_default(), r->cfg.hz, err);

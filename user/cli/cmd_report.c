@@ -17,6 +17,8 @@ struct report {
 	struct opt_list by;
 	int64_t step_ns; /* 0: no series */
 	bool full_names;
+	bool exact;
+	bool top; /* the answer is query_top's */
 };
 
 static const struct opt options[] = {
@@ -31,6 +33,9 @@ static const struct opt options[] = {
 		     "others are summed)"),
 	{ "full-names", 0, OPT_FLAG, NULL, "print function names whole, however long",
 	  offsetof(struct report, full_names), 0, 0 },
+	{ "exact", 0, OPT_FLAG, NULL,
+	  "with --by and one key that has very many values: read every window, not\nonly the most frequent values of long ranges",
+	  offsetof(struct report, exact), 0, 0 },
 	JSON_OPTION(struct report, filter),
 	EXPLAIN_OPTION(struct report, filter),
 };
@@ -70,7 +75,7 @@ static json_t *row_json(const struct reading *rd, const struct opt_list *by, con
 	json_t *o = json_object();
 	int rc = 0;
 	if (by->n) {
-		rc = json_put(o, "key", group_json(by, &(struct group){ r->values, r->present }));
+		rc = json_put(o, "key", r->other ? json_null() : group_json(by, &(struct group){ r->values, r->present }));
 	} else {
 		const char *module = r->module ? r->module : "";
 		rc = json_put(o, "function", json_text(r->text, strlen(r->text)));
@@ -83,18 +88,23 @@ static json_t *row_json(const struct reading *rd, const struct opt_list *by, con
 	rc = rc ? rc : json_put(o, "share", json_real(share(rd, r->samples)));
 	rc = rc ? rc : json_put(o, "low", json_real(r->low));
 	rc = rc ? rc : json_put(o, "high", json_real(r->high));
+	if (r->error)
+		rc = rc ? rc : json_put(o, "error", json_count(r->error));
+	if (r->other)
+		rc = rc ? rc : json_put(o, "other", json_true());
 	if (!rc)
 		return o;
 	json_decref(o);
 	return NULL;
 }
 
-static int add_header(json_t *o, const struct reading *r, const struct report *opts, size_t n_rows)
+static int add_header(json_t *o, const struct reading *r, const struct report *opts, const struct query_table *t)
 {
 	const struct query_info *info = query_info(r->query);
 	const struct store_event *event = reading_event(r);
 	const char *where = opts->filter.where ? opts->filter.where : "";
-	int rc = json_put(o, "n_rows", json_count(n_rows));
+	int rc = json_put(o, "n_rows", json_count(t->n_rows));
+	rc = rc ? rc : json_put(o, "exact", json_boolean(!t->approximate));
 	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
 	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
 	rc = rc ? rc : json_put(o, "value", json_count(info->value));
@@ -117,7 +127,7 @@ static int print_json(const struct reading *r, const struct report *opts, const 
 			rc = -ENOMEM;
 	}
 	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
-	rc = rc ? rc : add_header(o, r, opts, t->n_rows);
+	rc = rc ? rc : add_header(o, r, opts, t);
 	rc = rc ? rc : json_print(o, stdout);
 	json_decref(rows);
 	json_decref(o);
@@ -205,6 +215,14 @@ static void group_numbers(void *ctx, size_t i)
 		print_numbers(p->rd, &p->t->rows[i], false);
 }
 
+static uint64_t most_error(const struct query_table *t)
+{
+	uint64_t most = 0;
+	for (size_t i = 0; i < t->n_rows; i++)
+		most = t->rows[i].error > most ? t->rows[i].error : most;
+	return most;
+}
+
 static int print_groups(const struct reading *rd, const struct opt_list *by, const struct query_table *t, size_t limit)
 {
 	size_t shown = t->n_rows < limit ? t->n_rows : limit;
@@ -214,11 +232,15 @@ static int print_groups(const struct reading *rd, const struct opt_list *by, con
 	if (!rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < shown; i++) {
-		rows[i] = (struct group){ t->rows[i].values, t->rows[i].present };
+		rows[i] = (struct group){ t->rows[i].other ? NULL : t->rows[i].values, t->rows[i].present };
 		rest -= t->rows[i].samples;
 	}
 	int rc = groups_print(by, rows, shown, group_numbers, &p);
 	free(rows);
+	if (!rc && t->approximate)
+		printf("\napproximate: a value of %s has at most %llu samples more than are printed; one that is not printed has\n"
+		       "at most %llu. --exact counts them all by reading every window.\n",
+		       by->v[0], (unsigned long long)most_error(t), (unsigned long long)t->bound);
 	if (!rc && shown < t->n_rows)
 		printf("\nnot shown: %zu, with %llu samples; -n 0 prints all\n", t->n_rows - shown,
 		       (unsigned long long)rest);
@@ -245,7 +267,8 @@ static int report(struct reading *r, const struct report *opts)
 		limit = DEFAULT_ROWS;
 	if (!limit)
 		limit = UINT64_MAX;
-	int rc = query_table(r->query, opts->by.n ? keys : NULL, opts->by.n, &t, &err);
+	int rc = opts->top ? query_top(r->query, opts->by.v[0], &t, &err)
+			   : query_table(r->query, opts->by.n ? keys : NULL, opts->by.n, &t, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
 		return EXIT_FAILED;
@@ -283,6 +306,26 @@ static int check_keys(struct report *opts)
 	return EXIT_OK;
 }
 
+/* One wide key over a long range: the stacks alone are read first, which are what the shares are of. */
+static int open_report(struct reading *r, const char *dir, struct report *opts)
+{
+	const struct filter *f = &opts->filter;
+	int status = reading_check(f, "--where", "--from");
+	if (!status)
+		status = reading_open_store(r, dir, f->explain);
+	if (status)
+		return status;
+	if (opts->by.n == 1 && !opts->exact && !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
+		status = reading_query(r, f, QUERY_NO_LABELS, NULL);
+		opts->top = !status && query_top_serves(r->query, opts->by.v[0]);
+		if (status || opts->top)
+			return status;
+		query_close(r->query);
+		r->query = NULL;
+	}
+	return reading_query(r, f, opts->by.n ? QUERY_KEYS : QUERY_NO_LABELS, &opts->by);
+}
+
 int cmd_report(int argc, char **argv)
 {
 	struct report opts = { .filter = FILTER_INIT };
@@ -296,7 +339,7 @@ int cmd_report(int argc, char **argv)
 	if (!status && opts.step_ns)
 		status = series_report(&r, dir, &opts.filter, &opts.by, opts.step_ns);
 	else if (!status)
-		status = reading_open_keys(&r, dir, &opts.filter, opts.by.n ? QUERY_KEYS : QUERY_NO_LABELS, &opts.by);
+		status = open_report(&r, dir, &opts);
 	if (!status && !opts.step_ns)
 		status = report(&r, &opts);
 	reading_close(&r);

@@ -52,6 +52,55 @@ static void print_level(struct store *s, uint8_t level, const struct store_cover
 		       store_level_name(level), cut->blocks, cut->bytes_by_age, cut->bytes_by_size);
 }
 
+/* A key that is wide in many epochs in a row is told once, with the most values. */
+static void print_wide_keys(struct store *s)
+{
+	struct store_wide_key k, other;
+	for (size_t i = 0; store_wide_key(s, i, &k); i++) {
+		bool told = false;
+		size_t epochs = 1;
+		char from[40];
+		for (size_t j = 0; j < i && !told && store_wide_key(s, j, &other); j++)
+			told = !strcmp(other.key, k.key);
+		for (size_t j = i + 1; !told && store_wide_key(s, j, &other); j++) {
+			if (strcmp(other.key, k.key))
+				continue;
+			k.values = other.values > k.values ? other.values : k.values;
+			epochs++;
+		}
+		if (told)
+			continue;
+		fputs("  wide    ", stdout);
+		text_put(stdout, k.key, 0);
+		if (k.values > STORE_WIDE_VALUES)
+			printf(": %s%" PRIu32 " values in an hour, more than %d", k.values >= 8 * STORE_WIDE_VALUES ? "at least " : "",
+			       k.values, STORE_WIDE_VALUES);
+		else
+			printf(": the label sets became too many, and it had the most values, %" PRIu32, k.values);
+		text_time(k.from_ns, from);
+		printf("; in %zu of %zu epochs, the first from %s on\n", epochs, store_n_epochs(s), from);
+	}
+}
+
+static int print_narrow_key(void *ctx, const char *key, uint32_t sets)
+{
+	(void)ctx;
+	fputs("  narrow  ", stdout);
+	text_put(stdout, key, 0);
+	printf(": in %" PRIu32 " label sets\n", sets);
+	return 0;
+}
+
+/* Narrow keys are summed up in the blocks above the windows; of wide ones those keep the most frequent values. */
+static void print_keys(struct store *s)
+{
+	struct err err = { 0 };
+	puts("label keys:");
+	print_wide_keys(s);
+	if (store_narrow_keys(s, print_narrow_key, NULL, &err))
+		cmd_warn("%s", err.text);
+}
+
 static int info(const char *dir)
 {
 	struct reading r = { 0 };
@@ -71,6 +120,7 @@ static int info(const char *dir)
 	       " events\n",
 	       store_n_windows(r.store), store_n_strings(r.store), store_n_frames(r.store), store_n_stacks(r.store),
 	       store_n_sets(r.store), store_n_events(r.store));
+	print_keys(r.store);
 	printf("in the cover of the whole range:\n");
 	if (store_cover(r.store, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &all, &err)) {
 		cmd_error("store info: %s", err.text);

@@ -63,6 +63,17 @@ void cmd_warn(const char *fmt, ...)
 	va_end(ap);
 }
 
+static bool incomplete;
+
+void cmd_incomplete(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	message("ascribe: warning: ", fmt, ap);
+	va_end(ap);
+	incomplete = true;
+}
+
 bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
 	       int *ret_exit)
 {
@@ -186,5 +197,5 @@ int main(int argc, char **argv)
 		cmd_error("writing the output failed: %s", strerror(stdout_errno ? stdout_errno : EIO));
 		status = EXIT_FAILED;
 	}
-	return status;
+	return status == EXIT_OK && incomplete ? EXIT_FAILED : status;
 }

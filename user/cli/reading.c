@@ -45,7 +45,9 @@ int reading_open_store(struct reading *r, const char *dir, bool explain)
 		return EXIT_FAILED;
 	}
 	const char *damage = store_damage(r->store);
-	if (damage)
+	if (damage && store_lost_windows(r->store))
+		cmd_incomplete("%s; `ascribe store verify` says more", damage);
+	else if (damage)
 		cmd_warn("%s", damage);
 	reading_step(r, "open store");
 	return EXIT_OK;

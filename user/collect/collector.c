@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/collector.h"
 
+#include "collect/copies.h"
 #include "collect/labelling.h"
 #include "collect/resolve.h"
 #include "collect/sideband.h"
 #include "collect/unwinding.h"
+#include "collect/window.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,48 +27,6 @@
 #define LABELS_MAX 160
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
-const char *const collector_lost_names[] = {
-#define LOST(id, help) #id,
-#define FLAG(id, help)
-#include "counters.def"
-#undef LOST
-#undef FLAG
-};
-const char *const collector_flagged_names[] = {
-#define LOST(id, help)
-#define FLAG(id, help) #id,
-#include "counters.def"
-#undef LOST
-#undef FLAG
-};
-/* The kernel's counter of each. */
-static const int lost_counter[] = {
-#define LOST(id, help) COUNTER_##id,
-#define FLAG(id, help)
-#include "counters.def"
-#undef LOST
-#undef FLAG
-};
-static const int flagged_counter[] = {
-#define LOST(id, help)
-#define FLAG(id, help) COUNTER_##id,
-#include "counters.def"
-#undef LOST
-#undef FLAG
-};
-#define N_LOST (sizeof(lost_counter) / sizeof(lost_counter[0]))
-#define N_FLAGGED (sizeof(flagged_counter) / sizeof(flagged_counter[0]))
-const size_t collector_n_lost = N_LOST, collector_n_flagged = N_FLAGGED;
-
-/* One CPU's counters of the window that is open, by enum counter. */
-struct window_cpu {
-	uint64_t counter[N_COUNTERS];
-	uint64_t ran, stored, outside;
-	uint64_t not_run, idle_not_run; /* reported since the start */
-	uint64_t idle_base_ns;          /* the CPU's idle time when recording began */
-	bool used;
-};
-
 struct collector {
 	struct sampler *sampler;
 	struct sideband *sideband;
@@ -77,16 +36,15 @@ struct collector {
 	struct resolver *resolver;
 	struct labelling *labelling;
 	struct unwinding *unwinding;
+	struct copies *copies;
 	struct store_writer *store;
 	unsigned n_cpus, window_s;
 	uint32_t event_id[MAX_EVENTS];
-	struct window_cpu *cpu;
-	struct store_cpu_totals *totals;
-	uint64_t *totals_counters, *idle_ns;
+	struct window *window;
 	struct pollfd *poll;
 	int64_t t0_ns, next_window_ns, stopped_ns; /* realtime */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
-	uint64_t own_cpu_ns, bad_cpu;
+	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
 	bool filling, stopped;
 	struct collector_progress sum;
 };
@@ -203,29 +161,6 @@ lost:
 	w->counter[COUNTER_user_memory] += row->samples;
 }
 
-static void on_half(void *ctx, const struct sampler_half *h)
-{
-	struct collector *c = ctx;
-	struct window_cpu *w = &c->cpu[h->cpu];
-	uint64_t ran = 0;
-	for (unsigned i = 0; i < MAX_EVENTS; i++) {
-		ran += h->head->ran[i];
-		w->outside += h->head->outside[i];
-	}
-	if (!ran)
-		return;
-	w->ran += ran;
-	w->used = true;
-	for (size_t i = 0; i < N_COUNTERS; i++)
-		w->counter[i] += h->head->counters[i];
-	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
-		if (!h->rows[i].samples)
-			continue;
-		add_row(c, w, h, &h->rows[i]);
-		left--;
-	}
-}
-
 /* ---- news ---- */
 
 static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
@@ -253,13 +188,62 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 static void drain_sideband(struct collector *c)
 {
 	uint64_t lost;
-	c->next_news_ns = proc_now_ns() + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
+	c->news_ns = proc_now_ns();
+	c->next_news_ns = c->news_ns + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
 	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &lost);
 	if (!lost && !rc)
 		return;
 	c->sum.sideband_lost += lost;
 	procs_scan(c->procs);
 	unwinding_mapped(c->unwinding, 0);
+}
+
+struct taking {
+	struct collector *c;
+	struct window_cpu *w;
+};
+
+/* A sample that came as a copy: a row of its own. */
+static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, enum counter end)
+{
+	struct taking *t = ctx;
+	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user };
+	t->w->counter[end]++;
+	add_row(t->c, t->w, &h, row);
+}
+
+static void on_half(void *ctx, const struct sampler_half *h)
+{
+	struct collector *c = ctx;
+	struct window_cpu *w = window_cpu(c->window, h->cpu);
+	uint64_t ran = 0;
+	for (unsigned i = 0; i < MAX_EVENTS; i++) {
+		ran += h->head->ran[i];
+		w->outside += h->head->outside[i];
+	}
+	if (!ran)
+		return;
+	w->ran += ran;
+	w->used = true;
+	for (size_t i = 0; i < N_COUNTERS; i++)
+		w->counter[i] += h->head->counters[i];
+	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
+		if (!h->rows[i].samples)
+			continue;
+		add_row(c, w, h, &h->rows[i]);
+		left--;
+	}
+	if (copies_newest(c->copies, h->key) >= c->news_ns)
+		drain_sideband(c);
+	struct taking t = { c, w };
+	copies_take(c->copies, h->key, on_taken, &t);
+}
+
+static void on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
+{
+	struct collector *c = ctx;
+	if (w->half / 2 < c->n_cpus && copies_add(c->copies, w, stack))
+		window_cpu(c->window, w->half / 2)->counter[COUNTER_user_memory]++;
 }
 
 static void on_record(void *ctx, const struct wire_record *r, const void *payload)
@@ -296,137 +280,11 @@ static void drain(struct collector *c)
 
 /* ---- windows ---- */
 
-static uint64_t own_rss(void)
-{
-	unsigned long size, rss = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-	if (f) {
-		if (fscanf(f, "%lu %lu", &size, &rss) != 2)
-			rss = 0;
-		fclose(f);
-	}
-	return rss * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Ours and that of the child that parses. */
-static uint64_t own_cpu(const struct collector *c)
-{
-	struct rusage u;
-	struct sandbox_stats parsing;
-	getrusage(RUSAGE_SELF, &u);
-	sandbox_stats(c->sandbox, &parsing);
-	return parsing.cpu_ns + ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * NS +
-	       ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000;
-}
-
-/* Idle time of each CPU since boot, from /proc/stat: idle and waiting for I/O, in ticks of 10 ms. */
-static void read_idle(struct collector *c, uint64_t *out)
-{
-	char line[512];
-	unsigned cpu;
-	uint64_t idle, iowait;
-	FILE *f = fopen("/proc/stat", "re");
-	uint64_t tick = NS / (uint64_t)sysconf(_SC_CLK_TCK);
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "cpu%u %*u %*u %*u %" SCNu64 " %" SCNu64, &cpu, &idle, &iowait) == 3 && cpu < c->n_cpus)
-			out[cpu] = (idle + iowait) * tick;
-	if (f)
-		fclose(f);
-}
-
-/*
- * What the events say fired beyond what ran. While running, one sample of each event may be between its count and its
- * program, so that one is left out until the end. An idle CPU may let its timer sleep (haltpoll, packed virtual CPUs):
- * the clock counts on, nothing runs, and nothing is lost; as much of the rest as the CPU's idle time explains is called so.
- */
-static void count_not_run(struct collector *c, unsigned cpu, uint64_t idle_ns)
-{
-	struct window_cpu *w = &c->cpu[cpu];
-	struct sampler_fired f;
-	sampler_fired(c->sampler, cpu, &f);
-	uint64_t missing = f.fired - f.ran, slack = c->stopped ? 0 : 1, idle = 0;
-	uint64_t reported = w->not_run + w->idle_not_run;
-	if (missing <= reported + slack)
-		return;
-	uint64_t more = missing - slack - reported;
-	if (f.clock_ns) {
-		/* Two ticks and a period of rounding. */
-		uint64_t periods = (idle_ns - w->idle_base_ns + 20000000) / f.clock_ns + 1;
-		uint64_t unsampled = periods > f.idle ? periods - f.idle : 0;
-		idle = unsampled > w->idle_not_run ? unsampled - w->idle_not_run : 0;
-		if (idle > more)
-			idle = more;
-	}
-	w->counter[COUNTER_idle_not_run] += idle;
-	w->counter[COUNTER_not_run] += more - idle;
-	w->idle_not_run += idle;
-	w->not_run += more - idle;
-	w->used = true;
-}
-
-/*
- * Three counts that do not come from each other: stored are the rows, the losses were counted one by one, fired is what the
- * programs began with plus what they never saw. `ascribe stat` and the tests hold them against each other.
- */
-static size_t make_totals(struct collector *c, struct store_totals *t)
-{
-	size_t n = 0;
-	memset(t, 0, sizeof(*t));
-	uint64_t bad = sampler_bad_cpu(c->sampler);
-	c->cpu[0].counter[COUNTER_bad_cpu] += bad - c->bad_cpu;
-	c->bad_cpu = bad;
-	read_idle(c, c->idle_ns);
-	for (unsigned cpu = 0; cpu < c->n_cpus; cpu++) {
-		count_not_run(c, cpu, c->idle_ns[cpu]);
-		struct window_cpu *w = &c->cpu[cpu];
-		if (!w->used)
-			continue;
-		struct store_cpu_totals *o = &c->totals[n++];
-		o->cpu = cpu;
-		o->stored = w->stored;
-		o->fired = w->ran - w->outside + w->counter[COUNTER_not_run] + w->counter[COUNTER_idle_not_run] +
-			   w->counter[COUNTER_bad_cpu];
-		for (size_t i = 0; i < N_LOST; i++)
-			o->lost[i] = w->counter[lost_counter[i]];
-		for (size_t i = 0; i < N_FLAGGED; i++)
-			o->flagged[i] = w->counter[flagged_counter[i]];
-		t->outside += w->outside;
-	}
-	t->cpu = c->totals;
-	t->n_cpus = n;
-	uint64_t cpu_ns = own_cpu(c);
-	t->own_cpu_ns = cpu_ns - c->own_cpu_ns;
-	t->own_rss = own_rss();
-	return n;
-}
-
-static void clear_window(struct collector *c)
-{
-	for (unsigned i = 0; i < c->n_cpus; i++) {
-		struct window_cpu *w = &c->cpu[i];
-		*w = (struct window_cpu){ .not_run = w->not_run, .idle_not_run = w->idle_not_run,
-					  .idle_base_ns = w->idle_base_ns };
-	}
-	c->own_cpu_ns = own_cpu(c);
-}
-
-/* The window was not written: its samples are lost under that name, in the next one's totals. */
-static void keep_as_lost(struct collector *c)
-{
-	for (unsigned i = 0; i < c->n_cpus; i++) {
-		struct window_cpu *w = &c->cpu[i];
-		w->counter[COUNTER_store_failed] += w->stored;
-		w->stored = 0;
-		for (size_t f = 0; f < N_FLAGGED; f++)
-			w->counter[flagged_counter[f]] = 0;
-	}
-}
-
 static int end_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
 	int64_t t1 = c->stopped ? c->stopped_ns : (int64_t)clock_ns(CLOCK_REALTIME);
-	size_t n = make_totals(c, &t);
+	size_t n = window_totals(c->window, c->stopped, &t);
 	int rc = 0;
 	if (t1 <= c->t0_ns)
 		t1 = c->t0_ns + 1; /* the clock was set back: time in the store does not go back */
@@ -435,9 +293,7 @@ static int end_window(struct collector *c, struct err *err)
 		c->sum.fired += t.cpu[i].fired;
 		c->sum.stored += t.cpu[i].stored;
 		c->sum.lost += lost;
-		for (size_t f = 0; f < N_FLAGGED; f++)
-			if (flagged_counter[f] == COUNTER_idle)
-				c->sum.idle += t.cpu[i].flagged[f];
+		c->sum.idle += t.cpu[i].flagged[window_idle_flag];
 	}
 	c->sum.outside += t.outside;
 	if (n || t.outside) {
@@ -450,10 +306,10 @@ static int end_window(struct collector *c, struct err *err)
 				c->sum.lost -= t.cpu[i].fired - t.cpu[i].stored;
 			}
 			c->sum.outside -= t.outside;
-			keep_as_lost(c);
+			window_lost(c->window);
 		} else {
 			c->sum.windows++;
-			clear_window(c);
+			window_clear(c->window);
 		}
 	}
 	c->t0_ns = t1;
@@ -467,23 +323,6 @@ static int end_window(struct collector *c, struct err *err)
 }
 
 /* ---- life ---- */
-
-static int open_cpus(struct collector *c, struct err *err)
-{
-	c->n_cpus = sampler_n_cpus(c->sampler);
-	c->cpu = calloc(c->n_cpus, sizeof(*c->cpu));
-	c->totals = calloc(c->n_cpus, sizeof(*c->totals));
-	c->totals_counters = calloc(c->n_cpus * (N_LOST + N_FLAGGED), sizeof(uint64_t));
-	c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
-	c->idle_ns = calloc(c->n_cpus, sizeof(*c->idle_ns));
-	if (!c->idle_ns || !c->cpu || !c->totals || !c->totals_counters || !c->poll)
-		return err_set(err, -ENOMEM, "out of memory");
-	for (unsigned i = 0; i < c->n_cpus; i++) {
-		c->totals[i].lost = c->totals_counters + i * (N_LOST + N_FLAGGED);
-		c->totals[i].flagged = c->totals[i].lost + N_LOST;
-	}
-	return 0;
-}
 
 struct add_ring {
 	struct collector *c;
@@ -535,7 +374,11 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	c->window_s = cfg->window_s;
 	int rc = open_symbolizer(c, &e); /* first: its child is forked before anything else is open */
 	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
-	rc = rc ? rc : open_cpus(c, &e);
+	if (!rc) {
+		c->n_cpus = sampler_n_cpus(c->sampler);
+		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
+		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox) : -ENOMEM;
+	}
 	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, SIDEBAND_PAGES, &e);
 	if (!rc) {
 		struct add_ring a = { c, &e, 0 };
@@ -545,7 +388,9 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
-	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, UNWIND_BUDGET);
+	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
+				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
+	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
 	rc = rc ? rc : add_events(c, cfg);
 	if (rc) {
 		if (!e.code)
@@ -556,6 +401,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		return rc;
 	}
 	sampler_on_record(c->sampler, on_record, c);
+	sampler_on_copy(c->sampler, on_copy, c);
 	c->sum.table_bytes = sampler_memory(c->sampler);
 	c->sum.n_cpus = c->n_cpus;
 	c->sum.drain_s = sampler_drain_ms(c->sampler) / 1000.0;
@@ -568,10 +414,7 @@ int collector_start(struct collector *c, struct err *err)
 	/* The side-band runs already: what changes while /proc is read is in its rings. */
 	procs_scan(c->procs);
 	drain_sideband(c);
-	c->own_cpu_ns = 0; /* what starting cost counts to the first window */
-	read_idle(c, c->idle_ns);
-	for (unsigned i = 0; i < c->n_cpus; i++)
-		c->cpu[i].idle_base_ns = c->idle_ns[i];
+	window_start(c->window);
 	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	uint64_t window = c->window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
@@ -652,6 +495,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, ms_until((uint64_t)c->next_window_ns, (uint64_t)real));
 		wait = min_wait(wait, labelling_tick(c->labelling));
 		wait = min_wait(wait, unwinding_tick(c->unwinding));
+		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
 		size_t n = fill_poll(c);
 		memcpy(p, c->poll, n * sizeof(*p));
 		for (size_t i = 0; i < n_fds; i++)
@@ -692,6 +536,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	labelling_free(c->labelling);
+	copies_free(c->copies);
 	unwinding_free(c->unwinding);
 	procs_free(c->procs);
 	resolver_free(c->resolver);
@@ -699,10 +544,7 @@ void collector_close(struct collector *c)
 	sandbox_free(c->sandbox);
 	sideband_close(c->sideband);
 	sampler_close(c->sampler);
-	free(c->cpu);
-	free(c->totals);
-	free(c->totals_counters);
-	free(c->idle_ns);
+	window_free(c->window);
 	free(c->poll);
 	free(c);
 }
@@ -717,5 +559,5 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	resolver_jit_stats(c->resolver, &ret->jit);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
-		ret->sampled += c->cpu[i].stored;
+		ret->sampled += window_cpu(c->window, i)->stored;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collect/sampler.h"
-
-#include "sample.skel.h"
+#include "collect/sampler_int.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -17,41 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PROC_ENTRIES 16384
-#define SELECT_ENTRIES 65536
 #define RING_BYTES (1u << 20)
 
 /* Samples that one half is made for; a higher rate is drained more often instead. */
 #define HALF_SAMPLES_MAX 1024
 #define STACK_WORDS_MEAN 48
-
-struct cpu {
-	int fd[MAX_EVENTS]; /* -1: not open */
-	struct bpf_link *link[MAX_EVENTS];
-	bool online, counted;
-	uint64_t base[MAX_EVENTS]; /* counts of descriptors that were closed with their CPU */
-	uint64_t ran[MAX_EVENTS], period[MAX_EVENTS], idle; /* drained so far */
-};
-
-struct sampler {
-	struct sampler_config cfg;
-	struct sample_bpf *skel;
-	struct ring_buffer *ring;
-	unsigned n_cpus, drain_ms;
-	bool running;
-	uint32_t row_mask, ref_mask, arena_mask, half_size;
-	uint8_t *halves;
-	size_t half_stride; /* array maps round their values up to 8 bytes */
-	struct cpu_state *states;
-	struct proc_entry *procs;
-	uint64_t *selected;
-	struct sampler_unwind unwind;
-	uint32_t *shards[UNWIND_SHARDS];
-	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *exit;
-	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
-	void *record_ctx;
-	struct cpu *cpu;
-};
 
 /* ---- the last warning of libbpf, to tell when loading fails ---- */
 
@@ -218,90 +186,19 @@ static int set_sizes(struct sampler *s)
 	return rc;
 }
 
-static void *map_shared(struct bpf_map *m, size_t size, struct err *err)
-{
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(m), 0);
-	if (p != MAP_FAILED)
-		return p;
-	err_sys(err, -errno, "mapping BPF table '%s' (%zu KiB)", bpf_map__name(m), size / 1024);
-	return NULL;
-}
-
-/* The tables of unwind rules are there only where bpf/unwind.bpf.h follows them. */
-#if defined(__x86_64__)
-static int map_unwind(struct sampler *s, struct err *err)
-{
-	struct sample_bpf *k = s->skel;
-	s->unwind.ranges = map_shared(k->maps.unwind_ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges), err);
-	s->unwind.pages = map_shared(k->maps.unwind_pages, UNWIND_PAGES * sizeof(*s->unwind.pages), err);
-	s->unwind.rules = map_shared(k->maps.unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules), err);
-	return s->unwind.ranges && s->unwind.pages && s->unwind.rules ? 0 : err->code;
-}
-
-int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows)
-{
-	const size_t size = sizeof(uint32_t) << UNWIND_SHARD_BITS;
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	if (shard >= UNWIND_SHARDS)
-		return -E2BIG;
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t), size, 1, &opts);
-	if (fd < 0)
-		return fd;
-	void *rows = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	int rc = rows == MAP_FAILED ? -errno : 0;
-	rc = rc ? rc : bpf_map_update_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard, &fd, BPF_ANY);
-	close(fd); /* the map of shards holds it */
-	if (rc) {
-		if (rows != MAP_FAILED)
-			munmap(rows, size);
-		return rc;
-	}
-	s->shards[shard] = *ret_rows = rows;
-	return 0;
-}
-#else
-static int map_unwind(struct sampler *s, struct err *err)
-{
-	(void)s;
-	(void)err;
-	return 0;
-}
-
-int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows)
-{
-	(void)s;
-	(void)shard;
-	(void)ret_rows;
-	return -EOPNOTSUPP;
-}
-#endif
-
-static void unmap_unwind(struct sampler *s)
-{
-	if (s->unwind.ranges)
-		munmap(s->unwind.ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges));
-	if (s->unwind.pages)
-		munmap(s->unwind.pages, UNWIND_PAGES * sizeof(*s->unwind.pages));
-	if (s->unwind.rules)
-		munmap(s->unwind.rules, UNWIND_RULES * sizeof(*s->unwind.rules));
-	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
-		if (s->shards[i])
-			munmap(s->shards[i], sizeof(uint32_t) << UNWIND_SHARD_BITS);
-}
-
 static int map_tables(struct sampler *s, struct err *err)
 {
 	struct sample_bpf *k = s->skel;
-	s->halves = map_shared(k->maps.halves, sampler_memory(s), err);
-	s->states = map_shared(k->maps.cpu_states, s->n_cpus * sizeof(*s->states), err);
-	s->procs = map_shared(k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), err);
+	s->halves = sampler_map_shared(k->maps.halves, sampler_memory(s), err);
+	s->states = sampler_map_shared(k->maps.cpu_states, s->n_cpus * sizeof(*s->states), err);
+	s->procs = sampler_map_shared(k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), err);
 	if (!s->halves || !s->states || !s->procs)
 		return err->code;
-	if (map_unwind(s, err))
+	if (sampler_map_unwind(s, err))
 		return err->code;
 	if (s->cfg.selection == SELECTION_NONE)
 		return 0;
-	s->selected = map_shared(k->maps.selected, SELECT_ENTRIES * sizeof(uint64_t), err);
+	s->selected = sampler_map_shared(k->maps.selected, SELECT_ENTRIES * sizeof(uint64_t), err);
 	return s->selected ? 0 : err->code;
 }
 
@@ -313,6 +210,28 @@ static int on_ring(void *ctx, void *data, size_t size)
 		return 0;
 	s->on_record(s->record_ctx, r, r + 1);
 	return 0;
+}
+
+#if defined(__x86_64__)
+static int on_copies(void *ctx, void *data, size_t size)
+{
+	struct sampler *s = ctx;
+	const struct wire_copy *c = data;
+	if (size < sizeof(*c) || c->n_stack > size - sizeof(*c) || !s->on_copy)
+		return 0;
+	s->on_copy(s->copy_ctx, c, (const uint8_t *)(c + 1));
+	return 0;
+}
+#endif
+
+static int open_rings(struct sampler *s, struct err *err)
+{
+	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_ring, s, NULL);
+	int rc = s->ring ? 0 : -errno;
+#if defined(__x86_64__)
+	rc = rc ? rc : ring_buffer__add(s->ring, bpf_map__fd(s->skel->maps.copies), on_copies, s);
+#endif
+	return rc ? err_sys(err, rc, "mapping the BPF ring buffers") : 0;
 }
 
 /* ---- events ---- */
@@ -435,10 +354,8 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 		goto out;
 	}
 	rc = map_tables(s, &e);
-	if (!rc) {
-		s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_ring, s, NULL);
-		rc = s->ring ? attach_selection(s, &e) : err_sys(&e, -errno, "mapping the BPF ring buffer");
-	}
+	rc = rc ? rc : open_rings(s, &e);
+	rc = rc ? rc : attach_selection(s, &e);
 	if (!rc) {
 		struct attach_ctx a = { s, &e, 0 };
 		rc = sampler_cpu_list("/sys/devices/system/cpu/online", attach_online, &a);
@@ -474,7 +391,7 @@ void sampler_close(struct sampler *s)
 		munmap(s->procs, PROC_ENTRIES * sizeof(*s->procs));
 	if (s->selected)
 		munmap(s->selected, SELECT_ENTRIES * sizeof(uint64_t));
-	unmap_unwind(s);
+	sampler_unmap_unwind(s);
 	sample_bpf__destroy(s->skel);
 	free(s->cpu);
 	free(s);
@@ -562,7 +479,8 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 	struct row *rows = (struct row *)(base + sizeof(*h));
 	struct stack_ref *refs = (struct stack_ref *)(rows + s->row_mask + 1);
 	uint64_t *arena = (uint64_t *)(refs + s->ref_mask + 1);
-	struct sampler_half out = { .cpu = cpu, .head = h, .rows = rows, .n_rows = s->row_mask + 1, .arena = arena,
+	struct sampler_half out = { .cpu = cpu, .key = (uint32_t)((base - s->halves) / s->half_stride), .head = h,
+				    .rows = rows, .n_rows = s->row_mask + 1, .arena = arena,
 				    .arena_words = s->arena_mask + 1 + 2 * MAX_FRAMES };
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
 		s->cpu[cpu].ran[i] += h->ran[i];
@@ -595,6 +513,12 @@ void sampler_on_record(struct sampler *s, void (*on_record)(void *, const struct
 {
 	s->on_record = on_record;
 	s->record_ctx = ctx;
+}
+
+void sampler_on_copy(struct sampler *s, void (*on_copy)(void *, const struct wire_copy *, const uint8_t *), void *ctx)
+{
+	s->on_copy = on_copy;
+	s->copy_ctx = ctx;
 }
 
 int sampler_poll_ring(struct sampler *s)
@@ -660,81 +584,6 @@ uint64_t sampler_bad_cpu(const struct sampler *s)
 uint64_t sampler_selected_full(const struct sampler *s)
 {
 	return s->skel->bss->selected_full;
-}
-
-/* ---- what the program reads ---- */
-
-int sampler_select(struct sampler *s, uint32_t id)
-{
-	for (uint32_t p = 0; s->selected && p < 64; p++) { /* SELECT_PROBES of bpf/select.bpf.h */
-		uint64_t *cell = &s->selected[(((id * 0x9e3779b1u) >> 8) + p) & (SELECT_ENTRIES - 1)], free_cell = 0;
-		if (*cell == id || __atomic_compare_exchange_n(cell, &free_cell, id, false, __ATOMIC_SEQ_CST,
-							       __ATOMIC_RELAXED))
-			return 0;
-	}
-	return -E2BIG;
-}
-
-/* The probe sequence of proc_find in bpf/labels.bpf.h. */
-static struct proc_entry *proc_place(struct sampler *s, uint32_t tgid, uint32_t probe)
-{
-	return &s->procs[(((tgid * 0x9e3779b1u) >> 8) + probe) & (PROC_ENTRIES - 1)];
-}
-
-int sampler_publish(struct sampler *s, const struct proc_entry *e)
-{
-	struct proc_entry *at = NULL;
-	for (uint32_t p = 0; p < PROC_PROBES; p++) {
-		struct proc_entry *c = proc_place(s, e->tgid, p);
-		if (c->tgid == e->tgid) {
-			at = c;
-			break;
-		}
-		if ((!c->tgid || c->tgid == PROC_GONE) && !at)
-			at = c;
-		if (!c->tgid)
-			break;
-	}
-	if (!at)
-		return -E2BIG;
-	/* A reader that comes in between finds no such process, which is what it would have found before. */
-	bool known = at->tgid == e->tgid;
-	if (at->tgid)
-		__atomic_store_n(&at->tgid, PROC_GONE, __ATOMIC_RELEASE);
-	struct proc_entry copy = *e;
-	bool same_image = known && at->start_ns == e->start_ns && at->exec_id == e->exec_id;
-	copy.ranges = same_image ? at->ranges : 0;
-	copy.tgid = at->tgid;
-	*at = copy;
-	__atomic_store_n(&at->tgid, e->tgid, __ATOMIC_RELEASE);
-	return 0;
-}
-
-void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns)
-{
-	for (uint32_t p = 0; p < PROC_PROBES; p++) {
-		struct proc_entry *c = proc_place(s, tgid, p);
-		if (!c->tgid)
-			return;
-		if (c->tgid == tgid && c->start_ns == start_ns)
-			__atomic_store_n(&c->tgid, PROC_GONE, __ATOMIC_RELEASE);
-	}
-}
-
-void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges)
-{
-	for (uint32_t p = 0; p < PROC_PROBES; p++) {
-		struct proc_entry *c = proc_place(s, tgid, p);
-		if (!c->tgid)
-			return;
-		if (c->tgid == tgid && c->start_ns == start_ns && c->exec_id == exec_id)
-			__atomic_store_n(&c->ranges, ranges, __ATOMIC_RELEASE);
-	}
-}
-
-void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret)
-{
-	*ret = s->unwind;
 }
 
 void sampler_pass(struct sampler *s)

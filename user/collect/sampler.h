@@ -24,6 +24,7 @@ struct sampler_config {
 	size_t n_ids;
 	uint64_t cgroup_id;  /* SELECTION_CGROUP */
 	uint32_t cgroup_level;
+	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 };
 
 struct sampler;
@@ -49,6 +50,7 @@ unsigned sampler_drain_ms(const struct sampler *s);
 /* A drained half as it was when it was taken; borrowed during the callback. */
 struct sampler_half {
 	unsigned cpu;
+	uint32_t key; /* wire_copy.half of the copies that belong to it */
 	const struct half *head;
 	const struct row *rows; /* those with samples != 0 count */
 	uint32_t n_rows;
@@ -68,6 +70,9 @@ int sampler_drain(struct sampler *s, void (*on_half)(void *ctx, const struct sam
  */
 void sampler_on_record(struct sampler *s, void (*on_record)(void *ctx, const struct wire_record *r, const void *payload),
 		       void *ctx);
+/* Samples that user space is to unwind; n_stack bytes at stack. */
+void sampler_on_copy(struct sampler *s, void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack),
+		     void *ctx);
 int sampler_poll_ring(struct sampler *s);
 int sampler_ring_fd(const struct sampler *s);
 
@@ -105,6 +110,7 @@ struct sampler_unwind {
 	struct unwind_range *ranges; /* [UNWIND_RANGES] */
 	struct unwind_page *pages;   /* [UNWIND_PAGES] */
 	struct unwind_rule *rules;   /* [UNWIND_RULES] */
+	uint32_t *const *shards;     /* [UNWIND_SHARDS], NULL where none was made */
 };
 void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret);
 int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows);

@@ -90,7 +90,7 @@ void unwinding_free(struct unwinding *u)
 	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct code *c = u->codes[b], *next; c; c = next) {
 			next = c->next;
-			free(c->part.blocks);
+			unwind_code_fini(&c->part);
 			free(c);
 		}
 		for (struct process *p = u->processes[b], *next; p; p = next) {
@@ -104,7 +104,7 @@ void unwinding_free(struct unwinding *u)
 	free(u);
 }
 
-static uint64_t cpu_ns(void)
+uint64_t unwinding_cpu_ns(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
@@ -156,6 +156,14 @@ static bool evict_one(struct unwinding *u)
 	return true;
 }
 
+static bool let_go(struct unwinding *u);
+
+/* Room for one file more. */
+static bool make_room(struct unwinding *u)
+{
+	return evict_one(u) || (let_go(u) && evict_one(u));
+}
+
 static int open_image(struct unwinding *u, const struct proc_image *im, const struct proc_map *m, struct elf_image *ret)
 {
 	size_t size;
@@ -176,7 +184,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 {
 	struct elf_image img;
 	struct unwind_table *t = NULL;
-	uint64_t begin = cpu_ns();
+	uint64_t begin = unwinding_cpu_ns();
 	c->no_room = false;
 	if (open_image(u, im, m, &img))
 		return; /* the process is gone; the next one that maps it will do */
@@ -184,7 +192,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	int rc = unwind_compile(&t, &img, m->file->path, NULL);
 	elf_image_fini(&img);
 	if (!rc) {
-		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && evict_one(u))
+		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
 			;
 		c->no_room = rc != 0;
 	}
@@ -194,7 +202,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	u->stats.rows += rc ? 0 : c->part.n_rows;
 	u->stats.over_budget += c->no_room;
 	u->stats.refused += rc && rc != -ENOENT && !c->no_room;
-	u->stats.compile_ns += cpu_ns() - begin;
+	u->stats.compile_ns += unwinding_cpu_ns() - begin;
 }
 
 /* ---- processes ---- */
@@ -243,6 +251,37 @@ static void publish(struct unwinding *u, struct process *p, uint32_t first, uint
 	release(u, old_first, old_n, old_codes, old_n_codes);
 }
 
+static bool has_ended(struct unwinding *u, const struct process *p)
+{
+	const struct proc_image *im = procs_find(u->procs, p->tgid, UINT64_MAX);
+	return !im || im->to_ns != UINT64_MAX || im->leader_gone;
+}
+
+static void unpublish(struct unwinding *u, struct process *p)
+{
+	sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, 0);
+	if (p->n)
+		sampler_pass(u->sampler);
+	release(u, p->first, p->n, p->codes, p->n_codes);
+	p->first = p->n = p->n_codes = 0;
+	p->codes = NULL;
+}
+
+/* Processes that have ended use nothing any more, also before the window ends. True when there was one. */
+static bool let_go(struct unwinding *u)
+{
+	bool any = false;
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct process *p = u->processes[b]; p; p = p->next) {
+			if (!p->n || !has_ended(u, p))
+				continue;
+			unpublish(u, p);
+			any = true;
+		}
+	}
+	return any;
+}
+
 /* The code of a mapping's file, NULL when there is none to be had. */
 static struct code *map_code(struct unwinding *u, const struct proc_image *im, const struct proc_map *m)
 {
@@ -273,7 +312,7 @@ static bool compile_all(struct unwinding *u, const struct proc_image *im, uint64
 		struct code *c = map_code(u, im, &im->maps[i]);
 		if (!c || c->tried)
 			continue;
-		if (cpu_ns() >= until_ns)
+		if (unwinding_cpu_ns() >= until_ns)
 			return false;
 		compile(u, c, im, &im->maps[i]);
 	}
@@ -399,7 +438,7 @@ int unwinding_tick(struct unwinding *u)
 {
 	if (!u->n_waiting)
 		return -1;
-	uint64_t until = cpu_ns() + TICK_NS;
+	uint64_t until = unwinding_cpu_ns() + TICK_NS;
 	for (size_t b = 0; b < BUCKETS && u->n_waiting; b++) {
 		for (struct process *p = u->processes[b]; p; p = p->next) {
 			if (!p->waits)
@@ -412,6 +451,32 @@ int unwinding_tick(struct unwinding *u)
 	return -1;
 }
 
+int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct user_registers *regs,
+		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
+		   enum counter *ret_end)
+{
+	static struct unwind_range ranges[UNWIND_PROC_RANGES_MAX];
+	static struct code *codes[UNWIND_PROC_RANGES_MAX];
+	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, u->shared.shards };
+	uint32_t n_codes;
+	const struct proc_image *im = procs_find(u->procs, tgid, ns);
+	if (!im && now && !procs_scan_one(u->procs, tgid))
+		im = procs_find(u->procs, tgid, ns);
+	if (!im && !now)
+		return -EAGAIN;
+	if (im) {
+		hold(u, im, 1);
+		bool all = compile_all(u, im, until_ns);
+		if (all || now)
+			t.n_ranges = gather(u, im, ranges, codes, &n_codes);
+		hold(u, im, -1u);
+		if (!all && !now)
+			return -EAGAIN;
+	}
+	*ret_n = unwind_walk(&t, memory, regs, out, ret_end);
+	return 0;
+}
+
 void unwinding_forget(struct unwinding *u)
 {
 	for (size_t b = 0; b < BUCKETS; b++) {
@@ -422,15 +487,11 @@ void unwinding_forget(struct unwinding *u)
 	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct process **at = &u->processes[b]; *at;) {
 			struct process *p = *at;
-			const struct proc_image *im = procs_find(u->procs, p->tgid, UINT64_MAX);
-			if (im && im->to_ns == UINT64_MAX && !im->leader_gone) {
+			if (!has_ended(u, p)) {
 				at = &p->next;
 				continue;
 			}
-			sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, 0);
-			if (p->n)
-				sampler_pass(u->sampler);
-			release(u, p->first, p->n, p->codes, p->n_codes);
+			unpublish(u, p);
 			wait_for(u, p, false);
 			*at = p->next;
 			free(p);

@@ -12,6 +12,7 @@
 
 #include "collect/resolve.h"
 #include "collect/sampler.h"
+#include "unwind/walk.h"
 
 struct unwinding;
 
@@ -30,6 +31,18 @@ bool unwinding_expects_news(const struct unwinding *u);
 
 /* Compile and publish what is due, some milliseconds of it. 0: there is more; -1: nothing waits. */
 int unwinding_tick(struct unwinding *u);
+
+/*
+ * The frames of a sample of this process at ns, from a copy of its registers and memory, as unwind_walk; what its image mapped
+ * then is compiled first, until CPU time until_ns. -EAGAIN: there was no time for all of it; with `now`, what is not
+ * compiled has no rules.
+ */
+int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct user_registers *regs,
+		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
+		   enum counter *ret_end);
+
+/* CPU time of this thread. */
+uint64_t unwinding_cpu_ns(void);
 
 /* After each window: processes that are gone. */
 void unwinding_forget(struct unwinding *u);

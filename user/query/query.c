@@ -24,11 +24,13 @@ struct merge {
 	struct query *q;
 	struct selector *selector;
 	const struct query_spec *spec;
-	struct sum *sums; /* [n_sums], by stack, where no labels are kept */
+	struct sum *sums; /* [n_sums], by stack or, with QUERY_KEYS, by set */
 	size_t n_sums;
 	bool event_ok;	  /* the selector admits the event */
 	bool once;	  /* no rows are left out: idle samples are counted on the way */
-	struct runs runs;
+	struct runs runs; /* QUERY_ALL_LABELS */
+	uint32_t last_stack; /* rows of a stack come together: whether it is that of an idle CPU */
+	bool last_idle;
 	struct err *err;
 };
 
@@ -93,11 +95,13 @@ static int wanted(void *ctx, const struct label *labels, size_t n, bool *ret)
 	return selector_match(m->selector, labels, n, ret, m->err);
 }
 
-/* Stacks are numbered densely: an array is the fastest sum. */
+/* Stacks and sets are numbered densely: an array is the fastest sum. */
 static int add_sum(struct merge *m, const struct store_row *row)
 {
-	if (row->stack >= m->n_sums) {
-		size_t n = store_n_stacks(m->q->store);
+	bool by_set = m->spec->labels == QUERY_KEYS;
+	uint32_t id = by_set ? row->set : row->stack;
+	if (id >= m->n_sums) {
+		size_t n = by_set ? 2 * (size_t)id + 64 : store_n_stacks(m->q->store);
 		struct sum *v = realloc(m->sums, n * sizeof(*v));
 		if (!v)
 			return -ENOMEM;
@@ -105,9 +109,18 @@ static int add_sum(struct merge *m, const struct store_row *row)
 		m->sums = v;
 		m->n_sums = n;
 	}
-	m->sums[row->stack].samples += row->samples;
-	m->sums[row->stack].value += row->value;
+	m->sums[id].samples += row->samples;
+	m->sums[id].value += row->value;
 	return 0;
+}
+
+static bool row_is_idle(struct merge *m, const struct store_row *row)
+{
+	if (row->stack != m->last_stack) {
+		m->last_stack = row->stack;
+		m->last_idle = is_idle(m->q->store, row->stack);
+	}
+	return m->last_idle;
 }
 
 static int on_row(void *ctx, const struct store_row *row)
@@ -116,21 +129,21 @@ static int on_row(void *ctx, const struct store_row *row)
 	struct query *q = m->q;
 	if (row->event != q->event)
 		return 0;
-	bool idle = (m->once || !m->spec->idle) && is_idle(q->store, row->stack);
+	bool idle = row_is_idle(m, row);
 	if (idle && m->once)
 		q->info.idle += row->samples;
 	if (!m->event_ok || (idle && !m->spec->idle))
 		return 0;
 	q->info.samples += row->samples;
 	q->info.value += row->value;
-	int rc = m->spec->labels == QUERY_NO_LABELS ? add_sum(m, row) : runs_add(&m->runs, row);
+	int rc = m->spec->labels == QUERY_ALL_LABELS ? runs_add(&m->runs, row) : add_sum(m, row);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
 static int on_idle(void *ctx, const struct store_row *row)
 {
 	struct merge *m = ctx;
-	if (row->event == m->q->event && is_idle(m->q->store, row->stack))
+	if (row->event == m->q->event && row_is_idle(m, row))
 		m->q->info.idle += row->samples;
 	return 0;
 }
@@ -202,10 +215,14 @@ static int give_sums(struct merge *m)
 	q->rows = calloc(n + 1, sizeof(*q->rows));
 	if (!q->rows)
 		return -ENOMEM;
-	for (size_t i = 0; i < m->n_sums; i++)
-		if (m->sums[i].samples || m->sums[i].value)
-			q->rows[q->n_rows++] = (struct store_row){ 0, (uint32_t)i, q->event, m->sums[i].samples,
-								   m->sums[i].value };
+	for (size_t i = 0; i < m->n_sums; i++) {
+		const struct sum *v = &m->sums[i];
+		uint32_t id = (uint32_t)i;
+		bool by_set = m->spec->labels == QUERY_KEYS;
+		if (v->samples || v->value)
+			q->rows[q->n_rows++] = (struct store_row){ by_set ? id : 0, by_set ? 0 : id, q->event, v->samples,
+								   v->value };
+	}
 	return 0;
 }
 
@@ -318,7 +335,7 @@ static int merge_blocks(struct merge *m)
 		rc = add_block(m, cover.blocks[i], want);
 	store_cover_free(&cover);
 	store_cover_free(&account);
-	if (!rc && (m->spec->labels == QUERY_NO_LABELS ? give_sums(m) : runs_finish(&m->runs, &q->rows, &q->n_rows)))
+	if (!rc && (m->spec->labels != QUERY_ALL_LABELS ? give_sums(m) : runs_finish(&m->runs, &q->rows, &q->n_rows)))
 		rc = err_sys(m->err, -ENOMEM, "cannot merge the rows");
 	if (!rc && q->info.event)
 		q->info.seconds = (double)q->info.samples * (double)q->info.event->ns_per_sample / 1e9;

@@ -14,7 +14,7 @@
 /* The fewer labels the rows keep, the fewer blocks are read. */
 enum query_labels {
 	QUERY_ALL_LABELS = 0, /* the sets as they were recorded: every window is read */
-	QUERY_KEYS,	      /* sets that have these keys, and maybe others */
+	QUERY_KEYS,	      /* sets that have these keys, and maybe others; all rows have stack 0 */
 	QUERY_NO_LABELS,      /* all rows have set 0 */
 };
 
@@ -91,12 +91,16 @@ struct query_table_row {
 	const bool *present;        /* by keys: whether the label is there at all */
 	uint64_t samples;           /* total: stacks that contain the function, once per stack; or of the group */
 	uint64_t self;              /* by function: as the leaf; by keys: = samples */
+	uint64_t error;             /* it may have so many samples more (query_top) */
+	bool other;                 /* all values that have no row (query_top) */
 	double low, high;           /* 95% interval of samples / info.samples (Wilson score) */
 };
 
 struct query_table {
 	struct query_table_row *rows; /* by self, then samples, descending; ties by values (integers as such), text, module */
 	size_t n_rows;
+	bool approximate; /* rows have errors, or some values have no row */
+	uint64_t bound;   /* what a value without a row has at most */
 };
 
 /*
@@ -105,6 +109,14 @@ struct query_table {
  */
 int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret, struct err *err);
 void query_table_free(struct query_table *t);
+
+/*
+ * By one wide key, from what the blocks of the query keep of it: the most frequent values, at least so many samples each, and what is left
+ * in a row for all others. q must have no selector and QUERY_NO_LABELS. query_top_serves: the key is wide and blocks above the
+ * windows would be read.
+ */
+bool query_top_serves(struct query *q, const char *key);
+int query_top(struct query *q, const char *key, struct query_table **ret, struct err *err);
 
 /* Wilson score interval at 95% for k of n; n == 0 gives [0, 1]. */
 void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);

@@ -2,6 +2,9 @@
 #include "query/runs.h"
 
 #include "util/array.h"
+#include "util/radix.h"
+
+#include <errno.h>
 
 static uint64_t key(const struct store_row *r)
 {
@@ -63,16 +66,37 @@ static int merge_last_two(struct runs *r)
 	return 0;
 }
 
-static int by_key(const void *pa, const void *pb)
+static int sort_open(struct run *o)
 {
-	uint64_t a = key(pa), b = key(pb);
-	return (a > b) - (a < b);
+	struct store_row *sorted = malloc(o->n * sizeof(*sorted));
+	uint32_t *order = malloc(2 * o->n * sizeof(*order)), *keys = order + o->n;
+	int rc = sorted && order ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < o->n; i++) {
+		order[i] = (uint32_t)i;
+		keys[i] = o->rows[i].stack;
+	}
+	if (!rc)
+		rc = radix_sort(order, o->n, keys);
+	for (size_t i = 0; !rc && i < o->n; i++)
+		keys[i] = o->rows[i].set;
+	if (!rc)
+		rc = radix_sort(order, o->n, keys);
+	for (size_t i = 0; !rc && i < o->n; i++)
+		sorted[i] = o->rows[order[i]];
+	free(order);
+	if (rc) {
+		free(sorted);
+		return rc;
+	}
+	free(o->rows);
+	o->rows = sorted;
+	o->cap = o->n;
+	return 0;
 }
 
-static void sort_open(struct run *o)
+static void sum_equal(struct run *o)
 {
 	size_t to = 0;
-	qsort(o->rows, o->n, sizeof(*o->rows), by_key);
 	for (size_t i = 1; i < o->n; i++) {
 		if (key(&o->rows[to]) != key(&o->rows[i])) {
 			o->rows[++to] = o->rows[i];
@@ -89,8 +113,12 @@ int runs_close(struct runs *r)
 	int rc = 0;
 	if (!r->open.n)
 		return 0;
-	if (r->unsorted)
-		sort_open(&r->open);
+	if (r->unsorted) {
+		rc = sort_open(&r->open);
+		if (rc)
+			return rc;
+		sum_equal(&r->open);
+	}
 	r->unsorted = false;
 	r->done[r->n_done++] = r->open;
 	r->open = (struct run){ 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "query/query_int.h"
+#include "query/table_int.h"
 
 #include "util/array.h"
 #include "util/buf.h"
@@ -8,14 +8,6 @@
 #include <stdio.h>
 
 #define NO_GROUP UINT32_MAX
-
-/* What backs a table: query_table must stay the first member. */
-struct table {
-	struct query_table table;
-	size_t cap;
-	char **texts; /* everything that rows point to, but for the store's strings */
-	size_t n_texts, texts_cap;
-};
 
 void query_table_free(struct query_table *t)
 {
@@ -29,7 +21,7 @@ void query_table_free(struct query_table *t)
 	free(own);
 }
 
-static int add_row(struct table *t, const struct query_table_row *row)
+int table_add_row(struct table *t, const struct query_table_row *row)
 {
 	int rc = ARRAY_RESERVE(t->table.rows, t->cap, t->table.n_rows + 1);
 	if (!rc)
@@ -85,7 +77,7 @@ static int by_samples(const void *pa, const void *pb, void *ctx)
 	return c || !a->module ? c : strcmp(a->module, b->module);
 }
 
-static void finish(struct table *t, uint64_t all, size_t n_keys)
+void table_finish(struct table *t, uint64_t all, size_t n_keys)
 {
 	for (size_t i = 0; i < t->table.n_rows; i++) {
 		struct query_table_row *r = &t->table.rows[i];
@@ -164,7 +156,7 @@ static int group_of(struct functions *f, uint32_t frame, uint32_t *ret)
 			if (!rc)
 				rc = describe(f, frame, &r);
 			if (!rc)
-				rc = add_row(f->t, &r);
+				rc = table_add_row(f->t, &r);
 			if (rc)
 				return rc;
 			f->sample[row] = frame;
@@ -236,13 +228,6 @@ static int by_function(struct query *q, struct table *t, struct err *err)
 
 /* ---- by label keys ---- */
 
-struct value {
-	const char *text;
-	size_t len;
-	bool present;
-	char number[24];
-};
-
 struct keys {
 	struct query *q;
 	struct table *t;
@@ -297,28 +282,30 @@ static int pack_values(struct keys *k)
 }
 
 /* One allocation: the pointers, the flags, the texts, and the text of the whole row: the values with commas. */
-static int new_row(struct keys *k, struct query_table_row *row)
+int table_row_of_values(struct table *t, const struct value *values, size_t n, struct query_table_row *row)
 {
 	size_t texts = 1;
-	for (size_t i = 0; i < k->n; i++)
-		texts += 2 * (strlen(k->values[i].text) + 1);
-	char *p = table_alloc(k->t, k->n * (sizeof(char *) + sizeof(bool)) + texts);
+	for (size_t i = 0; i < n; i++)
+		texts += 2 * (strlen(values[i].text) + 1);
+	char *p = table_alloc(t, n * (sizeof(char *) + sizeof(bool)) + texts);
 	if (!p)
 		return -ENOMEM;
-	const char **values = (const char **)p;
-	bool *present = (bool *)(values + k->n);
-	char *text = (char *)(present + k->n);
-	for (size_t i = 0; i < k->n; i++) {
-		values[i] = text;
-		present[i] = k->values[i].present;
-		text = stpcpy(text, k->values[i].text) + 1;
+	const char **own = (const char **)p;
+	bool *present = (bool *)(own + n);
+	char *text = (char *)(present + n);
+	for (size_t i = 0; i < n; i++) {
+		own[i] = text;
+		present[i] = values[i].present;
+		text = stpcpy(text, values[i].text) + 1;
 	}
-	*row = (struct query_table_row){ .values = values, .present = present, .text = text };
+	row->values = own;
+	row->present = present;
+	row->text = text;
 	*text = 0;
-	for (size_t i = 0; i < k->n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (i)
 			text = stpcpy(text, ",");
-		text = stpcpy(text, values[i]);
+		text = stpcpy(text, own[i]);
 	}
 	return 0;
 }
@@ -335,13 +322,13 @@ static int group_set(struct keys *k, uint32_t set, uint64_t samples)
 	uint32_t hash = idhash_hash(&k->hash, k->packed.data, k->packed.len);
 	uint32_t row = idhash_find(&k->hash, hash, same_values, k, NULL);
 	if (row == IDHASH_NONE) {
-		struct query_table_row r;
+		struct query_table_row r = { 0 };
 		row = (uint32_t)k->t->table.n_rows;
 		rc = idhash_reserve(&k->hash);
 		if (!rc)
-			rc = new_row(k, &r);
+			rc = table_row_of_values(k->t, k->values, k->n, &r);
 		if (!rc)
-			rc = add_row(k->t, &r);
+			rc = table_add_row(k->t, &r);
 		if (rc)
 			return rc;
 		idhash_put(&k->hash, hash, row);
@@ -380,7 +367,7 @@ int query_table(struct query *q, const char *const *keys, size_t n_keys, struct 
 			query_table_free(&t->table);
 		return err_sys(err, rc, "cannot build the table");
 	}
-	finish(t, q->info.samples, keys ? n_keys : 0);
+	table_finish(t, q->info.samples, keys ? n_keys : 0);
 	*ret = &t->table;
 	return 0;
 }

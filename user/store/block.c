@@ -60,7 +60,12 @@ static int encode_columns(struct buf *out, const struct block *b, struct buf *da
 		if (c->len > FRAME_STORED_MAX)
 			return -E2BIG;
 		/* Postings are read by pieces. */
-		rc = i >= COLUMN_POST_HEAD ? buf_add(data, c->data, c->len) : codec_pack(data, c->data, c->len, &codec);
+		if (i >= COLUMN_POST_HEAD)
+			rc = buf_add(data, c->data, c->len);
+		else if (i == COLUMN_SET) /* numbers of label sets: the others have little noise */
+			rc = codec_pack_varints(data, c->data, c->len, &codec);
+		else
+			rc = codec_pack(data, c->data, c->len, &codec);
 		if (!rc)
 			rc = encode_entry(out, i, codec, c->len, data->data + before, data->len - before);
 	}

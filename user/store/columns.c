@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/columns.h"
 
+#include "store/bits.h"
 #include "store/format.h"
 
 #include <errno.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 int columns_join(struct buf *out, const struct buf *columns, size_t n)
 {
@@ -49,16 +51,36 @@ int codec_pack(struct buf *out, const void *data, size_t len, uint8_t *ret_codec
 	return buf_add(out, data, len);
 }
 
+int codec_pack_varints(struct buf *out, const void *data, size_t len, uint8_t *ret_codec)
+{
+	size_t before = out->len;
+	struct buf bits = BUF_INIT;
+	int rc = codec_pack(out, data, len, ret_codec);
+	int other = rc ? rc : bits_pack(&bits, data, len);
+	/* It takes longer to read: it must be worth it. */
+	if (!other && bits.len + bits.len / 32 < out->len - before) {
+		out->len = before;
+		rc = buf_add(out, bits.data, bits.len);
+		*ret_codec = CODEC_BITS;
+	}
+	buf_fini(&bits);
+	return rc ? rc : other == -ENOMEM ? other : 0;
+}
+
 int codec_unpack(struct buf *out, uint8_t codec, const uint8_t *data, size_t len, size_t raw_len)
 {
 	if (codec == CODEC_RAW)
 		return len == raw_len ? buf_add(out, data, len) : -EBADMSG;
+	if (codec == CODEC_BITS)
+		return bits_unpack(out, data, len, raw_len);
 	if (codec != CODEC_ZSTD || !raw_len)
 		return -EBADMSG;
 	int rc = buf_reserve(out, raw_len);
 	if (rc)
 		return rc;
 	size_t n = ZSTD_decompress(out->data + out->len, raw_len, data, len);
+	if (ZSTD_isError(n) && ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
+		return -ENOMEM;
 	if (ZSTD_isError(n) || n != raw_len)
 		return -EBADMSG;
 	out->len += raw_len;

@@ -88,22 +88,33 @@ struct split {
 	bool wide;	  /* any set has wide labels */
 };
 
-/* The keys of wide labels are strings of the epoch too. */
+/*
+ * The keys of wide labels are strings of the epoch too. Those of few values come first: tables are sorted by their labels, and neighbours
+ * that have values in common are smaller.
+ */
 static int split_set(struct split *p, uint32_t id)
 {
 	struct store_writer *w = p->w;
 	const struct setpool_set *s = &w->sets.sets[id];
 	struct label narrow[SET_LABELS_MAX];
 	struct settable_label wide[SET_LABELS_MAX];
+	uint32_t most[SET_LABELS_MAX];
 	size_t n = 0, n_wide = 0;
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < s->n; i++) {
 		const struct label *l = &s->labels[i];
-		if (!wide_is(w, l->key, l->key_len)) {
+		const struct key_stat *k = wide_find(w, l->key, l->key_len);
+		if (!k) {
 			narrow[n++] = *l;
 			continue;
 		}
-		struct settable_label *t = &wide[n_wide++];
+		size_t at = n_wide++;
+		for (; at && most[at - 1] > k->most; at--) {
+			wide[at] = wide[at - 1];
+			most[at] = most[at - 1];
+		}
+		most[at] = k->most;
+		struct settable_label *t = &wide[at];
 		*t = (struct settable_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
 		rc = strings_add(&w->epoch->d.label_text, l->key, l->key_len, &t->key);
 	}
@@ -201,34 +212,46 @@ static int add_top(const struct split *p, const struct rows *rows, struct block 
 	return rc;
 }
 
-/* rows name sets of the window; they come out as they are written. */
+/* Sorted rows, by groups. */
+static int put_rows(struct rows_writer *out, const struct rows *rows)
+{
+	int rc = 0;
+	for (size_t i = 0, end; !rc && i < rows->n; i = end) {
+		const struct store_row *v = &rows->v[i];
+		for (end = i + 1; end < rows->n && rows->v[end].stack == v->stack && rows->v[end].event == v->event; end++)
+			;
+		rc = rows_put(out, v, end - i);
+	}
+	return rc;
+}
+
+/* rows name sets of the window and stacks; they come out as they are written. */
 static int encode_rows(struct store_writer *w, struct split *p, struct rows *rows, enum space space, struct block *b)
 {
+	struct rows_writer out = { .events = w->s.sym.events, .folded = space == SPACE_NO_LABELS };
+	bool table = p->wide && space == SPACE_FINE;
 	int rc = 0;
 	if (space != SPACE_FINE && p->wide) {
 		rc = add_dropped(w, b);
 		if (!rc)
 			rc = add_top(p, rows, b);
 	}
-	bool table = p->wide && space == SPACE_FINE;
-	for (size_t i = 0; i < rows->n; i++) {
+	for (size_t i = 0; !rc && i < rows->n; i++) {
 		struct store_row *row = &rows->v[i];
-		row->set = space == SPACE_NO_LABELS ? 0 : table ? p->place[row->set] : p->narrow[row->set];
+		row->set = out.folded ? 0 : table ? p->place[row->set] : p->narrow[row->set];
+		rc = dicts_add_leaf(&w->s.sym, row->stack, &row->stack);
 	}
-	rows_sort(rows);
-	if (space == SPACE_NO_LABELS) {
-		b->info.flags = BLOCK_FOLDED_ONLY;
-		b->info.n_folded = (uint32_t)rows->n;
-		return rc ? rc : rows_encode(b, rows, true, w->s.sym.events);
+	if (!rc) {
+		rows_sort(rows);
+		rc = put_rows(&out, rows);
 	}
-	if (space == SPACE_NO_WIDE && p->wide)
-		b->info.flags = BLOCK_NARROW_ONLY;
-	b->info.n_rows = (uint32_t)rows->n;
-	if (!rc)
-		rc = rows_encode(b, rows, false, w->s.sym.events);
-	if (!rc && table)
-		rc = settable_encode(b, &p->table);
-	return rc;
+	if (rc) {
+		rows_writer_fini(&out);
+		return rc;
+	}
+	rows_finish(&out, b);
+	b->info.flags = out.folded ? BLOCK_FOLDED_ONLY : space == SPACE_NO_WIDE && p->wide ? BLOCK_NARROW_ONLY : 0;
+	return table ? settable_encode(b, &p->table) : 0;
 }
 
 static int write_window(struct store_writer *w, struct block *b, const struct store_totals *totals, struct err *err)
@@ -249,6 +272,8 @@ static int write_window(struct store_writer *w, struct block *b, const struct st
 		err_sys(err, rc, "cannot write %s", w->s.dir);
 	else
 		rc = writer_put_block(w, b, &ref, err);
+	if (!rc && ref.b.n_table)
+		postings_note(w, &p.table, ref.b.seq);
 	split_fini(&p);
 	if (rc)
 		return rc;

@@ -12,15 +12,9 @@ static int result(const struct store *s, const struct block_ref *r, int rc, stru
 	return rc ? err_sys(err, rc, "cannot read %s", s->dir) : 0;
 }
 
-static struct rows_limits limits(const struct block_head *h, const struct dict_gen *gen)
-{
-	return (struct rows_limits){ h->info.n_table ? h->info.n_table : h->marks[KIND_SETS].count,
-				     h->marks[KIND_STACKS].count, h->marks[KIND_EVENTS].count, gen->d.events };
-}
-
-/* The generation whose dictionaries the store took over has its events there. */
-static int open_gen(struct store *s, const struct block_ref *r, struct rows_limits *l, const struct block_head *h,
-		    struct err *err)
+/* The counts of the marks were right when they were written, and a checksum has kept them; the dictionaries may be damaged. */
+static int find_limits(struct store *s, const struct block_ref *r, const struct block_head *h, struct rows_limits *l,
+		       struct err *err)
 {
 	struct dict_gen *gen, *epoch;
 	int rc = store_gen(s, r, &gen, err);
@@ -28,43 +22,24 @@ static int open_gen(struct store *s, const struct block_ref *r, struct rows_limi
 		rc = store_epoch(s, r, &epoch, err);
 	if (rc)
 		return rc;
-	*l = limits(h, gen);
-	const struct dicts *d = gen->same ? &s->sym : &gen->d;
-	l->events = d->events;
-	/* The marks' counts were right when they were written, and a checksum has kept them. */
-	if (h->marks[KIND_STACKS].count > d->n_stacks || h->marks[KIND_EVENTS].count > d->n_events ||
-	    h->marks[KIND_SETS].count > epoch->d.n_sets)
+	const struct dicts *d = dict_gen_dicts(s, gen);
+	const struct block_mark *m = h->marks;
+	if (m[KIND_LEAVES].count > d->n_leaves || m[KIND_EVENTS].count > d->n_events || m[KIND_SETS].count > epoch->d.n_sets ||
+	    !m[KIND_LEAVES].count)
 		return block_damaged(s, r, err);
+	*l = (struct rows_limits){ h->info.n_table ? h->info.n_table : m[KIND_SETS].count, m[KIND_LEAVES].count,
+				   m[KIND_EVENTS].count, d->events };
 	return 0;
 }
 
-int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, struct rows *ret,
-		  struct err *err)
+int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, bool sets,
+		  struct rows_reader *ret, struct err *err)
 {
 	struct rows_limits l;
-	int rc = open_gen(s, r, &l, &d->head, err);
-	if (rc)
-		return rc;
-	if (!block_has(&d->head, COLUMN_SET))
-		return d->head.info.n_rows ? block_damaged(s, r, err) : 0;
-	rc = rows_decode(ret, d->column + COLUMN_SET, block_has(&d->head, COLUMN_VALUE), d->head.info.n_rows, false, &l);
-	return result(s, r, rc, err);
-}
-
-int contents_folded(struct store *s, const struct block_ref *r, const struct block_data *d, struct rows *ret,
-		    struct err *err)
-{
-	struct rows_limits l;
-	int rc = open_gen(s, r, &l, &d->head, err);
-	if (rc)
-		return rc;
-	/* In rows_decode's order: the column of sets comes first and is not looked at. */
-	const struct buf *raw = d->column + COLUMN_FOLDED_STACK - 1;
-	l.n_sets = 1;
-	if (!block_has(&d->head, COLUMN_FOLDED_STACK))
-		return d->head.info.n_folded ? block_damaged(s, r, err) : 0;
-	rc = rows_decode(ret, raw, block_has(&d->head, COLUMN_FOLDED_VALUE), d->head.info.n_folded, true, &l);
-	return result(s, r, rc, err);
+	int rc = find_limits(s, r, &d->head, &l, err);
+	if (!rc)
+		rows_begin(ret, &d->head, d->column + COLUMN_LEAF, sets, &l);
+	return rc;
 }
 
 int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, struct settable *ret,

@@ -20,6 +20,7 @@ struct walk {
 	const char *const *keys;
 	size_t n_keys;
 	const char *value_key; /* NULL: none; else what is wide of it is found by postings */
+	const struct settable_label *values; /* [n_hashes]: the forms that it may have */
 	const uint32_t *hashes;
 	size_t n_hashes;
 	struct store_cover cover;
@@ -66,8 +67,7 @@ static int add_ref(const struct block_ref ***v, size_t *n, size_t *cap, const st
 	return rc;
 }
 
-/* Segments that retention has cut, or a disk has damaged, have no children to offer. */
-static int find_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret, size_t *ret_n)
+int store_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret, size_t *ret_n)
 {
 	const struct block_ref **v = NULL;
 	size_t n = 0, cap = 0;
@@ -153,7 +153,9 @@ static int has_detail(struct walk *w, const struct block_ref *r, bool *ret, bool
 		*ret_posted = full && wide_in(w, b, false);
 		return 0;
 	}
-	return has_keys(w, r, ret, ret_posted);
+	int rc = has_keys(w, r, ret, ret_posted);
+	*ret &= !(b->flags & BLOCK_NO_ROWS);
+	return rc;
 }
 
 static int take(struct walk *w, const struct block_ref *r, bool fine)
@@ -170,11 +172,30 @@ static int take(struct walk *w, const struct block_ref *r, bool fine)
 	return 0;
 }
 
+/* Children without rows whose own children are gone: the edge of the range cannot be finer than their parent. */
+static int is_edge(struct walk *w, const struct block_ref **children, size_t n, bool *ret)
+{
+	int rc = 0;
+	*ret = false;
+	for (size_t i = 0; !rc && i < n; i++) {
+		const struct block_ref **below;
+		size_t n_below;
+		if (!(children[i]->b.flags & BLOCK_NO_ROWS))
+			continue;
+		rc = store_children(w->s, children[i], &below, &n_below);
+		if (rc)
+			return no_memory(w);
+		*ret |= n_below != children[i]->b.n_children;
+		free(below);
+	}
+	return rc;
+}
+
 static int visit(struct walk *w, const struct block_ref *r)
 {
 	const struct block_ref **children = NULL;
 	size_t n = 0;
-	bool fine, posted;
+	bool fine, posted, edge = false;
 	if (r->b.t1_ns <= w->from || r->b.t0_ns >= w->to)
 		return 0;
 	int rc = has_detail(w, r, &fine, &posted);
@@ -188,12 +209,15 @@ static int visit(struct walk *w, const struct block_ref *r)
 	bool inside = r->b.t0_ns >= w->from && r->b.t1_ns <= w->to;
 	if (!r->b.level || (inside && fine))
 		return take(w, r, fine);
-	rc = find_children(w->s, r, &children, &n);
+	rc = store_children(w->s, r, &children, &n);
 	if (rc)
 		return no_memory(w);
-	if (n != r->b.n_children)
+	if (fine && w->want != STORE_FOLDED)
+		rc = is_edge(w, children, n, &edge);
+	edge |= n != r->b.n_children;
+	if (!rc && edge)
 		rc = take(w, r, fine);
-	for (size_t i = 0; !rc && n == r->b.n_children && i < n; i++)
+	for (size_t i = 0; !rc && !edge && i < n; i++)
 		rc = visit(w, children[i]);
 	free(children);
 	return rc;
@@ -379,39 +403,24 @@ static int find_posted(struct walk *w)
 	return rc;
 }
 
-static bool table_has(const struct walk *w, const struct dicts *d, const struct settable *t)
-{
-	for (size_t i = 0; i < t->n_labels; i++) {
-		size_t len;
-		const char *key = strings_get(&d->label_text, t->labels[i].key, &len);
-		uint32_t hash = strcmp(key, w->value_key) ? 0 : postings_hash(key, len, &t->labels[i]);
-		for (size_t k = 0; k < w->n_hashes; k++)
-			if (hash == w->hashes[k] && !strcmp(key, w->value_key))
-				return true;
-	}
-	return false;
-}
-
-/* The last hour or so: the tables of the windows are looked into. */
+/* The last hour or so: the windows themselves are looked into, for the value alone; the rows tell the rest. */
 static int on_unposted(void *ctx, const struct block_ref *r)
 {
 	struct walk *w = ctx;
 	struct block_data d;
-	struct settable t = { 0 };
-	struct dict_gen *epoch;
+	uint32_t columns = 0;
+	bool may = false;
 	if (!r->b.n_table)
 		return 0;
-	int rc = block_read(w->s, r, WANT_TABLE, &d, w->err);
+	for (size_t i = 0; i < w->n_hashes; i++)
+		columns |= settable_columns(&w->values[i]);
+	int rc = block_read(w->s, r, columns, &d, w->err);
 	if (rc)
 		return rc;
-	rc = contents_table(w->s, r, &d, &t, w->err);
-	if (!rc)
-		rc = store_epoch(w->s, r, &epoch, w->err);
-	if (!rc && table_has(w, &epoch->d, &t))
-		rc = take_window(w, r);
-	settable_fini(&t);
+	for (size_t i = 0; i < w->n_hashes; i++)
+		may |= settable_may_have(d.column + COLUMN_TABLE_NARROW, &w->values[i]);
 	block_data_fini(&d);
-	return rc;
+	return may ? take_window(w, r) : 0;
 }
 
 static void drop_twins(struct store_cover *c)
@@ -428,18 +437,19 @@ static int cover_walk(struct walk *w, struct store_cover *ret);
 int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
 		      const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err)
 {
+	struct settable_label forms[STORE_VALUES_MAX];
 	uint32_t hashes[STORE_VALUES_MAX];
 	char key[STRING_MAX + 1];
 	struct walk w = { .s = s, .from = from_ns, .to = to_ns, .want = STORE_NARROW_KEYS, .keys = keys, .n_keys = n_keys,
-			  .value_key = key, .hashes = hashes, .n_hashes = n_values, .err = err };
+			  .value_key = key, .values = forms, .hashes = hashes, .n_hashes = n_values, .err = err };
 	if (!n_values || n_values > STORE_VALUES_MAX || values->key_len > STRING_MAX)
 		return err_set(err, -EINVAL, "no value to look for");
 	memcpy(key, values->key, values->key_len);
 	key[values->key_len] = 0;
 	for (size_t i = 0; i < n_values; i++) {
-		struct settable_label l = { .len = values[i].str_len, .type = values[i].type, .str = values[i].str,
-					    .num = values[i].num };
-		hashes[i] = postings_hash(key, values->key_len, &l);
+		forms[i] = (struct settable_label){ .len = values[i].str_len, .type = values[i].type, .str = values[i].str,
+						    .num = values[i].num };
+		hashes[i] = postings_hash(key, values->key_len, &forms[i]);
 	}
 	int rc = from_ns < to_ns ? find_posted(&w) : 0;
 	if (!rc && from_ns < to_ns)

@@ -28,12 +28,15 @@ int dicts_init(struct dicts *d, bool index)
 		rc = ARRAY_RESERVE(d->stacks, d->stacks_cap, 1);
 	if (!rc)
 		rc = ARRAY_RESERVE(d->set_end, d->set_end_cap, 1);
+	if (!rc)
+		rc = ARRAY_RESERVE(d->leaves, d->leaves_cap, 1);
 	if (rc)
 		return rc;
 	d->frames[0] = (struct store_frame){ 0 };
 	d->stacks[0] = (struct stack_node){ 0 };
 	d->set_end[0] = 0;
-	d->n_frames = d->n_stacks = d->n_sets = 1;
+	d->leaves[0] = 0;
+	d->n_frames = d->n_stacks = d->n_sets = d->n_leaves = 1;
 	return 0;
 }
 
@@ -54,6 +57,8 @@ void dicts_fini(struct dicts *d)
 	free(d->set_end);
 	free(d->labels);
 	strings_fini(&d->label_text);
+	free(d->leaf_of);
+	free(d->leaves);
 	idhash_fini(&d->stack_hash);
 	free(d->stacks);
 	idhash_fini(&d->frame_hash);
@@ -80,6 +85,24 @@ static int index_symbols(struct dicts *d)
 	return rc;
 }
 
+/* Room for the leaf of every stack that there is. */
+static int leaf_of_reserve(struct dicts *d)
+{
+	size_t had = d->leaf_of_cap;
+	int rc = ARRAY_RESERVE(d->leaf_of, d->leaf_of_cap, d->n_stacks);
+	if (!rc && d->leaf_of_cap > had)
+		memset(d->leaf_of + had, 0, (d->leaf_of_cap - had) * sizeof(*d->leaf_of));
+	return rc;
+}
+
+static int index_leaves(struct dicts *d)
+{
+	int rc = leaf_of_reserve(d);
+	for (uint32_t i = 1; !rc && i < d->n_leaves; i++)
+		d->leaf_of[d->leaves[i]] = i;
+	return rc;
+}
+
 int dicts_make_index(struct dicts *d)
 {
 	if (d->index)
@@ -87,6 +110,8 @@ int dicts_make_index(struct dicts *d)
 	idhash_clear(&d->frame_hash);
 	idhash_clear(&d->stack_hash);
 	int rc = index_symbols(d);
+	if (!rc)
+		rc = index_leaves(d);
 	if (!rc)
 		d->index = true;
 	return rc;
@@ -105,6 +130,8 @@ uint32_t dicts_count(const struct dicts *d, enum file_kind kind)
 		return d->n_sets;
 	case KIND_EVENTS:
 		return d->n_events;
+	case KIND_LEAVES:
+		return d->n_leaves;
 	default:
 		return 0;
 	}
@@ -271,6 +298,53 @@ static int stacks_decode(struct dicts *d, struct cursor *c, uint32_t n)
 	return 0;
 }
 
+/* ---- leaves ---- */
+
+int dicts_add_leaf(struct dicts *d, uint32_t stack, uint32_t *ret_id)
+{
+	int rc = leaf_of_reserve(d);
+	if (!rc && stack && !d->leaf_of[stack]) {
+		rc = ARRAY_RESERVE(d->leaves, d->leaves_cap, (size_t)d->n_leaves + 1);
+		if (!rc) {
+			d->leaves[d->n_leaves] = stack;
+			d->leaf_of[stack] = d->n_leaves++;
+		}
+	}
+	if (!rc)
+		*ret_id = stack ? d->leaf_of[stack] : 0;
+	return rc;
+}
+
+/* One column: the difference to the stack before. */
+static int leaves_encode(const struct dicts *d, uint32_t from, struct buf *column, uint32_t *ret_next)
+{
+	uint32_t id = from;
+	uint64_t last = 0;
+	for (; id < d->n_leaves && id - from < BATCH_IDS; id++) {
+		int rc = buf_add_varint(column, zigzag(d->leaves[id] - last));
+		if (rc)
+			return rc;
+		last = d->leaves[id];
+	}
+	*ret_next = id;
+	return 0;
+}
+
+static int leaves_decode(struct dicts *d, struct cursor *c, uint32_t n)
+{
+	uint64_t stack = 0;
+	int rc = 0;
+	for (uint32_t k = 0; !rc && k < n; k++) {
+		stack += unzigzag(cursor_varint(c));
+		if (c->bad || !stack || stack >= d->n_stacks || d->n_leaves >= IDS_MAX)
+			return -EBADMSG;
+		rc = ARRAY_RESERVE(d->leaves, d->leaves_cap, (size_t)d->n_leaves + 1);
+		if (!rc)
+			d->leaves[d->n_leaves++] = (uint32_t)stack;
+	}
+	return rc || !d->index ? rc : index_leaves(d);
+}
+
 /* ---- events ---- */
 
 static int event_append(struct dicts *d, const char *name, size_t name_len, const char *unit, size_t unit_len,
@@ -361,6 +435,7 @@ static const uint8_t n_columns[N_DICTS + 1] = {
 	[KIND_STACKS] = 2,
 	[KIND_SETS] = SET_COLUMNS,
 	[KIND_EVENTS] = 1,
+	[KIND_LEAVES] = 1,
 };
 
 int dicts_encode(const struct dicts *d, enum file_kind kind, const struct dict_mark *mark, struct buf *out,
@@ -384,6 +459,9 @@ int dicts_encode(const struct dicts *d, enum file_kind kind, const struct dict_m
 		break;
 	case KIND_EVENTS:
 		rc = events_encode(d, mark->next, columns, &next.next);
+		break;
+	case KIND_LEAVES:
+		rc = leaves_encode(d, mark->next, columns, &next.next);
 		break;
 	default:
 		break;
@@ -418,6 +496,9 @@ int dicts_decode(struct dicts *d, enum file_kind kind, const uint8_t *data, size
 		break;
 	case KIND_EVENTS:
 		rc = events_decode(d, c, n);
+		break;
+	case KIND_LEAVES:
+		rc = leaves_decode(d, c, n);
 		break;
 	default:
 		return -EINVAL;

@@ -33,6 +33,11 @@ struct dicts {
 	size_t stacks_cap;
 	uint32_t n_stacks; /* with the empty stack */
 	struct idhash stack_hash;
+	uint32_t *leaves; /* stacks that samples ended in */
+	size_t leaves_cap;
+	uint32_t n_leaves; /* with the empty stack */
+	uint32_t *leaf_of; /* with an index, [leaf_of_cap]: the leaf of a stack, 0: none yet */
+	size_t leaf_of_cap;
 	struct strings label_text;
 	struct set_label *labels; /* of all sets, one after the other */
 	size_t labels_cap;
@@ -54,6 +59,8 @@ int dicts_make_index(struct dicts *d);
 int dicts_add_frame(struct dicts *d, const struct store_frame *f, uint32_t *ret_id);
 int dicts_add_stack(struct dicts *d, uint32_t parent, uint32_t frame, uint32_t *ret_id);
 int dicts_add_set(struct dicts *d, const struct label *labels, size_t n, uint32_t *ret_id);
+/* The leaf of a stack, which must exist. -ENOMEM. */
+int dicts_add_leaf(struct dicts *d, uint32_t stack, uint32_t *ret_id);
 int dicts_add_event(struct dicts *d, const struct store_event *e, uint32_t *ret_id);
 
 /* The labels of a set, borrowed until the next add. */

@@ -13,23 +13,34 @@
 void file_name(char out[FILE_NAME_SIZE], struct place p)
 {
 	static const char *const symbols[] = { [KIND_STRINGS] = "strings", [KIND_FRAMES] = "frames",
-					       [KIND_STACKS] = "stacks" };
+					       [KIND_STACKS] = "stacks", [KIND_EVENTS] = "events",
+					       [KIND_LEAVES] = "leaves" };
 	switch (p.kind) {
 	case KIND_STRINGS:
 	case KIND_FRAMES:
 	case KIND_STACKS:
+	case KIND_EVENTS:
+	case KIND_LEAVES:
 		snprintf(out, FILE_NAME_SIZE, "sym/%08u/%s.log", p.serial, symbols[p.kind]);
 		break;
 	case KIND_SETS:
 		snprintf(out, FILE_NAME_SIZE, "lab/%08u.log", p.serial);
 		break;
-	case KIND_EVENTS:
-		snprintf(out, FILE_NAME_SIZE, "sym/%08u/events.log", p.serial);
-		break;
 	case KIND_BLOCKS:
 		snprintf(out, FILE_NAME_SIZE, "seg/%s-%08u.seg", levels[p.level].name, p.serial);
 		break;
 	}
+}
+
+int file_other_version(const char *what, uint32_t version, struct err *err)
+{
+	if (version > FORMAT_VERSION)
+		return err_set(err, -EPROTONOSUPPORT,
+			       "%s was written by a newer version (format %u; this program knows %u): use that version",
+			       what, version, FORMAT_VERSION);
+	return err_set(err, -EPROTONOSUPPORT,
+		       "%s was written by an older version (format %u; this program knows %u): read it with that version, "
+		       "and name a new directory to record", what, version, FORMAT_VERSION);
 }
 
 static void put32(uint8_t *p, uint32_t v)
@@ -141,9 +152,8 @@ static int check_header(struct file *f, uint64_t store_id, struct err *err)
 	uint32_t serial = cursor_u32(&c), crc = cursor_u32(&c);
 	if (memcmp(h, FILE_MAGIC, 8) || crc != crc32c(h, 28))
 		return err_set(err, -EBADMSG, "%s: the file header is damaged (offset 0)", f->path);
-	if (version > FORMAT_VERSION)
-		return err_set(err, -EPROTONOSUPPORT, "%s has format version %u, this program knows up to %u", f->path,
-			       version, FORMAT_VERSION);
+	if (version != FORMAT_VERSION)
+		return file_other_version(f->path, version, err);
 	if (kind != (f->place.kind | (uint32_t)f->place.level << 8) || id != store_id || serial != f->place.serial)
 		return err_set(err, -EBADMSG, "%s belongs to another store or place (offset 0)", f->path);
 	return 0;
@@ -195,6 +205,25 @@ int file_read(const struct file *f, uint64_t offset, void *out, size_t len)
 		offset += (size_t)n;
 	}
 	return 0;
+}
+
+int file_read_whole(int dir_fd, const char *name, size_t min, size_t max, struct buf *ret)
+{
+	struct file f = { .fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
+	struct stat st;
+	if (f.fd < 0)
+		return -errno;
+	int rc = fstat(f.fd, &st) ? -errno : 0;
+	if (!rc && (!S_ISREG(st.st_mode) || (uint64_t)st.st_size < min || (uint64_t)st.st_size > max))
+		rc = -EBADMSG;
+	if (!rc)
+		rc = buf_reserve(ret, (size_t)st.st_size);
+	if (!rc)
+		rc = file_read(&f, 0, ret->data, (size_t)st.st_size);
+	if (!rc)
+		ret->len = (size_t)st.st_size;
+	file_close(&f);
+	return rc == -ENODATA ? -EBADMSG : rc;
 }
 
 uint64_t frame_end(const struct frame *h)
@@ -316,10 +345,8 @@ void file_commit(struct file *f)
 	f->end = f->tail;
 }
 
-void file_rollback(struct file *f)
+int file_rollback(struct file *f)
 {
 	f->tail = f->end;
-	/* When this fails too, the bytes stay until the next append writes over them: readers stop before them. */
-	if (ftruncate(f->fd, (off_t)f->end))
-		return;
+	return ftruncate(f->fd, (off_t)f->end) ? -errno : 0;
 }

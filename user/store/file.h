@@ -54,6 +54,12 @@ int file_create(int dir_fd, const char *dir, struct place p, uint64_t store_id, 
 int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id, bool write, struct err *err);
 void file_close(struct file *f);
 
+/* The error for a file of another version of the format, which is no damage: -EPROTONOSUPPORT. */
+int file_other_version(const char *what, uint32_t version, struct err *err);
+
+/* All of name, a regular file of [min, max] bytes: -EBADMSG when it is anything else. */
+int file_read_whole(int dir_fd, const char *name, size_t min, size_t max, struct buf *ret);
+
 /* Exactly len bytes: -ENODATA when the file ends before. */
 int file_read(const struct file *f, uint64_t offset, void *out, size_t len);
 
@@ -75,8 +81,8 @@ int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, u
 		const struct buf *stored);
 int file_sync(struct file *f);
 void file_commit(struct file *f);
-/* Forget what was written after end, and cut it off as well as possible. */
-void file_rollback(struct file *f);
+/* Forget what was written after end, and cut it off. -errno: it is still in the file. */
+int file_rollback(struct file *f);
 
 /* Write the whole of name by temporary file, fsync, rename, fsync of dir_fd. */
 int file_replace(int dir_fd, const char *name, const void *data, size_t len);

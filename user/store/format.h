@@ -5,7 +5,7 @@
 #ifndef ASCRIBE_STORE_FORMAT_H
 #define ASCRIBE_STORE_FORMAT_H
 
-#define FORMAT_VERSION 1
+#define FORMAT_VERSION 2
 
 #define HEADER_MAGIC "ASCRSTOR"
 #define MANIFEST_MAGIC "ASCRMANI"
@@ -15,7 +15,7 @@
 #define HEADER_SIZE 32 /* fixed part, the same in every version of the format */
 #define FILE_HEADER_SIZE 32
 #define FRAME_SIZE 40
-#define BLOCK_SIZE 168
+#define BLOCK_SIZE 184
 #define COLUMN_SIZE 16
 
 enum file_kind {
@@ -24,44 +24,45 @@ enum file_kind {
 	KIND_STACKS = 3,
 	KIND_SETS = 4,
 	KIND_EVENTS = 5,
-	KIND_BLOCKS = 6,
+	KIND_LEAVES = 6,
+	KIND_BLOCKS = 7,
 };
 
 /* Dictionaries have kinds 1 to N_DICTS. */
-#define N_DICTS 5
+#define N_DICTS 6
 
 enum codec {
 	CODEC_RAW = 0,
 	CODEC_ZSTD = 1,
+	CODEC_BITS = 2, /* varints: how many bits each has, by zstd, and the bits */
 };
 
 enum column {
 	COLUMN_TOTALS = 0,
-	/* Rows: of level 0 by full label set, of parents by narrow label set. */
-	COLUMN_SET = 1,
-	COLUMN_STACK = 2,
-	COLUMN_EVENT = 3,
-	COLUMN_SAMPLES = 4,
-	COLUMN_VALUE = 5,
+	/* Groups: the stacks with all labels folded, per event. */
+	COLUMN_LEAF = 1,
+	COLUMN_EVENT = 2,
+	COLUMN_SAMPLES = 3,
+	COLUMN_VALUE = 4,
+	/* How each group is made up of label sets: of level 0 the full ones, of parents those of narrow keys. */
+	COLUMN_COUNT = 5,
+	COLUMN_SET = 6,
+	COLUMN_SET_SAMPLES = 7,
+	COLUMN_SET_VALUE = 8,
 	/* The label sets of a block of level 0 with wide keys. */
-	COLUMN_TABLE_NARROW = 6,
-	COLUMN_TABLE_COUNT = 7,
-	COLUMN_TABLE_KEY = 8,
-	COLUMN_TABLE_TYPE = 9,
-	COLUMN_TABLE_LEN = 10,
-	COLUMN_TABLE_TEXT = 11,
-	COLUMN_TABLE_INT = 12,
-	COLUMN_TABLE_BIN = 13,
-	/* Stacks with all labels folded. */
-	COLUMN_FOLDED_STACK = 14,
-	COLUMN_FOLDED_EVENT = 15,
-	COLUMN_FOLDED_SAMPLES = 16,
-	COLUMN_FOLDED_VALUE = 17,
-	COLUMN_DROPPED = 18, /* keys that the rows of this block have lost */
-	COLUMN_TOP = 19,     /* the most frequent values of those keys */
-	COLUMN_POST_HEAD = 20,
-	COLUMN_POST_DATA = 21,
-	N_COLUMNS = 22,
+	COLUMN_TABLE_NARROW = 9,
+	COLUMN_TABLE_COUNT = 10,
+	COLUMN_TABLE_KEY = 11,
+	COLUMN_TABLE_TYPE = 12,
+	COLUMN_TABLE_LEN = 13,
+	COLUMN_TABLE_TEXT = 14,
+	COLUMN_TABLE_INT = 15,
+	COLUMN_TABLE_BIN = 16,
+	COLUMN_DROPPED = 17, /* keys that the rows of this block have lost */
+	COLUMN_TOP = 18,     /* the most frequent values of those keys */
+	COLUMN_POST_HEAD = 19,
+	COLUMN_POST_DATA = 20,
+	N_COLUMNS = 21,
 };
 
 /* Types of values in the table of a block: texts of a fixed form take their bytes only. */
@@ -74,6 +75,7 @@ enum value_type {
 
 #define BLOCK_FOLDED_ONLY 1u /* flags: space was low, the rows were not written */
 #define BLOCK_NARROW_ONLY 2u /* flags: space was low, a window without its wide labels */
+#define BLOCK_NO_ROWS 4u     /* flags: a parent whose rows would be hardly fewer than those of its children, which have them */
 
 /* Limits: a reader refuses what is above them, so that a damaged or hostile file cannot make it allocate at will. */
 #define STRING_MAX 65535u            /* bytes of one string */
@@ -97,6 +99,7 @@ enum value_type {
 #define BATCH_BYTES (4u << 20)
 #define BATCH_IDS (1u << 18)
 
-#define COMPRESSION_LEVEL 9
+#define COMPRESSION_LEVEL 13
+#define COMPRESSION_LEVEL_BITS 3 /* nothing repeats in those but how often each comes */
 
 #endif

@@ -114,25 +114,6 @@ static int decode_meta(struct store_meta *m, struct cursor c)
 	return rc;
 }
 
-static int read_whole(int dir_fd, const char *name, struct buf *b)
-{
-	struct file f = { .fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
-	struct stat st;
-	if (f.fd < 0)
-		return -errno;
-	int rc = fstat(f.fd, &st) ? -errno : 0;
-	if (!rc && (!S_ISREG(st.st_mode) || st.st_size < HEADER_SIZE || st.st_size > HEADER_SIZE + HEADER_PAYLOAD_MAX))
-		rc = -EBADMSG;
-	if (!rc)
-		rc = buf_reserve(b, (size_t)st.st_size);
-	if (!rc)
-		rc = file_read(&f, 0, b->data, (size_t)st.st_size);
-	if (!rc)
-		b->len = (size_t)st.st_size;
-	file_close(&f);
-	return rc == -ENODATA ? -EBADMSG : rc;
-}
-
 static int decode(struct header *h, const struct buf *b, uint32_t *ret_version)
 {
 	struct cursor c = { b->data + 8, b->data + b->len, 0 };
@@ -142,7 +123,7 @@ static int decode(struct header *h, const struct buf *b, uint32_t *ret_version)
 	if (memcmp(b->data, HEADER_MAGIC, 8) || crc != crc32c(b->data, HEADER_SIZE - 4))
 		return -EBADMSG;
 	*ret_version = version;
-	if (version > FORMAT_VERSION)
+	if (version && version != FORMAT_VERSION)
 		return -EPROTONOSUPPORT;
 	if (!version || len != cursor_left(&c) || payload_crc != crc32c(c.p, len))
 		return -EBADMSG;
@@ -154,7 +135,7 @@ int header_read_file(struct header *ret, int dir_fd, const char *dir, const char
 	struct buf b = BUF_INIT;
 	struct header h = { 0 };
 	uint32_t version = 0;
-	int rc = read_whole(dir_fd, name, &b);
+	int rc = file_read_whole(dir_fd, name, HEADER_SIZE, HEADER_SIZE + HEADER_PAYLOAD_MAX, &b);
 	if (!rc)
 		rc = decode(&h, &b, &version);
 	buf_fini(&b);
@@ -164,8 +145,7 @@ int header_read_file(struct header *ret, int dir_fd, const char *dir, const char
 	}
 	header_fini(&h);
 	if (rc == -EPROTONOSUPPORT)
-		return err_set(err, rc, "%s was written by a newer version (format %u, this program knows up to %u)",
-			       dir, version, FORMAT_VERSION);
+		return file_other_version(dir, version, err);
 	if (rc == -EBADMSG)
 		return err_set(err, rc, "%s/%s is damaged (offset 0)", dir, name);
 	return err_sys(err, rc, "cannot read %s/%s", dir, name);

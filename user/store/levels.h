@@ -11,8 +11,6 @@
 
 #define N_LEVELS 9
 #define LEVEL_POSTINGS 9
-/* From here on blocks have folded rows; below, a question holds few blocks and they are made from the rows. */
-#define FOLDED_LEVEL 2
 #define N_SEGMENT_LEVELS 10
 
 #define SECOND_NS 1000000000ll

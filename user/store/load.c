@@ -98,6 +98,7 @@ static int load_newest(struct store *s, struct err *err)
 		return rc;
 	s->sym = g->d;
 	memset(&g->d, 0, sizeof(g->d));
+	s->n_own_events = s->sym.n_events;
 	g->same = true;
 	return 0;
 }

@@ -14,7 +14,7 @@
 #define SEGMENTS_MAX (1u << 20)
 #define LIST_MAX (1u << 20)
 
-static void epoch_fini(struct manifest_epoch *e)
+void manifest_epoch_fini(struct manifest_epoch *e)
 {
 	for (size_t i = 0; i < e->n_wide; i++)
 		free(e->wide[i].key);
@@ -24,7 +24,7 @@ static void epoch_fini(struct manifest_epoch *e)
 void manifest_fini(struct manifest *m)
 {
 	for (size_t i = 0; i < m->n_epochs; i++)
-		epoch_fini(&m->epochs[i]);
+		manifest_epoch_fini(&m->epochs[i]);
 	free(m->epochs);
 	free(m->generations);
 	free(m->anchors);
@@ -58,7 +58,7 @@ int manifest_add_anchor(struct manifest *m, const struct store_anchor *a)
 
 void manifest_drop_epoch(struct manifest *m, size_t i)
 {
-	epoch_fini(&m->epochs[i]);
+	manifest_epoch_fini(&m->epochs[i]);
 	memmove(&m->epochs[i], &m->epochs[i + 1], (--m->n_epochs - i) * sizeof(*m->epochs));
 }
 
@@ -226,7 +226,7 @@ static int decode_epoch(struct manifest *m, struct cursor *c)
 	if (!rc)
 		rc = manifest_add_epoch(m, &e);
 	if (rc)
-		epoch_fini(&e);
+		manifest_epoch_fini(&e);
 	return rc;
 }
 
@@ -275,31 +275,12 @@ static int decode(struct manifest *m, struct cursor *c)
 	return rc ? rc : c->bad || cursor_left(c) ? -EBADMSG : 0;
 }
 
-static int read_whole(int dir_fd, struct buf *b)
-{
-	struct file f = { .fd = openat(dir_fd, MANIFEST_NAME, O_RDONLY | O_CLOEXEC | O_NONBLOCK) };
-	struct stat st;
-	if (f.fd < 0)
-		return -errno;
-	int rc = fstat(f.fd, &st) ? -errno : 0;
-	if (!rc && (!S_ISREG(st.st_mode) || st.st_size < HEADER_SIZE || st.st_size > HEADER_SIZE + MANIFEST_PAYLOAD_MAX))
-		rc = -EBADMSG;
-	if (!rc)
-		rc = buf_reserve(b, (size_t)st.st_size);
-	if (!rc)
-		rc = file_read(&f, 0, b->data, (size_t)st.st_size);
-	if (!rc)
-		b->len = (size_t)st.st_size;
-	file_close(&f);
-	return rc == -ENODATA ? -EBADMSG : rc;
-}
-
 int manifest_read(struct manifest *ret, int dir_fd, const char *dir, uint64_t store_id, struct err *err)
 {
 	struct buf b = BUF_INIT;
 	struct manifest m = { 0 };
 	uint32_t version = 0;
-	int rc = read_whole(dir_fd, &b);
+	int rc = file_read_whole(dir_fd, MANIFEST_NAME, HEADER_SIZE, HEADER_SIZE + MANIFEST_PAYLOAD_MAX, &b);
 	if (!rc) {
 		struct cursor c = { b.data + 8, b.data + b.len, 0 };
 		version = cursor_u32(&c);
@@ -308,7 +289,7 @@ int manifest_read(struct manifest *ret, int dir_fd, const char *dir, uint64_t st
 		uint32_t payload_crc = cursor_u32(&c), crc = cursor_u32(&c);
 		if (memcmp(b.data, MANIFEST_MAGIC, 8) || crc != crc32c(b.data, HEADER_SIZE - 4))
 			rc = -EBADMSG;
-		else if (version > FORMAT_VERSION)
+		else if (version && version != FORMAT_VERSION)
 			rc = -EPROTONOSUPPORT;
 		else if (!version || len != cursor_left(&c) || payload_crc != crc32c(c.p, len) || id != store_id)
 			rc = -EBADMSG;
@@ -322,8 +303,7 @@ int manifest_read(struct manifest *ret, int dir_fd, const char *dir, uint64_t st
 	}
 	manifest_fini(&m);
 	if (rc == -EPROTONOSUPPORT)
-		return err_set(err, rc, "%s was written by a newer version (format %u, this program knows up to %u)",
-			       dir, version, FORMAT_VERSION);
+		return file_other_version(dir, version, err);
 	if (rc == -EBADMSG)
 		return err_set(err, rc, "%s/%s is damaged (offset 0)", dir, MANIFEST_NAME);
 	if (rc == -ENOENT)

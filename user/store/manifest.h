@@ -70,6 +70,7 @@ void manifest_fini(struct manifest *m);
 int manifest_add_epoch(struct manifest *m, const struct manifest_epoch *e); /* takes its contents over */
 int manifest_add_generation(struct manifest *m, uint32_t serial, int64_t t0_ns);
 int manifest_add_anchor(struct manifest *m, const struct store_anchor *a);
+void manifest_epoch_fini(struct manifest_epoch *e);
 void manifest_drop_epoch(struct manifest *m, size_t i);
 void manifest_drop_generation(struct manifest *m, size_t i);
 

@@ -58,7 +58,7 @@ int writer_save_manifest(struct store_writer *w, struct err *err)
 
 /* ---- dictionaries ---- */
 
-static const enum file_kind gen_kinds[] = { KIND_STRINGS, KIND_FRAMES, KIND_STACKS, KIND_EVENTS };
+static const enum file_kind gen_kinds[] = { KIND_STRINGS, KIND_FRAMES, KIND_STACKS, KIND_EVENTS, KIND_LEAVES };
 
 static int open_dict(struct store_writer *w, enum file_kind kind, uint32_t serial, struct file *ret, struct err *err)
 {
@@ -79,6 +79,14 @@ static void close_files(struct file *v)
 		file_close(&v[k]);
 }
 
+/* Not written to any more. What a failure has left behind its end goes, in case it could not be cut then. */
+static void give_up(struct file *f)
+{
+	if (f->fd >= 0)
+		(void)file_rollback(f);
+	file_close(f);
+}
+
 static uint32_t newest_generation(const struct store_writer *w)
 {
 	const struct manifest *m = &w->s.manifest;
@@ -91,7 +99,7 @@ static void switch_generation(struct store_writer *w, struct file *files, uint32
 	struct store *s = &w->s;
 	for (size_t i = 0; i < sizeof(gen_kinds) / sizeof(gen_kinds[0]); i++) {
 		enum file_kind k = gen_kinds[i];
-		file_close(&w->dict[k]);
+		give_up(&w->dict[k]);
 		w->dict[k] = files[k];
 		w->saved[k] = (struct dict_mark){ dicts_first(k), 0 };
 	}
@@ -110,6 +118,7 @@ int writer_need_generation(struct store_writer *w, int64_t t_ns, struct err *err
 	uint32_t serial = newest_generation(w) + 1;
 	if (newest_generation(w) && !w->gen_broken)
 		return 0;
+	compact_abandon(w);
 	for (int k = 0; k <= N_DICTS; k++)
 		files[k].fd = -1;
 	int rc = ARRAY_RESERVE(s->gens, s->gens_cap, s->n_gens + 1);
@@ -135,13 +144,14 @@ int writer_need_generation(struct store_writer *w, int64_t t_ns, struct err *err
 	return 0;
 }
 
-/* broken: the same ids in a new file; else the label sets begin anew. */
+/* The label sets begin anew. */
 int writer_new_epoch(struct store_writer *w, int64_t t_ns, struct err *err)
 {
 	struct store *s = &w->s;
 	struct manifest *m = &s->manifest;
 	struct manifest_epoch e = { .serial = m->n_epochs ? m->epochs[m->n_epochs - 1].serial + 1 : 1, .t0_ns = t_ns };
 	struct file f = { .fd = -1 };
+	compact_abandon(w);
 	int rc = ARRAY_RESERVE(s->epochs, s->epochs_cap, s->n_epochs + 1);
 	struct dict_gen *g = rc ? NULL : calloc(1, sizeof(*g));
 	if (!g || dicts_init(&g->d, true)) {
@@ -152,8 +162,10 @@ int writer_new_epoch(struct store_writer *w, int64_t t_ns, struct err *err)
 	g->loaded = true;
 	memset(g->good, 0xff, sizeof(g->good));
 	rc = create_dict(w, KIND_SETS, e.serial, &f, err);
-	if (!rc && (wide_list(w, &e) || manifest_add_epoch(m, &e)))
+	if (!rc && (wide_list(w, &e) || manifest_add_epoch(m, &e))) {
+		manifest_epoch_fini(&e);
 		rc = err_sys(err, -ENOMEM, "cannot write %s", s->dir);
+	}
 	if (!rc) {
 		rc = writer_save_manifest(w, err);
 		if (rc)
@@ -164,7 +176,7 @@ int writer_new_epoch(struct store_writer *w, int64_t t_ns, struct err *err)
 		dict_gen_free(g);
 		return rc;
 	}
-	file_close(&w->dict[KIND_SETS]);
+	give_up(&w->dict[KIND_SETS]);
 	w->dict[KIND_SETS] = f;
 	w->saved[KIND_SETS] = (struct dict_mark){ 1, 1 };
 	s->epochs[s->n_epochs++] = g;
@@ -221,7 +233,8 @@ int writer_open_dicts(struct store_writer *w, struct err *err)
 	for (size_t i = 0; !rc && gen && i < sizeof(gen_kinds) / sizeof(gen_kinds[0]); i++) {
 		enum file_kind k = gen_kinds[i];
 		rc = stand_at(w, k, gen->serial, gen->good[k], err);
-		w->saved[k].next = dicts_count(&s->sym, k);
+		/* Events that only older generations have are not in the file of this one. */
+		w->saved[k].next = k == KIND_EVENTS ? s->n_own_events : dicts_count(&s->sym, k);
 	}
 	if (!rc && epoch) {
 		rc = stand_at(w, KIND_SETS, epoch->serial, epoch->good[KIND_SETS], err);
@@ -343,7 +356,7 @@ static int seal(struct store_writer *w, struct segment *g, struct err *err)
 	if (!rc)
 		rc = file_append(&g->file, 0, 0, codec, (uint32_t)raw.len, &packed);
 	if (rc) {
-		file_rollback(&g->file);
+		(void)file_rollback(&g->file);
 	} else {
 		w->state.bytes_written += FRAME_SIZE + packed.len;
 		rc = file_sync(&g->file);
@@ -421,11 +434,19 @@ static int append_block(struct store_writer *w, struct segment *g, struct block 
 static void roll_back(struct store_writer *w, struct segment *g)
 {
 	/* The block first: without it, what stands in the dictionaries has no meaning. */
-	if (g)
-		file_rollback(&g->file);
+	if (g && file_rollback(&g->file)) {
+		/*
+		 * With it, all that it names must stay: nothing is written to these files any more, and they are cut when the manifest
+		 * says that the segment ends before the block. Until then it may come back, as after a crash.
+		 */
+		close_segment(g);
+		w->gen_broken = w->epoch_broken = true;
+		return;
+	}
+	/* Where this fails the bytes stay until the next append writes over them. */
 	for (int k = 1; k <= N_DICTS; k++)
 		if (w->dict[k].fd >= 0)
-			file_rollback(&w->dict[k]);
+			(void)file_rollback(&w->dict[k]);
 }
 
 static void count_bytes(struct store_writer *w, const struct file *f)

@@ -10,11 +10,13 @@
 #include "store/writer_int.h"
 #include "util/array.h"
 #include "util/crc32c.h"
+#include "util/radix.h"
 
 #include <errno.h>
 #include <roaring/roaring.h>
 #include <xxhash.h>
 
+#define HASH_BITS 28 /* of a million hashes in an hour one in 270 is somebody else's too: a window read for nothing */
 #define BITS_MAX 16
 #define PER_BUCKET 1024
 #define ENTRY_SIZE 12
@@ -35,14 +37,68 @@ uint32_t postings_hash(const char *key, size_t key_len, const struct settable_la
 	if (value->type == LABEL_INT) {
 		for (int i = 0; i < 8; i++)
 			tail[i] = (uint8_t)((uint64_t)value->num >> 8 * i);
-		return (uint32_t)XXH64(tail, 8, h + 1);
+		return (uint32_t)XXH64(tail, 8, h + 1) >> (32 - HASH_BITS);
 	}
-	return (uint32_t)XXH64(value->str, value->len, h);
+	return (uint32_t)XXH64(value->str, value->len, h) >> (32 - HASH_BITS);
 }
 
-/* ---- writing ---- */
+/* ---- writing: the hashes of a window, kept until its hour is over ---- */
 
-static int collect(struct store_writer *w, const struct block_ref *r, struct postings *p, struct err *err)
+static int by_number(const void *pa, const void *pb)
+{
+	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
+	return (a > b) - (a < b);
+}
+
+static int hashes_of(const struct settable *t, const struct dicts *epoch, struct posted *ret)
+{
+	struct posted p = { .hashes = malloc((t->n_labels + 1) * sizeof(*p.hashes)) };
+	if (!p.hashes)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n_labels; i++) {
+		size_t len;
+		const char *key = strings_get(&epoch->label_text, t->labels[i].key, &len);
+		p.hashes[i] = postings_hash(key, len, &t->labels[i]);
+	}
+	qsort(p.hashes, t->n_labels, sizeof(*p.hashes), by_number);
+	for (size_t i = 0; i < t->n_labels; i++)
+		if (!p.n || p.hashes[p.n - 1] != p.hashes[i])
+			p.hashes[p.n++] = p.hashes[i];
+	uint32_t *fit = realloc(p.hashes, (p.n + 1) * sizeof(*fit));
+	p.hashes = fit ? fit : p.hashes;
+	*ret = p;
+	return 0;
+}
+
+/* A failure is none: the window is read again when its hour is over. */
+void postings_note(struct store_writer *w, const struct settable *t, uint32_t seq)
+{
+	struct posted p;
+	if (ARRAY_RESERVE(w->posted, w->posted_cap, w->n_posted + 1) || hashes_of(t, &w->epoch->d, &p))
+		return;
+	p.seq = seq;
+	w->posted[w->n_posted++] = p;
+}
+
+static void forget(struct store_writer *w, uint32_t seq)
+{
+	size_t keep = 0;
+	for (size_t i = 0; i < w->n_posted; i++) {
+		if (w->posted[i].seq < seq)
+			free(w->posted[i].hashes);
+		else
+			w->posted[keep++] = w->posted[i];
+	}
+	w->n_posted = keep;
+}
+
+void postings_fini(struct store_writer *w)
+{
+	forget(w, UINT32_MAX);
+	free(w->posted);
+}
+
+static int read_window(struct store_writer *w, const struct block_ref *r, struct posted *ret, struct err *err)
 {
 	struct store *s = &w->s;
 	struct block_data d;
@@ -54,24 +110,52 @@ static int collect(struct store_writer *w, const struct block_ref *r, struct pos
 	rc = contents_table(s, r, &d, &t, err);
 	if (!rc)
 		rc = store_epoch(s, r, &epoch, err);
-	if (!rc && ARRAY_RESERVE(p->v, p->cap, p->n + t.n_labels + 1))
+	if (!rc && hashes_of(&t, &epoch->d, ret))
 		rc = err_sys(err, -ENOMEM, "cannot compact %s", s->dir);
-	for (size_t i = 0; !rc && i < t.n_labels; i++) {
-		size_t len;
-		const char *key = strings_get(&epoch->d.label_text, t.labels[i].key, &len);
-		p->v[p->n++] = (struct posting){ postings_hash(key, len, &t.labels[i]), r->b.seq };
-	}
 	settable_fini(&t);
 	block_data_fini(&d);
 	return rc;
 }
 
-static int by_hash(const void *pa, const void *pb)
+static int collect(struct store_writer *w, const struct block_ref *r, struct postings *p, struct err *err)
 {
-	const struct posting *a = pa, *b = pb;
-	if (a->hash != b->hash)
-		return a->hash < b->hash ? -1 : 1;
-	return (a->seq > b->seq) - (a->seq < b->seq);
+	struct posted read = { 0 };
+	const struct posted *have = NULL;
+	for (size_t i = 0; i < w->n_posted && !have; i++)
+		have = w->posted[i].seq == r->b.seq ? &w->posted[i] : NULL;
+	int rc = have ? 0 : read_window(w, r, &read, err);
+	have = have ? have : &read;
+	if (!rc && ARRAY_RESERVE(p->v, p->cap, p->n + have->n + 1))
+		rc = err_sys(err, -ENOMEM, "cannot compact %s", w->s.dir);
+	for (size_t i = 0; !rc && i < have->n; i++)
+		p->v[p->n++] = (struct posting){ have->hashes[i], r->b.seq };
+	free(read.hashes);
+	return rc;
+}
+
+/* Windows were collected in order of seq, which stays the order of what has one hash. */
+static int sort_postings(struct postings *p)
+{
+	struct posting *sorted = malloc((p->n + 1) * sizeof(*sorted));
+	uint32_t *order = malloc((2 * p->n + 1) * sizeof(*order)), *keys = order + p->n;
+	int rc = sorted && order ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < p->n; i++) {
+		order[i] = (uint32_t)i;
+		keys[i] = p->v[i].hash;
+	}
+	if (!rc)
+		rc = radix_sort(order, p->n, keys);
+	for (size_t i = 0; !rc && i < p->n; i++)
+		sorted[i] = p->v[order[i]];
+	free(order);
+	if (rc) {
+		free(sorted);
+		return rc;
+	}
+	free(p->v);
+	p->v = sorted;
+	p->cap = p->n + 1;
+	return 0;
 }
 
 static int encode_bitmap(struct buf *out, const struct posting *v, size_t n, uint32_t base)
@@ -117,8 +201,8 @@ static int encode(struct block *b, struct postings *p, uint32_t base)
 	size_t i = 0;
 	for (uint32_t bucket = 0; !rc && bucket < 1u << bits; bucket++) {
 		size_t start = data->len;
-		uint32_t last = bits ? bucket << (32 - bits) : 0;
-		while (!rc && i < p->n && (!bits || p->v[i].hash >> (32 - bits) == bucket)) {
+		uint32_t last = bits ? bucket << (HASH_BITS - bits) : 0;
+		while (!rc && i < p->n && (!bits || p->v[i].hash >> (HASH_BITS - bits) == bucket)) {
 			size_t n = 1;
 			while (i + n < p->n && p->v[i + n].hash == p->v[i].hash)
 				n++;
@@ -163,12 +247,12 @@ static int make_postings(struct store_writer *w, const struct block_ref *v, size
 	describe(&b.info, v, n);
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = collect(w, &v[i], &p, err);
-	if (p.n)
-		qsort(p.v, p.n, sizeof(*p.v), by_hash);
-	if (!rc && encode(&b, &p, b.info.child_lo))
+	if (!rc && (sort_postings(&p) || encode(&b, &p, b.info.child_lo)))
 		rc = err_sys(err, -ENOMEM, "cannot compact %s", w->s.dir);
 	if (!rc)
 		rc = writer_put_block(w, &b, &ref, err);
+	if (!rc)
+		forget(w, b.info.child_hi);
 	free(p.v);
 	block_fini(&b);
 	return rc;
@@ -258,7 +342,7 @@ int postings_find(struct store *s, const struct block_ref *r, uint32_t hash, int
 	/* The shape is checked by the length of the column, which has a checksum; the rest by that of the bucket. */
 	if (bits > BITS_MAX || head->stored_len != 8 + ((uint64_t)ENTRY_SIZE << bits) || base != r->b.child_lo)
 		return block_damaged(s, r, err);
-	uint32_t n = bits ? hash >> (32 - bits) : 0;
+	uint32_t n = bits ? hash >> (HASH_BITS - bits) : 0;
 	rc = block_read_raw(s, r, &d.head, COLUMN_POST_HEAD, 8 + (uint64_t)n * ENTRY_SIZE, entry, sizeof(entry), err);
 	if (rc)
 		return rc;
@@ -273,7 +357,7 @@ int postings_find(struct store *s, const struct block_ref *r, uint32_t hash, int
 		rc = block_damaged(s, r, err);
 	if (!rc) {
 		c = (struct cursor){ bucket.data, bucket.data + len, 0 };
-		rc = search(&c, bits ? n << (32 - bits) : 0, hash, base, cb, ctx);
+		rc = search(&c, bits ? n << (HASH_BITS - bits) : 0, hash, base, cb, ctx);
 		if (rc == -EBADMSG)
 			block_damaged(s, r, err);
 	}

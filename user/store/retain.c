@@ -58,7 +58,7 @@ static uint64_t store_bytes(const struct store_writer *w)
 	for (size_t i = 0; i < s->n_segments; i++)
 		sum += file_bytes(s, segment_place(&s->segments[i]));
 	for (size_t i = 0; i < s->manifest.n_generations; i++)
-		for (int k = KIND_STRINGS; k <= KIND_EVENTS; k++)
+		for (int k = 1; k <= N_DICTS; k++)
 			if (k != KIND_SETS)
 				sum += file_bytes(s, (struct place){ k, s->manifest.generations[i].serial, 0 });
 	for (size_t i = 0; i < s->manifest.n_epochs; i++)
@@ -192,7 +192,7 @@ static int drop_dicts(struct store_writer *w, struct gone *gone)
 		uint32_t serial = m->generations[i].serial;
 		if (i + 1 == m->n_generations || named(&w->s, serial, false))
 			continue;
-		for (int k = KIND_STRINGS; !rc && k <= KIND_EVENTS; k++)
+		for (int k = 1; !rc && k <= N_DICTS; k++)
 			if (k != KIND_SETS)
 				rc = gone_add(gone, (struct place){ k, serial, 0 });
 		manifest_drop_generation(m, i);

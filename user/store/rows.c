@@ -2,6 +2,13 @@
 #include "store/rows.h"
 
 #include "util/array.h"
+#include "util/radix.h"
+
+#include <errno.h>
+
+/* By the place in column[]. */
+enum { LEAF, EVENT, SAMPLES, VALUE, COUNT, SET, SET_SAMPLES, SET_VALUE, N };
+_Static_assert(N == COLUMN_SET_VALUE - COLUMN_LEAF + 1, "columns of rows");
 
 int rows_add(struct rows *r, const struct store_row *row)
 {
@@ -14,19 +21,57 @@ int rows_add(struct rows *r, const struct store_row *row)
 static int by_key(const void *pa, const void *pb)
 {
 	const struct store_row *a = pa, *b = pb;
-	if (a->set != b->set)
-		return a->set < b->set ? -1 : 1;
 	if (a->stack != b->stack)
 		return a->stack < b->stack ? -1 : 1;
-	return a->event < b->event ? -1 : a->event > b->event;
+	if (a->event != b->event)
+		return a->event < b->event ? -1 : 1;
+	return a->set < b->set ? -1 : a->set > b->set;
 }
+
+/* Stable, by each key in turn, the least first. */
+static int sort_many(struct rows *r)
+{
+	struct store_row *sorted = malloc(r->n * sizeof(*sorted));
+	uint32_t *order = malloc(2 * r->n * sizeof(*order)), *keys = order + r->n;
+	int rc = sorted && order ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < r->n; i++)
+		order[i] = (uint32_t)i;
+	for (int k = 0; !rc && k < 3; k++) {
+		for (size_t i = 0; i < r->n; i++)
+			keys[i] = k == 0 ? r->v[i].set : k == 1 ? r->v[i].event : r->v[i].stack;
+		rc = radix_sort(order, r->n, keys);
+	}
+	for (size_t i = 0; !rc && i < r->n; i++)
+		sorted[i] = r->v[order[i]];
+	if (!rc)
+		memcpy(r->v, sorted, r->n * sizeof(*sorted));
+	free(sorted);
+	free(order);
+	return rc;
+}
+
+static void sort_few(struct rows *r)
+{
+	for (size_t i = 1; i < r->n; i++) {
+		struct store_row row = r->v[i];
+		size_t k = i;
+		for (; k && by_key(&row, &r->v[k - 1]) < 0; k--)
+			r->v[k] = r->v[k - 1];
+		r->v[k] = row;
+	}
+}
+
+#define FEW 32
 
 void rows_sort(struct rows *r)
 {
 	size_t to = 0;
 	if (!r->n)
 		return;
-	qsort(r->v, r->n, sizeof(*r->v), by_key);
+	if (r->n <= FEW)
+		sort_few(r);
+	else if (r->n < 16 * FEW || sort_many(r))
+		qsort(r->v, r->n, sizeof(*r->v), by_key);
 	for (size_t i = 1; i < r->n; i++) {
 		if (by_key(&r->v[to], &r->v[i])) {
 			r->v[++to] = r->v[i];
@@ -44,89 +89,154 @@ void rows_fini(struct rows *r)
 	*r = (struct rows){ 0 };
 }
 
-static bool values_implied(const struct rows *r, const struct store_event *events)
-{
-	for (size_t i = 0; i < r->n; i++)
-		if (r->v[i].value != r->v[i].samples * events[r->v[i].event].period)
-			return false;
-	return true;
-}
+/* ---- writing ---- */
 
-int rows_encode(struct block *b, const struct rows *r, bool folded, const struct store_event *events)
+static int put_sets(struct rows_writer *w, const struct store_row *v, size_t n, uint64_t samples)
 {
-	struct buf *c = b->column + (folded ? COLUMN_FOLDED_STACK - COLUMN_STACK : 0);
-	bool implied = values_implied(r, events);
-	struct store_row last = { 0 };
 	int rc = 0;
-	for (size_t i = 0; !rc && i < r->n; i++) {
-		const struct store_row *row = &r->v[i];
-		if (!folded)
-			rc = buf_add_varint(&c[COLUMN_SET], row->set - last.set);
+	if (samples > 1) /* else there is one row */
+		rc = buf_add_varint(&w->column[COUNT], n);
+	for (size_t i = 0; !rc && i < n; i++) {
+		rc = buf_add_varint(&w->column[SET], i ? v[i].set - v[i - 1].set - 1 : v[i].set);
+		if (rc || i + 1 == n) /* the last has what is left */
+			break;
+		rc = buf_add_varint(&w->column[SET_SAMPLES], v[i].samples - 1);
 		if (!rc)
-			rc = buf_add_varint(&c[COLUMN_STACK],
-					    row->set == last.set ? row->stack - last.stack : row->stack);
-		if (!rc)
-			rc = buf_add_varint(&c[COLUMN_EVENT], row->event);
-		if (!rc)
-			rc = buf_add_varint(&c[COLUMN_SAMPLES], row->samples);
-		if (!rc && !implied)
-			rc = buf_add_varint(&c[COLUMN_VALUE], row->value);
-		last = *row;
+			rc = buf_add_varint(&w->column[SET_VALUE], v[i].value);
 	}
-	uint32_t has = (folded ? 0 : 1u << COLUMN_SET) | 1u << COLUMN_STACK | 1u << COLUMN_EVENT | 1u << COLUMN_SAMPLES |
-		       (implied ? 0 : 1u << COLUMN_VALUE);
-	b->has |= folded ? has << (COLUMN_FOLDED_STACK - COLUMN_STACK) : has;
 	return rc;
 }
 
+int rows_put(struct rows_writer *w, const struct store_row *group, size_t n)
+{
+	uint64_t samples = 0, value = 0, period = w->events[group->event].period;
+	for (size_t i = 0; i < n; i++) {
+		samples += group[i].samples;
+		value += group[i].value;
+		w->explicit |= group[i].value != group[i].samples * period;
+	}
+	if (w->n_groups >= ROWS_MAX || n > ROWS_MAX - w->n_rows)
+		return -E2BIG;
+	const uint64_t v[] = { group->stack - w->leaf, group->event, samples, value };
+	int rc = 0;
+	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)
+		rc = buf_add_varint(&w->column[LEAF + i], v[i]);
+	if (!rc && !w->folded)
+		rc = put_sets(w, group, n, samples);
+	w->leaf = group->stack;
+	w->n_groups++;
+	w->n_rows += w->folded ? 0 : (uint32_t)n;
+	return rc;
+}
+
+void rows_finish(struct rows_writer *w, struct block *b)
+{
+	for (int i = 0; i < N; i++) {
+		bool value = i == VALUE || i == SET_VALUE;
+		if ((value && !w->explicit) || (w->folded && i >= COUNT))
+			continue;
+		b->column[COLUMN_LEAF + i] = w->column[i];
+		b->has |= 1u << (COLUMN_LEAF + i);
+		w->column[i] = (struct buf)BUF_INIT;
+	}
+	b->info.n_folded = w->n_groups;
+	b->info.n_rows = w->folded ? 0 : w->n_rows;
+	rows_writer_fini(w);
+}
+
+void rows_writer_fini(struct rows_writer *w)
+{
+	for (int i = 0; i < N; i++)
+		buf_fini(&w->column[i]);
+}
+
+/* ---- reading ---- */
+
+void rows_begin(struct rows_reader *r, const struct block_head *h, const struct buf *raw, bool sets,
+		const struct rows_limits *l)
+{
+	*r = (struct rows_reader){ .limits = *l, .has_value = block_has(h, COLUMN_VALUE), .groups_left = h->info.n_folded };
+	r->has_sets = sets && !(h->info.flags & (BLOCK_FOLDED_ONLY | BLOCK_NO_ROWS));
+	r->rows_left = r->has_sets ? h->info.n_rows : 0;
+	for (int i = 0; i < N; i++)
+		r->column[i] = (struct cursor){ raw[i].data, raw[i].data + raw[i].len, 0 };
+}
+
 /* Most varints have one byte. */
-static inline uint64_t next(struct cursor *c)
+static inline uint64_t get(struct cursor *c)
 {
 	if (c->p < c->end && *c->p < 0x80)
 		return *c->p++;
 	return cursor_varint(c);
 }
 
-static int decode_row(struct cursor *c, bool has_value, const struct store_row *last, const struct rows_limits *l,
-		      struct store_row *ret)
+/* Everything that was read is whole, and nothing is left. */
+static int end(const struct rows_reader *r)
 {
-	uint64_t set = next(&c[0]), stack = next(&c[1]), event = next(&c[2]);
-	bool same_set = last && !set;
-	if (set > UINT32_MAX || stack > UINT32_MAX)
+	int n = r->has_sets ? N : COUNT;
+	if (r->rows_left)
 		return -EBADMSG;
-	if (last)
-		set += last->set;
-	if (same_set) {
-		stack += last->stack;
-		if (stack == last->stack && event <= last->event)
+	for (int i = 0; i < n; i++)
+		if (r->column[i].bad || cursor_left(&r->column[i]))
 			return -EBADMSG;
-	}
-	if (set >= l->n_sets || stack >= l->n_stacks || event >= l->n_events)
-		return -EBADMSG;
-	*ret = (struct store_row){ (uint32_t)set, (uint32_t)stack, (uint32_t)event, next(&c[3]), 0 };
-	ret->value = has_value ? next(&c[4]) : ret->samples * l->events[event].period;
 	return 0;
 }
 
-int rows_decode(struct rows *r, const struct buf *raw, bool has_value, size_t n, bool folded,
-		const struct rows_limits *l)
+static int begin_sets(struct rows_reader *r)
 {
-	enum { N = COLUMN_VALUE - COLUMN_SET + 1 };
-	struct cursor c[N];
-	if (n > raw[1].len) /* a row takes a byte at least: no more is allocated than that allows */
+	uint64_t n = r->group.samples > 1 ? get(&r->column[COUNT]) : 1;
+	if (!n || n > r->rows_left || n > r->group.samples)
 		return -EBADMSG;
-	uint8_t *zeros = folded ? calloc(n + 1, 1) : NULL;
-	int rc = folded && !zeros ? -ENOMEM : ARRAY_RESERVE(r->v, r->cap, r->n + n);
-	for (int i = 0; i < N; i++)
-		c[i] = (struct cursor){ raw[i].data, raw[i].data + raw[i].len, 0 };
-	if (folded)
-		c[0] = (struct cursor){ zeros, zeros + n, 0 };
-	for (size_t i = 0; !rc && i < n; i++) {
-		rc = decode_row(c, has_value, i ? &r->v[r->n - 1] : NULL, l, &r->v[r->n]);
-		r->n += !rc;
+	r->left = (uint32_t)n;
+	r->first = true;
+	r->samples_left = r->group.samples;
+	r->value_left = r->group.value;
+	return 0;
+}
+
+int rows_next_group(struct rows_reader *r)
+{
+	struct cursor *c = r->column;
+	while (r->left) {
+		int rc = rows_next(r);
+		if (rc < 0)
+			return rc;
 	}
-	for (int i = 0; !rc && i < (has_value ? N : N - 1); i++)
-		rc = c[i].bad || cursor_left(&c[i]) ? -EBADMSG : 0;
-	free(zeros);
-	return rc;
+	if (!r->groups_left--)
+		return r->groups_left = 0, end(r);
+	uint64_t step = get(&c[LEAF]), event = get(&c[EVENT]), samples = get(&c[SAMPLES]);
+	if (step >= r->limits.n_leaves - r->group.stack || event >= r->limits.n_events || !samples ||
+	    (r->begun && !step && event <= r->group.event))
+		return -EBADMSG;
+	r->group.stack += (uint32_t)step;
+	r->group.event = (uint32_t)event;
+	r->group.samples = samples;
+	r->group.value = r->has_value ? get(&c[VALUE]) : samples * r->limits.events[event].period;
+	r->begun = true;
+	if (r->has_sets && begin_sets(r))
+		return -EBADMSG;
+	return 1;
+}
+
+int rows_next(struct rows_reader *r)
+{
+	struct cursor *c = r->column;
+	if (!r->left)
+		return 0;
+	uint64_t step = get(&c[SET]), set = step + (r->first ? 0 : (uint64_t)r->row.set + 1);
+	if (step > UINT32_MAX || set >= r->limits.n_sets)
+		return -EBADMSG;
+	r->row = (struct store_row){ (uint32_t)set, r->group.stack, r->group.event, r->samples_left, r->value_left };
+	if (--r->left) {
+		uint64_t less = get(&c[SET_SAMPLES]);
+		if (less >= r->samples_left - r->left) /* each of those to come has one at least */
+			return -EBADMSG;
+		r->row.samples = less + 1;
+		r->row.value = r->has_value ? get(&c[SET_VALUE]) : r->row.samples * r->limits.events[r->group.event].period;
+		r->samples_left -= r->row.samples;
+		r->value_left -= r->row.value;
+	}
+	r->first = false;
+	r->rows_left--;
+	return 1;
 }

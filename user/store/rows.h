@@ -1,35 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows and their columns: of blocks (set, stack, event), and folded (stack, event).
+ * The rows of a block and their columns. Rows are sorted by (leaf, event, set) and come in groups of one (leaf, event): the sums of
+ * the groups are the profile with all labels folded, and stand in columns of their own, so that a question without labels
+ * reads nothing else. A leaf is a stack that samples ended in (KIND_LEAVES).
  */
 #ifndef ASCRIBE_STORE_ROWS_H
 #define ASCRIBE_STORE_ROWS_H
 
 #include "store/block.h"
 
+/* Here the member `stack` of a row is a leaf, but in the open window of a writer. */
 struct rows {
 	struct store_row *v;
 	size_t n, cap;
 };
 
 int rows_add(struct rows *r, const struct store_row *row);
-/* Sort by (set, stack, event) and add up what is equal. */
+/* Sort by (stack, event, set) and add up what is equal. */
 void rows_sort(struct rows *r);
 void rows_fini(struct rows *r);
 
-/*
- * Fill the columns of sorted rows, each (set, stack, event) once. folded: set is 0 in all and not stored. The column of values
- * is left out when they are samples x period.
- */
-int rows_encode(struct block *b, const struct rows *r, bool folded, const struct store_event *events);
+/* ---- writing ---- */
+
+/* All zero but for `events` and `folded`. */
+struct rows_writer {
+	const struct store_event *events;
+	bool folded;  /* sums of groups alone */
+	bool explicit; /* a value is not samples x period */
+	uint32_t leaf, n_groups, n_rows;
+	struct buf column[COLUMN_SET_VALUE - COLUMN_LEAF + 1];
+};
+
+/* The rows of one group, by set, each set once; groups in ascending order. -ENOMEM, -E2BIG: the writer is of no use any more. */
+int rows_put(struct rows_writer *w, const struct store_row *group, size_t n);
+/* The columns become those of the block; only those of the groups if `folded` is set by now. */
+void rows_finish(struct rows_writer *w, struct block *b);
+void rows_writer_fini(struct rows_writer *w);
+
+/* ---- reading ---- */
 
 struct rows_limits {
-	uint32_t n_sets, n_stacks, n_events; /* ids are below */
+	uint32_t n_sets, n_leaves, n_events; /* ids are below */
 	const struct store_event *events;
 };
 
-/* raw[]: the columns, unpacked; n rows are appended. -EBADMSG. */
-int rows_decode(struct rows *r, const struct buf *raw, bool has_value, size_t n, bool folded,
+struct rows_reader {
+	struct rows_limits limits;
+	struct cursor column[COLUMN_SET_VALUE - COLUMN_LEAF + 1];
+	bool has_value, has_sets;
+	uint32_t groups_left, rows_left; /* of the block */
+	uint32_t left;			 /* rows of this group */
+	uint64_t samples_left, value_left;
+	struct store_row group; /* set 0: the sum */
+	struct store_row row;
+	bool begun, first;
+};
+
+/* raw[]: the columns from COLUMN_LEAF on, unpacked, which must outlive the reader. sets: rows are wanted, not groups alone. */
+void rows_begin(struct rows_reader *r, const struct block_head *h, const struct buf *raw, bool sets,
 		const struct rows_limits *l);
+/* The next group, in r->group: 1; the end: 0; -EBADMSG. Rows of the group before that were not read are passed over. */
+int rows_next_group(struct rows_reader *r);
+/* The next row of the group, in r->row: 1; none: 0; -EBADMSG. */
+int rows_next(struct rows_reader *r);
 
 #endif

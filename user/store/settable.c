@@ -256,3 +256,33 @@ int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint3
 		*ret = t;
 	return rc;
 }
+
+/* ---- one value in many tables ---- */
+
+uint32_t settable_columns(const struct settable_label *value)
+{
+	uint8_t bin[16];
+	enum value_type type = pack(value, bin);
+	return 1u << (type == VALUE_INT ? COLUMN_TABLE_INT : type == VALUE_TEXT ? COLUMN_TABLE_TEXT : COLUMN_TABLE_BIN);
+}
+
+bool settable_may_have(const struct buf *raw, const struct settable_label *value)
+{
+	uint8_t bin[16];
+	enum value_type type = pack(value, bin);
+	const struct buf *b = &raw[type == VALUE_INT ? T(INT) : type == VALUE_TEXT ? T(TEXT) : T(BIN)];
+	if (type == VALUE_TEXT)
+		return !value->len || (b->len && memmem(b->data, b->len, value->str, value->len));
+	if (type == VALUE_INT) {
+		struct cursor c = { b->data, b->data + b->len, 0 };
+		uint64_t last = 0;
+		while (cursor_left(&c) && !c.bad)
+			if ((last += unzigzag(cursor_varint(&c))) == (uint64_t)value->num)
+				return true;
+		return c.bad;
+	}
+	for (size_t i = 0; i + sizeof(bin) <= b->len; i += sizeof(bin))
+		if (!memcmp(b->data + i, bin, sizeof(bin)))
+			return true;
+	return false;
+}

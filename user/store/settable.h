@@ -38,6 +38,13 @@ int settable_encode(struct block *b, const struct settable *t);
 /* raw[]: the columns from COLUMN_TABLE_NARROW on, unpacked. -EBADMSG. */
 int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow, uint32_t n_keys);
 
+/*
+ * Whether a value may be in the table, whatever its key, from the columns that settable_columns names alone (bits of enum column): no
+ * means no.
+ */
+uint32_t settable_columns(const struct settable_label *value);
+bool settable_may_have(const struct buf *raw, const struct settable_label *value);
+
 /* For sorting: by narrow set, then labels. */
 int settable_compare(const struct settable *t, const struct settable_set *a, const struct settable_set *b);
 

@@ -35,6 +35,11 @@ const char *store_damage(const struct store *s)
 	return s->damage[0] ? s->damage : NULL;
 }
 
+bool store_lost_windows(const struct store *s)
+{
+	return s->lost_windows;
+}
+
 const struct store_meta *store_meta(const struct store *s)
 {
 	return &s->header.meta;
@@ -58,6 +63,50 @@ const struct store_anchor *store_anchor(const struct store *s, uint32_t i)
 const struct store_cut *store_cut(const struct store *s, uint8_t level)
 {
 	return level < N_SEGMENT_LEVELS ? &s->manifest.cuts[level] : NULL;
+}
+
+bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret)
+{
+	const struct manifest *m = &s->manifest;
+	for (size_t e = 0; e < m->n_epochs; i -= m->epochs[e++].n_wide) {
+		if (i >= m->epochs[e].n_wide)
+			continue;
+		const struct manifest_key *k = &m->epochs[e].wide[i];
+		*ret = (struct store_wide_key){ k->key, k->values, m->epochs[e].t0_ns,
+						e + 1 < m->n_epochs ? m->epochs[e + 1].t0_ns : INT64_MAX };
+		return true;
+	}
+	return false;
+}
+
+int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets), void *ctx, struct err *err)
+{
+	const struct manifest *m = &s->manifest;
+	struct dict_gen *g;
+	struct block_ref r = { 0 };
+	if (!m->n_epochs)
+		return 0;
+	r.b.epoch = m->epochs[m->n_epochs - 1].serial;
+	int rc = store_epoch(s, &r, &g, err);
+	uint32_t *sets = rc ? NULL : calloc(g->d.label_text.n + 1, sizeof(*sets));
+	if (!rc && !sets)
+		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	for (uint32_t id = 1; !rc && id < g->d.n_sets; id++) {
+		const struct set_label *v;
+		size_t n = dicts_set(&g->d, id, &v);
+		for (size_t i = 0; i < n; i++)
+			sets[v[i].key]++; /* no key twice in a set */
+	}
+	for (uint32_t key = 0; !rc && key < g->d.label_text.n; key++)
+		if (sets[key])
+			rc = cb(ctx, strings_get(&g->d.label_text, key, NULL), sets[key]);
+	free(sets);
+	return rc;
+}
+
+size_t store_n_epochs(const struct store *s)
+{
+	return s->manifest.n_epochs;
 }
 
 bool store_is_wide(const struct store *s, const char *key)
@@ -141,9 +190,11 @@ uint32_t store_n_events(const struct store *s)
 /* From the rows of a block to the ids that the store gives. */
 struct reading {
 	struct store *s;
+	const struct block_ref *ref;
 	struct dict_gen *gen, *epoch;
 	struct settable table;
-	uint32_t *map; /* per set of the block: 0 unknown, UNWANTED, WANTED(id) */
+	uint32_t *map; /* per set of the block: 0 unknown, UNWANTED, WANTED(id); NULL: groups are wanted */
+	uint32_t stack, event; /* of the group at hand */
 	store_filter *filter;
 	int (*cb)(void *ctx, const struct store_row *row);
 	void *ctx;
@@ -177,51 +228,66 @@ static int map_set(struct reading *r, uint32_t set)
 static int give_row(struct reading *r, const struct store_row *row)
 {
 	struct store_row out = *row;
+	int rc = 0;
 	if (r->map) {
-		int rc = r->map[row->set] ? 0 : map_set(r, row->set);
+		rc = r->map[row->set] ? 0 : map_set(r, row->set);
 		if (rc || r->map[row->set] == UNWANTED)
 			return rc;
 		out.set = r->map[row->set] - WANTED(0);
 	}
-	int rc = dict_gen_stack(r->s, r->gen, row->stack, &out.stack);
-	if (!rc)
-		rc = dict_gen_event(r->s, r->gen, row->event, &out.event);
-	return rc ? failed(r, rc) : r->cb(r->ctx, &out);
+	out.stack = r->stack;
+	out.event = r->event;
+	return r->cb(r->ctx, &out);
 }
 
-static int give_rows(struct reading *r, const struct block_ref *ref, const struct rows *rows)
+/* Leaf and event of a group are looked up once. */
+static int give_group(struct reading *r, struct rows_reader *rows)
 {
-	int rc = store_gen(r->s, ref, &r->gen, r->err);
+	int rc = dict_gen_leaf(r->s, r->gen, rows->group.stack, &r->stack), more;
 	if (!rc)
-		rc = store_epoch(r->s, ref, &r->epoch, r->err);
-	for (size_t i = 0; !rc && i < rows->n; i++)
-		rc = give_row(r, &rows->v[i]);
+		rc = dict_gen_event(r->s, r->gen, rows->group.event, &r->event);
+	if (rc)
+		return failed(r, rc);
+	if (!r->map)
+		return give_row(r, &rows->group);
+	while (!rc && (more = rows_next(rows)))
+		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : give_row(r, &rows->row);
+	return rc;
+}
+
+static int give_rows(struct reading *r, const struct block_data *d)
+{
+	struct rows_reader rows;
+	int more, rc = store_gen(r->s, r->ref, &r->gen, r->err);
+	if (!rc)
+		rc = store_epoch(r->s, r->ref, &r->epoch, r->err);
+	if (!rc)
+		rc = contents_rows(r->s, r->ref, d, r->map != NULL, &rows, r->err);
+	while (!rc && (more = rows_next_group(&rows)))
+		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : give_group(r, &rows);
 	return rc;
 }
 
 int store_block_rows(struct store *s, const struct store_block *b, store_filter *filter,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
 {
-	const struct block_ref *ref = store_ref(b);
-	struct reading r = { .s = s, .filter = filter, .cb = cb, .ctx = ctx, .err = err };
-	struct rows rows = { 0 };
+	struct reading r = { .s = s, .ref = store_ref(b), .filter = filter, .cb = cb, .ctx = ctx, .err = err };
 	struct block_data d;
 	if (b->flags & BLOCK_FOLDED_ONLY)
 		return err_set(err, -ENODATA, "the labels of this time were not written, for want of space");
-	int rc = block_read(s, ref, WANT_ROWS | WANT_TABLE, &d, err);
+	if (b->flags & BLOCK_NO_ROWS)
+		return err_set(err, -ENODATA, "the rows of this block are in its children");
+	int rc = block_read(s, r.ref, WANT_ROWS | WANT_TABLE, &d, err);
 	if (rc)
 		return rc;
-	rc = contents_rows(s, ref, &d, &rows, err);
-	if (!rc)
-		rc = contents_table(s, ref, &d, &r.table, err);
+	rc = contents_table(s, r.ref, &d, &r.table, err);
 	if (!rc) {
 		size_t n = b->n_table ? b->n_table : d.head.marks[KIND_SETS].count;
 		r.map = calloc(n + 1, sizeof(*r.map));
-		rc = r.map ? give_rows(&r, ref, &rows) : failed(&r, -ENOMEM);
+		rc = r.map ? give_rows(&r, &d) : failed(&r, -ENOMEM);
 	}
 	free(r.map);
 	settable_fini(&r.table);
-	rows_fini(&rows);
 	block_data_fini(&d);
 	return rc;
 }
@@ -229,20 +295,12 @@ int store_block_rows(struct store *s, const struct store_block *b, store_filter 
 int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
 {
-	const struct block_ref *ref = store_ref(b);
-	struct reading r = { .s = s, .cb = cb, .ctx = ctx, .err = err };
-	struct rows rows = { 0 };
+	struct reading r = { .s = s, .ref = store_ref(b), .cb = cb, .ctx = ctx, .err = err };
 	struct block_data d;
-	bool fold = b->level < FOLDED_LEVEL && !(b->flags & BLOCK_FOLDED_ONLY);
-	int rc = block_read(s, ref, fold ? WANT_ROWS : WANT_FOLDED, &d, err);
+	int rc = block_read(s, r.ref, WANT_FOLDED, &d, err);
 	if (rc)
 		return rc;
-	rc = fold ? contents_rows(s, ref, &d, &rows, err) : contents_folded(s, ref, &d, &rows, err);
-	for (size_t i = 0; fold && i < rows.n; i++)
-		rows.v[i].set = 0;
-	if (!rc)
-		rc = give_rows(&r, ref, &rows);
-	rows_fini(&rows);
+	rc = give_rows(&r, &d);
 	block_data_fini(&d);
 	return rc;
 }
@@ -277,97 +335,6 @@ void store_totals_free(struct store_totals *t)
 	free(t);
 }
 
-/* ---- top ---- */
-
-struct top_merger {
-	struct top top;
-	uint32_t event;
-};
-
-/* The list of one block, by the ids of the store: key 0, the events of all generations. */
-static int merge_top(struct store *s, const struct block_ref *ref, const char *key, struct top_merger *m, struct err *err)
-{
-	struct block_data d;
-	struct dict_gen *gen, *epoch;
-	struct top top = { 0 };
-	int rc = block_read(s, ref, WANT_TOP, &d, err);
-	if (rc)
-		return rc;
-	rc = contents_top(s, ref, &d, &top, err);
-	if (!rc)
-		rc = store_gen(s, ref, &gen, err);
-	if (!rc)
-		rc = store_epoch(s, ref, &epoch, err);
-	for (size_t i = 0; !rc && i < top.n; i++) {
-		uint32_t event;
-		if (strcmp(strings_get(&epoch->d.label_text, top.lists[i].key, NULL), key))
-			continue;
-		rc = dict_gen_event(s, gen, top.lists[i].event, &event);
-		if (!rc && event == m->event)
-			rc = top_merge(&m->top, 0, 0, &top.lists[i]);
-		if (rc)
-			err_sys(err, rc, "cannot read %s", s->dir);
-	}
-	top_fini(&top);
-	block_data_fini(&d);
-	return rc;
-}
-
-static int give_top(struct top_merger *m, struct store_top *ret)
-{
-	struct store_top out = { 0 };
-	struct top *own = malloc(sizeof(*own));
-	struct top_list *l;
-	if (!own)
-		return -ENOMEM;
-	top_cut(&m->top);
-	l = m->top.n ? &m->top.lists[0] : NULL;
-	out.v = calloc(l ? l->n + 1 : 1, sizeof(*out.v));
-	if (!out.v) {
-		free(own);
-		return -ENOMEM;
-	}
-	*own = m->top;
-	m->top = (struct top){ 0 };
-	out.owned = own;
-	for (size_t i = 0; l && i < l->n; i++) {
-		const struct settable_label *t = &l->v[i].value;
-		out.v[out.n++] = (struct store_top_value){
-			{ .key = "", .str = t->str, .num = t->num, .str_len = t->len, .type = t->type },
-			l->v[i].samples, l->v[i].error,
-		};
-	}
-	out.total = l ? l->total : 0;
-	out.bound = l ? l->bound : 0;
-	*ret = out;
-	return 0;
-}
-
-int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
-	      struct store_top *ret, struct err *err)
-{
-	struct top_merger m = { .event = event };
-	int rc = 0;
-	for (size_t i = 0; !rc && i < n; i++)
-		if (blocks[i]->level)
-			rc = merge_top(s, store_ref(blocks[i]), key, &m, err);
-	if (!rc && give_top(&m, ret))
-		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
-	top_fini(&m.top);
-	return rc;
-}
-
-void store_top_free(struct store_top *t)
-{
-	if (!t)
-		return;
-	if (t->owned)
-		top_fini(t->owned);
-	free(t->owned);
-	free(t->v);
-	memset(t, 0, sizeof(*t));
-}
-
 /* ---- windows ---- */
 
 static int by_time(const void *pa, const void *pb)
@@ -384,10 +351,14 @@ static int list_windows(struct store *s)
 	size_t n = 0, cap = 0;
 	for (size_t i = 0; i < s->n_segments; i++) {
 		struct segment *g = &s->segments[i];
-		if (g->m.level || segment_load(s, g, NULL))
+		int rc = g->m.level ? 0 : segment_load(s, g, NULL);
+		if (g->m.level || (rc && rc != -ENOMEM))
 			continue;
-		if (ARRAY_RESERVE(s->windows, cap, n + g->n_refs + 1))
+		if (rc || ARRAY_RESERVE(s->windows, cap, n + g->n_refs + 1)) {
+			free(s->windows);
+			s->windows = NULL;
 			return -ENOMEM;
+		}
 		for (size_t k = 0; k < g->n_refs; k++)
 			s->windows[n++] = &g->refs[k];
 	}

@@ -101,8 +101,9 @@ int store_writer_open(struct store_writer **ret, const char *dir, const struct s
 
 /* What may be tuned; store_options_default() fills it. */
 struct store_options {
-	uint32_t wide_values;	    /* a key with more values in an hour is wide: 256 */
-	uint32_t wide_sets;	    /* more narrow label sets in an epoch make the key with the most values wide: 16384 */
+#define STORE_WIDE_VALUES 256
+	uint32_t wide_values;	    /* a key with more values in an hour is wide: STORE_WIDE_VALUES */
+	uint32_t wide_sets;	    /* more narrow label sets in an epoch make the key with the most values wide: 4096 */
 	int64_t grace_ns;	    /* a parent is written so long after its slot ended: 20 s */
 	uint64_t generation_bytes;  /* a symbol generation ends at this size: 64 MiB */
 	int64_t generation_ns;	    /* or age: 13 weeks */
@@ -129,8 +130,8 @@ int store_add_set(struct store_writer *w, const struct label *labels, size_t n, 
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id);
 
 /*
- * Rows of the open window, summed by (set, stack, event). -ENOMEM and -E2BIG (over 4 Mi rows) lose nothing that was
- * added before.
+ * Rows of the open window, summed by (set, stack, event). samples is at least 1: -EINVAL. -ENOMEM and -E2BIG (over 4 Mi
+ * rows) lose nothing that was added before.
  */
 int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples,
 		  uint64_t value);
@@ -182,6 +183,9 @@ void store_close(struct store *s);
 /* NULL when nothing is wrong, else a line that says what was left out. */
 const char *store_damage(const struct store *s);
 
+/* Acknowledged windows are left out, since a dictionary is too short for them: no crash does that. */
+bool store_lost_windows(const struct store *s);
+
 const struct store_meta *store_meta(const struct store *s);
 
 /*
@@ -212,7 +216,7 @@ uint32_t store_n_events(const struct store *s);
 struct store_block {
 	int64_t t0_ns, t1_ns, boot_ns;
 	uint32_t n_rows;    /* with labels */
-	uint32_t n_folded;  /* with labels folded; 0 at level 0, where they are made from the rows */
+	uint32_t n_folded;  /* with labels folded */
 	uint32_t n_table;   /* label sets that stand in the block itself */
 	uint32_t seq;	    /* order of writing within the level: the order in time, whatever the clock did */
 	uint32_t n_windows;
@@ -267,6 +271,18 @@ int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want
  * windows that are no longer there to be looked into.
  */
 #define STORE_VALUES_MAX 2
+/* A key that an epoch of label sets keeps out of the blocks above level 0, since it has too many values. */
+struct store_wide_key {
+	const char *key;	/* borrowed until store_close */
+	uint32_t values;	/* most in one hour, as far as they were counted: 8 times the limit */
+	int64_t from_ns, to_ns; /* the epoch; INT64_MAX: it is the newest */
+};
+
+/* The i-th of all epochs, from the oldest on; false: there is none. */
+bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret);
+/* The keys that are narrow in the newest epoch, and how many of its label sets have each; stops at the first non-zero result of cb. */
+int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets), void *ctx, struct err *err);
+size_t store_n_epochs(const struct store *s);
 /* Whether a key is wide in any epoch of the store. */
 bool store_is_wide(const struct store *s, const char *key);
 int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
@@ -284,8 +300,8 @@ typedef int store_filter(void *ctx, const struct label *labels, size_t n, bool *
 /*
  * Rows of a block; stops at the first non-zero result of cb and returns it. store_block_rows: by label set (those of narrow
  * keys alone above level 0), of sets that the filter (may be NULL) lets pass; not in any order. store_block_folded: set is
- * 0. -ENODATA: the rows were not written for want of space (store_block_folded has them). -ESTALE: retention has
- * unlinked the block since the store was opened.
+ * 0. -ENODATA: the block has sums by stack alone (store_block_folded): its children have the rows, or there was no room
+ * for them. -ESTALE: retention has unlinked the block since the store was opened.
  */
 int store_block_rows(struct store *s, const struct store_block *b, store_filter *filter,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
@@ -296,7 +312,7 @@ int store_block_folded(struct store *s, const struct store_block *b,
 int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret, struct err *err);
 void store_totals_free(struct store_totals *t);
 
-/* The most frequent values of a wide key in a block above level 0. */
+/* The most frequent values of a key. */
 struct store_top_value {
 	struct label label; /* borrowed from the list */
 	uint64_t samples;   /* at least, */
@@ -311,7 +327,10 @@ struct store_top {
 	void *owned;
 };
 
-/* Merged over blocks above level 0, for one event; n = 0 and total = 0 where the key is narrow or unknown. */
+/*
+ * Merged over blocks, for one event: exact where the blocks are windows or the key is narrow in them. Windows without labels, for want
+ * of space, add nothing.
+ */
 int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
 	      struct store_top *ret, struct err *err);
 void store_top_free(struct store_top *t);

@@ -54,7 +54,8 @@ struct store {
 	struct segment *segments;
 	size_t n_segments, segments_cap;
 	uint32_t n_open; /* descriptors of segments */
-	struct dicts sym; /* strings, frames, stacks, events: of the newest generation, and what others add */
+	struct dicts sym; /* strings, frames, stacks, events, leaves: of the newest generation, and what others add */
+	uint32_t n_own_events; /* of sym.events, those in the file of the newest generation */
 	struct dict_gen **gens, **epochs;
 	size_t n_gens, gens_cap, n_epochs, epochs_cap;
 	struct setpool sets; /* a reader's label sets */
@@ -103,7 +104,7 @@ int block_read_raw(struct store *s, const struct block_ref *r, const struct bloc
 
 /* ---- dictionaries (symbols.c) ---- */
 
-/* Read the files of a generation (strings, frames, stacks, events) or of an epoch (sets). */
+/* Read the files of a generation or of an epoch (sets). */
 int dict_gen_load(struct store *s, struct dict_gen *g, bool epoch, bool index, struct err *err);
 /* What the manifest says of an epoch, NULL: nothing. */
 const struct manifest_epoch *store_epoch_info(const struct store *s, uint32_t serial);
@@ -113,21 +114,27 @@ int store_epoch(struct store *s, const struct block_ref *r, struct dict_gen **re
 void dict_gen_free(struct dict_gen *g);
 /* Into the ids of s->sym. */
 int dict_gen_stack(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *ret);
+/* What its own ids mean: they are in store.sym when that is the same. */
+const struct dicts *dict_gen_dicts(const struct store *s, const struct dict_gen *g);
+/* A leaf: the stack that it is. */
+int dict_gen_leaf(struct store *s, struct dict_gen *g, uint32_t leaf, uint32_t *ret);
 int dict_gen_event(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *ret);
 
 /* ---- contents (contents.c): ids as in the block ---- */
 
-#define WANT_ROWS (0x1fu << COLUMN_SET)
+#define WANT_ROWS (0xffu << COLUMN_LEAF)
 #define WANT_TABLE (0xffu << COLUMN_TABLE_NARROW)
-#define WANT_FOLDED (0xfu << COLUMN_FOLDED_STACK)
+#define WANT_FOLDED (0xfu << COLUMN_LEAF)
 #define WANT_TOTALS (1u << COLUMN_TOTALS)
 #define WANT_DROPPED (1u << COLUMN_DROPPED)
 #define WANT_TOP (1u << COLUMN_TOP)
 
-int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, struct rows *ret,
-		  struct err *err);
-int contents_folded(struct store *s, const struct block_ref *r, const struct block_data *d, struct rows *ret,
-		    struct err *err);
+/*
+ * Begin to read the rows (sets) or only the groups, which were read into d. The ids are those of the block's generation and
+ * of its table or epoch.
+ */
+int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, bool sets,
+		  struct rows_reader *ret, struct err *err);
 /* n = 0 where the block has none: rows name narrow sets then. */
 int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, struct settable *ret,
 		   struct err *err);
@@ -153,6 +160,11 @@ size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct sett
  */
 int store_roots(struct store *s, uint8_t level, uint8_t parent_level, int64_t from, int64_t to,
 		int (*cb)(void *ctx, const struct block_ref *r), void *ctx, struct err *err);
+/*
+ * The children of a parent that are there, to be freed (the list alone): fewer than n_children when retention has cut some, or a disk has
+ * damaged their segment. -ENOMEM.
+ */
+int store_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret, size_t *ret_n);
 const struct block_ref *store_ref(const struct store_block *b);
 
 #endif

@@ -74,12 +74,9 @@ int dict_gen_load(struct store *s, struct dict_gen *g, bool epoch, bool index, s
 	int rc = dicts_init(&g->d, index);
 	if (rc)
 		err_sys(err, rc, "cannot read %s", s->dir);
-	if (!rc && epoch)
-		rc = load_file(s, g, KIND_SETS, err);
-	for (int k = KIND_STRINGS; !rc && !epoch && k <= KIND_STACKS; k++)
-		rc = load_file(s, g, k, err);
-	if (!rc && !epoch)
-		rc = load_file(s, g, KIND_EVENTS, err);
+	for (int k = 1; !rc && k <= N_DICTS; k++)
+		if ((k == KIND_SETS) == epoch)
+			rc = load_file(s, g, k, err);
 	g->loaded = !rc;
 	if (rc)
 		dicts_fini(&g->d);
@@ -111,14 +108,11 @@ static int find_gen(struct dict_gen ***list, size_t *n, size_t *cap, uint32_t se
 }
 
 /* Nothing in the block may name what the dictionary does not have. */
-static int check_marks(struct store *s, const struct dict_gen *g, const struct block_ref *r, int from, int to,
-		       struct err *err)
+static int check_marks(struct store *s, const struct dict_gen *g, const struct block_ref *r, bool epoch, struct err *err)
 {
-	for (int k = from; k <= to; k++) {
+	for (int k = 1; k <= N_DICTS; k++) {
 		char name[FILE_NAME_SIZE];
-		if (k == KIND_SETS && from != KIND_SETS)
-			continue;
-		if (r->mark_bytes[k] <= g->good[k])
+		if ((k == KIND_SETS) != epoch || r->mark_bytes[k] <= g->good[k])
 			continue;
 		file_name(name, (struct place){ k, g->serial, 0 });
 		return err_set(err, -EBADMSG, "%s/%s is damaged or cut short at offset %llu", s->dir, name,
@@ -136,7 +130,7 @@ int store_gen(struct store *s, const struct block_ref *r, struct dict_gen **ret,
 	if (!g->loaded && !g->same)
 		rc = dict_gen_load(s, g, false, false, err);
 	if (!rc)
-		rc = check_marks(s, g, r, KIND_STRINGS, KIND_EVENTS, err);
+		rc = check_marks(s, g, r, false, err);
 	if (!rc)
 		*ret = g;
 	return rc;
@@ -151,7 +145,7 @@ int store_epoch(struct store *s, const struct block_ref *r, struct dict_gen **re
 	if (!g->loaded)
 		rc = dict_gen_load(s, g, true, s->write, err);
 	if (!rc)
-		rc = check_marks(s, g, r, KIND_SETS, KIND_SETS, err);
+		rc = check_marks(s, g, r, true, err);
 	if (!rc)
 		*ret = g;
 	return rc;
@@ -251,6 +245,19 @@ int dict_gen_stack(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *r
 	}
 	*ret = g->stacks[id] - 1;
 	return 0;
+}
+
+int dict_gen_leaf(struct store *s, struct dict_gen *g, uint32_t leaf, uint32_t *ret)
+{
+	if (!g->same)
+		return dict_gen_stack(s, g, g->d.leaves[leaf], ret);
+	*ret = s->sym.leaves[leaf];
+	return 0;
+}
+
+const struct dicts *dict_gen_dicts(const struct store *s, const struct dict_gen *g)
+{
+	return g->same ? &s->sym : &g->d;
 }
 
 int dict_gen_event(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *ret)

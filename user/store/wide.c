@@ -30,12 +30,12 @@ static struct key_stat *find_key(struct store_writer *w, const char *key, size_t
 	return &w->keys[w->n_keys++];
 }
 
-bool wide_is(const struct store_writer *w, const char *key, size_t len)
+const struct key_stat *wide_find(const struct store_writer *w, const char *key, size_t len)
 {
 	for (size_t i = 0; i < w->n_keys; i++)
 		if (w->keys[i].wide && strlen(w->keys[i].key) == len && !memcmp(w->keys[i].key, key, len))
-			return true;
-	return false;
+			return &w->keys[i];
+	return NULL;
 }
 
 static void place(struct key_stat *k, uint64_t hash)

@@ -15,8 +15,8 @@
 void store_options_default(struct store_options *o)
 {
 	*o = (struct store_options){
-		.wide_values = 256,
-		.wide_sets = 16384,
+		.wide_values = STORE_WIDE_VALUES,
+		.wide_sets = 4096,
 		.grace_ns = 20 * SECOND_NS,
 		.generation_bytes = 64ull << 20,
 		.generation_ns = 13 * WEEK_NS,
@@ -82,6 +82,18 @@ int writer_take_lock(struct store_writer *w, struct err *err)
 	return err_sys(err, -errno, "cannot lock %s/lock", w->s.dir);
 }
 
+/* The store's own name must last as what is in it does. A directory above that cannot be read cannot be synced. */
+static int sync_above(const struct store *s, struct err *err)
+{
+	int fd = openat(s->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	if (fd < 0)
+		return errno == EACCES ? 0 : err_sys(err, -errno, "cannot open the directory above %s", s->dir);
+	if (fsync(fd))
+		rc = err_sys(err, -errno, "cannot sync the directory above %s", s->dir);
+	close(fd);
+	return rc;
+}
+
 /* The header comes last: while it is missing there is no store. */
 static int create(struct store *s, const struct store_meta *meta, struct err *err)
 {
@@ -89,7 +101,9 @@ static int create(struct store *s, const struct store_meta *meta, struct err *er
 	uint64_t id;
 	if (getrandom(&id, sizeof(id), 0) != sizeof(id))
 		return err_sys(err, -errno, "cannot draw a random number");
-	int rc = manifest_write(&none, s->dir_fd, s->dir, id, err);
+	int rc = sync_above(s, err);
+	if (!rc)
+		rc = manifest_write(&none, s->dir_fd, s->dir, id, err);
 	return rc ? rc : header_write(s->dir_fd, s->dir, id, meta, err);
 }
 
@@ -243,6 +257,7 @@ bool store_renew(struct store_writer *w)
 		dicts_fini(&fresh);
 		return false;
 	}
+	compact_abandon(w);
 	while (s->n_gens)
 		dict_gen_free(s->gens[--s->n_gens]);
 	dicts_fini(&s->sym);
@@ -342,11 +357,13 @@ void store_writer_close(struct store_writer *w)
 		return;
 	if (!w->failed)
 		end_cleanly(w);
+	compact_abandon(w);
 	for (int k = 1; k <= N_DICTS; k++)
 		file_close(&w->dict[k]);
 	for (int k = 0; k < N_LEVELS; k++)
 		free(w->pending[k].v);
 	free(w->unposted.v);
+	postings_fini(w);
 	wide_fini(w);
 	rows_fini(&w->rows);
 	idhash_fini(&w->row_hash);
@@ -409,7 +426,7 @@ int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t
 	const struct dicts *d = &w->s.sym;
 	struct store_row row = { set, stack, event, samples, value };
 	const uint32_t key[3] = { set, stack, event };
-	if (set >= w->sets.n || stack >= d->n_stacks || event >= d->n_events)
+	if (!samples || set >= w->sets.n || stack >= d->n_stacks || event >= d->n_events)
 		return -EINVAL;
 	uint32_t hash = idhash_hash(&w->row_hash, key, sizeof(key));
 	uint32_t id = idhash_find(&w->row_hash, hash, same_row, w, &row);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writer's state, shared by the files that make it up: writer.c opens and takes rows, output.c writes files, commit.c makes
- * windows, wide.c decides which keys are wide, compact.c makes parents, retain.c cuts.
+ * windows, wide.c decides which keys are wide, compact.c says when parents are made and merge.c makes them, retain.c cuts.
  */
 #ifndef ASCRIBE_STORE_WRITER_INT_H
 #define ASCRIBE_STORE_WRITER_INT_H
@@ -21,6 +21,13 @@ struct key_stat {
 struct pending {
 	struct block_ref *v;
 	size_t n, cap;
+};
+
+/* The hashes of a window's wide labels, each once. */
+struct posted {
+	uint32_t seq;
+	uint32_t *hashes;
+	size_t n;
 };
 
 struct store_writer {
@@ -43,7 +50,10 @@ struct store_writer {
 	struct key_stat *keys;
 	size_t n_keys, keys_cap;
 	struct pending pending[N_LEVELS]; /* blocks without a parent */
+	struct merge *merges[N_LEVELS];	  /* parents in the making, by their level */
 	struct pending unposted;	  /* windows with a table that are in no postings yet */
+	struct posted *posted; /* what those had, by seq; what is missing is read again */
+	size_t n_posted, posted_cap;
 	int64_t compact_after_ns, retain_after_ns;
 	struct store_writer_state state;
 };
@@ -75,7 +85,8 @@ int pending_add(struct pending *p, const struct block_ref *r);
 int wide_count(struct store_writer *w, int64_t t_ns, bool *ret_changed);
 /* At the border of epochs: keys that have few values are narrow again. */
 void wide_settle(struct store_writer *w);
-bool wide_is(const struct store_writer *w, const char *key, size_t len);
+/* NULL: the key is narrow. */
+const struct key_stat *wide_find(const struct store_writer *w, const char *key, size_t len);
 int wide_load(struct store_writer *w);
 int wide_list(const struct store_writer *w, struct manifest_epoch *e);
 void wide_fini(struct store_writer *w);
@@ -85,8 +96,13 @@ void wide_fini(struct store_writer *w);
 void commit_init(struct store_writer *w);
 
 int compact_due(struct store_writer *w, int64_t now_ns, struct err *err);
+/* Give up what is in the making: its generation or epoch ends. */
+void compact_abandon(struct store_writer *w);
 int compact_load(struct store_writer *w, struct err *err);
 int postings_due(struct store_writer *w, int64_t now_ns, struct err *err);
+/* The window seq has been written, and this is its table. */
+void postings_note(struct store_writer *w, const struct settable *t, uint32_t seq);
+void postings_fini(struct store_writer *w);
 int retain_due(struct store_writer *w, int64_t now_ns, struct err *err);
 
 enum space {

@@ -17,6 +17,7 @@
 #define FDES_MAX (2u * 1024 * 1024)
 #define CIES_MAX 65536u
 #define N_SECTIONS 2
+#define START_BYTES 64 /* what is run where a file is entered; glibc's dynamic linker: 61 */
 
 /* A frame description entry; addresses relative to the beginning of the text. */
 struct fde {
@@ -35,6 +36,7 @@ struct compiler {
 	size_t n_cies, cap_cies;
 	size_t first_cie; /* of the section that is read */
 	struct table_builder out;
+	uint64_t start; /* where the file is entered; 0: dealt with */
 	uint64_t refused;
 };
 
@@ -235,10 +237,29 @@ static int on_piece(void *ctx, uint64_t start, uint64_t end, const struct unwind
 	return table_add(ctx, start, end, rule);
 }
 
+/*
+ * Where a program, or the dynamic linker, begins nobody has called it: its code is the outermost frame, also where hand-written
+ * code has no entry that says so. Only what comes before the next entry, and not more than such code takes.
+ */
+static int add_start(struct compiler *k, uint64_t next)
+{
+	const struct unwind_rule root = { .cfa = UNWIND_CFA_REG, .reg = UNWIND_REG_SP, .ra = UNWIND_RA_ROOT };
+	uint64_t start = k->start, end = start + START_BYTES < next ? start + START_BYTES : next;
+	k->start = 0;
+	return end > start ? table_add(&k->out, start, end, &root) : 0;
+}
+
 static int run(struct compiler *k)
 {
 	for (size_t i = 0; i < k->n_fdes; i++) {
 		const struct fde *f = &k->fdes[i];
+		if (k->start && k->out.first + f->begin > k->start) {
+			int rc = add_start(k, k->out.first + f->begin);
+			if (rc)
+				return rc;
+		}
+		if (k->start && k->out.first + f->end > k->start)
+			k->start = 0; /* it has an entry */
 		const struct elf_section *s = &k->section[f->section];
 		struct pointer_base base = base_of(s);
 		struct cursor code = { s->bytes + f->code, s->bytes + f->code + f->code_len, 0 };
@@ -249,7 +270,16 @@ static int run(struct compiler *k)
 		else if (rc)
 			return rc;
 	}
-	return 0;
+	return k->start ? add_start(k, k->out.end) : 0;
+}
+
+/* Where the file is entered, 0 when that is nowhere in its text. */
+static uint64_t read_start(const struct elf_image *img, const struct table_builder *out)
+{
+	uint64_t at = 0;
+	if (elf_image_read(img, offsetof(Elf64_Ehdr, e_entry), &at, sizeof(at)))
+		return 0;
+	return at >= out->first && at < out->end ? at : 0;
 }
 
 static int read_sections(struct compiler *k, const struct elf_image *img)
@@ -285,6 +315,7 @@ int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const
 	int rc = table_begin(&k.out, img);
 	if (rc)
 		return err_sys(err, rc, "%s: its text", name);
+	k.start = read_start(img, &k.out);
 	rc = read_sections(&k, img);
 	if (!rc && !is_sorted(&k))
 		qsort(k.fdes, k.n_fdes, sizeof(*k.fdes), by_address);

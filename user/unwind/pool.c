@@ -20,8 +20,10 @@ struct unwind_pool {
 	uint32_t *free_blocks; /* a stack */
 	uint32_t n_free;
 	struct idhash rules;
-	uint32_t n_rules; /* [0] is no rule */
-	uint64_t rules_refused;
+	uint32_t n_rules, rules_max; /* [0] is no rule; n_rules have been used at some time */
+	uint32_t *rule_users;        /* [rules_max]: files with rows of it */
+	uint32_t *free_rules;        /* a stack, filled when n_rules is rules_max */
+	uint32_t n_free_rules;
 };
 
 int unwind_pool_new(struct unwind_pool **ret, const struct unwind_pool_config *cfg)
@@ -33,8 +35,11 @@ int unwind_pool_new(struct unwind_pool **ret, const struct unwind_pool_config *c
 	size_t shards = cfg->rows_bytes_max / (SHARD_ROWS * sizeof(uint32_t));
 	p->shards_max = shards < UNWIND_SHARDS ? (unsigned)shards : UNWIND_SHARDS;
 	p->n_rules = 1;
+	p->rules_max = cfg->rules_max ? cfg->rules_max : UNWIND_RULES;
+	p->rule_users = calloc(p->rules_max, sizeof(*p->rule_users));
+	p->free_rules = malloc(p->rules_max * sizeof(*p->free_rules));
 	p->free_blocks = malloc(UNWIND_SHARDS * SHARD_BLOCKS * sizeof(*p->free_blocks));
-	if (!p->free_blocks || extents_init(&p->pages, UNWIND_PAGES)) {
+	if (!p->free_blocks || !p->rule_users || !p->free_rules || extents_init(&p->pages, UNWIND_PAGES)) {
 		unwind_pool_free(p);
 		return -ENOMEM;
 	}
@@ -49,6 +54,8 @@ void unwind_pool_free(struct unwind_pool *p)
 	extents_fini(&p->pages);
 	idhash_fini(&p->rules);
 	free(p->free_blocks);
+	free(p->free_rules);
+	free(p->rule_users);
 	free(p);
 }
 
@@ -109,7 +116,37 @@ static bool same_rule(const void *ctx, uint32_t id, const void *key)
 	return !memcmp(&rules[id], key, sizeof(rules[id]));
 }
 
-/* The number of this rule for all files; 0 when there are too many. */
+/* All rules have been used once: those that no file uses any more may be used again, as long as there are some. */
+static int reclaim_rules(struct unwind_pool *p)
+{
+	idhash_clear(&p->rules);
+	p->n_free_rules = 0;
+	for (uint32_t id = p->n_rules - 1; id > 0; id--) {
+		const struct unwind_rule *r = &p->cfg.rules[id];
+		if (p->rule_users[id])
+			idhash_put(&p->rules, idhash_hash(&p->rules, r, sizeof(*r)), id);
+		else
+			p->free_rules[p->n_free_rules++] = id;
+	}
+	return p->n_free_rules ? 0 : -ENOSPC;
+}
+
+static int new_rule(struct unwind_pool *p, const struct unwind_rule *r, uint32_t hash, uint32_t *ret)
+{
+	if (p->n_rules < p->rules_max) {
+		*ret = p->n_rules++;
+	} else {
+		int rc = p->n_free_rules ? 0 : reclaim_rules(p);
+		if (rc)
+			return rc;
+		*ret = p->free_rules[--p->n_free_rules];
+	}
+	p->cfg.rules[*ret] = *r;
+	idhash_put(&p->rules, hash, *ret);
+	return 0;
+}
+
+/* The number of this rule for all files, which is used once more from now on. -ENOSPC, -ENOMEM. */
 static int rule_id(struct unwind_pool *p, const struct unwind_rule *r, uint32_t *ret)
 {
 	int rc = idhash_reserve(&p->rules);
@@ -117,24 +154,33 @@ static int rule_id(struct unwind_pool *p, const struct unwind_rule *r, uint32_t 
 		return rc;
 	uint32_t hash = idhash_hash(&p->rules, r, sizeof(*r));
 	uint32_t id = idhash_find(&p->rules, hash, same_rule, p->cfg.rules, r);
-	if (id == IDHASH_NONE && p->n_rules >= UNWIND_RULES) {
-		id = 0;
-	} else if (id == IDHASH_NONE) {
-		id = p->n_rules++;
-		p->cfg.rules[id] = *r;
-		idhash_put(&p->rules, hash, id);
+	if (id == IDHASH_NONE)
+		rc = new_rule(p, r, hash, &id);
+	if (!rc) {
+		p->rule_users[id]++;
+		*ret = id;
 	}
-	*ret = id;
-	return 0;
+	return rc;
 }
 
+static void drop_rules(struct unwind_pool *p, const uint32_t *ids, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		p->rule_users[ids[i]]--;
+}
+
+/* On failure nothing is held. */
 static int map_rules(struct unwind_pool *p, const struct unwind_table *t, uint32_t *ids)
 {
-	int rc = 0;
 	ids[0] = 0;
-	for (size_t i = 1; !rc && i < t->n_rules; i++)
-		rc = rule_id(p, &t->rules[i], &ids[i]);
-	return rc;
+	for (size_t i = 1; i < t->n_rules; i++) {
+		int rc = rule_id(p, &t->rules[i], &ids[i]);
+		if (rc) {
+			drop_rules(p, ids, i);
+			return rc;
+		}
+	}
+	return 0;
 }
 
 /* ---- files ---- */
@@ -153,7 +199,6 @@ static void copy_rows(struct unwind_pool *p, const struct unwind_table *t, const
 		for (uint32_t k = 0; k < n; k++) {
 			uint32_t rule = ids[from[k] & UNWIND_RULE_MASK];
 			to[k] = (from[k] & ~UNWIND_RULE_MASK) | rule;
-			p->rules_refused += !rule && from[k] & UNWIND_RULE_MASK;
 		}
 		p->cfg.pages[c->page + i] = (struct unwind_page){ at, n };
 		at += n;
@@ -164,22 +209,30 @@ static void copy_rows(struct unwind_pool *p, const struct unwind_table *t, const
 int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret)
 {
 	struct unwind_code c = { .first_page = t->first_page, .n_pages = t->n_pages, .n_blocks = count_blocks(t),
-				 .n_rows = (uint32_t)t->n_rows };
+				 .n_rows = (uint32_t)t->n_rows, .n_rules = (uint32_t)t->n_rules };
 	uint32_t *ids = malloc(t->n_rules * sizeof(*ids));
 	c.blocks = malloc((c.n_blocks ? c.n_blocks : 1) * sizeof(*c.blocks));
 	int rc = ids && c.blocks ? need_blocks(p, c.n_blocks) : -ENOMEM;
-	rc = rc ? rc : map_rules(p, t, ids);
 	rc = rc ? rc : extents_take(&p->pages, c.n_pages, &c.page);
+	if (!rc && (rc = map_rules(p, t, ids)))
+		extents_give(&p->pages, c.page, c.n_pages);
 	if (!rc) {
 		for (uint32_t i = 0; i < c.n_blocks; i++)
 			c.blocks[i] = p->free_blocks[--p->n_free];
 		copy_rows(p, t, ids, &c);
+		c.rules = ids;
 		*ret = c;
 	} else {
 		free(c.blocks);
+		free(ids);
 	}
-	free(ids);
 	return rc;
+}
+
+void unwind_code_fini(struct unwind_code *c)
+{
+	free(c->blocks);
+	free(c->rules);
 }
 
 void unwind_pool_remove(struct unwind_pool *p, struct unwind_code *c)
@@ -188,7 +241,9 @@ void unwind_pool_remove(struct unwind_pool *p, struct unwind_code *c)
 		p->free_blocks[p->n_free++] = c->blocks[i];
 	if (c->n_pages)
 		extents_give(&p->pages, c->page, c->n_pages);
-	free(c->blocks);
+	if (c->rules)
+		drop_rules(p, c->rules, c->n_rules);
+	unwind_code_fini(c);
 	*c = (struct unwind_code){ 0 };
 }
 
@@ -217,8 +272,8 @@ void unwind_pool_stats(const struct unwind_pool *p, struct unwind_pool_stats *re
 	*ret = (struct unwind_pool_stats){
 		.rows_bytes = (size_t)(p->n_shards * SHARD_BLOCKS - p->n_free) * BLOCK_ROWS * sizeof(uint32_t),
 		.made_bytes = (size_t)p->n_shards * SHARD_ROWS * sizeof(uint32_t),
-		.rules = p->n_rules,
 		.pages = p->pages.used,
-		.rules_refused = p->rules_refused,
 	};
+	for (uint32_t i = 1; i < p->n_rules; i++)
+		ret->rules += p->rule_users[i] != 0;
 }

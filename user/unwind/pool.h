@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The unwind tables of many files in the arrays of include/unwind_wire.h: pages and rules of fixed size, rows in
- * shards that are made when they are needed, up to a budget. Rules are kept once for all files and never removed.
+ * shards that are made when they are needed, up to a budget. Rules are kept once for all files; when the last of them is given out, those that no file uses
+ * any more are used again.
  *
  * Rows are given out in blocks of 1 << UNWIND_BLOCK_BITS, so that files that come and go leave no gaps. Not
  * thread-safe.
@@ -17,6 +18,7 @@ struct unwind_pool_config {
 	struct unwind_page *pages; /* [UNWIND_PAGES], borrowed */
 	struct unwind_rule *rules; /* [UNWIND_RULES], borrowed */
 	size_t rows_bytes_max;     /* budget of the rows; at most 64 MiB */
+	uint32_t rules_max;        /* 0: UNWIND_RULES */
 	/* Make shard number `shard`: its rows stay until the pool is freed. */
 	int (*add_shard)(void *ctx, unsigned shard, uint32_t **ret_rows);
 	void *ctx;
@@ -29,6 +31,8 @@ struct unwind_code {
 	uint32_t *blocks;
 	uint32_t n_blocks;
 	uint32_t n_rows;
+	uint32_t *rules; /* [n_rules]: those that it uses; [0] is no rule */
+	uint32_t n_rules;
 };
 
 int unwind_pool_new(struct unwind_pool **ret, const struct unwind_pool_config *cfg);
@@ -37,11 +41,14 @@ void unwind_pool_free(struct unwind_pool *p);
 /* Make shards for so many bytes of rows now. As unwind_pool_add. */
 int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes);
 
-/* -ENOSPC: the budget is spent, or the pages are: room can be made by removing other files. -ENOMEM. */
+/* -ENOSPC: the budget is spent, or the pages or rules are: room can be made by removing other files. -ENOMEM. */
 int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret);
 
 /* Nobody may be looking any more. */
 void unwind_pool_remove(struct unwind_pool *p, struct unwind_code *c);
+
+/* The memory of a part alone, when the pool is gone or goes. */
+void unwind_code_fini(struct unwind_code *c);
 
 /* What the BPF program finds: the rule at vaddr, or NULL. */
 const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const struct unwind_code *c, uint64_t vaddr);
@@ -49,8 +56,7 @@ const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const st
 struct unwind_pool_stats {
 	size_t rows_bytes; /* in blocks that are taken */
 	size_t made_bytes; /* of the shards that were made */
-	uint32_t rules, pages;
-	uint64_t rules_refused; /* rows without their rule because there are too many different ones */
+	uint32_t rules, pages; /* in use */
 };
 void unwind_pool_stats(const struct unwind_pool *p, struct unwind_pool_stats *ret);
 

@@ -42,6 +42,7 @@ enum {
 enum {
 	OP_DEREF = 0x06,
 	OP_AND = 0x1a,
+	OP_MUL = 0x1e,
 	OP_PLUS = 0x22,
 	OP_PLUS_UCONST = 0x23,
 	OP_SHL = 0x24,
@@ -163,7 +164,18 @@ static struct cfa parse_plt(struct cursor e, int64_t off)
 	return (struct cfa){ UNWIND_CFA_PLT, UNWIND_REG_SP, off, limit - OP_LIT0 };
 }
 
-/* bregN off [deref [plus_uconst add | litN plus]], or .plt's. */
+/* sp + off + 8 * bregN 0: the rest of `breg7 off, bregN 0, lit8, mul, plus, deref ...`. */
+static bool parse_index(struct cursor *e, struct cfa *cfa)
+{
+	int64_t zero;
+	if (!read_breg(e, &cfa->reg, &zero) || zero || cursor_u8(e) != OP_LIT0 + 8 || cursor_u8(e) != OP_MUL ||
+	    cursor_u8(e) != OP_PLUS)
+		return false;
+	cfa->how = UNWIND_CFA_INDEX;
+	return true;
+}
+
+/* bregN off [deref [plus_uconst add | litN plus]], or .plt's, or with an index. */
 static struct cfa parse_cfa(struct cursor e)
 {
 	struct cfa none = { 0 }, cfa = { .how = UNWIND_CFA_REG };
@@ -173,9 +185,11 @@ static struct cfa parse_cfa(struct cursor e)
 		return cfa;
 	if (cfa.reg == UNWIND_REG_SP && *e.p == OP_BREG0 + UNWIND_REG_RA)
 		return parse_plt(e, cfa.off);
+	cfa.how = UNWIND_CFA_DEREF;
+	if (cfa.reg == UNWIND_REG_SP && *e.p != OP_DEREF && !parse_index(&e, &cfa))
+		return none;
 	if (cursor_u8(&e) != OP_DEREF)
 		return none;
-	cfa.how = UNWIND_CFA_DEREF;
 	if (!cursor_left(&e))
 		return cfa;
 	uint8_t op = cursor_u8(&e);
@@ -214,6 +228,8 @@ static struct saved *slot(struct machine *m, uint64_t reg)
 {
 	if (reg == UNWIND_REG_FP)
 		return &m->now.fp;
+	if (reg == UNWIND_REG_BX)
+		return &m->now.bx;
 	return reg == m->cie->ra_reg ? &m->now.ra : NULL;
 }
 
@@ -227,8 +243,9 @@ static void set(struct machine *m, uint64_t reg, enum how how, uint64_t in, int6
 static void restore(struct machine *m, uint64_t reg)
 {
 	struct saved *s = slot(m, reg);
+	const struct frame_state *f = &m->cie->initial;
 	if (s)
-		*s = s == &m->now.fp ? m->cie->initial.fp : m->cie->initial.ra;
+		*s = s == &m->now.fp ? f->fp : s == &m->now.bx ? f->bx : f->ra;
 }
 
 static void def_cfa(struct machine *m, uint64_t reg, int64_t off)
@@ -396,6 +413,14 @@ static uint8_t fp_kind(const struct saved *s)
 	return UNWIND_FP_LOST;
 }
 
+static int16_t bx_place(const struct saved *s)
+{
+	if (s->how == HOW_SAME)
+		return UNWIND_BX_SAME;
+	bool good = s->how == HOW_CFA && fits(s->off, INT16_MAX) && s->off != UNWIND_BX_SAME;
+	return good ? (int16_t)s->off : UNWIND_BX_LOST;
+}
+
 /* -1: there is no rule for it. */
 static int ra_kind(const struct saved *s)
 {
@@ -427,6 +452,8 @@ static struct unwind_rule rule_of(const struct machine *m)
 	if (r.fp != UNWIND_FP_SAME && r.fp != UNWIND_FP_LOST)
 		r.fp_off = (int32_t)f->fp.off;
 	r.ra_off = (int16_t)(ra == UNWIND_RA_REG ? (int64_t)f->ra.reg : f->ra.off);
+	if (r.cfa == UNWIND_CFA_REG)
+		r.cfa_add = bx_place(&f->bx);
 	if (m->cie->is_signal)
 		r.ra |= UNWIND_RA_SIGNAL;
 	return r;

@@ -34,7 +34,7 @@ struct cfa {
 
 struct frame_state {
 	struct cfa cfa;
-	struct saved fp, ra;
+	struct saved fp, bx, ra;
 };
 
 /* A common entry: what its frames share. */

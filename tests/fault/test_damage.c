@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 struct image {
 	unsigned char *data[N_STORE_FILES];
@@ -377,62 +376,7 @@ static void commit_around_failure(struct model *m, struct store_writer *w, const
 	model_check(m, dir);
 }
 
-/* ---- kill -9 ---- */
-
-#define KILLED_WINDOWS 60
-
-static void write_until_killed(const char *dir, int acknowledge)
-{
-	struct model m = { .random = 18 };
-	struct store_writer *w;
-	struct err err;
-	if (store_writer_open(&w, dir, &model_meta, &err))
-		_exit(1);
-	for (int i = 0; i < KILLED_WINDOWS; i++)
-		if (model_commit(&m, w, 20, &err) || write(acknowledge, "w", 1) != 1)
-			_exit(1);
-	_exit(0);
-}
-
-/* What was acknowledged is there, at most one more, and a writer goes on from it. */
-static void killed_writer(void **state)
-{
-	(void)state;
-	char scratch[64], dir[64], acks[KILLED_WINDOWS];
-	struct model m = { .random = 18 };
-	struct err err = { 0 };
-	struct store_writer *w;
-	assert_int_equal(store_writer_open(&w, temp_dir(scratch), &model_meta, &err), 0);
-	for (int i = 0; i < KILLED_WINDOWS; i++)
-		assert_int_equal(model_commit(&m, w, 20, &err), 0);
-	store_writer_close(w);
-	remove_tree(scratch);
-	for (int loop = 0; loop < 150; loop++) {
-		int pipes[2], status;
-		assert_int_equal(pipe(pipes), 0);
-		pid_t child = (temp_dir(dir), fork());
-		assert_true(child >= 0);
-		if (!child)
-			write_until_killed(dir, pipes[1]);
-		close(pipes[1]);
-		usleep(model_random(&m, 12000));
-		kill(child, SIGKILL);
-		assert_int_equal(waitpid(child, &status, 0), child);
-		assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
-		ssize_t acknowledged = read(pipes[0], acks, sizeof(acks));
-		close(pipes[0]);
-		struct outcome o = look(&m, dir);
-		/* Killed before there was a store. */
-		bool none = o.rc == -EINVAL && acknowledged == 0;
-		ssize_t windows = (ssize_t)o.windows;
-		assert_true(none || (o.rc == 0 && windows >= acknowledged && windows <= acknowledged + 1));
-		assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), 0);
-		store_writer_close(w);
-		assert_int_equal(look(&m, dir).windows, o.windows);
-		remove_tree(dir);
-	}
-	model_fini(&m);
-}
+/* ---- limits and full disks ---- */
 
 static rlim_t file_limit;
 
@@ -542,8 +486,7 @@ int main(void)
 		cmocka_unit_test(every_truncation),	   cmocka_unit_test(every_bit),
 		cmocka_unit_test(writer_after_truncation), cmocka_unit_test(writer_refuses_damage),
 		cmocka_unit_test(names_the_place),	   cmocka_unit_test(write_fails_anywhere),
-		cmocka_unit_test(hostile_contents),	   cmocka_unit_test(killed_writer),
-		cmocka_unit_test(full_disk),
+		cmocka_unit_test(hostile_contents),	   cmocka_unit_test(full_disk),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

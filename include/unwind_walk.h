@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From a frame to its caller, by the rules of unwind_wire.h and by the frame pointer. One source for two places: the BPF
+ * program on the running thread (bpf/unwind.bpf.h), and user space on a copy of a stack (user/unwind/walk.c).
+ *
+ * Whoever includes this has defined __always_inline, barrier_var, bool and UNWIND_GLOBAL (of functions that the verifier
+ * is to check once, by themselves: scalar arguments only), and defines the five functions that are declared below.
+ *
+ * An address that a call returns to may be the first one behind its function: what is looked up is the byte before
+ * it, except for the leaf and for what a signal interrupted.
+ */
+#ifndef ASCRIBE_UNWIND_WALK_H
+#define ASCRIBE_UNWIND_WALK_H
+
+#include "wire.h"
+
+/* The loops below find one of 2^n in n + 1 steps. */
+#define RANGE_STEPS 11
+#define ROW_STEPS (UNWIND_BLOCK_BITS + 1)
+_Static_assert(1 << (RANGE_STEPS - 1) >= UNWIND_PROC_RANGES_MAX, "ranges");
+
+/*
+ * Offsets in what the kernel leaves on the stack for a signal handler (arch/x86/include/uapi/asm/sigcontext.h), from
+ * ucontext on.
+ */
+#define SIGFRAME_FP 120
+#define SIGFRAME_SP 160
+#define SIGFRAME_PC 168
+
+/* What is known of the frame that the walk has come to. */
+struct unwind_state {
+	__u64 pc, sp, fp;
+	__u64 reg[16];             /* of the leaf, by DWARF number */
+	struct unwind_range range; /* the one that was found last */
+	__u32 first, n;            /* the process's ranges */
+	__u32 leaf;
+	__u32 exact; /* pc is the instruction itself, not behind a call */
+	__u32 by_fp; /* the last frame was found by the frame pointer */
+	__u32 changed_stack;
+	__u64 bx_at; /* where this frame's rbx is in memory; or one of UNWIND_BX_* */
+};
+
+struct unwind_rows {
+	__u32 row[1 << UNWIND_SHARD_BITS];
+};
+
+/* One for each CPU or thread. */
+static __always_inline struct unwind_state *unwind_state(void);
+
+/* An element of the arrays of unwind_wire.h, NULL when there is none. */
+static __always_inline const struct unwind_range *unwind_range_at(__u32 i);
+static __always_inline const struct unwind_page *unwind_page_at(__u32 i);
+static __always_inline const struct unwind_rule *unwind_rule_at(__u32 i);
+static __always_inline const struct unwind_rows *unwind_rows_at(__u32 shard);
+
+/* n bytes at `at` of the process. 0, or negative when they cannot all be read. */
+static __always_inline long unwind_read(void *to, __u32 n, __u64 at);
+static __always_inline bool in_last_range(const struct unwind_state *s, __u64 at)
+{
+	return at - s->range.start < s->range.end - s->range.start;
+}
+
+/* Make the range that holds `at` the state's; 0 when there is none. */
+UNWIND_GLOBAL int unwind_find_range(__u64 at)
+{
+	struct unwind_state *s = unwind_state();
+	if (!s)
+		return 0;
+	__u32 lo = s->first, end = s->first + s->n, hi = end;
+	for (int i = 0; i < RANGE_STEPS && lo < hi; i++) {
+		__u32 mid = lo + (hi - lo) / 2;
+		const struct unwind_range *r = unwind_range_at(mid);
+		if (!r)
+			return 0;
+		if (r->end <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	const struct unwind_range *r = lo < end ? unwind_range_at(lo) : 0;
+	if (!r || r->start > at || r->end <= at)
+		return 0;
+	s->range = *r;
+	return 1;
+}
+
+/* The rule at this address of the state's range, 0 for none. */
+static __always_inline __u32 unwind_find_rule(const struct unwind_state *s, __u64 at)
+{
+	__u64 rel = at - s->range.bias;
+	if (rel >> UNWIND_PAGE_BITS >= s->range.n_pages)
+		return 0;
+	__u32 index = s->range.page + (__u32)(rel >> UNWIND_PAGE_BITS);
+	const struct unwind_page *page = unwind_page_at(index);
+	if (!page)
+		return 0;
+	__u32 first = page->first, lo = 0, hi = page->n, shard = first >> UNWIND_SHARD_BITS;
+	const struct unwind_rows *rows = unwind_rows_at(shard);
+	if (!rows)
+		return 0;
+	__u32 key = (__u32)(rel & ((1 << UNWIND_PAGE_BITS) - 1)) << UNWIND_RULE_BITS | UNWIND_RULE_MASK;
+	__u32 found = 0;
+	for (int i = 0; i < ROW_STEPS && lo < hi; i++) {
+		__u32 mid = lo + (hi - lo) / 2;
+		__u64 place = (first + mid) & ((1 << UNWIND_SHARD_BITS) - 1);
+		barrier_var(place);
+		__u32 row = rows->row[place];
+		if (row <= key) {
+			found = row;
+			lo = mid + 1;
+		} else {
+			hi = mid;
+		}
+	}
+	return found & UNWIND_RULE_MASK;
+}
+
+static __always_inline bool read_word(__u64 at, __u64 *ret)
+{
+	return !unwind_read(ret, sizeof(*ret), at);
+}
+
+/* Is the code at pc `mov $15, %rax; syscall`, what a C library without rules for it has signal handlers return to? */
+static __always_inline bool is_sigreturn(__u64 pc)
+{
+	struct {
+		__u64 low, high;
+	} code = { 0 };
+	return !unwind_read(&code, 9, pc) && code.low == 0x0f0000000fc0c748ull &&
+	       (code.high & 0xff) == 0x05;
+}
+
+#define FAR_AWAY (1u << 16) /* from one stack to another, at least */
+
+static __always_inline bool is_code(struct unwind_state *s, __u64 at)
+{
+	return in_last_range(s, at) || unwind_find_range(at);
+}
+
+/*
+ * The function that was interrupted has not made its frame yet, or has left it: the next instruction shows that (push %rbp,
+ * endbr64, ret; mov %rsp, %rbp in its two forms). How far above the stack pointer its return address is, -1 if none of these.
+ */
+static __always_inline int frame_is_bare(__u64 pc)
+{
+	__u32 code;
+	if (unwind_read(&code, sizeof(code), pc))
+		return -1;
+	if ((code & 0xff) == 0x55 || (code & 0xfe) == 0xc2 || code == 0xfa1e0ff3)
+		return 0;
+	code &= 0xffffff;
+	return code == 0xe58948 || code == 0xec8b48 ? 8 : -1;
+}
+
+/* The caller of a frame that is not made: 0, or 1 when it is none of those. */
+static __always_inline int unwind_bare(struct unwind_state *s)
+{
+	__u64 sp = s->sp, pc, fp = s->fp;
+	int off = frame_is_bare(s->pc);
+	if (off < 0 || !read_word(sp + off, &pc) || !is_code(s, pc - 1))
+		return 1;
+	if (off && !read_word(sp, &fp))
+		return 1;
+	s->pc = pc;
+	s->fp = fp;
+	s->sp = sp + off + 8;
+	return 0;
+}
+
+/*
+ * May a chain of frame pointers go on downwards? Go's runtime runs some of its functions on another stack, and their
+ * callers' frames stay on that of the goroutine. Once, and far away: a loop is no other stack.
+ */
+static __always_inline bool unwind_change_stack(struct unwind_state *s)
+{
+	if (!s->by_fp || s->changed_stack || s->fp & 7 || s->sp - s->fp < FAR_AWAY)
+		return false;
+	s->changed_stack = 1;
+	return true;
+}
+
+/* The frames below, without a rule: the caller by the frame pointer. 0, or the counter that says why there is none. */
+UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
+{
+	struct unwind_state *s = unwind_state();
+	struct {
+		__u64 fp, pc;
+	} saved = { 0 };
+	if (!s)
+		return COUNTER_unwind_no_rule;
+	__u64 fp = s->fp, sp = s->sp;
+	if (in_range && !s->leaf && is_sigreturn(s->pc)) {
+		if (!read_word(sp + SIGFRAME_FP, &s->fp) || !read_word(sp + SIGFRAME_PC, &s->pc) ||
+		    !read_word(sp + SIGFRAME_SP, &s->sp))
+			return COUNTER_unwind_fault;
+		s->exact = 1;
+		s->bx_at = UNWIND_BX_LOST;
+		return 0;
+	}
+	if (in_range && s->exact && !unwind_bare(s))
+		goto out;
+	if (!fp && s->by_fp)
+		return COUNTER_rooted;
+	if ((fp < sp || fp & 7) && !(in_range && unwind_change_stack(s)))
+		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
+	if (unwind_read(&saved, sizeof(saved), fp))
+		return COUNTER_unwind_fault;
+	if (!saved.pc)
+		return COUNTER_rooted;
+	if (!is_code(s, saved.pc - 1))
+		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
+	s->pc = saved.pc;
+	s->fp = saved.fp;
+	s->sp = fp + 16;
+out:
+	s->exact = s->leaf = 0;
+	s->by_fp = 1;
+	s->bx_at = UNWIND_BX_LOST;
+	return 0;
+}
+
+static __always_inline bool rule_reg(const struct unwind_state *s, __u32 reg, __u64 *ret)
+{
+	if (reg == UNWIND_REG_SP)
+		*ret = s->sp;
+	else if (reg == UNWIND_REG_FP)
+		*ret = s->fp;
+	else if (s->leaf || (reg == UNWIND_REG_BX && s->bx_at == UNWIND_BX_SAME))
+		*ret = s->reg[reg & 15];
+	else if (reg == UNWIND_REG_BX && s->bx_at != UNWIND_BX_LOST)
+		return read_word(s->bx_at, ret);
+	else
+		return false;
+	return true;
+}
+
+/* The return address; false when it cannot be had: for UNWIND_RA_REG not in this frame, else it cannot be read. */
+static __always_inline bool rule_pc(const struct unwind_state *s, const struct unwind_rule *r, __u32 ra, __u64 cfa,
+				    __u64 *ret)
+{
+	__s64 off = r->ra_off;
+	if (ra == UNWIND_RA_REG)
+		return rule_reg(s, (__u32)off, ret);
+	__u64 at = ra == UNWIND_RA_CFA ? cfa : ra == UNWIND_RA_AT_SP ? s->sp : s->fp;
+	return read_word(at + off, ret);
+}
+
+/* The caller's frame pointer, which *io_fp holds already when it is the same. */
+static __always_inline bool rule_fp(const struct unwind_state *s, const struct unwind_rule *r, __u64 cfa, __u64 *io_fp)
+{
+	__s64 off = r->fp_off;
+	if (r->fp == UNWIND_FP_SAME)
+		return true;
+	if (r->fp == UNWIND_FP_LOST) {
+		*io_fp = 0;
+		return true;
+	}
+	__u64 at = r->fp == UNWIND_FP_CFA ? cfa : r->fp == UNWIND_FP_AT_SP ? s->sp : s->fp;
+	return read_word(at + off, io_fp);
+}
+
+/*
+ * From this frame to its caller, by rule `id`. 0, or the counter that says why not, or -1: the rule cannot be used
+ * here.
+ */
+static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
+{
+	const struct unwind_rule *r = unwind_rule_at(id);
+	if (!r)
+		return -1;
+	__u32 ra = r->ra & UNWIND_RA_KIND;
+	__u64 cfa, pc = 0, fp = s->fp;
+	__s64 cfa_off = r->cfa_off, fp_off = r->fp_off, ra_off = r->ra_off;
+
+	if (ra == UNWIND_RA_ROOT)
+		return COUNTER_rooted;
+	if (!rule_reg(s, r->reg, &cfa))
+		return -1;
+	if (r->cfa == UNWIND_CFA_INDEX)
+		cfa = s->sp + 8 * cfa;
+	cfa += cfa_off;
+	if (r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_INDEX) {
+		if (!read_word(cfa, &cfa))
+			return COUNTER_unwind_fault;
+		cfa += (__s64)r->cfa_add;
+	} else if (r->cfa == UNWIND_CFA_PLT && (__s16)(s->pc & 15) >= r->cfa_add) {
+		cfa += 8;
+	}
+	struct {
+		__u64 fp, pc;
+	} saved;
+	if (ra == UNWIND_RA_CFA && r->fp == UNWIND_FP_CFA && ra_off - fp_off == 8 &&
+	    !unwind_read(&saved, sizeof(saved), cfa + fp_off)) { /* side by side: one read */
+		pc = saved.pc;
+		fp = saved.fp;
+	} else {
+		if (!rule_pc(s, r, ra, cfa, &pc))
+			return ra == UNWIND_RA_REG ? -1 : COUNTER_unwind_fault;
+		/* At the end of functions that realign their stack compilers say where it no longer is; few callers need it. */
+		if (!rule_fp(s, r, cfa, &fp))
+			fp = 0;
+	}
+	s->exact = !!(r->ra & UNWIND_RA_SIGNAL);
+	if (!pc)
+		return COUNTER_rooted; /* what a thread's first frame returns to in some libraries */
+	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG)
+		return COUNTER_unwind_broken;
+	s->pc = pc;
+	s->sp = cfa;
+	s->fp = fp;
+	s->leaf = s->by_fp = 0;
+	if (s->exact || r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_INDEX)
+		s->bx_at = UNWIND_BX_LOST;
+	else if (r->cfa == UNWIND_CFA_REG && r->cfa_add != UNWIND_BX_SAME)
+		s->bx_at = r->cfa_add == UNWIND_BX_LOST ? UNWIND_BX_LOST : cfa + (__s64)r->cfa_add;
+	return 0;
+}
+
+/* From the state's frame to its caller: 0, or the counter that says why this was the last. */
+UNWIND_GLOBAL int unwind_step(__u32 unused)
+{
+	struct unwind_state *s = unwind_state();
+	if (!s || unused)
+		return COUNTER_unwind_no_rule;
+	__u64 at = s->exact ? s->pc : s->pc - 1;
+	if (!is_code(s, at))
+		return s->leaf ? unwind_by_fp(0) : COUNTER_unwind_no_mapping;
+	__u32 id = unwind_find_rule(s, at);
+	int end = id ? unwind_by_rule(s, id) : -1;
+	return end < 0 ? unwind_by_fp(1) : end;
+}
+
+/* The state's frame is the one that was interrupted: its registers by DWARF number. */
+static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64 ranges)
+{
+	s->pc = pc;
+	s->sp = s->reg[UNWIND_REG_SP];
+	s->fp = s->reg[UNWIND_REG_FP];
+	s->leaf = s->exact = 1;
+	s->by_fp = s->changed_stack = 0;
+	s->bx_at = UNWIND_BX_SAME;
+	s->range.start = s->range.end = 0;
+	s->first = (__u32)ranges;
+	s->n = (__u32)(ranges >> 32);
+}
+
+/*
+ * The frames from the state's on, to out[from], out[from + 1], ... below 2 * MAX_FRAMES: their number << 8 | the counter that
+ * says why they end.
+ */
+static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, __u32 from)
+{
+	int end = 0;
+	__u32 n = 0;
+	for (; n < MAX_FRAMES; n++) {
+		__u64 at = from + n;
+		barrier_var(at);
+		if (at >= 2 * MAX_FRAMES)
+			break;
+		/* Whoever names it looks at the byte before, too, except for the leaf. */
+		out[at] = s->exact && !s->leaf ? s->pc + 1 : s->pc;
+		end = unwind_step(0);
+		if (end) {
+			n++;
+			break;
+		}
+	}
+	return n << 8 | (__u32)(end ? end : COUNTER_truncated);
+}
+
+_Static_assert(N_COUNTERS < 256, "a counter fits into 8 bits");
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocations that fail: each one of a store's life and of each way to read it. What is given back is right or an error, what
+ * was acknowledged is there, and nothing crashes; under a sanitizer nothing leaks either.
+ */
+#include "fault/alloc.h"
+#include "fault/run.h"
+#include "fault/scenario.h"
+
+#include "query/query.h"
+
+#define N_WINDOWS 36
+
+static struct scenario scenario;
+static char whole[80]; /* a store that was written without failures */
+
+/* ---- writing ---- */
+
+static size_t lost;
+
+static const char *write_store(const char *dir)
+{
+	struct store_writer *w = NULL;
+	struct err err = { 0 };
+	bool kept[SCENARIO_MAX] = { false };
+	for (size_t i = 0; i < N_WINDOWS; i++) {
+		int rc = scenario_before(&w, dir, i, &err);
+		if (!rc)
+			rc = scenario_commit(&scenario, w, i, &err);
+		kept[i] = !rc;
+		lost += rc != 0;
+	}
+	store_writer_close(w);
+	alloc_faults.on = false;
+	const char *bad = scenario_judge(&scenario, dir, kept, kept, NULL);
+	return bad ? bad : scenario_go_on(&scenario, dir, kept, kept, N_WINDOWS);
+}
+
+/* ---- reading ---- */
+
+struct answer {
+	uint64_t samples, n, fired;
+};
+
+static void any_finding(void *ctx, const struct store_finding *f)
+{
+	*(size_t *)ctx += f->kind == STORE_DAMAGED;
+}
+
+static int ask(struct store *s, const char *where, enum query_labels labels, struct answer *ret, struct err *err)
+{
+	const char *const keys[] = { "tenant", "comm" };
+	struct query_spec spec = { .where = where, .from_ns = INT64_MIN, .to_ns = INT64_MAX, .idle = true, .labels = labels,
+				   .keys = keys, .n_keys = labels == QUERY_KEYS ? 2 : 0 };
+	struct query *q;
+	struct query_table *t;
+	const struct query_node *nodes;
+	size_t n;
+	int rc = query_open(&q, s, &spec, err);
+	if (rc)
+		return rc;
+	*ret = (struct answer){ query_info(q)->samples, 0, query_info(q)->fired };
+	rc = query_tree(q, &nodes, &n, err);
+	if (!rc)
+		rc = query_table(q, NULL, 0, &t, err);
+	if (!rc) {
+		ret->n = n;
+		query_table_free(t);
+	}
+	query_close(q);
+	return rc;
+}
+
+static const struct {
+	const char *where;
+	enum query_labels labels;
+} questions[] = {
+	{ NULL, QUERY_NO_LABELS },
+	{ "comm=~\"s.*\"", QUERY_KEYS },
+	{ "tenant=\"t3\"", QUERY_ALL_LABELS },
+};
+#define N_QUESTIONS 3
+
+static int ask_all(struct answer answers[N_QUESTIONS])
+{
+	struct store *s;
+	struct err err = { 0 };
+	int rc = store_open(&s, whole, &err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; !rc && i < N_QUESTIONS; i++)
+		rc = ask(s, questions[i].where, questions[i].labels, &answers[i], &err);
+	store_close(s);
+	return rc;
+}
+
+static const char *read_store(const char *dir)
+{
+	static struct answer want[N_QUESTIONS];
+	struct answer got[N_QUESTIONS];
+	(void)dir;
+	if (!want[0].samples) { /* the first run has no failures */
+		assert_int_equal(ask_all(want), 0);
+		return want[0].samples ? NULL : "no samples";
+	}
+	int rc = ask_all(got);
+	if (rc)
+		return rc == -ENOMEM ? NULL : "an error that is not -ENOMEM";
+	return memcmp(want, got, sizeof(got)) ? "a wrong answer" : NULL;
+}
+
+static const char *verify_store(const char *dir)
+{
+	struct err err = { 0 };
+	size_t damaged = 0;
+	(void)dir;
+	int rc = store_verify(whole, any_finding, &damaged, &err);
+	if (rc && rc != -ENOMEM)
+		return "an error that is not -ENOMEM";
+	return damaged ? "verify takes a lack of memory for damage" : NULL;
+}
+
+static int count_samples(void *ctx, const struct store_row *r)
+{
+	*(uint64_t *)ctx += r->samples;
+	return 0;
+}
+
+/* Every window by itself, and what it holds. */
+static const char *read_windows(const char *dir)
+{
+	static uint64_t want;
+	uint64_t got = 0;
+	struct store *s;
+	struct err err = { 0 };
+	(void)dir;
+	int rc = store_open(&s, whole, &err);
+	if (rc)
+		return rc == -ENOMEM ? NULL : "an error that is not -ENOMEM";
+	size_t n = store_n_windows(s);
+	for (size_t i = 0; !rc && i < n; i++) {
+		rc = store_window(s, i, &err) ? 0 : err.code;
+		if (!rc)
+			rc = store_rows(s, i, count_samples, &got, &err);
+	}
+	store_close(s);
+	want = want ? want : got;
+	if (rc)
+		return rc == -ENOMEM ? NULL : "an error that is not -ENOMEM";
+	return !n ? NULL : got != want ? "a wrong sum" : NULL; /* no list without memory: store_n_windows says none */
+}
+
+/* ---- the sweep ---- */
+
+static struct {
+	const char *name;
+	const char *(*run)(const char *dir);
+	size_t usual, full; /* one in so many */
+	long more;
+} paths[] = {
+	{ "write, compact, cut", write_store, 61, 1, 0 },
+	{ "the same, five in a row", write_store, 127, 9, 4 },
+	{ "open, three questions", read_store, 13, 1, 0 },
+	{ "open, windows", read_windows, 5, 1, 0 },
+	{ "verify", verify_store, 17, 1, 0 },
+};
+
+struct sweep {
+	size_t path, step, offset;
+	long n;
+	struct {
+		size_t runs, bad, hit, lost;
+		char first[900];
+	} *sum;
+};
+
+static const char *once(size_t path, long at, const char *dir)
+{
+	alloc_faults = (struct alloc_faults){ .on = true, .at = at, .more = paths[path].more };
+	const char *bad = paths[path].run(dir);
+	alloc_faults.on = false;
+	remove_tree(dir);
+	return bad;
+}
+
+static void sweep_some(void *ctx, size_t k, size_t n)
+{
+	struct sweep *s = ctx;
+	char base[64], dir[80];
+	lost = 0;
+	snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
+	for (long at = 1 + (long)s->offset, i = 0; at <= s->n; at += (long)s->step, i++) {
+		if ((size_t)i % n != k)
+			continue;
+		const char *bad = once(s->path, at, dir);
+		s->sum[k].runs++;
+		s->sum[k].hit += alloc_faults.hit > 0;
+		if (bad && !s->sum[k].bad++)
+			snprintf(s->sum[k].first, sizeof(s->sum[k].first), "at %ld: %.800s", at, bad);
+	}
+	s->sum[k].lost = lost;
+	remove_tree(base);
+	if (s->sum[k].bad)
+		_exit(0);
+	exit(0); /* by exit, so that leaks are looked for */
+}
+
+static void every_allocation_fails(void **state)
+{
+	(void)state;
+	char base[64], dir[80];
+	size_t bad = 0;
+	for (size_t p = 0; p < sizeof(paths) / sizeof(paths[0]); p++) {
+		struct sweep s = { .path = p, .step = run_size(paths[p].usual, paths[p].full) };
+		size_t runs = 0, hit = 0, gone = 0;
+		snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
+		const char *first = once(p, 0, dir);
+		if (first)
+			fail_msg("%s, without a failure: %s", paths[p].name, first);
+		remove_tree(base);
+		s.n = alloc_faults.n;
+		s.offset = run_offset(s.step);
+		s.sum = run_shared(8 * sizeof(*s.sum));
+		assert_int_equal(run_parallel(sweep_some, &s), 0);
+		for (size_t k = 0; k < 8; k++) {
+			runs += s.sum[k].runs;
+			hit += s.sum[k].hit;
+			gone += s.sum[k].lost;
+			bad += s.sum[k].bad;
+			if (s.sum[k].bad)
+				print_message("  %zu bad, the first: %s\n", s.sum[k].bad, s.sum[k].first);
+		}
+		munmap(s.sum, 8 * sizeof(*s.sum));
+		print_message("%s: %zu of %ld allocations failed, %zu windows lost, none of the others\n", paths[p].name, runs, s.n,
+			      gone);
+		assert_true(hit > 10 && hit >= runs * 9 / 10);
+	}
+	assert_int_equal(bad, 0);
+}
+
+static int setup(void **state)
+{
+	static char base[64];
+	*state = base;
+	scenario_make(&scenario, N_WINDOWS + 1, 6);
+	snprintf(whole, sizeof(whole), "%s/store", temp_dir(base));
+	struct store_writer *w = NULL;
+	struct err err = { 0 };
+	for (size_t i = 0; i < N_WINDOWS; i++) {
+		assert_int_equal(scenario_before(&w, whole, i, &err), 0);
+		assert_int_equal(scenario_commit(&scenario, w, i, &err), 0);
+	}
+	store_writer_close(w);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	remove_tree(*state);
+	scenario_fini(&scenario);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_allocation_fails),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

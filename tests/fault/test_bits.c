@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flipped bits of a store of a MiB that ended cleanly.
+ *
+ * Every bit (ASCRIBE_FAULT_EVERY_BIT=1, hours; else one in so many, others each day): looking at a whole store takes milliseconds, so that eight million bits one by one would take hours. Verify looks at every
+ * file by itself, and in segments at every frame: one bit is flipped in each of them at once, and each must be named. The kinds
+ * (segments; one sort of dictionary; header; manifest) take turns, because damage in one may be told of another too.
+ *
+ * Single bits, a sample: verify finds it, and whatever is asked is answered right or not at all.
+ */
+#include "fault/run.h"
+#include "fault/scenario.h"
+
+#include "query/query.h"
+
+#define FILES_MAX 400
+#define UNITS_MAX 4000
+#define FRAME_HEADER_BITS 320
+
+static char base[64], whole[80];
+static struct {
+	char path[100]; /* within the store */
+	size_t len;
+	int kind;
+} files[FILES_MAX];
+static size_t n_files, n_bytes;
+
+/* ---- the store ---- */
+
+static const char *const kinds[] = { "seg/", "strings.log", "frames.log", "stacks.log", "events.log", "leaves.log", "lab/", "HEADER.copy",
+				     "HEADER", "MANIFEST" };
+#define N_KINDS (int)(sizeof(kinds) / sizeof(kinds[0]))
+
+static int add_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)ftw;
+	const char *name = path + strlen(whole) + 1;
+	if (type != FTW_F || !st->st_size)
+		return 0;
+	int k = 0;
+	while (k < N_KINDS && !strstr(name, kinds[k]))
+		k++;
+	if (k == N_KINDS || n_files == FILES_MAX)
+		fail_msg("%s: which kind of file is that?", name);
+	snprintf(files[n_files].path, sizeof(files[0].path), "%s", name);
+	files[n_files].len = (size_t)st->st_size;
+	files[n_files++].kind = k;
+	n_bytes += (size_t)st->st_size;
+	return 0;
+}
+
+/* What verify looks at by itself: a frame of a segment, or a whole file. */
+static struct unit {
+	size_t file, at, len, index; /* the index-th of its file */
+} units[UNITS_MAX];
+static size_t n_units;
+
+static void add_unit(size_t file, size_t at, size_t len, size_t index)
+{
+	assert_true(n_units < UNITS_MAX);
+	units[n_units++] = (struct unit){ file, at, len, index };
+}
+
+/* Frames begin with four letters and, eight bytes on, their own offset: docs/format.md. */
+static void add_units(size_t file)
+{
+	char path[sizeof(whole) + sizeof(files[0].path) + 2];
+	unsigned char *data = malloc(files[file].len);
+	size_t begin = 0, index = 0;
+	snprintf(path, sizeof(path), "%s/%.99s", whole, files[file].path);
+	int fd = open(path, O_RDONLY);
+	assert_int_equal(read(fd, data, files[file].len), files[file].len);
+	close(fd);
+	for (size_t i = 0; i + 16 <= files[file].len && !files[file].kind; i++) {
+		uint64_t offset;
+		memcpy(&offset, data + i + 8, 8);
+		if (memcmp(data + i, "ASFR", 4) || offset != i)
+			continue;
+		add_unit(file, begin, i - begin, index++);
+		begin = i;
+	}
+	add_unit(file, begin, files[file].len - begin, index);
+	free(data);
+}
+
+/* Windows of so many rows, some minutes and hours apart. */
+static int setup(void **state)
+{
+	static struct scenario s;
+	struct store_writer *w = NULL;
+	struct store_options o = scenario_options;
+	struct err err = { 0 };
+	(void)state;
+	snprintf(whole, sizeof(whole), "%s/store", temp_dir(base));
+	scenario_make(&s, 80, run_size(40, 260));
+	o.keep_ns[0] = 0;
+	o.generation_bytes = 8000;
+	for (size_t i = 0; i < s.m.n; i++) {
+		if (i % 8 == 0) {
+			store_writer_close(w);
+			assert_int_equal(store_writer_open_with(&w, whole, &model_meta, &o, &err), 0);
+		}
+		assert_int_equal(scenario_commit(&s, w, i, &err), 0);
+	}
+	store_writer_close(w);
+	scenario_fini(&s);
+	nftw(whole, add_file, 8, FTW_PHYS);
+	for (size_t i = 0; i < n_files; i++)
+		add_units(i);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	remove_tree(base);
+	return 0;
+}
+
+/* ---- flipping ---- */
+
+static void flip(const char *dir, size_t file, size_t bit)
+{
+	char path[200];
+	unsigned char c;
+	snprintf(path, sizeof(path), "%s/%s", dir, files[file].path);
+	int fd = open(path, O_RDWR);
+	assert_true(fd >= 0 && pread(fd, &c, 1, (off_t)(bit / 8)) == 1);
+	c ^= (unsigned char)(1u << bit % 8);
+	assert_int_equal(pwrite(fd, &c, 1, (off_t)(bit / 8)), 1);
+	close(fd);
+}
+
+struct found {
+	const char *dir;
+	bool file[FILES_MAX];
+	bool unit[UNITS_MAX];
+	size_t damaged;
+};
+
+static void mark(void *ctx, const struct store_finding *f)
+{
+	struct found *n = ctx;
+	size_t i = 0;
+	if (f->kind != STORE_DAMAGED)
+		return;
+	n->damaged++;
+	/* A dictionary may be named by the block that needs it. */
+	for (; i < n_files; i++)
+		n->file[i] |= !strcmp(f->path + strlen(n->dir) + 1, files[i].path) || strstr(f->text, files[i].path);
+	for (size_t u = 0; u < n_units; u++)
+		n->unit[u] |= f->offset >= units[u].at && f->offset < units[u].at + units[u].len &&
+			      !strcmp(f->path + strlen(n->dir) + 1, files[units[u].file].path);
+}
+
+static void verify(const char *dir, struct found *ret)
+{
+	struct err err = { 0 };
+	*ret = (struct found){ .dir = dir };
+	/* With both headers gone, or a newer version, it says so instead. */
+	if (store_verify(dir, mark, ret, &err))
+		ret->damaged++;
+}
+
+struct sum {
+	size_t bits, looks, bad, answers, coarse, repaired;
+	char first[700];
+};
+
+__attribute__((format(printf, 2, 3))) static void bad(struct sum *s, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	if (!s->bad++)
+		vsnprintf(s->first, sizeof(s->first), fmt, ap);
+	va_end(ap);
+}
+
+static void copy_store(const char *to)
+{
+	char command[300];
+	snprintf(command, sizeof(command), "cp -a %s %s", whole, to);
+	assert_int_equal(system(command), 0);
+}
+
+/* ---- every bit ---- */
+
+/*
+ * Bit `bit` of each unit of the kind that has so many; index: of those that are the index-th of their file alone, because behind a
+ * frame's header that is damaged the next intact one is looked for.
+ */
+static void round_of(struct sum *s, const char *dir, int kind, size_t bit, size_t index)
+{
+	static struct found f;
+	static size_t flipped[UNITS_MAX];
+	size_t n = 0;
+	for (size_t u = 0; u < n_units; u++)
+		if (files[units[u].file].kind == kind && bit < 8 * units[u].len && (index == SIZE_MAX || units[u].index == index)) {
+			flip(dir, units[u].file, 8 * units[u].at + bit);
+			flipped[n++] = u;
+		}
+	if (!n)
+		return;
+	verify(dir, &f);
+	for (size_t i = 0; i < n; i++) {
+		const struct unit *u = &units[flipped[i]];
+		/* An error instead of findings (the version, the size) is about the one file of its kind. */
+		if (!(kind ? f.file[u->file] : f.unit[flipped[i]]) && !(n == 1 && f.damaged))
+			bad(s, "%s: bit %zu of the bytes from %zu is not found", files[u->file].path, bit, u->at);
+		flip(dir, u->file, 8 * u->at + bit);
+	}
+	s->bits += n;
+	s->looks++;
+}
+
+static size_t step, offset;
+
+static void every_bit_some(void *ctx, size_t k, size_t n)
+{
+	struct sum *s = (struct sum *)ctx + k;
+	char dir[100];
+	snprintf(dir, sizeof(dir), "%s/copy%zu", base, k);
+	copy_store(dir);
+	for (int kind = 0; kind < N_KINDS; kind++) {
+		size_t most = 0, most_index = 0;
+		for (size_t u = 0; u < n_units; u++) {
+			if (files[units[u].file].kind != kind)
+				continue;
+			most = 8 * units[u].len > most ? 8 * units[u].len : most;
+			most_index = units[u].index > most_index ? units[u].index : most_index;
+		}
+		for (size_t bit = offset + k * step; bit < most; bit += n * step)
+			for (size_t index = 0; index <= most_index; index++) {
+				bool together = bit >= FRAME_HEADER_BITS;
+				round_of(s, dir, kind, bit, together ? SIZE_MAX : index);
+				if (together)
+					break;
+			}
+	}
+}
+
+static struct sum add_up(struct sum *s)
+{
+	struct sum all = { 0 };
+	for (size_t k = 0; k < 8; k++) {
+		all.bits += s[k].bits;
+		all.looks += s[k].looks;
+		all.bad += s[k].bad;
+		all.answers += s[k].answers;
+		all.coarse += s[k].coarse;
+		all.repaired += s[k].repaired;
+		if (s[k].bad)
+			print_message("  %zu bad, the first: %s\n", s[k].bad, s[k].first);
+	}
+	munmap(s, 8 * sizeof(*s));
+	return all;
+}
+
+static void every_bit(void **state)
+{
+	(void)state;
+	struct sum *s = run_shared(8 * sizeof(*s));
+	double begin = run_seconds();
+	step = getenv("ASCRIBE_FAULT_EVERY_BIT") ? 1 : run_size(1499, 127);
+	offset = run_offset(step);
+	assert_int_equal(run_parallel(every_bit_some, s), 0);
+	struct sum all = add_up(s);
+	print_message("%zu of %zu bits in %zu files (%zu bytes, %zu frames), each found; %.0f a second in %zu looks\n", all.bits, 8 * n_bytes, n_files,
+		      n_bytes, n_units, (double)all.bits / (run_seconds() - begin), all.looks);
+	assert_int_equal(all.bad, 0);
+	assert_true(step > 1 ? all.bits > 1000 : all.bits == 8 * n_bytes);
+}
+
+/* ---- single bits ---- */
+
+struct answer {
+	uint64_t samples, value, fired, windows, coarse;
+};
+
+static const char *const questions[] = { NULL, "tenant=\"t3\"", "comm=\"sh\",query_id!=\"2\"" };
+#define N_QUESTIONS 3
+
+/* Everything that there is to ask; rc of what failed first. */
+static int ask(const char *dir, size_t question, struct answer *ret)
+{
+	struct query_spec spec = { .where = questions[question], .from_ns = INT64_MIN, .to_ns = INT64_MAX, .idle = true,
+				   .labels = question ? QUERY_ALL_LABELS : QUERY_NO_LABELS };
+	struct store *s;
+	struct query *q;
+	struct err err = { 0 };
+	int rc = store_open(&s, dir, &err);
+	if (rc)
+		return rc;
+	rc = query_open(&q, s, &spec, &err);
+	if (!rc) {
+		const struct query_info *i = query_info(q);
+		*ret = (struct answer){ i->samples, i->value, i->fired, i->windows, i->coarse };
+		query_close(q);
+	}
+	store_close(s);
+	return rc;
+}
+
+static struct answer want[N_QUESTIONS];
+
+static void one_bit(struct sum *s, const char *dir, size_t file, size_t bit, bool repair)
+{
+	static struct found f;
+	flip(dir, file, bit);
+	verify(dir, &f);
+	if (!f.damaged)
+		bad(s, "%s: bit %zu is not found", files[file].path, bit);
+	for (size_t q = 0; q < N_QUESTIONS; q++) {
+		struct answer got;
+		if (ask(dir, q, &got))
+			continue;
+		/* What can only be answered by a parent says so. */
+		if (got.coarse)
+			s->coarse++;
+		else if (memcmp(&got, &want[q], sizeof(got)))
+			bad(s, "%s: bit %zu: a wrong answer", files[file].path, bit);
+		s->answers += !got.coarse;
+	}
+	s->bits++;
+	if (repair) {
+		struct err err = { 0 };
+		struct answer got = { 0 };
+		struct found after = { .dir = dir };
+		if (store_repair(dir, mark, &after, &err))
+			bad(s, "%s: bit %zu: repair: %.300s", files[file].path, bit, err.text);
+		verify(dir, &f);
+		if (f.damaged)
+			bad(s, "%s: bit %zu: damaged after repair", files[file].path, bit);
+		if (ask(dir, 0, &got) || got.samples > want[0].samples)
+			bad(s, "%s: bit %zu: a wrong answer after repair", files[file].path, bit);
+		s->repaired++;
+		remove_tree(dir);
+		copy_store(dir);
+		return;
+	}
+	flip(dir, file, bit);
+}
+
+static void single_some(void *ctx, size_t k, size_t n)
+{
+	struct sum *s = (struct sum *)ctx + k;
+	char dir[100];
+	size_t at = 0, next = offset + k * step, count = 0;
+	snprintf(dir, sizeof(dir), "%s/single%zu", base, k);
+	copy_store(dir);
+	for (size_t i = 0; i < n_files; i++) {
+		for (; next < at + 8 * files[i].len; next += n * step)
+			one_bit(s, dir, i, next - at, count++ % 25 == 0);
+		at += 8 * files[i].len;
+	}
+}
+
+static void single_bits(void **state)
+{
+	(void)state;
+	struct sum *s = run_shared(8 * sizeof(*s));
+	double begin = run_seconds();
+	for (size_t q = 0; q < N_QUESTIONS; q++)
+		assert_int_equal(ask(whole, q, &want[q]), 0);
+	assert_true(want[0].samples > 1000 && want[1].samples && want[2].samples);
+	step = 8 * n_bytes / run_size(200, 1000);
+	offset = run_offset(step);
+	assert_int_equal(run_parallel(single_some, s), 0);
+	struct sum all = add_up(s);
+	print_message("%zu single bits, each found; %zu questions answered right, %zu from parents, which was said, the others refused; "
+		      "%zu repaired; %.0f a second\n",
+		      all.bits, all.answers, all.coarse, all.repaired, (double)all.bits / (run_seconds() - begin));
+	assert_int_equal(all.bad, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_bit),
+		cmocka_unit_test(single_bits),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

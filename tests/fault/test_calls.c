@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that fail: each write, sync, open, rename, ... of a store's life, one at a time and in rows. The program goes on, says which
+ * windows it lost, and all others are there.
+ */
+#include "fault/faults.h"
+#include "fault/run.h"
+#include "fault/scenario.h"
+
+#define N_WINDOWS 36
+
+static struct scenario scenario;
+
+struct way {
+	const char *name;
+	unsigned int calls;
+	int error;
+	bool half;
+	long times;
+};
+
+static const struct way ways[] = {
+	{ "ENOSPC", FAULT_ALL, ENOSPC, false, 1 },
+	{ "EIO", FAULT_ALL, EIO, false, 1 },
+	{ "half a write, then ENOSPC", FAULT_WRITE, ENOSPC, true, 2 },
+	{ "half a write, then the rest", FAULT_WRITE, ENOSPC, true, 1 },
+	{ "ENOSPC for 25 calls", FAULT_ALL, ENOSPC, false, 25 },
+	{ "EIO for 25 calls", FAULT_ALL, EIO, false, 25 },
+	{ "EIO of 3 syncs", FAULT_FSYNC | FAULT_FDATASYNC, EIO, false, 3 },
+};
+#define N_WAYS (sizeof(ways) / sizeof(ways[0]))
+
+struct life {
+	bool kept[SCENARIO_MAX];
+	size_t lost;
+	long calls, hit;
+	bool late; /* a window was lost though nothing failed any more */
+};
+
+/* The life of a store in which the calls from `at` on fail. */
+static void live(const char *dir, const struct way *way, long at, struct life *ret)
+{
+	struct store_writer *w = NULL;
+	struct err err = { 0 };
+	*ret = (struct life){ 0 };
+	faults_below(dir);
+	faults = (struct faults){ .calls = way->calls, .at = at, .times = way->times, .error = way->error, .half = way->half };
+	for (size_t i = 0; i < N_WINDOWS; i++) {
+		long before = faults.hit;
+		int rc = scenario_before(&w, dir, i, &err);
+		if (!rc)
+			rc = scenario_commit(&scenario, w, i, &err);
+		if (rc && !err.text[0])
+			ret->late = true; /* an error must have a text */
+		ret->kept[i] = rc == 0;
+		ret->lost += rc != 0;
+		ret->late |= rc != 0 && faults.hit == before;
+		err.text[0] = 0;
+	}
+	store_writer_close(w);
+	ret->calls = faults.n;
+	ret->hit = faults.hit;
+	faults.calls = 0;
+}
+
+struct sweep {
+	const struct way *way;
+	long calls; /* of a life without failures */
+	size_t step, offset;
+	struct {
+		size_t runs, lost, bad, after_all;
+		char first[900];
+	} *sum;
+};
+
+static void one(struct sweep *s, const char *dir, long at, size_t k)
+{
+	static struct life l;
+	live(dir, s->way, at, &l);
+	bool may[SCENARIO_MAX], here[SCENARIO_MAX];
+	/*
+	 * What one failure loses is gone. Where the next calls fail too, the block can be whole on the disk and neither be cut nor
+	 * struck off the manifest before the writer closes: as after a crash, it is then there.
+	 */
+	for (size_t i = 0; i < N_WINDOWS + 1; i++)
+		may[i] = l.kept[i] || s->way->times > 2;
+	const char *bad = scenario_judge(&scenario, dir, l.kept, may, here);
+	if (!bad && l.late)
+		bad = "a window was lost though no call failed, or without a word";
+	if (!bad)
+		bad = scenario_go_on(&scenario, dir, here, here, N_WINDOWS);
+	for (size_t i = 0; !bad && i < N_WINDOWS; i++)
+		s->sum[k].after_all += here[i] && !l.kept[i];
+	s->sum[k].runs++;
+	s->sum[k].lost += l.lost;
+	if (bad && !s->sum[k].bad++)
+		snprintf(s->sum[k].first, sizeof(s->sum[k].first), "%s at call %ld, %zu windows lost: %.700s", s->way->name, at, l.lost,
+			 bad);
+	remove_tree(dir);
+}
+
+static void sweep_some(void *ctx, size_t k, size_t n)
+{
+	struct sweep *s = ctx;
+	char base[64], dir[80];
+	snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
+	for (long at = 1 + (long)s->offset, i = 0; at <= s->calls; at += (long)s->step, i++)
+		if ((size_t)i % n == k)
+			one(s, dir, at, k);
+	remove_tree(base);
+}
+
+static void every_call_fails(void **state)
+{
+	(void)state;
+	char base[64], dir[80];
+	struct life whole;
+	size_t bad = 0;
+	scenario_make(&scenario, N_WINDOWS + 1, 6);
+	for (size_t i = 0; i < N_WAYS; i++) {
+		struct sweep s = { .way = &ways[i], .step = run_size(29, 1) };
+		size_t runs = 0, lost = 0, after_all = 0;
+		s.offset = run_offset(s.step);
+		snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
+		live(dir, &ways[i], 0, &whole);
+		remove_tree(base);
+		assert_int_equal(whole.lost, 0);
+		s.calls = whole.calls;
+		s.sum = run_shared(8 * sizeof(*s.sum));
+		assert_int_equal(run_parallel(sweep_some, &s), 0);
+		for (size_t k = 0; k < 8; k++) {
+			runs += s.sum[k].runs;
+			lost += s.sum[k].lost;
+			after_all += s.sum[k].after_all;
+			bad += s.sum[k].bad;
+			if (s.sum[k].bad)
+				print_message("  %zu bad, the first: %s\n", s.sum[k].bad, s.sum[k].first);
+		}
+		munmap(s.sum, 8 * sizeof(*s.sum));
+		print_message("%s: at %zu of %ld calls; %zu windows said to be lost, %zu there after all, none of the others lost\n",
+			      ways[i].name, runs, s.calls, lost, after_all);
+		assert_true(runs > 10 && s.calls > 100);
+	}
+	scenario_fini(&scenario);
+	assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_call_fails),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readers in other processes beside a writer that makes parents, ends generations and cuts: they see what they opened, or are told. */
+#include "fault/run.h"
+#include "fault/scenario.h"
+
+#define N_WINDOWS 120
+
+static struct scenario scenario;
+
+/* Everything that a reader can see, without the oracle: 0, or the first error. */
+static int read_all(struct store *s, uint64_t *ret_coarse, struct err *err)
+{
+	struct store_cover c;
+	struct store_totals *t;
+	int rc = store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; !rc && i < c.n; i++) {
+		rc = store_block_totals(s, c.blocks[i], &t, err);
+		if (!rc)
+			store_totals_free(t);
+	}
+	*ret_coarse = c.coarse;
+	store_cover_free(&c);
+	return rc;
+}
+
+static void write_on(struct store_writer **w, const char *dir, size_t from, size_t to)
+{
+	struct err err = { 0 };
+	for (size_t i = from; i < to; i++) {
+		int rc = scenario_before(w, dir, i, &err);
+		if (!rc)
+			rc = scenario_commit(&scenario, *w, i, &err);
+		if (rc)
+			fail_msg("window %zu: %s", i, err.text);
+	}
+}
+
+static uint64_t tree_bytes;
+
+static int add_bytes(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)path, (void)ftw;
+	tree_bytes += type == FTW_F ? (uint64_t)st->st_size : 0;
+	return 0;
+}
+
+static uint64_t bytes_of(const char *dir)
+{
+	tree_bytes = 0;
+	nftw(dir, add_bytes, 8, FTW_PHYS);
+	return tree_bytes;
+}
+
+static void every(bool *v, size_t n)
+{
+	for (size_t i = 0; i < SCENARIO_MAX; i++)
+		v[i] = i < n;
+}
+
+/* A reader that stays open while what it has is cut is told, and opening again works. It changes nothing for the writer. */
+static void stuck_reader(void **state)
+{
+	(void)state;
+	char base[64], dir[80], alone[80];
+	bool all[SCENARIO_MAX];
+	struct store_writer *w = NULL, *w2 = NULL;
+	struct store *early, *idle, *now;
+	struct err err = { 0 };
+	uint64_t coarse;
+	snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
+	snprintf(alone, sizeof(alone), "%s/alone", base);
+	write_on(&w, dir, 0, 30);
+	assert_int_equal(store_open(&early, dir, &err), 0);
+	assert_int_equal(read_all(early, &coarse, &err), 0); /* has files open that will go */
+	assert_int_equal(coarse, 0);
+	assert_int_equal(store_open(&idle, dir, &err), 0);
+	write_on(&w, dir, 30, N_WINDOWS);
+	const uint64_t written = store_writer_state(w)->bytes_written;
+	/* It is told: the file is gone, or parents stand in. */
+	int rc = read_all(idle, &coarse, &err);
+	assert_true(rc == -ESTALE || (rc == 0 && coarse > 0));
+	/* What it has open is all there still. */
+	rc = read_all(early, &coarse, &err);
+	assert_true(rc == -ESTALE || (rc == 0 && coarse == 0));
+	assert_int_equal(store_open(&now, dir, &err), 0);
+	assert_int_equal(read_all(now, &coarse, &err), 0);
+	assert_true(store_cut(now, 0)->blocks > 0);
+	store_close(now);
+	/* The same life without readers. */
+	write_on(&w2, alone, 0, N_WINDOWS);
+	assert_int_equal(store_writer_state(w2)->bytes_written, written);
+	assert_int_equal(bytes_of(dir), bytes_of(alone));
+	store_close(early);
+	store_close(idle);
+	store_writer_close(w);
+	store_writer_close(w2);
+	every(all, N_WINDOWS);
+	const char *bad = scenario_judge(&scenario, dir, all, all, NULL);
+	if (bad)
+		fail_msg("%s", bad);
+	remove_tree(base);
+}
+
+/* Opens and reads without pause; *said: an error that is none of a store that goes on. */
+static void read_on(const char *dir, const bool *stop, size_t *opened, size_t *stale, char *said)
+{
+	while (!__atomic_load_n(stop, __ATOMIC_ACQUIRE) && !*said) {
+		struct store *s;
+		struct err err = { 0 };
+		uint64_t coarse;
+		int rc = store_open(&s, dir, &err);
+		if (rc == -ENOENT || rc == -EINVAL)
+			continue; /* not made yet */
+		if (!rc) {
+			rc = read_all(s, &coarse, &err);
+			store_close(s);
+		}
+		++*(rc == -ESTALE ? stale : opened);
+		if (rc && rc != -ESTALE)
+			snprintf(said, 500, "%s", err.text);
+	}
+}
+
+struct beside {
+	bool stop;
+	size_t opened, stale;
+	char said[500];
+};
+
+static void readers_beside(void **state)
+{
+	(void)state;
+	char base[64], dir[80];
+	struct beside *b = run_shared(sizeof(*b));
+	int status;
+	snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
+	pid_t child = fork();
+	if (!child) {
+		read_on(dir, &b->stop, &b->opened, &b->stale, b->said);
+		_exit(0);
+	}
+	struct store_writer *w = NULL;
+	for (size_t life = 0; life < run_size(8, 30); life++) {
+		write_on(&w, dir, 0, N_WINDOWS); /* the same windows again are others: they are not looked at here */
+		store_writer_close(w);
+		w = NULL;
+	}
+	__atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	print_message("%zu times read beside the writer, %zu times told that files were cut\n", b->opened, b->stale);
+	if (b->said[0])
+		fail_msg("a reader: %s", b->said);
+	assert_true(b->opened > 0);
+	munmap(b, sizeof(*b));
+	remove_tree(base);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	scenario_make(&scenario, N_WINDOWS, 6);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	scenario_fini(&scenario);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stuck_reader),
+		cmocka_unit_test(readers_beside),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Little space, and clocks that are set: what the store leaves out and says, and in what order windows are. */
+#include "unit/store_model.h"
+
+#include <sys/statvfs.h>
+
+#define SECOND 1000000000ll
+#define T0 1700000000000000000ll
+
+/* ---- space ---- */
+
+static uint64_t sum_of(const struct model_window *w)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; i < w->n; i++)
+		n += w->rows[i].samples;
+	return n;
+}
+
+struct seen {
+	const struct store *s;
+	uint64_t samples;
+	size_t wide, narrow; /* rows that have a wide label, a narrow one */
+};
+
+static int see(void *ctx, const struct store_row *r)
+{
+	struct seen *n = ctx;
+	const struct label *l;
+	size_t k = store_set(n->s, r->set, &l);
+	n->samples += r->samples;
+	for (size_t i = 0; i < k; i++) {
+		bool wide = !strncmp(l[i].key, "tenant", 6) || !strncmp(l[i].key, "query_id", 8);
+		n->wide += wide;
+		n->narrow += !wide;
+	}
+	return 0;
+}
+
+/* As much is kept free as `reserve` says: relative to what the file system has, so that the test fits any. */
+static struct store_writer *open_with(const char *dir, double reserve)
+{
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct statvfs v;
+	struct err err = { 0 };
+	assert_int_equal(statvfs("/dev/shm", &v), 0);
+	o.reserve_bytes = (uint64_t)((double)v.f_bavail * (double)v.f_frsize * reserve) + 1;
+	if (store_writer_open_with(&w, dir, &model_meta, &o, &err))
+		fail_msg("%s", err.text);
+	return w;
+}
+
+/* Enough; without wide labels; without labels; nothing. Samples and counters stay whole in each but the last. */
+static void low_space(void **state)
+{
+	(void)state;
+	static const double reserves[] = { 0.01, 0.35, 0.7, 1.5, 0.01 };
+	char dir[64];
+	struct model m = { .random = 6 };
+	struct store *s;
+	struct err err = { 0 };
+	uint64_t samples[5];
+	temp_dir(dir);
+	if (strncmp(dir, "/dev/shm", 8)) {
+		print_message("skipped: there is no /dev/shm\n");
+		skip();
+	}
+	for (size_t i = 0; i < 5; i++) {
+		struct store_writer *w = open_with(dir, reserves[i]);
+		struct model_window win = { 0 };
+		model_fill(&m, w, &win, 60);
+		samples[i] = sum_of(&win);
+		int rc = model_commit_at(w, i, &err);
+		assert_int_equal(rc, i == 3 ? -ENOSPC : 0);
+		assert_true(i != 3 || strstr(err.text, "no room"));
+		assert_int_equal(store_writer_state(w)->narrow_windows, i == 1);
+		assert_int_equal(store_writer_state(w)->folded_windows, i == 2);
+		store_writer_close(w);
+		model_window_fini(&win);
+	}
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(store_n_windows(s), 4);
+	struct store_cover c;
+	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err), 0);
+	assert_int_equal(c.n, 4);
+	assert_int_equal(c.coarse, 2);
+	for (size_t k = 0; k < 4; k++) {
+		size_t i = k < 3 ? k : 4;
+		struct seen rows = { .s = s }, folded = { .s = s };
+		int rc = store_block_rows(s, c.blocks[k], NULL, see, &rows, &err);
+		assert_int_equal(rc, i == 2 ? -ENODATA : 0);
+		assert_int_equal(store_block_folded(s, c.blocks[k], see, &folded, &err), 0);
+		assert_int_equal(folded.samples, samples[i]);
+		assert_int_equal(folded.wide + folded.narrow, 0);
+		if (i != 2)
+			assert_int_equal(rows.samples, samples[i]);
+		assert_true(i == 2 || rows.narrow > 0);
+		assert_int_equal(rows.wide > 0, i == 0 || i == 4);
+		assert_true(same_counters(store_window(s, k, &err), i));
+	}
+	store_cover_free(&c);
+	store_close(s);
+	remove_tree(dir);
+}
+
+/* ---- clocks ---- */
+
+static const char *boot_id = "11111111-2222-3333-4444-555555555555";
+
+/* What the store asks the kernel for which boot this is, answered here. */
+int open(const char *path, int flags, ...)
+{
+	va_list ap;
+	va_start(ap, flags);
+	int mode = flags & O_CREAT ? va_arg(ap, int) : 0;
+	va_end(ap);
+	if (strcmp(path, "/proc/sys/kernel/random/boot_id"))
+		return openat(AT_FDCWD, path, flags, mode);
+	int pipes[2];
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(write(pipes[1], boot_id, strlen(boot_id)), strlen(boot_id));
+	close(pipes[1]);
+	return pipes[0];
+}
+
+struct moment {
+	int64_t real, boot; /* seconds, of the end of the window */
+	char new_boot;
+	uint32_t anchor;
+};
+
+/* Ten seconds each; the clock drifts, is set forward and back, the host sleeps (BOOTTIME goes on) and boots. */
+static const struct moment moments[] = {
+	{ 100, 10, 0, 0 },    { 110, 20, 0, 0 },     { 120, 30, 0, 0 },
+	{ 3730, 40, 0, 1 },   { 3740, 50, 0, 1 },  /* an hour forward */
+	{ 150, 60, 0, 2 },    { 160, 70, 0, 2 },   /* and back, further: these lie before others */
+	{ 20170, 20080, 0, 2 },			   /* asleep for hours */
+	{ 20300, 15, '6', 3 }, { 20310, 25, '6', 3 }, /* another boot */
+	{ 130, 12, '7', 4 },			   /* one with a clock that is wrong */
+	{ 20500, 22, '7', 5 },			   /* set right */
+};
+#define N_MOMENTS (sizeof(moments) / sizeof(moments[0]))
+
+static int by_seq(const void *pa, const void *pb)
+{
+	const struct store_block *a = *(const struct store_block *const *)pa, *b = *(const struct store_block *const *)pb;
+	return (a->seq > b->seq) - (a->seq < b->seq);
+}
+
+static void clock_steps(void **state)
+{
+	(void)state;
+	char dir[64], boot[40];
+	struct model m = { .random = 8 };
+	struct store_writer *w = NULL;
+	struct store *s;
+	struct err err = { 0 };
+	struct store_cover c;
+	uint64_t samples = 0, lost[2] = { 1, 0 }, flagged[1] = { 0 };
+	struct store_cpu_totals cpu = { 0, 3, 2, lost, flagged };
+	struct store_totals t = { &cpu, 1, 0, 0, 0 };
+	struct store_options o = model_options;
+	o.windows_only = true;
+	temp_dir(dir);
+	strcpy(boot, boot_id);
+	boot_id = boot;
+	for (size_t i = 0; i < N_MOMENTS; i++) {
+		const struct moment *at = &moments[i];
+		if (!w || (at->new_boot && boot[0] != at->new_boot)) {
+			store_writer_close(w);
+			boot[0] = at->new_boot ? at->new_boot : boot[0];
+			assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
+		}
+		struct model_window win = { 0 };
+		model_fill(&m, w, &win, 5);
+		samples += sum_of(&win);
+		model_window_fini(&win);
+		int64_t t1 = T0 + at->real * SECOND;
+		assert_int_equal(store_commit_window(w, t1 - 10 * SECOND, t1, at->boot * SECOND, &t, &err), 0);
+	}
+	/* And parents over all of it. */
+	assert_int_equal(store_compact(w, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err), 0);
+	assert_int_equal(c.n, N_MOMENTS);
+	qsort(c.blocks, c.n, sizeof(*c.blocks), by_seq);
+	for (size_t i = 0; i < c.n; i++) {
+		const struct store_block *b = c.blocks[i];
+		const struct store_anchor *a = store_anchor(s, b->anchor);
+		assert_int_equal(b->t1_ns, T0 + moments[i].real * SECOND);
+		assert_int_equal(b->boot_ns, moments[i].boot * SECOND);
+		assert_int_equal(b->anchor, moments[i].anchor);
+		assert_non_null(a);
+		assert_int_equal(a->boot_id[0] >> 4, moments[i].new_boot ? moments[i].new_boot - '0' : 1);
+		assert_int_equal(a->boot_id[15], 0x55);
+		/* The order of writing is that of anchors, and of BOOTTIME under one. */
+		if (i)
+			assert_true(c.blocks[i - 1]->anchor < b->anchor ||
+				    (c.blocks[i - 1]->anchor == b->anchor && c.blocks[i - 1]->boot_ns < b->boot_ns));
+		/* Under an anchor realtime is BOOTTIME and its difference, to a second. */
+		int64_t off = b->t1_ns - b->boot_ns - a->real_minus_boot_ns;
+		assert_true(off > -SECOND && off < SECOND);
+	}
+	assert_null(store_anchor(s, 6));
+	store_cover_free(&c);
+	struct seen all = { .s = s };
+	uint64_t windows = 0;
+	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	for (size_t i = 0; i < c.n; i++) {
+		windows += c.blocks[i]->n_windows;
+		assert_int_equal(store_block_folded(s, c.blocks[i], see, &all, &err), 0);
+	}
+	assert_int_equal(windows, N_MOMENTS);
+	assert_int_equal(all.samples, samples);
+	assert_true(c.n < N_MOMENTS);
+	store_cover_free(&c);
+	store_close(s);
+	remove_tree(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(low_space),
+		cmocka_unit_test(clock_steps),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the programs read and user space writes through shared memory: selected ids, processes, unwind rules. */
+#include "collect/sampler_int.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void *sampler_map_shared(struct bpf_map *m, size_t size, struct err *err)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(m), 0);
+	if (p != MAP_FAILED)
+		return p;
+	err_sys(err, -errno, "mapping BPF table '%s' (%zu KiB)", bpf_map__name(m), size / 1024);
+	return NULL;
+}
+
+/* The tables of unwind rules are there only where bpf/unwind.bpf.h follows them. */
+#if defined(__x86_64__)
+int sampler_map_unwind(struct sampler *s, struct err *err)
+{
+	struct sample_bpf *k = s->skel;
+	s->unwind.ranges = sampler_map_shared(k->maps.unwind_ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges), err);
+	s->unwind.pages = sampler_map_shared(k->maps.unwind_pages, UNWIND_PAGES * sizeof(*s->unwind.pages), err);
+	s->unwind.rules = sampler_map_shared(k->maps.unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules), err);
+	return s->unwind.ranges && s->unwind.pages && s->unwind.rules ? 0 : err->code;
+}
+
+int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows)
+{
+	const size_t size = sizeof(uint32_t) << UNWIND_SHARD_BITS;
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	if (shard >= UNWIND_SHARDS)
+		return -E2BIG;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t), size, 1, &opts);
+	if (fd < 0)
+		return fd;
+	void *rows = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	int rc = rows == MAP_FAILED ? -errno : 0;
+	rc = rc ? rc : bpf_map_update_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard, &fd, BPF_ANY);
+	close(fd); /* the map of shards holds it */
+	if (rc) {
+		if (rows != MAP_FAILED)
+			munmap(rows, size);
+		return rc;
+	}
+	s->shards[shard] = *ret_rows = rows;
+	return 0;
+}
+#else
+int sampler_map_unwind(struct sampler *s, struct err *err)
+{
+	(void)s;
+	(void)err;
+	return 0;
+}
+
+int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows)
+{
+	(void)s;
+	(void)shard;
+	(void)ret_rows;
+	return -EOPNOTSUPP;
+}
+#endif
+
+void sampler_unmap_unwind(struct sampler *s)
+{
+	if (s->unwind.ranges)
+		munmap(s->unwind.ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges));
+	if (s->unwind.pages)
+		munmap(s->unwind.pages, UNWIND_PAGES * sizeof(*s->unwind.pages));
+	if (s->unwind.rules)
+		munmap(s->unwind.rules, UNWIND_RULES * sizeof(*s->unwind.rules));
+	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
+		if (s->shards[i])
+			munmap(s->shards[i], sizeof(uint32_t) << UNWIND_SHARD_BITS);
+}
+
+int sampler_select(struct sampler *s, uint32_t id)
+{
+	for (uint32_t p = 0; s->selected && p < 64; p++) { /* SELECT_PROBES of bpf/select.bpf.h */
+		uint64_t *cell = &s->selected[(((id * 0x9e3779b1u) >> 8) + p) & (SELECT_ENTRIES - 1)], free_cell = 0;
+		if (*cell == id || __atomic_compare_exchange_n(cell, &free_cell, id, false, __ATOMIC_SEQ_CST,
+							       __ATOMIC_RELAXED))
+			return 0;
+	}
+	return -E2BIG;
+}
+
+/* The probe sequence of proc_find in bpf/labels.bpf.h. */
+static struct proc_entry *proc_place(struct sampler *s, uint32_t tgid, uint32_t probe)
+{
+	return &s->procs[(((tgid * 0x9e3779b1u) >> 8) + probe) & (PROC_ENTRIES - 1)];
+}
+
+int sampler_publish(struct sampler *s, const struct proc_entry *e)
+{
+	struct proc_entry *at = NULL;
+	for (uint32_t p = 0; p < PROC_PROBES; p++) {
+		struct proc_entry *c = proc_place(s, e->tgid, p);
+		if (c->tgid == e->tgid) {
+			at = c;
+			break;
+		}
+		if ((!c->tgid || c->tgid == PROC_GONE) && !at)
+			at = c;
+		if (!c->tgid)
+			break;
+	}
+	if (!at)
+		return -E2BIG;
+	/* A reader that comes in between finds no such process, which is what it would have found before. */
+	bool known = at->tgid == e->tgid;
+	if (at->tgid)
+		__atomic_store_n(&at->tgid, PROC_GONE, __ATOMIC_RELEASE);
+	struct proc_entry copy = *e;
+	bool same_image = known && at->start_ns == e->start_ns && at->exec_id == e->exec_id;
+	copy.ranges = same_image ? at->ranges : 0;
+	copy.tgid = at->tgid;
+	*at = copy;
+	__atomic_store_n(&at->tgid, e->tgid, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns)
+{
+	for (uint32_t p = 0; p < PROC_PROBES; p++) {
+		struct proc_entry *c = proc_place(s, tgid, p);
+		if (!c->tgid)
+			return;
+		if (c->tgid == tgid && c->start_ns == start_ns)
+			__atomic_store_n(&c->tgid, PROC_GONE, __ATOMIC_RELEASE);
+	}
+}
+
+void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges)
+{
+	for (uint32_t p = 0; p < PROC_PROBES; p++) {
+		struct proc_entry *c = proc_place(s, tgid, p);
+		if (!c->tgid)
+			return;
+		if (c->tgid == tgid && c->start_ns == start_ns && c->exec_id == exec_id)
+			__atomic_store_n(&c->ranges, ranges, __ATOMIC_RELEASE);
+	}
+}
+
+void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret)
+{
+	*ret = s->unwind;
+	ret->shards = s->shards;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What sampler.c (programs, events, draining) and published.c (what the programs read) share. */
+#ifndef ASCRIBE_COLLECT_SAMPLER_INT_H
+#define ASCRIBE_COLLECT_SAMPLER_INT_H
+
+#include "collect/sampler.h"
+
+#include "sample.skel.h"
+
+#define PROC_ENTRIES 16384
+#define SELECT_ENTRIES 65536
+
+struct cpu {
+	int fd[MAX_EVENTS]; /* -1: not open */
+	struct bpf_link *link[MAX_EVENTS];
+	bool online, counted;
+	uint64_t base[MAX_EVENTS]; /* counts of descriptors that were closed with their CPU */
+	uint64_t ran[MAX_EVENTS], period[MAX_EVENTS], idle; /* drained so far */
+};
+
+struct sampler {
+	struct sampler_config cfg;
+	struct sample_bpf *skel;
+	struct ring_buffer *ring;
+	unsigned n_cpus, drain_ms;
+	bool running;
+	uint32_t row_mask, ref_mask, arena_mask, half_size;
+	uint8_t *halves;
+	size_t half_stride; /* array maps round their values up to 8 bytes */
+	struct cpu_state *states;
+	struct proc_entry *procs;
+	uint64_t *selected;
+	struct sampler_unwind unwind;
+	uint32_t *shards[UNWIND_SHARDS];
+	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *exit;
+	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
+	void *record_ctx;
+	void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack);
+	void *copy_ctx;
+	struct cpu *cpu;
+};
+
+/* The memory of a table, shared with the programs; NULL with *err set. */
+void *sampler_map_shared(struct bpf_map *m, size_t size, struct err *err);
+
+/* The tables of unwind rules. */
+int sampler_map_unwind(struct sampler *s, struct err *err);
+void sampler_unmap_unwind(struct sampler *s);
+
+#endif

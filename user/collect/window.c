@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/window.h"
+
+#include "collect/collector.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define NS 1000000000ull
+
+const char *const collector_lost_names[] = {
+#define LOST(id, help) #id,
+#define FLAG(id, help)
+#include "counters.def"
+#undef LOST
+#undef FLAG
+};
+const char *const collector_flagged_names[] = {
+#define LOST(id, help)
+#define FLAG(id, help) #id,
+#include "counters.def"
+#undef LOST
+#undef FLAG
+};
+/* The kernel's counter of each. */
+static const int lost_counter[] = {
+#define LOST(id, help) COUNTER_##id,
+#define FLAG(id, help)
+#include "counters.def"
+#undef LOST
+#undef FLAG
+};
+static const int flagged_counter[] = {
+#define LOST(id, help)
+#define FLAG(id, help) COUNTER_##id,
+#include "counters.def"
+#undef LOST
+#undef FLAG
+};
+#define N_LOST (sizeof(lost_counter) / sizeof(lost_counter[0]))
+#define N_FLAGGED (sizeof(flagged_counter) / sizeof(flagged_counter[0]))
+const size_t collector_n_lost = N_LOST, collector_n_flagged = N_FLAGGED;
+
+/* The place of `idle` among the flags. */
+enum {
+#define LOST(id, help)
+#define FLAG(id, help) AT_##id,
+#include "counters.def"
+#undef LOST
+#undef FLAG
+};
+const size_t window_idle_flag = AT_idle;
+
+struct window {
+	struct sampler *sampler;
+	const struct sandbox *sandbox;
+	unsigned n_cpus;
+	struct window_cpu *cpu;
+	struct store_cpu_totals *totals;
+	uint64_t *totals_counters, *idle_ns;
+	uint64_t own_cpu_ns, bad_cpu;
+};
+
+int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb)
+{
+	struct window *w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->sampler = s;
+	w->sandbox = sb;
+	w->n_cpus = sampler_n_cpus(s);
+	w->cpu = calloc(w->n_cpus, sizeof(*w->cpu));
+	w->totals = calloc(w->n_cpus, sizeof(*w->totals));
+	w->totals_counters = calloc(w->n_cpus * (N_LOST + N_FLAGGED), sizeof(uint64_t));
+	w->idle_ns = calloc(w->n_cpus, sizeof(*w->idle_ns));
+	if (!w->idle_ns || !w->cpu || !w->totals || !w->totals_counters) {
+		window_free(w);
+		return -ENOMEM;
+	}
+	for (unsigned i = 0; i < w->n_cpus; i++) {
+		w->totals[i].lost = w->totals_counters + i * (N_LOST + N_FLAGGED);
+		w->totals[i].flagged = w->totals[i].lost + N_LOST;
+	}
+	*ret = w;
+	return 0;
+}
+
+void window_free(struct window *w)
+{
+	if (!w)
+		return;
+	free(w->cpu);
+	free(w->totals);
+	free(w->totals_counters);
+	free(w->idle_ns);
+	free(w);
+}
+
+struct window_cpu *window_cpu(struct window *w, unsigned cpu)
+{
+	return &w->cpu[cpu];
+}
+
+static uint64_t own_rss(void)
+{
+	unsigned long size, rss = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+	if (f) {
+		if (fscanf(f, "%lu %lu", &size, &rss) != 2)
+			rss = 0;
+		fclose(f);
+	}
+	return rss * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Ours and that of the child that parses. */
+static uint64_t own_cpu(const struct window *w)
+{
+	struct rusage u;
+	struct sandbox_stats parsing;
+	getrusage(RUSAGE_SELF, &u);
+	sandbox_stats(w->sandbox, &parsing);
+	return parsing.cpu_ns + ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * NS +
+	       ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000;
+}
+
+/* Idle time of each CPU since boot, from /proc/stat: idle and waiting for I/O, in ticks of 10 ms. */
+static void read_idle(struct window *w)
+{
+	char line[512];
+	unsigned cpu;
+	uint64_t idle, iowait;
+	FILE *f = fopen("/proc/stat", "re");
+	uint64_t tick = NS / (uint64_t)sysconf(_SC_CLK_TCK);
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "cpu%u %*u %*u %*u %" SCNu64 " %" SCNu64, &cpu, &idle, &iowait) == 3 && cpu < w->n_cpus)
+			w->idle_ns[cpu] = (idle + iowait) * tick;
+	if (f)
+		fclose(f);
+}
+
+/*
+ * What the events say fired beyond what ran. While running, one sample of each event may be between its count and its
+ * program, so that one is left out until the end. An idle CPU may let its timer sleep (haltpoll, packed virtual CPUs):
+ * the clock counts on, nothing runs, and nothing is lost; as much of the rest as the CPU's idle time explains is called so.
+ */
+static void count_not_run(struct window *all, unsigned cpu, bool stopped)
+{
+	struct window_cpu *w = &all->cpu[cpu];
+	struct sampler_fired f;
+	sampler_fired(all->sampler, cpu, &f);
+	uint64_t missing = f.fired - f.ran, slack = stopped ? 0 : 1, idle = 0;
+	uint64_t reported = w->not_run + w->idle_not_run;
+	if (missing <= reported + slack)
+		return;
+	uint64_t more = missing - slack - reported;
+	if (f.clock_ns) {
+		/* Two ticks and a period of rounding. */
+		uint64_t periods = (all->idle_ns[cpu] - w->idle_base_ns + 20000000) / f.clock_ns + 1;
+		uint64_t unsampled = periods > f.idle ? periods - f.idle : 0;
+		idle = unsampled > w->idle_not_run ? unsampled - w->idle_not_run : 0;
+		if (idle > more)
+			idle = more;
+	}
+	w->counter[COUNTER_idle_not_run] += idle;
+	w->counter[COUNTER_not_run] += more - idle;
+	w->idle_not_run += idle;
+	w->not_run += more - idle;
+	w->used = true;
+}
+
+/*
+ * Three counts that do not come from each other: stored are the rows, the losses were counted one by one, fired is what the
+ * programs began with plus what they never saw. `ascribe stat` and the tests hold them against each other.
+ */
+size_t window_totals(struct window *w, bool stopped, struct store_totals *ret)
+{
+	size_t n = 0;
+	memset(ret, 0, sizeof(*ret));
+	uint64_t bad = sampler_bad_cpu(w->sampler);
+	w->cpu[0].counter[COUNTER_bad_cpu] += bad - w->bad_cpu;
+	w->bad_cpu = bad;
+	read_idle(w);
+	for (unsigned cpu = 0; cpu < w->n_cpus; cpu++) {
+		count_not_run(w, cpu, stopped);
+		struct window_cpu *c = &w->cpu[cpu];
+		if (!c->used)
+			continue;
+		struct store_cpu_totals *o = &w->totals[n++];
+		o->cpu = cpu;
+		o->stored = c->stored;
+		o->fired = c->ran - c->outside + c->counter[COUNTER_not_run] + c->counter[COUNTER_idle_not_run] +
+			   c->counter[COUNTER_bad_cpu];
+		for (size_t i = 0; i < N_LOST; i++)
+			o->lost[i] = c->counter[lost_counter[i]];
+		for (size_t i = 0; i < N_FLAGGED; i++)
+			o->flagged[i] = c->counter[flagged_counter[i]];
+		ret->outside += c->outside;
+	}
+	ret->cpu = w->totals;
+	ret->n_cpus = n;
+	uint64_t cpu_ns = own_cpu(w);
+	ret->own_cpu_ns = cpu_ns - w->own_cpu_ns;
+	ret->own_rss = own_rss();
+	return n;
+}
+
+void window_start(struct window *w)
+{
+	w->own_cpu_ns = 0; /* what starting cost counts to the first window */
+	read_idle(w);
+	for (unsigned i = 0; i < w->n_cpus; i++)
+		w->cpu[i].idle_base_ns = w->idle_ns[i];
+}
+
+void window_clear(struct window *w)
+{
+	for (unsigned i = 0; i < w->n_cpus; i++) {
+		struct window_cpu *c = &w->cpu[i];
+		*c = (struct window_cpu){ .not_run = c->not_run, .idle_not_run = c->idle_not_run,
+					  .idle_base_ns = c->idle_base_ns };
+	}
+	w->own_cpu_ns = own_cpu(w);
+}
+
+void window_lost(struct window *w)
+{
+	for (unsigned i = 0; i < w->n_cpus; i++) {
+		struct window_cpu *c = &w->cpu[i];
+		c->counter[COUNTER_store_failed] += c->stored;
+		c->stored = 0;
+		for (size_t f = 0; f < N_FLAGGED; f++)
+			c->counter[flagged_counter[f]] = 0;
+	}
+}

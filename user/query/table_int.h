@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the makers of tables share: by function, by keys (table.c), by one wide key (top.c). */
+#ifndef ASCRIBE_QUERY_TABLE_INT_H
+#define ASCRIBE_QUERY_TABLE_INT_H
+
+#include "query/query_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What backs a table: query_table must stay the first member. */
+struct table {
+	struct query_table table;
+	size_t cap;
+	char **texts; /* everything that rows point to, but for the store's strings */
+	size_t n_texts, texts_cap;
+};
+
+int table_add_row(struct table *t, const struct query_table_row *row);
+struct value {
+	const char *text; /* with a NUL behind it */
+	size_t len;
+	bool present;
+	char number[24];
+};
+
+/* Fill in values, present and text of a row, as copies that live as long as the table. */
+int table_row_of_values(struct table *t, const struct value *values, size_t n, struct query_table_row *row);
+/* Intervals and order. */
+void table_finish(struct table *t, uint64_t all, size_t n_keys);
+
+#endif

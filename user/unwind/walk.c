@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwind/walk.h"
+
+#include <string.h>
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+#define barrier_var(v) __asm__ volatile("" : "+r"(v))
+#define UNWIND_GLOBAL static
+
+#include "unwind_walk.h"
+
+static struct walk {
+	const struct unwind_tables *t;
+	const struct unwind_memory *m;
+	struct unwind_state state;
+} walk;
+
+static __always_inline struct unwind_state *unwind_state(void)
+{
+	return &walk.state;
+}
+
+static __always_inline const struct unwind_range *unwind_range_at(__u32 i)
+{
+	return i < walk.t->n_ranges ? &walk.t->ranges[i] : NULL;
+}
+
+static __always_inline const struct unwind_page *unwind_page_at(__u32 i)
+{
+	return i < UNWIND_PAGES ? &walk.t->pages[i] : NULL;
+}
+
+static __always_inline const struct unwind_rule *unwind_rule_at(__u32 i)
+{
+	return i < UNWIND_RULES ? &walk.t->rules[i] : NULL;
+}
+
+static __always_inline const struct unwind_rows *unwind_rows_at(__u32 shard)
+{
+	return shard < UNWIND_SHARDS ? (const struct unwind_rows *)walk.t->shards[shard] : NULL;
+}
+
+static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
+{
+	return walk.m->read(walk.m->ctx, to, n, at) ? 0 : -1;
+}
+
+unsigned unwind_walk(const struct unwind_tables *t, const struct unwind_memory *m, const struct user_registers *regs,
+		     uint64_t *out, enum counter *ret_end)
+{
+	__u64 frames[2 * MAX_FRAMES];
+	walk.t = t;
+	walk.m = m;
+	memcpy(walk.state.reg, regs->reg, sizeof(walk.state.reg));
+	unwind_begin(&walk.state, regs->pc, (__u64)t->n_ranges << 32);
+	__u32 found = unwind_frames(&walk.state, frames, 0), n = found >> 8;
+	memcpy(out, frames, n * sizeof(*out));
+	*ret_end = found & 0xff;
+	return n;
+}
