@@ -210,6 +210,9 @@ static void print_symbols(const struct symbolizer_stats *s, const struct sandbox
 {
 	if (s->refused)
 		cmd_warn("names: %" PRIu64 " files refused (damaged, lying or too costly); their frames are file+0xoffset", s->refused);
+	if (s->lines_refused)
+		cmd_warn("names: the DWARF of %" PRIu64 " files was given up (damaged or too costly); they have no inlined calls",
+			 s->lines_refused);
 	if (p->late || p->died)
 		cmd_warn("names: the parsing child was killed %" PRIu64 " times for being late, ended by itself %" PRIu64 " times",
 			 p->late, p->died);

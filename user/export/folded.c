@@ -57,6 +57,8 @@ static void put_line(const struct export_source *src, const struct intern *comms
 		put_name(name, strlen(name), f);
 		if (frame && frame->kind == FRAME_KERNEL)
 			fputs("_[k]", f);
+		else if (frame && frame->flags & FRAME_INLINED)
+			fputs("_[i]", f);
 	}
 	fprintf(f, " %llu\n", (unsigned long long)l->samples);
 }
@@ -67,9 +69,10 @@ int export_folded(const struct export_source *src, FILE *f, struct err *err)
 	size_t n_rows, n = 0;
 	const struct store_row *rows = query_rows(src->query, &n_rows);
 	struct line *lines = calloc(n_rows + 1, sizeof(*lines));
-	int rc = lines ? 0 : -ENOMEM;
+	uint32_t *same = NULL;
+	int rc = lines ? query_same_stacks(src->query, &same) : -ENOMEM;
 	for (size_t i = 0; !rc && i < n_rows; i++) {
-		lines[i] = (struct line){ 0, rows[i].stack, rows[i].samples };
+		lines[i] = (struct line){ 0, same ? same[rows[i].stack] : rows[i].stack, rows[i].samples };
 		rc = find_comm(src->store, rows[i].set, &comms, &lines[i].comm);
 	}
 	if (rc) {
@@ -90,6 +93,7 @@ int export_folded(const struct export_source *src, FILE *f, struct err *err)
 		rc = err_sys(err, errno ? -errno : -EIO, "folded stacks");
 out:
 	intern_fini(&comms);
+	free(same);
 	free(lines);
 	return rc;
 }

@@ -160,8 +160,10 @@ static int group_of(struct functions *f, uint32_t frame, uint32_t *ret)
 			if (rc)
 				return rc;
 			f->sample[row] = frame;
+			f->t->table.rows[row].inlined = true;
 			idhash_put(&f->hash, hash, row);
 		}
+		f->t->table.rows[row].inlined &= fr->flags & FRAME_INLINED;
 		f->group[frame] = row;
 	}
 	*ret = f->group[frame];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An index of the units by address is made when a file is opened, one of the functions of a unit when the first address in it is
- * asked for; the tree of inlined calls is walked from the function down.
+ * asked for; the tree of inlined calls is walked from the function down. Some files stay open: stacks go through several.
  */
 #include "symbols/lines.h"
 
@@ -11,6 +11,7 @@
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +19,9 @@
 
 #define RANGES_MAX (2u << 20) /* of units, or of the functions of one */
 #define UNITS_KEPT 8
+#define FILES_KEPT 12
+#define UNPACKED_MAX (40u << 20)      /* bytes of one file's compressed sections; the others are mapped, which is no memory of ours */
+#define UNPACKED_KEPT_MAX (24u << 20) /* of all files that stay open, but for the last one */
 #define DEPTH_MAX 64          /* of scopes inside a function */
 #define DIES_MAX (4u << 20)   /* looked at in one unit */
 #define TEXT_MAX 1024
@@ -38,17 +42,22 @@ struct unit {
 	struct ranges functions;
 };
 
-static struct {
+struct file {
 	dev_t dev;
 	ino_t ino;
 	struct timespec mtime;
 	int fd;
 	Elf *elf;
-	Dwarf *dwarf;
+	Dwarf *dwarf; /* NULL: a free place */
 	struct ranges units;
 	struct unit kept[UNITS_KEPT];
 	size_t next_kept;
-} file;
+	uint64_t unpacked;
+	uint64_t used; /* when, by `uses` */
+};
+
+static struct file files[FILES_KEPT];
+static uint64_t uses;
 
 /* ---- ranges ---- */
 
@@ -105,54 +114,115 @@ static void ranges_fini(struct ranges *r)
 	*r = (struct ranges){ 0 };
 }
 
-/* ---- the file ---- */
+/* ---- files ---- */
 
-static void close_file(void)
+static void close_file(struct file *f)
 {
-	if (file.dwarf)
-		dwarf_end(file.dwarf);
-	if (file.elf)
-		elf_end(file.elf);
-	if (file.fd > 0)
-		close(file.fd);
-	ranges_fini(&file.units);
+	if (f->dwarf)
+		dwarf_end(f->dwarf);
+	if (f->elf)
+		elf_end(f->elf);
+	if (f->fd > 0)
+		close(f->fd);
+	ranges_fini(&f->units);
 	for (size_t i = 0; i < UNITS_KEPT; i++)
-		ranges_fini(&file.kept[i].functions);
-	memset(&file, 0, sizeof(file));
+		ranges_fini(&f->kept[i].functions);
+	memset(f, 0, sizeof(*f));
 }
 
-static int index_units(void)
+static int index_units(struct file *f)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
 	int rc = 0;
-	while (!rc && dwarf_get_units(file.dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
+	while (!rc && dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
 		if (dwarf_tag(&die) == DW_TAG_compile_unit)
-			rc = add_die(&file.units, &die);
-	sort(&file.units);
+			rc = add_die(&f->units, &die);
+	sort(&f->units);
 	return rc;
 }
 
-static int open_file(int fd)
+/* What libdw will unpack, as the sections' own heads say. */
+static uint64_t unpacked_size(Elf *elf)
 {
-	struct stat st;
-	if (fstat(fd, &st))
-		return -errno;
-	if (file.dwarf && file.dev == st.st_dev && file.ino == st.st_ino && !memcmp(&file.mtime, &st.st_mtim, sizeof(file.mtime)))
-		return 0;
-	close_file();
+	uint64_t sum = 0;
+	GElf_Shdr sh;
+	GElf_Chdr ch;
+	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
+		if (gelf_getshdr(s, &sh) && sh.sh_flags & SHF_COMPRESSED && gelf_getchdr(s, &ch))
+			sum = ch.ch_size > UNPACKED_MAX ? UNPACKED_MAX + 1 : sum + ch.ch_size;
+		if (sum > UNPACKED_MAX)
+			break;
+	}
+	return sum;
+}
+
+static struct file *least_used(void)
+{
+	struct file *f = NULL;
+	for (size_t i = 0; i < FILES_KEPT; i++)
+		if (files[i].dwarf && (!f || files[i].used < f->used))
+			f = &files[i];
+	return f;
+}
+
+/* A place for one file more, which will unpack so much. */
+static struct file *make_place(uint64_t unpacked)
+{
+	struct file *place = NULL;
+	uint64_t sum = unpacked;
+	for (size_t i = 0; i < FILES_KEPT; i++)
+		sum += files[i].unpacked;
+	for (struct file *f; (f = least_used()) && sum > UNPACKED_KEPT_MAX;) {
+		sum -= f->unpacked;
+		close_file(f);
+	}
+	for (size_t i = 0; i < FILES_KEPT && !place; i++)
+		place = files[i].dwarf ? NULL : &files[i];
+	if (!place) {
+		place = least_used();
+		close_file(place);
+	}
+	return place;
+}
+
+static int open_new(int fd, const struct stat *st, struct file **ret)
+{
+	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3), .dev = st->st_dev, .ino = st->st_ino, .mtime = st->st_mtim };
 	elf_version(EV_CURRENT);
-	file.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	file.elf = file.fd < 0 ? NULL : elf_begin(file.fd, ELF_C_READ_MMAP, NULL);
-	file.dwarf = file.elf ? dwarf_begin_elf(file.elf, DWARF_C_READ, NULL) : NULL;
-	int rc = file.dwarf ? index_units() : -EBADMSG;
+	n.elf = n.fd < 0 ? NULL : elf_begin(n.fd, ELF_C_READ_MMAP, NULL);
+	n.unpacked = n.elf ? unpacked_size(n.elf) : 0;
+	int rc = n.unpacked > UNPACKED_MAX ? -E2BIG : 0;
+	struct file *f = rc ? NULL : make_place(n.unpacked);
+	n.dwarf = n.elf && f ? dwarf_begin_elf(n.elf, DWARF_C_READ, NULL) : NULL;
+	rc = rc ? rc : n.dwarf ? index_units(&n) : -EBADMSG;
 	if (rc) {
-		close_file();
+		close_file(&n);
 		return rc;
 	}
-	file.dev = st.st_dev;
-	file.ino = st.st_ino;
-	file.mtime = st.st_mtim;
+	*f = n;
+	*ret = f;
+	return 0;
+}
+
+static int open_file(int fd, struct file **ret)
+{
+	struct stat st;
+	int rc = 0;
+	if (fstat(fd, &st))
+		return -errno;
+	struct file *f = NULL;
+	for (size_t i = 0; i < FILES_KEPT && !f; i++) {
+		struct file *k = &files[i];
+		if (k->dwarf && k->dev == st.st_dev && k->ino == st.st_ino && !memcmp(&k->mtime, &st.st_mtim, sizeof(k->mtime)))
+			f = k;
+	}
+	if (!f)
+		rc = open_new(fd, &st, &f);
+	if (rc)
+		return rc;
+	f->used = ++uses;
+	*ret = f;
 	return 0;
 }
 
@@ -193,17 +263,17 @@ static int index_functions(struct ranges *r, Dwarf_Die *unit)
 	return 0;
 }
 
-static int functions_of(const struct range *u, Dwarf_Die *ret_unit, const struct ranges **ret)
+static int functions_of(struct file *f, const struct range *u, Dwarf_Die *ret_unit, const struct ranges **ret)
 {
-	if (!dwarf_offdie(file.dwarf, u->die, ret_unit))
+	if (!dwarf_offdie(f->dwarf, u->die, ret_unit))
 		return -EBADMSG;
 	for (size_t i = 0; i < UNITS_KEPT; i++) {
-		if (file.kept[i].die == u->die) {
-			*ret = &file.kept[i].functions;
+		if (f->kept[i].die == u->die) {
+			*ret = &f->kept[i].functions;
 			return 0;
 		}
 	}
-	struct unit *k = &file.kept[file.next_kept++ % UNITS_KEPT];
+	struct unit *k = &f->kept[f->next_kept++ % UNITS_KEPT];
 	ranges_fini(&k->functions);
 	k->die = u->die;
 	int rc = index_functions(&k->functions, ret_unit);
@@ -236,13 +306,9 @@ static int add_text(struct buf *out, const char *s)
 
 static int add_frame(struct buf *out, Dwarf_Die *die, const char *source, int line)
 {
-	int decl = 0;
 	int rc = add_text(out, function_name(die));
 	rc = rc ? rc : add_text(out, source);
-	rc = rc ? rc : buf_add_u32(out, line > 0 ? (uint32_t)line : 0);
-	rc = rc ? rc : add_text(out, dwarf_decl_file(die));
-	dwarf_decl_line(die, &decl);
-	return rc ? rc : buf_add_u32(out, decl > 0 ? (uint32_t)decl : 0);
+	return rc ? rc : buf_add_u32(out, line > 0 ? (uint32_t)line : 0);
 }
 
 /* From the function down to the innermost inlined call around addr: chain[0] is the function. */
@@ -277,25 +343,25 @@ static const char *call_site(Dwarf_Die *unit, Dwarf_Die *call, int *ret_line)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word line = 0, index = 0;
-	Dwarf_Files *files;
+	Dwarf_Files *sources;
 	size_t n;
 	*ret_line = dwarf_formudata(dwarf_attr(call, DW_AT_call_line, &attr), &line) || line > INT32_MAX ? 0 : (int)line;
-	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &attr), &index) || dwarf_getsrcfiles(unit, &files, &n))
+	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &attr), &index) || dwarf_getsrcfiles(unit, &sources, &n))
 		return NULL;
-	return index < n ? dwarf_filesrc(files, index, NULL, NULL) : NULL;
+	return index < n ? dwarf_filesrc(sources, index, NULL, NULL) : NULL;
 }
 
-static int answer(uint64_t addr, struct buf *out)
+static int answer(struct file *file, uint64_t addr, struct buf *out)
 {
-	const struct range *u = find(&file.units, addr), *f;
+	const struct range *u = find(&file->units, addr), *f;
 	const struct ranges *functions;
 	Dwarf_Die unit, function, chain[LINE_FRAMES_MAX];
 	int line = 0;
-	int rc = u ? functions_of(u, &unit, &functions) : -ENOENT;
+	int rc = u ? functions_of(file, u, &unit, &functions) : -ENOENT;
 	if (rc == -ENOMEM)
 		return rc;
 	f = rc ? NULL : find(functions, addr);
-	if (!f || !dwarf_offdie(file.dwarf, f->die, &function))
+	if (!f || !dwarf_offdie(file->dwarf, f->die, &function))
 		return buf_add_u32(out, 0);
 	Dwarf_Line *l = dwarf_getsrc_die(&unit, addr);
 	const char *source = l ? dwarf_linesrc(l, NULL, NULL) : NULL;
@@ -315,10 +381,11 @@ int lines_op(const struct sandbox_request *q, struct buf *out)
 {
 	if (!q->n_fds || q->len % 8 || q->len > 8 * LINES_BATCH_MAX)
 		return -EINVAL;
-	int rc = open_file(q->fds[0]);
+	struct file *f = NULL;
+	int rc = open_file(q->fds[0], &f);
 	struct cursor c = { q->bytes, q->bytes + q->len, 0 };
 	while (!rc && cursor_left(&c))
-		rc = answer(cursor_u64(&c), out);
+		rc = answer(f, cursor_u64(&c), out);
 	return rc;
 }
 
@@ -345,8 +412,6 @@ int lines_decode(struct cursor *c, struct line_frame out[LINE_FRAMES_MAX], size_
 		int rc = take_text(c, &f->function, &f->function_len);
 		rc = rc ? rc : take_text(c, &f->file, &f->file_len);
 		f->line = cursor_u32(c);
-		rc = rc ? rc : take_text(c, &f->decl_file, &f->decl_file_len);
-		f->decl_line = cursor_u32(c);
 		if (rc || c->bad)
 			return -EBADMSG;
 	}

@@ -54,7 +54,7 @@ int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct
 	if (!s || !s->sandbox)
 		return ask_here(q, reply);
 	struct sandbox_call c = {
-		.lane = q->op == OP_LINES, /* it keeps its file open */
+		.lane = q->op == OP_LINES, /* it keeps files open */
 		.op = s->first_op + q->op,
 		.bytes = q->bytes,
 		.len = q->len,
@@ -64,6 +64,8 @@ int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct
 		.max_reply = q->max_reply,
 	};
 	int rc = sandbox_run(s->sandbox, &c, reply);
+	if (rc == -ECHILD && q->op == OP_LINES) /* perhaps for what it had kept of other files: a new one has nothing */
+		rc = sandbox_run(s->sandbox, &c, reply);
 	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
 }
 

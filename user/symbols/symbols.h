@@ -133,9 +133,6 @@ struct line_frame {
 	const char *file; /* where the address, or the inlined call around it, stands */
 	size_t file_len;
 	uint32_t line; /* 0: not said */
-	const char *decl_file; /* where the function is declared */
-	size_t decl_file_len;
-	uint32_t decl_line;
 };
 
 /* Does the file, or its separate debug file, have DWARF that was not refused? */
