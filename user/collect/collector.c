@@ -8,6 +8,7 @@
 #include "collect/sideband.h"
 #include "collect/unwinding.h"
 #include "collect/window.h"
+#include "unwind/request.h"
 #include "python_wire.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@
 #define SYSTEM_LABELS_MAX 16
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define LABELS_MAX 160
+#define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 struct collector {
@@ -378,9 +380,12 @@ static int add_events(struct collector *c, const struct sampler_config *cfg)
 /* The child that parses foreign files. */
 static int open_symbolizer(struct collector *c, struct err *err)
 {
+	static sandbox_op ops[SYMBOLS_OPS + 1];
+	memcpy(ops, symbols_ops, sizeof(symbols_ops));
+	ops[UNWIND_OP] = unwind_op;
 	struct sandbox_config cfg = {
-		.ops = symbols_ops,
-		.n_ops = SYMBOLS_OPS,
+		.ops = ops,
+		.n_ops = SYMBOLS_OPS + 1,
 		.memory = SYMBOLS_MEMORY,
 		.serves = PARSER_SERVES,
 	};
@@ -415,8 +420,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
 	rc = rc ? rc : pythons_new(&c->pythons, w);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
-	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
-				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
+	struct unwinding_config uc = { c->sandbox, UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
+	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
 	rc = rc ? rc : add_events(c, cfg);
 	if (rc) {
