@@ -390,6 +390,8 @@ static int open_symbolizer(struct collector *c, struct err *err)
 		.serves = PARSER_SERVES,
 	};
 	int rc = sandbox_new(&c->sandbox, &cfg, err);
+	if (!rc)
+		sandbox_ready(c->sandbox, 0);
 	struct symbolizer_config sc = { .sandbox = c->sandbox };
 	return rc ? rc : symbolizer_new(&c->symbolizer, &sc);
 }
