@@ -33,7 +33,7 @@ $(BUILD)/tests/record/chains: LOAD_FRAMES = -fomit-frame-pointer
 $(BUILD)/tests/record/%: tests/record/%.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm
+	$(Q)$(CC) -O2 $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm
 
 test: ## install, build, pass every test
 	$(Q)tools/deps build test

@@ -297,7 +297,7 @@ static void drain(struct collector *c)
 {
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
-	resolver_begin(c->resolver);
+	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
 	sampler_drain(c->sampler, on_half, c);
 	c->filling = false;
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
