@@ -2,6 +2,8 @@
 /* The one writer of a store: opening, taking rows. */
 #include "store/writer_int.h"
 
+#include "store/reserve.h"
+
 #include "util/array.h"
 
 #include <dirent.h>
@@ -30,7 +32,7 @@ void store_options_default(struct store_options *o)
 static bool ours(const char *name)
 {
 	static const char *const names[] = { ".", "..", "lock", HEADER_NAME ".tmp", HEADER_COPY_NAME,
-					     HEADER_COPY_NAME ".tmp", MANIFEST_NAME, MANIFEST_NAME ".tmp" };
+					     HEADER_COPY_NAME ".tmp", MANIFEST_NAME, MANIFEST_NAME ".tmp", RESERVE_NAME };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
 			return true;
@@ -301,6 +303,7 @@ static int open_writer(struct store_writer *w, const char *dir, const struct sto
 		rc = writer_save_manifest(w, err);
 	if (!rc) {
 		sweep(s);
+		reserve_keep(s->dir_fd);
 		commit_init(w);
 		store_renew(w);
 	}
