@@ -57,5 +57,14 @@ bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/
 	$(Q)tests/bench/unwind.sh $(BUILD)
 	$(Q)tests/bench/unwind_perf.sh $(BUILD)
 
-.PHONY: bench-labels bench-unwind bench-programs
--include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench.bpf.d
+$(BUILD)/bench/bench_symbols: tests/bench/bench_symbols.c $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+
+bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols ## names: 100,000 addresses against nm, the time of a million, memory
+	$(Q)ASCRIBE_SYMBOLS_FULL=1 $(BUILD)/tests/test_symbols
+	$(Q)$< /usr/bin /usr/sbin /usr/lib
+
+.PHONY: bench-labels bench-unwind bench-symbols bench-programs
+-include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d

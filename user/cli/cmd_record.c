@@ -206,6 +206,28 @@ static void print_unwinding(const struct unwinding_stats *u)
 		cmd_warn("unwind rules: no room for the mappings of %" PRIu64 " processes", u->ranges_full);
 }
 
+static void print_symbols(const struct symbolizer_stats *s, const struct sandbox_stats *p)
+{
+	if (s->refused)
+		cmd_warn("names: %" PRIu64 " files refused (damaged, lying or too costly); their frames are file+0xoffset", s->refused);
+	if (s->lines_refused)
+		cmd_warn("names: the DWARF of %" PRIu64 " files was given up (damaged or too costly); they have no inlined calls",
+			 s->lines_refused);
+	if (p->late || p->died)
+		cmd_warn("names: the parsing child was killed %" PRIu64 " times for being late, ended by itself %" PRIu64 " times",
+			 p->late, p->died);
+}
+
+static void print_jit(const struct jits_stats *j)
+{
+	if (j->maps)
+		fprintf(stderr, "ascribe: names of code made at run time: maps read %" PRIu64 " times, JVMs asked %" PRIu64 " times\n",
+			j->maps, j->asked);
+	if (j->refused || j->silent)
+		cmd_warn("names of code made at run time: %" PRIu64 " maps refused (not the process's own, too large, damaged); "
+			 "%" PRIu64 " requests without answer from a JVM", j->refused, j->silent);
+}
+
 static void print_summary(struct recording *r, bool tty)
 {
 	struct collector_progress p;
@@ -218,6 +240,8 @@ static void print_summary(struct recording *r, bool tty)
 		fprintf(stderr, "; %" PRIu64 " fired outside the selection", p.outside);
 	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");
 	print_unwinding(&p.unwinding);
+	print_symbols(&p.symbols, &p.parsing);
+	print_jit(&p.jit);
 }
 
 /* ---- recording ---- */

@@ -25,11 +25,14 @@
 #define SYSTEM_LABELS_MAX 16
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define LABELS_MAX 160
+#define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 struct collector {
 	struct sampler *sampler;
 	struct sideband *sideband;
 	struct procs *procs;
+	struct sandbox *sandbox;
+	struct symbolizer *symbolizer;
 	struct resolver *resolver;
 	struct labelling *labelling;
 	struct unwinding *unwinding;
@@ -128,7 +131,8 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
-	bool unknown, no_mapping = false;
+	bool unknown;
+	struct resolver_flags flags = { 0 };
 	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user;
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
 		goto lost; /* cannot be: the table is ours */
@@ -138,7 +142,7 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
-		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &no_mapping);
+		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &flags);
 	if (!rc)
 		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples, row->value);
 	if (rc)
@@ -146,8 +150,12 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	w->stored += row->samples;
 	if (unknown)
 		w->counter[COUNTER_label_unknown] += row->samples;
-	if (no_mapping)
+	if (flags.no_mapping)
 		w->counter[COUNTER_no_mapping] += row->samples;
+	if (flags.jit_unnamed)
+		w->counter[COUNTER_jit_unnamed] += row->samples;
+	if (flags.names_refused)
+		w->counter[COUNTER_names_refused] += row->samples;
 	return;
 lost:
 	w->counter[COUNTER_user_memory] += row->samples;
@@ -161,12 +169,15 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
 	uint64_t at;
 	unwinding_mapped(c->unwinding, tgid);
-	if (file->path[0] != '/' || !im)
+	if (!im)
 		return;
 	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		if (im->maps[i].file != file)
 			continue;
+		resolver_note_code(c->resolver, im, &im->maps[i]);
+		if (file->path[0] != '/')
+			return;
 		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
 		if (b && !binary_label_descriptor(b, &at))
 			labelling_mapped(c->labelling, tgid);
@@ -259,6 +270,7 @@ static void drain(struct collector *c)
 {
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
+	resolver_begin(c->resolver);
 	sampler_drain(c->sampler, on_half, c);
 	c->filling = false;
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
@@ -306,6 +318,7 @@ static int end_window(struct collector *c, struct err *err)
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
 	unwinding_forget(c->unwinding);
+	resolver_forget(c->resolver, c->procs);
 	return rc;
 }
 
@@ -336,6 +349,20 @@ static int add_events(struct collector *c, const struct sampler_config *cfg)
 	return rc;
 }
 
+/* The child that parses foreign files. */
+static int open_symbolizer(struct collector *c, struct err *err)
+{
+	struct sandbox_config cfg = {
+		.ops = symbols_ops,
+		.n_ops = SYMBOLS_OPS,
+		.memory = SYMBOLS_MEMORY,
+		.serves = PARSER_SERVES,
+	};
+	int rc = sandbox_new(&c->sandbox, &cfg, err);
+	struct symbolizer_config sc = { .sandbox = c->sandbox };
+	return rc ? rc : symbolizer_new(&c->symbolizer, &sc);
+}
+
 int collector_open(struct collector **ret, const struct sampler_config *cfg, struct store_writer *w,
 		   struct err *ret_warning, struct err *err)
 {
@@ -345,11 +372,12 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	struct err e = { 0 };
 	c->store = w;
 	c->window_s = cfg->window_s;
-	int rc = sampler_open(&c->sampler, cfg, &e);
+	int rc = open_symbolizer(c, &e); /* first: its child is forked before anything else is open */
+	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
 	if (!rc) {
 		c->n_cpus = sampler_n_cpus(c->sampler);
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
-		rc = c->poll ? window_new(&c->window, c->sampler) : -ENOMEM;
+		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox) : -ENOMEM;
 	}
 	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, SIDEBAND_PAGES, &e);
 	if (!rc) {
@@ -358,7 +386,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		rc = rc ? rc : a.rc;
 	}
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
-	rc = rc ? rc : resolver_new(&c->resolver, w, ret_warning);
+	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
 				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
@@ -512,6 +540,8 @@ void collector_close(struct collector *c)
 	unwinding_free(c->unwinding);
 	procs_free(c->procs);
 	resolver_free(c->resolver);
+	symbolizer_free(c->symbolizer);
+	sandbox_free(c->sandbox);
 	sideband_close(c->sideband);
 	sampler_close(c->sampler);
 	window_free(c->window);
@@ -524,6 +554,9 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	*ret = c->sum;
 	ret->processes = procs_count(c->procs);
 	unwinding_stats(c->unwinding, &ret->unwinding);
+	symbolizer_stats(c->symbolizer, &ret->symbols);
+	sandbox_stats(c->sandbox, &ret->parsing);
+	resolver_jit_stats(c->resolver, &ret->jit);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += window_cpu(c->window, i)->stored;

@@ -11,6 +11,7 @@
 #define ASCRIBE_COLLECT_COLLECTOR_H
 
 #include "collect/sampler.h"
+#include "collect/jit.h"
 #include "collect/unwinding.h"
 #include "store/store.h"
 
@@ -54,6 +55,9 @@ struct collector_progress {
 	unsigned n_cpus;
 	double drain_s;     /* the longest time between two drains */
 	struct unwinding_stats unwinding;
+	struct symbolizer_stats symbols;
+	struct sandbox_stats parsing;
+	struct jits_stats jit;
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

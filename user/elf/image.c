@@ -397,20 +397,25 @@ int elf_image_open(struct elf_image *img, int fd, const char *name, struct err *
 	return rc;
 }
 
+int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const char *name, struct err *err)
+{
+	*img = (struct elf_image){ .fd = -1, .mem = bytes, .size = size };
+	int rc = parse(img, name, err);
+	if (rc)
+		elf_image_fini(img);
+	return rc;
+}
+
 int elf_image_open_memory(struct elf_image *img, const void *bytes, size_t size, const char *name, struct err *err)
 {
 	*img = (struct elf_image){ .fd = -1 };
 	if (size > ELF_MEMORY_MAX)
 		return err_set(err, -E2BIG, "%s: an image of %zu bytes", name, size);
-	img->mem = malloc(size ? size : 1);
-	if (!img->mem)
+	uint8_t *copy = malloc(size ? size : 1);
+	if (!copy)
 		return err_sys(err, -ENOMEM, "%s", name);
-	memcpy(img->mem, bytes, size);
-	img->size = size;
-	int rc = parse(img, name, err);
-	if (rc)
-		elf_image_fini(img);
-	return rc;
+	memcpy(copy, bytes, size);
+	return elf_image_adopt(img, copy, size, name, err);
 }
 
 void elf_image_drop(struct elf_image *img)
