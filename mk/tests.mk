@@ -21,8 +21,8 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 # Holds our unwind tables against libdw's.
 $(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk: override LIBS += -ldw
 
-# A synthetic store for tests/cli.
-$(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
+# A synthetic store for tests/cli, a recorder with generations of one window.
+$(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
@@ -56,7 +56,7 @@ test: ## install, build, pass every test
 		$(call scripts,e2e) \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
 
-test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(FAULT) $(BUILD)/tests/mkstore $(LOADS)
+test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS)
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 unit: $(UNIT) ## the unit tests alone

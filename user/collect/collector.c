@@ -38,13 +38,15 @@ struct collector {
 	struct unwinding *unwinding;
 	struct copies *copies;
 	struct store_writer *store;
-	unsigned n_cpus, window_s;
+	struct sampler_config cfg;
+	unsigned n_cpus;
 	uint32_t event_id[MAX_EVENTS];
 	struct window *window;
 	struct pollfd *poll;
 	int64_t t0_ns, next_window_ns, stopped_ns; /* realtime */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
+	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
 	struct collector_progress sum;
 };
@@ -280,6 +282,26 @@ static void drain(struct collector *c)
 
 /* ---- windows ---- */
 
+static int add_events(struct collector *c)
+{
+	int rc = 0;
+	for (unsigned i = 0; !rc && i < c->cfg.n_events; i++) {
+		const struct event *e = &c->cfg.event[i];
+		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
+					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0 };
+		rc = store_add_event(c->store, &se, &c->event_id[i]);
+	}
+	return rc;
+}
+
+/* Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are lost until they can. */
+static void renew(struct collector *c)
+{
+	c->ids_void |= store_renew(c->store);
+	if (c->ids_void && !add_events(c) && !resolver_renewed(c->resolver))
+		c->ids_void = false;
+}
+
 static int end_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
@@ -312,8 +334,9 @@ static int end_window(struct collector *c, struct err *err)
 			window_clear(c->window);
 		}
 	}
+	renew(c);
 	c->t0_ns = t1;
-	uint64_t window = c->window_s * NS;
+	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)t1 / window + 1) * window);
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
@@ -335,18 +358,6 @@ static void add_ring(void *ctx, unsigned cpu)
 	struct add_ring *a = ctx;
 	if (!a->rc && cpu < a->c->n_cpus)
 		a->rc = sideband_add_cpu(a->c->sideband, cpu, a->err);
-}
-
-static int add_events(struct collector *c, const struct sampler_config *cfg)
-{
-	int rc = 0;
-	for (unsigned i = 0; !rc && i < cfg->n_events; i++) {
-		const struct event *e = &cfg->event[i];
-		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
-					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0 };
-		rc = store_add_event(c->store, &se, &c->event_id[i]);
-	}
-	return rc;
 }
 
 /* The child that parses foreign files. */
@@ -371,7 +382,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		return err_set(err, -ENOMEM, "out of memory");
 	struct err e = { 0 };
 	c->store = w;
-	c->window_s = cfg->window_s;
+	c->cfg = *cfg;
 	int rc = open_symbolizer(c, &e); /* first: its child is forked before anything else is open */
 	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
 	if (!rc) {
@@ -391,7 +402,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
 				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
-	rc = rc ? rc : add_events(c, cfg);
+	rc = rc ? rc : add_events(c);
 	if (rc) {
 		if (!e.code)
 			err_sys(&e, rc, "starting to record");
@@ -416,7 +427,7 @@ int collector_start(struct collector *c, struct err *err)
 	drain_sideband(c);
 	window_start(c->window);
 	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-	uint64_t window = c->window_s * NS;
+	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
 	return sampler_start(c->sampler, err);

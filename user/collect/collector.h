@@ -23,7 +23,7 @@ extern const char *const collector_flagged_names[];
 extern const size_t collector_n_lost, collector_n_flagged;
 
 /*
- * Everything opened and attached, nothing running. The writer stays the caller's. *ret_warning is set when something is missing
+ * Everything opened and attached, nothing running. The writer stays the caller's, what cfg points to must stay as long. *ret_warning is set when something is missing
  * that recording can do without (kernel symbols).
  */
 int collector_open(struct collector **ret, const struct sampler_config *cfg, struct store_writer *w,

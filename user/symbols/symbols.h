@@ -24,7 +24,7 @@ struct symbol {
 	const char *module; /* kernel only: "[kernel]", "[ext4]", "[bpf]"; NULL for binaries */
 	uint64_t start;     /* address as in the table: vaddr of an ELF symbol, kernel address */
 	uint64_t size;      /* 0 when the table does not say */
-	uint32_t *tag;      /* a cell that belongs to the caller, initially 0, one per symbol */
+	uint64_t *tag;      /* a cell that belongs to the caller, initially 0, one per symbol */
 };
 
 /* ---- where foreign bytes are parsed ---- */
