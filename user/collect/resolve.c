@@ -444,6 +444,8 @@ static void take_lines(void *ctx, size_t i, const struct line_frame *frames, siz
 {
 	struct place_frames *p = ctx;
 	(void)i;
+	if (n == 1 && !frames->function_len && !p->symbol)
+		return;
 	for (size_t k = 0; k < n && k < PLACE_FRAMES_MAX && !p->rc; k++)
 		p->rc = add_line_frame(p, &frames[k], k + 1 < n, &p->frames[p->n++]);
 }

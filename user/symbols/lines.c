@@ -304,11 +304,23 @@ static int add_text(struct buf *out, const char *s)
 	return rc ? rc : buf_add(out, s ? s : "", len);
 }
 
-static int add_frame(struct buf *out, Dwarf_Die *die, const char *source, int line)
+static int add_named(struct buf *out, const char *name, const char *source, int line)
 {
-	int rc = add_text(out, function_name(die));
+	int rc = add_text(out, name);
 	rc = rc ? rc : add_text(out, source);
 	return rc ? rc : buf_add_u32(out, line > 0 ? (uint32_t)line : 0);
+}
+
+static int add_frame(struct buf *out, Dwarf_Die *die, const char *source, int line)
+{
+	return add_named(out, function_name(die), source, line);
+}
+
+/* One frame, of which only the line is known. */
+static int add_nameless(struct buf *out, const char *source, int line)
+{
+	int rc = buf_add_u32(out, 1);
+	return rc ? rc : add_named(out, "", source, line);
 }
 
 /* From the function down to the innermost inlined call around addr: chain[0] is the function. */
@@ -360,13 +372,15 @@ static int answer(struct file *file, uint64_t addr, struct buf *out)
 	int rc = u ? functions_of(file, u, &unit, &functions) : -ENOENT;
 	if (rc == -ENOMEM)
 		return rc;
-	f = rc ? NULL : find(functions, addr);
-	if (!f || !dwarf_offdie(file->dwarf, f->die, &function))
+	if (rc)
 		return buf_add_u32(out, 0);
 	Dwarf_Line *l = dwarf_getsrc_die(&unit, addr);
 	const char *source = l ? dwarf_linesrc(l, NULL, NULL) : NULL;
 	if (l)
 		dwarf_lineno(l, &line);
+	f = find(functions, addr);
+	if (!f || !dwarf_offdie(file->dwarf, f->die, &function)) /* assembler, or what stands for an equal function */
+		return line > 0 ? add_nameless(out, source, line) : buf_add_u32(out, 0);
 	size_t n = inlined_chain(&function, addr, chain);
 	rc = buf_add_u32(out, (uint32_t)n);
 	for (size_t i = n; !rc && i-- > 0;) {

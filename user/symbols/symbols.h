@@ -123,7 +123,7 @@ int binary_offer_debug(struct binary *b, int fd, const char *path);
 
 /*
  * What DWARF says about an address: the inlined calls around it, innermost first, and last the function itself. Texts have no NUL and
- * belong to the lookup.
+ * belong to the lookup. A function without a name is that of the symbol at the address: only its line is known.
  */
 #define LINE_FRAMES_MAX 24
 
