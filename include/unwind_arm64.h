@@ -19,6 +19,12 @@
 #define FRAME_ENDS_AT_FP 0
 #define FP_BELOW_SP 8 /* Go saves the frame pointer below the stack pointer */
 
+/*
+ * The rules of glibc's dynamic linker forget what .plt has pushed: they find the return address above the end of the frame. It ends behind
+ * that address, and for the leaf it may just have been popped.
+ */
+#define RA_IN_FRAME 1
+
 /* Bits that an address of a process has; includers define it. Above them are the signature and the tag. */
 static __always_inline __u64 unwind_address_mask(void);
 
@@ -32,6 +38,12 @@ static __always_inline bool is_sigreturn(__u64 pc)
 {
 	__u64 code;
 	return read_word(pc, &code) && code == 0xd4000001d2801168ull;
+}
+
+/* The leaf may be at the second instruction. */
+static __always_inline bool at_sigreturn(const struct unwind_state *s)
+{
+	return is_sigreturn(s->pc) || (s->leaf && is_sigreturn(s->pc - 4));
 }
 
 static __always_inline bool unwind_signal(struct unwind_state *s)

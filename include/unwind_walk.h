@@ -154,9 +154,10 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 	if (!s)
 		return COUNTER_unwind_no_rule;
 	__u64 fp = s->fp, sp = s->sp;
-	if (in_range && !s->leaf && sp_known(s) && is_sigreturn(s->pc)) {
+	if (in_range && sp_known(s) && at_sigreturn(s)) {
 		if (!unwind_signal(s))
 			return COUNTER_unwind_fault;
+		s->leaf = 0;
 		s->exact = 1;
 		s->bx_at = UNWIND_BX_LOST;
 		return 0;
@@ -267,7 +268,9 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	pc = unwind_unsigned(pc);
 	if (!pc)
 		return COUNTER_rooted; /* what a thread's first frame returns to in some libraries */
-	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG)
+	if (RA_IN_FRAME && ra == UNWIND_RA_CFA && ra_off >= 0)
+		cfa += ra_off + 8;
+	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG && !(RA_IN_FRAME && s->leaf && cfa == s->sp))
 		return COUNTER_unwind_broken;
 	s->pc = pc;
 	s->sp = cfa;
@@ -287,7 +290,8 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 	if (!s || unused)
 		return COUNTER_unwind_no_rule;
 	__u64 at = s->exact ? s->pc : s->pc - 1;
-	if (!is_code(s, at))
+	/* What a signal handler returns to may be the first of its mapping. */
+	if (!is_code(s, at) && (s->exact || !is_code(s, s->pc)))
 		return s->leaf ? unwind_by_fp(0) : COUNTER_unwind_no_mapping;
 	__u32 id = unwind_find_rule(s, at);
 	int end = id ? unwind_by_rule(s, id) : -1;

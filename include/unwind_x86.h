@@ -13,6 +13,7 @@
 
 #define FRAME_ENDS_AT_FP 1 /* the caller's stack begins 16 bytes above the frame pointer */
 #define FP_BELOW_SP 0
+#define RA_IN_FRAME 0
 
 /* An address as it was before it was saved. */
 static __always_inline __u64 unwind_unsigned(__u64 at)
@@ -28,6 +29,11 @@ static __always_inline bool is_sigreturn(__u64 pc)
 	} code = { 0 };
 	return !unwind_read(&code, 9, pc) && code.low == 0x0f0000000fc0c748ull &&
 	       (code.high & 0xff) == 0x05;
+}
+
+static __always_inline bool at_sigreturn(const struct unwind_state *s)
+{
+	return !s->leaf && is_sigreturn(s->pc);
 }
 
 /* What a signal interrupted: pc, sp and fp. */
