@@ -19,7 +19,15 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
 # Holds our unwind tables against libdw's.
-$(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk: override LIBS += -ldw
+$(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64: override LIBS += -ldw
+
+# What it walks: a program for arm64, where there is a compiler for it.
+ARM64_CC := $(shell command -v aarch64-linux-gnu-gcc)
+$(BUILD)/tests/test_unwind_walk_arm64: $(if $(ARM64_CC),$(BUILD)/tests/test_unwind_walk_arm64.walked)
+$(BUILD)/tests/test_unwind_walk_arm64.walked: tests/unit/arm64/walked.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(ARM64_CC) -O2 -g -std=gnu11 $(WARN) -mbranch-protection=standard -Wl,-z,lazy -o $@ $< -lm
 
 # A synthetic store for tests/cli, a recorder with generations of one window.
 $(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
@@ -44,6 +52,7 @@ test: ## install, build, pass every test
 	$(Q)tools/test \
 		'layers=tools/check-layers' \
 		'headers=$(MAKE) --no-print-directory check-headers' \
+		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
 		$(foreach t,$(UNIT),'unit/$(notdir $(t))=$(t)') \
 		$(foreach t,$(UNIT),'asan/$(notdir $(t))=$(ASAN)/tests/$(notdir $(t))') \
 		$(foreach t,$(FAULT),'fault/$(notdir $(t))=$(t)') \
