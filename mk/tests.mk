@@ -21,6 +21,14 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 # Holds our unwind tables against libdw's.
 $(BUILD)/tests/test_unwind: override LIBS += -ldw
 
+# Threads under ThreadSanitizer: only what they run, not the whole archive again.
+TSAN := $(BUILD)/tests/tsan_hist_threads
+$(TSAN): tests/unit/test_hist_threads.c $(wildcard user/hist/*.c user/util/*.c)
+	$(call say,TSAN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=thread \
+		$(INCLUDE) -Itests -MMD -MP -MF $@.d -o $@ $(filter %.c,$^) -lxxhash -lcmocka -lm -lpthread
+
 # A synthetic store for tests/cli.
 $(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
@@ -48,6 +56,7 @@ test: ## install, build, pass every test
 		$(foreach t,$(UNIT),'asan/$(notdir $(t))=$(ASAN)/tests/$(notdir $(t))') \
 		$(foreach t,$(FAULT),'fault/$(notdir $(t))=$(t)') \
 		$(foreach t,$(FAULT_ASAN),'asan-fault/$(notdir $(t))=$(ASAN)/fault/$(notdir $(t))') \
+		'tsan/hist_threads=$(TSAN)' \
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		$(call scripts,cli) \
 		$(call scripts,record) \
@@ -56,7 +65,7 @@ test: ## install, build, pass every test
 		$(call scripts,e2e) \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
 
-test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(FAULT) $(BUILD)/tests/mkstore $(LOADS)
+test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(LOADS)
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 unit: $(UNIT) ## the unit tests alone

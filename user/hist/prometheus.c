@@ -29,7 +29,9 @@ size_t hist_bounds(uint64_t from, uint64_t to, uint64_t ret[HIST_BOUNDS_MAX])
 {
 	size_t n = 0;
 	for (uint64_t ten = 1;; ten *= 10) {
-		const uint64_t steps[] = { ten, ten % 2 ? 0 : ten / 2 * 5, ten > UINT64_MAX / 5 ? 0 : ten * 5 };
+		/* 0: not a whole number, or more than 64 bits */
+		const uint64_t steps[] = { ten, ten % 2 || ten / 2 > UINT64_MAX / 5 ? 0 : ten / 2 * 5,
+					   ten > UINT64_MAX / 5 ? 0 : ten * 5 };
 		for (size_t i = 0; i < 3; i++)
 			if (steps[i] && steps[i] >= from && steps[i] <= to && n < HIST_BOUNDS_MAX)
 				ret[n++] = steps[i];

@@ -28,15 +28,21 @@ struct hist_value hist_snapshot_at(const struct hist_snapshot *s, uint64_t rank)
 }
 
 /*
- * The product is rounded before it is rounded up: the double nearest to 0.9 is above it, and the 0.9 of 10 values is still the
- * ninth. From 2^53 values on a rank is as good as a double is.
+ * The double nearest to 0.9 is a little above it, and the 0.9 of 10 values are nine all the same: a product within a few roundings of
+ * a whole number is that number.
  */
+static double rank_of(double q, uint64_t total)
+{
+	double rank = q * (double)total, whole = round(rank);
+	return fabs(rank - whole) <= rank * 0x1p-50 ? whole : ceil(rank);
+}
+
 struct hist_value hist_snapshot_quantile(const struct hist_snapshot *s, double q)
 {
-	double rank = ceil(q * (double)s->total);
+	double rank = rank_of(q, s->total);
 	if (!(rank >= 1))
 		return hist_snapshot_at(s, 0);
-	return hist_snapshot_at(s, rank >= 0x1p64 ? s->total - 1 : (uint64_t)rank - 1);
+	return hist_snapshot_at(s, rank >= 0x1p64 ? UINT64_MAX : (uint64_t)rank - 1);
 }
 
 void hist_snapshot_rank(const struct hist_snapshot *s, uint64_t value, uint64_t *ret_low, uint64_t *ret_high)

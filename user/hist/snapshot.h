@@ -59,7 +59,10 @@ struct hist_value {
 /* The value at a rank, 0 <= rank < total, of the values in ascending order. An empty snapshot gives 0. */
 struct hist_value hist_snapshot_at(const struct hist_snapshot *s, uint64_t rank);
 
-/* The smallest value that at least the share q of all values do not exceed: rank ceil(q * total), counted from 1. */
+/*
+ * The smallest value that at least the share q of all values do not exceed: rank ceil(q * total), counted from 1, where q * total
+ * is as good as a double (exact below 2^50 values). q outside of 0 .. 1, and NaN, ask for the smallest or the greatest value.
+ */
 struct hist_value hist_snapshot_quantile(const struct hist_snapshot *s, double q);
 
 /* How many values are <= value: at least *ret_low, at most *ret_high; equal where a bucket ends at `value`. */
