@@ -29,11 +29,34 @@
 
 #define HIST_INLINE static inline __attribute__((always_inline, unused))
 
-/* The logarithm: by how much a value is shifted right to become its bucket's number within the power of two. */
+/* The number of the highest bit of a value that is not 0. */
+HIST_INLINE __u32 hist_log2(__u64 v)
+{
+#ifdef __bpf__
+	/*
+	 * BPF has no instruction for it, and clang 14 does not come to an end when it is asked for __builtin_clzll. Halves are asked
+	 * whether they are 0 by adding, so that nothing becomes a jump.
+	 */
+	__u32 s32 = (__u32)(((v >> 32) + 0xffffffff) >> 32) << 5;
+	v >>= s32;
+	__u32 s16 = (__u32)(((v >> 16) + 0xffff) >> 16) << 4;
+	v >>= s16;
+	__u32 s8 = (__u32)(((v >> 8) + 0xff) >> 8) << 3;
+	v >>= s8;
+	__u32 s4 = (__u32)(((v >> 4) + 0xf) >> 4) << 2;
+	v >>= s4;
+	__u32 s2 = (__u32)(((v >> 2) + 3) >> 2) << 1;
+	v >>= s2;
+	return s32 + s16 + s8 + s4 + s2 + (__u32)(v >> 1);
+#else
+	return 63 ^ (__u32)__builtin_clzll(v);
+#endif
+}
+
+/* By how much a value is shifted right to become its bucket's number within the power of two. */
 HIST_INLINE __u32 hist_bucket_shift(__u32 bits, __u64 value)
 {
-	/* BPF has no such instruction; the compiler writes it as shifts and one multiplication, without jumps. */
-	return (63 ^ (__u32)__builtin_clzll(value | 1ull << bits)) - bits;
+	return hist_log2(value | 1ull << bits) - bits;
 }
 
 HIST_INLINE __u32 hist_bucket_index(__u32 bits, __u64 value)
@@ -42,11 +65,11 @@ HIST_INLINE __u32 hist_bucket_index(__u32 bits, __u64 value)
 	return (shift << bits) + (__u32)(value >> shift);
 }
 
-/* The shift of an index: that of the first two rows of unit buckets is 0, then it rises by one per row. */
+/* The shift of an index: 0 for the first two rows of `unit` buckets, then one more for each. */
 HIST_INLINE __u32 hist_bucket_index_shift(__u32 bits, __u32 index)
 {
 	__u32 row = index >> bits;
-	return row - ((row | -row) >> 31); /* row - (row != 0) */
+	return row - ((row + 127) >> 7); /* row - (row != 0), for there are 65 rows at most */
 }
 
 /* The smallest and the greatest value of a bucket; index < HIST_BUCKETS(bits). */

@@ -29,6 +29,15 @@ $(TSAN): tests/unit/test_hist_threads.c $(wildcard user/hist/*.c user/util/*.c)
 	$(Q)$(CC) -O1 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=thread \
 		$(INCLUDE) -Itests -MMD -MP -MF $@.d -o $@ $(filter %.c,$^) -lxxhash -lcmocka -lm -lpthread
 
+# The buckets that BPF and user space share, from every compiler that is there.
+HIST_BPF := $(foreach c,clang-14 clang-19,$(if $(shell command -v $(c)),$(BUILD)/tests/bpf/hist.$(c).o))
+$(HIST_BPF): $(BUILD)/tests/bpf/hist.%.o: tests/bpf/hist.bpf.c tests/bpf/hist.h include/hist_bucket.h
+	$(call say,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude -c -o $@ $<
+
+$(BUILD)/tests/test_hist_bpf: | $(HIST_BPF)
+
 # A synthetic store for tests/cli.
 $(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
