@@ -21,6 +21,23 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 # Holds our unwind tables against libdw's.
 $(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64: override LIBS += -ldw
 
+# Threads under ThreadSanitizer: only what they run, not the whole archive again.
+TSAN := $(BUILD)/tests/tsan_hist_threads
+$(TSAN): tests/unit/test_hist_threads.c $(wildcard user/hist/*.c user/util/*.c)
+	$(call say,TSAN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=thread \
+		$(INCLUDE) -Itests -MMD -MP -MF $@.d -o $@ $(filter %.c,$^) -lxxhash -lcmocka -lm -lpthread
+
+# The buckets that BPF and user space share, from every compiler that is there.
+HIST_BPF := $(foreach c,clang-14 clang-19,$(if $(shell command -v $(c)),$(BUILD)/tests/bpf/hist.$(c).o))
+$(HIST_BPF): $(BUILD)/tests/bpf/hist.%.o: tests/bpf/hist.bpf.c tests/bpf/hist.h include/hist_bucket.h
+	$(call say,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude -c -o $@ $<
+
+$(BUILD)/tests/test_hist_bpf: | $(HIST_BPF)
+
 # What it walks: a program for arm64, where there is a compiler for it.
 ARM64_CC := $(shell command -v aarch64-linux-gnu-gcc)
 $(BUILD)/tests/test_unwind_walk_arm64: $(if $(ARM64_CC),$(BUILD)/tests/test_unwind_walk_arm64.walked)
@@ -57,6 +74,7 @@ test: ## install, build, pass every test
 		$(foreach t,$(UNIT),'asan/$(notdir $(t))=$(ASAN)/tests/$(notdir $(t))') \
 		$(foreach t,$(FAULT),'fault/$(notdir $(t))=$(t)') \
 		$(foreach t,$(FAULT_ASAN),'asan-fault/$(notdir $(t))=$(ASAN)/fault/$(notdir $(t))') \
+		'tsan/hist_threads=$(TSAN)' \
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		$(call scripts,cli) \
 		$(call scripts,record) \
@@ -65,7 +83,7 @@ test: ## install, build, pass every test
 		$(call scripts,e2e) \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
 
-test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS)
+test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS)
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 unit: $(UNIT) ## the unit tests alone
