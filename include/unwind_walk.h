@@ -262,7 +262,7 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 			return ra == UNWIND_RA_REG ? -1 : COUNTER_unwind_fault;
 		/* At the end of functions that realign their stack compilers say where it no longer is; few callers need it. */
 		if (!rule_fp(s, r, cfa, &fp))
-			fp = 0;
+			fp = s->leaf && r->fp == UNWIND_FP_CFA && cfa + fp_off < s->sp ? s->fp : 0; /* it is popped already */
 	}
 	s->exact = !!(r->ra & UNWIND_RA_SIGNAL);
 	pc = unwind_unsigned(pc);

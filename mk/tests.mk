@@ -52,13 +52,13 @@ $(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-# Loads to be profiled: with frame pointers, and the one for unwinding as distributions build.
+# Loads to be profiled: with frame pointers, and those for unwinding as distributions build.
 LOAD_FRAMES = -fno-omit-frame-pointer
-$(BUILD)/tests/record/chains: LOAD_FRAMES = -fomit-frame-pointer
+$(BUILD)/tests/record/chains $(BUILD)/tests/record/changes: LOAD_FRAMES = -fomit-frame-pointer
 $(BUILD)/tests/record/%: tests/record/%.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm
+	$(Q)$(CC) -O2 -g $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
 
 test: ## install, build, pass every test
 	$(Q)tools/deps build test

@@ -202,6 +202,9 @@ static void print_unwinding(const struct unwinding_stats *u)
 			 u->over_budget);
 	if (u->refused)
 		cmd_warn("unwind rules: the call frame information of %" PRIu64 " files cannot be used", u->refused);
+	if (u->refused_entries)
+		cmd_warn("unwind rules: %" PRIu64 " entries of call frame information cannot be understood, and have none",
+			 u->refused_entries);
 	if (u->ranges_full)
 		cmd_warn("unwind rules: no room for the mappings of %" PRIu64 " processes", u->ranges_full);
 }
