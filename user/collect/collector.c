@@ -3,10 +3,12 @@
 
 #include "collect/copies.h"
 #include "collect/labelling.h"
+#include "collect/python.h"
 #include "collect/resolve.h"
 #include "collect/sideband.h"
 #include "collect/unwinding.h"
 #include "collect/window.h"
+#include "python_wire.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -37,6 +39,7 @@ struct collector {
 	struct labelling *labelling;
 	struct unwinding *unwinding;
 	struct copies *copies;
+	struct pythons *pythons;
 	struct store_writer *store;
 	struct sampler_config cfg;
 	unsigned n_cpus;
@@ -130,16 +133,34 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 	return im;
 }
 
+/* The Python frames of a row, where it has any. */
+struct python_stack {
+	uint32_t frame[MAX_FRAMES];
+	bool entry[MAX_FRAMES];
+};
+
+static uint32_t python_stack(struct collector *c, const struct row *row, const uint64_t *words, struct python_stack *ret)
+{
+	uint32_t n = row->n_python <= MAX_FRAMES ? row->n_python : MAX_FRAMES;
+	for (uint32_t i = 0; i < n; i++) {
+		ret->frame[i] = pythons_frame(c->pythons, row, words[i]);
+		ret->entry[i] = words[i] & PYTHON_ENTRY;
+	}
+	return n;
+}
+
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
 	bool unknown;
 	struct resolver_flags flags = { 0 };
-	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user;
+	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user + row->n_python;
+	struct python_stack py;
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
 		goto lost; /* cannot be: the table is ours */
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
-	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user };
+	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0 };
+	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
 	int rc = row_set(c, row, im, &set, &unknown);
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
@@ -169,6 +190,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 {
 	struct collector *c = ctx;
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
+	struct binary_python py;
 	uint64_t at;
 	unwinding_mapped(c->unwinding, tgid);
 	if (!im)
@@ -181,7 +203,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 		if (file->path[0] != '/')
 			return;
 		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
-		if (b && !binary_label_descriptor(b, &at))
+		if (b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py)))
 			labelling_mapped(c->labelling, tgid);
 		return;
 	}
@@ -209,7 +231,7 @@ struct taking {
 static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, enum counter end)
 {
 	struct taking *t = ctx;
-	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user };
+	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user }; /* without Python frames */
 	t->w->counter[end]++;
 	add_row(t->c, t->w, &h, row);
 }
@@ -254,6 +276,9 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 	switch (r->kind) {
 	case WIRE_FILLING:
 		c->filling = true;
+		break;
+	case WIRE_PYTHON:
+		pythons_record(c->pythons, r, payload);
 		break;
 	case WIRE_NEW_MAPPING: /* the news of it is in the side-band */
 		c->next_news_ns = 0;
@@ -342,6 +367,7 @@ static int end_window(struct collector *c, struct err *err)
 	labelling_forget(c->labelling);
 	unwinding_forget(c->unwinding);
 	resolver_forget(c->resolver, c->procs);
+	pythons_forget(c->pythons, c->procs);
 	return rc;
 }
 
@@ -398,6 +424,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	}
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
+	rc = rc ? rc : pythons_new(&c->pythons, w);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
 				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
@@ -550,6 +577,7 @@ void collector_close(struct collector *c)
 	copies_free(c->copies);
 	unwinding_free(c->unwinding);
 	procs_free(c->procs);
+	pythons_free(c->pythons);
 	resolver_free(c->resolver);
 	symbolizer_free(c->symbolizer);
 	sandbox_free(c->sandbox);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/labelling.h"
 
+#include "collect/python.h"
+
 #include "ascribe/label_abi.h"
 #include "labels/record.h"
 
@@ -140,6 +142,8 @@ static void look(struct labelling *l, struct known *k)
 	}
 	struct proc_entry e = { .tgid = k->owner.tgid, .exec_id = k->owner.exec_id, .start_ns = k->owner.start_ns };
 	int waiting = im ? find_slots(l, im, &e) : 0;
+	if (im)
+		python_locate(l->resolver, l->procs, im, &e);
 	sampler_publish(l->sampler, &e);
 	if (!waiting) {
 		k->tries = 0;

@@ -50,6 +50,9 @@ const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);
 struct resolver_stack {
 	const uint64_t *frames; /* kernel frames, then user frames, both leaf first */
 	uint32_t n_kernel, n_user;
+	const uint32_t *python; /* the store's frames of Python code, leaf first; see collect/interleave.h */
+	const bool *entry;
+	uint32_t n_python;
 };
 
 /* What there is to say about the frames of a stack. */

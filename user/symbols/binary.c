@@ -166,6 +166,14 @@ int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr)
 	return 0;
 }
 
+int binary_python(const struct binary *b, struct binary_python *ret)
+{
+	if (!b->facts.python.version)
+		return -ENOENT;
+	*ret = b->facts.python;
+	return 0;
+}
+
 /* ---- separate debug files ---- */
 
 bool binary_wants_debug(const struct binary *b)
