@@ -171,7 +171,7 @@ static void test_slots(void **state)
 	}
 	unsigned own = 0;
 	for (unsigned i = 0; i < HIST_SLOTS; i++)
-		own += multi->own[i] != NULL;
+		own += multi->own[i] != &hist_none;
 	assert_int_equal(own, HIST_SLOTS);
 	hist_snapshot_init(&s, 6);
 	assert_int_equal(hist_snapshot_add(&s, multi->shared, NULL), 0);
