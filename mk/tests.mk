@@ -49,6 +49,7 @@ test: ## install, build, pass every test
 		$(foreach t,$(FAULT),'fault/$(notdir $(t))=$(t)') \
 		$(foreach t,$(FAULT_ASAN),'asan-fault/$(notdir $(t))=$(ASAN)/fault/$(notdir $(t))') \
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
+		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
 		$(call scripts,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
