@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Figures. Each prints the figure, what was promised, and what it is compared with, in one run.
 
-BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so $(BUILD)/bench/bench_key
+BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so $(BUILD)/bench/bench_key $(BUILD)/bench/bench_filter
 BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain)
 BENCH_INCLUDE := -Itests/bench -I$(BUILD)/bench
 
@@ -19,6 +19,11 @@ $(BUILD)/bench/bench_key: tests/bench/bench_key.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $<
+
+$(BUILD)/bench/bench_filter: tests/bench/bench_filter.c $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libascribe.a
 
 # The programs that ours is compared with.
 $(BUILD)/bench/bench.bpf.o: tests/bench/bench.bpf.c
@@ -50,7 +55,7 @@ bench: ## every promised figure beside what it is compared with, as root (7 minu
 bench-programs: $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS)
 
 bench-labels: $(BENCH_LABELS) ## what labels cost the application
-	$(Q)for b in bench_attach bench_key; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
+	$(Q)for b in bench_attach bench_key bench_filter; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
 
 bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/chains ## what unwinding by rules costs, as root
 	$(Q)tests/bench/unwind.sh $(BUILD)
