@@ -76,6 +76,7 @@ test: ## install, build, pass every test
 		$(foreach t,$(FAULT_ASAN),'asan-fault/$(notdir $(t))=$(ASAN)/fault/$(notdir $(t))') \
 		'tsan/hist_threads=$(TSAN)' \
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
+		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
 		$(call scripts,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \

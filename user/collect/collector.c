@@ -447,6 +447,11 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	return 0;
 }
 
+int collector_set_filter(struct collector *c, const struct label_filter *f)
+{
+	return labelling_set_filter(c->labelling, f);
+}
+
 int collector_start(struct collector *c, struct err *err)
 {
 	/* The side-band runs already: what changes while /proc is read is in its rings. */
