@@ -323,8 +323,10 @@ static int add_events(struct collector *c)
 static void renew(struct collector *c)
 {
 	c->ids_void |= store_renew(c->store);
-	if (c->ids_void && !add_events(c) && !resolver_renewed(c->resolver))
+	if (c->ids_void && !add_events(c) && !resolver_renewed(c->resolver) && !pythons_renewed(c->pythons)) {
 		c->ids_void = false;
+		store_renew_end(c->store);
+	}
 }
 
 static int end_window(struct collector *c, struct err *err)
