@@ -14,6 +14,7 @@ int mkstore_main(int argc, char **argv);
 #include "export/json.h"
 #include "util/utf8.h"
 #include "export/profile.pb-c.h"
+#include "util/utf8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

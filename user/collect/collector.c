@@ -8,6 +8,7 @@
 #include "collect/sideband.h"
 #include "collect/unwinding.h"
 #include "collect/window.h"
+#include "hist/metrics.h"
 #include "python_wire.h"
 
 #include <errno.h>
@@ -171,6 +172,8 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (rc)
 		goto lost;
 	w->stored += row->samples;
+	if (row->kind != ROW_IDLE)
+		metric_add(METRIC_stack_depth, n_words, row->samples);
 	if (unknown)
 		w->counter[COUNTER_label_unknown] += row->samples;
 	if (flags.no_mapping)
@@ -295,6 +298,7 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 
 static void drain(struct collector *c)
 {
+	METRIC_TIME(drain);
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
 	resolver_begin(c->resolver);

@@ -4,6 +4,7 @@
 #include "collect/ids.h"
 #include "collect/interleave.h"
 #include "collect/places.h"
+#include "hist/metrics.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -620,6 +621,7 @@ static int push_python(struct resolver *r, const struct resolver_stack *s, uint3
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
 		   uint32_t *ret_stack, struct resolver_flags *ret_flags)
 {
+	METRIC_TIME(symbolize);
 	uint32_t at_place[PLACE_FRAMES_MAX];
 	bool eval[USER_FRAMES_MAX] = { false };
 	const uint64_t *user = s->frames + s->n_kernel;
