@@ -47,8 +47,46 @@ static void work(int id, double seconds)
 	}
 }
 
+/*
+ * A table that lies: all of the program is trampolines, as many and with as long histories as are believed at all, and what
+ * stands there changes all the time.
+ */
+static void lie(double seconds)
+{
+	std::atomic<bool> stop{false};
+	ascribe_trampoline_table &t = ascribe::trampolines::state.table;
+	t.count = ASCRIBE_TRAMPOLINES_MAX;
+	t.step = 4;
+	t.code = reinterpret_cast<ascribe_u64>(&burn) - 4096;
+	t.depth = ASCRIBE_BINDINGS_MAX;
+	std::thread liar([&] {
+		std::uint64_t x = 1;
+		unsigned char *p = reinterpret_cast<unsigned char *>(ascribe::trampolines::state.binding);
+		while (!stop) {
+			x = x * 6364136223846793005u + 1442695040888963407u;
+			std::size_t at = (x >> 33) % (sizeof(ascribe::trampolines::state.binding) - 256);
+			for (int i = 0; i < 256; i++)
+				p[at + static_cast<std::size_t>(i)] = static_cast<unsigned char>(x >> i % 56);
+			if (x >> 60 == 0) {
+				ascribe_binding *b = &ascribe::trampolines::state.binding[at / 2048][0];
+				b->begin = b->end = x;
+				b->from_ns = b->to_ns = 0;
+				b->len = 216;
+			}
+		}
+	});
+	burn(seconds);
+	stop = true;
+	liar.join();
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 2) {
+		prctl(PR_SET_NAME, "liar");
+		lie(atof(argv[1]));
+		return 0;
+	}
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
 	std::thread first(work, 0, seconds), second(work, 1, seconds / 3);
 	first.join();

@@ -26,4 +26,19 @@ report stripped.data --by thread,task --where '{task!=""}' >cross.json
 report stripped.data --by step >steps.json
 check "without symbols, by the note" r=cross.json -- 'set(samples(r)) == {("first", "first"), ("second", "second")} and r["samples"] > 300' 'samples(r)'
 check "what is denied is denied here too" r=steps.json -- 'set(samples(r)) == {None}' 'samples(r)'
+
+# ---- a table that lies, beside one that does not ----
+background "$load" 4 liar
+liar=$pid
+background "$ascribe" record -F 999 -d 3s -o both 2>both.err
+recorder=$pid
+recording both.err
+"$load" 1 >truth.json
+wait "$recorder"
+ok "the recorder goes on beside a liar" test $? = 0
+wait "$liar"
+report both --by tgid,comm,task --where '{task=~"first|second"}' >both.json
+"$ascribe" stat both --json >stat.json 2>/dev/null
+check "and labels others as ever" r=both.json s=stat.json -- \
+	'set(k[1:] for k in samples(r)) == {("trampolines", "first"), ("trampolines", "second")} and exact(s)' 'samples(r)'
 finish

@@ -324,6 +324,7 @@ static void drain(struct collector *c)
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
 	resolver_begin(c->resolver);
+	trampolines_begin(c->trampolines);
 	sampler_drain(c->sampler, on_half, c);
 	c->filling = false;
 	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;

@@ -11,6 +11,8 @@
 #define MODULES 4 /* of one process */
 #define PROCESSES_MAX 1024
 #define STACK_MAX 8 /* trampolines of one stack that are looked up, the inner ones */
+#define CACHED 64   /* histories kept within a drain */
+#define READ_MAX ((size_t)4 << 20) /* bytes of one process and drain */
 
 struct module {
 	uint64_t at; /* of the table, in the process */
@@ -22,7 +24,17 @@ struct process {
 	uint64_t start_ns;
 	uint32_t tgid, exec_id;
 	uint32_t n;
+	uint64_t drain; /* that `read` belongs to */
+	size_t read;
 	struct module module[MODULES];
+};
+
+/* One trampoline's bindings, as read in this drain. */
+struct history {
+	uint64_t drain, at;
+	uint32_t tgid, depth;
+	int rc;
+	struct ascribe_binding binding[ASCRIBE_BINDINGS_MAX];
 };
 
 struct trampolines {
@@ -30,14 +42,21 @@ struct trampolines {
 	struct resolver *resolver;
 	struct process *process;
 	size_t n, cap;
-	struct ascribe_binding history[ASCRIBE_BINDINGS_MAX], found[STACK_MAX];
+	uint64_t drain;
+	struct history *cache; /* [CACHED], by trampoline */
+	struct ascribe_binding found[STACK_MAX];
 };
 
 int trampolines_new(struct trampolines **ret, struct procs *procs, struct resolver *r)
 {
 	struct trampolines *t = calloc(1, sizeof(*t));
-	if (!t)
+	if (t)
+		t->cache = calloc(CACHED, sizeof(*t->cache));
+	if (!t || !t->cache) {
+		free(t);
 		return -ENOMEM;
+	}
+	t->drain = 1;
 	t->procs = procs;
 	t->resolver = r;
 	*ret = t;
@@ -49,7 +68,13 @@ void trampolines_free(struct trampolines *t)
 	if (!t)
 		return;
 	free(t->process);
+	free(t->cache);
 	free(t);
+}
+
+void trampolines_begin(struct trampolines *t)
+{
+	t->drain++;
 }
 
 bool trampolines_any(const struct trampolines *t)
@@ -163,13 +188,36 @@ static struct module *module_of(struct process *p, uint64_t addr, uint32_t *ret_
 	return NULL;
 }
 
-static bool look_up(struct trampolines *t, const struct process *p, const struct module *m, uint32_t index, const struct row *row,
+static const struct history *read_history(struct trampolines *t, struct process *p, const struct module *m, uint32_t index)
+{
+	uint32_t depth = m->table.depth;
+	size_t size = depth * sizeof(struct ascribe_binding);
+	uint64_t at = m->at + m->table.size + index * size;
+	struct history *h = &t->cache[(index ^ p->tgid) % CACHED];
+	if (h->drain == t->drain && h->tgid == p->tgid && h->at == at && h->depth == depth)
+		return h;
+	if (p->drain != t->drain) {
+		p->drain = t->drain;
+		p->read = 0;
+	}
+	if (p->read + size > READ_MAX)
+		return NULL;
+	p->read += size;
+	h->drain = t->drain;
+	h->tgid = p->tgid;
+	h->at = at;
+	h->depth = depth;
+	h->rc = read_process(p->tgid, at, h->binding, size);
+	return h;
+}
+
+static bool look_up(struct trampolines *t, struct process *p, const struct module *m, uint32_t index, const struct row *row,
 		    struct ascribe_binding *ret)
 {
-	uint64_t at = m->at + m->table.size + (uint64_t)index * m->table.depth * sizeof(t->history[0]);
-	if (read_process(p->tgid, at, t->history, m->table.depth * sizeof(t->history[0])))
+	const struct history *h = read_history(t, p, m, index);
+	if (!h || h->rc)
 		return false;
-	const struct ascribe_binding *b = binding_during(t->history, m->table.depth, row->first_ns, row->last_ns);
+	const struct ascribe_binding *b = binding_during(h->binding, h->depth, row->first_ns, row->last_ns);
 	if (!b)
 		return false;
 	*ret = *b;

@@ -4,7 +4,7 @@
  * was bound to them when it was sampled.
  *
  * The history is read while rows are drained, so it must still be there: while any process has trampolines, the tables are to be
- * drained every TRAMPOLINES_DRAIN_NS. A row holds samples of some time; a label counts if it was bound for all of it. Not
+ * drained every TRAMPOLINES_DRAIN_NS. What one process may make us read in a drain has a limit. A row holds samples of some time; a label counts if it was bound for all of it. Not
  * thread-safe.
  */
 #ifndef ASCRIBE_COLLECT_TRAMPOLINES_H
@@ -27,6 +27,9 @@ void trampolines_free(struct trampolines *t);
 /* Look for trampolines in what this process maps; when it is first seen, and when it has mapped something new. */
 void trampolines_new_process(struct trampolines *t, const struct wire_record *rec);
 void trampolines_mapped(struct trampolines *t, uint32_t tgid);
+
+/* Rows of another drain come now: what was read before is old. */
+void trampolines_begin(struct trampolines *t);
 
 /* Does any process have them? */
 bool trampolines_any(const struct trampolines *t);
