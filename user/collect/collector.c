@@ -6,6 +6,7 @@
 #include "collect/python.h"
 #include "collect/resolve.h"
 #include "collect/sideband.h"
+#include "collect/trampolines.h"
 #include "collect/unwinding.h"
 #include "collect/window.h"
 #include "hist/metrics.h"
@@ -27,7 +28,7 @@
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define SYSTEM_LABELS_MAX 16
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
-#define LABELS_MAX 160
+#define LABELS_MAX (160 + TRAMPOLINES_LABELS_MAX)
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 struct collector {
@@ -41,6 +42,7 @@ struct collector {
 	struct unwinding *unwinding;
 	struct copies *copies;
 	struct pythons *pythons;
+	struct trampolines *trampolines;
 	struct store_writer *store;
 	struct sampler_config cfg;
 	unsigned n_cpus;
@@ -52,6 +54,7 @@ struct collector {
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
+	uint64_t folded[MAX_FRAMES * 2]; /* frames of the row in hand, those of trampolines changed */
 	struct collector_progress sum;
 };
 
@@ -88,10 +91,10 @@ static const char *row_cgroup(struct collector *c, const struct row *row, const 
 
 /*
  * The label set of a row: the system's labels, then the application's. Where the keys collide the system's stand: a process
- * may not pass for another.
+ * may not pass for another. Behind both come those of trampolines.
  */
-static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, uint32_t *ret_set,
-		   bool *ret_unknown)
+static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
+		   size_t n_more, uint32_t *ret_set, bool *ret_unknown)
 {
 	struct label v[LABELS_MAX];
 	const struct label *app;
@@ -122,6 +125,8 @@ static int row_set(struct collector *c, const struct row *row, const struct proc
 	*ret_unknown = !found;
 	for (size_t i = 0; i < n_app && n < LABELS_MAX; i++)
 		v[n++] = app[i];
+	for (size_t i = 0; i < n_more && n < LABELS_MAX; i++)
+		v[n++] = more[i];
 	n = labels_normalize(v, n);
 	return store_add_set(c->store, v, n, ret_set);
 }
@@ -150,10 +155,25 @@ static uint32_t python_stack(struct collector *c, const struct row *row, const u
 	return n;
 }
 
+/* The labels of the trampolines on a row's stack, whose frames become one and the same. */
+static size_t trampoline_labels(struct collector *c, const struct row *row, struct resolver_stack *s, struct label *out,
+				char *room, bool *ret_unknown)
+{
+	*ret_unknown = false;
+	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK || s->n_kernel + s->n_user > MAX_FRAMES * 2)
+		return 0;
+	memcpy(c->folded, s->frames, (s->n_kernel + s->n_user) * sizeof(uint64_t));
+	s->frames = c->folded;
+	size_t n = trampolines_labels(c->trampolines, row, c->folded + s->n_kernel, s->n_user, out, ret_unknown);
+	return labelling_filter(c->labelling, out, n, room);
+}
+
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
-	bool unknown;
+	bool unknown, no_binding;
+	struct label more[TRAMPOLINES_LABELS_MAX];
+	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
 	struct resolver_flags flags = { 0 };
 	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user + row->n_python;
 	struct python_stack py;
@@ -162,7 +182,8 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
 	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0 };
 	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
-	int rc = row_set(c, row, im, &set, &unknown);
+	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);
+	int rc = row_set(c, row, im, more, n_more, &set, &unknown);
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
@@ -176,6 +197,8 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 		metric_add(METRIC_stack_depth, n_words, row->samples);
 	if (unknown)
 		w->counter[COUNTER_label_unknown] += row->samples;
+	if (no_binding)
+		w->counter[COUNTER_trampoline_unknown] += row->samples;
 	if (flags.no_mapping)
 		w->counter[COUNTER_no_mapping] += row->samples;
 	if (flags.jit_unnamed)
@@ -208,6 +231,8 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
 		if (b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py)))
 			labelling_mapped(c->labelling, tgid);
+		if (b && !binary_trampolines(b, &at))
+			trampolines_mapped(c->trampolines, tgid);
 		return;
 	}
 }
@@ -288,6 +313,7 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 		break;
 	case WIRE_NEW_PROCESS:
 		labelling_record(c->labelling, r, payload);
+		trampolines_new_process(c->trampolines, r);
 		unwinding_new_process(c->unwinding, r);
 		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
 		break;
@@ -302,9 +328,13 @@ static void drain(struct collector *c)
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
 	resolver_begin(c->resolver);
+	trampolines_begin(c->trampolines);
 	sampler_drain(c->sampler, on_half, c);
 	c->filling = false;
-	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
+	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
+	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
+		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
+	c->next_drain_ns = proc_now_ns() + wait;
 	c->sum.drains++;
 	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
@@ -371,6 +401,7 @@ static int end_window(struct collector *c, struct err *err)
 	c->next_window_ns = (int64_t)(((uint64_t)t1 / window + 1) * window);
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
+	trampolines_forget(c->trampolines);
 	unwinding_forget(c->unwinding);
 	resolver_forget(c->resolver, c->procs);
 	pythons_forget(c->pythons, c->procs);
@@ -432,6 +463,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
 	rc = rc ? rc : pythons_new(&c->pythons, w);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
+	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
 				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
@@ -585,6 +617,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	labelling_free(c->labelling);
+	trampolines_free(c->trampolines);
 	copies_free(c->copies);
 	unwinding_free(c->unwinding);
 	procs_free(c->procs);

@@ -82,6 +82,11 @@ int labelling_set_filter(struct labelling *l, const struct label_filter *f)
 	return redactor_init(&l->redactor);
 }
 
+size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room)
+{
+	return filter_apply(l->filter, &l->redactor, v, n, room);
+}
+
 static bool same_owner(const struct owner *a, const struct owner *b)
 {
 	return a->tgid == b->tgid && a->exec_id == b->exec_id && a->start_ns == b->start_ns;

@@ -24,6 +24,9 @@ void labelling_free(struct labelling *l);
  */
 int labelling_set_filter(struct labelling *l, const struct label_filter *f);
 
+/* The same for labels that come in another way; room as for filter_apply. */
+size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room);
+
 /* A record of the ring buffer. */
 void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload);
 

@@ -34,6 +34,27 @@ size_t labels_normalize(struct label *v, size_t n)
 	return out;
 }
 
+bool label_int(const char *text, size_t len, int64_t *ret)
+{
+	const uint8_t *s = (const uint8_t *)text;
+	uint64_t v = 0, limit = INT64_MAX;
+	size_t i = 0;
+	if (len && s[0] == '-') {
+		limit++;
+		i = 1;
+	}
+	if (i == len)
+		return false;
+	for (; i < len; i++) {
+		unsigned int digit = s[i] - '0';
+		if (digit > 9 || v > (limit - digit) / 10)
+			return false;
+		v = v * 10 + digit;
+	}
+	*ret = (int64_t)(s[0] == '-' ? 0 - v : v);
+	return true;
+}
+
 size_t label_text(const struct label *l, char *out, size_t cap)
 {
 	if (l->type == LABEL_INT)

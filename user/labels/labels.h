@@ -37,6 +37,9 @@ uint64_t labels_key(const struct label *v, size_t n, uint64_t seed);
 /* The same labels: both normalized. */
 bool labels_equal(const struct label *a, size_t n_a, const struct label *b, size_t n_b);
 
+/* All of the text is a decimal int64, or false. */
+bool label_int(const char *text, size_t len, int64_t *ret);
+
 /* The value as text, decimal for integers: writes at most cap bytes with a NUL, returns the length it has. */
 size_t label_text(const struct label *l, char *out, size_t cap);
 
