@@ -10,6 +10,7 @@
 #include "collect/unwinding.h"
 #include "collect/window.h"
 #include "hist/metrics.h"
+#include "unwind/request.h"
 #include "python_wire.h"
 
 #include <errno.h>
@@ -29,6 +30,7 @@
 #define SYSTEM_LABELS_MAX 16
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define LABELS_MAX (160 + TRAMPOLINES_LABELS_MAX)
+#define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 struct collector {
@@ -426,13 +428,18 @@ static void add_ring(void *ctx, unsigned cpu)
 /* The child that parses foreign files. */
 static int open_symbolizer(struct collector *c, struct err *err)
 {
+	static sandbox_op ops[SYMBOLS_OPS + 1];
+	memcpy(ops, symbols_ops, sizeof(symbols_ops));
+	ops[UNWIND_OP] = unwind_op;
 	struct sandbox_config cfg = {
-		.ops = symbols_ops,
-		.n_ops = SYMBOLS_OPS,
+		.ops = ops,
+		.n_ops = SYMBOLS_OPS + 1,
 		.memory = SYMBOLS_MEMORY,
 		.serves = PARSER_SERVES,
 	};
 	int rc = sandbox_new(&c->sandbox, &cfg, err);
+	if (!rc)
+		sandbox_ready(c->sandbox, 0);
 	struct symbolizer_config sc = { .sandbox = c->sandbox };
 	return rc ? rc : symbolizer_new(&c->symbolizer, &sc);
 }
@@ -464,8 +471,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : pythons_new(&c->pythons, w);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
 	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
-	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
-				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
+	struct unwinding_config uc = { c->sandbox, UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
+	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
 	rc = rc ? rc : add_events(c);
 	if (rc) {

@@ -17,8 +17,14 @@
 
 struct unwinding;
 
-/* budget: bytes of rows; 0: frame pointers alone. */
-int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r, size_t budget);
+/* Files are compiled by op (unwind_op) of sandbox, which is borrowed. budget: bytes of rows; 0: frame pointers alone. */
+struct unwinding_config {
+	struct sandbox *sandbox;
+	unsigned op;
+	size_t budget;
+};
+int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+		  const struct unwinding_config *cfg);
 void unwinding_free(struct unwinding *u);
 
 /* The program does not know this image; its label slots have been published already. */
@@ -42,8 +48,8 @@ int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct
 		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
 		   enum counter *ret_end);
 
-/* CPU time of this thread. */
-uint64_t unwinding_cpu_ns(void);
+/* CPU time of this thread and of those who compile for it. */
+uint64_t unwinding_cpu_ns(const struct unwinding *u);
 
 /* After each window: processes that are gone. */
 void unwinding_forget(struct unwinding *u);
