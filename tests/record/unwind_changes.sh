@@ -43,7 +43,7 @@ for i in 1 2 3 4 5 6; do
 done
 store=exec
 record -F 499 -o $store -- "$load" exec 0.1 ./changes1 ./changes2 ./changes3 ./changes4 ./changes5 ./changes6
-whole "exec after exec" '_start;.*;main;before_exec;leaf' 200
+whole "exec after exec" '_start;.*;main;before_exec;leaf' 200 0.95
 
 # ---- files that are replaced while they run ----
 cp "$load" running
