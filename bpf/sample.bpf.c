@@ -64,10 +64,8 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	if (key->kind == ROW_TASK)
 		key->set_id = read_labels(&im, &flag);
 	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
-#if defined(__TARGET_ARCH_x86)
 	if (len.later && !copy_send(half_key, key, len.n_kernel))
 		len.user_end = COUNTER_copied;
-#endif
 	if (key->kind == ROW_TASK && len.user_end != COUNTER_copied)
 		len.n_python = python_stack(&im, half_key, len.n_kernel + len.n_user);
 	if (len.user_end != COUNTER_copied && !keep_row(h, half_key, key, &len))
@@ -127,12 +125,7 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in
 SEC("perf_event")
 int on_event(struct bpf_perf_event_data *ctx)
 {
-#if defined(__TARGET_ARCH_x86)
-	bool in_user = (ctx->regs.cs & 3) == 3;
-#else
-	bool in_user = (ctx->regs.pstate & 0xf) == 0;
-#endif
-	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), ctx->sample_period, in_user);
+	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), ctx->sample_period, in_user_mode(ctx));
 	return 0;
 }
 

@@ -114,7 +114,7 @@ struct proc_entry {
 
 /* Of a thread in user mode, by DWARF number. */
 struct user_registers {
-	__u64 reg[16];
+	__u64 reg[UNWIND_REGS];
 	__u64 pc;
 };
 
@@ -173,6 +173,7 @@ struct config {
 	__u32 skip_idle; /* idle CPUs are outside the selection */
 	__u64 cgroup_id;
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
+	__u64 address_mask; /* bits of a user address; arm64 signs return addresses above them */
 };
 
 enum selection {
@@ -189,6 +190,6 @@ _Static_assert(sizeof(struct half) % 8 == 0, "half");
 _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
 _Static_assert(sizeof(struct proc_entry) == 112, "proc_entry");
 _Static_assert(sizeof(struct wire_record) == 48, "wire_record");
-_Static_assert(sizeof(struct wire_copy) == 96 + 17 * 8 + 8 + 128 * 8, "wire_copy");
+_Static_assert(sizeof(struct wire_copy) == 96 + (UNWIND_REGS + 1) * 8 + 8 + 128 * 8, "wire_copy");
 
 #endif

@@ -376,12 +376,12 @@ static void test_tags_stay(void **state)
 	assert_non_null(realpath("/proc/self/exe", path));
 	struct truth t = truth_of(path);
 	struct symbol s;
-	uint32_t **tags = calloc(t.n, sizeof(*tags));
+	uint64_t **tags = calloc(t.n, sizeof(*tags));
 	size_t n = 0;
 	for (size_t i = 0; i < t.n; i++) {
 		if (!t.v[i].is_func || binary_find(b, t.v[i].addr, &s) || *s.tag)
 			continue;
-		*s.tag = (uint32_t)++n;
+		*s.tag = ++n;
 		tags[n - 1] = s.tag;
 	}
 	assert_true(n > 50);

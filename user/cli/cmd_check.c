@@ -193,12 +193,7 @@ static void check_symbols(struct checks *c)
 	if (read_line("/proc/sys/kernel/perf_event_max_stack", link, sizeof(link)) && atoi(link) < MAX_FRAMES)
 		say(c, NOTE, "stack depth", "%s frames: sysctl kernel.perf_event_max_stack=%d for deeper stacks", link,
 		    MAX_FRAMES);
-#if defined(__x86_64__)
 	say(c, GOOD, "user stacks", "by the unwind rules of the binaries (.eh_frame), by frame pointers where there are none");
-#else
-	say(c, NOTE, "user stacks", "by frame pointers: programs built without them (-fno-omit-frame-pointer) show short "
-	    "stacks");
-#endif
 }
 
 /* Only what runs is spoken of. */

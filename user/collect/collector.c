@@ -6,8 +6,10 @@
 #include "collect/python.h"
 #include "collect/resolve.h"
 #include "collect/sideband.h"
+#include "collect/trampolines.h"
 #include "collect/unwinding.h"
 #include "collect/window.h"
+#include "hist/metrics.h"
 #include "unwind/request.h"
 #include "python_wire.h"
 
@@ -27,7 +29,7 @@
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define SYSTEM_LABELS_MAX 16
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
-#define LABELS_MAX 160
+#define LABELS_MAX (160 + TRAMPOLINES_LABELS_MAX)
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
@@ -42,15 +44,19 @@ struct collector {
 	struct unwinding *unwinding;
 	struct copies *copies;
 	struct pythons *pythons;
+	struct trampolines *trampolines;
 	struct store_writer *store;
-	unsigned n_cpus, window_s;
+	struct sampler_config cfg;
+	unsigned n_cpus;
 	uint32_t event_id[MAX_EVENTS];
 	struct window *window;
 	struct pollfd *poll;
 	int64_t t0_ns, next_window_ns, stopped_ns; /* realtime */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
+	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
+	uint64_t folded[MAX_FRAMES * 2]; /* frames of the row in hand, those of trampolines changed */
 	struct collector_progress sum;
 };
 
@@ -87,10 +93,10 @@ static const char *row_cgroup(struct collector *c, const struct row *row, const 
 
 /*
  * The label set of a row: the system's labels, then the application's. Where the keys collide the system's stand: a process
- * may not pass for another.
+ * may not pass for another. Behind both come those of trampolines.
  */
-static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, uint32_t *ret_set,
-		   bool *ret_unknown)
+static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
+		   size_t n_more, uint32_t *ret_set, bool *ret_unknown)
 {
 	struct label v[LABELS_MAX];
 	const struct label *app;
@@ -121,6 +127,8 @@ static int row_set(struct collector *c, const struct row *row, const struct proc
 	*ret_unknown = !found;
 	for (size_t i = 0; i < n_app && n < LABELS_MAX; i++)
 		v[n++] = app[i];
+	for (size_t i = 0; i < n_more && n < LABELS_MAX; i++)
+		v[n++] = more[i];
 	n = labels_normalize(v, n);
 	return store_add_set(c->store, v, n, ret_set);
 }
@@ -149,10 +157,25 @@ static uint32_t python_stack(struct collector *c, const struct row *row, const u
 	return n;
 }
 
+/* The labels of the trampolines on a row's stack, whose frames become one and the same. */
+static size_t trampoline_labels(struct collector *c, const struct row *row, struct resolver_stack *s, struct label *out,
+				char *room, bool *ret_unknown)
+{
+	*ret_unknown = false;
+	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK || s->n_kernel + s->n_user > MAX_FRAMES * 2)
+		return 0;
+	memcpy(c->folded, s->frames, (s->n_kernel + s->n_user) * sizeof(uint64_t));
+	s->frames = c->folded;
+	size_t n = trampolines_labels(c->trampolines, row, c->folded + s->n_kernel, s->n_user, out, ret_unknown);
+	return labelling_filter(c->labelling, out, n, room);
+}
+
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
-	bool unknown;
+	bool unknown, no_binding;
+	struct label more[TRAMPOLINES_LABELS_MAX];
+	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
 	struct resolver_flags flags = { 0 };
 	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user + row->n_python;
 	struct python_stack py;
@@ -161,7 +184,8 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
 	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0 };
 	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
-	int rc = row_set(c, row, im, &set, &unknown);
+	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);
+	int rc = row_set(c, row, im, more, n_more, &set, &unknown);
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
@@ -171,8 +195,12 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (rc)
 		goto lost;
 	w->stored += row->samples;
+	if (row->kind != ROW_IDLE)
+		metric_add(METRIC_stack_depth, n_words, row->samples);
 	if (unknown)
 		w->counter[COUNTER_label_unknown] += row->samples;
+	if (no_binding)
+		w->counter[COUNTER_trampoline_unknown] += row->samples;
 	if (flags.no_mapping)
 		w->counter[COUNTER_no_mapping] += row->samples;
 	if (flags.jit_unnamed)
@@ -205,6 +233,8 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
 		if (b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py)))
 			labelling_mapped(c->labelling, tgid);
+		if (b && !binary_trampolines(b, &at))
+			trampolines_mapped(c->trampolines, tgid);
 		return;
 	}
 }
@@ -285,6 +315,7 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 		break;
 	case WIRE_NEW_PROCESS:
 		labelling_record(c->labelling, r, payload);
+		trampolines_new_process(c->trampolines, r);
 		unwinding_new_process(c->unwinding, r);
 		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
 		break;
@@ -295,17 +326,44 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 
 static void drain(struct collector *c)
 {
+	METRIC_TIME(drain);
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
 	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
+	trampolines_begin(c->trampolines);
 	sampler_drain(c->sampler, on_half, c);
 	c->filling = false;
-	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
+	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
+	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
+		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
+	c->next_drain_ns = proc_now_ns() + wait;
 	c->sum.drains++;
 	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
 /* ---- windows ---- */
+
+static int add_events(struct collector *c)
+{
+	int rc = 0;
+	for (unsigned i = 0; !rc && i < c->cfg.n_events; i++) {
+		const struct event *e = &c->cfg.event[i];
+		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
+					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0 };
+		rc = store_add_event(c->store, &se, &c->event_id[i]);
+	}
+	return rc;
+}
+
+/* Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are lost until they can. */
+static void renew(struct collector *c)
+{
+	c->ids_void |= store_renew(c->store);
+	if (c->ids_void && !add_events(c) && !resolver_renewed(c->resolver) && !pythons_renewed(c->pythons)) {
+		c->ids_void = false;
+		store_renew_end(c->store);
+	}
+}
 
 static int end_window(struct collector *c, struct err *err)
 {
@@ -339,11 +397,13 @@ static int end_window(struct collector *c, struct err *err)
 			window_clear(c->window);
 		}
 	}
+	renew(c);
 	c->t0_ns = t1;
-	uint64_t window = c->window_s * NS;
+	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)t1 / window + 1) * window);
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
+	trampolines_forget(c->trampolines);
 	unwinding_forget(c->unwinding);
 	resolver_forget(c->resolver, c->procs);
 	pythons_forget(c->pythons, c->procs);
@@ -363,18 +423,6 @@ static void add_ring(void *ctx, unsigned cpu)
 	struct add_ring *a = ctx;
 	if (!a->rc && cpu < a->c->n_cpus)
 		a->rc = sideband_add_cpu(a->c->sideband, cpu, a->err);
-}
-
-static int add_events(struct collector *c, const struct sampler_config *cfg)
-{
-	int rc = 0;
-	for (unsigned i = 0; !rc && i < cfg->n_events; i++) {
-		const struct event *e = &cfg->event[i];
-		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
-					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0 };
-		rc = store_add_event(c->store, &se, &c->event_id[i]);
-	}
-	return rc;
 }
 
 /* The child that parses foreign files. */
@@ -404,7 +452,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		return err_set(err, -ENOMEM, "out of memory");
 	struct err e = { 0 };
 	c->store = w;
-	c->window_s = cfg->window_s;
+	c->cfg = *cfg;
 	int rc = open_symbolizer(c, &e); /* first: its child is forked before anything else is open */
 	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
 	if (!rc) {
@@ -422,10 +470,11 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
 	rc = rc ? rc : pythons_new(&c->pythons, w);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
+	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
 	struct unwinding_config uc = { c->sandbox, UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
-	rc = rc ? rc : add_events(c, cfg);
+	rc = rc ? rc : add_events(c);
 	if (rc) {
 		if (!e.code)
 			err_sys(&e, rc, "starting to record");
@@ -443,6 +492,11 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	return 0;
 }
 
+int collector_set_filter(struct collector *c, const struct label_filter *f)
+{
+	return labelling_set_filter(c->labelling, f);
+}
+
 int collector_start(struct collector *c, struct err *err)
 {
 	/* The side-band runs already: what changes while /proc is read is in its rings. */
@@ -450,7 +504,7 @@ int collector_start(struct collector *c, struct err *err)
 	drain_sideband(c);
 	window_start(c->window);
 	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-	uint64_t window = c->window_s * NS;
+	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
 	return sampler_start(c->sampler, err);
@@ -570,6 +624,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	labelling_free(c->labelling);
+	trampolines_free(c->trampolines);
 	copies_free(c->copies);
 	unwinding_free(c->unwinding);
 	procs_free(c->procs);

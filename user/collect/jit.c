@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/jit.h"
 
+#include "collect/ids.h"
 #include "collect/jvm.h"
 
 #include <errno.h>
@@ -47,6 +48,7 @@ struct jits {
 	size_t n, bytes;
 	int ask_ms_left;
 	uint32_t module[4]; /* strings of the store: [jit] [python] [node] [java] */
+	uint32_t life;
 	struct jits_stats stats;
 };
 
@@ -59,17 +61,21 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s)
+int jits_renewed(struct jits *j)
 {
 	static const char *const names[] = { "[jit]", "[python]", "[node]", "[java]" };
-	struct jits *j = calloc(1, sizeof(*j));
-	int rc = j ? 0 : -ENOMEM;
+	int rc = 0;
+	j->life++;
 	for (size_t i = 0; !rc && i < 4; i++)
-		rc = store_add_string(w, names[i], strlen(names[i]), &j->module[i]);
-	if (rc) {
-		free(j);
-		return rc;
-	}
+		rc = store_add_string(j->store, names[i], strlen(names[i]), &j->module[i]);
+	return rc;
+}
+
+int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s)
+{
+	struct jits *j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
 	j->store = w;
 	j->symbolizer = s;
 	j->ask_ms_left = ASK_ALL_MS;
@@ -333,13 +339,12 @@ int jits_frame(struct jits *j, struct procs *procs, const struct proc_image *im,
 	}
 	if (!e)
 		return -ENOENT;
-	if (!e->tag) {
-		int rc = add_frame(j, p, t->names + e->name, &e->tag);
-		if (rc)
-			return rc;
-	}
-	*ret_frame = e->tag;
-	return 0;
+	if (kept_get(e->tag, j->life, ret_frame))
+		return 0;
+	int rc = add_frame(j, p, t->names + e->name, ret_frame);
+	if (!rc)
+		e->tag = kept_put(*ret_frame, j->life);
+	return rc;
 }
 
 void jits_stats(const struct jits *j, struct jits_stats *ret)

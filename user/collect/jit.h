@@ -27,6 +27,9 @@ struct jits_stats {
 int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s);
 void jits_free(struct jits *j);
 
+/* Every id of the store is void from now on; to be called once before anything is asked, too. */
+int jits_renewed(struct jits *j);
+
 /* Is this where code of the process's own making may be? */
 bool jits_is_code(const struct proc_map *m);
 

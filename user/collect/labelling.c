@@ -57,6 +57,8 @@ struct labelling {
 	struct key_table *keys[1024];
 	size_t n_definitions, n_keys;
 	uint32_t generation;
+	const struct label_filter *filter;
+	struct redactor redactor; /* its key is here and nowhere else: it ends with the recording */
 	struct known *known;
 	size_t n_known, cap_known;
 };
@@ -72,6 +74,17 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->generation = 1;
 	*ret = l;
 	return 0;
+}
+
+int labelling_set_filter(struct labelling *l, const struct label_filter *f)
+{
+	l->filter = f;
+	return redactor_init(&l->redactor);
+}
+
+size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room)
+{
+	return filter_apply(l->filter, &l->redactor, v, n, room);
 }
 
 static bool same_owner(const struct owner *a, const struct owner *b)
@@ -272,6 +285,7 @@ static void add_definition(struct labelling *l, const struct wire_record *rec, c
 	struct key_table *keys = *keys_find(l, &o, rec->key_table);
 	struct definition *d = definition_find(l, &o, rec->set_id);
 	struct label v[LABELS_MAX + RECORD_LABELS_MAX];
+	char redacted[RECORD_LABELS_MAX * REDACTED_LEN];
 	struct record_side side;
 	size_t n = 0, more = 0;
 	if (d && rec->part) {
@@ -280,6 +294,7 @@ static void add_definition(struct labelling *l, const struct wire_record *rec, c
 	}
 	if (record_decode(record, rec->size, keys ? keys->text : NULL, keys ? keys->len : 0, v + n, &more, &side))
 		return;
+	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
 	n = labels_normalize(v, n + more);
 	if (n > LABELS_MAX)
 		n = LABELS_MAX;

@@ -60,12 +60,16 @@ size_t places_find(const struct places *p, uint64_t content, uint64_t addr, cons
 	return at->n;
 }
 
+void places_clear(struct places *p)
+{
+	memset(p->slots, 0, SLOTS * sizeof(*p->slots));
+	p->n = p->n_frames = 0;
+}
+
 int places_add(struct places *p, uint64_t content, uint64_t addr, const uint32_t *frames, size_t n)
 {
-	if (p->n == PLACES_MAX) {
-		memset(p->slots, 0, SLOTS * sizeof(*p->slots));
-		p->n = p->n_frames = 0;
-	}
+	if (p->n == PLACES_MAX)
+		places_clear(p);
 	int rc = ARRAY_RESERVE(p->frames, p->cap_frames, p->n_frames + n);
 	if (rc)
 		return rc;

@@ -20,6 +20,9 @@ void places_free(struct places *p);
 /* The number of frames, 0 when the place is not known; they stay until the next places_add. */
 size_t places_find(const struct places *p, uint64_t content, uint64_t addr, const uint32_t **ret_frames);
 
+/* Forget all of them. */
+void places_clear(struct places *p);
+
 /* n from 1 to PLACE_FRAMES_MAX. 0 or -ENOMEM. */
 int places_add(struct places *p, uint64_t content, uint64_t addr, const uint32_t *frames, size_t n);
 

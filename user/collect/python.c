@@ -26,23 +26,40 @@ struct pythons {
 	uint32_t module, unknown; /* string, frame */
 };
 
+static int set_up(struct pythons *p)
+{
+	struct store_frame f = { .kind = FRAME_USER };
+	int rc = store_add_string(p->store, "[python]", 8, &p->module);
+	rc = rc ? rc : store_add_string(p->store, "[unknown]", 9, &f.function);
+	f.module = p->module;
+	return rc ? rc : store_add_frame(p->store, &f, &p->unknown);
+}
+
 int pythons_new(struct pythons **ret, struct store_writer *w)
 {
 	struct pythons *p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	p->store = w;
-	struct store_frame f = { .kind = FRAME_USER };
-	int rc = store_add_string(w, "[python]", 8, &p->module);
-	rc = rc ? rc : store_add_string(w, "[unknown]", 9, &f.function);
-	f.module = p->module;
-	rc = rc ? rc : store_add_frame(w, &f, &p->unknown);
+	int rc = set_up(p);
 	if (rc) {
 		pythons_free(p);
 		return rc;
 	}
 	*ret = p;
 	return 0;
+}
+
+int pythons_renewed(struct pythons *p)
+{
+	int rc = set_up(p);
+	for (size_t i = 0; !rc && i < p->n; i++)
+		rc = store_carry_frame(p->store, p->codes[i].frame, &p->codes[i].frame);
+	if (rc) { /* better no names than wrong ones */
+		p->n = 0;
+		idhash_clear(&p->hash);
+	}
+	return rc;
 }
 
 void pythons_free(struct pythons *p)

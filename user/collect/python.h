@@ -17,6 +17,9 @@
 struct pythons;
 
 int pythons_new(struct pythons **ret, struct store_writer *w);
+/* Every id of the store is void from now on; between store_renew and its end. */
+int pythons_renewed(struct pythons *p);
+
 void pythons_free(struct pythons *p);
 
 /* The runtime of a process and its layout, into e; zero when it has none that is known. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/resolve.h"
 
+#include "collect/ids.h"
 #include "collect/interleave.h"
 #include "collect/places.h"
+#include "hist/metrics.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -35,6 +37,7 @@ struct module {
 	struct binary *binary;   /* NULL: nothing to be had */
 	struct resolver *owner;
 	uint32_t refs;
+	char *path;
 	uint32_t name, build_id; /* strings of the store */
 	uint64_t identity;       /* hash of what tells contents apart; compared in full by `id` */
 	uint8_t id[RESOLVER_CONTENT];
@@ -55,6 +58,7 @@ struct resolver {
 	struct binary *vdso;
 	const uint8_t *vdso_bytes; /* in our own address space */
 	size_t vdso_size;
+	uint32_t life; /* of the ids that are kept */
 	uint32_t kernel_name, unknown_frame, idle_stack;
 	struct module vdso_module;
 };
@@ -90,7 +94,37 @@ static void open_vdso(struct resolver *r)
 		fclose(f);
 	r->vdso_module.binary = r->vdso;
 	r->vdso_module.id[0] = CONTENT_VDSO;
-	add_text(r, "[vdso]", &r->vdso_module.name);
+}
+
+/* Its texts in the store. */
+static int module_names(struct resolver *r, struct module *m)
+{
+	const uint8_t *id;
+	char text[2 * 64 + 1] = "";
+	size_t n = m->binary ? binary_build_id(m->binary, &id) : 0;
+	for (size_t i = 0; i < n && i < 64; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	int rc = add_text(r, m->path, &m->name);
+	return rc ? rc : add_text(r, text, &m->build_id);
+}
+
+/* The ids that are kept for good; those of symbols and places are asked for again as they are needed. */
+int resolver_renewed(struct resolver *r)
+{
+	struct store_frame unknown = { .kind = FRAME_USER };
+	r->life++;
+	r->idle_stack = 0;
+	places_clear(r->places);
+	int rc = add_text(r, "[kernel]", &r->kernel_name);
+	rc = rc ? rc : add_text(r, "[vdso]", &r->vdso_module.name);
+	rc = rc ? rc : add_text(r, "[unknown]", &unknown.module);
+	unknown.function = unknown.module;
+	rc = rc ? rc : store_add_frame(r->store, &unknown, &r->unknown_frame);
+	rc = rc ? rc : jits_renewed(r->jits);
+	for (size_t b = 0; b < MODULE_BUCKETS; b++)
+		for (struct module *m = r->modules[b]; !rc && m; m = m->next)
+			rc = module_names(r, m);
+	return rc;
 }
 
 int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct err *ret_warning)
@@ -103,13 +137,9 @@ int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolize
 	kernel_symbols_read(&r->kernel, "/proc/kallsyms", ret_warning);
 	r->kernel_read_ns = now_ns();
 	open_vdso(r);
-	int rc = add_text(r, "[kernel]", &r->kernel_name);
-	struct store_frame unknown = { .kind = FRAME_USER };
-	rc = rc ? rc : add_text(r, "[unknown]", &unknown.module);
-	unknown.function = unknown.module;
-	rc = rc ? rc : store_add_frame(w, &unknown, &r->unknown_frame);
-	rc = rc ? rc : jits_new(&r->jits, w, symbolizer);
+	int rc = jits_new(&r->jits, w, symbolizer);
 	rc = rc ? rc : places_new(&r->places);
+	rc = rc ? rc : resolver_renewed(r);
 	if (rc) {
 		resolver_free(r);
 		return rc;
@@ -121,6 +151,7 @@ int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolize
 static void module_free(struct module *m)
 {
 	binary_free(m->binary);
+	free(m->path);
 	free(m);
 }
 
@@ -195,16 +226,6 @@ static struct module *module_find(struct resolver *r, const uint8_t id[32], uint
 	return m;
 }
 
-static void set_build_id(struct resolver *r, struct module *m)
-{
-	const uint8_t *id;
-	char text[2 * 64 + 1] = "";
-	size_t n = m->binary ? binary_build_id(m->binary, &id) : 0;
-	for (size_t i = 0; i < n && i < 64; i++)
-		snprintf(text + 2 * i, 3, "%02x", id[i]);
-	add_text(r, text, &m->build_id);
-}
-
 /* The module of this content: known, or made around b, which is taken over in any case. */
 static struct module *module_get(struct resolver *r, struct binary *b, const uint8_t id[32], const char *path)
 {
@@ -225,8 +246,11 @@ static struct module *module_get(struct resolver *r, struct binary *b, const uin
 	m->refs = 1;
 	m->identity = hash;
 	memcpy(m->id, id, 32);
-	add_text(r, path, &m->name);
-	set_build_id(r, m);
+	m->path = strdup(path);
+	if (!m->path || module_names(r, m)) {
+		module_free(m);
+		return NULL;
+	}
 	m->next = r->modules[hash % MODULE_BUCKETS];
 	r->modules[hash % MODULE_BUCKETS] = m;
 	return m;
@@ -373,15 +397,13 @@ const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size)
 static int frame_named(struct resolver *r, const struct symbol *sym, uint32_t kind, uint32_t module, uint32_t build_id,
 		       uint32_t *ret)
 {
-	if (*sym->tag) {
-		*ret = *sym->tag;
+	if (kept_get(*sym->tag, r->life, ret))
 		return 0;
-	}
 	struct store_frame f = { .kind = kind, .module = module, .build_id = build_id };
 	int rc = add_text(r, sym->name, &f.function);
 	rc = rc ? rc : store_add_frame(r->store, &f, ret);
 	if (!rc)
-		*sym->tag = *ret;
+		*sym->tag = kept_put(*ret, r->life);
 	return rc;
 }
 
@@ -601,6 +623,7 @@ static int push_python(struct resolver *r, const struct resolver_stack *s, uint3
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
 		   uint32_t *ret_stack, struct resolver_flags *ret_flags)
 {
+	METRIC_TIME(symbolize);
 	uint32_t at_place[PLACE_FRAMES_MAX];
 	bool eval[USER_FRAMES_MAX] = { false };
 	const uint64_t *user = s->frames + s->n_kernel;

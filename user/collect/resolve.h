@@ -22,6 +22,9 @@ struct resolver;
 int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct err *ret_warning);
 void resolver_free(struct resolver *r);
 
+/* Every id of the store is void from now on (store_renew). 0 or -errno of the store: to be called again then. */
+int resolver_renewed(struct resolver *r);
+
 /* For procs_new: a file that nobody maps any more. */
 void resolver_file_gone(void *binary);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/sampler_int.h"
 
+#include "unwind/walk.h"
+
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -162,6 +164,7 @@ static int set_sizes(struct sampler *s)
 		.half_size = s->half_size,
 		.proc_mask = PROC_ENTRIES - 1,
 		.max_frames = (uint32_t)max,
+		.address_mask = unwind_address_bits(),
 		.selection = s->cfg.selection,
 		.selected_mask = SELECT_ENTRIES - 1,
 		.cgroup_level = s->cfg.cgroup_level,
@@ -212,7 +215,6 @@ static int on_ring(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-#if defined(__x86_64__)
 static int on_copies(void *ctx, void *data, size_t size)
 {
 	struct sampler *s = ctx;
@@ -222,15 +224,12 @@ static int on_copies(void *ctx, void *data, size_t size)
 	s->on_copy(s->copy_ctx, c, (const uint8_t *)(c + 1));
 	return 0;
 }
-#endif
 
 static int open_rings(struct sampler *s, struct err *err)
 {
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_ring, s, NULL);
 	int rc = s->ring ? 0 : -errno;
-#if defined(__x86_64__)
 	rc = rc ? rc : ring_buffer__add(s->ring, bpf_map__fd(s->skel->maps.copies), on_copies, s);
-#endif
 	return rc ? err_sys(err, rc, "mapping the BPF ring buffers") : 0;
 }
 

@@ -18,6 +18,7 @@
 #define ROWS_FIRST (4u << 20) /* bytes of rows made before recording begins: enough for most hosts' busy programs */
 #define COMPILE_MS 2000u
 #define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
+#define RETRY_MS 1000 /* between two looks for room for files that found none */
 #define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
 
 /* One content of a file. */
@@ -36,6 +37,7 @@ struct process {
 	uint32_t tgid, exec_id;
 	uint64_t start_ns;
 	bool waits;
+	bool lacks;        /* one of its files found no room */
 	uint32_t first, n; /* ranges that are published */
 	struct code **codes;
 	uint32_t n_codes;
@@ -52,7 +54,8 @@ struct unwinding {
 	struct extents ranges;
 	struct code *codes[BUCKETS];
 	struct process *processes[BUCKETS];
-	size_t n_codes, n_processes, n_waiting;
+	size_t n_codes, n_processes, n_waiting, n_lacking;
+	uint64_t retry_ns; /* when to look for room again */
 	uint64_t young_until_ns;
 	struct unwinding_stats stats;
 };
@@ -220,17 +223,19 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, m->file->path, fd, &t);
 	if (fd >= 0)
 		close(fd);
+	bool compiled = !rc;
 	if (!rc) {
 		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
 			;
-		c->no_room = rc != 0;
+		c->no_room = rc == -ENOSPC;
+		u->stats.over_budget += rc == -ENOSPC || rc == -E2BIG;
+		u->stats.refused_entries += t->refused;
 	}
 	unwind_table_free(t);
 	u->stats.compiled++;
 	u->stats.files += !rc;
 	u->stats.rows += rc ? 0 : c->part.n_rows;
-	u->stats.over_budget += c->no_room;
-	u->stats.refused += rc && rc != -ENOENT && !c->no_room;
+	u->stats.refused += !compiled && rc != -ENOENT;
 	u->stats.compile_ns += unwinding_cpu_ns(u) - begin;
 }
 
@@ -248,6 +253,12 @@ static void wait_for(struct unwinding *u, struct process *p, bool waits)
 {
 	u->n_waiting += (size_t)waits - (size_t)p->waits;
 	p->waits = waits;
+}
+
+static void set_lacks(struct unwinding *u, struct process *p, bool lacks)
+{
+	u->n_lacking += (size_t)lacks - (size_t)p->lacks;
+	p->lacks = lacks;
 }
 
 /* The ranges and files of a process that is not published any more. */
@@ -348,6 +359,16 @@ static bool compile_all(struct unwinding *u, const struct proc_image *im, uint64
 	return true;
 }
 
+static bool lacks_room(struct unwinding *u, const struct proc_image *im)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		if (c && c->no_room)
+			return true;
+	}
+	return false;
+}
+
 /* The files of a process, by +1 and -1: none is thrown out for another one of the same process. */
 static void hold(struct unwinding *u, const struct proc_image *im, uint32_t by)
 {
@@ -412,8 +433,10 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 		return true;
 	hold(u, im, 1);
 	bool all = compile_all(u, im, until_ns);
-	if (all)
+	if (all) {
 		make_ranges(u, p, im);
+		set_lacks(u, p, lacks_room(u, im));
+	}
 	hold(u, im, -1u);
 	return all;
 }
@@ -463,10 +486,40 @@ void unwinding_mapped(struct unwinding *u, uint32_t tgid)
 			wait_for(u, p, true);
 }
 
+/* Is there a file with rows that nobody uses? */
+static bool has_room(const struct unwinding *u)
+{
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (const struct code *c = u->codes[b]; c; c = c->next)
+			if (!c->users && c->part.n_pages)
+				return true;
+	return false;
+}
+
+/* Files that found no room, in processes that still run: there may be some by now. */
+static void try_again(struct unwinding *u)
+{
+	u->retry_ns = proc_now_ns() + RETRY_MS * 1000000ull;
+	let_go(u);
+	if (!has_room(u))
+		return;
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct code *c = u->codes[b]; c; c = c->next)
+			if (c->no_room)
+				c->tried = false;
+		for (struct process *p = u->processes[b]; p; p = p->next)
+			if (p->lacks)
+				wait_for(u, p, true);
+	}
+}
+
 int unwinding_tick(struct unwinding *u)
 {
+	int idle = u->n_lacking ? RETRY_MS : -1;
+	if (u->n_lacking && proc_now_ns() >= u->retry_ns)
+		try_again(u);
 	if (!u->n_waiting)
-		return -1;
+		return idle;
 	uint64_t until = unwinding_cpu_ns(u) + TICK_NS;
 	for (size_t b = 0; b < BUCKETS && u->n_waiting; b++) {
 		for (struct process *p = u->processes[b]; p; p = p->next) {
@@ -477,7 +530,7 @@ int unwinding_tick(struct unwinding *u)
 			wait_for(u, p, false);
 		}
 	}
-	return -1;
+	return idle;
 }
 
 int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct user_registers *regs,
@@ -509,11 +562,6 @@ int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct
 void unwinding_forget(struct unwinding *u)
 {
 	for (size_t b = 0; b < BUCKETS; b++) {
-		for (struct code *c = u->codes[b]; c; c = c->next)
-			if (c->no_room)
-				c->tried = false; /* there may be room by now */
-	}
-	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct process **at = &u->processes[b]; *at;) {
 			struct process *p = *at;
 			if (!has_ended(u, p)) {
@@ -522,6 +570,7 @@ void unwinding_forget(struct unwinding *u)
 			}
 			unpublish(u, p);
 			wait_for(u, p, false);
+			set_lacks(u, p, false);
 			*at = p->next;
 			free(p);
 			u->n_processes--;

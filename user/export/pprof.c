@@ -9,8 +9,8 @@
  */
 #include "export/export.h"
 #include "export/intern.h"
-#include "export/json.h"
 #include "export/profile.pb-c.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>

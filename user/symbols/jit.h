@@ -27,7 +27,7 @@ struct jit_entry {
 	uint64_t addr;
 	uint32_t size;
 	uint32_t name; /* offset in names */
-	uint32_t tag;  /* the caller's, initially 0 */
+	uint64_t tag;  /* the caller's, initially 0 */
 };
 
 /* Sorted, without overlaps. */

@@ -46,6 +46,8 @@ int facts_encode(const struct elf_image *img, struct buf *out)
 	rc = rc ? rc : buf_add(out, img->build_id, img->build_id_len);
 	rc = rc ? rc : buf_add_u32(out, (uint32_t)-img->label_rc);
 	rc = rc ? rc : buf_add_u64(out, img->label_vaddr);
+	rc = rc ? rc : buf_add_u32(out, (uint32_t)-img->trampolines_rc);
+	rc = rc ? rc : buf_add_u64(out, img->trampolines_vaddr);
 	rc = rc ? rc : buf_add_u32(out, py.version);
 	rc = rc ? rc : buf_add_u64(out, py.runtime);
 	rc = rc ? rc : buf_add_u64(out, py.eval);
@@ -88,6 +90,8 @@ int facts_decode(struct facts *ret, const struct buf *in)
 	const uint8_t *id = f.img.build_id_len <= ELF_BUILD_ID_MAX ? cursor_bytes(&c, f.img.build_id_len) : NULL;
 	uint32_t label_rc = cursor_u32(&c);
 	f.img.label_vaddr = cursor_u64(&c);
+	uint32_t trampolines_rc = cursor_u32(&c);
+	f.img.trampolines_vaddr = cursor_u64(&c);
 	f.python.version = cursor_u32(&c);
 	f.python.runtime = cursor_u64(&c);
 	f.python.eval = cursor_u64(&c);
@@ -95,7 +99,7 @@ int facts_decode(struct facts *ret, const struct buf *in)
 	f.link_crc = cursor_u32(&c);
 	size_t left = cursor_left(&c);
 	const uint8_t *link = left <= sizeof(f.link) ? cursor_bytes(&c, left) : NULL;
-	if (!rc && (c.bad || !id || !link || !left || label_rc > 4095 || link[left - 1] || memchr(link, '/', left)))
+	if (!rc && (c.bad || !id || !link || !left || label_rc > 4095 || trampolines_rc > 4095 || link[left - 1] || memchr(link, '/', left)))
 		rc = -EBADMSG;
 	if (rc) {
 		facts_fini(&f);
@@ -104,6 +108,7 @@ int facts_decode(struct facts *ret, const struct buf *in)
 	memcpy(f.img.build_id, id, f.img.build_id_len);
 	memcpy(f.link, link, left);
 	f.img.label_rc = -(int)label_rc;
+	f.img.trampolines_rc = -(int)trampolines_rc;
 	*ret = f;
 	return 0;
 }

@@ -24,7 +24,7 @@ struct symbol {
 	const char *module; /* kernel only: "[kernel]", "[ext4]", "[bpf]"; NULL for binaries */
 	uint64_t start;     /* address as in the table: vaddr of an ELF symbol, kernel address */
 	uint64_t size;      /* 0 when the table does not say */
-	uint32_t *tag;      /* a cell that belongs to the caller, initially 0, one per symbol */
+	uint64_t *tag;      /* a cell that belongs to the caller, initially 0, one per symbol */
 };
 
 /* ---- where foreign bytes are parsed ---- */
@@ -107,6 +107,9 @@ int binary_load(struct binary *b, struct err *err);
 /* The ascribe label note (include/ascribe/label_abi.h): vaddr of the descriptor; -ENOENT when there is none,
  * -EBADMSG when it points outside the file's segments, -EPROTONOSUPPORT for another version of the ABI. */
 int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr);
+
+/* The same for the table of trampoline labels (include/ascribe/trampoline_abi.h). */
+int binary_trampolines(const struct binary *b, uint64_t *ret_vaddr);
 
 /* CPython's interpreter: vaddrs in the file. -ENOENT: it is not one, or older than 3.11. */
 struct binary_python {
