@@ -82,14 +82,13 @@ static const char *row_cgroup(struct collector *c, const struct row *row, const 
  * may not pass for another.
  */
 static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, uint32_t *ret_set,
-		   bool *ret_unknown)
+		   uint64_t *ret_flags)
 {
 	struct label v[LABELS_MAX];
 	const struct label *app;
 	char thread[COMM_SIZE + 1], pod[40];
 	const char *id;
 	size_t n = 0;
-	bool found;
 	memcpy(thread, row->comm, COMM_SIZE);
 	thread[COMM_SIZE] = 0;
 	const char *comm = im && im->comm[0] ? im->comm : thread;
@@ -109,8 +108,7 @@ static int row_set(struct collector *c, const struct row *row, const struct proc
 			add_text(v, &n, "container", id, len);
 		add_text(v, &n, "pod", pod, proc_pod_uid(cgroup, pod, sizeof(pod)));
 	}
-	size_t n_app = labelling_find(c->labelling, row, &app, &found);
-	*ret_unknown = !found;
+	size_t n_app = labelling_find(c->labelling, row, &app, ret_flags);
 	for (size_t i = 0; i < n_app && n < LABELS_MAX; i++)
 		v[n++] = app[i];
 	n = labels_normalize(v, n);
@@ -128,13 +126,14 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
-	bool unknown, no_mapping = false;
+	uint64_t flags;
+	bool no_mapping = false;
 	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user;
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
 		goto lost; /* cannot be: the table is ours */
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
 	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user };
-	int rc = row_set(c, row, im, &set, &unknown);
+	int rc = row_set(c, row, im, &set, &flags);
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
@@ -144,8 +143,11 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (rc)
 		goto lost;
 	w->stored += row->samples;
-	if (unknown)
+	if (flags == LABELLING_UNKNOWN)
 		w->counter[COUNTER_label_unknown] += row->samples;
+	for (unsigned i = COUNTER_labels_cut; flags && flags != LABELLING_UNKNOWN && i < N_COUNTERS; i++)
+		if (flags >> (i - COUNTER_labels_cut) & 1)
+			w->counter[i] += row->samples;
 	if (no_mapping)
 		w->counter[COUNTER_no_mapping] += row->samples;
 	return;
@@ -159,7 +161,6 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 {
 	struct collector *c = ctx;
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
-	uint64_t at;
 	unwinding_mapped(c->unwinding, tgid);
 	if (file->path[0] != '/' || !im)
 		return;
@@ -167,9 +168,8 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		if (im->maps[i].file != file)
 			continue;
-		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
-		if (b && !binary_label_descriptor(b, &at))
-			labelling_mapped(c->labelling, tgid);
+		resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
+		labelling_mapped(c->labelling, im, &im->maps[i]);
 		return;
 	}
 }

@@ -21,8 +21,8 @@ void labelling_free(struct labelling *l);
 /* A record of the ring buffer. */
 void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload);
 
-/* This process has mapped something new: look again for slots if we had looked before. */
-void labelling_mapped(struct labelling *l, uint32_t tgid);
+/* This process has mapped a new file: look again if we had looked before, and the file may have labels. */
+void labelling_mapped(struct labelling *l, const struct proc_image *im, const struct proc_map *m);
 
 /*
  * Work that is due: processes whose library had not come up yet are tried again. Returns milliseconds until the next time,
@@ -34,9 +34,11 @@ int labelling_tick(struct labelling *l);
 void labelling_forget(struct labelling *l);
 
 /*
- * The application's labels of a row: at most cap, normalized; borrowed until the next labelling_record or _forget. *ret_found
- * false: the set's definition is not known.
+ * The application's labels of a row, normalized; borrowed until the next labelling_record or _forget. *ret_flags: the
+ * counters that the row's samples are to be counted under, bit 0 for COUNTER_labels_cut and so on, or LABELLING_UNKNOWN:
+ * the set's definition did not arrive.
  */
-size_t labelling_find(const struct labelling *l, const struct row *row, const struct label **ret, bool *ret_found);
+#define LABELLING_UNKNOWN (1ull << 63)
+size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret, uint64_t *ret_flags);
 
 #endif

@@ -65,6 +65,9 @@ struct elf_image {
 	size_t n_text;
 	struct elf_symbols symtab;
 	struct elf_symbols dynsym;
+	struct elf_segment tls; /* memsz 0: there is none */
+	uint64_t tls_align;
+	uint64_t dynamic_offset, dynamic_size;
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_len;
 	int label_rc;         /* 0: label_vaddr is valid; -ENOENT no note; -EBADMSG, -EPROTONOSUPPORT a wrong one */
