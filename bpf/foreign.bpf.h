@@ -373,6 +373,10 @@ __noinline int read_go_map(void)
 		return -1;
 	if (!at)
 		return 0;
+	if (read_at(&at, 8, at)) /* the label map is a pointer to a map, which is a pointer itself */
+		return fault(c);
+	if (!at)
+		return 0;
 	if (read_at(&map, sizeof(map), at))
 		return fault(c);
 	if (!map.count)
@@ -663,6 +667,8 @@ __noinline __u64 capture_foreign(__u32 index, __u32 n, __u64 tp)
 	c->used = 0;
 	c->failed = 0;
 	c->tp = tp;
+	if (!tp) /* the program is only being started */
+		return 0;
 	for (__u32 i = 0; i < LABEL_SOURCES && i < n; i++)
 		capture_source(index, i);
 	return c->used ? hash_capture() : 0;

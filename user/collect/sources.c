@@ -14,7 +14,8 @@
 #define BUCKETS 1024
 #define FACTS_MAX 16384 /* contents remembered; beyond, all are found out again */
 #define MODULE_MAX 65536 /* thread-local modules of a process; more is no module number */
-#define OTEL_AGAIN_NS 100000000ull
+#define OTEL_SOON_NS 2000000ull
+#define OTEL_AGAIN_NS 200000000ull
 
 static const char *const variable_names[] = {
 	"otel_thread_ctx_v1",
@@ -32,7 +33,7 @@ static const char *const variable_names[] = {
 struct facts {
 	struct facts *next;
 	uint8_t content[RESOLVER_CONTENT];
-	bool executable;
+	bool executable, musl;
 	unsigned go; /* version, 0: not Go */
 	uint64_t tls_size, tls_align;
 	uint16_t machine;
@@ -161,6 +162,7 @@ static struct facts *read_facts(int fd, const char *path)
 		f = calloc(1, sizeof(*f) + (size_t)n * sizeof(*v));
 		if (f) {
 			f->executable = elf_is_executable(&img);
+			f->musl = elf_uses_musl(&img);
 			f->go = f->executable ? elf_go_version(&img) : 0;
 			f->tls_size = img.tls.memsz;
 			f->tls_align = img.tls_align ? img.tls_align : 1;
@@ -459,17 +461,19 @@ static void add_others(struct looking *l)
 		 FOREIGN_DATADOG);
 }
 
-static bool uses_musl(const struct proc_image *im)
+static bool uses_musl(struct sources *s, const struct proc_image *im)
 {
-	for (uint32_t i = 0; i < im->n_maps; i++)
-		if (strstr(im->maps[i].file->path, "/ld-musl-") || strstr(im->maps[i].file->path, "/libc.musl-"))
-			return true;
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		const struct facts *f = im->maps[i].file == im->exe ? facts_of(s, im, &im->maps[i]) : NULL;
+		if (f)
+			return f->musl;
+	}
 	return false;
 }
 
 int sources_find(struct sources *s, const struct proc_image *im, struct source_list *list)
 {
-	struct looking l = { .s = s, .im = im, .list = list, .musl = uses_musl(im) };
+	struct looking l = { .s = s, .im = im, .list = list, .musl = uses_musl(s, im) };
 	if (!s->steps)
 		return 0;
 	each_file(&l, im, add_otel);
@@ -507,11 +511,14 @@ static uint64_t otel_mapping(uint32_t tgid)
 void sources_read_otel(struct source_list *list, uint32_t tgid)
 {
 	struct otel_context_head head, again;
-	uint64_t now = proc_now_ns();
-	if (list->otel_looked_ns && now - list->otel_looked_ns < OTEL_AGAIN_NS)
-		return;
-	list->otel_looked_ns = now;
-	uint64_t at = otel_mapping(tgid);
+	uint64_t now = proc_now_ns(), at = list->otel_at;
+	if (!at) { /* looked for often at first: programs publish it when they begin */
+		if (list->otel_looked_ns && now - list->otel_looked_ns < (list->otel_looks < 100 ? OTEL_SOON_NS : OTEL_AGAIN_NS))
+			return;
+		list->otel_looked_ns = now;
+		list->otel_looks++;
+		at = list->otel_at = otel_mapping(tgid);
+	}
 	if (!at || sources_read_process(tgid, at, &head, sizeof(head)) || memcmp(head.signature, "OTEL_CTX", 8) ||
 	    head.version != 2 || !head.published_ns || head.published_ns == list->otel_published_ns || !head.size ||
 	    head.size > OTEL_CONTEXT_MAX)

@@ -21,7 +21,8 @@ struct source_list {
 	struct foreign_source decoder[LABEL_SOURCES];
 	struct foreign_field *fields[LABEL_SOURCES]; /* owned; NULL when they are the recipe's */
 	struct otel_context otel;
-	uint64_t otel_published_ns, otel_looked_ns;
+	uint64_t otel_at, otel_published_ns, otel_looked_ns;
+	uint32_t otel_looks;
 };
 
 struct sources;

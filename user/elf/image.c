@@ -183,6 +183,10 @@ static int use_segments(struct elf_image *img, const Elf64_Phdr *ph, size_t n, c
 							 ph[i].p_flags };
 			img->tls_align = ph[i].p_align;
 		}
+		if (ph[i].p_type == PT_INTERP) {
+			img->interp_offset = ph[i].p_offset;
+			img->interp_size = ph[i].p_filesz;
+		}
 		if (ph[i].p_type == PT_DYNAMIC) {
 			img->dynamic_offset = ph[i].p_offset;
 			img->dynamic_size = ph[i].p_filesz;

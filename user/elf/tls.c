@@ -189,3 +189,10 @@ bool elf_is_executable(const struct elf_image *img)
 	}
 	return false;
 }
+
+bool elf_uses_musl(const struct elf_image *img)
+{
+	char path[128];
+	size_t n = img->interp_size < sizeof(path) ? (size_t)img->interp_size : sizeof(path);
+	return n && !elf_image_read(img, img->interp_offset, path, n) && memmem(path, n, "/ld-musl-", 9);
+}

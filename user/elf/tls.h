@@ -46,4 +46,7 @@ int64_t elf_static_tls(const struct elf_image *img, uint64_t value);
 /* Is this an executable rather than a library? ET_EXEC, or marked as position independent executable. */
 bool elf_is_executable(const struct elf_image *img);
 
+/* Is it made for musl's dynamic linker? */
+bool elf_uses_musl(const struct elf_image *img);
+
 #endif
