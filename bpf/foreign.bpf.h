@@ -359,13 +359,6 @@ __noinline __u64 go_bucket(__u64 at)
 __noinline int read_go_map(void)
 {
 	struct capture *c = capture();
-	struct {
-		__u64 count;
-		__u8 flags, log2;
-		__u16 n_overflow;
-		__u32 seed;
-		__u64 buckets, old;
-	} map;
 	__u64 at, next, bucket = 0;
 	if (!c)
 		return -1;
@@ -377,24 +370,26 @@ __noinline int read_go_map(void)
 		return fault(c);
 	if (!at)
 		return 0;
-	if (read_at(&map, sizeof(map), at))
+	/* Count, u8 flags, u8 log2 of the buckets, ..., buckets, old buckets. */
+	if (read_at(&c->area, 32, at))
 		return fault(c);
-	if (!map.count)
+	if (!c->area.words[0])
 		return 0;
-	if (map.log2 > 16 || map.count > PAIRS_SANE || !map.buckets)
+	__u64 buckets = c->area.words[2], log2 = c->area.bytes[9];
+	if (log2 > 16 || c->area.words[0] > PAIRS_SANE || !buckets)
 		return invalid(c);
-	if (map.old) /* it was growing: some are still in the old buckets */
+	if (c->area.words[3]) /* it was growing: some are still in the old buckets */
 		note(c, COUNTER_labels_cut);
-	next = map.buckets;
+	next = buckets;
 	for (__u32 i = 0; i < GO_BUCKETS; i++) {
 		next = go_bucket(next);
 		if (next == 1)
 			return -1;
 		if (next)
 			continue;
-		if (++bucket >> (map.log2 & 31))
+		if (++bucket >> (log2 & 31))
 			return 0;
-		next = map.buckets + bucket * GO_BUCKET;
+		next = buckets + bucket * GO_BUCKET;
 	}
 	note(c, COUNTER_labels_cut);
 	return 0;
@@ -659,7 +654,7 @@ __noinline int capture_source(__u32 index, __u32 i)
 }
 
 /* The foreign labels of the current thread are in the capture; their hash, 0 for none. */
-__noinline __u64 capture_foreign(__u32 index, __u32 n, __u64 tp)
+static __always_inline __u64 capture_foreign(__u32 index, __u32 n, __u64 tp, __u64 *ret_failed)
 {
 	struct capture *c = capture();
 	if (!c)
@@ -671,6 +666,7 @@ __noinline __u64 capture_foreign(__u32 index, __u32 n, __u64 tp)
 		return 0;
 	for (__u32 i = 0; i < LABEL_SOURCES && i < n; i++)
 		capture_source(index, i);
+	*ret_failed = c->failed;
 	return c->used ? hash_capture() : 0;
 }
 

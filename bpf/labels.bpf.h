@@ -46,6 +46,12 @@ struct scratch {
 	struct wire_record head;
 	__u8 payload[WIRE_PAYLOAD_MAX];
 	struct label_part part[PROC_SLOTS];
+	__u32 n_parts;
+	int flag; /* what own_labels has to say: a counter */
+	struct {
+		struct ascribe_record_prefix prefix;
+		struct ascribe_record_header header;
+	} record;
 };
 
 struct {
@@ -54,6 +60,12 @@ struct {
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
+
+static __always_inline struct scratch *scratch(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&scratches, &zero);
+}
 
 struct image {
 	__u64 start_ns;
@@ -85,15 +97,19 @@ static __always_inline __u64 image_hash(const struct image *im, __u64 salt)
 	return mix(h, generation) | 1;
 }
 
-static __always_inline void ask_about(const struct image *im)
+/* A function of its own, like the others below: frames add up, and 512 bytes is all there is. */
+__noinline int ask_about(const struct image *im)
 {
+	if (!im)
+		return 0;
 	__u64 *cell, what = image_hash(im, 0x6e6577);
 	if (was_sent(what, &cell) || !cell)
-		return;
+		return 0;
 	struct wire_record r = { .kind = WIRE_NEW_PROCESS, .tgid = im->tgid, .exec_id = im->exec_id,
 				 .start_ns = im->start_ns };
 	if (!ring_send(&r, sizeof(r), true))
 		*cell = what;
+	return 0;
 }
 
 /* *ret_index is where the entry stands. */
@@ -209,9 +225,11 @@ static __always_inline bool within_limits(__u32 index, __u32 bytes)
  * Send the meaning of set_id, the n parts in s and perhaps the capture, once. -1, or the counter that says why some of it
  * could not be sent.
  */
-static __always_inline int define(const struct image *im, struct scratch *s, __u64 set_id, __u32 n, __u32 index,
-				  bool foreign)
+__noinline int define(const struct image *im, __u64 set_id, __u32 n, __u32 index, __u32 foreign)
 {
+	struct scratch *s = scratch();
+	if (!im || !s)
+		return COUNTER_label_unknown;
 	__u64 *cell, what = image_hash(im, set_id);
 	__u32 n_parts = n + foreign, bytes = 0;
 	if (was_sent(what, &cell))
@@ -248,47 +266,48 @@ struct label_flags {
 };
 
 /*
- * The chained ids of the process's own slots; their parts are in the scratch, *ret_n of them. 0 with the flag set when
- * there is none, or one that cannot be read.
+ * The chained ids of the own slots of the process at `index`; their parts are in the scratch. 0 when nothing is attached, or
+ * when a slot or record cannot be read, which the flag in the scratch tells apart.
  */
-static __always_inline __u64 own_labels(const struct proc_entry *e, struct scratch *s, __u64 tp, __u32 *ret_n,
-					struct label_flags *ret)
+__noinline __u64 own_labels(__u32 index, __u64 tp)
 {
+	struct proc_entry *e = bpf_map_lookup_elem(&procs, &index);
+	struct scratch *s = scratch();
+	if (!e || !s)
+		return 0;
 	__u64 n_slots = e->n_slots, id = 0;
 	__u32 n = 0;
+	s->n_parts = 0;
+	s->flag = COUNTER_unlabelled;
 	for (__u32 i = 0; i < PROC_SLOTS && i < n_slots; i++) {
-		struct {
-			struct ascribe_record_prefix prefix;
-			struct ascribe_record_header header;
-		} r;
 		__u64 at = 0;
 		if (!tp || bpf_probe_read_user(&at, sizeof(at), (void *)(tp + e->slot[i].tp_offset))) {
-			ret->flag = COUNTER_label_fault;
+			s->flag = COUNTER_label_fault;
 			return 0;
 		}
 		if (!at)
 			continue;
 		/* Exactly what every record has: the struct is padded, and the byte behind may be on a page that is not there. */
-		if (bpf_probe_read_user(&r, LABEL_RECORD_MIN, (void *)(at - ASCRIBE_PREFIX_SIZE))) {
-			ret->flag = COUNTER_label_fault;
+		if (bpf_probe_read_user(&s->record, LABEL_RECORD_MIN, (void *)(at - ASCRIBE_PREFIX_SIZE))) {
+			s->flag = COUNTER_label_fault;
 			return 0;
 		}
-		if (r.prefix.magic != ASCRIBE_RECORD_MAGIC || r.prefix.abi != ASCRIBE_ABI_VERSION ||
-		    r.prefix.total_size < LABEL_RECORD_MIN ||
-		    r.prefix.total_size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !r.prefix.set_id ||
-		    r.header.valid != 1) {
-			ret->flag = COUNTER_label_invalid;
+		const struct ascribe_record_prefix *p = &s->record.prefix;
+		if (p->magic != ASCRIBE_RECORD_MAGIC || p->abi != ASCRIBE_ABI_VERSION || p->total_size < LABEL_RECORD_MIN ||
+		    p->total_size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !p->set_id ||
+		    s->record.header.valid != 1) {
+			s->flag = COUNTER_label_invalid;
 			return 0;
 		}
-		id = id ? mix(id, r.prefix.set_id) | 1 : r.prefix.set_id;
+		id = id ? mix(id, p->set_id) | 1 : p->set_id;
 		if (n < PROC_SLOTS) {
 			s->part[n].record = at - ASCRIBE_PREFIX_SIZE;
 			s->part[n].key_table = e->slot[i].key_table;
-			s->part[n].size = r.prefix.total_size;
+			s->part[n].size = p->total_size;
 			n++;
 		}
 	}
-	*ret_n = n;
+	s->n_parts = n;
 	return id;
 }
 
@@ -298,8 +317,8 @@ static __always_inline __u64 own_labels(const struct proc_entry *e, struct scrat
  */
 __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 {
-	__u32 n = 0, zero = 0, index = 0;
-	__u64 id, foreign = 0;
+	__u32 index = 0;
+	__u64 id = 0, foreign = 0;
 
 	if (!im || !ret)
 		return 0;
@@ -311,26 +330,25 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 		ask_about(im);
 		return 0;
 	}
-	if (!e->n_slots && !e->n_sources)
-		return 0;
-	__u64 tp = thread_pointer(bpf_get_current_task_btf());
-	struct scratch *s = bpf_map_lookup_elem(&scratches, &zero);
+	struct scratch *s = scratch();
 	if (!s)
 		return 0;
-	id = own_labels(e, s, tp, &n, ret);
-	if (e->n_sources) {
-		foreign = capture_foreign(index, e->n_sources, tp);
-		struct capture *c = capture();
-		ret->failed = c ? c->failed : 0;
+	__u64 tp = thread_pointer(bpf_get_current_task_btf());
+	s->n_parts = 0;
+	if (e->n_slots) {
+		id = own_labels(index, tp);
+		ret->flag = s->flag;
 	}
-	if (foreign)
-		id = id ? mix(id, foreign) | 1 : foreign;
+	if (e->n_sources) {
+		foreign = capture_foreign(index, e->n_sources, tp, &ret->failed);
+		if (foreign)
+			id = id ? mix(id, foreign) | 1 : foreign;
+	}
 	if (!id)
 		return 0;
-	if (ret->flag == COUNTER_unlabelled || ret->flag < 0)
-		ret->flag = define(im, s, id, n, index, foreign != 0);
-	else
-		define(im, s, id, n, index, foreign != 0);
+	int defined = define(im, id, s->n_parts, index, foreign != 0);
+	if (ret->flag == COUNTER_unlabelled)
+		ret->flag = defined;
 	return id;
 }
 
