@@ -549,15 +549,16 @@ __noinline int path_step(__u32 i)
 		return !c->cur;
 	case STEP_NUMBER:
 		return step_number(c, s, at);
-	case STEP_INDEX:
-		c->cur += c->acc * (__u64)s->imm;
-		return 0;
 	case STEP_EXPECT:
 		if (c->acc == (__u64)s->imm)
 			return 0;
 		return s->flags & 1 ? invalid(c) : 1;
 	case STEP_EXPECT_TP:
 		return c->acc != c->tp;
+	case STEP_MAIN: {
+		const struct task_struct *t = bpf_get_current_task_btf();
+		return t->pid != t->tgid;
+	}
 	case STEP_AND:
 		c->acc &= (__u64)s->imm;
 		return 0;
@@ -648,7 +649,8 @@ __noinline int capture_source(__u32 index, __u32 i)
 		return 0;
 	c->n_source = i;
 	c->start = source_start(c);
-	if (c->start && read_source(c))
+	/* An executable may be loaded at 0. */
+	if ((c->start || c->source.start == LABEL_AT_ADDRESS) && read_source(c))
 		c->used = used;
 	return 0;
 }

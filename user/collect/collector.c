@@ -359,7 +359,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	}
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, ret_warning);
-	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
+	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg->recipes);
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
 				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
@@ -501,6 +501,11 @@ int collector_stop(struct collector *c, struct err *err)
 	c->stopped_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	drain(c);
 	return end_window(c, err);
+}
+
+const char *collector_warning(const struct collector *c)
+{
+	return labelling_warning(c->labelling);
 }
 
 void collector_close(struct collector *c)

@@ -78,7 +78,8 @@ struct labelling {
 	size_t n_known, cap_known;
 };
 
-int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r)
+int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+		  const struct recipes *recipes)
 {
 	struct labelling *l = calloc(1, sizeof(*l));
 	if (!l)
@@ -87,7 +88,7 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->procs = procs;
 	l->resolver = r;
 	l->generation = 1;
-	int rc = sources_new(&l->sources, s, procs, r);
+	int rc = sources_new(&l->sources, s, procs, r, recipes);
 	if (rc) {
 		free(l);
 		return rc;
@@ -582,6 +583,11 @@ void labelling_forget(struct labelling *l)
 		l->generation = sampler_new_generation(l->sampler);
 		let_send_again(l);
 	}
+}
+
+const char *labelling_warning(const struct labelling *l)
+{
+	return sources_warning(l->sources);
 }
 
 void labelling_free(struct labelling *l)

@@ -11,11 +11,14 @@
 #include "collect/resolve.h"
 #include "collect/sampler.h"
 #include "labels/labels.h"
+#include "labels/recipe.h"
 #include "util/buf.h"
 
 struct labelling;
 
-int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r);
+/* recipes (NULL: none) is borrowed until labelling_free. */
+int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+		  const struct recipes *recipes);
 void labelling_free(struct labelling *l);
 
 /* A record of the ring buffer. */
@@ -40,5 +43,8 @@ void labelling_forget(struct labelling *l);
  */
 #define LABELLING_UNKNOWN (1ull << 63)
 size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret, uint64_t *ret_flags);
+
+/* What was wrong with a recipe for a program that runs here; "" when nothing was. */
+const char *labelling_warning(const struct labelling *l);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/sources.h"
 
+#include "collect/paths.h"
 #include "elf/go.h"
 #include "elf/tls.h"
 
@@ -29,9 +30,18 @@ static const char *const variable_names[] = {
 	NULL,
 };
 
+/* A recipe compiled for a file. */
+struct file_path {
+	struct file_path *next;
+	uint32_t step, n_steps;
+	size_t n_fields;
+	struct foreign_field field[];
+};
+
 /* What one content of a file has. */
 struct facts {
 	struct facts *next;
+	struct file_path *paths;
 	uint8_t content[RESOLVER_CONTENT];
 	bool executable, musl;
 	unsigned go; /* version, 0: not Go */
@@ -47,6 +57,8 @@ struct sources {
 	struct resolver *resolver;
 	struct facts *facts[BUCKETS];
 	size_t n_facts;
+	const struct recipes *recipes;
+	struct err warning;
 	struct label_step *steps; /* shared with the BPF program */
 	uint32_t n_steps;
 	uint32_t elastic, datadog, perforator_int, perforator_text; /* steps of built-in paths */
@@ -113,7 +125,8 @@ static void add_built_in(struct sources *s)
 	s->perforator_text = add_steps(s, text, sizeof(text) / sizeof(text[0]), &s->perforator_text_n);
 }
 
-int sources_new(struct sources **ret, struct sampler *sampler, struct procs *procs, struct resolver *r)
+int sources_new(struct sources **ret, struct sampler *sampler, struct procs *procs, struct resolver *r,
+		const struct recipes *recipes)
 {
 	struct sources *s = calloc(1, sizeof(*s));
 	if (!s)
@@ -121,18 +134,29 @@ int sources_new(struct sources **ret, struct sampler *sampler, struct procs *pro
 	s->sampler = sampler;
 	s->procs = procs;
 	s->resolver = r;
+	s->recipes = recipes;
 	s->steps = sampler_label_steps(sampler);
 	add_built_in(s);
 	*ret = s;
 	return 0;
 }
 
+static void facts_free(struct facts *f)
+{
+	for (struct file_path *p = f->paths, *next; p; p = next) {
+		next = p->next;
+		free(p);
+	}
+	free(f);
+}
+
+/* All at once. Steps of paths stay where they are: processes go on using them. */
 static void forget_facts(struct sources *s)
 {
 	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct facts *f = s->facts[b], *next; f; f = next) {
 			next = f->next;
-			free(f);
+			facts_free(f);
 		}
 		s->facts[b] = NULL;
 	}
@@ -149,7 +173,38 @@ void sources_free(struct sources *s)
 
 /* ---- what a file has ---- */
 
-static struct facts *read_facts(int fd, const char *path)
+static struct file_path *add_file_path(struct sources *s, const struct path *p)
+{
+	struct file_path *f = malloc(sizeof(*f) + p->n_fields * sizeof(p->field[0]));
+	uint32_t n = 0;
+	if (!f)
+		return NULL;
+	*f = (struct file_path){ .step = add_steps(s, p->step, (uint32_t)p->n_steps, &n), .n_fields = p->n_fields };
+	f->n_steps = n;
+	memcpy(f->field, p->field, p->n_fields * sizeof(p->field[0]));
+	if (!n)
+		err_set(&s->warning, -E2BIG, "%s: no room for more label paths", p->recipe->name);
+	return f;
+}
+
+static void read_paths(struct sources *s, struct facts *f, const struct elf_image *img, const char *path)
+{
+	struct file_path **last = &f->paths;
+	struct path *p = NULL;
+	for (size_t i = 0; s->recipes && i < s->recipes->n; i++) {
+		if (!path_is_for(s->recipes->v[i], img, path))
+			continue;
+		p = p ? p : malloc(sizeof(*p));
+		if (!p || path_compile(p, s->recipes->v[i], img, path, &s->warning))
+			continue;
+		*last = add_file_path(s, p);
+		if (*last)
+			last = &(*last)->next;
+	}
+	free(p);
+}
+
+static struct facts *read_facts(struct sources *s, int fd, const char *path)
 {
 	struct elf_variable v[ELF_VARIABLES_MAX];
 	struct elf_image img;
@@ -167,6 +222,7 @@ static struct facts *read_facts(int fd, const char *path)
 			f->tls_size = img.tls.memsz;
 			f->tls_align = img.tls_align ? img.tls_align : 1;
 			f->machine = img.machine;
+			read_paths(s, f, &img, path);
 		}
 		elf_image_fini(&img);
 	} else {
@@ -194,7 +250,7 @@ static const struct facts *facts_of(struct sources *s, const struct proc_image *
 		return f;
 	if (resolver_open(s->resolver, s->procs, im, m, &fd))
 		return NULL;
-	f = read_facts(fd, m->file->path);
+	f = read_facts(s, fd, m->file->path);
 	close(fd);
 	if (!f)
 		return NULL;
@@ -210,7 +266,7 @@ static const struct facts *facts_of(struct sources *s, const struct proc_image *
 bool sources_has(struct sources *s, const struct proc_image *im, const struct proc_map *m)
 {
 	const struct facts *f = facts_of(s, im, m);
-	return f && (f->n || f->go);
+	return f && (f->n || f->go || f->paths);
 }
 
 /* ---- where a variable is in a process ---- */
@@ -281,9 +337,9 @@ static bool place_of(const struct looking *l, const struct elf_variable *v, stru
 	}
 }
 
-/* Append what is not there yet. */
+/* Append what is not there yet. The fields are copied: a list outlives the facts. */
 static void add_source(struct looking *l, const struct label_source *src, const struct foreign_source *decoder,
-		       const struct foreign_field *own_field)
+		       const struct foreign_field *fields, size_t n_fields)
 {
 	struct source_list *list = l->list;
 	for (uint32_t i = 0; i < list->n; i++)
@@ -292,19 +348,17 @@ static void add_source(struct looking *l, const struct label_source *src, const 
 	if (list->n == LABEL_SOURCES)
 		return;
 	struct foreign_field *copy = NULL;
-	if (own_field) {
-		copy = malloc(sizeof(*copy));
+	if (n_fields) {
+		copy = malloc(n_fields * sizeof(*copy));
 		if (!copy)
 			return;
-		*copy = *own_field;
+		memcpy(copy, fields, n_fields * sizeof(*copy));
 	}
 	list->source[list->n] = *src;
 	list->decoder[list->n] = *decoder;
 	list->fields[list->n] = copy;
-	if (copy) {
-		list->decoder[list->n].fields = copy;
-		list->decoder[list->n].n_fields = 1;
-	}
+	list->decoder[list->n].fields = copy;
+	list->decoder[list->n].n_fields = n_fields;
 	list->n++;
 }
 
@@ -330,7 +384,7 @@ static void add_variable(struct looking *l, const char *name, enum label_kind ki
 	struct label_source src = { .kind = (uint8_t)kind, .start = p.start, .fault = fault, .module = p.module, .at = p.at,
 				    .arg = arg };
 	struct foreign_source decoder = { .kind = (uint8_t)kind };
-	add_source(l, &src, &decoder, NULL);
+	add_source(l, &src, &decoder, NULL, 0);
 }
 
 /* A built-in path of one field behind a variable. */
@@ -349,7 +403,7 @@ static void add_path(struct looking *l, const struct elf_variable *v, uint8_t fa
 	struct label_source src = { .kind = LABEL_PATH, .start = p.start, .fault = fault, .module = p.module, .at = p.at,
 				    .arg = step, .arg2 = n };
 	struct foreign_source decoder = { .kind = LABEL_PATH };
-	add_source(l, &src, &decoder, &field);
+	add_source(l, &src, &decoder, &field, 1);
 }
 
 /* ---- the ABIs ---- */
@@ -404,7 +458,7 @@ static void add_go(struct looking *l)
 		src.at = p.at;
 	else if (l->facts->tls_size > 8)
 		return;
-	add_source(l, &src, &decoder, NULL);
+	add_source(l, &src, &decoder, NULL, 0);
 }
 
 /* perforator_tls_TYPE_NAME: the label's key is NAME. */
@@ -433,7 +487,7 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 			continue;
 		before = m->file;
 		l->facts = facts_of(l->s, im, m);
-		if (!l->facts || (!l->facts->n && !l->facts->go))
+		if (!l->facts || (!l->facts->n && !l->facts->go && !l->facts->paths))
 			continue;
 		struct binary *b = resolver_binary(l->s->resolver, l->s->procs, im, m);
 		if (!b || binary_vaddr(b, m->pgoff, &vaddr))
@@ -461,6 +515,17 @@ static void add_others(struct looking *l)
 		 FOREIGN_DATADOG);
 }
 
+static void add_recipes(struct looking *l)
+{
+	for (const struct file_path *p = l->facts->paths; p; p = p->next) {
+		struct label_source src = { .kind = LABEL_PATH, .start = LABEL_AT_ADDRESS, .fault = COUNTER_path_fault,
+					    .at = (int64_t)l->base, .base = l->base, .arg = p->step, .arg2 = p->n_steps };
+		struct foreign_source decoder = { .kind = LABEL_PATH, .fields = p->field, .n_fields = p->n_fields };
+		if (p->n_steps)
+			add_source(l, &src, &decoder, p->field, p->n_fields);
+	}
+}
+
 static bool uses_musl(struct sources *s, const struct proc_image *im)
 {
 	for (uint32_t i = 0; i < im->n_maps; i++) {
@@ -479,6 +544,7 @@ int sources_find(struct sources *s, const struct proc_image *im, struct source_l
 	each_file(&l, im, add_otel);
 	each_file(&l, im, add_custom);
 	each_file(&l, im, add_others);
+	each_file(&l, im, add_recipes);
 	for (uint32_t i = 0; i < list->n; i++) {
 		if (list->source[i].kind == LABEL_OTEL && !list->otel.n_keys) {
 			sources_read_otel(list, im->tgid);
@@ -535,6 +601,11 @@ void sources_read_otel(struct source_list *list, uint32_t tgid)
 		}
 	}
 	free(message);
+}
+
+const char *sources_warning(const struct sources *s)
+{
+	return s->warning.text;
 }
 
 void source_list_fini(struct source_list *list)

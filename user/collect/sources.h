@@ -13,13 +13,14 @@
 #include "collect/sampler.h"
 #include "labels/foreign.h"
 #include "labels/otel.h"
+#include "labels/recipe.h"
 
 /* What a process has. The index of a source stays while the image lives: captures name it. */
 struct source_list {
 	uint32_t n;
 	struct label_source source[LABEL_SOURCES];
 	struct foreign_source decoder[LABEL_SOURCES];
-	struct foreign_field *fields[LABEL_SOURCES]; /* owned; NULL when they are the recipe's */
+	struct foreign_field *fields[LABEL_SOURCES]; /* owned */
 	struct otel_context otel;
 	uint64_t otel_at, otel_published_ns, otel_looked_ns;
 	uint32_t otel_looks;
@@ -27,7 +28,9 @@ struct source_list {
 
 struct sources;
 
-int sources_new(struct sources **ret, struct sampler *s, struct procs *procs, struct resolver *r);
+/* recipes (NULL: none) is borrowed until sources_free. */
+int sources_new(struct sources **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+		const struct recipes *recipes);
 void sources_free(struct sources *s);
 
 /*
@@ -41,6 +44,9 @@ bool sources_has(struct sources *s, const struct proc_image *im, const struct pr
 
 /* An attribute's name was not known: read the process context again, unless that was done just now. */
 void sources_read_otel(struct source_list *list, uint32_t tgid);
+
+/* What was wrong with a recipe for a file that runs here; "" when nothing was. */
+const char *sources_warning(const struct sources *s);
 
 void source_list_fini(struct source_list *list);
 

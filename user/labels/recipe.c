@@ -187,6 +187,14 @@ static int parse_require(struct line *l, struct recipe_word *w)
 		return w->len == 8 ? 0 : bad(l, "require: the thread pointer is a u64");
 	}
 	w->op = RECIPE_REQUIRE;
+	if (peek(l) && !strcmp(peek(l), "and")) {
+		int64_t bits;
+		next(l);
+		int rc = number(l, "and", 1, UINT32_MAX, &bits);
+		if (rc)
+			return rc;
+		w->arg = (uint32_t)bits;
+	}
 	return number(l, "what it must be", INT64_MIN, INT64_MAX, &w->imm2);
 }
 

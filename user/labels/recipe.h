@@ -34,7 +34,7 @@ enum recipe_op {
 	RECIPE_CSTRING,    /* len at most, at imm; ends a label */
 	RECIPE_BYTES,      /* len, at imm; ends a label */
 	RECIPE_TEXT,       /* pointer at imm, length at imm2, len at most; ends a label */
-	RECIPE_REQUIRE,    /* len, is_signed, imm: must be imm2 */
+	RECIPE_REQUIRE,    /* len, is_signed, imm; its bits in arg (0: all) must be imm2 */
 	RECIPE_REQUIRE_TP, /* imm: must be the thread pointer */
 	RECIPE_MAIN,       /* only in the process's first thread */
 	RECIPE_AND,        /* imm; of a number */
