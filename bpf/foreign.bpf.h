@@ -550,6 +550,8 @@ __noinline int path_step(__u32 i)
 	case STEP_NUMBER:
 		return step_number(c, s, at);
 	case STEP_EXPECT:
+		if (s->flags & 2)
+			return c->acc == (__u64)s->imm;
 		if (c->acc == (__u64)s->imm)
 			return 0;
 		return s->flags & 1 ? invalid(c) : 1;

@@ -248,6 +248,8 @@ static int compile_word(struct compiler *c, const struct recipe_word *w, bool fi
 		return emit(c, (struct label_step){ .op = STEP_MAIN });
 	case RECIPE_AND:
 		return emit(c, (struct label_step){ .op = STEP_AND, .imm = w->imm });
+	case RECIPE_NONZERO:
+		return emit(c, (struct label_step){ .op = STEP_EXPECT, .flags = 2 });
 	case RECIPE_SHIFT:
 		return emit(c, (struct label_step){ .op = STEP_SHIFT, .imm = w->imm });
 	}
@@ -257,7 +259,7 @@ static int compile_word(struct compiler *c, const struct recipe_word *w, bool fi
 static bool ends_in_number(const struct recipe_line *l)
 {
 	unsigned op = l->word[l->n_words - 1].op;
-	return op == RECIPE_NUMBER || op == RECIPE_VALUE || op == RECIPE_AND || op == RECIPE_SHIFT;
+	return op == RECIPE_NUMBER || op == RECIPE_VALUE || op == RECIPE_AND || op == RECIPE_SHIFT || op == RECIPE_NONZERO;
 }
 
 static int compile_line(struct compiler *c, size_t number)

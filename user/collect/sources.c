@@ -191,12 +191,19 @@ static void read_paths(struct sources *s, struct facts *f, const struct elf_imag
 {
 	struct file_path **last = &f->paths;
 	struct path *p = NULL;
+	struct err err;
 	for (size_t i = 0; s->recipes && i < s->recipes->n; i++) {
 		if (!path_is_for(s->recipes->v[i], img, path))
 			continue;
 		p = p ? p : malloc(sizeof(*p));
-		if (!p || path_compile(p, s->recipes->v[i], img, path, &s->warning))
+		if (!p)
+			break;
+		if (path_compile(p, s->recipes->v[i], img, path, &err)) {
+			/* Of ours nothing is said: that a program has the name of another is no mistake. */
+			if (strcmp(p->recipe->source, RECIPES_BUILT_IN) != 0)
+				s->warning = err;
 			continue;
+		}
 		*last = add_file_path(s, p);
 		if (*last)
 			last = &(*last)->next;

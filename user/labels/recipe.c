@@ -318,17 +318,19 @@ static int parse_end(struct line *l, struct recipe_line *to)
 	bool is_number = to->n_words && (to->word[to->n_words - 1].op == RECIPE_NUMBER ||
 					 to->word[to->n_words - 1].op == RECIPE_VALUE);
 	for (const char *s; (s = next(l));) {
-		bool and = !strcmp(s, "and");
+		bool and = !strcmp(s, "and"), nonzero = !strcmp(s, "nonzero");
 		if (!is_number)
 			return bad(l, "'%s' stands behind the end of the path", s);
 		if (!strcmp(s, "names"))
 			return parse_names(l, to);
-		if (!and && strcmp(s, "shift"))
-			return bad(l, "'%s' behind a number: and, shift or names", s);
+		if (!and && !nonzero && strcmp(s, "shift"))
+			return bad(l, "'%s' behind a number: and, shift, nonzero or names", s);
 		if (to->n_words == RECIPE_WORDS_MAX)
 			return bad(l, "more than %d steps", RECIPE_WORDS_MAX);
 		struct recipe_word *w = &to->word[to->n_words++];
-		*w = (struct recipe_word){ .op = and ? RECIPE_AND : RECIPE_SHIFT };
+		*w = (struct recipe_word){ .op = nonzero ? RECIPE_NONZERO : and ? RECIPE_AND : RECIPE_SHIFT };
+		if (nonzero)
+			continue;
 		int rc = number(l, s, and ? INT64_MIN : 0, and ? INT64_MAX : 63, &w->imm);
 		if (rc)
 			return rc;

@@ -39,6 +39,7 @@ enum recipe_op {
 	RECIPE_MAIN,       /* only in the process's first thread */
 	RECIPE_AND,        /* imm; of a number */
 	RECIPE_SHIFT,      /* imm */
+	RECIPE_NONZERO,    /* 0 is no label */
 };
 
 struct recipe_word {
@@ -95,7 +96,8 @@ int recipes_parse(struct recipes *r, const char *text, size_t len, const char *s
 /* The same from a file, or from every *.recipe in a directory, in the order of their names. */
 int recipes_load(struct recipes *r, const char *path, struct err *err);
 
-/* Those that ascribe brings along. */
+/* Those that ascribe brings along; their `source`. */
+#define RECIPES_BUILT_IN "built-in recipes"
 int recipes_load_built_in(struct recipes *r, struct err *err);
 void recipes_fini(struct recipes *r);
 
