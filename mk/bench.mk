@@ -2,7 +2,8 @@
 # Figures. Each prints the figure, what was promised, and what it is compared with, in one run.
 
 BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so
-BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain)
+BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain bench_foreign)
+BENCH_KINDS := $(patsubst %,$(BUILD)/bench/bench_labelled_%,own otel custom path)
 BENCH_INCLUDE := -Itests/bench -I$(BUILD)/bench
 
 $(BUILD)/bench/libbench_attach.so: tests/bench/bench_attach_lib.c
@@ -32,6 +33,12 @@ $(BUILD)/bench/bench_load: tests/bench/bench_load.c
 	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -std=gnu11 -D_GNU_SOURCE $(WARN) \
 		-Iinclude -MMD -MP -MF $@.d -o $@ $<
 
+# Loads under labels of one kind each.
+$(BENCH_KINDS): $(BUILD)/bench/bench_labelled_%: tests/bench/bench_labelled.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -std=gnu11 -D_GNU_SOURCE $(WARN) -DKIND_$* -Iinclude -MMD -MP -MF $@.d -o $@ $<
+
 $(BENCH_PROGRAMS): $(BUILD)/bench/%: tests/bench/%.c tests/bench/bench.c $(BUILD)/bench/bench.skel.h $(BUILD)/libascribe.a
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) $(BENCH_INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $(filter %.c,$^) \
@@ -42,10 +49,11 @@ bench: ## every promised figure beside what it is compared with, as root (7 minu
 	$(Q)$(MAKE) --no-print-directory bench-programs
 	$(Q)tests/bench/run $(BUILD)
 
-bench-programs: $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS)
+bench-programs: $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS) $(BENCH_KINDS)
 
-bench-labels: $(BENCH_LABELS) ## what labels cost the application
+bench-labels: $(BENCH_LABELS) $(BUILD)/bench/bench_foreign $(BENCH_KINDS) $(BUILD)/ascribe ## what labels cost the application, and a sample (root)
 	$(Q)$(BUILD)/bench/bench_attach
+	$(Q)$(BUILD)/bench/bench_foreign
 
 $(BUILD)/bench/unwind_replay: tests/bench/unwind_replay.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
@@ -58,4 +66,4 @@ bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/
 	$(Q)tests/bench/unwind_perf.sh $(BUILD)
 
 .PHONY: bench-labels bench-unwind bench-programs
--include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench.bpf.d
+-include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench.bpf.d

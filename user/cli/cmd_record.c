@@ -101,6 +101,8 @@ static int parse_events(struct recording *r, struct err *err)
 	const char *mib = getenv("ASCRIBE_UNWIND_MIB"); /* for tests: rows that do not fit */
 	if (mib)
 		r->cfg.unwind_bytes = (size_t)strtoul(mib, NULL, 10) << 20;
+	const char *labels = getenv("ASCRIBE_LABELS"); /* for tests/bench/bench_foreign.c */
+	r->cfg.no_labels = labels && !strcmp(labels, "none");
 	r->cfg.n_events = l->n ? (unsigned)l->n : 1;
 	for (unsigned i = 0; i < r->cfg.n_events; i++) {
 		int rc = event_parse(&r->cfg.event[i], l->n ? l->v[i] : event_default(), r->cfg.hz, err);

@@ -72,14 +72,14 @@ struct labelling {
 	struct definition *definitions[BUCKETS];
 	struct key_table *keys[1024];
 	size_t n_definitions, n_keys, bytes;
-	bool any_full;
+	bool any_full, look;
 	uint32_t generation;
 	struct known *known;
 	size_t n_known, cap_known;
 };
 
 int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
-		  const struct recipes *recipes)
+		  const struct recipes *recipes, bool look)
 {
 	struct labelling *l = calloc(1, sizeof(*l));
 	if (!l)
@@ -88,6 +88,7 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->procs = procs;
 	l->resolver = r;
 	l->generation = 1;
+	l->look = look;
 	int rc = sources_new(&l->sources, s, procs, r, recipes);
 	if (rc) {
 		free(l);
@@ -172,7 +173,7 @@ static int find_sources(struct labelling *l, const struct proc_image *im, struct
 	return waiting;
 }
 
-static void look(struct labelling *l, struct known *k)
+static void look_at(struct labelling *l, struct known *k)
 {
 	struct proc_image *im = procs_find(l->procs, k->owner.tgid, UINT64_MAX);
 	if (!im || im->to_ns != UINT64_MAX) {
@@ -183,8 +184,8 @@ static void look(struct labelling *l, struct known *k)
 		im = procs_find(l->procs, k->owner.tgid, UINT64_MAX);
 	}
 	struct proc_entry e = { .tgid = k->owner.tgid, .exec_id = k->owner.exec_id, .start_ns = k->owner.start_ns };
-	int waiting = im ? find_slots(l, im, &e) : 0;
-	if (im)
+	int waiting = im && l->look ? find_slots(l, im, &e) : 0;
+	if (im && l->look)
 		waiting |= find_sources(l, im, k, &e);
 	sampler_publish(l->sampler, &e, k->labelled ? k->labelled->sources.source : NULL);
 	if (!waiting) {
@@ -224,7 +225,7 @@ static void new_process(struct labelling *l, const struct wire_record *rec)
 		k->labelled = NULL;
 	}
 	*k = (struct known){ .owner = o, .tries = TRIES, .labelled = k->labelled };
-	look(l, k);
+	look_at(l, k);
 }
 
 void labelling_mapped(struct labelling *l, const struct proc_image *im, const struct proc_map *m)
@@ -237,7 +238,7 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 	if (!b || (binary_label_descriptor(b, &at) && !sources_has(l->sources, im, m)))
 		return;
 	k->tries = TRIES;
-	look(l, k);
+	look_at(l, k);
 }
 
 int labelling_tick(struct labelling *l)
@@ -246,7 +247,7 @@ int labelling_tick(struct labelling *l)
 	for (size_t i = 0; i < l->n_known; i++) {
 		struct known *k = &l->known[i];
 		if (k->tries && k->retry_ns <= now)
-			look(l, k);
+			look_at(l, k);
 		if (k->tries && k->retry_ns < next)
 			next = k->retry_ns;
 	}

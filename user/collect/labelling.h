@@ -16,9 +16,9 @@
 
 struct labelling;
 
-/* recipes (NULL: none) is borrowed until labelling_free. */
+/* recipes (NULL: none) is borrowed until labelling_free. look false: no labels are looked for. */
 int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
-		  const struct recipes *recipes);
+		  const struct recipes *recipes, bool look);
 void labelling_free(struct labelling *l);
 
 /* A record of the ring buffer. */

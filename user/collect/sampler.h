@@ -24,6 +24,7 @@ struct sampler_config {
 	size_t n_ids;
 	uint64_t cgroup_id;  /* SELECTION_CGROUP */
 	uint32_t cgroup_level;
+	bool no_labels; /* for measuring what they cost */
 	const struct recipes *recipes; /* for user/collect/labelling; NULL: none */
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 };
