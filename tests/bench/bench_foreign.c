@@ -44,8 +44,10 @@ static void read_stats(int prog_fd, double *ret_ns, double *ret_runs)
 	*ret_runs = (double)info.run_cnt;
 }
 
-/* The program on_event of a process: a descriptor of our own, or -1. */
-static int program_of(pid_t tgid)
+/*
+ * The program on_event of a process: a descriptor of our own, or -1. Not `but`: before its exec a child has our descriptors.
+ */
+static int program_of(pid_t tgid, unsigned but, unsigned *ret_id)
 {
 	char path[64], file[400], line[128];
 	int found = -1;
@@ -63,10 +65,13 @@ static int program_of(pid_t tgid)
 		struct bpf_prog_info info = { 0 };
 		__u32 size = sizeof(info);
 		int fd = id ? bpf_prog_get_fd_by_id(id) : -1;
-		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) && !strcmp(info.name, "on_event"))
+		if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) && !strcmp(info.name, "on_event") &&
+		    id != but) {
 			found = fd;
-		else if (fd >= 0)
+			*ret_id = id;
+		} else if (fd >= 0) {
 			close(fd);
+		}
 	}
 	if (d)
 		closedir(d);
@@ -76,9 +81,10 @@ static int program_of(pid_t tgid)
 struct recorder {
 	pid_t tgid;
 	int prog;
+	unsigned id;
 };
 
-static struct recorder start(bool with_labels, const char *hz)
+static struct recorder start(bool with_labels, const char *hz, unsigned but)
 {
 	char prog[PATH_MAX + 32], store[PATH_MAX + 32], recipes[PATH_MAX + 32];
 	snprintf(prog, sizeof(prog), "%s/ascribe", bench_build());
@@ -87,12 +93,12 @@ static struct recorder start(bool with_labels, const char *hz)
 	const char *const argv[] = { prog, "record", "-q", "-a", "-F", hz, "-e", "cpu-clock", "-o", store,
 				     "--recipes", recipes, NULL };
 	setenv("ASCRIBE_LABELS", with_labels ? "yes" : "none", 1);
-	struct recorder r = { bench_spawn(argv, NULL, "record.err"), -1 };
+	struct recorder r = { bench_spawn(argv, NULL, "record.err"), -1, 0 };
 	double ns, runs = 0;
 	for (int i = 0; runs == 0 && i < 1000; i++) {
 		bench_sleep_ms(20);
 		if (r.prog < 0)
-			r.prog = program_of(r.tgid);
+			r.prog = program_of(r.tgid, but, &r.id);
 		if (r.prog >= 0)
 			read_stats(r.prog, &ns, &runs);
 	}
@@ -147,7 +153,9 @@ static void run(const struct kind *k, int rounds)
 		const char *const argv[] = { path, cpu, NULL };
 		load[i] = bench_spawn(argv, NULL, NULL);
 	}
-	struct recorder r[2] = { start(true, "999"), start(false, "997") };
+	struct recorder r[2];
+	r[0] = start(true, "999", 0);
+	r[1] = start(false, "997", r[0].id);
 	bench_sleep_ms(700);
 	for (int i = 0; i < rounds; i++) {
 		measure(r, ns);
