@@ -4,6 +4,7 @@
 #include "collect/copies.h"
 #include "collect/labelling.h"
 #include "collect/resolve.h"
+#include "collect/ruled.h"
 #include "collect/sideband.h"
 #include "collect/unwinding.h"
 #include "collect/window.h"
@@ -32,6 +33,7 @@ struct collector {
 	struct procs *procs;
 	struct resolver *resolver;
 	struct labelling *labelling;
+	struct ruled *ruled;
 	struct unwinding *unwinding;
 	struct copies *copies;
 	struct store_writer *store;
@@ -85,7 +87,7 @@ static int row_set(struct collector *c, const struct row *row, const struct proc
 		   uint64_t *ret_flags)
 {
 	struct label v[LABELS_MAX];
-	const struct label *app;
+	const struct label *app, *ruled;
 	char thread[COMM_SIZE + 1], pod[40];
 	const char *id;
 	size_t n = 0;
@@ -107,10 +109,16 @@ static int row_set(struct collector *c, const struct row *row, const struct proc
 		if (len)
 			add_text(v, &n, "container", id, len);
 		add_text(v, &n, "pod", pod, proc_pod_uid(cgroup, pod, sizeof(pod)));
+		size_t unit = proc_unit(cgroup, &id);
+		if (unit)
+			add_text(v, &n, "unit", id, unit);
 	}
 	size_t n_app = labelling_find(c->labelling, row, &app, ret_flags);
 	for (size_t i = 0; i < n_app && n < LABELS_MAX; i++)
 		v[n++] = app[i];
+	size_t n_ruled = row->kind == ROW_TASK ? ruled_labels(c->ruled, im, cgroup, &ruled) : 0;
+	for (size_t i = 0; i < n_ruled && n < LABELS_MAX; i++)
+		v[n++] = ruled[i];
 	n = labels_normalize(v, n);
 	return store_add_set(c->store, v, n, ret_set);
 }
@@ -259,6 +267,7 @@ static void drain(struct collector *c)
 {
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
+	ruled_begin(c->ruled);
 	sampler_drain(c->sampler, on_half, c);
 	c->filling = false;
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
@@ -360,6 +369,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, ret_warning);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg->recipes, !cfg->no_labels);
+	rc = rc ? rc : ruled_new(&c->ruled, cfg->recipes, &e);
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
 				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
@@ -513,6 +523,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	labelling_free(c->labelling);
+	ruled_free(c->ruled);
 	copies_free(c->copies);
 	unwinding_free(c->unwinding);
 	procs_free(c->procs);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "labels/recipe.h"
 
+#include "labels/rules.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -421,6 +423,10 @@ static int parse_line(struct line *l, struct recipe *r)
 		if (*lists[i].n == RECIPE_PATTERNS_MAX)
 			return bad(l, "more than %d", RECIPE_PATTERNS_MAX);
 		int rc = name(l, "its argument", lists[i].list + *lists[i].n * lists[i].size, lists[i].size);
+		char text[200];
+		bool pattern = !strcmp(s, "title") || !strcmp(s, "cgroup");
+		if (!rc && pattern && rules_check(lists[i].list + *lists[i].n * lists[i].size, text, sizeof(text)))
+			rc = bad(l, "%s", text);
 		*lists[i].n += !rc;
 		return rc;
 	}
