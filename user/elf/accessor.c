@@ -7,7 +7,6 @@
 
 #define RAX 0
 #define RDI 7
-#define NONE 16
 
 struct decoder {
 	const uint8_t *p, *end;
@@ -15,7 +14,7 @@ struct decoder {
 	const uint8_t *begin;
 	struct accessor_step *out;
 	int n;
-	unsigned reg; /* where the value is; NONE: there is none */
+	unsigned reg; /* where the value is: a register's number, 0 to 7 */
 };
 
 static bool skips(struct decoder *d, const char *bytes, size_t n)
@@ -33,7 +32,10 @@ static bool skip_frame(struct decoder *d)
 	    skips(d, "\x55", 1) || skips(d, "\x5d", 1) || /* push, pop rbp */
 	    skips(d, "\x48\x89\xe5", 3) || skips(d, "\x90", 1))
 		return true;
-	if (d->reg == RAX && skips(d, "\x48\x85\xc0", 3)) { /* test rax, rax; je */
+	if (d->reg != RAX && skips(d, "\x31\xc0", 2)) /* xor eax, eax: what it returns for NULL */
+		return true;
+	const char test[3] = { 0x48, (char)0x85, (char)(0xc0 | d->reg << 3 | d->reg) }; /* of the value with itself; je */
+	if (skips(d, test, 3)) {
 		if (d->end - d->p >= 2 && d->p[0] == 0x74)
 			d->p += 2;
 		else if (d->end - d->p >= 6 && d->p[0] == 0x0f && d->p[1] == 0x84)
