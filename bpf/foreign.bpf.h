@@ -554,7 +554,7 @@ __noinline int path_step(__u32 i)
 			return c->acc == (__u64)s->imm;
 		if (c->acc == (__u64)s->imm)
 			return 0;
-		return s->flags & 1 ? invalid(c) : 1;
+		return s->flags & 1 && c->acc ? invalid(c) : 1; /* 0: nobody has written there yet */
 	case STEP_EXPECT_TP:
 		return c->acc != c->tp;
 	case STEP_MAIN: {

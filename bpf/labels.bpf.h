@@ -333,7 +333,10 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 	struct scratch *s = scratch();
 	if (!s)
 		return 0;
-	__u64 tp = thread_pointer(bpf_get_current_task_btf());
+	struct task_struct *t = bpf_get_current_task_btf();
+	if (!t->mm) /* it is exiting, and its memory is gone */
+		return 0;
+	__u64 tp = thread_pointer(t);
 	s->n_parts = 0;
 	if (e->n_slots) {
 		id = own_labels(index, tp);

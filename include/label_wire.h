@@ -73,7 +73,7 @@ enum label_op {
 	STEP_SAVE,      /* saved[len] = cur */
 	STEP_LOAD,      /* cur = saved[len]; 0 ends the field */
 	STEP_NUMBER,    /* acc = the integer of |len| bytes at cur + imm, signed when flags & 1 */
-	STEP_EXPECT,    /* acc must be imm; flags & 1: else the source is malformed and ends; flags & 2: must not be imm */
+	STEP_EXPECT,    /* acc must be imm; flags & 1: else, unless it is 0, the source is malformed; flags & 2: must not be imm */
 	STEP_EXPECT_TP, /* acc must be the thread pointer */
 	STEP_MAIN,      /* only in the first thread of the process */
 	STEP_AND,       /* acc &= imm */

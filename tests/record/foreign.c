@@ -66,7 +66,10 @@ struct perforator_text {
 /* So that a library's block is not small: glibc puts small ones into static memory. */
 EXPORT __thread char ballast[BALLAST + 1];
 
-EXPORT uint32_t custom_labels_abi_version = 1;
+#ifndef CUSTOM_VERSION
+#define CUSTOM_VERSION 1
+#endif
+EXPORT uint32_t custom_labels_abi_version = CUSTOM_VERSION;
 EXPORT __thread struct otel_record *otel_thread_ctx_v1;
 EXPORT __thread struct custom_set *custom_labels_current_set;
 EXPORT __thread struct custom_set custom_labels_thread_local_data;
@@ -293,8 +296,6 @@ EXPORT int foreign_main(const char *abi, double seconds)
 		return 2;
 	if (!strcmp(abi, "otel"))
 		publish_context();
-	if (!strcmp(abi, "custom0"))
-		custom_labels_abi_version = 0;
 	for (int i = 0; i < 2; i++) {
 		job[i].abi = n;
 		pthread_create(&thread[i], NULL, run, &job[i]);

@@ -60,6 +60,7 @@ struct labelled {
 struct known {
 	struct owner owner;
 	struct labelled *labelled; /* NULL: it has none */
+	uint64_t from_ns;  /* of the image that was looked at: news of an exec may come after the first sample */
 	uint32_t tries;    /* still to do; 0: nothing is waited for */
 	uint64_t retry_ns;
 };
@@ -184,6 +185,11 @@ static void look_at(struct labelling *l, struct known *k)
 		im = procs_find(l->procs, k->owner.tgid, UINT64_MAX);
 	}
 	struct proc_entry e = { .tgid = k->owner.tgid, .exec_id = k->owner.exec_id, .start_ns = k->owner.start_ns };
+	if (im && im->from_ns != k->from_ns) {
+		labelled_free(k->labelled);
+		k->labelled = NULL;
+		k->from_ns = im->from_ns;
+	}
 	int waiting = im && l->look ? find_slots(l, im, &e) : 0;
 	if (im && l->look)
 		waiting |= find_sources(l, im, k, &e);
@@ -224,7 +230,7 @@ static void new_process(struct labelling *l, const struct wire_record *rec)
 		labelled_free(k->labelled);
 		k->labelled = NULL;
 	}
-	*k = (struct known){ .owner = o, .tries = TRIES, .labelled = k->labelled };
+	*k = (struct known){ .owner = o, .tries = TRIES, .labelled = k->labelled, .from_ns = k->from_ns };
 	look_at(l, k);
 }
 
