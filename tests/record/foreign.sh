@@ -28,10 +28,9 @@ if command -v musl-gcc >/dev/null; then
 fi
 if command -v go >/dev/null; then
 	go=1
-	export GOCACHE=$dir/gocache GOFLAGS=-mod=mod
+	export GOCACHE=$build/gocache GOFLAGS=-mod=mod # kept: the runtime's packages take long
 	ok "Go programs build" sh -ec "
 		go build -o go-plain $here/golabels.go
-		go build -buildmode=pie -o go-pie $here/golabels.go
 		go build -ldflags='-s -w' -o go-strip $here/golabels.go"
 fi
 
@@ -59,7 +58,7 @@ for p in "${programs[@]}"; do
 	both "./r-$name" "$abi" 0.5 ${library:+"./$library"} >/dev/null
 done
 if [ -n "$go" ]; then
-	for p in go-plain go-pie go-strip; do both "./$p" 0.7 >/dev/null; done
+	for p in go-plain go-strip; do both "./$p" 0.7 >/dev/null; done
 fi
 wait "${pair[@]}"
 kill -INT "$recorder"
@@ -84,7 +83,7 @@ for name in "${names[@]}"; do
 		if k[0] == '$name' and k[1] in ('one', 'two')})" "{k[1:]: n for k, n in samples(r).items() if k[0] == '$name'}"
 done
 if [ -n "$go" ]; then
-	for name in go-plain go-pie go-strip; do
+	for name in go-plain go-strip; do
 		check "$name: goroutines' labels, and none on the one without" r=tenants.json -- \
 			"(lambda v: v['one'] > 20 and v['two'] > 20 and v[None] > 20)((lambda c: [c.update({k[2]: c.get(k[2], 0) + n})
 			for k, n in samples(r).items() if k[0] == '$name'] and c)({}))" "{k[2]: n for k, n in samples(r).items() if k[0] == '$name'}"

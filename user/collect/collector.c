@@ -170,6 +170,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 	struct collector *c = ctx;
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
 	unwinding_mapped(c->unwinding, tgid);
+	ruled_look(c->ruled, im);
 	if (file->path[0] != '/' || !im)
 		return;
 	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
@@ -256,6 +257,7 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 	case WIRE_NEW_PROCESS:
 		labelling_record(c->labelling, r, payload);
 		unwinding_new_process(c->unwinding, r);
+		ruled_look(c->ruled, procs_find(c->procs, r->tgid, UINT64_MAX));
 		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
 		break;
 	default:

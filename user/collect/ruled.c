@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLACES 4096 /* images remembered, by tgid; one that is displaced is read again */
+#define PLACES 4096 /* images remembered; one that is displaced is read again */
 #define ENVIRONMENT_MAX (128u * 1024)
 
 struct ruled_image {
@@ -60,6 +60,12 @@ void ruled_begin(struct ruled *r)
 		r->drain++;
 }
 
+static struct ruled_image **place_of(struct ruled *r, const struct proc_image *im)
+{
+	uint64_t h = (im->from_ns ^ ((uint64_t)im->tgid << 32)) * 0x9e3779b97f4a7c15ull;
+	return &r->place[h >> 32 & (PLACES - 1)];
+}
+
 static size_t read_proc(uint32_t tgid, const char *what, char *out, size_t cap)
 {
 	char path[64];
@@ -74,15 +80,16 @@ static size_t read_proc(uint32_t tgid, const char *what, char *out, size_t cap)
 	return len;
 }
 
-static void read_title(struct ruled *r, const struct proc_image *im, const char *exe, struct rule_labels *to)
+/* The title is in buf, with blanks between its parts; its length, 0 for none: it may have ended. */
+static size_t read_title(struct ruled *r, const struct proc_image *im)
 {
-	size_t len = rules_want_title(r->rules, exe) ? read_proc(im->tgid, "cmdline", r->buf, RULE_TEXT_MAX) : 0;
+	size_t len = read_proc(im->tgid, "cmdline", r->buf, RULE_TEXT_MAX);
 	while (len && !r->buf[len - 1])
 		len--;
 	for (size_t i = 0; i < len; i++)
 		if (!r->buf[i])
 			r->buf[i] = ' ';
-	rules_title(r->rules, exe, r->buf, len, to);
+	return len;
 }
 
 /* Texts stand in the struct: labels must point into the copy. */
@@ -97,7 +104,7 @@ size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cg
 {
 	if (!r || !im || !im->exe)
 		return 0;
-	struct ruled_image **at = &r->place[im->tgid % PLACES], *p = *at;
+	struct ruled_image **at = place_of(r, im), *p = *at;
 	const char *exe = im->exe->path;
 	if (!p)
 		p = *at = calloc(1, sizeof(*p));
@@ -115,15 +122,29 @@ size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cg
 			rules_environment(r->rules, exe, r->buf, len, &p->fixed);
 		}
 	}
-	/* When it has ended, what was read last stays. */
-	if (p->drain != r->drain && (alive || !p->drain)) {
+	if (p->drain != r->drain) {
+		bool wants = rules_want_title(r->rules, exe);
+		size_t len = wants && alive ? read_title(r, im) : 0;
+		if (p->drain && wants && !len) /* it has ended: what was read last stays */
+			goto out;
 		p->drain = r->drain;
 		copy_labels(&p->all, &p->fixed);
-		if (alive)
-			read_title(r, im, exe, &p->all);
+		if (wants)
+			rules_title(r->rules, exe, r->buf, len, &p->all);
 		if (cgroup)
 			rules_cgroup(r->rules, exe, cgroup, strlen(cgroup), &p->all);
 	}
+out:
 	*ret = p->all.v;
 	return p->all.n;
+}
+
+void ruled_look(struct ruled *r, const struct proc_image *im)
+{
+	const struct label *none;
+	if (!r || !im || !im->exe)
+		return;
+	const struct ruled_image *p = *place_of(r, im);
+	if (!p || p->tgid != im->tgid || p->from_ns != im->from_ns)
+		ruled_labels(r, im, im->cgroup, &none);
 }

@@ -18,6 +18,9 @@ void ruled_free(struct ruled *r);
 /* A drain begins: titles are read again when they are needed. */
 void ruled_begin(struct ruled *r);
 
+/* A process has a new image, or a mapping more: read it now if that was not done yet. It may be gone at the next drain. */
+void ruled_look(struct ruled *r, const struct proc_image *im);
+
 /* The labels of an image; borrowed until the next call. cgroup may be NULL. */
 size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup, const struct label **ret);
 
