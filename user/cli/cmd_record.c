@@ -102,6 +102,8 @@ static int parse_events(struct recording *r, struct err *err)
 	if (mib)
 		r->cfg.unwind_bytes = (size_t)strtoul(mib, NULL, 10) << 20;
 	const char *labels = getenv("ASCRIBE_LABELS"); /* for tests/bench/bench_foreign.c */
+	const char *sets = getenv("ASCRIBE_LABEL_SETS"); /* for tests: more sets than are kept */
+	r->cfg.label_sets = sets ? (size_t)strtoul(sets, NULL, 10) : 0;
 	r->cfg.no_labels = labels && !strcmp(labels, "none");
 	r->cfg.n_events = l->n ? (unsigned)l->n : 1;
 	for (unsigned i = 0; i < r->cfg.n_events; i++) {

@@ -370,7 +370,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	}
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, ret_warning);
-	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg->recipes, !cfg->no_labels);
+	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg);
 	rc = rc ? rc : ruled_new(&c->ruled, cfg->recipes, &e);
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
 				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);

@@ -72,7 +72,7 @@ struct labelling {
 	struct sources *sources;
 	struct definition *definitions[BUCKETS];
 	struct key_table *keys[1024];
-	size_t n_definitions, n_keys, bytes;
+	size_t n_definitions, n_keys, bytes, sets_max;
 	bool any_full, look;
 	uint32_t generation;
 	struct known *known;
@@ -80,7 +80,7 @@ struct labelling {
 };
 
 int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
-		  const struct recipes *recipes, bool look)
+		  const struct sampler_config *cfg)
 {
 	struct labelling *l = calloc(1, sizeof(*l));
 	if (!l)
@@ -89,8 +89,9 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->procs = procs;
 	l->resolver = r;
 	l->generation = 1;
-	l->look = look;
-	int rc = sources_new(&l->sources, s, procs, r, recipes);
+	l->look = !cfg->no_labels;
+	l->sets_max = cfg->label_sets ? cfg->label_sets : PROC_SETS_MAX;
+	int rc = sources_new(&l->sources, s, procs, r, cfg->recipes);
 	if (rc) {
 		free(l);
 		return rc;
@@ -348,7 +349,7 @@ static bool has_room(struct labelling *l, struct labelled *p, const struct owner
 {
 	if (l->n_definitions >= DEFINITIONS_MAX || l->bytes >= DEFINITIONS_BYTES)
 		return false;
-	if (!p || (p->n_sets < PROC_SETS_MAX && p->bytes < PROC_BYTES_MAX))
+	if (!p || (p->n_sets < l->sets_max && p->bytes < PROC_BYTES_MAX))
 		return true;
 	p->full = l->any_full = true;
 	sampler_stop_labels(l->sampler, o->tgid, o->start_ns, true);
@@ -561,7 +562,7 @@ static void let_send_again(struct labelling *l)
 		struct labelled *p = l->known[i].labelled;
 		if (!p || !p->full)
 			continue;
-		p->full = p->n_sets >= PROC_SETS_MAX || p->bytes >= PROC_BYTES_MAX;
+		p->full = p->n_sets >= l->sets_max || p->bytes >= PROC_BYTES_MAX;
 		l->any_full |= p->full;
 		sampler_stop_labels(l->sampler, l->known[i].owner.tgid, l->known[i].owner.start_ns, p->full);
 	}

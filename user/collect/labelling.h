@@ -16,9 +16,9 @@
 
 struct labelling;
 
-/* recipes (NULL: none) is borrowed until labelling_free. look false: no labels are looked for. */
+/* Of cfg the recipes (borrowed until labelling_free), no_labels and label_sets count. */
 int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
-		  const struct recipes *recipes, bool look);
+		  const struct sampler_config *cfg);
 void labelling_free(struct labelling *l);
 
 /* A record of the ring buffer. */

@@ -25,6 +25,7 @@ struct sampler_config {
 	uint64_t cgroup_id;  /* SELECTION_CGROUP */
 	uint32_t cgroup_level;
 	bool no_labels; /* for measuring what they cost */
+	size_t label_sets; /* kept of one process; 0: 32,768 */
 	const struct recipes *recipes; /* for user/collect/labelling; NULL: none */
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 };
