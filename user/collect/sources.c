@@ -290,7 +290,7 @@ struct looking {
 	struct source_list *list;
 	const struct facts *facts;
 	uint64_t base; /* where the file is loaded */
-	bool is_program, musl;
+	bool is_program, musl, own; /* own: the file has our note */
 	int waiting;
 };
 
@@ -500,6 +500,7 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 		if (!b || binary_vaddr(b, m->pgoff, &vaddr))
 			continue;
 		l->base = m->start - vaddr;
+		l->own = !binary_label_descriptor(b, &vaddr);
 		l->is_program = m->file == im->exe || l->facts->executable;
 		add(l);
 	}
@@ -507,7 +508,9 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 
 static void add_otel(struct looking *l)
 {
-	add_variable(l, "otel_thread_ctx_v1", LABEL_OTEL, COUNTER_otel_fault, 0);
+	/* With our note it is the same record, published for others too (ascribe/otel.h). */
+	if (!l->own)
+		add_variable(l, "otel_thread_ctx_v1", LABEL_OTEL, COUNTER_otel_fault, 0);
 }
 
 static void add_others(struct looking *l)
