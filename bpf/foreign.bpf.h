@@ -196,15 +196,13 @@ static __always_inline __u64 source_start(struct capture *c)
 #define OTEL_MAX 640
 #define OTEL_VALID 24
 
-__noinline int read_otel(void)
+__noinline int append_otel(__u64 record)
 {
 	struct capture *c = capture();
-	__u64 record = 0, n;
+	__u64 n;
 	__u16 attrs;
 	if (!c)
 		return -1;
-	if (read_at(&record, 8, c->start))
-		return fault(c);
 	if (!record)
 		return 0;
 	struct label_entry *e = entry_at_end(c);
@@ -245,6 +243,65 @@ __noinline int read_otel(void)
 	}
 	*e = (struct label_entry){ .source = (__u8)c->n_source, .what = ENTRY_OTEL, .len = (__u16)size };
 	entry_done(c, size);
+	return 0;
+}
+
+static __always_inline int read_otel(struct capture *c)
+{
+	__u64 record = 0;
+	return read_at(&record, 8, c->start) ? fault(c) : append_otel(record);
+}
+
+/* ---- Node: the same record behind V8's map of the current asynchronous context, draft nodejs_v1_dev ---- */
+
+#define V8_TAG 1           /* of a pointer into V8's heap; a small integer is in the upper half of a word */
+#define V8_MAP_TABLE 0x18  /* from a JSMap to its OrderedHashMap */
+#define V8_TABLE_COUNTS 0x10 /* elements, deleted ones, buckets; then the buckets, then entries of key, value, next */
+#define V8_TABLE_BUCKETS 0x28
+#define V8_TABLE_ENTRY 24
+#define NODE_TRIES 16
+
+__noinline int read_node(void)
+{
+	struct capture *c = capture();
+	__u64 frame = 0, key = 0, table = 0, buckets = 0, entry = 0, record = 0;
+	if (!c)
+		return -1;
+	/* Where V8 keeps the current context, a handle of our key, its hash, where a record's pointer is, "undefined". */
+	if (read_at(&c->area, 32, c->start))
+		return fault(c);
+	__u64 undefined = c->area.words[3], hash = (__u32)c->area.words[2], slot = c->area.bytes[20];
+	if (!c->area.words[0])
+		return 0;
+	if (read_at(&frame, 8, c->area.words[0]) || read_at(&key, 8, c->area.words[1]))
+		return fault(c);
+	if (frame == undefined || !(frame & V8_TAG))
+		return 0;
+	if (read_at(&table, 8, frame - V8_TAG + V8_MAP_TABLE) ||
+	    read_at(&buckets, 8, table - V8_TAG + V8_TABLE_COUNTS + 16))
+		return fault(c);
+	buckets >>= 32;
+	if (!buckets || buckets & (buckets - 1) || buckets > 1 << 20)
+		return invalid(c);
+	if (read_at(&entry, 8, table - V8_TAG + V8_TABLE_BUCKETS + 8 * (hash & (buckets - 1))))
+		return fault(c);
+	__u64 entries = table - V8_TAG + V8_TABLE_BUCKETS + 8 * buckets;
+	for (int i = 0; i < NODE_TRIES; i++) {
+		__u64 n = entry >> 32; /* -1: there is no further one */
+		if (n > 1 << 20)
+			return 0;
+		if (read_at(&c->area, V8_TABLE_ENTRY, entries + n * V8_TABLE_ENTRY))
+			return fault(c);
+		__u64 value = c->area.words[1];
+		entry = c->area.words[2];
+		if (c->area.words[0] != key)
+			continue;
+		if (value == undefined || !(value & V8_TAG))
+			return 0;
+		if (read_at(&record, 8, value - V8_TAG + slot))
+			return fault(c);
+		return append_otel(record);
+	}
 	return 0;
 }
 
@@ -622,7 +679,9 @@ static __always_inline int read_source(struct capture *c)
 {
 	switch (c->source.kind) {
 	case LABEL_OTEL:
-		return read_otel();
+		return read_otel(c);
+	case LABEL_NODE:
+		return read_node();
 	case LABEL_CUSTOM:
 		return read_custom();
 	case LABEL_GO_MAP:

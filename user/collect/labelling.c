@@ -192,6 +192,9 @@ static void look_at(struct labelling *l, struct known *k)
 		k->from_ns = im->from_ns;
 	}
 	int waiting = im && l->look ? find_slots(l, im, &e) : 0;
+	/* Own labels at once: files that are new take a while to be searched for the others. */
+	if (e.n_slots && !k->labelled)
+		sampler_publish(l->sampler, &e, NULL);
 	if (im && l->look)
 		waiting |= find_sources(l, im, k, &e);
 	sampler_publish(l->sampler, &e, k->labelled ? k->labelled->sources.source : NULL);

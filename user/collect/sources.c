@@ -20,6 +20,7 @@
 
 static const char *const variable_names[] = {
 	"otel_thread_ctx_v1",
+	"otel_thread_ctx_nodejs_v1",
 	"custom_labels_abi_version",
 	"custom_labels_current_set",
 	"custom_labels_thread_local_data",
@@ -518,6 +519,7 @@ static void add_others(struct looking *l)
 	const struct facts *f = l->facts;
 	if (f->go)
 		add_go(l);
+	add_variable(l, "otel_thread_ctx_nodejs_v1", LABEL_NODE, COUNTER_node_fault, 0);
 	add_path(l, variable(f, "elastic_apm_profiling_correlation_tls_v1"), COUNTER_elastic_fault, l->s->elastic,
 		 l->s->elastic_n, "elastic", FOREIGN_ELASTIC);
 	add_perforator(l);
@@ -556,7 +558,7 @@ int sources_find(struct sources *s, const struct proc_image *im, struct source_l
 	each_file(&l, im, add_others);
 	each_file(&l, im, add_recipes);
 	for (uint32_t i = 0; i < list->n; i++) {
-		if (list->source[i].kind == LABEL_OTEL && !list->otel.n_keys) {
+		if ((list->source[i].kind == LABEL_OTEL || list->source[i].kind == LABEL_NODE) && !list->otel.n_keys) {
 			sources_read_otel(list, im->tgid);
 			break;
 		}

@@ -226,7 +226,7 @@ static bool decode_entry(struct decoding *d, const struct foreign_source *s, con
 {
 	switch (e->what) {
 	case ENTRY_OTEL:
-		return s->kind == LABEL_OTEL && decode_otel(d, s, p, e->len);
+		return (s->kind == LABEL_OTEL || s->kind == LABEL_NODE) && decode_otel(d, s, p, e->len);
 	case ENTRY_PAIR: {
 		const char *value = (const char *)p + padded(e->len);
 		add_text(d, (const char *)p, e->len, value, e->cut ? utf8_cut(value, e->len2) : e->len2);
