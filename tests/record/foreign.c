@@ -2,6 +2,7 @@
 /*
  * Programs that publish labels in the ways of others, by their published layouts: foreign ABI SECONDS [LIBRARY]. Two threads,
  * "one" and "two", each with the labels tenant = its name, x = a number that changes all the time and y = a function of x.
+ * With -DGO_VERSION, GO_CURG and GO_LABELS it looks as a Go program of that version does, whose labels are a slice.
  * Built with -DLIBRARY it is the library that holds the variables; LIBRARY (dlopened) is then used.
  */
 #include <dlfcn.h>
@@ -79,6 +80,13 @@ EXPORT __thread struct datadog_context context_tls_v1;
 EXPORT __thread struct perforator_number perforator_tls_u64_x = { MAGIC(1), 0 };
 EXPORT __thread struct perforator_text perforator_tls_string_tenant = { MAGIC(2), "", 0 };
 
+#ifdef GO_VERSION
+/* Magic, size of a pointer, flags (the version follows), and at 32 the version with its length. */
+__attribute__((section(".go.buildinfo"), aligned(16), used)) static const char go_buildinfo[64] =
+	"\xff Go buildinf:\x08\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" GO_VERSION;
+__thread uint64_t *go_g __asm__("runtime.tlsg");
+#endif
+
 static double now(clockid_t clock)
 {
 	struct timespec t;
@@ -100,6 +108,11 @@ struct writer {
 	struct custom_set set[2];
 	char text[2][2][24];
 	struct elastic_record elastic[2];
+	struct {
+		const char *p;
+		uint64_t len;
+	} go[2][6];
+	uint64_t go_slice[2][3], g[64], m[64];
 };
 
 static uint16_t attribute(uint8_t *at, uint8_t key, const char *text)
@@ -191,6 +204,27 @@ static void write_datadog(struct writer *w, uint64_t x)
 	c->checksum = (x * knuth) ^ ((y << 32 | y >> 32) * knuth);
 }
 
+#ifdef GO_VERSION
+static void write_go(struct writer *w, uint64_t x)
+{
+	uint64_t i = w->turn & 1;
+	fill_set(w, x);
+	const char *text[6] = { "tenant", w->name, "x", w->text[i][0], "y", w->text[i][1] };
+	for (int k = 0; k < 6; k++) {
+		w->go[i][k].p = text[k];
+		w->go[i][k].len = strlen(text[k]);
+	}
+	w->go_slice[i][0] = (uint64_t)(uintptr_t)w->go[i];
+	w->go_slice[i][1] = w->go_slice[i][2] = 3;
+	w->g[6] = (uint64_t)(uintptr_t)w->m; /* 48: m */
+	w->m[GO_CURG / 8] = (uint64_t)(uintptr_t)w->g;
+	BARRIER;
+	w->g[GO_LABELS / 8] = (uint64_t)(uintptr_t)w->go_slice[i];
+	BARRIER;
+	go_g = w->g;
+}
+#endif
+
 static void write_perforator(struct writer *w, uint64_t x)
 {
 	perforator_tls_string_tenant.text = w->name;
@@ -204,6 +238,9 @@ static const struct {
 } abis[] = {
 	{ "otel", write_otel },       { "custom1", write_custom1 }, { "custom0", write_custom0 },
 	{ "elastic", write_elastic }, { "datadog", write_datadog }, { "perforator", write_perforator },
+#ifdef GO_VERSION
+	{ "go", write_go },
+#endif
 };
 
 struct job {

@@ -10,6 +10,9 @@ src=$here/foreign.c
 ok "programs and libraries build" sh -ec "
 	$cc $flags -o plain $src -lpthread
 	$cc $flags -DCUSTOM_VERSION=0 -o plain0 $src -lpthread
+	$cc $flags -DGO_VERSION='\"\\x08go1.24.1\"' -DGO_CURG=192 -DGO_LABELS=352 -o go124 $src -lpthread
+	$cc $flags -DGO_VERSION='\"\\x08go1.25.3\"' -DGO_CURG=184 -DGO_LABELS=344 -o go125 $src -lpthread
+	$cc $flags -DGO_VERSION='\"\\x08go1.26.0\"' -DGO_CURG=184 -DGO_LABELS=352 -o go126 $src -lpthread
 	$cc $flags -static -o static $src -lpthread
 	$cc $flags -DHOST -o host $src -lpthread
 	$cc $flags -fPIC -shared -DLIBRARY -DBALLAST=4000 -o gd.so $src
@@ -49,7 +52,8 @@ pair=()
 # name:program:ABI:library; each process has a name of its own
 programs=(otel:plain:otel: custom1:plain:custom1: custom0:plain0:custom0: elastic:plain:elastic: datadog:plain:datadog:
 	perforator:plain:perforator: static:static:otel: gd:host:otel:gd.so desc:host:otel:desc.so sdesc:host:otel:sdesc.so
-	ie:host:otel:ie.so gdcustom:host:custom1:gd.so)
+	ie:host:otel:ie.so gdcustom:host:custom1:gd.so
+	go124:go124:go: go125:go125:go: go126:go126:go:)
 [ -z "$musl" ] || programs+=(musl:musl:otel: mstatic:mstatic:custom1: mgd:mhost:otel:mgd.so mdesc:mhost:otel:mdesc.so)
 for p in "${programs[@]}"; do
 	IFS=: read -r name program abi library <<<"$p"
