@@ -11,8 +11,6 @@
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
-#if defined(__TARGET_ARCH_x86)
-
 #define COPIES_A_SECOND 256 /* of one CPU */
 #define COPY_CHUNK 4096     /* a page: what is read at once, so that a hole costs only what lies behind it */
 
@@ -24,7 +22,7 @@ struct {
 struct copy_cpu {
 	__u64 second; /* that `sent` counts for */
 	__u64 sent;
-	struct pt_regs regs;
+	saved_regs regs;
 	struct wire_copy copy;
 	__u8 stack[COPY_STACK_MAX + COPY_CHUNK]; /* copy.stack; a last chunk may begin anywhere below COPY_STACK_MAX */
 };
@@ -105,5 +103,4 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 	return 0;
 }
 
-#endif
 #endif

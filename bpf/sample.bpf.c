@@ -6,6 +6,7 @@
 #include "common.bpf.h"
 #include "copy.bpf.h"
 #include "labels.bpf.h"
+#include "python.bpf.h"
 #include "select.bpf.h"
 #include "table.bpf.h"
 #include "unwind.bpf.h"
@@ -23,7 +24,7 @@ static __always_inline void count(struct half *h, int counter)
 /* One more in the row of this key with the stack at the tail. False: counted as lost. */
 static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row *key, const struct stack_lengths *len)
 {
-	int at = stack_intern(half_key, len->n_kernel, len->n_user);
+	int at = stack_intern(half_key, len->n_kernel, len->n_user, len->n_python);
 	if (at < 0) {
 		count(h, -1 - at);
 		return false;
@@ -31,6 +32,7 @@ static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row 
 	key->stack = (__u32)at;
 	key->n_kernel = (__u16)len->n_kernel;
 	key->n_user = (__u16)len->n_user;
+	key->n_python = (__u16)len->n_python;
 	if (!row_add(half_key, key))
 		return true;
 	count(h, COUNTER_rows_full);
@@ -74,10 +76,10 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	if (key->kind == ROW_TASK)
 		key->set_id = read_labels(&im, &labels);
 	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
-#if defined(__TARGET_ARCH_x86)
 	if (len.later && !copy_send(half_key, key, len.n_kernel))
 		len.user_end = COUNTER_copied;
-#endif
+	if (key->kind == ROW_TASK && len.user_end != COUNTER_copied)
+		len.n_python = python_stack(&im, half_key, len.n_kernel + len.n_user);
 	if (len.user_end != COUNTER_copied && !keep_row(h, half_key, key, &len))
 		return;
 	count(h, labels.flag);
@@ -93,7 +95,7 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event, __u64 period, bool in_user)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct row key = { .tgid = (__u32)t->tgid, .tid = (__u32)t->pid, .event = (__u16)event, .value = period,
+	struct row key = { .tgid = (__u32)t->tgid, .tid = (__u32)t->pid, .event = (__u8)event, .value = period,
 			   .last_ns = bpf_ktime_get_boot_ns() };
 
 	h->ran[event]++;
@@ -137,12 +139,7 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in
 SEC("perf_event")
 int on_event(struct bpf_perf_event_data *ctx)
 {
-#if defined(__TARGET_ARCH_x86)
-	bool in_user = (ctx->regs.cs & 3) == 3;
-#else
-	bool in_user = (ctx->regs.pstate & 0xf) == 0;
-#endif
-	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), ctx->sample_period, in_user);
+	sample(ctx, (__u32)bpf_get_attach_cookie(ctx), ctx->sample_period, in_user_mode(ctx));
 	return 0;
 }
 

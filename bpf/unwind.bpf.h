@@ -4,7 +4,7 @@
  *
  * User frames are found by the rules that user space has compiled from the binaries (unwind_wire.h), and by the frame
  * pointer for a frame without a rule: JIT code, Go, hand-written assembler (unwind_walk.h). While the process is not known
- * yet, and on other machines than x86-64, frame pointers alone are followed; see copy.bpf.h. Every stack says why it
+ * yet, and for 32-bit code, frame pointers alone are followed; see copy.bpf.h. Every stack says why it
  * ends: one counter each.
  *
  * The loops are in global functions with scalar arguments, which the verifier checks once, and the state is in a map.
@@ -14,18 +14,17 @@
 
 #include "common.bpf.h"
 #include "labels.bpf.h"
+#include "regs.bpf.h"
 #include "table.bpf.h"
 
 struct stack_lengths {
 	__u32 n_kernel;
 	__u32 n_user;
+	__u32 n_python;
 	int user_end; /* the counter that says why the user stack ends, -1 for a kernel thread */
 	int later;    /* the rules for it are not in yet: user space should unwind it */
 };
 
-#if defined(__TARGET_ARCH_x86)
-
-#define USER_CS 0x33 /* arch/x86/include/asm/segment.h: 64-bit code */
 #define NO_PAGE 4096 /* nothing is mapped below: chains end there, and asking would cost a page fault */
 
 #define UNWIND_GLOBAL __noinline
@@ -73,7 +72,7 @@ struct {
 
 struct unwind_cpu {
 	struct unwind_state state;
-	struct pt_regs regs;
+	saved_regs regs;
 };
 
 struct {
@@ -122,6 +121,13 @@ static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
 	return bpf_probe_read_user(to, n, (void *)at);
 }
 
+#if defined(UNWIND_FOR_ARM64)
+static __always_inline __u64 unwind_address_mask(void)
+{
+	return cfg.address_mask;
+}
+#endif
+
 /*
  * The ranges of the current process, 0 when they are not known. A child that has not called exec is laid out as its
  * parent is, or was: that will do until it is known itself.
@@ -145,28 +151,6 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	if (!e)
 		ask_about(&of); /* a server that only waits for its children would never be sampled itself */
 	return e ? e->ranges : 0;
-}
-
-/* The registers of 64-bit user code, as rules name them. The result is the program counter. */
-static __always_inline __u64 unwind_registers(__u64 *reg, const struct pt_regs *r)
-{
-	reg[0] = r->ax;
-	reg[1] = r->dx;
-	reg[2] = r->cx;
-	reg[3] = r->bx;
-	reg[4] = r->si;
-	reg[5] = r->di;
-	reg[UNWIND_REG_FP] = r->bp;
-	reg[UNWIND_REG_SP] = r->sp;
-	reg[8] = r->r8;
-	reg[9] = r->r9;
-	reg[10] = r->r10;
-	reg[11] = r->r11;
-	reg[12] = r->r12;
-	reg[13] = r->r13;
-	reg[14] = r->r14;
-	reg[15] = r->r15;
-	return r->ip;
 }
 
 /*
@@ -233,12 +217,11 @@ __noinline __u32 follow_frames(__u32 key, __u32 at, __u64 ip, __u64 fp)
 	for (; n < MAX_FRAMES && n < cfg.max_frames; n++) {
 		if (fp < NO_PAGE || bpf_probe_read_user(&frame, sizeof(frame), (void *)fp))
 			break;
-		out[n] = frame.ret;
+		out[n] = unwind_unsigned(frame.ret);
 		fp = frame.next;
 	}
 	return n;
 }
-#endif
 
 /* The user frames, behind the kernel's at the tail of half `key`. */
 static __always_inline void user_stack(void *ctx, struct task_struct *t, const struct image *im, struct half *h,
@@ -248,12 +231,11 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 	barrier_var(at); /* checked in the register that is used: see payload_read */
 	if (at > MAX_FRAMES)
 		return;
-#if defined(__TARGET_ARCH_x86)
 	ret->user_end = COUNTER_no_user_stack;
 	if (!t->mm) /* it is exiting */
 		return;
 	struct pt_regs *regs = (void *)bpf_task_pt_regs(t);
-	if (*(volatile __u16 *)&regs->cs == USER_CS) {
+	if (is_user64(regs)) {
 		__u64 ranges = unwind_ranges_of(im);
 		if (ranges) {
 			__u32 found = unwind_user(key, (__u32)at, ranges), n = found >> 8;
@@ -263,24 +245,24 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 				ret->later = ask_about_mapping(im);
 			return;
 		}
-		ret->n_user = follow_frames(key, h->arena_used + (__u32)at, regs->ip, regs->bp);
+		ret->n_user = follow_frames(key, h->arena_used + (__u32)at, REGS_PC(regs), REGS_FP(regs));
 		ret->user_end = ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
 		ret->later = 1;
 		return;
 	}
-#endif
 	long len = bpf_get_stack(ctx, tail + at, MAX_FRAMES * 8, BPF_F_USER_STACK);
 	ret->n_user = len > 0 ? (__u32)len / 8 : 0;
 	ret->user_end = !ret->n_user ? COUNTER_no_user_stack :
 			ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
 }
 
-/* At the arena's tail, where there is room for 2 * MAX_FRAMES words. */
+/* At the arena's tail, where there is room for STACK_WORDS_MAX words. */
 static __always_inline void unwind(void *ctx, struct task_struct *t, const struct image *im, bool in_user, bool kthread,
 				   struct half *h, __u32 key, __u64 *tail, struct stack_lengths *ret)
 {
 	ret->n_kernel = 0;
 	ret->n_user = 0;
+	ret->n_python = 0;
 	ret->user_end = -1;
 	ret->later = 0;
 	if (!in_user) { /* a sample in user mode has no kernel frames: spare the call */

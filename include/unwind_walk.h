@@ -4,7 +4,7 @@
  * program on the running thread (bpf/unwind.bpf.h), and user space on a copy of a stack (user/unwind/walk.c).
  *
  * Whoever includes this has defined __always_inline, barrier_var, bool and UNWIND_GLOBAL (of functions that the verifier
- * is to check once, by themselves: scalar arguments only), and defines the five functions that are declared below.
+ * is to check once, by themselves: scalar arguments only), and defines the functions that are declared below, on arm64 also unwind_address_mask.
  *
  * An address that a call returns to may be the first one behind its function: what is looked up is the byte before
  * it, except for the leaf and for what a signal interrupted.
@@ -19,25 +19,19 @@
 #define ROW_STEPS (UNWIND_BLOCK_BITS + 1)
 _Static_assert(1 << (RANGE_STEPS - 1) >= UNWIND_PROC_RANGES_MAX, "ranges");
 
-/*
- * Offsets in what the kernel leaves on the stack for a signal handler (arch/x86/include/uapi/asm/sigcontext.h), from
- * ucontext on.
- */
-#define SIGFRAME_FP 120
-#define SIGFRAME_SP 160
-#define SIGFRAME_PC 168
-
 /* What is known of the frame that the walk has come to. */
 struct unwind_state {
 	__u64 pc, sp, fp;
-	__u64 reg[16];             /* of the leaf, by DWARF number */
+	__u64 reg[UNWIND_REGS];    /* of the leaf, by DWARF number */
 	struct unwind_range range; /* the one that was found last */
 	__u32 first, n;            /* the process's ranges */
 	__u32 leaf;
 	__u32 exact; /* pc is the instruction itself, not behind a call */
 	__u32 by_fp; /* the last frame was found by the frame pointer */
 	__u32 changed_stack;
-	__u64 bx_at; /* where this frame's rbx is in memory; or one of UNWIND_BX_* */
+	__u64 bx_at; /* x86-64: where this frame's rbx is in memory; or one of UNWIND_BX_* */
+	__u32 sp_lost;  /* arm64: sp is only known to be no lower */
+	__u32 lr_known; /* arm64: reg[UNWIND_ARM_LR] is this frame's, though it is not the leaf */
 };
 
 struct unwind_rows {
@@ -120,16 +114,6 @@ static __always_inline bool read_word(__u64 at, __u64 *ret)
 	return !unwind_read(ret, sizeof(*ret), at);
 }
 
-/* Is the code at pc `mov $15, %rax; syscall`, what a C library without rules for it has signal handlers return to? */
-static __always_inline bool is_sigreturn(__u64 pc)
-{
-	struct {
-		__u64 low, high;
-	} code = { 0 };
-	return !unwind_read(&code, 9, pc) && code.low == 0x0f0000000fc0c748ull &&
-	       (code.high & 0xff) == 0x05;
-}
-
 #define FAR_AWAY (1u << 16) /* from one stack to another, at least */
 
 static __always_inline bool is_code(struct unwind_state *s, __u64 at)
@@ -137,35 +121,11 @@ static __always_inline bool is_code(struct unwind_state *s, __u64 at)
 	return in_last_range(s, at) || unwind_find_range(at);
 }
 
-/*
- * The function that was interrupted has not made its frame yet, or has left it: the next instruction shows that (push %rbp,
- * endbr64, ret; mov %rsp, %rbp in its two forms). How far above the stack pointer its return address is, -1 if none of these.
- */
-static __always_inline int frame_is_bare(__u64 pc)
-{
-	__u32 code;
-	if (unwind_read(&code, sizeof(code), pc))
-		return -1;
-	if ((code & 0xff) == 0x55 || (code & 0xfe) == 0xc2 || code == 0xfa1e0ff3)
-		return 0;
-	code &= 0xffffff;
-	return code == 0xe58948 || code == 0xec8b48 ? 8 : -1;
-}
-
-/* The caller of a frame that is not made: 0, or 1 when it is none of those. */
-static __always_inline int unwind_bare(struct unwind_state *s)
-{
-	__u64 sp = s->sp, pc, fp = s->fp;
-	int off = frame_is_bare(s->pc);
-	if (off < 0 || !read_word(sp + off, &pc) || !is_code(s, pc - 1))
-		return 1;
-	if (off && !read_word(sp, &fp))
-		return 1;
-	s->pc = pc;
-	s->fp = fp;
-	s->sp = sp + off + 8;
-	return 0;
-}
+#if defined(UNWIND_FOR_ARM64)
+#include "unwind_arm64.h"
+#else
+#include "unwind_x86.h"
+#endif
 
 /*
  * May a chain of frame pointers go on downwards? Go's runtime runs some of its functions on another stack, and their
@@ -179,6 +139,11 @@ static __always_inline bool unwind_change_stack(struct unwind_state *s)
 	return true;
 }
 
+static __always_inline bool sp_known(const struct unwind_state *s)
+{
+	return FRAME_ENDS_AT_FP || !s->sp_lost;
+}
+
 /* The frames below, without a rule: the caller by the frame pointer. 0, or the counter that says why there is none. */
 UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 {
@@ -189,10 +154,10 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 	if (!s)
 		return COUNTER_unwind_no_rule;
 	__u64 fp = s->fp, sp = s->sp;
-	if (in_range && !s->leaf && is_sigreturn(s->pc)) {
-		if (!read_word(sp + SIGFRAME_FP, &s->fp) || !read_word(sp + SIGFRAME_PC, &s->pc) ||
-		    !read_word(sp + SIGFRAME_SP, &s->sp))
+	if (in_range && sp_known(s) && at_sigreturn(s)) {
+		if (!unwind_signal(s))
 			return COUNTER_unwind_fault;
+		s->leaf = 0;
 		s->exact = 1;
 		s->bx_at = UNWIND_BX_LOST;
 		return 0;
@@ -201,10 +166,11 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 		goto out;
 	if (!fp && s->by_fp)
 		return COUNTER_rooted;
-	if ((fp < sp || fp & 7) && !(in_range && unwind_change_stack(s)))
+	if ((fp + FP_BELOW_SP < sp || fp & 7) && !(in_range && unwind_change_stack(s)))
 		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
 	if (unwind_read(&saved, sizeof(saved), fp))
 		return COUNTER_unwind_fault;
+	saved.pc = unwind_unsigned(saved.pc);
 	if (!saved.pc)
 		return COUNTER_rooted;
 	if (!is_code(s, saved.pc - 1))
@@ -212,8 +178,9 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 	s->pc = saved.pc;
 	s->fp = saved.fp;
 	s->sp = fp + 16;
+	s->sp_lost = !FRAME_ENDS_AT_FP;
 out:
-	s->exact = s->leaf = 0;
+	s->exact = s->leaf = s->lr_known = 0;
 	s->by_fp = 1;
 	s->bx_at = UNWIND_BX_LOST;
 	return 0;
@@ -221,16 +188,13 @@ out:
 
 static __always_inline bool rule_reg(const struct unwind_state *s, __u32 reg, __u64 *ret)
 {
-	if (reg == UNWIND_REG_SP)
+	if (reg == UNWIND_REG_SP) {
 		*ret = s->sp;
-	else if (reg == UNWIND_REG_FP)
-		*ret = s->fp;
-	else if (s->leaf || (reg == UNWIND_REG_BX && s->bx_at == UNWIND_BX_SAME))
-		*ret = s->reg[reg & 15];
-	else if (reg == UNWIND_REG_BX && s->bx_at != UNWIND_BX_LOST)
-		return read_word(s->bx_at, ret);
-	else
-		return false;
+		return sp_known(s);
+	}
+	if (reg != UNWIND_REG_FP)
+		return other_reg(s, reg, ret);
+	*ret = s->fp;
 	return true;
 }
 
@@ -245,18 +209,24 @@ static __always_inline bool rule_pc(const struct unwind_state *s, const struct u
 	return read_word(at + off, ret);
 }
 
-/* The caller's frame pointer, which *io_fp holds already when it is the same. */
-static __always_inline bool rule_fp(const struct unwind_state *s, const struct unwind_rule *r, __u64 cfa, __u64 *io_fp)
+/*
+ * The caller's frame pointer, which *io_fp holds already when it is the same. Where it cannot be read it is lost (at the end of
+ * functions that realign their stack compilers say where it no longer is; few callers need it), or popped already.
+ */
+static __always_inline void rule_fp(const struct unwind_state *s, const struct unwind_rule *r, __u64 cfa, __u64 *io_fp)
 {
 	__s64 off = r->fp_off;
 	if (r->fp == UNWIND_FP_SAME)
-		return true;
-	if (r->fp == UNWIND_FP_LOST) {
-		*io_fp = 0;
-		return true;
-	}
+		return;
 	__u64 at = r->fp == UNWIND_FP_CFA ? cfa : r->fp == UNWIND_FP_AT_SP ? s->sp : s->fp;
-	return read_word(at + off, io_fp);
+	at += off;
+	if (r->fp != UNWIND_FP_LOST && read_word(at, io_fp))
+		return;
+	*io_fp = 0;
+#if defined(UNWIND_MEMORY_IS_A_COPY) /* which may begin at the stack pointer */
+	if (r->fp != UNWIND_FP_LOST && s->leaf && at < s->sp)
+		*io_fp = s->fp;
+#endif
 }
 
 /*
@@ -274,7 +244,7 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 
 	if (ra == UNWIND_RA_ROOT)
 		return COUNTER_rooted;
-	if (!rule_reg(s, r->reg, &cfa))
+	if (!rule_reg(s, r->reg, &cfa) || (ra == UNWIND_RA_AT_SP && !sp_known(s)))
 		return -1;
 	if (r->cfa == UNWIND_CFA_INDEX)
 		cfa = s->sp + 8 * cfa;
@@ -296,19 +266,20 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	} else {
 		if (!rule_pc(s, r, ra, cfa, &pc))
 			return ra == UNWIND_RA_REG ? -1 : COUNTER_unwind_fault;
-		/* At the end of functions that realign their stack compilers say where it no longer is; few callers need it. */
-		if (!rule_fp(s, r, cfa, &fp))
-			fp = 0;
+		rule_fp(s, r, cfa, &fp);
 	}
 	s->exact = !!(r->ra & UNWIND_RA_SIGNAL);
+	pc = unwind_unsigned(pc);
 	if (!pc)
 		return COUNTER_rooted; /* what a thread's first frame returns to in some libraries */
-	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG)
+	if (RA_IN_FRAME && ra == UNWIND_RA_CFA && ra_off >= 0)
+		cfa += ra_off + 8;
+	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG && !(RA_IN_FRAME && s->leaf && cfa == s->sp))
 		return COUNTER_unwind_broken;
 	s->pc = pc;
 	s->sp = cfa;
 	s->fp = fp;
-	s->leaf = s->by_fp = 0;
+	s->leaf = s->by_fp = s->sp_lost = s->lr_known = 0;
 	if (s->exact || r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_INDEX)
 		s->bx_at = UNWIND_BX_LOST;
 	else if (r->cfa == UNWIND_CFA_REG && r->cfa_add != UNWIND_BX_SAME)
@@ -323,8 +294,12 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 	if (!s || unused)
 		return COUNTER_unwind_no_rule;
 	__u64 at = s->exact ? s->pc : s->pc - 1;
-	if (!is_code(s, at))
+	if (!is_code(s, at)) {
+		/* What a signal handler returns to may be the first of its mapping. */
+		if (!s->leaf && is_code(s, at + 1))
+			return unwind_by_fp(1);
 		return s->leaf ? unwind_by_fp(0) : COUNTER_unwind_no_mapping;
+	}
 	__u32 id = unwind_find_rule(s, at);
 	int end = id ? unwind_by_rule(s, id) : -1;
 	return end < 0 ? unwind_by_fp(1) : end;
@@ -337,7 +312,7 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 	s->sp = s->reg[UNWIND_REG_SP];
 	s->fp = s->reg[UNWIND_REG_FP];
 	s->leaf = s->exact = 1;
-	s->by_fp = s->changed_stack = 0;
+	s->by_fp = s->changed_stack = s->sp_lost = s->lr_known = 0;
 	s->bx_at = UNWIND_BX_SAME;
 	s->range.start = s->range.end = 0;
 	s->first = (__u32)ranges;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * Unwind rules as user/unwind compiles them from call frame information and bpf/unwind.bpf.h follows them (x86-64).
+ * Unwind rules as user/unwind compiles them from call frame information and bpf/unwind.bpf.h follows them.
  *
  * A row holds for the code from its address to the next row of its page: (low 12 bits of the address) << 20 | rule.
  * Rule 0 is "no rule". Rows of a page ascend, the first one says what holds where the page begins. Pages and rules
@@ -52,14 +52,14 @@ enum unwind_ra {
 	UNWIND_RA_CFA = 1,   /* *(cfa + ra_off) */
 	UNWIND_RA_AT_SP = 2, /* *(sp + ra_off) */
 	UNWIND_RA_AT_FP = 3,
-	UNWIND_RA_REG = 4,   /* in register ra_off: the leaf alone */
+	UNWIND_RA_REG = 4,   /* in register ra_off: of the leaf, or on arm64 what a signal interrupted */
 	UNWIND_RA_KIND = 0x7f,
 	UNWIND_RA_SIGNAL = 0x80, /* a signal frame: what it returns to is not behind a call */
 };
 
 /*
  * Where the caller's rbx is, when cfa is UNWIND_CFA_REG: the one register besides stack and frame pointer that is needed above the
- * leaf, by the dynamic linker's trampolines for calls that are bound when they are first made.
+ * leaf, on x86-64 by the dynamic linker's trampolines for calls that are bound when they are first made.
  */
 #define UNWIND_BX_SAME 0
 #define UNWIND_BX_LOST 1 /* any other number: at *(cfa + cfa_add) */
@@ -75,11 +75,31 @@ struct unwind_rule {
 	__s16 ra_off;
 };
 
-/* DWARF numbers of x86-64: 0 rax 1 rdx 2 rcx 3 rbx 4 rsi 5 rdi 6 rbp 7 rsp 8..15 r8..r15 16 return address. */
-#define UNWIND_REG_BX 3
-#define UNWIND_REG_FP 6
-#define UNWIND_REG_SP 7
-#define UNWIND_REG_RA 16
+/*
+ * DWARF numbers. x86-64: 0 rax 1 rdx 2 rcx 3 rbx 4 rsi 5 rdi 6 rbp 7 rsp 8..15 r8..r15 16 return address.
+ * arm64: 0..30 x0..x30, of which 29 is the frame pointer and 30 the return address, 31 the stack pointer.
+ */
+#define UNWIND_X86_BX 3
+#define UNWIND_X86_FP 6
+#define UNWIND_X86_SP 7
+#define UNWIND_X86_RA 16
+#define UNWIND_ARM_FP 29
+#define UNWIND_ARM_LR 30
+#define UNWIND_ARM_SP 31
+
+/* Those of the machine whose threads are walked. UNWIND_FOR_ARM64 is also set by tests, on other machines. */
+#if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
+#define UNWIND_FOR_ARM64
+#endif
+#if defined(UNWIND_FOR_ARM64)
+#define UNWIND_REG_FP UNWIND_ARM_FP
+#define UNWIND_REG_SP UNWIND_ARM_SP
+#define UNWIND_REGS 32
+#else
+#define UNWIND_REG_FP UNWIND_X86_FP
+#define UNWIND_REG_SP UNWIND_X86_SP
+#define UNWIND_REGS 16
+#endif
 
 struct unwind_page {
 	__u32 first; /* row: shard << UNWIND_SHARD_BITS | place */

@@ -10,7 +10,7 @@ $(BUILD)/bench/bench_store: tests/bench/bench_store.c $(BUILD)/libascribe.a
 
 bench-store: ## bytes, time and memory of the store on a generated load
 	$(Q)tools/deps bench
-	$(Q)$(MAKE) --no-print-directory $(BUILD)/bench/bench_store
+	$(Q)$(MAKE) --no-print-directory $(BUILD)/bench/bench_store $(BUILD)/ascribe $(BUILD)/demo
 	$(Q)WINDOWS='$(WINDOWS)' HIGH_WINDOWS='$(HIGH_WINDOWS)' STACKS='$(STACKS)' YEAR='$(YEAR)' BUILD=$(BUILD) bash tests/bench/bench_store.sh
 
 .PHONY: bench-store

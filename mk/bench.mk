@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Figures. Each prints the figure, what was promised, and what it is compared with, in one run.
 
-BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so
+BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so $(BUILD)/bench/bench_key $(BUILD)/bench/bench_filter
+BENCH_GO := $(if $(shell command -v go),$(BUILD)/bench/pprof_do)
 BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain bench_foreign)
 BENCH_KINDS := $(patsubst %,$(BUILD)/bench/bench_labelled_%,own otel custom path)
 BENCH_INCLUDE := -Itests/bench -I$(BUILD)/bench
@@ -15,6 +16,22 @@ $(BUILD)/bench/bench_attach: tests/bench/bench_attach.cpp $(BUILD)/bench/libbenc
 	$(call say,CXX,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -O2 -g -std=c++17 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $^ -Wl,-rpath,'$$ORIGIN'
+
+$(BUILD)/bench/bench_key: tests/bench/bench_key.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $<
+
+$(BUILD)/bench/bench_filter: tests/bench/bench_filter.c $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libascribe.a
+
+# Go's own labels, where Go is installed.
+$(BUILD)/bench/pprof_do: tests/bench/pprof_do.go
+	$(call say,GO,$@)
+	@mkdir -p $(@D)
+	$(Q)go build -o $@ $<
 
 # The programs that ours is compared with.
 $(BUILD)/bench/bench.bpf.o: tests/bench/bench.bpf.c
@@ -49,11 +66,10 @@ bench: ## every promised figure beside what it is compared with, as root (7 minu
 	$(Q)$(MAKE) --no-print-directory bench-programs
 	$(Q)tests/bench/run $(BUILD)
 
-bench-programs: $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS) $(BENCH_KINDS)
+bench-programs: $(BENCH_GO) $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS) $(BENCH_KINDS)
 
-bench-labels: $(BENCH_LABELS) $(BUILD)/bench/bench_foreign $(BENCH_KINDS) $(BUILD)/ascribe ## what labels cost the application, and a sample (root)
-	$(Q)$(BUILD)/bench/bench_attach
-	$(Q)$(BUILD)/bench/bench_foreign
+bench-labels: $(BENCH_LABELS) $(BENCH_GO) $(BUILD)/bench/bench_foreign $(BENCH_KINDS) $(BUILD)/ascribe ## what labels cost the application, and a sample (root)
+	$(Q)for b in bench_attach bench_key bench_filter bench_foreign; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
 
 $(BUILD)/bench/unwind_replay: tests/bench/unwind_replay.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
@@ -65,5 +81,15 @@ bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/
 	$(Q)tests/bench/unwind.sh $(BUILD)
 	$(Q)tests/bench/unwind_perf.sh $(BUILD)
 
-.PHONY: bench-labels bench-unwind bench-programs
--include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench.bpf.d
+$(BUILD)/bench/bench_symbols: tests/bench/bench_symbols.c $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+
+bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols $(BUILD)/tests/test_symbols_lines ## names: 100,000 addresses against nm, the time of a million, memory
+	$(Q)ASCRIBE_SYMBOLS_FULL=1 $(BUILD)/tests/test_symbols
+	$(Q)ASCRIBE_SYMBOLS_FULL=1 $(BUILD)/tests/test_symbols_lines
+	$(Q)$< /usr/bin /usr/sbin /usr/lib
+
+.PHONY: bench-labels bench-unwind bench-symbols bench-programs
+-include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d

@@ -16,5 +16,12 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	@mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
+# The other machine's, to see that it compiles.
+check-bpf-arm64:
+	$(Q)for c in clang-14 clang-19; do \
+		$$c -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_arm64 -Wall -Werror -Ivmlinux/aarch64 -Iinclude -c \
+			-o $(BUILD)/sample.arm64.o bpf/sample.bpf.c || exit 1; done
+
+.PHONY: check-bpf-arm64
 .SECONDARY: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
 -include $(wildcard $(BUILD)/bpf/*.d)

@@ -11,7 +11,7 @@
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 scripts = $(foreach s,$(sort $(wildcard tests/$(1)/*.sh)),'$(1)/$(basename $(notdir $(s)))=BUILD=$(BUILD) bash $(s)')
 ASAN := $(BUILD)/asan
-LOADS := $(patsubst tests/record/%.c,$(BUILD)/tests/record/%,$(wildcard tests/record/*.c))
+LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
 
 $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
@@ -19,21 +19,51 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
 # Holds our unwind tables against libdw's.
-$(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk: override LIBS += -ldw
+$(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64: override LIBS += -ldw
 
-# A synthetic store for tests/cli.
-$(BUILD)/tests/mkstore: tests/tools/mkstore.c $(BUILD)/libascribe.a
+# Threads under ThreadSanitizer: only what they run, not the whole archive again.
+TSAN := $(BUILD)/tests/tsan_hist_threads
+$(TSAN): tests/unit/test_hist_threads.c $(wildcard user/hist/*.c user/util/*.c)
+	$(call say,TSAN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=thread \
+		$(INCLUDE) -Itests -MMD -MP -MF $@.d -o $@ $(filter %.c,$^) -lxxhash -lcmocka -lm -lpthread
+
+# The buckets that BPF and user space share, from every compiler that is there.
+HIST_BPF := $(foreach c,clang-14 clang-19,$(if $(shell command -v $(c)),$(BUILD)/tests/bpf/hist.$(c).o))
+$(HIST_BPF): $(BUILD)/tests/bpf/hist.%.o: tests/bpf/hist.bpf.c tests/bpf/hist.h include/hist_bucket.h
+	$(call say,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude -c -o $@ $<
+
+$(BUILD)/tests/test_hist_bpf: | $(HIST_BPF)
+
+# What it walks: a program for arm64, where there is a compiler for it.
+ARM64_CC := $(shell command -v aarch64-linux-gnu-gcc)
+$(BUILD)/tests/test_unwind_walk_arm64: $(if $(ARM64_CC),$(BUILD)/tests/test_unwind_walk_arm64.walked)
+$(BUILD)/tests/test_unwind_walk_arm64.walked: tests/unit/arm64/walked.c
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(ARM64_CC) -O2 -g -std=gnu11 $(WARN) -mbranch-protection=standard -Wl,-z,lazy -o $@ $< -lm
+
+# A synthetic store for tests/cli, a recorder with generations of one window.
+$(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-# Loads to be profiled: with frame pointers, and the one for unwinding as distributions build.
+# Loads to be profiled: with frame pointers, and those for unwinding as distributions build.
 LOAD_FRAMES = -fno-omit-frame-pointer
-$(BUILD)/tests/record/chains: LOAD_FRAMES = -fomit-frame-pointer
+$(BUILD)/tests/record/chains $(BUILD)/tests/record/changes: LOAD_FRAMES = -fomit-frame-pointer
 $(BUILD)/tests/record/%: tests/record/%.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm
+	$(Q)$(CC) -O2 -g $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
+
+$(BUILD)/tests/record/%: tests/record/%.cpp
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -O2 -g $(LOAD_FRAMES) -std=c++20 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread
 
 test: ## install, build, pass every test
 	$(Q)tools/deps build test
@@ -44,11 +74,14 @@ test: ## install, build, pass every test
 	$(Q)tools/test \
 		'layers=tools/check-layers' \
 		'headers=$(MAKE) --no-print-directory check-headers' \
+		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
 		$(foreach t,$(UNIT),'unit/$(notdir $(t))=$(t)') \
 		$(foreach t,$(UNIT),'asan/$(notdir $(t))=$(ASAN)/tests/$(notdir $(t))') \
 		$(foreach t,$(FAULT),'fault/$(notdir $(t))=$(t)') \
 		$(foreach t,$(FAULT_ASAN),'asan-fault/$(notdir $(t))=$(ASAN)/fault/$(notdir $(t))') \
+		'tsan/hist_threads=$(TSAN)' \
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
+		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
 		$(call scripts,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
@@ -56,7 +89,7 @@ test: ## install, build, pass every test
 		$(call scripts,e2e) \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
 
-test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(FAULT) $(BUILD)/tests/mkstore $(LOADS)
+test-programs: $(BUILD)/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS)
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 unit: $(UNIT) ## the unit tests alone

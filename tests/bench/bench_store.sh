@@ -31,6 +31,25 @@ run() { # name, kind, windows, seconds, compare?
 }
 run "64 containers" low "$windows" 10 yes
 run "and 2,800 fresh query ids in each window" high "$high_windows" 10 yes
+per_sample() { # what, bytes
+	awk -v what="$1" -v b="$2" -v n="$samples" 'BEGIN { printf "  %-16s %9d bytes, %6.2f per sample\n", what, b, b / n }'
+}
+recording() {
+	"$ascribe" record -q -a -F 99 -d 60s -o "$dir/real" -- "${BUILD:-build}/demo" --seconds 60 >/dev/null
+	"$ascribe" store compact "$dir/real" >/dev/null
+	samples=$("$ascribe" stat "$dir/real" --json | grep -o '"stored":[0-9]*' | head -1 | cut -d: -f2)
+	"$ascribe" export "$dir/real" -f pprof --idle -o "$scratch/pprof.gz"
+	"$ascribe" export "$dir/real" -f folded --idle | gzip >"$scratch/folded.gz"
+	echo "  $samples samples"
+	for f in pprof.gz folded.gz; do
+		per_sample $f "$(stat -c %s "$scratch/$f")"
+	done
+	per_sample "the store" "$(find "$dir/real" -type f ! -name reserve -printf '%s\n' | awk '{ n += $1 } END { print n }')"
+}
+ascribe=${BUILD:-build}/ascribe
+echo
+echo "== a recording of this host, 60 s at 99 Hz, with the demo server (labels of tenants and queries)"
+if [ -x "$ascribe" ] && [ "$(id -u)" = 0 ]; then recording; else echo "  skipped: needs root and $ascribe"; fi
 [ "${YEAR:-1}" = 0 ] && exit
 # What long ranges need does not depend on how long the windows are: ten minutes each.
 run "a year, with what retention leaves of it" low 53000 600 no

@@ -35,7 +35,7 @@ static int add_file(const char *path, const struct stat *st, int type, struct FT
 {
 	(void)ftw;
 	const char *name = path + strlen(whole) + 1;
-	if (type != FTW_F || !st->st_size)
+	if (type != FTW_F || !st->st_size || !strcmp(name, "reserve")) /* nothing is in it */
 		return 0;
 	int k = 0;
 	while (k < N_KINDS && !strstr(name, kinds[k]))

@@ -2,9 +2,13 @@
 /* Little space, and clocks that are set: what the store leaves out and says, and in what order windows are. */
 #include "unit/store_model.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #define SECOND 1000000000ll
+#define DAY 8640 /* windows */
 #define T0 1700000000000000000ll
 
 /* ---- space ---- */
@@ -102,6 +106,100 @@ static void low_space(void **state)
 	store_cover_free(&c);
 	store_close(s);
 	remove_tree(dir);
+}
+
+/* A disk of 8 MiB of our own, in a mount namespace that goes with this process. */
+static void small_disk(char *dir)
+{
+	temp_dir(dir);
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", dir, "tmpfs", 0, "size=8m"))
+		fail_msg("cannot mount a tmpfs on %s: %s", dir, strerror(errno));
+}
+
+/* Others take every byte. */
+static void fill_disk(const char *filler)
+{
+	static const char page[4096];
+	int fd = open(filler, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	errno = 0;
+	while (write(fd, page, sizeof(page)) > 0)
+		;
+	assert_int_equal(errno, ENOSPC);
+	close(fd);
+}
+
+static int open_short(struct store_writer **ret, const char *dir, int64_t keep_s, struct err *err)
+{
+	struct store_options o = model_options;
+	for (int k = 0; k < STORE_N_LEVELS; k++)
+		o.keep_ns[k] = keep_s * SECOND;
+	o.reserve_bytes = 64 << 10;
+	return store_writer_open_with(ret, dir, &model_meta, &o, err);
+}
+
+static int put(struct model *m, struct store_writer *w, size_t at, struct err *err)
+{
+	struct model_window win = { 0 };
+	model_fill(m, w, &win, 60);
+	model_window_fini(&win);
+	return model_commit_at(w, at, err);
+}
+
+/*
+ * The disk is full: a window is refused, and what is old goes all the same, by the reserve; without one it cannot. With room again all
+ * is as before.
+ */
+static void full_disk(bool has_reserve)
+{
+	char disk[64], dir[100], reserve[120], filler[100];
+	struct model m = { .random = 9 };
+	struct store_writer *w;
+	struct store *s;
+	struct err err = { 0 };
+	struct stat st;
+	small_disk(disk);
+	snprintf(dir, sizeof(dir), "%s/store", disk);
+	snprintf(reserve, sizeof(reserve), "%s/reserve", dir);
+	snprintf(filler, sizeof(filler), "%s/filler", disk);
+	assert_int_equal(open_short(&w, dir, 0, &err), 0);
+	assert_int_equal(put(&m, w, 0, &err), 0);
+	assert_int_equal(put(&m, w, 2 * DAY, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(stat(reserve, &st), 0);
+	assert_true(st.st_blocks * 512 >= 128 << 10);
+	assert_int_equal(open_short(&w, dir, 3600, &err), 0);
+	assert_true(has_reserve || !unlink(reserve));
+	fill_disk(filler);
+	assert_int_equal(put(&m, w, 2 * DAY + 1, &err), -ENOSPC);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(store_n_windows(s), has_reserve ? 1 : 2);
+	assert_int_equal(store_cut(s, 0)->before_ns > 0, has_reserve);
+	store_close(s);
+	assert_int_equal(unlink(filler), 0);
+	assert_int_equal(open_short(&w, dir, 3600, &err), 0);
+	assert_int_equal(put(&m, w, 2 * DAY + 2, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(stat(reserve, &st), 0);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(store_n_windows(s), 2);
+	store_close(s);
+	assert_int_equal(umount2(disk, MNT_DETACH), 0);
+	rmdir(disk);
+}
+
+static void full_disk_with_reserve(void **state)
+{
+	(void)state;
+	full_disk(true);
+}
+
+static void full_disk_without(void **state)
+{
+	(void)state;
+	full_disk(false);
 }
 
 /* ---- clocks ---- */
@@ -224,6 +322,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(low_space),
+		cmocka_unit_test(full_disk_with_reserve),
+		cmocka_unit_test(full_disk_without),
 		cmocka_unit_test(clock_steps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

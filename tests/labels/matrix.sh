@@ -94,6 +94,7 @@ for cc in $compilers; do
 	have "$cxx" || { skip=$((skip + 1)); continue; }
 	programs "$cxx" "-std=c++17" tests/labels/selftest_cpp.cpp
 	programs "$cxx" "-std=c++20" tests/labels/selftest_cpp.cpp
+	programs "$cxx" "-std=c++17" tests/labels/selftest_trampoline.cpp
 	programs "$cxx" "-std=c++17 -x c++" tests/labels/selftest.c tests/labels/unit2.c
 	plugins "$cxx" "-std=c++17 -x c++"
 	build "$cxx otel" $cxx $flags -x c++ -DASCRIBE_OTEL -o "$dir/otel" tests/labels/otel.c &&

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""unwind.py chains FOLDED STAT CHAIN [copied] | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT: are the stacks whole?
+"""unwind.py chains FOLDED STAT CHAIN [copied] | whole FOLDED PATTERN LEAST SHARE | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT: are the stacks whole?
 
 chains: CHAIN is what every stack with leaf in it must read from main on (a regular expression); copied: but for those that
 were unwound from a copy, which holds one stack and not what a signal handler on another one interrupted.
@@ -38,6 +38,25 @@ def chains(path, stat, chain, copied=None):
     print(good, 'of', total, 'as written;', flagged['frame_pointers'], 'before the rules were there', dict(bad.most_common(2)))
     allowed = flagged['frame_pointers'] + (flagged['copied'] if copied else 0) + total // 500
     assert total > 40 and total - good <= allowed, bad.most_common(5)
+
+
+def whole(path, pattern, least, share):
+    """Of the stacks of a program's own code, that is with its main or its leaf in them, so many read so from the root on."""
+    total = good = 0
+    bad = collections.Counter()
+    for stack, n in folded(path):
+        text = ';'.join(f for f in stack if not f.endswith('_[k]'))
+        if not re.search('(^|;)(main|leaf|burn|late_.|before|after)(;|$)', text):
+            continue
+        if re.search('(^|;)(by_dlopen|main);(?!burn|by_|before_exec|leaf)[^;]*(dl|exec|so)', text) or re.search('(mmap|mprotect)', text):
+            continue  # the loader at work
+        total += n
+        if re.match('(' + pattern + ')(;|$)', text):
+            good += n
+        else:
+            bad[text] += n
+    print(good, 'of', total, 'as written', dict(bad.most_common(3)))
+    assert total >= int(least) and good >= float(share) * total, bad.most_common(5)
 
 
 def roots(stat, share, path=None):
@@ -104,4 +123,4 @@ def edges(path, perf, stat):
     assert n > 200 and m > 100 and rooted >= perf_rooted - 0.02 and not far, (rooted, perf_rooted, far[:10])
 
 
-{'chains': chains, 'roots': roots, 'edges': edges}[sys.argv[1]](*sys.argv[2:])
+{'chains': chains, 'whole': whole, 'roots': roots, 'edges': edges}[sys.argv[1]](*sys.argv[2:])

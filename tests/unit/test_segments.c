@@ -391,7 +391,7 @@ static size_t n_walked;
 static int walk_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)ftw;
-	if (type == FTW_F && st->st_size && n_walked < 200)
+	if (type == FTW_F && st->st_size && !strstr(path, "/reserve") && n_walked < 200)
 		snprintf(walked[n_walked++], 200, "%s", path);
 	return 0;
 }

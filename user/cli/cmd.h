@@ -52,6 +52,7 @@ struct filter {
 	int64_t from_ns, to_ns;
 	const char *event;
 	bool idle, json, explain;
+	const char *names; /* NULL: full */
 	bool by_start; /* see struct query_spec; no option */
 	uint64_t limit; /* UINT64_MAX: not given */
 };
@@ -59,6 +60,10 @@ struct filter {
 /* clang-format off: a table */
 #define FILTER_INIT { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .limit = UINT64_MAX }
 
+#define NAMES_OPTIONS(type, member)                                                                               \
+	{ "names", 0, OPT_STRING, "STYLE",                                                                         \
+	  "full; folded: clones (.isra.0, .cold, ...) are their function;\nsimple: also without template arguments and parameters",  \
+	  offsetof(type, member.names), 0, 0 }
 #define RANGE_OPTIONS(type, member)                                                                               \
 	{ "from", 0, OPT_TIME, "T", "start: now-1h, 2026-05-01T10:00:00Z, epoch seconds",                          \
 	  offsetof(type, member.from_ns), 0, 0 },                                                                  \

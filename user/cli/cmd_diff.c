@@ -282,7 +282,7 @@ static int print_rows(struct sides *s, size_t n)
 	puts("FUNCTION");
 	for (size_t i = 0; !rc && i < n; i++) {
 		print_numbers(s, &d->rows[i]);
-		rc = function_print(d->rows[i].text, d->rows[i].module, s->opts->full_names ? 0 : NAME_WIDTH);
+		rc = function_print(d->rows[i].text, d->rows[i].module, false, s->opts->full_names ? 0 : NAME_WIDTH);
 	}
 	return rc;
 }

@@ -32,6 +32,7 @@ static const struct opt options[] = {
 	{ "output", 'o', OPT_STRING, "FILE", "where to write (default: stdout)",
 	  offsetof(struct export_options, output), 0, 0 },
 	WHERE_OPTIONS(struct export_options, filter),
+	NAMES_OPTIONS(struct export_options, filter),
 	EXPLAIN_OPTION(struct export_options, filter),
 };
 

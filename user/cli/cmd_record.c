@@ -28,7 +28,7 @@ struct record_options {
 	uint64_t hz;
 	int64_t duration_ns;
 	bool all, append, quiet;
-	struct opt_list tgids, tids, events;
+	struct opt_list tgids, tids, events, keep, drop, redact;
 	const char *cgroup, *out, *recipes;
 	bool no_recipes;
 };
@@ -49,6 +49,11 @@ static const struct opt options[] = {
 	  "context-switches, ... and of a tracepoint subsystem:name\n"
 	  "(default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct record_options, events), 0, 0 },
+	{ "label-keep", 0, OPT_LIST, "KEY,..", "of the labels that programs attach keep only these; prefix* stands for all\n"
+	  "that begin so, and the longest rule decides", offsetof(struct record_options, keep), 0, 0 },
+	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", offsetof(struct record_options, drop), 0, 0 },
+	{ "label-redact", 0, OPT_LIST, "KEY,..", "record of their values only a hash whose key is never written: different\n"
+	  "values stay different", offsetof(struct record_options, redact), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
 	  "is kept as STORE.old", offsetof(struct record_options, out), 0, 0 },
 	{ "recipes", 0, OPT_STRING, "PATH", "more label paths: a *.recipe file, or a directory of them; one with the name of\n"
@@ -67,7 +72,8 @@ static const struct opt_command command = {
 	.examples = "  ascribe record -d 10s                     # the whole host, ten seconds\n"
 		    "  ascribe record -F 999 -- ./server --once   # one command\n"
 		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"
-		    "  ascribe record -e page-faults -d 1m\n",
+		    "  ascribe record -e page-faults -d 1m\n"
+		    "  ascribe record --label-drop 'auth*' --label-redact user -d 1m\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = SIZE_MAX,
@@ -83,6 +89,7 @@ struct recording {
 	struct store_writer *writer;
 	struct collector *collector;
 	struct recipes recipes;
+	struct label_filter *filter;
 	int signals;
 	uint64_t start_ns;
 	bool moved; /* an earlier recording was moved out of the way */
@@ -150,6 +157,24 @@ static int choose_target(struct recording *r, bool has_command, struct err *err)
 	r->cfg.n_ids = r->target.n_ids;
 	r->cfg.cgroup_id = r->target.cgroup_id;
 	r->cfg.cgroup_level = r->target.cgroup_level;
+	return rc;
+}
+
+static int make_filter(struct recording *r, struct err *err)
+{
+	const struct {
+		const struct opt_list *list;
+		enum filter_action action;
+	} lists[] = { { &r->o->keep, FILTER_KEEP }, { &r->o->drop, FILTER_DROP }, { &r->o->redact, FILTER_REDACT } };
+	size_t n = 0;
+	struct filter_rule *rules = calloc(r->o->keep.n + r->o->drop.n + r->o->redact.n + 1, sizeof(*rules));
+	if (!rules)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		for (size_t k = 0; k < lists[i].list->n; k++)
+			rules[n++] = (struct filter_rule){ lists[i].list->v[k], lists[i].action };
+	int rc = n ? filter_new(&r->filter, rules, n, err) : 0;
+	free(rules);
 	return rc;
 }
 
@@ -221,8 +246,33 @@ static void print_unwinding(const struct unwinding_stats *u)
 			 u->over_budget);
 	if (u->refused)
 		cmd_warn("unwind rules: the call frame information of %" PRIu64 " files cannot be used", u->refused);
+	if (u->refused_entries)
+		cmd_warn("unwind rules: %" PRIu64 " entries of call frame information cannot be understood, and have none",
+			 u->refused_entries);
 	if (u->ranges_full)
 		cmd_warn("unwind rules: no room for the mappings of %" PRIu64 " processes", u->ranges_full);
+}
+
+static void print_symbols(const struct symbolizer_stats *s, const struct sandbox_stats *p)
+{
+	if (s->refused)
+		cmd_warn("names: %" PRIu64 " files refused (damaged, lying or too costly); their frames are file+0xoffset", s->refused);
+	if (s->lines_refused)
+		cmd_warn("names: the DWARF of %" PRIu64 " files was given up (damaged or too costly); they have no inlined calls",
+			 s->lines_refused);
+	if (p->late || p->died)
+		cmd_warn("names: the parsing child was killed %" PRIu64 " times for being late, ended by itself %" PRIu64 " times",
+			 p->late, p->died);
+}
+
+static void print_jit(const struct jits_stats *j)
+{
+	if (j->maps)
+		fprintf(stderr, "ascribe: names of code made at run time: maps read %" PRIu64 " times, JVMs asked %" PRIu64 " times\n",
+			j->maps, j->asked);
+	if (j->refused || j->silent)
+		cmd_warn("names of code made at run time: %" PRIu64 " maps refused (not the process's own, too large, damaged); "
+			 "%" PRIu64 " requests without answer from a JVM", j->refused, j->silent);
 }
 
 static void print_summary(struct recording *r, bool tty)
@@ -237,6 +287,8 @@ static void print_summary(struct recording *r, bool tty)
 		fprintf(stderr, "; %" PRIu64 " fired outside the selection", p.outside);
 	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");
 	print_unwinding(&p.unwinding);
+	print_symbols(&p.symbols, &p.parsing);
+	print_jit(&p.jit);
 }
 
 /* ---- recording ---- */
@@ -322,6 +374,9 @@ static int start(struct recording *r, struct err *err)
 		return rc;
 	if (warning.code)
 		cmd_warn("%s", warning.text);
+	rc = r->filter ? collector_set_filter(r->collector, r->filter) : 0;
+	if (rc)
+		return err_sys(err, rc, "a key for redacted labels");
 	if (r->child.tgid && r->cfg.selection == SELECTION_TGIDS) {
 		rc = collector_select(r->collector, (uint32_t)r->child.tgid);
 		if (rc)
@@ -366,6 +421,7 @@ static int finish(struct recording *r, struct err *err)
 static void release(struct recording *r)
 {
 	collector_close(r->collector);
+	filter_free(r->filter);
 	store_writer_close(r->writer);
 	recipes_fini(&r->recipes);
 	child_fini(&r->child);
@@ -386,6 +442,9 @@ int cmd_record(int argc, char **argv)
 	raise_file_limit();
 	int rc = choose_target(&r, args.n > 0, &err);
 	if (rc == -EINVAL)
+		status = EXIT_USAGE;
+	rc = rc ? rc : make_filter(&r, &err);
+	if (rc == -EINVAL || rc == -E2BIG)
 		status = EXIT_USAGE;
 	rc = rc ? rc : parse_events(&r, &err);
 	rc = rc ? rc : load_recipes(&r, &err);

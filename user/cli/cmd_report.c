@@ -27,6 +27,7 @@ static const struct opt options[] = {
 	{ "step", 's', OPT_DURATION, "TIME", "over time, in steps of so long (1m); windows are never split",
 	  offsetof(struct report, step_ns), 0, 0 },
 	WHERE_OPTIONS(struct report, filter),
+	NAMES_OPTIONS(struct report, filter),
 	LIMIT_OPTION(struct report, filter,
 		     "rows to print, 0 for all (default: 30; with --json all; with --step 10, the\n"
 		     "others are summed)"),
@@ -79,6 +80,8 @@ static json_t *row_json(const struct reading *rd, const struct opt_list *by, con
 		const char *module = r->module ? r->module : "";
 		rc = json_put(o, "function", json_text(r->text, strlen(r->text)));
 		rc = rc ? rc : json_put(o, "module", json_text(module, strlen(module)));
+		if (r->inlined)
+			rc = rc ? rc : json_put(o, "inlined", json_true());
 	}
 	rc = rc ? rc : json_put(o, "samples", json_count(r->samples));
 	rc = rc ? rc : json_put(o, "self", json_count(r->self));
@@ -190,7 +193,7 @@ static int print_functions(const struct reading *rd, const struct report *opts, 
 	for (size_t i = 0; i < t->n_rows && i < limit; i++) {
 		const struct query_table_row *r = &t->rows[i];
 		print_numbers(rd, r, true);
-		if (function_print(r->text, r->module, opts->full_names ? 0 : NAME_WIDTH))
+		if (function_print(r->text, r->module, r->inlined, opts->full_names ? 0 : NAME_WIDTH))
 			return -ENOMEM;
 		rest -= r->self < rest ? r->self : rest;
 	}

@@ -56,7 +56,7 @@ int groups_print(const struct opt_list *by, const struct group *rows, size_t n, 
 	return rc;
 }
 
-int function_print(const char *text, const char *module, size_t width)
+int function_print(const char *text, const char *module, bool inlined, size_t width)
 {
 	const char *base = module ? strrchr(module, '/') : NULL;
 	base = base ? base + 1 : module ? module : "";
@@ -65,7 +65,7 @@ int function_print(const char *text, const char *module, size_t width)
 	if (!rc && width)
 		text_cut(name, width);
 	if (!rc)
-		printf("%s  %s%s%s\n", name, *file == '[' ? "" : "(", file, *file == '[' ? "" : ")");
+		printf("%s%s  %s%s%s\n", name, inlined ? " (inlined)" : "", *file == '[' ? "" : "(", file, *file == '[' ? "" : ")");
 	free(name);
 	free(file);
 	return rc;

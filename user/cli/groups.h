@@ -22,8 +22,11 @@ json_t *group_json(const struct opt_list *by, const struct group *g);
 int groups_print(const struct opt_list *by, const struct group *rows, size_t n, void (*numbers)(void *ctx, size_t i),
 		 void *ctx);
 
-/* A function's name, cut to width columns (0: whole), and its file, as a table ends a line with them. -ENOMEM. */
-int function_print(const char *text, const char *module, size_t width);
+/*
+ * A function's name, cut to width columns (0: whole), whether all of its calls are inlined ones, and its file, as a table ends a
+ * line with them. -ENOMEM.
+ */
+int function_print(const char *text, const char *module, bool inlined, size_t width);
 
 #define NAME_WIDTH 100 /* columns of a function's name; template arguments easily fill a screen */
 

@@ -78,8 +78,21 @@ static int check_selector(const char *option, const char *text)
 	return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }
 
+static int names_of(const struct filter *f)
+{
+	static const char *const styles[] = { "full", "folded", "simple" };
+	for (int i = 0; f->names && i < 3; i++)
+		if (!strcmp(f->names, styles[i]))
+			return i;
+	return f->names ? -1 : QUERY_NAMES_FULL;
+}
+
 int reading_check(const struct filter *f, const char *where, const char *from)
 {
+	if (names_of(f) < 0) {
+		cmd_error("--names: %s is none of full, folded, simple", f->names);
+		return EXIT_USAGE;
+	}
 	if (f->from_ns >= f->to_ns) {
 		cmd_error("%s must be before %.*sto", from, (int)(strlen(from) - strlen("from")), from);
 		return EXIT_USAGE;
@@ -127,7 +140,7 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 {
 	struct err err = { 0 };
 	struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event,
-				   .idle = f->idle, .labels = labels, .by_start = f->by_start };
+				   .idle = f->idle, .names = (enum query_names)names_of(f), .labels = labels, .by_start = f->by_start };
 	if (keys) {
 		spec.keys = (const char *const *)keys->v;
 		spec.n_keys = keys->n;

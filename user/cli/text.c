@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text.h"
 
-#include "export/json.h"
 #include "util/buf.h"
+#include "util/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

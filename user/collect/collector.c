@@ -3,11 +3,16 @@
 
 #include "collect/copies.h"
 #include "collect/labelling.h"
+#include "collect/python.h"
 #include "collect/resolve.h"
 #include "collect/ruled.h"
 #include "collect/sideband.h"
+#include "collect/trampolines.h"
 #include "collect/unwinding.h"
 #include "collect/window.h"
+#include "hist/metrics.h"
+#include "unwind/request.h"
+#include "python_wire.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,26 +30,35 @@
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define SYSTEM_LABELS_MAX 16
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
-#define LABELS_MAX 160
+#define LABELS_MAX (160 + TRAMPOLINES_LABELS_MAX)
+#define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
+#define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 struct collector {
 	struct sampler *sampler;
 	struct sideband *sideband;
 	struct procs *procs;
+	struct sandbox *sandbox;
+	struct symbolizer *symbolizer;
 	struct resolver *resolver;
 	struct labelling *labelling;
 	struct ruled *ruled;
 	struct unwinding *unwinding;
 	struct copies *copies;
+	struct pythons *pythons;
+	struct trampolines *trampolines;
 	struct store_writer *store;
-	unsigned n_cpus, window_s;
+	struct sampler_config cfg;
+	unsigned n_cpus;
 	uint32_t event_id[MAX_EVENTS];
 	struct window *window;
 	struct pollfd *poll;
 	int64_t t0_ns, next_window_ns, stopped_ns; /* realtime */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
+	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
+	uint64_t folded[MAX_FRAMES * 2]; /* frames of the row in hand, those of trampolines changed */
 	struct collector_progress sum;
 };
 
@@ -81,14 +95,14 @@ static const char *row_cgroup(struct collector *c, const struct row *row, const 
 
 /*
  * The label set of a row: the system's labels, then the application's. Where the keys collide the system's stand: a process
- * may not pass for another.
+ * may not pass for another. Behind both come those of trampolines.
  */
-static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, uint32_t *ret_set,
-		   uint64_t *ret_flags)
+static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
+		   size_t n_more, uint32_t *ret_set, uint64_t *ret_flags)
 {
 	struct label v[LABELS_MAX];
 	const struct label *app, *ruled;
-	char thread[COMM_SIZE + 1], pod[40];
+	char thread[COMM_SIZE + 1], pod[40], room[RULE_LABELS_MAX * REDACTED_LEN];
 	const char *id;
 	size_t n = 0;
 	memcpy(thread, row->comm, COMM_SIZE);
@@ -117,8 +131,12 @@ static int row_set(struct collector *c, const struct row *row, const struct proc
 	for (size_t i = 0; i < n_app && n < LABELS_MAX; i++)
 		v[n++] = app[i];
 	size_t n_ruled = row->kind == ROW_TASK ? ruled_labels(c->ruled, im, cgroup, &ruled) : 0;
-	for (size_t i = 0; i < n_ruled && n < LABELS_MAX; i++)
-		v[n++] = ruled[i];
+	if (n_ruled) {
+		memcpy(v + n, ruled, n_ruled * sizeof(*ruled));
+		n += labelling_filter(c->labelling, v + n, n_ruled, room);
+	}
+	for (size_t i = 0; i < n_more && n < LABELS_MAX; i++)
+		v[n++] = more[i];
 	n = labels_normalize(v, n);
 	return store_add_set(c->store, v, n, ret_set);
 }
@@ -131,33 +149,82 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 	return im;
 }
 
-static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
+/* The Python frames of a row, where it has any. */
+struct python_stack {
+	uint32_t frame[MAX_FRAMES];
+	bool entry[MAX_FRAMES];
+};
+
+static uint32_t python_stack(struct collector *c, const struct row *row, const uint64_t *words, struct python_stack *ret)
 {
-	uint32_t set, stack;
-	uint64_t flags;
-	bool no_mapping = false;
-	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user;
-	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
-		goto lost; /* cannot be: the table is ours */
-	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
-	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user };
-	int rc = row_set(c, row, im, &set, &flags);
-	if (!rc && row->kind == ROW_IDLE)
-		rc = resolver_idle(c->resolver, &stack);
-	else if (!rc)
-		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &no_mapping);
-	if (!rc)
-		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples, row->value);
-	if (rc)
-		goto lost;
-	w->stored += row->samples;
+	uint32_t n = row->n_python <= MAX_FRAMES ? row->n_python : MAX_FRAMES;
+	for (uint32_t i = 0; i < n; i++) {
+		ret->frame[i] = pythons_frame(c->pythons, row, words[i]);
+		ret->entry[i] = words[i] & PYTHON_ENTRY;
+	}
+	return n;
+}
+
+/* The labels of the trampolines on a row's stack, whose frames become one and the same. */
+static size_t trampoline_labels(struct collector *c, const struct row *row, struct resolver_stack *s, struct label *out,
+				char *room, bool *ret_unknown)
+{
+	*ret_unknown = false;
+	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK || s->n_kernel + s->n_user > MAX_FRAMES * 2)
+		return 0;
+	memcpy(c->folded, s->frames, (s->n_kernel + s->n_user) * sizeof(uint64_t));
+	s->frames = c->folded;
+	size_t n = trampolines_labels(c->trampolines, row, c->folded + s->n_kernel, s->n_user, out, ret_unknown);
+	return labelling_filter(c->labelling, out, n, room);
+}
+
+/* What labelling_find had to say. */
+static void count_label_flags(struct window_cpu *w, const struct row *row, uint64_t flags)
+{
 	if (flags == LABELLING_UNKNOWN)
 		w->counter[COUNTER_label_unknown] += row->samples;
 	for (unsigned i = COUNTER_labels_cut; flags && flags != LABELLING_UNKNOWN && i < N_COUNTERS; i++)
 		if (flags >> (i - COUNTER_labels_cut) & 1)
 			w->counter[i] += row->samples;
-	if (no_mapping)
+}
+
+static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
+{
+	uint32_t set, stack;
+	bool no_binding;
+	uint64_t label_flags;
+	struct label more[TRAMPOLINES_LABELS_MAX];
+	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
+	struct resolver_flags flags = { 0 };
+	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user + row->n_python;
+	struct python_stack py;
+	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
+		goto lost; /* cannot be: the table is ours */
+	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
+	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0 };
+	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
+	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);
+	int rc = row_set(c, row, im, more, n_more, &set, &label_flags);
+	if (!rc && row->kind == ROW_IDLE)
+		rc = resolver_idle(c->resolver, &stack);
+	else if (!rc)
+		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &flags);
+	if (!rc)
+		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples, row->value);
+	if (rc)
+		goto lost;
+	w->stored += row->samples;
+	if (row->kind != ROW_IDLE)
+		metric_add(METRIC_stack_depth, n_words, row->samples);
+	count_label_flags(w, row, label_flags);
+	if (no_binding)
+		w->counter[COUNTER_trampoline_unknown] += row->samples;
+	if (flags.no_mapping)
 		w->counter[COUNTER_no_mapping] += row->samples;
+	if (flags.jit_unnamed)
+		w->counter[COUNTER_jit_unnamed] += row->samples;
+	if (flags.names_refused)
+		w->counter[COUNTER_names_refused] += row->samples;
 	return;
 lost:
 	w->counter[COUNTER_user_memory] += row->samples;
@@ -169,16 +236,22 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 {
 	struct collector *c = ctx;
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
+	uint64_t at;
 	unwinding_mapped(c->unwinding, tgid);
 	ruled_look(c->ruled, im);
-	if (file->path[0] != '/' || !im)
+	if (!im)
 		return;
 	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		if (im->maps[i].file != file)
 			continue;
-		resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
+		resolver_note_code(c->resolver, im, &im->maps[i]);
+		if (file->path[0] != '/')
+			return;
+		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
 		labelling_mapped(c->labelling, im, &im->maps[i]);
+		if (b && !binary_trampolines(b, &at))
+			trampolines_mapped(c->trampolines, tgid);
 		return;
 	}
 }
@@ -205,7 +278,7 @@ struct taking {
 static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, enum counter end)
 {
 	struct taking *t = ctx;
-	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user };
+	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user }; /* without Python frames */
 	t->w->counter[end]++;
 	add_row(t->c, t->w, &h, row);
 }
@@ -251,11 +324,15 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 	case WIRE_FILLING:
 		c->filling = true;
 		break;
+	case WIRE_PYTHON:
+		pythons_record(c->pythons, r, payload);
+		break;
 	case WIRE_NEW_MAPPING: /* the news of it is in the side-band */
 		c->next_news_ns = 0;
 		break;
 	case WIRE_NEW_PROCESS:
 		labelling_record(c->labelling, r, payload);
+		trampolines_new_process(c->trampolines, r);
 		unwinding_new_process(c->unwinding, r);
 		ruled_look(c->ruled, procs_find(c->procs, r->tgid, UINT64_MAX));
 		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
@@ -267,17 +344,45 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 
 static void drain(struct collector *c)
 {
+	METRIC_TIME(drain);
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
+	resolver_begin(c->resolver);
+	trampolines_begin(c->trampolines);
 	ruled_begin(c->ruled);
 	sampler_drain(c->sampler, on_half, c);
 	c->filling = false;
-	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
+	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
+	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
+		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
+	c->next_drain_ns = proc_now_ns() + wait;
 	c->sum.drains++;
 	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
 /* ---- windows ---- */
+
+static int add_events(struct collector *c)
+{
+	int rc = 0;
+	for (unsigned i = 0; !rc && i < c->cfg.n_events; i++) {
+		const struct event *e = &c->cfg.event[i];
+		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
+					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0 };
+		rc = store_add_event(c->store, &se, &c->event_id[i]);
+	}
+	return rc;
+}
+
+/* Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are lost until they can. */
+static void renew(struct collector *c)
+{
+	c->ids_void |= store_renew(c->store);
+	if (c->ids_void && !add_events(c) && !resolver_renewed(c->resolver) && !pythons_renewed(c->pythons)) {
+		c->ids_void = false;
+		store_renew_end(c->store);
+	}
+}
 
 static int end_window(struct collector *c, struct err *err)
 {
@@ -311,12 +416,16 @@ static int end_window(struct collector *c, struct err *err)
 			window_clear(c->window);
 		}
 	}
+	renew(c);
 	c->t0_ns = t1;
-	uint64_t window = c->window_s * NS;
+	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)t1 / window + 1) * window);
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
+	trampolines_forget(c->trampolines);
 	unwinding_forget(c->unwinding);
+	resolver_forget(c->resolver, c->procs);
+	pythons_forget(c->pythons, c->procs);
 	return rc;
 }
 
@@ -335,16 +444,23 @@ static void add_ring(void *ctx, unsigned cpu)
 		a->rc = sideband_add_cpu(a->c->sideband, cpu, a->err);
 }
 
-static int add_events(struct collector *c, const struct sampler_config *cfg)
+/* The child that parses foreign files. */
+static int open_symbolizer(struct collector *c, struct err *err)
 {
-	int rc = 0;
-	for (unsigned i = 0; !rc && i < cfg->n_events; i++) {
-		const struct event *e = &cfg->event[i];
-		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
-					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0 };
-		rc = store_add_event(c->store, &se, &c->event_id[i]);
-	}
-	return rc;
+	static sandbox_op ops[SYMBOLS_OPS + 1];
+	memcpy(ops, symbols_ops, sizeof(symbols_ops));
+	ops[UNWIND_OP] = unwind_op;
+	struct sandbox_config cfg = {
+		.ops = ops,
+		.n_ops = SYMBOLS_OPS + 1,
+		.memory = SYMBOLS_MEMORY,
+		.serves = PARSER_SERVES,
+	};
+	int rc = sandbox_new(&c->sandbox, &cfg, err);
+	if (!rc)
+		sandbox_ready(c->sandbox, 0);
+	struct symbolizer_config sc = { .sandbox = c->sandbox };
+	return rc ? rc : symbolizer_new(&c->symbolizer, &sc);
 }
 
 int collector_open(struct collector **ret, const struct sampler_config *cfg, struct store_writer *w,
@@ -355,12 +471,13 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		return err_set(err, -ENOMEM, "out of memory");
 	struct err e = { 0 };
 	c->store = w;
-	c->window_s = cfg->window_s;
-	int rc = sampler_open(&c->sampler, cfg, &e);
+	c->cfg = *cfg;
+	int rc = open_symbolizer(c, &e); /* first: its child is forked before anything else is open */
+	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
 	if (!rc) {
 		c->n_cpus = sampler_n_cpus(c->sampler);
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
-		rc = c->poll ? window_new(&c->window, c->sampler) : -ENOMEM;
+		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox) : -ENOMEM;
 	}
 	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, SIDEBAND_PAGES, &e);
 	if (!rc) {
@@ -369,13 +486,15 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		rc = rc ? rc : a.rc;
 	}
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
-	rc = rc ? rc : resolver_new(&c->resolver, w, ret_warning);
+	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
+	rc = rc ? rc : pythons_new(&c->pythons, w);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg);
 	rc = rc ? rc : ruled_new(&c->ruled, cfg->recipes, &e);
-	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
-				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
+	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
+	struct unwinding_config uc = { c->sandbox, UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
+	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
-	rc = rc ? rc : add_events(c, cfg);
+	rc = rc ? rc : add_events(c);
 	if (rc) {
 		if (!e.code)
 			err_sys(&e, rc, "starting to record");
@@ -393,6 +512,11 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	return 0;
 }
 
+int collector_set_filter(struct collector *c, const struct label_filter *f)
+{
+	return labelling_set_filter(c->labelling, f);
+}
+
 int collector_start(struct collector *c, struct err *err)
 {
 	/* The side-band runs already: what changes while /proc is read is in its rings. */
@@ -400,7 +524,7 @@ int collector_start(struct collector *c, struct err *err)
 	drain_sideband(c);
 	window_start(c->window);
 	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-	uint64_t window = c->window_s * NS;
+	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
 	return sampler_start(c->sampler, err);
@@ -526,10 +650,14 @@ void collector_close(struct collector *c)
 		return;
 	labelling_free(c->labelling);
 	ruled_free(c->ruled);
+	trampolines_free(c->trampolines);
 	copies_free(c->copies);
 	unwinding_free(c->unwinding);
 	procs_free(c->procs);
+	pythons_free(c->pythons);
 	resolver_free(c->resolver);
+	symbolizer_free(c->symbolizer);
+	sandbox_free(c->sandbox);
 	sideband_close(c->sideband);
 	sampler_close(c->sampler);
 	window_free(c->window);
@@ -542,6 +670,9 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	*ret = c->sum;
 	ret->processes = procs_count(c->procs);
 	unwinding_stats(c->unwinding, &ret->unwinding);
+	symbolizer_stats(c->symbolizer, &ret->symbols);
+	sandbox_stats(c->sandbox, &ret->parsing);
+	resolver_jit_stats(c->resolver, &ret->jit);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += window_cpu(c->window, i)->stored;

@@ -11,6 +11,8 @@
 #define ASCRIBE_COLLECT_COLLECTOR_H
 
 #include "collect/sampler.h"
+#include "collect/jit.h"
+#include "labels/filter.h"
 #include "collect/unwinding.h"
 #include "store/store.h"
 
@@ -22,11 +24,13 @@ extern const char *const collector_flagged_names[];
 extern const size_t collector_n_lost, collector_n_flagged;
 
 /*
- * Everything opened and attached, nothing running. The writer stays the caller's. *ret_warning is set when something is missing
+ * Everything opened and attached, nothing running. The writer stays the caller's, what cfg points to must stay as long. *ret_warning is set when something is missing
  * that recording can do without (kernel symbols).
  */
 int collector_open(struct collector **ret, const struct sampler_config *cfg, struct store_writer *w,
 		   struct err *ret_warning, struct err *err);
+/* Before the start: which labels of programs may be kept (labelling_set_filter). Borrowed. 0 or -errno. */
+int collector_set_filter(struct collector *c, const struct label_filter *f);
 int collector_start(struct collector *c, struct err *err);
 
 /*
@@ -54,6 +58,9 @@ struct collector_progress {
 	unsigned n_cpus;
 	double drain_s;     /* the longest time between two drains */
 	struct unwinding_stats unwinding;
+	struct symbolizer_stats symbols;
+	struct sandbox_stats parsing;
+	struct jits_stats jit;
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/labelling.h"
 
+#include "collect/python.h"
+
 #include "ascribe/label_abi.h"
 #include "collect/sources.h"
 #include "labels/foreign.h"
@@ -75,6 +77,8 @@ struct labelling {
 	size_t n_definitions, n_keys, bytes, sets_max;
 	bool any_full, look;
 	uint32_t generation;
+	const struct label_filter *filter;
+	struct redactor redactor; /* its key is here and nowhere else: it ends with the recording */
 	struct known *known;
 	size_t n_known, cap_known;
 };
@@ -98,6 +102,17 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	}
 	*ret = l;
 	return 0;
+}
+
+int labelling_set_filter(struct labelling *l, const struct label_filter *f)
+{
+	l->filter = f;
+	return redactor_init(&l->redactor);
+}
+
+size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room)
+{
+	return filter_apply(l->filter, &l->redactor, v, n, room);
 }
 
 static bool same_owner(const struct owner *a, const struct owner *b)
@@ -192,6 +207,8 @@ static void look_at(struct labelling *l, struct known *k)
 		k->from_ns = im->from_ns;
 	}
 	int waiting = im && l->look ? find_slots(l, im, &e) : 0;
+	if (im)
+		python_locate(l->resolver, l->procs, im, &e);
 	/* Own labels at once: files that are new take a while to be searched for the others. */
 	if (e.n_slots && !k->labelled)
 		sampler_publish(l->sampler, &e, NULL);
@@ -245,7 +262,8 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 	if (!k)
 		return;
 	struct binary *b = resolver_binary(l->resolver, l->procs, im, m);
-	if (!b || (binary_label_descriptor(b, &at) && !sources_has(l->sources, im, m)))
+	struct binary_python py;
+	if (!b || (binary_label_descriptor(b, &at) && binary_python(b, &py) && !sources_has(l->sources, im, m)))
 		return;
 	k->tries = TRIES;
 	look_at(l, k);
@@ -434,10 +452,13 @@ static void add_definition(struct labelling *l, const struct wire_record *rec, c
 	struct key_table *keys = *keys_find(l, &o, rec->key_table);
 	struct definition *d = definition_find(l, &o, rec->set_id);
 	struct label v[LABELS_MAX + RECORD_LABELS_MAX];
+	char redacted[RECORD_LABELS_MAX * REDACTED_LEN];
 	struct record_side side;
 	size_t n = earlier_parts(d, rec, v), more = 0;
-	if (!record_decode(record, rec->size, keys ? keys->text : NULL, keys ? keys->len : 0, v + n, &more, &side))
-		define(l, rec, d, v, n + more, 0);
+	if (record_decode(record, rec->size, keys ? keys->text : NULL, keys ? keys->len : 0, v + n, &more, &side))
+		return;
+	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
+	define(l, rec, d, v, n + more, 0);
 }
 
 static uint64_t flag_bit(unsigned counter)
@@ -451,6 +472,7 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	struct labelled *p = labelled_of(l, &o);
 	struct definition *d = definition_find(l, &o, rec->set_id);
 	struct label v[LABELS_MAX + FOREIGN_LABELS_MAX];
+	char redacted[FOREIGN_LABELS_MAX * REDACTED_LEN];
 	struct foreign_side side;
 	size_t n = earlier_parts(d, rec, v);
 	uint64_t flags = 0;
@@ -466,6 +488,7 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	for (uint32_t i = 0; i < p->sources.n; i++)
 		if (side.invalid >> i & 1)
 			flags |= flag_bit(p->sources.source[i].fault + 1u);
+	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
 	define(l, rec, d, v, n + more, flags);
 }
 

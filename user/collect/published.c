@@ -18,8 +18,6 @@ void *sampler_map_shared(struct bpf_map *m, size_t size, struct err *err)
 	return NULL;
 }
 
-/* The tables of unwind rules are there only where bpf/unwind.bpf.h follows them. */
-#if defined(__x86_64__)
 int sampler_map_unwind(struct sampler *s, struct err *err)
 {
 	struct sample_bpf *k = s->skel;
@@ -50,22 +48,6 @@ int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows)
 	s->shards[shard] = *ret_rows = rows;
 	return 0;
 }
-#else
-int sampler_map_unwind(struct sampler *s, struct err *err)
-{
-	(void)s;
-	(void)err;
-	return 0;
-}
-
-int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows)
-{
-	(void)s;
-	(void)shard;
-	(void)ret_rows;
-	return -EOPNOTSUPP;
-}
-#endif
 
 void sampler_unmap_unwind(struct sampler *s)
 {

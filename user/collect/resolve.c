@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/resolve.h"
 
+#include "collect/ids.h"
+#include "collect/interleave.h"
+#include "collect/places.h"
+#include "hist/metrics.h"
+
 #include <errno.h>
+#include <limits.h>
+#include <linux/types.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +16,11 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "wire.h"
 
 #define MODULE_BUCKETS 1024
+#define USER_FRAMES_MAX 1024 /* of one stack; a sample has at most 127 */
+#define LINES_NS 1000000000ull /* for DWARF in one drain; places beyond it have no inlined calls this time */
 #define KERNEL_RELOAD_NS 10000000000ull /* kallsyms is read again for new modules, at most this often */
 
 /* The first byte of a content's id. */
@@ -26,20 +36,27 @@ struct module {
 	struct binary *binary;   /* NULL: nothing to be had */
 	struct resolver *owner;
 	uint32_t refs;
+	char *path;
 	uint32_t name, build_id; /* strings of the store */
 	uint64_t identity;       /* hash of what tells contents apart; compared in full by `id` */
 	uint8_t id[RESOLVER_CONTENT];
+	bool refused;            /* an ELF file that lies or is too costly: binary is NULL */
 	struct module *next;
 };
 
 struct resolver {
 	struct store_writer *store;
+	struct symbolizer *symbolizer;
+	struct jits *jits;
+	struct places *places; /* in files with DWARF */
+	uint64_t lines_ns;     /* spent since the drain began */
 	struct kernel_symbols *kernel;
 	uint64_t kernel_read_ns;
 	struct module *modules[MODULE_BUCKETS];
 	struct binary *vdso;
 	const uint8_t *vdso_bytes; /* in our own address space */
 	size_t vdso_size;
+	uint32_t life; /* of the ids that are kept */
 	uint32_t kernel_name, unknown_frame, idle_stack;
 	struct module vdso_module;
 };
@@ -75,23 +92,52 @@ static void open_vdso(struct resolver *r)
 		fclose(f);
 	r->vdso_module.binary = r->vdso;
 	r->vdso_module.id[0] = CONTENT_VDSO;
-	add_text(r, "[vdso]", &r->vdso_module.name);
 }
 
-int resolver_new(struct resolver **ret, struct store_writer *w, struct err *ret_warning)
+/* Its texts in the store. */
+static int module_names(struct resolver *r, struct module *m)
+{
+	const uint8_t *id;
+	char text[2 * 64 + 1] = "";
+	size_t n = m->binary ? binary_build_id(m->binary, &id) : 0;
+	for (size_t i = 0; i < n && i < 64; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	int rc = add_text(r, m->path, &m->name);
+	return rc ? rc : add_text(r, text, &m->build_id);
+}
+
+/* The ids that are kept for good; those of symbols and places are asked for again as they are needed. */
+int resolver_renewed(struct resolver *r)
+{
+	struct store_frame unknown = { .kind = FRAME_USER };
+	r->life++;
+	r->idle_stack = 0;
+	places_clear(r->places);
+	int rc = add_text(r, "[kernel]", &r->kernel_name);
+	rc = rc ? rc : add_text(r, "[vdso]", &r->vdso_module.name);
+	rc = rc ? rc : add_text(r, "[unknown]", &unknown.module);
+	unknown.function = unknown.module;
+	rc = rc ? rc : store_add_frame(r->store, &unknown, &r->unknown_frame);
+	rc = rc ? rc : jits_renewed(r->jits);
+	for (size_t b = 0; b < MODULE_BUCKETS; b++)
+		for (struct module *m = r->modules[b]; !rc && m; m = m->next)
+			rc = module_names(r, m);
+	return rc;
+}
+
+int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct err *ret_warning)
 {
 	struct resolver *r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
 	r->store = w;
+	r->symbolizer = symbolizer;
 	kernel_symbols_read(&r->kernel, "/proc/kallsyms", ret_warning);
 	r->kernel_read_ns = now_ns();
 	open_vdso(r);
-	int rc = add_text(r, "[kernel]", &r->kernel_name);
-	struct store_frame unknown = { .kind = FRAME_USER };
-	rc = rc ? rc : add_text(r, "[unknown]", &unknown.module);
-	unknown.function = unknown.module;
-	rc = rc ? rc : store_add_frame(w, &unknown, &r->unknown_frame);
+	int rc = jits_new(&r->jits, w, symbolizer);
+	rc = rc ? rc : places_new(&r->places);
+	rc = rc ? rc : resolver_renewed(r);
 	if (rc) {
 		resolver_free(r);
 		return rc;
@@ -103,6 +149,7 @@ int resolver_new(struct resolver **ret, struct store_writer *w, struct err *ret_
 static void module_free(struct module *m)
 {
 	binary_free(m->binary);
+	free(m->path);
 	free(m);
 }
 
@@ -116,6 +163,8 @@ void resolver_free(struct resolver *r)
 			module_free(m);
 		}
 	}
+	jits_free(r->jits);
+	places_free(r->places);
 	binary_free(r->vdso);
 	kernel_symbols_free(r->kernel);
 	free(r);
@@ -175,16 +224,6 @@ static struct module *module_find(struct resolver *r, const uint8_t id[32], uint
 	return m;
 }
 
-static void set_build_id(struct resolver *r, struct module *m)
-{
-	const uint8_t *id;
-	char text[2 * 64 + 1] = "";
-	size_t n = m->binary ? binary_build_id(m->binary, &id) : 0;
-	for (size_t i = 0; i < n && i < 64; i++)
-		snprintf(text + 2 * i, 3, "%02x", id[i]);
-	add_text(r, text, &m->build_id);
-}
-
 /* The module of this content: known, or made around b, which is taken over in any case. */
 static struct module *module_get(struct resolver *r, struct binary *b, const uint8_t id[32], const char *path)
 {
@@ -205,8 +244,11 @@ static struct module *module_get(struct resolver *r, struct binary *b, const uin
 	m->refs = 1;
 	m->identity = hash;
 	memcpy(m->id, id, 32);
-	add_text(r, path, &m->name);
-	set_build_id(r, m);
+	m->path = strdup(path);
+	if (!m->path || module_names(r, m)) {
+		module_free(m);
+		return NULL;
+	}
 	m->next = r->modules[hash % MODULE_BUCKETS];
 	r->modules[hash % MODULE_BUCKETS] = m;
 	return m;
@@ -222,6 +264,24 @@ static bool is_mapped_file(const struct proc_file *f, const struct binary *b, co
 	}
 	/* map_files is the mapping itself. Elsewhere the device numbers of overlays differ between maps and stat: the inode decides. */
 	return by_map_files || !f->ino || f->ino == st->st_ino;
+}
+
+/* A stripped file may have a separate one with its symbols: in the root of its process, or in ours. */
+static void find_debug(struct binary *b, uint32_t tgid, const char *file)
+{
+	const uint32_t roots[2] = { tgid, 0 };
+	char path[PATH_MAX];
+	for (unsigned i = 0; b && binary_wants_debug(b) && i < 2; i++) {
+		for (unsigned n = 0; !binary_debug_path(b, file, n, path, sizeof(path)); n++) {
+			int fd = path[0] ? proc_open_in_root(roots[i], path) : -1;
+			if (fd < 0)
+				continue;
+			int rc = binary_offer_debug(b, fd, path);
+			close(fd);
+			if (!rc)
+				return;
+		}
+	}
 }
 
 static struct module *open_file(struct resolver *r, struct procs *procs, const struct proc_image *im,
@@ -240,17 +300,23 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 	}
 	while (!proc_map_open(procs, im, map, &try, &fd)) {
 		struct binary *b = NULL;
+		struct module *m;
 		struct stat st;
 		if (fstat(fd, &st)) {
 			close(fd);
 			continue;
 		}
-		if (binary_open(&b, fd, map->file->path, NULL))
+		int rc = binary_open_in(&b, r->symbolizer, fd, map->file->path, NULL);
+		if (rc)
 			b = NULL; /* not ELF, or refused: the file is known all the same, without names */
 		close(fd);
 		if (is_mapped_file(map->file, b, &st, try == 1)) {
 			content_id(b, &st, id);
-			return module_get(r, b, id, map->file->path);
+			find_debug(b, im->tgid, map->file->path);
+			m = module_get(r, b, id, map->file->path);
+			if (m && rc)
+				m->refused = rc != -ENOEXEC && rc != -EPROTONOSUPPORT; /* honest files of another kind */
+			return m;
 		}
 		binary_free(b);
 	}
@@ -302,7 +368,7 @@ int resolver_open(struct resolver *r, struct procs *procs, const struct proc_ima
 		struct binary *b = NULL;
 		struct stat st;
 		uint8_t id[RESOLVER_CONTENT];
-		bool same = !fstat(fd, &st) && !binary_open(&b, fd, map->file->path, NULL);
+		bool same = !fstat(fd, &st) && !binary_open_in(&b, r->symbolizer, fd, map->file->path, NULL);
 		if (same) {
 			content_id(b, &st, id);
 			same = !memcmp(id, want, sizeof(id));
@@ -329,39 +395,126 @@ const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size)
 static int frame_named(struct resolver *r, const struct symbol *sym, uint32_t kind, uint32_t module, uint32_t build_id,
 		       uint32_t *ret)
 {
-	if (*sym->tag) {
-		*ret = *sym->tag;
+	if (kept_get(*sym->tag, r->life, ret))
 		return 0;
-	}
 	struct store_frame f = { .kind = kind, .module = module, .build_id = build_id };
 	int rc = add_text(r, sym->name, &f.function);
 	rc = rc ? rc : store_add_frame(r->store, &f, ret);
 	if (!rc)
-		*sym->tag = *ret;
+		*sym->tag = kept_put(*ret, r->life);
 	return rc;
 }
 
-static int frame_user(struct resolver *r, struct procs *procs, const struct proc_image *im, uint64_t addr, bool leaf,
-		      uint32_t *ret, bool *ret_no_mapping)
+/* A frame without inlined calls. */
+static int frame_plain(struct resolver *r, struct module *m, uint64_t vaddr, const struct proc_map *map, uint64_t offset,
+		       bool has_vaddr, uint32_t *ret)
 {
-	uint64_t at = leaf ? addr : addr - 1, vaddr;
-	const struct proc_map *map = im ? proc_image_map(im, at) : NULL;
-	struct module *m = map ? module_of(r, procs, im, map) : NULL;
 	struct symbol sym;
-	if (!m) {
-		*ret_no_mapping = true;
-		*ret = r->unknown_frame;
-		return 0;
-	}
-	uint64_t offset = at - map->start + map->pgoff;
-	if (m->binary && !binary_vaddr(m->binary, offset, &vaddr) && !binary_find(m->binary, vaddr, &sym))
+	if (has_vaddr && !binary_find(m->binary, vaddr, &sym))
 		return frame_named(r, &sym, FRAME_USER, m->name, m->build_id, ret);
 	struct store_frame f = { .kind = FRAME_USER, .module = m->name, .build_id = m->build_id };
+	/* Memory that no file describes: one frame, whatever the address. */
 	if (map->file->path[0] == '/')
 		f.offset = offset; /* memory without a file has no offsets that mean anything later */
 	else
 		f.function = m->name;
 	return store_add_frame(r->store, &f, ret);
+}
+
+/* What DWARF said about one place, as frames of the store. */
+struct place_frames {
+	struct resolver *r;
+	const struct module *m;
+	const char *symbol; /* the function's name by the symbol table, NULL: none */
+	uint32_t frames[PLACE_FRAMES_MAX];
+	size_t n;
+	int rc;
+};
+
+static int add_line_frame(struct place_frames *p, const struct line_frame *l, bool inlined, uint32_t *ret)
+{
+	char mangled[1025], name[4096];
+	struct store_frame f = { .kind = FRAME_USER, .flags = inlined ? FRAME_INLINED : 0, .module = p->m->name,
+				 .build_id = p->m->build_id, .line = l->line };
+	snprintf(mangled, sizeof(mangled), "%.*s", (int)l->function_len, l->function);
+	symbol_demangle(mangled, name, sizeof(name));
+	const char *shown = !inlined && p->symbol ? p->symbol : name[0] ? name : "[unknown]";
+	int rc = add_text(p->r, shown, &f.function);
+	if (!rc && l->file_len)
+		rc = store_add_string(p->r->store, l->file, l->file_len, &f.file);
+	return rc ? rc : store_add_frame(p->r->store, &f, ret);
+}
+
+static void take_lines(void *ctx, size_t i, const struct line_frame *frames, size_t n)
+{
+	struct place_frames *p = ctx;
+	(void)i;
+	if (n == 1 && !frames->function_len && !p->symbol)
+		return;
+	for (size_t k = 0; k < n && k < PLACE_FRAMES_MAX && !p->rc; k++)
+		p->rc = add_line_frame(p, &frames[k], k + 1 < n, &p->frames[p->n++]);
+}
+
+_Static_assert(PLACE_FRAMES_MAX >= LINE_FRAMES_MAX, "all frames of a place fit");
+
+/* The frames of a place in a file with DWARF, innermost first. Each says which line was running, or called the next one. */
+static int frames_by_lines(struct resolver *r, struct module *m, uint64_t vaddr, const struct proc_map *map, uint64_t offset,
+			   uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n)
+{
+	const uint32_t *known;
+	struct symbol sym;
+	struct place_frames p = { .r = r, .m = m };
+	size_t n = places_find(r->places, m->identity, vaddr, &known);
+	if (n) {
+		memcpy(out, known, n * sizeof(*out));
+		*ret_n = n;
+		return 0;
+	}
+	if (r->lines_ns > LINES_NS)
+		return -EAGAIN;
+	uint64_t begin = now_ns();
+	p.symbol = binary_find(m->binary, vaddr, &sym) ? NULL : sym.name;
+	int rc = binary_lines(m->binary, &vaddr, 1, take_lines, &p);
+	r->lines_ns += now_ns() - begin;
+	rc = rc ? rc : p.rc;
+	if (!rc && !p.n) { /* nothing is said of it: that is known from now on */
+		rc = frame_plain(r, m, vaddr, map, offset, true, p.frames);
+		p.n = 1;
+	}
+	if (rc)
+		return rc;
+	memcpy(out, p.frames, p.n * sizeof(*out));
+	*ret_n = p.n;
+	return places_add(r->places, m->identity, vaddr, out, p.n);
+}
+
+/* The frames at an address: one, or those of inlined calls before it. */
+static int frames_user(struct resolver *r, struct procs *procs, const struct proc_image *im, uint64_t addr, bool leaf,
+		       uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n, struct resolver_flags *flags)
+{
+	uint64_t at = leaf ? addr : addr - 1, vaddr = 0;
+	const struct proc_map *map = im ? proc_image_map(im, at) : NULL;
+	struct module *m = map ? module_of(r, procs, im, map) : NULL;
+	*ret_n = 1;
+	if (!m) {
+		flags->no_mapping = true;
+		out[0] = r->unknown_frame;
+		return 0;
+	}
+	uint64_t offset = at - map->start + map->pgoff;
+	bool has_vaddr = m->binary && !binary_vaddr(m->binary, offset, &vaddr);
+	if (has_vaddr && binary_has_lines(m->binary) && !frames_by_lines(r, m, vaddr, map, offset, out, ret_n))
+		return 0;
+	*ret_n = 1;
+	if (jits_is_code(map)) {
+		int rc = jits_frame(r->jits, procs, im, at, out);
+		if (rc != -ENOENT)
+			return rc;
+		flags->jit_unnamed = true;
+	}
+	int rc = frame_plain(r, m, vaddr, map, offset, has_vaddr, out);
+	flags->names_refused |= m->refused || (m->binary && binary_refused(m->binary));
+	return rc;
 }
 
 /* New modules and BPF programs appear: read the symbols again, not often. */
@@ -411,15 +564,89 @@ static uint32_t known_frames(const struct proc_image *im, const uint64_t *frames
 	return n;
 }
 
-int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
-		   uint32_t *ret_stack, bool *ret_no_mapping)
+/* ---- Python ---- */
+
+static bool is_eval(struct resolver *r, struct procs *procs, const struct proc_image *im, uint64_t at)
 {
-	uint32_t stack = 0, frame, n_user = known_frames(im, s->frames + s->n_kernel, s->n_user);
+	static const char eval[] = "_PyEval_EvalFrameDefault";
+	struct binary_python py;
+	struct symbol sym;
+	uint64_t vaddr;
+	const struct proc_map *map = im ? proc_image_map(im, at) : NULL;
+	struct module *m = map ? module_of(r, procs, im, map) : NULL;
+	if (!m || !m->binary || binary_python(m->binary, &py) || binary_vaddr(m->binary, at - map->start + map->pgoff, &vaddr))
+		return false;
+	if (vaddr >= py.eval && vaddr - py.eval < py.eval_size)
+		return true;
+	return !binary_find(m->binary, vaddr, &sym) && !strncmp(sym.name, eval, sizeof(eval) - 1); /* its cold part */
+}
+
+/* Mark the evals among the user frames; how many. */
+static uint32_t find_evals(struct resolver *r, struct procs *procs, const struct proc_image *im, const uint64_t *user, uint32_t n,
+			   bool *is)
+{
+	uint32_t found = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		is[i] = is_eval(r, procs, im, user[i] - (i > 0));
+		found += is[i];
+	}
+	return found;
+}
+
+/*
+ * Is an eval called from code of the process's own making? It has a trampoline for each Python function (3.12's -X perf), and the native frames
+ * say it all.
+ */
+static bool has_trampolines(const struct proc_image *im, const uint64_t *user, uint32_t n, const bool *eval)
+{
+	for (uint32_t i = 1; i < n; i++) {
+		const struct proc_map *map = eval[i - 1] ? proc_image_map(im, user[i] - 1) : NULL;
+		if (map && jits_is_code(map))
+			return true;
+	}
+	return false;
+}
+
+/* The Python frames of eval number k, or all of them when there is no eval, on the stack. */
+static int push_python(struct resolver *r, const struct resolver_stack *s, uint32_t k, uint32_t n_evals, uint32_t *stack)
+{
+	struct interleave in = { s->entry, s->n_python, n_evals, s->n_python >= MAX_FRAMES };
+	uint32_t first = 0, n = n_evals ? interleave_part(&in, k, &first) : s->n_python;
+	int rc = n ? 0 : -ENOENT;
+	for (uint32_t i = first + n; !rc && i-- > first;)
+		rc = store_add_stack(r->store, *stack, s->python[i], stack);
+	return rc;
+}
+
+int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
+		   uint32_t *ret_stack, struct resolver_flags *ret_flags)
+{
+	METRIC_TIME(symbolize);
+	uint32_t at_place[PLACE_FRAMES_MAX];
+	bool eval[USER_FRAMES_MAX] = { false };
+	const uint64_t *user = s->frames + s->n_kernel;
+	uint32_t stack = 0, frame, n_user = known_frames(im, user, s->n_user), n_evals = 0;
 	int rc = 0;
-	*ret_no_mapping = false;
-	for (uint32_t i = n_user; !rc && i-- > 0;) {
-		rc = frame_user(r, procs, im, s->frames[s->n_kernel + i], i == 0, &frame, ret_no_mapping);
-		rc = rc ? rc : store_add_stack(r->store, stack, frame, &stack);
+	*ret_flags = (struct resolver_flags){ 0 };
+	if (n_user > USER_FRAMES_MAX)
+		return -E2BIG;
+	if (s->n_python) {
+		n_evals = find_evals(r, procs, im, user, n_user, eval);
+		if (!n_evals)
+			rc = push_python(r, s, 0, 0, &stack);
+		else if (has_trampolines(im, user, n_user, eval))
+			memset(eval, 0, sizeof(eval));
+	}
+	for (uint32_t i = n_user, k = n_evals; !rc && i-- > 0;) {
+		size_t n = 0;
+		if (eval[i]) {
+			rc = push_python(r, s, --k, n_evals, &stack);
+			if (rc != -ENOENT)
+				continue;
+		}
+		rc = frames_user(r, procs, im, s->frames[s->n_kernel + i], i == 0, at_place, &n, ret_flags);
+		while (!rc && n-- > 0)
+			rc = store_add_stack(r->store, stack, at_place[n], &stack);
 	}
 	for (uint32_t i = s->n_kernel; !rc && i-- > 0;) {
 		rc = frame_kernel(r, s->frames[i], i == 0, &frame);
@@ -428,6 +655,28 @@ int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_im
 	if (!rc)
 		*ret_stack = stack;
 	return rc;
+}
+
+void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map)
+{
+	if (jits_is_code(map))
+		jits_note(r->jits, im);
+}
+
+void resolver_begin(struct resolver *r)
+{
+	jits_begin(r->jits);
+	r->lines_ns = 0;
+}
+
+void resolver_forget(struct resolver *r, struct procs *procs)
+{
+	jits_forget(r->jits, procs);
+}
+
+void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret)
+{
+	jits_stats(r->jits, ret);
 }
 
 int resolver_idle(struct resolver *r, uint32_t *ret_stack)

@@ -8,6 +8,7 @@
 #ifndef ASCRIBE_COLLECT_RESOLVE_H
 #define ASCRIBE_COLLECT_RESOLVE_H
 
+#include "collect/jit.h"
 #include "proc/proc.h"
 #include "store/store.h"
 #include "symbols/symbols.h"
@@ -15,11 +16,14 @@
 struct resolver;
 
 /*
- * The kernel's symbols are read now; when they are not to be had, *ret_warning (errno and text) says why, and kernel
+ * Files are parsed by symbolizer, borrowed. The kernel's symbols are read now; when they are not to be had, *ret_warning (errno and text) says why, and kernel
  * frames stay unresolved.
  */
-int resolver_new(struct resolver **ret, struct store_writer *w, struct err *ret_warning);
+int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct err *ret_warning);
 void resolver_free(struct resolver *r);
+
+/* Every id of the store is void from now on (store_renew). 0 or -errno of the store: to be called again then. */
+int resolver_renewed(struct resolver *r);
 
 /* For procs_new: a file that nobody maps any more. */
 void resolver_file_gone(void *binary);
@@ -46,14 +50,32 @@ const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);
 struct resolver_stack {
 	const uint64_t *frames; /* kernel frames, then user frames, both leaf first */
 	uint32_t n_kernel, n_user;
+	const uint32_t *python; /* the store's frames of Python code, leaf first; see collect/interleave.h */
+	const bool *entry;
+	uint32_t n_python;
 };
 
-/*
- * The store's stack of a sample; im may be NULL. *ret_no_mapping: some user frame lies in no known mapping. 0 or
- * -errno of the store.
- */
+/* What there is to say about the frames of a stack. */
+struct resolver_flags {
+	bool no_mapping;    /* some user frame lies in no known mapping */
+	bool jit_unnamed;   /* some user frame lies in code that its process made and did not describe */
+	bool names_refused; /* some user frame lies in a file whose symbols were refused */
+};
+
+/* The store's stack of a sample; im may be NULL. 0 or -errno of the store. */
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
-		   uint32_t *ret_stack, bool *ret_no_mapping);
+		   uint32_t *ret_stack, struct resolver_flags *ret_flags);
+
+/* A mapping appeared that has no file of its own: the process may be making code. */
+void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
+
+/* Before the rows of a drain. */
+void resolver_begin(struct resolver *r);
+
+/* Let go of what belongs to processes that procs has forgotten. */
+void resolver_forget(struct resolver *r, struct procs *procs);
+
+void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret);
 
 /* The stack of idle CPUs. */
 int resolver_idle(struct resolver *r, uint32_t *ret_stack);

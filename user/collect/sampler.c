@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/sampler_int.h"
 
+#include "unwind/walk.h"
+
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -66,7 +68,7 @@ static void choose_sizes(struct sampler *s)
 	s->ref_mask = rows - 1;
 	s->arena_mask = pow2_at_least(want * STACK_WORDS_MEAN * 2 / 3) - 1;
 	s->half_size = (uint32_t)(sizeof(struct half) + rows * sizeof(struct row) + rows * sizeof(struct stack_ref) +
-				  (s->arena_mask + 1 + 2 * MAX_FRAMES) * sizeof(uint64_t));
+				  (s->arena_mask + 1 + STACK_WORDS_MAX) * sizeof(uint64_t));
 	s->half_stride = (s->half_size + 7u) & ~7u;
 }
 
@@ -163,6 +165,7 @@ static int set_sizes(struct sampler *s)
 		.half_size = s->half_size,
 		.proc_mask = PROC_ENTRIES - 1,
 		.max_frames = (uint32_t)max,
+		.address_mask = unwind_address_bits(),
 		.selection = s->cfg.selection,
 		.selected_mask = SELECT_ENTRIES - 1,
 		.cgroup_level = s->cfg.cgroup_level,
@@ -218,7 +221,6 @@ static int on_ring(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-#if defined(__x86_64__)
 static int on_copies(void *ctx, void *data, size_t size)
 {
 	struct sampler *s = ctx;
@@ -228,15 +230,12 @@ static int on_copies(void *ctx, void *data, size_t size)
 	s->on_copy(s->copy_ctx, c, (const uint8_t *)(c + 1));
 	return 0;
 }
-#endif
 
 static int open_rings(struct sampler *s, struct err *err)
 {
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_ring, s, NULL);
 	int rc = s->ring ? 0 : -errno;
-#if defined(__x86_64__)
 	rc = rc ? rc : ring_buffer__add(s->ring, bpf_map__fd(s->skel->maps.copies), on_copies, s);
-#endif
 	return rc ? err_sys(err, rc, "mapping the BPF ring buffers") : 0;
 }
 
@@ -491,7 +490,7 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 	uint64_t *arena = (uint64_t *)(refs + s->ref_mask + 1);
 	struct sampler_half out = { .cpu = cpu, .key = (uint32_t)((base - s->halves) / s->half_stride), .head = h,
 				    .rows = rows, .n_rows = s->row_mask + 1, .arena = arena,
-				    .arena_words = s->arena_mask + 1 + 2 * MAX_FRAMES };
+				    .arena_words = s->arena_mask + 1 + STACK_WORDS_MAX };
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
 		s->cpu[cpu].ran[i] += h->ran[i];
 		s->cpu[cpu].period[i] += h->period[i];

@@ -58,6 +58,7 @@ const size_t window_idle_flag = AT_idle;
 
 struct window {
 	struct sampler *sampler;
+	const struct sandbox *sandbox;
 	unsigned n_cpus;
 	struct window_cpu *cpu;
 	struct store_cpu_totals *totals;
@@ -65,12 +66,13 @@ struct window {
 	uint64_t own_cpu_ns, bad_cpu;
 };
 
-int window_new(struct window **ret, struct sampler *s)
+int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb)
 {
 	struct window *w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
 	w->sampler = s;
+	w->sandbox = sb;
 	w->n_cpus = sampler_n_cpus(s);
 	w->cpu = calloc(w->n_cpus, sizeof(*w->cpu));
 	w->totals = calloc(w->n_cpus, sizeof(*w->totals));
@@ -116,11 +118,14 @@ static uint64_t own_rss(void)
 	return rss * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t own_cpu(void)
+/* Ours and that of the child that parses. */
+static uint64_t own_cpu(const struct window *w)
 {
 	struct rusage u;
+	struct sandbox_stats parsing;
 	getrusage(RUSAGE_SELF, &u);
-	return ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * NS +
+	sandbox_stats(w->sandbox, &parsing);
+	return parsing.cpu_ns + ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * NS +
 	       ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000;
 }
 
@@ -199,7 +204,7 @@ size_t window_totals(struct window *w, bool stopped, struct store_totals *ret)
 	}
 	ret->cpu = w->totals;
 	ret->n_cpus = n;
-	uint64_t cpu_ns = own_cpu();
+	uint64_t cpu_ns = own_cpu(w);
 	ret->own_cpu_ns = cpu_ns - w->own_cpu_ns;
 	ret->own_rss = own_rss();
 	return n;
@@ -220,7 +225,7 @@ void window_clear(struct window *w)
 		*c = (struct window_cpu){ .not_run = c->not_run, .idle_not_run = c->idle_not_run,
 					  .idle_base_ns = c->idle_base_ns };
 	}
-	w->own_cpu_ns = own_cpu();
+	w->own_cpu_ns = own_cpu(w);
 }
 
 void window_lost(struct window *w)

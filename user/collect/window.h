@@ -7,6 +7,7 @@
 #define ASCRIBE_COLLECT_WINDOW_H
 
 #include "collect/sampler.h"
+#include "sandbox/sandbox.h"
 #include "store/store.h"
 
 /* One CPU's counters, by enum counter. Whoever adds rows counts here. */
@@ -20,7 +21,8 @@ struct window_cpu {
 
 struct window;
 
-int window_new(struct window **ret, struct sampler *s);
+/* Of what s samples; own CPU time includes that of sb's children. Both are borrowed. */
+int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb);
 void window_free(struct window *w);
 
 /* Recording begins: idle time counts from here, own CPU time from the start of the process. */

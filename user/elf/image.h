@@ -73,6 +73,8 @@ struct elf_image {
 	size_t build_id_len;
 	int label_rc;         /* 0: label_vaddr is valid; -ENOENT no note; -EBADMSG, -EPROTONOSUPPORT a wrong one */
 	uint64_t label_vaddr; /* of struct ascribe_descriptor */
+	int trampolines_rc;   /* the same for the table of trampoline labels */
+	uint64_t trampolines_vaddr;
 };
 
 /*
@@ -82,6 +84,9 @@ int elf_image_open(struct elf_image *img, int fd, const char *name, struct err *
 
 /* The same from bytes, which are copied. */
 int elf_image_open_memory(struct elf_image *img, const void *bytes, size_t size, const char *name, struct err *err);
+
+/* The same, and bytes (from malloc) belong to the image from now on, also on failure. */
+int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const char *name, struct err *err);
 
 /* Exactly len bytes at offset, or -EBADMSG when the file does not have them, or the errno of pread. */
 int elf_image_read(const struct elf_image *img, uint64_t offset, void *out, size_t len);

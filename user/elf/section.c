@@ -35,25 +35,13 @@ static int has_name(const struct elf_image *img, const Elf64_Shdr *names, const 
 	return !elf_image_read(img, names->sh_offset + sh->sh_name, name, len) && !memcmp(name, section, len);
 }
 
-static int read_bytes(const struct elf_image *img, const Elf64_Shdr *sh, size_t max, struct elf_section *ret)
+/* Does the section hold bytes, of this name? */
+static int is_it(const struct elf_image *img, const Elf64_Shdr *names, const Elf64_Shdr *sh, const char *section)
 {
-	if (sh->sh_size > max)
-		return -E2BIG;
-	if (sh->sh_offset > img->size || sh->sh_size > img->size - sh->sh_offset)
-		return -EBADMSG;
-	uint8_t *bytes = malloc(sh->sh_size);
-	if (!bytes)
-		return -ENOMEM;
-	int rc = elf_image_read(img, sh->sh_offset, bytes, sh->sh_size);
-	if (rc) {
-		free(bytes);
-		return rc;
-	}
-	*ret = (struct elf_section){ sh->sh_addr, bytes, sh->sh_size };
-	return 0;
+	return sh->sh_type != SHT_NOBITS && sh->sh_size && has_name(img, names, sh, section);
 }
 
-int elf_section_read(const struct elf_image *img, const char *section, size_t max, struct elf_section *ret)
+static int find(const struct elf_image *img, const char *section, struct elf_place *ret)
 {
 	Elf64_Shdr names, sh[AT_ONCE];
 	if (!img->n_sections)
@@ -63,13 +51,54 @@ int elf_section_read(const struct elf_image *img, const char *section, size_t ma
 		uint32_t n = img->n_sections - at < AT_ONCE ? img->n_sections - at : AT_ONCE;
 		rc = elf_image_read(img, img->shoff + (uint64_t)at * sizeof(sh[0]), sh, n * sizeof(sh[0]));
 		for (uint32_t i = 0; !rc && i < n; i++) {
-			if (sh[i].sh_type == SHT_NOBITS || sh[i].sh_flags & SHF_COMPRESSED || !sh[i].sh_size ||
-			    !has_name(img, &names, &sh[i], section))
+			if (!is_it(img, &names, &sh[i], section))
 				continue;
-			return read_bytes(img, &sh[i], max, ret);
+			*ret = (struct elf_place){ sh[i].sh_addr, sh[i].sh_offset, sh[i].sh_size,
+						   !!(sh[i].sh_flags & SHF_COMPRESSED) };
+			return 0;
 		}
 	}
 	return rc ? rc : -ENOENT;
+}
+
+static int is_inside(const struct elf_image *img, const struct elf_place *at)
+{
+	return at->offset <= img->size && at->size <= img->size - at->offset;
+}
+
+int elf_section_find(const struct elf_image *img, const char *section, struct elf_place *ret)
+{
+	struct elf_place at;
+	int rc = find(img, section, &at);
+	if (!rc && !is_inside(img, &at))
+		rc = -EBADMSG;
+	if (!rc)
+		*ret = at;
+	return rc;
+}
+
+int elf_section_read(const struct elf_image *img, const char *section, size_t max, struct elf_section *ret)
+{
+	struct elf_place at;
+	int rc = find(img, section, &at);
+	if (rc)
+		return rc;
+	if (at.compressed)
+		return -ENOENT;
+	if (at.size > max)
+		return -E2BIG;
+	if (!is_inside(img, &at))
+		return -EBADMSG;
+	uint8_t *bytes = malloc(at.size);
+	if (!bytes)
+		return -ENOMEM;
+	rc = elf_image_read(img, at.offset, bytes, at.size);
+	if (rc) {
+		free(bytes);
+		return rc;
+	}
+	*ret = (struct elf_section){ at.vaddr, bytes, at.size };
+	return 0;
 }
 
 void elf_section_fini(struct elf_section *s)

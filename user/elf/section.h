@@ -5,6 +5,17 @@
 
 #include "elf/image.h"
 
+/* Where the bytes of a section stand: inside the file. */
+struct elf_place {
+	uint64_t vaddr;
+	uint64_t offset;
+	uint64_t size;
+	int compressed; /* SHF_COMPRESSED: a header, then packed bytes */
+};
+
+/* The first section of this name that holds bytes. -ENOENT; -EBADMSG: not inside the file; -EBADF: the image was dropped. */
+int elf_section_find(const struct elf_image *img, const char *section, struct elf_place *ret);
+
 /* Bytes of a section as they stand in the file. */
 struct elf_section {
 	uint64_t vaddr;

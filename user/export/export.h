@@ -38,7 +38,7 @@ enum export_kind {
 /* What a frame is, by its kind and its module's name. */
 enum export_kind export_frame_kind(const struct store *s, uint32_t frame);
 
-/* "comm;root;...;leaf_[k] count" per line: Brendan Gregg's folded stacks. Counts are samples. */
+/* "comm;root;...;leaf_[k] count" per line: Brendan Gregg's folded stacks; inlined calls end in _[i]. Counts are samples. */
 int export_folded(const struct export_source *src, FILE *f, struct err *err);
 
 /*

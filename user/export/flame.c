@@ -53,6 +53,8 @@ static int choose_least(struct flame *fl, uint64_t max_nodes)
 	return 0;
 }
 
+#define INLINED " (inlined)"
+
 static int append(json_t *array, json_t *value)
 {
 	return json_array_append_new(array, value) ? -ENOMEM : 0;
@@ -82,7 +84,9 @@ static int find_frame(struct flame *fl, uint32_t stack, uint32_t *ret)
 		size_t len;
 		const char *module = store_string(s, f->module, &len);
 		uint32_t index = fl->n_frames;
-		query_frame_name(s, frame, name, sizeof(name));
+		query_name(fl->src->query, frame, name, sizeof(name) - sizeof(INLINED));
+		if (f->flags & FRAME_INLINED)
+			strcat(name, INLINED);
 		int rc = add_frame(fl, name, module, len, export_frame_kind(s, frame));
 		if (rc)
 			return rc;

@@ -42,20 +42,23 @@ static void put_name(const char *s, size_t len, FILE *f)
 	}
 }
 
-static void put_line(const struct store *s, const struct intern *comms, const struct line *l, FILE *f)
+static void put_line(const struct export_source *src, const struct intern *comms, const struct line *l, FILE *f)
 {
 	uint32_t frames[EXPORT_DEPTH_MAX];
 	char name[4096];
+	const struct store *s = src->store;
 	size_t len, n = export_stack(s, l->stack, frames);
 	const char *comm = intern_get(comms, l->comm, &len);
 	put_name(comm, len, f);
 	while (n--) {
 		const struct store_frame *frame = store_frame(s, frames[n]);
-		query_frame_name(s, frames[n], name, sizeof(name));
+		query_name(src->query, frames[n], name, sizeof(name));
 		putc(';', f);
 		put_name(name, strlen(name), f);
 		if (frame && frame->kind == FRAME_KERNEL)
 			fputs("_[k]", f);
+		else if (frame && frame->flags & FRAME_INLINED)
+			fputs("_[i]", f);
 	}
 	fprintf(f, " %llu\n", (unsigned long long)l->samples);
 }
@@ -66,9 +69,10 @@ int export_folded(const struct export_source *src, FILE *f, struct err *err)
 	size_t n_rows, n = 0;
 	const struct store_row *rows = query_rows(src->query, &n_rows);
 	struct line *lines = calloc(n_rows + 1, sizeof(*lines));
-	int rc = lines ? 0 : -ENOMEM;
+	uint32_t *same = NULL;
+	int rc = lines ? query_same_stacks(src->query, &same) : -ENOMEM;
 	for (size_t i = 0; !rc && i < n_rows; i++) {
-		lines[i] = (struct line){ 0, rows[i].stack, rows[i].samples };
+		lines[i] = (struct line){ 0, same ? same[rows[i].stack] : rows[i].stack, rows[i].samples };
 		rc = find_comm(src->store, rows[i].set, &comms, &lines[i].comm);
 	}
 	if (rc) {
@@ -84,11 +88,12 @@ int export_folded(const struct export_source *src, FILE *f, struct err *err)
 	}
 	errno = 0;
 	for (size_t i = 0; i < n && !ferror(f); i++)
-		put_line(src->store, &comms, &lines[i], f);
+		put_line(src, &comms, &lines[i], f);
 	if (ferror(f) || fflush(f))
 		rc = err_sys(err, errno ? -errno : -EIO, "folded stacks");
 out:
 	intern_fini(&comms);
+	free(same);
 	free(lines);
 	return rc;
 }

@@ -10,9 +10,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The length of the UTF-8 character at s, 0 when it is none (overlong, surrogate, cut short). len > 0. */
-size_t utf8_char(const char *s, size_t len);
-
 /* A string value; NULL when out of memory. */
 json_t *json_text(const char *s, size_t len);
 

@@ -9,8 +9,8 @@
  */
 #include "export/export.h"
 #include "export/intern.h"
-#include "export/json.h"
 #include "export/profile.pb-c.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -149,7 +149,7 @@ static int add_function(struct pprof *p, uint32_t frame_id, const struct store_f
 	int64_t key[2];
 	uint32_t id;
 	bool new;
-	query_frame_name(p->src->store, frame_id, text, sizeof(text));
+	query_name(p->src->query, frame_id, text, sizeof(text));
 	int rc = add_string(p, text, &key[0]);
 	rc = rc ? rc : add_store_string(p, frame->file, &key[1]);
 	rc = rc ? rc : intern_add(&p->functions, key, sizeof(key), &id, &new);

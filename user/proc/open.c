@@ -37,7 +37,7 @@ static int open_map_files(const struct proc_image *im, const struct proc_map *m)
 }
 
 /* tgid 0: our own root. */
-static int open_in_root(uint32_t tgid, const char *file)
+int proc_open_in_root(uint32_t tgid, const char *file)
 {
 	char path[64];
 	if (tgid)
@@ -55,6 +55,67 @@ static int open_in_root(uint32_t tgid, const char *file)
 	int rc = regular(fd);
 	close(root);
 	return rc;
+}
+
+static int open_strictly(int dir, const char *file, uint64_t flags)
+{
+	struct open_how how = {
+		.flags = O_CLOEXEC | O_NOFOLLOW | flags,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
+	};
+	int fd = (int)syscall(SYS_openat2, dir, file, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+int proc_root_open(struct proc_root *ret, uint32_t tgid)
+{
+	struct proc_root r;
+	char path[64];
+	int rc = proc_identity(tgid, &r.inner, &r.uid);
+	if (rc)
+		return rc;
+	snprintf(path, sizeof(path), "/proc/%u/root", tgid);
+	r.fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (r.fd < 0)
+		return -errno;
+	r.tmp = open_strictly(r.fd, "/tmp", O_PATH | O_DIRECTORY);
+	*ret = r;
+	return 0;
+}
+
+static int open_owned(const struct proc_root *r, int dir, const char *file)
+{
+	struct stat st;
+	int fd = open_strictly(dir, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return fd;
+	fd = regular(fd);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) || (st.st_uid != r->uid && st.st_uid != 0)) {
+		close(fd);
+		return -EPERM;
+	}
+	return fd;
+}
+
+int proc_root_file(const struct proc_root *r, const char *file)
+{
+	return open_owned(r, r->fd, file);
+}
+
+int proc_root_tmp_file(const struct proc_root *r, const char *name)
+{
+	return r->tmp < 0 ? -ENOENT : open_owned(r, r->tmp, name);
+}
+
+void proc_root_close(struct proc_root *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	if (r->tmp >= 0)
+		close(r->tmp);
+	r->fd = r->tmp = -1;
 }
 
 /* Whose root the n-th try looks in: the process, its parents, then 0 (ours) as the last one. -ENOENT past that. */
@@ -81,7 +142,7 @@ int proc_map_open(struct procs *p, const struct proc_image *im, const struct pro
 			int64_t root = nth_root(p, im, n - 1);
 			if (root < 0)
 				return -ENOENT;
-			fd = open_in_root((uint32_t)root, m->file->path);
+			fd = proc_open_in_root((uint32_t)root, m->file->path);
 		}
 		if (fd >= 0) {
 			*ret_fd = fd;

@@ -93,6 +93,30 @@ const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr
  */
 int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try, int *ret_fd);
 
+/*
+ * Open a regular file by its path in the root of a process (0: ours), without magic links. A descriptor or -errno.
+ */
+int proc_open_in_root(uint32_t tgid, const char *file);
+
+/*
+ * The root of a process, kept open: it can be looked into after the process has ended. For files that anybody may have put there
+ * (in /tmp): regular ones, no symbolic link on the way, that belong to the user of the process or to root.
+ */
+struct proc_root {
+	int fd;
+	int tmp;        /* its /tmp, which outlives a mount namespace; -1: none */
+	uint32_t uid;   /* effective, when it was opened */
+	uint32_t inner; /* the number by which the process knows itself */
+};
+int proc_root_open(struct proc_root *ret, uint32_t tgid);
+/* A descriptor; -EPERM for another owner, -ELOOP, -EINVAL, ... The second takes a name in /tmp. */
+int proc_root_file(const struct proc_root *r, const char *file);
+int proc_root_tmp_file(const struct proc_root *r, const char *name);
+void proc_root_close(struct proc_root *r);
+
+/* The number by which a process knows itself, in its innermost namespace, and its effective user. -ESRCH. */
+int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid);
+
 /* Forget images that ended before ns, and look whether those whose leader is gone have ended. */
 void procs_forget(struct procs *p, uint64_t ns);
 

@@ -34,6 +34,40 @@ static ssize_t read_small(const char *path, char *out, size_t cap)
 	return (ssize_t)len;
 }
 
+/* The last number of the line that begins with key: of NSpid the innermost. False when there is no such line. */
+static bool last_number(const char *text, const char *key, unsigned skip_to, uint32_t *ret)
+{
+	const char *p = strstr(text, key);
+	unsigned long v;
+	char *end;
+	if (!p)
+		return false;
+	p += strlen(key);
+	for (unsigned i = 0; *p && *p != '\n' && i < skip_to; i++) {
+		v = strtoul(p, &end, 10);
+		if (end == p || v > UINT32_MAX)
+			return false;
+		*ret = (uint32_t)v;
+		p = end + strspn(end, " \t");
+	}
+	return true;
+}
+
+int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid)
+{
+	char path[64], text[4096];
+	uint32_t inner = tgid, uid = 0;
+	snprintf(path, sizeof(path), "/proc/%u/status", tgid);
+	if (read_small(path, text, sizeof(text)) <= 0)
+		return -ESRCH;
+	last_number(text, "\nNSpid:", UINT32_MAX, &inner); /* kernels without such namespaces do not say */
+	if (!last_number(text, "\nUid:", 2, &uid)) /* real, effective */
+		return -ESRCH;
+	*ret_inner = inner;
+	*ret_uid = uid;
+	return 0;
+}
+
 /*
  * The cgroup that says most about a process: the v2 path unless it is the root, else the longest of the v1 ones (all
  * controllers of one container agree on it).

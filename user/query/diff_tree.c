@@ -55,12 +55,12 @@ static bool same_name(const void *ctx, uint32_t id, const void *key)
 }
 
 /* The name of a frame, from 1. */
-static int intern(struct tree *t, const struct store *s, uint32_t frame, uint32_t *ret)
+static int intern(struct tree *t, const struct query *q, const struct store *s, uint32_t frame, uint32_t *ret)
 {
 	char text[2 * NAME_MAX_BYTES];
 	struct name n = { .text = text };
 	const struct store_frame *f = store_frame(s, frame);
-	query_frame_name(s, frame, text, NAME_MAX_BYTES);
+	query_name(q, frame, text, NAME_MAX_BYTES);
 	n.len = strlen(text) + 1;
 	n.len += (size_t)snprintf(text + n.len, NAME_MAX_BYTES, "%s", f ? store_string(s, f->module, NULL) : "") + 1;
 	if (n.len > sizeof(text))
@@ -133,7 +133,7 @@ static int add_side(struct tree *t, struct query *q, const struct store *s, int 
 		uint32_t up, frame;
 		store_stack(s, nodes[i].stack, &up, &frame);
 		if (i && !known[frame])
-			rc = intern(t, s, frame, &known[frame]);
+			rc = intern(t, q, s, frame, &known[frame]);
 		if (i && !rc)
 			rc = child(t, at[nodes[i].parent], known[frame], &at[i]);
 		if (rc)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/query_int.h"
 
+#include "hist/metrics.h"
 #include "query/runs.h"
 #include "query/selector.h"
+#include "symbols/names.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define NAME_MAX_BYTES 8192
 
 #define NO_EVENT UINT32_MAX
 
@@ -341,10 +345,12 @@ static int merge_blocks(struct merge *m)
 
 int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
 {
+	METRIC_TIME(query);
 	struct query *q = calloc(1, sizeof(*q));
 	if (!q)
 		return err_sys(err, -ENOMEM, "cannot query");
 	q->store = s;
+	q->names = spec->names;
 	struct merge m = { .q = q, .spec = spec, .err = err };
 	int rc = selector_parse(&m.selector, spec->where, NULL, err);
 	if (!rc)
@@ -399,6 +405,20 @@ void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
 		*ret_low = mid - half > 0 ? mid - half : 0;
 	if (k < n)
 		*ret_high = mid + half < 1 ? mid + half : 1;
+}
+
+void query_name(const struct query *q, uint32_t frame, char *out, size_t cap)
+{
+	char full[NAME_MAX_BYTES];
+	if (q->names == QUERY_NAMES_FULL) {
+		query_frame_name(q->store, frame, out, cap);
+		return;
+	}
+	query_frame_name(q->store, frame, full, sizeof(full));
+	if (q->names == QUERY_NAMES_FOLDED)
+		name_fold_clones(full, out, cap);
+	else
+		name_simplify(full, out, cap);
 }
 
 void query_frame_name(const struct store *s, uint32_t frame, char *out, size_t cap)

@@ -18,7 +18,15 @@ enum query_labels {
 	QUERY_NO_LABELS,      /* all rows have set 0 */
 };
 
+/* How functions are called, and which of them are one. */
+enum query_names {
+	QUERY_NAMES_FULL = 0, /* as they were recorded */
+	QUERY_NAMES_FOLDED,   /* without the marks of clones (.isra.0, .cold) */
+	QUERY_NAMES_SIMPLE,   /* without template arguments and parameters either */
+};
+
 struct query_spec {
+	enum query_names names;
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
 	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; windows that overlap [from, to) */
 	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
@@ -84,6 +92,7 @@ struct query_table_row {
 	uint64_t samples;           /* total: stacks that contain the function, once per stack; or of the group */
 	uint64_t self;              /* by function: as the leaf; by keys: = samples */
 	uint64_t error;             /* it may have so many samples more (query_top) */
+	bool inlined;               /* by function: all of its calls are inlined ones */
 	bool other;                 /* all values that have no row (query_top) */
 	double low, high;           /* 95% interval of samples / info.samples (Wilson score) */
 };
@@ -113,7 +122,16 @@ int query_top(struct query *q, const char *key, struct query_table **ret, struct
 /* Wilson score interval at 95% for k of n; n == 0 gives [0, 1]. */
 void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);
 
+/*
+ * For each stack the one that stands for all that differ from it in source lines only, as in query_tree; to be freed. NULL:
+ * each stands for itself. 0 or -ENOMEM.
+ */
+int query_same_stacks(const struct query *q, uint32_t **ret);
+
 /* The name to show for a frame: the function, or "basename(module)+0xoffset". Writes at most cap bytes with a NUL. */
 void query_frame_name(const struct store *s, uint32_t frame, char *out, size_t cap);
+
+/* The same as the query's spec.names wants it. */
+void query_name(const struct query *q, uint32_t frame, char *out, size_t cap);
 
 #endif

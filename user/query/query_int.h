@@ -6,6 +6,7 @@
 
 struct query {
 	struct store *store;
+	enum query_names names;
 	struct query_info info;
 	uint32_t event; /* id; UINT32_MAX: the store has none */
 	uint64_t *counters; /* what info.lost and info.flagged point to */

@@ -89,12 +89,15 @@ void table_finish(struct table *t, uint64_t all, size_t n_keys)
 
 /* ---- by function ---- */
 
+#define FUNCTION_NAME_MAX 8192
+
 struct functions {
 	struct query *q;
 	struct table *t;
 	struct idhash hash;
 	uint32_t *group;  /* [frames]: row of the table, NO_GROUP while unknown */
 	uint32_t *sample; /* per row: a frame of it */
+	char *name;       /* of the frame that is looked for, when rows go by the text: FUNCTION_NAME_MAX bytes; else NULL */
 	size_t sample_cap;
 };
 
@@ -103,6 +106,8 @@ static bool same_function(const void *ctx, uint32_t row, const void *key)
 {
 	const struct functions *f = ctx;
 	const struct store_frame *a = store_frame(f->q->store, f->sample[row]), *b = key;
+	if (f->name) /* functions of one short name are one */
+		return a->module == b->module && !strcmp(f->t->table.rows[row].text, f->name);
 	return a->function == b->function && a->module == b->module && (a->function || a->offset == b->offset);
 }
 
@@ -111,6 +116,13 @@ static int describe(struct functions *f, uint32_t frame, struct query_table_row 
 	const struct store *s = f->q->store;
 	const struct store_frame *fr = store_frame(s, frame);
 	*row = (struct query_table_row){ .function = fr->function, .module = store_string(s, fr->module, NULL) };
+	if (f->name) {
+		char *copy = table_alloc(f->t, strlen(f->name) + 1);
+		if (!copy)
+			return -ENOMEM;
+		row->text = strcpy(copy, f->name);
+		return 0;
+	}
 	if (fr->function) {
 		row->text = store_string(s, fr->function, NULL);
 		return 0;
@@ -130,6 +142,10 @@ static int group_of(struct functions *f, uint32_t frame, uint32_t *ret)
 		const struct store_frame *fr = store_frame(f->q->store, frame);
 		const uint64_t key[3] = { fr->function, fr->module, fr->function ? 0 : fr->offset };
 		uint32_t hash = idhash_hash(&f->hash, key, sizeof(key));
+		if (f->name) {
+			query_name(f->q, frame, f->name, FUNCTION_NAME_MAX);
+			hash = idhash_hash(&f->hash, f->name, strlen(f->name));
+		}
 		uint32_t row = idhash_find(&f->hash, hash, same_function, f, fr);
 		if (row == IDHASH_NONE) {
 			struct query_table_row r;
@@ -144,8 +160,10 @@ static int group_of(struct functions *f, uint32_t frame, uint32_t *ret)
 			if (rc)
 				return rc;
 			f->sample[row] = frame;
+			f->t->table.rows[row].inlined = true;
 			idhash_put(&f->hash, hash, row);
 		}
+		f->t->table.rows[row].inlined &= fr->flags & FRAME_INLINED;
 		f->group[frame] = row;
 	}
 	*ret = f->group[frame];
@@ -194,6 +212,10 @@ static int by_function(struct query *q, struct table *t, struct err *err)
 	f.group = malloc(n_frames * sizeof(*f.group));
 	groups = malloc(n_nodes * sizeof(*groups));
 	rc = f.group && groups ? 0 : -ENOMEM;
+	if (q->names != QUERY_NAMES_FULL && !rc) {
+		f.name = malloc(FUNCTION_NAME_MAX);
+		rc = f.name ? 0 : -ENOMEM;
+	}
 	if (!rc) {
 		memset(f.group, 0xff, n_frames * sizeof(*f.group));
 		rc = walk(&f, nodes, n_nodes, groups);
@@ -201,6 +223,7 @@ static int by_function(struct query *q, struct table *t, struct err *err)
 	free(groups);
 	free(f.group);
 	free(f.sample);
+	free(f.name);
 	idhash_fini(&f.hash);
 	return rc;
 }

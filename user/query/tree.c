@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The merged tree. A stack id names a path and parent < id, so sums by stack id, carried to the parent from the
- * highest id down, are the tree already.
+ * highest id down, are the tree already. Lines are left out of it.
  */
 #include "query/query_int.h"
 
@@ -13,20 +13,28 @@ struct sums {
 	uint32_t node; /* index + 1 in the tree; while summing: not 0 when the stack is part of it */
 };
 
-static size_t sum_stacks(const struct query *q, struct sums *v)
+/* The parent of a stack that stands for others (query_same_stacks), in those terms. */
+static uint32_t parent_of(const struct query *q, const uint32_t *same, uint32_t stack)
+{
+	uint32_t parent, frame;
+	store_stack(q->store, stack, &parent, &frame);
+	return same ? same[parent] : parent;
+}
+
+static size_t sum_stacks(const struct query *q, const uint32_t *same, struct sums *v)
 {
 	size_t n_used = 1;
 	for (size_t i = 0; i < q->n_rows; i++) {
-		struct sums *s = &v[q->rows[i].stack];
+		uint32_t stack = q->rows[i].stack;
+		struct sums *s = &v[same ? same[stack] : stack];
 		s->self += q->rows[i].samples;
 		s->total += q->rows[i].samples;
 		s->node = 1;
 	}
 	for (uint32_t id = store_n_stacks(q->store); id-- > 1;) {
-		uint32_t parent, frame;
 		if (!v[id].node)
 			continue;
-		store_stack(q->store, id, &parent, &frame);
+		uint32_t parent = parent_of(q, same, id);
 		v[parent].total += v[id].total;
 		v[parent].node = 1;
 		n_used++;
@@ -34,15 +42,14 @@ static size_t sum_stacks(const struct query *q, struct sums *v)
 	return n_used;
 }
 
-static void place_nodes(const struct query *q, struct sums *v, struct query_node *nodes)
+static void place_nodes(const struct query *q, const uint32_t *same, struct sums *v, struct query_node *nodes)
 {
 	uint32_t n = 0;
 	v[0].node = 1;
 	for (uint32_t id = 0; id < store_n_stacks(q->store); id++) {
-		uint32_t parent, frame;
 		if (!v[id].node)
 			continue;
-		store_stack(q->store, id, &parent, &frame);
+		uint32_t parent = parent_of(q, same, id);
 		v[id].node = n + 1;
 		nodes[n++] = (struct query_node){
 			.stack = id, .parent = v[parent].node - 1, .self = v[id].self, .total = v[id].total
@@ -94,14 +101,15 @@ static int build(struct query *q)
 {
 	struct sums *v = calloc(store_n_stacks(q->store), sizeof(*v));
 	struct query_node *nodes = NULL;
+	uint32_t *same = NULL;
 	int rc = -ENOMEM;
-	if (!v)
+	if (!v || query_same_stacks(q, &same))
 		goto out;
-	size_t n = sum_stacks(q, v);
+	size_t n = sum_stacks(q, same, v);
 	nodes = calloc(n, sizeof(*nodes));
 	if (!nodes)
 		goto out;
-	place_nodes(q, v, nodes);
+	place_nodes(q, same, v, nodes);
 	rc = link_children(nodes, n);
 	if (rc)
 		goto out;
@@ -110,6 +118,7 @@ static int build(struct query *q)
 	nodes = NULL;
 out:
 	free(nodes);
+	free(same);
 	free(v);
 	return rc;
 }

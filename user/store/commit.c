@@ -5,6 +5,7 @@
  */
 #include "store/writer_int.h"
 
+#include "hist/metrics.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -254,14 +255,12 @@ static int encode_rows(struct store_writer *w, struct split *p, struct rows *row
 	return table ? settable_encode(b, &p->table) : 0;
 }
 
-static int write_window(struct store_writer *w, struct block *b, const struct store_totals *totals, struct err *err)
+static int write_window(struct store_writer *w, struct block *b, enum space space, const struct store_totals *totals,
+			struct err *err)
 {
 	const struct store_meta *m = &w->s.header.meta;
 	struct split p = { .w = w };
 	struct block_ref ref;
-	enum space space = retain_space(w);
-	if (space == SPACE_NONE)
-		return err_set(err, -ENOSPC, "cannot write %s: the file system has no room but the reserve", w->s.dir);
 	int rc = split_sets(&p);
 	if (!rc)
 		rc = totals_encode(&b->column[COLUMN_TOTALS], totals, w->n_lost, w->n_flagged, m->n_lost, m->n_flagged);
@@ -288,6 +287,9 @@ static int write_window(struct store_writer *w, struct block *b, const struct st
 
 static int commit(struct store_writer *w, struct block *b, const struct store_totals *totals, struct err *err)
 {
+	enum space space = retain_space(w); /* before anything is written, which may spend the reserve */
+	if (space == SPACE_NONE)
+		return err_set(err, -ENOSPC, "cannot write %s: the file system has no room but the reserve", w->s.dir);
 	int rc = writer_need_generation(w, b->info.t0_ns, err);
 	if (!rc)
 		rc = need_epoch(w, b->info.t0_ns, err);
@@ -296,16 +298,16 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
 	if (rc)
 		return rc;
 	b->info.anchor = (uint32_t)w->s.manifest.n_anchors - 1;
-	return write_window(w, b, totals, err);
+	return write_window(w, b, space, totals, err);
 }
 
-/* What can be made up for later: said, counted, not a failure of the window. */
-static void after_commit(struct store_writer *w, int64_t now_ns)
+/* What can be made up for later: said, counted, not a failure of the window. On a full disk what is old goes all the same. */
+static void after_commit(struct store_writer *w, int64_t now_ns, bool committed)
 {
 	struct err err = { 0 };
 	if (w->opt.windows_only)
 		return;
-	int rc = compact_due(w, now_ns, &err);
+	int rc = committed ? compact_due(w, now_ns, &err) : 0;
 	if (!rc)
 		rc = retain_due(w, now_ns, &err);
 	if (rc) {
@@ -317,6 +319,7 @@ static void after_commit(struct store_writer *w, int64_t now_ns)
 int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
 			const struct store_totals *totals, struct err *err)
 {
+	METRIC_TIME(store_write);
 	struct block b = { .info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 } };
 	int rc;
 	if (t0_ns >= t1_ns || totals->n_cpus > CPUS_MAX)
@@ -327,7 +330,7 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
 	w->rows.n = 0;
 	idhash_clear(&w->row_hash);
 	setpool_clear(&w->sets);
-	if (!rc)
-		after_commit(w, t1_ns);
+	if (!rc || rc == -ENOSPC)
+		after_commit(w, t1_ns, !rc);
 	return rc;
 }

@@ -530,12 +530,12 @@ static int add_dropped(struct buf *out, const struct dropped_key *k)
 }
 
 /*
- * Where merging saves less than 2 of 5 rows, a question by label reads the children as fast, and the parent has the groups alone. Not twice
- * in a row, so that a question needs few blocks.
+ * Where the six windows of a block of level 1 have few rows in common, a question by label reads them as fast, and the block has the
+ * groups alone. Higher up the rows are written: a question needs few blocks.
  */
 static bool saves_little(const struct merge *m)
 {
-	return !m->folded && !m->deep && m->out.n_rows > m->rows_below / 5 * 3;
+	return m->level == 1 && !m->folded && m->out.n_rows > m->rows_below / 5 * 3;
 }
 
 static int encode(struct merge *m, struct block *b)

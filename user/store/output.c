@@ -14,6 +14,7 @@
 #include "store/writer_int.h"
 
 #include "store/columns.h"
+#include "store/reserve.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -53,7 +54,10 @@ int writer_save_manifest(struct store_writer *w, struct err *err)
 	for (int k = 0; k < N_LEVELS; k++)
 		m->covered[k] = first_pending(&w->pending[k], m->seq[k]);
 	m->covered[LEVEL_POSTINGS] = first_pending(&w->unposted, m->seq[0]);
-	return manifest_write(m, s->dir_fd, s->dir, s->header.store_id, err);
+	int rc = manifest_write(m, s->dir_fd, s->dir, s->header.store_id, err);
+	if (rc == -ENOSPC && reserve_spend(s->dir_fd))
+		rc = manifest_write(m, s->dir_fd, s->dir, s->header.store_id, err);
+	return rc;
 }
 
 /* ---- dictionaries ---- */

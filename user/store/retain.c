@@ -6,6 +6,8 @@
  */
 #include "store/writer_int.h"
 
+#include "store/reserve.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -247,7 +249,9 @@ int retain_due(struct store_writer *w, int64_t now_ns, struct err *err)
 	if (w->retain_after_ns > now_ns && w->retain_after_ns - now_ns <= RETAIN_EVERY_NS)
 		return 0;
 	w->retain_after_ns = now_ns + RETAIN_EVERY_NS;
-	return retain(w, now_ns, err);
+	int rc = retain(w, now_ns, err);
+	reserve_keep(w->s.dir_fd);
+	return rc;
 }
 
 enum space retain_space(const struct store_writer *w)

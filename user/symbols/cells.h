@@ -11,7 +11,7 @@
 
 struct cell {
 	uint32_t index;
-	uint32_t tag;
+	uint64_t tag;
 	char name[];
 };
 

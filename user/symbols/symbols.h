@@ -11,8 +11,10 @@
 #ifndef ASCRIBE_SYMBOLS_SYMBOLS_H
 #define ASCRIBE_SYMBOLS_SYMBOLS_H
 
+#include "sandbox/sandbox.h"
 #include "util/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,18 +24,59 @@ struct symbol {
 	const char *module; /* kernel only: "[kernel]", "[ext4]", "[bpf]"; NULL for binaries */
 	uint64_t start;     /* address as in the table: vaddr of an ELF symbol, kernel address */
 	uint64_t size;      /* 0 when the table does not say */
-	uint32_t *tag;      /* a cell that belongs to the caller, initially 0, one per symbol */
+	uint64_t *tag;      /* a cell that belongs to the caller, initially 0, one per symbol */
 };
+
+/* ---- where foreign bytes are parsed ---- */
+
+#define SYMBOLS_OPS 6
+extern const sandbox_op symbols_ops[SYMBOLS_OPS];
+
+struct symbolizer;
+
+/*
+ * Requests go to the ops of symbols_ops in a sandbox, where they begin at first_op. Without a sandbox (NULL) they run in
+ * this process. The tables of all binaries together keep within table_bytes: those that were not asked for a long time go, and are
+ * read again from the file, which stays open, when they are.
+ */
+struct symbolizer_config {
+	struct sandbox *sandbox; /* borrowed */
+	unsigned first_op;
+	size_t table_bytes; /* 0: SYMBOLIZER_TABLE_BYTES */
+	unsigned deadline_ms; /* 0: SYMBOLIZER_DEADLINE_MS; of one request */
+};
+
+#define SYMBOLIZER_TABLE_BYTES (24u << 20)
+#define SYMBOLIZER_DEADLINE_MS 2000u
+#define SYMBOLS_MEMORY (64u << 20) /* that a worker needs at most */
+
+struct symbolizer_stats {
+	uint64_t refused;  /* files that lie, are too large, or cost their worker its life */
+	uint64_t tables;   /* read */
+	uint64_t reread;   /* of these, again */
+	uint64_t debug;    /* separate debug files in use */
+	uint64_t lines;    /* addresses looked up in DWARF */
+	uint64_t lines_refused; /* files whose DWARF was given up */
+	size_t bytes;      /* of tables now */
+};
+
+int symbolizer_new(struct symbolizer **ret, const struct symbolizer_config *cfg);
+/* After all of its binaries. */
+void symbolizer_free(struct symbolizer *s);
+void symbolizer_stats(const struct symbolizer *s, struct symbolizer_stats *ret);
 
 /* ---- one ELF file ---- */
 
 struct binary;
 
+/* As binary_open; s is borrowed until binary_free. */
+int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err);
+
 /*
  * Read the program headers, build id and the place of the symbol tables of an ELF64 file of this machine's byte order
- * by pread on fd, which is borrowed for the call only and must be seekable. The symbols themselves are read at
- * the first look-up through a duplicate of fd, which is closed afterwards; names stay in the file's string table, of which
- * a copy is kept. path is for messages. A file without symbols is fine: nothing is found in it.
+ * by pread on fd, which is borrowed for the call only and must be seekable; a duplicate stays open. The symbols
+ * themselves are read at the first look-up. path is for messages. A file without symbols is fine: nothing is found in it.
+ * This one parses in the calling process.
  */
 int binary_open(struct binary **ret, int fd, const char *path, struct err *err);
 
@@ -64,6 +107,57 @@ int binary_load(struct binary *b, struct err *err);
 /* The ascribe label note (include/ascribe/label_abi.h): vaddr of the descriptor; -ENOENT when there is none,
  * -EBADMSG when it points outside the file's segments, -EPROTONOSUPPORT for another version of the ABI. */
 int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr);
+
+/* The same for the table of trampoline labels (include/ascribe/trampoline_abi.h). */
+int binary_trampolines(const struct binary *b, uint64_t *ret_vaddr);
+
+/* CPython's interpreter: vaddrs in the file. -ENOENT: it is not one, or older than 3.11. */
+struct binary_python {
+	uint32_t version; /* PY_VERSION_HEX */
+	uint64_t runtime; /* _PyRuntime */
+	uint64_t eval, eval_size; /* the function that runs bytecode, _PyEval_EvalFrameDefault */
+};
+int binary_python(const struct binary *b, struct binary_python *ret);
+
+/*
+ * Does the file lack symbols or DWARF that a separate debug file may have? Then: where it may be, from i = 0 until -ENOENT, as
+ * paths in the root of the process and in ours; path is the file's own in that root.
+ */
+bool binary_wants_debug(const struct binary *b);
+int binary_debug_path(const struct binary *b, const char *path, unsigned i, char *out, size_t cap);
+
+/*
+ * Offer an opened candidate, before symbols are read. fd is borrowed. 0: it is the file's (its build id, else the CRC that
+ * .gnu_debuglink gives) and is used; -ENOENT: it is not.
+ */
+int binary_offer_debug(struct binary *b, int fd, const char *path);
+
+/*
+ * What DWARF says about an address: the inlined calls around it, innermost first, and last the function itself. Texts have no NUL and
+ * belong to the lookup. A function without a name is that of the symbol at the address: only its line is known.
+ */
+#define LINE_FRAMES_MAX 24
+
+struct line_frame {
+	const char *function; /* mangled; empty: not said */
+	size_t function_len;
+	const char *file; /* where the address, or the inlined call around it, stands */
+	size_t file_len;
+	uint32_t line; /* 0: not said */
+};
+
+/* Does the file, or its separate debug file, have DWARF that was not refused? */
+bool binary_has_lines(const struct binary *b);
+
+/*
+ * Ask for n addresses (at most 4096) at once; each is called for each, in order, with n_frames 0 where nothing is known. -EIO, -EBADMSG, ...:
+ * this file's DWARF is not asked again.
+ */
+int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
+		 void (*each)(void *ctx, size_t i, const struct line_frame *frames, size_t n_frames), void *ctx);
+
+/* Were the file's symbols refused, in whole or in part? Known after the first look-up. */
+bool binary_refused(const struct binary *b);
 
 /* Bytes of memory held. */
 size_t binary_memory(const struct binary *b);

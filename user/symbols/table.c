@@ -6,6 +6,7 @@
  */
 #include "symbols/table.h"
 
+#include "symbols/gopclntab.h"
 #include "util/buf.h"
 
 #include <elf.h>
@@ -35,7 +36,9 @@ struct candidate {
 };
 
 struct reader {
-	const struct elf_image *img;
+	const struct elf_image *img; /* whose symbols are being read */
+	const struct elf_image *const *all;
+	size_t n_all;
 	uint64_t base;
 	struct candidate *v;
 	size_t n;
@@ -251,14 +254,10 @@ static int fetch_names(struct reader *r, const struct elf_symbols *s, struct can
 
 /* ---- one table ---- */
 
-static int add_symbols(struct reader *r, const struct elf_symbols *s, uint32_t rank)
+/* Candidates from `before` on, with names in s: what an earlier source knows goes, the rest is named and sorted in. */
+static int take_candidates(struct reader *r, const struct elf_symbols *s, size_t before)
 {
-	size_t before = r->n;
-	if (!s->size)
-		return 0;
-	int rc = scan(r, s, rank);
-	if (!rc && before && r->n > before)
-		rc = drop_known(r, before);
+	int rc = before && r->n > before ? drop_known(r, before) : 0;
 	size_t n = r->n - before;
 	if (rc || !n) {
 		r->n = before;
@@ -276,6 +275,46 @@ static int add_symbols(struct reader *r, const struct elf_symbols *s, uint32_t r
 			r->v[kept++] = r->v[i];
 	r->n = rc ? before : kept;
 	return !rc && r->n ? sort(r->v, r->n, BY_ADDR) : rc;
+}
+
+static int add_symbols(struct reader *r, const struct elf_image *img, const struct elf_symbols *s, uint32_t rank)
+{
+	size_t before = r->n;
+	if (!s->size)
+		return 0;
+	r->img = img;
+	int rc = scan(r, s, rank);
+	if (rc) {
+		r->n = before;
+		return rc;
+	}
+	return take_candidates(r, s, before);
+}
+
+static int add_go_function(void *ctx, const struct go_function *f)
+{
+	struct reader *r = ctx;
+	if (f->vaddr < r->base || f->vaddr - r->base >= UINT32_MAX)
+		return 0;
+	return add_candidate(r, (struct candidate){
+					.addr = (uint32_t)(f->vaddr - r->base),
+					.size = (uint32_t)(f->size < INT32_MAX ? f->size : INT32_MAX),
+					.name = f->name,
+				});
+}
+
+static int add_go(struct reader *r, const struct elf_image *img)
+{
+	struct go_names names = { 0 };
+	size_t before = r->n;
+	r->img = img;
+	int rc = gopclntab_walk(img, TABLE_SYMBOLS_MAX, &names, add_go_function, r);
+	if (rc) {
+		r->n = before;
+		return rc == -ENOENT ? 0 : rc;
+	}
+	struct elf_symbols s = { .strings_offset = names.offset, .strings_size = names.size };
+	return take_candidates(r, &s, before);
 }
 
 /* ---- candidates -> entries ---- */
@@ -319,15 +358,17 @@ static void drop_covered_labels(struct reader *r)
 }
 
 /* The section around vaddr, of overlapping ones that which ends last. */
-static const struct elf_text *text_around(const struct elf_image *img, uint64_t vaddr)
+static const struct elf_text *text_around(const struct reader *r, uint64_t vaddr)
 {
 	const struct elf_text *found = NULL;
-	for (size_t i = 0; i < img->n_text; i++) {
-		const struct elf_text *t = &img->text[i];
-		if (vaddr < t->vaddr || vaddr - t->vaddr >= t->size)
-			continue;
-		if (!found || t->vaddr + t->size > found->vaddr + found->size)
-			found = t;
+	for (size_t f = 0; f < r->n_all; f++) {
+		for (size_t i = 0; i < r->all[f]->n_text; i++) {
+			const struct elf_text *t = &r->all[f]->text[i];
+			if (vaddr < t->vaddr || vaddr - t->vaddr >= t->size)
+				continue;
+			if (!found || t->vaddr + t->size > found->vaddr + found->size)
+				found = t;
+		}
 	}
 	return found;
 }
@@ -345,7 +386,7 @@ static void guess_sizes(struct reader *r)
 		if (c->size)
 			continue;
 		if (!text || addr < text->vaddr || addr - text->vaddr >= text->size)
-			text = text_around(r->img, addr);
+			text = text_around(r, addr);
 		uint64_t end = text->vaddr + text->size; /* judge() saw that it is in one */
 		uint64_t size = (end < next ? end : next) - addr;
 		c->size = (uint32_t)(size < INT32_MAX ? size : INT32_MAX) | TABLE_SIZE_GUESSED;
@@ -358,7 +399,7 @@ static uint32_t entry_end(const struct table_entry *e)
 	return end < UINT32_MAX ? (uint32_t)end : UINT32_MAX;
 }
 
-static int make_reach(struct table *t)
+int table_make_reach(struct table *t)
 {
 	size_t blocks = (t->n + TABLE_BLOCK - 1) / TABLE_BLOCK;
 	uint32_t all = 0;
@@ -421,25 +462,38 @@ static int make_table(struct table *t, struct reader *r)
 		return rc;
 	t->base = r->base;
 	t->n = r->n;
-	return make_reach(t);
+	return table_make_reach(t);
 }
 
-int table_read(struct table *ret, const struct elf_image *img, const char *path, struct err *err)
+/* Note the first failure; the other sources go on. */
+static void note(int *first, int rc, const char *what, const char *path, struct err *err)
 {
-	struct reader r = { .img = img, .base = UINT64_MAX, .names = BUF_INIT };
+	if (rc && !*first)
+		*first = err_sys(err, rc, "cannot use the %s of %s", what, path);
+}
+
+static int add_sources(struct reader *r, const char *path, struct err *err)
+{
+	int first = 0;
+	for (size_t i = 0; i < r->n_all; i++)
+		note(&first, add_symbols(r, r->all[i], &r->all[i]->symtab, 0), ".symtab", path, err);
+	if (!r->n)
+		note(&first, add_go(r, r->all[0]), ".gopclntab", path, err);
+	note(&first, add_symbols(r, r->all[0], &r->all[0]->dynsym, RANK_DYNSYM), ".dynsym", path, err);
+	return first;
+}
+
+int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path, struct err *err)
+{
+	struct reader r = { .all = images, .n_all = n, .base = UINT64_MAX, .names = BUF_INIT };
 	struct table t = { 0 };
 	*ret = t;
-	for (size_t i = 0; i < img->n_text; i++)
-		if (img->text[i].vaddr < r.base)
-			r.base = img->text[i].vaddr;
-	int first = add_symbols(&r, &img->symtab, 0);
-	if (first)
-		err_sys(err, first, "cannot use the .symtab of %s", path);
-	int rc = add_symbols(&r, &img->dynsym, RANK_DYNSYM);
-	if (rc && !first)
-		err_sys(err, rc, "cannot use the .dynsym of %s", path);
-	first = first ? first : rc;
-	rc = make_table(&t, &r);
+	for (size_t f = 0; f < n; f++)
+		for (size_t i = 0; i < images[f]->n_text; i++)
+			if (images[f]->text[i].vaddr < r.base)
+				r.base = images[f]->text[i].vaddr;
+	int first = add_sources(&r, path, err);
+	int rc = make_table(&t, &r);
 	if (rc) {
 		err_sys(err, rc, "cannot build the symbol table of %s", path);
 		table_fini(&t);

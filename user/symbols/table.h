@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The symbols of one ELF file, 12 bytes each beside their names, sorted by address.
+ * The symbols of one binary, 12 bytes each beside their names, sorted by address.
  *
  *   base       the lowest address; entries hold the distance to it
  *   entries    {addr, size, name}, sorted by addr; at most two with one addr: first a longer one that is second
@@ -48,10 +48,15 @@ struct table {
 };
 
 /*
- * Read both symbol tables of an image. A table that cannot be read leaves the other in place: ret is valid (perhaps
- * empty) in every case, and the first error is returned.
+ * Read the symbols of a file, images[0], and of n - 1 further images that say more about it (its .gnu_debugdata, its separate
+ * debug file), as though nothing had been stripped: every .symtab in order; where there is none, .gopclntab; then the
+ * file's .dynsym for what is still without a name. A source that cannot be read leaves the others in place: ret is valid
+ * (perhaps empty) in every case, and the first error is returned.
  */
-int table_read(struct table *ret, const struct elf_image *img, const char *path, struct err *err);
+int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path, struct err *err);
+
+/* Fill reach, from sorted entries. 0 or -ENOMEM. */
+int table_make_reach(struct table *t);
 void table_fini(struct table *t);
 
 /* Index of the entry that holds vaddr, or -ENOENT. */

@@ -29,6 +29,7 @@ struct fde {
 };
 
 struct compiler {
+	const struct arch *arch;
 	struct elf_section section[N_SECTIONS];
 	struct fde *fdes;
 	size_t n_fdes, cap_fdes;
@@ -120,7 +121,8 @@ static int parse_cie(struct cie *cie, struct cursor c, const struct pointer_base
 	cie->code_align = cursor_varint(&c);
 	cie->data_align = signed_read(&c);
 	cie->ra_reg = version == 1 ? cursor_u8(&c) : (uint32_t)cursor_varint(&c);
-	if (c.bad || cie->ra_reg != UNWIND_REG_RA || cie->code_align > UINT32_MAX)
+	bool good = cie->ra_reg == cie->arch->ra || (cie->arch->ra_in_reg && cie->ra_reg < cie->arch->n);
+	if (c.bad || !good || cie->code_align > UINT32_MAX)
 		return -EBADMSG;
 	if (*letters == 'z') {
 		uint64_t len = cursor_varint(&c);
@@ -144,7 +146,7 @@ static int add_cie(struct compiler *k, const struct elf_section *s, const struct
 	if (rc)
 		return rc;
 	struct cie *cie = &k->cies[k->n_cies++];
-	*cie = (struct cie){ .at = e->at };
+	*cie = (struct cie){ .arch = k->arch, .at = e->at };
 	cie->good = !parse_cie(cie, e->body, &base);
 	return 0;
 }
@@ -243,7 +245,7 @@ static int on_piece(void *ctx, uint64_t start, uint64_t end, const struct unwind
  */
 static int add_start(struct compiler *k, uint64_t next)
 {
-	const struct unwind_rule root = { .cfa = UNWIND_CFA_REG, .reg = UNWIND_REG_SP, .ra = UNWIND_RA_ROOT };
+	const struct unwind_rule root = { .cfa = UNWIND_CFA_REG, .reg = (uint8_t)k->arch->sp, .ra = UNWIND_RA_ROOT };
 	uint64_t start = k->start, end = start + START_BYTES < next ? start + START_BYTES : next;
 	k->start = 0;
 	return end > start ? table_add(&k->out, start, end, &root) : 0;
@@ -308,11 +310,11 @@ static bool is_sorted(const struct compiler *k)
 
 int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const char *name, struct err *err)
 {
-	struct compiler k = { 0 };
+	struct compiler k = { .arch = arch_of(img->machine) };
 	struct unwind_table *t = NULL;
-	if (img->machine != EM_X86_64)
-		return err_set(err, -EPROTONOSUPPORT, "%s: unwind rules are made for x86-64 alone", name);
-	int rc = table_begin(&k.out, img);
+	if (!k.arch)
+		return err_set(err, -EPROTONOSUPPORT, "%s: unwind rules are made for x86-64 and arm64 alone", name);
+	int rc = table_begin(&k.out, img, k.arch->padding);
 	if (rc)
 		return err_sys(err, rc, "%s: its text", name);
 	k.start = read_start(img, &k.out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/program.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -32,6 +33,8 @@ enum {
 	CFA_VAL_OFFSET = 0x14,
 	CFA_VAL_OFFSET_SF = 0x15,
 	CFA_VAL_EXPRESSION = 0x16,
+	CFA_AARCH64_NEGATE_RA_STATE_WITH_PC = 0x2c,
+	CFA_AARCH64_NEGATE_RA_STATE = 0x2d, /* from here on the return address is signed, or no longer */
 	CFA_GNU_ARGS_SIZE = 0x2e,
 	CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 	CFA_ADVANCE_LOC = 0x40,
@@ -66,6 +69,27 @@ enum {
 	PE_PCREL = 0x10,
 	PE_APPLICATION = 0xf0,
 };
+
+#define NONE UINT32_MAX
+
+/*
+ * On arm64 whatever is longer than two instructions and has no entry is code: the vdso has a nop and two instructions, to which
+ * signal handlers return, between functions.
+ */
+static const struct arch archs[] = {
+	{ .machine = EM_X86_64, .sp = UNWIND_X86_SP, .fp = UNWIND_X86_FP, .ra = UNWIND_X86_RA, .kept = UNWIND_X86_BX, .n = 16,
+	  .padding = 15 },
+	{ .machine = EM_AARCH64, .sp = UNWIND_ARM_SP, .fp = UNWIND_ARM_FP, .ra = UNWIND_ARM_LR, .kept = NONE, .n = 32,
+	  .ra_in_reg = true, .padding = 8 },
+};
+
+const struct arch *arch_of(uint16_t machine)
+{
+	for (size_t i = 0; i < sizeof(archs) / sizeof(archs[0]); i++)
+		if (archs[i].machine == machine)
+			return &archs[i];
+	return NULL;
+}
 
 /* ---- numbers ---- */
 
@@ -154,14 +178,14 @@ static struct cfa parse_plt(struct cursor e, int64_t off)
 {
 	struct cfa none = { 0 };
 	uint8_t limit;
-	uint8_t want[] = { OP_BREG0 + UNWIND_REG_RA, 0, OP_LIT0 + 15, OP_AND, 0, OP_GE, OP_LIT0 + 3, OP_SHL, OP_PLUS };
+	uint8_t want[] = { OP_BREG0 + UNWIND_X86_RA, 0, OP_LIT0 + 15, OP_AND, 0, OP_GE, OP_LIT0 + 3, OP_SHL, OP_PLUS };
 	const uint8_t *p = cursor_bytes(&e, sizeof(want));
 	if (!p || cursor_left(&e))
 		return none;
 	limit = want[4] = p[4];
 	if (memcmp(p, want, sizeof(want)) || limit < OP_LIT0 || limit > OP_LIT0 + 15)
 		return none;
-	return (struct cfa){ UNWIND_CFA_PLT, UNWIND_REG_SP, off, limit - OP_LIT0 };
+	return (struct cfa){ UNWIND_CFA_PLT, UNWIND_X86_SP, off, limit - OP_LIT0 };
 }
 
 /* sp + off + 8 * bregN 0: the rest of `breg7 off, bregN 0, lit8, mul, plus, deref ...`. */
@@ -175,18 +199,19 @@ static bool parse_index(struct cursor *e, struct cfa *cfa)
 	return true;
 }
 
-/* bregN off [deref [plus_uconst add | litN plus]], or .plt's, or with an index. */
-static struct cfa parse_cfa(struct cursor e)
+/* bregN off [deref [plus_uconst add | litN plus]]; on x86-64 .plt's, or with an index. */
+static struct cfa parse_cfa(const struct arch *arch, struct cursor e)
 {
 	struct cfa none = { 0 }, cfa = { .how = UNWIND_CFA_REG };
 	if (!read_breg(&e, &cfa.reg, &cfa.off))
 		return none;
 	if (!cursor_left(&e))
 		return cfa;
-	if (cfa.reg == UNWIND_REG_SP && *e.p == OP_BREG0 + UNWIND_REG_RA)
+	bool x86_sp = arch->machine == EM_X86_64 && cfa.reg == UNWIND_X86_SP;
+	if (x86_sp && *e.p == OP_BREG0 + UNWIND_X86_RA)
 		return parse_plt(e, cfa.off);
 	cfa.how = UNWIND_CFA_DEREF;
-	if (cfa.reg == UNWIND_REG_SP && *e.p != OP_DEREF && !parse_index(&e, &cfa))
+	if (x86_sp && *e.p != OP_DEREF && !parse_index(&e, &cfa))
 		return none;
 	if (cursor_u8(&e) != OP_DEREF)
 		return none;
@@ -226,9 +251,9 @@ struct machine {
 /* The registers that are followed; the others have nowhere to go. */
 static struct saved *slot(struct machine *m, uint64_t reg)
 {
-	if (reg == UNWIND_REG_FP)
+	if (reg == m->cie->arch->fp)
 		return &m->now.fp;
-	if (reg == UNWIND_REG_BX)
+	if (reg == m->cie->arch->kept)
 		return &m->now.bx;
 	return reg == m->cie->ra_reg ? &m->now.ra : NULL;
 }
@@ -250,7 +275,7 @@ static void restore(struct machine *m, uint64_t reg)
 
 static void def_cfa(struct machine *m, uint64_t reg, int64_t off)
 {
-	m->now.cfa = (struct cfa){ reg <= UNWIND_REG_RA ? UNWIND_CFA_REG : UNWIND_CFA_NONE, (uint32_t)reg, off, 0 };
+	m->now.cfa = (struct cfa){ reg <= m->cie->arch->n ? UNWIND_CFA_REG : UNWIND_CFA_NONE, (uint32_t)reg, off, 0 };
 }
 
 /* A change of the register or the offset alone needs a CFA of that form. */
@@ -323,6 +348,9 @@ static bool frame_rule(struct machine *m, uint8_t op)
 	switch (op) {
 	case CFA_NOP:
 		return true;
+	case CFA_AARCH64_NEGATE_RA_STATE_WITH_PC:
+	case CFA_AARCH64_NEGATE_RA_STATE: /* the walk takes signatures off wherever there may be one */
+		return m->cie->arch->machine == EM_AARCH64;
 	case CFA_GNU_ARGS_SIZE:
 		cursor_varint(c);
 		return true;
@@ -354,7 +382,7 @@ static bool frame_rule(struct machine *m, uint8_t op)
 		def_cfa_part(m, m->now.cfa.reg, times((uint64_t)signed_read(c), align));
 		return true;
 	case CFA_DEF_CFA_EXPRESSION:
-		m->now.cfa = parse_cfa(read_block(c));
+		m->now.cfa = parse_cfa(m->cie->arch, read_block(c));
 		return true;
 	default:
 		return false;
@@ -395,12 +423,12 @@ static bool fits(int64_t v, int64_t max)
 }
 
 /* In memory at a register that every frame has: the stack or the frame pointer. */
-static bool at_known(const struct saved *s)
+static bool at_known(const struct arch *arch, const struct saved *s)
 {
-	return s->how == HOW_AT_REG && (s->reg == UNWIND_REG_SP || s->reg == UNWIND_REG_FP);
+	return s->how == HOW_AT_REG && (s->reg == arch->sp || s->reg == arch->fp);
 }
 
-static uint8_t fp_kind(const struct saved *s)
+static uint8_t fp_kind(const struct arch *arch, const struct saved *s)
 {
 	if (s->how == HOW_SAME)
 		return UNWIND_FP_SAME;
@@ -408,8 +436,8 @@ static uint8_t fp_kind(const struct saved *s)
 		return UNWIND_FP_LOST;
 	if (s->how == HOW_CFA)
 		return UNWIND_FP_CFA;
-	if (at_known(s))
-		return s->reg == UNWIND_REG_SP ? UNWIND_FP_AT_SP : UNWIND_FP_AT_FP;
+	if (at_known(arch, s))
+		return s->reg == arch->sp ? UNWIND_FP_AT_SP : UNWIND_FP_AT_FP;
 	return UNWIND_FP_LOST;
 }
 
@@ -422,36 +450,39 @@ static int16_t bx_place(const struct saved *s)
 }
 
 /* -1: there is no rule for it. */
-static int ra_kind(const struct saved *s)
+static int ra_kind(const struct arch *arch, const struct saved *s)
 {
 	if (s->how == HOW_UNDEFINED)
 		return UNWIND_RA_ROOT;
 	if (s->how == HOW_REG)
-		return s->reg < UNWIND_REG_RA ? UNWIND_RA_REG : -1;
+		return s->reg < arch->n ? UNWIND_RA_REG : -1;
+	if (s->how == HOW_SAME)
+		return arch->ra_in_reg ? UNWIND_RA_REG : -1;
 	if (!fits(s->off, INT16_MAX))
 		return -1;
 	if (s->how == HOW_CFA)
 		return UNWIND_RA_CFA;
-	if (at_known(s))
-		return s->reg == UNWIND_REG_SP ? UNWIND_RA_AT_SP : UNWIND_RA_AT_FP;
+	if (at_known(arch, s))
+		return s->reg == arch->sp ? UNWIND_RA_AT_SP : UNWIND_RA_AT_FP;
 	return -1;
 }
 
 static struct unwind_rule rule_of(const struct machine *m)
 {
 	const struct frame_state *f = &m->now;
+	const struct arch *arch = m->cie->arch;
 	struct unwind_rule none = { 0 };
-	int ra = ra_kind(&f->ra);
+	int ra = ra_kind(arch, &f->ra);
 	if (ra == UNWIND_RA_ROOT) /* nothing else matters then */
-		return (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .reg = UNWIND_REG_SP, .ra = UNWIND_RA_ROOT };
-	if (ra < 0 || f->cfa.how == UNWIND_CFA_NONE || f->cfa.reg >= UNWIND_REG_RA || !fits(f->cfa.off, INT32_MAX) ||
+		return (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .reg = (uint8_t)arch->sp, .ra = UNWIND_RA_ROOT };
+	if (ra < 0 || f->cfa.how == UNWIND_CFA_NONE || f->cfa.reg >= arch->n || !fits(f->cfa.off, INT32_MAX) ||
 	    !fits(f->cfa.add, INT16_MAX))
 		return none;
-	struct unwind_rule r = { .cfa = (uint8_t)f->cfa.how, .reg = (uint8_t)f->cfa.reg, .fp = fp_kind(&f->fp),
+	struct unwind_rule r = { .cfa = (uint8_t)f->cfa.how, .reg = (uint8_t)f->cfa.reg, .fp = fp_kind(arch, &f->fp),
 				 .ra = (uint8_t)ra, .cfa_off = (int32_t)f->cfa.off, .cfa_add = (int16_t)f->cfa.add };
 	if (r.fp != UNWIND_FP_SAME && r.fp != UNWIND_FP_LOST)
 		r.fp_off = (int32_t)f->fp.off;
-	r.ra_off = (int16_t)(ra == UNWIND_RA_REG ? (int64_t)f->ra.reg : f->ra.off);
+	r.ra_off = (int16_t)(ra != UNWIND_RA_REG ? f->ra.off : f->ra.how == HOW_SAME ? m->cie->ra_reg : f->ra.reg);
 	if (r.cfa == UNWIND_CFA_REG)
 		r.cfa_add = bx_place(&f->bx);
 	if (m->cie->is_signal)
@@ -478,7 +509,7 @@ int program_initial(struct cie *cie, struct cursor code, const struct pointer_ba
 {
 	struct machine m = { .cie = cie, .code = code };
 	uint64_t next;
-	m.now.ra.how = HOW_UNDEFINED;
+	m.now.ra.how = cie->arch->ra_in_reg ? HOW_SAME : HOW_UNDEFINED;
 	cie->initial = m.now;
 	while (!m.code.bad && cursor_left(&m.code)) {
 		uint8_t op = cursor_u8(&m.code);

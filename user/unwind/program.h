@@ -37,8 +37,22 @@ struct frame_state {
 	struct saved fp, bx, ra;
 };
 
+/* The registers of a machine that are followed, by DWARF number. */
+struct arch {
+	uint16_t machine; /* EM_* */
+	uint32_t sp, fp, ra;
+	uint32_t kept;    /* one more, followed above the leaf */
+	uint32_t n;       /* those below are integer registers */
+	bool ra_in_reg;   /* a call leaves the return address in register ra (glibc's rawmemchr: in x15), else on the stack */
+	uint32_t padding; /* between functions, bytes at most */
+};
+
+/* NULL: none of ours. */
+const struct arch *arch_of(uint16_t machine);
+
 /* A common entry: what its frames share. */
 struct cie {
+	const struct arch *arch;
 	size_t at; /* in its section */
 	uint64_t code_align;
 	int64_t data_align;

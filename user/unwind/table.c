@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define PAGE_SIZE (1u << UNWIND_PAGE_BITS)
-#define PADDING_MAX 15 /* between functions; a row to say that nothing is there would be one in five */
 
 static bool same_rule(const void *ctx, uint32_t id, const void *key)
 {
@@ -45,7 +44,7 @@ static int rule_id(struct table_builder *b, const struct unwind_rule *rule, uint
 	return 0;
 }
 
-int table_begin(struct table_builder *b, const struct elf_image *img)
+int table_begin(struct table_builder *b, const struct elf_image *img, uint32_t padding)
 {
 	uint64_t first = UINT64_MAX, end = 0;
 	for (size_t i = 0; i < img->n_loads; i++) {
@@ -55,7 +54,7 @@ int table_begin(struct table_builder *b, const struct elf_image *img)
 		first = s->vaddr < first ? s->vaddr : first;
 		end = s->vaddr + s->memsz > end ? s->vaddr + s->memsz : end;
 	}
-	*b = (struct table_builder){ .first = first, .end = end, .at = first };
+	*b = (struct table_builder){ .first = first, .end = end, .at = first, .padding = padding };
 	if (first >= end)
 		return -ENOENT;
 	uint64_t pages = ((end - 1) >> UNWIND_PAGE_BITS) - (first >> UNWIND_PAGE_BITS) + 1;
@@ -126,7 +125,7 @@ int table_add(struct table_builder *b, uint64_t start, uint64_t end, const struc
 	if (start >= end)
 		return 0;
 	int rc = rule_id(b, rule, &id);
-	if (!rc && b->rule && start - b->at > PADDING_MAX)
+	if (!rc && b->rule && start - b->at > b->padding)
 		rc = set_rule(b, b->at, 0);
 	rc = rc ? rc : set_rule(b, start, id);
 	b->at = end;

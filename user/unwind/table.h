@@ -15,10 +15,14 @@ struct table_builder {
 	uint64_t at;         /* up to here everything has its rule */
 	uint32_t page;       /* the page that rows are added to */
 	uint32_t rule;       /* what holds at `at` */
+	uint32_t padding;    /* gaps of so many bytes are not told from what stands before them */
 };
 
-/* Text is the executable segments of the image. 0, -ENOENT when there are none, -E2BIG. */
-int table_begin(struct table_builder *b, const struct elf_image *img);
+/*
+ * Text is the executable segments of the image. Up to `padding` bytes between two pieces have the rule of the first one: rows to say
+ * that nothing is there would be one in five. 0, -ENOENT when there is no text, -E2BIG.
+ */
+int table_begin(struct table_builder *b, const struct elf_image *img, uint32_t padding);
 
 /* This rule (cfa UNWIND_CFA_NONE: no rule) holds in [start, end). What is before an earlier piece's end is left out. */
 int table_add(struct table_builder *b, uint64_t start, uint64_t end, const struct unwind_rule *rule);

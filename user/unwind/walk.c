@@ -8,8 +8,15 @@
 #endif
 #define barrier_var(v) __asm__ volatile("" : "+r"(v))
 #define UNWIND_GLOBAL static
+#define UNWIND_MEMORY_IS_A_COPY
 
 #include "unwind_walk.h"
+
+uint64_t unwind_address_bits(void)
+{
+	int here;
+	return UINT64_MAX >> __builtin_clzll((uintptr_t)&here);
+}
 
 static struct walk {
 	const struct unwind_tables *t;
@@ -46,6 +53,13 @@ static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
 {
 	return walk.m->read(walk.m->ctx, to, n, at) ? 0 : -1;
 }
+
+#if defined(UNWIND_FOR_ARM64)
+static __always_inline __u64 unwind_address_mask(void)
+{
+	return unwind_address_bits();
+}
+#endif
 
 unsigned unwind_walk(const struct unwind_tables *t, const struct unwind_memory *m, const struct user_registers *regs,
 		     uint64_t *out, enum counter *ret_end)

@@ -26,6 +26,12 @@ struct unwind_memory {
 };
 
 /*
+ * The bits that an address of a process can have, all set: of any process that has not asked for more than it is given by
+ * default. The stack is near the highest address there is.
+ */
+uint64_t unwind_address_bits(void);
+
+/*
  * The frames of a thread with these registers, leaf first, in out[MAX_FRAMES]: how many, at least 1. What a signal
  * interrupted is written as its address + 1, as the program does. *ret_end is the counter that says why they end.
  */

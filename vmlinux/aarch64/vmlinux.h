@@ -15,6 +15,11 @@ struct bpf_perf_event_data {
 	__u64 addr;
 };
 
+/* arch/arm64/include/asm/ptrace.h: what stands behind is not read. */
+struct pt_regs {
+	struct user_pt_regs user_regs;
+};
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct uw_state {

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The registers that a thread had in user mode, by machine. */
+#ifndef ASCRIBE_REGS_BPF_H
+#define ASCRIBE_REGS_BPF_H
+
+#include "common.bpf.h"
+
+/* What is copied of the kernel's struct pt_regs, and what of that says which code it was. */
+#if defined(__TARGET_ARCH_x86)
+
+#define USER_CS 0x33 /* arch/x86/include/asm/segment.h: 64-bit code */
+
+typedef struct pt_regs saved_regs;
+
+static __always_inline bool is_user64(const struct pt_regs *r)
+{
+	return *(volatile __u16 *)&r->cs == USER_CS;
+}
+
+static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
+{
+	return (ctx->regs.cs & 3) == 3;
+}
+
+#define REGS_PC(r) ((r)->ip)
+#define REGS_FP(r) ((r)->bp)
+
+/* The registers of 64-bit user code, as rules name them. The result is the program counter. */
+static __always_inline __u64 unwind_registers(__u64 *reg, const saved_regs *r)
+{
+	reg[0] = r->ax;
+	reg[1] = r->dx;
+	reg[2] = r->cx;
+	reg[3] = r->bx;
+	reg[4] = r->si;
+	reg[5] = r->di;
+	reg[UNWIND_X86_FP] = r->bp;
+	reg[UNWIND_X86_SP] = r->sp;
+	reg[8] = r->r8;
+	reg[9] = r->r9;
+	reg[10] = r->r10;
+	reg[11] = r->r11;
+	reg[12] = r->r12;
+	reg[13] = r->r13;
+	reg[14] = r->r14;
+	reg[15] = r->r15;
+	return r->ip;
+}
+
+#elif defined(__TARGET_ARCH_arm64)
+
+#define PSR_MODE_MASK 0x1f /* arch/arm64/include/uapi/asm/ptrace.h: 0 is 64-bit user mode */
+
+typedef struct user_pt_regs saved_regs; /* struct pt_regs begins with it */
+
+static __always_inline bool is_user64(const struct pt_regs *r)
+{
+	return !(*(volatile __u64 *)&r->user_regs.pstate & PSR_MODE_MASK);
+}
+
+static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
+{
+	return !(ctx->regs.pstate & 0xf); /* 32-bit code too */
+}
+
+#define REGS_PC(r) ((r)->user_regs.pc)
+#define REGS_FP(r) ((r)->user_regs.regs[UNWIND_ARM_FP])
+
+static __always_inline __u64 unwind_registers(__u64 *reg, const saved_regs *r)
+{
+	for (int i = 0; i < 31; i++)
+		reg[i] = r->regs[i];
+	reg[UNWIND_ARM_SP] = r->sp;
+	return r->pc;
+}
+
+#endif
+#endif

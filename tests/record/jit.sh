@@ -1,0 +1,136 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Code that processes made while they ran, named by what they say about it: node, the JVM (asked by us), CPython with its
+# trampoline; and maps that must not be believed.
+. "$(dirname "$0")/lib.bash"
+
+# The share of CPU seconds of one function, in percent, in all rows of the report.
+share() { # store, function
+	"$ascribe" report "$1" --json -n 1000 2>/dev/null |
+		jq -r --arg f "$2" '[.rows[] | select(.function == $f) | .share * 100] | add // 0 | floor'
+}
+
+at_least() { # percent, store, function
+	local got
+	got=$(share "$2" "$3")
+	[ "$got" -ge "$1" ] && echo "$3 $got%"
+}
+
+cat >hot.js <<'JS'
+function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+const end = Date.now() + 1000;
+let x = 0;
+while (Date.now() < end) x += fibonacci(24);
+console.log(x);
+JS
+cat >Hot.java <<'JAVA'
+public class Hot {
+	static int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+	public static void main(String[] a) {
+		long end = System.currentTimeMillis() + 3500, x = 0;
+		while (System.currentTimeMillis() < end) x += fibonacci(24);
+		System.out.println(x);
+	}
+}
+JAVA
+cat >hot.py <<'PY'
+import time
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+end = time.time() + 1
+while time.time() < end:
+    fibonacci(15)
+PY
+
+run=(sh -c 'echo /tmp/perf-$$.map >>maps; exec "$@"' sh)
+if command -v node >/dev/null; then
+	ok "node: recorded" "$ascribe" record -F 499 -o node -- "${run[@]}" node --perf-basic-prof hot.js
+	ok "node: its function" at_least 50 node fibonacci
+	ok "node: where it stands" test "$("$ascribe" export node --format pprof -o - 2>/dev/null | gzip -dc | grep -ac 'hot\.js')" -ge 1
+fi
+
+# `check` names those that lack an option, and only those.
+checked() { # what must be there and what not (@: its number), command
+	local want=$1 without=$2
+	shift 2
+	background "$@" >/dev/null
+	sleep 0.5
+	"$ascribe" check >check.out 2>&1
+	kill "$pid" 2>/dev/null
+	without=${without//@/$pid}
+	grep -E "$want" check.out | grep -v "$without"
+}
+if command -v node >/dev/null; then
+	ok "check: a node without" checked '^note  Node .*--perf-basic-prof' '^$' node -e 'setTimeout(() => 0, 20000)'
+	ok "check: a node with" checked '^(ok|note) *Node ' '[( ]@[,)]' node --perf-basic-prof -e 'setTimeout(() => 0, 20000)'
+fi
+if command -v java >/dev/null && command -v javac >/dev/null; then
+	javac Hot.java
+	ok "java: recorded" "$ascribe" record -F 499 -d 2s -o java -- "${run[@]}" java -XX:+PreserveFramePointer Hot
+	ok "java: its function, from the map that we asked for" at_least 50 java 'int Hot.fibonacci(int)'
+	ok "java: nothing of ours stays in /tmp" test "$(find /tmp -maxdepth 1 -name '.attach_pid*' -mmin -1 | wc -l)" -eq 0
+fi
+
+python=
+for p in python3.13 python3.12 /root/.pyenv/versions/3.1[23]*/bin/python3; do
+	"$p" -X perf -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && python=$p
+done
+if [ -n "$python" ]; then
+	ok "python: recorded" "$ascribe" record -F 499 -o python -- "${run[@]}" "$python" -X perf hot.py
+	ok "python: calls" "$ascribe" flame python -o python.html
+	ok "python: its function" test "$(grep -c 'fibonacci' python.html)" -ge 1
+fi
+
+# ---- maps that are not believed: the process goes on unnamed, everybody else is named ----
+cat >code.c <<'C'
+#include <string.h>
+#include <sys/mman.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+int main(int c, char **v)
+{
+	/* push %rbp; mov %rsp,%rbp; mov $5000000,%ecx; 1: dec %ecx; jnz 1b; pop %rbp; ret */
+	static const unsigned char loop[] = { 0x55, 0x48, 0x89, 0xe5, 0xb9, 0x40, 0x4b, 0x4c, 0x00, 0xff, 0xc9, 0x75, 0xfc, 0x5d, 0xc3 };
+	char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char cmd[512];
+	memcpy(p, loop, sizeof(loop));
+	snprintf(cmd, sizeof(cmd), "P=%d A=%lx; M=/tmp/perf-$P.map; echo $M >>maps; %s", getpid(), (unsigned long)p, v[1]);
+	if (system(cmd))
+		return 1;
+	if (c > 2 && setuid((unsigned)atoi(v[2])))
+		return 1;
+	while (clock() < CLOCKS_PER_SEC)
+		((void (*)(void))p)();
+	return 0;
+}
+C
+gcc -O1 -o code code.c
+if [ "$(uname -m)" = x86_64 ]; then
+	try() { # what, wanted share at least, at most, arguments of code
+		local what=$1 low=$2 high=$3 got
+		shift 3
+		"$ascribe" record -F 499 -o "st.$passed" -- ./code "$@" >/dev/null 2>&1
+		got=$(share "st.$passed" my_code)
+		ok "$what: my_code has $got%" test "$got" -ge "$low" -a "$got" -le "$high"
+	}
+	try "an honest map" 80 100 'echo $A 20 my_code >$M'
+	try "the map of another user" 0 0 'echo $A 20 my_code >$M; chown 12345 $M' 23456
+	try "the map of root for another user" 80 100 'echo $A 20 my_code >$M' 23456
+	try "a symbolic link" 0 0 "echo \$A 20 my_code >$dir/real; ln -s $dir/real \$M"
+	try "a pipe" 0 0 'mkfifo $M'
+	try "a terabyte" 0 0 'echo $A 20 my_code >$M; truncate -s 1T $M'
+	try "a directory" 0 0 'mkdir -p $M && rmdir $M && mkdir $M; exit 0'
+	try "noise" 0 0 'head -c 200000 /dev/urandom >$M'
+	# A container: another number, another /tmp.
+	cp code /usr/local/bin/ascribe-test-code
+	at_end='rm -f /usr/local/bin/ascribe-test-code'
+	if unshare --pid --fork --mount true 2>/dev/null; then
+		"$ascribe" record -F 499 -o ns -- unshare --pid --fork --mount sh -c \
+			'mount -t tmpfs none /tmp && cd /tmp && exec ascribe-test-code "echo \$A 20 my_code >\$M"' >ns.out 2>&1
+		ok "in a namespace of its own" at_least 80 ns my_code
+	fi
+fi
+while read -r map; do rm -rf "$map"; done <maps
+finish

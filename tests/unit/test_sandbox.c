@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The child that parses: what it may do, what it may not, and what its death costs. */
+#include "sandbox/sandbox.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CONFINED 0 /* see confine.c */
+#else
+#define CONFINED 1
+#endif
+
+enum { ECHO, READ_FDS, HANG, CRASH, ALLOCATE, FORBIDDEN, PATHS, BIG, OPS };
+
+static int op_echo(const struct sandbox_request *q, struct buf *out)
+{
+	return buf_add(out, q->bytes, q->len);
+}
+
+static int op_read_fds(const struct sandbox_request *q, struct buf *out)
+{
+	char b[64];
+	for (size_t i = 0; i < q->n_fds; i++) {
+		ssize_t n = pread(q->fds[i], b, sizeof(b), 0);
+		if (n < 0 || buf_add(out, b, (size_t)n))
+			return -EIO;
+	}
+	return 0;
+}
+
+static int op_hang(const struct sandbox_request *q, struct buf *out)
+{
+	(void)q, (void)out;
+	for (volatile int forever = 1; forever;)
+		;
+	return 0;
+}
+
+static int op_crash(const struct sandbox_request *q, struct buf *out)
+{
+	(void)q, (void)out;
+	raise(SIGSEGV);
+	return 0;
+}
+
+static int op_allocate(const struct sandbox_request *q, struct buf *out)
+{
+	(void)out;
+	size_t n = (size_t)atoi((const char *)q->bytes) << 20;
+	char *p = malloc(n);
+	if (!p)
+		return -ENOMEM;
+	memset(p, 1, n);
+	free(p);
+	return 0;
+}
+
+/* Each is a way out of a parser that an attacker has taken over. */
+static int op_forbidden(const struct sandbox_request *q, struct buf *out)
+{
+	char *argv[] = { NULL };
+	(void)out;
+	switch (q->bytes[0]) {
+	case 0: return socket(AF_UNIX, SOCK_STREAM, 0);
+	case 1: return (int)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	case 2: return execve("/bin/true", argv, argv);
+	case 3: return kill(getppid(), 0);
+	case 4: return (int)write(q->fds[0], "x", 1);
+	case 5: return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED;
+	case 6: return (int)syscall(SYS_process_vm_readv, getppid(), NULL, 0, NULL, 0, 0);
+	case 7: return ftruncate(q->fds[0], 0);
+	default: return (int)syscall(SYS_ptrace, 0, 0, 0, 0);
+	}
+}
+#define N_FORBIDDEN 9
+
+static int op_paths(const struct sandbox_request *q, struct buf *out)
+{
+	(void)q, (void)out;
+	return open("/etc/passwd", O_RDONLY) < 0 && errno == EACCES && openat(AT_FDCWD, "/", O_PATH) < 0 &&
+			       access("/etc", F_OK) < 0
+		       ? 0
+		       : -EEXIST;
+}
+
+
+static int op_big(const struct sandbox_request *q, struct buf *out)
+{
+	(void)q;
+	int rc = buf_reserve(out, 3u << 20);
+	if (!rc) {
+		memset(out->data, 'b', 3u << 20);
+		out->len = 3u << 20;
+	}
+	return rc;
+}
+
+static const sandbox_op ops[OPS] = { op_echo, op_read_fds, op_hang, op_crash, op_allocate, op_forbidden, op_paths,
+				     op_big };
+
+struct fixture {
+	struct sandbox *s;
+	struct buf reply;
+};
+
+static int set_up(void **state)
+{
+	static struct fixture f;
+	struct err err;
+	struct sandbox_config cfg = { .ops = ops, .n_ops = OPS, .memory = 64u << 20, .serves = 8 };
+	f = (struct fixture){ 0 };
+	*state = &f;
+	return sandbox_new(&f.s, &cfg, &err);
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	sandbox_free(f->s);
+	buf_fini(&f->reply);
+	return 0;
+}
+
+static int ask(struct fixture *f, unsigned op, const void *bytes, size_t len, const int *fds, size_t n_fds)
+{
+	struct sandbox_call c = { .op = op, .bytes = bytes, .len = len, .fds = fds, .n_fds = n_fds, .deadline_ms = 10000,
+				  .max_reply = 4u << 20 };
+	return sandbox_run(f->s, &c, &f->reply);
+}
+
+static void expect_alive(struct fixture *f)
+{
+	assert_int_equal(ask(f, ECHO, "alive", 5, NULL, 0), 0);
+	assert_int_equal(f->reply.len, 5);
+	assert_memory_equal(f->reply.data, "alive", 5);
+}
+
+static uint64_t spawned(struct fixture *f)
+{
+	struct sandbox_stats st;
+	sandbox_stats(f->s, &st);
+	return st.spawned;
+}
+
+static void test_requests(void **state)
+{
+	struct fixture *f = *state;
+	char name[] = "/tmp/ascribe-sandbox-XXXXXX", *big = malloc(SANDBOX_REQUEST_MAX + 1);
+	int fds[2] = { mkstemp(name), -1 };
+	assert_true(fds[0] >= 0);
+	assert_int_equal(write(fds[0], "file", 4), 4);
+	fds[1] = open("/proc/self/comm", O_RDONLY); /* ours, though a child reads it */
+	assert_int_equal(ask(f, READ_FDS, NULL, 0, fds, 2), 0);
+	f->reply.data[f->reply.len] = 0;
+	assert_string_equal((char *)f->reply.data, "filetest_sandbox\n");
+	memset(big, 'x', SANDBOX_REQUEST_MAX + 1);
+	assert_int_equal(ask(f, ECHO, big, SANDBOX_REQUEST_MAX, NULL, 0), 0);
+	assert_int_equal(f->reply.len, SANDBOX_REQUEST_MAX);
+	assert_memory_equal(f->reply.data, big, SANDBOX_REQUEST_MAX);
+	assert_int_equal(ask(f, ECHO, big, SANDBOX_REQUEST_MAX + 1, NULL, 0), -E2BIG);
+	assert_int_equal(ask(f, BIG, NULL, 0, NULL, 0), 0);
+	assert_int_equal(f->reply.len, 3u << 20);
+	struct sandbox_call small = { .op = BIG, .deadline_ms = 10000, .max_reply = 1000 };
+	assert_int_equal(sandbox_run(f->s, &small, &f->reply), -E2BIG);
+	expect_alive(f);
+	close(fds[0]);
+	close(fds[1]);
+	unlink(name);
+	free(big);
+}
+
+static void test_recycled(void **state)
+{
+	struct fixture *f = *state;
+	for (int i = 0; i < 24; i++)
+		expect_alive(f);
+	assert_int_equal(spawned(f), 3);
+}
+
+static void test_deaths(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_stats st;
+	struct sandbox_call hang = { .op = HANG, .deadline_ms = 100, .max_reply = 100 };
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(sandbox_run(f->s, &hang, &f->reply), -ETIMEDOUT);
+		expect_alive(f);
+	}
+	if (CONFINED) {
+		assert_int_equal(ask(f, CRASH, NULL, 0, NULL, 0), -ECHILD);
+		expect_alive(f);
+	}
+	sandbox_stats(f->s, &st);
+	assert_int_equal(st.late, 3);
+	assert_int_equal(st.died, CONFINED);
+}
+
+static void test_confined(void **state)
+{
+	struct fixture *f = *state;
+	char name[] = "/tmp/ascribe-sandbox-XXXXXX";
+	if (!CONFINED)
+		skip();
+	int fd = mkstemp(name);
+	assert_int_equal(write(fd, "ab", 2), 2);
+	for (uint8_t way = 0; way < N_FORBIDDEN; way++) {
+		int rc = ask(f, FORBIDDEN, &way, 1, &fd, 1);
+		if (rc != -ECHILD)
+			fail_msg("way %u: %d", way, rc);
+	}
+	assert_int_equal(lseek(fd, 0, SEEK_END), 2);
+	close(fd);
+	unlink(name);
+	assert_int_equal(ask(f, PATHS, NULL, 0, NULL, 0), 0);
+	assert_int_equal(ask(f, ALLOCATE, "32", 3, NULL, 0), 0);
+	assert_int_equal(ask(f, ALLOCATE, "80", 3, NULL, 0), -ENOMEM);
+	expect_alive(f);
+}
+
+static unsigned long long status_of(const char *text, const char *key, int base)
+{
+	const char *p = strstr(text, key);
+	if (!p)
+		fail_msg("no %s", key);
+	return strtoull(p + strlen(key), NULL, base);
+}
+
+/* The kernel's word on what it is: found by its name among all processes that are children of ours. */
+static void test_unprivileged(void **state)
+{
+	struct fixture *f = *state;
+	char path[64], text[4096] = "";
+	int found = 0;
+	if (!CONFINED)
+		skip();
+	expect_alive(f);
+	for (int pid = (int)getpid(); pid < getpid() + 1000 && !found; pid++) {
+		snprintf(path, sizeof(path), "/proc/%d/status", pid);
+		FILE *p = fopen(path, "r");
+		if (!p)
+			continue;
+		size_t n = fread(text, 1, sizeof(text) - 1, p);
+		fclose(p);
+		text[n] = 0;
+		found = strstr(text, "ascribe-parser") != NULL;
+	}
+	if (!found)
+		skip(); /* numbers wrapped around */
+	assert_int_equal(status_of(text, "CapEff:", 16) | status_of(text, "CapPrm:", 16) | status_of(text, "CapInh:", 16), 0);
+	assert_int_equal(status_of(text, "NoNewPrivs:", 10), 1);
+	assert_int_equal(status_of(text, "Seccomp:", 10), 2);
+	if (geteuid() == 0)
+		assert_int_equal(status_of(text, "Uid:", 10), 65534);
+	snprintf(path, sizeof(path), "/proc/%llu/fd", status_of(text, "\nPid:", 10));
+	assert_int_equal(access(path, F_OK), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_requests, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_recycled, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_deaths, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_unprivileged, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

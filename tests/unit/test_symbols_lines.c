@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inlined calls and lines against llvm-addr2line, which reads DWARF by code of its own (that of binutils errs where functions are split), at random addresses of programs that
+ * are built here by gcc and clang with and without DWARF 5; and damaged DWARF.
+ */
+#include "symbols/names.h"
+#include "symbols/symbols.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ADDRESSES 3000
+
+static char dir[] = "/tmp/ascribe-lines-XXXXXX";
+static struct sandbox *sandbox;
+static struct symbolizer *symbolizer;
+
+static const char program[] =
+	"#include <algorithm>\n#include <map>\n#include <string>\n#include <vector>\n#include <cstdio>\n"
+	"struct item { int key; std::string text; bool operator<(const item &o) const { return key < o.key; } };\n"
+	"static inline int mix(int a, int b) {\n  a ^= b * 31;\n  return a + (b >> 3);\n}\n"
+	"static inline int twice(int a, int b) {\n  int x = mix(a, b);\n  return mix(x, a);\n}\n"
+	"template <typename T> __attribute__((noinline)) int sum(const std::vector<T> &v) {\n  int s = 0;\n"
+	"  for (auto &i : v)\n    s = twice(s, i.key);\n  return s;\n}\n"
+	"int main(int c, char **v) {\n  std::vector<item> items;\n  std::map<std::string, int> m;\n"
+	"  for (int i = 0; i < c * 100; i++) {\n    items.push_back({ twice(i, c), std::to_string(i) });\n"
+	"    m[items.back().text] += i;\n  }\n  std::sort(items.begin(), items.end());\n"
+	"  try { items.at(c * 50).key++; } catch (...) { puts(\"none\"); }\n"
+	"  printf(\"%d %zu\\n\", sum(items), m.size());\n  return 0;\n}\n";
+
+static int run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static int run(const char *fmt, ...)
+{
+	char cmd[2048];
+	va_list ap;
+	va_start(ap, fmt);
+	int n = snprintf(cmd, sizeof(cmd), "cd %s && ", dir);
+	vsnprintf(cmd + n, sizeof(cmd) - (size_t)n, fmt, ap);
+	va_end(ap);
+	return system(cmd);
+}
+
+static int setup(void **state)
+{
+	char path[128];
+	struct err err;
+	(void)state;
+	struct sandbox_config cfg = { .ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 64 };
+	if (!mkdtemp(dir) || sandbox_new(&sandbox, &cfg, &err))
+		return -1;
+	struct symbolizer_config c = { .sandbox = sandbox, .deadline_ms = 20000 };
+	snprintf(path, sizeof(path), "%s/p.cc", dir);
+	FILE *f = fopen(path, "w");
+	if (!f || fputs(program, f) < 0 || fclose(f))
+		return -1;
+	return symbolizer_new(&symbolizer, &c);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	symbolizer_free(symbolizer);
+	sandbox_free(sandbox);
+	return run("rm -rf %s", dir);
+}
+
+/* A file of the directory, or anywhere. */
+static struct binary *open_named(const char *name)
+{
+	char path[4200];
+	struct binary *b = NULL;
+	snprintf(path, sizeof(path), "%s/%s", name[0] == '/' ? "" : dir, name);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || binary_open_in(&b, symbolizer, fd, path, NULL))
+		return NULL;
+	close(fd);
+	return b;
+}
+
+/* "function file:line\n" for each frame, files without their directories. */
+struct answers {
+	char *text[ADDRESSES];
+	size_t inlined;
+	struct binary *binary;
+	int by_symbol;
+	const uint64_t *addrs;
+};
+
+static const char *base_of(const char *s, size_t len, size_t *ret)
+{
+	for (size_t i = len; i-- > 0;)
+		if (s[i] == '/') {
+			*ret = len - i - 1;
+			return s + i + 1;
+		}
+	*ret = len;
+	return s;
+}
+
+static void take(void *ctx, size_t i, const struct line_frame *f, size_t n)
+{
+	struct answers *a = ctx;
+	char text[16384] = "", function[4096], shown[4096];
+	size_t at = 0, len;
+	struct symbol sym;
+	for (size_t k = 0; k < n; k++) {
+		const char *file = base_of(f[k].file, f[k].file_len, &len);
+		snprintf(function, sizeof(function), "%.*s", (int)f[k].function_len, f[k].function);
+		/* Of somebody else's file the recorder takes the symbol: it has the name by which the function is called. */
+		if ((a->by_symbol || !f[k].function_len) && k + 1 == n && !binary_find(a->binary, a->addrs[i], &sym))
+			name_fold_clones(sym.name, function, sizeof(function));
+		symbol_demangle(function, shown, sizeof(shown));
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %.*s:%u\n", shown, (int)len, file, f[k].line);
+	}
+	a->inlined += n > 1;
+	a->text[i] = strdup(text);
+}
+
+/* addr2line's word for the same; NULL where it does not know the line or the function. */
+static char *read_truth(FILE *f, char *line, size_t cap, int *more)
+{
+	char text[16384] = "", function[4096], shown[4096];
+	size_t at = 0, len;
+	int known = 1;
+	*more = 0;
+	while (fgets(line, (int)cap, f)) {
+		if (!strncmp(line, "0x", 2)) {
+			*more = 1;
+			break;
+		}
+		snprintf(function, sizeof(function), "%.*s", (int)strcspn(line, "\n"), line);
+		name_fold_clones(function, function, sizeof(function)); /* the symbol's name; DWARF has the source's */
+		symbol_demangle(function, shown, sizeof(shown)); /* constructors that are one have two symbols */
+		if (!fgets(line, (int)cap, f))
+			break;
+		line[strcspn(line, "\n")] = 0;
+		char *note = strstr(line, " (discriminator");
+		if (note)
+			*note = 0;
+		known &= !strstr(line, ":?") && !strstr(line, ":0") && strcmp(function, "??");
+		const char *base = base_of(line, strlen(line), &len);
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s %s\n", shown, base);
+	}
+	return known && at ? strdup(text) : NULL;
+}
+
+/* The start of the last line: the function that the others are inlined into. */
+static const char *outermost(const char *text)
+{
+	const char *p = text + strlen(text) - 1;
+	while (p > text && p[-1] != '\n')
+		p--;
+	return p;
+}
+
+/*
+ * Where the compiler made one function of two that are equal, DWARF has one's name and addr2line takes the other's symbol: the same
+ * but for the name of the outermost function, and nm has both at one address.
+ */
+static bool is_alias(const char *name, const char *a, const char *b)
+{
+	const char *x = outermost(a), *y = outermost(b), *x_end = strchr(x, ' '), *y_end = strchr(y, ' ');
+	char cmd[12000];
+	if (x - a != y - b || memcmp(a, b, (size_t)(x - a)) || !x_end || !y_end || strcmp(x_end, y_end))
+		return false;
+	if (strchr(x, '\'') || strchr(y, '\''))
+		return false;
+	snprintf(cmd, sizeof(cmd), "cd %s && { [ -e nm ] || nm %s | sed 's/@.*//' >nm; } && awk -v a='%.*s' -v b='%.*s' '$3 == a { x[$1] } $3 == b { y[$1] }"
+		 " END { for (at in x) if (at in y) exit 0; exit 1 }' nm", dir, name, (int)(x_end - x), x, (int)(y_end - y), y);
+	return system(cmd) == 0;
+}
+
+/* The number of addresses that addr2line knows. */
+static int check(const char *name)
+{
+	static uint64_t addrs[ADDRESSES];
+	static struct answers a;
+	char cmd[5000], line[8192];
+	unsigned long text = 0, size = 0;
+	uint64_t seed = 99;
+	memset(&a, 0, sizeof(a));
+	snprintf(cmd, sizeof(cmd), "cd %s && readelf -SW %s | sed -n 's/.* \\.text *[A-Z]*BITS *\\([0-9a-f]*\\) [0-9a-f]* \\([0-9a-f]*\\).*/\\1 \\2/p'",
+		 dir, name);
+	FILE *f = popen(cmd, "r");
+	assert_int_equal(fscanf(f, "%lx %lx", &text, &size), 2);
+	pclose(f);
+	snprintf(cmd, sizeof(cmd), "%s/addrs", dir);
+	f = fopen(cmd, "w");
+	for (int i = 0; i < ADDRESSES; i++) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		addrs[i] = text + (seed >> 33) % size;
+		fprintf(f, "0x%lx\n", addrs[i]);
+	}
+	fclose(f);
+	struct binary *b = open_named(name);
+	assert_non_null(b);
+	assert_true(binary_has_lines(b));
+	a.binary = b;
+	a.by_symbol = name[0] == '/';
+	a.addrs = addrs;
+	int rc = binary_lines(b, addrs, ADDRESSES, take, &a);
+	if (rc && name[0] == '/') { /* beyond the limits of a worker: an answer, too */
+		print_message("%s: given up, %s\n", name, strerror(-rc));
+		binary_free(b);
+		return 0;
+	}
+	assert_int_equal(rc, 0);
+	binary_free(b);
+	snprintf(cmd, sizeof(cmd), "cd %s && llvm-addr2line-14 -a -f -i -e %s <addrs", dir, name);
+	f = popen(cmd, "r");
+	run("rm -f nm");
+	int more = fgets(line, sizeof(line), f) != NULL, known = 0, wrong = 0;
+	for (int i = 0; i < ADDRESSES && more; i++) {
+		char *want = read_truth(f, line, sizeof(line), &more);
+		known += want != NULL;
+		if (want && strcmp(want, a.text[i]) && !is_alias(name, want, a.text[i]) && wrong++ < 3)
+			print_message("%s 0x%lx: ours\n%sbut llvm-addr2line\n%s", name, addrs[i], a.text[i], want);
+		free(want);
+	}
+	for (int i = 0; i < ADDRESSES; i++)
+		free(a.text[i]);
+	pclose(f);
+	print_message("%s: %d addresses known to addr2line, %zu with inlined calls, %d wrong\n", name, known, a.inlined, wrong);
+	assert_true(known > (name[0] == '/' ? 0 : ADDRESSES / 3));
+	assert_true(name[0] == '/' || a.inlined > ADDRESSES / 10);
+	assert_int_equal(wrong, 0);
+	return known;
+}
+
+/* make bench-symbols: every program of this machine that has DWARF, and the debug file of its libc. */
+static void test_real(void **state)
+{
+	char path[4096];
+	int known = 0, files = 0;
+	(void)state;
+	if (!getenv("ASCRIBE_SYMBOLS_FULL"))
+		skip();
+	FILE *f = popen("{ ls -d ~/.pyenv/versions/*/lib/libpython3.*.so.1.0 /opt/*/bin/* /usr/local/bin/* 2>/dev/null; readlink -f /proc/$PPID/exe;"
+			"i=$(readelf -n /lib/x86_64-linux-gnu/libc.so.6 | sed -n 's/.*Build ID: //p');"
+			"echo /usr/lib/debug/.build-id/$(echo $i | cut -c 1-2)/$(echo $i | cut -c 3-).debug; } | while read p; do"
+			"  readelf -SW $p 2>/dev/null | grep -q '\\.debug_info' && ! readelf -SW $p | grep -q gopclntab && readlink -f $p; done",
+			"r");
+	while (fgets(path, sizeof(path), f)) {
+		path[strcspn(path, "\n")] = 0;
+		known += check(path);
+		files++;
+	}
+	pclose(f);
+	print_message("%d files, %d addresses known to addr2line\n", files, known);
+	assert_true(files > 0);
+}
+
+static void test_gcc(void **state)
+{
+	(void)state;
+	assert_int_equal(run("g++ -O2 -g -gdwarf-5 -o gcc5 p.cc && g++ -O2 -g -gdwarf-4 -o gcc4 p.cc"), 0);
+	check("gcc5");
+	check("gcc4");
+}
+
+static void test_compressed(void **state)
+{
+	(void)state;
+	assert_int_equal(run("objcopy --compress-debug-sections=zlib gcc5 packed"), 0);
+	check("packed");
+}
+
+static void test_clang(void **state)
+{
+	(void)state;
+	if (system("command -v clang++-14 >/dev/null"))
+		skip();
+	if (run("clang++-14 -O2 -g -o clang p.cc 2>/dev/null"))
+		skip();
+	check("clang");
+}
+
+static void ignore(void *ctx, size_t i, const struct line_frame *f, size_t n)
+{
+	(void)ctx, (void)i, (void)f, (void)n;
+}
+
+/* A worker that dies of it is one file's loss: the next is read as before. */
+static void test_damage(void **state)
+{
+	char path[128];
+	uint64_t seed = 5, addrs[64];
+	struct sandbox_stats before, after;
+	int refused = 0;
+	(void)state;
+	sandbox_stats(sandbox, &before);
+	for (int round = 0; round < 60; round++) {
+		assert_int_equal(run("cp gcc5 bad"), 0);
+		snprintf(path, sizeof(path), "%s/bad", dir);
+		int fd = open(path, O_RDWR | O_CLOEXEC);
+		off_t size = lseek(fd, 0, SEEK_END);
+		for (int i = 0; i < 200; i++) { /* behind the code: the DWARF */
+			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			uint8_t v = (uint8_t)(seed >> 20);
+			assert_int_equal(pwrite(fd, &v, 1, size / 5 + (off_t)((seed >> 33) % (uint64_t)(size * 3 / 5))), 1);
+		}
+		close(fd);
+		struct binary *b = open_named("bad");
+		for (int i = 0; i < 64; i++)
+			addrs[i] = 0x1000 + (uint64_t)i * 0x80;
+		if (b && binary_has_lines(b)) {
+			refused += binary_lines(b, addrs, 64, ignore, NULL) != 0;
+			binary_lines(b, addrs, 64, ignore, NULL);
+		}
+		binary_free(b);
+	}
+	sandbox_stats(sandbox, &after);
+	print_message("60 damaged files: %d refused, %lu workers died, %lu late\n", refused, after.died - before.died,
+		      after.late - before.late);
+	check("gcc4");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gcc),
+		cmocka_unit_test(test_compressed),
+		cmocka_unit_test(test_clang),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_real),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

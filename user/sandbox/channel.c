@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t channel_now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Workers wait inside sendmsg and recvmsg, which need no further call; who has a deadline polls first. */
+static int wait_for(int fd, short events, uint64_t until_ns)
+{
+	while (until_ns != CHANNEL_FOREVER) {
+		uint64_t now = channel_now_ns();
+		if (now >= until_ns)
+			return -ETIMEDOUT;
+		struct pollfd p = { .fd = fd, .events = events };
+		int n = poll(&p, 1, (int)((until_ns - now + 999999) / 1000000));
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+static int flags_for(uint64_t until_ns)
+{
+	return MSG_NOSIGNAL | (until_ns == CHANNEL_FOREVER ? 0 : MSG_DONTWAIT);
+}
+
+/* One sendmsg or recvmsg that moved something: its size. */
+static ssize_t move(int fd, struct msghdr *m, int out, uint64_t until_ns)
+{
+	for (;;) {
+		int rc = wait_for(fd, out ? POLLOUT : POLLIN, until_ns);
+		if (rc)
+			return rc;
+		ssize_t n = out ? sendmsg(fd, m, flags_for(until_ns))
+				: recvmsg(fd, m, flags_for(until_ns) | MSG_CMSG_CLOEXEC);
+		if (n > 0)
+			return n;
+		if (n == 0)
+			return -EPIPE;
+		if (errno != EINTR && errno != EAGAIN)
+			return errno == ECONNRESET ? -EPIPE : -errno;
+	}
+}
+
+static int move_all(int fd, void *bytes, size_t len, int out, uint64_t until_ns)
+{
+	while (len) {
+		struct iovec iov = { bytes, len };
+		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+		ssize_t n = move(fd, &m, out, until_ns);
+		if (n < 0)
+			return (int)n;
+		bytes = (uint8_t *)bytes + n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(SANDBOX_FDS_MAX * sizeof(int))];
+};
+
+int channel_send(int fd, const struct channel_head *h, const void *bytes, const int *fds, size_t n_fds, uint64_t until_ns)
+{
+	struct channel_head head = *h;
+	union control c = { 0 };
+	struct iovec iov = { &head, sizeof(head) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	if (n_fds > SANDBOX_FDS_MAX)
+		return -EINVAL;
+	if (n_fds) {
+		m.msg_control = c.bytes;
+		m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		struct cmsghdr *cm = CMSG_FIRSTHDR(&m);
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(cm), fds, n_fds * sizeof(int));
+	}
+	ssize_t n = move(fd, &m, 1, until_ns);
+	if (n < 0)
+		return (int)n;
+	int rc = move_all(fd, (uint8_t *)&head + n, sizeof(head) - (size_t)n, 1, until_ns);
+	return rc ? rc : move_all(fd, (void *)(uintptr_t)bytes, h->len, 1, until_ns);
+}
+
+int channel_recv(int fd, void *out, size_t len, uint64_t until_ns)
+{
+	return move_all(fd, out, len, 0, until_ns);
+}
+
+int channel_recv_head(int fd, struct channel_head *h, int *fds, size_t max, size_t *ret_n, uint64_t until_ns)
+{
+	union control c = { 0 };
+	struct iovec iov = { h, sizeof(*h) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.bytes, .msg_controllen = sizeof(c.bytes) };
+	if (!max) { /* what is sent all the same, the kernel closes */
+		m.msg_control = NULL;
+		m.msg_controllen = 0;
+	}
+	ssize_t n = move(fd, &m, 0, until_ns);
+	size_t got = 0;
+	if (n < 0)
+		return (int)n;
+	for (struct cmsghdr *cm = max ? CMSG_FIRSTHDR(&m) : NULL; cm; cm = CMSG_NXTHDR(&m, cm)) {
+		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t here = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < here; i++) {
+			int one;
+			memcpy(&one, CMSG_DATA(cm) + i * sizeof(int), sizeof(one));
+			if (got < max)
+				fds[got++] = one;
+			else
+				close(one);
+		}
+	}
+	*ret_n = got;
+	return move_all(fd, (uint8_t *)h + n, sizeof(*h) - (size_t)n, 0, until_ns);
+}

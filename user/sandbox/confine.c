@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <seccomp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NOBODY 65534
+#define ADDRESS_SPACE ((rlim_t)4 << 30) /* files may be mapped, which is no memory of ours */
+#define DESCRIPTORS 32
+
+/* Sanitizers make calls and take memory of their own: their builds run the same code unconfined. */
+#if defined(__SANITIZE_ADDRESS__)
+#define UNCONFINED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UNCONFINED 1
+#endif
+#endif
+#ifndef UNCONFINED
+#define UNCONFINED 0
+#endif
+
+static int close_others(int keep)
+{
+	unsigned low = UNCONFINED ? 3 : 0; /* a sanitizer's report goes to stderr */
+	if ((unsigned)keep > low && syscall(SYS_close_range, low, keep - 1, 0))
+		return -errno;
+	return syscall(SYS_close_range, keep + 1, ~0u, 0) ? -errno : 0;
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+	return syscall(SYS_capset, &head, none) ? -errno : 0;
+}
+
+/* Bytes of private writable memory that we have now. */
+static int data_size(size_t *ret)
+{
+	unsigned long size, resident, shared, text, lib, data;
+	char line[256];
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = read(fd, line, sizeof(line) - 1);
+	close(fd);
+	if (n <= 0)
+		return -EIO;
+	line[n] = '\0';
+	if (sscanf(line, "%lu %lu %lu %lu %lu %lu", &size, &resident, &shared, &text, &lib, &data) != 6)
+		return -EIO;
+	*ret = data * (size_t)sysconf(_SC_PAGESIZE);
+	return 0;
+}
+
+/* What the nursery has, and each worker when it is forked: RLIMIT_DATA counts from zero. Asked while paths can still be opened. */
+static size_t data_before;
+
+int confine_privileges(int keep)
+{
+	int rc = close_others(keep);
+	rc = rc ? rc : data_size(&data_before);
+	if (rc)
+		return rc;
+	/* Without CAP_SETUID we stay who we are, without capabilities. */
+	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
+	    setresuid(NOBODY, NOBODY, NOBODY) && errno != EPERM)
+		return -errno;
+	rc = drop_capabilities();
+	if (rc)
+		return rc;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+/* Kernels without Landlock (before 5.13, or not configured) have seccomp alone. */
+static int forbid_paths(void)
+{
+	struct landlock_ruleset_attr attr = {
+		.handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+				     LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
+				     LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+				     LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR |
+				     LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
+				     LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+				     LANDLOCK_ACCESS_FS_MAKE_SYM,
+	};
+	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	if (fd < 0)
+		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
+	int rc = syscall(SYS_landlock_restrict_self, fd, 0) ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+static int limit(int what, rlim_t value)
+{
+	struct rlimit l = { value, value };
+	return setrlimit((__rlimit_resource_t)what, &l) ? -errno : 0;
+}
+
+static int limit_resources(size_t memory)
+{
+	int rc = limit(RLIMIT_DATA, data_before + memory);
+	rc = rc ? rc : limit(RLIMIT_AS, ADDRESS_SPACE);
+	rc = rc ? rc : limit(RLIMIT_CORE, 0);
+	rc = rc ? rc : limit(RLIMIT_FSIZE, 0);
+	rc = rc ? rc : limit(RLIMIT_NPROC, 0);
+	return rc ? rc : limit(RLIMIT_NOFILE, DESCRIPTORS);
+}
+
+static int allow_calls(scmp_filter_ctx f)
+{
+	static const int plain[] = { SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),	SCMP_SYS(pread64),
+				     SCMP_SYS(read),	SCMP_SYS(lseek),	SCMP_SYS(fstat),
+				     SCMP_SYS(close),	SCMP_SYS(munmap),	SCMP_SYS(mremap),
+				     SCMP_SYS(brk),	SCMP_SYS(madvise),	SCMP_SYS(futex),
+				     SCMP_SYS(exit),	SCMP_SYS(exit_group),	SCMP_SYS(rt_sigprocmask),
+				     SCMP_SYS(clock_gettime), SCMP_SYS(getrandom), SCMP_SYS(rt_sigreturn),
+				     SCMP_SYS(sysinfo) /* qsort asks how much memory there is */ };
+	/* A library that looks for further files by path is told no, and goes on. */
+	static const int refused[] = { SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
+				       SCMP_SYS(access), SCMP_SYS(faccessat), SCMP_SYS(stat), SCMP_SYS(lstat),
+				       SCMP_SYS(getcwd) };
+	int rc = 0;
+	for (size_t i = 0; !rc && i < sizeof(plain) / sizeof(plain[0]); i++)
+		rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, plain[i], 0);
+	for (size_t i = 0; !rc && i < sizeof(refused) / sizeof(refused[0]); i++) {
+		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), refused[i], 0);
+		if (rc == -EDOM)
+			rc = 0; /* this machine has no such call */
+	}
+	/* fstat of a descriptor is a newfstatat with an empty path. */
+	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1, SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH));
+	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(newfstatat), 1,
+					SCMP_A3(SCMP_CMP_NE, AT_EMPTY_PATH));
+	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+					SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_DUPFD_CLOEXEC));
+	rc = rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_GETFD));
+	return rc ? rc : seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, SCMP_A1(SCMP_CMP_EQ, F_GETFL));
+}
+
+static int forbid_calls(void)
+{
+	scmp_filter_ctx f = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	if (!f)
+		return -ENOMEM;
+	int rc = allow_calls(f);
+	rc = rc ? rc : seccomp_load(f);
+	seccomp_release(f);
+	return rc;
+}
+
+int confine_worker(size_t memory)
+{
+	if (UNCONFINED)
+		return 0;
+	int rc = limit_resources(memory);
+	rc = rc ? rc : forbid_paths();
+	return rc ? rc : forbid_calls();
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/sandbox.h"
+
+#include "sandbox/channel.h"
+#include "sandbox/nursery.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SPAWN_NS 2000000000ull
+
+struct lane {
+	int fd; /* -1: no worker */
+	uint64_t pid;
+	unsigned served;
+};
+
+struct sandbox {
+	struct sandbox_config cfg;
+	int nursery; /* -1: it is gone, and with it every answer */
+	pid_t nursery_pid;
+	struct lane lane[SANDBOX_LANES];
+	struct sandbox_stats stats;
+};
+
+int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct err *err)
+{
+	int pair[2];
+	struct sandbox *s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_sys(err, -ENOMEM, "sandbox");
+	s->cfg = *cfg;
+	for (size_t i = 0; i < SANDBOX_LANES; i++)
+		s->lane[i].fd = -1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		int rc = err_sys(err, -errno, "socketpair");
+		free(s);
+		return rc;
+	}
+	s->nursery_pid = fork();
+	if (s->nursery_pid == 0)
+		nursery_run(pair[1], &s->cfg);
+	int rc = s->nursery_pid < 0 ? -errno : 0;
+	close(pair[1]);
+	s->nursery = pair[0];
+	if (rc) {
+		close(pair[0]);
+		free(s);
+		return err_sys(err, rc, "fork");
+	}
+	*ret = s;
+	return 0;
+}
+
+void sandbox_retire(struct sandbox *s, unsigned lane)
+{
+	struct lane *l = &s->lane[lane];
+	if (l->fd >= 0)
+		close(l->fd); /* it sees that, and ends */
+	*l = (struct lane){ .fd = -1 };
+}
+
+/* It does not listen any more. */
+static void kill_worker(struct sandbox *s, unsigned lane)
+{
+	struct channel_head h = { .what = NURSERY_KILL, .value = s->lane[lane].pid };
+	channel_send(s->nursery, &h, NULL, NULL, 0, channel_now_ns() + SPAWN_NS);
+	sandbox_retire(s, lane);
+}
+
+static int spawn(struct sandbox *s, struct lane *l)
+{
+	int pair[2];
+	size_t none;
+	struct channel_head h = { .what = NURSERY_SPAWN };
+	uint64_t until = channel_now_ns() + SPAWN_NS;
+	if (s->nursery < 0)
+		return -ECHILD;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	int rc = channel_send(s->nursery, &h, NULL, &pair[1], 1, until);
+	close(pair[1]);
+	rc = rc ? rc : channel_recv_head(s->nursery, &h, NULL, 0, &none, until);
+	if (rc) { /* out of step with it: never again */
+		close(s->nursery);
+		s->nursery = -1;
+		rc = -ECHILD;
+	}
+	rc = rc ? rc : h.what;
+	if (rc) {
+		close(pair[0]);
+		return rc;
+	}
+	*l = (struct lane){ .fd = pair[0], .pid = h.value };
+	s->stats.spawned++;
+	return 0;
+}
+
+void sandbox_ready(struct sandbox *s, unsigned lane)
+{
+	if (s->lane[lane].fd < 0)
+		spawn(s, &s->lane[lane]); /* if not, the first request will tell */
+}
+
+static int receive(int fd, const struct sandbox_call *call, uint64_t until, struct buf *reply, struct channel_head *h)
+{
+	size_t none;
+	int rc = channel_recv_head(fd, h, NULL, 0, &none, until);
+	if (rc)
+		return rc;
+	if (h->len > call->max_reply)
+		return -E2BIG;
+	if (h->what > 0)
+		return -EBADMSG;
+	rc = buf_reserve(reply, (size_t)h->len + 1);
+	rc = rc ? rc : channel_recv(fd, reply->data, h->len, until);
+	if (!rc)
+		reply->len = h->len;
+	return rc;
+}
+
+int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *reply)
+{
+	struct lane *l = &s->lane[call->lane];
+	struct channel_head h = { .what = (int32_t)call->op, .len = (uint32_t)call->len };
+	reply->len = 0;
+	if (call->len > SANDBOX_REQUEST_MAX)
+		return -E2BIG;
+	if (l->fd >= 0 && l->served >= s->cfg.serves)
+		sandbox_retire(s, call->lane);
+	int rc = l->fd < 0 ? spawn(s, l) : 0;
+	if (rc)
+		return rc;
+	uint64_t begin = channel_now_ns(), until = begin + call->deadline_ms * 1000000ull;
+	s->stats.calls++;
+	l->served++;
+	rc = channel_send(l->fd, &h, call->bytes, call->fds, call->n_fds, until);
+	rc = rc ? rc : receive(l->fd, call, until, reply, &h);
+	if (!rc) {
+		uint64_t took = channel_now_ns() - begin;
+		s->stats.cpu_ns += h.value < took ? h.value : took; /* one thread */
+		return h.what;
+	}
+	reply->len = 0;
+	if (rc == -EPIPE) {
+		s->stats.died++;
+		sandbox_retire(s, call->lane);
+		return -ECHILD;
+	}
+	s->stats.late += rc == -ETIMEDOUT;
+	kill_worker(s, call->lane);
+	return rc;
+}
+
+void sandbox_stats(const struct sandbox *s, struct sandbox_stats *ret)
+{
+	*ret = s->stats;
+}
+
+void sandbox_free(struct sandbox *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < SANDBOX_LANES; i++)
+		if (s->lane[i].fd >= 0)
+			kill_worker(s, i);
+	if (s->nursery >= 0)
+		close(s->nursery);
+	while (waitpid(s->nursery_pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	free(s);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Foreign bytes are parsed where they can do no harm: in a child without privileges that may read the descriptors it is given,
+ * allocate within a limit, answer, and nothing else.
+ *
+ *   recorder -- SPAWN, KILL --> nursery -- fork --> worker     one worker per lane
+ *      +------------- request, descriptors, answer ------+
+ *
+ * The nursery is forked before anything sensitive is open, gives up every privilege at once and never sees a foreign byte; a
+ * worker is forked from it, so that it holds nothing of ours, and is confined (confine.h) before its first request. A worker
+ * serves one request after the other and is replaced after some (what one file may have done to it ends there). One that
+ * misses its deadline or dies costs its caller this one answer.
+ *
+ * Not thread-safe. The nursery dies with the thread that made it.
+ */
+#ifndef ASCRIBE_SANDBOX_SANDBOX_H
+#define ASCRIBE_SANDBOX_SANDBOX_H
+
+#include "util/buf.h"
+#include "util/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SANDBOX_FDS_MAX 4u
+#define SANDBOX_LANES 2u
+#define SANDBOX_REQUEST_MAX (1u << 20)
+#define SANDBOX_REPLY_MAX (96u << 20)
+
+/*
+ * What a worker does with one request: fill out and return 0, or return -errno (out then may hold a text). The descriptors are
+ * closed by the caller. Also callable directly, without a sandbox.
+ */
+struct sandbox_request {
+	const uint8_t *bytes;
+	size_t len;
+	const int *fds;
+	size_t n_fds;
+};
+typedef int (*sandbox_op)(const struct sandbox_request *q, struct buf *out);
+
+struct sandbox_config {
+	const sandbox_op *ops; /* borrowed; request n runs ops[n] */
+	size_t n_ops;
+	size_t memory;         /* bytes that a worker may allocate */
+	unsigned serves;       /* requests until a worker is replaced */
+};
+
+struct sandbox_stats {
+	uint64_t calls, spawned;
+	uint64_t late; /* workers that missed a deadline, and were killed */
+	uint64_t died; /* workers that ended by themselves: out of memory, a forbidden call, a crash */
+	uint64_t cpu_ns; /* of workers, for answers */
+};
+
+struct sandbox;
+
+/* Fork the nursery. Call it early: it inherits this process's memory, not its descriptors. */
+int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct err *err);
+void sandbox_free(struct sandbox *s);
+
+/*
+ * Run ops[op] on the lane's worker. Descriptors are borrowed. The op's own result, with what it wrote in reply (initialized,
+ * emptied first); -ETIMEDOUT after deadline_ms; -ECHILD when the worker died; -E2BIG for an answer of more than max_reply.
+ */
+struct sandbox_call {
+	unsigned lane, op;
+	const void *bytes;
+	size_t len;
+	const int *fds;
+	size_t n_fds;
+	unsigned deadline_ms;
+	size_t max_reply;
+};
+int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *reply);
+
+/* Have the worker of a lane made now, so that its first request need not wait for that. */
+void sandbox_ready(struct sandbox *s, unsigned lane);
+
+/* The worker of a lane goes; the next request gets a new one. */
+void sandbox_retire(struct sandbox *s, unsigned lane);
+
+void sandbox_stats(const struct sandbox *s, struct sandbox_stats *ret);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The functions of a Go program from .gopclntab, which stripping leaves in place. Headers of Go 1.2, 1.16, 1.18 and 1.20:
+ *
+ *   magic u32, 0 u16, quantum u8, pointer size u8, number of functions, ...
+ *   functab: {entry, offset of its _func} for every function, then the end of the last
+ *   _func:   entry, offset of its name, ...
+ *
+ * Entries are addresses of 8 bytes until 1.16 and distances of 4 bytes from the start of text since 1.18. Only tables of
+ * 64-bit little-endian programs are read; the table of a large program has over 100 MB and is read in pieces.
+ */
+#ifndef ASCRIBE_SYMBOLS_GOPCLNTAB_H
+#define ASCRIBE_SYMBOLS_GOPCLNTAB_H
+
+#include "elf/image.h"
+
+struct go_function {
+	uint64_t vaddr;
+	uint64_t size;
+	uint32_t name; /* offset in the names */
+};
+
+struct go_names {
+	uint64_t offset; /* in the file */
+	uint64_t size;
+};
+
+/*
+ * Call add for each function, in order of address; what it returns other than 0 ends the walk. -ENOENT: there is no such table;
+ * -EBADMSG: it lies; -EPROTONOSUPPORT: a version that we do not know; -E2BIG: over max functions.
+ */
+int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret_names,
+		   int (*add)(void *ctx, const struct go_function *f), void *ctx);
+
+#endif

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * An index of the units by address is made when a file is opened, one of the functions of a unit when the first address in it is
+ * asked for; the tree of inlined calls is walked from the function down. Some files stay open: stacks go through several.
+ */
+#include "symbols/lines.h"
+
+#include "util/array.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RANGES_MAX (2u << 20) /* of units, or of the functions of one */
+#define UNITS_KEPT 8
+#define FILES_KEPT 12
+#define UNPACKED_MAX (40u << 20)      /* bytes of one file's compressed sections; the others are mapped, which is no memory of ours */
+#define UNPACKED_KEPT_MAX (24u << 20) /* of all files that stay open, but for the last one */
+#define DEPTH_MAX 64          /* of scopes inside a function */
+#define DIES_MAX (4u << 20)   /* looked at in one unit */
+#define TEXT_MAX 1024
+
+/* A stretch of addresses, and the DIE (offset in .debug_info) that it belongs to. */
+struct range {
+	uint64_t low, high;
+	uint64_t die;
+};
+
+struct ranges {
+	struct range *v;
+	size_t n, cap;
+};
+
+struct unit {
+	uint64_t die;
+	struct ranges functions;
+};
+
+struct file {
+	dev_t dev;
+	ino_t ino;
+	struct timespec mtime;
+	int fd;
+	Elf *elf;
+	Dwarf *dwarf; /* NULL: a free place */
+	struct ranges units;
+	struct unit kept[UNITS_KEPT];
+	size_t next_kept;
+	uint64_t unpacked;
+	uint64_t used; /* when, by `uses` */
+};
+
+static struct file files[FILES_KEPT];
+static uint64_t uses;
+
+/* ---- ranges ---- */
+
+static int add_range(struct ranges *r, uint64_t low, uint64_t high, uint64_t die)
+{
+	if (low >= high || !low) /* at 0 stands what the linker threw away */
+		return 0;
+	if (r->n == RANGES_MAX)
+		return -E2BIG;
+	int rc = ARRAY_RESERVE(r->v, r->cap, r->n + 1);
+	if (!rc)
+		r->v[r->n++] = (struct range){ low, high, die };
+	return rc;
+}
+
+static int add_die(struct ranges *r, Dwarf_Die *die)
+{
+	Dwarf_Addr base, low, high;
+	ptrdiff_t at = 0;
+	int rc = 0;
+	while (!rc && (at = dwarf_ranges(die, at, &base, &low, &high)) > 0)
+		rc = add_range(r, low, high, dwarf_dieoffset(die));
+	return rc;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+	return x->low != y->low ? (x->low < y->low ? -1 : 1) : 0;
+}
+
+static void sort(struct ranges *r)
+{
+	if (r->n)
+		qsort(r->v, r->n, sizeof(*r->v), compare);
+}
+
+static const struct range *find(const struct ranges *r, uint64_t addr)
+{
+	size_t low = 0, high = r->n;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (r->v[mid].low <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && addr < r->v[low - 1].high ? &r->v[low - 1] : NULL;
+}
+
+static void ranges_fini(struct ranges *r)
+{
+	free(r->v);
+	*r = (struct ranges){ 0 };
+}
+
+/* ---- files ---- */
+
+static void close_file(struct file *f)
+{
+	if (f->dwarf)
+		dwarf_end(f->dwarf);
+	if (f->elf)
+		elf_end(f->elf);
+	if (f->fd > 0)
+		close(f->fd);
+	ranges_fini(&f->units);
+	for (size_t i = 0; i < UNITS_KEPT; i++)
+		ranges_fini(&f->kept[i].functions);
+	memset(f, 0, sizeof(*f));
+}
+
+static int index_units(struct file *f)
+{
+	Dwarf_CU *cu = NULL;
+	Dwarf_Die die;
+	int rc = 0;
+	while (!rc && dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
+		if (dwarf_tag(&die) == DW_TAG_compile_unit)
+			rc = add_die(&f->units, &die);
+	sort(&f->units);
+	return rc;
+}
+
+/* What libdw will unpack, as the sections' own heads say. */
+static uint64_t unpacked_size(Elf *elf)
+{
+	uint64_t sum = 0;
+	GElf_Shdr sh;
+	GElf_Chdr ch;
+	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
+		if (gelf_getshdr(s, &sh) && sh.sh_flags & SHF_COMPRESSED && gelf_getchdr(s, &ch))
+			sum = ch.ch_size > UNPACKED_MAX ? UNPACKED_MAX + 1 : sum + ch.ch_size;
+		if (sum > UNPACKED_MAX)
+			break;
+	}
+	return sum;
+}
+
+static struct file *least_used(void)
+{
+	struct file *f = NULL;
+	for (size_t i = 0; i < FILES_KEPT; i++)
+		if (files[i].dwarf && (!f || files[i].used < f->used))
+			f = &files[i];
+	return f;
+}
+
+/* A place for one file more, which will unpack so much. */
+static struct file *make_place(uint64_t unpacked)
+{
+	struct file *place = NULL;
+	uint64_t sum = unpacked;
+	for (size_t i = 0; i < FILES_KEPT; i++)
+		sum += files[i].unpacked;
+	for (struct file *f; (f = least_used()) && sum > UNPACKED_KEPT_MAX;) {
+		sum -= f->unpacked;
+		close_file(f);
+	}
+	for (size_t i = 0; i < FILES_KEPT && !place; i++)
+		place = files[i].dwarf ? NULL : &files[i];
+	if (!place) {
+		place = least_used();
+		close_file(place);
+	}
+	return place;
+}
+
+static int open_new(int fd, const struct stat *st, struct file **ret)
+{
+	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3), .dev = st->st_dev, .ino = st->st_ino, .mtime = st->st_mtim };
+	elf_version(EV_CURRENT);
+	n.elf = n.fd < 0 ? NULL : elf_begin(n.fd, ELF_C_READ_MMAP, NULL);
+	n.unpacked = n.elf ? unpacked_size(n.elf) : 0;
+	int rc = n.unpacked > UNPACKED_MAX ? -E2BIG : 0;
+	struct file *f = rc ? NULL : make_place(n.unpacked);
+	n.dwarf = n.elf && f ? dwarf_begin_elf(n.elf, DWARF_C_READ, NULL) : NULL;
+	rc = rc ? rc : n.dwarf ? index_units(&n) : -EBADMSG;
+	if (rc) {
+		close_file(&n);
+		return rc;
+	}
+	*f = n;
+	*ret = f;
+	return 0;
+}
+
+static int open_file(int fd, struct file **ret)
+{
+	struct stat st;
+	int rc = 0;
+	if (fstat(fd, &st))
+		return -errno;
+	struct file *f = NULL;
+	for (size_t i = 0; i < FILES_KEPT && !f; i++) {
+		struct file *k = &files[i];
+		if (k->dwarf && k->dev == st.st_dev && k->ino == st.st_ino && !memcmp(&k->mtime, &st.st_mtim, sizeof(k->mtime)))
+			f = k;
+	}
+	if (!f)
+		rc = open_new(fd, &st, &f);
+	if (rc)
+		return rc;
+	f->used = ++uses;
+	*ret = f;
+	return 0;
+}
+
+/* ---- the functions of a unit ---- */
+
+/* May hold functions with code: what is in a class or a namespace, in Rust everything. */
+static int is_container(int tag)
+{
+	return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
+	       tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_subprogram;
+}
+
+/* Depth first, with a stack of our own: functions inside functions count for themselves. */
+static int index_functions(struct ranges *r, Dwarf_Die *unit)
+{
+	Dwarf_Die at[DEPTH_MAX];
+	size_t depth = 0, seen = 0;
+	int rc = dwarf_child(unit, &at[0]) ? 0 : 1;
+	while (rc == 1) {
+		Dwarf_Die *die = &at[depth];
+		int tag = dwarf_tag(die);
+		if (++seen > DIES_MAX)
+			return -E2BIG;
+		if (tag == DW_TAG_subprogram) {
+			int bad = add_die(r, die);
+			if (bad)
+				return bad;
+		}
+		if (is_container(tag) && depth + 1 < DEPTH_MAX && dwarf_child(die, &at[depth + 1]) == 0) {
+			depth++;
+			continue;
+		}
+		while (dwarf_siblingof(&at[depth], &at[depth])) {
+			if (depth-- == 0)
+				return 0;
+		}
+	}
+	return 0;
+}
+
+static int functions_of(struct file *f, const struct range *u, Dwarf_Die *ret_unit, const struct ranges **ret)
+{
+	if (!dwarf_offdie(f->dwarf, u->die, ret_unit))
+		return -EBADMSG;
+	for (size_t i = 0; i < UNITS_KEPT; i++) {
+		if (f->kept[i].die == u->die) {
+			*ret = &f->kept[i].functions;
+			return 0;
+		}
+	}
+	struct unit *k = &f->kept[f->next_kept++ % UNITS_KEPT];
+	ranges_fini(&k->functions);
+	k->die = u->die;
+	int rc = index_functions(&k->functions, ret_unit);
+	if (rc)
+		ranges_fini(&k->functions); /* what is known of this unit: nothing */
+	sort(&k->functions);
+	*ret = &k->functions;
+	return rc == -ENOMEM ? rc : 0;
+}
+
+/* ---- answers ---- */
+
+static const char *function_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	const char *name = NULL;
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) || dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
+		name = dwarf_formstring(&attr);
+	if (!name && dwarf_attr_integrate(die, DW_AT_name, &attr))
+		name = dwarf_formstring(&attr);
+	return name ? name : "";
+}
+
+static int add_text(struct buf *out, const char *s)
+{
+	size_t len = s ? strnlen(s, TEXT_MAX) : 0;
+	int rc = buf_add_u32(out, (uint32_t)len);
+	return rc ? rc : buf_add(out, s ? s : "", len);
+}
+
+static int add_named(struct buf *out, const char *name, const char *source, int line)
+{
+	int rc = add_text(out, name);
+	rc = rc ? rc : add_text(out, source);
+	return rc ? rc : buf_add_u32(out, line > 0 ? (uint32_t)line : 0);
+}
+
+static int add_frame(struct buf *out, Dwarf_Die *die, const char *source, int line)
+{
+	return add_named(out, function_name(die), source, line);
+}
+
+/* One frame, of which only the line is known. */
+static int add_nameless(struct buf *out, const char *source, int line)
+{
+	int rc = buf_add_u32(out, 1);
+	return rc ? rc : add_named(out, "", source, line);
+}
+
+/* From the function down to the innermost inlined call around addr: chain[0] is the function. */
+static size_t inlined_chain(Dwarf_Die *function, uint64_t addr, Dwarf_Die chain[LINE_FRAMES_MAX])
+{
+	Dwarf_Die at = *function, child;
+	size_t n = 0, depth = 0;
+	chain[n++] = *function;
+	int more = dwarf_child(&at, &child) == 0;
+	while (more && depth < DEPTH_MAX) {
+		int tag = dwarf_tag(&child);
+		bool scope = tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block || tag == DW_TAG_try_block ||
+			     tag == DW_TAG_catch_block;
+		if (!scope || dwarf_haspc(&child, addr) <= 0) {
+			more = dwarf_siblingof(&child, &child) == 0;
+			continue;
+		}
+		if (tag == DW_TAG_inlined_subroutine) {
+			if (n == LINE_FRAMES_MAX)
+				break;
+			chain[n++] = child;
+		}
+		at = child;
+		depth++;
+		more = dwarf_child(&at, &child) == 0;
+	}
+	return n;
+}
+
+/* Where an inlined call stands in its caller. */
+static const char *call_site(Dwarf_Die *unit, Dwarf_Die *call, int *ret_line)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word line = 0, index = 0;
+	Dwarf_Files *sources;
+	size_t n;
+	*ret_line = dwarf_formudata(dwarf_attr(call, DW_AT_call_line, &attr), &line) || line > INT32_MAX ? 0 : (int)line;
+	if (dwarf_formudata(dwarf_attr(call, DW_AT_call_file, &attr), &index) || dwarf_getsrcfiles(unit, &sources, &n))
+		return NULL;
+	return index < n ? dwarf_filesrc(sources, index, NULL, NULL) : NULL;
+}
+
+static int answer(struct file *file, uint64_t addr, struct buf *out)
+{
+	const struct range *u = find(&file->units, addr), *f;
+	const struct ranges *functions;
+	Dwarf_Die unit, function, chain[LINE_FRAMES_MAX];
+	int line = 0;
+	int rc = u ? functions_of(file, u, &unit, &functions) : -ENOENT;
+	if (rc == -ENOMEM)
+		return rc;
+	if (rc)
+		return buf_add_u32(out, 0);
+	Dwarf_Line *l = dwarf_getsrc_die(&unit, addr);
+	const char *source = l ? dwarf_linesrc(l, NULL, NULL) : NULL;
+	if (l)
+		dwarf_lineno(l, &line);
+	f = find(functions, addr);
+	if (!f || !dwarf_offdie(file->dwarf, f->die, &function)) /* assembler, or what stands for an equal function */
+		return line > 0 ? add_nameless(out, source, line) : buf_add_u32(out, 0);
+	size_t n = inlined_chain(&function, addr, chain);
+	rc = buf_add_u32(out, (uint32_t)n);
+	for (size_t i = n; !rc && i-- > 0;) {
+		rc = add_frame(out, &chain[i], source, line);
+		if (i)
+			source = call_site(&unit, &chain[i], &line);
+	}
+	return rc;
+}
+
+int lines_op(const struct sandbox_request *q, struct buf *out)
+{
+	if (!q->n_fds || q->len % 8 || q->len > 8 * LINES_BATCH_MAX)
+		return -EINVAL;
+	struct file *f = NULL;
+	int rc = open_file(q->fds[0], &f);
+	struct cursor c = { q->bytes, q->bytes + q->len, 0 };
+	while (!rc && cursor_left(&c))
+		rc = answer(f, cursor_u64(&c), out);
+	return rc;
+}
+
+/* ---- the recorder's side ---- */
+
+static int take_text(struct cursor *c, const char **ret, size_t *ret_len)
+{
+	size_t len = cursor_u32(c);
+	const uint8_t *p = len <= TEXT_MAX ? cursor_bytes(c, len) : NULL;
+	if (!p)
+		return -EBADMSG;
+	*ret = (const char *)p;
+	*ret_len = len;
+	return memchr(p, 0, len) ? -EBADMSG : 0;
+}
+
+int lines_decode(struct cursor *c, struct line_frame out[LINE_FRAMES_MAX], size_t *ret_n)
+{
+	size_t n = cursor_u32(c);
+	if (c->bad || n > LINE_FRAMES_MAX)
+		return -EBADMSG;
+	for (size_t i = 0; i < n; i++) {
+		struct line_frame *f = &out[i];
+		int rc = take_text(c, &f->function, &f->function_len);
+		rc = rc ? rc : take_text(c, &f->file, &f->file_len);
+		f->line = cursor_u32(c);
+		if (rc || c->bad)
+			return -EBADMSG;
+	}
+	*ret_n = n;
+	return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inlined functions and source lines from DWARF, by libdw, which is large and has read out of bounds before: it runs in a
+ * worker of its own (lane 1) that keeps some files open.
+ */
+#ifndef ASCRIBE_SYMBOLS_LINES_H
+#define ASCRIBE_SYMBOLS_LINES_H
+
+#include "sandbox/sandbox.h"
+#include "symbols/symbols.h"
+#include "util/buf.h"
+
+#define LINES_BATCH_MAX 4096u /* addresses of one request */
+#define LINES_REPLY_MAX (16u << 20)
+
+/* The request: addresses, u64 each; the first descriptor has the DWARF. See lines_decode for the answer. */
+int lines_op(const struct sandbox_request *q, struct buf *out);
+
+/* The next address's answer: how many frames (0: not known), innermost first. -EBADMSG. Texts stay while the answer does. */
+int lines_decode(struct cursor *c, struct line_frame out[LINE_FRAMES_MAX], size_t *ret_n);
+
+#endif

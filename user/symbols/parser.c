@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbols/parser.h"
+
+#include "elf/section.h"
+#include "symbols/python.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- facts ---- */
+
+static uint32_t what_it_has(const struct elf_image *img)
+{
+	struct elf_place at;
+	uint32_t has = img->symtab.size ? FACT_SYMTAB : 0;
+	if (!elf_section_find(img, ".debug_info", &at) || !elf_section_find(img, ".zdebug_info", &at))
+		has |= FACT_DWARF;
+	return has;
+}
+
+int facts_encode(const struct elf_image *img, struct buf *out)
+{
+	char link[DEBUGLINK_NAME_MAX] = "";
+	uint32_t crc = 0;
+	struct binary_python py = { 0 };
+	python_find(img, &py);
+	if (debuglink_read(img, link, &crc))
+		link[0] = '\0';
+	int rc = buf_add_u32(out, img->machine);
+	rc = rc ? rc : buf_add_u32(out, img->type);
+	rc = rc ? rc : buf_add_u32(out, what_it_has(img));
+	rc = rc ? rc : buf_add_u32(out, (uint32_t)img->n_loads);
+	for (size_t i = 0; !rc && i < img->n_loads; i++) {
+		const struct elf_segment *s = &img->loads[i];
+		rc = buf_add_u64(out, s->offset);
+		rc = rc ? rc : buf_add_u64(out, s->filesz);
+		rc = rc ? rc : buf_add_u64(out, s->vaddr);
+		rc = rc ? rc : buf_add_u64(out, s->memsz);
+		rc = rc ? rc : buf_add_u32(out, s->flags);
+	}
+	rc = rc ? rc : buf_add_u8(out, (uint8_t)img->build_id_len);
+	rc = rc ? rc : buf_add(out, img->build_id, img->build_id_len);
+	rc = rc ? rc : buf_add_u32(out, (uint32_t)-img->label_rc);
+	rc = rc ? rc : buf_add_u64(out, img->label_vaddr);
+	rc = rc ? rc : buf_add_u32(out, (uint32_t)-img->trampolines_rc);
+	rc = rc ? rc : buf_add_u64(out, img->trampolines_vaddr);
+	rc = rc ? rc : buf_add_u32(out, py.version);
+	rc = rc ? rc : buf_add_u64(out, py.runtime);
+	rc = rc ? rc : buf_add_u64(out, py.eval);
+	rc = rc ? rc : buf_add_u64(out, py.eval_size);
+	rc = rc ? rc : buf_add_u32(out, crc);
+	return rc ? rc : buf_add(out, link, strlen(link) + 1);
+}
+
+static int decode_loads(struct elf_image *img, struct cursor *c)
+{
+	size_t n = cursor_u32(c);
+	if (c->bad || n > ELF_SEGMENTS_MAX)
+		return -EBADMSG;
+	img->loads = calloc(n ? n : 1, sizeof(*img->loads));
+	if (!img->loads)
+		return -ENOMEM;
+	for (; img->n_loads < n; img->n_loads++) {
+		struct elf_segment s;
+		s.offset = cursor_u64(c);
+		s.filesz = cursor_u64(c);
+		s.vaddr = cursor_u64(c);
+		s.memsz = cursor_u64(c);
+		s.flags = cursor_u32(c);
+		if (s.filesz > UINT64_MAX - s.offset || s.memsz > UINT64_MAX - s.vaddr || s.filesz > s.memsz)
+			return -EBADMSG;
+		img->loads[img->n_loads] = s;
+	}
+	return 0;
+}
+
+int facts_decode(struct facts *ret, const struct buf *in)
+{
+	struct facts f = { .img = { .fd = -1 } };
+	struct cursor c = { in->data, in->data + in->len, 0 };
+	f.img.machine = (uint16_t)cursor_u32(&c);
+	f.img.type = (uint16_t)cursor_u32(&c);
+	f.has = cursor_u32(&c);
+	int rc = decode_loads(&f.img, &c);
+	f.img.build_id_len = cursor_u8(&c);
+	const uint8_t *id = f.img.build_id_len <= ELF_BUILD_ID_MAX ? cursor_bytes(&c, f.img.build_id_len) : NULL;
+	uint32_t label_rc = cursor_u32(&c);
+	f.img.label_vaddr = cursor_u64(&c);
+	uint32_t trampolines_rc = cursor_u32(&c);
+	f.img.trampolines_vaddr = cursor_u64(&c);
+	f.python.version = cursor_u32(&c);
+	f.python.runtime = cursor_u64(&c);
+	f.python.eval = cursor_u64(&c);
+	f.python.eval_size = cursor_u64(&c);
+	f.link_crc = cursor_u32(&c);
+	size_t left = cursor_left(&c);
+	const uint8_t *link = left <= sizeof(f.link) ? cursor_bytes(&c, left) : NULL;
+	if (!rc && (c.bad || !id || !link || !left || label_rc > 4095 || trampolines_rc > 4095 || link[left - 1] || memchr(link, '/', left)))
+		rc = -EBADMSG;
+	if (rc) {
+		facts_fini(&f);
+		return rc;
+	}
+	memcpy(f.img.build_id, id, f.img.build_id_len);
+	memcpy(f.link, link, left);
+	f.img.label_rc = -(int)label_rc;
+	f.img.trampolines_rc = -(int)trampolines_rc;
+	*ret = f;
+	return 0;
+}
+
+void facts_fini(struct facts *f)
+{
+	elf_image_fini(&f->img);
+}
+
+/* ---- tables ---- */
+
+static int add_table(struct buf *out, const struct table *t)
+{
+	int rc = buf_add_u64(out, t->base);
+	rc = rc ? rc : buf_add_u32(out, (uint32_t)t->n);
+	rc = rc ? rc : buf_add_u32(out, (uint32_t)t->names_len);
+	for (size_t i = 0; !rc && i < t->n; i++) {
+		rc = buf_add_u32(out, t->entries[i].addr);
+		rc = rc ? rc : buf_add_u32(out, t->entries[i].size);
+		rc = rc ? rc : buf_add_u32(out, t->entries[i].name);
+	}
+	return rc ? rc : buf_add(out, t->names, t->names_len);
+}
+
+int parser_encode_table(const struct elf_image *img, const struct elf_image *debug, const char *name, struct buf *out)
+{
+	struct elf_image packed;
+	const struct elf_image *all[3] = { img };
+	struct err err = { 0 };
+	struct table t;
+	size_t n = 1;
+	int unpacked = img->symtab.size ? -ENOENT : debugdata_open(&packed, img, name, &err), first = 0;
+	if (!unpacked)
+		all[n++] = &packed;
+	else if (unpacked != -ENOENT)
+		first = unpacked;
+	if (debug)
+		all[n++] = debug;
+	int rc = table_read(&t, all, n, name, first ? NULL : &err);
+	first = first ? first : rc;
+	rc = buf_add_u32(out, (uint32_t)-first);
+	rc = rc ? rc : buf_add_u32(out, (uint32_t)strlen(err.text));
+	rc = rc ? rc : buf_add(out, err.text, strlen(err.text));
+	rc = rc ? rc : buf_reserve(out, 16 + 12 * t.n + t.names_len);
+	rc = rc ? rc : add_table(out, &t);
+	table_fini(&t);
+	if (!unpacked)
+		elf_image_fini(&packed);
+	return rc;
+}
+
+/* Sorted, with every name inside the names. */
+static int decode_entries(struct table *t, struct cursor *c)
+{
+	uint32_t last = 0;
+	t->entries = malloc((t->n ? t->n : 1) * sizeof(*t->entries));
+	if (!t->entries)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n; i++) {
+		struct table_entry e;
+		e.addr = cursor_u32(c);
+		e.size = cursor_u32(c);
+		e.name = cursor_u32(c);
+		if (e.addr < last || e.name >= t->names_len)
+			return -EBADMSG;
+		last = e.addr;
+		t->entries[i] = e;
+	}
+	return 0;
+}
+
+static int decode_table(struct table *t, struct cursor *c)
+{
+	t->base = cursor_u64(c);
+	t->n = cursor_u32(c);
+	t->names_len = cursor_u32(c);
+	if (c->bad || t->n > 2 * (size_t)TABLE_SYMBOLS_MAX || cursor_left(c) != 12 * t->n + t->names_len)
+		return -EBADMSG;
+	int rc = decode_entries(t, c);
+	if (rc)
+		return rc;
+	const uint8_t *names = cursor_bytes(c, t->names_len);
+	if (!names || (t->names_len && names[t->names_len - 1]))
+		return -EBADMSG;
+	t->names = malloc(t->names_len ? t->names_len : 1);
+	if (!t->names)
+		return -ENOMEM;
+	memcpy(t->names, names, t->names_len);
+	return table_make_reach(t);
+}
+
+int parser_decode_table(struct table *ret, const struct buf *in, int *ret_load_rc, struct err *err)
+{
+	struct cursor c = { in->data, in->data + in->len, 0 };
+	struct table t = { 0 };
+	uint32_t load = cursor_u32(&c);
+	uint32_t len = cursor_u32(&c);
+	const uint8_t *text = len < sizeof(err->text) ? cursor_bytes(&c, len) : NULL;
+	int rc = !text || load > 4095 ? -EBADMSG : decode_table(&t, &c);
+	if (rc) {
+		table_fini(&t);
+		return rc;
+	}
+	if (load && err)
+		err_set(err, -(int)load, "%.*s", (int)len, (const char *)text);
+	*ret_load_rc = -(int)load;
+	*ret = t;
+	return 0;
+}
+
+/* ---- requests ---- */
+
+static void name_of(const struct sandbox_request *q, char *out, size_t cap)
+{
+	size_t len = q->len < cap ? q->len : cap - 1;
+	memcpy(out, q->bytes, len);
+	out[len] = '\0';
+}
+
+/* The first descriptor as an image; on failure out holds the text. */
+static int open_first(const struct sandbox_request *q, struct elf_image *img, char *name, size_t cap, struct buf *out)
+{
+	struct err err = { 0 };
+	name_of(q, name, cap);
+	if (!q->n_fds)
+		return -EINVAL;
+	int rc = elf_image_open(img, q->fds[0], name, &err);
+	if (rc && buf_add(out, err.text, strlen(err.text)))
+		out->len = 0;
+	return rc;
+}
+
+int parser_op_open(const struct sandbox_request *q, struct buf *out)
+{
+	struct elf_image img;
+	char name[256], magic[SELFMAG] = "";
+	int rc = open_first(q, &img, name, sizeof(name), out);
+	if (rc == -EBADMSG && pread(q->fds[0], magic, SELFMAG, 0) == SELFMAG && memcmp(magic, ELFMAG, SELFMAG))
+		return -ENOEXEC;
+	if (rc)
+		return rc;
+	rc = facts_encode(&img, out);
+	elf_image_fini(&img);
+	return rc;
+}
+
+int parser_op_load(const struct sandbox_request *q, struct buf *out)
+{
+	struct elf_image img, debug;
+	char name[256];
+	int rc = open_first(q, &img, name, sizeof(name), out);
+	if (rc)
+		return rc;
+	bool has_debug = q->n_fds > 1 && !elf_image_open(&debug, q->fds[1], name, NULL);
+	rc = parser_encode_table(&img, has_debug ? &debug : NULL, name, out);
+	if (has_debug)
+		elf_image_fini(&debug);
+	elf_image_fini(&img);
+	return rc;
+}
+
+int parser_op_crc(const struct sandbox_request *q, struct buf *out)
+{
+	struct elf_image img;
+	char name[256];
+	uint32_t crc;
+	int rc = open_first(q, &img, name, sizeof(name), out);
+	if (rc)
+		return rc;
+	rc = debuglink_crc(&img, &crc);
+	elf_image_fini(&img);
+	return rc ? rc : buf_add_u32(out, crc);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "symbols/symbolizer.h"
+
+#include "symbols/jit.h"
+#include "symbols/lines.h"
+#include "symbols/parser.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+const sandbox_op symbols_ops[SYMBOLS_OPS] = {
+	[OP_OPEN] = parser_op_open,
+	[OP_LOAD] = parser_op_load,
+	[OP_CRC] = parser_op_crc,
+	[OP_PERF_MAP] = jit_op_perf_map,
+	[OP_JITDUMP] = jit_op_dump,
+	[OP_LINES] = lines_op,
+};
+
+_Static_assert(SYMBOLS_OPS == N_OPS, "one list of requests");
+
+int symbolizer_new(struct symbolizer **ret, const struct symbolizer_config *cfg)
+{
+	struct symbolizer *s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->sandbox = cfg->sandbox;
+	s->first_op = cfg->first_op;
+	s->deadline_ms = cfg->deadline_ms ? cfg->deadline_ms : SYMBOLIZER_DEADLINE_MS;
+	s->table_bytes = cfg->table_bytes ? cfg->table_bytes : SYMBOLIZER_TABLE_BYTES;
+	*ret = s;
+	return 0;
+}
+
+void symbolizer_free(struct symbolizer *s)
+{
+	free(s);
+}
+
+void symbolizer_stats(const struct symbolizer *s, struct symbolizer_stats *ret)
+{
+	*ret = s->stats;
+}
+
+static int ask_here(const struct symbols_request *q, struct buf *reply)
+{
+	struct sandbox_request r = { q->bytes, q->len, q->fds, q->n_fds };
+	reply->len = 0;
+	return symbols_ops[q->op](&r, reply);
+}
+
+int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct buf *reply)
+{
+	if (!s || !s->sandbox)
+		return ask_here(q, reply);
+	struct sandbox_call c = {
+		.lane = q->op == OP_LINES, /* it keeps files open */
+		.op = s->first_op + q->op,
+		.bytes = q->bytes,
+		.len = q->len,
+		.fds = q->fds,
+		.n_fds = q->n_fds,
+		.deadline_ms = s->deadline_ms,
+		.max_reply = q->max_reply,
+	};
+	int rc = sandbox_run(s->sandbox, &c, reply);
+	if (rc == -ECHILD && q->op == OP_LINES) /* perhaps for what it had kept of other files: a new one has nothing */
+		rc = sandbox_run(s->sandbox, &c, reply);
+	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
+}
+
+/* ---- which tables stay ---- */
+
+static void unlink_table(struct symbolizer *s, struct symbolizer_table *t)
+{
+	*(t->newer ? &t->newer->older : &s->newest) = t->older;
+	*(t->older ? &t->older->newer : &s->oldest) = t->newer;
+	t->newer = t->older = NULL;
+}
+
+static void link_table(struct symbolizer *s, struct symbolizer_table *t)
+{
+	t->older = s->newest;
+	*(t->older ? &t->older->newer : &s->oldest) = t;
+	s->newest = t;
+}
+
+void symbolizer_remove(struct symbolizer *s, struct symbolizer_table *t)
+{
+	if (!s || !t->bytes)
+		return;
+	unlink_table(s, t);
+	s->stats.bytes -= t->bytes;
+	t->bytes = 0;
+}
+
+void symbolizer_add(struct symbolizer *s, struct symbolizer_table *t, size_t bytes)
+{
+	if (!s || !bytes)
+		return;
+	t->bytes = bytes;
+	s->stats.bytes += bytes;
+	link_table(s, t);
+	while (s->stats.bytes > s->table_bytes && s->oldest != t) {
+		struct symbolizer_table *old = s->oldest;
+		symbolizer_remove(s, old);
+		old->evict(old);
+	}
+}
+
+void symbolizer_used(struct symbolizer *s, struct symbolizer_table *t)
+{
+	if (!s || !t->bytes || s->newest == t)
+		return;
+	unlink_table(s, t);
+	link_table(s, t);
+}
