@@ -7,7 +7,7 @@
  * A process has one process context: define it for the executable alone, for all of its files, and not where an OpenTelemetry
  * SDK publishes. Readers look for the symbol; in an executable link with -Wl,--export-dynamic-symbol=otel_thread_ctx_v1.
  */
-#ifndef ASCRIBE_OTEL_H
+#if defined(ASCRIBE_OTEL) && !defined(ASCRIBE_OTEL_H)
 #define ASCRIBE_OTEL_H
 
 #include <fcntl.h>
