@@ -137,6 +137,35 @@ if [ -x /usr/bin/python3.11 ]; then
 		'samples(r).get("loop", 0) > 0.2 * r["samples"] and samples(r).get("Other.beta", 0) > 0.2 * r["samples"]' 'samples(r)'
 fi
 
+# ---- members by name, from the DWARF of the file; a thread-local start ----
+cat >server.c <<'END'
+#include <time.h>
+struct session { char pad[37]; struct { int x; } in; long id; const char *user; };
+struct server { char pad[11]; struct session *current; };
+__thread struct server *server_now;
+int main(void)
+{
+	struct session session = { .id = -4711, .user = "alice" };
+	struct server server = { .current = &session };
+	server_now = &server;
+	for (time_t end = time(0) + 2; time(0) < end;)
+		for (volatile int i = 0; i < 100000; i++)
+			;
+}
+END
+cat >server.recipe <<'END'
+recipe server
+file server-test
+let session = symbol server_now deref field server.current deref
+label session = session field session.id i64
+label user = session field session.user deref cstr 20
+END
+ok "a server with DWARF builds" ${CC:-cc} -O1 -g -o server-test server.c
+record -F 999 --recipes server.recipe -o server.data -- ./server-test
+report server.data --by session,user >server.json
+check "members by their names" r=server.json -- \
+	'{(str(k[0]), k[1]) for k, n in samples(r).items() if n > 0.3 * r["samples"]} == {("-4711", "alice")}' 'samples(r)'
+
 # ---- rules, and errors ----
 cat >rules.recipe <<'END'
 recipe rules

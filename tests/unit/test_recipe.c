@@ -2,6 +2,7 @@
 /* Recipes: what is refused names file, line and key; patterns against fnmatch(3); accessors against what their code does. */
 #include "collect/paths.h"
 #include "elf/accessor.h"
+#include "elf/member.h"
 #include "labels/recipe.h"
 #include "labels/rules.h"
 
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -281,6 +283,82 @@ static void test_accessors(void **state)
 }
 #endif
 
+/* ---- members by DWARF: this program's own, against the compiler ---- */
+
+struct dwarf_inner {
+	char a;
+	uint64_t b;
+};
+struct dwarf_outer {
+	char pad[33];
+	struct dwarf_inner inner;
+	uint16_t small;
+	void *last;
+} dwarf_outer;
+typedef struct {
+	int x[7];
+	long named_by_typedef;
+} dwarf_anonymous;
+dwarf_anonymous dwarf_anonymous_one;
+union dwarf_union {
+	char first;
+	double second;
+} dwarf_union;
+
+static void test_members(void **state)
+{
+	static const struct {
+		const char *type, *member;
+		uint64_t at;
+	} want[] = {
+		{ "dwarf_inner", "b", offsetof(struct dwarf_inner, b) },
+		{ "dwarf_outer", "pad", 0 },
+		{ "dwarf_outer", "inner", offsetof(struct dwarf_outer, inner) },
+		{ "dwarf_outer", "small", offsetof(struct dwarf_outer, small) },
+		{ "dwarf_outer", "last", offsetof(struct dwarf_outer, last) },
+		{ "dwarf_anonymous", "named_by_typedef", offsetof(dwarf_anonymous, named_by_typedef) },
+		{ "dwarf_union", "second", 0 },
+	};
+	struct elf_image img;
+	struct err err;
+	uint64_t at;
+	(void)state;
+	int fd = open("/proc/self/exe", O_RDONLY);
+	assert_int_equal(elf_image_open(&img, fd, "self", &err), 0);
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		at = 12345;
+		int rc = elf_member_offset(&img, want[i].type, want[i].member, &at);
+		if (rc || at != want[i].at)
+			fail_msg("%s.%s: %d, %llu", want[i].type, want[i].member, rc, (unsigned long long)at);
+	}
+	assert_int_equal(elf_member_offset(&img, "dwarf_outer", "none", &at), -ENOENT);
+	assert_int_equal(elf_member_offset(&img, "none", "b", &at), -ENOENT);
+	elf_image_fini(&img);
+	/* The same with bytes of the DWARF changed: an answer, whichever. */
+	struct stat st;
+	unsigned seed = 6;
+	assert_int_equal(fstat(fd, &st), 0);
+	uint8_t *whole = malloc((size_t)st.st_size);
+	assert_int_equal(pread(fd, whole, (size_t)st.st_size, 0), st.st_size);
+	close(fd);
+	for (int turn = 0; turn < 40; turn++) {
+		uint8_t was[64];
+		size_t place[64];
+		for (int k = 0; k < 64; k++) {
+			place[k] = (size_t)st.st_size / 4 + (size_t)rand_r(&seed) % ((size_t)st.st_size * 3 / 4);
+			was[k] = whole[place[k]];
+			whole[place[k]] = (uint8_t)rand_r(&seed);
+		}
+		if (!elf_image_open_memory(&img, whole, (size_t)st.st_size, "damaged", &err)) {
+			elf_member_offset(&img, "dwarf_outer", "none", &at);
+			elf_image_fini(&img);
+		}
+		for (int k = 63; k >= 0; k--)
+			whole[place[k]] = was[k];
+	}
+	free(whole);
+}
+
 /* Any bytes: an answer, nothing read behind. */
 static void test_accessors_random(void **state)
 {
@@ -307,6 +385,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole),	  cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_built_in),  cmocka_unit_test(test_glob),	  cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_members),
 		cmocka_unit_test(test_accessors), cmocka_unit_test(test_accessors_random),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "collect/paths.h"
 
 #include "elf/accessor.h"
+#include "elf/member.h"
 #include "elf/tls.h"
 
 #include <elf.h>
@@ -187,6 +188,19 @@ static int compile_via(struct compiler *c, const struct recipe_word *w, bool fir
 	return rc;
 }
 
+static int compile_field(struct compiler *c, const struct recipe_word *w)
+{
+	char type[RECIPE_NAME_MAX];
+	const char *dot = strchr(w->name, '.');
+	uint64_t offset;
+	memcpy(type, w->name, (size_t)(dot - w->name));
+	type[dot - w->name] = 0;
+	int rc = elf_member_offset(c->img, type, dot + 1, &offset);
+	if (rc)
+		return fail(c, rc, rc == -ENOENT ? "its DWARF has no '%s'" : "the DWARF that should have '%s' cannot be read", w->name);
+	return emit(c, (struct label_step){ .op = STEP_ADD, .imm = (int64_t)offset });
+}
+
 /* The saved places are the lets, in their order. */
 static uint16_t let_number(const struct recipe *r, uint32_t line)
 {
@@ -220,7 +234,7 @@ static int compile_word(struct compiler *c, const struct recipe_word *w, bool fi
 	case RECIPE_ADD:
 		return emit(c, (struct label_step){ .op = STEP_ADD, .imm = w->imm });
 	case RECIPE_FIELD:
-		return fail(c, -EOPNOTSUPP, "'%s': there is no DWARF to look it up in", w->name);
+		return compile_field(c, w);
 	case RECIPE_NUMBER:
 		return compile_number(c, w);
 	case RECIPE_VALUE:
