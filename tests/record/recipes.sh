@@ -148,7 +148,7 @@ int main(void)
 	struct session session = { .id = -4711, .user = "alice" };
 	struct server server = { .current = &session };
 	server_now = &server;
-	volatile char touched = *session.user; /* what no page is there for cannot be read in a sample */
+	char touched = *(const volatile char *)session.user; /* what no page is there for cannot be read in a sample */
 	(void)touched;
 	for (time_t end = time(0) + 2; time(0) < end;)
 		for (volatile int i = 0; i < 100000; i++)
