@@ -219,7 +219,8 @@ static struct facts *read_facts(struct sources *s, int fd, const char *path)
 	struct facts *f = NULL;
 	int n = 0;
 	if (fd >= 0 && !elf_image_open(&img, fd, path, NULL)) {
-		n = elf_variables(&img, variable_names, v, ELF_VARIABLES_MAX);
+		/* All of them are thread-local, or stand beside one: most files need not be searched. */
+		n = img.tls.memsz ? elf_variables(&img, variable_names, v, ELF_VARIABLES_MAX) : 0;
 		if (n < 0)
 			n = 0;
 		f = calloc(1, sizeof(*f) + (size_t)n * sizeof(*v));

@@ -15,6 +15,12 @@
 
 static bool is_wanted(const char *name, size_t len, const char *const *names)
 {
+	/* Nearly all symbols are none of them, and told by their first letter. */
+	bool begins = false;
+	for (const char *const *n = names; *n; n++)
+		begins |= **n == *name;
+	if (!begins)
+		return false;
 	for (; *names; names++) {
 		size_t n = strlen(*names);
 		if (n && (*names)[n - 1] == '*' ? len >= n - 1 && !memcmp(name, *names, n - 1) :
@@ -67,6 +73,8 @@ static int search_table(const struct elf_image *img, const struct elf_symbols *t
 				continue;
 			const char *name = strings + sym[i].st_name;
 			size_t room = t->strings_size - sym[i].st_name;
+			if (sym[i].st_shndx == SHN_UNDEF)
+				continue;
 			size_t len = strnlen(name, room < ELF_VARIABLE_NAME_MAX ? room : ELF_VARIABLE_NAME_MAX);
 			if (len < room && len < ELF_VARIABLE_NAME_MAX && is_wanted(name, len, s->names))
 				take(s, &sym[i], name, len, dynamic ? (uint32_t)(at + i) : 0);
@@ -156,7 +164,7 @@ int elf_variables(const struct elf_image *img, const char *const *names, struct 
 	struct search s = { .names = names, .ret = ret, .max = max < ELF_VARIABLES_MAX ? max : ELF_VARIABLES_MAX };
 	bool tls = false;
 	int rc = search_table(img, &img->dynsym, true, &s);
-	int rc2 = search_table(img, &img->symtab, false, &s);
+	int rc2 = elf_is_executable(img) ? search_table(img, &img->symtab, false, &s) : 0;
 	for (size_t i = 0; i < s.n; i++)
 		tls |= s.ret[i].tls;
 	if (!s.n)
