@@ -32,6 +32,8 @@ struct {
 #define GO_BUCKET 272 /* 8 hashes, 8 keys, 8 values, pointer to the next one */
 #define GO_BUCKETS 16 /* looked at */
 
+#define SPAN_MAX 2048 /* memory read at once when a source's texts lie close together, as those of one allocator do */
+
 struct capture {
 	struct wire_record head; /* sent with the bytes used */
 	__u8 bytes[CAPTURE_MAX + CAPTURE_ENTRY];
@@ -47,6 +49,8 @@ struct capture {
 		__u64 words[64];
 		__u8 bytes[512];
 	} area;
+	__u64 span_at, span_len; /* what of the process stands in span */
+	__u8 span[SPAN_MAX + 264];
 };
 
 struct {
@@ -111,6 +115,46 @@ static __always_inline long append_user(struct label_entry *e, __u64 at, __u64 n
 	return bpf_probe_read_user(to, n, (void *)addr);
 }
 
+/* n (< 256) bytes at `from` of the span to `to` of the capture, padded with zeros. A read of its own costs several times that. */
+__noinline int copy_span(__u32 to, __u32 from, __u32 n)
+{
+	struct capture *c = capture();
+	__u64 t = to, f = from;
+	if (!c)
+		return -1;
+	barrier_var(t);
+	if (t > CAPTURE_MAX + 512)
+		return -1;
+	f &= SPAN_MAX - 1;
+	barrier_var(f);
+	for (__u32 i = 0; i < 256 && i < n; i += 8)
+		*(__u64 *)(c->bytes + t + i) = *(const __u64 *)(c->span + f + i);
+	__u64 last = n & 0xf8;
+	barrier_var(last);
+	if (n & 7)
+		*(__u64 *)(c->bytes + t + last) &= (1ull << (8 * (n & 7))) - 1;
+	return 0;
+}
+
+/* As append_user, from the span when it is there. */
+static __always_inline long append_text(struct capture *c, struct label_entry *e, __u64 at, __u64 n, __u64 addr)
+{
+	__u64 from = addr - c->span_at;
+	if (from >= c->span_len || n > c->span_len - from || n > 255)
+		return append_user(e, at, n, addr);
+	return copy_span((__u32)((c->used & (CAPTURE_MAX - 1)) + sizeof(*e) + at), (__u32)from, (__u32)n);
+}
+
+static __always_inline void load_span(struct capture *c, __u64 low, __u64 high)
+{
+	__u64 n = high - low;
+	c->span_at = low;
+	c->span_len = 0;
+	barrier_var(n);
+	if (n <= SPAN_MAX && !bpf_probe_read_user(c->span, n, (void *)low))
+		c->span_len = n;
+}
+
 static __always_inline void entry_done(struct capture *c, __u64 bytes)
 {
 	c->used = (c->used & (CAPTURE_MAX - 1)) + sizeof(struct label_entry) + ((bytes + 7) & ~7ull);
@@ -139,7 +183,7 @@ __noinline int append_pair(__u64 key, __u64 value, __u64 lengths)
 	barrier_var(second);
 	*e = (struct label_entry){ .source = (__u8)c->n_source, .what = ENTRY_PAIR, .cut = (__u8)cut,
 				   .len = (__u16)n_key, .len2 = (__u16)n_value };
-	if (append_user(e, 0, n_key, key) || (n_value && append_user(e, second, n_value, value)))
+	if (append_text(c, e, 0, n_key, key) || (n_value && append_text(c, e, second, n_value, value)))
 		return fault(c);
 	entry_done(c, second + n_value);
 	return 0;
@@ -307,6 +351,31 @@ __noinline int read_node(void)
 
 /* ---- custom-labels, and Go's slices: arrays of two strings ---- */
 
+/* Where the texts of the n pairs in the area are, at most SPAN_MAX bytes; read at once if they lie so close. */
+__noinline int span_pairs(__u32 n, __u32 swap)
+{
+	struct capture *c = capture();
+	__u64 low = ~0ull, high = 0;
+	if (!c)
+		return -1;
+	for (__u32 i = 0; i < LABEL_PAIRS && i < n; i++) {
+		const __u64 *w = &c->area.words[(i & (LABEL_PAIRS - 1)) * 4];
+#pragma unroll
+		for (int k = 0; k < 4; k += 2) {
+			__u64 at = w[swap ? k : k + 1], len = w[swap ? k + 1 : k];
+			if (!at || len > LABEL_TEXT_BYTES)
+				continue;
+			if (at < low)
+				low = at;
+			if (at + len > high)
+				high = at + len;
+		}
+	}
+	if (high > low)
+		load_span(c, low, high);
+	return 0;
+}
+
 /* The n strings pairs in the area. `swap`: {pointer, length} (Go), else {length, pointer}. */
 __noinline int append_pairs(__u32 n, __u32 swap)
 {
@@ -339,6 +408,7 @@ static __always_inline int read_pairs(struct capture *c, __u64 array, __u64 n, _
 	barrier_var(size);
 	if (size > sizeof(c->area) || bpf_probe_read_user(&c->area, size, (void *)array))
 		return fault(c);
+	span_pairs((__u32)n, swap);
 	return append_pairs((__u32)n, swap);
 }
 
@@ -709,6 +779,7 @@ __noinline int capture_source(__u32 index, __u32 i)
 	if (!c->source.kind)
 		return 0;
 	c->n_source = i;
+	c->span_len = 0;
 	c->start = source_start(c);
 	/* An executable may be loaded at 0. */
 	if ((c->start || c->source.start == LABEL_AT_ADDRESS) && read_source(c))

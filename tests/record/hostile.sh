@@ -12,12 +12,12 @@ cp "$load" ./other
 background "$ascribe" record -q -a -F 1999 -o all 2>all.err
 recorder=$pid
 sleep 0.7
-background ./victim custom1 4 >victim.json
+background ./victim custom1 7 >victim.json
 victim=$pid
-background ./floods floods 4 >floods.json
+background ./floods floods 7 >floods.json
 flooder=$pid
 for mode in pointers lengths loops changes; do
-	"$load" $mode 0.9 >/dev/null || bad "hostile $mode ended with status $?"
+	"$load" $mode 1.6 >/dev/null || bad "hostile $mode ended with status $?"
 done
 wait "$victim" "$flooder"
 kill -INT "$recorder"
