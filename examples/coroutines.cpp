@@ -9,6 +9,7 @@
  */
 #include <ascribe/label.hpp>
 
+#include <condition_variable>
 #include <coroutine>
 #include <cstdio>
 #include <cstdlib>
@@ -19,8 +20,6 @@
 #include <vector>
 
 #include "burn.h"
-
-class scheduler;
 
 /* ---- what a coroutine library has to add: labels in the promise ---- */
 
@@ -71,32 +70,27 @@ public:
 private:
 	void work()
 	{
+		std::unique_lock lock(mutex_);
 		for (;;) {
-			std::coroutine_handle<task::promise_type> h;
-			{
-				std::lock_guard lock(mutex_);
-				if (!alive_)
-					return;
-				if (!queue_.empty()) {
-					h = queue_.front();
-					queue_.pop_front();
-				}
-			}
-			if (!h) {
-				std::this_thread::yield();
-				continue;
-			}
+			news_.wait(lock, [this] { return !alive_ || !queue_.empty(); });
+			if (!alive_)
+				return;
+			std::coroutine_handle<task::promise_type> h = queue_.front();
+			queue_.pop_front();
+			lock.unlock();
 			run_turn(h);
-			std::lock_guard lock(mutex_);
-			if (!h.done()) {
+			lock.lock();
+			if (h.done()) {
+				h.destroy();
+				alive_--;
+			} else {
 				queue_.push_back(h);
-				continue;
 			}
-			h.destroy();
-			alive_--;
+			news_.notify_all();
 		}
 	}
 
+	std::condition_variable news_;
 	std::mutex mutex_;
 	std::deque<std::coroutine_handle<task::promise_type>> queue_;
 	int alive_ = 0;

@@ -64,6 +64,7 @@ static enum poll_result poll_query(struct future *f)
 static struct future *queue[TASKS];
 static int n_queue, alive;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
 
 static void *execute(void *unused)
 {
@@ -71,9 +72,7 @@ static void *execute(void *unused)
 	pthread_mutex_lock(&lock);
 	while (alive) {
 		if (!n_queue) {
-			pthread_mutex_unlock(&lock);
-			sched_yield();
-			pthread_mutex_lock(&lock);
+			pthread_cond_wait(&news, &lock);
 			continue;
 		}
 		struct future *f = queue[0];
@@ -87,6 +86,7 @@ static void *execute(void *unused)
 			queue[n_queue++] = f;
 		else
 			alive--;
+		pthread_cond_broadcast(&news);
 	}
 	pthread_mutex_unlock(&lock);
 	return NULL;

@@ -58,12 +58,12 @@ $(BUILD)/tests/record/chains $(BUILD)/tests/record/changes: LOAD_FRAMES = -fomit
 $(BUILD)/tests/record/%: tests/record/%.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
+	$(Q)$(CC) -O2 $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
 
 $(BUILD)/tests/record/%: tests/record/%.cpp
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -O2 -g $(LOAD_FRAMES) -std=c++20 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread
+	$(Q)$(CXX) -O2 $(LOAD_FRAMES) -std=c++20 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread
 
 test: ## install, build, pass every test
 	$(Q)tools/deps build test

@@ -23,7 +23,7 @@ example() {
 		'all((lambda lo, hi: lo <= truth[k] / sum(truth.values()) <= hi)
 		(*wilson(got[k], sum(got[t] for t in truth), 3.29)) for k in truth)' 'got, truth'
 	check "$name: nearly nothing else" got=got.json truth=truth.json -- \
-		'sum(got[k] for k in got if k not in truth) < 0.1 * sum(got.values())' 'sum(got.values())'
+		'sum(got[k] for k in got if k not in truth) < 0.2 * sum(got.values())' 'sum(got.values())'
 }
 
 example coroutines tenant,step 1

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""unwind.py chains FOLDED STAT CHAIN [copied] | whole FOLDED PATTERN LEAST SHARE | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT: are the stacks whole?
+"""unwind.py chains FOLDED STAT CHAIN [copied] | whole FOLDED PATTERN LEAST SHARE | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT REPORT: are the stacks whole?
 
 chains: CHAIN is what every stack with leaf in it must read from main on (a regular expression); copied: but for those that
 were unwound from a copy, which holds one stack and not what a signal handler on another one interrupted.
 roots: the share of stacks that reach their root, of those that had rules; not counting those of FOLDED that were taken inside
 execve, where the old stack is gone and the new one empty.
-edges: FOLDED (accounting in STAT) against `perf script` of the same load: who calls whom, by share of the samples."""
+edges: FOLDED (accounting in STAT, functions in REPORT) against `perf script` of the same load: who calls whom, by share of the samples."""
 import collections
 import json
 import re
@@ -15,10 +15,13 @@ ENDS = ('rooted', 'truncated', 'unwind_no_rule', 'unwind_fault', 'unwind_no_mapp
         'no_user_stack')
 
 
+EVAL = '_PyEval_EvalFrameDefault'
+
+
 def folded(path):
     for line in open(path):
         stack, n = line.rstrip('\n').rsplit(' ', 1)
-        yield stack.split(';')[1:], int(n)
+        yield [f for f in stack.split(';')[1:] if not f.endswith('_[i]')], int(n)  # inlined calls are no frames of their own
 
 
 def chains(path, stat, chain, copied=None):
@@ -107,8 +110,15 @@ def edge_shares(stacks):
     return {e: n / total for e, n in edges.items()}, total, rooted / total
 
 
-def edges(path, perf, stat):
-    stacks = [([name(f) for f in s if not f.endswith('_[k]')], c) for s, c in folded(path)]
+def native(stack, python):
+    """As perf sees it: the interpreter's loop where we have the Python frames that it runs."""
+    loop = [EVAL if f in python else f for f in stack]
+    return [f for i, f in enumerate(loop) if f != EVAL or loop[i - 1:i] != [EVAL]]
+
+
+def edges(path, perf, stat, report):
+    python = {r['function'] for r in json.load(open(report))['rows'] if r['module'] == '[python]'}
+    stacks = [([name(f) for f in native(s, python) if not f.endswith('_[k]')], c) for s, c in folded(path)]
     ours, n, rooted = edge_shares(stacks)
     theirs, m, perf_rooted = edge_shares(perf_stacks(perf, {f for s, _ in stacks for f in s}))
     early = json.load(open(stat))['flagged']['frame_pointers']

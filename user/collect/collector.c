@@ -347,7 +347,7 @@ static void drain(struct collector *c)
 	METRIC_TIME(drain);
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
-	resolver_begin(c->resolver);
+	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
 	trampolines_begin(c->trampolines);
 	ruled_begin(c->ruled);
 	sampler_drain(c->sampler, on_half, c);

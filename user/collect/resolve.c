@@ -20,7 +20,8 @@
 
 #define MODULE_BUCKETS 1024
 #define USER_FRAMES_MAX 1024 /* of one stack; a sample has at most 127 */
-#define LINES_NS 1000000000ull /* for DWARF in one drain; places beyond it have no inlined calls this time */
+#define LINES_NS 1000000000ull /* for DWARF in one drain, at most; places beyond it have no inlined calls this time */
+#define LINES_PART 4           /* of the time between two drains: the tables go on filling */
 #define KERNEL_RELOAD_NS 10000000000ull /* kallsyms is read again for new modules, at most this often */
 
 /* The first byte of a content's id. */
@@ -49,7 +50,8 @@ struct resolver {
 	struct symbolizer *symbolizer;
 	struct jits *jits;
 	struct places *places; /* in files with DWARF */
-	uint64_t lines_ns;     /* spent since the drain began */
+	uint64_t lines_ns;     /* spent since the drain began, */
+	uint64_t lines_max_ns; /* of so much */
 	struct kernel_symbols *kernel;
 	uint64_t kernel_read_ns;
 	struct module *modules[MODULE_BUCKETS];
@@ -470,7 +472,7 @@ static int frames_by_lines(struct resolver *r, struct module *m, uint64_t vaddr,
 		*ret_n = n;
 		return 0;
 	}
-	if (r->lines_ns > LINES_NS)
+	if (r->lines_ns > r->lines_max_ns)
 		return -EAGAIN;
 	uint64_t begin = now_ns();
 	p.symbol = binary_find(m->binary, vaddr, &sym) ? NULL : sym.name;
@@ -663,8 +665,10 @@ void resolver_note_code(struct resolver *r, const struct proc_image *im, const s
 		jits_note(r->jits, im);
 }
 
-void resolver_begin(struct resolver *r)
+void resolver_begin(struct resolver *r, unsigned drain_ms)
 {
+	uint64_t part = drain_ms * 1000000ull / LINES_PART;
+	r->lines_max_ns = part < LINES_NS ? part : LINES_NS;
 	jits_begin(r->jits);
 	r->lines_ns = 0;
 }

@@ -69,8 +69,8 @@ int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_im
 /* A mapping appeared that has no file of its own: the process may be making code. */
 void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
-/* Before the rows of a drain. */
-void resolver_begin(struct resolver *r);
+/* Before the rows of a drain; drains are drain_ms apart. A part of that, at most 1 s, may go into DWARF. */
+void resolver_begin(struct resolver *r, unsigned drain_ms);
 
 /* Let go of what belongs to processes that procs has forgotten. */
 void resolver_forget(struct resolver *r, struct procs *procs);
