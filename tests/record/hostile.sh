@@ -48,9 +48,9 @@ export ASCRIBE_LABEL_SETS=20
 background "$ascribe" record -q -a -F 1999 -o many 2>many.err
 recorder=$pid
 sleep 0.7
-background ./victim custom1 1.5 >/dev/null
+background ./victim custom1 3 >/dev/null
 victim=$pid
-"./other" floods 1.5 >/dev/null
+"./other" floods 3 >/dev/null
 wait "$victim"
 kill -INT "$recorder"
 wait "$recorder"
