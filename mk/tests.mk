@@ -107,6 +107,9 @@ test-unwind-all: $(BUILD)/tests/test_unwind ## unwind tables of every ELF file i
 e2e: test-programs ## the flame page in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
+test-others: $(BUILD)/ascribe ## programs by others from npm that publish labels, as root; needs the network
+	$(Q)tools/test $(call scripts,others)
+
 check-layers: ## includes go downwards only
 	$(Q)tools/check-layers
 
@@ -114,5 +117,5 @@ check-headers: ## every header compiles by itself
 	@for h in user/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-programs test-asan-programs unit cli-tests record-tests test-unwind-all e2e check-headers check-layers
+.PHONY: test-others test-programs test-asan-programs unit cli-tests record-tests test-unwind-all e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)

@@ -40,6 +40,14 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -c -o $@ $<
 
+# The recipes that the program brings along, one behind the other.
+RECIPES := $(sort $(wildcard recipes/*.recipe))
+$(BUILD)/gen/recipes.txt: $(RECIPES)
+	@mkdir -p $(@D)
+	$(Q)cat $^ >$@
+$(BUILD)/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
+$(BUILD)/user/labels/recipe_built_in.o: override CFLAGS += -DRECIPES='"$(BUILD)/gen/recipes.txt"'
+
 $(filter $(BUILD)/user/collect/%,$(LIB_OBJ)): | $(SKELETONS)
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)

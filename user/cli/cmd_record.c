@@ -5,6 +5,7 @@
 #include "cli/rotate.h"
 #include "cli/target.h"
 #include "collect/collector.h"
+#include "labels/recipe.h"
 #include "proc/proc.h"
 
 #include <errno.h>
@@ -28,7 +29,8 @@ struct record_options {
 	int64_t duration_ns;
 	bool all, append, quiet;
 	struct opt_list tgids, tids, events, keep, drop, redact;
-	const char *cgroup, *out;
+	const char *cgroup, *out, *recipes;
+	bool no_recipes;
 };
 
 static const struct opt options[] = {
@@ -54,6 +56,9 @@ static const struct opt options[] = {
 	  "values stay different", offsetof(struct record_options, redact), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
 	  "is kept as STORE.old", offsetof(struct record_options, out), 0, 0 },
+	{ "recipes", 0, OPT_STRING, "PATH", "more label paths: a *.recipe file, or a directory of them; one with the name of\n"
+	  "a built-in recipe replaces it", offsetof(struct record_options, recipes), 0, 0 },
+	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", offsetof(struct record_options, no_recipes), 0, 0 },
 	{ "append", 0, OPT_FLAG, NULL, "add to the store that is there", offsetof(struct record_options, append), 0, 0 },
 	{ "quiet", 'q', OPT_FLAG, NULL, "no progress, errors only", offsetof(struct record_options, quiet), 0, 0 },
 };
@@ -83,6 +88,7 @@ struct recording {
 	struct child child;
 	struct store_writer *writer;
 	struct collector *collector;
+	struct recipes recipes;
 	struct label_filter *filter;
 	int signals;
 	uint64_t start_ns;
@@ -102,6 +108,10 @@ static int parse_events(struct recording *r, struct err *err)
 	const char *mib = getenv("ASCRIBE_UNWIND_MIB"); /* for tests: rows that do not fit */
 	if (mib)
 		r->cfg.unwind_bytes = (size_t)strtoul(mib, NULL, 10) << 20;
+	const char *labels = getenv("ASCRIBE_LABELS"); /* for tests/bench/bench_foreign.c */
+	const char *sets = getenv("ASCRIBE_LABEL_SETS"); /* for tests: more sets than are kept */
+	r->cfg.label_sets = sets ? (size_t)strtoul(sets, NULL, 10) : 0;
+	r->cfg.no_labels = labels && !strcmp(labels, "none");
 	r->cfg.n_events = l->n ? (unsigned)l->n : 1;
 	for (unsigned i = 0; i < r->cfg.n_events; i++) {
 		int rc = event_parse(&r->cfg.event[i], l->n ? l->v[i] : event_default(), r->cfg.hz, err);
@@ -114,6 +124,15 @@ static int parse_events(struct recording *r, struct err *err)
 		return rc == -ENODEV ? 0 : rc;
 	close(fd);
 	return 0;
+}
+
+static int load_recipes(struct recording *r, struct err *err)
+{
+	int rc = r->o->no_recipes ? 0 : recipes_load_built_in(&r->recipes, err);
+	if (!rc && r->o->recipes)
+		rc = recipes_load(&r->recipes, r->o->recipes, err);
+	r->cfg.recipes = &r->recipes;
+	return rc;
 }
 
 static int choose_target(struct recording *r, bool has_command, struct err *err)
@@ -390,6 +409,8 @@ static int finish(struct recording *r, struct err *err)
 	collector_progress(r->collector, &p);
 	if (!r->o->quiet)
 		print_summary(r, isatty(STDERR_FILENO));
+	if (!r->o->quiet && collector_warning(r->collector)[0])
+		fprintf(stderr, "ascribe: recipe not used: %s\n", collector_warning(r->collector));
 	if (!p.failed)
 		return rc;
 	struct err cause = rc ? *err : p.failure;
@@ -402,6 +423,7 @@ static void release(struct recording *r)
 	collector_close(r->collector);
 	filter_free(r->filter);
 	store_writer_close(r->writer);
+	recipes_fini(&r->recipes);
 	child_fini(&r->child);
 	target_fini(&r->target);
 	if (r->signals >= 0)
@@ -425,6 +447,7 @@ int cmd_record(int argc, char **argv)
 	if (rc == -EINVAL || rc == -E2BIG)
 		status = EXIT_USAGE;
 	rc = rc ? rc : parse_events(&r, &err);
+	rc = rc ? rc : load_recipes(&r, &err);
 	if (rc == -EINVAL)
 		status = EXIT_USAGE;
 	if (rc)

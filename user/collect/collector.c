@@ -5,6 +5,7 @@
 #include "collect/labelling.h"
 #include "collect/python.h"
 #include "collect/resolve.h"
+#include "collect/ruled.h"
 #include "collect/sideband.h"
 #include "collect/trampolines.h"
 #include "collect/unwinding.h"
@@ -41,6 +42,7 @@ struct collector {
 	struct symbolizer *symbolizer;
 	struct resolver *resolver;
 	struct labelling *labelling;
+	struct ruled *ruled;
 	struct unwinding *unwinding;
 	struct copies *copies;
 	struct pythons *pythons;
@@ -97,14 +99,13 @@ static const char *row_cgroup(struct collector *c, const struct row *row, const 
  * may not pass for another. Behind both come those of trampolines.
  */
 static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
-		   size_t n_more, uint32_t *ret_set, bool *ret_unknown)
+		   size_t n_more, uint32_t *ret_set, uint64_t *ret_flags)
 {
 	struct label v[LABELS_MAX];
-	const struct label *app;
-	char thread[COMM_SIZE + 1], pod[40];
+	const struct label *app, *ruled;
+	char thread[COMM_SIZE + 1], pod[40], room[RULE_LABELS_MAX * REDACTED_LEN];
 	const char *id;
 	size_t n = 0;
-	bool found;
 	memcpy(thread, row->comm, COMM_SIZE);
 	thread[COMM_SIZE] = 0;
 	const char *comm = im && im->comm[0] ? im->comm : thread;
@@ -123,11 +124,18 @@ static int row_set(struct collector *c, const struct row *row, const struct proc
 		if (len)
 			add_text(v, &n, "container", id, len);
 		add_text(v, &n, "pod", pod, proc_pod_uid(cgroup, pod, sizeof(pod)));
+		size_t unit = proc_unit(cgroup, &id);
+		if (unit)
+			add_text(v, &n, "unit", id, unit);
 	}
-	size_t n_app = labelling_find(c->labelling, row, &app, &found);
-	*ret_unknown = !found;
+	size_t n_app = labelling_find(c->labelling, row, &app, ret_flags);
 	for (size_t i = 0; i < n_app && n < LABELS_MAX; i++)
 		v[n++] = app[i];
+	size_t n_ruled = row->kind == ROW_TASK ? ruled_labels(c->ruled, im, cgroup, &ruled) : 0;
+	if (n_ruled) {
+		memcpy(v + n, ruled, n_ruled * sizeof(*ruled));
+		n += labelling_filter(c->labelling, v + n, n_ruled, room);
+	}
 	for (size_t i = 0; i < n_more && n < LABELS_MAX; i++)
 		v[n++] = more[i];
 	n = labels_normalize(v, n);
@@ -171,10 +179,21 @@ static size_t trampoline_labels(struct collector *c, const struct row *row, stru
 	return labelling_filter(c->labelling, out, n, room);
 }
 
+/* What labelling_find had to say. */
+static void count_label_flags(struct window_cpu *w, const struct row *row, uint64_t flags)
+{
+	if (flags == LABELLING_UNKNOWN)
+		w->counter[COUNTER_label_unknown] += row->samples;
+	for (unsigned i = COUNTER_labels_cut; flags && flags != LABELLING_UNKNOWN && i < N_COUNTERS; i++)
+		if (flags >> (i - COUNTER_labels_cut) & 1)
+			w->counter[i] += row->samples;
+}
+
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
-	bool unknown, no_binding;
+	bool no_binding;
+	uint64_t label_flags;
 	struct label more[TRAMPOLINES_LABELS_MAX];
 	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
 	struct resolver_flags flags = { 0 };
@@ -186,7 +205,7 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0 };
 	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
 	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);
-	int rc = row_set(c, row, im, more, n_more, &set, &unknown);
+	int rc = row_set(c, row, im, more, n_more, &set, &label_flags);
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
@@ -198,8 +217,7 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	w->stored += row->samples;
 	if (row->kind != ROW_IDLE)
 		metric_add(METRIC_stack_depth, n_words, row->samples);
-	if (unknown)
-		w->counter[COUNTER_label_unknown] += row->samples;
+	count_label_flags(w, row, label_flags);
 	if (no_binding)
 		w->counter[COUNTER_trampoline_unknown] += row->samples;
 	if (flags.no_mapping)
@@ -219,9 +237,9 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 {
 	struct collector *c = ctx;
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
-	struct binary_python py;
 	uint64_t at;
 	unwinding_mapped(c->unwinding, tgid);
+	ruled_look(c->ruled, im);
 	if (!im)
 		return;
 	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
@@ -232,8 +250,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 		if (file->path[0] != '/')
 			return;
 		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
-		if (b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py)))
-			labelling_mapped(c->labelling, tgid);
+		labelling_mapped(c->labelling, im, &im->maps[i]);
 		if (b && !binary_trampolines(b, &at))
 			trampolines_mapped(c->trampolines, tgid);
 		return;
@@ -318,6 +335,7 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 		labelling_record(c->labelling, r, payload);
 		trampolines_new_process(c->trampolines, r);
 		unwinding_new_process(c->unwinding, r);
+		ruled_look(c->ruled, procs_find(c->procs, r->tgid, UINT64_MAX));
 		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
 		break;
 	default:
@@ -332,6 +350,7 @@ static void drain(struct collector *c)
 	drain_sideband(c);
 	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
 	trampolines_begin(c->trampolines);
+	ruled_begin(c->ruled);
 	uint64_t now = proc_now_ns();
 	if (!c->stopped) {
 		c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
@@ -475,7 +494,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
 	rc = rc ? rc : pythons_new(&c->pythons, w);
-	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
+	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg);
+	rc = rc ? rc : ruled_new(&c->ruled, cfg->recipes, &e);
 	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
 	struct unwinding_config uc = { c->sandbox, UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
@@ -626,11 +646,17 @@ int collector_stop(struct collector *c, struct err *err)
 	return end_window(c, err);
 }
 
+const char *collector_warning(const struct collector *c)
+{
+	return labelling_warning(c->labelling);
+}
+
 void collector_close(struct collector *c)
 {
 	if (!c)
 		return;
 	labelling_free(c->labelling);
+	ruled_free(c->ruled);
 	trampolines_free(c->trampolines);
 	copies_free(c->copies);
 	unwinding_free(c->unwinding);

@@ -65,4 +65,7 @@ struct collector_progress {
 
 void collector_progress(struct collector *c, struct collector_progress *ret);
 
+/* What was wrong with a recipe for a program that ran; "" when nothing was. */
+const char *collector_warning(const struct collector *c);
+
 #endif
