@@ -2,6 +2,7 @@
 /* ascribe record: sample until the time, the command, the processes or the user say stop; write a store. */
 #include "cli/child.h"
 #include "cli/cmd.h"
+#include "cli/debuginfod.h"
 #include "cli/rotate.h"
 #include "cli/target.h"
 #include "collect/collector.h"
@@ -28,8 +29,8 @@ struct record_options {
 	uint64_t hz;
 	int64_t duration_ns;
 	bool all, append, quiet;
-	struct opt_list tgids, tids, events, keep, drop, redact;
-	const char *cgroup, *out, *recipes;
+	struct opt_list tgids, tids, events, keep, drop, redact, debuginfod;
+	const char *cgroup, *out, *recipes, *debuginfod_cache;
 	bool no_recipes;
 };
 
@@ -54,6 +55,10 @@ static const struct opt options[] = {
 	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", offsetof(struct record_options, drop), 0, 0 },
 	{ "label-redact", 0, OPT_LIST, "KEY,..", "record of their values only a hash whose key is never written: different\n"
 	  "values stay different", offsetof(struct record_options, redact), 0, 0 },
+	{ "debuginfod", 0, OPT_LIST, "URL,..", "ask these servers for debug files that this host has not, by build id;\n"
+	  "env stands for what DEBUGINFOD_URLS says (default: nobody is asked)", offsetof(struct record_options, debuginfod), 0, 0 },
+	{ "debuginfod-cache", 0, OPT_STRING, "DIR", "where such files are kept (default: ascribe/debuginfod in XDG_CACHE_HOME;\n"
+	  "without it in /var/cache for root, in ~/.cache for others)", offsetof(struct record_options, debuginfod_cache), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
 	  "is kept as STORE.old", offsetof(struct record_options, out), 0, 0 },
 	{ "recipes", 0, OPT_STRING, "PATH", "more label paths: a *.recipe file, or a directory of them; one with the name of\n"
@@ -73,7 +78,8 @@ static const struct opt_command command = {
 		    "  ascribe record -F 999 -- ./server --once   # one command\n"
 		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"
 		    "  ascribe record -e page-faults -d 1m\n"
-		    "  ascribe record --label-drop 'auth*' --label-redact user -d 1m\n",
+		    "  ascribe record --label-drop 'auth*' --label-redact user -d 1m\n"
+		    "  ascribe record --debuginfod https://debuginfod.debian.net -d 1m\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = SIZE_MAX,
@@ -90,6 +96,7 @@ struct recording {
 	struct collector *collector;
 	struct recipes recipes;
 	struct label_filter *filter;
+	struct downloads *downloads;
 	int signals;
 	uint64_t start_ns;
 	bool moved; /* an earlier recording was moved out of the way */
@@ -289,6 +296,8 @@ static void print_summary(struct recording *r, bool tty)
 	print_unwinding(&p.unwinding);
 	print_symbols(&p.symbols, &p.parsing);
 	print_jit(&p.jit);
+	if (r->downloads)
+		debuginfod_print(r->downloads);
 }
 
 /* ---- recording ---- */
@@ -374,6 +383,8 @@ static int start(struct recording *r, struct err *err)
 		return rc;
 	if (warning.code)
 		cmd_warn("%s", warning.text);
+	if (r->downloads)
+		collector_set_downloads(r->collector, r->downloads);
 	rc = r->filter ? collector_set_filter(r->collector, r->filter) : 0;
 	if (rc)
 		return err_sys(err, rc, "a key for redacted labels");
@@ -421,6 +432,7 @@ static int finish(struct recording *r, struct err *err)
 static void release(struct recording *r)
 {
 	collector_close(r->collector);
+	downloads_free(r->downloads);
 	filter_free(r->filter);
 	store_writer_close(r->writer);
 	recipes_fini(&r->recipes);
@@ -445,6 +457,11 @@ int cmd_record(int argc, char **argv)
 		status = EXIT_USAGE;
 	rc = rc ? rc : make_filter(&r, &err);
 	if (rc == -EINVAL || rc == -E2BIG)
+		status = EXIT_USAGE;
+	/* Its process is forked here, before anything is open. */
+	if (!rc && o.debuginfod.n)
+		rc = debuginfod_start(&r.downloads, &o.debuginfod, o.debuginfod_cache, &err);
+	if (rc == -EINVAL)
 		status = EXIT_USAGE;
 	rc = rc ? rc : parse_events(&r, &err);
 	rc = rc ? rc : load_recipes(&r, &err);

@@ -32,6 +32,7 @@
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define LABELS_MAX (160 + TRAMPOLINES_LABELS_MAX)
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
+#define LAST_NAMES_NS (2 * NS) /* for debug files that are asked for when recording ends */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 struct collector {
@@ -40,6 +41,7 @@ struct collector {
 	struct procs *procs;
 	struct sandbox *sandbox;
 	struct symbolizer *symbolizer;
+	struct downloads *downloads; /* NULL: none */
 	struct resolver *resolver;
 	struct labelling *labelling;
 	struct ruled *ruled;
@@ -56,6 +58,7 @@ struct collector {
 	int64_t t0_ns, next_window_ns; /* realtime */
 	int64_t end_ns, end_boot_ns;   /* the last drain began, or recording was stopped: what comes later is the next window's */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
+	uint64_t names_until_ns; /* BOOTTIME: the last rows wait for their names until then */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
@@ -68,6 +71,14 @@ static uint64_t clock_ns(clockid_t id)
 	struct timespec ts;
 	clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * NS + (uint64_t)ts.tv_nsec;
+}
+
+static int ms_until(uint64_t ns, uint64_t now)
+{
+	if (ns <= now)
+		return 0;
+	uint64_t ms = (ns - now + 999999) / 1000000;
+	return ms > 60000 ? 60000 : (int)ms;
 }
 
 /* ---- rows ---- */
@@ -284,6 +295,32 @@ static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, e
 	add_row(t->c, t->w, &h, row);
 }
 
+/*
+ * The last rows: what they need is asked for before the first of them is resolved, and may take a moment. A short recording has no
+ * others.
+ */
+static void await_names(struct collector *c, const struct sampler_half *h)
+{
+	uint64_t now;
+	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
+		const struct row *row = &h->rows[i];
+		uint64_t n_words = (uint64_t)row->n_kernel + row->n_user;
+		if (!row->samples)
+			continue;
+		left--;
+		if (row->kind == ROW_IDLE || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
+			continue;
+		struct resolver_stack s = { .frames = h->arena + row->stack, .n_kernel = row->n_kernel, .n_user = row->n_user };
+		resolver_want_names(c->resolver, c->procs, row_image(c, row), &s);
+	}
+	while (downloads_busy(c->downloads) && (now = proc_now_ns()) < c->names_until_ns) {
+		struct pollfd p = { .fd = downloads_fd(c->downloads), .events = POLLIN };
+		downloads_tick(c->downloads);
+		poll(&p, 1, ms_until(c->names_until_ns, now));
+		resolver_take_downloads(c->resolver);
+	}
+}
+
 static void on_half(void *ctx, const struct sampler_half *h)
 {
 	struct collector *c = ctx;
@@ -295,6 +332,8 @@ static void on_half(void *ctx, const struct sampler_half *h)
 	}
 	if (!ran)
 		return;
+	if (c->stopped && c->downloads)
+		await_names(c, h);
 	w->ran += ran;
 	w->used = true;
 	for (size_t i = 0; i < N_COUNTERS; i++)
@@ -523,6 +562,12 @@ int collector_set_filter(struct collector *c, const struct label_filter *f)
 	return labelling_set_filter(c->labelling, f);
 }
 
+void collector_set_downloads(struct collector *c, struct downloads *d)
+{
+	c->downloads = d;
+	resolver_set_downloads(c->resolver, d);
+}
+
 int collector_start(struct collector *c, struct err *err)
 {
 	/* The side-band runs already: what changes while /proc is read is in its rings. */
@@ -548,14 +593,6 @@ static void on_cpu_change(void *ctx, unsigned cpu, bool online)
 		sideband_add_cpu(c->sideband, cpu, NULL);
 	else
 		sideband_remove_cpu(c->sideband, cpu);
-}
-
-static int ms_until(uint64_t ns, uint64_t now)
-{
-	if (ns <= now)
-		return 0;
-	uint64_t ms = (ns - now + 999999) / 1000000;
-	return ms > 60000 ? 60000 : (int)ms;
 }
 
 static int min_wait(int a, int b)
@@ -591,7 +628,7 @@ static size_t fill_poll(struct collector *c)
 
 int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds, struct err *err)
 {
-	struct pollfd *p = calloc(c->n_cpus + 1 + n_fds, sizeof(*p));
+	struct pollfd *p = calloc(c->n_cpus + 2 + n_fds, sizeof(*p));
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = 0;
@@ -610,11 +647,13 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, labelling_tick(c->labelling));
 		wait = min_wait(wait, unwinding_tick(c->unwinding));
 		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
+		wait = min_wait(wait, c->downloads ? downloads_tick(c->downloads) : -1);
 		size_t n = fill_poll(c);
 		memcpy(p, c->poll, n * sizeof(*p));
 		for (size_t i = 0; i < n_fds; i++)
 			p[n + i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
-		if (poll(p, n + n_fds, wait) < 0 && errno != EINTR) {
+		p[n + n_fds] = (struct pollfd){ .fd = c->downloads ? downloads_fd(c->downloads) : -1, .events = POLLIN };
+		if (poll(p, n + n_fds + 1, wait) < 0 && errno != EINTR) {
 			rc = err_sys(err, -errno, "waiting for samples");
 			break;
 		}
@@ -625,6 +664,8 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 			drain_sideband(c);
 		if (p[0].revents)
 			sampler_poll_ring(c->sampler);
+		if (p[n + n_fds].revents)
+			resolver_take_downloads(c->resolver);
 		for (size_t i = 0; i < n_fds; i++)
 			if (p[n + i].revents) {
 				rc = (int)i;
@@ -642,6 +683,7 @@ int collector_stop(struct collector *c, struct err *err)
 	c->stopped = true;
 	c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	c->end_boot_ns = (int64_t)proc_now_ns();
+	c->names_until_ns = (uint64_t)c->end_boot_ns + LAST_NAMES_NS;
 	drain(c);
 	return end_window(c, err);
 }
