@@ -8,6 +8,7 @@
 #define ASCRIBE_CLI_CMD_H
 
 #include "cli/options.h"
+#include "export/json.h"
 #include "query/query.h"
 
 #define ASCRIBE_VERSION "0.1.0"
@@ -38,6 +39,9 @@ void cmd_incomplete(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Let the data that was printed so far go before what follows on stderr; main() reports a failure. */
 void cmd_flush(void);
+
+/* A line of JSON on stdout, taking over the value. -EIO; -ENOMEM when there is none. */
+int cmd_print_json(json_t *value);
 
 /*
  * opt_parse with its messages printed. True: go on. False: stop with *ret_exit (0 after --help); `out` is released.

@@ -37,6 +37,13 @@ void cmd_flush(void)
 		stdout_errno = errno ? errno : EIO;
 }
 
+int cmd_print_json(json_t *value)
+{
+	int rc = json_print(value, stdout);
+	json_decref(value);
+	return rc;
+}
+
 static void message(const char *prefix, const char *fmt, va_list ap)
 {
 	cmd_flush();

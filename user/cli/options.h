@@ -68,17 +68,8 @@ int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, s
 void opt_release(const struct opt_command *cmd, void *out);
 void opt_print_help(const struct opt_command *cmd, FILE *f);
 
-/*
- * "10s", "2m", "500ms", "1m30s", "1.5h"; units ns us ms s m h d w; a bare number is seconds. More than 0, and less than
- * 292 years. -EINVAL, -ERANGE.
- */
+/* times_duration, times_parse */
 int opt_duration(const char *text, int64_t *ret_ns);
-
-/*
- * RFC 3339 ("2026-05-01T10:00:00Z", "...+02:00", fractions; a space for the T; without a zone: local time), epoch
- * seconds
- * ("1777629600", "1777629600.5"), "now", "now-1h". now_ns is what `now` means. -EINVAL, -ERANGE.
- */
 int opt_time(const char *text, int64_t now_ns, int64_t *ret_ns);
 
 /* The candidate that looks like a misspelt `word`, or NULL. The list ends with NULL. */
