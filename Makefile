@@ -27,6 +27,7 @@ all: $(BUILD)/ascribe
 
 include mk/bpf.mk
 include mk/export.mk
+include mk/web.mk
 include mk/user.mk
 include mk/fault.mk
 include mk/tests.mk

@@ -22,6 +22,7 @@ static const struct command {
 	{ "labels", "the label keys of a store, or the values of one key", cmd_labels },
 	{ "stat", "the accounting: fired, stored, each loss, own cost", cmd_stat },
 	{ "store", "a store's contents, damage, parents and repair", cmd_store },
+	{ "serve", "the page and the HTTP API over a store, read-only", cmd_serve },
 	{ "check", "what works on this host, and the fix for what does not", cmd_check },
 };
 
@@ -55,6 +56,14 @@ static void message(const char *prefix, const char *fmt, va_list ap)
 }
 
 void cmd_error(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	message("ascribe: ", fmt, ap);
+	va_end(ap);
+}
+
+void cmd_say(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);

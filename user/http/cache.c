@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/cache.h"
+
+#include "http/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENTRIES 64
+#define NOW_NS (5 * HTTP_NS)
+
+struct entry {
+	struct buf question, answer;
+	uint64_t state, used, made_ns;
+	const char *type;
+	bool moves; /* with the clock */
+};
+
+struct cache {
+	pthread_mutex_t lock;
+	struct entry v[ENTRIES];
+	size_t bytes, max_bytes;
+	uint64_t clock, hits, misses;
+};
+
+int cache_new(struct cache **ret, size_t max_bytes)
+{
+	struct cache *c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	pthread_mutex_init(&c->lock, NULL);
+	c->max_bytes = max_bytes;
+	*ret = c;
+	return 0;
+}
+
+static void drop(struct cache *c, struct entry *e)
+{
+	c->bytes -= e->question.len + e->answer.len;
+	buf_fini(&e->question);
+	buf_fini(&e->answer);
+	memset(e, 0, sizeof(*e));
+}
+
+void cache_free(struct cache *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < ENTRIES; i++)
+		drop(c, &c->v[i]);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+static struct entry *find(struct cache *c, const struct buf *q, uint64_t state)
+{
+	uint64_t now = http_now_ns();
+	for (size_t i = 0; i < ENTRIES; i++) {
+		struct entry *e = &c->v[i];
+		if (!e->question.len)
+			continue;
+		if (e->state != state || (e->moves && now - e->made_ns > NOW_NS))
+			drop(c, e); /* nobody asks the past */
+		else if (e->question.len == q->len && !memcmp(e->question.data, q->data, q->len))
+			return e;
+	}
+	return NULL;
+}
+
+bool cache_find(struct cache *c, const struct buf *q, uint64_t state, struct buf *out, const char **ret_type)
+{
+	pthread_mutex_lock(&c->lock);
+	struct entry *e = find(c, q, state);
+	bool found = e && !buf_add(out, e->answer.data, e->answer.len);
+	if (found) {
+		e->used = ++c->clock;
+		*ret_type = e->type;
+	}
+	found ? c->hits++ : c->misses++;
+	pthread_mutex_unlock(&c->lock);
+	return found;
+}
+
+static struct entry *oldest(struct cache *c)
+{
+	struct entry *e = &c->v[0];
+	for (size_t i = 1; i < ENTRIES; i++)
+		if (c->v[i].used < e->used)
+			e = &c->v[i];
+	return e;
+}
+
+/* An entry in use, the one that was not used for the longest time. */
+static struct entry *oldest_full(struct cache *c)
+{
+	struct entry *e = NULL;
+	for (size_t i = 0; i < ENTRIES; i++)
+		if (c->v[i].question.len && (!e || c->v[i].used < e->used))
+			e = &c->v[i];
+	return e;
+}
+
+static bool has(const struct buf *b, const char *text)
+{
+	return memmem(b->data, b->len, text, strlen(text)) != NULL;
+}
+
+void cache_put(struct cache *c, const struct buf *q, uint64_t state, const struct buf *answer, const char *type)
+{
+	size_t need = q->len + answer->len;
+	if (!q->len || !answer->len || need > c->max_bytes / 2)
+		return;
+	pthread_mutex_lock(&c->lock);
+	struct entry *e = find(c, q, state);
+	if (e)
+		drop(c, e);
+	while (c->bytes + need > c->max_bytes)
+		drop(c, oldest_full(c));
+	e = oldest(c);
+	if (e->question.len)
+		drop(c, e);
+	if (!buf_add(&e->question, q->data, q->len) && !buf_add(&e->answer, answer->data, answer->len)) {
+		e->state = state;
+		e->type = type;
+		e->used = ++c->clock;
+		e->made_ns = http_now_ns();
+		e->moves = has(q, "now");
+		c->bytes += need;
+	} else {
+		buf_fini(&e->question);
+		buf_fini(&e->answer);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_stats(struct cache *c, uint64_t *ret_hits, uint64_t *ret_misses, uint64_t *ret_bytes)
+{
+	pthread_mutex_lock(&c->lock);
+	*ret_hits = c->hits;
+	*ret_misses = c->misses;
+	*ret_bytes = c->bytes;
+	pthread_mutex_unlock(&c->lock);
+}
