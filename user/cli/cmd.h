@@ -31,6 +31,7 @@ int cmd_stat(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_store(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
+int cmd_daemon(int argc, char **argv);
 
 /* One line on stderr: "ascribe: ..." */
 void cmd_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -56,6 +57,9 @@ int cmd_read_token(const char *path, char **ret, struct err *err);
  */
 bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
 	       int *ret_exit);
+
+/* What --help prints, or the command's part of the manual page. */
+int cmd_help(const struct opt_command *cmd);
 
 /* ---- commands that read a store ---- */
 

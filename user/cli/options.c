@@ -108,6 +108,24 @@ static int parse_uint(const struct opt *o, const char *text, uint64_t *ret)
 	return 0;
 }
 
+static int parse_size(const char *text, uint64_t *ret)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 10);
+	const char *unit = *end ? strchr(units, *end) : NULL;
+	unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+	if (errno || (v << shift) >> shift != v)
+		return -ERANGE;
+	if (*end && (!unit || (end[1] && strcmp(end + 1, "iB"))))
+		return -EINVAL;
+	*ret = v << shift;
+	return 0;
+}
+
 static int bad_value(const struct opt *o, const char *text, int rc, struct err *err)
 {
 	unsigned long long min = o->min, max = o->max;
@@ -127,6 +145,8 @@ static int bad_value(const struct opt *o, const char *text, int rc, struct err *
 	case OPT_TIME:
 		return err_set(err, -EINVAL, "--%s %s: not a time; try now-1h, 2026-05-01T10:00:00Z or epoch seconds",
 			       o->name, text);
+	case OPT_SIZE:
+		return err_set(err, -EINVAL, "--%s %s: not a size; try 512MiB or 10G", o->name, text);
 	default:
 		return err_set(err, -EINVAL, "--%s %s: an element of the list is empty", o->name, text);
 	}
@@ -152,6 +172,9 @@ static int set_value(const struct opt *o, const char *text, void *out, struct er
 	case OPT_TIME:
 		clock_gettime(CLOCK_REALTIME, &now);
 		rc = opt_time(text, now.tv_sec * NSEC + now.tv_nsec, member(o, out));
+		break;
+	case OPT_SIZE:
+		rc = parse_size(text, member(o, out));
 		break;
 	case OPT_LIST:
 		rc = list_add(member(o, out), text);
@@ -182,12 +205,15 @@ struct parser {
 	char **argv;
 	int argc, next;
 	void *out;
+	uint64_t given;
 	struct err *err;
 };
 
 static int take_value(struct parser *p, const struct opt *o, const char *attached)
 {
 	const char *value = attached;
+	size_t index = (size_t)(o - p->cmd->opts);
+	p->given |= index < 64 ? 1ull << index : 0;
 	if (o->type == OPT_FLAG) {
 		if (attached)
 			return err_set(p->err, -EINVAL, "--%s takes no value", o->name);
@@ -237,8 +263,8 @@ static int short_options(struct parser *p, const char *text)
 int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
 	      struct err *err)
 {
-	struct parser p = { cmd, argv, argc, 1, out, err };
-	struct opt_args args = { argv + 1, 0 };
+	struct parser p = { cmd, argv, argc, 1, out, 0, err };
+	struct opt_args args = { argv + 1, 0, 0 };
 	bool only_args = false;
 	while (p.next < argc) {
 		char *a = argv[p.next++];
@@ -258,9 +284,36 @@ int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, s
 		return err_set(err, -EINVAL, "unexpected argument '%s'", args.v[cmd->max_args]);
 	if (argc > 0)
 		args.v[args.n] = NULL; /* execvp needs the end; what stands there has been read */
+	args.given = p.given;
 	if (ret_args)
 		*ret_args = args;
 	return 0;
+}
+
+int opt_set(const struct opt_command *cmd, const char *name, const char *text, void *out, struct err *err)
+{
+	struct err e = { 0 };
+	for (size_t i = 0; i < cmd->n_opts; i++) {
+		const struct opt *o = &cmd->opts[i];
+		if (strcmp(o->name, name))
+			continue;
+		if (o->type == OPT_FLAG && (!strcmp(text, "true") || !strcmp(text, "false"))) {
+			*(bool *)member(o, out) = text[0] == 't';
+			return 0;
+		}
+		if (o->type == OPT_FLAG)
+			return err_set(err, -EINVAL, "%s: true or false", name);
+		int rc = set_value(o, text, out, &e);
+		/* Its text begins with "--". */
+		return rc ? err_set(err, rc, "%s", strncmp(e.text, "--", 2) ? e.text : e.text + 2) : 0;
+	}
+	const char *names[64];
+	size_t n = 0;
+	for (size_t i = 0; i < cmd->n_opts && n < 63; i++)
+		names[n++] = cmd->opts[i].name;
+	names[n] = NULL;
+	const char *near = opt_suggest(name, names);
+	return err_set(err, -ENOENT, "no such key%s%s%s", near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 void opt_release(const struct opt_command *cmd, void *out)

@@ -22,6 +22,7 @@ enum opt_type {
 	OPT_DURATION, /* int64_t, nanoseconds, > 0 */
 	OPT_TIME,     /* int64_t, realtime nanoseconds */
 	OPT_LIST,     /* struct opt_list */
+	OPT_SIZE,     /* uint64_t, bytes: 64MiB, 1G; a bare number is bytes */
 };
 
 /* Never holds an empty element; given twice, the option appends. Release with opt_release. */
@@ -54,6 +55,7 @@ struct opt_command {
 struct opt_args {
 	char **v; /* the arguments, in argv's own memory: opt_parse reorders argv; v[n] is NULL */
 	size_t n;
+	uint64_t given; /* bit i: option i of the table was there (of the first 64) */
 };
 
 #define OPT_HELP 1 /* --help was given: print it and stop */
@@ -67,6 +69,12 @@ int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, s
 	      struct err *err);
 void opt_release(const struct opt_command *cmd, void *out);
 void opt_print_help(const struct opt_command *cmd, FILE *f);
+
+/*
+ * Set one option by its long name, as --name=text would; err calls it by its name alone. A flag takes true or false. text must stay: OPT_STRING
+ * borrows it. -ENOENT: there is no such option, err suggests one.
+ */
+int opt_set(const struct opt_command *cmd, const char *name, const char *text, void *out, struct err *err);
 
 /* times_duration, times_parse */
 int opt_duration(const char *text, int64_t *ret_ns);
