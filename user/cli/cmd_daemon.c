@@ -135,7 +135,7 @@ static void start_http(struct daemon *d)
 	struct err err = { 0 };
 	if (!d->s.http.n_listen)
 		return;
-	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready };
+	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };
 	if (http_open(&d->http, &d->s.http, &err)) {
 		d->http = NULL;
 		log_line(LOG_LINE_ERROR, "http: %s", err.text);
@@ -329,8 +329,10 @@ static bool on_signal(struct daemon *d)
 /* Without a recorder there is nothing to drain: wait as long. */
 static int wait_for(struct daemon *d, uint64_t until, struct err *err)
 {
-	if (d->collector)
-		return collector_run(d->collector, until, &d->signals, 1, err);
+	if (d->collector) {
+		const int fds[] = { d->signals, d->published.ingest.fd };
+		return collector_run(d->collector, until, fds, d->published.ingest.fd >= 0 ? 2 : 1, err);
+	}
 	sigset_t set;
 	struct timespec t = { .tv_sec = 1 };
 	sigemptyset(&set);
@@ -343,6 +345,7 @@ static int wait_for(struct daemon *d, uint64_t until, struct err *err)
 		sigpending(&pending);
 		if (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP))
 			return 0;
+		ingest_take(&d->published.ingest, NULL);
 		look_at_switch(d);
 		if (d->collector)
 			return -ETIME;
@@ -358,6 +361,8 @@ static int record(struct daemon *d, struct err *err)
 			return 0;
 		if (rc < 0 && rc != -ETIME)
 			return rc;
+		if (rc == 1)
+			ingest_take(&d->published.ingest, d->writer);
 		if (proc_now_ns() < next)
 			continue;
 		tick(d);
@@ -378,8 +383,10 @@ static void end(struct daemon *d)
 	alarm(END_S);
 	end_collector(d);
 	store_writer_close(d->writer);
+	ingest_take(&d->published.ingest, NULL);
 	stop_http(d);
 	alarm(0);
+	ingest_fini(&d->published.ingest);
 }
 
 static void raise_file_limit(void)

@@ -11,6 +11,7 @@
 void published_init(struct published *p)
 {
 	pthread_mutex_init(&p->lock, NULL);
+	ingest_init(&p->ingest);
 	p->weight = 1;
 	p->drained_ns = p->at_ns = proc_now_ns();
 }
@@ -61,6 +62,12 @@ void published_killed(struct published *p, bool killed)
 int published_metrics(void *ctx, struct buf *out)
 {
 	struct published *shared = ctx, p;
+	uint64_t profiles, samples, refused;
+	pthread_mutex_lock(&shared->ingest.lock);
+	profiles = shared->ingest.profiles;
+	samples = shared->ingest.samples;
+	refused = shared->ingest.refused;
+	pthread_mutex_unlock(&shared->ingest.lock);
 	pthread_mutex_lock(&shared->lock);
 	p = *shared;
 	pthread_mutex_unlock(&shared->lock);
@@ -86,12 +93,21 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_store_written_bytes_total", "counter", "Bytes written into the store.", (double)p.store.bytes_written },
 		{ "ascribe_store_narrow_windows_total", "counter", "Windows written without wide labels, for want of space.", (double)p.store.narrow_windows },
 		{ "ascribe_store_folded_windows_total", "counter", "Windows written without labels, for want of space.", (double)p.store.folded_windows },
+		{ "ascribe_ingest_profiles_total", "counter", "Profiles that others sent and that were stored.", (double)profiles },
+		{ "ascribe_ingest_samples_total", "counter", "Samples of those.", (double)samples },
+		{ "ascribe_ingest_refused_total", "counter", "Profiles that could not be stored when they came.", (double)refused },
 		{ "ascribe_unwind_files", "gauge", "Files whose unwind rules were compiled.", (double)n->unwinding.compiled },
 	};
 	int rc = 0;
 	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)
 		rc = buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", v[i].name, v[i].help, v[i].name, v[i].type, v[i].name, v[i].value);
 	return rc;
+}
+
+int published_ingest(void *ctx, const struct profile *p, struct err *err)
+{
+	struct published *shared = ctx;
+	return ingest_put(&shared->ingest, p, err);
 }
 
 bool published_ready(void *ctx, const char **ret_why)

@@ -3,6 +3,7 @@
 #ifndef ASCRIBE_CLI_METRICS_H
 #define ASCRIBE_CLI_METRICS_H
 
+#include "cli/ingest.h"
 #include "collect/collector.h"
 #include "util/buf.h"
 
@@ -15,6 +16,7 @@ struct published {
 	uint64_t at_ns, drained_ns;
 	unsigned weight;
 	bool killed;
+	struct ingest ingest;
 };
 
 void published_init(struct published *p);
@@ -25,6 +27,7 @@ void published_killed(struct published *p, bool killed);
 
 /* Hooks of the server; ctx is the struct published. */
 int published_metrics(void *ctx, struct buf *out);
+int published_ingest(void *ctx, const struct profile *p, struct err *err);
 bool published_ready(void *ctx, const char **ret_why);
 
 #endif

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct http_server;
+struct profile;
 
 /* What only a daemon has; any may be NULL. Called by threads of the server. */
 struct http_hooks {
@@ -26,6 +27,8 @@ struct http_hooks {
 	int (*metrics)(void *ctx, struct buf *out);
 	/* Whether recording goes on as it should; why not, a static text. */
 	bool (*ready)(void *ctx, const char **ret_why);
+	/* Store a profile (profile.h) that somebody sent; waits until that is done. -EAGAIN: not now. */
+	int (*ingest)(void *ctx, const struct profile *p, struct err *err);
 };
 
 struct http_config {

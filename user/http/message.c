@@ -70,6 +70,7 @@ static size_t width(const ProtobufCFieldDescriptor *f)
 	switch (f->type) {
 	case PROTOBUF_C_TYPE_INT32: return 4;
 	case PROTOBUF_C_TYPE_BOOL: return sizeof(protobuf_c_boolean);
+	case PROTOBUF_C_TYPE_BYTES: return sizeof(ProtobufCBinaryData);
 	case PROTOBUF_C_TYPE_STRING: case PROTOBUF_C_TYPE_MESSAGE: return sizeof(void *);
 	default: return 8;
 	}
@@ -119,6 +120,8 @@ static int from_value(const json_t *v, const ProtobufCFieldDescriptor *f, struct
 	}
 	if (f->type == PROTOBUF_C_TYPE_MESSAGE)
 		return from_object(v, f->descriptor, m, depth + 1, at, err);
+	if (f->type == PROTOBUF_C_TYPE_BYTES) /* base64: whoever sends profiles sends protobuf */
+		return err_set(err, -EINVAL, "the body: %s is taken as application/proto alone", f->name);
 	if (f->type == PROTOBUF_C_TYPE_BOOL) {
 		*(protobuf_c_boolean *)at = json_is_true(v);
 		return json_is_boolean(v) ? 0 : wrong(f, err);

@@ -48,7 +48,7 @@ struct request {
 	struct param *params;
 	size_t n_params;
 	struct buf body;
-	char content_type[64];
+	char content_type[256];
 	char encoding[32];
 	char none_match[80];
 	bool takes_gzip;

@@ -13,6 +13,7 @@ static const char *const none[] = { NULL };
 #define CALL (ROUTE_POST | ROUTE_STORE | ROUTE_CACHE)
 #define QUERIER "/querier.v1.QuerierService/"
 #define CALL_MAX 65536
+#define INGEST_MAX (2u << 20)
 
 const struct route routes[] = {
 	{ "/healthz", "healthz", ROUTE_GET | ROUTE_OPEN, 0, http_healthz, none },
@@ -35,6 +36,9 @@ const struct route routes[] = {
 	{ QUERIER "SelectMergeProfile", "SelectMergeProfile", CALL, CALL_MAX, pyro_profile, none },
 	{ QUERIER "Diff", "Diff", CALL, CALL_MAX, pyro_diff, none },
 	{ QUERIER "GetProfileStats", "GetProfileStats", CALL, CALL_MAX, pyro_stats, none },
+	{ "/push.v1.PusherService/Push", "Push", ROUTE_POST | ROUTE_SLOW, INGEST_MAX, pyro_push, none },
+	{ "/ingest", "ingest", ROUTE_POST | ROUTE_SLOW, INGEST_MAX, pyro_ingest,
+	  PARAMS("name", "from", "until", "format", "sampleRate", "spyName", "units", "aggregationType") },
 	{ "/pyroscope/render", "render", ASK, 0, pyro_render, NULL },
 	{ "/pyroscope/render-diff", "render-diff", ASK, 0, pyro_render_diff, NULL },
 	{ "/pyroscope/label-values", "label-values", ASK, 0, pyro_legacy_values, NULL },
