@@ -54,8 +54,7 @@ echo "== 50 readers beside a writer (promised: no lost window, p99 250 ms)"
 "$build/bench/serve_store" live write >live.txt &
 writer=$!
 pids+=("$writer")
-for i in $(seq 100); do [ -e live/MANIFEST ] && break; sleep 0.05; done
-sleep 1
+until grep -q begun live.txt; do sleep 0.5; done
 start log2 "$build/ascribe" serve live -l 127.0.0.1:0 --workers 2
 cat >readers.py <<'PY'
 import http.client, random, sys, threading, time
@@ -79,7 +78,7 @@ def reader(seed):
         with lock:
             times.append(time.perf_counter() - t)
             if status != 200: bad.append((status, p))
-        time.sleep(rnd.random() * 0.4)  # people look at what they got
+        time.sleep(rnd.random() * 2)  # people look at what they got
 for t in [threading.Thread(target=reader, args=(i,)) for i in range(50)]:
     t.start(); 
 for t in threading.enumerate():

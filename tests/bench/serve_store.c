@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * serve_store DIR: 24 hours of windows with some 60,000 distinct stack nodes, tenants, containers and query ids, with parents; what is in it
- * on stdout. serve_store DIR write: an hour of those, then a window every 100 ms until SIGTERM; how many there are.
+ * on stdout. serve_store DIR write: an hour of those, then a window a second until SIGTERM; how many there are.
  */
 #include "store/store.h"
 
@@ -121,7 +121,11 @@ int main(int argc, char **argv)
 	make_stacks();
 	while (n < first)
 		add_window(n++);
-	for (; write && !ended; usleep(100000))
+	if (write) {
+		puts("begun");
+		fflush(stdout);
+	}
+	for (; write && !ended; usleep(1000000))
 		add_window(n++);
 	if (!write)
 		check(store_compact(w, &err), "compact");

@@ -405,8 +405,7 @@ static int begin(struct daemon *d, struct err *err)
 		return rc;
 	if (!rc)
 		close(fd);
-	/* Threads that only read now and then need no heaps of their own. */
-	mallopt(M_ARENA_MAX, 2);
+	cmd_server_memory();
 	raise_file_limit();
 	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
 	d->signals = take_signals();

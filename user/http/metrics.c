@@ -2,6 +2,7 @@
 /* What the server says of itself. The number of series depends on the number of routes alone, never on what is stored or asked. */
 #include "http/server_int.h"
 
+#include "hist/metrics.h"
 #include "hist/prometheus.h"
 #include "hist/snapshot.h"
 #include "http/clock.h"
@@ -144,6 +145,7 @@ int http_metrics(struct request *r, struct store *store, struct err *err)
 	rc = rc ? rc : add_connections(s, &r->out);
 	rc = rc ? rc : add_requests(s, &r->out);
 	rc = rc ? rc : add_durations(s, &r->out);
+	rc = rc ? rc : metrics_prometheus(&r->out, err);
 	if (!rc && s->cfg.hooks.metrics)
 		rc = s->cfg.hooks.metrics(s->cfg.hooks.ctx, &r->out);
 	return rc ? err_set(err, -ENOMEM, "out of memory") : 0;

@@ -43,7 +43,7 @@ const struct route routes[] = {
 	{ "/pyroscope/render-diff", "render-diff", ASK, 0, pyro_render_diff, NULL },
 	{ "/pyroscope/label-values", "label-values", ASK, 0, pyro_legacy_values, NULL },
 	{ "/debug/pprof/profile", "pprof", ASK, 0, http_pprof, PARAMS("seconds", "where", "event", "idle", "debug") },
-	{ "/api/v1/histogram", "histogram", ROUTE_GET, 0, api_histogram, PARAMS("route") },
+	{ "/api/v1/histogram", "histogram", ROUTE_GET, 0, api_histogram, PARAMS("route", "metric") },
 };
 
 const size_t n_routes = sizeof(routes) / sizeof(routes[0]);

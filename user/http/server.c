@@ -12,6 +12,7 @@
 #include "http/listen.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -371,6 +372,18 @@ static void end_late(struct http_server *s, uint64_t now)
 	}
 }
 
+/* What questions needed for a moment goes back to the system once nobody asks. */
+static void give_back(struct http_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool busy = s->waiting || s->working;
+	bool trim = !busy && s->answered;
+	s->answered = busy && s->answered;
+	pthread_mutex_unlock(&s->lock);
+	if (trim)
+		malloc_trim(0);
+}
+
 static void *run_keeper(void *arg)
 {
 	struct http_server *s = arg;
@@ -388,6 +401,7 @@ static void *run_keeper(void *arg)
 		end_late(s, http_now_ns());
 		pthread_mutex_unlock(&s->conns_lock);
 		handles = snapshots_tidy(s->snapshots, HANDLE_IDLE_NS);
+		give_back(s);
 		pthread_mutex_lock(&s->conns_lock);
 	}
 	pthread_mutex_unlock(&s->conns_lock);

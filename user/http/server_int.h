@@ -67,7 +67,8 @@ struct http_server {
 	pthread_mutex_t lock; /* of the queue and of stopping */
 	pthread_cond_t wake;
 	struct task *first, **last;
-	unsigned waiting;
+	unsigned waiting, working;
+	bool answered; /* since memory was given back */
 	bool stopping;
 	pthread_t worker[WORKERS_MAX];
 	unsigned n_workers;

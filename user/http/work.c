@@ -93,6 +93,7 @@ static struct task *next_task(struct http_server *s)
 		s->first = t->next;
 		s->last = s->first ? s->last : &s->first;
 		s->waiting--;
+		s->working++;
 	}
 	pthread_mutex_unlock(&s->lock);
 	return t;
@@ -107,6 +108,10 @@ static void *run_worker(void *arg)
 			request_fail(t->r, 503, "the server is about to end");
 		else
 			work_answer(s, t->r);
+		pthread_mutex_lock(&s->lock);
+		s->working--;
+		s->answered = true;
+		pthread_mutex_unlock(&s->lock);
 		MHD_resume_connection(t->conn);
 	}
 	return NULL;
