@@ -10,10 +10,12 @@
 
 #define ENTRIES 64
 #define NOW_NS (5 * HTTP_NS)
+#define COST_TIMES 20 /* an answer is good for so many times what it took */
+#define GOOD_NS (10 * HTTP_NS)
 
 struct entry {
 	struct buf question, answer;
-	uint64_t state, used, made_ns;
+	uint64_t state, used, made_ns, good_ns; /* good_ns: until then whatever the state */
 	const char *type;
 	bool moves; /* with the clock */
 };
@@ -61,7 +63,7 @@ static struct entry *find(struct cache *c, const struct buf *q, uint64_t state)
 		struct entry *e = &c->v[i];
 		if (!e->question.len)
 			continue;
-		if (e->state != state || (e->moves && now - e->made_ns > NOW_NS))
+		if ((e->state != state && now > e->good_ns) || (e->moves && now - e->made_ns > NOW_NS))
 			drop(c, e); /* nobody asks the past */
 		else if (e->question.len == q->len && !memcmp(e->question.data, q->data, q->len))
 			return e;
@@ -107,7 +109,8 @@ static bool has(const struct buf *b, const char *text)
 	return memmem(b->data, b->len, text, strlen(text)) != NULL;
 }
 
-void cache_put(struct cache *c, const struct buf *q, uint64_t state, const struct buf *answer, const char *type)
+void cache_put(struct cache *c, const struct buf *q, uint64_t state, const struct buf *answer, const char *type,
+	       uint64_t cost_ns)
 {
 	size_t need = q->len + answer->len;
 	if (!q->len || !answer->len || need > c->max_bytes / 2)
@@ -127,6 +130,7 @@ void cache_put(struct cache *c, const struct buf *q, uint64_t state, const struc
 		e->used = ++c->clock;
 		e->made_ns = http_now_ns();
 		e->moves = has(q, "now");
+		e->good_ns = e->made_ns + (cost_ns < GOOD_NS / COST_TIMES ? cost_ns * COST_TIMES : GOOD_NS);
 		c->bytes += need;
 	} else {
 		buf_fini(&e->question);

@@ -42,7 +42,7 @@ void work_answer(struct http_server *s, struct request *r)
 {
 	struct err err = { 0 };
 	struct buf question = BUF_INIT;
-	uint64_t state = 0;
+	uint64_t state = 0, began = http_now_ns();
 	bool cached = false;
 	int rc = request_check_params(r, &err);
 	if (!rc && (r->route->flags & ROUTE_CACHE)) {
@@ -58,7 +58,7 @@ void work_answer(struct http_server *s, struct request *r)
 		r->status = 200;
 	}
 	if (!rc && !cached && r->status == 200 && (r->route->flags & ROUTE_CACHE))
-		cache_put(s->cache, &question, state, &r->out, r->type);
+		cache_put(s->cache, &question, state, &r->out, r->type, http_now_ns() - began);
 	buf_fini(&question);
 }
 
