@@ -12,10 +12,12 @@
 #define NOW_NS (5 * HTTP_NS)
 #define COST_TIMES 20 /* an answer is good for so many times what it took */
 #define GOOD_NS (10 * HTTP_NS)
+#define OLD_NS (30 * HTTP_NS) /* nobody gets an older one, even while a newer is made */
 
 struct entry {
 	struct buf question, answer;
 	uint64_t state, used, made_ns, good_ns; /* good_ns: until then whatever the state */
+	uint64_t asked_ns; /* somebody makes a newer one since then; 0: nobody */
 	const char *type;
 	bool moves; /* with the clock */
 };
@@ -56,6 +58,11 @@ void cache_free(struct cache *c)
 	free(c);
 }
 
+static bool is_past(const struct entry *e, uint64_t state, uint64_t now)
+{
+	return (e->state != state && now > e->good_ns) || (e->moves && now - e->made_ns > NOW_NS);
+}
+
 static struct entry *find(struct cache *c, const struct buf *q, uint64_t state)
 {
 	uint64_t now = http_now_ns();
@@ -63,8 +70,8 @@ static struct entry *find(struct cache *c, const struct buf *q, uint64_t state)
 		struct entry *e = &c->v[i];
 		if (!e->question.len)
 			continue;
-		if ((e->state != state && now > e->good_ns) || (e->moves && now - e->made_ns > NOW_NS))
-			drop(c, e); /* nobody asks the past */
+		if (is_past(e, state, now) && now - e->made_ns > OLD_NS)
+			drop(c, e);
 		else if (e->question.len == q->len && !memcmp(e->question.data, q->data, q->len))
 			return e;
 	}
@@ -74,7 +81,13 @@ static struct entry *find(struct cache *c, const struct buf *q, uint64_t state)
 bool cache_find(struct cache *c, const struct buf *q, uint64_t state, struct buf *out, const char **ret_type)
 {
 	pthread_mutex_lock(&c->lock);
+	uint64_t now = http_now_ns();
 	struct entry *e = find(c, q, state);
+	/* The first who finds it past makes a newer one; the others take this one meanwhile. */
+	if (e && is_past(e, state, now) && (!e->asked_ns || now - e->asked_ns > OLD_NS)) {
+		e->asked_ns = now;
+		e = NULL;
+	}
 	bool found = e && !buf_add(out, e->answer.data, e->answer.len);
 	if (found) {
 		e->used = ++c->clock;
