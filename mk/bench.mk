@@ -93,7 +93,6 @@ bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols $(BUILD)
 
 .PHONY: bench-labels bench-unwind bench-symbols bench-programs
 -include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d
--include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d
 
 $(BUILD)/bench/serve_store: tests/bench/serve_store.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)

@@ -13,7 +13,9 @@
 #include "cli/log.h"
 #include "cli/metrics.h"
 #include "cli/notify.h"
+#include "labels/recipe.h"
 #include "proc/proc.h"
+
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,6 +38,7 @@ struct daemon {
 	int argc;
 	char **argv;
 	struct daemon_settings s;
+	struct recipes recipes; /* a recorder points into it: read once */
 	struct store_writer *writer;
 	struct collector *collector; /* NULL: killed, or it could not begin again */
 	struct http_server *http;
@@ -96,6 +99,7 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.window_s = DAEMON_WINDOW_S,
 		.weight = d->weight,
 		.resumed = d->resumed,
+		.recipes = &d->recipes,
 		.unwind_bytes = (size_t)d->s.o.unwind_max,
 	};
 	for (unsigned i = 0; i < d->s.n_events; i++) {
@@ -398,6 +402,12 @@ static void raise_file_limit(void)
 	}
 }
 
+static int load_recipes(struct daemon *d, struct err *err)
+{
+	int rc = d->s.o.no_recipes ? 0 : recipes_load_built_in(&d->recipes, err);
+	return rc || !d->s.o.recipes ? rc : recipes_load(&d->recipes, d->s.o.recipes, err);
+}
+
 static int begin(struct daemon *d, struct err *err)
 {
 	int fd, rc = event_open(&d->s.event[0], 0, &fd, err); /* may we at all? before any file is touched */
@@ -405,6 +415,9 @@ static int begin(struct daemon *d, struct err *err)
 		return rc;
 	if (!rc)
 		close(fd);
+	rc = load_recipes(d, err);
+	if (rc)
+		return rc;
 	cmd_server_memory();
 	raise_file_limit();
 	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
@@ -458,6 +471,7 @@ int cmd_daemon(int argc, char **argv)
 	if (d.signals >= 0)
 		close(d.signals);
 out:
+	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);
 	return status;
 }

@@ -13,11 +13,11 @@
 
 struct daemon_options {
 	const char *store, *config;
-	bool check_config, anonymous;
+	bool check_config, anonymous, no_recipes;
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
 	struct opt_list events, keep, listen, hosts;
 	int64_t generation_ns;
-	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode;
+	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes;
 	uint64_t workers, connections;
 };
 

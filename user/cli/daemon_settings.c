@@ -14,6 +14,8 @@ static const struct opt options[] = {
 	{ "store", 's', OPT_STRING, "DIR", "the store to write (default " DAEMON_STORE ")", AT(store), 0, 0 },
 	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 19)", AT(hz), 1, 1000 },
 	{ "event", 'e', OPT_LIST, "EVENT,..", "as in record (default: cycles where there is a PMU, else cpu-clock)", AT(events), 0, 0 },
+	{ "recipes", 0, OPT_STRING, "PATH", "more label paths, as in record; read when the daemon begins", AT(recipes), 0, 0 },
+	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", AT(no_recipes), 0, 0 },
 	{ "listen", 'l', OPT_LIST, "ADDRESS,..", "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none\n(default 127.0.0.1:4041)", AT(listen), 0, 0 },
 	{ "token-file", 0, OPT_STRING, "FILE", "ask every request for the token in this file", AT(token_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..", "names that a Host header may have, besides localhost", AT(hosts), 0, 0 },
