@@ -93,3 +93,13 @@ bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols $(BUILD)
 
 .PHONY: bench-labels bench-unwind bench-symbols bench-programs
 -include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d
+
+$(BUILD)/bench/serve_store: tests/bench/serve_store.c $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+
+bench-serve: $(BUILD)/bench/serve_store $(BUILD)/ascribe ## the server's and the daemon's figures, as root (10 minutes)
+	$(Q)BUILD=$(BUILD) bash tests/bench/bench_serve.sh
+
+.PHONY: bench-serve

@@ -5,6 +5,7 @@
 #include "cli/groups.h"
 #include "cli/series.h"
 #include "cli/text.h"
+#include "export/answer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -68,72 +69,12 @@ static double share(const struct reading *r, uint64_t samples)
 	return info->samples ? (double)samples / (double)info->samples : 0;
 }
 
-/* ---- JSON ---- */
-
-static json_t *row_json(const struct reading *rd, const struct opt_list *by, const struct query_table_row *r)
-{
-	json_t *o = json_object();
-	int rc = 0;
-	if (by->n) {
-		rc = json_put(o, "key", r->other ? json_null() : group_json(by, &(struct group){ r->values, r->present }));
-	} else {
-		const char *module = r->module ? r->module : "";
-		rc = json_put(o, "function", json_text(r->text, strlen(r->text)));
-		rc = rc ? rc : json_put(o, "module", json_text(module, strlen(module)));
-		if (r->inlined)
-			rc = rc ? rc : json_put(o, "inlined", json_true());
-	}
-	rc = rc ? rc : json_put(o, "samples", json_count(r->samples));
-	rc = rc ? rc : json_put(o, "self", json_count(r->self));
-	rc = rc ? rc : json_put(o, "seconds", json_real(seconds(rd, r->samples)));
-	rc = rc ? rc : json_put(o, "self_seconds", json_real(seconds(rd, r->self)));
-	rc = rc ? rc : json_put(o, "share", json_real(share(rd, r->samples)));
-	rc = rc ? rc : json_put(o, "low", json_real(r->low));
-	rc = rc ? rc : json_put(o, "high", json_real(r->high));
-	if (r->error)
-		rc = rc ? rc : json_put(o, "error", json_count(r->error));
-	if (r->other)
-		rc = rc ? rc : json_put(o, "other", json_true());
-	if (!rc)
-		return o;
-	json_decref(o);
-	return NULL;
-}
-
-static int add_header(json_t *o, const struct reading *r, const struct report *opts, const struct query_table *t)
-{
-	const struct query_info *info = query_info(r->query);
-	const struct store_event *event = reading_event(r);
-	const char *where = opts->filter.where ? opts->filter.where : "";
-	int rc = json_put(o, "n_rows", json_count(t->n_rows));
-	rc = rc ? rc : json_put(o, "exact", json_boolean(!t->approximate));
-	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
-	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
-	rc = rc ? rc : json_put(o, "value", json_count(info->value));
-	rc = rc ? rc : json_put(o, "event", json_text(event->name, strlen(event->name)));
-	rc = rc ? rc : json_put(o, "unit", json_text(event->unit, strlen(event->unit)));
-	rc = rc ? rc : json_put(o, "where", json_text(where, strlen(where)));
-	rc = rc ? rc : json_put(o, "from", json_real((double)info->from_ns / 1e9));
-	rc = rc ? rc : json_put(o, "to", json_real((double)info->to_ns / 1e9));
-	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
-	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
-	return rc ? rc : accounting_add(o, r->store, info);
-}
-
 static int print_json(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
 {
-	json_t *o = json_object(), *rows = json_array();
-	int rc = o && rows ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < t->n_rows && i < limit; i++) {
-		if (json_array_append_new(rows, row_json(r, &opts->by, &t->rows[i])))
-			rc = -ENOMEM;
-	}
-	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
-	rc = rc ? rc : add_header(o, r, opts, t);
-	rc = rc ? rc : json_print(o, stdout);
-	json_decref(rows);
-	json_decref(o);
-	return rc;
+	const struct opt_list *by = &opts->by;
+	const struct answer a = { .store = r->store, .where = opts->filter.where, .keys = (const char *const *)by->v, .n_keys = by->n,
+				  .limit = limit };
+	return cmd_print_json(answer_table(&a, r->query, t));
 }
 
 /* ---- text ---- */

@@ -222,7 +222,7 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	else if (!rc)
 		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &flags);
 	if (!rc)
-		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples, row->value);
+		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples * c->cfg.weight, row->value);
 	if (rc)
 		goto lost;
 	w->stored += row->samples;
@@ -413,7 +413,7 @@ static int add_events(struct collector *c)
 	for (unsigned i = 0; !rc && i < c->cfg.n_events; i++) {
 		const struct event *e = &c->cfg.event[i];
 		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
-					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0 };
+					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period / c->cfg.weight : 0 };
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
 	}
 	return rc;
@@ -517,12 +517,13 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	struct err e = { 0 };
 	c->store = w;
 	c->cfg = *cfg;
+	c->cfg.weight = cfg->weight ? cfg->weight : 1;
 	int rc = open_symbolizer(c, &e); /* first: its child is forked before anything else is open */
 	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
 	if (!rc) {
 		c->n_cpus = sampler_n_cpus(c->sampler);
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
-		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox) : -ENOMEM;
+		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox, c->cfg.weight) : -ENOMEM;
 	}
 	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, SIDEBAND_PAGES, &e);
 	if (!rc) {
@@ -573,7 +574,7 @@ int collector_start(struct collector *c, struct err *err)
 	/* The side-band runs already: what changes while /proc is read is in its rings. */
 	procs_scan(c->procs);
 	drain_sideband(c);
-	window_start(c->window);
+	window_start(c->window, c->cfg.resumed);
 	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);

@@ -27,6 +27,9 @@ struct sampler_config {
 	bool no_labels; /* for measuring what they cost */
 	size_t label_sets; /* kept of one process; 0: 32,768 */
 	const struct recipes *recipes; /* for user/collect/labelling; NULL: none */
+	unsigned weight;     /* samples that each one stands for in the store; 0: 1. The period of event[] is that many times what its
+				ns_per_sample says */
+	bool resumed;	     /* this process recorded before: what it used until now is counted already */
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 };
 

@@ -59,20 +59,21 @@ const size_t window_idle_flag = AT_idle;
 struct window {
 	struct sampler *sampler;
 	const struct sandbox *sandbox;
-	unsigned n_cpus;
+	unsigned n_cpus, weight;
 	struct window_cpu *cpu;
 	struct store_cpu_totals *totals;
 	uint64_t *totals_counters, *idle_ns;
 	uint64_t own_cpu_ns, bad_cpu;
 };
 
-int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb)
+int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb, unsigned weight)
 {
 	struct window *w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
 	w->sampler = s;
 	w->sandbox = sb;
+	w->weight = weight;
 	w->n_cpus = sampler_n_cpus(s);
 	w->cpu = calloc(w->n_cpus, sizeof(*w->cpu));
 	w->totals = calloc(w->n_cpus, sizeof(*w->totals));
@@ -174,6 +175,18 @@ static void count_not_run(struct window *all, unsigned cpu, bool stopped)
 	w->used = true;
 }
 
+/* One sample was taken for several: every count is that many times what was counted, so that all still add up. */
+static void weigh(struct store_cpu_totals *t, unsigned weight)
+{
+	t->fired *= weight;
+	t->stored *= weight;
+	for (size_t i = 0; i < N_LOST; i++)
+		t->lost[i] *= weight;
+	for (size_t i = 0; i < N_FLAGGED; i++)
+		t->flagged[i] *= weight;
+	t->flagged[AT_reduced_rate] = t->stored;
+}
+
 /*
  * Three counts that do not come from each other: stored are the rows, the losses were counted one by one, fired is what the
  * programs began with plus what they never saw. `ascribe stat` and the tests hold them against each other.
@@ -200,7 +213,9 @@ size_t window_totals(struct window *w, bool stopped, struct store_totals *ret)
 			o->lost[i] = c->counter[lost_counter[i]];
 		for (size_t i = 0; i < N_FLAGGED; i++)
 			o->flagged[i] = c->counter[flagged_counter[i]];
-		ret->outside += c->outside;
+		ret->outside += c->outside * w->weight;
+		if (w->weight > 1)
+			weigh(o, w->weight);
 	}
 	ret->cpu = w->totals;
 	ret->n_cpus = n;
@@ -210,9 +225,9 @@ size_t window_totals(struct window *w, bool stopped, struct store_totals *ret)
 	return n;
 }
 
-void window_start(struct window *w)
+void window_start(struct window *w, bool resumed)
 {
-	w->own_cpu_ns = 0; /* what starting cost counts to the first window */
+	w->own_cpu_ns = resumed ? own_cpu(w) : 0; /* what starting cost counts to the first window */
 	read_idle(w);
 	for (unsigned i = 0; i < w->n_cpus; i++)
 		w->cpu[i].idle_base_ns = w->idle_ns[i];
