@@ -2,9 +2,9 @@
 #include "cli/budget.h"
 
 #include "proc/proc.h"
+#include "util/own.h"
 
 #include <stdio.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define NS 1000000000ull
@@ -15,21 +15,13 @@
 
 static uint64_t cpu_ns(const struct collector_progress *p)
 {
-	struct rusage u;
-	getrusage(RUSAGE_SELF, &u);
-	return p->parsing.cpu_ns + (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NS + (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+	return p->parsing.cpu_ns + own_cpu_ns();
 }
 
 /* Shared memory of the maps is ours as far as we have touched it; the tables are counted in whole, which resident memory has in part. */
 static uint64_t memory(const struct collector_progress *p)
 {
-	unsigned long size, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-	if (f && fscanf(f, "%lu %lu", &size, &resident) != 2)
-		resident = 0;
-	if (f)
-		fclose(f);
-	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE) + p->table_bytes;
+	return own_rss_bytes() + p->table_bytes;
 }
 
 static enum budget_verdict look_at_cpu(struct budget *b, const struct budget_limits *l, const struct collector_progress *p, unsigned weight)

@@ -25,7 +25,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,23 +67,7 @@ static int read_settings(struct daemon *d, struct daemon_settings *s, bool *ret_
 
 static int open_writer(struct daemon *d, struct err *err)
 {
-	struct utsname u;
-	char os[300];
-	struct timespec ts;
-	uname(&u);
-	clock_gettime(CLOCK_REALTIME, &ts);
-	snprintf(os, sizeof(os), "%s %s %s", u.sysname, u.release, u.machine);
-	struct store_meta meta = {
-		.host = u.nodename,
-		.os = os,
-		.what = d->s.what,
-		.lost_names = collector_lost_names,
-		.n_lost = collector_n_lost,
-		.flagged_names = collector_flagged_names,
-		.n_flagged = collector_n_flagged,
-		.created_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec,
-	};
-	int rc = store_writer_open_with(&d->writer, d->s.o.store, &meta, &d->s.store, err);
+	int rc = collector_open_store(&d->writer, d->s.o.store, d->s.what, &d->s.store, err);
 	return rc == -EBUSY ? err_set(err, rc, "%s is being written by another process: is a daemon running?", d->s.o.store) : rc;
 }
 

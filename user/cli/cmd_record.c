@@ -17,8 +17,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WINDOW_S 10
@@ -204,22 +202,6 @@ static void describe(struct recording *r, const struct opt_args *args)
 
 static int open_store(struct recording *r, struct err *err)
 {
-	struct utsname u;
-	char os[300];
-	struct timespec ts;
-	uname(&u);
-	clock_gettime(CLOCK_REALTIME, &ts);
-	snprintf(os, sizeof(os), "%s %s %s", u.sysname, u.release, u.machine);
-	struct store_meta meta = {
-		.host = u.nodename,
-		.os = os,
-		.what = r->what,
-		.lost_names = collector_lost_names,
-		.n_lost = collector_n_lost,
-		.flagged_names = collector_flagged_names,
-		.n_flagged = collector_n_flagged,
-		.created_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec,
-	};
 	if (!r->o->append) {
 		int rc = rotate_store(r->o->out, &r->moved, err);
 		if (rc)
@@ -228,7 +210,7 @@ static int open_store(struct recording *r, struct err *err)
 	struct store_options keep;
 	store_options_default(&keep);
 	keep.windows_only = true;
-	return store_writer_open_with(&r->writer, r->o->out, &meta, &keep, err);
+	return collector_open_store(&r->writer, r->o->out, r->what, &keep, err);
 }
 
 /* ---- progress ---- */

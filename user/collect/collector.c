@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define NS 1000000000ull
@@ -475,6 +476,26 @@ static int end_window(struct collector *c, struct err *err)
 }
 
 /* ---- life ---- */
+
+int collector_open_store(struct store_writer **ret, const char *dir, const char *what, const struct store_options *o,
+			 struct err *err)
+{
+	struct utsname u;
+	char os[300];
+	uname(&u);
+	snprintf(os, sizeof(os), "%s %s %s", u.sysname, u.release, u.machine);
+	struct store_meta meta = {
+		.host = u.nodename,
+		.os = os,
+		.what = what,
+		.lost_names = collector_lost_names,
+		.n_lost = collector_n_lost,
+		.flagged_names = collector_flagged_names,
+		.n_flagged = collector_n_flagged,
+		.created_ns = (int64_t)clock_ns(CLOCK_REALTIME),
+	};
+	return store_writer_open_with(ret, dir, &meta, o, err);
+}
 
 struct add_ring {
 	struct collector *c;

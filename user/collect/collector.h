@@ -24,6 +24,10 @@ extern const char *const collector_lost_names[];
 extern const char *const collector_flagged_names[];
 extern const size_t collector_n_lost, collector_n_flagged;
 
+/* The store of this host for a collector to write; what says what is recorded. As store_writer_open_with. */
+int collector_open_store(struct store_writer **ret, const char *dir, const char *what, const struct store_options *o,
+			 struct err *err);
+
 /*
  * Everything opened and attached, nothing running. The writer stays the caller's, what cfg points to must stay as long. *ret_warning is set when something is missing
  * that recording can do without (kernel symbols).

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/window.h"
 
+#include "util/own.h"
+
 #include "collect/collector.h"
 
 #include <errno.h>
@@ -8,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define NS 1000000000ull
@@ -107,27 +108,12 @@ struct window_cpu *window_cpu(struct window *w, unsigned cpu)
 	return &w->cpu[cpu];
 }
 
-static uint64_t own_rss(void)
-{
-	unsigned long size, rss = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-	if (f) {
-		if (fscanf(f, "%lu %lu", &size, &rss) != 2)
-			rss = 0;
-		fclose(f);
-	}
-	return rss * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Ours and that of the child that parses. */
 static uint64_t own_cpu(const struct window *w)
 {
-	struct rusage u;
 	struct sandbox_stats parsing;
-	getrusage(RUSAGE_SELF, &u);
 	sandbox_stats(w->sandbox, &parsing);
-	return parsing.cpu_ns + ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * NS +
-	       ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000;
+	return parsing.cpu_ns + own_cpu_ns();
 }
 
 /* Idle time of each CPU since boot, from /proc/stat: idle and waiting for I/O, in ticks of 10 ms. */
@@ -221,7 +207,7 @@ size_t window_totals(struct window *w, bool stopped, struct store_totals *ret)
 	ret->n_cpus = n;
 	uint64_t cpu_ns = own_cpu(w);
 	ret->own_cpu_ns = cpu_ns - w->own_cpu_ns;
-	ret->own_rss = own_rss();
+	ret->own_rss = own_rss_bytes();
 	return n;
 }
 

@@ -6,12 +6,12 @@
 #include "hist/prometheus.h"
 #include "hist/snapshot.h"
 #include "http/clock.h"
+#include "util/own.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static size_t stats_index(const struct request *r)
@@ -86,24 +86,11 @@ static int add_durations(struct http_server *s, struct buf *out)
 	return rc;
 }
 
-static uint64_t resident_bytes(void)
-{
-	unsigned long size, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-	if (f && fscanf(f, "%lu %lu", &size, &resident) != 2)
-		resident = 0;
-	if (f)
-		fclose(f);
-	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 static int add_process(struct http_server *s, struct buf *out)
 {
-	struct rusage u;
-	getrusage(RUSAGE_SELF, &u);
-	double cpu = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+	double cpu = (double)own_cpu_ns() / 1e9;
 	int rc = one(out, "process_cpu_seconds_total", "counter", "User and system time of this process.", cpu);
-	rc = rc ? rc : one(out, "process_resident_memory_bytes", "gauge", "Resident memory of this process.", (double)resident_bytes());
+	rc = rc ? rc : one(out, "process_resident_memory_bytes", "gauge", "Resident memory of this process.", (double)own_rss_bytes());
 	return rc ? rc : one(out, "ascribe_uptime_seconds", "gauge", "Since the server was opened.", (double)(http_now_ns() - s->started_ns) / 1e9);
 }
 
