@@ -7,18 +7,11 @@
 #include "copy.bpf.h"
 #include "labels.bpf.h"
 #include "select.bpf.h"
+#include "sched.bpf.h"
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-static __always_inline void count(struct half *h, int counter)
-{
-	__u64 i = (__u32)counter; /* 64 bits: 6.1 loses the bound with a 32-bit move */
-	barrier_var(i);
-	if (i < N_COUNTERS)
-		h->counters[i]++;
-}
 
 /* One more in the row of this key with the stack at the tail. False: counted as lost. */
 static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row *key, const struct stack_lengths *len)
@@ -109,6 +102,8 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	if (!c)
 		return;
+	if (*(volatile __u32 *)&c->seq & 1)
+		return; /* a hardware event inside of sched.bpf.h: counted as not_run */
 	/* A full barrier: user space must see us inside before we look which half is ours. */
 	__sync_fetch_and_add(&c->seq, 1);
 	__u32 key = cpu * 2 + (*(volatile __u32 *)&c->active & 1);

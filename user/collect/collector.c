@@ -4,8 +4,10 @@
 #include "collect/copies.h"
 #include "collect/labelling.h"
 #include "collect/resolve.h"
+#include "collect/sets.h"
 #include "collect/sideband.h"
 #include "collect/unwinding.h"
+#include "collect/waits.h"
 #include "collect/window.h"
 
 #include <errno.h>
@@ -22,9 +24,7 @@
 #define NEWS_SOON_NS (NS / 200)
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
-#define SYSTEM_LABELS_MAX 16
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
-#define LABELS_MAX 160
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 struct collector {
@@ -37,6 +37,8 @@ struct collector {
 	struct labelling *labelling;
 	struct unwinding *unwinding;
 	struct copies *copies;
+	struct sets sets;
+	struct waits waits;
 	struct store_writer *store;
 	struct sampler_config cfg;
 	unsigned n_cpus;
@@ -60,66 +62,13 @@ static uint64_t clock_ns(clockid_t id)
 
 /* ---- rows ---- */
 
-static void add_text(struct label *v, size_t *n, const char *key, const char *s, size_t len)
-{
-	if (!len)
-		return;
-	v[(*n)++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .str = s, .str_len = (uint32_t)len,
-				    .type = LABEL_STRING };
-}
-
-static void add_int(struct label *v, size_t *n, const char *key, int64_t num)
-{
-	v[(*n)++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .num = num, .type = LABEL_INT };
-}
-
-/* Which cgroup: the v2 one that the kernel told, or what /proc said when that is only the root. */
-static const char *row_cgroup(struct collector *c, const struct row *row, const struct proc_image *im)
-{
-	const char *path = procs_cgroup_path(c->procs, row->cgroup);
-	if (path && strcmp(path, "/"))
-		return path;
-	return im && im->cgroup ? im->cgroup : path;
-}
-
-/*
- * The label set of a row: the system's labels, then the application's. Where the keys collide the system's stand: a process
- * may not pass for another.
- */
 static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, uint32_t *ret_set,
 		   bool *ret_unknown)
 {
-	struct label v[LABELS_MAX];
-	const struct label *app;
-	char thread[COMM_SIZE + 1], pod[40];
-	const char *id;
-	size_t n = 0;
-	bool found;
-	memcpy(thread, row->comm, COMM_SIZE);
-	thread[COMM_SIZE] = 0;
-	const char *comm = im && im->comm[0] ? im->comm : thread;
-	add_text(v, &n, "comm", comm, strlen(comm));
-	add_int(v, &n, "tgid", row->tgid);
-	if (row->kind != ROW_IDLE) {
-		add_int(v, &n, "tid", row->tid);
-		add_text(v, &n, "thread", thread, strlen(thread));
-	}
-	if (im && im->exe)
-		add_text(v, &n, "exe", im->exe->path, strlen(im->exe->path));
-	const char *cgroup = row->kind == ROW_TASK ? row_cgroup(c, row, im) : NULL;
-	if (cgroup) {
-		add_text(v, &n, "cgroup", cgroup, strlen(cgroup));
-		size_t len = proc_container_id(cgroup, &id);
-		if (len)
-			add_text(v, &n, "container", id, len);
-		add_text(v, &n, "pod", pod, proc_pod_uid(cgroup, pod, sizeof(pod)));
-	}
-	size_t n_app = labelling_find(c->labelling, row, &app, &found);
-	*ret_unknown = !found;
-	for (size_t i = 0; i < n_app && n < LABELS_MAX; i++)
-		v[n++] = app[i];
-	n = labels_normalize(v, n);
-	return store_add_set(c->store, v, n, ret_set);
+	static struct sets_labels l;
+	sets_of(&c->sets, row, im, SETS_THREAD, row->kind != ROW_TASK, &l);
+	*ret_unknown = l.unknown;
+	return store_add_set(c->store, l.v, l.n, ret_set);
 }
 
 static struct proc_image *row_image(struct collector *c, const struct row *row)
@@ -130,16 +79,33 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 	return im;
 }
 
+/* A row of waits without their stack; those that count as samples are in no other row. */
+static void add_wait(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
+{
+	bool summed = row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED;
+	int rc = row->event < c->cfg.n_events ? waits_add(&c->waits, h, row, row_image(c, row), c->event_id) : -EINVAL;
+	if (rc)
+		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_rows_full] += row->samples;
+	else if (summed)
+		w->stored += row->samples;
+}
+
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
 	bool unknown;
 	struct resolver_flags flags = { 0 };
 	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user;
+	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME) {
+		add_wait(c, w, h, row);
+		return;
+	}
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
 		goto lost; /* cannot be: the table is ours */
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
 	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user };
+	if (row->event < c->cfg.n_events && c->cfg.event[row->event].wait)
+		resolver_trim_switch(c->resolver, &s);
 	int rc = row_set(c, row, im, &set, &unknown);
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
@@ -241,6 +207,19 @@ static void on_half(void *ctx, const struct sampler_half *h)
 	copies_take(c->copies, h->key, on_taken, &t);
 }
 
+/* What is new of a wait that goes on. */
+static void on_wait(void *ctx, const struct row *row, const uint64_t *words)
+{
+	struct collector *c = ctx;
+	struct window_cpu *w = window_cpu(c->window, 0);
+	struct sampler_half h = { .arena = words, .arena_words = (uint32_t)row->n_kernel + row->n_user };
+	w->ran += row->samples;
+	w->used = true;
+	add_row(c, w, &h, row);
+	if (waits_add_part(&c->waits, row, row_image(c, row)))
+		w->counter[COUNTER_wait_rows_full] += row->samples;
+}
+
 static void on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 {
 	struct collector *c = ctx;
@@ -289,9 +268,11 @@ static int add_events(struct collector *c)
 		const struct event *e = &c->cfg.event[i];
 		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
 					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0 };
+		if (e->wait)
+			se.period = 0;
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
 	}
-	return rc;
+	return rc ? rc : waits_renew(&c->waits, &c->cfg);
 }
 
 /* Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are lost until they can. */
@@ -306,6 +287,7 @@ static int end_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
 	int64_t t1 = c->stopped ? c->stopped_ns : (int64_t)clock_ns(CLOCK_REALTIME);
+	sampler_waits(c->sampler, on_wait, c);
 	size_t n = window_totals(c->window, c->stopped, &t);
 	int rc = 0;
 	if (t1 <= c->t0_ns)
@@ -402,6 +384,9 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
 				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
+	c->sets = (struct sets){ c->procs, c->labelling };
+	c->waits.sets = &c->sets;
+	c->waits.store = w;
 	rc = rc ? rc : add_events(c);
 	if (rc) {
 		if (!e.code)

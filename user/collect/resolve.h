@@ -63,6 +63,12 @@ struct resolver_flags {
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
 		   uint32_t *ret_stack, struct resolver_flags *ret_flags);
 
+/*
+ * Take off the frames of a thread that left its CPU which are the scheduler's and our own program's: its stack then begins where
+ * it called the scheduler.
+ */
+void resolver_trim_switch(struct resolver *r, struct resolver_stack *s);
+
 /* A mapping appeared that has no file of its own: the process may be making code. */
 void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
