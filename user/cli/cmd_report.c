@@ -27,6 +27,7 @@ static const struct opt options[] = {
 	{ "step", 's', OPT_DURATION, "TIME", "over time, in steps of so long (1m); windows are never split",
 	  offsetof(struct report, step_ns), 0, 0 },
 	WHERE_OPTIONS(struct report, filter),
+	METRIC_OPTION(struct report, filter),
 	NAMES_OPTIONS(struct report, filter),
 	LIMIT_OPTION(struct report, filter,
 		     "rows to print, 0 for all (default: 30; with --json all; with --step 10, the\n"
@@ -50,6 +51,7 @@ static const struct opt_command command = {
 		    "  ascribe report --by tenant,endpoint -n 10      by two labels\n"
 		    "  ascribe report --where '{tenant=\"a\"}'          the code of one tenant\n"
 		    "  ascribe report --step 1m --by tenant           who, over time\n"
+		    "  ascribe report --metric off --by comm          who was blocked, of a recording with --wall\n"
 		    "  ascribe report --from now-1h --json            for a program\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -60,6 +62,12 @@ static const struct opt_command command = {
 static double seconds(const struct reading *r, uint64_t samples)
 {
 	return (double)samples * (double)reading_event(r)->ns_per_sample / 1e9;
+}
+
+/* Time, not samples: what is counted are nanoseconds. */
+static bool is_time(const struct reading *r)
+{
+	return reading_event(r)->ns_per_sample == 1;
 }
 
 static double share(const struct reading *r, uint64_t samples)
@@ -110,6 +118,8 @@ static int add_header(json_t *o, const struct reading *r, const struct report *o
 	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
 	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
 	rc = rc ? rc : json_put(o, "value", json_count(info->value));
+	if (opts->filter.metric)
+		rc = rc ? rc : json_put(o, "metric", json_text(opts->filter.metric, strlen(opts->filter.metric)));
 	rc = rc ? rc : json_put(o, "event", json_text(event->name, strlen(event->name)));
 	rc = rc ? rc : json_put(o, "unit", json_text(event->unit, strlen(event->unit)));
 	rc = rc ? rc : json_put(o, "where", json_text(where, strlen(where)));
@@ -154,34 +164,51 @@ static void print_header(const struct reading *r, const struct report *opts)
 		putchar('\n');
 	}
 	text_put(stdout, reading_event(r)->name, 0);
-	printf(": %llu samples", (unsigned long long)info->samples);
-	if (reading_event(r)->ns_per_sample)
+	if (is_time(r))
+		printf(": %.3f s", info->seconds);
+	else
+		printf(": %llu samples", (unsigned long long)info->samples);
+	if (!is_time(r) && reading_event(r)->ns_per_sample)
 		printf(" = %.3f s", info->seconds);
 	if (!opts->filter.idle && info->idle)
-		printf("; idle CPUs left out: %llu samples (%.1f%%)", (unsigned long long)info->idle,
-		       100.0 * (double)info->idle / (double)seen);
+		printf(is_time(r) ? "; idle CPUs left out: %.3f s (%.1f%%)" : "; idle CPUs left out: %.0f samples (%.1f%%)",
+		       is_time(r) ? seconds(r, info->idle) : (double)info->idle, 100.0 * (double)info->idle / (double)seen);
 	puts("\n");
+}
+
+/* Waits are measured: no chance is in them. */
+static bool has_interval(const struct reading *rd)
+{
+	return !is_time(rd) || query_info(rd->query)->grain_ns;
 }
 
 static void print_numbers(const struct reading *rd, const struct query_table_row *r, bool by_function)
 {
-	printf("%9llu ", (unsigned long long)r->samples);
+	if (!is_time(rd))
+		printf("%9llu ", (unsigned long long)r->samples);
 	if (reading_event(rd)->ns_per_sample)
 		printf("%10.3f ", seconds(rd, r->samples));
-	printf("%6.2f%%  %6.2f%% - %6.2f%% ", 100 * share(rd, r->samples), 100 * r->low, 100 * r->high);
-	if (by_function)
+	printf("%6.2f%%  ", 100 * share(rd, r->samples));
+	if (has_interval(rd))
+		printf("%6.2f%% - %6.2f%% ", 100 * r->low, 100 * r->high);
+	if (by_function && is_time(rd))
+		printf("%10.3f %6.2f%%", seconds(rd, r->self), 100 * share(rd, r->self));
+	else if (by_function)
 		printf("%9llu %6.2f%%", (unsigned long long)r->self, 100 * share(rd, r->self));
 	fputs("  ", stdout);
 }
 
 static void print_columns(const struct reading *rd, bool by_function)
 {
-	printf("%9s ", "SAMPLES");
+	if (!is_time(rd))
+		printf("%9s ", "SAMPLES");
 	if (reading_event(rd)->ns_per_sample)
 		printf("%10s ", "SECONDS");
-	printf("%7s  %-17s ", "SHARE", "     95% INTERVAL");
+	printf("%7s  ", "SHARE");
+	if (has_interval(rd))
+		printf("%-17s ", "     95% INTERVAL");
 	if (by_function)
-		printf("%9s %7s", "SELF", "SELF%");
+		printf("%*s %7s", is_time(rd) ? 10 : 9, "SELF", "SELF%");
 	fputs("  ", stdout);
 }
 
@@ -197,7 +224,10 @@ static int print_functions(const struct reading *rd, const struct report *opts, 
 			return -ENOMEM;
 		rest -= r->self < rest ? r->self : rest;
 	}
-	if (limit < t->n_rows)
+	if (limit < t->n_rows && is_time(rd))
+		printf("\nnot shown: %zu, with %.3f s of their own; -n 0 prints all\n", t->n_rows - (size_t)limit,
+		       seconds(rd, rest));
+	else if (limit < t->n_rows)
 		printf("\nnot shown: %zu, with %llu samples of their own; -n 0 prints all\n", t->n_rows - (size_t)limit,
 		       (unsigned long long)rest);
 	return 0;
@@ -243,7 +273,9 @@ static int print_groups(const struct reading *rd, const struct opt_list *by, con
 		printf("\napproximate: a value of %s has at most %llu samples more than are printed; one that is not printed has\n"
 		       "at most %llu. --exact counts them all by reading every window.\n",
 		       by->v[0], (unsigned long long)most_error(t), (unsigned long long)t->bound);
-	if (!rc && shown < t->n_rows)
+	if (!rc && shown < t->n_rows && is_time(rd))
+		printf("\nnot shown: %zu, with %.3f s; -n 0 prints all\n", t->n_rows - shown, seconds(rd, rest));
+	else if (!rc && shown < t->n_rows)
 		printf("\nnot shown: %zu, with %llu samples; -n 0 prints all\n", t->n_rows - shown,
 		       (unsigned long long)rest);
 	return rc;
@@ -317,7 +349,7 @@ static int open_report(struct reading *r, const char *dir, struct report *opts)
 		status = reading_open_store(r, dir, f->explain);
 	if (status)
 		return status;
-	if (opts->by.n == 1 && !opts->exact && !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
+	if (opts->by.n == 1 && !opts->exact && !f->metric && !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
 		status = reading_query(r, f, QUERY_NO_LABELS, NULL);
 		opts->top = !status && query_top_serves(r->query, opts->by.v[0]);
 		if (status || opts->top)

@@ -87,8 +87,26 @@ static int names_of(const struct filter *f)
 	return f->names ? -1 : QUERY_NAMES_FULL;
 }
 
+int reading_metric(const struct filter *f)
+{
+	static const char *const metrics[] = { [QUERY_CPU] = "cpu", [QUERY_OFF] = "off", [QUERY_RUNQ] = "runq",
+					       [QUERY_WALL] = "wall", [QUERY_BLAME] = "blame" };
+	for (int i = QUERY_CPU; f->metric && i <= QUERY_BLAME; i++)
+		if (!strcmp(f->metric, metrics[i]))
+			return i;
+	return f->metric ? -1 : QUERY_SAMPLES;
+}
+
 int reading_check(const struct filter *f, const char *where, const char *from)
 {
+	if (reading_metric(f) < 0) {
+		cmd_error("--metric: %s is none of cpu, off, runq, wall", f->metric);
+		return EXIT_USAGE;
+	}
+	if (f->metric && f->event) {
+		cmd_error("--metric and --event exclude each other");
+		return EXIT_USAGE;
+	}
 	if (names_of(f) < 0) {
 		cmd_error("--names: %s is none of full, folded, simple", f->names);
 		return EXIT_USAGE;
@@ -140,7 +158,7 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 {
 	struct err err = { 0 };
 	struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event,
-				   .idle = f->idle, .names = (enum query_names)names_of(f), .labels = labels, .by_start = f->by_start };
+				   .metric = (enum query_metric)reading_metric(f), .idle = f->idle, .names = (enum query_names)names_of(f), .labels = labels, .by_start = f->by_start };
 	if (keys) {
 		spec.keys = (const char *const *)keys->v;
 		spec.n_keys = keys->n;

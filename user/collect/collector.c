@@ -283,11 +283,20 @@ static void renew(struct collector *c)
 		c->ids_void = false;
 }
 
+/* What of the waits that go on belongs to this window. */
+static void tell_waits(struct collector *c)
+{
+	sampler_poll_ring(c->sampler);
+	resolver_begin(c->resolver);
+	sampler_waits(c->sampler, on_wait, c);
+}
+
 static int end_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
 	int64_t t1 = c->stopped ? c->stopped_ns : (int64_t)clock_ns(CLOCK_REALTIME);
-	sampler_waits(c->sampler, on_wait, c);
+	if (!c->stopped)
+		tell_waits(c);
 	size_t n = window_totals(c->window, c->stopped, &t);
 	int rc = 0;
 	if (t1 <= c->t0_ns)
@@ -521,6 +530,7 @@ out:
 int collector_stop(struct collector *c, struct err *err)
 {
 	sampler_stop(c->sampler);
+	tell_waits(c);
 	c->stopped = true;
 	c->stopped_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	drain(c);

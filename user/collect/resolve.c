@@ -589,8 +589,11 @@ void resolver_trim_switch(struct resolver *r, struct resolver_stack *s)
 		struct symbol sym;
 		if (kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) || strcmp(sym.name, "__schedule"))
 			continue;
-		s->frames += i + 1;
-		s->n_kernel -= i + 1;
+		i++;
+		if (i + 1 < s->n_kernel && !kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) && !strcmp(sym.name, "schedule"))
+			i++;
+		s->frames += i;
+		s->n_kernel -= i;
 		return;
 	}
 }
