@@ -24,7 +24,7 @@ static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row 
 	key->stack = (__u32)at;
 	key->n_kernel = (__u16)len->n_kernel;
 	key->n_user = (__u16)len->n_user;
-	if (!row_add(half_key, key))
+	if (row_add(half_key, key) >= 0)
 		return true;
 	count(h, COUNTER_rows_full);
 	return false;
@@ -85,7 +85,7 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 		sample_task(ctx, h, half_key, t, &key, in_user);
 	} else {
 		key.kind = ROW_IDLE;
-		count(h, row_add(half_key, &key) ? COUNTER_rows_full : COUNTER_idle);
+		count(h, row_add(half_key, &key) < 0 ? COUNTER_rows_full : COUNTER_idle);
 	}
 	ask_for_drain(h);
 }

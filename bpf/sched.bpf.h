@@ -29,7 +29,7 @@
 #define SHORT_ONE_IN 64
 #define SLICE_BITS 20 /* ns: 1.05 ms */
 #define TAKE_A_SLICE 4
-#define RUNS 16  /* of each CPU that are remembered */
+#define RUNS 128 /* of each CPU that are remembered */
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
 #define PLACE_PROBES 8
@@ -49,6 +49,7 @@ struct waiting {
 	__u32 place;  /* of its stack in `places`, counted from 1; 0: none */
 	__u32 spot;
 	__u32 cpu;    /* in whose queue it waits */
+	__u32 row_off, row_runq; /* that its last waits were counted in */
 };
 
 struct {
@@ -83,6 +84,8 @@ struct {
 struct run {
 	__u64 begin, end; /* end 0: it runs */
 	struct occupant who;
+	__u32 tid;
+	__u32 unseen; /* who had it is not sure: a switch was not told */
 };
 
 struct sched_cpu {
@@ -266,6 +269,8 @@ static __always_inline __u64 run_part(struct sched_cpu *on, __u32 i, __u64 from,
 
 static __always_inline __u32 run_who(__u32 key, __u32 active, struct sched_cpu *sc, struct run *r)
 {
+	if (r->unseen)
+		return OCCUPANT_OTHER;
 	return r->who.tgid ? occupant_at(key, active, sc, &r->who) : OCCUPANT_IDLE;
 }
 
@@ -304,12 +309,12 @@ __noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to)
 		left -= part;
 		sc->row.stack = run_who(key, active, sc, r);
 		sc->row.value = part;
-		if (row_add(key, &sc->row))
+		if (row_add(key, &sc->row) < 0)
 			count(h, COUNTER_wait_rows_full);
 	}
 	sc->row.stack = OCCUPANT_OTHER;
 	sc->row.value = left;
-	if (left && row_add(key, &sc->row))
+	if (left && row_add(key, &sc->row) < 0)
 		count(h, COUNTER_wait_rows_full);
 	sc->row.kind = ROW_WAIT;
 	sc->row.n_kernel = n_kernel;
@@ -321,7 +326,7 @@ __noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to)
 
 /* One wait of an event, in a row by its length. `full`: the length, of which `ns` were not told before. */
 static __always_inline void add_length(struct half *h, __u32 key, struct sched_cpu *sc, __u32 event, __u64 ns, __u64 full,
-				       __u32 flags, bool summed)
+				       __u32 flags, bool summed, __u32 *hint)
 {
 	struct row *row = &sc->row;
 	row->kind = ROW_WAIT;
@@ -335,7 +340,7 @@ static __always_inline void add_length(struct half *h, __u32 key, struct sched_c
 		h->ran[event]++;
 		count(h, COUNTER_wait_summed);
 	}
-	if (row_add(key, row))
+	if (row_add_hint(h, key, row, hint) < 0)
 		count(h, summed ? COUNTER_rows_full : COUNTER_wait_rows_full);
 }
 
@@ -347,12 +352,12 @@ static __always_inline void add_stacked(struct half *h, __u32 key, struct row *r
 	event &= MAX_EVENTS - 1;
 	barrier_var(event);
 	h->ran[event]++;
-	if (row_add(key, row))
+	if (row_add(key, row) < 0)
 		count(h, COUNTER_rows_full);
 }
 
 /* The row of sc says who; w what it waited for, from `since` to `now`. */
-__noinline int wait_over(__u32 key, const struct waiting *w, __u64 since, __u64 now)
+__noinline int wait_over(__u32 key, struct waiting *w, __u64 since, __u64 now)
 {
 	__u32 me = key / 2;
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
@@ -383,7 +388,7 @@ __noinline int wait_over(__u32 key, const struct waiting *w, __u64 since, __u64 
 	}
 	row->stack = OCCUPANT_OTHER;
 	if (off)
-		add_length(h, key, sc, cfg.event_off, off, off_full, flags | WAIT_NO_BLAME, !stacked);
+		add_length(h, key, sc, cfg.event_off, off, off_full, flags | WAIT_NO_BLAME, !stacked, &w->row_off);
 	if (!runq)
 		return 0;
 	row->event = (__u16)cfg.event_runq;
@@ -392,7 +397,7 @@ __noinline int wait_over(__u32 key, const struct waiting *w, __u64 since, __u64 
 		row->stack = OCCUPANT_OTHER;
 		flags |= WAIT_NO_BLAME;
 	}
-	add_length(h, key, sc, cfg.event_runq, runq, runq_full, flags, !stacked);
+	add_length(h, key, sc, cfg.event_runq, runq, runq_full, flags, !stacked, &w->row_runq);
 	return 0;
 }
 
@@ -422,19 +427,28 @@ static __always_inline void leave(void *ctx, struct task_struct *t, bool preempt
 		count(h, COUNTER_wait_untracked);
 		return;
 	}
-	w->since = 0;
+	/* It came without our having been told (some kernels hide what init does): its wait ended at the last switch that was. */
+	__u64 since = __sync_lock_test_and_set(&w->since, 0);
+	if (since && run->begin) {
+		identify(t, &sc->row);
+		sc->row.set_id = w->set_id;
+		sc->row.last_ns = now;
+		wait_over(key, w, since, run->begin);
+		w->place = 0;
+	}
 	if (w->place)
 		place_drop(w->place, (__u32)t->pid);
 	w->place = 0;
 	if ((state & TASK_DEAD) || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid)))
 		return;
 	bool kthread = t->flags & PF_KTHREAD;
-	struct image im = { .tgid = (__u32)t->tgid, .start_ns = run->who.start_ns, .exec_id = (__u32)t->self_exec_id };
+	struct image im = { .tgid = (__u32)t->tgid, .start_ns = t->group_leader->start_boottime, .exec_id = (__u32)t->self_exec_id };
 	int flag;
 	w->spot = spot_of(t);
 	bool take = take_stack(sc, w->spot, now);
 	/* A process that is not known yet is asked about only by the way of a stack: there may be thousands a second. */
-	w->set_id = kthread || !(take || proc_find(&im)) ? 0 : read_labels(&im, &flag);
+	struct proc_entry *known = kthread ? 0 : proc_find(&im);
+	w->set_id = known && !known->n_slots ? 0 : known || (take && !kthread) ? read_labels(&im, &flag) : 0;
 	run->who.set_id = w->set_id;
 	if (take) {
 		struct stack_lengths len;
@@ -475,6 +489,8 @@ static __always_inline void enter(struct task_struct *t, __u32 key, struct sched
 	struct run *r = &sc->runs[at & (RUNS - 1)];
 	r->end = 0;
 	r->begin = now;
+	r->tid = row->tid;
+	r->unseen = 0;
 	r->who.start_ns = row->start_ns;
 	r->who.set_id = set_id;
 	r->who.cgroup = row->cgroup;
@@ -499,6 +515,7 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 		barrier_var(at);
 		struct run *run = &sc->runs[at & (RUNS - 1)];
 		run->end = now;
+		run->unseen = run->tid != (__u32)prev->pid;
 		if (prev->pid)
 			leave(ctx, prev, preempted, h, key, sc, run, now);
 		enter(next, key, sc, now);

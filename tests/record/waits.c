@@ -133,7 +133,7 @@ static void shares(void)
 	sem_init(&go, 0, 0);
 	pthread_create(&t, NULL, holder, NULL);
 	be("worker", 0);
-	pause_for(0.5); /* the recorder gets to know us */
+	pause_for(1); /* the recorder gets to know us */
 	ascribe_attach_string(&scope, "tenant", "a");
 	struct account a = account_now();
 	do {
@@ -170,7 +170,7 @@ static void *spin_as(void *arg)
 	be(name, *name == 'r' ? nice_right : 0);
 	char tenant[2] = { *name, 0 };
 	ascribe_attach_string(&scope, "tenant", tenant);
-	pause_for(0.5);
+	pause_for(1);
 	pthread_barrier_wait(&barrier);
 	struct account a = account_now();
 	while (now(CLOCK_MONOTONIC) < a.wall + seconds)
@@ -201,7 +201,7 @@ static void victim(void)
 {
 	struct ascribe_scope scope;
 	be("victim", 0);
-	pause_for(0.5);
+	pause_for(1);
 	ascribe_attach_string(&scope, "tenant", "v");
 	struct account a = account_now();
 	while (now(CLOCK_MONOTONIC) < a.wall + seconds) {
@@ -249,7 +249,7 @@ static void lengths(void)
 	uint64_t seed = 88172645463325252ull;
 	size_t n = 0;
 	be("sleeper", 0);
-	pause_for(0.5);
+	pause_for(1);
 	ascribe_attach_string(&scope, "tenant", "s");
 	struct account a = account_now();
 	for (double t = a.wall; t < a.wall + seconds && n < SLEEPS_MAX; n++) {

@@ -25,6 +25,7 @@ int cmd_report(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_flame(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_blame(int argc, char **argv);
 int cmd_labels(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_check(int argc, char **argv);
@@ -112,6 +113,10 @@ int reading_open_keys(struct reading *r, const char *dir, const struct filter *f
 int reading_check(const struct filter *f, const char *where, const char *from);
 /* The metric that a filter names; -1: there is none of that name. */
 int reading_metric(const struct filter *f);
+/* Whether keys or selector tell threads or processes apart, which the lengths of waits and who had the CPU are not kept by. */
+bool reading_of_threads(const struct filter *f, const struct opt_list *keys);
+/* What to ask: of a filter and the labels and keys (NULL: none) that the rows are to keep. */
+struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys);
 /* The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says on stderr why there is no data, where there is none. */
 int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys);
 /* That part of it, for who asks the store directly: nothing of the store is in [from, to). */

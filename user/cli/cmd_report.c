@@ -5,6 +5,7 @@
 #include "cli/groups.h"
 #include "cli/series.h"
 #include "cli/text.h"
+#include "query/lengths.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ struct report {
 	bool full_names;
 	bool exact;
 	bool top; /* the answer is query_top's */
+	struct query_lengths *lengths; /* of waits, by `by`; NULL: not asked for */
 };
 
 static const struct opt options[] = {
@@ -78,8 +80,32 @@ static double share(const struct reading *r, uint64_t samples)
 
 /* ---- JSON ---- */
 
-static json_t *row_json(const struct reading *rd, const struct opt_list *by, const struct query_table_row *r)
+static const struct hist_snapshot *row_lengths(const struct report *opts, const struct query_table_row *r)
 {
+	return opts->lengths && !r->other ? query_lengths_of(opts->lengths, r->values, r->present) : NULL;
+}
+
+/* Quantiles of the waits of a row, in seconds, each between low and high. */
+static const struct quantile {
+	double q;
+	const char *name, *head;
+} quantiles[] = { { 0.5, "p50", "P50" }, { 0.9, "p90", "P90" }, { 0.99, "p99", "P99" }, { 1, "max", "MAX" } };
+#define N_QUANTILES (sizeof(quantiles) / sizeof(quantiles[0]))
+
+static int add_lengths(json_t *o, const struct hist_snapshot *h)
+{
+	int rc = json_put(o, "waits", json_count(h ? h->total : 0));
+	for (size_t i = 0; !rc && h && h->total && i < N_QUANTILES; i++) {
+		struct hist_value v = hist_snapshot_quantile(h, quantiles[i].q);
+		rc = json_put(o, quantiles[i].name, json_pack("{s:f,s:f,s:f}", "low", (double)v.low / 1e9, "value",
+							      (double)v.value / 1e9, "high", (double)v.high / 1e9));
+	}
+	return rc;
+}
+
+static json_t *row_json(const struct reading *rd, const struct report *opts, const struct query_table_row *r)
+{
+	const struct opt_list *by = &opts->by;
 	json_t *o = json_object();
 	int rc = 0;
 	if (by->n) {
@@ -102,6 +128,8 @@ static json_t *row_json(const struct reading *rd, const struct opt_list *by, con
 		rc = rc ? rc : json_put(o, "error", json_count(r->error));
 	if (r->other)
 		rc = rc ? rc : json_put(o, "other", json_true());
+	if (opts->lengths)
+		rc = rc ? rc : add_lengths(o, row_lengths(opts, r));
 	if (!rc)
 		return o;
 	json_decref(o);
@@ -120,6 +148,8 @@ static int add_header(json_t *o, const struct reading *r, const struct report *o
 	rc = rc ? rc : json_put(o, "value", json_count(info->value));
 	if (opts->filter.metric)
 		rc = rc ? rc : json_put(o, "metric", json_text(opts->filter.metric, strlen(opts->filter.metric)));
+	if (opts->lengths)
+		rc = rc ? rc : json_put(o, "quantile_error", json_real(LENGTHS_ERROR));
 	rc = rc ? rc : json_put(o, "event", json_text(event->name, strlen(event->name)));
 	rc = rc ? rc : json_put(o, "unit", json_text(event->unit, strlen(event->unit)));
 	rc = rc ? rc : json_put(o, "where", json_text(where, strlen(where)));
@@ -135,7 +165,7 @@ static int print_json(const struct reading *r, const struct report *opts, const 
 	json_t *o = json_object(), *rows = json_array();
 	int rc = o && rows ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < t->n_rows && i < limit; i++) {
-		if (json_array_append_new(rows, row_json(r, &opts->by, &t->rows[i])))
+		if (json_array_append_new(rows, row_json(r, opts, &t->rows[i])))
 			rc = -ENOMEM;
 	}
 	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
@@ -233,8 +263,29 @@ static int print_functions(const struct reading *rd, const struct report *opts, 
 	return 0;
 }
 
+static void print_length_heads(void)
+{
+	printf("%9s", "WAITS");
+	for (size_t i = 0; i < N_QUANTILES; i++)
+		printf(" %9s", quantiles[i].head);
+	fputs("  ", stdout);
+}
+
+/* How many waits, and their quantiles. */
+static void print_lengths(const struct hist_snapshot *h)
+{
+	char text[32];
+	printf("%9llu", (unsigned long long)(h ? h->total : 0));
+	for (size_t i = 0; i < N_QUANTILES; i++) {
+		text_duration(h && h->total ? hist_snapshot_quantile(h, quantiles[i].q).value : 0, text);
+		printf(" %9s", h && h->total ? text : "-");
+	}
+	fputs("  ", stdout);
+}
+
 struct printer {
 	const struct reading *rd;
+	const struct report *opts;
 	const struct query_table *t;
 };
 
@@ -245,6 +296,10 @@ static void group_numbers(void *ctx, size_t i)
 		print_columns(p->rd, false);
 	else
 		print_numbers(p->rd, &p->t->rows[i], false);
+	if (p->opts->lengths && i == GROUP_HEAD)
+		print_length_heads();
+	else if (p->opts->lengths)
+		print_lengths(row_lengths(p->opts, &p->t->rows[i]));
 }
 
 static uint64_t most_error(const struct query_table *t)
@@ -255,11 +310,12 @@ static uint64_t most_error(const struct query_table *t)
 	return most;
 }
 
-static int print_groups(const struct reading *rd, const struct opt_list *by, const struct query_table *t, size_t limit)
+static int print_groups(const struct reading *rd, const struct report *opts, const struct query_table *t, size_t limit)
 {
+	const struct opt_list *by = &opts->by;
 	size_t shown = t->n_rows < limit ? t->n_rows : limit;
 	struct group *rows = calloc(shown + 1, sizeof(*rows));
-	struct printer p = { rd, t };
+	struct printer p = { rd, opts, t };
 	uint64_t rest = query_info(rd->query)->samples;
 	if (!rows)
 		return -ENOMEM;
@@ -269,6 +325,8 @@ static int print_groups(const struct reading *rd, const struct opt_list *by, con
 	}
 	int rc = groups_print(by, rows, shown, group_numbers, &p);
 	free(rows);
+	if (!rc && opts->lengths)
+		printf("\nquantiles are of whole waits that ended in this time, within %.2f%% of the true ones\n", 100 * LENGTHS_ERROR);
 	if (!rc && t->approximate)
 		printf("\napproximate: a value of %s has at most %llu samples more than are printed; one that is not printed has\n"
 		       "at most %llu. --exact counts them all by reading every window.\n",
@@ -286,12 +344,21 @@ static int print_text(const struct reading *r, const struct report *opts, const 
 	print_header(r, opts);
 	int rc = 0;
 	if (t->n_rows)
-		rc = opts->by.n ? print_groups(r, &opts->by, t, limit) : print_functions(r, opts, t, limit);
+		rc = opts->by.n ? print_groups(r, opts, t, limit) : print_functions(r, opts, t, limit);
 	accounting_footer(r->store, query_info(r->query));
 	return rc;
 }
 
-static int report(struct reading *r, const struct report *opts)
+/* Waits have lengths, by label keys; not by thread. */
+static int open_lengths(struct reading *r, struct report *opts, struct err *err)
+{
+	struct query_spec spec = reading_spec(&opts->filter, QUERY_KEYS, &opts->by);
+	if (!opts->by.n || (spec.metric != QUERY_OFF && spec.metric != QUERY_RUNQ) || reading_of_threads(&opts->filter, &opts->by))
+		return 0;
+	return query_lengths(&opts->lengths, r->store, &spec, err);
+}
+
+static int report(struct reading *r, struct report *opts)
 {
 	const char *const *keys = (const char *const *)opts->by.v;
 	struct query_table *t = NULL;
@@ -307,12 +374,20 @@ static int report(struct reading *r, const struct report *opts)
 		cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
+	if (!rc)
+		rc = open_lengths(r, opts, &err);
+	if (rc) {
+		cmd_error("%s", err.text);
+		query_table_free(t);
+		return EXIT_FAILED;
+	}
 	reading_step(r, "table");
 	if (opts->filter.json)
 		rc = print_json(r, opts, t, limit);
 	else
 		rc = print_text(r, opts, t, limit);
 	query_table_free(t);
+	query_lengths_free(opts->lengths);
 	reading_step(r, "print");
 	reading_explain(r);
 	if (rc == -ENOMEM)

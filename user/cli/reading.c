@@ -154,15 +154,42 @@ void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns)
 		 range);
 }
 
-int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys)
+static bool is_thread_key(const char *key)
 {
-	struct err err = { 0 };
+	return !strcmp(key, "tgid") || !strcmp(key, "tid") || !strcmp(key, "thread");
+}
+
+bool reading_of_threads(const struct filter *f, const struct opt_list *keys)
+{
+	const char *used[SELECTOR_KEYS_MAX];
+	struct selector *s = NULL;
+	bool found = false;
+	for (size_t i = 0; keys && i < keys->n; i++)
+		found |= is_thread_key(keys->v[i]);
+	if (selector_parse(&s, f->where, NULL, NULL))
+		return found;
+	size_t n = selector_keys(s, used, SELECTOR_KEYS_MAX);
+	for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
+		found |= is_thread_key(used[i]);
+	selector_free(s);
+	return found;
+}
+
+struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys)
+{
 	struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event,
 				   .metric = (enum query_metric)reading_metric(f), .idle = f->idle, .names = (enum query_names)names_of(f), .labels = labels, .by_start = f->by_start };
 	if (keys) {
 		spec.keys = (const char *const *)keys->v;
 		spec.n_keys = keys->n;
 	}
+	return spec;
+}
+
+int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys)
+{
+	struct err err = { 0 };
+	struct query_spec spec = reading_spec(f, labels, keys);
 	int rc = query_open(&r->query, r->store, &spec, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
