@@ -90,6 +90,13 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 	ask_for_drain(h);
 }
 
+/* Is a program at work on this CPU already? A function of its own: on_event is at the limit of its stack on Linux 6.1. */
+__noinline int is_inside(__u32 cpu)
+{
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
+	return c && *(volatile __u32 *)&c->seq & 1;
+}
+
 static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in_user)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -99,11 +106,11 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in
 		__sync_fetch_and_add(&lost_bad_cpu, 1);
 		return;
 	}
+	if (is_inside(cpu))
+		return; /* a hardware event inside of sched.bpf.h: counted as not_run */
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	if (!c)
 		return;
-	if (*(volatile __u32 *)&c->seq & 1)
-		return; /* a hardware event inside of sched.bpf.h: counted as not_run */
 	/* A full barrier: user space must see us inside before we look which half is ours. */
 	__sync_fetch_and_add(&c->seq, 1);
 	__u32 key = cpu * 2 + (*(volatile __u32 *)&c->active & 1);

@@ -139,7 +139,7 @@ static __always_inline void learn(__u32 spot, __u64 ns)
 {
 	__u64 *length = bpf_map_lookup_elem(&spots, &spot), v = (ns >> 10) + 1;
 	if (length)
-		*length = v > *length ? v : *length - *length / 8 + v / 8;
+		*length = v > *length ? v : *length - *length / 32 + v / 32; /* forgets slowly: long ones count */
 }
 
 /* A free place for the stack of this thread, counted from 1; 0: none. */

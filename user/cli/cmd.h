@@ -26,6 +26,7 @@ int cmd_diff(int argc, char **argv);
 int cmd_flame(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_blame(int argc, char **argv);
+int cmd_why(int argc, char **argv);
 int cmd_labels(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_check(int argc, char **argv);

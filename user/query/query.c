@@ -138,7 +138,9 @@ static bool is_idle(const struct store *s, uint32_t stack)
 static int wanted(void *ctx, const struct label *labels, size_t n, bool *ret)
 {
 	struct merge *m = ctx;
-	return selector_match(m->selector, labels, n, ret, m->err);
+	int rc = selector_match(m->selector, labels, n, ret, m->err);
+	*ret ^= m->spec->rest;
+	return rc;
 }
 
 /* Stacks and sets are numbered densely: an array is the fastest sum. */
@@ -258,6 +260,8 @@ static int add_block(struct merge *m, const struct store_block *b, enum store_wa
 {
 	struct store *s = m->q->store;
 	bool all = !m->spec->where || !*m->spec->where;
+	if (all && m->spec->rest)
+		return 0;
 	int rc = want == STORE_FOLDED ? store_block_folded(s, b, on_row, m, m->err)
 				      : store_block_rows(s, b, all ? NULL : wanted, on_row, m, m->err);
 	if (rc == -ENODATA)
@@ -333,7 +337,7 @@ static int choose_cover(struct merge *m, enum store_want *ret_want, bool *ret_po
 			all[n++] = spec->keys[i];
 	}
 	struct label values[STORE_VALUES_MAX];
-	size_t n_values = want == STORE_NARROW_KEYS ? posted_value(m, values) : 0;
+	size_t n_values = want == STORE_NARROW_KEYS && !spec->rest ? posted_value(m, values) : 0;
 	int rc = n_values ? store_cover_value(m->q->store, spec->from_ns, spec->to_ns, values, n_values, all, n, ret, m->err)
 			  : store_cover(m->q->store, spec->from_ns, spec->to_ns, want, all,
 					want == STORE_NARROW_KEYS ? n : 0, ret, m->err);

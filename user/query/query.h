@@ -39,6 +39,7 @@ enum query_names {
 struct query_spec {
 	enum query_names names;
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
+	bool rest;             /* what the selector does not admit; not with matchers of `event` */
 	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; windows that overlap [from, to) */
 	enum query_metric metric; /* not QUERY_SAMPLES: samples are nanoseconds, and event is of no consequence */
 	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
