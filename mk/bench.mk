@@ -2,6 +2,7 @@
 # Figures. Each prints the figure, what was promised, and what it is compared with, in one run.
 
 BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so
+BENCH_SWITCH := $(BUILD)/bench/bench_switch
 BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain)
 BENCH_INCLUDE := -Itests/bench -I$(BUILD)/bench
 
@@ -69,3 +70,15 @@ bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols $(BUILD)
 
 .PHONY: bench-labels bench-unwind bench-symbols bench-programs
 -include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d
+
+$(BENCH_SWITCH): tests/bench/bench_switch.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -MMD -MP -MF $@.d -o $@ $< -lpthread
+
+bench-sched: ## what watching the scheduler (record --wall) costs, as root; RUNS=7
+	$(Q)$(MAKE) --no-print-directory $(BUILD)/ascribe $(BENCH_SWITCH) $(BUILD)/tests/record/waits
+	$(Q)RUNS=$(or $(RUNS),7) bash tests/bench/sched.sh $(BUILD)
+
+.PHONY: bench-sched
+-include $(BUILD)/bench/bench_switch.d
