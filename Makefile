@@ -33,6 +33,7 @@ include mk/tests.mk
 include mk/bench.mk
 include mk/vm.mk
 include mk/bench-store.mk
+include mk/bench-hist.mk
 include mk/demo.mk
 
 help:

@@ -6,6 +6,7 @@
 #include "common.bpf.h"
 #include "copy.bpf.h"
 #include "labels.bpf.h"
+#include "python.bpf.h"
 #include "select.bpf.h"
 #include "sched.bpf.h"
 #include "table.bpf.h"
@@ -16,7 +17,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* One more in the row of this key with the stack at the tail. False: counted as lost. */
 static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row *key, const struct stack_lengths *len)
 {
-	int at = stack_intern(half_key, len->n_kernel, len->n_user);
+	int at = stack_intern(half_key, len->n_kernel, len->n_user, len->n_python);
 	if (at < 0) {
 		count(h, -1 - at);
 		return false;
@@ -24,6 +25,7 @@ static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row 
 	key->stack = (__u32)at;
 	key->n_kernel = (__u16)len->n_kernel;
 	key->n_user = (__u16)len->n_user;
+	key->n_python = (__u16)len->n_python;
 	if (row_add(half_key, key) >= 0)
 		return true;
 	count(h, COUNTER_rows_full);
@@ -57,6 +59,8 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
 	if (len.later && !copy_send(half_key, key, len.n_kernel))
 		len.user_end = COUNTER_copied;
+	if (key->kind == ROW_TASK && len.user_end != COUNTER_copied)
+		len.n_python = python_stack(&im, half_key, len.n_kernel + len.n_user);
 	if (len.user_end != COUNTER_copied && !keep_row(h, half_key, key, &len))
 		return;
 	count(h, flag);
@@ -70,7 +74,7 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event, __u64 period, bool in_user)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct row key = { .tgid = (__u32)t->tgid, .tid = (__u32)t->pid, .event = (__u16)event, .value = period,
+	struct row key = { .tgid = (__u32)t->tgid, .tid = (__u32)t->pid, .event = (__u8)event, .value = period,
 			   .last_ns = bpf_ktime_get_boot_ns() };
 
 	h->ran[event]++;

@@ -204,7 +204,7 @@ __noinline int place_take(__u32 key, __u32 place, struct row *row)
 	barrier_var(n);
 	int rc = -1 - COUNTER_stacks_full;
 	if (tail && n <= WAIT_WORDS && !bpf_probe_read_kernel(tail, n * 8, s->words))
-		rc = stack_intern(key, n_kernel, n_user);
+		rc = stack_intern(key, n_kernel, n_user, 0);
 	__sync_lock_test_and_set(&s->owner, 0);
 	if (rc < 0)
 		return -1;
@@ -239,7 +239,7 @@ __noinline __u32 occupant_at(__u32 key, __u32 active, struct sched_cpu *sc, cons
 #pragma unroll
 	for (int i = 0; i < OCCUPANT_WORDS; i++)
 		tail[i] = a[i];
-	int at = stack_intern(key, OCCUPANT_WORDS, 0);
+	int at = stack_intern(key, OCCUPANT_WORDS, 0, 0);
 	if (at < 0)
 		return OCCUPANT_OTHER;
 #pragma unroll
@@ -351,7 +351,7 @@ static __always_inline void add_length(struct half *h, __u32 key, struct sched_c
 {
 	struct row *row = &sc->row;
 	row->kind = ROW_WAIT;
-	row->event = (__u16)event;
+	row->event = (__u8)event;
 	row->n_kernel = (__u16)hist_bucket_index(WAIT_HIST_BITS, full);
 	row->n_user = (__u16)(flags | (full ? 0 : WAIT_NO_HIST) | (summed ? WAIT_SUMMED : 0));
 	row->value = ns;
@@ -368,7 +368,7 @@ static __always_inline void add_length(struct half *h, __u32 key, struct sched_c
 /* The same with its stack, which *row names. */
 static __always_inline void add_stacked(struct half *h, __u32 key, struct row *row, __u32 event, __u64 ns)
 {
-	row->event = (__u16)event;
+	row->event = (__u8)event;
 	row->value = ns;
 	event &= MAX_EVENTS - 1;
 	barrier_var(event);
@@ -412,7 +412,7 @@ __noinline int wait_over(__u32 key, __u32 active, struct waiting *w, __u64 since
 		add_length(h, key, sc, cfg.event_off, off, off_full, flags | WAIT_NO_BLAME, !stacked, &w->row_off);
 	if (!runq)
 		return 0;
-	row->event = (__u16)cfg.event_runq;
+	row->event = (__u8)cfg.event_runq;
 	row->n_user = (__u16)flags;
 	row->stack = w->cpu == me ? last_occupant(sc, active, now - runq) : OCCUPANT_OTHER;
 	if (row->stack == OCCUPANT_OTHER && !blame(key, w->cpu, now - runq, now)) {
@@ -626,7 +626,7 @@ static __always_inline void wait_begin(struct task_struct *t, __u64 now)
 
 static __always_inline void wait_put(struct seq_file *seq, struct wire_wait *o, __u64 n, __u32 event, __u64 ns)
 {
-	o->row.event = (__u16)event;
+	o->row.event = (__u8)event;
 	o->row.value = ns;
 	n = sizeof(o->row) + n * 8;
 	barrier_var(n);

@@ -83,7 +83,7 @@ __noinline __u64 hash_words(__u32 key, __u32 at, __u32 n)
 	if (!h)
 		return 1;
 	__u64 *w = arena_ptr(h, at);
-	for (__u32 i = 0; i < 2 * MAX_FRAMES && i < n; i++)
+	for (__u32 i = 0; i < STACK_WORDS_MAX && i < n; i++)
 		hash = mix(hash, w[i]);
 	return hash | 1; /* 0 marks a free place */
 }
@@ -95,18 +95,18 @@ __noinline int same_words(__u32 key, __u32 a, __u32 b, __u32 n)
 	if (!h)
 		return 0;
 	__u64 *x = arena_ptr(h, a), *y = arena_ptr(h, b), differ = 0;
-	for (__u32 i = 0; i < 2 * MAX_FRAMES && i < n; i++)
+	for (__u32 i = 0; i < STACK_WORDS_MAX && i < n; i++)
 		differ |= x[i] ^ y[i];
 	return !differ;
 }
 
 /*
- * The stack of n_kernel + n_user words that stands at the arena's tail: find it among the stacks known, or keep it
+ * The stack of n_kernel + n_user + n_python words that stands at the arena's tail: find it among the stacks known, or keep it
  * there. The word that it begins at, or -1 - the counter of the loss.
  */
-__noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user)
+__noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_python)
 {
-	__u32 n = n_kernel + n_user;
+	__u32 n = n_kernel + n_user + n_python;
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!h)
 		return -1 - COUNTER_stacks_full;
@@ -119,8 +119,9 @@ __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user)
 	}
 	if (!r->hash) {
 		r->at = h->arena_used;
-		r->n_kernel = (__u16)n_kernel;
-		r->n_user = (__u16)n_user;
+		r->n_kernel = (__u8)n_kernel;
+		r->n_user = (__u8)n_user;
+		r->n_python = (__u8)n_python;
 		r->hash = hash;
 		h->refs_used++;
 		h->arena_used += n;
@@ -128,7 +129,8 @@ __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user)
 	}
 	if (r->hash != hash)
 		return -1 - COUNTER_stacks_full;
-	if (r->n_kernel != n_kernel || r->n_user != n_user || !same_words(key, r->at, h->arena_used, n))
+	if (r->n_kernel != n_kernel || r->n_user != n_user || r->n_python != n_python ||
+	    !same_words(key, r->at, h->arena_used, n))
 		return -1 - COUNTER_stack_collision;
 	return (int)r->at;
 }

@@ -20,6 +20,7 @@
 struct stack_lengths {
 	__u32 n_kernel;
 	__u32 n_user;
+	__u32 n_python;
 	int user_end; /* the counter that says why the user stack ends, -1 for a kernel thread */
 	int later;    /* the rules for it are not in yet: user space should unwind it */
 };
@@ -255,12 +256,13 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 			ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
 }
 
-/* At the arena's tail, where there is room for 2 * MAX_FRAMES words. */
+/* At the arena's tail, where there is room for STACK_WORDS_MAX words. */
 static __always_inline void unwind(void *ctx, struct task_struct *t, const struct image *im, bool in_user, bool kthread,
 				   struct half *h, __u32 key, __u64 *tail, struct stack_lengths *ret)
 {
 	ret->n_kernel = 0;
 	ret->n_user = 0;
+	ret->n_python = 0;
 	ret->user_end = -1;
 	ret->later = 0;
 	if (!in_user) { /* a sample in user mode has no kernel frames: spare the call */

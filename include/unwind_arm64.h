@@ -40,10 +40,10 @@ static __always_inline bool is_sigreturn(__u64 pc)
 	return read_word(pc, &code) && code == 0xd4000001d2801168ull;
 }
 
-/* The leaf may be at the second instruction. */
+/* The leaf may be at the second instruction, or behind it, in the kernel. */
 static __always_inline bool at_sigreturn(const struct unwind_state *s)
 {
-	return is_sigreturn(s->pc) || (s->leaf && is_sigreturn(s->pc - 4));
+	return is_sigreturn(s->pc) || (s->leaf && (is_sigreturn(s->pc - 4) || is_sigreturn(s->pc - 8)));
 }
 
 static __always_inline bool unwind_signal(struct unwind_state *s)
@@ -72,15 +72,31 @@ static __always_inline bool lr_returns(__u32 code)
 	       (code & 0xffc003ff) == 0x91000210 || code == 0xd61f0220 || code == CODE_PLT0;
 }
 
+/*
+ * Code of another mapping that x30 leads to is the caller: after a call of its own the function would find itself there. The
+ * vdso's functions are like that, without a frame. Those that have one, with that same address, are left to the frame pointer.
+ */
+static __always_inline bool lr_leads_away(const struct unwind_state *s, __u64 lr)
+{
+	__u64 saved;
+	return !in_last_range(s, lr - 1) && read_word(s->fp + 8, &saved) && unwind_unsigned(saved) != lr;
+}
+
 /* The caller of a frame that is not made: 0, or 1 when it is none of those. */
 static __always_inline int unwind_bare(struct unwind_state *s)
 {
 	__u64 pc = unwind_unsigned(s->reg[UNWIND_ARM_LR]), top = 0;
 	__u32 code;
-	if ((!s->leaf && !s->lr_known) || unwind_read(&code, sizeof(code), s->pc) || !lr_returns(code) ||
-	    !is_code(s, pc - 1))
+	if ((!s->leaf && !s->lr_known) || unwind_read(&code, sizeof(code), s->pc))
+		return 1;
+	bool returns = lr_returns(code);
+	if ((!returns && !lr_leads_away(s, pc)) || !is_code(s, pc - 1))
 		return 1;
 	s->pc = pc;
+	if (!returns) {
+		s->sp_lost = 1;
+		return 0;
+	}
 	/* The frame is there, of unknown size; or the dynamic linker is on its way with x16 and x30 on the stack. */
 	s->sp_lost = (code & 0xffc003ff) == CODE_MOV_FP ||
 		     (code != CODE_PLT0 && read_word(s->sp + 8, &top) && top == s->reg[UNWIND_ARM_LR]);

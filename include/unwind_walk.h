@@ -209,18 +209,24 @@ static __always_inline bool rule_pc(const struct unwind_state *s, const struct u
 	return read_word(at + off, ret);
 }
 
-/* The caller's frame pointer, which *io_fp holds already when it is the same. */
-static __always_inline bool rule_fp(const struct unwind_state *s, const struct unwind_rule *r, __u64 cfa, __u64 *io_fp)
+/*
+ * The caller's frame pointer, which *io_fp holds already when it is the same. Where it cannot be read it is lost (at the end of
+ * functions that realign their stack compilers say where it no longer is; few callers need it), or popped already.
+ */
+static __always_inline void rule_fp(const struct unwind_state *s, const struct unwind_rule *r, __u64 cfa, __u64 *io_fp)
 {
 	__s64 off = r->fp_off;
 	if (r->fp == UNWIND_FP_SAME)
-		return true;
-	if (r->fp == UNWIND_FP_LOST) {
-		*io_fp = 0;
-		return true;
-	}
+		return;
 	__u64 at = r->fp == UNWIND_FP_CFA ? cfa : r->fp == UNWIND_FP_AT_SP ? s->sp : s->fp;
-	return read_word(at + off, io_fp);
+	at += off;
+	if (r->fp != UNWIND_FP_LOST && read_word(at, io_fp))
+		return;
+	*io_fp = 0;
+#if defined(UNWIND_MEMORY_IS_A_COPY) /* which may begin at the stack pointer */
+	if (r->fp != UNWIND_FP_LOST && s->leaf && at < s->sp)
+		*io_fp = s->fp;
+#endif
 }
 
 /*
@@ -260,9 +266,7 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	} else {
 		if (!rule_pc(s, r, ra, cfa, &pc))
 			return ra == UNWIND_RA_REG ? -1 : COUNTER_unwind_fault;
-		/* At the end of functions that realign their stack compilers say where it no longer is; few callers need it. */
-		if (!rule_fp(s, r, cfa, &fp))
-			fp = 0;
+		rule_fp(s, r, cfa, &fp);
 	}
 	s->exact = !!(r->ra & UNWIND_RA_SIGNAL);
 	pc = unwind_unsigned(pc);
@@ -290,9 +294,12 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 	if (!s || unused)
 		return COUNTER_unwind_no_rule;
 	__u64 at = s->exact ? s->pc : s->pc - 1;
-	/* What a signal handler returns to may be the first of its mapping. */
-	if (!is_code(s, at) && (s->exact || !is_code(s, s->pc)))
+	if (!is_code(s, at)) {
+		/* What a signal handler returns to may be the first of its mapping. */
+		if (!s->leaf && is_code(s, at + 1))
+			return unwind_by_fp(1);
 		return s->leaf ? unwind_by_fp(0) : COUNTER_unwind_no_mapping;
+	}
 	__u32 id = unwind_find_rule(s, at);
 	int end = id ? unwind_by_rule(s, id) : -1;
 	return end < 0 ? unwind_by_fp(1) : end;

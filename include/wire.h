@@ -4,7 +4,7 @@
  *
  * Per CPU there is one value of map `halves` for each half (index cpu * 2 + half), mapped by user space:
  *
- *   struct half | struct row [n_rows] | struct stack_ref [n_refs] | u64 arena [arena_mask + 1 + 2 * MAX_FRAMES]
+ *   struct half | struct row [n_rows] | struct stack_ref [n_refs] | u64 arena [arena_mask + 1 + STACK_WORDS_MAX]
  *
  * The BPF program of a CPU writes only the half that cpu_state.active names, between two increments of
  * cpu_state.seq (odd: inside). User space flips `active`, waits until seq is even or has moved, and owns the
@@ -25,6 +25,7 @@ enum counter {
 };
 
 #define MAX_FRAMES 127 /* per stack; kernel.perf_event_max_stack may be lower */
+#define STACK_WORDS_MAX (3 * MAX_FRAMES) /* kernel, user and Python frames */
 #define MAX_EVENTS 8
 #define COMM_SIZE 16
 #define PROC_SLOTS 4 /* label slots (modules) read per process */
@@ -48,9 +49,10 @@ struct row {
 	__u32 exec_id; /* grows at each exec: tells images of one process apart */
 	__u32 stack;   /* index of the first word in the arena */
 	__u16 n_kernel;
-	__u16 n_user; /* words: kernel frames first, then user frames, leaf first */
-	__u16 event;
-	__u16 kind; /* enum row_kind */
+	__u16 n_user;   /* words: kernel frames first, then user frames, leaf first, */
+	__u16 n_python; /* then Python frames (python_wire.h) */
+	__u8 event;
+	__u8 kind; /* enum row_kind */
 	__u64 samples;
 	__u64 value;    /* sum of the events' periods */
 	__u64 first_ns; /* BOOTTIME of the first and the last sample */
@@ -102,8 +104,10 @@ struct wire_wait {
 struct stack_ref {
 	__u64 hash;
 	__u32 at;
-	__u16 n_kernel;
-	__u16 n_user;
+	__u8 n_kernel;
+	__u8 n_user;
+	__u8 n_python;
+	__u8 pad;
 };
 
 struct half {
@@ -135,6 +139,8 @@ struct proc_entry {
 		__u64 key_table;
 	} slot[PROC_SLOTS];
 	__u64 ranges; /* of struct unwind_range: how many << 32 | the first; 0: not known yet. Written in one piece */
+	__u64 python_runtime; /* of CPython: address in the process, 0: none */
+	__u64 python_layout;  /* index in python_layouts */
 };
 
 #define PROC_GONE 0xffffffffu
@@ -151,6 +157,7 @@ enum wire_kind {
 	WIRE_DEFINITION = 2, /* followed by the record: prefix, header, attributes */
 	WIRE_KEYS = 3,       /* followed by the text of a key table */
 	WIRE_FILLING = 4,    /* a half is three quarters full */
+	WIRE_PYTHON = 6, /* followed by struct wire_python */
 	WIRE_NEW_MAPPING = 5, /* a stack of this process leads to where nothing was mapped when its ranges were published */
 };
 
@@ -189,7 +196,7 @@ struct config {
 	__u32 row_mask;  /* rows - 1, a power of two minus one */
 	__u32 rows_max;  /* rows in use at most */
 	__u32 ref_mask;  /* stack refs - 1 */
-	__u32 arena_mask; /* a stack begins at or below this word; 2 * MAX_FRAMES words more follow */
+	__u32 arena_mask; /* a stack begins at or below this word; STACK_WORDS_MAX words more follow */
 	__u32 half_size;  /* bytes */
 	__u32 proc_mask;
 	__u32 max_frames;
@@ -213,11 +220,11 @@ enum selection {
 
 _Static_assert(sizeof(struct row) % 8 == 0 && sizeof(struct row) == 96, "row");
 _Static_assert(__builtin_offsetof(struct row, samples) == ROW_KEY_WORDS * 8, "the key of a row");
-_Static_assert(sizeof(struct stack_ref) == 16, "stack_ref");
+_Static_assert(sizeof(struct stack_ref) == 16 && MAX_FRAMES < 256, "stack_ref");
 _Static_assert(sizeof(struct half) % 8 == 0, "half");
 _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
 _Static_assert(sizeof(struct occupant) == OCCUPANT_WORDS * 8, "occupant");
-_Static_assert(sizeof(struct proc_entry) == 96, "proc_entry");
+_Static_assert(sizeof(struct proc_entry) == 112, "proc_entry");
 _Static_assert(sizeof(struct wire_record) == 48, "wire_record");
 _Static_assert(sizeof(struct wire_copy) == 96 + (UNWIND_REGS + 1) * 8 + 8 + 128 * 8, "wire_copy");
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Figures. Each prints the figure, what was promised, and what it is compared with, in one run.
 
-BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so
 BENCH_SWITCH := $(BUILD)/bench/bench_switch
+BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so $(BUILD)/bench/bench_key $(BUILD)/bench/bench_filter
+BENCH_GO := $(if $(shell command -v go),$(BUILD)/bench/pprof_do)
 BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain)
 BENCH_INCLUDE := -Itests/bench -I$(BUILD)/bench
 
@@ -15,6 +16,22 @@ $(BUILD)/bench/bench_attach: tests/bench/bench_attach.cpp $(BUILD)/bench/libbenc
 	$(call say,CXX,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -O2 -g -std=c++17 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $^ -Wl,-rpath,'$$ORIGIN'
+
+$(BUILD)/bench/bench_key: tests/bench/bench_key.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $<
+
+$(BUILD)/bench/bench_filter: tests/bench/bench_filter.c $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libascribe.a
+
+# Go's own labels, where Go is installed.
+$(BUILD)/bench/pprof_do: tests/bench/pprof_do.go
+	$(call say,GO,$@)
+	@mkdir -p $(@D)
+	$(Q)go build -o $@ $<
 
 # The programs that ours is compared with.
 $(BUILD)/bench/bench.bpf.o: tests/bench/bench.bpf.c
@@ -43,10 +60,10 @@ bench: ## every promised figure beside what it is compared with, as root (7 minu
 	$(Q)$(MAKE) --no-print-directory bench-programs
 	$(Q)tests/bench/run $(BUILD)
 
-bench-programs: $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS)
+bench-programs: $(BENCH_GO) $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS)
 
-bench-labels: $(BENCH_LABELS) ## what labels cost the application
-	$(Q)$(BUILD)/bench/bench_attach
+bench-labels: $(BENCH_LABELS) $(BENCH_GO) ## what labels cost the application
+	$(Q)for b in bench_attach bench_key bench_filter; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
 
 $(BUILD)/bench/unwind_replay: tests/bench/unwind_replay.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)

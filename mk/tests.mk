@@ -11,7 +11,7 @@
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 scripts = $(foreach s,$(sort $(wildcard tests/$(1)/*.sh)),'$(1)/$(basename $(notdir $(s)))=BUILD=$(BUILD) bash $(s)')
 ASAN := $(BUILD)/asan
-LOADS := $(patsubst tests/record/%.c,$(BUILD)/tests/record/%,$(wildcard tests/record/*.c))
+LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
 
 $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
@@ -52,13 +52,18 @@ $(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-# Loads to be profiled: with frame pointers, and the one for unwinding as distributions build.
+# Loads to be profiled: with frame pointers, and those for unwinding as distributions build.
 LOAD_FRAMES = -fno-omit-frame-pointer
-$(BUILD)/tests/record/chains: LOAD_FRAMES = -fomit-frame-pointer
+$(BUILD)/tests/record/chains $(BUILD)/tests/record/changes: LOAD_FRAMES = -fomit-frame-pointer
 $(BUILD)/tests/record/%: tests/record/%.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm
+	$(Q)$(CC) -O2 $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
+
+$(BUILD)/tests/record/%: tests/record/%.cpp
+	$(call say,TEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -O2 $(LOAD_FRAMES) -std=c++20 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread
 
 test: ## install, build, pass every test
 	$(Q)tools/deps build test
@@ -76,6 +81,7 @@ test: ## install, build, pass every test
 		$(foreach t,$(FAULT_ASAN),'asan-fault/$(notdir $(t))=$(ASAN)/fault/$(notdir $(t))') \
 		'tsan/hist_threads=$(TSAN)' \
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
+		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
 		$(call scripts,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
@@ -83,7 +89,7 @@ test: ## install, build, pass every test
 		$(call scripts,e2e) \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
 
-test-programs: $(BUILD)/ascribe $(BUILD)/demo $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS)
+test-programs: $(BUILD)/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS)
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 unit: $(UNIT) ## the unit tests alone

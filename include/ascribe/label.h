@@ -40,6 +40,7 @@
 #include <unistd.h>
 
 #include "label_abi.h"
+#include "label_key.h"
 
 #if !defined(__LP64__) || !(defined(__x86_64__) || defined(__aarch64__)) || !defined(__ELF__)
 #error "ascribe/label.h supports x86-64 and aarch64 (LP64, ELF)"
@@ -51,18 +52,6 @@
 #pragma GCC diagnostic ignored "-Wold-style-cast"
 #endif
 extern "C" {
-/*
- * Hidden, always: an inline function that the dynamic linker resolved to another module's copy would use
- * that module's slot with this module's key numbers.
- */
-#define ASCRIBE_LINKAGE_ inline __attribute__((visibility("hidden")))
-#define ASCRIBE_FN ASCRIBE_LINKAGE_
-#define ASCRIBE_HOT ASCRIBE_LINKAGE_ __attribute__((always_inline))
-#define ASCRIBE_COLD ASCRIBE_LINKAGE_ __attribute__((noinline))
-#else
-#define ASCRIBE_FN static inline __attribute__((unused))
-#define ASCRIBE_HOT static inline __attribute__((unused, always_inline))
-#define ASCRIBE_COLD static __attribute__((unused, noinline))
 #endif
 
 #define ASCRIBE_TEXT2_(x) #x
@@ -205,54 +194,6 @@ static void __attribute__((constructor(101), used)) ascribe_module_init(void)
 	__atomic_store_n(&d->tp_offset, ascribe_slot_offset(), __ATOMIC_RELEASE);
 }
 
-/* ---- identity ---- */
-
-#define ASCRIBE_HASH_A 0x9e3779b97f4a7c15ull
-#define ASCRIBE_HASH_B 0xbf58476d1ce4e5b9ull
-#define ASCRIBE_HASH_C 0x94d049bb133111ebull
-#define ASCRIBE_SEED_TRACE 2        /* key names use their type, 0 or 1 */
-#define ASCRIBE_SET_EMPTY ASCRIBE_HASH_C /* set_id of the empty set: the XOR would be 0 */
-
-ASCRIBE_HOT ascribe_u64 ascribe_fold(ascribe_u64 a, ascribe_u64 b)
-{
-	__extension__ typedef unsigned __int128 u128;
-	u128 p = (u128)a * b;
-	return (ascribe_u64)p ^ (ascribe_u64)(p >> 64);
-}
-
-/* The first n (0..8) bytes at p as a little-endian number. */
-ASCRIBE_HOT ascribe_u64 ascribe_word(const ascribe_u8 *p, size_t n)
-{
-	if (n >= 8) {
-		ascribe_u64 v;
-		memcpy(&v, p, 8);
-		return v;
-	}
-	if (n >= 4) {
-		ascribe_u32 lo, hi;
-		memcpy(&lo, p, 4);
-		memcpy(&hi, p + n - 4, 4);
-		return lo | ((ascribe_u64)hi >> (8 * (8 - n))) << 32;
-	}
-	if (n == 0)
-		return 0;
-	return p[0] | (ascribe_u64)p[n / 2] << (8 * (n / 2)) | (ascribe_u64)p[n - 1] << (8 * (n - 1));
-}
-
-/* The hash of docs/labels.md: 16 bytes per multiplication. */
-ASCRIBE_FN ascribe_u64 ascribe_hash(ascribe_u64 seed, const void *data, size_t len)
-{
-	const ascribe_u8 *p = (const ascribe_u8 *)data;
-	ascribe_u64 h = seed ^ ASCRIBE_HASH_B;
-	size_t n = len;
-	for (; n > 16; n -= 16, p += 16)
-		h = ascribe_fold(ascribe_word(p, 8) ^ ASCRIBE_HASH_A, ascribe_word(p + 8, 8) ^ h);
-	ascribe_u64 a = ascribe_word(p, n < 8 ? n : 8);
-	ascribe_u64 b = n > 8 ? ascribe_word(p + 8, n - 8) : 0;
-	h = ascribe_fold(a ^ ASCRIBE_HASH_A, b ^ h);
-	return ascribe_fold(h ^ ASCRIBE_HASH_C, (ascribe_u64)len ^ ASCRIBE_HASH_B);
-}
-
 /* ---- keys ---- */
 
 /* A number for this thread in this process; lower words of two threads are alike only 64 GiB apart. */
@@ -344,7 +285,7 @@ ASCRIBE_FN int ascribe_key(const char *name, size_t len, int type)
 	const struct ascribe_module_state *m = &ascribe_state_v1;
 	if (!name || len == 0 || len > ASCRIBE_KEY_MAX)
 		return -EINVAL;
-	ascribe_u64 hash = ascribe_hash((ascribe_u64)type, name, len);
+	ascribe_u64 hash = ascribe_key_hash(0, type, name, len);
 	for (ascribe_u64 at = hash % 512;; at = (at + 1) % 512) {
 		unsigned int e = __atomic_load_n(&m->index[at], __ATOMIC_ACQUIRE);
 		if (!e)
@@ -384,15 +325,14 @@ ASCRIBE_HOT void ascribe_set_size(struct ascribe_label_set *set, unsigned int at
 	set->prefix.total_size = (ascribe_u16)(ASCRIBE_PREFIX_SIZE + ASCRIBE_HEADER_SIZE + attrs);
 }
 
-/* set_id is never 0; the XOR behind it is 0 for the empty set. */
 ASCRIBE_HOT ascribe_u64 ascribe_set_xor(const struct ascribe_label_set *set)
 {
-	return set->prefix.set_id == ASCRIBE_SET_EMPTY ? 0 : set->prefix.set_id;
+	return ascribe_xor_of_key(set->prefix.set_id);
 }
 
 ASCRIBE_HOT void ascribe_set_identify(struct ascribe_label_set *set, ascribe_u64 x)
 {
-	set->prefix.set_id = x ? x : ASCRIBE_SET_EMPTY;
+	set->prefix.set_id = ascribe_key_of_xor(x);
 }
 
 /* a points at {key, len, bytes}. */

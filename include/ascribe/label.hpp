@@ -150,7 +150,7 @@ public:
 	}
 
 	/* Call f with the labels attached and return what it returns. They go when it throws, too. */
-	template <typename F> ASCRIBE_MEMBER std::invoke_result_t<F> apply(F &&f) const
+	template <typename F> ASCRIBE_MEMBER __attribute__((always_inline)) std::invoke_result_t<F> apply(F &&f) const
 	{
 		scope s(*this);
 		return std::forward<F>(f)();

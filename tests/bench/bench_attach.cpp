@@ -5,6 +5,7 @@
  * meets all of them. Exit status 1: a promised figure was missed.
  */
 #include <ascribe/label.hpp>
+#include <ascribe/trampoline.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -50,6 +51,29 @@ static void apply_call(long n)
 	const ascribe::label &q = query();
 	for (long i = 0; i < n; i++)
 		q.apply(empty_call);
+}
+
+static void apply_inline(long n)
+{
+	const ascribe::label &q = query();
+	for (long i = 0; i < n; i++)
+		q.apply([] { asm volatile(""); });
+}
+
+static void trampoline_call(long n)
+{
+	ascribe::trampoline_label l{"query_id", 42};
+	for (long i = 0; i < n; i++)
+		l.apply(empty_call);
+}
+
+/* A label bound and released, one trampoline after the other. */
+static void trampoline_bind(long n)
+{
+	for (long i = 0; i < n; i++) {
+		ascribe::trampoline_label l{"query_id", i};
+		KEEP(&l);
+	}
 }
 
 static void swap(long n)
@@ -173,12 +197,32 @@ static std::string cpu_model()
 	return model;
 }
 
+/* Go's labels, where Go was there to build the program that stands beside this one. */
+static void print_go(const char *self, double base)
+{
+	std::string path = self;
+	double go_do = 0, set = 0;
+	path = path.substr(0, path.find_last_of('/') + 1) + "pprof_do";
+	FILE *f = access(path.c_str(), X_OK) ? nullptr : popen(path.c_str(), "r");
+	if (!f || fscanf(f, "%lf %lf", &go_do, &set) != 2) {
+		printf("  %-38s\n", "beside: Go's labels: no Go here");
+	} else {
+		printf("  %-38s %8.2f %8s %11.1fx\n", "beside: Go, pprof.Do, 1 label", go_do, "", go_do / base);
+		printf("  %-38s %8.2f %8s %11.1fx\n", "beside: Go, 2 SetGoroutineLabels", set, "", set / base);
+	}
+	if (f)
+		pclose(f);
+}
+
 int main(int argc, char **argv)
 {
 	std::vector<bench_case> cases = {
 		{ "empty call", bare_call, 0 },
 		{ "attach + detach", attach_detach, 2 },
+		{ "label.apply, work inlined", apply_inline, 2 },
 		{ "label.apply(empty call)", apply_call, 0 },
+		{ "trampoline_label.apply(empty call)", trampoline_call, 3 },
+		{ "trampoline_label bound and released", trampoline_bind, 0 },
 		{ "swap (coroutine switch)", swap, 1 },
 		{ "nested: the same labels again", nested_same, 0 },
 		{ "nested: 1 label on 1", nested_one, 0 },
@@ -214,5 +258,6 @@ int main(int argc, char **argv)
 		}
 		putchar('\n');
 	}
+	print_go(argv[0], base);
 	return missed;
 }

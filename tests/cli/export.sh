@@ -1,45 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The reading commands on a synthetic store whose contents tests/tools/mkstore.c prints: sums, pprof as Go reads it, JSON,
-# hostile names, and the exit status of every misuse. BUILD: the build directory.
-set -u
-build=$(realpath "${BUILD:-build}")
-ascribe=$build/ascribe
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-export TZ=UTC PPROF_TMPDIR=$dir HOME=$dir
-cd "$dir" || exit 1
-failed=0 passed=0
-
-ok() { # what, command...
-	local what=$1
-	shift
-	if "$@" >out 2>err; then
-		passed=$((passed + 1))
-	else
-		echo "FAIL: $what: $*"
-		head -5 out err
-		failed=$((failed + 1))
-	fi
-}
-
-# The exit status, and a text that stderr must hold.
-exits() { # status, text, command...
-	local want=$1 text=$2 got
-	shift 2
-	timeout 60 "$@" >out 2>err </dev/null
-	got=$?
-	if [ $got = "$want" ] && { [ -z "$text" ] || grep -qF -- "$text" err; }; then
-		passed=$((passed + 1))
-	else
-		echo "FAIL: exit $got, want $want and '$text': $*"
-		head -3 err
-		failed=$((failed + 1))
-	fi
-}
-
-"$build/tests/mkstore" store >truth.json || exit 1
-"$build/tests/mkstore" empty empty >/dev/null || exit 1
+# hostile names, and the exit status of every misuse.
+. "$(dirname "$0")/lib.bash"
 "$build/tests/mkstore" wide wide >wide.json || exit 1
 ln -s store ascribe.data
 
@@ -231,5 +194,4 @@ if [ "$(id -u)" = 0 ] && mkdir tiny && mount -t tmpfs -o size=16k none tiny 2>/d
 	umount tiny
 fi
 
-echo "export.sh: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

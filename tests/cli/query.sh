@@ -2,49 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Questions to a store through the commands: diff and series against sums of plain reports, and every bad input: a wrong
 # selector, a regular expression without end, ranges without data, stores that are damaged, newer, forbidden, or being
-# written while they are read. BUILD: the build directory.
-set -u
-build=$(realpath "${BUILD:-build}")
-dir=$(mktemp -d)
-chmod 755 "$dir"
-trap 'rm -rf "$dir"' EXIT
-export TZ=UTC HOME=$dir
-cd "$dir" || exit 1
-# Where other users may run it, too.
-cp "$build/ascribe" ascribe
-chmod 755 ascribe
-ascribe=$dir/ascribe
-failed=0 passed=0
-
-ok() { # what, command...
-	local what=$1
-	shift
-	if "$@" >ok.out 2>ok.err; then
-		passed=$((passed + 1))
-	else
-		echo "FAIL: $what: $*"
-		head -5 ok.out ok.err
-		failed=$((failed + 1))
-	fi
-}
-
-# The exit status, and a text that stderr must hold, over its lines.
-exits() { # status, text, command...
-	local want=$1 text=$2 got
-	shift 2
-	timeout 60 "$@" >out 2>err </dev/null
-	got=$?
-	if [ $got = "$want" ] && { [ -z "$text" ] || [[ "$(cat err)" == *"$text"* ]]; }; then
-		passed=$((passed + 1))
-	else
-		echo "FAIL: exit $got, want $want and '$text': $*"
-		head -3 err
-		failed=$((failed + 1))
-	fi
-}
-
-"$build/tests/mkstore" store >truth.json || exit 1
-"$build/tests/mkstore" empty empty >/dev/null || exit 1
+# written while they are read.
+. "$(dirname "$0")/lib.bash"
 
 # ---- diff, series ----
 cat >check.py <<'PY'
@@ -193,7 +152,7 @@ exits 0 'holds no window' "$ascribe" report empty
 exits 0 'ends before the first window' "$ascribe" diff store --against-to 2020-01-01T00:00:00Z
 
 # ---- stores that cannot be read ----
-for f in $(cd store && find . -type f ! -name lock ! -name '*.copy'); do
+for f in $(cd store && find . -type f ! -name lock ! -name reserve ! -name '*.copy'); do
 	rm -rf cut
 	cp -r store cut
 	rm "cut/$f"
@@ -315,5 +274,4 @@ PY
 ok "read while it is written" python3 reading.py "$build/tests/mkstore"
 cat ok.out
 
-echo "query.sh: $passed passed, $failed failed"
-[ $failed = 0 ]
+finish

@@ -90,6 +90,7 @@ for cc in $compilers; do
 	have "$cxx" || { skip=$((skip + 1)); continue; }
 	programs "$cxx" "-std=c++17" tests/labels/selftest_cpp.cpp
 	programs "$cxx" "-std=c++20" tests/labels/selftest_cpp.cpp
+	programs "$cxx" "-std=c++17" tests/labels/selftest_trampoline.cpp
 	programs "$cxx" "-std=c++17 -x c++" tests/labels/selftest.c tests/labels/unit2.c
 	plugins "$cxx" "-std=c++17 -x c++"
 	# one module of both languages

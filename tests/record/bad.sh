@@ -138,7 +138,7 @@ cp -a ended spare && truncate -s 100 spare/HEADER.copy
 "$ascribe" store verify spare >out 2>err
 status=$?
 ok "a damaged spare header is found by verify: $(head -1 out)" test $status = 1
-for file in $(cd ended && find . -type f -size +0 ! -name HEADER.copy); do
+for file in $(cd ended && find . -type f -size +0 ! -name HEADER.copy ! -name reserve); do
 	rm -rf cut && cp -a ended cut
 	size=$(stat -c %s "cut/$file")
 	truncate -s $((size / 2)) "cut/$file"
@@ -195,7 +195,7 @@ for pause in 0 0.005; do
 	ok "SIGINT twice: the store can be read" test $? -le 1
 done
 if command -v strace >/dev/null && cp -a INT slow; then
-	background env --default-signal=INT strace -f -qq -o /dev/null -e trace=fsync,fdatasync \
+	background env --default-signal=INT strace -qq -o /dev/null -e trace=fsync,fdatasync \
 		-e inject=fsync,fdatasync:delay_enter=1s "$ascribe" record --append -F 999 -o slow 2>signal.err
 	tracer=$pid
 	recording signal.err

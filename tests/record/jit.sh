@@ -49,6 +49,21 @@ if command -v node >/dev/null; then
 	ok "node: where it stands" test "$("$ascribe" export node --format pprof -o - 2>/dev/null | gzip -dc | grep -ac 'hot\.js')" -ge 1
 fi
 
+# `check` names those that lack an option, and only those.
+checked() { # what must be there and what not (@: its number), command
+	local want=$1 without=$2
+	shift 2
+	background "$@" >/dev/null
+	sleep 0.5
+	"$ascribe" check >check.out 2>&1
+	kill "$pid" 2>/dev/null
+	without=${without//@/$pid}
+	grep -E "$want" check.out | grep -v "$without"
+}
+if command -v node >/dev/null; then
+	ok "check: a node without" checked '^note  Node .*--perf-basic-prof' '^$' node -e 'setTimeout(() => 0, 20000)'
+	ok "check: a node with" checked '^(ok|note) *Node ' '[( ]@[,)]' node --perf-basic-prof -e 'setTimeout(() => 0, 20000)'
+fi
 if command -v java >/dev/null && command -v javac >/dev/null; then
 	javac Hot.java
 	ok "java: recorded" "$ascribe" record -F 499 -d 2s -o java -- "${run[@]}" java -XX:+PreserveFramePointer Hot
@@ -86,7 +101,7 @@ int main(int c, char **v)
 		return 1;
 	if (c > 2 && setuid((unsigned)atoi(v[2])))
 		return 1;
-	for (time_t end = time(NULL) + 1; time(NULL) < end;)
+	while (clock() < CLOCKS_PER_SEC)
 		((void (*)(void))p)();
 	return 0;
 }

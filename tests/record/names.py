@@ -25,7 +25,10 @@ class File:
         self.loads, self.functions, self.names = [], [], set()
         for m in re.finditer(r'LOAD +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+) ', readelf('-lW', path)):
             self.loads.append(tuple(int(x, 16) for x in m.groups()))
-        for line in readelf('-sW', '--dyn-syms', path).splitlines():
+        id_ = re.search(r'Build ID: (\w\w)(\w+)', readelf('-nW', path))
+        debug = '/usr/lib/debug/.build-id/%s/%s.debug' % id_.groups() if id_ else ''
+        text = readelf('-sW', '--dyn-syms', path) + (readelf('-sW', debug) if os.path.isfile(debug) else '')
+        for line in text.splitlines():
             f = line.split()
             if len(f) >= 8 and f[6] != 'UND' and f[3] in ('FUNC', 'IFUNC', 'NOTYPE', 'GNU_IFUNC'):
                 name = f[7].split('@')[0]

@@ -3,6 +3,14 @@
 # A recorder whose store begins a new symbol generation after each window: every id is made anew, every name stays right.
 . "$(dirname "$0")/lib.bash"
 background "$loads/busy" spin 12 >/dev/null
+cat >loop.py <<'PY'
+def turn_here():
+    x = 0
+    while True:
+        x += 1
+turn_here()
+PY
+background /usr/bin/python3 loop.py
 "$build/tests/renew" data 8 2>said || bad "renew: $(cat said)"
 generations=$(find data/sym -mindepth 1 -maxdepth 1 -type d | wc -l)
 if [ "$generations" -ge 4 ]; then good "$generations generations"; else bad "$generations generations"; fi
@@ -13,10 +21,15 @@ def ask(*args):
 whole = ask('report', 'data')
 assert whole['event'] == 'cpu-clock' and whole['lost']['user_memory'] == 0
 assert whole['fired'] == whole['stored'] + sum(whole['lost'].values())
-n = seen = 0
+n = seen = python = 0
 start = int(whole['from']) + 1
 for at in range(start, start + 7):
     d = ask('report', 'data', '--from', str(at), '--to', str(at + 1), '--where', '{comm="busy"}')
+    p = ask('report', 'data', '--from', str(at), '--to', str(at + 1), '--where', '{comm="python3"}')
+    rows = {(r['function'], r['module']) for r in p['rows']}
+    if p['samples']:
+        assert ('turn_here', '[python]') in rows, (at, rows)
+        python += 1
     if not d['samples']:
         continue  # other programs had the CPUs
     rows = {(r['function'], r['module'].rsplit('/', 1)[-1]) for r in d['rows']}
@@ -24,8 +37,8 @@ for at in range(start, start + 7):
     assert not any(r['function'].startswith('[unknown]') for r in d['rows']), (at, rows)
     n += d['samples']
     seen += 1
-assert seen >= 3
-print(f'spin_here in each of {seen} windows, {n} samples')
+assert seen >= 3 and python >= 3
+print(f'spin_here in each of {seen} windows, {n} samples; turn_here in each of {python}')
 PY
 ok "names of each window" python3 windows.py "$ascribe"
 ok "the store is whole" "$ascribe" store verify data

@@ -26,7 +26,7 @@ int main(int c, char **v)
 {
 	double x = 0;
 	(void)c;
-	for (time_t end = time(NULL) + atoi(v[1]); time(NULL) < end;)
+	while (clock() < atoi(v[1]) * (CLOCKS_PER_SEC / 10))
 		x += WORK(x);
 	return x == 42;
 }
@@ -62,8 +62,6 @@ if command -v go >/dev/null; then
 	cat >spin.go <<'GO'
 package main
 
-import "time"
-
 //go:noinline
 func goWork(n int) (x int) {
 	for i := 0; i < n; i++ {
@@ -72,7 +70,7 @@ func goWork(n int) (x int) {
 	return
 }
 func main() {
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+	for i := 0; i < 400; i++ {
 		goWork(1000000)
 	}
 }
@@ -82,26 +80,27 @@ fi
 # Two containers with one path, and a third file under it here.
 build one && build two && build here
 mkdir -p m/one m/two m/at && cp one m/one/app && cp two m/two/app && cp here m/at/app
-contain() { unshare -m sh -c "mount --bind '$dir/m/$1' '$dir/m/at' && exec '$dir/m/at/app' 2"; }
+contain() { unshare -m sh -c "mount --bind '$dir/m/$1' '$dir/m/at' && exec '$dir/m/at/app' 4"; }
 build gone
 build before && build after && cp before upgraded
 
-background "$ascribe" record -a -F 499 -d 5s -o st 2>rec.err
+background "$ascribe" record -a -F 499 -d 60s -o st 2>rec.err
 recorder=$pid
 recording rec.err
 pids=()
 for p in $programs; do
-	./$p 2 &
+	./$p 4 &
 	pids+=($!)
 done
 if unshare -m true 2>/dev/null; then
 	contain one & pids+=($!)
 	contain two & pids+=($!)
 fi
-m/at/app 2 & pids+=($!)
-sh -c './gone 2 & rm gone; wait' & pids+=($!)
-sh -c './upgraded 2 & sleep 0.05; cp after new && mv new upgraded; ./upgraded 2; wait' & pids+=($!)
+m/at/app 4 & pids+=($!)
+sh -c './gone 4 & rm gone; wait' & pids+=($!)
+sh -c './upgraded 4 & sleep 0.05; cp after new && mv new upgraded; ./upgraded 4; wait' & pids+=($!)
 wait "${pids[@]}"
+kill -INT $recorder
 wait $recorder
 ok "recorded" test $? = 0
 "$ascribe" report st --json -n 0 >all.json 2>/dev/null

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""unwind.py chains FOLDED STAT CHAIN [copied] | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT: are the stacks whole?
+"""unwind.py chains FOLDED STAT CHAIN [copied] | whole FOLDED PATTERN LEAST SHARE | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT REPORT: are the stacks whole?
 
 chains: CHAIN is what every stack with leaf in it must read from main on (a regular expression); copied: but for those that
 were unwound from a copy, which holds one stack and not what a signal handler on another one interrupted.
 roots: the share of stacks that reach their root, of those that had rules; not counting those of FOLDED that were taken inside
 execve, where the old stack is gone and the new one empty.
-edges: FOLDED (accounting in STAT) against `perf script` of the same load: who calls whom, by share of the samples."""
+edges: FOLDED (accounting in STAT, functions in REPORT) against `perf script` of the same load: who calls whom, by share of the samples."""
 import collections
 import json
 import re
@@ -15,10 +15,13 @@ ENDS = ('rooted', 'truncated', 'unwind_no_rule', 'unwind_fault', 'unwind_no_mapp
         'no_user_stack')
 
 
+EVAL = '_PyEval_EvalFrameDefault'
+
+
 def folded(path):
     for line in open(path):
         stack, n = line.rstrip('\n').rsplit(' ', 1)
-        yield stack.split(';')[1:], int(n)
+        yield [f for f in stack.split(';')[1:] if not f.endswith('_[i]')], int(n)  # inlined calls are no frames of their own
 
 
 def chains(path, stat, chain, copied=None):
@@ -38,6 +41,25 @@ def chains(path, stat, chain, copied=None):
     print(good, 'of', total, 'as written;', flagged['frame_pointers'], 'before the rules were there', dict(bad.most_common(2)))
     allowed = flagged['frame_pointers'] + (flagged['copied'] if copied else 0) + total // 500
     assert total > 40 and total - good <= allowed, bad.most_common(5)
+
+
+def whole(path, pattern, least, share):
+    """Of the stacks of a program's own code, that is with its main or its leaf in them, so many read so from the root on."""
+    total = good = 0
+    bad = collections.Counter()
+    for stack, n in folded(path):
+        text = ';'.join(f for f in stack if not f.endswith('_[k]'))
+        if not re.search('(^|;)(main|leaf|burn|late_.|before|after)(;|$)', text):
+            continue
+        if re.search('(^|;)(by_dlopen|main);(?!burn|by_|before_exec|leaf)[^;]*(dl|exec|so)', text) or re.search('(mmap|mprotect)', text):
+            continue  # the loader at work
+        total += n
+        if re.match('(' + pattern + ')(;|$)', text):
+            good += n
+        else:
+            bad[text] += n
+    print(good, 'of', total, 'as written', dict(bad.most_common(3)))
+    assert total >= int(least) and good >= float(share) * total, bad.most_common(5)
 
 
 def roots(stat, share, path=None):
@@ -88,8 +110,15 @@ def edge_shares(stacks):
     return {e: n / total for e, n in edges.items()}, total, rooted / total
 
 
-def edges(path, perf, stat):
-    stacks = [([name(f) for f in s if not f.endswith('_[k]')], c) for s, c in folded(path)]
+def native(stack, python):
+    """As perf sees it: the interpreter's loop where we have the Python frames that it runs."""
+    loop = [EVAL if f in python else f for f in stack]
+    return [f for i, f in enumerate(loop) if f != EVAL or loop[i - 1:i] != [EVAL]]
+
+
+def edges(path, perf, stat, report):
+    python = {r['function'] for r in json.load(open(report))['rows'] if r['module'] == '[python]'}
+    stacks = [([name(f) for f in native(s, python) if not f.endswith('_[k]')], c) for s, c in folded(path)]
     ours, n, rooted = edge_shares(stacks)
     theirs, m, perf_rooted = edge_shares(perf_stacks(perf, {f for s, _ in stacks for f in s}))
     early = json.load(open(stat))['flagged']['frame_pointers']
@@ -104,4 +133,4 @@ def edges(path, perf, stat):
     assert n > 200 and m > 100 and rooted >= perf_rooted - 0.02 and not far, (rooted, perf_rooted, far[:10])
 
 
-{'chains': chains, 'roots': roots, 'edges': edges}[sys.argv[1]](*sys.argv[2:])
+{'chains': chains, 'whole': whole, 'roots': roots, 'edges': edges}[sys.argv[1]](*sys.argv[2:])

@@ -21,7 +21,7 @@ alloca _start;.*;$base;by_alloca
 realign _start;.*;$base;by_realign
 deep _start;.*;$base(;by_deep){101}
 vfork _start;.*;$base;by_vfork
-thread libc[^;]*;[^;]*;thread
+thread (libc[^;]*|clone3?);[^;]*;thread
 END
 rm -rf chains
 record -F 499 -o chains -- "$load" deep 1 300

@@ -16,5 +16,6 @@ record -F 499 -p "$python" -d 20s -o both
 wait "$perf"
 stacks both
 perf script --no-inline -i perf.data -F ip,sym,dso 2>/dev/null >perf.txt
-ok "who calls whom, as perf has it" python3 "$here/unwind.py" edges folded perf.txt stat.json
+report both -n 0 >report.json
+ok "who calls whom, as perf has it" python3 "$here/unwind.py" edges folded perf.txt stat.json report.json
 finish

@@ -5,8 +5,11 @@
  */
 #include "unit/hist_model.h"
 
+#include "hist/hist_int.h"
+
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #define THREADS 4
 #define PER_THREAD 200000
@@ -171,7 +174,7 @@ static void test_slots(void **state)
 	}
 	unsigned own = 0;
 	for (unsigned i = 0; i < HIST_SLOTS; i++)
-		own += multi->own[i] != NULL;
+		own += multi->own[i] != &hist_none;
 	assert_int_equal(own, HIST_SLOTS);
 	hist_snapshot_init(&s, 6);
 	assert_int_equal(hist_snapshot_add(&s, multi->shared, NULL), 0);
@@ -247,11 +250,102 @@ static void test_carry_own(void **state)
 	}
 }
 
+/* ---- the lock, held by us ---- */
+
+static uint32_t count_of(struct hist *h, uint64_t v)
+{
+	return __atomic_load_n(hist_counter(h, v), __ATOMIC_RELAXED);
+}
+
+static void check_total(const struct hist *h, uint64_t want)
+{
+	struct hist_snapshot s;
+	model_snapshot(&s, h);
+	assert_int_equal(s.total, want);
+	hist_snapshot_fini(&s);
+}
+
+/* Who records does not wait for a snapshot: the carry comes later, and what is added meanwhile finds room. */
+static void test_late_carry(void **state)
+{
+	(void)state;
+	struct hist *h;
+	uint64_t n = 0;
+	assert_int_equal(hist_new(6, &h), 0);
+	hist_lock(h);
+	for (; n < (3u << 30) - (1u << 17); n += 1u << 16)
+		hist_add(h, 500, 1u << 16);
+	hist_record(h, 500);
+	n++;
+	assert_int_equal(count_of(h, 500), n);
+	hist_unlock(h);
+	check_total(h, n);
+	hist_add(h, 500, (1u << 31) - 1);
+	n += (1u << 31) - 1;
+	check_total(h, n);
+	hist_record(h, 500);
+	check_total(h, n + 1);
+	hist_free(h);
+}
+
+static void *add_much(void *arg)
+{
+	struct work *w = arg;
+	for (size_t i = 0; i < w->n; i++)
+		hist_add(w->h, 500, 1u << 16);
+	return NULL;
+}
+
+/* But it does at 3/4 of the counter, rather than count wrong. */
+static void test_full_counter(void **state)
+{
+	(void)state;
+	struct work w = { .n = 1u << 17 };
+	assert_int_equal(hist_new(6, &w.h), 0);
+	hist_lock(w.h);
+	assert_int_equal(pthread_create(&w.thread, NULL, add_much, &w), 0);
+	while (count_of(w.h, 500) < 3u << 30)
+		sched_yield();
+	usleep(20000);
+	assert_int_equal(count_of(w.h, 500), 3u << 30);
+	hist_unlock(w.h);
+	pthread_join(w.thread, NULL);
+	check_total(w.h, (uint64_t)w.n << 16);
+	hist_free(w.h);
+}
+
+static void *take_one(void *arg)
+{
+	struct work *w = arg;
+	check_total(w->h, 7);
+	__atomic_store_n(&w->seed, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* A snapshot waits for a carry that is being made. */
+static void test_snapshot_waits(void **state)
+{
+	(void)state;
+	struct work w = { .seed = 0 };
+	assert_int_equal(hist_new(6, &w.h), 0);
+	hist_add(w.h, 1, 7);
+	hist_lock(w.h);
+	assert_int_equal(pthread_create(&w.thread, NULL, take_one, &w), 0);
+	usleep(50000);
+	assert_int_equal(__atomic_load_n(&w.seed, __ATOMIC_RELAXED), 0);
+	hist_unlock(w.h);
+	pthread_join(w.thread, NULL);
+	assert_int_equal(w.seed, 1);
+	hist_free(w.h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shared),	     cmocka_unit_test(test_multi), cmocka_unit_test(test_first_values),
 		cmocka_unit_test(test_slots),	     cmocka_unit_test(test_carries), cmocka_unit_test(test_carry_own),
+		cmocka_unit_test(test_late_carry),   cmocka_unit_test(test_full_counter),
+		cmocka_unit_test(test_snapshot_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  * the rule that its own table says.
  */
 #include "unwind/pool.h"
+#include "unwind/request.h"
 #include "util/extent.h"
 
 #include <setjmp.h>
@@ -214,12 +215,59 @@ static void test_extents(void **state)
 	extents_fini(&e);
 }
 
+/* What a worker answers is the table; what one that was taken over answers is refused, or does no harm. */
+static void test_request(void **state)
+{
+	struct unwind_table *t = compile("/proc/self/exe"), *back = NULL;
+	struct buf out = BUF_INIT, bad = BUF_INIT;
+	uint64_t seed = 3;
+	int refused = 0, taken = 0;
+	(void)state;
+	assert_non_null(t);
+	assert_int_equal(unwind_encode(t, &out), 0);
+	assert_int_equal(unwind_decode(&back, &out), 0);
+	assert_int_equal(back->first_page, t->first_page);
+	assert_int_equal(back->n_pages, t->n_pages);
+	assert_int_equal(back->n_rows, t->n_rows);
+	assert_int_equal(back->n_rules, t->n_rules);
+	assert_int_equal(back->fdes, t->fdes);
+	assert_memory_equal(back->page_at, t->page_at, (t->n_pages + 1) * sizeof(*t->page_at));
+	assert_memory_equal(back->rows, t->rows, t->n_rows * sizeof(*t->rows));
+	assert_memory_equal(back->rules, t->rules, t->n_rules * sizeof(*t->rules));
+	unwind_table_free(back);
+	for (int i = 0; i < 3000; i++) {
+		bad.len = 0;
+		assert_int_equal(buf_add(&bad, out.data, out.len), 0);
+		for (int k = i % 8; k >= 0; k--) {
+			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			size_t within = i % 3 ? out.len : 64;
+			bad.data[(seed >> 33) % within] ^= (uint8_t)(1u << (seed >> 20) % 8);
+		}
+		if (i % 5 == 0)
+			bad.len = (seed >> 13) % out.len;
+		if (unwind_decode(&back, &bad)) {
+			refused++;
+			continue;
+		}
+		taken++;
+		for (uint64_t at = 0; at < back->n_pages; at++)
+			unwind_table_find(back, (back->first_page + at) << 12 | (seed & 4095));
+		unwind_table_free(back);
+	}
+	print_message("%d damaged answers refused, %d taken\n", refused, taken);
+	assert_true(refused > 100 && taken > 100);
+	buf_fini(&out);
+	buf_fini(&bad);
+	unwind_table_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_extents),
 		cmocka_unit_test(test_come_and_go),
 		cmocka_unit_test(test_rules_come_and_go),
+		cmocka_unit_test(test_request),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

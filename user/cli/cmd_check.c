@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ascribe check: try what recording needs, one thing at a time, and say how to get what is missing. */
 #include "cli/cmd.h"
+#include "cli/runtimes.h"
 #include "collect/sampler.h"
 #include "symbols/symbols.h"
 
@@ -195,6 +196,24 @@ static void check_symbols(struct checks *c)
 	say(c, GOOD, "user stacks", "by the unwind rules of the binaries (.eh_frame), by frame pointers where there are none");
 }
 
+/* Only what runs is spoken of. */
+static void check_runtimes(struct checks *c)
+{
+	struct runtime_count count[N_RUNTIMES];
+	runtimes_look(count);
+	for (int r = 0; r < N_RUNTIMES; r++) {
+		const struct runtime_advice *a = &runtime_advice[r];
+		char list[64] = "";
+		for (uint32_t i = 0; i < count[r].n_without && i < 4; i++)
+			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%u", i ? ", " : "", count[r].tgid[i]);
+		if (count[r].n_without)
+			say(c, NOTE, a->name, "%u of %u processes (%s%s) run %s: %s", count[r].n_without, count[r].n, list,
+			    count[r].n_without > 4 ? ", ..." : "", a->lack, a->fix);
+		else if (count[r].n)
+			say(c, GOOD, a->name, "%u processes run with what names their code", count[r].n);
+	}
+}
+
 int cmd_check(int argc, char **argv)
 {
 	struct check_options o = { 0 };
@@ -208,6 +227,7 @@ int cmd_check(int argc, char **argv)
 	check_events(&c);
 	check_sampler(&c);
 	check_symbols(&c);
+	check_runtimes(&c);
 	if (o.json) {
 		json_t *root = json_pack("{s:b,s:o}", "ok", !c.failed, "checks", c.list);
 		json_dumpf(root, stdout, JSON_INDENT(1));

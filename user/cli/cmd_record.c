@@ -27,7 +27,7 @@ struct record_options {
 	uint64_t hz;
 	int64_t duration_ns;
 	bool all, append, quiet, wall;
-	struct opt_list tgids, tids, events;
+	struct opt_list tgids, tids, events, keep, drop, redact;
 	const char *cgroup, *out;
 };
 
@@ -47,6 +47,11 @@ static const struct opt options[] = {
 	  "context-switches, ... and of a tracepoint subsystem:name\n"
 	  "(default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct record_options, events), 0, 0 },
+	{ "label-keep", 0, OPT_LIST, "KEY,..", "of the labels that programs attach keep only these; prefix* stands for all\n"
+	  "that begin so, and the longest rule decides", offsetof(struct record_options, keep), 0, 0 },
+	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", offsetof(struct record_options, drop), 0, 0 },
+	{ "label-redact", 0, OPT_LIST, "KEY,..", "record of their values only a hash whose key is never written: different\n"
+	  "values stay different", offsetof(struct record_options, redact), 0, 0 },
 	{ "wall", 0, OPT_FLAG, NULL, "all time, not only that on a CPU: also measure every wait of every thread, blocked\n"
 	  "(event off-cpu) or for a CPU (runq), with its stack and who had the CPU", offsetof(struct record_options, wall), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
@@ -65,6 +70,7 @@ static const struct opt_command command = {
 		    "  ascribe record -F 999 -- ./server --once   # one command\n"
 		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"
 		    "  ascribe record -e page-faults -d 1m\n"
+		    "  ascribe record --label-drop 'auth*' --label-redact user -d 1m\n"
 		    "  ascribe record --wall -d 30s               # and what they waited for\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -80,6 +86,7 @@ struct recording {
 	struct child child;
 	struct store_writer *writer;
 	struct collector *collector;
+	struct label_filter *filter;
 	int signals;
 	uint64_t start_ns;
 	bool moved; /* an earlier recording was moved out of the way */
@@ -165,6 +172,24 @@ static int choose_target(struct recording *r, bool has_command, struct err *err)
 	return rc;
 }
 
+static int make_filter(struct recording *r, struct err *err)
+{
+	const struct {
+		const struct opt_list *list;
+		enum filter_action action;
+	} lists[] = { { &r->o->keep, FILTER_KEEP }, { &r->o->drop, FILTER_DROP }, { &r->o->redact, FILTER_REDACT } };
+	size_t n = 0;
+	struct filter_rule *rules = calloc(r->o->keep.n + r->o->drop.n + r->o->redact.n + 1, sizeof(*rules));
+	if (!rules)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		for (size_t k = 0; k < lists[i].list->n; k++)
+			rules[n++] = (struct filter_rule){ lists[i].list->v[k], lists[i].action };
+	int rc = n ? filter_new(&r->filter, rules, n, err) : 0;
+	free(rules);
+	return rc;
+}
+
 static void describe(struct recording *r, const struct opt_args *args)
 {
 	static const char *const who[] = { "all processes", "selected processes", "selected threads", "one cgroup" };
@@ -233,6 +258,9 @@ static void print_unwinding(const struct unwinding_stats *u)
 			 u->over_budget);
 	if (u->refused)
 		cmd_warn("unwind rules: the call frame information of %" PRIu64 " files cannot be used", u->refused);
+	if (u->refused_entries)
+		cmd_warn("unwind rules: %" PRIu64 " entries of call frame information cannot be understood, and have none",
+			 u->refused_entries);
 	if (u->ranges_full)
 		cmd_warn("unwind rules: no room for the mappings of %" PRIu64 " processes", u->ranges_full);
 }
@@ -358,6 +386,9 @@ static int start(struct recording *r, struct err *err)
 		return rc;
 	if (warning.code)
 		cmd_warn("%s", warning.text);
+	rc = r->filter ? collector_set_filter(r->collector, r->filter) : 0;
+	if (rc)
+		return err_sys(err, rc, "a key for redacted labels");
 	if (r->child.tgid && r->cfg.selection == SELECTION_TGIDS) {
 		rc = collector_select(r->collector, (uint32_t)r->child.tgid);
 		if (rc)
@@ -400,6 +431,7 @@ static int finish(struct recording *r, struct err *err)
 static void release(struct recording *r)
 {
 	collector_close(r->collector);
+	filter_free(r->filter);
 	store_writer_close(r->writer);
 	child_fini(&r->child);
 	target_fini(&r->target);
@@ -419,6 +451,9 @@ int cmd_record(int argc, char **argv)
 	raise_file_limit();
 	int rc = choose_target(&r, args.n > 0, &err);
 	if (rc == -EINVAL)
+		status = EXIT_USAGE;
+	rc = rc ? rc : make_filter(&r, &err);
+	if (rc == -EINVAL || rc == -E2BIG)
 		status = EXIT_USAGE;
 	rc = rc ? rc : parse_events(&r, &err);
 	if (rc == -EINVAL)

@@ -3,12 +3,17 @@
 
 #include "collect/copies.h"
 #include "collect/labelling.h"
+#include "collect/python.h"
 #include "collect/resolve.h"
 #include "collect/sets.h"
 #include "collect/sideband.h"
+#include "collect/trampolines.h"
 #include "collect/unwinding.h"
 #include "collect/waits.h"
 #include "collect/window.h"
+#include "hist/metrics.h"
+#include "unwind/request.h"
+#include "python_wire.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,6 +30,7 @@
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
+#define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 struct collector {
@@ -37,6 +43,8 @@ struct collector {
 	struct labelling *labelling;
 	struct unwinding *unwinding;
 	struct copies *copies;
+	struct pythons *pythons;
+	struct trampolines *trampolines;
 	struct sets sets;
 	struct waits waits;
 	struct store_writer *store;
@@ -50,6 +58,7 @@ struct collector {
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
+	uint64_t folded[MAX_FRAMES * 2]; /* frames of the row in hand, those of trampolines changed */
 	struct collector_progress sum;
 };
 
@@ -62,13 +71,17 @@ static uint64_t clock_ns(clockid_t id)
 
 /* ---- rows ---- */
 
-static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, uint32_t *ret_set,
-		   bool *ret_unknown)
+/* Behind the system's labels and the application's come those of trampolines. */
+static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
+		   size_t n_more, uint32_t *ret_set, bool *ret_unknown)
 {
 	static struct sets_labels l;
 	sets_of(&c->sets, row, im, SETS_THREAD, row->kind != ROW_TASK, &l);
+	for (size_t i = 0; i < n_more; i++)
+		l.v[l.n++] = more[i];
+	l.n = labels_normalize(l.v, l.n);
 	*ret_unknown = l.unknown;
-	return store_add_set(c->store, l.v, l.n, ret_set);
+	return store_add_set(c->store, l.v, l.n < STORE_SET_MAX ? l.n : STORE_SET_MAX, ret_set);
 }
 
 static struct proc_image *row_image(struct collector *c, const struct row *row)
@@ -77,6 +90,35 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 	if (!im && !procs_scan_one(c->procs, row->tgid))
 		im = procs_find(c->procs, row->tgid, row->last_ns);
 	return im;
+}
+
+/* The Python frames of a row, where it has any. */
+struct python_stack {
+	uint32_t frame[MAX_FRAMES];
+	bool entry[MAX_FRAMES];
+};
+
+static uint32_t python_stack(struct collector *c, const struct row *row, const uint64_t *words, struct python_stack *ret)
+{
+	uint32_t n = row->n_python <= MAX_FRAMES ? row->n_python : MAX_FRAMES;
+	for (uint32_t i = 0; i < n; i++) {
+		ret->frame[i] = pythons_frame(c->pythons, row, words[i]);
+		ret->entry[i] = words[i] & PYTHON_ENTRY;
+	}
+	return n;
+}
+
+/* The labels of the trampolines on a row's stack, whose frames become one and the same. */
+static size_t trampoline_labels(struct collector *c, const struct row *row, struct resolver_stack *s, struct label *out,
+				char *room, bool *ret_unknown)
+{
+	*ret_unknown = false;
+	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK || s->n_kernel + s->n_user > MAX_FRAMES * 2)
+		return 0;
+	memcpy(c->folded, s->frames, (s->n_kernel + s->n_user) * sizeof(uint64_t));
+	s->frames = c->folded;
+	size_t n = trampolines_labels(c->trampolines, row, c->folded + s->n_kernel, s->n_user, out, ret_unknown);
+	return labelling_filter(c->labelling, out, n, room);
 }
 
 /* A row of waits without their stack; those that count as samples are in no other row. */
@@ -93,9 +135,12 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
-	bool unknown;
+	bool unknown, no_binding;
+	struct label more[TRAMPOLINES_LABELS_MAX];
+	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
 	struct resolver_flags flags = { 0 };
-	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user;
+	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user + row->n_python;
+	struct python_stack py;
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME) {
 		add_wait(c, w, h, row);
 		return;
@@ -103,10 +148,12 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
 		goto lost; /* cannot be: the table is ours */
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
-	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user };
+	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0 };
+	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
 	if (row->event < c->cfg.n_events && c->cfg.event[row->event].wait)
 		resolver_trim_switch(c->resolver, &s);
-	int rc = row_set(c, row, im, &set, &unknown);
+	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);
+	int rc = row_set(c, row, im, more, n_more, &set, &unknown);
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
@@ -116,8 +163,12 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (rc)
 		goto lost;
 	w->stored += row->samples;
+	if (row->kind != ROW_IDLE)
+		metric_add(METRIC_stack_depth, n_words, row->samples);
 	if (unknown)
 		w->counter[COUNTER_label_unknown] += row->samples;
+	if (no_binding)
+		w->counter[COUNTER_trampoline_unknown] += row->samples;
 	if (flags.no_mapping)
 		w->counter[COUNTER_no_mapping] += row->samples;
 	if (flags.jit_unnamed)
@@ -135,6 +186,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 {
 	struct collector *c = ctx;
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
+	struct binary_python py;
 	uint64_t at;
 	unwinding_mapped(c->unwinding, tgid);
 	if (!im)
@@ -147,8 +199,10 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 		if (file->path[0] != '/')
 			return;
 		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
-		if (b && !binary_label_descriptor(b, &at))
+		if (b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py)))
 			labelling_mapped(c->labelling, tgid);
+		if (b && !binary_trampolines(b, &at))
+			trampolines_mapped(c->trampolines, tgid);
 		return;
 	}
 }
@@ -175,7 +229,7 @@ struct taking {
 static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, enum counter end)
 {
 	struct taking *t = ctx;
-	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user };
+	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user }; /* without Python frames */
 	t->w->counter[end]++;
 	add_row(t->c, t->w, &h, row);
 }
@@ -234,11 +288,15 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 	case WIRE_FILLING:
 		c->filling = true;
 		break;
+	case WIRE_PYTHON:
+		pythons_record(c->pythons, r, payload);
+		break;
 	case WIRE_NEW_MAPPING: /* the news of it is in the side-band */
 		c->next_news_ns = 0;
 		break;
 	case WIRE_NEW_PROCESS:
 		labelling_record(c->labelling, r, payload);
+		trampolines_new_process(c->trampolines, r);
 		unwinding_new_process(c->unwinding, r);
 		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
 		break;
@@ -249,12 +307,17 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 
 static void drain(struct collector *c)
 {
+	METRIC_TIME(drain);
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
-	resolver_begin(c->resolver);
+	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
+	trampolines_begin(c->trampolines);
 	sampler_drain(c->sampler, on_half, c);
 	c->filling = false;
-	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
+	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
+	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
+		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
+	c->next_drain_ns = proc_now_ns() + wait;
 	c->sum.drains++;
 	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
@@ -279,15 +342,17 @@ static int add_events(struct collector *c)
 static void renew(struct collector *c)
 {
 	c->ids_void |= store_renew(c->store);
-	if (c->ids_void && !add_events(c) && !resolver_renewed(c->resolver))
+	if (c->ids_void && !add_events(c) && !resolver_renewed(c->resolver) && !pythons_renewed(c->pythons)) {
 		c->ids_void = false;
+		store_renew_end(c->store);
+	}
 }
 
 /* What of the waits that go on belongs to this window. */
 static void tell_waits(struct collector *c)
 {
 	sampler_poll_ring(c->sampler);
-	resolver_begin(c->resolver);
+	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
 	sampler_waits(c->sampler, on_wait, c);
 }
 
@@ -331,8 +396,10 @@ static int end_window(struct collector *c, struct err *err)
 	c->next_window_ns = (int64_t)(((uint64_t)t1 / window + 1) * window);
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
+	trampolines_forget(c->trampolines);
 	unwinding_forget(c->unwinding);
 	resolver_forget(c->resolver, c->procs);
+	pythons_forget(c->pythons, c->procs);
 	return rc;
 }
 
@@ -354,13 +421,18 @@ static void add_ring(void *ctx, unsigned cpu)
 /* The child that parses foreign files. */
 static int open_symbolizer(struct collector *c, struct err *err)
 {
+	static sandbox_op ops[SYMBOLS_OPS + 1];
+	memcpy(ops, symbols_ops, sizeof(symbols_ops));
+	ops[UNWIND_OP] = unwind_op;
 	struct sandbox_config cfg = {
-		.ops = symbols_ops,
-		.n_ops = SYMBOLS_OPS,
+		.ops = ops,
+		.n_ops = SYMBOLS_OPS + 1,
 		.memory = SYMBOLS_MEMORY,
 		.serves = PARSER_SERVES,
 	};
 	int rc = sandbox_new(&c->sandbox, &cfg, err);
+	if (!rc)
+		sandbox_ready(c->sandbox, 0);
 	struct symbolizer_config sc = { .sandbox = c->sandbox };
 	return rc ? rc : symbolizer_new(&c->symbolizer, &sc);
 }
@@ -389,9 +461,11 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	}
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
+	rc = rc ? rc : pythons_new(&c->pythons, w);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
-	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver,
-				     cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET);
+	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
+	struct unwinding_config uc = { c->sandbox, UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
+	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
 	c->sets = (struct sets){ c->procs, c->labelling };
 	c->waits.sets = &c->sets;
@@ -412,6 +486,11 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	c->sum.drain_s = sampler_drain_ms(c->sampler) / 1000.0;
 	*ret = c;
 	return 0;
+}
+
+int collector_set_filter(struct collector *c, const struct label_filter *f)
+{
+	return labelling_set_filter(c->labelling, f);
 }
 
 int collector_start(struct collector *c, struct err *err)
@@ -542,9 +621,11 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	labelling_free(c->labelling);
+	trampolines_free(c->trampolines);
 	copies_free(c->copies);
 	unwinding_free(c->unwinding);
 	procs_free(c->procs);
+	pythons_free(c->pythons);
 	resolver_free(c->resolver);
 	symbolizer_free(c->symbolizer);
 	sandbox_free(c->sandbox);

@@ -12,6 +12,7 @@
 
 #include "collect/sampler.h"
 #include "collect/jit.h"
+#include "labels/filter.h"
 #include "collect/unwinding.h"
 #include "store/store.h"
 
@@ -28,6 +29,8 @@ extern const size_t collector_n_lost, collector_n_flagged;
  */
 int collector_open(struct collector **ret, const struct sampler_config *cfg, struct store_writer *w,
 		   struct err *ret_warning, struct err *err);
+/* Before the start: which labels of programs may be kept (labelling_set_filter). Borrowed. 0 or -errno. */
+int collector_set_filter(struct collector *c, const struct label_filter *f);
 int collector_start(struct collector *c, struct err *err);
 
 /*

@@ -129,13 +129,13 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	c->bytes += copy_bytes(w);
 	for (p = c->first; p && c->bytes > COPIES_BYTES_MAX; p = p->next)
 		if (p->w)
-			unwind_copy(c, p, unwinding_cpu_ns() + TICK_NS, true);
+			unwind_copy(c, p, unwinding_cpu_ns(c->unwinding) + TICK_NS, true);
 	return 0;
 }
 
 int copies_tick(struct copies *c, uint64_t news_ns)
 {
-	uint64_t until = unwinding_cpu_ns() + TICK_NS;
+	uint64_t until = unwinding_cpu_ns(c->unwinding) + TICK_NS;
 	for (struct copy *p = c->first; p && c->waiting; p = p->next)
 		if (p->w && p->row.last_ns < news_ns && !unwind_copy(c, p, until, false))
 			return 0;
@@ -154,7 +154,7 @@ uint64_t copies_newest(const struct copies *c, uint32_t key)
 void copies_take(struct copies *c, uint32_t key,
 		 void (*row)(void *ctx, const struct row *row, const uint64_t *frames, enum counter end), void *ctx)
 {
-	uint64_t until = unwinding_cpu_ns() + TAKE_NS;
+	uint64_t until = unwinding_cpu_ns(c->unwinding) + TAKE_NS;
 	for (struct copy **at = &c->first; *at;) {
 		struct copy *p = *at;
 		if (p->half != key) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/labelling.h"
 
+#include "collect/python.h"
+
 #include "ascribe/label_abi.h"
 #include "labels/record.h"
 
@@ -55,6 +57,8 @@ struct labelling {
 	struct key_table *keys[1024];
 	size_t n_definitions, n_keys;
 	uint32_t generation;
+	const struct label_filter *filter;
+	struct redactor redactor; /* its key is here and nowhere else: it ends with the recording */
 	struct known *known;
 	size_t n_known, cap_known;
 };
@@ -70,6 +74,17 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->generation = 1;
 	*ret = l;
 	return 0;
+}
+
+int labelling_set_filter(struct labelling *l, const struct label_filter *f)
+{
+	l->filter = f;
+	return redactor_init(&l->redactor);
+}
+
+size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room)
+{
+	return filter_apply(l->filter, &l->redactor, v, n, room);
 }
 
 static bool same_owner(const struct owner *a, const struct owner *b)
@@ -140,6 +155,8 @@ static void look(struct labelling *l, struct known *k)
 	}
 	struct proc_entry e = { .tgid = k->owner.tgid, .exec_id = k->owner.exec_id, .start_ns = k->owner.start_ns };
 	int waiting = im ? find_slots(l, im, &e) : 0;
+	if (im)
+		python_locate(l->resolver, l->procs, im, &e);
 	sampler_publish(l->sampler, &e);
 	if (!waiting) {
 		k->tries = 0;
@@ -268,6 +285,7 @@ static void add_definition(struct labelling *l, const struct wire_record *rec, c
 	struct key_table *keys = *keys_find(l, &o, rec->key_table);
 	struct definition *d = definition_find(l, &o, rec->set_id);
 	struct label v[LABELS_MAX + RECORD_LABELS_MAX];
+	char redacted[RECORD_LABELS_MAX * REDACTED_LEN];
 	struct record_side side;
 	size_t n = 0, more = 0;
 	if (d && rec->part) {
@@ -276,6 +294,7 @@ static void add_definition(struct labelling *l, const struct wire_record *rec, c
 	}
 	if (record_decode(record, rec->size, keys ? keys->text : NULL, keys ? keys->len : 0, v + n, &more, &side))
 		return;
+	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
 	n = labels_normalize(v, n + more);
 	if (n > LABELS_MAX)
 		n = LABELS_MAX;

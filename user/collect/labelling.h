@@ -10,13 +10,22 @@
 
 #include "collect/resolve.h"
 #include "collect/sampler.h"
-#include "labels/labels.h"
+#include "labels/filter.h"
 #include "util/buf.h"
 
 struct labelling;
 
 int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r);
 void labelling_free(struct labelling *l);
+
+/*
+ * From here on every definition goes through the filter before it is kept, so that nothing that it denies gets any further.
+ * Before the first record. The filter is borrowed. -errno: no random key for values to be redacted.
+ */
+int labelling_set_filter(struct labelling *l, const struct label_filter *f);
+
+/* The same for labels that come in another way; room as for filter_apply. */
+size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room);
 
 /* A record of the ring buffer. */
 void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload);

@@ -2,10 +2,13 @@
 #include "collect/resolve.h"
 
 #include "collect/ids.h"
+#include "collect/interleave.h"
 #include "collect/places.h"
+#include "hist/metrics.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/types.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +16,12 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "wire.h"
 
 #define MODULE_BUCKETS 1024
-#define LINES_NS 1000000000ull /* for DWARF in one drain; places beyond it have no inlined calls this time */
+#define USER_FRAMES_MAX 1024 /* of one stack; a sample has at most 127 */
+#define LINES_NS 1000000000ull /* for DWARF in one drain, at most; places beyond it have no inlined calls this time */
+#define LINES_PART 4           /* of the time between two drains: the tables go on filling */
 #define KERNEL_RELOAD_NS 10000000000ull /* kallsyms is read again for new modules, at most this often */
 
 /* The first byte of a content's id. */
@@ -44,7 +50,8 @@ struct resolver {
 	struct symbolizer *symbolizer;
 	struct jits *jits;
 	struct places *places; /* in files with DWARF */
-	uint64_t lines_ns;     /* spent since the drain began */
+	uint64_t lines_ns;     /* spent since the drain began, */
+	uint64_t lines_max_ns; /* of so much */
 	struct kernel_symbols *kernel;
 	uint64_t kernel_read_ns;
 	struct module *modules[MODULE_BUCKETS];
@@ -465,7 +472,7 @@ static int frames_by_lines(struct resolver *r, struct module *m, uint64_t vaddr,
 		*ret_n = n;
 		return 0;
 	}
-	if (r->lines_ns > LINES_NS)
+	if (r->lines_ns > r->lines_max_ns)
 		return -EAGAIN;
 	uint64_t begin = now_ns();
 	p.symbol = binary_find(m->binary, vaddr, &sym) ? NULL : sym.name;
@@ -559,15 +566,86 @@ static uint32_t known_frames(const struct proc_image *im, const uint64_t *frames
 	return n;
 }
 
+/* ---- Python ---- */
+
+static bool is_eval(struct resolver *r, struct procs *procs, const struct proc_image *im, uint64_t at)
+{
+	static const char eval[] = "_PyEval_EvalFrameDefault";
+	struct binary_python py;
+	struct symbol sym;
+	uint64_t vaddr;
+	const struct proc_map *map = im ? proc_image_map(im, at) : NULL;
+	struct module *m = map ? module_of(r, procs, im, map) : NULL;
+	if (!m || !m->binary || binary_python(m->binary, &py) || binary_vaddr(m->binary, at - map->start + map->pgoff, &vaddr))
+		return false;
+	if (vaddr >= py.eval && vaddr - py.eval < py.eval_size)
+		return true;
+	return !binary_find(m->binary, vaddr, &sym) && !strncmp(sym.name, eval, sizeof(eval) - 1); /* its cold part */
+}
+
+/* Mark the evals among the user frames; how many. */
+static uint32_t find_evals(struct resolver *r, struct procs *procs, const struct proc_image *im, const uint64_t *user, uint32_t n,
+			   bool *is)
+{
+	uint32_t found = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		is[i] = is_eval(r, procs, im, user[i] - (i > 0));
+		found += is[i];
+	}
+	return found;
+}
+
+/*
+ * Is an eval called from code of the process's own making? It has a trampoline for each Python function (3.12's -X perf), and the native frames
+ * say it all.
+ */
+static bool has_trampolines(const struct proc_image *im, const uint64_t *user, uint32_t n, const bool *eval)
+{
+	for (uint32_t i = 1; i < n; i++) {
+		const struct proc_map *map = eval[i - 1] ? proc_image_map(im, user[i] - 1) : NULL;
+		if (map && jits_is_code(map))
+			return true;
+	}
+	return false;
+}
+
+/* The Python frames of eval number k, or all of them when there is no eval, on the stack. */
+static int push_python(struct resolver *r, const struct resolver_stack *s, uint32_t k, uint32_t n_evals, uint32_t *stack)
+{
+	struct interleave in = { s->entry, s->n_python, n_evals, s->n_python >= MAX_FRAMES };
+	uint32_t first = 0, n = n_evals ? interleave_part(&in, k, &first) : s->n_python;
+	int rc = n ? 0 : -ENOENT;
+	for (uint32_t i = first + n; !rc && i-- > first;)
+		rc = store_add_stack(r->store, *stack, s->python[i], stack);
+	return rc;
+}
+
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
 		   uint32_t *ret_stack, struct resolver_flags *ret_flags)
 {
+	METRIC_TIME(symbolize);
 	uint32_t at_place[PLACE_FRAMES_MAX];
-	uint32_t stack = 0, frame, n_user = known_frames(im, s->frames + s->n_kernel, s->n_user);
+	bool eval[USER_FRAMES_MAX] = { false };
+	const uint64_t *user = s->frames + s->n_kernel;
+	uint32_t stack = 0, frame, n_user = known_frames(im, user, s->n_user), n_evals = 0;
 	int rc = 0;
 	*ret_flags = (struct resolver_flags){ 0 };
-	for (uint32_t i = n_user; !rc && i-- > 0;) {
+	if (n_user > USER_FRAMES_MAX)
+		return -E2BIG;
+	if (s->n_python) {
+		n_evals = find_evals(r, procs, im, user, n_user, eval);
+		if (!n_evals)
+			rc = push_python(r, s, 0, 0, &stack);
+		else if (has_trampolines(im, user, n_user, eval))
+			memset(eval, 0, sizeof(eval));
+	}
+	for (uint32_t i = n_user, k = n_evals; !rc && i-- > 0;) {
 		size_t n = 0;
+		if (eval[i]) {
+			rc = push_python(r, s, --k, n_evals, &stack);
+			if (rc != -ENOENT)
+				continue;
+		}
 		rc = frames_user(r, procs, im, s->frames[s->n_kernel + i], i == 0, at_place, &n, ret_flags);
 		while (!rc && n-- > 0)
 			rc = store_add_stack(r->store, stack, at_place[n], &stack);
@@ -604,8 +682,10 @@ void resolver_note_code(struct resolver *r, const struct proc_image *im, const s
 		jits_note(r->jits, im);
 }
 
-void resolver_begin(struct resolver *r)
+void resolver_begin(struct resolver *r, unsigned drain_ms)
 {
+	uint64_t part = drain_ms * 1000000ull / LINES_PART;
+	r->lines_max_ns = part < LINES_NS ? part : LINES_NS;
 	jits_begin(r->jits);
 	r->lines_ns = 0;
 }

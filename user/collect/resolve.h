@@ -50,6 +50,9 @@ const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);
 struct resolver_stack {
 	const uint64_t *frames; /* kernel frames, then user frames, both leaf first */
 	uint32_t n_kernel, n_user;
+	const uint32_t *python; /* the store's frames of Python code, leaf first; see collect/interleave.h */
+	const bool *entry;
+	uint32_t n_python;
 };
 
 /* What there is to say about the frames of a stack. */
@@ -72,8 +75,8 @@ void resolver_trim_switch(struct resolver *r, struct resolver_stack *s);
 /* A mapping appeared that has no file of its own: the process may be making code. */
 void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
-/* Before the rows of a drain. */
-void resolver_begin(struct resolver *r);
+/* Before the rows of a drain; drains are drain_ms apart. A part of that, at most 1 s, may go into DWARF. */
+void resolver_begin(struct resolver *r, unsigned drain_ms);
 
 /* Let go of what belongs to processes that procs has forgotten. */
 void resolver_forget(struct resolver *r, struct procs *procs);

@@ -80,7 +80,7 @@ static void choose_sizes(struct sampler *s)
 	s->ref_mask = rows - 1;
 	s->arena_mask = pow2_at_least(words) - 1;
 	s->half_size = (uint32_t)(sizeof(struct half) + rows * sizeof(struct row) + rows * sizeof(struct stack_ref) +
-				  (s->arena_mask + 1 + 2 * MAX_FRAMES) * sizeof(uint64_t));
+				  (s->arena_mask + 1 + STACK_WORDS_MAX) * sizeof(uint64_t));
 	s->half_stride = (s->half_size + 7u) & ~7u;
 }
 
@@ -505,7 +505,7 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 	uint64_t *arena = (uint64_t *)(refs + s->ref_mask + 1);
 	struct sampler_half out = { .cpu = cpu, .key = (uint32_t)((base - s->halves) / s->half_stride), .head = h,
 				    .rows = rows, .n_rows = s->row_mask + 1, .arena = arena,
-				    .arena_words = s->arena_mask + 1 + 2 * MAX_FRAMES };
+				    .arena_words = s->arena_mask + 1 + STACK_WORDS_MAX };
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
 		s->cpu[cpu].ran[i] += h->ran[i];
 		s->cpu[cpu].period[i] += h->period[i];

@@ -2,6 +2,7 @@
 #include "collect/unwinding.h"
 
 #include "unwind/pool.h"
+#include "unwind/request.h"
 #include "util/array.h"
 #include "util/extent.h"
 
@@ -15,7 +16,9 @@
 #define FILES_MAX 65536 /* contents known, with and without rules */
 #define PROCESSES_MAX 16384
 #define ROWS_FIRST (4u << 20) /* bytes of rows made before recording begins: enough for most hosts' busy programs */
+#define COMPILE_MS 2000u
 #define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
+#define RETRY_MS 1000 /* between two looks for room for files that found none */
 #define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
 
 /* One content of a file. */
@@ -34,6 +37,7 @@ struct process {
 	uint32_t tgid, exec_id;
 	uint64_t start_ns;
 	bool waits;
+	bool lacks;        /* one of its files found no room */
 	uint32_t first, n; /* ranges that are published */
 	struct code **codes;
 	uint32_t n_codes;
@@ -43,12 +47,15 @@ struct unwinding {
 	struct sampler *sampler;
 	struct procs *procs;
 	struct resolver *resolver;
+	struct sandbox *sandbox;
+	unsigned op;
 	struct sampler_unwind shared;
 	struct unwind_pool *pool;
 	struct extents ranges;
 	struct code *codes[BUCKETS];
 	struct process *processes[BUCKETS];
-	size_t n_codes, n_processes, n_waiting;
+	size_t n_codes, n_processes, n_waiting, n_lacking;
+	uint64_t retry_ns; /* when to look for room again */
 	uint64_t young_until_ns;
 	struct unwinding_stats stats;
 };
@@ -58,14 +65,18 @@ static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
 	return sampler_add_shard(ctx, shard, ret_rows);
 }
 
-int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r, size_t budget)
+int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+		  const struct unwinding_config *config)
 {
+	size_t budget = config->budget;
 	struct unwinding *u = calloc(1, sizeof(*u));
 	if (!u)
 		return -ENOMEM;
 	u->sampler = s;
 	u->procs = procs;
 	u->resolver = r;
+	u->sandbox = config->sandbox;
+	u->op = config->op;
 	sampler_unwind(s, &u->shared);
 	struct unwind_pool_config cfg = { .pages = u->shared.pages, .rules = u->shared.rules, .rows_bytes_max = budget,
 					  .add_shard = add_shard, .ctx = s };
@@ -104,11 +115,13 @@ void unwinding_free(struct unwinding *u)
 	free(u);
 }
 
-uint64_t unwinding_cpu_ns(void)
+uint64_t unwinding_cpu_ns(const struct unwinding *u)
 {
 	struct timespec ts;
+	struct sandbox_stats child;
+	sandbox_stats(u->sandbox, &child);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + child.cpu_ns;
 }
 
 /* ---- files ---- */
@@ -164,45 +177,66 @@ static bool make_room(struct unwinding *u)
 	return evict_one(u) || (let_go(u) && evict_one(u));
 }
 
-static int open_image(struct unwinding *u, const struct proc_image *im, const struct proc_map *m, struct elf_image *ret)
+/* The vdso is the kernel's: it is compiled here. */
+static int compile_vdso(struct unwinding *u, struct unwind_table **ret)
 {
 	size_t size;
-	int fd;
-	if (!strcmp(m->file->path, "[vdso]")) {
-		const uint8_t *bytes = resolver_vdso(u->resolver, &size);
-		return bytes ? elf_image_open_memory(ret, bytes, size, "[vdso]", NULL) : -ENOENT;
-	}
-	int rc = resolver_open(u->resolver, u->procs, im, m, &fd);
+	struct elf_image img;
+	const uint8_t *bytes = resolver_vdso(u->resolver, &size);
+	int rc = bytes ? elf_image_open_memory(&img, bytes, size, "[vdso]", NULL) : -ENOENT;
 	if (rc)
 		return rc;
-	rc = elf_image_open(ret, fd, m->file->path, NULL);
-	close(fd);
+	rc = unwind_compile(ret, &img, "[vdso]", NULL);
+	elf_image_fini(&img);
+	return rc;
+}
+
+static int compile_file(struct unwinding *u, const char *path, int fd, struct unwind_table **ret)
+{
+	struct buf reply = BUF_INIT;
+	size_t len = strlen(path);
+	struct sandbox_call c = {
+		.op = u->op,
+		.bytes = path,
+		.len = len < 255 ? len : 255,
+		.fds = &fd,
+		.n_fds = 1,
+		.deadline_ms = COMPILE_MS,
+		.max_reply = UNWIND_REPLY_MAX,
+	};
+	int rc = sandbox_run(u->sandbox, &c, &reply);
+	rc = rc ? rc : unwind_decode(ret, &reply);
+	buf_fini(&reply);
 	return rc;
 }
 
 static void compile(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m)
 {
-	struct elf_image img;
 	struct unwind_table *t = NULL;
-	uint64_t begin = unwinding_cpu_ns();
+	uint64_t begin = unwinding_cpu_ns(u);
+	bool vdso = !strcmp(m->file->path, "[vdso]");
+	int fd = -1;
 	c->no_room = false;
-	if (open_image(u, im, m, &img))
+	if (!vdso && resolver_open(u->resolver, u->procs, im, m, &fd))
 		return; /* the process is gone; the next one that maps it will do */
 	c->tried = true;
-	int rc = unwind_compile(&t, &img, m->file->path, NULL);
-	elf_image_fini(&img);
+	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, m->file->path, fd, &t);
+	if (fd >= 0)
+		close(fd);
+	bool compiled = !rc;
 	if (!rc) {
 		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
 			;
-		c->no_room = rc != 0;
+		c->no_room = rc == -ENOSPC;
+		u->stats.over_budget += rc == -ENOSPC || rc == -E2BIG;
+		u->stats.refused_entries += t->refused;
 	}
 	unwind_table_free(t);
 	u->stats.compiled++;
 	u->stats.files += !rc;
 	u->stats.rows += rc ? 0 : c->part.n_rows;
-	u->stats.over_budget += c->no_room;
-	u->stats.refused += rc && rc != -ENOENT && !c->no_room;
-	u->stats.compile_ns += unwinding_cpu_ns() - begin;
+	u->stats.refused += !compiled && rc != -ENOENT;
+	u->stats.compile_ns += unwinding_cpu_ns(u) - begin;
 }
 
 /* ---- processes ---- */
@@ -219,6 +253,12 @@ static void wait_for(struct unwinding *u, struct process *p, bool waits)
 {
 	u->n_waiting += (size_t)waits - (size_t)p->waits;
 	p->waits = waits;
+}
+
+static void set_lacks(struct unwinding *u, struct process *p, bool lacks)
+{
+	u->n_lacking += (size_t)lacks - (size_t)p->lacks;
+	p->lacks = lacks;
 }
 
 /* The ranges and files of a process that is not published any more. */
@@ -312,11 +352,21 @@ static bool compile_all(struct unwinding *u, const struct proc_image *im, uint64
 		struct code *c = map_code(u, im, &im->maps[i]);
 		if (!c || c->tried)
 			continue;
-		if (unwinding_cpu_ns() >= until_ns)
+		if (unwinding_cpu_ns(u) >= until_ns)
 			return false;
 		compile(u, c, im, &im->maps[i]);
 	}
 	return true;
+}
+
+static bool lacks_room(struct unwinding *u, const struct proc_image *im)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		if (c && c->no_room)
+			return true;
+	}
+	return false;
 }
 
 /* The files of a process, by +1 and -1: none is thrown out for another one of the same process. */
@@ -383,8 +433,10 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 		return true;
 	hold(u, im, 1);
 	bool all = compile_all(u, im, until_ns);
-	if (all)
+	if (all) {
 		make_ranges(u, p, im);
+		set_lacks(u, p, lacks_room(u, im));
+	}
 	hold(u, im, -1u);
 	return all;
 }
@@ -434,11 +486,41 @@ void unwinding_mapped(struct unwinding *u, uint32_t tgid)
 			wait_for(u, p, true);
 }
 
+/* Is there a file with rows that nobody uses? */
+static bool has_room(const struct unwinding *u)
+{
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (const struct code *c = u->codes[b]; c; c = c->next)
+			if (!c->users && c->part.n_pages)
+				return true;
+	return false;
+}
+
+/* Files that found no room, in processes that still run: there may be some by now. */
+static void try_again(struct unwinding *u)
+{
+	u->retry_ns = proc_now_ns() + RETRY_MS * 1000000ull;
+	let_go(u);
+	if (!has_room(u))
+		return;
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct code *c = u->codes[b]; c; c = c->next)
+			if (c->no_room)
+				c->tried = false;
+		for (struct process *p = u->processes[b]; p; p = p->next)
+			if (p->lacks)
+				wait_for(u, p, true);
+	}
+}
+
 int unwinding_tick(struct unwinding *u)
 {
+	int idle = u->n_lacking ? RETRY_MS : -1;
+	if (u->n_lacking && proc_now_ns() >= u->retry_ns)
+		try_again(u);
 	if (!u->n_waiting)
-		return -1;
-	uint64_t until = unwinding_cpu_ns() + TICK_NS;
+		return idle;
+	uint64_t until = unwinding_cpu_ns(u) + TICK_NS;
 	for (size_t b = 0; b < BUCKETS && u->n_waiting; b++) {
 		for (struct process *p = u->processes[b]; p; p = p->next) {
 			if (!p->waits)
@@ -448,7 +530,7 @@ int unwinding_tick(struct unwinding *u)
 			wait_for(u, p, false);
 		}
 	}
-	return -1;
+	return idle;
 }
 
 int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct user_registers *regs,
@@ -480,11 +562,6 @@ int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct
 void unwinding_forget(struct unwinding *u)
 {
 	for (size_t b = 0; b < BUCKETS; b++) {
-		for (struct code *c = u->codes[b]; c; c = c->next)
-			if (c->no_room)
-				c->tried = false; /* there may be room by now */
-	}
-	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct process **at = &u->processes[b]; *at;) {
 			struct process *p = *at;
 			if (!has_ended(u, p)) {
@@ -493,6 +570,7 @@ void unwinding_forget(struct unwinding *u)
 			}
 			unpublish(u, p);
 			wait_for(u, p, false);
+			set_lacks(u, p, false);
 			*at = p->next;
 			free(p);
 			u->n_processes--;

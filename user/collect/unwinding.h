@@ -5,7 +5,8 @@
  * costs nothing.
  *
  * Rows have a budget. When it is spent the files go that no published process maps, those first that went out of use
- * first; when all are in use the new file gets no rules, which is counted. Not thread-safe.
+ * first; when all are in use the new file gets no rules until one of them goes, which is counted; one that is
+ * larger than the budget never gets any. Not thread-safe.
  */
 #ifndef ASCRIBE_COLLECT_UNWINDING_H
 #define ASCRIBE_COLLECT_UNWINDING_H
@@ -16,8 +17,14 @@
 
 struct unwinding;
 
-/* budget: bytes of rows; 0: frame pointers alone. */
-int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r, size_t budget);
+/* Files are compiled by op (unwind_op) of sandbox, which is borrowed. budget: bytes of rows; 0: frame pointers alone. */
+struct unwinding_config {
+	struct sandbox *sandbox;
+	unsigned op;
+	size_t budget;
+};
+int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+		  const struct unwinding_config *cfg);
 void unwinding_free(struct unwinding *u);
 
 /* The program does not know this image; its label slots have been published already. */
@@ -29,7 +36,7 @@ void unwinding_mapped(struct unwinding *u, uint32_t tgid);
 /* A process is new and goes on mapping its libraries: the side-band should be read more often than it otherwise is. */
 bool unwinding_expects_news(const struct unwinding *u);
 
-/* Compile and publish what is due, some milliseconds of it. 0: there is more; -1: nothing waits. */
+/* Compile and publish what is due, some milliseconds of it. In how many ms it should be called again; -1: nothing waits. */
 int unwinding_tick(struct unwinding *u);
 
 /*
@@ -41,8 +48,8 @@ int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct
 		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
 		   enum counter *ret_end);
 
-/* CPU time of this thread. */
-uint64_t unwinding_cpu_ns(void);
+/* CPU time of this thread and of those who compile for it. */
+uint64_t unwinding_cpu_ns(const struct unwinding *u);
 
 /* After each window: processes that are gone. */
 void unwinding_forget(struct unwinding *u);
@@ -53,6 +60,7 @@ struct unwinding_stats {
 	uint64_t evicted;            /* for lack of room, while nobody used them */
 	uint64_t over_budget;        /* files that found no room */
 	uint64_t refused;            /* files whose unwind information could not be used */
+	uint64_t refused_entries;    /* of the others: entries that could not be understood */
 	uint64_t ranges_full;        /* processes that found no room for their mappings */
 	uint64_t compile_ns;         /* of CPU */
 	size_t bytes;                /* of rows */

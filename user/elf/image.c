@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "elf/image.h"
 
-#include "ascribe/label_abi.h"
+#include "ascribe/trampoline_abi.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -87,27 +87,28 @@ static int in_loads(const struct elf_image *img, uint64_t vaddr, uint64_t len)
 	return 0;
 }
 
-/* desc: u32 abi, u32 0, s64 offset of the descriptor from this s64; vaddr is the address of desc. */
-static void take_label_note(struct elf_image *img, const uint8_t *desc, uint32_t len, uint64_t vaddr)
+/* desc: u32 abi, u32 0, s64 offset of the target from this s64; vaddr is the address of desc. */
+static void take_ascribe_note(const struct elf_image *img, const uint8_t *desc, uint32_t len, uint64_t vaddr, uint32_t want_abi,
+			      size_t target_size, int *rc, uint64_t *ret_vaddr)
 {
 	uint32_t abi;
 	uint64_t offset;
-	if (!img->label_rc)
+	if (!*rc)
 		return; /* the first good one counts */
-	img->label_rc = -EBADMSG;
+	*rc = -EBADMSG;
 	if (len < 16)
 		return;
 	memcpy(&abi, desc, sizeof(abi));
 	memcpy(&offset, desc + 8, sizeof(offset));
-	if (abi != ASCRIBE_ABI_VERSION) {
-		img->label_rc = -EPROTONOSUPPORT;
+	if (abi != want_abi) {
+		*rc = -EPROTONOSUPPORT;
 		return;
 	}
 	uint64_t at = vaddr + 8 + offset;
-	if (!in_loads(img, at, sizeof(struct ascribe_descriptor)))
+	if (!in_loads(img, at, target_size))
 		return;
-	img->label_vaddr = at;
-	img->label_rc = 0;
+	*ret_vaddr = at;
+	*rc = 0;
 }
 
 static void take_note(struct elf_image *img, const Elf64_Nhdr *nh, const uint8_t *name, const uint8_t *desc,
@@ -119,9 +120,14 @@ static void take_note(struct elf_image *img, const Elf64_Nhdr *nh, const uint8_t
 		memcpy(img->build_id, desc, nh->n_descsz);
 		img->build_id_len = nh->n_descsz;
 	}
-	if (mapped && nh->n_type == ASCRIBE_NOTE_TYPE && nh->n_namesz == sizeof(ASCRIBE_NOTE_NAME) &&
-	    !memcmp(name, ASCRIBE_NOTE_NAME, sizeof(ASCRIBE_NOTE_NAME)))
-		take_label_note(img, desc, nh->n_descsz, desc_vaddr);
+	if (!mapped || nh->n_namesz != sizeof(ASCRIBE_NOTE_NAME) || memcmp(name, ASCRIBE_NOTE_NAME, sizeof(ASCRIBE_NOTE_NAME)))
+		return;
+	if (nh->n_type == ASCRIBE_NOTE_TYPE)
+		take_ascribe_note(img, desc, nh->n_descsz, desc_vaddr, ASCRIBE_ABI_VERSION, sizeof(struct ascribe_descriptor),
+				  &img->label_rc, &img->label_vaddr);
+	if (nh->n_type == ASCRIBE_TRAMPOLINES_NOTE_TYPE)
+		take_ascribe_note(img, desc, nh->n_descsz, desc_vaddr, ASCRIBE_TRAMPOLINES_ABI,
+				  sizeof(struct ascribe_trampoline_table), &img->trampolines_rc, &img->trampolines_vaddr);
 }
 
 static void walk_notes(struct elf_image *img, const uint8_t *p, size_t size, const struct note_part *part)
@@ -364,6 +370,7 @@ static int parse(struct elf_image *img, const char *name, struct err *err)
 {
 	Elf64_Ehdr eh;
 	img->label_rc = -ENOENT;
+	img->trampolines_rc = -ENOENT;
 	if (img->size < sizeof(eh))
 		return err_set(err, -EBADMSG, "%s is not an ELF file: %llu bytes", name,
 			       (unsigned long long)img->size);

@@ -69,6 +69,8 @@ struct elf_image {
 	size_t build_id_len;
 	int label_rc;         /* 0: label_vaddr is valid; -ENOENT no note; -EBADMSG, -EPROTONOSUPPORT a wrong one */
 	uint64_t label_vaddr; /* of struct ascribe_descriptor */
+	int trampolines_rc;   /* the same for the table of trampoline labels */
+	uint64_t trampolines_vaddr;
 };
 
 /*

@@ -82,7 +82,7 @@ static int load_buckets(struct hist_snapshot *s, struct cursor *c, struct err *e
 		uint64_t step = cursor_varint(c), count = cursor_varint(c);
 		if (c->bad)
 			break;
-		index = step > UINT32_MAX ? UINT64_MAX : index + step;
+		index += step; /* what wraps around is below `next` */
 		rc = load_bucket(s, index, count, &next, err);
 	}
 	if (!rc && (c->bad || cursor_left(c)))

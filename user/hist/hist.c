@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#define FIRST 16u              /* rows begin behind one cache line, so that no at[] in use is 0 */
+#define FIRST 16u              /* rows begin behind one cache line, so that no place in use is below 64 */
 #define LOCKED_ADD (1u << 16)  /* hist_add of more than that at once works under the lock */
 #define WAIT_AT (3u << 30)
 
@@ -33,7 +33,8 @@ int hist_new(unsigned bits, struct hist **ret)
 	h->bits = (uint8_t)bits;
 	h->map_bytes = bytes;
 	h->high = (uint32_t *)(void *)((char *)h + low);
-	h->at[0] = FIRST;
+	for (unsigned log = 0; log <= bits; log++)
+		h->place[log] = FIRST << 6;
 	*ret = h;
 	return 0;
 }
@@ -57,19 +58,19 @@ size_t hist_bytes(const struct hist *h)
  * taken places and stop at the same one, so they agree without waiting for each other. New memory is zero, so nothing needs
  * an order.
  */
-uint32_t hist_row(struct hist *h, unsigned shift)
+uint32_t hist_row(struct hist *h, uint64_t value)
 {
-	unsigned i = 0;
+	unsigned i = 0, log = hist_log2(value), shift = log - h->bits;
 	for (;; i++) {
 		uint8_t owner = 0;
 		if (__atomic_compare_exchange_n(&h->taken[i], &owner, (uint8_t)shift, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
 		    owner == shift)
 			break;
 	}
-	/* Behind the two rows of shift 0; value >> shift begins at unit. */
-	uint32_t at = FIRST + ((2 + i) << h->bits) - (1u << h->bits);
-	__atomic_store_n(&h->at[shift], at, __ATOMIC_RELAXED);
-	return at;
+	/* Behind the two rows of shift 0; a value that was shifted begins at 1 << bits. */
+	uint32_t place = (FIRST + ((1 + i) << h->bits)) << 6 | shift;
+	__atomic_store_n(&h->place[log], place, __ATOMIC_RELAXED);
+	return place;
 }
 
 static bool try_lock(struct hist *h)

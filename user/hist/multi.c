@@ -6,6 +6,9 @@
 #include <stdlib.h>
 
 _Thread_local uint32_t hist_slot = HIST_SLOT_UNKNOWN;
+const struct hist hist_none;
+
+#define NONE ((struct hist *)(uintptr_t)&hist_none)
 
 /* Slots are of the process, not of one histogram: a thread has the same one everywhere. */
 static struct {
@@ -61,6 +64,8 @@ int hist_multi_new(unsigned bits, struct hist_multi **ret)
 		free(m);
 		return rc;
 	}
+	for (unsigned i = 0; i < HIST_SLOTS + 2; i++)
+		m->own[i] = NONE;
 	*ret = m;
 	return 0;
 }
@@ -70,28 +75,25 @@ void hist_multi_free(struct hist_multi *m)
 	if (!m)
 		return;
 	for (unsigned i = 0; i < HIST_SLOTS; i++)
-		hist_free(m->own[i]);
+		if (m->own[i] != NONE)
+			hist_free(m->own[i]);
 	hist_free(m->shared);
 	free(m);
 }
 
-/* The first value of a thread, or of a thread in this histogram, and every one of a thread without a slot. */
-void hist_multi_first(struct hist_multi *m, uint64_t value)
+/* The first value of a thread, of a thread in this histogram, of a row; and every one of a thread without a slot. */
+void hist_multi_slow(struct hist_multi *m, uint64_t value)
 {
 	struct hist *own;
 	if (hist_slot == HIST_SLOT_UNKNOWN)
 		hist_slot = take_slot();
-	if (hist_slot >= HIST_SLOTS) {
-		hist_record(m->shared, value);
-		return;
-	}
 	own = m->own[hist_slot];
-	if (!own && hist_new(m->shared->bits, &own)) {
-		hist_record(m->shared, value); /* no memory now; the next value tries again */
-		return;
-	}
-	__atomic_store_n(&m->own[hist_slot], own, __ATOMIC_RELEASE);
-	hist_record_own(own, value);
+	if (hist_slot < HIST_SLOTS && own == NONE && !hist_new(m->shared->bits, &own))
+		__atomic_store_n(&m->own[hist_slot], own, __ATOMIC_RELEASE);
+	if (own == NONE) /* no slot; or no memory now, and the next value tries again */
+		hist_record(m->shared, value);
+	else
+		hist_record_own(own, value);
 }
 
 int hist_multi_snapshot(const struct hist_multi *m, struct hist_snapshot *s, struct err *err)
@@ -101,7 +103,7 @@ int hist_multi_snapshot(const struct hist_multi *m, struct hist_snapshot *s, str
 	int rc = hist_snapshot_add(&sum, m->shared, err);
 	for (unsigned i = 0; i < HIST_SLOTS && !rc; i++) {
 		const struct hist *own = __atomic_load_n(&m->own[i], __ATOMIC_ACQUIRE);
-		if (own)
+		if (own != NONE)
 			rc = hist_snapshot_add(&sum, own, err);
 	}
 	if (!rc)
@@ -115,7 +117,7 @@ size_t hist_multi_bytes(const struct hist_multi *m)
 	size_t n = sizeof(*m) + hist_bytes(m->shared);
 	for (unsigned i = 0; i < HIST_SLOTS; i++) {
 		const struct hist *own = __atomic_load_n(&m->own[i], __ATOMIC_ACQUIRE);
-		n += own ? hist_bytes(own) : 0;
+		n += own != NONE ? hist_bytes(own) : 0;
 	}
 	return n;
 }

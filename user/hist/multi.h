@@ -13,13 +13,16 @@
 #include "hist/snapshot.h"
 
 #define HIST_SLOTS 64
-#define HIST_SLOT_UNKNOWN UINT32_MAX
-#define HIST_SLOT_NONE (UINT32_MAX - 1)
+#define HIST_SLOT_UNKNOWN HIST_SLOTS
+#define HIST_SLOT_NONE (HIST_SLOTS + 1)
 
 struct hist_multi {
+	struct hist *own[HIST_SLOTS + 2]; /* by slot; hist_none: not yet, and always for the two that are no slots */
 	struct hist *shared;
-	struct hist *own[HIST_SLOTS]; /* by slot */
 };
+
+/* A histogram without rows, never written. */
+extern const struct hist hist_none;
 
 extern _Thread_local uint32_t hist_slot;
 
@@ -33,17 +36,16 @@ void hist_multi_free(struct hist_multi *m);
 int hist_multi_snapshot(const struct hist_multi *m, struct hist_snapshot *s, struct err *err);
 size_t hist_multi_bytes(const struct hist_multi *m);
 
-void hist_multi_first(struct hist_multi *m, uint64_t value);
+void hist_multi_slow(struct hist_multi *m, uint64_t value);
 
 HIST_INLINE void hist_multi_record(struct hist_multi *m, uint64_t value)
 {
-	struct hist *own = NULL;
-	if (__builtin_expect(hist_slot < HIST_SLOTS, 1))
-		own = __atomic_load_n(&m->own[hist_slot], __ATOMIC_RELAXED);
-	if (__builtin_expect(own != NULL, 1))
-		hist_record_own(own, value);
-	else
-		hist_multi_first(m, value);
+	struct hist *own = __atomic_load_n(&m->own[hist_slot], __ATOMIC_RELAXED);
+	uint32_t place = hist_place(own, value);
+	if (__builtin_expect(place < 64, 0)) /* no slot, no histogram yet, or no row yet */
+		hist_multi_slow(m, value);
+	else if (__builtin_expect(hist_increment(hist_counter_at(own, place, value)), 0))
+		hist_carry(own, value);
 }
 
 #endif

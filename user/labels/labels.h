@@ -5,6 +5,7 @@
 #ifndef ASCRIBE_LABELS_LABELS_H
 #define ASCRIBE_LABELS_LABELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,19 @@ struct label {
 
 /* Sort by key and drop all but the first of each key; returns how many stay. In place, stable. */
 size_t labels_normalize(struct label *v, size_t n);
+
+/*
+ * The key of a set (ascribe/label_key.h): the same for the same labels in any order, any of them any number of times; never 0. With seed 0
+ * it is the set_id that a program publishes for these labels. It is a hash: equal sets have equal keys, not the
+ * other way round. Sets that others choose want a random seed. No allocation; 144 KiB for each thread that calls it, of which few are touched.
+ */
+uint64_t labels_key(const struct label *v, size_t n, uint64_t seed);
+
+/* The same labels: both normalized. */
+bool labels_equal(const struct label *a, size_t n_a, const struct label *b, size_t n_b);
+
+/* All of the text is a decimal int64, or false. */
+bool label_int(const char *text, size_t len, int64_t *ret);
 
 /* The value as text, decimal for integers: writes at most cap bytes with a NUL, returns the length it has. */
 size_t label_text(const struct label *l, char *out, size_t cap);

@@ -53,27 +53,6 @@ static int check(const void *record, size_t len, struct ascribe_record_prefix *r
 	return 0;
 }
 
-/* All of it a decimal int64, or no. */
-static int parse_int(const uint8_t *s, size_t len, int64_t *ret)
-{
-	uint64_t v = 0, limit = INT64_MAX;
-	size_t i = 0;
-	if (len && s[0] == '-') {
-		limit++;
-		i = 1;
-	}
-	if (i == len)
-		return 0;
-	for (; i < len; i++) {
-		unsigned int digit = s[i] - '0';
-		if (digit > 9 || v > (limit - digit) / 10)
-			return 0;
-		v = v * 10 + digit;
-	}
-	*ret = (int64_t)(s[0] == '-' ? 0 - v : v);
-	return 1;
-}
-
 static void add_attr(struct label *l, const uint8_t *key, const uint8_t *value, size_t len, struct record_side *side)
 {
 	*l = (struct label){
@@ -85,7 +64,7 @@ static void add_attr(struct label *l, const uint8_t *key, const uint8_t *value, 
 	};
 	if (key[0] != ASCRIBE_KEY_INT)
 		return;
-	if (parse_int(value, len, &l->num)) {
+	if (label_int((const char *)value, len, &l->num)) {
 		l->type = LABEL_INT;
 		l->str = NULL;
 		l->str_len = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/query_int.h"
 
+#include "hist/metrics.h"
 #include "query/runs.h"
 #include "query/selector.h"
 #include "symbols/names.h"
@@ -412,6 +413,7 @@ static int merge_blocks(struct merge *m)
 
 int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
 {
+	METRIC_TIME(query);
 	struct query *q = calloc(1, sizeof(*q));
 	if (!q)
 		return err_sys(err, -ENOMEM, "cannot query");

@@ -46,9 +46,32 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &head, none) ? -errno : 0;
 }
 
+/* Bytes of private writable memory that we have now. */
+static int data_size(size_t *ret)
+{
+	unsigned long size, resident, shared, text, lib, data;
+	char line[256];
+	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = read(fd, line, sizeof(line) - 1);
+	close(fd);
+	if (n <= 0)
+		return -EIO;
+	line[n] = '\0';
+	if (sscanf(line, "%lu %lu %lu %lu %lu %lu", &size, &resident, &shared, &text, &lib, &data) != 6)
+		return -EIO;
+	*ret = data * (size_t)sysconf(_SC_PAGESIZE);
+	return 0;
+}
+
+/* What the nursery has, and each worker when it is forked: RLIMIT_DATA counts from zero. Asked while paths can still be opened. */
+static size_t data_before;
+
 int confine_privileges(int keep)
 {
 	int rc = close_others(keep);
+	rc = rc ? rc : data_size(&data_before);
 	if (rc)
 		return rc;
 	/* Without CAP_SETUID we stay who we are, without capabilities. */
@@ -81,25 +104,6 @@ static int forbid_paths(void)
 	return rc;
 }
 
-/* Bytes of private writable memory that we have now: RLIMIT_DATA counts from zero. */
-static int data_size(size_t *ret)
-{
-	unsigned long size, resident, shared, text, lib, data;
-	char line[256];
-	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ssize_t n = read(fd, line, sizeof(line) - 1);
-	close(fd);
-	if (n <= 0)
-		return -EIO;
-	line[n] = '\0';
-	if (sscanf(line, "%lu %lu %lu %lu %lu %lu", &size, &resident, &shared, &text, &lib, &data) != 6)
-		return -EIO;
-	*ret = data * (size_t)sysconf(_SC_PAGESIZE);
-	return 0;
-}
-
 static int limit(int what, rlim_t value)
 {
 	struct rlimit l = { value, value };
@@ -108,9 +112,7 @@ static int limit(int what, rlim_t value)
 
 static int limit_resources(size_t memory)
 {
-	size_t have;
-	int rc = data_size(&have);
-	rc = rc ? rc : limit(RLIMIT_DATA, have + memory);
+	int rc = limit(RLIMIT_DATA, data_before + memory);
 	rc = rc ? rc : limit(RLIMIT_AS, ADDRESS_SPACE);
 	rc = rc ? rc : limit(RLIMIT_CORE, 0);
 	rc = rc ? rc : limit(RLIMIT_FSIZE, 0);

@@ -74,6 +74,9 @@ struct sandbox_call {
 };
 int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *reply);
 
+/* Have the worker of a lane made now, so that its first request need not wait for that. */
+void sandbox_ready(struct sandbox *s, unsigned lane);
+
 /* The worker of a lane goes; the next request gets a new one. */
 void sandbox_retire(struct sandbox *s, unsigned lane);
 

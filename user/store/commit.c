@@ -5,6 +5,7 @@
  */
 #include "store/writer_int.h"
 
+#include "hist/metrics.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -318,6 +319,7 @@ static void after_commit(struct store_writer *w, int64_t now_ns, bool committed)
 int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
 			const struct store_totals *totals, struct err *err)
 {
+	METRIC_TIME(store_write);
 	struct block b = { .info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 } };
 	int rc;
 	if (t0_ns >= t1_ns || totals->n_cpus > CPUS_MAX)

@@ -4,7 +4,7 @@
 #include "store/format.h"
 #include "util/array.h"
 
-#include <xxhash.h>
+#include <sys/random.h>
 
 #define CHUNK_SIZE ((size_t)1 << 18)
 
@@ -26,6 +26,9 @@ int setpool_init(struct setpool *p)
 	int rc = ARRAY_RESERVE(p->sets, p->cap, 1);
 	if (rc)
 		return rc;
+	/* Without randomness the table still works, it is only predictable. */
+	if (getrandom(&p->seed, sizeof(p->seed), GRND_NONBLOCK) != sizeof(p->seed))
+		p->seed = 1;
 	p->sets[0] = (struct setpool_set){ NULL, 0 };
 	p->n = 1;
 	return 0;
@@ -120,30 +123,7 @@ static bool same_set(const void *ctx, uint32_t id, const void *key)
 {
 	const struct setpool_set *s = &((const struct setpool *)ctx)->sets[id];
 	const struct set_key *k = key;
-	if (s->n != k->n)
-		return false;
-	for (size_t i = 0; i < k->n; i++) {
-		const struct label *a = &s->labels[i], *b = &k->labels[i];
-		if (a->type != b->type || a->key_len != b->key_len || memcmp(a->key, b->key, a->key_len))
-			return false;
-		if (a->type == LABEL_INT ? a->num != b->num
-					 : a->str_len != b->str_len || memcmp(a->str, b->str, a->str_len))
-			return false;
-	}
-	return true;
-}
-
-/* The texts' lengths are hashed with them, so that no two sets give the same bytes. */
-static uint32_t hash_set(struct setpool *p, const struct label *labels, size_t n)
-{
-	XXH64_hash_t h = n;
-	for (size_t i = 0; i < n; i++) {
-		const struct label *l = &labels[i];
-		h = XXH3_64bits_withSeed(l->key, l->key_len, h);
-		h = l->type == LABEL_INT ? XXH3_64bits_withSeed(&l->num, sizeof(l->num), h)
-					 : XXH3_64bits_withSeed(l->str, l->str_len, h + 1);
-	}
-	return idhash_hash(&p->hash, &h, sizeof(h));
+	return labels_equal(s->labels, s->n, k->labels, k->n);
 }
 
 int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id)
@@ -152,7 +132,8 @@ int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_
 		*ret_id = 0;
 		return 0;
 	}
-	uint32_t hash = hash_set(p, labels, n);
+	uint64_t key = labels_key(labels, n, p->seed);
+	uint32_t hash = (uint32_t)(key ^ key >> 32);
 	uint32_t id = idhash_find(&p->hash, hash, same_set, p, &(struct set_key){ labels, n });
 	if (id != IDHASH_NONE) {
 		*ret_id = id;

@@ -20,6 +20,7 @@ struct setpool {
 	struct setpool_set *sets;
 	size_t cap;
 	uint32_t n; /* with the empty set */
+	uint64_t seed; /* of the sets' keys */
 	struct idhash hash, text_hash;
 	struct setpool_text *texts;
 	size_t texts_cap;

@@ -149,6 +149,12 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
  * and event that was given before is void.
  */
 bool store_renew(struct store_writer *w);
+/*
+ * Until store_renew_end, the frame of an id that was given before the last store_renew: the same in the new generation. As
+ * store_add_frame.
+ */
+int store_carry_frame(struct store_writer *w, uint32_t old, uint32_t *ret_id);
+void store_renew_end(struct store_writer *w);
 
 /* What did not go as it should, since the writer was opened. */
 struct store_writer_state {

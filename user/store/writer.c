@@ -262,10 +262,34 @@ bool store_renew(struct store_writer *w)
 	compact_abandon(w);
 	while (s->n_gens)
 		dict_gen_free(s->gens[--s->n_gens]);
-	dicts_fini(&s->sym);
+	store_renew_end(w);
+	w->before = s->sym;
+	w->has_before = true;
 	s->sym = fresh;
 	w->gen_broken = true; /* as far as its files go: the next commit makes new ones */
 	return true;
+}
+
+void store_renew_end(struct store_writer *w)
+{
+	if (w->has_before)
+		dicts_fini(&w->before);
+	w->has_before = false;
+}
+
+int store_carry_frame(struct store_writer *w, uint32_t old, uint32_t *ret_id)
+{
+	if (!w->has_before || old >= w->before.n_frames)
+		return -EINVAL;
+	struct store_frame f = w->before.frames[old];
+	uint32_t *const texts[] = { &f.function, &f.module, &f.build_id, &f.file };
+	int rc = 0;
+	for (size_t i = 0; !rc && i < 4; i++) {
+		size_t len;
+		const char *text = strings_get(&w->before.strings, *texts[i], &len);
+		rc = store_add_string(w, text, len, texts[i]);
+	}
+	return rc ? rc : store_add_frame(w, &f, ret_id);
 }
 
 static int open_writer(struct store_writer *w, const char *dir, const struct store_meta *meta, struct err *err)
@@ -306,6 +330,7 @@ static int open_writer(struct store_writer *w, const char *dir, const struct sto
 		reserve_keep(s->dir_fd);
 		commit_init(w);
 		store_renew(w);
+		store_renew_end(w);
 	}
 	return rc;
 }
@@ -361,6 +386,7 @@ void store_writer_close(struct store_writer *w)
 	if (!w->failed)
 		end_cleanly(w);
 	compact_abandon(w);
+	store_renew_end(w);
 	for (int k = 1; k <= N_DICTS; k++)
 		file_close(&w->dict[k]);
 	for (int k = 0; k < N_LEVELS; k++)

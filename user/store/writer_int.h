@@ -39,6 +39,8 @@ struct store_writer {
 	struct file dict[N_DICTS + 1];
 	struct dict_mark saved[N_DICTS + 1]; /* ids below are in files and durable */
 	bool gen_broken, epoch_broken;	     /* an fsync failed: their files are not appended to any more */
+	struct dicts before;		     /* has_before: the generation before store_renew, until store_renew_end */
+	bool has_before;
 	struct dict_gen *epoch;		     /* NULL: none yet */
 	int64_t epoch_slot, hour;
 	uint8_t boot_id[16];

@@ -166,6 +166,22 @@ int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr)
 	return 0;
 }
 
+int binary_trampolines(const struct binary *b, uint64_t *ret_vaddr)
+{
+	if (b->facts.img.trampolines_rc)
+		return b->facts.img.trampolines_rc;
+	*ret_vaddr = b->facts.img.trampolines_vaddr;
+	return 0;
+}
+
+int binary_python(const struct binary *b, struct binary_python *ret)
+{
+	if (!b->facts.python.version)
+		return -ENOENT;
+	*ret = b->facts.python;
+	return 0;
+}
+
 /* ---- separate debug files ---- */
 
 bool binary_wants_debug(const struct binary *b)

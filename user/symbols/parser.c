@@ -2,6 +2,7 @@
 #include "symbols/parser.h"
 
 #include "elf/section.h"
+#include "symbols/python.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -25,6 +26,8 @@ int facts_encode(const struct elf_image *img, struct buf *out)
 {
 	char link[DEBUGLINK_NAME_MAX] = "";
 	uint32_t crc = 0;
+	struct binary_python py = { 0 };
+	python_find(img, &py);
 	if (debuglink_read(img, link, &crc))
 		link[0] = '\0';
 	int rc = buf_add_u32(out, img->machine);
@@ -43,6 +46,12 @@ int facts_encode(const struct elf_image *img, struct buf *out)
 	rc = rc ? rc : buf_add(out, img->build_id, img->build_id_len);
 	rc = rc ? rc : buf_add_u32(out, (uint32_t)-img->label_rc);
 	rc = rc ? rc : buf_add_u64(out, img->label_vaddr);
+	rc = rc ? rc : buf_add_u32(out, (uint32_t)-img->trampolines_rc);
+	rc = rc ? rc : buf_add_u64(out, img->trampolines_vaddr);
+	rc = rc ? rc : buf_add_u32(out, py.version);
+	rc = rc ? rc : buf_add_u64(out, py.runtime);
+	rc = rc ? rc : buf_add_u64(out, py.eval);
+	rc = rc ? rc : buf_add_u64(out, py.eval_size);
 	rc = rc ? rc : buf_add_u32(out, crc);
 	return rc ? rc : buf_add(out, link, strlen(link) + 1);
 }
@@ -81,10 +90,16 @@ int facts_decode(struct facts *ret, const struct buf *in)
 	const uint8_t *id = f.img.build_id_len <= ELF_BUILD_ID_MAX ? cursor_bytes(&c, f.img.build_id_len) : NULL;
 	uint32_t label_rc = cursor_u32(&c);
 	f.img.label_vaddr = cursor_u64(&c);
+	uint32_t trampolines_rc = cursor_u32(&c);
+	f.img.trampolines_vaddr = cursor_u64(&c);
+	f.python.version = cursor_u32(&c);
+	f.python.runtime = cursor_u64(&c);
+	f.python.eval = cursor_u64(&c);
+	f.python.eval_size = cursor_u64(&c);
 	f.link_crc = cursor_u32(&c);
 	size_t left = cursor_left(&c);
 	const uint8_t *link = left <= sizeof(f.link) ? cursor_bytes(&c, left) : NULL;
-	if (!rc && (c.bad || !id || !link || !left || label_rc > 4095 || link[left - 1] || memchr(link, '/', left)))
+	if (!rc && (c.bad || !id || !link || !left || label_rc > 4095 || trampolines_rc > 4095 || link[left - 1] || memchr(link, '/', left)))
 		rc = -EBADMSG;
 	if (rc) {
 		facts_fini(&f);
@@ -93,6 +108,7 @@ int facts_decode(struct facts *ret, const struct buf *in)
 	memcpy(f.img.build_id, id, f.img.build_id_len);
 	memcpy(f.link, link, left);
 	f.img.label_rc = -(int)label_rc;
+	f.img.trampolines_rc = -(int)trampolines_rc;
 	*ret = f;
 	return 0;
 }

@@ -108,6 +108,17 @@ int binary_load(struct binary *b, struct err *err);
  * -EBADMSG when it points outside the file's segments, -EPROTONOSUPPORT for another version of the ABI. */
 int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr);
 
+/* The same for the table of trampoline labels (include/ascribe/trampoline_abi.h). */
+int binary_trampolines(const struct binary *b, uint64_t *ret_vaddr);
+
+/* CPython's interpreter: vaddrs in the file. -ENOENT: it is not one, or older than 3.11. */
+struct binary_python {
+	uint32_t version; /* PY_VERSION_HEX */
+	uint64_t runtime; /* _PyRuntime */
+	uint64_t eval, eval_size; /* the function that runs bytecode, _PyEval_EvalFrameDefault */
+};
+int binary_python(const struct binary *b, struct binary_python *ret);
+
 /*
  * Does the file lack symbols or DWARF that a separate debug file may have? Then: where it may be, from i = 0 until -ENOENT, as
  * paths in the root of the process and in ours; path is the file's own in that root.

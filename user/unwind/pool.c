@@ -212,7 +212,10 @@ int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct 
 				 .n_rows = (uint32_t)t->n_rows, .n_rules = (uint32_t)t->n_rules };
 	uint32_t *ids = malloc(t->n_rules * sizeof(*ids));
 	c.blocks = malloc((c.n_blocks ? c.n_blocks : 1) * sizeof(*c.blocks));
-	int rc = ids && c.blocks ? need_blocks(p, c.n_blocks) : -ENOMEM;
+	int rc = ids && c.blocks ? 0 : -ENOMEM;
+	if (!rc && c.n_blocks > p->shards_max * SHARD_BLOCKS)
+		rc = -E2BIG;
+	rc = rc ? rc : need_blocks(p, c.n_blocks);
 	rc = rc ? rc : extents_take(&p->pages, c.n_pages, &c.page);
 	if (!rc && (rc = map_rules(p, t, ids)))
 		extents_give(&p->pages, c.page, c.n_pages);

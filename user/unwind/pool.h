@@ -41,7 +41,10 @@ void unwind_pool_free(struct unwind_pool *p);
 /* Make shards for so many bytes of rows now. As unwind_pool_add. */
 int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes);
 
-/* -ENOSPC: the budget is spent, or the pages or rules are: room can be made by removing other files. -ENOMEM. */
+/*
+ * -ENOSPC: the budget is spent, or the pages or rules are: room can be made by removing other files. -E2BIG: the
+ * file alone is more than the budget. -ENOMEM.
+ */
 int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret);
 
 /* Nobody may be looking any more. */

@@ -8,6 +8,7 @@
 #endif
 #define barrier_var(v) __asm__ volatile("" : "+r"(v))
 #define UNWIND_GLOBAL static
+#define UNWIND_MEMORY_IS_A_COPY
 
 #include "unwind_walk.h"
 

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where CPython keeps what bpf/python.bpf.h walks: runtime -> interpreter -> thread -> frames -> code. Offsets in bytes on 64-bit
+ * machines; they hold for all releases of a minor version (they are that of structures that extensions were built with, or have
+ * not changed within it), in builds without --with-pydebug and --disable-gil.
+ */
+#ifndef ASCRIBE_PYTHON_WIRE_H
+#define ASCRIBE_PYTHON_WIRE_H
+
+#define PYTHON_NOWHERE 0xffffu
+#define PYTHON_FRAME_BYTES 72 /* of a frame, from its start: all that is read */
+
+struct python_layout {
+	__u32 version;        /* PY_VERSION_HEX >> 16 */
+	__u16 holder;         /* runtime: the thread that holds the GIL, PYTHON_NOWHERE: it is not there */
+	__u16 main;           /* runtime: the main interpreter */
+	__u16 threads;        /* interpreter: its first thread */
+	__u16 thread_next;
+	__u16 thread_id;      /* the thread's pthread_t, which is its thread pointer */
+	__u16 thread_frame;
+	__u16 cframe_frame;   /* in between stands a structure; PYTHON_NOWHERE: the thread has the frame itself */
+	__u16 frame_code;
+	__u16 frame_previous;
+	__u16 frame_entry;    /* a byte that is 1: this one was called from C; or PYTHON_NOWHERE */
+	__u16 frame_owner;    /* a byte that is PYTHON_OWNER_C: no Python frame, those before it were called from C; or PYTHON_NOWHERE */
+	__u16 code_file, code_line, code_name;
+	__u16 ascii, wide;    /* string: its characters, when they are ASCII and when they are not */
+};
+
+#define PYTHON_OWNER_C 3
+
+#define PYTHON_LAYOUTS 4 /* a power of two; unused ones have version 0 */
+
+static const struct python_layout python_layouts[PYTHON_LAYOUTS] = {
+	{ 0x030b, 576, 48, 16, 8, 152, 56, 8, 32, 48, 68, PYTHON_NOWHERE, 112, 72, 128, 48, 72 },
+	{ 0x030c, PYTHON_NOWHERE, 48, 72, 8, 136, 56, 0, 0, 8, PYTHON_NOWHERE, 70, 112, 68, 128, 40, 56 },
+	{ 0x030d, PYTHON_NOWHERE, 640, 7344, 8, 152, 72, PYTHON_NOWHERE, 0, 8, PYTHON_NOWHERE, 70, 112, 68, 128, 40, 56 },
+};
+
+/* A string object (PEP 393): how many characters, and how they are kept. */
+#define PYTHON_STRING_LENGTH 16
+#define PYTHON_STRING_STATE 32
+
+/* What tells code objects apart stands in these bytes of them. */
+#define PYTHON_CODE_FROM 64u
+#define PYTHON_CODE_BYTES 72u
+
+/*
+ * A Python frame of a stack is a number that stands for its code object, and this bit: it was called from C. The
+ * interpreter's own frames of one call of it stand for all up to the next with the bit.
+ */
+#define PYTHON_ENTRY 1ull
+
+/* What a code object is, behind a wire_record of kind WIRE_PYTHON. Of long texts the end. */
+#define PYTHON_TEXT_MAX 256
+
+struct wire_python {
+	__u64 id; /* the number */
+	__u32 line;
+	__u32 pad;
+	struct {
+		__u32 bytes;
+		__u32 width; /* of a character: 1 Latin-1, 2, 4 */
+		__u8 text[PYTHON_TEXT_MAX];
+	} name, file;
+};
+
+#endif

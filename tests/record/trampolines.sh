@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Trampoline labels of a real process, a fresh one every 3 ms: whose sample is whose, and the shares against the threads' clocks.
+. "$(dirname "$0")/lib.bash"
+load=$loads/trampolines
+
+record -F 999 -o tramp -- "$load" 3
+cp record.out truth.json
+report tramp --by thread,task --where '{task!=""}' >cross.json
+report tramp --by task,step --where '{task!=""}' >steps.json
+report tramp --by number --where '{task!=""}' >numbers.json
+"$ascribe" stat tramp --json >stat.json 2>/dev/null
+check "no sample has the other thread's label" r=cross.json -- 'set(samples(r)) == {("first", "first"), ("second", "second")}' 'samples(r)'
+check "the share of each thread and step, the inner label over the outer" r=steps.json truth=truth.json -- \
+	'all((lambda lo, hi: lo <= truth[" ".join(k)] / sum(truth[t] for t in truth if t != "labels") <= hi)
+	(*wilson(samples(r)[k], r["samples"], 3.29)) for k in samples(r)) and len(samples(r)) == 4' 'samples(r), truth'
+check "nearly every sample has a label, of labels that lived for 3 ms" r=numbers.json s=stat.json truth=truth.json -- \
+	'len(r["rows"]) > 300 and max(samples(r).values()) <= 20 and all(0 <= int(k) < truth["labels"] for k in samples(r)) and
+	r["flagged"]["trampoline_unknown"] < 0.02 * r["samples"]' 'len(r["rows"]), r["samples"], r["flagged"]["trampoline_unknown"]'
+"$source_root/tools/store_decode" tramp >decoded
+ok "one function for all trampolines" sh -c "grep -o 'ascribe::trampoline<[^;]*' decoded | sort -u | tee names | wc -l | grep -qx 1 && cat names"
+
+cp "$load" stripped && strip stripped
+record -F 999 --label-drop step -o stripped.data -- ./stripped 1
+report stripped.data --by thread,task --where '{task!=""}' >cross.json
+report stripped.data --by step >steps.json
+check "without symbols, by the note" r=cross.json -- 'set(samples(r)) == {("first", "first"), ("second", "second")} and r["samples"] > 300' 'samples(r)'
+check "what is denied is denied here too" r=steps.json -- 'set(samples(r)) == {None}' 'samples(r)'
+
+# ---- a table that lies, beside one that does not ----
+background "$load" 4 liar
+liar=$pid
+background "$ascribe" record -F 999 -d 3s -o both 2>both.err
+recorder=$pid
+recording both.err
+"$load" 1 >truth.json
+wait "$recorder"
+ok "the recorder goes on beside a liar" test $? = 0
+wait "$liar"
+report both --by tgid,comm,task --where '{task=~"first|second"}' >both.json
+"$ascribe" stat both --json >stat.json 2>/dev/null
+check "and labels others as ever" r=both.json s=stat.json -- \
+	'set(k[1:] for k in samples(r)) == {("trampolines", "first"), ("trampolines", "second")} and exact(s)' 'samples(r)'
+finish

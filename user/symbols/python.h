@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Is a file CPython's interpreter? For user/symbols alone; runs where files are parsed. */
+#ifndef ASCRIBE_SYMBOLS_PYTHON_H
+#define ASCRIBE_SYMBOLS_PYTHON_H
+
+#include "elf/image.h"
+#include "symbols/symbols.h"
+
+/* By its section .PyRuntime and what it exports. -ENOENT: it is not, or not of a version that says which it is (3.11). */
+int python_find(const struct elf_image *img, struct binary_python *ret);
+
+#endif
