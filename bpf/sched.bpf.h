@@ -90,6 +90,7 @@ struct run {
 
 struct sched_cpu {
 	struct row row; /* being built: too large for the stack */
+	__u64 until; /* the end of the wait that is being divided */
 	__u64 slice;
 	__u32 taken;    /* stacks in this slice */
 	__u32 head;     /* runs[head % RUNS] is the newest */
@@ -275,6 +276,31 @@ static __always_inline __u32 run_who(__u32 key, __u32 active, struct sched_cpu *
 }
 
 /*
+ * What the i-th newest run of CPU `cpu` had of the wait from `from` to sc->until, at most `left`, in a row of its own. 0: nothing.
+ * A function of its own: clang 19's loop is too much for the verifier otherwise.
+ */
+__noinline __u64 blame_run(__u32 key, __u32 cpu, __u32 i, __u64 from, __u64 left)
+{
+	__u32 me = key / 2;
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &me);
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
+	struct sched_cpu *on = bpf_map_lookup_elem(&sched_cpus, &cpu);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	struct run *r;
+	if (!c || !sc || !on || !h)
+		return 0;
+	__u64 part = run_part(on, i, from, sc->until, &r);
+	if (!part)
+		return 0;
+	part = part < left ? part : left; /* another CPU may be writing what we read */
+	sc->row.stack = run_who(key, c->active, sc, r);
+	sc->row.value = part;
+	if (row_add(key, &sc->row) < 0)
+		count(h, COUNTER_wait_rows_full);
+	return part;
+}
+
+/*
  * The wait [from, to) in the queue of CPU `cpu`, to those who had that CPU: 0 and one row each, what is left to OCCUPANT_OTHER; or,
  * when one had it all the time, 1 and *ret_who. The row is sc->row.
  */
@@ -298,19 +324,12 @@ __noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to)
 	__u16 n_kernel = sc->row.n_kernel;
 	sc->row.n_kernel = 0;
 	__u64 all = sc->row.value;
-	for (__u32 i = 0; i < RUNS && left; i++) {
-		__u64 part = run_part(on, i, from, to, &r);
-		if (!part) {
-			if (r->end && r->end <= from)
-				break;
-			continue;
-		}
-		part = part < left ? part : left; /* another CPU may be writing what we read */
+	sc->until = to;
+	__u32 missed = 0;
+	for (__u32 i = 0; i < RUNS && left && missed < 2; i++) {
+		__u64 part = blame_run(key, cpu, i, from, left);
 		left -= part;
-		sc->row.stack = run_who(key, active, sc, r);
-		sc->row.value = part;
-		if (row_add(key, &sc->row) < 0)
-			count(h, COUNTER_wait_rows_full);
+		missed += !part; /* it ended before the wait began, or had no length */
 	}
 	sc->row.stack = OCCUPANT_OTHER;
 	sc->row.value = left;
