@@ -301,29 +301,19 @@ __noinline __u64 blame_run(__u32 key, __u32 cpu, __u32 i, __u64 from, __u64 left
 }
 
 /*
- * The wait [from, to) in the queue of CPU `cpu`, to those who had that CPU: 0 and one row each, what is left to OCCUPANT_OTHER; or,
- * when one had it all the time, 1 and *ret_who. The row is sc->row.
+ * The wait [from, to) in the queue of CPU `cpu`, to those who had that CPU, one row each; what is left to OCCUPANT_OTHER. The row is
+ * sc->row, which is what it was again at the end.
  */
 __noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to)
 {
-	__u32 me = key / 2, active;
-	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &me);
+	__u32 me = key / 2;
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
-	struct sched_cpu *on = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	struct run *r;
-	if (!c || !sc || !on || !h)
+	if (!sc || !h)
 		return 0;
-	active = c->active;
 	__u64 left = to - from;
-	if (run_part(on, 0, from, to, &r) >= left) {
-		sc->row.stack = run_who(key, active, sc, r);
-		return 1;
-	}
 	sc->row.kind = ROW_BLAME;
-	__u16 n_kernel = sc->row.n_kernel;
 	sc->row.n_kernel = 0;
-	__u64 all = sc->row.value;
 	sc->until = to;
 	__u32 missed = 0;
 	for (__u32 i = 0; i < RUNS && left && missed < 2; i++) {
@@ -335,9 +325,6 @@ __noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to)
 	sc->row.value = left;
 	if (left && row_add(key, &sc->row) < 0)
 		count(h, COUNTER_wait_rows_full);
-	sc->row.kind = ROW_WAIT;
-	sc->row.n_kernel = n_kernel;
-	sc->row.value = all;
 	return 0;
 }
 
@@ -434,7 +421,8 @@ __noinline int wait_over(__u32 key, __u32 active, struct waiting *w, __u64 since
 	row->event = (__u8)cfg.event_runq;
 	row->n_user = (__u16)flags;
 	row->stack = w->cpu == me ? last_occupant(sc, active, now - runq) : OCCUPANT_OTHER;
-	if (row->stack == OCCUPANT_OTHER && !blame(key, w->cpu, now - runq, now)) {
+	if (row->stack == OCCUPANT_OTHER) {
+		blame(key, w->cpu, now - runq, now);
 		row->stack = OCCUPANT_OTHER;
 		flags |= WAIT_NO_BLAME;
 	}
