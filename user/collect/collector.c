@@ -53,7 +53,8 @@ struct collector {
 	uint32_t event_id[MAX_EVENTS];
 	struct window *window;
 	struct pollfd *poll;
-	int64_t t0_ns, next_window_ns, stopped_ns; /* realtime */
+	int64_t t0_ns, next_window_ns; /* realtime */
+	int64_t end_ns, end_boot_ns;   /* the last drain began, or recording was stopped: what comes later is the next window's */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
 	bool ids_void; /* those of the store, until new ones are made */
@@ -312,12 +313,17 @@ static void drain(struct collector *c)
 	drain_sideband(c);
 	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
 	trampolines_begin(c->trampolines);
+	uint64_t now = proc_now_ns();
+	if (!c->stopped) {
+		c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+		c->end_boot_ns = (int64_t)now;
+	}
 	sampler_drain(c->sampler, on_half, c);
 	c->filling = false;
 	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
 	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
 		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
-	c->next_drain_ns = proc_now_ns() + wait;
+	c->next_drain_ns = now + wait;
 	c->sum.drains++;
 	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
@@ -359,7 +365,7 @@ static void tell_waits(struct collector *c)
 static int end_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
-	int64_t t1 = c->stopped ? c->stopped_ns : (int64_t)clock_ns(CLOCK_REALTIME);
+	int64_t t1 = c->end_ns;
 	if (!c->stopped)
 		tell_waits(c);
 	size_t n = window_totals(c->window, c->stopped, &t);
@@ -375,7 +381,7 @@ static int end_window(struct collector *c, struct err *err)
 	}
 	c->sum.outside += t.outside;
 	if (n || t.outside) {
-		rc = store_commit_window(c->store, c->t0_ns, t1, (int64_t)proc_now_ns(), &t, err);
+		rc = store_commit_window(c->store, c->t0_ns, t1, c->end_boot_ns, &t, err);
 		if (rc) {
 			c->sum.failed++;
 			for (size_t i = 0; i < n; i++) { /* counted again with the next window */
@@ -611,7 +617,8 @@ int collector_stop(struct collector *c, struct err *err)
 	sampler_stop(c->sampler);
 	tell_waits(c);
 	c->stopped = true;
-	c->stopped_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+	c->end_boot_ns = (int64_t)proc_now_ns();
 	drain(c);
 	return end_window(c, err);
 }

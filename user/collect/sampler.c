@@ -520,8 +520,20 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 	memset(h, 0, sizeof(*h));
 }
 
+static void read_counts(struct sampler *s, struct cpu *c)
+{
+	for (unsigned i = 0; i < s->cfg.n_events; i++) {
+		uint64_t v = 0;
+		if (c->fd[i] >= 0)
+			event_count(c->fd[i], &v);
+		c->count[i] = c->base[i] + v;
+	}
+}
+
 int sampler_drain(struct sampler *s, void (*on_half)(void *, const struct sampler_half *), void *ctx)
 {
+	for (unsigned c = 0; c < s->n_cpus; c++)
+		read_counts(s, &s->cpu[c]);
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		__atomic_store_n(&s->states[c].active, s->states[c].active + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -565,10 +577,7 @@ int sampler_ring_fd(const struct sampler *s)
 static uint64_t not_run(const struct sampler *s, const struct cpu *c, unsigned i)
 {
 	const struct event *e = &s->cfg.event[i];
-	uint64_t count = 0;
-	if (c->fd[i] >= 0)
-		event_count(c->fd[i], &count);
-	count += c->base[i];
+	uint64_t count = c->count[i];
 	if (count <= c->period[i])
 		return 0;
 	uint64_t period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0;
