@@ -27,6 +27,7 @@ all: $(BUILD)/ascribe
 
 include mk/bpf.mk
 include mk/export.mk
+include mk/web.mk
 include mk/user.mk
 include mk/fault.mk
 include mk/tests.mk
@@ -35,6 +36,7 @@ include mk/vm.mk
 include mk/bench-store.mk
 include mk/bench-hist.mk
 include mk/demo.mk
+include mk/install.mk
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile

@@ -10,6 +10,7 @@
 #define ASCRIBE_LABELS_BPF_H
 
 #include "common.bpf.h"
+#include "foreign.bpf.h"
 #include "ascribe/label_abi.h"
 
 #define LABEL_RECORD_MIN (ASCRIBE_PREFIX_SIZE + ASCRIBE_HEADER_SIZE)
@@ -45,6 +46,12 @@ struct scratch {
 	struct wire_record head;
 	__u8 payload[WIRE_PAYLOAD_MAX];
 	struct label_part part[PROC_SLOTS];
+	__u32 n_parts;
+	int flag; /* what own_labels has to say: a counter */
+	struct {
+		struct ascribe_record_prefix prefix;
+		struct ascribe_record_header header;
+	} record;
 };
 
 struct {
@@ -53,6 +60,12 @@ struct {
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches SEC(".maps");
+
+static __always_inline struct scratch *scratch(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&scratches, &zero);
+}
 
 struct image {
 	__u64 start_ns;
@@ -79,23 +92,28 @@ static __always_inline bool was_sent(__u64 what, __u64 **ret_cell)
 
 static __always_inline __u64 image_hash(const struct image *im, __u64 salt)
 {
-	__u64 h = mix(salt, im->start_ns);
+	__u64 h = mix(salt ^ cfg.secret, im->start_ns);
 	h = mix(h, ((__u64)im->exec_id << 32) | im->tgid);
 	return mix(h, generation) | 1;
 }
 
-static __always_inline void ask_about(const struct image *im)
+/* A function of its own, like the others below: frames add up, and 512 bytes is all there is. */
+__noinline int ask_about(const struct image *im)
 {
+	if (!im)
+		return 0;
 	__u64 *cell, what = image_hash(im, 0x6e6577);
 	if (was_sent(what, &cell) || !cell)
-		return;
+		return 0;
 	struct wire_record r = { .kind = WIRE_NEW_PROCESS, .tgid = im->tgid, .exec_id = im->exec_id,
 				 .start_ns = im->start_ns };
 	if (!ring_send(&r, sizeof(r), true))
 		*cell = what;
+	return 0;
 }
 
-static __always_inline struct proc_entry *proc_find(const struct image *im)
+/* *ret_index is where the entry stands. */
+static __always_inline struct proc_entry *proc_find_at(const struct image *im, __u32 *ret_index)
 {
 	__u32 hash = im->tgid * 0x9e3779b1u;
 	for (__u32 p = 0; p < PROC_PROBES; p++) {
@@ -103,10 +121,18 @@ static __always_inline struct proc_entry *proc_find(const struct image *im)
 		struct proc_entry *e = bpf_map_lookup_elem(&procs, &i);
 		if (!e || !e->tgid)
 			return 0;
-		if (e->tgid == im->tgid && e->start_ns == im->start_ns && e->exec_id == im->exec_id)
+		if (e->tgid == im->tgid && e->start_ns == im->start_ns && e->exec_id == im->exec_id) {
+			*ret_index = i;
 			return e;
+		}
 	}
 	return 0;
+}
+
+static __always_inline struct proc_entry *proc_find(const struct image *im)
+{
+	__u32 index;
+	return proc_find_at(im, &index);
 }
 
 /*
@@ -156,90 +182,176 @@ static __always_inline bool send_keys(const struct image *im, struct scratch *s,
 	return true;
 }
 
-/* Send the meaning of set_id, the n parts in s, once. False when some of it could not be sent. */
-static __always_inline bool define(const struct image *im, struct scratch *s, __u64 set_id, __u32 n)
+/* Send the capture as the last of n_parts. */
+__noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 {
-	__u64 *cell, what = image_hash(im, set_id);
-	if (was_sent(what, &cell))
+	struct capture *c = capture();
+	if (!c || !im)
+		return -1;
+	__u64 n = c->used;
+	c->head = (struct wire_record){ .kind = WIRE_FOREIGN, .size = (__u32)n, .tgid = im->tgid, .exec_id = im->exec_id,
+					.start_ns = im->start_ns, .set_id = set_id, .generation = generation,
+					.part = (__u16)(n_parts - 1), .n_parts = (__u16)n_parts };
+	n += sizeof(c->head);
+	barrier_var(n);
+	return n <= sizeof(c->head) + sizeof(c->bytes) && !ring_send(c, n, false) ? 0 : -1;
+}
+
+/*
+ * May the process at `index` define one more set? What is new is limited for each process, so that one that makes sets
+ * without end takes from itself alone. Not exact when two CPUs begin a second together.
+ */
+static __always_inline bool within_limits(__u32 index, __u32 bytes)
+{
+	struct proc_labels *p = bpf_map_lookup_elem(&proc_labels, &index);
+	__u64 second = bpf_ktime_get_boot_ns() >> 30;
+	if (!p)
 		return true;
-	if (!cell)
-		return false;
-	for (__u32 i = 0; i < PROC_SLOTS && i < n; i++) {
-		__u32 size = s->part[i].size;
-		if (size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !send_keys(im, s, s->part[i].key_table) ||
-		    !payload_read(s, size, s->part[i].record))
-			return false;
-		s->head = (struct wire_record){ .kind = WIRE_DEFINITION, .size = size, .tgid = im->tgid,
-						.exec_id = im->exec_id, .start_ns = im->start_ns, .set_id = set_id,
-						.key_table = s->part[i].key_table, .generation = generation,
-						.part = (__u16)i, .n_parts = (__u16)n };
-		if (!payload_send(s, size))
-			return false;
+	if (p->second != second) {
+		p->second = second;
+		p->sent_sets = 0;
+		p->sent_bytes = 0;
 	}
-	*cell = what;
+	if (p->other || p->sent_sets >= LABEL_SETS_A_SECOND || p->sent_bytes >= LABEL_BYTES_A_SECOND) {
+		p->limited = 1;
+		return false;
+	}
+	__sync_fetch_and_add(&p->sent_sets, 1);
+	__sync_fetch_and_add(&p->sent_bytes, bytes);
 	return true;
 }
 
 /*
- * The id of the label set attached to the current thread, 0 for none; *ret_flag is the counter that says why, or -1.
- * Several slots (modules) give one set: their ids are chained in the order of the slots.
+ * Send the meaning of set_id, the n parts in s and perhaps the capture, once. -1, or the counter that says why some of it
+ * could not be sent.
  */
-__noinline __u64 read_labels(const struct image *im, int *ret_flag)
+__noinline int define(const struct image *im, __u64 set_id, __u32 n, __u32 index, __u32 foreign)
 {
-	__u32 n = 0, zero = 0;
-	__u64 id = 0;
-
-	if (!im || !ret_flag)
-		return 0;
-	*ret_flag = COUNTER_unlabelled;
-	struct proc_entry *e = proc_find(im);
-	if (!e) {
-		*ret_flag = COUNTER_new_process;
-		ask_about(im);
-		return 0;
+	struct scratch *s = scratch();
+	if (!im || !s)
+		return COUNTER_label_unknown;
+	__u64 *cell, what = image_hash(im, set_id);
+	__u32 n_parts = n + foreign, bytes = 0;
+	if (was_sent(what, &cell))
+		return -1;
+	if (!cell)
+		return COUNTER_label_unknown;
+	for (__u32 i = 0; i < PROC_SLOTS && i < n; i++)
+		bytes += s->part[i].size;
+	if (!within_limits(index, bytes + (foreign ? CAPTURE_MAX / 8 : 0)))
+		return -1; /* user space calls it (other) when it does not know it */
+	for (__u32 i = 0; i < PROC_SLOTS && i < n; i++) {
+		__u32 size = s->part[i].size;
+		if (size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !send_keys(im, s, s->part[i].key_table) ||
+		    !payload_read(s, size, s->part[i].record))
+			return COUNTER_label_unknown;
+		s->head = (struct wire_record){ .kind = WIRE_DEFINITION, .size = size, .tgid = im->tgid,
+						.exec_id = im->exec_id, .start_ns = im->start_ns, .set_id = set_id,
+						.key_table = s->part[i].key_table, .generation = generation,
+						.part = (__u16)i, .n_parts = (__u16)n_parts };
+		if (!payload_send(s, size))
+			return COUNTER_label_unknown;
 	}
-	__u64 n_slots = e->n_slots;
-	if (!n_slots)
+	if (foreign && send_capture(im, set_id, n_parts))
+		return COUNTER_label_unknown;
+	*cell = what;
+	return -1;
+}
+
+/* What there is to say about the labels of a sample. */
+struct label_flags {
+	int flag;     /* the counter, -1 for none */
+	__u32 reserved;
+	__u64 failed; /* bits of counters, from COUNTER_labels_cut on */
+};
+
+/*
+ * The chained ids of the own slots of the process at `index`; their parts are in the scratch. 0 when nothing is attached, or
+ * when a slot or record cannot be read, which the flag in the scratch tells apart.
+ */
+__noinline __u64 own_labels(__u32 index, __u64 tp)
+{
+	struct proc_entry *e = bpf_map_lookup_elem(&procs, &index);
+	struct scratch *s = scratch();
+	if (!e || !s)
 		return 0;
-	__u64 tp = thread_pointer(bpf_get_current_task_btf());
-	struct scratch *s = bpf_map_lookup_elem(&scratches, &zero);
-	if (!s)
-		return 0;
+	__u64 n_slots = e->n_slots, id = 0;
+	__u32 n = 0;
+	s->n_parts = 0;
+	s->flag = COUNTER_unlabelled;
 	for (__u32 i = 0; i < PROC_SLOTS && i < n_slots; i++) {
-		struct {
-			struct ascribe_record_prefix prefix;
-			struct ascribe_record_header header;
-		} r;
 		__u64 at = 0;
 		if (!tp || bpf_probe_read_user(&at, sizeof(at), (void *)(tp + e->slot[i].tp_offset))) {
-			*ret_flag = COUNTER_label_fault;
+			s->flag = COUNTER_label_fault;
 			return 0;
 		}
 		if (!at)
 			continue;
 		/* Exactly what every record has: the struct is padded, and the byte behind may be on a page that is not there. */
-		if (bpf_probe_read_user(&r, LABEL_RECORD_MIN, (void *)(at - ASCRIBE_PREFIX_SIZE))) {
-			*ret_flag = COUNTER_label_fault;
+		if (bpf_probe_read_user(&s->record, LABEL_RECORD_MIN, (void *)(at - ASCRIBE_PREFIX_SIZE))) {
+			s->flag = COUNTER_label_fault;
 			return 0;
 		}
-		if (r.prefix.magic != ASCRIBE_RECORD_MAGIC || r.prefix.abi != ASCRIBE_ABI_VERSION ||
-		    r.prefix.total_size < LABEL_RECORD_MIN ||
-		    r.prefix.total_size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !r.prefix.set_id ||
-		    r.header.valid != 1) {
-			*ret_flag = COUNTER_label_invalid;
+		const struct ascribe_record_prefix *p = &s->record.prefix;
+		if (p->magic != ASCRIBE_RECORD_MAGIC || p->abi != ASCRIBE_ABI_VERSION || p->total_size < LABEL_RECORD_MIN ||
+		    p->total_size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !p->set_id ||
+		    s->record.header.valid != 1) {
+			s->flag = COUNTER_label_invalid;
 			return 0;
 		}
-		id = id ? mix(id, r.prefix.set_id) | 1 : r.prefix.set_id;
+		id = id ? mix(id, p->set_id) | 1 : p->set_id;
 		if (n < PROC_SLOTS) {
 			s->part[n].record = at - ASCRIBE_PREFIX_SIZE;
 			s->part[n].key_table = e->slot[i].key_table;
-			s->part[n].size = r.prefix.total_size;
+			s->part[n].size = p->total_size;
 			n++;
 		}
 	}
+	s->n_parts = n;
+	return id;
+}
+
+/*
+ * The id of the label set of the current thread, 0 for none. Several sources give one set: the ids of the process's own
+ * slots are chained in their order, then comes the hash of what the foreign sources gave.
+ */
+__noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
+{
+	__u32 index = 0;
+	__u64 id = 0, foreign = 0;
+
+	if (!im || !ret)
+		return 0;
+	ret->flag = COUNTER_unlabelled;
+	ret->failed = 0;
+	struct proc_entry *e = proc_find_at(im, &index);
+	if (!e) {
+		ret->flag = COUNTER_new_process;
+		ask_about(im);
+		return 0;
+	}
+	struct scratch *s = scratch();
+	if (!s)
+		return 0;
+	struct task_struct *t = bpf_get_current_task_btf();
+	if (!t->mm) /* it is exiting, and its memory is gone */
+		return 0;
+	__u64 tp = thread_pointer(t);
+	s->n_parts = 0;
+	if (e->n_slots) {
+		id = own_labels(index, tp);
+		ret->flag = s->flag;
+	}
+	if (e->n_sources) {
+		foreign = capture_foreign(index, e->n_sources, tp, &ret->failed);
+		if (foreign)
+			id = id ? mix(id, foreign) | 1 : foreign;
+	}
 	if (!id)
 		return 0;
-	*ret_flag = define(im, s, id, n) ? -1 : COUNTER_label_unknown;
+	int defined = define(im, id, s->n_parts, index, foreign != 0);
+	if (ret->flag == COUNTER_unlabelled)
+		ret->flag = defined;
 	return id;
 }
 

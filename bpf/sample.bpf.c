@@ -32,13 +32,25 @@ static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row 
 	return false;
 }
 
+/* Several sources may have failed, each in its own way. Rare: seldom more than one bit. */
+__noinline int count_failed(__u32 half_key, __u64 failed)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &half_key);
+	if (!h)
+		return 0;
+	for (int i = 0; i < N_COUNTERS - COUNTER_labels_cut && i < 64; i++)
+		if (failed >> i & 1)
+			count(h, COUNTER_labels_cut + i);
+	return 0;
+}
+
 /* A sample of a thread: stored, on its way to user space, or counted as lost. */
 static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_key, struct task_struct *t,
 					struct row *key, bool in_user)
 {
 	struct image im = { .tgid = key->tgid };
 	struct stack_lengths len;
-	int flag = COUNTER_unlabelled;
+	struct label_flags labels = { .flag = COUNTER_unlabelled };
 
 	im.start_ns = key->start_ns = t->group_leader->start_boottime;
 	im.exec_id = key->exec_id = (__u32)t->self_exec_id;
@@ -55,7 +67,7 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 		return;
 	}
 	if (key->kind == ROW_TASK)
-		key->set_id = read_labels(&im, &flag);
+		key->set_id = read_labels(&im, &labels);
 	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
 	if (len.later && !copy_send(half_key, key, len.n_kernel))
 		len.user_end = COUNTER_copied;
@@ -63,9 +75,11 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 		len.n_python = python_stack(&im, half_key, len.n_kernel + len.n_user);
 	if (len.user_end != COUNTER_copied && !keep_row(h, half_key, key, &len))
 		return;
-	count(h, flag);
-	if (!key->set_id && flag != COUNTER_unlabelled)
+	count(h, labels.flag);
+	if (!key->set_id && labels.flag != COUNTER_unlabelled)
 		count(h, COUNTER_unlabelled);
+	if (labels.failed)
+		count_failed(half_key, labels.failed);
 	if (len.n_kernel >= cfg.max_frames)
 		count(h, COUNTER_kernel_truncated);
 	count(h, len.user_end);

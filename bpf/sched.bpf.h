@@ -472,12 +472,13 @@ static __always_inline void leave(void *ctx, struct task_struct *t, bool preempt
 		return;
 	bool kthread = t->flags & PF_KTHREAD;
 	struct image im = { .tgid = (__u32)t->tgid, .start_ns = t->group_leader->start_boottime, .exec_id = (__u32)t->self_exec_id };
-	int flag;
+	struct label_flags flags; /* of each sample: counted there */
 	w->spot = spot_of(t);
 	bool take = take_stack(sc, w->spot, now);
 	/* A process that is not known yet is asked about only by the way of a stack: there may be thousands a second. */
 	struct proc_entry *known = kthread ? 0 : proc_find(&im);
-	w->set_id = known && !known->n_slots ? 0 : known || (take && !kthread) ? read_labels(&im, &flag) : 0;
+	bool none = known && !known->n_slots && !known->n_sources;
+	w->set_id = none ? 0 : known || (take && !kthread) ? read_labels(&im, &flags) : 0;
 	run->who.set_id = w->set_id;
 	if (take) {
 		struct stack_lengths len;

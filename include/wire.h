@@ -13,6 +13,7 @@
 #ifndef ASCRIBE_WIRE_H
 #define ASCRIBE_WIRE_H
 
+#include "label_wire.h"
 #include "unwind_wire.h"
 
 enum counter {
@@ -133,7 +134,8 @@ struct proc_entry {
 	__u32 tgid; /* 0: never used, ends a probe; PROC_GONE: may be reused, does not end a probe */
 	__u32 exec_id;
 	__u64 start_ns;
-	__u64 n_slots;
+	__u32 n_slots;
+	__u32 n_sources; /* in proc_labels of the same index */
 	struct {
 		__s64 tp_offset;
 		__u64 key_table;
@@ -158,6 +160,7 @@ enum wire_kind {
 	WIRE_KEYS = 3,       /* followed by the text of a key table */
 	WIRE_FILLING = 4,    /* a half is three quarters full */
 	WIRE_PYTHON = 6, /* followed by struct wire_python */
+	WIRE_FOREIGN = 7, /* followed by what was read from foreign sources: label_wire.h */
 	WIRE_NEW_MAPPING = 5, /* a stack of this process leads to where nothing was mapped when its ranges were published */
 };
 
@@ -205,6 +208,7 @@ struct config {
 	__u32 cgroup_level;
 	__u32 skip_idle; /* idle CPUs are outside the selection */
 	__u64 cgroup_id;
+	__u64 secret;    /* so that nobody can choose what two of our hashes have in common */
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
 	__u64 wait_ns;  /* waits that are likely to be shorter go without a stack, but for some */
 	__u32 event_off, event_runq; /* indices of these two events */

@@ -4,7 +4,8 @@
 BENCH_SWITCH := $(BUILD)/bench/bench_switch
 BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so $(BUILD)/bench/bench_key $(BUILD)/bench/bench_filter
 BENCH_GO := $(if $(shell command -v go),$(BUILD)/bench/pprof_do)
-BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain)
+BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain bench_foreign)
+BENCH_KINDS := $(patsubst %,$(BUILD)/bench/bench_labelled_%,own otel custom path)
 BENCH_INCLUDE := -Itests/bench -I$(BUILD)/bench
 
 $(BUILD)/bench/libbench_attach.so: tests/bench/bench_attach_lib.c
@@ -50,6 +51,12 @@ $(BUILD)/bench/bench_load: tests/bench/bench_load.c
 	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -std=gnu11 -D_GNU_SOURCE $(WARN) \
 		-Iinclude -MMD -MP -MF $@.d -o $@ $<
 
+# Loads under labels of one kind each.
+$(BENCH_KINDS): $(BUILD)/bench/bench_labelled_%: tests/bench/bench_labelled.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -std=gnu11 -D_GNU_SOURCE $(WARN) -DKIND_$* -Iinclude -MMD -MP -MF $@.d -o $@ $<
+
 $(BENCH_PROGRAMS): $(BUILD)/bench/%: tests/bench/%.c tests/bench/bench.c $(BUILD)/bench/bench.skel.h $(BUILD)/libascribe.a
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) $(BENCH_INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $(filter %.c,$^) \
@@ -60,10 +67,10 @@ bench: ## every promised figure beside what it is compared with, as root (7 minu
 	$(Q)$(MAKE) --no-print-directory bench-programs
 	$(Q)tests/bench/run $(BUILD)
 
-bench-programs: $(BENCH_GO) $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS)
+bench-programs: $(BENCH_GO) $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS) $(BENCH_KINDS)
 
-bench-labels: $(BENCH_LABELS) $(BENCH_GO) ## what labels cost the application
-	$(Q)for b in bench_attach bench_key bench_filter; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
+bench-labels: $(BENCH_LABELS) $(BENCH_GO) $(BUILD)/bench/bench_foreign $(BENCH_KINDS) $(BUILD)/ascribe ## what labels cost the application, and a sample (root)
+	$(Q)for b in bench_attach bench_key bench_filter bench_foreign; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
 
 $(BUILD)/bench/unwind_replay: tests/bench/unwind_replay.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
@@ -86,7 +93,17 @@ bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols $(BUILD)
 	$(Q)$< /usr/bin /usr/sbin /usr/lib
 
 .PHONY: bench-labels bench-unwind bench-symbols bench-programs
--include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d
+-include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d
+
+$(BUILD)/bench/serve_store: tests/bench/serve_store.c $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+
+bench-serve: $(BUILD)/bench/serve_store $(BUILD)/ascribe ## the server's and the daemon's figures, as root (10 minutes)
+	$(Q)BUILD=$(BUILD) bash tests/bench/bench_serve.sh
+
+.PHONY: bench-serve
 
 $(BENCH_SWITCH): tests/bench/bench_switch.c
 	$(call say,CC,$@)

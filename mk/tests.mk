@@ -5,6 +5,7 @@
 #   tests/labels/*.sh      the label library, with every compiler there is
 #   tests/cli/*.sh         the reading commands on a synthetic store
 #   tests/record/*.sh      the built program on real processes, with real BPF (root)
+#   tests/http/*.sh        the server: its API, the daemon, whoever asks badly
 #   tests/e2e/*.sh         the page in a browser
 #   tests/vm/              other kernels (mk/vm.mk)
 
@@ -86,6 +87,7 @@ test: ## install, build, pass every test
 		$(call scripts,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
 		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
+		$(call scripts,http) \
 		$(call scripts,e2e) \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
 
@@ -98,6 +100,9 @@ unit: $(UNIT) ## the unit tests alone
 cli-tests: test-programs ## the commands on a synthetic store
 	$(Q)tools/test $(call scripts,cli)
 
+http-tests: test-programs ## the server and the daemon
+	$(Q)tools/test $(call scripts,http)
+
 record-tests: test-programs ## the commands on real processes, as root
 	$(Q)tools/test $(call scripts,record)
 
@@ -107,6 +112,9 @@ test-unwind-all: $(BUILD)/tests/test_unwind ## unwind tables of every ELF file i
 e2e: test-programs ## the flame page in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
+test-others: $(BUILD)/ascribe ## programs by others from npm that publish labels, as root; needs the network
+	$(Q)tools/test $(call scripts,others)
+
 check-layers: ## includes go downwards only
 	$(Q)tools/check-layers
 
@@ -114,5 +122,5 @@ check-headers: ## every header compiles by itself
 	@for h in user/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-programs test-asan-programs unit cli-tests record-tests test-unwind-all e2e check-headers check-layers
+.PHONY: test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The program: every layer into one archive, the command line linked on top.
 
-LIBS := -lbpf -lseccomp -llzma -ldw -lelf -lz -lzstd -lxxhash -lpcre2-8 -lroaring -ljansson -lprotobuf-c -lm -lpthread
+LIBS := -lbpf -lseccomp -llzma -ldw -lelf -lz -lzstd -lxxhash -lpcre2-8 -lroaring -ljansson -lprotobuf-c -lmicrohttpd -lyaml -lm -lpthread
 IBERTY := $(firstword $(wildcard /usr/lib/*/libiberty.a) -liberty)
 
 CFLAGS ?= -O2 -g
@@ -13,7 +13,7 @@ override LDFLAGS += $(SAN)
 
 LIB_SRC := $(filter-out user/cli/%,$(sort $(wildcard user/*/*.c)))
 CLI_SRC := $(sort $(wildcard user/cli/*.c))
-LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(PB_OBJ)
+LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(PB_OBJ) $(WEB_OBJ)
 CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)
 
 $(BUILD)/ascribe: $(CLI_OBJ) $(BUILD)/libascribe.a
@@ -39,6 +39,14 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -c -o $@ $<
+
+# The recipes that the program brings along, one behind the other.
+RECIPES := $(sort $(wildcard recipes/*.recipe))
+$(BUILD)/gen/recipes.txt: $(RECIPES)
+	@mkdir -p $(@D)
+	$(Q)cat $^ >$@
+$(BUILD)/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
+$(BUILD)/user/labels/recipe_built_in.o: override CFLAGS += -DRECIPES='"$(BUILD)/gen/recipes.txt"'
 
 $(filter $(BUILD)/user/collect/%,$(LIB_OBJ)): | $(SKELETONS)
 

@@ -9,6 +9,7 @@
 #define ASCRIBE_VMLINUX_TYPES_H
 
 typedef unsigned char __u8;
+typedef signed char __s8;
 typedef short __s16;
 typedef unsigned short __u16;
 typedef int __s32;

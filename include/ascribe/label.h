@@ -33,6 +33,11 @@
 #ifndef ASCRIBE_LABEL_H
 #define ASCRIBE_LABEL_H
 
+#ifdef ASCRIBE_OTEL
+#ifndef _GNU_SOURCE
+#error "ASCRIBE_OTEL needs _GNU_SOURCE"
+#endif
+#endif
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
@@ -117,6 +122,13 @@ __asm__(".ifndef ascribe_descriptor_v1\n"
 extern struct ascribe_descriptor ascribe_descriptor_v1 __attribute__((visibility("hidden")));
 extern struct ascribe_module_state ascribe_state_v1 __attribute__((visibility("hidden")));
 
+#ifdef ASCRIBE_OTEL
+#include "otel.h"
+#else
+#define ascribe_otel_store(p) ((void)(p))
+#define ascribe_otel_publish(keys) ((void)(keys))
+#endif
+
 /*
  * The slot. The compiler never sees it as a thread-local variable: it would keep its address in a register
  * across a fiber switch, and the fiber may wake up on another thread. The offset from the thread pointer is
@@ -141,6 +153,7 @@ ASCRIBE_HOT const struct ascribe_record_header *ascribe_slot_load(ascribe_s64 of
 ASCRIBE_HOT void ascribe_slot_store(ascribe_s64 off, const struct ascribe_record_header *p)
 {
 	__asm__ __volatile__("movq %0, %%fs:(%1)" : : "r"(p), "r"(off) : "memory");
+	ascribe_otel_store(p);
 }
 
 ASCRIBE_HOT ascribe_u64 ascribe_thread_number(void)
@@ -169,6 +182,7 @@ ASCRIBE_HOT void ascribe_slot_store(ascribe_s64 off, const struct ascribe_record
 {
 	ascribe_u64 tp;
 	__asm__ __volatile__("mrs %0, tpidr_el0\n\tstr %1, [%0, %2]" : "=&r"(tp) : "r"(p), "r"(off) : "memory");
+	ascribe_otel_store(p);
 }
 
 ASCRIBE_HOT ascribe_u64 ascribe_thread_number(void)
@@ -191,6 +205,7 @@ static void __attribute__((constructor(101), used)) ascribe_module_init(void)
 	d->abi = ASCRIBE_ABI_VERSION;
 	d->size = (ascribe_u16)sizeof(*d);
 	d->key_table = (ascribe_u64)(size_t)&ascribe_state_v1.keys;
+	ascribe_otel_publish(&ascribe_state_v1.keys);
 	__atomic_store_n(&d->tp_offset, ascribe_slot_offset(), __ATOMIC_RELEASE);
 }
 
@@ -268,6 +283,7 @@ ASCRIBE_COLD int ascribe_key_register(ascribe_u64 hash, const char *name, size_t
 	__atomic_store_n(&m->keys.bytes, at + 2 + (ascribe_u32)len, __ATOMIC_RELEASE);
 	if (same_name)
 		__atomic_store_n(&m->sibling[same_name - 1], (ascribe_u8)(n + 1), __ATOMIC_RELEASE);
+	ascribe_otel_publish(&m->keys);
 out:
 	ascribe_key_index(hash, n);
 unlock:

@@ -87,12 +87,18 @@ for cc in $compilers; do
 	cxx=${cc/gcc/g++} cxx=${cxx/clang/clang++}
 	programs "$cc" "-std=gnu11" tests/labels/selftest.c tests/labels/unit2.c
 	plugins "$cc" "-std=gnu11"
+	for mode in "-fno-pie -no-pie" "-fPIE -pie" "-static"; do
+		build "$cc otel $mode" $cc $flags $mode -DASCRIBE_OTEL -o "$dir/otel" tests/labels/otel.c &&
+			check "$cc $mode, for OpenTelemetry's readers" "$dir/otel"
+	done
 	have "$cxx" || { skip=$((skip + 1)); continue; }
 	programs "$cxx" "-std=c++17" tests/labels/selftest_cpp.cpp
 	programs "$cxx" "-std=c++20" tests/labels/selftest_cpp.cpp
 	programs "$cxx" "-std=c++17" tests/labels/selftest_trampoline.cpp
 	programs "$cxx" "-std=c++17 -x c++" tests/labels/selftest.c tests/labels/unit2.c
 	plugins "$cxx" "-std=c++17 -x c++"
+	build "$cxx otel" $cxx $flags -x c++ -DASCRIBE_OTEL -o "$dir/otel" tests/labels/otel.c &&
+		check "$cxx, for OpenTelemetry's readers" "$dir/otel"
 	# one module of both languages
 	build "$cc + $cxx" $cc $flags -c -o "$dir/unit2.o" tests/labels/unit2.c &&
 		build "$cc + $cxx" $cxx $flags -c -x c++ -o "$dir/selftest.o" tests/labels/selftest.c &&

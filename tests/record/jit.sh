@@ -57,12 +57,18 @@ checked() { # what must be there and what not (@: its number), command
 	sleep 0.5
 	"$ascribe" check >check.out 2>&1
 	kill "$pid" 2>/dev/null
-	without=${without//@/$pid}
+	want=${want//@/$pid} without=${without//@/$pid}
 	grep -E "$want" check.out | grep -v "$without"
 }
 if command -v node >/dev/null; then
 	ok "check: a node without" checked '^note  Node .*--perf-basic-prof' '^$' node -e 'setTimeout(() => 0, 20000)'
 	ok "check: a node with" checked '^(ok|note) *Node ' '[( ]@[,)]' node --perf-basic-prof -e 'setTimeout(() => 0, 20000)'
+fi
+if command -v java >/dev/null; then # one that waits before its first class: a JRE will do
+	paused=(-XX:+UnlockDiagnosticVMOptions -XX:+PauseAtStartup -version)
+	ok "check: a JVM without" checked '^note  Java .*[( ]@[,)].*-XX:\+PreserveFramePointer' '^$' java "${paused[@]}"
+	ok "check: a JVM with" checked '^(ok|note) *Java ' '[( ]@[,)]' java -XX:+PreserveFramePointer "${paused[@]}"
+	ok "check: by its environment" checked '^(ok|note) *Java ' '[( ]@[,)]' env JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer java "${paused[@]}"
 fi
 if command -v java >/dev/null && command -v javac >/dev/null; then
 	javac Hot.java

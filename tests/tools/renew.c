@@ -21,15 +21,6 @@ int main(int argc, char **argv)
 {
 	struct err err = { 0 }, warning = { 0 };
 	struct sampler_config cfg = { .n_events = 1, .hz = 99, .window_s = 1 };
-	struct store_meta meta = {
-		.host = "test",
-		.os = "test",
-		.what = "renew",
-		.lost_names = collector_lost_names,
-		.n_lost = collector_n_lost,
-		.flagged_names = collector_flagged_names,
-		.n_flagged = collector_n_flagged,
-	};
 	struct store_options o;
 	struct store_writer *w;
 	struct collector *c;
@@ -38,7 +29,7 @@ int main(int argc, char **argv)
 	store_options_default(&o);
 	o.generation_bytes = 1;
 	check(event_parse(&cfg.event[0], "cpu-clock", cfg.hz, &err), &err, "event");
-	check(store_writer_open_with(&w, argv[1], &meta, &o, &err), &err, "store");
+	check(collector_open_store(&w, argv[1], "renew", &o, &err), &err, "store");
 	check(collector_open(&c, &cfg, w, &warning, &err), &err, "open");
 	check(collector_start(c, &err), &err, "start");
 	int rc = collector_run(c, proc_now_ns() + strtoull(argv[2], NULL, 10) * 1000000000ull, NULL, 0, &err);

@@ -75,6 +75,13 @@ static int open_at(const char *name)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+static const char *in_dir(const char *name)
+{
+	static char path[256];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
 static struct binary *open_named(const char *name)
 {
 	struct err err;
@@ -217,6 +224,41 @@ static void test_build_id(void **state)
 	binary_free(b);
 }
 
+/* One that comes when the symbols were read already: names are anew, and so are their tags. */
+static void test_late(void **state)
+{
+	struct symbol sym;
+	unsigned long start = 0;
+	char line[256];
+	(void)state;
+	assert_int_equal(run("grep ' local_3$' truth >late.truth"), 0);
+	FILE *f = fopen(in_dir("late.truth"), "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	assert_int_equal(sscanf(line, "%lx", &start), 1);
+	struct binary *b = open_named("bare");
+	binary_expect_debug(b, true);
+	expect_none(b, "local_");
+	assert_int_equal(offer(b, "other.debug"), -ENOENT); /* it stays expected */
+	assert_int_equal(offer(b, "full.debug"), 0);
+	expect_all(b, "local_", 7);
+	expect_all(b, "global_", 7);
+	assert_int_equal(binary_find(b, start, &sym), 0);
+	assert_string_equal(sym.name, "local_3");
+	assert_int_equal(*sym.tag, 0);
+	assert_true(binary_has_lines(b));
+	assert_int_equal(offer(b, "full.debug"), -ENOENT); /* it has one */
+	binary_free(b);
+	b = open_named("bare");
+	binary_expect_debug(b, true);
+	expect_none(b, "local_");
+	binary_expect_debug(b, false); /* nobody has it */
+	assert_int_equal(offer(b, "full.debug"), -ENOENT);
+	expect_none(b, "local_");
+	binary_free(b);
+}
+
 static void test_debuglink(void **state)
 {
 	static const char *const want[] = { "", "/opt/x/link.debug", "/opt/x/.debug/link.debug",
@@ -326,7 +368,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stripped),   cmocka_unit_test(test_debugdata), cmocka_unit_test(test_debugdata_lies),
-		cmocka_unit_test(test_build_id),   cmocka_unit_test(test_debuglink), cmocka_unit_test(test_go),
+		cmocka_unit_test(test_build_id),   cmocka_unit_test(test_late), cmocka_unit_test(test_debuglink), cmocka_unit_test(test_go),
 		cmocka_unit_test(test_go_lies),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -33,36 +33,6 @@ uint64_t counter_sum(const uint64_t *counts, size_t n)
 	return sum;
 }
 
-json_t *accounting_json(const char *const *names, const uint64_t *counts, size_t n)
-{
-	json_t *o = json_object();
-	for (size_t i = 0; o && i < n; i++) {
-		if (json_put(o, names[i], json_count(counts[i]))) {
-			json_decref(o);
-			return NULL;
-		}
-	}
-	return o;
-}
-
-int accounting_add(json_t *object, const struct store *s, const struct query_info *info)
-{
-	const struct store_meta *m = store_meta(s);
-	json_t *own = json_pack("{s:f,s:o}", "cpu_seconds", (double)info->own_cpu_ns / 1e9, "rss_bytes",
-				json_count(info->own_rss_max));
-	int rc = json_put(object, "fired", json_count(info->fired));
-	rc = rc ? rc : json_put(object, "stored", json_count(info->stored));
-	rc = rc ? rc : json_put(object, "lost", accounting_json(m->lost_names, info->lost, m->n_lost));
-	rc = rc ? rc : json_put(object, "flagged", accounting_json(m->flagged_names, info->flagged, m->n_flagged));
-	rc = rc ? rc : json_put(object, "idle", json_count(info->idle));
-	rc = rc ? rc : json_put(object, "outside", json_count(info->outside));
-	if (rc) {
-		json_decref(own);
-		return rc;
-	}
-	return json_put(object, "own", own);
-}
-
 void accounting_title(const struct store *s)
 {
 	const struct store_meta *m = store_meta(s);

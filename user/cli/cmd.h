@@ -8,6 +8,7 @@
 #define ASCRIBE_CLI_CMD_H
 
 #include "cli/options.h"
+#include "export/json.h"
 #include "query/query.h"
 
 #define ASCRIBE_VERSION "0.1.0"
@@ -31,21 +32,39 @@ int cmd_labels(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_store(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
+int cmd_daemon(int argc, char **argv);
 
 /* One line on stderr: "ascribe: ..." */
 void cmd_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cmd_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* "ascribe: ..." on stderr: no complaint. */
+void cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* A warning after which the command goes on, and ends with EXIT_FAILED all the same: not everything that was asked for was there. */
 void cmd_incomplete(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Let the data that was printed so far go before what follows on stderr; main() reports a failure. */
 void cmd_flush(void);
 
+/* A line of JSON on stdout, taking over the value. -EIO; -ENOMEM when there is none. */
+int cmd_print_json(json_t *value);
+
+/* How memory is kept and given back where questions are answered. Before there are threads. */
+void cmd_server_memory(void);
+
+/* A file of less than max bytes, with a NUL behind; to be freed. */
+int cmd_read_text(const char *path, size_t max, char **ret, struct err *err);
+/* The first word of a file. */
+int cmd_read_token(const char *path, char **ret, struct err *err);
+
 /*
  * opt_parse with its messages printed. True: go on. False: stop with *ret_exit (0 after --help); `out` is released.
  */
 bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
 	       int *ret_exit);
+
+/* What --help prints, or the command's part of the manual page. */
+int cmd_help(const struct opt_command *cmd);
 
 /* ---- commands that read a store ---- */
 

@@ -3,7 +3,7 @@
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "cli/text.h"
-#include "export/json.h"
+#include "export/answer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -233,8 +233,8 @@ static int print_json(const struct reading *r, const struct matrix *m, const cha
 	rc = rc ? rc : json_put(o, "seconds", json_real((double)m->ns / 1e9));
 	rc = rc ? rc : json_put(o, "from", json_real((double)info->from_ns / 1e9));
 	rc = rc ? rc : json_put(o, "to", json_real((double)info->to_ns / 1e9));
-	rc = rc ? rc : accounting_add(o, r->store, info);
-	rc = rc ? rc : json_print(o, stdout);
+	rc = rc ? rc : answer_accounting(o, r->store, info);
+	rc = rc ? rc : cmd_print_json(json_incref(o));
 	json_decref(victims);
 	json_decref(cells);
 	json_decref(o);

@@ -4,6 +4,7 @@
 #include "cli/cmd.h"
 #include "cli/groups.h"
 #include "cli/text.h"
+#include "export/answer.h"
 #include "query/diff.h"
 
 #include <errno.h>
@@ -71,8 +72,6 @@ struct sides {
 	uint64_t shared;
 };
 
-static const char *const verdicts[] = { [DIFF_NOISE] = "noise", [DIFF_MORE] = "more", [DIFF_LESS] = "less" };
-
 static double seconds(const struct sides *s, int side, uint64_t samples)
 {
 	return (double)samples * (double)reading_event(&s->r[side])->ns_per_sample / 1e9;
@@ -90,96 +89,16 @@ static double amount(const struct sides *s, int side, const struct query_diff_ro
 	return ns > 0 ? r->rate[side] * ns / 1e9 : r->rate[side];
 }
 
-/* ---- JSON ---- */
-
-static json_t *pair(json_t *a, json_t *b)
-{
-	return a && b ? json_pack("[o,o]", a, b) : NULL;
-}
-
-static json_t *reals(double a, double b)
-{
-	return pair(json_real(a), json_real(b));
-}
-
-static int add_name(json_t *o, const struct sides *s, const struct query_diff_row *r)
-{
-	const char *module = r->module ? r->module : "";
-	if (s->opts->by.n)
-		return json_put(o, "key", group_json(&s->opts->by, &(struct group){ r->values, r->present }));
-	int rc = json_put(o, "function", json_text(r->text, strlen(r->text)));
-	return rc ? rc : json_put(o, "module", json_text(module, strlen(module)));
-}
-
-static json_t *row_json(const struct sides *s, const struct query_diff_row *r)
-{
-	json_t *o = json_object();
-	int rc = add_name(o, s, r);
-	rc = rc ? rc : json_put(o, "samples", pair(json_count(r->samples[0]), json_count(r->samples[1])));
-	rc = rc ? rc : json_put(o, "self", pair(json_count(r->self[0]), json_count(r->self[1])));
-	rc = rc ? rc : json_put(o, "seconds", reals(seconds(s, 0, r->samples[0]), seconds(s, 1, r->samples[1])));
-	rc = rc ? rc : json_put(o, "self_seconds", reals(seconds(s, 0, r->self[0]), seconds(s, 1, r->self[1])));
-	rc = rc ? rc : json_put(o, "share", reals(r->share[0], r->share[1]));
-	rc = rc ? rc : json_put(o, "rate", reals(amount(s, 0, r), amount(s, 1, r)));
-	rc = rc ? rc : json_put(o, "change", json_real(r->change));
-	rc = rc ? rc : json_put(o, "low", json_real(r->low));
-	rc = rc ? rc : json_put(o, "high", json_real(r->high));
-	rc = rc ? rc : json_put(o, "ratio", isfinite(r->ratio) ? json_real(r->ratio) : json_null());
-	rc = rc ? rc : json_put(o, "p", json_real(r->p));
-	rc = rc ? rc : json_put(o, "q", json_real(r->q));
-	rc = rc ? rc : json_put(o, "tested", json_boolean(r->tested));
-	rc = rc ? rc : json_put(o, "verdict", json_string(verdicts[r->verdict]));
-	if (!rc)
-		return o;
-	json_decref(o);
-	return NULL;
-}
-
-static json_t *side_json(const struct sides *s, int side)
-{
-	const struct query_info *info = query_info(s->r[side].query);
-	const char *where = s->filter[side].where ? s->filter[side].where : "";
-	json_t *o = json_object();
-	int rc = json_put(o, "store", json_text(s->r[side].dir, strlen(s->r[side].dir)));
-	rc = rc ? rc : json_put(o, "where", json_text(where, strlen(where)));
-	rc = rc ? rc : json_put(o, "from", json_real((double)info->from_ns / 1e9));
-	rc = rc ? rc : json_put(o, "to", json_real((double)info->to_ns / 1e9));
-	rc = rc ? rc : json_put(o, "covered", json_real((double)info->covered_ns / 1e9));
-	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
-	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
-	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
-	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
-	rc = rc ? rc : accounting_add(o, s->r[side].store, info);
-	if (!rc)
-		return o;
-	json_decref(o);
-	return NULL;
-}
-
 static int print_json(const struct sides *s, size_t n)
 {
-	const struct store_event *event = reading_event(&s->r[0]);
-	const struct diff *opts = s->opts;
-	json_t *o = json_object(), *rows = json_array();
-	int rc = o && rows ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < n; i++)
-		rc = json_array_append_new(rows, row_json(s, &s->d->rows[i])) ? -ENOMEM : 0;
-	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
-	rc = rc ? rc : json_put(o, "n_rows", json_count(s->d->n_rows));
-	rc = rc ? rc : json_put(o, "n_tested", json_count(s->d->n_tested));
-	rc = rc ? rc : json_put(o, "n_changed", json_count(s->d->n_changed));
-	rc = rc ? rc : json_put(o, "compared", json_string(opts->absolute ? "rate" : "share"));
-	rc = rc ? rc : json_put(o, "of", json_string(opts->by.n || opts->inclusive ? "samples" : "self"));
-	rc = rc ? rc : json_put(o, "threshold", json_real(QUERY_DIFF_RATE));
-	rc = rc ? rc : json_put(o, "shared", json_count(s->shared));
-	rc = rc ? rc : json_put(o, "event", json_text(event->name, strlen(event->name)));
-	rc = rc ? rc : json_put(o, "unit", json_text(event->unit, strlen(event->unit)));
-	rc = rc ? rc : json_put(o, "a", side_json(s, 0));
-	rc = rc ? rc : json_put(o, "b", side_json(s, 1));
-	rc = rc ? rc : json_print(o, stdout);
-	json_decref(rows);
-	json_decref(o);
-	return rc;
+	const struct diff *o = s->opts;
+	struct answer_sides a = { .inclusive = o->inclusive, .absolute = o->absolute, .shared = s->shared };
+	for (int i = 0; i < 2; i++) {
+		a.query[i] = s->r[i].query;
+		a.side[i] = (struct answer){ .store = s->r[i].store, .dir = s->r[i].dir, .where = s->filter[i].where,
+					      .keys = (const char *const *)o->by.v, .n_keys = o->by.n, .limit = n };
+	}
+	return cmd_print_json(answer_diff(&a, s->d));
 }
 
 /* ---- text ---- */
@@ -253,7 +172,7 @@ static void print_numbers(const struct sides *s, const struct query_diff_row *r)
 		       100 * r->change, 100 * r->low, 100 * r->high);
 	}
 	print_ratio(r->ratio);
-	printf(r->q < 0.001 ? "%8.0e  %-5s  " : "%8.3f  %-5s  ", r->q, verdicts[r->verdict]);
+	printf(r->q < 0.001 ? "%8.0e  %-5s  " : "%8.3f  %-5s  ", r->q, answer_verdicts[r->verdict]);
 }
 
 static void group_numbers(void *ctx, size_t i)

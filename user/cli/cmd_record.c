@@ -2,9 +2,11 @@
 /* ascribe record: sample until the time, the command, the processes or the user say stop; write a store. */
 #include "cli/child.h"
 #include "cli/cmd.h"
+#include "cli/debuginfod.h"
 #include "cli/rotate.h"
 #include "cli/target.h"
 #include "collect/collector.h"
+#include "labels/recipe.h"
 #include "proc/proc.h"
 
 #include <errno.h>
@@ -15,8 +17,6 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WINDOW_S 10
@@ -27,8 +27,9 @@ struct record_options {
 	uint64_t hz;
 	int64_t duration_ns;
 	bool all, append, quiet, wall;
-	struct opt_list tgids, tids, events, keep, drop, redact;
-	const char *cgroup, *out;
+	struct opt_list tgids, tids, events, keep, drop, redact, debuginfod;
+	const char *cgroup, *out, *recipes, *debuginfod_cache;
+	bool no_recipes;
 };
 
 static const struct opt options[] = {
@@ -52,10 +53,17 @@ static const struct opt options[] = {
 	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", offsetof(struct record_options, drop), 0, 0 },
 	{ "label-redact", 0, OPT_LIST, "KEY,..", "record of their values only a hash whose key is never written: different\n"
 	  "values stay different", offsetof(struct record_options, redact), 0, 0 },
+	{ "debuginfod", 0, OPT_LIST, "URL,..", "ask these servers for debug files that this host has not, by build id;\n"
+	  "env stands for what DEBUGINFOD_URLS says (default: nobody is asked)", offsetof(struct record_options, debuginfod), 0, 0 },
+	{ "debuginfod-cache", 0, OPT_STRING, "DIR", "where such files are kept (default: ascribe/debuginfod in XDG_CACHE_HOME;\n"
+	  "without it in /var/cache for root, in ~/.cache for others)", offsetof(struct record_options, debuginfod_cache), 0, 0 },
 	{ "wall", 0, OPT_FLAG, NULL, "all time, not only that on a CPU: also measure every wait of every thread, blocked\n"
 	  "(event off-cpu) or for a CPU (runq), with its stack and who had the CPU", offsetof(struct record_options, wall), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
 	  "is kept as STORE.old", offsetof(struct record_options, out), 0, 0 },
+	{ "recipes", 0, OPT_STRING, "PATH", "more label paths: a *.recipe file, or a directory of them; one with the name of\n"
+	  "a built-in recipe replaces it", offsetof(struct record_options, recipes), 0, 0 },
+	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", offsetof(struct record_options, no_recipes), 0, 0 },
 	{ "append", 0, OPT_FLAG, NULL, "add to the store that is there", offsetof(struct record_options, append), 0, 0 },
 	{ "quiet", 'q', OPT_FLAG, NULL, "no progress, errors only", offsetof(struct record_options, quiet), 0, 0 },
 };
@@ -71,7 +79,8 @@ static const struct opt_command command = {
 		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"
 		    "  ascribe record -e page-faults -d 1m\n"
 		    "  ascribe record --label-drop 'auth*' --label-redact user -d 1m\n"
-		    "  ascribe record --wall -d 30s               # and what they waited for\n",
+		    "  ascribe record --wall -d 30s               # and what they waited for\n"
+		    "  ascribe record --debuginfod https://debuginfod.debian.net -d 1m\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = SIZE_MAX,
@@ -86,7 +95,9 @@ struct recording {
 	struct child child;
 	struct store_writer *writer;
 	struct collector *collector;
+	struct recipes recipes;
 	struct label_filter *filter;
+	struct downloads *downloads;
 	int signals;
 	uint64_t start_ns;
 	bool moved; /* an earlier recording was moved out of the way */
@@ -125,6 +136,10 @@ static int parse_events(struct recording *r, struct err *err)
 	const char *mib = getenv("ASCRIBE_UNWIND_MIB"); /* for tests: rows that do not fit */
 	if (mib)
 		r->cfg.unwind_bytes = (size_t)strtoul(mib, NULL, 10) << 20;
+	const char *labels = getenv("ASCRIBE_LABELS"); /* for tests/bench/bench_foreign.c */
+	const char *sets = getenv("ASCRIBE_LABEL_SETS"); /* for tests: more sets than are kept */
+	r->cfg.label_sets = sets ? (size_t)strtoul(sets, NULL, 10) : 0;
+	r->cfg.no_labels = labels && !strcmp(labels, "none");
 	r->cfg.n_events = l->n ? (unsigned)l->n : 1;
 	int rc;
 	for (unsigned i = 0; i < r->cfg.n_events; i++) {
@@ -145,6 +160,15 @@ static int parse_events(struct recording *r, struct err *err)
 		return rc == -ENODEV ? 0 : rc;
 	close(fd);
 	return 0;
+}
+
+static int load_recipes(struct recording *r, struct err *err)
+{
+	int rc = r->o->no_recipes ? 0 : recipes_load_built_in(&r->recipes, err);
+	if (!rc && r->o->recipes)
+		rc = recipes_load(&r->recipes, r->o->recipes, err);
+	r->cfg.recipes = &r->recipes;
+	return rc;
 }
 
 static int choose_target(struct recording *r, bool has_command, struct err *err)
@@ -209,22 +233,6 @@ static void describe(struct recording *r, const struct opt_args *args)
 
 static int open_store(struct recording *r, struct err *err)
 {
-	struct utsname u;
-	char os[300];
-	struct timespec ts;
-	uname(&u);
-	clock_gettime(CLOCK_REALTIME, &ts);
-	snprintf(os, sizeof(os), "%s %s %s", u.sysname, u.release, u.machine);
-	struct store_meta meta = {
-		.host = u.nodename,
-		.os = os,
-		.what = r->what,
-		.lost_names = collector_lost_names,
-		.n_lost = collector_n_lost,
-		.flagged_names = collector_flagged_names,
-		.n_flagged = collector_n_flagged,
-		.created_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec,
-	};
 	if (!r->o->append) {
 		int rc = rotate_store(r->o->out, &r->moved, err);
 		if (rc)
@@ -233,7 +241,7 @@ static int open_store(struct recording *r, struct err *err)
 	struct store_options keep;
 	store_options_default(&keep);
 	keep.windows_only = true;
-	return store_writer_open_with(&r->writer, r->o->out, &meta, &keep, err);
+	return collector_open_store(&r->writer, r->o->out, r->what, &keep, err);
 }
 
 /* ---- progress ---- */
@@ -301,6 +309,8 @@ static void print_summary(struct recording *r, bool tty)
 	print_unwinding(&p.unwinding);
 	print_symbols(&p.symbols, &p.parsing);
 	print_jit(&p.jit);
+	if (r->downloads)
+		debuginfod_print(r->downloads);
 }
 
 /* ---- recording ---- */
@@ -386,6 +396,8 @@ static int start(struct recording *r, struct err *err)
 		return rc;
 	if (warning.code)
 		cmd_warn("%s", warning.text);
+	if (r->downloads)
+		collector_set_downloads(r->collector, r->downloads);
 	rc = r->filter ? collector_set_filter(r->collector, r->filter) : 0;
 	if (rc)
 		return err_sys(err, rc, "a key for redacted labels");
@@ -421,6 +433,8 @@ static int finish(struct recording *r, struct err *err)
 	collector_progress(r->collector, &p);
 	if (!r->o->quiet)
 		print_summary(r, isatty(STDERR_FILENO));
+	if (!r->o->quiet && collector_warning(r->collector)[0])
+		fprintf(stderr, "ascribe: recipe not used: %s\n", collector_warning(r->collector));
 	if (!p.failed)
 		return rc;
 	struct err cause = rc ? *err : p.failure;
@@ -431,8 +445,10 @@ static int finish(struct recording *r, struct err *err)
 static void release(struct recording *r)
 {
 	collector_close(r->collector);
+	downloads_free(r->downloads);
 	filter_free(r->filter);
 	store_writer_close(r->writer);
+	recipes_fini(&r->recipes);
 	child_fini(&r->child);
 	target_fini(&r->target);
 	if (r->signals >= 0)
@@ -455,7 +471,13 @@ int cmd_record(int argc, char **argv)
 	rc = rc ? rc : make_filter(&r, &err);
 	if (rc == -EINVAL || rc == -E2BIG)
 		status = EXIT_USAGE;
+	/* Its process is forked here, before anything is open. */
+	if (!rc && o.debuginfod.n)
+		rc = debuginfod_start(&r.downloads, &o.debuginfod, o.debuginfod_cache, &err);
+	if (rc == -EINVAL)
+		status = EXIT_USAGE;
 	rc = rc ? rc : parse_events(&r, &err);
+	rc = rc ? rc : load_recipes(&r, &err);
 	if (rc == -EINVAL)
 		status = EXIT_USAGE;
 	if (rc)

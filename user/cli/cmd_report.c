@@ -5,6 +5,7 @@
 #include "cli/groups.h"
 #include "cli/series.h"
 #include "cli/text.h"
+#include "export/answer.h"
 #include "query/lengths.h"
 
 #include <errno.h>
@@ -78,102 +79,17 @@ static double share(const struct reading *r, uint64_t samples)
 	return info->samples ? (double)samples / (double)info->samples : 0;
 }
 
-/* ---- JSON ---- */
-
 static const struct hist_snapshot *row_lengths(const struct report *opts, const struct query_table_row *r)
 {
 	return opts->lengths && !r->other ? query_lengths_of(opts->lengths, r->values, r->present) : NULL;
 }
 
-/* Quantiles of the waits of a row, in seconds, each between low and high. */
-static const struct quantile {
-	double q;
-	const char *name, *head;
-} quantiles[] = { { 0.5, "p50", "P50" }, { 0.9, "p90", "P90" }, { 0.99, "p99", "P99" }, { 1, "max", "MAX" } };
-#define N_QUANTILES (sizeof(quantiles) / sizeof(quantiles[0]))
-
-static int add_lengths(json_t *o, const struct hist_snapshot *h)
-{
-	int rc = json_put(o, "waits", json_count(h ? h->total : 0));
-	for (size_t i = 0; !rc && h && h->total && i < N_QUANTILES; i++) {
-		struct hist_value v = hist_snapshot_quantile(h, quantiles[i].q);
-		rc = json_put(o, quantiles[i].name, json_pack("{s:f,s:f,s:f}", "low", (double)v.low / 1e9, "value",
-							      (double)v.value / 1e9, "high", (double)v.high / 1e9));
-	}
-	return rc;
-}
-
-static json_t *row_json(const struct reading *rd, const struct report *opts, const struct query_table_row *r)
-{
-	const struct opt_list *by = &opts->by;
-	json_t *o = json_object();
-	int rc = 0;
-	if (by->n) {
-		rc = json_put(o, "key", r->other ? json_null() : group_json(by, &(struct group){ r->values, r->present }));
-	} else {
-		const char *module = r->module ? r->module : "";
-		rc = json_put(o, "function", json_text(r->text, strlen(r->text)));
-		rc = rc ? rc : json_put(o, "module", json_text(module, strlen(module)));
-		if (r->inlined)
-			rc = rc ? rc : json_put(o, "inlined", json_true());
-	}
-	rc = rc ? rc : json_put(o, "samples", json_count(r->samples));
-	rc = rc ? rc : json_put(o, "self", json_count(r->self));
-	rc = rc ? rc : json_put(o, "seconds", json_real(seconds(rd, r->samples)));
-	rc = rc ? rc : json_put(o, "self_seconds", json_real(seconds(rd, r->self)));
-	rc = rc ? rc : json_put(o, "share", json_real(share(rd, r->samples)));
-	rc = rc ? rc : json_put(o, "low", json_real(r->low));
-	rc = rc ? rc : json_put(o, "high", json_real(r->high));
-	if (r->error)
-		rc = rc ? rc : json_put(o, "error", json_count(r->error));
-	if (r->other)
-		rc = rc ? rc : json_put(o, "other", json_true());
-	if (opts->lengths)
-		rc = rc ? rc : add_lengths(o, row_lengths(opts, r));
-	if (!rc)
-		return o;
-	json_decref(o);
-	return NULL;
-}
-
-static int add_header(json_t *o, const struct reading *r, const struct report *opts, const struct query_table *t)
-{
-	const struct query_info *info = query_info(r->query);
-	const struct store_event *event = reading_event(r);
-	const char *where = opts->filter.where ? opts->filter.where : "";
-	int rc = json_put(o, "n_rows", json_count(t->n_rows));
-	rc = rc ? rc : json_put(o, "exact", json_boolean(!t->approximate));
-	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
-	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
-	rc = rc ? rc : json_put(o, "value", json_count(info->value));
-	if (opts->filter.metric)
-		rc = rc ? rc : json_put(o, "metric", json_text(opts->filter.metric, strlen(opts->filter.metric)));
-	if (opts->lengths)
-		rc = rc ? rc : json_put(o, "quantile_error", json_real(LENGTHS_ERROR));
-	rc = rc ? rc : json_put(o, "event", json_text(event->name, strlen(event->name)));
-	rc = rc ? rc : json_put(o, "unit", json_text(event->unit, strlen(event->unit)));
-	rc = rc ? rc : json_put(o, "where", json_text(where, strlen(where)));
-	rc = rc ? rc : json_put(o, "from", json_real((double)info->from_ns / 1e9));
-	rc = rc ? rc : json_put(o, "to", json_real((double)info->to_ns / 1e9));
-	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
-	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
-	return rc ? rc : accounting_add(o, r->store, info);
-}
-
 static int print_json(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
 {
-	json_t *o = json_object(), *rows = json_array();
-	int rc = o && rows ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < t->n_rows && i < limit; i++) {
-		if (json_array_append_new(rows, row_json(r, opts, &t->rows[i])))
-			rc = -ENOMEM;
-	}
-	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
-	rc = rc ? rc : add_header(o, r, opts, t);
-	rc = rc ? rc : json_print(o, stdout);
-	json_decref(rows);
-	json_decref(o);
-	return rc;
+	const struct opt_list *by = &opts->by;
+	const struct answer a = { .store = r->store, .where = opts->filter.where, .keys = (const char *const *)by->v, .n_keys = by->n,
+				  .limit = limit, .metric = opts->filter.metric, .lengths = opts->lengths };
+	return cmd_print_json(answer_table(&a, r->query, t));
 }
 
 /* ---- text ---- */
@@ -266,8 +182,8 @@ static int print_functions(const struct reading *rd, const struct report *opts, 
 static void print_length_heads(void)
 {
 	printf("%9s", "WAITS");
-	for (size_t i = 0; i < N_QUANTILES; i++)
-		printf(" %9s", quantiles[i].head);
+	for (size_t i = 0; i < ANSWER_QUANTILES; i++)
+		printf(" %9s", answer_quantiles[i].head);
 	fputs("  ", stdout);
 }
 
@@ -276,8 +192,8 @@ static void print_lengths(const struct hist_snapshot *h)
 {
 	char text[32];
 	printf("%9llu", (unsigned long long)(h ? h->total : 0));
-	for (size_t i = 0; i < N_QUANTILES; i++) {
-		text_duration(h && h->total ? hist_snapshot_quantile(h, quantiles[i].q).value : 0, text);
+	for (size_t i = 0; i < ANSWER_QUANTILES; i++) {
+		text_duration(h && h->total ? hist_snapshot_quantile(h, answer_quantiles[i].q).value : 0, text);
 		printf(" %9s", h && h->total ? text : "-");
 	}
 	fputs("  ", stdout);

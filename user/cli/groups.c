@@ -7,19 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-json_t *group_json(const struct opt_list *by, const struct group *g)
-{
-	json_t *key = json_object();
-	for (size_t i = 0; key && i < by->n; i++) {
-		json_t *v = g->present[i] ? json_text(g->values[i], strlen(g->values[i])) : json_null();
-		if (json_put(key, by->v[i], v)) {
-			json_decref(key);
-			return NULL;
-		}
-	}
-	return key;
-}
-
 /* The cell's text, to be freed: a missing label is not the same as an empty value. */
 static char *cell(const struct group *g, size_t i)
 {

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of samples by label keys, as rows of a table and as JSON: the same in every command that has --by. */
+/* Groups of samples by label keys, as rows of a table: the same in every command that has --by. */
 #ifndef ASCRIBE_CLI_GROUPS_H
 #define ASCRIBE_CLI_GROUPS_H
 
 #include "cli/options.h"
-#include "export/json.h"
 
 struct group {
 	const char *const *values; /* NULL: the row of all others, "(other)" */
 	const bool *present;
 };
-
-/* {"tenant": "a", "query_id": null}: null where the label is missing. NULL when out of memory. */
-json_t *group_json(const struct opt_list *by, const struct group *g);
 
 /*
  * A line of heads, then a line per group: what `numbers` prints, then the values in aligned columns. numbers(ctx, i) is for

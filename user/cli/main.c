@@ -24,6 +24,8 @@ static const struct command {
 	{ "labels", "the label keys of a store, or the values of one key", cmd_labels },
 	{ "stat", "the accounting: fired, stored, each loss, own cost", cmd_stat },
 	{ "store", "a store's contents, damage, parents and repair", cmd_store },
+	{ "daemon", "record continuously within a quota, and serve", cmd_daemon },
+	{ "serve", "the page and the HTTP API over a store, read-only", cmd_serve },
 	{ "check", "what works on this host, and the fix for what does not", cmd_check },
 };
 
@@ -39,6 +41,13 @@ void cmd_flush(void)
 		stdout_errno = errno ? errno : EIO;
 }
 
+int cmd_print_json(json_t *value)
+{
+	int rc = json_print(value, stdout);
+	json_decref(value);
+	return rc;
+}
+
 static void message(const char *prefix, const char *fmt, va_list ap)
 {
 	cmd_flush();
@@ -50,6 +59,14 @@ static void message(const char *prefix, const char *fmt, va_list ap)
 }
 
 void cmd_error(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	message("ascribe: ", fmt, ap);
+	va_end(ap);
+}
+
+void cmd_say(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -76,6 +93,12 @@ void cmd_incomplete(const char *fmt, ...)
 	incomplete = true;
 }
 
+int cmd_help(const struct opt_command *cmd)
+{
+	(man_page ? man_command : opt_print_help)(cmd, stdout);
+	return EXIT_OK;
+}
+
 bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
 	       int *ret_exit)
 {
@@ -85,8 +108,7 @@ bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, 
 		return true;
 	opt_release(cmd, out);
 	if (rc == OPT_HELP) {
-		(man_page ? man_command : opt_print_help)(cmd, stdout);
-		*ret_exit = EXIT_OK;
+		*ret_exit = cmd_help(cmd);
 	} else {
 		cmd_error("%s: %s (see ascribe %s --help)", cmd->name, err.text, cmd->name);
 		*ret_exit = EXIT_USAGE;

@@ -1,225 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 
+#include "util/times.h"
+
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define NSEC 1000000000ll
 
-/* ---- durations and times ---- */
-
-static const struct {
-	const char *name;
-	int64_t ns;
-} units[] = {
-	{ "ns", 1 },	    { "us", 1000 },	  { "ms", 1000000 },	 { "s", NSEC },
-	{ "m", 60 * NSEC }, { "h", 3600 * NSEC }, { "d", 86400 * NSEC }, { "w", 7 * 86400 * NSEC },
-};
-
-static int unit_ns(const char *name, size_t len, int64_t *ret)
-{
-	if (!len) {
-		*ret = NSEC;
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strlen(units[i].name) == len && !memcmp(units[i].name, name, len)) {
-			*ret = units[i].ns;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
-/* Digits of a fraction (behind the point) times unit, cut to whole nanoseconds. */
-static int64_t fraction_ns(const char *digits, size_t n, int64_t unit)
-{
-	long double f = 0, scale = 1;
-	for (size_t i = 0; i < n && i < 18; i++)
-		f += (digits[i] - '0') * (scale /= 10);
-	return (int64_t)(f * unit + 1e-6L);
-}
-
-/* One "12.5ms" at *p. */
-static int duration_part(const char **p, int64_t *ret)
-{
-	const char *s = *p;
-	if (!isdigit((unsigned char)*s))
-		return -EINVAL;
-	int64_t whole = 0;
-	for (; isdigit((unsigned char)*s); s++) {
-		if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, *s - '0', &whole))
-			return -ERANGE;
-	}
-	const char *frac = s;
-	size_t n_frac = 0;
-	if (*s == '.') {
-		frac = ++s;
-		n_frac = strspn(s, "0123456789");
-		if (!n_frac)
-			return -EINVAL;
-		s += n_frac;
-	}
-	size_t len = strspn(s, "abcdefghijklmnopqrstuvwxyz");
-	int64_t unit, ns;
-	if (unit_ns(s, len, &unit))
-		return -EINVAL;
-	/* "1m30": the bare number would be read as seconds by some and as minutes by others. */
-	if (!len && s[len])
-		return -EINVAL;
-	if (__builtin_mul_overflow(whole, unit, &ns) ||
-	    __builtin_add_overflow(ns, fraction_ns(frac, n_frac, unit), &ns))
-		return -ERANGE;
-	*p = s + len;
-	*ret = ns;
-	return 0;
-}
-
 int opt_duration(const char *text, int64_t *ret_ns)
 {
-	int64_t sum = 0, part;
-	const char *p = text;
-	do {
-		const char *start = p;
-		int rc = duration_part(&p, &part);
-		if (rc)
-			return rc;
-		if (start != text && isdigit((unsigned char)p[-1]))
-			return -EINVAL;
-		if (__builtin_add_overflow(sum, part, &sum))
-			return -ERANGE;
-	} while (*p);
-	if (!sum)
-		return -ERANGE;
-	*ret_ns = sum;
-	return 0;
-}
-
-static int seconds_ns(int64_t seconds, int64_t ns, int64_t *ret)
-{
-	int64_t v;
-	if (__builtin_mul_overflow(seconds, NSEC, &v) || __builtin_add_overflow(v, ns, &v))
-		return -ERANGE;
-	*ret = v;
-	return 0;
-}
-
-/* n digits exactly. */
-static int digits(const char **p, int n, int min, int max, int *ret)
-{
-	int v = 0;
-	for (int i = 0; i < n; i++, (*p)++) {
-		if (!isdigit((unsigned char)**p))
-			return -EINVAL;
-		v = v * 10 + (**p - '0');
-	}
-	if (v < min || v > max)
-		return -EINVAL;
-	*ret = v;
-	return 0;
-}
-
-static int literal(const char **p, const char *set)
-{
-	if (!**p || !strchr(set, **p))
-		return -EINVAL;
-	(*p)++;
-	return 0;
-}
-
-/* "Z", "+02:00", or the end of the text: local time. */
-static int zone_seconds(const char *p, struct tm *tm, int64_t *ret)
-{
-	int h, m;
-	if (!*p) {
-		tm->tm_isdst = -1;
-		*ret = mktime(tm);
-		return 0;
-	}
-	time_t utc = timegm(tm);
-	if ((*p == 'Z' || *p == 'z') && !p[1]) {
-		*ret = utc;
-		return 0;
-	}
-	char sign = *p;
-	if (literal(&p, "+-") || digits(&p, 2, 0, 23, &h) || literal(&p, ":") || digits(&p, 2, 0, 59, &m) || *p)
-		return -EINVAL;
-	int64_t off = (h * 60 + m) * 60;
-	*ret = sign == '-' ? utc + off : utc - off;
-	return 0;
-}
-
-static int days_of_month(int year, int month)
-{
-	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-	return days[month - 1] + (month == 2 && leap);
-}
-
-static int rfc3339(const char *p, int64_t *ret_ns)
-{
-	struct tm tm = { 0 };
-	int64_t ns = 0, seconds;
-	if (digits(&p, 4, 1970, 2262, &tm.tm_year) || literal(&p, "-") || digits(&p, 2, 1, 12, &tm.tm_mon) ||
-	    literal(&p, "-") || digits(&p, 2, 1, 31, &tm.tm_mday) || tm.tm_mday > days_of_month(tm.tm_year, tm.tm_mon))
-		return -EINVAL;
-	if (literal(&p, "Tt ") || digits(&p, 2, 0, 23, &tm.tm_hour) || literal(&p, ":") ||
-	    digits(&p, 2, 0, 59, &tm.tm_min) || literal(&p, ":") || digits(&p, 2, 0, 60, &tm.tm_sec))
-		return -EINVAL;
-	if (*p == '.') {
-		size_t n = strspn(++p, "0123456789");
-		if (!n)
-			return -EINVAL;
-		ns = fraction_ns(p, n, NSEC);
-		p += n;
-	}
-	tm.tm_year -= 1900;
-	tm.tm_mon -= 1;
-	if (zone_seconds(p, &tm, &seconds))
-		return -EINVAL;
-	return seconds_ns(seconds, ns, ret_ns);
-}
-
-static int epoch(const char *p, int64_t *ret_ns)
-{
-	int64_t seconds = 0, ns = 0;
-	for (; isdigit((unsigned char)*p); p++) {
-		if (__builtin_mul_overflow(seconds, 10, &seconds) ||
-		    __builtin_add_overflow(seconds, *p - '0', &seconds))
-			return -ERANGE;
-	}
-	if (*p == '.') {
-		size_t n = strspn(++p, "0123456789");
-		if (!n)
-			return -EINVAL;
-		ns = fraction_ns(p, n, NSEC);
-		p += n;
-	}
-	return *p ? -EINVAL : seconds_ns(seconds, ns, ret_ns);
+	return times_duration(text, ret_ns);
 }
 
 int opt_time(const char *text, int64_t now_ns, int64_t *ret_ns)
 {
-	if (!strncmp(text, "now", 3)) {
-		int64_t d = 0;
-		if (text[3] && text[3] != '-' && text[3] != '+')
-			return -EINVAL;
-		int rc = text[3] ? opt_duration(text + 4, &d) : 0;
-		if (rc)
-			return rc;
-		int64_t v;
-		if (text[3] == '-' ? __builtin_sub_overflow(now_ns, d, &v) : __builtin_add_overflow(now_ns, d, &v))
-			return -ERANGE;
-		*ret_ns = v;
-		return 0;
-	}
-	if (!isdigit((unsigned char)*text))
-		return -EINVAL;
-	return strchr(text, '-') ? rfc3339(text, ret_ns) : epoch(text, ret_ns);
+	return times_parse(text, now_ns, ret_ns);
 }
 
 /* ---- misspelt words ---- */
@@ -309,6 +108,24 @@ static int parse_uint(const struct opt *o, const char *text, uint64_t *ret)
 	return 0;
 }
 
+static int parse_size(const char *text, uint64_t *ret)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 10);
+	const char *unit = *end ? strchr(units, *end) : NULL;
+	unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+	if (errno || (v << shift) >> shift != v)
+		return -ERANGE;
+	if (*end && (!unit || (end[1] && strcmp(end + 1, "iB"))))
+		return -EINVAL;
+	*ret = v << shift;
+	return 0;
+}
+
 static int bad_value(const struct opt *o, const char *text, int rc, struct err *err)
 {
 	unsigned long long min = o->min, max = o->max;
@@ -328,6 +145,8 @@ static int bad_value(const struct opt *o, const char *text, int rc, struct err *
 	case OPT_TIME:
 		return err_set(err, -EINVAL, "--%s %s: not a time; try now-1h, 2026-05-01T10:00:00Z or epoch seconds",
 			       o->name, text);
+	case OPT_SIZE:
+		return err_set(err, -EINVAL, "--%s %s: not a size; try 512MiB or 10G", o->name, text);
 	default:
 		return err_set(err, -EINVAL, "--%s %s: an element of the list is empty", o->name, text);
 	}
@@ -353,6 +172,9 @@ static int set_value(const struct opt *o, const char *text, void *out, struct er
 	case OPT_TIME:
 		clock_gettime(CLOCK_REALTIME, &now);
 		rc = opt_time(text, now.tv_sec * NSEC + now.tv_nsec, member(o, out));
+		break;
+	case OPT_SIZE:
+		rc = parse_size(text, member(o, out));
 		break;
 	case OPT_LIST:
 		rc = list_add(member(o, out), text);
@@ -383,12 +205,15 @@ struct parser {
 	char **argv;
 	int argc, next;
 	void *out;
+	uint64_t given;
 	struct err *err;
 };
 
 static int take_value(struct parser *p, const struct opt *o, const char *attached)
 {
 	const char *value = attached;
+	size_t index = (size_t)(o - p->cmd->opts);
+	p->given |= index < 64 ? 1ull << index : 0;
 	if (o->type == OPT_FLAG) {
 		if (attached)
 			return err_set(p->err, -EINVAL, "--%s takes no value", o->name);
@@ -438,8 +263,8 @@ static int short_options(struct parser *p, const char *text)
 int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
 	      struct err *err)
 {
-	struct parser p = { cmd, argv, argc, 1, out, err };
-	struct opt_args args = { argv + 1, 0 };
+	struct parser p = { cmd, argv, argc, 1, out, 0, err };
+	struct opt_args args = { argv + 1, 0, 0 };
 	bool only_args = false;
 	while (p.next < argc) {
 		char *a = argv[p.next++];
@@ -459,9 +284,36 @@ int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, s
 		return err_set(err, -EINVAL, "unexpected argument '%s'", args.v[cmd->max_args]);
 	if (argc > 0)
 		args.v[args.n] = NULL; /* execvp needs the end; what stands there has been read */
+	args.given = p.given;
 	if (ret_args)
 		*ret_args = args;
 	return 0;
+}
+
+int opt_set(const struct opt_command *cmd, const char *name, const char *text, void *out, struct err *err)
+{
+	struct err e = { 0 };
+	for (size_t i = 0; i < cmd->n_opts; i++) {
+		const struct opt *o = &cmd->opts[i];
+		if (strcmp(o->name, name))
+			continue;
+		if (o->type == OPT_FLAG && (!strcmp(text, "true") || !strcmp(text, "false"))) {
+			*(bool *)member(o, out) = text[0] == 't';
+			return 0;
+		}
+		if (o->type == OPT_FLAG)
+			return err_set(err, -EINVAL, "%s: true or false", name);
+		int rc = set_value(o, text, out, &e);
+		/* Its text begins with "--". */
+		return rc ? err_set(err, rc, "%s", strncmp(e.text, "--", 2) ? e.text : e.text + 2) : 0;
+	}
+	const char *names[64];
+	size_t n = 0;
+	for (size_t i = 0; i < cmd->n_opts && n < 63; i++)
+		names[n++] = cmd->opts[i].name;
+	names[n] = NULL;
+	const char *near = opt_suggest(name, names);
+	return err_set(err, -ENOENT, "no such key%s%s%s", near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 void opt_release(const struct opt_command *cmd, void *out)

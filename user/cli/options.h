@@ -22,6 +22,7 @@ enum opt_type {
 	OPT_DURATION, /* int64_t, nanoseconds, > 0 */
 	OPT_TIME,     /* int64_t, realtime nanoseconds */
 	OPT_LIST,     /* struct opt_list */
+	OPT_SIZE,     /* uint64_t, bytes: 64MiB, 1G; a bare number is bytes */
 };
 
 /* Never holds an empty element; given twice, the option appends. Release with opt_release. */
@@ -54,6 +55,7 @@ struct opt_command {
 struct opt_args {
 	char **v; /* the arguments, in argv's own memory: opt_parse reorders argv; v[n] is NULL */
 	size_t n;
+	uint64_t given; /* bit i: option i of the table was there (of the first 64) */
 };
 
 #define OPT_HELP 1 /* --help was given: print it and stop */
@@ -69,16 +71,13 @@ void opt_release(const struct opt_command *cmd, void *out);
 void opt_print_help(const struct opt_command *cmd, FILE *f);
 
 /*
- * "10s", "2m", "500ms", "1m30s", "1.5h"; units ns us ms s m h d w; a bare number is seconds. More than 0, and less than
- * 292 years. -EINVAL, -ERANGE.
+ * Set one option by its long name, as --name=text would; err calls it by its name alone. A flag takes true or false. text must stay: OPT_STRING
+ * borrows it. -ENOENT: there is no such option, err suggests one.
  */
-int opt_duration(const char *text, int64_t *ret_ns);
+int opt_set(const struct opt_command *cmd, const char *name, const char *text, void *out, struct err *err);
 
-/*
- * RFC 3339 ("2026-05-01T10:00:00Z", "...+02:00", fractions; a space for the T; without a zone: local time), epoch
- * seconds
- * ("1777629600", "1777629600.5"), "now", "now-1h". now_ns is what `now` means. -EINVAL, -ERANGE.
- */
+/* times_duration, times_parse */
+int opt_duration(const char *text, int64_t *ret_ns);
 int opt_time(const char *text, int64_t now_ns, int64_t *ret_ns);
 
 /* The candidate that looks like a misspelt `word`, or NULL. The list ends with NULL. */

@@ -4,6 +4,7 @@
 #include "cli/accounting.h"
 #include "cli/groups.h"
 #include "cli/text.h"
+#include "export/answer.h"
 #include "query/series.h"
 
 #include <errno.h>
@@ -20,69 +21,10 @@ struct chart {
 	const struct opt_list *by;
 };
 
-/* ---- JSON ---- */
-
-/* [[t, samples], ...]: a step in which nothing was recorded has no point. */
-static json_t *points_json(const struct query_series *s, const struct query_series_row *row)
-{
-	json_t *points = json_array();
-	for (size_t i = 0; points && i < s->n_steps; i++) {
-		int64_t t = (s->from_ns + (int64_t)i * s->step_ns) / 1000000000;
-		if (!s->windows[i])
-			continue;
-		json_t *p = json_pack("[I,o]", (json_int_t)t, json_count(row->points[i]));
-		if (json_array_append_new(points, p)) {
-			json_decref(points);
-			return NULL;
-		}
-	}
-	return points;
-}
-
-static json_t *row_json(const struct chart *c, const struct query_series_row *row)
-{
-	json_t *o = json_object();
-	double seconds = (double)row->samples * (double)reading_event(c->r)->ns_per_sample / 1e9;
-	struct group g = { row->values, row->present };
-	int rc = json_put(o, "key", row->other ? json_null() : group_json(c->by, &g));
-	rc = rc ? rc : json_put(o, "other", json_boolean(row->other));
-	rc = rc ? rc : json_put(o, "samples", json_count(row->samples));
-	rc = rc ? rc : json_put(o, "seconds", json_real(seconds));
-	rc = rc ? rc : json_put(o, "points", points_json(c->s, row));
-	if (!rc)
-		return o;
-	json_decref(o);
-	return NULL;
-}
-
 static int print_json(const struct chart *c, const struct filter *f)
 {
-	const struct query_series *s = c->s;
-	const struct query_info *info = query_info(s->whole);
-	const struct store_event *event = reading_event(c->r);
-	const char *where = f->where ? f->where : "";
-	json_t *o = json_object(), *rows = json_array();
-	int rc = o && rows ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < s->n_rows; i++)
-		rc = json_array_append_new(rows, row_json(c, &s->rows[i])) ? -ENOMEM : 0;
-	rc = rc ? rc : json_put(o, "series", json_incref(rows));
-	rc = rc ? rc : json_put(o, "step", json_real((double)s->step_ns / 1e9));
-	rc = rc ? rc : json_put(o, "n_steps", json_count(s->n_steps));
-	rc = rc ? rc : json_put(o, "n_groups", json_count(s->n_groups));
-	rc = rc ? rc : json_put(o, "from", json_real((double)s->from_ns / 1e9));
-	rc = rc ? rc : json_put(o, "to", json_real((double)s->to_ns / 1e9));
-	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
-	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
-	rc = rc ? rc : json_put(o, "event", json_text(event->name, strlen(event->name)));
-	rc = rc ? rc : json_put(o, "unit", json_text(event->unit, strlen(event->unit)));
-	rc = rc ? rc : json_put(o, "where", json_text(where, strlen(where)));
-	rc = rc ? rc : json_put(o, "blocks", json_count(info->blocks));
-	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
-	rc = rc ? rc : accounting_add(o, c->r->store, info);
-	rc = rc ? rc : json_print(o, stdout);
-	json_decref(rows);
-	json_decref(o);
-	return rc;
+	const struct answer a = { .store = c->r->store, .where = f->where, .keys = (const char *const *)c->by->v, .n_keys = c->by->n };
+	return cmd_print_json(answer_series(&a, c->s));
 }
 
 /* ---- text ---- */

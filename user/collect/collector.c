@@ -5,6 +5,7 @@
 #include "collect/labelling.h"
 #include "collect/python.h"
 #include "collect/resolve.h"
+#include "collect/ruled.h"
 #include "collect/sets.h"
 #include "collect/sideband.h"
 #include "collect/trampolines.h"
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define NS 1000000000ull
@@ -31,6 +33,7 @@
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
+#define LAST_NAMES_NS (2 * NS) /* for debug files that are asked for when recording ends */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 struct collector {
@@ -39,8 +42,10 @@ struct collector {
 	struct procs *procs;
 	struct sandbox *sandbox;
 	struct symbolizer *symbolizer;
+	struct downloads *downloads; /* NULL: none */
 	struct resolver *resolver;
 	struct labelling *labelling;
+	struct ruled *ruled;
 	struct unwinding *unwinding;
 	struct copies *copies;
 	struct pythons *pythons;
@@ -56,6 +61,7 @@ struct collector {
 	int64_t t0_ns, next_window_ns; /* realtime */
 	int64_t end_ns, end_boot_ns;   /* the last drain began, or recording was stopped: what comes later is the next window's */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
+	uint64_t names_until_ns; /* BOOTTIME: the last rows wait for their names until then */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
@@ -70,18 +76,26 @@ static uint64_t clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * NS + (uint64_t)ts.tv_nsec;
 }
 
+static int ms_until(uint64_t ns, uint64_t now)
+{
+	if (ns <= now)
+		return 0;
+	uint64_t ms = (ns - now + 999999) / 1000000;
+	return ms > 60000 ? 60000 : (int)ms;
+}
+
 /* ---- rows ---- */
 
 /* Behind the system's labels and the application's come those of trampolines. */
 static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
-		   size_t n_more, uint32_t *ret_set, bool *ret_unknown)
+		   size_t n_more, uint32_t *ret_set, uint64_t *ret_flags)
 {
 	static struct sets_labels l;
 	sets_of(&c->sets, row, im, SETS_THREAD, row->kind != ROW_TASK, &l);
 	for (size_t i = 0; i < n_more; i++)
 		l.v[l.n++] = more[i];
 	l.n = labels_normalize(l.v, l.n);
-	*ret_unknown = l.unknown;
+	*ret_flags = l.flags;
 	return store_add_set(c->store, l.v, l.n < STORE_SET_MAX ? l.n : STORE_SET_MAX, ret_set);
 }
 
@@ -122,6 +136,16 @@ static size_t trampoline_labels(struct collector *c, const struct row *row, stru
 	return labelling_filter(c->labelling, out, n, room);
 }
 
+/* What labelling_find had to say. */
+static void count_label_flags(struct window_cpu *w, const struct row *row, uint64_t flags)
+{
+	if (flags == LABELLING_UNKNOWN)
+		w->counter[COUNTER_label_unknown] += row->samples;
+	for (unsigned i = COUNTER_labels_cut; flags && flags != LABELLING_UNKNOWN && i < N_COUNTERS; i++)
+		if (flags >> (i - COUNTER_labels_cut) & 1)
+			w->counter[i] += row->samples;
+}
+
 /* A row of waits without their stack; those that count as samples are in no other row. */
 static void add_wait(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
@@ -136,7 +160,8 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
-	bool unknown, no_binding;
+	bool no_binding;
+	uint64_t label_flags;
 	struct label more[TRAMPOLINES_LABELS_MAX];
 	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
 	struct resolver_flags flags = { 0 };
@@ -154,20 +179,19 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (row->event < c->cfg.n_events && c->cfg.event[row->event].wait)
 		resolver_trim_switch(c->resolver, &s);
 	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);
-	int rc = row_set(c, row, im, more, n_more, &set, &unknown);
+	int rc = row_set(c, row, im, more, n_more, &set, &label_flags);
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
 		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &flags);
 	if (!rc)
-		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples, row->value);
+		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples * c->cfg.weight, row->value);
 	if (rc)
 		goto lost;
 	w->stored += row->samples;
 	if (row->kind != ROW_IDLE)
 		metric_add(METRIC_stack_depth, n_words, row->samples);
-	if (unknown)
-		w->counter[COUNTER_label_unknown] += row->samples;
+	count_label_flags(w, row, label_flags);
 	if (no_binding)
 		w->counter[COUNTER_trampoline_unknown] += row->samples;
 	if (flags.no_mapping)
@@ -187,9 +211,9 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 {
 	struct collector *c = ctx;
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
-	struct binary_python py;
 	uint64_t at;
 	unwinding_mapped(c->unwinding, tgid);
+	ruled_look(c->ruled, im);
 	if (!im)
 		return;
 	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
@@ -200,8 +224,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 		if (file->path[0] != '/')
 			return;
 		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
-		if (b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py)))
-			labelling_mapped(c->labelling, tgid);
+		labelling_mapped(c->labelling, im, &im->maps[i]);
 		if (b && !binary_trampolines(b, &at))
 			trampolines_mapped(c->trampolines, tgid);
 		return;
@@ -235,6 +258,32 @@ static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, e
 	add_row(t->c, t->w, &h, row);
 }
 
+/*
+ * The last rows: what they need is asked for before the first of them is resolved, and may take a moment. A short recording has no
+ * others.
+ */
+static void await_names(struct collector *c, const struct sampler_half *h)
+{
+	uint64_t now;
+	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
+		const struct row *row = &h->rows[i];
+		uint64_t n_words = (uint64_t)row->n_kernel + row->n_user;
+		if (!row->samples)
+			continue;
+		left--;
+		if (row->kind == ROW_IDLE || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
+			continue;
+		struct resolver_stack s = { .frames = h->arena + row->stack, .n_kernel = row->n_kernel, .n_user = row->n_user };
+		resolver_want_names(c->resolver, c->procs, row_image(c, row), &s);
+	}
+	while (downloads_busy(c->downloads) && (now = proc_now_ns()) < c->names_until_ns) {
+		struct pollfd p = { .fd = downloads_fd(c->downloads), .events = POLLIN };
+		downloads_tick(c->downloads);
+		poll(&p, 1, ms_until(c->names_until_ns, now));
+		resolver_take_downloads(c->resolver);
+	}
+}
+
 static void on_half(void *ctx, const struct sampler_half *h)
 {
 	struct collector *c = ctx;
@@ -246,6 +295,8 @@ static void on_half(void *ctx, const struct sampler_half *h)
 	}
 	if (!ran)
 		return;
+	if (c->stopped && c->downloads)
+		await_names(c, h);
 	w->ran += ran;
 	w->used = true;
 	for (size_t i = 0; i < N_COUNTERS; i++)
@@ -299,6 +350,7 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 		labelling_record(c->labelling, r, payload);
 		trampolines_new_process(c->trampolines, r);
 		unwinding_new_process(c->unwinding, r);
+		ruled_look(c->ruled, procs_find(c->procs, r->tgid, UINT64_MAX));
 		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
 		break;
 	default:
@@ -313,6 +365,7 @@ static void drain(struct collector *c)
 	drain_sideband(c);
 	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
 	trampolines_begin(c->trampolines);
+	ruled_begin(c->ruled);
 	uint64_t now = proc_now_ns();
 	if (!c->stopped) {
 		c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
@@ -336,7 +389,7 @@ static int add_events(struct collector *c)
 	for (unsigned i = 0; !rc && i < c->cfg.n_events; i++) {
 		const struct event *e = &c->cfg.event[i];
 		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
-					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0 };
+					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period / c->cfg.weight : 0 };
 		if (e->wait)
 			se.period = 0;
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
@@ -411,6 +464,26 @@ static int end_window(struct collector *c, struct err *err)
 
 /* ---- life ---- */
 
+int collector_open_store(struct store_writer **ret, const char *dir, const char *what, const struct store_options *o,
+			 struct err *err)
+{
+	struct utsname u;
+	char os[300];
+	uname(&u);
+	snprintf(os, sizeof(os), "%s %s %s", u.sysname, u.release, u.machine);
+	struct store_meta meta = {
+		.host = u.nodename,
+		.os = os,
+		.what = what,
+		.lost_names = collector_lost_names,
+		.n_lost = collector_n_lost,
+		.flagged_names = collector_flagged_names,
+		.n_flagged = collector_n_flagged,
+		.created_ns = (int64_t)clock_ns(CLOCK_REALTIME),
+	};
+	return store_writer_open_with(ret, dir, &meta, o, err);
+}
+
 struct add_ring {
 	struct collector *c;
 	struct err *err;
@@ -452,12 +525,13 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	struct err e = { 0 };
 	c->store = w;
 	c->cfg = *cfg;
+	c->cfg.weight = cfg->weight ? cfg->weight : 1;
 	int rc = open_symbolizer(c, &e); /* first: its child is forked before anything else is open */
 	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
 	if (!rc) {
 		c->n_cpus = sampler_n_cpus(c->sampler);
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
-		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox) : -ENOMEM;
+		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox, c->cfg.weight) : -ENOMEM;
 	}
 	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, SIDEBAND_PAGES, &e);
 	if (!rc) {
@@ -468,14 +542,16 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
 	rc = rc ? rc : pythons_new(&c->pythons, w);
-	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver);
+	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg);
+	rc = rc ? rc : ruled_new(&c->ruled, cfg->recipes, &e);
 	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
 	struct unwinding_config uc = { c->sandbox, UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
-	c->sets = (struct sets){ c->procs, c->labelling };
+	c->sets = (struct sets){ c->procs, c->labelling, c->ruled };
 	c->waits.sets = &c->sets;
 	c->waits.store = w;
+	c->waits.weight = c->cfg.weight;
 	rc = rc ? rc : add_events(c);
 	if (rc) {
 		if (!e.code)
@@ -499,12 +575,18 @@ int collector_set_filter(struct collector *c, const struct label_filter *f)
 	return labelling_set_filter(c->labelling, f);
 }
 
+void collector_set_downloads(struct collector *c, struct downloads *d)
+{
+	c->downloads = d;
+	resolver_set_downloads(c->resolver, d);
+}
+
 int collector_start(struct collector *c, struct err *err)
 {
 	/* The side-band runs already: what changes while /proc is read is in its rings. */
 	procs_scan(c->procs);
 	drain_sideband(c);
-	window_start(c->window);
+	window_start(c->window, c->cfg.resumed);
 	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
@@ -524,14 +606,6 @@ static void on_cpu_change(void *ctx, unsigned cpu, bool online)
 		sideband_add_cpu(c->sideband, cpu, NULL);
 	else
 		sideband_remove_cpu(c->sideband, cpu);
-}
-
-static int ms_until(uint64_t ns, uint64_t now)
-{
-	if (ns <= now)
-		return 0;
-	uint64_t ms = (ns - now + 999999) / 1000000;
-	return ms > 60000 ? 60000 : (int)ms;
 }
 
 static int min_wait(int a, int b)
@@ -567,7 +641,7 @@ static size_t fill_poll(struct collector *c)
 
 int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds, struct err *err)
 {
-	struct pollfd *p = calloc(c->n_cpus + 1 + n_fds, sizeof(*p));
+	struct pollfd *p = calloc(c->n_cpus + 2 + n_fds, sizeof(*p));
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = 0;
@@ -586,11 +660,13 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, labelling_tick(c->labelling));
 		wait = min_wait(wait, unwinding_tick(c->unwinding));
 		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
+		wait = min_wait(wait, c->downloads ? downloads_tick(c->downloads) : -1);
 		size_t n = fill_poll(c);
 		memcpy(p, c->poll, n * sizeof(*p));
 		for (size_t i = 0; i < n_fds; i++)
 			p[n + i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
-		if (poll(p, n + n_fds, wait) < 0 && errno != EINTR) {
+		p[n + n_fds] = (struct pollfd){ .fd = c->downloads ? downloads_fd(c->downloads) : -1, .events = POLLIN };
+		if (poll(p, n + n_fds + 1, wait) < 0 && errno != EINTR) {
 			rc = err_sys(err, -errno, "waiting for samples");
 			break;
 		}
@@ -601,6 +677,8 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 			drain_sideband(c);
 		if (p[0].revents)
 			sampler_poll_ring(c->sampler);
+		if (p[n + n_fds].revents)
+			resolver_take_downloads(c->resolver);
 		for (size_t i = 0; i < n_fds; i++)
 			if (p[n + i].revents) {
 				rc = (int)i;
@@ -619,8 +697,14 @@ int collector_stop(struct collector *c, struct err *err)
 	c->stopped = true;
 	c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	c->end_boot_ns = (int64_t)proc_now_ns();
+	c->names_until_ns = (uint64_t)c->end_boot_ns + LAST_NAMES_NS;
 	drain(c);
 	return end_window(c, err);
+}
+
+const char *collector_warning(const struct collector *c)
+{
+	return labelling_warning(c->labelling);
 }
 
 void collector_close(struct collector *c)
@@ -628,6 +712,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	labelling_free(c->labelling);
+	ruled_free(c->ruled);
 	trampolines_free(c->trampolines);
 	copies_free(c->copies);
 	unwinding_free(c->unwinding);

@@ -13,6 +13,7 @@
 #include "collect/sampler.h"
 #include "collect/jit.h"
 #include "labels/filter.h"
+#include "sandbox/downloads.h"
 #include "collect/unwinding.h"
 #include "store/store.h"
 
@@ -23,6 +24,10 @@ extern const char *const collector_lost_names[];
 extern const char *const collector_flagged_names[];
 extern const size_t collector_n_lost, collector_n_flagged;
 
+/* The store of this host for a collector to write; what says what is recorded. As store_writer_open_with. */
+int collector_open_store(struct store_writer **ret, const char *dir, const char *what, const struct store_options *o,
+			 struct err *err);
+
 /*
  * Everything opened and attached, nothing running. The writer stays the caller's, what cfg points to must stay as long. *ret_warning is set when something is missing
  * that recording can do without (kernel symbols).
@@ -31,6 +36,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		   struct err *ret_warning, struct err *err);
 /* Before the start: which labels of programs may be kept (labelling_set_filter). Borrowed. 0 or -errno. */
 int collector_set_filter(struct collector *c, const struct label_filter *f);
+/* Before the start: names may come from there, too. Borrowed; at the end at most 2 s are spent to wait for them. */
+void collector_set_downloads(struct collector *c, struct downloads *d);
 int collector_start(struct collector *c, struct err *err);
 
 /*
@@ -64,5 +71,8 @@ struct collector_progress {
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);
+
+/* What was wrong with a recipe for a program that ran; "" when nothing was. */
+const char *collector_warning(const struct collector *c);
 
 #endif

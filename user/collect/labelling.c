@@ -4,17 +4,21 @@
 #include "collect/python.h"
 
 #include "ascribe/label_abi.h"
+#include "collect/sources.h"
+#include "labels/foreign.h"
 #include "labels/record.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #define BUCKETS 65536
-#define DEFINITIONS_MAX 65536 /* kept at a time; beyond, all are asked for again after the window */
+#define DEFINITIONS_MAX 262144 /* kept at a time; at half of it, all are asked for again after the window */
+#define DEFINITIONS_BYTES (64u << 20)
+#define PROC_SETS_MAX 32768 /* of one process: further ones are (other) until all are asked for again */
+#define PROC_BYTES_MAX (8u << 20)
+#define PROC_KEYS_MAX 16 /* keys that (other) is shown for */
 #define KEY_TABLES_MAX 16384
 #define PROC_PUBLISHED_MAX 16384
 #define LABELS_MAX 128 /* of one set, all parts */
@@ -32,6 +36,8 @@ struct definition {
 	uint32_t generation;
 	uint32_t n_labels;
 	struct label *labels; /* [n_labels], their text behind */
+	size_t bytes;
+	uint64_t flags; /* counters, from COUNTER_labels_cut on */
 };
 
 struct key_table {
@@ -42,9 +48,21 @@ struct key_table {
 	uint8_t text[];
 };
 
+/* What is kept of a process that has labels. */
+struct labelled {
+	struct source_list sources;
+	size_t n_sets, bytes;
+	bool full;
+	struct label other[PROC_KEYS_MAX]; /* each key that its sets had, as (other) */
+	size_t n_other;
+	char key[PROC_KEYS_MAX][ASCRIBE_KEY_MAX];
+};
+
 /* A process that was asked about. */
 struct known {
 	struct owner owner;
+	struct labelled *labelled; /* NULL: it has none */
+	uint64_t from_ns;  /* of the image that was looked at: news of an exec may come after the first sample */
 	uint32_t tries;    /* still to do; 0: nothing is waited for */
 	uint64_t retry_ns;
 };
@@ -53,9 +71,11 @@ struct labelling {
 	struct sampler *sampler;
 	struct procs *procs;
 	struct resolver *resolver;
+	struct sources *sources;
 	struct definition *definitions[BUCKETS];
 	struct key_table *keys[1024];
-	size_t n_definitions, n_keys;
+	size_t n_definitions, n_keys, bytes, sets_max;
+	bool any_full, look;
 	uint32_t generation;
 	const struct label_filter *filter;
 	struct redactor redactor; /* its key is here and nowhere else: it ends with the recording */
@@ -63,7 +83,8 @@ struct labelling {
 	size_t n_known, cap_known;
 };
 
-int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r)
+int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+		  const struct sampler_config *cfg)
 {
 	struct labelling *l = calloc(1, sizeof(*l));
 	if (!l)
@@ -72,6 +93,13 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->procs = procs;
 	l->resolver = r;
 	l->generation = 1;
+	l->look = !cfg->no_labels;
+	l->sets_max = cfg->label_sets ? cfg->label_sets : PROC_SETS_MAX;
+	int rc = sources_new(&l->sources, s, procs, r, cfg->recipes);
+	if (rc) {
+		free(l);
+		return rc;
+	}
 	*ret = l;
 	return 0;
 }
@@ -105,12 +133,6 @@ static size_t bucket(const struct owner *o, uint64_t id, size_t n)
 
 /* ---- slots ---- */
 
-static int read_process(uint32_t tgid, uint64_t addr, void *out, size_t len)
-{
-	struct iovec local = { out, len }, remote = { (void *)(uintptr_t)addr, len }; /* NOLINT */
-	return process_vm_readv((pid_t)tgid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -EFAULT;
-}
-
 /* Look in every mapped file for the note. 1: some module is not ready yet. */
 static int find_slots(struct labelling *l, const struct proc_image *im, struct proc_entry *e)
 {
@@ -123,7 +145,7 @@ static int find_slots(struct labelling *l, const struct proc_image *im, struct p
 		struct ascribe_descriptor d;
 		if (!b || binary_label_descriptor(b, &at) || binary_vaddr(b, m->pgoff, &vaddr))
 			continue;
-		if (read_process(im->tgid, m->start - vaddr + at, &d, sizeof(d)))
+		if (sources_read_process(im->tgid, m->start - vaddr + at, &d, sizeof(d)))
 			continue;
 		if (d.magic == ASCRIBE_DESCRIPTOR_MAGIC && d.abi != ASCRIBE_ABI_VERSION)
 			continue;
@@ -143,7 +165,32 @@ static int find_slots(struct labelling *l, const struct proc_image *im, struct p
 	return waiting;
 }
 
-static void look(struct labelling *l, struct known *k)
+static void labelled_free(struct labelled *p)
+{
+	if (!p)
+		return;
+	source_list_fini(&p->sources);
+	free(p);
+}
+
+/* The foreign sources, appended to those that are known. 1: some are not ready yet. */
+static int find_sources(struct labelling *l, const struct proc_image *im, struct known *k, struct proc_entry *e)
+{
+	if (!k->labelled) {
+		k->labelled = calloc(1, sizeof(*k->labelled));
+		if (!k->labelled)
+			return 0;
+	}
+	int waiting = sources_find(l->sources, im, &k->labelled->sources);
+	e->n_sources = k->labelled->sources.n;
+	if (!e->n_sources && !e->n_slots && !waiting) {
+		labelled_free(k->labelled);
+		k->labelled = NULL;
+	}
+	return waiting;
+}
+
+static void look_at(struct labelling *l, struct known *k)
 {
 	struct proc_image *im = procs_find(l->procs, k->owner.tgid, UINT64_MAX);
 	if (!im || im->to_ns != UINT64_MAX) {
@@ -154,10 +201,20 @@ static void look(struct labelling *l, struct known *k)
 		im = procs_find(l->procs, k->owner.tgid, UINT64_MAX);
 	}
 	struct proc_entry e = { .tgid = k->owner.tgid, .exec_id = k->owner.exec_id, .start_ns = k->owner.start_ns };
-	int waiting = im ? find_slots(l, im, &e) : 0;
+	if (im && im->from_ns != k->from_ns) {
+		labelled_free(k->labelled);
+		k->labelled = NULL;
+		k->from_ns = im->from_ns;
+	}
+	int waiting = im && l->look ? find_slots(l, im, &e) : 0;
 	if (im)
 		python_locate(l->resolver, l->procs, im, &e);
-	sampler_publish(l->sampler, &e);
+	/* Own labels at once: files that are new take a while to be searched for the others. */
+	if (e.n_slots && !k->labelled)
+		sampler_publish(l->sampler, &e, NULL);
+	if (im && l->look)
+		waiting |= find_sources(l, im, k, &e);
+	sampler_publish(l->sampler, &e, k->labelled ? k->labelled->sources.source : NULL);
 	if (!waiting) {
 		k->tries = 0;
 		return;
@@ -187,18 +244,29 @@ static void new_process(struct labelling *l, const struct wire_record *rec)
 			l->cap_known = cap;
 		}
 		k = &l->known[l->n_known++];
+		k->labelled = NULL;
 	}
-	*k = (struct known){ .owner = owner_of(rec), .tries = TRIES };
-	look(l, k);
+	struct owner o = owner_of(rec);
+	if (!same_owner(&k->owner, &o)) {
+		labelled_free(k->labelled);
+		k->labelled = NULL;
+	}
+	*k = (struct known){ .owner = o, .tries = TRIES, .labelled = k->labelled, .from_ns = k->from_ns };
+	look_at(l, k);
 }
 
-void labelling_mapped(struct labelling *l, uint32_t tgid)
+void labelling_mapped(struct labelling *l, const struct proc_image *im, const struct proc_map *m)
 {
-	struct known *k = known_find(l, tgid);
+	struct known *k = known_find(l, im->tgid);
+	uint64_t at;
 	if (!k)
 		return;
+	struct binary *b = resolver_binary(l->resolver, l->procs, im, m);
+	struct binary_python py;
+	if (!b || (binary_label_descriptor(b, &at) && binary_python(b, &py) && !sources_has(l->sources, im, m)))
+		return;
 	k->tries = TRIES;
-	look(l, k);
+	look_at(l, k);
 }
 
 int labelling_tick(struct labelling *l)
@@ -207,7 +275,7 @@ int labelling_tick(struct labelling *l)
 	for (size_t i = 0; i < l->n_known; i++) {
 		struct known *k = &l->known[i];
 		if (k->tries && k->retry_ns <= now)
-			look(l, k);
+			look_at(l, k);
 		if (k->tries && k->retry_ns < next)
 			next = k->retry_ns;
 	}
@@ -278,7 +346,106 @@ static struct label *labels_copy(const struct label *v, size_t n)
 	return out;
 }
 
+/* Remember the keys, for (other). */
+static void note_keys(struct labelled *p, const struct label *v, size_t n)
+{
+	for (size_t i = 0; i < n && p->n_other < PROC_KEYS_MAX; i++) {
+		size_t k = 0;
+		if (v[i].key_len > ASCRIBE_KEY_MAX)
+			continue;
+		while (k < p->n_other && (p->other[k].key_len != v[i].key_len ||
+					  memcmp(p->key[k], v[i].key, v[i].key_len) != 0))
+			k++;
+		if (k < p->n_other)
+			continue;
+		memcpy(p->key[k], v[i].key, v[i].key_len);
+		p->other[k] = (struct label){ .key = p->key[k], .key_len = v[i].key_len, .str = "(other)", .str_len = 7,
+					      .type = LABEL_STRING };
+		p->n_other++;
+	}
+}
+
+/* Is there room for one more set of this process? When there is not, it is told to send no more. */
+static bool has_room(struct labelling *l, struct labelled *p, const struct owner *o)
+{
+	if (l->n_definitions >= DEFINITIONS_MAX || l->bytes >= DEFINITIONS_BYTES)
+		return false;
+	if (!p || (p->n_sets < l->sets_max && p->bytes < PROC_BYTES_MAX))
+		return true;
+	p->full = l->any_full = true;
+	sampler_stop_labels(l->sampler, o->tgid, o->start_ns, true);
+	return false;
+}
+
+static struct labelled *labelled_of(struct labelling *l, const struct owner *o)
+{
+	struct known *k = known_find(l, o->tgid);
+	return k && same_owner(&k->owner, o) ? k->labelled : NULL;
+}
+
+static struct definition *definition_add(struct labelling *l, struct labelled *p, const struct owner *o, uint64_t id)
+{
+	struct definition *d = has_room(l, p, o) ? calloc(1, sizeof(*d)) : NULL;
+	if (!d)
+		return NULL;
+	struct definition **b = &l->definitions[bucket(o, id, BUCKETS)];
+	d->owner = *o;
+	d->set_id = id;
+	d->next = *b;
+	*b = d;
+	d->bytes = sizeof(*d);
+	l->bytes += d->bytes;
+	l->n_definitions++;
+	if (p) {
+		p->n_sets++;
+		p->bytes += d->bytes;
+	}
+	return d;
+}
+
+/* Labels of the parts before, when this is not the first one; then come those of this part. */
+static size_t earlier_parts(const struct definition *d, const struct wire_record *rec, struct label *v)
+{
+	if (!d || !rec->part)
+		return 0;
+	memcpy(v, d->labels, d->n_labels * sizeof(*v));
+	return d->n_labels;
+}
+
 /* The parts of one set come in order; labels of an earlier part (slot) win. */
+static void define(struct labelling *l, const struct wire_record *rec, struct definition *d, struct label *v, size_t n,
+		   uint64_t flags)
+{
+	struct owner o = owner_of(rec);
+	struct labelled *p = labelled_of(l, &o);
+	n = labels_normalize(v, n);
+	if (n > LABELS_MAX)
+		n = LABELS_MAX;
+	struct label *copy = labels_copy(v, n);
+	if (!copy)
+		return;
+	if (!d)
+		d = definition_add(l, p, &o, rec->set_id);
+	if (!d) {
+		free(copy);
+		return;
+	}
+	size_t bytes = sizeof(*d) + n * sizeof(*v);
+	for (size_t i = 0; i < n; i++)
+		bytes += v[i].key_len + v[i].str_len;
+	l->bytes += bytes - d->bytes;
+	if (p) {
+		p->bytes += bytes - d->bytes;
+		note_keys(p, copy, n);
+	}
+	d->flags = flags | (rec->part ? d->flags : 0);
+	d->bytes = bytes;
+	free(d->labels);
+	d->labels = copy;
+	d->n_labels = (uint32_t)n;
+	d->generation = rec->generation;
+}
+
 static void add_definition(struct labelling *l, const struct wire_record *rec, const void *record)
 {
 	struct owner o = owner_of(rec);
@@ -287,37 +454,42 @@ static void add_definition(struct labelling *l, const struct wire_record *rec, c
 	struct label v[LABELS_MAX + RECORD_LABELS_MAX];
 	char redacted[RECORD_LABELS_MAX * REDACTED_LEN];
 	struct record_side side;
-	size_t n = 0, more = 0;
-	if (d && rec->part) {
-		n = d->n_labels;
-		memcpy(v, d->labels, n * sizeof(*v));
-	}
+	size_t n = earlier_parts(d, rec, v), more = 0;
 	if (record_decode(record, rec->size, keys ? keys->text : NULL, keys ? keys->len : 0, v + n, &more, &side))
 		return;
 	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
-	n = labels_normalize(v, n + more);
-	if (n > LABELS_MAX)
-		n = LABELS_MAX;
-	struct label *copy = labels_copy(v, n);
-	if (!copy)
+	define(l, rec, d, v, n + more, 0);
+}
+
+static uint64_t flag_bit(unsigned counter)
+{
+	return 1ull << (counter - COUNTER_labels_cut);
+}
+
+static void add_capture(struct labelling *l, const struct wire_record *rec, const void *capture)
+{
+	struct owner o = owner_of(rec);
+	struct labelled *p = labelled_of(l, &o);
+	struct definition *d = definition_find(l, &o, rec->set_id);
+	struct label v[LABELS_MAX + FOREIGN_LABELS_MAX];
+	char redacted[FOREIGN_LABELS_MAX * REDACTED_LEN];
+	struct foreign_side side;
+	size_t n = earlier_parts(d, rec, v);
+	uint64_t flags = 0;
+	if (!p)
 		return;
-	if (!d) {
-		d = l->n_definitions < DEFINITIONS_MAX ? calloc(1, sizeof(*d)) : NULL;
-		if (!d) {
-			free(copy);
-			return;
-		}
-		d->owner = o;
-		d->set_id = rec->set_id;
-		struct definition **b = &l->definitions[bucket(&o, rec->set_id, BUCKETS)];
-		d->next = *b;
-		*b = d;
-		l->n_definitions++;
+	size_t more = foreign_decode(capture, rec->size, p->sources.decoder, p->sources.n, v + n, &side);
+	if (side.unknown_keys) {
+		sources_read_otel(&p->sources, o.tgid);
+		more = foreign_decode(capture, rec->size, p->sources.decoder, p->sources.n, v + n, &side);
 	}
-	free(d->labels);
-	d->labels = copy;
-	d->n_labels = (uint32_t)n;
-	d->generation = rec->generation;
+	if (side.unknown_keys)
+		flags |= flag_bit(COUNTER_unknown_key);
+	for (uint32_t i = 0; i < p->sources.n; i++)
+		if (side.invalid >> i & 1)
+			flags |= flag_bit(p->sources.source[i].fault + 1u);
+	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
+	define(l, rec, d, v, n + more, flags);
 }
 
 void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload)
@@ -332,18 +504,35 @@ void labelling_record(struct labelling *l, const struct wire_record *rec, const 
 	case WIRE_DEFINITION:
 		add_definition(l, rec, payload);
 		break;
+	case WIRE_FOREIGN:
+		add_capture(l, rec, payload);
+		break;
 	default:
 		break;
 	}
 }
 
-size_t labelling_find(const struct labelling *l, const struct row *row, const struct label **ret, bool *ret_found)
+size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret, uint64_t *ret_flags)
 {
 	struct owner o = { .start_ns = row->start_ns, .tgid = row->tgid, .exec_id = row->exec_id };
 	const struct definition *d = row->set_id ? definition_find(l, &o, row->set_id) : NULL;
-	*ret_found = d || !row->set_id;
-	*ret = d ? d->labels : NULL;
-	return d ? d->n_labels : 0;
+	*ret = NULL;
+	*ret_flags = 0;
+	if (!row->set_id)
+		return 0;
+	if (d) {
+		*ret = d->labels;
+		*ret_flags = d->flags;
+		return d->n_labels;
+	}
+	struct labelled *p = labelled_of(l, &o);
+	if (!p || !p->n_other || !(p->full || sampler_labels_limited(l->sampler, o.tgid, o.start_ns))) {
+		*ret_flags = LABELLING_UNKNOWN;
+		return 0;
+	}
+	*ret = p->other;
+	*ret_flags = flag_bit(COUNTER_labels_other);
+	return p->n_other;
 }
 
 /* ---- forgetting ---- */
@@ -365,7 +554,13 @@ static void drop_old_definitions(struct labelling *l)
 				at = &d->next;
 				continue;
 			}
+			struct labelled *p = labelled_of(l, &d->owner);
+			if (p) {
+				p->n_sets--;
+				p->bytes -= d->bytes;
+			}
 			*at = d->next;
+			l->bytes -= d->bytes;
 			free(d->labels);
 			free(d);
 			l->n_definitions--;
@@ -385,25 +580,48 @@ static void drop_old_definitions(struct labelling *l)
 	}
 }
 
+/* Those whose sets were too many have a new chance, if that has made room. */
+static void let_send_again(struct labelling *l)
+{
+	l->any_full = false;
+	for (size_t i = 0; i < l->n_known; i++) {
+		struct labelled *p = l->known[i].labelled;
+		if (!p || !p->full)
+			continue;
+		p->full = p->n_sets >= l->sets_max || p->bytes >= PROC_BYTES_MAX;
+		l->any_full |= p->full;
+		sampler_stop_labels(l->sampler, l->known[i].owner.tgid, l->known[i].owner.start_ns, p->full);
+	}
+}
+
 void labelling_forget(struct labelling *l)
 {
 	size_t keep = 0;
 	for (size_t i = 0; i < l->n_known; i++) {
 		struct known k = l->known[i];
-		if (is_alive(l, &k.owner))
+		if (is_alive(l, &k.owner)) {
 			l->known[keep++] = k;
-		else
-			sampler_withdraw(l->sampler, k.owner.tgid, k.owner.start_ns);
+			continue;
+		}
+		sampler_withdraw(l->sampler, k.owner.tgid, k.owner.start_ns);
+		labelled_free(k.labelled);
 	}
 	l->n_known = keep;
 	/*
 	 * Two steps: first new definitions are asked for, and only what is older than that by the time of the next call is
 	 * thrown away. Rows of the half that is active now may still need the old ones.
 	 */
-	if (l->n_definitions > DEFINITIONS_MAX / 2 || l->n_keys > KEY_TABLES_MAX / 2) {
+	if (l->n_definitions > DEFINITIONS_MAX / 2 || l->n_keys > KEY_TABLES_MAX / 2 || l->bytes > DEFINITIONS_BYTES / 2 ||
+	    l->any_full) {
 		drop_old_definitions(l);
 		l->generation = sampler_new_generation(l->sampler);
+		let_send_again(l);
 	}
+}
+
+const char *labelling_warning(const struct labelling *l)
+{
+	return sources_warning(l->sources);
 }
 
 void labelling_free(struct labelling *l)
@@ -412,6 +630,9 @@ void labelling_free(struct labelling *l)
 		return;
 	l->generation = UINT32_MAX;
 	drop_old_definitions(l);
+	for (size_t i = 0; i < l->n_known; i++)
+		labelled_free(l->known[i].labelled);
 	free(l->known);
+	sources_free(l->sources);
 	free(l);
 }

@@ -11,11 +11,15 @@
 #include "collect/resolve.h"
 #include "collect/sampler.h"
 #include "labels/filter.h"
+#include "labels/labels.h"
+#include "labels/recipe.h"
 #include "util/buf.h"
 
 struct labelling;
 
-int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r);
+/* Of cfg the recipes (borrowed until labelling_free), no_labels and label_sets count. */
+int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+		  const struct sampler_config *cfg);
 void labelling_free(struct labelling *l);
 
 /*
@@ -30,8 +34,8 @@ size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, ch
 /* A record of the ring buffer. */
 void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload);
 
-/* This process has mapped something new: look again for slots if we had looked before. */
-void labelling_mapped(struct labelling *l, uint32_t tgid);
+/* This process has mapped a new file: look again if we had looked before, and the file may have labels. */
+void labelling_mapped(struct labelling *l, const struct proc_image *im, const struct proc_map *m);
 
 /*
  * Work that is due: processes whose library had not come up yet are tried again. Returns milliseconds until the next time,
@@ -43,9 +47,14 @@ int labelling_tick(struct labelling *l);
 void labelling_forget(struct labelling *l);
 
 /*
- * The application's labels of a row: at most cap, normalized; borrowed until the next labelling_record or _forget. *ret_found
- * false: the set's definition is not known.
+ * The application's labels of a row, normalized; borrowed until the next labelling_record or _forget. *ret_flags: the
+ * counters that the row's samples are to be counted under, bit 0 for COUNTER_labels_cut and so on, or LABELLING_UNKNOWN:
+ * the set's definition did not arrive.
  */
-size_t labelling_find(const struct labelling *l, const struct row *row, const struct label **ret, bool *ret_found);
+#define LABELLING_UNKNOWN (1ull << 63)
+size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret, uint64_t *ret_flags);
+
+/* What was wrong with a recipe for a program that runs here; "" when nothing was. */
+const char *labelling_warning(const struct labelling *l);
 
 #endif

@@ -5,6 +5,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -78,7 +79,7 @@ static struct proc_entry *proc_place(struct sampler *s, uint32_t tgid, uint32_t 
 	return &s->procs[(((tgid * 0x9e3779b1u) >> 8) + probe) & (PROC_ENTRIES - 1)];
 }
 
-int sampler_publish(struct sampler *s, const struct proc_entry *e)
+int sampler_publish(struct sampler *s, const struct proc_entry *e, const struct label_source *sources)
 {
 	struct proc_entry *at = NULL;
 	for (uint32_t p = 0; p < PROC_PROBES; p++) {
@@ -102,6 +103,12 @@ int sampler_publish(struct sampler *s, const struct proc_entry *e)
 	bool same_image = known && at->start_ns == e->start_ns && at->exec_id == e->exec_id;
 	copy.ranges = same_image ? at->ranges : 0;
 	copy.tgid = at->tgid;
+	struct proc_labels *labels = &s->labels[at - s->procs];
+	if (!same_image)
+		labels->other = labels->limited = 0;
+	copy.n_sources = e->n_sources < LABEL_SOURCES ? e->n_sources : LABEL_SOURCES;
+	if (copy.n_sources)
+		memcpy(labels->source, sources, copy.n_sources * sizeof(*sources));
 	*at = copy;
 	__atomic_store_n(&at->tgid, e->tgid, __ATOMIC_RELEASE);
 	return 0;
@@ -116,6 +123,40 @@ void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns)
 		if (c->tgid == tgid && c->start_ns == start_ns)
 			__atomic_store_n(&c->tgid, PROC_GONE, __ATOMIC_RELEASE);
 	}
+}
+
+/* What there is about the labels of this image, NULL when it is not published. */
+static struct proc_labels *labels_of(const struct sampler *s, uint32_t tgid, uint64_t start_ns)
+{
+	for (uint32_t p = 0; p < PROC_PROBES; p++) {
+		const struct proc_entry *c = &s->procs[(((tgid * 0x9e3779b1u) >> 8) + p) & (PROC_ENTRIES - 1)];
+		if (!c->tgid)
+			break;
+		if (c->tgid == tgid && c->start_ns == start_ns)
+			return &s->labels[c - s->procs];
+	}
+	return NULL;
+}
+
+void sampler_stop_labels(struct sampler *s, uint32_t tgid, uint64_t start_ns, bool stop)
+{
+	struct proc_labels *l = labels_of(s, tgid, start_ns);
+	if (!l)
+		return;
+	l->other = stop;
+	if (!stop)
+		l->limited = 0;
+}
+
+bool sampler_labels_limited(const struct sampler *s, uint32_t tgid, uint64_t start_ns)
+{
+	const struct proc_labels *l = labels_of(s, tgid, start_ns);
+	return l && (l->other || l->limited);
+}
+
+struct label_step *sampler_label_steps(const struct sampler *s)
+{
+	return s->steps;
 }
 
 void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges)

@@ -42,12 +42,14 @@ struct module {
 	uint64_t identity;       /* hash of what tells contents apart; compared in full by `id` */
 	uint8_t id[RESOLVER_CONTENT];
 	bool refused;            /* an ELF file that lies or is too costly: binary is NULL */
+	bool wants_debug;        /* to be asked for when it is first needed */
 	struct module *next;
 };
 
 struct resolver {
 	struct store_writer *store;
 	struct symbolizer *symbolizer;
+	struct downloads *downloads; /* NULL: none */
 	struct jits *jits;
 	struct places *places; /* in files with DWARF */
 	uint64_t lines_ns;     /* spent since the drain began, */
@@ -286,6 +288,52 @@ static void find_debug(struct binary *b, uint32_t tgid, const char *file)
 	}
 }
 
+/* ---- debug files from servers ---- */
+
+void resolver_set_downloads(struct resolver *r, struct downloads *d)
+{
+	r->downloads = d;
+}
+
+/* Nothing was found here: it is worth asking for, once there is a sample in it. */
+static void note_wants_debug(struct resolver *r, struct module *m)
+{
+	if (!r->downloads || m->wants_debug || m->id[0] != CONTENT_BUILD_ID || !binary_wants_debug(m->binary))
+		return;
+	m->wants_debug = true;
+	binary_expect_debug(m->binary, true);
+}
+
+static void ask_for_debug(struct resolver *r, struct module *m)
+{
+	const uint8_t *id;
+	if (!m->wants_debug)
+		return;
+	m->wants_debug = false;
+	size_t n = binary_build_id(m->binary, &id);
+	if (downloads_ask(r->downloads, id, n))
+		binary_expect_debug(m->binary, false);
+}
+
+void resolver_take_downloads(struct resolver *r)
+{
+	struct download got;
+	uint8_t id[RESOLVER_CONTENT];
+	while (r->downloads && !downloads_take(r->downloads, &got)) {
+		build_id_content(got.id, got.len, id);
+		struct module *m = module_find(r, id, hash_bytes(id, sizeof(id)));
+		/* A file that was asked for may be gone: what came is in the cache. */
+		if (m && got.fd >= 0 && binary_offer_debug(m->binary, got.fd, m->path))
+			downloads_discard(r->downloads, got.id, got.len);
+		else if (m && got.fd >= 0)
+			places_clear(r->places); /* they may say otherwise now */
+		if (m)
+			binary_expect_debug(m->binary, false);
+		if (got.fd >= 0)
+			close(got.fd);
+	}
+}
+
 static struct module *open_file(struct resolver *r, struct procs *procs, const struct proc_image *im,
 				const struct proc_map *map)
 {
@@ -318,6 +366,8 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 			m = module_get(r, b, id, map->file->path);
 			if (m && rc)
 				m->refused = rc != -ENOEXEC && rc != -EPROTONOSUPPORT; /* honest files of another kind */
+			if (m && !rc)
+				note_wants_debug(r, m);
 			return m;
 		}
 		binary_free(b);
@@ -505,6 +555,7 @@ static int frames_user(struct resolver *r, struct procs *procs, const struct pro
 	}
 	uint64_t offset = at - map->start + map->pgoff;
 	bool has_vaddr = m->binary && !binary_vaddr(m->binary, offset, &vaddr);
+	ask_for_debug(r, m);
 	if (has_vaddr && binary_has_lines(m->binary) && !frames_by_lines(r, m, vaddr, map, offset, out, ret_n))
 		return 0;
 	*ret_n = 1;
@@ -564,6 +615,26 @@ static uint32_t known_frames(const struct proc_image *im, const uint64_t *frames
 		if (!proc_image_map(im, i ? frames[i] - 1 : frames[i]))
 			return i + 1;
 	return n;
+}
+
+void resolver_want_program(struct resolver *r, struct procs *procs, const struct proc_image *im)
+{
+	for (uint32_t i = 0; r->downloads && i < im->n_maps; i++) {
+		struct module *m = im->maps[i].file == im->exe ? module_of(r, procs, im, &im->maps[i]) : NULL;
+		if (m)
+			ask_for_debug(r, m);
+	}
+}
+
+void resolver_want_names(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s)
+{
+	const uint64_t *user = s->frames + s->n_kernel;
+	for (uint32_t i = 0; r->downloads && im && i < s->n_user; i++) {
+		const struct proc_map *map = proc_image_map(im, user[i] - (i > 0));
+		struct module *m = map ? module_of(r, procs, im, map) : NULL;
+		if (m)
+			ask_for_debug(r, m);
+	}
 }
 
 /* ---- Python ---- */

@@ -10,6 +10,7 @@
 
 #include "collect/jit.h"
 #include "proc/proc.h"
+#include "sandbox/downloads.h"
 #include "store/store.h"
 #include "symbols/symbols.h"
 
@@ -21,6 +22,15 @@ struct resolver;
  */
 int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct err *ret_warning);
 void resolver_free(struct resolver *r);
+
+/*
+ * Debug files that this host has not may come from there: asked for when a file is first seen in a stack, that of a process's own program
+ * at its first sample. Borrowed; before the first mapping.
+ */
+void resolver_set_downloads(struct resolver *r, struct downloads *d);
+
+/* Take what has come: names are right from then on. */
+void resolver_take_downloads(struct resolver *r);
 
 /* Every id of the store is void from now on (store_renew). 0 or -errno of the store: to be called again then. */
 int resolver_renewed(struct resolver *r);
@@ -66,6 +76,11 @@ struct resolver_flags {
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
 		   uint32_t *ret_stack, struct resolver_flags *ret_flags);
 
+/* The process has a sample: ask for the debug file of its program. */
+void resolver_want_program(struct resolver *r, struct procs *procs, const struct proc_image *im);
+
+/* Ask for the debug files of a sample's user frames, as resolver_stack would, without resolving them. */
+void resolver_want_names(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s);
 /*
  * Take off the frames of a thread that left its CPU which are the scheduler's and our own program's: its stack then begins where
  * it called the scheduler.

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -185,10 +186,13 @@ static int set_sizes(struct sampler *s)
 		.ring_wake = RING_BYTES / 4,
 		.wait_ns = s->cfg.wait_ns ? s->cfg.wait_ns : WAIT_NS,
 	};
+	if (getrandom(&c->secret, sizeof(c->secret), 0) != sizeof(c->secret))
+		return -EIO;
 	int rc = bpf_map__set_max_entries(k->maps.cpu_states, s->n_cpus);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.halves, s->n_cpus * 2);
 	rc = rc ? rc : bpf_map__set_value_size(k->maps.halves, s->half_size);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.procs, PROC_ENTRIES);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.proc_labels, PROC_ENTRIES);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.selected, s->cfg.selection == SELECTION_NONE ? 1 : SELECT_ENTRIES);
 	bool tracepoints = false, clocks = false;
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
@@ -212,7 +216,9 @@ static int map_tables(struct sampler *s, struct err *err)
 	s->halves = sampler_map_shared(k->maps.halves, sampler_memory(s), err);
 	s->states = sampler_map_shared(k->maps.cpu_states, s->n_cpus * sizeof(*s->states), err);
 	s->procs = sampler_map_shared(k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), err);
-	if (!s->halves || !s->states || !s->procs)
+	s->labels = sampler_map_shared(k->maps.proc_labels, PROC_ENTRIES * sizeof(*s->labels), err);
+	s->steps = sampler_map_shared(k->maps.label_steps, LABEL_STEPS * sizeof(*s->steps), err);
+	if (!s->halves || !s->states || !s->procs || !s->labels || !s->steps)
 		return err->code;
 	if (sampler_map_unwind(s, err))
 		return err->code;
@@ -411,6 +417,10 @@ void sampler_close(struct sampler *s)
 		munmap(s->states, s->n_cpus * sizeof(*s->states));
 	if (s->procs)
 		munmap(s->procs, PROC_ENTRIES * sizeof(*s->procs));
+	if (s->labels)
+		munmap(s->labels, PROC_ENTRIES * sizeof(*s->labels));
+	if (s->steps)
+		munmap(s->steps, LABEL_STEPS * sizeof(*s->steps));
 	if (s->selected)
 		munmap(s->selected, SELECT_ENTRIES * sizeof(uint64_t));
 	sampler_unmap_unwind(s);

@@ -24,6 +24,12 @@ struct sampler_config {
 	size_t n_ids;
 	uint64_t cgroup_id;  /* SELECTION_CGROUP */
 	uint32_t cgroup_level;
+	bool no_labels; /* for measuring what they cost */
+	size_t label_sets; /* kept of one process; 0: 32,768 */
+	const struct recipes *recipes; /* for user/collect/labelling; NULL: none */
+	unsigned weight;     /* samples that each one stands for in the store; 0: 1. The period of event[] is that many times what its
+				ns_per_sample says */
+	bool resumed;	     /* this process recorded before: what it used until now is counted already */
 	uint64_t wait_ns;    /* waits that are likely to be shorter go without a stack, but for some; 0: 1 ms */
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 };
@@ -104,9 +110,22 @@ int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned
 uint64_t sampler_bad_cpu(const struct sampler *s);
 uint64_t sampler_selected_full(const struct sampler *s);
 
-/* Publish the label slots of a process image. Replaces what is there for it, except its ranges. -E2BIG: no place. */
-int sampler_publish(struct sampler *s, const struct proc_entry *e);
+/*
+ * Publish the label slots of a process image and e->n_sources sources. Replaces what is there for it, except its ranges.
+ * -E2BIG: no place.
+ */
+int sampler_publish(struct sampler *s, const struct proc_entry *e, const struct label_source *sources);
 void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns);
+
+/* The steps of label paths, [LABEL_STEPS], in shared memory. */
+struct label_step *sampler_label_steps(const struct sampler *s);
+
+/*
+ * What user space keeps of a process's label sets is full: no more of them are sent. And: has a set of it not been
+ * sent, for this reason or because there were too many in one second?
+ */
+void sampler_stop_labels(struct sampler *s, uint32_t tgid, uint64_t start_ns, bool stop);
+bool sampler_labels_limited(const struct sampler *s, uint32_t tgid, uint64_t start_ns);
 
 /*
  * The tables of include/unwind_wire.h in shared memory, NULL where the program does not unwind by rules. Rows come in

@@ -32,6 +32,8 @@ struct sampler {
 	size_t half_stride; /* array maps round their values up to 8 bytes */
 	struct cpu_state *states;
 	struct proc_entry *procs;
+	struct proc_labels *labels; /* by the index in procs */
+	struct label_step *steps;
 	uint64_t *selected;
 	struct sampler_unwind unwind;
 	uint32_t *shards[UNWIND_SHARDS];

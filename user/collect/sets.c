@@ -26,8 +26,8 @@ static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struc
 	return im && im->cgroup ? im->cgroup : path;
 }
 
-static void add_system(const struct sets *s, const struct row *row, const struct proc_image *im, enum sets_detail detail,
-		       bool kthread, char *thread, char *pod, struct sets_labels *l)
+static void add_system(const struct row *row, const struct proc_image *im, const char *cgroup, enum sets_detail detail,
+		       char *thread, char *pod, struct sets_labels *l)
 {
 	const char *id;
 	memcpy(thread, row->comm, COMM_SIZE);
@@ -43,7 +43,6 @@ static void add_system(const struct sets *s, const struct row *row, const struct
 	}
 	if (im && im->exe)
 		add_text(l, "exe", im->exe->path, strlen(im->exe->path));
-	const char *cgroup = kthread ? NULL : row_cgroup(s, row->cgroup, im);
 	if (!cgroup)
 		return;
 	add_text(l, "cgroup", cgroup, strlen(cgroup));
@@ -51,24 +50,45 @@ static void add_system(const struct sets *s, const struct row *row, const struct
 	if (len)
 		add_text(l, "container", id, len);
 	add_text(l, "pod", pod, proc_pod_uid(cgroup, pod, 40));
+	len = proc_unit(cgroup, &id);
+	if (len)
+		add_text(l, "unit", id, len);
 }
 
-static void add_application(const struct sets *s, const struct row *row, size_t max, struct sets_labels *l)
+static uint64_t add_application(const struct sets *s, const struct row *row, size_t max, struct sets_labels *l)
 {
 	const struct label *app;
-	bool found;
-	size_t n = labelling_find(s->labelling, row, &app, &found);
-	l->unknown = !found;
+	uint64_t flags;
+	size_t n = labelling_find(s->labelling, row, &app, &flags);
 	for (size_t i = 0; i < n && l->n < max; i++)
 		l->v[l->n++] = app[i];
+	return flags;
+}
+
+/* What rules say of the process. Their texts are copied: those of another process may take their place. */
+static void add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup, char *text, char *redacted,
+		      struct sets_labels *l)
+{
+	const struct label *ruled;
+	struct label *v = l->v + l->n;
+	size_t n = ruled_labels(s->ruled, im, cgroup, &ruled), used = 0;
+	for (size_t i = 0; i < n; i++) {
+		v[i] = ruled[i];
+		v[i].str = memcpy(text + used, ruled[i].str, ruled[i].str_len);
+		used += ruled[i].str_len;
+	}
+	l->n += labelling_filter(s->labelling, v, n, redacted);
 }
 
 void sets_of(const struct sets *s, const struct row *row, const struct proc_image *im, enum sets_detail detail, bool kthread,
 	     struct sets_labels *ret)
 {
+	const char *cgroup = kthread ? NULL : row_cgroup(s, row->cgroup, im);
 	ret->n = 0;
-	add_system(s, row, im, detail, kthread, ret->thread, ret->pod, ret);
-	add_application(s, row, SETS_LABELS_MAX, ret);
+	add_system(row, im, cgroup, detail, ret->thread, ret->pod, ret);
+	ret->flags = add_application(s, row, SETS_LABELS_MAX - RULE_LABELS_MAX, ret);
+	if (!kthread)
+		add_ruled(s, im, cgroup, ret->ruled[0], ret->redacted[0], ret);
 	ret->n = labels_normalize(ret->v, ret->n);
 }
 
@@ -101,12 +121,11 @@ void sets_add_occupant(const struct sets *s, const struct occupant *who, const s
 	} else {
 		struct row row = { .set_id = who->set_id, .start_ns = who->start_ns, .cgroup = who->cgroup, .tgid = who->tgid,
 				   .exec_id = who->exec_id, .kind = ROW_TASK };
-		struct sets_labels *o = l;
-		bool unknown = l->unknown;
+		const char *cgroup = row_cgroup(s, who->cgroup, im);
 		memcpy(row.comm, who->comm, sizeof(row.comm));
-		add_system(s, &row, im, SETS_WORK, false, o->by_thread, o->by_pod, o);
-		add_application(s, &row, from + SETS_LABELS_MAX, o);
-		l->unknown = unknown;
+		add_system(&row, im, cgroup, SETS_WORK, l->by_thread, l->by_pod, l);
+		add_application(s, &row, from + SETS_LABELS_MAX - RULE_LABELS_MAX, l);
+		add_ruled(s, im, cgroup, l->ruled[1], l->redacted[1], l);
 		/* Of the two alone first: a system label must stand before its namesake. */
 		l->n = from + labels_normalize(l->v + from, l->n - from);
 		prefix_keys(l, from);

@@ -4,6 +4,7 @@
 #define ASCRIBE_COLLECT_SETS_H
 
 #include "collect/labelling.h"
+#include "collect/ruled.h"
 #include "proc/proc.h"
 
 #define SETS_LABELS_MAX 160
@@ -12,13 +13,16 @@
 struct sets {
 	struct procs *procs;
 	struct labelling *labelling;
+	struct ruled *ruled; /* NULL: no rules */
 };
 
-/* Texts point into here, and to what procs and labelling keep. */
+/* Texts point into here, and to what procs, labelling and the rules keep. */
 struct sets_labels {
 	struct label v[2 * SETS_LABELS_MAX];
 	size_t n;
-	bool unknown; /* the application's definition did not arrive */
+	uint64_t flags; /* as of labelling_find, of the first of the two */
+	char ruled[2][RULE_LABELS_MAX * RULE_VALUE_MAX];
+	char redacted[2][RULE_LABELS_MAX * REDACTED_LEN];
 	char thread[COMM_SIZE + 1], by_thread[COMM_SIZE + 1], pod[40], by_pod[40];
 	char keys[8192]; /* of an occupant */
 };

@@ -432,6 +432,7 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 	if (!im || im->to_ns != UINT64_MAX || !im->n_maps)
 		return true;
 	hold(u, im, 1);
+	resolver_want_program(u->resolver, u->procs, im);
 	bool all = compile_all(u, im, until_ns);
 	if (all) {
 		make_ranges(u, p, im);

@@ -93,7 +93,8 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 	if (row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED) {
 		sets_of(w->sets, row, im, SETS_THREAD, kthread, &l);
 		rc = add_set(w, &l, &set);
-		rc = rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples, row->value);
+		rc = rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples * w->weight,
+					     row->value);
 		if (rc)
 			return rc;
 	}

@@ -25,6 +25,7 @@
 struct waits {
 	const struct sets *sets;
 	struct store_writer *store;
+	unsigned weight; /* samples that each one stands for in the store; times and lengths are what they are */
 	bool on;
 	uint32_t off, runq;                 /* indices of the events in rows */
 	uint32_t lengths[2], blame;         /* ids of the store: of off, of runq */

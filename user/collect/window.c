@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/window.h"
 
+#include "util/own.h"
+
 #include "collect/collector.h"
 
 #include <errno.h>
@@ -8,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define NS 1000000000ull
@@ -59,20 +60,21 @@ const size_t window_idle_flag = AT_idle;
 struct window {
 	struct sampler *sampler;
 	const struct sandbox *sandbox;
-	unsigned n_cpus;
+	unsigned n_cpus, weight;
 	struct window_cpu *cpu;
 	struct store_cpu_totals *totals;
 	uint64_t *totals_counters, *idle_ns;
 	uint64_t own_cpu_ns, bad_cpu;
 };
 
-int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb)
+int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb, unsigned weight)
 {
 	struct window *w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
 	w->sampler = s;
 	w->sandbox = sb;
+	w->weight = weight;
 	w->n_cpus = sampler_n_cpus(s);
 	w->cpu = calloc(w->n_cpus, sizeof(*w->cpu));
 	w->totals = calloc(w->n_cpus, sizeof(*w->totals));
@@ -106,27 +108,12 @@ struct window_cpu *window_cpu(struct window *w, unsigned cpu)
 	return &w->cpu[cpu];
 }
 
-static uint64_t own_rss(void)
-{
-	unsigned long size, rss = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-	if (f) {
-		if (fscanf(f, "%lu %lu", &size, &rss) != 2)
-			rss = 0;
-		fclose(f);
-	}
-	return rss * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Ours and that of the child that parses. */
 static uint64_t own_cpu(const struct window *w)
 {
-	struct rusage u;
 	struct sandbox_stats parsing;
-	getrusage(RUSAGE_SELF, &u);
 	sandbox_stats(w->sandbox, &parsing);
-	return parsing.cpu_ns + ((uint64_t)u.ru_utime.tv_sec + (uint64_t)u.ru_stime.tv_sec) * NS +
-	       ((uint64_t)u.ru_utime.tv_usec + (uint64_t)u.ru_stime.tv_usec) * 1000;
+	return parsing.cpu_ns + own_cpu_ns();
 }
 
 /* Idle time of each CPU since boot, from /proc/stat: idle and waiting for I/O, in ticks of 10 ms. */
@@ -174,6 +161,18 @@ static void count_not_run(struct window *all, unsigned cpu, bool stopped)
 	w->used = true;
 }
 
+/* One sample was taken for several: every count is that many times what was counted, so that all still add up. */
+static void weigh(struct store_cpu_totals *t, unsigned weight)
+{
+	t->fired *= weight;
+	t->stored *= weight;
+	for (size_t i = 0; i < N_LOST; i++)
+		t->lost[i] *= weight;
+	for (size_t i = 0; i < N_FLAGGED; i++)
+		t->flagged[i] *= weight;
+	t->flagged[AT_reduced_rate] = t->stored;
+}
+
 /*
  * Three counts that do not come from each other: stored are the rows, the losses were counted one by one, fired is what the
  * programs began with plus what they never saw. `ascribe stat` and the tests hold them against each other.
@@ -200,19 +199,21 @@ size_t window_totals(struct window *w, bool stopped, struct store_totals *ret)
 			o->lost[i] = c->counter[lost_counter[i]];
 		for (size_t i = 0; i < N_FLAGGED; i++)
 			o->flagged[i] = c->counter[flagged_counter[i]];
-		ret->outside += c->outside;
+		ret->outside += c->outside * w->weight;
+		if (w->weight > 1)
+			weigh(o, w->weight);
 	}
 	ret->cpu = w->totals;
 	ret->n_cpus = n;
 	uint64_t cpu_ns = own_cpu(w);
 	ret->own_cpu_ns = cpu_ns - w->own_cpu_ns;
-	ret->own_rss = own_rss();
+	ret->own_rss = own_rss_bytes();
 	return n;
 }
 
-void window_start(struct window *w)
+void window_start(struct window *w, bool resumed)
 {
-	w->own_cpu_ns = 0; /* what starting cost counts to the first window */
+	w->own_cpu_ns = resumed ? own_cpu(w) : 0; /* what starting cost counts to the first window */
 	read_idle(w);
 	for (unsigned i = 0; i < w->n_cpus; i++)
 		w->cpu[i].idle_base_ns = w->idle_ns[i];

@@ -21,12 +21,13 @@ struct window_cpu {
 
 struct window;
 
-/* Of what s samples; own CPU time includes that of sb's children. Both are borrowed. */
-int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb);
+/* Of what s samples; own CPU time includes that of sb's children. Both are borrowed. In the totals each sample
+   stands for `weight` samples. */
+int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb, unsigned weight);
 void window_free(struct window *w);
 
-/* Recording begins: idle time counts from here, own CPU time from the start of the process. */
-void window_start(struct window *w);
+/* Recording begins: idle time counts from here, own CPU time from the start of the process, or from here when this process recorded before. */
+void window_start(struct window *w, bool resumed);
 
 struct window_cpu *window_cpu(struct window *w, unsigned cpu);
 

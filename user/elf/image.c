@@ -184,6 +184,19 @@ static int use_segments(struct elf_image *img, const Elf64_Phdr *ph, size_t n, c
 {
 	size_t parts = 0;
 	for (size_t i = 0; i < n; i++) {
+		if (ph[i].p_type == PT_TLS && ph[i].p_memsz <= UINT64_MAX / 2 && ph[i].p_align <= UINT32_MAX) {
+			img->tls = (struct elf_segment){ ph[i].p_offset, ph[i].p_filesz, ph[i].p_vaddr, ph[i].p_memsz,
+							 ph[i].p_flags };
+			img->tls_align = ph[i].p_align;
+		}
+		if (ph[i].p_type == PT_INTERP) {
+			img->interp_offset = ph[i].p_offset;
+			img->interp_size = ph[i].p_filesz;
+		}
+		if (ph[i].p_type == PT_DYNAMIC) {
+			img->dynamic_offset = ph[i].p_offset;
+			img->dynamic_size = ph[i].p_filesz;
+		}
 		int rc = ph[i].p_type == PT_LOAD ? add_load(img, &ph[i], name, err) : 0;
 		if (rc)
 			return rc;

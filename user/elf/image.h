@@ -65,6 +65,10 @@ struct elf_image {
 	size_t n_text;
 	struct elf_symbols symtab;
 	struct elf_symbols dynsym;
+	struct elf_segment tls; /* memsz 0: there is none */
+	uint64_t tls_align;
+	uint64_t dynamic_offset, dynamic_size;
+	uint64_t interp_offset, interp_size; /* the path of the dynamic linker; size 0: there is none */
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_len;
 	int label_rc;         /* 0: label_vaddr is valid; -ENOENT no note; -EBADMSG, -EPROTONOSUPPORT a wrong one */

@@ -22,6 +22,7 @@ struct flame {
 	const struct query_info *info;
 	const struct query_node *tree;
 	size_t n;
+	uint32_t root;	       /* what the graph begins with; 0: all */
 	uint64_t least;	       /* nodes with less are pruned */
 	uint64_t pruned;       /* how many */
 	uint32_t *frame_index; /* store frame -> place in frames, 0: not yet */
@@ -35,20 +36,35 @@ static int descending(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
+/* The next node of the graph, depth first; 0: that was the last. */
+static uint32_t next_node(const struct flame *fl, uint32_t i)
+{
+	if (fl->tree[i].first_child)
+		return fl->tree[i].first_child;
+	while (i != fl->root && !fl->tree[i].next_sibling)
+		i = fl->tree[i].parent;
+	return i == fl->root ? 0 : fl->tree[i].next_sibling;
+}
+
 /* A child never has more than its parent, so a limit on samples keeps whole paths. */
 static int choose_least(struct flame *fl, uint64_t max_nodes)
 {
-	fl->least = fl->tree[0].total / MIN_SHARE + 1;
-	if (fl->n <= max_nodes)
-		return 0;
+	size_t n = 0, seen = 0;
+	fl->least = fl->tree[fl->root].total / MIN_SHARE + 1;
 	uint64_t *totals = calloc(fl->n, sizeof(*totals));
 	if (!totals)
 		return -ENOMEM;
-	for (size_t i = 0; i < fl->n; i++)
-		totals[i] = fl->tree[i].total;
-	qsort(totals, fl->n, sizeof(*totals), descending);
-	if (totals[max_nodes] + 1 > fl->least)
+	uint32_t i = fl->root;
+	do {
+		seen++;
+		if (fl->tree[i].total >= fl->least)
+			totals[n++] = fl->tree[i].total;
+	} while ((i = next_node(fl, i)));
+	fl->pruned = seen;
+	if (n > max_nodes) {
+		qsort(totals, n, sizeof(*totals), descending);
 		fl->least = totals[max_nodes] + 1;
+	}
 	free(totals);
 	return 0;
 }
@@ -126,8 +142,7 @@ static int add_other(struct flame *fl, uint32_t node, uint64_t depth)
 static int walk(struct flame *fl)
 {
 	uint64_t depth = 0;
-	fl->pruned = fl->n;
-	for (uint32_t i = 0, next;; i = next) {
+	for (uint32_t i = fl->root, next;; i = next) {
 		uint32_t frame = 0;
 		int rc = i ? find_frame(fl, fl->tree[i].stack, &frame) : 0;
 		rc = rc ? rc : add_node(fl, depth, fl->tree[i].total, frame);
@@ -140,11 +155,11 @@ static int walk(struct flame *fl)
 			continue;
 		}
 		rc = rc ? rc : add_other(fl, i, depth);
-		while (!rc && i && !(next = kept(fl, fl->tree[i].next_sibling))) {
+		while (!rc && i != fl->root && !(next = kept(fl, fl->tree[i].next_sibling))) {
 			i = fl->tree[i].parent;
 			rc = add_other(fl, i, --depth);
 		}
-		if (rc || !i)
+		if (rc || i == fl->root)
 			return rc;
 	}
 }
@@ -189,14 +204,69 @@ static int add_header(const struct flame *fl, json_t *o)
 	return rc ? rc : json_put(o, "flagged", counts(m->flagged_names, info->flagged, m->n_flagged));
 }
 
-static int add_tree(struct flame *fl, json_t *o, uint64_t max_nodes)
+/* ---- the part below one frame ---- */
+
+static uint32_t fnv1a(const char *s, size_t len, uint32_t h)
+{
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (uint8_t)s[i]) * 16777619u;
+	return h;
+}
+
+static int hash_frame(struct flame *fl, uint32_t node, uint32_t *ret)
+{
+	uint32_t frame;
+	int rc = find_frame(fl, fl->tree[node].stack, &frame);
+	if (rc)
+		return rc;
+	const json_t *name = json_array_get(fl->frames, 3 * frame), *module = json_array_get(fl->frames, 3 * frame + 1);
+	uint32_t h = fnv1a(json_string_value(name), json_string_length(name) + 1, 2166136261u);
+	*ret = fnv1a(json_string_value(module), json_string_length(module), h);
+	return 0;
+}
+
+/* One step down; *ret 0: no child has that hash. */
+static int find_child(struct flame *fl, uint32_t parent, uint32_t hash, uint32_t *ret)
+{
+	for (uint32_t c = fl->tree[parent].first_child; c; c = fl->tree[c].next_sibling) {
+		uint32_t h;
+		int rc = hash_frame(fl, c, &h);
+		if (rc)
+			return rc;
+		if (h == hash) {
+			*ret = c;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static int find_root(struct flame *fl, const char *root, struct err *err)
+{
+	for (const char *p = root; p && *p;) {
+		char digits[9] = "";
+		memcpy(digits, p, strnlen(p, 8));
+		if (strspn(digits, "0123456789abcdef") != 8 || (p[8] && (p[8] != '.' || !p[9])))
+			return err_set(err, -EINVAL, "root: eight hexadecimal digits for each frame, with dots between");
+		int rc = find_child(fl, fl->root, (uint32_t)strtoul(digits, NULL, 16), &fl->root);
+		if (rc)
+			return rc == -ENOENT ? err_set(err, rc, "root: no such frame in this range") : err_sys(err, rc, "flame graph");
+		p += p[8] ? 9 : 8;
+	}
+	return 0;
+}
+
+/* Frames that were made to look for the root stay, though no node may need them. */
+static int add_tree(struct flame *fl, json_t *o, uint64_t max_nodes, const char *root, struct err *err)
 {
 	fl->frame_index = calloc((size_t)store_n_frames(fl->src->store) + 1, sizeof(*fl->frame_index));
 	fl->nodes = json_array();
 	fl->frames = json_array();
-	int rc = fl->frame_index ? choose_least(fl, max_nodes ? max_nodes : DEFAULT_MAX_NODES) : -ENOMEM;
+	int rc = fl->frame_index ? 0 : -ENOMEM;
 	rc = rc ? rc : add_frame(fl, "all", "", 0, EXPORT_OTHER);
 	rc = rc ? rc : add_frame(fl, "(other)", "", 0, EXPORT_OTHER);
+	rc = rc ? rc : find_root(fl, root, err);
+	rc = rc ? rc : choose_least(fl, max_nodes ? max_nodes : DEFAULT_MAX_NODES);
 	rc = rc ? rc : walk(fl);
 	rc = rc ? rc : json_put(o, "pruned", json_count(fl->pruned));
 	rc = rc ? rc : json_put(o, "frames", json_incref(fl->frames));
@@ -207,18 +277,19 @@ static int add_tree(struct flame *fl, json_t *o, uint64_t max_nodes)
 	return rc;
 }
 
-static int build(const struct export_source *src, uint64_t max_nodes, json_t **ret, struct err *err)
+int export_flame_data(const struct export_source *src, uint64_t max_nodes, const char *root, json_t **ret, struct err *err)
 {
+	struct err why = { 0 };
 	struct flame fl = { .src = src, .info = query_info(src->query) };
 	int rc = query_tree(src->query, &fl.tree, &fl.n, err);
 	if (rc)
 		return rc;
 	json_t *o = json_object();
 	rc = add_header(&fl, o);
-	rc = rc ? rc : add_tree(&fl, o, max_nodes);
+	rc = rc ? rc : add_tree(&fl, o, max_nodes, root, &why);
 	if (rc) {
 		json_decref(o);
-		return err_sys(err, rc, "flame graph");
+		return why.code ? err_set(err, rc, "%s", why.text) : err_sys(err, rc, "flame graph");
 	}
 	*ret = o;
 	return 0;
@@ -227,7 +298,7 @@ static int build(const struct export_source *src, uint64_t max_nodes, json_t **r
 int export_flame_json(const struct export_source *src, uint64_t max_nodes, FILE *f, struct err *err)
 {
 	json_t *data;
-	int rc = build(src, max_nodes, &data, err);
+	int rc = export_flame_data(src, max_nodes, NULL, &data, err);
 	if (rc)
 		return rc;
 	errno = EIO;
@@ -240,7 +311,7 @@ int export_flame_json(const struct export_source *src, uint64_t max_nodes, FILE 
 int export_flame(const struct export_source *src, uint64_t max_nodes, FILE *f, struct err *err)
 {
 	json_t *data;
-	int rc = build(src, max_nodes, &data, err);
+	int rc = export_flame_data(src, max_nodes, NULL, &data, err);
 	if (rc)
 		return rc;
 	const char *mark = strstr(flame_page, FLAME_PAGE_DATA);

@@ -133,3 +133,23 @@ size_t proc_pod_uid(const char *cgroup, char *out, size_t cap)
 	}
 	return 0;
 }
+
+static int ends_with(const char *s, size_t n, const char *end)
+{
+	size_t m = strlen(end);
+	return n > m && !memcmp(s + n - m, end, m);
+}
+
+size_t proc_unit(const char *cgroup, const char **ret)
+{
+	size_t found = 0;
+	for (const char *s = cgroup; *s;) {
+		size_t n = strcspn(s, "/");
+		if (ends_with(s, n, ".service") || ends_with(s, n, ".scope")) {
+			*ret = s;
+			found = n;
+		}
+		s += n + (s[n] == '/');
+	}
+	return found;
+}

@@ -130,6 +130,9 @@ uint64_t proc_now_ns(void);
  */
 const char *procs_cgroup_path(struct procs *p, uint64_t id);
 
+/* The systemd unit that a cgroup path is of, and its length: its last part that ends with .service or .scope; or 0. */
+size_t proc_unit(const char *cgroup, const char **ret);
+
 /* The 64-digit container id in a cgroup path and its length, or 0. The pod uid ("pod<uid>" of kubelet) likewise. */
 size_t proc_container_id(const char *cgroup, const char **ret);
 size_t proc_pod_uid(const char *cgroup, char *out, size_t cap);

@@ -110,10 +110,10 @@ static int choose_steps(struct builder *b, struct err *err)
 	if (rc || begin >= end)
 		return rc;
 	uint64_t n = (uint64_t)(end - begin) / (uint64_t)s->step_ns;
-	if (n > QUERY_STEPS_MAX)
-		return err_set(err, -E2BIG, "%" PRIu64 " steps of %" PRId64 " s, at most %d: a step of %" PRId64 " s would do", n,
-			       s->step_ns / 1000000000, QUERY_STEPS_MAX,
-			       step_up((end - begin) / QUERY_STEPS_MAX, QUERY_WINDOW_NS) / 1000000000);
+	uint64_t most = b->spec->max_steps ? b->spec->max_steps : QUERY_STEPS_MAX;
+	if (n > most)
+		return err_set(err, -E2BIG, "%" PRIu64 " steps of %" PRId64 " s, at most %" PRIu64 ": a step of %" PRId64 " s would do", n,
+			       s->step_ns / 1000000000, most, step_up((end - begin) / (int64_t)most, QUERY_WINDOW_NS) / 1000000000);
 	s->from_ns = begin;
 	s->to_ns = end;
 	s->n_steps = (size_t)n;

@@ -18,6 +18,7 @@ struct query_series_spec {
 	const char *const *keys; /* NULL: everything in one series */
 	size_t n_keys;
 	int64_t step_ns;	 /* > 0; rounded up to a multiple of QUERY_WINDOW_NS */
+	size_t max_steps;	 /* 0: QUERY_STEPS_MAX */
 	size_t top;		 /* so many groups, those with the most samples; the others are summed. 0: all */
 };
 
@@ -41,7 +42,7 @@ struct query_series {
 };
 
 /*
- * As query_open; -EINVAL also for a step below 1 ns, -E2BIG for more than QUERY_STEPS_MAX steps (the text names a step
+ * As query_open; -EINVAL also for a step below 1 ns, -E2BIG for more steps than that (the text names a step
  * that fits).
  */
 int query_series(struct query_series **ret, struct store *s, const struct query_series_spec *spec, struct err *err);

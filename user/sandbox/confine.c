@@ -6,16 +6,19 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NOBODY 65534
 #define ADDRESS_SPACE ((rlim_t)4 << 30) /* files may be mapped, which is no memory of ours */
 #define DESCRIPTORS 32
 
@@ -75,8 +78,9 @@ int confine_privileges(int keep)
 	if (rc)
 		return rc;
 	/* Without CAP_SETUID we stay who we are, without capabilities. */
-	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(NOBODY, NOBODY, NOBODY) &&
-	    setresuid(NOBODY, NOBODY, NOBODY) && errno != EPERM)
+	const unsigned nobody = CONFINE_NOBODY;
+	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(nobody, nobody, nobody) && setresuid(nobody, nobody, nobody) &&
+	    errno != EPERM)
 		return -errno;
 	rc = drop_capabilities();
 	if (rc)
@@ -84,22 +88,43 @@ int confine_privileges(int keep)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
-/* Kernels without Landlock (before 5.13, or not configured) have seccomp alone. */
-static int forbid_paths(void)
+#define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_EXECUTE)
+#define FILING                                                                                                            \
+	(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_WRITE_FILE |                     \
+	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |                     \
+	 LANDLOCK_ACCESS_FS_REMOVE_DIR)
+#define ALL_PATHS                                                                                                         \
+	(READING | FILING | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |  \
+	 LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+
+/* A directory, and what may be done below it. */
+struct allowed_path {
+	const char *path;
+	uint64_t access;
+};
+
+static int allow_path(int ruleset, const struct allowed_path *p)
 {
-	struct landlock_ruleset_attr attr = {
-		.handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |
-				     LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
-				     LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
-				     LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR |
-				     LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
-				     LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
-				     LANDLOCK_ACCESS_FS_MAKE_SYM,
-	};
-	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	struct landlock_path_beneath_attr attr = { .allowed_access = p->access };
+	attr.parent_fd = open(p->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (attr.parent_fd < 0)
+		return 0; /* this host has no such directory */
+	int rc = syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) ? -errno : 0;
+	close(attr.parent_fd);
+	return rc;
+}
+
+/* No paths but these. Kernels without Landlock (before 5.13, or not configured) have seccomp alone. */
+static int forbid_paths(const struct allowed_path *but, size_t n)
+{
+	struct landlock_ruleset_attr attr = { .handled_access_fs = ALL_PATHS };
+	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0), rc = 0;
 	if (fd < 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
-	int rc = syscall(SYS_landlock_restrict_self, fd, 0) ? -errno : 0;
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = allow_path(fd, &but[i]);
+	if (!rc && syscall(SYS_landlock_restrict_self, fd, 0))
+		rc = -errno;
 	close(fd);
 	return rc;
 }
@@ -169,6 +194,97 @@ int confine_worker(size_t memory)
 	if (UNCONFINED)
 		return 0;
 	int rc = limit_resources(memory);
-	rc = rc ? rc : forbid_paths();
+	rc = rc ? rc : forbid_paths(NULL, 0);
 	return rc ? rc : forbid_calls();
+}
+
+/* ---- who downloads ---- */
+
+#define DOWNLOADER_ADDRESS_SPACE ((rlim_t)1 << 30)
+#define DOWNLOADER_DESCRIPTORS 64
+
+/* Calls that no download needs, and that have been ways out of such places. */
+static int forbid_some(scmp_filter_ctx f)
+{
+	static const int calls[] = {
+		SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(fork), SCMP_SYS(vfork), SCMP_SYS(ptrace),
+		SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd), SCMP_SYS(kcmp), SCMP_SYS(kill),
+		SCMP_SYS(bpf), SCMP_SYS(perf_event_open), SCMP_SYS(io_uring_setup), SCMP_SYS(userfaultfd), SCMP_SYS(unshare),
+		SCMP_SYS(setns), SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(fsopen), SCMP_SYS(open_tree), SCMP_SYS(move_mount),
+		SCMP_SYS(chroot), SCMP_SYS(pivot_root), SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(keyctl),
+		SCMP_SYS(link), SCMP_SYS(linkat), SCMP_SYS(mknod), SCMP_SYS(mknodat), SCMP_SYS(listen), SCMP_SYS(accept),
+		SCMP_SYS(accept4), SCMP_SYS(personality), SCMP_SYS(memfd_create),
+	};
+	int rc = 0;
+	for (size_t i = 0; !rc && i < sizeof(calls) / sizeof(calls[0]); i++) {
+		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), calls[i], 0);
+		if (rc == -EDOM)
+			rc = 0; /* this machine has no such call */
+	}
+	return rc;
+}
+
+/* Threads, to resolve names; no processes, which could stay when we are killed. */
+static int forbid_processes(scmp_filter_ctx f)
+{
+	const uint64_t thread = CLONE_THREAD;
+	int rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));
+	return rc ? rc : seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0); /* libc then uses clone */
+}
+
+/* Of sockets: the internet's, and netlink and unix to resolve names. The families up to AF_MAX of 6.18, and all beyond. */
+static int forbid_sockets(scmp_filter_ctx f)
+{
+	static const int kept[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
+	int rc = 0;
+	for (int family = 0; !rc && family <= AF_MAX; family++) {
+		bool keep = false;
+		for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+			keep |= family == kept[i];
+		if (!keep)
+			rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1,
+					      SCMP_A0(family < AF_MAX ? SCMP_CMP_EQ : SCMP_CMP_GE, (uint64_t)family));
+	}
+	return rc;
+}
+
+static int forbid_escape(void)
+{
+	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
+	if (!f)
+		return -ENOMEM;
+	int rc = forbid_some(f);
+	rc = rc ? rc : forbid_processes(f);
+	rc = rc ? rc : forbid_sockets(f);
+	rc = rc ? rc : seccomp_load(f);
+	seccomp_release(f);
+	return rc;
+}
+
+int confine_downloader(uint64_t file_bytes)
+{
+	static const struct allowed_path paths[] = {
+		{ "/usr", READING }, { "/lib", READING }, { "/lib64", READING }, { "/etc", READING },
+		{ "/run/systemd/resolve", READING }, { "/run/resolvconf", READING }, { "/run/NetworkManager", READING },
+		{ "/run/nscd", READING }, { "/var/lib/ca-certificates", READING }, { ".", FILING },
+	};
+	int rc = limit(RLIMIT_FSIZE, file_bytes);
+	if (rc || UNCONFINED)
+		return rc;
+	rc = limit(RLIMIT_AS, DOWNLOADER_ADDRESS_SPACE);
+	rc = rc ? rc : limit(RLIMIT_CORE, 0);
+	rc = rc ? rc : limit(RLIMIT_NOFILE, DOWNLOADER_DESCRIPTORS);
+	rc = rc ? rc : forbid_paths(paths, sizeof(paths) / sizeof(paths[0]));
+	return rc ? rc : forbid_escape();
+}
+
+void confine_signals(void)
+{
+	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
+	sigset_t none;
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -127,22 +127,10 @@ static int obey(struct nursery *n)
 	return channel_send(n->fd, &answer, NULL, NULL, 0, CHANNEL_FOREVER);
 }
 
-/* The recorder's terminal may say Ctrl-C to the whole group: it is the recorder who decides when we end. */
-static void set_signals(void)
-{
-	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
-	sigset_t none;
-	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-		signal(ignored[i], SIG_IGN);
-	signal(SIGCHLD, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 _Noreturn void nursery_run(int fd, const struct sandbox_config *cfg)
 {
 	struct nursery n = { .fd = fd, .cfg = cfg };
-	set_signals();
+	confine_signals();
 	prctl(PR_SET_NAME, "ascribe-nursery");
 	if (confine_privileges(fd))
 		_exit(1);

@@ -32,6 +32,7 @@ struct binary {
 	bool lines_bad;      /* its DWARF is not asked again */
 	bool debug_lines;    /* debug_fd has DWARF */
 	bool evicted;        /* table is gone, but may be read again */
+	bool expecting;      /* a debug file may come, even after the symbols were read */
 	int load_rc;         /* kept: a file that lies is not read again */
 	char path[];         /* for messages */
 };
@@ -226,6 +227,18 @@ int binary_debug_path(const struct binary *b, const char *path, unsigned i, char
 	return 0;
 }
 
+static int lines_fd(const struct binary *b)
+{
+	return b->facts.has & FACT_DWARF ? b->fd : b->debug_lines ? b->debug_fd : -1;
+}
+
+/* The symbols were read: will the file be asked again? */
+static void close_if_done(struct binary *b)
+{
+	if (lines_fd(b) < 0 && !b->expecting && (!b->symbolizer || !b->table.n))
+		close_files(b);
+}
+
 static bool same_build_id(const struct facts *a, const struct facts *b)
 {
 	return a->img.build_id_len && a->img.build_id_len == b->img.build_id_len &&
@@ -245,12 +258,22 @@ static bool has_crc(struct binary *b, int fd, uint32_t want)
 	return same;
 }
 
+/* As though they had not been asked for yet. */
+static void forget_symbols(struct binary *b)
+{
+	symbolizer_remove(b->symbolizer, &b->keep);
+	table_fini(&b->table);
+	cells_fini(&b->cells);
+	b->loaded = b->evicted = false;
+	b->load_rc = 0;
+}
+
 int binary_offer_debug(struct binary *b, int fd, const char *path)
 {
 	struct buf reply = BUF_INIT;
 	struct facts f;
 	(void)path;
-	int rc = b->debug_fd >= 0 || b->loaded ? -ENOENT : ask(b, OP_OPEN, &fd, 1, PARSER_FACTS_MAX, &reply);
+	int rc = b->debug_fd >= 0 || (b->loaded && !b->expecting) ? -ENOENT : ask(b, OP_OPEN, &fd, 1, PARSER_FACTS_MAX, &reply);
 	rc = rc ? rc : facts_decode(&f, &reply);
 	buf_fini(&reply);
 	if (rc)
@@ -267,17 +290,22 @@ int binary_offer_debug(struct binary *b, int fd, const char *path)
 	if (b->debug_fd < 0)
 		return -ENOENT;
 	b->debug_lines = has_lines;
+	b->expecting = false;
+	if (b->loaded)
+		forget_symbols(b);
 	if (b->symbolizer)
 		b->symbolizer->stats.debug++;
 	return 0;
 }
 
-/* ---- lines ---- */
-
-static int lines_fd(const struct binary *b)
+void binary_expect_debug(struct binary *b, bool coming)
 {
-	return b->facts.has & FACT_DWARF ? b->fd : b->debug_lines ? b->debug_fd : -1;
+	b->expecting = coming && b->fd >= 0 && b->debug_fd < 0;
+	if (b->loaded && !b->evicted)
+		close_if_done(b);
 }
+
+/* ---- lines ---- */
 
 bool binary_has_lines(const struct binary *b)
 {
@@ -370,8 +398,7 @@ int binary_load(struct binary *b, struct err *err)
 	}
 	b->loaded = true;
 	b->load_rc = read_table(b, err);
-	if (lines_fd(b) < 0 && (!b->symbolizer || !b->table.n))
-		close_files(b); /* it will not be asked again */
+	close_if_done(b);
 	return b->load_rc;
 }
 

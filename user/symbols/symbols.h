@@ -127,7 +127,14 @@ bool binary_wants_debug(const struct binary *b);
 int binary_debug_path(const struct binary *b, const char *path, unsigned i, char *out, size_t cap);
 
 /*
- * Offer an opened candidate, before symbols are read. fd is borrowed. 0: it is the file's (its build id, else the CRC that
+ * A debug file may still come, from far away: until it is offered, or is not expected any more, the file is kept open. Its build
+ * id is what it can be asked for by.
+ */
+void binary_expect_debug(struct binary *b, bool coming);
+
+/*
+ * Offer an opened candidate, before symbols are read, or while one is expected: then what was read goes, with its tags, and is read
+ * anew. fd is borrowed. 0: it is the file's (its build id, else the CRC that
  * .gnu_debuglink gives) and is used; -ENOENT: it is not.
  */
 int binary_offer_debug(struct binary *b, int fd, const char *path);

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+#   make install [DESTDIR=] [PREFIX=/usr/local]; make uninstall removes what that made, never the store or a file of /etc
+#   make deb: build/ascribe_VERSION_ARCH.deb, by dpkg-deb
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+SYSTEMD := $(PREFIX)/lib/systemd/system
+TMPFILES := $(PREFIX)/lib/tmpfiles.d
+VERSION := $(shell sed -n 's/^.define ASCRIBE_VERSION "\(.*\)"/\1/p' user/cli/cmd.h)
+DEB_ARCH := $(shell dpkg --print-architecture 2>/dev/null)
+DEB := $(BUILD)/ascribe_$(VERSION)_$(DEB_ARCH).deb
+
+install: $(BUILD)/ascribe $(BUILD)/ascribe.1 ## the program, headers, manual page, systemd unit: DESTDIR, PREFIX
+	install -D -m 755 $(BUILD)/ascribe $(DESTDIR)$(PREFIX)/bin/ascribe
+	install -D -m 644 $(BUILD)/ascribe.1 $(DESTDIR)$(PREFIX)/share/man/man1/ascribe.1
+	install -d $(DESTDIR)$(PREFIX)/include/ascribe $(DESTDIR)$(SYSTEMD)
+	install -m 644 include/ascribe/*.h include/ascribe/*.hpp $(DESTDIR)$(PREFIX)/include/ascribe/
+	sed 's|@BIN@|$(PREFIX)/bin/ascribe|' deploy/ascribe.service >$(DESTDIR)$(SYSTEMD)/ascribe.service
+	chmod 644 $(DESTDIR)$(SYSTEMD)/ascribe.service
+	install -D -m 644 deploy/ascribe.tmpfiles $(DESTDIR)$(TMPFILES)/ascribe.conf
+	[ -e $(DESTDIR)/etc/ascribe/ascribe.yaml ] || install -D -m 644 deploy/ascribe.yaml $(DESTDIR)/etc/ascribe/ascribe.yaml
+
+uninstall: ## what install made; the store and /etc/ascribe stay
+	rm -f $(DESTDIR)$(PREFIX)/bin/ascribe $(DESTDIR)$(PREFIX)/share/man/man1/ascribe.1 $(DESTDIR)$(SYSTEMD)/ascribe.service \
+		$(DESTDIR)$(TMPFILES)/ascribe.conf $(patsubst include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard include/ascribe/*.h*))
+	-rmdir $(DESTDIR)$(PREFIX)/include/ascribe
+
+deb: $(BUILD)/ascribe $(BUILD)/ascribe.1 ## a Debian package
+	$(call say,DEB,$(DEB))
+	$(Q)BUILD=$(BUILD) VERSION=$(VERSION) ARCH=$(DEB_ARCH) MAKE='$(MAKE)' tools/deb $(DEB)
+
+.PHONY: install uninstall deb

@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The API over a store whose contents are known (tests/tools/mkstore.c), beside what the commands print; the page; /metrics; TLS and
+# tokens; the store growing under it.
+. "$(dirname "$0")/lib.bash"
+
+"$build/tests/mkstore" store >truth.json || exit 1
+"$build/tests/mkstore" wide wide >/dev/null || exit 1
+serve log "$ascribe" serve store -l 127.0.0.1:0,unix:"$dir/sock" || finish
+gets 200 ok "$url/healthz"
+gets 200 ready "$url/readyz"
+gets 200 ok --unix-socket sock http://any.name/healthz
+ok "nobody else can come to the socket" test "$(stat -c %a sock)" = 660
+
+# ---- the same as the commands say ----
+same() { # path of the API, command...
+	local q=$1
+	shift
+	gets 200 '' "$url/api/v1/$q"
+	"$ascribe" "$@" --json >want.json 2>want.err
+	ok "$q is what '$1' prints" python3 -c 'import json; a, b = json.load(open("body")), json.load(open("want.json")); assert a == b, (a, b)'
+}
+same 'table?limit=100000' report store
+same 'table?limit=100000&by=tenant,comm' report store --by tenant,comm
+same 'table?limit=100000&where={tenant="a"}&names=simple' report store --where '{tenant="a"}' --names simple
+same 'series?by=tenant&step=10s' report store --by tenant --step 10s
+same 'labels?limit=100000' labels store
+same 'values?key=tenant' labels store tenant
+same 'values?key=event' labels store event
+same 'stat' stat store
+same 'flame' flame store
+same 'flame?where={tenant="a"}&max_nodes=20' flame store --where '{tenant="a"}' -n 20
+gets 200 '' "$url/api/v1/diff?where={tenant=\"a\"}&against={tenant=\"b\"}&limit=100000"
+"$ascribe" diff store --where '{tenant="a"}' --against '{tenant="b"}' --json >want.json 2>want.err
+ok "diff" python3 -c '
+import json
+a, b = json.load(open("body")), json.load(open("want.json"))
+for d in a, b:
+    for side in "ab": del d[side]["store"]  # a path of this host is nobody else'"'"'s business
+assert a == b'
+
+# ---- and as the store was made ----
+gets 200 '' "$url/api/v1/values?key=tenant"
+ok "tenants" python3 -c '
+import json
+t, d = json.load(open("truth.json")), json.load(open("body"))
+v = {r["value"]: r["samples"] for r in d["values"]}
+assert v["a"] == t["a"] and v["b"] == t["b"] and d["samples"] == t["samples"] and d["fired"] == t["fired"], (v, t)'
+gets 200 '' "$url/api/v1/labels?names_only=1"
+ok "keys" jq -e '[.keys[].key] | index("tenant") != null and index("query_id") != null' body
+
+# ---- a flame graph, pruned, and the part of it below one frame ----
+serve log2 "$ascribe" serve wide -l 127.0.0.1:0 || finish
+cat >zoom.py <<'PY'
+import json, sys, urllib.request
+url = sys.argv[1]
+get = lambda q: json.load(urllib.request.urlopen(url + '/api/v1/flame?' + q))
+def tree(d):  # [samples, name, children] of the flat list, and its adding up
+    nodes, frames, path = d['nodes'], d['frames'], []
+    out = None
+    for i in range(0, len(nodes), 3):
+        depth, samples, frame = nodes[i:i + 3]
+        n = [samples, (frames[3 * frame], frames[3 * frame + 1]), []]
+        del path[depth:]
+        (path[-1][2].append(n) if path else None)
+        out = out or n
+        path.append(n)
+    return out
+def fnv(s, h=2166136261):
+    for b in s: h = ((h ^ b) * 16777619) & 0xffffffff
+    return h
+fid = lambda f: '%08x' % fnv(f[1].encode(), fnv(f[0].encode() + b'\0'))
+small, whole = tree(get('max_nodes=300')), tree(get('max_nodes=100000'))
+count = lambda n: 1 + sum(map(count, n[2]))
+sys.setrecursionlimit(10000)
+assert count(small) < 700 < count(whole), (count(small), count(whole))
+assert small[0] == whole[0]
+OTHER = ('(other)', '')
+def sums(n):
+    assert sum(c[0] for c in n[2]) <= n[0]
+    assert sum(c[1] == OTHER for c in n[2]) <= 1
+    for c in n[2]: sums(c)
+sums(small)
+# Down the biggest child: the subtree that is fetched has what the whole has there, unless it is pruned there too.
+n, path, checked = whole, [], 0
+while n[2] and checked < 12:
+    n = max((c for c in n[2] if c[1] != OTHER), key=lambda c: c[0], default=None)
+    if n is None: break
+    path.append(fid(n[1]))
+    got = tree(get('max_nodes=100000&root=' + '.'.join(path)))
+    assert got[0] == n[0] and got[1] == n[1], (got[:2], n[:2])
+    names = {c[1]: c[0] for c in n[2] if c[1] != OTHER}
+    assert all({c[1]: c[0] for c in got[2]}.get(k) == v for k, v in names.items())
+    checked += 1
+assert checked > 3, checked
+print(count(small), count(whole), checked)
+PY
+ok "pruned, and a part of it" python3 zoom.py "$url"
+refused 404 'no such frame' "$url/api/v1/flame?root=00000000"
+refused 400 'eight hexadecimal digits' "$url/api/v1/flame?root=xyz"
+refused 400 'eight hexadecimal digits' "$url/api/v1/flame?root=00000000."
+
+# ---- the page ----
+gets 200 '<!doctype html>' "$url/"
+gets 200 '<!doctype html>' --compressed "$url/"
+etag=$(curl -si "$url/" | tr -d '\r' | sed -n 's/^ETag: //p')
+gets 304 '' -H "If-None-Match: $etag" "$url/"
+ok "nothing foreign is loaded" sh -c "curl -si '$url/' | grep -q \"Content-Security-Policy: default-src 'self'\""
+
+# ---- metrics ----
+for i in 1 2 3; do curl -gs "$url/api/v1/table?where={comm=\"never$i\"}" >/dev/null; done
+gets 200 'ascribe_http_requests_total{route="flame",code="2xx"}' "$url/metrics"
+ok "promtool check metrics" sh -c 'promtool check metrics <body'
+before=$(grep -c . body)
+for i in $(seq 40); do curl -gs "$url/api/v1/table?where={comm=\"x$i\"}&by=k$i" "$url/no/$i" >/dev/null; done
+gets 200 '' "$url/metrics"
+ok "series do not grow with what is asked" test "$(grep -c . body)" -le $((before + 25))
+
+# ---- tokens, TLS ----
+echo "0123456789abcdef0123" >token
+openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>/dev/null
+serve log3 "$ascribe" serve store -l 127.0.0.1:0 --token-file token --tls-cert cert.pem --tls-key key.pem || finish
+gets 200 ok --cacert cert.pem "$url/healthz"
+refused 401 'a token is needed' --cacert cert.pem "$url/api/v1/stat"
+refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Bearer 0123456789abcdef0124' "$url/api/v1/stat"
+refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Bearer ' "$url/api/v1/stat"
+refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Basic 0123456789abcdef0123' "$url/api/v1/stat"
+refused 401 'a token is needed' --cacert cert.pem "$url/metrics"
+refused 401 'a token is needed' --cacert cert.pem "$url/"
+refused 401 'a token is needed' --cacert cert.pem "$url/no/such/path"
+gets 200 '"fired"' --cacert cert.pem -H 'Authorization: Bearer 0123456789abcdef0123' "$url/api/v1/stat"
+says() { # what it must say, arguments of serve...
+	local text=$1
+	shift
+	ok "says: $text" sh -c "! timeout 10 '$ascribe' serve $* 2>say && grep -qF '$text' say"
+}
+says 'can be reached from other hosts' store -l 0.0.0.0:0
+says 'is no address' store -l example:port
+says 'TLS needs a certificate and a key' store --tls-cert cert.pem -l 127.0.0.1:0
+says '16 to 1024 bytes' store --token-file /dev/null -l 127.0.0.1:0
+says 'cannot listen on' store -l "${url#https://}"
+says 'nothere' nothere -l 127.0.0.1:0
+
+# ---- while it is written ----
+"$build/tests/mkstore" growing grow >/dev/null &
+writer=$!
+for i in $(seq 100); do [ -e growing/MANIFEST ] && break; sleep 0.05; done
+serve log4 "$ascribe" serve growing -l 127.0.0.1:0 || finish
+last=0 seen=0
+while kill -0 $writer 2>/dev/null; do
+	n=$(curl -s "$url/api/v1/stat" | jq -r '.fired // "none"')
+	case $n in none | '') last=bad; break ;; esac
+	[ "$n" -ge "$last" ] || { last=bad; break; }
+	[ "$n" = "$last" ] || seen=$((seen + 1))
+	last=$n
+	sleep 0.1
+done
+wait $writer
+ok "windows come into sight as they are written: $seen, $last" test "$last" != bad -a "$seen" -ge 2
+sleep 0.6
+"$ascribe" stat growing --json >want.json
+gets 200 "\"fired\":$(jq .fired want.json)" "$url/api/v1/stat"
+kill -TERM $pid
+wait $pid
+ok "SIGTERM ends it well" test $? = 0
+finish

@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The daemon on this host, as root: its file, what systemd is told, reload and kill switch without a gap, one at a time, its end.
+. "$(dirname "$0")/lib.bash"
+
+# ---- the file: every mistake with its line and key ----
+wrong() { # what it must say, lines of the file
+	printf '%b' "$2" >bad.yaml
+	"$ascribe" daemon -c bad.yaml --check-config 2>say
+	ok "exit 2 for a file with $1" test $? = 2
+	ok "a file with $1: $(head -1 say)" grep -qF -- "$1" say
+}
+wrong 'bad.yaml:2: frequenzy: no such key; did you mean frequency?' 'store: /x\nfrequenzy: 3\n'
+wrong 'bad.yaml:1: frequency: 5000: must be from 1 to 1000' 'frequency: 5000\n'
+wrong 'bad.yaml:3: frequency: is there twice' 'frequency: 19\n\nfrequency: 20\n'
+wrong 'bad.yaml:1: anonymous: true or false' 'anonymous: perhaps\n'
+wrong 'bad.yaml:1: frequency: one value, not a list' 'frequency: [1, 2]\n'
+wrong 'bad.yaml:2: listen: a list of plain values' 'listen:\n  - {a: b}\n'
+wrong 'bad.yaml:1: store: a value or a list' 'store: {a: b}\n'
+wrong 'bad.yaml:1: `key: value` lines' '- store\n'
+wrong 'bad.yaml:3: found' 'store: "/x\n\n'
+wrong 'no aliases' 'store: *x\n'
+wrong 'bad.yaml:1: memory-max: lots: not a size' 'memory-max: lots\n'
+wrong 'store-max: at least 16MiB' 'store-max: 1K\n'
+wrong 'keep: ' 'keep: [10s=1d, 3m=2d]\n'
+wrong 'less time than the level below' 'keep: [10s=2d, 1m=1d]\n'
+wrong 'cpu-max: ' 'cpu-max: plenty\n'
+wrong 'is no address' 'listen: [example]\n'
+wrong 'can be reached from other hosts' 'listen: 0.0.0.0:4041\n'
+wrong 'unknown event' 'event: nope\n'
+: >empty.yaml
+ok "an empty file" "$ascribe" daemon -c empty.yaml --check-config
+ok "a file with every option" sh -c 'sed "s/^# \([a-z-]*:\)/\1/" "$1" >all.yaml; sed -i "/^token-file\|^tls-\|^recipes/d" all.yaml; "$2" daemon -c all.yaml --check-config' \
+	sh "$here/../../deploy/ascribe.yaml" "$ascribe"
+
+[ "$(id -u)" = 0 ] || { echo "daemon.sh: recording needs root"; exit 77; }
+"$ascribe" record -q -d 100ms -o probe 2>probe.err || { echo "daemon.sh: no recording here: $(tail -1 probe.err)"; exit 77; }
+
+# ---- a life ----
+cat >notified.py <<'PY'
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind('notify')
+while True: print(s.recv(4096).decode(), flush=True)
+PY
+python3 notified.py >told &
+started+=($!)
+for i in $(seq 100); do [ -S notify ] && break; sleep 0.05; done
+cat >a.yaml <<E
+store: $dir/store
+listen: [127.0.0.1:0, unix:$dir/sock]
+kill-switch: $dir/kill
+E
+export NOTIFY_SOCKET=$dir/notify WATCHDOG_USEC=60000000
+serve log "$ascribe" daemon -c a.yaml || finish
+unset WATCHDOG_USEC
+until_says() { # text, file: within 15 s
+	local i
+	for i in $(seq 300); do
+		grep -q -- "$1" "$2" && return
+		sleep 0.05
+	done
+	return 1
+}
+ok "systemd is told that it is ready" until_says READY=1 told
+gets 200 ready --unix-socket sock http://x/readyz
+ok "one at a time" sh -c "! '$ascribe' daemon -s '$dir/store' -l none 2>say && grep -q 'is a daemon running' say"
+for i in $(seq 150); do
+	n=$(curl -s --unix-socket sock http://x/api/v1/stat | jq .stored)
+	[ "${n:-0}" -gt 0 ] 2>/dev/null && break
+	sleep 0.1
+done
+ok "windows come: $n samples" test "${n:-0}" -gt 0
+ok "the watchdog is fed" until_says WATCHDOG=1 told
+gets 200 'ascribe_samples_fired_total' --unix-socket sock http://x/metrics
+ok "promtool check metrics" sh -c 'promtool check metrics <body'
+
+sed -i 's/^store/frequenzy: 1\nstore/' a.yaml
+kill -HUP "$pid"
+ok "a bad file changes nothing" until_says 'frequenzy: no such key.*everything stays as it was' log
+ok "RELOADING" until_says RELOADING=1 told
+sed -i 's/^frequenzy.*/frequency: 37/' a.yaml
+kill -HUP "$pid"
+ok "another rate" until_says 'recording as it is asked for now' log
+sleep 1.5
+begin=$(date +%s%N)
+kill -TERM "$pid"
+wait "$pid"
+status=$? took=$((($(date +%s%N) - begin) / 1000000))
+ok "SIGTERM: exit $status in $took ms" test $status = 0 -a $took -lt 10000
+ok "STOPPING" until_says STOPPING=1 told
+ok "the socket is gone" test ! -e sock
+ok "the store is whole" "$ascribe" store verify store
+"$ascribe" stat store --json >stat.json 2>stat.err
+ok "every sample is accounted for" jq -e '.fired == .stored + ([.lost[]] | add)' stat.json
+# Two CPU seconds a second, recorded before and after the change and hardly less between.
+ok "no gap" python3 - "$ascribe" <<'PY'
+import json, os, subprocess, sys
+d = json.loads(subprocess.run([sys.argv[1], 'diff', 'store', '--against-to', 'now', '--json'], capture_output=True).stdout)
+span, covered = d['b']['to'] - d['b']['from'], d['b']['covered']
+print(span, covered)
+assert span - covered < 1, (span, covered)
+PY
+
+# ---- it goes on where it ended; the kill switch ----
+serve log2 "$ascribe" daemon -c a.yaml || finish
+touch kill
+ok "switched off" until_says 'nothing is sampled' log2
+gets 503 'kill switch' --unix-socket sock http://x/readyz
+before=$("$ascribe" stat store --json | jq .fired)
+sleep 1
+ok "nothing is sampled" test "$("$ascribe" stat store --json | jq .fired)" = "$before"
+rm kill
+ok "on again" until_says 'recording again' log2
+gets 200 ready --unix-socket sock http://x/readyz
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+serve log3 "$ascribe" daemon -c a.yaml || finish # a socket that nobody listens on is no obstacle, nor is what it left half-written
+ok "after kill -9 the store is whole" "$ascribe" stat store
+kill -INT "$pid"
+wait "$pid"
+ok "SIGINT ends it, too" test $? = 0
+finish

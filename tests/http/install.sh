@@ -1,0 +1,32 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# make install, uninstall and deb, into directories of their own; the unit as systemd reads it.
+. "$(dirname "$0")/lib.bash"
+root=$(realpath "$here/../..")
+build=$(realpath --relative-to="$root" "$build")
+run() { make -C "$root" --no-print-directory BUILD="$build" "$@"; }
+
+ok "install" run install DESTDIR="$dir/root" PREFIX=/opt/a
+ok "the program runs" sh -c "root/opt/a/bin/ascribe --version | grep -q ascribe"
+ok "its manual page" sh -c "grep -q 'ascribe' root/opt/a/share/man/man1/ascribe.1"
+ok "the unit names it" grep -q 'ExecStart=/opt/a/bin/ascribe daemon' root/opt/a/lib/systemd/system/ascribe.service
+ok "a header compiles" sh -c 'echo "#include <ascribe/label.h>" | cc -xc -Iroot/opt/a/include -fsyntax-only -'
+echo changed: 1 >>root/etc/ascribe/ascribe.yaml
+ok "install again" run install DESTDIR="$dir/root" PREFIX=/opt/a
+ok "leaves a changed file alone" grep -q 'changed: 1' root/etc/ascribe/ascribe.yaml
+ok "uninstall" run uninstall DESTDIR="$dir/root" PREFIX=/opt/a
+ok "leaves nothing but /etc" sh -c '! find root -type f | grep -v ^root/etc/'
+ok "deb" run deb
+deb=$(echo "$root/$build"/ascribe_*.deb)
+ok "dpkg reads it" sh -c "dpkg-deb -I '$deb' | grep -q 'Depends:.*libmicrohttpd'"
+dpkg-deb -x "$deb" deb
+ok "its program runs" sh -c 'deb/usr/bin/ascribe --version'
+ok "its file is good" deb/usr/bin/ascribe daemon -c deb/etc/ascribe/ascribe.yaml --check-config
+if command -v systemd-analyze >/dev/null; then
+	sed -i "s|ExecStart=/usr|ExecStart=$dir/deb/usr|; s|ExecStartPre=/usr|ExecStartPre=$dir/deb/usr|; /^Documentation/d" deb/usr/lib/systemd/system/ascribe.service
+	ok "systemd reads the unit" sh -c "! systemd-analyze verify --man=no deb/usr/lib/systemd/system/ascribe.service 2>&1 | grep ascribe.service"
+	score=$(systemd-analyze security --offline=true deb/usr/lib/systemd/system/ascribe.service 2>/dev/null | sed -n 's/.*: \([0-9.]*\) .*/\1/p' | tail -1)
+	ok "systemd-analyze security: $score" awk "BEGIN { exit !(${score:-10} <= 4.0) }"
+	echo "systemd-analyze security: $score"
+fi
+finish

@@ -1,0 +1,113 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Labels that programs publish in other ways than ours: by the published layouts (foreign.c), in every way that a thread-local
+# variable can be found, with glibc and musl; and by Go's own runtime/pprof. The programs say nothing about us.
+. "$(dirname "$0")/lib.bash"
+cc=${CC:-cc}
+flags="-O2 -g -D_GNU_SOURCE -fno-omit-frame-pointer"
+src=$here/foreign.c
+
+ok "programs and libraries build" sh -ec "
+	$cc $flags -o plain $src -lpthread
+	$cc $flags -DCUSTOM_VERSION=0 -o plain0 $src -lpthread
+	$cc $flags -DGO_VERSION='\"\\x08go1.24.1\"' -DGO_CURG=192 -DGO_LABELS=352 -o go124 $src -lpthread
+	$cc $flags -DGO_VERSION='\"\\x08go1.25.3\"' -DGO_CURG=184 -DGO_LABELS=344 -o go125 $src -lpthread
+	$cc $flags -DGO_VERSION='\"\\x08go1.26.0\"' -DGO_CURG=184 -DGO_LABELS=352 -o go126 $src -lpthread
+	$cc $flags -static -o static $src -lpthread
+	$cc $flags -DHOST -o host $src -lpthread
+	$cc $flags -fPIC -shared -DLIBRARY -DBALLAST=4000 -o gd.so $src
+	$cc $flags -fPIC -shared -DLIBRARY -DBALLAST=4000 -mtls-dialect=gnu2 -o desc.so $src
+	$cc $flags -fPIC -shared -DLIBRARY -mtls-dialect=gnu2 -o sdesc.so $src
+	$cc $flags -fPIC -shared -DLIBRARY -ftls-model=initial-exec -o ie.so $src"
+musl= go=
+if command -v musl-gcc >/dev/null; then
+	musl=1
+	ok "the same with musl" sh -ec "
+		musl-gcc $flags -o musl $src
+		musl-gcc $flags -static -o mstatic $src
+		musl-gcc $flags -DHOST -o mhost $src
+		musl-gcc $flags -fPIC -shared -DLIBRARY -o mgd.so $src
+		musl-gcc $flags -fPIC -shared -DLIBRARY -mtls-dialect=gnu2 -o mdesc.so $src"
+fi
+if command -v go >/dev/null; then
+	go=1
+	export GOCACHE=$build/gocache GOFLAGS=-mod=mod # kept: the runtime's packages take long
+	ok "Go programs build" sh -ec "
+		go build -o go-plain $here/golabels.go
+		go build -ldflags='-s -w' -o go-strip $here/golabels.go"
+fi
+
+names=()
+background "$ascribe" record -q -a -F 499 -o all 2>all.err
+recorder=$pid
+sleep 1
+together() { # four at a time
+	local p
+	"$@" &
+	p=$!
+	group+=("$p")
+	if [ ${#group[@]} = 4 ]; then wait "${group[@]}"; group=(); fi
+}
+group=()
+# name:program:ABI:library; each process has a name of its own
+programs=(otel:plain:otel: custom1:plain:custom1: custom0:plain0:custom0: elastic:plain:elastic: datadog:plain:datadog:
+	perforator:plain:perforator: static:static:otel: gd:host:otel:gd.so desc:host:otel:desc.so sdesc:host:otel:sdesc.so
+	ie:host:otel:ie.so gdcustom:host:custom1:gd.so
+	go124:go124:go: go125:go125:go: go126:go126:go:)
+[ -z "$musl" ] || programs+=(musl:musl:otel: mstatic:mstatic:custom1: mgd:mhost:otel:mgd.so mdesc:mhost:otel:mdesc.so)
+for p in "${programs[@]}"; do
+	IFS=: read -r name program abi library <<<"$p"
+	cp "$program" "r-$name"
+	names+=("r-$name")
+	together "./r-$name" "$abi" 2 ${library:+"./$library"} >/dev/null
+done
+if [ -n "$go" ]; then
+	for p in go-plain go-strip; do together "./$p" 2 >/dev/null; done
+fi
+wait "${group[@]}"
+kill -INT "$recorder"
+wait "$recorder"
+ok "the recording ended well" test $? = 0
+
+report all --by comm,thread,tenant >tenants.json
+report all --by comm,x,y --where '{x!="",y!=""}' >xy.json
+report all --by comm,thread,trace_id --where '{comm=~"r-.*"}' >traces.json
+report all --by comm,span_id,transaction_id --where '{comm="r-elastic",span_id!=""}' >elastic.json
+report all --by comm,span_id,local_root_span_id --where '{comm="r-datadog",span_id!=""}' >datadog.json
+report all --by text --where '{comm="r-otel"}' >text.json
+
+for name in "${names[@]}"; do
+	case $name in
+	r-elastic | r-datadog) continue ;; # have no tenant
+	esac
+	# A thread's first samples come before its process is known: on a busy host many of them.
+	check "$name: each thread has its own labels" r=tenants.json -- \
+		"(lambda v: {k[2] for k in v} >= {'one', 'two'} and all(k[2] in (None, k[1]) for k in v))({k: n for k, n in samples(r).items()
+		if k[0] == '$name' and k[1] in ('one', 'two')})" "{k[1:]: n for k, n in samples(r).items() if k[0] == '$name'}"
+done
+if [ -n "$go" ]; then
+	for name in go-plain go-strip; do
+		check "$name: goroutines' labels, and none on the one without" r=tenants.json -- \
+			"(lambda v: v['one'] > 3 and v['two'] > 3 and v[None] > 3)((lambda c: [c.update({k[2]: c.get(k[2], 0) + n})
+			for k, n in samples(r).items() if k[0] == '$name'] and c)({}))" "{k[2]: n for k, n in samples(r).items() if k[0] == '$name'}"
+	done
+	check "Go: each of the workers' labels is whole" r=xy.json -- \
+		'sum(n for k, n in samples(r).items() if k[0].startswith("go-")) > 20' \
+		'sum(n for k, n in samples(r).items() if k[0].startswith("go-"))'
+fi
+check "no sample with half of one set and half of another" r=xy.json -- \
+	'sum(samples(r).values()) > 100 and all(int(x) * 7919 % 1000003 == int(y) for c, x, y in samples(r))' 'sum(samples(r).values())'
+check "trace ids of the thread" r=traces.json -- \
+	'all(i in (None, ("%02x" % ord(t[0])) * 16) for c, t, i in samples(r)) and
+	{c for c, t, i in samples(r) if i} >= {"r-otel", "r-elastic", "r-gd"}' '{(c, i) for c, t, i in samples(r) if i}'
+check "Elastic: span and transaction belong together" r=elastic.json -- \
+	'len(r["rows"]) > 10 and all((lambda x, y: x * 7919 % 1000003 == y)(*(int.from_bytes(bytes.fromhex(v), "little")
+	for v in k[1:])) for k in samples(r))' 'len(r["rows"])'
+check "Datadog: span and root span belong together" r=datadog.json -- \
+	'len(r["rows"]) > 10 and all(int(x) * 7919 % 1000003 == int(y) for c, x, y in samples(r))' 'len(r["rows"])'
+check "a record of more than one read" r=text.json -- '"a value of some length, so that the record has two parts" in samples(r)' 'samples(r)'
+"$ascribe" stat all --json >stat.json 2>/dev/null
+check "nothing was malformed" s=stat.json -- \
+	'not any(v for k, v in s["flagged"].items() if k.endswith("_invalid"))' \
+	'{k: v for k, v in s["flagged"].items() if v and (k.endswith("_invalid") or k.endswith("_fault") or "label" in k or "key" in k)}'
+finish

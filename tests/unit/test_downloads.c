@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Debug files from servers: what the cache keeps, what who downloads may do, what servers that are not there cost. */
+#include "sandbox/confine.h"
+#include "sandbox/download_cache.h"
+#include "sandbox/downloads.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CONFINED 0 /* see confine.c */
+#else
+#define CONFINED 1
+#endif
+
+#define DAY 86400
+
+static char dir[64];
+
+/* ---- the cache ---- */
+
+static void put(int files, const char *id, const char *name, size_t bytes, time_t age)
+{
+	char path[256], *zeros = calloc(1, bytes + 1);
+	time_t then = time(NULL) - age;
+	const struct timespec times[2] = { { .tv_sec = then }, { .tv_sec = then } };
+	assert_true(!mkdirat(files, id, 0700) || errno == EEXIST);
+	snprintf(path, sizeof(path), "%s/%s", id, name);
+	int fd = openat(files, path, O_WRONLY | O_CREAT | O_EXCL, 0400);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, zeros, bytes), bytes);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+	free(zeros);
+}
+
+static bool there(int files, const char *path)
+{
+	struct stat st;
+	return !fstatat(files, path, &st, AT_SYMLINK_NOFOLLOW);
+}
+
+static void test_trim(void **state)
+{
+	struct err err = { 0 };
+	struct stat st;
+	char path[128];
+	int files, fd;
+	(void)state;
+	snprintf(path, sizeof(path), "%s/new/below/cache", dir);
+	assert_int_equal(download_cache_open(path, &files, &err), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	put(files, "aa01", "debuginfo", 100000, 8 * DAY);
+	put(files, "aa02", "debuginfo", 100000, 3 * DAY);
+	put(files, "aa03", "debuginfo", 100000, 1 * DAY);
+	put(files, "aa04", "debuginfo", 100000, 2 * DAY);
+	put(files, "aa05", "debuginfo", 0, 60);
+	put(files, "aa05", "debuginfo.Xyz123", 5000, 2 * 3600);
+	put(files, "aa06", "debuginfo.Xyz124", 5000, 60);
+	put(files, "not an id", "debuginfo", 5000, 90 * DAY);
+	assert_int_equal(download_cache_file(files, "aa02", &fd), 0); /* it is used: the youngest now */
+	close(fd);
+	assert_int_equal(download_cache_file(files, "aa05", &fd), -ENOENT); /* nobody has it */
+	assert_int_equal(download_cache_file(files, "aa99", &fd), -ENOENT);
+	download_cache_trim(files, 1u << 30, 7 * DAY);
+	assert_false(there(files, "aa01"));
+	assert_true(there(files, "aa02/debuginfo") && there(files, "aa03/debuginfo") && there(files, "aa04/debuginfo"));
+	assert_true(there(files, "aa05/debuginfo"));
+	assert_false(there(files, "aa05/debuginfo.Xyz123")); /* broken off */
+	assert_true(there(files, "aa06/debuginfo.Xyz124"));  /* being written, perhaps by another recorder */
+	assert_true(there(files, "not an id/debuginfo"));    /* not ours to remove */
+	download_cache_trim(files, 240000, 7 * DAY);
+	assert_false(there(files, "aa04")); /* unused for longest */
+	assert_true(there(files, "aa02/debuginfo") && there(files, "aa03/debuginfo"));
+	download_cache_remove(files, "aa02");
+	assert_false(there(files, "aa02"));
+	close(files);
+}
+
+static void test_cache_of_others(void **state)
+{
+	struct err err = { 0 };
+	char path[128], link[128];
+	int files;
+	(void)state;
+	snprintf(path, sizeof(path), "%s/others", dir);
+	snprintf(link, sizeof(link), "%s/link", dir);
+	assert_int_equal(mkdir(path, 0777), 0);
+	assert_int_equal(symlink(path, link), 0);
+	assert_int_not_equal(download_cache_open(link, &files, &err), 0);
+	assert_non_null(strstr(err.text, link));
+	if (geteuid())
+		skip();
+	assert_int_equal(chown(path, 1234, 1234), 0);
+	assert_int_equal(download_cache_open(path, &files, &err), -EPERM);
+	assert_non_null(strstr(err.text, "somebody else"));
+}
+
+/* ---- who downloads ---- */
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+/* 0, or the line of what should have been otherwise. */
+#define SHOULD(x)                                                                                                        \
+	do {                                                                                                              \
+		if (!(x))                                                                                                 \
+			_exit(__LINE__ & 0xff);                                                                           \
+	} while (0)
+
+static _Noreturn void try_things(void)
+{
+	char big[8192] = { 0 }, name[] = "true", *args[] = { name, NULL };
+	pthread_t t;
+	signal(SIGXFSZ, SIG_IGN);
+	SHOULD(!confine_downloader(4096));
+	int fd = open("kept", O_RDWR | O_CREAT, 0600);
+	SHOULD(fd >= 0);
+	SHOULD(write(fd, big, sizeof(big)) == 4096 && write(fd, big, 1) < 0 && errno == EFBIG);
+	SHOULD(!rename("kept", "renamed") && !unlink("renamed"));
+	SHOULD(open("/etc/hosts", O_RDONLY) >= 0 || errno == ENOENT);
+	SHOULD(open("/proc/self/maps", O_RDONLY) < 0 && errno == EACCES);
+	SHOULD(open("../out", O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES);
+	SHOULD(open("/tmp/out", O_WRONLY | O_CREAT, 0600) < 0 && errno == EACCES);
+	SHOULD(execv("/bin/true", args) && errno == EPERM);
+	SHOULD(fork() < 0);
+	SHOULD(!pthread_create(&t, NULL, nothing, NULL) && !pthread_join(t, NULL));
+	SHOULD(socket(AF_INET, SOCK_STREAM, 0) >= 0 && socket(AF_INET6, SOCK_STREAM, 0) >= 0);
+	SHOULD(socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EAFNOSUPPORT);
+	SHOULD(socket(AF_ALG, SOCK_SEQPACKET, 0) < 0 && errno == EAFNOSUPPORT);
+	SHOULD(kill(getppid(), 0) < 0 && errno == EPERM);
+	_exit(0);
+}
+
+static void test_confined(void **state)
+{
+	int status;
+	(void)state;
+	if (!CONFINED || syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 0)
+		skip();
+	pid_t p = fork();
+	if (p == 0) {
+		SHOULD(!chdir(dir) && !mkdir("work", 0777) && !chdir("work"));
+		try_things();
+	}
+	assert_int_equal(waitpid(p, &status, 0), p);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* ---- servers that are not there ---- */
+
+static unsigned closed_port(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	close(fd);
+	return ntohs(a.sin_port);
+}
+
+static void test_dead(void **state)
+{
+	struct err err = { 0 };
+	struct downloads *d;
+	struct downloads_stats s;
+	struct download got;
+	char url[64], cache[128];
+	uint8_t id[20] = { 1, 2, 3 };
+	(void)state;
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u", closed_port());
+	snprintf(cache, sizeof(cache), "%s/dead", dir);
+	struct downloads_config cfg = { .urls = url, .cache = cache };
+	int files;
+	assert_int_equal(download_cache_open(cache, &files, &err), 0);
+	put(files, "0a0b", "debuginfo", 1000, 60);
+	assert_int_equal(fchownat(files, "0a0b", CONFINE_NOBODY, (gid_t)-1, 0) && !geteuid(), 0);
+	assert_int_equal(fchownat(files, "0a0b/debuginfo", CONFINE_NOBODY, (gid_t)-1, 0) && !geteuid(), 0);
+	close(files);
+	assert_int_equal(downloads_new(&d, &cfg, &err), 0);
+	assert_int_equal(downloads_tick(d), -1);
+	assert_int_equal(downloads_ask(d, id, 0), -ENOENT);
+	assert_int_equal(downloads_ask(d, id, DOWNLOADS_ID_MAX + 1), -ENOENT);
+	assert_int_equal(downloads_ask(d, id, sizeof(id)), 0);
+	assert_int_equal(downloads_ask(d, id, sizeof(id)), 0);
+	id[0]++;
+	assert_int_equal(downloads_ask(d, id, sizeof(id)), 0);
+	downloads_stats(d, &s);
+	assert_int_equal(s.asked, 2);
+	assert_int_equal(s.waiting, 2);
+	assert_true(downloads_busy(d));
+	do {
+		struct pollfd p = { .fd = downloads_fd(d), .events = POLLIN };
+		assert_int_equal(poll(&p, 1, 15000), 1);
+		assert_int_equal(downloads_take(d, &got), -EAGAIN); /* not the last word: servers come back */
+		downloads_stats(d, &s);
+	} while (!s.failed);
+	assert_int_equal(s.failed, 1);
+	assert_int_equal(s.waiting, 2);
+	assert_false(downloads_busy(d)); /* for now nobody is asked */
+	assert_true(downloads_tick(d) > 1000);
+	/* What the cache has comes all the same. */
+	const uint8_t kept[2] = { 0x0a, 0x0b };
+	assert_int_equal(downloads_ask(d, kept, 2), 0);
+	assert_true(downloads_busy(d));
+	struct pollfd p = { .fd = downloads_fd(d), .events = POLLIN };
+	assert_int_equal(poll(&p, 1, 15000), 1);
+	assert_int_equal(downloads_take(d, &got), 0);
+	assert_int_equal(got.len, 2);
+	assert_memory_equal(got.id, kept, 2);
+	assert_true(got.fd >= 0);
+	close(got.fd);
+	downloads_stats(d, &s);
+	assert_int_equal(s.came, 1);
+	assert_true(downloads_tick(d) > 1000);
+	downloads_discard(d, kept, 2); /* it was of no use: not asked for again, not kept */
+	assert_int_equal(downloads_ask(d, kept, 2), -ENOENT);
+	downloads_stats(d, &s);
+	assert_int_equal(s.came, 0);
+	assert_int_equal(s.refused, 1);
+	downloads_free(d);
+}
+
+/* The downloader is gone: nothing comes, nothing hangs. */
+static void test_gone(void **state)
+{
+	struct err err = { 0 };
+	struct downloads *d;
+	struct downloads_stats s;
+	struct download got;
+	char cache[128];
+	const uint8_t id[20] = { 1 };
+	(void)state;
+	snprintf(cache, sizeof(cache), "%s/gone", dir);
+	struct downloads_config cfg = { .urls = "http://127.0.0.1:1", .cache = cache };
+	assert_int_equal(downloads_new(&d, &cfg, &err), 0);
+	shutdown(downloads_fd(d), SHUT_RDWR);
+	assert_int_equal(downloads_ask(d, id, sizeof(id)), 0);
+	assert_int_equal(downloads_take(d, &got), -EAGAIN);
+	assert_int_equal(downloads_fd(d), -1);
+	assert_int_equal(downloads_ask(d, id, sizeof(id)), -ENOENT);
+	assert_false(downloads_busy(d));
+	downloads_stats(d, &s);
+	assert_int_equal(s.waiting, 0);
+	downloads_free(d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_trim), cmocka_unit_test(test_cache_of_others), cmocka_unit_test(test_confined),
+		cmocka_unit_test(test_dead), cmocka_unit_test(test_gone),
+	};
+	char rm[80];
+	snprintf(dir, sizeof(dir), "/tmp/ascribe-downloads-XXXXXX");
+	if (!mkdtemp(dir))
+		return 1;
+	int rc = cmocka_run_group_tests(tests, NULL, NULL);
+	snprintf(rm, sizeof(rm), "rm -rf %s", dir);
+	return system(rm) || rc;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ascribe daemon: record for years, keep the store within its quota, answer over HTTP.
+ *
+ * The main thread is the recorder; the server's threads read the store as anybody would and never touch what is the recorder's. What they tell
+ * of the recorder (/metrics, /readyz) they read from a copy under a lock.
+ *
+ * Recording is changed (another rate, other events) by opening a second recorder beside the first, stopping the one, starting the
+ * other: some milliseconds. The second needs a child forked before there are threads, so the server rests meanwhile.
+ */
+#include "cli/budget.h"
+#include "cli/daemon.h"
+#include "cli/log.h"
+#include "cli/metrics.h"
+#include "cli/notify.h"
+#include "labels/recipe.h"
+#include "proc/proc.h"
+
+
+#include <errno.h>
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_NS 5000000000ull
+#define STALLED_NS 60000000000ull /* without a drain: the watchdog gets nothing any more */
+#define END_S 9
+#define WEIGHT_MAX 16
+
+struct daemon {
+	int argc;
+	char **argv;
+	struct daemon_settings s;
+	struct recipes recipes; /* a recorder points into it: read once */
+	struct store_writer *writer;
+	struct collector *collector; /* NULL: killed, or it could not begin again */
+	struct http_server *http;
+	struct budget budget;
+	struct published published;
+	unsigned weight; /* samples that one stands for */
+	bool resumed, killed;
+	int signals;
+	uint64_t drains, drained_ns, failed;
+	uint64_t drains_before; /* of recorders that ended */
+};
+
+/* ---- settings ---- */
+
+static int read_settings(struct daemon *d, struct daemon_settings *s, bool *ret_help, struct err *err)
+{
+	char **argv = calloc((size_t)d->argc + 1, sizeof(*argv)); /* reading it changes its order */
+	if (!argv)
+		return err_set(err, -ENOMEM, "out of memory");
+	memcpy(argv, d->argv, (size_t)d->argc * sizeof(*argv));
+	int rc = daemon_settings_read(s, d->argc, argv, ret_help, err);
+	free(argv);
+	return rc;
+}
+
+/* ---- the store ---- */
+
+static int open_writer(struct daemon *d, struct err *err)
+{
+	int rc = collector_open_store(&d->writer, d->s.o.store, d->s.what, &d->s.store, err);
+	return rc == -EBUSY ? err_set(err, rc, "%s is being written by another process: is a daemon running?", d->s.o.store) : rc;
+}
+
+/* ---- recording ---- */
+
+static int new_collector(struct daemon *d, struct collector **ret, struct err *err)
+{
+	struct err warning = { 0 };
+	struct sampler_config cfg = {
+		.n_events = d->s.n_events,
+		.hz = (unsigned)(d->s.o.hz + d->weight - 1) / d->weight,
+		.window_s = DAEMON_WINDOW_S,
+		.weight = d->weight,
+		.resumed = d->resumed,
+		.recipes = &d->recipes,
+		.unwind_bytes = (size_t)d->s.o.unwind_max,
+	};
+	for (unsigned i = 0; i < d->s.n_events; i++) {
+		struct event *e = &cfg.event[i];
+		*e = d->s.event[i];
+		if (e->attr.freq)
+			e->attr.sample_freq = cfg.hz;
+		else
+			e->attr.sample_period *= d->weight;
+	}
+	int rc = collector_open(ret, &cfg, d->writer, &warning, err);
+	if (!rc && warning.code)
+		log_line(LOG_LINE_WARNING, "%s", warning.text);
+	return rc;
+}
+
+/* What there is is written, whatever becomes of the store. */
+static void end_collector(struct daemon *d)
+{
+	struct collector_progress p;
+	struct err err = { 0 };
+	if (!d->collector)
+		return;
+	if (collector_stop(d->collector, &err))
+		log_line(LOG_LINE_ERROR, "the last window: %s", err.text);
+	collector_progress(d->collector, &p);
+	published_ended(&d->published, &p);
+	d->drains_before += p.drains;
+	collector_close(d->collector);
+	d->collector = NULL;
+	d->resumed = true;
+	d->failed = 0;
+}
+
+static void start_http(struct daemon *d)
+{
+	struct err err = { 0 };
+	if (!d->s.http.n_listen)
+		return;
+	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };
+	if (http_open(&d->http, &d->s.http, &err)) {
+		d->http = NULL;
+		log_line(LOG_LINE_ERROR, "http: %s", err.text);
+		return;
+	}
+	for (size_t i = 0; http_address(d->http, i); i++)
+		log_line(LOG_LINE_INFO, "serving %s on %s%s", d->s.o.store,
+			 strncmp(http_address(d->http, i), "unix:", 5) ? d->s.http.tls_cert ? "https://" : "http://" : "", http_address(d->http, i));
+}
+
+static void stop_http(struct daemon *d)
+{
+	http_close(d->http);
+	d->http = NULL;
+}
+
+/* Another recorder in the place of the one that is there, or of none. On failure the old one goes on. */
+static int switch_collector(struct daemon *d, struct err *err)
+{
+	struct collector *c;
+	bool served = d->http != NULL;
+	stop_http(d);
+	int rc = new_collector(d, &c, err);
+	if (!rc) {
+		end_collector(d);
+		d->collector = c;
+		rc = collector_start(c, err);
+		d->drained_ns = proc_now_ns();
+	}
+	if (served)
+		start_http(d);
+	return rc;
+}
+
+static void restart(struct daemon *d, const char *why)
+{
+	struct err err = { 0 };
+	if (switch_collector(d, &err))
+		log_line(LOG_LINE_ERROR, "recording anew (%s): %s", why, err.text);
+	malloc_trim(0);
+	budget_restarted(&d->budget);
+}
+
+/* ---- what is looked at now and then ---- */
+
+static void look_at_switch(struct daemon *d)
+{
+	struct err err = { 0 };
+	bool there = d->s.o.kill_switch && !access(d->s.o.kill_switch, F_OK);
+	if (there == d->killed)
+		return;
+	d->killed = there;
+	published_killed(&d->published, there);
+	if (there) {
+		end_collector(d);
+		log_line(LOG_LINE_WARNING, "%s is there: nothing is sampled until it goes", d->s.o.kill_switch);
+	} else if (switch_collector(d, &err)) {
+		log_line(LOG_LINE_ERROR, "recording again: %s", err.text);
+	} else {
+		log_line(LOG_LINE_INFO, "%s is gone: recording again", d->s.o.kill_switch);
+	}
+}
+
+static void look_at_budget(struct daemon *d, const struct collector_progress *p)
+{
+	struct budget_limits limits = { d->s.cpu_max, d->s.o.memory_max };
+	switch (budget_look(&d->budget, &limits, p, d->weight)) {
+	case BUDGET_FINE:
+		break;
+	case BUDGET_SLOWER:
+		if (d->weight >= WEIGHT_MAX || d->s.o.hz / d->weight <= 1)
+			break;
+		d->weight *= 2;
+		log_line(LOG_LINE_WARNING, "more than %.3g%% of a CPU was used for a minute: each sample stands for %u now", d->s.cpu_max * 100, d->weight);
+		restart(d, "at a lower rate");
+		break;
+	case BUDGET_FASTER:
+		d->weight /= 2;
+		log_line(LOG_LINE_INFO, "CPU use is low again: each sample stands for %u now", d->weight);
+		restart(d, "at a higher rate");
+		break;
+	case BUDGET_TRIM:
+		log_line(LOG_LINE_WARNING, "%.1f MiB of memory are in use: what was kept to answer quickly is given up", (double)d->budget.memory / 1048576);
+		stop_http(d);
+		malloc_trim(0);
+		start_http(d);
+		break;
+	case BUDGET_RESTART:
+		log_line(LOG_LINE_WARNING, "%.1f MiB of memory are in use: recording begins anew", (double)d->budget.memory / 1048576);
+		restart(d, "to use less memory");
+		break;
+	}
+	published_weight(&d->published, d->weight);
+}
+
+/* Once in a while: tell how it goes, and whether it goes at all. */
+static void tick(struct daemon *d)
+{
+	struct collector_progress p = { 0 };
+	uint64_t now = proc_now_ns();
+	look_at_switch(d);
+	if (d->collector) {
+		collector_progress(d->collector, &p);
+		published_progress(&d->published, &p, store_writer_state(d->writer));
+		if (p.drains + d->drains_before != d->drains) {
+			d->drains = p.drains + d->drains_before;
+			d->drained_ns = now;
+		}
+		if (p.failed > d->failed)
+			log_line(LOG_LINE_ERROR, "%" PRIu64 " windows could not be written: %s", p.failed - d->failed, p.failure.text);
+		d->failed = p.failed;
+		look_at_budget(d, &p);
+	}
+	if (d->killed || now - d->drained_ns < STALLED_NS)
+		notify("WATCHDOG=1\nSTATUS=%s; %" PRIu64 " windows, %" PRIu64 " samples, %" PRIu64 " lost", d->killed ? "switched off" : "recording",
+		       p.windows, p.stored, p.lost);
+}
+
+/* ---- reload ---- */
+
+static bool same_recording(const struct daemon_settings *a, const struct daemon_settings *b)
+{
+	return a->n_events == b->n_events && !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) && a->o.hz == b->o.hz &&
+	       a->o.unwind_max == b->o.unwind_max;
+}
+
+static void reload(struct daemon *d)
+{
+	struct daemon_settings s = { 0 };
+	struct err err = { 0 };
+	bool help;
+	notify_reloading();
+	int rc = read_settings(d, &s, &help, &err);
+	if (!rc && strcmp(s.o.store, d->s.o.store))
+		rc = err_set(&err, -EINVAL, "another store needs a restart");
+	if (rc) {
+		log_line(LOG_LINE_ERROR, "reload: %s; everything stays as it was", err.text);
+		daemon_settings_fini(&s);
+		notify("READY=1");
+		return;
+	}
+	bool record = !same_recording(&d->s, &s), store = memcmp(&d->s.store, &s.store, sizeof(s.store)) != 0;
+	stop_http(d);
+	struct daemon_settings old = d->s;
+	d->s = s;
+	if (record)
+		d->weight = 1;
+	if (store) { /* what the store is written by is asked for anew: the recorder ends with it, between two windows' worth of time */
+		end_collector(d);
+		store_writer_close(d->writer);
+		d->writer = NULL;
+		if (open_writer(d, &err))
+			log_line(LOG_LINE_ERROR, "reload: %s", err.text);
+	}
+	if ((record || store) && d->writer && !d->killed && switch_collector(d, &err))
+		log_line(LOG_LINE_ERROR, "reload: %s", err.text);
+	start_http(d);
+	daemon_settings_fini(&old);
+	log_line(LOG_LINE_INFO, "reloaded%s%s", record ? ", recording as it is asked for now" : "", store ? ", the store's limits are new" : "");
+	notify("READY=1");
+}
+
+/* ---- life ---- */
+
+static int take_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* True: it is time to end. */
+static bool on_signal(struct daemon *d)
+{
+	struct signalfd_siginfo info;
+	bool end = false, again = false;
+	while (read(d->signals, &info, sizeof(info)) == sizeof(info)) {
+		again |= info.ssi_signo == SIGHUP;
+		end |= info.ssi_signo != SIGHUP;
+	}
+	if (again && !end)
+		reload(d);
+	return end;
+}
+
+/* Without a recorder there is nothing to drain: wait as long. */
+static int wait_for(struct daemon *d, uint64_t until, struct err *err)
+{
+	if (d->collector) {
+		const int fds[] = { d->signals, d->published.ingest.fd };
+		return collector_run(d->collector, until, fds, d->published.ingest.fd >= 0 ? 2 : 1, err);
+	}
+	sigset_t set;
+	struct timespec t = { .tv_sec = 1 };
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	(void)err;
+	for (; proc_now_ns() < until; nanosleep(&t, NULL)) {
+		sigset_t pending;
+		sigpending(&pending);
+		if (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP))
+			return 0;
+		ingest_take(&d->published.ingest, NULL);
+		look_at_switch(d);
+		if (d->collector)
+			return -ETIME;
+	}
+	return -ETIME;
+}
+
+static int record(struct daemon *d, struct err *err)
+{
+	for (uint64_t next = proc_now_ns() + TICK_NS;;) {
+		int rc = wait_for(d, next, err);
+		if (rc == 0 && on_signal(d))
+			return 0;
+		if (rc < 0 && rc != -ETIME)
+			return rc;
+		if (rc == 1)
+			ingest_take(&d->published.ingest, d->writer);
+		if (proc_now_ns() < next)
+			continue;
+		tick(d);
+		next = proc_now_ns() + TICK_NS;
+	}
+}
+
+static void too_late(int sig)
+{
+	(void)sig;
+	_exit(EXIT_FAILED); /* what was sampled is written by then, or cannot be */
+}
+
+static void end(struct daemon *d)
+{
+	notify("STOPPING=1");
+	signal(SIGALRM, too_late);
+	alarm(END_S);
+	end_collector(d);
+	store_writer_close(d->writer);
+	ingest_take(&d->published.ingest, NULL);
+	stop_http(d);
+	alarm(0);
+	ingest_fini(&d->published.ingest);
+}
+
+static void raise_file_limit(void)
+{
+	struct rlimit l;
+	if (!getrlimit(RLIMIT_NOFILE, &l) && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+static int load_recipes(struct daemon *d, struct err *err)
+{
+	int rc = d->s.o.no_recipes ? 0 : recipes_load_built_in(&d->recipes, err);
+	return rc || !d->s.o.recipes ? rc : recipes_load(&d->recipes, d->s.o.recipes, err);
+}
+
+static int begin(struct daemon *d, struct err *err)
+{
+	int fd, rc = event_open(&d->s.event[0], 0, &fd, err); /* may we at all? before any file is touched */
+	if (rc && rc != -ENODEV)
+		return rc;
+	if (!rc)
+		close(fd);
+	rc = load_recipes(d, err);
+	if (rc)
+		return rc;
+	cmd_server_memory();
+	raise_file_limit();
+	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
+	d->signals = take_signals();
+	rc = open_writer(d, err);
+	d->killed = d->s.o.kill_switch && !access(d->s.o.kill_switch, F_OK);
+	published_killed(&d->published, d->killed);
+	if (!rc && !d->killed)
+		rc = new_collector(d, &d->collector, err);
+	if (!rc && d->collector)
+		rc = collector_start(d->collector, err);
+	if (rc)
+		return rc;
+	d->drained_ns = proc_now_ns();
+	start_http(d);
+	if (d->s.http.n_listen && !d->http)
+		return err_set(err, -EIO, "the server could not begin");
+	log_line(LOG_LINE_INFO, "recording %s into %s", d->s.what, d->s.o.store);
+	notify("READY=1\nSTATUS=recording %s", d->s.what);
+	return 0;
+}
+
+int cmd_daemon(int argc, char **argv)
+{
+	struct daemon d = { .argc = argc, .argv = argv, .weight = 1, .signals = -1 };
+	struct err err = { 0 };
+	int status = EXIT_OK;
+	bool help;
+	int rc = read_settings(&d, &d.s, &help, &err);
+	if (help) {
+		status = cmd_help(&daemon_command);
+		goto out;
+	}
+	if (rc) {
+		cmd_error("daemon: %s", err.text);
+		status = rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+		goto out;
+	}
+	if (d.s.o.check_config) {
+		cmd_say("the configuration is good: %s into %s", d.s.what, d.s.o.store);
+		goto out;
+	}
+	published_init(&d.published);
+	rc = begin(&d, &err);
+	rc = rc ? rc : record(&d, &err);
+	end(&d);
+	if (rc) {
+		log_line(LOG_LINE_ERROR, "%s", err.text[0] ? err.text : strerror(-rc));
+		status = EXIT_FAILED;
+	}
+	if (d.signals >= 0)
+		close(d.signals);
+out:
+	recipes_fini(&d.recipes);
+	daemon_settings_fini(&d.s);
+	return status;
+}

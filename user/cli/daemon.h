@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's options, from its command line and its file, and what they mean. */
+#ifndef ASCRIBE_CLI_DAEMON_H
+#define ASCRIBE_CLI_DAEMON_H
+
+#include "cli/cmd.h"
+#include "cli/config.h"
+#include "collect/collector.h"
+#include "http/http.h"
+
+#define DAEMON_STORE "/var/lib/ascribe"
+#define DAEMON_WINDOW_S 10
+
+struct daemon_options {
+	const char *store, *config;
+	bool check_config, anonymous, no_recipes;
+	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
+	struct opt_list events, keep, listen, hosts;
+	int64_t generation_ns;
+	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes;
+	uint64_t workers, connections;
+};
+
+/* All of it, made sense of. */
+struct daemon_settings {
+	struct daemon_options o;
+	struct config_file config;
+	struct store_options store;
+	struct event event[MAX_EVENTS]; /* at the full rate */
+	unsigned n_events;
+	struct http_config http;
+	char *token, *cert, *key;
+	double cpu_max; /* of one CPU; 0: no limit */
+	char what[256];
+};
+
+extern const struct opt_command daemon_command;
+
+/*
+ * From argv and the file that it names. 0; -EINVAL and others with the text. False in *ret_go: --help was asked for, with its exit
+ * status. To be released either way.
+ */
+int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err);
+void daemon_settings_fini(struct daemon_settings *s);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/metrics.h"
+
+#include "proc/proc.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define LATE_NS 60000000000ull
+
+void published_init(struct published *p)
+{
+	pthread_mutex_init(&p->lock, NULL);
+	ingest_init(&p->ingest);
+	p->weight = 1;
+	p->drained_ns = p->at_ns = proc_now_ns();
+}
+
+void published_progress(struct published *p, const struct collector_progress *now, const struct store_writer_state *store)
+{
+	pthread_mutex_lock(&p->lock);
+	p->at_ns = proc_now_ns();
+	if (now->drains != p->now.drains)
+		p->drained_ns = p->at_ns;
+	p->now = *now;
+	p->store = *store;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void published_ended(struct published *p, const struct collector_progress *last)
+{
+	pthread_mutex_lock(&p->lock);
+	struct collector_progress *b = &p->before;
+	b->fired += last->fired;
+	b->stored += last->stored;
+	b->lost += last->lost;
+	b->idle += last->idle;
+	b->windows += last->windows;
+	b->failed += last->failed;
+	b->drains += last->drains;
+	b->drain_ns += last->drain_ns;
+	b->sideband_lost += last->sideband_lost;
+	memset(&p->now, 0, sizeof(p->now));
+	pthread_mutex_unlock(&p->lock);
+}
+
+void published_weight(struct published *p, unsigned weight)
+{
+	pthread_mutex_lock(&p->lock);
+	p->weight = weight;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void published_killed(struct published *p, bool killed)
+{
+	pthread_mutex_lock(&p->lock);
+	p->killed = killed;
+	p->drained_ns = proc_now_ns();
+	pthread_mutex_unlock(&p->lock);
+}
+
+int published_metrics(void *ctx, struct buf *out)
+{
+	struct published *shared = ctx, p;
+	uint64_t profiles, samples, refused;
+	pthread_mutex_lock(&shared->ingest.lock);
+	profiles = shared->ingest.profiles;
+	samples = shared->ingest.samples;
+	refused = shared->ingest.refused;
+	pthread_mutex_unlock(&shared->ingest.lock);
+	pthread_mutex_lock(&shared->lock);
+	p = *shared;
+	pthread_mutex_unlock(&shared->lock);
+	const struct collector_progress *n = &p.now, *b = &p.before;
+	const struct {
+		const char *name, *type, *help;
+		double value;
+	} v[] = {
+		{ "ascribe_samples_fired_total", "counter", "Samples that fired, in windows that ended.", (double)(n->fired + b->fired) },
+		{ "ascribe_samples_stored_total", "counter", "Samples in the store.", (double)(n->stored + b->stored) },
+		{ "ascribe_samples_lost_total", "counter", "Samples that fired and were not stored; ascribe stat tells why.", (double)(n->lost + b->lost) },
+		{ "ascribe_samples_idle_total", "counter", "Stored samples of idle CPUs.", (double)(n->idle + b->idle) },
+		{ "ascribe_windows_total", "counter", "Windows written.", (double)(n->windows + b->windows) },
+		{ "ascribe_windows_failed_total", "counter", "Windows that could not be written.", (double)(n->failed + b->failed) },
+		{ "ascribe_drains_total", "counter", "Drains of the tables.", (double)(n->drains + b->drains) },
+		{ "ascribe_drain_cpu_seconds_total", "counter", "CPU time of the drains.", (double)(n->drain_ns + b->drain_ns) / 1e9 },
+		{ "ascribe_sideband_lost_total", "counter", "News of processes that the kernel could not deliver.",
+		  (double)(n->sideband_lost + b->sideband_lost) },
+		{ "ascribe_processes", "gauge", "Processes that are followed.", (double)n->processes },
+		{ "ascribe_table_bytes", "gauge", "Kernel memory of the tables.", (double)n->table_bytes },
+		{ "ascribe_sample_weight", "gauge", "How many samples each one stands for: more than 1 when the CPU budget lowered the rate.", p.weight },
+		{ "ascribe_switched_off", "gauge", "1 while the kill switch is there.", p.killed },
+		{ "ascribe_store_written_bytes_total", "counter", "Bytes written into the store.", (double)p.store.bytes_written },
+		{ "ascribe_store_narrow_windows_total", "counter", "Windows written without wide labels, for want of space.", (double)p.store.narrow_windows },
+		{ "ascribe_store_folded_windows_total", "counter", "Windows written without labels, for want of space.", (double)p.store.folded_windows },
+		{ "ascribe_ingest_profiles_total", "counter", "Profiles that others sent and that were stored.", (double)profiles },
+		{ "ascribe_ingest_samples_total", "counter", "Samples of those.", (double)samples },
+		{ "ascribe_ingest_refused_total", "counter", "Profiles that could not be stored when they came.", (double)refused },
+		{ "ascribe_unwind_files", "gauge", "Files whose unwind rules were compiled.", (double)n->unwinding.compiled },
+	};
+	int rc = 0;
+	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)
+		rc = buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", v[i].name, v[i].help, v[i].name, v[i].type, v[i].name, v[i].value);
+	return rc;
+}
+
+int published_ingest(void *ctx, const struct profile *p, struct err *err)
+{
+	struct published *shared = ctx;
+	return ingest_put(&shared->ingest, p, err);
+}
+
+bool published_ready(void *ctx, const char **ret_why)
+{
+	struct published *p = ctx;
+	pthread_mutex_lock(&p->lock);
+	bool killed = p->killed, late = proc_now_ns() - p->drained_ns > LATE_NS;
+	pthread_mutex_unlock(&p->lock);
+	*ret_why = killed ? "switched off by the kill switch" : "nothing was drained for a minute";
+	return !killed && !late;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From recipes to the steps that the BPF program follows: symbols, file offsets and members are looked up in the file. */
+#ifndef ASCRIBE_COLLECT_PATHS_H
+#define ASCRIBE_COLLECT_PATHS_H
+
+#include "elf/image.h"
+#include "labels/recipe.h"
+
+#include <linux/types.h>
+#include "label_wire.h"
+
+struct path {
+	const struct recipe *recipe;
+	struct label_step step[LABEL_PATH_STEPS];
+	size_t n_steps;
+	struct foreign_field field[FOREIGN_FIELDS_MAX];
+	size_t n_fields;
+};
+
+/*
+ * Is the recipe for this file, by path, text and build id? A text is looked for in its data that is not code, 32 MiB at most.
+ */
+bool path_is_for(const struct recipe *r, const struct elf_image *img, const char *path);
+
+/*
+ * Compile the recipe for this file. On failure err names the recipe, the line, the key and the file. Thread-local variables are
+ * those of the executable.
+ */
+int path_compile(struct path *ret, const struct recipe *r, const struct elf_image *img, const char *path, struct err *err);
+
+#endif

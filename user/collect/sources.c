@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/sources.h"
+
+#include "collect/paths.h"
+#include "elf/go.h"
+#include "elf/tls.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define BUCKETS 1024
+#define FACTS_MAX 16384 /* contents remembered; beyond, all are found out again */
+#define MODULE_MAX 65536 /* thread-local modules of a process; more is no module number */
+#define OTEL_SOON_NS 2000000ull
+#define OTEL_AGAIN_NS 200000000ull
+
+static const char *const variable_names[] = {
+	"otel_thread_ctx_v1",
+	"otel_thread_ctx_nodejs_v1",
+	"custom_labels_abi_version",
+	"custom_labels_current_set",
+	"custom_labels_thread_local_data",
+	"elastic_apm_profiling_correlation_tls_v1",
+	"context_tls_v1",
+	"perforator_tls_*",
+	"runtime.tlsg",
+	NULL,
+};
+
+/* A recipe compiled for a file. */
+struct file_path {
+	struct file_path *next;
+	uint32_t step, n_steps;
+	size_t n_fields;
+	struct foreign_field field[];
+};
+
+/* What one content of a file has. */
+struct facts {
+	struct facts *next;
+	struct file_path *paths;
+	uint8_t content[RESOLVER_CONTENT];
+	bool executable, musl;
+	unsigned go; /* version, 0: not Go */
+	uint64_t tls_size, tls_align;
+	uint16_t machine;
+	int n;
+	struct elf_variable v[];
+};
+
+struct sources {
+	struct sampler *sampler;
+	struct procs *procs;
+	struct resolver *resolver;
+	struct facts *facts[BUCKETS];
+	size_t n_facts;
+	const struct recipes *recipes;
+	struct err warning;
+	struct label_step *steps; /* shared with the BPF program */
+	uint32_t n_steps;
+	uint32_t elastic, datadog, perforator_int, perforator_text; /* steps of built-in paths */
+	uint32_t elastic_n, datadog_n, perforator_int_n, perforator_text_n;
+};
+
+int sources_read_process(uint32_t tgid, uint64_t addr, void *out, size_t len)
+{
+	struct iovec local = { out, len }, remote = { (void *)(uintptr_t)addr, len }; /* NOLINT */
+	return process_vm_readv((pid_t)tgid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -EFAULT;
+}
+
+/* ---- paths that are built in: ABIs that are one read behind a variable ---- */
+
+static uint32_t add_steps(struct sources *s, const struct label_step *v, uint32_t n, uint32_t *ret_n)
+{
+	if (n > LABEL_STEPS - s->n_steps)
+		return 0;
+	uint32_t at = s->n_steps;
+	memcpy(s->steps + at, v, n * sizeof(*v));
+	s->n_steps += n;
+	*ret_n = n;
+	return at;
+}
+
+/* A Perforator variable begins with 7 magic bytes and its kind. */
+#define PERFORATOR_MAGIC 0xa60406a7066f7eull
+#define PERFORATOR_INT 1
+#define PERFORATOR_TEXT 2
+
+static void add_built_in(struct sources *s)
+{
+	const struct label_step elastic[] = {
+		{ .op = STEP_FIELD },
+		{ .op = STEP_START },
+		{ .op = STEP_DEREF },
+		{ .op = STEP_BYTES, .len = 37 },
+	};
+	const struct label_step datadog[] = {
+		{ .op = STEP_FIELD },
+		{ .op = STEP_START },
+		{ .op = STEP_BYTES, .len = 64 },
+	};
+	const struct label_step number[] = {
+		{ .op = STEP_FIELD },
+		{ .op = STEP_START },
+		{ .op = STEP_NUMBER, .len = 8 },
+		{ .op = STEP_EXPECT, .imm = (int64_t)(PERFORATOR_MAGIC | (uint64_t)PERFORATOR_INT << 56), .flags = 1 },
+		{ .op = STEP_NUMBER, .len = 8, .imm = 8 },
+		{ .op = STEP_INT },
+	};
+	const struct label_step text[] = {
+		{ .op = STEP_FIELD },
+		{ .op = STEP_START },
+		{ .op = STEP_NUMBER, .len = 8 },
+		{ .op = STEP_EXPECT, .imm = (int64_t)(PERFORATOR_MAGIC | (uint64_t)PERFORATOR_TEXT << 56), .flags = 1 },
+		{ .op = STEP_NUMBER, .len = 8, .imm = 16 },
+		{ .op = STEP_DEREF, .imm = 8 },
+		{ .op = STEP_TEXT, .len = LABEL_TEXT_BYTES },
+	};
+	s->elastic = add_steps(s, elastic, sizeof(elastic) / sizeof(elastic[0]), &s->elastic_n);
+	s->datadog = add_steps(s, datadog, sizeof(datadog) / sizeof(datadog[0]), &s->datadog_n);
+	s->perforator_int = add_steps(s, number, sizeof(number) / sizeof(number[0]), &s->perforator_int_n);
+	s->perforator_text = add_steps(s, text, sizeof(text) / sizeof(text[0]), &s->perforator_text_n);
+}
+
+int sources_new(struct sources **ret, struct sampler *sampler, struct procs *procs, struct resolver *r,
+		const struct recipes *recipes)
+{
+	struct sources *s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->sampler = sampler;
+	s->procs = procs;
+	s->resolver = r;
+	s->recipes = recipes;
+	s->steps = sampler_label_steps(sampler);
+	add_built_in(s);
+	*ret = s;
+	return 0;
+}
+
+static void facts_free(struct facts *f)
+{
+	for (struct file_path *p = f->paths, *next; p; p = next) {
+		next = p->next;
+		free(p);
+	}
+	free(f);
+}
+
+/* All at once. Steps of paths stay where they are: processes go on using them. */
+static void forget_facts(struct sources *s)
+{
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct facts *f = s->facts[b], *next; f; f = next) {
+			next = f->next;
+			facts_free(f);
+		}
+		s->facts[b] = NULL;
+	}
+	s->n_facts = 0;
+}
+
+void sources_free(struct sources *s)
+{
+	if (!s)
+		return;
+	forget_facts(s);
+	free(s);
+}
+
+/* ---- what a file has ---- */
+
+static struct file_path *add_file_path(struct sources *s, const struct path *p)
+{
+	struct file_path *f = malloc(sizeof(*f) + p->n_fields * sizeof(p->field[0]));
+	uint32_t n = 0;
+	if (!f)
+		return NULL;
+	*f = (struct file_path){ .step = add_steps(s, p->step, (uint32_t)p->n_steps, &n), .n_fields = p->n_fields };
+	f->n_steps = n;
+	memcpy(f->field, p->field, p->n_fields * sizeof(p->field[0]));
+	if (!n)
+		err_set(&s->warning, -E2BIG, "%s: no room for more label paths", p->recipe->name);
+	return f;
+}
+
+static void read_paths(struct sources *s, struct facts *f, const struct elf_image *img, const char *path)
+{
+	struct file_path **last = &f->paths;
+	struct path *p = NULL;
+	struct err err;
+	for (size_t i = 0; s->recipes && i < s->recipes->n; i++) {
+		if (!path_is_for(s->recipes->v[i], img, path))
+			continue;
+		p = p ? p : malloc(sizeof(*p));
+		if (!p)
+			break;
+		if (path_compile(p, s->recipes->v[i], img, path, &err)) {
+			/* Of ours nothing is said: that a program has the name of another is no mistake. */
+			if (strcmp(p->recipe->source, RECIPES_BUILT_IN) != 0)
+				s->warning = err;
+			continue;
+		}
+		*last = add_file_path(s, p);
+		if (*last)
+			last = &(*last)->next;
+	}
+	free(p);
+}
+
+static struct facts *read_facts(struct sources *s, int fd, const char *path)
+{
+	struct elf_variable v[ELF_VARIABLES_MAX];
+	struct elf_image img;
+	struct facts *f = NULL;
+	int n = 0;
+	if (fd >= 0 && !elf_image_open(&img, fd, path, NULL)) {
+		/* All of them are thread-local, or stand beside one: most files need not be searched. */
+		n = img.tls.memsz ? elf_variables(&img, variable_names, v, ELF_VARIABLES_MAX) : 0;
+		if (n < 0)
+			n = 0;
+		f = calloc(1, sizeof(*f) + (size_t)n * sizeof(*v));
+		if (f) {
+			f->executable = elf_is_executable(&img);
+			f->musl = elf_uses_musl(&img);
+			f->go = f->executable ? elf_go_version(&img) : 0;
+			f->tls_size = img.tls.memsz;
+			f->tls_align = img.tls_align ? img.tls_align : 1;
+			f->machine = img.machine;
+			read_paths(s, f, &img, path);
+		}
+		elf_image_fini(&img);
+	} else {
+		f = calloc(1, sizeof(*f));
+	}
+	if (f && n) {
+		memcpy(f->v, v, (size_t)n * sizeof(*v));
+		f->n = n;
+	}
+	return f;
+}
+
+static const struct facts *facts_of(struct sources *s, const struct proc_image *im, const struct proc_map *m)
+{
+	const uint8_t *content = m->file->path[0] == '/' ? resolver_content(s->resolver, s->procs, im, m) : NULL;
+	uint64_t hash;
+	int fd = -1;
+	if (!content)
+		return NULL;
+	memcpy(&hash, content + 8, sizeof(hash));
+	struct facts **b = &s->facts[hash * 0x9e3779b97f4a7c15ull >> 54 & (BUCKETS - 1)], *f = *b;
+	while (f && memcmp(f->content, content, RESOLVER_CONTENT))
+		f = f->next;
+	if (f)
+		return f;
+	if (resolver_open(s->resolver, s->procs, im, m, &fd))
+		return NULL;
+	f = read_facts(s, fd, m->file->path);
+	close(fd);
+	if (!f)
+		return NULL;
+	if (s->n_facts >= FACTS_MAX)
+		forget_facts(s);
+	memcpy(f->content, content, RESOLVER_CONTENT);
+	f->next = *b;
+	*b = f;
+	s->n_facts++;
+	return f;
+}
+
+bool sources_has(struct sources *s, const struct proc_image *im, const struct proc_map *m)
+{
+	const struct facts *f = facts_of(s, im, m);
+	return f && (f->n || f->go || f->paths);
+}
+
+/* ---- where a variable is in a process ---- */
+
+struct place {
+	uint8_t start; /* enum label_start */
+	uint32_t module;
+	int64_t at;
+};
+
+struct looking {
+	struct sources *s;
+	const struct proc_image *im;
+	struct source_list *list;
+	const struct facts *facts;
+	uint64_t base; /* where the file is loaded */
+	bool is_program, musl, own; /* own: the file has our note */
+	int waiting;
+};
+
+static bool in_dtv(const struct looking *l, uint64_t module, uint64_t offset, struct place *ret)
+{
+	if (!module || module > MODULE_MAX || offset > INT64_MAX)
+		return false;
+	*ret = (struct place){ l->musl ? LABEL_AT_DTV_MUSL : LABEL_AT_DTV, (uint32_t)module, (int64_t)offset };
+	return true;
+}
+
+static bool by_descriptor(const struct looking *l, const uint64_t desc[2], struct place *ret)
+{
+	uint64_t pair[2];
+	bool is_static = l->facts->machine == 62 /* x86-64 */ ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
+	if (!desc[0])
+		return false;
+	if (is_static) {
+		*ret = (struct place){ LABEL_AT_TP, 0, (int64_t)desc[1] };
+		return true;
+	}
+	return !sources_read_process(l->im->tgid, desc[1], pair, sizeof(pair)) && in_dtv(l, pair[0], pair[1], ret);
+}
+
+/* False: not to be told now. */
+static bool place_of(const struct looking *l, const struct elf_variable *v, struct place *ret)
+{
+	uint64_t word[2] = { 0, 0 };
+	if (!v->tls) {
+		*ret = (struct place){ LABEL_AT_ADDRESS, 0, (int64_t)(l->base + v->value) };
+		return true;
+	}
+	if (l->is_program) {
+		struct elf_image img = { .machine = l->facts->machine, .tls_align = l->facts->tls_align,
+					 .tls = { .memsz = l->facts->tls_size } };
+		*ret = (struct place){ LABEL_AT_TP, 0, elf_static_tls(&img, v->value) };
+		return true;
+	}
+	if (v->access < ELF_ACCESS_TPOFF || sources_read_process(l->im->tgid, l->base + v->at, word, sizeof(word)))
+		return false;
+	switch (v->access) {
+	case ELF_ACCESS_TPOFF:
+		*ret = (struct place){ LABEL_AT_TP, 0, (int64_t)word[0] };
+		return word[0] != 0;
+	case ELF_ACCESS_DESC:
+		return by_descriptor(l, word, ret);
+	case ELF_ACCESS_PAIR:
+		return in_dtv(l, word[0], word[1], ret);
+	default:
+		return in_dtv(l, word[0], v->value, ret);
+	}
+}
+
+/* Append what is not there yet. The fields are copied: a list outlives the facts. */
+static void add_source(struct looking *l, const struct label_source *src, const struct foreign_source *decoder,
+		       const struct foreign_field *fields, size_t n_fields)
+{
+	struct source_list *list = l->list;
+	for (uint32_t i = 0; i < list->n; i++)
+		if (!memcmp(&list->source[i], src, sizeof(*src)))
+			return;
+	if (list->n == LABEL_SOURCES)
+		return;
+	struct foreign_field *copy = NULL;
+	if (n_fields) {
+		copy = malloc(n_fields * sizeof(*copy));
+		if (!copy)
+			return;
+		memcpy(copy, fields, n_fields * sizeof(*copy));
+	}
+	list->source[list->n] = *src;
+	list->decoder[list->n] = *decoder;
+	list->fields[list->n] = copy;
+	list->decoder[list->n].fields = copy;
+	list->decoder[list->n].n_fields = n_fields;
+	list->n++;
+}
+
+static const struct elf_variable *variable(const struct facts *f, const char *name)
+{
+	for (int i = 0; i < f->n; i++)
+		if (!strcmp(f->v[i].name, name))
+			return &f->v[i];
+	return NULL;
+}
+
+/* A source of this kind that begins at the variable of this name, if the file has it. */
+static void add_variable(struct looking *l, const char *name, enum label_kind kind, uint8_t fault, uint32_t arg)
+{
+	const struct elf_variable *v = variable(l->facts, name);
+	struct place p;
+	if (!v || !v->tls)
+		return;
+	if (!place_of(l, v, &p)) {
+		l->waiting = 1;
+		return;
+	}
+	struct label_source src = { .kind = (uint8_t)kind, .start = p.start, .fault = fault, .module = p.module, .at = p.at,
+				    .arg = arg };
+	struct foreign_source decoder = { .kind = (uint8_t)kind };
+	add_source(l, &src, &decoder, NULL, 0);
+}
+
+/* A built-in path of one field behind a variable. */
+static void add_path(struct looking *l, const struct elf_variable *v, uint8_t fault, uint32_t step, uint32_t n,
+		     const char *key, enum foreign_form form)
+{
+	struct place p;
+	struct foreign_field field = { .form = form };
+	if (!v || !v->tls || !n)
+		return;
+	if (!place_of(l, v, &p)) {
+		l->waiting = 1;
+		return;
+	}
+	snprintf(field.key, sizeof(field.key), "%s", key);
+	struct label_source src = { .kind = LABEL_PATH, .start = p.start, .fault = fault, .module = p.module, .at = p.at,
+				    .arg = step, .arg2 = n };
+	struct foreign_source decoder = { .kind = LABEL_PATH };
+	add_source(l, &src, &decoder, &field, 1);
+}
+
+/* ---- the ABIs ---- */
+
+static void add_custom(struct looking *l)
+{
+	const struct elf_variable *v = variable(l->facts, "custom_labels_abi_version");
+	uint32_t version;
+	if (!v || v->tls || sources_read_process(l->im->tgid, l->base + v->value, &version, sizeof(version)))
+		return;
+	if (version == 1)
+		add_variable(l, "custom_labels_current_set", LABEL_CUSTOM, COUNTER_custom_fault, 0);
+	else if (version == 0)
+		add_variable(l, "custom_labels_thread_local_data", LABEL_CUSTOM, COUNTER_custom_fault, 1);
+}
+
+/* Offsets of m.curg and g.labels, by version. */
+static bool go_offsets(unsigned version, uint32_t *ret_curg, uint32_t *ret_labels, bool *ret_slice)
+{
+	static const struct {
+		unsigned from;
+		uint16_t curg, labels;
+		bool slice;
+	} layout[] = {
+		{ 126, 184, 352, true },  { 125, 184, 344, true },  { 124, 192, 352, true }, { 123, 192, 352, false },
+		{ 121, 192, 344, false }, { 117, 192, 360, false }, { 109, 192, 344, false },
+	};
+	for (size_t i = 0; i < sizeof(layout) / sizeof(layout[0]); i++) {
+		if (version < layout[i].from)
+			continue;
+		*ret_curg = layout[i].curg;
+		*ret_labels = layout[i].labels;
+		*ret_slice = layout[i].slice;
+		return true;
+	}
+	return false;
+}
+
+/* g is the thread-local runtime.tlsg, or, in a program whose symbols were stripped, all there is of thread-local memory. */
+static void add_go(struct looking *l)
+{
+	const struct elf_variable *v = variable(l->facts, "runtime.tlsg");
+	uint32_t curg, labels;
+	bool slice;
+	if (!l->is_program || !go_offsets(l->facts->go, &curg, &labels, &slice) || l->facts->machine != 62)
+		return;
+	struct label_source src = { .kind = slice ? LABEL_GO_SLICE : LABEL_GO_MAP, .start = LABEL_AT_TP,
+				    .fault = COUNTER_go_fault, .at = -8, .arg = curg << 16 | labels };
+	struct foreign_source decoder = { .kind = src.kind };
+	struct place p;
+	if (v && v->tls && place_of(l, v, &p))
+		src.at = p.at;
+	else if (l->facts->tls_size > 8)
+		return;
+	add_source(l, &src, &decoder, NULL, 0);
+}
+
+/* perforator_tls_TYPE_NAME: the label's key is NAME. */
+static void add_perforator(struct looking *l)
+{
+	static const char prefix[] = "perforator_tls_";
+	for (int i = 0; l->is_program && i < l->facts->n; i++) {
+		const struct elf_variable *v = &l->facts->v[i];
+		const char *type = v->name + sizeof(prefix) - 1, *key;
+		if (strncmp(v->name, prefix, sizeof(prefix) - 1) || !(key = strchr(type, '_')) || !key[1])
+			continue;
+		bool text = !strncmp(type, "string_", 7);
+		add_path(l, v, COUNTER_perforator_fault, text ? l->s->perforator_text : l->s->perforator_int,
+			 text ? l->s->perforator_text_n : l->s->perforator_int_n, key + 1,
+			 text ? FOREIGN_TEXT : FOREIGN_UINT);
+	}
+}
+
+static void each_file(struct looking *l, const struct proc_image *im, void (*add)(struct looking *))
+{
+	const struct proc_file *before = NULL;
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		const struct proc_map *m = &im->maps[i];
+		uint64_t vaddr;
+		if (m->file == before)
+			continue;
+		before = m->file;
+		l->facts = facts_of(l->s, im, m);
+		if (!l->facts || (!l->facts->n && !l->facts->go && !l->facts->paths))
+			continue;
+		struct binary *b = resolver_binary(l->s->resolver, l->s->procs, im, m);
+		if (!b || binary_vaddr(b, m->pgoff, &vaddr))
+			continue;
+		l->base = m->start - vaddr;
+		l->own = !binary_label_descriptor(b, &vaddr);
+		l->is_program = m->file == im->exe || l->facts->executable;
+		add(l);
+	}
+}
+
+static void add_otel(struct looking *l)
+{
+	/* With our note it is the same record, published for others too (ascribe/otel.h). */
+	if (!l->own)
+		add_variable(l, "otel_thread_ctx_v1", LABEL_OTEL, COUNTER_otel_fault, 0);
+}
+
+static void add_others(struct looking *l)
+{
+	const struct facts *f = l->facts;
+	if (f->go)
+		add_go(l);
+	add_variable(l, "otel_thread_ctx_nodejs_v1", LABEL_NODE, COUNTER_node_fault, 0);
+	add_path(l, variable(f, "elastic_apm_profiling_correlation_tls_v1"), COUNTER_elastic_fault, l->s->elastic,
+		 l->s->elastic_n, "elastic", FOREIGN_ELASTIC);
+	add_perforator(l);
+	add_path(l, variable(f, "context_tls_v1"), COUNTER_datadog_fault, l->s->datadog, l->s->datadog_n, "datadog",
+		 FOREIGN_DATADOG);
+}
+
+static void add_recipes(struct looking *l)
+{
+	for (const struct file_path *p = l->facts->paths; p; p = p->next) {
+		struct label_source src = { .kind = LABEL_PATH, .start = LABEL_AT_ADDRESS, .fault = COUNTER_path_fault,
+					    .at = (int64_t)l->base, .base = l->base, .arg = p->step, .arg2 = p->n_steps };
+		struct foreign_source decoder = { .kind = LABEL_PATH, .fields = p->field, .n_fields = p->n_fields };
+		if (p->n_steps)
+			add_source(l, &src, &decoder, p->field, p->n_fields);
+	}
+}
+
+static bool uses_musl(struct sources *s, const struct proc_image *im)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		const struct facts *f = im->maps[i].file == im->exe ? facts_of(s, im, &im->maps[i]) : NULL;
+		if (f)
+			return f->musl;
+	}
+	return false;
+}
+
+int sources_find(struct sources *s, const struct proc_image *im, struct source_list *list)
+{
+	struct looking l = { .s = s, .im = im, .list = list, .musl = uses_musl(s, im) };
+	if (!s->steps)
+		return 0;
+	each_file(&l, im, add_otel);
+	each_file(&l, im, add_custom);
+	each_file(&l, im, add_others);
+	each_file(&l, im, add_recipes);
+	for (uint32_t i = 0; i < list->n; i++) {
+		if ((list->source[i].kind == LABEL_OTEL || list->source[i].kind == LABEL_NODE) && !list->otel.n_keys) {
+			sources_read_otel(list, im->tgid);
+			break;
+		}
+	}
+	return l.waiting;
+}
+
+/* ---- OpenTelemetry's process context ---- */
+
+/* The address of the mapping that holds it, 0 for none. */
+static uint64_t otel_mapping(uint32_t tgid)
+{
+	char path[64], line[512];
+	unsigned long start = 0, found = 0;
+	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
+	FILE *f = fopen(path, "re");
+	for (size_t lines = 0; f && !found && lines < PROC_MAPS_MAX && fgets(line, sizeof(line), f); lines++) {
+		if ((strstr(line, "[anon_shmem:OTEL_CTX]") || strstr(line, "[anon:OTEL_CTX]") ||
+		     strstr(line, "/memfd:OTEL_CTX")) &&
+		    sscanf(line, "%lx-", &start) == 1)
+			found = start;
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+void sources_read_otel(struct source_list *list, uint32_t tgid)
+{
+	struct otel_context_head head, again;
+	uint64_t now = proc_now_ns(), at = list->otel_at;
+	if (!at) { /* looked for often at first: programs publish it when they begin */
+		if (list->otel_looked_ns && now - list->otel_looked_ns < (list->otel_looks < 100 ? OTEL_SOON_NS : OTEL_AGAIN_NS))
+			return;
+		list->otel_looked_ns = now;
+		list->otel_looks++;
+		at = list->otel_at = otel_mapping(tgid);
+	}
+	if (!at || sources_read_process(tgid, at, &head, sizeof(head)) || memcmp(head.signature, "OTEL_CTX", 8) ||
+	    head.version != 2 || !head.published_ns || head.published_ns == list->otel_published_ns || !head.size ||
+	    head.size > OTEL_CONTEXT_MAX)
+		return;
+	void *message = malloc(head.size);
+	/* The same time before and after: nothing was changed in between. */
+	if (message && !sources_read_process(tgid, head.message, message, head.size) &&
+	    !sources_read_process(tgid, at, &again, sizeof(again)) && !memcmp(&head, &again, sizeof(head)) &&
+	    !otel_context_parse(&list->otel, message, head.size)) {
+		list->otel_published_ns = head.published_ns;
+		for (uint32_t i = 0; i < list->n; i++) {
+			list->decoder[i].keys = list->otel.keys;
+			list->decoder[i].n_keys = list->otel.n_keys;
+		}
+	}
+	free(message);
+}
+
+const char *sources_warning(const struct sources *s)
+{
+	return s->warning.text;
+}
+
+void source_list_fini(struct source_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		free(list->fields[i]);
+	otel_context_fini(&list->otel);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/answer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const answer_verdicts[] = { [DIFF_NOISE] = "noise", [DIFF_MORE] = "more", [DIFF_LESS] = "less" };
+
+const struct store_event *answer_event(const struct query *q)
+{
+	static const struct store_event none = { "", "", 0, 0 };
+	const struct store_event *e = query_info(q)->event;
+	return e ? e : &none;
+}
+
+/* What is in the making, or nothing when a part of it could not be made. */
+static json_t *done(json_t *o, int rc)
+{
+	if (!rc)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static json_t *text(const char *s)
+{
+	return json_text(s ? s : "", s ? strlen(s) : 0);
+}
+
+static double seconds(const struct query *q, uint64_t samples)
+{
+	return (double)samples * (double)answer_event(q)->ns_per_sample / 1e9;
+}
+
+static json_t *time_json(int64_t ns)
+{
+	return json_real((double)ns / 1e9);
+}
+
+/* ---- what every answer has ---- */
+
+json_t *answer_counts(const char *const *names, const uint64_t *counts, size_t n)
+{
+	json_t *o = json_object();
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = json_put(o, names[i], json_count(counts[i]));
+	return done(o, rc);
+}
+
+static json_t *own_json(uint64_t cpu_ns, uint64_t rss)
+{
+	return json_pack("{s:f,s:o}", "cpu_seconds", (double)cpu_ns / 1e9, "rss_bytes", json_count(rss));
+}
+
+int answer_accounting(json_t *object, const struct store *s, const struct query_info *info)
+{
+	const struct store_meta *m = store_meta(s);
+	int rc = json_put(object, "fired", json_count(info->fired));
+	rc = rc ? rc : json_put(object, "stored", json_count(info->stored));
+	rc = rc ? rc : json_put(object, "lost", answer_counts(m->lost_names, info->lost, m->n_lost));
+	rc = rc ? rc : json_put(object, "flagged", answer_counts(m->flagged_names, info->flagged, m->n_flagged));
+	rc = rc ? rc : json_put(object, "idle", json_count(info->idle));
+	rc = rc ? rc : json_put(object, "outside", json_count(info->outside));
+	return rc ? rc : json_put(object, "own", own_json(info->own_cpu_ns, info->own_rss_max));
+}
+
+json_t *answer_key(const char *const *keys, size_t n_keys, const char *const *values, const bool *present)
+{
+	json_t *key = json_object();
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n_keys; i++)
+		rc = json_put(key, keys[i], present[i] ? text(values[i]) : json_null());
+	return done(key, rc);
+}
+
+static int add_asked(json_t *o, const struct answer *a, const struct query *q)
+{
+	int rc = json_put(o, "event", text(answer_event(q)->name));
+	rc = rc ? rc : json_put(o, "unit", text(answer_event(q)->unit));
+	if (a->metric)
+		rc = rc ? rc : json_put(o, "metric", text(a->metric));
+	return rc ? rc : json_put(o, "where", text(a->where));
+}
+
+static int add_read(json_t *o, const struct query_info *info)
+{
+	int rc = json_put(o, "blocks", json_count(info->blocks));
+	return rc ? rc : json_put(o, "windows", json_count(info->windows));
+}
+
+static int add_sum(json_t *o, const struct query_info *info)
+{
+	int rc = json_put(o, "samples", json_count(info->samples));
+	return rc ? rc : json_put(o, "seconds", json_real(info->seconds));
+}
+
+/* ---- table ---- */
+
+const struct answer_quantile answer_quantiles[ANSWER_QUANTILES] = {
+	{ 0.5, "p50", "P50" }, { 0.9, "p90", "P90" }, { 0.99, "p99", "P99" }, { 1, "max", "MAX" },
+};
+
+static int add_lengths(json_t *o, const struct hist_snapshot *h)
+{
+	int rc = json_put(o, "waits", json_count(h ? h->total : 0));
+	for (size_t i = 0; !rc && h && h->total && i < ANSWER_QUANTILES; i++) {
+		struct hist_value v = hist_snapshot_quantile(h, answer_quantiles[i].q);
+		rc = json_put(o, answer_quantiles[i].name, json_pack("{s:f,s:f,s:f}", "low", (double)v.low / 1e9, "value",
+								     (double)v.value / 1e9, "high", (double)v.high / 1e9));
+	}
+	return rc;
+}
+
+static json_t *table_row(const struct answer *a, const struct query *q, const struct query_table_row *r)
+{
+	const struct query_info *info = query_info(q);
+	json_t *o = json_object();
+	int rc = 0;
+	if (a->n_keys) {
+		rc = json_put(o, "key", r->other ? json_null() : answer_key(a->keys, a->n_keys, r->values, r->present));
+	} else {
+		rc = json_put(o, "function", text(r->text));
+		rc = rc ? rc : json_put(o, "module", text(r->module));
+		if (r->inlined)
+			rc = rc ? rc : json_put(o, "inlined", json_true());
+	}
+	double share = info->samples ? (double)r->samples / (double)info->samples : 0;
+	rc = rc ? rc : json_put(o, "samples", json_count(r->samples));
+	rc = rc ? rc : json_put(o, "self", json_count(r->self));
+	rc = rc ? rc : json_put(o, "seconds", json_real(seconds(q, r->samples)));
+	rc = rc ? rc : json_put(o, "self_seconds", json_real(seconds(q, r->self)));
+	rc = rc ? rc : json_put(o, "share", json_real(share));
+	rc = rc ? rc : json_put(o, "low", json_real(r->low));
+	rc = rc ? rc : json_put(o, "high", json_real(r->high));
+	if (r->error)
+		rc = rc ? rc : json_put(o, "error", json_count(r->error));
+	if (r->other)
+		rc = rc ? rc : json_put(o, "other", json_true());
+	if (a->lengths)
+		rc = rc ? rc : add_lengths(o, r->other ? NULL : query_lengths_of(a->lengths, r->values, r->present));
+	return done(o, rc);
+}
+
+json_t *answer_table(const struct answer *a, const struct query *q, const struct query_table *t)
+{
+	const struct query_info *info = query_info(q);
+	json_t *o = json_object(), *rows = json_array();
+	int rc = o && rows ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < t->n_rows && i < a->limit; i++)
+		rc = json_array_append_new(rows, table_row(a, q, &t->rows[i])) ? -ENOMEM : 0;
+	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
+	rc = rc ? rc : json_put(o, "n_rows", json_count(t->n_rows));
+	rc = rc ? rc : json_put(o, "exact", json_boolean(!t->approximate));
+	rc = rc ? rc : add_sum(o, info);
+	rc = rc ? rc : json_put(o, "value", json_count(info->value));
+	if (a->lengths)
+		rc = rc ? rc : json_put(o, "quantile_error", json_real(LENGTHS_ERROR));
+	rc = rc ? rc : add_asked(o, a, q);
+	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
+	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
+	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : answer_accounting(o, a->store, info);
+	json_decref(rows);
+	return done(o, rc);
+}
+
+/* ---- series ---- */
+
+/* [[t, samples], ...]: a step in which nothing was recorded has no point. */
+static json_t *points(const struct query_series *s, const struct query_series_row *row)
+{
+	json_t *v = json_array();
+	for (size_t i = 0; v && i < s->n_steps; i++) {
+		int64_t t = (s->from_ns + (int64_t)i * s->step_ns) / 1000000000;
+		if (!s->windows[i])
+			continue;
+		if (json_array_append_new(v, json_pack("[I,o]", (json_int_t)t, json_count(row->points[i]))))
+			return done(v, -ENOMEM);
+	}
+	return v;
+}
+
+static json_t *series_row(const struct answer *a, const struct query_series *s, const struct query_series_row *row)
+{
+	json_t *o = json_object();
+	int rc = json_put(o, "key", row->other ? json_null() : answer_key(a->keys, a->n_keys, row->values, row->present));
+	rc = rc ? rc : json_put(o, "other", json_boolean(row->other));
+	rc = rc ? rc : json_put(o, "samples", json_count(row->samples));
+	rc = rc ? rc : json_put(o, "seconds", json_real(seconds(s->whole, row->samples)));
+	rc = rc ? rc : json_put(o, "points", points(s, row));
+	return done(o, rc);
+}
+
+json_t *answer_series(const struct answer *a, const struct query_series *s)
+{
+	const struct query_info *info = query_info(s->whole);
+	json_t *o = json_object(), *rows = json_array();
+	int rc = o && rows ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < s->n_rows; i++)
+		rc = json_array_append_new(rows, series_row(a, s, &s->rows[i])) ? -ENOMEM : 0;
+	rc = rc ? rc : json_put(o, "series", json_incref(rows));
+	rc = rc ? rc : json_put(o, "step", time_json(s->step_ns));
+	rc = rc ? rc : json_put(o, "n_steps", json_count(s->n_steps));
+	rc = rc ? rc : json_put(o, "n_groups", json_count(s->n_groups));
+	rc = rc ? rc : json_put(o, "from", time_json(s->from_ns));
+	rc = rc ? rc : json_put(o, "to", time_json(s->to_ns));
+	rc = rc ? rc : add_sum(o, info);
+	rc = rc ? rc : add_asked(o, a, s->whole);
+	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : answer_accounting(o, a->store, info);
+	json_decref(rows);
+	return done(o, rc);
+}
+
+/* ---- labels ---- */
+
+static json_t *found_json(const struct found *f, bool keys)
+{
+	const struct label *l = &f->label;
+	json_t *o = json_object();
+	size_t len;
+	int rc;
+	if (keys) {
+		rc = json_put(o, "key", json_text(l->key, l->key_len));
+		rc = rc ? rc : json_put(o, "values", json_count(f->values));
+		rc = rc ? rc : json_put(o, "samples", json_count(f->samples));
+		return done(o, rc);
+	}
+	char *value = found_text(l, &len);
+	rc = json_put(o, "value", value ? json_text(value, len) : NULL);
+	free(value);
+	rc = rc ? rc : json_put(o, "samples", json_count(f->samples));
+	rc = rc ? rc : json_put(o, "seconds", json_real(f->seconds));
+	return done(o, rc);
+}
+
+json_t *answer_found(const struct answer *a, const struct query *q, const struct found_list *l)
+{
+	const struct query_info *info = query_info(q);
+	json_t *o = json_object(), *rows = json_array();
+	int rc = o && rows ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < l->n && i < a->limit; i++)
+		rc = json_array_append_new(rows, found_json(&l->v[i], l->keys)) ? -ENOMEM : 0;
+	rc = rc ? rc : json_put(o, l->keys ? "keys" : "values", json_incref(rows));
+	rc = rc ? rc : add_sum(o, info);
+	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : answer_accounting(o, a->store, info);
+	json_decref(rows);
+	return done(o, rc);
+}
+
+/* ---- stat ---- */
+
+static int add_totals(json_t *o, const struct store_cpu_totals *c, const struct store_meta *m)
+{
+	int rc = json_put(o, "fired", json_count(c->fired));
+	rc = rc ? rc : json_put(o, "stored", json_count(c->stored));
+	rc = rc ? rc : json_put(o, "lost", answer_counts(m->lost_names, c->lost, m->n_lost));
+	return rc ? rc : json_put(o, "flagged", answer_counts(m->flagged_names, c->flagged, m->n_flagged));
+}
+
+static json_t *cpus_json(const struct account *t, const struct store_meta *m)
+{
+	json_t *v = json_array();
+	for (size_t i = 0; v && i < t->n_cpus; i++) {
+		json_t *o = json_pack("{s:I}", "cpu", (json_int_t)t->cpu[i].cpu);
+		int rc = add_totals(o, &t->cpu[i], m);
+		if (json_array_append_new(v, o) || rc)
+			return done(v, -ENOMEM);
+	}
+	return v;
+}
+
+json_t *answer_account(const struct store *s, const struct account *t)
+{
+	const struct store_meta *m = store_meta(s);
+	json_t *o = json_object();
+	int rc = json_put(o, "own", own_json(t->own_cpu_ns, t->own_rss));
+	rc = rc ? rc : add_totals(o, &t->all, m);
+	rc = rc ? rc : json_put(o, "outside", json_count(t->outside));
+	rc = rc ? rc : json_put(o, "cpus", cpus_json(t, m));
+	rc = rc ? rc : json_put(o, "from", time_json(t->from_ns));
+	rc = rc ? rc : json_put(o, "to", time_json(t->to_ns));
+	rc = rc ? rc : json_put(o, "blocks", json_count(t->blocks));
+	rc = rc ? rc : json_put(o, "what", text(m->what));
+	rc = rc ? rc : json_put(o, "host", text(m->host));
+	rc = rc ? rc : json_put(o, "os", text(m->os));
+	return done(o, rc);
+}
+
+/* ---- diff ---- */
+
+static json_t *pair(json_t *a, json_t *b)
+{
+	return a && b ? json_pack("[o,o]", a, b) : NULL;
+}
+
+static json_t *reals(double a, double b)
+{
+	return pair(json_real(a), json_real(b));
+}
+
+/* CPUs in use, or events per second. */
+static double amount(const struct answer_sides *s, int side, const struct query_diff_row *r)
+{
+	double ns = (double)answer_event(s->query[side])->ns_per_sample;
+	return ns > 0 ? r->rate[side] * ns / 1e9 : r->rate[side];
+}
+
+static int add_name(json_t *o, const struct answer *a, const struct query_diff_row *r)
+{
+	if (a->n_keys)
+		return json_put(o, "key", answer_key(a->keys, a->n_keys, r->values, r->present));
+	int rc = json_put(o, "function", text(r->text));
+	return rc ? rc : json_put(o, "module", text(r->module));
+}
+
+static json_t *diff_row(const struct answer_sides *s, const struct query_diff_row *r)
+{
+	const struct query *a = s->query[0], *b = s->query[1];
+	json_t *o = json_object();
+	int rc = add_name(o, &s->side[0], r);
+	rc = rc ? rc : json_put(o, "samples", pair(json_count(r->samples[0]), json_count(r->samples[1])));
+	rc = rc ? rc : json_put(o, "self", pair(json_count(r->self[0]), json_count(r->self[1])));
+	rc = rc ? rc : json_put(o, "seconds", reals(seconds(a, r->samples[0]), seconds(b, r->samples[1])));
+	rc = rc ? rc : json_put(o, "self_seconds", reals(seconds(a, r->self[0]), seconds(b, r->self[1])));
+	rc = rc ? rc : json_put(o, "share", reals(r->share[0], r->share[1]));
+	rc = rc ? rc : json_put(o, "rate", reals(amount(s, 0, r), amount(s, 1, r)));
+	rc = rc ? rc : json_put(o, "change", json_real(r->change));
+	rc = rc ? rc : json_put(o, "low", json_real(r->low));
+	rc = rc ? rc : json_put(o, "high", json_real(r->high));
+	rc = rc ? rc : json_put(o, "ratio", isfinite(r->ratio) ? json_real(r->ratio) : json_null());
+	rc = rc ? rc : json_put(o, "p", json_real(r->p));
+	rc = rc ? rc : json_put(o, "q", json_real(r->q));
+	rc = rc ? rc : json_put(o, "tested", json_boolean(r->tested));
+	rc = rc ? rc : json_put(o, "verdict", json_string(answer_verdicts[r->verdict]));
+	return done(o, rc);
+}
+
+static json_t *side_json(const struct answer *a, const struct query *q)
+{
+	const struct query_info *info = query_info(q);
+	json_t *o = json_object();
+	int rc = json_put(o, "store", text(a->dir));
+	rc = rc ? rc : json_put(o, "where", text(a->where));
+	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
+	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
+	rc = rc ? rc : json_put(o, "covered", time_json(info->covered_ns));
+	rc = rc ? rc : add_sum(o, info);
+	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : answer_accounting(o, a->store, info);
+	return done(o, rc);
+}
+
+json_t *answer_diff(const struct answer_sides *s, const struct query_diff *d)
+{
+	const struct store_event *event = answer_event(s->query[0]);
+	const struct answer *a = &s->side[0];
+	json_t *o = json_object(), *rows = json_array();
+	int rc = o && rows ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < d->n_rows && i < a->limit; i++)
+		rc = json_array_append_new(rows, diff_row(s, &d->rows[i])) ? -ENOMEM : 0;
+	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
+	rc = rc ? rc : json_put(o, "n_rows", json_count(d->n_rows));
+	rc = rc ? rc : json_put(o, "n_tested", json_count(d->n_tested));
+	rc = rc ? rc : json_put(o, "n_changed", json_count(d->n_changed));
+	rc = rc ? rc : json_put(o, "compared", json_string(s->absolute ? "rate" : "share"));
+	rc = rc ? rc : json_put(o, "of", json_string(a->n_keys || s->inclusive ? "samples" : "self"));
+	rc = rc ? rc : json_put(o, "threshold", json_real(QUERY_DIFF_RATE));
+	rc = rc ? rc : json_put(o, "shared", json_count(s->shared));
+	rc = rc ? rc : json_put(o, "event", text(event->name));
+	rc = rc ? rc : json_put(o, "unit", text(event->unit));
+	rc = rc ? rc : json_put(o, "a", side_json(a, s->query[0]));
+	rc = rc ? rc : json_put(o, "b", side_json(&s->side[1], s->query[1]));
+	json_decref(rows);
+	return done(o, rc);
+}

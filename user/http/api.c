@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /api/v1: the questions of the commands, answered as `--json` answers them (docs/json.md, docs/http.md). */
+#include "http/asked.h"
+
+#include "export/export.h"
+#include "hist/metrics.h"
+#include "hist/snapshot.h"
+#include "http/server_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_ROWS 100
+#define SERIES_TOP 10
+#define SERIES_STEPS 100 /* when no step is asked for: about so many */
+#define SERIES_STEPS_MAX 2000
+#define STEP_NS QUERY_WINDOW_NS
+
+static struct answer make_answer(const struct asked *a, struct store *s, const struct query_spec *spec)
+{
+	uint64_t limit = a->limit ? a->limit : DEFAULT_ROWS;
+	return (struct answer){ .store = s, .dir = "", .where = spec->where, .keys = spec->keys, .n_keys = spec->n_keys, .limit = limit };
+}
+
+/* ---- labels ---- */
+
+/* Without a range or a selector the newest epoch's own list of keys will do, and no window is read. */
+struct names {
+	json_t *keys;
+};
+
+static int add_name(void *ctx, const char *key, uint32_t sets)
+{
+	struct names *n = ctx;
+	json_t *o = json_object();
+	int rc = json_put(o, "key", json_text(key, strlen(key)));
+	rc = rc ? rc : json_put(o, "sets", json_count(sets));
+	rc = rc ? rc : json_put(o, "wide", json_false());
+	if (json_array_append_new(n->keys, o) || rc)
+		return -ENOMEM;
+	return 0;
+}
+
+static int add_wide(struct names *n, struct store *s)
+{
+	struct store_wide_key k;
+	for (size_t i = 0; store_wide_key(s, i, &k); i++) {
+		if (k.to_ns != INT64_MAX)
+			continue;
+		json_t *o = json_object();
+		int rc = json_put(o, "key", json_text(k.key, strlen(k.key)));
+		rc = rc ? rc : json_put(o, "sets", json_count(k.values));
+		rc = rc ? rc : json_put(o, "wide", json_true());
+		if (json_array_append_new(n->keys, o) || rc)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int answer_names(struct request *r, struct store *s, struct err *err)
+{
+	struct names n = { json_array() };
+	int rc = n.keys ? store_narrow_keys(s, add_name, &n, err) : -ENOMEM;
+	rc = rc ? rc : add_wide(&n, s);
+	json_t *o = json_object();
+	rc = rc ? rc : json_put(o, "keys", json_incref(n.keys));
+	json_decref(n.keys);
+	if (!rc)
+		return request_json(r, o, err);
+	json_decref(o);
+	return rc == -ENOMEM ? err_set(err, rc, "out of memory") : rc;
+}
+
+static int answer_list(struct request *r, struct store *s, struct asked *a, const char *key, struct err *err)
+{
+	struct query *q = NULL;
+	struct found_list l = { 0 };
+	if (key) {
+		a->spec.keys = &key;
+		a->spec.n_keys = 1;
+	}
+	a->spec.labels = key ? QUERY_KEYS : QUERY_ALL_LABELS;
+	int rc = query_open(&q, s, &a->spec, err);
+	rc = rc ? rc : found_collect(&l, s, q, &a->spec, key, err);
+	if (!rc) {
+		struct answer answer = make_answer(a, s, &a->spec);
+		rc = request_json(r, answer_found(&answer, q, &l), err);
+	}
+	found_fini(&l);
+	query_close(q);
+	return rc;
+}
+
+int api_labels(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	bool names = request_param(r, "names_only") != NULL;
+	int rc = asked_parse(&a, r, err);
+	if (!rc)
+		rc = names ? answer_names(r, s, err) : answer_list(r, s, &a, NULL, err);
+	asked_fini(&a);
+	return rc;
+}
+
+/* ---- table ---- */
+
+static int answer_top(struct request *r, struct store *s, struct asked *a, bool *ret_done, struct err *err)
+{
+	struct query_spec spec = a->spec;
+	struct query *q = NULL;
+	struct query_table *t = NULL;
+	spec.labels = QUERY_NO_LABELS;
+	spec.keys = NULL;
+	spec.n_keys = 0;
+	int rc = query_open(&q, s, &spec, err);
+	*ret_done = !rc && query_top_serves(q, a->keys[0]);
+	if (*ret_done) {
+		struct answer answer = make_answer(a, s, &a->spec);
+		rc = query_top(q, a->keys[0], &t, err);
+		rc = rc ? rc : request_json(r, answer_table(&answer, q, t), err);
+	}
+	query_table_free(t);
+	query_close(q);
+	return rc;
+}
+
+static int table(struct request *r, struct store *s, struct asked *a, struct err *err)
+{
+	struct query *q = NULL;
+	struct query_table *t = NULL;
+	bool done = false, all = !a->spec.where || !*a->spec.where;
+	int rc = 0;
+	if (a->n_keys == 1 && !a->exact && all && store_is_wide(s, a->keys[0]))
+		rc = answer_top(r, s, a, &done, err);
+	if (rc || done)
+		return rc;
+	struct answer answer = make_answer(a, s, &a->spec);
+	rc = query_open(&q, s, &a->spec, err);
+	rc = rc ? rc : query_table(q, a->spec.keys, a->n_keys, &t, err);
+	rc = rc ? rc : request_json(r, answer_table(&answer, q, t), err);
+	query_table_free(t);
+	query_close(q);
+	return rc;
+}
+
+int api_table(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	int rc = asked_parse(&a, r, err);
+	rc = rc ? rc : table(r, s, &a, err);
+	asked_fini(&a);
+	return rc;
+}
+
+/* A table has the values already, each once: for a key with many sets that is tens of times quicker than going through its sets. */
+static int list_of_table(const struct query *q, const struct query_table *t, const char *key, struct found_list *l)
+{
+	double ns = (double)answer_event(q)->ns_per_sample;
+	l->v = calloc(t->n_rows + 1, sizeof(*l->v));
+	if (!l->v)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n_rows; i++) {
+		const struct query_table_row *row = &t->rows[i];
+		if (row->other || !row->present[0])
+			continue;
+		l->v[l->n++] = (struct found){ { .key = key, .key_len = (uint32_t)strlen(key), .str = row->values[0],
+						 .str_len = (uint32_t)strlen(row->values[0]), .type = LABEL_STRING },
+					       1, row->samples, (double)row->samples * ns / 1e9 };
+	}
+	return 0;
+}
+
+static int answer_values(struct request *r, struct store *s, struct asked *a, const char *key, struct err *err)
+{
+	struct query *q = NULL;
+	struct query_table *t = NULL;
+	struct found_list l = { 0 };
+	a->spec.keys = &key;
+	a->spec.n_keys = 1;
+	a->spec.labels = QUERY_KEYS;
+	int rc = query_open(&q, s, &a->spec, err);
+	rc = rc ? rc : query_table(q, &key, 1, &t, err);
+	if (!rc && list_of_table(q, t, key, &l))
+		rc = err_set(err, -ENOMEM, "out of memory");
+	if (!rc) {
+		struct answer answer = make_answer(a, s, &a->spec);
+		rc = request_json(r, answer_found(&answer, q, &l), err);
+	}
+	found_fini(&l);
+	query_table_free(t);
+	query_close(q);
+	return rc;
+}
+
+int api_values(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	const char *key = request_param(r, "key");
+	int rc = asked_parse(&a, r, err);
+	if (!rc && (!key || !*key || strlen(key) > 255))
+		rc = err_set(err, -EINVAL, "key: which label's values? 1 to 255 bytes");
+	if (!rc)
+		rc = strcmp(key, "event") ? answer_values(r, s, &a, key, err) : answer_list(r, s, &a, key, err);
+	asked_fini(&a);
+	return rc;
+}
+
+/* ---- series ---- */
+
+/* A step that gives some hundred points of what is asked for and there. */
+static int64_t choose_step(struct store *s, const struct query_spec *spec)
+{
+	struct store_cover c;
+	int64_t from = spec->from_ns, to = spec->to_ns, span = 0;
+	if (store_cover(s, from, to, STORE_FOLDED, NULL, 0, &c, NULL))
+		return STEP_NS;
+	from = c.from_ns > from ? c.from_ns : from;
+	to = c.to_ns < to ? c.to_ns : to;
+	if (c.n && to > from)
+		span = to - from;
+	store_cover_free(&c);
+	static const int64_t steps[] = { 10, 20, 60, 120, 300, 600, 1200, 3600, 7200, 14400, 43200, 86400, 604800 };
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		if (span / SERIES_STEPS <= steps[i] * 1000000000)
+			return steps[i] * 1000000000;
+	return span / SERIES_STEPS;
+}
+
+int api_series(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	struct query_series *series = NULL;
+	int rc = asked_parse(&a, r, err);
+	if (!rc && !a.step_ns)
+		a.step_ns = choose_step(s, &a.spec);
+	struct query_series_spec spec = { .range = a.spec, .keys = a.spec.keys, .n_keys = a.n_keys, .step_ns = a.step_ns,
+					  .top = a.limit ? a.limit : SERIES_TOP, .max_steps = SERIES_STEPS_MAX };
+	if (!rc && a.limit > 1000)
+		rc = err_set(err, -EINVAL, "limit: at most 1000 groups");
+	rc = rc ? rc : query_series(&series, s, &spec, err);
+	if (!rc) {
+		struct answer answer = make_answer(&a, s, &a.spec);
+		rc = request_json(r, answer_series(&answer, series), err);
+	}
+	query_series_free(series);
+	asked_fini(&a);
+	return rc;
+}
+
+/* ---- flame ---- */
+
+int api_flame(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	struct query *q = NULL;
+	int rc = asked_parse(&a, r, err);
+	a.spec.labels = QUERY_NO_LABELS;
+	rc = rc ? rc : query_open(&q, s, &a.spec, err);
+	if (!rc) {
+		struct export_source src = { s, q, a.spec.where, a.spec.idle };
+		json_t *data;
+		rc = export_flame_data(&src, a.max_nodes, request_param(r, "root"), &data, err);
+		rc = rc ? rc : request_json(r, data, err);
+	}
+	query_close(q);
+	asked_fini(&a);
+	return rc;
+}
+
+/* ---- diff ---- */
+
+static int diff(struct request *r, struct store *s, struct asked *a, struct err *err)
+{
+	struct query_spec spec[2] = { a->spec };
+	struct query *q[2] = { NULL, NULL };
+	struct query_diff *d = NULL;
+	struct query_diff_spec how = { a->spec.keys, a->n_keys, a->inclusive, a->absolute };
+	struct answer_sides sides = { .inclusive = a->inclusive, .absolute = a->absolute };
+	int rc = asked_against(a, r, &spec[1], err);
+	spec[0].by_start = true;
+	rc = rc ? rc : query_open(&q[0], s, &spec[0], err);
+	if (!rc && query_info(q[0])->event) /* the same on both sides, whatever each would choose */
+		spec[0].event = spec[1].event = query_info(q[0])->event->name;
+	rc = rc ? rc : query_open(&q[1], s, &spec[1], err);
+	rc = rc ? rc : query_diff(&d, q[0], q[1], &how, err);
+	rc = rc ? rc : query_diff_shared(s, &spec[0], &spec[1], &sides.shared, err);
+	if (!rc) {
+		for (int i = 0; i < 2; i++) {
+			sides.side[i] = make_answer(a, s, &spec[i]);
+			sides.query[i] = q[i];
+		}
+		if (a->changes && sides.side[0].limit > d->n_changed)
+			sides.side[0].limit = d->n_changed;
+		rc = request_json(r, answer_diff(&sides, d), err);
+	}
+	query_diff_free(d);
+	query_close(q[0]);
+	query_close(q[1]);
+	return rc;
+}
+
+int api_diff(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	int rc = asked_parse(&a, r, err);
+	rc = rc ? rc : diff(r, s, &a, err);
+	asked_fini(&a);
+	return rc;
+}
+
+/* ---- stat ---- */
+
+int api_stat(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	struct account t = { 0 };
+	int rc = asked_parse(&a, r, err);
+	rc = rc ? rc : account_sum(&t, s, a.spec.from_ns, a.spec.to_ns, err);
+	rc = rc ? rc : request_json(r, answer_account(s, &t), err);
+	account_fini(&t);
+	asked_fini(&a);
+	return rc;
+}
+
+/* ---- histogram ---- */
+
+/* [[low, high, count], ...]: a value of a bucket is one of low to high. */
+static json_t *buckets_json(const struct hist_snapshot *h)
+{
+	json_t *v = json_array();
+	uint64_t n;
+	for (uint32_t i = 0; v && hist_snapshot_next(h, &i, &n); i++) {
+		json_t *b = json_pack("[o,o,o]", json_count(hist_bucket_low(h->bits, i)), json_count(hist_bucket_high(h->bits, i)), json_count(n));
+		if (json_array_append_new(v, b)) {
+			json_decref(v);
+			return NULL;
+		}
+	}
+	return v;
+}
+
+static json_t *quantiles_json(const struct hist_snapshot *h)
+{
+	static const char *const names[] = { "0.5", "0.9", "0.99", "0.999", "1" };
+	json_t *o = json_object();
+	for (size_t i = 0; o && h->total && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (json_put(o, names[i], json_count(hist_snapshot_quantile(h, strtod(names[i], NULL)).value))) {
+			json_decref(o);
+			return NULL;
+		}
+	}
+	return o;
+}
+
+static json_t *hist_json(const char *name, const char *unit, const struct hist_snapshot *h)
+{
+	json_t *o = json_object();
+	int rc = json_put(o, "name", json_string(name));
+	rc = rc ? rc : json_put(o, "unit", json_string(unit));
+	rc = rc ? rc : json_put(o, "count", json_count(h->total));
+	rc = rc ? rc : json_put(o, "error", json_real(hist_snapshot_moments(h).error));
+	rc = rc ? rc : json_put(o, "mean", json_real(hist_snapshot_moments(h).mean));
+	rc = rc ? rc : json_put(o, "quantiles", quantiles_json(h));
+	rc = rc ? rc : json_put(o, "buckets", buckets_json(h));
+	if (!rc)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+/* One of the process's own (hist/metrics.def). */
+static int answer_metric(struct request *r, const char *name, struct err *err)
+{
+	struct hist_snapshot h;
+	for (int i = 0; i < N_METRICS; i++) {
+		if (strcmp(metric_name((enum metric)i), name))
+			continue;
+		hist_snapshot_init(&h, 6);
+		int rc = metric_snapshot((enum metric)i, &h, err);
+		rc = rc ? rc : request_json(r, hist_json(name, strstr(name, "_seconds") ? "nanoseconds" : "count", &h), err);
+		hist_snapshot_fini(&h);
+		return rc;
+	}
+	return err_set(err, -EINVAL, "metric: '%.60s' is no histogram of /metrics", name);
+}
+
+/* The server's own times so far, or one of the process's; what the store has of distributions comes here when it has some. */
+int api_histogram(struct request *r, struct store *s, struct err *err)
+{
+	const char *route = request_param(r, "route"), *metric = request_param(r, "metric");
+	struct hist_snapshot h;
+	(void)s;
+	if (metric)
+		return answer_metric(r, metric, err);
+	for (size_t i = 0; i < n_routes; i++) {
+		if (!route || strcmp(routes[i].name, route))
+			continue;
+		hist_snapshot_init(&h, 5);
+		int rc = hist_snapshot_add(&h, r->server->stats[i].ns, err);
+		rc = rc ? rc : request_json(r, hist_json(route, "nanoseconds", &h), err);
+		hist_snapshot_fini(&h);
+		return rc;
+	}
+	return err_set(err, -EINVAL, "route: the times of which route? flame, table, series, ... (the names in /metrics)");
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/guard.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* The length of a Host header's name: without ":port", with the brackets of an IPv6 address. */
+static size_t name_len(const char *host)
+{
+	if (host[0] == '[') {
+		const char *end = strchr(host, ']');
+		return end ? (size_t)(end - host) + 1 : strlen(host);
+	}
+	return strcspn(host, ":");
+}
+
+static bool same(const char *a, size_t len, const char *b)
+{
+	return strlen(b) == len && !strncasecmp(a, b, len);
+}
+
+static bool known_host(const struct guard *g, const char *host)
+{
+	static const char *const loopback[] = { "localhost", "127.0.0.1", "[::1]" };
+	size_t len = name_len(host);
+	const char *rest = host + len;
+	if (!len || strlen(host) >= GUARD_HOST_MAX || (*rest && (*rest != ':' || strspn(rest + 1, "0123456789") != strlen(rest + 1))))
+		return false;
+	for (size_t i = 0; i < 3; i++)
+		if (same(host, len, loopback[i]))
+			return true;
+	for (size_t i = 0; i < g->cfg->n_hosts; i++)
+		if (same(host, len, g->cfg->hosts[i]))
+			return true;
+	return len == name_len(g->listen) && !strncasecmp(host, g->listen, len);
+}
+
+static bool same_origin(const struct guard *g, const char *host, const char *origin)
+{
+	const char *scheme = g->tls ? "https://" : "http://";
+	size_t n = strlen(scheme);
+	return host && !strncmp(origin, scheme, n) && !strcasecmp(origin + n, host);
+}
+
+/* In a time that tells nothing of the place where they differ. */
+static bool same_token(const char *given, const char *token)
+{
+	size_t n = strlen(given), m = strlen(token);
+	unsigned diff = n != m;
+	for (size_t i = 0; i < n; i++)
+		diff |= (unsigned char)given[i] ^ (unsigned char)token[m ? i % m : 0];
+	return !diff;
+}
+
+unsigned guard_check(const struct guard *g, const char *host, const char *origin, const char *authorization, bool open, const char **ret_why)
+{
+	if (!g->unix_socket && (!host || !known_host(g, host))) {
+		*ret_why = "the Host header names no host that is served here (see `hosts` in the configuration)";
+		return 421;
+	}
+	if (origin && !same_origin(g, host, origin)) {
+		*ret_why = "requests from pages of other origins are refused";
+		return 403;
+	}
+	if (open || !g->cfg->token)
+		return 0;
+	if (authorization && !strncasecmp(authorization, "Bearer ", 7) && same_token(authorization + 7, g->cfg->token))
+		return 0;
+	*ret_why = authorization ? "wrong token" : "a token is needed: Authorization: Bearer TOKEN";
+	return 401;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may ask. A page of another origin must not read profiles through the browser of somebody on this host: a Host header must name an address
+ * that is listened on (against DNS rebinding) and an Origin header the same host (against forms and scripts of other sites). Over a Unix
+ * socket no browser comes, and any Host will do.
+ */
+#ifndef ASCRIBE_HTTP_GUARD_H
+#define ASCRIBE_HTTP_GUARD_H
+
+#include "http/http.h"
+
+#define GUARD_HOST_MAX 256
+
+struct guard {
+	const struct http_config *cfg;
+	const char *listen; /* of the address that the request came in by */
+	bool unix_socket, tls;
+};
+
+/* The status to refuse with and why, a static text; 0: go on. open: no token is asked for. */
+unsigned guard_check(const struct guard *g, const char *host, const char *origin, const char *authorization, bool open, const char **ret_why);
+
+#endif

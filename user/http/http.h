@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store over HTTP: docs/http.md. One thread per address does nothing but input and output; a few workers answer questions, each
+ * with a read-only handle of the store; a keeper ends what takes too long. Whoever writes the store is never waited for and never
+ * made to wait.
+ *
+ * Everything a client sends is bounded: the head, the body, the time until both are there, the time to take the answer, the number of
+ * connections and of questions that wait. What is refused is answered with a JSON body that says why, and counted.
+ */
+#ifndef ASCRIBE_HTTP_HTTP_H
+#define ASCRIBE_HTTP_HTTP_H
+
+#include "util/buf.h"
+#include "util/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct http_server;
+struct profile;
+
+/* What only a daemon has; any may be NULL. Called by threads of the server. */
+struct http_hooks {
+	void *ctx;
+	/* Append families in Prometheus' text format. */
+	int (*metrics)(void *ctx, struct buf *out);
+	/* Whether recording goes on as it should; why not, a static text. */
+	bool (*ready)(void *ctx, const char **ret_why);
+	/* Store a profile (profile.h) that somebody sent; waits until that is done. -EAGAIN: not now. */
+	int (*ingest)(void *ctx, const struct profile *p, struct err *err);
+};
+
+struct http_config {
+	const char *store;
+	const char *const *listen; /* "unix:/path", "127.0.0.1:4041", "[::1]:4041", "localhost:4041" */
+	size_t n_listen;
+	const char *const *hosts; /* names that a Host header may have besides addresses of this host itself that are listened on */
+	size_t n_hosts;
+	const char *token;	   /* asked of every request but /healthz; NULL: none */
+	const char *tls_cert, *tls_key; /* PEM text; both or none; not on Unix sockets */
+	bool anonymous;		   /* other addresses than loopback may be listened on without a token */
+	unsigned socket_mode;	   /* of Unix sockets; 0: 0660 */
+	unsigned workers;	   /* 0: 2 */
+	unsigned connections;	   /* per address; 0: 128 */
+	unsigned queue;		   /* questions that wait; 0: 64 */
+	unsigned request_s;	   /* time for a request to arrive; 0: 10 */
+	unsigned response_s;	   /* time for an answer to be taken; 0: 60 */
+	size_t cache_bytes;	   /* of answers; 0: 4 MiB */
+	struct http_hooks hooks;
+};
+
+/* Everything cfg points to must stay until http_close. The store need not be there yet: /readyz says so. */
+int http_open(struct http_server **ret, const struct http_config *cfg, struct err *err);
+/* Answers what is being answered, refuses what waits. */
+void http_close(struct http_server *s);
+
+/* Check a configuration without listening. -EINVAL. */
+int http_check(const struct http_config *cfg, struct err *err);
+
+/* "127.0.0.1:4041" or "unix:/path" of the i-th address, with the port that was really taken; NULL: there is none. */
+const char *http_address(const struct http_server *s, size_t i);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles that others send: POST /ingest and push.v1.PusherService/Push. */
+#include "http/message.h"
+#include "http/profile.h"
+#include "http/pyroscope.h"
+#include "http/push.pb-c.h"
+#include "http/server_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define PLAIN_MAX (8u << 20)
+#define PUSH_MEMORY (24u << 20)
+
+static int store_profile(struct request *r, const struct profile *p, struct err *err)
+{
+	const struct http_hooks *h = &r->server->cfg.hooks;
+	return p->n_samples ? h->ingest(h->ctx, p, err) : 0;
+}
+
+static int may_ingest(struct request *r, struct err *err)
+{
+	return r->server->cfg.hooks.ingest ? 0 : err_set(err, -EOPNOTSUPP, "nothing is written here: this is no daemon");
+}
+
+/* A body that came compressed, in place. */
+static int unpack_body(struct request *r, struct err *err)
+{
+	struct buf plain = BUF_INIT;
+	if (!r->encoding[0] || !strcasecmp(r->encoding, "identity"))
+		return 0;
+	if (strcasecmp(r->encoding, "gzip"))
+		return err_set(err, -EINVAL, "Content-Encoding: gzip alone");
+	int rc = profile_gunzip(r->body.data, r->body.len, PLAIN_MAX, &plain, err);
+	if (rc) {
+		buf_fini(&plain);
+		return rc;
+	}
+	buf_fini(&r->body);
+	r->body = plain;
+	r->encoding[0] = 0;
+	return 0;
+}
+
+/* ---- push ---- */
+
+static int push_series(struct profile *p, const Push__RawProfileSeries *s, struct err *err)
+{
+	struct profile_labels l = { .n = 0 };
+	int rc = 0;
+	for (size_t i = 0; !rc && i < s->n_labels; i++)
+		rc = profile_labels_add(&l, s->labels[i]->name, s->labels[i]->value, err);
+	for (size_t i = 0; !rc && i < s->n_samples; i++)
+		rc = profile_add_pprof(p, s->samples[i]->raw_profile.data, s->samples[i]->raw_profile.len, &l, err);
+	return rc;
+}
+
+int pyro_push(struct request *r, struct store *store, struct err *err)
+{
+	struct message_memory memory;
+	ProtobufCMessage *m = NULL;
+	struct profile p = { 0 };
+	Push__PushResponse out = PUSH__PUSH_RESPONSE__INIT;
+	bool json = false;
+	(void)store;
+	message_memory_init(&memory, PUSH_MEMORY);
+	int rc = may_ingest(r, err);
+	rc = rc ? rc : unpack_body(r, err);
+	rc = rc ? rc : message_read(r, &push__push_request__descriptor, &memory, &m, &json, err);
+	const Push__PushRequest *q = (const Push__PushRequest *)m;
+	for (size_t i = 0; !rc && i < q->n_series; i++)
+		rc = push_series(&p, q->series[i], err);
+	rc = rc ? rc : store_profile(r, &p, err);
+	rc = rc ? rc : message_write(r, &out.base, json, err);
+	profile_fini(&p);
+	message_free(m, &memory);
+	return rc;
+}
+
+/* ---- ingest ---- */
+
+/* The part of a form that is called name. -EINVAL: the body is no form; -ENOENT: it has no such part. */
+static int form_part(const struct request *r, const char *name, const uint8_t **ret, size_t *ret_len, struct err *err)
+{
+	const char *b = strcasestr(r->content_type, "boundary=");
+	char mark[90], wanted[40];
+	if (!b)
+		return err_set(err, -EINVAL, "a form without a boundary");
+	b += strlen("boundary=");
+	size_t n = strcspn(b, "; ");
+	if (n >= 2 && b[0] == '"') {
+		b++;
+		n -= 2;
+	}
+	if (!n || n > 70)
+		return err_set(err, -EINVAL, "a form without a boundary");
+	n = (size_t)snprintf(mark, sizeof(mark), "--%.*s", (int)n, b);
+	snprintf(wanted, sizeof(wanted), "name=\"%s\"", name);
+	const uint8_t *at = r->body.data, *end = at + r->body.len;
+	while (at && (at = memmem(at, (size_t)(end - at), mark, n))) {
+		at += n;
+		const uint8_t *head_end = memmem(at, (size_t)(end - at), "\r\n\r\n", 4);
+		if (!head_end)
+			break;
+		const uint8_t *body = head_end + 4, *next = memmem(body, (size_t)(end - body), mark, n);
+		if (!next || next - body < 2)
+			break;
+		if (memmem(at, (size_t)(head_end - at), wanted, strlen(wanted))) {
+			*ret = body;
+			*ret_len = (size_t)(next - body) - 2; /* the end of the line before the mark */
+			return 0;
+		}
+		at = next;
+	}
+	return err_set(err, -EINVAL, "the form has no whole part \"%s\"", name);
+}
+
+static int take_rate(const struct request *r, uint64_t *ret, struct err *err)
+{
+	const char *text = request_param(r, "sampleRate");
+	char *end;
+	*ret = 100;
+	if (!text || !*text)
+		return 0;
+	*ret = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || !*ret || *ret > 1000000000)
+		return err_set(err, -EINVAL, "sampleRate: 1 to 1000000000");
+	return 0;
+}
+
+static int read_ingest(struct request *r, struct profile *p, const struct profile_labels *l, struct err *err)
+{
+	const char *format = request_param(r, "format");
+	const uint8_t *data = r->body.data;
+	size_t len = r->body.len;
+	uint64_t rate;
+	bool form = !strncasecmp(r->content_type, "multipart/form-data", 19);
+	int rc = take_rate(r, &rate, err);
+	if (!rc && form)
+		rc = form_part(r, "profile", &data, &len, err);
+	if (rc)
+		return rc;
+	if (!format || !*format)
+		format = form ? "pprof" : "folded";
+	if (!strcmp(format, "pprof"))
+		return profile_add_pprof(p, data, len, l, err);
+	if (!strcmp(format, "folded") || !strcmp(format, "groups"))
+		return profile_add_folded(p, data, len, rate, l, err);
+	return err_set(err, -EINVAL, "format: pprof or folded");
+}
+
+int pyro_ingest(struct request *r, struct store *store, struct err *err)
+{
+	const char *name = request_param(r, "name");
+	struct profile_labels l = { .n = 0 };
+	struct profile p = { 0 };
+	(void)store;
+	int rc = may_ingest(r, err);
+	char *text = strdup(name ? name : "");
+	if (!rc && !text)
+		rc = err_set(err, -ENOMEM, "out of memory");
+	rc = rc ? rc : unpack_body(r, err);
+	rc = rc ? rc : profile_labels_of_name(&l, text, err);
+	rc = rc ? rc : read_ingest(r, &p, &l, err);
+	rc = rc ? rc : store_profile(r, &p, err);
+	profile_fini(&p);
+	free(text);
+	return rc ? rc : request_json(r, json_object(), err);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+
+static int bad(const char *text, struct err *err)
+{
+	return err_set(err, -EINVAL, "'%.200s' is no address: unix:/path, 127.0.0.1:PORT, [::1]:PORT or localhost:PORT", text);
+}
+
+static int parse_unix(struct listen_at *at, const char *text, struct err *err)
+{
+	const char *path = text + strlen("unix:");
+	if (path[0] != '/' || strlen(path) >= sizeof(at->unix_path))
+		return err_set(err, -EINVAL, "'%.200s': the path of a Unix socket begins with / and has at most %zu bytes", text,
+			       sizeof(at->unix_path) - 1);
+	struct sockaddr_un *un = (struct sockaddr_un *)&at->addr;
+	strcpy(at->unix_path, path);
+	un->sun_family = AF_UNIX;
+	strcpy(un->sun_path, path);
+	at->len = sizeof(*un);
+	at->is_local = true;
+	return 0;
+}
+
+int listen_parse(struct listen_at *ret, const char *text, struct err *err)
+{
+	char host[64], *end;
+	struct listen_at at = { 0 };
+	struct sockaddr_in *v4 = (struct sockaddr_in *)&at.addr;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&at.addr;
+	if (!strncmp(text, "unix:", 5)) {
+		int rc = parse_unix(&at, text, err);
+		if (!rc)
+			*ret = at;
+		return rc;
+	}
+	const char *colon = strrchr(text, ':');
+	if (!colon || colon == text || (size_t)(colon - text) >= sizeof(host) || colon[1] < '0' || colon[1] > '9')
+		return bad(text, err);
+	unsigned long port = strtoul(colon + 1, &end, 10);
+	if (*end || port > 65535)
+		return bad(text, err);
+	memcpy(host, text, (size_t)(colon - text));
+	host[colon - text] = 0;
+	size_t n = strlen(host);
+	if (host[0] == '[' && host[n - 1] == ']') {
+		host[n - 1] = 0;
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons((uint16_t)port);
+		at.len = sizeof(*v6);
+		if (inet_pton(AF_INET6, host + 1, &v6->sin6_addr) != 1)
+			return bad(text, err);
+		at.is_local = IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+	} else {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons((uint16_t)port);
+		at.len = sizeof(*v4);
+		if (inet_pton(AF_INET, strcmp(host, "localhost") ? host : "127.0.0.1", &v4->sin_addr) != 1)
+			return bad(text, err);
+		at.is_local = ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+	}
+	*ret = at;
+	return 0;
+}
+
+/* Left by somebody who ended without removing it? */
+static bool is_stale(const struct listen_at *at)
+{
+	struct stat st;
+	if (lstat(at->unix_path, &st) || !S_ISSOCK(st.st_mode))
+		return false;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool stale = fd >= 0 && connect(fd, (const struct sockaddr *)&at->addr, at->len) && errno == ECONNREFUSED;
+	if (fd >= 0)
+		close(fd);
+	return stale;
+}
+
+static int bind_to(const struct listen_at *at, int fd, unsigned mode)
+{
+	int on = 1;
+	if (!at->unix_path[0]) {
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+		return bind(fd, (const struct sockaddr *)&at->addr, at->len) ? -errno : 0;
+	}
+	if (is_stale(at))
+		unlink(at->unix_path);
+	/* Nobody may come before the mode is right. */
+	mode_t old = umask(0177);
+	int rc = bind(fd, (const struct sockaddr *)&at->addr, at->len) ? -errno : 0;
+	umask(old);
+	return !rc && chmod(at->unix_path, mode) ? -errno : rc;
+}
+
+static void write_name(const struct listen_at *at, int fd, char *name, size_t cap)
+{
+	struct sockaddr_storage got = { 0 };
+	socklen_t len = sizeof(got);
+	char host[64] = "";
+	if (at->unix_path[0]) {
+		snprintf(name, cap, "unix:%s", at->unix_path);
+		return;
+	}
+	getsockname(fd, (struct sockaddr *)&got, &len);
+	if (got.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&got;
+		inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
+		snprintf(name, cap, "[%s]:%u", host, ntohs(v6->sin6_port));
+	} else {
+		const struct sockaddr_in *v4 = (const struct sockaddr_in *)&got;
+		inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
+		snprintf(name, cap, "%s:%u", host, ntohs(v4->sin_port));
+	}
+}
+
+int listen_open(const struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap, struct err *err)
+{
+	int fd = socket(at->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc = fd < 0 ? -errno : 0;
+	rc = rc ? rc : bind_to(at, fd, mode);
+	if (!rc && listen(fd, BACKLOG))
+		rc = -errno;
+	if (fd >= 0)
+		write_name(at, fd, name, cap);
+	if (rc && at->addr.ss_family != AF_UNIX) { /* nothing is bound that would have a name */
+		const struct sockaddr_in *v4 = (const struct sockaddr_in *)&at->addr;
+		snprintf(name, cap, "port %u", ntohs(v4->sin_port));
+	}
+	if (rc) {
+		err_sys(err, rc, "cannot listen on %s", name);
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+

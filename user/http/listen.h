@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses to listen on: "unix:/path", "host:port" with a number or `localhost` as host, "[v6]:port". */
+#ifndef ASCRIBE_HTTP_LISTEN_H
+#define ASCRIBE_HTTP_LISTEN_H
+
+#include "util/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+struct listen_at {
+	char unix_path[108]; /* empty: TCP */
+	struct sockaddr_storage addr;
+	socklen_t len;
+	bool is_local; /* nobody outside this host can come by it */
+};
+
+int listen_parse(struct listen_at *ret, const char *text, struct err *err);
+/* A listening socket; name gets the address with its real port. A Unix socket that nobody listens on any more is replaced. */
+int listen_open(const struct listen_at *at, unsigned mode, int *ret_fd, char *name, size_t cap, struct err *err);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Protobuf messages as the connect protocol carries them: binary (application/proto) or JSON (application/json) with the names in lower
+ * camel case and 64-bit numbers as text. Works from the descriptors that protoc-c makes. What a message may take in memory is bounded,
+ * whatever its bytes say.
+ */
+#ifndef ASCRIBE_HTTP_MESSAGE_H
+#define ASCRIBE_HTTP_MESSAGE_H
+
+#include "http/request.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+struct message_memory {
+	ProtobufCAllocator allocator;
+	size_t left;
+};
+
+void message_memory_init(struct message_memory *m, size_t bytes);
+
+/* The body of a request; to be freed with message_free. -EINVAL with the text; *ret_json: it came as JSON. */
+int message_read(const struct request *r, const ProtobufCMessageDescriptor *d, struct message_memory *m, ProtobufCMessage **ret, bool *ret_json,
+		 struct err *err);
+void message_free(ProtobufCMessage *msg, struct message_memory *m);
+
+/* The answer, as the question came. */
+int message_write(struct request *r, const ProtobufCMessage *msg, bool json, struct err *err);
+
+#endif

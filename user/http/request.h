@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request on its way through the server, and what is asked of it. */
+#ifndef ASCRIBE_HTTP_REQUEST_H
+#define ASCRIBE_HTTP_REQUEST_H
+
+#include "http/http.h"
+#include "store/store.h"
+
+#include <jansson.h>
+
+struct request;
+struct asset;
+
+/*
+ * Fills r->out and r->type. 0, or an error whose text the client gets: -EINVAL and -E2BIG 400, -ENOENT 404, -EOPNOTSUPP 501,
+ * -EAGAIN and -ENOMEM 503, -ESTALE is tried again, anything else 500. s is NULL for routes that need no store.
+ */
+typedef int request_handler(struct request *r, struct store *s, struct err *err);
+
+enum {
+	ROUTE_POST = 1,	    /* asked by POST */
+	ROUTE_GET = 2,	    /* by GET and HEAD */
+	ROUTE_STORE = 4,    /* answered by a worker with a store */
+	ROUTE_CACHE = 8,    /* the same question of the same windows has the same answer */
+	ROUTE_OPEN = 16,    /* without a token */
+	ROUTE_SLOW = 32,    /* by a worker, without a store */
+};
+
+struct route {
+	const char *path;
+	const char *name; /* of the series in /metrics */
+	unsigned flags;
+	size_t body_max;
+	request_handler *handle;
+	const char *const *params; /* those that it knows, ending in NULL; NULL: whatever comes */
+};
+
+struct param {
+	char *name, *value;
+};
+
+struct request {
+	struct http_server *server;
+	const struct route *route;
+	const struct asset *asset;
+	char *path;
+	bool head;
+	struct param *params;
+	size_t n_params;
+	struct buf body;
+	char content_type[256];
+	char encoding[32];
+	char none_match[80];
+	bool takes_gzip;
+	/* the answer */
+	unsigned status;
+	const char *type;
+	struct buf out;
+	char etag[40];
+	bool gzipped;
+	unsigned retry_after;
+};
+
+extern const struct route routes[];
+extern const size_t n_routes;
+
+const char *request_param(const struct request *r, const char *name);
+/* -EINVAL names the parameter that is unknown or given twice. */
+int request_check_params(const struct request *r, struct err *err);
+/* Answer with a value, which is taken over; -ENOMEM when it is NULL. */
+int request_json(struct request *r, json_t *value, struct err *err);
+/* The answer to an error: its code by name and its text. */
+void request_fail(struct request *r, unsigned status, const char *text);
+unsigned request_status(int rc);
+void request_free(struct request *r);
+
+/* Routes in their own files. */
+request_handler api_labels, api_values, api_series, api_flame, api_table, api_diff, api_histogram, api_stat;
+request_handler http_healthz, http_readyz, http_metrics;
+
+/* "# HELP ..." and "# TYPE ..." of a family. */
+int metrics_family(struct buf *out, const char *name, const char *type, const char *help);
+
+#endif

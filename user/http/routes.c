@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every path there is, but for those of the page (assets.h). */
+#include "http/pyroscope.h"
+#include "http/request.h"
+
+#define RANGE "from", "to"
+#define SELECT RANGE, "where", "event", "idle"
+#define PARAMS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static const char *const none[] = { NULL };
+
+#define ASK (ROUTE_GET | ROUTE_STORE | ROUTE_CACHE)
+#define CALL (ROUTE_POST | ROUTE_STORE | ROUTE_CACHE)
+#define QUERIER "/querier.v1.QuerierService/"
+#define CALL_MAX 65536
+#define INGEST_MAX (2u << 20)
+
+const struct route routes[] = {
+	{ "/healthz", "healthz", ROUTE_GET | ROUTE_OPEN, 0, http_healthz, none },
+	{ "/readyz", "readyz", ROUTE_GET, 0, http_readyz, none },
+	{ "/metrics", "metrics", ROUTE_GET, 0, http_metrics, NULL },
+	{ "/api/v1/labels", "labels", ASK, 0, api_labels, PARAMS(SELECT, "limit", "names_only") },
+	{ "/api/v1/values", "values", ASK, 0, api_values, PARAMS(SELECT, "limit", "key") },
+	{ "/api/v1/series", "series", ASK, 0, api_series, PARAMS(SELECT, "by", "step", "limit") },
+	{ "/api/v1/flame", "flame", ASK, 0, api_flame, PARAMS(SELECT, "names", "max_nodes", "root") },
+	{ "/api/v1/table", "table", ASK, 0, api_table, PARAMS(SELECT, "names", "by", "limit", "exact") },
+	{ "/api/v1/diff", "diff", ASK, 0, api_diff,
+	  PARAMS(SELECT, "names", "by", "limit", "against", "against_from", "against_to", "inclusive", "absolute", "changes") },
+	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
+	{ QUERIER "ProfileTypes", "ProfileTypes", CALL, CALL_MAX, pyro_profile_types, none },
+	{ QUERIER "LabelNames", "LabelNames", CALL, CALL_MAX, pyro_names, none },
+	{ QUERIER "LabelValues", "LabelValues", CALL, CALL_MAX, pyro_values, none },
+	{ QUERIER "Series", "Series", CALL, CALL_MAX, pyro_series, none },
+	{ QUERIER "SelectSeries", "SelectSeries", CALL, CALL_MAX, pyro_select_series, none },
+	{ QUERIER "SelectMergeStacktraces", "SelectMergeStacktraces", CALL, CALL_MAX, pyro_stacktraces, none },
+	{ QUERIER "SelectMergeProfile", "SelectMergeProfile", CALL, CALL_MAX, pyro_profile, none },
+	{ QUERIER "Diff", "Diff", CALL, CALL_MAX, pyro_diff, none },
+	{ QUERIER "GetProfileStats", "GetProfileStats", CALL, CALL_MAX, pyro_stats, none },
+	{ "/push.v1.PusherService/Push", "Push", ROUTE_POST | ROUTE_SLOW, INGEST_MAX, pyro_push, none },
+	{ "/ingest", "ingest", ROUTE_POST | ROUTE_SLOW, INGEST_MAX, pyro_ingest,
+	  PARAMS("name", "from", "until", "format", "sampleRate", "spyName", "units", "aggregationType") },
+	{ "/pyroscope/render", "render", ASK, 0, pyro_render, NULL },
+	{ "/pyroscope/render-diff", "render-diff", ASK, 0, pyro_render_diff, NULL },
+	{ "/pyroscope/label-values", "label-values", ASK, 0, pyro_legacy_values, NULL },
+	{ "/debug/pprof/profile", "pprof", ASK, 0, http_pprof, PARAMS("seconds", "where", "event", "idle", "debug") },
+	{ "/api/v1/histogram", "histogram", ROUTE_GET, 0, api_histogram, PARAMS("route", "metric") },
+};
+
+const size_t n_routes = sizeof(routes) / sizeof(routes[0]);

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Input and output. A request is looked at when its head is there (guard, path, method, length), collected, and answered by the thread
+ * that read it when that takes no time, else by a worker while the connection is suspended. The keeper closes connections whose
+ * request does not arrive, or whose answer is not taken, in time: libmicrohttpd's own limit is one of silence, which a client that sends a byte
+ * now and then never reaches.
+ */
+#include "http/server_int.h"
+
+#include "http/assets.h"
+#include "http/clock.h"
+#include "http/listen.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define CONN_MEMORY 32768 /* head and parameters */
+#define PARAMS_MAX 32
+#define IDLE_S 30
+#define HANDLE_IDLE_NS (30 * HTTP_NS)
+
+/* One request as this file sees it. */
+struct exchange {
+	struct request *r;
+	uint64_t began_ns;
+	bool refused; /* the answer went out before the body came in */
+};
+
+static const struct route page_route = { "/", "page", ROUTE_GET, 0, NULL, NULL };
+static const struct route no_route = { "", "none", ROUTE_GET | ROUTE_POST, 0, NULL, NULL };
+
+/* ---- answers ---- */
+
+static void add_headers(const struct request *r, struct MHD_Response *m)
+{
+	char text[24];
+	MHD_add_response_header(m, "Content-Type", r->type ? r->type : "application/json");
+	MHD_add_response_header(m, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(m, "X-Frame-Options", "DENY");
+	MHD_add_response_header(m, "Referrer-Policy", "no-referrer");
+	MHD_add_response_header(m, "Cross-Origin-Resource-Policy", "same-origin");
+	MHD_add_response_header(m, "Content-Security-Policy", "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; "
+							       "frame-ancestors 'none'");
+	MHD_add_response_header(m, "Cache-Control", r->etag[0] ? "no-cache" : "no-store");
+	if (r->etag[0])
+		MHD_add_response_header(m, "ETag", r->etag);
+	if (r->gzipped)
+		MHD_add_response_header(m, "Content-Encoding", "gzip");
+	if (r->asset)
+		MHD_add_response_header(m, "Vary", "Accept-Encoding");
+	if (r->status == 401)
+		MHD_add_response_header(m, "WWW-Authenticate", "Bearer realm=\"ascribe\"");
+	if (r->status == 405)
+		MHD_add_response_header(m, "Allow", r->route->flags & ROUTE_GET ? "GET, HEAD" : "POST");
+	if (r->retry_after) {
+		snprintf(text, sizeof(text), "%u", r->retry_after);
+		MHD_add_response_header(m, "Retry-After", text);
+	}
+}
+
+static struct conn *conn_of(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	return info ? info->socket_context : NULL;
+}
+
+static enum MHD_Result send_answer(struct address *a, struct MHD_Connection *c, struct exchange *x)
+{
+	struct http_server *s = a->server;
+	struct request *r = x->r;
+	struct conn *conn = conn_of(c);
+	if (conn) {
+		__atomic_store_n(&conn->answering, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&conn->deadline_ns, http_now_ns() + s->cfg.response_s * HTTP_NS, __ATOMIC_RELAXED);
+	}
+	struct MHD_Response *m = MHD_create_response_from_buffer(r->out.len, r->out.data, MHD_RESPMEM_MUST_COPY);
+	if (!m)
+		return MHD_NO;
+	__atomic_fetch_add(&s->sent_bytes, r->out.len, __ATOMIC_RELAXED);
+	add_headers(r, m);
+	buf_fini(&r->out);
+	enum MHD_Result rc = MHD_queue_response(c, r->status, m);
+	MHD_destroy_response(m);
+	count_request(s, r, http_now_ns() - x->began_ns);
+	return rc;
+}
+
+static enum MHD_Result refuse(struct address *a, struct MHD_Connection *c, struct exchange *x, unsigned status, enum refusal what,
+			      const char *text)
+{
+	count_refused(a->server, what);
+	x->refused = true;
+	request_fail(x->r, status, text);
+	return send_answer(a, c, x);
+}
+
+/* ---- the page ---- */
+
+static int inflate_asset(const struct asset *f, struct buf *out)
+{
+	z_stream z = { .next_in = (uint8_t *)(uintptr_t)f->gz, .avail_in = (uInt)f->gz_len };
+	if (inflateInit2(&z, 15 + 16) != Z_OK)
+		return -ENOMEM;
+	int rc = Z_OK;
+	while (rc == Z_OK && !buf_reserve(out, 65536)) {
+		z.next_out = out->data + out->len;
+		z.avail_out = 65536;
+		rc = inflate(&z, Z_NO_FLUSH);
+		out->len += 65536 - z.avail_out;
+	}
+	inflateEnd(&z);
+	return rc == Z_STREAM_END ? 0 : -ENOMEM;
+}
+
+static void answer_asset(struct request *r)
+{
+	const struct asset *f = r->asset;
+	r->type = f->type;
+	r->status = 200;
+	snprintf(r->etag, sizeof(r->etag), "%s", f->etag);
+	if (!strcmp(r->none_match, f->etag)) {
+		r->status = 304;
+		return;
+	}
+	r->gzipped = r->takes_gzip;
+	if (r->gzipped ? buf_add(&r->out, f->gz, f->gz_len) : inflate_asset(f, &r->out))
+		request_fail(r, 503, "out of memory");
+}
+
+/* ---- requests ---- */
+
+static enum MHD_Result add_param(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct request *r = ctx;
+	(void)kind;
+	if (r->n_params == PARAMS_MAX)
+		return MHD_NO;
+	struct param *v = reallocarray(r->params, r->n_params + 1, sizeof(*v));
+	if (!v)
+		return MHD_NO;
+	r->params = v;
+	v += r->n_params;
+	v->name = strdup(name);
+	v->value = strdup(value ? value : "");
+	r->n_params++;
+	return v->name && v->value ? MHD_YES : MHD_NO;
+}
+
+static const char *header(struct MHD_Connection *c, const char *name)
+{
+	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+static void copy_header(struct MHD_Connection *c, const char *name, char *to, size_t cap)
+{
+	const char *v = header(c, name);
+	snprintf(to, cap, "%s", v ? v : "");
+}
+
+static void find_route(struct request *r)
+{
+	r->route = &no_route;
+	for (size_t i = 0; i < n_routes; i++)
+		if (!strcmp(routes[i].path, r->path))
+			r->route = &routes[i];
+	for (size_t i = 0; i < n_assets; i++) {
+		if (strcmp(assets[i].path, r->path))
+			continue;
+		r->asset = &assets[i];
+		r->route = &page_route;
+	}
+}
+
+static struct exchange *begin(struct address *a, struct MHD_Connection *c, const char *url)
+{
+	struct exchange *x = calloc(1, sizeof(*x));
+	struct request *r = calloc(1, sizeof(*r));
+	if (!x || !r || !(r->path = strdup(url))) {
+		free(x);
+		free(r);
+		return NULL;
+	}
+	r->server = a->server;
+	copy_header(c, "Content-Type", r->content_type, sizeof(r->content_type));
+	copy_header(c, "Content-Encoding", r->encoding, sizeof(r->encoding));
+	copy_header(c, "If-None-Match", r->none_match, sizeof(r->none_match));
+	const char *accept = header(c, "Accept-Encoding");
+	r->takes_gzip = accept && strstr(accept, "gzip") && !strstr(accept, "gzip;q=0");
+	find_route(r);
+	x->r = r;
+	x->began_ns = http_now_ns();
+	return x;
+}
+
+/* A body that says its length says it before it is sent. */
+static bool too_long(struct MHD_Connection *c, const struct request *r)
+{
+	const char *length = header(c, "Content-Length");
+	return length && (strlen(length) > 18 || strtoull(length, NULL, 10) > r->route->body_max);
+}
+
+/* By the head alone. */
+static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method, struct exchange *x)
+{
+	static const enum refusal by_status[] = { REFUSED_host, REFUSED_origin, REFUSED_token };
+	struct request *r = x->r;
+	const char *why, *host = header(c, MHD_HTTP_HEADER_HOST);
+	unsigned status = guard_check(&a->guard, host, header(c, MHD_HTTP_HEADER_ORIGIN), header(c, MHD_HTTP_HEADER_AUTHORIZATION),
+				      r->route->flags & ROUTE_OPEN, &why);
+	if (status)
+		return refuse(a, c, x, status, by_status[status == 421 ? 0 : status == 403 ? 1 : 2], why);
+	if (r->route == &no_route)
+		return refuse(a, c, x, 404, REFUSED_path, "nothing is at this path");
+	bool get = !strcmp(method, "GET") || !strcmp(method, "HEAD"), post = !strcmp(method, "POST");
+	if (!((get && (r->route->flags & ROUTE_GET)) || (post && (r->route->flags & ROUTE_POST))))
+		return refuse(a, c, x, 405, REFUSED_method, "this path does not know that method");
+	r->head = !strcmp(method, "HEAD");
+	if (too_long(c, r))
+		return refuse(a, c, x, 413, REFUSED_length, "the body is longer than this path takes");
+	if (MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, NULL, NULL) > PARAMS_MAX)
+		return refuse(a, c, x, 400, REFUSED_length, "too many parameters");
+	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, add_param, r);
+	return MHD_YES;
+}
+
+static enum MHD_Result take_body(struct address *a, struct exchange *x, const char *data, size_t *size)
+{
+	struct request *r = x->r;
+	size_t n = *size;
+	*size = 0;
+	__atomic_fetch_add(&a->server->received_bytes, n, __ATOMIC_RELAXED);
+	if (x->refused || r->status)
+		return MHD_YES;
+	if (n > r->route->body_max - r->body.len) { /* the answer can go only when all has come: until then nothing is kept */
+		count_refused(a->server, REFUSED_length);
+		buf_fini(&r->body);
+		request_fail(r, 413, "the body is longer than this path takes");
+	} else if (buf_add(&r->body, data, n)) {
+		request_fail(r, 503, "out of memory");
+	}
+	return MHD_YES;
+}
+
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *method, const char *version,
+				  const char *data, size_t *size, void **own)
+{
+	struct address *a = ctx;
+	struct exchange *x = *own;
+	(void)version;
+	if (!x) {
+		struct conn *conn = conn_of(c);
+		if (conn)
+			__atomic_store_n(&conn->idle, false, __ATOMIC_RELAXED);
+		*own = x = begin(a, c, url);
+		return x ? look(a, c, method, x) : MHD_NO;
+	}
+	if (*size)
+		return take_body(a, x, data, size);
+	if (x->refused)
+		return MHD_YES;
+	struct request *r = x->r;
+	if (r->status)
+		return send_answer(a, c, x);
+	if (r->asset) {
+		answer_asset(r);
+	} else if (r->route->flags & (ROUTE_STORE | ROUTE_SLOW)) {
+		struct conn *conn = conn_of(c);
+		if (conn)
+			__atomic_store_n(&conn->deadline_ns, UINT64_MAX, __ATOMIC_RELAXED);
+		if (work_add(a->server, c, r))
+			return MHD_YES;
+		r->retry_after = 1;
+		return refuse(a, c, x, 503, REFUSED_queue, "too many questions at a time");
+	} else {
+		work_answer(a->server, r);
+	}
+	return send_answer(a, c, x);
+}
+
+/* A NUL would end the text for us and not for whoever wrote it: it becomes a byte that is in no name. */
+static size_t unescape(void *ctx, struct MHD_Connection *c, char *s)
+{
+	(void)ctx;
+	(void)c;
+	size_t n = MHD_http_unescape(s);
+	for (size_t i = 0; i < n; i++)
+		if (!s[i])
+			s[i] = 1;
+	return n;
+}
+
+/* ---- connections ---- */
+
+static void on_completed(void *ctx, struct MHD_Connection *c, void **own, enum MHD_RequestTerminationCode code)
+{
+	struct address *a = ctx;
+	struct exchange *x = *own;
+	struct conn *conn = conn_of(c);
+	(void)code;
+	if (conn) {
+		__atomic_store_n(&conn->answering, false, __ATOMIC_RELAXED);
+		__atomic_store_n(&conn->idle, true, __ATOMIC_RELAXED);
+		__atomic_store_n(&conn->deadline_ns, http_now_ns() + a->server->cfg.request_s * HTTP_NS, __ATOMIC_RELAXED);
+	}
+	if (x)
+		request_free(x->r);
+	free(x);
+	*own = NULL;
+}
+
+static void open_conn(struct http_server *s, struct MHD_Connection *c, void **own)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct conn *conn = calloc(1, sizeof(*conn));
+	if (!conn)
+		return;
+	conn->fd = info ? info->connect_fd : -1;
+	conn->deadline_ns = http_now_ns() + s->cfg.request_s * HTTP_NS;
+	pthread_mutex_lock(&s->conns_lock);
+	conn->next = s->conns;
+	conn->at = &s->conns;
+	if (conn->next)
+		conn->next->at = &conn->next;
+	s->conns = conn;
+	s->n_conns++;
+	pthread_cond_signal(&s->keeper_wake);
+	pthread_mutex_unlock(&s->conns_lock);
+	*own = conn;
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode code)
+{
+	struct address *a = ctx;
+	struct conn *conn = *own;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		open_conn(a->server, c, own);
+		return;
+	}
+	if (!conn)
+		return;
+	pthread_mutex_lock(&a->server->conns_lock);
+	*conn->at = conn->next;
+	if (conn->next)
+		conn->next->at = conn->at;
+	a->server->n_conns--;
+	pthread_mutex_unlock(&a->server->conns_lock);
+	free(conn);
+	*own = NULL;
+}
+
+/* ---- the keeper ---- */
+
+/* A descriptor is closed only after its connection left the list, so that none is hit that belongs to another. */
+static void end_late(struct http_server *s, uint64_t now)
+{
+	for (struct conn *c = s->conns; c; c = c->next) {
+		if (c->ended || __atomic_load_n(&c->deadline_ns, __ATOMIC_RELAXED) > now)
+			continue;
+		c->ended = true;
+		if (!__atomic_load_n(&c->idle, __ATOMIC_RELAXED))
+			count_refused(s, __atomic_load_n(&c->answering, __ATOMIC_RELAXED) ? REFUSED_slow_response : REFUSED_slow_request);
+		shutdown(c->fd, SHUT_RDWR);
+	}
+}
+
+/* What questions needed for a moment goes back to the system once nobody asks. */
+static void give_back(struct http_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	bool busy = s->waiting || s->working;
+	bool trim = !busy && s->answered;
+	s->answered = busy && s->answered;
+	pthread_mutex_unlock(&s->lock);
+	if (trim)
+		malloc_trim(0);
+}
+
+static void *run_keeper(void *arg)
+{
+	struct http_server *s = arg;
+	bool handles = false;
+	prctl(PR_SET_NAME, "ascribe-keeper");
+	pthread_mutex_lock(&s->conns_lock);
+	while (!s->stopping) {
+		struct timespec t;
+		clock_gettime(CLOCK_REALTIME, &t);
+		t.tv_sec++;
+		if (s->conns || handles)
+			pthread_cond_timedwait(&s->keeper_wake, &s->conns_lock, &t);
+		else
+			pthread_cond_wait(&s->keeper_wake, &s->conns_lock);
+		end_late(s, http_now_ns());
+		pthread_mutex_unlock(&s->conns_lock);
+		handles = snapshots_tidy(s->snapshots, HANDLE_IDLE_NS);
+		give_back(s);
+		pthread_mutex_lock(&s->conns_lock);
+	}
+	pthread_mutex_unlock(&s->conns_lock);
+	return NULL;
+}
+
+/* ---- life ---- */
+
+static void set_defaults(struct http_config *c)
+{
+	c->workers = c->workers ? c->workers : 2;
+	c->workers = c->workers > WORKERS_MAX ? WORKERS_MAX : c->workers;
+	c->connections = c->connections ? c->connections : 128;
+	c->queue = c->queue ? c->queue : 64;
+	c->request_s = c->request_s ? c->request_s : 10;
+	c->response_s = c->response_s ? c->response_s : 60;
+	c->cache_bytes = c->cache_bytes ? c->cache_bytes : 4u << 20;
+	c->socket_mode = c->socket_mode ? c->socket_mode : 0660;
+}
+
+int http_check(const struct http_config *cfg, struct err *err)
+{
+	struct listen_at at;
+	int rc = 0;
+	if (!cfg->n_listen || cfg->n_listen > ADDRESSES_MAX)
+		return err_set(err, -EINVAL, "%zu addresses to listen on: 1 to %d", cfg->n_listen, ADDRESSES_MAX);
+	if (cfg->token && (strlen(cfg->token) < 16 || strlen(cfg->token) > 1024))
+		return err_set(err, -EINVAL, "a token has 16 to 1024 bytes");
+	if (!cfg->tls_cert != !cfg->tls_key)
+		return err_set(err, -EINVAL, "TLS needs a certificate and a key");
+	if (cfg->tls_cert && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+		return err_set(err, -EINVAL, "this libmicrohttpd has no TLS");
+	for (size_t i = 0; !rc && i < cfg->n_listen; i++) {
+		rc = listen_parse(&at, cfg->listen[i], err);
+		if (!rc && !at.is_local && !cfg->token && !cfg->anonymous)
+			rc = err_set(err, -EINVAL, "%s can be reached from other hosts: set a token (or allow anonymous access)", cfg->listen[i]);
+	}
+	return rc;
+}
+
+static int open_address(struct http_server *s, const char *text, struct err *err)
+{
+	struct address *a = &s->address[s->n_addresses];
+	struct listen_at at;
+	int rc = listen_parse(&at, text, err);
+	rc = rc ? rc : listen_open(&at, s->cfg.socket_mode, &a->fd, a->name, sizeof(a->name), err);
+	if (rc)
+		return rc;
+	bool tls = s->cfg.tls_cert && !at.unix_path[0];
+	a->server = s;
+	a->guard = (struct guard){ &s->cfg, at.unix_path[0] ? "" : text, at.unix_path[0] != 0, tls };
+	snprintf(a->path, sizeof(a->path), "%s", at.unix_path);
+	struct MHD_OptionItem options[] = {
+		{ MHD_OPTION_LISTEN_SOCKET, a->fd, NULL },
+		{ MHD_OPTION_CONNECTION_LIMIT, s->cfg.connections, NULL },
+		{ MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL },
+		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, NULL },
+		{ MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
+		{ tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, (void *)(uintptr_t)s->cfg.tls_cert },
+		{ tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, (void *)(uintptr_t)s->cfg.tls_key },
+		{ MHD_OPTION_END, 0, NULL },
+	};
+	unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0);
+	a->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
+				  MHD_OPTION_NOTIFY_CONNECTION, on_connection, a, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+				  MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+	if (!a->mhd) {
+		close(a->fd);
+		return err_set(err, -EIO, "cannot serve on %s%s", text, tls ? ": is the certificate and its key good PEM?" : "");
+	}
+	s->n_addresses++;
+	return 0;
+}
+
+int http_open(struct http_server **ret, const struct http_config *cfg, struct err *err)
+{
+	int rc = http_check(cfg, err);
+	if (rc)
+		return rc;
+	struct http_server *s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	s->cfg = *cfg;
+	set_defaults(&s->cfg);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_mutex_init(&s->conns_lock, NULL);
+	pthread_cond_init(&s->wake, NULL);
+	pthread_cond_init(&s->keeper_wake, NULL);
+	s->started_ns = http_now_ns();
+	for (size_t i = 0; !rc && i < n_routes + 2; i++)
+		rc = hist_new(5, &s->stats[i].ns);
+	rc = rc ? rc : snapshots_new(&s->snapshots, s->cfg.store);
+	rc = rc ? rc : cache_new(&s->cache, s->cfg.cache_bytes);
+	rc = rc ? rc : work_start(s);
+	rc = rc ? rc : -pthread_create(&s->keeper, NULL, run_keeper, s);
+	s->has_keeper = !rc;
+	if (rc)
+		err_sys(err, rc, "starting the server");
+	for (size_t i = 0; !rc && i < cfg->n_listen; i++)
+		rc = open_address(s, cfg->listen[i], err);
+	if (rc)
+		http_close(s);
+	else
+		*ret = s;
+	return rc;
+}
+
+void http_close(struct http_server *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n_addresses; i++) {
+		MHD_quiesce_daemon(s->address[i].mhd);
+		close(s->address[i].fd);
+		if (s->address[i].path[0])
+			unlink(s->address[i].path);
+	}
+	work_stop(s);
+	if (s->has_keeper) {
+		pthread_mutex_lock(&s->conns_lock);
+		pthread_cond_signal(&s->keeper_wake);
+		pthread_mutex_unlock(&s->conns_lock);
+		pthread_join(s->keeper, NULL);
+	}
+	for (size_t i = 0; i < s->n_addresses; i++)
+		MHD_stop_daemon(s->address[i].mhd);
+	for (size_t i = 0; i < ROUTES_MAX; i++)
+		hist_free(s->stats[i].ns);
+	cache_free(s->cache);
+	snapshots_free(s->snapshots);
+	pthread_mutex_destroy(&s->lock);
+	pthread_mutex_destroy(&s->conns_lock);
+	pthread_cond_destroy(&s->wake);
+	pthread_cond_destroy(&s->keeper_wake);
+	free(s);
+}
+
+const char *http_address(const struct http_server *s, size_t i)
+{
+	return i < s->n_addresses ? s->address[i].name : NULL;
+}

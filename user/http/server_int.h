@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's own parts: input and output (server.c), questions that wait and who answers them (work.c), what is counted (metrics.c). */
+#ifndef ASCRIBE_HTTP_SERVER_INT_H
+#define ASCRIBE_HTTP_SERVER_INT_H
+
+#include "hist/hist.h"
+#include "http/cache.h"
+#include "http/guard.h"
+#include "http/request.h"
+#include "http/snapshot.h"
+
+#include <pthread.h>
+
+struct MHD_Daemon;
+struct MHD_Connection;
+
+#define ADDRESSES_MAX 8
+#define WORKERS_MAX 16
+#define ROUTES_MAX 48 /* and the assets, and what is on no route */
+
+/* What is refused before anybody looks at the question. */
+#define REFUSALS(X) \
+	X(host) X(origin) X(token) X(method) X(path) X(length) X(queue) X(slow_request) X(slow_response) X(protocol)
+
+enum refusal {
+#define X(name) REFUSED_##name,
+	REFUSALS(X)
+#undef X
+	N_REFUSALS
+};
+
+/* A connection; by its own thread, but for the deadline, which the keeper looks at. */
+struct conn {
+	struct conn *next, **at;
+	int fd;
+	bool answering, ended, idle; /* idle: between two requests */
+	uint64_t deadline_ns;
+};
+
+struct address {
+	struct http_server *server;
+	struct MHD_Daemon *mhd;
+	struct guard guard;
+	int fd;
+	char name[128];
+	char path[108]; /* of a Unix socket, to be removed */
+};
+
+struct task {
+	struct task *next;
+	struct MHD_Connection *conn;
+	struct request *r;
+};
+
+struct route_stats {
+	uint64_t by_class[6]; /* 2xx at [2] */
+	struct hist *ns;
+};
+
+struct http_server {
+	struct http_config cfg;
+	struct address address[ADDRESSES_MAX];
+	size_t n_addresses;
+	struct snapshots *snapshots;
+	struct cache *cache;
+
+	pthread_mutex_t lock; /* of the queue and of stopping */
+	pthread_cond_t wake;
+	struct task *first, **last;
+	unsigned waiting, working;
+	bool answered; /* since memory was given back */
+	bool stopping;
+	pthread_t worker[WORKERS_MAX];
+	unsigned n_workers;
+
+	pthread_mutex_t conns_lock;
+	struct conn *conns;
+	unsigned n_conns;
+	pthread_t keeper;
+	pthread_cond_t keeper_wake;
+	bool has_keeper;
+
+	uint64_t refused[N_REFUSALS];
+	uint64_t sent_bytes, received_bytes;
+	struct route_stats stats[ROUTES_MAX];
+	uint64_t started_ns;
+};
+
+/* ---- work.c ---- */
+int work_start(struct http_server *s);
+/* Refuse what waits, let end what is being answered. */
+void work_stop(struct http_server *s);
+/* False: too many wait. The connection is suspended from here on. */
+bool work_add(struct http_server *s, struct MHD_Connection *conn, struct request *r);
+/* Answer a request by its route; *r gets the answer or its refusal. */
+void work_answer(struct http_server *s, struct request *r);
+
+/* ---- what is counted: any thread ---- */
+static inline void count_refused(struct http_server *s, enum refusal what)
+{
+	__atomic_fetch_add(&s->refused[what], 1, __ATOMIC_RELAXED);
+}
+
+/* route NULL: none. */
+void count_request(struct http_server *s, const struct request *r, uint64_t ns);
+
+#endif

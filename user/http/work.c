@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/server_int.h"
+
+#include "http/clock.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+/* What tells questions apart: path and parameters with their lengths, and the body. */
+static int write_question(const struct request *r, struct buf *q)
+{
+	int rc = buf_add(q, r->path, strlen(r->path) + 1);
+	for (size_t i = 0; !rc && i < r->n_params; i++) {
+		rc = buf_add(q, r->params[i].name, strlen(r->params[i].name) + 1);
+		rc = rc ? rc : buf_add(q, r->params[i].value, strlen(r->params[i].value) + 1);
+	}
+	rc = rc ? rc : buf_add(q, r->content_type, strlen(r->content_type) + 1);
+	return rc ? rc : buf_add(q, r->body.data, r->body.len);
+}
+
+/* With a handle of the store; when retention has taken away what was to be read, once more with a new one. */
+static int ask_store(struct http_server *s, struct request *r, uint64_t *ret_state, struct err *err)
+{
+	int rc = -ESTALE;
+	for (int tries = 0; rc == -ESTALE && tries < 3; tries++) {
+		struct snapshot *snap;
+		rc = snapshots_take(s->snapshots, tries > 0, &snap, err);
+		if (rc)
+			return rc == -ENOENT || rc == -ENOTDIR ? err_set(err, -EAGAIN, "the store is not there yet") : rc;
+		r->out.len = 0;
+		rc = r->route->handle(r, snap->store, err);
+		*ret_state = snap->state;
+		snapshots_give(s->snapshots, snap);
+	}
+	return rc;
+}
+
+void work_answer(struct http_server *s, struct request *r)
+{
+	struct err err = { 0 };
+	struct buf question = BUF_INIT;
+	uint64_t state = 0, began = http_now_ns();
+	bool cached = false;
+	int rc = request_check_params(r, &err);
+	if (!rc && (r->route->flags & ROUTE_CACHE)) {
+		rc = write_question(r, &question);
+		cached = !rc && cache_find(s->cache, &question, snapshots_state(s->snapshots), &r->out, &r->type);
+	}
+	if (!rc && !cached)
+		rc = r->route->flags & ROUTE_STORE ? ask_store(s, r, &state, &err) : r->route->handle(r, NULL, &err);
+	if (rc) {
+		request_fail(r, request_status(rc), err.text[0] ? err.text : strerror(-rc));
+		r->retry_after = r->status == 503 ? 1 : 0;
+	} else if (!r->status) {
+		r->status = 200;
+	}
+	if (!rc && !cached && r->status == 200 && (r->route->flags & ROUTE_CACHE))
+		cache_put(s->cache, &question, state, &r->out, r->type, http_now_ns() - began);
+	buf_fini(&question);
+}
+
+bool work_add(struct http_server *s, struct MHD_Connection *conn, struct request *r)
+{
+	struct task *t = calloc(1, sizeof(*t));
+	if (!t)
+		return false;
+	*t = (struct task){ .conn = conn, .r = r };
+	pthread_mutex_lock(&s->lock);
+	bool ok = !s->stopping && s->waiting < s->cfg.queue;
+	if (ok) {
+		MHD_suspend_connection(conn);
+		*s->last = t;
+		s->last = &t->next;
+		s->waiting++;
+		pthread_cond_signal(&s->wake);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (!ok)
+		free(t);
+	return ok;
+}
+
+static struct task *next_task(struct http_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	while (!s->first && !s->stopping)
+		pthread_cond_wait(&s->wake, &s->lock);
+	struct task *t = s->first;
+	if (t) {
+		s->first = t->next;
+		s->last = s->first ? s->last : &s->first;
+		s->waiting--;
+		s->working++;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return t;
+}
+
+static void *run_worker(void *arg)
+{
+	struct http_server *s = arg;
+	prctl(PR_SET_NAME, "ascribe-query");
+	for (struct task *t; (t = next_task(s)); free(t)) {
+		if (__atomic_load_n(&s->stopping, __ATOMIC_RELAXED))
+			request_fail(t->r, 503, "the server is about to end");
+		else
+			work_answer(s, t->r);
+		pthread_mutex_lock(&s->lock);
+		s->working--;
+		s->answered = true;
+		pthread_mutex_unlock(&s->lock);
+		MHD_resume_connection(t->conn);
+	}
+	return NULL;
+}
+
+int work_start(struct http_server *s)
+{
+	s->last = &s->first;
+	for (; s->n_workers < s->cfg.workers; s->n_workers++) {
+		int rc = pthread_create(&s->worker[s->n_workers], NULL, run_worker, s);
+		if (rc)
+			return -rc;
+	}
+	return 0;
+}
+
+void work_stop(struct http_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	__atomic_store_n(&s->stopping, true, __ATOMIC_RELAXED);
+	pthread_cond_broadcast(&s->wake);
+	pthread_mutex_unlock(&s->lock);
+	while (s->n_workers)
+		pthread_join(s->worker[--s->n_workers], NULL);
+}

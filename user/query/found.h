@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The label keys of the samples of a query, or the values of one key, with what they have. */
+#ifndef ASCRIBE_QUERY_FOUND_H
+#define ASCRIBE_QUERY_FOUND_H
+
+#include "query/query.h"
+
+/* A key, or a value of the key that was asked for. The label is borrowed from the store. */
+struct found {
+	struct label label;
+	uint64_t values, samples;
+	double seconds;
+};
+
+struct found_list {
+	struct found *v; /* by samples, descending; ties by key and value */
+	size_t n, cap;
+	uint64_t samples; /* of which the shares are */
+	bool keys;	  /* a list of keys, not of values */
+	bool time;	  /* samples stand for time */
+};
+
+/*
+ * key NULL: the keys, of a query with QUERY_ALL_LABELS; else the values of key, of one with QUERY_KEYS of it. The key `event` has
+ * every event that spec admits. 0 or an error with its text in err; the list is to be released either way.
+ */
+int found_collect(struct found_list *l, struct store *s, struct query *q, const struct query_spec *spec, const char *key,
+		  struct err *err);
+void found_fini(struct found_list *l);
+
+/* A value's whole text, to be freed; its length goes to ret_len. NULL: out of memory. */
+char *found_text(const struct label *l, size_t *ret_len);
+
+#endif

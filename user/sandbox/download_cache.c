@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/download_cache.h"
+
+#include "sandbox/confine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ENTRIES_MAX 65536 /* looked at, to trim */
+#define BROKEN_OFF_S 3600 /* a file under another name is not being written any more */
+#define FILE_NAME "debuginfo"
+
+/* ---- opening ---- */
+
+static int make_parents(const char *dir)
+{
+	char path[PATH_MAX];
+	if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	for (char *p = path + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		if (mkdir(path, 0755) && errno != EEXIST)
+			return -errno;
+		*p = '/';
+	}
+	return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+static int open_dir(int at, const char *name, uid_t owner)
+{
+	struct stat st;
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int rc = fstat(fd, &st) ? -errno : 0;
+	if (!rc && st.st_uid != owner && st.st_uid != geteuid())
+		rc = -EPERM;
+	if (!rc && fchmod(fd, 0700))
+		rc = -errno;
+	if (!rc && st.st_uid != owner && fchown(fd, owner, (gid_t)-1))
+		rc = -errno;
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+int download_cache_open(const char *dir, int *ret_fd, struct err *err)
+{
+	uid_t downloader = geteuid() == 0 ? CONFINE_NOBODY : geteuid();
+	int rc = make_parents(dir);
+	int outer = rc ? rc : open_dir(AT_FDCWD, dir, geteuid());
+	if (outer < 0)
+		return err_set(err, outer, "cannot use %s as a cache: %s%s", dir, strerror(-outer),
+			       outer == -EPERM ? " (it belongs to somebody else)" : "");
+	rc = mkdirat(outer, "files", 0700) && errno != EEXIST ? -errno : 0;
+	int files = rc ? rc : open_dir(outer, "files", downloader);
+	close(outer);
+	if (files < 0)
+		return err_sys(err, files, "cannot use %s/files as a cache", dir);
+	*ret_fd = files;
+	return 0;
+}
+
+/* ---- trimming ---- */
+
+struct entry {
+	char dir[DOWNLOAD_HEX_MAX], name[32];
+	uint64_t bytes;
+	time_t used;
+	bool gone;
+};
+
+struct entries {
+	struct entry *v;
+	size_t n, cap;
+};
+
+static DIR *open_entries(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (fd >= 0 && !d)
+		close(fd);
+	return d;
+}
+
+static bool is_id(const char *name)
+{
+	size_t n = strlen(name);
+	return n && n < DOWNLOAD_HEX_MAX && strspn(name, "0123456789abcdef") == n;
+}
+
+static int add_entry(struct entries *e, const char *dir, const char *name, const struct stat *st)
+{
+	if (e->n == e->cap) {
+		size_t cap = e->cap ? 2 * e->cap : 64;
+		struct entry *v = cap > ENTRIES_MAX ? NULL : realloc(e->v, cap * sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		e->v = v;
+		e->cap = cap;
+	}
+	struct entry *x = &e->v[e->n++];
+	*x = (struct entry){ .bytes = (uint64_t)st->st_blocks * 512,
+			     .used = st->st_atime > st->st_mtime ? st->st_atime : st->st_mtime };
+	snprintf(x->dir, sizeof(x->dir), "%s", dir);
+	snprintf(x->name, sizeof(x->name), "%s", name);
+	return 0;
+}
+
+static void list_one(int files, const char *id, struct entries *e)
+{
+	DIR *d = open_entries(files, id);
+	struct dirent *f;
+	struct stat st;
+	while (d && (f = readdir(d)))
+		if (strlen(f->d_name) < sizeof(e->v->name) && !fstatat(dirfd(d), f->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+		    S_ISREG(st.st_mode) && add_entry(e, id, f->d_name, &st))
+			break;
+	if (d)
+		closedir(d);
+}
+
+static void list_all(int files, struct entries *e)
+{
+	DIR *d = open_entries(files, ".");
+	struct dirent *f;
+	while (d && (f = readdir(d)))
+		if (is_id(f->d_name))
+			list_one(files, f->d_name, e);
+	if (d)
+		closedir(d);
+}
+
+static void remove_entry(int files, struct entry *x)
+{
+	char path[sizeof(x->dir) + sizeof(x->name) + 1];
+	snprintf(path, sizeof(path), "%s/%s", x->dir, x->name);
+	unlinkat(files, path, 0);
+	unlinkat(files, x->dir, AT_REMOVEDIR); /* unless there is something else in it */
+	x->gone = true;
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	return x->used < y->used ? -1 : x->used > y->used;
+}
+
+void download_cache_trim(int files, uint64_t max_bytes, unsigned age_s)
+{
+	struct entries e = { 0 };
+	time_t now = time(NULL);
+	uint64_t bytes = 0;
+	list_all(files, &e);
+	for (size_t i = 0; i < e.n; i++) {
+		time_t age = now - e.v[i].used;
+		if (age > (time_t)age_s || (strcmp(e.v[i].name, FILE_NAME) && age > BROKEN_OFF_S))
+			remove_entry(files, &e.v[i]);
+		else
+			bytes += e.v[i].bytes;
+	}
+	if (e.n)
+		qsort(e.v, e.n, sizeof(*e.v), by_use);
+	for (size_t i = 0; i < e.n && bytes > max_bytes; i++) {
+		if (e.v[i].gone)
+			continue;
+		remove_entry(files, &e.v[i]);
+		bytes -= e.v[i].bytes;
+	}
+	free(e.v);
+}
+
+/* ---- one file ---- */
+
+int download_cache_file(int files, const char *hex, int *ret_fd)
+{
+	char path[DOWNLOAD_HEX_MAX + sizeof(FILE_NAME) + 1];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/" FILE_NAME, hex);
+	int fd = openat(files, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -ENOENT;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size) { /* an empty file: servers were asked in vain */
+		close(fd);
+		return -ENOENT;
+	}
+	const struct timespec used[2] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT } };
+	futimens(fd, used);
+	*ret_fd = fd;
+	return 0;
+}
+
+void download_cache_remove(int files, const char *hex)
+{
+	struct entry x = { .name = FILE_NAME };
+	snprintf(x.dir, sizeof(x.dir), "%s", hex);
+	remove_entry(files, &x);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * It works in the cache directory and knows no other path of it. Each file is got by a process of its own, which loads
+ * libdebuginfod (with curl and TLS, some thirty libraries) and is killed by its alarm when it takes too long, whatever it hangs
+ * in. What it leaves in the cache is opened and handed on unread.
+ */
+#include "sandbox/downloader.h"
+
+#include "sandbox/channel.h"
+#include "sandbox/confine.h"
+#include "sandbox/download_cache.h"
+
+#include <dlfcn.h>
+#include <elfutils/debuginfod.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct downloader {
+	int fd, files;
+	const struct downloads_config *cfg;
+};
+
+static void to_hex(const uint8_t *id, size_t len, char out[DOWNLOAD_HEX_MAX])
+{
+	out[0] = '\0';
+	for (size_t i = 0; i < len; i++)
+		snprintf(out + 2 * i, 3, "%02x", id[i]);
+}
+
+/* ---- the process of one file ---- */
+
+struct library {
+	__typeof__(debuginfod_begin) *begin;
+	__typeof__(debuginfod_find_debuginfo) *find;
+	__typeof__(debuginfod_set_progressfn) *set_progress;
+};
+
+static int load_library(struct library *l)
+{
+	void *lib = dlopen(DEBUGINFOD_SONAME, RTLD_NOW | RTLD_LOCAL);
+	if (!lib)
+		return -ELIBACC;
+	l->begin = (__typeof__(l->begin))dlsym(lib, "debuginfod_begin");
+	l->find = (__typeof__(l->find))dlsym(lib, "debuginfod_find_debuginfo");
+	l->set_progress = (__typeof__(l->set_progress))dlsym(lib, "debuginfod_set_progressfn");
+	return l->begin && l->find && l->set_progress ? 0 : -ELIBACC;
+}
+
+static uint64_t most_bytes;
+static bool over_limit;
+
+/*
+ * Not 0: give up. want is 0 as long as there is no answer (have then counts calls), -1 when the server does not say how long
+ * the file is (have is bytes then).
+ */
+static int progress(debuginfod_client *c, long have, long want)
+{
+	(void)c;
+	over_limit |= want && ((want > 0 && (uint64_t)want > most_bytes) || (uint64_t)have > most_bytes);
+	return over_limit;
+}
+
+/* What the library may know of the recorder's environment: how to get out of this network. */
+static void set_environment(const struct downloads_config *cfg)
+{
+	static const char *const kept[] = { "http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy",
+					    "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR" };
+	char *value[sizeof(kept) / sizeof(kept[0])], number[32];
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		value[i] = getenv(kept[i]); /* clearenv leaves the strings where they are */
+	clearenv();
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (value[i])
+			setenv(kept[i], value[i], 1);
+	setenv(DEBUGINFOD_URLS_ENV_VAR, cfg->urls, 1);
+	setenv(DEBUGINFOD_CACHE_PATH_ENV_VAR, ".", 1);
+	setenv(DEBUGINFOD_RETRY_LIMIT_ENV_VAR, "0", 1);
+	snprintf(number, sizeof(number), "%u", cfg->file_s);
+	setenv(DEBUGINFOD_TIMEOUT_ENV_VAR, number, 1);
+	setenv(DEBUGINFOD_MAXTIME_ENV_VAR, number, 1);
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)cfg->file_bytes);
+	setenv(DEBUGINFOD_MAXSIZE_ENV_VAR, number, 1);
+}
+
+static int find(const struct downloads_config *cfg, const uint8_t *id, size_t len)
+{
+	struct library l;
+	most_bytes = cfg->file_bytes;
+	alarm(cfg->file_s);
+	signal(SIGXFSZ, SIG_IGN); /* writing fails, then */
+	set_environment(cfg);
+	int rc = confine_downloader(cfg->file_bytes);
+	rc = rc ? rc : load_library(&l);
+	debuginfod_client *c = rc ? NULL : l.begin();
+	if (!rc && !c)
+		rc = -ENOMEM;
+	if (rc)
+		return rc;
+	l.set_progress(c, progress);
+	rc = l.find(c, id, (int)len, NULL);
+	if (over_limit) /* the library says that there is no such file */
+		return -EFBIG;
+	return rc < 0 ? rc : 0;
+}
+
+/* ---- the downloader ---- */
+
+/* 0 or -errno: what the process said as its status, or why it was killed. */
+static int wait_for_it(pid_t pid)
+{
+	int status;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	if (WIFEXITED(status))
+		return -WEXITSTATUS(status);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? -ETIME : -EPROTO;
+}
+
+static int get(struct downloader *d, const uint8_t *id, size_t len, int *ret_fd)
+{
+	char hex[DOWNLOAD_HEX_MAX];
+	to_hex(id, len, hex);
+	pid_t parent = getpid(), pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, "ascribe-fetch");
+		close(d->fd);
+		if (getppid() != parent)
+			_exit(0);
+		_exit(-find(d->cfg, id, len) & 0xff);
+	}
+	int rc = wait_for_it(pid);
+	rc = rc ? rc : download_cache_file(d->files, hex, ret_fd);
+	download_cache_trim(d->files, d->cfg->cache_bytes, d->cfg->cache_age_s);
+	return rc;
+}
+
+static int obey(struct downloader *d)
+{
+	uint8_t id[DOWNLOADS_ID_MAX];
+	char hex[DOWNLOAD_HEX_MAX];
+	struct channel_head h, answer = { 0 };
+	size_t none;
+	int file = -1;
+	int rc = channel_recv_head(d->fd, &h, NULL, 0, &none, CHANNEL_FOREVER);
+	if (rc || h.len > sizeof(id))
+		return -EBADMSG;
+	rc = channel_recv(d->fd, id, h.len, CHANNEL_FOREVER);
+	if (rc)
+		return rc;
+	if (h.what == DOWNLOADER_DISCARD) {
+		to_hex(id, h.len, hex);
+		download_cache_remove(d->files, hex);
+		return 0;
+	}
+	if (h.what == DOWNLOADER_LOOK) {
+		to_hex(id, h.len, hex);
+		answer.what = download_cache_file(d->files, hex, &file) ? -ENODATA : 0;
+	} else {
+		answer.what = get(d, id, h.len, &file);
+	}
+	rc = channel_send(d->fd, &answer, NULL, &file, file >= 0, CHANNEL_FOREVER);
+	if (file >= 0)
+		close(file);
+	return rc;
+}
+
+_Noreturn void downloader_run(int fd, int cache, const struct downloads_config *cfg)
+{
+	struct downloader d = { .fd = fd, .cfg = cfg };
+	confine_signals();
+	prctl(PR_SET_NAME, "ascribe-debuginfod");
+	umask(077);
+	if (fchdir(cache) || confine_privileges(fd))
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* becoming somebody else has cleared it */
+	/* Not that a library writes its complaints into a connection. */
+	int null = 0;
+	while (null >= 0 && null < 3)
+		null = open("/dev/null", O_RDWR);
+	if (null > 2)
+		close(null);
+	d.files = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d.files < 0)
+		_exit(1);
+	while (!obey(&d))
+		;
+	_exit(0);
+}

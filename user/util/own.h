@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this process itself costs. Any thread. */
+#ifndef ASCRIBE_UTIL_OWN_H
+#define ASCRIBE_UTIL_OWN_H
+
+#include <stdint.h>
+
+/* User and system time of all its threads, in ns. */
+uint64_t own_cpu_ns(void);
+
+/* Resident memory in bytes; 0 when /proc does not say. */
+uint64_t own_rss_bytes(void);
+
+#endif
