@@ -59,6 +59,28 @@ check "quantiles of being blocked are those that the program logged" r=off.json 
 check "no wait is missing" r=off.json t=truth.json -- 'abs(rows(r)["s"]["waits"] - t["off"]["n"]) <= 3' 'rows(r)["s"]["waits"], t["off"]["n"]'
 check "the queue's quantiles too" r=runq.json t=truth.json -- "(lambda t: $late)(t['queue'])" \
 	'{q: (rows(r)["s"][q], t["queue"][q]) for q in ("p50", "p90", "p99")}'
+# ---- the same over HTTP ----
+get() { # store, question, selector, curl's options
+	curl -s --unix-socket "$1.http" --get "http://localhost/api/v1/$2" --data-urlencode "where=$3" "${@:4}"
+}
+for store in lengths noisy; do
+	background "$ascribe" serve $store --listen "unix:$dir/$store.http" 2>/dev/null
+	for i in $(seq 200); do [ -S $store.http ] && break; sleep 0.05; done
+done
+get lengths histogram '{tenant="s"}' -d metric=off -d by=tenant >h.json
+get lengths table '{tenant="s"}' -d metric=off -d by=tenant >t.json
+get noisy blame '' -d by=comm -d limit=2 >b.json
+get lengths histogram '' -d metric=off_cpu >bad.json
+blame noisy --by comm >all.json
+check "a histogram of waits over HTTP: as many, and the same quantiles as in the table" h=h.json t=t.json r=off.json -- \
+	'len(h["rows"]) == 1 and h["rows"][0]["count"] == rows(r)["s"]["waits"] == sum(n for low, high, n in h["rows"][0]["buckets"]) and
+	all(abs(h["rows"][0]["quantiles"][q] / 1e9 - rows(t)["s"][p]["value"]) < 1e-9 for q, p in (("0.5", "p50"), ("0.9", "p90")))' 'h["rows"][0]["quantiles"]'
+check "a matrix of 2 by 2 and the rest: lines, columns and cells add up to all" b=b.json w=all.json -- \
+	'[len(b[k]) for k in ("victims", "occupants")] == [3, 3] and b["victims"][2]["rest"] and b["occupants"][2]["rest"] and
+	all(abs(sum(x["seconds"] for x in b[k]) - w["seconds"]) < 1e-6 for k in ("victims", "occupants", "cells")) and
+	b["n_victims"] == len(w["victims"]) and b["victims"][:2] == w["victims"][:2]' 'b["victims"]'
+check "no such metric" h=bad.json -- 'h["code"] == "invalid_argument"'
+
 report lengths --metric off --by thread >thread.json
 check "no histograms by thread, and none is shown" r=thread.json -- 'all("waits" not in x for x in r["rows"]) and r["rows"]'
 exits 2 'labels of the work' "$ascribe" blame pair --by tid

@@ -269,9 +269,7 @@ static int print_text(const struct reading *r, const struct report *opts, const 
 static int open_lengths(struct reading *r, struct report *opts, struct err *err)
 {
 	struct query_spec spec = reading_spec(&opts->filter, QUERY_KEYS, &opts->by);
-	if (!opts->by.n || (spec.metric != QUERY_OFF && spec.metric != QUERY_RUNQ) || reading_of_threads(&opts->filter, &opts->by))
-		return 0;
-	return query_lengths(&opts->lengths, r->store, &spec, err);
+	return query_lengths_serve(&spec) ? query_lengths(&opts->lengths, r->store, &spec, err) : 0;
 }
 
 static int report(struct reading *r, struct report *opts)

@@ -89,12 +89,8 @@ static int names_of(const struct filter *f)
 
 int reading_metric(const struct filter *f)
 {
-	static const char *const metrics[] = { [QUERY_CPU] = "cpu", [QUERY_OFF] = "off", [QUERY_RUNQ] = "runq",
-					       [QUERY_WALL] = "wall", [QUERY_BLAME] = "blame" };
-	for (int i = QUERY_CPU; f->metric && i <= QUERY_BLAME; i++)
-		if (!strcmp(f->metric, metrics[i]))
-			return i;
-	return f->metric ? -1 : QUERY_SAMPLES;
+	enum query_metric metric;
+	return query_metric_named(f->metric, &metric) ? -1 : (int)metric;
 }
 
 int reading_check(const struct filter *f, const char *where, const char *from)
@@ -154,25 +150,9 @@ void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns)
 		 range);
 }
 
-static bool is_thread_key(const char *key)
-{
-	return !strcmp(key, "tgid") || !strcmp(key, "tid") || !strcmp(key, "thread");
-}
-
 bool reading_of_threads(const struct filter *f, const struct opt_list *keys)
 {
-	const char *used[SELECTOR_KEYS_MAX];
-	struct selector *s = NULL;
-	bool found = false;
-	for (size_t i = 0; keys && i < keys->n; i++)
-		found |= is_thread_key(keys->v[i]);
-	if (selector_parse(&s, f->where, NULL, NULL))
-		return found;
-	size_t n = selector_keys(s, used, SELECTOR_KEYS_MAX);
-	for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
-		found |= is_thread_key(used[i]);
-	selector_free(s);
-	return found;
+	return query_of_threads(f->where, keys ? (const char *const *)keys->v : NULL, keys ? keys->n : 0);
 }
 
 struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys)

@@ -13,6 +13,7 @@
 #include "query/query.h"
 #include "query/series.h"
 #include "query/account.h"
+#include "query/blame.h"
 
 /* What was asked of which store. */
 struct answer {
@@ -41,6 +42,12 @@ extern const struct answer_quantile {
 #define ANSWER_QUANTILES 4
 
 json_t *answer_table(const struct answer *a, const struct query *q, const struct query_table *t);
+/* How long waits were: a row for each group, by how many there were. q: a query of the same range, for what it says of it. */
+json_t *answer_lengths(const struct answer *a, const struct query *q, const struct query_lengths *l);
+json_t *answer_blame(const struct answer *a, const char *key, const struct query_blame *b);
+/* [[low, high, count], ...]: a value of a bucket is one of low to high. {"0.5": value, ...}. */
+json_t *answer_buckets(const struct hist_snapshot *h);
+json_t *answer_quantile_values(const struct hist_snapshot *h);
 json_t *answer_series(const struct answer *a, const struct query_series *s);
 /* The keys, or the values of one key. */
 json_t *answer_found(const struct answer *a, const struct query *q, const struct found_list *l);

@@ -6,7 +6,10 @@
 #include "util/buf.h"
 #include "util/idhash.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct group {
 	size_t key, key_len; /* in keys */
@@ -113,6 +116,12 @@ static int fill(struct query_lengths *l, struct store *s, const struct query *q,
 	return rc;
 }
 
+bool query_lengths_serve(const struct query_spec *spec)
+{
+	return spec->n_keys && (spec->metric == QUERY_OFF || spec->metric == QUERY_RUNQ) &&
+	       !query_of_threads(spec->where, spec->keys, spec->n_keys);
+}
+
 int query_lengths(struct query_lengths **ret, struct store *s, const struct query_spec *spec, struct err *err)
 {
 	struct query_lengths *l = calloc(1, sizeof(*l));
@@ -161,4 +170,39 @@ const struct hist_snapshot *query_lengths_of(const struct query_lengths *l, cons
 	}
 	buf_fini(&key);
 	return id == IDHASH_NONE ? NULL : &l->group[id].hist;
+}
+
+static int by_total(const void *a, const void *b)
+{
+	const struct query_lengths_group *x = a, *y = b;
+	return (x->hist->total < y->hist->total) - (x->hist->total > y->hist->total);
+}
+
+/* One piece of memory: the groups, their texts' addresses, whether they are there. */
+int query_lengths_groups(const struct query_lengths *l, struct query_lengths_group **ret, size_t *ret_n)
+{
+	size_t each = sizeof(struct query_lengths_group) + l->n_by * (sizeof(char *) + sizeof(bool));
+	struct query_lengths_group *v = calloc(l->n + 1, each);
+	if (!v)
+		return -ENOMEM;
+	const char **values = (const char **)(v + l->n + 1);
+	bool *present = (bool *)(values + (l->n + 1) * l->n_by);
+	for (size_t i = 0; i < l->n; i++) {
+		const char *text = (const char *)l->keys.data + l->group[i].key + 1;
+		v[i] = (struct query_lengths_group){ values, present, &l->group[i].hist };
+		for (size_t k = 0; k < l->n_by; k++) {
+			*present++ = *text++;
+			*values++ = text;
+			text += strlen(text) + 1;
+		}
+	}
+	qsort(v, l->n, sizeof(*v), by_total);
+	*ret = v;
+	*ret_n = l->n;
+	return 0;
+}
+
+void query_lengths_groups_free(struct query_lengths_group *groups)
+{
+	free(groups);
 }

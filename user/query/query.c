@@ -79,6 +79,38 @@ static int default_event(const struct store *s, struct selector *sel, uint32_t *
 
 static const char *const metric_names[] = { "", "cpu", "off-cpu", "runq", "wall", "blame" };
 
+int query_metric_named(const char *name, enum query_metric *ret)
+{
+	static const char *const names[] = { [QUERY_CPU] = "cpu", [QUERY_OFF] = "off", [QUERY_RUNQ] = "runq", [QUERY_WALL] = "wall",
+					     [QUERY_BLAME] = "blame" };
+	*ret = QUERY_SAMPLES;
+	for (int i = QUERY_CPU; name && i <= QUERY_BLAME; i++)
+		if (!strcmp(name, names[i]))
+			*ret = (enum query_metric)i;
+	return name && *ret == QUERY_SAMPLES ? -EINVAL : 0;
+}
+
+static bool is_thread_key(const char *key)
+{
+	return !strcmp(key, "tgid") || !strcmp(key, "tid") || !strcmp(key, "thread");
+}
+
+bool query_of_threads(const char *where, const char *const *keys, size_t n_keys)
+{
+	const char *used[SELECTOR_KEYS_MAX];
+	struct selector *s = NULL;
+	bool found = false;
+	for (size_t i = 0; i < n_keys; i++)
+		found |= is_thread_key(keys[i]);
+	if (selector_parse(&s, where, NULL, NULL))
+		return found;
+	size_t n = selector_keys(s, used, SELECTOR_KEYS_MAX);
+	for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
+		found |= is_thread_key(used[i]);
+	selector_free(s);
+	return found;
+}
+
 /* The first event that stands for time is the CPU's; a store that was appended to at another rate has two of its name. */
 static const char *cpu_event(const struct store *s)
 {

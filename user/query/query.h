@@ -50,6 +50,15 @@ struct query_spec {
 	bool by_start;         /* windows that begin in [from, to), instead of those that overlap it */
 };
 
+/* The metric of this name (cpu, off, runq, wall, blame); QUERY_SAMPLES for NULL. -EINVAL: there is none. */
+int query_metric_named(const char *name, enum query_metric *ret);
+
+/*
+ * Whether the selector or keys tell threads or processes apart (tgid, tid, thread), which the lengths of waits and who had the CPU are
+ * not kept by.
+ */
+bool query_of_threads(const char *where, const char *const *keys, size_t n_keys);
+
 struct query;
 
 /*
