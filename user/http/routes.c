@@ -4,7 +4,8 @@
 #include "http/request.h"
 
 #define RANGE "from", "to"
-#define SELECT RANGE, "where", "event", "idle"
+#define WHERE RANGE, "where", "idle"
+#define SELECT WHERE, "event", "metric"
 #define PARAMS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 static const char *const none[] = { NULL };
@@ -26,6 +27,7 @@ const struct route routes[] = {
 	{ "/api/v1/table", "table", ASK, 0, api_table, PARAMS(SELECT, "names", "by", "limit", "exact") },
 	{ "/api/v1/diff", "diff", ASK, 0, api_diff,
 	  PARAMS(SELECT, "names", "by", "limit", "against", "against_from", "against_to", "inclusive", "absolute", "changes") },
+	{ "/api/v1/blame", "blame", ASK, 0, api_blame, PARAMS(WHERE, "by", "limit") },
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
 	{ QUERIER "ProfileTypes", "ProfileTypes", CALL, CALL_MAX, pyro_profile_types, none },
 	{ QUERIER "LabelNames", "LabelNames", CALL, CALL_MAX, pyro_names, none },
@@ -43,7 +45,7 @@ const struct route routes[] = {
 	{ "/pyroscope/render-diff", "render-diff", ASK, 0, pyro_render_diff, NULL },
 	{ "/pyroscope/label-values", "label-values", ASK, 0, pyro_legacy_values, NULL },
 	{ "/debug/pprof/profile", "pprof", ASK, 0, http_pprof, PARAMS("seconds", "where", "event", "idle", "debug") },
-	{ "/api/v1/histogram", "histogram", ROUTE_GET, 0, api_histogram, PARAMS("route", "metric") },
+	{ "/api/v1/histogram", "histogram", ROUTE_GET | ROUTE_STORE, 0, api_histogram, PARAMS("route", "metric", WHERE, "by", "limit") },
 };
 
 const size_t n_routes = sizeof(routes) / sizeof(routes[0]);
