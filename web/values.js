@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The values of one label: CPU, its interval, its course; the way to one value, to all but it, and to how it differs from the rest. */
+import { Pane } from './pane.js';
+import { ask } from './api.js';
+import { valueColour } from './colour.js';
+import { h } from './dom.js';
+import { cut, number, percent, plain, seconds } from './format.js';
+import { and, valueOf } from './selector.js';
+import { spark } from './spark.js';
+import { bar, table } from './table.js';
+
+const ROWS = 50;
+
+export class ValuesPane extends Pane {
+	constructor(app, host) {
+		super(app, host);
+		this.keys = h('select', { 'aria-label': 'Label', name: 'by', onchange: e => app.go({ by: e.target.value }) });
+		this.status = h('span.match', { role: 'status' });
+		this.body = h('div.scroll', { tabIndex: 0, role: 'region', 'aria-label': 'Values of the label' });
+		host.append(h('div.tools', null, h('label', null, h('span', null, 'By'), this.keys), this.status), this.note, this.body);
+		this.points = new Map();
+	}
+
+	showKeys(keys, by) {
+		const known = keys.map(k => k.key);
+		if (by && !known.includes(by))
+			known.push(by);
+		if (known.join('\0') !== this.known) {
+			this.keys.replaceChildren(...known.map(k => h('option', { value: k }, cut(plain(k), 40))));
+			this.known = known.join('\0');
+		}
+		this.keys.value = by;
+	}
+
+	update(again) {
+		const s = this.app.state;
+		if (!s.by)
+			return this.body.replaceChildren();
+		const params = { ...this.app.select(), by: s.by, limit: ROWS };
+		return this.load(JSON.stringify(params), again, signal => ask('table', params, signal), answer => {
+			this.answer = answer;
+			this.by = s.by;
+			this.draw();
+		});
+	}
+
+	/* The answer of the chart has the courses of the same values. */
+	courses(answer, by) {
+		this.series = answer;
+		this.points = new Map(answer.series.filter(r => !r.other).map(r => [r.key[by], r.points]));
+		this.ranks = new Map(answer.series.filter(r => !r.other).map((r, i) => [r.key[by], i]));
+		if (this.answer && this.by === by)
+			this.draw();
+	}
+
+	draw() {
+		const a = this.answer, by = this.by, time = a.seconds > 0;
+		this.status.textContent = a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`;
+		const rank = r => this.ranks && this.ranks.has(r.key[by]) ? this.ranks.get(r.key[by]) : -1;
+		this.body.replaceChildren(table({
+			caption: `Values of ${plain(by)}`, rows: a.rows, columns: [
+				{ id: 'value', title: cut(plain(by), 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
+				{ id: 'cpu', title: time ? 'CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
+				{ id: 'share', title: 'Share', number: true, cell: r => bar(r.share, percent(r.samples, a.samples)) },
+				{ id: 'range', title: '95%', number: true, hint: '95% interval of the share', cell: r => `${percent(r.low, 1)} – ${percent(r.high, 1)}` },
+				{ id: 'course', title: 'Course', cell: r => this.sparkCell(r, rank(r)) },
+				{ id: 'do', title: '', cell: r => this.actions(r) },
+			] }));
+		this.app.drawn('values');
+	}
+
+	valueCell(r, rank) {
+		const v = r.key === null || r.other ? null : r.key[this.by];
+		const box = h('i.swatch', { 'aria-hidden': 'true' });
+		box.style.background = valueColour(rank);
+		if (r.other)
+			return h('span', null, box, '(all others)');
+		return h('button.link', { type: 'button', 'data-value': cut(plain(valueOf(v)), 80), title: `Only ${cut(plain(valueOf(v) || '(none)'), 200)}`,
+			onclick: () => this.app.go({ where: and(this.app.state.where, this.by, '=', valueOf(v)), root: '' }) },
+		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)') : h('bdi', null, cut(plain(v), 60)));
+	}
+
+	sparkCell(r, rank) {
+		const points = r.key && this.points.get(r.key[this.by]);
+		if (!points || !this.series.n_steps)
+			return '';
+		return spark(points, this.series.from, this.series.to, this.series.n_steps, valueColour(rank), 'over the range shown above');
+	}
+
+	actions(r) {
+		if (r.other || !r.key)
+			return '';
+		const v = valueOf(r.key[this.by]), s = this.app.state, what = cut(plain(v || '(none)'), 60);
+		const small = (text, title, name, changes) => h('button.small', { type: 'button', title, 'aria-label': title, name, onclick: () => this.app.go(changes()) }, text);
+		return h('span.actions', null,
+			small('≠', `All but ${what}`, 'but', () => ({ where: and(s.where, this.by, '!=', v), root: '' })),
+			small('±', `${what} against the rest`, 'rest', () => ({ where: and(s.where, this.by, '=', v), against: and(s.where, this.by, '!=', v), root: '', split: '' })));
+	}
+}
