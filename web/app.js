@@ -100,6 +100,11 @@ class App {
 		this.go({ from: round(from), to: round(Math.max(to, from + 1)), live: '' });
 	}
 
+	/* Around one function; its inlined calls are calls of it. */
+	sandwich(name, module) {
+		this.go({ view: 'sandwich', fn: name.replace(/ \(inlined\)$/, ''), module, root: '', tab: 'flame', split: '' });
+	}
+
 	/* An answer was refused: true when that was dealt with. */
 	refused(e) {
 		if (e.status === 401) {
@@ -250,7 +255,7 @@ class TimePane extends Pane {
 			this.by = s.by;
 			this.draw();
 			this.app.range_used(answer);
-			this.app.values.courses(answer, s.by);
+			this.app.values.ofChart(answer, s.by);
 			this.app.drawn('chart');
 		});
 	}

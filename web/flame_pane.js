@@ -91,7 +91,11 @@ export class FlamePane extends Pane {
 	async askSandwich(base, s, signal) {
 		const of = view => ask('flame', { ...base, view, function: s.fn, module: s.module }, signal);
 		const [callees, callers] = await Promise.all([of('callees'), of('callers')]);
-		return { ...this.unpacked(callees), callers: this.unpacked(callers) };
+		const alone = data => { /* without the root above the function */
+			const got = this.unpacked(data);
+			return got.tree.n > 1 ? { ...got, tree: below(got.tree, 1) } : got;
+		};
+		return { ...alone(callees), callers: alone(callers) };
 	}
 
 	/* A graph for each of the most frequent values, and one of all others. */
@@ -252,7 +256,7 @@ export class FlamePane extends Pane {
 	sandwich(view, i) {
 		const t = view.tree;
 		if (i >= 0 && t.frame[i] > 1 && name(t, i) !== '(other)')
-			this.app.go({ view: 'sandwich', fn: name(t, i), module: module(t, i), root: '', tab: 'flame' });
+			this.app.sandwich(name(t, i), module(t, i));
 	}
 
 	/* ---- search ---- */

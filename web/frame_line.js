@@ -39,8 +39,8 @@ export class FrameLine {
 		}
 		const real = a.kind !== 5 && a.name !== '(other)' && a.name !== 'all';
 		this.element.replaceChildren(h('b', null, h('bdi', null, cut(plain(a.name), 240))), ...this.lines(a).map(([text]) => h('span', null, h('bdi', null, text))),
-			real && this.app.go ? h('span.actions', null,
-				h('button', { type: 'button', name: 'sandwich', onclick: () => this.app.go({ view: 'sandwich', fn: a.name, module: a.module, root: '', tab: 'flame' }) }, 'Callers and callees'),
+			real && this.app.sandwich ? h('span.actions', null,
+				h('button', { type: 'button', name: 'sandwich', onclick: () => this.app.sandwich(a.name, a.module) }, 'Callers and callees'),
 				h('button', { type: 'button', name: 'findit', onclick: () => this.app.go({ find: '^' + a.name.replace(/ \(inlined\)$/, '').slice(0, 500).replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$' }) }, 'Find all')) : '');
 	}
 }

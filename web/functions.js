@@ -62,7 +62,7 @@ export class FunctionsPane extends Pane {
 	}
 
 	nameCell(r) {
-		return h('button.link', { type: 'button', title: 'Callers and callees', onclick: () => this.app.go({ view: 'sandwich', fn: r.function, module: r.module, root: '', tab: 'flame' }) },
+		return h('button.link', { type: 'button', title: 'Callers and callees', onclick: () => this.app.sandwich(r.function, r.module) },
 			h('bdi', null, cut(plain(r.function), 160)), r.inlined ? h('small', null, ' inlined') : '');
 	}
 

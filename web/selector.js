@@ -59,5 +59,11 @@ export function and(text, k, op, value) {
 	return format([...kept, { key: k, op, value }]);
 }
 
+/* The selector without what it says of one key. */
+export function without(text, k) {
+	const list = parse(text);
+	return list && list.some(m => m.key === k) ? format(list.filter(m => m.key !== k)) : text;
+}
+
 /* A value that is missing counts as the empty text. */
 export const valueOf = v => v === null ? '' : v;

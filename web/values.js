@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of one label: CPU, its interval, its course; the way to one value, to all but it, and to how it differs from the rest. */
+/*
+ * The values of one label: CPU, its interval, its course; the way to one value, to all but it, and to how it differs from the rest. When
+ * one is chosen the others stay, so that one gets from each to the next.
+ */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { valueColour } from './colour.js';
 import { h } from './dom.js';
 import { cut, number, percent, plain, seconds } from './format.js';
-import { and, valueOf } from './selector.js';
+import { and, parse, valueOf, without } from './selector.js';
 import { spark } from './spark.js';
 import { bar, table } from './table.js';
 
@@ -36,21 +39,34 @@ export class ValuesPane extends Pane {
 		const s = this.app.state;
 		if (!s.by)
 			return this.body.replaceChildren();
-		const params = { ...this.app.select(), by: s.by, limit: ROWS };
-		return this.load(JSON.stringify(params), again, signal => ask('table', params, signal), answer => {
-			this.answer = answer;
-			this.by = s.by;
+		const own = without(s.where, s.by), params = { ...this.app.select(), where: own, by: s.by, limit: ROWS };
+		const askAll = async signal => {
+			const [answer, series] = await Promise.all([ask('table', params, signal), own === s.where ? null : ask('series', params, signal)]);
+			return { answer, series, by: s.by };
+		};
+		return this.load(JSON.stringify([params, own === s.where]), again, askAll, got => {
+			this.answer = got.answer;
+			this.by = got.by;
+			if (got.series)
+				this.courses(got.series, got.by);
 			this.draw();
-		});
+		}).then(() => this.answer && this.draw());
 	}
 
-	/* The answer of the chart has the courses of the same values. */
+	/* Where no value is chosen, the answer of the chart has the courses of all. */
+	ofChart(answer, by) {
+		const s = this.app.state;
+		if (by !== s.by || without(s.where, s.by) !== s.where)
+			return;
+		this.courses(answer, by);
+		if (this.answer && this.by === by)
+			this.draw();
+	}
+
 	courses(answer, by) {
 		this.series = answer;
 		this.points = new Map(answer.series.filter(r => !r.other).map(r => [r.key[by], r.points]));
 		this.ranks = new Map(answer.series.filter(r => !r.other).map((r, i) => [r.key[by], i]));
-		if (this.answer && this.by === by)
-			this.draw();
 	}
 
 	draw() {
@@ -58,7 +74,7 @@ export class ValuesPane extends Pane {
 		this.status.textContent = a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`;
 		const rank = r => this.ranks && this.ranks.has(r.key[by]) ? this.ranks.get(r.key[by]) : -1;
 		this.body.replaceChildren(table({
-			caption: `Values of ${plain(by)}`, rows: a.rows, columns: [
+			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
 				{ id: 'value', title: cut(plain(by), 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
 				{ id: 'cpu', title: time ? 'CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
 				{ id: 'share', title: 'Share', number: true, cell: r => bar(r.share, percent(r.samples, a.samples)) },
@@ -69,6 +85,11 @@ export class ValuesPane extends Pane {
 		this.app.drawn('values');
 	}
 
+	chosen(r) {
+		const list = parse(this.app.state.where) || [];
+		return !r.other && r.key && list.some(m => m.key === this.by && m.op === '=' && m.value === valueOf(r.key[this.by]));
+	}
+
 	valueCell(r, rank) {
 		const v = r.key === null || r.other ? null : r.key[this.by];
 		const box = h('i.swatch', { 'aria-hidden': 'true' });
@@ -76,8 +97,15 @@ export class ValuesPane extends Pane {
 		if (r.other)
 			return h('span', null, box, '(all others)');
 		return h('button.link', { type: 'button', 'data-value': cut(plain(valueOf(v)), 80), title: `Only ${cut(plain(valueOf(v) || '(none)'), 200)}`,
-			onclick: () => this.app.go({ where: and(this.app.state.where, this.by, '=', valueOf(v)), root: '' }) },
+			'aria-current': this.chosen(r) ? 'true' : null, onclick: () => this.choose(v, this.chosen(r)) },
 		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)') : h('bdi', null, cut(plain(v), 60)));
+	}
+
+	/* A baseline that was the rest of one value is the rest of the next. */
+	choose(v, again) {
+		const s = this.app.state, own = without(s.where, this.by), rest = s.against && without(s.against, this.by) === own && s.against !== own;
+		this.app.go({ where: again ? own : and(own, this.by, '=', valueOf(v)), root: '',
+			...(rest ? { against: again ? '' : and(own, this.by, '!=', valueOf(v)) } : {}) });
 	}
 
 	sparkCell(r, rank) {
@@ -90,10 +118,10 @@ export class ValuesPane extends Pane {
 	actions(r) {
 		if (r.other || !r.key)
 			return '';
-		const v = valueOf(r.key[this.by]), s = this.app.state, what = cut(plain(v || '(none)'), 60);
+		const v = valueOf(r.key[this.by]), own = without(this.app.state.where, this.by), what = cut(plain(v || '(none)'), 60);
 		const small = (text, title, name, changes) => h('button.small', { type: 'button', title, 'aria-label': title, name, onclick: () => this.app.go(changes()) }, text);
 		return h('span.actions', null,
-			small('≠', `All but ${what}`, 'but', () => ({ where: and(s.where, this.by, '!=', v), root: '' })),
-			small('±', `${what} against the rest`, 'rest', () => ({ where: and(s.where, this.by, '=', v), against: and(s.where, this.by, '!=', v), root: '', split: '' })));
+			small('≠', `All but ${what}`, 'but', () => ({ where: and(this.app.state.where, this.by, '!=', v), root: '' })),
+			small('±', `${what} against the rest`, 'rest', () => ({ where: and(own, this.by, '=', v), against: and(own, this.by, '!=', v), root: '', split: '' })));
 	}
 }

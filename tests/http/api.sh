@@ -126,7 +126,8 @@ refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Bearer 0123456789
 refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Bearer ' "$url/api/v1/stat"
 refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Basic 0123456789abcdef0123' "$url/api/v1/stat"
 refused 401 'a token is needed' --cacert cert.pem "$url/metrics"
-refused 401 'a token is needed' --cacert cert.pem "$url/"
+gets 200 '<!doctype html>' --cacert cert.pem "$url/" # it asks for the token
+refused 401 'a token is needed' --cacert cert.pem "$url/export/flame.html"
 refused 401 'a token is needed' --cacert cert.pem "$url/no/such/path"
 gets 200 '"fired"' --cacert cert.pem -H 'Authorization: Bearer 0123456789abcdef0123' "$url/api/v1/stat"
 says() { # what it must say, arguments of serve...
