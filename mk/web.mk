@@ -29,6 +29,20 @@ $(WEB)/uPlot-LICENSE.txt: $(WEB_MODULES)/.fetched
 	@mkdir -p $(@D)
 	$(Q)cat $(UPLOT:%=%/LICENSE) /dev/null >$@
 
+# The page of `ascribe flame`: everything in one file, with a place for the data.
+$(WEB)/single.js: $(WEB_SRC) mk/web.mk
+	$(call say,ESBUILD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(ESBUILD) --format=iife --outfile=$@ web/single.js
+
+$(WEB)/flame.html: web/single.html $(WEB)/single.js web/style.css tools/inline
+	$(call say,WEB,$@)
+	$(Q)$(ESBUILD) --loader=css <web/style.css >$(WEB)/single.css
+	$(Q)tools/inline web/single.html @STYLE@=$(WEB)/single.css @SCRIPT@=$(WEB)/single.js >$@
+
+$(BUILD)/user/export/flame_page.o: $(WEB)/flame.html
+$(BUILD)/user/export/flame_page.o: override CFLAGS += -DFLAME_PAGE='"$(WEB)/flame.html"'
+
 $(WEB)/assets.c: $(ASSETS) tools/web-assets
 	$(call say,WEB,$@)
 	@mkdir -p $(@D)

@@ -6,7 +6,7 @@ import { Chart } from './chart.js';
 import { byId, h, later } from './dom.js';
 import { FactsPane } from './facts.js';
 import { FlamePane } from './flame_pane.js';
-import { cut, plain } from './format.js';
+import { brief } from './format.js';
 import { FunctionsPane } from './functions.js';
 import { Pane } from './pane.js';
 import { format, parse } from './state.js';
@@ -14,7 +14,7 @@ import { startTheme } from './theme.js';
 import { Tip } from './tip.js';
 import { ValuesPane } from './values.js';
 
-const LIVE_MS = 5000, SERIES = 50;
+const LIVE_MS = 5000, SERIES = 50, SELECTOR_MAX = 8000;
 /* Keys that the system has for every sample: a label that programs gave themselves is shown first. */
 const USUAL = ['tenant', 'customer', 'service', 'service_name', 'endpoint', 'route'];
 const SYSTEM = ['comm', 'unit', 'container', 'pod', 'namespace', 'exe', 'cgroup', 'thread', 'event', 'tgid', 'tid'];
@@ -81,6 +81,8 @@ class App {
 	/* instead: the address changes, but not what "back" leads to; nothing else is shown anew. */
 	go(changes, before, instead) {
 		const next = { ...this.state, ...changes };
+		if (next.where.length + next.against.length > SELECTOR_MAX)
+			return this.warn('A value that long cannot be selected.');
 		if (format(next) === format(this.state) && !this.problems.length)
 			return;
 		this.state = next;
@@ -91,6 +93,13 @@ class App {
 		if (!instead || Object.hasOwn(changes, 'filter'))
 			this.update();
 	}
+
+	warn(text) {
+		this.problems = [text];
+		this.showProblems();
+	}
+
+	showProblems() { byId('problems').replaceChildren(...this.problems.map(p => h('p', null, h('bdi', null, brief(p, 300))))); }
 
 	/* The key that was chosen for who did not choose is not in the address. */
 	shownState() { return this.state.by === this.chosenBy ? { ...this.state, by: '' } : this.state; }
@@ -137,7 +146,7 @@ class App {
 			return;
 		const input = h('input', { type: 'password', name: 'token', 'aria-label': 'Token', autocomplete: 'current-password', size: 30 });
 		const form = h('form', { id: 'token', onsubmit: e => { e.preventDefault(); setToken(input.value); location.reload(); } },
-			h('span', null, cut(plain(text), 120) + ': '), input, h('button', { type: 'submit' }, 'Use'));
+			h('span', null, brief(text, 120) + ': '), input, h('button', { type: 'submit' }, 'Use'));
 		byId('problems').replaceChildren(form);
 		input.focus();
 	}
@@ -163,8 +172,8 @@ class App {
 
 	update(again) {
 		const s = this.state;
-		document.title = ['ascribe', ...[s.where, s.view === 'sandwich' ? s.fn : ''].filter(Boolean).map(t => cut(plain(t), 60))].join(': ');
-		byId('problems').replaceChildren(...this.problems.map(p => h('p', null, h('bdi', null, cut(plain(p), 300)))));
+		document.title = ['ascribe', ...[s.where, s.view === 'sandwich' ? s.fn : ''].filter(Boolean).map(t => brief(t, 60))].join(': ');
+		this.showProblems();
 		this.bar.update();
 		this.facts.update(again);
 		this.time.update(again);

@@ -2,7 +2,7 @@
 /* The bar on top: range, selection, what it is compared with, live, light or dark, export. */
 import { address } from './api.js';
 import { byId, h } from './dom.js';
-import { cut, plain, time } from './format.js';
+import { brief, time } from './format.js';
 import * as selector from './selector.js';
 import { nextTheme, themeName } from './theme.js';
 
@@ -54,7 +54,7 @@ export class Bar {
 	}
 
 	showEvents(events) {
-		this.event.replaceChildren(h('option', { value: '' }, events.length ? cut(plain(events[0]), 40) : 'event'), ...events.slice(1).map(e => h('option', { value: e }, cut(plain(e), 40))));
+		this.event.replaceChildren(h('option', { value: '' }, events.length ? brief(events[0], 40) : 'event'), ...events.slice(1).map(e => h('option', { value: e }, brief(e, 40))));
 		this.event.hidden = events.length < 2;
 		this.event.value = this.app.state.event;
 	}
@@ -67,7 +67,7 @@ export class Bar {
 		for (const input of [this.from, this.to])
 			input.title = /^\d+(\.\d+)?$/.test(input.value) ? time(Number(input.value)) : '';
 		if (s.event && ![...this.event.options].some(o => o.value === s.event)) {
-			this.event.append(h('option', { value: s.event }, cut(plain(s.event), 40)));
+			this.event.append(h('option', { value: s.event }, brief(s.event, 40)));
 			this.event.hidden = false;
 		}
 		this.event.value = s.event;
@@ -81,8 +81,8 @@ export class Bar {
 	/* The matchers, each to be taken away; the baseline, if there is one. */
 	showChips(s) {
 		const list = selector.parse(s.where) || [], go = changes => this.app.go(changes);
-		const chips = list.map((m, i) => h('span.chip', null, h('bdi', null, `${cut(plain(m.key), 40)} ${OPS[m.op]} ${cut(plain(m.value), 40) || '(none)'}`),
-			h('button', { type: 'button', 'aria-label': `Without ${cut(plain(m.key + m.op + m.value), 80)}`,
+		const chips = list.map((m, i) => h('span.chip', null, h('bdi', null, `${brief(m.key, 40)} ${OPS[m.op]} ${brief(m.value, 40) || '(none)'}`),
+			h('button', { type: 'button', 'aria-label': `Without ${brief(m.key + m.op + m.value, 80)}`,
 				onclick: () => go({ where: selector.format(list.filter((_, k) => k !== i)), root: '' }) }, '×')));
 		const last = list.filter(m => m.op === '=').at(-1);
 		if (last && !this.app.compared())
@@ -91,7 +91,7 @@ export class Bar {
 		if (!this.app.compared() && this.app.used)
 			chips.push(h('button.small', { type: 'button', name: 'against-before', title: 'The same selection in the range just before this one', onclick: () => this.before() }, 'against before'));
 		if (this.app.compared())
-			chips.push(h('span.chip.baseline', null, 'against ', h('bdi', null, cut(plain(s.against || 'the same selection'), 80) +
+			chips.push(h('span.chip.baseline', null, 'against ', h('bdi', null, brief(s.against || 'the same selection', 80) +
 				(s.against_from ? ` from ${clock(s.against_from)}` : '') + (s.against_to ? ` to ${clock(s.against_to)}` : '')),
 			h('button', { type: 'button', name: 'no-baseline', 'aria-label': 'Compare with nothing', onclick: () => go({ against: '', against_from: '', against_to: '' }) }, '×')));
 		this.chips.replaceChildren(...chips);

@@ -4,7 +4,7 @@
 import uPlot from 'uplot';
 import { N_VALUES, valueColour } from './colour.js';
 import { h } from './dom.js';
-import { plain, cut, number, time } from './format.js';
+import { cut, number, plain, time } from './format.js';
 
 const HEIGHT = 132;
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Colours of frames and of label values, for light and dark pages. */
+import { baseName } from './format.js';
+
 const KINDS = ['kernel', 'library', 'executable', 'run-time code', 'other', 'label', 'Python', 'JavaScript', 'Java'];
 const HUES = [20, 150, 212, 285, 0, 0, 48, 95, 330];
 const LANGUAGES = { '[python]': 6, '[node]': 7, '[java]': 8 };
@@ -69,7 +71,7 @@ export function legend(t, mode, diff) {
 		return t.values.map((v, i) => [v, mix(valueColour(i), night ? 0.55 : 0.6, night)]);
 	for (let f = 6; f < t.frames.length; f += 3) {
 		const kind = t.frames[f + 2], module = t.frames[f + 1];
-		const key = mode === 'library' ? module.replace(/.*\//, '') : kindName(kind, module);
+		const key = mode === 'library' ? baseName(module) : kindName(kind, module);
 		if (key && !seen.has(key))
 			seen.set(key, (mode === 'library' ? byLibrary : byKind)(kind, module, '', night));
 	}

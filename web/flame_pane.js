@@ -6,7 +6,7 @@ import { FrameLine } from './frame_line.js';
 import { ask } from './api.js';
 import { N_VALUES, legend, painter } from './colour.js';
 import { h } from './dom.js';
-import { cut, number, percent, plain } from './format.js';
+import { brief, number, percent } from './format.js';
 import { and, valueOf } from './selector.js';
 import { below, children, frameId, matchFrames, matchedTotal, module, name, overlay, pathOf, prunedBelow, split, unpack } from './tree.js';
 import { table } from './table.js';
@@ -14,8 +14,10 @@ import { table } from './table.js';
 const MAX_NODES = 8192, CACHED = 24;
 
 export class FlamePane extends Pane {
-	constructor(app, host) {
+	/* data: the one graph there is, when there is no server. */
+	constructor(app, host, data) {
 		super(app, host);
+		this.data = data;
 		this.cache = new Map();
 		this.view = new FlameView({ label: 'Flame graph. Arrow keys walk through frames, Enter zooms, Escape zooms out.',
 			onpick: i => this.pick(i), onpoint: (i, e) => this.point(this.view, i, e) });
@@ -52,6 +54,8 @@ export class FlamePane extends Pane {
 	/* ---- asking ---- */
 
 	update(again) {
+		if (this.data)
+			return this.updateAlone();
 		const s = this.app.state, merged = (s.split || s.colour === 'label') && s.by && !this.app.compared() && s.view !== 'sandwich';
 		this.showControls(s, merged);
 		const base = { ...this.app.select(), names: s.names, max_nodes: MAX_NODES, ...this.app.baseline() };
@@ -73,6 +77,16 @@ export class FlamePane extends Pane {
 			this.display(this.shown, true);
 		else
 			this.load(key, true, load, got => this.display(got, again));
+	}
+
+	/* Zoomed to in what is here. */
+	updateAlone() {
+		const s = this.app.state;
+		this.alone ||= this.unpacked(this.data);
+		this.showControls(s, false);
+		const [tree, crumbs] = s.root ? this.localZoom(this.alone.tree, s.root.split('.')) : [this.alone.tree, []];
+		this.display({ ...this.alone, tree, crumbs: [...this.alone.crumbs, ...crumbs] }, s.root === this.root);
+		this.root = s.root;
 	}
 
 	remember(key, got) {
@@ -115,7 +129,7 @@ export class FlamePane extends Pane {
 		if (!there.length)
 			return this.unpacked(await ask('flame', { ...base, ...view, root }, signal));
 		const trees = there.map(([a]) => unpack(a));
-		const tree = (s.split ? split : overlay)(trees, there.map(([, i]) => names[i]));
+		const tree = (s.split ? split : overlay)(trees, there.map(([, i]) => names[i]), there.at(-1)[1] === values.length);
 		for (let i = 0; i < tree.n; i++) /* the colours of the chart, whichever are missing here */
 			if (tree.value[i] !== 255)
 				tree.value[i] = there[tree.value[i]][1];
@@ -131,13 +145,15 @@ export class FlamePane extends Pane {
 	/* ---- showing ---- */
 
 	showControls(s, merged) {
+		this.viewSelect.hidden = this.splitBox.parentNode.hidden = !!this.data;
+		this.colourSelect.lastChild.lastChild.disabled = !s.by;
 		this.viewSelect.lastChild.value = s.view;
 		this.viewSelect.lastChild.lastChild.disabled = !s.fn;
 		this.colourSelect.lastChild.value = s.colour;
 		this.colourSelect.lastChild.disabled = this.app.compared();
 		this.splitBox.checked = !!s.split;
 		this.splitBox.disabled = !s.by || this.app.compared() || s.view === 'sandwich';
-		this.splitText.textContent = s.by ? `split by ${cut(plain(s.by), 24)}` : 'split';
+		this.splitText.textContent = s.by ? `split by ${brief(s.by, 24)}` : 'split';
 		this.flip.textContent = s.up ? 'Icicle' : 'Flame';
 		this.flip.title = 'i';
 		this.out.disabled = !s.root && s.view !== 'sandwich';
@@ -199,7 +215,7 @@ export class FlamePane extends Pane {
 		this.legend.replaceChildren(...list.slice(0, MOST).map(([text, colour]) => {
 			const box = h('i');
 			box.style.background = colour;
-			return h('span', null, box, h('bdi', null, cut(plain(text), 40)));
+			return h('span', null, box, h('bdi', null, brief(text, 40)));
 		}), list.length > MOST ? `and ${list.length - MOST} more` : '');
 	}
 
@@ -212,7 +228,7 @@ export class FlamePane extends Pane {
 		if (this.app.state.view === 'sandwich')
 			return this.sandwich(this.view, i);
 		if (i < -1)
-			return this.app.go({ root: this.rootIds().slice(0, this.crumbs.length + 1 + i).join('.') });
+			return this.app.go({ root: this.rootIds().slice(0, Math.max(0, this.rootIds().length + 1 + i)).join('.') });
 		if (i === 0)
 			return;
 		if (this.tree.frame[i] === 1 || (this.tree.frame[i] !== 1 && name(this.tree, i) === '(other)'))
@@ -230,7 +246,7 @@ export class FlamePane extends Pane {
 		const t = this.tree, crumbs = [...this.crumbs, ...[0, ...pathOf(t, i).slice(0, -1)].map(k => ({ name: name(t, k), module: module(t, k), total: t.total[k] }))];
 		const got = { ...this.shown, tree: below(t, i), crumbs };
 		const whole = !prunedBelow(t, i);
-		if (this.shown.merged && this.app.state.split)
+		if (this.data || (this.shown.merged && this.app.state.split))
 			return this.app.go({ root });
 		this.display({ ...got, provisional: true }, false);
 		this.zooming = whole ? got : null;
@@ -304,7 +320,7 @@ export class FlamePane extends Pane {
 			return;
 		}
 		if (about)
-			this.app.tip.show(event.clientX, event.clientY, cut(plain(about.name), 300), this.line.lines(about));
+			this.app.tip.show(event.clientX, event.clientY, brief(about.name, 300), this.line.lines(about));
 		else
 			this.app.tip.hide();
 	}
@@ -317,8 +333,8 @@ export class FlamePane extends Pane {
 		this.list.lastChild.replaceChildren(table({
 			caption: 'Frames below the one that is zoomed to', rows, columns: [
 				{ id: 'name', title: 'Frame', header: true, wide: true, cell: i => i && t.frame[i] !== 1 ? h('button.link', { type: 'button', onclick: () => this.pick(i) },
-					h('bdi', null, cut(plain(name(t, i)), 200))) : h('bdi', null, cut(plain(name(t, i)), 200)) },
-				{ id: 'module', title: 'File', cell: i => h('bdi', null, cut(plain(module(t, i)), 80)) },
+					h('bdi', null, brief(name(t, i), 200))) : h('bdi', null, brief(name(t, i), 200)) },
+				{ id: 'module', title: 'File', cell: i => h('bdi', null, brief(module(t, i), 80)) },
 				{ id: 'total', title: 'Samples', number: true, cell: i => number(t.total[i]) },
 				{ id: 'share', title: 'Of all', number: true, cell: i => percent(t.total[i], this.shown.samples) },
 				{ id: 'own', title: 'Self', number: true, cell: i => number(t.own[i]) },

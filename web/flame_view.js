@@ -6,7 +6,7 @@
  * The frames that lead to the tree (crumbs) stand before it, each as wide as the view. A view is a range of samples of the tree, from
  * left to right; the canvas shows the rows that are scrolled to.
  */
-import { cut, plain } from './format.js';
+import { brief, cut } from './format.js';
 import { children } from './tree.js';
 import { h, perFrame } from './dom.js';
 
@@ -125,7 +125,7 @@ export class FlameView {
 		c.globalAlpha = 1;
 		c.fillStyle = this.style.soft;
 		c.fillRect(0, y, this.width, ROW - 1);
-		this.texts.push({ text: cut(plain(crumb.name), Math.floor(this.width / this.letter) - 2), x: 5, y, w: this.width, dim: true, ascii: false });
+		this.texts.push({ text: brief(crumb.name, Math.floor(this.width / this.letter) - 2), x: 5, y, w: this.width, dim: true, ascii: false });
 	}
 
 	/* The first of a row that ends to the right of the view's left edge. */
@@ -196,7 +196,7 @@ export class FlameView {
 
 	nameOf(f) {
 		const raw = this.tree.frames[3 * f], inlined = raw.endsWith(' (inlined)');
-		const text = cut(plain(inlined ? raw.slice(0, -10) : raw), 400);
+		const text = brief(inlined ? raw.slice(0, -10) : raw, 400);
 		return { text, inlined, ascii: /^[\x20-\x7e]*$/.test(text) };
 	}
 

@@ -12,6 +12,12 @@ export function cut(text, max) {
 	return chars.length > max ? chars.slice(0, max - 1).join('') + '…' : text;
 }
 
+/* Foreign text, as much of it as there is room for. */
+export const brief = (text, max) => cut(plain(String(text).slice(0, 2 * max + 2)), max);
+
+/* Without its directories; looked for from the end: names may be long. */
+export const baseName = path => path.slice(path.lastIndexOf('/') + 1);
+
 export const number = n => Math.round(n).toLocaleString('en-US').replace(/,/g, '\u202f');
 
 export function percent(part, of) {
@@ -57,6 +63,9 @@ export function timeRange(from, to) {
 
 /* What so many samples are: time for events that stand for time. */
 export const amount = (n, nsPerSample) => nsPerSample ? seconds(n * nsPerSample / 1e9) : number(n);
+
+/* A range of shares: "7.94 – 12.1%". */
+export const shares = (low, high) => `${percent(low, 1).replace('%', '')} – ${percent(high, 1)}`;
 
 /* 95% interval of a share, k of n (Wilson). */
 export function interval(k, n) {

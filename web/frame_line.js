@@ -2,7 +2,7 @@
 /* What there is to say of one frame, and what can be done with it. */
 import { kindName } from './colour.js';
 import { h } from './dom.js';
-import { amount, cut, interval, number, percent, plain } from './format.js';
+import { amount, brief, interval, number, percent, shares } from './format.js';
 
 const VERDICTS = ['may be chance', 'more', 'less'];
 
@@ -17,8 +17,8 @@ export class FrameLine {
 		const ns = a.data.ns_per_sample, [low, high] = interval(a.total, a.of), out = [];
 		const kind = kindName(a.kind, a.module);
 		if (a.module || kind)
-			out.push([cut(plain(a.module), 200) + (kind && a.kind !== 4 ? ` · ${kind}` : '')]);
-		out.push([`${number(a.total)} samples${ns ? ' = ' + amount(a.total, ns) : ''}, ${percent(a.total, a.of)} of all (95%: ${percent(low, 1)} – ${percent(high, 1)})`]);
+			out.push([brief(a.module, 200) + (kind && a.kind !== 4 ? ` · ${kind}` : '')]);
+		out.push([`${number(a.total)} samples${ns ? ' = ' + amount(a.total, ns) : ''}, ${percent(a.total, a.of)} of all (95%: ${shares(low, high)})`]);
 		if (a.zoom && a.zoom !== a.of)
 			out.push([`${percent(a.total, a.zoom)} of what is zoomed to`]);
 		if (a.own !== undefined)
@@ -26,11 +26,11 @@ export class FrameLine {
 		if (a.sums)
 			out.push([`baseline: ${number(a.against)} samples, ${percent(a.against, a.sums[1])} · ${VERDICTS[a.verdict]}`]);
 		if (a.value)
-			out.push([`most of it: ${cut(plain(a.value), 80)}`]);
+			out.push([`most of it: ${brief(a.value, 80)}`]);
 		return out;
 	}
 
-	words(a) { return [cut(plain(a.name), 200), ...this.lines(a).map(l => l[0])].join('. '); }
+	words(a) { return [brief(a.name, 200), ...this.lines(a).map(l => l[0])].join('. '); }
 
 	show(a) {
 		if (!a) {
@@ -38,7 +38,7 @@ export class FrameLine {
 			return;
 		}
 		const real = a.kind !== 5 && a.name !== '(other)' && a.name !== 'all';
-		this.element.replaceChildren(h('b', null, h('bdi', null, cut(plain(a.name), 240))), ...this.lines(a).map(([text]) => h('span', null, h('bdi', null, text))),
+		this.element.replaceChildren(h('b', null, h('bdi', null, brief(a.name, 240))), ...this.lines(a).map(([text]) => h('span', null, h('bdi', null, text))),
 			real && this.app.sandwich ? h('span.actions', null,
 				h('button', { type: 'button', name: 'sandwich', onclick: () => this.app.sandwich(a.name, a.module) }, 'Callers and callees'),
 				h('button', { type: 'button', name: 'findit', onclick: () => this.app.go({ find: '^' + a.name.replace(/ \(inlined\)$/, '').slice(0, 500).replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$' }) }, 'Find all')) : '');

@@ -3,7 +3,7 @@
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h } from './dom.js';
-import { cut, number, percent, plain, seconds } from './format.js';
+import { baseName, brief, number, percent, seconds, shares } from './format.js';
 import { bar, table } from './table.js';
 
 const ROWS = 1000, SHOWN = 200;
@@ -63,10 +63,10 @@ export class FunctionsPane extends Pane {
 
 	nameCell(r) {
 		return h('button.link', { type: 'button', title: 'Callers and callees', onclick: () => this.app.sandwich(r.function, r.module) },
-			h('bdi', null, cut(plain(r.function), 160)), r.inlined ? h('small', null, ' inlined') : '');
+			h('bdi', null, brief(r.function, 160)), r.inlined ? h('small', null, ' inlined') : '');
 	}
 
-	fileCell(r) { return h('bdi', { title: cut(plain(r.module), 400) }, cut(plain(r.module.replace(/.*\//, '')), 40)); }
+	fileCell(r) { return h('bdi', { title: brief(r.module, 400) }, brief(baseName(r.module), 40)); }
 
 	columns(a) {
 		const time = a.seconds > 0;
@@ -74,7 +74,7 @@ export class FunctionsPane extends Pane {
 			{ id: 'self', title: 'Self', number: true, sortable: true, hint: 'as the leaf', cell: r => bar(r.self / (a.samples || 1), percent(r.self, a.samples)) },
 			{ id: 'selfs', title: time ? 'Self CPU' : 'Self', number: true, cell: r => time ? seconds(r.self_seconds) : number(r.self) },
 			{ id: 'samples', title: 'Total', number: true, sortable: true, hint: 'anywhere in the stack', cell: r => bar(r.share, percent(r.samples, a.samples)) },
-			{ id: 'range', title: '95%', number: true, hint: '95% interval of the total', cell: r => `${percent(r.low, 1)} – ${percent(r.high, 1)}` },
+			{ id: 'range', title: '95%', number: true, hint: '95% interval of the total', cell: r => shares(r.low, r.high) },
 			{ id: 'totals', title: time ? 'Total CPU' : 'Total', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
 			{ id: 'function', title: 'Function', header: true, wide: true, sortable: true, cell: r => this.nameCell(r) },
 			{ id: 'file', title: 'File', cell: r => this.fileCell(r) },

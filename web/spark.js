@@ -2,7 +2,7 @@
 /* Small pictures of a series, without axes. */
 import { svg } from './dom.js';
 
-const W = 72, H = 18, STEPS = 36;
+const W = 60, H = 18, STEPS = 30;
 
 /* points: [[t, n], ...] of n_steps steps between from and to. */
 export function spark(points, from, to, n_steps, colour, title) {

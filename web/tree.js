@@ -4,6 +4,7 @@
  * Frame 0 is the root, frame 1 "(other)": docs/http.md, flame.
  */
 export const OTHER = 1;
+const SEARCHED = 2000; /* of a name: an expression may take long on more */
 
 /* data: an answer of /api/v1/flame. */
 export function unpack(data) {
@@ -137,7 +138,7 @@ function flatten(root, frames, values) {
 		total.push(node.total);
 		frame.push(node.frame);
 		value.push(node.value);
-		const kids = [...node.kids.values()].sort((a, b) => (a.frame === OTHER) - (b.frame === OTHER) || b.total - a.total);
+		const kids = [...node.kids.values()].sort((a, b) => (a.frame === OTHER || a.last) - (b.frame === OTHER || b.last) || b.total - a.total);
 		for (const k of kids.reverse())
 			stack.push([k, d + 1]);
 	}
@@ -145,14 +146,15 @@ function flatten(root, frames, values) {
 		against: null, verdict: null, value: Uint8Array.from(value), values });
 }
 
-const fresh = (frame, value) => ({ frame, total: 0, value, best: 0, kids: new Map() });
+const fresh = (frame, value) => ({ frame, total: 0, value, best: 0, last: false, kids: new Map() });
 
-/* Each value a frame of its own below the root. */
-export function split(trees, values) {
+/* Each value a frame of its own below the root; that of all others, if there is one, is the last. */
+export function split(trees, values, others) {
 	const [frames, maps] = internFrames(trees), root = fresh(0, 255);
 	trees.forEach((t, v) => {
 		const top = fresh(frames.length / 3, v), path = [];
 		frames.push(values[v], '', 5);
+		top.last = others && v === trees.length - 1;
 		for (let i = 0; i < t.n; i++) {
 			const node = i ? fresh(maps[v][t.frame[i]], v) : top;
 			node.total = t.total[i];
@@ -197,9 +199,9 @@ export function matchFrames(t, text) {
 	} catch {
 		return null;
 	}
-	const hits = new Uint8Array(t.frames.length / 3);
+	const hits = new Uint8Array(t.frames.length / 3), some = text => text.slice(0, SEARCHED);
 	for (let f = 2; f < hits.length; f++)
-		hits[f] = re.test(t.frames[3 * f].replace(/ \(inlined\)$/, '')) || re.test(t.frames[3 * f + 1]) ? 1 : 0;
+		hits[f] = re.test(some(t.frames[3 * f]).replace(/ \(inlined\)$/, '')) || re.test(some(t.frames[3 * f + 1])) ? 1 : 0;
 	return hits;
 }
 

@@ -7,7 +7,7 @@ import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { valueColour } from './colour.js';
 import { h } from './dom.js';
-import { cut, number, percent, plain, seconds } from './format.js';
+import { brief, number, percent, plain, seconds, shares } from './format.js';
 import { and, parse, valueOf, without } from './selector.js';
 import { spark } from './spark.js';
 import { bar, table } from './table.js';
@@ -29,7 +29,7 @@ export class ValuesPane extends Pane {
 		if (by && !known.includes(by))
 			known.push(by);
 		if (known.join('\0') !== this.known) {
-			this.keys.replaceChildren(...known.map(k => h('option', { value: k }, cut(plain(k), 40))));
+			this.keys.replaceChildren(...known.map(k => h('option', { value: k }, brief(k, 40))));
 			this.known = known.join('\0');
 		}
 		this.keys.value = by;
@@ -75,10 +75,10 @@ export class ValuesPane extends Pane {
 		const rank = r => this.ranks && this.ranks.has(r.key[by]) ? this.ranks.get(r.key[by]) : -1;
 		this.body.replaceChildren(table({
 			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
-				{ id: 'value', title: cut(plain(by), 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
+				{ id: 'value', title: brief(by, 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
 				{ id: 'cpu', title: time ? 'CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
 				{ id: 'share', title: 'Share', number: true, cell: r => bar(r.share, percent(r.samples, a.samples)) },
-				{ id: 'range', title: '95%', number: true, hint: '95% interval of the share', cell: r => `${percent(r.low, 1)} – ${percent(r.high, 1)}` },
+				{ id: 'range', title: '95%', number: true, hint: '95% interval of the share', cell: r => shares(r.low, r.high) },
 				{ id: 'course', title: 'Course', cell: r => this.sparkCell(r, rank(r)) },
 				{ id: 'do', title: '', cell: r => this.actions(r) },
 			] }));
@@ -96,9 +96,9 @@ export class ValuesPane extends Pane {
 		box.style.background = valueColour(rank);
 		if (r.other)
 			return h('span', null, box, '(all others)');
-		return h('button.link', { type: 'button', 'data-value': cut(plain(valueOf(v)), 80), title: `Only ${cut(plain(valueOf(v) || '(none)'), 200)}`,
+		return h('button.link', { type: 'button', 'data-value': brief(valueOf(v), 80), title: `Only ${brief(valueOf(v) || '(none)', 200)}`,
 			'aria-current': this.chosen(r) ? 'true' : null, onclick: () => this.choose(v, this.chosen(r)) },
-		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)') : h('bdi', null, cut(plain(v), 60)));
+		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)') : h('bdi', null, brief(v, 60)));
 	}
 
 	/* A baseline that was the rest of one value is the rest of the next. */
@@ -118,7 +118,7 @@ export class ValuesPane extends Pane {
 	actions(r) {
 		if (r.other || !r.key)
 			return '';
-		const v = valueOf(r.key[this.by]), own = without(this.app.state.where, this.by), what = cut(plain(v || '(none)'), 60);
+		const v = valueOf(r.key[this.by]), own = without(this.app.state.where, this.by), what = brief(v || '(none)', 60);
 		const small = (text, title, name, changes) => h('button.small', { type: 'button', title, 'aria-label': title, name, onclick: () => this.app.go(changes()) }, text);
 		return h('span.actions', null,
 			small('≠', `All but ${what}`, 'but', () => ({ where: and(this.app.state.where, this.by, '!=', v), root: '' })),
