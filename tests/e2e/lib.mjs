@@ -44,8 +44,8 @@ export const q = encodeURIComponent;
 export async function open(browser, url, options = {}) {
 	const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
 	const page = await context.newPage(), bad = [];
-	page.setDefaultTimeout(8000);
-	page.on('console', m => ['error', 'warning'].includes(m.type()) && bad.push(m.text()));
+	page.setDefaultTimeout(60000);
+	page.on('console', m => ['error', 'warning'].includes(m.type()) && !/getImageData/.test(m.text()) && bad.push(m.text())); /* that is what colours() does */
 	page.on('pageerror', e => bad.push(e.message));
 	page.on('dialog', d => { bad.push('dialog: ' + d.message()); d.dismiss(); });
 	await page.addInitScript(() => addEventListener('securitypolicyviolation', e => console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI)));

@@ -286,7 +286,7 @@ test('live', async () => {
 	const { page, bad, context } = await open(browser, base + '/?live=1&from=now-1h');
 	await settled(page);
 	const fired = async () => digits((await said(page, '#facts')).match(/fired ([\d\u202f]+)/)[1]), before = await fired();
-	await page.waitForFunction(n => Number(document.querySelector('#facts').innerText.match(/fired ([\d\u202f]+)/)[1].replace('\u202f', '')) > n, before, { timeout: 15000 });
+	await page.waitForFunction(n => Number(document.querySelector('#facts').innerText.match(/fired ([\d\u202f]+)/)[1].replace('\u202f', '')) > n, before, { timeout: 60000 });
 	assert.equal(await page.getAttribute('button[name=live]', 'aria-pressed'), 'true');
 	assert.deepEqual(bad, []);
 	await context.close();

@@ -8,4 +8,4 @@ echo "0123456789abcdef0123" >token
 if [ "$(id -u)" = 0 ] && "$BUILD/ascribe" record -d 1s -o real >/dev/null 2>&1; then
 	export REAL=real
 fi
-timeout 120 node "$here/page.mjs" "$@"
+timeout 300 node "$here/page.mjs" "$@"

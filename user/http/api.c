@@ -168,7 +168,9 @@ static int answer_rows(struct request *r, const struct answer *asked, const stru
 		return rc;
 	answer.limit = answer.limit < matched ? answer.limit : matched;
 	json_t *o = answer_table(&answer, q, t);
-	rc = json_put(o, "n_matched", json_count(matched));
+	rc = o ? 0 : -ENOMEM;
+	if (!rc && request_param(r, "match"))
+		rc = json_put(o, "n_matched", json_count(matched));
 	if (!rc)
 		return request_json(r, o, err);
 	json_decref(o);
