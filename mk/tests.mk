@@ -73,7 +73,8 @@ test: ## install, build, pass every test
 	$(Q)$(MAKE) --no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined test-asan-programs
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/clang-14 CLANG=clang-14 $(BUILD)/clang-14/ascribe
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/clang-19 CLANG=clang-19 $(BUILD)/clang-19/ascribe
-	$(Q)tools/test \
+	$(Q)tools/test -j2 \
+		'kernels=$(MAKE) --no-print-directory test-kernels' \
 		'layers=tools/check-layers' \
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
@@ -85,13 +86,13 @@ test: ## install, build, pass every test
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
+		-j1 \
 		$(call scripts,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
 		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
 		$(call scripts,http) \
 		$(call scripts,web) \
-		$(call scripts,e2e) \
-		'kernels=$(MAKE) --no-print-directory test-kernels'
+		$(call scripts,e2e)
 
 test-programs: $(BUILD)/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS)
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))

@@ -45,7 +45,7 @@ while True: print(s.recv(4096).decode(), flush=True)
 PY
 python3 notified.py >told &
 started+=($!)
-for i in $(seq 100); do [ -S notify ] && break; sleep 0.05; done
+for i in $(seq 600); do [ -S notify ] && break; sleep 0.05; done
 cat >a.yaml <<E
 store: $dir/store
 listen: [127.0.0.1:0, unix:$dir/sock]

@@ -41,7 +41,7 @@ serve() {
 	"$@" 2>"$log" &
 	pid=$!
 	started+=("$pid")
-	for i in $(seq 200); do
+	for i in $(seq 1200); do
 		url=$(sed -n 's/.* on \(https\{0,1\}:\/\/.*\)/\1/p' "$log" | head -1)
 		[ -n "$url" ] && return
 		kill -0 "$pid" 2>/dev/null || break

@@ -116,7 +116,7 @@ while True:
 PY
 port=$(free_port)
 background python3 silent.py "$port" >silent.log
-for i in $(seq 100); do ss -Hltn "sport = :$port" | grep -q . && break; sleep 0.05; done
+for i in $(seq 600); do ss -Hltn "sport = :$port" | grep -q . && break; sleep 0.05; done
 ok "a server that never answers" in_time silent --debuginfod "http://127.0.0.1:$port" --debuginfod-cache "$dir/c1" -- ./one 2
 ok "was asked" grep -q connection silent.log
 ok "its programs keep what they have" only_dynsym silent one
@@ -157,7 +157,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Liar).serve_forever()
 PY
 port=$(free_port)
 background python3 liar.py "$port" "$(build_id junk)" "$(build_id huge)" "$(build_id endless)" "$(build_id liar)" >liar.log
-for i in $(seq 100); do ss -Hltn "sport = :$port" | grep -q . && break; sleep 0.05; done
+for i in $(seq 600); do ss -Hltn "sport = :$port" | grep -q . && break; sleep 0.05; done
 ASCRIBE_DEBUGINFOD_MIB=8 recorded lies --debuginfod "http://127.0.0.1:$port" --debuginfod-cache "$dir/c3" -- \
 	bash -c './junk 2 & ./huge 2 & ./endless 2 & ./liar 2; wait; sleep 0.5'
 for p in junk huge endless liar; do

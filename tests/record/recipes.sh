@@ -20,7 +20,7 @@ if [ -x $pg/postgres ] && [ -x $pg/pgbench ] && [ -e /usr/share/postgresql/15/ex
 	server=$!
 	started+=("$server")
 	sql() { psql -h "$dir/pg" -p 5599 -U postgres -qAtX "$@"; }
-	for i in $(seq 100); do sql -c 'select 1' >/dev/null 2>&1 && break; sleep 0.1; done
+	for i in $(seq 600); do sql -c 'select 1' >/dev/null 2>&1 && break; sleep 0.1; done
 	sql -c 'create extension pg_stat_statements' -c 'create database shop' >/dev/null
 	sql -d shop -c "create table t as select i, md5(i::text) m from generate_series(1,20000) i" -c 'analyze t'
 	echo "select sum(hashtext(m || i::text)::bigint), count(distinct m) from t;" >heavy.sql
@@ -60,7 +60,7 @@ if command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null &&
 		--pid-file="$dir/my/pid" >my.log 2>&1
 	server=$pid
 	my() { mariadb --no-defaults -S "$dir/my/s" -N "$@"; }
-	for i in $(seq 100); do my -e 'select 1' >/dev/null 2>&1 && break; sleep 0.1; done
+	for i in $(seq 600); do my -e 'select 1' >/dev/null 2>&1 && break; sleep 0.1; done
 	my -e "create database d; use d; create table t as select seq i, md5(seq) m from seq_1_to_50000;
 		create user one@localhost; create user two@localhost; grant all on *.* to one@localhost, two@localhost"
 	background "$ascribe" record -q -a -F 1999 -o my.data 2>my.err
@@ -89,7 +89,7 @@ if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null &
 	tested=$((tested + 1))
 	background redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir" --save '' >redis.log 2>&1
 	server=$pid
-	for i in $(seq 50); do redis-cli -s redis.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
+	for i in $(seq 600); do redis-cli -s redis.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
 	background "$ascribe" record -q -a -F 1999 -o redis.data 2>redis.err
 	recorder=$pid
 	sleep 0.7
