@@ -2,6 +2,7 @@
 /* The page: what the address says is shown, what is done changes the address. */
 import { ask, setToken } from './api.js';
 import { Bar } from './bar.js';
+import { BlamePane } from './blame_pane.js';
 import { Chart } from './chart.js';
 import { byId, h, later } from './dom.js';
 import { FactsPane } from './facts.js';
@@ -13,9 +14,11 @@ import { format, parse } from './state.js';
 import { startTheme } from './theme.js';
 import { Tip } from './tip.js';
 import { ValuesPane } from './values.js';
+import { WaitsPane } from './waits_pane.js';
 
 const LIVE_MS = 5000, SERIES = 50, SELECTOR_MAX = 8000;
 /* Keys that the system has for every sample: a label that programs gave themselves is shown first. */
+const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$/;
 const USUAL = ['tenant', 'customer', 'service', 'service_name', 'endpoint', 'route'];
 const SYSTEM = ['comm', 'unit', 'container', 'pod', 'namespace', 'exe', 'cgroup', 'thread', 'event', 'tgid', 'tid'];
 
@@ -33,6 +36,8 @@ class App {
 		this.tabs = this.makeTabs(byId('panes'));
 		this.flame = new FlamePane(this, this.tabs.flame);
 		this.functions = new FunctionsPane(this, this.tabs.functions);
+		this.blame = new BlamePane(this, this.tabs.blame);
+		this.waits = new WaitsPane(this, this.tabs.waits);
 		addEventListener('popstate', () => { [this.state, this.problems] = parse(location.search); this.defaultBy(); this.update(); });
 		addEventListener('keydown', e => this.key(e));
 		document.addEventListener('visibilitychange', () => this.tick());
@@ -43,7 +48,7 @@ class App {
 		const panels = {};
 		this.tabList = h('div.tabs', { role: 'tablist', 'aria-label': 'Views', onkeydown: e => this.tabKey(e) });
 		host.append(this.tabList);
-		for (const [id, text] of [['flame', 'Flame graph'], ['functions', 'Functions']]) {
+		for (const [id, text] of [['flame', 'Flame graph'], ['functions', 'Functions'], ['blame', 'Blame'], ['waits', 'Waits']]) {
 			const tab = h('button', { type: 'button', role: 'tab', id: 'tab-' + id, 'aria-controls': 'panel-' + id, onclick: () => this.go({ tab: id }) }, text);
 			panels[id] = h('div.panel', { role: 'tabpanel', id: 'panel-' + id, 'aria-labelledby': 'tab-' + id });
 			this.tabList.append(tab);
@@ -53,7 +58,7 @@ class App {
 	}
 
 	tabKey(e) {
-		const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key], names = Object.keys(this.tabs);
+		const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key], names = Object.keys(this.tabs).filter(id => !byId('tab-' + id).hidden);
 		if (!by)
 			return;
 		e.preventDefault();
@@ -65,8 +70,8 @@ class App {
 	/* ---- what is asked for ---- */
 
 	select() {
-		const { from, to, where, event } = this.state;
-		return { from, to, where, event };
+		const { from, to, where, event, metric } = this.state;
+		return { from, to, where, event: metric ? '' : event, metric };
 	}
 
 	compared() { return !!(this.state.against || this.state.against_from || this.state.against_to); }
@@ -179,11 +184,10 @@ class App {
 		this.time.update(again);
 		this.values.showKeys(this.keys || [], s.by);
 		this.values.update(again);
-		if (!Object.hasOwn(this.tabs, s.tab))
-			s.tab = 'flame';
 		for (const id of Object.keys(this.tabs)) {
 			const shown = id === s.tab, tab = byId('tab-' + id);
 			this.tabs[id].hidden = !shown;
+			tab.hidden = (id === 'blame' || id === 'waits') && !this.has_waits && !shown;
 			tab.setAttribute('aria-selected', String(shown));
 			tab.tabIndex = shown ? 0 : -1;
 		}
@@ -221,6 +225,14 @@ class App {
 			this.state.by = this.chosenBy;
 	}
 
+	/* Waits are events, too, with metrics and panes of their own. */
+	showEvents(names) {
+		this.has_waits = names.includes('runq') || names.includes('off-cpu');
+		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits);
+		if (this.has_waits)
+			this.update();
+	}
+
 	async start() {
 		startTheme(() => this.repaint());
 		this.bar.showTheme();
@@ -236,7 +248,7 @@ class App {
 		}
 		this.defaultBy();
 		this.update();
-		events.then(a => this.bar.showEvents(a.values.map(v => v.value)), () => {});
+		events.then(a => this.showEvents(a.values.map(v => v.value)), () => {});
 	}
 }
 

@@ -7,6 +7,7 @@ import * as selector from './selector.js';
 import { nextTheme, themeName } from './theme.js';
 
 const PRESETS = [['15m', 'now-15m'], ['1h', 'now-1h'], ['6h', 'now-6h'], ['24h', 'now-24h'], ['7d', 'now-7d'], ['all', '']];
+const METRICS = [['cpu', 'CPU time'], ['off', 'blocked'], ['runq', 'waiting for a CPU'], ['wall', 'all three: wall time']];
 const OPS = { '=': '=', '!=': '≠', '=~': '≈', '!~': '≉' };
 
 export class Bar {
@@ -19,7 +20,7 @@ export class Bar {
 		this.from = field('from', 'from', 19);
 		this.to = field('to', 'to', 19);
 		this.where = field('where', 'selector: {tenant="a"}', 30);
-		this.event = h('select', { name: 'event', 'aria-label': 'Event', onchange: e => go({ event: e.target.value, root: '' }) });
+		this.event = h('select', { name: 'event', 'aria-label': 'Event', onchange: e => this.chooseEvent(e.target.value) });
 		this.presets = PRESETS.map(([text, from]) => h('button.small', { type: 'button', 'data-from': from, onclick: () => go({ from, to: '' }) }, text));
 		const move = (text, title, f) => h('button.small', { type: 'button', title, 'aria-label': title, name: title.split(' ')[0].toLowerCase(), onclick: () => this.move(f) }, text);
 		this.live = h('button', { type: 'button', name: 'live', 'aria-pressed': 'false', onclick: () => go({ live: app.state.live ? '' : '1' }) }, 'Live');
@@ -53,10 +54,26 @@ export class Bar {
 		this.app.range(from, to);
 	}
 
-	showEvents(events) {
-		this.event.replaceChildren(h('option', { value: '' }, events.length ? brief(events[0], 40) : 'event'), ...events.slice(1).map(e => h('option', { value: e }, brief(e, 40))));
-		this.event.hidden = events.length < 2;
-		this.event.value = this.app.state.event;
+	/* One choice of what is summed: samples of an event, or times. */
+	showEvents(events, waits) {
+		this.event.replaceChildren(h('option', { value: 'event:' }, events.length ? brief(events[0], 40) : 'event'),
+			...events.slice(1).map(e => h('option', { value: 'event:' + e }, brief(e, 40))), ...(waits ? METRICS : []).map(([m, text]) => h('option', { value: 'metric:' + m }, text)));
+		this.event.hidden = this.event.options.length < 2;
+		this.showEvent();
+	}
+
+	showEvent() {
+		const s = this.app.state, value = s.metric ? 'metric:' + s.metric : 'event:' + s.event;
+		if (![...this.event.options].some(o => o.value === value)) {
+			this.event.append(h('option', { value }, brief(s.metric || s.event || 'event', 40)));
+			this.event.hidden = this.event.options.length < 2;
+		}
+		this.event.value = value;
+	}
+
+	chooseEvent(value) {
+		const [, kind, name] = value.match(/^(event|metric):(.*)$/s);
+		this.app.go({ event: '', metric: '', [kind]: name, root: '' });
 	}
 
 	update() {
@@ -66,11 +83,7 @@ export class Bar {
 		show(this.where, s.where);
 		for (const input of [this.from, this.to])
 			input.title = /^\d+(\.\d+)?$/.test(input.value) ? time(Number(input.value)) : '';
-		if (s.event && ![...this.event.options].some(o => o.value === s.event)) {
-			this.event.append(h('option', { value: s.event }, brief(s.event, 40)));
-			this.event.hidden = false;
-		}
-		this.event.value = s.event;
+		this.showEvent();
 		for (const b of this.presets)
 			b.setAttribute('aria-pressed', String(!s.to && b.dataset.from === s.from));
 		this.live.setAttribute('aria-pressed', String(!!s.live));

@@ -62,7 +62,7 @@ export class Chart {
 		const cpu = answer.samples ? answer.seconds / answer.samples : 0; /* 0: no time, then a rate */
 		const rows = groups(answer), scale = (cpu || 1) / (answer.step || 1);
 		const names = rows.map(r => r.other ? '(others)' : key ? r.key[key] === null ? '(none)' : plain(r.key[key]) : 'all');
-		this.unit = cpu ? 'CPUs' : 'per s';
+		this.unit = !cpu ? 'per s' : answer.metric && answer.metric !== 'cpu' ? 'threads' : 'CPUs';
 		this.host.setAttribute('aria-label', `${this.unit} over time${key ? ' by ' + plain(key) : ''}: ` +
 			names.map((n, i) => `${cut(n, 60)} ${number(rows[i].samples)} samples`).join(', '));
 		if (this.plot)

@@ -44,9 +44,9 @@ export class FactsPane extends Pane {
 
 	/* Of what is selected: an answer with samples and seconds. */
 	select(a) {
-		const few = a.samples < FEW;
+		const few = a.samples < FEW && !a.metric, what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time', cpu: 'CPU' }[a.metric];
 		this.chosen.className = few ? 'bad' : '';
-		this.chosen.replaceChildren(h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)), a.seconds ? ' CPU, ' : ' ', `${number(a.samples)} samples`,
+		this.chosen.replaceChildren(h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)), ...(a.metric ? [' ' + what] : [a.seconds ? ' CPU, ' : ' ', `${number(a.samples)} samples`]),
 			few ? ': too few to say much' : '', a.to ? h('span.when', null, ' ' + timeRange(a.from, a.to)) : '');
 	}
 }

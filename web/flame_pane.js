@@ -6,7 +6,7 @@ import { FrameLine } from './frame_line.js';
 import { ask } from './api.js';
 import { N_VALUES, legend, painter } from './colour.js';
 import { h } from './dom.js';
-import { brief, number, percent } from './format.js';
+import { brief, number, percent, seconds } from './format.js';
 import { and, valueOf } from './selector.js';
 import { below, children, frameId, matchFrames, matchedTotal, module, name, overlay, pathOf, prunedBelow, split, unpack } from './tree.js';
 import { table } from './table.js';
@@ -291,7 +291,7 @@ export class FlamePane extends Pane {
 			this.callers.setHits(text ? matchFrames(this.shown.callers.tree, text) : null);
 		const sum = hits ? matchedTotal(t, hits) : 0;
 		this.match.textContent = !text ? '' : !hits ? 'not a regular expression'
-			: `matched ${percent(sum, t.total[0])}, ${number(sum)} samples`;
+			: `matched ${percent(sum, t.total[0])}, ${this.shown.data.ns_per_sample === 1 ? seconds(sum / 1e9) : number(sum) + ' samples'}`;
 	}
 
 	/* ---- the frame that is looked at ---- */

@@ -2,7 +2,7 @@
 /* What there is to say of one frame, and what can be done with it. */
 import { kindName } from './colour.js';
 import { h } from './dom.js';
-import { amount, brief, interval, number, percent, shares } from './format.js';
+import { amount, brief, interval, number, percent, seconds, shares } from './format.js';
 
 const VERDICTS = ['may be chance', 'more', 'less'];
 
@@ -14,17 +14,18 @@ export class FrameLine {
 
 	/* a: see FlamePane.about */
 	lines(a) {
-		const ns = a.data.ns_per_sample, [low, high] = interval(a.total, a.of), out = [];
+		const ns = a.data.ns_per_sample, [low, high] = interval(a.total, a.of), out = [], measured = ns === 1; /* a metric: nanoseconds */
+		const count = n => measured ? seconds(n / 1e9) : `${number(n)} samples`;
 		const kind = kindName(a.kind, a.module);
 		if (a.module || kind)
 			out.push([brief(a.module, 200) + (kind && a.kind !== 4 ? ` · ${kind}` : '')]);
-		out.push([`${number(a.total)} samples${ns ? ' = ' + amount(a.total, ns) : ''}, ${percent(a.total, a.of)} of all (95%: ${shares(low, high)})`]);
+		out.push([`${count(a.total)}${ns && !measured ? ' = ' + amount(a.total, ns) : ''}, ${percent(a.total, a.of)} of all` + (measured ? '' : ` (95%: ${shares(low, high)})`)]);
 		if (a.zoom && a.zoom !== a.of)
 			out.push([`${percent(a.total, a.zoom)} of what is zoomed to`]);
 		if (a.own !== undefined)
-			out.push([`self: ${number(a.own)} samples, ${percent(a.own, a.of)}`]);
+			out.push([`self: ${count(a.own)}, ${percent(a.own, a.of)}`]);
 		if (a.sums)
-			out.push([`baseline: ${number(a.against)} samples, ${percent(a.against, a.sums[1])} · ${VERDICTS[a.verdict]}`]);
+			out.push([`baseline: ${count(a.against)}, ${percent(a.against, a.sums[1])} · ${VERDICTS[a.verdict]}`]);
 		if (a.value)
 			out.push([`most of it: ${brief(a.value, 80)}`]);
 		return out;

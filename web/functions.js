@@ -72,10 +72,10 @@ export class FunctionsPane extends Pane {
 		const time = a.seconds > 0;
 		return [
 			{ id: 'self', title: 'Self', number: true, sortable: true, hint: 'as the leaf', cell: r => bar(r.self / (a.samples || 1), percent(r.self, a.samples)) },
-			{ id: 'selfs', title: time ? 'Self CPU' : 'Self', number: true, cell: r => time ? seconds(r.self_seconds) : number(r.self) },
+			{ id: 'selfs', title: a.metric ? 'Self time' : time ? 'Self CPU' : 'Count', number: true, cell: r => time ? seconds(r.self_seconds) : number(r.self) },
 			{ id: 'samples', title: 'Total', number: true, sortable: true, hint: 'anywhere in the stack', cell: r => bar(r.share, percent(r.samples, a.samples)) },
-			{ id: 'range', title: '95%', number: true, hint: '95% interval of the total', cell: r => shares(r.low, r.high) },
-			{ id: 'totals', title: time ? 'Total CPU' : 'Total', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
+			...(a.metric ? [] : [{ id: 'range', title: '95%', number: true, hint: '95% interval of the total', cell: r => shares(r.low, r.high) }]),
+			{ id: 'totals', title: a.metric ? 'Total time' : time ? 'Total CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
 			{ id: 'function', title: 'Function', header: true, wide: true, sortable: true, cell: r => this.nameCell(r) },
 			{ id: 'file', title: 'File', cell: r => this.fileCell(r) },
 		];

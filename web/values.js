@@ -12,7 +12,7 @@ import { and, parse, valueOf, without } from './selector.js';
 import { spark } from './spark.js';
 import { bar, table } from './table.js';
 
-const ROWS = 50;
+const ROWS = 50, THREADS = ['tgid', 'tid', 'thread']; /* of those no lengths of waits are kept */
 
 export class ValuesPane extends Pane {
 	constructor(app, host) {
@@ -41,12 +41,18 @@ export class ValuesPane extends Pane {
 			return this.body.replaceChildren();
 		const own = without(s.where, s.by), params = { ...this.app.select(), where: own, by: s.by, limit: ROWS };
 		const askAll = async signal => {
-			const [answer, series] = await Promise.all([ask('table', params, signal), own === s.where ? null : ask('series', params, signal)]);
-			return { answer, series, by: s.by };
+			const waits = metric => this.app.has_waits && !THREADS.includes(s.by) ? ask('table', { ...params, event: '', metric, limit: 1000 }, signal).catch(e => {
+				if (e.name === 'AbortError')
+					throw e;
+				return null; /* not kept by this selector */
+			}) : null;
+			const [answer, series, runq, off] = await Promise.all([ask('table', params, signal), own === s.where ? null : ask('series', params, signal), waits('runq'), waits('off')]);
+			return { answer, series, by: s.by, waits: runq && off ? [runq, off] : null };
 		};
-		return this.load(JSON.stringify([params, own === s.where]), again, askAll, got => {
+		return this.load(JSON.stringify([params, own === s.where, !!this.app.has_waits]), again, askAll, got => {
 			this.answer = got.answer;
 			this.by = got.by;
+			this.waits = got.waits && got.waits.map(a => new Map(a.rows.map(r => [r.other ? undefined : r.key[got.by], r])));
 			if (got.series)
 				this.courses(got.series, got.by);
 			this.draw();
@@ -78,7 +84,8 @@ export class ValuesPane extends Pane {
 				{ id: 'value', title: brief(by, 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
 				{ id: 'cpu', title: time ? 'CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
 				{ id: 'share', title: 'Share', number: true, cell: r => bar(r.share, percent(r.samples, a.samples)) },
-				{ id: 'range', title: '95%', number: true, hint: '95% interval of the share', cell: r => shares(r.low, r.high) },
+				...(a.metric ? [] : [{ id: 'range', title: '95%', number: true, hint: '95% interval of the share', cell: r => shares(r.low, r.high) }]),
+				...(this.waits ? [this.waitColumn('runq', 'Run queue', 'waited for a CPU', 0), this.waitColumn('off', 'Blocked', 'blocked', 1)] : []),
 				{ id: 'course', title: 'Course', cell: r => this.sparkCell(r, rank(r)) },
 				{ id: 'do', title: '', cell: r => this.actions(r) },
 			] }));
@@ -99,6 +106,15 @@ export class ValuesPane extends Pane {
 		return h('button.link', { type: 'button', 'data-value': brief(valueOf(v), 80), title: `Only ${brief(valueOf(v) || '(none)', 200)}`,
 			'aria-current': this.chosen(r) ? 'true' : null, onclick: () => this.choose(v, this.chosen(r)) },
 		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)') : h('bdi', null, brief(v, 60)));
+	}
+
+	waitColumn(id, title, words, which) {
+		const text = q => q ? seconds(q.value) : '?';
+		return { id, title, number: true, hint: `${words}, all waits; the longest of 99%`, cell: r => {
+			const w = !r.other && r.key && this.waits[which].get(r.key[this.by]);
+			return w ? h('span', { title: `${words} ${seconds(w.seconds)}, ${number(w.waits)} waits: half of them up to ${text(w.p50)}, 99% up to ${text(w.p99)}, the longest ${text(w.max)}` },
+				seconds(w.seconds), h('small', null, ' ' + text(w.p99))) : '';
+		} };
 	}
 
 	/* A baseline that was the rest of one value is the rest of the next. */
