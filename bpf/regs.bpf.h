@@ -24,6 +24,7 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 
 #define REGS_PC(r) ((r)->ip)
 #define REGS_FP(r) ((r)->bp)
+#define REGS_SP(r) ((r)->sp)
 
 /* The registers of 64-bit user code, as rules name them. The result is the program counter. */
 static __always_inline __u64 unwind_registers(__u64 *reg, const saved_regs *r)
@@ -65,6 +66,7 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 
 #define REGS_PC(r) ((r)->user_regs.pc)
 #define REGS_FP(r) ((r)->user_regs.regs[UNWIND_ARM_FP])
+#define REGS_SP(r) ((r)->user_regs.sp)
 
 static __always_inline __u64 unwind_registers(__u64 *reg, const saved_regs *r)
 {

@@ -8,18 +8,11 @@
 #include "labels.bpf.h"
 #include "python.bpf.h"
 #include "select.bpf.h"
+#include "sched.bpf.h"
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-static __always_inline void count(struct half *h, int counter)
-{
-	__u64 i = (__u32)counter; /* 64 bits: 6.1 loses the bound with a 32-bit move */
-	barrier_var(i);
-	if (i < N_COUNTERS)
-		h->counters[i]++;
-}
 
 /* One more in the row of this key with the stack at the tail. False: counted as lost. */
 static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row *key, const struct stack_lengths *len)
@@ -33,7 +26,7 @@ static __always_inline bool keep_row(struct half *h, __u32 half_key, struct row 
 	key->n_kernel = (__u16)len->n_kernel;
 	key->n_user = (__u16)len->n_user;
 	key->n_python = (__u16)len->n_python;
-	if (!row_add(half_key, key))
+	if (row_add(half_key, key) >= 0)
 		return true;
 	count(h, COUNTER_rows_full);
 	return false;
@@ -110,9 +103,16 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 		sample_task(ctx, h, half_key, t, &key, in_user);
 	} else {
 		key.kind = ROW_IDLE;
-		count(h, row_add(half_key, &key) ? COUNTER_rows_full : COUNTER_idle);
+		count(h, row_add(half_key, &key) < 0 ? COUNTER_rows_full : COUNTER_idle);
 	}
 	ask_for_drain(h);
+}
+
+/* Is a program at work on this CPU already? A function of its own: on_event is at the limit of its stack on Linux 6.1. */
+__noinline int is_inside(__u32 cpu)
+{
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
+	return c && *(volatile __u32 *)&c->seq & 1;
 }
 
 static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in_user)
@@ -124,6 +124,8 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in
 		__sync_fetch_and_add(&lost_bad_cpu, 1);
 		return;
 	}
+	if (is_inside(cpu))
+		return; /* a hardware event inside of sched.bpf.h: counted as not_run */
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	if (!c)
 		return;

@@ -66,6 +66,39 @@ enum row_kind {
 	ROW_TASK = 0,
 	ROW_KTHREAD = 1,
 	ROW_IDLE = 2,
+	ROW_WAIT = 3,  /* of sched.bpf.h: waits of one length, value the sum of their nanoseconds; no stack */
+	ROW_BLAME = 4, /* the part of a wait for a CPU in which one occupant had it */
+};
+
+/*
+ * Waits. ROW_WAIT and ROW_BLAME have no stack: n_kernel is the bucket of the length (include/hist_bucket.h), n_user says more, stack
+ * is who had the CPU: the index of a struct occupant in the arena, or one of OCCUPANT_*.
+ */
+#define WAIT_HIST_BITS 3
+#define WAIT_SUMMED 1  /* no other row has these waits: they count as samples, without a stack */
+#define WAIT_KTHREAD 2 /* of a kernel thread */
+#define WAIT_NO_BLAME 4
+#define WAIT_NO_HIST 8 /* a part of a wait that is not over */
+
+#define OCCUPANT_OTHER 0xffffffffu /* not known any more, or not yet */
+#define OCCUPANT_IDLE 0xfffffffeu  /* nobody: the CPU was on its way out of idle */
+#define OCCUPANT_WORDS 6
+
+/* Who had a CPU while others waited for it. */
+struct occupant {
+	__u64 start_ns;
+	__u64 set_id;
+	__u64 cgroup;
+	__u64 comm[COMM_SIZE / 8];
+	__u32 tgid;
+	__u32 exec_id;
+};
+
+/* A wait that is not over, told by the iterator over all threads: what is new of it since the last time. */
+#define WAIT_WORDS 127
+struct wire_wait {
+	struct row row; /* stack: 0 */
+	__u64 words[WAIT_WORDS]; /* n_kernel + n_user */
 };
 
 /* Where a stack stands in the arena. hash == 0: free. */
@@ -91,7 +124,7 @@ struct half {
 };
 
 struct cpu_state {
-	__u32 active; /* 0 or 1, written by user space */
+	__u32 active; /* its lowest bit is the active half; written by user space, which counts it up */
 	__u32 seq;    /* odd while the program is inside */
 	__u32 notified_hash[14];
 };
@@ -177,6 +210,8 @@ struct config {
 	__u64 cgroup_id;
 	__u64 secret;    /* so that nobody can choose what two of our hashes have in common */
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
+	__u64 wait_ns;  /* waits that are likely to be shorter go without a stack, but for some */
+	__u32 event_off, event_runq; /* indices of these two events */
 	__u64 address_mask; /* bits of a user address; arm64 signs return addresses above them */
 };
 
@@ -192,6 +227,7 @@ _Static_assert(__builtin_offsetof(struct row, samples) == ROW_KEY_WORDS * 8, "th
 _Static_assert(sizeof(struct stack_ref) == 16 && MAX_FRAMES < 256, "stack_ref");
 _Static_assert(sizeof(struct half) % 8 == 0, "half");
 _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
+_Static_assert(sizeof(struct occupant) == OCCUPANT_WORDS * 8, "occupant");
 _Static_assert(sizeof(struct proc_entry) == 112, "proc_entry");
 _Static_assert(sizeof(struct wire_record) == 48, "wire_record");
 _Static_assert(sizeof(struct wire_copy) == 96 + (UNWIND_REGS + 1) * 8 + 8 + 128 * 8, "wire_copy");

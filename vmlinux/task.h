@@ -30,7 +30,9 @@ struct mm_struct {
 };
 
 struct task_struct {
+	unsigned int __state;
 	unsigned int flags;
+	int wake_cpu; /* the CPU whose queue it is in, or was last */
 	int pid;  /* what we call tid */
 	int tgid;
 	struct task_struct *real_parent;
@@ -44,6 +46,18 @@ struct task_struct {
 	struct thread_struct thread;
 };
 
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
 #pragma clang attribute pop
+
+/* The context of an iterator: part of the user interface. */
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
 
 #endif

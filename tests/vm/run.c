@@ -509,6 +509,27 @@ static void test_events(void)
 	json_decref(r);
 }
 
+/* Waits, measured by the scheduler's tracepoints: of a process that sleeps 1 s, and what the whole took. */
+static void test_waits(void)
+{
+	char text[2000] = "";
+	int status = run(text, sizeof(text), "ascribe record -q --wall -F 99 -o /tmp/waits -- sh -c 'sleep 1; guest burn 300' 2>&1");
+	check(!status, "waits-record", "exit status %d", status);
+	if (status)
+		puts(text);
+	json_t *off = ask("report /tmp/waits --metric off --by comm");
+	json_t *runq = ask("report /tmp/waits --metric runq --by comm");
+	json_t *blame = ask("blame /tmp/waits");
+	double slept = rows(off, "seconds", "comm", "sleep", NULL);
+	check(slept > 0.95 && slept < 1.3, "waits-blocked", "sleep 1 was blocked %.3f s", slept);
+	check(number(runq, "seconds") > 0 && fabs(number(runq, "seconds") - number(blame, "seconds")) < 1e-6, "waits-blame",
+	      "waits for a CPU %.6f s, of their occupants %.6f s", number(runq, "seconds"), number(blame, "seconds"));
+	accounting("waits-accounting", "/tmp/waits", -1);
+	json_decref(off);
+	json_decref(runq);
+	json_decref(blame);
+}
+
 int main(void)
 {
 	static const struct {
@@ -517,7 +538,7 @@ int main(void)
 	} tests[] = {
 		{ "check", test_check },     { "labels", test_labels },	  { "selection", test_selection },
 		{ "cgroup", test_cgroup },   { "command", test_command }, { "brief", test_brief },
-		{ "hotplug", test_hotplug }, { "events", test_events },
+		{ "waits", test_waits },     { "hotplug", test_hotplug }, { "events", test_events },
 	};
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (getppid() != 1) { /* it takes a CPU away */

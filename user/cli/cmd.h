@@ -26,6 +26,8 @@ int cmd_report(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_flame(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_blame(int argc, char **argv);
+int cmd_why(int argc, char **argv);
 int cmd_labels(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_check(int argc, char **argv);
@@ -71,6 +73,7 @@ struct filter {
 	int64_t from_ns, to_ns;
 	const char *event;
 	bool idle, json, explain;
+	const char *metric; /* NULL: samples of the event */
 	const char *names; /* NULL: full */
 	bool by_start; /* see struct query_spec; no option */
 	uint64_t limit; /* UINT64_MAX: not given */
@@ -96,6 +99,10 @@ struct filter {
 	{ "event", 'e', OPT_STRING, "EVENT", "the event to show (default: the first of the store)",                \
 	  offsetof(type, member.event), 0, 0 },                                                                    \
 	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs", offsetof(type, member.idle), 0, 0 }
+#define METRIC_OPTION(type, member)                                                                               \
+	{ "metric", 'm', OPT_STRING, "METRIC",                                                                     \
+	  "time instead of samples: cpu, off (blocked), runq (waiting for a CPU), wall\n(all three); needs a recording with --wall", \
+	  offsetof(type, member.metric), 0, 0 }
 #define LIMIT_OPTION(type, member, text)                                                                          \
 	{ "limit", 'n', OPT_UINT, "N", text, offsetof(type, member.limit), 0, 0 }
 #define JSON_OPTION(type, member)                                                                                 \
@@ -124,6 +131,12 @@ int reading_open_keys(struct reading *r, const char *dir, const struct filter *f
  * place that is wrong. where, from: what the options are called. 0 or EXIT_USAGE.
  */
 int reading_check(const struct filter *f, const char *where, const char *from);
+/* The metric that a filter names; -1: there is none of that name. */
+int reading_metric(const struct filter *f);
+/* Whether keys or selector tell threads or processes apart, which the lengths of waits and who had the CPU are not kept by. */
+bool reading_of_threads(const struct filter *f, const struct opt_list *keys);
+/* What to ask: of a filter and the labels and keys (NULL: none) that the rows are to keep. */
+struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys);
 /* The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says on stderr why there is no data, where there is none. */
 int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys);
 /* That part of it, for who asks the store directly: nothing of the store is in [from, to). */

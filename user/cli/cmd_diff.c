@@ -95,7 +95,8 @@ static int print_json(const struct sides *s, size_t n)
 	struct answer_sides a = { .inclusive = o->inclusive, .absolute = o->absolute, .shared = s->shared };
 	for (int i = 0; i < 2; i++) {
 		a.query[i] = s->r[i].query;
-		a.side[i] = (struct answer){ s->r[i].store, s->r[i].dir, s->filter[i].where, (const char *const *)o->by.v, o->by.n, n };
+		a.side[i] = (struct answer){ .store = s->r[i].store, .dir = s->r[i].dir, .where = s->filter[i].where,
+					      .keys = (const char *const *)o->by.v, .n_keys = o->by.n, .limit = n };
 	}
 	return cmd_print_json(answer_diff(&a, s->d));
 }

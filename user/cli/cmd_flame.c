@@ -19,6 +19,7 @@ static const struct opt options[] = {
 	  "where to write (default: stdout; " DEFAULT_FILE " when that is a terminal)",
 	  offsetof(struct flame_options, output), 0, 0 },
 	WHERE_OPTIONS(struct flame_options, filter),
+	METRIC_OPTION(struct flame_options, filter),
 	NAMES_OPTIONS(struct flame_options, filter),
 	LIMIT_OPTION(struct flame_options, filter,
 		     "most frames to keep, the rest is summed in (other);\n0 and default: 20000"),

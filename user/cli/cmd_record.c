@@ -26,7 +26,7 @@
 struct record_options {
 	uint64_t hz;
 	int64_t duration_ns;
-	bool all, append, quiet;
+	bool all, append, quiet, wall;
 	struct opt_list tgids, tids, events, keep, drop, redact, debuginfod;
 	const char *cgroup, *out, *recipes, *debuginfod_cache;
 	bool no_recipes;
@@ -57,6 +57,8 @@ static const struct opt options[] = {
 	  "env stands for what DEBUGINFOD_URLS says (default: nobody is asked)", offsetof(struct record_options, debuginfod), 0, 0 },
 	{ "debuginfod-cache", 0, OPT_STRING, "DIR", "where such files are kept (default: ascribe/debuginfod in XDG_CACHE_HOME;\n"
 	  "without it in /var/cache for root, in ~/.cache for others)", offsetof(struct record_options, debuginfod_cache), 0, 0 },
+	{ "wall", 0, OPT_FLAG, NULL, "all time, not only that on a CPU: also measure every wait of every thread, blocked\n"
+	  "(event off-cpu) or for a CPU (runq), with its stack and who had the CPU", offsetof(struct record_options, wall), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
 	  "is kept as STORE.old", offsetof(struct record_options, out), 0, 0 },
 	{ "recipes", 0, OPT_STRING, "PATH", "more label paths: a *.recipe file, or a directory of them; one with the name of\n"
@@ -77,6 +79,7 @@ static const struct opt_command command = {
 		    "  ascribe record -p 1234,1240 -o /tmp/slow   # two processes, until Ctrl-C\n"
 		    "  ascribe record -e page-faults -d 1m\n"
 		    "  ascribe record --label-drop 'auth*' --label-redact user -d 1m\n"
+		    "  ascribe record --wall -d 30s               # and what they waited for\n"
 		    "  ascribe record --debuginfod https://debuginfod.debian.net -d 1m\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -103,6 +106,26 @@ struct recording {
 
 /* ---- what to sample ---- */
 
+/* Both kinds of waits, whichever was named. */
+static int add_waits(struct recording *r, struct err *err)
+{
+	static const char *const names[] = { EVENT_OFF, EVENT_RUNQ };
+	unsigned n = 0;
+	for (unsigned i = 0; i < r->cfg.n_events; i++)
+		if (!r->cfg.event[i].wait)
+			r->cfg.event[n++] = r->cfg.event[i];
+	for (size_t k = 0; k < 2; k++) {
+		if (n == MAX_EVENTS)
+			return err_set(err, -EINVAL, "waits (--wall) are 2 of the %d events at a time", MAX_EVENTS);
+		int rc = event_parse(&r->cfg.event[n], names[k], r->cfg.hz, err);
+		if (rc)
+			return rc;
+		n++;
+	}
+	r->cfg.n_events = n;
+	return 0;
+}
+
 static int parse_events(struct recording *r, struct err *err)
 {
 	const struct opt_list *l = &r->o->events;
@@ -118,13 +141,21 @@ static int parse_events(struct recording *r, struct err *err)
 	r->cfg.label_sets = sets ? (size_t)strtoul(sets, NULL, 10) : 0;
 	r->cfg.no_labels = labels && !strcmp(labels, "none");
 	r->cfg.n_events = l->n ? (unsigned)l->n : 1;
+	int rc;
 	for (unsigned i = 0; i < r->cfg.n_events; i++) {
-		int rc = event_parse(&r->cfg.event[i], l->n ? l->v[i] : event_default(), r->cfg.hz, err);
+		rc = event_parse(&r->cfg.event[i], l->n ? l->v[i] : event_default(), r->cfg.hz, err);
 		if (rc)
 			return rc;
 	}
+	for (unsigned i = 0; i < r->cfg.n_events; i++)
+		r->o->wall |= r->cfg.event[i].wait;
+	if (r->o->wall && (rc = add_waits(r, err)))
+		return rc;
 	/* May we at all? Asked before any file is touched. */
-	int fd, rc = event_open(&r->cfg.event[0], 0, &fd, err);
+	int fd;
+	if (r->cfg.event[0].wait)
+		return 0;
+	rc = event_open(&r->cfg.event[0], 0, &fd, err);
 	if (rc)
 		return rc == -ENODEV ? 0 : rc;
 	close(fd);

@@ -6,6 +6,7 @@
 #include "cli/series.h"
 #include "cli/text.h"
 #include "export/answer.h"
+#include "query/lengths.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct report {
 	bool full_names;
 	bool exact;
 	bool top; /* the answer is query_top's */
+	struct query_lengths *lengths; /* of waits, by `by`; NULL: not asked for */
 };
 
 static const struct opt options[] = {
@@ -28,6 +30,7 @@ static const struct opt options[] = {
 	{ "step", 's', OPT_DURATION, "TIME", "over time, in steps of so long (1m); windows are never split",
 	  offsetof(struct report, step_ns), 0, 0 },
 	WHERE_OPTIONS(struct report, filter),
+	METRIC_OPTION(struct report, filter),
 	NAMES_OPTIONS(struct report, filter),
 	LIMIT_OPTION(struct report, filter,
 		     "rows to print, 0 for all (default: 30; with --json all; with --step 10, the\n"
@@ -51,6 +54,7 @@ static const struct opt_command command = {
 		    "  ascribe report --by tenant,endpoint -n 10      by two labels\n"
 		    "  ascribe report --where '{tenant=\"a\"}'          the code of one tenant\n"
 		    "  ascribe report --step 1m --by tenant           who, over time\n"
+		    "  ascribe report --metric off --by comm          who was blocked, of a recording with --wall\n"
 		    "  ascribe report --from now-1h --json            for a program\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -63,17 +67,28 @@ static double seconds(const struct reading *r, uint64_t samples)
 	return (double)samples * (double)reading_event(r)->ns_per_sample / 1e9;
 }
 
+/* Time, not samples: what is counted are nanoseconds. */
+static bool is_time(const struct reading *r)
+{
+	return reading_event(r)->ns_per_sample == 1;
+}
+
 static double share(const struct reading *r, uint64_t samples)
 {
 	const struct query_info *info = query_info(r->query);
 	return info->samples ? (double)samples / (double)info->samples : 0;
 }
 
+static const struct hist_snapshot *row_lengths(const struct report *opts, const struct query_table_row *r)
+{
+	return opts->lengths && !r->other ? query_lengths_of(opts->lengths, r->values, r->present) : NULL;
+}
+
 static int print_json(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
 {
 	const struct opt_list *by = &opts->by;
 	const struct answer a = { .store = r->store, .where = opts->filter.where, .keys = (const char *const *)by->v, .n_keys = by->n,
-				  .limit = limit };
+				  .limit = limit, .metric = opts->filter.metric, .lengths = opts->lengths };
 	return cmd_print_json(answer_table(&a, r->query, t));
 }
 
@@ -95,34 +110,51 @@ static void print_header(const struct reading *r, const struct report *opts)
 		putchar('\n');
 	}
 	text_put(stdout, reading_event(r)->name, 0);
-	printf(": %llu samples", (unsigned long long)info->samples);
-	if (reading_event(r)->ns_per_sample)
+	if (is_time(r))
+		printf(": %.3f s", info->seconds);
+	else
+		printf(": %llu samples", (unsigned long long)info->samples);
+	if (!is_time(r) && reading_event(r)->ns_per_sample)
 		printf(" = %.3f s", info->seconds);
 	if (!opts->filter.idle && info->idle)
-		printf("; idle CPUs left out: %llu samples (%.1f%%)", (unsigned long long)info->idle,
-		       100.0 * (double)info->idle / (double)seen);
+		printf(is_time(r) ? "; idle CPUs left out: %.3f s (%.1f%%)" : "; idle CPUs left out: %.0f samples (%.1f%%)",
+		       is_time(r) ? seconds(r, info->idle) : (double)info->idle, 100.0 * (double)info->idle / (double)seen);
 	puts("\n");
+}
+
+/* Waits are measured: no chance is in them. */
+static bool has_interval(const struct reading *rd)
+{
+	return !is_time(rd) || query_info(rd->query)->grain_ns;
 }
 
 static void print_numbers(const struct reading *rd, const struct query_table_row *r, bool by_function)
 {
-	printf("%9llu ", (unsigned long long)r->samples);
+	if (!is_time(rd))
+		printf("%9llu ", (unsigned long long)r->samples);
 	if (reading_event(rd)->ns_per_sample)
 		printf("%10.3f ", seconds(rd, r->samples));
-	printf("%6.2f%%  %6.2f%% - %6.2f%% ", 100 * share(rd, r->samples), 100 * r->low, 100 * r->high);
-	if (by_function)
+	printf("%6.2f%%  ", 100 * share(rd, r->samples));
+	if (has_interval(rd))
+		printf("%6.2f%% - %6.2f%% ", 100 * r->low, 100 * r->high);
+	if (by_function && is_time(rd))
+		printf("%10.3f %6.2f%%", seconds(rd, r->self), 100 * share(rd, r->self));
+	else if (by_function)
 		printf("%9llu %6.2f%%", (unsigned long long)r->self, 100 * share(rd, r->self));
 	fputs("  ", stdout);
 }
 
 static void print_columns(const struct reading *rd, bool by_function)
 {
-	printf("%9s ", "SAMPLES");
+	if (!is_time(rd))
+		printf("%9s ", "SAMPLES");
 	if (reading_event(rd)->ns_per_sample)
 		printf("%10s ", "SECONDS");
-	printf("%7s  %-17s ", "SHARE", "     95% INTERVAL");
+	printf("%7s  ", "SHARE");
+	if (has_interval(rd))
+		printf("%-17s ", "     95% INTERVAL");
 	if (by_function)
-		printf("%9s %7s", "SELF", "SELF%");
+		printf("%*s %7s", is_time(rd) ? 10 : 9, "SELF", "SELF%");
 	fputs("  ", stdout);
 }
 
@@ -138,14 +170,38 @@ static int print_functions(const struct reading *rd, const struct report *opts, 
 			return -ENOMEM;
 		rest -= r->self < rest ? r->self : rest;
 	}
-	if (limit < t->n_rows)
+	if (limit < t->n_rows && is_time(rd))
+		printf("\nnot shown: %zu, with %.3f s of their own; -n 0 prints all\n", t->n_rows - (size_t)limit,
+		       seconds(rd, rest));
+	else if (limit < t->n_rows)
 		printf("\nnot shown: %zu, with %llu samples of their own; -n 0 prints all\n", t->n_rows - (size_t)limit,
 		       (unsigned long long)rest);
 	return 0;
 }
 
+static void print_length_heads(void)
+{
+	printf("%9s", "WAITS");
+	for (size_t i = 0; i < ANSWER_QUANTILES; i++)
+		printf(" %9s", answer_quantiles[i].head);
+	fputs("  ", stdout);
+}
+
+/* How many waits, and their quantiles. */
+static void print_lengths(const struct hist_snapshot *h)
+{
+	char text[32];
+	printf("%9llu", (unsigned long long)(h ? h->total : 0));
+	for (size_t i = 0; i < ANSWER_QUANTILES; i++) {
+		text_duration(h && h->total ? hist_snapshot_quantile(h, answer_quantiles[i].q).value : 0, text);
+		printf(" %9s", h && h->total ? text : "-");
+	}
+	fputs("  ", stdout);
+}
+
 struct printer {
 	const struct reading *rd;
+	const struct report *opts;
 	const struct query_table *t;
 };
 
@@ -156,6 +212,10 @@ static void group_numbers(void *ctx, size_t i)
 		print_columns(p->rd, false);
 	else
 		print_numbers(p->rd, &p->t->rows[i], false);
+	if (p->opts->lengths && i == GROUP_HEAD)
+		print_length_heads();
+	else if (p->opts->lengths)
+		print_lengths(row_lengths(p->opts, &p->t->rows[i]));
 }
 
 static uint64_t most_error(const struct query_table *t)
@@ -166,11 +226,12 @@ static uint64_t most_error(const struct query_table *t)
 	return most;
 }
 
-static int print_groups(const struct reading *rd, const struct opt_list *by, const struct query_table *t, size_t limit)
+static int print_groups(const struct reading *rd, const struct report *opts, const struct query_table *t, size_t limit)
 {
+	const struct opt_list *by = &opts->by;
 	size_t shown = t->n_rows < limit ? t->n_rows : limit;
 	struct group *rows = calloc(shown + 1, sizeof(*rows));
-	struct printer p = { rd, t };
+	struct printer p = { rd, opts, t };
 	uint64_t rest = query_info(rd->query)->samples;
 	if (!rows)
 		return -ENOMEM;
@@ -180,11 +241,15 @@ static int print_groups(const struct reading *rd, const struct opt_list *by, con
 	}
 	int rc = groups_print(by, rows, shown, group_numbers, &p);
 	free(rows);
+	if (!rc && opts->lengths)
+		printf("\nquantiles are of whole waits that ended in this time, within %.2f%% of the true ones\n", 100 * LENGTHS_ERROR);
 	if (!rc && t->approximate)
 		printf("\napproximate: a value of %s has at most %llu samples more than are printed; one that is not printed has\n"
 		       "at most %llu. --exact counts them all by reading every window.\n",
 		       by->v[0], (unsigned long long)most_error(t), (unsigned long long)t->bound);
-	if (!rc && shown < t->n_rows)
+	if (!rc && shown < t->n_rows && is_time(rd))
+		printf("\nnot shown: %zu, with %.3f s; -n 0 prints all\n", t->n_rows - shown, seconds(rd, rest));
+	else if (!rc && shown < t->n_rows)
 		printf("\nnot shown: %zu, with %llu samples; -n 0 prints all\n", t->n_rows - shown,
 		       (unsigned long long)rest);
 	return rc;
@@ -195,12 +260,19 @@ static int print_text(const struct reading *r, const struct report *opts, const 
 	print_header(r, opts);
 	int rc = 0;
 	if (t->n_rows)
-		rc = opts->by.n ? print_groups(r, &opts->by, t, limit) : print_functions(r, opts, t, limit);
+		rc = opts->by.n ? print_groups(r, opts, t, limit) : print_functions(r, opts, t, limit);
 	accounting_footer(r->store, query_info(r->query));
 	return rc;
 }
 
-static int report(struct reading *r, const struct report *opts)
+/* Waits have lengths, by label keys; not by thread. */
+static int open_lengths(struct reading *r, struct report *opts, struct err *err)
+{
+	struct query_spec spec = reading_spec(&opts->filter, QUERY_KEYS, &opts->by);
+	return query_lengths_serve(&spec) ? query_lengths(&opts->lengths, r->store, &spec, err) : 0;
+}
+
+static int report(struct reading *r, struct report *opts)
 {
 	const char *const *keys = (const char *const *)opts->by.v;
 	struct query_table *t = NULL;
@@ -216,12 +288,20 @@ static int report(struct reading *r, const struct report *opts)
 		cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
+	if (!rc)
+		rc = open_lengths(r, opts, &err);
+	if (rc) {
+		cmd_error("%s", err.text);
+		query_table_free(t);
+		return EXIT_FAILED;
+	}
 	reading_step(r, "table");
 	if (opts->filter.json)
 		rc = print_json(r, opts, t, limit);
 	else
 		rc = print_text(r, opts, t, limit);
 	query_table_free(t);
+	query_lengths_free(opts->lengths);
 	reading_step(r, "print");
 	reading_explain(r);
 	if (rc == -ENOMEM)
@@ -258,7 +338,7 @@ static int open_report(struct reading *r, const char *dir, struct report *opts)
 		status = reading_open_store(r, dir, f->explain);
 	if (status)
 		return status;
-	if (opts->by.n == 1 && !opts->exact && !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
+	if (opts->by.n == 1 && !opts->exact && !f->metric && !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
 		status = reading_query(r, f, QUERY_NO_LABELS, NULL);
 		opts->top = !status && query_top_serves(r->query, opts->by.v[0]);
 		if (status || opts->top)

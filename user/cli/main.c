@@ -17,6 +17,8 @@ static const struct command {
 	{ "record", "profile processes or the whole host into a store", cmd_record },
 	{ "report", "who and which code used the CPU: by function or by label", cmd_report },
 	{ "diff", "what changed between two selections, ranges or stores, and what is noise", cmd_diff },
+	{ "blame", "who had the CPU while others waited for it", cmd_blame },
+	{ "why", "one selection against the rest and against before: where its time went", cmd_why },
 	{ "flame", "a flame graph as one self-contained HTML page", cmd_flame },
 	{ "export", "samples for other tools: pprof, folded stacks", cmd_export },
 	{ "labels", "the label keys of a store, or the values of one key", cmd_labels },

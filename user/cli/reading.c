@@ -87,8 +87,22 @@ static int names_of(const struct filter *f)
 	return f->names ? -1 : QUERY_NAMES_FULL;
 }
 
+int reading_metric(const struct filter *f)
+{
+	enum query_metric metric;
+	return query_metric_named(f->metric, &metric) ? -1 : (int)metric;
+}
+
 int reading_check(const struct filter *f, const char *where, const char *from)
 {
+	if (reading_metric(f) < 0) {
+		cmd_error("--metric: %s is none of cpu, off, runq, wall", f->metric);
+		return EXIT_USAGE;
+	}
+	if (f->metric && f->event) {
+		cmd_error("--metric and --event exclude each other");
+		return EXIT_USAGE;
+	}
 	if (names_of(f) < 0) {
 		cmd_error("--names: %s is none of full, folded, simple", f->names);
 		return EXIT_USAGE;
@@ -136,15 +150,26 @@ void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns)
 		 range);
 }
 
-int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys)
+bool reading_of_threads(const struct filter *f, const struct opt_list *keys)
 {
-	struct err err = { 0 };
+	return query_of_threads(f->where, keys ? (const char *const *)keys->v : NULL, keys ? keys->n : 0);
+}
+
+struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys)
+{
 	struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event,
-				   .idle = f->idle, .names = (enum query_names)names_of(f), .labels = labels, .by_start = f->by_start };
+				   .metric = (enum query_metric)reading_metric(f), .idle = f->idle, .names = (enum query_names)names_of(f), .labels = labels, .by_start = f->by_start };
 	if (keys) {
 		spec.keys = (const char *const *)keys->v;
 		spec.n_keys = keys->n;
 	}
+	return spec;
+}
+
+int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys)
+{
+	struct err err = { 0 };
+	struct query_spec spec = reading_spec(f, labels, keys);
 	int rc = query_open(&r->query, r->store, &spec, &err);
 	if (rc) {
 		cmd_error("%s", err.text);

@@ -93,3 +93,15 @@ void text_range(int64_t from_ns, int64_t to_ns, char *out)
 	text_time(to_ns, to);
 	snprintf(out, 120, "%s .. %s (%.1f s)", from, to, (double)(to_ns - from_ns) / 1e9);
 }
+
+void text_duration(uint64_t ns, char *out)
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	double v = (double)ns;
+	size_t u = 0;
+	while (v >= 999.5 && u < 3) {
+		v /= 1000;
+		u++;
+	}
+	snprintf(out, 32, "%.*f %s", !u || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, units[u]);
+}

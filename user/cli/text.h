@@ -25,6 +25,9 @@ void text_cut(char *s, size_t width);
 /* Realtime as RFC 3339 in local time; out has room for 40 bytes. */
 void text_time(int64_t ns, char *out);
 
+/* Nanoseconds to three digits: "1.25 ms"; out has room for 32 bytes. */
+void text_duration(uint64_t ns, char *out);
+
 /* "from .. to (10.0 s)"; out has room for 120 bytes. */
 void text_range(int64_t from_ns, int64_t to_ns, char *out);
 

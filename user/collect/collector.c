@@ -6,9 +6,11 @@
 #include "collect/python.h"
 #include "collect/resolve.h"
 #include "collect/ruled.h"
+#include "collect/sets.h"
 #include "collect/sideband.h"
 #include "collect/trampolines.h"
 #include "collect/unwinding.h"
+#include "collect/waits.h"
 #include "collect/window.h"
 #include "hist/metrics.h"
 #include "unwind/request.h"
@@ -29,9 +31,7 @@
 #define NEWS_SOON_NS (NS / 200)
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
-#define SYSTEM_LABELS_MAX 16
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
-#define LABELS_MAX (160 + TRAMPOLINES_LABELS_MAX)
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
 #define LAST_NAMES_NS (2 * NS) /* for debug files that are asked for when recording ends */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
@@ -50,6 +50,8 @@ struct collector {
 	struct copies *copies;
 	struct pythons *pythons;
 	struct trampolines *trampolines;
+	struct sets sets;
+	struct waits waits;
 	struct store_writer *store;
 	struct sampler_config cfg;
 	unsigned n_cpus;
@@ -84,74 +86,17 @@ static int ms_until(uint64_t ns, uint64_t now)
 
 /* ---- rows ---- */
 
-static void add_text(struct label *v, size_t *n, const char *key, const char *s, size_t len)
-{
-	if (!len)
-		return;
-	v[(*n)++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .str = s, .str_len = (uint32_t)len,
-				    .type = LABEL_STRING };
-}
-
-static void add_int(struct label *v, size_t *n, const char *key, int64_t num)
-{
-	v[(*n)++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .num = num, .type = LABEL_INT };
-}
-
-/* Which cgroup: the v2 one that the kernel told, or what /proc said when that is only the root. */
-static const char *row_cgroup(struct collector *c, const struct row *row, const struct proc_image *im)
-{
-	const char *path = procs_cgroup_path(c->procs, row->cgroup);
-	if (path && strcmp(path, "/"))
-		return path;
-	return im && im->cgroup ? im->cgroup : path;
-}
-
-/*
- * The label set of a row: the system's labels, then the application's. Where the keys collide the system's stand: a process
- * may not pass for another. Behind both come those of trampolines.
- */
+/* Behind the system's labels and the application's come those of trampolines. */
 static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
 		   size_t n_more, uint32_t *ret_set, uint64_t *ret_flags)
 {
-	struct label v[LABELS_MAX];
-	const struct label *app, *ruled;
-	char thread[COMM_SIZE + 1], pod[40], room[RULE_LABELS_MAX * REDACTED_LEN];
-	const char *id;
-	size_t n = 0;
-	memcpy(thread, row->comm, COMM_SIZE);
-	thread[COMM_SIZE] = 0;
-	const char *comm = im && im->comm[0] ? im->comm : thread;
-	add_text(v, &n, "comm", comm, strlen(comm));
-	add_int(v, &n, "tgid", row->tgid);
-	if (row->kind != ROW_IDLE) {
-		add_int(v, &n, "tid", row->tid);
-		add_text(v, &n, "thread", thread, strlen(thread));
-	}
-	if (im && im->exe)
-		add_text(v, &n, "exe", im->exe->path, strlen(im->exe->path));
-	const char *cgroup = row->kind == ROW_TASK ? row_cgroup(c, row, im) : NULL;
-	if (cgroup) {
-		add_text(v, &n, "cgroup", cgroup, strlen(cgroup));
-		size_t len = proc_container_id(cgroup, &id);
-		if (len)
-			add_text(v, &n, "container", id, len);
-		add_text(v, &n, "pod", pod, proc_pod_uid(cgroup, pod, sizeof(pod)));
-		size_t unit = proc_unit(cgroup, &id);
-		if (unit)
-			add_text(v, &n, "unit", id, unit);
-	}
-	size_t n_app = labelling_find(c->labelling, row, &app, ret_flags);
-	for (size_t i = 0; i < n_app && n < LABELS_MAX; i++)
-		v[n++] = app[i];
-	size_t n_ruled = row->kind == ROW_TASK ? ruled_labels(c->ruled, im, cgroup, &ruled) : 0;
-	if (n_ruled) {
-		memcpy(v + n, ruled, n_ruled * sizeof(*ruled));
-		n += labelling_filter(c->labelling, v + n, n_ruled, room);
-	}
-	for (size_t i = 0; i < n_more && n < LABELS_MAX; i++)
-		v[n++] = more[i];
-	n = labels_normalize(v, n);
-	return store_add_set(c->store, v, n, ret_set);
+	static struct sets_labels l;
+	sets_of(&c->sets, row, im, SETS_THREAD, row->kind != ROW_TASK, &l);
+	for (size_t i = 0; i < n_more; i++)
+		l.v[l.n++] = more[i];
+	l.n = labels_normalize(l.v, l.n);
+	*ret_flags = l.flags;
+	return store_add_set(c->store, l.v, l.n < STORE_SET_MAX ? l.n : STORE_SET_MAX, ret_set);
 }
 
 static struct proc_image *row_image(struct collector *c, const struct row *row)
@@ -201,6 +146,17 @@ static void count_label_flags(struct window_cpu *w, const struct row *row, uint6
 			w->counter[i] += row->samples;
 }
 
+/* A row of waits without their stack; those that count as samples are in no other row. */
+static void add_wait(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
+{
+	bool summed = row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED;
+	int rc = row->event < c->cfg.n_events ? waits_add(&c->waits, h, row, row_image(c, row), c->event_id) : -EINVAL;
+	if (rc)
+		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_rows_full] += row->samples;
+	else if (summed)
+		w->stored += row->samples;
+}
+
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
@@ -211,11 +167,17 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	struct resolver_flags flags = { 0 };
 	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user + row->n_python;
 	struct python_stack py;
+	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME) {
+		add_wait(c, w, h, row);
+		return;
+	}
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
 		goto lost; /* cannot be: the table is ours */
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
 	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0 };
 	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
+	if (row->event < c->cfg.n_events && c->cfg.event[row->event].wait)
+		resolver_trim_switch(c->resolver, &s);
 	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);
 	int rc = row_set(c, row, im, more, n_more, &set, &label_flags);
 	if (!rc && row->kind == ROW_IDLE)
@@ -351,6 +313,19 @@ static void on_half(void *ctx, const struct sampler_half *h)
 	copies_take(c->copies, h->key, on_taken, &t);
 }
 
+/* What is new of a wait that goes on. */
+static void on_wait(void *ctx, const struct row *row, const uint64_t *words)
+{
+	struct collector *c = ctx;
+	struct window_cpu *w = window_cpu(c->window, 0);
+	struct sampler_half h = { .arena = words, .arena_words = (uint32_t)row->n_kernel + row->n_user };
+	w->ran += row->samples;
+	w->used = true;
+	add_row(c, w, &h, row);
+	if (waits_add_part(&c->waits, row, row_image(c, row)))
+		w->counter[COUNTER_wait_rows_full] += row->samples;
+}
+
 static void on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 {
 	struct collector *c = ctx;
@@ -415,9 +390,11 @@ static int add_events(struct collector *c)
 		const struct event *e = &c->cfg.event[i];
 		struct store_event se = { .name = e->name, .unit = e->unit, .ns_per_sample = e->ns_per_sample,
 					  .period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period / c->cfg.weight : 0 };
+		if (e->wait)
+			se.period = 0;
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
 	}
-	return rc;
+	return rc ? rc : waits_renew(&c->waits, &c->cfg);
 }
 
 /* Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are lost until they can. */
@@ -430,10 +407,20 @@ static void renew(struct collector *c)
 	}
 }
 
+/* What of the waits that go on belongs to this window. */
+static void tell_waits(struct collector *c)
+{
+	sampler_poll_ring(c->sampler);
+	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
+	sampler_waits(c->sampler, on_wait, c);
+}
+
 static int end_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
 	int64_t t1 = c->end_ns;
+	if (!c->stopped)
+		tell_waits(c);
 	size_t n = window_totals(c->window, c->stopped, &t);
 	int rc = 0;
 	if (t1 <= c->t0_ns)
@@ -561,6 +548,10 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	struct unwinding_config uc = { c->sandbox, UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
+	c->sets = (struct sets){ c->procs, c->labelling, c->ruled };
+	c->waits.sets = &c->sets;
+	c->waits.store = w;
+	c->waits.weight = c->cfg.weight;
 	rc = rc ? rc : add_events(c);
 	if (rc) {
 		if (!e.code)
@@ -702,6 +693,7 @@ out:
 int collector_stop(struct collector *c, struct err *err)
 {
 	sampler_stop(c->sampler);
+	tell_waits(c);
 	c->stopped = true;
 	c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	c->end_boot_ns = (int64_t)proc_now_ns();

@@ -43,11 +43,11 @@ static const struct known {
 const char *event_names(void)
 {
 	static char names[1024];
-	for (size_t i = 0; !names[0] || i < N_KNOWN; i++) {
-		if (i == 0)
-			names[0] = 0;
+	names[0] = 0;
+	for (size_t i = 0; i < N_KNOWN; i++) {
 		strcat(strcat(names, i ? ", " : ""), known[i].name);
 	}
+	strcat(names, ", " EVENT_OFF ", " EVENT_RUNQ);
 	return names;
 }
 
@@ -107,6 +107,12 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 		if (!rc)
 			*ret = e;
 		return rc;
+	}
+	if (!strcmp(text, EVENT_OFF) || !strcmp(text, EVENT_RUNQ)) {
+		e.wait = e.fixed_period = true;
+		e.unit = "nanoseconds";
+		*ret = e;
+		return 0;
 	}
 	for (size_t i = 0; i < N_KNOWN; i++) {
 		if (strcmp(known[i].name, text))

@@ -730,6 +730,23 @@ int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_im
 	return rc;
 }
 
+#define SWITCH_FRAMES 10 /* those above __schedule: the tracepoint, BPF */
+
+void resolver_trim_switch(struct resolver *r, struct resolver_stack *s)
+{
+	for (uint32_t i = 0; r->kernel && i + 1 < s->n_kernel && i < SWITCH_FRAMES; i++) {
+		struct symbol sym;
+		if (kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) || strcmp(sym.name, "__schedule"))
+			continue;
+		i++;
+		if (i + 1 < s->n_kernel && !kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) && !strcmp(sym.name, "schedule"))
+			i++;
+		s->frames += i;
+		s->n_kernel -= i;
+		return;
+	}
+}
+
 void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map)
 {
 	if (jits_is_code(map))

@@ -81,6 +81,11 @@ void resolver_want_program(struct resolver *r, struct procs *procs, const struct
 
 /* Ask for the debug files of a sample's user frames, as resolver_stack would, without resolving them. */
 void resolver_want_names(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s);
+/*
+ * Take off the frames of a thread that left its CPU which are the scheduler's and our own program's: its stack then begins where
+ * it called the scheduler.
+ */
+void resolver_trim_switch(struct resolver *r, struct resolver_stack *s);
 
 /* A mapping appeared that has no file of its own: the process may be making code. */
 void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);

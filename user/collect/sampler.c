@@ -21,8 +21,13 @@
 #define RING_BYTES (1u << 20)
 
 /* Samples that one half is made for; a higher rate is drained more often instead. */
+#define WAIT_NS 1000000
+
 #define HALF_SAMPLES_MAX 1024
 #define STACK_WORDS_MEAN 48
+/* More of them, and more words of stacks, where waits are watched: each thread has a row for each length of its waits. */
+#define WAIT_ROWS 12000
+#define WAIT_WORDS_ALL 60000
 
 /* ---- the last warning of libbpf, to tell when loading fails ---- */
 
@@ -53,7 +58,10 @@ static uint32_t pow2_at_least(uint32_t n)
  */
 static void choose_sizes(struct sampler *s)
 {
-	unsigned hz = s->cfg.hz * s->cfg.n_events;
+	unsigned n_perf = 0;
+	for (unsigned i = 0; i < s->cfg.n_events; i++)
+		n_perf += !s->cfg.event[i].wait;
+	unsigned hz = s->cfg.hz * n_perf;
 	uint32_t want = hz * s->cfg.window_s * 5 / 4 + 16;
 	s->drain_ms = s->cfg.window_s * 1000;
 	if (want > HALF_SAMPLES_MAX) {
@@ -63,10 +71,15 @@ static void choose_sizes(struct sampler *s)
 		if (s->drain_ms == 20) /* not more often than that: larger halves instead */
 			want = hz / 50 * 5 / 4 + 64;
 	}
+	uint32_t words = want * STACK_WORDS_MEAN * 2 / 3;
+	if (s->waits) {
+		want += WAIT_ROWS;
+		words += WAIT_WORDS_ALL;
+	}
 	uint32_t rows = pow2_at_least(want);
 	s->row_mask = rows - 1;
 	s->ref_mask = rows - 1;
-	s->arena_mask = pow2_at_least(want * STACK_WORDS_MEAN * 2 / 3) - 1;
+	s->arena_mask = pow2_at_least(words) - 1;
 	s->half_size = (uint32_t)(sizeof(struct half) + rows * sizeof(struct row) + rows * sizeof(struct stack_ref) +
 				  (s->arena_mask + 1 + STACK_WORDS_MAX) * sizeof(uint64_t));
 	s->half_stride = (s->half_size + 7u) & ~7u;
@@ -171,6 +184,7 @@ static int set_sizes(struct sampler *s)
 		.cgroup_level = s->cfg.cgroup_level,
 		.cgroup_id = s->cfg.cgroup_id,
 		.ring_wake = RING_BYTES / 4,
+		.wait_ns = s->cfg.wait_ns ? s->cfg.wait_ns : WAIT_NS,
 	};
 	if (getrandom(&c->secret, sizeof(c->secret), 0) != sizeof(c->secret))
 		return -EIO;
@@ -182,15 +196,18 @@ static int set_sizes(struct sampler *s)
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.selected, s->cfg.selection == SELECTION_NONE ? 1 : SELECT_ENTRIES);
 	bool tracepoints = false, clocks = false;
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
-		tracepoints |= s->cfg.event[i].tracepoint;
-		clocks |= !s->cfg.event[i].tracepoint;
+		const struct event *e = &s->cfg.event[i];
+		tracepoints |= e->tracepoint;
+		clocks |= !e->tracepoint && !e->wait;
+		if (e->wait)
+			*(strcmp(e->name, EVENT_OFF) ? &c->event_runq : &c->event_off) = i;
 	}
 	/* Each program costs the verifier some milliseconds: only those that are attached. */
 	bpf_program__set_autoload(k->progs.on_event, clocks);
 	bpf_program__set_autoload(k->progs.on_tracepoint, tracepoints);
 	bpf_program__set_autoload(k->progs.on_fork, s->cfg.selection == SELECTION_TGIDS);
 	bpf_program__set_autoload(k->progs.on_exit, s->cfg.selection == SELECTION_TGIDS);
-	return rc;
+	return rc ? rc : sampler_size_waits(s);
 }
 
 static int map_tables(struct sampler *s, struct err *err)
@@ -246,6 +263,8 @@ static int attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
 	struct cpu *c = &s->cpu[cpu];
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
 		const struct event *e = &s->cfg.event[i];
+		if (e->wait)
+			continue;
 		int rc = event_open(e, (int)cpu, &c->fd[i], err);
 		if (rc)
 			return rc;
@@ -347,6 +366,8 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		for (unsigned i = 0; i < MAX_EVENTS; i++)
 			s->cpu[c].fd[i] = -1;
+	for (unsigned i = 0; i < cfg->n_events; i++)
+		s->waits |= cfg->event[i].wait;
 	choose_sizes(s);
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 	libbpf_set_print(on_libbpf);
@@ -385,6 +406,8 @@ void sampler_close(struct sampler *s)
 		bpf_link__destroy(s->tracepoint[i]);
 	bpf_link__destroy(s->fork);
 	bpf_link__destroy(s->exit);
+	sampler_detach_waits(s);
+	bpf_link__destroy(s->threads);
 	for (unsigned c = 0; s->cpu && c < s->n_cpus; c++)
 		detach_cpu(s, c);
 	ring_buffer__free(s->ring);
@@ -418,7 +441,8 @@ int sampler_start(struct sampler *s, struct err *err)
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		enable(s, &s->cpu[c], PERF_EVENT_IOC_ENABLE);
 	s->running = true;
-	return attach_tracepoints(s, err);
+	int rc = attach_tracepoints(s, err);
+	return rc ? rc : sampler_attach_waits(s, err);
 }
 
 void sampler_stop(struct sampler *s)
@@ -430,6 +454,7 @@ void sampler_stop(struct sampler *s)
 		bpf_link__destroy(s->tracepoint[i]);
 		s->tracepoint[i] = NULL;
 	}
+	sampler_detach_waits(s);
 	s->running = false;
 }
 
@@ -478,7 +503,7 @@ static void wait_outside(const struct cpu_state *st)
 
 static struct half *half_of(const struct sampler *s, unsigned cpu, unsigned which)
 {
-	return (struct half *)(s->halves + (size_t)(cpu * 2 + which) * s->half_stride);
+	return (struct half *)(s->halves + (size_t)(cpu * 2 + (which & 1)) * s->half_stride);
 }
 
 static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on_half)(void *, const struct sampler_half *),
@@ -520,7 +545,7 @@ int sampler_drain(struct sampler *s, void (*on_half)(void *, const struct sample
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		read_counts(s, &s->cpu[c]);
 	for (unsigned c = 0; c < s->n_cpus; c++)
-		__atomic_store_n(&s->states[c].active, s->states[c].active ^ 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->states[c].active, s->states[c].active + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		wait_outside(&s->states[c]);

@@ -30,6 +30,7 @@ struct sampler_config {
 	unsigned weight;     /* samples that each one stands for in the store; 0: 1. The period of event[] is that many times what its
 				ns_per_sample says */
 	bool resumed;	     /* this process recorded before: what it used until now is counted already */
+	uint64_t wait_ns;    /* waits that are likely to be shorter go without a stack, but for some; 0: 1 ms */
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 };
 
@@ -81,6 +82,12 @@ void sampler_on_copy(struct sampler *s, void (*on_copy)(void *ctx, const struct 
 		     void *ctx);
 int sampler_poll_ring(struct sampler *s);
 int sampler_ring_fd(const struct sampler *s);
+
+/*
+ * Where waits are watched: what is new of those that are not over, words are its stack. After sampler_drain, at the end of each
+ * window and after sampler_stop; what of a wait was told here is in no row. 0 or -errno of the iterator.
+ */
+int sampler_waits(struct sampler *s, void (*on_wait)(void *ctx, const struct row *row, const uint64_t *words), void *ctx);
 
 /*
  * The accounting of a CPU since the start: what its events say fired (in samples), and what reached our program.

@@ -10,6 +10,8 @@
 #define PROC_ENTRIES 16384
 #define SELECT_ENTRIES 65536
 
+#define SAMPLER_SCHED_LINKS 4
+
 struct cpu {
 	int fd[MAX_EVENTS]; /* -1: not open */
 	struct bpf_link *link[MAX_EVENTS];
@@ -36,6 +38,8 @@ struct sampler {
 	struct sampler_unwind unwind;
 	uint32_t *shards[UNWIND_SHARDS];
 	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *exit;
+	bool waits; /* the scheduler is watched */
+	struct bpf_link *sched[SAMPLER_SCHED_LINKS], *threads;
 	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
 	void *record_ctx;
 	void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack);
@@ -49,5 +53,10 @@ void *sampler_map_shared(struct bpf_map *m, size_t size, struct err *err);
 /* The tables of unwind rules. */
 int sampler_map_unwind(struct sampler *s, struct err *err);
 void sampler_unmap_unwind(struct sampler *s);
+
+/* The scheduler (waits.c): the programs that are needed, attached in an order in which no thread is missed; detached. */
+int sampler_size_waits(struct sampler *s);
+int sampler_attach_waits(struct sampler *s, struct err *err);
+void sampler_detach_waits(struct sampler *s);
 
 #endif

@@ -80,6 +80,8 @@ static int add_asked(json_t *o, const struct answer *a, const struct query *q)
 {
 	int rc = json_put(o, "event", text(answer_event(q)->name));
 	rc = rc ? rc : json_put(o, "unit", text(answer_event(q)->unit));
+	if (a->metric)
+		rc = rc ? rc : json_put(o, "metric", text(a->metric));
 	return rc ? rc : json_put(o, "where", text(a->where));
 }
 
@@ -96,6 +98,21 @@ static int add_sum(json_t *o, const struct query_info *info)
 }
 
 /* ---- table ---- */
+
+const struct answer_quantile answer_quantiles[ANSWER_QUANTILES] = {
+	{ 0.5, "p50", "P50" }, { 0.9, "p90", "P90" }, { 0.99, "p99", "P99" }, { 1, "max", "MAX" },
+};
+
+static int add_lengths(json_t *o, const struct hist_snapshot *h)
+{
+	int rc = json_put(o, "waits", json_count(h ? h->total : 0));
+	for (size_t i = 0; !rc && h && h->total && i < ANSWER_QUANTILES; i++) {
+		struct hist_value v = hist_snapshot_quantile(h, answer_quantiles[i].q);
+		rc = json_put(o, answer_quantiles[i].name, json_pack("{s:f,s:f,s:f}", "low", (double)v.low / 1e9, "value",
+								     (double)v.value / 1e9, "high", (double)v.high / 1e9));
+	}
+	return rc;
+}
 
 static json_t *table_row(const struct answer *a, const struct query *q, const struct query_table_row *r)
 {
@@ -122,6 +139,8 @@ static json_t *table_row(const struct answer *a, const struct query *q, const st
 		rc = rc ? rc : json_put(o, "error", json_count(r->error));
 	if (r->other)
 		rc = rc ? rc : json_put(o, "other", json_true());
+	if (a->lengths)
+		rc = rc ? rc : add_lengths(o, r->other ? NULL : query_lengths_of(a->lengths, r->values, r->present));
 	return done(o, rc);
 }
 
@@ -137,12 +156,143 @@ json_t *answer_table(const struct answer *a, const struct query *q, const struct
 	rc = rc ? rc : json_put(o, "exact", json_boolean(!t->approximate));
 	rc = rc ? rc : add_sum(o, info);
 	rc = rc ? rc : json_put(o, "value", json_count(info->value));
+	if (a->lengths)
+		rc = rc ? rc : json_put(o, "quantile_error", json_real(LENGTHS_ERROR));
 	rc = rc ? rc : add_asked(o, a, q);
 	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
 	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
 	rc = rc ? rc : add_read(o, info);
 	rc = rc ? rc : answer_accounting(o, a->store, info);
 	json_decref(rows);
+	return done(o, rc);
+}
+
+/* ---- lengths of waits ---- */
+
+json_t *answer_buckets(const struct hist_snapshot *h)
+{
+	json_t *v = json_array();
+	uint64_t n;
+	for (uint32_t i = 0; v && hist_snapshot_next(h, &i, &n); i++) {
+		json_t *b = json_pack("[o,o,o]", json_count(hist_bucket_low(h->bits, i)), json_count(hist_bucket_high(h->bits, i)), json_count(n));
+		if (json_array_append_new(v, b))
+			return done(v, -ENOMEM);
+	}
+	return v;
+}
+
+json_t *answer_quantile_values(const struct hist_snapshot *h)
+{
+	static const char *const names[] = { "0.5", "0.9", "0.99", "0.999", "1" };
+	json_t *o = json_object();
+	int rc = 0;
+	for (size_t i = 0; !rc && h->total && i < sizeof(names) / sizeof(names[0]); i++)
+		rc = json_put(o, names[i], json_count(hist_snapshot_quantile(h, strtod(names[i], NULL)).value));
+	return done(o, rc);
+}
+
+static json_t *lengths_row(const struct answer *a, const struct query_lengths_group *g)
+{
+	json_t *o = json_object();
+	int rc = json_put(o, "key", answer_key(a->keys, a->n_keys, g->values, g->present));
+	rc = rc ? rc : json_put(o, "count", json_count(g->hist->total));
+	rc = rc ? rc : json_put(o, "mean", json_real(hist_snapshot_moments(g->hist).mean));
+	rc = rc ? rc : json_put(o, "quantiles", answer_quantile_values(g->hist));
+	rc = rc ? rc : json_put(o, "buckets", answer_buckets(g->hist));
+	return done(o, rc);
+}
+
+json_t *answer_lengths(const struct answer *a, const struct query *q, const struct query_lengths *l)
+{
+	const struct query_info *info = query_info(q);
+	struct query_lengths_group *groups = NULL;
+	size_t n = 0;
+	json_t *o = json_object(), *rows = json_array();
+	int rc = o && rows ? query_lengths_groups(l, &groups, &n) : -ENOMEM;
+	for (size_t i = 0; !rc && i < n && i < a->limit; i++)
+		rc = json_array_append_new(rows, lengths_row(a, &groups[i])) ? -ENOMEM : 0;
+	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
+	rc = rc ? rc : json_put(o, "n_rows", json_count(n));
+	rc = rc ? rc : json_put(o, "error", json_real(LENGTHS_ERROR));
+	rc = rc ? rc : add_sum(o, info);
+	rc = rc ? rc : add_asked(o, a, q);
+	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
+	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
+	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : answer_accounting(o, a->store, info);
+	query_lengths_groups_free(groups);
+	json_decref(rows);
+	return done(o, rc);
+}
+
+/* ---- who had the CPU ---- */
+
+/* Null where it is no value. */
+static int put_name(json_t *o, const char *who, const struct blame_party *p)
+{
+	return json_put(o, who, p->kind == BLAME_VALUE ? text(p->name) : json_null());
+}
+
+/* What it is instead; nothing for one without the label. */
+static int put_kind(json_t *o, const struct blame_party *p)
+{
+	if (p->kind == BLAME_REST)
+		return json_put(o, "rest", json_true());
+	return p->kind == BLAME_IDLE || p->kind == BLAME_OTHER ? json_put(o, "nobody", text(p->name)) : 0;
+}
+
+static json_t *party_json(const char *who, const struct blame_party *p)
+{
+	json_t *o = json_object();
+	int rc = put_name(o, who, p);
+	rc = rc ? rc : put_kind(o, p);
+	return done(o, rc ? rc : json_put(o, "seconds", json_real((double)p->ns / 1e9)));
+}
+
+static json_t *parties_json(const char *who, const struct blame_party *v, size_t n)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; list && i < n; i++)
+		if (json_array_append_new(list, party_json(who, &v[i])))
+			return done(list, -ENOMEM);
+	return list;
+}
+
+static json_t *cell_json(const struct query_blame *b, size_t victim, size_t occupant)
+{
+	uint64_t ns = query_blame_ns(b, victim, occupant), of = b->victim[victim].ns;
+	json_t *o = json_object();
+	int rc = json_put(o, "at", json_pack("[I,I]", (json_int_t)victim, (json_int_t)occupant));
+	rc = rc ? rc : put_name(o, "victim", &b->victim[victim]);
+	rc = rc ? rc : put_name(o, "occupant", &b->occupant[occupant]);
+	rc = rc ? rc : put_kind(o, &b->occupant[occupant]);
+	rc = rc ? rc : json_put(o, "seconds", json_real((double)ns / 1e9));
+	rc = rc ? rc : json_put(o, "share", json_real(of ? (double)ns / (double)of : 0));
+	return done(o, rc);
+}
+
+json_t *answer_blame(const struct answer *a, const char *key, const struct query_blame *b)
+{
+	const struct query_info *info = query_info(b->query);
+	json_t *o = json_object(), *cells = json_array();
+	int rc = o && cells ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < b->n_victims; i++)
+		for (size_t k = 0; !rc && k < b->n_occupants; k++)
+			if (query_blame_ns(b, i, k))
+				rc = json_array_append_new(cells, cell_json(b, i, k)) ? -ENOMEM : 0;
+	rc = rc ? rc : json_put(o, "key", text(key));
+	rc = rc ? rc : json_put(o, "victims", parties_json("victim", b->victim, b->n_victims));
+	rc = rc ? rc : json_put(o, "occupants", parties_json("occupant", b->occupant, b->n_occupants));
+	rc = rc ? rc : json_put(o, "cells", json_incref(cells));
+	rc = rc ? rc : json_put(o, "n_victims", json_count(b->victims));
+	rc = rc ? rc : json_put(o, "n_occupants", json_count(b->occupants));
+	rc = rc ? rc : json_put(o, "seconds", json_real((double)b->total / 1e9));
+	rc = rc ? rc : json_put(o, "where", text(a->where));
+	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
+	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
+	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : answer_accounting(o, a->store, info);
+	json_decref(cells);
 	return done(o, rc);
 }
 

@@ -9,9 +9,11 @@
 #include "export/json.h"
 #include "query/diff.h"
 #include "query/found.h"
+#include "query/lengths.h"
 #include "query/query.h"
 #include "query/series.h"
 #include "query/account.h"
+#include "query/blame.h"
 
 /* What was asked of which store. */
 struct answer {
@@ -21,6 +23,8 @@ struct answer {
 	const char *const *keys; /* NULL: by function */
 	size_t n_keys;
 	uint64_t limit; /* rows */
+	const char *metric; /* as it was asked for, NULL: samples */
+	const struct query_lengths *lengths; /* of waits, by keys; NULL: not asked for */
 };
 
 /* {"name": count, ...} */
@@ -30,7 +34,20 @@ int answer_accounting(json_t *object, const struct store *s, const struct query_
 /* {"tenant": "a", "query_id": null}: null where the label is missing. */
 json_t *answer_key(const char *const *keys, size_t n_keys, const char *const *values, const bool *present);
 
+/* Quantiles of waits that are shown, in seconds each between low and high. */
+extern const struct answer_quantile {
+	double q;
+	const char *name, *head;
+} answer_quantiles[];
+#define ANSWER_QUANTILES 4
+
 json_t *answer_table(const struct answer *a, const struct query *q, const struct query_table *t);
+/* How long waits were: a row for each group, by how many there were. q: a query of the same range, for what it says of it. */
+json_t *answer_lengths(const struct answer *a, const struct query *q, const struct query_lengths *l);
+json_t *answer_blame(const struct answer *a, const char *key, const struct query_blame *b);
+/* [[low, high, count], ...]: a value of a bucket is one of low to high. {"0.5": value, ...}. */
+json_t *answer_buckets(const struct hist_snapshot *h);
+json_t *answer_quantile_values(const struct hist_snapshot *h);
 json_t *answer_series(const struct answer *a, const struct query_series *s);
 /* The keys, or the values of one key. */
 json_t *answer_found(const struct answer *a, const struct query *q, const struct found_list *l);

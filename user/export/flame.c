@@ -298,12 +298,33 @@ static json_t *path_json(struct flame *fl)
 	return NULL;
 }
 
+/* Times that were measured are what they are; sampled ones are tested by the samples that they come from. */
+static int judge(const struct flame *fl, const uint64_t all[2], uint8_t *ret)
+{
+	bool times = fl->info->event && fl->info->event->ns_per_sample == 1;
+	uint64_t grain = times ? fl->info->grain_ns : 1;
+	uint64_t (*counts)[2] = calloc(fl->n_counts + 1, sizeof(*counts));
+	int rc = counts ? 0 : -ENOMEM;
+	for (size_t i = 0; i < fl->n_counts && !rc && !grain; i++) {
+		double a = all[0] ? (double)fl->counts[i][0] / (double)all[0] : 0, b = all[1] ? (double)fl->counts[i][1] / (double)all[1] : 0;
+		ret[i] = a > b ? DIFF_MORE : a < b ? DIFF_LESS : DIFF_NOISE;
+	}
+	for (size_t i = 0; i < fl->n_counts && !rc && grain; i++) {
+		counts[i][0] = fl->counts[i][0] / grain;
+		counts[i][1] = fl->counts[i][1] / grain;
+	}
+	if (!rc && grain)
+		rc = query_diff_verdicts((const uint64_t (*)[2])counts, fl->n_counts, (const uint64_t[]){ all[0] / grain, all[1] / grain }, ret);
+	free(counts);
+	return rc;
+}
+
 static int add_baseline(struct flame *fl, json_t *o, const struct query_info *against)
 {
 	uint64_t all[2] = { fl->info->samples, against->samples };
 	uint8_t *verdict = malloc(fl->n_counts + 1);
 	json_t *counts = json_array(), *verdicts = json_array();
-	int rc = verdict && counts && verdicts ? query_diff_verdicts((const uint64_t (*)[2])fl->counts, fl->n_counts, all, verdict) : -ENOMEM;
+	int rc = verdict && counts && verdicts ? judge(fl, all, verdict) : -ENOMEM;
 	for (size_t i = 0; i < fl->n_counts && !rc; i++) {
 		rc = append(counts, json_count(fl->counts[i][1]));
 		rc = rc ? rc : append(verdicts, json_integer(verdict[i]));

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define DEFAULT_ROWS 100
+#define BLAME_PARTIES 20 /* lines, and columns */
+#define BLAME_PARTIES_MAX 300
 #define SERIES_TOP 10
 #define SERIES_STEPS 100 /* when no step is asked for: about so many */
 #define SERIES_STEPS_MAX 2000
@@ -19,7 +21,8 @@
 static struct answer make_answer(const struct asked *a, struct store *s, const struct query_spec *spec)
 {
 	uint64_t limit = a->limit ? a->limit : DEFAULT_ROWS;
-	return (struct answer){ .store = s, .dir = "", .where = spec->where, .keys = spec->keys, .n_keys = spec->n_keys, .limit = limit };
+	return (struct answer){ .store = s, .dir = "", .where = spec->where, .keys = spec->keys, .n_keys = spec->n_keys, .limit = limit,
+				.metric = a->metric };
 }
 
 /* ---- labels ---- */
@@ -183,14 +186,19 @@ static int table(struct request *r, struct store *s, struct asked *a, struct err
 	struct query_table *t = NULL;
 	bool done = false, all = !a->spec.where || !*a->spec.where;
 	int rc = 0;
-	if (a->n_keys == 1 && !a->exact && all && store_is_wide(s, a->keys[0]))
+	if (a->n_keys == 1 && !a->exact && !a->metric && all && store_is_wide(s, a->keys[0]))
 		rc = answer_top(r, s, a, &done, err);
 	if (rc || done)
 		return rc;
 	struct answer answer = make_answer(a, s, &a->spec);
+	struct query_lengths *lengths = NULL;
 	rc = query_open(&q, s, &a->spec, err);
 	rc = rc ? rc : query_table(q, a->spec.keys, a->n_keys, &t, err);
+	if (!rc && query_lengths_serve(&a->spec))
+		rc = query_lengths(&lengths, s, &a->spec, err);
+	answer.lengths = lengths;
 	rc = rc ? rc : answer_rows(r, &answer, q, t, err);
+	query_lengths_free(lengths);
 	query_table_free(t);
 	query_close(q);
 	return rc;
@@ -363,6 +371,29 @@ int api_diff(struct request *r, struct store *s, struct err *err)
 	return rc;
 }
 
+/* ---- blame ---- */
+
+int api_blame(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	struct query_blame *b = NULL;
+	int rc = asked_parse(&a, r, err);
+	const char *key = a.n_keys ? a.keys[0] : "comm";
+	size_t limit = a.limit ? a.limit : BLAME_PARTIES;
+	if (!rc && (a.n_keys > 1 || limit > BLAME_PARTIES_MAX))
+		rc = err_set(err, -EINVAL, a.n_keys > 1 ? "by: one key" : "limit: at most %d", BLAME_PARTIES_MAX);
+	if (!rc && query_of_threads(a.spec.where, &key, 1))
+		rc = err_set(err, -EINVAL, "waits for a CPU are kept by the labels of the work, not by tgid, tid or thread");
+	rc = rc ? rc : query_blame(&b, s, &a.spec, key, limit, limit, err);
+	if (!rc) {
+		struct answer answer = make_answer(&a, s, &a.spec);
+		rc = request_json(r, answer_blame(&answer, key, b), err);
+	}
+	query_blame_free(b);
+	asked_fini(&a);
+	return rc;
+}
+
 /* ---- stat ---- */
 
 int api_stat(struct request *r, struct store *s, struct err *err)
@@ -379,34 +410,6 @@ int api_stat(struct request *r, struct store *s, struct err *err)
 
 /* ---- histogram ---- */
 
-/* [[low, high, count], ...]: a value of a bucket is one of low to high. */
-static json_t *buckets_json(const struct hist_snapshot *h)
-{
-	json_t *v = json_array();
-	uint64_t n;
-	for (uint32_t i = 0; v && hist_snapshot_next(h, &i, &n); i++) {
-		json_t *b = json_pack("[o,o,o]", json_count(hist_bucket_low(h->bits, i)), json_count(hist_bucket_high(h->bits, i)), json_count(n));
-		if (json_array_append_new(v, b)) {
-			json_decref(v);
-			return NULL;
-		}
-	}
-	return v;
-}
-
-static json_t *quantiles_json(const struct hist_snapshot *h)
-{
-	static const char *const names[] = { "0.5", "0.9", "0.99", "0.999", "1" };
-	json_t *o = json_object();
-	for (size_t i = 0; o && h->total && i < sizeof(names) / sizeof(names[0]); i++) {
-		if (json_put(o, names[i], json_count(hist_snapshot_quantile(h, strtod(names[i], NULL)).value))) {
-			json_decref(o);
-			return NULL;
-		}
-	}
-	return o;
-}
-
 static json_t *hist_json(const char *name, const char *unit, const struct hist_snapshot *h)
 {
 	json_t *o = json_object();
@@ -415,8 +418,8 @@ static json_t *hist_json(const char *name, const char *unit, const struct hist_s
 	rc = rc ? rc : json_put(o, "count", json_count(h->total));
 	rc = rc ? rc : json_put(o, "error", json_real(hist_snapshot_moments(h).error));
 	rc = rc ? rc : json_put(o, "mean", json_real(hist_snapshot_moments(h).mean));
-	rc = rc ? rc : json_put(o, "quantiles", quantiles_json(h));
-	rc = rc ? rc : json_put(o, "buckets", buckets_json(h));
+	rc = rc ? rc : json_put(o, "quantiles", answer_quantile_values(h));
+	rc = rc ? rc : json_put(o, "buckets", answer_buckets(h));
 	if (!rc)
 		return o;
 	json_decref(o);
@@ -439,12 +442,34 @@ static int answer_metric(struct request *r, const char *name, struct err *err)
 	return err_set(err, -EINVAL, "metric: '%.60s' is no histogram of /metrics", name);
 }
 
-/* The server's own times so far, or one of the process's; what the store has of distributions comes here when it has some. */
+/* Of waits, from the store. */
+static int answer_waits(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	struct query *q = NULL;
+	struct query_lengths *l = NULL;
+	int rc = asked_parse(&a, r, err);
+	if (!rc && query_of_threads(a.spec.where, a.keys, a.n_keys))
+		rc = err_set(err, -EINVAL, "lengths of waits are kept by the labels of the work, not by tgid, tid or thread");
+	rc = rc ? rc : query_open(&q, s, &a.spec, err);
+	rc = rc ? rc : query_lengths(&l, s, &a.spec, err);
+	if (!rc) {
+		struct answer answer = make_answer(&a, s, &a.spec);
+		rc = request_json(r, answer_lengths(&answer, q, l), err);
+	}
+	query_lengths_free(l);
+	query_close(q);
+	asked_fini(&a);
+	return rc;
+}
+
+/* Waits, one of the process's own histograms, or the server's times so far. */
 int api_histogram(struct request *r, struct store *s, struct err *err)
 {
 	const char *route = request_param(r, "route"), *metric = request_param(r, "metric");
 	struct hist_snapshot h;
-	(void)s;
+	if (metric && (!strcmp(metric, "off") || !strcmp(metric, "runq")))
+		return answer_waits(r, s, err);
 	if (metric)
 		return answer_metric(r, metric, err);
 	for (size_t i = 0; i < n_routes; i++) {

@@ -85,6 +85,19 @@ static int take_names(const struct request *r, enum query_names *ret, struct err
 	return text ? err_set(err, -EINVAL, "names: full, folded or simple") : 0;
 }
 
+static int take_metric(struct asked *a, const struct request *r, struct err *err)
+{
+	const char *text = request_param(r, "metric");
+	if (!text || !*text)
+		return 0;
+	if (query_metric_named(text, &a->spec.metric) || a->spec.metric == QUERY_BLAME)
+		return err_set(err, -EINVAL, "metric: '%.60s' is none of cpu, off, runq, wall", text);
+	if (a->spec.event)
+		return err_set(err, -EINVAL, "metric and event exclude each other");
+	a->metric = text;
+	return 0;
+}
+
 static int check_range(const struct query_spec *s, const char *prefix, struct err *err)
 {
 	if (s->from_ns >= s->to_ns)
@@ -107,6 +120,7 @@ int asked_parse(struct asked *a, const struct request *r, struct err *err)
 	rc = rc ? rc : take_time(r, "to", &s->to_ns, err);
 	rc = rc ? rc : take_flag(r, "idle", &s->idle, err);
 	rc = rc ? rc : take_names(r, &s->names, err);
+	rc = rc ? rc : take_metric(a, r, err);
 	rc = rc ? rc : take_keys(a, request_param(r, "by"), err);
 	rc = rc ? rc : take_count(r, "limit", LIMIT_MAX, &a->limit, err);
 	rc = rc ? rc : take_count(r, "max_nodes", MAX_NODES, &a->max_nodes, err);

@@ -14,6 +14,7 @@ struct asked {
 	size_t n_keys;
 	uint64_t limit, max_nodes;
 	int64_t step_ns;
+	const char *metric; /* NULL: samples */
 	bool inclusive, absolute, changes, exact;
 	char *texts; /* what keys point into */
 };

@@ -43,7 +43,7 @@ static int open_baseline(struct flame *f, const struct request *r, struct store 
 	int rc = asked_against(&f->asked, r, &f->spec[1], err);
 	if (rc)
 		return rc;
-	if (query_info(f->query[0])->event)
+	if (!f->asked.metric && query_info(f->query[0])->event)
 		f->spec[1].event = query_info(f->query[0])->event->name;
 	f->spec[1].labels = QUERY_NO_LABELS;
 	rc = query_open(&f->query[1], s, &f->spec[1], err);

@@ -75,7 +75,8 @@ unsigned request_status(int rc);
 void request_free(struct request *r);
 
 /* Routes in their own files. */
-request_handler api_labels, api_values, api_series, api_flame, api_table, api_diff, api_histogram, api_stat;
+request_handler api_labels, api_values, api_series, api_flame, api_table, api_diff, api_histogram, api_stat,
+	api_blame;
 request_handler export_page, export_profile, export_stacks;
 request_handler http_healthz, http_readyz, http_metrics;
 

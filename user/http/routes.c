@@ -4,7 +4,8 @@
 #include "http/request.h"
 
 #define RANGE "from", "to"
-#define SELECT RANGE, "where", "event", "idle"
+#define WHERE RANGE, "where", "idle"
+#define SELECT WHERE, "event", "metric"
 #define FLAME SELECT, "names", "max_nodes", "root", "view", "function", "module", "against", "against_from", "against_to"
 #define PARAMS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
@@ -27,6 +28,7 @@ const struct route routes[] = {
 	{ "/api/v1/table", "table", ASK, 0, api_table, PARAMS(SELECT, "names", "by", "limit", "exact", "match", "sort") },
 	{ "/api/v1/diff", "diff", ASK, 0, api_diff,
 	  PARAMS(SELECT, "names", "by", "limit", "against", "against_from", "against_to", "inclusive", "absolute", "changes", "match") },
+	{ "/api/v1/blame", "blame", ASK, 0, api_blame, PARAMS(WHERE, "by", "limit") },
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
 	{ QUERIER "ProfileTypes", "ProfileTypes", CALL, CALL_MAX, pyro_profile_types, none },
 	{ QUERIER "LabelNames", "LabelNames", CALL, CALL_MAX, pyro_names, none },
@@ -47,7 +49,7 @@ const struct route routes[] = {
 	{ "/export/flame.html", "export-flame", ASK, 0, export_page, PARAMS(FLAME) },
 	{ "/export/profile.pb.gz", "export-pprof", ASK, 0, export_profile, PARAMS(SELECT) },
 	{ "/export/folded.txt", "export-folded", ASK, 0, export_stacks, PARAMS(SELECT) },
-	{ "/api/v1/histogram", "histogram", ROUTE_GET, 0, api_histogram, PARAMS("route", "metric") },
+	{ "/api/v1/histogram", "histogram", ROUTE_GET | ROUTE_STORE, 0, api_histogram, PARAMS("route", "metric", WHERE, "by", "limit") },
 };
 
 const size_t n_routes = sizeof(routes) / sizeof(routes[0]);

@@ -21,10 +21,18 @@ struct sum {
 	uint64_t samples, value;
 };
 
+/* What a row of an event adds. */
+struct measure {
+	bool counts;	     /* it is of the metric */
+	bool value;	     /* its value, that is */
+	uint64_t per_sample; /* else so much for each of its samples */
+};
+
 struct merge {
 	struct query *q;
 	struct selector *selector;
 	const struct query_spec *spec;
+	struct measure *measure; /* [store_n_events] */
 	struct sum *sums; /* [n_sums], by stack or, with QUERY_KEYS, by set */
 	size_t n_sums;
 	bool event_ok;	  /* the selector admits the event */
@@ -69,6 +77,75 @@ static int default_event(const struct store *s, struct selector *sel, uint32_t *
 	return 0;
 }
 
+static const char *const metric_names[] = { "", "cpu", "off-cpu", "runq", "wall", "blame" };
+
+int query_metric_named(const char *name, enum query_metric *ret)
+{
+	static const char *const names[] = { [QUERY_CPU] = "cpu", [QUERY_OFF] = "off", [QUERY_RUNQ] = "runq", [QUERY_WALL] = "wall",
+					     [QUERY_BLAME] = "blame" };
+	*ret = QUERY_SAMPLES;
+	for (int i = QUERY_CPU; name && i <= QUERY_BLAME; i++)
+		if (!strcmp(name, names[i]))
+			*ret = (enum query_metric)i;
+	return name && *ret == QUERY_SAMPLES ? -EINVAL : 0;
+}
+
+static bool is_thread_key(const char *key)
+{
+	return !strcmp(key, "tgid") || !strcmp(key, "tid") || !strcmp(key, "thread");
+}
+
+bool query_of_threads(const char *where, const char *const *keys, size_t n_keys)
+{
+	const char *used[SELECTOR_KEYS_MAX];
+	struct selector *s = NULL;
+	bool found = false;
+	for (size_t i = 0; i < n_keys; i++)
+		found |= is_thread_key(keys[i]);
+	if (selector_parse(&s, where, NULL, NULL))
+		return found;
+	size_t n = selector_keys(s, used, SELECTOR_KEYS_MAX);
+	for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
+		found |= is_thread_key(used[i]);
+	selector_free(s);
+	return found;
+}
+
+/* The first event that stands for time is the CPU's; a store that was appended to at another rate has two of its name. */
+static const char *cpu_event(const struct store *s)
+{
+	for (uint32_t i = 0; i < store_n_events(s); i++)
+		if (store_event(s, i)->ns_per_sample)
+			return store_event(s, i)->name;
+	return "";
+}
+
+static int choose_metric(struct query *q, struct merge *m, struct err *err)
+{
+	enum query_metric metric = m->spec->metric;
+	const char *cpu = cpu_event(q->store), *name = metric_names[metric];
+	bool any = false;
+	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
+		const struct store_event *e = store_event(q->store, i);
+		struct measure *v = &m->measure[i];
+		bool wait = !strcmp(e->name, metric_names[QUERY_OFF]) || !strcmp(e->name, metric_names[QUERY_RUNQ]);
+		if ((metric == QUERY_CPU || metric == QUERY_WALL) && !strcmp(e->name, cpu)) {
+			*v = (struct measure){ .counts = true, .per_sample = e->ns_per_sample };
+			q->info.grain_ns = e->ns_per_sample;
+			any |= metric == QUERY_CPU;
+		} else if ((metric == QUERY_WALL && wait) || (metric != QUERY_CPU && !strcmp(e->name, name))) {
+			*v = (struct measure){ .counts = true, .value = true };
+			any = true;
+		}
+	}
+	if (!any && store_n_events(q->store))
+		return err_set(err, -EINVAL, "no %s times in the store: record with --wall", name);
+	q->metric = (struct store_event){ name, "nanoseconds", 1, 1 };
+	q->event = 0;
+	q->info.event = &q->metric;
+	return selector_match_event(m->selector, name, &m->event_ok, err);
+}
+
 static int choose_event(struct query *q, struct merge *m, struct err *err)
 {
 	const char *name = m->spec->event;
@@ -76,6 +153,7 @@ static int choose_event(struct query *q, struct merge *m, struct err *err)
 			       : default_event(q->store, m->selector, &q->event, err);
 	if (rc || q->event == NO_EVENT)
 		return rc;
+	m->measure[q->event] = (struct measure){ .counts = true, .per_sample = 1 };
 	q->info.event = store_event(q->store, q->event);
 	return selector_match_event(m->selector, q->info.event->name, &m->event_ok, err);
 }
@@ -93,7 +171,9 @@ static bool is_idle(const struct store *s, uint32_t stack)
 static int wanted(void *ctx, const struct label *labels, size_t n, bool *ret)
 {
 	struct merge *m = ctx;
-	return selector_match(m->selector, labels, n, ret, m->err);
+	int rc = selector_match(m->selector, labels, n, ret, m->err);
+	*ret ^= m->spec->rest;
+	return rc;
 }
 
 /* Stacks and sets are numbered densely: an array is the fastest sum. */
@@ -124,12 +204,27 @@ static bool row_is_idle(struct merge *m, const struct store_row *row)
 	return m->last_idle;
 }
 
-static int on_row(void *ctx, const struct store_row *row)
+/* What a row of the store is in the terms of the query; false: nothing. */
+static bool measure(const struct merge *m, const struct store_row *row, struct store_row *ret)
+{
+	const struct measure *v = row->event < store_n_events(m->q->store) ? &m->measure[row->event] : NULL;
+	if (!v || !v->counts)
+		return false;
+	*ret = *row;
+	ret->event = m->q->event;
+	if (m->spec->metric)
+		ret->value = ret->samples = v->value ? row->value : row->samples * v->per_sample;
+	return true;
+}
+
+static int on_row(void *ctx, const struct store_row *of)
 {
 	struct merge *m = ctx;
 	struct query *q = m->q;
-	if (row->event != q->event)
+	struct store_row in;
+	if (!measure(m, of, &in))
 		return 0;
+	const struct store_row *row = &in;
 	bool idle = row_is_idle(m, row);
 	if (idle && m->once)
 		q->info.idle += row->samples;
@@ -137,15 +232,16 @@ static int on_row(void *ctx, const struct store_row *row)
 		return 0;
 	q->info.samples += row->samples;
 	q->info.value += row->value;
-	int rc = m->spec->labels == QUERY_ALL_LABELS ? runs_add(&m->runs, row) : add_sum(m, row);
+	int rc = m->spec->labels == QUERY_ALL_LABELS || m->spec->labels == QUERY_KEYS_STACKS ? runs_add(&m->runs, row) : add_sum(m, row);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
 static int on_idle(void *ctx, const struct store_row *row)
 {
 	struct merge *m = ctx;
-	if (row->event == m->q->event && row_is_idle(m, row))
-		m->q->info.idle += row->samples;
+	struct store_row in;
+	if (measure(m, row, &in) && row_is_idle(m, row))
+		m->q->info.idle += in.samples;
 	return 0;
 }
 
@@ -197,6 +293,8 @@ static int add_block(struct merge *m, const struct store_block *b, enum store_wa
 {
 	struct store *s = m->q->store;
 	bool all = !m->spec->where || !*m->spec->where;
+	if (all && m->spec->rest)
+		return 0;
 	int rc = want == STORE_FOLDED ? store_block_folded(s, b, on_row, m, m->err)
 				      : store_block_rows(s, b, all ? NULL : wanted, on_row, m, m->err);
 	if (rc == -ENODATA)
@@ -259,9 +357,10 @@ static int choose_cover(struct merge *m, enum store_want *ret_want, bool *ret_po
 	enum store_want want = STORE_NARROW_KEYS;
 	if (spec->labels == QUERY_ALL_LABELS || n > SELECTOR_KEYS_MAX)
 		want = STORE_ALL_LABELS;
-	else if (!n && !(spec->labels == QUERY_KEYS && spec->n_keys))
+	bool by_keys = spec->labels == QUERY_KEYS || spec->labels == QUERY_KEYS_STACKS;
+	if (want == STORE_NARROW_KEYS && !n && !(by_keys && spec->n_keys))
 		want = STORE_FOLDED;
-	size_t n_keys = spec->labels == QUERY_KEYS ? spec->n_keys : 0;
+	size_t n_keys = by_keys ? spec->n_keys : 0;
 	all = calloc(n + n_keys + 1, sizeof(*all));
 	if (!all)
 		return err_sys(m->err, -ENOMEM, "cannot query");
@@ -271,7 +370,7 @@ static int choose_cover(struct merge *m, enum store_want *ret_want, bool *ret_po
 			all[n++] = spec->keys[i];
 	}
 	struct label values[STORE_VALUES_MAX];
-	size_t n_values = want == STORE_NARROW_KEYS ? posted_value(m, values) : 0;
+	size_t n_values = want == STORE_NARROW_KEYS && !spec->rest ? posted_value(m, values) : 0;
 	int rc = n_values ? store_cover_value(m->q->store, spec->from_ns, spec->to_ns, values, n_values, all, n, ret, m->err)
 			  : store_cover(m->q->store, spec->from_ns, spec->to_ns, want, all,
 					want == STORE_NARROW_KEYS ? n : 0, ret, m->err);
@@ -336,7 +435,8 @@ static int merge_blocks(struct merge *m)
 		rc = add_block(m, cover.blocks[i], want);
 	store_cover_free(&cover);
 	store_cover_free(&account);
-	if (!rc && (m->spec->labels != QUERY_ALL_LABELS ? give_sums(m) : runs_finish(&m->runs, &q->rows, &q->n_rows)))
+	bool sums = m->spec->labels == QUERY_KEYS || m->spec->labels == QUERY_NO_LABELS;
+	if (!rc && (sums ? give_sums(m) : runs_finish(&m->runs, &q->rows, &q->n_rows)))
 		rc = err_sys(m->err, -ENOMEM, "cannot merge the rows");
 	if (!rc && q->info.event)
 		q->info.seconds = (double)q->info.samples * (double)q->info.event->ns_per_sample / 1e9;
@@ -352,13 +452,15 @@ int query_open(struct query **ret, struct store *s, const struct query_spec *spe
 	q->store = s;
 	q->names = spec->names;
 	struct merge m = { .q = q, .spec = spec, .err = err };
-	int rc = selector_parse(&m.selector, spec->where, NULL, err);
+	m.measure = calloc(store_n_events(s) + 1, sizeof(*m.measure));
+	int rc = m.measure ? selector_parse(&m.selector, spec->where, NULL, err) : err_sys(err, -ENOMEM, "cannot query");
 	if (!rc)
-		rc = choose_event(q, &m, err);
+		rc = spec->metric ? choose_metric(q, &m, err) : choose_event(q, &m, err);
 	if (!rc)
 		rc = merge_blocks(&m);
 	selector_free(m.selector);
 	free(m.sums);
+	free(m.measure);
 	runs_fini(&m.runs);
 	if (rc)
 		query_close(q);

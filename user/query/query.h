@@ -16,6 +16,17 @@ enum query_labels {
 	QUERY_ALL_LABELS = 0, /* the sets as they were recorded: every window is read */
 	QUERY_KEYS,	      /* sets that have these keys, and maybe others; all rows have stack 0 */
 	QUERY_NO_LABELS,      /* all rows have set 0 */
+	QUERY_KEYS_STACKS,    /* as QUERY_KEYS, with the stacks */
+};
+
+/* What is summed: the samples of one event; or nanoseconds, of sampled CPU time and of waits that were measured (record --wall). */
+enum query_metric {
+	QUERY_SAMPLES = 0,
+	QUERY_CPU,   /* time on a CPU, by its samples */
+	QUERY_OFF,   /* blocked */
+	QUERY_RUNQ,  /* waiting for a CPU */
+	QUERY_WALL,  /* all three */
+	QUERY_BLAME, /* waiting for a CPU, by whom (labels by.*) */
 };
 
 /* How functions are called, and which of them are one. */
@@ -28,7 +39,9 @@ enum query_names {
 struct query_spec {
 	enum query_names names;
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
+	bool rest;             /* what the selector does not admit; not with matchers of `event` */
 	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; windows that overlap [from, to) */
+	enum query_metric metric; /* not QUERY_SAMPLES: samples are nanoseconds, and event is of no consequence */
 	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
 	bool idle;             /* include the samples of idle CPUs */
 	enum query_labels labels; /* which labels the rows keep */
@@ -36,6 +49,15 @@ struct query_spec {
 	size_t n_keys;
 	bool by_start;         /* windows that begin in [from, to), instead of those that overlap it */
 };
+
+/* The metric of this name (cpu, off, runq, wall, blame); QUERY_SAMPLES for NULL. -EINVAL: there is none. */
+int query_metric_named(const char *name, enum query_metric *ret);
+
+/*
+ * Whether the selector or keys tell threads or processes apart (tgid, tid, thread), which the lengths of waits and who had the CPU are
+ * not kept by.
+ */
+bool query_of_threads(const char *where, const char *const *keys, size_t n_keys);
 
 struct query;
 
@@ -61,7 +83,8 @@ struct query_info {
 	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */
 	const uint64_t *flagged; /* [store_meta()->n_flagged] */
 	uint64_t outside, own_cpu_ns, own_rss_max;
-	const struct store_event *event;
+	const struct store_event *event; /* with a metric: its name, 1 ns a sample */
+	uint64_t grain_ns; /* with a metric: what one sample stands for in the sampled part of it; 0: all of it was measured */
 };
 
 const struct query_info *query_info(const struct query *q);
@@ -94,7 +117,7 @@ struct query_table_row {
 	uint64_t error;             /* it may have so many samples more (query_top) */
 	bool inlined;               /* by function: all of its calls are inlined ones */
 	bool other;                 /* all values that have no row (query_top) */
-	double low, high;           /* 95% interval of samples / info.samples (Wilson score) */
+	double low, high;           /* 95% interval of samples / info.samples (Wilson score); the share itself where it was measured */
 };
 
 struct query_table {

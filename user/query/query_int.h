@@ -9,6 +9,7 @@ struct query {
 	enum query_names names;
 	struct query_info info;
 	uint32_t event; /* id; UINT32_MAX: the store has none */
+	struct store_event metric; /* what info.event is with a metric */
 	uint64_t *counters; /* what info.lost and info.flagged point to */
 	struct store_row *rows;
 	size_t n_rows;

@@ -358,6 +358,18 @@ static int by_keys(struct query *q, const char *const *keys, size_t n_keys, stru
 	return rc;
 }
 
+/* Of times: what was sampled is as sure as the samples it comes from, what was measured is what it is. */
+static void measured_intervals(const struct query *q, struct query_table *t)
+{
+	uint64_t all = q->info.samples, grain = q->info.grain_ns;
+	for (size_t i = 0; i < t->n_rows; i++) {
+		struct query_table_row *r = &t->rows[i];
+		r->low = r->high = all ? (double)r->samples / (double)all : 0;
+		if (grain)
+			query_interval(r->samples / grain, all / grain, &r->low, &r->high);
+	}
+}
+
 int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret, struct err *err)
 {
 	struct table *t = calloc(1, sizeof(*t));
@@ -370,6 +382,8 @@ int query_table(struct query *q, const char *const *keys, size_t n_keys, struct 
 		return err_sys(err, rc, "cannot build the table");
 	}
 	table_finish(t, q->info.samples, keys ? n_keys : 0);
+	if (q->info.event == &q->metric)
+		measured_intervals(q, &t->table);
 	*ret = &t->table;
 	return 0;
 }

@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Who had the CPU while others waited for it, and how long waits were: two threads on one CPU, a nice one, a noisy neighbour, sleeps
+# that the program measures itself.
+. "$(dirname "$0")/lib.bash"
+load=$loads/waits
+cpu=$(($(nproc) - 1))
+[ -r /proc/thread-self/schedstat ] || skip "this kernel keeps no account of threads: nothing to compare with"
+
+blame() { "$ascribe" blame "$@" -n 0 --json 2>/dev/null; }
+
+# {(victim, occupant): seconds}
+cells='(lambda b: {(c["victim"], c["occupant"] or c.get("nobody")): c["seconds"] for c in b["cells"]})'
+
+# ---- two labels on one CPU blame each other 1:1 ----
+record --wall -F 99 -o pair -- "$load" pair 3 $cpu
+cp record.out truth.json
+blame pair --by tenant --where '{tenant=~"l|r"}' >pair.json
+"$ascribe" report pair --metric runq --by tenant --where '{tenant=~"l|r"}' -n 0 --json >runq.json 2>/dev/null
+check "two labels blame each other 1:1, within 15%" b=pair.json -- "abs($cells(b)['l', 'r'] / $cells(b)['r', 'l'] - 1) < 0.15" "$cells(b)"
+check "their waits are what the kernel says, within 2%" r=runq.json t=truth.json -- \
+	'all(abs(rows(r)[k]["seconds"] - t[k]["runq"]) < 0.02 * t[k]["runq"] + 0.005 for k in "lr")' \
+	'{k: (rows(r)[k]["seconds"], t[k]["runq"]) for k in "lr"}'
+check "occupants' time is the waits' time, to the nanosecond" b=pair.json r=runq.json -- \
+	'round(1e9 * b["seconds"]) == round(1e9 * r["seconds"]) and
+	all(abs(sum(c["seconds"] for c in b["cells"] if c["victim"] == k) - rows(r)[k]["seconds"]) < 1e-6 for k in "lr")' \
+	'b["seconds"], r["seconds"]'
+
+# ---- a nice one, as the scheduler's weights say: 1024 to 335 at nice 5 ----
+record --wall -F 99 -o nice -- "$load" pair 4 $cpu 5
+blame nice --by tenant --where '{tenant=~"l|r"}' >nice.json
+check "at nice 5 it waits for the other 1024/335 times as long as that for it, within 20%" b=nice.json -- \
+	"abs($cells(b)['r', 'l'] / $cells(b)['l', 'r'] / (1024 / 335) - 1) < 0.2" "$cells(b)"
+
+# ---- a noisy neighbour ----
+running=$(cut -d' ' -f4 /proc/loadavg | cut -d/ -f1)
+background "$load" spin 5 $cpu
+record --wall -a -F 99 -d 4s -o noisy -- "$load" victim 3 $cpu
+blame noisy --by comm --where '{tenant="v"}' >noisy.json
+check "the noisy process is among those who are named" b=noisy.json -- "$cells(b)['victim', 'noisy'] > 0.02" \
+	"sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
+if [ "$running" -le 2 ]; then # whoever else keeps the machine busy is an occupant, too
+	check "and the first of them" b=noisy.json -- "max(($cells(b)).items(), key=lambda x: x[1])[0][1] == 'noisy'"
+fi
+ok "blame as text" sh -c "'$ascribe' blame noisy 2>/dev/null | grep -q 'waited for a CPU'"
+
+# ---- how long ----
+record --wall -F 99 -o lengths -- "$load" lengths 4 $cpu
+cp record.out truth.json
+for metric in off runq; do
+	"$ascribe" report lengths --metric $metric --by tenant --where '{tenant="s"}' --json >$metric.json 2>/dev/null
+done
+# A bucket is known to 1/16; the program's clocks are read some microseconds around the wait.
+quantiles='all(x[q]["low"] * 0.97 - 1e-5 <= t[q] <= x[q]["high"] * 1.03 + 1e-5 for x in [rows(r)["s"]] for q in ("p50", "p90"))'
+# The kernel's account of the queue leaves out what lies between two updates of its clock, some 20 us.
+late='all(x[q]["low"] * 0.97 - 5e-5 <= t[q] <= x[q]["high"] * 1.03 for x in [rows(r)["s"]] for q in ("p90", "p99"))'
+check "quantiles of being blocked are those that the program logged" r=off.json t=truth.json -- \
+	"(lambda t: $quantiles)(t['off'])" '{q: (rows(r)["s"][q], t["off"][q]) for q in ("p50", "p90", "p99")}'
+check "no wait is missing" r=off.json t=truth.json -- 'abs(rows(r)["s"]["waits"] - t["off"]["n"]) <= 3' 'rows(r)["s"]["waits"], t["off"]["n"]'
+check "the queue's quantiles too" r=runq.json t=truth.json -- "(lambda t: $late)(t['queue'])" \
+	'{q: (rows(r)["s"][q], t["queue"][q]) for q in ("p50", "p90", "p99")}'
+# ---- the same over HTTP ----
+get() { # store, question, selector, curl's options
+	curl -s --unix-socket "$1.http" --get "http://localhost/api/v1/$2" --data-urlencode "where=$3" "${@:4}"
+}
+for store in lengths noisy; do
+	background "$ascribe" serve $store --listen "unix:$dir/$store.http" 2>/dev/null
+	for i in $(seq 200); do [ -S $store.http ] && break; sleep 0.05; done
+done
+get lengths histogram '{tenant="s"}' -d metric=off -d by=tenant >h.json
+get lengths table '{tenant="s"}' -d metric=off -d by=tenant >t.json
+get noisy blame '' -d by=comm -d limit=2 >b.json
+get lengths histogram '' -d metric=off_cpu >bad.json
+blame noisy --by comm >all.json
+check "a histogram of waits over HTTP: as many, and the same quantiles as in the table" h=h.json t=t.json r=off.json -- \
+	'len(h["rows"]) == 1 and h["rows"][0]["count"] == rows(r)["s"]["waits"] == sum(n for low, high, n in h["rows"][0]["buckets"]) and
+	all(abs(h["rows"][0]["quantiles"][q] / 1e9 - rows(t)["s"][p]["value"]) < 1e-9 for q, p in (("0.5", "p50"), ("0.9", "p90")))' 'h["rows"][0]["quantiles"]'
+check "a matrix of 2 by 2 and the rest: lines, columns and cells add up to all" b=b.json w=all.json -- \
+	'[len(b[k]) for k in ("victims", "occupants")] == [3, 3] and b["victims"][2]["rest"] and b["occupants"][2]["rest"] and
+	all(abs(sum(x["seconds"] for x in b[k]) - w["seconds"]) < 1e-6 for k in ("victims", "occupants", "cells")) and
+	b["n_victims"] == len(w["victims"]) and b["victims"][:2] == w["victims"][:2]' 'b["victims"]'
+check "no such metric" h=bad.json -- 'h["code"] == "invalid_argument"'
+
+report lengths --metric off --by thread >thread.json
+check "no histograms by thread, and none is shown" r=thread.json -- 'all("waits" not in x for x in r["rows"]) and r["rows"]'
+exits 2 'labels of the work' "$ascribe" blame pair --by tid
+exits 2 'blame: --by takes one key' "$ascribe" blame pair --by comm,tenant
+record -F 99 -d 200ms -o plain
+exits 2 'no blame times.*--wall' "$ascribe" blame plain
+finish

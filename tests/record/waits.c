@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loads that wait. waits MODE SECONDS CPU [NICE]; every mode prints, as JSON, what the threads themselves say: their clocks, and the
+ * kernel's own account of each thread (/proc/thread-self/schedstat: time on a CPU, time in its queue).
+ *   shares   thread `worker`, tenant "a", in turns of 100 ms: sleeps 30, spins 50, waits for a mutex that another holds 20
+ *   pair     threads `left`, tenant "l", and `right`, tenant "r", the latter at nice NICE, both spinning on one CPU
+ *   victim   thread `victim`, tenant "v": sleeps 2 ms, spins 0.3 ms
+ *   spin     spins, unlabelled
+ *   lengths  thread `sleeper`, tenant "s": sleeps of 50 us to 20 ms; quantiles of how long it was blocked, and in the queue
+ */
+#include <ascribe/label.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Not a constant: gcc then looks into the hash of short keys, and warns of what is not so. */
+static const char *volatile tenant_key = "tenant";
+static double seconds;
+static int cpu;
+
+static double now(clockid_t clock)
+{
+	struct timespec t;
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Seconds in the queue of a CPU so far, of this thread, by the kernel. */
+static double queued(void)
+{
+	static __thread int fd = -1;
+	char text[100] = "";
+	unsigned long long run, delay = 0;
+	if (fd < 0)
+		fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	if (pread(fd, text, sizeof(text) - 1, 0) <= 0 || sscanf(text, "%llu %llu", &run, &delay) != 2)
+		exit(2);
+	return (double)delay / 1e9;
+}
+
+static void be(const char *name, int nice)
+{
+	cpu_set_t set;
+	prctl(PR_SET_NAME, name);
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)cpu, &set);
+	if (cpu >= 0)
+		sched_setaffinity(0, sizeof(set), &set);
+	if (nice)
+		setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), nice);
+}
+
+static void pause_for(double s)
+{
+	struct timespec t = { (time_t)s, (long)((s - (double)(time_t)s) * 1e9) };
+	nanosleep(&t, NULL);
+}
+
+/* What the thread did from begin_account on. */
+struct account {
+	double wall, run, runq;
+};
+
+static struct account account_now(void)
+{
+	return (struct account){ now(CLOCK_MONOTONIC), now(CLOCK_THREAD_CPUTIME_ID), queued() };
+}
+
+static void print_account(const char *name, struct account a)
+{
+	struct account b = account_now();
+	printf("\"%s\":{\"wall\":%.6f,\"run\":%.6f,\"runq\":%.6f}", name, b.wall - a.wall, b.run - a.run, b.runq - a.runq);
+}
+
+/* ---- shares ---- */
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static sem_t hold, held, go;
+
+static void *holder(void *unused)
+{
+	be("holder", 0);
+	for (;;) {
+		sem_wait(&hold);
+		pthread_mutex_lock(&mutex);
+		sem_post(&held);
+		sem_wait(&go);
+		pause_for(0.02);
+		pthread_mutex_unlock(&mutex);
+	}
+	return unused;
+}
+
+__attribute__((noinline)) void sleep_here(void);
+void sleep_here(void)
+{
+	pause_for(0.03);
+	__asm__ volatile(""); /* no tail call */
+}
+
+__attribute__((noinline)) void spin_here(double s);
+void spin_here(double s)
+{
+	double end = now(CLOCK_THREAD_CPUTIME_ID) + s;
+	while (now(CLOCK_THREAD_CPUTIME_ID) < end)
+		for (volatile int i = 0; i < 2000; i++)
+			;
+}
+
+__attribute__((noinline)) void lock_here(void);
+void lock_here(void)
+{
+	pthread_mutex_lock(&mutex);
+	pthread_mutex_unlock(&mutex);
+}
+
+static void shares(void)
+{
+	pthread_t t;
+	double slept = 0, spun = 0, locked = 0, at[5];
+	struct ascribe_scope scope;
+	sem_init(&hold, 0, 0);
+	sem_init(&held, 0, 0);
+	sem_init(&go, 0, 0);
+	pthread_create(&t, NULL, holder, NULL);
+	be("worker", 0);
+	pause_for(1); /* the recorder gets to know us */
+	ascribe_attach_string(&scope, tenant_key, "a");
+	struct account a = account_now();
+	do {
+		sem_post(&hold);
+		at[0] = now(CLOCK_MONOTONIC);
+		sleep_here();
+		at[1] = now(CLOCK_MONOTONIC);
+		spin_here(0.05);
+		at[2] = now(CLOCK_MONOTONIC);
+		sem_wait(&held); /* long since */
+		sem_post(&go);
+		at[3] = now(CLOCK_MONOTONIC);
+		lock_here();
+		at[4] = now(CLOCK_MONOTONIC);
+		slept += at[1] - at[0];
+		spun += at[2] - at[1];
+		locked += at[4] - at[3];
+	} while (at[4] < a.wall + seconds);
+	printf("{\"sleep\":%.6f,\"spin\":%.6f,\"lock\":%.6f,", slept, spun, locked);
+	print_account("worker", a);
+	puts("}");
+	ascribe_detach(&scope);
+}
+
+/* ---- pair ---- */
+
+static int nice_right, first;
+static pthread_barrier_t barrier;
+
+static void *spin_as(void *arg)
+{
+	struct ascribe_scope scope;
+	const char *name = arg;
+	be(name, *name == 'r' ? nice_right : 0);
+	char tenant[2] = { *name, 0 };
+	ascribe_attach_string(&scope, tenant_key, tenant);
+	pause_for(1);
+	pthread_barrier_wait(&barrier);
+	struct account a = account_now();
+	while (now(CLOCK_MONOTONIC) < a.wall + seconds)
+		spin_here(0.001);
+	flockfile(stdout);
+	putchar(first++ ? ',' : '{');
+	print_account(tenant, a);
+	funlockfile(stdout);
+	ascribe_detach(&scope);
+	return NULL;
+}
+
+static void pair(void)
+{
+	pthread_t l, r;
+	static char left[] = "left", right[] = "right";
+	pthread_barrier_init(&barrier, NULL, 2);
+	pthread_create(&l, NULL, spin_as, left);
+	pthread_create(&r, NULL, spin_as, right);
+	pthread_join(l, NULL);
+	pthread_join(r, NULL);
+	puts("}");
+}
+
+/* ---- victim, spin ---- */
+
+static void victim(void)
+{
+	struct ascribe_scope scope;
+	be("victim", 0);
+	pause_for(1);
+	ascribe_attach_string(&scope, tenant_key, "v");
+	struct account a = account_now();
+	while (now(CLOCK_MONOTONIC) < a.wall + seconds) {
+		pause_for(0.002);
+		spin_here(0.0003);
+	}
+	printf("{");
+	print_account("v", a);
+	puts("}");
+	ascribe_detach(&scope);
+}
+
+static void spin(void)
+{
+	be("noisy", 0);
+	double end = now(CLOCK_MONOTONIC) + seconds;
+	while (now(CLOCK_MONOTONIC) < end)
+		spin_here(0.01);
+}
+
+/* ---- lengths ---- */
+
+#define SLEEPS_MAX 100000
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void print_quantiles(const char *name, double *v, size_t n)
+{
+	static const double q[] = { 0.5, 0.9, 0.99 };
+	qsort(v, n, sizeof(*v), compare);
+	printf("\"%s\":{\"n\":%zu", name, n);
+	for (size_t i = 0; i < 3; i++)
+		printf(",\"p%.0f\":%.9f", 100 * q[i], v[(size_t)((double)n * q[i])]);
+	printf(",\"max\":%.9f}", v[n - 1]);
+}
+
+static void lengths(void)
+{
+	static double off[SLEEPS_MAX], runq[SLEEPS_MAX];
+	struct ascribe_scope scope;
+	uint64_t seed = 88172645463325252ull;
+	size_t n = 0;
+	be("sleeper", 0);
+	pause_for(1);
+	ascribe_attach_string(&scope, tenant_key, "s");
+	struct account a = account_now();
+	for (double t = a.wall; t < a.wall + seconds && n < SLEEPS_MAX; n++) {
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		double q = queued(), length = 50e-6 * (double)(1 << (seed >> 20) % 9);
+		t = now(CLOCK_MONOTONIC);
+		pause_for(length * (1 + (double)(seed >> 40 & 0xff) / 256));
+		double end = now(CLOCK_MONOTONIC);
+		runq[n] = queued() - q;
+		off[n] = end - t - runq[n];
+		t = end;
+	}
+	printf("{");
+	print_account("s", a);
+	printf(",");
+	print_quantiles("off", off, n);
+	printf(",");
+	print_quantiles("queue", runq, n);
+	puts("}");
+	ascribe_detach(&scope);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} modes[] = { { "shares", shares }, { "pair", pair }, { "victim", victim }, { "spin", spin }, { "lengths", lengths } };
+	if (argc < 4)
+		return 2;
+	seconds = atof(argv[2]);
+	cpu = atoi(argv[3]);
+	nice_right = argc > 4 ? atoi(argv[4]) : 0;
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (strcmp(argv[1], modes[i].name))
+			continue;
+		modes[i].run();
+		fflush(stdout);
+		_exit(0);
+	}
+	return 2;
+}

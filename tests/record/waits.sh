@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Where the time went: waits against the program's own clocks and the kernel's account of each thread (schedstat).
+. "$(dirname "$0")/lib.bash"
+load=$loads/waits
+cpu=$(($(nproc) - 1))
+[ -r /proc/thread-self/schedstat ] || skip "this kernel keeps no account of threads: nothing to compare with"
+
+of() { # store, metric, keys or "function", selector
+	local by=()
+	[ "$3" = function ] || by=(--by "$3")
+	"$ascribe" report "$1" --metric "$2" "${by[@]}" --where "$4" -n 0 --json 2>/dev/null
+}
+
+# ---- sleeps 30%, spins 50%, waits for a mutex 20% ----
+record --wall -F 999 -o shares -- "$load" shares 4 $cpu
+cp record.out truth.json
+for metric in cpu off runq wall; do
+	of shares $metric thread,tenant '{thread="worker",tenant="a"}' >$metric.json
+	of shares $metric function '{thread="worker",tenant="a"}' >$metric-functions.json
+done
+"$ascribe" stat shares --json >stat.json
+check "accounting" s=stat.json -- 'exact(s) and s["lost"]["wait_untracked"] == 0' 's["fired"], s["flagged"]["wait_summed"]'
+check "time in the queue is what the kernel says, within 2%" r=runq.json t=truth.json -- \
+	'abs(r["seconds"] - t["worker"]["runq"]) < 0.02 * t["worker"]["runq"] + 0.002' 'r["seconds"], t["worker"]["runq"]'
+check "running + queue + blocked is the wall clock, within 0.5%" q=runq.json o=off.json t=truth.json -- \
+	'abs(t["worker"]["run"] + q["seconds"] + o["seconds"] - t["worker"]["wall"]) < 0.005 * t["worker"]["wall"]' \
+	't["worker"]["run"] + q["seconds"] + o["seconds"], t["worker"]["wall"]'
+check "with the running time by samples within 3%" w=wall.json t=truth.json -- \
+	'abs(w["seconds"] - t["worker"]["wall"]) < 0.03 * t["worker"]["wall"]' 'w["seconds"], t["worker"]["wall"]'
+check "each part under its function, by the wall clock, within 5%" r=wall-functions.json t=truth.json -- \
+	'all(abs(f[k + "_here"] - t[k]) < 0.05 * t[k] + 0.05 for f in [{x["function"]: x["seconds"] for x in r["rows"]}]
+	for k in ("sleep", "spin", "lock"))' '{x["function"]: round(x["seconds"], 3) for x in r["rows"] if "_here" in x["function"]}, t'
+check "blocked: asleep and for the mutex, not spinning" r=off-functions.json t=truth.json -- \
+	'(lambda f: abs(f["sleep_here"] + f["lock_here"] - r["seconds"]) < 0.03 * r["seconds"] and f.get("spin_here", 0) == 0)
+	({x["function"]: x["seconds"] for x in r["rows"]})' '[(x["function"], round(x["seconds"], 3)) for x in r["rows"][:4]]'
+check "measured shares have no interval but themselves" r=off-functions.json -- 'all(x["low"] == x["share"] == x["high"] for x in r["rows"])'
+ok "the flame page is of that time" sh -c "'$ascribe' flame shares --metric off --json 2>/dev/null | grep -q '\"event\": *\"off-cpu\"'"
+
+# ---- a wait longer than all of the recording, and one longer than a window ----
+background sleep 60
+sleeper=$pid
+record --wall -a -d 11s -o long
+of long off tgid '{comm="sleep"}' >off.json
+"$ascribe" stat long --json >stat.json
+check "who slept all the time was blocked all the time" r=off.json s=stat.json -- \
+	"abs(rows(r)['$sleeper']['seconds'] / (s['to'] - s['from']) - 1) < 0.01" "rows(r)['$sleeper']['seconds'], s['to'] - s['from']"
+check "more than one window has it" r=off.json -- 'r["windows"] >= 2'
+
+# ---- bad input ----
+exits 2 'none of cpu, off, runq, wall' "$ascribe" report shares --metric nothing
+exits 2 'exclude each other' "$ascribe" report shares --metric off --event cpu-clock
+record -F 99 -d 200ms -o plain
+exits 2 'no off-cpu times.*--wall' "$ascribe" report plain --metric off
+exits 2 'no wall times.*--wall' "$ascribe" flame plain --metric wall -o x.html
+finish

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `ascribe why` on two recordings of one store: a thread that spins, then the same beside another on its CPU; and postgres, whose
+# sessions wait for a lock.
+. "$(dirname "$0")/lib.bash"
+load=$loads/waits
+cpu=$(($(nproc) - 1))
+
+# ---- alone, then in each other's way ----
+record --wall -F 499 -o two -- "$load" shares 2 $cpu
+sleep 0.1
+from=$(date +%s.%N)
+record --wall -F 499 --append -o two -- "$load" pair 2 $cpu
+"$ascribe" why two --where '{comm="waits"}' --from "$from" >page 2>err
+ok "a page with an earlier range" sh -c "grep -q '^before  *20' page && grep -q '^waiting for a CPU .* s .* s .* s' page"
+ok "its code differs: it slept before" grep -q 'CODE that differs from before' page
+"$ascribe" why two --where '{tenant="l"}' --from "$from" >page 2>err
+check_part() { # name, least share of this side
+	awk -v p="$1" -v least="$2" 'index($0, p) == 1 && !seen { seen = 1; v = substr($0, length(p) + 1); split(v, f, " "); sub("%", "", f[3]);
+		print v; exit !(f[3] + 0 >= least) } END { if (!seen) exit 1 }' page
+}
+ok "it waits for a CPU, more than a third of its time" check_part 'waiting for a CPU' 33
+ok "for the other thread of its process, or what else ran" sh -c "sed -n '/WHO HAD THE CPU/,/^\$/p' page | grep -q 'waits'"
+ok "its quantiles" grep -Eq '^waiting for a CPU +[0-9.]+(us|ms|s)/' page
+exits 2 'where SELECTOR' "$ascribe" why two
+exits 2 'where: ' "$ascribe" why two --where '{tenant='
+exits 0 'nothing matches' "$ascribe" why two --where '{tenant="nobody"}'
+exits 0 'not kept by tgid' "$ascribe" why two --where '{tid="1"}'
+record -F 99 -d 300ms -o plain
+exits 0 'no waits: record with --wall' "$ascribe" why plain --where '{comm="ascribe"}'
+
+# ---- postgres: a session holds a row, another wants it ----
+pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)
+if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
+	mkdir data && chown postgres data && chmod 755 "$dir"
+	as() { timeout 30 setpriv --reuid postgres --regid postgres --clear-groups -- "$@"; }
+	as "$pg/initdb" -D data -A trust -U postgres -N >/dev/null 2>&1
+	as "$pg/pg_ctl" -D data -w -t 20 -l data/log -o "-k $dir/data -c listen_addresses= -c fsync=off" start >/dev/null 2>&1
+	at_end='stop_postgres'
+	stop_postgres() { timeout 10 setpriv --reuid postgres --regid postgres --clear-groups -- "$pg/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1; }
+	sql() { as "$pg/psql" -w -h "$dir/data" -U postgres -qAt -c "$1"; }
+	sql 'create table t (id int primary key, v int); insert into t values (1, 1)'
+	background "$ascribe" record --wall -a -F 99 -d 6s -q -o pg
+	recorder=$pid
+	sleep 1.5
+	background sql 'begin; update t set v = 2; select pg_sleep(2.5); commit' >/dev/null
+	sleep 0.5
+	sql 'update t set v = 3 where id = 1'
+	wait "$recorder"
+	"$ascribe" export pg --event off-cpu --where '{comm="postgres"}' --format folded >folded 2>/dev/null
+	"$ascribe" report pg --metric off --where '{comm="postgres"}' -n 0 --json >off.json 2>/dev/null
+	check "postgres: blocked for the row, 2 s of it, under the function that waits for locks" r=off.json -- \
+		'1.5 < max([x["seconds"] for x in r["rows"] if x["function"] in ("WaitOnLock", "ProcSleep", "LockAcquireExtended", "heap_update")] or [0]) < 2.8' \
+		'[(x["function"], round(x["seconds"], 3)) for x in r["rows"] if x["function"] in ("WaitOnLock", "ProcSleep", "XactLockTableWait", "heap_update")]'
+else
+	echo "--    no postgres here"
+fi
+finish

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ascribe blame: who had the CPU while others waited for it, as a matrix by one label key. */
+#include "cli/accounting.h"
+#include "cli/cmd.h"
+#include "cli/text.h"
+#include "export/answer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_VICTIMS 20
+#define COLUMNS 6 /* occupants that have a column; the others are summed */
+#define ALL 2000 /* a line, or a column, for each, but never more than that */
+#define CELL 19   /* columns of one */
+
+struct blame_options {
+	struct filter filter;
+	struct opt_list by;
+};
+
+static const struct opt options[] = {
+	{ "by", 'b', OPT_LIST, "KEY", "by this label key (default comm)", offsetof(struct blame_options, by), 0, 0 },
+	{ "where", 'w', OPT_STRING, "SELECTOR", "only who waited with these labels: {tenant=\"a\"}; labels of who had the CPU\n"
+	  "have by. before them: {by.comm=\"make\"}", offsetof(struct blame_options, filter.where), 0, 0 },
+	RANGE_OPTIONS(struct blame_options, filter),
+	LIMIT_OPTION(struct blame_options, filter, "victims to print, 0 for all (default: 20; with --json all, at most\n2,000); the others are summed"),
+	JSON_OPTION(struct blame_options, filter),
+	EXPLAIN_OPTION(struct blame_options, filter),
+};
+
+static const struct opt_command command = {
+	.name = "blame",
+	.usage = "[STORE] [OPTIONS]",
+	.about = "Who waited for a CPU, and who had it meanwhile, of a recording with --wall. A line for each who waited, a column\n"
+		 "for each who had the CPU: seconds, and their part of that line's waiting. (idle): nobody had it, the CPU was being\n"
+		 "woken. (other): not known, since more than 128 runs of others came between, or the wait is not over.\n",
+	.examples = "  ascribe blame\n"
+		    "  ascribe blame --by tenant\n"
+		    "  ascribe blame --by comm --where '{tenant=\"a\"}'\n",
+	.opts = options,
+	.n_opts = sizeof(options) / sizeof(options[0]),
+	.max_args = 1,
+};
+
+static void print_cell(uint64_t ns, uint64_t of)
+{
+	char text[40];
+	if (ns)
+		snprintf(text, sizeof(text), "%.3f s %6.2f%%", (double)ns / 1e9, of ? 100.0 * (double)ns / (double)of : 0.0);
+	else
+		snprintf(text, sizeof(text), "-");
+	printf(" %*s", CELL, text);
+}
+
+static void print_head(const char *name)
+{
+	char *text = text_printable(name, strlen(name));
+	if (text)
+		text_cut(text, CELL);
+	putchar(' ');
+	text_put(stdout, text ? text : "?", -CELL);
+	free(text);
+}
+
+static void print_matrix(const struct query_blame *b, const char *key)
+{
+	print_head("WAITED");
+	for (size_t c = 0; c < b->n_occupants; c++)
+		print_head(b->occupant[c].name);
+	printf("  ");
+	text_put(stdout, key, 0);
+	putchar('\n');
+	for (size_t i = 0; i < b->n_victims; i++) {
+		const struct blame_party *p = &b->victim[i];
+		print_cell(p->ns, b->total);
+		for (size_t c = 0; c < b->n_occupants; c++)
+			print_cell(query_blame_ns(b, i, c), p->ns);
+		printf("  ");
+		text_put(stdout, *p->name ? p->name : "\"\"", 0);
+		putchar('\n');
+	}
+	if (b->victims > b->n_victims)
+		printf("\nthe rest: %zu who waited; -n 0 prints all\n", b->victims - b->n_victims + 1);
+	if (b->occupants > b->n_occupants)
+		printf("\nthe rest: %zu who had the CPU; --json has all\n", b->occupants - b->n_occupants + 1);
+}
+
+static int print_text(const struct reading *r, const struct query_blame *b, const char *key)
+{
+	const struct query_info *info = query_info(b->query);
+	char range[120];
+	accounting_title(r->store);
+	if (info->blocks) {
+		text_range(info->from_ns, info->to_ns, range);
+		puts(range);
+	}
+	printf("waited for a CPU: %.3f s\n\n", info->seconds);
+	if (b->n_victims)
+		print_matrix(b, key);
+	accounting_footer(r->store, info);
+	return 0;
+}
+
+static int blame(struct reading *r, const struct blame_options *opts, const char *key)
+{
+	const struct filter *f = &opts->filter;
+	struct query_spec spec = reading_spec(f, QUERY_KEYS, NULL);
+	const struct answer a = { .store = r->store, .where = f->where };
+	size_t victims = f->limit != UINT64_MAX ? f->limit : f->json ? 0 : DEFAULT_VICTIMS;
+	struct query_blame *b = NULL;
+	struct err err = { 0 };
+	int rc = query_blame(&b, r->store, &spec, key, victims ? victims : ALL, f->json ? ALL : COLUMNS, &err);
+	if (rc) {
+		cmd_error("%s", err.text);
+		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+	}
+	if (!query_info(b->query)->blocks)
+		reading_no_data(r->store, f->from_ns, f->to_ns);
+	reading_step(r, "matrix");
+	rc = f->json ? cmd_print_json(answer_blame(&a, key, b)) : print_text(r, b, key);
+	query_blame_free(b);
+	if (rc == -ENOMEM)
+		cmd_error("out of memory");
+	return rc ? EXIT_FAILED : EXIT_OK;
+}
+
+int cmd_blame(int argc, char **argv)
+{
+	static char blamed[] = "blame", comm[] = "comm";
+	struct blame_options opts = { .filter = FILTER_INIT };
+	struct reading r = { 0 };
+	struct opt_args args;
+	int status;
+	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
+		return status;
+	opts.filter.metric = blamed;
+	char *key = opts.by.n ? opts.by.v[0] : comm;
+	if (opts.by.n > 1) {
+		cmd_error("blame: --by takes one key");
+		opt_release(&command, &opts);
+		return EXIT_USAGE;
+	}
+	if (reading_of_threads(&opts.filter, &(struct opt_list){ &key, 1 })) {
+		cmd_error("blame: waits for a CPU are kept by the labels of the work, not by tgid, tid or thread");
+		opt_release(&command, &opts);
+		return EXIT_USAGE;
+	}
+	status = reading_check(&opts.filter, "--where", "--from");
+	status = status ? status : reading_open_store(&r, args.n ? args.v[0] : NULL, opts.filter.explain);
+	if (!status)
+		status = blame(&r, &opts, key);
+	reading_close(&r);
+	opt_release(&command, &opts);
+	return status;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The side of the sampler that watches the scheduler (bpf/sched.bpf.h): loaded, attached and asked only when waits are wanted. */
+#include "collect/sampler_int.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int sampler_size_waits(struct sampler *s)
+{
+	struct sample_bpf *k = s->skel;
+	struct bpf_program *programs[] = { k->progs.on_thread, k->progs.on_threads, k->progs.on_switch, k->progs.on_wakeup,
+					   k->progs.on_wakeup_new };
+	struct bpf_map *maps[] = { k->maps.waits, k->maps.places, k->maps.spots, k->maps.sched_cpus, k->maps.waits_out };
+	int rc = 0;
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+		bpf_program__set_autoload(programs[i], s->waits);
+	for (size_t i = 0; !rc && i < sizeof(maps) / sizeof(maps[0]); i++)
+		rc = bpf_map__set_autocreate(maps[i], s->waits);
+	return rc ? rc : bpf_map__set_max_entries(k->maps.sched_cpus, s->n_cpus);
+}
+
+/* Let the iterator see every thread; what it writes goes, record by record, to on_wait. */
+static int iterate(struct sampler *s, void (*on_wait)(void *, const struct row *, const uint64_t *), void *ctx)
+{
+	static struct wire_wait buf[64];
+	size_t have = 0;
+	int fd = bpf_iter_create(bpf_link__fd(s->threads)), rc = 0;
+	if (fd < 0)
+		return fd;
+	for (;;) {
+		ssize_t n = read(fd, (char *)buf + have, sizeof(buf) - have);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0) {
+			rc = n ? -errno : 0;
+			break;
+		}
+		have += (size_t)n;
+		size_t at = 0;
+		for (;;) {
+			struct row row;
+			if (have - at < sizeof(row))
+				break;
+			memcpy(&row, (char *)buf + at, sizeof(row));
+			size_t size = sizeof(row) + ((size_t)row.n_kernel + row.n_user) * sizeof(uint64_t);
+			if (size > sizeof(buf[0]) || have - at < size)
+				break;
+			if (on_wait)
+				on_wait(ctx, &row, (const uint64_t *)(const void *)((char *)buf + at + sizeof(row)));
+			at += size;
+		}
+		have -= at;
+		memmove(buf, (char *)buf + at, have);
+	}
+	close(fd);
+	return rc;
+}
+
+int sampler_waits(struct sampler *s, void (*on_wait)(void *, const struct row *, const uint64_t *), void *ctx)
+{
+	return s->threads ? iterate(s, on_wait, ctx) : 0;
+}
+
+/*
+ * New threads first, then the old ones, which begin their wait now; only then the scheduler: it then knows each thread that
+ * leaves a CPU.
+ */
+int sampler_attach_waits(struct sampler *s, struct err *err)
+{
+	struct sample_bpf *k = s->skel;
+	if (!s->waits)
+		return 0;
+	s->sched[0] = bpf_program__attach(k->progs.on_thread);
+	if (!s->sched[0])
+		return err_sys(err, -errno, "attaching to sched_process_fork");
+	s->threads = bpf_program__attach_iter(k->progs.on_threads, NULL);
+	if (!s->threads)
+		return err_sys(err, -errno, "attaching the iterator over all threads");
+	k->bss->waits_begin = true;
+	int rc = iterate(s, NULL, NULL);
+	k->bss->waits_begin = false;
+	if (rc)
+		return err_sys(err, rc, "reading the iterator over all threads");
+	struct bpf_program *programs[] = { k->progs.on_wakeup, k->progs.on_wakeup_new, k->progs.on_switch };
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		s->sched[i + 1] = bpf_program__attach(programs[i]);
+		if (!s->sched[i + 1])
+			return err_sys(err, -errno, "attaching to the scheduler's tracepoints (sched_switch, sched_wakeup)");
+	}
+	return 0;
+}
+
+void sampler_detach_waits(struct sampler *s)
+{
+	for (size_t i = SAMPLER_SCHED_LINKS; i-- > 0;) {
+		bpf_link__destroy(s->sched[i]);
+		s->sched[i] = NULL;
+	}
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/waits.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int one_frame(struct waits *w, const struct store_frame *f, uint32_t *ret_stack)
+{
+	uint32_t frame;
+	int rc = store_add_frame(w->store, f, &frame);
+	return rc ? rc : store_add_stack(w->store, 0, frame, ret_stack);
+}
+
+static int add_event(struct waits *w, const char *name, uint32_t *ret)
+{
+	struct store_event e = { .name = name, .unit = "nanoseconds" };
+	return store_add_event(w->store, &e, ret);
+}
+
+int waits_renew(struct waits *w, const struct sampler_config *cfg)
+{
+	struct store_frame none = { .kind = FRAME_KERNEL };
+	w->on = false;
+	for (unsigned i = 0; i < cfg->n_events; i++) {
+		if (!cfg->event[i].wait)
+			continue;
+		*(strcmp(cfg->event[i].name, EVENT_OFF) ? &w->runq : &w->off) = i;
+		w->on = true;
+	}
+	if (!w->on)
+		return 0;
+	memset(w->bucket, 0, sizeof(w->bucket));
+	int rc = add_event(w, EVENT_OFF ".lengths", &w->lengths[0]);
+	rc = rc ? rc : add_event(w, EVENT_RUNQ ".lengths", &w->lengths[1]);
+	rc = rc ? rc : add_event(w, "blame", &w->blame);
+	rc = rc ? rc : store_add_string(w->store, WAITS_LENGTHS, strlen(WAITS_LENGTHS), &w->bucket_module);
+	rc = rc ? rc : store_add_string(w->store, WAITS_NO_STACK, strlen(WAITS_NO_STACK), &none.function);
+	rc = rc ? rc : store_add_string(w->store, "[kernel]", 8, &none.module);
+	return rc ? rc : one_frame(w, &none, &w->no_stack);
+}
+
+static int bucket_stack(struct waits *w, uint32_t bucket, uint32_t *ret)
+{
+	if (bucket >= HIST_BUCKETS(WAIT_HIST_BITS))
+		return -EINVAL;
+	if (!w->bucket[bucket]) {
+		struct store_frame f = { .kind = FRAME_USER, .module = w->bucket_module,
+					 .offset = hist_bucket_low(WAIT_HIST_BITS, bucket) };
+		int rc = one_frame(w, &f, ret);
+		if (rc)
+			return rc;
+		w->bucket[bucket] = *ret + 1;
+	}
+	*ret = w->bucket[bucket] - 1;
+	return 0;
+}
+
+static int add_set(struct waits *w, struct sets_labels *l, uint32_t *ret)
+{
+	return store_add_set(w->store, l->v, l->n < STORE_SET_MAX ? l->n : STORE_SET_MAX, ret);
+}
+
+/* To whom: the occupant in the arena, or a name for those that are none. */
+static const char *occupant_of(const struct sampler_half *h, uint32_t at, const struct occupant **ret)
+{
+	*ret = NULL;
+	if (at == OCCUPANT_IDLE)
+		return "(idle)";
+	if (!h || at > h->arena_words || h->arena_words - at < OCCUPANT_WORDS)
+		return "(other)";
+	*ret = (const struct occupant *)(const void *)(h->arena + at);
+	return NULL;
+}
+
+static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l)
+{
+	const struct occupant *who;
+	const char *name = occupant_of(h, row->stack, &who);
+	struct proc_image *im = who ? procs_find(w->sets->procs, who->tgid, row->last_ns) : NULL;
+	uint32_t set;
+	sets_add_occupant(w->sets, who, im, name, l);
+	int rc = add_set(w, l, &set);
+	return rc ? rc : store_add_row(w->store, set, 0, w->blame, row->samples, row->value);
+}
+
+int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
+	      const uint32_t *event_id)
+{
+	static struct sets_labels l; /* 30 KiB */
+	bool kthread = row->n_user & WAIT_KTHREAD;
+	uint32_t set, stack;
+	int rc = 0;
+	if (row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED) {
+		sets_of(w->sets, row, im, SETS_THREAD, kthread, &l);
+		rc = add_set(w, &l, &set);
+		rc = rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples * w->weight,
+					     row->value);
+		if (rc)
+			return rc;
+	}
+	sets_of(w->sets, row, im, SETS_WORK, kthread, &l);
+	if (row->kind == ROW_WAIT && !(row->n_user & WAIT_NO_HIST)) {
+		rc = bucket_stack(w, row->n_kernel, &stack);
+		rc = rc ? rc : add_set(w, &l, &set);
+		rc = rc ? rc : store_add_row(w->store, set, stack, w->lengths[row->event == w->runq], row->samples, row->value);
+	}
+	if (!rc && (row->kind == ROW_BLAME || !(row->n_user & WAIT_NO_BLAME)))
+		rc = add_blame(w, h, row, &l);
+	return rc;
+}
+
+int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im)
+{
+	static struct sets_labels l;
+	struct row of = *row;
+	if (row->event != w->runq)
+		return 0;
+	of.stack = OCCUPANT_OTHER;
+	sets_of(w->sets, row, im, SETS_WORK, row->kind == ROW_KTHREAD, &l);
+	return add_blame(w, NULL, &of, &l);
+}

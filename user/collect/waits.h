@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows about waiting, into the store: each event of waits (off-cpu, runq) has two events more,
+ *
+ *   off-cpu, runq                  nanoseconds by all labels and stack; "[no stack]" for those that were measured without it
+ *   off-cpu.lengths, runq.lengths  how many waits were how long, by the labels of the work alone: the one frame of the stack is
+ *                                  the bucket, module WAITS_LENGTHS, its offset the shortest wait in ns; so they merge
+ *                                  as all rows do
+ *   blame                          waits for a CPU by the labels of the work, and of whose it was (by.comm, by.tenant, ...)
+ *
+ * They stand for nanoseconds, not for samples.
+ */
+#ifndef ASCRIBE_COLLECT_WAITS_H
+#define ASCRIBE_COLLECT_WAITS_H
+
+#include "collect/resolve.h"
+#include "collect/sampler.h"
+#include "collect/sets.h"
+#include "hist_bucket.h"
+#include "store/store.h"
+
+#define WAITS_LENGTHS "[waits]"
+#define WAITS_NO_STACK "[no stack]"
+
+struct waits {
+	const struct sets *sets;
+	struct store_writer *store;
+	unsigned weight; /* samples that each one stands for in the store; times and lengths are what they are */
+	bool on;
+	uint32_t off, runq;                 /* indices of the events in rows */
+	uint32_t lengths[2], blame;         /* ids of the store: of off, of runq */
+	uint32_t no_stack, bucket_module;
+	uint32_t bucket[HIST_BUCKETS(WAIT_HIST_BITS)]; /* stacks of the store, plus one; 0: none yet */
+};
+
+/* The events in the store, after those of cfg: all ids are made anew. 0 or -errno. */
+int waits_renew(struct waits *w, const struct sampler_config *cfg);
+
+/* A row of kind ROW_WAIT or ROW_BLAME; im is its process's, event_id[] those of cfg. 0 or -errno. */
+int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
+	      const uint32_t *event_id);
+
+/* A part of a wait that is not over, which was for a CPU: nobody knows yet who had it. */
+int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im);
+
+#endif
