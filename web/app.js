@@ -229,6 +229,7 @@ class App {
 	showEvents(names) {
 		this.has_waits = names.includes('runq') || names.includes('off-cpu');
 		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits);
+		byId('page').classList.toggle('waits', this.has_waits);
 		if (this.has_waits)
 			this.update();
 	}

@@ -20,7 +20,7 @@ export class Bar {
 		this.from = field('from', 'from', 19);
 		this.to = field('to', 'to', 19);
 		this.where = field('where', 'selector: {tenant="a"}', 30);
-		this.event = h('select', { name: 'event', 'aria-label': 'Event', onchange: e => this.chooseEvent(e.target.value) });
+		this.event = h('select', { name: 'event', 'aria-label': 'What is summed', onchange: e => this.chooseEvent(e.target.value) });
 		this.presets = PRESETS.map(([text, from]) => h('button.small', { type: 'button', 'data-from': from, onclick: () => go({ from, to: '' }) }, text));
 		const move = (text, title, f) => h('button.small', { type: 'button', title, 'aria-label': title, name: title.split(' ')[0].toLowerCase(), onclick: () => this.move(f) }, text);
 		this.live = h('button', { type: 'button', name: 'live', 'aria-pressed': 'false', onclick: () => go({ live: app.state.live ? '' : '1' }) }, 'Live');

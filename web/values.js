@@ -82,7 +82,7 @@ export class ValuesPane extends Pane {
 		this.body.replaceChildren(table({
 			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
 				{ id: 'value', title: brief(by, 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
-				{ id: 'cpu', title: time ? 'CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
+				{ id: 'cpu', title: a.metric && a.metric !== 'cpu' ? 'Time' : time ? 'CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
 				{ id: 'share', title: 'Share', number: true, cell: r => bar(r.share, percent(r.samples, a.samples)) },
 				...(a.metric ? [] : [{ id: 'range', title: '95%', number: true, hint: '95% interval of the share', cell: r => shares(r.low, r.high) }]),
 				...(this.waits ? [this.waitColumn('runq', 'Run queue', 'waited for a CPU', 0), this.waitColumn('off', 'Blocked', 'blocked', 1)] : []),

@@ -17,6 +17,7 @@ fi
 [ -d "$E2E_MODULES/playwright-core" ] || skip "no playwright-core"
 E2E_MODULES=$(realpath "$E2E_MODULES")
 export BUILD BROWSER E2E_MODULES TZ=UTC HOME
-dir=$(mktemp -d)
+# Stores of many windows wait for the disk with each: in memory, where there is such a place.
+dir=$(TMPDIR=$([ -d /dev/shm ] && echo /dev/shm || echo /tmp) mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1

@@ -307,17 +307,34 @@ test('the policy allows nothing inline', async () => {
 	assert.ok(policy.includes("default-src 'self'") && !policy.includes('unsafe'), policy);
 });
 
-/* What was recorded here, if it could be. */
-if (process.env.REAL)
+/* What was recorded here, if it could be: with waits. */
+if (process.env.REAL) {
 	test('a real recording', async () => {
 		const base = await serve(process.env.REAL), stat = await api(base, 'stat');
-		const { page, bad, context } = await open(browser, base);
+		const { page, bad, context } = await open(browser, base + '/?by=comm');
 		await settled(page);
 		assert.equal(digits((await said(page, '#facts')).match(/fired ([\d\u202f]+)/)[1]), stat.fired);
 		await clickFrame(page, 1, 0.01);
+		await page.goto(base + '/?by=comm&tab=blame');
+		await page.waitForFunction(() => performance.getEntriesByName('drawn-blame').length);
+		const blame = await api(base, 'blame?by=comm&limit=12');
+		assert.equal(await page.locator('.matrix tbody tr').count(), blame.victims.length || 1);
+		assert.equal(await page.locator('.matrix td.heat').count(), blame.cells.length);
+		await page.click('#tab-waits');
+		await settled(page);
+		const waits = await api(base, 'histogram?metric=runq&by=comm&limit=30');
+		assert.equal(digits(await page.locator('#panel-waits tbody tr:nth-child(1) td.n').first().innerText()), waits.rows[0].count);
+		assert.equal(await page.locator('#panel-waits svg.hist').count(), waits.rows.length);
+		assert.match(await said(page, '#values thead'), /Run queue[\s\S]*Blocked/);
+		await page.selectOption('select[name=event]', 'metric:wall');
+		await page.click('#tab-flame');
+		await settled(page);
+		assert.match(await said(page, '#facts'), /wall time/);
+		assert.match(await said(page, '#panel-flame .frame'), /^all\s+[\d.]+ (s|ms|min|h), 100% of all/);
 		assert.deepEqual(bad, []);
 		await context.close();
 	});
+}
 
 let failed = 0;
 async function worker() {
