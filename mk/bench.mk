@@ -103,7 +103,10 @@ $(BUILD)/bench/serve_store: tests/bench/serve_store.c $(BUILD)/libascribe.a
 bench-serve: $(BUILD)/bench/serve_store $(BUILD)/ascribe ## the server's and the daemon's figures, as root (10 minutes)
 	$(Q)BUILD=$(BUILD) bash tests/bench/bench_serve.sh
 
-.PHONY: bench-serve
+bench-page: $(BUILD)/bench/serve_store $(BUILD)/ascribe ## the page in Chromium: until it can be used, frames at 100,000 nodes, size
+	$(Q)BUILD=$(BUILD) bash tests/bench/bench_page.sh
+
+.PHONY: bench-serve bench-page
 
 $(BENCH_SWITCH): tests/bench/bench_switch.c
 	$(call say,CC,$@)

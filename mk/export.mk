@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# user/export/x.proto, user/http/x.proto -> build/gen/<layer>/x.pb-c.[ch], part of the library; the flame page goes in by .incbin.
+# user/export/x.proto, user/http/x.proto -> build/gen/<layer>/x.pb-c.[ch], part of the library; the flame page: mk/web.mk.
 
 PROTOS := $(wildcard user/export/*.proto user/http/*.proto)
 PB_SRC := $(PROTOS:user/%.proto=$(BUILD)/gen/%.pb-c.c)
@@ -16,6 +16,5 @@ $(PB_OBJ): %.o: %.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -c -o $@ $<
 
 $(EXPORT_OBJ): | $(PB_SRC)
-$(BUILD)/user/export/flame_page.o: user/export/flame.html
 
 -include $(PB_OBJ:.o=.d)

@@ -6,7 +6,8 @@
 #   tests/cli/*.sh         the reading commands on a synthetic store
 #   tests/record/*.sh      the built program on real processes, with real BPF (root)
 #   tests/http/*.sh        the server: its API, the daemon, whoever asks badly
-#   tests/e2e/*.sh         the page in a browser
+#   tests/web/*.sh         the page's pure modules, in node
+#   tests/e2e/*.sh         the pages in a browser
 #   tests/vm/              other kernels (mk/vm.mk)
 
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
@@ -90,6 +91,7 @@ test: ## install, build, pass every test
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
 		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
 		$(call scripts,http) \
+		$(call scripts,web) \
 		$(call scripts,e2e)
 
 test-programs: $(BUILD)/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS)
@@ -110,7 +112,10 @@ record-tests: test-programs ## the commands on real processes, as root
 test-unwind-all: $(BUILD)/tests/test_unwind ## unwind tables of every ELF file in /usr/bin and /usr/lib
 	$(Q)$< /usr/bin /usr/sbin /usr/lib /usr/libexec
 
-e2e: test-programs ## the flame page in a browser
+web-tests: ## the page's modules that need no browser
+	$(Q)tools/test $(call scripts,web)
+
+e2e: test-programs ## the pages in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
 test-others: $(BUILD)/ascribe ## programs by others from npm that publish labels, as root; needs the network
@@ -123,5 +128,5 @@ check-headers: ## every header compiles by itself
 	@for h in user/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all e2e check-headers check-layers
+.PHONY: test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)

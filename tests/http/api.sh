@@ -49,6 +49,49 @@ assert v["a"] == t["a"] and v["b"] == t["b"] and d["samples"] == t["samples"] an
 gets 200 '' "$url/api/v1/labels?names_only=1"
 ok "keys" jq -e '[.keys[].key] | index("tenant") != null and index("query_id") != null' body
 
+# ---- from the leaf, around a function, against a baseline; parts of tables; files ----
+cat >views.py <<'PY'
+import json, sys, urllib.parse, urllib.request
+url = sys.argv[1]
+def get(what, **q):
+    return json.load(urllib.request.urlopen(url + '/api/v1/' + what + '?' + urllib.parse.urlencode(q)))
+table = get('table', limit=100000)
+kids = lambda d: {(d['frames'][3 * d['nodes'][i + 2]].removesuffix(' (inlined)'), d['frames'][3 * d['nodes'][i + 2] + 1]): d['nodes'][i + 1]
+                  for i in range(0, len(d['nodes']), 3) if d['nodes'][i] == 1}
+leaves = kids(get('flame', view='inverted', max_nodes=100000))
+assert leaves == {(r['function'], r['module']): r['self'] for r in table['rows'] if r['self']}, leaves
+for r in table['rows'][:12]:
+    for view in 'callees', 'callers':
+        d = get('flame', view=view, function=r['function'], module=r['module'])
+        assert list(kids(d).values()) == [r['samples']], (r, kids(d))
+a, b = '{tenant="a"}', '{tenant="b"}'
+one, two, both = get('flame', where=a), get('flame', where=b), get('flame', where=a, against=b)
+assert both['nodes'][1] == one['samples'] and both['against'][0] == both['against_samples'] == two['samples']
+assert len(both['against']) == len(both['verdicts']) == len(both['nodes']) // 3 and both['verdicts'][0] == 0
+again = get('flame', where=a, against=a)
+assert not any(again['verdicts']) and again['against'] == again['nodes'][1::3]
+split = get('flame', where='{comm="server"}', against='{comm!="server"}')  # idle or kernel work there: it must differ
+assert set(split['verdicts']) <= {0, 1, 2}
+some = get('table', match='LIBZ', sort='samples', limit=5)
+want = sorted((r for r in table['rows'] if 'libz' in (r['function'] + '\n' + r['module']).lower()), key=lambda r: -r['samples'])
+assert some['n_matched'] == len(want) and [r['samples'] for r in some['rows']] == [r['samples'] for r in want[:5]]
+d = get('diff', where=a, against=b, match='libz', limit=100000)
+whole = get('diff', where=a, against=b, limit=100000)
+assert d['n_rows'] == whole['n_rows'] and d['rows'] == [r for r in whole['rows'] if 'libz' in (r['function'] + '\n' + r['module']).lower()]
+root = get('flame', max_nodes=50)
+PY
+ok "views, baselines, parts of tables" python3 views.py "$url"
+refused 400 'view: ' "$url/api/v1/flame?view=up"
+refused 400 'function: ' "$url/api/v1/flame?view=callers"
+refused 400 'sort: ' "$url/api/v1/table?sort=name"
+refused 400 'before' "$url/api/v1/flame?against_from=now&against_to=now-1h"
+gets 200 '</html>' "$url/export/flame.html?where={tenant=\"a\"}"
+ok "a file, not a page of ours" sh -c "curl -si '$url/export/flame.html' | grep -qi 'content-disposition: attachment'"
+gets 200 '' "$url/export/profile.pb.gz?where={tenant=\"a\"}"
+"$ascribe" export store --where '{tenant="a"}' --format folded -o want.folded 2>/dev/null
+gets 200 '' "$url/export/folded.txt?where={tenant=\"a\"}"
+ok "the same stacks as the command's" cmp body want.folded
+
 # ---- a flame graph, pruned, and the part of it below one frame ----
 serve log2 "$ascribe" serve wide -l 127.0.0.1:0 || finish
 cat >zoom.py <<'PY'
@@ -126,7 +169,8 @@ refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Bearer 0123456789
 refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Bearer ' "$url/api/v1/stat"
 refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Basic 0123456789abcdef0123' "$url/api/v1/stat"
 refused 401 'a token is needed' --cacert cert.pem "$url/metrics"
-refused 401 'a token is needed' --cacert cert.pem "$url/"
+gets 200 '<!doctype html>' --cacert cert.pem "$url/" # it asks for the token
+refused 401 'a token is needed' --cacert cert.pem "$url/export/flame.html"
 refused 401 'a token is needed' --cacert cert.pem "$url/no/such/path"
 gets 200 '"fired"' --cacert cert.pem -H 'Authorization: Bearer 0123456789abcdef0123' "$url/api/v1/stat"
 says() { # what it must say, arguments of serve...

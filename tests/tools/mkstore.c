@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mkstore DIR [host|empty|wide|long|cut|grow]: a synthetic store, and on stdout what is in it, as JSON: the oracle of tests/cli.
+ * mkstore DIR [host|empty|wide|long|cut|grow|drip|names]: a synthetic store, and on stdout what is in it, as JSON: the oracle of tests/cli.
  *
  *   host   3 windows, 2 CPUs, two events, idle samples, losses, tenants a, b, c; names made to break formats
  *   empty  no window
@@ -8,6 +8,8 @@
  *   long   1,200 windows, a minute apart, with parents; query_id has some 80 values in each, one of them always the same
  *   cut    900 windows, a day apart, of which a cap on bytes leaves the last year
  *   grow   300 windows at about 100 a second: something to read while it is written
+ *   drip   60 windows, four a second, the newest of them now
+ *   names  names and label values that are as long as they can be, turn the direction of text, have control characters or markup
  */
 #include "store/store.h"
 
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define T0 1777629600000000000ll /* 2026-05-01T10:00:00Z */
@@ -272,6 +275,36 @@ static void grow(void)
 	}
 }
 
+static void drip(void)
+{
+	uint32_t clock = event("cpu-clock", "nanoseconds", 10101010, 10101010);
+	int64_t begin = (int64_t)time(NULL) / 10 * WINDOW - 60 * WINDOW;
+	for (int i = 0; i < 60; i++) {
+		uint64_t before = sums.stored;
+		row(set("server", "a", i), random_stack(draw(12)), clock, 100, 0);
+		sums.samples += sums.stored - before;
+		commit_at(begin + i * WINDOW, sums.stored - before, 0, 0);
+		usleep(250000);
+	}
+}
+
+static void names(void)
+{
+	static char longest[65001];
+	uint32_t clock = event("cpu-clock", "nanoseconds", 10101010, 10101010);
+	const char *const values[] = { "\xe2\x80\xae" "drawkcab", "</script><script>alert(1)</script>", "\x01\x02\x1b[2Jcontrol\r\n", "\"><img src=x onerror=alert(2)>",
+				       "", "bad \xff\xfe", "\xd7\xa9\xd7\x9c\xd7\x95\xd7\x9d", "javascript:alert(3)", "a\\b\"c'd`e", "{x=\"y\"}", longest };
+	memset(longest, 'x', sizeof(longest) - 1);
+	for (uint32_t k = 0; k < 200; k++) {
+		const char *v = values[k % 11];
+		uint32_t s = push(0, frame(FRAME_USER, v[0] ? v : "empty", "/usr/bin/<b>bold</b>"));
+		s = push(s, frame(FRAME_USER, values[k / 11 % 11], v[0] ? v : "/usr/bin/x"));
+		row(set(k % 3 ? "\xe2\x81\xa7" "comm" : "<i>comm</i>", v, -1), s, clock, 1 + k % 7, 0);
+	}
+	sums.samples = sums.stored;
+	commit(0, sums.stored, 3, 0);
+}
+
 static void spread(int n, int64_t apart, int queries)
 {
 	uint32_t clock = event("cpu-clock", "nanoseconds", 10101010, 10101010);
@@ -315,6 +348,10 @@ int main(int argc, char **argv)
 		spread(900, 8640 * WINDOW, 5);
 	else if (!strcmp(kind, "grow"))
 		grow();
+	else if (!strcmp(kind, "drip"))
+		drip();
+	else if (!strcmp(kind, "names"))
+		names();
 	store_writer_close(w);
 	printf("{\"samples\":%llu,\"stored\":%llu,\"fired\":%llu,\"lost\":%llu,\"idle\":%llu,\"faults\":%llu,"
 	       "\"a\":%llu,\"b\":%llu,\"c\":%llu,\"none\":%llu}\n",

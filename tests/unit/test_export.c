@@ -238,12 +238,14 @@ static uint64_t max_nodes;
 
 static int flame_json(const struct export_source *src, FILE *f, struct err *e)
 {
-	return export_flame_json(src, max_nodes, f, e);
+	const struct export_flame_spec how = { .max_nodes = max_nodes };
+	return export_flame_json(src, &how, f, e);
 }
 
 static int flame_html(const struct export_source *src, FILE *f, struct err *e)
 {
-	return export_flame(src, max_nodes, f, e);
+	const struct export_flame_spec how = { .max_nodes = max_nodes };
+	return export_flame(src, &how, f, e);
 }
 
 /* Every node's children have at most what it has; returns the number of nodes. */

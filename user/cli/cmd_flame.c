@@ -42,7 +42,7 @@ static const struct opt_command command = {
 static int flame(struct reading *r, const struct flame_options *opts)
 {
 	struct export_source src = { r->store, r->query, opts->filter.where, opts->filter.idle };
-	uint64_t max_nodes = opts->filter.limit == UINT64_MAX ? 0 : opts->filter.limit;
+	struct export_flame_spec spec = { .max_nodes = opts->filter.limit == UINT64_MAX ? 0 : opts->filter.limit };
 	const char *path = opts->output;
 	struct output out = OUTPUT_INIT;
 	struct err err = { 0 };
@@ -50,9 +50,9 @@ static int flame(struct reading *r, const struct flame_options *opts)
 		path = DEFAULT_FILE;
 	int rc = output_open(&out, path, &err);
 	if (!rc && opts->filter.json)
-		rc = export_flame_json(&src, max_nodes, out.f, &err);
+		rc = export_flame_json(&src, &spec, out.f, &err);
 	else if (!rc)
-		rc = export_flame(&src, max_nodes, out.f, &err);
+		rc = export_flame(&src, &spec, out.f, &err);
 	rc = rc ? rc : output_commit(&out, &err);
 	output_close(&out);
 	reading_step(r, "page");

@@ -11,6 +11,7 @@
 #define ASCRIBE_EXPORT_EXPORT_H
 
 #include "query/query.h"
+#include "query/view.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -48,17 +49,25 @@ int export_folded(const struct export_source *src, FILE *f, struct err *err);
  */
 int export_pprof(const struct export_source *src, FILE *f, struct err *err);
 
-/* A self-contained HTML page; at most max_nodes nodes (0: 20,000), the others summed in "(other)". */
-int export_flame(const struct export_source *src, uint64_t max_nodes, FILE *f, struct err *err);
-
 /*
- * The page's data as a value, new. root, NULL or "": everything; else the part below one frame, pruned for itself: eight hexadecimal
- * digits for each frame from the outermost to it, with dots between, of FNV-1a (32 bits) over the bytes of its name, a NUL, those of its
- * module, as they stand in `frames`. -EINVAL: no such root; -ENOENT: nothing is there any more.
+ * A flame graph. root: the part below one frame, pruned for itself: eight hexadecimal digits for each frame from the outermost to it, with
+ * dots between, of FNV-1a (32 bits) over the bytes of its name, a NUL, those of its module, as they stand in `frames`. against: a baseline,
+ * of the same store and event.
  */
-int export_flame_data(const struct export_source *src, uint64_t max_nodes, const char *root, json_t **ret, struct err *err);
+struct export_flame_spec {
+	uint64_t max_nodes; /* 0: 20,000; the others are summed in "(other)" */
+	const char *root;   /* NULL or "": everything */
+	struct query_view_spec view;
+	struct query *against; /* NULL: none */
+};
+
+/* A self-contained HTML page. */
+int export_flame(const struct export_source *src, const struct export_flame_spec *spec, FILE *f, struct err *err);
+
+/* The page's data as a value, new. -EINVAL: no such root; -ENOENT: nothing is there any more. */
+int export_flame_data(const struct export_source *src, const struct export_flame_spec *spec, json_t **ret, struct err *err);
 
 /* The page's data alone, JSON. */
-int export_flame_json(const struct export_source *src, uint64_t max_nodes, FILE *f, struct err *err);
+int export_flame_json(const struct export_source *src, const struct export_flame_spec *spec, FILE *f, struct err *err);
 
 #endif

@@ -4,11 +4,14 @@
  * ones beyond a maximum, are summed per parent in one "(other)" node. So every level still adds up.
  *
  * nodes is flat, three numbers a node in depth-first order: depth, samples, frame. frames is flat, three a frame: name,
- * module, kind (enum export_kind). Frame 0 is the root, frame 1 "(other)".
+ * module, kind (enum export_kind). Frame 0 is the root, frame 1 "(other)". With a baseline there is beside them, for each node, what the
+ * baseline has of it, and whether that is a difference; what both have together decides what is pruned.
  */
 #include "export/export.h"
 #include "export/flame_page.h"
 #include "export/json.h"
+#include "query/diff.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +25,9 @@ struct flame {
 	const struct query_info *info;
 	const struct query_node *tree;
 	size_t n;
+	const struct query_diff_tree *diff; /* NULL: no baseline */
+	uint64_t (*counts)[2]; /* with a baseline: of each node that was added, both sides */
+	size_t n_counts, counts_cap;
 	uint32_t root;	       /* what the graph begins with; 0: all */
 	uint64_t least;	       /* nodes with less are pruned */
 	uint64_t pruned;       /* how many */
@@ -85,12 +91,15 @@ static int add_frame(struct flame *fl, const char *name, const char *module, siz
 	return rc;
 }
 
-static int find_frame(struct flame *fl, uint32_t stack, uint32_t *ret)
+static int find_frame(struct flame *fl, uint32_t node, uint32_t *ret)
 {
 	const struct store *s = fl->src->store;
 	uint32_t parent, frame;
 	char name[4096];
-	store_stack(s, stack, &parent, &frame);
+	if (fl->diff)
+		frame = fl->diff->nodes[node].frame;
+	else
+		store_stack(s, fl->tree[node].stack, &parent, &frame);
 	const struct store_frame *f = store_frame(s, frame);
 	if (!f) {
 		*ret = 1;
@@ -112,11 +121,21 @@ static int find_frame(struct flame *fl, uint32_t stack, uint32_t *ret)
 	return 0;
 }
 
-static int add_node(struct flame *fl, uint64_t depth, uint64_t samples, uint32_t frame)
+static int add_node(struct flame *fl, uint64_t depth, const uint64_t samples[2], uint32_t frame)
 {
 	int rc = append(fl->nodes, json_count(depth));
-	rc = rc ? rc : append(fl->nodes, json_count(samples));
-	return rc ? rc : append(fl->nodes, json_integer(frame));
+	rc = rc ? rc : append(fl->nodes, json_count(samples[0]));
+	rc = rc ? rc : append(fl->nodes, json_integer(frame));
+	rc = rc || !fl->diff ? rc : ARRAY_RESERVE(fl->counts, fl->counts_cap, fl->n_counts + 1);
+	if (!rc && fl->diff)
+		memcpy(fl->counts[fl->n_counts++], samples, sizeof(fl->counts[0]));
+	return rc;
+}
+
+static void add_counts(const struct flame *fl, uint32_t node, uint64_t sum[2])
+{
+	sum[0] += fl->diff ? fl->diff->nodes[node].total[0] : fl->tree[node].total;
+	sum[1] += fl->diff ? fl->diff->nodes[node].total[1] : 0;
 }
 
 /* The first node from here on, among siblings, that is not pruned. */
@@ -130,12 +149,12 @@ static uint32_t kept(const struct flame *fl, uint32_t node)
 /* One node for the children that were pruned, behind those that were not. */
 static int add_other(struct flame *fl, uint32_t node, uint64_t depth)
 {
-	uint64_t sum = 0;
+	uint64_t sum[2] = { 0, 0 };
 	for (uint32_t c = fl->tree[node].first_child; c; c = fl->tree[c].next_sibling) {
 		if (fl->tree[c].total < fl->least)
-			sum += fl->tree[c].total;
+			add_counts(fl, c, sum);
 	}
-	return sum ? add_node(fl, depth + 1, sum, 1) : 0;
+	return sum[0] || sum[1] ? add_node(fl, depth + 1, sum, 1) : 0;
 }
 
 /* Depth first without recursion: stacks may be deep. */
@@ -144,8 +163,10 @@ static int walk(struct flame *fl)
 	uint64_t depth = 0;
 	for (uint32_t i = fl->root, next;; i = next) {
 		uint32_t frame = 0;
-		int rc = i ? find_frame(fl, fl->tree[i].stack, &frame) : 0;
-		rc = rc ? rc : add_node(fl, depth, fl->tree[i].total, frame);
+		uint64_t samples[2] = { 0, 0 };
+		int rc = i ? find_frame(fl, i, &frame) : 0;
+		add_counts(fl, i, samples);
+		rc = rc ? rc : add_node(fl, depth, samples, frame);
 		fl->pruned--;
 		next = kept(fl, fl->tree[i].first_child);
 		if (next) {
@@ -216,7 +237,7 @@ static uint32_t fnv1a(const char *s, size_t len, uint32_t h)
 static int hash_frame(struct flame *fl, uint32_t node, uint32_t *ret)
 {
 	uint32_t frame;
-	int rc = find_frame(fl, fl->tree[node].stack, &frame);
+	int rc = find_frame(fl, node, &frame);
 	if (rc)
 		return rc;
 	const json_t *name = json_array_get(fl->frames, 3 * frame), *module = json_array_get(fl->frames, 3 * frame + 1);
@@ -256,8 +277,69 @@ static int find_root(struct flame *fl, const char *root, struct err *err)
 	return 0;
 }
 
+/* What leads to the root of the graph, outermost first: name, module, samples of each. */
+static json_t *path_json(struct flame *fl)
+{
+	json_t *v = json_array();
+	int rc = v ? 0 : -ENOMEM;
+	for (uint32_t i = fl->root; i && !rc;) {
+		uint32_t frame = 0;
+		uint64_t samples[2] = { 0, 0 };
+		i = fl->tree[i].parent;
+		add_counts(fl, i, samples);
+		rc = i ? find_frame(fl, i, &frame) : 0;
+		rc = rc || !json_array_insert_new(v, 0, json_count(samples[0])) ? rc : -ENOMEM;
+		rc = rc || !json_array_insert(v, 0, json_array_get(fl->frames, 3 * frame + 1)) ? rc : -ENOMEM;
+		rc = rc || !json_array_insert(v, 0, json_array_get(fl->frames, 3 * frame)) ? rc : -ENOMEM;
+	}
+	if (!rc)
+		return v;
+	json_decref(v);
+	return NULL;
+}
+
+/* Times that were measured are what they are; sampled ones are tested by the samples that they come from. */
+static int judge(const struct flame *fl, const uint64_t all[2], uint8_t *ret)
+{
+	bool times = fl->info->event && fl->info->event->ns_per_sample == 1;
+	uint64_t grain = times ? fl->info->grain_ns : 1;
+	uint64_t (*counts)[2] = calloc(fl->n_counts + 1, sizeof(*counts));
+	int rc = counts ? 0 : -ENOMEM;
+	for (size_t i = 0; i < fl->n_counts && !rc && !grain; i++) {
+		double a = all[0] ? (double)fl->counts[i][0] / (double)all[0] : 0, b = all[1] ? (double)fl->counts[i][1] / (double)all[1] : 0;
+		ret[i] = a > b ? DIFF_MORE : a < b ? DIFF_LESS : DIFF_NOISE;
+	}
+	for (size_t i = 0; i < fl->n_counts && !rc && grain; i++) {
+		counts[i][0] = fl->counts[i][0] / grain;
+		counts[i][1] = fl->counts[i][1] / grain;
+	}
+	if (!rc && grain)
+		rc = query_diff_verdicts((const uint64_t (*)[2])counts, fl->n_counts, (const uint64_t[]){ all[0] / grain, all[1] / grain }, ret);
+	free(counts);
+	return rc;
+}
+
+static int add_baseline(struct flame *fl, json_t *o, const struct query_info *against)
+{
+	uint64_t all[2] = { fl->info->samples, against->samples };
+	uint8_t *verdict = malloc(fl->n_counts + 1);
+	json_t *counts = json_array(), *verdicts = json_array();
+	int rc = verdict && counts && verdicts ? judge(fl, all, verdict) : -ENOMEM;
+	for (size_t i = 0; i < fl->n_counts && !rc; i++) {
+		rc = append(counts, json_count(fl->counts[i][1]));
+		rc = rc ? rc : append(verdicts, json_integer(verdict[i]));
+	}
+	rc = rc ? rc : json_put(o, "against", json_incref(counts));
+	rc = rc ? rc : json_put(o, "verdicts", json_incref(verdicts));
+	rc = rc ? rc : json_put(o, "against_samples", json_count(all[1]));
+	json_decref(counts);
+	json_decref(verdicts);
+	free(verdict);
+	return rc;
+}
+
 /* Frames that were made to look for the root stay, though no node may need them. */
-static int add_tree(struct flame *fl, json_t *o, uint64_t max_nodes, const char *root, struct err *err)
+static int add_tree(struct flame *fl, json_t *o, const struct export_flame_spec *spec, struct err *err)
 {
 	fl->frame_index = calloc((size_t)store_n_frames(fl->src->store) + 1, sizeof(*fl->frame_index));
 	fl->nodes = json_array();
@@ -265,28 +347,81 @@ static int add_tree(struct flame *fl, json_t *o, uint64_t max_nodes, const char 
 	int rc = fl->frame_index ? 0 : -ENOMEM;
 	rc = rc ? rc : add_frame(fl, "all", "", 0, EXPORT_OTHER);
 	rc = rc ? rc : add_frame(fl, "(other)", "", 0, EXPORT_OTHER);
-	rc = rc ? rc : find_root(fl, root, err);
-	rc = rc ? rc : choose_least(fl, max_nodes ? max_nodes : DEFAULT_MAX_NODES);
+	rc = rc ? rc : find_root(fl, spec->root, err);
+	rc = rc ? rc : choose_least(fl, spec->max_nodes ? spec->max_nodes : DEFAULT_MAX_NODES);
 	rc = rc ? rc : walk(fl);
+	rc = rc || !fl->root ? rc : json_put(o, "path", path_json(fl));
 	rc = rc ? rc : json_put(o, "pruned", json_count(fl->pruned));
 	rc = rc ? rc : json_put(o, "frames", json_incref(fl->frames));
 	rc = rc ? rc : json_put(o, "nodes", json_incref(fl->nodes));
+	rc = rc || !fl->diff ? rc : add_baseline(fl, o, query_info(spec->against));
 	json_decref(fl->frames);
 	json_decref(fl->nodes);
 	free(fl->frame_index);
+	free(fl->counts);
 	return rc;
 }
 
-int export_flame_data(const struct export_source *src, uint64_t max_nodes, const char *root, json_t **ret, struct err *err)
+/* ---- where the tree comes from ---- */
+
+struct graph {
+	struct query_view_tree view;
+	struct query_diff_tree *diff;
+	struct query_node *both; /* the tree of a difference, by the sums of both */
+};
+
+static void graph_free(struct graph *g)
+{
+	query_view_free(&g->view);
+	query_diff_tree_free(g->diff);
+	free(g->both);
+}
+
+static int graph_of_both(struct graph *g, struct err *err)
+{
+	size_t n = g->diff->n_nodes;
+	g->both = calloc(n + !n, sizeof(*g->both));
+	if (!g->both)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		const struct query_diff_node *d = &g->diff->nodes[i];
+		g->both[i] = (struct query_node){ .parent = d->parent, .first_child = d->first_child, .next_sibling = d->next_sibling,
+						  .self = d->self[0] + d->self[1], .total = d->total[0] + d->total[1] };
+	}
+	return 0;
+}
+
+static int graph_open(struct graph *g, struct flame *fl, const struct export_flame_spec *spec, struct err *err)
+{
+	int rc;
+	*g = (struct graph){ 0 };
+	if (!spec->against) {
+		rc = query_view(&g->view, fl->src->query, &spec->view, err);
+		fl->tree = g->view.nodes;
+		fl->n = g->view.n;
+		return rc;
+	}
+	rc = query_diff_view(&g->diff, fl->src->query, spec->against, &spec->view, err);
+	rc = rc ? rc : graph_of_both(g, err);
+	fl->tree = g->both;
+	fl->n = rc ? 0 : g->diff->n_nodes;
+	fl->diff = g->diff;
+	return rc;
+}
+
+int export_flame_data(const struct export_source *src, const struct export_flame_spec *spec, json_t **ret, struct err *err)
 {
 	struct err why = { 0 };
 	struct flame fl = { .src = src, .info = query_info(src->query) };
-	int rc = query_tree(src->query, &fl.tree, &fl.n, err);
-	if (rc)
-		return rc;
-	json_t *o = json_object();
-	rc = add_header(&fl, o);
-	rc = rc ? rc : add_tree(&fl, o, max_nodes, root, &why);
+	struct graph g;
+	json_t *o = NULL;
+	int rc = graph_open(&g, &fl, spec, &why);
+	if (!rc) {
+		o = json_object();
+		rc = add_header(&fl, o);
+	}
+	rc = rc ? rc : add_tree(&fl, o, spec, &why);
+	graph_free(&g);
 	if (rc) {
 		json_decref(o);
 		return why.code ? err_set(err, rc, "%s", why.text) : err_sys(err, rc, "flame graph");
@@ -295,10 +430,10 @@ int export_flame_data(const struct export_source *src, uint64_t max_nodes, const
 	return 0;
 }
 
-int export_flame_json(const struct export_source *src, uint64_t max_nodes, FILE *f, struct err *err)
+int export_flame_json(const struct export_source *src, const struct export_flame_spec *spec, FILE *f, struct err *err)
 {
 	json_t *data;
-	int rc = export_flame_data(src, max_nodes, NULL, &data, err);
+	int rc = export_flame_data(src, spec, &data, err);
 	if (rc)
 		return rc;
 	errno = EIO;
@@ -308,10 +443,10 @@ int export_flame_json(const struct export_source *src, uint64_t max_nodes, FILE 
 	return rc;
 }
 
-int export_flame(const struct export_source *src, uint64_t max_nodes, FILE *f, struct err *err)
+int export_flame(const struct export_source *src, const struct export_flame_spec *spec, FILE *f, struct err *err)
 {
 	json_t *data;
-	int rc = export_flame_data(src, max_nodes, NULL, &data, err);
+	int rc = export_flame_data(src, spec, &data, err);
 	if (rc)
 		return rc;
 	const char *mark = strstr(flame_page, FLAME_PAGE_DATA);

@@ -2,7 +2,6 @@
 /* /api/v1: the questions of the commands, answered as `--json` answers them (docs/json.md, docs/http.md). */
 #include "http/asked.h"
 
-#include "export/export.h"
 #include "hist/metrics.h"
 #include "hist/snapshot.h"
 #include "http/server_int.h"
@@ -108,6 +107,41 @@ int api_labels(struct request *r, struct store *s, struct err *err)
 
 /* ---- table ---- */
 
+static int by_samples(const void *pa, const void *pb)
+{
+	const struct query_table_row *a = pa, *b = pb;
+	if (a->samples != b->samples)
+		return a->samples < b->samples ? 1 : -1;
+	return (a->self < b->self) - (a->self > b->self);
+}
+
+/* No text asked for: all match. */
+static bool matches(const struct request *r, const char *name, const char *module)
+{
+	const char *match = request_param(r, "match");
+	return !match || !*match || strcasestr(name, match) || (module && strcasestr(module, match));
+}
+
+/* Only functions with a text in their name or file; by samples instead of self. The table keeps its rows, in another order. */
+static int narrow(const struct request *r, struct query_table *t, uint64_t *ret_matched, struct err *err)
+{
+	const char *sort = request_param(r, "sort");
+	size_t n = 0;
+	if (sort && strcmp(sort, "self") && strcmp(sort, "samples"))
+		return err_set(err, -EINVAL, "sort: self or samples");
+	for (size_t i = 0; i < t->n_rows; i++) {
+		struct query_table_row row = t->rows[i];
+		if (!matches(r, row.text ? row.text : "", row.module))
+			continue;
+		t->rows[i] = t->rows[n];
+		t->rows[n++] = row;
+	}
+	*ret_matched = n;
+	if (sort && !strcmp(sort, "samples"))
+		qsort(t->rows, *ret_matched, sizeof(*t->rows), by_samples);
+	return 0;
+}
+
 static int answer_top(struct request *r, struct store *s, struct asked *a, bool *ret_done, struct err *err)
 {
 	struct query_spec spec = a->spec;
@@ -128,6 +162,24 @@ static int answer_top(struct request *r, struct store *s, struct asked *a, bool 
 	return rc;
 }
 
+static int answer_rows(struct request *r, const struct answer *asked, const struct query *q, struct query_table *t, struct err *err)
+{
+	struct answer answer = *asked;
+	uint64_t matched = 0;
+	int rc = narrow(r, t, &matched, err);
+	if (rc)
+		return rc;
+	answer.limit = answer.limit < matched ? answer.limit : matched;
+	json_t *o = answer_table(&answer, q, t);
+	rc = o ? 0 : -ENOMEM;
+	if (!rc && request_param(r, "match"))
+		rc = json_put(o, "n_matched", json_count(matched));
+	if (!rc)
+		return request_json(r, o, err);
+	json_decref(o);
+	return err_set(err, rc, "out of memory");
+}
+
 static int table(struct request *r, struct store *s, struct asked *a, struct err *err)
 {
 	struct query *q = NULL;
@@ -145,7 +197,7 @@ static int table(struct request *r, struct store *s, struct asked *a, struct err
 	if (!rc && query_lengths_serve(&a->spec))
 		rc = query_lengths(&lengths, s, &a->spec, err);
 	answer.lengths = lengths;
-	rc = rc ? rc : request_json(r, answer_table(&answer, q, t), err);
+	rc = rc ? rc : answer_rows(r, &answer, q, t, err);
 	query_lengths_free(lengths);
 	query_table_free(t);
 	query_close(q);
@@ -256,27 +308,29 @@ int api_series(struct request *r, struct store *s, struct err *err)
 	return rc;
 }
 
-/* ---- flame ---- */
-
-int api_flame(struct request *r, struct store *s, struct err *err)
-{
-	struct asked a;
-	struct query *q = NULL;
-	int rc = asked_parse(&a, r, err);
-	a.spec.labels = QUERY_NO_LABELS;
-	rc = rc ? rc : query_open(&q, s, &a.spec, err);
-	if (!rc) {
-		struct export_source src = { s, q, a.spec.where, a.spec.idle };
-		json_t *data;
-		rc = export_flame_data(&src, a.max_nodes, request_param(r, "root"), &data, err);
-		rc = rc ? rc : request_json(r, data, err);
-	}
-	query_close(q);
-	asked_fini(&a);
-	return rc;
-}
-
 /* ---- diff ---- */
+
+/* Everything was tested; what does not match is only not told. */
+static int answer_difference(struct request *r, struct answer_sides *sides, struct query_diff *d, struct err *err)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < d->n_rows; i++) {
+		struct query_diff_row row = d->rows[i];
+		if (!matches(r, row.text ? row.text : "", row.module))
+			continue;
+		d->rows[i] = d->rows[n];
+		d->rows[n++] = row;
+	}
+	sides->side[0].limit = sides->side[0].limit < n ? sides->side[0].limit : n;
+	json_t *o = answer_diff(sides, d);
+	int rc = o ? 0 : -ENOMEM;
+	if (!rc && request_param(r, "match"))
+		rc = json_put(o, "n_matched", json_count(n));
+	if (!rc)
+		return request_json(r, o, err);
+	json_decref(o);
+	return err_set(err, rc, "out of memory");
+}
 
 static int diff(struct request *r, struct store *s, struct asked *a, struct err *err)
 {
@@ -300,7 +354,7 @@ static int diff(struct request *r, struct store *s, struct asked *a, struct err 
 		}
 		if (a->changes && sides.side[0].limit > d->n_changed)
 			sides.side[0].limit = d->n_changed;
-		rc = request_json(r, answer_diff(&sides, d), err);
+		rc = answer_difference(r, &sides, d, err);
 	}
 	query_diff_free(d);
 	query_close(q[0]);

@@ -106,7 +106,8 @@ static int add_nodes(struct levels *l, const json_t *data, int64_t scale)
 int levels_of_query(struct levels *l, const struct export_source *src, uint64_t max_nodes, int64_t scale, struct err *err)
 {
 	json_t *data;
-	int rc = export_flame_data(src, max_nodes, NULL, &data, err);
+	const struct export_flame_spec how = { .max_nodes = max_nodes };
+	int rc = export_flame_data(src, &how, &data, err);
 	if (rc)
 		return rc;
 	l->total[0] = (int64_t)query_info(src->query)->samples * scale;

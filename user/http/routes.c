@@ -6,6 +6,7 @@
 #define RANGE "from", "to"
 #define WHERE RANGE, "where", "idle"
 #define SELECT WHERE, "event", "metric"
+#define FLAME SELECT, "names", "max_nodes", "root", "view", "function", "module", "against", "against_from", "against_to"
 #define PARAMS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 static const char *const none[] = { NULL };
@@ -23,10 +24,10 @@ const struct route routes[] = {
 	{ "/api/v1/labels", "labels", ASK, 0, api_labels, PARAMS(SELECT, "limit", "names_only") },
 	{ "/api/v1/values", "values", ASK, 0, api_values, PARAMS(SELECT, "limit", "key") },
 	{ "/api/v1/series", "series", ASK, 0, api_series, PARAMS(SELECT, "by", "step", "limit") },
-	{ "/api/v1/flame", "flame", ASK, 0, api_flame, PARAMS(SELECT, "names", "max_nodes", "root") },
-	{ "/api/v1/table", "table", ASK, 0, api_table, PARAMS(SELECT, "names", "by", "limit", "exact") },
+	{ "/api/v1/flame", "flame", ASK, 0, api_flame, PARAMS(FLAME) },
+	{ "/api/v1/table", "table", ASK, 0, api_table, PARAMS(SELECT, "names", "by", "limit", "exact", "match", "sort") },
 	{ "/api/v1/diff", "diff", ASK, 0, api_diff,
-	  PARAMS(SELECT, "names", "by", "limit", "against", "against_from", "against_to", "inclusive", "absolute", "changes") },
+	  PARAMS(SELECT, "names", "by", "limit", "against", "against_from", "against_to", "inclusive", "absolute", "changes", "match") },
 	{ "/api/v1/blame", "blame", ASK, 0, api_blame, PARAMS(WHERE, "by", "limit") },
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
 	{ QUERIER "ProfileTypes", "ProfileTypes", CALL, CALL_MAX, pyro_profile_types, none },
@@ -45,6 +46,9 @@ const struct route routes[] = {
 	{ "/pyroscope/render-diff", "render-diff", ASK, 0, pyro_render_diff, NULL },
 	{ "/pyroscope/label-values", "label-values", ASK, 0, pyro_legacy_values, NULL },
 	{ "/debug/pprof/profile", "pprof", ASK, 0, http_pprof, PARAMS("seconds", "where", "event", "idle", "debug") },
+	{ "/export/flame.html", "export-flame", ASK, 0, export_page, PARAMS(FLAME) },
+	{ "/export/profile.pb.gz", "export-pprof", ASK, 0, export_profile, PARAMS(SELECT) },
+	{ "/export/folded.txt", "export-folded", ASK, 0, export_stacks, PARAMS(SELECT) },
 	{ "/api/v1/histogram", "histogram", ROUTE_GET | ROUTE_STORE, 0, api_histogram, PARAMS("route", "metric", WHERE, "by", "limit") },
 };
 

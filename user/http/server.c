@@ -35,7 +35,8 @@ struct exchange {
 	bool refused; /* the answer went out before the body came in */
 };
 
-static const struct route page_route = { "/", "page", ROUTE_GET, 0, NULL, NULL };
+/* The page holds nothing of the store, and whoever has a token can give it nowhere else than there. */
+static const struct route page_route = { "/", "page", ROUTE_GET | ROUTE_OPEN, 0, NULL, NULL };
 static const struct route no_route = { "", "none", ROUTE_GET | ROUTE_POST, 0, NULL, NULL };
 
 /* ---- answers ---- */
@@ -57,6 +58,8 @@ static void add_headers(const struct request *r, struct MHD_Response *m)
 		MHD_add_response_header(m, "Content-Encoding", "gzip");
 	if (r->asset)
 		MHD_add_response_header(m, "Vary", "Accept-Encoding");
+	if (r->status == 200 && !strncmp(r->path, "/export/", 8)) /* pages of their own: never shown as if they were ours */
+		MHD_add_response_header(m, "Content-Disposition", "attachment");
 	if (r->status == 401)
 		MHD_add_response_header(m, "WWW-Authenticate", "Bearer realm=\"ascribe\"");
 	if (r->status == 405)

@@ -16,7 +16,7 @@
 #ifndef ASCRIBE_QUERY_DIFF_H
 #define ASCRIBE_QUERY_DIFF_H
 
-#include "query/query.h"
+#include "query/view.h"
 
 #define QUERY_DIFF_RATE 0.05
 
@@ -75,6 +75,7 @@ struct query_diff_node {
 	const char *text, *module; /* "" for the root; owned by the tree */
 	uint32_t parent, first_child, next_sibling; /* as in struct query_node; children by both totals, descending */
 	uint64_t self[2], total[2];
+	uint32_t frame; /* one of those that it stands for, of the store that it was seen in first: A's, if it is there */
 };
 
 struct query_diff_tree {
@@ -84,6 +85,11 @@ struct query_diff_tree {
 
 /* One node for each path of (name, module): frames of one function that differ in line are one here. */
 int query_diff_tree(struct query_diff_tree **ret, struct query *a, struct query *b, struct err *err);
+/* The same of two views; spec NULL: of the trees themselves. */
+int query_diff_view(struct query_diff_tree **ret, struct query *a, struct query *b, const struct query_view_spec *spec, struct err *err);
 void query_diff_tree_free(struct query_diff_tree *t);
+
+/* enum query_diff_verdict of the shares counts[i][0] of all[0] and counts[i][1] of all[1], as those of a table's rows. -ENOMEM. */
+int query_diff_verdicts(const uint64_t (*counts)[2], size_t n, const uint64_t all[2], uint8_t *ret);
 
 #endif

@@ -6,6 +6,7 @@
 #include "query/diff.h"
 
 #include "query/query_int.h"
+#include "query/stats.h"
 #include "util/array.h"
 #include "util/idhash.h"
 
@@ -89,7 +90,7 @@ static bool same_place(const void *ctx, uint32_t id, const void *key)
 	return t->tree.nodes[id].parent == p->parent && t->name_of[id] == p->name;
 }
 
-static int add_node(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret)
+static int add_node(struct tree *t, uint32_t parent, uint32_t name, uint32_t frame, uint32_t *ret)
 {
 	uint32_t id = (uint32_t)t->tree.n_nodes;
 	int rc = ARRAY_RESERVE(t->tree.nodes, t->cap, (size_t)id + 1);
@@ -98,7 +99,7 @@ static int add_node(struct tree *t, uint32_t parent, uint32_t name, uint32_t *re
 		return rc;
 	const char *text = name ? t->names[name - 1].text : "";
 	t->tree.nodes[id] = (struct query_diff_node){
-		.text = text, .module = name ? text + strlen(text) + 1 : "", .parent = parent
+		.text = text, .module = name ? text + strlen(text) + 1 : "", .parent = parent, .frame = frame
 	};
 	t->name_of[id] = name;
 	t->tree.n_nodes++;
@@ -106,7 +107,7 @@ static int add_node(struct tree *t, uint32_t parent, uint32_t name, uint32_t *re
 	return 0;
 }
 
-static int child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret)
+static int child(struct tree *t, uint32_t parent, uint32_t name, uint32_t frame, uint32_t *ret)
 {
 	struct place p = { parent, name };
 	uint32_t hash = idhash_hash(&t->nodes_hash, &p, sizeof(p));
@@ -114,28 +115,25 @@ static int child(struct tree *t, uint32_t parent, uint32_t name, uint32_t *ret)
 	if (*ret != IDHASH_NONE)
 		return 0;
 	int rc = idhash_reserve(&t->nodes_hash);
-	rc = rc ? rc : add_node(t, parent, name, ret);
+	rc = rc ? rc : add_node(t, parent, name, frame, ret);
 	if (!rc)
 		idhash_put(&t->nodes_hash, hash, *ret);
 	return rc;
 }
 
-static int add_side(struct tree *t, struct query *q, const struct store *s, int side, struct err *err)
+static int add_nodes(struct tree *t, struct query *q, const struct query_node *nodes, size_t n, int side)
 {
-	const struct query_node *nodes;
-	size_t n, n_frames = store_n_frames(s);
-	int rc = query_tree(q, &nodes, &n, err);
-	if (rc)
-		return rc;
+	const struct store *s = q->store;
+	size_t n_frames = store_n_frames(s);
 	uint32_t *at = calloc(n + !n, sizeof(*at)), *known = calloc(n_frames + 1, sizeof(*known));
-	rc = at && known ? 0 : -ENOMEM;
+	int rc = at && known ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n; i++) {
 		uint32_t up, frame;
 		store_stack(s, nodes[i].stack, &up, &frame);
 		if (i && !known[frame])
 			rc = intern(t, q, s, frame, &known[frame]);
 		if (i && !rc)
-			rc = child(t, at[nodes[i].parent], known[frame], &at[i]);
+			rc = child(t, at[nodes[i].parent], known[frame], frame, &at[i]);
 		if (rc)
 			break;
 		t->tree.nodes[at[i]].self[side] += nodes[i].self;
@@ -143,6 +141,17 @@ static int add_side(struct tree *t, struct query *q, const struct store *s, int 
 	}
 	free(at);
 	free(known);
+	return rc;
+}
+
+static int add_side(struct tree *t, struct query *q, const struct query_view_spec *spec, int side, struct err *err)
+{
+	struct query_view_tree v;
+	int rc = query_view(&v, q, spec, err);
+	if (rc)
+		return rc;
+	rc = add_nodes(t, q, v.nodes, v.n, side);
+	query_view_free(&v);
 	return rc;
 }
 
@@ -176,13 +185,13 @@ static int link_children(struct query_diff_node *nodes, size_t n)
 	return 0;
 }
 
-int query_diff_tree(struct query_diff_tree **ret, struct query *a, struct query *b, struct err *err)
+int query_diff_view(struct query_diff_tree **ret, struct query *a, struct query *b, const struct query_view_spec *spec, struct err *err)
 {
 	struct tree *t = calloc(1, sizeof(*t));
 	uint32_t root;
-	int rc = t ? add_node(t, 0, 0, &root) : -ENOMEM;
-	rc = rc ? rc : add_side(t, a, a->store, 0, err);
-	rc = rc ? rc : add_side(t, b, b->store, 1, err);
+	int rc = t ? add_node(t, 0, 0, 0, &root) : -ENOMEM;
+	rc = rc ? rc : add_side(t, a, spec, 0, err);
+	rc = rc ? rc : add_side(t, b, spec, 1, err);
 	rc = rc ? rc : link_children(t->tree.nodes, t->tree.n_nodes);
 	if (!rc) {
 		*ret = &t->tree;
@@ -190,4 +199,34 @@ int query_diff_tree(struct query_diff_tree **ret, struct query *a, struct query 
 	}
 	query_diff_tree_free(t ? &t->tree : NULL);
 	return err_sys(err, rc, "cannot build the tree of the difference");
+}
+
+int query_diff_tree(struct query_diff_tree **ret, struct query *a, struct query *b, struct err *err)
+{
+	return query_diff_view(ret, a, b, NULL, err);
+}
+
+/* What no outcome could tell from chance is not tested (diff.h). */
+int query_diff_verdicts(const uint64_t (*counts)[2], size_t n, const uint64_t all[2], uint8_t *ret)
+{
+	double *p = calloc(2 * n + 1, sizeof(*p)), *q = p + n;
+	size_t *at = calloc(n + 1, sizeof(*at)), n_tested = 0;
+	int rc = p && at ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < n; i++) {
+		const uint64_t *k = counts[i];
+		ret[i] = DIFF_NOISE;
+		if (k[0] > all[0] || k[1] > all[1] || stats_share_least_p(k[0] + k[1], all[0], all[1]) >= QUERY_DIFF_RATE)
+			continue;
+		at[n_tested] = i;
+		p[n_tested++] = stats_share_p(k[0], all[0], k[1], all[1]);
+	}
+	rc = rc ? rc : stats_adjust(p, n_tested, q);
+	for (size_t i = 0; !rc && i < n_tested; i++) {
+		const uint64_t *k = counts[at[i]];
+		if (q[i] < QUERY_DIFF_RATE)
+			ret[at[i]] = (double)k[0] / (double)all[0] > (double)k[1] / (double)all[1] ? DIFF_MORE : DIFF_LESS;
+	}
+	free(p);
+	free(at);
+	return rc;
 }

@@ -1,0 +1,14 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The page's figures, in Chromium without a GPU: from the address to everything drawn, over a day of windows; frames while a graph of 100,000
+# nodes is zoomed and panned; the size of what is loaded. BUILD; N: page loads (default 15); DAY: a store that
+# bench/serve_store made before.
+. "$(dirname "$0")/../e2e/lib.bash"
+echo "== size (promised: 150 KiB)"
+BUILD=$BUILD bash "$here/bundle.sh"
+if [ -n "${DAY:-}" ]; then
+	ln -s "$DAY" day
+else
+	"$BUILD/bench/serve_store" day >/dev/null || exit 1
+fi
+node "$here/../bench/bench_page.mjs"

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page over real servers, in Chromium: what a person does, and what the API says of it. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { api, build, clickFrame, colours, digits, launch, open, param, q, run, said, serve, settled, stop } from './lib.mjs';
+
+const truth = JSON.parse(readFileSync('truth.json'));
+const only = process.argv[2];
+const browser = await launch();
+const url = await serve('store'), wide = await serve('wide'), long = await serve('long'), names = await serve('names');
+const tests = [];
+const test = (name, f) => (!only || name.includes(only)) && tests.push([name, f]);
+
+/* A test with a page that must not complain. */
+const onPage = (name, base, query, f, options) => test(name, async () => {
+	const it = await open(browser, base + '/' + query, options);
+	await settled(it.page);
+	await f(it.page, it);
+	assert.deepEqual(it.bad, []);
+	await it.context.close();
+});
+
+onPage('what is recorded is shown', url, '', async page => {
+	assert.match(await said(page, '#facts'), new RegExp(`fired ${truth.fired.toLocaleString('en-US').replace(',', '.')}`));
+	assert.match(await said(page, '#facts'), /lost 1\.31%[\s\S]*unlabelled [\d.]+%[\s\S]*truncated [\d.]+%[\s\S]*recorder [\d.]+% CPU, 20 MiB/);
+	assert.match(await said(page, '#facts'), new RegExp(`${truth.samples.toLocaleString('en-US').replace(',', '.')} samples`));
+	const rows = await page.locator('#values tbody tr').allInnerTexts(), table = await api(url, 'table?by=tenant');
+	assert.equal(rows.length, table.rows.length);
+	const seconds = (await page.locator('#values tbody tr:nth-child(1) td.n').first().innerText());
+	assert.equal(seconds, table.rows[0].seconds.toFixed(table.rows[0].seconds >= 10 ? 1 : 2) + ' s');
+	assert.equal(await page.locator('#values svg.spark').count(), rows.length);
+	assert.ok(await colours(page, '#time canvas') >= 4);
+	assert.ok(await colours(page, '#panel-flame .graph canvas >> nth=-1') >= 8);
+	assert.equal(param(page, 'by'), '');
+});
+
+onPage('brush, back and forward', long, '', async page => {
+	const box = await page.locator('#time .u-over').boundingBox(), y = box.y + 40;
+	await page.mouse.move(box.x + box.width * 0.25, y);
+	await page.mouse.down();
+	await page.mouse.move(box.x + box.width * 0.5, y, { steps: 4 });
+	await page.mouse.up();
+	await settled(page);
+	const from = param(page, 'from'), to = param(page, 'to'), all = await api(long, 'series');
+	assert.ok(Math.abs(from - (all.from + (all.to - all.from) / 4)) < (all.to - all.from) / 50, `${from} of ${all.from}`);
+	const part = await api(long, `series?from=${from}&to=${to}`);
+	assert.ok(part.samples < all.samples / 2 && part.samples > all.samples / 8);
+	assert.equal(digits((await said(page, '#facts')).match(/([\d\u202f]+) samples/)[1]), part.samples);
+	await page.goBack();
+	await settled(page);
+	assert.equal(param(page, 'from'), '');
+	assert.equal(digits((await said(page, '#facts')).match(/([\d\u202f]+) samples/)[1]), all.samples);
+	await page.goForward();
+	await settled(page);
+	assert.equal(param(page, 'to'), to);
+	await page.click('button[name=wider]');
+	await settled(page);
+	assert.ok(Number(param(page, 'from')) < Number(from) && Number(param(page, 'to')) > Number(to));
+});
+
+onPage('from a tenant to its queries to the rest', url, '', async page => {
+	await page.click('#values button[data-value=a]');
+	await settled(page);
+	assert.equal(param(page, 'where'), '{tenant="a"}');
+	assert.equal(digits((await said(page, '#facts')).match(/([\d\u202f]+) samples/)[1]), truth.a);
+	assert.equal(await page.locator('#values tr.chosen').count(), 1);
+	await page.selectOption('select[name=by]', 'query_id');
+	await page.check('input[name=split]');
+	await settled(page);
+	const values = await api(url, `table?by=query_id&where=${q('{tenant="a"}')}`);
+	assert.match(await said(page, '#panel-flame .legend'), new RegExp(`^${values.rows[0].key.query_id ?? '\\(none\\)'}\\n`));
+	await clickFrame(page, 1, 0.02);
+	assert.match(param(page, 'root'), /^[0-9a-f]{8}$/);
+	assert.match(await said(page, '#panel-flame .frame'), new RegExp(`${values.rows[0].samples} samples`));
+	await page.click('button[name=against-rest]');
+	await settled(page);
+	assert.equal(param(page, 'against'), '{tenant!="a"}');
+	assert.match(await said(page, '#panel-flame .legend'), /may be chance/);
+	await page.click('#tab-functions');
+	await settled(page);
+	const diff = await api(url, `diff?where=${q('{tenant="a"}')}&against=${q('{tenant!="a"}')}&limit=1000`);
+	assert.match(await said(page, '#panel-functions [role=status]'), new RegExp(`${diff.n_rows} functions, ${diff.n_changed} changed`));
+	await page.click('button[name=no-baseline]');
+	await settled(page);
+	assert.equal(param(page, 'against'), '');
+	await page.click('.chip button');
+	await settled(page);
+	assert.equal(param(page, 'where'), '');
+});
+
+onPage('zoom fetches what was left out', wide, '', async page => {
+	const asked = [];
+	page.on('request', r => r.url().includes('root=') && r.url().includes('/flame') && asked.push(r.url()));
+	assert.ok(await page.evaluate(() => !!document.querySelector('#panel-flame')));
+	await clickFrame(page, 3, 0.05);
+	await page.waitForFunction(() => !document.querySelector('[aria-busy]'));
+	assert.equal(param(page, 'root').split('.').length, 3);
+	assert.equal(asked.length, 1);
+	await page.click('.list summary');
+	const rows = await page.locator('.list tbody tr').allInnerTexts(), sub = await api(wide, `flame?max_nodes=8192&root=${param(page, 'root')}`);
+	assert.equal(digits(rows[0].split('\t')[2]), sub.nodes[1]);
+	const kids = [];
+	for (let i = 3; i < sub.nodes.length; i += 3)
+		if (sub.nodes[i] === 1)
+			kids.push(sub.nodes[i + 1]);
+	assert.deepEqual(rows.slice(1).map(r => digits(r.split('\t')[2])), kids);
+	const address = page.url();
+	await page.keyboard.press('Escape');
+	await settled(page);
+	assert.equal(param(page, 'root').split('.').length, 2);
+	await page.goto(address); /* the crumbs come from the server */
+	await settled(page);
+	await page.click('.list summary');
+	assert.equal(digits((await page.locator('.list tbody tr').first().innerText()).split('\t')[2]), sub.nodes[1]);
+	await clickFrame(page, 0, 0.5);
+	assert.equal(param(page, 'root'), '');
+});
+
+onPage('search', url, '', async page => {
+	const inner = (await api(url, 'table?limit=1000')).rows.find(r => r.function === 'inner');
+	await page.keyboard.press('/');
+	await page.keyboard.type('^inner$');
+	const text = `matched ${(100 * inner.share).toFixed(1)}%, ${inner.samples} samples`;
+	await page.waitForFunction(t => document.querySelector('#panel-flame .match').textContent === t, text);
+	assert.equal(param(page, 'find'), '^inner$');
+	await page.fill('input[name=find]', '(');
+	assert.equal(await said(page, '#panel-flame .match'), 'not a regular expression');
+	await page.reload();
+	await settled(page);
+	assert.equal(await page.inputValue('input[name=find]'), '(');
+});
+
+onPage('from the leaf; callers and callees', url, '?view=inverted', async page => {
+	const t = await api(url, 'table?limit=1000'), top = t.rows.reduce((a, b) => b.self > a.self ? b : a);
+	await clickFrame(page, 1, 0.01);
+	assert.match(await said(page, '#panel-flame .frame'), new RegExp(`${top.self} samples`));
+	await page.click('#panel-flame button[name=sandwich]');
+	await settled(page);
+	assert.equal(param(page, 'fn'), top.function);
+	assert.match(await said(page, '#panel-flame .frame'), new RegExp(`^${top.function.replace(/[^\w ]/g, '.')}[\\s\\S]*${top.samples} samples`));
+	assert.equal(await page.locator('#panel-flame .graph canvas >> visible=true').count(), 2);
+	await page.keyboard.press('Escape');
+	await settled(page);
+	assert.equal(param(page, 'view'), '');
+});
+
+onPage('colours by library and by label', url, '?colour=library', async page => {
+	assert.match(await said(page, '.legend'), /libc\.so\.6/);
+	await page.selectOption('select[name=colour]', 'label');
+	await settled(page);
+	assert.match(await said(page, '.legend'), /^(a|b)\n/);
+	assert.ok(await colours(page, '#panel-flame .graph canvas >> nth=-1') >= 6);
+});
+
+onPage('the table of functions', url, '?tab=functions', async page => {
+	const first = () => page.locator('#panel-functions tbody tr:nth-child(1)').innerText();
+	const t = await api(url, 'table?limit=1000');
+	assert.ok((await first()).includes(t.rows[0].function));
+	assert.equal(await page.locator('#panel-functions th[aria-sort=descending]').innerText(), 'Self▾');
+	await page.click('button[data-sort=samples]');
+	await settled(page);
+	assert.ok((await first()).includes('main') || (await first()).includes('_start'));
+	await page.fill('input[name=filter]', 'LIBZ');
+	await page.waitForFunction(() => !document.querySelector('[aria-busy]') && /of \d+ functions/.test(document.querySelector('#panel-functions .match').textContent));
+	await settled(page);
+	const match = t.rows.filter(r => /libz/i.test(r.function + ' ' + r.module)).length;
+	await page.waitForFunction(n => document.querySelectorAll('#panel-functions tbody tr').length === n, match);
+	assert.equal(param(page, 'filter'), 'LIBZ');
+});
+
+onPage('export', url, `?where=${q('{tenant="a"}')}`, async (page, { context }) => {
+	await page.click('.menu summary');
+	const save = async name => {
+		const [d] = await Promise.all([page.waitForEvent('download'), page.click(`a[data-export="${name}"]`)]);
+		await d.saveAs('saved-' + name);
+		return readFileSync('saved-' + name);
+	};
+	assert.deepEqual([...(await save('profile.pb.gz')).subarray(0, 2)], [0x1f, 0x8b]);
+	const folded = (await save('stacks.folded')).toString().trim().split('\n').reduce((n, l) => n + Number(l.match(/ (\d+)$/)[1]), 0);
+	assert.equal(folded, truth.a);
+	await save('flame.html');
+	const file = await context.newPage(), bad = [];
+	file.on('console', m => bad.push(m.text()));
+	file.on('pageerror', e => bad.push(e.message));
+	await file.goto('file://' + process.cwd() + '/saved-flame.html');
+	assert.match(await file.locator('#facts').innerText(), new RegExp(`${truth.a.toLocaleString('en-US').replace(',', '.')} samples`));
+	assert.deepEqual(bad, []);
+});
+
+onPage('bad addresses say what is wrong', url, '?from=yesterday&nothing=1&tab=x&colour=red&root=zz&view=sandwich', async page => {
+	const text = await said(page, '#problems');
+	for (const name of ['from=yesterday', 'nothing=1', 'tab=x', 'colour=red', 'root=zz', 'view=sandwich'])
+		assert.ok(text.includes(name), `${name} in ${text}`);
+	assert.ok(await colours(page, '#panel-flame .graph canvas >> nth=-1') >= 8);
+	await page.click('#tab-functions');
+	assert.equal(await said(page, '#problems'), '');
+});
+
+/* What the server refuses is a message in the console, too: that one is the browser's. */
+test('what the server refuses is said, and left out', async () => {
+	for (const [query, text, left] of [[`?where=${q('{tenant=')}`, 'selector, column', 'where'], ['?root=00000001', 'no such frame', 'root'],
+		['?event=none', 'event', 'event'], [`?from=5&to=${q('now-90000w')}`, 'from', 'from']]) {
+		const { page, bad, context } = await open(browser, url + '/' + query);
+		await settled(page);
+		await page.waitForFunction(() => document.querySelector('#problems').textContent);
+		assert.ok((await said(page, '#problems')).includes(text), await said(page, '#problems'));
+		assert.ok((await said(page, '#facts')).includes('samples'), left);
+		assert.deepEqual(bad.filter(b => !/status of 40[04]/.test(b)), []);
+		await context.close();
+	}
+});
+
+onPage('by keyboard alone', url, '', async page => {
+	const order = [];
+	for (let i = 0; i < 80; i++) {
+		await page.keyboard.press('Tab');
+		const at = await page.evaluate(() => { const e = document.activeElement; return e === document.body ? '' : e.name || e.id || e.tagName; });
+		if (!at || order[0] === at && i > 3)
+			break;
+		order.push(at);
+		if (at === 'CANVAS')
+			break;
+	}
+	for (const name of ['from', 'to', 'where', 'live', 'by', 'tab-flame', 'find', 'CANVAS'])
+		assert.ok(order.includes(name), `${name} in ${order}`);
+	for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowRight'])
+		await page.keyboard.press(key);
+	await page.waitForFunction(() => /samples/.test(document.querySelector('#said').textContent));
+	const words = await said(page, '#said');
+	await page.keyboard.press('Enter');
+	await settled(page);
+	assert.equal(param(page, 'root').split('.').length, 3);
+	assert.ok(words.startsWith((await said(page, '#panel-flame .frame b')).slice(0, 20)));
+	await page.keyboard.press('Escape');
+	await settled(page);
+	await page.keyboard.press('i');
+	assert.equal(param(page, 'up'), '1');
+	await page.focus('#tab-flame');
+	await page.keyboard.press('ArrowRight');
+	await settled(page);
+	assert.equal(param(page, 'tab'), 'functions');
+	const unnamed = await page.evaluate(() => [...document.querySelectorAll('button, input, select, canvas, a')].filter(e => e.checkVisibility() && !e.closest('[role=img]'))
+		.filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim())).map(e => e.outerHTML.slice(0, 120)));
+	assert.deepEqual(unnamed, []);
+});
+
+onPage('light and dark', url, '', async page => {
+	const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+	const dark = await ground();
+	await page.click('button[name=theme]');
+	assert.notEqual(await ground(), dark);
+	await page.reload();
+	await settled(page);
+	assert.notEqual(await ground(), dark);
+	await page.click('button[name=theme]');
+	assert.equal(await ground(), dark);
+}, { colorScheme: 'dark' });
+
+onPage('a narrow window', names, '', async page => {
+	assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+}, { viewport: { width: 380, height: 700 } });
+
+/* Names that try to become markup, script or layout. */
+for (const query of ['', '?tab=functions', '?split=1&colour=label', '?by=comm', `?where=${q('{tenant="</script><script>alert(1)</script>"}')}&against=${q('{tenant=""}')}`])
+	onPage('hostile names ' + query, names, query, async page => {
+		assert.equal(await page.evaluate(() => document.scripts.length), 1);
+		assert.equal(await page.evaluate(() => document.images.length + document.querySelectorAll('i > i, b b, iframe').length), 0);
+		assert.ok(!/[\u0000-\u0008\u000b-\u001f\u202a-\u202e\u2066-\u2069]/.test(await page.evaluate(() => document.body.textContent + document.title)));
+		assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+		assert.ok((await page.evaluate(() => document.body.textContent.length)) < 100000);
+	});
+
+onPage('a value too long to be selected', names, '', async page => {
+	await page.click('#values button[data-value^=xxxx]');
+	assert.match(await said(page, '#problems'), /cannot be selected/);
+	assert.equal(param(page, 'where'), '');
+});
+
+test('live', async () => {
+	run(`${build}/tests/mkstore`, 'drip', 'drip');
+	let base;
+	for (let i = 0; !base; i++) {
+		await new Promise(go => setTimeout(go, 100));
+		base = await serve('drip').catch(e => { if (i > 50) throw e; });
+	}
+	const { page, bad, context } = await open(browser, base + '/?live=1&from=now-1h');
+	await settled(page);
+	const fired = async () => digits((await said(page, '#facts')).match(/fired ([\d\u202f]+)/)[1]), before = await fired();
+	await page.waitForFunction(n => Number(document.querySelector('#facts').innerText.match(/fired ([\d\u202f]+)/)[1].replace('\u202f', '')) > n, before, { timeout: 60000 });
+	assert.equal(await page.getAttribute('button[name=live]', 'aria-pressed'), 'true');
+	assert.deepEqual(bad, []);
+	await context.close();
+});
+
+test('a token', async () => {
+	const base = await serve('store', '--token-file', 'token');
+	const { page, context } = await open(browser, base);
+	await page.fill('input[name=token]', '0123456789abcdef0123');
+	await page.keyboard.press('Enter');
+	await page.waitForFunction(() => performance.getEntriesByName('drawn-flame').length);
+	assert.match(await said(page, '#facts'), /samples/);
+	await context.close();
+});
+
+test('the policy allows nothing inline', async () => {
+	const policy = (await fetch(url)).headers.get('content-security-policy');
+	assert.ok(policy.includes("default-src 'self'") && !policy.includes('unsafe'), policy);
+});
+
+/* What was recorded here, if it could be: with waits. */
+if (process.env.REAL) {
+	test('a real recording', async () => {
+		const base = await serve(process.env.REAL), stat = await api(base, 'stat');
+		const { page, bad, context } = await open(browser, base + '/?by=comm');
+		await settled(page);
+		assert.equal(digits((await said(page, '#facts')).match(/fired ([\d\u202f]+)/)[1]), stat.fired);
+		await clickFrame(page, 1, 0.01);
+		await page.goto(base + '/?by=comm&tab=blame');
+		await page.waitForFunction(() => performance.getEntriesByName('drawn-blame').length);
+		const blame = await api(base, 'blame?by=comm&limit=12');
+		assert.equal(await page.locator('.matrix tbody tr').count(), blame.victims.length || 1);
+		assert.equal(await page.locator('.matrix td.heat').count(), blame.cells.length);
+		await page.click('#tab-waits');
+		await settled(page);
+		const waits = await api(base, 'histogram?metric=runq&by=comm&limit=30');
+		assert.equal(digits(await page.locator('#panel-waits tbody tr:nth-child(1) td.n').first().innerText()), waits.rows[0].count);
+		assert.equal(await page.locator('#panel-waits svg.hist').count(), waits.rows.length);
+		assert.match(await said(page, '#values thead'), /Run queue[\s\S]*Blocked/);
+		await page.selectOption('select[name=event]', 'metric:wall');
+		await page.click('#tab-flame');
+		await settled(page);
+		assert.match(await said(page, '#facts'), /wall time/);
+		assert.match(await said(page, '#panel-flame .frame'), /^all\s+[\d.]+ (s|ms|min|h), 100% of all/);
+		assert.deepEqual(bad, []);
+		await context.close();
+	});
+}
+
+let failed = 0;
+async function worker() {
+	for (let next; (next = tests.shift());) {
+		const [name, f] = next, begin = Date.now();
+		await f().then(() => process.env.V && console.log(`ok ${name} ${Date.now() - begin} ms`), e => {
+			failed++;
+			console.log(`FAIL: ${name}: ${e.message}\n${e.stack.split('\n').filter(l => l.includes('.mjs')).slice(0, 4).join('\n')}`);
+		});
+	}
+}
+const n = tests.length;
+tests.reverse(); /* the one that waits comes early */
+await Promise.all([worker(), worker(), worker()]);
+await browser.close();
+stop();
+console.log(`${n - failed} passed, ${failed} failed`);
+process.exit(failed || !n ? 1 : 0);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The modules of the page that need no browser. */
+import assert from 'node:assert/strict';
+import { baseName, brief, interval, percent, plain, seconds } from '../../web/format.js';
+import * as selector from '../../web/selector.js';
+import * as state from '../../web/state.js';
+import { below, children, follow, frameId, matchFrames, matchedTotal, name, overlay, pathOf, prunedBelow, split, unpack } from '../../web/tree.js';
+
+let passed = 0;
+const test = (what, f) => { f(); passed++; };
+
+test('the address and back', () => {
+	const s = { ...state.defaults(), where: '{a="ü &%="}', from: 'now-1h', root: '0123abcd.00000000', live: '1' };
+	assert.deepEqual(state.parse(state.format(s)), [s, []]);
+	assert.equal(state.format(state.defaults()), '');
+	for (const bad of ['from=x', 'tab=', 'root=0', 'no=1', '__proto__=1', 'toString=1', 'live=2', 'from=1&from=2', 'from=9&to=3', 'view=sandwich', 'where=' + 'x'.repeat(9000)]) {
+		const [got, problems] = state.parse(bad);
+		assert.equal(problems.length, 1, bad);
+		for (const name of ['tab', 'root', 'view', 'to', 'where'])
+			assert.equal(got[name], state.defaults()[name], bad);
+	}
+});
+
+test('selectors', () => {
+	const values = ['a', '', 'q"\\', "'`", 'line\nbreak\t', '{},="', 'ü\u202e'];
+	for (const v of values)
+		for (const k of ['tenant', 'a b', 'x"y']) {
+			const text = selector.format([{ key: k, op: '!~', value: v }, { key: 'z', op: '=', value: '1' }]);
+			assert.deepEqual(selector.parse(text), [{ key: k, op: '!~', value: v }, { key: 'z', op: '=', value: '1' }], text);
+		}
+	assert.deepEqual(selector.parse(" a = 'x' , b=~`\\d+` "), [{ key: 'a', op: '=', value: 'x' }, { key: 'b', op: '=~', value: '\\d+' }]);
+	for (const bad of ['{a="1"', 'a', 'a="', 'a="1" b="2"', '="1"', 'a="\\x41"'])
+		assert.equal(selector.parse(bad), null, bad);
+	assert.equal(selector.and('{a="1",b="2"}', 'a', '=', '3'), '{b="2",a="3"}');
+	assert.equal(selector.and('{a!="1"}', 'a', '!=', '2'), '{a!="1",a!="2"}');
+	assert.equal(selector.and('{a="\\x41"}', 'b', '=', '2'), '{a="\\x41",b="2"}');
+	assert.equal(selector.without('{a="1",b="2"}', 'a'), '{b="2"}');
+});
+
+test('foreign text', () => {
+	assert.equal(plain('a\u202eb\u0000\u2066c\u001b'), 'a\ufffdb\ufffd\ufffdc\ufffd');
+	assert.equal(brief('x'.repeat(1e6), 5), 'xxxx…');
+	assert.equal(brief('🔥🔥🔥', 3), '🔥🔥🔥');
+	assert.equal(baseName('/a/b'), 'b');
+	const begin = performance.now();
+	baseName('x'.repeat(1e6));
+	brief('\u0001'.repeat(1e6), 40);
+	assert.ok(performance.now() - begin < 2000);
+});
+
+test('numbers', () => {
+	assert.equal(percent(1, 3), '33.3%');
+	assert.equal(percent(0, 0), '0%');
+	assert.equal(percent(1, 1e6), '<0.01%');
+	assert.equal(seconds(0.0123), '12 ms');
+	assert.equal(seconds(3e-6), '3.0 µs');
+	const [low, high] = interval(10, 100); /* Wilson's, by his formula's published example: 5.5% to 17.4% */
+	assert.ok(Math.abs(low - 0.0552) < 5e-4 && Math.abs(high - 0.1744) < 5e-4);
+});
+
+/* A random tree, as the server would send it, and plain recursion over it. */
+function draw(depth, seed) {
+	let at = seed;
+	const next = n => (at = (Math.imul(at, 1103515245) + 12345) >>> 0) / 4294967296 * n | 0;
+	const frames = ['all', '', 4, '(other)', '', 4], nodes = [];
+	for (let i = 0; i < 9; i++)
+		frames.push('f' + i, i % 2 ? '/lib/x.so' : '/bin/y', 1 + i % 2);
+	const grow = (d, total, f) => {
+		nodes.push(d, total, f);
+		for (let left = total, k = 2 + next(2); d < depth && left > 1 && k < 11; k++) {
+			const n = 1 + next(left);
+			grow(d + 1, n, d % 3 === 2 && n < 3 ? 1 : k);
+			left -= n;
+			if (!next(3))
+				break;
+		}
+	};
+	grow(0, 1000, 0);
+	return { frames, nodes };
+}
+
+test('trees', () => {
+	for (let seed = 1; seed < 30; seed++) {
+		const t = unpack(draw(7, seed));
+		for (let i = 0; i < t.n; i++) {
+			const kids = [...children(t, i)];
+			assert.equal(t.own[i], t.total[i] - kids.reduce((n, c) => n + t.total[c], 0));
+			assert.ok(kids.every(c => t.parent[c] === i && t.start[c] >= t.start[i] && t.start[c] + t.total[c] <= t.start[i] + t.total[i]));
+			const b = below(t, i);
+			assert.equal(b.n, t.end[i] - i);
+			assert.deepEqual([...b.total], [...t.total.slice(i, t.end[i])]);
+			assert.equal(b.own[0], t.own[i]);
+			assert.equal(prunedBelow(t, i), [...b.frame].includes(1));
+			const path = pathOf(t, i), at = follow(t, path.map(k => frameId(name(t, k), t.frames[3 * t.frame[k] + 1])));
+			assert.ok(at === i || path.some(k => t.frame[k] === 1)); /* there may be several (other) here */
+		}
+		const hits = matchFrames(t, 'F3');
+		let sum = 0;
+		const walk = i => { if (t.frame[i] === 5) sum += t.total[i]; else for (const c of children(t, i)) walk(c); };
+		walk(0);
+		assert.equal(matchedTotal(t, hits), sum);
+	}
+	assert.equal(matchFrames(unpack(draw(3, 1)), '('), null);
+	assert.equal(frameId('a', 'b'), '10f3abd2');
+});
+
+test('trees of several values', () => {
+	const all = [5, 6, 7].map(s => unpack(draw(6, s))), values = ['a', 'b', '(others)'];
+	const s = split(all, values, true), o = overlay(all, values);
+	assert.deepEqual([...children(s, 0)].map(c => name(s, c)).sort(), [...values].sort());
+	assert.equal(name(s, [...children(s, 0)].at(-1)), '(others)');
+	assert.equal(s.total[0], 3000);
+	assert.equal(o.total[0], 3000);
+	assert.equal(s.n, all.reduce((n, t) => n + t.n, 0) + 1);
+	for (const t of [s, o])
+		for (let i = 0; i < t.n; i++)
+			assert.ok(t.own[i] >= 0);
+	for (const c of children(o, 0)) { /* the first level by itself */
+		const of = all.map(t => [...children(t, 0)].filter(k => name(t, k) === name(o, c)).reduce((n, k) => n + t.total[k], 0));
+		assert.equal(o.total[c], of[0] + of[1] + of[2]);
+		assert.equal(of[o.value[c]], Math.max(...of));
+	}
+});
+
+console.log(`${passed} passed, 0 failed`);

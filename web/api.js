@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions to the server. An answer that nobody waits for any more is given up; what is refused is an Error with the server's words. */
+export class Refused extends Error {
+	constructor(status, text) {
+		super(text);
+		this.status = status;
+	}
+}
+
+const TOKEN = 'ascribe-token';
+const stored = () => { try { return sessionStorage.getItem(TOKEN); } catch { return null; } };
+
+export function setToken(token) {
+	try { sessionStorage.setItem(TOKEN, token); } catch { /* kept by nobody */ }
+}
+
+export function address(path, params) {
+	const q = new URLSearchParams();
+	for (const [name, value] of Object.entries(params))
+		if (value !== '' && value !== null && value !== undefined && value !== false)
+			q.set(name, value === true ? '1' : value);
+	const s = q.toString();
+	return path + (s ? '?' + s : '');
+}
+
+async function refusal(r) {
+	const body = await r.json().catch(() => ({}));
+	return new Refused(r.status, body.message || `the server answered ${r.status}`);
+}
+
+const wait = ms => new Promise(go => setTimeout(go, ms));
+
+export async function request(path, params, signal) {
+	const token = stored(), headers = token ? { Authorization: 'Bearer ' + token } : {};
+	for (let turn = 0;; turn++) {
+		const r = await fetch(address(path, params), { signal, headers }).catch(e => {
+			throw e.name === 'AbortError' ? e : new Refused(0, 'the server cannot be reached');
+		});
+		if (r.ok)
+			return r;
+		if (r.status !== 503 || turn === 3)
+			throw await refusal(r);
+		await wait(300 << turn); /* too many questions at a time */
+	}
+}
+
+export const ask = async (what, params, signal) => (await request('api/v1/' + what, params, signal)).json();

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The page: what the address says is shown, what is done changes the address. */
+import { ask, setToken } from './api.js';
+import { Bar } from './bar.js';
+import { BlamePane } from './blame_pane.js';
+import { Chart } from './chart.js';
+import { byId, h, later } from './dom.js';
+import { FactsPane } from './facts.js';
+import { FlamePane } from './flame_pane.js';
+import { brief } from './format.js';
+import { FunctionsPane } from './functions.js';
+import { Pane } from './pane.js';
+import { format, parse } from './state.js';
+import { startTheme } from './theme.js';
+import { Tip } from './tip.js';
+import { ValuesPane } from './values.js';
+import { WaitsPane } from './waits_pane.js';
+
+const LIVE_MS = 5000, SERIES = 50, SELECTOR_MAX = 8000;
+/* Keys that the system has for every sample: a label that programs gave themselves is shown first. */
+const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$/;
+const USUAL = ['tenant', 'customer', 'service', 'service_name', 'endpoint', 'route'];
+const SYSTEM = ['comm', 'unit', 'container', 'pod', 'namespace', 'exe', 'cgroup', 'thread', 'event', 'tgid', 'tid'];
+
+class App {
+	constructor() {
+		[this.state, this.problems] = parse(location.search);
+		this.chosenBy = '';
+		this.used = null;
+		this.tip = new Tip();
+		this.say = later(text => { byId('said').textContent = text; }, 50);
+		this.bar = new Bar(this, byId('bar'));
+		this.facts = new FactsPane(this, byId('facts'));
+		this.time = new TimePane(this, byId('time'));
+		this.values = new ValuesPane(this, byId('values'));
+		this.tabs = this.makeTabs(byId('panes'));
+		this.flame = new FlamePane(this, this.tabs.flame);
+		this.functions = new FunctionsPane(this, this.tabs.functions);
+		this.blame = new BlamePane(this, this.tabs.blame);
+		this.waits = new WaitsPane(this, this.tabs.waits);
+		addEventListener('popstate', () => { [this.state, this.problems] = parse(location.search); this.defaultBy(); this.update(); });
+		addEventListener('keydown', e => this.key(e));
+		document.addEventListener('visibilitychange', () => this.tick());
+		setInterval(() => this.tick(), LIVE_MS);
+	}
+
+	makeTabs(host) {
+		const panels = {};
+		this.tabList = h('div.tabs', { role: 'tablist', 'aria-label': 'Views', onkeydown: e => this.tabKey(e) });
+		host.append(this.tabList);
+		for (const [id, text] of [['flame', 'Flame graph'], ['functions', 'Functions'], ['blame', 'Blame'], ['waits', 'Waits']]) {
+			const tab = h('button', { type: 'button', role: 'tab', id: 'tab-' + id, 'aria-controls': 'panel-' + id, onclick: () => this.go({ tab: id }) }, text);
+			panels[id] = h('div.panel', { role: 'tabpanel', id: 'panel-' + id, 'aria-labelledby': 'tab-' + id });
+			this.tabList.append(tab);
+			host.append(panels[id]);
+		}
+		return panels;
+	}
+
+	tabKey(e) {
+		const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key], names = Object.keys(this.tabs).filter(id => !byId('tab-' + id).hidden);
+		if (!by)
+			return;
+		e.preventDefault();
+		const to = names[(names.indexOf(this.state.tab) + by + names.length) % names.length];
+		this.go({ tab: to });
+		byId('tab-' + to).focus();
+	}
+
+	/* ---- what is asked for ---- */
+
+	select() {
+		const { from, to, where, event, metric } = this.state;
+		return { from, to, where, event: metric ? '' : event, metric };
+	}
+
+	compared() { return !!(this.state.against || this.state.against_from || this.state.against_to); }
+
+	baseline() {
+		const { against, against_from, against_to } = this.state;
+		return this.compared() ? { against, against_from, against_to } : {};
+	}
+
+	/* ---- what is done ---- */
+
+	/* instead: the address changes, but not what "back" leads to; nothing else is shown anew. */
+	go(changes, before, instead) {
+		const next = { ...this.state, ...changes };
+		if (next.where.length + next.against.length > SELECTOR_MAX)
+			return this.warn('A value that long cannot be selected.');
+		if (format(next) === format(this.state) && !this.problems.length)
+			return;
+		this.state = next;
+		this.problems = [];
+		history[instead ? 'replaceState' : 'pushState'](null, '', format(this.shownState()) || location.pathname);
+		if (before)
+			before();
+		if (!instead || Object.hasOwn(changes, 'filter'))
+			this.update();
+	}
+
+	warn(text) {
+		this.problems = [text];
+		this.showProblems();
+	}
+
+	showProblems() { byId('problems').replaceChildren(...this.problems.map(p => h('p', null, h('bdi', null, brief(p, 300))))); }
+
+	/* The key that was chosen for who did not choose is not in the address. */
+	shownState() { return this.state.by === this.chosenBy ? { ...this.state, by: '' } : this.state; }
+
+	range(from, to) {
+		const round = t => String(Math.round(t * 10) / 10);
+		this.go({ from: round(from), to: round(Math.max(to, from + 1)), live: '' });
+	}
+
+	/* Around one function; its inlined calls are calls of it. */
+	sandwich(name, module) {
+		this.go({ view: 'sandwich', fn: name.replace(/ \(inlined\)$/, ''), module, root: '', tab: 'flame', split: '' });
+	}
+
+	/* An answer was refused: true when that was dealt with. */
+	refused(e) {
+		if (e.status === 401) {
+			this.askToken(e.message);
+			return true;
+		}
+		if (e.status === 404 && this.state.root) {
+			this.fallBack({ root: '' }, e.message);
+			return true;
+		}
+		if (e.status !== 400)
+			return false;
+		const s = this.state, changes = /^selector|regular expression/.test(e.message) ? { where: '', against: '', against_from: '', against_to: '' }
+			: /event/.test(e.message) && s.event ? { event: '' } : /against_/.test(e.message) ? { against: '', against_from: '', against_to: '' }
+				: /from|to\b/.test(e.message) && (s.from || s.to) ? { from: '', to: '' } : /root/.test(e.message) && s.root ? { root: '' } : null;
+		if (!changes || Object.keys(changes).every(k => !s[k]))
+			return false;
+		this.fallBack(changes, e.message);
+		return true;
+	}
+
+	fallBack(changes, why) {
+		this.state = { ...this.state, ...changes };
+		this.problems.push(`${why}. Shown without: ${Object.keys(changes).join(', ')}`);
+		this.update();
+	}
+
+	askToken(text) {
+		if (byId('token'))
+			return;
+		const input = h('input', { type: 'password', name: 'token', 'aria-label': 'Token', autocomplete: 'current-password', size: 30 });
+		const form = h('form', { id: 'token', onsubmit: e => { e.preventDefault(); setToken(input.value); location.reload(); } },
+			h('span', null, brief(text, 120) + ': '), input, h('button', { type: 'submit' }, 'Use'));
+		byId('problems').replaceChildren(form);
+		input.focus();
+	}
+
+	key(e) {
+		if (e.ctrlKey || e.metaKey || e.altKey)
+			return;
+		const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
+		if (e.key === 'Escape') {
+			if (typing)
+				document.activeElement.blur();
+			else if (this.state.tab === 'flame')
+				this.flame.zoomOut();
+		} else if (!typing && e.key === '/') {
+			e.preventDefault();
+			(this.state.tab === 'flame' ? this.flame.search : this.functions.filter).focus();
+		} else if (!typing && e.key === 'i') {
+			this.go({ up: this.state.up ? '' : '1' });
+		}
+	}
+
+	/* ---- showing ---- */
+
+	update(again) {
+		const s = this.state;
+		document.title = ['ascribe', ...[s.where, s.view === 'sandwich' ? s.fn : ''].filter(Boolean).map(t => brief(t, 60))].join(': ');
+		this.showProblems();
+		this.bar.update();
+		this.facts.update(again);
+		this.time.update(again);
+		this.values.showKeys(this.keys || [], s.by);
+		this.values.update(again);
+		for (const id of Object.keys(this.tabs)) {
+			const shown = id === s.tab, tab = byId('tab-' + id);
+			this.tabs[id].hidden = !shown;
+			tab.hidden = (id === 'blame' || id === 'waits') && !this.has_waits && !shown;
+			tab.setAttribute('aria-selected', String(shown));
+			tab.tabIndex = shown ? 0 : -1;
+		}
+		this[s.tab].update(again);
+	}
+
+	repaint() {
+		this.time.draw();
+		if (this.flame.shown)
+			this.flame.display(this.flame.shown, true);
+		if (this.values.answer)
+			this.values.draw();
+	}
+
+	tick() {
+		if (this.state.live && !document.hidden)
+			this.update(true);
+	}
+
+	/* For whoever measures: performance marks, the first time each. */
+	drawn(what) {
+		if (!performance.getEntriesByName('drawn-' + what).length)
+			performance.mark('drawn-' + what);
+	}
+
+	/* A range is known once the chart has it. */
+	range_used(answer) {
+		this.used = answer.to ? { from: answer.from, to: answer.to } : null;
+		this.facts.select(answer);
+		this.bar.showChips(this.state);
+	}
+
+	defaultBy() {
+		if (!this.state.by)
+			this.state.by = this.chosenBy;
+	}
+
+	/* Waits are events, too, with metrics and panes of their own. */
+	showEvents(names) {
+		this.has_waits = names.includes('runq') || names.includes('off-cpu');
+		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits);
+		byId('page').classList.toggle('waits', this.has_waits);
+		if (this.has_waits)
+			this.update();
+	}
+
+	async start() {
+		startTheme(() => this.repaint());
+		this.bar.showTheme();
+		const keys = ask('labels', { names_only: true }), events = ask('values', { key: 'event' });
+		if (this.state.by || !(this.state.split || this.state.colour === 'label'))
+			this.update(); /* nothing of it needs the keys but what is shown by one */
+		try {
+			this.keys = order((await keys).keys);
+			this.chosenBy = this.keys.length ? this.keys[0].key : '';
+		} catch (e) {
+			if (!this.refused(e))
+				this.problems.push(e.message);
+		}
+		this.defaultBy();
+		this.update();
+		events.then(a => this.showEvents(a.values.map(v => v.value)), () => {});
+	}
+}
+
+/* Labels of the programs first, those that most sets have before others, those with very many values behind them, then those of the system. */
+function order(keys) {
+	const rank = k => SYSTEM.includes(k.key) ? 200 + SYSTEM.indexOf(k.key) : k.wide ? 100 : USUAL.includes(k.key) ? USUAL.indexOf(k.key) : 50;
+	return keys.slice().sort((a, b) => rank(a) - rank(b) || b.sets - a.sets || (a.key < b.key ? -1 : 1));
+}
+
+class TimePane extends Pane {
+	constructor(app, host) {
+		super(app, host);
+		this.plot = h('div.plot', { role: 'img' });
+		host.append(this.note, this.plot);
+		this.chart = new Chart(this.plot, { onrange: (from, to) => app.range(from, to), tip: app.tip });
+		this.plot.addEventListener('mouseleave', () => app.tip.hide());
+	}
+
+	update(again) {
+		const s = this.app.state, params = { ...this.app.select(), by: s.by, limit: SERIES };
+		if (!s.by && !this.app.keys)
+			return;
+		return this.load(JSON.stringify(params), again, signal => ask('series', params, signal), answer => {
+			this.answer = answer;
+			this.by = s.by;
+			this.draw();
+			this.app.range_used(answer);
+			this.app.values.ofChart(answer, s.by);
+			this.app.drawn('chart');
+		});
+	}
+
+	draw() {
+		if (this.answer)
+			this.chart.show(this.answer, this.by);
+	}
+}
+
+new App().start();

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bar on top: range, selection, what it is compared with, live, light or dark, export. */
+import { address } from './api.js';
+import { byId, h } from './dom.js';
+import { brief, time } from './format.js';
+import * as selector from './selector.js';
+import { nextTheme, themeName } from './theme.js';
+
+const PRESETS = [['15m', 'now-15m'], ['1h', 'now-1h'], ['6h', 'now-6h'], ['24h', 'now-24h'], ['7d', 'now-7d'], ['all', '']];
+const METRICS = [['cpu', 'CPU time'], ['off', 'blocked'], ['runq', 'waiting for a CPU'], ['wall', 'all three: wall time']];
+const OPS = { '=': '=', '!=': '≠', '=~': '≈', '!~': '≉' };
+
+export class Bar {
+	constructor(app, host) {
+		this.app = app;
+		const go = changes => app.go(changes), enter = f => e => { if (e.key === 'Enter') f(e.target.value.trim()); };
+		const field = (name, label, size) => h('input', { name, size, 'aria-label': label, placeholder: label, spellcheck: false, autocomplete: 'off',
+			onkeydown: enter(v => go(name === 'where' ? { where: v, root: '' } : { [name]: v })),
+			onchange: e => go(name === 'where' ? { where: e.target.value.trim(), root: '' } : { [name]: e.target.value.trim() }) });
+		this.from = field('from', 'from', 19);
+		this.to = field('to', 'to', 19);
+		this.where = field('where', 'selector: {tenant="a"}', 30);
+		this.event = h('select', { name: 'event', 'aria-label': 'What is summed', onchange: e => this.chooseEvent(e.target.value) });
+		this.presets = PRESETS.map(([text, from]) => h('button.small', { type: 'button', 'data-from': from, onclick: () => go({ from, to: '' }) }, text));
+		const move = (text, title, f) => h('button.small', { type: 'button', title, 'aria-label': title, name: title.split(' ')[0].toLowerCase(), onclick: () => this.move(f) }, text);
+		this.live = h('button', { type: 'button', name: 'live', 'aria-pressed': 'false', onclick: () => go({ live: app.state.live ? '' : '1' }) }, 'Live');
+		this.theme = h('button.small', { type: 'button', name: 'theme', onclick: () => { nextTheme(); this.showTheme(); app.repaint(); } });
+		this.chips = h('div.chips', { 'aria-label': 'Selection' });
+		this.menu = h('details.menu', null, h('summary', null, 'Export'), h('div'));
+		this.title = h('h1', null, h('a', { href: './' }, 'ascribe'));
+		host.append(
+			h('div.row', null, this.title, this.from, '–', this.to, h('span.group', { role: 'group', 'aria-label': 'Ranges' }, this.presets),
+				h('span.group', { role: 'group', 'aria-label': 'Move the range' },
+					move('◂', 'Earlier', (a, w) => [a - w / 2, a + w / 2]), move('▸', 'Later', (a, w) => [a + w / 2, a + 1.5 * w]),
+					move('+', 'Narrower', (a, w) => [a + w / 4, a + 0.75 * w]), move('−', 'Wider', (a, w) => [a - w / 2, a + 1.5 * w])),
+				this.live, h('span.fill'), this.menu, this.theme),
+			h('div.row', null, this.where, this.event, this.chips));
+		document.addEventListener('click', e => { if (!this.menu.contains(e.target)) this.menu.open = false; });
+		this.showTheme();
+	}
+
+	showTheme() {
+		const name = themeName();
+		this.theme.textContent = { auto: '◐', light: '☀', dark: '☾' }[name];
+		this.theme.title = this.theme.ariaLabel = `Colours: ${name}`;
+		this.theme.setAttribute('aria-label', `Colours: ${name}`);
+	}
+
+	move(f) {
+		const used = this.app.used;
+		if (!used || !(used.to > used.from))
+			return;
+		const [from, to] = f(used.from, used.to - used.from);
+		this.app.range(from, to);
+	}
+
+	/* One choice of what is summed: samples of an event, or times. */
+	showEvents(events, waits) {
+		this.event.replaceChildren(h('option', { value: 'event:' }, events.length ? brief(events[0], 40) : 'event'),
+			...events.slice(1).map(e => h('option', { value: 'event:' + e }, brief(e, 40))), ...(waits ? METRICS : []).map(([m, text]) => h('option', { value: 'metric:' + m }, text)));
+		this.event.hidden = this.event.options.length < 2;
+		this.showEvent();
+	}
+
+	showEvent() {
+		const s = this.app.state, value = s.metric ? 'metric:' + s.metric : 'event:' + s.event;
+		if (![...this.event.options].some(o => o.value === value)) {
+			this.event.append(h('option', { value }, brief(s.metric || s.event || 'event', 40)));
+			this.event.hidden = this.event.options.length < 2;
+		}
+		this.event.value = value;
+	}
+
+	chooseEvent(value) {
+		const [, kind, name] = value.match(/^(event|metric):(.*)$/s);
+		this.app.go({ event: '', metric: '', [kind]: name, root: '' });
+	}
+
+	update() {
+		const s = this.app.state, show = (input, v) => { if (document.activeElement !== input || input.value !== v) input.value = v; };
+		show(this.from, s.from);
+		show(this.to, s.to);
+		show(this.where, s.where);
+		for (const input of [this.from, this.to])
+			input.title = /^\d+(\.\d+)?$/.test(input.value) ? time(Number(input.value)) : '';
+		this.showEvent();
+		for (const b of this.presets)
+			b.setAttribute('aria-pressed', String(!s.to && b.dataset.from === s.from));
+		this.live.setAttribute('aria-pressed', String(!!s.live));
+		this.showChips(s);
+		this.showMenu(s);
+	}
+
+	/* The matchers, each to be taken away; the baseline, if there is one. */
+	showChips(s) {
+		const list = selector.parse(s.where) || [], go = changes => this.app.go(changes);
+		const chips = list.map((m, i) => h('span.chip', null, h('bdi', null, `${brief(m.key, 40)} ${OPS[m.op]} ${brief(m.value, 40) || '(none)'}`),
+			h('button', { type: 'button', 'aria-label': `Without ${brief(m.key + m.op + m.value, 80)}`,
+				onclick: () => go({ where: selector.format(list.filter((_, k) => k !== i)), root: '' }) }, '×')));
+		const last = list.filter(m => m.op === '=').at(-1);
+		if (last && !this.app.compared())
+			chips.push(h('button.small', { type: 'button', name: 'against-rest', onclick: () => go({ against: selector.and(s.where, last.key, '!=', last.value), root: '', split: '' }) },
+				'against the rest'));
+		if (!this.app.compared() && this.app.used)
+			chips.push(h('button.small', { type: 'button', name: 'against-before', title: 'The same selection in the range just before this one', onclick: () => this.before() }, 'against before'));
+		if (this.app.compared())
+			chips.push(h('span.chip.baseline', null, 'against ', h('bdi', null, brief(s.against || 'the same selection', 80) +
+				(s.against_from ? ` from ${clock(s.against_from)}` : '') + (s.against_to ? ` to ${clock(s.against_to)}` : '')),
+			h('button', { type: 'button', name: 'no-baseline', 'aria-label': 'Compare with nothing', onclick: () => go({ against: '', against_from: '', against_to: '' }) }, '×')));
+		this.chips.replaceChildren(...chips);
+	}
+
+	before() {
+		const { from, to } = this.app.used, w = to - from;
+		this.app.go({ from: String(from), to: String(to), against_from: String(from - w), against_to: String(from), root: '' });
+	}
+
+	showMenu(s) {
+		const select = this.app.select(), view = { ...select, ...this.app.baseline(), names: s.names };
+		const flame = s.view === 'sandwich' ? { ...view, view: 'callees', function: s.fn, module: s.module } : { ...view, view: s.view, root: s.root };
+		const link = (text, path, params, name) => h('a', { href: address(path, params), download: name, 'data-export': name }, text);
+		this.menu.lastChild.replaceChildren(
+			link('This flame graph as a page', 'export/flame.html', flame, 'flame.html'),
+			link('Profile for pprof', 'export/profile.pb.gz', select, 'profile.pb.gz'),
+			link('Folded stacks', 'export/folded.txt', select, 'stacks.folded'),
+			link('Functions as JSON', 'api/v1/table', { ...select, limit: 100000, names: s.names }, 'functions.json'),
+			link('Values as JSON', 'api/v1/table', { ...select, by: s.by, limit: 100000 }, 'values.json'));
+	}
+}
+
+const clock = t => /^\d+(\.\d+)?$/.test(t) ? time(Number(t)) : t;

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CPU over time, stacked by the values of a label; a range is selected by dragging over it. */
+/*! uPlot: Copyright (c) 2022 Leon Sorokin, MIT licence: uPlot-LICENSE.txt */
+import uPlot from 'uplot';
+import { N_VALUES, valueColour } from './colour.js';
+import { h } from './dom.js';
+import { cut, number, plain, time } from './format.js';
+
+const HEIGHT = 132;
+
+/* [[t...], [sum of the lowest...], ...]: uPlot draws from the highest sum down, each over the one behind it. */
+export function stack(answer, rows, scale) {
+	const n = answer.n_steps, at = Array.from({ length: n + 1 }, (_, i) => answer.from + i * answer.step);
+	const sums = new Float64Array(n), known = new Uint8Array(n), out = [];
+	for (const row of rows) {
+		for (const [t, samples] of row.points) {
+			const i = Math.round((t - answer.from) / answer.step);
+			if (i >= 0 && i < n) {
+				sums[i] += samples * scale;
+				known[i] = 1;
+			}
+		}
+		out.push(Array.from(sums));
+	}
+	for (const line of out) {
+		for (let i = 0; i < n; i++)
+			if (!known[i])
+				line[i] = null;
+		line.push(n ? line[n - 1] : null); /* the last step has a width, too */
+	}
+	return [at, ...out.reverse()];
+}
+
+/* The values that have a colour, and what is left as one. */
+export function groups(answer) {
+	const rows = answer.series.filter(r => !r.other), rest = [...rows.slice(N_VALUES), ...answer.series.filter(r => r.other)];
+	const shown = rows.slice(0, N_VALUES);
+	if (rest.length)
+		shown.push({ key: null, other: true, samples: rest.reduce((a, r) => a + r.samples, 0), points: sumPoints(rest) });
+	return shown;
+}
+
+function sumPoints(rows) {
+	const at = new Map();
+	for (const r of rows)
+		for (const [t, n] of r.points)
+			at.set(t, (at.get(t) || 0) + n);
+	return [...at].sort((a, b) => a[0] - b[0]);
+}
+
+export class Chart {
+	/* onrange(from, to): seconds since 1970. */
+	constructor(host, { onrange, tip }) {
+		this.host = host;
+		this.onrange = onrange;
+		this.tip = tip;
+		this.plot = null;
+		new ResizeObserver(() => this.plot && this.plot.setSize({ width: this.host.clientWidth, height: HEIGHT })).observe(host);
+	}
+
+	show(answer, key) {
+		const cpu = answer.samples ? answer.seconds / answer.samples : 0; /* 0: no time, then a rate */
+		const rows = groups(answer), scale = (cpu || 1) / (answer.step || 1);
+		const names = rows.map(r => r.other ? '(others)' : key ? r.key[key] === null ? '(none)' : plain(r.key[key]) : 'all');
+		this.unit = !cpu ? 'per s' : answer.metric && answer.metric !== 'cpu' ? 'threads' : 'CPUs';
+		this.host.setAttribute('aria-label', `${this.unit} over time${key ? ' by ' + plain(key) : ''}: ` +
+			names.map((n, i) => `${cut(n, 60)} ${number(rows[i].samples)} samples`).join(', '));
+		if (this.plot)
+			this.plot.destroy();
+		this.plot = null;
+		this.rows = rows.slice().reverse();
+		this.names = names.slice().reverse();
+		if (!uPlot || !answer.n_steps) {
+			this.host.replaceChildren(h('p.note', null, answer.n_steps ? 'This build has no time chart.' : 'No window in this range.'));
+			return;
+		}
+		this.host.replaceChildren();
+		this.plot = new uPlot(this.options(answer), stack(answer, rows, scale), this.host);
+	}
+
+	options(answer) {
+		const css = getComputedStyle(document.documentElement), get = n => css.getPropertyValue(n).trim();
+		const font = '11px system-ui, sans-serif', grid = { stroke: get('--grid'), width: 1 }, ticks = { show: false };
+		const n = this.rows.length, stepped = uPlot.paths.stepped({ align: 1 });
+		const fills = this.rows.map((r, i) => valueColour(r.other ? -1 : n - 1 - i));
+		return {
+			width: this.host.clientWidth, height: HEIGHT, legend: { show: false }, padding: [6, 24, 0, 0],
+			cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
+			scales: { x: { time: true, range: () => [answer.from, answer.to] }, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.06] } },
+			axes: [
+				{ font, stroke: get('--soft'), grid, ticks, size: 22, space: 70, values: (u, at) => at.map((t, i) => label(t, at, i)) },
+				{ font, stroke: get('--soft'), grid, ticks, size: 46, space: 26, values: (u, at) => at.map(v => v >= 1000 ? number(v) : String(+v.toPrecision(3))) },
+			],
+			series: [{}, ...this.rows.map((r, i) => ({ paths: stepped, fill: fills[i], stroke: fills[i], width: 0, points: { show: false } }))],
+			hooks: {
+				setSelect: [u => {
+					if (u.select.width < 3)
+						return;
+					const from = u.posToVal(u.select.left, 'x'), to = u.posToVal(u.select.left + u.select.width, 'x');
+					u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+					this.onrange(from, to);
+				}],
+				setCursor: [u => this.point(u, answer)],
+			},
+		};
+	}
+
+	/* What is at the pointer. */
+	point(u, answer) {
+		const i = u.cursor.left < 0 ? -1 : Math.floor((u.posToVal(u.cursor.left, 'x') - answer.from) / answer.step);
+		if (i < 0 || i >= answer.n_steps) {
+			this.tip.hide();
+			return;
+		}
+		const lines = [];
+		for (let k = this.rows.length; k >= 1; k--) {
+			const v = u.data[k][i], under = k < this.rows.length ? u.data[k + 1][i] : 0;
+			if (v !== null && v - under > 0)
+				lines.push([`${cut(this.names[k - 1], 60)}: ${+(v - under).toPrecision(3)} ${this.unit}`, valueColour(this.rows[k - 1].other ? -1 : this.rows.length - k)]);
+		}
+		const box = u.over.getBoundingClientRect();
+		this.tip.show(box.left + u.cursor.left, box.top + u.cursor.top, time(answer.from + i * answer.step),
+			lines.length ? lines : [['nothing recorded']]);
+	}
+}
+
+const two = n => String(n).padStart(2, '0');
+
+/* The date where it changes, seconds where they matter. */
+function label(t, at, i) {
+	const d = new Date(1000 * t), before = i ? new Date(1000 * at[i - 1]) : null;
+	const clock = `${two(d.getHours())}:${two(d.getMinutes())}` + (at.length > 1 && at[1] - at[0] < 60 ? ':' + two(d.getSeconds()) : '');
+	return before && before.getDate() !== d.getDate() ? `${two(d.getMonth() + 1)}-${two(d.getDate())}` : clock;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was lost, left unlabelled or cut off, and what recording cost: always in sight. */
+import { Pane } from './pane.js';
+import { ask } from './api.js';
+import { h } from './dom.js';
+import { bytes, number, percent, plain, seconds, timeRange } from './format.js';
+
+const FEW = 100; /* samples; below that shares say little */
+
+/* The accounting of an answer as [name, text, title, whether it is bad]. */
+export function factsOf(a) {
+	const lost = Object.entries(a.lost).filter(e => e[1]), sum = lost.reduce((n, e) => n + e[1], 0);
+	const flagged = a.flagged || {}, span = a.to - a.from;
+	const share = name => flagged[name] === undefined ? null : [name, percent(flagged[name], a.stored), `${number(flagged[name])} of ${number(a.stored)} stored samples`,
+		flagged[name] > 0.05 * a.stored];
+	return [
+		['fired', number(a.fired), `stored ${number(a.stored)} + lost ${number(sum)}`, false],
+		['lost', percent(sum, a.fired), lost.map(([k, n]) => `${k} ${number(n)}`).join(', ') || 'nothing', sum - (a.lost.idle_not_run || 0) > 0.01 * a.fired],
+		share('unlabelled'), share('truncated'),
+		flagged.reduced_rate ? ['at a reduced rate', percent(flagged.reduced_rate, a.stored), 'to keep within the CPU budget', false] : null,
+		a.own ? ['recorder', `${span > 0 ? percent(a.own.cpu_seconds, span) : seconds(a.own.cpu_seconds)} CPU, ${bytes(a.own.rss_bytes)}`,
+			`${seconds(a.own.cpu_seconds)} of CPU time in this range; most memory resident`, span > 0 && a.own.cpu_seconds > 0.02 * span] : null,
+	].filter(Boolean);
+}
+
+export const factList = list => list.map(([name, text, title, bad]) =>
+	h('span', { className: bad ? 'bad' : '', title: plain(title) }, name + ' ', h('b', null, text), h('span.unseen', null, ` (${plain(title)})`)));
+
+export class FactsPane extends Pane {
+	constructor(app, host) {
+		super(app, host);
+		this.chosen = h('span');
+		this.rest = h('span.facts');
+		host.append(this.chosen, this.rest, this.note);
+	}
+
+	update(again) {
+		const { from, to } = this.app.select();
+		return this.load(from + ' ' + to, again, signal => ask('stat', { from, to }, signal), a => {
+			this.rest.replaceChildren(...factList(factsOf(a)));
+			this.app.drawn('facts');
+		});
+	}
+
+	/* Of what is selected: an answer with samples and seconds. */
+	select(a) {
+		const few = a.samples < FEW && !a.metric, what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time', cpu: 'CPU' }[a.metric];
+		this.chosen.className = few ? 'bad' : '';
+		this.chosen.replaceChildren(h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)), ...(a.metric ? [' ' + what] : [a.seconds ? ' CPU, ' : ' ', `${number(a.samples)} samples`]),
+			few ? ': too few to say much' : '', a.to ? h('span.when', null, ' ' + timeRange(a.from, a.to)) : '');
+	}
+}

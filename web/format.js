@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers, times and foreign text as people read them. */
+
+/* Control characters, and those that turn the direction of what stands beside them: names must not change the page around them. */
+const HOSTILE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+
+export const plain = text => String(text).replace(HOSTILE, '\ufffd');
+
+export function cut(text, max) {
+	text = text.length > 2 * max + 2 ? text.slice(0, 2 * max + 2) : text;
+	const chars = Array.from(text);
+	return chars.length > max ? chars.slice(0, max - 1).join('') + '…' : text;
+}
+
+/* Foreign text, as much of it as there is room for. */
+export const brief = (text, max) => cut(plain(String(text).slice(0, 2 * max + 2)), max);
+
+/* Without its directories; looked for from the end: names may be long. */
+export const baseName = path => path.slice(path.lastIndexOf('/') + 1);
+
+export const number = n => Math.round(n).toLocaleString('en-US').replace(/,/g, '\u202f');
+
+export function percent(part, of) {
+	if (!of)
+		return '0%';
+	const p = 100 * part / of;
+	return (p === 0 || p >= 99.995 ? p.toFixed(0) : p >= 0.095 ? p.toFixed(p < 10 ? 2 : 1) : p < 0.01 ? '<0.01' : p.toFixed(2)) + '%';
+}
+
+export function seconds(s) {
+	const a = Math.abs(s);
+	if (a >= 36000)
+		return (s / 3600).toFixed(1) + ' h';
+	if (a >= 600)
+		return (s / 60).toFixed(1) + ' min';
+	if (a >= 1)
+		return s.toFixed(a >= 100 ? 0 : a >= 10 ? 1 : 2) + ' s';
+	if (a >= 1e-3)
+		return (s * 1e3).toFixed(a >= 1e-2 ? 0 : 1) + ' ms';
+	return a ? (s * 1e6).toFixed(a >= 1e-5 ? 0 : 1) + ' µs' : '0 s';
+}
+
+export function bytes(n) {
+	for (const unit of ['B', 'KiB', 'MiB', 'GiB'])
+		if (n < 1024 || unit === 'GiB')
+			return (n < 10 && unit !== 'B' ? n.toFixed(1) : Math.round(n)) + ' ' + unit;
+		else
+			n /= 1024;
+}
+
+const two = n => String(n).padStart(2, '0');
+
+/* Local time, seconds since 1970. */
+export function time(t) {
+	const d = new Date(1000 * t);
+	return isNaN(d) ? '?' : `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+}
+
+export function timeRange(from, to) {
+	const a = time(from), b = time(to);
+	return a.slice(0, 10) === b.slice(0, 10) ? `${a} – ${b.slice(11)}` : `${a} – ${b}`;
+}
+
+/* What so many samples are: time for events that stand for time. */
+export const amount = (n, nsPerSample) => nsPerSample ? seconds(n * nsPerSample / 1e9) : number(n);
+
+/* A range of shares: "7.94 – 12.1%". */
+export const shares = (low, high) => `${percent(low, 1).replace('%', '')} – ${percent(high, 1)}`;
+
+/* 95% interval of a share, k of n (Wilson). */
+export function interval(k, n) {
+	if (!n)
+		return [0, 1];
+	const z = 1.959964, p = k / n, q = z * z / n, middle = (p + q / 2) / (1 + q);
+	const half = z * Math.sqrt(p * (1 - p) / n + q / (4 * n)) / (1 + q);
+	return [Math.max(0, middle - half), Math.min(1, middle + half)];
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The values of one label: CPU, its interval, its course; the way to one value, to all but it, and to how it differs from the rest. When
+ * one is chosen the others stay, so that one gets from each to the next.
+ */
+import { Pane } from './pane.js';
+import { ask } from './api.js';
+import { valueColour } from './colour.js';
+import { h } from './dom.js';
+import { brief, number, percent, plain, seconds, shares } from './format.js';
+import { and, parse, valueOf, without } from './selector.js';
+import { spark } from './spark.js';
+import { bar, table } from './table.js';
+
+const ROWS = 50, THREADS = ['tgid', 'tid', 'thread']; /* of those no lengths of waits are kept */
+
+export class ValuesPane extends Pane {
+	constructor(app, host) {
+		super(app, host);
+		this.keys = h('select', { 'aria-label': 'Label', name: 'by', onchange: e => app.go({ by: e.target.value }) });
+		this.status = h('span.match', { role: 'status' });
+		this.body = h('div.scroll', { tabIndex: 0, role: 'region', 'aria-label': 'Values of the label' });
+		host.append(h('div.tools', null, h('label', null, h('span', null, 'By'), this.keys), this.status), this.note, this.body);
+		this.points = new Map();
+	}
+
+	showKeys(keys, by) {
+		const known = keys.map(k => k.key);
+		if (by && !known.includes(by))
+			known.push(by);
+		if (known.join('\0') !== this.known) {
+			this.keys.replaceChildren(...known.map(k => h('option', { value: k }, brief(k, 40))));
+			this.known = known.join('\0');
+		}
+		this.keys.value = by;
+	}
+
+	update(again) {
+		const s = this.app.state;
+		if (!s.by)
+			return this.body.replaceChildren();
+		const own = without(s.where, s.by), params = { ...this.app.select(), where: own, by: s.by, limit: ROWS };
+		const askAll = async signal => {
+			const waits = metric => this.app.has_waits && !THREADS.includes(s.by) ? ask('table', { ...params, event: '', metric, limit: 1000 }, signal).catch(e => {
+				if (e.name === 'AbortError')
+					throw e;
+				return null; /* not kept by this selector */
+			}) : null;
+			const [answer, series, runq, off] = await Promise.all([ask('table', params, signal), own === s.where ? null : ask('series', params, signal), waits('runq'), waits('off')]);
+			return { answer, series, by: s.by, waits: runq && off ? [runq, off] : null };
+		};
+		return this.load(JSON.stringify([params, own === s.where, !!this.app.has_waits]), again, askAll, got => {
+			this.answer = got.answer;
+			this.by = got.by;
+			this.waits = got.waits && got.waits.map(a => new Map(a.rows.map(r => [r.other ? undefined : r.key[got.by], r])));
+			if (got.series)
+				this.courses(got.series, got.by);
+			this.draw();
+		}).then(() => this.answer && this.draw());
+	}
+
+	/* Where no value is chosen, the answer of the chart has the courses of all. */
+	ofChart(answer, by) {
+		const s = this.app.state;
+		if (by !== s.by || without(s.where, s.by) !== s.where)
+			return;
+		this.courses(answer, by);
+		if (this.answer && this.by === by)
+			this.draw();
+	}
+
+	courses(answer, by) {
+		this.series = answer;
+		this.points = new Map(answer.series.filter(r => !r.other).map(r => [r.key[by], r.points]));
+		this.ranks = new Map(answer.series.filter(r => !r.other).map((r, i) => [r.key[by], i]));
+	}
+
+	draw() {
+		const a = this.answer, by = this.by, time = a.seconds > 0;
+		this.status.textContent = a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`;
+		const rank = r => this.ranks && this.ranks.has(r.key[by]) ? this.ranks.get(r.key[by]) : -1;
+		this.body.replaceChildren(table({
+			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
+				{ id: 'value', title: brief(by, 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
+				{ id: 'cpu', title: a.metric && a.metric !== 'cpu' ? 'Time' : time ? 'CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
+				{ id: 'share', title: 'Share', number: true, cell: r => bar(r.share, percent(r.samples, a.samples)) },
+				...(a.metric ? [] : [{ id: 'range', title: '95%', number: true, hint: '95% interval of the share', cell: r => shares(r.low, r.high) }]),
+				...(this.waits ? [this.waitColumn('runq', 'Run queue', 'waited for a CPU', 0), this.waitColumn('off', 'Blocked', 'blocked', 1)] : []),
+				{ id: 'course', title: 'Course', cell: r => this.sparkCell(r, rank(r)) },
+				{ id: 'do', title: '', cell: r => this.actions(r) },
+			] }));
+		this.app.drawn('values');
+	}
+
+	chosen(r) {
+		const list = parse(this.app.state.where) || [];
+		return !r.other && r.key && list.some(m => m.key === this.by && m.op === '=' && m.value === valueOf(r.key[this.by]));
+	}
+
+	valueCell(r, rank) {
+		const v = r.key === null || r.other ? null : r.key[this.by];
+		const box = h('i.swatch', { 'aria-hidden': 'true' });
+		box.style.background = valueColour(rank);
+		if (r.other)
+			return h('span', null, box, '(all others)');
+		return h('button.link', { type: 'button', 'data-value': brief(valueOf(v), 80), title: `Only ${brief(valueOf(v) || '(none)', 200)}`,
+			'aria-current': this.chosen(r) ? 'true' : null, onclick: () => this.choose(v, this.chosen(r)) },
+		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)') : h('bdi', null, brief(v, 60)));
+	}
+
+	waitColumn(id, title, words, which) {
+		const text = q => q ? seconds(q.value) : '?';
+		return { id, title, number: true, hint: `${words}, all waits; the longest of 99%`, cell: r => {
+			const w = !r.other && r.key && this.waits[which].get(r.key[this.by]);
+			return w ? h('span', { title: `${words} ${seconds(w.seconds)}, ${number(w.waits)} waits: half of them up to ${text(w.p50)}, 99% up to ${text(w.p99)}, the longest ${text(w.max)}` },
+				seconds(w.seconds), h('small', null, ' ' + text(w.p99))) : '';
+		} };
+	}
+
+	/* A baseline that was the rest of one value is the rest of the next. */
+	choose(v, again) {
+		const s = this.app.state, own = without(s.where, this.by), rest = s.against && without(s.against, this.by) === own && s.against !== own;
+		this.app.go({ where: again ? own : and(own, this.by, '=', valueOf(v)), root: '',
+			...(rest ? { against: again ? '' : and(own, this.by, '!=', valueOf(v)) } : {}) });
+	}
+
+	sparkCell(r, rank) {
+		const points = r.key && this.points.get(r.key[this.by]);
+		if (!points || !this.series.n_steps)
+			return '';
+		return spark(points, this.series.from, this.series.to, this.series.n_steps, valueColour(rank), 'over the range shown above');
+	}
+
+	actions(r) {
+		if (r.other || !r.key)
+			return '';
+		const v = valueOf(r.key[this.by]), own = without(this.app.state.where, this.by), what = brief(v || '(none)', 60);
+		const small = (text, title, name, changes) => h('button.small', { type: 'button', title, 'aria-label': title, name, onclick: () => this.app.go(changes()) }, text);
+		return h('span.actions', null,
+			small('≠', `All but ${what}`, 'but', () => ({ where: and(this.app.state.where, this.by, '!=', v), root: '' })),
+			small('±', `${what} against the rest`, 'rest', () => ({ where: and(own, this.by, '=', v), against: and(own, this.by, '!=', v), root: '', split: '' })));
+	}
+}
