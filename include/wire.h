@@ -212,6 +212,8 @@ struct config {
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
 	__u64 wait_ns;  /* waits that are likely to be shorter go without a stack, but for some */
 	__u32 event_off, event_runq; /* indices of these two events */
+	__u32 queue_times; /* the kernel notes when a thread came into its queue */
+	__u32 reserved;
 	__u64 address_mask; /* bits of a user address; arm64 signs return addresses above them */
 };
 
