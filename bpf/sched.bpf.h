@@ -32,7 +32,7 @@
 #define SHORT_ONE_IN 512
 #define SLICE_BITS 20 /* ns: 1.05 ms */
 #define TAKE_A_SLICE 4
-#define RUNS 128 /* of each CPU that are remembered */
+#define RUNS 512 /* of each CPU that are remembered */
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
 #define PLACE_PROBES 8
