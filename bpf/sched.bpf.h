@@ -57,7 +57,7 @@ struct waiting {
 	__u32 row_off, row_runq; /* that its last waits were counted in */
 	__u64 labels_until; /* set_id is not read again before, but for a wait that is likely to be long; 0: read it */
 	__u32 exec_id;      /* of the image that it was read from */
-	__u32 reserved;
+	__u32 moved;        /* to another queue while it was blocked */
 };
 
 struct {
@@ -148,8 +148,10 @@ static __always_inline void queued(struct waiting *w, struct task_struct *t, __u
 	if (!cfg.queue_times)
 		return;
 	__u64 at = t->sched_info.last_queued, before = t->sched_info.run_delay - w->run_delay;
-	w->woken = at && at < clock ? now - (clock - at) : now;
-	w->before = (__s64)before > 0 ? before : 0;
+	__u64 woken = at && at < clock ? now - (clock - at) : now;
+	bool stale = w->moved || (w->state == WAITS_BLOCKED && woken + CLOCK_NEW < w->began);
+	w->woken = stale ? now : woken;
+	w->before = (__s64)before > 0 && !stale ? before : 0;
 }
 
 /* ---- stacks of those who wait ---- */
@@ -559,6 +561,7 @@ static __always_inline void leave(void *ctx, struct task_struct *t, bool preempt
 	}
 	w->woken = 0;
 	w->before = 0;
+	w->moved = 0;
 	if (cfg.queue_times)
 		w->run_delay = t->sched_info.run_delay;
 	w->cpu = key / 2;
@@ -649,6 +652,22 @@ int on_wakeup(__u64 *ctx)
 	return 0;
 }
 
+/*
+ * With queue_times, since 6.12: when a thread that is blocked is moved to another queue, the kernel notes that time, and keeps it though the
+ * thread is woken later. Then nothing is known of its time in the queue. Rare.
+ */
+SEC("tp_btf/sched_migrate_task")
+int on_migrate(__u64 *ctx)
+{
+	struct task_struct *t = (void *)ctx[0];
+	if (!bpf_core_field_exists(struct sched_entity, sched_delayed) || !t->se.sched_delayed)
+		return 0;
+	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
+	if (w)
+		w->moved = 1;
+	return 0;
+}
+
 SEC("tp_btf/sched_wakeup_new")
 int on_wakeup_new(__u64 *ctx)
 {
@@ -662,6 +681,7 @@ int on_wakeup_new(__u64 *ctx)
 	w->state = WAITS_RUNNABLE;
 	w->run_delay = 0;
 	w->before = 0;
+	w->moved = 0;
 	w->woken = w->began = w->since = bpf_ktime_get_boot_ns();
 	return 0;
 }
@@ -706,6 +726,10 @@ static __always_inline void wait_begin(struct task_struct *t, __u64 now)
 		s->n_user = 0;
 	}
 	w->state = WAITS_BLOCKED;
+	if (cfg.queue_times) {
+		w->run_delay = t->sched_info.run_delay;
+		w->moved = t->sched_info.last_queued != 0;
+	}
 	w->began = 0;
 	w->since = now;
 }
@@ -728,7 +752,7 @@ static __always_inline __u64 tell_woken(struct waiting *w, struct task_struct *t
 	__u64 at = t->sched_info.last_queued, before = t->sched_info.run_delay - w->run_delay;
 	__u32 cpu = (__u32)t->wake_cpu;
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
-	if (!at || !sc)
+	if (!at || !sc || t->__state || w->moved)
 		return 0;
 	at += sc->boot - sc->clock;
 	if ((__s64)before > 0)

@@ -39,6 +39,7 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
+	unsigned char sched_delayed; /* since 6.12: it is blocked, and still in its queue for a while */
 };
 
 struct sched_info {

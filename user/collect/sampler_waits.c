@@ -34,15 +34,15 @@ int sampler_size_waits(struct sampler *s)
 {
 	struct sample_bpf *k = s->skel;
 	struct bpf_program *programs[] = { k->progs.on_thread, k->progs.on_threads, k->progs.on_switch, k->progs.on_wakeup,
-					   k->progs.on_wakeup_new };
+					   k->progs.on_wakeup_new, k->progs.on_migrate };
 	struct bpf_map *maps[] = { k->maps.waits, k->maps.places, k->maps.spots, k->maps.sched_cpus, k->maps.waits_out };
 	int rc = 0;
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bpf_program__set_autoload(programs[i], s->waits);
 	bool noted = s->waits && notes_queues();
 	((struct config *)&k->rodata->cfg)->queue_times = noted;
-	if (noted)
-		bpf_program__set_autoload(k->progs.on_wakeup, false);
+	if (s->waits)
+		bpf_program__set_autoload(noted ? k->progs.on_wakeup : k->progs.on_migrate, false);
 	for (size_t i = 0; !rc && i < sizeof(maps) / sizeof(maps[0]); i++)
 		rc = bpf_map__set_autocreate(maps[i], s->waits);
 	return rc ? rc : bpf_map__set_max_entries(k->maps.sched_cpus, s->n_cpus);
@@ -110,7 +110,7 @@ int sampler_attach_waits(struct sampler *s, struct err *err)
 	k->bss->waits_begin = false;
 	if (rc)
 		return err_sys(err, rc, "reading the iterator over all threads");
-	struct bpf_program *programs[] = { k->progs.on_wakeup, k->progs.on_wakeup_new, k->progs.on_switch };
+	struct bpf_program *programs[] = { k->progs.on_wakeup, k->progs.on_wakeup_new, k->progs.on_migrate, k->progs.on_switch };
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		if (!bpf_program__autoload(programs[i]))
 			continue;
