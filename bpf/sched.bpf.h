@@ -12,7 +12,7 @@
  * What is known of a thread is in its task storage, made when the thread is (never here, where a run queue is locked). A
  * stack is taken when the thread leaves, for that is when its memory can be read, and kept in a place of its own until the wait is
  * over. Stacks are what is costly, so they are taken where the wait will be long: `spots` remembers how long the last waits of
- * each program counter and stack pointer were; of those that were short one in SHORT_ONE_IN has its stack taken all the same. A CPU
+ * each program counter and stack pointer were; of those that were short one in SHORT_ONE_IN has its stack taken all the same, one in 17 ms. A CPU
  * takes at most TAKE_A_SLICE in a millisecond. A wait without its stack is counted in a row by its length.
  *
  * Runs with interrupts off, between the same two increments of cpu_state.seq as a sample, which it therefore never meets.
@@ -30,6 +30,7 @@
 #define TASK_DEAD 0x80 /* include/linux/sched.h */
 #define SPOTS 16384
 #define SHORT_ONE_IN 512
+#define SHORT_SLICE_BITS 24 /* ns: one of them in 17 ms */
 #define SLICE_BITS 20 /* ns: 1.05 ms */
 #define TAKE_A_SLICE 4
 #define RUNS 512 /* of each CPU that are remembered */
@@ -100,7 +101,7 @@ struct sched_cpu {
 	struct row row; /* being built: too large for the stack */
 	__u64 clock, boot; /* of the run queue, read together with CLOCK_BOOTTIME */
 	__u64 until; /* the end of the wait that is being divided */
-	__u64 slice;
+	__u64 slice, slice_short;
 	__u32 taken;    /* stacks in this slice */
 	__u32 head;     /* runs[head % RUNS] is the newest */
 	struct run runs[RUNS];
@@ -172,8 +173,13 @@ static __always_inline __u32 spot_of(struct task_struct *t)
 static __always_inline bool take_stack(struct sched_cpu *sc, __u32 spot, __u64 now)
 {
 	__u64 *length = bpf_map_lookup_elem(&spots, &spot);
-	if (!length || (*length && *length < cfg.wait_ns >> 10 && mix(now, spot) % SHORT_ONE_IN))
+	if (!length)
 		return false;
+	if (*length && *length < cfg.wait_ns >> 10) {
+		if (mix(now, spot) % SHORT_ONE_IN || sc->slice_short == now >> SHORT_SLICE_BITS)
+			return false;
+		sc->slice_short = now >> SHORT_SLICE_BITS;
+	}
 	if (sc->slice != now >> SLICE_BITS) {
 		sc->slice = now >> SLICE_BITS;
 		sc->taken = 0;
