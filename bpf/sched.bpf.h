@@ -100,7 +100,10 @@ struct run {
 struct sched_cpu {
 	struct row row; /* being built: too large for the stack */
 	__u64 clock, boot; /* of the run queue, read together with CLOCK_BOOTTIME */
+	struct image image; /* of who leaves: these three are too much for the stack on 6.1 */
+	struct label_flags flags; /* of each sample: counted there */
 	__u64 until; /* the end of the wait that is being divided */
+	__u64 elsewhere; /* what of it was in other queues */
 	__u64 slice, slice_short;
 	__u32 taken;    /* stacks in this slice */
 	__u32 head;     /* runs[head % RUNS] is the newest */
@@ -352,10 +355,10 @@ __noinline __u64 blame_run(__u32 key, __u32 cpu, __u32 i, __u64 from, __u64 left
 }
 
 /*
- * Of a wait of `all` ns the end, [from, to), in the queue of CPU `cpu`, to those who had that CPU, one row each; what is left to OCCUPANT_OTHER. The row is
+ * The wait [from, to) in the queue of CPU `cpu`, to those who had that CPU, one row each; what is left, and sc->elsewhere, to OCCUPANT_OTHER. The row is
  * sc->row, which is what it was again at the end.
  */
-__noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to, __u64 all)
+__noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to)
 {
 	__u32 me = key / 2;
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
@@ -372,7 +375,7 @@ __noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to, __u64 all)
 		left -= part;
 		missed += !part; /* it ended before the wait began, or had no length */
 	}
-	left += all - (to - from);
+	left += sc->elsewhere;
 	sc->row.stack = OCCUPANT_OTHER;
 	sc->row.value = left;
 	if (left && row_add(key, &sc->row) < 0)
@@ -481,7 +484,8 @@ __noinline int wait_over(__u32 key, __u32 active, struct waiting *w, __u64 since
 	row->n_user = (__u16)flags;
 	row->stack = w->cpu == me && here == runq ? last_occupant(sc, active, now - runq) : OCCUPANT_OTHER;
 	if (row->stack == OCCUPANT_OTHER) {
-		blame(key, w->cpu, now - here, now, runq);
+		sc->elsewhere = runq - here;
+		blame(key, w->cpu, now - here, now);
 		row->stack = OCCUPANT_OTHER;
 		flags |= WAIT_NO_BLAME;
 	}
@@ -509,14 +513,13 @@ static __always_inline void identify(struct task_struct *t, struct row *row)
  * be thousands a second. Reading memory of a process costs 80 ns for each piece: where the wait is likely to be short, what was read
  * within wait_ns before is good enough.
  */
-static __always_inline void leave_labels(struct waiting *w, const struct image *im, bool take, __u64 now)
+static __always_inline void leave_labels(struct waiting *w, struct sched_cpu *sc, bool take, __u64 now)
 {
-	struct label_flags flags; /* of each sample: counted there */
-	struct proc_entry *known = proc_find(im);
+	struct proc_entry *known = proc_find(&sc->image);
 	bool none = known && !known->n_slots && !known->n_sources;
-	w->set_id = none ? 0 : known || take ? read_labels(im, &flags) : 0;
+	w->set_id = none ? 0 : known || take ? read_labels(&sc->image, &sc->flags) : 0;
 	w->labels_until = known ? now + (w->set_id ? cfg.wait_ns : cfg.wait_ns / 8) : 0;
-	w->exec_id = im->exec_id;
+	w->exec_id = sc->image.exec_id;
 }
 
 /* The current thread leaves the CPU. */
@@ -549,19 +552,22 @@ static __always_inline void leave(void *ctx, struct task_struct *t, bool preempt
 	if ((state & TASK_DEAD) || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid)))
 		return;
 	bool kthread = t->flags & PF_KTHREAD;
-	struct image im = { .tgid = (__u32)t->tgid, .start_ns = t->group_leader->start_boottime, .exec_id = (__u32)t->self_exec_id };
+	struct image *im = &sc->image;
+	im->tgid = (__u32)t->tgid;
+	im->start_ns = t->group_leader->start_boottime;
+	im->exec_id = (__u32)t->self_exec_id;
 	w->spot = spot_of(t);
 	bool take = take_stack(sc, w->spot, now);
 	if (kthread)
 		w->set_id = 0;
-	else if (take || now >= w->labels_until || w->exec_id != im.exec_id)
-		leave_labels(w, &im, take, now);
+	else if (take || now >= w->labels_until || w->exec_id != im->exec_id)
+		leave_labels(w, sc, take, now);
 	run->who.set_id = w->set_id;
 	if (take) {
 		struct stack_lengths len;
 		__u64 *tail = arena_tail(h);
 		if (tail) {
-			unwind(ctx, t, &im, false, kthread, h, key, tail, &len);
+			unwind(ctx, t, im, false, kthread, h, key, tail, &len);
 			w->place = place_keep(key, (__u32)t->pid, len.n_kernel, len.n_user);
 		}
 	}

@@ -111,12 +111,17 @@ struct stack_ref {
 	__u8 pad;
 };
 
+#define RUN_HIST_BITS 3
+#define RUN_BUCKETS 160 /* up to 4 ms */
+
 struct half {
 	__u64 counters[N_COUNTERS];
 	__u64 ran[MAX_EVENTS];    /* samples that reached the program, idle and outside ones too */
 	__u64 period[MAX_EVENTS]; /* the sum of their periods */
 	__u64 outside[MAX_EVENTS]; /* not of the selection */
 	__u64 idle; /* samples of an idle CPU, outside of the selection or not */
+	__u64 run_begin; /* CLOCK_MONOTONIC */
+	__u32 run[RUN_BUCKETS]; /* how long the sampling program ran: include/hist_bucket.h, RUN_HIST_BITS, ns; the last: longer */
 	__u32 rows_used;
 	__u32 refs_used;
 	__u32 arena_used; /* words */
