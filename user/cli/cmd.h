@@ -22,6 +22,7 @@ enum cmd_exit {
 
 /* The commands; argv[0] is the command's name; the result is the exit status. */
 int cmd_record(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_flame(int argc, char **argv);

@@ -15,6 +15,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{ "record", "profile processes or the whole host into a store", cmd_record },
+	{ "top", "who and which code uses the CPU now, on the terminal", cmd_top },
 	{ "report", "who and which code used the CPU: by function or by label", cmd_report },
 	{ "diff", "what changed between two selections, ranges or stores, and what is noise", cmd_diff },
 	{ "blame", "who had the CPU while others waited for it", cmd_blame },
