@@ -295,6 +295,8 @@ static void load(struct top_ui *ui)
 		rc = view_load(&ui->view, &err);
 	if (rc && rc != -ENODATA)
 		snprintf(ui->message, sizeof(ui->message), "%s", err.text);
+	if (!rc && ui->mode == TOP_CHOOSE)
+		top_list_keys(ui);
 }
 
 static int run_screen(struct top *t, struct err *err)

@@ -38,6 +38,8 @@ struct top_ui {
 void top_draw(struct top_ui *ui);
 /* Of TOP_CHOOSE: the i-th key that has the input in it, NULL: there are fewer. */
 const struct top_key *top_choice(const struct top_ui *ui, size_t i);
+/* Read the keys of TOP_CHOOSE (again). */
+void top_list_keys(struct top_ui *ui);
 /* How many rows fit. */
 size_t top_page(const struct top_ui *ui);
 

@@ -491,6 +491,10 @@ static void choices(const struct top_ui *ui)
 	begin_line(ui, y++, STYLE_PLAIN);
 	say(ui, "  which label? %s_", ui->input);
 	part(ui, STYLE_DIM, "   type to narrow, arrows, Enter");
+	if (!top_choice(ui, 0) && y < LINES - 1) {
+		begin_line(ui, y++, STYLE_PLAIN);
+		say(ui, "    no sample that is shown has such a label");
+	}
 	for (size_t i = first; y < LINES - 1; i++, y++) {
 		const struct top_key *k = top_choice(ui, i);
 		begin_line(ui, y, k && i == ui->key_at ? STYLE_MARK : STYLE_PLAIN);

@@ -55,15 +55,33 @@ static void change_span(struct top_ui *ui, int step)
 	ui->view.span_ns = best;
 }
 
+/* What is chosen stays chosen. */
+void top_list_keys(struct top_ui *ui)
+{
+	struct top_keys fresh = { 0 };
+	struct err err = { 0 };
+	const struct top_key *now = top_choice(ui, ui->key_at);
+	char *chosen = now ? strdup(now->key) : NULL;
+	if (view_keys(&ui->view, &fresh, &err)) {
+		view_keys_fini(&fresh);
+		say(ui, err.text);
+	} else {
+		view_keys_fini(&ui->keys);
+		ui->keys = fresh;
+	}
+	for (size_t i = 0; chosen && (now = top_choice(ui, i)); i++)
+		if (!strcmp(now->key, chosen))
+			ui->key_at = i;
+	free(chosen);
+}
+
 static void choose_key(struct top_ui *ui)
 {
-	struct err err = { 0 };
 	view_keys_fini(&ui->keys);
 	ui->input[0] = 0;
 	ui->key_at = 0;
-	if (view_keys(&ui->view, &ui->keys, &err))
-		say(ui, err.text);
-	else
+	top_list_keys(ui);
+	if (ui->keys.n)
 		ui->mode = TOP_CHOOSE;
 }
 

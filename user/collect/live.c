@@ -101,12 +101,15 @@ static void *run(void *ctx)
 
 int live_start(struct live *l, struct err *err)
 {
+	static const int faults[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
 	sigset_t all, before;
 	int rc = collector_start(l->collector, err);
 	if (rc)
 		return rc;
 	l->state.started_ns = proc_now_ns();
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(&all, faults[i]); /* what stands for them restores the terminal */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&l->thread, NULL, run, l);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

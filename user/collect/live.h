@@ -5,7 +5,7 @@
  *
  *   live_open (no thread yet: children are forked) -> live_start -> [live_fd readable: live_look, read live_store] -> live_stop
  *
- * The thread owns the collector from live_start to live_stop. It blocks all signals.
+ * The thread owns the collector from live_start to live_stop. It blocks all signals but those of faults.
  */
 #ifndef ASCRIBE_COLLECT_LIVE_H
 #define ASCRIBE_COLLECT_LIVE_H

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #define NS 1000000000.0
+#define LATE_NS 400000000ll /* windows end when they were drained: this much of one more is no reason to show it */
 #define OPEN_SHARE 0.5 /* of its parent: a branch this heavy is open unless it was closed */
 
 struct top_level *view_level(struct top_view *v)
@@ -271,13 +272,18 @@ static int newest(struct store *s, int64_t *ret, struct err *err)
 	return rc;
 }
 
+int64_t view_from(const struct top_view *v, int64_t to_ns)
+{
+	return to_ns > INT64_MIN + v->span_ns ? to_ns - v->span_ns + LATE_NS : INT64_MIN;
+}
+
 static int ask(struct top_view *v, int64_t to_ns, struct err *err)
 {
 	const struct top_level *l = view_level(v);
 	const char *const keys[] = { l->key };
 	struct query_spec spec = { .names = v->names, .where = l->where, .to_ns = to_ns, .event = v->event, .idle = v->idle,
 				   .labels = QUERY_NO_LABELS };
-	spec.from_ns = to_ns > INT64_MIN + v->span_ns ? to_ns - v->span_ns + 1 : INT64_MIN;
+	spec.from_ns = view_from(v, to_ns);
 	if (l->kind == TOP_KEY) {
 		spec.labels = QUERY_KEYS;
 		spec.keys = keys;

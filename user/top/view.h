@@ -131,6 +131,9 @@ void view_interval(const struct top_view *v, uint64_t samples, double *ret_low, 
 /* The samples that a row is ordered by. */
 uint64_t view_row_samples(const struct top_view *v, const struct top_row *r);
 
+/* Where the span begins that ends at to_ns. */
+int64_t view_from(const struct top_view *v, int64_t to_ns);
+
 /* The label keys of what is shown, those with most samples first. */
 struct top_keys {
 	struct top_key {
