@@ -20,9 +20,11 @@ $(BUILD)/ascribe: $(CLI_OBJ) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-man: $(BUILD)/ascribe.1 ## the manual page, from the option tables
-$(BUILD)/ascribe.1: $(BUILD)/ascribe
+man: $(BUILD)/man/ascribe.1 ## the manual pages, from the option tables
+$(BUILD)/man/ascribe.1: $(BUILD)/ascribe
 	$(call say,MAN,$@)
+	@mkdir -p $(@D)
+	$(Q)for c in $$($< help --commands); do $< help --man $$c >$(@D)/ascribe-$$c.1 || exit 1; done
 	$(Q)$< help --man >$@
 
 $(BUILD)/libascribe.a: $(LIB_OBJ)

@@ -117,13 +117,6 @@ PY
 	ok "pprof of nothing" sh -c "go tool pprof -raw empty.pb.gz"
 fi
 
-# ---- the manual page ----
-"$ascribe" help --man >ascribe.1
-ok "every command is in the manual" test "$(grep -c '^.SS ascribe' ascribe.1)" = "$("$ascribe" --help | sed -n '/^Commands/,/^$/p' | grep -vc '^Commands\|^$\|^  help')"
-if command -v groff >/dev/null; then
-	ok "roff without warnings" sh -c "groff -man -Tutf8 -ww -z ascribe.1 2>&1 | tee /dev/stderr | grep -q . && exit 1 || exit 0"
-fi
-
 # ---- pruning ----
 ok "wide: pruned, sums kept" python3 - <<PY
 import json, subprocess

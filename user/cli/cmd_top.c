@@ -7,6 +7,7 @@
 #include "cli/cmd.h"
 #include "cli/groups.h"
 #include "cli/target.h"
+#include "cli/term.h"
 #include "cli/text.h"
 #include "cli/top.h"
 #include "collect/live.h"
@@ -74,6 +75,8 @@ static const struct opt_command command = {
 		    "  ascribe top -p 1234 -F 999           one process, closely\n"
 		    "  ascribe top --store /var/lib/ascribe --span 1m --by comm    what a daemon records\n"
 		    "  ascribe top --once --seconds 10 --by tenant --json          for a program\n",
+	.notes_title = "Keys",
+	.notes = top_help,
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = 0,
@@ -330,7 +333,7 @@ static int run_screen(struct top *t, struct err *err)
 
 static int run_live(struct top *t, struct err *err)
 {
-	int rc = screen_open(&t->ui.screen, !getenv("NO_COLOR"), err);
+	int rc = screen_open(&t->ui.screen, term_colors(stdout), err);
 	if (rc)
 		return rc;
 	rc = run_screen(t, err);

@@ -3,6 +3,7 @@
 #ifndef ASCRIBE_CLI_TOP_H
 #define ASCRIBE_CLI_TOP_H
 
+#include "cli/options.h"
 #include "cli/screen.h"
 #include "top/view.h"
 
@@ -46,10 +47,7 @@ size_t top_page(const struct top_ui *ui);
 void top_key(struct top_ui *ui, int key);
 
 /* The keys and what they do, for the help on the screen and the manual. The list ends with a NULL. */
-struct top_help {
-	const char *keys, *what;
-};
-extern const struct top_help top_help[];
+extern const struct opt_note top_help[];
 
 /* The table once, as text. */
 int top_print(const struct top_view *v, uint64_t limit);

@@ -473,14 +473,14 @@ static void help(const struct top_ui *ui)
 {
 	for (int y = HEAD_LINES + 1; y < LINES - 1; y++)
 		begin_line(ui, y, STYLE_PLAIN);
-	for (int i = 0; top_help[i].keys && HEAD_LINES + 1 + i < LINES - 1; i++) {
+	for (int i = 0; top_help[i].term && HEAD_LINES + 1 + i < LINES - 1; i++) {
 		move(HEAD_LINES + 1 + i, 2);
 		style(ui, STYLE_KEY);
-		put(ui, top_help[i].keys, COLS - 2);
+		put(ui, top_help[i].term, COLS - 2);
 		style(ui, STYLE_PLAIN);
 		if (COLS > 40)
 			move(HEAD_LINES + 1 + i, 20);
-		say(ui, " %s", top_help[i].what);
+		say(ui, " %s", top_help[i].text);
 	}
 }
 

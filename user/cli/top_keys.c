@@ -10,7 +10,7 @@
 #define CTRL(c) ((c) & 0x1f)
 #define SECOND 1000000000ll
 
-const struct top_help top_help[] = {
+const struct opt_note top_help[] = {
 	{ "Up Down j k", "move; PgUp PgDn Home End by pages and to the ends" },
 	{ "Enter", "go into a value: its functions; into a function: its callers" },
 	{ "Esc Backspace", "back" },
