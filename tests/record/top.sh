@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# ascribe top in a terminal (tmux), with real keys and a load whose threads' CPU clocks are known.
+# ascribe top in a terminal (tmux), with real keys and a load that knows its CPU time.
 . "$(dirname "$0")/lib.bash"
 command -v tmux >/dev/null || skip "no tmux"
 load=$loads/labelled
@@ -55,30 +55,41 @@ ended() {
 restored() { # modes, and the screen that was there before
 	cmp "$1.before" "$1.after" && [ "$(mux display-message -p -t "$1" '#{alternate_on} #{cursor_flag}')" = '0 1' ]
 }
-background "$load" share 600 >share.json
-share=$pid
+background "$load" ratio 3600 >main.json
+main=$pid
 # A name that would paint the screen red, move the cursor and turn the order of letters.
 printf 'import ctypes\nctypes.CDLL(None).prctl(15, b"\\x1b[41mR\\xe2\\x80\\xaeL")\nwhile True: pass\n' >evil.py
 background nice -n 19 python3 evil.py
-top="$ascribe top --where '{comm=\"labelled\"}'"
+top="$ascribe top --where '{tgid=\"$main\"}'"
 terminal main 100x30 "$top --by tenant --span 60s -d 1s"
 terminal evil 90x24 "NO_COLOR=1 $ascribe top --by comm -d 1s --where '{comm!=\"labelled\"}'"
 
+TERM=xterm script -qec "$ascribe record -d 3s -o progress.store -p $main" tty.log >tty.out 2>&1 </dev/null &
+on_tty=$!
+"$ascribe" record -d 6s -o plain.store -p "$main" 2>plain.err &
+on_file=$!
+
 # ---- once, as JSON, beside the clocks ----
-py clocks "$share" >before.json
-ok "once" "$ascribe" top --once --seconds 3 --by tenant --where '{comm="labelled"}' --json
-cp out top.json
-py clocks "$share" >after.json
-ok "its shares are those of the threads' clocks" py compare before.json after.json top.json
+background "$ascribe" top --once --seconds 60 -F 499 --by tenant --where "{comm=\"once$$\"}" --json >top.json 2>once.err
+once=$pid
+for i in $(seq 400); do
+	grep -q '^ascribe: recording' once.err && break
+	sleep 0.05
+done
+cp "$load" "once$$"
+"./once$$" ratio 1.5 >truth.json
+kill -INT "$once"
+ok "once, until it is interrupted" wait "$once"
+check "each label has the CPU time that the load's own clock says" t=top.json truth=truth.json -- \
+	'all(abs(r["seconds"] - truth[k]) < 0.05 * truth[k] + 0.1 for k, r in rows(t).items() if k)' \
+	'{k: (round(r["seconds"], 3), truth.get(k)) for k, r in rows(t).items()}'
 check "rates are samples over time; their intervals lie around them; everything is accounted for" t=top.json -- \
 	'all(abs(r["rate"] - r["seconds"] / t["covered"]) < 1e-6 and r["self_rate_low"] <= r["rate"] <= r["self_rate_high"] for r in t["rows"])
-	and t["fired"] == t["stored"] + sum(t["lost"].values()) and 2 < t["covered"] < 20 and t["samples"] > 20' 't["covered"], t["samples"], t["cpus"]'
+	and t["fired"] == t["stored"] + sum(t["lost"].values()) and t["samples"] > 400' 't["covered"], t["samples"], t["cpus"]'
 
 # ---- the same on the screen ----
 ok "both labels are on the screen" sees main 'CPU%.*tenant.*[0-9] +█* *[▏▎▍▌▋▊▉]? +a *\|.*[0-9] +█* *[▏▎▍▌▋▊▉]? +b *\|'
-py clocks "$share" >now.json
-echo '{"a": 0, "b": 0}' >zero.json
-ok "with the shares of their clocks" py compare zero.json now.json main.screen
+ok "at the ratio of the load, 3 to 1" py ratio main.screen
 ok "rate, losses, unlabelled share and our own cost stand above" \
 	sees main 'CPU [0-9.]+% of [0-9]+%.* [0-9]+ samples  lost [0-9]+ \([0-9.]+%\)  unlabelled [0-9.]+%.*own [0-9.]+% CPU, [0-9]+ MiB'
 
@@ -88,7 +99,7 @@ ok "a value: its functions" sees main '> tenant=a *\|SELF%.*FUNCTION.*[0-9] burn
 keys main / b u r n Enter
 ok "searched for" sees main 'FUNCTION  /burn: [0-9]+ of [0-9]+.*[0-9] burn +labelled'
 keys main Enter
-ok "a function: its callers" sees main '> tenant=a > burn *\|.*CALLERS OF IT.*100.0%.* burn .*\|.* share_thread '
+ok "a function: its callers" sees main '> tenant=a > burn *\|.*CALLERS OF IT.*100.0%.* burn .*\|.* ratio '
 keys main c
 ok "its callees" sees main 'WHAT IT CALLS.*100.0%.* burn .*clock_gettime'
 keys main Escape
@@ -98,14 +109,14 @@ ok "without the search" sees main '> tenant=a *\|.*FUNCTION  [0-9]+ '
 keys main Escape
 ok "back at the values" sees main 'CPU%.*tenant  [0-9]+.* a *\|'
 keys main l t h r e Enter
-ok "by another label" sees main 'CPU%.* thread  2.* a *\|.* b *\|'
+ok "by another label" sees main 'CPU%.* thread  1.*labelled *\|'
 keys main f
 ok "by function" sees main 'FUNCTION  [0-9]+ '
 keys main /
 keys main z q z
 ok "a text that nothing has" sees main '/zqz: 0 of [0-9]+.*no row has this text'
 keys main Escape s
-ok "sorted by the whole" sees main 'TOTAL%▼.*\| +0\.[0-9] .* (clone3|start_thread|share_thread) '
+ok "sorted by the whole" sees main 'TOTAL%▼.*\| +0\.[0-9] .* (_start|main|ratio|burn) '
 keys main '?'
 ok "the keys explained" sees main 'freeze what is shown; recording goes on'
 keys main x
@@ -124,7 +135,7 @@ for size in 79x20 40x10 20x5 9x3 2x1 100x30; do
 done
 ok "after all sizes the screen is whole" sees main 'ascribe top  .*FUNCTION.*q quit'
 mux resize-window -t main -x 40 -y 12
-ok "a narrow one keeps names" sees main 'FUNCTION  [0-9]+.*thread'
+ok "a narrow one keeps names" sees main 'FUNCTION  [0-9]+.*main'
 keys main q
 ok "q ends it" ended main 0
 ok "and leaves the terminal as it was" restored main
@@ -158,6 +169,14 @@ ok "which it leaves" ended console 0
 ok "a terminal that cannot place its cursor" ended dumb 1
 ok "is told what can be done" grep -q 'cannot place its cursor: use --once' dumb.err
 
+# ---- what record says meanwhile: one line on a terminal, lines elsewhere ----
+wait "$on_tty" "$on_file"
+tr '\r' '\n' <tty.log >tty.lines
+ok "progress on a terminal: elapsed, samples, losses" grep -qE 'ascribe: [1-9][0-9]* s, [0-9]+ samples, [0-9]+ lost' tty.lines
+ok "in one line, that is written over" sh -c "! grep -aqE 'ascribe: [0-9]+ s, .*processes.?$' tty.log && grep -aq 'fired .* = stored' tty.log"
+ok "elsewhere a line now and then, and nothing that moves a cursor" \
+	sh -c "grep -qE '^ascribe: [56] s, [0-9]+ samples, [0-9]+ lost' plain.err && ! grep -q '$(printf '[\033\r]')' plain.err"
+
 # ---- what is refused ----
 exits 1 'no terminal: use --once' "$ascribe" top
 exits 2 'json goes with --once' "$ascribe" top --json
@@ -169,7 +188,7 @@ exits 1 'there is no store' "$ascribe" top --once --store nowhere
 chmod 755 "$dir"
 exits 1 'root|CAP_|perf_event_paranoid' setpriv --reuid 65534 --clear-groups "$ascribe" top --once
 # ---- somebody's store, without any right but to read it ----
-record -q -d 1s -o stored -p "$share"
+record -q -d 1s -o stored -p "$main"
 chmod -R a+rX stored
 ok "a store that is there" setpriv --reuid 65534 --clear-groups "$ascribe" top --once --store stored --by tenant --json
 cp out stored.json

@@ -382,6 +382,36 @@ static void no_store(void **state)
 	view_fini(&v);
 }
 
+/* What a recorder beside the screen writes into: the last so many seconds are there, what is much older is not. */
+static void recent_windows(void **state)
+{
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct err err = { 0 };
+	(void)state;
+	o.windows_only = true;
+	o.recent_ns = 200ll * 1000000000;
+	struct fixture *f = fixture_new(9, &o, &w);
+	for (size_t i = 0; i < 90; i++) {
+		struct top_view v = { .dir = f->dir, .event = "cpu-clock", .span_ns = o.recent_ns / 2 };
+		uint64_t want = 0;
+		assert_int_equal(model_commit(&f->m, w, 5, &err), 0);
+		for (size_t k = i < 10 ? 0 : i - 9; k <= i; k++)
+			for (size_t r = 0; r < f->m.w[k].n; r++)
+				want += f->m.w[k].rows[r].event == 0 && !model_is_idle(&f->m.w[k].rows[r]) ? f->m.w[k].rows[r].samples : 0;
+		assert_int_equal(view_init(&v, NULL, NULL, &err), 0);
+		if (view_load(&v, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(v.head.samples, want);
+		assert_true(store_n_windows(v.store) <= 20 + 10 + 6 + 1); /* recent, a file, a minute, the one that is open */
+		view_fini(&v);
+	}
+	fixture_open(f, w);
+	assert_true(store_n_windows(f->s) >= 20);
+	void *fixture = f;
+	fixture_teardown(&fixture);
+}
+
 /* ---- selectors ---- */
 
 static void narrowed(void **state)
@@ -519,6 +549,7 @@ int main(void)
 		cmocka_unit_test(cursor_and_time),
 		cmocka_unit_test(keys_of_what_is_shown),
 		cmocka_unit_test(no_store),
+		cmocka_unit_test(recent_windows),
 		cmocka_unit_test(narrowed),
 		cmocka_unit_test(cells),
 		cmocka_unit_test(any_bytes),

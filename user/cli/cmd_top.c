@@ -240,6 +240,7 @@ static int wait_once(struct top *t, struct err *err)
 {
 	uint64_t end = proc_now_ns() + t->o->seconds * (uint64_t)SECOND, now;
 	struct live_state s;
+	cmd_say("recording for %" PRIu64 " s", t->o->seconds);
 	while ((now = proc_now_ns()) < end) {
 		struct pollfd p[] = { { .fd = t->signals, .events = POLLIN }, { .fd = live_fd(t->live), .events = POLLIN } };
 		if (poll(p, 2, (int)((end - now + 999999) / 1000000)) < 0 && errno != EINTR)
