@@ -127,6 +127,8 @@ static int open_live(struct top *t, struct err *err)
 	t->cfg.window_s = (unsigned)(t->o->delay_ns / SECOND);
 	t->cfg.n_events = 1;
 	int fd, rc = event_parse(&t->cfg.event[0], name, t->cfg.hz, err);
+	if (!rc && t->cfg.event[0].wait)
+		return err_set(err, -EINVAL, "%s is a wait, which top does not show: ascribe record --wall, then report --metric", name);
 	rc = rc ? rc : recipes_load_built_in(&t->recipes, err);
 	if (rc)
 		return rc;
