@@ -39,6 +39,7 @@ static const struct opt_command command = {
 		    "  ascribe blame --by tenant\n"
 		    "  ascribe blame --by comm --where '{tenant=\"a\"}'\n",
 	.opts = options,
+	.pages = true,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = 1,
 };

@@ -38,6 +38,7 @@ static const struct opt_command command = {
 	.examples = "  ascribe why --where '{tenant=\"a\"}'\n"
 		    "  ascribe why --where '{query_id=\"42\"}' --from now-5m --before now-1d\n",
 	.opts = options,
+	.pages = true,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = 1,
 };
