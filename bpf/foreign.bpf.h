@@ -34,23 +34,24 @@ struct {
 
 #define SPAN_MAX 2048 /* memory read at once when a source's texts lie close together, as those of one allocator do */
 
+/* What most samples touch stands together: its memory is in small pages, and their translations are never warm. */
 struct capture {
-	struct wire_record head; /* sent with the bytes used */
-	__u8 bytes[CAPTURE_MAX + CAPTURE_ENTRY];
+	union {
+		__u64 words[64];
+		__u8 bytes[512];
+	} area;
+	__u8 span[SPAN_MAX + 264];
+	__u64 span_at, span_len; /* what of the process stands in span */
 	__u64 used;
 	__u64 failed; /* bits by counter, from COUNTER_labels_cut on */
 	__u64 tp;
 	__u64 start; /* where the source in work begins */
 	__u64 cur, acc;
-	__u64 saved[LABEL_SAVED];
 	struct label_source source;
-	__u32 n_source;
-	union {
-		__u64 words[64];
-		__u8 bytes[512];
-	} area;
-	__u64 span_at, span_len; /* what of the process stands in span */
-	__u8 span[SPAN_MAX + 264];
+	__u64 n_source;
+	__u64 saved[LABEL_SAVED];
+	struct wire_record head; /* sent with the bytes used */
+	__u8 bytes[CAPTURE_MAX + CAPTURE_ENTRY];
 };
 
 struct {
