@@ -82,6 +82,7 @@ test: ## install, build, pass every test
 		$(foreach t,$(FAULT),'fault/$(notdir $(t))=$(t)') \
 		$(foreach t,$(FAULT_ASAN),'asan-fault/$(notdir $(t))=$(ASAN)/fault/$(notdir $(t))') \
 		'tsan/hist_threads=$(TSAN)' \
+		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
@@ -92,7 +93,7 @@ test: ## install, build, pass every test
 		$(call scripts,http) \
 		$(call scripts,e2e)
 
-test-programs: $(BUILD)/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS)
+test-programs: $(BUILD)/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 unit: $(UNIT) ## the unit tests alone
@@ -125,3 +126,25 @@ check-headers: ## every header compiles by itself
 
 .PHONY: test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)
+
+# The label resolver against the log of threads that change their labels every microsecond: tests/torn/torn.c.
+TORN := $(BUILD)/tests/torn
+$(TORN)/torn.bpf.o: tests/torn/torn.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude -Ibpf -Itests/torn \
+		-MMD -MP -c -o $@ $<
+
+$(TORN)/torn.skel.h: $(TORN)/torn.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name torn_bpf >$@
+
+$(TORN)/torn: tests/torn/torn.c $(TORN)/torn.skel.h $(BUILD)/libascribe.a
+	$(call say,TEST,$@)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -I$(TORN) -Itests/torn -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+
+test-torn: $(TORN)/torn ## label sets that change every microsecond: 10M samples against their log, as root (some minutes)
+	$(Q)$< 10000000
+
+.PHONY: test-torn
+-include $(TORN)/torn.d $(TORN)/torn.bpf.d
