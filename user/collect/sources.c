@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/sources.h"
 
+#include "ascribe/label_abi.h"
 #include "collect/paths.h"
 #include "elf/go.h"
 #include "elf/tls.h"
@@ -292,6 +293,7 @@ struct looking {
 	struct source_list *list;
 	const struct facts *facts;
 	uint64_t base; /* where the file is loaded */
+	uint64_t own_at; /* of its descriptor, in the file */
 	bool is_program, musl, own; /* own: the file has our note */
 	int waiting;
 };
@@ -502,16 +504,26 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 		if (!b || binary_vaddr(b, m->pgoff, &vaddr))
 			continue;
 		l->base = m->start - vaddr;
-		l->own = !binary_label_descriptor(b, &vaddr);
+		l->own = !binary_label_descriptor(b, &l->own_at);
 		l->is_program = m->file == im->exe || l->facts->executable;
 		add(l);
 	}
 }
 
+/* Where a program of ours shows its record to others, too: right behind its slot (ascribe/otel.h). */
+static bool is_own_otel(const struct looking *l)
+{
+	const struct elf_variable *v = variable(l->facts, "otel_thread_ctx_v1");
+	struct ascribe_descriptor d;
+	struct place p;
+	return v && v->tls && place_of(l, v, &p) && p.start == LABEL_AT_TP &&
+	       !sources_read_process(l->im->tgid, l->base + l->own_at, &d, sizeof(d)) &&
+	       d.magic == ASCRIBE_DESCRIPTOR_MAGIC && p.at == d.tp_offset + 8;
+}
+
 static void add_otel(struct looking *l)
 {
-	/* With our note it is the same record, published for others too (ascribe/otel.h). */
-	if (!l->own)
+	if (!l->own || !is_own_otel(l))
 		add_variable(l, "otel_thread_ctx_v1", LABEL_OTEL, COUNTER_otel_fault, 0);
 }
 
