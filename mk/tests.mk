@@ -20,7 +20,8 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
 # Holds our unwind tables against libdw's.
-$(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64: override LIBS += -ldw
+$(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64 \
+	$(BUILD)/tests/test_go: override LIBS += -ldw
 
 # Threads under ThreadSanitizer: only what they run, not the whole archive again.
 TSAN := $(BUILD)/tests/tsan_hist_threads
@@ -46,6 +47,20 @@ $(BUILD)/tests/test_unwind_walk_arm64.walked: tests/unit/arm64/walked.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(ARM64_CC) -O2 -g -std=gnu11 $(WARN) -mbranch-protection=standard -Wl,-z,lazy -o $@ $< -lm
+
+# Go programs for both machines, where there are Go and a compiler for arm64; those of the sanitizers' build are the same.
+ifneq ($(shell command -v go),)
+$(BUILD)/tests/test_go: | $(BUILD)/tests/go.amd64 $(BUILD)/tests/go.arm64 $(if $(ARM64_CC),$(BUILD)/tests/go-cgo.arm64)
+go_build = GOCACHE=$(abspath build)/gocache GOARCH=$(subst .,,$(suffix $@)) go build -o $@ $<
+$(BUILD)/tests/go.amd64 $(BUILD)/tests/go.arm64: tests/record/golabels.go
+	$(call say,GO,$@)
+	@mkdir -p $(@D)
+	$(Q)CGO_ENABLED=0 $(go_build)
+$(BUILD)/tests/go-cgo.arm64: tests/record/golabels.go
+	$(call say,GO,$@)
+	@mkdir -p $(@D)
+	$(Q)CC=$(ARM64_CC) CGO_ENABLED=1 GOFLAGS=-ldflags=-linkmode=external $(go_build)
+endif
 
 # A synthetic store for tests/cli, a recorder with generations of one window.
 $(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a

@@ -9,7 +9,7 @@
  * own labels are what others read. If one appears later, ours is taken back when the next key is registered, at most once a second.
  * -DASCRIBE_NO_OTEL for all files of a program leaves it all out; ASCRIBE_NO_OTEL in the environment switches it off.
  */
-#if !defined(ASCRIBE_NO_OTEL) && !defined(ASCRIBE_OTEL_H)
+#if defined(ASCRIBE_LABEL_H) && !defined(ASCRIBE_NO_OTEL) && !defined(ASCRIBE_OTEL_H)
 #define ASCRIBE_OTEL_H
 
 #include <fcntl.h>

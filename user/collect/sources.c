@@ -6,6 +6,7 @@
 #include "elf/go.h"
 #include "elf/tls.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,6 @@ static const char *const variable_names[] = {
 	"elastic_apm_profiling_correlation_tls_v1",
 	"context_tls_v1",
 	"perforator_tls_*",
-	"runtime.tlsg",
 	NULL,
 };
 
@@ -36,6 +36,7 @@ static const char *const variable_names[] = {
 struct file_path {
 	struct file_path *next;
 	uint32_t step, n_steps;
+	struct elf_variable start; /* as in struct path */
 	size_t n_fields;
 	struct foreign_field field[];
 };
@@ -47,6 +48,8 @@ struct facts {
 	uint8_t content[RESOLVER_CONTENT];
 	bool executable, musl;
 	unsigned go; /* version, 0: not Go */
+	bool go_tls;
+	int64_t go_g; /* where g is from the thread pointer, if go_tls */
 	uint64_t tls_size, tls_align;
 	uint16_t machine;
 	int n;
@@ -181,7 +184,8 @@ static struct file_path *add_file_path(struct sources *s, const struct path *p)
 	uint32_t n = 0;
 	if (!f)
 		return NULL;
-	*f = (struct file_path){ .step = add_steps(s, p->step, (uint32_t)p->n_steps, &n), .n_fields = p->n_fields };
+	*f = (struct file_path){ .step = add_steps(s, p->step, (uint32_t)p->n_steps, &n), .start = p->start,
+				 .n_fields = p->n_fields };
 	f->n_steps = n;
 	memcpy(f->field, p->field, p->n_fields * sizeof(p->field[0]));
 	if (!n)
@@ -229,6 +233,7 @@ static struct facts *read_facts(struct sources *s, int fd, const char *path)
 			f->executable = elf_is_executable(&img);
 			f->musl = elf_uses_musl(&img);
 			f->go = f->executable ? elf_go_version(&img) : 0;
+			f->go_tls = f->go && elf_go_tls(&img, &f->go_g);
 			f->tls_size = img.tls.memsz;
 			f->tls_align = img.tls_align ? img.tls_align : 1;
 			f->machine = img.machine;
@@ -309,7 +314,7 @@ static bool in_dtv(const struct looking *l, uint64_t module, uint64_t offset, st
 static bool by_descriptor(const struct looking *l, const uint64_t desc[2], struct place *ret)
 {
 	uint64_t pair[2];
-	bool is_static = l->facts->machine == 62 /* x86-64 */ ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
+	bool is_static = l->facts->machine == EM_X86_64 ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
 	if (!desc[0])
 		return false;
 	if (is_static) {
@@ -431,44 +436,17 @@ static void add_custom(struct looking *l)
 		add_variable(l, "custom_labels_thread_local_data", LABEL_CUSTOM, COUNTER_custom_fault, 1);
 }
 
-/* Offsets of m.curg and g.labels, by version. */
-static bool go_offsets(unsigned version, uint32_t *ret_curg, uint32_t *ret_labels, bool *ret_slice)
-{
-	static const struct {
-		unsigned from;
-		uint16_t curg, labels;
-		bool slice;
-	} layout[] = {
-		{ 126, 184, 352, true },  { 125, 184, 344, true },  { 124, 192, 352, true }, { 123, 192, 352, false },
-		{ 121, 192, 344, false }, { 117, 192, 360, false }, { 109, 192, 344, false },
-	};
-	for (size_t i = 0; i < sizeof(layout) / sizeof(layout[0]); i++) {
-		if (version < layout[i].from)
-			continue;
-		*ret_curg = layout[i].curg;
-		*ret_labels = layout[i].labels;
-		*ret_slice = layout[i].slice;
-		return true;
-	}
-	return false;
-}
-
-/* g is the thread-local runtime.tlsg, or, in a program whose symbols were stripped, all there is of thread-local memory. */
+/* By thread-local memory; on arm64 that is not used without cgo, and the register tells. */
 static void add_go(struct looking *l)
 {
-	const struct elf_variable *v = variable(l->facts, "runtime.tlsg");
-	uint32_t curg, labels;
-	bool slice;
-	if (!l->is_program || !go_offsets(l->facts->go, &curg, &labels, &slice) || l->facts->machine != 62)
+	struct elf_go_layout o;
+	bool arm64 = l->facts->machine == EM_AARCH64;
+	if (!l->is_program || !elf_go_layout(l->facts->go, &o) || (!l->facts->go_tls && !arm64))
 		return;
-	struct label_source src = { .kind = slice ? LABEL_GO_SLICE : LABEL_GO_MAP, .start = LABEL_AT_TP,
-				    .fault = COUNTER_go_fault, .at = -8, .arg = curg << 16 | labels };
+	struct label_source src = { .kind = o.slice ? LABEL_GO_SLICE : LABEL_GO_MAP, .fault = COUNTER_go_fault,
+				    .start = l->facts->go_tls ? LABEL_AT_TP : LABEL_AT_GO_REGISTER, .at = l->facts->go_g,
+				    .arg = (uint32_t)o.curg << 16 | o.labels };
 	struct foreign_source decoder = { .kind = src.kind };
-	struct place p;
-	if (v && v->tls && place_of(l, v, &p))
-		src.at = p.at;
-	else if (l->facts->tls_size > 8)
-		return;
 	add_source(l, &src, &decoder, NULL, 0);
 }
 
@@ -546,6 +524,16 @@ static void add_recipes(struct looking *l)
 		struct label_source src = { .kind = LABEL_PATH, .start = LABEL_AT_ADDRESS, .fault = COUNTER_path_fault,
 					    .at = (int64_t)l->base, .base = l->base, .arg = p->step, .arg2 = p->n_steps };
 		struct foreign_source decoder = { .kind = LABEL_PATH, .fields = p->field, .n_fields = p->n_fields };
+		struct place at;
+		if (p->start.access != ELF_ACCESS_NONE) {
+			if (!place_of(l, &p->start, &at)) {
+				l->waiting = 1;
+				continue;
+			}
+			src.start = at.start;
+			src.module = at.module;
+			src.at = at.at;
+		}
 		if (p->n_steps)
 			add_source(l, &src, &decoder, p->field, p->n_fields);
 	}
