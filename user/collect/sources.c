@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/sources.h"
 
-#include "ascribe/label_abi.h"
+#include "ascribe/label_key.h"
 #include "collect/paths.h"
 #include "elf/go.h"
 #include "elf/tls.h"
@@ -41,9 +41,10 @@ struct file_path {
 	struct foreign_field field[];
 };
 
-/* What one content of a file has. */
+/* What one content of a file has, under one path: recipes are for paths. */
 struct facts {
 	struct facts *next;
+	uint64_t path;
 	struct file_path *paths;
 	uint8_t content[RESOLVER_CONTENT];
 	bool executable, musl;
@@ -253,13 +254,13 @@ static struct facts *read_facts(struct sources *s, int fd, const char *path)
 static const struct facts *facts_of(struct sources *s, const struct proc_image *im, const struct proc_map *m)
 {
 	const uint8_t *content = m->file->path[0] == '/' ? resolver_content(s->resolver, s->procs, im, m) : NULL;
-	uint64_t hash;
+	uint64_t hash, path = ascribe_hash(0, m->file->path, strlen(m->file->path));
 	int fd = -1;
 	if (!content)
 		return NULL;
 	memcpy(&hash, content + 8, sizeof(hash));
 	struct facts **b = &s->facts[hash * 0x9e3779b97f4a7c15ull >> 54 & (BUCKETS - 1)], *f = *b;
-	while (f && memcmp(f->content, content, RESOLVER_CONTENT))
+	while (f && (f->path != path || memcmp(f->content, content, RESOLVER_CONTENT)))
 		f = f->next;
 	if (f)
 		return f;
@@ -272,6 +273,7 @@ static const struct facts *facts_of(struct sources *s, const struct proc_image *
 	if (s->n_facts >= FACTS_MAX)
 		forget_facts(s);
 	memcpy(f->content, content, RESOLVER_CONTENT);
+	f->path = path;
 	f->next = *b;
 	*b = f;
 	s->n_facts++;
