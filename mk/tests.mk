@@ -129,7 +129,7 @@ test-unwind-all: $(BUILD)/tests/test_unwind ## unwind tables of every ELF file i
 e2e: test-programs ## the flame page in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
-test-others: $(BUILD)/ascribe ## programs by others from npm that publish labels, as root; needs the network
+test-others: $(BUILD)/ascribe ## programs by others (npm, GitHub) that publish labels, as root; needs the network
 	$(Q)tools/test $(call scripts,others)
 
 check-layers: ## includes go downwards only
