@@ -181,10 +181,10 @@ void bench_first(void)
 	}
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	setsid();
-	setpriority(PRIO_PROCESS, 0, -10);
+	setpriority(PRIO_PROCESS, 0, -20);
 	FILE *f = fopen("/proc/self/autogroup", "we");
 	if (f) {
-		fputs("-10", f);
+		fputs("-20", f);
 		fclose(f);
 	}
 }
