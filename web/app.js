@@ -203,7 +203,7 @@ class App {
 	}
 
 	tick() {
-		if (this.state.live && !document.hidden)
+		if (this.state.live && !document.hidden && !document.querySelector('[aria-busy]')) /* what takes longer than that is waited for */
 			this.update(true);
 	}
 
