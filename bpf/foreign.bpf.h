@@ -34,23 +34,24 @@ struct {
 
 #define SPAN_MAX 2048 /* memory read at once when a source's texts lie close together, as those of one allocator do */
 
+/* What most samples touch stands together: its memory is in small pages, and their translations are never warm. */
 struct capture {
-	struct wire_record head; /* sent with the bytes used */
-	__u8 bytes[CAPTURE_MAX + CAPTURE_ENTRY];
+	union {
+		__u64 words[64];
+		__u8 bytes[512];
+	} area;
+	__u8 span[SPAN_MAX + 264];
+	__u64 span_at, span_len; /* what of the process stands in span */
 	__u64 used;
 	__u64 failed; /* bits by counter, from COUNTER_labels_cut on */
 	__u64 tp;
 	__u64 start; /* where the source in work begins */
 	__u64 cur, acc;
-	__u64 saved[LABEL_SAVED];
 	struct label_source source;
-	__u32 n_source;
-	union {
-		__u64 words[64];
-		__u8 bytes[512];
-	} area;
-	__u64 span_at, span_len; /* what of the process stands in span */
-	__u8 span[SPAN_MAX + 264];
+	__u64 n_source;
+	__u64 saved[LABEL_SAVED];
+	struct wire_record head; /* sent with the bytes used */
+	__u8 bytes[CAPTURE_MAX + CAPTURE_ENTRY];
 };
 
 struct {
@@ -216,9 +217,25 @@ unreadable:
 	return 0;
 }
 
+/* Saved at the entry into the kernel, whether the sample hit user code or the kernel. */
+static __always_inline __u64 go_register(void)
+{
+#if defined(__TARGET_ARCH_arm64)
+	const struct pt_regs *r = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	return r->user_regs.regs[28];
+#else
+	return 0;
+#endif
+}
+
+/* 0: this thread has none. A program without libc on arm64 has no thread pointer, and needs none. */
 static __always_inline __u64 source_start(struct capture *c)
 {
 	__u64 base = 0;
+	if (c->source.start == LABEL_AT_GO_REGISTER)
+		return go_register();
+	if (!c->tp) /* the program is only being started */
+		return 0;
 	switch (c->source.start) {
 	case LABEL_AT_TP:
 		base = c->tp;
@@ -443,7 +460,9 @@ static __always_inline int go_labels(struct capture *c, __u64 *ret)
 {
 	__u64 g = 0, m = 0, curg = 0;
 	*ret = 0;
-	if (read_at(&g, 8, c->start))
+	if (c->source.start == LABEL_AT_GO_REGISTER)
+		g = c->start;
+	else if (read_at(&g, 8, c->start))
 		return fault(c);
 	if (!g)
 		return 0;
@@ -454,6 +473,9 @@ static __always_inline int go_labels(struct capture *c, __u64 *ret)
 	if (read_at(&curg, 8, m + (c->source.arg >> 16)))
 		return fault(c);
 	if (!curg)
+		return 0;
+	/* In C code the register has something else. A g is its m's g0 or the one that runs there. */
+	if (c->source.start == LABEL_AT_GO_REGISTER && curg != g && (read_at(&m, 8, m) || m != g))
 		return 0;
 	return read_at(ret, 8, curg + (c->source.arg & 0xffff)) ? fault(c) : 0;
 }
@@ -782,7 +804,7 @@ __noinline int capture_source(__u32 index, __u32 i)
 	c->span_len = 0;
 	c->start = source_start(c);
 	/* An executable may be loaded at 0. */
-	if ((c->start || c->source.start == LABEL_AT_ADDRESS) && read_source(c))
+	if ((c->start || (c->source.start == LABEL_AT_ADDRESS && c->tp)) && read_source(c))
 		c->used = used;
 	return 0;
 }
@@ -796,8 +818,6 @@ static __always_inline __u64 capture_foreign(__u32 index, __u32 n, __u64 tp, __u
 	c->used = 0;
 	c->failed = 0;
 	c->tp = tp;
-	if (!tp) /* the program is only being started */
-		return 0;
 	for (__u32 i = 0; i < LABEL_SOURCES && i < n; i++)
 		capture_source(index, i);
 	*ret_failed = c->failed;

@@ -194,7 +194,7 @@ __noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 					.part = (__u16)(n_parts - 1), .n_parts = (__u16)n_parts };
 	n += sizeof(c->head);
 	barrier_var(n);
-	return n <= sizeof(c->head) + sizeof(c->bytes) && !ring_send(c, n, false) ? 0 : -1;
+	return n <= sizeof(c->head) + sizeof(c->bytes) && !ring_send(&c->head, n, false) ? 0 : -1;
 }
 
 /*
@@ -221,43 +221,6 @@ static __always_inline bool within_limits(__u32 index, __u32 bytes)
 	return true;
 }
 
-/*
- * Send the meaning of set_id, the n parts in s and perhaps the capture, once. -1, or the counter that says why some of it
- * could not be sent.
- */
-__noinline int define(const struct image *im, __u64 set_id, __u32 n, __u32 index, __u32 foreign)
-{
-	struct scratch *s = scratch();
-	if (!im || !s)
-		return COUNTER_label_unknown;
-	__u64 *cell, what = image_hash(im, set_id);
-	__u32 n_parts = n + foreign, bytes = 0;
-	if (was_sent(what, &cell))
-		return -1;
-	if (!cell)
-		return COUNTER_label_unknown;
-	for (__u32 i = 0; i < PROC_SLOTS && i < n; i++)
-		bytes += s->part[i].size;
-	if (!within_limits(index, bytes + (foreign ? CAPTURE_MAX / 8 : 0)))
-		return -1; /* user space calls it (other) when it does not know it */
-	for (__u32 i = 0; i < PROC_SLOTS && i < n; i++) {
-		__u32 size = s->part[i].size;
-		if (size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !send_keys(im, s, s->part[i].key_table) ||
-		    !payload_read(s, size, s->part[i].record))
-			return COUNTER_label_unknown;
-		s->head = (struct wire_record){ .kind = WIRE_DEFINITION, .size = size, .tgid = im->tgid,
-						.exec_id = im->exec_id, .start_ns = im->start_ns, .set_id = set_id,
-						.key_table = s->part[i].key_table, .generation = generation,
-						.part = (__u16)i, .n_parts = (__u16)n_parts };
-		if (!payload_send(s, size))
-			return COUNTER_label_unknown;
-	}
-	if (foreign && send_capture(im, set_id, n_parts))
-		return COUNTER_label_unknown;
-	*cell = what;
-	return -1;
-}
-
 /* What there is to say about the labels of a sample. */
 struct label_flags {
 	int flag;     /* the counter, -1 for none */
@@ -265,50 +228,128 @@ struct label_flags {
 	__u64 failed; /* bits of counters, from COUNTER_labels_cut on */
 };
 
-/*
- * The chained ids of the own slots of the process at `index`; their parts are in the scratch. 0 when nothing is attached, or
- * when a slot or record cannot be read, which the flag in the scratch tells apart.
- */
-__noinline __u64 own_labels(__u32 index, __u64 tp)
+/* A record begins with these; padded, and the byte behind may be on a page that is not there: LABEL_RECORD_MIN are read. */
+struct record_head {
+	struct ascribe_record_prefix prefix;
+	struct ascribe_record_header header;
+};
+
+/* The head of what is attached at slot i of e. 1, or 0 for nothing, or minus the counter of what is wrong. */
+static __always_inline int own_record(const struct proc_entry *e, __u32 i, __u64 tp, struct record_head *r, __u64 *ret_at)
 {
-	struct proc_entry *e = bpf_map_lookup_elem(&procs, &index);
-	struct scratch *s = scratch();
-	if (!e || !s)
+	__u64 at = 0;
+	if (!tp || bpf_probe_read_user(&at, sizeof(at), (void *)(tp + e->slot[i].tp_offset)))
+		return -COUNTER_label_fault;
+	if (!at)
 		return 0;
-	__u64 n_slots = e->n_slots, id = 0;
+	*ret_at = at - ASCRIBE_PREFIX_SIZE;
+	if (bpf_probe_read_user(r, LABEL_RECORD_MIN, (void *)(at - ASCRIBE_PREFIX_SIZE)))
+		return -COUNTER_label_fault;
+	const struct ascribe_record_prefix *p = &r->prefix;
+	if (p->magic != ASCRIBE_RECORD_MAGIC || p->abi != ASCRIBE_ABI_VERSION || p->total_size < LABEL_RECORD_MIN ||
+	    p->total_size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !p->set_id || r->header.valid != 1)
+		return -COUNTER_label_invalid;
+	return 1;
+}
+
+/*
+ * The chained ids of the own slots of the process at `index`. 0 when nothing is attached, or when a slot or record cannot be
+ * read, which the flag tells apart.
+ */
+__noinline __u64 own_labels(__u32 index, __u64 tp, struct label_flags *ret)
+{
+	const struct proc_entry *e = bpf_map_lookup_elem(&procs, &index);
+	struct record_head r;
+	__u64 id = 0, at;
+	if (!e || !ret)
+		return 0;
+	__u64 n = e->n_slots;
+	for (__u32 i = 0; i < PROC_SLOTS && i < n; i++) {
+		int got = own_record(e, i, tp, &r, &at);
+		if (got < 0) {
+			ret->flag = -got;
+			return 0;
+		}
+		if (got)
+			id = id ? mix(id, r.prefix.set_id) | 1 : r.prefix.set_id;
+	}
+	return id;
+}
+
+/* The same once more, for a set that was not sent yet: its parts go into the scratch. How many, or -1: it is another one now. */
+__noinline int own_parts(__u32 index, __u64 tp, __u64 expected)
+{
+	const struct proc_entry *e = bpf_map_lookup_elem(&procs, &index);
+	struct scratch *s = scratch();
+	struct record_head r;
+	__u64 id = 0, at;
 	__u32 n = 0;
-	s->n_parts = 0;
-	s->flag = COUNTER_unlabelled;
+	if (!e || !s)
+		return -1;
+	__u64 n_slots = e->n_slots;
 	for (__u32 i = 0; i < PROC_SLOTS && i < n_slots; i++) {
-		__u64 at = 0;
-		if (!tp || bpf_probe_read_user(&at, sizeof(at), (void *)(tp + e->slot[i].tp_offset))) {
-			s->flag = COUNTER_label_fault;
-			return 0;
-		}
-		if (!at)
+		int got = own_record(e, i, tp, &r, &at);
+		if (got < 0)
+			return -1;
+		if (!got)
 			continue;
-		/* Exactly what every record has: the struct is padded, and the byte behind may be on a page that is not there. */
-		if (bpf_probe_read_user(&s->record, LABEL_RECORD_MIN, (void *)(at - ASCRIBE_PREFIX_SIZE))) {
-			s->flag = COUNTER_label_fault;
-			return 0;
-		}
-		const struct ascribe_record_prefix *p = &s->record.prefix;
-		if (p->magic != ASCRIBE_RECORD_MAGIC || p->abi != ASCRIBE_ABI_VERSION || p->total_size < LABEL_RECORD_MIN ||
-		    p->total_size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !p->set_id ||
-		    s->record.header.valid != 1) {
-			s->flag = COUNTER_label_invalid;
-			return 0;
-		}
-		id = id ? mix(id, p->set_id) | 1 : p->set_id;
+		id = id ? mix(id, r.prefix.set_id) | 1 : r.prefix.set_id;
 		if (n < PROC_SLOTS) {
-			s->part[n].record = at - ASCRIBE_PREFIX_SIZE;
+			s->part[n].record = at;
 			s->part[n].key_table = e->slot[i].key_table;
-			s->part[n].size = p->total_size;
+			s->part[n].size = r.prefix.total_size;
 			n++;
 		}
 	}
-	s->n_parts = n;
-	return id;
+	return id == expected ? (int)n : -1;
+}
+
+/* Send the n parts in the scratch, of n_parts that the set has. */
+__noinline int send_parts(const struct image *im, __u64 set_id, __u32 n, __u32 n_parts)
+{
+	struct scratch *s = scratch();
+	if (!im || !s)
+		return -1;
+	for (__u32 i = 0; i < PROC_SLOTS && i < n; i++) {
+		__u32 size = s->part[i].size;
+		if (size > ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX || !send_keys(im, s, s->part[i].key_table) ||
+		    !payload_read(s, size, s->part[i].record))
+			return -1;
+		s->head = (struct wire_record){ .kind = WIRE_DEFINITION, .size = size, .tgid = im->tgid,
+						.exec_id = im->exec_id, .start_ns = im->start_ns, .set_id = set_id,
+						.key_table = s->part[i].key_table, .generation = generation,
+						.part = (__u16)i, .n_parts = (__u16)n_parts };
+		if (!payload_send(s, size))
+			return -1;
+	}
+	return 0;
+}
+
+/*
+ * Send the meaning of set_id, once: the own slots' records if own_id is theirs, and the capture if there is more in it. -1, or
+ * the counter that says why some of it could not be sent.
+ */
+__noinline int define(const struct image *im, __u64 set_id, __u64 own_id, __u32 index, __u64 tp)
+{
+	struct scratch *s = scratch();
+	bool foreign = set_id != own_id;
+	if (!im || !s)
+		return COUNTER_label_unknown;
+	__u64 *cell, what = image_hash(im, set_id);
+	if (was_sent(what, &cell))
+		return -1;
+	int n = own_id ? own_parts(index, tp, own_id) : 0;
+	if (!cell || n < 0)
+		return COUNTER_label_unknown;
+	__u32 n_parts = (__u32)n + foreign, bytes = foreign ? CAPTURE_MAX / 8 : 0;
+	for (__u32 i = 0; i < PROC_SLOTS && i < (__u32)n; i++)
+		bytes += s->part[i].size;
+	if (!within_limits(index, bytes))
+		return -1; /* user space calls it (other) when it does not know it */
+	if (send_parts(im, set_id, (__u32)n, n_parts) || (foreign && send_capture(im, set_id, n_parts)))
+		return COUNTER_label_unknown;
+	*cell = what;
+	return -1;
 }
 
 /*
@@ -318,7 +359,7 @@ __noinline __u64 own_labels(__u32 index, __u64 tp)
 __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 {
 	__u32 index = 0;
-	__u64 id = 0, foreign = 0;
+	__u64 id = 0, own = 0, foreign = 0, *cell;
 
 	if (!im || !ret)
 		return 0;
@@ -330,18 +371,12 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 		ask_about(im);
 		return 0;
 	}
-	struct scratch *s = scratch();
-	if (!s)
-		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
 	if (!t->mm) /* it is exiting, and its memory is gone */
 		return 0;
 	__u64 tp = thread_pointer(t);
-	s->n_parts = 0;
-	if (e->n_slots) {
-		id = own_labels(index, tp);
-		ret->flag = s->flag;
-	}
+	if (e->n_slots)
+		id = own = own_labels(index, tp, ret);
 	if (e->n_sources) {
 		foreign = capture_foreign(index, e->n_sources, tp, &ret->failed);
 		if (foreign)
@@ -349,7 +384,7 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 	}
 	if (!id)
 		return 0;
-	int defined = define(im, id, s->n_parts, index, foreign != 0);
+	int defined = was_sent(image_hash(im, id), &cell) ? -1 : define(im, id, own, index, tp);
 	if (ret->flag == COUNTER_unlabelled)
 		ret->flag = defined;
 	return id;

@@ -5,6 +5,7 @@
  */
 #include "common.bpf.h"
 #include "copy.bpf.h"
+#include "hist_bucket.h"
 #include "labels.bpf.h"
 #include "python.bpf.h"
 #include "select.bpf.h"
@@ -115,6 +116,21 @@ __noinline int is_inside(__u32 cpu)
 	return c && *(volatile __u32 *)&c->seq & 1;
 }
 
+/* How long this run took. */
+__noinline int count_run(__u32 key)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (!h)
+		return 0;
+	__u64 i = hist_bucket_index(RUN_HIST_BITS, bpf_ktime_get_ns() - h->run_begin);
+	if (i >= RUN_BUCKETS)
+		i = RUN_BUCKETS - 1;
+	barrier_var(i);
+	if (i < RUN_BUCKETS)
+		h->run[i]++;
+	return 0;
+}
+
 static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in_user)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -133,8 +149,11 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in
 	__sync_fetch_and_add(&c->seq, 1);
 	__u32 key = cpu * 2 + (*(volatile __u32 *)&c->active & 1);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (h)
+	if (h) {
+		h->run_begin = bpf_ktime_get_ns();
 		sample_in(ctx, h, key, event, period, in_user);
+		count_run(key);
+	}
 	__sync_fetch_and_add(&c->seq, 1);
 }
 

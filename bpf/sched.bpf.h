@@ -3,13 +3,16 @@
  * Where threads wait: blocked (event off-cpu, from leaving the CPU to the wake-up) and for a CPU (event runq, from the wake-up, or from
  * being preempted, to running), in nanoseconds, exactly, of every wait; and who had the CPU meanwhile.
  *
- *            leave: since, label set, stack          wake-up: woken         enter: rows
+ *            leave: since, label set, stack          wake-up                enter: rows
  *   running ------------------------------> blocked ---------------> queue ------------> running
+ *
+ * When it was woken is read when it enters: the kernel notes when a thread came into its queue (sched_info, with CONFIG_SCHED_INFO).
+ * Each tracepoint with a program costs 100 ns before the program does anything; so wake-ups are watched only where it does not.
  *
  * What is known of a thread is in its task storage, made when the thread is (never here, where a run queue is locked). A
  * stack is taken when the thread leaves, for that is when its memory can be read, and kept in a place of its own until the wait is
  * over. Stacks are what is costly, so they are taken where the wait will be long: `spots` remembers how long the last waits of
- * each program counter and stack pointer were; of those that were short one in SHORT_ONE_IN has its stack taken all the same. A CPU
+ * each program counter and stack pointer were; of those that were short one in SHORT_ONE_IN has its stack taken all the same, one in 17 ms. A CPU
  * takes at most TAKE_A_SLICE in a millisecond. A wait without its stack is counted in a row by its length.
  *
  * Runs with interrupts off, between the same two increments of cpu_state.seq as a sample, which it therefore never meets.
@@ -27,9 +30,10 @@
 #define TASK_DEAD 0x80 /* include/linux/sched.h */
 #define SPOTS 16384
 #define SHORT_ONE_IN 512
+#define SHORT_SLICE_BITS 24 /* ns: one of them in 17 ms */
 #define SLICE_BITS 20 /* ns: 1.05 ms */
 #define TAKE_A_SLICE 4
-#define RUNS 128 /* of each CPU that are remembered */
+#define RUNS 512 /* of each CPU that are remembered */
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
 #define PLACE_PROBES 8
@@ -43,13 +47,18 @@ enum wait_flag {
 struct waiting {
 	__u64 since;  /* waits from then on; 0: it runs, or nothing is known. Who takes a wait swaps it */
 	__u64 began;  /* the same without what was told before the wait was over; 0: before we looked */
-	__u64 woken;  /* 0: still blocked */
+	__u64 woken;  /* in the queue of `cpu` since then; 0: still blocked. Without queue_times told by the wake-up */
+	__u64 before; /* ns in other queues, before that */
+	__u64 run_delay; /* as the kernel counts it, when it left the CPU */
 	__u64 set_id; /* label set when it left the CPU */
 	__u32 state;  /* enum wait_flag */
 	__u32 place;  /* of its stack in `places`, counted from 1; 0: none */
 	__u32 spot;
 	__u32 cpu;    /* in whose queue it waits */
 	__u32 row_off, row_runq; /* that its last waits were counted in */
+	__u64 labels_until; /* set_id is not read again before, but for a wait that is likely to be long; 0: read it */
+	__u32 exec_id;      /* of the image that it was read from */
+	__u32 moved;        /* to another queue while it was blocked */
 };
 
 struct {
@@ -90,8 +99,12 @@ struct run {
 
 struct sched_cpu {
 	struct row row; /* being built: too large for the stack */
+	__u64 clock, boot; /* of the run queue, read together with CLOCK_BOOTTIME */
+	struct image image; /* of who leaves: these three are too much for the stack on 6.1 */
+	struct label_flags flags; /* of each sample: counted there */
 	__u64 until; /* the end of the wait that is being divided */
-	__u64 slice;
+	__u64 elsewhere; /* what of it was in other queues */
+	__u64 slice, slice_short;
 	__u32 taken;    /* stacks in this slice */
 	__u32 head;     /* runs[head % RUNS] is the newest */
 	struct run runs[RUNS];
@@ -108,6 +121,42 @@ struct {
 	__type(key, __u32);
 	__type(value, struct sched_cpu);
 } sched_cpus SEC(".maps");
+
+/* ---- the time ---- */
+
+#define CLOCK_NEW (1ull << 20) /* ns */
+
+/*
+ * The clock of a run queue, which the scheduler read just before it tells us: a load instead of the 60 ns that reading the time again
+ * takes. It counts as the CPU's counter does, which nobody corrects: so it is held against CLOCK_BOOTTIME every millisecond.
+ */
+static __always_inline __u64 queue_clock(struct task_struct *t)
+{
+	return cfg.queue_times ? t->se.cfs_rq->rq->clock : 0;
+}
+
+/* Now, in CLOCK_BOOTTIME; `clock` is that of this CPU's queue. */
+static __always_inline __u64 queue_now(struct sched_cpu *sc, __u64 clock)
+{
+	__u64 since = clock - sc->clock;
+	if (clock && since < CLOCK_NEW)
+		return sc->boot + since;
+	sc->clock = clock;
+	sc->boot = bpf_ktime_get_boot_ns();
+	return sc->boot;
+}
+
+/* How long it has been in the queue of this CPU, and in others before, since it left a CPU. */
+static __always_inline void queued(struct waiting *w, struct task_struct *t, __u64 clock, __u64 now)
+{
+	if (!cfg.queue_times)
+		return;
+	__u64 at = t->sched_info.last_queued, before = t->sched_info.run_delay - w->run_delay;
+	__u64 woken = at && at < clock ? now - (clock - at) : now;
+	bool stale = w->moved || (w->state == WAITS_BLOCKED && woken + CLOCK_NEW < w->began);
+	w->woken = stale ? now : woken;
+	w->before = (__s64)before > 0 && !stale ? before : 0;
+}
 
 /* ---- stacks of those who wait ---- */
 
@@ -127,8 +176,13 @@ static __always_inline __u32 spot_of(struct task_struct *t)
 static __always_inline bool take_stack(struct sched_cpu *sc, __u32 spot, __u64 now)
 {
 	__u64 *length = bpf_map_lookup_elem(&spots, &spot);
-	if (!length || (*length && *length < cfg.wait_ns >> 10 && mix(now, spot) % SHORT_ONE_IN))
+	if (!length)
 		return false;
+	if (*length && *length < cfg.wait_ns >> 10) {
+		if (mix(now, spot) % SHORT_ONE_IN || sc->slice_short == now >> SHORT_SLICE_BITS)
+			return false;
+		sc->slice_short = now >> SHORT_SLICE_BITS;
+	}
 	if (sc->slice != now >> SLICE_BITS) {
 		sc->slice = now >> SLICE_BITS;
 		sc->taken = 0;
@@ -301,7 +355,7 @@ __noinline __u64 blame_run(__u32 key, __u32 cpu, __u32 i, __u64 from, __u64 left
 }
 
 /*
- * The wait [from, to) in the queue of CPU `cpu`, to those who had that CPU, one row each; what is left to OCCUPANT_OTHER. The row is
+ * The wait [from, to) in the queue of CPU `cpu`, to those who had that CPU, one row each; what is left, and sc->elsewhere, to OCCUPANT_OTHER. The row is
  * sc->row, which is what it was again at the end.
  */
 __noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to)
@@ -321,6 +375,7 @@ __noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to)
 		left -= part;
 		missed += !part; /* it ended before the wait began, or had no length */
 	}
+	left += sc->elsewhere;
 	sc->row.stack = OCCUPANT_OTHER;
 	sc->row.value = left;
 	if (left && row_add(key, &sc->row) < 0)
@@ -351,6 +406,8 @@ static __always_inline __u32 last_occupant(struct sched_cpu *sc, __u32 active, _
 
 /* ---- a wait that is over ---- */
 
+#define LENGTH_UNKNOWN ~0ull
+
 /* One wait of an event, in a row by its length. `full`: the length, of which `ns` were not told before. */
 static __always_inline void add_length(struct half *h, __u32 key, struct sched_cpu *sc, __u32 event, __u64 ns, __u64 full,
 				       __u32 flags, bool summed, __u32 *hint)
@@ -359,7 +416,7 @@ static __always_inline void add_length(struct half *h, __u32 key, struct sched_c
 	row->kind = ROW_WAIT;
 	row->event = (__u8)event;
 	row->n_kernel = (__u16)hist_bucket_index(WAIT_HIST_BITS, full);
-	row->n_user = (__u16)(flags | (full ? 0 : WAIT_NO_HIST) | (summed ? WAIT_SUMMED : 0));
+	row->n_user = (__u16)(flags | (full == LENGTH_UNKNOWN ? WAIT_NO_HIST : 0) | (summed ? WAIT_SUMMED : 0));
 	row->value = ns;
 	event &= MAX_EVENTS - 1;
 	barrier_var(event);
@@ -392,20 +449,22 @@ __noinline int wait_over(__u32 key, __u32 active, struct waiting *w, __u64 since
 	if (!sc || !h || !w)
 		return 0;
 	struct row *row = &sc->row;
-	__u64 began = w->began, woken = w->woken;
+	__u64 began = w->began, woken = w->woken, before = w->before;
 	if (now < since)
 		now = since;
 	bool blocked = w->state & WAITS_BLOCKED;
-	__u64 queued = !blocked ? since : woken ? woken : now; /* a wake-up that was not seen: it did not wait in a queue */
-	if (queued > now)
-		queued = now;
-	__u64 off = queued > since ? queued - since : 0, runq = queued > since ? now - queued : now - since;
-	__u64 off_full = blocked && began && queued > began ? queued - began : 0;
-	__u64 runq_full = blocked ? now - queued : began ? now - began : 0;
+	__u64 all = now - since, here = woken && woken < now ? now - woken : 0;
+	if (!blocked && !here) /* preempted, and not known where it was since then */
+		here = all;
+	__u64 runq_full = blocked ? here + before : began ? now - began : LENGTH_UNKNOWN;
+	__u64 runq = blocked && runq_full < all ? runq_full : all;
+	__u64 off = all - runq, off_full = blocked && began && now - runq_full > began ? now - runq_full - began : LENGTH_UNKNOWN;
+	if (here > runq)
+		here = runq;
 	__u32 flags = row->kind == ROW_KTHREAD ? WAIT_KTHREAD : 0;
 	bool stacked = false;
 
-	learn(w->spot, off + runq);
+	learn(w->spot, all);
 	if (w->place && !place_take(key, w->place, row)) {
 		stacked = true;
 		if (off)
@@ -416,13 +475,17 @@ __noinline int wait_over(__u32 key, __u32 active, struct waiting *w, __u64 since
 	row->stack = OCCUPANT_OTHER;
 	if (off)
 		add_length(h, key, sc, cfg.event_off, off, off_full, flags | WAIT_NO_BLAME, !stacked, &w->row_off);
-	if (!runq)
+	if (!runq) { /* it ran at once: one of its lengths, too */
+		if (blocked)
+			add_length(h, key, sc, cfg.event_runq, 0, 0, flags | WAIT_NO_BLAME, false, &w->row_runq);
 		return 0;
+	}
 	row->event = (__u8)cfg.event_runq;
 	row->n_user = (__u16)flags;
-	row->stack = w->cpu == me ? last_occupant(sc, active, now - runq) : OCCUPANT_OTHER;
+	row->stack = w->cpu == me && here == runq ? last_occupant(sc, active, now - runq) : OCCUPANT_OTHER;
 	if (row->stack == OCCUPANT_OTHER) {
-		blame(key, w->cpu, now - runq, now);
+		sc->elsewhere = runq - here;
+		blame(key, w->cpu, now - here, now);
 		row->stack = OCCUPANT_OTHER;
 		flags |= WAIT_NO_BLAME;
 	}
@@ -445,6 +508,20 @@ static __always_inline void identify(struct task_struct *t, struct row *row)
 	row->kind = t->flags & PF_KTHREAD ? ROW_KTHREAD : ROW_TASK;
 }
 
+/*
+ * The label set of the current thread, which leaves. A process that is not known yet is asked about only by the way of a stack: there may
+ * be thousands a second. Reading memory of a process costs 80 ns for each piece: where the wait is likely to be short, what was read
+ * within wait_ns before is good enough.
+ */
+static __always_inline void leave_labels(struct waiting *w, struct sched_cpu *sc, bool take, __u64 now)
+{
+	struct proc_entry *known = proc_find(&sc->image);
+	bool none = known && !known->n_slots && !known->n_sources;
+	w->set_id = none ? 0 : known || take ? read_labels(&sc->image, &sc->flags) : 0;
+	w->labels_until = known ? now + (w->set_id ? cfg.wait_ns : cfg.wait_ns / 8) : 0;
+	w->exec_id = sc->image.exec_id;
+}
+
 /* The current thread leaves the CPU. */
 static __always_inline void leave(void *ctx, struct task_struct *t, bool preempted, struct half *h, __u32 key, __u32 active,
 				  struct sched_cpu *sc, struct run *run, __u64 now)
@@ -459,6 +536,10 @@ static __always_inline void leave(void *ctx, struct task_struct *t, bool preempt
 	/* It came without our having been told (some kernels hide what init does): its wait ended at the last switch that was. */
 	__u64 since = __sync_lock_test_and_set(&w->since, 0);
 	if (since && run->begin) {
+		if (cfg.queue_times) {
+			w->woken = 0;
+			w->before = t->sched_info.run_delay - w->run_delay;
+		}
 		identify(t, &sc->row);
 		sc->row.set_id = w->set_id;
 		sc->row.last_ns = now;
@@ -471,24 +552,30 @@ static __always_inline void leave(void *ctx, struct task_struct *t, bool preempt
 	if ((state & TASK_DEAD) || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid)))
 		return;
 	bool kthread = t->flags & PF_KTHREAD;
-	struct image im = { .tgid = (__u32)t->tgid, .start_ns = t->group_leader->start_boottime, .exec_id = (__u32)t->self_exec_id };
-	struct label_flags flags; /* of each sample: counted there */
+	struct image *im = &sc->image;
+	im->tgid = (__u32)t->tgid;
+	im->start_ns = t->group_leader->start_boottime;
+	im->exec_id = (__u32)t->self_exec_id;
 	w->spot = spot_of(t);
 	bool take = take_stack(sc, w->spot, now);
-	/* A process that is not known yet is asked about only by the way of a stack: there may be thousands a second. */
-	struct proc_entry *known = kthread ? 0 : proc_find(&im);
-	bool none = known && !known->n_slots && !known->n_sources;
-	w->set_id = none ? 0 : known || (take && !kthread) ? read_labels(&im, &flags) : 0;
+	if (kthread)
+		w->set_id = 0;
+	else if (take || now >= w->labels_until || w->exec_id != im->exec_id)
+		leave_labels(w, sc, take, now);
 	run->who.set_id = w->set_id;
 	if (take) {
 		struct stack_lengths len;
 		__u64 *tail = arena_tail(h);
 		if (tail) {
-			unwind(ctx, t, &im, false, kthread, h, key, tail, &len);
+			unwind(ctx, t, im, false, kthread, h, key, tail, &len);
 			w->place = place_keep(key, (__u32)t->pid, len.n_kernel, len.n_user);
 		}
 	}
 	w->woken = 0;
+	w->before = 0;
+	w->moved = 0;
+	if (cfg.queue_times)
+		w->run_delay = t->sched_info.run_delay;
 	w->cpu = key / 2;
 	w->state = preempted || !state ? WAITS_RUNNABLE : WAITS_BLOCKED;
 	w->began = now;
@@ -496,7 +583,7 @@ static __always_inline void leave(void *ctx, struct task_struct *t, bool preempt
 }
 
 /* Another thread enters it. */
-static __always_inline void enter(struct task_struct *t, __u32 key, __u32 active, struct sched_cpu *sc, __u64 now)
+static __always_inline void enter(struct task_struct *t, __u32 key, __u32 active, struct sched_cpu *sc, __u64 clock, __u64 now)
 {
 	struct row *row = &sc->row;
 	__u64 set_id = 0, since = 0;
@@ -510,6 +597,9 @@ static __always_inline void enter(struct task_struct *t, __u32 key, __u32 active
 		if (w && since) {
 			row->set_id = set_id;
 			row->last_ns = now;
+			queued(w, t, clock, now);
+			if (cfg.queue_times)
+				w->cpu = key / 2;
 			wait_over(key, active, w, since, now);
 			w->place = 0;
 		}
@@ -541,14 +631,14 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 	__u32 active = *(volatile __u32 *)&c->active, key = cpu * 2 + (active & 1);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
-		__u64 now = bpf_ktime_get_boot_ns(), at = sc->head & (RUNS - 1);
+		__u64 clock = queue_clock(prev), now = queue_now(sc, clock), at = sc->head & (RUNS - 1);
 		barrier_var(at);
 		struct run *run = &sc->runs[at & (RUNS - 1)];
 		run->end = now;
 		run->unseen = run->tid != (__u32)prev->pid;
 		if (prev->pid)
 			leave(ctx, prev, preempted, h, key, active, sc, run, now);
-		enter(next, key, active, sc, now);
+		enter(next, key, active, sc, clock, now);
 		ask_for_drain(h);
 	}
 	__sync_fetch_and_add(&c->seq, 1);
@@ -561,6 +651,7 @@ int on_switch(__u64 *ctx)
 	return 0;
 }
 
+/* Without queue_times. */
 SEC("tp_btf/sched_wakeup")
 int on_wakeup(__u64 *ctx)
 {
@@ -570,6 +661,22 @@ int on_wakeup(__u64 *ctx)
 		return 0;
 	w->cpu = (__u32)t->wake_cpu;
 	w->woken = bpf_ktime_get_boot_ns();
+	return 0;
+}
+
+/*
+ * With queue_times, since 6.12: when a thread that is blocked is moved to another queue, the kernel notes that time, and keeps it though the
+ * thread is woken later. Then nothing is known of its time in the queue. Rare.
+ */
+SEC("tp_btf/sched_migrate_task")
+int on_migrate(__u64 *ctx)
+{
+	struct task_struct *t = (void *)ctx[0];
+	if (!bpf_core_field_exists(struct sched_entity, sched_delayed) || !t->se.sched_delayed)
+		return 0;
+	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
+	if (w)
+		w->moved = 1;
 	return 0;
 }
 
@@ -584,6 +691,9 @@ int on_wakeup_new(__u64 *ctx)
 	w->set_id = 0;
 	w->cpu = (__u32)t->wake_cpu;
 	w->state = WAITS_RUNNABLE;
+	w->run_delay = 0;
+	w->before = 0;
+	w->moved = 0;
 	w->woken = w->began = w->since = bpf_ktime_get_boot_ns();
 	return 0;
 }
@@ -628,6 +738,10 @@ static __always_inline void wait_begin(struct task_struct *t, __u64 now)
 		s->n_user = 0;
 	}
 	w->state = WAITS_BLOCKED;
+	if (cfg.queue_times) {
+		w->run_delay = t->sched_info.run_delay;
+		w->moved = t->sched_info.last_queued != 0;
+	}
 	w->began = 0;
 	w->since = now;
 }
@@ -642,6 +756,22 @@ static __always_inline void wait_put(struct seq_file *seq, struct wire_wait *o, 
 		bpf_seq_write(seq, o, n);
 }
 
+/* Since when the thread of a wait that goes on has been in a queue; 0: it is blocked. */
+static __always_inline __u64 tell_woken(struct waiting *w, struct task_struct *t, __u64 now)
+{
+	if (!cfg.queue_times)
+		return w->woken;
+	__u64 at = t->sched_info.last_queued, before = t->sched_info.run_delay - w->run_delay;
+	__u32 cpu = (__u32)t->wake_cpu;
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
+	if (!at || !sc || t->__state || w->moved)
+		return 0;
+	at += sc->boot - sc->clock;
+	if ((__s64)before > 0)
+		at -= before;
+	return at < now ? at : now;
+}
+
 /* What is new of a wait that goes on. */
 static __always_inline void wait_tell(struct seq_file *seq, struct task_struct *t, __u64 now)
 {
@@ -650,7 +780,7 @@ static __always_inline void wait_tell(struct seq_file *seq, struct task_struct *
 	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
 	if (!o || !w)
 		return;
-	__u64 since = *(volatile __u64 *)&w->since, woken = w->woken, n = 0;
+	__u64 since = *(volatile __u64 *)&w->since, woken = tell_woken(w, t, now), n = 0;
 	bool blocked = w->state & WAITS_BLOCKED;
 	if (!since || now <= since)
 		return;

@@ -28,7 +28,7 @@ enum label_kind {
 	LABEL_NONE = 0,
 	LABEL_OTEL = 1,   /* pointer to a thread context record, OTEP 4947 */
 	LABEL_CUSTOM = 2, /* pointer to {label *, count}; with arg 1 that itself */
-	LABEL_GO_MAP = 3, /* pointer to g; arg: offset of curg << 16 | offset of labels */
+	LABEL_GO_MAP = 3, /* pointer to g, or with LABEL_AT_GO_REGISTER g itself; arg: offset of curg << 16 | offset of labels */
 	LABEL_GO_SLICE = 4,
 	LABEL_PATH = 5,   /* steps [arg, arg + arg2) */
 	LABEL_NODE = 6,   /* the draft's structure nodejs_v1_dev */
@@ -40,6 +40,7 @@ enum label_start {
 	LABEL_AT_TP = 1,       /* thread pointer + at */
 	LABEL_AT_DTV = 2,      /* `at` bytes into the thread's block of `module`, glibc */
 	LABEL_AT_DTV_MUSL = 3,
+	LABEL_AT_GO_REGISTER = 4, /* arm64: g is in x28 while Go's code runs */
 };
 
 struct label_source {

@@ -111,12 +111,17 @@ struct stack_ref {
 	__u8 pad;
 };
 
+#define RUN_HIST_BITS 3
+#define RUN_BUCKETS 160 /* up to 4 ms */
+
 struct half {
 	__u64 counters[N_COUNTERS];
 	__u64 ran[MAX_EVENTS];    /* samples that reached the program, idle and outside ones too */
 	__u64 period[MAX_EVENTS]; /* the sum of their periods */
 	__u64 outside[MAX_EVENTS]; /* not of the selection */
 	__u64 idle; /* samples of an idle CPU, outside of the selection or not */
+	__u64 run_begin; /* CLOCK_MONOTONIC */
+	__u32 run[RUN_BUCKETS]; /* how long the sampling program ran: include/hist_bucket.h, RUN_HIST_BITS, ns; the last: longer */
 	__u32 rows_used;
 	__u32 refs_used;
 	__u32 arena_used; /* words */
@@ -212,6 +217,8 @@ struct config {
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
 	__u64 wait_ns;  /* waits that are likely to be shorter go without a stack, but for some */
 	__u32 event_off, event_runq; /* indices of these two events */
+	__u32 queue_times; /* the kernel notes when a thread came into its queue */
+	__u32 reserved;
 	__u64 address_mask; /* bits of a user address; arm64 signs return addresses above them */
 };
 

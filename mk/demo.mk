@@ -10,11 +10,12 @@ $(BUILD)/demo: demo/server.cpp
 # Programs that show one thing each; tests/record/async.sh holds them to it.
 EXAMPLES := $(patsubst examples/%,$(BUILD)/examples/%,$(basename $(wildcard examples/*.c examples/*.cpp)))
 
+$(BUILD)/examples/uring: EXAMPLE_LIBS := -luring
 $(BUILD)/examples/%: examples/%.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -std=gnu11 -D_GNU_SOURCE $(WARN) $(if $(CI),-Werror) -Iinclude \
-		-MMD -MP -MF $@.d -o $@ $< -lpthread
+		-MMD -MP -MF $@.d -o $@ $< -lpthread $(EXAMPLE_LIBS)
 
 $(BUILD)/examples/%: examples/%.cpp
 	$(call say,CXX,$@)

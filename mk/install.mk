@@ -6,13 +6,22 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SYSTEMD := $(PREFIX)/lib/systemd/system
 TMPFILES := $(PREFIX)/lib/tmpfiles.d
+MAN1 := $(PREFIX)/share/man/man1
+# Where each shell looks for completions; Debian's zsh has a place of its own for packages.
+BASH_DIR := $(PREFIX)/share/bash-completion/completions
+ZSH_DIR := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+FISH_DIR := $(PREFIX)/share/fish/vendor_completions.d
 VERSION := $(shell sed -n 's/^.define ASCRIBE_VERSION "\(.*\)"/\1/p' user/cli/cmd.h)
 DEB_ARCH := $(shell dpkg --print-architecture 2>/dev/null)
 DEB := $(BUILD)/ascribe_$(VERSION)_$(DEB_ARCH).deb
 
-install: $(BUILD)/ascribe $(BUILD)/ascribe.1 ## the program, headers, manual page, systemd unit: DESTDIR, PREFIX
+install: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## the program, headers, manual, completions, systemd unit: DESTDIR, PREFIX
 	install -D -m 755 $(BUILD)/ascribe $(DESTDIR)$(PREFIX)/bin/ascribe
-	install -D -m 644 $(BUILD)/ascribe.1 $(DESTDIR)$(PREFIX)/share/man/man1/ascribe.1
+	install -d $(DESTDIR)$(MAN1)
+	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(MAN1)/
+	install -D -m 644 deploy/completion/ascribe.bash $(DESTDIR)$(BASH_DIR)/ascribe
+	install -D -m 644 deploy/completion/_ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe
+	install -D -m 644 deploy/completion/ascribe.fish $(DESTDIR)$(FISH_DIR)/ascribe.fish
 	install -d $(DESTDIR)$(PREFIX)/include/ascribe $(DESTDIR)$(SYSTEMD)
 	install -m 644 include/ascribe/*.h include/ascribe/*.hpp $(DESTDIR)$(PREFIX)/include/ascribe/
 	sed 's|@BIN@|$(PREFIX)/bin/ascribe|' deploy/ascribe.service >$(DESTDIR)$(SYSTEMD)/ascribe.service
@@ -21,11 +30,12 @@ install: $(BUILD)/ascribe $(BUILD)/ascribe.1 ## the program, headers, manual pag
 	[ -e $(DESTDIR)/etc/ascribe/ascribe.yaml ] || install -D -m 644 deploy/ascribe.yaml $(DESTDIR)/etc/ascribe/ascribe.yaml
 
 uninstall: ## what install made; the store and /etc/ascribe stay
-	rm -f $(DESTDIR)$(PREFIX)/bin/ascribe $(DESTDIR)$(PREFIX)/share/man/man1/ascribe.1 $(DESTDIR)$(SYSTEMD)/ascribe.service \
+	rm -f $(DESTDIR)$(PREFIX)/bin/ascribe $(DESTDIR)$(MAN1)/ascribe.1 $(DESTDIR)$(MAN1)/ascribe-*.1 $(DESTDIR)$(SYSTEMD)/ascribe.service \
+		$(DESTDIR)$(BASH_DIR)/ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe $(DESTDIR)$(FISH_DIR)/ascribe.fish \
 		$(DESTDIR)$(TMPFILES)/ascribe.conf $(patsubst include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard include/ascribe/*.h*))
 	-rmdir $(DESTDIR)$(PREFIX)/include/ascribe
 
-deb: $(BUILD)/ascribe $(BUILD)/ascribe.1 ## a Debian package
+deb: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## a Debian package
 	$(call say,DEB,$(DEB))
 	$(Q)BUILD=$(BUILD) VERSION=$(VERSION) ARCH=$(DEB_ARCH) MAKE='$(MAKE)' tools/deb $(DEB)
 

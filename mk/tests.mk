@@ -21,7 +21,8 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
 # Holds our unwind tables against libdw's.
-$(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64: override LIBS += -ldw
+$(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64 \
+	$(BUILD)/tests/test_go: override LIBS += -ldw
 
 # Threads under ThreadSanitizer: only what they run, not the whole archive again.
 TSAN := $(BUILD)/tests/tsan_hist_threads
@@ -47,6 +48,20 @@ $(BUILD)/tests/test_unwind_walk_arm64.walked: tests/unit/arm64/walked.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(ARM64_CC) -O2 -g -std=gnu11 $(WARN) -mbranch-protection=standard -Wl,-z,lazy -o $@ $< -lm
+
+# Go programs for both machines, where there are Go and a compiler for arm64; those of the sanitizers' build are the same.
+ifneq ($(shell command -v go),)
+$(BUILD)/tests/test_go: | $(BUILD)/tests/go.amd64 $(BUILD)/tests/go.arm64 $(if $(ARM64_CC),$(BUILD)/tests/go-cgo.arm64)
+go_build = GOCACHE=$(abspath build)/gocache GOARCH=$(subst .,,$(suffix $@)) go build -o $@ $<
+$(BUILD)/tests/go.amd64 $(BUILD)/tests/go.arm64: tests/record/golabels.go
+	$(call say,GO,$@)
+	@mkdir -p $(@D)
+	$(Q)CGO_ENABLED=0 $(go_build)
+$(BUILD)/tests/go-cgo.arm64: tests/record/golabels.go
+	$(call say,GO,$@)
+	@mkdir -p $(@D)
+	$(Q)CC=$(ARM64_CC) CGO_ENABLED=1 GOFLAGS=-ldflags=-linkmode=external $(go_build)
+endif
 
 # A synthetic store for tests/cli, a recorder with generations of one window.
 $(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
@@ -83,6 +98,7 @@ test: ## install, build, pass every test
 		$(foreach t,$(FAULT),'fault/$(notdir $(t))=$(t)') \
 		$(foreach t,$(FAULT_ASAN),'asan-fault/$(notdir $(t))=$(ASAN)/fault/$(notdir $(t))') \
 		'tsan/hist_threads=$(TSAN)' \
+		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
@@ -94,7 +110,7 @@ test: ## install, build, pass every test
 		$(call scripts,web) \
 		$(call scripts,e2e)
 
-test-programs: $(BUILD)/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS)
+test-programs: $(BUILD)/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 unit: $(UNIT) ## the unit tests alone
@@ -118,7 +134,7 @@ web-tests: ## the page's modules that need no browser
 e2e: test-programs ## the pages in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
-test-others: $(BUILD)/ascribe ## programs by others from npm that publish labels, as root; needs the network
+test-others: $(BUILD)/ascribe ## programs by others (npm, GitHub) that publish labels, as root; needs the network
 	$(Q)tools/test $(call scripts,others)
 
 check-layers: ## includes go downwards only
@@ -130,3 +146,25 @@ check-headers: ## every header compiles by itself
 
 .PHONY: test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)
+
+# The label resolver against the log of threads that change their labels every microsecond: tests/torn/torn.c.
+TORN := $(BUILD)/tests/torn
+$(TORN)/torn.bpf.o: tests/torn/torn.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude -Ibpf -Itests/torn \
+		-MMD -MP -c -o $@ $<
+
+$(TORN)/torn.skel.h: $(TORN)/torn.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name torn_bpf >$@
+
+$(TORN)/torn: tests/torn/torn.c $(TORN)/torn.skel.h $(BUILD)/libascribe.a
+	$(call say,TEST,$@)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -I$(TORN) -Itests/torn -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+
+test-torn: $(TORN)/torn ## label sets that change every microsecond: 10M samples against their log, as root (some minutes)
+	$(Q)$< 10000000
+
+.PHONY: test-torn
+-include $(TORN)/torn.d $(TORN)/torn.bpf.d

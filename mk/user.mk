@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The program: every layer into one archive, the command line linked on top.
 
-LIBS := -lbpf -lseccomp -llzma -ldw -lelf -lz -lzstd -lxxhash -lpcre2-8 -lroaring -ljansson -lprotobuf-c -lmicrohttpd -lyaml -lm -lpthread
+LIBS := -lbpf -lseccomp -llzma -ldw -lelf -lz -lzstd -lxxhash -lpcre2-8 -lroaring -ljansson -lprotobuf-c -lmicrohttpd -lyaml -lncursesw -ltinfo -lm -lpthread
 IBERTY := $(firstword $(wildcard /usr/lib/*/libiberty.a) -liberty)
 
 CFLAGS ?= -O2 -g
@@ -20,9 +20,11 @@ $(BUILD)/ascribe: $(CLI_OBJ) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(CLI_OBJ) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-man: $(BUILD)/ascribe.1 ## the manual page, from the option tables
-$(BUILD)/ascribe.1: $(BUILD)/ascribe
+man: $(BUILD)/man/ascribe.1 ## the manual pages, from the option tables
+$(BUILD)/man/ascribe.1: $(BUILD)/ascribe
 	$(call say,MAN,$@)
+	@mkdir -p $(@D)
+	$(Q)for c in $$($< help --commands); do $< help --man $$c >$(@D)/ascribe-$$c.1 || exit 1; done
 	$(Q)$< help --man >$@
 
 $(BUILD)/libascribe.a: $(LIB_OBJ)

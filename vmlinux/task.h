@@ -29,12 +29,32 @@ struct mm_struct {
 	unsigned long start_stack; /* the main thread's stack pointer at exec: above are arguments and environment */
 };
 
+struct rq {
+	u64 clock;
+};
+
+struct cfs_rq {
+	struct rq *rq; /* with CONFIG_FAIR_GROUP_SCHED */
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+	unsigned char sched_delayed; /* since 6.12: it is blocked, and still in its queue for a while */
+};
+
+struct sched_info {
+	unsigned long long run_delay;	/* ns in queues, until it was last taken out of one */
+	unsigned long long last_queued; /* by the clock of its queue; 0: it is in none, or runs */
+};
+
 struct task_struct {
 	unsigned int __state;
 	unsigned int flags;
 	int wake_cpu; /* the CPU whose queue it is in, or was last */
 	int pid;  /* what we call tid */
 	int tgid;
+	struct sched_entity se;
+	struct sched_info sched_info;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;

@@ -33,11 +33,6 @@
 #ifndef ASCRIBE_LABEL_H
 #define ASCRIBE_LABEL_H
 
-#ifdef ASCRIBE_OTEL
-#ifndef _GNU_SOURCE
-#error "ASCRIBE_OTEL needs _GNU_SOURCE"
-#endif
-#endif
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
@@ -77,6 +72,17 @@ struct ascribe_module_state {
 #define ASCRIBE_STATE_SIZE_ 7440
 ASCRIBE_ABI_ASSERT(sizeof(struct ascribe_module_state) == ASCRIBE_STATE_SIZE_, "module state");
 
+/* Behind the slot stands what OpenTelemetry's readers look for, by this name in programs: otel.h. */
+#if defined(ASCRIBE_NO_OTEL) || (defined(__PIC__) && !defined(__PIE__) && !defined(ASCRIBE_OTEL))
+#define ASCRIBE_OTEL_SYMBOL_
+#else
+#define ASCRIBE_OTEL_SYMBOL_ \
+	".weak otel_thread_ctx_v1\n" \
+	".type otel_thread_ctx_v1, @tls_object\n" \
+	".size otel_thread_ctx_v1, 8\n" \
+	"otel_thread_ctx_v1:\n"
+#endif
+
 /*
  * One COMDAT group per module holds the note, the descriptor, the key table and the slot: however many
  * translation units include this header, in C or C++, the linker keeps one group, and keeps it whole under
@@ -109,25 +115,20 @@ __asm__(".ifndef ascribe_descriptor_v1\n"
 	".zero " ASCRIBE_TEXT_(ASCRIBE_STATE_SIZE_) "\n"
 	".popsection\n"
 	".pushsection .tbss.ascribe,\"awTG\",@nobits,ascribe_group_v1,comdat\n"
-	".balign 8\n"
+	".balign 16\n"
 	".weak ascribe_slot_v1\n"
 	".hidden ascribe_slot_v1\n"
 	".type ascribe_slot_v1, @tls_object\n"
 	".size ascribe_slot_v1, 8\n"
 	"ascribe_slot_v1:\n"
 	".zero 8\n"
+	ASCRIBE_OTEL_SYMBOL_
+	".zero 8\n"
 	".popsection\n"
 	".endif\n");
 
 extern struct ascribe_descriptor ascribe_descriptor_v1 __attribute__((visibility("hidden")));
 extern struct ascribe_module_state ascribe_state_v1 __attribute__((visibility("hidden")));
-
-#ifdef ASCRIBE_OTEL
-#include "otel.h"
-#else
-#define ascribe_otel_store(p) ((void)(p))
-#define ascribe_otel_publish(keys) ((void)(keys))
-#endif
 
 /*
  * The slot. The compiler never sees it as a thread-local variable: it would keep its address in a register
@@ -150,10 +151,9 @@ ASCRIBE_HOT const struct ascribe_record_header *ascribe_slot_load(ascribe_s64 of
 	return p;
 }
 
-ASCRIBE_HOT void ascribe_slot_store(ascribe_s64 off, const struct ascribe_record_header *p)
+ASCRIBE_HOT void ascribe_slot_put(ascribe_s64 off, const struct ascribe_record_header *p)
 {
 	__asm__ __volatile__("movq %0, %%fs:(%1)" : : "r"(p), "r"(off) : "memory");
-	ascribe_otel_store(p);
 }
 
 ASCRIBE_HOT ascribe_u64 ascribe_thread_number(void)
@@ -178,11 +178,10 @@ ASCRIBE_HOT const struct ascribe_record_header *ascribe_slot_load(ascribe_s64 of
 	return p;
 }
 
-ASCRIBE_HOT void ascribe_slot_store(ascribe_s64 off, const struct ascribe_record_header *p)
+ASCRIBE_HOT void ascribe_slot_put(ascribe_s64 off, const struct ascribe_record_header *p)
 {
 	ascribe_u64 tp;
 	__asm__ __volatile__("mrs %0, tpidr_el0\n\tstr %1, [%0, %2]" : "=&r"(tp) : "r"(p), "r"(off) : "memory");
-	ascribe_otel_store(p);
 }
 
 ASCRIBE_HOT ascribe_u64 ascribe_thread_number(void)
@@ -192,6 +191,20 @@ ASCRIBE_HOT ascribe_u64 ascribe_thread_number(void)
 	return tp;
 }
 #endif
+
+#ifdef ASCRIBE_NO_OTEL
+#define ascribe_otel_init() ((void)0)
+#define ascribe_otel_publish(keys) ((void)(keys))
+#define ascribe_otel_store(off, p) ((void)(off), (void)(p))
+#else
+#include "otel.h"
+#endif
+
+ASCRIBE_HOT void ascribe_slot_store(ascribe_s64 off, const struct ascribe_record_header *p)
+{
+	ascribe_otel_store(off, p);
+	ascribe_slot_put(off, p);
+}
 
 /*
  * Make the module readable; runs before main or inside dlopen, once per translation unit (to no harm: each
@@ -205,7 +218,7 @@ static void __attribute__((constructor(101), used)) ascribe_module_init(void)
 	d->abi = ASCRIBE_ABI_VERSION;
 	d->size = (ascribe_u16)sizeof(*d);
 	d->key_table = (ascribe_u64)(size_t)&ascribe_state_v1.keys;
-	ascribe_otel_publish(&ascribe_state_v1.keys);
+	ascribe_otel_init();
 	__atomic_store_n(&d->tp_offset, ascribe_slot_offset(), __ATOMIC_RELEASE);
 }
 

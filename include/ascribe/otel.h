@@ -1,29 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * With -DASCRIBE_OTEL the labels of this module are readable by OpenTelemetry's readers too: what is attached also stands in the
- * thread-local pointer otel_thread_ctx_v1 (OTEP 4947; our record is one of theirs), and the process context (OTEP 4719) names the
- * keys. Included by label.h; not for applications.
+ * The labels of a program are readable by OpenTelemetry's readers too: what is attached also stands in the thread-local pointer
+ * otel_thread_ctx_v1 (OTEP 4947; our record is one of theirs), and the process context (OTEP 4719) names the keys. Included by
+ * label.h; not for applications.
  *
- * A process has one process context: define it for the executable alone, for all of its files, and not where an OpenTelemetry
- * SDK publishes. Readers look for the symbol; in an executable link with -Wl,--export-dynamic-symbol=otel_thread_ctx_v1.
+ * A process has one process context. It is published when the first key is registered, by the executable alone (a shared library
+ * has to ask for it, with -DASCRIBE_OTEL), and only where nobody else has published one: then nothing is stored, and an SDK's
+ * own labels are what others read. If one appears later, ours is taken back when the next key is registered, at most once a second.
+ * -DASCRIBE_NO_OTEL for all files of a program leaves it all out; ASCRIBE_NO_OTEL in the environment switches it off.
  */
-#if defined(ASCRIBE_OTEL) && !defined(ASCRIBE_OTEL_H)
+#if defined(ASCRIBE_LABEL_H) && !defined(ASCRIBE_NO_OTEL) && !defined(ASCRIBE_OTEL_H)
 #define ASCRIBE_OTEL_H
 
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
+
+#if !defined(__cplusplus) && !defined(_DEFAULT_SOURCE)
+extern long syscall(long number, ...); /* strict C11 */
+#endif
 
 #define ASCRIBE_OTEL_MESSAGE_MAX 8176
+
+enum ascribe_otel_mode {
+	ASCRIBE_OTEL_OFF = 0, /* nothing is stored: not wanted, not yet, or somebody else publishes */
+	ASCRIBE_OTEL_ON = 1,
+	ASCRIBE_OTEL_LEFT = 2, /* taken back; threads still have pointers of ours */
+};
 
 /* Two messages: the one that is not published is written. Zero is the empty state. */
 struct ascribe_otel_state {
 	ascribe_u8 *page; /* the mapping, of this process */
-	ascribe_u64 tgid;
-	ascribe_u64 turn;
-	ascribe_u64 reserved;
+	ascribe_u32 tgid;
+	ascribe_u8 mode;
+	ascribe_u8 wanted;
+	ascribe_u8 turn;
+	ascribe_u8 reserved;
+	ascribe_u64 looked_ns;
+	ascribe_u64 reserved2;
 	ascribe_u8 message[2][ASCRIBE_OTEL_MESSAGE_MAX];
 };
 #define ASCRIBE_OTEL_STATE_SIZE_ 16384
@@ -39,34 +56,73 @@ __asm__(".ifndef ascribe_otel_state_v1\n"
 	"ascribe_otel_state_v1:\n"
 	".zero " ASCRIBE_TEXT_(ASCRIBE_OTEL_STATE_SIZE_) "\n"
 	".popsection\n"
-	".pushsection .tbss.ascribe_otel,\"awTG\",@nobits,ascribe_otel_group_v1,comdat\n"
-	".balign 8\n"
-	".weak otel_thread_ctx_v1\n"
-	".type otel_thread_ctx_v1, @tls_object\n"
-	".size otel_thread_ctx_v1, 8\n"
-	"otel_thread_ctx_v1:\n"
-	".zero 8\n"
-	".popsection\n"
 	".endif\n");
 
 extern struct ascribe_otel_state ascribe_otel_state_v1 __attribute__((visibility("hidden")));
+extern const char __ehdr_start[] __attribute__((weak, visibility("hidden"))); /* by the linker: the module's first byte */
 
-#ifdef __x86_64__
-ASCRIBE_HOT void ascribe_otel_store(const void *p)
+#define ASCRIBE_OTEL_BEHIND_ 8 /* our slot, in label.h */
+
+/* What this thread still shows of ours goes, and nothing else does. `off` is our slot, not changed yet. */
+ASCRIBE_COLD void ascribe_otel_leave(ascribe_s64 off)
 {
-	ascribe_s64 off;
-	__asm__("movq otel_thread_ctx_v1@gottpoff(%%rip), %0" : "=r"(off));
-	__asm__ __volatile__("movq %0, %%fs:(%1)" : : "r"(p), "r"(off) : "memory");
+	const struct ascribe_record_header *shown = ascribe_slot_load(off + ASCRIBE_OTEL_BEHIND_);
+	if (shown && shown == ascribe_slot_load(off))
+		ascribe_slot_put(off + ASCRIBE_OTEL_BEHIND_, NULL);
 }
+
+ASCRIBE_HOT void ascribe_otel_store(ascribe_s64 off, const struct ascribe_record_header *p)
+{
+	ascribe_u8 mode = __atomic_load_n(&ascribe_otel_state_v1.mode, __ATOMIC_RELAXED);
+	if (__builtin_expect(mode == ASCRIBE_OTEL_ON, 1))
+		ascribe_slot_put(off + ASCRIBE_OTEL_BEHIND_, p);
+	else if (__builtin_expect(mode == ASCRIBE_OTEL_LEFT, 0))
+		ascribe_otel_leave(off);
+}
+
+/* Before main, once for each file. The program's headers begin where the module does: it is the executable. */
+ASCRIBE_COLD void ascribe_otel_init(void)
+{
+#ifdef ASCRIBE_OTEL
+	int wanted = 1;
 #else
-ASCRIBE_HOT void ascribe_otel_store(const void *p)
-{
-	ascribe_u64 off, tp;
-	__asm__("adrp %0, :gottprel:otel_thread_ctx_v1\n\t"
-		"ldr %0, [%0, #:gottprel_lo12:otel_thread_ctx_v1]" : "=r"(off));
-	__asm__ __volatile__("mrs %0, tpidr_el0\n\tstr %1, [%0, %2]" : "=&r"(tp) : "r"(p), "r"(off) : "memory");
-}
+	ascribe_u64 headers = getauxval(3 /* AT_PHDR */), begin = (ascribe_u64)(size_t)__ehdr_start;
+	int wanted = begin && headers == begin + ascribe_load8((const ascribe_u8 *)__ehdr_start + 32 /* e_phoff */);
 #endif
+	if (wanted && !getenv("ASCRIBE_NO_OTEL"))
+		ascribe_otel_state_v1.wanted = 1;
+}
+
+/* Is there a mapping of that name that is not ours? "START-END ... :OTEL_CTX" */
+ASCRIBE_COLD int ascribe_otel_other(const ascribe_u8 *ours)
+{
+	static const char name[] = ":OTEL_CTX";
+	char text[512];
+	ascribe_u64 start = 0;
+	unsigned int in_start = 1, matched = 0;
+	long n;
+	int found = 0, fd = open("/proc/self/maps", O_RDONLY | 02000000 /* O_CLOEXEC */);
+	while (fd >= 0 && (n = read(fd, text, sizeof(text))) > 0) {
+		for (long i = 0; i < n; i++) {
+			char c = text[i];
+			if (c == '\n') {
+				in_start = 1;
+				start = matched = 0;
+			} else if (in_start) {
+				in_start = c != '-';
+				if (in_start)
+					start = start << 4 | (ascribe_u64)(c <= '9' ? c - '0' : c - 'a' + 10);
+			} else {
+				matched = c == name[matched] ? matched + 1 : c == name[0];
+				found |= !name[matched] && start != (ascribe_u64)(size_t)ours;
+				matched = name[matched] ? matched : 0;
+			}
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return found;
+}
 
 /* A protobuf field of bytes, n of them behind it: its tag and length, the latter in two bytes whatever it is. */
 ASCRIBE_COLD ascribe_u8 *ascribe_otel_head(ascribe_u8 *p, unsigned int field, size_t n)
@@ -118,47 +174,74 @@ ASCRIBE_COLD size_t ascribe_otel_message(ascribe_u8 *begin, const ascribe_u8 *te
 /* Named memory that readers find in /proc; a child does not have it. NULL: not to be had, then there is no context. */
 ASCRIBE_COLD ascribe_u8 *ascribe_otel_page(void)
 {
+	const int anonymous = 0x20; /* MAP_ANONYMOUS */
 	void *p = MAP_FAILED;
-#ifdef SYS_memfd_create
 	int fd = (int)syscall(SYS_memfd_create, "OTEL_CTX", 3u /* MFD_CLOEXEC | MFD_ALLOW_SEALING */);
 	if (fd >= 0) {
-		if (ftruncate(fd, 4096) == 0)
+		if (syscall(SYS_ftruncate, fd, 4096L) == 0)
 			p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 		close(fd);
 	}
-#endif
 	if (p == MAP_FAILED)
-		p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | anonymous, -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
-	madvise(p, 4096, MADV_DONTFORK);
+	(void)syscall(SYS_madvise, p, 4096L, 10L /* MADV_DONTFORK */);
 	prctl(0x53564d41 /* PR_SET_VMA */, 0 /* PR_SET_VMA_ANON_NAME */, p, 4096, "OTEL_CTX"); /* where it is anonymous */
 	return (ascribe_u8 *)p;
 }
 
-/* Publish the keys as they are now. Under the registration's lock, or before any other thread. */
+ASCRIBE_COLD ascribe_u64 ascribe_otel_now(void)
+{
+	long t[2] = { 0, 0 };
+	(void)syscall(SYS_clock_gettime, 7L /* CLOCK_BOOTTIME */, t);
+	return (ascribe_u64)t[0] * 1000000000u + (ascribe_u64)t[1];
+}
+
+/* May we publish? Whoever came first stays; where somebody came later, we go. */
+ASCRIBE_COLD int ascribe_otel_may(struct ascribe_otel_state *s, ascribe_u64 now)
+{
+	if (s->tgid != (ascribe_u32)getpid()) { /* the first time, or a child, which does not have the mapping */
+		s->page = NULL;
+		s->looked_ns = 0;
+		s->tgid = (ascribe_u32)getpid();
+	}
+	if (s->looked_ns && now - s->looked_ns < 1000000000u)
+		return s->page != NULL;
+	s->looked_ns = now;
+	if (!ascribe_otel_other(s->page)) {
+		if (!s->page)
+			s->page = ascribe_otel_page();
+		return s->page != NULL;
+	}
+	if (s->page)
+		munmap(s->page, 4096);
+	s->page = NULL;
+	if (s->mode == ASCRIBE_OTEL_ON)
+		__atomic_store_n(&s->mode, (ascribe_u8)ASCRIBE_OTEL_LEFT, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Publish the keys as they are now. Under the registration's lock. */
 ASCRIBE_COLD void ascribe_otel_publish(const struct ascribe_key_table *keys)
 {
 	struct ascribe_otel_state *s = &ascribe_otel_state_v1;
-	struct timespec t;
-	ascribe_u64 zero = 0;
-	if (s->tgid != (ascribe_u64)getpid()) {
-		s->page = ascribe_otel_page();
-		s->tgid = (ascribe_u64)getpid();
-	}
-	if (!s->page)
+	ascribe_u64 zero = 0, now;
+	if (!s->wanted)
+		return;
+	now = ascribe_otel_now();
+	if (!ascribe_otel_may(s, now))
 		return;
 	ascribe_u8 *message = s->message[++s->turn & 1];
 	ascribe_u32 version = 2, size = (ascribe_u32)ascribe_otel_message(message, keys->text, keys->bytes);
 	ascribe_u64 at = (ascribe_u64)(size_t)message;
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	ascribe_u64 ns = (ascribe_u64)t.tv_sec * 1000000000u + (ascribe_u64)t.tv_nsec;
 	__atomic_store_n((ascribe_u64 *)(void *)(s->page + 16), zero, __ATOMIC_SEQ_CST); /* being changed */
 	memcpy(s->page + 8, &version, 4);
 	memcpy(s->page + 12, &size, 4);
 	memcpy(s->page + 24, &at, 8);
 	memcpy(s->page, "OTEL_CTX", 8);
-	__atomic_store_n((ascribe_u64 *)(void *)(s->page + 16), ns, __ATOMIC_SEQ_CST);
+	__atomic_store_n((ascribe_u64 *)(void *)(s->page + 16), now, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->mode, (ascribe_u8)ASCRIBE_OTEL_ON, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define MEASURE_MS 1000
@@ -193,7 +192,7 @@ int main(int argc, char **argv)
 	int rounds = argc > 1 ? atoi(argv[1]) : 9;
 	if (rounds < 1 || rounds > ROUNDS_MAX)
 		bench_die("rounds: 1 to %d", ROUNDS_MAX);
-	setpriority(PRIO_PROCESS, 0, -10);
+	bench_first();
 	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (stats < 0)
 		bench_die("BPF statistics: %s (root is needed)", strerror(errno));

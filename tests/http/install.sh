@@ -8,7 +8,9 @@ run() { make -C "$root" --no-print-directory BUILD="$build" "$@"; }
 
 ok "install" run install DESTDIR="$dir/root" PREFIX=/opt/a
 ok "the program runs" sh -c "root/opt/a/bin/ascribe --version | grep -q ascribe"
-ok "its manual page" sh -c "grep -q 'ascribe' root/opt/a/share/man/man1/ascribe.1"
+ok "its manual pages" sh -c 'for c in $(root/opt/a/bin/ascribe help --commands); do grep -q "SH OPTIONS" root/opt/a/share/man/man1/ascribe-$c.1 || exit 1; done'
+ok "and the one of all" sh -c "grep -q 'EXIT STATUS' root/opt/a/share/man/man1/ascribe.1"
+ok "completions" sh -c 'cd root/opt/a/share && ls bash-completion/completions/ascribe zsh/site-functions/_ascribe fish/vendor_completions.d/ascribe.fish'
 ok "the unit names it" grep -q 'ExecStart=/opt/a/bin/ascribe daemon' root/opt/a/lib/systemd/system/ascribe.service
 ok "a header compiles" sh -c 'echo "#include <ascribe/label.h>" | cc -xc -Iroot/opt/a/include -fsyntax-only -'
 echo changed: 1 >>root/etc/ascribe/ascribe.yaml
@@ -20,6 +22,7 @@ ok "deb" run deb
 deb=$(echo "$root/$build"/ascribe_*.deb)
 ok "dpkg reads it" sh -c "dpkg-deb -I '$deb' | grep -q 'Depends:.*libmicrohttpd'"
 dpkg-deb -x "$deb" deb
+ok "its manual and completions" sh -c 'cd deb/usr/share && ls man/man1/ascribe-top.1.gz man/man1/ascribe.1.gz bash-completion/completions/ascribe zsh/vendor-completions/_ascribe'
 ok "its program runs" sh -c 'deb/usr/bin/ascribe --version'
 ok "its file is good" deb/usr/bin/ascribe daemon -c deb/etc/ascribe/ascribe.yaml --check-config
 if command -v systemd-analyze >/dev/null; then

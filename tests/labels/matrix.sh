@@ -56,6 +56,13 @@ programs() { # compiler, language flags, sources ...
 			check "$cc $lang lto" "$dir/selftest"; }
 }
 
+otel() { # what was built
+	check "$1, for OpenTelemetry's readers" "$dir/otel"
+	check "$1, behind another publisher" "$dir/otel" first
+	check "$1, before another publisher" "$dir/otel" later
+	ASCRIBE_NO_OTEL=1 check "$1, switched off" "$dir/otel" quiet
+}
+
 plugins() { # compiler, language flags
 	local cc=$1 lang=$2 n
 	for n in plugin_one plugin_two plugin_three; do
@@ -88,8 +95,8 @@ for cc in $compilers; do
 	programs "$cc" "-std=gnu11" tests/labels/selftest.c tests/labels/unit2.c
 	plugins "$cc" "-std=gnu11"
 	for mode in "-fno-pie -no-pie" "-fPIE -pie" "-static"; do
-		build "$cc otel $mode" $cc $flags $mode -DASCRIBE_OTEL -o "$dir/otel" tests/labels/otel.c &&
-			check "$cc $mode, for OpenTelemetry's readers" "$dir/otel"
+		build "$cc otel $mode" $cc $flags $mode -o "$dir/otel" tests/labels/otel.c &&
+			otel "$cc $mode"
 	done
 	have "$cxx" || { skip=$((skip + 1)); continue; }
 	programs "$cxx" "-std=c++17" tests/labels/selftest_cpp.cpp
@@ -97,8 +104,7 @@ for cc in $compilers; do
 	programs "$cxx" "-std=c++17" tests/labels/selftest_trampoline.cpp
 	programs "$cxx" "-std=c++17 -x c++" tests/labels/selftest.c tests/labels/unit2.c
 	plugins "$cxx" "-std=c++17 -x c++"
-	build "$cxx otel" $cxx $flags -x c++ -DASCRIBE_OTEL -o "$dir/otel" tests/labels/otel.c &&
-		check "$cxx, for OpenTelemetry's readers" "$dir/otel"
+	build "$cxx otel" $cxx $flags -x c++ -o "$dir/otel" tests/labels/otel.c && otel "$cxx"
 	# one module of both languages
 	build "$cc + $cxx" $cc $flags -c -o "$dir/unit2.o" tests/labels/unit2.c &&
 		build "$cc + $cxx" $cxx $flags -c -x c++ -o "$dir/selftest.o" tests/labels/selftest.c &&

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Built with -DASCRIBE_OTEL: what an OpenTelemetry reader finds in this process, by the layouts of OTEP 4719 and 4947 alone, is
- * what is attached. Prints the reason and exits 1 when it is not.
+ * What an OpenTelemetry reader finds in this process, by the layouts of OTEP 4719 and 4947 alone, is what is attached: otel.
+ * otel first: another publisher was there before us, we stay quiet. otel later: it comes when we have published, and we go.
+ * otel quiet: nothing is to be published (built or started so). Prints the reason and exits 1 when it is not so.
  */
 #include <ascribe/label.h>
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #ifdef __cplusplus
@@ -75,16 +77,23 @@ static void read_message(const unsigned char *p, size_t len)
 	}
 }
 
-static void read_context(void)
+/* How many mappings have the name; where the last one begins. */
+static int contexts(unsigned long *ret)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
 	char line[512];
-	unsigned long start = 0;
+	int n = 0;
 	while (f && fgets(line, sizeof(line), f))
 		if (strstr(line, "[anon_shmem:OTEL_CTX]") || strstr(line, "[anon:OTEL_CTX]") || strstr(line, "/memfd:OTEL_CTX"))
-			sscanf(line, "%lx", &start);
+			n += sscanf(line, "%lx", ret);
 	fclose(f);
-	CHECK(start);
+	return n;
+}
+
+static void read_context(void)
+{
+	unsigned long start = 0;
+	CHECK(contexts(&start) == 1);
 	const unsigned char *p = (const unsigned char *)start;
 	uint32_t version, size;
 	uint64_t ns, at;
@@ -140,10 +149,65 @@ static void check_set(int many)
 	}
 }
 
-int main(void)
+/* As an SDK has one. */
+static void *publish_another(void)
 {
+	int fd = memfd_create("OTEL_CTX", 0);
+	CHECK(fd >= 0 && ftruncate(fd, 4096) == 0);
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	CHECK(p != MAP_FAILED);
+	close(fd);
+	return p;
+}
+
+static void check_quiet(unsigned char *theirs, int n)
+{
+	unsigned long at;
+	otel_thread_ctx_v1 = theirs;
+	{
+		ASCRIBE_LABEL_SCOPE("tenant", "acme");
+		CHECK(otel_thread_ctx_v1 == theirs && ascribe_current());
+	}
+	CHECK(otel_thread_ctx_v1 == theirs && contexts(&at) == n);
+	puts("PASS");
+}
+
+static int publish_and_leave(void)
+{
+	static unsigned char theirs;
+	struct ascribe_scope old, scope;
+	unsigned long at = 0, other;
+	CHECK(ascribe_attach_int(&old, "first_key", 1) == 0);
 	read_context();
-	CHECK(n_keys == 0 && !otel_thread_ctx_v1);
+	CHECK(!strcmp(value("first_key"), "1"));
+	other = (unsigned long)(uintptr_t)publish_another();
+	sleep(1);
+	CHECK(ascribe_attach_int(&scope, "second_key", 2) == 0); /* looked for again: ours goes, and what this thread showed of it */
+	CHECK(contexts(&at) == 1 && at == other && !otel_thread_ctx_v1);
+	otel_thread_ctx_v1 = &theirs;
+	ascribe_detach(&scope);
+	ascribe_detach(&old);
+	CHECK(otel_thread_ctx_v1 == &theirs && !ascribe_current());
+	puts("PASS");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static unsigned char theirs;
+	unsigned long at;
+	CHECK(contexts(&at) == 0 && !otel_thread_ctx_v1); /* nothing before there are labels */
+	if (argc > 1 && !strcmp(argv[1], "quiet")) {
+		check_quiet(NULL, 0);
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "first")) {
+		publish_another();
+		check_quiet(&theirs, 1);
+		return 0;
+	}
+	if (argc > 1)
+		return publish_and_leave();
 	check_set(252);
 	CHECK(!otel_thread_ctx_v1);
 	CHECK(n_keys == 254);

@@ -30,4 +30,9 @@ example coroutines tenant,step 1
 example thread_pool tenant,step 1
 example poll task 0.8
 example event_loop tenant,step 0.8 read
+if "$build/examples/uring" 0.01 >uring.out; then
+	example uring tenant,step 0.8 read
+else
+	ok "uring: left out, $(tail -1 uring.out)" test $? = 77
+fi
 finish

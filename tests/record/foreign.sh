@@ -37,8 +37,19 @@ if command -v go >/dev/null; then
 		go build -ldflags='-s -w' -o go-strip $here/golabels.go"
 fi
 
+# A label path that starts at a library's thread-local variable: the first label of its set of custom-labels.
+cat >library.recipe <<'RECIPE'
+recipe library
+file gd.so
+file desc.so
+file sdesc.so
+file ie.so
+file mgd.so
+label path_tenant = symbol custom_labels_current_set deref deref text 24 +24 +16
+label path_ballast = symbol ballast u8 nonzero
+RECIPE
 names=()
-background "$ascribe" record -q -a -F 499 -o all 2>all.err
+background "$ascribe" record -q -a -F 499 --recipes library.recipe -o all 2>all.err
 recorder=$pid
 sleep 1
 together() { # four at a time
@@ -52,9 +63,9 @@ group=()
 # name:program:ABI:library; each process has a name of its own
 programs=(otel:plain:otel: custom1:plain:custom1: custom0:plain0:custom0: elastic:plain:elastic: datadog:plain:datadog:
 	perforator:plain:perforator: static:static:otel: gd:host:otel:gd.so desc:host:otel:desc.so sdesc:host:otel:sdesc.so
-	ie:host:otel:ie.so gdcustom:host:custom1:gd.so
+	ie:host:otel:ie.so gdcustom:host:custom1:gd.so desccustom:host:custom1:desc.so iecustom:host:custom1:ie.so
 	go124:go124:go: go125:go125:go: go126:go126:go:)
-[ -z "$musl" ] || programs+=(musl:musl:otel: mstatic:mstatic:custom1: mgd:mhost:otel:mgd.so mdesc:mhost:otel:mdesc.so)
+[ -z "$musl" ] || programs+=(musl:musl:otel: mstatic:mstatic:custom1: mgd:mhost:otel:mgd.so mdesc:mhost:otel:mdesc.so mgdcustom:mhost:custom1:mgd.so)
 for p in "${programs[@]}"; do
 	IFS=: read -r name program abi library <<<"$p"
 	cp "$program" "r-$name"
@@ -64,12 +75,13 @@ done
 if [ -n "$go" ]; then
 	for p in go-plain go-strip; do together "./$p" 2 >/dev/null; done
 fi
-wait "${group[@]}"
+[ ${#group[@]} = 0 ] || wait "${group[@]}" # alone, wait would wait for the recorder
 kill -INT "$recorder"
 wait "$recorder"
 ok "the recording ended well" test $? = 0
 
 report all --by comm,thread,tenant >tenants.json
+report all --by comm,thread,path_tenant,path_ballast --where '{comm=~"r-.*custom",path_tenant!=""}' >paths.json
 report all --by comm,x,y --where '{x!="",y!=""}' >xy.json
 report all --by comm,thread,trace_id --where '{comm=~"r-.*"}' >traces.json
 report all --by comm,span_id,transaction_id --where '{comm="r-elastic",span_id!=""}' >elastic.json
@@ -106,6 +118,9 @@ check "Elastic: span and transaction belong together" r=elastic.json -- \
 check "Datadog: span and root span belong together" r=datadog.json -- \
 	'len(r["rows"]) > 10 and all(int(x) * 7919 % 1000003 == int(y) for c, x, y in samples(r))' 'len(r["rows"])'
 check "a record of more than one read" r=text.json -- '"a value of some length, so that the record has two parts" in samples(r)' 'samples(r)'
+check "label paths from a library's thread-local variables" r=paths.json -- \
+	"{k[0] for k in samples(r)} == set('r-gdcustom r-desccustom r-iecustom ${musl:+r-mgdcustom}'.split()) and
+	all(t == p and b == '1' for c, t, p, b in samples(r))" 'samples(r)'
 "$ascribe" stat all --json >stat.json 2>/dev/null
 check "nothing was malformed" s=stat.json -- \
 	'not any(v for k, v in s["flagged"].items() if k.endswith("_invalid"))' \

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile MODE SECONDS: a program that publishes labels that are not what they should be: pointers to nowhere, into the kernel
- * and to themselves, lengths of 2^64, memory that changes while it is read, sets without end.
+ * hostile MODE SECONDS: a program that publishes labels that are not what they should be, in every way that is read: pointers to
+ * nowhere, into the kernel and to themselves, lengths of 2^64, memory that changes while it is read, ids that lie, sets without end.
  */
+#define ASCRIBE_NO_OTEL /* the variable is ours, below */
+#include <ascribe/label.h>
+
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,6 +45,17 @@ EXPORT __thread struct {
 	uint64_t len;
 } perforator_tls_string_name;
 
+EXPORT __thread struct node_context {
+	void *slot, *key;
+	uint32_t hash;
+	uint8_t at, reserved[3];
+	uint64_t undefined;
+} otel_thread_ctx_nodejs_v1;
+__attribute__((section(".go.buildinfo"), aligned(16), used)) static const char go_buildinfo[64] =
+	"\xff Go buildinf:\x08\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x08go1.24.1";
+__thread void *go_g __asm__("runtime.tlsg");
+EXPORT void *hostile_root; /* of a label path */
+
 #define NOWHERE ((void *)0x10000000000)
 #define KERNEL ((void *)0xffffffff81000000)
 #define HUGE 0xffffffffffffffffull
@@ -77,6 +91,42 @@ static void pointers(void)
 	elastic_apm_profiling_correlation_tls_v1 = p;
 	perforator_tls_string_name.text = p;
 	perforator_tls_string_name.len = 20;
+	otel_thread_ctx_nodejs_v1 = (struct node_context){ .slot = p, .key = p };
+	go_g = p;
+	hostile_root = p;
+}
+
+/* The pointer of our own ABI, and records that are none. */
+static void own(void)
+{
+	void *const where[] = { NOWHERE, KERNEL, (void *)1, (void *)HUGE, page_end - 4, page_end - 59, page_end - 200, &record };
+	ascribe_swap(where[random64() % 8]);
+}
+
+static struct ascribe_label_set honest_set;
+
+static void honest(void)
+{
+	if (!honest_set.keys) {
+		ascribe_set_init(&honest_set);
+		ascribe_set_add_string(&honest_set, "tenant", "acme");
+	}
+	ascribe_swap(&honest_set.header);
+}
+
+/* One id for several sets, and it is that of a set that another process has. */
+static void lies(void)
+{
+	static const char *const tenant[] = { "stolen", "taken", "false" };
+	static struct ascribe_label_set sets[3];
+	static size_t i;
+	if (!honest_set.keys)
+		honest();
+	struct ascribe_label_set *s = &sets[++i % 3];
+	ascribe_set_init(s);
+	ascribe_set_add_string(s, "tenant", tenant[i % 3]);
+	s->prefix.set_id = honest_set.prefix.set_id;
+	ascribe_swap(&s->header);
 }
 
 static void lengths(void)
@@ -92,6 +142,19 @@ static void lengths(void)
 	custom_labels_current_set = &set;
 	perforator_tls_string_name.text = page_end - 100;
 	perforator_tls_string_name.len = n[random64() % 6];
+	/* Go: g, its m, which runs it, a list of labels without end. Node: a map whose buckets are no power of two. */
+	static uint64_t g[64], m[64], list[3], frame[1], object[8], table[8];
+	list[0] = (uint64_t)(uintptr_t)label;
+	list[1] = list[2] = HUGE;
+	g[6] = (uint64_t)(uintptr_t)m;
+	m[24] = (uint64_t)(uintptr_t)g;
+	g[44] = (uint64_t)(uintptr_t)list;
+	go_g = g;
+	frame[0] = (uint64_t)(uintptr_t)object + 1;
+	object[3] = (uint64_t)(uintptr_t)table + 1;
+	table[4] = 3ull << 32;
+	otel_thread_ctx_nodejs_v1 = (struct node_context){ .slot = frame, .key = frame };
+	hostile_root = (void *)HUGE;
 }
 
 static void loops(void)
@@ -154,20 +217,30 @@ static void floods(void)
 	custom_labels_current_set = &sets[turn & 1];
 }
 
+/* At the end of the page the first bytes of a record that would go on behind it, and one with an impossible size. */
+static void label_page(char *page)
+{
+	const uint32_t magic = ASCRIBE_RECORD_MAGIC, sizes = 0xffff0001;
+	memcpy(page + 4096 - 200 - 32, &magic, 4);
+	memcpy(page + 4096 - 200 - 28, &sizes, 4);
+	memcpy(page + 4096 - 59 - 32, &magic, 4);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*turn)(void);
 	} modes[] = { { "pointers", pointers }, { "lengths", lengths }, { "loops", loops }, { "changes", changes },
-		      { "floods", floods } };
+		      { "floods", floods },     { "own", own },         { "lies", lies },
+		      { "honest", honest } };
 	pthread_t thread;
 	size_t m = 0, turns = 0;
 	if (argc < 3)
 		return fprintf(stderr, "usage: hostile MODE SECONDS\n"), 2;
-	while (m < 5 && strcmp(modes[m].name, argv[1]))
+	while (m < sizeof(modes) / sizeof(modes[0]) && strcmp(modes[m].name, argv[1]))
 		m++;
-	if (m == 5)
+	if (m == sizeof(modes) / sizeof(modes[0]))
 		return 2;
 	prctl(PR_SET_PDEATHSIG, 9);
 	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -175,6 +248,7 @@ int main(int argc, char **argv)
 		return 1;
 	page_end = p + 4096;
 	memset(p, 1, 4096);
+	label_page(p);
 	memcpy(perforator_tls_string_name.magic, "\x7e\x6f\x06\xa7\x06\x04\xa6\x02", 8);
 	if (modes[m].turn == changes)
 		pthread_create(&thread, NULL, changer, NULL);

@@ -9,21 +9,33 @@ cp "$load" ./floods
 cp "$load" ./other
 
 # ---- all kinds at once ----
-background "$ascribe" record -q -a -F 1999 -o all 2>all.err
+cat >hostile.recipe <<'RECIPE'
+recipe hostile
+file hostile
+label root = symbol hostile_root deref deref u64 +8
+RECIPE
+cp "$load" ./liar
+cp "$load" ./honest
+background "$ascribe" record -q -a -F 1999 --recipes hostile.recipe -o all 2>all.err
 recorder=$pid
 sleep 0.7
 background ./victim custom1 7 >victim.json
 victim=$pid
 background ./floods floods 7 >floods.json
 flooder=$pid
-for mode in pointers lengths loops changes; do
+background ./honest honest 7 >/dev/null # its tenant acme has the id that the liar uses
+honest=$pid
+background ./liar lies 7 >/dev/null
+liar=$pid
+for mode in pointers lengths loops changes own; do
 	"$load" $mode 1.6 >/dev/null || bad "hostile $mode ended with status $?"
 done
-wait "$victim" "$flooder"
+wait "$victim" "$flooder" "$honest" "$liar"
 kill -INT "$recorder"
 wait "$recorder"
 ok "the recording ended well" test $? = 0
 report all --by thread,tenant --where '{comm="victim"}' >victims.json
+report all --by comm,tenant --where '{comm=~"liar|honest",tenant!=""}' >lies.json
 report all --by x,y --where '{comm="victim",x!="",y!=""}' >xy.json
 report all --by floz --where '{comm="floods",floz!=""}' >cut.json
 report all --by flow --where '{comm="floods"}' >flow.json
@@ -31,6 +43,9 @@ report all --by flow --where '{comm="floods"}' >flow.json
 check "the labels of the one that behaves are unharmed" r=victims.json -- \
 	'all(k[1] in (None, k[0]) for k in samples(r)) and
 	sum(n for k, n in samples(r).items() if k[1]) > 0.8 * sum(n for k, n in samples(r).items() if k[0] in ("one", "two"))' 'samples(r)'
+check "who lies about an id mislabels himself alone" r=lies.json -- \
+	'samples(r)["honest", "acme"] > 50 and all((c == "honest") == (t == "acme") for c, t in samples(r)) and
+	any(c == "liar" for c, t in samples(r))' 'samples(r)'
 check "none of them is mixed" r=xy.json -- \
 	'len(r["rows"]) > 100 and all(int(x) * 7919 % 1000003 == int(y) for x, y in samples(r))' 'len(r["rows"])'
 check "texts are cut between two characters" r=cut.json -- \
@@ -39,7 +54,8 @@ check "texts are cut between two characters" r=cut.json -- \
 check "the flood came" f=floods.json -- 'f["turns"] > 4 * 20000' # what is asked for, less what the others take 'f["turns"]'
 check "every kind of failure has a name" s=stat.json -- \
 	'all(s["flagged"][k] > 0 for k in ("otel_fault", "otel_invalid", "custom_fault", "custom_invalid", "elastic_fault",
-	"elastic_invalid", "datadog_invalid", "perforator_fault", "labels_cut"))' \
+	"elastic_invalid", "datadog_invalid", "perforator_fault", "node_fault", "node_invalid", "go_fault", "go_invalid",
+	"path_fault", "label_fault", "label_invalid", "labels_cut"))' \
 	'{k: v for k, v in s["flagged"].items() if v and ("_fault" in k or "_invalid" in k or "label" in k)}'
 check "every sample is accounted for" s=stat.json -- 'exact(s)' 's["fired"], s["stored"]'
 

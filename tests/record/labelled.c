@@ -277,11 +277,31 @@ static void dlopened(const char *path)
 	printf("{\"alone\":%.6f,\"both\":%.6f}\n", alone, both);
 }
 
+/* ---- ratio: labels a and b at 3:1 of this thread's own CPU time, whatever else the machine does, in turns of random length ---- */
+
+static void ratio(double seconds)
+{
+	double sum[2] = { 0, 0 };
+	unsigned state = 1;
+	while (sum[0] + sum[1] < seconds) {
+		double turn = 0.0003 + 0.002 * (double)rand_r(&state) / (double)RAND_MAX;
+		{
+			ASCRIBE_LABEL_SCOPE("tenant", "a");
+			sum[0] += burn(3 * turn);
+		}
+		ASCRIBE_LABEL_SCOPE("tenant", "b");
+		sum[1] += burn(turn);
+	}
+	printf("{\"a\":%.6f,\"b\":%.6f}\n", sum[0], sum[1]);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "1";
 	if (!strcmp(mode, "share"))
 		share(atof(arg));
+	else if (!strcmp(mode, "ratio"))
+		ratio(atof(arg));
 	else if (!strcmp(mode, "nest"))
 		nest(atof(arg));
 	else if (!strcmp(mode, "cross"))

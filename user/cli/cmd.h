@@ -12,6 +12,7 @@
 #include "query/query.h"
 
 #define ASCRIBE_VERSION "0.1.0"
+#define ASCRIBE_DATE "2026-11-21"
 #define DEFAULT_STORE "./ascribe.data"
 
 enum cmd_exit {
@@ -21,19 +22,12 @@ enum cmd_exit {
 };
 
 /* The commands; argv[0] is the command's name; the result is the exit status. */
-int cmd_record(int argc, char **argv);
-int cmd_report(int argc, char **argv);
-int cmd_diff(int argc, char **argv);
-int cmd_flame(int argc, char **argv);
-int cmd_export(int argc, char **argv);
-int cmd_blame(int argc, char **argv);
-int cmd_why(int argc, char **argv);
-int cmd_labels(int argc, char **argv);
-int cmd_stat(int argc, char **argv);
-int cmd_check(int argc, char **argv);
-int cmd_store(int argc, char **argv);
-int cmd_serve(int argc, char **argv);
-int cmd_daemon(int argc, char **argv);
+#define COMMAND(name, summary) int cmd_##name(int argc, char **argv);
+#include "cli/commands.def"
+#undef COMMAND
+
+/* The options of the i-th command of commands.def, its name and what it is for; NULL: there are fewer. */
+const struct opt_command *cmd_table(size_t i, const char **ret_name, const char **ret_summary);
 
 /* One line on stderr: "ascribe: ..." */
 void cmd_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -63,7 +57,7 @@ int cmd_read_token(const char *path, char **ret, struct err *err);
 bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
 	       int *ret_exit);
 
-/* What --help prints, or the command's part of the manual page. */
+/* What --help prints. */
 int cmd_help(const struct opt_command *cmd);
 
 /* ---- commands that read a store ---- */

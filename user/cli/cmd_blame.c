@@ -34,11 +34,12 @@ static const struct opt_command command = {
 	.usage = "[STORE] [OPTIONS]",
 	.about = "Who waited for a CPU, and who had it meanwhile, of a recording with --wall. A line for each who waited, a column\n"
 		 "for each who had the CPU: seconds, and their part of that line's waiting. (idle): nobody had it, the CPU was being\n"
-		 "woken. (other): not known, since more than 128 runs of others came between, or the wait is not over.\n",
+		 "woken. (other): not known, since more than 512 runs of others came between, or the wait is not over.\n",
 	.examples = "  ascribe blame\n"
 		    "  ascribe blame --by tenant\n"
 		    "  ascribe blame --by comm --where '{tenant=\"a\"}'\n",
 	.opts = options,
+	.pages = true,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = 1,
 };

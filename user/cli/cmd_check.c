@@ -2,6 +2,7 @@
 /* ascribe check: try what recording needs, one thing at a time, and say how to get what is missing. */
 #include "cli/cmd.h"
 #include "cli/runtimes.h"
+#include "cli/term.h"
 #include "collect/sampler.h"
 #include "symbols/symbols.h"
 
@@ -30,6 +31,7 @@ static const struct opt_command command = {
 	.examples = "  sudo ascribe check\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
+	.pages = true,
 	.max_args = 0,
 };
 
@@ -52,10 +54,14 @@ say(struct checks *c, enum verdict v, const char *what, const char *fmt, ...)
 	va_end(ap);
 	if (v == BAD)
 		c->failed = true;
-	if (!c->json)
-		printf("%-5s %-18s %s\n", words[v], what, text);
-	else
+	if (!c->json) {
+		term_begin(stdout, v == GOOD ? TERM_GOOD : v == NOTE ? TERM_WARN : TERM_BAD);
+		printf("%-5s", words[v]);
+		term_end(stdout);
+		printf(" %-18s %s\n", what, text);
+	} else {
 		json_array_append_new(c->list, json_pack("{s:s,s:s,s:s}", "check", what, "result", words[v], "text", text));
+	}
 }
 
 static bool read_line(const char *path, char *out, size_t cap)

@@ -3,6 +3,7 @@
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "cli/groups.h"
+#include "cli/term.h"
 #include "cli/text.h"
 #include "export/answer.h"
 #include "query/diff.h"
@@ -60,6 +61,7 @@ static const struct opt_command command = {
 		    "  ascribe diff after.data --against-store before.data --absolute\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
+	.pages = true,
 	.max_args = 1,
 };
 
@@ -172,7 +174,11 @@ static void print_numbers(const struct sides *s, const struct query_diff_row *r)
 		       100 * r->change, 100 * r->low, 100 * r->high);
 	}
 	print_ratio(r->ratio);
-	printf(r->q < 0.001 ? "%8.0e  %-5s  " : "%8.3f  %-5s  ", r->q, answer_verdicts[r->verdict]);
+	printf(r->q < 0.001 ? "%8.0e  " : "%8.3f  ", r->q);
+	term_begin(stdout, r->verdict == DIFF_MORE ? TERM_BAD : r->verdict == DIFF_LESS ? TERM_GOOD : TERM_DIM);
+	printf("%-5s", answer_verdicts[r->verdict]);
+	term_end(stdout);
+	fputs("  ", stdout);
 }
 
 static void group_numbers(void *ctx, size_t i)

@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "export/export.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -78,7 +79,8 @@ static int export(struct reading *r, const struct export_options *opts, const st
 	reading_step(r, "export");
 	reading_explain(r);
 	if (rc) {
-		cmd_error("%s", err.text);
+		if (rc != -EPIPE) /* main() ends quietly */
+			cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
 	return EXIT_OK;

@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "export/export.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #define DEFAULT_FILE "flame.html"
@@ -58,7 +59,8 @@ static int flame(struct reading *r, const struct flame_options *opts)
 	reading_step(r, "page");
 	reading_explain(r);
 	if (rc) {
-		cmd_error("%s", err.text);
+		if (rc != -EPIPE) /* main() ends quietly */
+			cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
 	accounting_footer(r->store, query_info(r->query));

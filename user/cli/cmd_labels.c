@@ -33,6 +33,7 @@ static const struct opt_command command = {
 		    "  ascribe labels /var/lib/ascribe comm  another store\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
+	.pages = true,
 	.max_args = 2,
 };
 

@@ -5,6 +5,7 @@
 #include "cli/debuginfod.h"
 #include "cli/rotate.h"
 #include "cli/target.h"
+#include "cli/term.h"
 #include "collect/collector.h"
 #include "labels/recipe.h"
 #include "proc/proc.h"
@@ -251,8 +252,15 @@ static void print_progress(struct recording *r, bool tty)
 	struct collector_progress p;
 	collector_progress(r->collector, &p);
 	double s = (double)(proc_now_ns() - r->start_ns) / 1e9;
-	fprintf(stderr, "%sascribe: %.0f s, %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64 " processes%s",
-		tty ? "\r\033[K" : "", s, p.sampled, p.lost, p.processes, tty ? "" : "\n");
+	unsigned columns = term_columns(stderr);
+	char line[200];
+	snprintf(line, sizeof(line), "ascribe: %.0f s, %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64 " processes", s, p.sampled, p.lost,
+		 p.processes);
+	/* One line that is written over; a longer one would leave its beginning behind. */
+	if (tty)
+		fprintf(stderr, "\r\033[K%.*s", columns ? (int)columns - 1 : 0, line);
+	else
+		fprintf(stderr, "%s\n", line);
 	fflush(stderr);
 }
 
@@ -341,7 +349,7 @@ static void release_signals(int fd)
 /* Until the end has come: 0, or an error. */
 static int record_until_end(struct recording *r, struct err *err)
 {
-	bool tty = isatty(STDERR_FILENO);
+	bool tty = term_columns(stderr);
 	uint64_t every = tty ? PROGRESS_TTY_NS : PROGRESS_LOG_NS, end = UINT64_MAX;
 	uint64_t next = r->start_ns + every;
 	int fds[1 + TARGET_FDS_MAX];
@@ -432,7 +440,7 @@ static int finish(struct recording *r, struct err *err)
 	struct collector_progress p;
 	collector_progress(r->collector, &p);
 	if (!r->o->quiet)
-		print_summary(r, isatty(STDERR_FILENO));
+		print_summary(r, term_columns(stderr));
 	if (!r->o->quiet && collector_warning(r->collector)[0])
 		fprintf(stderr, "ascribe: recipe not used: %s\n", collector_warning(r->collector));
 	if (!p.failed)

@@ -4,6 +4,7 @@
 #include "cli/cmd.h"
 #include "cli/groups.h"
 #include "cli/series.h"
+#include "cli/term.h"
 #include "cli/text.h"
 #include "export/answer.h"
 #include "query/lengths.h"
@@ -58,6 +59,7 @@ static const struct opt_command command = {
 		    "  ascribe report --from now-1h --json            for a program\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
+	.pages = true,
 	.max_args = 1,
 };
 
@@ -161,8 +163,11 @@ static void print_columns(const struct reading *rd, bool by_function)
 static int print_functions(const struct reading *rd, const struct report *opts, const struct query_table *t, size_t limit)
 {
 	uint64_t rest = query_info(rd->query)->samples;
+	term_begin(stdout, TERM_HEAD);
 	print_columns(rd, true);
-	puts("FUNCTION");
+	fputs("FUNCTION", stdout);
+	term_end(stdout);
+	putchar('\n');
 	for (size_t i = 0; i < t->n_rows && i < limit; i++) {
 		const struct query_table_row *r = &t->rows[i];
 		print_numbers(rd, r, true);

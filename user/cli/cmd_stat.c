@@ -28,6 +28,7 @@ static const struct opt_command command = {
 		    "  ascribe stat --from now-1h --json\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
+	.pages = true,
 	.max_args = 1,
 };
 

@@ -22,6 +22,7 @@ static const struct opt_command command = {
 		    "  ascribe store verify /var/lib/ascribe\n",
 	.opts = NULL,
 	.n_opts = 0,
+	.pages = true,
 	.max_args = 2,
 };
 

@@ -4,6 +4,7 @@
 #include "cli/accounting.h"
 #include "cli/groups.h"
 #include "cli/text.h"
+#include "export/answer.h"
 #include "query/diff.h"
 #include "query/why.h"
 
@@ -25,6 +26,7 @@ static const struct opt options[] = {
 	{ "before", 0, OPT_TIME, "T", "where the earlier range begins that it is compared with, of the same length\n"
 	  "(default: the time just before)", offsetof(struct why_options, before_ns), 0, 0 },
 	NAMES_OPTIONS(struct why_options, filter),
+	JSON_OPTION(struct why_options, filter),
 	EXPLAIN_OPTION(struct why_options, filter),
 };
 
@@ -36,6 +38,7 @@ static const struct opt_command command = {
 	.examples = "  ascribe why --where '{tenant=\"a\"}'\n"
 		    "  ascribe why --where '{query_id=\"42\"}' --from now-5m --before now-1d\n",
 	.opts = options,
+	.pages = true,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = 1,
 };
@@ -229,29 +232,182 @@ static int print_blocked(const struct why *w, struct err *err)
 	return print_tables(w, q, NULL, 0, err);
 }
 
-static int print_occupants(const struct why *w, struct err *err)
+static bool has_occupants(const struct why *w)
 {
-	static const char *const keys[] = { "by.comm" };
-	struct query *q[SIDES] = { NULL, NULL, NULL };
+	return w->by_work && w->side[IT].part[WHY_RUNQ] && w->side[IT].seconds[WHY_RUNQ] > 0;
+}
+
+static const char *const occupant_keys[] = { "by.comm" };
+
+/* q must be closed whatever the result. */
+static int open_occupants(const struct why *w, struct query *q[SIDES], struct err *err)
+{
 	int rc = 0;
-	if (!w->by_work || !w->side[IT].part[WHY_RUNQ] || w->side[IT].seconds[WHY_RUNQ] <= 0)
-		return 0;
-	for (int i = 0; !rc && i < SIDES; i++) {
+	memset(q, 0, SIDES * sizeof(*q));
+	for (int i = 0; !rc && i < SIDES && has_occupants(w); i++) {
 		struct query_spec spec = reading_spec(&w->opts->filter, QUERY_KEYS, NULL);
 		spec.metric = QUERY_BLAME;
 		spec.by_start = i != BEFORE;
 		spec.rest = i == REST;
-		spec.keys = keys;
+		spec.keys = occupant_keys;
 		spec.n_keys = 1;
 		spec.from_ns = w->side[i].from_ns;
 		spec.to_ns = w->side[i].to_ns;
 		if (w->side[i].there)
 			rc = query_open(&q[i], w->r->store, &spec, err);
 	}
+	return rc;
+}
+
+static int print_occupants(const struct why *w, struct err *err)
+{
+	struct query *q[SIDES];
+	if (!has_occupants(w))
+		return 0;
+	int rc = open_occupants(w, q, err);
 	puts("\nWHO HAD THE CPU while it waited for one");
-	rc = rc ? rc : print_tables(w, q, keys, 1, err);
+	rc = rc ? rc : print_tables(w, q, occupant_keys, 1, err);
 	for (int i = 0; i < SIDES; i++)
 		query_close(q[i]);
+	return rc;
+}
+
+/* ---- JSON ---- */
+
+static const char *const side_keys[] = { "this", "rest", "before" };
+static const char *const part_keys[] = { [WHY_CPU] = "cpu", [WHY_RUNQ] = "runq", [WHY_OFF] = "off" };
+
+static int put_text(json_t *o, const char *key, const char *text)
+{
+	return json_put(o, key, json_text(text ? text : "", text ? strlen(text) : 0));
+}
+
+/* {"cpu": {"seconds", "share"}, "runq": {.., "waits", "quantiles", ..}, ...} */
+static json_t *side_json(const struct why_side *s)
+{
+	json_t *o = json_object();
+	int rc = json_put(o, "from", json_real((double)s->from_ns / 1e9));
+	rc = rc ? rc : json_put(o, "to", json_real((double)s->to_ns / 1e9));
+	rc = rc ? rc : json_put(o, "covered", json_real(s->covered_s));
+	rc = rc ? rc : json_put(o, "wall", json_real(why_wall(s)));
+	for (int p = 0; !rc && p < WHY_PARTS; p++) {
+		const struct hist_snapshot *h = p == WHY_CPU ? NULL : why_lengths(s, p);
+		json_t *part = json_pack("{s:f,s:f}", "seconds", s->seconds[p], "share", why_share(s, p));
+		rc = p == WHY_CPU ? json_put(part, "samples", json_count(s->cpu_samples)) : 0;
+		rc = rc || !h ? rc : json_put(part, "waits", json_count(h->total));
+		rc = rc || !h ? rc : json_put(part, "quantiles", answer_quantile_values(h));
+		int rc2 = json_put(o, part_keys[p], part);
+		rc = rc ? rc : rc2;
+	}
+	if (!rc)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+/* Shares of a row on each side; null where the side is not there. */
+static json_t *shares_json(const struct why *w, struct query *const q[SIDES], struct query_table *const t[SIDES],
+			   const struct query_table_row *r)
+{
+	json_t *o = json_object();
+	int rc = 0;
+	for (int i = 0; !rc && i < SIDES; i++)
+		rc = json_put(o, side_keys[i], w->side[i].there && q[i] ? json_real(share_of(t[i], query_info(q[i])->samples, r)) : json_null());
+	if (!rc)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
+static int tables_json(json_t *list, const struct why *w, struct query *const q[SIDES], const char *const *keys, size_t n_keys,
+		       struct err *err)
+{
+	struct query_table *t[SIDES] = { NULL, NULL, NULL };
+	int rc = 0;
+	for (int i = 0; !rc && i < SIDES; i++)
+		if (q[i])
+			rc = query_table(q[i], keys, n_keys, &t[i], err);
+	for (size_t k = 0; !rc && t[IT] && k < t[IT]->n_rows && t[IT]->rows[k].self; k++) {
+		const struct query_table_row *r = &t[IT]->rows[k];
+		json_t *o = json_object();
+		rc = keys ? json_put(o, "occupant", r->present[0] ? json_text(r->text, strlen(r->text)) : json_null())
+			  : put_text(o, "function", r->text);
+		rc = rc || keys ? rc : put_text(o, "module", r->module);
+		rc = rc ? rc : json_put(o, "share", shares_json(w, q, t, r));
+		int rc2 = json_array_append_new(list, o) ? -ENOMEM : 0;
+		rc = rc ? rc : rc2;
+	}
+	for (int i = 0; i < SIDES; i++)
+		query_table_free(t[i]);
+	return rc;
+}
+
+static int blocked_json(json_t *list, const struct why *w, struct err *err)
+{
+	struct query *q[SIDES];
+	if (!w->side[IT].part[WHY_OFF])
+		return 0;
+	for (int i = 0; i < SIDES; i++)
+		q[i] = w->side[i].part[WHY_OFF];
+	return tables_json(list, w, q, NULL, 0, err);
+}
+
+static int occupants_json(json_t *list, const struct why *w, struct err *err)
+{
+	struct query *q[SIDES];
+	int rc = open_occupants(w, q, err);
+	rc = rc ? rc : tables_json(list, w, q, occupant_keys, 1, err);
+	for (int i = 0; i < SIDES; i++)
+		query_close(q[i]);
+	return rc;
+}
+
+static int code_json(json_t *list, const struct why *w, int against, struct err *err)
+{
+	struct query *q[2] = { NULL, NULL };
+	struct query_diff *d = NULL;
+	struct query_diff_spec spec = { 0 };
+	if (!w->side[against].there)
+		return 0;
+	int rc = samples_query(w, IT, &q[0], err);
+	rc = rc ? rc : samples_query(w, against, &q[1], err);
+	rc = rc ? rc : query_diff(&d, q[0], q[1], &spec, err);
+	for (size_t i = 0; !rc && i < d->n_rows && d->rows[i].verdict != DIFF_NOISE; i++) {
+		const struct query_diff_row *r = &d->rows[i];
+		json_t *o = json_pack("{s:[f,f],s:f,s:s}", "share", r->share[0], r->share[1], "q", r->q, "verdict",
+				      answer_verdicts[r->verdict]);
+		rc = put_text(o, "function", r->text);
+		rc = rc ? rc : put_text(o, "module", r->module);
+		int rc2 = json_array_append_new(list, o) ? -ENOMEM : 0;
+		rc = rc ? rc : rc2;
+	}
+	query_diff_free(d);
+	query_close(q[0]);
+	query_close(q[1]);
+	return rc;
+}
+
+static int print_json(const struct why *w, struct err *err)
+{
+	json_t *o = json_object(), *blocked = json_array(), *occupants = json_array(), *rest = json_array(), *before = json_array();
+	int rc = put_text(o, "where", w->opts->filter.where);
+	for (int i = 0; !rc && i < SIDES; i++)
+		rc = json_put(o, side_keys[i], w->side[i].there ? side_json(&w->side[i]) : json_null());
+	rc = rc ? rc : blocked_json(blocked, w, err);
+	rc = rc ? rc : occupants_json(occupants, w, err);
+	rc = rc ? rc : code_json(rest, w, REST, err);
+	rc = rc ? rc : code_json(before, w, BEFORE, err);
+	rc = rc ? rc : json_put(o, "blocked", json_incref(blocked));
+	rc = rc ? rc : json_put(o, "occupants", json_incref(occupants));
+	rc = rc ? rc : json_put(o, "differs_from_rest", json_incref(rest));
+	rc = rc ? rc : json_put(o, "differs_from_before", json_incref(before));
+	rc = rc ? rc : answer_accounting(o, w->r->store, query_info(w->side[IT].part[WHY_CPU]));
+	rc = rc ? rc : cmd_print_json(json_incref(o));
+	json_decref(blocked);
+	json_decref(occupants);
+	json_decref(rest);
+	json_decref(before);
+	json_decref(o);
 	return rc;
 }
 
@@ -297,7 +453,7 @@ static int why(struct why *w)
 	if (!rc && !w->side[IT].there)
 		reading_no_data(w->r->store, w->opts->filter.from_ns, w->opts->filter.to_ns);
 	else if (!rc)
-		rc = print_page(w, &err);
+		rc = w->opts->filter.json ? print_json(w, &err) : print_page(w, &err);
 	cmd_flush();
 	if (!rc && w->side[IT].there && why_wall(&w->side[IT]) <= 0)
 		cmd_warn("nothing matches");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/groups.h"
 
+#include "cli/term.h"
 #include "cli/text.h"
 
 #include <errno.h>
@@ -31,9 +32,13 @@ int groups_print(const struct opt_list *by, const struct group *rows, size_t n, 
 			width[col] = text_width(cells[i]);
 	}
 	for (size_t row = 0; !rc && row <= n; row++) {
+		if (!row)
+			term_begin(stdout, TERM_HEAD);
 		numbers(ctx, row ? row - 1 : GROUP_HEAD);
 		for (size_t col = 0; col < by->n; col++)
 			text_put(stdout, cells[row * by->n + col], col + 1 < by->n ? (int)width[col] + 2 : 0);
+		if (!row)
+			term_end(stdout);
 		putchar('\n');
 	}
 	for (size_t i = 0; cells && i < (n + 1) * by->n; i++)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: find the command, run it, see that its output arrived. */
 #include "cli/cmd.h"
+#include "cli/complete.h"
 #include "cli/man.h"
+#include "cli/term.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,24 +18,14 @@ static const struct command {
 	const char *name, *summary;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{ "record", "profile processes or the whole host into a store", cmd_record },
-	{ "report", "who and which code used the CPU: by function or by label", cmd_report },
-	{ "diff", "what changed between two selections, ranges or stores, and what is noise", cmd_diff },
-	{ "blame", "who had the CPU while others waited for it", cmd_blame },
-	{ "why", "one selection against the rest and against before: where its time went", cmd_why },
-	{ "flame", "a flame graph as one self-contained HTML page", cmd_flame },
-	{ "export", "samples for other tools: pprof, folded stacks", cmd_export },
-	{ "labels", "the label keys of a store, or the values of one key", cmd_labels },
-	{ "stat", "the accounting: fired, stored, each loss, own cost", cmd_stat },
-	{ "store", "a store's contents, damage, parents and repair", cmd_store },
-	{ "daemon", "record continuously within a quota, and serve", cmd_daemon },
-	{ "serve", "the page and the HTTP API over a store, read-only", cmd_serve },
-	{ "check", "what works on this host, and the fix for what does not", cmd_check },
+#define COMMAND(name, summary) { #name, summary, cmd_##name },
+#include "cli/commands.def"
+#undef COMMAND
 };
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static bool man_page;	 /* --help prints a command's part of the manual page */
+static const struct opt_command **asked_for; /* not NULL: --help hands over the command's table instead of printing it */
 static int stdout_errno; /* the first reason why stdout could not be written */
 
 void cmd_flush(void)
@@ -48,11 +42,16 @@ int cmd_print_json(json_t *value)
 	return rc;
 }
 
-static void message(const char *prefix, const char *fmt, va_list ap)
+/* Its first word in colour, where there is any. */
+static void message(enum term_style style, const char *prefix, const char *fmt, va_list ap)
 {
 	cmd_flush();
 	flockfile(stderr);
+	if (style != TERM_DIM)
+		term_begin(stderr, style);
 	fputs(prefix, stderr);
+	if (style != TERM_DIM)
+		term_end(stderr);
 	vfprintf(stderr, fmt, ap);
 	fputc('\n', stderr);
 	funlockfile(stderr);
@@ -62,7 +61,7 @@ void cmd_error(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	message("ascribe: ", fmt, ap);
+	message(TERM_BAD, "ascribe: ", fmt, ap);
 	va_end(ap);
 }
 
@@ -70,7 +69,7 @@ void cmd_say(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	message("ascribe: ", fmt, ap);
+	message(TERM_DIM, "ascribe: ", fmt, ap);
 	va_end(ap);
 }
 
@@ -78,7 +77,7 @@ void cmd_warn(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	message("ascribe: warning: ", fmt, ap);
+	message(TERM_WARN, "ascribe: warning: ", fmt, ap);
 	va_end(ap);
 }
 
@@ -88,14 +87,19 @@ void cmd_incomplete(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	message("ascribe: warning: ", fmt, ap);
+	message(TERM_WARN, "ascribe: warning: ", fmt, ap);
 	va_end(ap);
 	incomplete = true;
 }
 
 int cmd_help(const struct opt_command *cmd)
 {
-	(man_page ? man_command : opt_print_help)(cmd, stdout);
+	if (asked_for) {
+		*asked_for = cmd;
+		return EXIT_OK;
+	}
+	term_page();
+	opt_print_help(cmd, stdout);
 	return EXIT_OK;
 }
 
@@ -104,6 +108,8 @@ bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, 
 {
 	struct err err = { 0 };
 	int rc = opt_parse(cmd, argc, argv, out, ret_args, &err);
+	if (!rc && cmd->pages)
+		term_page();
 	if (!rc)
 		return true;
 	opt_release(cmd, out);
@@ -157,13 +163,53 @@ static int command_help(const struct command *c)
 	return c->run(2, args);
 }
 
-static int print_man_page(void)
+const struct opt_command *cmd_table(size_t i, const char **ret_name, const char **ret_summary)
 {
-	man_page = true;
-	man_begin(ASCRIBE_VERSION, stdout);
+	const struct opt_command *table = NULL;
+	if (i >= N_COMMANDS)
+		return NULL;
+	asked_for = &table;
+	command_help(&commands[i]);
+	asked_for = NULL;
+	if (ret_name)
+		*ret_name = commands[i].name;
+	if (ret_summary)
+		*ret_summary = commands[i].summary;
+	return table;
+}
+
+/* The manual page of one command, or ascribe(1). */
+static int print_man_page(const char *name)
+{
+	static const struct man_source source = { ASCRIBE_VERSION, ASCRIBE_DATE };
+	const struct command *c = name ? find_command(name) : NULL;
+	if (name && !c)
+		return EXIT_USAGE;
+	char *page = NULL;
+	size_t len;
+	FILE *f = open_memstream(&page, &len);
+	if (f && c) {
+		man_command(&source, cmd_table((size_t)(c - commands), NULL, NULL), c->summary, f);
+	} else if (f) {
+		man_begin(&source, f);
+		for (size_t i = 0; i < N_COMMANDS; i++)
+			man_entry(commands[i].name, commands[i].summary, f);
+		man_end(f);
+	}
+	bool made = f && !fclose(f);
+	if (made)
+		man_put(page, stdout);
+	else
+		cmd_error("out of memory");
+	free(page);
+	return made ? EXIT_OK : EXIT_FAILED;
+}
+
+/* For make: what there are pages of. */
+static int print_names(void)
+{
 	for (size_t i = 0; i < N_COMMANDS; i++)
-		command_help(&commands[i]);
-	man_end(stdout);
+		puts(commands[i].name);
 	return EXIT_OK;
 }
 
@@ -174,7 +220,9 @@ static int run_help(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (!strcmp(argv[1], "--man"))
-		return print_man_page();
+		return print_man_page(argv[2]);
+	if (!strcmp(argv[1], "--commands"))
+		return print_names();
 	const struct command *c = find_command(argv[1]);
 	return c ? command_help(c) : EXIT_USAGE;
 }
@@ -192,6 +240,8 @@ static int run(int argc, char **argv)
 	}
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
 		return run_help(argc - 1, argv + 1);
+	if (!strcmp(name, "complete")) /* for shells: no command of people */
+		return complete_words(argc - 1, argv + 1);
 	if (name[0] == '-') {
 		cmd_error("unknown option %s: a command comes first (see ascribe --help)", name);
 		return EXIT_USAGE;
@@ -212,14 +262,31 @@ static void fill_standard_descriptors(void)
 	}
 }
 
+static bool reader_gone(void)
+{
+	struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+	return stdout_errno == EPIPE || (poll(&p, 1, 0) > 0 && p.revents & POLLERR);
+}
+
+/* Whoever read the output has seen enough: as if by SIGPIPE, whether or not somebody has it ignored. */
+static int end_quietly(void)
+{
+	signal(SIGPIPE, SIG_DFL);
+	raise(SIGPIPE);
+	return 128 + SIGPIPE;
+}
+
 int main(int argc, char **argv)
 {
 	fill_standard_descriptors();
 	int status = run(argc, argv);
 	cmd_flush();
+	if ((stdout_errno || ferror(stdout)) && reader_gone())
+		return end_quietly();
 	if ((stdout_errno || ferror(stdout)) && status == EXIT_OK) {
 		cmd_error("writing the output failed: %s", strerror(stdout_errno ? stdout_errno : EIO));
 		status = EXIT_FAILED;
 	}
+	term_page_end();
 	return status == EXIT_OK && incomplete ? EXIT_FAILED : status;
 }

@@ -185,14 +185,31 @@ static int set_value(const struct opt *o, const char *text, void *out, struct er
 	return rc ? bad_value(o, text, rc, err) : 0;
 }
 
+/* ---- options of every command ---- */
+
+static struct opt_common common;
+
+const struct opt opt_common_table[] = {
+	{ "color", 0, OPT_STRING, "WHEN", "auto, always, never (default auto: on a terminal, unless NO_COLOR is set)", offsetof(struct opt_common, color), 0, 0 },
+	{ "no-pager", 0, OPT_FLAG, NULL, "print even what is longer than the screen at once", offsetof(struct opt_common, no_pager), 0, 0 },
+	{ "help", 'h', OPT_FLAG, NULL, "print this", 0, 0, 0 },
+};
+const size_t opt_common_n = sizeof(opt_common_table) / sizeof(opt_common_table[0]);
+
+const struct opt_common *opt_common_given(void)
+{
+	return &common;
+}
+
 static int unknown_option(const struct opt_command *cmd, const char *name, int len, struct err *err)
 {
 	const char *names[64];
 	char word[32];
 	size_t n = 0;
-	for (size_t i = 0; i < cmd->n_opts && n < 62; i++)
+	for (size_t i = 0; i < cmd->n_opts && n < 60; i++)
 		names[n++] = cmd->opts[i].name;
-	names[n++] = "help";
+	for (size_t i = 0; i < opt_common_n; i++)
+		names[n++] = opt_common_table[i].name;
 	names[n] = NULL;
 	snprintf(word, sizeof(word), "%.*s", len, name);
 	const char *near = opt_suggest(word, names);
@@ -209,21 +226,29 @@ struct parser {
 	struct err *err;
 };
 
+static int set_common(const struct opt *o, const char *value, struct err *err)
+{
+	if (!strcmp(o->name, "color") && strcmp(value, "auto") && strcmp(value, "always") && strcmp(value, "never"))
+		return err_set(err, -EINVAL, "--color %s: auto, always or never", value);
+	return set_value(o, value, &common, err);
+}
+
 static int take_value(struct parser *p, const struct opt *o, const char *attached)
 {
 	const char *value = attached;
-	size_t index = (size_t)(o - p->cmd->opts);
+	bool own = o >= p->cmd->opts && o < p->cmd->opts + p->cmd->n_opts;
+	size_t index = own ? (size_t)(o - p->cmd->opts) : 64;
 	p->given |= index < 64 ? 1ull << index : 0;
 	if (o->type == OPT_FLAG) {
 		if (attached)
 			return err_set(p->err, -EINVAL, "--%s takes no value", o->name);
-		return set_value(o, NULL, p->out, p->err);
+		return own ? set_value(o, NULL, p->out, p->err) : set_common(o, NULL, p->err);
 	}
 	if (!value && p->next < p->argc)
 		value = p->argv[p->next++];
 	if (!value)
 		return err_set(p->err, -EINVAL, "--%s needs a value: %s", o->name, o->arg);
-	return set_value(o, value, p->out, p->err);
+	return own ? set_value(o, value, p->out, p->err) : set_common(o, value, p->err);
 }
 
 static int long_option(struct parser *p, const char *text)
@@ -236,6 +261,11 @@ static int long_option(struct parser *p, const char *text)
 	}
 	if (!strcmp(text, "help"))
 		return OPT_HELP;
+	for (size_t i = 0; i < opt_common_n; i++) {
+		const struct opt *o = &opt_common_table[i];
+		if (strlen(o->name) == len && !memcmp(o->name, text, len))
+			return take_value(p, o, text[len] ? text + len + 1 : NULL);
+	}
 	return unknown_option(p->cmd, text, (int)len, p->err);
 }
 
@@ -266,6 +296,7 @@ int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, s
 	struct parser p = { cmd, argv, argc, 1, out, 0, err };
 	struct opt_args args = { argv + 1, 0, 0 };
 	bool only_args = false;
+	common = (struct opt_common){ 0 };
 	while (p.next < argc) {
 		char *a = argv[p.next++];
 		int rc = 0;
@@ -351,11 +382,14 @@ static void print_option(const struct opt *o, FILE *f)
 
 void opt_print_help(const struct opt_command *cmd, FILE *f)
 {
-	static const struct opt help = { "help", 'h', OPT_FLAG, NULL, "print this", 0, 0, 0 };
 	fprintf(f, "Usage: ascribe %s %s\n\n%s\nOptions:\n", cmd->name, cmd->usage, cmd->about);
 	for (size_t i = 0; i < cmd->n_opts; i++)
 		print_option(&cmd->opts[i], f);
-	print_option(&help, f);
+	for (size_t i = 0; i < opt_common_n; i++)
+		print_option(&opt_common_table[i], f);
+	for (const struct opt_note *n = cmd->notes; n && n->term; n++)
+		fprintf(f, "%s%s%s  %-20s %s\n", n == cmd->notes ? "\n" : "", n == cmd->notes ? cmd->notes_title : "", n == cmd->notes ? ":\n" : "",
+			n->term, n->text);
 	if (cmd->examples)
 		fprintf(f, "\nExamples:\n%s", cmd->examples);
 }

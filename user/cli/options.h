@@ -3,7 +3,7 @@
  * Command-line options as data: one table per command, from which parsing, --help and error messages come.
  *
  * Forms: --name VALUE, --name=VALUE, -x VALUE, -xVALUE, flags together (-ai). Options and arguments may be mixed;
- * `--` ends the options. Of a repeated option the last counts, but lists grow. Every command knows -h / --help.
+ * `--` ends the options. Of a repeated option the last counts, but lists grow. Every command knows what opt_common_table has, too.
  */
 #ifndef ASCRIBE_CLI_OPTIONS_H
 #define ASCRIBE_CLI_OPTIONS_H
@@ -41,6 +41,11 @@ struct opt {
 	uint64_t min, max;
 };
 
+/* What else there is to know of a command: a word and what it means. */
+struct opt_note {
+	const char *term, *text;
+};
+
 struct opt_command {
 	const char *name;
 	const char *usage;    /* what follows the name: "[STORE] [OPTIONS]" */
@@ -50,7 +55,21 @@ struct opt_command {
 	size_t n_opts;
 	size_t max_args;   /* arguments that are not options */
 	bool runs_command; /* the first argument ends the options: a command and its own arguments follow */
+	const char *notes_title;      /* "KEYS" */
+	const struct opt_note *notes; /* NULL: none; the list ends with a NULL */
+	bool pages;	   /* what it prints is for a pager, where there is a terminal */
 };
+
+/* What every command knows besides its own options, and --help. */
+struct opt_common {
+	const char *color; /* auto, always, never; NULL: not given */
+	bool no_pager;
+};
+
+extern const struct opt opt_common_table[];
+extern const size_t opt_common_n;
+/* Of the command line that was parsed last. */
+const struct opt_common *opt_common_given(void);
 
 struct opt_args {
 	char **v; /* the arguments, in argv's own memory: opt_parse reorders argv; v[n] is NULL */

@@ -13,10 +13,8 @@ char *text_printable(const char *s, size_t len)
 	struct buf b = BUF_INIT;
 	size_t n;
 	for (size_t i = 0; i < len; i += n) {
-		unsigned char c = (unsigned char)s[i];
 		n = utf8_char(s + i, len - i);
-		/* C1 controls are C2 80 .. C2 9F. */
-		int hidden = !n || c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)s[i + 1] < 0xa0);
+		bool hidden = !n || utf8_is_hidden(s + i, n);
 		if (!n)
 			n = 1;
 		for (size_t j = 0; hidden && j < n; j++) {

@@ -13,6 +13,7 @@
 #include "collect/waits.h"
 #include "collect/window.h"
 #include "hist/metrics.h"
+#include "hist_bucket.h"
 #include "unwind/request.h"
 #include "python_wire.h"
 
@@ -149,8 +150,10 @@ static void count_label_flags(struct window_cpu *w, const struct row *row, uint6
 /* A row of waits without their stack; those that count as samples are in no other row. */
 static void add_wait(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
-	bool summed = row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED;
-	int rc = row->event < c->cfg.n_events ? waits_add(&c->waits, h, row, row_image(c, row), c->event_id) : -EINVAL;
+	bool summed = row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED, cut = false;
+	int rc = row->event < c->cfg.n_events ? waits_add(&c->waits, h, row, row_image(c, row), c->event_id, &cut) : -EINVAL;
+	if (cut)
+		w->counter[COUNTER_blame_cut] += row->samples;
 	if (rc)
 		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_rows_full] += row->samples;
 	else if (summed)
@@ -284,6 +287,13 @@ static void await_names(struct collector *c, const struct sampler_half *h)
 	}
 }
 
+static void count_runs(const struct half *h)
+{
+	for (uint32_t i = 0; i < RUN_BUCKETS; i++)
+		if (h->run[i])
+			metric_add(METRIC_bpf_run, (hist_bucket_low(RUN_HIST_BITS, i) + hist_bucket_high(RUN_HIST_BITS, i)) / 2, h->run[i]);
+}
+
 static void on_half(void *ctx, const struct sampler_half *h)
 {
 	struct collector *c = ctx;
@@ -299,6 +309,7 @@ static void on_half(void *ctx, const struct sampler_half *h)
 		await_names(c, h);
 	w->ran += ran;
 	w->used = true;
+	count_runs(h->head);
 	for (size_t i = 0; i < N_COUNTERS; i++)
 		w->counter[i] += h->head->counters[i];
 	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
@@ -450,6 +461,7 @@ static int end_window(struct collector *c, struct err *err)
 		}
 	}
 	renew(c);
+	waits_window(&c->waits);
 	c->t0_ns = t1;
 	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)t1 / window + 1) * window);

@@ -3,7 +3,6 @@
 
 #include "elf/accessor.h"
 #include "elf/member.h"
-#include "elf/tls.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -116,6 +115,17 @@ static int find_symbol(struct compiler *c, const char *name, struct elf_variable
 	return n ? 0 : fail(c, -ENOENT, "there is no symbol '%s'", name);
 }
 
+/* Further ones are as far from the first one in every thread as they are in the file's thread-local block. */
+static int compile_library_tls(struct compiler *c, const struct recipe_word *w, const struct elf_variable *v)
+{
+	struct elf_variable *start = &c->out->start;
+	if (v->access < ELF_ACCESS_TPOFF)
+		return fail(c, -EOPNOTSUPP, "nothing in the file says where its thread-local '%s' is", w->name);
+	if (start->access == ELF_ACCESS_NONE)
+		*start = *v;
+	return emit(c, (struct label_step){ .op = STEP_START, .imm = (int64_t)(v->value - start->value) + w->imm });
+}
+
 static int compile_symbol(struct compiler *c, const struct recipe_word *w)
 {
 	struct elf_variable v;
@@ -124,9 +134,9 @@ static int compile_symbol(struct compiler *c, const struct recipe_word *w)
 		return rc;
 	if (!v.tls)
 		return emit(c, (struct label_step){ .op = STEP_BASE, .imm = (int64_t)v.value + w->imm });
-	if (!elf_is_executable(c->img))
-		return fail(c, -EOPNOTSUPP, "'%s' is a thread-local variable of a library", w->name);
-	return emit(c, (struct label_step){ .op = STEP_TP, .imm = elf_static_tls(c->img, v.value) + w->imm });
+	if (elf_is_executable(c->img))
+		return emit(c, (struct label_step){ .op = STEP_TP, .imm = elf_static_tls(c->img, v.value) + w->imm });
+	return compile_library_tls(c, w, &v);
 }
 
 static int compile_offset(struct compiler *c, const struct recipe_word *w)

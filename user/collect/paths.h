@@ -3,7 +3,7 @@
 #ifndef ASCRIBE_COLLECT_PATHS_H
 #define ASCRIBE_COLLECT_PATHS_H
 
-#include "elf/image.h"
+#include "elf/tls.h"
 #include "labels/recipe.h"
 
 #include <linux/types.h>
@@ -15,6 +15,8 @@ struct path {
 	size_t n_steps;
 	struct foreign_field field[FOREIGN_FIELDS_MAX];
 	size_t n_fields;
+	/* The thread-local variable of a library that STEP_START stands for; access ELF_ACCESS_NONE: there is none. */
+	struct elf_variable start;
 };
 
 /*
@@ -23,8 +25,8 @@ struct path {
 bool path_is_for(const struct recipe *r, const struct elf_image *img, const char *path);
 
 /*
- * Compile the recipe for this file. On failure err names the recipe, the line, the key and the file. Thread-local variables are
- * those of the executable.
+ * Compile the recipe for this file. On failure err names the recipe, the line, the key and the file. Where a library's
+ * thread-local variables are is told by each process: the source begins at `start`.
  */
 int path_compile(struct path *ret, const struct recipe *r, const struct elf_image *img, const char *path, struct err *err);
 

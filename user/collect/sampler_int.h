@@ -10,7 +10,7 @@
 #define PROC_ENTRIES 16384
 #define SELECT_ENTRIES 65536
 
-#define SAMPLER_SCHED_LINKS 4
+#define SAMPLER_SCHED_LINKS 5
 
 struct cpu {
 	int fd[MAX_EVENTS]; /* -1: not open */

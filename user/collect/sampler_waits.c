@@ -3,21 +3,46 @@
 #include "collect/sampler_int.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+static bool has_member(const struct btf *btf, const char *type, const char *member)
+{
+	int id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+	const struct btf_type *t = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
+	for (unsigned i = 0; t && i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), member))
+			return true;
+	return false;
+}
+
+/* Does this kernel note when a thread came into its queue (CONFIG_SCHED_INFO), by a clock that we can read? */
+static bool notes_queues(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool yes = btf && has_member(btf, "sched_info", "last_queued") && has_member(btf, "cfs_rq", "rq") &&
+		   has_member(btf, "task_struct", "sched_info");
+	btf__free(btf);
+	return yes && !getenv("ASCRIBE_WATCH_WAKEUPS"); /* for tests: as on a kernel that does not */
+}
+
 int sampler_size_waits(struct sampler *s)
 {
 	struct sample_bpf *k = s->skel;
 	struct bpf_program *programs[] = { k->progs.on_thread, k->progs.on_threads, k->progs.on_switch, k->progs.on_wakeup,
-					   k->progs.on_wakeup_new };
+					   k->progs.on_wakeup_new, k->progs.on_migrate };
 	struct bpf_map *maps[] = { k->maps.waits, k->maps.places, k->maps.spots, k->maps.sched_cpus, k->maps.waits_out };
 	int rc = 0;
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bpf_program__set_autoload(programs[i], s->waits);
+	bool noted = s->waits && notes_queues();
+	((struct config *)&k->rodata->cfg)->queue_times = noted;
+	if (s->waits)
+		bpf_program__set_autoload(noted ? k->progs.on_wakeup : k->progs.on_migrate, false);
 	for (size_t i = 0; !rc && i < sizeof(maps) / sizeof(maps[0]); i++)
 		rc = bpf_map__set_autocreate(maps[i], s->waits);
 	return rc ? rc : bpf_map__set_max_entries(k->maps.sched_cpus, s->n_cpus);
@@ -85,8 +110,10 @@ int sampler_attach_waits(struct sampler *s, struct err *err)
 	k->bss->waits_begin = false;
 	if (rc)
 		return err_sys(err, rc, "reading the iterator over all threads");
-	struct bpf_program *programs[] = { k->progs.on_wakeup, k->progs.on_wakeup_new, k->progs.on_switch };
+	struct bpf_program *programs[] = { k->progs.on_wakeup, k->progs.on_wakeup_new, k->progs.on_migrate, k->progs.on_switch };
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		if (!bpf_program__autoload(programs[i]))
+			continue;
 		s->sched[i + 1] = bpf_program__attach(programs[i]);
 		if (!s->sched[i + 1])
 			return err_sys(err, -errno, "attaching to the scheduler's tracepoints (sched_switch, sched_wakeup)");

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/sources.h"
 
+#include "ascribe/label_key.h"
 #include "collect/paths.h"
 #include "elf/go.h"
 #include "elf/tls.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +29,6 @@ static const char *const variable_names[] = {
 	"elastic_apm_profiling_correlation_tls_v1",
 	"context_tls_v1",
 	"perforator_tls_*",
-	"runtime.tlsg",
 	NULL,
 };
 
@@ -35,17 +36,21 @@ static const char *const variable_names[] = {
 struct file_path {
 	struct file_path *next;
 	uint32_t step, n_steps;
+	struct elf_variable start; /* as in struct path */
 	size_t n_fields;
 	struct foreign_field field[];
 };
 
-/* What one content of a file has. */
+/* What one content of a file has, under one path: recipes are for paths. */
 struct facts {
 	struct facts *next;
+	uint64_t path;
 	struct file_path *paths;
 	uint8_t content[RESOLVER_CONTENT];
 	bool executable, musl;
 	unsigned go; /* version, 0: not Go */
+	bool go_tls;
+	int64_t go_g; /* where g is from the thread pointer, if go_tls */
 	uint64_t tls_size, tls_align;
 	uint16_t machine;
 	int n;
@@ -180,7 +185,8 @@ static struct file_path *add_file_path(struct sources *s, const struct path *p)
 	uint32_t n = 0;
 	if (!f)
 		return NULL;
-	*f = (struct file_path){ .step = add_steps(s, p->step, (uint32_t)p->n_steps, &n), .n_fields = p->n_fields };
+	*f = (struct file_path){ .step = add_steps(s, p->step, (uint32_t)p->n_steps, &n), .start = p->start,
+				 .n_fields = p->n_fields };
 	f->n_steps = n;
 	memcpy(f->field, p->field, p->n_fields * sizeof(p->field[0]));
 	if (!n)
@@ -228,6 +234,7 @@ static struct facts *read_facts(struct sources *s, int fd, const char *path)
 			f->executable = elf_is_executable(&img);
 			f->musl = elf_uses_musl(&img);
 			f->go = f->executable ? elf_go_version(&img) : 0;
+			f->go_tls = f->go && elf_go_tls(&img, &f->go_g);
 			f->tls_size = img.tls.memsz;
 			f->tls_align = img.tls_align ? img.tls_align : 1;
 			f->machine = img.machine;
@@ -247,13 +254,13 @@ static struct facts *read_facts(struct sources *s, int fd, const char *path)
 static const struct facts *facts_of(struct sources *s, const struct proc_image *im, const struct proc_map *m)
 {
 	const uint8_t *content = m->file->path[0] == '/' ? resolver_content(s->resolver, s->procs, im, m) : NULL;
-	uint64_t hash;
+	uint64_t hash, path = ascribe_hash(0, m->file->path, strlen(m->file->path));
 	int fd = -1;
 	if (!content)
 		return NULL;
 	memcpy(&hash, content + 8, sizeof(hash));
 	struct facts **b = &s->facts[hash * 0x9e3779b97f4a7c15ull >> 54 & (BUCKETS - 1)], *f = *b;
-	while (f && memcmp(f->content, content, RESOLVER_CONTENT))
+	while (f && (f->path != path || memcmp(f->content, content, RESOLVER_CONTENT)))
 		f = f->next;
 	if (f)
 		return f;
@@ -266,6 +273,7 @@ static const struct facts *facts_of(struct sources *s, const struct proc_image *
 	if (s->n_facts >= FACTS_MAX)
 		forget_facts(s);
 	memcpy(f->content, content, RESOLVER_CONTENT);
+	f->path = path;
 	f->next = *b;
 	*b = f;
 	s->n_facts++;
@@ -292,6 +300,7 @@ struct looking {
 	struct source_list *list;
 	const struct facts *facts;
 	uint64_t base; /* where the file is loaded */
+	uint64_t own_at; /* of its descriptor, in the file */
 	bool is_program, musl, own; /* own: the file has our note */
 	int waiting;
 };
@@ -307,7 +316,7 @@ static bool in_dtv(const struct looking *l, uint64_t module, uint64_t offset, st
 static bool by_descriptor(const struct looking *l, const uint64_t desc[2], struct place *ret)
 {
 	uint64_t pair[2];
-	bool is_static = l->facts->machine == 62 /* x86-64 */ ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
+	bool is_static = l->facts->machine == EM_X86_64 ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
 	if (!desc[0])
 		return false;
 	if (is_static) {
@@ -429,44 +438,17 @@ static void add_custom(struct looking *l)
 		add_variable(l, "custom_labels_thread_local_data", LABEL_CUSTOM, COUNTER_custom_fault, 1);
 }
 
-/* Offsets of m.curg and g.labels, by version. */
-static bool go_offsets(unsigned version, uint32_t *ret_curg, uint32_t *ret_labels, bool *ret_slice)
-{
-	static const struct {
-		unsigned from;
-		uint16_t curg, labels;
-		bool slice;
-	} layout[] = {
-		{ 126, 184, 352, true },  { 125, 184, 344, true },  { 124, 192, 352, true }, { 123, 192, 352, false },
-		{ 121, 192, 344, false }, { 117, 192, 360, false }, { 109, 192, 344, false },
-	};
-	for (size_t i = 0; i < sizeof(layout) / sizeof(layout[0]); i++) {
-		if (version < layout[i].from)
-			continue;
-		*ret_curg = layout[i].curg;
-		*ret_labels = layout[i].labels;
-		*ret_slice = layout[i].slice;
-		return true;
-	}
-	return false;
-}
-
-/* g is the thread-local runtime.tlsg, or, in a program whose symbols were stripped, all there is of thread-local memory. */
+/* By thread-local memory; on arm64 that is not used without cgo, and the register tells. */
 static void add_go(struct looking *l)
 {
-	const struct elf_variable *v = variable(l->facts, "runtime.tlsg");
-	uint32_t curg, labels;
-	bool slice;
-	if (!l->is_program || !go_offsets(l->facts->go, &curg, &labels, &slice) || l->facts->machine != 62)
+	struct elf_go_layout o;
+	bool arm64 = l->facts->machine == EM_AARCH64;
+	if (!l->is_program || !elf_go_layout(l->facts->go, &o) || (!l->facts->go_tls && !arm64))
 		return;
-	struct label_source src = { .kind = slice ? LABEL_GO_SLICE : LABEL_GO_MAP, .start = LABEL_AT_TP,
-				    .fault = COUNTER_go_fault, .at = -8, .arg = curg << 16 | labels };
+	struct label_source src = { .kind = o.slice ? LABEL_GO_SLICE : LABEL_GO_MAP, .fault = COUNTER_go_fault,
+				    .start = l->facts->go_tls ? LABEL_AT_TP : LABEL_AT_GO_REGISTER, .at = l->facts->go_g,
+				    .arg = (uint32_t)o.curg << 16 | o.labels };
 	struct foreign_source decoder = { .kind = src.kind };
-	struct place p;
-	if (v && v->tls && place_of(l, v, &p))
-		src.at = p.at;
-	else if (l->facts->tls_size > 8)
-		return;
 	add_source(l, &src, &decoder, NULL, 0);
 }
 
@@ -502,16 +484,26 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 		if (!b || binary_vaddr(b, m->pgoff, &vaddr))
 			continue;
 		l->base = m->start - vaddr;
-		l->own = !binary_label_descriptor(b, &vaddr);
+		l->own = !binary_label_descriptor(b, &l->own_at);
 		l->is_program = m->file == im->exe || l->facts->executable;
 		add(l);
 	}
 }
 
+/* Where a program of ours shows its record to others, too: right behind its slot (ascribe/otel.h). */
+static bool is_own_otel(const struct looking *l)
+{
+	const struct elf_variable *v = variable(l->facts, "otel_thread_ctx_v1");
+	struct ascribe_descriptor d;
+	struct place p;
+	return v && v->tls && place_of(l, v, &p) && p.start == LABEL_AT_TP &&
+	       !sources_read_process(l->im->tgid, l->base + l->own_at, &d, sizeof(d)) &&
+	       d.magic == ASCRIBE_DESCRIPTOR_MAGIC && p.at == d.tp_offset + 8;
+}
+
 static void add_otel(struct looking *l)
 {
-	/* With our note it is the same record, published for others too (ascribe/otel.h). */
-	if (!l->own)
+	if (!l->own || !is_own_otel(l))
 		add_variable(l, "otel_thread_ctx_v1", LABEL_OTEL, COUNTER_otel_fault, 0);
 }
 
@@ -534,6 +526,16 @@ static void add_recipes(struct looking *l)
 		struct label_source src = { .kind = LABEL_PATH, .start = LABEL_AT_ADDRESS, .fault = COUNTER_path_fault,
 					    .at = (int64_t)l->base, .base = l->base, .arg = p->step, .arg2 = p->n_steps };
 		struct foreign_source decoder = { .kind = LABEL_PATH, .fields = p->field, .n_fields = p->n_fields };
+		struct place at;
+		if (p->start.access != ELF_ACCESS_NONE) {
+			if (!place_of(l, &p->start, &at)) {
+				l->waiting = 1;
+				continue;
+			}
+			src.start = at.start;
+			src.module = at.module;
+			src.at = at.at;
+		}
 		if (p->n_steps)
 			add_source(l, &src, &decoder, p->field, p->n_fields);
 	}

@@ -72,19 +72,55 @@ static const char *occupant_of(const struct sampler_half *h, uint32_t at, const 
 	return NULL;
 }
 
-static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l)
+/* Is there room for this set among those of the window? */
+static bool pair_fits(struct waits *w, const struct sets_labels *l)
+{
+	uint64_t key = labels_key(l->v, l->n, 0) | 1;
+	size_t at = key >> 32;
+	for (;; at++) {
+		uint64_t *p = &w->pair[at % WAITS_PAIR_PLACES];
+		if (*p == key)
+			return true;
+		if (*p)
+			continue;
+		if (w->n_pairs == WAITS_PAIRS_MAX)
+			return false;
+		w->n_pairs++;
+		*p = key;
+		return true;
+	}
+}
+
+void waits_window(struct waits *w)
+{
+	if (w->n_pairs)
+		memset(w->pair, 0, sizeof(w->pair));
+	w->n_pairs = 0;
+}
+
+/* l: the labels of who waited. *ret_cut is left alone unless it was. */
+static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l,
+		     bool *ret_cut)
 {
 	const struct occupant *who;
 	const char *name = occupant_of(h, row->stack, &who);
 	struct proc_image *im = who ? procs_find(w->sets->procs, who->tgid, row->last_ns) : NULL;
 	uint32_t set;
+	size_t n = l->n;
+	memcpy(w->victim, l->v, n * sizeof(*l->v));
 	sets_add_occupant(w->sets, who, im, name, l);
+	if (who && !pair_fits(w, l)) {
+		memcpy(l->v, w->victim, n * sizeof(*l->v));
+		l->n = n;
+		sets_add_occupant(w->sets, NULL, NULL, "(other)", l);
+		*ret_cut = true;
+	}
 	int rc = add_set(w, l, &set);
 	return rc ? rc : store_add_row(w->store, set, 0, w->blame, row->samples, row->value);
 }
 
 int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
-	      const uint32_t *event_id)
+	      const uint32_t *event_id, bool *ret_cut)
 {
 	static struct sets_labels l; /* 30 KiB */
 	bool kthread = row->n_user & WAIT_KTHREAD;
@@ -105,7 +141,7 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 		rc = rc ? rc : store_add_row(w->store, set, stack, w->lengths[row->event == w->runq], row->samples, row->value);
 	}
 	if (!rc && (row->kind == ROW_BLAME || !(row->n_user & WAIT_NO_BLAME)))
-		rc = add_blame(w, h, row, &l);
+		rc = add_blame(w, h, row, &l, ret_cut);
 	return rc;
 }
 
@@ -117,5 +153,6 @@ int waits_add_part(struct waits *w, const struct row *row, const struct proc_ima
 		return 0;
 	of.stack = OCCUPANT_OTHER;
 	sets_of(w->sets, row, im, SETS_WORK, row->kind == ROW_KTHREAD, &l);
-	return add_blame(w, NULL, &of, &l);
+	bool cut;
+	return add_blame(w, NULL, &of, &l, &cut);
 }

@@ -22,6 +22,9 @@
 #define WAITS_LENGTHS "[waits]"
 #define WAITS_NO_STACK "[no stack]"
 
+#define WAITS_PAIRS_MAX 4096
+#define WAITS_PAIR_PLACES (2 * WAITS_PAIRS_MAX)
+
 struct waits {
 	const struct sets *sets;
 	struct store_writer *store;
@@ -30,15 +33,24 @@ struct waits {
 	uint32_t off, runq;                 /* indices of the events in rows */
 	uint32_t lengths[2], blame;         /* ids of the store: of off, of runq */
 	uint32_t no_stack, bucket_module;
+	/* Sets (who waited, and who had the CPU) of this window, by their key: beyond WAITS_PAIRS_MAX who had it is "(other)". */
+	uint64_t pair[WAITS_PAIR_PLACES];
+	uint32_t n_pairs;
+	struct label victim[2 * SETS_LABELS_MAX]; /* while who had the CPU is being added */
 	uint32_t bucket[HIST_BUCKETS(WAIT_HIST_BITS)]; /* stacks of the store, plus one; 0: none yet */
 };
 
 /* The events in the store, after those of cfg: all ids are made anew. 0 or -errno. */
 int waits_renew(struct waits *w, const struct sampler_config *cfg);
 
-/* A row of kind ROW_WAIT or ROW_BLAME; im is its process's, event_id[] those of cfg. 0 or -errno. */
+/* A window begins. */
+void waits_window(struct waits *w);
+
+/*
+ * A row of kind ROW_WAIT or ROW_BLAME; im is its process's, event_id[] those of cfg. 0 or -errno;
+ * *ret_cut: who had the CPU is one too many of this window. */
 int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
-	      const uint32_t *event_id);
+	      const uint32_t *event_id, bool *ret_cut);
 
 /* A part of a wait that is not over, which was for a CPU: nobody knows yet who had it. */
 int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im);

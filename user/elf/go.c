@@ -2,7 +2,9 @@
 #include "elf/go.h"
 
 #include "elf/section.h"
+#include "elf/tls.h"
 
+#include <elf.h>
 #include <string.h>
 
 #define MAGIC "\xff Go buildinf:" /* 14 bytes; behind it the pointers' size and flags */
@@ -65,4 +67,38 @@ unsigned elf_go_version(const struct elf_image *img)
 	unsigned v = in_section(img, s.bytes, s.size);
 	elf_section_fini(&s);
 	return v;
+}
+
+bool elf_go_layout(unsigned version, struct elf_go_layout *ret)
+{
+	static const struct {
+		unsigned from;
+		struct elf_go_layout layout;
+	} known[] = {
+		{ 126, { 184, 352, true } },  { 125, { 184, 344, true } },  { 124, { 192, 352, true } }, { 123, { 192, 352, false } },
+		{ 121, { 192, 344, false } }, { 117, { 192, 360, false } }, { 109, { 192, 344, false } },
+	};
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (version < known[i].from)
+			continue;
+		*ret = known[i].layout;
+		return true;
+	}
+	return false;
+}
+
+/* Where symbols were stripped: on x86-64 it is all there is of thread-local memory, on arm64 one of two. */
+bool elf_go_tls(const struct elf_image *img, int64_t *ret)
+{
+	bool x86 = img->machine == EM_X86_64;
+	const char *const names[] = { x86 ? "runtime.tlsg" : "runtime.tls_g", NULL };
+	struct elf_variable v;
+	if (elf_variables(img, names, &v, 1) == 1 && v.tls) {
+		*ret = elf_static_tls(img, v.value);
+		return true;
+	}
+	if (!x86 || img->tls.memsz > 8)
+		return false;
+	*ret = -8;
+	return true;
 }

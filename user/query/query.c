@@ -217,22 +217,31 @@ static bool measure(const struct merge *m, const struct store_row *row, struct s
 	return true;
 }
 
+/* Whether a row is part of the answer; it is counted, or that its CPU was idle. */
+static bool admit(struct merge *m, const struct store_row *row)
+{
+	struct query_info *info = &m->q->info;
+	bool idle = row_is_idle(m, row);
+	if (idle && m->once)
+		info->idle += row->samples;
+	if (!m->event_ok || (idle && !m->spec->idle))
+		return false;
+	info->samples += row->samples;
+	info->value += row->value;
+	return true;
+}
+
 static int on_row(void *ctx, const struct store_row *of)
 {
 	struct merge *m = ctx;
-	struct query *q = m->q;
 	struct store_row in;
 	if (!measure(m, of, &in))
 		return 0;
-	const struct store_row *row = &in;
-	bool idle = row_is_idle(m, row);
-	if (idle && m->once)
-		q->info.idle += row->samples;
-	if (!m->event_ok || (idle && !m->spec->idle))
-		return 0;
-	q->info.samples += row->samples;
-	q->info.value += row->value;
-	int rc = m->spec->labels == QUERY_ALL_LABELS || m->spec->labels == QUERY_KEYS_STACKS ? runs_add(&m->runs, row) : add_sum(m, row);
+	int rc = 0;
+	if (m->spec->labels == QUERY_NO_LABELS)
+		rc = add_sum(m, &in); /* admitted when all is summed: once for each stack */
+	else if (admit(m, &in))
+		rc = m->spec->labels == QUERY_KEYS ? add_sum(m, &in) : runs_add(&m->runs, &in);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
@@ -318,9 +327,9 @@ static int give_sums(struct merge *m)
 		const struct sum *v = &m->sums[i];
 		uint32_t id = (uint32_t)i;
 		bool by_set = m->spec->labels == QUERY_KEYS;
-		if (v->samples || v->value)
-			q->rows[q->n_rows++] = (struct store_row){ by_set ? id : 0, by_set ? 0 : id, q->event, v->samples,
-								   v->value };
+		struct store_row row = { by_set ? id : 0, by_set ? 0 : id, q->event, v->samples, v->value };
+		if ((v->samples || v->value) && (by_set || admit(m, &row)))
+			q->rows[q->n_rows++] = row;
 	}
 	return 0;
 }

@@ -305,9 +305,9 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
 static void after_commit(struct store_writer *w, int64_t now_ns, bool committed)
 {
 	struct err err = { 0 };
-	if (w->opt.windows_only)
+	if (w->opt.windows_only && !w->opt.recent_ns)
 		return;
-	int rc = committed ? compact_due(w, now_ns, &err) : 0;
+	int rc = committed && !w->opt.windows_only ? compact_due(w, now_ns, &err) : 0;
 	if (!rc)
 		rc = retain_due(w, now_ns, &err);
 	if (rc) {

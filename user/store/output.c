@@ -327,9 +327,9 @@ static int write_dicts(struct store_writer *w, struct dict_mark *marks, struct e
 
 /* ---- segments ---- */
 
-static int64_t file_unit(uint8_t level, int64_t t_ns)
+static int64_t file_unit(const struct store_writer *w, uint8_t level, int64_t t_ns)
 {
-	return floor_div(t_ns, levels[level].file_ns);
+	return floor_div(t_ns, w->opt.recent_ns ? w->opt.recent_ns / 2 : levels[level].file_ns);
 }
 
 static struct segment *open_segment(struct store_writer *w, uint8_t level)
@@ -404,7 +404,7 @@ static int new_segment(struct store_writer *w, uint8_t level, struct segment **r
 static int need_segment(struct store_writer *w, const struct store_block *b, struct segment **ret, struct err *err)
 {
 	struct segment *g = open_segment(w, b->level);
-	if (g && (!g->n_refs || file_unit(b->level, g->refs[g->n_refs - 1].b.t0_ns) == file_unit(b->level, b->t0_ns))) {
+	if (g && (!g->n_refs || file_unit(w, b->level, g->refs[g->n_refs - 1].b.t0_ns) == file_unit(w, b->level, b->t0_ns))) {
 		*ret = g;
 		return 0;
 	}

@@ -110,7 +110,7 @@ static int cut(struct store_writer *w, size_t i, bool by_age, struct gone *gone)
 
 static int64_t keep_ns(const struct store_writer *w, uint8_t level)
 {
-	return w->opt.keep_ns[level == LEVEL_POSTINGS ? 0 : level];
+	return w->opt.recent_ns ? w->opt.recent_ns : w->opt.keep_ns[level == LEVEL_POSTINGS ? 0 : level];
 }
 
 static int cut_by_age(struct store_writer *w, int64_t now_ns, struct gone *gone)

@@ -111,6 +111,7 @@ struct store_options {
 	uint64_t reserve_bytes;	    /* kept free on the file system: below 4 times this full rows are not written, below 2
 				       times no rows with labels, below it nothing; 0: 1% of the file system, at most 64 MiB */
 	bool windows_only;	    /* a recording, kept as it was made: no parents (store_compact makes them), no retention */
+	int64_t recent_ns;	    /* with windows_only: only this much is kept, or up to twice as much; 0: all */
 	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never; not less than the level below */
 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/utf8.h"
 
-#include <stdbool.h>
-
 static bool continues(const unsigned char *p, size_t n)
 {
 	for (size_t i = 1; i < n; i++) {
@@ -22,4 +20,29 @@ size_t utf8_char(const char *s, size_t len)
 	    (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return n;
+}
+
+unsigned utf8_code(const char *s, size_t n)
+{
+	const unsigned char *p = (const unsigned char *)s;
+	unsigned code = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++)
+		code = code << 6 | (p[i] & 0x3f);
+	return code;
+}
+
+bool utf8_is_hidden(const char *s, size_t n)
+{
+	static const struct {
+		unsigned first, last;
+	} hidden[] = {
+		{ 0, 0x1f },	     { 0x7f, 0x9f },	  { 0xad, 0xad },      { 0x61c, 0x61c },     { 0x180e, 0x180e },
+		{ 0x200b, 0x200f },  { 0x2028, 0x202e },  { 0x2060, 0x206f },  { 0xfeff, 0xfeff },   { 0xfff9, 0xfffb },
+		{ 0xe0000, 0xe0fff },
+	};
+	unsigned code = utf8_code(s, n);
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+		if (code >= hidden[i].first && code <= hidden[i].last)
+			return true;
+	return false;
 }

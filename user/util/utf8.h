@@ -3,9 +3,19 @@
 #ifndef ASCRIBE_UTIL_UTF8_H
 #define ASCRIBE_UTIL_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The length of the UTF-8 character at s, 0 when it is none (overlong, surrogate, cut short). len > 0. */
 size_t utf8_char(const char *s, size_t len);
+
+/*
+ * A character, as utf8_char found it, that shows nothing itself but may change how all around it is shown: controls, marks of
+ * writing direction, joiners, separators of lines, tags.
+ */
+bool utf8_is_hidden(const char *s, size_t n);
+
+/* Its number. */
+unsigned utf8_code(const char *s, size_t n);
 
 #endif

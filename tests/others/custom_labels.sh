@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Polar Signals' own library of custom-labels, unmodified: two threads whose set is replaced all the time. Its source is
+# github.com/polarsignals/custom-labels, or in the directory CUSTOM_LABELS; what is built stays in build/others.
+. "$(dirname "$0")/../record/lib.bash"
+source=${CUSTOM_LABELS:-$build/others/custom-labels}
+if [ ! -e "$source/src/customlabels.h" ]; then
+	mkdir -p "$(dirname "$source")"
+	git clone -q --depth 1 https://github.com/polarsignals/custom-labels "$source" 2>clone.err ||
+		skip "custom-labels cannot be cloned: $(tail -1 clone.err)"
+fi
+ok "the library builds" make -s -C "$source"
+cat >use.c <<'END'
+#include "src/customlabels.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+static custom_labels_string_t text(const char *s)
+{
+	return (custom_labels_string_t){ strlen(s), (const unsigned char *)s };
+}
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void *run(void *name)
+{
+	unsigned long n = (unsigned long)*(char *)name;
+	char x[24], y[24];
+	prctl(PR_SET_NAME, name);
+	for (double end = now() + 3; now() < end;) {
+		custom_labels_labelset_t *next = custom_labels_new(4);
+		n = n * 1103515245 % 999983 + 1;
+		snprintf(x, sizeof(x), "%lu", n);
+		snprintf(y, sizeof(y), "%lu", n * 7919 % 1000003);
+		custom_labels_set(next, text("tenant"), text(name), NULL);
+		custom_labels_set(next, text("x"), text(x), NULL);
+		custom_labels_set(next, text("y"), text(y), NULL);
+		custom_labels_labelset_t *last = custom_labels_replace(next);
+		if (last)
+			custom_labels_free(last);
+		for (volatile int i = 0; i < 300; i++)
+			;
+	}
+	return NULL;
+}
+
+int main(void)
+{
+	pthread_t t[2];
+	pthread_create(&t[0], NULL, run, "one");
+	pthread_create(&t[1], NULL, run, "two");
+	pthread_join(t[0], NULL);
+	pthread_join(t[1], NULL);
+	return 0;
+}
+END
+ok "a program that uses it builds" ${CC:-cc} -O2 -D_GNU_SOURCE -I"$source" -o use use.c -L"$source" -lcustomlabels \
+	-Wl,-rpath,"$source" -lpthread
+record -F 1999 -o use.data -- ./use
+report use.data --by thread,tenant >threads.json
+report use.data --by x,y --where '{x!="",y!=""}' >xy.json
+check "each thread has its own labels" r=threads.json -- \
+	'all(t in (None, k) for k, t in samples(r)) and all(samples(r)[k, k] > 100 for k in ("one", "two"))' 'samples(r)'
+check "no sample with half of one set and half of another" r=xy.json -- \
+	'r["samples"] > 200 and all(int(x) * 7919 % 1000003 == int(y) for x, y in samples(r))' 'r["samples"], len(r["rows"])'
+finish

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Our labels stand in OpenTelemetry's variable, too: they are counted once; and beside an SDK in the same program both are read.
+. "$(dirname "$0")/lib.bash"
+build_both() { ${CC:-cc} -O2 -g -D_GNU_SOURCE -fno-omit-frame-pointer -I"$here/../../include" "$@"; }
+ok "programs build" eval 'build_both -DSDK -c -o sdk.o "$here/both.c" && build_both -o both "$here/both.c" sdk.o &&
+	build_both -o alone -Wl,--export-dynamic-symbol=otel_thread_ctx_v1 "$here/both.c"'
+ok "the variable is there for others" eval 'nm -D alone | grep -q "otel_thread_ctx_v1"'
+for name in alone both; do
+	record -F 499 -o $name.data -- ./$name
+	cp record.out $name.truth
+	report $name.data --by tenant,sdk.route,span_id --where "{comm=\"$name\"}" >$name.json
+done
+# The first samples come before the process is known.
+check "alone: our labels, once" r=alone.json t=alone.truth -- \
+	'set(samples(r)) <= {("acme", None, None), (None, None, None)} and
+	abs(rows(r)["acme", None, None]["seconds"] - t["with"]) < 0.35 * t["with"]' 'samples(r), t'
+check "beside an SDK: both kinds" r=both.json t=both.truth -- \
+	'set(samples(r)) <= {("acme", "/sdk", "cd" * 8), (None, "/sdk", "cd" * 8), (None, None, None)} and
+	abs(rows(r)["acme", "/sdk", "cd" * 8]["seconds"] - t["with"]) < 0.35 * t["with"] and samples(r)[None, "/sdk", "cd" * 8] > 50' \
+	'samples(r), t'
+finish

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ascribe top: who and which code uses the CPU now. One thread records into a store in memory (collect/live), this one asks that store as
+ * any command would, and shows it; or it shows the store that a daemon writes.
+ */
+#include "cli/accounting.h"
+#include "cli/cmd.h"
+#include "cli/groups.h"
+#include "cli/target.h"
+#include "cli/term.h"
+#include "cli/text.h"
+#include "cli/top.h"
+#include "collect/live.h"
+#include "export/answer.h"
+#include "labels/recipe.h"
+#include "proc/proc.h"
+
+#include <curses.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define SECOND 1000000000ll
+#define LIVE_KEPT_NS (600 * SECOND) /* what is in memory: twice the longest time that can be shown */
+#define STORE_SPAN_MAX_NS (86400 * SECOND)
+#define ONCE_SECONDS 5
+#define DEFAULT_ROWS 30
+
+struct top_options {
+	struct filter filter; /* where, event, idle, names, json, limit */
+	const char *by, *store, *cgroup;
+	struct opt_list tgids, tids;
+	uint64_t hz, seconds;
+	int64_t delay_ns, span_ns;
+	bool once;
+};
+
+static const struct opt options[] = {
+	{ "by", 'b', OPT_STRING, "KEY", "by this label key (default: by function)", offsetof(struct top_options, by), 0, 0 },
+	{ "where", 'w', OPT_STRING, "SELECTOR", "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}",
+	  offsetof(struct top_options, filter.where), 0, 0 },
+	{ "span", 0, OPT_DURATION, "TIME", "show so much of the past (default 10s)", offsetof(struct top_options, span_ns), 0, 0 },
+	{ "delay", 'd', OPT_DURATION, "TIME", "look again after this time, whole seconds (default 2s)",
+	  offsetof(struct top_options, delay_ns), 0, 0 },
+	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 99)", offsetof(struct top_options, hz), 1, 50000 },
+	{ "event", 'e', OPT_STRING, "EVENT", "what to sample (default: cycles where there is a PMU, else cpu-clock)",
+	  offsetof(struct top_options, filter.event), 0, 0 },
+	{ "tgid", 'p', OPT_LIST, "TGID,..", "only these processes and their children to come", offsetof(struct top_options, tgids), 0, 0 },
+	{ "tid", 't', OPT_LIST, "TID,..", "only these threads", offsetof(struct top_options, tids), 0, 0 },
+	{ "cgroup", 'G', OPT_STRING, "CGROUP", "only what runs in this v2 cgroup or below it", offsetof(struct top_options, cgroup), 0, 0 },
+	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs", offsetof(struct top_options, filter.idle), 0, 0 },
+	NAMES_OPTIONS(struct top_options, filter),
+	{ "store", 's', OPT_STRING, "STORE", "record nothing: show what is written there, by a daemon or by record",
+	  offsetof(struct top_options, store), 0, 0 },
+	{ "once", 0, OPT_FLAG, NULL, "no screen: record for some seconds, print the table and end", offsetof(struct top_options, once), 0, 0 },
+	{ "seconds", 'S', OPT_UINT, "N", "with --once: so long (default 5)", offsetof(struct top_options, seconds), 1, 3600 },
+	LIMIT_OPTION(struct top_options, filter, "with --once: rows to print, 0 for all (default: 30; with --json all)"),
+	JSON_OPTION(struct top_options, filter),
+};
+
+static const struct opt_command command = {
+	.name = "top",
+	.usage = "[OPTIONS]",
+	.about = "Show who and which code uses the CPU, while it does: by function or by any label, with a way down from a\n"
+		 "label's value to its functions and their callers. Press ? for the keys. As root; --store needs only the\n"
+		 "right to read the store. Nothing is written to disk.\n",
+	.examples = "  ascribe top                          functions\n"
+		    "  ascribe top --by tenant              who\n"
+		    "  ascribe top -p 1234 -F 999           one process, closely\n"
+		    "  ascribe top --store /var/lib/ascribe --span 1m --by comm    what a daemon records\n"
+		    "  ascribe top --once --seconds 10 --by tenant --json          for a program\n",
+	.notes_title = "Keys",
+	.notes = top_help,
+	.opts = options,
+	.n_opts = sizeof(options) / sizeof(options[0]),
+	.max_args = 0,
+};
+
+/* Everything that lives meanwhile. */
+struct top {
+	struct top_options *o;
+	struct sampler_config cfg;
+	struct target target;
+	struct recipes recipes;
+	struct live *live; /* NULL: somebody else's store */
+	char what[256];
+	int signals;
+	struct top_ui ui;
+};
+
+/* ---- what is recorded ---- */
+
+static int choose_target(struct top *t, struct err *err)
+{
+	const struct top_options *o = t->o;
+	int n = !!o->tgids.n + !!o->tids.n + !!o->cgroup, rc = 0;
+	if (n > 1)
+		return err_set(err, -EINVAL, "-p, -t and -G exclude each other");
+	if (n && o->store)
+		return err_set(err, -EINVAL, "-p, -t and -G choose what to record; --store records nothing (--where chooses there)");
+	if (o->tgids.n)
+		rc = target_tgids(&t->target, o->tgids.v, o->tgids.n, err);
+	else if (o->tids.n)
+		rc = target_tids(&t->target, o->tids.v, o->tids.n, err);
+	else if (o->cgroup)
+		rc = target_cgroup(&t->target, o->cgroup, err);
+	t->cfg.selection = t->target.selection;
+	t->cfg.ids = t->target.ids;
+	t->cfg.n_ids = t->target.n_ids;
+	t->cfg.cgroup_id = t->target.cgroup_id;
+	t->cfg.cgroup_level = t->target.cgroup_level;
+	return rc;
+}
+
+static int open_live(struct top *t, struct err *err)
+{
+	const char *name = t->o->filter.event ? t->o->filter.event : event_default();
+	struct err warning = { 0 };
+	struct rlimit l;
+	t->cfg.hz = (unsigned)t->o->hz;
+	t->cfg.window_s = (unsigned)(t->o->delay_ns / SECOND);
+	t->cfg.n_events = 1;
+	int fd, rc = event_parse(&t->cfg.event[0], name, t->cfg.hz, err);
+	if (!rc && t->cfg.event[0].wait)
+		return err_set(err, -EINVAL, "%s is a wait, which top does not show: ascribe record --wall, then report --metric", name);
+	rc = rc ? rc : recipes_load_built_in(&t->recipes, err);
+	if (rc)
+		return rc;
+	t->cfg.recipes = &t->recipes;
+	rc = event_open(&t->cfg.event[0], 0, &fd, err); /* may we at all? */
+	if (rc && rc != -ENODEV)
+		return rc;
+	if (!rc)
+		close(fd);
+	if (!getrlimit(RLIMIT_NOFILE, &l)) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
+	snprintf(t->what, sizeof(t->what), "top, %s at %u Hz", t->cfg.event[0].name, t->cfg.hz);
+	rc = live_open(&t->live, &t->cfg, t->what, LIVE_KEPT_NS, &warning, err);
+	if (!rc && warning.code && t->o->once)
+		cmd_warn("%s", warning.text);
+	return rc ? rc : live_start(t->live, err);
+}
+
+/* ---- signals ---- */
+
+static int take_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* ---- once ---- */
+
+/* What the shares of report's answer are in CPUs. */
+static int add_rates(json_t *answer, const struct top_view *v)
+{
+	json_t *rows = json_object_get(answer, "rows"), *row;
+	size_t i;
+	int rc = json_put(answer, "cpus", json_count(v->head.n_cpus));
+	rc = rc ? rc : json_put(answer, "covered", json_real(v->head.seconds));
+	rc = rc ? rc : json_put(answer, "rate", json_real(v->head.busy));
+	json_array_foreach(rows, i, row) {
+		const struct query_table_row *r = &v->table->rows[i];
+		double low, high;
+		view_interval(v, v->level[0].kind == TOP_FUNCTION ? r->self : r->samples, &low, &high);
+		rc = rc ? rc : json_put(row, "rate", json_real(view_rate(v, r->samples)));
+		rc = rc ? rc : json_put(row, "self_rate", json_real(view_rate(v, r->self)));
+		rc = rc ? rc : json_put(row, "self_rate_low", json_real(low));
+		rc = rc ? rc : json_put(row, "self_rate_high", json_real(high));
+	}
+	return rc;
+}
+
+static int print_json(const struct top_view *v, const struct filter *f, uint64_t limit)
+{
+	const char *keys[] = { v->level[0].key };
+	const struct answer a = { .store = v->store, .where = f->where, .keys = keys, .n_keys = v->level[0].key != NULL, .limit = limit };
+	json_t *answer = answer_table(&a, v->query, v->table);
+	if (answer && add_rates(answer, v)) {
+		json_decref(answer);
+		answer = NULL;
+	}
+	return cmd_print_json(answer);
+}
+
+int top_print(const struct top_view *v, uint64_t limit)
+{
+	const struct top_level *l = &v->level[0];
+	const struct top_head *h = &v->head;
+	double unit = h->time ? 100 : 1;
+	text_put(stdout, h->event, 0);
+	printf(", %.1f s: ", h->seconds);
+	if (h->time)
+		printf("%.1f%% of %u%% CPU", 100 * h->busy, 100 * h->n_cpus);
+	else
+		printf("%.1f per second", h->busy);
+	printf("; own %.2f%% CPU, %.0f MiB\n\n", 100 * h->own_cpu, (double)h->own_rss / 1048576);
+	printf("%8s %15s %8s %9s  ", !h->time ? "RATE/S" : l->key ? "CPU%" : "SELF%", "95% INTERVAL", l->key ? "SHARE" : h->time ? "TOTAL%" : "TOTAL/S", "SAMPLES");
+	text_put(stdout, l->key ? l->key : "FUNCTION", 0);
+	putchar('\n');
+	for (size_t i = 0; i < v->n_rows && i < limit; i++) {
+		const struct top_row *r = &v->rows[i];
+		uint64_t n = view_row_samples(v, r);
+		double low, high;
+		char interval[40];
+		view_interval(v, n, &low, &high);
+		snprintf(interval, sizeof(interval), "%.1f-%.1f", unit * low, unit * high);
+		printf("%8.1f %15s ", unit * view_rate(v, n), interval);
+		if (l->key)
+			printf("%7.1f%% ", h->samples ? 100.0 * (double)n / (double)h->samples : 0);
+		else
+			printf("%8.1f ", unit * view_rate(v, r->samples));
+		printf("%9" PRIu64 "  ", n);
+		if (!l->key && function_print(r->text, r->module, r->inlined, NAME_WIDTH))
+			return -ENOMEM;
+		if (l->key)
+			text_put(stdout, r->missing ? "(none)" : *r->text ? r->text : "\"\"", 0);
+		if (l->key)
+			putchar('\n');
+	}
+	if (v->n_rows > limit)
+		printf("\nnot shown: %zu; -n 0 prints all\n", v->n_rows - (size_t)limit);
+	accounting_footer(v->store, query_info(v->query));
+	return 0;
+}
+
+/* Until the time is over, or somebody asks to end: what was sampled until then is printed either way. */
+static int wait_once(struct top *t, struct err *err)
+{
+	uint64_t end = proc_now_ns() + t->o->seconds * (uint64_t)SECOND, now;
+	struct live_state s;
+	cmd_say("recording for %" PRIu64 " s", t->o->seconds);
+	while ((now = proc_now_ns()) < end) {
+		struct pollfd p[] = { { .fd = t->signals, .events = POLLIN }, { .fd = live_fd(t->live), .events = POLLIN } };
+		if (poll(p, 2, (int)((end - now + 999999) / 1000000)) < 0 && errno != EINTR)
+			return err_sys(err, -errno, "waiting");
+		if (p[0].revents)
+			break;
+		live_look(t->live, &s);
+		if (s.ended)
+			break; /* live_stop says why */
+	}
+	return live_stop(t->live, err);
+}
+
+static int run_once(struct top *t, struct err *err)
+{
+	struct top_view *v = &t->ui.view;
+	const struct filter *f = &t->o->filter;
+	uint64_t limit = f->limit == UINT64_MAX && !f->json ? DEFAULT_ROWS : f->limit ? f->limit : UINT64_MAX;
+	int rc = t->live ? wait_once(t, err) : 0;
+	if (t->live)
+		v->span_ns = INT64_MAX / 2; /* all of it */
+	rc = rc ? rc : view_load(v, err);
+	if (rc == -ENODATA)
+		return err_set(err, rc, "there are no samples");
+	if (rc)
+		return rc;
+	return f->json ? print_json(v, f, limit) : top_print(v, limit);
+}
+
+/* ---- the screen ---- */
+
+/* What is new since the last look. Without a recorder of ours the store is looked at every time. */
+static int look(struct top *t, struct err *err)
+{
+	struct top_ui *ui = &t->ui;
+	struct live_state s;
+	if (t->live) {
+		live_look(t->live, &s);
+		ui->started_ns = s.started_ns;
+		ui->processes = s.progress.processes;
+		if (s.ended) {
+			*err = s.err;
+			return s.err.code ? s.err.code : -EIO;
+		}
+	}
+	ui->stale |= !ui->view.frozen_ns;
+	return 0;
+}
+
+static void load(struct top_ui *ui)
+{
+	struct err err = { 0 };
+	ui->stale = false;
+	int rc = view_load(&ui->view, &err);
+	if (rc == -ESTALE) /* retention was quicker */
+		rc = view_load(&ui->view, &err);
+	if (rc && rc != -ENODATA)
+		snprintf(ui->message, sizeof(ui->message), "%s", err.text);
+	if (!rc && ui->mode == TOP_CHOOSE)
+		top_list_keys(ui);
+}
+
+static int run_screen(struct top *t, struct err *err)
+{
+	struct top_ui *ui = &t->ui;
+	int64_t delay_ms = t->o->delay_ns / 1000000;
+	uint64_t next = 0;
+	int rc = look(t, err);
+	while (!rc && !ui->quit) {
+		if (ui->stale)
+			load(ui);
+		top_draw(ui);
+		struct pollfd p[] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = t->signals, .events = POLLIN },
+				      { .fd = t->live ? live_fd(t->live) : -1, .events = POLLIN } };
+		uint64_t now = proc_now_ns() / 1000000;
+		if (next <= now)
+			next = now + (uint64_t)delay_ms;
+		/* SIGWINCH ends this wait too; getch() says so. */
+		if (poll(p, 3, t->live ? 1000 : (int)(next - now)) < 0 && errno != EINTR)
+			return err_sys(err, -errno, "waiting for keys");
+		if (p[1].revents || p[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+			break;
+		for (int key; (key = getch()) != ERR && !ui->quit;)
+			if (key != KEY_RESIZE)
+				top_key(ui, key);
+		if (t->live ? p[2].revents : proc_now_ns() / 1000000 >= next)
+			rc = look(t, err);
+	}
+	return rc;
+}
+
+static int run_live(struct top *t, struct err *err)
+{
+	int rc = screen_open(&t->ui.screen, term_colors(stdout), err);
+	if (rc)
+		return rc;
+	rc = run_screen(t, err);
+	screen_close(&t->ui.screen);
+	return rc;
+}
+
+/* ---- life ---- */
+
+static int check(struct top_options *o)
+{
+	if (o->delay_ns % SECOND || o->delay_ns > 60 * SECOND) {
+		cmd_error("top: --delay must be whole seconds, at most 60");
+		return EXIT_USAGE;
+	}
+	if (o->filter.json && !o->once) {
+		cmd_error("top: --json goes with --once");
+		return EXIT_USAGE;
+	}
+	int64_t most = o->store ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
+	if (o->span_ns > most) {
+		cmd_error("top: --span: at most %s", o->store ? "24h" : "5m, which is what is kept in memory; --store shows more");
+		return EXIT_USAGE;
+	}
+	if (o->by && !strcmp(o->by, "function"))
+		o->by = NULL;
+	return reading_check(&o->filter, "--where", "--from");
+}
+
+static int run(struct top *t, struct err *err)
+{
+	const struct filter *f = &t->o->filter;
+	struct top_ui *ui = &t->ui;
+	int rc = choose_target(t, err);
+	if (rc)
+		return rc;
+	static const char *const styles[] = { "full", "folded", "simple" };
+	for (int i = 0; f->names && i < 3; i++)
+		if (!strcmp(f->names, styles[i]))
+			ui->view.names = (enum query_names)i;
+	ui->view.idle = f->idle;
+	ui->view.span_ns = t->o->span_ns;
+	ui->interval_s = (unsigned)(t->o->delay_ns / SECOND);
+	ui->hz = (unsigned)t->o->hz;
+	ui->live = !t->o->store;
+	ui->span_max_ns = t->o->store ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
+	if (!t->o->once && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		return err_set(err, -ENOTTY, "this is no terminal: use --once, or --once --json");
+	t->signals = take_signals();
+	rc = view_init(&ui->view, t->o->by, f->where, err);
+	if (!rc && !t->o->store)
+		rc = open_live(t, err);
+	if (rc)
+		return rc;
+	ui->view.dir = t->live ? live_store(t->live) : t->o->store;
+	ui->view.event = t->live ? NULL : f->event;
+	return t->o->once ? run_once(t, err) : run_live(t, err);
+}
+
+int cmd_top(int argc, char **argv)
+{
+	struct top_options o = { .filter = FILTER_INIT, .hz = 99, .seconds = ONCE_SECONDS, .delay_ns = 2 * SECOND, .span_ns = 10 * SECOND };
+	struct top t = { .o = &o, .signals = -1 };
+	struct opt_args args;
+	struct err err = { 0 };
+	int status;
+	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
+		return status;
+	status = check(&o);
+	if (!status) {
+		int rc = run(&t, &err);
+		if (rc && rc != -EIO)
+			cmd_error("top: %s", err.text[0] ? err.text : strerror(-rc));
+		status = rc == -EINVAL ? EXIT_USAGE : rc ? EXIT_FAILED : EXIT_OK;
+	}
+	view_keys_fini(&t.ui.keys);
+	view_fini(&t.ui.view);
+	live_close(t.live);
+	recipes_fini(&t.recipes);
+	target_fini(&t.target);
+	if (t.signals >= 0)
+		close(t.signals);
+	opt_release(&command, &o);
+	return status;
+}
