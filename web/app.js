@@ -16,7 +16,7 @@ import { Tip } from './tip.js';
 import { ValuesPane } from './values.js';
 import { WaitsPane } from './waits_pane.js';
 
-const LIVE_MS = 5000, SERIES = 50, SELECTOR_MAX = 8000;
+const LIVE_MS = 5000, STACKED_S = 1800, SERIES = 50, SELECTOR_MAX = 8000;
 /* Keys that the system has for every sample: a label that programs gave themselves is shown first. */
 const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$/;
 const USUAL = ['tenant', 'customer', 'service', 'service_name', 'endpoint', 'route'];
@@ -203,7 +203,7 @@ class App {
 	}
 
 	tick() {
-		if (this.state.live && !document.hidden)
+		if (this.state.live && !document.hidden && !document.querySelector('[aria-busy]')) /* what takes longer than that is waited for */
 			this.update(true);
 	}
 
@@ -263,23 +263,33 @@ class TimePane extends Pane {
 	constructor(app, host) {
 		super(app, host);
 		this.plot = h('div.plot', { role: 'img' });
-		host.append(this.note, this.plot);
+		this.wide = h('p.over', { hidden: true });
+		host.append(this.note, this.plot, this.wide);
 		this.chart = new Chart(this.plot, { onrange: (from, to) => app.range(from, to), tip: app.tip });
 		this.plot.addEventListener('mouseleave', () => app.tip.hide());
 	}
 
 	update(again) {
-		const s = this.app.state, params = { ...this.app.select(), by: s.by, limit: SERIES };
+		const s = this.app.state, wide = this.tooWide(s), params = { ...this.app.select(), by: wide ? '' : s.by, limit: SERIES };
 		if (!s.by && !this.app.keys)
 			return;
+		this.wide.hidden = !wide;
+		this.wide.textContent = wide ? `${brief(s.by, 40)} has very many values: stacked in ranges of up to half an hour.` : '';
 		return this.load(JSON.stringify(params), again, signal => ask('series', params, signal), answer => {
 			this.answer = answer;
-			this.by = s.by;
+			this.by = wide ? '' : s.by;
 			this.draw();
 			this.app.range_used(answer);
-			this.app.values.ofChart(answer, s.by);
+			if (!wide)
+				this.app.values.ofChart(answer, s.by);
 			this.app.drawn('chart');
 		});
+	}
+
+	/* The course of each value of such a key is in the windows alone: a day of them takes long to read. */
+	tooWide(s) {
+		const key = (this.app.keys || []).find(k => k.key === s.by), span = s.to && s.from ? Number(s.to) - Number(s.from) : NaN;
+		return !!key && key.wide && !(span <= STACKED_S);
 	}
 
 	draw() {

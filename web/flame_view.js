@@ -10,7 +10,7 @@ import { brief, cut } from './format.js';
 import { children } from './tree.js';
 import { h, perFrame } from './dom.js';
 
-const ROW = 18, SLIVER = 1, FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
+const ROW = 18, SLIVER = 2, FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 const CLOSEST = 4; /* samples a view has at least */
 
 export class FlameView {
@@ -106,7 +106,7 @@ export class FlameView {
 		c.direction = 'ltr';
 		this.letter = c.measureText('M').width;
 		this.texts = [];
-		const scroll = this.element.scrollTop;
+		const scroll = Math.round(this.element.scrollTop);
 		for (let level = 0; level < this.levels; level++) {
 			const y = this.top(level) - scroll;
 			if (y > this.height || y + ROW < 0)
@@ -180,7 +180,8 @@ export class FlameView {
 		const c = this.context, hit = this.hits && this.hits[this.tree.frame[i]];
 		c.globalAlpha = this.hits && !hit ? .3 : 1;
 		c.fillStyle = hit ? this.style.hit : this.paint(i);
-		c.fillRect(left, y, w, ROW - 1);
+		const x = Math.round(left); /* on whole pixels: edges that are blended take several times as long */
+		c.fillRect(x, y, Math.max(1, Math.round(left + w) - x), ROW - 1);
 	}
 
 	drawNode(i, left, w, y) {

@@ -46,7 +46,7 @@ export class ValuesPane extends Pane {
 					throw e;
 				return null; /* not kept by this selector */
 			}) : null;
-			const [answer, series, runq, off] = await Promise.all([ask('table', params, signal), own === s.where ? null : ask('series', params, signal), waits('runq'), waits('off')]);
+			const [answer, series, runq, off] = await Promise.all([ask('table', params, signal), own === s.where || this.app.time.tooWide(s) ? null : ask('series', params, signal), waits('runq'), waits('off')]);
 			return { answer, series, by: s.by, waits: runq && off ? [runq, off] : null };
 		};
 		return this.load(JSON.stringify([params, own === s.where, !!this.app.has_waits]), again, askAll, got => {
@@ -71,6 +71,7 @@ export class ValuesPane extends Pane {
 
 	courses(answer, by) {
 		this.series = answer;
+		this.coursesOf = by;
 		this.points = new Map(answer.series.filter(r => !r.other).map(r => [r.key[by], r.points]));
 		this.ranks = new Map(answer.series.filter(r => !r.other).map((r, i) => [r.key[by], i]));
 	}
@@ -78,7 +79,7 @@ export class ValuesPane extends Pane {
 	draw() {
 		const a = this.answer, by = this.by, time = a.seconds > 0;
 		this.status.textContent = a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`;
-		const rank = r => this.ranks && this.ranks.has(r.key[by]) ? this.ranks.get(r.key[by]) : -1;
+		const rank = r => this.by === this.coursesOf && r.key && this.ranks.has(r.key[by]) ? this.ranks.get(r.key[by]) : -1;
 		this.body.replaceChildren(table({
 			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
 				{ id: 'value', title: brief(by, 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
@@ -125,7 +126,7 @@ export class ValuesPane extends Pane {
 	}
 
 	sparkCell(r, rank) {
-		const points = r.key && this.points.get(r.key[this.by]);
+		const points = this.by === this.coursesOf && r.key && this.points.get(r.key[this.by]);
 		if (!points || !this.series.n_steps)
 			return '';
 		return spark(points, this.series.from, this.series.to, this.series.n_steps, valueColour(rank), 'over the range shown above');

@@ -46,7 +46,7 @@ for (const key of ['ArrowUp', 'ArrowUp', 'Enter'])
 assert.ok(await page.isEnabled('button[name=out]'));
 await page.keyboard.press('Escape');
 await page.click('.list summary');
-await page.locator('.list tbody tr').nth(1).waitFor();
+await page.waitForSelector('.list tbody tr:nth-child(2)');
 
 /* Names of the store try to set the title, to add scripts and images. */
 assert.equal(await page.title(), 'ascribe: flame graph');

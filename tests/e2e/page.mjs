@@ -97,6 +97,7 @@ onPage('zoom fetches what was left out', wide, '', async page => {
 	assert.equal(param(page, 'root').split('.').length, 3);
 	assert.equal(asked.length, 1);
 	await page.click('.list summary');
+	await page.waitForSelector('.list tbody tr');
 	const rows = await page.locator('.list tbody tr').allInnerTexts(), sub = await api(wide, `flame?max_nodes=8192&root=${param(page, 'root')}`);
 	assert.equal(digits(rows[0].split('\t')[2]), sub.nodes[1]);
 	const kids = [];
@@ -111,6 +112,7 @@ onPage('zoom fetches what was left out', wide, '', async page => {
 	await page.goto(address); /* the crumbs come from the server */
 	await settled(page);
 	await page.click('.list summary');
+	await page.waitForSelector('.list tbody tr');
 	assert.equal(digits((await page.locator('.list tbody tr').first().innerText()).split('\t')[2]), sub.nodes[1]);
 	await clickFrame(page, 0, 0.5);
 	assert.equal(param(page, 'root'), '');
