@@ -50,22 +50,30 @@ check "no time is negative, none longer than the recording" o=off.json q=runq.js
 	'all(0 <= x["seconds"] < 1.1 * (s["to"] - s["from"]) + 1 for r in (o, q) for x in r["rows"])' 'len(o["rows"])'
 
 # ---- killed while blocked ----
-background "$ascribe" record --wall -a -F 99 -d 5s -q -o killed
+background "$ascribe" record --wall -a -F 99 -d 60s -o killed 2>killed.err
 recorder=$pid
-sleep 1
+recording killed.err
 for i in $(seq 40); do
 	sleep 100 &
 	started+=($!)
 	victims="${victims:-} $!"
 	disown
 done
-sleep 1.5
+for v in $victims; do
+	for i in $(seq 400); do
+		[ "$(cat /proc/$v/comm)" = sleep ] && break
+		sleep 0.05
+	done
+done
+sleep 1
 kill -9 $victims
+sleep 0.5
+kill -INT "$recorder"
 wait "$recorder"
-"$ascribe" report killed --metric off --by tid --where '{comm="sleep"}' -n 0 --json >off.json 2>/dev/null
-check "40 processes killed while they sleep: each was blocked until then, and not a second longer" r=off.json -- \
-	"all(0.5 < rows(r)[t]['seconds'] < 5 for t in '$victims'.split())" 'sorted(round(x["seconds"], 2) for x in r["rows"])[-3:]'
 "$ascribe" stat killed --json >stat.json
+"$ascribe" report killed --metric off --by tid --where '{comm="sleep"}' -n 0 --json >off.json 2>/dev/null
+check "40 processes killed while they sleep: each was blocked until then" r=off.json s=stat.json -- \
+	"all(0.5 < rows(r)[t]['seconds'] < s['to'] - s['from'] for t in '$victims'.split())" 'sorted(round(x["seconds"], 2) for x in r["rows"])[-3:]'
 check "accounting" s=stat.json -- 'exact(s) and s["lost"]["wait_untracked"] == 0' 's["fired"], s["lost"]'
 ok "the store is whole" "$ascribe" store verify killed
 finish
