@@ -13,7 +13,7 @@
  * stack is taken when the thread leaves, for that is when its memory can be read, and kept in a place of its own until the wait is
  * over. Stacks are what is costly, so they are taken where the wait will be long: `spots` remembers how long the last waits of
  * each program counter and stack pointer were; of those that were short one in SHORT_ONE_IN has its stack taken all the same, one in 17 ms. A CPU
- * takes at most TAKE_A_SLICE in a millisecond. A wait without its stack is counted in a row by its length.
+ * takes one in a millisecond, and up to TAKE_MAX at once that it did not take before. A wait without its stack is counted in a row by its length.
  *
  * Runs with interrupts off, between the same two increments of cpu_state.seq as a sample, which it therefore never meets.
  */
@@ -32,7 +32,7 @@
 #define SHORT_ONE_IN 512
 #define SHORT_SLICE_BITS 24 /* ns: one of them in 17 ms */
 #define SLICE_BITS 20 /* ns: 1.05 ms */
-#define TAKE_A_SLICE 4
+#define TAKE_MAX 64 /* that were not taken before */
 #define RUNS 512 /* of each CPU that are remembered */
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
@@ -105,7 +105,7 @@ struct sched_cpu {
 	__u64 until; /* the end of the wait that is being divided */
 	__u64 elsewhere; /* what of it was in other queues */
 	__u64 slice, slice_short;
-	__u32 taken;    /* stacks in this slice */
+	__u32 may_take; /* stacks: one more in each slice */
 	__u32 head;     /* runs[head % RUNS] is the newest */
 	struct run runs[RUNS];
 	struct {
@@ -183,11 +183,13 @@ static __always_inline bool take_stack(struct sched_cpu *sc, __u32 spot, __u64 n
 			return false;
 		sc->slice_short = now >> SHORT_SLICE_BITS;
 	}
-	if (sc->slice != now >> SLICE_BITS) {
-		sc->slice = now >> SLICE_BITS;
-		sc->taken = 0;
-	}
-	return sc->taken++ < TAKE_A_SLICE;
+	__u64 slice = now >> SLICE_BITS, more = slice - sc->slice;
+	sc->slice = slice;
+	sc->may_take = more < TAKE_MAX && sc->may_take + more < TAKE_MAX ? sc->may_take + (__u32)more : TAKE_MAX;
+	if (!sc->may_take)
+		return false;
+	sc->may_take--;
+	return true;
 }
 
 static __always_inline void learn(__u32 spot, __u64 ns)
@@ -511,7 +513,7 @@ static __always_inline void identify(struct task_struct *t, struct row *row)
 /*
  * The label set of the current thread, which leaves. A process that is not known yet is asked about only by the way of a stack: there may
  * be thousands a second. Reading memory of a process costs 80 ns for each piece: where the wait is likely to be short, what was read
- * within wait_ns before is good enough.
+ * within wait_ns before is good enough. Nobody knows how long one will wait who was preempted: of them an eighth of that.
  */
 static __always_inline void leave_labels(struct waiting *w, struct sched_cpu *sc, bool take, __u64 now)
 {
@@ -560,7 +562,7 @@ static __always_inline void leave(void *ctx, struct task_struct *t, bool preempt
 	bool take = take_stack(sc, w->spot, now);
 	if (kthread)
 		w->set_id = 0;
-	else if (take || now >= w->labels_until || w->exec_id != im->exec_id)
+	else if (take || now + (preempted ? cfg.wait_ns / 8 * 7 : 0) >= w->labels_until || w->exec_id != im->exec_id)
 		leave_labels(w, sc, take, now);
 	run->who.set_id = w->set_id;
 	if (take) {

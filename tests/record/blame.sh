@@ -37,7 +37,7 @@ running=$(cut -d' ' -f4 /proc/loadavg | cut -d/ -f1)
 background "$load" spin 5 $cpu
 record --wall -a -F 99 -d 4s -o noisy -- "$load" victim 3 $cpu
 blame noisy --by comm --where '{tenant="v"}' >noisy.json
-check "the noisy process is among those who are named" b=noisy.json -- "$cells(b)['victim', 'noisy'] > 0.02" \
+check "the noisy process is among those who are named" b=noisy.json -- "$cells(b)['victim', 'noisy'] > 0.002" \
 	"sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
 if [ "$running" -le 2 ]; then # whoever else keeps the machine busy is an occupant, too
 	check "and the first of them" b=noisy.json -- "max(($cells(b)).items(), key=lambda x: x[1])[0][1] == 'noisy'"
@@ -52,8 +52,8 @@ for metric in off runq; do
 done
 # A bucket is known to 1/16; the program's clocks are read some microseconds around the wait.
 quantiles='all(x[q]["low"] * 0.97 - 1e-5 <= t[q] <= x[q]["high"] * 1.03 + 1e-5 for x in [rows(r)["s"]] for q in ("p50", "p90"))'
-# As the kernel accounts for the queue, whose clock ours is.
-late='all(x[q]["low"] * 0.97 - 5e-5 <= t[q] <= x[q]["high"] * 1.03 for x in [rows(r)["s"]] for q in ("p90", "p99"))'
+# As the kernel accounts for the queue, whose clock ours is; but that the program looks at its sleeps alone, and was preempted at other times.
+late='all(x[q]["low"] * 0.97 - 5e-5 <= t[q] <= x[q]["high"] * 1.03 + 5e-5 for x in [rows(r)["s"]] for q in ("p90", "p99"))'
 check "quantiles of being blocked are those that the program logged" r=off.json t=truth.json -- \
 	"(lambda t: $quantiles)(t['off'])" '{q: (rows(r)["s"][q], t["off"][q]) for q in ("p50", "p90", "p99")}'
 # But for those before its label was seen for the first time.

@@ -372,6 +372,9 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 	libbpf_set_print(on_libbpf);
 	last_warning[0] = 0;
+	rc = sampler_check_waits(s, err);
+	if (rc)
+		goto out;
 	s->skel = sample_bpf__open();
 	rc = s->skel ? set_sizes(s) : -errno;
 	rc = rc ? rc : sample_bpf__load(s->skel);

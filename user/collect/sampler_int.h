@@ -39,6 +39,7 @@ struct sampler {
 	uint32_t *shards[UNWIND_SHARDS];
 	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *exit;
 	bool waits; /* the scheduler is watched */
+	bool queue_times; /* of struct config */
 	struct bpf_link *sched[SAMPLER_SCHED_LINKS], *threads;
 	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
 	void *record_ctx;
@@ -55,6 +56,7 @@ int sampler_map_unwind(struct sampler *s, struct err *err);
 void sampler_unmap_unwind(struct sampler *s);
 
 /* The scheduler (waits.c): the programs that are needed, attached in an order in which no thread is missed; detached. */
+int sampler_check_waits(struct sampler *s, struct err *err); /* -ENOTSUP: this kernel cannot; before the others */
 int sampler_size_waits(struct sampler *s);
 int sampler_attach_waits(struct sampler *s, struct err *err);
 void sampler_detach_waits(struct sampler *s);

@@ -6,6 +6,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,14 +21,33 @@ static bool has_member(const struct btf *btf, const char *type, const char *memb
 	return false;
 }
 
-/* Does this kernel note when a thread came into its queue (CONFIG_SCHED_INFO), by a clock that we can read? */
-static bool notes_queues(void)
+/* What the kernel says of its types. For tests: of one that has less. */
+static struct btf *kernel_types(void)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool yes = btf && has_member(btf, "sched_info", "last_queued") && has_member(btf, "cfs_rq", "rq") &&
-		   has_member(btf, "task_struct", "sched_info");
+	const char *path = getenv("ASCRIBE_KERNEL_TYPES");
+	return path ? btf__parse(path, NULL) : btf__load_vmlinux_btf();
+}
+
+int sampler_check_waits(struct sampler *s, struct err *err)
+{
+	static const char *const tracepoints[] = { "sched_switch", "sched_wakeup_new", "sched_process_fork" };
+	if (!s->waits)
+		return 0;
+	struct btf *btf = kernel_types();
+	int rc = 0;
+	for (size_t i = 0; !rc && btf && i < sizeof(tracepoints) / sizeof(tracepoints[0]); i++) {
+		char name[64];
+		snprintf(name, sizeof(name), "btf_trace_%s", tracepoints[i]);
+		if (btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF) < 0)
+			rc = err_set(err, -ENOTSUP, "this kernel has no tracepoint %s: waits (--wall, -e off-cpu,runq) cannot be recorded; without "
+				     "them everything else can", tracepoints[i]);
+	}
+	/* Does it note when a thread came into its queue (CONFIG_SCHED_INFO), by a clock that we can read? */
+	s->queue_times = btf && has_member(btf, "sched_info", "last_queued") && has_member(btf, "cfs_rq", "rq") &&
+			 has_member(btf, "task_struct", "sched_info") &&
+			 !getenv("ASCRIBE_WATCH_WAKEUPS"); /* for tests: as on a kernel that does not */
 	btf__free(btf);
-	return yes && !getenv("ASCRIBE_WATCH_WAKEUPS"); /* for tests: as on a kernel that does not */
+	return rc;
 }
 
 int sampler_size_waits(struct sampler *s)
@@ -39,10 +59,9 @@ int sampler_size_waits(struct sampler *s)
 	int rc = 0;
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bpf_program__set_autoload(programs[i], s->waits);
-	bool noted = s->waits && notes_queues();
-	((struct config *)&k->rodata->cfg)->queue_times = noted;
+	((struct config *)&k->rodata->cfg)->queue_times = s->queue_times;
 	if (s->waits)
-		bpf_program__set_autoload(noted ? k->progs.on_wakeup : k->progs.on_migrate, false);
+		bpf_program__set_autoload(s->queue_times ? k->progs.on_wakeup : k->progs.on_migrate, false);
 	for (size_t i = 0; !rc && i < sizeof(maps) / sizeof(maps[0]); i++)
 		rc = bpf_map__set_autocreate(maps[i], s->waits);
 	return rc ? rc : bpf_map__set_max_entries(k->maps.sched_cpus, s->n_cpus);
