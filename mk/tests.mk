@@ -89,7 +89,6 @@ test: ## install, build, pass every test
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/clang-14 CLANG=clang-14 $(BUILD)/clang-14/ascribe
 	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/clang-19 CLANG=clang-19 $(BUILD)/clang-19/ascribe
 	$(Q)tools/test -j2 \
-		'kernels=$(MAKE) --no-print-directory test-kernels' \
 		'layers=tools/check-layers' \
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
@@ -108,7 +107,8 @@ test: ## install, build, pass every test
 		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
 		$(call scripts,http) \
 		$(call scripts,web) \
-		$(call scripts,e2e)
+		$(call scripts,e2e) \
+		'kernels=$(MAKE) --no-print-directory test-kernels'
 
 test-programs: $(BUILD)/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
