@@ -294,7 +294,7 @@ class TimePane extends Pane {
 
 	draw() {
 		if (this.answer)
-			this.chart.show(this.answer, this.by);
+			this.chart.show(this.answer, this.by, v => this.app.values.rank(this.by, v));
 	}
 }
 

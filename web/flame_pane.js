@@ -25,7 +25,7 @@ export class FlamePane extends Pane {
 			onpoint: (i, e) => this.point(this.callers, i, e) });
 		this.controls();
 		this.line = new FrameLine(app);
-		this.list = h('details.list', { ontoggle: () => this.showList() }, h('summary', null, 'As a table'), h('div'));
+		this.list = h('details.list', { ontoggle: () => this.showList() }, h('summary', null, 'As a table', h('span.keys', null, 'drag: pan · Ctrl and wheel: zoom · arrows, Enter, Escape · / search · i turn')), h('div'));
 		this.callersHost = h('div.half', { hidden: true }, h('p.label', null, 'Callers'), this.callers.element);
 		this.calleesLabel = h('p.label', { hidden: true }, 'Callees');
 		host.append(this.tools, this.legend, this.note, h('div.graphs', null, this.callersHost, this.calleesLabel, this.view.element), this.line.element, this.list);
