@@ -137,7 +137,7 @@ static int narrow(const struct request *r, struct query_table *t, uint64_t *ret_
 		t->rows[n++] = row;
 	}
 	*ret_matched = n;
-	if (sort && !strcmp(sort, "samples"))
+	if (n && sort && !strcmp(sort, "samples"))
 		qsort(t->rows, *ret_matched, sizeof(*t->rows), by_samples);
 	return 0;
 }

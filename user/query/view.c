@@ -146,7 +146,8 @@ static int by_samples(const void *a, const void *b)
 static size_t group(struct view *v, struct group *g)
 {
 	size_t n = 0, n_groups = 0;
-	qsort(v->next, v->n_next, sizeof(*v->next), by_name);
+	if (v->n_next)
+		qsort(v->next, v->n_next, sizeof(*v->next), by_name);
 	for (size_t i = 0; i < v->n_next; i++) {
 		struct place *p = &v->next[i], *last = n ? &v->next[n - 1] : NULL;
 		if (last && last->node == p->node) {
