@@ -16,7 +16,7 @@ import { Tip } from './tip.js';
 import { ValuesPane } from './values.js';
 import { WaitsPane } from './waits_pane.js';
 
-const LIVE_MS = 5000, STACKED_S = 1800, SERIES = 50, SELECTOR_MAX = 8000;
+const LIVE_MS = 5000, STACKED_S = 600, SERIES = 50, SELECTOR_MAX = 8000;
 /* Keys that the system has for every sample: a label that programs gave themselves is shown first. */
 const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$/;
 const USUAL = ['tenant', 'customer', 'service', 'service_name', 'endpoint', 'route'];
@@ -230,18 +230,18 @@ class App {
 		this.has_waits = names.includes('runq') || names.includes('off-cpu');
 		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits);
 		byId('page').classList.toggle('waits', this.has_waits);
-		if (this.has_waits)
-			this.update();
 	}
 
 	async start() {
 		startTheme(() => this.repaint());
 		this.bar.showTheme();
-		const keys = ask('labels', { names_only: true }), events = ask('values', { key: 'event' });
-		if (this.state.by || !(this.state.split || this.state.colour === 'label'))
-			this.update(); /* nothing of it needs the keys but what is shown by one */
+		const names = ask('labels', { names_only: true });
+		if (!this.state.by && !this.state.split && this.state.colour !== 'label')
+			this.update(); /* what is not shown by a key needs no list of them */
 		try {
-			this.keys = order((await keys).keys);
+			const { keys, events } = await names;
+			this.keys = order(keys);
+			this.showEvents(events);
 			this.chosenBy = this.keys.length ? this.keys[0].key : '';
 		} catch (e) {
 			if (!this.refused(e))
@@ -249,7 +249,6 @@ class App {
 		}
 		this.defaultBy();
 		this.update();
-		events.then(a => this.showEvents(a.values.map(v => v.value)), () => {});
 	}
 }
 
@@ -274,7 +273,7 @@ class TimePane extends Pane {
 		if (!s.by && !this.app.keys)
 			return;
 		this.wide.hidden = !wide;
-		this.wide.textContent = wide ? `${brief(s.by, 40)} has very many values: stacked in ranges of up to half an hour.` : '';
+		this.wide.textContent = wide ? `${brief(s.by, 40)} has very many values: stacked in ranges of up to ten minutes.` : '';
 		return this.load(JSON.stringify(params), again, signal => ask('series', params, signal), answer => {
 			this.answer = answer;
 			this.by = wide ? '' : s.by;
@@ -294,7 +293,7 @@ class TimePane extends Pane {
 
 	draw() {
 		if (this.answer)
-			this.chart.show(this.answer, this.by);
+			this.chart.show(this.answer, this.by, v => this.app.values.rank(this.by, v));
 	}
 }
 

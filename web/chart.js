@@ -58,7 +58,8 @@ export class Chart {
 		new ResizeObserver(() => this.plot && this.plot.setSize({ width: this.host.clientWidth, height: HEIGHT })).observe(host);
 	}
 
-	show(answer, key) {
+	/* rank: the place of a value among all, that has its colour. */
+	show(answer, key, rank) {
 		const cpu = answer.samples ? answer.seconds / answer.samples : 0; /* 0: no time, then a rate */
 		const rows = groups(answer), scale = (cpu || 1) / (answer.step || 1);
 		const names = rows.map(r => r.other ? '(others)' : key ? r.key[key] === null ? '(none)' : plain(r.key[key]) : 'all');
@@ -68,6 +69,8 @@ export class Chart {
 		if (this.plot)
 			this.plot.destroy();
 		this.plot = null;
+		const colours = rows.map((r, i) => valueColour(r.other ? -1 : key && rank(r.key[key]) >= 0 ? rank(r.key[key]) : i));
+		this.colours = colours.slice().reverse();
 		this.rows = rows.slice().reverse();
 		this.names = names.slice().reverse();
 		if (!uPlot || !answer.n_steps) {
@@ -81,8 +84,7 @@ export class Chart {
 	options(answer) {
 		const css = getComputedStyle(document.documentElement), get = n => css.getPropertyValue(n).trim();
 		const font = '11px system-ui, sans-serif', grid = { stroke: get('--grid'), width: 1 }, ticks = { show: false };
-		const n = this.rows.length, stepped = uPlot.paths.stepped({ align: 1 });
-		const fills = this.rows.map((r, i) => valueColour(r.other ? -1 : n - 1 - i));
+		const stepped = uPlot.paths.stepped({ align: 1 }), fills = this.colours;
 		return {
 			width: this.host.clientWidth, height: HEIGHT, legend: { show: false }, padding: [6, 24, 0, 0],
 			cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
@@ -116,7 +118,7 @@ export class Chart {
 		for (let k = this.rows.length; k >= 1; k--) {
 			const v = u.data[k][i], under = k < this.rows.length ? u.data[k + 1][i] : 0;
 			if (v !== null && v - under > 0)
-				lines.push([`${cut(this.names[k - 1], 60)}: ${+(v - under).toPrecision(3)} ${this.unit}`, valueColour(this.rows[k - 1].other ? -1 : this.rows.length - k)]);
+				lines.push([`${cut(this.names[k - 1], 60)}: ${+(v - under).toPrecision(3)} ${this.unit}`, this.colours[k - 1]]);
 		}
 		const box = u.over.getBoundingClientRect();
 		this.tip.show(box.left + u.cursor.left, box.top + u.cursor.top, time(answer.from + i * answer.step),

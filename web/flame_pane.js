@@ -25,7 +25,7 @@ export class FlamePane extends Pane {
 			onpoint: (i, e) => this.point(this.callers, i, e) });
 		this.controls();
 		this.line = new FrameLine(app);
-		this.list = h('details.list', { ontoggle: () => this.showList() }, h('summary', null, 'As a table'), h('div'));
+		this.list = h('details.list', { ontoggle: () => this.showList() }, h('summary', null, 'As a table', h('span.keys', null, 'drag: pan · Ctrl and wheel: zoom · arrows, Enter, Escape · / search · i turn')), h('div'));
 		this.callersHost = h('div.half', { hidden: true }, h('p.label', null, 'Callers'), this.callers.element);
 		this.calleesLabel = h('p.label', { hidden: true }, 'Callees');
 		host.append(this.tools, this.legend, this.note, h('div.graphs', null, this.callersHost, this.calleesLabel, this.view.element), this.line.element, this.list);
@@ -56,7 +56,7 @@ export class FlamePane extends Pane {
 	update(again) {
 		if (this.data)
 			return this.updateAlone();
-		const s = this.app.state, merged = (s.split || s.colour === 'label') && s.by && !this.app.compared() && s.view !== 'sandwich';
+		const s = this.app.state, merged = this.isMerged(s);
 		this.showControls(s, merged);
 		const base = { ...this.app.select(), names: s.names, max_nodes: MAX_NODES, ...this.app.baseline() };
 		const view = { view: s.view === 'inverted' ? 'inverted' : '' };
@@ -77,6 +77,11 @@ export class FlamePane extends Pane {
 			this.display(this.shown, true);
 		else
 			this.load(key, true, load, got => this.display(got, again));
+	}
+
+	/* A graph for each value; of a key with very many every window of the range would be read for each. */
+	isMerged(s) {
+		return (s.split || s.colour === 'label') && s.by && !this.app.compared() && s.view !== 'sandwich' && !this.app.time.tooWide(s);
 	}
 
 	/* Zoomed to in what is here. */
@@ -216,7 +221,8 @@ export class FlamePane extends Pane {
 			const box = h('i');
 			box.style.background = colour;
 			return h('span', null, box, h('bdi', null, brief(text, 40)));
-		}), list.length > MOST ? `and ${list.length - MOST} more` : '');
+		}), list.length > MOST ? `and ${list.length - MOST} more` : '',
+			!this.data && (this.app.state.split || this.app.state.colour === 'label') && this.app.time.tooWide(this.app.state) ? 'in ranges of up to ten minutes each value is one' : '');
 	}
 
 	/* ---- zoom ---- */
@@ -254,7 +260,7 @@ export class FlamePane extends Pane {
 			const s = this.app.state;
 			if (whole) {
 				const base = { ...this.app.select(), names: s.names, max_nodes: MAX_NODES, ...this.app.baseline() };
-				const merged = (s.split || s.colour === 'label') && s.by && !this.app.compared() && s.view !== 'sandwich';
+				const merged = this.isMerged(s);
 				this.remember(JSON.stringify([base, s.view, s.fn, s.module, merged && [s.by, s.split], s.split && merged ? '' : s.root]), got);
 			}
 		});

@@ -64,11 +64,11 @@ class Single {
 	}
 
 	showHead() {
-		const d = this.data, text = t => h('bdi', null, brief(t, 300));
+		const d = this.data, text = t => h('bdi', null, brief(t, 300)), measured = d.ns_per_sample === 1, few = d.samples < FEW && !measured;
 		byId('bar').append(h('div.row', null, h('h1', null, 'ascribe'), h('b', null, text(d.what)), h('span', null, 'host ', text(d.host)), h('span', null, text(d.os)),
 			d.where ? h('span.chip', null, text(d.where)) : '', h('span.fill'), this.theme));
-		byId('facts').append(h('span', { className: d.samples < FEW ? 'bad' : '' }, h('b', null, d.ns_per_sample ? amount(d.samples, d.ns_per_sample) : number(d.samples)),
-			` ${plain(d.event)}, ${number(d.samples)} samples` + (d.samples < FEW ? ': too few to say much' : ''), d.to ? h('span.when', null, timeRange(d.from, d.to)) : ''),
+		byId('facts').append(h('span', { className: few ? 'bad' : '' }, h('b', null, d.ns_per_sample ? amount(d.samples, d.ns_per_sample) : number(d.samples)),
+			` ${plain(d.event)}` + (measured ? '' : `, ${number(d.samples)} samples`) + (few ? ': too few to say much' : ''), d.to ? h('span.when', null, timeRange(d.from, d.to)) : ''),
 		h('span.facts', null, d.idle ? h('span', null, d.idle_included ? 'idle included ' : 'idle left out ',
 			h('b', null, percent(d.idle, d.idle + (d.idle_included ? d.samples - d.idle : d.samples)))) : '', factList(factsOf(d)),
 		d.pruned ? h('span', null, '(other) ', h('b', null, `${number(d.pruned)} small frames`)) : ''));

@@ -53,8 +53,10 @@ export class ValuesPane extends Pane {
 			this.answer = got.answer;
 			this.by = got.by;
 			this.waits = got.waits && got.waits.map(a => new Map(a.rows.map(r => [r.other ? undefined : r.key[got.by], r])));
-			if (got.series)
+			if (got.series) {
 				this.courses(got.series, got.by);
+				this.app.time.draw();
+			}
 			this.draw();
 		}).then(() => this.answer && this.draw());
 	}
@@ -76,10 +78,15 @@ export class ValuesPane extends Pane {
 		this.ranks = new Map(answer.series.filter(r => !r.other).map((r, i) => [r.key[by], i]));
 	}
 
+	/* The place of a value among all of its key; -1: not known. */
+	rank(by, v) {
+		return by === this.coursesOf && this.ranks.has(v) ? this.ranks.get(v) : -1;
+	}
+
 	draw() {
 		const a = this.answer, by = this.by, time = a.seconds > 0;
 		this.status.textContent = a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`;
-		const rank = r => this.by === this.coursesOf && r.key && this.ranks.has(r.key[by]) ? this.ranks.get(r.key[by]) : -1;
+		const rank = r => r.key ? this.rank(by, r.key[by]) : -1;
 		this.body.replaceChildren(table({
 			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
 				{ id: 'value', title: brief(by, 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },

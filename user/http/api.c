@@ -60,6 +60,19 @@ static int add_wide(struct names *n, struct store *s)
 	return 0;
 }
 
+static json_t *events_json(const struct store *s)
+{
+	json_t *v = json_array();
+	for (uint32_t i = 0; v && i < store_n_events(s); i++) {
+		const char *name = store_event(s, i)->name;
+		if (!json_array_append_new(v, json_text(name, strlen(name))))
+			continue;
+		json_decref(v);
+		return NULL;
+	}
+	return v;
+}
+
 static int answer_names(struct request *r, struct store *s, struct err *err)
 {
 	struct names n = { json_array() };
@@ -67,6 +80,7 @@ static int answer_names(struct request *r, struct store *s, struct err *err)
 	rc = rc ? rc : add_wide(&n, s);
 	json_t *o = json_object();
 	rc = rc ? rc : json_put(o, "keys", json_incref(n.keys));
+	rc = rc ? rc : json_put(o, "events", events_json(s));
 	json_decref(n.keys);
 	if (!rc)
 		return request_json(r, o, err);
@@ -137,7 +151,7 @@ static int narrow(const struct request *r, struct query_table *t, uint64_t *ret_
 		t->rows[n++] = row;
 	}
 	*ret_matched = n;
-	if (sort && !strcmp(sort, "samples"))
+	if (n && sort && !strcmp(sort, "samples"))
 		qsort(t->rows, *ret_matched, sizeof(*t->rows), by_samples);
 	return 0;
 }
