@@ -36,6 +36,7 @@ export const run = (command, ...args) => {
 };
 
 export const stop = () => servers.forEach(p => p.kill());
+process.on('exit', stop); /* whatever ended the test */
 
 export const api = async (url, what) => (await fetch(`${url}/api/v1/${what}`)).json();
 export const q = encodeURIComponent;
