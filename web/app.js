@@ -269,14 +269,19 @@ class TimePane extends Pane {
 	}
 
 	update(again) {
-		const s = this.app.state, wide = this.tooWide(s), params = { ...this.app.select(), by: wide ? '' : s.by, limit: SERIES };
+		const s = this.app.state, select = this.app.select();
+		const wide = this.tooWide(s) && !!(select.where || select.metric), params = { ...select, by: wide ? '' : s.by, limit: SERIES };
 		if (!s.by && !this.app.keys)
 			return;
 		this.wide.hidden = !wide;
-		this.wide.textContent = wide ? `${brief(s.by, 40)} has very many values: stacked in ranges of up to ten minutes.` : '';
+		this.wide.textContent = wide ? `${brief(s.by, 40)} has very many values: of a selection they are stacked in ranges of up to ten minutes.` : '';
 		return this.load(JSON.stringify(params), again, signal => ask('series', params, signal), answer => {
 			this.answer = answer;
 			this.by = wide ? '' : s.by;
+			if (!wide) {
+				this.wide.hidden = answer.exact !== false;
+				this.wide.textContent = answer.exact === false ? `${brief(s.by, 40)} has very many values: each has at least what is drawn, the rest is in (other).` : '';
+			}
 			this.draw();
 			this.app.range_used(answer);
 			if (!wide)
@@ -285,7 +290,7 @@ class TimePane extends Pane {
 		});
 	}
 
-	/* The course of each value of such a key is in the windows alone: a day of them takes long to read. */
+	/* What each value of such a key did by itself is in the windows alone: a day of them takes long to read. */
 	tooWide(s) {
 		const key = (this.app.keys || []).find(k => k.key === s.by), span = s.to && s.from ? Number(s.to) - Number(s.from) : NaN;
 		return !!key && key.wide && !(span <= STACKED_S);

@@ -222,6 +222,16 @@ for r in listed:
 # The one that is in every window is found, with a count that is nearly right.
 most = max(count, key=count.get)
 assert listed[0]['key']['query_id'] == most and listed[0]['samples'] > 0.9 * count[most], (listed[0], count[most])
+# Over time: at least so many in each step, and the rest in the others, so that nothing is missing.
+def course(*args):
+    r = run('report', 'long', '--by', 'query_id', '--step', '20m', '-n', '0', *args)
+    assert sum(n for s in r['series'] for t, n in s['points']) == truth['samples'] == r['samples']
+    return r['exact'], {s['key']['query_id']: dict(map(tuple, s['points'])) for s in r['series'] if not s['other']}
+(is_exact, every), (is_top, few) = course('--exact'), course()
+assert is_exact and not is_top and len(every) == len(count) and most in few and len(few) <= 256, (len(every), len(few))
+for key, points in few.items():
+    assert all(n <= every[key][t] for t, n in points.items()), key
+assert sum(few[most].values()) > 0.9 * count[most]
 # One value by postings: the same rows as from all windows.
 one = run('report', 'long', '--where', '{query_id="%s"}' % most)
 assert one['samples'] == count[most], (one['samples'], count[most])

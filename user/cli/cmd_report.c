@@ -365,7 +365,7 @@ int cmd_report(int argc, char **argv)
 	const char *dir = args.n ? args.v[0] : NULL;
 	status = check_keys(&opts);
 	if (!status && opts.step_ns)
-		status = series_report(&r, dir, &opts.filter, &opts.by, opts.step_ns);
+		status = series_report(&r, dir, &opts.filter, &opts.by, opts.step_ns, opts.exact);
 	else if (!status)
 		status = open_report(&r, dir, &opts);
 	if (!status && !opts.step_ns)

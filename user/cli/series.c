@@ -116,6 +116,9 @@ static int print_groups(struct chart *c)
 	free(rows);
 	if (!rc && c->s->other_groups)
 		printf("\n(other): %zu of %zu groups; -n 0 prints all\n", c->s->other_groups, c->s->n_groups);
+	if (!rc && c->s->approximate)
+		printf("\napproximate: values of %s have at least what is printed, the rest is in (other). --exact counts them all\n"
+		       "by reading every window.\n", c->by->v[0]);
 	return rc;
 }
 
@@ -181,7 +184,7 @@ static int print_text(struct chart *c, const struct filter *f, int64_t asked_ns)
 }
 
 int series_report(struct reading *r, const char *dir, const struct filter *f, const struct opt_list *by,
-		  int64_t step_ns)
+		  int64_t step_ns, bool exact)
 {
 	struct query_series *s = NULL;
 	struct err err = { 0 };
@@ -191,6 +194,7 @@ int series_report(struct reading *r, const char *dir, const struct filter *f, co
 		.n_keys = by->n,
 		.step_ns = step_ns,
 		.top = f->limit == UINT64_MAX ? DEFAULT_GROUPS : f->limit,
+		.exact = exact,
 	};
 	int status = reading_check(f, "--where", "--from");
 	status = status ? status : reading_open_store(r, dir, f->explain);

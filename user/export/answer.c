@@ -334,6 +334,7 @@ json_t *answer_series(const struct answer *a, const struct query_series *s)
 	rc = rc ? rc : json_put(o, "step", time_json(s->step_ns));
 	rc = rc ? rc : json_put(o, "n_steps", json_count(s->n_steps));
 	rc = rc ? rc : json_put(o, "n_groups", json_count(s->n_groups));
+	rc = rc ? rc : json_put(o, "exact", json_boolean(!s->approximate));
 	rc = rc ? rc : json_put(o, "from", time_json(s->from_ns));
 	rc = rc ? rc : json_put(o, "to", time_json(s->to_ns));
 	rc = rc ? rc : add_sum(o, info);

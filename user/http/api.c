@@ -309,7 +309,7 @@ int api_series(struct request *r, struct store *s, struct err *err)
 	if (!rc && !a.step_ns)
 		a.step_ns = choose_step(s, &a.spec);
 	struct query_series_spec spec = { .range = a.spec, .keys = a.spec.keys, .n_keys = a.n_keys, .step_ns = a.step_ns,
-					  .top = a.limit ? a.limit : SERIES_TOP, .max_steps = SERIES_STEPS_MAX };
+					  .top = a.limit ? a.limit : SERIES_TOP, .max_steps = SERIES_STEPS_MAX, .exact = a.exact };
 	if (!rc && a.limit > 1000)
 		rc = err_set(err, -EINVAL, "limit: at most 1000 groups");
 	rc = rc ? rc : query_series(&series, s, &spec, err);

@@ -23,7 +23,7 @@ const struct route routes[] = {
 	{ "/metrics", "metrics", ROUTE_GET, 0, http_metrics, NULL },
 	{ "/api/v1/labels", "labels", ASK, 0, api_labels, PARAMS(SELECT, "limit", "names_only") },
 	{ "/api/v1/values", "values", ASK, 0, api_values, PARAMS(SELECT, "limit", "key") },
-	{ "/api/v1/series", "series", ASK, 0, api_series, PARAMS(SELECT, "by", "step", "limit") },
+	{ "/api/v1/series", "series", ASK, 0, api_series, PARAMS(SELECT, "by", "step", "limit", "exact") },
 	{ "/api/v1/flame", "flame", ASK, 0, api_flame, PARAMS(FLAME) },
 	{ "/api/v1/table", "table", ASK, 0, api_table, PARAMS(SELECT, "names", "by", "limit", "exact", "match", "sort") },
 	{ "/api/v1/diff", "diff", ASK, 0, api_diff,

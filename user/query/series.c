@@ -120,16 +120,42 @@ static int choose_steps(struct builder *b, struct err *err)
 	return 0;
 }
 
-static int open_range(const struct builder *b, int64_t from, int64_t to, struct query **ret, struct err *err)
+/* Of one wide key blocks above the windows keep the most frequent values: enough for a chart, and windows need not be read. */
+static bool by_top(const struct builder *b)
 {
-	struct query_spec spec = b->spec->range;
+	const struct query_spec *r = &b->spec->range;
+	return b->spec->n_keys == 1 && !b->spec->exact && !r->metric && !(r->where && *r->where) &&
+	       store_is_wide(b->store, b->spec->keys[0]);
+}
+
+/* A query of [from, to) and its table by the keys; both are the caller's, also after a failure. */
+static int open_table(struct builder *b, int64_t from, int64_t to, struct query **ret_q, struct query_table **ret_t, struct err *err)
+{
+	static const char *const none[1];
+	const struct query_series_spec *asked = b->spec;
+	struct query_spec spec = asked->range;
+	bool top = by_top(b);
 	spec.from_ns = from;
 	spec.to_ns = to;
 	spec.by_start = true;
-	spec.labels = b->spec->keys ? QUERY_KEYS : QUERY_NO_LABELS;
-	spec.keys = b->spec->keys;
-	spec.n_keys = b->spec->n_keys;
-	return query_open(ret, b->store, &spec, err);
+	spec.keys = asked->keys;
+	spec.n_keys = asked->n_keys;
+	spec.labels = asked->keys && !top ? QUERY_KEYS : QUERY_NO_LABELS;
+	int rc = query_open(ret_q, b->store, &spec, err);
+	if (!rc && top && !query_top_serves(*ret_q, asked->keys[0])) {
+		query_close(*ret_q);
+		*ret_q = NULL;
+		top = false;
+		spec.labels = QUERY_KEYS;
+		rc = query_open(ret_q, b->store, &spec, err);
+	}
+	if (rc)
+		return rc;
+	rc = top ? query_top(*ret_q, asked->keys[0], ret_t, err)
+		 : query_table(*ret_q, asked->keys ? asked->keys : none, asked->n_keys, ret_t, err);
+	if (!rc)
+		b->s->approximate |= (*ret_t)->approximate;
+	return rc;
 }
 
 /* ---- the groups ---- */
@@ -174,15 +200,16 @@ static int add_group(struct builder *b, const struct query_table_row *r)
 static int choose_groups(struct builder *b, const struct query_table *t)
 {
 	struct query_series *s = b->s;
-	size_t shown = b->spec->top && t->n_rows > b->spec->top ? b->spec->top : t->n_rows;
 	int rc = 0;
-	s->n_groups = t->n_rows;
-	s->other_groups = t->n_rows - shown;
+	for (size_t i = 0; i < t->n_rows; i++)
+		s->n_groups += !t->rows[i].other;
+	size_t shown = b->spec->top && s->n_groups > b->spec->top ? b->spec->top : s->n_groups;
+	s->other_groups = s->n_groups - shown;
 	s->rows = calloc(shown + 1, sizeof(*s->rows));
 	if (!s->rows)
 		return -ENOMEM;
-	for (size_t i = 0; !rc && i < shown; i++)
-		rc = add_group(b, &t->rows[i]);
+	for (size_t i = 0; !rc && s->n_rows < shown; i++)
+		rc = t->rows[i].other ? 0 : add_group(b, &t->rows[i]);
 	if (!rc)
 		s->rows[s->n_rows++].other = true;
 	for (size_t i = 0; !rc && i < s->n_rows; i++) {
@@ -203,7 +230,7 @@ static int add_points(struct builder *b, size_t step, const struct query_table *
 		int rc = hash_group(b, &t->rows[i], &hash);
 		if (rc)
 			return rc;
-		uint32_t id = idhash_find(&b->hash, hash, same_group, b, &t->rows[i]);
+		uint32_t id = t->rows[i].other ? IDHASH_NONE : idhash_find(&b->hash, hash, same_group, b, &t->rows[i]);
 		struct query_series_row *to = id == IDHASH_NONE ? other : &s->rows[id];
 		to->points[step] += t->rows[i].samples;
 		to->samples += t->rows[i].samples;
@@ -213,13 +240,10 @@ static int add_points(struct builder *b, size_t step, const struct query_table *
 
 static int fill_step(struct builder *b, size_t step, struct err *err)
 {
-	static const char *const none[1];
 	struct query *q = NULL;
 	struct query_table *t = NULL;
 	int64_t from = b->s->from_ns + (int64_t)step * b->s->step_ns;
-	int rc = open_range(b, from, from + b->s->step_ns, &q, err);
-	if (!rc)
-		rc = query_table(q, b->spec->keys ? b->spec->keys : none, b->spec->n_keys, &t, err);
+	int rc = open_table(b, from, from + b->s->step_ns, &q, &t, err);
 	if (!rc)
 		rc = add_points(b, step, t);
 	if (!rc) {
@@ -233,13 +257,10 @@ static int fill_step(struct builder *b, size_t step, struct err *err)
 
 static int build(struct builder *b, struct series *own, struct err *err)
 {
-	static const char *const none[1];
 	struct query_series *s = b->s;
 	int rc = choose_steps(b, err);
 	if (!rc)
-		rc = open_range(b, s->from_ns, s->to_ns, &s->whole, err);
-	if (!rc)
-		rc = query_table(s->whole, b->spec->keys ? b->spec->keys : none, b->spec->n_keys, &own->groups, err);
+		rc = open_table(b, s->from_ns, s->to_ns, &s->whole, &own->groups, err);
 	if (!rc)
 		rc = choose_groups(b, own->groups);
 	s->windows = calloc(s->n_steps + 1, sizeof(*s->windows));

@@ -20,6 +20,7 @@ struct query_series_spec {
 	int64_t step_ns;	 /* > 0; rounded up to a multiple of QUERY_WINDOW_NS */
 	size_t max_steps;	 /* 0: QUERY_STEPS_MAX */
 	size_t top;		 /* so many groups, those with the most samples; the others are summed. 0: all */
+	bool exact;		 /* one wide key: every window is read (query_top) */
 };
 
 struct query_series_row {
@@ -38,6 +39,7 @@ struct query_series {
 	struct query_series_row *rows; /* by samples, descending; "other" last, when it holds anything */
 	size_t n_rows;
 	size_t n_groups, other_groups; /* in all; summed in "other" */
+	bool approximate; /* one wide key: points are what a row has at least, what it may have more is in "other"; n_groups are those known */
 	struct query *whole; /* of the range used: its query_info and rows */
 };
 
