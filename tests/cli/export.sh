@@ -127,7 +127,35 @@ assert d['nodes'][1] == json.load(open('wide.json'))['samples']
 assert sum(d['nodes'][i + 1] for i in range(0, 3 * n, 3) if d['nodes'][i] == 1) == d['nodes'][1]
 PY
 
+# ---- other views, and a comparison: beside the table of functions ----
+ok "views and a baseline" python3 - <<PY
+import json, subprocess
+def run(*args):
+    return json.loads(subprocess.run(["$ascribe", *args, "--json"], capture_output=True, check=True).stdout)
+def nodes(d):
+    f = d['frames']
+    return [(d['nodes'][i], d['nodes'][i + 1], f[3 * d['nodes'][i + 2]], f[3 * d['nodes'][i + 2] + 1]) for i in range(0, len(d['nodes']), 3)]
+rows = run('report', 'store')['rows']
+leaves = {(n.replace(' (inlined)', ''), m): s for depth, s, n, m in nodes(run('flame', 'store', '--view', 'inverted')) if depth == 1}
+assert leaves == {(r['function'], r['module']): r['self'] for r in rows if r['self']}, leaves
+for view in 'callers', 'callees':
+    for r in [r for r in rows if '\ufffd' not in r['function']]:  # no UTF-8: not to be typed
+        d = nodes(run('flame', 'store', '--view', view, '--function', r['function'], '--module', r['module']))
+        assert d[0][1] == d[1][1] == r['samples'] and d[1][0] == 1 and sum(x[0] == 1 for x in d) == 1, (view, r, d[:2])
+truth = json.load(open('truth.json'))
+d = run('flame', 'store', '--where', '{tenant="a"}', '--against', '{tenant="b"}')
+assert (d['nodes'][1], d['against'][0], d['against_samples'], len(d['verdicts'])) == (truth['a'], truth['b'], truth['b'], len(d['nodes']) // 3)
+PY
+ok "a comparison as a page" sh -c "'$ascribe' flame store --where '{tenant=\"a\"}' --against '{tenant=\"b\"}' -o against.html && grep -q against_samples against.html"
+
 # ---- misuse ----
+exits 2 'none of down, inverted' "$ascribe" flame store --view up -o no.html
+exits 2 'of which --function' "$ascribe" flame store --view callers -o no.html
+exits 2 'are for --view' "$ascribe" flame store --function main -o no.html
+exits 1 'no such function' "$ascribe" flame store --view callers --function nobody -o no.html
+exits 2 '--against: selector' "$ascribe" flame store --against '{a=' -o no.html
+exits 2 '--against-from must be before' "$ascribe" flame store --against-from now --against-to now-1h -o no.html
+ok "no file of what was not done" test ! -e no.html
 mkdir other && echo x >other/file
 echo x >plain
 # Run with stdout a pipe that nobody reads, SIGPIPE ignored as under some services.
