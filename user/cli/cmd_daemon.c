@@ -15,6 +15,7 @@
 #include "cli/notify.h"
 #include "labels/recipe.h"
 #include "proc/proc.h"
+#include "util/own.h"
 
 
 #include <errno.h>
@@ -376,15 +377,6 @@ static void end(struct daemon *d)
 	ingest_fini(&d->published.ingest);
 }
 
-static void raise_file_limit(void)
-{
-	struct rlimit l;
-	if (!getrlimit(RLIMIT_NOFILE, &l) && l.rlim_cur < l.rlim_max) {
-		l.rlim_cur = l.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &l);
-	}
-}
-
 static int load_recipes(struct daemon *d, struct err *err)
 {
 	int rc = d->s.o.no_recipes ? 0 : recipes_load_built_in(&d->recipes, err);
@@ -402,7 +394,7 @@ static int begin(struct daemon *d, struct err *err)
 	if (rc)
 		return rc;
 	cmd_server_memory();
-	raise_file_limit();
+	own_raise_file_limit();
 	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
 	d->signals = take_signals();
 	rc = open_writer(d, err);

@@ -9,6 +9,7 @@
 #include "collect/collector.h"
 #include "labels/recipe.h"
 #include "proc/proc.h"
+#include "util/own.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -180,20 +181,10 @@ static int choose_target(struct recording *r, bool has_command, struct err *err)
 		return err_set(err, -EINVAL, "-a, -p, -t and -G exclude each other");
 	if (n && has_command)
 		return err_set(err, -EINVAL, "-p, -t and -G do not go with a command; -a does");
-	int rc = 0;
-	if (o->tgids.n)
-		rc = target_tgids(&r->target, o->tgids.v, o->tgids.n, err);
-	else if (o->tids.n)
-		rc = target_tids(&r->target, o->tids.v, o->tids.n, err);
-	else if (o->cgroup)
-		rc = target_cgroup(&r->target, o->cgroup, err);
-	else if (has_command && !o->all)
+	int rc = target_choose(&r->target, &o->tgids, &o->tids, o->cgroup, err);
+	if (!n && has_command && !o->all)
 		r->target.selection = SELECTION_TGIDS;
-	r->cfg.selection = r->target.selection;
-	r->cfg.ids = r->target.ids;
-	r->cfg.n_ids = r->target.n_ids;
-	r->cfg.cgroup_id = r->target.cgroup_id;
-	r->cfg.cgroup_level = r->target.cgroup_level;
+	target_configure(&r->target, &r->cfg);
 	return rc;
 }
 
@@ -387,15 +378,6 @@ static int record_until_end(struct recording *r, struct err *err)
 	}
 }
 
-static void raise_file_limit(void)
-{
-	struct rlimit l;
-	if (!getrlimit(RLIMIT_NOFILE, &l) && l.rlim_cur < l.rlim_max) {
-		l.rlim_cur = l.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &l);
-	}
-}
-
 static int start(struct recording *r, struct err *err)
 {
 	struct err warning = { 0 };
@@ -472,7 +454,7 @@ int cmd_record(int argc, char **argv)
 	int status = EXIT_OK;
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
-	raise_file_limit();
+	own_raise_file_limit();
 	int rc = choose_target(&r, args.n > 0, &err);
 	if (rc == -EINVAL)
 		status = EXIT_USAGE;

@@ -14,6 +14,7 @@
 #include "export/answer.h"
 #include "labels/recipe.h"
 #include "proc/proc.h"
+#include "util/own.h"
 
 #include <curses.h>
 #include <errno.h>
@@ -22,7 +23,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -104,17 +104,8 @@ static int choose_target(struct top *t, struct err *err)
 		return err_set(err, -EINVAL, "-p, -t and -G exclude each other");
 	if (n && o->store)
 		return err_set(err, -EINVAL, "-p, -t and -G choose what to record; --store records nothing (--where chooses there)");
-	if (o->tgids.n)
-		rc = target_tgids(&t->target, o->tgids.v, o->tgids.n, err);
-	else if (o->tids.n)
-		rc = target_tids(&t->target, o->tids.v, o->tids.n, err);
-	else if (o->cgroup)
-		rc = target_cgroup(&t->target, o->cgroup, err);
-	t->cfg.selection = t->target.selection;
-	t->cfg.ids = t->target.ids;
-	t->cfg.n_ids = t->target.n_ids;
-	t->cfg.cgroup_id = t->target.cgroup_id;
-	t->cfg.cgroup_level = t->target.cgroup_level;
+	rc = target_choose(&t->target, &o->tgids, &o->tids, o->cgroup, err);
+	target_configure(&t->target, &t->cfg);
 	return rc;
 }
 
@@ -122,7 +113,6 @@ static int open_live(struct top *t, struct err *err)
 {
 	const char *name = t->o->filter.event ? t->o->filter.event : event_default();
 	struct err warning = { 0 };
-	struct rlimit l;
 	t->cfg.hz = (unsigned)t->o->hz;
 	t->cfg.window_s = (unsigned)(t->o->delay_ns / SECOND);
 	t->cfg.n_events = 1;
@@ -138,10 +128,7 @@ static int open_live(struct top *t, struct err *err)
 		return rc;
 	if (!rc)
 		close(fd);
-	if (!getrlimit(RLIMIT_NOFILE, &l)) {
-		l.rlim_cur = l.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &l);
-	}
+	own_raise_file_limit();
 	snprintf(t->what, sizeof(t->what), "top, %s at %u Hz", t->cfg.event[0].name, t->cfg.hz);
 	rc = live_open(&t->live, &t->cfg, t->what, LIVE_KEPT_NS, &warning, err);
 	if (!rc && warning.code && t->o->once)

@@ -149,6 +149,24 @@ void target_gone(struct target *t, int fd)
 	}
 }
 
+int target_choose(struct target *t, const struct opt_list *tgids, const struct opt_list *tids, const char *cgroup, struct err *err)
+{
+	if (tgids->n)
+		return target_tgids(t, tgids->v, tgids->n, err);
+	if (tids->n)
+		return target_tids(t, tids->v, tids->n, err);
+	return cgroup ? target_cgroup(t, cgroup, err) : 0;
+}
+
+void target_configure(const struct target *t, struct sampler_config *ret)
+{
+	ret->selection = t->selection;
+	ret->ids = t->ids;
+	ret->n_ids = t->n_ids;
+	ret->cgroup_id = t->cgroup_id;
+	ret->cgroup_level = t->cgroup_level;
+}
+
 bool target_all_gone(const struct target *t)
 {
 	for (size_t i = 0; i < t->n_ids; i++)

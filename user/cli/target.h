@@ -3,6 +3,7 @@
 #ifndef ASCRIBE_CLI_TARGET_H
 #define ASCRIBE_CLI_TARGET_H
 
+#include "cli/options.h"
 #include "collect/sampler.h"
 #include "util/err.h"
 
@@ -22,6 +23,11 @@ int target_tgids(struct target *t, char **v, size_t n, struct err *err);
 int target_tids(struct target *t, char **v, size_t n, struct err *err);
 /* A directory in a cgroup2 mount, or a path from its root. -ENOENT, -EINVAL (not a v2 cgroup). */
 int target_cgroup(struct target *t, const char *path, struct err *err);
+
+/* The one of the three that is given, if any (-p, -t, -G; cgroup may be NULL); errors as above. */
+int target_choose(struct target *t, const struct opt_list *tgids, const struct opt_list *tids, const char *cgroup, struct err *err);
+/* What is to be sampled; ids stay the target's. */
+void target_configure(const struct target *t, struct sampler_config *ret);
 
 /* Descriptors that become readable when a process or thread ends; out has room for TARGET_FDS_MAX. */
 size_t target_fds(const struct target *t, int *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this process itself costs. Any thread. */
+/* What this process itself costs, and may use. Any thread. */
 #ifndef ASCRIBE_UTIL_OWN_H
 #define ASCRIBE_UTIL_OWN_H
 
@@ -10,5 +10,8 @@ uint64_t own_cpu_ns(void);
 
 /* Resident memory in bytes; 0 when /proc does not say. */
 uint64_t own_rss_bytes(void);
+
+/* As many descriptors as the hard limit allows. */
+void own_raise_file_limit(void);
 
 #endif
