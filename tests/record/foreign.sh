@@ -122,7 +122,7 @@ check "label paths from a library's thread-local variables" r=paths.json -- \
 	"{k[0] for k in samples(r)} == set('r-gdcustom r-desccustom r-iecustom ${musl:+r-mgdcustom}'.split()) and
 	all(t == p and b == '1' for c, t, p, b in samples(r))" 'samples(r)'
 "$ascribe" stat all --json >stat.json 2>/dev/null
-# A Perforator variable is of several words, and nothing says when one is being written.
+# One sample of Perforator's was called malformed once in five runs; why is not known.
 check "nothing was malformed" s=stat.json -- \
 	'not any(v > (3 if k == "perforator_invalid" else 0) for k, v in s["flagged"].items() if k.endswith("_invalid"))' \
 	'{k: v for k, v in s["flagged"].items() if v and (k.endswith("_invalid") or k.endswith("_fault") or "label" in k or "key" in k)}'
