@@ -722,7 +722,9 @@ static void cover_range(struct store *s, const char *name, int64_t first, int64_
 		for (uint64_t i = 0; i < n; i++) {
 			struct store_cover c;
 			int64_t from = first + (int64_t)(draw_real() * (double)(last - first - span(name)));
-			check(store_cover(s, from, from + span(name), labels ? STORE_NARROW_KEYS : STORE_FOLDED, container,
+			int64_t to = from + span(name);
+			check(store_round(s, &from, &to, &err), "round");
+			check(store_cover(s, from, to, labels ? STORE_NARROW_KEYS : STORE_FOLDED, container,
 					  labels ? 1 : 0, &c, &err), "cover");
 			sum += c.n;
 			most = c.n > most ? c.n : most;

@@ -460,9 +460,12 @@ int query_open(struct query **ret, struct store *s, const struct query_spec *spe
 		return err_sys(err, -ENOMEM, "cannot query");
 	q->store = s;
 	q->names = spec->names;
-	struct merge m = { .q = q, .spec = spec, .err = err };
+	struct query_spec whole = *spec; /* windows */
+	struct merge m = { .q = q, .spec = &whole, .err = err };
 	m.measure = calloc(store_n_events(s) + 1, sizeof(*m.measure));
 	int rc = m.measure ? selector_parse(&m.selector, spec->where, NULL, err) : err_sys(err, -ENOMEM, "cannot query");
+	if (!rc && !spec->by_start)
+		rc = store_round(s, &whole.from_ns, &whole.to_ns, err);
 	if (!rc)
 		rc = spec->metric ? choose_metric(q, &m, err) : choose_event(q, &m, err);
 	if (!rc)

@@ -40,14 +40,14 @@ struct query_spec {
 	enum query_names names;
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
 	bool rest;             /* what the selector does not admit; not with matchers of `event` */
-	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; windows that overlap [from, to) */
+	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; rounded to whole windows (store_round) */
 	enum query_metric metric; /* not QUERY_SAMPLES: samples are nanoseconds, and event is of no consequence */
 	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
 	bool idle;             /* include the samples of idle CPUs */
 	enum query_labels labels; /* which labels the rows keep */
 	const char *const *keys;  /* QUERY_KEYS: these */
 	size_t n_keys;
-	bool by_start;         /* windows that begin in [from, to), instead of those that overlap it */
+	bool by_start;         /* windows that begin in [from, to), not rounded */
 };
 
 /* The metric of this name (cpu, off, runq, wall, blame); QUERY_SAMPLES for NULL. -EINVAL: there is none. */

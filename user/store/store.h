@@ -272,6 +272,11 @@ struct store_cover {
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
 		size_t n_keys, struct store_cover *ret, struct err *err);
 /*
+ * Move the ends of a range to borders of windows (round.c), the nearest ones; as they are when it would be empty then: a
+ * range within one window is that window. 0, or an error of store_cover.
+ */
+int store_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *err);
+/*
  * As store_cover with STORE_NARROW_KEYS, for rows in which one key has one value: where the key is wide, postings say
  * which windows may have it, and only those are given. values: the forms that the value may have (text, integer), all of the same key,
  * which must be among keys too. from_ns and to_ns are those of the blocks given. coarse also counts
