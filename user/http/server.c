@@ -467,7 +467,11 @@ static int open_address(struct http_server *s, const char *text, struct err *err
 		{ tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, (void *)(uintptr_t)s->cfg.tls_key },
 		{ MHD_OPTION_END, 0, NULL },
 	};
-	unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0);
+	/*
+	 * Not epoll: libmicrohttpd 0.9.75 misses with it that connections were closed at the limit of connections, and lets
+	 * nobody in until they have been idle for IDLE_S.
+	 */
+	unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0);
 	a->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
 				  MHD_OPTION_NOTIFY_CONNECTION, on_connection, a, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 				  MHD_OPTION_ARRAY, options, MHD_OPTION_END);
