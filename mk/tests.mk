@@ -11,7 +11,13 @@
 #   tests/vm/              other kernels (mk/vm.mk)
 
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
-scripts = $(foreach s,$(sort $(wildcard tests/$(1)/*.sh)),'$(1)/$(basename $(notdir $(s)))=BUILD=$(BUILD) bash $(s)')
+# Of a list, of a directory, and of a directory those that need the machine for themselves.
+script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
+scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
+alone = $(call script_list,$(filter-out $(BESIDE),$(sort $(wildcard tests/$(1)/*.sh))))
+# These look at no share of time: they run beside another test.
+BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.sh http/api.sh http/bad.sh http/ingest.sh \
+	http/install.sh http/pyroscope.sh http/restart.sh)
 ASAN := $(BUILD)/asan
 LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
 
@@ -101,11 +107,12 @@ test: ## install, build, pass every test
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
+		$(call script_list,$(BESIDE)) \
 		-j1 \
-		$(call scripts,record) \
+		$(call alone,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
 		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
-		$(call scripts,http) \
+		$(call alone,http) \
 		$(call scripts,web) \
 		$(call scripts,e2e) \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
