@@ -13,6 +13,9 @@ judge() {
 	"$ascribe" stat "$store" --json >stat.json
 	check "$what: fired == stored + losses on each CPU" s=stat.json -- "exact(s) and s['fired'] > 0" \
 		's["fired"], s["stored"], {k: n for k, n in s["lost"].items() if n}'
+	check "$what: a depth for each stack stored, among the recorder's own metrics" s=stat.json -- \
+		's["own"]["metrics"]["ascribe_stack_depth_frames"]["count"] == s["stored"] - s["flagged"]["idle"] and
+		s["own"]["metrics"]["ascribe_drain_seconds"]["count"] > 0' 's["own"]["metrics"].keys(), s["stored"]'
 	[ -z "$hz" ] || check "$what: fired is rate x time x CPUs within 2%" s=stat.json -- \
 		"abs(s['fired'] / ($hz * (s['to'] - s['from']) * $n_cpus) - 1) < 0.02 + 3 / s['fired']" \
 		"round(s['fired'] / ($hz * (s['to'] - s['from']) * $n_cpus), 4)"

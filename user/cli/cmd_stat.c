@@ -4,6 +4,7 @@
 #include "cli/cmd.h"
 #include "cli/text.h"
 #include "export/answer.h"
+#include "query/own.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static const struct opt_command command = {
 	.name = "stat",
 	.usage = "[STORE] [OPTIONS]",
 	.about = "Print the accounting of a store: fired = stored + each loss, per CPU and in total, what there is\n"
-		 "to say about the stored samples, and what the recorder itself used.\n",
+		 "to say about the stored samples, and what the recorder itself used and how long it took.\n",
 	.examples = "  ascribe stat\n"
 		    "  ascribe stat --from now-1h --json\n",
 	.opts = options,
@@ -72,7 +73,39 @@ static void print_cpus(const struct account *t, const struct store_meta *m)
 	}
 }
 
-static int print_text(const struct store *s, const struct account *t)
+/* A time, or a count of what the name of the metric says. */
+static void put_value(enum metric m, double value)
+{
+	char text[32];
+	if (metric_decimals(m) == 9)
+		text_duration((uint64_t)value, text);
+	else
+		snprintf(text, sizeof(text), "%.0f", value);
+	text_put(stdout, text, -10);
+}
+
+static void print_own(const struct hist_snapshot *own)
+{
+	bool head = false;
+	for (enum metric m = 0; m < N_METRICS; m++) {
+		if (!own[m].total)
+			continue;
+		if (!head)
+			printf("\n%-30s %12s %9s", "own, within 6.25%", "count", "mean");
+		for (size_t i = 0; !head && i < ANSWER_QUANTILES; i++)
+			printf(" %9s", answer_quantiles[i].name);
+		if (!head)
+			putchar('\n');
+		head = true;
+		printf("%-30s %12llu", metric_name(m), (unsigned long long)own[m].total);
+		put_value(m, hist_snapshot_moments(&own[m]).mean);
+		for (size_t i = 0; i < ANSWER_QUANTILES; i++)
+			put_value(m, (double)hist_snapshot_quantile(&own[m], answer_quantiles[i].q).value);
+		putchar('\n');
+	}
+}
+
+static int print_text(const struct store *s, const struct account *t, const struct hist_snapshot *own)
 {
 	const struct store_meta *m = store_meta(s);
 	double wall = (double)(t->to_ns - t->from_ns) / 1e9;
@@ -96,6 +129,7 @@ static int print_text(const struct store *s, const struct account *t)
 	if (wall > 0)
 		printf(" (%.3f%% of one CPU)", (double)t->own_cpu_ns / 1e7 / wall);
 	printf(", %.1f MiB resident\n", (double)t->own_rss / 1048576);
+	print_own(own);
 	if (t->all.fired != t->all.stored + lost)
 		cmd_warn("the counts do not add up: the store was written by a faulty version");
 	return 0;
@@ -104,15 +138,21 @@ static int print_text(const struct store *s, const struct account *t)
 static int stat_store(struct reading *r, const struct filter *f)
 {
 	struct account t = { 0 };
+	struct hist_snapshot own[N_METRICS];
 	struct err err = { .text = "out of memory" };
+	for (unsigned m = 0; m < N_METRICS; m++)
+		hist_snapshot_init(&own[m], OWN_BITS);
 	int rc = account_sum(&t, r->store, f->from_ns, f->to_ns, &err);
+	rc = rc ? rc : query_own(r->store, f->from_ns, f->to_ns, own, &err);
 	reading_step(r, "sum");
 	if (!rc && !t.blocks)
 		reading_no_data(r->store, f->from_ns, f->to_ns);
 	if (!rc)
-		rc = f->json ? cmd_print_json(answer_account(r->store, &t)) : print_text(r->store, &t);
+		rc = f->json ? cmd_print_json(answer_account(r->store, &t, own)) : print_text(r->store, &t, own);
 	if (rc && rc != -EIO)
 		cmd_error("%s", err.text);
+	for (unsigned m = 0; m < N_METRICS; m++)
+		hist_snapshot_fini(&own[m]);
 	account_fini(&t);
 	reading_explain(r);
 	return rc ? EXIT_FAILED : EXIT_OK;

@@ -3,6 +3,7 @@
 
 #include "collect/copies.h"
 #include "collect/labelling.h"
+#include "collect/own.h"
 #include "collect/python.h"
 #include "collect/resolve.h"
 #include "collect/ruled.h"
@@ -53,6 +54,7 @@ struct collector {
 	struct trampolines *trampolines;
 	struct sets sets;
 	struct waits waits;
+	struct own_metrics own;
 	struct store_writer *store;
 	struct sampler_config cfg;
 	unsigned n_cpus;
@@ -445,6 +447,7 @@ static int end_window(struct collector *c, struct err *err)
 	}
 	c->sum.outside += t.outside;
 	if (n || t.outside) {
+		own_add(&c->own, c->store); /* without memory less is told of ourselves */
 		rc = store_commit_window(c->store, c->t0_ns, t1, c->end_boot_ns, &t, err);
 		if (rc) {
 			c->sum.failed++;
@@ -456,6 +459,7 @@ static int end_window(struct collector *c, struct err *err)
 			c->sum.outside -= t.outside;
 			window_lost(c->window);
 		} else {
+			own_committed(&c->own);
 			c->sum.windows++;
 			window_clear(c->window);
 		}
@@ -535,6 +539,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	if (!c)
 		return err_set(err, -ENOMEM, "out of memory");
 	struct err e = { 0 };
+	own_init(&c->own);
 	c->store = w;
 	c->cfg = *cfg;
 	c->cfg.weight = cfg->weight ? cfg->weight : 1;
@@ -723,6 +728,7 @@ void collector_close(struct collector *c)
 {
 	if (!c)
 		return;
+	own_fini(&c->own);
 	labelling_free(c->labelling);
 	ruled_free(c->ruled);
 	trampolines_free(c->trampolines);

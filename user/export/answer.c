@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/answer.h"
 
+#include "query/own.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -404,11 +406,31 @@ static json_t *cpus_json(const struct account *t, const struct store_meta *m)
 	return v;
 }
 
-json_t *answer_account(const struct store *s, const struct account *t)
+/* {"ascribe_drain_seconds": {...}, ...}: values in nanoseconds where the name says seconds. */
+static json_t *metrics_json(const struct hist_snapshot *own)
+{
+	json_t *all = json_object();
+	int rc = 0;
+	for (unsigned m = 0; !rc && m < N_METRICS; m++) {
+		json_t *o = own[m].total ? json_object() : NULL;
+		if (!own[m].total)
+			continue;
+		rc = json_put(o, "count", json_count(own[m].total));
+		rc = rc ? rc : json_put(o, "mean", json_real(hist_snapshot_moments(&own[m]).mean));
+		rc = rc ? rc : json_put(o, "quantiles", answer_quantile_values(&own[m]));
+		rc = rc ? rc : json_put(o, "buckets", answer_buckets(&own[m]));
+		rc = json_put(all, metric_name(m), done(o, rc));
+	}
+	return done(all, rc);
+}
+
+json_t *answer_account(const struct store *s, const struct account *t, const struct hist_snapshot *own)
 {
 	const struct store_meta *m = store_meta(s);
 	json_t *o = json_object();
-	int rc = json_put(o, "own", own_json(t->own_cpu_ns, t->own_rss));
+	json_t *self = own_json(t->own_cpu_ns, t->own_rss);
+	int rc = json_put(self, "metrics", metrics_json(own));
+	rc = json_put(o, "own", done(self, rc));
 	rc = rc ? rc : add_totals(o, &t->all, m);
 	rc = rc ? rc : json_put(o, "outside", json_count(t->outside));
 	rc = rc ? rc : json_put(o, "cpus", cpus_json(t, m));

@@ -78,6 +78,11 @@ const char *metric_name(enum metric m)
 	return list[m].name;
 }
 
+unsigned metric_decimals(enum metric m)
+{
+	return list[m].decimals;
+}
+
 int metric_snapshot(enum metric m, struct hist_snapshot *s, struct err *err)
 {
 	const struct hist_multi *h = get(m);

@@ -40,6 +40,9 @@ void metric_end(struct metric_timer *t);
 /* "ascribe_drain_seconds". */
 const char *metric_name(enum metric m);
 
+/* Of the unit in the name: 9 where values are nanoseconds and the name says seconds. */
+unsigned metric_decimals(enum metric m);
+
 /* Add what was recorded to a snapshot; as the calls of snapshot.h that fail. Their precision is 6 bits, 0.78%. */
 int metric_snapshot(enum metric m, struct hist_snapshot *s, struct err *err);
 

@@ -5,6 +5,7 @@
 #include "hist/metrics.h"
 #include "hist/snapshot.h"
 #include "http/server_int.h"
+#include "query/own.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -65,6 +66,8 @@ static json_t *events_json(const struct store *s)
 	json_t *v = json_array();
 	for (uint32_t i = 0; v && i < store_n_events(s); i++) {
 		const char *name = store_event(s, i)->name;
+		if (!query_is_profile(store_event(s, i)))
+			continue;
 		if (!json_array_append_new(v, json_text(name, strlen(name))))
 			continue;
 		json_decref(v);
@@ -414,9 +417,15 @@ int api_stat(struct request *r, struct store *s, struct err *err)
 {
 	struct asked a;
 	struct account t = { 0 };
+	struct hist_snapshot own[N_METRICS];
 	int rc = asked_parse(&a, r, err);
+	for (unsigned m = 0; m < N_METRICS; m++)
+		hist_snapshot_init(&own[m], OWN_BITS);
 	rc = rc ? rc : account_sum(&t, s, a.spec.from_ns, a.spec.to_ns, err);
-	rc = rc ? rc : request_json(r, answer_account(s, &t), err);
+	rc = rc ? rc : query_own(s, a.spec.from_ns, a.spec.to_ns, own, err);
+	rc = rc ? rc : request_json(r, answer_account(s, &t, own), err);
+	for (unsigned m = 0; m < N_METRICS; m++)
+		hist_snapshot_fini(&own[m]);
 	account_fini(&t);
 	asked_fini(&a);
 	return rc;

@@ -132,7 +132,8 @@ static int values(struct store *store, const Pyro__LabelValuesRequest *q, struct
 	if (!strcmp(q->name, "__profile_type__")) {
 		for (uint32_t i = 0; !rc && i < store_n_events(store); i++) {
 			pyro_type_id(store, i, id);
-			rc = add_name(s, id);
+			if (query_is_profile(store_event(store, i)))
+				rc = add_name(s, id);
 		}
 		return rc;
 	}
@@ -168,7 +169,7 @@ int pyro_profile_types(struct request *r, struct store *store, struct err *err)
 	if (!rc && (!t || !ptrs || !ids || !parts))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	for (uint32_t i = 0; !rc && i < n; i++) {
-		bool again = false;
+		bool again = !query_is_profile(store_event(store, i));
 		pyro_type_id(store, i, ids[i]);
 		for (uint32_t k = 0; k < i && !again; k++) /* two rates of one event */
 			again = !strcmp(ids[i], ids[k]);

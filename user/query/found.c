@@ -95,7 +95,7 @@ static int collect_events(struct store *s, const struct query_spec *asked, struc
 {
 	for (uint32_t id = 0; id <= store_n_events(s); id++) {
 		const struct store_event *e = store_event(s, id);
-		bool again = !e || (asked->event && strcmp(asked->event, e->name));
+		bool again = !e || (asked->event ? strcmp(asked->event, e->name) != 0 : !query_is_profile(e));
 		for (uint32_t i = 0; i < id && !again; i++)
 			again = store_event(s, i) && !strcmp(store_event(s, i)->name, e->name);
 		if (again)

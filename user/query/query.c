@@ -146,6 +146,13 @@ static int choose_metric(struct query *q, struct merge *m, struct err *err)
 	return selector_match_event(m->selector, name, &m->event_ok, err);
 }
 
+bool query_is_profile(const struct store_event *e)
+{
+	static const char end[] = ".lengths";
+	size_t n = strlen(e->name);
+	return strcmp(e->name, "blame") && (n < sizeof(end) || strcmp(e->name + n - (sizeof(end) - 1), end));
+}
+
 static int choose_event(struct query *q, struct merge *m, struct err *err)
 {
 	const char *name = m->spec->event;

@@ -36,6 +36,9 @@ enum query_names {
 	QUERY_NAMES_SIMPLE,   /* without template arguments and parameters either */
 };
 
+/* Whether its stacks are stacks, not buckets of a histogram (NAME.lengths) or none at all (blame). */
+bool query_is_profile(const struct store_event *e);
+
 struct query_spec {
 	enum query_names names;
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/own.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void own_init(struct own_metrics *o)
+{
+	for (unsigned m = 0; m < N_METRICS; m++) {
+		hist_snapshot_init(&o->told[m], OWN_BITS);
+		hist_snapshot_init(&o->next[m], OWN_BITS);
+		metric_snapshot(m, &o->told[m], NULL); /* of a collector before this one; without memory it is told again */
+	}
+}
+
+void own_fini(struct own_metrics *o)
+{
+	for (unsigned m = 0; m < N_METRICS; m++) {
+		hist_snapshot_fini(&o->told[m]);
+		hist_snapshot_fini(&o->next[m]);
+	}
+}
+
+static int add_bucket(struct store_writer *w, uint32_t event, uint32_t module, uint32_t set, uint32_t bucket, uint64_t n)
+{
+	struct store_frame f = { .kind = FRAME_USER, .module = module, .offset = hist_bucket_low(OWN_BITS, bucket) };
+	uint32_t frame, stack;
+	int rc = store_add_frame(w, &f, &frame);
+	rc = rc ? rc : store_add_stack(w, 0, frame, &stack);
+	return rc ? rc : store_add_row(w, set, stack, event, n, n);
+}
+
+/* What `now` counts more than `before`. */
+static int add_metric(struct store_writer *w, enum metric m, const struct hist_snapshot *before, const struct hist_snapshot *now)
+{
+	char name[100];
+	struct store_event e = { .name = name, .unit = "nanoseconds" };
+	uint32_t event, module, set;
+	uint64_t n, had;
+	snprintf(name, sizeof(name), "%s.lengths", metric_name(m));
+	int rc = store_add_event(w, &e, &event);
+	rc = rc ? rc : store_add_string(w, OWN_METRICS, strlen(OWN_METRICS), &module);
+	rc = rc ? rc : store_add_set(w, NULL, 0, &set);
+	for (uint32_t i = 0; !rc && hist_snapshot_next(now, &i, &n); i++) {
+		uint32_t same = i;
+		if (hist_snapshot_next(before, &same, &had) && same == i)
+			n -= had;
+		if (n)
+			rc = add_bucket(w, event, module, set, i, n);
+	}
+	return rc;
+}
+
+int own_add(struct own_metrics *o, struct store_writer *w)
+{
+	int rc = 0;
+	for (unsigned m = 0; !rc && m < N_METRICS; m++) {
+		hist_snapshot_fini(&o->next[m]);
+		rc = metric_snapshot(m, &o->next[m], NULL);
+		if (!rc && o->next[m].total != o->told[m].total)
+			rc = add_metric(w, m, &o->told[m], &o->next[m]);
+	}
+	return rc;
+}
+
+void own_committed(struct own_metrics *o)
+{
+	for (unsigned m = 0; m < N_METRICS; m++) {
+		struct hist_snapshot old = o->told[m];
+		o->told[m] = o->next[m];
+		o->next[m] = old;
+	}
+}
