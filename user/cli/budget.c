@@ -13,20 +13,16 @@
 #define LOW_SHARE 0.3 /* twice the rate costs at most twice as much */
 #define HIGH_LOOKS 3  /* more than a moment */
 
-static uint64_t cpu_ns(const struct collector_progress *p)
+struct budget_reading budget_read(const struct collector_progress *p)
 {
-	return p->parsing.cpu_ns + own_cpu_ns();
+	/* Shared memory of the maps is ours as far as we have touched it; the tables are counted in whole, which resident
+	 * memory has in part. */
+	return (struct budget_reading){ proc_now_ns(), p->parsing.cpu_ns + own_cpu_ns(), own_rss_bytes() + p->table_bytes };
 }
 
-/* Shared memory of the maps is ours as far as we have touched it; the tables are counted in whole, which resident memory has in part. */
-static uint64_t memory(const struct collector_progress *p)
+static enum budget_verdict look_at_cpu(struct budget *b, const struct budget_limits *l, const struct budget_reading *r, unsigned weight)
 {
-	return own_rss_bytes() + p->table_bytes;
-}
-
-static enum budget_verdict look_at_cpu(struct budget *b, const struct budget_limits *l, const struct collector_progress *p, unsigned weight)
-{
-	uint64_t now = proc_now_ns(), used = cpu_ns(p);
+	uint64_t now = r->now_ns, used = r->cpu_ns;
 	if (!b->since_ns || used < b->cpu_ns) {
 		b->since_ns = now;
 		b->cpu_ns = used;
@@ -46,9 +42,9 @@ static enum budget_verdict look_at_cpu(struct budget *b, const struct budget_lim
 	return BUDGET_FASTER;
 }
 
-static enum budget_verdict look_at_memory(struct budget *b, const struct budget_limits *l, const struct collector_progress *p)
+static enum budget_verdict look_at_memory(struct budget *b, const struct budget_limits *l, const struct budget_reading *r)
 {
-	b->memory = memory(p);
+	b->memory = r->memory;
 	if (!l->memory || b->memory <= l->memory) {
 		b->high_looks = 0;
 		return BUDGET_FINE;
@@ -60,10 +56,10 @@ static enum budget_verdict look_at_memory(struct budget *b, const struct budget_
 	return b->high_looks % (10 * HIGH_LOOKS) == 2 * HIGH_LOOKS ? BUDGET_RESTART : BUDGET_FINE;
 }
 
-enum budget_verdict budget_look(struct budget *b, const struct budget_limits *l, const struct collector_progress *p, unsigned weight)
+enum budget_verdict budget_look(struct budget *b, const struct budget_limits *l, const struct budget_reading *r, unsigned weight)
 {
-	enum budget_verdict v = look_at_memory(b, l, p);
-	return v ? v : look_at_cpu(b, l, p, weight);
+	enum budget_verdict v = look_at_memory(b, l, r);
+	return v ? v : look_at_cpu(b, l, r, weight);
 }
 
 void budget_restarted(struct budget *b)

@@ -27,8 +27,15 @@ struct budget {
 	double cpu;		   /* of one CPU, over the last whole minute */
 };
 
+struct budget_reading {
+	uint64_t now_ns; /* CLOCK_BOOTTIME */
+	uint64_t cpu_ns; /* used since the start, by us and the parsing children */
+	uint64_t memory;
+};
+
+struct budget_reading budget_read(const struct collector_progress *p);
 /* Call every some seconds. weight: how many samples one stands for now. */
-enum budget_verdict budget_look(struct budget *b, const struct budget_limits *l, const struct collector_progress *p, unsigned weight);
+enum budget_verdict budget_look(struct budget *b, const struct budget_limits *l, const struct budget_reading *r, unsigned weight);
 /* What was just done costs of its own: measure from here. */
 void budget_restarted(struct budget *b);
 

@@ -190,7 +190,8 @@ static void look_at_switch(struct daemon *d)
 static void look_at_budget(struct daemon *d, const struct collector_progress *p)
 {
 	struct budget_limits limits = { d->s.cpu_max, d->s.o.memory_max };
-	switch (budget_look(&d->budget, &limits, p, d->weight)) {
+	struct budget_reading now = budget_read(p);
+	switch (budget_look(&d->budget, &limits, &now, d->weight)) {
 	case BUDGET_FINE:
 		break;
 	case BUDGET_SLOWER:
