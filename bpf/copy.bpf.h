@@ -11,12 +11,13 @@
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
-#define COPIES_A_SECOND 256 /* of one CPU */
+#define COPIES_A_SECOND 1024 /* of one CPU */
+#define COPIES_RING (1 << 21) /* bytes: room for 110 of the largest */
 #define COPY_CHUNK 4096     /* a page: what is read at once, so that a hole costs only what lies behind it */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, COPIES_RING);
 } copies SEC(".maps");
 
 struct copy_cpu {
@@ -62,7 +63,7 @@ __noinline __u32 copy_stack(__u64 sp, __u64 max)
 	return at < COPY_STACK_MAX ? (__u32)at : COPY_STACK_MAX;
 }
 
-/* 0 when the sample is in the ring. Its kernel frames stand at the tail of half `key`. */
+/* 0 when the sample is in the ring, else the counter that says why not. Its kernel frames stand at the tail of half `key`. */
 __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -70,24 +71,26 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 	struct task_struct *t = bpf_get_current_task_btf();
 	__u64 n = n_kernel, second, max = COPY_STACK_MAX;
 	if (!h || !c || !row)
-		return -1;
+		return COUNTER_copy_failed;
 	second = row->last_ns >> 30;
 	if (c->second != second) {
 		c->second = second;
 		c->sent = 0;
 	}
-	if (c->sent >= COPIES_A_SECOND || bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) > (1 << 20) - COPY_STACK_MAX - 2048)
-		return -1;
+	if (c->sent >= COPIES_A_SECOND)
+		return COUNTER_copies_limited;
+	if (bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) > COPIES_RING - COPY_STACK_MAX - 2048)
+		return COUNTER_copies_full;
 	const void *saved = (const void *)bpf_task_pt_regs(t);
 	if (bpf_probe_read_kernel(&c->regs, sizeof(c->regs), saved))
-		return -1;
+		return COUNTER_copy_failed;
 	c->copy.row = *row;
 	c->copy.row.n_kernel = (__u16)n_kernel;
 	c->copy.half = key;
 	c->copy.regs.pc = unwind_registers(c->copy.regs.reg, &c->regs);
 	barrier_var(n);
 	if (n > MAX_FRAMES || bpf_probe_read_kernel(c->copy.kernel, n * 8, arena_ptr(h, h->arena_used)))
-		return -1;
+		return COUNTER_copy_failed;
 	__u64 sp = c->copy.regs.reg[UNWIND_REG_SP] - COPY_BELOW;
 	__u64 top = BPF_CORE_READ(t, mm, start_stack);
 	if (top > sp && top - sp < max)
@@ -96,9 +99,9 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 	__u64 size = c->copy.n_stack;
 	barrier_var(size);
 	if (size > COPY_STACK_MAX)
-		return -1;
+		return COUNTER_copy_failed;
 	if (bpf_ringbuf_output(&copies, &c->copy, sizeof(c->copy) + size, BPF_RB_FORCE_WAKEUP))
-		return -1;
+		return COUNTER_copies_full;
 	c->sent++;
 	return 0;
 }

@@ -114,7 +114,11 @@ static __always_inline bool read_word(__u64 at, __u64 *ret)
 	return !unwind_read(ret, sizeof(*ret), at);
 }
 
-#define FAR_AWAY (1u << 16) /* from one stack to another, at least */
+/*
+ * From one stack down to another, at least: in Go both may lie side by side in the heap, and the upper one, that of the runtime, has
+ * 16 KiB, near whose top the walk is when it leaves it.
+ */
+#define FAR_AWAY (1u << 13)
 
 static __always_inline bool is_code(struct unwind_state *s, __u64 at)
 {
@@ -129,11 +133,12 @@ static __always_inline bool is_code(struct unwind_state *s, __u64 at)
 
 /*
  * May a chain of frame pointers go on downwards? Go's runtime runs some of its functions on another stack, and their
- * callers' frames stay on that of the goroutine. Once, and far away: a loop is no other stack.
+ * callers' frames stay on that of the goroutine. Once, and far away: a loop is no other stack. The leaf may be what has just changed
+ * the stack pointer.
  */
 static __always_inline bool unwind_change_stack(struct unwind_state *s)
 {
-	if (!s->by_fp || s->changed_stack || s->fp & 7 || s->sp - s->fp < FAR_AWAY)
+	if (!(s->by_fp || s->leaf) || s->changed_stack || s->fp & 7 || s->fp < FAR_AWAY || s->fp + FAR_AWAY > s->sp)
 		return false;
 	s->changed_stack = 1;
 	return true;

@@ -127,15 +127,20 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	c->last = &p->next;
 	c->waiting++;
 	c->bytes += copy_bytes(w);
-	for (p = c->first; p && c->bytes > COPIES_BYTES_MAX; p = p->next)
-		if (p->w)
-			unwind_copy(c, p, unwinding_cpu_ns(c->unwinding) + TICK_NS, true);
 	return 0;
+}
+
+bool copies_have_room(const struct copies *c)
+{
+	return c->bytes < COPIES_BYTES_MAX;
 }
 
 int copies_tick(struct copies *c, uint64_t news_ns)
 {
 	uint64_t until = unwinding_cpu_ns(c->unwinding) + TICK_NS;
+	for (struct copy *p = c->first; p && !copies_have_room(c); p = p->next)
+		if (p->w)
+			unwind_copy(c, p, until, true);
 	for (struct copy *p = c->first; p && c->waiting; p = p->next)
 		if (p->w && p->row.last_ns < news_ns && !unwind_copy(c, p, until, false))
 			return 0;
