@@ -139,7 +139,8 @@ struct proc_entry {
 	__u32 tgid; /* 0: never used, ends a probe; PROC_GONE: may be reused, does not end a probe */
 	__u32 exec_id;
 	__u64 start_ns;
-	__u32 n_slots;
+	__u16 n_slots;
+	__u16 labels_late; /* there may be more slots and sources: user space is looking */
 	__u32 n_sources; /* in proc_labels of the same index */
 	struct {
 		__s64 tp_offset;
