@@ -58,5 +58,5 @@ func main() {
 	}
 }
 GO
-GOCACHE=$PWD/gocache go build -o work-go work.go && roots Go 0.94 ./work-go
+GOCACHE=$PWD/gocache go build -o work-go work.go && roots Go 0.98 ./work-go
 finish
