@@ -344,6 +344,12 @@ static void on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 		window_cpu(c->window, w->half / 2)->counter[COUNTER_user_memory]++;
 }
 
+static void on_known(void *ctx, uint32_t tgid)
+{
+	const struct collector *c = ctx;
+	unwinding_known(c->unwinding, tgid);
+}
+
 /* The parser is waited for: the ring of copies has room for some tens of them only. */
 static bool take_copies(void *ctx)
 {
@@ -580,6 +586,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		collector_close(c);
 		return rc;
 	}
+	labelling_on_known(c->labelling, on_known, c);
 	sampler_on_record(c->sampler, on_record, c);
 	sampler_on_copy(c->sampler, on_copy, c);
 	sandbox_meanwhile(c->sandbox, sampler_copies_fd(c->sampler), take_copies, c);

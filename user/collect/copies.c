@@ -58,23 +58,32 @@ struct memory {
 	const uint8_t *bytes;
 	uint64_t at;
 	size_t n;
+	const uint8_t *other;
+	uint64_t other_at;
+	size_t n_other;
 	bool beyond; /* something behind the end was asked for */
 };
+
+static bool read_piece(const uint8_t *bytes, uint64_t begin, size_t len, void *to, size_t n, uint64_t at)
+{
+	if (at < begin || at - begin > len || n > len - (at - begin))
+		return false;
+	memcpy(to, bytes + (at - begin), n);
+	return true;
+}
 
 static bool read_copy(void *ctx, void *to, size_t n, uint64_t at)
 {
 	struct memory *m = ctx;
-	if (at < m->at || at - m->at > m->n || n > m->n - (at - m->at)) {
-		m->beyond |= at >= m->at;
-		return false;
-	}
-	memcpy(to, m->bytes + (at - m->at), n);
-	return true;
+	if (read_piece(m->bytes, m->at, m->n, to, n, at) || read_piece(m->other, m->other_at, m->n_other, to, n, at))
+		return true;
+	m->beyond |= at >= m->at;
+	return false;
 }
 
 static size_t copy_bytes(const struct wire_copy *w)
 {
-	return sizeof(*w) + w->n_stack;
+	return sizeof(*w) + w->n_stack + w->n_other;
 }
 
 /* False: there was no time to compile what it needs; `now` does with what there is. */
@@ -82,7 +91,9 @@ static bool unwind_copy(struct copies *c, struct copy *p, uint64_t until_ns, boo
 {
 	uint64_t user[MAX_FRAMES];
 	struct wire_copy *w = p->w;
-	struct memory m = { (const uint8_t *)(w + 1), w->regs.reg[UNWIND_REG_SP] - COPY_BELOW, w->n_stack, false };
+	const uint8_t *stack = (const uint8_t *)(w + 1);
+	struct memory m = { stack, w->regs.reg[UNWIND_REG_SP] - COPY_BELOW, w->n_stack,
+			    stack + w->n_stack, w->other_at, w->n_other, false };
 	struct unwind_memory memory = { read_copy, &m };
 	unsigned n = 0;
 	if (unwinding_walk(c->unwinding, p->row.tgid, p->row.last_ns, &w->regs, &memory, until_ns, now, user, &n,
@@ -118,7 +129,7 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 		return -ENOMEM;
 	}
 	memcpy(p->w, w, sizeof(*w));
-	memcpy(p->w + 1, stack, w->n_stack);
+	memcpy(p->w + 1, stack, w->n_stack + w->n_other);
 	p->row = w->row;
 	p->row.samples = 1;
 	p->row.first_ns = p->row.last_ns;

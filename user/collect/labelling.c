@@ -86,6 +86,8 @@ struct labelling {
 	struct known *known;
 	size_t n_known, cap_known;
 	uint64_t asked;
+	void (*on_known)(void *ctx, uint32_t tgid);
+	void *known_ctx;
 };
 
 int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
@@ -222,12 +224,20 @@ static void look_at(struct labelling *l, struct known *k)
 		waiting |= find_sources(l, im, k, &e);
 	e.labels_late = waiting && k->tries > 1;
 	sampler_publish(l->sampler, &e, k->labelled ? k->labelled->sources.source : NULL);
+	if (l->on_known)
+		l->on_known(l->known_ctx, e.tgid);
 	if (!waiting) {
 		k->tries = 0;
 		return;
 	}
 	k->tries--;
 	k->retry_ns = proc_now_ns() + (RETRY_NS << (k->tries < TRIES_SLOW ? TRIES_SLOW - k->tries : 0));
+}
+
+void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, uint32_t tgid), void *ctx)
+{
+	l->on_known = on_known;
+	l->known_ctx = ctx;
 }
 
 static struct known *known_find(struct labelling *l, uint32_t tgid)

@@ -31,6 +31,9 @@ int labelling_set_filter(struct labelling *l, const struct label_filter *f);
 /* The same for labels that come in another way; room as for filter_apply. */
 size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room);
 
+/* Called for each process that was looked at, when the BPF program knows it. */
+void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, uint32_t tgid), void *ctx);
+
 /* A record of the ring buffer. */
 void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload);
 

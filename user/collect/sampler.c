@@ -243,7 +243,7 @@ static int on_copies(void *ctx, void *data, size_t size)
 {
 	struct sampler *s = ctx;
 	const struct wire_copy *c = data;
-	if (size < sizeof(*c) || c->n_stack > size - sizeof(*c) || !s->on_copy)
+	if (size < sizeof(*c) || c->n_stack > size - sizeof(*c) || c->n_other > size - sizeof(*c) - c->n_stack || !s->on_copy)
 		return 0;
 	s->on_copy(s->copy_ctx, c, (const uint8_t *)(c + 1));
 	return 0;

@@ -471,6 +471,13 @@ void unwinding_new_process(struct unwinding *u, const struct wire_record *rec)
 	u->young_until_ns = proc_now_ns() + YOUNG_NS;
 }
 
+void unwinding_known(struct unwinding *u, uint32_t tgid)
+{
+	const struct process *p = *process_find(u, tgid);
+	if (p && p->n)
+		sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)p->n << 32 | p->first);
+}
+
 bool unwinding_expects_news(const struct unwinding *u)
 {
 	return proc_now_ns() < u->young_until_ns;
