@@ -149,6 +149,17 @@ static __always_inline bool sp_known(const struct unwind_state *s)
 	return FRAME_ENDS_AT_FP || !s->sp_lost;
 }
 
+#define FRAME_MAX (1u << 20)
+
+/*
+ * Is what stands at fp likely to be a frame, whose caller is code that nobody knows of yet (made at run time)? Then its mapping is what is
+ * missing, not a rule.
+ */
+static __always_inline bool leads_on(__u64 fp, __u64 next, __u64 pc)
+{
+	return next > fp && next - fp < FRAME_MAX && !(next & 7) && pc >= FAR_AWAY && !(pc >> 56);
+}
+
 /* The frames below, without a rule: the caller by the frame pointer. 0, or the counter that says why there is none. */
 UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 {
@@ -178,8 +189,12 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 	saved.pc = unwind_unsigned(saved.pc);
 	if (!saved.pc)
 		return COUNTER_rooted;
-	if (!is_code(s, saved.pc - 1))
-		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
+	if (!is_code(s, saved.pc - 1)) {
+		if (!in_range || !leads_on(fp, saved.fp, saved.pc))
+			return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
+		s->pc = saved.pc;
+		return COUNTER_unwind_no_mapping;
+	}
 	s->pc = saved.pc;
 	s->fp = saved.fp;
 	s->sp = fp + 16;
