@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A sample that cannot be unwound here, because its process or mapping is so new that its rules are not in: registers and
- * up to 16 KiB of the stack go to user space (struct wire_copy). What does not fit into the ring, or comes faster than
+ * up to 16 KiB of the stack (in Go also some of a second one) go to user space (struct wire_copy). What does not fit into the ring, or comes faster than
  * COPIES_A_SECOND, stays what it was without this: a row with the frames that were found.
  */
 #ifndef ASCRIBE_COPY_BPF_H
@@ -11,12 +11,13 @@
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
-#define COPIES_A_SECOND 256 /* of one CPU */
+#define COPIES_A_SECOND 1024 /* of one CPU */
+#define COPIES_RING (1 << 21) /* bytes: room for 110 of the largest */
 #define COPY_CHUNK 4096     /* a page: what is read at once, so that a hole costs only what lies behind it */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, COPIES_RING);
 } copies SEC(".maps");
 
 struct copy_cpu {
@@ -24,7 +25,8 @@ struct copy_cpu {
 	__u64 sent;
 	saved_regs regs;
 	struct wire_copy copy;
-	__u8 stack[COPY_STACK_MAX + COPY_CHUNK]; /* copy.stack; a last chunk may begin anywhere below COPY_STACK_MAX */
+	/* copy.stack, then of the other; a last chunk may begin anywhere below COPY_STACK_MAX */
+	__u8 stack[COPY_STACK_MAX + COPY_OTHER_MAX + COPY_CHUNK];
 };
 
 struct {
@@ -62,7 +64,51 @@ __noinline __u32 copy_stack(__u64 sp, __u64 max)
 	return at < COPY_STACK_MAX ? (__u32)at : COPY_STACK_MAX;
 }
 
-/* 0 when the sample is in the ring. Its kernel frames stand at the tail of half `key`. */
+#define COPY_HOPS 32
+
+/*
+ * Go's runtime runs its own functions on a stack of its own, whose last frame pointer leads to that of the goroutine: where the chain
+ * leaves the n bytes that were copied, from `base` on. 0: it does not, or was never in them.
+ */
+__noinline __u64 copy_leaves(__u64 base, __u64 n)
+{
+	struct copy_cpu *c = copy_cpu();
+	__u64 fp;
+	int i;
+	if (!c)
+		return 0;
+	fp = c->copy.regs.reg[UNWIND_REG_FP];
+	for (i = 0; i < COPY_HOPS; i++) {
+		__u64 off = fp - base;
+		if (off >= n || off & 7)
+			break;
+		off &= COPY_STACK_MAX - 1;
+		barrier_var(off);
+		fp = *(__u64 *)(c->stack + (off & (COPY_STACK_MAX - 1)));
+	}
+	return !i || i == COPY_HOPS || fp & 7 || fp < NO_PAGE || fp - base < n ? 0 : fp;
+}
+
+/* What the chain of frame pointers leads to, behind the n bytes that were copied from `base` on: how many. */
+__noinline __u32 copy_other(__u64 base, __u64 n)
+{
+	struct copy_cpu *c = copy_cpu();
+	__u64 at = copy_leaves(base, n), in_page = COPY_CHUNK - (at & (COPY_CHUNK - 1)), to = n;
+	if (!c || !at)
+		return 0;
+	c->copy.other_at = at;
+	barrier_var(to);
+	if (to > COPY_STACK_MAX)
+		return 0;
+	if (!bpf_probe_read_user(c->stack + to, COPY_OTHER_MAX, (void *)at))
+		return COPY_OTHER_MAX;
+	barrier_var(in_page);
+	if (in_page > COPY_CHUNK || bpf_probe_read_user(c->stack + to, in_page, (void *)at))
+		return 0;
+	return (__u32)in_page;
+}
+
+/* 0 when the sample is in the ring, else the counter that says why not. Its kernel frames stand at the tail of half `key`. */
 __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -70,35 +116,38 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 	struct task_struct *t = bpf_get_current_task_btf();
 	__u64 n = n_kernel, second, max = COPY_STACK_MAX;
 	if (!h || !c || !row)
-		return -1;
+		return COUNTER_copy_failed;
 	second = row->last_ns >> 30;
 	if (c->second != second) {
 		c->second = second;
 		c->sent = 0;
 	}
-	if (c->sent >= COPIES_A_SECOND || bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) > (1 << 20) - COPY_STACK_MAX - 2048)
-		return -1;
+	if (c->sent >= COPIES_A_SECOND)
+		return COUNTER_copies_limited;
+	if (bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) > COPIES_RING - COPY_STACK_MAX - COPY_OTHER_MAX - 2048)
+		return COUNTER_copies_full;
 	const void *saved = (const void *)bpf_task_pt_regs(t);
 	if (bpf_probe_read_kernel(&c->regs, sizeof(c->regs), saved))
-		return -1;
+		return COUNTER_copy_failed;
 	c->copy.row = *row;
 	c->copy.row.n_kernel = (__u16)n_kernel;
 	c->copy.half = key;
 	c->copy.regs.pc = unwind_registers(c->copy.regs.reg, &c->regs);
 	barrier_var(n);
 	if (n > MAX_FRAMES || bpf_probe_read_kernel(c->copy.kernel, n * 8, arena_ptr(h, h->arena_used)))
-		return -1;
+		return COUNTER_copy_failed;
 	__u64 sp = c->copy.regs.reg[UNWIND_REG_SP] - COPY_BELOW;
 	__u64 top = BPF_CORE_READ(t, mm, start_stack);
 	if (top > sp && top - sp < max)
 		max = top - sp;
 	c->copy.n_stack = copy_stack(sp, max);
-	__u64 size = c->copy.n_stack;
+	c->copy.n_other = copy_other(sp, c->copy.n_stack);
+	__u64 size = c->copy.n_stack + c->copy.n_other;
 	barrier_var(size);
-	if (size > COPY_STACK_MAX)
-		return -1;
+	if (size > COPY_STACK_MAX + COPY_OTHER_MAX)
+		return COUNTER_copy_failed;
 	if (bpf_ringbuf_output(&copies, &c->copy, sizeof(c->copy) + size, BPF_RB_FORCE_WAKEUP))
-		return -1;
+		return COUNTER_copies_full;
 	c->sent++;
 	return 0;
 }

@@ -217,6 +217,24 @@ unreadable:
 	return 0;
 }
 
+/*
+ * While musl's dynamic linker works it has a thread pointer of its own, whose DTV is empty: what stands around it is no variable of
+ * anybody.
+ */
+static __always_inline bool musl_has_blocks(struct capture *c)
+{
+	__u64 dtv = 0, n = 0;
+#if defined(__TARGET_ARCH_x86)
+	__u64 at = c->tp + 8;
+#else
+	__u64 at = c->tp - 8;
+#endif
+	if (!read_at(&dtv, 8, at) && dtv && !read_at(&n, 8, dtv))
+		return n != 0;
+	note(c, COUNTER_dtv_fault);
+	return false;
+}
+
 /* Saved at the entry into the kernel, whether the sample hit user code or the kernel. */
 static __always_inline __u64 go_register(void)
 {
@@ -237,6 +255,11 @@ static __always_inline __u64 source_start(struct capture *c)
 	if (!c->tp) /* the program is only being started */
 		return 0;
 	switch (c->source.start) {
+	case LABEL_AT_TP_MUSL:
+		if (!musl_has_blocks(c))
+			return 0;
+		base = c->tp;
+		break;
 	case LABEL_AT_TP:
 		base = c->tp;
 		break;

@@ -382,6 +382,8 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 		if (foreign)
 			id = id ? mix(id, foreign) | 1 : foreign;
 	}
+	if (e->labels_late)
+		ret->failed |= 1ull << (COUNTER_labels_late - COUNTER_labels_cut);
 	if (!id)
 		return 0;
 	int defined = was_sent(image_hash(im, id), &cell) ? -1 : define(im, id, own, index, tp);

@@ -172,7 +172,7 @@ __noinline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges)
 	return unwind_frames(&c->state, arena_ptr(h, h->arena_used), n_kernel);
 }
 
-#define ASKED_RECENTLY_NS 50000000ull
+#define ASKED_RECENTLY_NS 250000000ull
 
 /* When a new mapping was last asked about, whichever CPU did. */
 __u64 mapping_asked_ns;

@@ -41,6 +41,7 @@ enum label_start {
 	LABEL_AT_DTV = 2,      /* `at` bytes into the thread's block of `module`, glibc */
 	LABEL_AT_DTV_MUSL = 3,
 	LABEL_AT_GO_REGISTER = 4, /* arm64: g is in x28 while Go's code runs */
+	LABEL_AT_TP_MUSL = 5, /* as LABEL_AT_TP, as soon as there are thread-local blocks */
 };
 
 struct label_source {

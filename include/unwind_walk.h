@@ -114,7 +114,11 @@ static __always_inline bool read_word(__u64 at, __u64 *ret)
 	return !unwind_read(ret, sizeof(*ret), at);
 }
 
-#define FAR_AWAY (1u << 16) /* from one stack to another, at least */
+/*
+ * From one stack down to another, at least: in Go both may lie side by side in the heap, and the upper one, that of the runtime, has
+ * 16 KiB, near whose top the walk is when it leaves it.
+ */
+#define FAR_AWAY (1u << 13)
 
 static __always_inline bool is_code(struct unwind_state *s, __u64 at)
 {
@@ -129,11 +133,12 @@ static __always_inline bool is_code(struct unwind_state *s, __u64 at)
 
 /*
  * May a chain of frame pointers go on downwards? Go's runtime runs some of its functions on another stack, and their
- * callers' frames stay on that of the goroutine. Once, and far away: a loop is no other stack.
+ * callers' frames stay on that of the goroutine. Once, and far away: a loop is no other stack. The leaf may be what has just changed
+ * the stack pointer.
  */
 static __always_inline bool unwind_change_stack(struct unwind_state *s)
 {
-	if (!s->by_fp || s->changed_stack || s->fp & 7 || s->sp - s->fp < FAR_AWAY)
+	if (!(s->by_fp || s->leaf) || s->changed_stack || s->fp & 7 || s->fp < FAR_AWAY || s->fp + FAR_AWAY > s->sp)
 		return false;
 	s->changed_stack = 1;
 	return true;
@@ -142,6 +147,17 @@ static __always_inline bool unwind_change_stack(struct unwind_state *s)
 static __always_inline bool sp_known(const struct unwind_state *s)
 {
 	return FRAME_ENDS_AT_FP || !s->sp_lost;
+}
+
+#define FRAME_MAX (1u << 20)
+
+/*
+ * Is what stands at fp likely to be a frame, whose caller is code that nobody knows of yet (made at run time)? Then its mapping is what is
+ * missing, not a rule.
+ */
+static __always_inline bool leads_on(__u64 fp, __u64 next, __u64 pc)
+{
+	return next > fp && next - fp < FRAME_MAX && !(next & 7) && pc >= FAR_AWAY && !(pc >> 56);
 }
 
 /* The frames below, without a rule: the caller by the frame pointer. 0, or the counter that says why there is none. */
@@ -173,8 +189,12 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 	saved.pc = unwind_unsigned(saved.pc);
 	if (!saved.pc)
 		return COUNTER_rooted;
-	if (!is_code(s, saved.pc - 1))
-		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
+	if (!is_code(s, saved.pc - 1)) {
+		if (!in_range || !leads_on(fp, saved.fp, saved.pc))
+			return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
+		s->pc = saved.pc;
+		return COUNTER_unwind_no_mapping;
+	}
 	s->pc = saved.pc;
 	s->fp = saved.fp;
 	s->sp = fp + 16;

@@ -139,7 +139,8 @@ struct proc_entry {
 	__u32 tgid; /* 0: never used, ends a probe; PROC_GONE: may be reused, does not end a probe */
 	__u32 exec_id;
 	__u64 start_ns;
-	__u32 n_slots;
+	__u16 n_slots;
+	__u16 labels_late; /* there may be more slots and sources: user space is looking */
 	__u32 n_sources; /* in proc_labels of the same index */
 	struct {
 		__s64 tp_offset;
@@ -188,6 +189,7 @@ struct wire_record {
  * to unwind. It is in no row; it began in half `half`, and is stored with the rows of that half.
  */
 #define COPY_STACK_MAX 16384
+#define COPY_OTHER_MAX 4096 /* of another stack, to which a chain of frame pointers leads */
 #define COPY_BELOW 128 /* it begins below the stack pointer: rules may still speak of what has just been popped */
 
 struct wire_copy {
@@ -195,8 +197,10 @@ struct wire_copy {
 	struct user_registers regs;
 	__u32 half;    /* cpu * 2 + which */
 	__u32 n_stack; /* bytes of the stack, from COPY_BELOW below the stack pointer on */
+	__u64 other_at;
+	__u64 n_other; /* bytes of another one, from other_at on */
 	__u64 kernel[MAX_FRAMES + 1];
-}; /* the stack follows */
+}; /* the stack follows, then the other */
 
 /* Fixed between open and load. */
 struct config {
@@ -237,6 +241,6 @@ _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
 _Static_assert(sizeof(struct occupant) == OCCUPANT_WORDS * 8, "occupant");
 _Static_assert(sizeof(struct proc_entry) == 112, "proc_entry");
 _Static_assert(sizeof(struct wire_record) == 48, "wire_record");
-_Static_assert(sizeof(struct wire_copy) == 96 + (UNWIND_REGS + 1) * 8 + 8 + 128 * 8, "wire_copy");
+_Static_assert(sizeof(struct wire_copy) == 96 + (UNWIND_REGS + 1) * 8 + 24 + 128 * 8, "wire_copy");
 
 #endif

@@ -37,6 +37,23 @@ if command -v go >/dev/null; then
 		go build -ldflags='-s -w' -o go-strip $here/golabels.go"
 fi
 
+
+# While musl's dynamic linker works, threads have no variables yet, but a thread pointer: here that takes a while.
+if [ -n "$musl" ]; then
+	awk 'BEGIN { print ".data"; for (i = 0; i < 1000; i++) print ".globl s" i "\ns" i ": .quad 0"
+		print ".rept 400"; for (i = 0; i < 1000; i++) print ".quad s" i; print ".endr" }' >slow.s
+	ok "a library that is slow to link builds" sh -ec "
+		musl-gcc -shared -nostdlib -o slow.so slow.s
+		musl-gcc $flags -o mslow $src -Wl,--no-as-needed ./slow.so"
+	record -F 1999 -o slow -- ./mslow perforator 0.3
+	report slow --by thread,tenant >slow.json
+	"$ascribe" stat slow --json >slow-stat.json 2>/dev/null
+	check "before there are variables none is read" r=slow.json s=slow-stat.json -- \
+		'not any(v for k, v in s["flagged"].items() if k.endswith("_invalid")) and
+		all(t in (None, k) for k, t in samples(r)) and samples(r).get(("one", "one"), 0) > 10' \
+		'samples(r), {k: v for k, v in s["flagged"].items() if v}'
+fi
+
 # A label path that starts at a library's thread-local variable: the first label of its set of custom-labels.
 cat >library.recipe <<'RECIPE'
 recipe library
@@ -122,8 +139,7 @@ check "label paths from a library's thread-local variables" r=paths.json -- \
 	"{k[0] for k in samples(r)} == set('r-gdcustom r-desccustom r-iecustom ${musl:+r-mgdcustom}'.split()) and
 	all(t == p and b == '1' for c, t, p, b in samples(r))" 'samples(r)'
 "$ascribe" stat all --json >stat.json 2>/dev/null
-# One sample of Perforator's was called malformed once in five runs; why is not known.
 check "nothing was malformed" s=stat.json -- \
-	'not any(v > (3 if k == "perforator_invalid" else 0) for k, v in s["flagged"].items() if k.endswith("_invalid"))' \
+	'not any(v for k, v in s["flagged"].items() if k.endswith("_invalid"))' \
 	'{k: v for k, v in s["flagged"].items() if v and (k.endswith("_invalid") or k.endswith("_fault") or "label" in k or "key" in k)}'
 finish

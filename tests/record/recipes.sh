@@ -93,7 +93,9 @@ if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null &
 	background "$ascribe" record -q -a -F 1999 -o redis.data 2>redis.err
 	recorder=$pid
 	sleep 0.7
-	redis-benchmark -s "$dir/redis.sock" -q -n 20000 -t lpush,lrange_300,set -P 8 >/dev/null 2>&1
+	# The cheap ones take 0.1 us each: as many as some tens of samples need, and when the server is known already.
+	redis-benchmark -s "$dir/redis.sock" -q -n 20000 -t lrange_300 -P 8 >/dev/null 2>&1
+	redis-benchmark -s "$dir/redis.sock" -q -n 100000 -t lpush,set -P 8 >/dev/null 2>&1
 	redis-cli -s redis.sock info commandstats | tr -d '\r' |
 		sed -n 's/^cmdstat_\([a-z]*\):.*usec=\([0-9]*\),.*/\1 \2/p' >commands.txt
 	kill -INT "$recorder"
@@ -103,7 +105,7 @@ if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null &
 	report redis.data --by command --where '{comm="redis-server",command!=""}' >commands.json
 	check "Redis: commands by CPU, as INFO commandstats has them" r=commands.json -- \
 		"(lambda t: max(t, key=t.get) == max(samples(r), key=samples(r).get) == 'lrange' and
-		len(samples(r)) > 1 and set(samples(r)) <= set(t) | {'info', 'ping'})({k: int(v) for k, v in
+		{'set', 'lpush'} <= set(samples(r)) <= set(t) | {'info', 'ping'})({k: int(v) for k, v in
 		(l.split() for l in open('commands.txt'))})" 'samples(r)'
 fi
 

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# User stacks of code that is made while it runs, and of Go, reach their root.
+# User stacks of code that is made while it runs, and of Go, reach their root. Each for a second of CPU time, so that there are as many
+# samples on a busy host.
 . "$(dirname "$0")/lib.bash"
 . "$here/unwind.bash"
 
 if command -v node >/dev/null; then
 	cat >work.js <<'JS'
 function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-const end = Date.now() + 1000;
-while (Date.now() < end) {
+const cpu = () => { const u = process.cpuUsage(); return u.user + u.system; };
+while (cpu() < 1e6) {
 	const o = [];
 	for (let i = 0; i < 1000; i++) o.push({ a: i, b: String(i) });
 	JSON.parse(JSON.stringify(o)).sort((x, y) => y.a - x.a).map(x => x.b.replace(/1/g, 'x'));
@@ -23,8 +24,9 @@ import java.util.*;
 public class Work {
 	static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 	public static void main(String[] args) {
-		long end = System.currentTimeMillis() + 1000, sum = 0;
-		while (System.currentTimeMillis() < end) {
+		long sum = 0;
+		java.lang.management.ThreadMXBean t = java.lang.management.ManagementFactory.getThreadMXBean();
+		while (t.getCurrentThreadCpuTime() < 1000000000L) {
 			Map<Integer, String> m = new HashMap<>();
 			for (int i = 0; i < 1000; i++) m.put(i * 31, "" + i);
 			sum += new TreeMap<>(m).size() + fib(18);
@@ -41,11 +43,17 @@ package main
 import (
 	"fmt"
 	"sort"
-	"time"
+	"syscall"
 )
 
+func cpu() int64 {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
 func main() {
-	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+	for cpu() < 1e9 {
 		m := map[int]string{}
 		for i := 0; i < 2000; i++ {
 			m[i*7] = fmt.Sprint(i)
@@ -58,5 +66,5 @@ func main() {
 	}
 }
 GO
-GOCACHE=$PWD/gocache go build -o work-go work.go && roots Go 0.94 ./work-go
+GOCACHE=$PWD/gocache go build -o work-go work.go && roots Go 0.98 ./work-go
 finish

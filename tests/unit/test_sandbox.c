@@ -208,6 +208,46 @@ static void test_deaths(void **state)
 	assert_int_equal(st.died, CONFINED);
 }
 
+struct also {
+	int fd;
+	unsigned calls, most;
+};
+
+static bool take_byte(void *ctx)
+{
+	struct also *a = ctx;
+	char byte;
+	a->calls++;
+	assert_int_equal(read(a->fd, &byte, 1), 1);
+	return a->calls < a->most;
+}
+
+/* What else there is to do is done while a worker is waited for, as long as it is wanted, and never when there is nothing. */
+static void test_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_call hang = { .op = HANG, .deadline_ms = 200, .max_reply = 100 };
+	struct also a = { .most = 10 };
+	int pair[2];
+	assert_int_equal(pipe(pair), 0);
+	a.fd = pair[0];
+	sandbox_meanwhile(f->s, a.fd, take_byte, &a);
+	assert_int_equal(write(pair[1], "abc", 3), 3);
+	assert_int_equal(sandbox_run(f->s, &hang, &f->reply), -ETIMEDOUT);
+	assert_int_equal(a.calls, 3);
+	expect_alive(f);
+	assert_int_equal(a.calls, 3);
+	a.most = 5;
+	assert_int_equal(write(pair[1], "defg", 4), 4);
+	assert_int_equal(sandbox_run(f->s, &hang, &f->reply), -ETIMEDOUT);
+	assert_int_equal(a.calls, 5);
+	sandbox_meanwhile(f->s, -1, NULL, NULL);
+	assert_int_equal(sandbox_run(f->s, &hang, &f->reply), -ETIMEDOUT);
+	assert_int_equal(a.calls, 5);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 static void test_confined(void **state)
 {
 	struct fixture *f = *state;
@@ -274,6 +314,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_requests, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_recycled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_deaths, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unprivileged, set_up, tear_down),
 	};

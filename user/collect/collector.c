@@ -346,6 +346,19 @@ static void on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 		window_cpu(c->window, w->half / 2)->counter[COUNTER_user_memory]++;
 }
 
+static void on_known(void *ctx, uint32_t tgid)
+{
+	const struct collector *c = ctx;
+	unwinding_known(c->unwinding, tgid);
+}
+
+/* The parser is waited for: the ring of copies has room for some tens of them only. */
+static bool take_copies(void *ctx)
+{
+	struct collector *c = ctx;
+	return copies_have_room(c->copies) && !sampler_poll_copies(c->sampler);
+}
+
 static void on_record(void *ctx, const struct wire_record *r, const void *payload)
 {
 	struct collector *c = ctx;
@@ -578,8 +591,10 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		collector_close(c);
 		return rc;
 	}
+	labelling_on_known(c->labelling, on_known, c);
 	sampler_on_record(c->sampler, on_record, c);
 	sampler_on_copy(c->sampler, on_copy, c);
+	sandbox_meanwhile(c->sandbox, sampler_copies_fd(c->sampler), take_copies, c);
 	c->sum.table_bytes = sampler_memory(c->sampler);
 	c->sum.n_cpus = c->n_cpus;
 	c->sum.drain_s = sampler_drain_ms(c->sampler) / 1000.0;
@@ -729,6 +744,8 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	own_fini(&c->own);
+	if (c->sandbox)
+		sandbox_meanwhile(c->sandbox, -1, NULL, NULL);
 	labelling_free(c->labelling);
 	ruled_free(c->ruled);
 	trampolines_free(c->trampolines);

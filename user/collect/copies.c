@@ -58,23 +58,32 @@ struct memory {
 	const uint8_t *bytes;
 	uint64_t at;
 	size_t n;
+	const uint8_t *other;
+	uint64_t other_at;
+	size_t n_other;
 	bool beyond; /* something behind the end was asked for */
 };
+
+static bool read_piece(const uint8_t *bytes, uint64_t begin, size_t len, void *to, size_t n, uint64_t at)
+{
+	if (at < begin || at - begin > len || n > len - (at - begin))
+		return false;
+	memcpy(to, bytes + (at - begin), n);
+	return true;
+}
 
 static bool read_copy(void *ctx, void *to, size_t n, uint64_t at)
 {
 	struct memory *m = ctx;
-	if (at < m->at || at - m->at > m->n || n > m->n - (at - m->at)) {
-		m->beyond |= at >= m->at;
-		return false;
-	}
-	memcpy(to, m->bytes + (at - m->at), n);
-	return true;
+	if (read_piece(m->bytes, m->at, m->n, to, n, at) || read_piece(m->other, m->other_at, m->n_other, to, n, at))
+		return true;
+	m->beyond |= at >= m->at;
+	return false;
 }
 
 static size_t copy_bytes(const struct wire_copy *w)
 {
-	return sizeof(*w) + w->n_stack;
+	return sizeof(*w) + w->n_stack + w->n_other;
 }
 
 /* False: there was no time to compile what it needs; `now` does with what there is. */
@@ -82,7 +91,9 @@ static bool unwind_copy(struct copies *c, struct copy *p, uint64_t until_ns, boo
 {
 	uint64_t user[MAX_FRAMES];
 	struct wire_copy *w = p->w;
-	struct memory m = { (const uint8_t *)(w + 1), w->regs.reg[UNWIND_REG_SP] - COPY_BELOW, w->n_stack, false };
+	const uint8_t *stack = (const uint8_t *)(w + 1);
+	struct memory m = { stack, w->regs.reg[UNWIND_REG_SP] - COPY_BELOW, w->n_stack,
+			    stack + w->n_stack, w->other_at, w->n_other, false };
 	struct unwind_memory memory = { read_copy, &m };
 	unsigned n = 0;
 	if (unwinding_walk(c->unwinding, p->row.tgid, p->row.last_ns, &w->regs, &memory, until_ns, now, user, &n,
@@ -118,7 +129,7 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 		return -ENOMEM;
 	}
 	memcpy(p->w, w, sizeof(*w));
-	memcpy(p->w + 1, stack, w->n_stack);
+	memcpy(p->w + 1, stack, w->n_stack + w->n_other);
 	p->row = w->row;
 	p->row.samples = 1;
 	p->row.first_ns = p->row.last_ns;
@@ -127,15 +138,20 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	c->last = &p->next;
 	c->waiting++;
 	c->bytes += copy_bytes(w);
-	for (p = c->first; p && c->bytes > COPIES_BYTES_MAX; p = p->next)
-		if (p->w)
-			unwind_copy(c, p, unwinding_cpu_ns(c->unwinding) + TICK_NS, true);
 	return 0;
+}
+
+bool copies_have_room(const struct copies *c)
+{
+	return c->bytes < COPIES_BYTES_MAX;
 }
 
 int copies_tick(struct copies *c, uint64_t news_ns)
 {
 	uint64_t until = unwinding_cpu_ns(c->unwinding) + TICK_NS;
+	for (struct copy *p = c->first; p && !copies_have_room(c); p = p->next)
+		if (p->w)
+			unwind_copy(c, p, until, true);
 	for (struct copy *p = c->first; p && c->waiting; p = p->next)
 		if (p->w && p->row.last_ns < news_ns && !unwind_copy(c, p, until, false))
 			return 0;

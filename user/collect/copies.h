@@ -6,7 +6,8 @@
  *
  *   copies_add -> waits -> unwound (copies_tick, when the news up to its time is known) -> copies_take
  *
- * What waits is bounded: beyond COPIES_BYTES_MAX, and when its half is taken, a sample is unwound with what there is.
+ * What waits is bounded: beyond COPIES_BYTES_MAX, and when its half is taken, a sample is unwound with what there is. copies_add waits
+ * for nothing, so that the ring can be emptied while a parser is waited for.
  * Not thread-safe.
  */
 #ifndef ASCRIBE_COLLECT_COPIES_H
@@ -23,6 +24,7 @@ void copies_free(struct copies *c);
 
 /* -ENOMEM: the sample could not be kept; its CPU's half counts it as begun. */
 int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack);
+bool copies_have_room(const struct copies *c);
 
 /*
  * Unwind those whose time is before news_ns (up to which the side-band was read), some milliseconds of it. 0: there is

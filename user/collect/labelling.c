@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BUCKETS 65536
 #define DEFINITIONS_MAX 262144 /* kept at a time; at half of it, all are asked for again after the window */
@@ -22,7 +23,9 @@
 #define KEY_TABLES_MAX 16384
 #define PROC_PUBLISHED_MAX 16384
 #define LABELS_MAX 128 /* of one set, all parts */
-#define TRIES 12 /* waits of 5 ms, 10 ms, ... 10 s for a constructor to have run */
+#define TRIES 60 /* for a constructor to have run: each 20 ms for a second, then after 40 ms, 80 ms, ... 10 s */
+#define TRIES_SLOW 10
+#define RETRY_NS 20000000ull
 
 struct owner {
 	uint64_t start_ns;
@@ -64,7 +67,8 @@ struct known {
 	struct labelled *labelled; /* NULL: it has none */
 	uint64_t from_ns;  /* of the image that was looked at: news of an exec may come after the first sample */
 	uint32_t tries;    /* still to do; 0: nothing is waited for */
-	uint64_t retry_ns;
+	uint64_t retry_ns; /* 0: it was not looked at yet */
+	uint64_t asked;    /* by number; the newest is the first that is looked at */
 };
 
 struct labelling {
@@ -81,6 +85,9 @@ struct labelling {
 	struct redactor redactor; /* its key is here and nowhere else: it ends with the recording */
 	struct known *known;
 	size_t n_known, cap_known;
+	uint64_t asked;
+	void (*on_known)(void *ctx, uint32_t tgid);
+	void *known_ctx;
 };
 
 int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
@@ -210,17 +217,27 @@ static void look_at(struct labelling *l, struct known *k)
 	if (im)
 		python_locate(l->resolver, l->procs, im, &e);
 	/* Own labels at once: files that are new take a while to be searched for the others. */
+	e.labels_late = 1;
 	if (e.n_slots && !k->labelled)
 		sampler_publish(l->sampler, &e, NULL);
 	if (im && l->look)
 		waiting |= find_sources(l, im, k, &e);
+	e.labels_late = waiting && k->tries > 1;
 	sampler_publish(l->sampler, &e, k->labelled ? k->labelled->sources.source : NULL);
+	if (l->on_known)
+		l->on_known(l->known_ctx, e.tgid);
 	if (!waiting) {
 		k->tries = 0;
 		return;
 	}
 	k->tries--;
-	k->retry_ns = proc_now_ns() + (5000000ull << (TRIES - k->tries));
+	k->retry_ns = proc_now_ns() + (RETRY_NS << (k->tries < TRIES_SLOW ? TRIES_SLOW - k->tries : 0));
+}
+
+void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, uint32_t tgid), void *ctx)
+{
+	l->on_known = on_known;
+	l->known_ctx = ctx;
 }
 
 static struct known *known_find(struct labelling *l, uint32_t tgid)
@@ -251,15 +268,16 @@ static void new_process(struct labelling *l, const struct wire_record *rec)
 		labelled_free(k->labelled);
 		k->labelled = NULL;
 	}
-	*k = (struct known){ .owner = o, .tries = TRIES, .labelled = k->labelled, .from_ns = k->from_ns };
-	look_at(l, k);
+	/* Ourselves last: we have no labels, but many files. */
+	*k = (struct known){ .owner = o, .tries = TRIES, .labelled = k->labelled, .from_ns = k->from_ns,
+			     .asked = o.tgid == (uint32_t)getpid() ? 0 : ++l->asked };
 }
 
 void labelling_mapped(struct labelling *l, const struct proc_image *im, const struct proc_map *m)
 {
 	struct known *k = known_find(l, im->tgid);
 	uint64_t at;
-	if (!k)
+	if (!k || (k->tries && !k->retry_ns))
 		return;
 	struct binary *b = resolver_binary(l->resolver, l->procs, im, m);
 	struct binary_python py;
@@ -272,16 +290,20 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 int labelling_tick(struct labelling *l)
 {
 	uint64_t now = proc_now_ns(), next = UINT64_MAX;
+	struct known *due = NULL;
 	for (size_t i = 0; i < l->n_known; i++) {
 		struct known *k = &l->known[i];
-		if (k->tries && k->retry_ns <= now)
-			look_at(l, k);
-		if (k->tries && k->retry_ns < next)
-			next = k->retry_ns;
+		if (k->tries && k->retry_ns <= now && (!due || k->asked > due->asked))
+			due = k;
 	}
+	if (due)
+		look_at(l, due);
+	for (size_t i = 0; i < l->n_known; i++)
+		if (l->known[i].tries && l->known[i].retry_ns < next)
+			next = l->known[i].retry_ns;
 	if (next == UINT64_MAX)
 		return -1;
-	return next <= now ? 1 : (int)((next - now) / 1000000) + 1;
+	return next <= now ? 0 : (int)((next - now) / 1000000) + 1;
 }
 
 /* ---- definitions ---- */

@@ -31,6 +31,9 @@ int labelling_set_filter(struct labelling *l, const struct label_filter *f);
 /* The same for labels that come in another way; room as for filter_apply. */
 size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room);
 
+/* Called for each process that was looked at, when the BPF program knows it. */
+void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, uint32_t tgid), void *ctx);
+
 /* A record of the ring buffer. */
 void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload);
 
@@ -38,8 +41,8 @@ void labelling_record(struct labelling *l, const struct wire_record *rec, const 
 void labelling_mapped(struct labelling *l, const struct proc_image *im, const struct proc_map *m);
 
 /*
- * Work that is due: processes whose library had not come up yet are tried again. Returns milliseconds until the next time,
- * -1 when nothing waits.
+ * Work that is due, one process each time, the newest first: those that were asked about, and those whose library had not come up yet.
+ * Returns milliseconds until the next time, -1 when nothing waits.
  */
 int labelling_tick(struct labelling *l);
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -242,17 +243,27 @@ static int on_copies(void *ctx, void *data, size_t size)
 {
 	struct sampler *s = ctx;
 	const struct wire_copy *c = data;
-	if (size < sizeof(*c) || c->n_stack > size - sizeof(*c) || !s->on_copy)
+	if (size < sizeof(*c) || c->n_stack > size - sizeof(*c) || c->n_other > size - sizeof(*c) - c->n_stack || !s->on_copy)
 		return 0;
 	s->on_copy(s->copy_ctx, c, (const uint8_t *)(c + 1));
 	return 0;
+}
+
+static int add_ring(struct sampler *s, const struct ring_buffer *r)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	return s->rings >= 0 && !epoll_ctl(s->rings, EPOLL_CTL_ADD, ring_buffer__epoll_fd(r), &e) ? 0 : -errno;
 }
 
 static int open_rings(struct sampler *s, struct err *err)
 {
 	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_ring, s, NULL);
 	int rc = s->ring ? 0 : -errno;
-	rc = rc ? rc : ring_buffer__add(s->ring, bpf_map__fd(s->skel->maps.copies), on_copies, s);
+	s->copies = rc ? NULL : ring_buffer__new(bpf_map__fd(s->skel->maps.copies), on_copies, s, NULL);
+	rc = rc ? rc : s->copies ? 0 : -errno;
+	s->rings = rc ? -1 : epoll_create1(EPOLL_CLOEXEC);
+	rc = rc ? rc : add_ring(s, s->ring);
+	rc = rc ? rc : add_ring(s, s->copies);
 	return rc ? err_sys(err, rc, "mapping the BPF ring buffers") : 0;
 }
 
@@ -354,6 +365,7 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 		return err_set(err, -ENOMEM, "out of memory");
 	struct err e = { 0 };
 	int rc;
+	s->rings = -1;
 	s->cfg = *cfg;
 	sampler_cpu_list("/sys/devices/system/cpu/present", max_cpu, &s->n_cpus);
 	if (!s->n_cpus)
@@ -413,7 +425,10 @@ void sampler_close(struct sampler *s)
 	bpf_link__destroy(s->threads);
 	for (unsigned c = 0; s->cpu && c < s->n_cpus; c++)
 		detach_cpu(s, c);
+	if (s->rings >= 0)
+		close(s->rings);
 	ring_buffer__free(s->ring);
+	ring_buffer__free(s->copies);
 	if (s->halves)
 		munmap(s->halves, sampler_memory(s));
 	if (s->states)
@@ -572,13 +587,24 @@ void sampler_on_copy(struct sampler *s, void (*on_copy)(void *, const struct wir
 
 int sampler_poll_ring(struct sampler *s)
 {
-	int n = ring_buffer__consume(s->ring);
-	return n < 0 ? n : 0;
+	int n = ring_buffer__consume(s->ring), m = sampler_poll_copies(s);
+	return n < 0 ? n : m;
 }
 
 int sampler_ring_fd(const struct sampler *s)
 {
-	return ring_buffer__epoll_fd(s->ring);
+	return s->rings;
+}
+
+int sampler_poll_copies(struct sampler *s)
+{
+	int n = ring_buffer__consume(s->copies);
+	return n < 0 ? n : 0;
+}
+
+int sampler_copies_fd(const struct sampler *s)
+{
+	return ring_buffer__epoll_fd(s->copies);
 }
 
 /* ---- accounting ---- */

@@ -83,6 +83,10 @@ void sampler_on_copy(struct sampler *s, void (*on_copy)(void *ctx, const struct 
 int sampler_poll_ring(struct sampler *s);
 int sampler_ring_fd(const struct sampler *s);
 
+/* The copies alone, which may be taken while something else waits; not inside of on_copy. */
+int sampler_poll_copies(struct sampler *s);
+int sampler_copies_fd(const struct sampler *s);
+
 /*
  * Where waits are watched: what is new of those that are not over, words are its stack. After sampler_drain, at the end of each
  * window and after sampler_stop; what of a wait was told here is in no row. 0 or -errno of the iterator.

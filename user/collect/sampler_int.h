@@ -24,7 +24,8 @@ struct cpu {
 struct sampler {
 	struct sampler_config cfg;
 	struct sample_bpf *skel;
-	struct ring_buffer *ring;
+	struct ring_buffer *ring, *copies; /* records; samples that come as copies */
+	int rings; /* of epoll: either has something */
 	unsigned n_cpus, drain_ms;
 	bool running;
 	uint32_t row_mask, ref_mask, arena_mask, half_size;

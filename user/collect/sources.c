@@ -313,16 +313,20 @@ static bool in_dtv(const struct looking *l, uint64_t module, uint64_t offset, st
 	return true;
 }
 
+static bool at_tp(const struct looking *l, int64_t offset, struct place *ret)
+{
+	*ret = (struct place){ l->musl ? LABEL_AT_TP_MUSL : LABEL_AT_TP, 0, offset };
+	return true;
+}
+
 static bool by_descriptor(const struct looking *l, const uint64_t desc[2], struct place *ret)
 {
 	uint64_t pair[2];
 	bool is_static = l->facts->machine == EM_X86_64 ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
 	if (!desc[0])
 		return false;
-	if (is_static) {
-		*ret = (struct place){ LABEL_AT_TP, 0, (int64_t)desc[1] };
-		return true;
-	}
+	if (is_static)
+		return at_tp(l, (int64_t)desc[1], ret);
 	return !sources_read_process(l->im->tgid, desc[1], pair, sizeof(pair)) && in_dtv(l, pair[0], pair[1], ret);
 }
 
@@ -337,15 +341,13 @@ static bool place_of(const struct looking *l, const struct elf_variable *v, stru
 	if (l->is_program) {
 		struct elf_image img = { .machine = l->facts->machine, .tls_align = l->facts->tls_align,
 					 .tls = { .memsz = l->facts->tls_size } };
-		*ret = (struct place){ LABEL_AT_TP, 0, elf_static_tls(&img, v->value) };
-		return true;
+		return at_tp(l, elf_static_tls(&img, v->value), ret);
 	}
 	if (v->access < ELF_ACCESS_TPOFF || sources_read_process(l->im->tgid, l->base + v->at, word, sizeof(word)))
 		return false;
 	switch (v->access) {
 	case ELF_ACCESS_TPOFF:
-		*ret = (struct place){ LABEL_AT_TP, 0, (int64_t)word[0] };
-		return word[0] != 0;
+		return at_tp(l, (int64_t)word[0], ret) && word[0];
 	case ELF_ACCESS_DESC:
 		return by_descriptor(l, word, ret);
 	case ELF_ACCESS_PAIR:
@@ -496,7 +498,7 @@ static bool is_own_otel(const struct looking *l)
 	const struct elf_variable *v = variable(l->facts, "otel_thread_ctx_v1");
 	struct ascribe_descriptor d;
 	struct place p;
-	return v && v->tls && place_of(l, v, &p) && p.start == LABEL_AT_TP &&
+	return v && v->tls && place_of(l, v, &p) && (p.start == LABEL_AT_TP || p.start == LABEL_AT_TP_MUSL) &&
 	       !sources_read_process(l->im->tgid, l->base + l->own_at, &d, sizeof(d)) &&
 	       d.magic == ASCRIBE_DESCRIPTOR_MAGIC && p.at == d.tp_offset + 8;
 }

@@ -37,6 +37,7 @@ struct process {
 	uint32_t tgid, exec_id;
 	uint64_t start_ns;
 	bool waits;
+	uint64_t asked;    /* by number; the newest is the first to be compiled */
 	bool lacks;        /* one of its files found no room */
 	uint32_t first, n; /* ranges that are published */
 	struct code **codes;
@@ -56,7 +57,7 @@ struct unwinding {
 	struct process *processes[BUCKETS];
 	size_t n_codes, n_processes, n_waiting, n_lacking;
 	uint64_t retry_ns; /* when to look for room again */
-	uint64_t young_until_ns;
+	uint64_t young_until_ns, asked;
 	struct unwinding_stats stats;
 };
 
@@ -465,8 +466,16 @@ void unwinding_new_process(struct unwinding *u, const struct wire_record *rec)
 	} else if (p->n) { /* asked again: the table has lost it */
 		sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)p->n << 32 | p->first);
 	}
+	p->asked = p->tgid == (uint32_t)getpid() ? 0 : ++u->asked; /* we have many files, and others wait */
 	wait_for(u, p, true);
 	u->young_until_ns = proc_now_ns() + YOUNG_NS;
+}
+
+void unwinding_known(struct unwinding *u, uint32_t tgid)
+{
+	const struct process *p = *process_find(u, tgid);
+	if (p && p->n)
+		sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)p->n << 32 | p->first);
 }
 
 bool unwinding_expects_news(const struct unwinding *u)
@@ -514,6 +523,16 @@ static void try_again(struct unwinding *u)
 	}
 }
 
+static struct process *newest_waiting(struct unwinding *u)
+{
+	struct process *newest = NULL;
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (struct process *p = u->processes[b]; p; p = p->next)
+			if (p->waits && (!newest || p->asked > newest->asked))
+				newest = p;
+	return newest;
+}
+
 int unwinding_tick(struct unwinding *u)
 {
 	int idle = u->n_lacking ? RETRY_MS : -1;
@@ -522,14 +541,13 @@ int unwinding_tick(struct unwinding *u)
 	if (!u->n_waiting)
 		return idle;
 	uint64_t until = unwinding_cpu_ns(u) + TICK_NS;
-	for (size_t b = 0; b < BUCKETS && u->n_waiting; b++) {
-		for (struct process *p = u->processes[b]; p; p = p->next) {
-			if (!p->waits)
-				continue;
-			if (!update(u, p, until))
-				return 0;
-			wait_for(u, p, false);
-		}
+	while (u->n_waiting) {
+		struct process *p = newest_waiting(u);
+		if (!p || !update(u, p, until))
+			return 0;
+		wait_for(u, p, false);
+		if (u->n_waiting && unwinding_cpu_ns(u) >= until)
+			return 0;
 	}
 	return idle;
 }

@@ -27,8 +27,11 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 		  const struct unwinding_config *cfg);
 void unwinding_free(struct unwinding *u);
 
-/* The program does not know this image; its label slots have been published already. */
+/* The program does not know this image. */
 void unwinding_new_process(struct unwinding *u, const struct wire_record *rec);
+
+/* The BPF program knows this process now: what was compiled for it before can be told. */
+void unwinding_known(struct unwinding *u, uint32_t tgid);
 
 /* This process has mapped something. tgid 0: any process may have. */
 void unwinding_mapped(struct unwinding *u, uint32_t tgid);

@@ -5,6 +5,7 @@
 #include "sandbox/nursery.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -25,6 +26,9 @@ struct sandbox {
 	pid_t nursery_pid;
 	struct lane lane[SANDBOX_LANES];
 	struct sandbox_stats stats;
+	int also; /* sandbox_meanwhile; -1: nothing */
+	bool (*ready)(void *ctx);
+	void *ready_ctx;
 };
 
 int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct err *err)
@@ -34,6 +38,7 @@ int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct e
 	if (!s)
 		return err_sys(err, -ENOMEM, "sandbox");
 	s->cfg = *cfg;
+	s->also = -1;
 	for (size_t i = 0; i < SANDBOX_LANES; i++)
 		s->lane[i].fd = -1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
@@ -106,6 +111,27 @@ void sandbox_ready(struct sandbox *s, unsigned lane)
 		spawn(s, &s->lane[lane]); /* if not, the first request will tell */
 }
 
+void sandbox_meanwhile(struct sandbox *s, int fd, bool (*ready)(void *ctx), void *ctx)
+{
+	s->also = fd;
+	s->ready = ready;
+	s->ready_ctx = ctx;
+}
+
+/* Until there is an answer, or it is too late for one. */
+static void do_meanwhile(const struct sandbox *s, int fd, uint64_t until)
+{
+	struct pollfd p[2] = { { .fd = fd, .events = POLLIN }, { .fd = s->also, .events = POLLIN } };
+	uint64_t now;
+	while (p[1].fd >= 0 && (now = channel_now_ns()) < until) {
+		int n = poll(p, 2, (int)((until - now + 999999) / 1000000));
+		if (p[0].revents || (n < 0 && errno != EINTR))
+			return;
+		if (n > 0 && (!(p[1].revents & POLLIN) || !s->ready(s->ready_ctx)))
+			p[1].fd = -1;
+	}
+}
+
 static int receive(int fd, const struct sandbox_call *call, uint64_t until, struct buf *reply, struct channel_head *h)
 {
 	size_t none;
@@ -139,6 +165,8 @@ int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *
 	s->stats.calls++;
 	l->served++;
 	rc = channel_send(l->fd, &h, call->bytes, call->fds, call->n_fds, until);
+	if (!rc)
+		do_meanwhile(s, l->fd, until);
 	rc = rc ? rc : receive(l->fd, call, until, reply, &h);
 	if (!rc) {
 		uint64_t took = channel_now_ns() - begin;

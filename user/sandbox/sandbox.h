@@ -19,6 +19,7 @@
 #include "util/buf.h"
 #include "util/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -73,6 +74,12 @@ struct sandbox_call {
 	size_t max_reply;
 };
 int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *reply);
+
+/*
+ * While an answer is waited for: when fd can be read, ready(ctx) is called, until it returns false. It must not ask the sandbox for
+ * anything. fd -1: nothing is done meanwhile.
+ */
+void sandbox_meanwhile(struct sandbox *s, int fd, bool (*ready)(void *ctx), void *ctx);
 
 /* Have the worker of a lane made now, so that its first request need not wait for that. */
 void sandbox_ready(struct sandbox *s, unsigned lane);

@@ -30,7 +30,10 @@ struct pclntab {
 	uint64_t names;
 	uint64_t text; /* what entries are counted from */
 	unsigned entry_size;
+	unsigned kind; /* where in a _func stands what it is, and then its flags; 0: nowhere */
 };
+
+#define TOP_FRAME 1 /* of the flags; a signal's trampoline has it, too, but is nothing special: kind 0 */
 
 /* len bytes of the section from `at`. */
 static int get(const struct pclntab *t, struct window *w, uint64_t at, void *out, size_t len)
@@ -83,11 +86,13 @@ static int read_header(struct pclntab *t, struct window *w)
 	} else if (magic == GO_1_16) {
 		t->names = v[2];
 		t->functab = t->funcs = v[6];
+		t->kind = 40;
 	} else if (magic == GO_1_18 || magic == GO_1_20) {
 		t->text = text_start(t->img, v[2]);
 		t->names = v[3];
 		t->functab = t->funcs = v[7];
 		t->entry_size = 4;
+		t->kind = magic == GO_1_18 ? 36 : 40;
 	} else {
 		return -EPROTONOSUPPORT;
 	}
@@ -117,6 +122,7 @@ static int walk(const struct pclntab *t, struct window w[2], int (*add)(void *, 
 	int rc = t->functab > t->place.size ? -EBADMSG : read_entry(t, &w[0], 0, &vaddr, &func);
 	for (uint64_t i = 0; !rc && i < t->n; i++) {
 		struct go_function f = { .vaddr = vaddr };
+		uint8_t what[2] = { 0 };
 		rc = read_entry(t, &w[0], i + 1, &next, &next_func);
 		if (rc)
 			break;
@@ -126,6 +132,8 @@ static int walk(const struct pclntab *t, struct window w[2], int (*add)(void *, 
 			return -EBADMSG;
 		f.size = next - vaddr;
 		rc = get(t, &w[1], t->funcs + func + t->entry_size, &f.name, sizeof(f.name));
+		if (!rc && t->kind && !get(t, &w[1], t->funcs + func + t->kind, what, sizeof(what)))
+			f.top = what[0] && what[1] & TOP_FRAME;
 		if (!rc && f.size && f.name < INT32_MAX)
 			rc = add(ctx, &f);
 		vaddr = next;

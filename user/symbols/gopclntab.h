@@ -4,7 +4,7 @@
  *
  *   magic u32, 0 u16, quantum u8, pointer size u8, number of functions, ...
  *   functab: {entry, offset of its _func} for every function, then the end of the last
- *   _func:   entry, offset of its name, ...
+ *   _func:   entry, offset of its name, six numbers, cuOffset since 1.16, startLine since 1.20, u8 what it is, u8 flags since 1.17
  *
  * Entries are addresses of 8 bytes until 1.16 and distances of 4 bytes from the start of text since 1.18. Only tables of
  * 64-bit little-endian programs are read; the table of a large program has over 100 MB and is read in pieces.
@@ -14,10 +14,13 @@
 
 #include "elf/image.h"
 
+#include <stdbool.h>
+
 struct go_function {
 	uint64_t vaddr;
 	uint64_t size;
 	uint32_t name; /* offset in the names */
+	bool top; /* the runtime's outermost functions of a stack: goexit, mstart, rt0_go */
 };
 
 struct go_names {
