@@ -27,6 +27,8 @@
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
+#define unlikely(x) __builtin_expect(!!(x), 0) /* moves what follows out of the way: a switch finds the caches cold */
+
 #define TASK_DEAD 0x80 /* include/linux/sched.h */
 #define SPOTS 16384
 #define SHORT_ONE_IN 512
@@ -182,11 +184,12 @@ static __always_inline __u64 queue_clock(struct task_struct *t)
 static __always_inline __u64 queue_now(struct sched_cpu *sc, __u64 clock)
 {
 	__u64 since = clock - sc->clock;
-	if (clock && since < CLOCK_NEW)
-		return sc->boot + since;
-	sc->clock = clock;
-	sc->boot = bpf_ktime_get_boot_ns();
-	return sc->boot;
+	if (unlikely(!clock || since >= CLOCK_NEW)) {
+		sc->clock = clock;
+		sc->boot = bpf_ktime_get_boot_ns();
+		return sc->boot;
+	}
+	return sc->boot + since;
 }
 
 #define CAME_NEAR 20000 /* ns: two ways to the same instant differ by less */
@@ -250,7 +253,7 @@ static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, 
 		return false;
 	if (*length && *length < cfg.wait_ns >> 10) {
 		w->quick = 1;
-		if (mix(now, spot) % SHORT_ONE_IN || sc->slice_short == now >> SHORT_SLICE_BITS)
+		if (!unlikely(mix(now, spot) % SHORT_ONE_IN == 0) || sc->slice_short == now >> SHORT_SLICE_BITS)
 			return false;
 		sc->slice_short = now >> SHORT_SLICE_BITS;
 	}
@@ -585,12 +588,12 @@ static __always_inline void tally(__u32 cpu, struct waiting *w, __u32 what, __u6
 	__u64 i = (bucket & (TALLIES - 1)) + (what & TALLY_RUNQ ? TALLIES : 0);
 	barrier_var(i);
 	struct tally *a = &w->tally[i & (2 * TALLIES - 1)];
-	if (a->bucket == bucket && a->n && (what & ~TALLY_RUNQ) == (bucket ? WAIT_SUMMED : 0) && !is_held(w)) {
-		a->n++;
-		a->ns += ns;
-	} else {
+	if (unlikely((a->bucket ^ bucket) | !a->n | ((what & ~TALLY_RUNQ) ^ (bucket ? WAIT_SUMMED : 0)) | is_held(w))) {
 		tally_else(cpu, w, what, ns, full);
+		return;
 	}
+	a->n++;
+	a->ns += ns;
 }
 
 static __always_inline void tally_by(__u32 cpu, struct waiting *w, const struct occupant *who, __u64 ns)
@@ -602,12 +605,12 @@ static __always_inline void tally_by(__u32 cpu, struct waiting *w, const struct 
 #pragma unroll
 	for (int i = 0; i < OCCUPANT_WORDS; i++)
 		differ |= a[i] ^ b[i];
-	if (!differ && by->n && !is_held(w)) {
-		by->n++;
-		by->ns += ns;
-	} else {
+	if (unlikely(differ | !by->n | is_held(w))) {
 		by_else(cpu, w, who, ns);
+		return;
 	}
+	by->n++;
+	by->ns += ns;
 }
 
 /* ---- who had the CPU ---- */
@@ -710,11 +713,11 @@ static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct
 				      __u64 before)
 {
 	__u64 began = w->began, from = waits_from;
-	if (since < from) {
+	if (unlikely(since < from)) {
 		since = from;
 		began = 0;
 	}
-	if (now < since)
+	if (unlikely(now < since))
 		return;
 	bool blocked = w->state & WAITS_BLOCKED;
 	__u64 all = now - since;
@@ -726,10 +729,10 @@ static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct
 	if (here > runq)
 		here = runq;
 	__u32 left = 3;
-	if (!w->quick || all >= cfg.wait_ns)
+	if (unlikely(!w->quick || all >= cfg.wait_ns))
 		learn(w->spot, all);
 	w->last_ns = now;
-	if (w->place) {
+	if (unlikely(w->place)) {
 		left = put_stacked(cpu, w, off, runq);
 		w->place = 0;
 	}
@@ -744,10 +747,10 @@ static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct
 	}
 	tally(cpu, w, TALLY_RUNQ | (left & 2 ? WAIT_SUMMED : 0) | (runq_full ? 0 : WAIT_NO_HIST), runq, runq_full);
 	/* The usual case, at a fraction of the cost: who had this CPU until now had it since then. */
-	if (here == runq && last->end == now && last->begin <= now - runq && (cfg.queue_times || w->cpu == cpu))
-		tally_by(cpu, w, &last->who, runq);
-	else
+	if (unlikely(here != runq || last->end != now || last->begin > now - runq || (!cfg.queue_times && w->cpu != cpu)))
 		blame(cpu, w, now - here, now, runq - here);
+	else
+		tally_by(cpu, w, &last->who, runq);
 }
 
 /* ---- the scheduler ---- */
@@ -835,7 +838,7 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 {
 	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
 	__u32 state = t->__state;
-	if (!w) {
+	if (unlikely(!w)) {
 		count_untracked(cpu);
 		identify_as(t, ret);
 		ret->set_id = 0;
@@ -845,21 +848,22 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 	if (since) {
 		__u64 before, here = queued(w, t, came, &before);
 		wait_over(cpu, w, last, since + unseen(w, t, came, now), came, here, before);
-		if (now - w->tallied > TALLY_NS)
+		if (unlikely(now - w->tallied > TALLY_NS))
 			tallies_put(cpu, w);
 	}
-	if (w->place)
+	if (unlikely(w->place)) {
 		place_drop(w->place, (__u32)t->pid);
-	w->place = 0;
+		w->place = 0;
+	}
 	bool kthread = t->flags & PF_KTHREAD;
-	if (!is_same(t, w) && !is_held(w)) {
+	if (unlikely(!is_same(t, w)) && !is_held(w)) {
 		if (w->tallied)
 			tallies_put(cpu, w);
 		identify_as(t, &w->who);
 		w->tid = (__u32)t->pid;
 		w->kthread = kthread;
 	}
-	if ((state & TASK_DEAD) || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid))) {
+	if (unlikely(state & TASK_DEAD) || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid))) {
 		if (w->tallied)
 			tallies_put(cpu, w);
 		*ret = w->who;
@@ -867,7 +871,7 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 	}
 	__u32 exec_id = (__u32)t->self_exec_id;
 	bool take = take_stack(sc, w, spot_of(t), now);
-	if (take || (!kthread && (now + (preempted ? cfg.wait_ns / 8 * 7 : 0) >= w->labels_until || w->exec_id != exec_id))) {
+	if (unlikely(take || (!kthread && (now + (preempted ? cfg.wait_ns / 8 * 7 : 0) >= w->labels_until || w->exec_id != exec_id)))) {
 		__u64 set_id = 0;
 		sc->image.tgid = (__u32)t->tgid;
 		sc->image.start_ns = t->group_leader->start_boottime;
@@ -917,7 +921,7 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 	if (cpu >= cfg.n_cpus || !c || !sc)
 		return;
 	__u64 clock = queue_clock(prev), now = queue_now(sc, clock), at = sc->head & (RUNS - 1), to = (at + 1) & (RUNS - 1);
-	if (now >= waits_until)
+	if (unlikely(now >= waits_until))
 		return;
 	barrier_var(at);
 	barrier_var(to);
