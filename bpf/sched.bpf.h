@@ -231,16 +231,17 @@ static __always_inline __u64 unseen(const struct waiting *w, struct task_struct 
 
 /* ---- stacks of those who wait ---- */
 
-static __always_inline __u32 spot_of(struct task_struct *t)
+/* Who is preempted in a system call may wait long where blocked threads do not: these are two spots. */
+static __always_inline __u32 spot_of(struct task_struct *t, bool blocked)
 {
-	__u64 h = mix(0x73706f74, (__u32)t->tgid);
+	__u64 h = (__u32)t->tgid * 2 + blocked;
 	if (t->flags & PF_KTHREAD) {
-		h = mix(h, (__u32)t->pid);
+		h ^= (__u64)(__u32)t->pid << 32;
 	} else {
 		struct pt_regs *regs = (void *)bpf_task_pt_regs(t);
-		h = mix(mix(h, REGS_PC(regs)), REGS_SP(regs));
+		h = mix(h ^ REGS_SP(regs) << 20, REGS_PC(regs));
 	}
-	return (__u32)(h >> 32) & (SPOTS - 1);
+	return (__u32)(mix(0x73706f74, h) >> 32) & (SPOTS - 1);
 }
 
 /* Is the stack of a thread that leaves at this spot worth its time? */
@@ -730,7 +731,7 @@ static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct
 		here = runq;
 	__u32 left = 3;
 	if (unlikely(!w->quick || all >= cfg.wait_ns))
-		learn(w->spot, all);
+		learn(w->spot, blocked ? off : all); /* where it blocked does not tell why it then was in a queue for long */
 	w->last_ns = now;
 	if (unlikely(w->place)) {
 		left = put_stacked(cpu, w, off, runq);
@@ -870,7 +871,7 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		return came;
 	}
 	__u32 exec_id = (__u32)t->self_exec_id;
-	bool take = take_stack(sc, w, spot_of(t), now);
+	bool blocked = !preempted && state, take = take_stack(sc, w, spot_of(t, blocked), now);
 	if (unlikely(take || (!kthread && (now + (preempted ? cfg.wait_ns / 8 * 7 : 0) >= w->labels_until || w->exec_id != exec_id)))) {
 		__u64 set_id = 0;
 		sc->image.tgid = (__u32)t->tgid;
@@ -903,7 +904,7 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		w->woken = 0;
 	}
 	w->cpu = cpu;
-	w->state = preempted || !state ? WAITS_RUNNABLE : WAITS_BLOCKED;
+	w->state = blocked ? WAITS_BLOCKED : WAITS_RUNNABLE;
 	w->began = now;
 	w->since = now;
 	return came;
