@@ -486,8 +486,8 @@ static __always_inline bool is_held(const struct waiting *w)
 /* Tally i of w into a row of the half: 0 to TALLIES - 1 blocked, then for a CPU. */
 static __always_inline void put_tally(struct half *h, __u32 key, struct row *row, struct waiting *w, __u64 i)
 {
-	i &= 2 * TALLIES - 1;
 	barrier_var(i);
+	i &= 2 * TALLIES - 1;
 	struct tally *a = &w->tally[i];
 	if (!a->n)
 		return;
