@@ -152,8 +152,8 @@ __noinline int row_add(__u32 key, const struct row *k)
 	for (__u32 p = 0; p < ROW_PROBES; p++) {
 		struct row *r = row_at(h, (__u32)(hash >> 16) + p);
 		if (!r->samples) {
-			if (h->rows_used >= cfg.rows_max)
-				return -1;
+			if (h->rows_used >= (k->kind >= ROW_WAIT ? cfg.rows_max / 8 * 7 : cfg.rows_max))
+				return -1; /* waits without a stack can do without a row */
 			h->rows_used++;
 			*r = *k;
 			r->samples = n;

@@ -546,7 +546,7 @@ static void extremes(const json_t *report, double *min, double *max)
 	json_array_foreach(json_object_get(report, "rows"), i, row)
 	{
 		double s = number(row, "seconds");
-		if (!json_is_number(json_object_get(json_object_get(row, "key"), "tid")))
+		if (!json_is_string(json_object_get(json_object_get(row, "key"), "tid")))
 			continue;
 		*min = s < *min ? s : *min;
 		*max = s > *max ? s : *max;
@@ -559,6 +559,7 @@ static void extremes(const json_t *report, double *min, double *max)
  */
 static void waits_during(const char *name, const char *store, void (*happens)(void))
 {
+	char tgid[20];
 	double min = 0, max = 0;
 	pid_t sleeper = spawn("sleep", "600", NULL, NULL), spins[3];
 	for (size_t i = 0; i < 3; i++)
@@ -578,12 +579,8 @@ static void waits_during(const char *name, const char *store, void (*happens)(vo
 	json_t *off = ask("report %s --metric off --by tgid,tid -n 0", store);
 	json_t *runq = ask("report %s --metric runq --by tgid,tid -n 0", store);
 	json_t *blame = ask("blame %s -n 0", store);
-	double slept = 0;
-	size_t i;
-	json_t *row;
-	json_array_foreach(json_object_get(off, "rows"), i, row)
-		if (number(json_object_get(row, "key"), "tgid") == sleeper)
-			slept += number(row, "seconds");
+	snprintf(tgid, sizeof(tgid), "%d", (int)sleeper);
+	double slept = rows(off, "seconds", "tgid", tgid, "tid", "*", NULL);
 	extremes(off, &min, &max);
 	extremes(runq, &min, &max);
 	check(!status && min >= 0 && max <= after - before && slept >= (until - begin) * 0.98 && slept <= after - before, name,

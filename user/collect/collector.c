@@ -617,11 +617,12 @@ int collector_start(struct collector *c, struct err *err)
 	procs_scan(c->procs);
 	drain_sideband(c);
 	window_start(c->window, c->cfg.resumed);
+	int rc = sampler_start(c->sampler, err);
 	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
-	return sampler_start(c->sampler, err);
+	return rc;
 }
 
 int collector_select(struct collector *c, uint32_t tgid)
@@ -722,11 +723,11 @@ out:
 
 int collector_stop(struct collector *c, struct err *err)
 {
-	sampler_stop(c->sampler);
-	tell_waits(c);
-	c->stopped = true;
 	c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	c->end_boot_ns = (int64_t)proc_now_ns();
+	sampler_stop(c->sampler); /* takes a while */
+	tell_waits(c);
+	c->stopped = true;
 	c->names_until_ns = (uint64_t)c->end_boot_ns + LAST_NAMES_NS;
 	drain(c);
 	return end_window(c, err);

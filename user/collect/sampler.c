@@ -442,11 +442,13 @@ static void enable(struct sampler *s, struct cpu *c, unsigned long what)
 
 int sampler_start(struct sampler *s, struct err *err)
 {
+	int rc = sampler_attach_waits(s, err); /* takes a while; they begin with the others */
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		enable(s, &s->cpu[c], PERF_EVENT_IOC_ENABLE);
 	s->running = true;
-	int rc = attach_tracepoints(s, err);
-	return rc ? rc : sampler_attach_waits(s, err);
+	rc = rc ? rc : attach_tracepoints(s, err);
+	sampler_begin_waits(s);
+	return rc;
 }
 
 void sampler_stop(struct sampler *s)

@@ -62,6 +62,7 @@ int sampler_size_waits(struct sampler *s);
 int sampler_map_waits(struct sampler *s, struct err *err);
 void sampler_unmap_waits(struct sampler *s);
 int sampler_attach_waits(struct sampler *s, struct err *err);
+void sampler_begin_waits(struct sampler *s); /* what is waited for counts from now on */
 void sampler_detach_waits(struct sampler *s);
 
 #endif

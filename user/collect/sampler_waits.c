@@ -178,8 +178,13 @@ int sampler_attach_waits(struct sampler *s, struct err *err)
 		if (!s->sched[i + 1])
 			return err_sys(err, -errno, "attaching to the scheduler's tracepoints (sched_switch, sched_wakeup)");
 	}
-	__atomic_store_n(&k->data->waits_from, now_ns(), __ATOMIC_SEQ_CST);
 	return 0;
+}
+
+void sampler_begin_waits(struct sampler *s)
+{
+	if (s->waits)
+		__atomic_store_n(&s->skel->data->waits_from, now_ns(), __ATOMIC_SEQ_CST);
 }
 
 /* All at one instant, for it takes a while; then until none of the programs is under way on any CPU. */
