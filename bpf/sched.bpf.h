@@ -27,38 +27,71 @@
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
+#define unlikely(x) __builtin_expect(!!(x), 0) /* moves what follows out of the way: a switch finds the caches cold */
+
 #define TASK_DEAD 0x80 /* include/linux/sched.h */
 #define SPOTS 16384
 #define SHORT_ONE_IN 512
 #define SHORT_SLICE_BITS 24 /* ns: one of them in 17 ms */
-#define SLICE_BITS 20 /* ns: 1.05 ms */
+#define SLICE_BITS 21 /* ns: 2.1 ms */
 #define TAKE_MAX 64 /* that were not taken before */
 #define RUNS 512 /* of each CPU that are remembered */
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
 #define PLACE_PROBES 8
+#define TALLIES 8
+#define TALLIES_BY 4
+#define TALLY_RUNQ 0x100 /* beside WAIT_* */
+#define TALLY_NS (100ull << 20) /* 0.1 s: then they go into rows */
 
 enum wait_flag {
 	WAITS_BLOCKED = 1,
 	WAITS_RUNNABLE = 2, /* preempted, or just made */
 };
 
-/* One thread. All times are of CLOCK_BOOTTIME, which never steps. */
+/* Waits of one length that are over and in no row yet; without a stack. */
+struct tally {
+	__u32 bucket; /* include/hist_bucket.h; 0: it ran at once, which is a length but no sample */
+	__u32 n;      /* 0: free */
+	__u64 ns;
+};
+
+/* For whom they waited. */
+struct tally_by {
+	struct occupant who; /* without a tgid: nobody, start_ns is one of OCCUPANT_* */
+	__u64 ns;
+	__u64 n;
+};
+
+/*
+ * One thread. All times are of CLOCK_BOOTTIME, which never steps.
+ *
+ * Its tallies are those of `who`: before that changes they go into rows. Written by the CPU that it enters or leaves; only while it
+ * waits (`since`), and `held` is set, by the iterator.
+ */
 struct waiting {
 	__u64 since;  /* waits from then on; 0: it runs, or nothing is known. Who takes a wait swaps it */
 	__u64 began;  /* the same without what was told before the wait was over; 0: before we looked */
-	__u64 woken;  /* in the queue of `cpu` since then; 0: still blocked. Without queue_times told by the wake-up */
-	__u64 before; /* ns in other queues, before that */
-	__u64 run_delay; /* as the kernel counts it, when it left the CPU */
-	__u64 set_id; /* label set when it left the CPU */
+	__u64 run_delay, pcount, ran; /* as the kernel counts them (sched_info, se), when it left the CPU */
+	__u64 before; /* ns in other queues than the last, since then */
+	__u64 woken;   /* without queue_times: told by the wake-up; 0: still blocked */
+	__u64 arrived; /* without queue_times: on the CPU */
+	__u64 labels_until; /* the label set is not read again before, but for a wait that is likely to be long; 0: read it */
+	__u64 tallied;      /* the first wait of the tallies; 0: none */
+	__u64 last_ns;      /* the last one */
+	struct occupant who; /* as it left the CPU */
+	__u32 tid;
+	__u32 kthread;
 	__u32 state;  /* enum wait_flag */
 	__u32 place;  /* of its stack in `places`, counted from 1; 0: none */
 	__u32 spot;
-	__u32 cpu;    /* in whose queue it waits */
-	__u32 row_off, row_runq; /* that its last waits were counted in */
-	__u64 labels_until; /* set_id is not read again before, but for a wait that is likely to be long; 0: read it */
-	__u32 exec_id;      /* of the image that it was read from */
+	__u32 quick;  /* waits at this spot were short */
+	__u32 cpu;    /* in whose queue it waits. With queue_times: where it was when it left */
+	__u32 exec_id;      /* of the image that the label set was read from */
 	__u32 moved;        /* to another queue while it was blocked */
+	__u32 held;
+	struct tally tally[2 * TALLIES]; /* blocked, and for a CPU; buckets that follow each other have each their own */
+	struct tally_by by[TALLIES_BY];
 };
 
 struct {
@@ -91,22 +124,22 @@ struct {
 } spots SEC(".maps");
 
 struct run {
-	__u64 begin, end; /* end 0: it runs */
+	__u64 begin, end;
 	struct occupant who;
-	__u32 tid;
-	__u32 unseen; /* who had it is not sure: a switch was not told */
 };
 
 struct sched_cpu {
-	struct row row; /* being built: too large for the stack */
 	__u64 clock, boot; /* of the run queue, read together with CLOCK_BOOTTIME */
-	struct image image; /* of who leaves: these three are too much for the stack on 6.1 */
-	struct label_flags flags; /* of each sample: counted there */
-	__u64 until; /* the end of the wait that is being divided */
-	__u64 elsewhere; /* what of it was in other queues */
 	__u64 slice, slice_short;
 	__u32 may_take; /* stacks: one more in each slice */
 	__u32 head;     /* runs[head % RUNS] is the newest */
+	__u64 from, until; /* the wait that is being divided */
+	struct occupant other; /* nobody known */
+	__u32 active;  /* of cpu_state, inside */
+	__u32 kthread; /* WAIT_KTHREAD, of the row */
+	struct row row; /* being built: too large for the stack */
+	struct image image; /* of who leaves: these three are too much for the stack on 6.1 */
+	struct label_flags flags; /* of each sample: counted there */
 	struct run runs[RUNS];
 	struct {
 		struct occupant who;
@@ -121,6 +154,18 @@ struct {
 	__type(key, __u32);
 	__type(value, struct sched_cpu);
 } sched_cpus SEC(".maps");
+
+/* Waits that found no row: how many were how long, and all of them together; of a half, as those of `halves`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 2); /* cfg.n_cpus * 2 */
+	__type(key, __u32);
+	__type(value, struct wait_others);
+} wait_others SEC(".maps");
+
+/* CLOCK_BOOTTIME: what is before the one, or after the other, is not of this recording. Attaching takes a while, detaching too. */
+volatile __u64 waits_from = ~0ull, waits_until = ~0ull;
 
 /* ---- the time ---- */
 
@@ -139,47 +184,77 @@ static __always_inline __u64 queue_clock(struct task_struct *t)
 static __always_inline __u64 queue_now(struct sched_cpu *sc, __u64 clock)
 {
 	__u64 since = clock - sc->clock;
-	if (clock && since < CLOCK_NEW)
-		return sc->boot + since;
-	sc->clock = clock;
-	sc->boot = bpf_ktime_get_boot_ns();
-	return sc->boot;
+	if (unlikely(!clock || since >= CLOCK_NEW)) {
+		sc->clock = clock;
+		sc->boot = bpf_ktime_get_boot_ns();
+		return sc->boot;
+	}
+	return sc->boot + since;
 }
 
-/* How long it has been in the queue of this CPU, and in others before, since it left a CPU. */
-static __always_inline void queued(struct waiting *w, struct task_struct *t, __u64 clock, __u64 now)
+#define CAME_NEAR 20000 /* ns: two ways to the same instant differ by less */
+
+/* Since when the current thread has had this CPU; `last` had it before. */
+static __always_inline __u64 arrival(const struct waiting *w, struct task_struct *t, const struct run *last, __u64 clock, __u64 now)
 {
+	__u64 at = cfg.queue_times ? t->sched_info.last_arrival : 0, came = cfg.queue_times ? now - (clock - at) : w->arrived;
+	if (came - last->end + CAME_NEAR < 2 * CAME_NEAR)
+		came = last->end;
+	return came < now ? came : now;
+}
+
+/*
+ * How long it was in the queue of the CPU that it came to at `came`: *ret_before in others before. The kernel counts that; it notes nothing of who
+ * runs at once.
+ */
+static __always_inline __u64 queued(const struct waiting *w, struct task_struct *t, __u64 came, __u64 *ret_before)
+{
+	*ret_before = 0;
 	if (!cfg.queue_times)
-		return;
-	__u64 at = t->sched_info.last_queued, before = t->sched_info.run_delay - w->run_delay;
-	__u64 woken = at && at < clock ? now - (clock - at) : now;
-	bool stale = w->moved || (w->state == WAITS_BLOCKED && woken + CLOCK_NEW < w->began);
-	w->woken = stale ? now : woken;
-	w->before = (__s64)before > 0 && !stale ? before : 0;
+		return w->woken && w->woken < came ? came - w->woken : 0;
+	__u64 all = t->sched_info.run_delay - w->run_delay;
+	if ((__s64)all < 0 || w->moved || (w->began && all > came - w->began + CLOCK_NEW))
+		return 0;
+	__u64 before = w->before < all ? w->before : all;
+	*ret_before = before;
+	return all - before;
+}
+
+/* How long it ran without our having been told (some kernels hide what init does). */
+static __always_inline __u64 unseen(const struct waiting *w, struct task_struct *t, __u64 came, __u64 now)
+{
+	if (!cfg.queue_times || t->sched_info.pcount - w->pcount <= 1)
+		return 0;
+	__u64 ran = t->se.sum_exec_runtime - w->ran, last = now - came;
+	return ran > last && (__s64)ran > 0 ? ran - last : 0;
 }
 
 /* ---- stacks of those who wait ---- */
 
-static __always_inline __u32 spot_of(struct task_struct *t)
+/* Who is preempted in a system call may wait long where blocked threads do not: these are two spots. */
+static __always_inline __u32 spot_of(struct task_struct *t, bool blocked)
 {
-	__u64 h = mix(0x73706f74, (__u32)t->tgid);
+	__u64 h = (__u32)t->tgid * 2 + blocked;
 	if (t->flags & PF_KTHREAD) {
-		h = mix(h, (__u32)t->pid);
+		h ^= (__u64)(__u32)t->pid << 32;
 	} else {
 		struct pt_regs *regs = (void *)bpf_task_pt_regs(t);
-		h = mix(mix(h, REGS_PC(regs)), REGS_SP(regs));
+		h = mix(h ^ REGS_SP(regs) << 20, REGS_PC(regs));
 	}
-	return (__u32)(h >> 32) & (SPOTS - 1);
+	return (__u32)(mix(0x73706f74, h) >> 32) & (SPOTS - 1);
 }
 
 /* Is the stack of a thread that leaves at this spot worth its time? */
-static __always_inline bool take_stack(struct sched_cpu *sc, __u32 spot, __u64 now)
+static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, __u32 spot, __u64 now)
 {
 	__u64 *length = bpf_map_lookup_elem(&spots, &spot);
+	w->spot = spot;
+	w->quick = 0;
 	if (!length)
 		return false;
 	if (*length && *length < cfg.wait_ns >> 10) {
-		if (mix(now, spot) % SHORT_ONE_IN || sc->slice_short == now >> SHORT_SLICE_BITS)
+		w->quick = 1;
+		if (!unlikely(mix(now, spot) % SHORT_ONE_IN == 0) || sc->slice_short == now >> SHORT_SLICE_BITS)
 			return false;
 		sc->slice_short = now >> SHORT_SLICE_BITS;
 	}
@@ -271,24 +346,91 @@ __noinline int place_take(__u32 key, __u32 place, struct row *row)
 	return 0;
 }
 
-/* ---- who had the CPU ---- */
+/* ---- rows: between the two increments of cpu_state.seq, see sample() ---- */
+
+static __always_inline __u32 inside(struct cpu_state *c, struct sched_cpu *sc, __u32 cpu)
+{
+	__sync_fetch_and_add(&c->seq, 1);
+	sc->active = *(volatile __u32 *)&c->active;
+	return cpu * 2 + (sc->active & 1);
+}
+
+static __always_inline void outside(struct cpu_state *c)
+{
+	__sync_fetch_and_add(&c->seq, 1);
+}
+
+/* The row of sc, of the waits of this thread. */
+static __always_inline struct row *row_of(struct sched_cpu *sc, const struct waiting *w)
+{
+	struct row *row = &sc->row;
+	row->set_id = w->who.set_id;
+	row->start_ns = w->who.start_ns;
+	row->cgroup = w->who.cgroup;
+	row->comm[0] = w->who.comm[0];
+	row->comm[1] = w->who.comm[1];
+	row->tgid = w->who.tgid;
+	row->tid = w->tid;
+	row->exec_id = w->who.exec_id;
+	row->last_ns = w->last_ns;
+	return row;
+}
+
+static __always_inline void count_waits(struct half *h, __u64 event, __u64 n)
+{
+	event &= MAX_EVENTS - 1;
+	barrier_var(event);
+	h->ran[event] += n;
+}
+
+/*
+ * Waits of one length, the bucket and their numbers are in the row of sc; flags of wire.h. With WAIT_SUMMED they count as
+ * samples: they have no stack.
+ */
+static __always_inline void put_length(struct half *h, __u32 key, struct row *row, bool runq, __u32 flags)
+{
+	row->kind = ROW_WAIT;
+	row->stack = OCCUPANT_OTHER;
+	row->event = (__u8)(runq ? cfg.event_runq : cfg.event_off);
+	row->n_user = (__u16)(flags | WAIT_NO_BLAME);
+	if (flags & WAIT_SUMMED) {
+		count_waits(h, row->event, row->samples);
+		h->counters[COUNTER_wait_summed] += row->samples;
+	}
+	if (row_add(key, row) >= 0)
+		return;
+	h->counters[COUNTER_wait_rows_full] += row->samples;
+	struct wait_others *o = bpf_map_lookup_elem(&wait_others, &key);
+	if (!o)
+		return;
+	if (flags & WAIT_SUMMED) {
+		o->all[runq].n += row->samples;
+		o->all[runq].ns += row->value;
+	}
+	__u64 i = row->n_kernel + (runq ? WAIT_BUCKETS : 0);
+	barrier_var(i);
+	if (i < 2 * WAIT_BUCKETS && !(flags & WAIT_NO_HIST)) {
+		o->length[i].n += row->samples;
+		o->length[i].ns += row->value;
+	}
+}
 
 /* Where the occupant stands in the arena of half `key`. */
-__noinline __u32 occupant_at(__u32 key, __u32 active, struct sched_cpu *sc, const struct occupant *who)
+static __always_inline __u32 occupant_at(__u32 key, struct sched_cpu *sc, const struct occupant *who)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (!h || !sc || !who)
-		return OCCUPANT_OTHER;
 	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (KNOWN - 1), differ = 0;
+	if (!who->tgid)
+		return (__u32)who->start_ns;
 	barrier_var(k);
-	if (k >= KNOWN)
+	if (!h || k >= KNOWN)
 		return OCCUPANT_OTHER;
 	const __u64 *a = (const void *)who;
 	__u64 *b = (void *)&sc->known[k].who;
 #pragma unroll
 	for (int i = 0; i < OCCUPANT_WORDS; i++)
 		differ |= a[i] ^ b[i];
-	if (!differ && sc->known[k].active == active)
+	if (!differ && sc->known[k].active == sc->active)
 		return sc->known[k].at;
 	__u64 *tail = arena_tail(h);
 	if (!tail)
@@ -303,11 +445,180 @@ __noinline __u32 occupant_at(__u32 key, __u32 active, struct sched_cpu *sc, cons
 	for (int i = 0; i < OCCUPANT_WORDS; i++)
 		b[i] = a[i];
 	sc->known[k].at = (__u32)at;
-	sc->known[k].active = active;
+	sc->known[k].active = sc->active;
 	return (__u32)at;
 }
 
-/* The part of [from, to) in which the i-th newest run of a CPU had it; *ret_who is who. */
+/* `n` parts of waits, `ns` together, in which `who` had the CPU; whose waits the row of sc says. */
+__noinline int put_by(__u32 key, const struct occupant *who, __u64 ns, __u64 n)
+{
+	__u32 me = key / 2;
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (!sc || !h || !who)
+		return 0;
+	struct row *row = &sc->row;
+	row->kind = ROW_BLAME;
+	row->event = (__u8)cfg.event_runq;
+	row->stack = occupant_at(key, sc, who);
+	row->n_kernel = 0;
+	row->n_user = sc->kthread;
+	row->samples = n;
+	row->value = ns;
+	if (row_add(key, row) >= 0)
+		return 0;
+	h->counters[COUNTER_wait_rows_full] += n;
+	struct wait_others *o = bpf_map_lookup_elem(&wait_others, &key);
+	if (o) {
+		o->blame.n += n;
+		o->blame.ns += ns;
+	}
+	return 0;
+}
+
+/* ---- tallies ---- */
+
+static __always_inline bool is_held(const struct waiting *w)
+{
+	return *(const volatile __u32 *)&w->held;
+}
+
+/* Tally i of w into a row of the half: 0 to TALLIES - 1 blocked, then for a CPU. */
+static __always_inline void put_tally(struct half *h, __u32 key, struct row *row, struct waiting *w, __u64 i)
+{
+	barrier_var(i);
+	i &= 2 * TALLIES - 1;
+	struct tally *a = &w->tally[i];
+	if (!a->n)
+		return;
+	row->n_kernel = (__u16)a->bucket;
+	row->samples = a->n;
+	row->value = a->ns;
+	put_length(h, key, row, i >= TALLIES, (a->bucket ? WAIT_SUMMED : 0) | (w->kthread ? WAIT_KTHREAD : 0));
+	a->n = 0;
+	a->ns = 0;
+}
+
+/* All tallies of w into rows; not while they are held. */
+__noinline int tallies_put(__u32 cpu, struct waiting *w)
+{
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
+	if (!c || !sc || !w || is_held(w))
+		return 0;
+	__u32 key = inside(c, sc, cpu);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (h) {
+		struct row *row = row_of(sc, w);
+		sc->kthread = w->kthread ? WAIT_KTHREAD : 0;
+		for (__u32 i = 0; i < 2 * TALLIES; i++)
+			put_tally(h, key, row, w, i);
+		for (__u32 i = 0; i < TALLIES_BY; i++) {
+			if (!w->by[i].n)
+				continue;
+			put_by(key, &w->by[i].who, w->by[i].ns, w->by[i].n);
+			w->by[i].n = w->by[i].ns = 0;
+		}
+		ask_for_drain(h);
+	}
+	outside(c);
+	w->tallied = 0;
+	return 0;
+}
+
+/* One wait more, of the length `full`, where there is no tally for it: `flags` beside WAIT_SUMMED, or no tally of its length yet. */
+__noinline int tally_else(__u32 cpu, struct waiting *w, __u32 what, __u64 ns, __u64 full)
+{
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
+	bool runq = what & TALLY_RUNQ;
+	__u32 flags = what & (WAIT_SUMMED | WAIT_NO_HIST), bucket = hist_bucket_index(WAIT_HIST_BITS, full);
+	if (!c || !sc || !w)
+		return 0;
+	__u32 key = inside(c, sc, cpu);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (h) {
+		struct row *row = row_of(sc, w);
+		__u64 i = (bucket & (TALLIES - 1)) + (runq ? TALLIES : 0);
+		if (is_held(w) || flags != (bucket ? WAIT_SUMMED : 0)) {
+			row->n_kernel = (__u16)bucket;
+			row->samples = 1;
+			row->value = ns;
+			put_length(h, key, row, runq, flags | (w->kthread ? WAIT_KTHREAD : 0));
+		} else {
+			put_tally(h, key, row, w, i);
+			barrier_var(i);
+			if (i < 2 * TALLIES)
+				w->tally[i] = (struct tally){ .bucket = bucket, .n = 1, .ns = ns };
+		}
+		ask_for_drain(h);
+	}
+	outside(c);
+	return 0;
+}
+
+/* The same of a part of a wait, where none is of this occupant. */
+__noinline int by_else(__u32 cpu, struct waiting *w, const struct occupant *who, __u64 ns)
+{
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
+	if (!c || !sc || !w || !who)
+		return 0;
+	__u32 key = inside(c, sc, cpu);
+	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (TALLIES_BY - 1);
+	barrier_var(k);
+	row_of(sc, w);
+	sc->kthread = w->kthread ? WAIT_KTHREAD : 0;
+	if (is_held(w)) {
+		put_by(key, who, ns, 1);
+	} else if (k < TALLIES_BY) {
+		struct tally_by *by = &w->by[k];
+		if (by->n)
+			put_by(key, &by->who, by->ns, by->n);
+		by->who = *who;
+		by->ns = ns;
+		by->n = 1;
+	}
+	outside(c);
+	return 0;
+}
+
+static __always_inline void tally(__u32 cpu, struct waiting *w, __u32 what, __u64 ns, __u64 full)
+{
+	__u32 bucket = hist_bucket_index(WAIT_HIST_BITS, full);
+	__u64 i = (bucket & (TALLIES - 1)) + (what & TALLY_RUNQ ? TALLIES : 0);
+	barrier_var(i);
+	struct tally *a = &w->tally[i & (2 * TALLIES - 1)];
+	if (unlikely((a->bucket ^ bucket) | !a->n | ((what & ~TALLY_RUNQ) ^ (bucket ? WAIT_SUMMED : 0)) | is_held(w))) {
+		tally_else(cpu, w, what, ns, full);
+		return;
+	}
+	a->n++;
+	a->ns += ns;
+}
+
+static __always_inline void tally_by(__u32 cpu, struct waiting *w, const struct occupant *who, __u64 ns)
+{
+	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (TALLIES_BY - 1), differ = 0;
+	barrier_var(k);
+	struct tally_by *by = &w->by[k & (TALLIES_BY - 1)];
+	const __u64 *a = (const void *)who, *b = (const void *)&by->who;
+#pragma unroll
+	for (int i = 0; i < OCCUPANT_WORDS; i++)
+		differ |= a[i] ^ b[i];
+	if (unlikely(differ | !by->n | is_held(w))) {
+		by_else(cpu, w, who, ns);
+		return;
+	}
+	by->n++;
+	by->ns += ns;
+}
+
+/* ---- who had the CPU ---- */
+
+#define BEFORE ~0ull
+
+/* The part of [from, to) in which the i-th newest run of a CPU had it. */
 static __always_inline __u64 run_part(struct sched_cpu *on, __u32 i, __u64 from, __u64 to, struct run **ret)
 {
 	__u64 at = (on->head - i) & (RUNS - 1);
@@ -317,185 +628,147 @@ static __always_inline __u64 run_part(struct sched_cpu *on, __u32 i, __u64 from,
 	*ret = r;
 	if (!begin)
 		return 0;
-	if (!end || end > to)
+	if (end > to)
 		end = to;
 	if (begin < from)
 		begin = from;
 	return end > begin ? end - begin : 0;
 }
 
-static __always_inline __u32 run_who(__u32 key, __u32 active, struct sched_cpu *sc, struct run *r)
-{
-	if (r->unseen)
-		return OCCUPANT_OTHER;
-	return r->who.tgid ? occupant_at(key, active, sc, &r->who) : OCCUPANT_IDLE;
-}
-
 /*
- * What the i-th newest run of CPU `cpu` had of the wait from `from` to sc->until, at most `left`, in a row of its own. 0: nothing.
- * A function of its own: clang 19's loop is too much for the verifier otherwise.
+ * What the i-th newest run of CPU `on` had of the wait from sc->from to sc->until, at most `left`. BEFORE: it ended before. A function of
+ * its own: clang 19's loop is too much for the verifier otherwise.
  */
-__noinline __u64 blame_run(__u32 key, __u32 cpu, __u32 i, __u64 from, __u64 left)
+__noinline __u64 blame_run(__u32 cpu, struct waiting *w, __u32 on_cpu, __u32 i, __u64 left)
 {
-	__u32 me = key / 2;
-	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &me);
-	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
-	struct sched_cpu *on = bpf_map_lookup_elem(&sched_cpus, &cpu);
-	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
+	struct sched_cpu *on = bpf_map_lookup_elem(&sched_cpus, &on_cpu);
 	struct run *r;
-	if (!c || !sc || !on || !h)
+	if (!sc || !on || !w)
 		return 0;
-	__u64 part = run_part(on, i, from, sc->until, &r);
+	__u64 part = run_part(on, i, sc->from, sc->until, &r);
 	if (!part)
-		return 0;
+		return r->end > sc->from ? 0 : BEFORE;
 	part = part < left ? part : left; /* another CPU may be writing what we read */
-	sc->row.stack = run_who(key, c->active, sc, r);
-	sc->row.value = part;
-	if (row_add(key, &sc->row) < 0)
-		count(h, COUNTER_wait_rows_full);
+	tally_by(cpu, w, &r->who, part);
 	return part;
 }
 
-/*
- * The wait [from, to) in the queue of CPU `cpu`, to those who had that CPU, one row each; what is left, and sc->elsewhere, to OCCUPANT_OTHER. The row is
- * sc->row, which is what it was again at the end.
- */
-__noinline int blame(__u32 key, __u32 cpu, __u64 from, __u64 to)
+/* The wait [from, to) in the queue of CPU `on`, to those who had that CPU; what is left, and `elsewhere`, to nobody known. */
+__noinline int blame(__u32 cpu, struct waiting *w, __u64 from, __u64 to, __u64 elsewhere)
 {
-	__u32 me = key / 2;
-	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
-	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (!sc || !h)
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
+	if (!sc || !w)
 		return 0;
 	__u64 left = to - from;
-	sc->row.kind = ROW_BLAME;
-	sc->row.n_kernel = 0;
+	__u32 on = cfg.queue_times ? cpu : w->cpu;
+	sc->from = from;
 	sc->until = to;
-	__u32 missed = 0;
-	for (__u32 i = 0; i < RUNS && left && missed < 2; i++) {
-		__u64 part = blame_run(key, cpu, i, from, left);
+	sc->other.start_ns = OCCUPANT_OTHER;
+	for (__u32 i = 0; i < RUNS && left; i++) {
+		__u64 part = blame_run(cpu, w, on, i, left);
+		if (part == BEFORE)
+			break;
 		left -= part;
-		missed += !part; /* it ended before the wait began, or had no length */
 	}
-	left += sc->elsewhere;
-	sc->row.stack = OCCUPANT_OTHER;
-	sc->row.value = left;
-	if (left && row_add(key, &sc->row) < 0)
-		count(h, COUNTER_wait_rows_full);
+	if (left + elsewhere)
+		tally_by(cpu, w, &sc->other, left + elsewhere);
 	return 0;
-}
-
-/*
- * The usual case of blame(), at a fraction of its cost: who had this CPU until now had it since `from`, and his place in the arena
- * is remembered. OCCUPANT_OTHER: it is not that case.
- */
-static __always_inline __u32 last_occupant(struct sched_cpu *sc, __u32 active, __u64 from)
-{
-	__u64 at = sc->head & (RUNS - 1);
-	barrier_var(at);
-	struct run *r = &sc->runs[at & (RUNS - 1)];
-	if (!r->begin || r->begin > from || r->unseen)
-		return OCCUPANT_OTHER;
-	if (!r->who.tgid)
-		return OCCUPANT_IDLE;
-	__u64 k = (r->who.tgid ^ (r->who.set_id >> 32)) & (KNOWN - 1), differ = sc->known[k & (KNOWN - 1)].active ^ active;
-	const __u64 *a = (const void *)&r->who, *b = (const void *)&sc->known[k & (KNOWN - 1)].who;
-#pragma unroll
-	for (int i = 0; i < OCCUPANT_WORDS; i++)
-		differ |= a[i] ^ b[i];
-	return differ ? OCCUPANT_OTHER : sc->known[k & (KNOWN - 1)].at;
 }
 
 /* ---- a wait that is over ---- */
 
-#define LENGTH_UNKNOWN ~0ull
-
-/* One wait of an event, in a row by its length. `full`: the length, of which `ns` were not told before. */
-static __always_inline void add_length(struct half *h, __u32 key, struct sched_cpu *sc, __u32 event, __u64 ns, __u64 full,
-				       __u32 flags, bool summed, __u32 *hint)
+/* What it waited for counts in rows of its stack. Where there is no room it does not: what of 1 (blocked) and 2 (for a CPU) is left. */
+__noinline int put_stacked(__u32 cpu, struct waiting *w, __u64 off, __u64 runq)
 {
-	struct row *row = &sc->row;
-	row->kind = ROW_WAIT;
-	row->event = (__u8)event;
-	row->n_kernel = (__u16)hist_bucket_index(WAIT_HIST_BITS, full);
-	row->n_user = (__u16)(flags | (full == LENGTH_UNKNOWN ? WAIT_NO_HIST : 0) | (summed ? WAIT_SUMMED : 0));
-	row->value = ns;
-	event &= MAX_EVENTS - 1;
-	barrier_var(event);
-	if (summed) {
-		h->ran[event]++;
-		count(h, COUNTER_wait_summed);
-	}
-	if (row_add_hint(h, key, row, hint) < 0)
-		count(h, summed ? COUNTER_rows_full : COUNTER_wait_rows_full);
-}
-
-/* The same with its stack, which *row names. */
-static __always_inline void add_stacked(struct half *h, __u32 key, struct row *row, __u32 event, __u64 ns)
-{
-	row->event = (__u8)event;
-	row->value = ns;
-	event &= MAX_EVENTS - 1;
-	barrier_var(event);
-	h->ran[event]++;
-	if (row_add(key, row) < 0)
-		count(h, COUNTER_rows_full);
-}
-
-/* The row of sc says who; w what it waited for, from `since` to `now`. */
-__noinline int wait_over(__u32 key, __u32 active, struct waiting *w, __u64 since, __u64 now)
-{
-	__u32 me = key / 2;
-	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
+	int left = 3;
+	if (!c || !sc || !w)
+		return left;
+	__u32 key = inside(c, sc, cpu);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (!sc || !h || !w)
-		return 0;
-	struct row *row = &sc->row;
-	__u64 began = w->began, woken = w->woken, before = w->before;
-	if (now < since)
-		now = since;
+	struct row *row = row_of(sc, w);
+	row->kind = w->kthread ? ROW_KTHREAD : ROW_TASK;
+	row->samples = 1;
+	if (h && !place_take(key, w->place, row)) {
+		row->event = (__u8)cfg.event_off;
+		row->value = off;
+		if (off && row_add(key, row) >= 0) {
+			count_waits(h, cfg.event_off, 1);
+			left &= ~1;
+		}
+		row->event = (__u8)cfg.event_runq;
+		row->value = runq;
+		if (runq && row_add(key, row) >= 0) {
+			count_waits(h, cfg.event_runq, 1);
+			left &= ~2;
+		}
+	}
+	outside(c);
+	return left;
+}
+
+/*
+ * What `w` waited for from `since` to `now`, when it came to this CPU, which `last` had before; of that it was `here` in this one's
+ * queue, and `before` in others.
+ */
+static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct run *last, __u64 since, __u64 now, __u64 here,
+				      __u64 before)
+{
+	__u64 began = w->began, from = waits_from;
+	if (unlikely(since < from)) {
+		since = from;
+		began = 0;
+	}
+	if (unlikely(now < since))
+		return;
 	bool blocked = w->state & WAITS_BLOCKED;
-	__u64 all = now - since, here = woken && woken < now ? now - woken : 0;
+	__u64 all = now - since;
 	if (!blocked && !here) /* preempted, and not known where it was since then */
 		here = all;
-	__u64 runq_full = blocked ? here + before : began ? now - began : LENGTH_UNKNOWN;
+	__u64 runq_full = blocked ? here + before : began ? now - began : 0;
 	__u64 runq = blocked && runq_full < all ? runq_full : all;
-	__u64 off = all - runq, off_full = blocked && began && now - runq_full > began ? now - runq_full - began : LENGTH_UNKNOWN;
+	__u64 off = all - runq, off_full = blocked && began && now - runq_full > began ? now - runq_full - began : 0;
 	if (here > runq)
 		here = runq;
-	__u32 flags = row->kind == ROW_KTHREAD ? WAIT_KTHREAD : 0;
-	bool stacked = false;
-
-	learn(w->spot, all);
-	if (w->place && !place_take(key, w->place, row)) {
-		stacked = true;
-		if (off)
-			add_stacked(h, key, row, cfg.event_off, off);
-		if (runq)
-			add_stacked(h, key, row, cfg.event_runq, runq);
+	__u32 left = 3;
+	if (unlikely(!w->quick || all >= cfg.wait_ns))
+		learn(w->spot, blocked ? off : all); /* where it blocked does not tell why it then was in a queue for long */
+	w->last_ns = now;
+	if (unlikely(w->place)) {
+		left = put_stacked(cpu, w, off, runq);
+		w->place = 0;
 	}
-	row->stack = OCCUPANT_OTHER;
-	if (off)
-		add_length(h, key, sc, cfg.event_off, off, off_full, flags | WAIT_NO_BLAME, !stacked, &w->row_off);
-	if (!runq) { /* it ran at once: one of its lengths, too */
+	if (!w->tallied)
+		w->tallied = now;
+	if (off || off_full)
+		tally(cpu, w, (left & 1 ? WAIT_SUMMED : 0) | (off_full ? 0 : WAIT_NO_HIST), off, off_full);
+	if (!runq && !runq_full) { /* it ran at once: one of its lengths, too */
 		if (blocked)
-			add_length(h, key, sc, cfg.event_runq, 0, 0, flags | WAIT_NO_BLAME, false, &w->row_runq);
-		return 0;
+			tally(cpu, w, TALLY_RUNQ, 0, 0);
+		return;
 	}
-	row->event = (__u8)cfg.event_runq;
-	row->n_user = (__u16)flags;
-	row->stack = w->cpu == me && here == runq ? last_occupant(sc, active, now - runq) : OCCUPANT_OTHER;
-	if (row->stack == OCCUPANT_OTHER) {
-		sc->elsewhere = runq - here;
-		blame(key, w->cpu, now - here, now);
-		row->stack = OCCUPANT_OTHER;
-		flags |= WAIT_NO_BLAME;
-	}
-	add_length(h, key, sc, cfg.event_runq, runq, runq_full, flags, !stacked, &w->row_runq);
-	return 0;
+	tally(cpu, w, TALLY_RUNQ | (left & 2 ? WAIT_SUMMED : 0) | (runq_full ? 0 : WAIT_NO_HIST), runq, runq_full);
+	/* The usual case, at a fraction of the cost: who had this CPU until now had it since then. */
+	if (unlikely(here != runq || last->end != now || last->begin > now - runq || (!cfg.queue_times && w->cpu != cpu)))
+		blame(cpu, w, now - here, now, runq - here);
+	else
+		tally_by(cpu, w, &last->who, runq);
 }
 
 /* ---- the scheduler ---- */
+
+static __always_inline void identify_as(struct task_struct *t, struct occupant *who)
+{
+	who->start_ns = t->group_leader->start_boottime;
+	who->exec_id = (__u32)t->self_exec_id;
+	who->tgid = (__u32)t->tgid;
+	who->cgroup = t->cgroups->dfl_cgrp->kn->id;
+	const __u64 *comm = (const void *)&t->comm;
+	who->comm[0] = comm[0];
+	who->comm[1] = comm[1];
+}
 
 static __always_inline void identify(struct task_struct *t, struct row *row)
 {
@@ -510,118 +783,140 @@ static __always_inline void identify(struct task_struct *t, struct row *row)
 	row->kind = t->flags & PF_KTHREAD ? ROW_KTHREAD : ROW_TASK;
 }
 
+/* Is it still what it was when it last entered? */
+static __always_inline bool is_same(struct task_struct *t, const struct waiting *w)
+{
+	const __u64 *comm = (const void *)&t->comm;
+	return !((comm[0] ^ w->who.comm[0]) | (comm[1] ^ w->who.comm[1]) | (t->cgroups->dfl_cgrp->kn->id ^ w->who.cgroup) |
+		 ((__u32)t->self_exec_id ^ w->who.exec_id) | ((__u32)t->pid ^ w->tid));
+}
+
 /*
  * The label set of the current thread, which leaves. A process that is not known yet is asked about only by the way of a stack: there may
  * be thousands a second. Reading memory of a process costs 80 ns for each piece: where the wait is likely to be short, what was read
  * within wait_ns before is good enough. Nobody knows how long one will wait who was preempted: of them an eighth of that.
  */
-static __always_inline void leave_labels(struct waiting *w, struct sched_cpu *sc, bool take, __u64 now)
+static __always_inline __u64 leave_labels(struct waiting *w, struct sched_cpu *sc, bool take, __u64 now)
 {
 	struct proc_entry *known = proc_find(&sc->image);
 	bool none = known && !known->n_slots && !known->n_sources;
-	w->set_id = none ? 0 : known || take ? read_labels(&sc->image, &sc->flags) : 0;
-	w->labels_until = known ? now + (w->set_id ? cfg.wait_ns : cfg.wait_ns / 8) : 0;
+	__u64 set_id = none ? 0 : known || take ? read_labels(&sc->image, &sc->flags) : 0;
+	w->labels_until = known ? now + (set_id ? cfg.wait_ns : cfg.wait_ns / 8) : 0;
 	w->exec_id = sc->image.exec_id;
+	return set_id;
 }
 
-/* The current thread leaves the CPU. */
-static __always_inline void leave(void *ctx, struct task_struct *t, bool preempted, struct half *h, __u32 key, __u32 active,
-				  struct sched_cpu *sc, struct run *run, __u64 now)
+static __always_inline void leave_stack(void *ctx, struct task_struct *t, __u32 cpu, struct cpu_state *c, struct sched_cpu *sc,
+					struct waiting *w, bool kthread)
+{
+	__u32 key = inside(c, sc, cpu);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	__u64 *tail = h ? arena_tail(h) : 0;
+	struct stack_lengths len;
+	if (tail) {
+		unwind(ctx, t, &sc->image, false, kthread, h, key, tail, &len);
+		w->place = place_keep(key, (__u32)t->pid, len.n_kernel, len.n_user);
+	}
+	outside(c);
+}
+
+__noinline int count_untracked(__u32 cpu)
+{
+	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
+	if (!c || !sc)
+		return 0;
+	__u32 key = inside(c, sc, cpu);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (h) {
+		count_waits(h, cfg.event_off, 1);
+		count(h, COUNTER_wait_untracked);
+	}
+	outside(c);
+	return 0;
+}
+
+/* The current thread leaves the CPU; it came when `last` left it. Who it was goes to *ret. When it came. */
+static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preempted, __u32 cpu, struct cpu_state *c,
+				   struct sched_cpu *sc, const struct run *last, __u64 clock, __u64 now, struct occupant *ret)
 {
 	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
 	__u32 state = t->__state;
-	if (!w) {
-		h->ran[cfg.event_off & (MAX_EVENTS - 1)]++;
-		count(h, COUNTER_wait_untracked);
-		return;
+	if (unlikely(!w)) {
+		count_untracked(cpu);
+		identify_as(t, ret);
+		ret->set_id = 0;
+		return last->end;
 	}
-	/* It came without our having been told (some kernels hide what init does): its wait ended at the last switch that was. */
-	__u64 since = __sync_lock_test_and_set(&w->since, 0);
-	if (since && run->begin) {
-		if (cfg.queue_times) {
-			w->woken = 0;
-			w->before = t->sched_info.run_delay - w->run_delay;
-		}
-		identify(t, &sc->row);
-		sc->row.set_id = w->set_id;
-		sc->row.last_ns = now;
-		wait_over(key, active, w, since, run->begin);
+	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, came = arrival(w, t, last, clock, now);
+	if (since) {
+		__u64 before, here = queued(w, t, came, &before);
+		wait_over(cpu, w, last, since + unseen(w, t, came, now), came, here, before);
+		if (unlikely(now - w->tallied > TALLY_NS))
+			tallies_put(cpu, w);
+	}
+	if (unlikely(w->place)) {
+		place_drop(w->place, (__u32)t->pid);
 		w->place = 0;
 	}
-	if (w->place)
-		place_drop(w->place, (__u32)t->pid);
-	w->place = 0;
-	if ((state & TASK_DEAD) || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid)))
-		return;
 	bool kthread = t->flags & PF_KTHREAD;
-	struct image *im = &sc->image;
-	im->tgid = (__u32)t->tgid;
-	im->start_ns = t->group_leader->start_boottime;
-	im->exec_id = (__u32)t->self_exec_id;
-	w->spot = spot_of(t);
-	bool take = take_stack(sc, w->spot, now);
-	if (kthread)
-		w->set_id = 0;
-	else if (take || now + (preempted ? cfg.wait_ns / 8 * 7 : 0) >= w->labels_until || w->exec_id != im->exec_id)
-		leave_labels(w, sc, take, now);
-	run->who.set_id = w->set_id;
-	if (take) {
-		struct stack_lengths len;
-		__u64 *tail = arena_tail(h);
-		if (tail) {
-			unwind(ctx, t, im, false, kthread, h, key, tail, &len);
-			w->place = place_keep(key, (__u32)t->pid, len.n_kernel, len.n_user);
-		}
+	if (unlikely(!is_same(t, w)) && !is_held(w)) {
+		if (w->tallied)
+			tallies_put(cpu, w);
+		identify_as(t, &w->who);
+		w->tid = (__u32)t->pid;
+		w->kthread = kthread;
 	}
-	w->woken = 0;
+	if (unlikely(state & TASK_DEAD) || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid))) {
+		if (w->tallied)
+			tallies_put(cpu, w);
+		*ret = w->who;
+		return came;
+	}
+	__u32 exec_id = (__u32)t->self_exec_id;
+	bool blocked = !preempted && state, take = take_stack(sc, w, spot_of(t, blocked), now);
+	if (unlikely(take || (!kthread && (now + (preempted ? cfg.wait_ns / 8 * 7 : 0) >= w->labels_until || w->exec_id != exec_id)))) {
+		__u64 set_id = 0;
+		sc->image.tgid = (__u32)t->tgid;
+		sc->image.start_ns = t->group_leader->start_boottime;
+		sc->image.exec_id = exec_id;
+		if (!kthread) {
+			inside(c, sc, cpu);
+			set_id = leave_labels(w, sc, take, now);
+			outside(c);
+		}
+		if (set_id != w->who.set_id) {
+			if (w->tallied)
+				tallies_put(cpu, w);
+			if (!is_held(w))
+				w->who.set_id = set_id;
+			else
+				w->labels_until = 0;
+		}
+		if (take)
+			leave_stack(ctx, t, cpu, c, sc, w, kthread);
+	}
+	*ret = w->who;
 	w->before = 0;
 	w->moved = 0;
-	if (cfg.queue_times)
+	if (cfg.queue_times) {
 		w->run_delay = t->sched_info.run_delay;
-	w->cpu = key / 2;
-	w->state = preempted || !state ? WAITS_RUNNABLE : WAITS_BLOCKED;
+		w->pcount = t->sched_info.pcount;
+		w->ran = t->se.sum_exec_runtime;
+	} else {
+		w->woken = 0;
+	}
+	w->cpu = cpu;
+	w->state = blocked ? WAITS_BLOCKED : WAITS_RUNNABLE;
 	w->began = now;
 	w->since = now;
+	return came;
 }
 
-/* Another thread enters it. */
-static __always_inline void enter(struct task_struct *t, __u32 key, __u32 active, struct sched_cpu *sc, __u64 clock, __u64 now)
-{
-	struct row *row = &sc->row;
-	__u64 set_id = 0, since = 0;
-	identify(t, row);
-	if (row->tid) {
-		struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
-		if (w) {
-			set_id = w->set_id;
-			since = __sync_lock_test_and_set(&w->since, 0);
-		}
-		if (w && since) {
-			row->set_id = set_id;
-			row->last_ns = now;
-			queued(w, t, clock, now);
-			if (cfg.queue_times)
-				w->cpu = key / 2;
-			wait_over(key, active, w, since, now);
-			w->place = 0;
-		}
-	}
-	__u64 at = ++sc->head & (RUNS - 1);
-	barrier_var(at);
-	struct run *r = &sc->runs[at & (RUNS - 1)];
-	r->end = 0;
-	r->begin = now;
-	r->tid = row->tid;
-	r->unseen = 0;
-	r->who.start_ns = row->start_ns;
-	r->who.set_id = set_id;
-	r->who.cgroup = row->cgroup;
-	r->who.comm[0] = row->comm[0];
-	r->who.comm[1] = row->comm[1];
-	r->who.tgid = row->tgid;
-	r->who.exec_id = row->exec_id;
-}
-
+/*
+ * All is done when a thread leaves: what it waited for before it came, too. The kernel has noted when it came, and how long it had been in
+ * queues; so the one who enters need not be looked at.
+ */
 static __always_inline void switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -629,21 +924,26 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	if (cpu >= cfg.n_cpus || !c || !sc)
 		return;
-	__sync_fetch_and_add(&c->seq, 1); /* see sample() */
-	__u32 active = *(volatile __u32 *)&c->active, key = cpu * 2 + (active & 1);
-	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (h) {
-		__u64 clock = queue_clock(prev), now = queue_now(sc, clock), at = sc->head & (RUNS - 1);
-		barrier_var(at);
-		struct run *run = &sc->runs[at & (RUNS - 1)];
-		run->end = now;
-		run->unseen = run->tid != (__u32)prev->pid;
-		if (prev->pid)
-			leave(ctx, prev, preempted, h, key, active, sc, run, now);
-		enter(next, key, active, sc, clock, now);
-		ask_for_drain(h);
+	__u64 clock = queue_clock(prev), now = queue_now(sc, clock), at = sc->head & (RUNS - 1), to = (at + 1) & (RUNS - 1);
+	if (unlikely(now >= waits_until))
+		return;
+	barrier_var(at);
+	barrier_var(to);
+	const struct run *last = &sc->runs[at & (RUNS - 1)];
+	struct run *run = &sc->runs[to & (RUNS - 1)];
+	if (prev->pid) {
+		run->begin = leave(ctx, prev, preempted, cpu, c, sc, last, clock, now, &run->who);
+	} else {
+		run->begin = last->end;
+		run->who = (struct occupant){ .start_ns = OCCUPANT_IDLE };
 	}
-	__sync_fetch_and_add(&c->seq, 1);
+	run->end = now;
+	sc->head++;
+	if (cfg.queue_times || !next->pid)
+		return;
+	struct waiting *w = bpf_task_storage_get(&waits, next, 0, 0);
+	if (w)
+		w->arrived = now;
 }
 
 SEC("tp_btf/sched_switch")
@@ -667,17 +967,19 @@ int on_wakeup(__u64 *ctx)
 }
 
 /*
- * With queue_times, since 6.12: when a thread that is blocked is moved to another queue, the kernel notes that time, and keeps it though the
- * thread is woken later. Then nothing is known of its time in the queue. Rare.
+ * With queue_times. How long it was in queues until now was not where it will run. Since 6.12: when a thread that is blocked is moved, the
+ * kernel notes that as the time when it came into the queue, and keeps it though the thread is woken later; then nothing is known of
+ * its time there. Rare.
  */
 SEC("tp_btf/sched_migrate_task")
 int on_migrate(__u64 *ctx)
 {
 	struct task_struct *t = (void *)ctx[0];
-	if (!bpf_core_field_exists(struct sched_entity, sched_delayed) || !t->se.sched_delayed)
-		return 0;
 	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
-	if (w)
+	if (!w)
+		return 0;
+	w->before = t->sched_info.run_delay - w->run_delay;
+	if (bpf_core_field_exists(struct sched_entity, sched_delayed) && t->se.sched_delayed)
 		w->moved = 1;
 	return 0;
 }
@@ -690,10 +992,10 @@ int on_wakeup_new(__u64 *ctx)
 	if (!w || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid)))
 		return 0;
 	w->place = 0;
-	w->set_id = 0;
+	w->who.set_id = 0;
 	w->cpu = (__u32)t->wake_cpu;
 	w->state = WAITS_RUNNABLE;
-	w->run_delay = 0;
+	w->run_delay = w->pcount = w->ran = 0;
 	w->before = 0;
 	w->moved = 0;
 	w->woken = w->began = w->since = bpf_ktime_get_boot_ns();
@@ -710,8 +1012,8 @@ int on_thread(__u64 *ctx)
 
 /* ---- all threads: at the beginning, and for those whose wait outlasts a window ---- */
 
-/* Those that wait when recording begins wait since then. */
-bool waits_begin;
+/* Those that wait when recording begins wait since then. No program is attached any more. */
+bool waits_begin, waits_over;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -742,6 +1044,8 @@ static __always_inline void wait_begin(struct task_struct *t, __u64 now)
 	w->state = WAITS_BLOCKED;
 	if (cfg.queue_times) {
 		w->run_delay = t->sched_info.run_delay;
+		w->pcount = t->sched_info.pcount;
+		w->ran = t->se.sum_exec_runtime;
 		w->moved = t->sched_info.last_queued != 0;
 	}
 	w->began = 0;
@@ -758,36 +1062,40 @@ static __always_inline void wait_put(struct seq_file *seq, struct wire_wait *o, 
 		bpf_seq_write(seq, o, n);
 }
 
-/* Since when the thread of a wait that goes on has been in a queue; 0: it is blocked. */
-static __always_inline __u64 tell_woken(struct waiting *w, struct task_struct *t, __u64 now)
+/*
+ * A thread that waits, or has come to its CPU and not left it again: until when it waited or waits, since when of that it was in
+ * queues; 0: it is blocked.
+ */
+static __always_inline __u64 tell_until(const struct waiting *w, struct task_struct *t, __u64 now, __u64 *ret_woken)
 {
-	if (!cfg.queue_times)
-		return w->woken;
-	__u64 at = t->sched_info.last_queued, before = t->sched_info.run_delay - w->run_delay;
 	__u32 cpu = (__u32)t->wake_cpu;
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
-	if (!at || !sc || t->__state || w->moved)
-		return 0;
-	at += sc->boot - sc->clock;
-	if ((__s64)before > 0)
-		at -= before;
-	return at < now ? at : now;
+	*ret_woken = cfg.queue_times ? 0 : w->woken;
+	if (!cfg.queue_times)
+		return w->arrived > w->began && w->arrived < now ? w->arrived : now;
+	if (!sc)
+		return now;
+	__u64 boot = sc->boot - sc->clock, before = t->sched_info.run_delay - w->run_delay, at = t->sched_info.last_queued;
+	bool came = t->sched_info.pcount != w->pcount;
+	__u64 until = came ? t->sched_info.last_arrival + boot : now, woken = came ? until : at + boot;
+	if (until > now)
+		until = now;
+	if (w->moved || (!came && (!at || t->__state)) || (__s64)before < 0)
+		return until;
+	*ret_woken = woken - before < until ? woken - before : until;
+	return until;
 }
 
 /* What is new of a wait that goes on. */
-static __always_inline void wait_tell(struct seq_file *seq, struct task_struct *t, __u64 now)
+static __always_inline void wait_tell(struct seq_file *seq, struct wire_wait *o, struct task_struct *t, struct waiting *w, __u64 now)
 {
-	__u32 zero = 0;
-	struct wire_wait *o = bpf_map_lookup_elem(&waits_out, &zero);
-	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
-	if (!o || !w)
-		return;
-	__u64 since = *(volatile __u64 *)&w->since, woken = tell_woken(w, t, now), n = 0;
+	__u64 raw = *(volatile __u64 *)&w->since, woken, until = tell_until(w, t, now, &woken), n = 0, from = waits_from;
+	__u64 since = raw < from ? from : raw;
 	bool blocked = w->state & WAITS_BLOCKED;
-	if (!since || now <= since)
+	if (!raw || until <= since)
 		return;
 	identify(t, &o->row);
-	o->row.set_id = w->set_id;
+	o->row.set_id = w->who.set_id;
 	o->row.last_ns = now;
 	o->row.first_ns = since;
 	o->row.samples = 1;
@@ -804,27 +1112,102 @@ static __always_inline void wait_tell(struct seq_file *seq, struct task_struct *
 			n = 0;
 	}
 	/* The thread may have gone on, and its place be another's: then what was read is not told. */
-	if (__sync_val_compare_and_swap(&w->since, since, now) != since)
+	if (__sync_val_compare_and_swap(&w->since, raw, until) != raw)
 		return;
-	__u64 queued = !blocked ? since : woken ? woken : now;
+	__u64 queued = !blocked ? since : woken ? woken : until;
 	if (queued < since)
 		queued = since;
-	if (queued > now)
-		queued = now;
+	if (queued > until)
+		queued = until;
 	wait_put(seq, o, n, cfg.event_off, queued - since);
-	wait_put(seq, o, n, cfg.event_runq, now - queued);
+	wait_put(seq, o, n, cfg.event_runq, until - queued);
+}
+
+static __always_inline void tell_row(struct wire_wait *o, const struct waiting *w)
+{
+	struct row *row = &o->row;
+	row->set_id = w->who.set_id;
+	row->start_ns = w->who.start_ns;
+	row->cgroup = w->who.cgroup;
+	row->comm[0] = w->who.comm[0];
+	row->comm[1] = w->who.comm[1];
+	row->tgid = w->who.tgid;
+	row->tid = w->tid;
+	row->exec_id = w->who.exec_id;
+	row->first_ns = row->last_ns = w->last_ns;
+}
+
+/* What was summed of its waits and is in no row yet. */
+static __always_inline void tallies_tell(struct seq_file *seq, struct wire_wait *o, struct waiting *w)
+{
+	__u32 kthread = w->kthread ? WAIT_KTHREAD : 0;
+	tell_row(o, w);
+	o->row.stack = OCCUPANT_OTHER;
+	o->row.kind = ROW_WAIT;
+	for (__u32 i = 0; i < 2 * TALLIES; i++) {
+		struct tally *a = &w->tally[i];
+		if (!a->n)
+			continue;
+		o->row.event = (__u8)(i < TALLIES ? cfg.event_off : cfg.event_runq);
+		o->row.n_kernel = (__u16)a->bucket;
+		o->row.n_user = (__u16)(kthread | WAIT_NO_BLAME | (a->bucket ? WAIT_SUMMED : 0));
+		o->row.samples = a->n;
+		o->row.value = a->ns;
+		a->n = 0;
+		a->ns = 0;
+		bpf_seq_write(seq, o, sizeof(o->row));
+	}
+	o->row.event = (__u8)cfg.event_runq;
+	o->row.kind = ROW_BLAME;
+	o->row.n_kernel = 0;
+	o->row.n_user = (__u16)kthread;
+	for (__u32 i = 0; i < TALLIES_BY; i++) {
+		struct tally_by *by = &w->by[i];
+		if (!by->n)
+			continue;
+		o->row.stack = by->who.tgid ? 0 : (__u32)by->who.start_ns;
+		o->row.samples = by->n;
+		o->row.value = by->ns;
+		*(struct occupant *)o->words = by->who;
+		by->n = by->ns = 0;
+		bpf_seq_write(seq, o, sizeof(o->row) + sizeof(struct occupant));
+	}
+}
+
+/*
+ * Its CPU looks at `held` after it has taken `since`: so either it sees that we are at its tallies, or we that it does not wait. At
+ * the end no CPU looks any more.
+ */
+static __always_inline void tallies_hold(struct seq_file *seq, struct wire_wait *o, struct waiting *w)
+{
+	__sync_lock_test_and_set(&w->held, 1);
+	if (w->tallied && (waits_over || *(volatile __u64 *)&w->since)) {
+		tallies_tell(seq, o, w);
+		w->tallied = 0;
+	}
+	__sync_lock_test_and_set(&w->held, 0);
 }
 
 SEC("iter/task")
 int on_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *t = ctx->task;
+	__u64 now = bpf_ktime_get_boot_ns();
+	__u32 zero = 0;
 	if (!t)
 		return 0;
-	if (waits_begin)
-		wait_begin(t, bpf_ktime_get_boot_ns());
-	else
-		wait_tell(ctx->meta->seq, t, bpf_ktime_get_boot_ns());
+	if (waits_begin) {
+		wait_begin(t, now);
+		return 0;
+	}
+	struct wire_wait *o = bpf_map_lookup_elem(&waits_out, &zero);
+	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
+	if (!o || !w)
+		return 0;
+	if (now > waits_until)
+		now = waits_until;
+	tallies_hold(ctx->meta->seq, o, w);
+	wait_tell(ctx->meta->seq, o, t, w, now);
 	return 0;
 }
 

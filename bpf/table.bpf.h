@@ -136,8 +136,8 @@ __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_pyt
 }
 
 /*
- * One sample more in the row of this key, which is made when it is new: its index, or -1 when the table is full. Of `k` the key,
- * value (what to add) and last_ns (now) are read.
+ * Samples more in the row of this key, which is made when it is new: its index, or -1 when the table is full. Of `k` the key,
+ * samples (0: one), value (both are added) and last_ns (now) are read.
  */
 __noinline int row_add(__u32 key, const struct row *k)
 {
@@ -145,18 +145,18 @@ __noinline int row_add(__u32 key, const struct row *k)
 	if (!h || !k)
 		return -1;
 	const __u64 *word = (const __u64 *)k;
-	__u64 hash = ROW_KEY_WORDS;
+	__u64 hash = ROW_KEY_WORDS, n = k->samples + !k->samples;
 #pragma unroll
 	for (int i = 0; i < ROW_KEY_WORDS; i++)
 		hash = mix(hash, word[i]);
 	for (__u32 p = 0; p < ROW_PROBES; p++) {
 		struct row *r = row_at(h, (__u32)(hash >> 16) + p);
 		if (!r->samples) {
-			if (h->rows_used >= cfg.rows_max)
-				return -1;
+			if (h->rows_used >= (k->kind >= ROW_WAIT ? cfg.rows_max / 8 * 7 : cfg.rows_max))
+				return -1; /* waits without a stack can do without a row */
 			h->rows_used++;
 			*r = *k;
-			r->samples = 1;
+			r->samples = n;
 			r->first_ns = k->last_ns;
 			return (int)(((__u32)(hash >> 16) + p) & cfg.row_mask);
 		}
@@ -167,34 +167,13 @@ __noinline int row_add(__u32 key, const struct row *k)
 		for (int i = 0; i < ROW_KEY_WORDS; i++)
 			differ |= other[i] ^ word[i];
 		if (!differ) {
-			r->samples++;
+			r->samples += n;
 			r->value += k->value;
 			r->last_ns = k->last_ns;
 			return (int)(((__u32)(hash >> 16) + p) & cfg.row_mask);
 		}
 	}
 	return -1;
-}
-
-/* The same where the row is likely to be the one that *hint says, which is kept: no hash is needed then. */
-static __always_inline int row_add_hint(struct half *h, __u32 key, const struct row *k, __u32 *hint)
-{
-	struct row *r = row_at(h, *hint);
-	const __u64 *other = (const __u64 *)r, *word = (const __u64 *)k;
-	__u64 differ = !r->samples;
-#pragma unroll
-	for (int i = 0; i < ROW_KEY_WORDS; i++)
-		differ |= other[i] ^ word[i];
-	if (differ) {
-		int at = row_add(key, k);
-		if (at >= 0)
-			*hint = (__u32)at;
-		return at;
-	}
-	r->samples++;
-	r->value += k->value;
-	r->last_ns = k->last_ns;
-	return 0;
 }
 
 /* The half is filling: ask user space, once, to take it before the window ends. */

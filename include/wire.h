@@ -94,11 +94,22 @@ struct occupant {
 	__u32 exec_id;
 };
 
-/* A wait that is not over, told by the iterator over all threads: what is new of it since the last time. */
+/*
+ * Told by the iterator over all threads: of a wait that is not over what is new since the last time, and what was summed and is in
+ * no row yet.
+ */
 #define WAIT_WORDS 127
 struct wire_wait {
-	struct row row; /* stack: 0 */
-	__u64 words[WAIT_WORDS]; /* n_kernel + n_user */
+	struct row row; /* stack: 0, but for OCCUPANT_* */
+	__u64 words[WAIT_WORDS]; /* n_kernel + n_user; ROW_WAIT: none; ROW_BLAME: the occupant's */
+};
+
+/* Waits of a half that found no row: as events the first is of being blocked, the second of the queue. */
+#define WAIT_BUCKETS 496 /* HIST_BUCKETS(WAIT_HIST_BITS) */
+struct wait_others {
+	struct wait_other {
+		__u64 n, ns;
+	} all[2], blame, length[2 * WAIT_BUCKETS]; /* all: those that count as samples */
 };
 
 /* Where a stack stands in the arena. hash == 0: free. */

@@ -39,11 +39,14 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
+	u64 sum_exec_runtime;
 	unsigned char sched_delayed; /* since 6.12: it is blocked, and still in its queue for a while */
 };
 
 struct sched_info {
+	unsigned long pcount; /* how often it came to a CPU */
 	unsigned long long run_delay;	/* ns in queues, until it was last taken out of one */
+	unsigned long long last_arrival; /* on a CPU, by the clock of its queue */
 	unsigned long long last_queued; /* by the clock of its queue; 0: it is in none, or runs */
 };
 

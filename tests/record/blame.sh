@@ -17,9 +17,9 @@ record --wall -F 99 -o pair -- "$load" pair 3 $cpu
 cp record.out truth.json
 blame pair --by tenant --where '{tenant=~"l|r"}' >pair.json
 "$ascribe" report pair --metric runq --by tenant --where '{tenant=~"l|r"}' -n 0 --json >runq.json 2>/dev/null
-check "two labels blame each other 1:1, within 25%" b=pair.json -- "abs($cells(b)['l', 'r'] / $cells(b)['r', 'l'] - 1) < 0.25" "$cells(b)"
-check "their waits are what the kernel says, within 4%" r=runq.json t=truth.json -- \
-	'all(abs(rows(r)[k]["seconds"] - t[k]["runq"]) < 0.04 * t[k]["runq"] + 0.02 for k in "lr")' \
+check "two labels blame each other 1:1, within 15%" b=pair.json -- "abs($cells(b)['l', 'r'] / $cells(b)['r', 'l'] - 1) < 0.15" "$cells(b)"
+check "their waits are what the kernel says, within 2%" r=runq.json t=truth.json -- \
+	'all(abs(rows(r)[k]["seconds"] - t[k]["runq"]) < 0.02 * t[k]["runq"] + 0.005 for k in "lr")' \
 	'{k: (rows(r)[k]["seconds"], t[k]["runq"]) for k in "lr"}'
 check "occupants' time is the waits' time, to the nanosecond" b=pair.json r=runq.json -- \
 	'round(1e9 * b["seconds"]) == round(1e9 * r["seconds"]) and
@@ -29,8 +29,21 @@ check "occupants' time is the waits' time, to the nanosecond" b=pair.json r=runq
 # ---- a nice one, as the scheduler's weights say: 1024 to 335 at nice 5 ----
 record --wall -F 99 -o nice -- "$load" pair 4 $cpu 5
 blame nice --by tenant --where '{tenant=~"l|r"}' >nice.json
-check "at nice 5 it waits for the other 1024/335 times as long as that for it, within 30%" b=nice.json -- \
-	"abs($cells(b)['r', 'l'] / $cells(b)['l', 'r'] / (1024 / 335) - 1) < 0.3" "$cells(b)"
+check "at nice 5 it waits for the other 1024/335 times as long as that for it, within 20%" b=nice.json -- \
+	"abs($cells(b)['r', 'l'] / $cells(b)['l', 'r'] / (1024 / 335) - 1) < 0.2" "$cells(b)"
+
+# ---- more pairs than are kept ----
+record --wall -F 99 -o pairs -- "$load" steps 2 $cpu
+blame pairs --by step --where '{comm="waits"}' >pairs.json
+"$ascribe" report pairs --metric runq --by step --where '{comm="waits"}' -n 0 --json >runq.json 2>/dev/null
+"$ascribe" stat pairs --json >stat.json
+check "of more than 4,096 pairs in a window who had the CPU is counted as cut, under (other)" b=pairs.json s=stat.json -- \
+	's["flagged"]["blame_cut"] > 0 and exact(s) and sum(c["seconds"] for c in b["cells"] if c.get("nobody") == "(other)") > 0 and
+	len([c for c in b["cells"] if c["occupant"]]) <= 4096 * s["blocks"]' \
+	's["flagged"]["blame_cut"], len(b["cells"])'
+check "and the sums stay what they are" b=pairs.json r=runq.json -- 'round(1e9 * b["seconds"]) == round(1e9 * r["seconds"]) and
+	all(abs(sum(c["seconds"] for c in b["cells"] if c["victim"] == x["key"]["step"]) - x["seconds"]) < 1e-6 for x in r["rows"])' \
+	'b["seconds"], r["seconds"]'
 
 # ---- a noisy neighbour ----
 running=$(cut -d' ' -f4 /proc/loadavg | cut -d/ -f1)
@@ -51,9 +64,9 @@ for metric in off runq; do
 	"$ascribe" report lengths --metric $metric --by tenant --where '{tenant="s"}' --json >$metric.json 2>/dev/null
 done
 # A bucket is known to 1/16; the program's clocks are read some microseconds around the wait.
-quantiles='all(x[q]["low"] * 0.9 - 5e-5 <= t[q] <= x[q]["high"] * 1.1 + 5e-5 for x in [rows(r)["s"]] for q in ("p50", "p90"))'
-# As the kernel accounts for the queue, whose clock ours is; but that the program looks at its sleeps alone, and was preempted at other times.
-late='all(x[q]["low"] * 0.8 - 2e-4 <= t[q] <= x[q]["high"] * 1.25 + 2e-4 for x in [rows(r)["s"]] for q in ("p90", "p99"))'
+quantiles='all(x[q]["low"] * 0.97 - 1e-5 <= t[q] <= x[q]["high"] * 1.03 + 1e-5 for x in [rows(r)["s"]] for q in ("p50", "p90"))'
+# As the kernel accounts for the queue, whose clock ours is.
+late='all(x[q]["low"] * 0.97 - 5e-5 <= t[q] <= x[q]["high"] * 1.03 + 5e-5 for x in [rows(r)["s"]] for q in ("p90", "p99"))'
 check "quantiles of being blocked are those that the program logged" r=off.json t=truth.json -- \
 	"(lambda t: $quantiles)(t['off'])" '{q: (rows(r)["s"][q], t["off"][q]) for q in ("p50", "p90", "p99")}'
 # But for those before its label was seen for the first time.

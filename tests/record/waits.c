@@ -6,6 +6,7 @@
  *   pair     threads `left`, tenant "l", and `right`, tenant "r", the latter at nice NICE, both spinning on one CPU
  *   victim   thread `victim`, tenant "v": sleeps 2 ms, spins 0.3 ms
  *   spin     spins, unlabelled
+ *   steps    8 threads `steps`, spinning on one CPU in turns of 0.15 ms, each turn under another of 32 labels "step" of their own
  *   lengths  thread `sleeper`, tenant "s": sleeps of 50 us to 20 ms; quantiles of how long it was blocked, and in the queue
  */
 #include <ascribe/label.h>
@@ -224,6 +225,38 @@ static void spin(void)
 		spin_here(0.01);
 }
 
+/* ---- steps ---- */
+
+#define STEPPERS 8
+#define STEPS 32
+
+static void *steps_of(void *arg)
+{
+	long from = (long)arg * STEPS;
+	struct ascribe_scope scope;
+	be("steps", 0);
+	pause_for(1);
+	pthread_barrier_wait(&barrier);
+	double end = now(CLOCK_MONOTONIC) + seconds;
+	for (long i = 0; now(CLOCK_MONOTONIC) < end; i++) {
+		ascribe_attach_int(&scope, "step", from + i % STEPS);
+		spin_here(0.00015);
+		sched_yield();
+		ascribe_detach(&scope);
+	}
+	return NULL;
+}
+
+static void steps(void)
+{
+	pthread_t t[STEPPERS];
+	pthread_barrier_init(&barrier, NULL, STEPPERS);
+	for (long i = 0; i < STEPPERS; i++)
+		pthread_create(&t[i], NULL, steps_of, (void *)i);
+	for (long i = 0; i < STEPPERS; i++)
+		pthread_join(t[i], NULL);
+}
+
 /* ---- lengths ---- */
 
 #define SLEEPS_MAX 100000
@@ -246,24 +279,28 @@ static void print_quantiles(const char *name, double *v, size_t n)
 
 static void lengths(void)
 {
-	static double off[SLEEPS_MAX], runq[SLEEPS_MAX];
+	static double off[SLEEPS_MAX], runq[2 * SLEEPS_MAX];
 	struct ascribe_scope scope;
 	uint64_t seed = 88172645463325252ull;
-	size_t n = 0;
+	size_t n = 0, n_runq = 0;
 	be("sleeper", 0);
 	pause_for(1);
 	ascribe_attach_string(&scope, tenant_key, "s");
 	struct account a = account_now();
+	double before = queued();
 	for (double t = a.wall; t < a.wall + seconds && n < SLEEPS_MAX; n++) {
 		seed ^= seed << 13;
 		seed ^= seed >> 7;
 		seed ^= seed << 17;
 		double q = queued(), length = 50e-6 * (double)(1 << (seed >> 20) % 9);
+		if (q > before) /* it was preempted between two sleeps: these waits are recorded, too */
+			runq[n_runq++] = q - before;
 		t = now(CLOCK_MONOTONIC);
 		pause_for(length * (1 + (double)(seed >> 40 & 0xff) / 256));
 		double end = now(CLOCK_MONOTONIC);
-		runq[n] = queued() - q;
-		off[n] = end - t - runq[n];
+		before = queued();
+		runq[n_runq++] = before - q;
+		off[n] = end - t - (before - q);
 		t = end;
 	}
 	printf("{");
@@ -271,7 +308,7 @@ static void lengths(void)
 	printf(",");
 	print_quantiles("off", off, n);
 	printf(",");
-	print_quantiles("queue", runq, n);
+	print_quantiles("queue", runq, n_runq);
 	puts("}");
 	ascribe_detach(&scope);
 }
@@ -281,7 +318,7 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = { { "shares", shares }, { "pair", pair }, { "victim", victim }, { "spin", spin }, { "lengths", lengths } };
+	} modes[] = { { "shares", shares }, { "pair", pair }, { "victim", victim }, { "spin", spin }, { "steps", steps }, { "lengths", lengths } };
 	if (argc < 4)
 		return 2;
 	seconds = atof(argv[2]);

@@ -26,7 +26,7 @@ done
 "$ascribe" stat shares --json >stat.json
 check "accounting" s=stat.json -- 'exact(s) and s["lost"]["wait_untracked"] == 0' 's["fired"], s["flagged"]["wait_summed"]'
 check "time in the queue is what the kernel says, within 2%" r=runq.json t=truth.json -- \
-	'abs(r["seconds"] - t["worker"]["runq"]) < 0.02 * t["worker"]["runq"] + 0.02' 'r["seconds"], t["worker"]["runq"]'
+	'abs(r["seconds"] - t["worker"]["runq"]) < 0.02 * t["worker"]["runq"] + 0.002' 'r["seconds"], t["worker"]["runq"]'
 check "running + queue + blocked is the wall clock, within 0.5%" q=runq.json o=off.json t=truth.json -- \
 	"abs(t['worker']['run'] + q['seconds'] + o['seconds'] - t['worker']['wall']) < 0.005 * t['worker']['wall'] + $unseen" \
 	't["worker"]["run"] + q["seconds"] + o["seconds"], t["worker"]["wall"]'

@@ -25,6 +25,8 @@
 
 #define HZ 99.0
 
+static const char online[] = "/sys/devices/system/cpu/cpu1/online";
+
 /*
  * Percent of the ticks that plain perf events lost. Above, the machine did not get its CPUs: it charges a thread for
  * the time, but there are no samples of it. The recording of the labels is then made again, and after the third time
@@ -464,7 +466,6 @@ static void test_brief(void)
 /* CPU 1 goes and comes back while a recording runs: it is recorded again, and nothing is lost track of. */
 static void test_hotplug(void)
 {
-	const char *online = "/sys/devices/system/cpu/cpu1/online";
 	pid_t recorder = record("-a -o /tmp/hotplug"), busy = spawn("guest", "spin", "60", NULL);
 	rest(1000);
 	bool off = put(online, "0");
@@ -530,6 +531,102 @@ static void test_waits(void)
 	json_decref(blame);
 }
 
+static double monotonic(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* The longest and the shortest time that any thread has there. */
+static void extremes(const json_t *report, double *min, double *max)
+{
+	size_t i;
+	json_t *row;
+	json_array_foreach(json_object_get(report, "rows"), i, row)
+	{
+		double s = number(row, "seconds");
+		if (!json_is_string(json_object_get(json_object_get(row, "key"), "tid")))
+			continue;
+		*min = s < *min ? s : *min;
+		*max = s > *max ? s : *max;
+	}
+}
+
+/*
+ * While something happens to the machine: no wait is negative, none outlasts the recording, who sleeps all the time is blocked all the time, and
+ * those who had the CPUs had them as long as the others waited.
+ */
+static void waits_during(const char *name, const char *store, void (*happens)(void))
+{
+	char tgid[20];
+	double min = 0, max = 0;
+	pid_t sleeper = spawn("sleep", "600", NULL, NULL), spins[3];
+	for (size_t i = 0; i < 3; i++)
+		spins[i] = spawn("guest", "spin", "60", NULL);
+	double before = monotonic();
+	pid_t recorder = record("--wall -a -o %s", store);
+	double begin = monotonic();
+	rest(1000);
+	happens();
+	rest(1000);
+	double until = monotonic();
+	int status = stop(recorder);
+	double after = monotonic();
+	for (size_t i = 0; i < 3; i++)
+		end(spins[i]);
+	end(sleeper);
+	json_t *off = ask("report %s --metric off --by tgid,tid -n 0", store);
+	json_t *runq = ask("report %s --metric runq --by tgid,tid -n 0", store);
+	json_t *blame = ask("blame %s -n 0", store);
+	snprintf(tgid, sizeof(tgid), "%d", (int)sleeper);
+	double slept = rows(off, "seconds", "tgid", tgid, "tid", "*", NULL);
+	extremes(off, &min, &max);
+	extremes(runq, &min, &max);
+	check(!status && min >= 0 && max <= after - before && slept >= (until - begin) * 0.98 && slept <= after - before, name,
+	      "recorder's status %d, %.3f s asleep of %.3f to %.3f s, waits of a thread %.3f to %.3f s", status, slept, until - begin,
+	      after - before, min, max);
+	char more[40];
+	snprintf(more, sizeof(more), "%s-blame", name);
+	check(number(runq, "seconds") > 0.5 && fabs(number(runq, "seconds") - number(blame, "seconds")) < 1e-6, more,
+	      "waits for a CPU %.6f s, of their occupants %.6f s", number(runq, "seconds"), number(blame, "seconds"));
+	snprintf(more, sizeof(more), "%s-accounting", name);
+	accounting(more, store, -1);
+	json_decref(off);
+	json_decref(runq);
+	json_decref(blame);
+}
+
+static void cpu_goes(void)
+{
+	put(online, "0");
+	rest(1500);
+	put(online, "1");
+	rest(1000);
+}
+
+static void clock_steps(void)
+{
+	static const int steps[] = { 3600, -7200, 3600 };
+	for (size_t i = 0; i < 3; i++) {
+		struct timespec t;
+		clock_gettime(CLOCK_REALTIME, &t);
+		t.tv_sec += steps[i];
+		check(!clock_settime(CLOCK_REALTIME, &t), "clock-set", "%d s", steps[i]);
+		rest(700);
+	}
+}
+
+static void test_waits_hotplug(void)
+{
+	waits_during("waits-hotplug", "/tmp/waits-hotplug", cpu_goes);
+}
+
+static void test_waits_clock(void)
+{
+	waits_during("waits-clock", "/tmp/waits-clock", clock_steps);
+}
+
 int main(void)
 {
 	static const struct {
@@ -539,6 +636,7 @@ int main(void)
 		{ "check", test_check },     { "labels", test_labels },	  { "selection", test_selection },
 		{ "cgroup", test_cgroup },   { "command", test_command }, { "brief", test_brief },
 		{ "waits", test_waits },     { "hotplug", test_hotplug }, { "events", test_events },
+		{ "waits-hotplug", test_waits_hotplug }, { "waits-clock", test_waits_clock },
 	};
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (getppid() != 1) { /* it takes a CPU away */

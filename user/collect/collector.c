@@ -296,6 +296,14 @@ static void count_runs(const struct half *h)
 			metric_add(METRIC_bpf_run, (hist_bucket_low(RUN_HIST_BITS, i) + hist_bucket_high(RUN_HIST_BITS, i)) / 2, h->run[i]);
 }
 
+static void add_others(struct collector *c, struct window_cpu *w, const struct wait_others *o)
+{
+	uint64_t stored;
+	if (waits_add_others(&c->waits, o, c->event_id, &stored))
+		w->counter[COUNTER_user_memory] += o->all[0].n + o->all[1].n - stored;
+	w->stored += stored;
+}
+
 static void on_half(void *ctx, const struct sampler_half *h)
 {
 	struct collector *c = ctx;
@@ -305,7 +313,7 @@ static void on_half(void *ctx, const struct sampler_half *h)
 		ran += h->head->ran[i];
 		w->outside += h->head->outside[i];
 	}
-	if (!ran)
+	if (!ran && !h->head->rows_used) /* who had the CPU may come later than who waited */
 		return;
 	if (c->stopped && c->downloads)
 		await_names(c, h);
@@ -320,21 +328,31 @@ static void on_half(void *ctx, const struct sampler_half *h)
 		add_row(c, w, h, &h->rows[i]);
 		left--;
 	}
+	if (h->others && h->head->counters[COUNTER_wait_rows_full])
+		add_others(c, w, h->others);
 	if (copies_newest(c->copies, h->key) >= c->news_ns)
 		drain_sideband(c);
 	struct taking t = { c, w };
 	copies_take(c->copies, h->key, on_taken, &t);
 }
 
-/* What is new of a wait that goes on. */
+/* What is new of a wait that goes on; waits that were summed and are in no half. */
 static void on_wait(void *ctx, const struct row *row, const uint64_t *words)
 {
 	struct collector *c = ctx;
 	struct window_cpu *w = window_cpu(c->window, 0);
 	struct sampler_half h = { .arena = words, .arena_words = (uint32_t)row->n_kernel + row->n_user };
-	w->ran += row->samples;
+	bool summed = row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED;
+	if (row->kind == ROW_BLAME)
+		h.arena_words = OCCUPANT_WORDS;
+	else if (row->kind != ROW_WAIT || summed)
+		w->ran += row->samples;
+	if (summed)
+		w->counter[COUNTER_wait_summed] += row->samples;
 	w->used = true;
 	add_row(c, w, &h, row);
+	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
+		return;
 	if (waits_add_part(&c->waits, row, row_image(c, row)))
 		w->counter[COUNTER_wait_rows_full] += row->samples;
 }
@@ -619,11 +637,12 @@ int collector_start(struct collector *c, struct err *err)
 	procs_scan(c->procs);
 	drain_sideband(c);
 	window_start(c->window, c->cfg.resumed);
+	int rc = sampler_start(c->sampler, err);
 	c->t0_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	uint64_t window = c->cfg.window_s * NS;
 	c->next_window_ns = (int64_t)(((uint64_t)c->t0_ns / window + 1) * window);
 	c->next_drain_ns = proc_now_ns() + sampler_drain_ms(c->sampler) * 1000000ull;
-	return sampler_start(c->sampler, err);
+	return rc;
 }
 
 int collector_select(struct collector *c, uint32_t tgid)
@@ -724,11 +743,11 @@ out:
 
 int collector_stop(struct collector *c, struct err *err)
 {
-	sampler_stop(c->sampler);
-	tell_waits(c);
-	c->stopped = true;
 	c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	c->end_boot_ns = (int64_t)proc_now_ns();
+	sampler_stop(c->sampler); /* takes a while */
+	tell_waits(c);
+	c->stopped = true;
 	c->names_until_ns = (uint64_t)c->end_boot_ns + LAST_NAMES_NS;
 	drain(c);
 	return end_window(c, err);

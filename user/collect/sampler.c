@@ -221,7 +221,7 @@ static int map_tables(struct sampler *s, struct err *err)
 	s->steps = sampler_map_shared(k->maps.label_steps, LABEL_STEPS * sizeof(*s->steps), err);
 	if (!s->halves || !s->states || !s->procs || !s->labels || !s->steps)
 		return err->code;
-	if (sampler_map_unwind(s, err))
+	if (sampler_map_unwind(s, err) || sampler_map_waits(s, err))
 		return err->code;
 	if (s->cfg.selection == SELECTION_NONE)
 		return 0;
@@ -442,6 +442,7 @@ void sampler_close(struct sampler *s)
 	if (s->selected)
 		munmap(s->selected, SELECT_ENTRIES * sizeof(uint64_t));
 	sampler_unmap_unwind(s);
+	sampler_unmap_waits(s);
 	sample_bpf__destroy(s->skel);
 	free(s->cpu);
 	free(s);
@@ -456,11 +457,13 @@ static void enable(struct sampler *s, struct cpu *c, unsigned long what)
 
 int sampler_start(struct sampler *s, struct err *err)
 {
+	int rc = sampler_attach_waits(s, err); /* takes a while; they begin with the others */
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		enable(s, &s->cpu[c], PERF_EVENT_IOC_ENABLE);
 	s->running = true;
-	int rc = attach_tracepoints(s, err);
-	return rc ? rc : sampler_attach_waits(s, err);
+	rc = rc ? rc : attach_tracepoints(s, err);
+	sampler_begin_waits(s);
+	return rc;
 }
 
 void sampler_stop(struct sampler *s)
@@ -534,6 +537,7 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 	struct sampler_half out = { .cpu = cpu, .key = (uint32_t)((base - s->halves) / s->half_stride), .head = h,
 				    .rows = rows, .n_rows = s->row_mask + 1, .arena = arena,
 				    .arena_words = s->arena_mask + 1 + STACK_WORDS_MAX };
+	out.others = s->others ? &s->others[out.key] : NULL;
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
 		s->cpu[cpu].ran[i] += h->ran[i];
 		s->cpu[cpu].period[i] += h->period[i];
@@ -543,6 +547,8 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 	/* The arena needs no zeroing: only what refs name is read. */
 	if (h->rows_used)
 		memset(rows, 0, (s->row_mask + 1) * sizeof(*rows));
+	if (s->others && h->counters[COUNTER_wait_rows_full])
+		memset(&s->others[out.key], 0, sizeof(*s->others));
 	if (h->refs_used)
 		memset(refs, 0, (s->ref_mask + 1) * sizeof(*refs));
 	memset(h, 0, sizeof(*h));

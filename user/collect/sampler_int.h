@@ -42,6 +42,7 @@ struct sampler {
 	bool waits; /* the scheduler is watched */
 	bool queue_times; /* of struct config */
 	struct bpf_link *sched[SAMPLER_SCHED_LINKS], *threads;
+	struct wait_others *others; /* of each half; NULL: no waits */
 	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
 	void *record_ctx;
 	void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack);
@@ -59,7 +60,10 @@ void sampler_unmap_unwind(struct sampler *s);
 /* The scheduler (waits.c): the programs that are needed, attached in an order in which no thread is missed; detached. */
 int sampler_check_waits(struct sampler *s, struct err *err); /* -ENOTSUP: this kernel cannot; before the others */
 int sampler_size_waits(struct sampler *s);
+int sampler_map_waits(struct sampler *s, struct err *err);
+void sampler_unmap_waits(struct sampler *s);
 int sampler_attach_waits(struct sampler *s, struct err *err);
+void sampler_begin_waits(struct sampler *s); /* what is waited for counts from now on */
 void sampler_detach_waits(struct sampler *s);
 
 #endif

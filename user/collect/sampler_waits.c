@@ -8,8 +8,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <linux/membarrier.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#define ITERATOR_READ 16384
 
 static bool has_member(const struct btf *btf, const char *type, const char *member)
 {
@@ -55,7 +61,7 @@ int sampler_size_waits(struct sampler *s)
 	struct sample_bpf *k = s->skel;
 	struct bpf_program *programs[] = { k->progs.on_thread, k->progs.on_threads, k->progs.on_switch, k->progs.on_wakeup,
 					   k->progs.on_wakeup_new, k->progs.on_migrate };
-	struct bpf_map *maps[] = { k->maps.waits, k->maps.places, k->maps.spots, k->maps.sched_cpus, k->maps.waits_out };
+	struct bpf_map *maps[] = { k->maps.waits, k->maps.places, k->maps.spots, k->maps.sched_cpus, k->maps.waits_out, k->maps.wait_others };
 	int rc = 0;
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bpf_program__set_autoload(programs[i], s->waits);
@@ -64,19 +70,54 @@ int sampler_size_waits(struct sampler *s)
 		bpf_program__set_autoload(s->queue_times ? k->progs.on_wakeup : k->progs.on_migrate, false);
 	for (size_t i = 0; !rc && i < sizeof(maps) / sizeof(maps[0]); i++)
 		rc = bpf_map__set_autocreate(maps[i], s->waits);
-	return rc ? rc : bpf_map__set_max_entries(k->maps.sched_cpus, s->n_cpus);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.sched_cpus, s->n_cpus);
+	return rc ? rc : bpf_map__set_max_entries(k->maps.wait_others, s->n_cpus * 2);
 }
 
-/* Let the iterator see every thread; what it writes goes, record by record, to on_wait. */
+int sampler_map_waits(struct sampler *s, struct err *err)
+{
+	if (!s->waits)
+		return 0;
+	s->others = sampler_map_shared(s->skel->maps.wait_others, s->n_cpus * 2 * sizeof(*s->others), err);
+	return s->others ? 0 : err->code;
+}
+
+void sampler_unmap_waits(struct sampler *s)
+{
+	if (s->others)
+		munmap(s->others, s->n_cpus * 2 * sizeof(*s->others));
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* Words behind a record of the iterator. */
+static size_t n_words(const struct row *row)
+{
+	if (row->kind == ROW_WAIT)
+		return 0;
+	if (row->kind == ROW_BLAME)
+		return OCCUPANT_WORDS;
+	return (size_t)row->n_kernel + row->n_user;
+}
+
+/*
+ * Let the iterator see every thread; what it writes goes, record by record, to on_wait. The kernel has room for 32 KiB; what would not
+ * fit any more it asks the program for again, which has told it already: so half of that is read at a time, to which no thread adds as much.
+ */
 static int iterate(struct sampler *s, void (*on_wait)(void *, const struct row *, const uint64_t *), void *ctx)
 {
-	static struct wire_wait buf[64];
+	static struct wire_wait buf[1 + ITERATOR_READ / sizeof(struct wire_wait) + 1];
 	size_t have = 0;
 	int fd = bpf_iter_create(bpf_link__fd(s->threads)), rc = 0;
 	if (fd < 0)
 		return fd;
 	for (;;) {
-		ssize_t n = read(fd, (char *)buf + have, sizeof(buf) - have);
+		ssize_t n = read(fd, (char *)buf + have, ITERATOR_READ);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n <= 0) {
@@ -90,7 +131,7 @@ static int iterate(struct sampler *s, void (*on_wait)(void *, const struct row *
 			if (have - at < sizeof(row))
 				break;
 			memcpy(&row, (char *)buf + at, sizeof(row));
-			size_t size = sizeof(row) + ((size_t)row.n_kernel + row.n_user) * sizeof(uint64_t);
+			size_t size = sizeof(row) + n_words(&row) * sizeof(uint64_t);
 			if (size > sizeof(buf[0]) || have - at < size)
 				break;
 			if (on_wait)
@@ -140,10 +181,22 @@ int sampler_attach_waits(struct sampler *s, struct err *err)
 	return 0;
 }
 
+void sampler_begin_waits(struct sampler *s)
+{
+	if (s->waits)
+		__atomic_store_n(&s->skel->data->waits_from, now_ns(), __ATOMIC_SEQ_CST);
+}
+
+/* All at one instant, for it takes a while; then until none of the programs is under way on any CPU. */
 void sampler_detach_waits(struct sampler *s)
 {
+	if (!s->waits || !s->threads)
+		return;
+	__atomic_store_n(&s->skel->data->waits_until, now_ns(), __ATOMIC_SEQ_CST);
 	for (size_t i = SAMPLER_SCHED_LINKS; i-- > 0;) {
 		bpf_link__destroy(s->sched[i]);
 		s->sched[i] = NULL;
 	}
+	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	s->skel->bss->waits_over = true;
 }

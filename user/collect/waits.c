@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+_Static_assert(WAIT_BUCKETS == HIST_BUCKETS(WAIT_HIST_BITS), "the buckets of wait_others");
+
 static int one_frame(struct waits *w, const struct store_frame *f, uint32_t *ret_stack)
 {
 	uint32_t frame;
@@ -143,6 +145,43 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 	if (!rc && (row->kind == ROW_BLAME || !(row->n_user & WAIT_NO_BLAME)))
 		rc = add_blame(w, h, row, &l, ret_cut);
 	return rc;
+}
+
+/* One more of an event, in nobody's name. */
+static int add_other(struct waits *w, const struct wait_other *o, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples)
+{
+	return samples || o->ns ? store_add_row(w->store, set, stack, event, samples, o->ns) : 0;
+}
+
+static int add_other_lengths(struct waits *w, const struct wait_others *o, uint32_t set)
+{
+	uint32_t stack;
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < 2 * WAIT_BUCKETS; i++) {
+		if (!o->length[i].n)
+			continue;
+		rc = bucket_stack(w, i % WAIT_BUCKETS, &stack);
+		rc = rc ? rc : add_other(w, &o->length[i], set, stack, w->lengths[i / WAIT_BUCKETS], o->length[i].n);
+	}
+	return rc;
+}
+
+int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id, uint64_t *ret_stored)
+{
+	static struct sets_labels l;
+	uint32_t set;
+	l.n = 0;
+	l.v[l.n++] = (struct label){ .key = "comm", .key_len = 4, .str = "(other)", .str_len = 7, .type = LABEL_STRING };
+	*ret_stored = 0;
+	int rc = add_set(w, &l, &set);
+	for (unsigned i = 0; !rc && i < 2; i++) {
+		rc = add_other(w, &o->all[i], set, w->no_stack, event_id[i ? w->runq : w->off], o->all[i].n * w->weight);
+		*ret_stored += rc ? 0 : o->all[i].n;
+	}
+	rc = rc ? rc : add_other_lengths(w, o, set);
+	sets_add_occupant(w->sets, NULL, NULL, "(other)", &l);
+	rc = rc ? rc : add_set(w, &l, &set);
+	return rc ? rc : add_other(w, &o->blame, set, 0, w->blame, o->blame.n);
 }
 
 int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im)

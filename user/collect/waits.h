@@ -52,6 +52,9 @@ void waits_window(struct waits *w);
 int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
 	      const uint32_t *event_id, bool *ret_cut);
 
+/* What found no row of h; what counts as samples is in *ret_stored. 0 or -errno. */
+int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id, uint64_t *ret_stored);
+
 /* A part of a wait that is not over, which was for a CPU: nobody knows yet who had it. */
 int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im);
 
