@@ -89,11 +89,11 @@ __noinline __u64 copy_leaves(__u64 base, __u64 n)
 	return !i || i == COPY_HOPS || fp & 7 || fp < NO_PAGE || fp - base < n ? 0 : fp;
 }
 
-/* What the chain of frame pointers leads to, behind the n bytes that were copied from `base` on: how many. */
-__noinline __u32 copy_other(__u64 base, __u64 n)
+/* What is at `at`, behind the n bytes that were copied: how many. */
+__noinline __u32 copy_other(__u64 at, __u64 n)
 {
 	struct copy_cpu *c = copy_cpu();
-	__u64 at = copy_leaves(base, n), in_page = COPY_CHUNK - (at & (COPY_CHUNK - 1)), to = n;
+	__u64 in_page = COPY_CHUNK - (at & (COPY_CHUNK - 1)), to = n;
 	if (!c || !at)
 		return 0;
 	c->copy.other_at = at;
@@ -108,7 +108,13 @@ __noinline __u32 copy_other(__u64 base, __u64 n)
 	return (__u32)in_page;
 }
 
-/* 0 when the sample is in the ring, else the counter that says why not. Its kernel frames stand at the tail of half `key`. */
+static __always_inline int not_sent(struct half *h, int why)
+{
+	count(h, why);
+	return -1;
+}
+
+/* 0 when the sample is in the ring; why not is counted. Its kernel frames stand at the tail of half `key`. */
 __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -116,38 +122,38 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 	struct task_struct *t = bpf_get_current_task_btf();
 	__u64 n = n_kernel, second, max = COPY_STACK_MAX;
 	if (!h || !c || !row)
-		return COUNTER_copy_failed;
+		return -1;
 	second = row->last_ns >> 30;
 	if (c->second != second) {
 		c->second = second;
 		c->sent = 0;
 	}
 	if (c->sent >= COPIES_A_SECOND)
-		return COUNTER_copies_limited;
+		return not_sent(h, COUNTER_copies_limited);
 	if (bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) > COPIES_RING - COPY_STACK_MAX - COPY_OTHER_MAX - 2048)
-		return COUNTER_copies_full;
+		return not_sent(h, COUNTER_copies_full);
 	const void *saved = (const void *)bpf_task_pt_regs(t);
 	if (bpf_probe_read_kernel(&c->regs, sizeof(c->regs), saved))
-		return COUNTER_copy_failed;
+		return not_sent(h, COUNTER_copy_failed);
 	c->copy.row = *row;
 	c->copy.row.n_kernel = (__u16)n_kernel;
 	c->copy.half = key;
 	c->copy.regs.pc = unwind_registers(c->copy.regs.reg, &c->regs);
 	barrier_var(n);
 	if (n > MAX_FRAMES || bpf_probe_read_kernel(c->copy.kernel, n * 8, arena_ptr(h, h->arena_used)))
-		return COUNTER_copy_failed;
+		return not_sent(h, COUNTER_copy_failed);
 	__u64 sp = c->copy.regs.reg[UNWIND_REG_SP] - COPY_BELOW;
 	__u64 top = BPF_CORE_READ(t, mm, start_stack);
 	if (top > sp && top - sp < max)
 		max = top - sp;
 	c->copy.n_stack = copy_stack(sp, max);
-	c->copy.n_other = copy_other(sp, c->copy.n_stack);
+	c->copy.n_other = copy_other(copy_leaves(sp, c->copy.n_stack), c->copy.n_stack);
 	__u64 size = c->copy.n_stack + c->copy.n_other;
 	barrier_var(size);
 	if (size > COPY_STACK_MAX + COPY_OTHER_MAX)
-		return COUNTER_copy_failed;
+		return not_sent(h, COUNTER_copy_failed);
 	if (bpf_ringbuf_output(&copies, &c->copy, sizeof(c->copy) + size, BPF_RB_FORCE_WAKEUP))
-		return COUNTER_copies_full;
+		return not_sent(h, COUNTER_copies_full);
 	c->sent++;
 	return 0;
 }

@@ -70,8 +70,7 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	if (key->kind == ROW_TASK)
 		key->set_id = read_labels(&im, &labels);
 	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
-	int not_copied = len.later ? copy_send(half_key, key, len.n_kernel) : 0; /* the counter of why */
-	if (len.later && !not_copied)
+	if (len.later && !copy_send(half_key, key, len.n_kernel))
 		len.user_end = COUNTER_copied;
 	if (key->kind == ROW_TASK && len.user_end != COUNTER_copied)
 		len.n_python = python_stack(&im, half_key, len.n_kernel + len.n_user);
@@ -85,8 +84,6 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	if (len.n_kernel >= cfg.max_frames)
 		count(h, COUNTER_kernel_truncated);
 	count(h, len.user_end);
-	if (not_copied)
-		count(h, not_copied);
 }
 
 static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key, __u32 event, __u64 period, bool in_user)

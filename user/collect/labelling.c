@@ -68,7 +68,7 @@ struct known {
 	uint64_t from_ns;  /* of the image that was looked at: news of an exec may come after the first sample */
 	uint32_t tries;    /* still to do; 0: nothing is waited for */
 	uint64_t retry_ns; /* 0: it was not looked at yet */
-	uint64_t asked;    /* by number; the newest is the first that is looked at */
+	uint64_t asked;    /* in this order; ourselves last */
 };
 
 struct labelling {
@@ -270,7 +270,7 @@ static void new_process(struct labelling *l, const struct wire_record *rec)
 	}
 	/* Ourselves last: we have no labels, but many files. */
 	*k = (struct known){ .owner = o, .tries = TRIES, .labelled = k->labelled, .from_ns = k->from_ns,
-			     .asked = o.tgid == (uint32_t)getpid() ? 0 : ++l->asked };
+			     .asked = o.tgid == (uint32_t)getpid() ? UINT64_MAX : ++l->asked };
 }
 
 void labelling_mapped(struct labelling *l, const struct proc_image *im, const struct proc_map *m)
@@ -287,16 +287,22 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 	look_at(l, k);
 }
 
-int labelling_tick(struct labelling *l)
+static struct known *next_due(const struct labelling *l, uint64_t now)
 {
-	uint64_t now = proc_now_ns(), next = UINT64_MAX;
 	struct known *due = NULL;
 	for (size_t i = 0; i < l->n_known; i++) {
 		struct known *k = &l->known[i];
-		if (k->tries && k->retry_ns <= now && (!due || k->asked > due->asked))
+		if (k->tries && k->retry_ns <= now && (!due || k->asked < due->asked))
 			due = k;
 	}
-	if (due)
+	return due;
+}
+
+int labelling_tick(struct labelling *l)
+{
+	uint64_t now = proc_now_ns(), next = UINT64_MAX;
+	struct known *due;
+	while ((due = next_due(l, now)))
 		look_at(l, due);
 	for (size_t i = 0; i < l->n_known; i++)
 		if (l->known[i].tries && l->known[i].retry_ns < next)

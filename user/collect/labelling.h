@@ -41,7 +41,7 @@ void labelling_record(struct labelling *l, const struct wire_record *rec, const 
 void labelling_mapped(struct labelling *l, const struct proc_image *im, const struct proc_map *m);
 
 /*
- * Work that is due, one process each time, the newest first: those that were asked about, and those whose library had not come up yet.
+ * Work that is due: processes that were asked about, and those whose library had not come up yet.
  * Returns milliseconds until the next time, -1 when nothing waits.
  */
 int labelling_tick(struct labelling *l);

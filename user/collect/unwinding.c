@@ -37,7 +37,7 @@ struct process {
 	uint32_t tgid, exec_id;
 	uint64_t start_ns;
 	bool waits;
-	uint64_t asked;    /* by number; the newest is the first to be compiled */
+	uint64_t asked;    /* in this order; ourselves last */
 	bool lacks;        /* one of its files found no room */
 	uint32_t first, n; /* ranges that are published */
 	struct code **codes;
@@ -466,7 +466,7 @@ void unwinding_new_process(struct unwinding *u, const struct wire_record *rec)
 	} else if (p->n) { /* asked again: the table has lost it */
 		sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)p->n << 32 | p->first);
 	}
-	p->asked = p->tgid == (uint32_t)getpid() ? 0 : ++u->asked; /* we have many files, and others wait */
+	p->asked = p->tgid == (uint32_t)getpid() ? UINT64_MAX : ++u->asked; /* we have many files, and others wait */
 	wait_for(u, p, true);
 	u->young_until_ns = proc_now_ns() + YOUNG_NS;
 }
@@ -523,14 +523,14 @@ static void try_again(struct unwinding *u)
 	}
 }
 
-static struct process *newest_waiting(struct unwinding *u)
+static struct process *next_waiting(struct unwinding *u)
 {
-	struct process *newest = NULL;
+	struct process *next = NULL;
 	for (size_t b = 0; b < BUCKETS; b++)
 		for (struct process *p = u->processes[b]; p; p = p->next)
-			if (p->waits && (!newest || p->asked > newest->asked))
-				newest = p;
-	return newest;
+			if (p->waits && (!next || p->asked < next->asked))
+				next = p;
+	return next;
 }
 
 int unwinding_tick(struct unwinding *u)
@@ -542,7 +542,7 @@ int unwinding_tick(struct unwinding *u)
 		return idle;
 	uint64_t until = unwinding_cpu_ns(u) + TICK_NS;
 	while (u->n_waiting) {
-		struct process *p = newest_waiting(u);
+		struct process *p = next_waiting(u);
 		if (!p || !update(u, p, until))
 			return 0;
 		wait_for(u, p, false);
