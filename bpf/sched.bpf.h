@@ -3,19 +3,24 @@
  * Where threads wait: blocked (event off-cpu, from leaving the CPU to the wake-up) and for a CPU (event runq, from the wake-up, or from
  * being preempted, to running), in nanoseconds, exactly, of every wait; and who had the CPU meanwhile.
  *
- *            leave: since, label set, stack          wake-up                enter: rows
- *   running ------------------------------> blocked ---------------> queue ------------> running
+ *            leave: since, label set, stack                                  leave: the wait before
+ *   running ------------------------------> blocked --> queue --> running ------------------------> ...
  *
- * When it was woken is read when it enters: the kernel notes when a thread came into its queue (sched_info, with CONFIG_SCHED_INFO).
- * Each tracepoint with a program costs 100 ns before the program does anything; so wake-ups are watched only where it does not.
+ * All is done when a thread leaves its CPU, also for what it waited for before it came: the kernel has noted when it came, and how long it had
+ * been in queues until then (sched_info, with CONFIG_SCHED_INFO). So a switch looks at one thread, and wake-ups are not watched: each tracepoint
+ * with a program costs 100 ns before the program does anything. Where the kernel notes nothing of it, both are.
  *
- * What is known of a thread is in its task storage, made when the thread is (never here, where a run queue is locked). A
- * stack is taken when the thread leaves, for that is when its memory can be read, and kept in a place of its own until the wait is
+ * What is known of a thread is in its task storage, made when the thread is (never here, where a run queue is locked). Waits without a stack
+ * are summed there, by length and by who had the CPU meanwhile, and go into rows when the thread's labels or name change, when it ends,
+ * when another length needs the place, or 0.1 s after the first; the iterator over all threads tells what is left when a window ends.
+ *
+ * A stack is taken when the thread leaves, for that is when its memory can be read, and kept in a place of its own until the wait is
  * over. Stacks are what is costly, so they are taken where the wait will be long: `spots` remembers how long the last waits of
  * each program counter and stack pointer were; of those that were short one in SHORT_ONE_IN has its stack taken all the same, one in 17 ms. A CPU
- * takes one in a millisecond, and up to TAKE_MAX at once that it did not take before. A wait without its stack is counted in a row by its length.
+ * takes one in two milliseconds, and up to TAKE_MAX at once that it did not take before.
  *
- * Runs with interrupts off, between the same two increments of cpu_state.seq as a sample, which it therefore never meets.
+ * Runs with interrupts off; whatever touches a half stands between two increments of cpu_state.seq, as a sample does, which it therefore never
+ * meets.
  */
 #ifndef ASCRIBE_SCHED_BPF_H
 #define ASCRIBE_SCHED_BPF_H

@@ -567,7 +567,7 @@ static void waits_during(const char *name, const char *store, void (*happens)(vo
 {
 	char tgid[20];
 	double min = 0, max = 0;
-	pid_t sleeper = spawn("sleep", "600", NULL, NULL), spins[3];
+	pid_t sleeper = spawn("busybox", "sleep", "600", NULL), spins[3];
 	for (size_t i = 0; i < 3; i++)
 		spins[i] = spawn("guest", "spin", "60", NULL);
 	double before = monotonic();
