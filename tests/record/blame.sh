@@ -51,8 +51,9 @@ running=$(cut -d' ' -f4 /proc/loadavg | cut -d/ -f1)
 background "$load" spin 5 $cpu
 record --wall -a -F 99 -d 4s -o noisy -- "$load" victim 3 $cpu
 blame noisy --by comm --where '{tenant="v"}' >noisy.json
-check "the noisy process is among those who are named" b=noisy.json -- "$cells(b)['victim', 'noisy'] > 0.002" \
-	"sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
+"$ascribe" stat noisy --json >stat.json
+check "the noisy process is among those who are named" b=noisy.json s=stat.json -- "$cells(b)['victim', 'noisy'] > 0.002" \
+	"{k: s['flagged'][k] for k in ('blame_cut', 'wait_rows_full')}, s['lost']['stacks_full'], sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
 if [ "$running" -le 2 ]; then # whoever else keeps the machine busy is an occupant, too
 	check "and the first of them" b=noisy.json -- "max(($cells(b)).items(), key=lambda x: x[1])[0][1] == 'noisy'"
 fi
