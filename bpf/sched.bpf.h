@@ -17,7 +17,7 @@
  * A stack is taken when the thread leaves, for that is when its memory can be read, and kept in a place of its own until the wait is
  * over. Stacks are what is costly, so they are taken where the wait will be long: `spots` remembers how long the last waits of
  * each program counter and stack pointer were; of those that were short one in SHORT_ONE_IN has its stack taken all the same, one in 17 ms. A CPU
- * takes one in two milliseconds, and up to TAKE_MAX at once that it did not take before.
+ * takes one in a millisecond, and up to TAKE_MAX at once that it did not take before.
  *
  * Runs with interrupts off; whatever touches a half stands between two increments of cpu_state.seq, as a sample does, which it therefore never
  * meets.
@@ -38,13 +38,14 @@
 #define SPOTS 16384
 #define SHORT_ONE_IN 512
 #define SHORT_SLICE_BITS 24 /* ns: one of them in 17 ms */
-#define SLICE_BITS 21 /* ns: 2.1 ms */
+#define SLICE_BITS 20 /* ns: 1.05 ms */
 #define TAKE_MAX 64 /* that were not taken before */
 #define RUNS 512 /* of each CPU that are remembered */
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
 #define PLACE_PROBES 8
 #define TALLIES 8
+#define STORAGE_TRIES 16
 #define TALLIES_BY 4
 #define TALLY_RUNQ 0x100 /* beside WAIT_* */
 #define TALLY_NS (100ull << 20) /* 0.1 s: then they go into rows */
@@ -1007,11 +1008,16 @@ int on_wakeup_new(__u64 *ctx)
 	return 0;
 }
 
-/* In its parent, where memory can be had. */
+/*
+ * In its parent, where memory can be had. The kernel keeps few pieces ready, and makes new ones in an interrupt that it asks for when there
+ * are few: so it is asked again.
+ */
 SEC("tp_btf/sched_process_fork")
 int on_thread(__u64 *ctx)
 {
-	bpf_task_storage_get(&waits, (struct task_struct *)ctx[1], 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	for (int i = 0; i < STORAGE_TRIES; i++)
+		if (bpf_task_storage_get(&waits, (struct task_struct *)ctx[1], 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+			break;
 	return 0;
 }
 
@@ -1034,7 +1040,8 @@ static __always_inline void wait_begin(struct task_struct *t, __u64 now)
 	__u32 state = t->__state;
 	if (w)
 		return;
-	w = bpf_task_storage_get(&waits, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	for (int i = 0; i < STORAGE_TRIES && !w; i++)
+		w = bpf_task_storage_get(&waits, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!w || !state || (state & TASK_DEAD) || !t->pid)
 		return;
 	if (cfg.selection == SELECTION_CGROUP ||
