@@ -134,10 +134,12 @@ static void check_kernel(struct checks *c)
 		say(c, GOOD, "BTF", "/sys/kernel/btf/vmlinux");
 	else
 		say(c, BAD, "BTF", "/sys/kernel/btf/vmlinux: %s: needs a kernel with CONFIG_DEBUG_INFO_BTF=y", strerror(errno));
-	if (read_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)))
-		say(c, GOOD, "perf_event_paranoid", "%s (does not matter with CAP_PERFMON)", text);
-	else
+	if (!read_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text)))
 		say(c, BAD, "perf_event_paranoid", "this kernel has no perf events (CONFIG_PERF_EVENTS)");
+	else if (strtol(text, NULL, 10) > 2 && !(effective_capabilities() >> 21 & 1))
+		say(c, BAD, "perf_event_paranoid", "%s: then Debian's kernels want CAP_SYS_ADMIN; or set kernel.perf_event_paranoid=2", text);
+	else
+		say(c, GOOD, "perf_event_paranoid", "%s (does not matter with CAP_PERFMON)", text);
 	if (read_line("/sys/kernel/security/lockdown", text, sizeof(text)) && strstr(text, "[confidentiality]"))
 		say(c, BAD, "lockdown", "confidentiality mode forbids BPF to read memory: boot with lockdown=integrity");
 	else

@@ -170,8 +170,8 @@ int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err)
 	case EACCES:
 	case EPERM:
 		return err_set(err, fd,
-			       "event '%s' on CPU %d: not permitted: be root, or run with CAP_PERFMON (or set "
-			       "kernel.perf_event_paranoid to -1)",
+			       "event '%s' on CPU %d: not permitted: be root, or run with CAP_PERFMON (CAP_SYS_ADMIN "
+			       "where kernel.perf_event_paranoid is above 2); see ascribe check",
 			       e->name, cpu);
 	case ENOENT:
 	case EOPNOTSUPP:
