@@ -33,7 +33,7 @@ check "at nice 5 it waits for the other 1024/335 times as long as that for it, w
 	"abs($cells(b)['r', 'l'] / $cells(b)['l', 'r'] / (1024 / 335) - 1) < 0.2" "$cells(b)"
 
 # ---- more pairs than are kept ----
-record --wall -F 99 -o pairs -- "$load" steps 2 $cpu
+record --wall -F 99 -o pairs -- "$load" steps 10 $cpu
 blame pairs --by step >pairs.json
 "$ascribe" report pairs --metric runq --by step -n 0 --json >runq.json 2>/dev/null
 "$ascribe" stat pairs --json >stat.json

@@ -230,6 +230,14 @@ static void spin(void)
 
 #define STEPPERS 8
 #define STEPS 32
+#define STEP_SWITCHES 800 /* of each thread, then it is enough */
+
+static long switches(void)
+{
+	struct rusage r;
+	getrusage(RUSAGE_THREAD, &r);
+	return r.ru_nvcsw + r.ru_nivcsw;
+}
 
 static void *steps_of(void *arg)
 {
@@ -239,7 +247,8 @@ static void *steps_of(void *arg)
 	pause_for(1);
 	pthread_barrier_wait(&barrier);
 	double end = now(CLOCK_MONOTONIC) + seconds;
-	for (long i = 0; now(CLOCK_MONOTONIC) < end; i++) {
+	long enough = switches() + STEP_SWITCHES;
+	for (long i = 0; now(CLOCK_MONOTONIC) < end && switches() < enough; i++) {
 		ascribe_attach_int(&scope, "step", from + i % STEPS);
 		spin_here(0.00015);
 		sched_yield();
