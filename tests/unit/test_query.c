@@ -71,7 +71,7 @@ static struct query *ask(struct fixture *f, const struct question *a)
 	struct query_spec spec = { .where = a->where, .event = a->event, .idle = a->idle };
 	/* From within a window to within a window: both are whole in the answer. */
 	spec.from_ns = a->from ? f->m.w[a->from].t0 + 5 : INT64_MIN;
-	spec.to_ns = a->to == 30 ? INT64_MAX : a->to > a->from ? f->m.w[a->to - 1].t0 + 1 : spec.from_ns;
+	spec.to_ns = a->to == 30 ? INT64_MAX : a->to > a->from ? f->m.w[a->to - 1].t1 - 5 : spec.from_ns;
 	if (query_open(&q, f->s, &spec, &err))
 		fail_msg("%s", err.text);
 	return q;
