@@ -854,6 +854,12 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		ret->set_id = 0;
 		return last->end;
 	}
+	bool kthread = t->flags & PF_KTHREAD;
+	if (unlikely(!w->tid)) { /* it waited when recording began, or is new */
+		identify_as(t, &w->who);
+		w->tid = (__u32)t->pid;
+		w->kthread = kthread;
+	}
 	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, came = arrival(w, t, last, clock, now);
 	if (since) {
 		__u64 before, here = queued(w, t, came, &before);
@@ -865,7 +871,6 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		place_drop(w->place, (__u32)t->pid);
 		w->place = 0;
 	}
-	bool kthread = t->flags & PF_KTHREAD;
 	if (unlikely(!is_same(t, w)) && !is_held(w)) {
 		if (w->tallied)
 			tallies_put(cpu, w);

@@ -39,10 +39,10 @@ ok "a process that runs already: every stack whole from the first sample on" \
 
 # ---- more files than there is room for ----
 cat >crowd.sh <<SH
-for i in 1 2; do
+for i in 1 2 3; do
 	python3 -c 'for i in range(200000): str(i)'
 	perl -e 'for (1..300000) { \$x = chr(\$_ & 127) }'
-	gdb --batch -ex 'python print(1)'
+	gdb --batch -ex 'python for i in range(2000000): str(i)'
 	openssl version
 	git --version
 done >/dev/null
