@@ -117,10 +117,7 @@ static void round_range(const struct fixture *f, int64_t *from, int64_t *to)
 		if (begin == INT64_MAX)
 			continue;
 		double middle = ((double)(begin - ends[e]) + (double)(end - ends[e])) / 2;
-		if (e == 0 && middle <= 0)
-			ends[e] = end;
-		if (e == 1 && middle > 0)
-			ends[e] = begin;
+		ends[e] = middle <= 0 ? end : begin;
 	}
 	if (ends[0] < ends[1]) {
 		*from = ends[0];

@@ -34,13 +34,11 @@ int store_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *e
 	int rc = across(s, from, &before, &after, err);
 	if (rc)
 		return rc;
-	if (from - before >= after - from)
-		from = after;
+	from = from - before < after - from ? before : after;
 	rc = across(s, to, &before, &after, err);
 	if (rc)
 		return rc;
-	if (to - before < after - to)
-		to = before;
+	to = to - before < after - to ? before : after;
 	if (from < to) {
 		*from_ns = from;
 		*to_ns = to;
