@@ -6,6 +6,14 @@
 chmod 755 "$dir"
 tested=0
 
+# Records everything into $1 in the background, once this says that it does. $recorder: its id.
+everything() {
+	background "$ascribe" record -a -F 1999 -o "$1" 2>"$1.err"
+	recorder=$pid
+	for _ in $(seq 300); do grep -q 'ascribe: recording' "$1.err" && return; sleep 0.1; done
+	bad "$1: $(tail -1 "$1.err")"
+}
+
 # ---- PostgreSQL 15: three kinds of queries of known order of cost; the query ids are those of pg_stat_statements ----
 pg=/usr/lib/postgresql/15/bin
 if [ -x $pg/postgres ] && [ -x $pg/pgbench ] && [ -e /usr/share/postgresql/15/extension/pg_stat_statements.control ] &&
@@ -27,9 +35,8 @@ if [ -x $pg/postgres ] && [ -x $pg/pgbench ] && [ -e /usr/share/postgresql/15/ex
 	echo "select count(*) from t where m like '%abc%';" >middle.sql
 	echo "select count(*) from t where i < 3000;" >light.sql
 	sql -c 'select pg_stat_statements_reset()' >/dev/null
-	background "$ascribe" record -q -a -F 1999 -o pg.data 2>pg.err
-	recorder=$pid
-	sleep 0.7
+	everything pg.data
+	sleep 0.2
 	PGAPPNAME=shop-bench $pg/pgbench -h "$dir/pg" -p 5599 -U postgres -n -T 3 -c 2 -f heavy.sql -f middle.sql -f light.sql \
 		shop >pgbench.out 2>&1 || bad "pgbench: $(tail -1 pgbench.out)"
 	kill -INT "$recorder"
@@ -38,6 +45,7 @@ if [ -x $pg/postgres ] && [ -x $pg/pgbench ] && [ -e /usr/share/postgresql/15/ex
 		pg_stat_statements s join pg_database d on d.oid = dbid and datname = 'shop' where query like '%from t%'" >truth.json
 	report pg.data --by query_id --where '{exe=~".*/postgres",application="shop-bench",query_id!=""}' >ids.json
 	report pg.data --by database,user --where '{application="shop-bench"}' >who.json
+	"$ascribe" stat pg.data | grep -E '^(fired|stored)|unlabelled|path_|new_process' >&2
 	kill -INT "$server"
 	wait "$server" 2>/dev/null
 	check "PostgreSQL: CPU by query id joins pg_stat_statements, in its order of cost" r=ids.json t=truth.json -- \
@@ -63,9 +71,8 @@ if command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null &&
 	for i in $(seq 600); do my -e 'select 1' >/dev/null 2>&1 && break; sleep 0.1; done
 	my -e "create database d; use d; create table t as select seq i, md5(seq) m from seq_1_to_50000;
 		create user one@localhost; create user two@localhost; grant all on *.* to one@localhost, two@localhost"
-	background "$ascribe" record -q -a -F 1999 -o my.data 2>my.err
-	recorder=$pid
-	sleep 0.7
+	everything my.data
+	sleep 0.2
 	statement() { for i in $(seq "$1"); do echo "$2;"; done; echo "select connection_id();"; }
 	statement 30 "select count(*) from t where m like '%ab%'" | my -u one d | tail -1 >one.id &
 	clients=($!)
@@ -90,9 +97,8 @@ if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null &
 	background redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir" --save '' >redis.log 2>&1
 	server=$pid
 	for i in $(seq 600); do redis-cli -s redis.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
-	background "$ascribe" record -q -a -F 1999 -o redis.data 2>redis.err
-	recorder=$pid
-	sleep 0.7
+	everything redis.data
+	sleep 0.2
 	# The cheap ones take 0.1 us each: as many as some tens of samples need, and when the server is known already.
 	redis-benchmark -s "$dir/redis.sock" -q -n 20000 -t lrange_300 -P 8 >/dev/null 2>&1
 	redis-benchmark -s "$dir/redis.sock" -q -n 100000 -t lpush,set -P 8 >/dev/null 2>&1

@@ -15,6 +15,7 @@ struct ruled_image {
 	uint32_t tgid;
 	uint64_t from_ns;
 	uint64_t drain; /* when the title was read */
+	bool has_environment;
 	struct rule_labels fixed, all; /* environment; and with title and cgroup */
 };
 
@@ -117,12 +118,15 @@ size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cg
 		p->from_ns = im->from_ns;
 		p->drain = 0;
 		p->fixed.n = p->all.n = 0;
-		if (alive && rules_want_environment(r->rules, exe)) {
-			size_t len = read_proc(im->tgid, "environ", r->buf, sizeof(r->buf));
-			rules_environment(r->rules, exe, r->buf, len, &p->fixed);
-		}
+		p->has_environment = false;
 	}
 	if (p->drain != r->drain) {
+		/* Nothing is there to be read in the middle of an exec, when its mappings are told of already. */
+		if (!p->has_environment && alive && rules_want_environment(r->rules, exe)) {
+			size_t len = read_proc(im->tgid, "environ", r->buf, sizeof(r->buf));
+			rules_environment(r->rules, exe, r->buf, len, &p->fixed);
+			p->has_environment = len > 0;
+		}
 		bool wants = rules_want_title(r->rules, exe);
 		size_t len = wants && alive ? read_title(r, im) : 0;
 		if (p->drain && wants && !len) /* it has ended: what was read last stays */
