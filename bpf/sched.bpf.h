@@ -366,10 +366,9 @@ static __always_inline void outside(struct cpu_state *c)
 	__sync_fetch_and_add(&c->seq, 1);
 }
 
-/* The row of sc, of the waits of this thread. */
-static __always_inline struct row *row_of(struct sched_cpu *sc, const struct waiting *w)
+/* Whose waits they are, and the last of them. */
+static __always_inline void row_whose(struct row *row, const struct waiting *w)
 {
-	struct row *row = &sc->row;
 	row->set_id = w->who.set_id;
 	row->start_ns = w->who.start_ns;
 	row->cgroup = w->who.cgroup;
@@ -379,7 +378,13 @@ static __always_inline struct row *row_of(struct sched_cpu *sc, const struct wai
 	row->tid = w->tid;
 	row->exec_id = w->who.exec_id;
 	row->last_ns = w->last_ns;
-	return row;
+}
+
+/* The row of sc, of the waits of this thread. */
+static __always_inline struct row *row_of(struct sched_cpu *sc, const struct waiting *w)
+{
+	row_whose(&sc->row, w);
+	return &sc->row;
 }
 
 static __always_inline void count_waits(struct half *h, __u64 event, __u64 n)
@@ -1140,25 +1145,12 @@ static __always_inline void wait_tell(struct seq_file *seq, struct wire_wait *o,
 	wait_put(seq, o, n, cfg.event_runq, until - queued);
 }
 
-static __always_inline void tell_row(struct wire_wait *o, const struct waiting *w)
-{
-	struct row *row = &o->row;
-	row->set_id = w->who.set_id;
-	row->start_ns = w->who.start_ns;
-	row->cgroup = w->who.cgroup;
-	row->comm[0] = w->who.comm[0];
-	row->comm[1] = w->who.comm[1];
-	row->tgid = w->who.tgid;
-	row->tid = w->tid;
-	row->exec_id = w->who.exec_id;
-	row->first_ns = row->last_ns = w->last_ns;
-}
-
 /* What was summed of its waits and is in no row yet. */
 static __always_inline void tallies_tell(struct seq_file *seq, struct wire_wait *o, struct waiting *w)
 {
 	__u32 kthread = w->kthread ? WAIT_KTHREAD : 0;
-	tell_row(o, w);
+	row_whose(&o->row, w);
+	o->row.first_ns = w->last_ns;
 	o->row.stack = OCCUPANT_OTHER;
 	o->row.kind = ROW_WAIT;
 	for (__u32 i = 0; i < 2 * TALLIES; i++) {

@@ -10,7 +10,6 @@
 #include "hist/metrics.h"
 #include "store/store.h"
 
-#define OWN_BITS 3 /* buckets: powers of two in eight */
 #define OWN_METRICS "[ascribe]" /* the module of the buckets */
 
 struct own_metrics {

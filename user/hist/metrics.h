@@ -46,6 +46,8 @@ unsigned metric_decimals(enum metric m);
 /* Add what was recorded to a snapshot; as the calls of snapshot.h that fail. Their precision is 6 bits, 0.78%. */
 int metric_snapshot(enum metric m, struct hist_snapshot *s, struct err *err);
 
+#define OWN_BITS 3 /* with which they are kept in a store: 6.25% */
+
 /* Values for which there was no memory. */
 uint64_t metrics_lost(void);
 

@@ -6,8 +6,6 @@
 #include "hist/metrics.h"
 #include "store/store.h"
 
-#define OWN_BITS 3 /* of the precision that they are kept with */
-
 /*
  * Add the histograms of the windows of [from, to), rounded to whole windows, to ret[N_METRICS], which the caller has set
  * up and frees. 0 or -errno.
