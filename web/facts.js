@@ -45,8 +45,9 @@ export class FactsPane extends Pane {
 	/* Of what is selected: an answer with samples and seconds. */
 	select(a) {
 		const few = a.samples < FEW && !a.metric, what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time', cpu: 'CPU' }[a.metric];
-		this.chosen.className = few ? 'bad' : '';
+		const cut = (a.coarse || 0) + (a.gone || 0);
+		this.chosen.className = few || cut ? 'bad' : '';
 		this.chosen.replaceChildren(h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)), ...(a.metric ? [' ' + what] : [a.seconds ? ' CPU, ' : ' ', `${number(a.samples)} samples`]),
-			few ? ': too few to say much' : '', a.to ? h('span.when', null, ' ' + timeRange(a.from, a.to)) : '');
+			few ? ': too few to say much' : '', cut ? `: these labels are cut in ${number(cut)} of the windows` : '', a.to ? h('span.when', null, ' ' + timeRange(a.from, a.to)) : '');
 	}
 }

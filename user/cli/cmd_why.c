@@ -455,6 +455,8 @@ static int why(struct why *w)
 	else if (!rc)
 		rc = w->opts->filter.json ? print_json(w, &err) : print_page(w, &err);
 	cmd_flush();
+	if (!rc)
+		reading_labels_gone(query_info(w->side[IT].part[WHY_CPU]));
 	if (!rc && w->side[IT].there && why_wall(&w->side[IT]) <= 0)
 		cmd_warn("nothing matches");
 	if (!rc && !w->side[IT].waits)

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -166,6 +167,16 @@ struct query_spec reading_spec(const struct filter *f, enum query_labels labels,
 	return spec;
 }
 
+void reading_labels_gone(const struct query_info *info)
+{
+	if (info->coarse)
+		cmd_warn("%" PRIu64 " of %" PRIu64 " windows have these labels no more, for age or want of space: their samples count "
+			 "as having none", info->coarse, info->windows);
+	if (info->gone)
+		cmd_warn("windows left out, since they are cut and with them these labels: %" PRIu64
+			 " (stacks without labels have what is known of them)", info->gone);
+}
+
 int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys)
 {
 	struct err err = { 0 };
@@ -177,6 +188,7 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 	}
 	if (!query_info(r->query)->blocks)
 		reading_no_data(r->store, f->from_ns, f->to_ns);
+	reading_labels_gone(query_info(r->query));
 	reading_step(r, "query");
 	return EXIT_OK;
 }

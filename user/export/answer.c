@@ -90,7 +90,9 @@ static int add_asked(json_t *o, const struct answer *a, const struct query *q)
 static int add_read(json_t *o, const struct query_info *info)
 {
 	int rc = json_put(o, "blocks", json_count(info->blocks));
-	return rc ? rc : json_put(o, "windows", json_count(info->windows));
+	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
+	rc = rc ? rc : json_put(o, "coarse", json_count(info->coarse));
+	return rc ? rc : json_put(o, "gone", json_count(info->gone));
 }
 
 static int add_sum(json_t *o, const struct query_info *info)

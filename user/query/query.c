@@ -436,6 +436,7 @@ static int merge_blocks(struct merge *m)
 	keep_starts(m->spec, &cover);
 	q->info.blocks = cover.n;
 	q->info.coarse = cover.coarse;
+	q->info.gone = cover.gone;
 	/* Where postings left windows out they were in the range all the same, with their counters. */
 	if (posted)
 		rc = store_cover(q->store, m->spec->from_ns, m->spec->to_ns, STORE_FOLDED, NULL, 0, &account, m->err);

@@ -80,7 +80,8 @@ struct query_info {
 	uint64_t idle;           /* samples of idle CPUs in the range, left out or not */
 	uint64_t blocks;         /* of the segment tree, that were merged */
 	uint64_t windows;        /* that they hold */
-	uint64_t coarse;         /* windows of them without all labels: older than what is kept whole, or short of space */
+	uint64_t coarse;         /* windows of them without the labels in question: older than what is kept whole, or short of space */
+	uint64_t gone;           /* windows of the range that are not among them: cut, where these labels are only in windows */
 	int64_t covered_ns;      /* sum of their lengths, at most: less than to - from where nothing was recorded */
 	uint64_t fired, stored;  /* of all rows in the range, whatever the selector */
 	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */

@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -342,8 +343,9 @@ static int scan_segment(struct check *c, struct segment *g, struct scan *ret)
 		if (torn)
 			scan.torn = at;
 		scan.bad |= !torn;
-		tell(c, torn ? STORE_TORN : STORE_DAMAGED, g->file.path, at, "%s",
-		     torn ? "the last block is incomplete" : why.text[0] ? why.text : "no whole block");
+		tell(c, torn ? STORE_TORN : STORE_DAMAGED, g->file.path, at, "%s, %" PRIu64 " bytes",
+		     torn ? "the last block is incomplete" : why.text[0] ? why.text : "no whole block",
+		     (next < g->file.size ? next : g->file.size) - at);
 		at = next;
 	}
 	*ret = scan;
@@ -452,8 +454,7 @@ static int check_segment(struct check *c, size_t i)
 		snprintf(path, sizeof(path), "%s", g->file.path);
 		rc = repair_segment(c, g, &scan);
 		if (!rc && scan.bad)
-			tell(c, STORE_CUT, path, 0, "%zu blocks are kept%s%u", g->n_refs,
-			     had ? ", before there were " : ", before there were at least ", had ? had : (uint32_t)g->n_refs);
+			tell(c, STORE_CUT, path, 0, had ? "%zu blocks are kept of %u" : "%zu blocks are kept", g->n_refs, had);
 	}
 	return rc;
 }

@@ -191,6 +191,18 @@ static int is_edge(struct walk *w, const struct block_ref **children, size_t n, 
 	return rc;
 }
 
+/* A parent without rows of its own of which only some children are left: those have the labels of their windows. */
+static bool in_part(struct walk *w, const struct block_ref *r, const struct block_ref **children, size_t n)
+{
+	uint32_t left = 0;
+	if (w->want == STORE_FOLDED || !(r->b.flags & BLOCK_NO_ROWS) || !n)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		left += children[i]->b.n_windows;
+	w->cover.gone += r->b.n_windows > left ? r->b.n_windows - left : 0;
+	return true;
+}
+
 static int visit(struct walk *w, const struct block_ref *r)
 {
 	const struct block_ref **children = NULL;
@@ -203,7 +215,7 @@ static int visit(struct walk *w, const struct block_ref *r)
 		return rc;
 	if (posted) {
 		/* Windows that are gone cannot be found. */
-		w->cover.coarse += r->b.t0_ns < w->s->manifest.cuts[0].before_ns ? r->b.n_windows : 0;
+		w->cover.gone += r->b.t0_ns < w->s->manifest.cuts[0].before_ns ? r->b.n_windows : 0;
 		return 0;
 	}
 	bool inside = r->b.t0_ns >= w->from && r->b.t1_ns <= w->to;
@@ -214,7 +226,8 @@ static int visit(struct walk *w, const struct block_ref *r)
 		return no_memory(w);
 	if (fine && w->want != STORE_FOLDED)
 		rc = is_edge(w, children, n, &edge);
-	edge |= n != r->b.n_children;
+	if (n != r->b.n_children && !in_part(w, r, children, n))
+		edge = true;
 	if (!rc && edge)
 		rc = take(w, r, fine);
 	for (size_t i = 0; !rc && !edge && i < n; i++)
@@ -378,7 +391,7 @@ static int on_hit(void *ctx, uint32_t seq)
 	const struct block_ref *r = window_by_seq(h->w->s, seq);
 	if (r)
 		return take_window(h->w, r);
-	h->w->cover.coarse++; /* the window is cut already, the postings not yet */
+	h->w->cover.gone++; /* the window is cut already, the postings not yet */
 	return 0;
 }
 

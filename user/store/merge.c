@@ -29,6 +29,8 @@ struct child {
 	bool live;	   /* key and rows of the group at hand are below */
 	uint32_t leaf, event;
 	struct rows group; /* by set of the parent, not in order */
+	uint32_t n_parts;  /* it has no rows, and of its own children only the next so many of the merge are left */
+	bool part;	   /* one of those */
 };
 
 struct merge {
@@ -36,15 +38,14 @@ struct merge {
 	uint8_t level;
 	struct block_ref *refs; /* the children */
 	size_t n_refs;
-	struct child *children; /* or, for those without rows, theirs */
+	struct child *children; /* and, for those without rows, theirs */
 	size_t n, cap;
-	bool deep;	       /* some of them are */
 	uint64_t rows_below;
 	struct totals totals;
 	struct top top;
 	struct dropped_key *dropped; /* strings of the writer's epoch */
 	size_t n_dropped, dropped_cap;
-	bool folded; /* a child has no rows: the sum would not be the whole */
+	bool folded; /* a child has no rows and nothing below it: the sum would not be the whole */
 	struct rows group;
 	struct rows_writer out;
 	struct err *err;
@@ -238,7 +239,9 @@ static int take_row(struct merge *m, struct child *c, const struct store_row *ro
 {
 	struct store_row out = *row;
 	int rc = 0;
-	if (!m->folded) {
+	if (c->n_parts) {
+		out.set = 0;
+	} else if (!m->folded) {
 		if (c->by_event)
 			rc = count_dropped(c, row);
 		if (!rc && !c->map[row->set])
@@ -253,7 +256,7 @@ static int take_row(struct merge *m, struct child *c, const struct store_row *ro
 static int take_group(struct merge *m, struct child *c, struct rows *to)
 {
 	int more, rc = 0;
-	if (m->folded)
+	if (m->folded || c->n_parts)
 		return take_row(m, c, &c->in.group, to);
 	while (!rc && (more = rows_next(&c->in)))
 		rc = more < 0 ? block_damaged(&m->w->s, &c->ref, m->err) : take_row(m, c, &c->in.row, to);
@@ -334,13 +337,13 @@ static int open_child(struct merge *m, struct child *c)
 	rc = store_gen(s, &c->ref, &c->gen, m->err);
 	if (!rc)
 		rc = store_epoch(s, &c->ref, &c->epoch, m->err);
-	if (!rc)
+	if (!rc && !c->part)
 		rc = drop_keys_of(m, c);
 	if (!rc)
 		rc = contents_table(s, &c->ref, &c->d, &c->table, m->err);
-	if (!rc)
+	if (!rc && !c->part)
 		rc = contents_totals(s, &c->ref, &c->d, &t, m->err);
-	if (!rc && totals_add(&m->totals, &t.t))
+	if (!rc && !c->part && totals_add(&m->totals, &t.t))
 		rc = no_memory(m, -ENOMEM);
 	totals_fini(&t);
 	m->rows_below += c->ref.b.n_rows;
@@ -356,30 +359,39 @@ static int begin_child(struct merge *m, struct child *c)
 	c->n_sets = c->in.limits.n_sets;
 	c->n_events = c->in.limits.n_events;
 	c->map = calloc((size_t)c->n_sets + 1, sizeof(*c->map));
-	if (m->n_dropped && !m->folded)
+	bool counted = m->n_dropped && !m->folded && !c->n_parts && !c->part;
+	if (counted)
 		c->by_event = calloc((size_t)c->n_events + 1, sizeof(*c->by_event));
-	if (!c->map || (m->n_dropped && !m->folded && !c->by_event))
+	if (!c->map || (counted && !c->by_event))
 		return no_memory(m, -ENOMEM);
 	rc = c->gen->same ? 0 : sort_child(m, c);
 	return rc ? rc : next_group(m, c);
 }
 
-/* A child without rows is taken for its own children, or as what it has when they are gone. */
+static int add_one(struct merge *m, const struct block_ref *r, uint32_t n_parts, bool part)
+{
+	int rc = ARRAY_RESERVE(m->children, m->cap, m->n + 1);
+	if (rc)
+		return rc;
+	m->children[m->n++] = (struct child){ .ref = *r, .n_parts = n_parts, .part = part };
+	m->folded |= !n_parts && (r->b.flags & (BLOCK_NO_ROWS | BLOCK_FOLDED_ONLY));
+	return 0;
+}
+
+/*
+ * A child without rows is taken for its own children: windows. Where some of those are gone, it stands for what they had, without
+ * labels; where all are, for itself.
+ */
 static int add_child(struct merge *m, const struct block_ref *r)
 {
 	const struct block_ref **below = NULL;
 	size_t n = 0;
 	int rc = r->b.flags & BLOCK_NO_ROWS ? store_children(&m->w->s, r, &below, &n) : 0;
-	if (!rc && n && n == r->b.n_children) {
-		m->deep = true;
-		for (size_t i = 0; !rc && i < n; i++)
-			rc = add_child(m, below[i]);
-	} else if (!rc) {
-		rc = ARRAY_RESERVE(m->children, m->cap, m->n + 1);
-		if (!rc)
-			m->children[m->n++] = (struct child){ .ref = *r };
-		m->folded |= !rc && (r->b.flags & (BLOCK_NO_ROWS | BLOCK_FOLDED_ONLY));
-	}
+	bool whole = n && n == r->b.n_children;
+	if (!rc && !whole)
+		rc = add_one(m, r, (uint32_t)n, false);
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = add_one(m, below[i], 0, !whole);
 	free(below);
 	return rc;
 }
@@ -457,7 +469,32 @@ static struct child *lowest(struct merge *m)
 	return best;
 }
 
-/* The next group of the parent, from all children that have it. */
+/* What a child has more of the group at hand than those of its windows that are left. */
+static struct store_row rest_of(const struct child *c)
+{
+	struct store_row rest = *c->group.v;
+	for (const struct child *p = c + 1; p <= c + c->n_parts; p++)
+		for (size_t k = 0; p->live && p->leaf == c->leaf && p->event == c->event && k < p->group.n; k++) {
+			const struct store_row *r = &p->group.v[k];
+			rest.samples -= r->samples < rest.samples ? r->samples : rest.samples;
+			rest.value -= r->value < rest.value ? r->value : rest.value;
+		}
+	return rest;
+}
+
+static int add_group(struct merge *m, const struct child *c)
+{
+	int rc = 0;
+	if (c->n_parts) {
+		struct store_row rest = rest_of(c);
+		return rest.samples ? rows_add(&m->group, &rest) : 0;
+	}
+	for (size_t k = 0; !rc && k < c->group.n; k++)
+		rc = rows_add(&m->group, &c->group.v[k]);
+	return rc;
+}
+
+/* The next group of the parent, from all children that have it. A child's parts are behind it: they are not past the group yet. */
 static int merge_group(struct merge *m, uint32_t leaf, uint32_t event)
 {
 	int rc = 0;
@@ -466,8 +503,7 @@ static int merge_group(struct merge *m, uint32_t leaf, uint32_t event)
 		struct child *c = &m->children[i];
 		if (!c->live || c->leaf != leaf || c->event != event)
 			continue;
-		for (size_t k = 0; !rc && k < c->group.n; k++)
-			rc = rows_add(&m->group, &c->group.v[k]);
+		rc = add_group(m, c);
 		rc = rc ? no_memory(m, rc) : next_group(m, c);
 	}
 	if (rc)

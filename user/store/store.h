@@ -263,11 +263,12 @@ struct store_cover {
 	size_t n;
 	int64_t from_ns, to_ns; /* that they cover: whole windows */
 	uint64_t coarse;	/* windows without what was wanted: only parents are left, or rows were not written */
+	uint64_t gone;		/* windows of the range that none of the blocks holds: cut, and what is left of their parents cannot be told apart */
 };
 
 /*
  * The fewest blocks that hold every window overlapping [from, to) once. Where the wanted detail is gone a parent stands
- * in, and `coarse` counts its windows. keys: for STORE_NARROW_KEYS. Owned by the caller; the blocks by the store.
+ * in, and `coarse` counts its windows; but where it has none of it, and some of its windows do, those are taken and `gone` counts the others. keys: for STORE_NARROW_KEYS. Owned by the caller; the blocks by the store.
  */
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
 		size_t n_keys, struct store_cover *ret, struct err *err);
@@ -279,7 +280,7 @@ int store_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *e
 /*
  * As store_cover with STORE_NARROW_KEYS, for rows in which one key has one value: where the key is wide, postings say
  * which windows may have it, and only those are given. values: the forms that the value may have (text, integer), all of the same key,
- * which must be among keys too. from_ns and to_ns are those of the blocks given. coarse also counts
+ * which must be among keys too. from_ns and to_ns are those of the blocks given. gone also counts
  * windows that are no longer there to be looked into.
  */
 #define STORE_VALUES_MAX 2
