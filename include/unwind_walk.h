@@ -133,12 +133,11 @@ static __always_inline bool is_code(struct unwind_state *s, __u64 at)
 
 /*
  * May a chain of frame pointers go on downwards? Go's runtime runs some of its functions on another stack, and their
- * callers' frames stay on that of the goroutine. Once, and far away: a loop is no other stack. The leaf may be what has just changed
- * the stack pointer.
+ * callers' frames stay on that of the goroutine. Once, and far away: a loop is no other stack.
  */
 static __always_inline bool unwind_change_stack(struct unwind_state *s)
 {
-	if (!(s->by_fp || s->leaf) || s->changed_stack || s->fp & 7 || s->fp < FAR_AWAY || s->fp + FAR_AWAY > s->sp)
+	if (s->changed_stack || s->fp & 7 || s->fp < FAR_AWAY || s->fp + FAR_AWAY > s->sp)
 		return false;
 	s->changed_stack = 1;
 	return true;
@@ -182,7 +181,8 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 		goto out;
 	if (!fp && s->by_fp)
 		return COUNTER_rooted;
-	if ((fp + FP_BELOW_SP < sp || fp & 7) && !(in_range && unwind_change_stack(s)))
+	/* The leaf may be what has just changed the stack pointer. */
+	if ((fp + FP_BELOW_SP < sp || fp & 7) && !(in_range && (s->by_fp || s->leaf) && unwind_change_stack(s)))
 		return in_range ? COUNTER_unwind_no_rule : COUNTER_unwind_no_mapping;
 	if (unwind_read(&saved, sizeof(saved), fp))
 		return COUNTER_unwind_fault;
@@ -294,13 +294,16 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 		return COUNTER_rooted; /* what a thread's first frame returns to in some libraries */
 	if (RA_IN_FRAME && ra == UNWIND_RA_CFA && ra_off >= 0)
 		cfa += ra_off + 8;
-	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG && !(RA_IN_FRAME && s->leaf && cfa == s->sp))
+	bool go = r->cfa == UNWIND_CFA_GO;
+	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG && !(RA_IN_FRAME && s->leaf && cfa == s->sp) &&
+	    !(go && unwind_change_stack(s)))
 		return COUNTER_unwind_broken;
 	s->pc = pc;
 	s->sp = cfa;
 	s->fp = fp;
-	s->leaf = s->by_fp = s->sp_lost = s->lr_known = 0;
-	if (s->exact || r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_INDEX)
+	s->by_fp = go;
+	s->leaf = s->sp_lost = s->lr_known = 0;
+	if (s->exact || go || r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_INDEX)
 		s->bx_at = UNWIND_BX_LOST;
 	else if (r->cfa == UNWIND_CFA_REG && r->cfa_add != UNWIND_BX_SAME)
 		s->bx_at = r->cfa_add == UNWIND_BX_LOST ? UNWIND_BX_LOST : cfa + (__s64)r->cfa_add;

@@ -28,7 +28,7 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 
 # Holds our unwind tables against libdw's.
 $(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64 \
-	$(BUILD)/tests/test_go: override LIBS += -ldw
+	$(BUILD)/tests/test_unwind_go $(BUILD)/tests/test_go: override LIBS += -ldw
 
 # Threads under ThreadSanitizer: only what they run, not the whole archive again.
 TSAN := $(BUILD)/tests/tsan_hist_threads
@@ -57,6 +57,7 @@ $(BUILD)/tests/test_unwind_walk_arm64.walked: tests/unit/arm64/walked.c
 
 # Go programs for both machines, where there are Go and a compiler for arm64; those of the sanitizers' build are the same.
 ifneq ($(shell command -v go),)
+$(BUILD)/tests/test_unwind_go: | $(BUILD)/tests/go.amd64
 $(BUILD)/tests/test_go: | $(BUILD)/tests/go.amd64 $(BUILD)/tests/go.arm64 $(if $(ARM64_CC),$(BUILD)/tests/go-cgo.arm64)
 go_build = GOCACHE=$(abspath build)/gocache GOARCH=$(subst .,,$(suffix $@)) go build -o $@ $<
 $(BUILD)/tests/go.amd64 $(BUILD)/tests/go.arm64: tests/record/golabels.go

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""unwind.py chains FOLDED STAT CHAIN [copied] | whole FOLDED PATTERN LEAST SHARE | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT REPORT: are the stacks whole?
+"""unwind.py callers FOLDED | chains FOLDED STAT CHAIN [copied] | whole FOLDED PATTERN LEAST SHARE | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT REPORT: are the stacks whole?
 
+callers: of goframes.go; all callers of the functions that have no frame, or not yet, or no longer.
 chains: CHAIN is what every stack with leaf in it must read from main on (a regular expression); copied: but for those that
 were unwound from a copy, which holds one stack and not what a signal handler on another one interrupted.
 roots: the share of stacks that reach their root, of those that had rules; not counting those of FOLDED that were taken inside
@@ -41,6 +42,26 @@ def chains(path, stat, chain, copied=None):
     print(good, 'of', total, 'as written;', flagged['frame_pointers'], 'before the rules were there', dict(bad.most_common(2)))
     allowed = flagged['frame_pointers'] + (flagged['copied'] if copied else 0) + total // 500
     assert total > 40 and total - good <= allowed, bad.most_common(5)
+
+
+CALLERS = {'main.framed': 'main.calls', 'main.frameless': 'main.calls;main.framed', 'runtime.duffzero': 'main.calls;main.framed',
+           'main.moves': 'main.copies', 'runtime.memmove': 'main.copies;main.moves', 'time.now': 'main.stamps;time.Now',
+           '__vdso_clock_gettime': 'main.stamps;time.Now;time.now'}
+
+
+def callers(path):
+    seen, bad = collections.Counter(), collections.Counter()
+    for stack, n in folded(path):
+        stack = [f.removesuffix('.abi0') for f in stack if not f.endswith('_[k]')]
+        if not stack or stack[-1] not in CALLERS:
+            continue
+        seen[stack[-1]] += n
+        if ';'.join(stack[:-1]) != 'runtime.goexit;runtime.main;main.main;' + CALLERS[stack[-1]]:
+            bad[';'.join(stack)] += n
+    print(dict(seen), 'wrong:', dict(bad.most_common(5)))
+    total = sum(seen.values())
+    assert all(seen[f] for f in CALLERS if f != '__vdso_clock_gettime') and total > 300, seen
+    assert sum(bad.values()) <= total // 100, bad.most_common(5)
 
 
 def whole(path, pattern, least, share):
@@ -133,4 +154,4 @@ def edges(path, perf, stat, report):
     assert n > 200 and m > 100 and rooted >= perf_rooted - 0.02 and not far, (rooted, perf_rooted, far[:10])
 
 
-{'chains': chains, 'whole': whole, 'roots': roots, 'edges': edges}[sys.argv[1]](*sys.argv[2:])
+{'callers': callers, 'chains': chains, 'whole': whole, 'roots': roots, 'edges': edges}[sys.argv[1]](*sys.argv[2:])

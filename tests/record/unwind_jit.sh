@@ -67,4 +67,7 @@ func main() {
 }
 GO
 GOCACHE=$PWD/gocache go build -o work-go work.go && roots Go 0.98 ./work-go
+GOCACHE=$PWD/gocache go build -ldflags='-s -w' -o goframes "$here/goframes.go"
+roots 'Go, without frames' 0.99 ./goframes
+ok "Go: callers of functions that have no frame" python3 "$here/unwind.py" callers folded
 finish

@@ -12,13 +12,17 @@
 #define GO_1_18 0xfffffff0u
 #define GO_1_20 0xfffffff1u
 
-#define WINDOW (256u * 1024)
+#define STRETCHES_MAX 65536u /* of one function */
 
-/* A stretch of the file that is read ahead; functab and _funcs are each walked forwards. */
+enum { FUNCTAB, FUNCS, NAMES, PCTAB, WINDOWS };
+
+/* How far is read ahead: functab and _funcs are each walked forwards, functions that are alike share what they have in pctab. */
+static const size_t window_size[WINDOWS] = { [FUNCTAB] = 256u * 1024, [FUNCS] = 256u * 1024, [NAMES] = 4096, [PCTAB] = 4096 };
+
 struct window {
 	uint8_t *bytes;
 	uint64_t at;
-	size_t len;
+	size_t len, size;
 };
 
 struct pclntab {
@@ -30,20 +34,24 @@ struct pclntab {
 	uint64_t names;
 	uint64_t text; /* what entries are counted from */
 	unsigned entry_size;
+	uint64_t pctab;
+	unsigned quantum; /* bytes of code */
 	unsigned kind; /* where in a _func stands what it is, and then its flags; 0: nowhere */
+	struct window w[WINDOWS];
 };
 
 #define TOP_FRAME 1 /* of the flags; a signal's trampoline has it, too, but is nothing special: kind 0 */
 
 /* len bytes of the section from `at`. */
-static int get(const struct pclntab *t, struct window *w, uint64_t at, void *out, size_t len)
+static int get(struct pclntab *t, int window, uint64_t at, void *out, size_t len)
 {
+	struct window *w = &t->w[window];
 	if (at > t->place.size || len > t->place.size - at)
 		return -EBADMSG;
 	if (at < w->at || at + len > w->at + w->len) {
 		uint64_t left = t->place.size - at;
 		w->at = at;
-		w->len = left < WINDOW ? (size_t)left : WINDOW;
+		w->len = left < w->size ? (size_t)left : w->size;
 		int rc = elf_image_read(t->img, t->place.offset + at, w->bytes, w->len);
 		if (rc) {
 			w->len = 0;
@@ -64,32 +72,35 @@ static uint64_t text_start(const struct elf_image *img, uint64_t said)
 	return elf_section_find(img, ".text", &text) ? 0 : text.vaddr;
 }
 
-static int read_header(struct pclntab *t, struct window *w)
+static int read_header(struct pclntab *t)
 {
 	uint8_t head[8];
 	uint32_t magic;
 	uint64_t v[9] = { 0 };
-	int rc = get(t, w, 0, head, sizeof(head));
+	int rc = get(t, FUNCTAB, 0, head, sizeof(head));
 	if (rc)
 		return rc;
 	memcpy(&magic, head, sizeof(magic));
 	if (head[4] || head[5] || head[7] != 8)
 		return -EPROTONOSUPPORT;
 	size_t words = magic == GO_1_2 ? 1 : magic == GO_1_16 ? 7 : 8;
-	rc = get(t, w, 8, v, words * 8);
+	rc = get(t, FUNCTAB, 8, v, words * 8);
 	if (rc)
 		return rc;
 	t->n = v[0];
 	t->entry_size = 8;
+	t->quantum = head[6];
 	if (magic == GO_1_2) {
 		t->functab = 16;
 	} else if (magic == GO_1_16) {
 		t->names = v[2];
+		t->pctab = v[5];
 		t->functab = t->funcs = v[6];
 		t->kind = 40;
 	} else if (magic == GO_1_18 || magic == GO_1_20) {
 		t->text = text_start(t->img, v[2]);
 		t->names = v[3];
+		t->pctab = v[6];
 		t->functab = t->funcs = v[7];
 		t->entry_size = 4;
 		t->kind = magic == GO_1_18 ? 36 : 40;
@@ -100,11 +111,11 @@ static int read_header(struct pclntab *t, struct window *w)
 }
 
 /* Entry i of functab: its address and its _func; the last one is the end. */
-static int read_entry(const struct pclntab *t, struct window *w, uint64_t i, uint64_t *ret_vaddr, uint64_t *ret_func)
+static int read_entry(struct pclntab *t, uint64_t i, uint64_t *ret_vaddr, uint64_t *ret_func)
 {
 	uint8_t b[16];
 	uint64_t pair = 2 * t->entry_size;
-	int rc = get(t, w, t->functab + i * pair, b, i < t->n ? pair : t->entry_size);
+	int rc = get(t, FUNCTAB, t->functab + i * pair, b, i < t->n ? pair : t->entry_size);
 	uint32_t low[2];
 	uint64_t wide[2];
 	if (rc)
@@ -116,24 +127,37 @@ static int read_entry(const struct pclntab *t, struct window *w, uint64_t i, uin
 	return 0;
 }
 
-static int walk(const struct pclntab *t, struct window w[2], int (*add)(void *, const struct go_function *), void *ctx)
+static int read_func(struct pclntab *t, uint64_t func, struct go_function *f)
+{
+	uint32_t v[4]; /* name, arguments, deferreturn, pcsp */
+	uint8_t what[2] = { 0 };
+	if (func > t->place.size)
+		return -EBADMSG;
+	int rc = get(t, FUNCS, t->funcs + func + t->entry_size, v, sizeof(v));
+	if (rc)
+		return rc;
+	f->name = v[0];
+	f->depths = v[3];
+	if (t->kind && !get(t, FUNCS, t->funcs + func + t->kind, what, sizeof(what))) {
+		f->top = what[0] && what[1] & TOP_FRAME;
+		f->plain = !what[0];
+	}
+	return 0;
+}
+
+static int walk(struct pclntab *t, int (*add)(void *, const struct go_function *), void *ctx)
 {
 	uint64_t vaddr = 0, func = 0, next, next_func;
-	int rc = t->functab > t->place.size ? -EBADMSG : read_entry(t, &w[0], 0, &vaddr, &func);
+	int rc = t->functab > t->place.size ? -EBADMSG : read_entry(t, 0, &vaddr, &func);
 	for (uint64_t i = 0; !rc && i < t->n; i++) {
-		struct go_function f = { .vaddr = vaddr };
-		uint8_t what[2] = { 0 };
-		rc = read_entry(t, &w[0], i + 1, &next, &next_func);
+		struct go_function f = { .vaddr = vaddr, .table = t };
+		rc = read_entry(t, i + 1, &next, &next_func);
 		if (rc)
 			break;
 		if (next < vaddr)
 			return -EBADMSG; /* not sorted */
-		if (func > t->place.size)
-			return -EBADMSG;
 		f.size = next - vaddr;
-		rc = get(t, &w[1], t->funcs + func + t->entry_size, &f.name, sizeof(f.name));
-		if (!rc && t->kind && !get(t, &w[1], t->funcs + func + t->kind, what, sizeof(what)))
-			f.top = what[0] && what[1] & TOP_FRAME;
+		rc = read_func(t, func, &f);
 		if (!rc && f.size && f.name < INT32_MAX)
 			rc = add(ctx, &f);
 		vaddr = next;
@@ -142,11 +166,55 @@ static int walk(const struct pclntab *t, struct window w[2], int (*add)(void *, 
 	return rc;
 }
 
+bool gopclntab_is_named(const struct go_function *f, const char *prefix)
+{
+	char name[64];
+	size_t len = strlen(prefix);
+	return len < sizeof(name) && !get(f->table, NAMES, f->table->names + f->name, name, len) && !memcmp(name, prefix, len);
+}
+
+static int get_varint(struct pclntab *t, uint64_t *at, uint32_t *ret)
+{
+	uint64_t v = 0;
+	uint8_t b = 0x80;
+	for (unsigned shift = 0; b & 0x80; shift += 7) {
+		int rc = shift < 35 ? get(t, PCTAB, (*at)++, &b, 1) : -EBADMSG;
+		if (rc)
+			return rc;
+		v |= (uint64_t)(b & 0x7f) << shift;
+	}
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+int gopclntab_depths(const struct go_function *f, int (*add)(void *ctx, uint64_t vaddr, uint64_t end, uint32_t depth), void *ctx)
+{
+	struct pclntab *t = f->table;
+	uint64_t at = t->pctab + f->depths, vaddr = f->vaddr, end = f->vaddr + f->size;
+	uint32_t depth = UINT32_MAX, change, len;
+	if (!f->depths || !t->pctab || at > t->place.size)
+		return 0;
+	for (unsigned i = 0; vaddr < end; i++) {
+		int rc = i < STRETCHES_MAX ? get_varint(t, &at, &change) : -EBADMSG;
+		if (rc || (i && !change))
+			return rc;
+		rc = get_varint(t, &at, &len);
+		if (rc)
+			return rc;
+		depth += change >> 1 ^ -(change & 1);
+		uint64_t to = vaddr + (uint64_t)len * t->quantum;
+		rc = add(ctx, vaddr, to < end ? to : end, depth);
+		if (rc)
+			return rc;
+		vaddr = to;
+	}
+	return 0;
+}
+
 int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret_names,
 		   int (*add)(void *ctx, const struct go_function *f), void *ctx)
 {
 	struct pclntab t = { .img = img };
-	struct window w[2] = { 0 };
 	int rc = elf_section_find(img, ".gopclntab", &t.place);
 	if (rc == -ENOENT)
 		rc = elf_section_find(img, ".data.rel.ro.gopclntab", &t.place); /* position-independent */
@@ -154,18 +222,18 @@ int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret
 		return rc;
 	if (t.place.compressed)
 		return -EPROTONOSUPPORT;
-	for (size_t i = 0; i < 2; i++) {
-		w[i].bytes = malloc(WINDOW);
-		if (!w[i].bytes)
+	for (int i = 0; i < WINDOWS; i++) {
+		t.w[i] = (struct window){ .bytes = malloc(window_size[i]), .size = window_size[i] };
+		if (!t.w[i].bytes)
 			rc = -ENOMEM;
 	}
-	rc = rc ? rc : read_header(&t, &w[0]);
+	rc = rc ? rc : read_header(&t);
 	if (!rc && t.n > max)
 		rc = -E2BIG;
 	if (!rc)
 		*ret_names = (struct go_names){ t.place.offset + t.names, t.place.size - t.names };
-	rc = rc ? rc : walk(&t, w, add, ctx);
-	free(w[0].bytes);
-	free(w[1].bytes);
+	rc = rc ? rc : walk(&t, add, ctx);
+	for (int i = 0; i < WINDOWS; i++)
+		free(t.w[i].bytes);
 	return rc;
 }

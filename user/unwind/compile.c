@@ -3,11 +3,11 @@
  * .eh_frame and .debug_frame: the entries of both are collected and sorted by address, then run in that order. Where
  * two speak of the same code the one that begins first counts, and .eh_frame before .debug_frame.
  */
+#include "unwind/go.h"
 #include "unwind/program.h"
 #include "unwind/table.h"
 
 #include "elf/section.h"
-#include "symbols/gopclntab.h"
 #include "util/array.h"
 
 #include <elf.h>
@@ -18,8 +18,6 @@
 #define FDES_MAX (2u * 1024 * 1024)
 #define CIES_MAX 65536u
 #define N_SECTIONS 2
-#define GO_FUNCTIONS_MAX (2u * 1024 * 1024)
-#define TOPS_MAX 16u
 #define START_BYTES 64 /* what is run where a file is entered; glibc's dynamic linker: 61 */
 
 /* A frame description entry; addresses relative to the beginning of the text. */
@@ -41,8 +39,7 @@ struct compiler {
 	size_t first_cie; /* of the section that is read */
 	struct table_builder out;
 	uint64_t start; /* where the file is entered; 0: dealt with */
-	struct go_function top[TOPS_MAX]; /* Go's outermost functions */
-	size_t n_tops, top_at; /* the next to deal with */
+	struct go_code go;
 	uint64_t refused;
 };
 
@@ -256,34 +253,13 @@ static int add_start(struct compiler *k, uint64_t next)
 	return end > start ? table_add(&k->out, start, end, &root) : 0;
 }
 
-/*
- * Go's runtime ends its stacks with functions that never return. What stands where others keep their caller's frame is not theirs: a
- * thread begins with the frame pointer of who made it. Those up to `until`.
- */
-static int add_tops(struct compiler *k, uint64_t until)
-{
-	const struct unwind_rule root = { .cfa = UNWIND_CFA_REG, .reg = (uint8_t)k->arch->sp, .ra = UNWIND_RA_ROOT };
-	int rc = 0;
-	for (; !rc && k->top_at < k->n_tops && k->top[k->top_at].vaddr <= until; k->top_at++)
-		rc = table_add(&k->out, k->top[k->top_at].vaddr, k->top[k->top_at].vaddr + k->top[k->top_at].size, &root);
-	return rc;
-}
-
-static int on_go_function(void *ctx, const struct go_function *f)
-{
-	struct compiler *k = ctx;
-	if (f->top && k->n_tops < TOPS_MAX && f->vaddr >= k->out.first && f->vaddr < k->out.end)
-		k->top[k->n_tops++] = *f;
-	return 0;
-}
-
 static int run(struct compiler *k)
 {
 	for (size_t i = 0; i < k->n_fdes; i++) {
 		const struct fde *f = &k->fdes[i];
-		int top = add_tops(k, k->out.first + f->begin);
-		if (top)
-			return top;
+		int go = go_code_add(&k->go, &k->out, k->out.first + f->begin);
+		if (go)
+			return go;
 		if (k->start && k->out.first + f->begin > k->start) {
 			int rc = add_start(k, k->out.first + f->begin);
 			if (rc)
@@ -301,7 +277,7 @@ static int run(struct compiler *k)
 		else if (rc)
 			return rc;
 	}
-	int rc = add_tops(k, UINT64_MAX);
+	int rc = go_code_add(&k->go, &k->out, UINT64_MAX);
 	return rc ? rc : k->start ? add_start(k, k->out.end) : 0;
 }
 
@@ -348,10 +324,9 @@ int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const
 	if (rc)
 		return err_sys(err, rc, "%s: its text", name);
 	k.start = read_start(img, &k.out);
-	struct go_names names;
-	gopclntab_walk(img, GO_FUNCTIONS_MAX, &names, on_go_function, &k); /* most files have none */
-	rc = read_sections(&k, img);
-	if (rc == -ENOENT && k.n_tops)
+	rc = go_code_read(&k.go, img, &k.out, (uint32_t)k.arch->sp);
+	rc = rc ? rc : read_sections(&k, img);
+	if (rc == -ENOENT && k.go.n)
 		rc = 0;
 	if (!rc && !is_sorted(&k))
 		qsort(k.fdes, k.n_fdes, sizeof(*k.fdes), by_address);
@@ -369,6 +344,7 @@ int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const
 	}
 	elf_section_fini(&k.section[0]);
 	elf_section_fini(&k.section[1]);
+	go_code_fini(&k.go);
 	free(k.fdes);
 	free(k.cies);
 	return rc;
