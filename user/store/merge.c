@@ -29,8 +29,10 @@ struct child {
 	bool live;	   /* key and rows of the group at hand are below */
 	uint32_t leaf, event;
 	struct rows group; /* by set of the parent, not in order */
-	uint32_t n_parts;  /* it has no rows, and of its own children only the next so many of the merge are left */
-	bool part;	   /* one of those */
+	uint32_t n_parts;  /* it has no rows: those are in the next so many children of the merge, its own */
+	size_t owner;	   /* of such a part: its place in the merge + 1; 0: none */
+	uint32_t *dropped; /* [n_dropped] of an owner: keys of whose values it has lists; strings of the writer's epoch */
+	size_t n_dropped;
 };
 
 struct merge {
@@ -93,7 +95,7 @@ static int drop_keys_of_window(struct merge *m, const struct block_ref *r)
 	return rc;
 }
 
-static int drop_keys_of(struct merge *m, const struct child *c)
+static int drop_keys_of(struct merge *m, struct child *c)
 {
 	struct dropped_key *v = NULL;
 	size_t n = 0;
@@ -101,15 +103,33 @@ static int drop_keys_of(struct merge *m, const struct child *c)
 	if (rc)
 		return no_memory(m, rc);
 	rc = contents_dropped(&m->w->s, &c->ref, &c->d, &v, &n, m->err);
+	if (!rc && c->n_parts && !(c->dropped = calloc(n + 1, sizeof(*c->dropped))))
+		rc = no_memory(m, -ENOMEM);
 	for (size_t i = 0; !rc && i < n; i++) {
 		size_t len;
 		const char *key = strings_get(&c->epoch->d.label_text, v[i].key, &len);
 		rc = drop_key(m, key, len, v[i].windows);
+		if (!rc && c->n_parts)
+			rc = strings_add(&m->w->epoch->d.label_text, key, len, &c->dropped[c->n_dropped++]);
 		if (rc)
 			no_memory(m, rc);
 	}
 	free(v);
 	return rc;
+}
+
+static bool is_listed(const struct child *owner, uint32_t key)
+{
+	for (size_t i = 0; i < owner->n_dropped; i++)
+		if (owner->dropped[i] == key)
+			return true;
+	return false;
+}
+
+/* Whether the values of a dropped key are to be counted by the rows of this child: an owner's lists have those of its parts. */
+static bool is_counted(const struct merge *m, const struct child *c, uint32_t key)
+{
+	return !c->n_parts && !(c->owner && is_listed(&m->children[c->owner - 1], key));
 }
 
 static int drop_wide_keys(struct merge *m)
@@ -196,7 +216,8 @@ static int add_set_to_top(struct merge *m, const struct child *c, uint32_t set, 
 	int rc = split_labels(m, c, set, labels, keys, &n, &all);
 	for (size_t i = n; !rc && i < all; i++) {
 		struct settable_label v = value_of(&labels[i]);
-		rc = top_add(&m->top, keys[i - n], event, &v, samples);
+		if (is_counted(m, c, keys[i - n]))
+			rc = top_add(&m->top, keys[i - n], event, &v, samples);
 	}
 	return rc;
 }
@@ -337,13 +358,13 @@ static int open_child(struct merge *m, struct child *c)
 	rc = store_gen(s, &c->ref, &c->gen, m->err);
 	if (!rc)
 		rc = store_epoch(s, &c->ref, &c->epoch, m->err);
-	if (!rc && !c->part)
+	if (!rc && !c->owner)
 		rc = drop_keys_of(m, c);
 	if (!rc)
 		rc = contents_table(s, &c->ref, &c->d, &c->table, m->err);
-	if (!rc && !c->part)
+	if (!rc && !c->owner)
 		rc = contents_totals(s, &c->ref, &c->d, &t, m->err);
-	if (!rc && !c->part && totals_add(&m->totals, &t.t))
+	if (!rc && !c->owner && totals_add(&m->totals, &t.t))
 		rc = no_memory(m, -ENOMEM);
 	totals_fini(&t);
 	m->rows_below += c->ref.b.n_rows;
@@ -359,7 +380,9 @@ static int begin_child(struct merge *m, struct child *c)
 	c->n_sets = c->in.limits.n_sets;
 	c->n_events = c->in.limits.n_events;
 	c->map = calloc((size_t)c->n_sets + 1, sizeof(*c->map));
-	bool counted = m->n_dropped && !m->folded && !c->n_parts && !c->part;
+	bool counted = false;
+	for (size_t i = 0; i < m->n_dropped && !m->folded; i++)
+		counted |= is_counted(m, c, m->dropped[i].key);
 	if (counted)
 		c->by_event = calloc((size_t)c->n_events + 1, sizeof(*c->by_event));
 	if (!c->map || (counted && !c->by_event))
@@ -368,30 +391,30 @@ static int begin_child(struct merge *m, struct child *c)
 	return rc ? rc : next_group(m, c);
 }
 
-static int add_one(struct merge *m, const struct block_ref *r, uint32_t n_parts, bool part)
+static int add_one(struct merge *m, const struct block_ref *r, uint32_t n_parts, size_t owner)
 {
 	int rc = ARRAY_RESERVE(m->children, m->cap, m->n + 1);
 	if (rc)
 		return rc;
-	m->children[m->n++] = (struct child){ .ref = *r, .n_parts = n_parts, .part = part };
+	m->children[m->n++] = (struct child){ .ref = *r, .n_parts = n_parts, .owner = owner };
 	m->folded |= !n_parts && (r->b.flags & (BLOCK_NO_ROWS | BLOCK_FOLDED_ONLY));
 	return 0;
 }
 
 /*
- * A child without rows is taken for its own children: windows. Where some of those are gone, it stands for what they had, without
- * labels; where all are, for itself.
+ * A child without rows has them in its own children, windows: they come with it, and it stands for what it has more than they, which is
+ * nothing unless some are gone. Its lists of values are as good as what they have. Where all are gone its sums are all there is.
  */
 static int add_child(struct merge *m, const struct block_ref *r)
 {
 	const struct block_ref **below = NULL;
 	size_t n = 0;
 	int rc = r->b.flags & BLOCK_NO_ROWS ? store_children(&m->w->s, r, &below, &n) : 0;
-	bool whole = n && n == r->b.n_children;
-	if (!rc && !whole)
-		rc = add_one(m, r, (uint32_t)n, false);
+	if (!rc)
+		rc = add_one(m, r, (uint32_t)n, 0);
+	size_t owner = m->n;
 	for (size_t i = 0; !rc && i < n; i++)
-		rc = add_one(m, below[i], 0, !whole);
+		rc = add_one(m, below[i], 0, owner);
 	free(below);
 	return rc;
 }
@@ -431,6 +454,7 @@ static void child_fini(struct child *c)
 	for (uint32_t i = 0; c->by_event && i < c->n_events; i++)
 		free(c->by_event[i]);
 	free(c->by_event);
+	free(c->dropped);
 	free(c->map);
 	rows_fini(&c->sorted);
 	rows_fini(&c->group);
@@ -469,7 +493,7 @@ static struct child *lowest(struct merge *m)
 	return best;
 }
 
-/* What a child has more of the group at hand than those of its windows that are left. */
+/* What a child has more of the group at hand than its parts. */
 static struct store_row rest_of(const struct child *c)
 {
 	struct store_row rest = *c->group.v;
@@ -571,7 +595,7 @@ static int add_dropped(struct buf *out, const struct dropped_key *k)
  */
 static bool saves_little(const struct merge *m)
 {
-	return m->level == 1 && !m->folded && m->out.n_rows > m->rows_below / 5 * 3;
+	return m->level == 1 && !m->folded && m->out.n_rows > m->rows_below / 3;
 }
 
 static int encode(struct merge *m, struct block *b)
