@@ -35,7 +35,7 @@ enum unwind_cfa {
 	UNWIND_CFA_DEREF = 2, /* *(reg + cfa_off) + cfa_add; rbx is lost */
 	UNWIND_CFA_INDEX = 4, /* *(sp + 8 * reg + cfa_off) + cfa_add: OpenSSL's Montgomery multiplication */
 	UNWIND_CFA_PLT = 3,   /* sp + cfa_off, and 8 more where (pc & 15) >= cfa_add */
-	UNWIND_CFA_GO = 5,    /* reg + cfa_off: a frame of Go's, whose caller's may be on another stack; rbx is lost */
+	UNWIND_CFA_GO = 5,    /* reg + cfa_off: Go's, where the caller's frame may be on another stack; rbx is lost */
 };
 
 /* Where the caller's frame pointer is. */

@@ -50,7 +50,7 @@ static int64_t libdw_depth(Dwarf_CFI *cfi, uint64_t at)
 	return off;
 }
 
-/* By its stack pointer: the same everywhere. By its frame pointer: only where there is a frame, of which that is the end. */
+/* By its stack pointer: the same everywhere. By its frame pointer, where stacks are changed: only where there is a frame. */
 static void depths(void **state)
 {
 	(void)state;
@@ -58,7 +58,7 @@ static void depths(void **state)
 	struct elf_image img;
 	struct unwind_table *t;
 	struct err err = { 0 };
-	size_t bare = 0, framed = 0, begun = 0;
+	size_t bare = 0, framed = 0, begun = 0, changed = 0;
 	int fd = open_program(path);
 	if (elf_image_open(&img, fd, path, &err) || unwind_compile(&t, &img, path, &err))
 		fail_msg("%s", err.text);
@@ -73,22 +73,19 @@ static void depths(void **state)
 		int64_t depth = r && r->ra != UNWIND_RA_ROOT ? libdw_depth(cfi, at) : -1;
 		if (depth < 0)
 			continue;
-		if (r->cfa == UNWIND_CFA_REG) {
-			if (r->cfa_off != depth)
-				fail_msg("0x%lx: the stack pointer is %d below the CFA, libdw says %ld", (unsigned long)at, r->cfa_off,
-					 (long)depth);
-			bare++;
-			begun += depth > 8;
-		} else {
-			assert_int_equal(r->cfa, UNWIND_CFA_GO);
-			if (depth <= 8)
-				fail_msg("0x%lx: libdw knows of no frame", (unsigned long)at);
-			framed++;
-		}
+		assert_int_equal(r->cfa, UNWIND_CFA_GO);
+		if (r->reg == UNWIND_X86_SP && r->cfa_off != depth)
+			fail_msg("0x%lx: the stack pointer is %d below the CFA, libdw says %ld", (unsigned long)at, r->cfa_off, (long)depth);
+		if (r->reg != UNWIND_X86_SP && depth <= 8)
+			fail_msg("0x%lx: libdw knows of no frame", (unsigned long)at);
+		bare += depth <= 8;
+		begun += depth > 8 && r->fp == UNWIND_FP_SAME;
+		framed += depth > 8 && r->fp == UNWIND_FP_CFA;
+		changed += r->reg == UNWIND_X86_FP;
 	}
-	print_message("%zu bytes of code without a frame, %zu of which while it is made or left, and %zu with one: all as libdw says\n", bare,
-		      begun, framed);
-	assert_true(bare > 20000 && begun > 5000 && framed > 100000);
+	print_message("%zu bytes of code before and after their frame, %zu while it is made or left, %zu with it, %zu that change stacks: "
+		      "all as libdw says\n", bare, begun, framed, changed);
+	assert_true(bare > 20000 && begun > 5000 && framed > 100000 && changed > 100 && changed < 2000);
 	dwarf_end(d);
 	unwind_table_free(t);
 	elf_image_fini(&img);

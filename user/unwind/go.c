@@ -11,7 +11,7 @@
 #define FUNCTIONS_MAX (2u * 1024 * 1024)
 #define PIECES_MAX (4u * 1024 * 1024)
 
-static int put(struct go_code *g, uint64_t begin, uint64_t end, uint32_t depth)
+static int put(struct go_code *g, uint64_t begin, uint64_t end, uint32_t depth, enum go_kind kind)
 {
 	if (begin >= end || begin < g->first || end > g->end)
 		return 0;
@@ -20,7 +20,7 @@ static int put(struct go_code *g, uint64_t begin, uint64_t end, uint32_t depth)
 	int rc = ARRAY_RESERVE(g->v, g->cap, g->n + 1);
 	if (rc)
 		return rc;
-	g->v[g->n++] = (struct go_piece){ (uint32_t)(begin - g->first), (uint32_t)(end - g->first), depth };
+	g->v[g->n++] = (struct go_piece){ (uint32_t)(begin - g->first), (uint32_t)(end - g->first), depth, kind };
 	return 0;
 }
 
@@ -33,6 +33,7 @@ struct function {
 	uint32_t depth;
 	unsigned i; /* of those of the function */
 	bool entered; /* the function had depth 0 before it */
+	enum go_kind framed; /* what it has between prologue and epilogue */
 };
 
 /* mov %rbp, depth - 8(%rsp); lea depth - 8(%rsp), %rbp: the caller's frame pointer is still in its register. */
@@ -51,14 +52,14 @@ static int put_stretch(const struct function *f, bool left)
 {
 	uint64_t begin = f->begin, end = f->end;
 	if (!f->depth)
-		return put(f->g, begin, end, 0);
+		return put(f->g, begin, end, 0, GO_BARE);
 	if (f->entered && f->i == 1)
 		begin = end - begin < prologue(f->depth) ? end : begin + prologue(f->depth);
 	if (left)
 		end = end - begin < epilogue(f->depth) ? begin : end - epilogue(f->depth);
-	int rc = put(f->g, f->begin, begin, f->depth);
-	rc = rc ? rc : put(f->g, begin, end, GO_FRAME);
-	return rc ? rc : put(f->g, end, f->end, f->depth);
+	int rc = put(f->g, f->begin, begin, f->depth, GO_BARE);
+	rc = rc ? rc : put(f->g, begin, end, f->depth, f->framed);
+	return rc ? rc : put(f->g, end, f->end, f->depth, GO_BARE);
 }
 
 static int on_stretch(void *ctx, uint64_t begin, uint64_t end, uint32_t depth)
@@ -67,24 +68,34 @@ static int on_stretch(void *ctx, uint64_t begin, uint64_t end, uint32_t depth)
 	if (depth > INT32_MAX / 2)
 		return -EBADMSG;
 	int rc = f->end ? put_stretch(f, !depth) : 0;
-	*f = (struct function){ f->g, begin, end, depth, f->end ? f->i + 1 : 0, f->end && !f->depth };
+	*f = (struct function){ f->g, begin, end, depth, f->end ? f->i + 1 : 0, f->end && !f->depth, f->framed };
 	return rc;
+}
+
+/* Functions that go over to the thread's first stack, where there is room for the kernel's vdso. */
+static bool changes_stack(const struct go_function *f)
+{
+	static const char *const names[] = { "runtime.nanotime1", "runtime.walltime", "time.now", "time.runtimeNow", "runtime.vgetrandom1" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (gopclntab_is_named(f, names[i]))
+			return true;
+	return false;
 }
 
 static int on_function(void *ctx, const struct go_function *f)
 {
 	struct go_code *g = ctx;
-	struct function at = { .g = g };
 	if (f->top)
-		return put(g, f->vaddr, f->vaddr + f->size, GO_ROOT);
+		return put(g, f->vaddr, f->vaddr + f->size, 0, GO_ROOT);
 	if (g->machine != EM_X86_64 || !f->plain)
 		return 0;
+	struct function at = { .g = g, .framed = changes_stack(f) ? GO_SWITCH : GO_SAVED };
 	size_t first = g->n;
 	int rc = gopclntab_depths(f, on_stretch, &at);
 	if (!rc && at.end)
 		rc = put_stretch(&at, false);
 	if (!rc && g->n == first + 1 && !g->v[first].depth && gopclntab_is_named(f, "runtime.duff"))
-		g->v[first].depth = GO_DUFF;
+		g->v[first].kind = GO_SAVED;
 	return rc == -EBADMSG ? 0 : rc; /* hand-written code may say anything of its stack */
 }
 
@@ -101,18 +112,18 @@ int go_code_add(struct go_code *g, struct table_builder *out, uint64_t until)
 	int rc = 0;
 	for (; !rc && g->at < g->n && g->first + g->v[g->at].begin <= until; g->at++) {
 		const struct go_piece *p = &g->v[g->at];
-		struct unwind_rule rule = { .cfa = UNWIND_CFA_REG, .reg = (uint8_t)g->sp, .ra = UNWIND_RA_ROOT };
-		if (p->depth == GO_FRAME) {
-			rule = (struct unwind_rule){ .cfa = UNWIND_CFA_GO, .reg = UNWIND_X86_FP, .cfa_off = 16, .fp = UNWIND_FP_CFA,
-						     .fp_off = -16, .ra = UNWIND_RA_CFA, .ra_off = -8 };
-		} else if (p->depth != GO_ROOT) {
-			bool duff = p->depth == GO_DUFF;
-			rule.ra = UNWIND_RA_CFA;
-			rule.cfa_off = duff ? 8 : (int32_t)p->depth + 8;
-			rule.ra_off = -8;
-			rule.fp = duff ? UNWIND_FP_CFA : UNWIND_FP_SAME;
-			rule.fp_off = duff ? -16 : 0;
+		struct unwind_rule rule = { .cfa = UNWIND_CFA_GO, .reg = (uint8_t)g->sp, .cfa_off = (int32_t)p->depth + 8,
+					    .ra = UNWIND_RA_CFA, .ra_off = -8, .fp = UNWIND_FP_SAME };
+		if (p->kind == GO_SWITCH) {
+			rule.reg = UNWIND_X86_FP;
+			rule.cfa_off = 16;
 		}
+		if (p->kind == GO_SWITCH || p->kind == GO_SAVED) {
+			rule.fp = UNWIND_FP_CFA;
+			rule.fp_off = -16;
+		}
+		if (p->kind == GO_ROOT)
+			rule = (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .reg = (uint8_t)g->sp, .ra = UNWIND_RA_ROOT };
 		rc = table_add(out, g->first + p->begin, g->first + p->end, &rule);
 	}
 	return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of a Go program's code from .gopclntab, which stripping leaves in place. Go keeps frame pointers, and its own walk of a
- * stack needs no call frame information; what frame pointers do not tell are the places where a function has no frame yet or no longer,
- * or never makes one, as memmove does: there they lead past the caller.
+ * What is known of a Go program's code from .gopclntab, which stripping leaves in place: how deep the stack is at each instruction. Go keeps
+ * frame pointers, but they lead past the caller where a function has no frame yet or no longer, or never makes one, as memmove does; and
+ * hand-written code (crypto/sha256) uses their register for something else. What no depth tells of are functions that change stacks.
  */
 #ifndef ASCRIBE_UNWIND_GO_H
 #define ASCRIBE_UNWIND_GO_H
@@ -12,10 +12,13 @@
 
 struct go_piece {
 	uint32_t begin, end; /* from the beginning of the text */
-	uint32_t depth; /* of the stack; or one of these: */
-#define GO_ROOT UINT32_MAX /* the outermost frame */
-#define GO_FRAME (UINT32_MAX - 1) /* a frame that its frame pointer tells of */
-#define GO_DUFF (UINT32_MAX - 2) /* duffzero, duffcopy: who calls them has put its frame pointer below the return address */
+	uint32_t depth; /* of the stack */
+	enum go_kind {
+		GO_BARE, /* the caller's frame pointer is in its register */
+		GO_SAVED, /* and here below the return address: that of a frame, or what who calls duffzero or duffcopy puts there */
+		GO_SWITCH, /* a frame by its frame pointer: the stack pointer may be that of another stack */
+		GO_ROOT, /* the outermost frame */
+	} kind;
 };
 
 struct go_code {
