@@ -368,6 +368,7 @@ static void on_known(void *ctx, uint32_t tgid)
 {
 	const struct collector *c = ctx;
 	unwinding_known(c->unwinding, tgid);
+	trampolines_mapped(c->trampolines, tgid); /* a file may have been read at last */
 }
 
 /* The parser is waited for: the ring of copies has room for some tens of them only. */
