@@ -34,6 +34,11 @@ check "occupants' time is the waits' time, to the nanosecond" b=pair.json r=runq
 	all(abs(sum(c["seconds"] for c in b["cells"] if c["victim"] == k) - rows(r)[k]["seconds"]) < 1e-6 for k in "lr")' \
 	'b["seconds"], r["seconds"]'
 
+"$ascribe" stat pair --json >stat.json
+# What is (other) is counted as such, whatever the reason.
+counted='(not any(c.get("nobody") == "(other)" for c in b["cells"]) or sum(s["flagged"][k] for k in ("blame_unknown", "blame_cut", "wait_rows_full")) > 0)'
+check "what nobody is known for is counted" b=pair.json s=stat.json -- "$counted" 's["flagged"]["blame_unknown"]'
+
 # ---- the nice one, as the scheduler's weights say: 1024 to 335 at nice 5 ----
 blame $nice_store --by tenant --where '{tenant=~"l|r",exe=~".*/nicer"}' >nice.json
 check "at nice 5 it waits for the other 1024/335 times as long as that for it, within 20%" b=nice.json -- \
@@ -64,6 +69,7 @@ blame noisy --by comm --where '{tenant="v"}' >noisy.json
 "$ascribe" stat noisy --json >stat.json
 check "the noisy process is among those who are named" b=noisy.json s=stat.json -- "$cells(b)['victim', 'noisy'] > 0.002" \
 	"{k: s['flagged'][k] for k in ('blame_cut', 'wait_rows_full')}, s['lost']['stacks_full'], sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
+check "what nobody is known for is counted there, too" b=noisy.json s=stat.json -- "$counted" 's["flagged"]["blame_unknown"]'
 if [ "$running" -le 2 ]; then # whoever else keeps the machine busy is an occupant, too
 	check "and the first of them" b=noisy.json -- "max(($cells(b)).items(), key=lambda x: x[1])[0][1] == 'noisy'"
 fi
