@@ -346,7 +346,7 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 				const struct proc_map *map)
 {
 	unsigned try = 0;
-	bool late = false;
+	int late = 0;
 	uint8_t id[32];
 	int fd;
 	/* A copy of what is known needs no opening, and may be gone together with its process. */
@@ -369,7 +369,7 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 		if (rc)
 			b = NULL; /* not ELF, or refused: the file is known all the same, without names */
 		close(fd);
-		late = rc == -EAGAIN;
+		late = symbols_is_late(rc) ? rc : 0;
 		if (late)
 			break;
 		if (is_mapped_file(map->file, b, &st, try == 1)) {
@@ -392,7 +392,7 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 	memcpy(id + 24, &h, 8);
 	struct module *m = module_get(r, NULL, id, map->file->path);
 	if (m && (late || is_late(m)) && symbols_is_due(&m->again))
-		m->refused = !symbols_put_off(&m->again);
+		m->refused = !symbols_put_off(&m->again, late ? late : -EAGAIN);
 	return m;
 }
 
@@ -453,9 +453,9 @@ int resolver_open(struct resolver *r, struct procs *procs, const struct proc_ima
 		struct stat st;
 		uint8_t id[RESOLVER_CONTENT];
 		int rc = fstat(fd, &st) ? -errno : binary_open_in(&b, r->symbolizer, fd, map->file->path, NULL);
-		if (rc == -EAGAIN) {
+		if (symbols_is_late(rc)) {
 			close(fd);
-			return symbols_put_off(&m->again) ? rc : -ENOENT;
+			return symbols_put_off(&m->again, rc) ? -EAGAIN : -ENOENT;
 		}
 		bool same = !rc;
 		if (same) {

@@ -226,7 +226,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, m->file->path, fd, &t);
 	if (fd >= 0)
 		close(fd);
-	if (rc == -EAGAIN && symbols_put_off(&c->again)) {
+	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc)) {
 		c->tried = false;
 		return;
 	}

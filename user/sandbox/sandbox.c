@@ -97,7 +97,7 @@ static int take_owed(struct sandbox *s)
 	while (s->owed) {
 		struct pollfd p = { .fd = s->nursery, .events = POLLIN };
 		if (poll(&p, 1, 0) <= 0)
-			return -EAGAIN;
+			return -EBUSY;
 		if (channel_recv_head(s->nursery, &h, NULL, 0, &none, channel_now_ns() + SPAWN_NS))
 			return lose_nursery(s);
 		s->owed--;
@@ -216,7 +216,7 @@ static int get_worker(struct sandbox *s, const struct sandbox_call *call)
 	if (l->fd >= 0)
 		return 0;
 	int rc = spawn(s, l);
-	return !rc || rc == -ECHILD ? rc : pause_calls(s);
+	return !rc || rc == -ECHILD || rc == -EBUSY ? rc : pause_calls(s);
 }
 
 static int run_once(struct sandbox *s, const struct sandbox_call *call, struct buf *reply, bool *ret_fresh)
@@ -261,7 +261,7 @@ int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *
 	if (call->len > SANDBOX_REQUEST_MAX)
 		return -E2BIG;
 	if (channel_now_ns() < s->pause_until_ns)
-		return -EAGAIN;
+		return -EBUSY;
 	int rc = run_once(s, call, reply, &fresh);
 	if (rc == -ECHILD && !fresh) /* perhaps for what it had kept of earlier requests: a new one has nothing */
 		rc = run_once(s, call, reply, &fresh);

@@ -65,8 +65,9 @@ void sandbox_free(struct sandbox *s);
  * Run ops[op] on the lane's worker. Descriptors are borrowed. The op's own result, with what it wrote in reply (initialized,
  * emptied first); -ETIMEDOUT after deadline_ms; -ECHILD when the worker died; -E2BIG for an answer of more than max_reply.
  *
- * -EAGAIN: nothing was learnt about what it was to read. It missed the deadline without having run for half of it, or there is
- * no worker now. For a while after that, longer each time, every call says so at once: the caller has other work to do.
+ * -EAGAIN: nothing was learnt about what it was to read: it missed the deadline without having run for half of it, or no worker could
+ * be made. For a while after that, longer each time, and while the nursery owes an answer, every call is -EBUSY at once: the caller has other
+ * work to do.
  */
 struct sandbox_call {
 	unsigned lane, op;

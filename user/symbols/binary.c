@@ -67,7 +67,7 @@ static int ask(struct binary *b, enum symbols_op op, const int *fds, size_t n_fd
 /* The text of a failed request, if there is one. */
 static int refused(struct binary *b, int rc, const struct buf *reply, struct err *err)
 {
-	if (b->symbolizer && rc != -ENOEXEC && rc != -EPROTONOSUPPORT && rc != -EAGAIN) /* these are honest files of another kind */
+	if (b->symbolizer && rc != -ENOEXEC && rc != -EPROTONOSUPPORT && !symbols_is_late(rc)) /* these are honest files of another kind */
 		b->symbolizer->stats.refused++;
 	if (reply->len && reply->len < 500)
 		return err_set(err, rc, "%.*s", (int)reply->len, (const char *)reply->data);
@@ -279,7 +279,7 @@ int binary_offer_debug(struct binary *b, int fd, const char *path)
 	rc = rc ? rc : facts_decode(&f, &reply);
 	buf_fini(&reply);
 	if (rc)
-		return rc == -EAGAIN ? rc : -ENOENT;
+		return symbols_is_late(rc) ? -EAGAIN : -ENOENT;
 	bool useful = f.has & ~b->facts.has && f.img.machine == b->facts.img.machine;
 	/* A build id that differs is an answer; the CRC is for files that have none. */
 	bool both = f.img.build_id_len && b->facts.img.build_id_len;
@@ -342,7 +342,7 @@ int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 			each(ctx, i, frames, n_frames);
 	}
 	buf_fini(&reply);
-	if (rc == -EAGAIN && symbols_put_off(&b->lines_again))
+	if (symbols_is_late(rc) && symbols_put_off(&b->lines_again, rc))
 		return rc;
 	if (!rc)
 		b->lines_again = (struct symbols_again){ 0 };
@@ -379,7 +379,7 @@ static int read_table(struct binary *b, struct err *err)
 	struct buf reply = BUF_INIT;
 	int load_rc = 0;
 	int rc = fetch_table(b, &reply, err);
-	if (rc == -EAGAIN && symbols_put_off(&b->load_again)) {
+	if (symbols_is_late(rc) && symbols_put_off(&b->load_again, rc)) {
 		buf_fini(&reply);
 		return rc; /* as though it had not been asked for */
 	}
@@ -409,7 +409,7 @@ int binary_load(struct binary *b, struct err *err)
 	if (!symbols_is_due(&b->load_again))
 		return -EAGAIN;
 	b->load_rc = read_table(b, err);
-	if (b->load_rc == -EAGAIN && b->load_again.at_ns)
+	if (symbols_is_late(b->load_rc) && b->load_again.at_ns)
 		return b->load_rc;
 	b->loaded = true;
 	close_if_done(b);
@@ -423,7 +423,7 @@ bool binary_refused(const struct binary *b)
 
 int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret)
 {
-	if (binary_load(b, NULL) == -EAGAIN && b->load_again.at_ns)
+	if (symbols_is_late(binary_load(b, NULL)) && b->load_again.at_ns)
 		return -EAGAIN;
 	int64_t i = table_find(&b->table, vaddr); /* what could be read counts */
 	if (i < 0)

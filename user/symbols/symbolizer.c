@@ -77,8 +77,17 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-bool symbols_put_off(struct symbols_again *a)
+bool symbols_is_late(int rc)
 {
+	return rc == -EAGAIN || rc == -EBUSY;
+}
+
+bool symbols_put_off(struct symbols_again *a, int rc)
+{
+	if (rc == -EBUSY) {
+		a->at_ns = now_ns() + SYMBOLS_SOON_NS;
+		return true;
+	}
 	a->at_ns = a->n < SYMBOLS_AGAIN_MAX ? now_ns() + (SYMBOLS_AGAIN_NS << 2 * a->n) : 0;
 	return a->n++ < SYMBOLS_AGAIN_MAX;
 }

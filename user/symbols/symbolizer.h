@@ -35,7 +35,7 @@ struct symbolizer {
 
 /*
  * Ask: s may be NULL (in this process). fds are borrowed. The op's result; -EIO stands for a worker that died or was late, -EAGAIN
- * says nothing about the file: it was not read now.
+ * and -EBUSY say nothing about the file: it was not read now.
  * reply must be initialized.
  */
 struct symbols_request {

@@ -48,9 +48,10 @@ struct symbolizer_config {
 
 /*
  * What could not be read now, through no fault of its own, is tried again after that time, then after four times as long, and so on:
- * so many times in all, for a slow file is not waited for without end.
+ * so many times in all, for a slow file is not waited for without end. What was not even tried, as nothing is just now, is so soon.
  */
 #define SYMBOLS_AGAIN_NS 1000000000ull
+#define SYMBOLS_SOON_NS 250000000ull
 #define SYMBOLS_AGAIN_MAX 4u
 
 struct symbols_again {
@@ -58,8 +59,10 @@ struct symbols_again {
 	unsigned n;
 };
 
-/* It failed once more with -EAGAIN. False: that was the last time. */
-bool symbols_put_off(struct symbols_again *a);
+/* Does this result (-EAGAIN, -EBUSY) say only that there was no time? */
+bool symbols_is_late(int rc);
+/* It failed once more with such an rc. False: that was the last time. */
+bool symbols_put_off(struct symbols_again *a, int rc);
 /* Is it to be tried, if ever? False: it is too early. */
 bool symbols_is_due(const struct symbols_again *a);
 
@@ -86,7 +89,7 @@ void symbolizer_stats(const struct symbolizer *s, struct symbolizer_stats *ret);
 
 struct binary;
 
-/* As binary_open; s is borrowed until binary_free. -EAGAIN: not now (sandbox.h). */
+/* As binary_open; s is borrowed until binary_free. -EAGAIN, -EBUSY: not now (sandbox.h). */
 int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err);
 
 /*
@@ -118,7 +121,7 @@ int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret);
 /*
  * Read the symbols now, as the first binary_find does, and say what was wrong with them: 0, or the error of a table
  * that could not be used (-EBADMSG, -E2BIG, ...; names of the other one are found all the same). The text is given once.
- * -EAGAIN: they could not be read now, which is not the file's fault; a later look-up tries again, some times.
+ * -EAGAIN, -EBUSY: they could not be read now, which is not the file's fault; a later look-up tries again, some times.
  */
 int binary_load(struct binary *b, struct err *err);
 
@@ -176,7 +179,7 @@ bool binary_has_lines(const struct binary *b);
 
 /*
  * Ask for n addresses (at most 4096) at once; each is called for each, in order, with n_frames 0 where nothing is known. -EIO, -EBADMSG, ...:
- * this file's DWARF is not asked again; -EAGAIN: not now.
+ * this file's DWARF is not asked again; -EAGAIN, -EBUSY: not now.
  */
 int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 		 void (*each)(void *ctx, size_t i, const struct line_frame *frames, size_t n_frames), void *ctx);
