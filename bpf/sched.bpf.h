@@ -40,7 +40,7 @@
 #define SHORT_SLICE_BITS 24 /* ns: one of them in 17 ms */
 #define SLICE_BITS 20 /* ns: 1.05 ms */
 #define TAKE_MAX 64 /* that were not taken before */
-#define RUNS 512 /* of each CPU that are remembered */
+#define RUNS 2048 /* of each CPU that are remembered: on a busy host a wait of 0.2 s has a thousand of them */
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
 #define PLACE_PROBES 8

@@ -184,6 +184,7 @@ static void test_scan_self(void **state)
 	assert_non_null(m);
 	assert_string_equal(m->file->path, exe);
 	assert_string_equal(im->exe->path, exe);
+	assert_ptr_equal(im->exe, m->file); /* one and the same, as news of an exec have it */
 	assert_int_equal(im->parent, getppid());
 	assert_null(proc_image_map(im, (uint64_t)(uintptr_t)state)); /* the stack is not executable */
 

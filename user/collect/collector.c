@@ -156,6 +156,8 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 	int rc = row->event < c->cfg.n_events ? waits_add(&c->waits, h, row, row_image(c, row), c->event_id, &cut) : -EINVAL;
 	if (cut)
 		w->counter[COUNTER_blame_cut] += row->samples;
+	if (row->kind == ROW_BLAME && row->stack == OCCUPANT_OTHER)
+		w->counter[COUNTER_blame_unknown] += row->samples;
 	if (rc)
 		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_rows_full] += row->samples;
 	else if (summed)
@@ -353,6 +355,8 @@ static void on_wait(void *ctx, const struct row *row, const uint64_t *words)
 	add_row(c, w, &h, row);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
 		return;
+	if (row->event == c->waits.runq)
+		w->counter[COUNTER_blame_unknown] += row->samples;
 	if (waits_add_part(&c->waits, row, row_image(c, row)))
 		w->counter[COUNTER_wait_rows_full] += row->samples;
 }
@@ -368,6 +372,7 @@ static void on_known(void *ctx, uint32_t tgid)
 {
 	const struct collector *c = ctx;
 	unwinding_known(c->unwinding, tgid);
+	trampolines_mapped(c->trampolines, tgid); /* a file may have been read at last */
 }
 
 /* The parser is waited for: the ring of copies has room for some tens of them only. */

@@ -215,6 +215,8 @@ static void read_source(struct jits *j, struct process *p, int fd, enum jit_form
 		return;
 	bool was_refused = s->refused;
 	int rc = jit_read(&t, j->symbolizer, fd, format);
+	if (symbols_is_late(rc))
+		return; /* not now: it is looked at again */
 	drop_table(j, p, format);
 	*s = (struct source){ (uint64_t)st.st_size, mtime, rc != 0 };
 	if (rc) {

@@ -26,6 +26,7 @@
 #define TRIES 60 /* for a constructor to have run: each 20 ms for a second, then after 40 ms, 80 ms, ... 10 s */
 #define TRIES_SLOW 10
 #define RETRY_NS 20000000ull
+#define LATE_NS 250000000ull /* for a file that there was no time to read: that is tried as long as the resolver does */
 
 struct owner {
 	uint64_t start_ns;
@@ -79,7 +80,7 @@ struct labelling {
 	struct definition *definitions[BUCKETS];
 	struct key_table *keys[1024];
 	size_t n_definitions, n_keys, bytes, sets_max;
-	bool any_full, look;
+	bool any_full, any_missed, look;
 	uint32_t generation;
 	const struct label_filter *filter;
 	struct redactor redactor; /* its key is here and nowhere else: it ends with the recording */
@@ -140,7 +141,7 @@ static size_t bucket(const struct owner *o, uint64_t id, size_t n)
 
 /* ---- slots ---- */
 
-/* Look in every mapped file for the note. 1: some module is not ready yet. */
+/* Look in every mapped file for the note. SOURCES_: why to look again. */
 static int find_slots(struct labelling *l, const struct proc_image *im, struct proc_entry *e)
 {
 	int waiting = 0;
@@ -150,6 +151,8 @@ static int find_slots(struct labelling *l, const struct proc_image *im, struct p
 		struct binary *b = resolver_binary(l->resolver, l->procs, im, m);
 		uint64_t at, vaddr;
 		struct ascribe_descriptor d;
+		if (!b && resolver_is_late(m))
+			waiting |= SOURCES_LATE;
 		if (!b || binary_label_descriptor(b, &at) || binary_vaddr(b, m->pgoff, &vaddr))
 			continue;
 		if (sources_read_process(im->tgid, m->start - vaddr + at, &d, sizeof(d)))
@@ -157,7 +160,7 @@ static int find_slots(struct labelling *l, const struct proc_image *im, struct p
 		if (d.magic == ASCRIBE_DESCRIPTOR_MAGIC && d.abi != ASCRIBE_ABI_VERSION)
 			continue;
 		if (d.magic != ASCRIBE_DESCRIPTOR_MAGIC || !d.tp_offset) {
-			waiting = 1;
+			waiting |= SOURCES_NOT_YET;
 			continue;
 		}
 		bool twice = false;
@@ -180,7 +183,7 @@ static void labelled_free(struct labelled *p)
 	free(p);
 }
 
-/* The foreign sources, appended to those that are known. 1: some are not ready yet. */
+/* The foreign sources, appended to those that are known. SOURCES_: why to look again. */
 static int find_sources(struct labelling *l, const struct proc_image *im, struct known *k, struct proc_entry *e)
 {
 	if (!k->labelled) {
@@ -197,12 +200,25 @@ static int find_sources(struct labelling *l, const struct proc_image *im, struct
 	return waiting;
 }
 
+/* When to look again, or not at all. */
+static void put_off(struct known *k, int waiting)
+{
+	uint64_t now = proc_now_ns();
+	if (waiting & SOURCES_LATE) {
+		k->retry_ns = now + LATE_NS;
+		return;
+	}
+	k->tries = waiting ? k->tries - 1 : 0;
+	k->retry_ns = now + (RETRY_NS << (k->tries < TRIES_SLOW ? TRIES_SLOW - k->tries : 0));
+}
+
 static void look_at(struct labelling *l, struct known *k)
 {
 	struct proc_image *im = procs_find(l->procs, k->owner.tgid, UINT64_MAX);
 	if (!im || im->to_ns != UINT64_MAX) {
-		if (procs_scan_one(l->procs, k->owner.tgid)) {
-			k->tries = 0;
+		int rc = procs_scan_one(l->procs, k->owner.tgid);
+		if (rc) {
+			put_off(k, rc == -ENOENT ? 0 : SOURCES_NOT_YET); /* it has ended */
 			return;
 		}
 		im = procs_find(l->procs, k->owner.tgid, UINT64_MAX);
@@ -222,16 +238,12 @@ static void look_at(struct labelling *l, struct known *k)
 		sampler_publish(l->sampler, &e, NULL);
 	if (im && l->look)
 		waiting |= find_sources(l, im, k, &e);
-	e.labels_late = waiting && k->tries > 1;
-	sampler_publish(l->sampler, &e, k->labelled ? k->labelled->sources.source : NULL);
+	e.labels_late = waiting & SOURCES_LATE || (waiting && k->tries > 1);
+	if (sampler_publish(l->sampler, &e, k->labelled ? k->labelled->sources.source : NULL))
+		waiting |= SOURCES_NOT_YET; /* no room near its place in the table: others end */
 	if (l->on_known)
 		l->on_known(l->known_ctx, e.tgid);
-	if (!waiting) {
-		k->tries = 0;
-		return;
-	}
-	k->tries--;
-	k->retry_ns = proc_now_ns() + (RETRY_NS << (k->tries < TRIES_SLOW ? TRIES_SLOW - k->tries : 0));
+	put_off(k, waiting);
 }
 
 void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, uint32_t tgid), void *ctx)
@@ -255,8 +267,10 @@ static void new_process(struct labelling *l, const struct wire_record *rec)
 		if (l->n_known == l->cap_known) {
 			size_t cap = l->cap_known ? l->cap_known * 2 : 64;
 			struct known *v = cap <= PROC_PUBLISHED_MAX ? realloc(l->known, cap * sizeof(*v)) : NULL;
-			if (!v)
+			if (!v) {
+				l->any_missed = true; /* it does not ask again in this generation */
 				return;
+			}
 			l->known = v;
 			l->cap_known = cap;
 		}
@@ -281,7 +295,8 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 		return;
 	struct binary *b = resolver_binary(l->resolver, l->procs, im, m);
 	struct binary_python py;
-	if (!b || (binary_label_descriptor(b, &at) && binary_python(b, &py) && !sources_has(l->sources, im, m)))
+	bool has = b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py) || sources_has(l->sources, im, m));
+	if (!has && !resolver_is_late(m))
 		return;
 	k->tries = TRIES;
 	look_at(l, k);
@@ -640,7 +655,8 @@ void labelling_forget(struct labelling *l)
 	 * thrown away. Rows of the half that is active now may still need the old ones.
 	 */
 	if (l->n_definitions > DEFINITIONS_MAX / 2 || l->n_keys > KEY_TABLES_MAX / 2 || l->bytes > DEFINITIONS_BYTES / 2 ||
-	    l->any_full) {
+	    l->any_full || (l->any_missed && l->n_known < PROC_PUBLISHED_MAX / 2)) {
+		l->any_missed = false;
 		drop_old_definitions(l);
 		l->generation = sampler_new_generation(l->sampler);
 		let_send_again(l);

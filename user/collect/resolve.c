@@ -43,6 +43,7 @@ struct module {
 	uint8_t id[RESOLVER_CONTENT];
 	bool refused;            /* an ELF file that lies or is too costly: binary is NULL */
 	bool wants_debug;        /* to be asked for when it is first needed */
+	struct symbols_again again; /* it could not be read, or not be opened once more: not for what it is */
 	struct module *next;
 };
 
@@ -323,7 +324,8 @@ void resolver_take_downloads(struct resolver *r)
 		build_id_content(got.id, got.len, id);
 		struct module *m = module_find(r, id, hash_bytes(id, sizeof(id)));
 		/* A file that was asked for may be gone: what came is in the cache. */
-		if (m && got.fd >= 0 && binary_offer_debug(m->binary, got.fd, m->path))
+		int rc = m && got.fd >= 0 ? binary_offer_debug(m->binary, got.fd, m->path) : 0;
+		if (rc && rc != -EAGAIN)
 			downloads_discard(r->downloads, got.id, got.len);
 		else if (m && got.fd >= 0)
 			places_clear(r->places); /* they may say otherwise now */
@@ -334,10 +336,17 @@ void resolver_take_downloads(struct resolver *r)
 	}
 }
 
+/* It could not be read, or not be opened once more, and that will be tried again. */
+static bool is_late(const struct module *m)
+{
+	return m->again.at_ns != 0;
+}
+
 static struct module *open_file(struct resolver *r, struct procs *procs, const struct proc_image *im,
 				const struct proc_map *map)
 {
 	unsigned try = 0;
+	int late = 0;
 	uint8_t id[32];
 	int fd;
 	/* A copy of what is known needs no opening, and may be gone together with its process. */
@@ -360,6 +369,9 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 		if (rc)
 			b = NULL; /* not ELF, or refused: the file is known all the same, without names */
 		close(fd);
+		late = symbols_is_late(rc) ? rc : 0;
+		if (late)
+			break;
 		if (is_mapped_file(map->file, b, &st, try == 1)) {
 			content_id(b, &st, id);
 			find_debug(b, im->tgid, map->file->path);
@@ -378,15 +390,24 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 	uint64_t h = hash_bytes((const uint8_t *)map->file->path, strlen(map->file->path));
 	memcpy(id + 1, map->file->build_id, PROC_BUILD_ID_MAX);
 	memcpy(id + 24, &h, 8);
-	return module_get(r, NULL, id, map->file->path);
+	struct module *m = module_get(r, NULL, id, map->file->path);
+	if (m && (late || is_late(m)) && symbols_is_due(&m->again))
+		m->refused = !symbols_put_off(&m->again, late ? late : -EAGAIN);
+	return m;
 }
 
 static struct module *module_of(struct resolver *r, struct procs *procs, const struct proc_image *im,
 				const struct proc_map *map)
 {
 	struct proc_file *f = map->file;
-	if (f->binary)
+	struct module *m = f->binary;
+	if (m && !(is_late(m) && !m->binary && symbols_is_due(&m->again)))
+		return m;
+	if (m) {
+		f->binary = open_file(r, procs, im, map);
+		resolver_file_gone(m);
 		return f->binary;
+	}
 	if (!strcmp(f->path, "[vdso]")) {
 		r->vdso_module.refs++;
 		f->binary = &r->vdso_module;
@@ -403,6 +424,12 @@ struct binary *resolver_binary(struct resolver *r, struct procs *procs, const st
 	return m ? m->binary : NULL;
 }
 
+bool resolver_is_late(const struct proc_map *map)
+{
+	const struct module *m = map->file->binary;
+	return m && is_late(m);
+}
+
 const uint8_t *resolver_content(struct resolver *r, struct procs *procs, const struct proc_image *im,
 				const struct proc_map *map)
 {
@@ -414,19 +441,30 @@ int resolver_open(struct resolver *r, struct procs *procs, const struct proc_ima
 		  int *ret_fd)
 {
 	const uint8_t *want = resolver_content(r, procs, im, map);
+	struct module *m = map->file->binary;
 	unsigned try = 0;
 	int fd;
+	if (want && m->again.n > SYMBOLS_AGAIN_MAX)
+		return -ENOENT;
+	if (want && !symbols_is_due(&m->again))
+		return -EAGAIN;
 	while (want && !proc_map_open(procs, im, map, &try, &fd)) {
 		struct binary *b = NULL;
 		struct stat st;
 		uint8_t id[RESOLVER_CONTENT];
-		bool same = !fstat(fd, &st) && !binary_open_in(&b, r->symbolizer, fd, map->file->path, NULL);
+		int rc = fstat(fd, &st) ? -errno : binary_open_in(&b, r->symbolizer, fd, map->file->path, NULL);
+		if (symbols_is_late(rc)) {
+			close(fd);
+			return symbols_put_off(&m->again, rc) ? -EAGAIN : -ENOENT;
+		}
+		bool same = !rc;
 		if (same) {
 			content_id(b, &st, id);
 			same = !memcmp(id, want, sizeof(id));
 		}
 		binary_free(b);
 		if (same) {
+			m->again = (struct symbols_again){ 0 };
 			*ret_fd = fd;
 			return 0;
 		}
@@ -525,8 +563,11 @@ static int frames_by_lines(struct resolver *r, struct module *m, uint64_t vaddr,
 	if (r->lines_ns > r->lines_max_ns)
 		return -EAGAIN;
 	uint64_t begin = now_ns();
-	p.symbol = binary_find(m->binary, vaddr, &sym) ? NULL : sym.name;
-	int rc = binary_lines(m->binary, &vaddr, 1, take_lines, &p);
+	int rc = binary_find(m->binary, vaddr, &sym);
+	if (rc == -EAGAIN)
+		return rc;
+	p.symbol = rc ? NULL : sym.name;
+	rc = binary_lines(m->binary, &vaddr, 1, take_lines, &p);
 	r->lines_ns += now_ns() - begin;
 	rc = rc ? rc : p.rc;
 	if (!rc && !p.n) { /* nothing is said of it: that is known from now on */
@@ -566,7 +607,7 @@ static int frames_user(struct resolver *r, struct procs *procs, const struct pro
 		flags->jit_unnamed = true;
 	}
 	int rc = frame_plain(r, m, vaddr, map, offset, has_vaddr, out);
-	flags->names_refused |= m->refused || (m->binary && binary_refused(m->binary));
+	flags->names_refused |= m->refused || (m->binary ? binary_refused(m->binary) : is_late(m));
 	return rc;
 }
 

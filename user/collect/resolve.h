@@ -43,6 +43,12 @@ struct binary *resolver_binary(struct resolver *r, struct procs *procs, const st
 			       const struct proc_map *map);
 
 /*
+ * Could the file behind a mapping not be read (or not be opened once more) only because there was no time for it? Then what was asked
+ * above and below had no answer yet, and is to be asked again later: at the latest after some tries this is false.
+ */
+bool resolver_is_late(const struct proc_map *map);
+
+/*
  * What tells the content of the file behind a mapping from all others, RESOLVER_CONTENT bytes; NULL when it could not
  * be read. Borrowed while the mapping is there.
  */
@@ -50,7 +56,7 @@ struct binary *resolver_binary(struct resolver *r, struct procs *procs, const st
 const uint8_t *resolver_content(struct resolver *r, struct procs *procs, const struct proc_image *im,
 				const struct proc_map *map);
 
-/* Open the file behind a mapping once more; it has that content. -ENOENT. */
+/* Open the file behind a mapping once more; it has that content. -ENOENT; -EAGAIN: not now. */
 int resolver_open(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct proc_map *map,
 		  int *ret_fd);
 

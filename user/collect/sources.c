@@ -302,7 +302,7 @@ struct looking {
 	uint64_t base; /* where the file is loaded */
 	uint64_t own_at; /* of its descriptor, in the file */
 	bool is_program, musl, own; /* own: the file has our note */
-	int waiting;
+	int waiting; /* SOURCES_ */
 };
 
 static bool in_dtv(const struct looking *l, uint64_t module, uint64_t offset, struct place *ret)
@@ -398,7 +398,7 @@ static void add_variable(struct looking *l, const char *name, enum label_kind ki
 	if (!v || !v->tls)
 		return;
 	if (!place_of(l, v, &p)) {
-		l->waiting = 1;
+		l->waiting |= SOURCES_NOT_YET;
 		return;
 	}
 	struct label_source src = { .kind = (uint8_t)kind, .start = p.start, .fault = fault, .module = p.module, .at = p.at,
@@ -416,7 +416,7 @@ static void add_path(struct looking *l, const struct elf_variable *v, uint8_t fa
 	if (!v || !v->tls || !n)
 		return;
 	if (!place_of(l, v, &p)) {
-		l->waiting = 1;
+		l->waiting |= SOURCES_NOT_YET;
 		return;
 	}
 	snprintf(field.key, sizeof(field.key), "%s", key);
@@ -480,6 +480,8 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 			continue;
 		before = m->file;
 		l->facts = facts_of(l->s, im, m);
+		if (!l->facts && resolver_is_late(m))
+			l->waiting |= SOURCES_LATE;
 		if (!l->facts || (!l->facts->n && !l->facts->go && !l->facts->paths))
 			continue;
 		struct binary *b = resolver_binary(l->s->resolver, l->s->procs, im, m);
@@ -531,7 +533,7 @@ static void add_recipes(struct looking *l)
 		struct place at;
 		if (p->start.access != ELF_ACCESS_NONE) {
 			if (!place_of(l, &p->start, &at)) {
-				l->waiting = 1;
+				l->waiting |= SOURCES_NOT_YET;
 				continue;
 			}
 			src.start = at.start;
@@ -543,21 +545,28 @@ static void add_recipes(struct looking *l)
 	}
 }
 
-static bool uses_musl(struct sources *s, const struct proc_image *im)
+static bool uses_musl(struct sources *s, const struct proc_image *im, bool *ret_late)
 {
 	for (uint32_t i = 0; i < im->n_maps; i++) {
-		const struct facts *f = im->maps[i].file == im->exe ? facts_of(s, im, &im->maps[i]) : NULL;
+		if (im->maps[i].file != im->exe)
+			continue;
+		const struct facts *f = facts_of(s, im, &im->maps[i]);
 		if (f)
 			return f->musl;
+		*ret_late = resolver_is_late(&im->maps[i]);
+		break;
 	}
 	return false;
 }
 
 int sources_find(struct sources *s, const struct proc_image *im, struct source_list *list)
 {
-	struct looking l = { .s = s, .im = im, .list = list, .musl = uses_musl(s, im) };
+	bool late = false;
+	struct looking l = { .s = s, .im = im, .list = list, .musl = uses_musl(s, im, &late) };
 	if (!s->steps)
 		return 0;
+	if (late) /* where thread-local variables are depends on it */
+		return SOURCES_LATE;
 	each_file(&l, im, add_otel);
 	each_file(&l, im, add_custom);
 	each_file(&l, im, add_others);

@@ -34,9 +34,11 @@ int sources_new(struct sources **ret, struct sampler *s, struct procs *procs, st
 void sources_free(struct sources *s);
 
 /*
- * Look in the files that the process maps; what is new is appended to *list. 1: something is there and not ready yet (the
- * dynamic linker is at work): look again.
+ * Look in the files that the process maps; what is new is appended to *list. 0, or why to look again: something is there and not
+ * ready yet (the dynamic linker is at work); a file could not be read for want of time (resolver_is_late).
  */
+#define SOURCES_NOT_YET 1
+#define SOURCES_LATE 2
 int sources_find(struct sources *s, const struct proc_image *im, struct source_list *list);
 
 /* Might this file have labels? For files that a process maps later. */

@@ -18,7 +18,7 @@
 #define ROWS_FIRST (4u << 20) /* bytes of rows made before recording begins: enough for most hosts' busy programs */
 #define COMPILE_MS 2000u
 #define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
-#define RETRY_MS 1000 /* between two looks for room for files that found none */
+#define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
 #define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
 
 /* One content of a file. */
@@ -28,6 +28,7 @@ struct code {
 	uint32_t users;    /* processes that are published with it */
 	bool tried;        /* compiled, or found impossible */
 	bool no_room;      /* to be tried again when there is room */
+	struct symbols_again again; /* there was no time to compile it */
 	uint64_t used_ns;  /* when the last user went */
 	struct unwind_code part;
 };
@@ -38,7 +39,8 @@ struct process {
 	uint64_t start_ns;
 	bool waits;
 	uint64_t asked;    /* in this order; ourselves last */
-	bool lacks;        /* one of its files found no room */
+	bool lacks;        /* one of its files found no room, or no time: */
+	bool late;
 	uint32_t first, n; /* ranges that are published */
 	struct code **codes;
 	uint32_t n_codes;
@@ -224,6 +226,11 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, m->file->path, fd, &t);
 	if (fd >= 0)
 		close(fd);
+	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc)) {
+		c->tried = false;
+		return;
+	}
+	c->again = (struct symbols_again){ 0 };
 	bool compiled = !rc;
 	if (!rc) {
 		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
@@ -351,13 +358,26 @@ static bool compile_all(struct unwinding *u, const struct proc_image *im, uint64
 {
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		struct code *c = map_code(u, im, &im->maps[i]);
-		if (!c || c->tried)
+		if (!c || c->tried || !symbols_is_due(&c->again))
 			continue;
 		if (unwinding_cpu_ns(u) >= until_ns)
 			return false;
 		compile(u, c, im, &im->maps[i]);
 	}
 	return true;
+}
+
+/* Is there a file that there was no time to read or to compile? */
+static bool is_late(struct unwinding *u, const struct proc_image *im)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		if (c && c->tried)
+			continue;
+		if (resolver_is_late(&im->maps[i]) || (c && c->again.at_ns))
+			return true;
+	}
+	return false;
 }
 
 static bool lacks_room(struct unwinding *u, const struct proc_image *im)
@@ -437,7 +457,8 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 	bool all = compile_all(u, im, until_ns);
 	if (all) {
 		make_ranges(u, p, im);
-		set_lacks(u, p, lacks_room(u, im));
+		p->late = is_late(u, im);
+		set_lacks(u, p, p->late || lacks_room(u, im));
 	}
 	hold(u, im, -1u);
 	return all;
@@ -506,19 +527,18 @@ static bool has_room(const struct unwinding *u)
 	return false;
 }
 
-/* Files that found no room, in processes that still run: there may be some by now. */
+/* Files that found no room, or no time, in processes that still run: there may be some by now. */
 static void try_again(struct unwinding *u)
 {
 	u->retry_ns = proc_now_ns() + RETRY_MS * 1000000ull;
 	let_go(u);
-	if (!has_room(u))
-		return;
+	bool room = has_room(u);
 	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct code *c = u->codes[b]; c; c = c->next)
-			if (c->no_room)
+			if (c->no_room && room)
 				c->tried = false;
 		for (struct process *p = u->processes[b]; p; p = p->next)
-			if (p->lacks)
+			if (p->lacks && (room || p->late))
 				wait_for(u, p, true);
 	}
 }

@@ -74,30 +74,21 @@ static const char *occupant_of(const struct sampler_half *h, uint32_t at, const 
 	return NULL;
 }
 
-/* Is there room for this set among those of the window? */
-static bool pair_fits(struct waits *w, const struct sets_labels *l)
+static uint64_t process_hash(uint32_t tgid, uint64_t start_ns)
 {
-	uint64_t key = labels_key(l->v, l->n, 0) | 1;
-	size_t at = key >> 32;
-	for (;; at++) {
-		uint64_t *p = &w->pair[at % WAITS_PAIR_PLACES];
-		if (*p == key)
-			return true;
-		if (*p)
-			continue;
-		if (w->n_pairs == WAITS_PAIRS_MAX)
-			return false;
-		w->n_pairs++;
-		*p = key;
-		return true;
-	}
+	return start_ns ^ (uint64_t)tgid << 40;
+}
+
+/* Is there room for this set among those of the window? */
+static bool pair_fits(struct waits *w, const struct sets_labels *l, const struct row *row, const struct occupant *who)
+{
+	return pairs_fit(&w->pairs, labels_key(l->v, l->n, 0), process_hash(row->tgid, row->start_ns),
+			 process_hash(who->tgid, who->start_ns));
 }
 
 void waits_window(struct waits *w)
 {
-	if (w->n_pairs)
-		memset(w->pair, 0, sizeof(w->pair));
-	w->n_pairs = 0;
+	pairs_clear(&w->pairs);
 }
 
 /* l: the labels of who waited. *ret_cut is left alone unless it was. */
@@ -111,7 +102,7 @@ static int add_blame(struct waits *w, const struct sampler_half *h, const struct
 	size_t n = l->n;
 	memcpy(w->victim, l->v, n * sizeof(*l->v));
 	sets_add_occupant(w->sets, who, im, name, l);
-	if (who && !pair_fits(w, l)) {
+	if (who && !pair_fits(w, l, row, who)) {
 		memcpy(l->v, w->victim, n * sizeof(*l->v));
 		l->n = n;
 		sets_add_occupant(w->sets, NULL, NULL, "(other)", l);

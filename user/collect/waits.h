@@ -13,6 +13,7 @@
 #ifndef ASCRIBE_COLLECT_WAITS_H
 #define ASCRIBE_COLLECT_WAITS_H
 
+#include "collect/pairs.h"
 #include "collect/resolve.h"
 #include "collect/sampler.h"
 #include "collect/sets.h"
@@ -22,9 +23,6 @@
 #define WAITS_LENGTHS "[waits]"
 #define WAITS_NO_STACK "[no stack]"
 
-#define WAITS_PAIRS_MAX 4096
-#define WAITS_PAIR_PLACES (2 * WAITS_PAIRS_MAX)
-
 struct waits {
 	const struct sets *sets;
 	struct store_writer *store;
@@ -33,9 +31,7 @@ struct waits {
 	uint32_t off, runq;                 /* indices of the events in rows */
 	uint32_t lengths[2], blame;         /* ids of the store: of off, of runq */
 	uint32_t no_stack, bucket_module;
-	/* Sets (who waited, and who had the CPU) of this window, by their key: beyond WAITS_PAIRS_MAX who had it is "(other)". */
-	uint64_t pair[WAITS_PAIR_PLACES];
-	uint32_t n_pairs;
+	struct pairs pairs; /* of this window, as sets: where there is no room who had the CPU is "(other)" */
 	struct label victim[2 * SETS_LABELS_MAX]; /* while who had the CPU is being added */
 	uint32_t bucket[HIST_BUCKETS(WAIT_HIST_BITS)]; /* stacks of the store, plus one; 0: none yet */
 };

@@ -332,7 +332,14 @@ void proc_image_reset(struct procs *p, struct proc_image *im)
 
 void proc_set_exe(struct procs *p, struct proc_image *im, const char *path)
 {
-	struct proc_file *f = file_get(p, path, 0, 0, NULL, 0);
+	struct proc_file *f = NULL;
+	for (uint32_t i = 0; i < im->n_maps && !f; i++)
+		if (!strcmp(im->maps[i].file->path, path))
+			f = im->maps[i].file; /* one and the same: whoever asks which mapping is the program's compares files */
+	if (f)
+		f->refs++;
+	else
+		f = file_get(p, path, 0, 0, NULL, 0);
 	file_put(p, im->exe);
 	im->exe = f;
 }

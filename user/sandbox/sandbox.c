@@ -10,9 +10,12 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SPAWN_NS 2000000000ull
+#define PAUSE_NS 250000000ull /* after a call that the machine had no time for; twice that after the next one, */
+#define PAUSE_MAX_NS 4000000000ull
 
 struct lane {
 	int fd; /* -1: no worker */
@@ -24,6 +27,8 @@ struct sandbox {
 	struct sandbox_config cfg;
 	int nursery; /* -1: it is gone, and with it every answer */
 	pid_t nursery_pid;
+	unsigned owed; /* answers of the nursery that were not waited for */
+	uint64_t pause_ns, pause_until_ns;
 	struct lane lane[SANDBOX_LANES];
 	struct sandbox_stats stats;
 	int also; /* sandbox_meanwhile; -1: nothing */
@@ -77,25 +82,58 @@ static void kill_worker(struct sandbox *s, unsigned lane)
 	sandbox_retire(s, lane);
 }
 
+static int lose_nursery(struct sandbox *s)
+{
+	close(s->nursery);
+	s->nursery = -1;
+	return -ECHILD;
+}
+
+/* Answers that come late are of workers whose lane was closed: they have ended. None is asked for before all of them are here. */
+static int take_owed(struct sandbox *s)
+{
+	struct channel_head h;
+	size_t none;
+	while (s->owed) {
+		struct pollfd p = { .fd = s->nursery, .events = POLLIN };
+		if (poll(&p, 1, 0) <= 0)
+			return -EBUSY;
+		if (channel_recv_head(s->nursery, &h, NULL, 0, &none, channel_now_ns() + SPAWN_NS))
+			return lose_nursery(s);
+		s->owed--;
+	}
+	return 0;
+}
+
+/* It may have been stopped, or be without a CPU for so long: that passes, and its answer will come. */
+static int ask_nursery(struct sandbox *s, int fd, struct channel_head *h)
+{
+	uint64_t until = channel_now_ns() + SPAWN_NS;
+	size_t none;
+	int rc = take_owed(s);
+	if (rc)
+		return rc;
+	rc = channel_send(s->nursery, h, NULL, &fd, 1, until);
+	if (rc)
+		return lose_nursery(s); /* there is room for one request: all are answered */
+	rc = channel_recv_head(s->nursery, h, NULL, 0, &none, until);
+	if (rc == -ETIMEDOUT) {
+		s->owed++;
+		return -EAGAIN;
+	}
+	return rc ? lose_nursery(s) : h->what;
+}
+
 static int spawn(struct sandbox *s, struct lane *l)
 {
 	int pair[2];
-	size_t none;
 	struct channel_head h = { .what = NURSERY_SPAWN };
-	uint64_t until = channel_now_ns() + SPAWN_NS;
 	if (s->nursery < 0)
 		return -ECHILD;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	int rc = channel_send(s->nursery, &h, NULL, &pair[1], 1, until);
+	int rc = ask_nursery(s, pair[1], &h);
 	close(pair[1]);
-	rc = rc ? rc : channel_recv_head(s->nursery, &h, NULL, 0, &none, until);
-	if (rc) { /* out of step with it: never again */
-		close(s->nursery);
-		s->nursery = -1;
-		rc = -ECHILD;
-	}
-	rc = rc ? rc : h.what;
 	if (rc) {
 		close(pair[0]);
 		return rc;
@@ -149,19 +187,48 @@ static int receive(int fd, const struct sandbox_call *call, uint64_t until, stru
 	return rc;
 }
 
-int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *reply)
+/* What the lane's worker has run for; 0: that is not to be told. */
+static uint64_t worker_cpu_ns(const struct lane *l)
+{
+	clockid_t clock;
+	struct timespec ts;
+	if (clock_getcpuclockid((pid_t)l->pid, &clock) || clock_gettime(clock, &ts))
+		return 0;
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Not now: nor soon after. */
+static int pause_calls(struct sandbox *s)
+{
+	s->pause_ns = s->pause_ns ? 2 * s->pause_ns : PAUSE_NS;
+	if (s->pause_ns > PAUSE_MAX_NS)
+		s->pause_ns = PAUSE_MAX_NS;
+	s->pause_until_ns = channel_now_ns() + s->pause_ns;
+	return -EAGAIN;
+}
+
+/* A worker, on the call's lane. */
+static int get_worker(struct sandbox *s, const struct sandbox_call *call)
+{
+	struct lane *l = &s->lane[call->lane];
+	if (l->fd >= 0 && l->served >= s->cfg.serves)
+		sandbox_retire(s, call->lane);
+	if (l->fd >= 0)
+		return 0;
+	int rc = spawn(s, l);
+	return !rc || rc == -ECHILD || rc == -EBUSY ? rc : pause_calls(s);
+}
+
+static int run_once(struct sandbox *s, const struct sandbox_call *call, struct buf *reply, bool *ret_fresh)
 {
 	struct lane *l = &s->lane[call->lane];
 	struct channel_head h = { .what = (int32_t)call->op, .len = (uint32_t)call->len };
 	reply->len = 0;
-	if (call->len > SANDBOX_REQUEST_MAX)
-		return -E2BIG;
-	if (l->fd >= 0 && l->served >= s->cfg.serves)
-		sandbox_retire(s, call->lane);
-	int rc = l->fd < 0 ? spawn(s, l) : 0;
+	int rc = get_worker(s, call);
 	if (rc)
 		return rc;
-	uint64_t begin = channel_now_ns(), until = begin + call->deadline_ms * 1000000ull;
+	uint64_t begin = channel_now_ns(), until = begin + call->deadline_ms * 1000000ull, ran = worker_cpu_ns(l);
+	*ret_fresh = !l->served;
 	s->stats.calls++;
 	l->served++;
 	rc = channel_send(l->fd, &h, call->bytes, call->fds, call->n_fds, until);
@@ -171,6 +238,7 @@ int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *
 	if (!rc) {
 		uint64_t took = channel_now_ns() - begin;
 		s->stats.cpu_ns += h.value < took ? h.value : took; /* one thread */
+		s->pause_ns = 0;
 		return h.what;
 	}
 	reply->len = 0;
@@ -179,8 +247,24 @@ int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *
 		sandbox_retire(s, call->lane);
 		return -ECHILD;
 	}
+	bool stalled = rc == -ETIMEDOUT && worker_cpu_ns(l) - ran < call->deadline_ms * 500000ull;
 	s->stats.late += rc == -ETIMEDOUT;
+	s->stats.stalled += stalled;
 	kill_worker(s, call->lane);
+	return stalled ? pause_calls(s) : rc;
+}
+
+int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *reply)
+{
+	bool fresh = true;
+	reply->len = 0;
+	if (call->len > SANDBOX_REQUEST_MAX)
+		return -E2BIG;
+	if (channel_now_ns() < s->pause_until_ns)
+		return -EBUSY;
+	int rc = run_once(s, call, reply, &fresh);
+	if (rc == -ECHILD && !fresh) /* perhaps for what it had kept of earlier requests: a new one has nothing */
+		rc = run_once(s, call, reply, &fresh);
 	return rc;
 }
 

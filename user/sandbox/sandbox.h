@@ -50,6 +50,7 @@ struct sandbox_config {
 struct sandbox_stats {
 	uint64_t calls, spawned;
 	uint64_t late; /* workers that missed a deadline, and were killed */
+	uint64_t stalled; /* of these, those that had not been given the time: the machine was busy, or their file was slow */
 	uint64_t died; /* workers that ended by themselves: out of memory, a forbidden call, a crash */
 	uint64_t cpu_ns; /* of workers, for answers */
 };
@@ -63,6 +64,10 @@ void sandbox_free(struct sandbox *s);
 /*
  * Run ops[op] on the lane's worker. Descriptors are borrowed. The op's own result, with what it wrote in reply (initialized,
  * emptied first); -ETIMEDOUT after deadline_ms; -ECHILD when the worker died; -E2BIG for an answer of more than max_reply.
+ *
+ * -EAGAIN: nothing was learnt about what it was to read: it missed the deadline without having run for half of it, or no worker could
+ * be made. For a while after that, longer each time, and while the nursery owes an answer, every call is -EBUSY at once: the caller has other
+ * work to do.
  */
 struct sandbox_call {
 	unsigned lane, op;

@@ -34,6 +34,7 @@ struct binary {
 	bool evicted;        /* table is gone, but may be read again */
 	bool expecting;      /* a debug file may come, even after the symbols were read */
 	int load_rc;         /* kept: a file that lies is not read again */
+	struct symbols_again load_again, lines_again;
 	char path[];         /* for messages */
 };
 
@@ -66,7 +67,7 @@ static int ask(struct binary *b, enum symbols_op op, const int *fds, size_t n_fd
 /* The text of a failed request, if there is one. */
 static int refused(struct binary *b, int rc, const struct buf *reply, struct err *err)
 {
-	if (b->symbolizer && rc != -ENOEXEC && rc != -EPROTONOSUPPORT) /* these are honest files of another kind */
+	if (b->symbolizer && rc != -ENOEXEC && rc != -EPROTONOSUPPORT && !symbols_is_late(rc)) /* these are honest files of another kind */
 		b->symbolizer->stats.refused++;
 	if (reply->len && reply->len < 500)
 		return err_set(err, rc, "%.*s", (int)reply->len, (const char *)reply->data);
@@ -266,6 +267,7 @@ static void forget_symbols(struct binary *b)
 	cells_fini(&b->cells);
 	b->loaded = b->evicted = false;
 	b->load_rc = 0;
+	b->load_again = (struct symbols_again){ 0 };
 }
 
 int binary_offer_debug(struct binary *b, int fd, const char *path)
@@ -277,7 +279,7 @@ int binary_offer_debug(struct binary *b, int fd, const char *path)
 	rc = rc ? rc : facts_decode(&f, &reply);
 	buf_fini(&reply);
 	if (rc)
-		return -ENOENT;
+		return symbols_is_late(rc) ? -EAGAIN : -ENOENT;
 	bool useful = f.has & ~b->facts.has && f.img.machine == b->facts.img.machine;
 	/* A build id that differs is an answer; the CRC is for files that have none. */
 	bool both = f.img.build_id_len && b->facts.img.build_id_len;
@@ -309,7 +311,7 @@ void binary_expect_debug(struct binary *b, bool coming)
 
 bool binary_has_lines(const struct binary *b)
 {
-	return !b->lines_bad && lines_fd(b) >= 0;
+	return !b->lines_bad && lines_fd(b) >= 0 && symbols_is_due(&b->lines_again);
 }
 
 static int ask_lines(struct binary *b, const uint64_t *vaddrs, size_t n, struct buf *reply)
@@ -340,6 +342,10 @@ int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 			each(ctx, i, frames, n_frames);
 	}
 	buf_fini(&reply);
+	if (symbols_is_late(rc) && symbols_put_off(&b->lines_again, rc))
+		return rc;
+	if (!rc)
+		b->lines_again = (struct symbols_again){ 0 };
 	if (rc)
 		b->lines_bad = true;
 	if (b->symbolizer) {
@@ -373,6 +379,10 @@ static int read_table(struct binary *b, struct err *err)
 	struct buf reply = BUF_INIT;
 	int load_rc = 0;
 	int rc = fetch_table(b, &reply, err);
+	if (symbols_is_late(rc) && symbols_put_off(&b->load_again, rc)) {
+		buf_fini(&reply);
+		return rc; /* as though it had not been asked for */
+	}
 	uint64_t hash = rc ? 0 : XXH3_64bits(reply.data, reply.len);
 	if (!rc && b->evicted && hash != b->table_hash)
 		rc = err_set(err, -ESTALE, "%s has changed", b->path); /* cells go by the order of symbols */
@@ -396,21 +406,26 @@ int binary_load(struct binary *b, struct err *err)
 		symbolizer_used(b->symbolizer, &b->keep);
 		return b->load_rc;
 	}
-	b->loaded = true;
+	if (!symbols_is_due(&b->load_again))
+		return -EAGAIN;
 	b->load_rc = read_table(b, err);
+	if (symbols_is_late(b->load_rc) && b->load_again.at_ns)
+		return b->load_rc;
+	b->loaded = true;
 	close_if_done(b);
 	return b->load_rc;
 }
 
 bool binary_refused(const struct binary *b)
 {
-	return b->loaded && b->load_rc;
+	return b->load_rc != 0; /* also if for now only */
 }
 
 int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret)
 {
-	binary_load(b, NULL); /* what could be read counts */
-	int64_t i = table_find(&b->table, vaddr);
+	if (symbols_is_late(binary_load(b, NULL)) && b->load_again.at_ns)
+		return -EAGAIN;
+	int64_t i = table_find(&b->table, vaddr); /* what could be read counts */
 	if (i < 0)
 		return (int)i;
 	const struct table_entry *e = &b->table.entries[i];

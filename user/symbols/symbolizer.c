@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 const sandbox_op symbols_ops[SYMBOLS_OPS] = {
 	[OP_OPEN] = parser_op_open,
@@ -64,9 +65,36 @@ int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct
 		.max_reply = q->max_reply,
 	};
 	int rc = sandbox_run(s->sandbox, &c, reply);
-	if (rc == -ECHILD && q->op == OP_LINES) /* perhaps for what it had kept of other files: a new one has nothing */
-		rc = sandbox_run(s->sandbox, &c, reply);
 	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
+}
+
+/* ---- not now ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+bool symbols_is_late(int rc)
+{
+	return rc == -EAGAIN || rc == -EBUSY;
+}
+
+bool symbols_put_off(struct symbols_again *a, int rc)
+{
+	if (rc == -EBUSY) {
+		a->at_ns = now_ns() + SYMBOLS_SOON_NS;
+		return true;
+	}
+	a->at_ns = a->n < SYMBOLS_AGAIN_MAX ? now_ns() + (SYMBOLS_AGAIN_NS << 2 * a->n) : 0;
+	return a->n++ < SYMBOLS_AGAIN_MAX;
+}
+
+bool symbols_is_due(const struct symbols_again *a)
+{
+	return !a->at_ns || now_ns() >= a->at_ns;
 }
 
 /* ---- which tables stay ---- */

@@ -34,7 +34,8 @@ struct symbolizer {
 };
 
 /*
- * Ask: s may be NULL (in this process). fds are borrowed. The op's result; -EIO stands for a worker that died or was late.
+ * Ask: s may be NULL (in this process). fds are borrowed. The op's result; -EIO stands for a worker that died or was late, -EAGAIN
+ * and -EBUSY say nothing about the file: it was not read now.
  * reply must be initialized.
  */
 struct symbols_request {

@@ -46,6 +46,26 @@ struct symbolizer_config {
 	unsigned deadline_ms; /* 0: SYMBOLIZER_DEADLINE_MS; of one request */
 };
 
+/*
+ * What could not be read now, through no fault of its own, is tried again after that time, then after four times as long, and so on:
+ * so many times in all, for a slow file is not waited for without end. What was not even tried, as nothing is just now, is so soon.
+ */
+#define SYMBOLS_AGAIN_NS 1000000000ull
+#define SYMBOLS_SOON_NS 250000000ull
+#define SYMBOLS_AGAIN_MAX 4u
+
+struct symbols_again {
+	uint64_t at_ns; /* CLOCK_MONOTONIC; 0: nothing is waited for */
+	unsigned n;
+};
+
+/* Does this result (-EAGAIN, -EBUSY) say only that there was no time? */
+bool symbols_is_late(int rc);
+/* It failed once more with such an rc. False: that was the last time. */
+bool symbols_put_off(struct symbols_again *a, int rc);
+/* Is it to be tried, if ever? False: it is too early. */
+bool symbols_is_due(const struct symbols_again *a);
+
 #define SYMBOLIZER_TABLE_BYTES (24u << 20)
 #define SYMBOLIZER_DEADLINE_MS 2000u
 #define SYMBOLS_MEMORY (64u << 20) /* that a worker needs at most */
@@ -69,7 +89,7 @@ void symbolizer_stats(const struct symbolizer *s, struct symbolizer_stats *ret);
 
 struct binary;
 
-/* As binary_open; s is borrowed until binary_free. */
+/* As binary_open; s is borrowed until binary_free. -EAGAIN, -EBUSY: not now (sandbox.h). */
 int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err);
 
 /*
@@ -92,7 +112,7 @@ int binary_vaddr(const struct binary *b, uint64_t file_offset, uint64_t *ret_vad
 
 /*
  * The function that holds vaddr: .symtab if there is one, else .dynsym (both are read and merged: a name in .symtab wins).
- * -ENOENT when none does. A symbol of size 0 reaches to the next symbol or the end of its section.
+ * -ENOENT when none does; -EAGAIN: the symbols could not be read yet. A symbol of size 0 reaches to the next symbol or the end of its section.
  * Of several at one address: global before weak before local, then the shorter name without leading underscores, then the
  * first in the table.
  */
@@ -101,6 +121,7 @@ int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret);
 /*
  * Read the symbols now, as the first binary_find does, and say what was wrong with them: 0, or the error of a table
  * that could not be used (-EBADMSG, -E2BIG, ...; names of the other one are found all the same). The text is given once.
+ * -EAGAIN, -EBUSY: they could not be read now, which is not the file's fault; a later look-up tries again, some times.
  */
 int binary_load(struct binary *b, struct err *err);
 
@@ -135,7 +156,7 @@ void binary_expect_debug(struct binary *b, bool coming);
 /*
  * Offer an opened candidate, before symbols are read, or while one is expected: then what was read goes, with its tags, and is read
  * anew. fd is borrowed. 0: it is the file's (its build id, else the CRC that
- * .gnu_debuglink gives) and is used; -ENOENT: it is not.
+ * .gnu_debuglink gives) and is used; -ENOENT: it is not; -EAGAIN: that could not be told now.
  */
 int binary_offer_debug(struct binary *b, int fd, const char *path);
 
@@ -158,7 +179,7 @@ bool binary_has_lines(const struct binary *b);
 
 /*
  * Ask for n addresses (at most 4096) at once; each is called for each, in order, with n_frames 0 where nothing is known. -EIO, -EBADMSG, ...:
- * this file's DWARF is not asked again.
+ * this file's DWARF is not asked again; -EAGAIN, -EBUSY: not now.
  */
 int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 		 void (*each)(void *ctx, size_t i, const struct line_frame *frames, size_t n_frames), void *ctx);

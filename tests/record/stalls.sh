@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A machine that has no time for the children that read files: what a program has is found out later, not never. One child is
+# stopped for longer than it is waited for, the other recording's nursery.
+. "$(dirname "$0")/lib.bash"
+cp "$loads/labelled" by-worker
+cp "$loads/labelled" by-nursery
+
+children() { cat "/proc/$1/task/$1/children" 2>/dev/null; }
+
+begin() { # store: $recorder, $nursery
+	local i
+	background "$ascribe" record -a -F 499 -o "$1" 2>"$1.err"
+	recorder=$pid
+	recorders+=("$pid")
+	recording "$1.err"
+	nursery=$(for i in $(children "$recorder"); do grep -qx ascribe-nursery "/proc/$i/comm" && echo "$i"; done)
+	[ -n "$nursery" ] || bad "$1: no nursery"
+}
+
+[ -r "/proc/$$/task/$$/children" ] || skip "this kernel does not tell a process's children"
+recorders=()
+begin worker
+stopping=$nursery
+begin nursery
+kill -STOP "$nursery"
+for i in $(children "$nursery"); do kill -KILL "$i"; done
+./by-nursery nest 0.3 >nursery.json &
+programs=($!)
+./by-worker nest 0.2 >worker.json &
+programs+=($!)
+# Whoever is to read files stands still, for longer than an answer is waited for; where the machine is slow, that was no stall.
+end=$(($(date +%s%N) + 3000000000))
+while [ "$(date +%s%N)" -lt $end ]; do
+	for i in $(children "$stopping"); do kill -STOP "$i" 2>/dev/null; done
+	sleep 0.01
+done
+for i in "$nursery" $(children "$stopping"); do kill -CONT "$i" 2>/dev/null; done
+
+wait "${programs[@]}"
+kill -INT "${recorders[@]}"
+wait "${recorders[@]}"
+for who in worker nursery; do
+	report $who --by tenant --where "{exe=~\".*/by-$who\"}" -n 0 >$who.r.json
+	report $who --where "{exe=~\".*/by-$who\",tenant!=\"\"}" -n 0 >$who.f.json
+	"$ascribe" stat $who --json >$who.s.json
+	check "$who: labels are there after the stall" r=$who.r.json -- 'sum(n for k, n in samples(r).items() if k) > 0.1 * r["samples"]' 'samples(r)'
+	check "$who: and names" f=$who.f.json -- 'samples(f).get("burn", 0) > 0.3 * f["samples"]' 'list(samples(f).items())[:3]'
+	check "$who: every sample is accounted for" s=$who.s.json -- 'exact(s)'
+done
+# The worker may have read the program's file before it was stopped.
+check "what was sampled before the nursery went on is counted" s=nursery.s.json -- 's["flagged"]["labels_late"] > 0' 's["flagged"]["labels_late"]'
+finish
