@@ -151,6 +151,10 @@ struct sched_cpu {
 		struct occupant who;
 		__u32 at, active; /* in the arena of that half */
 	} known[KNOWN];
+	/* waker.bpf.h */
+	__u64 waker_slice;
+	__u32 waker_may_take, reserved;
+	struct occupant waker; /* copied */
 };
 
 /* By CPU; only its own CPU writes, others read what ran there. */
@@ -250,6 +254,18 @@ static __always_inline __u32 spot_of(struct task_struct *t, bool blocked)
 	return (__u32)(mix(0x73706f74, h) >> 32) & (SPOTS - 1);
 }
 
+/* One more in each slice, up to TAKE_MAX at once. */
+static __always_inline bool may_take(__u64 *last, __u32 *left, __u64 now)
+{
+	__u64 slice = now >> SLICE_BITS, more = slice - *last;
+	*last = slice;
+	*left = more < TAKE_MAX && *left + more < TAKE_MAX ? *left + (__u32)more : TAKE_MAX;
+	if (!*left)
+		return false;
+	(*left)--;
+	return true;
+}
+
 /* Is the stack of a thread that leaves at this spot worth its time? */
 static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, __u32 spot, __u64 now)
 {
@@ -264,13 +280,7 @@ static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, 
 			return false;
 		sc->slice_short = now >> SHORT_SLICE_BITS;
 	}
-	__u64 slice = now >> SLICE_BITS, more = slice - sc->slice;
-	sc->slice = slice;
-	sc->may_take = more < TAKE_MAX && sc->may_take + more < TAKE_MAX ? sc->may_take + (__u32)more : TAKE_MAX;
-	if (!sc->may_take)
-		return false;
-	sc->may_take--;
-	return true;
+	return may_take(&sc->slice, &sc->may_take, now);
 }
 
 static __always_inline void learn(__u32 spot, __u64 ns)
@@ -722,10 +732,10 @@ __noinline int put_stacked(__u32 cpu, struct waiting *w, __u64 off, __u64 runq)
 
 /*
  * What `w` waited for from `since` to `now`, when it came to this CPU, which `last` had before; of that it was `here` in this one's
- * queue, and `before` in others.
+ * queue, and `before` in others. How long it was blocked.
  */
-static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct run *last, __u64 since, __u64 now, __u64 here,
-				      __u64 before)
+static __always_inline __u64 wait_over(__u32 cpu, struct waiting *w, const struct run *last, __u64 since, __u64 now, __u64 here,
+				       __u64 before)
 {
 	__u64 began = w->began, from = waits_from;
 	if (unlikely(since < from)) {
@@ -733,7 +743,7 @@ static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct
 		began = 0;
 	}
 	if (unlikely(now < since))
-		return;
+		return 0;
 	bool blocked = w->state & WAITS_BLOCKED;
 	__u64 all = now - since;
 	if (!blocked && !here) /* preempted, and not known where it was since then */
@@ -758,7 +768,7 @@ static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct
 	if (!runq && !runq_full) { /* it ran at once: one of its lengths, too */
 		if (blocked)
 			tally(cpu, w, TALLY_RUNQ, 0, 0);
-		return;
+		return off;
 	}
 	tally(cpu, w, TALLY_RUNQ | (left & 2 ? WAIT_SUMMED : 0) | (runq_full ? 0 : WAIT_NO_HIST), runq, runq_full);
 	/* The usual case, at a fraction of the cost: who had this CPU until now had it since then. */
@@ -766,7 +776,11 @@ static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct
 		blame(cpu, w, now - here, now, runq - here);
 	else
 		tally_by(cpu, w, &last->who, runq);
+	return off;
 }
+
+/* waker.bpf.h: who ended what the current thread waited for, of which it was blocked for `off`; it leaves. */
+int waker_over(__u32 cpu, struct waiting *w, __u64 off);
 
 /* ---- the scheduler ---- */
 
@@ -849,7 +863,7 @@ __noinline int count_untracked(__u32 cpu)
 
 /* The current thread leaves the CPU; it came when `last` left it. Who it was goes to *ret. When it came. */
 static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preempted, __u32 cpu, struct cpu_state *c,
-				   struct sched_cpu *sc, const struct run *last, __u64 clock, __u64 now, struct occupant *ret)
+				   struct sched_cpu *sc, const struct run *last, __u64 clock, __u64 now, bool wakers, struct occupant *ret)
 {
 	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
 	__u32 state = t->__state;
@@ -865,13 +879,15 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		w->tid = (__u32)t->pid;
 		w->kthread = kthread;
 	}
-	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, came = arrival(w, t, last, clock, now);
+	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, came = arrival(w, t, last, clock, now), off = 0;
 	if (since) {
 		__u64 before, here = queued(w, t, came, &before);
-		wait_over(cpu, w, last, since + unseen(w, t, came, now), came, here, before);
+		off = wait_over(cpu, w, last, since + unseen(w, t, came, now), came, here, before);
 		if (unlikely(now - w->tallied > TALLY_NS))
 			tallies_put(cpu, w);
 	}
+	if (wakers)
+		waker_over(cpu, w, off);
 	if (unlikely(w->place)) {
 		place_drop(w->place, (__u32)t->pid);
 		w->place = 0;
@@ -931,9 +947,9 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 
 /*
  * All is done when a thread leaves: what it waited for before it came, too. The kernel has noted when it came, and how long it had been in
- * queues; so the one who enters need not be looked at.
+ * queues; so the one who enters need not be looked at. wakers: a constant, so that what is not asked for is not there.
  */
-static __always_inline void switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next)
+static __always_inline void switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next, bool wakers)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
@@ -948,7 +964,7 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 	const struct run *last = &sc->runs[at & (RUNS - 1)];
 	struct run *run = &sc->runs[to & (RUNS - 1)];
 	if (prev->pid) {
-		run->begin = leave(ctx, prev, preempted, cpu, c, sc, last, clock, now, &run->who);
+		run->begin = leave(ctx, prev, preempted, cpu, c, sc, last, clock, now, wakers, &run->who);
 	} else {
 		run->begin = last->end;
 		run->who = (struct occupant){ .start_ns = OCCUPANT_IDLE };
@@ -965,7 +981,7 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 SEC("tp_btf/sched_switch")
 int on_switch(__u64 *ctx)
 {
-	switched(ctx, ctx[0] & 1, (void *)ctx[1], (void *)ctx[2]);
+	switched(ctx, ctx[0] & 1, (void *)ctx[1], (void *)ctx[2], false);
 	return 0;
 }
 

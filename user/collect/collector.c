@@ -162,6 +162,29 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 		w->stored += row->samples;
 }
 
+/* Blocked time by who ended it: no samples, they are in the rows of who was blocked. */
+static void add_waker(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
+{
+	const char *name;
+	const struct occupant *who = waits_waker(h, row, &name);
+	struct proc_image *im = row_image(c, row), *by = who ? procs_find(c->procs, who->tgid, row->last_ns) : NULL;
+	struct resolver_stack s = { .n_kernel = row->n_kernel, .n_user = row->n_user };
+	struct resolver_flags flags = { 0 };
+	bool known = who && s.n_kernel + s.n_user, cut = false;
+	uint32_t stack;
+	int rc = 0;
+	if (known) {
+		s.frames = h->arena + row->stack + OCCUPANT_WORDS;
+		resolver_trim_waking(c->resolver, &s);
+		rc = resolver_stack(c->resolver, c->procs, by, &s, &stack, &flags);
+	}
+	rc = rc ? rc : waits_add_waker(&c->waits, h, row, im, by, known ? &stack : NULL, &cut);
+	if (cut)
+		w->counter[COUNTER_waker_cut] += row->samples;
+	if (rc)
+		w->counter[COUNTER_wait_rows_full] += row->samples;
+}
+
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
@@ -174,6 +197,10 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	struct python_stack py;
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME) {
 		add_wait(c, w, h, row);
+		return;
+	}
+	if (row->kind == ROW_WAKER) {
+		add_waker(c, w, h, row);
 		return;
 	}
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
@@ -276,7 +303,7 @@ static void await_names(struct collector *c, const struct sampler_half *h)
 		if (!row->samples)
 			continue;
 		left--;
-		if (row->kind == ROW_IDLE || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
+		if (row->kind == ROW_IDLE || row->kind == ROW_WAKER || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
 			continue;
 		struct resolver_stack s = { .frames = h->arena + row->stack, .n_kernel = row->n_kernel, .n_user = row->n_user };
 		resolver_want_names(c->resolver, c->procs, row_image(c, row), &s);
@@ -353,6 +380,8 @@ static void on_wait(void *ctx, const struct row *row, const uint64_t *words)
 	add_row(c, w, &h, row);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
 		return;
+	if (c->waits.wakers && row->event == c->waits.off)
+		w->counter[COUNTER_waker_unknown] += row->samples;
 	if (waits_add_part(&c->waits, row, row_image(c, row)))
 		w->counter[COUNTER_wait_rows_full] += row->samples;
 }

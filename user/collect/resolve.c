@@ -730,21 +730,32 @@ int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_im
 	return rc;
 }
 
-#define SWITCH_FRAMES 10 /* those above __schedule: the tracepoint, BPF */
+#define SWITCH_FRAMES 10 /* those above the scheduler: the tracepoint, BPF */
 
-void resolver_trim_switch(struct resolver *r, struct resolver_stack *s)
+/* Up to the frame of `function`, and that of `caller` where it is the next. */
+static void trim(struct resolver *r, struct resolver_stack *s, const char *function, const char *caller)
 {
 	for (uint32_t i = 0; r->kernel && i + 1 < s->n_kernel && i < SWITCH_FRAMES; i++) {
 		struct symbol sym;
-		if (kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) || strcmp(sym.name, "__schedule"))
+		if (kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) || strcmp(sym.name, function))
 			continue;
 		i++;
-		if (i + 1 < s->n_kernel && !kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) && !strcmp(sym.name, "schedule"))
+		if (i + 1 < s->n_kernel && !kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) && !strcmp(sym.name, caller))
 			i++;
 		s->frames += i;
 		s->n_kernel -= i;
 		return;
 	}
+}
+
+void resolver_trim_switch(struct resolver *r, struct resolver_stack *s)
+{
+	trim(r, s, "__schedule", "schedule");
+}
+
+void resolver_trim_waking(struct resolver *r, struct resolver_stack *s)
+{
+	trim(r, s, "try_to_wake_up", "wake_up_q");
 }
 
 void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map)

@@ -87,6 +87,9 @@ void resolver_want_names(struct resolver *r, struct procs *procs, const struct p
  */
 void resolver_trim_switch(struct resolver *r, struct resolver_stack *s);
 
+/* The same of a thread that woke another. */
+void resolver_trim_waking(struct resolver *r, struct resolver_stack *s);
+
 /* A mapping appeared that has no file of its own: the process may be making code. */
 void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 

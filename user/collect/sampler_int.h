@@ -10,7 +10,7 @@
 #define PROC_ENTRIES 16384
 #define SELECT_ENTRIES 65536
 
-#define SAMPLER_SCHED_LINKS 5
+#define SAMPLER_SCHED_LINKS 8
 
 struct cpu {
 	int fd[MAX_EVENTS]; /* -1: not open */
@@ -40,6 +40,8 @@ struct sampler {
 	uint32_t *shards[UNWIND_SHARDS];
 	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *exit;
 	bool waits; /* the scheduler is watched */
+	bool wakers; /* and who wakes */
+	struct config wake; /* preempt_count, bottom_half, backlog */
 	bool queue_times; /* of struct config */
 	struct bpf_link *sched[SAMPLER_SCHED_LINKS], *threads;
 	struct wait_others *others; /* of each half; NULL: no waits */

@@ -21,7 +21,7 @@ static int add_event(struct waits *w, const char *name, uint32_t *ret)
 
 int waits_renew(struct waits *w, const struct sampler_config *cfg)
 {
-	struct store_frame none = { .kind = FRAME_KERNEL };
+	struct store_frame none = { .kind = FRAME_KERNEL }, interrupt = none;
 	w->on = false;
 	for (unsigned i = 0; i < cfg->n_events; i++) {
 		if (!cfg->event[i].wait)
@@ -31,14 +31,19 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 	}
 	if (!w->on)
 		return 0;
+	w->wakers = cfg->wakers;
 	memset(w->bucket, 0, sizeof(w->bucket));
 	int rc = add_event(w, EVENT_OFF ".lengths", &w->lengths[0]);
 	rc = rc ? rc : add_event(w, EVENT_RUNQ ".lengths", &w->lengths[1]);
 	rc = rc ? rc : add_event(w, "blame", &w->blame);
+	rc = rc || !w->wakers ? rc : add_event(w, "waker", &w->waker);
 	rc = rc ? rc : store_add_string(w->store, WAITS_LENGTHS, strlen(WAITS_LENGTHS), &w->bucket_module);
 	rc = rc ? rc : store_add_string(w->store, WAITS_NO_STACK, strlen(WAITS_NO_STACK), &none.function);
 	rc = rc ? rc : store_add_string(w->store, "[kernel]", 8, &none.module);
-	return rc ? rc : one_frame(w, &none, &w->no_stack);
+	rc = rc ? rc : one_frame(w, &none, &w->no_stack);
+	interrupt.module = none.module;
+	rc = rc || !w->wakers ? rc : store_add_string(w->store, WAITS_INTERRUPT, strlen(WAITS_INTERRUPT), &interrupt.function);
+	return rc || !w->wakers ? rc : one_frame(w, &interrupt, &w->interrupt);
 }
 
 static int bucket_stack(struct waits *w, uint32_t bucket, uint32_t *ret)
@@ -62,32 +67,34 @@ static int add_set(struct waits *w, struct sets_labels *l, uint32_t *ret)
 	return store_add_set(w->store, l->v, l->n < STORE_SET_MAX ? l->n : STORE_SET_MAX, ret);
 }
 
-/* To whom: the occupant in the arena, or a name for those that are none. */
-static const char *occupant_of(const struct sampler_half *h, uint32_t at, const struct occupant **ret)
+/* To whom: the occupant in the arena, or a name for those that are none. n_words: the occupant's and what stands behind. */
+static const char *occupant_of(const struct sampler_half *h, uint32_t at, uint32_t n_words, const struct occupant **ret)
 {
 	*ret = NULL;
 	if (at == OCCUPANT_IDLE)
 		return "(idle)";
-	if (!h || at > h->arena_words || h->arena_words - at < OCCUPANT_WORDS)
+	if (at == OCCUPANT_INTERRUPT)
+		return "(interrupt)";
+	if (!h || at > h->arena_words || h->arena_words - at < n_words)
 		return "(other)";
 	*ret = (const struct occupant *)(const void *)(h->arena + at);
 	return NULL;
 }
 
 /* Is there room for this set among those of the window? */
-static bool pair_fits(struct waits *w, const struct sets_labels *l)
+static bool pair_fits(struct waits_pairs *w, const struct sets_labels *l)
 {
 	uint64_t key = labels_key(l->v, l->n, 0) | 1;
 	size_t at = key >> 32;
 	for (;; at++) {
-		uint64_t *p = &w->pair[at % WAITS_PAIR_PLACES];
+		uint64_t *p = &w->key[at % WAITS_PAIR_PLACES];
 		if (*p == key)
 			return true;
 		if (*p)
 			continue;
-		if (w->n_pairs == WAITS_PAIRS_MAX)
+		if (w->n == WAITS_PAIRS_MAX)
 			return false;
-		w->n_pairs++;
+		w->n++;
 		*p = key;
 		return true;
 	}
@@ -95,30 +102,57 @@ static bool pair_fits(struct waits *w, const struct sets_labels *l)
 
 void waits_window(struct waits *w)
 {
-	if (w->n_pairs)
-		memset(w->pair, 0, sizeof(w->pair));
-	w->n_pairs = 0;
+	if (w->had.n)
+		memset(&w->had, 0, sizeof(w->had));
+	if (w->woke.n)
+		memset(&w->woke, 0, sizeof(w->woke));
 }
 
-/* l: the labels of who waited. *ret_cut is left alone unless it was. */
-static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l,
-		     bool *ret_cut)
+/* Whom the wait is because of, to the labels of who waited; "(other)" where that is one too many. *ret_cut is left alone unless it was. */
+static int add_pair(struct waits *w, struct waits_pairs *pairs, const struct occupant *who, const struct proc_image *im,
+		    const char *name, struct sets_labels *l, uint32_t *ret_set, bool *ret_cut)
 {
-	const struct occupant *who;
-	const char *name = occupant_of(h, row->stack, &who);
-	struct proc_image *im = who ? procs_find(w->sets->procs, who->tgid, row->last_ns) : NULL;
-	uint32_t set;
 	size_t n = l->n;
 	memcpy(w->victim, l->v, n * sizeof(*l->v));
 	sets_add_occupant(w->sets, who, im, name, l);
-	if (who && !pair_fits(w, l)) {
+	if (who && !pair_fits(pairs, l)) {
 		memcpy(l->v, w->victim, n * sizeof(*l->v));
 		l->n = n;
 		sets_add_occupant(w->sets, NULL, NULL, "(other)", l);
 		*ret_cut = true;
 	}
-	int rc = add_set(w, l, &set);
+	return add_set(w, l, ret_set);
+}
+
+/* l: the labels of who waited. */
+static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l,
+		     bool *ret_cut)
+{
+	const struct occupant *who;
+	const char *name = occupant_of(h, row->stack, OCCUPANT_WORDS, &who);
+	struct proc_image *im = who ? procs_find(w->sets->procs, who->tgid, row->last_ns) : NULL;
+	uint32_t set;
+	int rc = add_pair(w, &w->had, who, im, name, l, &set, ret_cut);
 	return rc ? rc : store_add_row(w->store, set, 0, w->blame, row->samples, row->value);
+}
+
+const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name)
+{
+	const struct occupant *who;
+	*ret_name = occupant_of(h, row->stack, OCCUPANT_WORDS + (uint32_t)row->n_kernel + row->n_user, &who);
+	return who;
+}
+
+int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
+		    const struct proc_image *by, const uint32_t *stack, bool *ret_cut)
+{
+	static struct sets_labels l;
+	const char *name;
+	const struct occupant *who = waits_waker(h, row, &name);
+	uint32_t set, at = stack ? *stack : row->stack == OCCUPANT_INTERRUPT ? w->interrupt : w->no_stack;
+	sets_of(w->sets, row, im, SETS_WORK, row->n_python & WAIT_KTHREAD, &l);
+	int rc = add_pair(w, &w->woke, who, by, name, &l, &set, ret_cut);
+	return rc ? rc : store_add_row(w->store, set, at, w->waker, row->samples * w->weight, row->value);
 }
 
 int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
@@ -181,17 +215,23 @@ int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_
 	rc = rc ? rc : add_other_lengths(w, o, set);
 	sets_add_occupant(w->sets, NULL, NULL, "(other)", &l);
 	rc = rc ? rc : add_set(w, &l, &set);
-	return rc ? rc : add_other(w, &o->blame, set, 0, w->blame, o->blame.n);
+	rc = rc ? rc : add_other(w, &o->blame, set, 0, w->blame, o->blame.n);
+	return rc || !w->wakers ? rc : add_other(w, &o->waker, set, w->no_stack, w->waker, o->waker.n * w->weight);
 }
 
 int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im)
 {
 	static struct sets_labels l;
 	struct row of = *row;
+	bool cut, kthread = row->kind == ROW_KTHREAD;
+	of.stack = OCCUPANT_OTHER;
+	if (row->event == w->off && w->wakers) {
+		of.n_kernel = of.n_user = 0;
+		of.n_python = kthread ? WAIT_KTHREAD : 0;
+		return waits_add_waker(w, NULL, &of, im, NULL, NULL, &cut);
+	}
 	if (row->event != w->runq)
 		return 0;
-	of.stack = OCCUPANT_OTHER;
-	sets_of(w->sets, row, im, SETS_WORK, row->kind == ROW_KTHREAD, &l);
-	bool cut;
+	sets_of(w->sets, row, im, SETS_WORK, kthread, &l);
 	return add_blame(w, NULL, &of, &l, &cut);
 }
