@@ -198,4 +198,10 @@ static __always_inline __u32 python_stack(const struct image *im, __u32 key, __u
 	return python_frames(im, key, from, e->python_runtime, (__u32)e->python_layout);
 }
 
+/* The same with a frame of its own, for programs that have little room left in theirs. */
+__noinline __u32 python_behind(const struct image *im, __u32 key, __u32 from)
+{
+	return im ? python_stack(im, key, from) : 0;
+}
+
 #endif

@@ -28,6 +28,7 @@
 #include "common.bpf.h"
 #include "hist_bucket.h"
 #include "labels.bpf.h"
+#include "python.bpf.h"
 #include "select.bpf.h"
 #include "table.bpf.h"
 #include "unwind.bpf.h"
@@ -110,7 +111,7 @@ struct {
 /* A stack while its thread waits. */
 struct wait_place {
 	__u32 owner; /* tid, 0: free */
-	__u16 n_kernel, n_user;
+	__u8 n_kernel, n_user, n_python;
 	__u64 words[WAIT_WORDS];
 };
 
@@ -314,7 +315,7 @@ static __always_inline void place_drop(__u32 place, __u32 tid)
 }
 
 /* Keep the stack that stands at the tail of half `key`; where it is kept, 0 when there is no place. */
-__noinline __u32 place_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user)
+__noinline __u32 place_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user, __u32 n_python)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	struct wait_place *s = 0;
@@ -329,12 +330,15 @@ __noinline __u32 place_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user)
 		n_kernel = WAIT_WORDS;
 	if (n_user > WAIT_WORDS - n_kernel)
 		n_user = WAIT_WORDS - n_kernel;
-	__u64 n = n_kernel + n_user;
+	if (n_python > WAIT_WORDS - n_kernel - n_user)
+		n_python = WAIT_WORDS - n_kernel - n_user;
+	__u64 n = n_kernel + n_user + n_python;
 	barrier_var(n);
 	if (n > WAIT_WORDS || bpf_probe_read_kernel(s->words, n * 8, arena_ptr(h, h->arena_used)))
-		n_kernel = n_user = 0;
-	s->n_kernel = (__u16)n_kernel;
-	s->n_user = (__u16)n_user;
+		n_kernel = n_user = n_python = 0;
+	s->n_kernel = (__u8)n_kernel;
+	s->n_user = (__u8)n_user;
+	s->n_python = (__u8)n_python;
 	return place;
 }
 
@@ -346,19 +350,20 @@ __noinline int place_take(__u32 key, __u32 place, struct row *row)
 	struct wait_place *s = bpf_map_lookup_elem(&places, &i);
 	if (!h || !s || !row)
 		return -1;
-	__u32 n_kernel = s->n_kernel, n_user = s->n_user;
+	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python;
 	__u64 *tail = arena_tail(h);
-	__u64 n = n_kernel + n_user;
+	__u64 n = n_kernel + n_user + n_python;
 	barrier_var(n);
 	int rc = -1 - COUNTER_stacks_full;
 	if (tail && n <= WAIT_WORDS && !bpf_probe_read_kernel(tail, n * 8, s->words))
-		rc = stack_intern(key, n_kernel, n_user, 0);
+		rc = stack_intern(key, n_kernel, n_user, n_python);
 	__sync_lock_test_and_set(&s->owner, 0);
 	if (rc < 0)
 		return -1;
 	row->stack = (__u32)rc;
 	row->n_kernel = (__u16)n_kernel;
 	row->n_user = (__u16)n_user;
+	row->n_python = (__u16)n_python; /* 0 in all other rows: to be set back */
 	return 0;
 }
 
@@ -726,6 +731,7 @@ __noinline int put_stacked(__u32 cpu, struct waiting *w, __u64 off, __u64 runq)
 			left &= ~2;
 		}
 	}
+	row->n_python = 0;
 	outside(c);
 	return left;
 }
@@ -840,7 +846,8 @@ static __always_inline void leave_stack(void *ctx, struct task_struct *t, __u32 
 	struct stack_lengths len;
 	if (tail) {
 		unwind(ctx, t, &sc->image, false, kthread, h, key, tail, &len);
-		w->place = place_keep(key, (__u32)t->pid, len.n_kernel, len.n_user);
+		__u32 n_python = kthread ? 0 : python_behind(&sc->image, key, len.n_kernel + len.n_user);
+		w->place = place_keep(key, (__u32)t->pid, len.n_kernel, len.n_user, n_python);
 	}
 	outside(c);
 }
@@ -1076,8 +1083,8 @@ static __always_inline void wait_begin(struct task_struct *t, __u64 now)
 	w->place = place_find((__u32)t->pid, &s);
 	if (s) {
 		long n = bpf_get_task_stack(t, s->words, WAIT_WORDS * 8, 0);
-		s->n_kernel = n > 0 ? (__u16)((__u64)n / 8) : 0;
-		s->n_user = 0;
+		s->n_kernel = n > 0 ? (__u8)((__u64)n / 8) : 0;
+		s->n_user = s->n_python = 0;
 	}
 	w->state = WAITS_BLOCKED;
 	if (cfg.queue_times) {
@@ -1138,13 +1145,14 @@ static __always_inline void wait_tell(struct seq_file *seq, struct wire_wait *o,
 	o->row.first_ns = since;
 	o->row.samples = 1;
 	o->row.stack = 0;
-	o->row.n_kernel = o->row.n_user = 0;
+	o->row.n_kernel = o->row.n_user = o->row.n_python = 0;
 	__u32 place = w->place, i = place - 1;
 	struct wait_place *s = place ? bpf_map_lookup_elem(&places, &i) : 0;
 	if (s) {
 		o->row.n_kernel = s->n_kernel;
 		o->row.n_user = s->n_user;
-		n = o->row.n_kernel + o->row.n_user;
+		o->row.n_python = s->n_python;
+		n = o->row.n_kernel + o->row.n_user + o->row.n_python;
 		barrier_var(n);
 		if (n > WAIT_WORDS || bpf_probe_read_kernel(o->words, n * 8, s->words))
 			n = 0;

@@ -140,7 +140,8 @@ static __always_inline void waker_note(void *ctx, struct task_struct *t, __u32 t
 	__u64 *tail = h ? arena_tail(h) : 0;
 	if (tail) {
 		unwind(ctx, t, &sc->image, false, kthread, h, key, tail, &len);
-		k->place = place_keep(key, tid, len.n_kernel, len.n_user);
+		__u32 n_python = kthread ? 0 : python_behind(&sc->image, key, len.n_kernel + len.n_user);
+		k->place = place_keep(key, tid, len.n_kernel, len.n_user, n_python);
 	}
 	outside(c);
 }
@@ -195,8 +196,8 @@ __noinline int waker_take(__u32 key, __u32 place, const struct occupant *who, st
 	struct wait_place *s = bpf_map_lookup_elem(&places, &i);
 	if (!h || !s || !who || !row)
 		return -1;
-	__u32 n_kernel = s->n_kernel, n_user = s->n_user;
-	__u64 *tail = arena_tail(h), n = n_kernel + n_user;
+	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python;
+	__u64 *tail = arena_tail(h), n = n_kernel + n_user + n_python;
 	const __u64 *word = (const void *)who;
 	int rc = -1;
 	barrier_var(n);
@@ -204,7 +205,7 @@ __noinline int waker_take(__u32 key, __u32 place, const struct occupant *who, st
 #pragma unroll
 		for (int k = 0; k < OCCUPANT_WORDS; k++)
 			tail[k] = word[k];
-		rc = stack_intern(key, OCCUPANT_WORDS + n_kernel, n_user, 0);
+		rc = stack_intern(key, OCCUPANT_WORDS + n_kernel, n_user, n_python);
 	}
 	__sync_lock_test_and_set(&s->owner, 0);
 	if (rc < 0)
@@ -212,6 +213,7 @@ __noinline int waker_take(__u32 key, __u32 place, const struct occupant *who, st
 	row->stack = (__u32)rc;
 	row->n_kernel = (__u16)n_kernel;
 	row->n_user = (__u16)n_user;
+	row->n_python = (__u16)n_python;
 	return 0;
 }
 
@@ -229,9 +231,8 @@ __noinline int put_waker(__u32 cpu, struct waiting *w, const struct occupant *wh
 		struct row *row = row_of(sc, w);
 		row->kind = ROW_WAKER;
 		row->event = (__u8)cfg.event_off;
-		row->tid = 0; /* by the labels of the work alone */
+		row->tid = w->kthread ? WAIT_KTHREAD : 0; /* by the labels of the work alone */
 		row->n_kernel = row->n_user = 0;
-		row->n_python = w->kthread ? WAIT_KTHREAD : 0;
 		row->samples = 1;
 		row->value = off;
 		if (!place || waker_take(key, place, who, row))

@@ -75,7 +75,7 @@ enum row_kind {
  * Waits. ROW_WAIT and ROW_BLAME have no stack: n_kernel is the bucket of the length (include/hist_bucket.h), n_user says more, stack
  * is who had the CPU: the index of a struct occupant in the arena, or one of OCCUPANT_*.
  *
- * ROW_WAKER: the waker is called in the same way, its stack of n_kernel + n_user words stands behind the occupant's; n_python says more.
+ * ROW_WAKER: the waker is called in the same way, and its stack stands behind the occupant's words; instead of tid there is WAIT_KTHREAD or 0.
  */
 #define WAIT_HIST_BITS 3
 #define WAIT_SUMMED 1  /* no other row has these waits: they count as samples, without a stack */
@@ -105,7 +105,7 @@ struct occupant {
 #define WAIT_WORDS 127
 struct wire_wait {
 	struct row row; /* stack: 0, but for OCCUPANT_* */
-	__u64 words[WAIT_WORDS]; /* n_kernel + n_user; ROW_WAIT: none; ROW_BLAME: the occupant's */
+	__u64 words[WAIT_WORDS]; /* n_kernel + n_user + n_python; ROW_WAIT: none; ROW_BLAME: the occupant's */
 };
 
 /* Waits of a half that found no row: as events the first is of being blocked, the second of the queue. */

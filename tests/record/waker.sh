@@ -37,9 +37,19 @@ check "the stack leads from the kernel to where its thread began" f=functions.js
 ok "the flame page is of that time" sh -c "'$ascribe' flame kinds --metric waker --json 2>/dev/null | grep -q '\"event\": *\"waker\"'"
 ok "the matrix as text" sh -c "'$ascribe' blame kinds --wakers --by tenant 2>/dev/null | grep -q '^ *BLOCKED .*(interrupt)'"
 
+# ---- three that look at no share of time, at once ----
+background sleep 60
+pids=()
+for args in "short -- $load short 1 $cpu" "many -- $load many 1 $cpu" "open -a -d 1s"; do
+	"$ascribe" record -q --wall --waker -F 99 -o $args >"${args%% *}.out" 2>"${args%% *}.err" &
+	pids+=($!)
+done
+for p in "${pids[@]}"; do
+	wait "$p" || bad "recording: $(cat ./*.err)"
+done
+
 # ---- short waits: summed by who ended them, without stacks but of a few ----
-record --wall --waker -F 99 -o short -- "$load" short 1 $cpu
-cp record.out truth.json
+cp short.out truth.json
 wakers short --by tenant >w.json
 report short --metric off --by tenant -n 0 >o.json
 report short --event waker --by tenant -n 0 >n.json
@@ -51,7 +61,6 @@ check "ping and pong wake each other: 98% of their time, of each turn once at mo
 check "without a stack but for some" f=f.json -- '{x["function"]: x["self"] for x in f["rows"]}["[no stack]"] > 0'
 
 # ---- more pairs than are kept ----
-record --wall --waker -F 99 -o many -- "$load" many 1 $cpu
 wakers many --by step >w.json
 report many --metric off --by step -n 0 >o.json
 "$ascribe" stat many --json >stat.json
@@ -60,8 +69,6 @@ check "of more than 4,096 pairs in a window the waker is counted as cut, under (
 	len([c for c in w['cells'] if c['occupant']]) <= 4096 * s['blocks']" 's["flagged"]["waker_cut"], len(w["cells"])'
 
 # ---- waits that are not over ----
-background sleep 60
-record --wall --waker -a -F 99 -d 1s -o open
 wakers open >w.json
 report open --metric off --by comm -n 0 >o.json
 "$ascribe" stat open --json >stat.json
@@ -79,7 +86,22 @@ check "the same matrix over HTTP, and functions" b=b.json w=by.json t=t.json f=f
 	"abs(b['seconds'] - w['seconds']) < 1e-6 and $cells(b)['v', 'g'] == $cells(w)['v', 'g'] and t['metric'] == 'waker' and
 	any(x['function'] == 'give_pipe' for x in t['rows']) and x['code'] == 'invalid_argument'"
 
-# ---- bad input ----
+# ---- kernels that do not tell, and bad input ----
+clang=$(command -v clang || command -v clang-19 || command -v clang-14)
+kernel() { # tracepoints: their types alone
+	local t
+	for t in "$@"; do echo "typedef void (*btf_trace_$t)(void); btf_trace_$t $t;"; done >types.c
+	"$clang" -g -target bpf -c -o types.o types.c
+	ASCRIBE_KERNEL_TYPES=$PWD/types.o
+	export ASCRIBE_KERNEL_TYPES
+}
+if [ -n "$clang" ]; then
+	kernel sched_switch sched_wakeup_new sched_process_fork
+	exits 1 'no tracepoint sched_waking: .* without it waits can' "$ascribe" record --wall --waker -d 100ms -o none
+	kernel sched_switch sched_wakeup_new sched_process_fork sched_waking
+	exits 1 'do not say where it counts interrupts: .* without it waits can' "$ascribe" record --wall --waker -d 100ms -o none
+	unset ASCRIBE_KERNEL_TYPES
+fi
 exits 2 'waker goes with --wall' "$ascribe" record --waker -d 100ms -o none
 record -F 99 --wall -d 200ms -o plain
 exits 2 'no waker times.*--wall --waker' "$ascribe" report plain --metric waker

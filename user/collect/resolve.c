@@ -683,7 +683,7 @@ static bool has_trampolines(const struct proc_image *im, const uint64_t *user, u
 /* The Python frames of eval number k, or all of them when there is no eval, on the stack. */
 static int push_python(struct resolver *r, const struct resolver_stack *s, uint32_t k, uint32_t n_evals, uint32_t *stack)
 {
-	struct interleave in = { s->entry, s->n_python, n_evals, s->n_python >= MAX_FRAMES };
+	struct interleave in = { s->entry, s->n_python, n_evals, s->python_cut };
 	uint32_t first = 0, n = n_evals ? interleave_part(&in, k, &first) : s->n_python;
 	int rc = n ? 0 : -ENOENT;
 	for (uint32_t i = first + n; !rc && i-- > first;)

@@ -63,6 +63,7 @@ struct resolver_stack {
 	const uint32_t *python; /* the store's frames of Python code, leaf first; see collect/interleave.h */
 	const bool *entry;
 	uint32_t n_python;
+	bool python_cut; /* there are more of them towards the root */
 };
 
 /* What there is to say about the frames of a stack. */

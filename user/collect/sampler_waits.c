@@ -204,7 +204,7 @@ static size_t n_words(const struct row *row)
 		return 0;
 	if (row->kind == ROW_BLAME)
 		return OCCUPANT_WORDS;
-	return (size_t)row->n_kernel + row->n_user;
+	return (size_t)row->n_kernel + row->n_user + row->n_python;
 }
 
 /*

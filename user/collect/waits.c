@@ -139,7 +139,7 @@ static int add_blame(struct waits *w, const struct sampler_half *h, const struct
 const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name)
 {
 	const struct occupant *who;
-	*ret_name = occupant_of(h, row->stack, OCCUPANT_WORDS + (uint32_t)row->n_kernel + row->n_user, &who);
+	*ret_name = occupant_of(h, row->stack, OCCUPANT_WORDS + (uint32_t)row->n_kernel + row->n_user + row->n_python, &who);
 	return who;
 }
 
@@ -150,7 +150,7 @@ int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct 
 	const char *name;
 	const struct occupant *who = waits_waker(h, row, &name);
 	uint32_t set, at = stack ? *stack : row->stack == OCCUPANT_INTERRUPT ? w->interrupt : w->no_stack;
-	sets_of(w->sets, row, im, SETS_WORK, row->n_python & WAIT_KTHREAD, &l);
+	sets_of(w->sets, row, im, SETS_WORK, row->tid & WAIT_KTHREAD, &l);
 	int rc = add_pair(w, &w->woke, who, by, name, &l, &set, ret_cut);
 	return rc ? rc : store_add_row(w->store, set, at, w->waker, row->samples * w->weight, row->value);
 }
@@ -226,8 +226,8 @@ int waits_add_part(struct waits *w, const struct row *row, const struct proc_ima
 	bool cut, kthread = row->kind == ROW_KTHREAD;
 	of.stack = OCCUPANT_OTHER;
 	if (row->event == w->off && w->wakers) {
-		of.n_kernel = of.n_user = 0;
-		of.n_python = kthread ? WAIT_KTHREAD : 0;
+		of.n_kernel = of.n_user = of.n_python = 0;
+		of.tid = kthread ? WAIT_KTHREAD : 0;
 		return waits_add_waker(w, NULL, &of, im, NULL, NULL, &cut);
 	}
 	if (row->event != w->runq)
