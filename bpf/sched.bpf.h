@@ -525,12 +525,12 @@ static __always_inline void put_tally(struct half *h, __u32 key, struct row *row
 	a->ns = 0;
 }
 
-/* All tallies of w into rows; not while they are held. */
+/* All tallies of w into rows; not while they are held, but those that are ours alone (tallies_last). */
 __noinline int tallies_put(__u32 cpu, struct waiting *w)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
-	if (!c || !sc || !w || is_held(w))
+	if (!c || !sc || !w || (is_held(w) && w->tallied))
 		return 0;
 	__u32 key = inside(c, sc, cpu);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -952,6 +952,14 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 	return came;
 }
 
+/* The current thread leaves for ever when recording has ended: the iterator will not find it. One of the two has its tallies. */
+static __always_inline void tallies_last(struct task_struct *t, __u32 cpu)
+{
+	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
+	if (w && __sync_lock_test_and_set(&w->tallied, 0))
+		tallies_put(cpu, w);
+}
+
 /*
  * All is done when a thread leaves: what it waited for before it came, too. The kernel has noted when it came, and how long it had been in
  * queues; so the one who enters need not be looked at. wakers: a constant, so that what is not asked for is not there.
@@ -964,8 +972,11 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 	if (cpu >= cfg.n_cpus || !c || !sc)
 		return;
 	__u64 clock = queue_clock(prev), now = queue_now(sc, clock), at = sc->head & (RUNS - 1), to = (at + 1) & (RUNS - 1);
-	if (unlikely(now >= waits_until))
+	if (unlikely(now >= waits_until)) {
+		if (prev->__state & TASK_DEAD)
+			tallies_last(prev, cpu);
 		return;
+	}
 	barrier_var(at);
 	barrier_var(to);
 	const struct run *last = &sc->runs[at & (RUNS - 1)];
@@ -1056,7 +1067,7 @@ int on_thread(__u64 *ctx)
 
 /* ---- all threads: at the beginning, and for those whose wait outlasts a window ---- */
 
-/* Those that wait when recording begins wait since then. No program is attached any more. */
+/* Those that wait when recording begins wait since then. No wait is added to any more. */
 bool waits_begin, waits_over;
 
 struct {
@@ -1155,7 +1166,7 @@ static __always_inline void wait_tell(struct seq_file *seq, struct wire_wait *o,
 		n = o->row.n_kernel + o->row.n_user + o->row.n_python;
 		barrier_var(n);
 		if (n > WAIT_WORDS || bpf_probe_read_kernel(o->words, n * 8, s->words))
-			n = 0;
+			n = o->row.n_kernel = o->row.n_user = o->row.n_python = 0; /* another's by now: half of each */
 	}
 	/* The thread may have gone on, and its place be another's: then what was read is not told. */
 	if (__sync_val_compare_and_swap(&w->since, raw, until) != raw)
@@ -1209,12 +1220,15 @@ static __always_inline void tallies_tell(struct seq_file *seq, struct wire_wait 
 
 /*
  * Its CPU looks at `held` after it has taken `since`: so either it sees that we are at its tallies, or we that it does not wait. At
- * the end no CPU looks any more.
+ * the end a CPU looks only at those who leave for ever.
  */
 static __always_inline void tallies_hold(struct seq_file *seq, struct wire_wait *o, struct waiting *w)
 {
 	__sync_lock_test_and_set(&w->held, 1);
-	if (w->tallied && (waits_over || *(volatile __u64 *)&w->since)) {
+	if (waits_over) {
+		if (__sync_lock_test_and_set(&w->tallied, 0))
+			tallies_tell(seq, o, w);
+	} else if (w->tallied && *(volatile __u64 *)&w->since) {
 		tallies_tell(seq, o, w);
 		w->tallied = 0;
 	}

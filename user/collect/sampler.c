@@ -483,7 +483,7 @@ void sampler_stop(struct sampler *s)
 		bpf_link__destroy(s->tracepoint[i]);
 		s->tracepoint[i] = NULL;
 	}
-	sampler_detach_waits(s);
+	sampler_end_waits(s);
 	s->running = false;
 }
 

@@ -11,6 +11,7 @@
 #define SELECT_ENTRIES 65536
 
 #define SAMPLER_SCHED_LINKS 8
+#define SAMPLER_SWITCH_LINKS 6 /* from here on those of sched_switch */
 
 struct cpu {
 	int fd[MAX_EVENTS]; /* -1: not open */
@@ -66,6 +67,7 @@ int sampler_map_waits(struct sampler *s, struct err *err);
 void sampler_unmap_waits(struct sampler *s);
 int sampler_attach_waits(struct sampler *s, struct err *err);
 void sampler_begin_waits(struct sampler *s); /* what is waited for counts from now on */
+void sampler_end_waits(struct sampler *s); /* what is waited for counts until now */
 void sampler_detach_waits(struct sampler *s);
 
 #endif

@@ -301,16 +301,27 @@ void sampler_begin_waits(struct sampler *s)
 		__atomic_store_n(&s->skel->data->waits_from, now_ns(), __ATOMIC_SEQ_CST);
 }
 
-/* All at one instant, for it takes a while; then until none of the programs is under way on any CPU. */
-void sampler_detach_waits(struct sampler *s)
+/*
+ * All at one instant, for it takes a while; then until none of the programs is under way on any CPU. Threads that end before the iterator
+ * sees them still tell what was summed: that of sched_switch stays.
+ */
+void sampler_end_waits(struct sampler *s)
 {
-	if (!s->waits || !s->threads)
+	if (!s->waits || !s->threads || s->skel->bss->waits_over)
 		return;
 	__atomic_store_n(&s->skel->data->waits_until, now_ns(), __ATOMIC_SEQ_CST);
-	for (size_t i = SAMPLER_SCHED_LINKS; i-- > 0;) {
+	for (size_t i = SAMPLER_SWITCH_LINKS; i-- > 0;) {
 		bpf_link__destroy(s->sched[i]);
 		s->sched[i] = NULL;
 	}
 	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 	s->skel->bss->waits_over = true;
+}
+
+void sampler_detach_waits(struct sampler *s)
+{
+	sampler_end_waits(s);
+	for (size_t i = 0; i < SAMPLER_SCHED_LINKS; i++)
+		bpf_link__destroy(s->sched[i]);
+	memset(s->sched, 0, sizeof(s->sched));
 }
