@@ -193,9 +193,15 @@ __noinline __u32 python_frames(const struct image *im, __u32 key, __u32 from, __
 static __always_inline __u32 python_stack(const struct image *im, __u32 key, __u32 from)
 {
 	struct proc_entry *e = proc_find(im);
-	if (!e || !e->python_runtime)
+	if (!e || !e->python_runtime || !bpf_get_current_task_btf()->mm) /* exiting: its memory is gone */
 		return 0;
 	return python_frames(im, key, from, e->python_runtime, (__u32)e->python_layout);
+}
+
+/* The same with a frame of its own, for programs that have little room left in theirs. */
+__noinline __u32 python_behind(const struct image *im, __u32 key, __u32 from)
+{
+	return im ? python_stack(im, key, from) : 0;
 }
 
 #endif

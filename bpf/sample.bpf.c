@@ -12,6 +12,7 @@
 #include "sched.bpf.h"
 #include "table.bpf.h"
 #include "unwind.bpf.h"
+#include "waker.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -28,6 +28,7 @@
 #include "common.bpf.h"
 #include "hist_bucket.h"
 #include "labels.bpf.h"
+#include "python.bpf.h"
 #include "select.bpf.h"
 #include "table.bpf.h"
 #include "unwind.bpf.h"
@@ -110,7 +111,7 @@ struct {
 /* A stack while its thread waits. */
 struct wait_place {
 	__u32 owner; /* tid, 0: free */
-	__u16 n_kernel, n_user;
+	__u8 n_kernel, n_user, n_python;
 	__u64 words[WAIT_WORDS];
 };
 
@@ -151,6 +152,10 @@ struct sched_cpu {
 		struct occupant who;
 		__u32 at, active; /* in the arena of that half */
 	} known[KNOWN];
+	/* waker.bpf.h */
+	__u64 waker_slice;
+	__u32 waker_may_take, reserved;
+	struct occupant waker; /* copied */
 };
 
 /* By CPU; only its own CPU writes, others read what ran there. */
@@ -250,6 +255,18 @@ static __always_inline __u32 spot_of(struct task_struct *t, bool blocked)
 	return (__u32)(mix(0x73706f74, h) >> 32) & (SPOTS - 1);
 }
 
+/* One more in each slice, up to TAKE_MAX at once. */
+static __always_inline bool may_take(__u64 *last, __u32 *left, __u64 now)
+{
+	__u64 slice = now >> SLICE_BITS, more = slice - *last;
+	*last = slice;
+	*left = more < TAKE_MAX && *left + more < TAKE_MAX ? *left + (__u32)more : TAKE_MAX;
+	if (!*left)
+		return false;
+	(*left)--;
+	return true;
+}
+
 /* Is the stack of a thread that leaves at this spot worth its time? */
 static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, __u32 spot, __u64 now)
 {
@@ -264,13 +281,7 @@ static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, 
 			return false;
 		sc->slice_short = now >> SHORT_SLICE_BITS;
 	}
-	__u64 slice = now >> SLICE_BITS, more = slice - sc->slice;
-	sc->slice = slice;
-	sc->may_take = more < TAKE_MAX && sc->may_take + more < TAKE_MAX ? sc->may_take + (__u32)more : TAKE_MAX;
-	if (!sc->may_take)
-		return false;
-	sc->may_take--;
-	return true;
+	return may_take(&sc->slice, &sc->may_take, now);
 }
 
 static __always_inline void learn(__u32 spot, __u64 ns)
@@ -304,7 +315,7 @@ static __always_inline void place_drop(__u32 place, __u32 tid)
 }
 
 /* Keep the stack that stands at the tail of half `key`; where it is kept, 0 when there is no place. */
-__noinline __u32 place_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user)
+__noinline __u32 place_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user, __u32 n_python)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	struct wait_place *s = 0;
@@ -319,12 +330,15 @@ __noinline __u32 place_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user)
 		n_kernel = WAIT_WORDS;
 	if (n_user > WAIT_WORDS - n_kernel)
 		n_user = WAIT_WORDS - n_kernel;
-	__u64 n = n_kernel + n_user;
+	if (n_python > WAIT_WORDS - n_kernel - n_user)
+		n_python = WAIT_WORDS - n_kernel - n_user;
+	__u64 n = n_kernel + n_user + n_python;
 	barrier_var(n);
 	if (n > WAIT_WORDS || bpf_probe_read_kernel(s->words, n * 8, arena_ptr(h, h->arena_used)))
-		n_kernel = n_user = 0;
-	s->n_kernel = (__u16)n_kernel;
-	s->n_user = (__u16)n_user;
+		n_kernel = n_user = n_python = 0;
+	s->n_kernel = (__u8)n_kernel;
+	s->n_user = (__u8)n_user;
+	s->n_python = (__u8)n_python;
 	return place;
 }
 
@@ -336,19 +350,20 @@ __noinline int place_take(__u32 key, __u32 place, struct row *row)
 	struct wait_place *s = bpf_map_lookup_elem(&places, &i);
 	if (!h || !s || !row)
 		return -1;
-	__u32 n_kernel = s->n_kernel, n_user = s->n_user;
+	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python;
 	__u64 *tail = arena_tail(h);
-	__u64 n = n_kernel + n_user;
+	__u64 n = n_kernel + n_user + n_python;
 	barrier_var(n);
 	int rc = -1 - COUNTER_stacks_full;
 	if (tail && n <= WAIT_WORDS && !bpf_probe_read_kernel(tail, n * 8, s->words))
-		rc = stack_intern(key, n_kernel, n_user, 0);
+		rc = stack_intern(key, n_kernel, n_user, n_python);
 	__sync_lock_test_and_set(&s->owner, 0);
 	if (rc < 0)
 		return -1;
 	row->stack = (__u32)rc;
 	row->n_kernel = (__u16)n_kernel;
 	row->n_user = (__u16)n_user;
+	row->n_python = (__u16)n_python; /* 0 in all other rows: to be set back */
 	return 0;
 }
 
@@ -510,12 +525,12 @@ static __always_inline void put_tally(struct half *h, __u32 key, struct row *row
 	a->ns = 0;
 }
 
-/* All tallies of w into rows; not while they are held. */
+/* All tallies of w into rows; not while they are held, but those that are ours alone (tallies_last). */
 __noinline int tallies_put(__u32 cpu, struct waiting *w)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
-	if (!c || !sc || !w || is_held(w))
+	if (!c || !sc || !w || (is_held(w) && w->tallied))
 		return 0;
 	__u32 key = inside(c, sc, cpu);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -716,16 +731,17 @@ __noinline int put_stacked(__u32 cpu, struct waiting *w, __u64 off, __u64 runq)
 			left &= ~2;
 		}
 	}
+	row->n_python = 0;
 	outside(c);
 	return left;
 }
 
 /*
  * What `w` waited for from `since` to `now`, when it came to this CPU, which `last` had before; of that it was `here` in this one's
- * queue, and `before` in others.
+ * queue, and `before` in others. How long it was blocked.
  */
-static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct run *last, __u64 since, __u64 now, __u64 here,
-				      __u64 before)
+static __always_inline __u64 wait_over(__u32 cpu, struct waiting *w, const struct run *last, __u64 since, __u64 now, __u64 here,
+				       __u64 before)
 {
 	__u64 began = w->began, from = waits_from;
 	if (unlikely(since < from)) {
@@ -733,7 +749,7 @@ static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct
 		began = 0;
 	}
 	if (unlikely(now < since))
-		return;
+		return 0;
 	bool blocked = w->state & WAITS_BLOCKED;
 	__u64 all = now - since;
 	if (!blocked && !here) /* preempted, and not known where it was since then */
@@ -758,7 +774,7 @@ static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct
 	if (!runq && !runq_full) { /* it ran at once: one of its lengths, too */
 		if (blocked)
 			tally(cpu, w, TALLY_RUNQ, 0, 0);
-		return;
+		return off;
 	}
 	tally(cpu, w, TALLY_RUNQ | (left & 2 ? WAIT_SUMMED : 0) | (runq_full ? 0 : WAIT_NO_HIST), runq, runq_full);
 	/* The usual case, at a fraction of the cost: who had this CPU until now had it since then. */
@@ -766,7 +782,11 @@ static __always_inline void wait_over(__u32 cpu, struct waiting *w, const struct
 		blame(cpu, w, now - here, now, runq - here);
 	else
 		tally_by(cpu, w, &last->who, runq);
+	return off;
 }
+
+/* waker.bpf.h: who ended what the current thread waited for, of which it was blocked for `off`; it leaves. */
+int waker_over(__u32 cpu, struct waiting *w, __u64 off);
 
 /* ---- the scheduler ---- */
 
@@ -826,7 +846,8 @@ static __always_inline void leave_stack(void *ctx, struct task_struct *t, __u32 
 	struct stack_lengths len;
 	if (tail) {
 		unwind(ctx, t, &sc->image, false, kthread, h, key, tail, &len);
-		w->place = place_keep(key, (__u32)t->pid, len.n_kernel, len.n_user);
+		__u32 n_python = kthread ? 0 : python_behind(&sc->image, key, len.n_kernel + len.n_user);
+		w->place = place_keep(key, (__u32)t->pid, len.n_kernel, len.n_user, n_python);
 	}
 	outside(c);
 }
@@ -849,7 +870,7 @@ __noinline int count_untracked(__u32 cpu)
 
 /* The current thread leaves the CPU; it came when `last` left it. Who it was goes to *ret. When it came. */
 static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preempted, __u32 cpu, struct cpu_state *c,
-				   struct sched_cpu *sc, const struct run *last, __u64 clock, __u64 now, struct occupant *ret)
+				   struct sched_cpu *sc, const struct run *last, __u64 clock, __u64 now, bool wakers, struct occupant *ret)
 {
 	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
 	__u32 state = t->__state;
@@ -865,13 +886,15 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		w->tid = (__u32)t->pid;
 		w->kthread = kthread;
 	}
-	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, came = arrival(w, t, last, clock, now);
+	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, came = arrival(w, t, last, clock, now), off = 0;
 	if (since) {
 		__u64 before, here = queued(w, t, came, &before);
-		wait_over(cpu, w, last, since + unseen(w, t, came, now), came, here, before);
+		off = wait_over(cpu, w, last, since + unseen(w, t, came, now), came, here, before);
 		if (unlikely(now - w->tallied > TALLY_NS))
 			tallies_put(cpu, w);
 	}
+	if (wakers)
+		waker_over(cpu, w, off);
 	if (unlikely(w->place)) {
 		place_drop(w->place, (__u32)t->pid);
 		w->place = 0;
@@ -929,11 +952,19 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 	return came;
 }
 
+/* The current thread leaves for ever when recording has ended: the iterator will not find it. One of the two has its tallies. */
+static __always_inline void tallies_last(struct task_struct *t, __u32 cpu)
+{
+	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
+	if (w && __sync_lock_test_and_set(&w->tallied, 0))
+		tallies_put(cpu, w);
+}
+
 /*
  * All is done when a thread leaves: what it waited for before it came, too. The kernel has noted when it came, and how long it had been in
- * queues; so the one who enters need not be looked at.
+ * queues; so the one who enters need not be looked at. wakers: a constant, so that what is not asked for is not there.
  */
-static __always_inline void switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next)
+static __always_inline void switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next, bool wakers)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
@@ -941,14 +972,17 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 	if (cpu >= cfg.n_cpus || !c || !sc)
 		return;
 	__u64 clock = queue_clock(prev), now = queue_now(sc, clock), at = sc->head & (RUNS - 1), to = (at + 1) & (RUNS - 1);
-	if (unlikely(now >= waits_until))
+	if (unlikely(now >= waits_until)) {
+		if (prev->__state & TASK_DEAD)
+			tallies_last(prev, cpu);
 		return;
+	}
 	barrier_var(at);
 	barrier_var(to);
 	const struct run *last = &sc->runs[at & (RUNS - 1)];
 	struct run *run = &sc->runs[to & (RUNS - 1)];
 	if (prev->pid) {
-		run->begin = leave(ctx, prev, preempted, cpu, c, sc, last, clock, now, &run->who);
+		run->begin = leave(ctx, prev, preempted, cpu, c, sc, last, clock, now, wakers, &run->who);
 	} else {
 		run->begin = last->end;
 		run->who = (struct occupant){ .start_ns = OCCUPANT_IDLE };
@@ -965,7 +999,7 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 SEC("tp_btf/sched_switch")
 int on_switch(__u64 *ctx)
 {
-	switched(ctx, ctx[0] & 1, (void *)ctx[1], (void *)ctx[2]);
+	switched(ctx, ctx[0] & 1, (void *)ctx[1], (void *)ctx[2], false);
 	return 0;
 }
 
@@ -1033,7 +1067,7 @@ int on_thread(__u64 *ctx)
 
 /* ---- all threads: at the beginning, and for those whose wait outlasts a window ---- */
 
-/* Those that wait when recording begins wait since then. No program is attached any more. */
+/* Those that wait when recording begins wait since then. No wait is added to any more. */
 bool waits_begin, waits_over;
 
 struct {
@@ -1060,8 +1094,8 @@ static __always_inline void wait_begin(struct task_struct *t, __u64 now)
 	w->place = place_find((__u32)t->pid, &s);
 	if (s) {
 		long n = bpf_get_task_stack(t, s->words, WAIT_WORDS * 8, 0);
-		s->n_kernel = n > 0 ? (__u16)((__u64)n / 8) : 0;
-		s->n_user = 0;
+		s->n_kernel = n > 0 ? (__u8)((__u64)n / 8) : 0;
+		s->n_user = s->n_python = 0;
 	}
 	w->state = WAITS_BLOCKED;
 	if (cfg.queue_times) {
@@ -1122,16 +1156,17 @@ static __always_inline void wait_tell(struct seq_file *seq, struct wire_wait *o,
 	o->row.first_ns = since;
 	o->row.samples = 1;
 	o->row.stack = 0;
-	o->row.n_kernel = o->row.n_user = 0;
+	o->row.n_kernel = o->row.n_user = o->row.n_python = 0;
 	__u32 place = w->place, i = place - 1;
 	struct wait_place *s = place ? bpf_map_lookup_elem(&places, &i) : 0;
 	if (s) {
 		o->row.n_kernel = s->n_kernel;
 		o->row.n_user = s->n_user;
-		n = o->row.n_kernel + o->row.n_user;
+		o->row.n_python = s->n_python;
+		n = o->row.n_kernel + o->row.n_user + o->row.n_python;
 		barrier_var(n);
 		if (n > WAIT_WORDS || bpf_probe_read_kernel(o->words, n * 8, s->words))
-			n = 0;
+			n = o->row.n_kernel = o->row.n_user = o->row.n_python = 0; /* another's by now: half of each */
 	}
 	/* The thread may have gone on, and its place be another's: then what was read is not told. */
 	if (__sync_val_compare_and_swap(&w->since, raw, until) != raw)
@@ -1185,12 +1220,15 @@ static __always_inline void tallies_tell(struct seq_file *seq, struct wire_wait 
 
 /*
  * Its CPU looks at `held` after it has taken `since`: so either it sees that we are at its tallies, or we that it does not wait. At
- * the end no CPU looks any more.
+ * the end a CPU looks only at those who leave for ever.
  */
 static __always_inline void tallies_hold(struct seq_file *seq, struct wire_wait *o, struct waiting *w)
 {
 	__sync_lock_test_and_set(&w->held, 1);
-	if (w->tallied && (waits_over || *(volatile __u64 *)&w->since)) {
+	if (waits_over) {
+		if (__sync_lock_test_and_set(&w->tallied, 0))
+			tallies_tell(seq, o, w);
+	} else if (w->tallied && *(volatile __u64 *)&w->since) {
 		tallies_tell(seq, o, w);
 		w->tallied = 0;
 	}

@@ -68,11 +68,14 @@ enum row_kind {
 	ROW_IDLE = 2,
 	ROW_WAIT = 3,  /* of sched.bpf.h: waits of one length, value the sum of their nanoseconds; no stack */
 	ROW_BLAME = 4, /* the part of a wait for a CPU in which one occupant had it */
+	ROW_WAKER = 5, /* blocked time, by who ended it */
 };
 
 /*
  * Waits. ROW_WAIT and ROW_BLAME have no stack: n_kernel is the bucket of the length (include/hist_bucket.h), n_user says more, stack
  * is who had the CPU: the index of a struct occupant in the arena, or one of OCCUPANT_*.
+ *
+ * ROW_WAKER: the waker is called in the same way, and its stack stands behind the occupant's words; instead of tid there is WAIT_KTHREAD or 0.
  */
 #define WAIT_HIST_BITS 3
 #define WAIT_SUMMED 1  /* no other row has these waits: they count as samples, without a stack */
@@ -82,9 +85,10 @@ enum row_kind {
 
 #define OCCUPANT_OTHER 0xffffffffu /* not known any more, or not yet */
 #define OCCUPANT_IDLE 0xfffffffeu  /* nobody: the CPU was on its way out of idle */
+#define OCCUPANT_INTERRUPT 0xfffffffdu /* nobody: what woke it was a device, a timer, another CPU's call */
 #define OCCUPANT_WORDS 6
 
-/* Who had a CPU while others waited for it. */
+/* Who had a CPU while others waited for it, or woke another. */
 struct occupant {
 	__u64 start_ns;
 	__u64 set_id;
@@ -101,7 +105,7 @@ struct occupant {
 #define WAIT_WORDS 127
 struct wire_wait {
 	struct row row; /* stack: 0, but for OCCUPANT_* */
-	__u64 words[WAIT_WORDS]; /* n_kernel + n_user; ROW_WAIT: none; ROW_BLAME: the occupant's */
+	__u64 words[WAIT_WORDS]; /* n_kernel + n_user + n_python; ROW_WAIT: none; ROW_BLAME: the occupant's */
 };
 
 /* Waits of a half that found no row: as events the first is of being blocked, the second of the queue. */
@@ -109,7 +113,7 @@ struct wire_wait {
 struct wait_others {
 	struct wait_other {
 		__u64 n, ns;
-	} all[2], blame, length[2 * WAIT_BUCKETS]; /* all: those that count as samples */
+	} all[2], blame, waker, length[2 * WAIT_BUCKETS]; /* all: those that count as samples */
 };
 
 /* Where a stack stands in the arena. hash == 0: free. */
@@ -233,7 +237,11 @@ struct config {
 	__u64 wait_ns;  /* waits that are likely to be shorter go without a stack, but for some */
 	__u32 event_off, event_runq; /* indices of these two events */
 	__u32 queue_times; /* the kernel notes when a thread came into its queue */
-	__u32 reserved;
+	__u32 wakers; /* who wakes is asked for */
+	__u64 preempt_count; /* where a CPU keeps it, behind its run queue; not on arm64 */
+	struct {
+		__u64 from, to;
+	} bottom_half, backlog; /* kernel functions; 0: not known */
 	__u64 address_mask; /* bits of a user address; arm64 signs return addresses above them */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The running thread; see types.h. struct thread_struct is the machine's. */
+/* The running thread; see types.h. struct thread_struct and thread_info are the machine's. */
 #ifndef ASCRIBE_VMLINUX_TASK_H
 #define ASCRIBE_VMLINUX_TASK_H
 
@@ -51,8 +51,10 @@ struct sched_info {
 };
 
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
+	int on_cpu; /* until it has left it altogether */
 	int wake_cpu; /* the CPU whose queue it is in, or was last */
 	int pid;  /* what we call tid */
 	int tgid;

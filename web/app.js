@@ -18,7 +18,7 @@ import { WaitsPane } from './waits_pane.js';
 
 const LIVE_MS = 5000, STACKED_S = 600, SERIES = 50, SELECTOR_MAX = 8000;
 /* Keys that the system has for every sample: a label that programs gave themselves is shown first. */
-const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$/;
+const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$|^waker$/;
 const USUAL = ['tenant', 'customer', 'service', 'service_name', 'endpoint', 'route'];
 const SYSTEM = ['comm', 'unit', 'container', 'pod', 'namespace', 'exe', 'cgroup', 'thread', 'event', 'tgid', 'tid'];
 
@@ -228,7 +228,7 @@ class App {
 	/* Waits are events, too, with metrics and panes of their own. */
 	showEvents(names) {
 		this.has_waits = names.includes('runq') || names.includes('off-cpu');
-		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits);
+		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits, names.includes('waker'));
 		byId('page').classList.toggle('waits', this.has_waits);
 	}
 

@@ -8,6 +8,7 @@ import { nextTheme, themeName } from './theme.js';
 
 const PRESETS = [['15m', 'now-15m'], ['1h', 'now-1h'], ['6h', 'now-6h'], ['24h', 'now-24h'], ['7d', 'now-7d'], ['all', '']];
 const METRICS = [['cpu', 'CPU time'], ['off', 'blocked'], ['runq', 'waiting for a CPU'], ['wall', 'all three: wall time']];
+const WAKER = [['waker', 'blocked, by who ended it']];
 const OPS = { '=': '=', '!=': '≠', '=~': '≈', '!~': '≉' };
 
 export class Bar {
@@ -55,9 +56,10 @@ export class Bar {
 	}
 
 	/* One choice of what is summed: samples of an event, or times. */
-	showEvents(events, waits) {
+	showEvents(events, waits, wakers) {
+		const times = [...(waits ? METRICS : []), ...(wakers ? WAKER : [])];
 		this.event.replaceChildren(h('option', { value: 'event:' }, events.length ? brief(events[0], 40) : 'event'),
-			...events.slice(1).map(e => h('option', { value: 'event:' + e }, brief(e, 40))), ...(waits ? METRICS : []).map(([m, text]) => h('option', { value: 'metric:' + m }, text)));
+			...events.slice(1).map(e => h('option', { value: 'event:' + e }, brief(e, 40))), ...times.map(([m, text]) => h('option', { value: 'metric:' + m }, text)));
 		this.event.hidden = this.event.options.length < 2;
 		this.showEvent();
 	}

@@ -44,7 +44,7 @@ export class FactsPane extends Pane {
 
 	/* Of what is selected: an answer with samples and seconds. */
 	select(a) {
-		const few = a.samples < FEW && !a.metric, what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time', cpu: 'CPU' }[a.metric];
+		const few = a.samples < FEW && !a.metric, what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time', cpu: 'CPU', waker: 'blocked' }[a.metric];
 		const cut = (a.coarse || 0) + (a.gone || 0);
 		this.chosen.className = few || cut ? 'bad' : '';
 		this.chosen.replaceChildren(h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)), ...(a.metric ? [' ' + what] : [a.seconds ? ' CPU, ' : ' ', `${number(a.samples)} samples`]),

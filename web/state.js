@@ -17,7 +17,7 @@ const FIELDS = {
 	to: ['', when],
 	where: ['', text(8192)],
 	event: ['', text(256)],
-	metric: ['', choice('', 'cpu', 'off', 'runq', 'wall')],
+	metric: ['', choice('', 'cpu', 'off', 'runq', 'wall', 'waker')],
 	by: ['', text(255)],
 	tab: ['flame', choice('flame', 'functions', 'blame', 'waits')],
 	view: ['', choice('', 'inverted', 'sandwich')],

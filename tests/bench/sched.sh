@@ -32,12 +32,13 @@ for i in $(seq "$runs"); do
 	"$build/bench/bench_switch" 1 >plain.json
 	options= && profiled "$build/bench/bench_switch" 1 >samples.json
 	options=--wall && profiled "$build/bench/bench_switch" 1 >wall.json
-	for k in plain samples wall; do field ns <$k.json >>$k.ns; done
+	options="--wall --waker" && profiled "$build/bench/bench_switch" 1 >waker.json
+	for k in plain samples wall waker; do field ns <$k.json >>$k.ns; done
 	paste plain.json | awk -F'[:,}]' '{ printf "%.0f\n", $4 / $6 }' >>rate
 	echo "$(field ns <samples.json) $(field ns <plain.json)" | awk '{ print $1 - $2 }' >>samples.more
 	echo "$(field ns <wall.json) $(field ns <plain.json)" | awk '{ print $1 - $2 }' >>wall.more
 done
-echo "unprofiled $(median plain.ns) ns of CPU a switch, $(median rate) switches a second; sampled at 99 Hz $(median samples.ns); with --wall $(median wall.ns)"
+echo "unprofiled $(median plain.ns) ns of CPU a switch, $(median rate) switches a second; sampled at 99 Hz $(median samples.ns); with --wall $(median wall.ns), with --wall --waker $(median waker.ns)"
 judge "a switch costs more, --wall" "$(median wall.more)" 250 ns
 judge "(the same of sampling alone)" "$(median samples.more)" 250 ns
 

@@ -537,6 +537,59 @@ static void test_waits(void)
 	json_decref(blame);
 }
 
+/* Seconds in the cells of a matrix with that victim and that occupant, or that nobody. */
+static double cells(const json_t *blame, const char *victim, const char *occupant, const char *nobody)
+{
+	size_t i;
+	json_t *cell;
+	double sum = 0;
+	json_array_foreach(json_object_get(blame, "cells"), i, cell)
+	{
+		const char *v = json_string_value(json_object_get(cell, "victim")), *o = json_string_value(json_object_get(cell, "occupant"));
+		const char *n = json_string_value(json_object_get(cell, "nobody"));
+		if (v && !strcmp(v, victim) && (occupant ? o && !strcmp(o, occupant) : n && !strcmp(n, nobody)))
+			sum += number(cell, "seconds");
+	}
+	return sum;
+}
+
+/* Seconds in stacks with that function. */
+static double in_function(const json_t *report, const char *name)
+{
+	size_t i;
+	json_t *row;
+	json_array_foreach(json_object_get(report, "rows"), i, row)
+	{
+		const char *f = json_string_value(json_object_get(row, "function"));
+		if (f && !strcmp(f, name))
+			return number(row, "seconds");
+	}
+	return 0;
+}
+
+/* Who ended them: a shell waits for a process that sleeps, a timer wakes that one, and its end the shell. */
+static void test_wakers(void)
+{
+	char text[2000] = "";
+	int status = run(text, sizeof(text), "ascribe record -q --wall --waker -F 99 -o /tmp/wakers -- sh -c 'sleep 1; true' 2>&1");
+	check(!status, "wakers-record", "exit status %d", status);
+	if (status)
+		puts(text);
+	json_t *off = ask("report /tmp/wakers --metric off");
+	json_t *woke = ask("blame /tmp/wakers --wakers -n 0");
+	json_t *functions = ask("report /tmp/wakers --metric waker --where '{comm=\"sh\",by.comm=\"sleep\"}' -n 0");
+	double timer = cells(woke, "sleep", NULL, "(interrupt)"), child = cells(woke, "sh", "sleep", NULL);
+	double leaves = in_function(functions, "do_exit");
+	check(timer > 0.95 && timer < 1.3, "wakers-timer", "an interrupt woke sleep 1 after %.3f s", timer);
+	check(child > 0.95 && child < 1.5 && leaves > 0.9 * child, "wakers-child", "the end of sleep woke sh after %.3f s, in do_exit %.3f s", child, leaves);
+	check(fabs(number(off, "seconds") - number(woke, "seconds")) < 1e-6, "wakers-sum", "blocked %.6f s, by wakers %.6f s",
+	      number(off, "seconds"), number(woke, "seconds"));
+	accounting("wakers-accounting", "/tmp/wakers", -1);
+	json_decref(off);
+	json_decref(woke);
+	json_decref(functions);
+}
+
 static double monotonic(void)
 {
 	struct timespec t;
@@ -641,8 +694,8 @@ int main(void)
 	} tests[] = {
 		{ "check", test_check },     { "labels", test_labels },	  { "selection", test_selection },
 		{ "cgroup", test_cgroup },   { "command", test_command }, { "brief", test_brief },
-		{ "waits", test_waits },     { "hotplug", test_hotplug }, { "events", test_events },
-		{ "waits-hotplug", test_waits_hotplug }, { "waits-clock", test_waits_clock },
+		{ "waits", test_waits },     { "wakers", test_wakers },	  { "hotplug", test_hotplug },
+		{ "events", test_events },   { "waits-hotplug", test_waits_hotplug }, { "waits-clock", test_waits_clock },
 	};
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (getppid() != 1) { /* it takes a CPU away */

@@ -95,7 +95,7 @@ struct filter {
 	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs", offsetof(type, member.idle), 0, 0 }
 #define METRIC_OPTION(type, member)                                                                               \
 	{ "metric", 'm', OPT_STRING, "METRIC",                                                                     \
-	  "time instead of samples: cpu, off (blocked), runq (waiting for a CPU), wall\n(all three); needs a recording with --wall", \
+	  "time instead of samples: cpu, off (blocked), runq (waiting for a CPU), wall\n(all three); needs a recording with --wall. waker: blocked, by who ended it\n(--waker): stacks are the waker's, and its labels have by. before them", \
 	  offsetof(type, member.metric), 0, 0 }
 #define LIMIT_OPTION(type, member, text)                                                                          \
 	{ "limit", 'n', OPT_UINT, "N", text, offsetof(type, member.limit), 0, 0 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ascribe blame: who had the CPU while others waited for it, as a matrix by one label key. */
+/* ascribe blame: who had the CPU while others waited for it, or who woke those that were blocked, as a matrix by one label key. */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "cli/text.h"
@@ -17,10 +17,13 @@
 struct blame_options {
 	struct filter filter;
 	struct opt_list by;
+	bool wakers;
 };
 
 static const struct opt options[] = {
 	{ "by", 'b', OPT_LIST, "KEY", "by this label key (default comm)", offsetof(struct blame_options, by), 0, 0 },
+	{ "wakers", 0, OPT_FLAG, NULL, "instead of waits for a CPU those that somebody ended: a column for each who\n"
+	  "woke others (of a recording with --wall --waker)", offsetof(struct blame_options, wakers), 0, 0 },
 	{ "where", 'w', OPT_STRING, "SELECTOR", "only who waited with these labels: {tenant=\"a\"}; labels of who had the CPU\n"
 	  "have by. before them: {by.comm=\"make\"}", offsetof(struct blame_options, filter.where), 0, 0 },
 	RANGE_OPTIONS(struct blame_options, filter),
@@ -34,9 +37,11 @@ static const struct opt_command command = {
 	.usage = "[STORE] [OPTIONS]",
 	.about = "Who waited for a CPU, and who had it meanwhile, of a recording with --wall. A line for each who waited, a column\n"
 		 "for each who had the CPU: seconds, and their part of that line's waiting. (idle): nobody had it, the CPU was being\n"
-		 "woken. (other): not known, since more than 512 runs of others came between, or the wait is not over.\n",
+		 "woken. (other): not known, since more than 512 runs of others came between, or the wait is not over.\n"
+		 "With --wakers who was blocked, and who woke it. (interrupt): no thread did, but a timer, a device or a packet.\n",
 	.examples = "  ascribe blame\n"
 		    "  ascribe blame --by tenant\n"
+		    "  ascribe blame --by tenant --wakers\n"
 		    "  ascribe blame --by comm --where '{tenant=\"a\"}'\n",
 	.opts = options,
 	.pages = true,
@@ -64,9 +69,9 @@ static void print_head(const char *name)
 	free(text);
 }
 
-static void print_matrix(const struct query_blame *b, const char *key)
+static void print_matrix(const struct query_blame *b, const char *key, bool wakers)
 {
-	print_head("WAITED");
+	print_head(wakers ? "BLOCKED" : "WAITED");
 	for (size_t c = 0; c < b->n_occupants; c++)
 		print_head(b->occupant[c].name);
 	printf("  ");
@@ -82,12 +87,12 @@ static void print_matrix(const struct query_blame *b, const char *key)
 		putchar('\n');
 	}
 	if (b->victims > b->n_victims)
-		printf("\nthe rest: %zu who waited; -n 0 prints all\n", b->victims - b->n_victims + 1);
+		printf("\nthe rest: %zu who %s; -n 0 prints all\n", b->victims - b->n_victims + 1, wakers ? "were blocked" : "waited");
 	if (b->occupants > b->n_occupants)
-		printf("\nthe rest: %zu who had the CPU; --json has all\n", b->occupants - b->n_occupants + 1);
+		printf("\nthe rest: %zu who %s; --json has all\n", b->occupants - b->n_occupants + 1, wakers ? "woke them" : "had the CPU");
 }
 
-static int print_text(const struct reading *r, const struct query_blame *b, const char *key)
+static int print_text(const struct reading *r, const struct query_blame *b, const char *key, bool wakers)
 {
 	const struct query_info *info = query_info(b->query);
 	char range[120];
@@ -96,9 +101,9 @@ static int print_text(const struct reading *r, const struct query_blame *b, cons
 		text_range(info->from_ns, info->to_ns, range);
 		puts(range);
 	}
-	printf("waited for a CPU: %.3f s\n\n", info->seconds);
+	printf("%s: %.3f s\n\n", wakers ? "blocked" : "waited for a CPU", info->seconds);
 	if (b->n_victims)
-		print_matrix(b, key);
+		print_matrix(b, key, wakers);
 	accounting_footer(r->store, info);
 	return 0;
 }
@@ -120,7 +125,7 @@ static int blame(struct reading *r, const struct blame_options *opts, const char
 		reading_no_data(r->store, f->from_ns, f->to_ns);
 	reading_labels_gone(query_info(b->query));
 	reading_step(r, "matrix");
-	rc = f->json ? cmd_print_json(answer_blame(&a, key, b)) : print_text(r, b, key);
+	rc = f->json ? cmd_print_json(answer_blame(&a, key, b)) : print_text(r, b, key, opts->wakers);
 	query_blame_free(b);
 	if (rc == -ENOMEM)
 		cmd_error("out of memory");
@@ -129,14 +134,14 @@ static int blame(struct reading *r, const struct blame_options *opts, const char
 
 int cmd_blame(int argc, char **argv)
 {
-	static char blamed[] = "blame", comm[] = "comm";
+	static char blamed[] = "blame", waker[] = "waker", comm[] = "comm";
 	struct blame_options opts = { .filter = FILTER_INIT };
 	struct reading r = { 0 };
 	struct opt_args args;
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	opts.filter.metric = blamed;
+	opts.filter.metric = opts.wakers ? waker : blamed;
 	char *key = opts.by.n ? opts.by.v[0] : comm;
 	if (opts.by.n > 1) {
 		cmd_error("blame: --by takes one key");
@@ -144,7 +149,7 @@ int cmd_blame(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (reading_of_threads(&opts.filter, &(struct opt_list){ &key, 1 })) {
-		cmd_error("blame: waits for a CPU are kept by the labels of the work, not by tgid, tid or thread");
+		cmd_error("blame: waits are kept here by the labels of the work, not by tgid, tid or thread");
 		opt_release(&command, &opts);
 		return EXIT_USAGE;
 	}

@@ -84,6 +84,7 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.weight = d->weight,
 		.resumed = d->resumed,
 		.recipes = &d->recipes,
+		.wakers = d->s.o.waker,
 		.unwind_bytes = (size_t)d->s.o.unwind_max,
 	};
 	for (unsigned i = 0; i < d->s.n_events; i++) {
@@ -247,7 +248,7 @@ static void tick(struct daemon *d)
 
 static bool same_recording(const struct daemon_settings *a, const struct daemon_settings *b)
 {
-	return a->n_events == b->n_events && !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) && a->o.hz == b->o.hz &&
+	return a->n_events == b->n_events && !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) && a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
 	       a->o.unwind_max == b->o.unwind_max;
 }
 

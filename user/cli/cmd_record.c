@@ -28,7 +28,7 @@
 struct record_options {
 	uint64_t hz;
 	int64_t duration_ns;
-	bool all, append, quiet, wall;
+	bool all, append, quiet, wall, waker;
 	struct opt_list tgids, tids, events, keep, drop, redact, debuginfod;
 	const char *cgroup, *out, *recipes, *debuginfod_cache;
 	bool no_recipes;
@@ -61,6 +61,8 @@ static const struct opt options[] = {
 	  "without it in /var/cache for root, in ~/.cache for others)", offsetof(struct record_options, debuginfod_cache), 0, 0 },
 	{ "wall", 0, OPT_FLAG, NULL, "all time, not only that on a CPU: also measure every wait of every thread, blocked\n"
 	  "(event off-cpu) or for a CPU (runq), with its stack and who had the CPU", offsetof(struct record_options, wall), 0, 0 },
+	{ "waker", 0, OPT_FLAG, NULL, "with --wall: also who ended each wait that was no wait for a CPU: its labels, and the\n"
+	  "stack it had; see report --metric waker and blame --wakers", offsetof(struct record_options, waker), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
 	  "is kept as STORE.old", offsetof(struct record_options, out), 0, 0 },
 	{ "recipes", 0, OPT_STRING, "PATH", "more label paths: a *.recipe file, or a directory of them; one with the name of\n"
@@ -82,6 +84,7 @@ static const struct opt_command command = {
 		    "  ascribe record -e page-faults -d 1m\n"
 		    "  ascribe record --label-drop 'auth*' --label-redact user -d 1m\n"
 		    "  ascribe record --wall -d 30s               # and what they waited for\n"
+		    "  ascribe record --wall --waker -d 30s       # and who ended it\n"
 		    "  ascribe record --debuginfod https://debuginfod.debian.net -d 1m\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -108,26 +111,6 @@ struct recording {
 
 /* ---- what to sample ---- */
 
-/* Both kinds of waits, whichever was named. */
-static int add_waits(struct recording *r, struct err *err)
-{
-	static const char *const names[] = { EVENT_OFF, EVENT_RUNQ };
-	unsigned n = 0;
-	for (unsigned i = 0; i < r->cfg.n_events; i++)
-		if (!r->cfg.event[i].wait)
-			r->cfg.event[n++] = r->cfg.event[i];
-	for (size_t k = 0; k < 2; k++) {
-		if (n == MAX_EVENTS)
-			return err_set(err, -EINVAL, "waits (--wall) are 2 of the %d events at a time", MAX_EVENTS);
-		int rc = event_parse(&r->cfg.event[n], names[k], r->cfg.hz, err);
-		if (rc)
-			return rc;
-		n++;
-	}
-	r->cfg.n_events = n;
-	return 0;
-}
-
 static int parse_events(struct recording *r, struct err *err)
 {
 	const struct opt_list *l = &r->o->events;
@@ -151,8 +134,11 @@ static int parse_events(struct recording *r, struct err *err)
 	}
 	for (unsigned i = 0; i < r->cfg.n_events; i++)
 		r->o->wall |= r->cfg.event[i].wait;
-	if (r->o->wall && (rc = add_waits(r, err)))
+	if (r->o->wall && (rc = events_add_waits(r->cfg.event, &r->cfg.n_events, MAX_EVENTS, err)))
 		return rc;
+	if (r->o->waker && !r->o->wall)
+		return err_set(err, -EINVAL, "--waker goes with --wall");
+	r->cfg.wakers = r->o->waker;
 	/* May we at all? Asked before any file is touched. */
 	int fd;
 	if (r->cfg.event[0].wait)

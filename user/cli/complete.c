@@ -31,7 +31,7 @@ static const struct value_kind {
 	{ "EVENT,..", WORDS, EVENTS },
 	{ "STYLE", WORDS, "full folded simple" },
 	{ "FORMAT", WORDS, "pprof folded" },
-	{ "METRIC", WORDS, "cpu off runq wall" },
+	{ "METRIC", WORDS, "cpu off runq wall waker" },
 	{ "WHEN", WORDS, "auto always never" },
 	{ "T", WORDS, "now-5m now-1h now-1d now" },
 	{ "TIME", WORDS, "10s 30s 1m 5m 1h" },

@@ -13,7 +13,7 @@
 
 struct daemon_options {
 	const char *store, *config;
-	bool check_config, anonymous, no_recipes;
+	bool check_config, anonymous, no_recipes, waker;
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
 	struct opt_list events, keep, listen, hosts;
 	int64_t generation_ns;

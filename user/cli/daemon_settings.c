@@ -14,6 +14,7 @@ static const struct opt options[] = {
 	{ "store", 's', OPT_STRING, "DIR", "the store to write (default " DAEMON_STORE ")", AT(store), 0, 0 },
 	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 19)", AT(hz), 1, 1000 },
 	{ "event", 'e', OPT_LIST, "EVENT,..", "as in record (default: cycles where there is a PMU, else cpu-clock)", AT(events), 0, 0 },
+	{ "waker", 0, OPT_FLAG, NULL, "with the event off-cpu: who ended the wait, as in record", AT(waker), 0, 0 },
 	{ "recipes", 0, OPT_STRING, "PATH", "more label paths, as in record; read when the daemon begins", AT(recipes), 0, 0 },
 	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", AT(no_recipes), 0, 0 },
 	{ "listen", 'l', OPT_LIST, "ADDRESS,..", "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none\n(default 127.0.0.1:4041)", AT(listen), 0, 0 },
@@ -92,10 +93,19 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 		return err_set(err, -EINVAL, "event: %zu events are more than the %d at a time", l->n, MAX_EVENTS);
 	s->n_events = l->n ? (unsigned)l->n : 1;
 	size_t at = (size_t)snprintf(s->what, sizeof(s->what), "all processes");
+	bool waits = false;
+	int rc = 0;
+	for (unsigned i = 0; !rc && i < s->n_events; i++) {
+		rc = event_parse(&s->event[i], l->n ? l->v[i] : event_default(), (unsigned)s->o.hz, err);
+		waits |= !rc && s->event[i].wait;
+	}
+	if (!rc && waits)
+		rc = events_add_waits(s->event, &s->n_events, MAX_EVENTS, err);
+	if (!rc && s->o.waker && !waits)
+		rc = err_set(err, -EINVAL, "waker: goes with the event " EVENT_OFF);
+	if (rc)
+		return rc;
 	for (unsigned i = 0; i < s->n_events; i++) {
-		int rc = event_parse(&s->event[i], l->n ? l->v[i] : event_default(), (unsigned)s->o.hz, err);
-		if (rc)
-			return rc;
 		if (at < sizeof(s->what))
 			at += (size_t)snprintf(s->what + at, sizeof(s->what) - at, ", %s", s->event[i].name);
 	}

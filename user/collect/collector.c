@@ -164,6 +164,33 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 		w->stored += row->samples;
 }
 
+/* Blocked time by who ended it: no samples, they are in the rows of who was blocked. */
+static void add_waker(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
+{
+	const char *name;
+	const struct occupant *who = waits_waker(h, row, &name);
+	struct proc_image *im = row_image(c, row), *by = who ? procs_find(c->procs, who->tgid, row->last_ns) : NULL;
+	struct python_stack py;
+	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false };
+	struct resolver_flags flags = { 0 };
+	bool known = who && s.n_kernel + s.n_user, cut = false;
+	uint32_t stack;
+	int rc = 0;
+	if (known) {
+		const struct row of = { .start_ns = who->start_ns, .tgid = who->tgid, .exec_id = who->exec_id, .n_python = row->n_python };
+		s.frames = h->arena + row->stack + OCCUPANT_WORDS;
+		s.n_python = python_stack(c, &of, s.frames + s.n_kernel + s.n_user, &py);
+		s.python_cut = s.n_kernel + s.n_user + s.n_python >= WAIT_WORDS;
+		resolver_trim_waking(c->resolver, &s);
+		rc = resolver_stack(c->resolver, c->procs, by, &s, &stack, &flags);
+	}
+	rc = rc ? rc : waits_add_waker(&c->waits, h, row, im, by, known ? &stack : NULL, &cut);
+	if (cut)
+		w->counter[COUNTER_waker_cut] += row->samples;
+	if (rc)
+		w->counter[COUNTER_wait_rows_full] += row->samples;
+}
+
 static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t set, stack;
@@ -178,12 +205,18 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 		add_wait(c, w, h, row);
 		return;
 	}
+	if (row->kind == ROW_WAKER) {
+		add_waker(c, w, h, row);
+		return;
+	}
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
 		goto lost; /* cannot be: the table is ours */
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
-	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0 };
+	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0, false };
+	bool wait = row->event < c->cfg.n_events && c->cfg.event[row->event].wait;
 	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
-	if (row->event < c->cfg.n_events && c->cfg.event[row->event].wait)
+	s.python_cut = s.n_python >= MAX_FRAMES || (wait && n_words >= WAIT_WORDS);
+	if (wait)
 		resolver_trim_switch(c->resolver, &s);
 	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);
 	int rc = row_set(c, row, im, more, n_more, &set, &label_flags);
@@ -278,7 +311,7 @@ static void await_names(struct collector *c, const struct sampler_half *h)
 		if (!row->samples)
 			continue;
 		left--;
-		if (row->kind == ROW_IDLE || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
+		if (row->kind == ROW_IDLE || row->kind == ROW_WAKER || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
 			continue;
 		struct resolver_stack s = { .frames = h->arena + row->stack, .n_kernel = row->n_kernel, .n_user = row->n_user };
 		resolver_want_names(c->resolver, c->procs, row_image(c, row), &s);
@@ -343,7 +376,7 @@ static void on_wait(void *ctx, const struct row *row, const uint64_t *words)
 {
 	struct collector *c = ctx;
 	struct window_cpu *w = window_cpu(c->window, 0);
-	struct sampler_half h = { .arena = words, .arena_words = (uint32_t)row->n_kernel + row->n_user };
+	struct sampler_half h = { .arena = words, .arena_words = (uint32_t)row->n_kernel + row->n_user + row->n_python };
 	bool summed = row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED;
 	if (row->kind == ROW_BLAME)
 		h.arena_words = OCCUPANT_WORDS;
@@ -357,6 +390,8 @@ static void on_wait(void *ctx, const struct row *row, const uint64_t *words)
 		return;
 	if (row->event == c->waits.runq)
 		w->counter[COUNTER_blame_unknown] += row->samples;
+	if (c->waits.wakers && row->event == c->waits.off)
+		w->counter[COUNTER_waker_unknown] += row->samples;
 	if (waits_add_part(&c->waits, row, row_image(c, row)))
 		w->counter[COUNTER_wait_rows_full] += row->samples;
 }

@@ -142,6 +142,21 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 		       event_names());
 }
 
+int events_add_waits(struct event *v, unsigned *n, unsigned max, struct err *err)
+{
+	static const char *const names[] = { EVENT_OFF, EVENT_RUNQ };
+	unsigned kept = 0;
+	for (unsigned i = 0; i < *n; i++)
+		if (!v[i].wait)
+			v[kept++] = v[i];
+	if (kept + 2 > max)
+		return err_set(err, -EINVAL, "waits (%s, %s) are 2 of the %u events at a time", names[0], names[1], max);
+	int rc = event_parse(&v[kept], names[0], 1, err);
+	rc = rc ? rc : event_parse(&v[kept + 1], names[1], 1, err);
+	*n = kept + 2;
+	return rc;
+}
+
 static int perf_open(const struct perf_event_attr *attr, int cpu)
 {
 	int fd = (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);

@@ -33,6 +33,11 @@ struct event {
  */
 int event_parse(struct event *ret, const char *text, unsigned hz, struct err *err);
 
+/*
+ * Both kinds of waits at the end of the *n events in v[max], whichever of them was named. -EINVAL: there is no place for them.
+ */
+int events_add_waits(struct event *v, unsigned *n, unsigned max, struct err *err);
+
 /* "cycles" where this host has a PMU that counts them, else "cpu-clock". */
 const char *event_default(void);
 

@@ -724,7 +724,7 @@ static bool has_trampolines(const struct proc_image *im, const uint64_t *user, u
 /* The Python frames of eval number k, or all of them when there is no eval, on the stack. */
 static int push_python(struct resolver *r, const struct resolver_stack *s, uint32_t k, uint32_t n_evals, uint32_t *stack)
 {
-	struct interleave in = { s->entry, s->n_python, n_evals, s->n_python >= MAX_FRAMES };
+	struct interleave in = { s->entry, s->n_python, n_evals, s->python_cut };
 	uint32_t first = 0, n = n_evals ? interleave_part(&in, k, &first) : s->n_python;
 	int rc = n ? 0 : -ENOENT;
 	for (uint32_t i = first + n; !rc && i-- > first;)
@@ -771,21 +771,32 @@ int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_im
 	return rc;
 }
 
-#define SWITCH_FRAMES 10 /* those above __schedule: the tracepoint, BPF */
+#define SWITCH_FRAMES 10 /* those above the scheduler: the tracepoint, BPF */
 
-void resolver_trim_switch(struct resolver *r, struct resolver_stack *s)
+/* Up to the frame of `function`, and that of `caller` where it is the next. */
+static void trim(struct resolver *r, struct resolver_stack *s, const char *function, const char *caller)
 {
 	for (uint32_t i = 0; r->kernel && i + 1 < s->n_kernel && i < SWITCH_FRAMES; i++) {
 		struct symbol sym;
-		if (kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) || strcmp(sym.name, "__schedule"))
+		if (kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) || strcmp(sym.name, function))
 			continue;
 		i++;
-		if (i + 1 < s->n_kernel && !kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) && !strcmp(sym.name, "schedule"))
+		if (i + 1 < s->n_kernel && !kernel_symbols_find(r->kernel, s->frames[i] - 1, &sym) && !strcmp(sym.name, caller))
 			i++;
 		s->frames += i;
 		s->n_kernel -= i;
 		return;
 	}
+}
+
+void resolver_trim_switch(struct resolver *r, struct resolver_stack *s)
+{
+	trim(r, s, "__schedule", "schedule");
+}
+
+void resolver_trim_waking(struct resolver *r, struct resolver_stack *s)
+{
+	trim(r, s, "try_to_wake_up", "wake_up_q");
 }
 
 void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map)

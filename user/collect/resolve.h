@@ -69,6 +69,7 @@ struct resolver_stack {
 	const uint32_t *python; /* the store's frames of Python code, leaf first; see collect/interleave.h */
 	const bool *entry;
 	uint32_t n_python;
+	bool python_cut; /* there are more of them towards the root */
 };
 
 /* What there is to say about the frames of a stack. */
@@ -92,6 +93,9 @@ void resolver_want_names(struct resolver *r, struct procs *procs, const struct p
  * it called the scheduler.
  */
 void resolver_trim_switch(struct resolver *r, struct resolver_stack *s);
+
+/* The same of a thread that woke another. */
+void resolver_trim_waking(struct resolver *r, struct resolver_stack *s);
 
 /* A mapping appeared that has no file of its own: the process may be making code. */
 void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);

@@ -29,6 +29,9 @@
 /* More of them, and more words of stacks, where waits are watched: each thread has a row for each length of its waits. */
 #define WAIT_ROWS 12000
 #define WAIT_WORDS_ALL 60000
+/* And where wakers are: a row for each that woke it. */
+#define WAKER_ROWS 8000
+#define WAKER_WORDS_ALL 60000
 
 /* ---- the last warning of libbpf, to tell when loading fails ---- */
 
@@ -76,6 +79,10 @@ static void choose_sizes(struct sampler *s)
 	if (s->waits) {
 		want += WAIT_ROWS;
 		words += WAIT_WORDS_ALL;
+	}
+	if (s->wakers) {
+		want += WAKER_ROWS;
+		words += WAKER_WORDS_ALL;
 	}
 	uint32_t rows = pow2_at_least(want);
 	s->row_mask = rows - 1;
@@ -380,6 +387,7 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 			s->cpu[c].fd[i] = -1;
 	for (unsigned i = 0; i < cfg->n_events; i++)
 		s->waits |= cfg->event[i].wait;
+	s->wakers = s->waits && cfg->wakers;
 	choose_sizes(s);
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 	libbpf_set_print(on_libbpf);
@@ -475,7 +483,7 @@ void sampler_stop(struct sampler *s)
 		bpf_link__destroy(s->tracepoint[i]);
 		s->tracepoint[i] = NULL;
 	}
-	sampler_detach_waits(s);
+	sampler_end_waits(s);
 	s->running = false;
 }
 

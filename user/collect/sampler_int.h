@@ -10,7 +10,8 @@
 #define PROC_ENTRIES 16384
 #define SELECT_ENTRIES 65536
 
-#define SAMPLER_SCHED_LINKS 5
+#define SAMPLER_SCHED_LINKS 8
+#define SAMPLER_SWITCH_LINKS 6 /* from here on those of sched_switch */
 
 struct cpu {
 	int fd[MAX_EVENTS]; /* -1: not open */
@@ -40,6 +41,8 @@ struct sampler {
 	uint32_t *shards[UNWIND_SHARDS];
 	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *exit;
 	bool waits; /* the scheduler is watched */
+	bool wakers; /* and who wakes */
+	struct config wake; /* preempt_count, bottom_half, backlog */
 	bool queue_times; /* of struct config */
 	struct bpf_link *sched[SAMPLER_SCHED_LINKS], *threads;
 	struct wait_others *others; /* of each half; NULL: no waits */
@@ -64,6 +67,7 @@ int sampler_map_waits(struct sampler *s, struct err *err);
 void sampler_unmap_waits(struct sampler *s);
 int sampler_attach_waits(struct sampler *s, struct err *err);
 void sampler_begin_waits(struct sampler *s); /* what is waited for counts from now on */
+void sampler_end_waits(struct sampler *s); /* what is waited for counts until now */
 void sampler_detach_waits(struct sampler *s);
 
 #endif

@@ -21,7 +21,7 @@ static int add_event(struct waits *w, const char *name, uint32_t *ret)
 
 int waits_renew(struct waits *w, const struct sampler_config *cfg)
 {
-	struct store_frame none = { .kind = FRAME_KERNEL };
+	struct store_frame none = { .kind = FRAME_KERNEL }, interrupt = none;
 	w->on = false;
 	for (unsigned i = 0; i < cfg->n_events; i++) {
 		if (!cfg->event[i].wait)
@@ -31,14 +31,19 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 	}
 	if (!w->on)
 		return 0;
+	w->wakers = cfg->wakers;
 	memset(w->bucket, 0, sizeof(w->bucket));
 	int rc = add_event(w, EVENT_OFF ".lengths", &w->lengths[0]);
 	rc = rc ? rc : add_event(w, EVENT_RUNQ ".lengths", &w->lengths[1]);
 	rc = rc ? rc : add_event(w, "blame", &w->blame);
+	rc = rc || !w->wakers ? rc : add_event(w, "waker", &w->waker);
 	rc = rc ? rc : store_add_string(w->store, WAITS_LENGTHS, strlen(WAITS_LENGTHS), &w->bucket_module);
 	rc = rc ? rc : store_add_string(w->store, WAITS_NO_STACK, strlen(WAITS_NO_STACK), &none.function);
 	rc = rc ? rc : store_add_string(w->store, "[kernel]", 8, &none.module);
-	return rc ? rc : one_frame(w, &none, &w->no_stack);
+	rc = rc ? rc : one_frame(w, &none, &w->no_stack);
+	interrupt.module = none.module;
+	rc = rc || !w->wakers ? rc : store_add_string(w->store, WAITS_INTERRUPT, strlen(WAITS_INTERRUPT), &interrupt.function);
+	return rc || !w->wakers ? rc : one_frame(w, &interrupt, &w->interrupt);
 }
 
 static int bucket_stack(struct waits *w, uint32_t bucket, uint32_t *ret)
@@ -62,13 +67,15 @@ static int add_set(struct waits *w, struct sets_labels *l, uint32_t *ret)
 	return store_add_set(w->store, l->v, l->n < STORE_SET_MAX ? l->n : STORE_SET_MAX, ret);
 }
 
-/* To whom: the occupant in the arena, or a name for those that are none. */
-static const char *occupant_of(const struct sampler_half *h, uint32_t at, const struct occupant **ret)
+/* To whom: the occupant in the arena, or a name for those that are none. n_words: the occupant's and what stands behind. */
+static const char *occupant_of(const struct sampler_half *h, uint32_t at, uint32_t n_words, const struct occupant **ret)
 {
 	*ret = NULL;
 	if (at == OCCUPANT_IDLE)
 		return "(idle)";
-	if (!h || at > h->arena_words || h->arena_words - at < OCCUPANT_WORDS)
+	if (at == OCCUPANT_INTERRUPT)
+		return "(interrupt)";
+	if (!h || at > h->arena_words || h->arena_words - at < n_words)
 		return "(other)";
 	*ret = (const struct occupant *)(const void *)(h->arena + at);
 	return NULL;
@@ -80,36 +87,63 @@ static uint64_t process_hash(uint32_t tgid, uint64_t start_ns)
 }
 
 /* Is there room for this set among those of the window? */
-static bool pair_fits(struct waits *w, const struct sets_labels *l, const struct row *row, const struct occupant *who)
+static bool pair_fits(struct pairs *p, const struct sets_labels *l, const struct row *row, const struct occupant *who)
 {
-	return pairs_fit(&w->pairs, labels_key(l->v, l->n, 0), process_hash(row->tgid, row->start_ns),
+	return pairs_fit(p, labels_key(l->v, l->n, 0), process_hash(row->tgid, row->start_ns),
 			 process_hash(who->tgid, who->start_ns));
 }
 
 void waits_window(struct waits *w)
 {
-	pairs_clear(&w->pairs);
+	pairs_clear(&w->had);
+	pairs_clear(&w->woke);
 }
 
-/* l: the labels of who waited. *ret_cut is left alone unless it was. */
-static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l,
-		     bool *ret_cut)
+/* Whom the wait is because of, to the labels of who waited; "(other)" where that is one too many. *ret_cut is left alone unless it was. */
+static int add_pair(struct waits *w, struct pairs *pairs, const struct row *row, const struct occupant *who, const struct proc_image *im,
+		    const char *name, struct sets_labels *l, uint32_t *ret_set, bool *ret_cut)
 {
-	const struct occupant *who;
-	const char *name = occupant_of(h, row->stack, &who);
-	struct proc_image *im = who ? procs_find(w->sets->procs, who->tgid, row->last_ns) : NULL;
-	uint32_t set;
 	size_t n = l->n;
 	memcpy(w->victim, l->v, n * sizeof(*l->v));
 	sets_add_occupant(w->sets, who, im, name, l);
-	if (who && !pair_fits(w, l, row, who)) {
+	if (who && !pair_fits(pairs, l, row, who)) {
 		memcpy(l->v, w->victim, n * sizeof(*l->v));
 		l->n = n;
 		sets_add_occupant(w->sets, NULL, NULL, "(other)", l);
 		*ret_cut = true;
 	}
-	int rc = add_set(w, l, &set);
+	return add_set(w, l, ret_set);
+}
+
+/* l: the labels of who waited. */
+static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l,
+		     bool *ret_cut)
+{
+	const struct occupant *who;
+	const char *name = occupant_of(h, row->stack, OCCUPANT_WORDS, &who);
+	struct proc_image *im = who ? procs_find(w->sets->procs, who->tgid, row->last_ns) : NULL;
+	uint32_t set;
+	int rc = add_pair(w, &w->had, row, who, im, name, l, &set, ret_cut);
 	return rc ? rc : store_add_row(w->store, set, 0, w->blame, row->samples, row->value);
+}
+
+const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name)
+{
+	const struct occupant *who;
+	*ret_name = occupant_of(h, row->stack, OCCUPANT_WORDS + (uint32_t)row->n_kernel + row->n_user + row->n_python, &who);
+	return who;
+}
+
+int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
+		    const struct proc_image *by, const uint32_t *stack, bool *ret_cut)
+{
+	static struct sets_labels l;
+	const char *name;
+	const struct occupant *who = waits_waker(h, row, &name);
+	uint32_t set, at = stack ? *stack : row->stack == OCCUPANT_INTERRUPT ? w->interrupt : w->no_stack;
+	sets_of(w->sets, row, im, SETS_WORK, row->tid & WAIT_KTHREAD, &l);
+	int rc = add_pair(w, &w->woke, row, who, by, name, &l, &set, ret_cut);
+	return rc ? rc : store_add_row(w->store, set, at, w->waker, row->samples * w->weight, row->value);
 }
 
 int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
@@ -172,17 +206,23 @@ int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_
 	rc = rc ? rc : add_other_lengths(w, o, set);
 	sets_add_occupant(w->sets, NULL, NULL, "(other)", &l);
 	rc = rc ? rc : add_set(w, &l, &set);
-	return rc ? rc : add_other(w, &o->blame, set, 0, w->blame, o->blame.n);
+	rc = rc ? rc : add_other(w, &o->blame, set, 0, w->blame, o->blame.n);
+	return rc || !w->wakers ? rc : add_other(w, &o->waker, set, w->no_stack, w->waker, o->waker.n * w->weight);
 }
 
 int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im)
 {
 	static struct sets_labels l;
 	struct row of = *row;
+	bool cut, kthread = row->kind == ROW_KTHREAD;
+	of.stack = OCCUPANT_OTHER;
+	if (row->event == w->off && w->wakers) {
+		of.n_kernel = of.n_user = of.n_python = 0;
+		of.tid = kthread ? WAIT_KTHREAD : 0;
+		return waits_add_waker(w, NULL, &of, im, NULL, NULL, &cut);
+	}
 	if (row->event != w->runq)
 		return 0;
-	of.stack = OCCUPANT_OTHER;
-	sets_of(w->sets, row, im, SETS_WORK, row->kind == ROW_KTHREAD, &l);
-	bool cut;
+	sets_of(w->sets, row, im, SETS_WORK, kthread, &l);
 	return add_blame(w, NULL, &of, &l, &cut);
 }

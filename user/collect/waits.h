@@ -8,6 +8,11 @@
  *                                  as all rows do
  *   blame                          waits for a CPU by the labels of the work, and of whose it was (by.comm, by.tenant, ...)
  *
+ * and, where it is asked for,
+ *
+ *   waker                          the nanoseconds of off-cpu by the labels of the work, and of who ended the wait (by.comm, ...), with
+ *                                  the stack of that one; WAITS_INTERRUPT where nobody did
+ *
  * They stand for nanoseconds, not for samples.
  */
 #ifndef ASCRIBE_COLLECT_WAITS_H
@@ -22,16 +27,18 @@
 
 #define WAITS_LENGTHS "[waits]"
 #define WAITS_NO_STACK "[no stack]"
+#define WAITS_INTERRUPT "[interrupt]"
 
 struct waits {
 	const struct sets *sets;
 	struct store_writer *store;
 	unsigned weight; /* samples that each one stands for in the store; times and lengths are what they are */
-	bool on;
+	bool on, wakers;
 	uint32_t off, runq;                 /* indices of the events in rows */
-	uint32_t lengths[2], blame;         /* ids of the store: of off, of runq */
-	uint32_t no_stack, bucket_module;
-	struct pairs pairs; /* of this window, as sets: where there is no room who had the CPU is "(other)" */
+	uint32_t lengths[2], blame, waker;  /* ids of the store: of off, of runq */
+	uint32_t no_stack, interrupt, bucket_module;
+	/* Of this window, as sets: where there is no room the other is "(other)". Who had the CPU; who ended waits. */
+	struct pairs had, woke;
 	struct label victim[2 * SETS_LABELS_MAX]; /* while who had the CPU is being added */
 	uint32_t bucket[HIST_BUCKETS(WAIT_HIST_BITS)]; /* stacks of the store, plus one; 0: none yet */
 };
@@ -51,7 +58,17 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 /* What found no row of h; what counts as samples is in *ret_stored. 0 or -errno. */
 int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id, uint64_t *ret_stored);
 
-/* A part of a wait that is not over, which was for a CPU: nobody knows yet who had it. */
+/* Who woke it, of a row of kind ROW_WAKER: NULL for nobody; *ret_name is then what that is called. */
+const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name);
+
+/*
+ * Such a row. im is of who was blocked, by of the waker; stack is that of the waker in the store, NULL: none was taken. 0 or
+ * -errno; *ret_cut: the waker is one too many of this window.
+ */
+int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
+		    const struct proc_image *by, const uint32_t *stack, bool *ret_cut);
+
+/* A part of a wait that is not over: nobody knows yet who had the CPU, or will end it. */
 int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im);
 
 #endif

@@ -242,7 +242,7 @@ static int put_kind(json_t *o, const struct blame_party *p)
 {
 	if (p->kind == BLAME_REST)
 		return json_put(o, "rest", json_true());
-	return p->kind == BLAME_IDLE || p->kind == BLAME_OTHER ? json_put(o, "nobody", text(p->name)) : 0;
+	return p->kind == BLAME_IDLE || p->kind == BLAME_INTERRUPT || p->kind == BLAME_OTHER ? json_put(o, "nobody", text(p->name)) : 0;
 }
 
 static json_t *party_json(const char *who, const struct blame_party *p)

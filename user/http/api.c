@@ -399,8 +399,10 @@ int api_blame(struct request *r, struct store *s, struct err *err)
 	size_t limit = a.limit ? a.limit : BLAME_PARTIES;
 	if (!rc && (a.n_keys > 1 || limit > BLAME_PARTIES_MAX))
 		rc = err_set(err, -EINVAL, a.n_keys > 1 ? "by: one key" : "limit: at most %d", BLAME_PARTIES_MAX);
+	if (!rc && a.metric && a.spec.metric != QUERY_WAKER)
+		rc = err_set(err, -EINVAL, "metric: of blame waker, or none");
 	if (!rc && query_of_threads(a.spec.where, &key, 1))
-		rc = err_set(err, -EINVAL, "waits for a CPU are kept by the labels of the work, not by tgid, tid or thread");
+		rc = err_set(err, -EINVAL, "waits are kept here by the labels of the work, not by tgid, tid or thread");
 	rc = rc ? rc : query_blame(&b, s, &a.spec, key, limit, limit, err);
 	if (!rc) {
 		struct answer answer = make_answer(&a, s, &a.spec);

@@ -30,6 +30,8 @@ static struct side occupant_of(const struct query_table_row *r, size_t row)
 	/* Nobody is only called so in by.comm: it has no other label. */
 	if (!strcmp(r->values[2], "(idle)"))
 		s.kind = BLAME_IDLE;
+	else if (!strcmp(r->values[2], "(interrupt)"))
+		s.kind = BLAME_INTERRUPT;
 	else if (!strcmp(r->values[2], "(other)"))
 		s.kind = BLAME_OTHER;
 	else if (!r->present[1])
@@ -135,7 +137,7 @@ int query_blame(struct query_blame **ret, struct store *s, const struct query_sp
 		return err_set(err, -ENOMEM, "out of memory");
 	int len = snprintf(by, sizeof(by), "by.%s", key);
 	const char *keys[] = { key, by, "by.comm" };
-	of.metric = QUERY_BLAME;
+	of.metric = spec->metric == QUERY_WAKER ? QUERY_WAKER : QUERY_BLAME;
 	of.event = NULL;
 	of.labels = QUERY_KEYS;
 	of.keys = keys;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who had the CPU while others waited for it, by one label key: a matrix of nanoseconds. Lines and columns are bounded: those of least
+ * Who had the CPU while others waited for it, or who woke those that were blocked, by one label key: a matrix of nanoseconds. Lines and columns are bounded: those of least
  * time are summed in a last one, so that every sum is that of all.
  */
 #ifndef ASCRIBE_QUERY_BLAME_H
@@ -11,7 +11,8 @@
 enum blame_kind {
 	BLAME_VALUE = 0, /* name is the label's value */
 	BLAME_NONE,	 /* a thread without the label */
-	BLAME_IDLE,	 /* nobody: the CPU was on its way out of idle. Occupants alone, as the next */
+	BLAME_IDLE,	 /* nobody: the CPU was on its way out of idle. Occupants alone, as the next two */
+	BLAME_INTERRUPT, /* nobody: an interrupt woke it */
 	BLAME_OTHER,	 /* not known, or one of too many */
 	BLAME_REST,	 /* all that have no line, or no column, of their own; always the last */
 };
@@ -33,7 +34,7 @@ struct query_blame {
 };
 
 /*
- * spec: where, range and idle; of where labels may begin with "by.". At most so many lines and columns, at least 1 of each. As
+ * spec: where, range, idle, and metric, which is QUERY_WAKER for who woke, whose columns are wakers; of where labels may begin with "by.". At most so many lines and columns, at least 1 of each. As
  * query_open; -EINVAL too when the store has no waits. To be freed before the store is closed.
  */
 int query_blame(struct query_blame **ret, struct store *s, const struct query_spec *spec, const char *key, size_t max_victims,

@@ -77,14 +77,14 @@ static int default_event(const struct store *s, struct selector *sel, uint32_t *
 	return 0;
 }
 
-static const char *const metric_names[] = { "", "cpu", "off-cpu", "runq", "wall", "blame" };
+static const char *const metric_names[] = { "", "cpu", "off-cpu", "runq", "wall", "blame", "waker" };
 
 int query_metric_named(const char *name, enum query_metric *ret)
 {
 	static const char *const names[] = { [QUERY_CPU] = "cpu", [QUERY_OFF] = "off", [QUERY_RUNQ] = "runq", [QUERY_WALL] = "wall",
-					     [QUERY_BLAME] = "blame" };
+					     [QUERY_BLAME] = "blame", [QUERY_WAKER] = "waker" };
 	*ret = QUERY_SAMPLES;
-	for (int i = QUERY_CPU; name && i <= QUERY_BLAME; i++)
+	for (int i = QUERY_CPU; name && i <= QUERY_WAKER; i++)
 		if (!strcmp(name, names[i]))
 			*ret = (enum query_metric)i;
 	return name && *ret == QUERY_SAMPLES ? -EINVAL : 0;
@@ -139,7 +139,7 @@ static int choose_metric(struct query *q, struct merge *m, struct err *err)
 		}
 	}
 	if (!any && store_n_events(q->store))
-		return err_set(err, -EINVAL, "no %s times in the store: record with --wall", name);
+		return err_set(err, -EINVAL, "no %s times in the store: record with --wall%s", name, metric == QUERY_WAKER ? " --waker" : "");
 	q->metric = (struct store_event){ name, "nanoseconds", 1, 1 };
 	q->event = 0;
 	q->info.event = &q->metric;

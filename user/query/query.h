@@ -27,6 +27,7 @@ enum query_metric {
 	QUERY_RUNQ,  /* waiting for a CPU */
 	QUERY_WALL,  /* all three */
 	QUERY_BLAME, /* waiting for a CPU, by whom (labels by.*) */
+	QUERY_WAKER, /* blocked, by who ended it (labels by.*), with that one's stacks (record --waker) */
 };
 
 /* How functions are called, and which of them are one. */
@@ -53,7 +54,7 @@ struct query_spec {
 	bool by_start;         /* windows that begin in [from, to), not rounded */
 };
 
-/* The metric of this name (cpu, off, runq, wall, blame); QUERY_SAMPLES for NULL. -EINVAL: there is none. */
+/* The metric of this name (cpu, off, runq, wall, blame, waker); QUERY_SAMPLES for NULL. -EINVAL: there is none. */
 int query_metric_named(const char *name, enum query_metric *ret);
 
 /*

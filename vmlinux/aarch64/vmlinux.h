@@ -30,6 +30,10 @@ struct thread_struct {
 	struct uw_state uw;
 };
 
+struct thread_info {
+	u64 preempt_count; /* its lower half */
+};
+
 #pragma clang attribute pop
 
 #include "../task.h"

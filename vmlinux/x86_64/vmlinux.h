@@ -21,6 +21,10 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+struct thread_info {
+	unsigned long flags;
+};
+
 #pragma clang attribute pop
 
 #include "../task.h"
