@@ -37,7 +37,7 @@ static const struct opt_command command = {
 	.usage = "[STORE] [OPTIONS]",
 	.about = "Who waited for a CPU, and who had it meanwhile, of a recording with --wall. A line for each who waited, a column\n"
 		 "for each who had the CPU: seconds, and their part of that line's waiting. (idle): nobody had it, the CPU was being\n"
-		 "woken. (other): not known, since more than 512 runs of others came between, or the wait is not over.\n"
+		 "woken. (other): not known, since more than 2048 runs of others came between, or the wait is not over.\n"
 		 "With --wakers who was blocked, and who woke it. (interrupt): no thread did, but a timer, a device or a packet.\n",
 	.examples = "  ascribe blame\n"
 		    "  ascribe blame --by tenant\n"
