@@ -36,6 +36,9 @@ static std::atomic<long> labels;
 static void work(int id, double seconds)
 {
 	prctl(PR_SET_NAME, id ? "second" : "first");
+	/* Who records finds the process meanwhile: the samples whose labels it cannot know yet are of this. */
+	ascribe::trampoline_label warm{"task", "warm"};
+	warm.apply([] { return burn(0.5); });
 	ascribe::trampoline_label inner{"step", "inner"};
 	for (double spent = 0; spent < seconds;) {
 		ascribe::trampoline_label l{{"task", id ? "second" : "first"}, {"number", labels++}, {"step", "outer"}};
