@@ -183,7 +183,7 @@ static int add_dropped(struct store_writer *w, struct block *b)
 		uint32_t key;
 		if (!w->keys[i].wide)
 			continue;
-		rc = strings_add(&w->epoch->d.label_text, w->keys[i].key, strlen(w->keys[i].key), &key);
+		rc = strings_add(&w->epoch->d.label_text, w->keys[i].key, w->keys[i].key_len, &key);
 		if (!rc)
 			rc = buf_add_varint(&b->column[COLUMN_DROPPED], key);
 		if (!rc) /* in no table, so that no postings find it */

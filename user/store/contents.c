@@ -42,7 +42,7 @@ int contents_rows(struct store *s, const struct block_ref *r, const struct block
 	return rc;
 }
 
-int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, struct settable *ret,
+int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, bool labels, struct settable *ret,
 		   struct err *err)
 {
 	struct dict_gen *epoch;
@@ -55,8 +55,9 @@ int contents_table(struct store *s, const struct block_ref *r, const struct bloc
 		return rc;
 	if (h->marks[KIND_SETS].count > epoch->d.n_sets || !block_has(h, COLUMN_TABLE_NARROW))
 		return block_damaged(s, r, err);
-	rc = settable_decode(ret, d->column + COLUMN_TABLE_NARROW, h->info.n_table, h->marks[KIND_SETS].count,
-			  epoch->d.label_text.n);
+	const struct buf *raw = d->column + COLUMN_TABLE_NARROW;
+	rc = labels ? settable_decode(ret, raw, h->info.n_table, h->marks[KIND_SETS].count, epoch->d.label_text.n) :
+		      settable_decode_narrow(ret, raw, h->info.n_table, h->marks[KIND_SETS].count);
 	return result(s, r, rc, err);
 }
 

@@ -49,6 +49,7 @@ struct merge {
 	size_t n_dropped, dropped_cap;
 	bool folded; /* a child has no rows and nothing below it: the sum would not be the whole */
 	struct rows group;
+	struct setpool one; /* holds a copy of one set at a time */
 	struct rows_writer out;
 	struct err *err;
 };
@@ -137,7 +138,7 @@ static int drop_wide_keys(struct merge *m)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < m->w->n_keys; i++)
 		if (m->w->keys[i].wide)
-			rc = drop_key(m, m->w->keys[i].key, strlen(m->w->keys[i].key), 0);
+			rc = drop_key(m, m->w->keys[i].key, m->w->keys[i].key_len, 0);
 	return rc ? no_memory(m, rc) : 0;
 }
 
@@ -179,16 +180,12 @@ static int map_set(struct merge *m, struct child *c, uint32_t set)
 	struct label labels[STORE_SET_MAX];
 	uint32_t keys[STORE_SET_MAX], id = 0;
 	size_t n, all;
-	struct setpool own;
 	int rc = split_labels(m, c, set, labels, keys, &n, &all);
-	if (rc)
-		return rc;
-	rc = n ? setpool_init(&own) : 0;
 	if (!rc && n) {
-		rc = setpool_add(&own, labels, n, &id);
+		setpool_clear(&m->one);
+		rc = setpool_add(&m->one, labels, n, &id);
 		if (!rc)
-			rc = dicts_add_set(&m->w->epoch->d, own.sets[id].labels, n, &id);
-		setpool_fini(&own);
+			rc = dicts_add_set(&m->w->epoch->d, m->one.sets[id].labels, n, &id);
 	}
 	if (!rc)
 		c->map[set] = id + 1;
@@ -360,8 +357,6 @@ static int open_child(struct merge *m, struct child *c)
 		rc = store_epoch(s, &c->ref, &c->epoch, m->err);
 	if (!rc && !c->owner)
 		rc = drop_keys_of(m, c);
-	if (!rc)
-		rc = contents_table(s, &c->ref, &c->d, &c->table, m->err);
 	if (!rc && !c->owner)
 		rc = contents_totals(s, &c->ref, &c->d, &t, m->err);
 	if (!rc && !c->owner && totals_add(&m->totals, &t.t))
@@ -369,6 +364,19 @@ static int open_child(struct merge *m, struct child *c)
 	totals_fini(&t);
 	m->rows_below += c->ref.b.n_rows;
 	return rc;
+}
+
+/* Does the owner of a part have lists of all values that the part's table has? */
+static bool all_listed(const struct merge *m, const struct child *c)
+{
+	const struct manifest_epoch *e = store_epoch_info(&m->w->s, c->ref.b.epoch);
+	bool all = c->owner && e && e->n_wide; /* none: a repair has lost which keys they are */
+	for (size_t i = 0; all && i < e->n_wide; i++) {
+		const struct child *owner = &m->children[c->owner - 1];
+		uint32_t key;
+		all = !strings_add(&m->w->epoch->d.label_text, e->wide[i].key, strlen(e->wide[i].key), &key) && is_listed(owner, key);
+	}
+	return all;
 }
 
 /* When all are open it is known which keys are dropped and whether there will be rows. */
@@ -383,6 +391,9 @@ static int begin_child(struct merge *m, struct child *c)
 	bool counted = false;
 	for (size_t i = 0; i < m->n_dropped && !m->folded; i++)
 		counted |= is_counted(m, c, m->dropped[i].key);
+	rc = contents_table(&m->w->s, &c->ref, &c->d, counted || !all_listed(m, c), &c->table, m->err);
+	if (rc)
+		return rc;
 	if (counted)
 		c->by_event = calloc((size_t)c->n_events + 1, sizeof(*c->by_event));
 	if (!c->map || (counted && !c->by_event))
@@ -433,7 +444,7 @@ int merge_begin(struct merge **ret, struct store_writer *w, uint8_t level, const
 	*m = (struct merge){ .w = w, .level = level, .refs = refs, .n_refs = n, .err = err };
 	memcpy(refs, v, n * sizeof(*refs));
 	m->totals = (struct totals){ .n_lost = meta->n_lost, .n_flagged = meta->n_flagged };
-	int rc = drop_wide_keys(m);
+	int rc = setpool_init(&m->one) ? no_memory(m, -ENOMEM) : drop_wide_keys(m);
 	for (size_t i = 0; !rc && i < n; i++)
 		if (add_child(m, &v[i]))
 			rc = no_memory(m, -ENOMEM);
@@ -474,6 +485,7 @@ void merge_free(struct merge *m)
 	top_fini(&m->top);
 	free(m->dropped);
 	rows_fini(&m->group);
+	setpool_fini(&m->one);
 	rows_writer_fini(&m->out);
 	free(m);
 }

@@ -257,6 +257,26 @@ int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint3
 	return rc;
 }
 
+int settable_decode_narrow(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow)
+{
+	struct settable t = { 0 };
+	struct cursor c = { raw[T(NARROW)].data, raw[T(NARROW)].data + raw[T(NARROW)].len, 0 };
+	uint64_t narrow = 0;
+	int rc = n > raw[T(NARROW)].len ? -EBADMSG : ARRAY_RESERVE(t.sets, t.cap, n + 1);
+	for (size_t i = 0; !rc && i < n; i++) {
+		narrow += cursor_varint(&c);
+		rc = c.bad || narrow >= n_narrow ? -EBADMSG : 0;
+		t.sets[t.n++] = (struct settable_set){ .narrow = (uint32_t)narrow };
+	}
+	if (!rc && cursor_left(&c))
+		rc = -EBADMSG;
+	if (rc)
+		settable_fini(&t);
+	else
+		*ret = t;
+	return rc;
+}
+
 /* ---- one value in many tables ---- */
 
 uint32_t settable_columns(const struct settable_label *value)

@@ -280,7 +280,7 @@ int store_block_rows(struct store *s, const struct store_block *b, store_filter 
 	int rc = block_read(s, r.ref, WANT_ROWS | WANT_TABLE, &d, err);
 	if (rc)
 		return rc;
-	rc = contents_table(s, r.ref, &d, &r.table, err);
+	rc = contents_table(s, r.ref, &d, true, &r.table, err);
 	if (!rc) {
 		size_t n = b->n_table ? b->n_table : d.head.marks[KIND_SETS].count;
 		r.map = calloc(n + 1, sizeof(*r.map));

@@ -19,21 +19,21 @@ static uint32_t most_counted(const struct store_writer *w)
 static struct key_stat *find_key(struct store_writer *w, const char *key, size_t len)
 {
 	for (size_t i = 0; i < w->n_keys; i++)
-		if (strlen(w->keys[i].key) == len && !memcmp(w->keys[i].key, key, len))
+		if (w->keys[i].key_len == len && !memcmp(w->keys[i].key, key, len))
 			return &w->keys[i];
 	if (ARRAY_RESERVE(w->keys, w->keys_cap, w->n_keys + 1))
 		return NULL;
 	char *copy = strndup(key, len);
 	if (!copy)
 		return NULL;
-	w->keys[w->n_keys] = (struct key_stat){ .key = copy };
+	w->keys[w->n_keys] = (struct key_stat){ .key = copy, .key_len = len };
 	return &w->keys[w->n_keys++];
 }
 
 const struct key_stat *wide_find(const struct store_writer *w, const char *key, size_t len)
 {
 	for (size_t i = 0; i < w->n_keys; i++)
-		if (w->keys[i].wide && strlen(w->keys[i].key) == len && !memcmp(w->keys[i].key, key, len))
+		if (w->keys[i].wide && w->keys[i].key_len == len && !memcmp(w->keys[i].key, key, len))
 			return &w->keys[i];
 	return NULL;
 }

@@ -11,6 +11,7 @@
 /* How many values a key has had in this hour; exact up to the limit of a set of hashes. */
 struct key_stat {
 	char *key;
+	size_t key_len;
 	bool wide;	   /* in this epoch */
 	uint32_t n;	   /* values in this hour */
 	uint32_t most;	   /* in any hour of this epoch */
