@@ -137,6 +137,8 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns);
 /* Warn of windows whose labels are no longer there, or that are not there for these labels. */
 void reading_labels_gone(const struct query_info *info);
+/* Both, of the answer to f. */
+void reading_lacks(struct store *s, const struct filter *f, const struct query_info *info);
 /* The query's event; one without a name when the store is empty. */
 const struct store_event *reading_event(const struct reading *r);
 /* --explain: one line for the step that ends now. */

@@ -121,9 +121,7 @@ static int blame(struct reading *r, const struct blame_options *opts, const char
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
-	if (!query_info(b->query)->blocks)
-		reading_no_data(r->store, f->from_ns, f->to_ns);
-	reading_labels_gone(query_info(b->query));
+	reading_lacks(r->store, f, query_info(b->query));
 	reading_step(r, "matrix");
 	rc = f->json ? cmd_print_json(answer_blame(&a, key, b)) : print_text(r, b, key, opts->wakers);
 	query_blame_free(b);

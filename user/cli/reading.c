@@ -177,6 +177,13 @@ void reading_labels_gone(const struct query_info *info)
 			 " (stacks without labels have what is known of them)", info->gone);
 }
 
+void reading_lacks(struct store *s, const struct filter *f, const struct query_info *info)
+{
+	if (!info->blocks)
+		reading_no_data(s, f->from_ns, f->to_ns);
+	reading_labels_gone(info);
+}
+
 int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys)
 {
 	struct err err = { 0 };
@@ -186,9 +193,7 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
-	if (!query_info(r->query)->blocks)
-		reading_no_data(r->store, f->from_ns, f->to_ns);
-	reading_labels_gone(query_info(r->query));
+	reading_lacks(r->store, f, query_info(r->query));
 	reading_step(r, "query");
 	return EXIT_OK;
 }

@@ -207,9 +207,7 @@ int series_report(struct reading *r, const char *dir, const struct filter *f, co
 	}
 	struct chart c = { r, s, by };
 	r->query = s->whole;
-	if (!query_info(s->whole)->blocks)
-		reading_no_data(r->store, f->from_ns, f->to_ns);
-	reading_labels_gone(query_info(s->whole));
+	reading_lacks(r->store, f, query_info(s->whole));
 	reading_step(r, "series");
 	rc = f->json ? print_json(&c, f) : print_text(&c, f, step_ns);
 	reading_step(r, "print");

@@ -268,7 +268,8 @@ struct store_cover {
 
 /*
  * The fewest blocks that hold every window overlapping [from, to) once. Where the wanted detail is gone a parent stands
- * in, and `coarse` counts its windows; but where it has none of it, and some of its windows do, those are taken and `gone` counts the others. keys: for STORE_NARROW_KEYS. Owned by the caller; the blocks by the store.
+ * in, and `coarse` counts its windows; but where it has none of it, and some of its windows do, those are taken and `gone` counts the
+ * others. keys: for STORE_NARROW_KEYS. Owned by the caller; the blocks by the store.
  */
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
 		size_t n_keys, struct store_cover *ret, struct err *err);

@@ -135,7 +135,7 @@ int dict_gen_event(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *r
  */
 int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, bool sets,
 		  struct rows_reader *ret, struct err *err);
-/* n = 0 where the block has none: rows name narrow sets then. */
+/* n = 0 where the block has none: rows name narrow sets then. labels: also those of the sets that are in the table alone. */
 int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, bool labels, struct settable *ret,
 		   struct err *err);
 int contents_totals(struct store *s, const struct block_ref *r, const struct block_data *d, struct totals *ret,
