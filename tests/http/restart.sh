@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The daemon is killed, ends, is replaced by another build, runs out of its memory budget: no more than one window is missing. As root.
 . "$(dirname "$0")/lib.bash"
-[ "$(id -u)" = 0 ] || { echo "restart.sh: recording needs root"; exit 77; }
-"$ascribe" record -q -d 100ms -o probe 2>probe.err || { echo "restart.sh: no recording here: $(tail -1 probe.err)"; exit 77; }
+needs_recording
 now() { date +%s.%N; }
 until_windows() { # at least so many were written
 	local i
