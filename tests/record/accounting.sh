@@ -72,7 +72,8 @@ record -a -F 4999 -d 4s -o hz4999
 judge "4999 Hz, deep stacks" hz4999 4999
 "$ascribe" export hz4999 --format folded 2>/dev/null >folded
 check "4999 Hz: nearly all is stored" s=stat.json -- 's["stored"] + s["lost"]["not_run"] + s["lost"]["idle_not_run"] > 0.9 * s["fired"]'
-ok "stacks are whole: 100 turns under main" sh -c "grep -c -E 'main;left;((left|right);){90,}' folded"
+# left and right call each other through turn(), which is inlined.
+ok "stacks are whole: 100 turns under main" sh -c "sed 's/turn_.i.;//g' folded | grep -c -E 'main;left;((left|right);){90,}'"
 
 # ---- tables that overflow: the recorder is stopped for two seconds ----
 background "$load" deep 5 0 >/dev/null

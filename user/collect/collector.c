@@ -16,6 +16,7 @@
 #include "hist/metrics.h"
 #include "hist_bucket.h"
 #include "unwind/request.h"
+#include "util/array.h"
 #include "python_wire.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@
 #define NS 1000000000ull
 #define SIDEBAND_PAGES 32    /* per CPU: 128 KiB, some 1,000 news */
 #define NEWS_SOON_NS (NS / 200)
+#define ATTEND_NS (NS / 100)
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
@@ -66,6 +68,9 @@ struct collector {
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
 	uint64_t names_until_ns; /* BOOTTIME: the last rows wait for their names until then */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
+	uint64_t next_attend_ns; /* BOOTTIME, while rows are added */
+	uint32_t *later; /* rows of the half in hand that were put off */
+	size_t cap_later;
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
 	uint64_t folded[MAX_FRAMES * 2]; /* frames of the row in hand, those of trampolines changed */
@@ -171,7 +176,7 @@ static void add_waker(struct collector *c, struct window_cpu *w, const struct sa
 	const struct occupant *who = waits_waker(h, row, &name);
 	struct proc_image *im = row_image(c, row), *by = who ? procs_find(c->procs, who->tgid, row->last_ns) : NULL;
 	struct python_stack py;
-	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false };
+	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, false };
 	struct resolver_flags flags = { 0 };
 	bool known = who && s.n_kernel + s.n_user, cut = false;
 	uint32_t stack;
@@ -191,7 +196,8 @@ static void add_waker(struct collector *c, struct window_cpu *w, const struct sa
 		w->counter[COUNTER_wait_rows_full] += row->samples;
 }
 
-static void add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
+/* put_off: see resolver_stack; false: it was, and nothing is counted yet. */
+static bool add_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row, bool put_off)
 {
 	uint32_t set, stack;
 	bool no_binding;
@@ -203,16 +209,16 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 	struct python_stack py;
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME) {
 		add_wait(c, w, h, row);
-		return;
+		return true;
 	}
 	if (row->kind == ROW_WAKER) {
 		add_waker(c, w, h, row);
-		return;
+		return true;
 	}
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
 		goto lost; /* cannot be: the table is ours */
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
-	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0, false };
+	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off };
 	bool wait = row->event < c->cfg.n_events && c->cfg.event[row->event].wait;
 	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
 	s.python_cut = s.n_python >= MAX_FRAMES || (wait && n_words >= WAIT_WORDS);
@@ -224,6 +230,8 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
 		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &flags);
+	if (rc == -EINPROGRESS)
+		return false;
 	if (!rc)
 		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples * c->cfg.weight, row->value);
 	if (rc)
@@ -240,9 +248,10 @@ static void add_row(struct collector *c, struct window_cpu *w, const struct samp
 		w->counter[COUNTER_jit_unnamed] += row->samples;
 	if (flags.names_refused)
 		w->counter[COUNTER_names_refused] += row->samples;
-	return;
+	return true;
 lost:
 	w->counter[COUNTER_user_memory] += row->samples;
+	return true;
 }
 
 /* ---- news ---- */
@@ -295,7 +304,7 @@ static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, e
 	struct taking *t = ctx;
 	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user }; /* without Python frames */
 	t->w->counter[end]++;
-	add_row(t->c, t->w, &h, row);
+	add_row(t->c, t->w, &h, row, false);
 }
 
 /*
@@ -339,6 +348,55 @@ static void add_others(struct collector *c, struct window_cpu *w, const struct w
 	w->stored += stored;
 }
 
+/*
+ * Rows may take long, for names are read meanwhile, and processes come and go: they are looked at all the same. Between two rows nothing is
+ * held that this would change.
+ */
+static void attend(struct collector *c)
+{
+	uint64_t now = proc_now_ns();
+	if (c->stopped || now < c->next_attend_ns)
+		return;
+	sampler_poll_ring(c->sampler);
+	if (now >= c->next_news_ns)
+		drain_sideband(c);
+	labelling_tick(c->labelling);
+	unwinding_tick(c->unwinding);
+	c->next_attend_ns = proc_now_ns() + ATTEND_NS;
+}
+
+static bool put_off_row(struct collector *c, size_t n, uint32_t row)
+{
+	if (ARRAY_RESERVE(c->later, c->cap_later, n + 1))
+		return false;
+	c->later[n] = row;
+	return true;
+}
+
+/* Those with places that are not known yet come last: DWARF is asked for many of them at once. */
+static void add_rows(struct collector *c, struct window_cpu *w, const struct sampler_half *h)
+{
+	size_t n_later = 0;
+	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
+		if (!h->rows[i].samples)
+			continue;
+		left--;
+		if (!add_row(c, w, h, &h->rows[i], true)) {
+			if (put_off_row(c, n_later, i))
+				n_later++;
+			else
+				add_row(c, w, h, &h->rows[i], false);
+		}
+		attend(c);
+	}
+	while (resolver_ask_places(c->resolver))
+		attend(c);
+	for (size_t i = 0; i < n_later; i++) {
+		add_row(c, w, h, &h->rows[c->later[i]], false);
+		attend(c);
+	}
+}
+
 static void on_half(void *ctx, const struct sampler_half *h)
 {
 	struct collector *c = ctx;
@@ -357,12 +415,7 @@ static void on_half(void *ctx, const struct sampler_half *h)
 	count_runs(h->head);
 	for (size_t i = 0; i < N_COUNTERS; i++)
 		w->counter[i] += h->head->counters[i];
-	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
-		if (!h->rows[i].samples)
-			continue;
-		add_row(c, w, h, &h->rows[i]);
-		left--;
-	}
+	add_rows(c, w, h);
 	if (h->others && h->head->counters[COUNTER_wait_rows_full])
 		add_others(c, w, h->others);
 	if (copies_newest(c->copies, h->key) >= c->news_ns)
@@ -385,7 +438,7 @@ static void on_wait(void *ctx, const struct row *row, const uint64_t *words)
 	if (summed)
 		w->counter[COUNTER_wait_summed] += row->samples;
 	w->used = true;
-	add_row(c, w, &h, row);
+	add_row(c, w, &h, row, false);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
 		return;
 	if (row->event == c->waits.runq)
@@ -455,8 +508,8 @@ static void drain(struct collector *c)
 		c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 		c->end_boot_ns = (int64_t)now;
 	}
+	c->filling = false; /* it may fill again while rows are added */
 	sampler_drain(c->sampler, on_half, c);
-	c->filling = false;
 	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
 	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
 		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
@@ -818,6 +871,7 @@ void collector_close(struct collector *c)
 	sideband_close(c->sideband);
 	sampler_close(c->sampler);
 	window_free(c->window);
+	free(c->later);
 	free(c->poll);
 	free(c);
 }

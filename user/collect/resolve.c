@@ -5,6 +5,7 @@
 #include "collect/interleave.h"
 #include "collect/places.h"
 #include "hist/metrics.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,6 +23,8 @@
 #define USER_FRAMES_MAX 1024 /* of one stack; a sample has at most 127 */
 #define LINES_NS 1000000000ull /* for DWARF in one drain, at most; places beyond it have no inlined calls this time */
 #define LINES_PART 4           /* of the time between two drains: the tables go on filling */
+#define WANTED_MAX 65536       /* places that wait to be asked for */
+#define WANTED_BATCH 256       /* in one request */
 #define KERNEL_RELOAD_NS 10000000000ull /* kallsyms is read again for new modules, at most this often */
 
 /* The first byte of a content's id. */
@@ -47,6 +50,12 @@ struct module {
 	struct module *next;
 };
 
+/* A place in a file with DWARF that is not known yet. */
+struct wanted {
+	struct module *m; /* held */
+	uint64_t vaddr, offset;
+};
+
 struct resolver {
 	struct store_writer *store;
 	struct symbolizer *symbolizer;
@@ -55,6 +64,9 @@ struct resolver {
 	struct places *places; /* in files with DWARF */
 	uint64_t lines_ns;     /* spent since the drain began, */
 	uint64_t lines_max_ns; /* of so much */
+	struct wanted *wanted;
+	size_t n_wanted, cap_wanted;
+	bool sorted; /* being asked for */
 	struct kernel_symbols *kernel;
 	uint64_t kernel_read_ns;
 	struct module *modules[MODULE_BUCKETS];
@@ -170,6 +182,7 @@ void resolver_free(struct resolver *r)
 	}
 	jits_free(r->jits);
 	places_free(r->places);
+	free(r->wanted);
 	binary_free(r->vdso);
 	kernel_symbols_free(r->kernel);
 	free(r);
@@ -495,94 +508,150 @@ static int frame_named(struct resolver *r, const struct symbol *sym, uint32_t ki
 	return rc;
 }
 
-/* A frame without inlined calls. */
-static int frame_plain(struct resolver *r, struct module *m, uint64_t vaddr, const struct proc_map *map, uint64_t offset,
-		       bool has_vaddr, uint32_t *ret)
+/* A frame without inlined calls. is_file: offset is in a file. */
+static int frame_plain(struct resolver *r, struct module *m, uint64_t vaddr, bool is_file, uint64_t offset, bool has_vaddr,
+		       uint32_t *ret)
 {
 	struct symbol sym;
 	if (has_vaddr && !binary_find(m->binary, vaddr, &sym))
 		return frame_named(r, &sym, FRAME_USER, m->name, m->build_id, ret);
 	struct store_frame f = { .kind = FRAME_USER, .module = m->name, .build_id = m->build_id };
 	/* Memory that no file describes: one frame, whatever the address. */
-	if (map->file->path[0] == '/')
+	if (is_file)
 		f.offset = offset; /* memory without a file has no offsets that mean anything later */
 	else
 		f.function = m->name;
 	return store_add_frame(r->store, &f, ret);
 }
 
-/* What DWARF said about one place, as frames of the store. */
-struct place_frames {
-	struct resolver *r;
-	const struct module *m;
-	const char *symbol; /* the function's name by the symbol table, NULL: none */
-	uint32_t frames[PLACE_FRAMES_MAX];
-	size_t n;
-	int rc;
-};
+/* ---- places in files with DWARF ---- */
 
-static int add_line_frame(struct place_frames *p, const struct line_frame *l, bool inlined, uint32_t *ret)
+/* symbol: the function's name by the symbol table, NULL: none. */
+static int add_line_frame(struct resolver *r, const struct module *m, const char *symbol, const struct line_frame *l, bool inlined,
+			  uint32_t *ret)
 {
 	char mangled[1025], name[4096];
-	struct store_frame f = { .kind = FRAME_USER, .flags = inlined ? FRAME_INLINED : 0, .module = p->m->name,
-				 .build_id = p->m->build_id, .line = l->line };
+	struct store_frame f = { .kind = FRAME_USER, .flags = inlined ? FRAME_INLINED : 0, .module = m->name, .build_id = m->build_id,
+				 .line = l->line };
 	snprintf(mangled, sizeof(mangled), "%.*s", (int)l->function_len, l->function);
 	symbol_demangle(mangled, name, sizeof(name));
-	const char *shown = !inlined && p->symbol ? p->symbol : name[0] ? name : "[unknown]";
-	int rc = add_text(p->r, shown, &f.function);
+	const char *shown = !inlined && symbol ? symbol : name[0] ? name : "[unknown]";
+	int rc = add_text(r, shown, &f.function);
 	if (!rc && l->file_len)
-		rc = store_add_string(p->r->store, l->file, l->file_len, &f.file);
-	return rc ? rc : store_add_frame(p->r->store, &f, ret);
-}
-
-static void take_lines(void *ctx, size_t i, const struct line_frame *frames, size_t n)
-{
-	struct place_frames *p = ctx;
-	(void)i;
-	if (n == 1 && !frames->function_len && !p->symbol)
-		return;
-	for (size_t k = 0; k < n && k < PLACE_FRAMES_MAX && !p->rc; k++)
-		p->rc = add_line_frame(p, &frames[k], k + 1 < n, &p->frames[p->n++]);
+		rc = store_add_string(r->store, l->file, l->file_len, &f.file);
+	return rc ? rc : store_add_frame(r->store, &f, ret);
 }
 
 _Static_assert(PLACE_FRAMES_MAX >= LINE_FRAMES_MAX, "all frames of a place fit");
 
-/* The frames of a place in a file with DWARF, innermost first. Each says which line was running, or called the next one. */
-static int frames_by_lines(struct resolver *r, struct module *m, uint64_t vaddr, const struct proc_map *map, uint64_t offset,
-			   uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n)
+/* What DWARF said about a place becomes known: frames of the store, each with the line that was running, or called the next one. */
+static int take_place(struct resolver *r, const struct wanted *w, const struct line_frame *frames, size_t n)
+{
+	uint32_t out[PLACE_FRAMES_MAX];
+	size_t n_out = 0;
+	struct symbol sym;
+	int rc = 0;
+	const char *symbol = binary_find(w->m->binary, w->vaddr, &sym) ? NULL : sym.name;
+	bool nothing = n == 1 && !frames->function_len && !symbol;
+	for (size_t k = 0; !nothing && k < n && k < PLACE_FRAMES_MAX && !rc; k++)
+		rc = add_line_frame(r, w->m, symbol, &frames[k], k + 1 < n, &out[n_out++]);
+	if (!rc && !n_out) /* that, too, is known from now on */
+		rc = frame_plain(r, w->m, w->vaddr, true, w->offset, true, &out[n_out++]);
+	return rc ? rc : places_add(r->places, w->m->identity, w->vaddr, out, n_out);
+}
+
+/* Places in one file. */
+struct asked {
+	struct resolver *r;
+	const struct wanted *v;
+	int rc;
+};
+
+static void take_lines(void *ctx, size_t i, const struct line_frame *frames, size_t n)
+{
+	struct asked *a = ctx;
+	if (!a->rc)
+		a->rc = take_place(a->r, &a->v[i], frames, n);
+}
+
+/* Ask for the places v[n] in one file. -EAGAIN: not now. */
+static int ask_places(struct resolver *r, const struct wanted *v, size_t n)
+{
+	uint64_t vaddrs[WANTED_BATCH], begin = now_ns();
+	struct asked a = { .r = r, .v = v };
+	struct symbol sym;
+	if (r->lines_ns > r->lines_max_ns || binary_find(v->m->binary, v->vaddr, &sym) == -EAGAIN)
+		return -EAGAIN;
+	for (size_t i = 0; i < n; i++)
+		vaddrs[i] = v[i].vaddr;
+	int rc = binary_lines(v->m->binary, vaddrs, n, take_lines, &a);
+	r->lines_ns += now_ns() - begin;
+	return rc ? rc : a.rc;
+}
+
+/* True: it will be known after resolver_ask_places. */
+static bool want_place(struct resolver *r, const struct wanted *w)
+{
+	if (r->n_wanted == WANTED_MAX || r->lines_ns > r->lines_max_ns || ARRAY_RESERVE(r->wanted, r->cap_wanted, r->n_wanted + 1))
+		return false;
+	r->wanted[r->n_wanted++] = *w;
+	w->m->refs++; /* its process may end before */
+	return true;
+}
+
+static int by_place(const void *pa, const void *pb)
+{
+	const struct wanted *a = pa, *b = pb;
+	if (a->m != b->m)
+		return a->m < b->m ? -1 : 1;
+	return a->vaddr < b->vaddr ? -1 : a->vaddr > b->vaddr;
+}
+
+static void forget_wanted(struct resolver *r, size_t from)
+{
+	for (size_t i = from; i < r->n_wanted; i++)
+		resolver_file_gone(r->wanted[i].m);
+	r->n_wanted = from;
+}
+
+/* From the end of the list: many places in one file, each once. */
+bool resolver_ask_places(struct resolver *r)
+{
+	struct wanted v[WANTED_BATCH];
+	size_t n = 0, i = r->n_wanted;
+	if (!i)
+		return false;
+	if (!r->sorted)
+		qsort(r->wanted, r->n_wanted, sizeof(*r->wanted), by_place);
+	r->sorted = true;
+	for (; i && n < WANTED_BATCH && r->wanted[i - 1].m == r->wanted[r->n_wanted - 1].m; i--)
+		if (!n || v[n - 1].vaddr != r->wanted[i - 1].vaddr)
+			v[n++] = r->wanted[i - 1];
+	if (binary_has_lines(v->m->binary))
+		ask_places(r, v, n); /* what is not known then is asked for by itself, or goes without */
+	forget_wanted(r, r->lines_ns > r->lines_max_ns ? 0 : i);
+	r->sorted = r->n_wanted > 0;
+	return r->n_wanted;
+}
+
+/* The frames of a place in a file with DWARF, innermost first. -EINPROGRESS: put_off, and it is wanted now. */
+static int frames_by_lines(struct resolver *r, const struct wanted *w, bool put_off, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n)
 {
 	const uint32_t *known;
-	struct symbol sym;
-	struct place_frames p = { .r = r, .m = m };
-	size_t n = places_find(r->places, m->identity, vaddr, &known);
-	if (n) {
-		memcpy(out, known, n * sizeof(*out));
-		*ret_n = n;
-		return 0;
-	}
-	if (r->lines_ns > r->lines_max_ns)
-		return -EAGAIN;
-	uint64_t begin = now_ns();
-	int rc = binary_find(m->binary, vaddr, &sym);
-	if (rc == -EAGAIN)
-		return rc;
-	p.symbol = rc ? NULL : sym.name;
-	rc = binary_lines(m->binary, &vaddr, 1, take_lines, &p);
-	r->lines_ns += now_ns() - begin;
-	rc = rc ? rc : p.rc;
-	if (!rc && !p.n) { /* nothing is said of it: that is known from now on */
-		rc = frame_plain(r, m, vaddr, map, offset, true, p.frames);
-		p.n = 1;
-	}
+	size_t n = places_find(r->places, w->m->identity, w->vaddr, &known);
+	if (!n && put_off && want_place(r, w))
+		return -EINPROGRESS;
+	int rc = n ? 0 : ask_places(r, w, 1);
 	if (rc)
 		return rc;
-	memcpy(out, p.frames, p.n * sizeof(*out));
-	*ret_n = p.n;
-	return places_add(r->places, m->identity, vaddr, out, p.n);
+	n = places_find(r->places, w->m->identity, w->vaddr, &known);
+	memcpy(out, known, n * sizeof(*out));
+	*ret_n = n;
+	return n ? 0 : -ENOENT;
 }
 
 /* The frames at an address: one, or those of inlined calls before it. */
-static int frames_user(struct resolver *r, struct procs *procs, const struct proc_image *im, uint64_t addr, bool leaf,
+static int frames_user(struct resolver *r, struct procs *procs, const struct proc_image *im, uint64_t addr, bool leaf, bool put_off,
 		       uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n, struct resolver_flags *flags)
 {
 	uint64_t at = leaf ? addr : addr - 1, vaddr = 0;
@@ -597,16 +666,18 @@ static int frames_user(struct resolver *r, struct procs *procs, const struct pro
 	uint64_t offset = at - map->start + map->pgoff;
 	bool has_vaddr = m->binary && !binary_vaddr(m->binary, offset, &vaddr);
 	ask_for_debug(r, m);
-	if (has_vaddr && binary_has_lines(m->binary) && !frames_by_lines(r, m, vaddr, map, offset, out, ret_n))
-		return 0;
+	const struct wanted w = { m, vaddr, offset };
+	int rc = has_vaddr && binary_has_lines(m->binary) ? frames_by_lines(r, &w, put_off, out, ret_n) : -ENOENT;
+	if (!rc || rc == -EINPROGRESS)
+		return rc;
 	*ret_n = 1;
 	if (jits_is_code(map)) {
-		int rc = jits_frame(r->jits, procs, im, at, out);
+		rc = jits_frame(r->jits, procs, im, at, out);
 		if (rc != -ENOENT)
 			return rc;
 		flags->jit_unnamed = true;
 	}
-	int rc = frame_plain(r, m, vaddr, map, offset, has_vaddr, out);
+	rc = frame_plain(r, m, vaddr, map->file->path[0] == '/', offset, has_vaddr, out);
 	flags->names_refused |= m->refused || (m->binary ? binary_refused(m->binary) : is_late(m));
 	return rc;
 }
@@ -740,6 +811,7 @@ int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_im
 	bool eval[USER_FRAMES_MAX] = { false };
 	const uint64_t *user = s->frames + s->n_kernel;
 	uint32_t stack = 0, frame, n_user = known_frames(im, user, s->n_user), n_evals = 0;
+	bool put_off = false;
 	int rc = 0;
 	*ret_flags = (struct resolver_flags){ 0 };
 	if (n_user > USER_FRAMES_MAX)
@@ -753,15 +825,22 @@ int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_im
 	}
 	for (uint32_t i = n_user, k = n_evals; !rc && i-- > 0;) {
 		size_t n = 0;
-		if (eval[i]) {
-			rc = push_python(r, s, --k, n_evals, &stack);
+		k -= eval[i];
+		if (eval[i] && !put_off) {
+			rc = push_python(r, s, k, n_evals, &stack);
 			if (rc != -ENOENT)
 				continue;
 		}
-		rc = frames_user(r, procs, im, s->frames[s->n_kernel + i], i == 0, at_place, &n, ret_flags);
-		while (!rc && n-- > 0)
+		rc = frames_user(r, procs, im, s->frames[s->n_kernel + i], i == 0, s->put_off, at_place, &n, ret_flags);
+		if (rc == -EINPROGRESS) { /* the others may be unknown as well */
+			put_off = true;
+			rc = 0;
+		}
+		while (!rc && !put_off && n-- > 0)
 			rc = store_add_stack(r->store, stack, at_place[n], &stack);
 	}
+	if (!rc && put_off)
+		return -EINPROGRESS;
 	for (uint32_t i = s->n_kernel; !rc && i-- > 0;) {
 		rc = frame_kernel(r, s->frames[i], i == 0, &frame);
 		rc = rc ? rc : store_add_stack(r->store, stack, frame, &stack);
@@ -811,6 +890,7 @@ void resolver_begin(struct resolver *r, unsigned drain_ms)
 	r->lines_max_ns = part < LINES_NS ? part : LINES_NS;
 	jits_begin(r->jits);
 	r->lines_ns = 0;
+	forget_wanted(r, 0); /* of a drain that did not ask */
 }
 
 void resolver_forget(struct resolver *r, struct procs *procs)

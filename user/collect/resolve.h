@@ -70,6 +70,7 @@ struct resolver_stack {
 	const bool *entry;
 	uint32_t n_python;
 	bool python_cut; /* there are more of them towards the root */
+	bool put_off;    /* rather than asking for one place in a file with DWARF alone, see resolver_ask_places */
 };
 
 /* What there is to say about the frames of a stack. */
@@ -79,9 +80,15 @@ struct resolver_flags {
 	bool names_refused; /* some user frame lies in a file whose symbols were refused */
 };
 
-/* The store's stack of a sample; im may be NULL. 0 or -errno of the store. */
+/*
+ * The store's stack of a sample; im may be NULL. 0 or -errno of the store. -EINPROGRESS (of a stack that may be put off): some of its places
+ * are wanted now, it is to be resolved again when they have been asked for.
+ */
 int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
 		   uint32_t *ret_stack, struct resolver_flags *ret_flags);
+
+/* Ask DWARF for some of the places that are wanted, many at once; that takes a while. False: none is left. */
+bool resolver_ask_places(struct resolver *r);
 
 /* The process has a sample: ask for the debug file of its program. */
 void resolver_want_program(struct resolver *r, struct procs *procs, const struct proc_image *im);

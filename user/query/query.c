@@ -186,12 +186,10 @@ static int wanted(void *ctx, const struct label *labels, size_t n, bool *ret)
 }
 
 /* Stacks and sets are numbered densely: an array is the fastest sum. */
-static int add_sum(struct merge *m, const struct store_row *row)
+static int add_sum(struct merge *m, uint32_t id, uint64_t samples, uint64_t value)
 {
-	bool by_set = m->spec->labels == QUERY_KEYS;
-	uint32_t id = by_set ? row->set : row->stack;
 	if (id >= m->n_sums) {
-		size_t n = by_set ? 2 * (size_t)id + 64 : store_n_stacks(m->q->store);
+		size_t n = m->spec->labels == QUERY_KEYS ? 2 * (size_t)id + 64 : store_n_stacks(m->q->store);
 		struct sum *v = realloc(m->sums, n * sizeof(*v));
 		if (!v)
 			return -ENOMEM;
@@ -199,8 +197,8 @@ static int add_sum(struct merge *m, const struct store_row *row)
 		m->sums = v;
 		m->n_sums = n;
 	}
-	m->sums[id].samples += row->samples;
-	m->sums[id].value += row->value;
+	m->sums[id].samples += samples;
+	m->sums[id].value += value;
 	return 0;
 }
 
@@ -213,17 +211,19 @@ static bool row_is_idle(struct merge *m, const struct store_row *row)
 	return m->last_idle;
 }
 
-/* What a row of the store is in the terms of the query; false: nothing. */
-static bool measure(const struct merge *m, const struct store_row *row, struct store_row *ret)
+/* What a row of the store is in the terms of the query; NULL: nothing. */
+static const struct measure *measure_of(const struct merge *m, const struct store_row *row)
 {
 	const struct measure *v = row->event < store_n_events(m->q->store) ? &m->measure[row->event] : NULL;
-	if (!v || !v->counts)
-		return false;
-	*ret = *row;
-	ret->event = m->q->event;
-	if (m->spec->metric)
-		ret->value = ret->samples = v->value ? row->value : row->samples * v->per_sample;
-	return true;
+	return v && v->counts ? v : NULL;
+}
+
+/* The row in those terms. */
+static struct store_row measured(const struct merge *m, const struct measure *v, const struct store_row *row)
+{
+	uint64_t metric = v->value ? row->value : row->samples * v->per_sample;
+	bool is = m->spec->metric;
+	return (struct store_row){ row->set, row->stack, m->q->event, is ? metric : row->samples, is ? metric : row->value };
 }
 
 /* Whether a row is part of the answer; it is counted, or that its CPU was idle. */
@@ -243,23 +243,24 @@ static bool admit(struct merge *m, const struct store_row *row)
 static int on_row(void *ctx, const struct store_row *of)
 {
 	struct merge *m = ctx;
-	struct store_row in;
-	if (!measure(m, of, &in))
+	const struct measure *v = measure_of(m, of);
+	if (!v)
 		return 0;
+	const struct store_row in = measured(m, v, of);
 	int rc = 0;
 	if (m->spec->labels == QUERY_NO_LABELS)
-		rc = add_sum(m, &in); /* admitted when all is summed: once for each stack */
+		rc = add_sum(m, in.stack, in.samples, in.value); /* admitted when all is summed: once for each stack */
 	else if (admit(m, &in))
-		rc = m->spec->labels == QUERY_KEYS ? add_sum(m, &in) : runs_add(&m->runs, &in);
+		rc = m->spec->labels == QUERY_KEYS ? add_sum(m, in.set, in.samples, in.value) : runs_add(&m->runs, &in);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
 static int on_idle(void *ctx, const struct store_row *row)
 {
 	struct merge *m = ctx;
-	struct store_row in;
-	if (measure(m, row, &in) && row_is_idle(m, row))
-		m->q->info.idle += in.samples;
+	const struct measure *v = measure_of(m, row);
+	if (v && row_is_idle(m, row))
+		m->q->info.idle += measured(m, v, row).samples;
 	return 0;
 }
 
