@@ -17,7 +17,7 @@ ok "a window" until_windows 1
 killed=$(now)
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
-strip -o another "$ascribe" # an upgrade: another file, another build
+strip -o another "$build/tests/hasty/ascribe" # an upgrade: another file, another build, one that looks at its memory each second
 serve log2 ./another daemon -s store -l 127.0.0.1:0 --memory-max 32MiB
 back=$(now)
 for i in $(seq 600); do grep -q 'begins anew' log2 && break; sleep 0.05; done
