@@ -16,7 +16,7 @@ script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
 alone = $(call script_list,$(filter-out $(BESIDE),$(sort $(wildcard tests/$(1)/*.sh))))
 # These look at no share of time: they run beside another test.
-BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.sh http/api.sh http/bad.sh http/ingest.sh \
+BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.sh http/api.sh http/bad.sh http/budget.sh http/ingest.sh \
 	http/install.sh http/pyroscope.sh http/restart.sh)
 ASAN := $(BUILD)/asan
 LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
@@ -76,6 +76,18 @@ $(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
+# The program with a daemon that looks each second, and whose minutes have four: what its budgets do would take minutes to see.
+HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,budget cmd_daemon)
+$(HASTY): $(BUILD)/tests/hasty/%.o: user/cli/%.c $(BUILD)/flags
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull '-DMINUTE_NS=(4 * NS)' -MMD -MP -c -o $@ $<
+
+$(BUILD)/tests/hasty/ascribe: $(filter-out %/budget.o %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+-include $(HASTY:.o=.d)
+
 # Loads to be profiled: with frame pointers, and those for unwinding as distributions build.
 LOAD_FRAMES = -fno-omit-frame-pointer
 $(BUILD)/tests/record/chains $(BUILD)/tests/record/changes: LOAD_FRAMES = -fomit-frame-pointer
@@ -118,7 +130,7 @@ test: ## install, build, pass every test
 		$(call scripts,e2e) \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
 
-test-programs: $(BUILD)/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn
+test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 unit: $(UNIT) ## the unit tests alone

@@ -49,7 +49,10 @@ export class ValuesPane extends Pane {
 			const [answer, series, runq, off] = await Promise.all([ask('table', params, signal), own === s.where || this.app.time.tooWide(s) ? null : ask('series', params, signal), waits('runq'), waits('off')]);
 			return { answer, series, by: s.by, waits: runq && off ? [runq, off] : null };
 		};
-		return this.load(JSON.stringify([params, own === s.where, !!this.app.has_waits]), again, askAll, got => {
+		const key = JSON.stringify([params, own === s.where, !!this.app.has_waits]);
+		if (key === this.asked && !again)
+			return this.answer && this.draw(); /* another one may be chosen */
+		return this.load(key, again, askAll, got => {
 			this.answer = got.answer;
 			this.by = got.by;
 			this.waits = got.waits && got.waits.map(a => new Map(a.rows.map(r => [r.other ? undefined : r.key[got.by], r])));
@@ -58,7 +61,7 @@ export class ValuesPane extends Pane {
 				this.app.time.draw();
 			}
 			this.draw();
-		}).then(() => this.answer && this.draw());
+		});
 	}
 
 	/* Where no value is chosen, the answer of the chart has the courses of all. */

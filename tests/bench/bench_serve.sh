@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The server's figures: the time of the flame graph API over 24 hours, 50 readers beside a writer, what the daemon uses at 19 Hz.
-# BUILD; SECONDS_DAEMON: how long the daemon is measured (default 120).
+# BUILD; PARTS: of flame, readers, daemon (default: all); SECONDS_DAEMON: how long the daemon is measured (default 120); DAY: a store that
+# bench/serve_store made before; ROUNDS: how often the readers ask for 30 s (default 1).
 set -u
 build=$(realpath "${BUILD:-build}")
 # A day of windows is 8,640 times waiting for a disk: in memory, where there is such a place.
@@ -26,11 +27,11 @@ start() { # log, command...
 }
 rss_kib() { awk '/VmRSS/ { print $2 }' "/proc/$1/status"; }
 
-echo "== flame graph API: 24 hours, 20,000 nodes (promised: 60 ms of server time)"
-"$build/bench/serve_store" day >day.txt || exit 1
-cat day.txt
-start log "$build/ascribe" serve day -l 127.0.0.1:0 --workers 2
-cat >flame.py <<'PY'
+flame() {
+	echo "== flame graph API: 24 hours, 20,000 nodes (promised: 60 ms of server time)"
+	if [ -n "${DAY:-}" ]; then ln -s "$DAY" day; else "$build/bench/serve_store" day || exit 1; fi
+	start log "$build/ascribe" serve day -l 127.0.0.1:0 --workers 2
+	cat >flame.py <<'PY'
 import json, sys, time, urllib.request
 url, n = sys.argv[1], 15
 times, size = [], 0
@@ -46,22 +47,24 @@ print('nodes %d of %d, %d KiB; client: median %.1f ms, worst %.1f ms; server: me
     len(d['nodes']) // 3, len(d['nodes']) // 3 + d['pruned'], size // 1024, times[n // 2] * 1e3, times[-1] * 1e3,
     h['quantiles']['0.5'] / 1e6, h['quantiles']['0.99'] / 1e6, times[0] * 1e3))
 PY
-python3 flame.py "$url"
-echo "resident after it: $(rss_kib "$pid") KiB"
-kill "$pid"
+	python3 flame.py "$url"
+	echo "resident after it: $(rss_kib "$pid") KiB"
+	kill "$pid"
+}
 
-echo "== 50 readers beside a writer (promised: no lost window, p99 250 ms)"
-"$build/bench/serve_store" live write >live.txt &
-writer=$!
-pids+=("$writer")
-until grep -q begun live.txt; do sleep 0.5; done
-start log2 "$build/ascribe" serve live -l 127.0.0.1:0 --workers 2
-cat >readers.py <<'PY'
+readers() {
+	echo "== 50 readers beside a writer (promised: no lost window, p99 250 ms)"
+	"$build/bench/serve_store" live write >live.txt &
+	writer=$!
+	pids+=("$writer")
+	until grep -q begun live.txt; do sleep 0.5; done
+	start log2 "$build/ascribe" serve live -l 127.0.0.1:0 --workers 2
+	cat >readers.py <<'PY'
 import http.client, random, sys, threading, time
 host = sys.argv[1].split('//')[1]
 paths = ['/api/v1/table?by=tenant&limit=20', '/api/v1/series?by=container&step=1m', '/api/v1/flame?max_nodes=2000', '/api/v1/stat',
          '/api/v1/values?key=tenant', '/api/v1/labels?names_only=1', '/api/v1/table?limit=50', '/api/v1/flame?max_nodes=5000&where={tenant="t1"}']
-times, later, bad, lock, end = [], [], [], threading.Lock(), time.time() + 30
+times, later, bad, by, lock, end = [], [], [], {}, threading.Lock(), time.time() + 30
 warm = time.time() + 12
 def reader(seed):
     rnd = random.Random(seed)
@@ -78,6 +81,7 @@ def reader(seed):
             status = repr(e); c.close()
         with lock:
             times.append(time.perf_counter() - t)
+            by.setdefault(p, []).append(times[-1])
             if time.time() - times[-1] > warm: later.append(times[-1])
             if status != 200: bad.append((status, p))
         time.sleep(rnd.random() * 2)  # people look at what they got
@@ -89,25 +93,34 @@ times.sort(), later.sort()
 q = lambda x, v=times: v[min(len(v) - 1, int(len(v) * x))] * 1e3
 print('%d answers, %d bad %s; median %.1f ms, p99 %.1f ms, worst %.1f ms' % (len(times), len(bad), bad[:2], q(0.5), q(0.99), times[-1] * 1e3))
 print('after the first 12 s: %d answers; median %.1f ms, p99 %.1f ms, worst %.1f ms' % (len(later), q(0.5, later), q(0.99, later), later[-1] * 1e3))
+for p, v in sorted(by.items()):
+    v.sort()
+    print('  %-64s %4d: median %6.1f ms, 90%% %6.1f ms, worst %6.1f ms' % (p, len(v), q(0.5, v), q(0.9, v), v[-1] * 1e3))
 PY
-python3 readers.py "$url"
-kill -TERM "$writer"
-wait "$writer"
-cat live.txt
-echo "in the store: $("$build/ascribe" report live --json --by comm 2>/dev/null | jq .windows) windows; server resident: $(rss_kib "$pid") KiB"
-kill "$pid"
+	for i in $(seq "${ROUNDS:-1}"); do python3 readers.py "$url"; done
+	kill -TERM "$writer"
+	wait "$writer"
+	cat live.txt
+	echo "in the store: $("$build/ascribe" report live --json --by comm 2>/dev/null | jq .windows) windows; server resident: $(rss_kib "$pid") KiB"
+	awk '{ printf "CPU of the server: %.1f s\n", ($14 + $15) / 100 }' "/proc/$pid/stat"
+	kill "$pid"
+}
 
-[ "$(id -u)" = 0 ] || exit 0
-seconds=${SECONDS_DAEMON:-120}
-echo "== the daemon at 19 Hz, $seconds s, two busy CPUs (promised: 0.15% of one CPU, 64 MiB)"
-for i in 1 2; do openssl speed -seconds 1000 sha256 >/dev/null 2>&1 & pids+=($!); done
-start log3 "$build/ascribe" daemon -s "$dir/own" -l 127.0.0.1:0
-sleep 20
-cpu() { awk '{ print ($14 + $15) * 10 }' "/proc/$1/stat"; }
-before=$(cpu "$pid")
-sleep "$seconds"
-after=$(cpu "$pid")
-echo "CPU: $(awk "BEGIN { printf \"%.3f\", ($after - $before) / 10 / $seconds }")% of one CPU; resident $(rss_kib "$pid") KiB"
-kill -TERM "$pid"
-wait "$pid"
-"$build/ascribe" stat own 2>/dev/null | grep 'own cost'
+daemon() {
+	[ "$(id -u)" = 0 ] || return
+	seconds=${SECONDS_DAEMON:-120}
+	echo "== the daemon at 19 Hz, $seconds s, two busy CPUs (promised: 0.15% of one CPU, 64 MiB)"
+	for i in 1 2; do openssl speed -seconds 1000 sha256 >/dev/null 2>&1 & pids+=($!); done
+	start log3 "$build/ascribe" daemon -s "$dir/own" -l 127.0.0.1:0
+	sleep 20
+	cpu() { awk '{ print ($14 + $15) * 10 }' "/proc/$1/stat"; }
+	before=$(cpu "$pid")
+	sleep "$seconds"
+	after=$(cpu "$pid")
+	echo "CPU: $(awk "BEGIN { printf \"%.3f\", ($after - $before) / 10 / $seconds }")% of one CPU; resident $(rss_kib "$pid") KiB"
+	kill -TERM "$pid"
+	wait "$pid"
+	"$build/ascribe" stat own 2>/dev/null | grep 'own cost'
+}
+
+for part in ${PARTS:-flame readers daemon}; do $part; done

@@ -33,8 +33,7 @@ ok "an empty file" "$ascribe" daemon -c empty.yaml --check-config
 ok "a file with every option" sh -c 'sed "s/^# \([a-z-]*:\)/\1/" "$1" >all.yaml; sed -i "/^token-file\|^tls-\|^recipes/d" all.yaml; "$2" daemon -c all.yaml --check-config' \
 	sh "$here/../../deploy/ascribe.yaml" "$ascribe"
 
-[ "$(id -u)" = 0 ] || { echo "daemon.sh: recording needs root"; exit 77; }
-"$ascribe" record -q -d 100ms -o probe 2>probe.err || { echo "daemon.sh: no recording here: $(tail -1 probe.err)"; exit 77; }
+needs_recording
 
 # ---- a life ----
 cat >notified.py <<'PY'

@@ -3,22 +3,13 @@
 # Profiles that others send into the daemon's store: as Pyroscope's SDKs send them (a form with pprof, folded text, connect's Push), and what
 # nobody should send. As root.
 . "$(dirname "$0")/lib.bash"
-[ "$(id -u)" = 0 ] || { echo "ingest.sh: recording needs root"; exit 77; }
-"$ascribe" record -q -d 100ms -o probe 2>probe.err || { echo "ingest.sh: no recording here: $(tail -1 probe.err)"; exit 77; }
+needs_recording
 
 serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 || finish
 cat >push.py <<'PY'
-import gzip, json, sys, urllib.request, urllib.error, zlib
+import gzip, json, sys, urllib.request, urllib.error
+from wire import field
 url = sys.argv[1]
-def varint(n):
-    n &= (1 << 64) - 1
-    out = b''
-    while n > 127: out += bytes([n & 127 | 128]); n >>= 7
-    return out + bytes([n])
-def field(n, v):
-    if isinstance(v, str): v = v.encode()
-    if isinstance(v, bytes): return varint(n << 3 | 2) + varint(len(v)) + v
-    return varint(n << 3) + varint(v)
 def post(path, body, kind='application/octet-stream', **headers):
     r = urllib.request.Request(url + path, body, {'Content-Type': kind, **{k.replace('_', '-'): v for k, v in headers.items()}})
     try:

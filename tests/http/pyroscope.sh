@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # As Grafana's data source asks (connect, protobuf and JSON), as older clients ask (/pyroscope/render), as go tool pprof asks; against what the
-# store is known to hold. The protobuf reader below is the test's own.
+# store is known to hold.
 . "$(dirname "$0")/lib.bash"
 
 "$build/tests/mkstore" store >truth.json || exit 1
 serve log "$ascribe" serve store -l 127.0.0.1:0 || finish
 cat >connect.py <<'PY'
-import json, struct, sys, urllib.request, urllib.error, gzip
+import json, sys, urllib.request, urllib.error, gzip
+from wire import field, numbers, parse
 url, truth = sys.argv[1], json.load(open('truth.json'))
 def post(method, body, kind):
     r = urllib.request.Request(url + '/querier.v1.QuerierService/' + method, body, {'Content-Type': 'application/' + kind})
@@ -17,38 +18,6 @@ def call(method, **q):
     status, body = post(method, json.dumps(q).encode(), 'json')
     assert status == 200, (method, status, body)
     return json.loads(body)
-def varint(n):
-    n &= (1 << 64) - 1
-    out = b''
-    while n > 127: out += bytes([n & 127 | 128]); n >>= 7
-    return out + bytes([n])
-def field(n, v):
-    if isinstance(v, str): v = v.encode()
-    if isinstance(v, bytes): return varint(n << 3 | 2) + varint(len(v)) + v
-    if isinstance(v, float): return varint(n << 3 | 1) + struct.pack('<d', v)
-    return varint(n << 3) + varint(v)
-def parse(b):
-    out, i = {}, 0
-    def num():
-        nonlocal i
-        v = s = 0
-        while True:
-            c = b[i]; i += 1
-            v |= (c & 127) << s; s += 7
-            if c < 128: return v
-    while i < len(b):
-        t = num()
-        if t & 7 == 0: v = num()
-        elif t & 7 == 1: v = struct.unpack('<d', b[i:i + 8])[0]; i += 8
-        else: n = num(); v = b[i:i + n]; i += n; assert len(v) == n
-        out.setdefault(t >> 3, []).append(v)
-    return out
-def numbers(b):  # a packed field
-    out, v, s = [], 0, 0
-    for c in b:
-        v |= (c & 127) << s; s += 7
-        if c < 128: out.append(v - (1 << 64) if v >> 63 else v); v = s = 0
-    return out
 CPU = 'process_cpu:cpu:nanoseconds:cpu:nanoseconds'
 NS = 10101010
 T = 1777629600000

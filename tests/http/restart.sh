@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The daemon is killed, ends, is replaced by another build, runs out of its memory budget: no more than one window is missing. As root.
 . "$(dirname "$0")/lib.bash"
-[ "$(id -u)" = 0 ] || { echo "restart.sh: recording needs root"; exit 77; }
-"$ascribe" record -q -d 100ms -o probe 2>probe.err || { echo "restart.sh: no recording here: $(tail -1 probe.err)"; exit 77; }
+needs_recording
 now() { date +%s.%N; }
 until_windows() { # at least so many were written
 	local i
@@ -18,7 +17,7 @@ ok "a window" until_windows 1
 killed=$(now)
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
-strip -o another "$ascribe" # an upgrade: another file, another build
+strip -o another "$build/tests/hasty/ascribe" # an upgrade: another file, another build, one that looks at its memory each second
 serve log2 ./another daemon -s store -l 127.0.0.1:0 --memory-max 32MiB
 back=$(now)
 for i in $(seq 600); do grep -q 'begins anew' log2 && break; sleep 0.05; done

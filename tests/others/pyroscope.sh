@@ -3,13 +3,13 @@
 # Grafana's SDK for Node, @pyroscope/nodejs, unmodified from npm, sends its profiles to our daemon: they are found by the name of the
 # application, by the labels that the program set, and by function. Needs the network once; the packages stay in build/others.
 . "$(dirname "$0")/../http/lib.bash"
-[ "$(id -u)" = 0 ] || { echo "pyroscope.sh: recording needs root"; exit 77; }
+needs_recording
 modules=$build/others/pyroscope
-command -v npm >/dev/null || { echo "pyroscope.sh: no npm"; exit 77; }
+command -v npm >/dev/null || skip "no npm"
 mkdir -p "$modules"
 if [ ! -d "$modules/node_modules/@pyroscope/nodejs" ] || [ ! -x "$modules/node_modules/node/bin/node" ]; then
 	(cd "$modules" && npm install --no-audit --no-fund node@24 @pyroscope/nodejs@0.6.4 >npm.log 2>&1) ||
-		{ echo "pyroscope.sh: npm cannot install the packages"; exit 77; }
+		skip "npm cannot install the packages"
 fi
 serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 || finish
 cat >shop.js <<'END'

@@ -1,58 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of real recordings share; sourced, not run. $ascribe, $loads: what was built. The working directory is
-# a fresh one. A test says what it saw with ok, exits and check, and ends with `finish`.
-set -u
-build=$(realpath "${BUILD:-build}")
-ascribe=$build/ascribe
+# What the tests of real recordings share; sourced, not run. $loads: what they record. What is well is said, too.
+TELL=1
+. "$(dirname "${BASH_SOURCE[0]}")/../lib.bash"
 loads=$build/tests/record
-here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 source_root=$(realpath "$here/../..")
-name=$(basename "$0")
-dir=$(mktemp -d)
-passed=0 failed=0
-started=() failures=()
-export TZ=UTC HOME=$dir PPROF_TMPDIR=$dir
-PATH=$PATH:/usr/sbin:/sbin
-
-skip() {
-	echo "$name: $*"
-	exit 77
-}
-
-at_exit() {
-	local p
-	for p in "${started[@]}"; do
-		kill -9 "$p" 2>/dev/null && wait "$p" 2>/dev/null
-	done
-	[ -z "${at_end:-}" ] || $at_end
-	cd /
-	rm -rf "$dir"
-}
-trap at_exit EXIT
-cd "$dir" || exit 1
-
-good() {
-	passed=$((passed + 1))
-	echo "ok    $*"
-}
-
-bad() {
-	failed=$((failed + 1))
-	failures+=("$*")
-	echo "FAIL  $*"
-}
-
-# what, command...: must succeed. What the command prints is shown.
-ok() {
-	local what=$1
-	shift
-	if "$@" >out 2>err; then
-		good "$what$(sed -n '1s/^/: /p' out)"
-	else
-		bad "$what: $*"
-		head -12 out err
-	fi
-}
 
 # Exit status, a pattern that stderr must match, command... What it said stays in the file `said`.
 exits() {
@@ -86,13 +37,6 @@ record() { # a recording that must succeed
 
 report() { "$ascribe" report "$@" --json 2>/dev/null; }
 
-# In the background, to be ended at the latest with the test: $pid.
-background() {
-	"$@" &
-	pid=$!
-	started+=("$pid")
-}
-
 # Wait until a recorder in the background says that it records: its stderr file, at most 20 s.
 recording() {
 	local i
@@ -104,16 +48,4 @@ recording() {
 	return 1
 }
 
-finish() {
-	local f
-	for f in "${failures[@]}"; do # again: tools/test shows the end
-		echo "FAILED: $f"
-	done
-	echo "$passed passed, $failed failed"
-	[ $failed = 0 ] && [ $passed -gt 0 ]
-	exit
-}
-
-[ "$(id -u)" = 0 ] || skip "recording needs root"
-"$ascribe" record -q -d 100ms -o probe >/dev/null 2>probe.err || skip "no recording here: $(tail -1 probe.err)"
-rm -rf probe
+needs_recording

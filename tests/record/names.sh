@@ -60,7 +60,7 @@ for c in $commands; do
 	check "$c was recorded" r=comm.json -- "sum(n for c, n in samples(r).items() if '$c' in c or '$c' == 'python3' and 'python' in c) > 20"
 done
 ok "frames are named" python3 "$here/names.py" flame.json $raw
-cat out
+cat ok.out
 "$ascribe" stat host --json >stat.json
 check "accounting" s=stat.json -- 'exact(s)'
 

@@ -191,6 +191,6 @@ exits 1 'root|CAP_|perf_event_paranoid' setpriv --reuid 65534 --clear-groups "$a
 record -q -d 1s -o stored -p "$main"
 chmod -R a+rX stored
 ok "a store that is there" setpriv --reuid 65534 --clear-groups "$ascribe" top --once --store stored --by tenant --json
-cp out stored.json
+cp ok.out stored.json
 check "has its labels" t=stored.json -- 'set(samples(t)) >= {"a", "b"}' 'samples(t)'
 finish

@@ -13,23 +13,25 @@
 #include "cli/log.h"
 #include "cli/metrics.h"
 #include "cli/notify.h"
+#include "cli/signals.h"
 #include "labels/recipe.h"
 #include "proc/proc.h"
 #include "util/own.h"
 
-
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#ifndef TICK_NS /* the tests have a build with shorter ones */
 #define TICK_NS 5000000000ull
+#endif
 #define STALLED_NS 60000000000ull /* without a drain: the watchdog gets nothing any more */
 #define END_S 9
 #define WEIGHT_MAX 16
@@ -290,18 +292,6 @@ static void reload(struct daemon *d)
 
 /* ---- life ---- */
 
-static int take_signals(void)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 /* True: it is time to end. */
 static bool on_signal(struct daemon *d)
 {
@@ -323,17 +313,9 @@ static int wait_for(struct daemon *d, uint64_t until, struct err *err)
 		const int fds[] = { d->signals, d->published.ingest.fd };
 		return collector_run(d->collector, until, fds, d->published.ingest.fd >= 0 ? 2 : 1, err);
 	}
-	sigset_t set;
-	struct timespec t = { .tv_sec = 1 };
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	(void)err;
-	for (; proc_now_ns() < until; nanosleep(&t, NULL)) {
-		sigset_t pending;
-		sigpending(&pending);
-		if (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP))
+	struct pollfd signals = { .fd = d->signals, .events = POLLIN };
+	while (proc_now_ns() < until) {
+		if (poll(&signals, 1, 1000) > 0)
 			return 0;
 		ingest_take(&d->published.ingest, NULL);
 		look_at_switch(d);
@@ -398,7 +380,8 @@ static int begin(struct daemon *d, struct err *err)
 	cmd_server_memory();
 	own_raise_file_limit();
 	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
-	d->signals = take_signals();
+	d->signals = signals_take();
+	signal(SIGPIPE, SIG_IGN);
 	rc = open_writer(d, err);
 	d->killed = d->s.o.kill_switch && !access(d->s.o.kill_switch, F_OK);
 	published_killed(&d->published, d->killed);

@@ -4,6 +4,7 @@
 #include "cli/cmd.h"
 #include "cli/debuginfod.h"
 #include "cli/rotate.h"
+#include "cli/signals.h"
 #include "cli/target.h"
 #include "cli/term.h"
 #include "collect/collector.h"
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -300,29 +300,6 @@ static void print_summary(struct recording *r, bool tty)
 
 /* ---- recording ---- */
 
-/* SIGINT and SIGTERM come through a descriptor while we record. */
-static int take_signals(void)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-/* From here on a second signal ends us at once: the first one asked to finish, and we do. */
-static void release_signals(int fd)
-{
-	struct signalfd_siginfo info;
-	sigset_t none;
-	while (read(fd, &info, sizeof(info)) > 0)
-		;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* Until the end has come: 0, or an error. */
 static int record_until_end(struct recording *r, struct err *err)
 {
@@ -403,7 +380,7 @@ static int start(struct recording *r, struct err *err)
 /* Stop, write, say what was recorded. */
 static int finish(struct recording *r, struct err *err)
 {
-	release_signals(r->signals);
+	signals_release(r->signals); /* a second one ends us at once: the first asked to finish, and we do */
 	int rc = collector_stop(r->collector, err);
 	struct collector_progress p;
 	collector_progress(r->collector, &p);
@@ -459,7 +436,7 @@ int cmd_record(int argc, char **argv)
 	if (rc)
 		goto out;
 	describe(&r, &args);
-	r.signals = take_signals();
+	r.signals = signals_take();
 	if (args.n)
 		rc = child_prepare(&r.child, args.v, &err);
 	/*

@@ -6,6 +6,7 @@
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "cli/groups.h"
+#include "cli/signals.h"
 #include "cli/target.h"
 #include "cli/term.h"
 #include "cli/text.h"
@@ -20,10 +21,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define SECOND 1000000000ll
@@ -134,19 +133,6 @@ static int open_live(struct top *t, struct err *err)
 	if (!rc && warning.code && t->o->once)
 		cmd_warn("%s", warning.text);
 	return rc ? rc : live_start(t->live, err);
-}
-
-/* ---- signals ---- */
-
-static int take_signals(void)
-{
-	sigset_t set;
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 /* ---- once ---- */
@@ -372,7 +358,7 @@ static int run(struct top *t, struct err *err)
 	ui->span_max_ns = t->o->store ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
 	if (!t->o->once && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
 		return err_set(err, -ENOTTY, "this is no terminal: use --once, or --once --json");
-	t->signals = take_signals();
+	t->signals = signals_take();
 	rc = view_init(&ui->view, t->o->by, f->where, err);
 	if (!rc && !t->o->store)
 		rc = open_live(t, err);

@@ -63,6 +63,11 @@ static bool is_past(const struct entry *e, uint64_t state, uint64_t now)
 	return (e->state != state && now > e->good_ns) || (e->moves && now - e->made_ns > NOW_NS);
 }
 
+static bool is_of(const struct entry *e, const struct buf *q)
+{
+	return e->question.len && e->question.len == q->len && !memcmp(e->question.data, q->data, q->len);
+}
+
 static struct entry *find(struct cache *c, const struct buf *q, uint64_t state)
 {
 	uint64_t now = http_now_ns();
@@ -72,10 +77,20 @@ static struct entry *find(struct cache *c, const struct buf *q, uint64_t state)
 			continue;
 		if (is_past(e, state, now) && now - e->made_ns > OLD_NS)
 			drop(c, e);
-		else if (e->question.len == q->len && !memcmp(e->question.data, q->data, q->len))
+		else if (is_of(e, q))
 			return e;
 	}
 	return NULL;
+}
+
+bool cache_has(struct cache *c, const struct buf *q)
+{
+	bool has = false;
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < ENTRIES; i++)
+		has |= is_of(&c->v[i], q);
+	pthread_mutex_unlock(&c->lock);
+	return has;
 }
 
 bool cache_find(struct cache *c, const struct buf *q, uint64_t state, struct buf *out, const char **ret_type)

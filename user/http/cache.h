@@ -16,6 +16,9 @@ struct cache;
 int cache_new(struct cache **ret, size_t max_bytes);
 void cache_free(struct cache *c);
 
+/* Whether there is an answer, past or not: who asks while somebody makes a newer one gets it at once. */
+bool cache_has(struct cache *c, const struct buf *question);
+
 /* Copies the answer behind out; *ret_type is a static text. */
 bool cache_find(struct cache *c, const struct buf *question, uint64_t state, struct buf *out, const char **ret_type);
 /* Keeps a copy when there is room for it; type is a static text. */

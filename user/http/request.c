@@ -100,6 +100,7 @@ void request_free(struct request *r)
 	free(r->params);
 	free(r->path);
 	buf_fini(&r->body);
+	buf_fini(&r->question);
 	buf_fini(&r->out);
 	free(r);
 }

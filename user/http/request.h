@@ -48,6 +48,7 @@ struct request {
 	struct param *params;
 	size_t n_params;
 	struct buf body;
+	struct buf question; /* what tells it from others, for the cache; empty: it is not kept */
 	char content_type[256];
 	char encoding[32];
 	char none_match[80];

@@ -50,6 +50,7 @@ struct task {
 	struct task *next;
 	struct MHD_Connection *conn;
 	struct request *r;
+	struct task *doing; /* the next of those that workers are at */
 };
 
 struct route_stats {
@@ -66,7 +67,7 @@ struct http_server {
 
 	pthread_mutex_t lock; /* of the queue and of stopping */
 	pthread_cond_t wake;
-	struct task *first, **last;
+	struct task *first, **last, *doing;
 	unsigned waiting, working;
 	bool answered; /* since memory was given back */
 	bool stopping;

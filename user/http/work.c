@@ -10,8 +10,10 @@
 #include <sys/prctl.h>
 
 /* What tells questions apart: path and parameters with their lengths, and the body. */
-static int write_question(const struct request *r, struct buf *q)
+static int write_question(struct request *r)
 {
+	struct buf *q = &r->question;
+	q->len = 0;
 	int rc = buf_add(q, r->path, strlen(r->path) + 1);
 	for (size_t i = 0; !rc && i < r->n_params; i++) {
 		rc = buf_add(q, r->params[i].name, strlen(r->params[i].name) + 1);
@@ -41,13 +43,12 @@ static int ask_store(struct http_server *s, struct request *r, uint64_t *ret_sta
 void work_answer(struct http_server *s, struct request *r)
 {
 	struct err err = { 0 };
-	struct buf question = BUF_INIT;
 	uint64_t state = 0, began = http_now_ns();
 	bool cached = false;
 	int rc = request_check_params(r, &err);
 	if (!rc && (r->route->flags & ROUTE_CACHE)) {
-		rc = write_question(r, &question);
-		cached = !rc && cache_find(s->cache, &question, snapshots_state(s->snapshots), &r->out, &r->type);
+		rc = write_question(r);
+		cached = !rc && cache_find(s->cache, &r->question, snapshots_state(s->snapshots), &r->out, &r->type);
 	}
 	if (!rc && !cached)
 		rc = r->route->flags & ROUTE_STORE ? ask_store(s, r, &state, &err) : r->route->handle(r, NULL, &err);
@@ -58,15 +59,16 @@ void work_answer(struct http_server *s, struct request *r)
 		r->status = 200;
 	}
 	if (!rc && !cached && r->status == 200 && (r->route->flags & ROUTE_CACHE))
-		cache_put(s->cache, &question, state, &r->out, r->type, http_now_ns() - began);
-	buf_fini(&question);
+		cache_put(s->cache, &r->question, state, &r->out, r->type, http_now_ns() - began);
 }
 
 bool work_add(struct http_server *s, struct MHD_Connection *conn, struct request *r)
 {
 	struct task *t = calloc(1, sizeof(*t));
-	if (!t)
+	if (!t || ((r->route->flags & ROUTE_CACHE) && write_question(r))) {
+		free(t);
 		return false;
+	}
 	*t = (struct task){ .conn = conn, .r = r };
 	pthread_mutex_lock(&s->lock);
 	bool ok = !s->stopping && s->waiting < s->cfg.queue;
@@ -83,20 +85,58 @@ bool work_add(struct http_server *s, struct MHD_Connection *conn, struct request
 	return ok;
 }
 
+/* Somebody is at the same question, and there is no earlier answer: his will do. */
+static bool is_asked_already(struct http_server *s, const struct task *t)
+{
+	const struct buf *q = &t->r->question;
+	const struct task *d = s->doing;
+	while (d && (d->r->question.len != q->len || !q->len || memcmp(d->r->question.data, q->data, q->len)))
+		d = d->doing;
+	return d && !s->stopping && !cache_has(s->cache, q);
+}
+
+/* The first that is worth the while; with the lock. */
+static struct task *take_task(struct http_server *s)
+{
+	struct task **at = &s->first;
+	while (*at && is_asked_already(s, *at))
+		at = &(*at)->next;
+	struct task *t = *at;
+	if (!t)
+		return NULL;
+	*at = t->next;
+	if (!t->next)
+		s->last = at;
+	t->next = NULL;
+	t->doing = s->doing;
+	s->doing = t;
+	s->waiting--;
+	s->working++;
+	return t;
+}
+
 static struct task *next_task(struct http_server *s)
 {
+	struct task *t;
 	pthread_mutex_lock(&s->lock);
-	while (!s->first && !s->stopping)
+	while (!(t = take_task(s)) && !s->stopping)
 		pthread_cond_wait(&s->wake, &s->lock);
-	struct task *t = s->first;
-	if (t) {
-		s->first = t->next;
-		s->last = s->first ? s->last : &s->first;
-		s->waiting--;
-		s->working++;
-	}
 	pthread_mutex_unlock(&s->lock);
 	return t;
+}
+
+static void end_task(struct http_server *s, struct task *t)
+{
+	struct task **at = &s->doing;
+	pthread_mutex_lock(&s->lock);
+	while (*at != t)
+		at = &(*at)->doing;
+	*at = t->doing;
+	s->working--;
+	s->answered = true;
+	if (s->first) /* those who waited for this answer */
+		pthread_cond_broadcast(&s->wake);
+	pthread_mutex_unlock(&s->lock);
 }
 
 static void *run_worker(void *arg)
@@ -108,10 +148,7 @@ static void *run_worker(void *arg)
 			request_fail(t->r, 503, "the server is about to end");
 		else
 			work_answer(s, t->r);
-		pthread_mutex_lock(&s->lock);
-		s->working--;
-		s->answered = true;
-		pthread_mutex_unlock(&s->lock);
+		end_task(s, t);
 		MHD_resume_connection(t->conn);
 	}
 	return NULL;

@@ -32,6 +32,8 @@ struct merge {
 	struct query *q;
 	struct selector *selector;
 	const struct query_spec *spec;
+	const char **keys; /* [n_keys] that tell rows apart; NULL: all do */
+	size_t n_keys;
 	struct measure *measure; /* [store_n_events] */
 	struct sum *sums; /* [n_sums], by stack or, with QUERY_KEYS, by set */
 	size_t n_sums;
@@ -309,11 +311,12 @@ static int add_account(struct merge *m, const struct store_block *b)
 static int add_block(struct merge *m, const struct store_block *b, enum store_want want)
 {
 	struct store *s = m->q->store;
+	const struct store_keys keys = { m->keys, m->n_keys };
 	bool all = !m->spec->where || !*m->spec->where;
 	if (all && m->spec->rest)
 		return 0;
 	int rc = want == STORE_FOLDED ? store_block_folded(s, b, on_row, m, m->err)
-				      : store_block_rows(s, b, all ? NULL : wanted, on_row, m, m->err);
+				      : store_block_rows(s, b, m->keys ? &keys : NULL, all ? NULL : wanted, on_row, m, m->err);
 	if (rc == -ENODATA)
 		rc = all ? store_block_folded(s, b, on_row, m, m->err) : 0;
 	if (rc)
@@ -369,7 +372,6 @@ static int choose_cover(struct merge *m, enum store_want *ret_want, bool *ret_po
 {
 	const struct query_spec *spec = m->spec;
 	const char *keys[SELECTOR_KEYS_MAX + 1];
-	const char **all = NULL;
 	size_t n = selector_keys(m->selector, keys, SELECTOR_KEYS_MAX);
 	enum store_want want = STORE_NARROW_KEYS;
 	if (spec->labels == QUERY_ALL_LABELS || n > SELECTOR_KEYS_MAX)
@@ -378,20 +380,19 @@ static int choose_cover(struct merge *m, enum store_want *ret_want, bool *ret_po
 	if (want == STORE_NARROW_KEYS && !n && !(by_keys && spec->n_keys))
 		want = STORE_FOLDED;
 	size_t n_keys = by_keys ? spec->n_keys : 0;
-	all = calloc(n + n_keys + 1, sizeof(*all));
-	if (!all)
-		return err_sys(m->err, -ENOMEM, "cannot query");
-	if (want == STORE_NARROW_KEYS) {
-		memcpy(all, keys, n * sizeof(*all));
-		for (size_t i = 0; i < n_keys; i++)
-			all[n++] = spec->keys[i];
+	if (want != STORE_ALL_LABELS) {
+		m->keys = calloc(n + n_keys + 1, sizeof(*m->keys));
+		if (!m->keys)
+			return err_sys(m->err, -ENOMEM, "cannot query");
+		memcpy(m->keys, keys, n * sizeof(*keys));
+		if (n_keys)
+			memcpy(m->keys + n, spec->keys, n_keys * sizeof(*keys));
+		m->n_keys = n + n_keys;
 	}
 	struct label values[STORE_VALUES_MAX];
 	size_t n_values = want == STORE_NARROW_KEYS && !spec->rest ? posted_value(m, values) : 0;
-	int rc = n_values ? store_cover_value(m->q->store, spec->from_ns, spec->to_ns, values, n_values, all, n, ret, m->err)
-			  : store_cover(m->q->store, spec->from_ns, spec->to_ns, want, all,
-					want == STORE_NARROW_KEYS ? n : 0, ret, m->err);
-	free(all);
+	int rc = n_values ? store_cover_value(m->q->store, spec->from_ns, spec->to_ns, values, n_values, m->keys, m->n_keys, ret, m->err)
+			  : store_cover(m->q->store, spec->from_ns, spec->to_ns, want, m->keys, m->n_keys, ret, m->err);
 	*ret_posted = n_values > 0;
 	*ret_want = want;
 	return rc;
@@ -482,6 +483,7 @@ int query_open(struct query **ret, struct store *s, const struct query_spec *spe
 	selector_free(m.selector);
 	free(m.sums);
 	free(m.measure);
+	free(m.keys);
 	runs_fini(&m.runs);
 	if (rc)
 		query_close(q);

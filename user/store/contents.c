@@ -113,18 +113,30 @@ int contents_top(struct store *s, const struct block_ref *r, const struct block_
 	return rc;
 }
 
+bool contents_wants(const struct store_keys *keys, const char *key)
+{
+	size_t i = 0;
+	while (keys && i < keys->n && strcmp(keys->v[i], key))
+		i++;
+	return !keys || i < keys->n;
+}
+
 size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct settable_set *ts,
-		       struct label *out)
+		       const struct store_keys *keys, struct label *out)
 {
 	const struct set_label *v;
 	size_t n = dicts_set(d, narrow, &v), n_out = 0;
 	for (size_t i = 0; i < n && n_out < STORE_SET_MAX; i++)
-		out[n_out++] = dicts_label(d, &v[i]);
+		if (contents_wants(keys, strings_get(&d->label_text, v[i].key, NULL)))
+			out[n_out++] = dicts_label(d, &v[i]);
 	for (uint32_t i = 0; ts && i < ts->n && n_out < STORE_SET_MAX; i++) {
 		const struct settable_label *l = &t->labels[ts->first + i];
 		size_t len;
+		const char *key = strings_get(&d->label_text, l->key, &len);
+		if (!contents_wants(keys, key))
+			continue;
 		struct label *to = &out[n_out++];
-		*to = (struct label){ .key = strings_get(&d->label_text, l->key, &len), .str = "", .type = l->type };
+		*to = (struct label){ .key = key, .str = "", .type = l->type };
 		to->key_len = (uint32_t)len;
 		if (l->type == LABEL_INT) {
 			to->num = l->num;

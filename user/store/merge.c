@@ -155,7 +155,7 @@ static int split_labels(struct merge *m, const struct child *c, uint32_t set, st
 {
 	const struct settable_set *ts = c->table.n ? &c->table.sets[set] : NULL;
 	struct label all[STORE_SET_MAX], dropped[STORE_SET_MAX];
-	size_t n = contents_labels(&c->epoch->d, ts ? ts->narrow : set, &c->table, ts, all), n_kept = 0, n_dropped = 0;
+	size_t n = contents_labels(&c->epoch->d, ts ? ts->narrow : set, &c->table, ts, NULL, all), n_kept = 0, n_dropped = 0;
 	for (size_t i = 0; i < n; i++) {
 		uint32_t key;
 		int rc = m->n_dropped ? strings_add(&m->w->epoch->d.label_text, all[i].key, all[i].key_len, &key) : 0;

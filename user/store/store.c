@@ -193,7 +193,9 @@ struct reading {
 	const struct block_ref *ref;
 	struct dict_gen *gen, *epoch;
 	struct settable table;
+	const struct store_keys *keys; /* NULL: all */
 	uint32_t *map; /* per set of the block: 0 unknown, UNWANTED, WANTED(id); NULL: groups are wanted */
+	uint32_t *of_narrow; /* the same per narrow set, of sets that have nothing else of interest; NULL: there is no table */
 	uint32_t stack, event; /* of the group at hand */
 	store_filter *filter;
 	int (*cb)(void *ctx, const struct store_row *row);
@@ -206,23 +208,41 @@ static int failed(const struct reading *r, int rc)
 	return err_sys(r->err, rc, "cannot read %s", r->s->dir);
 }
 
-static int map_set(struct reading *r, uint32_t set)
+static int map_labels(struct reading *r, uint32_t narrow, const struct settable_set *ts, uint32_t *ret)
 {
 	struct label labels[STORE_SET_MAX];
-	const struct settable_set *ts = r->table.n ? &r->table.sets[set] : NULL;
-	size_t n = contents_labels(&r->epoch->d, ts ? ts->narrow : set, &r->table, ts, labels);
+	size_t n = contents_labels(&r->epoch->d, narrow, &r->table, ts, r->keys, labels);
 	bool wanted = true;
 	uint32_t id;
 	int rc = r->filter ? r->filter(r->ctx, labels, n, &wanted) : 0;
 	if (rc || !wanted) {
-		r->map[set] = UNWANTED;
+		*ret = UNWANTED;
 		return rc;
 	}
 	rc = setpool_add(&r->s->sets, labels, n, &id);
 	if (rc)
 		return failed(r, rc);
-	r->map[set] = WANTED(id);
+	*ret = WANTED(id);
 	return 0;
+}
+
+static bool is_plain(const struct reading *r, const struct settable_set *ts)
+{
+	for (uint32_t i = 0; i < ts->n; i++)
+		if (contents_wants(r->keys, strings_get(&r->epoch->d.label_text, r->table.labels[ts->first + i].key, NULL)))
+			return false;
+	return true;
+}
+
+static int map_set(struct reading *r, uint32_t set)
+{
+	const struct settable_set *ts = r->table.n ? &r->table.sets[set] : NULL;
+	if (!ts || !is_plain(r, ts))
+		return map_labels(r, ts ? ts->narrow : set, ts, &r->map[set]);
+	uint32_t *of = &r->of_narrow[ts->narrow];
+	int rc = *of ? 0 : map_labels(r, ts->narrow, NULL, of);
+	r->map[set] = *of;
+	return rc;
 }
 
 static int give_row(struct reading *r, const struct store_row *row)
@@ -269,25 +289,45 @@ static int give_rows(struct reading *r, const struct block_data *d)
 	return rc;
 }
 
-int store_block_rows(struct store *s, const struct store_block *b, store_filter *filter,
+static int make_maps(struct reading *r, const struct block_data *d)
+{
+	size_t n = r->ref->b.n_table ? r->ref->b.n_table : d->head.marks[KIND_SETS].count;
+	r->map = calloc(n + 1, sizeof(*r->map));
+	if (r->map && r->table.n)
+		r->of_narrow = calloc((size_t)d->head.marks[KIND_SETS].count + 1, sizeof(*r->of_narrow));
+	return r->map && (r->of_narrow || !r->table.n) ? 0 : failed(r, -ENOMEM);
+}
+
+/* Whether a label of interest may be in the block's table: the others need not be unpacked. */
+static bool needs_table(const struct reading *r)
+{
+	const struct manifest_epoch *e = store_epoch_info(r->s, r->ref->b.epoch);
+	if (!r->keys || !e || !e->t0_ns) /* a repair may have lost the list of wide keys */
+		return true;
+	for (size_t i = 0; i < e->n_wide; i++)
+		if (contents_wants(r->keys, e->wide[i].key))
+			return true;
+	return false;
+}
+
+int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys, store_filter *filter,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
 {
-	struct reading r = { .s = s, .ref = store_ref(b), .filter = filter, .cb = cb, .ctx = ctx, .err = err };
+	struct reading r = { .s = s, .ref = store_ref(b), .keys = keys, .filter = filter, .cb = cb, .ctx = ctx, .err = err };
 	struct block_data d;
 	if (b->flags & BLOCK_FOLDED_ONLY)
 		return err_set(err, -ENODATA, "the labels of this time were not written, for want of space");
 	if (b->flags & BLOCK_NO_ROWS)
 		return err_set(err, -ENODATA, "the rows of this block are in its children");
-	int rc = block_read(s, r.ref, WANT_ROWS | WANT_TABLE, &d, err);
+	bool labels = needs_table(&r);
+	int rc = block_read(s, r.ref, WANT_ROWS | (labels ? WANT_TABLE : WANT_NARROW), &d, err);
 	if (rc)
 		return rc;
-	rc = contents_table(s, r.ref, &d, true, &r.table, err);
-	if (!rc) {
-		size_t n = b->n_table ? b->n_table : d.head.marks[KIND_SETS].count;
-		r.map = calloc(n + 1, sizeof(*r.map));
-		rc = r.map ? give_rows(&r, &d) : failed(&r, -ENOMEM);
-	}
+	rc = contents_table(s, r.ref, &d, labels, &r.table, err);
+	rc = rc ? rc : make_maps(&r, &d);
+	rc = rc ? rc : give_rows(&r, &d);
 	free(r.map);
+	free(r.of_narrow);
 	settable_fini(&r.table);
 	block_data_fini(&d);
 	return rc;
@@ -399,5 +439,5 @@ int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct stor
 {
 	if (i >= store_n_windows(s))
 		return err_set(err, -EINVAL, "there is no window %zu", i);
-	return store_block_rows(s, &s->windows[i]->b, NULL, cb, ctx, err);
+	return store_block_rows(s, &s->windows[i]->b, NULL, NULL, cb, ctx, err);
 }

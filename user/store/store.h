@@ -311,13 +311,20 @@ struct store_row {
 /* Says whether a label set is wanted, before it is kept: 0 or 1 in *ret; any other result ends the reading. */
 typedef int store_filter(void *ctx, const struct label *labels, size_t n, bool *ret);
 
+/* Labels that are of interest. */
+struct store_keys {
+	const char *const *v;
+	size_t n;
+};
+
 /*
  * Rows of a block; stops at the first non-zero result of cb and returns it. store_block_rows: by label set (those of narrow
- * keys alone above level 0), of sets that the filter (may be NULL) lets pass; not in any order. store_block_folded: set is
- * 0. -ENODATA: the block has sums by stack alone (store_block_folded): its children have the rows, or there was no room
+ * keys alone above level 0), of sets that the filter (may be NULL) lets pass; not in any order. With keys (NULL: all) neither the
+ * sets nor what the filter sees have other labels, which is quicker where there are few of them: sets that differ in nothing else are
+ * one, though their rows still come one by one. store_block_folded: set is 0. -ENODATA: the block has sums by stack alone (store_block_folded): its children have the rows, or there was no room
  * for them. -ESTALE: retention has unlinked the block since the store was opened.
  */
-int store_block_rows(struct store *s, const struct store_block *b, store_filter *filter,
+int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys, store_filter *filter,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
 int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);

@@ -124,6 +124,7 @@ int dict_gen_event(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *r
 
 #define WANT_ROWS (0xffu << COLUMN_LEAF)
 #define WANT_TABLE (0xffu << COLUMN_TABLE_NARROW)
+#define WANT_NARROW (1u << COLUMN_TABLE_NARROW)
 #define WANT_FOLDED (0xfu << COLUMN_LEAF)
 #define WANT_TOTALS (1u << COLUMN_TOTALS)
 #define WANT_DROPPED (1u << COLUMN_DROPPED)
@@ -150,9 +151,10 @@ int contents_dropped(struct store *s, const struct block_ref *r, const struct bl
 		     size_t *ret_n, struct err *err);
 int contents_top(struct store *s, const struct block_ref *r, const struct block_data *d, struct top *ret,
 		 struct err *err);
-/* The labels of a narrow set and of an entry of the table, together; returns how many, at most STORE_SET_MAX. */
+bool contents_wants(const struct store_keys *keys, const char *key);
+/* Those of keys (NULL: all) of a narrow set and of an entry of the table (NULL: none), together; returns how many, at most STORE_SET_MAX. */
 size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct settable_set *ts,
-		       struct label *out);
+		       const struct store_keys *keys, struct label *out);
 
 /*
  * Blocks of a level that overlap [from, to) and have no parent in parent_level (N_LEVELS: none has); stops at the first

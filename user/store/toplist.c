@@ -112,7 +112,8 @@ static int count_rows(struct counting *c, const struct store_block *b)
 {
 	if (b->flags & BLOCK_FOLDED_ONLY)
 		return 0;
-	int rc = store_block_rows(c->s, b, carries_key, count_row, c, c->err);
+	const struct store_keys keys = { &c->key, 1 };
+	int rc = store_block_rows(c->s, b, &keys, carries_key, count_row, c, c->err);
 	for (size_t i = 0; i < c->n_sets; i++) {
 		if (!rc && c->by_set[i])
 			rc = add_set(c, (uint32_t)i, c->by_set[i]);

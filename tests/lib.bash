@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the test scripts of the commands, of recordings and of the server share; sourced by their own lib.bash. $ascribe: what was built.
+# The working directory is a fresh one. A test says what it saw with ok, good and bad, and ends with `finish`; what is in `started` ends with it
+# at the latest, and then the command at_end is run. TELL=1: what is well is said, too.
+set -u
+build=$(realpath "${BUILD:-build}")
+ascribe=$build/ascribe
+name=$(basename "$0")
+here=$(realpath "$(dirname "${BASH_SOURCE[1]}")")
+dir=$(mktemp -d)
+passed=0 failed=0
+started=() failures=()
+export TZ=UTC HOME=$dir PPROF_TMPDIR=$dir
+PATH=$PATH:/usr/sbin:/sbin
+
+skip() {
+	echo "$name: $*"
+	exit 77
+}
+
+at_exit() {
+	local p
+	for p in "${started[@]}"; do
+		kill -9 "$p" 2>/dev/null && wait "$p" 2>/dev/null
+	done
+	[ -z "${at_end:-}" ] || $at_end
+	cd /
+	rm -rf "$dir"
+}
+trap at_exit EXIT
+cd "$dir" || exit 1
+
+good() {
+	passed=$((passed + 1))
+	[ -z "${TELL:-}" ] || echo "ok    $*"
+}
+
+bad() {
+	failed=$((failed + 1))
+	failures+=("$(cut -c 1-300 <<<"$*")")
+	echo "FAIL  ${failures[-1]}"
+}
+
+# what, command...: must succeed.
+ok() {
+	local what=$1
+	shift
+	if "$@" >ok.out 2>ok.err; then
+		good "$what$(sed -n '1s/^/: /p' ok.out)"
+	else
+		bad "$what: $*"
+		head -12 ok.out ok.err
+	fi
+}
+
+# In the background, to be ended at the latest with the test: $pid.
+background() {
+	"$@" &
+	pid=$!
+	started+=("$pid")
+}
+
+finish() {
+	local f
+	for f in "${failures[@]}"; do # again: tools/test shows the end
+		echo "FAILED: $f"
+	done
+	echo "$passed passed, $failed failed"
+	[ $failed = 0 ] && [ $passed -gt 0 ]
+	exit
+}
+
+# Where a recording is needed: this host must let us.
+needs_recording() {
+	[ "$(id -u)" = 0 ] || skip "recording needs root"
+	"$ascribe" record -q -d 100ms -o probe >/dev/null 2>probe.err || skip "no recording here: $(tail -1 probe.err)"
+	rm -rf probe
+}
