@@ -45,10 +45,12 @@
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
 #define PLACE_PROBES 8
-#define TALLIES 8
 #define STORAGE_TRIES 16
 #define TALLIES_BY 4
 #define TALLY_RUNQ 0x100 /* beside WAIT_* */
+#define TALLY_NO_LENGTH 0x200 /* a part of a wait that is not over, or began before we looked */
+#define LENGTH_FIRST 48 /* a bucket: waits of 256 ns */
+#define LENGTHS 106     /* buckets that are counted with the thread, up to 2 ms: of longer waits there are few */
 #define TALLY_NS (100ull << 20) /* 0.1 s: then they go into rows */
 
 enum wait_flag {
@@ -56,11 +58,9 @@ enum wait_flag {
 	WAITS_RUNNABLE = 2, /* preempted, or just made */
 };
 
-/* Waits of one length that are over and in no row yet; without a stack. */
+/* Waits that are over and in no row yet; without a stack. */
 struct tally {
-	__u32 bucket; /* include/hist_bucket.h; 0: it ran at once, which is a length but no sample */
-	__u32 n;      /* 0: free */
-	__u64 ns;
+	__u64 n, ns;
 };
 
 /* For whom they waited. */
@@ -75,31 +75,41 @@ struct tally_by {
  *
  * Its tallies are those of `who`: before that changes they go into rows. Written by the CPU that it enters or leaves; only while it
  * waits (`since`), and `held` is set, by the iterator.
+ *
+ * Ordered by cache lines of 64 bytes, of which a switch finds most cold: the kernel puts 8 bytes before it.
  */
 struct waiting {
 	__u64 since;  /* waits from then on; 0: it runs, or nothing is known. Who takes a wait swaps it */
 	__u64 began;  /* the same without what was told before the wait was over; 0: before we looked */
 	__u64 run_delay, pcount, ran; /* as the kernel counts them (sched_info, se), when it left the CPU */
 	__u64 before; /* ns in other queues than the last, since then */
-	__u64 woken;   /* without queue_times: told by the wake-up; 0: still blocked */
-	__u64 arrived; /* without queue_times: on the CPU */
 	__u64 labels_until; /* the label set is not read again before, but for a wait that is likely to be long; 0: read it */
-	__u64 tallied;      /* the first wait of the tallies; 0: none */
-	__u64 last_ns;      /* the last one */
+
 	struct occupant who; /* as it left the CPU */
+	__u64 tallied;      /* the first wait of the tallies; 0: none */
 	__u32 tid;
-	__u32 kthread;
+	__u32 spot;
+
+	struct tally tally[2]; /* blocked, and for a CPU */
+	__u64 last_ns;      /* the last one */
 	__u32 state;  /* enum wait_flag */
 	__u32 place;  /* of its stack in `places`, counted from 1; 0: none */
-	__u32 spot;
 	__u32 quick;  /* waits at this spot were short */
-	__u32 cpu;    /* in whose queue it waits. With queue_times: where it was when it left */
-	__u32 exec_id;      /* of the image that the label set was read from */
+	__u32 kthread;
 	__u32 moved;        /* to another queue while it was blocked */
 	__u32 held;
-	struct tally tally[2 * TALLIES]; /* blocked, and for a CPU; buckets that follow each other have each their own */
+
+	/* Without queue_times: when it was woken, 0: still blocked; when it came to the CPU; in whose queue it waits. */
+	__u64 woken, arrived;
+	__u32 cpu;
+	__u32 exec_id;      /* of the image that the label set was read from */
+	__u16 length[2][LENGTHS]; /* how many of its waits, also those with a stack, were of each length; see length_at() */
+
 	struct tally_by by[TALLIES_BY];
 };
+
+#define LINE_OF(member) ((__builtin_offsetof(struct waiting, member) + 8) % 64)
+_Static_assert(!LINE_OF(who) && !LINE_OF(tally) && !LINE_OF(woken) && !LINE_OF(by) && sizeof(struct tally_by) == 64, "cache lines");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -399,6 +409,7 @@ static __always_inline void row_whose(struct row *row, const struct waiting *w)
 static __always_inline struct row *row_of(struct sched_cpu *sc, const struct waiting *w)
 {
 	row_whose(&sc->row, w);
+	sc->kthread = w->kthread ? WAIT_KTHREAD : 0;
 	return &sc->row;
 }
 
@@ -409,35 +420,31 @@ static __always_inline void count_waits(struct half *h, __u64 event, __u64 n)
 	h->ran[event] += n;
 }
 
-/*
- * Waits of one length, the bucket and their numbers are in the row of sc; flags of wire.h. With WAIT_SUMMED they count as
- * samples: they have no stack.
- */
-static __always_inline void put_length(struct half *h, __u32 key, struct row *row, bool runq, __u32 flags)
+/* n waits into a row: with WAIT_SUMMED `ns` together, which no other row has, so that they count as samples; otherwise of one length. */
+static __always_inline void put_waits(struct half *h, __u32 key, struct row *row, bool runq, __u32 flags, __u32 bucket, __u64 n, __u64 ns)
 {
 	row->kind = ROW_WAIT;
 	row->stack = OCCUPANT_OTHER;
 	row->event = (__u8)(runq ? cfg.event_runq : cfg.event_off);
-	row->n_user = (__u16)(flags | WAIT_NO_BLAME);
+	row->n_kernel = (__u16)bucket;
+	row->n_user = (__u16)flags;
+	row->samples = n;
+	row->value = ns;
 	if (flags & WAIT_SUMMED) {
-		count_waits(h, row->event, row->samples);
-		h->counters[COUNTER_wait_summed] += row->samples;
+		count_waits(h, row->event, n);
+		h->counters[COUNTER_wait_summed] += n;
 	}
 	if (row_add(key, row) >= 0)
 		return;
-	h->counters[COUNTER_wait_rows_full] += row->samples;
+	h->counters[COUNTER_wait_rows_full] += n;
 	struct wait_others *o = bpf_map_lookup_elem(&wait_others, &key);
-	if (!o)
-		return;
-	if (flags & WAIT_SUMMED) {
-		o->all[runq].n += row->samples;
-		o->all[runq].ns += row->value;
-	}
-	__u64 i = row->n_kernel + (runq ? WAIT_BUCKETS : 0);
+	__u64 i = bucket + (runq ? WAIT_BUCKETS : 0);
 	barrier_var(i);
-	if (i < 2 * WAIT_BUCKETS && !(flags & WAIT_NO_HIST)) {
-		o->length[i].n += row->samples;
-		o->length[i].ns += row->value;
+	if (o && flags & WAIT_SUMMED) {
+		o->all[runq].n += n;
+		o->all[runq].ns += ns;
+	} else if (o && i < 2 * WAIT_BUCKETS) {
+		o->length[i] += n;
 	}
 }
 
@@ -509,20 +516,35 @@ static __always_inline bool is_held(const struct waiting *w)
 	return *(const volatile __u32 *)&w->held;
 }
 
-/* Tally i of w into a row of the half: 0 to TALLIES - 1 blocked, then for a CPU. */
-static __always_inline void put_tally(struct half *h, __u32 key, struct row *row, struct waiting *w, __u64 i)
+/* Where the waits of a bucket are counted; LENGTHS: nowhere. Bucket 0, that it ran at once, which is a length but no sample, is the last. */
+static __always_inline __u64 length_at(__u32 bucket)
 {
-	barrier_var(i);
-	i &= 2 * TALLIES - 1;
-	struct tally *a = &w->tally[i];
-	if (!a->n)
-		return;
-	row->n_kernel = (__u16)a->bucket;
-	row->samples = a->n;
-	row->value = a->ns;
-	put_length(h, key, row, i >= TALLIES, (a->bucket ? WAIT_SUMMED : 0) | (w->kthread ? WAIT_KTHREAD : 0));
-	a->n = 0;
-	a->ns = 0;
+	__u32 i = bucket - LENGTH_FIRST;
+	return i < LENGTHS - 1 ? i : bucket ? LENGTHS : LENGTHS - 1;
+}
+
+static __always_inline __u32 length_bucket(__u32 i)
+{
+	return i < LENGTHS - 1 ? LENGTH_FIRST + i : 0;
+}
+
+/* The row of sc: rows of how many waits of w were how long. */
+__noinline int put_lengths(__u32 key, struct waiting *w)
+{
+	__u32 me = key / 2;
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (!sc || !h || !w)
+		return 0;
+	for (__u64 i = 0; i < 2 * LENGTHS; i++) {
+		barrier_var(i);
+		__u16 *n = &w->length[0][0] + i;
+		if (!*n)
+			continue;
+		put_waits(h, key, &sc->row, i >= LENGTHS, sc->kthread, length_bucket((__u32)i % LENGTHS), *n, 0);
+		*n = 0;
+	}
+	return 0;
 }
 
 /* All tallies of w into rows; not while they are held, but those that are ours alone (tallies_last). */
@@ -536,9 +558,12 @@ __noinline int tallies_put(__u32 cpu, struct waiting *w)
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
 		struct row *row = row_of(sc, w);
-		sc->kthread = w->kthread ? WAIT_KTHREAD : 0;
-		for (__u32 i = 0; i < 2 * TALLIES; i++)
-			put_tally(h, key, row, w, i);
+		for (__u32 i = 0; i < 2; i++) {
+			if (w->tally[i].n)
+				put_waits(h, key, row, i, sc->kthread | WAIT_SUMMED, 0, w->tally[i].n, w->tally[i].ns);
+			w->tally[i].n = w->tally[i].ns = 0;
+		}
+		put_lengths(key, w);
 		for (__u32 i = 0; i < TALLIES_BY; i++) {
 			if (!w->by[i].n)
 				continue;
@@ -552,31 +577,22 @@ __noinline int tallies_put(__u32 cpu, struct waiting *w)
 	return 0;
 }
 
-/* One wait more, of the length `full`, where there is no tally for it: `flags` beside WAIT_SUMMED, or no tally of its length yet. */
-__noinline int tally_else(__u32 cpu, struct waiting *w, __u32 what, __u64 ns, __u64 full)
+/* One wait more, at once: while the tallies are held; otherwise its length, which is not counted with the thread. */
+__noinline int tally_else(__u32 cpu, struct waiting *w, __u32 what, __u64 ns, __u32 bucket)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	bool runq = what & TALLY_RUNQ;
-	__u32 flags = what & (WAIT_SUMMED | WAIT_NO_HIST), bucket = hist_bucket_index(WAIT_HIST_BITS, full);
 	if (!c || !sc || !w)
 		return 0;
 	__u32 key = inside(c, sc, cpu);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
 		struct row *row = row_of(sc, w);
-		__u64 i = (bucket & (TALLIES - 1)) + (runq ? TALLIES : 0);
-		if (is_held(w) || flags != (bucket ? WAIT_SUMMED : 0)) {
-			row->n_kernel = (__u16)bucket;
-			row->samples = 1;
-			row->value = ns;
-			put_length(h, key, row, runq, flags | (w->kthread ? WAIT_KTHREAD : 0));
-		} else {
-			put_tally(h, key, row, w, i);
-			barrier_var(i);
-			if (i < 2 * TALLIES)
-				w->tally[i] = (struct tally){ .bucket = bucket, .n = 1, .ns = ns };
-		}
+		if (what & WAIT_SUMMED)
+			put_waits(h, key, row, runq, sc->kthread | WAIT_SUMMED, 0, 1, ns);
+		if (!(what & TALLY_NO_LENGTH))
+			put_waits(h, key, row, runq, sc->kthread, bucket, 1, 0);
 		ask_for_drain(h);
 	}
 	outside(c);
@@ -594,7 +610,6 @@ __noinline int by_else(__u32 cpu, struct waiting *w, const struct occupant *who,
 	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (TALLIES_BY - 1);
 	barrier_var(k);
 	row_of(sc, w);
-	sc->kthread = w->kthread ? WAIT_KTHREAD : 0;
 	if (is_held(w)) {
 		put_by(key, who, ns, 1);
 	} else if (k < TALLIES_BY) {
@@ -609,18 +624,26 @@ __noinline int by_else(__u32 cpu, struct waiting *w, const struct occupant *who,
 	return 0;
 }
 
+/* One wait of which `ns` are counted now, `full` long. what: TALLY_*; WAIT_SUMMED where no stack has it. */
 static __always_inline void tally(__u32 cpu, struct waiting *w, __u32 what, __u64 ns, __u64 full)
 {
-	__u32 bucket = hist_bucket_index(WAIT_HIST_BITS, full);
-	__u64 i = (bucket & (TALLIES - 1)) + (what & TALLY_RUNQ ? TALLIES : 0);
-	barrier_var(i);
-	struct tally *a = &w->tally[i & (2 * TALLIES - 1)];
-	if (unlikely((a->bucket ^ bucket) | !a->n | ((what & ~TALLY_RUNQ) ^ (bucket ? WAIT_SUMMED : 0)) | is_held(w))) {
-		tally_else(cpu, w, what, ns, full);
+	__u32 bucket = hist_bucket_index(WAIT_HIST_BITS, full), runq = what & TALLY_RUNQ ? 1 : 0;
+	__u64 i = length_at(bucket);
+	if (unlikely(is_held(w))) {
+		tally_else(cpu, w, what, ns, bucket);
 		return;
 	}
-	a->n++;
-	a->ns += ns;
+	if (what & WAIT_SUMMED) {
+		w->tally[runq].n++;
+		w->tally[runq].ns += ns;
+	}
+	if (unlikely(what & TALLY_NO_LENGTH))
+		return;
+	barrier_var(i);
+	if (unlikely(i >= LENGTHS || w->length[runq][i] == 0xffff))
+		tally_else(cpu, w, what & ~WAIT_SUMMED, ns, bucket);
+	else
+		w->length[runq][i]++;
 }
 
 static __always_inline void tally_by(__u32 cpu, struct waiting *w, const struct occupant *who, __u64 ns)
@@ -770,13 +793,13 @@ static __always_inline __u64 wait_over(__u32 cpu, struct waiting *w, const struc
 	if (!w->tallied)
 		w->tallied = now;
 	if (off || off_full)
-		tally(cpu, w, (left & 1 ? WAIT_SUMMED : 0) | (off_full ? 0 : WAIT_NO_HIST), off, off_full);
+		tally(cpu, w, (left & 1 ? WAIT_SUMMED : 0) | (off_full ? 0 : TALLY_NO_LENGTH), off, off_full);
 	if (!runq && !runq_full) { /* it ran at once: one of its lengths, too */
 		if (blocked)
 			tally(cpu, w, TALLY_RUNQ, 0, 0);
 		return off;
 	}
-	tally(cpu, w, TALLY_RUNQ | (left & 2 ? WAIT_SUMMED : 0) | (runq_full ? 0 : WAIT_NO_HIST), runq, runq_full);
+	tally(cpu, w, TALLY_RUNQ | (left & 2 ? WAIT_SUMMED : 0) | (runq_full ? 0 : TALLY_NO_LENGTH), runq, runq_full);
 	/* The usual case, at a fraction of the cost: who had this CPU until now had it since then. */
 	if (unlikely(here != runq || last->end != now || last->begin > now - runq || (!cfg.queue_times && w->cpu != cpu)))
 		blame(cpu, w, now - here, now, runq - here);
@@ -1188,17 +1211,27 @@ static __always_inline void tallies_tell(struct seq_file *seq, struct wire_wait 
 	o->row.first_ns = w->last_ns;
 	o->row.stack = OCCUPANT_OTHER;
 	o->row.kind = ROW_WAIT;
-	for (__u32 i = 0; i < 2 * TALLIES; i++) {
-		struct tally *a = &w->tally[i];
-		if (!a->n)
+	o->row.n_user = (__u16)(kthread | WAIT_SUMMED);
+	o->row.n_kernel = 0;
+	for (__u32 i = 0; i < 2; i++) {
+		o->row.event = (__u8)(i ? cfg.event_runq : cfg.event_off);
+		o->row.samples = w->tally[i].n;
+		o->row.value = w->tally[i].ns;
+		w->tally[i].n = w->tally[i].ns = 0;
+		if (o->row.samples)
+			bpf_seq_write(seq, o, sizeof(o->row));
+	}
+	o->row.n_user = (__u16)kthread;
+	o->row.value = 0;
+	for (__u64 i = 0; i < 2 * LENGTHS; i++) {
+		barrier_var(i);
+		__u16 *n = &w->length[0][0] + i;
+		if (!*n)
 			continue;
-		o->row.event = (__u8)(i < TALLIES ? cfg.event_off : cfg.event_runq);
-		o->row.n_kernel = (__u16)a->bucket;
-		o->row.n_user = (__u16)(kthread | WAIT_NO_BLAME | (a->bucket ? WAIT_SUMMED : 0));
-		o->row.samples = a->n;
-		o->row.value = a->ns;
-		a->n = 0;
-		a->ns = 0;
+		o->row.event = (__u8)(i < LENGTHS ? cfg.event_off : cfg.event_runq);
+		o->row.n_kernel = (__u16)length_bucket((__u32)i % LENGTHS);
+		o->row.samples = *n;
+		*n = 0;
 		bpf_seq_write(seq, o, sizeof(o->row));
 	}
 	o->row.event = (__u8)cfg.event_runq;
