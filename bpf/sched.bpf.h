@@ -12,7 +12,7 @@
  *
  * What is known of a thread is in its task storage, made when the thread is (never here, where a run queue is locked). Waits without a stack
  * are summed there, by length and by who had the CPU meanwhile, and go into rows when the thread's labels or name change, when it ends,
- * when another length needs the place, or 0.1 s after the first; the iterator over all threads tells what is left when a window ends.
+ * when another length needs the place, or a second after the first; the iterator over all threads tells what is left when a window ends.
  *
  * A stack is taken when the thread leaves, for that is when its memory can be read, and kept in a place of its own until the wait is
  * over. Stacks are what is costly, so they are taken where the wait will be long: `spots` remembers how long the last waits of
@@ -46,12 +46,12 @@
 #define PLACES 8192
 #define PLACE_PROBES 8
 #define STORAGE_TRIES 16
-#define TALLIES_BY 4
+#define TALLIES_BY 8
 #define TALLY_RUNQ 0x100 /* beside WAIT_* */
 #define TALLY_NO_LENGTH 0x200 /* a part of a wait that is not over, or began before we looked */
 #define LENGTH_FIRST 48 /* a bucket: waits of 256 ns */
 #define LENGTHS 106     /* buckets that are counted with the thread, up to 2 ms: of longer waits there are few */
-#define TALLY_NS (100ull << 20) /* 0.1 s: then they go into rows */
+#define TALLY_NS (1ull << 30) /* 1.07 s: then they go into rows */
 
 enum wait_flag {
 	WAITS_BLOCKED = 1,
@@ -83,7 +83,7 @@ struct waiting {
 	__u64 began;  /* the same without what was told before the wait was over; 0: before we looked */
 	__u64 run_delay, pcount, ran; /* as the kernel counts them (sched_info, se), when it left the CPU */
 	__u64 before; /* ns in other queues than the last, since then */
-	__u64 labels_until; /* the label set is not read again before, but for a wait that is likely to be long; 0: read it */
+	__u64 known_until; /* name, cgroup and label set are not looked at again before, but for a wait that is likely to be long */
 
 	struct occupant who; /* as it left the CPU */
 	__u64 tallied;      /* the first wait of the tallies; 0: none */
@@ -102,7 +102,7 @@ struct waiting {
 	/* Without queue_times: when it was woken, 0: still blocked; when it came to the CPU; in whose queue it waits. */
 	__u64 woken, arrived;
 	__u32 cpu;
-	__u32 exec_id;      /* of the image that the label set was read from */
+	__u32 reserved;
 	__u16 length[2][LENGTHS]; /* how many of its waits, also those with a stack, were of each length; see length_at() */
 
 	struct tally_by by[TALLIES_BY];
@@ -150,14 +150,14 @@ struct sched_cpu {
 	__u64 slice, slice_short;
 	__u32 may_take; /* stacks: one more in each slice */
 	__u32 head;     /* runs[head % RUNS] is the newest */
-	__u64 from, until; /* the wait that is being divided */
-	struct occupant other; /* nobody known */
 	__u32 active;  /* of cpu_state, inside */
 	__u32 kthread; /* WAIT_KTHREAD, of the row */
+	__u64 from, until; /* the wait that is being divided */
+	struct run runs[RUNS]; /* a cache line each */
+	struct occupant other; /* nobody known */
 	struct row row; /* being built: too large for the stack */
 	struct image image; /* of who leaves: these three are too much for the stack on 6.1 */
 	struct label_flags flags; /* of each sample: counted there */
-	struct run runs[RUNS];
 	struct {
 		struct occupant who;
 		__u32 at, active; /* in the arena of that half */
@@ -166,11 +166,12 @@ struct sched_cpu {
 	__u64 waker_slice;
 	__u32 waker_may_take, reserved;
 	struct occupant waker; /* copied */
-};
+} __attribute__((aligned(64)));
 
 /* By CPU; only its own CPU writes, others read what ran there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* only so that it begins with a page, and so a cache line */
 	__uint(max_entries, 1); /* cfg.n_cpus */
 	__type(key, __u32);
 	__type(value, struct sched_cpu);
@@ -252,13 +253,13 @@ static __always_inline __u64 unseen(const struct waiting *w, struct task_struct 
 
 /* ---- stacks of those who wait ---- */
 
-/* Who is preempted in a system call may wait long where blocked threads do not: these are two spots. */
+/* Who is preempted waits for others, wherever that is: all of a process is one spot. */
 static __always_inline __u32 spot_of(struct task_struct *t, bool blocked)
 {
 	__u64 h = (__u32)t->tgid * 2 + blocked;
 	if (t->flags & PF_KTHREAD) {
 		h ^= (__u64)(__u32)t->pid << 32;
-	} else {
+	} else if (blocked) {
 		struct pt_regs *regs = (void *)bpf_task_pt_regs(t);
 		h = mix(h ^ REGS_SP(regs) << 20, REGS_PC(regs));
 	}
@@ -280,13 +281,12 @@ static __always_inline bool may_take(__u64 *last, __u32 *left, __u64 now)
 /* Is the stack of a thread that leaves at this spot worth its time? */
 static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, __u32 spot, __u64 now)
 {
-	__u64 *length = bpf_map_lookup_elem(&spots, &spot);
-	w->spot = spot;
-	w->quick = 0;
-	if (!length)
-		return false;
-	if (*length && *length < cfg.wait_ns >> 10) {
-		w->quick = 1;
+	if (w->spot != spot || !w->quick) {
+		__u64 *length = bpf_map_lookup_elem(&spots, &spot);
+		w->spot = spot;
+		w->quick = length && *length && *length < cfg.wait_ns >> 10;
+	}
+	if (w->quick) {
 		if (!unlikely(mix(now, spot) % SHORT_ONE_IN == 0) || sc->slice_short == now >> SHORT_SLICE_BITS)
 			return false;
 		sc->slice_short = now >> SHORT_SLICE_BITS;
@@ -297,8 +297,10 @@ static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, 
 static __always_inline void learn(__u32 spot, __u64 ns)
 {
 	__u64 *length = bpf_map_lookup_elem(&spots, &spot), v = (ns >> 10) + 1;
-	if (length)
-		*length = v > *length ? v : *length - *length / 32 + v / 32; /* forgets slowly: long ones count */
+	if (!length)
+		return;
+	__u64 known = *length ? *length : v;
+	*length = v > known ? known + (v - known) / 2 : known - (known - v) / 8; /* forgets slowly: long ones count */
 }
 
 /* A free place for the stack of this thread, counted from 1; 0: none. */
@@ -352,21 +354,28 @@ __noinline __u32 place_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user, 
 	return place;
 }
 
-/* The stack of a wait that is over, into the table of half `key`: *row names it then. The place is free again. */
-__noinline int place_take(__u32 key, __u32 place, struct row *row)
+/*
+ * The stack that is kept in `place` into the table of half `key`, behind the words of `who` where that is somebody: *row names it then. The place is
+ * free again.
+ */
+__noinline int place_take(__u32 key, __u32 place, const struct occupant *who, struct row *row)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	__u32 i = place - 1;
 	struct wait_place *s = bpf_map_lookup_elem(&places, &i);
 	if (!h || !s || !row)
 		return -1;
-	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python;
-	__u64 *tail = arena_tail(h);
-	__u64 n = n_kernel + n_user + n_python;
+	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python, before = who ? OCCUPANT_WORDS : 0;
+	__u64 *tail = arena_tail(h), n = n_kernel + n_user + n_python;
 	barrier_var(n);
-	int rc = -1 - COUNTER_stacks_full;
-	if (tail && n <= WAIT_WORDS && !bpf_probe_read_kernel(tail, n * 8, s->words))
-		rc = stack_intern(key, n_kernel, n_user, n_python);
+	int rc = -1;
+	if (tail && n <= WAIT_WORDS && !bpf_probe_read_kernel(tail + before, n * 8, s->words)) {
+		const __u64 *word = (const void *)who;
+#pragma unroll
+		for (int k = 0; who && k < OCCUPANT_WORDS; k++)
+			tail[k] = word[k];
+		rc = stack_intern(key, before + n_kernel, n_user, n_python);
+	}
 	__sync_lock_test_and_set(&s->owner, 0);
 	if (rc < 0)
 		return -1;
@@ -448,35 +457,37 @@ static __always_inline void put_waits(struct half *h, __u32 key, struct row *row
 	}
 }
 
+/* All words before one branch. */
+static __always_inline bool same_occupant(const struct occupant *who, const struct occupant *other)
+{
+	const __u64 *a = (const void *)who, *b = (const void *)other;
+	__u64 differ = 0;
+#pragma unroll
+	for (int i = 0; i < OCCUPANT_WORDS; i++)
+		differ |= a[i] ^ b[i];
+	return !differ;
+}
+
 /* Where the occupant stands in the arena of half `key`. */
 static __always_inline __u32 occupant_at(__u32 key, struct sched_cpu *sc, const struct occupant *who)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (KNOWN - 1), differ = 0;
+	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (KNOWN - 1);
 	if (!who->tgid)
 		return (__u32)who->start_ns;
 	barrier_var(k);
 	if (!h || k >= KNOWN)
 		return OCCUPANT_OTHER;
-	const __u64 *a = (const void *)who;
-	__u64 *b = (void *)&sc->known[k].who;
-#pragma unroll
-	for (int i = 0; i < OCCUPANT_WORDS; i++)
-		differ |= a[i] ^ b[i];
-	if (!differ && sc->known[k].active == sc->active)
+	if (sc->known[k].active == sc->active && same_occupant(who, &sc->known[k].who))
 		return sc->known[k].at;
-	__u64 *tail = arena_tail(h);
+	struct occupant *tail = (void *)arena_tail(h);
 	if (!tail)
 		return OCCUPANT_OTHER;
-#pragma unroll
-	for (int i = 0; i < OCCUPANT_WORDS; i++)
-		tail[i] = a[i];
+	*tail = *who;
 	int at = stack_intern(key, OCCUPANT_WORDS, 0, 0);
 	if (at < 0)
 		return OCCUPANT_OTHER;
-#pragma unroll
-	for (int i = 0; i < OCCUPANT_WORDS; i++)
-		b[i] = a[i];
+	sc->known[k].who = *who;
 	sc->known[k].at = (__u32)at;
 	sc->known[k].active = sc->active;
 	return (__u32)at;
@@ -599,28 +610,45 @@ __noinline int tally_else(__u32 cpu, struct waiting *w, __u32 what, __u64 ns, __
 	return 0;
 }
 
-/* The same of a part of a wait, where none is of this occupant. */
+/* Where an occupant is looked for; then at the place beside that. */
+static __always_inline __u64 by_at(const struct occupant *who)
+{
+	__u64 k = who->tgid ? who->tgid ^ (who->set_id >> 32) : who->start_ns;
+	barrier_var(k);
+	return k & (TALLIES_BY - 1);
+}
+
+static __always_inline void by_add(struct tally_by *by, __u64 ns)
+{
+	by->n++;
+	by->ns += ns;
+}
+
+/* A part of a wait, where `who` is not at the first place. */
 __noinline int by_else(__u32 cpu, struct waiting *w, const struct occupant *who, __u64 ns)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	if (!c || !sc || !w || !who)
 		return 0;
-	__u32 key = inside(c, sc, cpu);
-	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (TALLIES_BY - 1);
-	barrier_var(k);
-	row_of(sc, w);
-	if (is_held(w)) {
-		put_by(key, who, ns, 1);
-	} else if (k < TALLIES_BY) {
-		struct tally_by *by = &w->by[k];
-		if (by->n)
-			put_by(key, &by->who, by->ns, by->n);
-		by->who = *who;
-		by->ns = ns;
-		by->n = 1;
+	__u64 k = by_at(who);
+	struct tally_by *by = &w->by[k], *beside = &w->by[k ^ 1];
+	bool held = is_held(w);
+	if (!held && beside->n && same_occupant(who, &beside->who)) {
+		by_add(beside, ns);
+		return 0;
 	}
+	if (by->n && !beside->n)
+		by = beside;
+	__u32 key = inside(c, sc, cpu);
+	row_of(sc, w);
+	if (held)
+		put_by(key, who, ns, 1);
+	else if (by->n)
+		put_by(key, &by->who, by->ns, by->n);
 	outside(c);
+	if (!held)
+		*by = (struct tally_by){ .who = *who, .ns = ns, .n = 1 };
 	return 0;
 }
 
@@ -640,27 +668,23 @@ static __always_inline void tally(__u32 cpu, struct waiting *w, __u32 what, __u6
 	if (unlikely(what & TALLY_NO_LENGTH))
 		return;
 	barrier_var(i);
-	if (unlikely(i >= LENGTHS || w->length[runq][i] == 0xffff))
+	if (unlikely(i >= LENGTHS)) {
 		tally_else(cpu, w, what & ~WAIT_SUMMED, ns, bucket);
-	else
+	} else if (unlikely(w->length[runq][i] == 0xffff)) {
+		w->tallied = 1; /* long ago: they go into rows when this one is counted */
+		tally_else(cpu, w, what & ~WAIT_SUMMED, ns, bucket);
+	} else {
 		w->length[runq][i]++;
+	}
 }
 
 static __always_inline void tally_by(__u32 cpu, struct waiting *w, const struct occupant *who, __u64 ns)
 {
-	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (TALLIES_BY - 1), differ = 0;
-	barrier_var(k);
-	struct tally_by *by = &w->by[k & (TALLIES_BY - 1)];
-	const __u64 *a = (const void *)who, *b = (const void *)&by->who;
-#pragma unroll
-	for (int i = 0; i < OCCUPANT_WORDS; i++)
-		differ |= a[i] ^ b[i];
-	if (unlikely(differ | !by->n | is_held(w))) {
+	struct tally_by *by = &w->by[by_at(who)];
+	if (unlikely(!by->n || is_held(w) || !same_occupant(who, &by->who)))
 		by_else(cpu, w, who, ns);
-		return;
-	}
-	by->n++;
-	by->ns += ns;
+	else
+		by_add(by, ns);
 }
 
 /* ---- who had the CPU ---- */
@@ -740,7 +764,7 @@ __noinline int put_stacked(__u32 cpu, struct waiting *w, __u64 off, __u64 runq)
 	struct row *row = row_of(sc, w);
 	row->kind = w->kthread ? ROW_KTHREAD : ROW_TASK;
 	row->samples = 1;
-	if (h && !place_take(key, w->place, row)) {
+	if (h && !place_take(key, w->place, 0, row)) {
 		row->event = (__u8)cfg.event_off;
 		row->value = off;
 		if (off && row_add(key, row) >= 0) {
@@ -783,8 +807,10 @@ static __always_inline __u64 wait_over(__u32 cpu, struct waiting *w, const struc
 	if (here > runq)
 		here = runq;
 	__u32 left = 3;
-	if (unlikely(!w->quick || all >= cfg.wait_ns))
+	if (unlikely(!w->quick || all >= cfg.wait_ns)) {
 		learn(w->spot, blocked ? off : all); /* where it blocked does not tell why it then was in a queue for long */
+		w->quick = 0;
+	}
 	w->last_ns = now;
 	if (unlikely(w->place)) {
 		left = put_stacked(cpu, w, off, runq);
@@ -846,23 +872,45 @@ static __always_inline bool is_same(struct task_struct *t, const struct waiting 
 }
 
 /*
- * The label set of the current thread, which leaves. A process that is not known yet is asked about only by the way of a stack: there may
- * be thousands a second. Reading memory of a process costs 80 ns for each piece: where the wait is likely to be short, what was read
- * within wait_ns before is good enough. Nobody knows how long one will wait who was preempted: of them an eighth of that.
+ * Who leaves: a thread's name, cgroup and labels. What was summed in another's name goes into rows first. Reading memory of a process costs
+ * 80 ns for each piece: where the wait is likely to be short, what was read within wait_ns before is good enough. A process that is
+ * not known yet is asked about only by the way of a stack: there may be thousands a second.
  */
-static __always_inline __u64 leave_labels(struct waiting *w, struct sched_cpu *sc, bool take, __u64 now)
+static __always_inline void look(struct waiting *w, struct task_struct *t, __u32 cpu, struct cpu_state *c, struct sched_cpu *sc, bool take,
+				 __u64 now)
 {
-	struct proc_entry *known = proc_find(&sc->image);
-	bool none = known && !known->n_slots && !known->n_sources;
-	__u64 set_id = none ? 0 : known || take ? read_labels(&sc->image, &sc->flags) : 0;
-	w->labels_until = known ? now + (set_id ? cfg.wait_ns : cfg.wait_ns / 8) : 0;
-	w->exec_id = sc->image.exec_id;
-	return set_id;
+	bool kthread = t->flags & PF_KTHREAD, none = kthread;
+	__u64 set_id = 0;
+	sc->image.tgid = (__u32)t->tgid;
+	sc->image.start_ns = t->group_leader->start_boottime;
+	sc->image.exec_id = (__u32)t->self_exec_id;
+	if (!kthread) {
+		inside(c, sc, cpu);
+		const struct proc_entry *known = proc_find(&sc->image);
+		none = known && !known->n_slots && !known->n_sources;
+		if (!none && (known || take))
+			set_id = read_labels(&sc->image, &sc->flags);
+		outside(c);
+	}
+	w->known_until = now + (none ? 2 * cfg.wait_ns : set_id ? cfg.wait_ns : cfg.wait_ns / 8);
+	if (is_same(t, w) && set_id == w->who.set_id)
+		return;
+	if (w->tallied)
+		tallies_put(cpu, w);
+	if (is_held(w)) {
+		w->known_until = 0;
+		return;
+	}
+	identify_as(t, &w->who);
+	w->who.set_id = set_id;
+	w->tid = (__u32)t->pid;
+	w->kthread = kthread;
 }
 
 static __always_inline void leave_stack(void *ctx, struct task_struct *t, __u32 cpu, struct cpu_state *c, struct sched_cpu *sc,
-					struct waiting *w, bool kthread)
+					struct waiting *w)
 {
+	bool kthread = t->flags & PF_KTHREAD;
 	__u32 key = inside(c, sc, cpu);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	__u64 *tail = h ? arena_tail(h) : 0;
@@ -903,11 +951,10 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		ret->set_id = 0;
 		return last->end;
 	}
-	bool kthread = t->flags & PF_KTHREAD;
 	if (unlikely(!w->tid)) { /* it waited when recording began, or is new */
 		identify_as(t, &w->who);
 		w->tid = (__u32)t->pid;
-		w->kthread = kthread;
+		w->kthread = !!(t->flags & PF_KTHREAD);
 	}
 	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, came = arrival(w, t, last, clock, now), off = 0;
 	if (since) {
@@ -922,41 +969,18 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		place_drop(w->place, (__u32)t->pid);
 		w->place = 0;
 	}
-	if (unlikely(!is_same(t, w)) && !is_held(w)) {
-		if (w->tallied)
-			tallies_put(cpu, w);
-		identify_as(t, &w->who);
-		w->tid = (__u32)t->pid;
-		w->kthread = kthread;
-	}
 	if (unlikely(state & TASK_DEAD) || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid))) {
 		if (w->tallied)
 			tallies_put(cpu, w);
 		*ret = w->who;
 		return came;
 	}
-	__u32 exec_id = (__u32)t->self_exec_id;
 	bool blocked = !preempted && state, take = take_stack(sc, w, spot_of(t, blocked), now);
-	if (unlikely(take || (!kthread && (now + (preempted ? cfg.wait_ns / 8 * 7 : 0) >= w->labels_until || w->exec_id != exec_id)))) {
-		__u64 set_id = 0;
-		sc->image.tgid = (__u32)t->tgid;
-		sc->image.start_ns = t->group_leader->start_boottime;
-		sc->image.exec_id = exec_id;
-		if (!kthread) {
-			inside(c, sc, cpu);
-			set_id = leave_labels(w, sc, take, now);
-			outside(c);
-		}
-		if (set_id != w->who.set_id) {
-			if (w->tallied)
-				tallies_put(cpu, w);
-			if (!is_held(w))
-				w->who.set_id = set_id;
-			else
-				w->labels_until = 0;
-		}
+	/* Nobody knows how long one will wait who was preempted: what is known of him is an eighth as old at most. */
+	if (unlikely(take || now + (preempted ? cfg.wait_ns / 8 * 7 : 0) >= w->known_until || (__u32)t->self_exec_id != w->who.exec_id)) {
+		look(w, t, cpu, c, sc, take, now);
 		if (take)
-			leave_stack(ctx, t, cpu, c, sc, w, kthread);
+			leave_stack(ctx, t, cpu, c, sc, w);
 	}
 	*ret = w->who;
 	w->before = 0;
@@ -967,8 +991,8 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		w->ran = t->se.sum_exec_runtime;
 	} else {
 		w->woken = 0;
+		w->cpu = cpu;
 	}
-	w->cpu = cpu;
 	w->state = blocked ? WAITS_BLOCKED : WAITS_RUNNABLE;
 	w->began = now;
 	w->since = now;
