@@ -939,18 +939,11 @@ __noinline int count_untracked(__u32 cpu)
 	return 0;
 }
 
-/* The current thread leaves the CPU; it came when `last` left it. Who it was goes to *ret. When it came. */
-static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preempted, __u32 cpu, struct cpu_state *c,
-				   struct sched_cpu *sc, const struct run *last, __u64 clock, __u64 now, bool wakers, struct occupant *ret)
+/* The current thread leaves the CPU; it came when `last` left it. When that was. */
+static __always_inline __u64 leave(void *ctx, struct task_struct *t, struct waiting *w, bool preempted, __u32 cpu, struct cpu_state *c,
+				   struct sched_cpu *sc, const struct run *last, __u64 clock, __u64 now, bool wakers)
 {
-	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
 	__u32 state = t->__state;
-	if (unlikely(!w)) {
-		count_untracked(cpu);
-		identify_as(t, ret);
-		ret->set_id = 0;
-		return last->end;
-	}
 	if (unlikely(!w->tid)) { /* it waited when recording began, or is new */
 		identify_as(t, &w->who);
 		w->tid = (__u32)t->pid;
@@ -972,7 +965,6 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 	if (unlikely(state & TASK_DEAD) || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid))) {
 		if (w->tallied)
 			tallies_put(cpu, w);
-		*ret = w->who;
 		return came;
 	}
 	bool blocked = !preempted && state, take = take_stack(sc, w, spot_of(t, blocked), now);
@@ -982,7 +974,6 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		if (take)
 			leave_stack(ctx, t, cpu, c, sc, w);
 	}
-	*ret = w->who;
 	w->before = 0;
 	w->moved = 0;
 	if (cfg.queue_times) {
@@ -1011,34 +1002,43 @@ static __always_inline void tallies_last(struct task_struct *t, __u32 cpu)
  * All is done when a thread leaves: what it waited for before it came, too. The kernel has noted when it came, and how long it had been in
  * queues; so the one who enters need not be looked at. wakers: a constant, so that what is not asked for is not there.
  */
-static __always_inline void switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next, bool wakers)
+static __always_inline void switched(__u64 *ctx, bool wakers)
 {
+	struct task_struct *prev = (void *)ctx[1];
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	if (cpu >= cfg.n_cpus || !c || !sc)
 		return;
-	__u64 clock = queue_clock(prev), now = queue_now(sc, clock), at = sc->head & (RUNS - 1), to = (at + 1) & (RUNS - 1);
+	__u64 clock = queue_clock(prev), now = queue_now(sc, clock), at = sc->head;
 	if (unlikely(now >= waits_until)) {
 		if (prev->__state & TASK_DEAD)
 			tallies_last(prev, cpu);
 		return;
 	}
 	barrier_var(at);
-	barrier_var(to);
 	const struct run *last = &sc->runs[at & (RUNS - 1)];
-	struct run *run = &sc->runs[to & (RUNS - 1)];
-	if (prev->pid) {
-		run->begin = leave(ctx, prev, preempted, cpu, c, sc, last, clock, now, wakers, &run->who);
+	struct waiting *w = prev->pid ? bpf_task_storage_get(&waits, prev, 0, 0) : 0;
+	__u64 came = w ? leave(ctx, prev, w, ctx[0] & 1, cpu, c, sc, last, clock, now, wakers) : last->end;
+	at = sc->head + 1;
+	barrier_var(at);
+	struct run *run = &sc->runs[at & (RUNS - 1)];
+	run->begin = came;
+	run->end = now;
+	if (w) {
+		run->who = w->who;
+	} else if (prev->pid) {
+		count_untracked(cpu);
+		identify_as(prev, &run->who);
+		run->who.set_id = 0;
 	} else {
-		run->begin = last->end;
 		run->who = (struct occupant){ .start_ns = OCCUPANT_IDLE };
 	}
-	run->end = now;
 	sc->head++;
+	struct task_struct *next = (void *)ctx[2];
 	if (cfg.queue_times || !next->pid)
 		return;
-	struct waiting *w = bpf_task_storage_get(&waits, next, 0, 0);
+	w = bpf_task_storage_get(&waits, next, 0, 0);
 	if (w)
 		w->arrived = now;
 }
@@ -1046,7 +1046,7 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 SEC("tp_btf/sched_switch")
 int on_switch(__u64 *ctx)
 {
-	switched(ctx, ctx[0] & 1, (void *)ctx[1], (void *)ctx[2], false);
+	switched(ctx, false);
 	return 0;
 }
 

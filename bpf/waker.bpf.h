@@ -262,7 +262,7 @@ __noinline int waker_over(__u32 cpu, struct waiting *w, __u64 off)
 SEC("tp_btf/sched_switch")
 int on_switch_waker(__u64 *ctx)
 {
-	switched(ctx, ctx[0] & 1, (void *)ctx[1], (void *)ctx[2], true);
+	switched(ctx, true);
 	return 0;
 }
 
