@@ -11,8 +11,8 @@
  * with a program costs 100 ns before the program does anything. Where the kernel notes nothing of it, both are.
  *
  * What is known of a thread is in its task storage, made when the thread is (never here, where a run queue is locked). Waits without a stack
- * are summed there, by length and by who had the CPU meanwhile, and go into rows when the thread's labels or name change, when it ends,
- * when another length needs the place, or a second after the first; the iterator over all threads tells what is left when a window ends.
+ * are summed there, and by who had the CPU meanwhile, and so is how many waits were how long. That goes into rows when the thread's labels or
+ * name change, when it ends, or a second after the first; the iterator over all threads tells what is left when a window ends.
  *
  * A stack is taken when the thread leaves, for that is when its memory can be read, and kept in a place of its own until the wait is
  * over. Stacks are what is costly, so they are taken where the wait will be long: `spots` remembers how long the last waits of
