@@ -12,7 +12,7 @@
  *
  * What is known of a thread is in its task storage, made when the thread is (never here, where a run queue is locked). Waits without a stack
  * are summed there, by length and by who had the CPU meanwhile, and go into rows when the thread's labels or name change, when it ends,
- * when another length needs the place, or 0.1 s after the first; the iterator over all threads tells what is left when a window ends.
+ * when another length needs the place, or a second after the first; the iterator over all threads tells what is left when a window ends.
  *
  * A stack is taken when the thread leaves, for that is when its memory can be read, and kept in a place of its own until the wait is
  * over. Stacks are what is costly, so they are taken where the wait will be long: `spots` remembers how long the last waits of
@@ -45,22 +45,22 @@
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
 #define PLACE_PROBES 8
-#define TALLIES 8
 #define STORAGE_TRIES 16
-#define TALLIES_BY 4
+#define TALLIES_BY 8
 #define TALLY_RUNQ 0x100 /* beside WAIT_* */
-#define TALLY_NS (100ull << 20) /* 0.1 s: then they go into rows */
+#define TALLY_NO_LENGTH 0x200 /* a part of a wait that is not over, or began before we looked */
+#define LENGTH_FIRST 48 /* a bucket: waits of 256 ns */
+#define LENGTHS 106     /* buckets that are counted with the thread, up to 2 ms: of longer waits there are few */
+#define TALLY_NS (1ull << 30) /* 1.07 s: then they go into rows */
 
 enum wait_flag {
 	WAITS_BLOCKED = 1,
 	WAITS_RUNNABLE = 2, /* preempted, or just made */
 };
 
-/* Waits of one length that are over and in no row yet; without a stack. */
+/* Waits that are over and in no row yet; without a stack. */
 struct tally {
-	__u32 bucket; /* include/hist_bucket.h; 0: it ran at once, which is a length but no sample */
-	__u32 n;      /* 0: free */
-	__u64 ns;
+	__u64 n, ns;
 };
 
 /* For whom they waited. */
@@ -75,31 +75,41 @@ struct tally_by {
  *
  * Its tallies are those of `who`: before that changes they go into rows. Written by the CPU that it enters or leaves; only while it
  * waits (`since`), and `held` is set, by the iterator.
+ *
+ * Ordered by cache lines of 64 bytes, of which a switch finds most cold: the kernel puts 8 bytes before it.
  */
 struct waiting {
 	__u64 since;  /* waits from then on; 0: it runs, or nothing is known. Who takes a wait swaps it */
 	__u64 began;  /* the same without what was told before the wait was over; 0: before we looked */
 	__u64 run_delay, pcount, ran; /* as the kernel counts them (sched_info, se), when it left the CPU */
 	__u64 before; /* ns in other queues than the last, since then */
-	__u64 woken;   /* without queue_times: told by the wake-up; 0: still blocked */
-	__u64 arrived; /* without queue_times: on the CPU */
-	__u64 labels_until; /* the label set is not read again before, but for a wait that is likely to be long; 0: read it */
-	__u64 tallied;      /* the first wait of the tallies; 0: none */
-	__u64 last_ns;      /* the last one */
+	__u64 known_until; /* name, cgroup and label set are not looked at again before, but for a wait that is likely to be long */
+
 	struct occupant who; /* as it left the CPU */
+	__u64 tallied;      /* the first wait of the tallies; 0: none */
 	__u32 tid;
-	__u32 kthread;
+	__u32 spot;
+
+	struct tally tally[2]; /* blocked, and for a CPU */
+	__u64 last_ns;      /* the last one */
 	__u32 state;  /* enum wait_flag */
 	__u32 place;  /* of its stack in `places`, counted from 1; 0: none */
-	__u32 spot;
 	__u32 quick;  /* waits at this spot were short */
-	__u32 cpu;    /* in whose queue it waits. With queue_times: where it was when it left */
-	__u32 exec_id;      /* of the image that the label set was read from */
+	__u32 kthread;
 	__u32 moved;        /* to another queue while it was blocked */
 	__u32 held;
-	struct tally tally[2 * TALLIES]; /* blocked, and for a CPU; buckets that follow each other have each their own */
+
+	/* Without queue_times: when it was woken, 0: still blocked; when it came to the CPU; in whose queue it waits. */
+	__u64 woken, arrived;
+	__u32 cpu;
+	__u32 reserved;
+	__u16 length[2][LENGTHS]; /* how many of its waits, also those with a stack, were of each length; see length_at() */
+
 	struct tally_by by[TALLIES_BY];
 };
+
+#define LINE_OF(member) ((__builtin_offsetof(struct waiting, member) + 8) % 64)
+_Static_assert(!LINE_OF(who) && !LINE_OF(tally) && !LINE_OF(woken) && !LINE_OF(by) && sizeof(struct tally_by) == 64, "cache lines");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -140,14 +150,14 @@ struct sched_cpu {
 	__u64 slice, slice_short;
 	__u32 may_take; /* stacks: one more in each slice */
 	__u32 head;     /* runs[head % RUNS] is the newest */
-	__u64 from, until; /* the wait that is being divided */
-	struct occupant other; /* nobody known */
 	__u32 active;  /* of cpu_state, inside */
 	__u32 kthread; /* WAIT_KTHREAD, of the row */
+	__u64 from, until; /* the wait that is being divided */
+	struct run runs[RUNS]; /* a cache line each */
+	struct occupant other; /* nobody known */
 	struct row row; /* being built: too large for the stack */
 	struct image image; /* of who leaves: these three are too much for the stack on 6.1 */
 	struct label_flags flags; /* of each sample: counted there */
-	struct run runs[RUNS];
 	struct {
 		struct occupant who;
 		__u32 at, active; /* in the arena of that half */
@@ -156,11 +166,12 @@ struct sched_cpu {
 	__u64 waker_slice;
 	__u32 waker_may_take, reserved;
 	struct occupant waker; /* copied */
-};
+} __attribute__((aligned(64)));
 
 /* By CPU; only its own CPU writes, others read what ran there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE); /* only so that it begins with a page, and so a cache line */
 	__uint(max_entries, 1); /* cfg.n_cpus */
 	__type(key, __u32);
 	__type(value, struct sched_cpu);
@@ -242,13 +253,13 @@ static __always_inline __u64 unseen(const struct waiting *w, struct task_struct 
 
 /* ---- stacks of those who wait ---- */
 
-/* Who is preempted in a system call may wait long where blocked threads do not: these are two spots. */
+/* Who is preempted waits for others, wherever that is: all of a process is one spot. */
 static __always_inline __u32 spot_of(struct task_struct *t, bool blocked)
 {
 	__u64 h = (__u32)t->tgid * 2 + blocked;
 	if (t->flags & PF_KTHREAD) {
 		h ^= (__u64)(__u32)t->pid << 32;
-	} else {
+	} else if (blocked) {
 		struct pt_regs *regs = (void *)bpf_task_pt_regs(t);
 		h = mix(h ^ REGS_SP(regs) << 20, REGS_PC(regs));
 	}
@@ -270,13 +281,12 @@ static __always_inline bool may_take(__u64 *last, __u32 *left, __u64 now)
 /* Is the stack of a thread that leaves at this spot worth its time? */
 static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, __u32 spot, __u64 now)
 {
-	__u64 *length = bpf_map_lookup_elem(&spots, &spot);
-	w->spot = spot;
-	w->quick = 0;
-	if (!length)
-		return false;
-	if (*length && *length < cfg.wait_ns >> 10) {
-		w->quick = 1;
+	if (w->spot != spot || !w->quick) {
+		__u64 *length = bpf_map_lookup_elem(&spots, &spot);
+		w->spot = spot;
+		w->quick = length && *length && *length < cfg.wait_ns >> 10;
+	}
+	if (w->quick) {
 		if (!unlikely(mix(now, spot) % SHORT_ONE_IN == 0) || sc->slice_short == now >> SHORT_SLICE_BITS)
 			return false;
 		sc->slice_short = now >> SHORT_SLICE_BITS;
@@ -287,8 +297,10 @@ static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, 
 static __always_inline void learn(__u32 spot, __u64 ns)
 {
 	__u64 *length = bpf_map_lookup_elem(&spots, &spot), v = (ns >> 10) + 1;
-	if (length)
-		*length = v > *length ? v : *length - *length / 32 + v / 32; /* forgets slowly: long ones count */
+	if (!length)
+		return;
+	__u64 known = *length ? *length : v;
+	*length = v > known ? known + (v - known) / 2 : known - (known - v) / 8; /* forgets slowly: long ones count */
 }
 
 /* A free place for the stack of this thread, counted from 1; 0: none. */
@@ -342,21 +354,28 @@ __noinline __u32 place_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user, 
 	return place;
 }
 
-/* The stack of a wait that is over, into the table of half `key`: *row names it then. The place is free again. */
-__noinline int place_take(__u32 key, __u32 place, struct row *row)
+/*
+ * The stack that is kept in `place` into the table of half `key`, behind the words of `who` where that is somebody: *row names it then. The place is
+ * free again.
+ */
+__noinline int place_take(__u32 key, __u32 place, const struct occupant *who, struct row *row)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	__u32 i = place - 1;
 	struct wait_place *s = bpf_map_lookup_elem(&places, &i);
 	if (!h || !s || !row)
 		return -1;
-	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python;
-	__u64 *tail = arena_tail(h);
-	__u64 n = n_kernel + n_user + n_python;
+	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python, before = who ? OCCUPANT_WORDS : 0;
+	__u64 *tail = arena_tail(h), n = n_kernel + n_user + n_python;
 	barrier_var(n);
-	int rc = -1 - COUNTER_stacks_full;
-	if (tail && n <= WAIT_WORDS && !bpf_probe_read_kernel(tail, n * 8, s->words))
-		rc = stack_intern(key, n_kernel, n_user, n_python);
+	int rc = -1;
+	if (tail && n <= WAIT_WORDS && !bpf_probe_read_kernel(tail + before, n * 8, s->words)) {
+		const __u64 *word = (const void *)who;
+#pragma unroll
+		for (int k = 0; who && k < OCCUPANT_WORDS; k++)
+			tail[k] = word[k];
+		rc = stack_intern(key, before + n_kernel, n_user, n_python);
+	}
 	__sync_lock_test_and_set(&s->owner, 0);
 	if (rc < 0)
 		return -1;
@@ -399,6 +418,7 @@ static __always_inline void row_whose(struct row *row, const struct waiting *w)
 static __always_inline struct row *row_of(struct sched_cpu *sc, const struct waiting *w)
 {
 	row_whose(&sc->row, w);
+	sc->kthread = w->kthread ? WAIT_KTHREAD : 0;
 	return &sc->row;
 }
 
@@ -409,67 +429,65 @@ static __always_inline void count_waits(struct half *h, __u64 event, __u64 n)
 	h->ran[event] += n;
 }
 
-/*
- * Waits of one length, the bucket and their numbers are in the row of sc; flags of wire.h. With WAIT_SUMMED they count as
- * samples: they have no stack.
- */
-static __always_inline void put_length(struct half *h, __u32 key, struct row *row, bool runq, __u32 flags)
+/* n waits into a row: with WAIT_SUMMED `ns` together, which no other row has, so that they count as samples; otherwise of one length. */
+static __always_inline void put_waits(struct half *h, __u32 key, struct row *row, bool runq, __u32 flags, __u32 bucket, __u64 n, __u64 ns)
 {
 	row->kind = ROW_WAIT;
 	row->stack = OCCUPANT_OTHER;
 	row->event = (__u8)(runq ? cfg.event_runq : cfg.event_off);
-	row->n_user = (__u16)(flags | WAIT_NO_BLAME);
+	row->n_kernel = (__u16)bucket;
+	row->n_user = (__u16)flags;
+	row->samples = n;
+	row->value = ns;
 	if (flags & WAIT_SUMMED) {
-		count_waits(h, row->event, row->samples);
-		h->counters[COUNTER_wait_summed] += row->samples;
+		count_waits(h, row->event, n);
+		h->counters[COUNTER_wait_summed] += n;
 	}
 	if (row_add(key, row) >= 0)
 		return;
-	h->counters[COUNTER_wait_rows_full] += row->samples;
+	h->counters[COUNTER_wait_rows_full] += n;
 	struct wait_others *o = bpf_map_lookup_elem(&wait_others, &key);
-	if (!o)
-		return;
-	if (flags & WAIT_SUMMED) {
-		o->all[runq].n += row->samples;
-		o->all[runq].ns += row->value;
-	}
-	__u64 i = row->n_kernel + (runq ? WAIT_BUCKETS : 0);
+	__u64 i = bucket + (runq ? WAIT_BUCKETS : 0);
 	barrier_var(i);
-	if (i < 2 * WAIT_BUCKETS && !(flags & WAIT_NO_HIST)) {
-		o->length[i].n += row->samples;
-		o->length[i].ns += row->value;
+	if (o && flags & WAIT_SUMMED) {
+		o->all[runq].n += n;
+		o->all[runq].ns += ns;
+	} else if (o && i < 2 * WAIT_BUCKETS) {
+		o->length[i] += n;
 	}
+}
+
+/* All words before one branch. */
+static __always_inline bool same_occupant(const struct occupant *who, const struct occupant *other)
+{
+	const __u64 *a = (const void *)who, *b = (const void *)other;
+	__u64 differ = 0;
+#pragma unroll
+	for (int i = 0; i < OCCUPANT_WORDS; i++)
+		differ |= a[i] ^ b[i];
+	return !differ;
 }
 
 /* Where the occupant stands in the arena of half `key`. */
 static __always_inline __u32 occupant_at(__u32 key, struct sched_cpu *sc, const struct occupant *who)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (KNOWN - 1), differ = 0;
+	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (KNOWN - 1);
 	if (!who->tgid)
 		return (__u32)who->start_ns;
 	barrier_var(k);
 	if (!h || k >= KNOWN)
 		return OCCUPANT_OTHER;
-	const __u64 *a = (const void *)who;
-	__u64 *b = (void *)&sc->known[k].who;
-#pragma unroll
-	for (int i = 0; i < OCCUPANT_WORDS; i++)
-		differ |= a[i] ^ b[i];
-	if (!differ && sc->known[k].active == sc->active)
+	if (sc->known[k].active == sc->active && same_occupant(who, &sc->known[k].who))
 		return sc->known[k].at;
-	__u64 *tail = arena_tail(h);
+	struct occupant *tail = (void *)arena_tail(h);
 	if (!tail)
 		return OCCUPANT_OTHER;
-#pragma unroll
-	for (int i = 0; i < OCCUPANT_WORDS; i++)
-		tail[i] = a[i];
+	*tail = *who;
 	int at = stack_intern(key, OCCUPANT_WORDS, 0, 0);
 	if (at < 0)
 		return OCCUPANT_OTHER;
-#pragma unroll
-	for (int i = 0; i < OCCUPANT_WORDS; i++)
-		b[i] = a[i];
+	sc->known[k].who = *who;
 	sc->known[k].at = (__u32)at;
 	sc->known[k].active = sc->active;
 	return (__u32)at;
@@ -509,20 +527,35 @@ static __always_inline bool is_held(const struct waiting *w)
 	return *(const volatile __u32 *)&w->held;
 }
 
-/* Tally i of w into a row of the half: 0 to TALLIES - 1 blocked, then for a CPU. */
-static __always_inline void put_tally(struct half *h, __u32 key, struct row *row, struct waiting *w, __u64 i)
+/* Where the waits of a bucket are counted; LENGTHS: nowhere. Bucket 0, that it ran at once, which is a length but no sample, is the last. */
+static __always_inline __u64 length_at(__u32 bucket)
 {
-	barrier_var(i);
-	i &= 2 * TALLIES - 1;
-	struct tally *a = &w->tally[i];
-	if (!a->n)
-		return;
-	row->n_kernel = (__u16)a->bucket;
-	row->samples = a->n;
-	row->value = a->ns;
-	put_length(h, key, row, i >= TALLIES, (a->bucket ? WAIT_SUMMED : 0) | (w->kthread ? WAIT_KTHREAD : 0));
-	a->n = 0;
-	a->ns = 0;
+	__u32 i = bucket - LENGTH_FIRST;
+	return i < LENGTHS - 1 ? i : bucket ? LENGTHS : LENGTHS - 1;
+}
+
+static __always_inline __u32 length_bucket(__u32 i)
+{
+	return i < LENGTHS - 1 ? LENGTH_FIRST + i : 0;
+}
+
+/* The row of sc: rows of how many waits of w were how long. */
+__noinline int put_lengths(__u32 key, struct waiting *w)
+{
+	__u32 me = key / 2;
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (!sc || !h || !w)
+		return 0;
+	for (__u64 i = 0; i < 2 * LENGTHS; i++) {
+		barrier_var(i);
+		__u16 *n = &w->length[0][0] + i;
+		if (!*n)
+			continue;
+		put_waits(h, key, &sc->row, i >= LENGTHS, sc->kthread, length_bucket((__u32)i % LENGTHS), *n, 0);
+		*n = 0;
+	}
+	return 0;
 }
 
 /* All tallies of w into rows; not while they are held, but those that are ours alone (tallies_last). */
@@ -536,9 +569,12 @@ __noinline int tallies_put(__u32 cpu, struct waiting *w)
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
 		struct row *row = row_of(sc, w);
-		sc->kthread = w->kthread ? WAIT_KTHREAD : 0;
-		for (__u32 i = 0; i < 2 * TALLIES; i++)
-			put_tally(h, key, row, w, i);
+		for (__u32 i = 0; i < 2; i++) {
+			if (w->tally[i].n)
+				put_waits(h, key, row, i, sc->kthread | WAIT_SUMMED, 0, w->tally[i].n, w->tally[i].ns);
+			w->tally[i].n = w->tally[i].ns = 0;
+		}
+		put_lengths(key, w);
 		for (__u32 i = 0; i < TALLIES_BY; i++) {
 			if (!w->by[i].n)
 				continue;
@@ -552,92 +588,103 @@ __noinline int tallies_put(__u32 cpu, struct waiting *w)
 	return 0;
 }
 
-/* One wait more, of the length `full`, where there is no tally for it: `flags` beside WAIT_SUMMED, or no tally of its length yet. */
-__noinline int tally_else(__u32 cpu, struct waiting *w, __u32 what, __u64 ns, __u64 full)
+/* One wait more, at once: while the tallies are held; otherwise its length, which is not counted with the thread. */
+__noinline int tally_else(__u32 cpu, struct waiting *w, __u32 what, __u64 ns, __u32 bucket)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	bool runq = what & TALLY_RUNQ;
-	__u32 flags = what & (WAIT_SUMMED | WAIT_NO_HIST), bucket = hist_bucket_index(WAIT_HIST_BITS, full);
 	if (!c || !sc || !w)
 		return 0;
 	__u32 key = inside(c, sc, cpu);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
 		struct row *row = row_of(sc, w);
-		__u64 i = (bucket & (TALLIES - 1)) + (runq ? TALLIES : 0);
-		if (is_held(w) || flags != (bucket ? WAIT_SUMMED : 0)) {
-			row->n_kernel = (__u16)bucket;
-			row->samples = 1;
-			row->value = ns;
-			put_length(h, key, row, runq, flags | (w->kthread ? WAIT_KTHREAD : 0));
-		} else {
-			put_tally(h, key, row, w, i);
-			barrier_var(i);
-			if (i < 2 * TALLIES)
-				w->tally[i] = (struct tally){ .bucket = bucket, .n = 1, .ns = ns };
-		}
+		if (what & WAIT_SUMMED)
+			put_waits(h, key, row, runq, sc->kthread | WAIT_SUMMED, 0, 1, ns);
+		if (!(what & TALLY_NO_LENGTH))
+			put_waits(h, key, row, runq, sc->kthread, bucket, 1, 0);
 		ask_for_drain(h);
 	}
 	outside(c);
 	return 0;
 }
 
-/* The same of a part of a wait, where none is of this occupant. */
+/* Where an occupant is looked for; then at the place beside that. */
+static __always_inline __u64 by_at(const struct occupant *who)
+{
+	__u64 k = who->tgid ? who->tgid ^ (who->set_id >> 32) : who->start_ns;
+	barrier_var(k);
+	return k & (TALLIES_BY - 1);
+}
+
+static __always_inline void by_add(struct tally_by *by, __u64 ns)
+{
+	by->n++;
+	by->ns += ns;
+}
+
+/* A part of a wait, where `who` is not at the first place. */
 __noinline int by_else(__u32 cpu, struct waiting *w, const struct occupant *who, __u64 ns)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	if (!c || !sc || !w || !who)
 		return 0;
-	__u32 key = inside(c, sc, cpu);
-	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (TALLIES_BY - 1);
-	barrier_var(k);
-	row_of(sc, w);
-	sc->kthread = w->kthread ? WAIT_KTHREAD : 0;
-	if (is_held(w)) {
-		put_by(key, who, ns, 1);
-	} else if (k < TALLIES_BY) {
-		struct tally_by *by = &w->by[k];
-		if (by->n)
-			put_by(key, &by->who, by->ns, by->n);
-		by->who = *who;
-		by->ns = ns;
-		by->n = 1;
+	__u64 k = by_at(who);
+	struct tally_by *by = &w->by[k], *beside = &w->by[k ^ 1];
+	bool held = is_held(w);
+	if (!held && beside->n && same_occupant(who, &beside->who)) {
+		by_add(beside, ns);
+		return 0;
 	}
+	if (by->n && !beside->n)
+		by = beside;
+	__u32 key = inside(c, sc, cpu);
+	row_of(sc, w);
+	if (held)
+		put_by(key, who, ns, 1);
+	else if (by->n)
+		put_by(key, &by->who, by->ns, by->n);
 	outside(c);
+	if (!held)
+		*by = (struct tally_by){ .who = *who, .ns = ns, .n = 1 };
 	return 0;
 }
 
+/* One wait of which `ns` are counted now, `full` long. what: TALLY_*; WAIT_SUMMED where no stack has it. */
 static __always_inline void tally(__u32 cpu, struct waiting *w, __u32 what, __u64 ns, __u64 full)
 {
-	__u32 bucket = hist_bucket_index(WAIT_HIST_BITS, full);
-	__u64 i = (bucket & (TALLIES - 1)) + (what & TALLY_RUNQ ? TALLIES : 0);
-	barrier_var(i);
-	struct tally *a = &w->tally[i & (2 * TALLIES - 1)];
-	if (unlikely((a->bucket ^ bucket) | !a->n | ((what & ~TALLY_RUNQ) ^ (bucket ? WAIT_SUMMED : 0)) | is_held(w))) {
-		tally_else(cpu, w, what, ns, full);
+	__u32 bucket = hist_bucket_index(WAIT_HIST_BITS, full), runq = what & TALLY_RUNQ ? 1 : 0;
+	__u64 i = length_at(bucket);
+	if (unlikely(is_held(w))) {
+		tally_else(cpu, w, what, ns, bucket);
 		return;
 	}
-	a->n++;
-	a->ns += ns;
+	if (what & WAIT_SUMMED) {
+		w->tally[runq].n++;
+		w->tally[runq].ns += ns;
+	}
+	if (unlikely(what & TALLY_NO_LENGTH))
+		return;
+	barrier_var(i);
+	if (unlikely(i >= LENGTHS)) {
+		tally_else(cpu, w, what & ~WAIT_SUMMED, ns, bucket);
+	} else if (unlikely(w->length[runq][i] == 0xffff)) {
+		w->tallied = 1; /* long ago: they go into rows when this one is counted */
+		tally_else(cpu, w, what & ~WAIT_SUMMED, ns, bucket);
+	} else {
+		w->length[runq][i]++;
+	}
 }
 
 static __always_inline void tally_by(__u32 cpu, struct waiting *w, const struct occupant *who, __u64 ns)
 {
-	__u64 k = (who->tgid ^ (who->set_id >> 32)) & (TALLIES_BY - 1), differ = 0;
-	barrier_var(k);
-	struct tally_by *by = &w->by[k & (TALLIES_BY - 1)];
-	const __u64 *a = (const void *)who, *b = (const void *)&by->who;
-#pragma unroll
-	for (int i = 0; i < OCCUPANT_WORDS; i++)
-		differ |= a[i] ^ b[i];
-	if (unlikely(differ | !by->n | is_held(w))) {
+	struct tally_by *by = &w->by[by_at(who)];
+	if (unlikely(!by->n || is_held(w) || !same_occupant(who, &by->who)))
 		by_else(cpu, w, who, ns);
-		return;
-	}
-	by->n++;
-	by->ns += ns;
+	else
+		by_add(by, ns);
 }
 
 /* ---- who had the CPU ---- */
@@ -717,7 +764,7 @@ __noinline int put_stacked(__u32 cpu, struct waiting *w, __u64 off, __u64 runq)
 	struct row *row = row_of(sc, w);
 	row->kind = w->kthread ? ROW_KTHREAD : ROW_TASK;
 	row->samples = 1;
-	if (h && !place_take(key, w->place, row)) {
+	if (h && !place_take(key, w->place, 0, row)) {
 		row->event = (__u8)cfg.event_off;
 		row->value = off;
 		if (off && row_add(key, row) >= 0) {
@@ -760,8 +807,10 @@ static __always_inline __u64 wait_over(__u32 cpu, struct waiting *w, const struc
 	if (here > runq)
 		here = runq;
 	__u32 left = 3;
-	if (unlikely(!w->quick || all >= cfg.wait_ns))
+	if (unlikely(!w->quick || all >= cfg.wait_ns)) {
 		learn(w->spot, blocked ? off : all); /* where it blocked does not tell why it then was in a queue for long */
+		w->quick = 0;
+	}
 	w->last_ns = now;
 	if (unlikely(w->place)) {
 		left = put_stacked(cpu, w, off, runq);
@@ -770,13 +819,13 @@ static __always_inline __u64 wait_over(__u32 cpu, struct waiting *w, const struc
 	if (!w->tallied)
 		w->tallied = now;
 	if (off || off_full)
-		tally(cpu, w, (left & 1 ? WAIT_SUMMED : 0) | (off_full ? 0 : WAIT_NO_HIST), off, off_full);
+		tally(cpu, w, (left & 1 ? WAIT_SUMMED : 0) | (off_full ? 0 : TALLY_NO_LENGTH), off, off_full);
 	if (!runq && !runq_full) { /* it ran at once: one of its lengths, too */
 		if (blocked)
 			tally(cpu, w, TALLY_RUNQ, 0, 0);
 		return off;
 	}
-	tally(cpu, w, TALLY_RUNQ | (left & 2 ? WAIT_SUMMED : 0) | (runq_full ? 0 : WAIT_NO_HIST), runq, runq_full);
+	tally(cpu, w, TALLY_RUNQ | (left & 2 ? WAIT_SUMMED : 0) | (runq_full ? 0 : TALLY_NO_LENGTH), runq, runq_full);
 	/* The usual case, at a fraction of the cost: who had this CPU until now had it since then. */
 	if (unlikely(here != runq || last->end != now || last->begin > now - runq || (!cfg.queue_times && w->cpu != cpu)))
 		blame(cpu, w, now - here, now, runq - here);
@@ -823,23 +872,45 @@ static __always_inline bool is_same(struct task_struct *t, const struct waiting 
 }
 
 /*
- * The label set of the current thread, which leaves. A process that is not known yet is asked about only by the way of a stack: there may
- * be thousands a second. Reading memory of a process costs 80 ns for each piece: where the wait is likely to be short, what was read
- * within wait_ns before is good enough. Nobody knows how long one will wait who was preempted: of them an eighth of that.
+ * Who leaves: a thread's name, cgroup and labels. What was summed in another's name goes into rows first. Reading memory of a process costs
+ * 80 ns for each piece: where the wait is likely to be short, what was read within wait_ns before is good enough. A process that is
+ * not known yet is asked about only by the way of a stack: there may be thousands a second.
  */
-static __always_inline __u64 leave_labels(struct waiting *w, struct sched_cpu *sc, bool take, __u64 now)
+static __always_inline void look(struct waiting *w, struct task_struct *t, __u32 cpu, struct cpu_state *c, struct sched_cpu *sc, bool take,
+				 __u64 now)
 {
-	struct proc_entry *known = proc_find(&sc->image);
-	bool none = known && !known->n_slots && !known->n_sources;
-	__u64 set_id = none ? 0 : known || take ? read_labels(&sc->image, &sc->flags) : 0;
-	w->labels_until = known ? now + (set_id ? cfg.wait_ns : cfg.wait_ns / 8) : 0;
-	w->exec_id = sc->image.exec_id;
-	return set_id;
+	bool kthread = t->flags & PF_KTHREAD, none = kthread;
+	__u64 set_id = 0;
+	sc->image.tgid = (__u32)t->tgid;
+	sc->image.start_ns = t->group_leader->start_boottime;
+	sc->image.exec_id = (__u32)t->self_exec_id;
+	if (!kthread) {
+		inside(c, sc, cpu);
+		const struct proc_entry *known = proc_find(&sc->image);
+		none = known && !known->n_slots && !known->n_sources;
+		if (!none && (known || take))
+			set_id = read_labels(&sc->image, &sc->flags);
+		outside(c);
+	}
+	w->known_until = now + (none ? 2 * cfg.wait_ns : set_id ? cfg.wait_ns : cfg.wait_ns / 8);
+	if (is_same(t, w) && set_id == w->who.set_id)
+		return;
+	if (w->tallied)
+		tallies_put(cpu, w);
+	if (is_held(w)) {
+		w->known_until = 0;
+		return;
+	}
+	identify_as(t, &w->who);
+	w->who.set_id = set_id;
+	w->tid = (__u32)t->pid;
+	w->kthread = kthread;
 }
 
 static __always_inline void leave_stack(void *ctx, struct task_struct *t, __u32 cpu, struct cpu_state *c, struct sched_cpu *sc,
-					struct waiting *w, bool kthread)
+					struct waiting *w)
 {
+	bool kthread = t->flags & PF_KTHREAD;
 	__u32 key = inside(c, sc, cpu);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	__u64 *tail = h ? arena_tail(h) : 0;
@@ -868,23 +939,15 @@ __noinline int count_untracked(__u32 cpu)
 	return 0;
 }
 
-/* The current thread leaves the CPU; it came when `last` left it. Who it was goes to *ret. When it came. */
-static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preempted, __u32 cpu, struct cpu_state *c,
-				   struct sched_cpu *sc, const struct run *last, __u64 clock, __u64 now, bool wakers, struct occupant *ret)
+/* The current thread leaves the CPU; it came when `last` left it. When that was. */
+static __always_inline __u64 leave(void *ctx, struct task_struct *t, struct waiting *w, bool preempted, __u32 cpu, struct cpu_state *c,
+				   struct sched_cpu *sc, const struct run *last, __u64 clock, __u64 now, bool wakers)
 {
-	struct waiting *w = bpf_task_storage_get(&waits, t, 0, 0);
 	__u32 state = t->__state;
-	if (unlikely(!w)) {
-		count_untracked(cpu);
-		identify_as(t, ret);
-		ret->set_id = 0;
-		return last->end;
-	}
-	bool kthread = t->flags & PF_KTHREAD;
 	if (unlikely(!w->tid)) { /* it waited when recording began, or is new */
 		identify_as(t, &w->who);
 		w->tid = (__u32)t->pid;
-		w->kthread = kthread;
+		w->kthread = !!(t->flags & PF_KTHREAD);
 	}
 	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, came = arrival(w, t, last, clock, now), off = 0;
 	if (since) {
@@ -899,43 +962,18 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		place_drop(w->place, (__u32)t->pid);
 		w->place = 0;
 	}
-	if (unlikely(!is_same(t, w)) && !is_held(w)) {
-		if (w->tallied)
-			tallies_put(cpu, w);
-		identify_as(t, &w->who);
-		w->tid = (__u32)t->pid;
-		w->kthread = kthread;
-	}
 	if (unlikely(state & TASK_DEAD) || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid))) {
 		if (w->tallied)
 			tallies_put(cpu, w);
-		*ret = w->who;
 		return came;
 	}
-	__u32 exec_id = (__u32)t->self_exec_id;
 	bool blocked = !preempted && state, take = take_stack(sc, w, spot_of(t, blocked), now);
-	if (unlikely(take || (!kthread && (now + (preempted ? cfg.wait_ns / 8 * 7 : 0) >= w->labels_until || w->exec_id != exec_id)))) {
-		__u64 set_id = 0;
-		sc->image.tgid = (__u32)t->tgid;
-		sc->image.start_ns = t->group_leader->start_boottime;
-		sc->image.exec_id = exec_id;
-		if (!kthread) {
-			inside(c, sc, cpu);
-			set_id = leave_labels(w, sc, take, now);
-			outside(c);
-		}
-		if (set_id != w->who.set_id) {
-			if (w->tallied)
-				tallies_put(cpu, w);
-			if (!is_held(w))
-				w->who.set_id = set_id;
-			else
-				w->labels_until = 0;
-		}
+	/* Nobody knows how long one will wait who was preempted: what is known of him is an eighth as old at most. */
+	if (unlikely(take || now + (preempted ? cfg.wait_ns / 8 * 7 : 0) >= w->known_until || (__u32)t->self_exec_id != w->who.exec_id)) {
+		look(w, t, cpu, c, sc, take, now);
 		if (take)
-			leave_stack(ctx, t, cpu, c, sc, w, kthread);
+			leave_stack(ctx, t, cpu, c, sc, w);
 	}
-	*ret = w->who;
 	w->before = 0;
 	w->moved = 0;
 	if (cfg.queue_times) {
@@ -944,8 +982,8 @@ static __always_inline __u64 leave(void *ctx, struct task_struct *t, bool preemp
 		w->ran = t->se.sum_exec_runtime;
 	} else {
 		w->woken = 0;
+		w->cpu = cpu;
 	}
-	w->cpu = cpu;
 	w->state = blocked ? WAITS_BLOCKED : WAITS_RUNNABLE;
 	w->began = now;
 	w->since = now;
@@ -964,34 +1002,43 @@ static __always_inline void tallies_last(struct task_struct *t, __u32 cpu)
  * All is done when a thread leaves: what it waited for before it came, too. The kernel has noted when it came, and how long it had been in
  * queues; so the one who enters need not be looked at. wakers: a constant, so that what is not asked for is not there.
  */
-static __always_inline void switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next, bool wakers)
+static __always_inline void switched(__u64 *ctx, bool wakers)
 {
+	struct task_struct *prev = (void *)ctx[1];
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	if (cpu >= cfg.n_cpus || !c || !sc)
 		return;
-	__u64 clock = queue_clock(prev), now = queue_now(sc, clock), at = sc->head & (RUNS - 1), to = (at + 1) & (RUNS - 1);
+	__u64 clock = queue_clock(prev), now = queue_now(sc, clock), at = sc->head;
 	if (unlikely(now >= waits_until)) {
 		if (prev->__state & TASK_DEAD)
 			tallies_last(prev, cpu);
 		return;
 	}
 	barrier_var(at);
-	barrier_var(to);
 	const struct run *last = &sc->runs[at & (RUNS - 1)];
-	struct run *run = &sc->runs[to & (RUNS - 1)];
-	if (prev->pid) {
-		run->begin = leave(ctx, prev, preempted, cpu, c, sc, last, clock, now, wakers, &run->who);
+	struct waiting *w = prev->pid ? bpf_task_storage_get(&waits, prev, 0, 0) : 0;
+	__u64 came = w ? leave(ctx, prev, w, ctx[0] & 1, cpu, c, sc, last, clock, now, wakers) : last->end;
+	at = sc->head + 1;
+	barrier_var(at);
+	struct run *run = &sc->runs[at & (RUNS - 1)];
+	run->begin = came;
+	run->end = now;
+	if (w) {
+		run->who = w->who;
+	} else if (prev->pid) {
+		count_untracked(cpu);
+		identify_as(prev, &run->who);
+		run->who.set_id = 0;
 	} else {
-		run->begin = last->end;
 		run->who = (struct occupant){ .start_ns = OCCUPANT_IDLE };
 	}
-	run->end = now;
 	sc->head++;
+	struct task_struct *next = (void *)ctx[2];
 	if (cfg.queue_times || !next->pid)
 		return;
-	struct waiting *w = bpf_task_storage_get(&waits, next, 0, 0);
+	w = bpf_task_storage_get(&waits, next, 0, 0);
 	if (w)
 		w->arrived = now;
 }
@@ -999,7 +1046,7 @@ static __always_inline void switched(void *ctx, bool preempted, struct task_stru
 SEC("tp_btf/sched_switch")
 int on_switch(__u64 *ctx)
 {
-	switched(ctx, ctx[0] & 1, (void *)ctx[1], (void *)ctx[2], false);
+	switched(ctx, false);
 	return 0;
 }
 
@@ -1188,17 +1235,27 @@ static __always_inline void tallies_tell(struct seq_file *seq, struct wire_wait 
 	o->row.first_ns = w->last_ns;
 	o->row.stack = OCCUPANT_OTHER;
 	o->row.kind = ROW_WAIT;
-	for (__u32 i = 0; i < 2 * TALLIES; i++) {
-		struct tally *a = &w->tally[i];
-		if (!a->n)
+	o->row.n_user = (__u16)(kthread | WAIT_SUMMED);
+	o->row.n_kernel = 0;
+	for (__u32 i = 0; i < 2; i++) {
+		o->row.event = (__u8)(i ? cfg.event_runq : cfg.event_off);
+		o->row.samples = w->tally[i].n;
+		o->row.value = w->tally[i].ns;
+		w->tally[i].n = w->tally[i].ns = 0;
+		if (o->row.samples)
+			bpf_seq_write(seq, o, sizeof(o->row));
+	}
+	o->row.n_user = (__u16)kthread;
+	o->row.value = 0;
+	for (__u64 i = 0; i < 2 * LENGTHS; i++) {
+		barrier_var(i);
+		__u16 *n = &w->length[0][0] + i;
+		if (!*n)
 			continue;
-		o->row.event = (__u8)(i < TALLIES ? cfg.event_off : cfg.event_runq);
-		o->row.n_kernel = (__u16)a->bucket;
-		o->row.n_user = (__u16)(kthread | WAIT_NO_BLAME | (a->bucket ? WAIT_SUMMED : 0));
-		o->row.samples = a->n;
-		o->row.value = a->ns;
-		a->n = 0;
-		a->ns = 0;
+		o->row.event = (__u8)(i < LENGTHS ? cfg.event_off : cfg.event_runq);
+		o->row.n_kernel = (__u16)length_bucket((__u32)i % LENGTHS);
+		o->row.samples = *n;
+		*n = 0;
 		bpf_seq_write(seq, o, sizeof(o->row));
 	}
 	o->row.event = (__u8)cfg.event_runq;

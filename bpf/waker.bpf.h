@@ -188,35 +188,6 @@ int on_waking(__u64 *ctx)
 
 /* ---- the wait is over ---- */
 
-/* The waker and its stack into the table of half `key`: *row names them then. The place is free again. */
-__noinline int waker_take(__u32 key, __u32 place, const struct occupant *who, struct row *row)
-{
-	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	__u32 i = place - 1;
-	struct wait_place *s = bpf_map_lookup_elem(&places, &i);
-	if (!h || !s || !who || !row)
-		return -1;
-	__u32 n_kernel = s->n_kernel, n_user = s->n_user, n_python = s->n_python;
-	__u64 *tail = arena_tail(h), n = n_kernel + n_user + n_python;
-	const __u64 *word = (const void *)who;
-	int rc = -1;
-	barrier_var(n);
-	if (tail && n <= WAIT_WORDS && !bpf_probe_read_kernel(tail + OCCUPANT_WORDS, n * 8, s->words)) {
-#pragma unroll
-		for (int k = 0; k < OCCUPANT_WORDS; k++)
-			tail[k] = word[k];
-		rc = stack_intern(key, OCCUPANT_WORDS + n_kernel, n_user, n_python);
-	}
-	__sync_lock_test_and_set(&s->owner, 0);
-	if (rc < 0)
-		return -1;
-	row->stack = (__u32)rc;
-	row->n_kernel = (__u16)n_kernel;
-	row->n_user = (__u16)n_user;
-	row->n_python = (__u16)n_python;
-	return 0;
-}
-
 /* `off` ns of the waits of w, which `who` ended, whose stack is in that place. */
 __noinline int put_waker(__u32 cpu, struct waiting *w, const struct occupant *who, __u32 place, __u64 off)
 {
@@ -235,7 +206,7 @@ __noinline int put_waker(__u32 cpu, struct waiting *w, const struct occupant *wh
 		row->n_kernel = row->n_user = 0;
 		row->samples = 1;
 		row->value = off;
-		if (!place || waker_take(key, place, who, row))
+		if (!place || place_take(key, place, who, row))
 			row->stack = occupant_at(key, sc, who);
 		if (row->stack == OCCUPANT_OTHER)
 			count(h, COUNTER_waker_unknown);
@@ -291,7 +262,7 @@ __noinline int waker_over(__u32 cpu, struct waiting *w, __u64 off)
 SEC("tp_btf/sched_switch")
 int on_switch_waker(__u64 *ctx)
 {
-	switched(ctx, ctx[0] & 1, (void *)ctx[1], (void *)ctx[2], true);
+	switched(ctx, true);
 	return 0;
 }
 

@@ -66,22 +66,20 @@ enum row_kind {
 	ROW_TASK = 0,
 	ROW_KTHREAD = 1,
 	ROW_IDLE = 2,
-	ROW_WAIT = 3,  /* of sched.bpf.h: waits of one length, value the sum of their nanoseconds; no stack */
+	ROW_WAIT = 3,  /* of sched.bpf.h: waits of one length, or value the sum of their nanoseconds; no stack */
 	ROW_BLAME = 4, /* the part of a wait for a CPU in which one occupant had it */
 	ROW_WAKER = 5, /* blocked time, by who ended it */
 };
 
 /*
- * Waits. ROW_WAIT and ROW_BLAME have no stack: n_kernel is the bucket of the length (include/hist_bucket.h), n_user says more, stack
+ * Waits. ROW_WAIT and ROW_BLAME have no stack: n_kernel is the bucket of the length (include/hist_bucket.h), n_user says more; of ROW_BLAME stack
  * is who had the CPU: the index of a struct occupant in the arena, or one of OCCUPANT_*.
  *
  * ROW_WAKER: the waker is called in the same way, and its stack stands behind the occupant's words; instead of tid there is WAIT_KTHREAD or 0.
  */
 #define WAIT_HIST_BITS 3
-#define WAIT_SUMMED 1  /* no other row has these waits: they count as samples, without a stack */
+#define WAIT_SUMMED 1  /* ROW_WAIT: of any length; no stack has these waits, so they count as samples. Without: how many were of this length */
 #define WAIT_KTHREAD 2 /* of a kernel thread */
-#define WAIT_NO_BLAME 4
-#define WAIT_NO_HIST 8 /* a part of a wait that is not over */
 
 #define OCCUPANT_OTHER 0xffffffffu /* not known any more, or not yet */
 #define OCCUPANT_IDLE 0xfffffffeu  /* nobody: the CPU was on its way out of idle */
@@ -113,7 +111,8 @@ struct wire_wait {
 struct wait_others {
 	struct wait_other {
 		__u64 n, ns;
-	} all[2], blame, waker, length[2 * WAIT_BUCKETS]; /* all: those that count as samples */
+	} all[2], blame, waker; /* all: those that count as samples */
+	__u64 length[2 * WAIT_BUCKETS];
 };
 
 /* Where a stack stands in the arena. hash == 0: free. */

@@ -154,7 +154,7 @@ web-tests: ## the page's modules that need no browser
 e2e: test-programs ## the pages in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
-test-others: $(BUILD)/ascribe ## programs by others (npm, GitHub) that publish labels, as root; needs the network
+test-others: $(BUILD)/ascribe $(BUILD)/tests/mkstore ## programs by others (npm, GitHub) that publish labels, as root; needs the network
 	$(Q)tools/test $(call scripts,others)
 
 check-layers: ## includes go downwards only

@@ -516,22 +516,37 @@ static void test_events(void)
 	json_decref(r);
 }
 
+/* Record the waits of a shell command into /tmp/NAME, and hold the account of it. */
+static void record_waits(const char *name, const char *options, const char *command)
+{
+	char text[2000] = "", more[40], store[40];
+	snprintf(store, sizeof(store), "/tmp/%s", name);
+	int status = run(text, sizeof(text), "ascribe record -q --wall %s -F 99 -o %s -- sh -c '%s' 2>&1", options, store, command);
+	snprintf(more, sizeof(more), "%s-record", name);
+	check(!status, more, "exit status %d", status);
+	if (status)
+		puts(text);
+	snprintf(more, sizeof(more), "%s-accounting", name);
+	accounting(more, store, -1);
+}
+
+/* Waits, and the same by whose they are. */
+static void check_parts(const char *name, double least, const json_t *waits, const json_t *parts)
+{
+	check(number(waits, "seconds") > least && fabs(number(waits, "seconds") - number(parts, "seconds")) < 1e-6, name,
+	      "waits %.6f s, of those in the matrix %.6f s", number(waits, "seconds"), number(parts, "seconds"));
+}
+
 /* Waits, measured by the scheduler's tracepoints: of a process that sleeps 1 s, and what the whole took. */
 static void test_waits(void)
 {
-	char text[2000] = "";
-	int status = run(text, sizeof(text), "ascribe record -q --wall -F 99 -o /tmp/waits -- sh -c 'sleep 1; guest burn 300' 2>&1");
-	check(!status, "waits-record", "exit status %d", status);
-	if (status)
-		puts(text);
+	record_waits("waits", "", "sleep 1; guest burn 300");
 	json_t *off = ask("report /tmp/waits --metric off --by comm");
 	json_t *runq = ask("report /tmp/waits --metric runq --by comm");
 	json_t *blame = ask("blame /tmp/waits");
 	double slept = rows(off, "seconds", "comm", "sleep", NULL);
 	check(slept > 0.95 && slept < 1.3, "waits-blocked", "sleep 1 was blocked %.3f s", slept);
-	check(number(runq, "seconds") > 0 && fabs(number(runq, "seconds") - number(blame, "seconds")) < 1e-6, "waits-blame",
-	      "waits for a CPU %.6f s, of their occupants %.6f s", number(runq, "seconds"), number(blame, "seconds"));
-	accounting("waits-accounting", "/tmp/waits", -1);
+	check_parts("waits-blame", 0, runq, blame);
 	json_decref(off);
 	json_decref(runq);
 	json_decref(blame);
@@ -570,11 +585,7 @@ static double in_function(const json_t *report, const char *name)
 /* Who ended them: a shell waits for a process that sleeps, a timer wakes that one, and its end the shell. */
 static void test_wakers(void)
 {
-	char text[2000] = "";
-	int status = run(text, sizeof(text), "ascribe record -q --wall --waker -F 99 -o /tmp/wakers -- sh -c 'sleep 1; true' 2>&1");
-	check(!status, "wakers-record", "exit status %d", status);
-	if (status)
-		puts(text);
+	record_waits("wakers", "--waker", "sleep 1; true");
 	json_t *off = ask("report /tmp/wakers --metric off");
 	json_t *woke = ask("blame /tmp/wakers --wakers -n 0");
 	json_t *functions = ask("report /tmp/wakers --metric waker --where '{comm=\"sh\",by.comm=\"sleep\"}' -n 0");
@@ -582,9 +593,7 @@ static void test_wakers(void)
 	double leaves = in_function(functions, "do_exit");
 	check(timer > 0.95 && timer < 1.3, "wakers-timer", "an interrupt woke sleep 1 after %.3f s", timer);
 	check(child > 0.95 && child < 1.5 && leaves > 0.9 * child, "wakers-child", "the end of sleep woke sh after %.3f s, in do_exit %.3f s", child, leaves);
-	check(fabs(number(off, "seconds") - number(woke, "seconds")) < 1e-6, "wakers-sum", "blocked %.6f s, by wakers %.6f s",
-	      number(off, "seconds"), number(woke, "seconds"));
-	accounting("wakers-accounting", "/tmp/wakers", -1);
+	check_parts("wakers-sum", 0, off, woke);
 	json_decref(off);
 	json_decref(woke);
 	json_decref(functions);
@@ -647,8 +656,7 @@ static void waits_during(const char *name, const char *store, void (*happens)(vo
 	      after - before, min, max);
 	char more[40];
 	snprintf(more, sizeof(more), "%s-blame", name);
-	check(number(runq, "seconds") > 0.5 && fabs(number(runq, "seconds") - number(blame, "seconds")) < 1e-6, more,
-	      "waits for a CPU %.6f s, of their occupants %.6f s", number(runq, "seconds"), number(blame, "seconds"));
+	check_parts(more, 0.5, runq, blame);
 	snprintf(more, sizeof(more), "%s-accounting", name);
 	accounting(more, store, -1);
 	json_decref(off);

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ITERATOR_READ 16384
+#define ITERATOR_READ 8192
 
 /* Where a member of a structure begins, also one of an anonymous part of it. -ENOENT: it has none of that name. */
 static int64_t type_member_at(const struct btf *btf, const struct btf_type *t, const char *member, unsigned depth)
@@ -209,7 +209,7 @@ static size_t n_words(const struct row *row)
 
 /*
  * Let the iterator see every thread; what it writes goes, record by record, to on_wait. The kernel has room for 32 KiB; what would not
- * fit any more it asks the program for again, which has told it already: so half of that is read at a time, to which no thread adds as much.
+ * fit any more it asks the program for again, which has told it already: so 8 KiB are read at a time, to which no thread adds 24.
  */
 static int iterate(struct bpf_link *threads, void (*on_wait)(void *, const struct row *, const uint64_t *), void *ctx)
 {

@@ -152,24 +152,18 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 	static struct sets_labels l; /* 30 KiB */
 	bool kthread = row->n_user & WAIT_KTHREAD;
 	uint32_t set, stack;
-	int rc = 0;
+	int rc;
 	if (row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED) {
 		sets_of(w->sets, row, im, SETS_THREAD, kthread, &l);
 		rc = add_set(w, &l, &set);
-		rc = rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples * w->weight,
-					     row->value);
-		if (rc)
-			return rc;
+		return rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples * w->weight, row->value);
 	}
 	sets_of(w->sets, row, im, SETS_WORK, kthread, &l);
-	if (row->kind == ROW_WAIT && !(row->n_user & WAIT_NO_HIST)) {
-		rc = bucket_stack(w, row->n_kernel, &stack);
-		rc = rc ? rc : add_set(w, &l, &set);
-		rc = rc ? rc : store_add_row(w->store, set, stack, w->lengths[row->event == w->runq], row->samples, row->value);
-	}
-	if (!rc && (row->kind == ROW_BLAME || !(row->n_user & WAIT_NO_BLAME)))
-		rc = add_blame(w, h, row, &l, ret_cut);
-	return rc;
+	if (row->kind == ROW_BLAME)
+		return add_blame(w, h, row, &l, ret_cut);
+	rc = bucket_stack(w, row->n_kernel, &stack);
+	rc = rc ? rc : add_set(w, &l, &set);
+	return rc ? rc : store_add_row(w->store, set, stack, w->lengths[row->event == w->runq], row->samples, 0);
 }
 
 /* One more of an event, in nobody's name. */
@@ -183,10 +177,10 @@ static int add_other_lengths(struct waits *w, const struct wait_others *o, uint3
 	uint32_t stack;
 	int rc = 0;
 	for (uint32_t i = 0; !rc && i < 2 * WAIT_BUCKETS; i++) {
-		if (!o->length[i].n)
+		if (!o->length[i])
 			continue;
 		rc = bucket_stack(w, i % WAIT_BUCKETS, &stack);
-		rc = rc ? rc : add_other(w, &o->length[i], set, stack, w->lengths[i / WAIT_BUCKETS], o->length[i].n);
+		rc = rc ? rc : store_add_row(w->store, set, stack, w->lengths[i / WAIT_BUCKETS], o->length[i], 0);
 	}
 	return rc;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int result(const struct store *s, const struct block_ref *r, int rc, struct err *err)
 {
