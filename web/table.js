@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table with sortable heads. columns: [{id, title, hint, number, sortable, cell(row) -> text or element}]; rows are in order already:
- * who owns the table sorts (the server often did).
+ * A table with sortable heads. columns: [{id, title, hint, number, sortable, stays, cell(row) -> text or element}]; what stays is in sight when
+ * the table is too wide. Rows are in order already: who owns the table sorts (the server often did).
  */
 import { h } from './dom.js';
 
 export function table({ caption, columns, rows, sort, onsort, rowClass, empty }) {
 	const head = columns.map(c => {
 		const sorted = c.id === sort;
-		const props = { scope: 'col', className: c.number ? 'n' : '', title: c.hint };
+		const props = { scope: 'col', className: c.number ? 'n' : c.stays ? 'stays' : '', title: c.hint };
 		if (!c.sortable)
 			return h('th', props, c.title);
 		return h('th', { ...props, 'aria-sort': sorted ? (c.number ? 'descending' : 'ascending') : 'none' },
 			h('button.sort', { type: 'button', onclick: () => onsort(c.id), 'data-sort': c.id }, c.title, h('i', { 'aria-hidden': 'true' }, sorted ? (c.number ? '▾' : '▴') : '')));
 	});
 	const body = rows.map(r => h('tr', { className: rowClass ? rowClass(r) : '' }, columns.map((c, k) => {
-		const content = c.cell(r), props = { className: [c.number ? 'n' : '', c.wide ? 'wide' : ''].join(' ').trim() };
+		const content = c.cell(r), props = { className: [c.number ? 'n' : '', c.wide ? 'wide' : '', c.stays ? 'stays' : ''].join(' ').trim() };
 		return k === columns.findIndex(x => x.header) ? h('th', { ...props, scope: 'row' }, content) : h('td', props, content);
 	})));
 	if (!rows.length)

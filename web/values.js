@@ -98,7 +98,7 @@ export class ValuesPane extends Pane {
 				...(a.metric ? [] : [{ id: 'range', title: '95%', number: true, hint: '95% interval of the share', cell: r => shares(r.low, r.high) }]),
 				...(this.waits ? [this.waitColumn('runq', 'Run queue', 'waited for a CPU', 0), this.waitColumn('off', 'Blocked', 'blocked', 1)] : []),
 				{ id: 'course', title: 'Course', cell: r => this.sparkCell(r, rank(r)) },
-				{ id: 'do', title: '', cell: r => this.actions(r) },
+				{ id: 'do', title: '', stays: true, cell: r => this.actions(r) },
 			] }));
 		this.app.drawn('values');
 	}

@@ -34,6 +34,15 @@ onPage('what is recorded is shown', url, '', async page => {
 	assert.equal(param(page, 'by'), '');
 });
 
+/* However many columns there are: a narrow window, columns side by side. */
+onPage('what can be done with a value stays in sight', url, '', async page => {
+	const row = page.locator('#values tbody tr').first(), scroll = await page.locator('#values .scroll').boundingBox();
+	const inner = await page.locator('#values .scroll').evaluate(e => [e.scrollWidth, e.clientWidth]);
+	assert.ok(inner[0] > inner[1], `too wide to show it all: ${inner}`);
+	const button = await row.locator('button[name=rest]').boundingBox();
+	assert.ok(button.x + button.width <= scroll.x + scroll.width + 1, JSON.stringify([button, scroll]));
+}, { viewport: { width: 920, height: 700 } });
+
 onPage('brush, back and forward', long, '', async page => {
 	const box = await page.locator('#time .u-over').boundingBox(), y = box.y + 40;
 	await page.mouse.move(box.x + box.width * 0.25, y);
