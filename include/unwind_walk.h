@@ -259,7 +259,10 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	if (!r)
 		return -1;
 	__u32 ra = r->ra & UNWIND_RA_KIND;
-	__u64 cfa, pc = 0, fp = s->fp;
+	__u64 cfa;
+	struct {
+		__u64 fp, pc;
+	} to; /* the one place of both: no subprogram may need more of the stack */
 	__s64 cfa_off = r->cfa_off, fp_off = r->fp_off, ra_off = r->ra_off;
 
 	if (ra == UNWIND_RA_ROOT)
@@ -276,21 +279,16 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	} else if (r->cfa == UNWIND_CFA_PLT && (__s16)(s->pc & 15) >= r->cfa_add) {
 		cfa += 8;
 	}
-	struct {
-		__u64 fp, pc;
-	} saved;
-	if (ra == UNWIND_RA_CFA && r->fp == UNWIND_FP_CFA && ra_off - fp_off == 8 &&
-	    !unwind_read(&saved, sizeof(saved), cfa + fp_off)) { /* side by side: one read */
-		pc = saved.pc;
-		fp = saved.fp;
-	} else {
-		if (!rule_pc(s, r, ra, cfa, &pc))
+	if (ra != UNWIND_RA_CFA || r->fp != UNWIND_FP_CFA || ra_off - fp_off != 8 ||
+	    unwind_read(&to, sizeof(to), cfa + fp_off)) { /* not side by side, which is one read */
+		to.fp = s->fp;
+		if (!rule_pc(s, r, ra, cfa, &to.pc))
 			return ra == UNWIND_RA_REG ? -1 : COUNTER_unwind_fault;
-		rule_fp(s, r, cfa, &fp);
+		rule_fp(s, r, cfa, &to.fp);
 	}
 	s->exact = !!(r->ra & UNWIND_RA_SIGNAL);
-	pc = unwind_unsigned(pc);
-	if (!pc)
+	to.pc = unwind_unsigned(to.pc);
+	if (!to.pc)
 		return COUNTER_rooted; /* what a thread's first frame returns to in some libraries */
 	if (RA_IN_FRAME && ra == UNWIND_RA_CFA && ra_off >= 0)
 		cfa += ra_off + 8;
@@ -298,9 +296,9 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	if (cfa <= s->sp && !s->exact && ra != UNWIND_RA_REG && !(RA_IN_FRAME && s->leaf && cfa == s->sp) &&
 	    !(go && unwind_change_stack(s)))
 		return COUNTER_unwind_broken;
-	s->pc = pc;
+	s->pc = to.pc;
 	s->sp = cfa;
-	s->fp = fp;
+	s->fp = to.fp;
 	s->by_fp = go;
 	s->leaf = s->sp_lost = s->lr_known = 0;
 	if (s->exact || go || r->cfa == UNWIND_CFA_DEREF || r->cfa == UNWIND_CFA_INDEX)
