@@ -82,8 +82,8 @@ mkdir ro && if mount -t tmpfs -o ro none ro 2>/dev/null; then
 	umount ro
 fi 2>/dev/null
 
-# A disk that fills up: the windows before stay, what could not be written is counted and said.
-mkdir small && if mount -t tmpfs -o size=512k none small 2>/dev/null; then
+# A disk that fills up: the windows before stay, what could not be written is counted and said. Without what fills it there is room for several.
+mkdir small && if mount -t tmpfs -o size=2m none small 2>/dev/null; then
 	at_end='umount small'
 	background "$load" deep 40 >/dev/null
 	deep=$pid
