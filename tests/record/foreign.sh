@@ -87,7 +87,7 @@ for p in "${programs[@]}"; do
 	IFS=: read -r name program abi library <<<"$p"
 	cp "$program" "r-$name"
 	names+=("r-$name")
-	together "./r-$name" "$abi" 2 ${library:+"./$library"} >/dev/null
+	together "./r-$name" "$abi" 3 ${library:+"./$library"} >/dev/null
 done
 if [ -n "$go" ]; then
 	for p in go-plain go-strip; do together "./$p" 2 >/dev/null; done
