@@ -66,7 +66,7 @@ struct resolver {
 	uint64_t lines_max_ns; /* of so much */
 	struct wanted *wanted;
 	size_t n_wanted, cap_wanted;
-	bool sorted; /* being asked for */
+	bool sorted; /* nothing was added since */
 	struct kernel_symbols *kernel;
 	uint64_t kernel_read_ns;
 	struct module *modules[MODULE_BUCKETS];
@@ -595,6 +595,7 @@ static bool want_place(struct resolver *r, const struct wanted *w)
 	if (r->n_wanted == WANTED_MAX || r->lines_ns > r->lines_max_ns || ARRAY_RESERVE(r->wanted, r->cap_wanted, r->n_wanted + 1))
 		return false;
 	r->wanted[r->n_wanted++] = *w;
+	r->sorted = false;
 	w->m->refs++; /* its process may end before */
 	return true;
 }
@@ -630,7 +631,6 @@ bool resolver_ask_places(struct resolver *r)
 	if (binary_has_lines(v->m->binary))
 		ask_places(r, v, n); /* what is not known then is asked for by itself, or goes without */
 	forget_wanted(r, r->lines_ns > r->lines_max_ns ? 0 : i);
-	r->sorted = r->n_wanted > 0;
 	return r->n_wanted;
 }
 
@@ -639,12 +639,14 @@ static int frames_by_lines(struct resolver *r, const struct wanted *w, bool put_
 {
 	const uint32_t *known;
 	size_t n = places_find(r->places, w->m->identity, w->vaddr, &known);
-	if (!n && put_off && want_place(r, w))
-		return -EINPROGRESS;
-	int rc = n ? 0 : ask_places(r, w, 1);
-	if (rc)
-		return rc;
-	n = places_find(r->places, w->m->identity, w->vaddr, &known);
+	if (!n) {
+		if (put_off && want_place(r, w))
+			return -EINPROGRESS;
+		int rc = ask_places(r, w, 1);
+		if (rc)
+			return rc;
+		n = places_find(r->places, w->m->identity, w->vaddr, &known);
+	}
 	memcpy(out, known, n * sizeof(*out));
 	*ret_n = n;
 	return n ? 0 : -ENOENT;
