@@ -422,6 +422,7 @@ static void set_defaults(struct http_config *c)
 	c->request_s = c->request_s ? c->request_s : 10;
 	c->response_s = c->response_s ? c->response_s : 60;
 	c->cache_bytes = c->cache_bytes ? c->cache_bytes : 4u << 20;
+	c->question_bytes = c->question_bytes ? c->question_bytes : 64u << 20;
 	c->socket_mode = c->socket_mode ? c->socket_mode : 0660;
 }
 
@@ -500,7 +501,7 @@ int http_open(struct http_server **ret, const struct http_config *cfg, struct er
 	s->started_ns = http_now_ns();
 	for (size_t i = 0; !rc && i < n_routes + 2; i++)
 		rc = hist_new(5, &s->stats[i].ns);
-	rc = rc ? rc : snapshots_new(&s->snapshots, s->cfg.store);
+	rc = rc ? rc : snapshots_new(&s->snapshots, s->cfg.store, &(struct store_limits){ s->cfg.question_bytes, &s->stopping });
 	rc = rc ? rc : cache_new(&s->cache, s->cfg.cache_bytes);
 	rc = rc ? rc : work_start(s);
 	rc = rc ? rc : -pthread_create(&s->keeper, NULL, run_keeper, s);
