@@ -135,8 +135,9 @@ class App {
 	}
 
 	fallBack(changes, why) {
+		const had = Object.keys(changes).filter(k => this.state[k]);
 		this.state = { ...this.state, ...changes };
-		this.problems.push(`${why}. Shown without: ${Object.keys(changes).join(', ')}`);
+		this.problems.push(`${why}. Shown without: ${had.join(', ')}`);
 		this.update();
 	}
 
