@@ -100,7 +100,7 @@ $(BUILD)/bench/serve_store: tests/bench/serve_store.c $(BUILD)/libascribe.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-bench-serve: $(BUILD)/bench/serve_store $(BUILD)/bench/high_load $(BUILD)/ascribe ## the server's and the daemon's figures, as root (10 minutes)
+bench-serve: $(BUILD)/bench/serve_store $(BUILD)/bench/high_load $(BUILD)/ascribe ## the server's and the daemon's figures, as root (20 minutes)
 	$(Q)BUILD=$(BUILD) bash tests/bench/bench_serve.sh
 
 bench-page: $(BUILD)/bench/serve_store $(BUILD)/ascribe ## the page in Chromium: until it can be used, frames at 100,000 nodes, size

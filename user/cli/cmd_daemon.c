@@ -35,7 +35,7 @@
 #define STALLED_NS 60000000000ull /* without a drain: the watchdog gets nothing any more */
 #define END_S 9
 #define WEIGHT_MAX 16
-#define SPARE_BYTES (16u << 20)
+#define SPARE_BYTES (4u << 20)
 #define QUESTION_SHARE 8 /* of the memory that the daemon may have: what a question keeps; its answer takes as much again, and there are two */
 
 struct daemon {
@@ -226,15 +226,12 @@ static void look_at_budget(struct daemon *d, const struct collector_progress *p)
 	published_weight(&d->published, d->weight);
 }
 
-/*
- * What drains and commits needed for a moment: the allocator would keep 64 MiB of it (cmd_server_memory), the system gets what is beyond
- * what the next ones will need.
- */
+/* What drains and commits needed for a moment: the allocator would keep 64 MiB of it (cmd_server_memory). */
 static void give_back(void)
 {
 	uint64_t used = mallinfo2().uordblks, resident = own_private_bytes();
 	if (resident > used + SPARE_BYTES)
-		malloc_trim(SPARE_BYTES / 2);
+		malloc_trim(0);
 }
 
 /* Once in a while: tell how it goes, and whether it goes at all. */
