@@ -54,23 +54,26 @@ if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
 	bench -i -s 5 -q >/dev/null 2>&1
 	# CPU seconds of the whole cluster (server and client) for each transaction.
 	cpu() { awk '{ s += $14 + $15 + $16 + $17 } END { print s }' $(ls -d /proc/$(head -1 data/postmaster.pid)/stat); }
-	transactions() {
+	transactions() { # pgbench's options...
 		local a b t
 		a=$(cpu)
-		t=$(bench -S -c 4 -j 2 -T 3 2>/dev/null | sed -n 's/^number of transactions actually processed: \([0-9]*\).*/\1/p')
+		t=$(bench "$@" -c 4 -j 2 -T 3 2>/dev/null | sed -n 's/^number of transactions actually processed: \([0-9]*\).*/\1/p')
 		sleep 0.5 # the sessions are gone, their time is counted
 		b=$(cpu)
 		echo "$a $b $t" | awk '{ print ($2 - $1) / 100 / $3 * 1e6 }'
 	}
-	echo "== pgbench -S, 4 clients: CPU of the server for each transaction, us, $runs runs"
-	for i in $(seq "$runs"); do
-		transactions >p
-		options=--wall && profiled transactions >w
-		cat p >>pg.plain
-		paste w p | awk '{ print 100 * ($1 / $2 - 1) }' >>pg.more
+	for kind in -S "-b tpcb-like"; do
+		echo "== pgbench $kind, 4 clients: CPU of the server for each transaction, us, $runs runs"
+		rm -f pg.*
+		for i in $(seq "$runs"); do
+			transactions $kind >p
+			options=--wall && profiled transactions $kind >w
+			cat p >>pg.plain
+			paste w p | awk '{ print 100 * ($1 / $2 - 1) }' >>pg.more
+		done
+		echo "unprofiled $(median pg.plain) us"
+		judge "pgbench costs more, --wall" "$(median pg.more)" 2 %
 	done
-	echo "unprofiled $(median pg.plain) us"
-	judge "pgbench costs more, --wall" "$(median pg.more)" 2 %
 else
 	echo "no postgres here"
 fi

@@ -117,7 +117,8 @@ if [ -d /sys/kernel/tracing/events/sched ]; then
 	"$ascribe" report two --event sched:sched_switch --idle --json 2>/dev/null >switch.json
 	check "two events: both there, none mixed in" s=stat.json a=clock.json b=switch.json -- \
 		'a["samples"] + b["samples"] == s["stored"] and b["samples"] > 1000 and
-		abs(a["samples"] + sum(s["lost"].values()) - 499 * 2 * '"$n_cpus"') < 0.05 * 499 * 2 * '"$n_cpus" 'a["samples"], b["samples"]'
+		(lambda want: abs(a["samples"] + sum(s["lost"].values()) - want) < 0.05 * want)(499 * (a["to"] - a["from"]) * '"$n_cpus"')' \
+		'a["samples"], b["samples"], a["to"] - a["from"]'
 else
 	echo "--    no tracefs here: no tracepoints"
 fi

@@ -237,6 +237,7 @@ static const struct {
 	void (*write)(struct writer *w, uint64_t x);
 } abis[] = {
 	{ "otel", write_otel },       { "custom1", write_custom1 }, { "custom0", write_custom0 },
+	{ "otel_late", write_otel }, /* names its attributes after half of the time */
 	{ "elastic", write_elastic }, { "datadog", write_datadog }, { "perforator", write_perforator },
 #ifdef GO_VERSION
 	{ "go", write_go },
@@ -336,6 +337,10 @@ EXPORT int foreign_main(const char *abi, double seconds)
 	for (int i = 0; i < 2; i++) {
 		job[i].abi = n;
 		pthread_create(&thread[i], NULL, run, &job[i]);
+	}
+	if (!strcmp(abi, "otel_late")) {
+		usleep((useconds_t)(seconds * 500000));
+		publish_context();
 	}
 	for (int i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);

@@ -293,6 +293,23 @@ static void drain_sideband(struct collector *c)
 	unwinding_mapped(c->unwinding, 0);
 }
 
+/*
+ * Rows may take long, for names are read meanwhile, and processes come and go: they are looked at all the same. Between two rows nothing is
+ * held that this would change.
+ */
+static void attend(struct collector *c)
+{
+	uint64_t now = proc_now_ns();
+	if (c->stopped || now < c->next_attend_ns)
+		return;
+	sampler_poll_ring(c->sampler);
+	if (now >= c->next_news_ns)
+		drain_sideband(c);
+	labelling_tick(c->labelling);
+	unwinding_tick(c->unwinding);
+	c->next_attend_ns = proc_now_ns() + ATTEND_NS;
+}
+
 struct taking {
 	struct collector *c;
 	struct window_cpu *w;
@@ -305,6 +322,7 @@ static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, e
 	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user }; /* without Python frames */
 	t->w->counter[end]++;
 	add_row(t->c, t->w, &h, row, false);
+	attend(t->c);
 }
 
 /*
@@ -346,23 +364,6 @@ static void add_others(struct collector *c, struct window_cpu *w, const struct w
 	if (waits_add_others(&c->waits, o, c->event_id, &stored))
 		w->counter[COUNTER_user_memory] += o->all[0].n + o->all[1].n - stored;
 	w->stored += stored;
-}
-
-/*
- * Rows may take long, for names are read meanwhile, and processes come and go: they are looked at all the same. Between two rows nothing is
- * held that this would change.
- */
-static void attend(struct collector *c)
-{
-	uint64_t now = proc_now_ns();
-	if (c->stopped || now < c->next_attend_ns)
-		return;
-	sampler_poll_ring(c->sampler);
-	if (now >= c->next_news_ns)
-		drain_sideband(c);
-	labelling_tick(c->labelling);
-	unwinding_tick(c->unwinding);
-	c->next_attend_ns = proc_now_ns() + ATTEND_NS;
 }
 
 static bool put_off_row(struct collector *c, size_t n, uint32_t row)

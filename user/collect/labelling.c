@@ -26,6 +26,7 @@
 #define TRIES 60 /* for a constructor to have run: each 20 ms for a second, then after 40 ms, 80 ms, ... 10 s */
 #define TRIES_SLOW 10
 #define RETRY_NS 20000000ull
+#define TICK_NS 10000000ull /* then others have their turn: new processes may wait to be heard of */
 #define LATE_NS 250000000ull /* for a file that there was no time to read: that is tried as long as the resolver does */
 
 struct owner {
@@ -42,6 +43,9 @@ struct definition {
 	struct label *labels; /* [n_labels], their text behind */
 	size_t bytes;
 	uint64_t flags; /* counters, from COUNTER_labels_cut on */
+	void *capture;  /* while attributes have names that are not known; NULL: none has */
+	uint32_t capture_len;
+	uint64_t otel_ns; /* of the process context that did not know them */
 };
 
 struct key_table {
@@ -69,7 +73,7 @@ struct known {
 	uint64_t from_ns;  /* of the image that was looked at: news of an exec may come after the first sample */
 	uint32_t tries;    /* still to do; 0: nothing is waited for */
 	uint64_t retry_ns; /* 0: it was not looked at yet */
-	uint64_t asked;    /* in this order; ourselves last */
+	uint64_t asked;    /* one after the other; ourselves last */
 };
 
 struct labelling {
@@ -87,6 +91,7 @@ struct labelling {
 	struct known *known;
 	size_t n_known, cap_known;
 	uint64_t asked;
+	uint64_t n_looks;
 	void (*on_known)(void *ctx, uint32_t tgid);
 	void *known_ctx;
 };
@@ -155,11 +160,10 @@ static int find_slots(struct labelling *l, const struct proc_image *im, struct p
 			waiting |= SOURCES_LATE;
 		if (!b || binary_label_descriptor(b, &at) || binary_vaddr(b, m->pgoff, &vaddr))
 			continue;
-		if (sources_read_process(im->tgid, m->start - vaddr + at, &d, sizeof(d)))
+		bool read = !proc_read_memory(im->tgid, m->start - vaddr + at, &d, sizeof(d));
+		if (read && d.magic == ASCRIBE_DESCRIPTOR_MAGIC && d.abi != ASCRIBE_ABI_VERSION)
 			continue;
-		if (d.magic == ASCRIBE_DESCRIPTOR_MAGIC && d.abi != ASCRIBE_ABI_VERSION)
-			continue;
-		if (d.magic != ASCRIBE_DESCRIPTOR_MAGIC || !d.tp_offset) {
+		if (!read || d.magic != ASCRIBE_DESCRIPTOR_MAGIC || !d.tp_offset) {
 			waiting |= SOURCES_NOT_YET;
 			continue;
 		}
@@ -212,6 +216,12 @@ static void put_off(struct known *k, int waiting)
 	k->retry_ns = now + (RETRY_NS << (k->tries < TRIES_SLOW ? TRIES_SLOW - k->tries : 0));
 }
 
+/* And not looked at yet. */
+static bool was_asked(const struct known *k)
+{
+	return k->tries && !k->retry_ns;
+}
+
 static void look_at(struct labelling *l, struct known *k)
 {
 	struct proc_image *im = procs_find(l->procs, k->owner.tgid, UINT64_MAX);
@@ -238,7 +248,7 @@ static void look_at(struct labelling *l, struct known *k)
 		sampler_publish(l->sampler, &e, NULL);
 	if (im && l->look)
 		waiting |= find_sources(l, im, k, &e);
-	e.labels_late = waiting & SOURCES_LATE || (waiting && k->tries > 1);
+	e.labels_late = waiting & SOURCES_LATE || (waiting & SOURCES_NOT_YET && k->tries > 1);
 	if (sampler_publish(l->sampler, &e, k->labelled ? k->labelled->sources.source : NULL))
 		waiting |= SOURCES_NOT_YET; /* no room near its place in the table: others end */
 	if (l->on_known)
@@ -291,7 +301,7 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 {
 	struct known *k = known_find(l, im->tgid);
 	uint64_t at;
-	if (!k || (k->tries && !k->retry_ns))
+	if (!k || was_asked(k))
 		return;
 	struct binary *b = resolver_binary(l->resolver, l->procs, im, m);
 	struct binary_python py;
@@ -302,23 +312,31 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 	look_at(l, k);
 }
 
+/* In turns who waits longest, and who came last: it may not live long enough to wait for all of a host's processes. */
 static struct known *next_due(const struct labelling *l, uint64_t now)
 {
-	struct known *due = NULL;
+	struct known *first = NULL, *last = NULL;
 	for (size_t i = 0; i < l->n_known; i++) {
 		struct known *k = &l->known[i];
-		if (k->tries && k->retry_ns <= now && (!due || k->asked < due->asked))
-			due = k;
+		if (!k->tries || k->retry_ns > now)
+			continue;
+		if (!first || k->asked < first->asked)
+			first = k;
+		if (was_asked(k) && k->asked != UINT64_MAX && (!last || k->asked > last->asked))
+			last = k;
 	}
-	return due;
+	return last && l->n_looks & 1 ? last : first;
 }
 
 int labelling_tick(struct labelling *l)
 {
-	uint64_t now = proc_now_ns(), next = UINT64_MAX;
+	uint64_t now = proc_now_ns(), until = now + TICK_NS, next = UINT64_MAX;
 	struct known *due;
-	while ((due = next_due(l, now)))
+	while (now < until && (due = next_due(l, now))) {
 		look_at(l, due);
+		l->n_looks++;
+		now = proc_now_ns();
+	}
 	for (size_t i = 0; i < l->n_known; i++)
 		if (l->known[i].tries && l->known[i].retry_ns < next)
 			next = l->known[i].retry_ns;
@@ -473,7 +491,7 @@ static void define(struct labelling *l, const struct wire_record *rec, struct de
 		free(copy);
 		return;
 	}
-	size_t bytes = sizeof(*d) + n * sizeof(*v);
+	size_t bytes = sizeof(*d) + n * sizeof(*v) + d->capture_len;
 	for (size_t i = 0; i < n; i++)
 		bytes += v[i].key_len + v[i].str_len;
 	l->bytes += bytes - d->bytes;
@@ -509,6 +527,23 @@ static uint64_t flag_bit(unsigned counter)
 	return 1ull << (counter - COUNTER_labels_cut);
 }
 
+/* A program may publish the names of its attributes after it has used them: it is kept until they are there. */
+static void keep_capture(struct labelling *l, struct labelled *p, const struct wire_record *rec, const void *capture)
+{
+	struct owner o = owner_of(rec);
+	struct definition *d = definition_find(l, &o, rec->set_id);
+	void *copy = d && !d->capture ? malloc(rec->size) : NULL;
+	if (!copy)
+		return;
+	memcpy(copy, capture, rec->size);
+	d->capture = copy;
+	d->capture_len = rec->size;
+	d->otel_ns = p->sources.otel_published_ns;
+	d->bytes += rec->size;
+	l->bytes += rec->size;
+	p->bytes += rec->size;
+}
+
 static void add_capture(struct labelling *l, const struct wire_record *rec, const void *capture)
 {
 	struct owner o = owner_of(rec);
@@ -533,6 +568,28 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 			flags |= flag_bit(p->sources.source[i].fault + 1u);
 	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
 	define(l, rec, d, v, n + more, flags);
+	if (side.unknown_keys)
+		keep_capture(l, p, rec, capture);
+}
+
+/* The names may have come meanwhile. */
+static void define_again(struct labelling *l, struct labelled *p, struct definition *d)
+{
+	const struct wire_record rec = { .kind = WIRE_FOREIGN, .tgid = d->owner.tgid, .exec_id = d->owner.exec_id,
+					 .start_ns = d->owner.start_ns, .set_id = d->set_id, .generation = d->generation,
+					 .part = 1, .size = d->capture_len };
+	void *capture = d->capture;
+	sources_read_otel(&p->sources, d->owner.tgid);
+	if (p->sources.otel_published_ns == d->otel_ns)
+		return;
+	d->capture = NULL;
+	d->bytes -= d->capture_len;
+	l->bytes -= d->capture_len;
+	p->bytes -= d->capture_len;
+	d->capture_len = 0;
+	d->flags &= ~flag_bit(COUNTER_unknown_key);
+	add_capture(l, &rec, capture);
+	free(capture);
 }
 
 void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload)
@@ -558,17 +615,19 @@ void labelling_record(struct labelling *l, const struct wire_record *rec, const 
 size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret, uint64_t *ret_flags)
 {
 	struct owner o = { .start_ns = row->start_ns, .tgid = row->tgid, .exec_id = row->exec_id };
-	const struct definition *d = row->set_id ? definition_find(l, &o, row->set_id) : NULL;
+	struct definition *d = row->set_id ? definition_find(l, &o, row->set_id) : NULL;
+	struct labelled *p = row->set_id ? labelled_of(l, &o) : NULL;
 	*ret = NULL;
 	*ret_flags = 0;
 	if (!row->set_id)
 		return 0;
+	if (d && d->capture && p)
+		define_again(l, p, d);
 	if (d) {
 		*ret = d->labels;
 		*ret_flags = d->flags;
 		return d->n_labels;
 	}
-	struct labelled *p = labelled_of(l, &o);
 	if (!p || !p->n_other || !(p->full || sampler_labels_limited(l->sampler, o.tgid, o.start_ns))) {
 		*ret_flags = LABELLING_UNKNOWN;
 		return 0;
@@ -605,6 +664,7 @@ static void drop_old_definitions(struct labelling *l)
 			*at = d->next;
 			l->bytes -= d->bytes;
 			free(d->labels);
+			free(d->capture);
 			free(d);
 			l->n_definitions--;
 		}
@@ -642,7 +702,7 @@ void labelling_forget(struct labelling *l)
 	size_t keep = 0;
 	for (size_t i = 0; i < l->n_known; i++) {
 		struct known k = l->known[i];
-		if (is_alive(l, &k.owner)) {
+		if (was_asked(&k) || is_alive(l, &k.owner)) { /* news of what was just asked about may still come */
 			l->known[keep++] = k;
 			continue;
 		}

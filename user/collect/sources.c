@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define BUCKETS 1024
@@ -70,12 +69,6 @@ struct sources {
 	uint32_t elastic, datadog, perforator_int, perforator_text; /* steps of built-in paths */
 	uint32_t elastic_n, datadog_n, perforator_int_n, perforator_text_n;
 };
-
-int sources_read_process(uint32_t tgid, uint64_t addr, void *out, size_t len)
-{
-	struct iovec local = { out, len }, remote = { (void *)(uintptr_t)addr, len }; /* NOLINT */
-	return process_vm_readv((pid_t)tgid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -EFAULT;
-}
 
 /* ---- paths that are built in: ABIs that are one read behind a variable ---- */
 
@@ -299,6 +292,7 @@ struct looking {
 	const struct proc_image *im;
 	struct source_list *list;
 	const struct facts *facts;
+	const struct binary *binary;
 	uint64_t base; /* where the file is loaded */
 	uint64_t own_at; /* of its descriptor, in the file */
 	bool is_program, musl, own; /* own: the file has our note */
@@ -327,7 +321,22 @@ static bool by_descriptor(const struct looking *l, const uint64_t desc[2], struc
 		return false;
 	if (is_static)
 		return at_tp(l, (int64_t)desc[1], ret);
-	return !sources_read_process(l->im->tgid, desc[1], pair, sizeof(pair)) && in_dtv(l, pair[0], pair[1], ret);
+	return !proc_read_memory(l->im->tgid, desc[1], pair, sizeof(pair)) && in_dtv(l, pair[0], pair[1], ret);
+}
+
+/*
+ * Bytes of the file's memory image. A library's code is mapped, and known to us, before its data: until the dynamic linker has mapped
+ * that, there is nothing, or another part of the file.
+ */
+static int read_loaded(const struct looking *l, uint64_t vaddr, void *out, size_t len)
+{
+	uint64_t at = l->base + vaddr, offset;
+	struct proc_line line;
+	int rc = binary_offset(l->binary, vaddr, &offset);
+	rc = rc ? rc : proc_line_at(l->im->tgid, at, &line);
+	if (!rc && line.ino && at - line.start + line.pgoff != offset)
+		rc = -EAGAIN;
+	return rc ? rc : proc_read_memory(l->im->tgid, at, out, len);
 }
 
 /* False: not to be told now. */
@@ -343,7 +352,7 @@ static bool place_of(const struct looking *l, const struct elf_variable *v, stru
 					 .tls = { .memsz = l->facts->tls_size } };
 		return at_tp(l, elf_static_tls(&img, v->value), ret);
 	}
-	if (v->access < ELF_ACCESS_TPOFF || sources_read_process(l->im->tgid, l->base + v->at, word, sizeof(word)))
+	if (v->access < ELF_ACCESS_TPOFF || read_loaded(l, v->at, word, sizeof(word)))
 		return false;
 	switch (v->access) {
 	case ELF_ACCESS_TPOFF:
@@ -432,9 +441,11 @@ static void add_custom(struct looking *l)
 {
 	const struct elf_variable *v = variable(l->facts, "custom_labels_abi_version");
 	uint32_t version;
-	if (!v || v->tls || sources_read_process(l->im->tgid, l->base + v->value, &version, sizeof(version)))
+	if (!v || v->tls)
 		return;
-	if (version == 1)
+	if (read_loaded(l, v->value, &version, sizeof(version)))
+		l->waiting |= SOURCES_NOT_YET;
+	else if (version == 1)
 		add_variable(l, "custom_labels_current_set", LABEL_CUSTOM, COUNTER_custom_fault, 0);
 	else if (version == 0)
 		add_variable(l, "custom_labels_thread_local_data", LABEL_CUSTOM, COUNTER_custom_fault, 1);
@@ -488,6 +499,7 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 		if (!b || binary_vaddr(b, m->pgoff, &vaddr))
 			continue;
 		l->base = m->start - vaddr;
+		l->binary = b;
 		l->own = !binary_label_descriptor(b, &l->own_at);
 		l->is_program = m->file == im->exe || l->facts->executable;
 		add(l);
@@ -501,7 +513,7 @@ static bool is_own_otel(const struct looking *l)
 	struct ascribe_descriptor d;
 	struct place p;
 	return v && v->tls && place_of(l, v, &p) && (p.start == LABEL_AT_TP || p.start == LABEL_AT_TP_MUSL) &&
-	       !sources_read_process(l->im->tgid, l->base + l->own_at, &d, sizeof(d)) &&
+	       !proc_read_memory(l->im->tgid, l->base + l->own_at, &d, sizeof(d)) &&
 	       d.magic == ASCRIBE_DESCRIPTOR_MAGIC && p.at == d.tp_offset + 8;
 }
 
@@ -574,6 +586,7 @@ int sources_find(struct sources *s, const struct proc_image *im, struct source_l
 	for (uint32_t i = 0; i < list->n; i++) {
 		if ((list->source[i].kind == LABEL_OTEL || list->source[i].kind == LABEL_NODE) && !list->otel.n_keys) {
 			sources_read_otel(list, im->tgid);
+			l.waiting |= list->otel.n_keys ? 0 : SOURCES_NAMELESS;
 			break;
 		}
 	}
@@ -611,14 +624,14 @@ void sources_read_otel(struct source_list *list, uint32_t tgid)
 		list->otel_looks++;
 		at = list->otel_at = otel_mapping(tgid);
 	}
-	if (!at || sources_read_process(tgid, at, &head, sizeof(head)) || memcmp(head.signature, "OTEL_CTX", 8) ||
+	if (!at || proc_read_memory(tgid, at, &head, sizeof(head)) || memcmp(head.signature, "OTEL_CTX", 8) ||
 	    head.version != 2 || !head.published_ns || head.published_ns == list->otel_published_ns || !head.size ||
 	    head.size > OTEL_CONTEXT_MAX)
 		return;
 	void *message = malloc(head.size);
 	/* The same time before and after: nothing was changed in between. */
-	if (message && !sources_read_process(tgid, head.message, message, head.size) &&
-	    !sources_read_process(tgid, at, &again, sizeof(again)) && !memcmp(&head, &again, sizeof(head)) &&
+	if (message && !proc_read_memory(tgid, head.message, message, head.size) &&
+	    !proc_read_memory(tgid, at, &again, sizeof(again)) && !memcmp(&head, &again, sizeof(head)) &&
 	    !otel_context_parse(&list->otel, message, head.size)) {
 		list->otel_published_ns = head.published_ns;
 		for (uint32_t i = 0; i < list->n; i++) {

@@ -35,10 +35,12 @@ void sources_free(struct sources *s);
 
 /*
  * Look in the files that the process maps; what is new is appended to *list. 0, or why to look again: something is there and not
- * ready yet (the dynamic linker is at work); a file could not be read for want of time (resolver_is_late).
+ * ready yet (the dynamic linker is at work); a file could not be read for want of time (resolver_is_late); attributes may have
+ * names that the process has not published yet.
  */
 #define SOURCES_NOT_YET 1
 #define SOURCES_LATE 2
+#define SOURCES_NAMELESS 4
 int sources_find(struct sources *s, const struct proc_image *im, struct source_list *list);
 
 /* Might this file have labels? For files that a process maps later. */
@@ -51,8 +53,5 @@ void sources_read_otel(struct source_list *list, uint32_t tgid);
 const char *sources_warning(const struct sources *s);
 
 void source_list_fini(struct source_list *list);
-
-/* Bytes of another process's memory; 0 or -EFAULT. */
-int sources_read_process(uint32_t tgid, uint64_t addr, void *out, size_t len);
 
 #endif

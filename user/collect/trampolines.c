@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #define MODULES 4 /* of one process */
 #define PROCESSES_MAX 1024
@@ -80,12 +79,6 @@ void trampolines_begin(struct trampolines *t)
 bool trampolines_any(const struct trampolines *t)
 {
 	return t->n > 0;
-}
-
-static int read_process(uint32_t tgid, uint64_t addr, void *out, size_t len)
-{
-	struct iovec local = { out, len }, remote = { (void *)(uintptr_t)addr, len }; /* NOLINT */
-	return process_vm_readv((pid_t)tgid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -EFAULT;
 }
 
 /* ---- who has them ---- */
@@ -168,7 +161,7 @@ void trampolines_forget(struct trampolines *t)
 /* A table may become ready at any time, and a process may have become another one by exec since it was looked at. */
 static bool is_ready(const struct process *p, struct module *m)
 {
-	if (!m->ready && !read_process(p->tgid, m->at, &m->table, sizeof(m->table)))
+	if (!m->ready && !proc_read_memory(p->tgid, m->at, &m->table, sizeof(m->table)))
 		m->ready = !binding_check_table(&m->table);
 	return m->ready;
 }
@@ -207,7 +200,7 @@ static const struct history *read_history(struct trampolines *t, struct process 
 	h->tgid = p->tgid;
 	h->at = at;
 	h->depth = depth;
-	h->rc = read_process(p->tgid, at, h->binding, size);
+	h->rc = proc_read_memory(p->tgid, at, h->binding, size);
 	return h;
 }
 

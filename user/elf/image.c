@@ -249,6 +249,18 @@ int elf_image_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_
 	return 0;
 }
 
+int elf_image_offset(const struct elf_image *img, uint64_t vaddr, uint64_t *ret_offset)
+{
+	for (size_t i = 0; i < img->n_loads; i++) {
+		const struct elf_segment *s = &img->loads[i];
+		if (vaddr < s->vaddr || vaddr - s->vaddr >= s->memsz)
+			continue;
+		*ret_offset = s->offset + (vaddr - s->vaddr);
+		return 0;
+	}
+	return -ENOENT;
+}
+
 /* ---- sections ---- */
 
 static int read_section(const struct elf_image *img, uint32_t index, Elf64_Shdr *ret)

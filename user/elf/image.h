@@ -94,6 +94,9 @@ int elf_image_read(const struct elf_image *img, uint64_t offset, void *out, size
 /* File offset -> vaddr through PT_LOAD, executable ones first; -ENOENT. */
 int elf_image_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_vaddr);
 
+/* The other way: where in the file an address is from; what a segment has beyond its bytes in the file counts on. -ENOENT. */
+int elf_image_offset(const struct elf_image *img, uint64_t vaddr, uint64_t *ret_offset);
+
 /* The executable section with this header index, or NULL. */
 const struct elf_text *elf_image_text(const struct elf_image *img, uint32_t index);
 

@@ -79,6 +79,17 @@ struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uin
 int procs_scan(struct procs *p);
 int procs_scan_one(struct procs *p, uint32_t tgid);
 
+/* A line of /proc/TGID/maps: the one with this address. -ENOENT: nothing is mapped there, or the process has ended. */
+struct proc_line {
+	uint64_t start, end, pgoff; /* as in struct proc_map */
+	uint64_t dev, ino;          /* 0: no file */
+	bool exec;
+};
+int proc_line_at(uint32_t tgid, uint64_t addr, struct proc_line *ret);
+
+/* All these bytes of a process's memory, or -EFAULT. */
+int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len);
+
 /* ---- looking up ---- */
 
 /* The image that ran at ns, NULL when none is known. */

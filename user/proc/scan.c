@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* At most cap - 1 bytes of a small file, NUL-terminated. */
@@ -110,33 +111,67 @@ static int read_stat(struct proc_image *im)
 	return 0;
 }
 
-static void add_line(struct procs *p, struct proc_image *im, char *line)
+/* *ret_path: the rest of the line. */
+static bool parse_line(char *line, struct proc_line *ret, char **ret_path)
 {
-	uint64_t start, end, pgoff, ino;
 	unsigned maj, min;
 	char prot[5];
 	int at = 0;
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &start, &end, prot, &pgoff, &maj,
-		   &min, &ino, &at) < 7)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &ret->start, &ret->end, prot, &ret->pgoff,
+		   &maj, &min, &ret->ino, &at) < 7)
+		return false;
+	ret->dev = makedev(maj, min);
+	ret->exec = prot[2] == 'x';
+	*ret_path = at ? line + at : (char *)"";
+	return true;
+}
+
+static void add_line(struct procs *p, struct proc_image *im, char *line)
+{
+	struct proc_line l;
+	char *path;
+	if (!parse_line(line, &l, &path) || !l.exec)
 		return;
-	if (prot[2] != 'x')
-		return;
-	char *path = at ? line + at : (char *)"";
 	size_t len = strlen(path);
 	static const char deleted[] = " (deleted)";
 	if (len > sizeof(deleted) - 1 && !strcmp(path + len - (sizeof(deleted) - 1), deleted))
 		path[len - (sizeof(deleted) - 1)] = 0;
 	if (!*path)
 		path = (char *)"[anon]";
-	struct proc_map m = { .start = start, .end = end, .pgoff = pgoff };
-	proc_map_add(p, im, m, path, makedev(maj, min), ino, NULL, 0);
+	struct proc_map m = { .start = l.start, .end = l.end, .pgoff = l.pgoff };
+	proc_map_add(p, im, m, path, l.dev, l.ino, NULL, 0);
+}
+
+static FILE *open_maps(uint32_t tgid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
+	return fopen(path, "re");
+}
+
+int proc_line_at(uint32_t tgid, uint64_t addr, struct proc_line *ret)
+{
+	FILE *f = open_maps(tgid);
+	char line[PATH_MAX + 128], *path;
+	int rc = -ENOENT;
+	for (size_t i = 0; f && rc && i < PROC_MAPS_MAX && fgets(line, sizeof(line), f); i++)
+		if (parse_line(line, ret, &path) && addr >= ret->start && addr < ret->end)
+			rc = 0;
+	if (f)
+		fclose(f);
+	return rc;
+}
+
+int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len)
+{
+	struct iovec local = { out, len }, remote = { (void *)(uintptr_t)addr, len }; /* NOLINT */
+	return process_vm_readv((pid_t)tgid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -EFAULT;
 }
 
 static int read_maps(struct procs *p, struct proc_image *im)
 {
 	char path[64], exe[PATH_MAX];
-	snprintf(path, sizeof(path), "/proc/%u/maps", im->tgid);
-	FILE *f = fopen(path, "re");
+	FILE *f = open_maps(im->tgid);
 	if (!f)
 		return -errno;
 	char *line = NULL;

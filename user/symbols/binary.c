@@ -160,6 +160,11 @@ int binary_vaddr(const struct binary *b, uint64_t file_offset, uint64_t *ret_vad
 	return elf_image_vaddr(&b->facts.img, file_offset, ret_vaddr);
 }
 
+int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset)
+{
+	return elf_image_offset(&b->facts.img, vaddr, ret_offset);
+}
+
 int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr)
 {
 	if (b->facts.img.label_rc)

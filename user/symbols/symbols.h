@@ -110,6 +110,9 @@ size_t binary_build_id(const struct binary *b, const uint8_t **ret);
 /* File offset of a mapped byte -> ELF virtual address, through PT_LOAD; -ENOENT when no segment holds it. */
 int binary_vaddr(const struct binary *b, uint64_t file_offset, uint64_t *ret_vaddr);
 
+/* The other way (elf_image_offset). */
+int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset);
+
 /*
  * The function that holds vaddr: .symtab if there is one, else .dynsym (both are read and merged: a name in .symtab wins).
  * -ENOENT when none does; -EAGAIN: the symbols could not be read yet. A symbol of size 0 reaches to the next symbol or the end of its section.
