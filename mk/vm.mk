@@ -22,9 +22,7 @@ $(VM)/initrd.gz: $(BUILD)/ascribe $(VM)/guest $(VM)/run tests/vm/init tests/vm/i
 	$(Q)tests/vm/initrd $@ $(BUILD)/ascribe $(VM)/guest $(VM)/run
 
 test-kernels: $(VM)/initrd.gz ## label, stack and accounting tests under Debian's 6.1 and 6.12, in QEMU; KERNELS=6.1
-	@for k in $(KERNELS); do tests/vm/kernel $$k $(VM) >/dev/null || exit 1; done
-	@booted=; for k in $(KERNELS); do tests/vm/boot $$k $< $(VM) >$(VM)/$$k.out 2>&1 & booted="$$booted $$k:$$!"; done; \
-		failed=; for b in $$booted; do wait $${b#*:} || failed="$$failed $${b%:*}"; cat $(VM)/$${b%:*}.out; done; \
+	@failed=; for k in $(KERNELS); do tests/vm/boot $$k $< $(VM) || failed="$$failed $$k"; done; \
 		[ -z "$$failed" ] || { echo "failed on:$$failed"; exit 1; }
 
 .PHONY: test-kernels
