@@ -15,17 +15,16 @@ UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/
 script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
 alone = $(call script_list,$(filter-out $(BESIDE) $(PAIRED) $(WAITING),$(sort $(wildcard tests/$(1)/*.sh))))
-# These look at no share of time: they run beside another test. They mostly wait; the store's faults have as many processes as there are CPUs:
-# one of those, one of these.
-BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh http/budget.sh http/pyroscope.sh http/api.sh \
-	record/sources.sh http/install.sh http/ingest.sh)
+# These look at no share of time: they run beside whatever uses both CPUs. The store's faults have as many processes as there are CPUs: one of
+# those, one of these, which wait much of their time.
+BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh http/budget.sh http/pyroscope.sh http/api.sh record/sources.sh \
+	http/install.sh http/ingest.sh)
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
-# Nor do these, but they want a CPU when they want it: two at a time, those that mostly wait between the others.
+# Nor do these, but they want a CPU when they want it: two at a time, the long ones first.
 UNIT_PAIRED := test_sandbox test_symbols_sources
 UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
-PAIRED := $(addprefix tests/,record/unwind.sh e2e/page.sh record/unwind_programs.sh \
-	record/unwind_changes.sh record/waits_bad.sh record/unwind_perf.sh record/renew.sh \
-	record/filter.sh record/pprof.sh record/otel.sh record/names_bad.sh e2e/flame_page.sh)
+PAIRED := $(addprefix tests/,record/unwind.sh e2e/page.sh record/unwind_programs.sh record/unwind_changes.sh record/waits_bad.sh \
+	record/unwind_perf.sh record/renew.sh record/filter.sh record/pprof.sh record/otel.sh record/names_bad.sh e2e/flame_page.sh)
 # These hardly do anything but wait: beside the emulated machines of other kernels, which want more than one CPU.
 WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/daemon.sh record/waits_long.sh record/python_waits.sh)
 ASAN := $(BUILD)/asan
