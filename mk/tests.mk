@@ -152,7 +152,8 @@ test: ## install, build, pass every test
 		$(call scripts,cli) \
 		'-j2=in pairs' \
 		$(call script_list,$(PAIRED)) \
-		$(foreach t,$(UNIT_PAIRED),'unit/$(t)=$(BUILD)/tests/$(t)' 'asan/$(t)=$(ASAN)/tests/$(t)') \
+		$(foreach t,$(UNIT_PAIRED),'unit/$(t)=$(BUILD)/tests/$(t)') \
+		$(foreach t,$(UNIT_PAIRED),'asan/$(t)=$(ASAN)/tests/$(t)') \
 		-j1=alone \
 		$(call alone,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
