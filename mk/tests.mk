@@ -25,7 +25,7 @@ UNIT_PAIRED := test_sandbox test_symbols_sources
 UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
 PAIRED := $(addprefix tests/,record/unwind.sh e2e/page.sh record/unwind_programs.sh record/unwind_changes.sh record/waits_bad.sh \
 	record/unwind_perf.sh record/renew.sh record/filter.sh record/pprof.sh record/otel.sh record/names_bad.sh e2e/flame_page.sh)
-# These hardly do anything but wait: beside the emulated machines of other kernels, which want more than one CPU.
+# These hardly do anything but wait: three at a time.
 WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/daemon.sh record/waits_long.sh record/python_waits.sh)
 ASAN := $(BUILD)/asan
 LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
@@ -154,6 +154,8 @@ test: ## install, build, pass every test
 		$(call script_list,$(PAIRED)) \
 		$(foreach t,$(UNIT_PAIRED),'unit/$(t)=$(BUILD)/tests/$(t)') \
 		$(foreach t,$(UNIT_PAIRED),'asan/$(t)=$(ASAN)/tests/$(t)') \
+		-j3=waiting \
+		$(call script_list,$(WAITING)) \
 		-j1=alone \
 		$(call alone,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
@@ -161,9 +163,8 @@ test: ## install, build, pass every test
 		$(call alone,http) \
 		$(call scripts,web) \
 		$(call alone,e2e) \
-		'-j2=other kernels' \
-		'kernels=$(MAKE) --no-print-directory test-kernels' \
-		$(call script_list,$(WAITING))
+		'-j1=other kernels' \
+		'kernels=$(MAKE) --no-print-directory test-kernels'
 
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
