@@ -14,10 +14,19 @@ UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/
 # Of a list, of a directory, and of a directory those that need the machine for themselves.
 script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
-alone = $(call script_list,$(filter-out $(BESIDE),$(sort $(wildcard tests/$(1)/*.sh))))
-# These look at no share of time: they run beside another test.
-BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.sh http/api.sh http/bad.sh http/budget.sh http/ingest.sh \
-	http/install.sh http/pyroscope.sh http/restart.sh)
+alone = $(call script_list,$(filter-out $(BESIDE) $(PAIRED) $(WAITING),$(sort $(wildcard tests/$(1)/*.sh))))
+# These look at no share of time: they run beside whatever uses both CPUs. The store's faults have as many processes as there are CPUs: one of
+# those, one of these, which wait much of their time.
+BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh http/budget.sh http/pyroscope.sh http/api.sh record/sources.sh \
+	http/install.sh http/ingest.sh)
+ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
+# Nor do these, but they want a CPU when they want it: two at a time, the long ones first.
+UNIT_PAIRED := test_sandbox test_symbols_sources
+UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
+PAIRED := $(addprefix tests/,record/unwind.sh e2e/page.sh record/unwind_programs.sh record/unwind_changes.sh record/waits_bad.sh \
+	record/unwind_perf.sh record/renew.sh record/filter.sh record/pprof.sh record/otel.sh record/names_bad.sh e2e/flame_page.sh)
+# These hardly do anything but wait: three at a time.
+WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/daemon.sh record/waits_long.sh record/python_waits.sh)
 ASAN := $(BUILD)/asan
 LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
 
@@ -101,33 +110,60 @@ $(BUILD)/tests/record/%: tests/record/%.cpp
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -O2 $(LOAD_FRAMES) -std=c++20 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread
 
+# The program with the BPF programs of each compiler that is tested: what knows their skeleton is compiled with it, the rest is as it is.
+WITH_CLANG := $(BUILD)/clang-14/ascribe $(BUILD)/clang-19/ascribe
+KNOW_SKELETON := $(shell grep -lE 'sampler_int\.h|\.skel\.h' user/*/*.c)
+$(BUILD)/clang-%/sample.bpf.o: bpf/sample.bpf.c
+	$(call say,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)clang-$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude -MMD -MP -c -o $@ $<
+
+$(BUILD)/clang-%/sample.skel.h: $(BUILD)/clang-%/sample.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name sample_bpf >$@
+
+$(WITH_CLANG): $(BUILD)/clang-%/ascribe: $(BUILD)/clang-%/sample.skel.h $(KNOW_SKELETON) $(CLI_OBJ) $(BUILD)/libascribe.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -I$(@D) $(INCLUDE) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+.SECONDARY: $(patsubst %/ascribe,%/sample.bpf.o,$(WITH_CLANG))
+-include $(patsubst %/ascribe,%/sample.bpf.d,$(WITH_CLANG))
+
+# As many jobs as there are CPUs, where nobody said how many; the seconds of each phase for tools/test to show.
+JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
+PHASES := $(BUILD)/phases
+PHASE := tools/phase $(PHASES)
+
 test: ## install, build, pass every test
-	$(Q)tools/deps build test
-	$(Q)$(MAKE) --no-print-directory test-programs $(BUILD)/vm/initrd.gz
-	$(Q)$(MAKE) --no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined test-asan-programs
-	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/clang-14 CLANG=clang-14 $(BUILD)/clang-14/ascribe
-	$(Q)$(MAKE) --no-print-directory BUILD=$(BUILD)/clang-19 CLANG=clang-19 $(BUILD)/clang-19/ascribe
-	$(Q)tools/test -j2 \
+	$(Q)rm -f $(PHASES)
+	$(Q)$(PHASE) 'packages' tools/deps build test
+	$(Q)$(PHASE) 'build' $(MAKE) $(JOBS) --no-print-directory test-programs $(BUILD)/vm/initrd.gz $(WITH_CLANG)
+	$(Q)$(PHASE) 'build with sanitizers' $(MAKE) $(JOBS) --no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined test-asan-programs
+	$(Q)PHASES=$(PHASES) tools/test '-j2=beside each other' \
 		'layers=tools/check-layers' \
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
-		$(foreach t,$(UNIT),'unit/$(notdir $(t))=$(t)') \
-		$(foreach t,$(UNIT),'asan/$(notdir $(t))=$(ASAN)/tests/$(notdir $(t))') \
-		$(foreach t,$(FAULT),'fault/$(notdir $(t))=$(t)') \
-		$(foreach t,$(FAULT_ASAN),'asan-fault/$(notdir $(t))=$(ASAN)/fault/$(notdir $(t))') \
+		$(foreach t,$(UNIT_BESIDE),'unit/$(t)=$(BUILD)/tests/$(t)') \
+		$(foreach t,$(UNIT_BESIDE),'asan/$(t)=$(ASAN)/tests/$(t)') \
 		'tsan/hist_threads=$(TSAN)' \
+		$(foreach t,$(ALTERNATE),$(if $(filter %.sh,$(t)),$(call script_list,$(t)),'$(if $(filter $(ASAN)/%,$(t)),asan-)fault/$(notdir $(t))=$(t)')) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
-		$(call script_list,$(BESIDE)) \
-		-j1 \
+		'-j2=in pairs' \
+		$(call script_list,$(PAIRED)) \
+		$(foreach t,$(UNIT_PAIRED),'unit/$(t)=$(BUILD)/tests/$(t)') \
+		$(foreach t,$(UNIT_PAIRED),'asan/$(t)=$(ASAN)/tests/$(t)') \
+		-j3=waiting \
+		$(call script_list,$(WAITING)) \
+		-j1=alone \
 		$(call alone,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
 		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
 		$(call alone,http) \
 		$(call scripts,web) \
-		$(call scripts,e2e) \
+		$(call alone,e2e) \
+		'-j1=other kernels' \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
 
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn

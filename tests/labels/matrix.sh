@@ -37,19 +37,34 @@ build() {
 
 flags="-O2 -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -Itests/labels"
 
+# compile NAME PREFIX SOURCES COMMAND ...: PREFIX.1.o, PREFIX.2.o, ... of the sources (in one word).
+compile() {
+	local name=$1 prefix=$2 sources=$3 source n=0
+	shift 3
+	rm -f "$prefix".*.o
+	for source in $sources; do
+		n=$((n + 1))
+		build "$name" "$@" -c -o "$prefix.$n.o" "$source" || return
+	done
+}
+
+# What is linked in several ways, by several linkers, is compiled once for each kind of code.
 programs() { # compiler, language flags, sources ...
 	local cc=$1 lang=$2 mode ld
 	shift 2
+	compile "$cc $lang -fno-pie" "$dir/-fno-pie" "$*" $cc $flags $lang -fno-pie
+	compile "$cc $lang -fPIE" "$dir/-fPIE" "$*" $cc $flags $lang -fPIE
+	compile "$cc $lang gc" "$dir/gc" "$*" $cc $flags $lang -O0 -ffunction-sections -fdata-sections
 	for ld in "" -fuse-ld=lld; do
 		[ -n "$ld" ] && { [[ $cc == clang* ]] && have ld.lld || continue; }
-		for mode in "-fno-pie -no-pie" "-fPIE -pie" "-static -fno-pie" "-fPIE -static-pie"; do
+		for mode in "-fno-pie -no-pie" "-fPIE -pie" "-fno-pie -static" "-fPIE -static-pie"; do
 			local name="$cc $lang $ld $mode"
-			build "$name" $cc $flags $lang $mode $ld -o "$dir/selftest" "$@" -lpthread || continue
+			build "$name" $cc $mode $ld -o "$dir/selftest" "$dir/${mode% *}".*.o -lpthread || continue
 			check "$name" "$dir/selftest"
 			strip "$dir/selftest" && check "$name stripped" "$dir/selftest"
 		done
-		build "$cc gc" $cc $flags $lang $ld -O0 -ffunction-sections -fdata-sections -Wl,--gc-sections \
-			-o "$dir/selftest" "$@" -lpthread && check "$cc $lang $ld gc-sections -O0" "$dir/selftest"
+		build "$cc gc" $cc $ld -Wl,--gc-sections -o "$dir/selftest" "$dir"/gc.*.o -lpthread &&
+			check "$cc $lang $ld gc-sections -O0" "$dir/selftest"
 	done
 	[ -n "${QUICK:-}" ] || [[ $cc == clang* ]] ||
 		{ build "$cc lto" $cc $flags $lang -flto=auto -o "$dir/selftest" "$@" -lpthread &&

@@ -23,8 +23,8 @@ ok "the message says what to do" grep -qE 'be root|sudo|setcap|CAP_PERFMON' said
 ok "no store is left by it" test ! -e nobody/s
 exits 1 'CAP_BPF' setpriv --bounding-set=-bpf,-sys_admin --inh-caps=-all "$copy" record -d 1s -o nobody/s
 
-# This one is killed much later, when it has written some windows.
-background "$load" spin 100 >/dev/null
+# This one is killed much later, when it has written some windows. What it records gives way to all others.
+background nice -n 19 "$load" spin 100 >/dev/null
 spin=$pid
 background "$ascribe" record -F 199 -o killed 2>killed.err
 killed=$pid

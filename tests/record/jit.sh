@@ -114,12 +114,17 @@ int main(int c, char **v)
 C
 gcc -O1 -o code code.c
 if [ "$(uname -m)" = x86_64 ]; then
+	# Each looks at no process but its own, in its CPU time: three at a time.
+	tries=() running=()
 	try() { # what, wanted share at least, at most, arguments of code
-		local what=$1 low=$2 high=$3 got
-		shift 3
-		"$ascribe" record -F 499 -o "st.$passed" -- ./code "$@" >/dev/null 2>&1
-		got=$(share "st.$passed" my_code)
-		ok "$what: my_code has $got%" test "$got" -ge "$low" -a "$got" -le "$high"
+		tries+=("$2 $3 $1")
+		"$ascribe" record -F 499 -o "st.${#tries[@]}" -- ./code "${@:4}" >/dev/null 2>&1 &
+		running+=($!)
+		[ ${#running[@]} -lt 3 ] || tried
+	}
+	tried() {
+		wait "${running[@]}"
+		running=()
 	}
 	try "an honest map" 80 100 'echo $A 20 my_code >$M'
 	try "the map of another user" 0 0 'echo $A 20 my_code >$M; chown 12345 $M' 23456
@@ -129,6 +134,12 @@ if [ "$(uname -m)" = x86_64 ]; then
 	try "a terabyte" 0 0 'echo $A 20 my_code >$M; truncate -s 1T $M'
 	try "a directory" 0 0 'mkdir -p $M && rmdir $M && mkdir $M; exit 0'
 	try "noise" 0 0 'head -c 200000 /dev/urandom >$M'
+	tried
+	for i in "${!tries[@]}"; do
+		read -r low high what <<<"${tries[i]}"
+		got=$(share "st.$((i + 1))" my_code)
+		ok "$what: my_code has $got%" test "$got" -ge "$low" -a "$got" -le "$high"
+	done
 	# A container: another number, another /tmp.
 	cp code /usr/local/bin/ascribe-test-code
 	at_end='rm -f /usr/local/bin/ascribe-test-code'

@@ -95,9 +95,12 @@ sleep 0.3
 background "$ascribe" record -F 499 -o host 2>host.err
 recorder=$pid
 recording host.err
-"$load" nest 0.1 >after.json
-"$load" forks >/dev/null
-"$load" exits >/dev/null
+after=()
+for args in 'nest 0.1' forks exits; do # which labels there are is asked, not for how long
+	"$load" $args >/dev/null &
+	after+=($!)
+done
+wait "${after[@]}"
 kill -INT "$recorder"
 wait "$recorder"
 ok "the recording of the host ended well" test $? = 0

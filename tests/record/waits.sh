@@ -41,21 +41,6 @@ check "blocked: asleep and for the mutex, not spinning" r=off-functions.json t=t
 check "measured shares have no interval but themselves" r=off-functions.json -- 'all(x["low"] == x["share"] == x["high"] for x in r["rows"])'
 ok "the flame page is of that time" sh -c "'$ascribe' flame shares --metric off --json 2>/dev/null | grep -q '\"event\": *\"off-cpu\"'"
 
-# ---- a wait longer than all of the recording, and one longer than a window ----
-background sleep 60
-sleeper=$pid
-background sleep 6
-riser=$pid
-record --wall -a -d 11s -o long
-of long off tgid '{comm="sleep"}' >off.json
-of long wall tgid '{tgid="0"}' >nobody.json
-"$ascribe" stat long --json >stat.json
-check "who slept all the time was blocked all the time" r=off.json s=stat.json -- \
-	"abs(rows(r)['$sleeper']['seconds'] / (s['to'] - s['from']) - 1) < 0.03" "rows(r)['$sleeper']['seconds'], s['to'] - s['from']"
-check "who was asleep before, and then not, has the part in between; nobody's waits are without a process" r=off.json n=nobody.json -- \
-	"3 < rows(r)['$riser']['seconds'] <= 6.1 and not n['rows']" "rows(r)['$riser']['seconds'], n['rows']"
-check "more than one window has it" r=off.json -- 'r["windows"] >= 2'
-
 # ---- bad input ----
 exits 2 'none of cpu, off, runq, wall' "$ascribe" report shares --metric nothing
 exits 2 'exclude each other' "$ascribe" report shares --metric off --event cpu-clock

@@ -324,6 +324,7 @@ static bool take_byte(void *ctx)
 static void test_meanwhile(void **state)
 {
 	struct fixture *f = *state;
+	struct sandbox_stats before, after;
 	struct also a = { .most = 10 };
 	int pair[2];
 	assert_int_equal(pipe(pair), 0);
@@ -336,11 +337,16 @@ static void test_meanwhile(void **state)
 	assert_int_equal(a.calls, 3);
 	a.most = 5;
 	assert_int_equal(write(pair[1], "defg", 4), 4);
+	sandbox_stats(f->s, &before);
 	expect_late(f, 200);
-	assert_int_equal(a.calls, 5);
+	sandbox_stats(f->s, &after);
+	/* On a busy machine it is asked again, and each time takes one of the two bytes that are left. */
+	uint64_t again = after.stalled - before.stalled;
+	int calls = 5 + (again < 2 ? (int)again : 2);
+	assert_int_equal(a.calls, calls);
 	sandbox_meanwhile(f->s, -1, NULL, NULL);
 	expect_late(f, 200);
-	assert_int_equal(a.calls, 5);
+	assert_int_equal(a.calls, calls);
 	close(pair[0]);
 	close(pair[1]);
 }
@@ -375,27 +381,21 @@ static unsigned long long status_of(const char *text, const char *key, int base)
 	return strtoull(p + strlen(key), NULL, base);
 }
 
-/* The kernel's word on what it is: found by its name among all processes that are children of ours. */
+/* The kernel's word on what it is. */
 static void test_unprivileged(void **state)
 {
 	struct fixture *f = *state;
 	char path[64], text[4096] = "";
-	int found = 0;
 	if (!CONFINED)
 		skip();
 	expect_alive(f);
-	for (int pid = (int)getpid(); pid < getpid() + 1000 && !found; pid++) {
-		snprintf(path, sizeof(path), "/proc/%d/status", pid);
-		FILE *p = fopen(path, "r");
-		if (!p)
-			continue;
-		size_t n = fread(text, 1, sizeof(text) - 1, p);
-		fclose(p);
-		text[n] = 0;
-		found = strstr(text, "ascribe-parser") != NULL;
-	}
-	if (!found)
-		skip(); /* numbers wrapped around */
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)child_of(child_of(getpid())));
+	FILE *p = fopen(path, "r");
+	assert_non_null(p);
+	size_t n = fread(text, 1, sizeof(text) - 1, p);
+	fclose(p);
+	text[n] = 0;
+	assert_non_null(strstr(text, "ascribe-parser"));
 	assert_int_equal(status_of(text, "CapEff:", 16) | status_of(text, "CapPrm:", 16) | status_of(text, "CapInh:", 16), 0);
 	assert_int_equal(status_of(text, "NoNewPrivs:", 10), 1);
 	assert_int_equal(status_of(text, "Seccomp:", 10), 2);
