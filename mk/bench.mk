@@ -45,7 +45,7 @@ $(BUILD)/bench/bench.skel.h: $(BUILD)/bench/bench.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name bench_bpf >$@
 
 # As applications are built, with frame pointers.
-$(BUILD)/bench/bench_load: tests/bench/bench_load.c
+$(BUILD)/bench/bench_load $(BUILD)/bench/high_load: $(BUILD)/bench/%: tests/bench/%.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -std=gnu11 -D_GNU_SOURCE $(WARN) \
@@ -93,14 +93,14 @@ bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols $(BUILD)
 	$(Q)$< /usr/bin /usr/sbin /usr/lib
 
 .PHONY: bench-labels bench-unwind bench-symbols bench-programs
--include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d
+-include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/high_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d
 
 $(BUILD)/bench/serve_store: tests/bench/serve_store.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-bench-serve: $(BUILD)/bench/serve_store $(BUILD)/ascribe ## the server's and the daemon's figures, as root (10 minutes)
+bench-serve: $(BUILD)/bench/serve_store $(BUILD)/bench/high_load $(BUILD)/ascribe ## the server's and the daemon's figures, as root (20 minutes)
 	$(Q)BUILD=$(BUILD) bash tests/bench/bench_serve.sh
 
 bench-page: $(BUILD)/bench/serve_store $(BUILD)/ascribe ## the page in Chromium: until it can be used, frames at 100,000 nodes, size

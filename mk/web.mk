@@ -18,7 +18,8 @@ UPLOT = $(wildcard $(WEB_MODULES)/uplot)
 $(WEB)/app.js: $(WEB_SRC) $(WEB_MODULES)/.fetched mk/web.mk
 	$(call say,ESBUILD,$@)
 	@mkdir -p $(@D)
-	$(Q)NODE_PATH=$(WEB_MODULES) $(ESBUILD) --format=esm $(if $(UPLOT),,--alias:uplot=./web/no_chart.js) --outfile=$@ web/app.js
+	$(Q)NODE_PATH=$(WEB_MODULES) $(ESBUILD) --format=esm --define:Intl.NumberFormat=PlainNumbers --define:Intl.DateTimeFormat=PlainDates \
+		--inject:./web/no_intl.js $(if $(UPLOT),,--alias:uplot=./web/no_chart.js) --outfile=$@ web/app.js
 
 $(WEB)/app.css: web/style.css $(WEB_MODULES)/.fetched mk/web.mk
 	$(call say,ESBUILD,$@)

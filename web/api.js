@@ -44,4 +44,21 @@ export async function request(path, params, signal) {
 	}
 }
 
-export const ask = async (what, params, signal) => (await request('api/v1/' + what, params, signal)).json();
+const answer = async (what, params, signal) => (await request('api/v1/' + what, params, signal)).json();
+
+/* What is asked before there is anything to show it in: whoever asks the same first takes that answer. */
+const early = new Map();
+
+export function askEarly(what, params) {
+	const got = answer(what, params);
+	got.catch(() => {}); /* who takes it, hears of it */
+	early.set(address(what, params), got);
+}
+
+export const noLonger = () => early.clear();
+
+export function ask(what, params, signal) {
+	const at = address(what, params), got = early.get(at);
+	early.delete(at);
+	return got || answer(what, params, signal);
+}

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page: what the address says is shown, what is done changes the address. */
-import { ask, setToken } from './api.js';
+import { ask, askEarly, noLonger, setToken } from './api.js';
 import { Bar } from './bar.js';
 import { BlamePane } from './blame_pane.js';
 import { Chart } from './chart.js';
 import { byId, h, later } from './dom.js';
 import { FactsPane } from './facts.js';
-import { FlamePane } from './flame_pane.js';
+import { FlamePane, question } from './flame_pane.js';
 import { brief } from './format.js';
 import { FunctionsPane } from './functions.js';
 import { Pane } from './pane.js';
-import { format, parse } from './state.js';
+import { baseline, compared, format, parse, select } from './state.js';
 import { startTheme } from './theme.js';
 import { Tip } from './tip.js';
 import { ValuesPane } from './values.js';
 import { WaitsPane } from './waits_pane.js';
 
-const LIVE_MS = 5000, STACKED_S = 600, SERIES = 50, SELECTOR_MAX = 8000;
+const LIVE_MS = 5000, SOON_MS = 60, STACKED_S = 600, SERIES = 50, SELECTOR_MAX = 8000;
 /* Keys that the system has for every sample: a label that programs gave themselves is shown first. */
 const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$|^waker$/;
 const USUAL = ['tenant', 'customer', 'service', 'service_name', 'endpoint', 'route'];
@@ -35,9 +35,6 @@ class App {
 		this.values = new ValuesPane(this, byId('values'));
 		this.tabs = this.makeTabs(byId('panes'));
 		this.flame = new FlamePane(this, this.tabs.flame);
-		this.functions = new FunctionsPane(this, this.tabs.functions);
-		this.blame = new BlamePane(this, this.tabs.blame);
-		this.waits = new WaitsPane(this, this.tabs.waits);
 		addEventListener('popstate', () => { [this.state, this.problems] = parse(location.search); this.defaultBy(); this.update(); });
 		addEventListener('keydown', e => this.key(e));
 		document.addEventListener('visibilitychange', () => this.tick());
@@ -57,6 +54,11 @@ class App {
 		return panels;
 	}
 
+	/* What many never look at is made when somebody does. */
+	get functions() { return this.functionsPane ||= new FunctionsPane(this, this.tabs.functions); }
+	get blame() { return this.blamePane ||= new BlamePane(this, this.tabs.blame); }
+	get waits() { return this.waitsPane ||= new WaitsPane(this, this.tabs.waits); }
+
 	tabKey(e) {
 		const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key], names = Object.keys(this.tabs).filter(id => !byId('tab-' + id).hidden);
 		if (!by)
@@ -69,17 +71,9 @@ class App {
 
 	/* ---- what is asked for ---- */
 
-	select() {
-		const { from, to, where, event, metric } = this.state;
-		return { from, to, where, event: metric ? '' : event, metric };
-	}
-
-	compared() { return !!(this.state.against || this.state.against_from || this.state.against_to); }
-
-	baseline() {
-		const { against, against_from, against_to } = this.state;
-		return this.compared() ? { against, against_from, against_to } : {};
-	}
+	select() { return select(this.state); }
+	compared() { return compared(this.state); }
+	baseline() { return baseline(this.state); }
 
 	/* ---- what is done ---- */
 
@@ -141,8 +135,9 @@ class App {
 	}
 
 	fallBack(changes, why) {
+		const had = Object.keys(changes).filter(k => this.state[k]);
 		this.state = { ...this.state, ...changes };
-		this.problems.push(`${why}. Shown without: ${Object.keys(changes).join(', ')}`);
+		this.problems.push(`${why}. Shown without: ${had.join(', ')}`);
 		this.update();
 	}
 
@@ -235,11 +230,19 @@ class App {
 	async start() {
 		startTheme(() => this.repaint());
 		this.bar.showTheme();
-		const names = ask('labels', { names_only: true });
-		if (!this.state.by && !this.state.split && this.state.colour !== 'label')
+		const names = this.askNames();
+		await Promise.race([names, new Promise(go => setTimeout(go, SOON_MS))]);
+		if (!this.named && !this.state.by && !this.state.split && this.state.colour !== 'label')
 			this.update(); /* what is not shown by a key needs no list of them */
+		await names;
+		this.defaultBy();
+		this.update();
+		noLonger();
+	}
+
+	async askNames() {
 		try {
-			const { keys, events } = await names;
+			const { keys, events } = await ask('labels', { names_only: true });
 			this.keys = order(keys);
 			this.showEvents(events);
 			this.chosenBy = this.keys.length ? this.keys[0].key : '';
@@ -247,8 +250,7 @@ class App {
 			if (!this.refused(e))
 				this.problems.push(e.message);
 		}
-		this.defaultBy();
-		this.update();
+		this.named = true;
 	}
 }
 
@@ -302,4 +304,14 @@ class TimePane extends Pane {
 	}
 }
 
+/* The server is at it while the page is made. */
+function begin() {
+	const [state] = parse(location.search);
+	askEarly('labels', { names_only: true });
+	askEarly('stat', { from: state.from, to: state.to });
+	if (state.tab === 'flame' && state.view !== 'sandwich' && !state.split && state.colour !== 'label')
+		askEarly('flame', question(state));
+}
+
+begin();
 new App().start();

@@ -47,7 +47,8 @@ export class FactsPane extends Pane {
 		const few = a.samples < FEW && !a.metric, what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time', cpu: 'CPU', waker: 'blocked' }[a.metric];
 		const cut = (a.coarse || 0) + (a.gone || 0);
 		this.chosen.className = few || cut ? 'bad' : '';
-		this.chosen.replaceChildren(h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)), ...(a.metric ? [' ' + what] : [a.seconds ? ' CPU, ' : ' ', `${number(a.samples)} samples`]),
-			few ? ': too few to say much' : '', cut ? `: these labels are cut in ${number(cut)} of the windows` : '', a.to ? h('span.when', null, ' ' + timeRange(a.from, a.to)) : '');
+		const amount = !a.samples ? [h('b', null, 'no samples')] : [h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)),
+			...(a.metric ? [' ' + what] : [a.seconds ? ' CPU, ' : ' ', `${number(a.samples)} samples`]), few ? ': too few to say much' : ''];
+		this.chosen.replaceChildren(...amount, cut ? `: these labels are cut in ${number(cut)} of the windows` : '', a.to ? h('span.when', null, ' ' + timeRange(a.from, a.to)) : '');
 	}
 }

@@ -8,10 +8,17 @@ import { N_VALUES, legend, painter } from './colour.js';
 import { h } from './dom.js';
 import { brief, number, percent, seconds } from './format.js';
 import { and, valueOf } from './selector.js';
+import { baseline, select } from './state.js';
 import { below, children, frameId, matchFrames, matchedTotal, module, name, overlay, pathOf, prunedBelow, split, unpack } from './tree.js';
 import { table } from './table.js';
 
 const MAX_NODES = 8192, CACHED = 24;
+
+const questionBase = s => ({ ...select(s), names: s.names, max_nodes: MAX_NODES, ...baseline(s) });
+const viewOf = s => ({ view: s.view === 'inverted' ? 'inverted' : '' });
+
+/* What is asked for one graph from the root or from the leaf. */
+export const question = s => ({ ...questionBase(s), ...viewOf(s), root: s.root });
 
 export class FlamePane extends Pane {
 	/* data: the one graph there is, when there is no server. */
@@ -58,8 +65,7 @@ export class FlamePane extends Pane {
 			return this.updateAlone();
 		const s = this.app.state, merged = this.isMerged(s);
 		this.showControls(s, merged);
-		const base = { ...this.app.select(), names: s.names, max_nodes: MAX_NODES, ...this.app.baseline() };
-		const view = { view: s.view === 'inverted' ? 'inverted' : '' };
+		const base = questionBase(s), view = viewOf(s);
 		const key = JSON.stringify([base, s.view, s.fn, s.module, merged && [s.by, s.split], s.split && merged ? '' : s.root]);
 		if (again)
 			this.cache.clear();
@@ -68,7 +74,7 @@ export class FlamePane extends Pane {
 			if (had)
 				return had;
 			const got = s.view === 'sandwich' ? await this.askSandwich(base, s, signal) : merged ? await this.askMerged(base, view, s, signal)
-				: this.unpacked(await ask('flame', { ...base, ...view, root: s.root }, signal));
+				: this.unpacked(await ask('flame', question(s), signal));
 			this.remember(key, got);
 			return got;
 		};
@@ -259,7 +265,7 @@ export class FlamePane extends Pane {
 		this.app.go({ root }, () => {
 			const s = this.app.state;
 			if (whole) {
-				const base = { ...this.app.select(), names: s.names, max_nodes: MAX_NODES, ...this.app.baseline() };
+				const base = questionBase(s);
 				const merged = this.isMerged(s);
 				this.remember(JSON.stringify([base, s.view, s.fn, s.module, merged && [s.by, s.split], s.split && merged ? '' : s.root]), got);
 			}

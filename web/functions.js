@@ -68,15 +68,20 @@ export class FunctionsPane extends Pane {
 
 	fileCell(r) { return h('bdi', { title: brief(r.module, 400) }, brief(baseName(r.module), 40)); }
 
+	/* Beside the number that the rows are in order of: in sight on a narrow screen, too. */
+	nameColumn() {
+		return { id: 'function', title: 'Function', header: true, wide: true, sortable: true, cell: r => this.nameCell(r) };
+	}
+
 	columns(a) {
 		const time = a.seconds > 0;
 		return [
 			{ id: 'self', title: 'Self', number: true, sortable: true, hint: 'as the leaf', cell: r => bar(r.self / (a.samples || 1), percent(r.self, a.samples)) },
+			this.nameColumn(),
 			{ id: 'selfs', title: a.metric ? 'Self time' : time ? 'Self CPU' : 'Count', number: true, cell: r => time ? seconds(r.self_seconds) : number(r.self) },
 			{ id: 'samples', title: 'Total', number: true, sortable: true, hint: 'anywhere in the stack', cell: r => bar(r.share, percent(r.samples, a.samples)) },
 			...(a.metric ? [] : [{ id: 'range', title: '95%', number: true, hint: '95% interval of the total', cell: r => shares(r.low, r.high) }]),
 			{ id: 'totals', title: a.metric ? 'Total time' : time ? 'Total CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
-			{ id: 'function', title: 'Function', header: true, wide: true, sortable: true, cell: r => this.nameCell(r) },
 			{ id: 'file', title: 'File', cell: r => this.fileCell(r) },
 		];
 	}
@@ -85,12 +90,12 @@ export class FunctionsPane extends Pane {
 		const k = a.of === 'self' ? 'self' : 'samples', points = x => (x > 0 ? '+' : x < 0 ? '−' : '') + percent(Math.abs(x), 1);
 		return [
 			{ id: 'change', title: 'Change', number: true, sortable: true, hint: 'of the share', cell: r => points(r.change) },
+			this.nameColumn(),
 			{ id: 'range', title: '95%', number: true, cell: r => `${points(r.low)} … ${points(r.high)}` },
 			{ id: 'verdict', title: 'Verdict', hint: 'q < 0.05 after Benjamini and Hochberg', cell: r => r.verdict === 'noise' ? 'may be chance' : r.verdict },
 			{ id: 'a', title: 'Here', number: true, cell: r => `${percent(r.share[0], 1)}` },
 			{ id: 'b', title: 'Baseline', number: true, cell: r => `${percent(r.share[1], 1)}` },
 			{ id: 'n', title: 'Samples', number: true, cell: r => `${number(r[k][0])} / ${number(r[k][1])}` },
-			{ id: 'function', title: 'Function', header: true, wide: true, sortable: true, cell: r => this.nameCell(r) },
 			{ id: 'file', title: 'File', cell: r => this.fileCell(r) },
 		];
 	}

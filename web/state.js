@@ -62,6 +62,18 @@ export function parse(query) {
 	return [state, problems];
 }
 
+/* What of it every question is about. */
+export function select({ from, to, where, event, metric }) {
+	return { from, to, where, event: metric ? '' : event, metric };
+}
+
+export const compared = s => !!(s.against || s.against_from || s.against_to);
+
+export function baseline(s) {
+	const { against, against_from, against_to } = s;
+	return compared(s) ? { against, against_from, against_to } : {};
+}
+
 const instant = t => /^\d{4}-/.test(t) ? Date.parse(t) / 1000 : Number(t);
 
 export function format(state) {

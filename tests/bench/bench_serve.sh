@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The server's figures: the time of the flame graph API over 24 hours, 50 readers beside a writer, what the daemon uses at 19 Hz.
-# BUILD; PARTS: of flame, readers, daemon (default: all); SECONDS_DAEMON: how long the daemon is measured (default 120); DAY: a store that
-# bench/serve_store made before; ROUNDS: how often the readers ask for 30 s (default 1).
+# BUILD; PARTS: of flame, readers, daemon, high (default: all); SECONDS_DAEMON: how long the daemon is measured (default 120); DAY, HIGH: stores
+# that bench/serve_store made before, for flame and high; ROUNDS: how often the readers ask for 30 s (default 1); SECONDS_HIGH: how long beside the load of high (default 300).
 set -u
 build=$(realpath "${BUILD:-build}")
 # A day of windows is 8,640 times waiting for a disk: in memory, where there is such a place.
@@ -123,4 +123,43 @@ daemon() {
 	"$build/ascribe" stat own 2>/dev/null | grep 'own cost'
 }
 
-for part in ${PARTS:-flame readers daemon}; do $part; done
+high() {
+	[ "$(id -u)" = 0 ] || return
+	echo "== a day of high cardinality: 2,800 new query ids in each of 8,640 windows, then a daemon that goes on there (promised: 64 MiB resident, no growth)"
+	if [ -n "${HIGH:-}" ]; then cp -r "$HIGH" high; else "$build/bench/serve_store" high high || exit 1; fi
+	"$build/bench/high_load" 2 & pids+=($!)
+	start log4 "$build/ascribe" daemon -s "$dir/high" -l 127.0.0.1:0
+	cat >high.py <<'PY'
+import sys, threading, time, urllib.error, urllib.request
+url, pid, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+page = ['labels?names_only=1', 'stat?from=now-2h', 'flame?max_nodes=8192&from=now-2h', 'series?by=query_id&limit=50&from=now-2h', 'table?by=query_id&limit=50&from=now-2h',
+        'flame?max_nodes=8192', 'table?by=tenant&limit=50']
+rss = lambda: int(next(l for l in open('/proc/%s/status' % pid) if l.startswith('VmRSS')).split()[1]) / 1024
+seen, begun = [], time.time()
+def ask(q):
+    try:
+        return str(len(urllib.request.urlopen(url + '/api/v1/' + q, timeout=60).read())) + ' bytes'
+    except urllib.error.HTTPError as e:
+        return '%d %s' % (e.code, e.read().decode().strip())
+def watch(what, until):
+    v = []
+    while time.time() < until:
+        time.sleep(1)
+        v.append(rss())
+        if what == 'asked the page\'s questions every 10 s' and len(v) % 10 == 0:
+            for q in page: ask(q)
+    n = max(1, len(v) // 4)
+    mid = lambda x: sorted(x)[len(x) // 2]
+    print('%s: resident median %.1f MiB (first quarter %.1f, last %.1f), most %.1f' % (what, mid(v), mid(v[:n]), mid(v[-n:]), max(v)))
+time.sleep(20)
+watch('recording alone', begun + seconds / 2)
+watch('asked the page\'s questions every 10 s', begun + seconds)
+t = time.time()
+print('all label sets of that day: %s, %.1f s; resident after it %.1f MiB' % (ask('labels'), time.time() - t, rss()))
+PY
+	python3 high.py "$url" "$pid" "${SECONDS_HIGH:-300}"
+	kill -TERM "$pid"
+	wait "$pid"
+}
+
+for part in ${PARTS:-flame readers daemon high}; do $part; done

@@ -41,8 +41,8 @@ process.on('exit', stop); /* whatever ended the test */
 export const api = async (url, what) => (await fetch(`${url}/api/v1/${what}`)).json();
 export const q = encodeURIComponent;
 
-/* A page in a context of its own. bad: what the console, the network and the policy complained of. */
-export async function open(browser, url, options = {}) {
+/* A page in a context of its own, asked for after so long. bad: what the console, the network and the policy complained of. */
+export async function open(browser, url, options = {}, wait_ms = 0) {
 	const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
 	const page = await context.newPage(), bad = [];
 	page.setDefaultTimeout(60000);
@@ -50,6 +50,8 @@ export async function open(browser, url, options = {}) {
 	page.on('pageerror', e => bad.push(e.message));
 	page.on('dialog', d => { bad.push('dialog: ' + d.message()); d.dismiss(); });
 	await page.addInitScript(() => addEventListener('securitypolicyviolation', e => console.error('policy: ' + e.violatedDirective + ' ' + e.blockedURI)));
+	if (wait_ms)
+		await page.waitForTimeout(wait_ms);
 	await page.goto(url);
 	return { page, bad, context };
 }

@@ -281,6 +281,21 @@ for (const query of ['', '?tab=functions', '?split=1&colour=label', '?by=comm', 
 		assert.ok((await page.evaluate(() => document.body.textContent.length)) < 100000);
 	});
 
+/* The name beside the number that it is sorted by, without scrolling; both ends of the range in one line. */
+onPage('functions in a narrow window', url, '?tab=functions', async page => {
+	const name = await page.locator('#panel-functions tbody th').first().boundingBox();
+	assert.ok(name.x + name.width <= 400 && name.width > 60, JSON.stringify(name));
+	const [from, to] = await Promise.all(['from', 'to'].map(n => page.locator(`input[name=${n}]`).boundingBox()));
+	assert.equal(from.y, to.y);
+}, { viewport: { width: 400, height: 700 } });
+
+onPage('nothing to show', url, '?from=100&to=200', async page => {
+	assert.match(await said(page, '#facts'), /^no samples\s/);
+	assert.match(await said(page, '#time'), /No window in this range/);
+	assert.match(await said(page, '#values'), /Nothing matches/);
+	assert.match(await said(page, '#panel-flame'), /No sample matches/);
+});
+
 onPage('a value too long to be selected', names, '', async page => {
 	await page.click('#values button[data-value^=xxxx]');
 	assert.match(await said(page, '#problems'), /cannot be selected/);

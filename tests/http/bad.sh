@@ -108,6 +108,9 @@ ok('body for a GET is too long', status(answer(b'GET /api/v1/stat HTTP/1.1\r\n' 
 # Chunks say no length: they are counted.
 a = answer(b'GET /api/v1/stat HTTP/1.1\r\n' + H + b'Transfer-Encoding: chunked\r\n\r\n' + (b'1000\r\n' + b'x' * 4096 + b'\r\n') * 64 + b'0\r\n\r\n')
 ok('chunks', status(a) == 413, a[:100])
+# Which of them would be believed?
+for other in b'Host: evil.example\r\n', b'hOST: localhost\r\n':
+    ok('two Hosts', status(answer(b'GET /api/v1/stat HTTP/1.1\r\n' + H + other + b'\r\n')) == 400)
 # A byte now and then is not silence: closed all the same, after 10 s, while others are served.
 closed = []
 def slow(data):

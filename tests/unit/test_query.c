@@ -332,6 +332,33 @@ static void errors(void **state)
 	query_table_free(NULL);
 }
 
+/* The same question without limits, with room enough, with too little, and when it shall end; then the handle is as good as before. */
+static void limits(void **state)
+{
+	static const char *const tenant[] = { "tenant" };
+	struct fixture *f = *state;
+	struct err err = { 0 };
+	bool stop = false;
+	for (int kind = QUERY_ALL_LABELS; kind <= QUERY_KEYS_STACKS; kind++) {
+		const struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .labels = (enum query_labels)kind, .keys = tenant, .n_keys = 1 };
+		const struct {
+			size_t bytes;
+			bool stop;
+			int rc;
+		} v[] = { { 1, false, -E2BIG }, { 0, false, 0 }, { 64 << 20, false, 0 }, { 64 << 20, true, -EAGAIN }, { 0, true, -EAGAIN }, { 0, false, 0 } };
+		for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
+			struct query *q = NULL;
+			stop = v[i].stop;
+			store_limit(f->s, &(struct store_limits){ v[i].bytes, &stop });
+			assert_int_equal(query_open(&q, f->s, &spec, &err), v[i].rc);
+			query_close(q);
+			if (v[i].rc == -E2BIG)
+				assert_non_null(strstr(err.text, "ask for a shorter range"));
+		}
+	}
+	store_limit(f->s, &(struct store_limits){ 0 });
+}
+
 static void empty_store(void **state)
 {
 	(void)state;
@@ -418,6 +445,7 @@ int main(void)
 		cmocka_unit_test(rows_and_info), cmocka_unit_test(tree),	cmocka_unit_test(functions),
 		cmocka_unit_test(key_tables),	 cmocka_unit_test(errors),	cmocka_unit_test(empty_store),
 		cmocka_unit_test(interval),	 cmocka_unit_test(frame_names),
+		cmocka_unit_test(limits),
 	};
 	return cmocka_run_group_tests(tests, setup, fixture_teardown);
 }

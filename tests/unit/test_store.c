@@ -342,6 +342,41 @@ static void events_of_generations(void **state)
 	remove_tree(dir);
 }
 
+/* Chains of one frame compress to nearly nothing on the disk, and not at all in memory. */
+static void add_chain(struct store_writer *w, uint32_t nodes)
+{
+	const struct store_frame f = { .kind = FRAME_USER };
+	uint32_t frame, at = 0, next;
+	assert_int_equal(store_add_frame(w, &f, &frame), 0);
+	for (uint32_t i = 0; i < nodes; i++, at = next)
+		assert_int_equal(store_add_stack(w, at, frame, &next), 0);
+}
+
+/* A writer's dictionaries begin anew when they take more memory than they may, however few bytes they are on the disk. */
+static void generations_by_memory(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct err err = { 0 };
+	struct store_options o = model_options;
+	struct store_writer *w;
+	o.generation_memory = 4 << 20;
+	temp_dir(dir);
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
+	add_chain(w, 1000);
+	one_row(w, &model_events[0], 0);
+	assert_false(store_renew(w));
+	add_chain(w, 200000);
+	one_row(w, &model_events[0], 1);
+	assert_true(store_renew(w));
+	store_renew_end(w);
+	one_row(w, &model_events[0], 2);
+	assert_false(store_renew(w));
+	store_writer_close(w);
+	assert_int_equal(store_verify(dir, no_finding, NULL, &err), 0);
+	remove_tree(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -355,6 +390,7 @@ int main(void)
 		cmocka_unit_test(counters_may_grow),
 		cmocka_unit_test(reader_beside_writer),
 		cmocka_unit_test(events_of_generations),
+		cmocka_unit_test(generations_by_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,8 @@
 #define STALLED_NS 60000000000ull /* without a drain: the watchdog gets nothing any more */
 #define END_S 9
 #define WEIGHT_MAX 16
+#define SPARE_BYTES (4u << 20)
+#define QUESTION_SHARE 8 /* of the memory that the daemon may have: what a question keeps; its answer takes as much again, and there are two */
 
 struct daemon {
 	int argc;
@@ -126,6 +128,7 @@ static void start_http(struct daemon *d)
 	struct err err = { 0 };
 	if (!d->s.http.n_listen)
 		return;
+	d->s.http.question_bytes = d->s.o.memory_max / QUESTION_SHARE;
 	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };
 	if (http_open(&d->http, &d->s.http, &err)) {
 		d->http = NULL;
@@ -223,12 +226,21 @@ static void look_at_budget(struct daemon *d, const struct collector_progress *p)
 	published_weight(&d->published, d->weight);
 }
 
+/* What drains and commits needed for a moment: the allocator would keep 64 MiB of it (cmd_server_memory). */
+static void give_back(void)
+{
+	uint64_t used = mallinfo2().uordblks, resident = own_private_bytes();
+	if (resident > used + SPARE_BYTES)
+		malloc_trim(0);
+}
+
 /* Once in a while: tell how it goes, and whether it goes at all. */
 static void tick(struct daemon *d)
 {
 	struct collector_progress p = { 0 };
 	uint64_t now = proc_now_ns();
 	look_at_switch(d);
+	give_back();
 	if (d->collector) {
 		collector_progress(d->collector, &p);
 		published_progress(&d->published, &p, store_writer_state(d->writer));

@@ -47,12 +47,13 @@ struct http_config {
 	unsigned request_s;	   /* time for a request to arrive; 0: 10 */
 	unsigned response_s;	   /* time for an answer to be taken; 0: 60 */
 	size_t cache_bytes;	   /* of answers; 0: 4 MiB */
+	size_t question_bytes;	   /* label sets and rows that a question may keep; 0: 64 MiB */
 	struct http_hooks hooks;
 };
 
 /* Everything cfg points to must stay until http_close. The store need not be there yet: /readyz says so. */
 int http_open(struct http_server **ret, const struct http_config *cfg, struct err *err);
-/* Answers what is being answered, refuses what waits. */
+/* What is being answered is ended, what waits refused. */
 void http_close(struct http_server *s);
 
 /* Check a configuration without listening. -EINVAL. */

@@ -211,12 +211,24 @@ static bool too_long(struct MHD_Connection *c, const struct request *r)
 	return length && (strlen(length) > 18 || strtoull(length, NULL, 10) > r->route->body_max);
 }
 
+static enum MHD_Result count_host(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	(void)kind;
+	(void)value;
+	*(unsigned *)ctx += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
+	return MHD_YES;
+}
+
 /* By the head alone. */
 static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method, struct exchange *x)
 {
 	static const enum refusal by_status[] = { REFUSED_host, REFUSED_origin, REFUSED_token };
 	struct request *r = x->r;
 	const char *why, *host = header(c, MHD_HTTP_HEADER_HOST);
+	unsigned n_hosts = 0;
+	MHD_get_connection_values(c, MHD_HEADER_KIND, count_host, &n_hosts);
+	if (n_hosts > 1) /* who is between us and the client may have looked at the other one */
+		return refuse(a, c, x, 400, REFUSED_host, "more than one Host header");
 	unsigned status = guard_check(&a->guard, host, header(c, MHD_HTTP_HEADER_ORIGIN), header(c, MHD_HTTP_HEADER_AUTHORIZATION),
 				      r->route->flags & ROUTE_OPEN, &why);
 	if (status)
@@ -422,6 +434,7 @@ static void set_defaults(struct http_config *c)
 	c->request_s = c->request_s ? c->request_s : 10;
 	c->response_s = c->response_s ? c->response_s : 60;
 	c->cache_bytes = c->cache_bytes ? c->cache_bytes : 4u << 20;
+	c->question_bytes = c->question_bytes ? c->question_bytes : 64u << 20;
 	c->socket_mode = c->socket_mode ? c->socket_mode : 0660;
 }
 
@@ -500,7 +513,7 @@ int http_open(struct http_server **ret, const struct http_config *cfg, struct er
 	s->started_ns = http_now_ns();
 	for (size_t i = 0; !rc && i < n_routes + 2; i++)
 		rc = hist_new(5, &s->stats[i].ns);
-	rc = rc ? rc : snapshots_new(&s->snapshots, s->cfg.store);
+	rc = rc ? rc : snapshots_new(&s->snapshots, s->cfg.store, &(struct store_limits){ s->cfg.question_bytes, &s->stopping });
 	rc = rc ? rc : cache_new(&s->cache, s->cfg.cache_bytes);
 	rc = rc ? rc : work_start(s);
 	rc = rc ? rc : -pthread_create(&s->keeper, NULL, run_keeper, s);

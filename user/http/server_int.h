@@ -89,7 +89,7 @@ struct http_server {
 
 /* ---- work.c ---- */
 int work_start(struct http_server *s);
-/* Refuse what waits, let end what is being answered. */
+/* Refuse what waits, end what is being answered: whoever stops us may have to record. */
 void work_stop(struct http_server *s);
 /* False: too many wait. The connection is suspended from here on. */
 bool work_add(struct http_server *s, struct MHD_Connection *conn, struct request *r);

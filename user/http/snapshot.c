@@ -21,18 +21,20 @@
 struct snapshots {
 	pthread_mutex_t lock; /* of all below; never held while a store is opened */
 	const char *dir;
+	struct store_limits limits;
 	struct snapshot *idle; /* the last used first */
 	uint64_t state, looked_ns;
 	uint64_t opened, bytes;
 };
 
-int snapshots_new(struct snapshots **ret, const char *dir)
+int snapshots_new(struct snapshots **ret, const char *dir, const struct store_limits *limits)
 {
 	struct snapshots *p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_init(&p->lock, NULL);
 	p->dir = dir;
+	p->limits = *limits;
 	*ret = p;
 	return 0;
 }
@@ -140,6 +142,7 @@ int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struc
 		free(s);
 		return rc;
 	}
+	store_limit(s->store, &p->limits);
 	pthread_mutex_lock(&p->lock);
 	p->opened++;
 	pthread_mutex_unlock(&p->lock);

@@ -18,7 +18,8 @@ struct snapshot {
 	struct snapshot *next;
 };
 
-int snapshots_new(struct snapshots **ret, const char *dir);
+/* limits: of each question that is asked of a handle. */
+int snapshots_new(struct snapshots **ret, const char *dir, const struct store_limits *limits);
 void snapshots_free(struct snapshots *p);
 
 /* Any thread. fresh: look now, whatever was seen before. */

@@ -66,7 +66,7 @@ static int add_event(struct found_list *l, const struct query_info *info)
 }
 
 /* The labels of every set that has samples; only those of key when it is given. */
-static int collect(struct store *s, const struct query *q, const char *key, struct found_list *l)
+static int collect(struct store *s, const struct query *q, const char *key, struct found_list *l, struct err *err)
 {
 	const struct query_info *info = query_info(q);
 	double ns = info->event ? (double)info->event->ns_per_sample : 0;
@@ -75,6 +75,9 @@ static int collect(struct store *s, const struct query *q, const char *key, stru
 	for (size_t i = 0, next; i < n_rows; i = next) {
 		const struct label *labels;
 		uint64_t samples = 0;
+		int rc = store_within(s, l->cap * sizeof(*l->v) + n_rows * sizeof(*rows), err);
+		if (rc)
+			return rc;
 		for (next = i; next < n_rows && rows[next].set == rows[i].set; next++)
 			samples += rows[next].samples;
 		size_t n = store_set(s, rows[i].set, &labels);
@@ -156,7 +159,7 @@ int found_collect(struct found_list *l, struct store *s, struct query *q, const 
 		  struct err *err)
 {
 	l->keys = !key;
-	int rc = key && !strcmp(key, "event") ? collect_events(s, spec, l, err) : collect(s, q, key, l);
+	int rc = key && !strcmp(key, "event") ? collect_events(s, spec, l, err) : collect(s, q, key, l, err);
 	if (rc == -ENOMEM)
 		return err_set(err, rc, "out of memory");
 	if (!rc)

@@ -16,6 +16,7 @@
 #define NAME_MAX_BYTES 8192
 
 #define NO_EVENT UINT32_MAX
+#define LOOK_ROWS 1024
 
 struct sum {
 	uint64_t samples, value;
@@ -42,6 +43,7 @@ struct merge {
 	struct runs runs; /* QUERY_ALL_LABELS */
 	uint32_t last_stack; /* rows of a stack come together: whether it is that of an idle CPU */
 	bool last_idle;
+	unsigned unchecked; /* rows since what is kept was looked at */
 	struct err *err;
 };
 
@@ -240,14 +242,20 @@ static bool admit(struct merge *m, const struct store_row *row)
 	return true;
 }
 
+static int within(struct merge *m)
+{
+	m->unchecked = 0;
+	return store_within(m->q->store, runs_bytes(&m->runs) + m->n_sums * sizeof(*m->sums), m->err);
+}
+
 static int on_row(void *ctx, const struct store_row *of)
 {
 	struct merge *m = ctx;
 	const struct measure *v = measure_of(m, of);
-	if (!v)
-		return 0;
+	int rc = ++m->unchecked >= LOOK_ROWS ? within(m) : 0;
+	if (rc || !v)
+		return rc;
 	const struct store_row in = measured(m, v, of);
-	int rc = 0;
 	if (m->spec->labels == QUERY_NO_LABELS)
 		rc = add_sum(m, in.stack, in.samples, in.value); /* admitted when all is summed: once for each stack */
 	else if (admit(m, &in))
@@ -450,8 +458,10 @@ static int merge_blocks(struct merge *m)
 	q->info.to_ns = all->to_ns;
 	for (size_t i = 0; !rc && i < all->n; i++)
 		rc = add_account(m, all->blocks[i]);
-	for (size_t i = 0; !rc && i < cover.n; i++)
+	for (size_t i = 0; !rc && i < cover.n; i++) {
 		rc = add_block(m, cover.blocks[i], want);
+		rc = rc ? rc : within(m);
+	}
 	store_cover_free(&cover);
 	store_cover_free(&account);
 	bool sums = m->spec->labels == QUERY_KEYS || m->spec->labels == QUERY_NO_LABELS;

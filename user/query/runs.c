@@ -141,6 +141,14 @@ int runs_finish(struct runs *r, struct store_row **ret_rows, size_t *ret_n)
 	return 0;
 }
 
+size_t runs_bytes(const struct runs *r)
+{
+	size_t n = r->open.cap;
+	for (size_t i = 0; i < r->n_done; i++)
+		n += r->done[i].cap;
+	return n * sizeof(*r->open.rows);
+}
+
 void runs_fini(struct runs *r)
 {
 	for (size_t i = 0; i < r->n_done; i++)

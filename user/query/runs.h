@@ -27,6 +27,7 @@ int runs_close(struct runs *r);
 
 /* Everything merged into one; the caller owns *ret_rows, which may be NULL when there is none. */
 int runs_finish(struct runs *r, struct store_row **ret_rows, size_t *ret_n);
+size_t runs_bytes(const struct runs *r);
 void runs_fini(struct runs *r);
 
 #endif

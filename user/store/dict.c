@@ -46,6 +46,13 @@ static void event_fini(struct store_event *e)
 	free((char *)e->unit);
 }
 
+size_t dicts_bytes(const struct dicts *d)
+{
+	size_t hashes = (d->frame_hash.cap + d->stack_hash.cap) * sizeof(*d->frame_hash.slots);
+	size_t ids = (d->leaves_cap + d->leaf_of_cap) * sizeof(*d->leaves);
+	return strings_bytes(&d->strings) + d->frames_cap * sizeof(*d->frames) + d->stacks_cap * sizeof(*d->stacks) + hashes + ids;
+}
+
 void dicts_fini(struct dicts *d)
 {
 	if (!d)

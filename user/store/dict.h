@@ -55,6 +55,9 @@ void dicts_fini(struct dicts *d);
 /* Make equal content findable in dictionaries that were decoded without. */
 int dicts_make_index(struct dicts *d);
 
+/* What the strings, frames and stacks take in memory: not the label sets, which are another dictionary. */
+size_t dicts_bytes(const struct dicts *d);
+
 /* See store_add_*. -EINVAL for ids that do not exist. */
 int dicts_add_frame(struct dicts *d, const struct store_frame *f, uint32_t *ret_id);
 int dicts_add_stack(struct dicts *d, uint32_t parent, uint32_t frame, uint32_t *ret_id);

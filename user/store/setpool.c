@@ -41,6 +41,12 @@ static void free_chunks(struct setpool *p)
 		free(c);
 	}
 	p->chunks = NULL;
+	p->bytes = 0;
+}
+
+size_t setpool_bytes(const struct setpool *p)
+{
+	return p->bytes + p->cap * sizeof(*p->sets) + p->texts_cap * sizeof(*p->texts);
 }
 
 void setpool_fini(struct setpool *p)
@@ -74,6 +80,7 @@ static void *alloc(struct setpool *p, size_t len)
 			return NULL;
 		*c = (struct setpool_chunk){ .next = p->chunks, .size = size };
 		p->chunks = c;
+		p->bytes += size;
 	}
 	void *at = p->chunks->data + p->chunks->used;
 	p->chunks->used += len;

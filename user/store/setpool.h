@@ -20,6 +20,7 @@ struct setpool {
 	struct setpool_set *sets;
 	size_t cap;
 	uint32_t n; /* with the empty set */
+	size_t bytes; /* of the chunks */
 	uint64_t seed; /* of the sets' keys */
 	struct idhash hash, text_hash;
 	struct setpool_text *texts;
@@ -34,6 +35,8 @@ void setpool_clear(struct setpool *p);
 
 /* labels are normalized. -ENOMEM, -E2BIG: nothing was added. */
 int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id);
+/* What it takes in memory, but for its hashes. */
+size_t setpool_bytes(const struct setpool *p);
 /* The empty set for ids out of range. */
 size_t setpool_get(const struct setpool *p, uint32_t id, const struct label **ret);
 

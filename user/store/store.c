@@ -177,6 +177,21 @@ uint32_t store_n_sets(const struct store *s)
 	return s->sets.n;
 }
 
+void store_limit(struct store *s, const struct store_limits *limits)
+{
+	s->limits = *limits;
+}
+
+int store_within(const struct store *s, size_t bytes, struct err *err)
+{
+	if (s->limits.stop && __atomic_load_n(s->limits.stop, __ATOMIC_RELAXED))
+		return err_set(err, -EAGAIN, "the server is about to end");
+	if (!s->limits.bytes || bytes + setpool_bytes(&s->sets) <= s->limits.bytes)
+		return 0;
+	return err_set(err, -E2BIG, "more than %zu MiB of label sets and rows: ask for a shorter range, for less of it, or by fewer keys",
+		       s->limits.bytes >> 20);
+}
+
 uint32_t store_n_events(const struct store *s)
 {
 	return s->sym.n_events;

@@ -106,6 +106,7 @@ struct store_options {
 	uint32_t wide_sets;	    /* more narrow label sets in an epoch make the key with the most values wide: 4096 */
 	int64_t grace_ns;	    /* a parent is written so long after its slot ended: 20 s */
 	uint64_t generation_bytes;  /* a symbol generation ends at this size: 64 MiB */
+	uint64_t generation_memory; /* or when its dictionaries take so much of the writer's memory: 24 MiB, some 500,000 nodes of stacks */
 	int64_t generation_ns;	    /* or age: 13 weeks */
 	uint64_t max_bytes;	    /* of the store; 0: 10% of the file system, at most 10 GiB */
 	uint64_t reserve_bytes;	    /* kept free on the file system: below 4 times this full rows are not written, below 2
@@ -213,6 +214,15 @@ uint32_t store_n_frames(const struct store *s);
 uint32_t store_n_stacks(const struct store *s);
 uint32_t store_n_sets(const struct store *s);
 uint32_t store_n_events(const struct store *s);
+
+/* What a question may take, for who answers others: memory that it keeps, this handle's label sets included (0: all there is); *stop: it ends. */
+struct store_limits {
+	size_t bytes;
+	const bool *stop; /* written by any thread; NULL: never */
+};
+void store_limit(struct store *s, const struct store_limits *limits);
+/* Whether a question that keeps so many bytes beside the sets may go on. -E2BIG: that is too much; -EAGAIN: it shall end. */
+int store_within(const struct store *s, size_t bytes, struct err *err);
 
 /* ---- blocks: the segment tree ---- */
 

@@ -59,6 +59,7 @@ struct store {
 	struct dict_gen **gens, **epochs;
 	size_t n_gens, gens_cap, n_epochs, epochs_cap;
 	struct setpool sets; /* a reader's label sets */
+	struct store_limits limits;
 	const struct block_ref **windows; /* a reader's list of level 0 by t0, made when asked for */
 	size_t n_windows;
 	struct totals *window_totals; /* [n_windows], read when asked for */

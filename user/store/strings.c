@@ -20,6 +20,11 @@ int strings_init(struct strings *t)
 	return 0;
 }
 
+size_t strings_bytes(const struct strings *t)
+{
+	return t->text.cap + t->cap * sizeof(*t->v) + t->hash.cap * sizeof(*t->hash.slots) + t->nodes_cap * sizeof(*t->nodes);
+}
+
 void strings_fini(struct strings *t)
 {
 	if (!t)

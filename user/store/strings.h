@@ -50,6 +50,9 @@ void strings_fini(struct strings *t);
 /* The id of these bytes, given now when they are new. -E2BIG, -ENOMEM: the table is as before. */
 int strings_add(struct strings *t, const char *s, size_t len, uint32_t *ret_id);
 
+/* What they take in memory. */
+size_t strings_bytes(const struct strings *t);
+
 /* Borrowed until the next strings_add; "" for ids out of range. */
 const char *strings_get(const struct strings *t, uint32_t id, size_t *ret_len);
 

@@ -21,6 +21,7 @@ void store_options_default(struct store_options *o)
 		.wide_sets = 4096,
 		.grace_ns = 20 * SECOND_NS,
 		.generation_bytes = 64ull << 20,
+		.generation_memory = 24ull << 20,
 		.generation_ns = 13 * WEEK_NS,
 		.keep_ns = { 7 * DAY_NS, 30 * DAY_NS, 60 * DAY_NS, 90 * DAY_NS, 180 * DAY_NS, 400 * DAY_NS, 800 * DAY_NS,
 			     0, 0 },
@@ -252,7 +253,8 @@ bool store_renew(struct store_writer *w)
 			last = s->segments[i].refs[s->segments[i].n_refs - 1].b.t1_ns;
 	int64_t born = m->generations[m->n_generations - 1].t0_ns;
 	bool old = w->opt.generation_ns && last > born && last - born >= w->opt.generation_ns;
-	if (generation_bytes(w) < w->opt.generation_bytes && !old)
+	bool large = generation_bytes(w) >= w->opt.generation_bytes || (w->opt.generation_memory && dicts_bytes(&s->sym) >= w->opt.generation_memory);
+	if (!large && !old)
 		return false;
 	struct dicts fresh;
 	if (dicts_init(&fresh, true)) {

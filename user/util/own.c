@@ -13,15 +13,31 @@ uint64_t own_cpu_ns(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
 }
 
-uint64_t own_rss_bytes(void)
+static void read_statm(unsigned long *ret_resident, unsigned long *ret_shared)
 {
-	unsigned long size, resident = 0;
+	unsigned long size, resident, shared;
 	FILE *f = fopen("/proc/self/statm", "re");
-	if (f && fscanf(f, "%lu %lu", &size, &resident) != 2)
-		resident = 0;
+	*ret_resident = *ret_shared = 0;
+	if (f && fscanf(f, "%lu %lu %lu", &size, &resident, &shared) == 3) {
+		*ret_resident = resident;
+		*ret_shared = shared;
+	}
 	if (f)
 		fclose(f);
+}
+
+uint64_t own_rss_bytes(void)
+{
+	unsigned long resident, shared;
+	read_statm(&resident, &shared);
 	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t own_private_bytes(void)
+{
+	unsigned long resident, shared;
+	read_statm(&resident, &shared);
+	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 void own_raise_file_limit(void)

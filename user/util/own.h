@@ -11,6 +11,9 @@ uint64_t own_cpu_ns(void);
 /* Resident memory in bytes; 0 when /proc does not say. */
 uint64_t own_rss_bytes(void);
 
+/* Of it, what is no file's and no map's: what was allocated. */
+uint64_t own_private_bytes(void);
+
 /* As many descriptors as the hard limit allows. */
 void own_raise_file_limit(void);
 
