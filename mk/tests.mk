@@ -14,17 +14,15 @@ UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/
 # Of a list, of a directory, and of a directory those that need the machine for themselves.
 script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
-alone = $(call script_list,$(filter-out $(BESIDE) $(PAIRED) $(WAITING),$(sort $(wildcard tests/$(1)/*.sh))))
+alone = $(call script_list,$(filter-out $(BESIDE) $(WAITING),$(sort $(wildcard tests/$(1)/*.sh))))
 # These look at no share of time: they run beside whatever uses both CPUs. The store's faults have as many processes as there are CPUs: one of
 # those, one of these, which wait much of their time.
 BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh http/budget.sh http/pyroscope.sh http/api.sh record/sources.sh \
 	http/install.sh http/ingest.sh)
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
-# Nor do these, but they want a CPU when they want it: two at a time, the long ones first.
+# Nor do these, but they want a CPU when they want it: two at a time.
 UNIT_PAIRED := test_sandbox test_symbols_sources
 UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
-PAIRED := $(addprefix tests/,record/unwind.sh e2e/page.sh record/unwind_programs.sh record/unwind_changes.sh record/waits_bad.sh \
-	record/unwind_perf.sh record/renew.sh record/filter.sh record/pprof.sh record/otel.sh record/names_bad.sh e2e/flame_page.sh)
 # These hardly do anything but wait: three at a time.
 WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/daemon.sh record/waits_long.sh record/python_waits.sh)
 ASAN := $(BUILD)/asan
@@ -151,7 +149,6 @@ test: ## install, build, pass every test
 		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
 		'-j2=in pairs' \
-		$(call script_list,$(PAIRED)) \
 		$(foreach t,$(UNIT_PAIRED),'unit/$(t)=$(BUILD)/tests/$(t)') \
 		$(foreach t,$(UNIT_PAIRED),'asan/$(t)=$(ASAN)/tests/$(t)') \
 		-j3=waiting \
@@ -162,7 +159,7 @@ test: ## install, build, pass every test
 		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
 		$(call alone,http) \
 		$(call scripts,web) \
-		$(call alone,e2e) \
+		$(call scripts,e2e) \
 		'-j1=other kernels' \
 		'kernels=$(MAKE) --no-print-directory test-kernels'
 
