@@ -77,8 +77,8 @@ EXPORT __thread struct custom_set custom_labels_thread_local_data;
 EXPORT __thread struct elastic_record *elastic_apm_profiling_correlation_tls_v1;
 EXPORT __thread struct datadog_context context_tls_v1;
 #define MAGIC(kind) { 0x7e, 0x6f, 0x06, 0xa7, 0x06, 0x04, 0xa6, kind }
-EXPORT __thread struct perforator_number perforator_tls_u64_x = { MAGIC(1), 0 };
-EXPORT __thread struct perforator_text perforator_tls_string_tenant = { MAGIC(2), "", 0 };
+EXPORT __thread struct perforator_number perforator_tls_ui64_x = { MAGIC(1), 0 };
+EXPORT __thread struct perforator_text perforator_tls_TString_tenant = { MAGIC(2), "", 0 };
 
 #ifdef GO_VERSION
 /* Magic, size of a pointer, flags (the version follows), and at 32 the version with its length. */
@@ -227,9 +227,9 @@ static void write_go(struct writer *w, uint64_t x)
 
 static void write_perforator(struct writer *w, uint64_t x)
 {
-	perforator_tls_string_tenant.text = w->name;
-	perforator_tls_string_tenant.len = strlen(w->name);
-	perforator_tls_u64_x.value = x;
+	perforator_tls_TString_tenant.text = w->name;
+	perforator_tls_TString_tenant.len = strlen(w->name);
+	perforator_tls_ui64_x.value = x;
 }
 
 static const struct {

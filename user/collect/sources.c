@@ -474,7 +474,7 @@ static void add_perforator(struct looking *l)
 		const char *type = v->name + sizeof(prefix) - 1, *key;
 		if (strncmp(v->name, prefix, sizeof(prefix) - 1) || !(key = strchr(type, '_')) || !key[1])
 			continue;
-		bool text = !strncmp(type, "string_", 7);
+		bool text = !strncmp(type, "string_", 7) || !strncmp(type, "TString", 7); /* TString_, TStringBuf_; else ui64_ */
 		add_path(l, v, COUNTER_perforator_fault, text ? l->s->perforator_text : l->s->perforator_int,
 			 text ? l->s->perforator_text_n : l->s->perforator_int_n, key + 1,
 			 text ? FOREIGN_TEXT : FOREIGN_UINT);
