@@ -11,7 +11,7 @@ if [ ! -e "$source/src/customlabels.h" ]; then
 		skip "custom-labels cannot be cloned: $(tail -1 clone.err)"
 fi
 ok "the library builds" make -s -C "$source"
-cat >use.c <<'END'
+cat >threads.h <<'END'
 #include "src/customlabels.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -23,6 +23,21 @@ static custom_labels_string_t text(const char *s)
 {
 	return (custom_labels_string_t){ strlen(s), (const unsigned char *)s };
 }
+
+static void *run(void *name);
+
+int main(void)
+{
+	pthread_t t[2];
+	pthread_create(&t[0], NULL, run, "one");
+	pthread_create(&t[1], NULL, run, "two");
+	pthread_join(t[0], NULL);
+	pthread_join(t[1], NULL);
+	return 0;
+}
+END
+cat >use.c <<'END'
+#include "threads.h"
 
 static double now(void)
 {
@@ -52,18 +67,8 @@ static void *run(void *name)
 	}
 	return NULL;
 }
-
-int main(void)
-{
-	pthread_t t[2];
-	pthread_create(&t[0], NULL, run, "one");
-	pthread_create(&t[1], NULL, run, "two");
-	pthread_join(t[0], NULL);
-	pthread_join(t[1], NULL);
-	return 0;
-}
 END
-ok "a program that uses it builds" ${CC:-cc} -O2 -D_GNU_SOURCE -I"$source" -o use use.c -L"$source" -lcustomlabels \
+ok "a program that uses it builds" ${CC:-cc} -O2 -D_GNU_SOURCE -I. -I"$source" -o use use.c -L"$source" -lcustomlabels \
 	-Wl,-rpath,"$source" -lpthread
 record -F 1999 -o use.data -- ./use
 report use.data --by thread,tenant >threads.json
@@ -77,17 +82,7 @@ mkdir -p v0/src
 for f in Makefile src/customlabels.c src/customlabels.h; do git -C "$source" show "fce574d:$f" >v0/$f; done
 ok "the library of version 0 builds" make -s -C v0
 cat >use0.c <<'END'
-#include "src/customlabels.h"
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
-
-static custom_labels_string_t text(const char *s)
-{
-	return (custom_labels_string_t){ strlen(s), (const unsigned char *)s };
-}
+#include "threads.h"
 
 static void *run(void *name)
 {
@@ -105,18 +100,8 @@ static void *run(void *name)
 		} while ((unsigned)(t.tv_nsec / 10000000) <= n);
 	}
 }
-
-int main(void)
-{
-	pthread_t t[2];
-	pthread_create(&t[0], NULL, run, "one");
-	pthread_create(&t[1], NULL, run, "two");
-	pthread_join(t[0], NULL);
-	pthread_join(t[1], NULL);
-	return 0;
-}
 END
-ok "a program that uses it builds" ${CC:-cc} -O2 -D_GNU_SOURCE -Iv0 -o use0 use0.c -Lv0 -lcustomlabels -Wl,-rpath,"$PWD/v0" -lpthread
+ok "a program that uses it builds" ${CC:-cc} -O2 -D_GNU_SOURCE -I. -Iv0 -o use0 use0.c -Lv0 -lcustomlabels -Wl,-rpath,"$PWD/v0" -lpthread
 record -F 999 -o use0.data -- ./use0
 report use0.data --by thread,tenant >threads0.json
 report use0.data --by round --where '{thread="one"}' >rounds0.json

@@ -573,12 +573,15 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 }
 
 /* The names may have come meanwhile. */
-static void define_again(struct labelling *l, struct labelled *p, struct definition *d)
+static void define_again(struct labelling *l, struct definition *d)
 {
+	struct labelled *p = labelled_of(l, &d->owner);
 	const struct wire_record rec = { .kind = WIRE_FOREIGN, .tgid = d->owner.tgid, .exec_id = d->owner.exec_id,
 					 .start_ns = d->owner.start_ns, .set_id = d->set_id, .generation = d->generation,
 					 .part = 1, .size = d->capture_len };
 	void *capture = d->capture;
+	if (!p)
+		return;
 	sources_read_otel(&p->sources, d->owner.tgid);
 	if (p->sources.otel_published_ns == d->otel_ns)
 		return;
@@ -616,18 +619,18 @@ size_t labelling_find(struct labelling *l, const struct row *row, const struct l
 {
 	struct owner o = { .start_ns = row->start_ns, .tgid = row->tgid, .exec_id = row->exec_id };
 	struct definition *d = row->set_id ? definition_find(l, &o, row->set_id) : NULL;
-	struct labelled *p = row->set_id ? labelled_of(l, &o) : NULL;
 	*ret = NULL;
 	*ret_flags = 0;
 	if (!row->set_id)
 		return 0;
-	if (d && d->capture && p)
-		define_again(l, p, d);
+	if (d && d->capture)
+		define_again(l, d);
 	if (d) {
 		*ret = d->labels;
 		*ret_flags = d->flags;
 		return d->n_labels;
 	}
+	struct labelled *p = labelled_of(l, &o);
 	if (!p || !p->n_other || !(p->full || sampler_labels_limited(l->sampler, o.tgid, o.start_ns))) {
 		*ret_flags = LABELLING_UNKNOWN;
 		return 0;
