@@ -21,15 +21,29 @@ wrong 'bad.yaml:1: `key: value` lines' '- store\n'
 wrong 'bad.yaml:3: found' 'store: "/x\n\n'
 wrong 'no aliases' 'store: *x\n'
 wrong 'bad.yaml:1: memory-max: lots: not a size' 'memory-max: lots\n'
-wrong 'store-max: at least 16MiB' 'store-max: 1K\n'
-wrong 'keep: ' 'keep: [10s=1d, 3m=2d]\n'
+wrong 'bad.yaml:2: store-max: at least 16MiB' 'store: /x\nstore-max: 1K\n'
+wrong 'bad.yaml:1: keep: ' 'keep: [10s=1d, 3m=2d]\n'
 wrong 'less time than the level below' 'keep: [10s=2d, 1m=1d]\n'
-wrong 'cpu-max: ' 'cpu-max: plenty\n'
-wrong 'is no address' 'listen: [example]\n'
+wrong 'bad.yaml:1: cpu-max: ' 'cpu-max: plenty\n'
+wrong "bad.yaml:2: listen: 'example' is no address" 'store: /x\nlisten: [example]\n'
 wrong 'can be reached from other hosts' 'listen: 0.0.0.0:4041\n'
-wrong 'unknown event' 'event: nope\n'
+wrong 'bad.yaml:3: event: unknown event' '\n\nevent: nope\n'
+wrong 'bad.yaml:1: waker: goes with wall' 'waker: true\n'
+wrong 'bad.yaml:2: label-redact: label rule a*b' 'label-drop: a\nlabel-redact: "a*b"\n'
+wrong "bad.yaml:1: debuginfod: 'ftp://x' is no server" 'debuginfod: ftp://x\n'
+wrong 'bad.yaml:1: recipes: ' 'recipes: /not/there\n'
+wrong 'bad.yaml:1: token-file: cannot read' 'token-file: /not/there\n'
+wrong 'bad.yaml:1: tls-cert: needs its key' 'tls-cert: /etc/hostname\n'
+wrong 'bad.yaml:1: check-config: goes on the command line' 'check-config: true\n'
+wrong 'bad.yaml:1: frequency: nothing stands behind it' 'frequency:\n'
+wrong 'bad.yaml:2: a NUL byte' 'store: /x\n\0\n'
+wrong 'bad.yaml:1: invalid' 'store: /x\xff\n'
+wrong 'bad.yaml: longer than 256 KiB' "$(printf 'store: /x%0300000d' 0)"
 : >empty.yaml
 ok "an empty file" "$ascribe" daemon -c empty.yaml --check-config
+ok "each option has a line in the file that is installed" sh -c '"$2" daemon --help | sed -n "s/^ .*--\([a-z-]*\).*/\1/p" | while read -r o; do
+	case $o in config|check-config|color|no-pager|help) ;; *) grep -q "^\(# \)\{0,1\}$o:" "$1" || { echo "$o"; exit 1; };; esac; done' \
+	sh "$here/../../deploy/ascribe.yaml" "$ascribe"
 ok "a file with every option" sh -c 'sed "s/^# \([a-z-]*:\)/\1/" "$1" >all.yaml; sed -i "/^token-file\|^tls-\|^recipes/d" all.yaml; "$2" daemon -c all.yaml --check-config' \
 	sh "$here/../../deploy/ascribe.yaml" "$ascribe"
 

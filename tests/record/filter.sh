@@ -47,6 +47,38 @@ record -F 999 --label-redact user -o again -- "$load" 0.5
 report again --by user --where '{tenant!=""}' >again.json
 check "another recording has another key" r=users.json a=again.json -- 'not set(samples(r)) & set(samples(a)) and samples(a)'
 
+# The daemon: what is redacted stays the same when recording is changed; what others push goes through the same rules.
+printf 'store: %s\nlisten: [127.0.0.1:0]\nfrequency: 499\nlabel-drop: [api_*, user_id]\nlabel-redact: [user]\ncpu-max: 0\n' "$dir/lasting" >daemon.yaml
+background "$ascribe" daemon -c daemon.yaml 2>daemon.log
+daemon=$pid
+until_says() {
+	local i
+	for i in $(seq 400); do
+		grep -q "$1" daemon.log && return
+		sleep 0.05
+	done
+	cat daemon.log
+	return 1
+}
+ok "the daemon begins" until_says recording
+"$load" 1
+url=$(sed -n 's/.* on \(http:.*\)/\1/p' daemon.log)
+printf 'main;work 10\n' >pushed.txt
+ok "a profile is taken" curl -sSf --noproxy '*' --data-binary @pushed.txt -H 'Content-Type: text/plain' \
+	"$url/ingest?name=shop%7Bapi_token%3DZq7markerTokenXw%2Cuser%3DKp4marker%7D&format=folded&from=$(($(date +%s) - 5))&until=$(date +%s)"
+sed -i s/499/498/ daemon.yaml
+kill -HUP "$daemon"
+ok "it records anew" until_says 'recording as it is asked for now'
+"$load" 1
+kill "$daemon"
+wait "$daemon"
+ok "its store has no token, number or name" not_in_store lasting Zq7markerTokenXw Kp4marker 774411220 api_token user_id
+report lasting --by user --where '{tenant!=""}' >lasting.json
+check "as many users as there are, before and after" n=names.json r=lasting.json -- \
+	'len(r["rows"]) == len(n["rows"]) and all(k.startswith("redacted:") for k in samples(r))' 'len(r["rows"])'
+report lasting --by service_name,user --event ingest:cpu --where '{service_name="shop"}' >shop.json
+check "what was pushed has its name, and a hash" r=shop.json -- 'all(k[0] == "shop" and k[1].startswith("redacted:") for k in samples(r)) and samples(r)' 'samples(r)'
+
 exits 2 'only means something at the end' "$ascribe" record --label-drop 'a*b' -o bad -- true
 exits 2 'two meanings' "$ascribe" record --label-drop a --label-redact a -o bad -- true
 exits 2 'more than the 1024' sh -c "'$ascribe' record --label-drop \$(seq -s, 2000) -o bad -- true"

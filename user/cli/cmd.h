@@ -46,7 +46,7 @@ int cmd_print_json(json_t *value);
 /* How memory is kept and given back where questions are answered. Before there are threads. */
 void cmd_server_memory(void);
 
-/* A file of less than max bytes, with a NUL behind; to be freed. */
+/* A file of less than max bytes, with a NUL behind and none in it (-EINVAL); to be freed. */
 int cmd_read_text(const char *path, size_t max, char **ret, struct err *err);
 /* The first word of a file. */
 int cmd_read_token(const char *path, char **ret, struct err *err);

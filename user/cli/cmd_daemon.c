@@ -10,6 +10,7 @@
  */
 #include "cli/budget.h"
 #include "cli/daemon.h"
+#include "cli/debuginfod.h"
 #include "cli/log.h"
 #include "cli/metrics.h"
 #include "cli/notify.h"
@@ -43,6 +44,8 @@ struct daemon {
 	char **argv;
 	struct daemon_settings s;
 	struct recipes recipes; /* a recorder points into it: read once */
+	struct downloads *downloads;
+	struct redactor redactor; /* its key is nowhere else, and ends with us: what is redacted is the same in all recorders */
 	struct store_writer *writer;
 	struct collector *collector; /* NULL: killed, or it could not begin again */
 	struct http_server *http;
@@ -99,10 +102,21 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		else
 			e->attr.sample_period *= d->weight;
 	}
-	int rc = collector_open(ret, &cfg, d->writer, &warning, err);
-	if (!rc && warning.code)
+	struct collector *c;
+	int rc = collector_open(&c, &cfg, d->writer, &warning, err);
+	if (rc)
+		return rc;
+	rc = d->s.filter ? collector_set_filter(c, d->s.filter, &d->redactor) : 0;
+	if (rc) {
+		collector_close(c);
+		return err_sys(err, rc, "rules for labels");
+	}
+	if (d->downloads)
+		collector_set_downloads(c, d->downloads);
+	if (warning.code)
 		log_line(LOG_LINE_WARNING, "%s", warning.text);
-	return rc;
+	*ret = c;
+	return 0;
 }
 
 /* What there is is written, whatever becomes of the store. */
@@ -263,7 +277,7 @@ static void tick(struct daemon *d)
 static bool same_recording(const struct daemon_settings *a, const struct daemon_settings *b)
 {
 	return a->n_events == b->n_events && !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) && a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
-	       a->o.unwind_max == b->o.unwind_max;
+	       a->o.unwind_max == b->o.unwind_max && label_rules_same(&a->o.labels, &b->o.labels);
 }
 
 static void reload(struct daemon *d)
@@ -329,7 +343,7 @@ static int wait_for(struct daemon *d, uint64_t until, struct err *err)
 	while (proc_now_ns() < until) {
 		if (poll(&signals, 1, 1000) > 0)
 			return 0;
-		ingest_take(&d->published.ingest, NULL);
+		ingest_take(&d->published.ingest, NULL, NULL, NULL);
 		look_at_switch(d);
 		if (d->collector)
 			return -ETIME;
@@ -346,7 +360,7 @@ static int record(struct daemon *d, struct err *err)
 		if (rc < 0 && rc != -ETIME)
 			return rc;
 		if (rc == 1)
-			ingest_take(&d->published.ingest, d->writer);
+			ingest_take(&d->published.ingest, d->writer, d->s.filter, &d->redactor);
 		if (proc_now_ns() < next)
 			continue;
 		tick(d);
@@ -367,7 +381,7 @@ static void end(struct daemon *d)
 	alarm(END_S);
 	end_collector(d);
 	store_writer_close(d->writer);
-	ingest_take(&d->published.ingest, NULL);
+	ingest_take(&d->published.ingest, NULL, NULL, NULL);
 	stop_http(d);
 	alarm(0);
 	ingest_fini(&d->published.ingest);
@@ -376,7 +390,12 @@ static void end(struct daemon *d)
 static int load_recipes(struct daemon *d, struct err *err)
 {
 	int rc = d->s.o.no_recipes ? 0 : recipes_load_built_in(&d->recipes, err);
-	return rc || !d->s.o.recipes ? rc : recipes_load(&d->recipes, d->s.o.recipes, err);
+	if (rc || !d->s.o.recipes)
+		return rc;
+	rc = recipes_load(&d->recipes, d->s.o.recipes, err);
+	if (rc)
+		daemon_settings_blame(&d->s, "recipes", err);
+	return rc;
 }
 
 static int begin(struct daemon *d, struct err *err)
@@ -386,9 +405,14 @@ static int begin(struct daemon *d, struct err *err)
 		return rc;
 	if (!rc)
 		close(fd);
-	rc = load_recipes(d, err);
+	/* Its process is forked here, before anything is open. */
+	rc = d->s.o.debuginfod.n ? debuginfod_start(&d->downloads, &d->s.o.debuginfod, d->s.o.debuginfod_cache, err) : 0;
+	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
 		return rc;
+	rc = redactor_init(&d->redactor);
+	if (rc)
+		return err_sys(err, rc, "a key for redacted labels");
 	cmd_server_memory();
 	own_raise_file_limit();
 	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
@@ -429,7 +453,12 @@ int cmd_daemon(int argc, char **argv)
 		goto out;
 	}
 	if (d.s.o.check_config) {
-		cmd_say("the configuration is good: %s into %s", d.s.what, d.s.o.store);
+		rc = load_recipes(&d, &err);
+		if (rc)
+			cmd_error("daemon: %s", err.text);
+		else
+			cmd_say("the configuration is good: %s into %s", d.s.what, d.s.o.store);
+		status = rc ? EXIT_USAGE : EXIT_OK;
 		goto out;
 	}
 	published_init(&d.published);
@@ -443,6 +472,7 @@ int cmd_daemon(int argc, char **argv)
 	if (d.signals >= 0)
 		close(d.signals);
 out:
+	downloads_free(d.downloads);
 	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);
 	return status;

@@ -3,6 +3,7 @@
 #include "cli/child.h"
 #include "cli/cmd.h"
 #include "cli/debuginfod.h"
+#include "cli/label_rules.h"
 #include "cli/rotate.h"
 #include "cli/signals.h"
 #include "cli/target.h"
@@ -29,7 +30,8 @@ struct record_options {
 	uint64_t hz;
 	int64_t duration_ns;
 	bool all, append, quiet, wall, waker;
-	struct opt_list tgids, tids, events, keep, drop, redact, debuginfod;
+	struct opt_list tgids, tids, events, debuginfod;
+	struct label_rules labels;
 	const char *cgroup, *out, *recipes, *debuginfod_cache;
 	bool no_recipes;
 };
@@ -51,10 +53,10 @@ static const struct opt options[] = {
 	  "(default: cycles where there is a PMU, else cpu-clock)",
 	  offsetof(struct record_options, events), 0, 0 },
 	{ "label-keep", 0, OPT_LIST, "KEY,..", "of the labels that programs attach keep only these; prefix* stands for all\n"
-	  "that begin so, and the longest rule decides", offsetof(struct record_options, keep), 0, 0 },
-	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", offsetof(struct record_options, drop), 0, 0 },
+	  "that begin so, and the longest rule decides", offsetof(struct record_options, labels.keep), 0, 0 },
+	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", offsetof(struct record_options, labels.drop), 0, 0 },
 	{ "label-redact", 0, OPT_LIST, "KEY,..", "record of their values only a hash whose key is never written: different\n"
-	  "values stay different", offsetof(struct record_options, redact), 0, 0 },
+	  "values stay different", offsetof(struct record_options, labels.redact), 0, 0 },
 	{ "debuginfod", 0, OPT_LIST, "URL,..", "ask these servers for debug files that this host has not, by build id;\n"
 	  "env stands for what DEBUGINFOD_URLS says (default: nobody is asked)", offsetof(struct record_options, debuginfod), 0, 0 },
 	{ "debuginfod-cache", 0, OPT_STRING, "DIR", "where such files are kept (default: ascribe/debuginfod in XDG_CACHE_HOME;\n"
@@ -102,6 +104,7 @@ struct recording {
 	struct collector *collector;
 	struct recipes recipes;
 	struct label_filter *filter;
+	struct redactor redactor;
 	struct downloads *downloads;
 	int signals;
 	uint64_t start_ns;
@@ -171,24 +174,6 @@ static int choose_target(struct recording *r, bool has_command, struct err *err)
 	if (!n && has_command && !o->all)
 		r->target.selection = SELECTION_TGIDS;
 	target_configure(&r->target, &r->cfg);
-	return rc;
-}
-
-static int make_filter(struct recording *r, struct err *err)
-{
-	const struct {
-		const struct opt_list *list;
-		enum filter_action action;
-	} lists[] = { { &r->o->keep, FILTER_KEEP }, { &r->o->drop, FILTER_DROP }, { &r->o->redact, FILTER_REDACT } };
-	size_t n = 0;
-	struct filter_rule *rules = calloc(r->o->keep.n + r->o->drop.n + r->o->redact.n + 1, sizeof(*rules));
-	if (!rules)
-		return err_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-		for (size_t k = 0; k < lists[i].list->n; k++)
-			rules[n++] = (struct filter_rule){ lists[i].list->v[k], lists[i].action };
-	int rc = n ? filter_new(&r->filter, rules, n, err) : 0;
-	free(rules);
 	return rc;
 }
 
@@ -351,9 +336,12 @@ static int start(struct recording *r, struct err *err)
 		cmd_warn("%s", warning.text);
 	if (r->downloads)
 		collector_set_downloads(r->collector, r->downloads);
-	rc = r->filter ? collector_set_filter(r->collector, r->filter) : 0;
+	rc = r->filter ? redactor_init(&r->redactor) : 0;
 	if (rc)
 		return err_sys(err, rc, "a key for redacted labels");
+	rc = r->filter ? collector_set_filter(r->collector, r->filter, &r->redactor) : 0;
+	if (rc)
+		return err_sys(err, rc, "rules for labels");
 	if (r->child.tgid && r->cfg.selection == SELECTION_TGIDS) {
 		rc = collector_select(r->collector, (uint32_t)r->child.tgid);
 		if (rc)
@@ -421,7 +409,7 @@ int cmd_record(int argc, char **argv)
 	int rc = choose_target(&r, args.n > 0, &err);
 	if (rc == -EINVAL)
 		status = EXIT_USAGE;
-	rc = rc ? rc : make_filter(&r, &err);
+	rc = rc ? rc : label_rules_filter(&o.labels, &r.filter, &err);
 	if (rc == -EINVAL || rc == -E2BIG)
 		status = EXIT_USAGE;
 	/* Its process is forked here, before anything is open. */

@@ -42,6 +42,15 @@ static const struct opt_command command = {
 	.max_args = 1,
 };
 
+/* Of the end of a text. */
+static size_t line_of(const char *text)
+{
+	size_t n = 1;
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
 int cmd_read_text(const char *path, size_t max, char **ret, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -60,11 +69,15 @@ int cmd_read_text(const char *path, size_t max, char **ret, struct err *err)
 	int rc = got < 0 ? -errno : 0;
 	close(fd);
 	text[n] = 0;
-	if (!rc && n == max)
-		rc = -E2BIG;
+	if (rc)
+		err_sys(err, rc, "cannot read %s", path);
+	else if (n == max)
+		rc = err_set(err, -EINVAL, "%s: longer than %zu KiB", path, max >> 10);
+	else if (memchr(text, 0, n))
+		rc = err_set(err, -EINVAL, "%s:%zu: a NUL byte", path, line_of(text));
 	if (rc) {
 		free(text);
-		return err_sys(err, rc, "cannot read %s", path);
+		return rc;
 	}
 	*ret = text;
 	return 0;

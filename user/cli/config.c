@@ -69,8 +69,10 @@ static int set(struct reader *r, const char *key, const yaml_event_t *e)
 		return complain(r, e->start_mark.line, key, "a NUL byte");
 	if (r->cfg->n_texts > VALUES_MAX)
 		return complain(r, e->start_mark.line, key, "too many values");
-	if (i >= 0 && i < 64 && (r->given >> i & 1))
+	if (i >= 0 && i < CONFIG_OPTIONS_MAX && (r->given >> i & 1))
 		return 0;
+	if (!*text)
+		return complain(r, e->start_mark.line, key, "nothing stands behind it");
 	int rc = opt_set(r->cmd, key, text, r->out, &why);
 	if (!rc)
 		return 0;
@@ -108,7 +110,7 @@ static int read_value(struct reader *r, const char *key, size_t line)
 {
 	yaml_event_t e;
 	int i = option_index(r->cmd, key);
-	if (i < 0 || i >= 64) {
+	if (i < 0 || i >= CONFIG_OPTIONS_MAX) {
 		struct err why = { 0 };
 		opt_set(r->cmd, key, "", r->out, &why);
 		return complain(r, line, key, why.text);
@@ -116,6 +118,9 @@ static int read_value(struct reader *r, const char *key, size_t line)
 	if (r->seen >> i & 1)
 		return complain(r, line, key, "is there twice");
 	r->seen |= 1ull << i;
+	if (!strcmp(key, "config") || !strcmp(key, "check-config"))
+		return complain(r, line, key, "goes on the command line");
+	r->cfg->line[i] = r->given >> i & 1 ? 0 : line + 1;
 	int rc = next(r, &e);
 	if (rc)
 		return rc;
@@ -181,6 +186,7 @@ static int read_document(struct reader *r)
 
 int config_read(struct config_file *cfg, const char *path, const struct opt_command *cmd, uint64_t given, void *out, struct err *err)
 {
+	cfg->path = path;
 	struct reader r = { .cfg = cfg, .path = path, .cmd = cmd, .given = given, .out = out, .err = err };
 	char *text;
 	int rc = cmd_read_text(path, FILE_MAX, &text, err);
@@ -195,6 +201,20 @@ int config_read(struct config_file *cfg, const char *path, const struct opt_comm
 	yaml_parser_delete(&r.yaml);
 	free(text);
 	return rc;
+}
+
+void config_blame(const struct config_file *cfg, const struct opt_command *cmd, const char *key, struct err *err)
+{
+	struct err why = *err;
+	const char *text = why.text;
+	int i = option_index(cmd, key);
+	size_t n = strlen(key);
+	text += strncmp(text, "--", 2) ? 0 : 2;
+	text += strncmp(text, key, n) || text[n] != ':' ? 0 : n + 2;
+	if (i >= 0 && i < CONFIG_OPTIONS_MAX && cfg->line[i])
+		err_set(err, why.code, "%s:%zu: %s: %s", cfg->path, cfg->line[i], key, text);
+	else
+		err_set(err, why.code, "%s: %s", key, text);
 }
 
 void config_fini(struct config_file *cfg)

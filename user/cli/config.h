@@ -8,9 +8,13 @@
 
 #include "cli/options.h"
 
+#define CONFIG_OPTIONS_MAX 64
+
 struct config_file {
+	const char *path; /* borrowed */
 	char **texts; /* what OPT_STRING borrows */
 	size_t n_texts, cap;
+	size_t line[CONFIG_OPTIONS_MAX]; /* of each option that was taken from the file; 0: it was not */
 };
 
 /*
@@ -19,5 +23,8 @@ struct config_file {
  */
 int config_read(struct config_file *cfg, const char *path, const struct opt_command *cmd, uint64_t given, void *out, struct err *err);
 void config_fini(struct config_file *cfg);
+
+/* err is about the value of an option: say so, and where it stands. */
+void config_blame(const struct config_file *cfg, const struct opt_command *cmd, const char *key, struct err *err);
 
 #endif

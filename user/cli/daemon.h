@@ -5,6 +5,7 @@
 
 #include "cli/cmd.h"
 #include "cli/config.h"
+#include "cli/label_rules.h"
 #include "collect/collector.h"
 #include "http/http.h"
 
@@ -13,11 +14,12 @@
 
 struct daemon_options {
 	const char *store, *config;
-	bool check_config, anonymous, no_recipes, waker;
+	bool check_config, anonymous, no_recipes, wall, waker;
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
-	struct opt_list events, keep, listen, hosts;
+	struct opt_list events, keep, listen, hosts, debuginfod;
+	struct label_rules labels;
 	int64_t generation_ns;
-	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes;
+	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes, *debuginfod_cache;
 	uint64_t workers, connections;
 };
 
@@ -28,6 +30,7 @@ struct daemon_settings {
 	struct store_options store;
 	struct event event[MAX_EVENTS]; /* at the full rate */
 	unsigned n_events;
+	struct label_filter *filter; /* NULL: all labels */
 	struct http_config http;
 	char *token, *cert, *key;
 	double cpu_max; /* of one CPU; 0: no limit */
@@ -41,6 +44,8 @@ extern const struct opt_command daemon_command;
  * status. To be released either way.
  */
 int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err);
+/* err is about the value of that option. */
+void daemon_settings_blame(const struct daemon_settings *s, const char *key, struct err *err);
 void daemon_settings_fini(struct daemon_settings *s);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/daemon.h"
 
+#include "cli/debuginfod.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,14 @@ static const struct opt options[] = {
 	{ "store", 's', OPT_STRING, "DIR", "the store to write (default " DAEMON_STORE ")", AT(store), 0, 0 },
 	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 19)", AT(hz), 1, 1000 },
 	{ "event", 'e', OPT_LIST, "EVENT,..", "as in record (default: cycles where there is a PMU, else cpu-clock)", AT(events), 0, 0 },
-	{ "waker", 0, OPT_FLAG, NULL, "with the event off-cpu: who ended the wait, as in record", AT(waker), 0, 0 },
+	{ "wall", 0, OPT_FLAG, NULL, "all time, as in record: also the events off-cpu and runq", AT(wall), 0, 0 },
+	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0, 0 },
+	{ "label-keep", 0, OPT_LIST, "KEY,..", "of the labels that programs attach, and that come with profiles by others, keep\nonly these; prefix* as in record",
+	  AT(labels.keep), 0, 0 },
+	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", AT(labels.drop), 0, 0 },
+	{ "label-redact", 0, OPT_LIST, "KEY,..", "record of their values only a hash whose key ends with the daemon", AT(labels.redact), 0, 0 },
+	{ "debuginfod", 0, OPT_LIST, "URL,..", "ask these servers for debug files, as in record; read when the daemon begins", AT(debuginfod), 0, 0 },
+	{ "debuginfod-cache", 0, OPT_STRING, "DIR", "where such files are kept (default /var/cache/ascribe/debuginfod)", AT(debuginfod_cache), 0, 0 },
 	{ "recipes", 0, OPT_STRING, "PATH", "more label paths, as in record; read when the daemon begins", AT(recipes), 0, 0 },
 	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", AT(no_recipes), 0, 0 },
 	{ "listen", 'l', OPT_LIST, "ADDRESS,..", "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none\n(default 127.0.0.1:4041)", AT(listen), 0, 0 },
@@ -63,13 +72,13 @@ static int parse_keep(struct daemon_settings *s, struct err *err)
 			found = !opt_duration(eq + 1, &s->store.keep_ns[level]);
 		}
 		if (!found)
-			return err_set(err, -EINVAL, "keep: '%s' is not LEVEL=TIME; levels are 10s 1m 5m 20m 1h 4h 1d 1w 4w", text);
+			return err_set(err, -EINVAL, "'%s' is not LEVEL=TIME; levels are 10s 1m 5m 20m 1h 4h 1d 1w 4w", text);
 	}
 	int64_t below = 0;
 	for (uint8_t level = 0; level < STORE_N_LEVELS; level++) {
 		int64_t keep = s->store.keep_ns[level];
 		if (keep && keep < below)
-			return err_set(err, -EINVAL, "keep: %s is kept for less time than the level below", store_level_name(level));
+			return err_set(err, -EINVAL, "%s is kept for less time than the level below", store_level_name(level));
 		below = keep ? keep : below;
 	}
 	return 0;
@@ -81,7 +90,7 @@ static int parse_cpu(struct daemon_settings *s, struct err *err)
 	char *end;
 	double v = strtod(text, &end);
 	if (end == text || (*end && strcmp(end, "%")) || !(v >= 0) || v > 10000)
-		return err_set(err, -EINVAL, "cpu-max: '%s' is no percentage of one CPU; try 0.5%%", text);
+		return err_set(err, -EINVAL, "'%s' is no percentage of one CPU; try 0.5%%", text);
 	s->cpu_max = v / 100;
 	return 0;
 }
@@ -90,10 +99,10 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 {
 	const struct opt_list *l = &s->o.events;
 	if (l->n > MAX_EVENTS)
-		return err_set(err, -EINVAL, "event: %zu events are more than the %d at a time", l->n, MAX_EVENTS);
+		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n, MAX_EVENTS);
 	s->n_events = l->n ? (unsigned)l->n : 1;
 	size_t at = (size_t)snprintf(s->what, sizeof(s->what), "all processes");
-	bool waits = false;
+	bool waits = s->o.wall;
 	int rc = 0;
 	for (unsigned i = 0; !rc && i < s->n_events; i++) {
 		rc = event_parse(&s->event[i], l->n ? l->v[i] : event_default(), (unsigned)s->o.hz, err);
@@ -101,8 +110,6 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 	}
 	if (!rc && waits)
 		rc = events_add_waits(s->event, &s->n_events, MAX_EVENTS, err);
-	if (!rc && s->o.waker && !waits)
-		rc = err_set(err, -EINVAL, "waker: goes with the event " EVENT_OFF);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < s->n_events; i++) {
@@ -114,38 +121,86 @@ static int parse_events(struct daemon_settings *s, struct err *err)
 	return 0;
 }
 
-static int parse_http(struct daemon_settings *s, struct err *err)
+static int check_waker(struct daemon_settings *s, struct err *err)
+{
+	bool waits = false;
+	for (unsigned i = 0; i < s->n_events; i++)
+		waits |= s->event[i].wait;
+	return s->o.waker && !waits ? err_set(err, -EINVAL, "goes with wall, or the event " EVENT_OFF) : 0;
+}
+
+static int parse_labels(struct daemon_settings *s, struct err *err)
+{
+	int rc = label_rules_filter(&s->o.labels, &s->filter, err);
+	return rc == -E2BIG ? err_set(err, -EINVAL, "%s", err->text) : rc;
+}
+
+static int parse_debuginfod(struct daemon_settings *s, struct err *err)
+{
+	return s->o.debuginfod.n ? debuginfod_check(&s->o.debuginfod, err) : 0;
+}
+
+static int parse_mode(struct daemon_settings *s, struct err *err)
+{
+	char *end = NULL;
+	unsigned long mode = s->o.socket_mode ? strtoul(s->o.socket_mode, &end, 8) : 0;
+	if (s->o.socket_mode && (end == s->o.socket_mode || *end || mode > 0777 || !mode))
+		return err_set(err, -EINVAL, "'%s' is no mode; try 0660", s->o.socket_mode);
+	s->http.socket_mode = (unsigned)mode;
+	return 0;
+}
+
+static int read_token(struct daemon_settings *s, struct err *err)
+{
+	int rc = s->o.token_file ? cmd_read_token(s->o.token_file, &s->token, err) : 0;
+	s->http.token = s->token;
+	return rc ? rc : http_check_token(&s->http, err);
+}
+
+static int read_cert(struct daemon_settings *s, struct err *err)
+{
+	int rc = s->o.tls_cert ? cmd_read_text(s->o.tls_cert, 1 << 20, &s->cert, err) : 0;
+	s->http.tls_cert = s->cert;
+	return rc || !s->o.tls_cert || s->o.tls_key ? rc : err_set(err, -EINVAL, "needs its key: tls-key");
+}
+
+static int read_key(struct daemon_settings *s, struct err *err)
+{
+	int rc = s->o.tls_key ? cmd_read_text(s->o.tls_key, 1 << 20, &s->key, err) : 0;
+	s->http.tls_key = s->key;
+	return rc || !s->o.tls_key || s->o.tls_cert ? rc : err_set(err, -EINVAL, "needs its certificate: tls-cert");
+}
+
+static int parse_listen(struct daemon_settings *s, struct err *err)
 {
 	static const char *const by_default[] = { "127.0.0.1:4041" };
 	const struct daemon_options *o = &s->o;
 	struct http_config *h = &s->http;
-	char *end = NULL;
-	int rc = 0;
-	*h = (struct http_config){ .store = o->store, .listen = by_default, .n_listen = 1, .anonymous = o->anonymous,
-				   .hosts = (const char *const *)o->hosts.v, .n_hosts = o->hosts.n, .workers = (unsigned)o->workers,
-				   .connections = (unsigned)o->connections };
-	if (o->listen.n) {
-		h->listen = (const char *const *)o->listen.v;
-		h->n_listen = o->listen.n;
-	}
+	h->store = o->store;
+	h->listen = o->listen.n ? (const char *const *)o->listen.v : by_default;
+	h->n_listen = o->listen.n ? o->listen.n : 1;
+	h->anonymous = o->anonymous;
+	h->hosts = (const char *const *)o->hosts.v;
+	h->n_hosts = o->hosts.n;
+	h->workers = (unsigned)o->workers;
+	h->connections = (unsigned)o->connections;
 	if (o->listen.n == 1 && !strcmp(o->listen.v[0], "none"))
 		h->n_listen = 0;
-	if (o->socket_mode) {
-		unsigned long mode = strtoul(o->socket_mode, &end, 8);
-		if (end == o->socket_mode || *end || mode > 0777 || !mode)
-			return err_set(err, -EINVAL, "socket-mode: '%s' is no mode; try 0660", o->socket_mode);
-		h->socket_mode = (unsigned)mode;
-	}
-	rc = o->token_file ? cmd_read_token(o->token_file, &s->token, err) : 0;
-	rc = rc || !o->tls_cert ? rc : cmd_read_text(o->tls_cert, 1 << 20, &s->cert, err);
-	rc = rc || !o->tls_key ? rc : cmd_read_text(o->tls_key, 1 << 20, &s->key, err);
-	h->token = s->token;
-	h->tls_cert = s->cert;
-	h->tls_key = s->key;
-	return rc || !h->n_listen ? rc : http_check(h, err);
+	return h->n_listen ? http_check(h, err) : 0;
 }
 
-static int make_sense(struct daemon_settings *s, struct err *err)
+static int check_store(struct daemon_settings *s, struct err *err)
+{
+	return s->o.store[0] == '/' || !s->o.config ? 0 : err_set(err, -EINVAL, "'%s' does not begin with /", s->o.store);
+}
+
+static int check_switch(struct daemon_settings *s, struct err *err)
+{
+	const char *file = s->o.kill_switch;
+	return !file || file[0] == '/' ? 0 : err_set(err, -EINVAL, "'%s' does not begin with /", file);
+}
+
+static int parse_quota(struct daemon_settings *s, struct err *err)
 {
 	const struct daemon_options *o = &s->o;
 	store_options_default(&s->store);
@@ -153,18 +208,55 @@ static int make_sense(struct daemon_settings *s, struct err *err)
 	s->store.reserve_bytes = o->reserve_bytes;
 	s->store.wide_values = o->wide_values ? (uint32_t)o->wide_values : s->store.wide_values;
 	s->store.generation_ns = o->generation_ns ? o->generation_ns : s->store.generation_ns;
-	if (o->store[0] != '/' && o->config)
-		return err_set(err, -EINVAL, "store: '%s' does not begin with /", o->store);
-	if (o->kill_switch && o->kill_switch[0] != '/')
-		return err_set(err, -EINVAL, "kill-switch: '%s' does not begin with /", o->kill_switch);
-	if (o->max_bytes && o->max_bytes < 16u << 20)
-		return err_set(err, -EINVAL, "store-max: at least 16MiB");
-	if (o->memory_max && o->memory_max < 32u << 20)
-		return err_set(err, -EINVAL, "memory-max: at least 32MiB");
-	int rc = parse_keep(s, err);
-	rc = rc ? rc : parse_cpu(s, err);
-	rc = rc ? rc : parse_events(s, err);
-	return rc ? rc : parse_http(s, err);
+	return o->max_bytes && o->max_bytes < 16u << 20 ? err_set(err, -EINVAL, "at least 16MiB") : 0;
+}
+
+static int check_memory(struct daemon_settings *s, struct err *err)
+{
+	return s->o.memory_max && s->o.memory_max < 32u << 20 ? err_set(err, -EINVAL, "at least 32MiB") : 0;
+}
+
+/* What a value means that could be read; a complaint is about the key. */
+static const struct {
+	const char *key;
+	int (*f)(struct daemon_settings *s, struct err *err);
+} meanings[] = {
+	{ "store", check_store },	{ "kill-switch", check_switch },   { "store-max", parse_quota },   { "memory-max", check_memory },
+	{ "keep", parse_keep },		{ "cpu-max", parse_cpu },	   { "event", parse_events },	   { "waker", check_waker },
+	{ "debuginfod", parse_debuginfod }, { "socket-mode", parse_mode }, { "token-file", read_token },   { "tls-cert", read_cert },
+	{ "tls-key", read_key },	{ "listen", parse_listen },
+};
+
+/* The list that has the rule which is complained of. */
+static const char *blamed_rules(const struct daemon_settings *s, const char *why)
+{
+	static const char *const key[] = { "label-keep", "label-drop", "label-redact" };
+	const struct opt_list *lists[] = { &s->o.labels.keep, &s->o.labels.drop, &s->o.labels.redact };
+	for (size_t i = 3; i--;)
+		for (size_t k = 0; k < lists[i]->n; k++)
+			if (strstr(why, lists[i]->v[k]))
+				return key[i];
+	return lists[0]->n ? key[0] : lists[1]->n ? key[1] : key[2];
+}
+
+void daemon_settings_blame(const struct daemon_settings *s, const char *key, struct err *err)
+{
+	config_blame(&s->config, &daemon_command, key, err);
+}
+
+static int make_sense(struct daemon_settings *s, struct err *err)
+{
+	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
+		int rc = meanings[i].f(s, err);
+		if (rc) {
+			daemon_settings_blame(s, meanings[i].key, err);
+			return rc == -ENOMEM ? rc : -EINVAL;
+		}
+	}
+	int rc = parse_labels(s, err);
+	if (rc)
+		daemon_settings_blame(s, blamed_rules(s, err->text), err);
+	return rc;
 }
 
 int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err)
@@ -184,6 +276,7 @@ void daemon_settings_fini(struct daemon_settings *s)
 {
 	opt_release(&daemon_command, &s->o);
 	config_fini(&s->config);
+	filter_free(s->filter);
 	free(s->token);
 	free(s->cert);
 	free(s->key);

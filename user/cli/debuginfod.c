@@ -59,15 +59,28 @@ static unsigned long from_environment(const char *name)
 	return v ? strtoul(v, NULL, 10) : 0;
 }
 
+static int make_list(const struct opt_list *urls, struct buf *out, struct err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < urls->n; i++)
+		rc = strcmp(urls->v[i], "env") ? add_url(out, urls->v[i], strlen(urls->v[i]), "--debuginfod", err) : add_environment(out, err);
+	return rc ? rc : buf_add_u8(out, 0);
+}
+
+int debuginfod_check(const struct opt_list *urls, struct err *err)
+{
+	struct buf list = BUF_INIT;
+	int rc = make_list(urls, &list, err);
+	buf_fini(&list);
+	return rc;
+}
+
 int debuginfod_start(struct downloads **ret, const struct opt_list *urls, const char *cache, struct err *err)
 {
 	struct buf list = BUF_INIT;
 	char dir[PATH_MAX];
 	int rc = cache ? 0 : default_cache(dir, sizeof(dir), err);
-	for (size_t i = 0; !rc && i < urls->n; i++)
-		rc = strcmp(urls->v[i], "env") ? add_url(&list, urls->v[i], strlen(urls->v[i]), "--debuginfod", err)
-					       : add_environment(&list, err);
-	rc = rc ? rc : buf_add_u8(&list, 0);
+	rc = rc ? rc : make_list(urls, &list, err);
 	struct downloads_config cfg = {
 		.urls = (const char *)list.data,
 		.cache = cache ? cache : dir,

@@ -12,6 +12,9 @@
  */
 int debuginfod_start(struct downloads **ret, const struct opt_list *urls, const char *cache, struct err *err);
 
+/* Is the list one that debuginfod_start would take? */
+int debuginfod_check(const struct opt_list *urls, struct err *err);
+
 /* What came of it, on stderr. */
 void debuginfod_print(const struct downloads *d);
 

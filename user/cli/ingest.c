@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define WAIT_S 5
+#define SERVICE "service_name"
 
 int ingest_init(struct ingest *i)
 {
@@ -65,13 +66,41 @@ static int add_frame(struct store_writer *w, const struct profile_frame *f, uint
 	return rc ? rc : store_add_frame(w, &s, ret);
 }
 
-static int add_sample(struct store_writer *w, const struct profile *p, const uint32_t *frames, const uint32_t *events, const struct profile_sample *s)
+struct rules {
+	const struct label_filter *filter;
+	const struct redactor *redactor;
+};
+
+static bool is_service(const struct label *l)
+{
+	return l->key_len == strlen(SERVICE) && !memcmp(l->key, SERVICE, l->key_len);
+}
+
+/* The labels of a sample that may be kept, in out; what gives way is in room. */
+static size_t kept_labels(const struct profile *p, const struct profile_sample *s, const struct rules *rules, struct label *out, char *room)
+{
+	struct label more[PROFILE_LABELS_MAX];
+	size_t n = 0, n_more = 0;
+	for (uint32_t i = 0; i < s->n_labels; i++) {
+		const struct label *l = &p->labels[s->label + i];
+		if (is_service(l))
+			out[n++] = *l;
+		else
+			more[n_more++] = *l;
+	}
+	n_more = filter_apply(rules->filter, rules->redactor, more, n_more, room);
+	for (size_t i = 0; i < n_more; i++)
+		out[n++] = more[i];
+	return labels_normalize(out, n);
+}
+
+static int add_sample(struct store_writer *w, const struct profile *p, const struct rules *rules, const uint32_t *frames, const uint32_t *events,
+		      const struct profile_sample *s)
 {
 	struct label labels[PROFILE_LABELS_MAX];
+	char room[PROFILE_LABELS_MAX * REDACTED_LEN];
 	uint32_t set, stack = 0;
-	if (s->n_labels)
-		memcpy(labels, &p->labels[s->label], s->n_labels * sizeof(labels[0]));
-	int rc = store_add_set(w, labels, labels_normalize(labels, s->n_labels), &set);
+	int rc = store_add_set(w, labels, kept_labels(p, s, rules, labels, room), &set);
 	for (uint32_t i = s->depth; !rc && i--;) {
 		uint32_t parent = stack;
 		rc = store_add_stack(w, parent, frames[p->stacks[s->stack + i]], &stack);
@@ -85,7 +114,7 @@ static int add_sample(struct store_writer *w, const struct profile *p, const uin
 	return rc;
 }
 
-static int add_profile(struct store_writer *w, const struct profile *p)
+static int add_profile(struct store_writer *w, const struct profile *p, const struct rules *rules)
 {
 	uint32_t events[PROFILE_TYPES_MAX], *frames = calloc(p->n_frames + 1, sizeof(*frames));
 	int rc = frames ? 0 : -ENOMEM;
@@ -96,13 +125,14 @@ static int add_profile(struct store_writer *w, const struct profile *p)
 	for (size_t i = 0; !rc && i < p->n_frames; i++)
 		rc = add_frame(w, &p->frames[i], &frames[i]);
 	for (size_t i = 0; !rc && i < p->n_samples; i++)
-		rc = add_sample(w, p, frames, events, &p->samples[i]);
+		rc = add_sample(w, p, rules, frames, events, &p->samples[i]);
 	free(frames);
 	return rc;
 }
 
-void ingest_take(struct ingest *i, struct store_writer *w)
+void ingest_take(struct ingest *i, struct store_writer *w, const struct label_filter *f, const struct redactor *r)
 {
+	const struct rules rules = { f, r };
 	uint64_t n;
 	if (read(i->fd, &n, sizeof(n)) != sizeof(n))
 		return;
@@ -112,7 +142,7 @@ void ingest_take(struct ingest *i, struct store_writer *w)
 	pthread_mutex_unlock(&i->lock);
 	if (!p)
 		return;
-	int rc = w ? add_profile(w, p) : -EAGAIN;
+	int rc = w ? add_profile(w, p, &rules) : -EAGAIN;
 	pthread_mutex_lock(&i->lock);
 	i->profiles += !rc;
 	i->samples += rc ? 0 : p->n_samples;

@@ -7,6 +7,7 @@
 #define ASCRIBE_CLI_INGEST_H
 
 #include "http/profile.h"
+#include "labels/filter.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -27,7 +28,7 @@ void ingest_fini(struct ingest *i);
 /* Any thread, waits until it is stored: 5 s at most. -EAGAIN: another one waits, or nothing is written now. */
 int ingest_put(struct ingest *i, const struct profile *p, struct err *err);
 
-/* The writing thread. w NULL: refuse. */
-void ingest_take(struct ingest *i, struct store_writer *w);
+/* The writing thread. w NULL: refuse. f: which labels may be kept, as of programs that are sampled; NULL: all. What a profile is of (service_name) stays. */
+void ingest_take(struct ingest *i, struct store_writer *w, const struct label_filter *f, const struct redactor *r);
 
 #endif

@@ -714,9 +714,9 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	return 0;
 }
 
-int collector_set_filter(struct collector *c, const struct label_filter *f)
+int collector_set_filter(struct collector *c, const struct label_filter *f, const struct redactor *r)
 {
-	return labelling_set_filter(c->labelling, f);
+	return labelling_set_filter(c->labelling, f, r);
 }
 
 void collector_set_downloads(struct collector *c, struct downloads *d)

@@ -34,8 +34,8 @@ int collector_open_store(struct store_writer **ret, const char *dir, const char 
  */
 int collector_open(struct collector **ret, const struct sampler_config *cfg, struct store_writer *w,
 		   struct err *ret_warning, struct err *err);
-/* Before the start: which labels of programs may be kept (labelling_set_filter). Borrowed. 0 or -errno. */
-int collector_set_filter(struct collector *c, const struct label_filter *f);
+/* Before the start: which labels of programs may be kept (labelling_set_filter). Copied. 0 or -errno. */
+int collector_set_filter(struct collector *c, const struct label_filter *f, const struct redactor *r);
 /* Before the start: names may come from there, too. Borrowed; at the end at most 2 s are spent to wait for them. */
 void collector_set_downloads(struct collector *c, struct downloads *d);
 int collector_start(struct collector *c, struct err *err);

@@ -86,8 +86,8 @@ struct labelling {
 	size_t n_definitions, n_keys, bytes, sets_max;
 	bool any_full, any_missed, look;
 	uint32_t generation;
-	const struct label_filter *filter;
-	struct redactor redactor; /* its key is here and nowhere else: it ends with the recording */
+	struct label_filter *filter;
+	struct redactor redactor;
 	struct known *known;
 	size_t n_known, cap_known;
 	uint64_t asked;
@@ -117,10 +117,15 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	return 0;
 }
 
-int labelling_set_filter(struct labelling *l, const struct label_filter *f)
+int labelling_set_filter(struct labelling *l, const struct label_filter *f, const struct redactor *r)
 {
-	l->filter = f;
-	return redactor_init(&l->redactor);
+	struct label_filter *copy = filter_copy(f);
+	if (!copy)
+		return -ENOMEM;
+	filter_free(l->filter);
+	l->filter = copy;
+	l->redactor = *r;
+	return 0;
 }
 
 size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room)
@@ -741,5 +746,6 @@ void labelling_free(struct labelling *l)
 		labelled_free(l->known[i].labelled);
 	free(l->known);
 	sources_free(l->sources);
+	filter_free(l->filter);
 	free(l);
 }

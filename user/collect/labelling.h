@@ -24,9 +24,9 @@ void labelling_free(struct labelling *l);
 
 /*
  * From here on every definition goes through the filter before it is kept, so that nothing that it denies gets any further.
- * Before the first record. The filter is borrowed. -errno: no random key for values to be redacted.
+ * Before the first record. Both are copied; whoever gives another labelling the same redactor gets the same hashes there. 0 or -ENOMEM.
  */
-int labelling_set_filter(struct labelling *l, const struct label_filter *f);
+int labelling_set_filter(struct labelling *l, const struct label_filter *f, const struct redactor *r);
 
 /* The same for labels that come in another way; room as for filter_apply. */
 size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room);

@@ -438,14 +438,21 @@ static void set_defaults(struct http_config *c)
 	c->socket_mode = c->socket_mode ? c->socket_mode : 0660;
 }
 
+int http_check_token(const struct http_config *cfg, struct err *err)
+{
+	size_t n = cfg->token ? strlen(cfg->token) : 16;
+	return n < 16 || n > 1024 ? err_set(err, -EINVAL, "a token has 16 to 1024 bytes") : 0;
+}
+
 int http_check(const struct http_config *cfg, struct err *err)
 {
 	struct listen_at at;
 	int rc = 0;
 	if (!cfg->n_listen || cfg->n_listen > ADDRESSES_MAX)
 		return err_set(err, -EINVAL, "%zu addresses to listen on: 1 to %d", cfg->n_listen, ADDRESSES_MAX);
-	if (cfg->token && (strlen(cfg->token) < 16 || strlen(cfg->token) > 1024))
-		return err_set(err, -EINVAL, "a token has 16 to 1024 bytes");
+	rc = http_check_token(cfg, err);
+	if (rc)
+		return rc;
 	if (!cfg->tls_cert != !cfg->tls_key)
 		return err_set(err, -EINVAL, "TLS needs a certificate and a key");
 	if (cfg->tls_cert && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)

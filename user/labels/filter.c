@@ -390,6 +390,12 @@ out:
 	return rc;
 }
 
+struct label_filter *filter_copy(const struct label_filter *f)
+{
+	struct label_filter *copy = malloc(f->bytes);
+	return copy ? memcpy(copy, f, f->bytes) : NULL;
+}
+
 void filter_free(struct label_filter *f)
 {
 	free(f);

@@ -61,6 +61,7 @@ struct label_filter {
 
 /* 0; -EINVAL, -E2BIG with a text that names the rule; -ENOMEM. The rules are copied. */
 int filter_new(struct label_filter **ret, const struct filter_rule *rules, size_t n, struct err *err);
+struct label_filter *filter_copy(const struct label_filter *f); /* NULL: no memory */
 void filter_free(struct label_filter *f);
 
 static inline enum filter_action filter_find(const struct label_filter *f, const char *key, size_t len)
