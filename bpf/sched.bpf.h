@@ -1214,6 +1214,10 @@ static __always_inline void wait_tell(struct seq_file *seq, struct wire_wait *o,
 		barrier_var(n);
 		if (n > WAIT_WORDS || bpf_probe_read_kernel(o->words, n * 8, s->words))
 			n = o->row.n_kernel = o->row.n_user = o->row.n_python = 0; /* another's by now: half of each */
+	} else if (blocked && !place) { /* expected to be short: where it is in the kernel can be seen now, too */
+		long size = bpf_get_task_stack(t, o->words, WAIT_WORDS * 8, 0);
+		n = size > 0 ? (__u64)size / 8 : 0;
+		o->row.n_kernel = (__u8)n;
 	}
 	/* The thread may have gone on, and its place be another's: then what was read is not told. */
 	if (__sync_val_compare_and_swap(&w->since, raw, until) != raw)

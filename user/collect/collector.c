@@ -232,6 +232,8 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &flags);
 	if (rc == -EINPROGRESS)
 		return false;
+	if (!rc && wait && !stack)
+		stack = c->waits.no_stack;
 	if (!rc)
 		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples * c->cfg.weight, row->value);
 	if (rc)
