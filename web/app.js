@@ -24,6 +24,7 @@ const SYSTEM = ['comm', 'unit', 'container', 'pod', 'namespace', 'exe', 'cgroup'
 
 class App {
 	constructor() {
+		byId('skip').addEventListener('click', e => { e.preventDefault(); byId('tab-' + this.state.tab).focus(); });
 		[this.state, this.problems] = parse(location.search);
 		this.chosenBy = '';
 		this.used = null;
@@ -98,7 +99,13 @@ class App {
 		this.showProblems();
 	}
 
-	showProblems() { byId('problems').replaceChildren(...this.problems.map(p => h('p', null, h('bdi', null, brief(p, 300))))); }
+	showProblems() {
+		const text = this.problems.join('\n');
+		if (text === this.told) /* said once */
+			return;
+		this.told = text;
+		byId('problems').replaceChildren(...this.problems.map(p => h('p', null, h('bdi', null, brief(p, 300)))));
+	}
 
 	/* The key that was chosen for who did not choose is not in the address. */
 	shownState() { return this.state.by === this.chosenBy ? { ...this.state, by: '' } : this.state; }
@@ -156,6 +163,8 @@ class App {
 			return;
 		const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
 		if (e.key === 'Escape') {
+			if (this.bar.closeMenu())
+				return;
 			if (typing)
 				document.activeElement.blur();
 			else if (this.state.tab === 'flame')
@@ -179,6 +188,7 @@ class App {
 		this.time.update(again);
 		this.values.showKeys(this.keys || [], s.by);
 		this.values.update(again);
+		const left = Object.keys(this.tabs).some(id => id !== s.tab && this.tabs[id].contains(document.activeElement));
 		for (const id of Object.keys(this.tabs)) {
 			const shown = id === s.tab, tab = byId('tab-' + id);
 			this.tabs[id].hidden = !shown;
@@ -186,6 +196,8 @@ class App {
 			tab.setAttribute('aria-selected', String(shown));
 			tab.tabIndex = shown ? 0 : -1;
 		}
+		if (left)
+			byId('tab-' + s.tab).focus();
 		this[s.tab].update(again);
 	}
 

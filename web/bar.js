@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bar on top: range, selection, what it is compared with, live, light or dark, export. */
 import { address } from './api.js';
-import { byId, h } from './dom.js';
+import { byId, h, refill } from './dom.js';
 import { brief, time } from './format.js';
 import * as selector from './selector.js';
 import { nextTheme, themeName } from './theme.js';
@@ -14,9 +14,15 @@ const OPS = { '=': '=', '!=': '≠', '=~': '≈', '!~': '≉' };
 export class Bar {
 	constructor(app, host) {
 		this.app = app;
-		const go = changes => app.go(changes), enter = f => e => { if (e.key === 'Enter') f(e.target.value.trim()); };
+		const go = changes => app.go(changes);
+		const keys = (name, f) => e => { /* Escape: as it was */
+			if (e.key === 'Enter')
+				f(e.target.value.trim());
+			else if (e.key === 'Escape')
+				e.target.value = app.state[name];
+		};
 		const field = (name, label, size) => h('input', { name, size, 'aria-label': label, placeholder: label, spellcheck: false, autocomplete: 'off',
-			onkeydown: enter(v => go(name === 'where' ? { where: v, root: '' } : { [name]: v })),
+			onkeydown: keys(name, v => go(name === 'where' ? { where: v, root: '' } : { [name]: v })),
 			onchange: e => go(name === 'where' ? { where: e.target.value.trim(), root: '' } : { [name]: e.target.value.trim() }) });
 		this.from = field('from', 'from', 19);
 		this.to = field('to', 'to', 19);
@@ -37,6 +43,7 @@ export class Bar {
 				this.live, h('span.fill'), this.menu, this.theme),
 			h('div.row', null, this.where, this.event, this.chips));
 		document.addEventListener('click', e => { if (!this.menu.contains(e.target)) this.menu.open = false; });
+		this.menu.addEventListener('focusout', e => { if (e.relatedTarget && !this.menu.contains(e.relatedTarget)) this.menu.open = false; });
 		this.showTheme();
 	}
 
@@ -45,6 +52,15 @@ export class Bar {
 		this.theme.textContent = { auto: '◐', light: '☀', dark: '☾' }[name];
 		this.theme.title = this.theme.ariaLabel = `Colours: ${name}`;
 		this.theme.setAttribute('aria-label', `Colours: ${name}`);
+	}
+
+	/* True: there was one to close. */
+	closeMenu() {
+		const was = this.menu.open, inside = this.menu.contains(document.activeElement);
+		this.menu.open = false;
+		if (was && inside)
+			this.menu.firstChild.focus();
+		return was;
 	}
 
 	move(f) {
@@ -109,7 +125,7 @@ export class Bar {
 			chips.push(h('span.chip.baseline', null, 'against ', h('bdi', null, brief(s.against || 'the same selection', 80) +
 				(s.against_from ? ` from ${clock(s.against_from)}` : '') + (s.against_to ? ` to ${clock(s.against_to)}` : '')),
 			h('button', { type: 'button', name: 'no-baseline', 'aria-label': 'Compare with nothing', onclick: () => go({ against: '', against_from: '', against_to: '' }) }, '×')));
-		this.chips.replaceChildren(...chips);
+		refill(this.chips, chips, this.where);
 	}
 
 	before() {
@@ -121,12 +137,12 @@ export class Bar {
 		const select = this.app.select(), view = { ...select, ...this.app.baseline(), names: s.names };
 		const flame = s.view === 'sandwich' ? { ...view, view: 'callees', function: s.fn, module: s.module } : { ...view, view: s.view, root: s.root };
 		const link = (text, path, params, name) => h('a', { href: address(path, params), download: name, 'data-export': name }, text);
-		this.menu.lastChild.replaceChildren(
+		refill(this.menu.lastChild, [
 			link('This flame graph as a page', 'export/flame.html', flame, 'flame.html'),
 			link('Profile for pprof', 'export/profile.pb.gz', select, 'profile.pb.gz'),
 			link('Folded stacks', 'export/folded.txt', select, 'stacks.folded'),
 			link('Functions as JSON', 'api/v1/table', { ...select, limit: 100000, names: s.names }, 'functions.json'),
-			link('Values as JSON', 'api/v1/table', { ...select, by: s.by, limit: 100000 }, 'values.json'));
+			link('Values as JSON', 'api/v1/table', { ...select, by: s.by, limit: 100000 }, 'values.json')], this.menu.firstChild);
 	}
 }
 

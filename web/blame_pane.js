@@ -2,7 +2,7 @@
 /* Who had the CPU while others waited for it: a line for each who waited, a column for each who had it. */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
-import { h } from './dom.js';
+import { h, refill } from './dom.js';
 import { brief, percent, seconds } from './format.js';
 import { and } from './selector.js';
 
@@ -40,8 +40,8 @@ export class BlamePane extends Pane {
 				onclick: () => this.app.go({ where: and(this.app.state.where, this.by, '=', v.victim || ''), root: '' }) }, h('bdi', null, brief(nameOf(v, v.victim), 60)))),
 			h('td.n', null, seconds(v.seconds)),
 			a.occupants.map((o, k) => this.cell(share.get(i * n + k), v, o))));
-		this.body.replaceChildren(h('table.matrix', null, h('caption.unseen', null, 'Seconds waited for a CPU, by who waited and who had it'), h('thead', null, head),
-			h('tbody', null, rows.length ? rows : h('tr', null, h('td.empty', { colSpan: n + 2 }, 'Nobody waited.')))));
+		refill(this.body, [h('table.matrix', null, h('caption.unseen', null, 'Seconds waited for a CPU, by who waited and who had it'), h('thead', null, head),
+			h('tbody', null, rows.length ? rows : h('tr', null, h('td.empty', { colSpan: n + 2 }, 'Nobody waited.'))))]);
 		this.app.drawn('blame');
 	}
 

@@ -5,7 +5,7 @@ import { FlameView } from './flame_view.js';
 import { FrameLine } from './frame_line.js';
 import { ask } from './api.js';
 import { N_VALUES, legend, painter } from './colour.js';
-import { h } from './dom.js';
+import { h, refill } from './dom.js';
 import { brief, number, percent, seconds } from './format.js';
 import { and, valueOf } from './selector.js';
 import { baseline, select } from './state.js';
@@ -32,7 +32,7 @@ export class FlamePane extends Pane {
 			onpoint: (i, e) => this.point(this.callers, i, e) });
 		this.controls();
 		this.line = new FrameLine(app);
-		this.list = h('details.list', { ontoggle: () => this.showList() }, h('summary', null, 'As a table', h('span.keys', null, 'drag: pan · Ctrl and wheel: zoom · arrows, Enter, Escape · / search · i turn')), h('div'));
+		this.list = h('details.list', { ontoggle: () => this.showList() }, h('summary', null, 'As a table', h('span.keys', { 'aria-hidden': 'true' }, 'drag: pan · Ctrl and wheel: zoom · arrows, Enter, Escape · / search · i turn')), h('div'));
 		this.callersHost = h('div.half', { hidden: true }, h('p.label', null, 'Callers'), this.callers.element);
 		this.calleesLabel = h('p.label', { hidden: true }, 'Callees');
 		host.append(this.tools, this.legend, this.note, h('div.graphs', null, this.callersHost, this.calleesLabel, this.view.element), this.line.element, this.list);
@@ -342,7 +342,7 @@ export class FlamePane extends Pane {
 		if (!this.list.open || !this.tree)
 			return;
 		const t = this.tree, rows = [0, ...children(t, 0)];
-		this.list.lastChild.replaceChildren(table({
+		refill(this.list.lastChild, [table({
 			caption: 'Frames below the one that is zoomed to', rows, columns: [
 				{ id: 'name', title: 'Frame', header: true, wide: true, cell: i => i && t.frame[i] !== 1 ? h('button.link', { type: 'button', onclick: () => this.pick(i) },
 					h('bdi', null, brief(name(t, i), 200))) : h('bdi', null, brief(name(t, i), 200)) },
@@ -350,6 +350,6 @@ export class FlamePane extends Pane {
 				{ id: 'total', title: 'Samples', number: true, cell: i => number(t.total[i]) },
 				{ id: 'share', title: 'Of all', number: true, cell: i => percent(t.total[i], this.shown.samples) },
 				{ id: 'own', title: 'Self', number: true, cell: i => number(t.own[i]) },
-			] }));
+			] })], this.list.firstChild);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What there is to say of one frame, and what can be done with it. */
 import { kindName } from './colour.js';
-import { h } from './dom.js';
+import { h, refill } from './dom.js';
 import { amount, brief, interval, number, percent, seconds, shares } from './format.js';
 
 const VERDICTS = ['may be chance', 'more', 'less'];
@@ -39,9 +39,9 @@ export class FrameLine {
 			return;
 		}
 		const real = a.kind !== 5 && a.name !== '(other)' && a.name !== 'all';
-		this.element.replaceChildren(h('b', null, h('bdi', null, brief(a.name, 240))), ...this.lines(a).map(([text]) => h('span', null, h('bdi', null, text))),
+		refill(this.element, [h('b', null, h('bdi', null, brief(a.name, 240))), ...this.lines(a).map(([text]) => h('span', null, h('bdi', null, text))),
 			real && this.app.sandwich ? h('span.actions', null,
 				h('button', { type: 'button', name: 'sandwich', onclick: () => this.app.sandwich(a.name, a.module) }, 'Callers and callees'),
-				h('button', { type: 'button', name: 'findit', onclick: () => this.app.go({ find: '^' + a.name.replace(/ \(inlined\)$/, '').slice(0, 500).replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$' }) }, 'Find all')) : '');
+				h('button', { type: 'button', name: 'findit', onclick: () => this.app.go({ find: '^' + a.name.replace(/ \(inlined\)$/, '').slice(0, 500).replace(/[.*+?^${}()|[\]\\]/g, '\\$&') + '$' }) }, 'Find all')) : '']);
 	}
 }

@@ -2,7 +2,7 @@
 /* The table of functions: CPU of their own and with what they call, or how they differ from a baseline. */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
-import { h } from './dom.js';
+import { h, refill } from './dom.js';
 import { baseName, brief, number, percent, seconds, shares } from './format.js';
 import { bar, table } from './table.js';
 
@@ -53,11 +53,11 @@ export class FunctionsPane extends Pane {
 		const a = this.answer, rows = this.rows(), shown = rows.slice(0, SHOWN);
 		const of = a.n_matched ?? a.n_rows;
 		this.status.textContent = `${number(shown.length)} of ${number(of)} functions` + (this.compared ? `, ${number(a.n_changed)} changed beyond chance` : '');
-		this.body.replaceChildren(table({
+		refill(this.body, [table({
 			caption: this.compared ? 'Functions compared' : 'Functions by CPU', columns: this.compared ? this.diffColumns(a) : this.columns(a),
 			rows: shown, sort: this.app.state.sort === 'change' && !this.compared ? 'self' : this.app.state.sort, onsort: sort => this.app.go({ sort }),
 			rowClass: r => this.compared ? r.verdict : '',
-		}));
+		})], this.filter);
 		this.app.drawn('functions');
 	}
 

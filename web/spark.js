@@ -18,6 +18,6 @@ export function spark(points, from, to, n_steps, colour, title) {
 	});
 	const label = document.createElementNS('http://www.w3.org/2000/svg', 'title');
 	label.textContent = title;
-	return svg('svg', { class: 'spark', width: W, height: H, viewBox: `0 0 ${W} ${H}`, role: 'img' },
+	return svg('svg', { class: 'spark', width: W, height: H, viewBox: `0 0 ${W} ${H}`, 'aria-hidden': 'true' },
 		label, svg('path', { d: d + `V${H}Z`, fill: colour }));
 }

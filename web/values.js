@@ -6,7 +6,7 @@
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { valueColour } from './colour.js';
-import { h } from './dom.js';
+import { h, refill } from './dom.js';
 import { brief, number, percent, plain, seconds, shares } from './format.js';
 import { and, parse, valueOf, without } from './selector.js';
 import { spark } from './spark.js';
@@ -90,7 +90,7 @@ export class ValuesPane extends Pane {
 		const a = this.answer, by = this.by, time = a.seconds > 0;
 		this.status.textContent = a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`;
 		const rank = r => r.key ? this.rank(by, r.key[by]) : -1;
-		this.body.replaceChildren(table({
+		refill(this.body, [table({
 			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
 				{ id: 'value', title: brief(by, 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
 				{ id: 'cpu', title: a.metric && a.metric !== 'cpu' ? 'Time' : time ? 'CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
@@ -99,7 +99,7 @@ export class ValuesPane extends Pane {
 				...(this.waits ? [this.waitColumn('runq', 'Run queue', 'waited for a CPU', 0), this.waitColumn('off', 'Blocked', 'blocked', 1)] : []),
 				{ id: 'course', title: 'Course', cell: r => this.sparkCell(r, rank(r)) },
 				{ id: 'do', title: '', stays: true, cell: r => this.actions(r) },
-			] }));
+			] })], this.keys);
 		this.app.drawn('values');
 	}
 

@@ -255,6 +255,47 @@ onPage('by keyboard alone', url, '', async page => {
 	assert.deepEqual(unnamed, []);
 });
 
+/* What is shown anew must not send the keyboard back to the top of the page. */
+onPage('the keyboard stays where it is', url, '', async page => {
+	const at = () => page.evaluate(() => { const e = document.activeElement; return [e.tagName, e.name || e.id, e.dataset.value ?? e.dataset.sort ?? ''].filter(Boolean).join(' '); });
+	const enter = async selector => { await page.focus(selector); await page.keyboard.press('Enter'); await settled(page); return at(); };
+	await page.keyboard.press('Tab');
+	assert.equal(await at(), 'A skip');
+	assert.ok((await page.locator('#skip').boundingBox()).y >= 0);
+	await page.keyboard.press('Enter');
+	assert.equal(await at(), 'BUTTON tab-flame');
+	assert.equal(await enter('#values button[data-value=a]'), 'BUTTON a');
+	assert.equal(await enter('button[name=against-rest]'), 'BUTTON no-baseline');
+	assert.equal(await enter('.chip button'), 'BUTTON no-baseline');
+	assert.equal(await enter('button[name=no-baseline]'), 'BUTTON against-before');
+	await page.click('#tab-functions');
+	await settled(page);
+	assert.equal(await enter('button[data-sort=samples]'), 'BUTTON samples');
+	assert.equal(await enter('#panel-functions tbody tr:nth-child(3) button.link'), 'BUTTON tab-flame');
+	await page.focus('#values tbody tr:nth-child(2) button[name=but]');
+	await page.evaluate(() => { for (const e of document.querySelectorAll('#values tbody tr')) e.dataset.old = '1'; });
+	await page.click('button[name=live]');
+	await page.focus('#values tbody tr:nth-child(2) button[name=but]');
+	await page.waitForFunction(() => !document.querySelector('#values tbody tr[data-old]'));
+	assert.equal(await at(), 'BUTTON but');
+	await page.goto(url + '/');
+	await settled(page);
+	await clickFrame(page, 1, 0.1);
+	const root = param(page, 'root');
+	await enter('.menu summary');
+	await page.keyboard.press('Tab');
+	assert.equal(await at(), 'A');
+	await page.keyboard.press('Escape'); /* closes the menu, and nothing else */
+	assert.equal(await page.locator('.menu[open]').count(), 0);
+	assert.equal(await at(), 'SUMMARY');
+	assert.equal(param(page, 'root'), root);
+	await page.focus('input[name=from]');
+	await page.keyboard.type('now-');
+	await page.keyboard.press('Escape');
+	assert.equal(await page.inputValue('input[name=from]'), '');
+	assert.equal(param(page, 'from'), '');
+});
+
 onPage('light and dark', url, '', async page => {
 	const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 	const dark = await ground();
