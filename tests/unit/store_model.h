@@ -70,7 +70,7 @@ static const struct store_options model_options = {
 static const struct store_event model_events[] = {
 	{ "cpu-clock", "nanoseconds", 10101010, 10101010 },
 	{ "page-faults", "count", 0, 1 },
-	{ "cpu-clock", "nanoseconds", 1000000, 0 },
+	{ "task-clock", "nanoseconds", 1000000, 0 },
 };
 
 static inline uint32_t model_random(struct model *m, uint32_t below)

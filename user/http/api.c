@@ -66,7 +66,10 @@ static json_t *events_json(const struct store *s)
 	json_t *v = json_array();
 	for (uint32_t i = 0; v && i < store_n_events(s); i++) {
 		const char *name = store_event(s, i)->name;
-		if (!query_is_profile(store_event(s, i)))
+		bool again = !query_is_profile(store_event(s, i));
+		for (uint32_t k = 0; k < i && !again; k++) /* two rates of one event */
+			again = !strcmp(store_event(s, k)->name, name);
+		if (again)
 			continue;
 		if (!json_array_append_new(v, json_text(name, strlen(name))))
 			continue;

@@ -131,9 +131,11 @@ static int values(struct store *store, const Pyro__LabelValuesRequest *q, struct
 	int rc = 0;
 	if (!strcmp(q->name, "__profile_type__")) {
 		for (uint32_t i = 0; !rc && i < store_n_events(store); i++) {
+			bool again = !query_is_profile(store_event(store, i));
 			pyro_type_id(store, i, id);
-			if (query_is_profile(store_event(store, i)))
-				rc = add_name(s, id);
+			for (size_t k = 0; k < s->n && !again; k++) /* two rates of one event */
+				again = !strcmp(s->v[k], id);
+			rc = again ? 0 : add_name(s, id);
 		}
 		return rc;
 	}

@@ -22,7 +22,7 @@ void pyro_type_id(const struct store *s, uint32_t event, char out[PYRO_ID_MAX])
 {
 	const struct store_event *e = store_event(s, event);
 	char name[100];
-	if (event == cpu_event(s)) {
+	if (e->ns_per_sample && !strcmp(e->name, store_event(s, cpu_event(s))->name)) {
 		snprintf(out, PYRO_ID_MAX, CPU_TYPE);
 		return;
 	}

@@ -25,6 +25,7 @@ struct sum {
 /* What a row of an event adds. */
 struct measure {
 	bool counts;	     /* it is of the metric */
+	bool seen;	     /* the range has some */
 	bool value;	     /* its value, that is */
 	uint64_t per_sample; /* else so much for each of its samples */
 };
@@ -39,6 +40,7 @@ struct merge {
 	struct sum *sums; /* [n_sums], by stack or, with QUERY_KEYS, by set */
 	size_t n_sums;
 	bool event_ok;	  /* the selector admits the event */
+	bool rates;	  /* there are several events of the name: until all is merged, samples are nanoseconds */
 	bool once;	  /* no rows are left out: idle samples are counted on the way */
 	struct runs runs; /* QUERY_ALL_LABELS */
 	uint32_t last_stack; /* rows of a stack come together: whether it is that of an idle CPU */
@@ -157,6 +159,19 @@ bool query_is_profile(const struct store_event *e)
 	return strcmp(e->name, "blame") && (n < sizeof(end) || strcmp(e->name + n - (sizeof(end) - 1), end));
 }
 
+/* A store that is written at another rate than before has another event of the same name. */
+static void measure_rates(const struct query *q, struct merge *m)
+{
+	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
+		const struct store_event *e = store_event(q->store, i);
+		bool other = i != q->event && e->ns_per_sample && q->info.event->ns_per_sample && !strcmp(e->name, q->info.event->name);
+		m->rates |= other;
+		m->measure[i].counts = other || i == q->event;
+	}
+	for (uint32_t i = 0; i < store_n_events(q->store); i++)
+		m->measure[i].per_sample = m->rates ? store_event(q->store, i)->ns_per_sample : 1;
+}
+
 static int choose_event(struct query *q, struct merge *m, struct err *err)
 {
 	const char *name = m->spec->event;
@@ -164,8 +179,8 @@ static int choose_event(struct query *q, struct merge *m, struct err *err)
 			       : default_event(q->store, m->selector, &q->event, err);
 	if (rc || q->event == NO_EVENT)
 		return rc;
-	m->measure[q->event] = (struct measure){ .counts = true, .per_sample = 1 };
 	q->info.event = store_event(q->store, q->event);
+	measure_rates(q, m);
 	return selector_match_event(m->selector, q->info.event->name, &m->event_ok, err);
 }
 
@@ -216,16 +231,18 @@ static bool row_is_idle(struct merge *m, const struct store_row *row)
 /* What a row of the store is in the terms of the query; NULL: nothing. */
 static const struct measure *measure_of(const struct merge *m, const struct store_row *row)
 {
-	const struct measure *v = row->event < store_n_events(m->q->store) ? &m->measure[row->event] : NULL;
-	return v && v->counts ? v : NULL;
+	struct measure *v = row->event < store_n_events(m->q->store) ? &m->measure[row->event] : NULL;
+	if (!v || !v->counts)
+		return NULL;
+	v->seen = true;
+	return v;
 }
 
 /* The row in those terms. */
 static struct store_row measured(const struct merge *m, const struct measure *v, const struct store_row *row)
 {
-	uint64_t metric = v->value ? row->value : row->samples * v->per_sample;
-	bool is = m->spec->metric;
-	return (struct store_row){ row->set, row->stack, m->q->event, is ? metric : row->samples, is ? metric : row->value };
+	uint64_t amount = v->value ? row->value : row->samples * v->per_sample;
+	return (struct store_row){ row->set, row->stack, m->q->event, amount, m->spec->metric ? amount : row->value };
 }
 
 /* Whether a row is part of the answer; it is counted, or that its CPU was idle. */
@@ -353,6 +370,43 @@ static int give_sums(struct merge *m)
 	return 0;
 }
 
+/*
+ * From nanoseconds back to samples: of the lowest rate that was seen, so that none stands for more than one that was taken, and an interval is
+ * never narrower than it ought to be. What a row has too much for a whole sample goes to the next: the sum is right.
+ */
+static void count_rates(struct merge *m)
+{
+	struct query *q = m->q;
+	uint64_t ns = 0, carry, sum = 0;
+	size_t n = 0, seen = 0;
+	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
+		const struct store_event *e = store_event(q->store, i);
+		bool longer = m->spec->ns_per_sample ? e->ns_per_sample == m->spec->ns_per_sample : m->measure[i].seen && e->ns_per_sample > ns;
+		seen += m->measure[i].seen;
+		if (!m->measure[i].counts || !longer)
+			continue;
+		q->event = i;
+		ns = e->ns_per_sample;
+	}
+	q->rates = seen > 1;
+	q->info.event = store_event(q->store, q->event);
+	ns = q->info.event->ns_per_sample;
+	carry = ns / 2;
+	for (size_t i = 0; i < q->n_rows; i++) {
+		struct store_row row = q->rows[i];
+		carry += row.samples;
+		row.samples = carry / ns;
+		row.event = q->event;
+		carry %= ns;
+		sum += row.samples;
+		if (row.samples)
+			q->rows[n++] = row;
+	}
+	q->n_rows = n;
+	q->info.samples = sum;
+	q->info.idle = (q->info.idle + ns / 2) / ns;
+}
+
 /* The matcher that postings can answer, with the forms that its value may have. */
 static size_t posted_value(const struct merge *m, struct label values[STORE_VALUES_MAX])
 {
@@ -467,6 +521,8 @@ static int merge_blocks(struct merge *m)
 	bool sums = m->spec->labels == QUERY_KEYS || m->spec->labels == QUERY_NO_LABELS;
 	if (!rc && (sums ? give_sums(m) : runs_finish(&m->runs, &q->rows, &q->n_rows)))
 		rc = err_sys(m->err, -ENOMEM, "cannot merge the rows");
+	if (!rc && m->rates)
+		count_rates(m);
 	if (!rc && q->info.event)
 		q->info.seconds = (double)q->info.samples * (double)q->info.event->ns_per_sample / 1e9;
 	return rc;

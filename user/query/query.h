@@ -52,6 +52,7 @@ struct query_spec {
 	const char *const *keys;  /* QUERY_KEYS: these */
 	size_t n_keys;
 	bool by_start;         /* windows that begin in [from, to), not rounded */
+	uint64_t ns_per_sample; /* of an event that was recorded at several rates: count in these; 0: the longest that the range has */
 };
 
 /* The metric of this name (cpu, off, runq, wall, blame, waker); QUERY_SAMPLES for NULL. -EINVAL: there is none. */
@@ -88,7 +89,8 @@ struct query_info {
 	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */
 	const uint64_t *flagged; /* [store_meta()->n_flagged] */
 	uint64_t outside, own_cpu_ns, own_rss_max;
-	const struct store_event *event; /* with a metric: its name, 1 ns a sample */
+	/* With a metric: its name, 1 ns a sample. Of several rates the lowest: the samples of others are converted, so their sum is the time. */
+	const struct store_event *event;
 	uint64_t grain_ns; /* with a metric: what one sample stands for in the sampled part of it; 0: all of it was measured */
 };
 

@@ -10,6 +10,7 @@ struct query {
 	struct query_info info;
 	uint32_t event; /* id; UINT32_MAX: the store has none */
 	struct store_event metric; /* what info.event is with a metric */
+	bool rates; /* of another event of that name, too: it was recorded at several rates */
 	uint64_t *counters; /* what info.lost and info.flagged point to */
 	struct store_row *rows;
 	size_t n_rows;

@@ -138,6 +138,8 @@ static int open_table(struct builder *b, int64_t from, int64_t to, struct query 
 	spec.from_ns = from;
 	spec.to_ns = to;
 	spec.by_start = true;
+	if (b->s->whole && !asked->range.metric && query_info(b->s->whole)->event)
+		spec.ns_per_sample = query_info(b->s->whole)->event->ns_per_sample;
 	spec.keys = asked->keys;
 	spec.n_keys = asked->n_keys;
 	spec.labels = asked->keys && !top ? QUERY_KEYS : QUERY_NO_LABELS;
