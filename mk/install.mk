@@ -7,6 +7,9 @@ DESTDIR ?=
 SYSTEMD := $(PREFIX)/lib/systemd/system
 TMPFILES := $(PREFIX)/lib/tmpfiles.d
 MAN1 := $(PREFIX)/share/man/man1
+# What the help and the manual refer to, and whoever labels programs.
+DOC_DIR := $(PREFIX)/share/doc/ascribe
+DOCS := http json labels recipes
 # Where each shell looks for completions; Debian's zsh has a place of its own for packages.
 BASH_DIR := $(PREFIX)/share/bash-completion/completions
 ZSH_DIR := $(PREFIX)/share/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
@@ -26,14 +29,16 @@ install: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## the program, headers, manual
 	install -m 644 include/ascribe/*.h include/ascribe/*.hpp $(DESTDIR)$(PREFIX)/include/ascribe/
 	sed 's|@BIN@|$(PREFIX)/bin/ascribe|' deploy/ascribe.service >$(DESTDIR)$(SYSTEMD)/ascribe.service
 	chmod 644 $(DESTDIR)$(SYSTEMD)/ascribe.service
+	install -d $(DESTDIR)$(DOC_DIR)
+	install -m 644 $(DOCS:%=docs/%.md) $(DESTDIR)$(DOC_DIR)/
 	install -D -m 644 deploy/ascribe.tmpfiles $(DESTDIR)$(TMPFILES)/ascribe.conf
 	[ -e $(DESTDIR)/etc/ascribe/ascribe.yaml ] || install -D -m 644 deploy/ascribe.yaml $(DESTDIR)/etc/ascribe/ascribe.yaml
 
 uninstall: ## what install made; the store and /etc/ascribe stay
 	rm -f $(DESTDIR)$(PREFIX)/bin/ascribe $(DESTDIR)$(MAN1)/ascribe.1 $(DESTDIR)$(MAN1)/ascribe-*.1 $(DESTDIR)$(SYSTEMD)/ascribe.service \
 		$(DESTDIR)$(BASH_DIR)/ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe $(DESTDIR)$(FISH_DIR)/ascribe.fish \
-		$(DESTDIR)$(TMPFILES)/ascribe.conf $(patsubst include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard include/ascribe/*.h*))
-	-rmdir $(DESTDIR)$(PREFIX)/include/ascribe
+		$(DESTDIR)$(TMPFILES)/ascribe.conf $(DOCS:%=$(DESTDIR)$(DOC_DIR)/%.md) $(patsubst include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard include/ascribe/*.h*))
+	-rmdir $(DESTDIR)$(PREFIX)/include/ascribe $(DESTDIR)$(DOC_DIR)
 
 deb: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## a Debian package
 	$(call say,DEB,$(DEB))

@@ -30,15 +30,15 @@ export function percent(part, of) {
 
 export function seconds(s) {
 	const a = Math.abs(s);
-	if (a >= 36000)
-		return (s / 3600).toFixed(1) + ' h';
+	if (a >= 7200)
+		return (s / 3600).toFixed(a >= 36000 ? 1 : 2) + ' h';
 	if (a >= 600)
 		return (s / 60).toFixed(1) + ' min';
-	if (a >= 1)
-		return s.toFixed(a >= 100 ? 0 : a >= 10 ? 1 : 2) + ' s';
-	if (a >= 1e-3)
-		return (s * 1e3).toFixed(a >= 1e-2 ? 0 : 1) + ' ms';
-	return a ? (s * 1e6).toFixed(a >= 1e-5 ? 0 : 1) + ' µs' : '0 s';
+	if (a >= 0.9995)
+		return s.toFixed(a >= 99.95 ? 0 : a >= 9.995 ? 1 : 2) + ' s';
+	if (a >= 0.9995e-3)
+		return (s * 1e3).toFixed(a >= 9.95e-3 ? 0 : 1) + ' ms';
+	return a ? (s * 1e6).toFixed(a >= 9.95e-6 ? 0 : 1) + ' µs' : '0 s';
 }
 
 export function bytes(n) {

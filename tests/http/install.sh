@@ -11,13 +11,15 @@ ok "the program runs" sh -c "root/opt/a/bin/ascribe --version | grep -q ascribe"
 ok "its manual pages" sh -c 'for c in $(root/opt/a/bin/ascribe help --commands); do grep -q "SH OPTIONS" root/opt/a/share/man/man1/ascribe-$c.1 || exit 1; done'
 ok "and the one of all" sh -c "grep -q 'EXIT STATUS' root/opt/a/share/man/man1/ascribe.1"
 ok "completions" sh -c 'cd root/opt/a/share && ls bash-completion/completions/ascribe zsh/site-functions/_ascribe fish/vendor_completions.d/ascribe.fish'
+ok "what the help refers to" sh -c '(root/opt/a/bin/ascribe daemon --help; root/opt/a/bin/ascribe report --help; cat root/opt/a/share/man/man1/*) | grep -o "docs/[a-z]*\.md" | sort -u |
+	while read -r f; do ls "root/opt/a/share/doc/ascribe/${f#docs/}" || exit 1; done'
 ok "the unit names it" grep -q 'ExecStart=/opt/a/bin/ascribe daemon' root/opt/a/lib/systemd/system/ascribe.service
 ok "a header compiles" sh -c 'echo "#include <ascribe/label.h>" | cc -xc -Iroot/opt/a/include -fsyntax-only -'
 echo changed: 1 >>root/etc/ascribe/ascribe.yaml
 ok "install again" run install DESTDIR="$dir/root" PREFIX=/opt/a
 ok "leaves a changed file alone" grep -q 'changed: 1' root/etc/ascribe/ascribe.yaml
 ok "uninstall" run uninstall DESTDIR="$dir/root" PREFIX=/opt/a
-ok "leaves nothing but /etc" sh -c '! find root -type f | grep -v ^root/etc/'
+ok "leaves nothing but /etc" sh -c '! find root -type f | grep -v ^root/etc/ && ! find root -depth -name ascribe -type d | grep -v ^root/etc/'
 ok "deb" run deb
 deb=$(echo "$root/$build"/ascribe_*.deb)
 ok "dpkg reads it" sh -c "dpkg-deb -I '$deb' | grep -q 'Depends:.*libmicrohttpd'"

@@ -52,6 +52,10 @@ test('numbers', () => {
 	assert.equal(percent(1, 3), '33.3%');
 	assert.equal(percent(0, 0), '0%');
 	assert.equal(percent(1, 1e6), '<0.01%');
+	assert.equal(seconds(0.99961), '1.00 s');
+	assert.equal(seconds(20000), '5.56 h');
+	assert.equal(seconds(99.96), '100 s');
+	assert.equal(seconds(0.00999), '10 ms');
 	assert.equal(seconds(0.0123), '12 ms');
 	assert.equal(seconds(3e-6), '3.0 µs');
 	const [low, high] = interval(10, 100); /* Wilson's, by his formula's published example: 5.5% to 17.4% */
