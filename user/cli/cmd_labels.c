@@ -28,9 +28,9 @@ static const struct opt_command command = {
 	.usage = "[STORE] [KEY] [OPTIONS]",
 	.about = "Print the label keys of a store with the number of their values, or the values of KEY with\n"
 		 "their samples. One argument alone is a KEY, unless it names an existing path or has a slash.\n",
-	.examples = "  ascribe labels                        the keys of " DEFAULT_STORE "\n"
-		    "  ascribe labels tenant                 the tenants, by CPU time\n"
-		    "  ascribe labels /var/lib/ascribe comm  another store\n",
+	.examples = "  ascribe labels                        # the keys of " DEFAULT_STORE "\n"
+		    "  ascribe labels tenant                 # the tenants, by CPU time\n"
+		    "  ascribe labels /var/lib/ascribe comm  # another store\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,

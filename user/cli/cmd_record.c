@@ -215,9 +215,11 @@ static void print_progress(struct recording *r, bool tty)
 	collector_progress(r->collector, &p);
 	double s = (double)(proc_now_ns() - r->start_ns) / 1e9;
 	unsigned columns = term_columns(stderr);
-	char line[200];
-	snprintf(line, sizeof(line), "ascribe: %.0f s, %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64 " processes", s, p.sampled, p.lost,
-		 p.processes);
+	char line[200], asleep[60] = "";
+	if (p.asleep)
+		snprintf(asleep, sizeof(asleep), " (%" PRIu64 " on idle CPUs)", p.asleep);
+	snprintf(line, sizeof(line), "ascribe: %.0f s, %" PRIu64 " samples, %" PRIu64 " lost%s, %" PRIu64 " processes", s, p.sampled, p.lost,
+		 asleep, p.processes);
 	/* One line that is written over; a longer one would leave its beginning behind. */
 	if (tty)
 		fprintf(stderr, "\r\033[K%.*s", columns ? (int)columns - 1 : 0, line);
@@ -273,6 +275,8 @@ static void print_summary(struct recording *r, bool tty)
 		fputs("\r\033[K", stderr);
 	fprintf(stderr, "ascribe: %s: fired %" PRIu64 " = stored %" PRIu64 " (%" PRIu64 " idle) + lost %" PRIu64, r->o->out,
 		p.fired, p.stored, p.idle, p.lost);
+	if (p.asleep)
+		fprintf(stderr, " (%" PRIu64 " on idle CPUs)", p.asleep);
 	if (p.outside)
 		fprintf(stderr, "; %" PRIu64 " fired outside the selection", p.outside);
 	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");

@@ -50,13 +50,13 @@ static const struct opt_command command = {
 	.usage = "[STORE] [OPTIONS]",
 	.about = "Print who and which code used the CPU. STORE is a directory written by `ascribe record`,\n"
 		 "by default " DEFAULT_STORE ". A share is printed with its 95% interval.\n",
-	.examples = "  ascribe report                                 functions, by their own time\n"
-		    "  ascribe report --by tenant                     who used the CPU\n"
-		    "  ascribe report --by tenant,endpoint -n 10      by two labels\n"
-		    "  ascribe report --where '{tenant=\"a\"}'          the code of one tenant\n"
-		    "  ascribe report --step 1m --by tenant           who, over time\n"
-		    "  ascribe report --metric off --by comm          who was blocked, of a recording with --wall\n"
-		    "  ascribe report --from now-1h --json            for a program\n",
+	.examples = "  ascribe report                                 # functions, by their own time\n"
+		    "  ascribe report --by tenant                     # who used the CPU\n"
+		    "  ascribe report --by tenant,endpoint -n 10      # by two labels\n"
+		    "  ascribe report --where '{tenant=\"a\"}'          # the code of one tenant\n"
+		    "  ascribe report --step 1m --by tenant           # who, over time\n"
+		    "  ascribe report --metric off --by comm          # who was blocked, of a recording with --wall\n"
+		    "  ascribe report --from now-1h --json            # for a program\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
@@ -111,7 +111,7 @@ static void print_header(const struct reading *r, const struct report *opts)
 		text_put(stdout, opts->filter.where, 0);
 		putchar('\n');
 	}
-	text_put(stdout, reading_event(r)->name, 0);
+	text_put(stdout, *reading_event(r)->name ? reading_event(r)->name : "nothing", 0);
 	if (is_time(r))
 		printf(": %.3f s", info->seconds);
 	else

@@ -69,11 +69,11 @@ static const struct opt_command command = {
 	.about = "Show who and which code uses the CPU, while it does: by function or by any label, with a way down from a\n"
 		 "label's value to its functions and their callers. Press ? for the keys. As root; --store needs only the\n"
 		 "right to read the store. Nothing is written to disk.\n",
-	.examples = "  ascribe top                          functions\n"
-		    "  ascribe top --by tenant              who\n"
-		    "  ascribe top -p 1234 -F 999           one process, closely\n"
-		    "  ascribe top --store /var/lib/ascribe --span 1m --by comm    what a daemon records\n"
-		    "  ascribe top --once --seconds 10 --by tenant --json          for a program\n",
+	.examples = "  ascribe top                          # functions\n"
+		    "  ascribe top --by tenant              # who\n"
+		    "  ascribe top -p 1234 -F 999           # one process, closely\n"
+		    "  ascribe top --store /var/lib/ascribe --span 1m --by comm    # what a daemon records\n"
+		    "  ascribe top --once --seconds 10 --by tenant --json          # for a program\n",
 	.notes_title = "Keys",
 	.notes = top_help,
 	.opts = options,

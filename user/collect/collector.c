@@ -570,6 +570,7 @@ static int end_window(struct collector *c, struct err *err)
 		c->sum.fired += t.cpu[i].fired;
 		c->sum.stored += t.cpu[i].stored;
 		c->sum.lost += lost;
+		c->sum.asleep += t.cpu[i].lost[COUNTER_idle_not_run];
 		c->sum.idle += t.cpu[i].flagged[window_idle_flag];
 	}
 	c->sum.outside += t.outside;
@@ -582,6 +583,7 @@ static int end_window(struct collector *c, struct err *err)
 				c->sum.fired -= t.cpu[i].fired;
 				c->sum.stored -= t.cpu[i].stored;
 				c->sum.lost -= t.cpu[i].fired - t.cpu[i].stored;
+				c->sum.asleep -= t.cpu[i].lost[COUNTER_idle_not_run];
 			}
 			c->sum.outside -= t.outside;
 			window_lost(c->window);

@@ -55,6 +55,7 @@ void collector_close(struct collector *c);
 
 struct collector_progress {
 	uint64_t fired, stored, lost, idle, outside; /* in the windows so far */
+	uint64_t asleep; /* of the lost: idle_not_run, of which nobody would have known more */
 	uint64_t sampled; /* since the start, this window too: for progress, not exact */
 	uint64_t windows;        /* written */
 	uint64_t failed;         /* windows that could not be written */
