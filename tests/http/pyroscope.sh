@@ -176,6 +176,21 @@ fi
 for s in 0 -1 x 86401; do refused 400 'seconds: 1 to 86400' "$url/debug/pprof/profile?seconds=$s"; done
 refused 400 'selector' "$url/debug/pprof/profile?where={"
 
+# ---- waits, where they can be recorded: the time, not how often ----
+if [ "$(id -u)" = 0 ] && "$ascribe" record --wall -d 1s -o waits >/dev/null 2>&1; then
+	serve waits.log "$ascribe" serve waits -l 127.0.0.1:0 || finish
+	"$ascribe" report waits --metric off --json 2>/dev/null | jq .seconds >blocked
+	ask() { curl -gsS -H 'Content-Type: application/json' -d "$2" "$url/querier.v1.QuerierService/$1"; }
+	type=off-cpu:delay:nanoseconds:waits:count
+	ok "a type of their own" sh -c "$(declare -f ask); url=$url; ask ProfileTypes '{}' | jq -e '[.profileTypes[].ID] | index(\"$type\")'"
+	ask SelectMergeStacktraces "{\"profileTypeID\": \"$type\", \"labelSelector\": \"{}\"}" >stacks.json
+	ok "what was waited: $(cat blocked) s" jq -e --argjson s "$(cat blocked)" '(.flamegraph.total | tonumber) / 1e9 / $s - 1 | fabs < 1e-6' stacks.json
+	if command -v go >/dev/null; then
+		ok "and go tool pprof's: $(cat blocked) s" sh -c "go tool pprof -top -unit=ns '$url/debug/pprof/profile?seconds=3000&event=off-cpu' >top 2>err && grep 'Type: off-cpu' top &&
+			awk -v want=$(cat blocked) '/ total\$/ { sub(\"ns\", \"\", \$8); x = \$8 / 1e9 / want } END { exit !(x > 0.999 && x < 1.001) }' top"
+	fi
+fi
+
 # ---- a real Prometheus ----
 if command -v prometheus >/dev/null; then
 	printf 'global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: ascribe\n  static_configs: [{targets: ["%s"]}]\n' "${url#http://}" >prom.yaml

@@ -297,6 +297,12 @@ static int load_labels(struct pprof *p, uint32_t set)
 
 /* ---- the profile ---- */
 
+/* Times that were measured: there is nothing that could be counted. */
+static bool is_measured(const struct store_event *e)
+{
+	return e->ns_per_sample == 1;
+}
+
 static int64_t row_value(const struct query_info *info, const struct store_row *row)
 {
 	uint64_t v = row->value;
@@ -309,13 +315,14 @@ static int emit_row(struct pprof *p, const struct store_row *row)
 {
 	uint64_t locations[EXPORT_DEPTH_MAX];
 	int64_t values[2] = { (int64_t)row->samples, row_value(p->info, row) };
+	bool times = is_measured(p->info->event);
 	Pprof__Sample m = PPROF__SAMPLE__INIT, *ms = &m;
 	Pprof__Profile part = PPROF__PROFILE__INIT;
 	int rc = load_labels(p, row->set);
 	rc = rc ? rc : add_stack(p, row->stack, locations, &m.n_location_id);
 	m.location_id = locations;
-	m.n_value = 2;
-	m.value = values;
+	m.n_value = times ? 1 : 2;
+	m.value = values + times;
 	m.n_label = p->n_labels;
 	m.label = p->label_ptrs;
 	part.n_sample = 1;
@@ -355,12 +362,12 @@ static int emit_header(struct pprof *p)
 	int64_t comments[4];
 	int rc = add_string(p, "samples", &types[0].type);
 	rc = rc ? rc : add_string(p, "count", &types[0].unit);
-	rc = rc ? rc : add_string(p, time ? "cpu" : e->name, &types[1].type);
+	rc = rc ? rc : add_string(p, time && !is_measured(e) ? "cpu" : e->name, &types[1].type);
 	rc = rc ? rc : add_string(p, time ? "nanoseconds" : e->unit, &types[1].unit);
 	rc = rc ? rc : add_comments(p, comments, &m.n_comment);
 	m.comment = comments;
-	m.n_sample_type = 2;
-	m.sample_type = ptrs;
+	m.n_sample_type = is_measured(e) ? 1 : 2;
+	m.sample_type = ptrs + is_measured(e);
 	m.default_sample_type = types[1].type;
 	m.period_type = &types[1];
 	m.period = (int64_t)(time ? e->ns_per_sample : e->period);

@@ -62,7 +62,7 @@ static int make_spec(struct query_spec *s, struct store *store, const char *type
 	if (rc)
 		return rc;
 	s->where = *ret_where;
-	s->event = store_event(store, event)->name;
+	pyro_of_type(store, event, s);
 	return 0;
 }
 
@@ -560,6 +560,9 @@ int http_pprof(struct request *r, struct store *store, struct err *err)
 	unsigned long seconds = text ? strtoul(text, &end, 10) : 30;
 	if (text && (end == text || *end || text[0] == '-' || !seconds || seconds > 86400))
 		return err_set(err, -EINVAL, "seconds: 1 to 86400");
+	for (uint32_t i = 0; spec.event && i < store_n_events(store); i++)
+		if (!strcmp(store_event(store, i)->name, spec.event))
+			pyro_of_type(store, i, &spec);
 	int rc = extent(store, &from, &to, err);
 	if (!rc && !to)
 		rc = err_set(err, -EAGAIN, "nothing was recorded yet");

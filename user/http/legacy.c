@@ -59,7 +59,8 @@ static int take_query(const struct request *r, struct store *s, const char *name
 	if (!rc && pyro_selector(v, text[n] ? 1 : 0, &to->where))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	to->spec.where = to->where;
-	to->spec.event = event == UINT32_MAX ? NULL : store_event(s, event)->name;
+	if (event != UINT32_MAX)
+		pyro_of_type(s, event, &to->spec);
 	return rc;
 }
 

@@ -18,6 +18,18 @@ static uint32_t cpu_event(const struct store *s)
 	return UINT32_MAX;
 }
 
+/* Events whose times count, not how often they were. */
+static enum query_metric metric_of(const struct store_event *e)
+{
+	return !strcmp(e->name, "off-cpu") ? QUERY_OFF : !strcmp(e->name, "runq") ? QUERY_RUNQ : !strcmp(e->name, "waker") ? QUERY_WAKER : QUERY_SAMPLES;
+}
+
+void pyro_of_type(const struct store *s, uint32_t event, struct query_spec *spec)
+{
+	spec->event = store_event(s, event)->name;
+	spec->metric = metric_of(store_event(s, event));
+}
+
 void pyro_type_id(const struct store *s, uint32_t event, char out[PYRO_ID_MAX])
 {
 	const struct store_event *e = store_event(s, event);
@@ -29,7 +41,8 @@ void pyro_type_id(const struct store *s, uint32_t event, char out[PYRO_ID_MAX])
 	snprintf(name, sizeof(name), "%s", e->name);
 	for (char *p = name; *p; p++) /* sched:sched_switch */
 		*p = *p == ':' ? '.' : *p;
-	snprintf(out, PYRO_ID_MAX, e->ns_per_sample ? "%s:cpu:nanoseconds:cpu:nanoseconds" : "%s:samples:count:event:count", name);
+	snprintf(out, PYRO_ID_MAX, e->ns_per_sample ? "%s:cpu:nanoseconds:cpu:nanoseconds" : metric_of(e) ? "%s:delay:nanoseconds:waits:count" :
+		 "%s:samples:count:event:count", name);
 }
 
 int pyro_find_type(const struct store *s, const char *id, uint32_t *ret_event, struct err *err)

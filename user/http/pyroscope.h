@@ -11,10 +11,13 @@
 #define PYRO_NODES_MAX 65536
 #define PYRO_NAMES_MAX 2000  /* values in a list */
 
-/* "process_cpu:cpu:nanoseconds:cpu:nanoseconds" is the first event that stands for time; others are called after their event. */
+/* "process_cpu:cpu:nanoseconds:cpu:nanoseconds" is the first event that stands for time; others are called after their event: times of waits (and
+ * of who ended them) "off-cpu:delay:nanoseconds:waits:count". */
 void pyro_type_id(const struct store *s, uint32_t event, char out[PYRO_ID_MAX]);
 /* -EINVAL: no such type. */
 int pyro_find_type(const struct store *s, const char *id, uint32_t *ret_event, struct err *err);
+/* What a question about a type sums. */
+void pyro_of_type(const struct store *s, uint32_t event, struct query_spec *spec);
 /* What a sample of an event is worth in the unit of its type. */
 int64_t pyro_scale(const struct store_event *e);
 

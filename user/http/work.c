@@ -145,7 +145,7 @@ static void *run_worker(void *arg)
 	prctl(PR_SET_NAME, "ascribe-query");
 	for (struct task *t; (t = next_task(s)); free(t)) {
 		if (__atomic_load_n(&s->stopping, __ATOMIC_RELAXED))
-			request_fail(t->r, 503, "the server is about to end");
+			request_fail(t->r, 503, "the server ends or begins anew; ask again in some seconds");
 		else
 			work_answer(s, t->r);
 		end_task(s, t);
