@@ -2,7 +2,7 @@
 /* Who had the CPU while others waited for it: a line for each who waited, a column for each who had it. */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
-import { h, refill } from './dom.js';
+import { h, refill, tell } from './dom.js';
 import { brief, percent, seconds } from './format.js';
 import { and } from './selector.js';
 
@@ -31,7 +31,7 @@ export class BlamePane extends Pane {
 		const a = this.answer, n = a.occupants.length, share = new Map();
 		for (const c of a.cells)
 			share.set(c.at[0] * n + c.at[1], c);
-		this.status.textContent = `${seconds(a.seconds)} waited for a CPU by ${a.n_victims} values of ${brief(this.by, 40)}. Lines waited, columns had the CPU meanwhile.`;
+		tell(this.status, `${seconds(a.seconds)} waited for a CPU by ${a.n_victims} values of ${brief(this.by, 40)}. Lines waited, columns had the CPU meanwhile.`);
 		const head = h('tr', null, h('th', { scope: 'col' }, 'waited'), h('th.n', { scope: 'col' }, 'in all'),
 			a.occupants.map(o => h('th.n', { scope: 'col', title: `${brief(nameOf(o, o.occupant), 200)}: had the CPU for ${seconds(o.seconds)} of others' waiting` },
 				h('bdi', null, brief(nameOf(o, o.occupant), 18)))));

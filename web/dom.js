@@ -36,6 +36,12 @@ export function refill(host, children, otherwise) {
 		next.focus({ preventScroll: true });
 }
 
+/* Into an element that is read out when it changes: only when it does. */
+export function tell(e, text) {
+	if (e.textContent !== text)
+		e.textContent = text;
+}
+
 export const byId = id => document.getElementById(id);
 
 export function svg(tag, attributes, ...children) {

@@ -5,7 +5,7 @@ import { FlameView } from './flame_view.js';
 import { FrameLine } from './frame_line.js';
 import { ask } from './api.js';
 import { N_VALUES, legend, painter } from './colour.js';
-import { h, refill } from './dom.js';
+import { h, refill, tell } from './dom.js';
 import { brief, number, percent, seconds } from './format.js';
 import { and, valueOf } from './selector.js';
 import { baseline, select } from './state.js';
@@ -302,8 +302,8 @@ export class FlamePane extends Pane {
 		if (this.shown.callers)
 			this.callers.setHits(text ? matchFrames(this.shown.callers.tree, text) : null);
 		const sum = hits ? matchedTotal(t, hits) : 0;
-		this.match.textContent = !text ? '' : !hits ? 'not a regular expression'
-			: `matched ${percent(sum, t.total[0])}, ${this.shown.data.ns_per_sample === 1 ? seconds(sum / 1e9) : number(sum) + ' samples'}`;
+		tell(this.match, !text ? '' : !hits ? 'not a regular expression'
+			: `matched ${percent(sum, t.total[0])}, ${this.shown.data.ns_per_sample === 1 ? seconds(sum / 1e9) : number(sum) + ' samples'}`);
 	}
 
 	/* ---- the frame that is looked at ---- */

@@ -25,6 +25,7 @@ export class FlameView {
 		this.tree = null;
 		this.crumbs = [];
 		this.hits = null;
+		this.scrolls = 0; /* as far as it can be scrolled */
 		this.cursor = this.hover = -1; /* a node; crumbs are -2, -3, ... from the innermost */
 		this.redraw = perFrame(() => this.draw());
 		this.listen();
@@ -72,7 +73,7 @@ export class FlameView {
 		if (!this.tree)
 			return;
 		const w = this.element.clientWidth, hgt = Math.min(this.element.clientHeight, Math.max(ROW, this.levels * ROW));
-		const ratio = devicePixelRatio || 1;
+		const ratio = devicePixelRatio || 1, last = this.up && this.element.scrollTop >= this.scrolls - 1;
 		if (this.width !== w || this.height !== hgt || this.ratio !== ratio) {
 			this.canvas.width = Math.max(1, Math.round(w * ratio));
 			this.canvas.height = Math.max(1, Math.round(hgt * ratio));
@@ -80,7 +81,10 @@ export class FlameView {
 			this.canvas.style.height = hgt + 'px';
 			[this.width, this.height, this.ratio] = [w, hgt, ratio];
 		}
-		this.space.style.height = Math.max(0, this.levels * ROW - hgt) + 'px';
+		this.scrolls = Math.max(0, this.levels * ROW - hgt);
+		this.space.style.height = this.scrolls + 'px';
+		if (last) /* the root stays in sight when the room for it changes */
+			this.element.scrollTop = this.scrolls;
 	}
 
 	/* ---- drawing ---- */

@@ -2,7 +2,7 @@
 /* The table of functions: CPU of their own and with what they call, or how they differ from a baseline. */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
-import { h, refill } from './dom.js';
+import { h, refill, tell } from './dom.js';
 import { baseName, brief, number, percent, seconds, shares } from './format.js';
 import { bar, table } from './table.js';
 
@@ -52,7 +52,7 @@ export class FunctionsPane extends Pane {
 			return;
 		const a = this.answer, rows = this.rows(), shown = rows.slice(0, SHOWN);
 		const of = a.n_matched ?? a.n_rows;
-		this.status.textContent = `${number(shown.length)} of ${number(of)} functions` + (this.compared ? `, ${number(a.n_changed)} changed beyond chance` : '');
+		tell(this.status, `${number(shown.length)} of ${number(of)} functions` + (this.compared ? `, ${number(a.n_changed)} changed beyond chance` : ''));
 		refill(this.body, [table({
 			caption: this.compared ? 'Functions compared' : 'Functions by CPU', columns: this.compared ? this.diffColumns(a) : this.columns(a),
 			rows: shown, sort: this.app.state.sort === 'change' && !this.compared ? 'self' : this.app.state.sort, onsort: sort => this.app.go({ sort }),

@@ -6,7 +6,7 @@
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { valueColour } from './colour.js';
-import { h, refill } from './dom.js';
+import { h, refill, tell } from './dom.js';
 import { brief, number, percent, plain, seconds, shares } from './format.js';
 import { and, parse, valueOf, without } from './selector.js';
 import { spark } from './spark.js';
@@ -88,7 +88,7 @@ export class ValuesPane extends Pane {
 
 	draw() {
 		const a = this.answer, by = this.by, time = a.seconds > 0;
-		this.status.textContent = a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`;
+		tell(this.status, a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`);
 		const rank = r => r.key ? this.rank(by, r.key[by]) : -1;
 		refill(this.body, [table({
 			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [

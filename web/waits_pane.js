@@ -2,7 +2,7 @@
 /* How long waits were, for each value of a label: a histogram on a scale of powers of ten, and quantiles. */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
-import { h, svg } from './dom.js';
+import { h, svg, tell } from './dom.js';
 import { brief, number, seconds } from './format.js';
 import { table } from './table.js';
 
@@ -49,7 +49,7 @@ export class WaitsPane extends Pane {
 
 	draw() {
 		const a = this.answer, q = (r, x) => r.quantiles[x] === undefined ? '' : seconds(r.quantiles[x] / 1e9);
-		this.status.textContent = `${number(a.rows.length)} of ${number(a.n_rows)} values; quantiles within ${(100 * a.error).toFixed(1)}%`;
+		tell(this.status, `${number(a.rows.length)} of ${number(a.n_rows)} values; quantiles within ${(100 * a.error).toFixed(1)}%`);
 		const name = r => r.key[this.by] === null ? '(none)' : r.key[this.by] || '(empty)';
 		this.body.replaceChildren(table({
 			caption: 'Lengths of waits', rows: a.rows, empty: 'No wait ended here.', columns: [

@@ -163,6 +163,20 @@ onPage('colours by library and by label', url, '?colour=library', async page => 
 	assert.ok(await colours(page, '#panel-flame .graph canvas >> nth=-1') >= 6);
 });
 
+/* The root is at the bottom then, whatever the line below it needs. */
+onPage('from the bottom up', url, '?up=1&view=inverted', async page => {
+	for (const height of [900, 560]) {
+		await page.setViewportSize({ width: 1100, height });
+		await settled(page);
+		const box = await page.locator('#panel-flame .graph canvas >> visible=true').boundingBox();
+		await page.mouse.move(box.x + 20, box.y + box.height - 5);
+		await page.waitForFunction(() => !document.querySelector('.tip').hidden);
+		assert.equal(await page.locator('.tip b').innerText(), 'all');
+		await page.mouse.move(1, 1);
+		await page.waitForFunction(() => document.querySelector('.tip').hidden);
+	}
+});
+
 onPage('the table of functions', url, '?tab=functions', async page => {
 	const first = () => page.locator('#panel-functions tbody tr:nth-child(1)').innerText();
 	const t = await api(url, 'table?limit=1000');
