@@ -95,6 +95,14 @@ ok "is asked for once" test "$(requests unknown 404)" = 1
 kill "$server"; wait "$server" 2>/dev/null
 recorded again --debuginfod "$url" --debuginfod-cache "$cache" -- ./one 3
 ok "without the server: from the cache" named again one
+printf 'store: %s\nlisten: none\nfrequency: 499\ncpu-max: 0\ndebuginfod: [%s]\ndebuginfod-cache: %s\n' "$dir/daily" "$url" "$cache" >daemon.yaml
+background "$ascribe" daemon -c daemon.yaml 2>daemon.err
+daemon=$pid
+recording daemon.err
+./one 3
+kill "$daemon"; wait "$daemon"
+"$ascribe" report daily --json -n 0 >daily.json 2>/dev/null
+ok "the daemon has them, too" named daily one
 ok "the cache is ours alone" test "$(stat -c %a:%u "$cache")" = 700:0
 ok "its files belong to nobody" test "$(stat -c %a:%u "$cache/files")" = 700:65534
 ok "a file of it" cmp served/one.debug "$cache/files/$(build_id one)/debuginfo"

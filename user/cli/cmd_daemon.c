@@ -400,7 +400,8 @@ static int load_recipes(struct daemon *d, struct err *err)
 
 static int begin(struct daemon *d, struct err *err)
 {
-	int fd, rc = event_open(&d->s.event[0], 0, &fd, err); /* may we at all? before any file is touched */
+	/* May we at all? Before any file is touched. Waits are no event that could be opened. */
+	int fd, rc = d->s.event[0].wait ? -ENODEV : event_open(&d->s.event[0], 0, &fd, err);
 	if (rc && rc != -ENODEV)
 		return rc;
 	if (!rc)
