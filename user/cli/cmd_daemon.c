@@ -97,10 +97,14 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 	for (unsigned i = 0; i < d->s.n_events; i++) {
 		struct event *e = &cfg.event[i];
 		*e = d->s.event[i];
-		if (e->attr.freq)
-			e->attr.sample_freq = cfg.hz;
-		else
+		if (!e->attr.freq) {
 			e->attr.sample_period *= d->weight;
+			continue;
+		}
+		/* The kernel takes whole Hz: 10 for half of 19. What each stands for follows; queries add up such rates. */
+		e->attr.sample_freq = cfg.hz;
+		if (e->ns_per_sample && d->weight > 1)
+			e->ns_per_sample = 1000000000ull / (cfg.hz * d->weight);
 	}
 	struct collector *c;
 	int rc = collector_open(&c, &cfg, d->writer, &warning, err);
