@@ -106,6 +106,6 @@ exits 2 'waker goes with --wall' "$ascribe" record --waker -d 100ms -o none
 record -F 99 --wall -d 200ms -o plain
 exits 2 'no waker times.*--wall --waker' "$ascribe" report plain --metric waker
 exits 2 'no waker times.*--wall --waker' "$ascribe" blame plain --wakers
-exits 2 'waker: goes with the event off-cpu' "$ascribe" daemon --check-config --waker --store "$dir/store" --listen none
+exits 2 'waker: goes with wall, or the event off-cpu' "$ascribe" daemon --check-config --waker --store "$dir/store" --listen none
 exits 0 '' "$ascribe" daemon --check-config --waker --event cpu-clock,off-cpu --store "$dir/store" --listen none
 finish
