@@ -41,8 +41,8 @@ struct merge {
 	bool event_ok;	  /* the selector admits the event */
 	bool once;	  /* no rows are left out: idle samples are counted on the way */
 	struct runs runs; /* QUERY_ALL_LABELS */
-	uint32_t last_stack; /* rows of a stack come together: whether it is that of an idle CPU */
-	bool last_idle;
+	uint8_t *idle;	  /* [n_idle], by stack: whether it is that of an idle CPU */
+	size_t n_idle;
 	unsigned unchecked; /* rows since what is kept was looked at */
 	struct err *err;
 };
@@ -204,13 +204,24 @@ static int add_sum(struct merge *m, uint32_t id, uint64_t samples, uint64_t valu
 	return 0;
 }
 
-static bool row_is_idle(struct merge *m, const struct store_row *row)
+enum { IDLE_UNKNOWN, IDLE_NO, IDLE_YES };
+
+/* The same stacks come in every window, and their nodes are not near each other: what one is is kept beside that of the others. */
+static int stack_is_idle(struct merge *m, uint32_t stack, bool *ret)
 {
-	if (row->stack != m->last_stack) {
-		m->last_stack = row->stack;
-		m->last_idle = is_idle(m->q->store, row->stack);
+	if (stack >= m->n_idle) {
+		size_t n = store_n_stacks(m->q->store);
+		uint8_t *v = realloc(m->idle, n);
+		if (!v)
+			return -ENOMEM;
+		memset(v + m->n_idle, IDLE_UNKNOWN, n - m->n_idle);
+		m->idle = v;
+		m->n_idle = n;
 	}
-	return m->last_idle;
+	if (m->idle[stack] == IDLE_UNKNOWN)
+		m->idle[stack] = is_idle(m->q->store, stack) ? IDLE_YES : IDLE_NO;
+	*ret = m->idle[stack] == IDLE_YES;
+	return 0;
 }
 
 /* What a row of the store is in the terms of the query; NULL: nothing. */
@@ -228,27 +239,14 @@ static struct store_row measured(const struct merge *m, const struct measure *v,
 	return (struct store_row){ row->set, row->stack, m->q->event, is ? metric : row->samples, is ? metric : row->value };
 }
 
-/* Whether a row is part of the answer; it is counted, or that its CPU was idle. */
-static bool admit(struct merge *m, const struct store_row *row)
-{
-	struct query_info *info = &m->q->info;
-	bool idle = row_is_idle(m, row);
-	if (idle && m->once)
-		info->idle += row->samples;
-	if (!m->event_ok || (idle && !m->spec->idle))
-		return false;
-	info->samples += row->samples;
-	info->value += row->value;
-	return true;
-}
-
 static int within(struct merge *m)
 {
 	m->unchecked = 0;
-	return store_within(m->q->store, runs_bytes(&m->runs) + m->n_sums * sizeof(*m->sums), m->err);
+	return store_within(m->q->store, runs_bytes(&m->runs) + m->n_sums * sizeof(*m->sums) + m->n_idle, m->err);
 }
 
-static int on_row(void *ctx, const struct store_row *of)
+/* The sums by stack. They are admitted when all is summed, once for each stack. */
+static int on_sum(void *ctx, const struct store_row *of)
 {
 	struct merge *m = ctx;
 	const struct measure *v = measure_of(m, of);
@@ -256,20 +254,69 @@ static int on_row(void *ctx, const struct store_row *of)
 	if (rc || !v)
 		return rc;
 	const struct store_row in = measured(m, v, of);
-	if (m->spec->labels == QUERY_NO_LABELS)
-		rc = add_sum(m, in.stack, in.samples, in.value); /* admitted when all is summed: once for each stack */
-	else if (admit(m, &in))
-		rc = m->spec->labels == QUERY_KEYS ? add_sum(m, in.set, in.samples, in.value) : runs_add(&m->runs, &in);
+	rc = add_sum(m, in.stack, in.samples, in.value);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
+}
+
+/* Of rows whose stacks are left out this is the last place where an idle CPU can be told. */
+static int on_group(void *ctx, const struct store_row *sum)
+{
+	struct merge *m = ctx;
+	const struct measure *v = measure_of(m, sum);
+	bool idle = false;
+	if (!v)
+		return 0;
+	int rc = m->spec->labels == QUERY_NO_LABELS ? 0 : stack_is_idle(m, sum->stack, &idle);
+	if (rc)
+		return err_sys(m->err, rc, "cannot merge the rows");
+	if (idle && m->once)
+		m->q->info.idle += measured(m, v, sum).samples;
+	return m->spec->labels == QUERY_NO_LABELS || (m->event_ok && (!idle || m->spec->idle));
+}
+
+static int add_row(struct merge *m, const struct store_row *row)
+{
+	if (m->spec->labels == QUERY_NO_LABELS)
+		return add_sum(m, row->stack, row->samples, row->value);
+	m->q->info.samples += row->samples;
+	m->q->info.value += row->value;
+	return m->spec->labels == QUERY_KEYS ? add_sum(m, row->set, row->samples, row->value) : runs_add(&m->runs, row);
+}
+
+/* Those of groups that were admitted. */
+static int on_rows(void *ctx, const struct store_row *rows, size_t n)
+{
+	struct merge *m = ctx;
+	const struct measure *v = measure_of(m, rows);
+	m->unchecked += (unsigned)n;
+	int rc = m->unchecked >= LOOK_ROWS ? within(m) : 0;
+	for (size_t i = 0; !rc && v && i < n; i++) {
+		const struct store_row in = measured(m, v, &rows[i]);
+		rc = add_row(m, &in);
+		rc = rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
+	}
+	return rc;
+}
+
+/* A block without labels: of those that are asked for it has none. */
+static int on_folded(void *ctx, const struct store_row *row)
+{
+	struct merge *m = ctx;
+	if (m->spec->labels == QUERY_NO_LABELS)
+		return on_sum(m, row);
+	int wanted = on_group(m, row);
+	return wanted <= 0 ? wanted : on_rows(m, row, 1);
 }
 
 static int on_idle(void *ctx, const struct store_row *row)
 {
 	struct merge *m = ctx;
 	const struct measure *v = measure_of(m, row);
-	if (v && row_is_idle(m, row))
+	bool idle = false;
+	int rc = v ? stack_is_idle(m, row->stack, &idle) : 0;
+	if (idle)
 		m->q->info.idle += measured(m, v, row).samples;
-	return 0;
+	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
 /* ---- blocks ---- */
@@ -321,16 +368,33 @@ static int add_block(struct merge *m, const struct store_block *b, enum store_wa
 	struct store *s = m->q->store;
 	const struct store_keys keys = { m->keys, m->n_keys };
 	bool all = !m->spec->where || !*m->spec->where;
+	const struct store_reading how = { .keys = m->keys ? &keys : NULL, .filter = all ? NULL : wanted, .group = on_group, .rows = on_rows,
+					   .fold_stacks = m->spec->labels == QUERY_KEYS, .fold_sets = m->spec->labels == QUERY_NO_LABELS,
+					   .ctx = m };
 	if (all && m->spec->rest)
 		return 0;
-	int rc = want == STORE_FOLDED ? store_block_folded(s, b, on_row, m, m->err)
-				      : store_block_rows(s, b, m->keys ? &keys : NULL, all ? NULL : wanted, on_row, m, m->err);
+	int rc = want == STORE_FOLDED ? store_block_folded(s, b, on_folded, m, m->err)
+				      : store_block_read(s, b, &how, m->err);
 	if (rc == -ENODATA)
-		rc = all ? store_block_folded(s, b, on_row, m, m->err) : 0;
+		rc = all ? store_block_folded(s, b, on_folded, m, m->err) : 0;
 	if (rc)
 		return rc;
 	rc = runs_close(&m->runs);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
+}
+
+/* Whether the sum of a stack is part of the answer; it is counted, or that its CPU was idle. */
+static bool admit(struct merge *m, const struct store_row *row)
+{
+	struct query_info *info = &m->q->info;
+	bool idle = is_idle(m->q->store, row->stack);
+	if (idle && m->once)
+		info->idle += row->samples;
+	if (!m->event_ok || (idle && !m->spec->idle))
+		return false;
+	info->samples += row->samples;
+	info->value += row->value;
+	return true;
 }
 
 static int give_sums(struct merge *m)
@@ -492,6 +556,7 @@ int query_open(struct query **ret, struct store *s, const struct query_spec *spe
 		rc = merge_blocks(&m);
 	selector_free(m.selector);
 	free(m.sums);
+	free(m.idle);
 	free(m.measure);
 	free(m.keys);
 	runs_fini(&m.runs);

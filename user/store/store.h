@@ -327,13 +327,26 @@ struct store_keys {
 	size_t n;
 };
 
+/* How the rows of a block are wanted. */
+struct store_reading {
+	const struct store_keys *keys; /* NULL: all */
+	store_filter *filter;	       /* which label sets; NULL: all */
+	bool fold_stacks;	       /* rows are summed over all stacks: stack is 0 */
+	bool fold_sets;		       /* or over all sets that are wanted: set is 0 */
+	int (*group)(void *ctx, const struct store_row *sum); /* before the rows of a stack and event: 1 when they are wanted, else 0; NULL: all */
+	int (*rows)(void *ctx, const struct store_row *rows, size_t n); /* some, of one stack and one event; borrowed during the call */
+	void *ctx;
+};
+
 /*
- * Rows of a block; stops at the first non-zero result of cb and returns it. store_block_rows: by label set (those of narrow
- * keys alone above level 0), of sets that the filter (may be NULL) lets pass; not in any order. With keys (NULL: all) neither the
+ * Rows of a block; stops at the first non-zero result of rows, or negative one of group, and returns it. store_block_read: by label set (those of narrow
+ * keys alone above level 0), of sets that the filter lets pass; not in any order. With keys neither the
  * sets nor what the filter sees have other labels, which is quicker where there are few of them: sets that differ in nothing else are
- * one, though their rows still come one by one. store_block_folded: set is 0. -ENODATA: the block has sums by stack alone (store_block_folded): its children have the rows, or there was no room
+ * one, though their rows still come one by one. store_block_rows: the same one by one. store_block_folded: set is 0. -ENODATA: the block has sums by
+ * stack alone (store_block_folded): its children have the rows, or there was no room
  * for them. -ESTALE: retention has unlinked the block since the store was opened.
  */
+int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how, struct err *err);
 int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys, store_filter *filter,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
 int store_block_folded(struct store *s, const struct store_block *b,
