@@ -536,9 +536,8 @@ static int merge_blocks(struct merge *m)
 	return rc;
 }
 
-int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
+static int open_query(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
 {
-	METRIC_TIME(query);
 	struct query *q = calloc(1, sizeof(*q));
 	if (!q)
 		return err_sys(err, -ENOMEM, "cannot query");
@@ -565,6 +564,95 @@ int query_open(struct query **ret, struct store *s, const struct query_spec *spe
 	else
 		*ret = q;
 	return rc;
+}
+
+/* ---- by one wide key, from what blocks keep of it ---- */
+
+/* What the recorder says of any sample, also of that of an idle CPU. */
+static bool is_of_system(const char *key)
+{
+	static const char *const keys[] = { "comm", "tgid", "tid", "thread", "exe", "cgroup", "container", "pod", "unit" };
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(key, keys[i]))
+			return true;
+	return false;
+}
+
+static bool asks_for_values(const struct store *s, const struct query_spec *spec)
+{
+	return spec->labels == QUERY_KEYS && spec->n_keys == 1 && (!spec->where || !*spec->where) && !spec->rest && !spec->metric &&
+	       store_is_wide(s, spec->keys[0]);
+}
+
+/* The rows of q become those of the values: what the lists know when they are exact. */
+static int rows_of_values(struct query *q, const char *key, const struct store_top *top)
+{
+	uint64_t period = q->info.event->period, rest = q->info.samples - top->total;
+	const struct query_spec by_key = { .labels = QUERY_KEYS };
+	struct merge m = { .q = q, .spec = &by_key };
+	int rc = rest ? add_sum(&m, 0, rest, rest * period) : 0;
+	for (size_t i = 0; !rc && i < top->n; i++) {
+		struct label l = top->v[i].label;
+		uint32_t id;
+		l.key = key;
+		l.key_len = (uint32_t)strlen(key);
+		rc = store_keep_set(q->store, &l, 1, &id);
+		rc = rc ? rc : add_sum(&m, id, top->v[i].samples, top->v[i].samples * period);
+	}
+	free(q->rows);
+	q->rows = NULL;
+	q->n_rows = 0;
+	rc = rc ? rc : give_sums(&m);
+	free(m.sums);
+	return rc;
+}
+
+/*
+ * Blocks above the windows keep the most frequent values of a wide key. Where those are all there are nothing else needs to be read. *ret is
+ * NULL where they are not, or samples of idle CPUs may be among them.
+ */
+static int open_values(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
+{
+	struct query_spec all = *spec;
+	struct query *q = NULL;
+	struct store_cover cover = { 0 };
+	struct store_top top = { 0 };
+	all.labels = QUERY_NO_LABELS;
+	all.keys = NULL;
+	all.n_keys = 0;
+	*ret = NULL;
+	int rc = open_query(&q, s, &all, err);
+	const struct query_info *info = rc ? NULL : &q->info;
+	bool serves = !rc && info->event && info->blocks < info->windows && (spec->idle || !info->idle || !is_of_system(spec->keys[0])) &&
+		      info->value == info->samples * info->event->period;
+	if (serves)
+		rc = store_cover(s, info->from_ns, info->to_ns, STORE_FOLDED, NULL, 0, &cover, err);
+	if (serves && !rc)
+		rc = store_top(s, cover.blocks, cover.n, spec->keys[0], q->event, &top, err);
+	serves &= !rc && top.exact && top.total <= info->samples;
+	if (serves && rows_of_values(q, spec->keys[0], &top))
+		rc = err_sys(err, -ENOMEM, "cannot merge the rows");
+	store_top_free(&top);
+	store_cover_free(&cover);
+	if (rc || !serves)
+		query_close(q);
+	else
+		*ret = q;
+	return rc;
+}
+
+int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
+{
+	METRIC_TIME(query);
+	if (asks_for_values(s, spec)) {
+		struct query *q;
+		int rc = open_values(&q, s, spec, err);
+		if (rc || q) {
+			*ret = q;
+			return rc;
+		}
+	}
+	return open_query(ret, s, spec, err);
 }
 
 void query_close(struct query *q)

@@ -152,6 +152,11 @@ size_t store_set_copy(const struct store *s, uint32_t id, struct label *out, siz
 	return n;
 }
 
+int store_keep_set(struct store *s, const struct label *labels, size_t n, uint32_t *ret_id)
+{
+	return setpool_add(&s->sets, labels, n, ret_id);
+}
+
 const struct store_event *store_event(const struct store *s, uint32_t id)
 {
 	return id < s->sym.n_events ? &s->sym.events[id] : NULL;

@@ -208,6 +208,8 @@ size_t store_set(const struct store *s, uint32_t id, const struct label **ret_la
 /* The same without keeping anything: writes at most cap labels, returns how many the set has. */
 size_t store_set_copy(const struct store *s, uint32_t id, struct label *out, size_t cap);
 #define STORE_SET_MAX 256 /* labels of a set */
+/* The id of a set of the reader's own making, as of those that it has read. Labels are normalized. -ENOMEM, -E2BIG. */
+int store_keep_set(struct store *s, const struct label *labels, size_t n, uint32_t *ret_id);
 const struct store_event *store_event(const struct store *s, uint32_t id);
 uint32_t store_n_strings(const struct store *s);
 uint32_t store_n_frames(const struct store *s);
@@ -368,6 +370,7 @@ struct store_top {
 	uint64_t bound; /* of any value that is not listed */
 	struct store_top_value *v;
 	size_t n;
+	bool exact; /* all values are listed, without error, and no window lacks its labels */
 	void *owned;
 };
 
