@@ -342,6 +342,7 @@ static int give_sums(struct reading *r)
 	struct store_row some[SOME_ROWS];
 	uint32_t event = 0;
 	int rc = 0;
+	r->stack = 0;
 	for (uint32_t e = 0; !rc && e < r->n_events; e++) {
 		const struct rows_sum *sums = r->sums[e];
 		int n = 0;
@@ -409,7 +410,7 @@ static int make_maps(struct reading *r, const struct block_data *d)
 	if (r->map && r->table.n)
 		r->of_narrow = calloc((size_t)n_narrow + 1, sizeof(*r->of_narrow));
 	if (r->how->fold_stacks) {
-		r->n_events = d->head.marks[KIND_EVENTS].count < EVENTS_MAX ? d->head.marks[KIND_EVENTS].count : EVENTS_MAX;
+		r->n_events = d->head.marks[KIND_EVENTS].count;
 		r->sums = calloc((size_t)r->n_events + 1, sizeof(*r->sums));
 	}
 	return r->map && (r->of_narrow || !r->table.n) && (r->sums || !r->how->fold_stacks) ? 0 : failed(r, -ENOMEM);
