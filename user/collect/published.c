@@ -49,6 +49,17 @@ int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows)
 	return 0;
 }
 
+int sampler_drop_shard(struct sampler *s, unsigned shard)
+{
+	if (shard >= UNWIND_SHARDS || !s->shards[shard])
+		return -EINVAL;
+	if (bpf_map_delete_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard))
+		return -errno;
+	munmap(s->shards[shard], sizeof(uint32_t) << UNWIND_SHARD_BITS);
+	s->shards[shard] = NULL;
+	return 0;
+}
+
 void sampler_unmap_unwind(struct sampler *s)
 {
 	if (s->unwind.ranges)
