@@ -136,17 +136,21 @@ bool sampler_labels_limited(const struct sampler *s, uint32_t tgid, uint64_t sta
 
 /*
  * The tables of include/unwind_wire.h in shared memory, NULL where the program does not unwind by rules. Rows come in
- * shards, made when they are needed: a bpf() call each, so seldom. *ret_rows has 1 << UNWIND_SHARD_BITS rows until it is dropped, or
- * sampler_close.
+ * shards, made when they are needed: a bpf() call each, so seldom. A shard's 1 << UNWIND_SHARD_BITS rows are where sampler_shard says until
+ * sampler_unmap_shards, sampler_drop_shard or sampler_close: their memory is the kernel's, and is resident here only while somebody looks.
  */
 struct sampler_unwind {
 	struct unwind_range *ranges; /* [UNWIND_RANGES] */
 	struct unwind_page *pages;   /* [UNWIND_PAGES] */
 	struct unwind_rule *rules;   /* [UNWIND_RULES] */
-	uint32_t *const *shards;     /* [UNWIND_SHARDS], NULL where none was made */
 };
 void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret);
-int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows);
+int sampler_add_shard(struct sampler *s, unsigned shard);
+/* NULL: there is no such shard, or no memory. */
+uint32_t *sampler_shard(struct sampler *s, unsigned shard);
+void sampler_unmap_shards(struct sampler *s);
+/* Bytes of the shards that are not mapped now: memory that is ours all the same. */
+size_t sampler_unmapped(const struct sampler *s);
 /* No row of it is in use. A bpf() call; its memory goes when no program can be reading it any more. */
 int sampler_drop_shard(struct sampler *s, unsigned shard);
 

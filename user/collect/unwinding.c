@@ -22,6 +22,7 @@
 #define COMPILE_MS 2000u
 #define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
 #define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
+#define MAPPED_NS 1000000000ull
 #define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
 
 /* One content of a file. */
@@ -62,13 +63,20 @@ struct unwinding {
 	struct process *processes[BUCKETS];
 	size_t n_codes, n_processes, n_waiting, n_lacking;
 	uint64_t retry_ns; /* when to look for room again */
+	uint64_t unmap_ns;
 	uint64_t young_until_ns, asked;
 	struct unwinding_stats stats;
 };
 
 static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
 {
-	return sampler_add_shard(ctx, shard, ret_rows);
+	*ret_rows = NULL;
+	return sampler_add_shard(ctx, shard);
+}
+
+static uint32_t *map_shard(void *ctx, unsigned shard)
+{
+	return sampler_shard(ctx, shard);
 }
 
 static int drop_shard(void *ctx, unsigned shard)
@@ -90,7 +98,7 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 	u->op = config->op;
 	sampler_unwind(s, &u->shared);
 	struct unwind_pool_config cfg = { .pages = u->shared.pages, .rules = u->shared.rules, .rows_bytes_max = budget,
-					  .add_shard = add_shard, .drop_shard = drop_shard, .ctx = s };
+					  .add_shard = add_shard, .map_shard = map_shard, .drop_shard = drop_shard, .ctx = s };
 	int rc = 0;
 	if (budget && u->shared.ranges) {
 		rc = extents_init(&u->ranges, UNWIND_RANGES);
@@ -583,11 +591,20 @@ static struct process *next_waiting(struct unwinding *u)
 	return next;
 }
 
+/* Rows are written, and read here, when processes begin. */
+static void unmap(struct unwinding *u)
+{
+	sampler_unmap_shards(u->sampler);
+	u->unmap_ns = proc_now_ns() + MAPPED_NS;
+}
+
 int unwinding_tick(struct unwinding *u)
 {
 	int idle = u->n_lacking ? RETRY_MS : -1;
 	if (u->n_lacking && proc_now_ns() >= u->retry_ns)
 		try_again(u);
+	if (!u->n_waiting && proc_now_ns() >= u->unmap_ns)
+		unmap(u);
 	if (!u->n_waiting)
 		return idle;
 	uint64_t until = unwinding_cpu_ns(u) + TICK_NS;
@@ -608,7 +625,7 @@ int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct
 {
 	static struct unwind_range ranges[UNWIND_PROC_RANGES_MAX];
 	static struct code *codes[UNWIND_PROC_RANGES_MAX];
-	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, u->shared.shards };
+	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, NULL, map_shard, u->sampler };
 	uint32_t n_codes;
 	const struct proc_image *im = procs_find(u->procs, tgid, ns);
 	if (!im && now && !procs_scan_one(u->procs, tgid))
@@ -646,6 +663,7 @@ void unwinding_forget(struct unwinding *u)
 		}
 	}
 	give_back(u);
+	unmap(u);
 }
 
 void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret)
@@ -655,4 +673,5 @@ void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret)
 		unwind_pool_stats(u->pool, &pool);
 	*ret = u->stats;
 	ret->bytes = pool.rows_bytes;
+	ret->unmapped = sampler_unmapped(u->sampler);
 }

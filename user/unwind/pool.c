@@ -126,9 +126,16 @@ int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes)
 	return need_blocks(p, (uint32_t)(rows_bytes / (BLOCK_ROWS * sizeof(uint32_t))));
 }
 
+/* NULL: no memory. */
+static uint32_t *shard_at(const struct unwind_pool *p, uint32_t shard)
+{
+	return p->cfg.map_shard ? p->cfg.map_shard(p->cfg.ctx, shard) : p->shards[shard];
+}
+
 static uint32_t *row_at(const struct unwind_pool *p, uint32_t row)
 {
-	return &p->shards[row >> UNWIND_SHARD_BITS][row & (SHARD_ROWS - 1)];
+	uint32_t *rows = shard_at(p, row >> UNWIND_SHARD_BITS);
+	return rows ? &rows[row & (SHARD_ROWS - 1)] : NULL;
 }
 
 static uint32_t page_rows(const struct unwind_table *t, uint32_t page)
@@ -234,7 +241,7 @@ static int map_rules(struct unwind_pool *p, const struct unwind_table *t, uint32
 
 /* ---- files ---- */
 
-static void copy_rows(struct unwind_pool *p, const struct unwind_table *t, const uint32_t *ids, struct unwind_code *c)
+static int copy_rows(struct unwind_pool *p, const struct unwind_table *t, const uint32_t *ids, struct unwind_code *c)
 {
 	uint32_t block = 0, left = 0, at = 0;
 	for (uint32_t i = 0; i < t->n_pages; i++) {
@@ -245,6 +252,8 @@ static void copy_rows(struct unwind_pool *p, const struct unwind_table *t, const
 			left = BLOCK_ROWS;
 		}
 		uint32_t *to = n ? row_at(p, at) : NULL;
+		if (n && !to)
+			return -ENOMEM;
 		for (uint32_t k = 0; k < n; k++) {
 			uint32_t rule = ids[from[k] & UNWIND_RULE_MASK];
 			to[k] = (from[k] & ~UNWIND_RULE_MASK) | rule;
@@ -253,6 +262,7 @@ static void copy_rows(struct unwind_pool *p, const struct unwind_table *t, const
 		at += n;
 		left -= n;
 	}
+	return 0;
 }
 
 int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret)
@@ -271,9 +281,12 @@ int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct 
 	if (!rc) {
 		for (uint32_t i = 0; i < c.n_blocks; i++)
 			c.blocks[i] = take_block(p);
-		copy_rows(p, t, ids, &c);
 		c.rules = ids;
-		*ret = c;
+		rc = copy_rows(p, t, ids, &c);
+		if (rc)
+			unwind_pool_remove(p, &c);
+		else
+			*ret = c;
 	} else {
 		free(c.blocks);
 		free(ids);
@@ -308,7 +321,8 @@ const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const st
 	struct unwind_page at = p->cfg.pages[c->page + page];
 	uint32_t lo = 0, hi = at.n, found = 0;
 	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2, row = *row_at(p, at.first + mid);
+		const uint32_t *rows = row_at(p, at.first);
+		uint32_t mid = lo + (hi - lo) / 2, row = rows ? rows[mid] : 0;
 		if (row <= key) {
 			found = row;
 			lo = mid + 1;

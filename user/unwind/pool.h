@@ -23,6 +23,8 @@ struct unwind_pool_config {
 	uint32_t rules_max;        /* 0: UNWIND_RULES */
 	/* Make shard number `shard`: its rows stay until it is dropped or the pool is freed. */
 	int (*add_shard)(void *ctx, unsigned shard, uint32_t **ret_rows);
+	/* Where it is, during one call of the pool; NULL: there is no memory for that. NULL itself: where add_shard said. */
+	uint32_t *(*map_shard)(void *ctx, unsigned shard);
 	int (*drop_shard)(void *ctx, unsigned shard); /* NULL: they are kept */
 	void *ctx;
 };
