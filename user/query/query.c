@@ -41,6 +41,7 @@ struct merge {
 	bool event_ok;	  /* the selector admits the event */
 	bool once;	  /* no rows are left out: idle samples are counted on the way */
 	struct runs runs; /* QUERY_ALL_LABELS */
+	struct store_folding folding; /* QUERY_NO_LABELS, of what is read without labels */
 	uint8_t *idle;	  /* [n_idle], by stack: whether it is that of an idle CPU */
 	size_t n_idle;
 	unsigned unchecked; /* rows since what is kept was looked at */
@@ -242,7 +243,7 @@ static struct store_row measured(const struct merge *m, const struct measure *v,
 static int within(struct merge *m)
 {
 	m->unchecked = 0;
-	return store_within(m->q->store, runs_bytes(&m->runs) + m->n_sums * sizeof(*m->sums) + m->n_idle, m->err);
+	return store_within(m->q->store, runs_bytes(&m->runs) + m->n_sums * sizeof(*m->sums) + m->n_idle + m->folding.bytes, m->err);
 }
 
 /* The sums by stack. They are admitted when all is summed, once for each stack. */
@@ -302,8 +303,6 @@ static int on_rows(void *ctx, const struct store_row *rows, size_t n)
 static int on_folded(void *ctx, const struct store_row *row)
 {
 	struct merge *m = ctx;
-	if (m->spec->labels == QUERY_NO_LABELS)
-		return on_sum(m, row);
 	int wanted = on_group(m, row);
 	return wanted <= 0 ? wanted : on_rows(m, row, 1);
 }
@@ -363,6 +362,12 @@ static int add_account(struct merge *m, const struct store_block *b)
 	return m->once ? 0 : store_block_folded(m->q->store, b, on_idle, m, m->err);
 }
 
+static int add_folded(struct merge *m, const struct store_block *b)
+{
+	struct store *s = m->q->store;
+	return m->spec->labels == QUERY_NO_LABELS ? store_fold_block(s, &m->folding, b, m->err) : store_block_folded(s, b, on_folded, m, m->err);
+}
+
 static int add_block(struct merge *m, const struct store_block *b, enum store_want want)
 {
 	struct store *s = m->q->store;
@@ -373,10 +378,9 @@ static int add_block(struct merge *m, const struct store_block *b, enum store_wa
 					   .ctx = m };
 	if (all && m->spec->rest)
 		return 0;
-	int rc = want == STORE_FOLDED ? store_block_folded(s, b, on_folded, m, m->err)
-				      : store_block_read(s, b, &how, m->err);
+	int rc = want == STORE_FOLDED ? add_folded(m, b) : store_block_read(s, b, &how, m->err);
 	if (rc == -ENODATA)
-		rc = all ? store_block_folded(s, b, on_folded, m, m->err) : 0;
+		rc = all ? add_folded(m, b) : 0;
 	if (rc)
 		return rc;
 	rc = runs_close(&m->runs);
@@ -526,6 +530,7 @@ static int merge_blocks(struct merge *m)
 		rc = add_block(m, cover.blocks[i], want);
 		rc = rc ? rc : within(m);
 	}
+	rc = rc ? rc : store_fold_rows(q->store, &m->folding, on_sum, m, m->err);
 	store_cover_free(&cover);
 	store_cover_free(&account);
 	bool sums = m->spec->labels == QUERY_KEYS || m->spec->labels == QUERY_NO_LABELS;
@@ -555,6 +560,7 @@ static int open_query(struct query **ret, struct store *s, const struct query_sp
 		rc = merge_blocks(&m);
 	selector_free(m.selector);
 	free(m.sums);
+	store_folding_fini(&m.folding);
 	free(m.idle);
 	free(m.measure);
 	free(m.keys);

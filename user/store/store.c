@@ -513,6 +513,121 @@ int store_block_folded(struct store *s, const struct store_block *b,
 	return rc;
 }
 
+/* ---- many blocks without labels ---- */
+
+/* Leaves and events of one generation: sums[event] has n_leaves, or is NULL. */
+struct fold_gen {
+	struct dict_gen *gen;
+	struct rows_sum **sums;
+	uint32_t n_events, n_leaves;
+};
+
+static int find_fold(struct store *s, struct store_folding *f, struct dict_gen *gen, struct fold_gen **ret)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->gens[i].gen == gen) {
+			*ret = &f->gens[i];
+			return 0;
+		}
+	const struct dicts *d = dict_gen_dicts(s, gen);
+	int rc = ARRAY_RESERVE(f->gens, f->cap, f->n + 1);
+	struct fold_gen g = { gen, rc ? NULL : calloc((size_t)d->n_events + 1, sizeof(*g.sums)), d->n_events, d->n_leaves };
+	if (!g.sums)
+		return -ENOMEM;
+	f->gens[f->n] = g;
+	*ret = &f->gens[f->n++];
+	return 0;
+}
+
+static struct rows_sum *sums_of(struct store_folding *f, struct fold_gen *g, uint32_t event)
+{
+	if (!g->sums[event]) {
+		g->sums[event] = calloc((size_t)g->n_leaves + 1, sizeof(**g->sums));
+		f->bytes += g->sums[event] ? (size_t)g->n_leaves * sizeof(**g->sums) : 0;
+	}
+	return g->sums[event];
+}
+
+static int fold_groups(struct store_folding *f, struct fold_gen *g, struct rows_reader *rows)
+{
+	int more;
+	while ((more = rows_next_group(rows)) > 0) {
+		/* Other generations may have added events since. */
+		if (rows->group.event >= g->n_events || rows->group.stack >= g->n_leaves)
+			return -EBADMSG;
+		struct rows_sum *sums = sums_of(f, g, rows->group.event);
+		if (!sums)
+			return -ENOMEM;
+		sums[rows->group.stack].samples += rows->group.samples;
+		sums[rows->group.stack].value += rows->group.value;
+	}
+	return more;
+}
+
+int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b, struct err *err)
+{
+	const struct block_ref *ref = store_ref(b);
+	struct block_data d;
+	struct rows_reader rows;
+	struct dict_gen *gen;
+	struct fold_gen *g = NULL;
+	int rc = block_read(s, ref, WANT_FOLDED, &d, err);
+	if (rc)
+		return rc;
+	rc = store_gen(s, ref, &gen, err);
+	rc = rc ? rc : contents_rows(s, ref, &d, false, &rows, err); /* its limits are within those of the generation */
+	if (!rc) {
+		rc = find_fold(s, f, gen, &g);
+		rc = rc ? rc : fold_groups(f, g, &rows);
+		if (rc)
+			rc = rc == -EBADMSG ? block_damaged(s, ref, err) : err_sys(err, rc, "cannot read %s", s->dir);
+	}
+	block_data_fini(&d);
+	return rc;
+}
+
+static int give_folded(struct store *s, const struct fold_gen *g, uint32_t event, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
+		       struct err *err)
+{
+	const struct rows_sum *sums = g->sums[event];
+	struct store_row row = { 0 };
+	int rc = dict_gen_event(s, g->gen, event, &row.event);
+	if (rc)
+		return err_sys(err, rc, "cannot read %s", s->dir);
+	for (uint32_t leaf = 0; !rc && leaf < g->n_leaves; leaf++) {
+		if (!sums[leaf].samples)
+			continue;
+		rc = dict_gen_leaf(s, g->gen, leaf, &row.stack);
+		if (rc)
+			return err_sys(err, rc, "cannot read %s", s->dir);
+		row.samples = sums[leaf].samples;
+		row.value = sums[leaf].value;
+		rc = cb(ctx, &row);
+	}
+	return rc;
+}
+
+int store_fold_rows(struct store *s, const struct store_folding *f, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
+		    struct err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; i < f->n; i++)
+		for (uint32_t e = 0; !rc && e < f->gens[i].n_events; e++)
+			rc = f->gens[i].sums[e] ? give_folded(s, &f->gens[i], e, cb, ctx, err) : 0;
+	return rc;
+}
+
+void store_folding_fini(struct store_folding *f)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		for (uint32_t e = 0; e < f->gens[i].n_events; e++)
+			free(f->gens[i].sums[e]);
+		free(f->gens[i].sums);
+	}
+	free(f->gens);
+	*f = (struct store_folding){ 0 };
+}
+
 static int read_totals(struct store *s, const struct block_ref *ref, struct totals *ret, struct err *err)
 {
 	struct block_data d;

@@ -354,6 +354,20 @@ int store_block_rows(struct store *s, const struct store_block *b, const struct 
 int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
 
+/*
+ * The sums by stack of many blocks, added up by leaf: far fewer than stacks, which stand side by side in every block. All zero is empty.
+ * store_fold_rows: each stack and event, some more than once.
+ */
+struct store_folding {
+	struct fold_gen *gens;
+	size_t n, cap;
+	size_t bytes; /* that it keeps */
+};
+int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b, struct err *err);
+int store_fold_rows(struct store *s, const struct store_folding *f, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
+		    struct err *err);
+void store_folding_fini(struct store_folding *f);
+
 /* The counters of a block; freed with store_totals_free. */
 int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret, struct err *err);
 void store_totals_free(struct store_totals *t);
