@@ -36,7 +36,7 @@
 #define END_S 9
 #define WEIGHT_MAX 16
 #define SPARE_BYTES (4u << 20)
-#define SYMBOLS_BYTES (12u << 20) /* symbol tables that are kept: what few samples need is read again sooner than it is kept for days */
+#define SYMBOLS_BYTES (16u << 20) /* symbol tables that are kept: what few samples need is read again sooner than it is kept for days */
 #define QUESTION_SHARE 8 /* of the memory that the daemon may have: what a question keeps; its answer takes as much again, and there are two */
 
 struct daemon {

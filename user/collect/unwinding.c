@@ -17,7 +17,7 @@
 #define PROCESSES_MAX 16384
 #define ROWS_FIRST (4u << 20) /* bytes of rows made before recording begins: enough for most hosts' busy programs */
 #define ROWS_KEPT (8u << 20)  /* beyond so much files that nobody uses go before more is made */
-#define UNUSED_NS 5000000000ull /* if it has been for so long: what runs again and again is not compiled each time */
+#define UNUSED_NS 20000000000ull /* if it has been for so long: what runs again and again is not compiled each time */
 #define GONE_NS 60000000000ull /* and those that nobody has used for so long go in any case */
 #define COMPILE_MS 2000u
 #define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
