@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Figures. Each prints the figure, what was promised, and what it is compared with, in one run.
 
-BENCH_SWITCH := $(BUILD)/bench/bench_switch
+BENCH_TOGGLED := $(BUILD)/bench/bench_switch $(BUILD)/bench/bench_pg
 BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so $(BUILD)/bench/bench_key $(BUILD)/bench/bench_filter
 BENCH_GO := $(if $(shell command -v go),$(BUILD)/bench/pprof_do)
 BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain bench_foreign)
@@ -108,14 +108,16 @@ bench-page: $(BUILD)/bench/serve_store $(BUILD)/ascribe ## the page in Chromium:
 
 .PHONY: bench-serve bench-page
 
-$(BENCH_SWITCH): tests/bench/bench_switch.c
+# The client library of PostgreSQL has its header in a directory of its own.
+$(BENCH_TOGGLED): $(BUILD)/bench/%: tests/bench/%.c tests/bench/toggle.c $(BUILD)/bench/bench.skel.h $(BUILD)/gen/sample.skel.h
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) -MMD -MP -MF $@.d -o $@ $< -lpthread
+	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) $(BENCH_INCLUDE) -isystem /usr/include/postgresql -MMD -MP -MF $@.d -o $@ \
+		$(filter %.c,$^) -lbpf -lpthread -lm $(if $(findstring pg,$*),-lpq)
 
 bench-sched: ## what watching the scheduler (record --wall) costs, as root; RUNS=7
-	$(Q)$(MAKE) --no-print-directory $(BUILD)/ascribe $(BENCH_SWITCH) $(BUILD)/tests/record/waits
+	$(Q)$(MAKE) --no-print-directory $(BUILD)/ascribe $(BENCH_TOGGLED) $(BUILD)/tests/record/waits
 	$(Q)RUNS=$(or $(RUNS),7) bash tests/bench/sched.sh $(BUILD)
 
 .PHONY: bench-sched
--include $(BUILD)/bench/bench_switch.d
+-include $(BENCH_TOGGLED:=.d)

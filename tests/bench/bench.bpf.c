@@ -21,6 +21,12 @@ int on_empty(void *ctx)
 	return 0;
 }
 
+SEC("tp_btf/sched_switch")
+int on_nothing(void *ctx)
+{
+	return 0;
+}
+
 SEC("perf_event")
 int on_count(void *ctx)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a context switch costs: bench_switch SECONDS. On each CPU two threads wake each other through pipes, so that nearly all they do is
- * switch. Prints JSON: CPU nanoseconds of these threads for each switch (others on the machine do not count), switches, seconds.
+ * What a context switch costs: bench_switch SECONDS [nothing|RECORDER]. On each CPU two threads wake each other through pipes, so that nearly
+ * all they do is switch. Prints JSON: CPU nanoseconds of these threads for each switch (others on the machine do not count), switches,
+ * seconds; with nothing or a recorder: what that costs of them (see toggle.h).
  */
 #include <pthread.h>
 #include <sched.h>
@@ -11,15 +12,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "toggle.h"
+
 #define CPUS_MAX 256
 
 static volatile int stop;
 
 struct side {
 	int cpu, from, to, first;
+	clockid_t clock;
+	pid_t tid;
 	unsigned long switches;
 	double cpu_seconds;
 };
+
+static struct side side[2 * CPUS_MAX];
+static int n_sides;
 
 static double now(clockid_t clock)
 {
@@ -34,6 +42,7 @@ static void *play(void *arg)
 	struct rusage a, b;
 	cpu_set_t set;
 	char c = 0;
+	s->tid = gettid();
 	CPU_ZERO(&set);
 	CPU_SET((unsigned)s->cpu, &set);
 	sched_setaffinity(0, sizeof(set), &set);
@@ -50,9 +59,32 @@ static void *play(void *arg)
 	return NULL;
 }
 
+static double switches_of(pid_t tid)
+{
+	char path[64], line[128];
+	unsigned long n, all = 0;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	FILE *f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "voluntary_ctxt_switches: %lu", &n) == 1 || sscanf(line, "nonvoluntary_ctxt_switches: %lu", &n) == 1)
+			all += n;
+	if (f)
+		fclose(f);
+	return (double)all;
+}
+
+static struct reading look(void)
+{
+	struct reading r = { 0 };
+	for (int i = 0; i < n_sides; i++) {
+		r.ns += now(side[i].clock) * 1e9;
+		r.done += switches_of(side[i].tid);
+	}
+	return r;
+}
+
 int main(int argc, char **argv)
 {
-	static struct side side[2 * CPUS_MAX];
 	static pthread_t thread[2 * CPUS_MAX];
 	double seconds = argc > 1 ? atof(argv[1]) : 1, cpu = 0;
 	unsigned long switches = 0;
@@ -68,13 +100,21 @@ int main(int argc, char **argv)
 		pthread_create(&thread[2 * i], NULL, play, &side[2 * i]);
 		pthread_create(&thread[2 * i + 1], NULL, play, &side[2 * i + 1]);
 	}
-	usleep((useconds_t)(seconds * 1e6));
+	n_sides = 2 * n;
+	for (int i = 0; i < n_sides; i++)
+		pthread_getcpuclockid(thread[i], &side[i].clock);
+	if (argc > 2)
+		toggle(argv[2], seconds, look);
+	else
+		usleep((useconds_t)(seconds * 1e6));
 	stop = 1;
-	for (int i = 0; i < 2 * n; i++) {
+	for (int i = 0; i < n_sides; i++) {
 		pthread_join(thread[i], NULL);
 		cpu += side[i].cpu_seconds;
 		switches += side[i].switches;
 	}
+	if (argc > 2)
+		return 0;
 	printf("{\"ns\":%.1f,\"switches\":%lu,\"seconds\":%.3f,\"cpu\":%.3f}\n", cpu / (double)switches * 1e9, switches,
 	       now(CLOCK_MONOTONIC) - begin, cpu);
 	return 0;

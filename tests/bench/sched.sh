@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What watching the scheduler costs, beside an unprofiled run: `make bench-sched`, as root. Runs are interleaved; the figures are
-# medians. CPU time of the load alone counts, so that others on the machine add noise but no cost.
+# What watching the scheduler costs: `make bench-sched`, as root. Medians, of neighbours in one run (tests/bench/toggle.h) or of interleaved
+# runs. CPU time of the load alone counts, so that others on the machine add noise but no cost.
 set -u
 build=$(realpath "$1")
 runs=${RUNS:-7}
@@ -27,20 +27,63 @@ judge() { # what, figure, promised at most, unit
 	awk -v w="$1" -v x="$2" -v p="$3" -v u="$4" 'BEGIN { printf "%-58s %8.2f %-3s  promised %g%s%s\n", w, x, u, p, u, x <= p ? "" : "  MISSED" }'
 }
 
-echo "== context switches: 2 threads on each CPU wake each other through pipes, $runs runs"
+# What a load's CPU time grows by, nanoseconds and percent: bench_switch or bench_pg beside a program that does nothing, and beside a recorder.
+toggled() { # command...
+	"$@" nothing >nothing.json
+	"$build/ascribe" record -q -a -d 3600s --wall -o store 2>/dev/null &
+	local recorder=$!
+	sleep 2
+	"$@" $recorder >on.json
+	kill -INT $recorder
+	wait $recorder
+	field more <nothing.json >n.more
+	field percent <nothing.json >n.percent
+	echo "a program that does nothing: $(cat n.more) ns, $(cat n.percent)%; ours, more than one that returns at once: $(field more <on.json) ns, $(field percent <on.json)% (standard error $(field error <on.json)%)"
+	both() { echo "$(cat "n.$1") $(field "$1" <on.json)" | awk '{ print $1 + $2 }'; }
+}
+
+echo "== context switches: 2 threads on each CPU wake each other through pipes; switched on and off every 30 ms"
+toggled "$build/bench/bench_switch" $((runs * 3))
+judge "a switch costs more, --wall" "$(both more)" 250 ns
+
+others="bpftrace perf"
+for o in $others; do command -v $o >/dev/null || { echo "no $o here to compare with"; others=${others/$o/}; }; done
+cat >off.bt <<'END'
+tracepoint:sched:sched_switch {
+	if (args->prev_pid) { @off[args->prev_pid] = nsecs; }
+	$t = @off[args->next_pid];
+	if ($t) { @us[args->next_comm] = hist((nsecs - $t) / 1000); delete(@off[args->next_pid]); }
+}
+END
+beside() { # command...: the load while that runs
+	"$@" >/dev/null 2>&1 &
+	local other=$!
+	sleep 1.5
+	"$build/bench/bench_switch" 1
+	kill -TERM $other
+	wait $other
+}
+echo "== the same beside an unprofiled run, and what others cost, $runs runs"
 for i in $(seq "$runs"); do
 	"$build/bench/bench_switch" 1 >plain.json
 	options= && profiled "$build/bench/bench_switch" 1 >samples.json
 	options=--wall && profiled "$build/bench/bench_switch" 1 >wall.json
 	options="--wall --waker" && profiled "$build/bench/bench_switch" 1 >waker.json
-	for k in plain samples wall waker; do field ns <$k.json >>$k.ns; done
+	[[ $others != *bpftrace* ]] || beside bpftrace off.bt >bpftrace.json
+	[[ $others != *perf* ]] || { beside perf record -q -a -e sched:sched_switch -o perf.data >perf.json; beside perf sched record -o perf.data >perfsched.json; }
 	paste plain.json | awk -F'[:,}]' '{ printf "%.0f\n", $4 / $6 }' >>rate
-	echo "$(field ns <samples.json) $(field ns <plain.json)" | awk '{ print $1 - $2 }' >>samples.more
-	echo "$(field ns <wall.json) $(field ns <plain.json)" | awk '{ print $1 - $2 }' >>wall.more
+	for k in samples wall waker bpftrace perf perfsched; do
+		[ ! -f $k.json ] || echo "$(field ns <$k.json) $(field ns <plain.json)" | awk '{ print $1 - $2 }' >>$k.more
+	done
+	field ns <plain.json >>plain.ns
+	rm -f ./*.json perf.data*
 done
-echo "unprofiled $(median plain.ns) ns of CPU a switch, $(median rate) switches a second; sampled at 99 Hz $(median samples.ns); with --wall $(median wall.ns), with --wall --waker $(median waker.ns)"
-judge "a switch costs more, --wall" "$(median wall.more)" 250 ns
-judge "(the same of sampling alone)" "$(median samples.more)" 250 ns
+echo "unprofiled $(median plain.ns) ns of CPU a switch, $(median rate) switches a second; runs differ by more than what is looked for"
+judge "a switch costs more, --wall, run beside run" "$(median wall.more)" 250 ns
+for k in "samples sampling alone, 99 Hz" "waker --wall --waker" "bpftrace bpftrace: off-CPU time by command, a histogram each, no stack" \
+	"perf perf record -e sched:sched_switch, no stack" "perfsched perf sched record"; do
+	[ ! -f "${k%% *}.more" ] || printf '%-76s %8.0f ns\n' "${k#* }" "$(median "${k%% *}.more")"
+done
 
 pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)
 if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
@@ -50,29 +93,11 @@ if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
 	as "$pg/pg_ctl" -D data -w -l data/log -o "-k $dir/data -c listen_addresses= -c fsync=off" start >/dev/null 2>&1
 	stop() { as "$pg/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1; cd /; rm -rf "$dir"; }
 	trap stop EXIT
-	bench() { as pgbench -h "$dir/data" -U postgres "$@" postgres; }
-	bench -i -s 5 -q >/dev/null 2>&1
-	# CPU seconds of the whole cluster (server and client) for each transaction.
-	cpu() { awk '{ s += $14 + $15 + $16 + $17 } END { print s }' $(ls -d /proc/$(head -1 data/postmaster.pid)/stat); }
-	transactions() { # pgbench's options...
-		local a b t
-		a=$(cpu)
-		t=$(bench "$@" -c 4 -j 2 -T 3 2>/dev/null | sed -n 's/^number of transactions actually processed: \([0-9]*\).*/\1/p')
-		sleep 0.5 # the sessions are gone, their time is counted
-		b=$(cpu)
-		echo "$a $b $t" | awk '{ print ($2 - $1) / 100 / $3 * 1e6 }'
-	}
-	for kind in -S "-b tpcb-like"; do
-		echo "== pgbench $kind, 4 clients: CPU of the server for each transaction, us, $runs runs"
-		rm -f pg.*
-		for i in $(seq "$runs"); do
-			transactions $kind >p
-			options=--wall && profiled transactions $kind >w
-			cat p >>pg.plain
-			paste w p | awk '{ print 100 * ($1 / $2 - 1) }' >>pg.more
-		done
-		echo "unprofiled $(median pg.plain) us"
-		judge "pgbench costs more, --wall" "$(median pg.more)" 2 %
+	as pgbench -h "$dir/data" -U postgres -i -s 5 -q postgres >/dev/null 2>&1
+	for kind in select tpcb; do
+		echo "== PostgreSQL, pgbench's $kind, 4 clients: CPU of the server for each transaction; switched on and off every 30 ms"
+		toggled "$build/bench/bench_pg" "host=$dir/data user=postgres dbname=postgres" $((runs * 6)) $kind
+		judge "pgbench costs more, --wall" "$(both percent)" 2 %
 	done
 else
 	echo "no postgres here"
