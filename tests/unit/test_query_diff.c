@@ -327,10 +327,13 @@ static void shared(void **state)
 		{ { NULL, "", 0, 10 }, { " { tenant=\"t3\", } ", "", 4, N_WINDOWS }, { "tenant=t3\n", "" }, 4, 10 },
 		{ { "comm=\"sh\"", "", 3, 9 }, { "{tenant=\"t3\"}", "", 0, 6 }, { "tenant=t3\n", "comm=sh\n" }, 3, 6 },
 		{ { "{tenant=\"t1\"}", "", 0, 9 }, { "{tenant=\"t3\"}", "", 0, 9 }, { "none", "" }, 0, 9 },
+		{ { "{tenant!=\"t3\"}", "", 0, 9 }, { "{comm=\"sh\",tenant=\"t3\"}", "", 0, 9 }, { "none", "" }, 0, 9 },
+		{ { "{tenant=\"t3\"}", "", 0, 9 }, { "{comm=\"sh\",tenant=\"t3\"}", "", 0, 9 }, { "tenant=t3\n", "comm=sh\n" }, 0, 9 },
+		{ { "{comm!=\"t3\"}", "", 0, 9 }, { "{comm=\"sh\",tenant=\"t3\"}", "", 0, 9 }, { "tenant=t3\n", "comm=sh\n" }, 0, 9 },
 		{ { "", "", 0, 5 }, { "{}", "", 5, 9 }, { "", "" }, 5, 5 },
 		{ { "", "", 2, 5 }, { "{}", "", 2, 5 }, { "", "" }, 2, 5 },
 	};
-	for (size_t i = 0; i < 5; i++) {
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++) {
 		struct query_spec a = { .where = v[i].a.where, .from_ns = f->m.w[v[i].a.from].t0, .to_ns = f->m.w[v[i].a.to - 1].t1 };
 		struct query_spec b = { .where = v[i].b.where, .from_ns = f->m.w[v[i].b.from].t0, .to_ns = f->m.w[v[i].b.to - 1].t1 };
 		struct side both = { NULL, v[i].both[0], v[i].from, v[i].to };

@@ -4,6 +4,8 @@
 
 #include "query/query.h"
 
+#include <sys/statvfs.h>
+
 #define T0 1700000000000000000ll
 #define SECOND 1000000000ll
 
@@ -605,6 +607,120 @@ static void top_values(void **state)
 	store_cover_free(&c);
 }
 
+/* ---- all values of a wide key ---- */
+
+#define MANY 700
+#define FEW 20
+
+struct value_sums {
+	uint64_t few[FEW], many[MANY];
+};
+
+static void put_row(struct store_writer *w, struct model *m, struct value_sums *sums)
+{
+	uint32_t set, name, stack, event, many = model_random(m, MANY), few = model_random(m, FEW), n = 1 + model_random(m, 9);
+	struct store_frame f = { .kind = FRAME_USER };
+	char text[2][16];
+	struct label l[2] = { { .key = "few", .str = text[0], .key_len = 3 }, { .key = "many", .str = text[1], .key_len = 4 } };
+	bool both = model_random(m, 4);
+	l[0].str_len = (uint32_t)snprintf(text[0], 16, "%u", few);
+	l[1].str_len = (uint32_t)snprintf(text[1], 16, "%u", many);
+	sums->few[few] += n;
+	sums->many[many] += both ? n : 0;
+	assert_int_equal(store_add_string(w, "f", 1, &name), 0);
+	f.function = name;
+	assert_int_equal(store_add_frame(w, &f, &stack), 0);
+	assert_int_equal(store_add_stack(w, 0, stack, &stack), 0);
+	assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
+	assert_int_equal(store_add_set(w, l, both ? 2 : 1, &set), 0);
+	assert_int_equal(store_add_row(w, set, stack, event, n, n * model_events[0].period), 0);
+}
+
+/* The samples of each value, by the query; whether fewer blocks were read than windows. */
+static bool is_by_lists(struct store *s, const char *key, const uint64_t *samples, size_t n)
+{
+	struct query_spec spec = { .labels = QUERY_KEYS, .keys = &key, .n_keys = 1, .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	struct query *q;
+	struct query_table *t;
+	struct err err = { 0 };
+	uint64_t left = 0;
+	assert_true(store_is_wide(s, key));
+	assert_int_equal(query_open(&q, s, &spec, &err), 0);
+	assert_int_equal(query_table(q, &key, 1, &t, &err), 0);
+	for (size_t i = 0; i < n; i++)
+		left += samples[i] != 0;
+	for (size_t i = 0; i < t->n_rows; i++) {
+		if (!t->rows[i].present[0])
+			continue;
+		assert_int_equal(t->rows[i].samples, samples[atoi(t->rows[i].values[0])]);
+		left--;
+	}
+	assert_int_equal(left, 0);
+	bool by_lists = query_info(q)->blocks < query_info(q)->windows;
+	query_table_free(t);
+	query_close(q);
+	return by_lists;
+}
+
+static void put_windows(struct store_writer *w, struct model *m, int64_t from, int64_t to, struct value_sums *sums)
+{
+	struct err err = { 0 };
+	struct store_cpu_totals cpu = { 0, 0, 0, (uint64_t[2]){ 0 }, (uint64_t[1]){ 0 } };
+	const struct store_totals t = { .cpu = &cpu, .n_cpus = 1 };
+	for (int64_t i = from; i < to; i++) {
+		for (int row = 0; row < 30; row++)
+			put_row(w, m, sums);
+		assert_int_equal(store_commit_window(w, T0 + i * 10 * SECOND, T0 + (i + 1) * 10 * SECOND, i + 1, &t, &err), 0);
+	}
+}
+
+/* A disk with so much of it free that a window loses the labels of wide keys. */
+static void put_narrow_window(const char *dir, struct model *m, int64_t i)
+{
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct value_sums lost = { 0 };
+	struct statvfs v;
+	struct err err = { 0 };
+	assert_int_equal(statvfs(dir, &v), 0);
+	o.reserve_bytes = (uint64_t)v.f_bavail * v.f_frsize / 100 * 35;
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
+	put_windows(w, m, i, i + 1, &lost);
+	assert_int_equal(store_writer_state(w)->narrow_windows, 1);
+	store_writer_close(w);
+}
+
+/*
+ * The lists of the blocks have all values of a key with few, so that windows need not be read. They have not all of one with many; and where a window has
+ * lost its labels only the windows tell how many there are.
+ */
+static void values_of_wide_keys(void **state)
+{
+	struct model m = { .random = 17 };
+	struct store_writer *w;
+	struct store *s;
+	struct err err = { 0 };
+	struct value_sums sums = { 0 };
+	char dir[64];
+	(void)state;
+	temp_dir(dir);
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &model_options, &err), 0);
+	put_windows(w, &m, 0, 200, &sums);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_true(is_by_lists(s, "few", sums.few, FEW));
+	assert_false(is_by_lists(s, "many", sums.many, MANY));
+	store_close(s);
+	put_narrow_window(dir, &m, 200);
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &model_options, &err), 0);
+	put_windows(w, &m, 201, 300, &sums);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_false(is_by_lists(s, "few", sums.few, FEW));
+	store_close(s);
+	remove_tree(dir);
+}
+
 /* ---- some of the labels ---- */
 
 /* "key=value\n" lines of the keys alone. */
@@ -629,6 +745,7 @@ struct left {
 		int64_t samples;
 	} v[400];
 	size_t n;
+	int64_t all;
 	bool strange; /* labels that nobody asked for, or that never were */
 	bool filtered;
 };
@@ -653,6 +770,33 @@ static int take_left(void *ctx, const struct store_row *r)
 		*left -= (int64_t)r->samples;
 	l->strange |= !left;
 	free(labels);
+	return 0;
+}
+
+static int take_some_left(void *ctx, const struct store_row *rows, size_t n)
+{
+	struct left *l = ctx;
+	for (size_t i = 0; i < n; i++) {
+		l->strange |= rows[i].stack != 0 || rows[i].event != rows[0].event;
+		take_left(l, &rows[i]);
+	}
+	return 0;
+}
+
+/* Rows of the second event are left out as a group, so they must not come. */
+static int of_first_event(void *ctx, const struct store_row *sum)
+{
+	(void)ctx;
+	return !sum->event;
+}
+
+static int take_all(void *ctx, const struct store_row *rows, size_t n)
+{
+	struct left *l = ctx;
+	for (size_t i = 0; i < n; i++) {
+		l->strange |= rows[i].set || rows[i].event;
+		l->all += (int64_t)rows[i].samples;
+	}
 	return 0;
 }
 
@@ -689,8 +833,25 @@ static void some_keys(void **state)
 				if (!l->filtered || !strstr(labels, "tenant=t1\n"))
 					*left_of(l, labels, true) += row->event ? 0 : (int64_t)row->samples;
 			}
+		struct store_reading how = { .keys = &keys, .filter = l->filtered ? not_of_t1 : NULL, .group = of_first_event, .ctx = l };
+		int64_t wanted = 0;
+		for (size_t i = 0; i < l->n; i++)
+			wanted += l->v[i].samples;
 		for (size_t i = 0; i < c.n; i++)
-			assert_int_equal(store_block_rows(f->s, c.blocks[i], &keys, l->filtered ? not_of_t1 : NULL, take_left, l, &err), 0);
+			if (mask & 1) {
+				assert_int_equal(store_block_rows(f->s, c.blocks[i], &keys, how.filter, take_left, l, &err), 0);
+			} else {
+				how.rows = take_some_left;
+				how.fold_stacks = true;
+				how.fold_sets = false;
+				assert_int_equal(store_block_read(f->s, c.blocks[i], &how, &err), 0);
+			}
+		how.rows = take_all;
+		how.fold_stacks = false;
+		how.fold_sets = true;
+		for (size_t i = 0; i < c.n; i++)
+			assert_int_equal(store_block_read(f->s, c.blocks[i], &how, &err), 0);
+		assert_int_equal(l->all, wanted);
 		assert_false(l->strange);
 		assert_true(l->n > 0);
 		for (size_t i = 0; i < l->n; i++)
@@ -806,7 +967,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_ranges),
-		cmocka_unit_test(uses_parents), cmocka_unit_test(top_values), cmocka_unit_test(some_keys), cmocka_unit_test(decoder_agrees),
+		cmocka_unit_test(uses_parents), cmocka_unit_test(top_values), cmocka_unit_test(values_of_wide_keys), cmocka_unit_test(some_keys), cmocka_unit_test(decoder_agrees),
 		cmocka_unit_test(retention),
 		cmocka_unit_test(part_of_a_minute),
 		cmocka_unit_test(every_flip),

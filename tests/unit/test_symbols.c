@@ -4,6 +4,9 @@
  */
 #include "symbols/symbols.h"
 
+#include "symbols/known.h"
+#include "symbols/table.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -538,9 +541,54 @@ static void test_vdso(void **state)
 	binary_free(b);
 }
 
+/* What was asked for is known when the table has gone: in random order, beside the table itself, which is not asked where the answer is known. */
+static void test_known(void **state)
+{
+	struct elf_image img;
+	struct table t;
+	struct known known = { 0 };
+	struct cell cells[1] = { { 0 } };
+	const struct elf_image *const images[] = { &img };
+	unsigned n_known = 0, n_named = 0;
+	uint64_t random = 1;
+	(void)state;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(elf_image_open(&img, fd, "self", NULL), 0);
+	table_read(&t, images, 1, "self", NULL);
+	assert_true(t.n > 100);
+	uint64_t span = t.entries[t.n - 1].addr + 5000;
+	for (int i = 0; i < 200000; i++) {
+		random = random * 6364136223846793005ull + 1442695040888963407ull;
+		uint64_t vaddr = t.base - 1000 + (random >> 33) % span;
+		int64_t want = table_find(&t, vaddr);
+		const struct known_piece *k = known_find(&known, vaddr);
+		struct known_piece piece = { .cell = want < 0 ? NULL : cells };
+		n_named += want >= 0;
+		if (k) {
+			assert_int_equal(k->cell != NULL, want >= 0);
+			assert_int_equal(k->symbol, want < 0 ? 0 : t.base + t.entries[want].addr);
+			n_known++;
+			continue;
+		}
+		piece.symbol = want < 0 ? 0 : t.base + t.entries[want].addr;
+		if (!table_piece(&t, vaddr, want, &piece.start, &piece.end))
+			continue;
+		assert_true(piece.start <= vaddr && vaddr < piece.end);
+		known_add(&known, &piece);
+		assert_true(known.n == KNOWN_MAX || known_find(&known, vaddr));
+	}
+	assert_true(n_named > 50000 && n_known > 100000);
+	assert_true(known.n > 100 && known.n <= KNOWN_MAX);
+	known_fini(&known);
+	table_fini(&t);
+	elf_image_fini(&img);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_known),
 		cmocka_unit_test(test_own_program),  cmocka_unit_test(test_tags_stay),
 		cmocka_unit_test(test_build_ids),    cmocka_unit_test(test_label_note),
 		cmocka_unit_test(test_own_process),  cmocka_unit_test(test_vdso),

@@ -33,6 +33,14 @@ static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
 	return 0;
 }
 
+static int drop_shard(void *ctx, unsigned shard)
+{
+	(void)ctx;
+	assert_int_equal(shard, n_shards - 1);
+	free(shards[--n_shards]);
+	return 0;
+}
+
 static void drop_shards(void)
 {
 	while (n_shards)
@@ -114,6 +122,57 @@ static void test_come_and_go(void **state)
 	assert_int_equal(st.pages, 0);
 	unwind_pool_free(p);
 	drop_shards();
+	free(cfg.pages);
+	free(cfg.rules);
+}
+
+/* What no file needs any more is given back, from the end; what is left is found, and all of it goes in the end. */
+static void test_give_back(void **state)
+{
+	static const char *const paths[] = { "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/gdb", "/usr/bin/python3", "/usr/bin/git", "/usr/bin/perl" };
+	enum { N = sizeof(paths) / sizeof(paths[0]), COPIES = 4 };
+	const size_t shard_bytes = sizeof(uint32_t) << UNWIND_SHARD_BITS;
+	struct unwind_code c[N * COPIES] = { 0 };
+	struct unwind_table *t[N];
+	struct unwind_pool_config cfg = { .pages = calloc(UNWIND_PAGES, sizeof(*cfg.pages)),
+					  .rules = calloc(UNWIND_RULES, sizeof(*cfg.rules)),
+					  .rows_bytes_max = 32u << 20, .add_shard = add_shard, .drop_shard = drop_shard };
+	struct unwind_pool *p;
+	unsigned most = 0, dropped = 0;
+	(void)state;
+	for (int i = 0; i < N; i++)
+		assert_non_null(t[i] = compile(paths[i]));
+	assert_int_equal(unwind_pool_new(&p, &cfg), 0);
+	srand(12);
+	for (int round = 0; round < 400; round++) {
+		/* Fewer and fewer. */
+		int i = rand() % (N * COPIES);
+		if (c[i].n_pages)
+			unwind_pool_remove(p, &c[i]);
+		else if (rand() % 400 > round)
+			assert_int_equal(unwind_pool_add(p, t[i % N], &c[i]), 0);
+		most = n_shards > most ? n_shards : most;
+		while (unwind_pool_trim(p, shard_bytes))
+			dropped++;
+		assert_int_equal(unwind_pool_made(p), n_shards * shard_bytes);
+		assert_true(n_shards >= 1);
+		i = rand() % (N * COPIES);
+		if (c[i].n_pages && round % 8 == 0)
+			check_all(p, &c[i], t[i % N]);
+	}
+	assert_true(most > 2 && dropped > 1);
+	for (int i = 0; i < N * COPIES; i++) {
+		if (c[i].n_pages)
+			check_all(p, &c[i], t[i % N]);
+		unwind_pool_remove(p, &c[i]);
+	}
+	while (unwind_pool_trim(p, 0))
+		;
+	assert_int_equal(n_shards, 0);
+	assert_false(unwind_pool_fits(p, t[0]));
+	for (int i = 0; i < N; i++)
+		unwind_table_free(t[i]);
+	unwind_pool_free(p);
 	free(cfg.pages);
 	free(cfg.rules);
 }
@@ -266,6 +325,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_extents),
 		cmocka_unit_test(test_come_and_go),
+		cmocka_unit_test(test_give_back),
 		cmocka_unit_test(test_rules_come_and_go),
 		cmocka_unit_test(test_request),
 	};

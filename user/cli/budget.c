@@ -18,8 +18,9 @@
 struct budget_reading budget_read(const struct collector_progress *p)
 {
 	/* Shared memory of the maps is ours as far as we have touched it; the tables are counted in whole, which resident
-	 * memory has in part. */
-	return (struct budget_reading){ proc_now_ns(), p->parsing.cpu_ns + own_cpu_ns(), own_rss_bytes() + p->table_bytes };
+	 * memory has in part; of unwind rules it has what is mapped just now. */
+	return (struct budget_reading){ proc_now_ns(), p->parsing.cpu_ns + own_cpu_ns(),
+					own_rss_bytes() + p->table_bytes + p->unwinding.unmapped };
 }
 
 static enum budget_verdict look_at_cpu(struct budget *b, const struct budget_limits *l, const struct budget_reading *r, unsigned weight)

@@ -37,6 +37,7 @@
 #define END_S 9
 #define WEIGHT_MAX 16
 #define SPARE_BYTES (4u << 20)
+#define SYMBOLS_BYTES (16u << 20) /* symbol tables that are kept: what few samples need is read again sooner than it is kept for days */
 #define QUESTION_SHARE 8 /* of the memory that the daemon may have: what a question keeps; its answer takes as much again, and there are two */
 
 struct daemon {
@@ -93,6 +94,7 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.recipes = &d->recipes,
 		.wakers = d->s.o.waker,
 		.unwind_bytes = (size_t)d->s.o.unwind_max,
+		.symbols_bytes = SYMBOLS_BYTES,
 	};
 	for (unsigned i = 0; i < d->s.n_events; i++) {
 		struct event *e = &cfg.event[i];

@@ -97,6 +97,8 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_ingest_samples_total", "counter", "Samples of those.", (double)samples },
 		{ "ascribe_ingest_refused_total", "counter", "Profiles that could not be stored when they came.", (double)refused },
 		{ "ascribe_unwind_files", "gauge", "Files whose unwind rules were compiled.", (double)n->unwinding.compiled },
+		{ "ascribe_unwind_unmapped_bytes", "gauge", "Kernel memory of unwind rules that resident memory does not have just now.",
+		  (double)n->unwinding.unmapped },
 	};
 	int rc = 0;
 	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)

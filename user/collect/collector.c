@@ -643,7 +643,7 @@ static void add_ring(void *ctx, unsigned cpu)
 }
 
 /* The child that parses foreign files. */
-static int open_symbolizer(struct collector *c, struct err *err)
+static int open_symbolizer(struct collector *c, size_t table_bytes, struct err *err)
 {
 	static sandbox_op ops[SYMBOLS_OPS + 1];
 	memcpy(ops, symbols_ops, sizeof(symbols_ops));
@@ -657,7 +657,7 @@ static int open_symbolizer(struct collector *c, struct err *err)
 	int rc = sandbox_new(&c->sandbox, &cfg, err);
 	if (!rc)
 		sandbox_ready(c->sandbox, 0);
-	struct symbolizer_config sc = { .sandbox = c->sandbox };
+	struct symbolizer_config sc = { .sandbox = c->sandbox, .table_bytes = table_bytes };
 	return rc ? rc : symbolizer_new(&c->symbolizer, &sc);
 }
 
@@ -672,7 +672,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	c->store = w;
 	c->cfg = *cfg;
 	c->cfg.weight = cfg->weight ? cfg->weight : 1;
-	int rc = open_symbolizer(c, &e); /* first: its child is forked before anything else is open */
+	int rc = open_symbolizer(c, cfg->symbols_bytes, &e); /* first: its child is forked before anything else is open */
 	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
 	if (!rc) {
 		c->n_cpus = sampler_n_cpus(c->sampler);

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define SHARD_BYTES (sizeof(uint32_t) << UNWIND_SHARD_BITS)
+
 void *sampler_map_shared(struct bpf_map *m, size_t size, struct err *err)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(m), 0);
@@ -27,25 +29,65 @@ int sampler_map_unwind(struct sampler *s, struct err *err)
 	return s->unwind.ranges && s->unwind.pages && s->unwind.rules ? 0 : err->code;
 }
 
-int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows)
+int sampler_add_shard(struct sampler *s, unsigned shard)
 {
-	const size_t size = sizeof(uint32_t) << UNWIND_SHARD_BITS;
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	if (shard >= UNWIND_SHARDS)
 		return -E2BIG;
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t), size, 1, &opts);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t), SHARD_BYTES, 1, &opts);
 	if (fd < 0)
 		return fd;
-	void *rows = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	int rc = rows == MAP_FAILED ? -errno : 0;
-	rc = rc ? rc : bpf_map_update_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard, &fd, BPF_ANY);
-	close(fd); /* the map of shards holds it */
+	int rc = bpf_map_update_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard, &fd, BPF_ANY);
 	if (rc) {
-		if (rows != MAP_FAILED)
-			munmap(rows, size);
+		close(fd);
 		return rc;
 	}
-	s->shards[shard] = *ret_rows = rows;
+	s->shard_made[shard] = true;
+	s->shard_fd[shard] = fd;
+	return 0;
+}
+
+/* All of it is mapped at once, and all that is mapped is resident. */
+uint32_t *sampler_shard(struct sampler *s, unsigned shard)
+{
+	if (shard >= UNWIND_SHARDS || !s->shard_made[shard] || s->shards[shard])
+		return shard < UNWIND_SHARDS ? s->shards[shard] : NULL;
+	void *rows = mmap(NULL, SHARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->shard_fd[shard], 0);
+	if (rows == MAP_FAILED)
+		return NULL;
+	return s->shards[shard] = rows;
+}
+
+static void unmap_shard(struct sampler *s, unsigned shard)
+{
+	if (s->shards[shard])
+		munmap(s->shards[shard], SHARD_BYTES);
+	s->shards[shard] = NULL;
+}
+
+void sampler_unmap_shards(struct sampler *s)
+{
+	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
+		unmap_shard(s, i);
+}
+
+size_t sampler_unmapped(const struct sampler *s)
+{
+	size_t n = 0;
+	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
+		n += s->shard_made[i] && !s->shards[i];
+	return n * SHARD_BYTES;
+}
+
+int sampler_drop_shard(struct sampler *s, unsigned shard)
+{
+	if (shard >= UNWIND_SHARDS || !s->shard_made[shard])
+		return -EINVAL;
+	if (bpf_map_delete_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard))
+		return -errno;
+	unmap_shard(s, shard);
+	close(s->shard_fd[shard]);
+	s->shard_made[shard] = false;
 	return 0;
 }
 
@@ -57,9 +99,10 @@ void sampler_unmap_unwind(struct sampler *s)
 		munmap(s->unwind.pages, UNWIND_PAGES * sizeof(*s->unwind.pages));
 	if (s->unwind.rules)
 		munmap(s->unwind.rules, UNWIND_RULES * sizeof(*s->unwind.rules));
+	sampler_unmap_shards(s);
 	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
-		if (s->shards[i])
-			munmap(s->shards[i], sizeof(uint32_t) << UNWIND_SHARD_BITS);
+		if (s->shard_made[i])
+			close(s->shard_fd[i]);
 }
 
 int sampler_select(struct sampler *s, uint32_t id)
@@ -173,5 +216,4 @@ void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uin
 void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret)
 {
 	*ret = s->unwind;
-	ret->shards = s->shards;
 }

@@ -2,7 +2,7 @@
 /*
  * The BPF side: programs loaded and attached to the events of every online CPU, and the shared memory through which
  * samples come out. After sampler_start no bpf() system call is made, because they make the kernel skip samples, but
- * for the two of sampler_add_shard.
+ * for those of sampler_add_shard and sampler_drop_shard.
  */
 #ifndef ASCRIBE_COLLECT_SAMPLER_H
 #define ASCRIBE_COLLECT_SAMPLER_H
@@ -33,6 +33,7 @@ struct sampler_config {
 	bool wakers;         /* with waits: who ends them */
 	uint64_t wait_ns;    /* waits that are likely to be shorter go without a stack, but for some; 0: 1 ms */
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
+	size_t symbols_bytes; /* of symbol tables that are kept; 0: SYMBOLIZER_TABLE_BYTES */
 };
 
 struct sampler;
@@ -135,17 +136,23 @@ bool sampler_labels_limited(const struct sampler *s, uint32_t tgid, uint64_t sta
 
 /*
  * The tables of include/unwind_wire.h in shared memory, NULL where the program does not unwind by rules. Rows come in
- * shards, made when they are needed: a bpf() call each, so seldom. *ret_rows has 1 << UNWIND_SHARD_BITS rows until
- * sampler_close.
+ * shards, made when they are needed: a bpf() call each, so seldom. A shard's 1 << UNWIND_SHARD_BITS rows are where sampler_shard says until
+ * sampler_unmap_shards, sampler_drop_shard or sampler_close: their memory is the kernel's, and is resident here only while somebody looks.
  */
 struct sampler_unwind {
 	struct unwind_range *ranges; /* [UNWIND_RANGES] */
 	struct unwind_page *pages;   /* [UNWIND_PAGES] */
 	struct unwind_rule *rules;   /* [UNWIND_RULES] */
-	uint32_t *const *shards;     /* [UNWIND_SHARDS], NULL where none was made */
 };
 void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret);
-int sampler_add_shard(struct sampler *s, unsigned shard, uint32_t **ret_rows);
+int sampler_add_shard(struct sampler *s, unsigned shard);
+/* NULL: there is no such shard, or no memory. */
+uint32_t *sampler_shard(struct sampler *s, unsigned shard);
+void sampler_unmap_shards(struct sampler *s);
+/* Bytes of the shards that are not mapped now: memory that is ours all the same. */
+size_t sampler_unmapped(const struct sampler *s);
+/* No row of it is in use. A bpf() call; its memory goes when no program can be reading it any more. */
+int sampler_drop_shard(struct sampler *s, unsigned shard);
 
 /* The ranges of an image that was published, as in struct proc_entry. */
 void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges);

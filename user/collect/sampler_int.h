@@ -38,7 +38,9 @@ struct sampler {
 	struct label_step *steps;
 	uint64_t *selected;
 	struct sampler_unwind unwind;
-	uint32_t *shards[UNWIND_SHARDS];
+	uint32_t *shards[UNWIND_SHARDS]; /* NULL: not mapped now */
+	bool shard_made[UNWIND_SHARDS];
+	int shard_fd[UNWIND_SHARDS];
 	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *exit;
 	bool waits; /* the scheduler is watched */
 	bool wakers; /* and who wakes */

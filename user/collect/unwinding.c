@@ -16,9 +16,13 @@
 #define FILES_MAX 65536 /* contents known, with and without rules */
 #define PROCESSES_MAX 16384
 #define ROWS_FIRST (4u << 20) /* bytes of rows made before recording begins: enough for most hosts' busy programs */
+#define ROWS_KEPT (8u << 20)  /* beyond so much files that nobody uses go before more is made */
+#define UNUSED_NS 20000000000ull /* if it has been for so long: what runs again and again is not compiled each time */
+#define GONE_NS 60000000000ull /* and those that nobody has used for so long go in any case */
 #define COMPILE_MS 2000u
 #define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
 #define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
+#define MAPPED_NS 1000000000ull
 #define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
 
 /* One content of a file. */
@@ -59,13 +63,25 @@ struct unwinding {
 	struct process *processes[BUCKETS];
 	size_t n_codes, n_processes, n_waiting, n_lacking;
 	uint64_t retry_ns; /* when to look for room again */
+	uint64_t unmap_ns;
 	uint64_t young_until_ns, asked;
 	struct unwinding_stats stats;
 };
 
 static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
 {
-	return sampler_add_shard(ctx, shard, ret_rows);
+	*ret_rows = NULL;
+	return sampler_add_shard(ctx, shard);
+}
+
+static uint32_t *map_shard(void *ctx, unsigned shard)
+{
+	return sampler_shard(ctx, shard);
+}
+
+static int drop_shard(void *ctx, unsigned shard)
+{
+	return sampler_drop_shard(ctx, shard);
 }
 
 int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r,
@@ -82,7 +98,7 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 	u->op = config->op;
 	sampler_unwind(s, &u->shared);
 	struct unwind_pool_config cfg = { .pages = u->shared.pages, .rules = u->shared.rules, .rows_bytes_max = budget,
-					  .add_shard = add_shard, .ctx = s };
+					  .add_shard = add_shard, .map_shard = map_shard, .drop_shard = drop_shard, .ctx = s };
 	int rc = 0;
 	if (budget && u->shared.ranges) {
 		rc = extents_init(&u->ranges, UNWIND_RANGES);
@@ -154,15 +170,15 @@ static struct code *code_get(struct unwinding *u, const uint8_t *id)
 	return c;
 }
 
-/* The file that nobody uses and that went out of use first gives up its rows. */
-static bool evict_one(struct unwinding *u)
+/* The file that nobody uses and that went out of use first, before then_ns, gives up its rows. */
+static bool evict_one(struct unwinding *u, uint64_t then_ns)
 {
 	struct code *oldest = NULL;
 	for (size_t b = 0; b < BUCKETS; b++)
 		for (struct code *c = u->codes[b]; c; c = c->next)
 			if (!c->users && c->part.n_pages && (!oldest || c->used_ns < oldest->used_ns))
 				oldest = c;
-	if (!oldest)
+	if (!oldest || oldest->used_ns > then_ns)
 		return false;
 	u->stats.files--;
 	u->stats.rows -= oldest->part.n_rows;
@@ -177,7 +193,28 @@ static bool let_go(struct unwinding *u);
 /* Room for one file more. */
 static bool make_room(struct unwinding *u)
 {
-	return evict_one(u) || (let_go(u) && evict_one(u));
+	return evict_one(u, UINT64_MAX) || (let_go(u) && evict_one(u, UINT64_MAX));
+}
+
+/* Rather than that more memory is made for it what was of use some time ago goes. */
+static void make_old_room(struct unwinding *u, const struct unwind_table *t)
+{
+	uint64_t then = proc_now_ns() - UNUSED_NS;
+	while (!unwind_pool_fits(u->pool, t) && unwind_pool_made(u->pool) >= ROWS_KEPT && evict_one(u, then))
+		;
+}
+
+/* What was made for a moment of many programs is given back, in time. */
+static void give_back(struct unwinding *u)
+{
+	uint64_t then = proc_now_ns() - GONE_NS;
+	struct unwind_pool_stats pool;
+	if (!u->pool || unwind_pool_made(u->pool) <= ROWS_KEPT)
+		return;
+	do
+		unwind_pool_stats(u->pool, &pool);
+	while (pool.rows_bytes > ROWS_KEPT && evict_one(u, then));
+	unwind_pool_trim(u->pool, ROWS_KEPT); /* a bpf() call: one */
 }
 
 /* The vdso is the kernel's: it is compiled here. */
@@ -233,6 +270,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	c->again = (struct symbols_again){ 0 };
 	bool compiled = !rc;
 	if (!rc) {
+		make_old_room(u, t);
 		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
 			;
 		c->no_room = rc == -ENOSPC;
@@ -553,11 +591,20 @@ static struct process *next_waiting(struct unwinding *u)
 	return next;
 }
 
+/* Rows are written, and read here, when processes begin. */
+static void unmap(struct unwinding *u)
+{
+	sampler_unmap_shards(u->sampler);
+	u->unmap_ns = proc_now_ns() + MAPPED_NS;
+}
+
 int unwinding_tick(struct unwinding *u)
 {
 	int idle = u->n_lacking ? RETRY_MS : -1;
 	if (u->n_lacking && proc_now_ns() >= u->retry_ns)
 		try_again(u);
+	if (!u->n_waiting && proc_now_ns() >= u->unmap_ns)
+		unmap(u);
 	if (!u->n_waiting)
 		return idle;
 	uint64_t until = unwinding_cpu_ns(u) + TICK_NS;
@@ -578,7 +625,7 @@ int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct
 {
 	static struct unwind_range ranges[UNWIND_PROC_RANGES_MAX];
 	static struct code *codes[UNWIND_PROC_RANGES_MAX];
-	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, u->shared.shards };
+	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, NULL, map_shard, u->sampler };
 	uint32_t n_codes;
 	const struct proc_image *im = procs_find(u->procs, tgid, ns);
 	if (!im && now && !procs_scan_one(u->procs, tgid))
@@ -615,6 +662,8 @@ void unwinding_forget(struct unwinding *u)
 			u->n_processes--;
 		}
 	}
+	give_back(u);
+	unmap(u);
 }
 
 void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret)
@@ -624,4 +673,5 @@ void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret)
 		unwind_pool_stats(u->pool, &pool);
 	*ret = u->stats;
 	ret->bytes = pool.rows_bytes;
+	ret->unmapped = sampler_unmapped(u->sampler);
 }

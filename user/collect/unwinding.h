@@ -67,6 +67,7 @@ struct unwinding_stats {
 	uint64_t ranges_full;        /* processes that found no room for their mappings */
 	uint64_t compile_ns;         /* of CPU */
 	size_t bytes;                /* of rows */
+	size_t unmapped;             /* kernel memory for rows that is not part of our resident memory now */
 };
 void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret);
 

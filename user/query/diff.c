@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/diff.h"
 
+#include "query/selector.h"
 #include "query/stats.h"
 #include "util/array.h"
 #include "util/buf.h"
@@ -115,6 +116,18 @@ static int add_matchers(struct buf *out, const char *where)
 	return rc || from == to ? rc : buf_add_u8(out, ',');
 }
 
+/* Of one tenant and another one, or all the others, nothing needs to be read. */
+static int are_apart(const struct query_spec *a, const struct query_spec *b, bool *ret, struct err *err)
+{
+	struct selector *x = NULL, *y = NULL;
+	int rc = selector_parse(&x, a->where, NULL, err);
+	rc = rc ? rc : selector_parse(&y, b->where, NULL, err);
+	*ret = !rc && !a->rest && !b->rest && selector_excludes(x, y);
+	selector_free(x);
+	selector_free(y);
+	return rc;
+}
+
 int query_diff_shared(struct store *s, const struct query_spec *a, const struct query_spec *b, uint64_t *ret,
 		      struct err *err)
 {
@@ -124,11 +137,13 @@ int query_diff_shared(struct store *s, const struct query_spec *a, const struct 
 	both.from_ns = a->from_ns > b->from_ns ? a->from_ns : b->from_ns;
 	both.to_ns = a->to_ns < b->to_ns ? a->to_ns : b->to_ns;
 	both.labels = QUERY_NO_LABELS;
-	if (both.from_ns >= both.to_ns) {
+	bool apart = both.from_ns >= both.to_ns;
+	int rc = apart ? 0 : are_apart(a, b, &apart, err);
+	if (rc || apart) {
 		*ret = 0;
-		return 0;
+		return rc;
 	}
-	int rc = add_matchers(&where, a->where);
+	rc = add_matchers(&where, a->where);
 	rc = rc ? rc : add_matchers(&where, b->where);
 	rc = rc ? rc : buf_add_u8(&where, 0);
 	both.where = (const char *)where.data;

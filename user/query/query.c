@@ -43,8 +43,9 @@ struct merge {
 	bool rates;	  /* there are several events of the name: until all is merged, samples are nanoseconds */
 	bool once;	  /* no rows are left out: idle samples are counted on the way */
 	struct runs runs; /* QUERY_ALL_LABELS */
-	uint32_t last_stack; /* rows of a stack come together: whether it is that of an idle CPU */
-	bool last_idle;
+	struct store_folding folding; /* QUERY_NO_LABELS, of what is read without labels */
+	uint8_t *idle;	  /* [n_idle], by stack: whether it is that of an idle CPU */
+	size_t n_idle;
 	unsigned unchecked; /* rows since what is kept was looked at */
 	struct err *err;
 };
@@ -219,13 +220,24 @@ static int add_sum(struct merge *m, uint32_t id, uint64_t samples, uint64_t valu
 	return 0;
 }
 
-static bool row_is_idle(struct merge *m, const struct store_row *row)
+enum { IDLE_UNKNOWN, IDLE_NO, IDLE_YES };
+
+/* The same stacks come in every window, and their nodes are not near each other: what one is is kept beside that of the others. */
+static int stack_is_idle(struct merge *m, uint32_t stack, bool *ret)
 {
-	if (row->stack != m->last_stack) {
-		m->last_stack = row->stack;
-		m->last_idle = is_idle(m->q->store, row->stack);
+	if (stack >= m->n_idle) {
+		size_t n = store_n_stacks(m->q->store);
+		uint8_t *v = realloc(m->idle, n);
+		if (!v)
+			return -ENOMEM;
+		memset(v + m->n_idle, IDLE_UNKNOWN, n - m->n_idle);
+		m->idle = v;
+		m->n_idle = n;
 	}
-	return m->last_idle;
+	if (m->idle[stack] == IDLE_UNKNOWN)
+		m->idle[stack] = is_idle(m->q->store, stack) ? IDLE_YES : IDLE_NO;
+	*ret = m->idle[stack] == IDLE_YES;
+	return 0;
 }
 
 /* What a row of the store is in the terms of the query; NULL: nothing. */
@@ -245,27 +257,14 @@ static struct store_row measured(const struct merge *m, const struct measure *v,
 	return (struct store_row){ row->set, row->stack, m->q->event, amount, m->spec->metric ? amount : row->value };
 }
 
-/* Whether a row is part of the answer; it is counted, or that its CPU was idle. */
-static bool admit(struct merge *m, const struct store_row *row)
-{
-	struct query_info *info = &m->q->info;
-	bool idle = row_is_idle(m, row);
-	if (idle && m->once)
-		info->idle += row->samples;
-	if (!m->event_ok || (idle && !m->spec->idle))
-		return false;
-	info->samples += row->samples;
-	info->value += row->value;
-	return true;
-}
-
 static int within(struct merge *m)
 {
 	m->unchecked = 0;
-	return store_within(m->q->store, runs_bytes(&m->runs) + m->n_sums * sizeof(*m->sums), m->err);
+	return store_within(m->q->store, runs_bytes(&m->runs) + m->n_sums * sizeof(*m->sums) + m->n_idle + m->folding.bytes, m->err);
 }
 
-static int on_row(void *ctx, const struct store_row *of)
+/* The sums by stack. They are admitted when all is summed, once for each stack. */
+static int on_sum(void *ctx, const struct store_row *of)
 {
 	struct merge *m = ctx;
 	const struct measure *v = measure_of(m, of);
@@ -273,20 +272,67 @@ static int on_row(void *ctx, const struct store_row *of)
 	if (rc || !v)
 		return rc;
 	const struct store_row in = measured(m, v, of);
-	if (m->spec->labels == QUERY_NO_LABELS)
-		rc = add_sum(m, in.stack, in.samples, in.value); /* admitted when all is summed: once for each stack */
-	else if (admit(m, &in))
-		rc = m->spec->labels == QUERY_KEYS ? add_sum(m, in.set, in.samples, in.value) : runs_add(&m->runs, &in);
+	rc = add_sum(m, in.stack, in.samples, in.value);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
+}
+
+/* Of rows whose stacks are left out this is the last place where an idle CPU can be told. */
+static int on_group(void *ctx, const struct store_row *sum)
+{
+	struct merge *m = ctx;
+	const struct measure *v = measure_of(m, sum);
+	bool idle = false;
+	if (!v)
+		return 0;
+	int rc = m->spec->labels == QUERY_NO_LABELS ? 0 : stack_is_idle(m, sum->stack, &idle);
+	if (rc)
+		return err_sys(m->err, rc, "cannot merge the rows");
+	if (idle && m->once)
+		m->q->info.idle += measured(m, v, sum).samples;
+	return m->spec->labels == QUERY_NO_LABELS || (m->event_ok && (!idle || m->spec->idle));
+}
+
+static int add_row(struct merge *m, const struct store_row *row)
+{
+	if (m->spec->labels == QUERY_NO_LABELS)
+		return add_sum(m, row->stack, row->samples, row->value);
+	m->q->info.samples += row->samples;
+	m->q->info.value += row->value;
+	return m->spec->labels == QUERY_KEYS ? add_sum(m, row->set, row->samples, row->value) : runs_add(&m->runs, row);
+}
+
+/* Those of groups that were admitted. */
+static int on_rows(void *ctx, const struct store_row *rows, size_t n)
+{
+	struct merge *m = ctx;
+	const struct measure *v = measure_of(m, rows);
+	m->unchecked += (unsigned)n;
+	int rc = m->unchecked >= LOOK_ROWS ? within(m) : 0;
+	for (size_t i = 0; !rc && v && i < n; i++) {
+		const struct store_row in = measured(m, v, &rows[i]);
+		rc = add_row(m, &in);
+		rc = rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
+	}
+	return rc;
+}
+
+/* A block without labels: of those that are asked for it has none. */
+static int on_folded(void *ctx, const struct store_row *row)
+{
+	struct merge *m = ctx;
+	int wanted = on_group(m, row);
+	return wanted <= 0 ? wanted : on_rows(m, row, 1);
 }
 
 static int on_idle(void *ctx, const struct store_row *row)
 {
 	struct merge *m = ctx;
 	const struct measure *v = measure_of(m, row);
-	if (v && row_is_idle(m, row))
+	bool idle = false;
+	int rc = v ? stack_is_idle(m, row->stack, &idle) : 0;
+	if (idle)
 		m->q->info.idle += measured(m, v, row).samples;
-	return 0;
+	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
 /* ---- blocks ---- */
@@ -333,21 +379,43 @@ static int add_account(struct merge *m, const struct store_block *b)
 	return m->once ? 0 : store_block_folded(m->q->store, b, on_idle, m, m->err);
 }
 
+static int add_folded(struct merge *m, const struct store_block *b)
+{
+	struct store *s = m->q->store;
+	return m->spec->labels == QUERY_NO_LABELS ? store_fold_block(s, &m->folding, b, m->err) : store_block_folded(s, b, on_folded, m, m->err);
+}
+
 static int add_block(struct merge *m, const struct store_block *b, enum store_want want)
 {
 	struct store *s = m->q->store;
 	const struct store_keys keys = { m->keys, m->n_keys };
 	bool all = !m->spec->where || !*m->spec->where;
+	const struct store_reading how = { .keys = m->keys ? &keys : NULL, .filter = all ? NULL : wanted, .group = on_group, .rows = on_rows,
+					   .fold_stacks = m->spec->labels == QUERY_KEYS, .fold_sets = m->spec->labels == QUERY_NO_LABELS,
+					   .ctx = m };
 	if (all && m->spec->rest)
 		return 0;
-	int rc = want == STORE_FOLDED ? store_block_folded(s, b, on_row, m, m->err)
-				      : store_block_rows(s, b, m->keys ? &keys : NULL, all ? NULL : wanted, on_row, m, m->err);
+	int rc = want == STORE_FOLDED ? add_folded(m, b) : store_block_read(s, b, &how, m->err);
 	if (rc == -ENODATA)
-		rc = all ? store_block_folded(s, b, on_row, m, m->err) : 0;
+		rc = all ? add_folded(m, b) : 0;
 	if (rc)
 		return rc;
 	rc = runs_close(&m->runs);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
+}
+
+/* Whether the sum of a stack is part of the answer; it is counted, or that its CPU was idle. */
+static bool admit(struct merge *m, const struct store_row *row)
+{
+	struct query_info *info = &m->q->info;
+	bool idle = is_idle(m->q->store, row->stack);
+	if (idle && m->once)
+		info->idle += row->samples;
+	if (!m->event_ok || (idle && !m->spec->idle))
+		return false;
+	info->samples += row->samples;
+	info->value += row->value;
+	return true;
 }
 
 static int give_sums(struct merge *m)
@@ -516,6 +584,7 @@ static int merge_blocks(struct merge *m)
 		rc = add_block(m, cover.blocks[i], want);
 		rc = rc ? rc : within(m);
 	}
+	rc = rc ? rc : store_fold_rows(q->store, &m->folding, on_sum, m, m->err);
 	store_cover_free(&cover);
 	store_cover_free(&account);
 	bool sums = m->spec->labels == QUERY_KEYS || m->spec->labels == QUERY_NO_LABELS;
@@ -528,9 +597,8 @@ static int merge_blocks(struct merge *m)
 	return rc;
 }
 
-int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
+static int open_query(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
 {
-	METRIC_TIME(query);
 	struct query *q = calloc(1, sizeof(*q));
 	if (!q)
 		return err_sys(err, -ENOMEM, "cannot query");
@@ -548,6 +616,8 @@ int query_open(struct query **ret, struct store *s, const struct query_spec *spe
 		rc = merge_blocks(&m);
 	selector_free(m.selector);
 	free(m.sums);
+	store_folding_fini(&m.folding);
+	free(m.idle);
 	free(m.measure);
 	free(m.keys);
 	runs_fini(&m.runs);
@@ -556,6 +626,95 @@ int query_open(struct query **ret, struct store *s, const struct query_spec *spe
 	else
 		*ret = q;
 	return rc;
+}
+
+/* ---- by one wide key, from what blocks keep of it ---- */
+
+/* What the recorder says of any sample, also of that of an idle CPU. */
+static bool is_of_system(const char *key)
+{
+	static const char *const keys[] = { "comm", "tgid", "tid", "thread", "exe", "cgroup", "container", "pod", "unit" };
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(key, keys[i]))
+			return true;
+	return false;
+}
+
+static bool asks_for_values(const struct store *s, const struct query_spec *spec)
+{
+	return spec->labels == QUERY_KEYS && spec->n_keys == 1 && (!spec->where || !*spec->where) && !spec->rest && !spec->metric &&
+	       store_is_wide(s, spec->keys[0]);
+}
+
+/* The rows of q become those of the values: what the lists know when they are exact. */
+static int rows_of_values(struct query *q, const char *key, const struct store_top *top)
+{
+	uint64_t period = q->info.event->period, rest = q->info.samples - top->total;
+	const struct query_spec by_key = { .labels = QUERY_KEYS };
+	struct merge m = { .q = q, .spec = &by_key };
+	int rc = rest ? add_sum(&m, 0, rest, rest * period) : 0;
+	for (size_t i = 0; !rc && i < top->n; i++) {
+		struct label l = top->v[i].label;
+		uint32_t id;
+		l.key = key;
+		l.key_len = (uint32_t)strlen(key);
+		rc = store_keep_set(q->store, &l, 1, &id);
+		rc = rc ? rc : add_sum(&m, id, top->v[i].samples, top->v[i].samples * period);
+	}
+	free(q->rows);
+	q->rows = NULL;
+	q->n_rows = 0;
+	rc = rc ? rc : give_sums(&m);
+	free(m.sums);
+	return rc;
+}
+
+/*
+ * Blocks above the windows keep the most frequent values of a wide key. Where those are all there are nothing else needs to be read. *ret is
+ * NULL where they are not, or samples of idle CPUs may be among them.
+ */
+static int open_values(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
+{
+	struct query_spec all = *spec;
+	struct query *q = NULL;
+	struct store_cover cover = { 0 };
+	struct store_top top = { 0 };
+	all.labels = QUERY_NO_LABELS;
+	all.keys = NULL;
+	all.n_keys = 0;
+	*ret = NULL;
+	int rc = open_query(&q, s, &all, err);
+	const struct query_info *info = rc ? NULL : &q->info;
+	bool serves = !rc && info->event && info->blocks < info->windows && (spec->idle || !info->idle || !is_of_system(spec->keys[0])) &&
+		      info->value == info->samples * info->event->period;
+	if (serves)
+		rc = store_cover(s, info->from_ns, info->to_ns, STORE_FOLDED, NULL, 0, &cover, err);
+	if (serves && !rc)
+		rc = store_top(s, cover.blocks, cover.n, spec->keys[0], q->event, &top, err);
+	serves &= !rc && top.exact && top.total <= info->samples;
+	if (serves && rows_of_values(q, spec->keys[0], &top))
+		rc = err_sys(err, -ENOMEM, "cannot merge the rows");
+	store_top_free(&top);
+	store_cover_free(&cover);
+	if (rc || !serves)
+		query_close(q);
+	else
+		*ret = q;
+	return rc;
+}
+
+int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
+{
+	METRIC_TIME(query);
+	if (asks_for_values(s, spec)) {
+		struct query *q;
+		int rc = open_values(&q, s, spec, err);
+		if (rc || q) {
+			*ret = q;
+			return rc;
+		}
+	}
+	return open_query(ret, s, spec, err);
 }
 
 void query_close(struct query *q)

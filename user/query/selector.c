@@ -359,3 +359,26 @@ bool selector_equal(const struct selector *s, size_t i, const char **ret_key, co
 	*ret_len = s->m[i].value.len;
 	return true;
 }
+
+static bool same_bytes(const struct buf *a, const struct buf *b)
+{
+	return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
+}
+
+/* A key has one text, or none, which counts as the empty one. */
+static bool excludes(const struct matcher *a, const struct matcher *b)
+{
+	if (a->event || a->op != OP_EQUAL || !same_bytes(&a->key, &b->key))
+		return false;
+	bool same = same_bytes(&a->value, &b->value);
+	return (b->op == OP_EQUAL && !same) || (b->op == OP_NOT_EQUAL && same);
+}
+
+bool selector_excludes(const struct selector *a, const struct selector *b)
+{
+	for (size_t i = 0; i < a->n; i++)
+		for (size_t k = 0; k < b->n; k++)
+			if (excludes(&a->m[i], &b->m[k]) || excludes(&b->m[k], &a->m[i]))
+				return true;
+	return false;
+}

@@ -3,8 +3,10 @@
 
 #include "store/format.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <zstd.h>
 
 #define VALUE_MAX (1ull << 32) /* so that the bits of one value and the rest of a byte fit into 64 */
@@ -82,25 +84,61 @@ int bits_pack(struct buf *out, const void *data, size_t len)
 	return rc;
 }
 
-static int join(struct buf *out, const uint8_t *classes, size_t n, struct cursor *bits, size_t raw_len)
+/* The bits behind the highest one of each value, from their lowest on. */
+struct bit_reader {
+	const uint8_t *p, *end;
+	uint64_t have;	     /* the n lowest are next */
+	unsigned int n;
+};
+
+/* At least 32 bits, or all there are. */
+static inline void need_bits(struct bit_reader *r)
 {
-	uint64_t have = 0;
-	unsigned int n_have = 0;
-	size_t end = out->len + raw_len;
+	uint64_t next;
+	if (r->n >= 32)
+		return;
+	if ((size_t)(r->end - r->p) >= sizeof(next)) {
+		memcpy(&next, r->p, sizeof(next));
+		r->have |= le64toh(next) << r->n;
+		r->p += (63 - r->n) / 8;
+		r->n |= 56; /* what stands above that many bits is read again */
+		r->have &= (1ull << r->n) - 1;
+		return;
+	}
+	for (; r->n <= 56 && r->p < r->end; r->n += 8)
+		r->have |= (uint64_t)*r->p++ << r->n;
+}
+
+/* As buf_add_varint, where there is room for 5 bytes. */
+static inline uint8_t *put_varint(uint8_t *to, uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		*to++ = (uint8_t)(v | 0x80);
+	*to++ = (uint8_t)v;
+	return to;
+}
+
+#define VARINT_SLACK 8 /* behind what is expected, so that only one place is looked at before a value is written */
+
+/* Room for raw_len + VARINT_SLACK was made. */
+static int join(struct buf *out, const uint8_t *classes, size_t n, const struct cursor *bits, size_t raw_len)
+{
+	struct bit_reader r = { .p = bits->p, .end = bits->end };
+	uint8_t *to = out->data + out->len, *end = to + raw_len;
 	for (size_t i = 0; i < n; i++) {
 		unsigned int b = classes[i];
-		if (b > 32)
+		need_bits(&r);
+		if (b > 32 || b > r.n || to >= end)
 			return -EBADMSG;
-		for (; n_have < b; n_have += 8)
-			have |= (uint64_t)cursor_u8(bits) << n_have;
-		uint64_t v = (1ull << b | (have & ((1ull << b) - 1))) - 1;
-		have >>= b;
-		n_have -= b;
-		if (bits->bad || varint_size(v) > end - out->len)
-			return -EBADMSG;
-		buf_add_varint(out, v); /* there is room */
+		to = put_varint(to, (1ull << b | (r.have & ((1ull << b) - 1))) - 1);
+		r.have >>= b;
+		r.n -= b;
 	}
-	return out->len == end && !have && !cursor_left(bits) ? 0 : -EBADMSG;
+	/* Less than a byte is left, of zeros. */
+	if (to != end || r.p != r.end || r.n >= 8 || r.have)
+		return -EBADMSG;
+	out->len += raw_len;
+	return 0;
 }
 
 int bits_unpack(struct buf *out, const uint8_t *data, size_t len, size_t raw_len)
@@ -111,14 +149,11 @@ int bits_unpack(struct buf *out, const uint8_t *data, size_t len, size_t raw_len
 	if (c.bad || !n || n > raw_len) /* a varint has a byte at least */
 		return -EBADMSG;
 	uint8_t *classes = malloc(n);
-	int rc = classes ? buf_reserve(out, raw_len) : -ENOMEM;
-	size_t before = out->len;
+	int rc = classes && raw_len <= SIZE_MAX - VARINT_SLACK ? buf_reserve(out, raw_len + VARINT_SLACK) : -ENOMEM;
 	if (!rc && ZSTD_decompress(classes, n, packed, n_packed) != n)
 		rc = -EBADMSG;
 	if (!rc)
 		rc = join(out, classes, n, &c, raw_len);
-	if (rc)
-		out->len = before;
 	free(classes);
 	return rc;
 }

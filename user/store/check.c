@@ -272,7 +272,7 @@ static int check_block(struct check *c, const struct block_ref *r, struct err *w
 		if (!rc && read_rows(&rows))
 			rc = block_damaged(s, r, why);
 		if (!rc)
-			rc = contents_table(s, r, &d, true, &table, why);
+			rc = contents_table(s, r, &d, true, NULL, &table, why);
 		if (!rc)
 			rc = contents_totals(s, r, &d, &totals, why);
 		if (!rc)

@@ -43,8 +43,8 @@ int contents_rows(struct store *s, const struct block_ref *r, const struct block
 	return rc;
 }
 
-int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, bool labels, struct settable *ret,
-		   struct err *err)
+int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, bool labels, const struct settable_keys *keys,
+		   struct settable *ret, struct err *err)
 {
 	struct dict_gen *epoch;
 	const struct block_head *h = &d->head;
@@ -57,7 +57,7 @@ int contents_table(struct store *s, const struct block_ref *r, const struct bloc
 	if (h->marks[KIND_SETS].count > epoch->d.n_sets || !block_has(h, COLUMN_TABLE_NARROW))
 		return block_damaged(s, r, err);
 	const struct buf *raw = d->column + COLUMN_TABLE_NARROW;
-	rc = labels ? settable_decode(ret, raw, h->info.n_table, h->marks[KIND_SETS].count, epoch->d.label_text.n) :
+	rc = labels ? settable_decode(ret, raw, h->info.n_table, h->marks[KIND_SETS].count, epoch->d.label_text.n, keys) :
 		      settable_decode_narrow(ret, raw, h->info.n_table, h->marks[KIND_SETS].count);
 	return result(s, r, rc, err);
 }
@@ -123,19 +123,19 @@ bool contents_wants(const struct store_keys *keys, const char *key)
 }
 
 size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct settable_set *ts,
-		       const struct store_keys *keys, struct label *out)
+		       const struct settable_keys *keys, struct label *out)
 {
 	const struct set_label *v;
 	size_t n = dicts_set(d, narrow, &v), n_out = 0;
 	for (size_t i = 0; i < n && n_out < STORE_SET_MAX; i++)
-		if (contents_wants(keys, strings_get(&d->label_text, v[i].key, NULL)))
+		if (!keys || keys->wants(keys->ctx, v[i].key))
 			out[n_out++] = dicts_label(d, &v[i]);
 	for (uint32_t i = 0; ts && i < ts->n && n_out < STORE_SET_MAX; i++) {
 		const struct settable_label *l = &t->labels[ts->first + i];
 		size_t len;
-		const char *key = strings_get(&d->label_text, l->key, &len);
-		if (!contents_wants(keys, key))
+		if (keys && !keys->wants(keys->ctx, l->key))
 			continue;
+		const char *key = strings_get(&d->label_text, l->key, &len);
 		struct label *to = &out[n_out++];
 		*to = (struct label){ .key = key, .str = "", .type = l->type };
 		to->key_len = (uint32_t)len;

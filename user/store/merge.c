@@ -391,7 +391,7 @@ static int begin_child(struct merge *m, struct child *c)
 	bool counted = false;
 	for (size_t i = 0; i < m->n_dropped && !m->folded; i++)
 		counted |= is_counted(m, c, m->dropped[i].key);
-	rc = contents_table(&m->w->s, &c->ref, &c->d, counted || !all_listed(m, c), &c->table, m->err);
+	rc = contents_table(&m->w->s, &c->ref, &c->d, counted || !all_listed(m, c), NULL, &c->table, m->err);
 	if (rc)
 		return rc;
 	if (counted)

@@ -107,7 +107,7 @@ static int read_window(struct store_writer *w, const struct block_ref *r, struct
 	int rc = block_read(s, r, WANT_TABLE, &d, err);
 	if (rc)
 		return rc;
-	rc = contents_table(s, r, &d, true, &t, err);
+	rc = contents_table(s, r, &d, true, NULL, &t, err);
 	if (!rc)
 		rc = store_epoch(s, r, &epoch, err);
 	if (!rc && hashes_of(&t, &epoch->d, ret))

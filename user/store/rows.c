@@ -162,14 +162,6 @@ void rows_begin(struct rows_reader *r, const struct block_head *h, const struct 
 		r->column[i] = (struct cursor){ raw[i].data, raw[i].data + raw[i].len, 0 };
 }
 
-/* Most varints have one byte. */
-static inline uint64_t get(struct cursor *c)
-{
-	if (c->p < c->end && *c->p < 0x80)
-		return *c->p++;
-	return cursor_varint(c);
-}
-
 /* Everything that was read is whole, and nothing is left. */
 static int end(const struct rows_reader *r)
 {
@@ -184,11 +176,11 @@ static int end(const struct rows_reader *r)
 
 static int begin_sets(struct rows_reader *r)
 {
-	uint64_t n = r->group.samples > 1 ? get(&r->column[COUNT]) : 1;
+	uint64_t n = r->group.samples > 1 ? cursor_varint(&r->column[COUNT]) : 1;
 	if (!n || n > r->rows_left || n > r->group.samples)
 		return -EBADMSG;
 	r->left = (uint32_t)n;
-	r->first = true;
+	r->next_set = 0;
 	r->samples_left = r->group.samples;
 	r->value_left = r->group.value;
 	return 0;
@@ -204,39 +196,75 @@ int rows_next_group(struct rows_reader *r)
 	}
 	if (!r->groups_left--)
 		return r->groups_left = 0, end(r);
-	uint64_t step = get(&c[LEAF]), event = get(&c[EVENT]), samples = get(&c[SAMPLES]);
+	uint64_t step = cursor_varint(&c[LEAF]), event = cursor_varint(&c[EVENT]), samples = cursor_varint(&c[SAMPLES]);
 	if (step >= r->limits.n_leaves - r->group.stack || event >= r->limits.n_events || !samples ||
 	    (r->begun && !step && event <= r->group.event))
 		return -EBADMSG;
 	r->group.stack += (uint32_t)step;
 	r->group.event = (uint32_t)event;
 	r->group.samples = samples;
-	r->group.value = r->has_value ? get(&c[VALUE]) : samples * r->limits.events[event].period;
+	r->group.value = r->has_value ? cursor_varint(&c[VALUE]) : samples * r->limits.events[event].period;
 	r->begun = true;
 	if (r->has_sets && begin_sets(r))
 		return -EBADMSG;
 	return 1;
 }
 
+int rows_take(struct rows_reader *r, struct store_row *out, unsigned cap)
+{
+	unsigned n = r->left < cap ? r->left : cap;
+	uint64_t period = r->limits.events[r->group.event].period, samples_left = r->samples_left, set = r->next_set;
+	struct cursor sets = r->column[SET], samples = r->column[SET_SAMPLES];
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t step = cursor_varint(&sets);
+		if (step > UINT32_MAX || (set += step) >= r->limits.n_sets)
+			return -EBADMSG;
+		out[i] = (struct store_row){ (uint32_t)set++, r->group.stack, r->group.event, samples_left, r->value_left };
+		if (!--r->left)
+			break;
+		uint64_t less = cursor_varint(&samples);
+		if (less >= samples_left - r->left) /* each of those to come has one at least */
+			return -EBADMSG;
+		out[i].samples = less + 1;
+		out[i].value = r->has_value ? cursor_varint(&r->column[SET_VALUE]) : (less + 1) * period;
+		samples_left -= out[i].samples;
+		r->value_left -= out[i].value;
+	}
+	r->column[SET] = sets;
+	r->column[SET_SAMPLES] = samples;
+	r->samples_left = samples_left;
+	r->next_set = set;
+	r->rows_left -= n;
+	return (int)n;
+}
+
 int rows_next(struct rows_reader *r)
 {
-	struct cursor *c = r->column;
-	if (!r->left)
-		return 0;
-	uint64_t step = get(&c[SET]), set = step + (r->first ? 0 : (uint64_t)r->row.set + 1);
-	if (step > UINT32_MAX || set >= r->limits.n_sets)
-		return -EBADMSG;
-	r->row = (struct store_row){ (uint32_t)set, r->group.stack, r->group.event, r->samples_left, r->value_left };
-	if (--r->left) {
-		uint64_t less = get(&c[SET_SAMPLES]);
-		if (less >= r->samples_left - r->left) /* each of those to come has one at least */
+	return rows_take(r, &r->row, 1);
+}
+
+/* As rows_take, which would write each row and have it read again. */
+int rows_sum(struct rows_reader *r, struct rows_sum *by_set)
+{
+	uint64_t period = r->limits.events[r->group.event].period, samples_left = r->samples_left, set = r->next_set;
+	struct cursor sets = r->column[SET], samples = r->column[SET_SAMPLES];
+	uint32_t n_sets = r->limits.n_sets;
+	for (r->rows_left -= r->left; r->left;) {
+		uint64_t step = cursor_varint(&sets), n = samples_left, value = r->value_left;
+		if (step > UINT32_MAX || (set += step) >= n_sets)
 			return -EBADMSG;
-		r->row.samples = less + 1;
-		r->row.value = r->has_value ? get(&c[SET_VALUE]) : r->row.samples * r->limits.events[r->group.event].period;
-		r->samples_left -= r->row.samples;
-		r->value_left -= r->row.value;
+		if (--r->left) {
+			n = cursor_varint(&samples) + 1;
+			if (n > samples_left - r->left || !n)
+				return -EBADMSG;
+			value = r->has_value ? cursor_varint(&r->column[SET_VALUE]) : n * period;
+			samples_left -= n;
+			r->value_left -= value;
+		}
+		by_set[set].samples += n;
+		by_set[set++].value += value;
 	}
-	r->first = false;
-	r->rows_left--;
-	return 1;
+	r->column[SET] = sets;
+	r->column[SET_SAMPLES] = samples;
+	return 0;
 }

@@ -51,9 +51,10 @@ struct rows_reader {
 	uint32_t groups_left, rows_left; /* of the block */
 	uint32_t left;			 /* rows of this group */
 	uint64_t samples_left, value_left;
+	uint64_t next_set;		 /* the least that the next row may have */
 	struct store_row group; /* set 0: the sum */
 	struct store_row row;
-	bool begun, first;
+	bool begun;
 };
 
 /* raw[]: the columns from COLUMN_LEAF on, unpacked, which must outlive the reader. sets: rows are wanted, not groups alone. */
@@ -63,5 +64,13 @@ void rows_begin(struct rows_reader *r, const struct block_head *h, const struct 
 int rows_next_group(struct rows_reader *r);
 /* The next row of the group, in r->row: 1; none: 0; -EBADMSG. */
 int rows_next(struct rows_reader *r);
+/* The next rows of the group, at most cap: how many; none: 0; -EBADMSG. */
+int rows_take(struct rows_reader *r, struct store_row *out, unsigned cap);
+
+struct rows_sum {
+	uint64_t samples, value;
+};
+/* Add all that is left of the group to by_set[limits.n_sets]. -EBADMSG. */
+int rows_sum(struct rows_reader *r, struct rows_sum *by_set);
 
 #endif

@@ -190,26 +190,32 @@ struct decoder {
 	struct cursor c[8];
 	uint64_t last_int;
 	uint32_t n_keys;
+	const struct settable_keys *keys;
 };
 
-/* Texts are put into t->text, whose size was found before: it does not move. */
-static int decode_label(struct decoder *d, struct settable_label *ret)
+/* Texts are put into t->text, whose size was found before: it does not move. *ret_wanted: *ret was written. */
+static int decode_label(struct decoder *d, struct settable_label *ret, bool *ret_wanted)
 {
 	struct buf *text = &d->t->text;
 	uint64_t key = cursor_varint(&d->c[T(KEY)]);
-	uint8_t type = cursor_u8(&d->c[T(TYPE)]);
-	*ret = (struct settable_label){ .key = (uint32_t)key, .str = (char *)text->data + text->len };
-	if (d->c[T(KEY)].bad || d->c[T(TYPE)].bad || key >= d->n_keys || type > VALUE_HEX)
+	const uint8_t *t = cursor_bytes(&d->c[T(TYPE)], 1);
+	if (d->c[T(KEY)].bad || !t || key >= d->n_keys || *t > VALUE_HEX)
 		return -EBADMSG;
+	uint8_t type = *t;
+	*ret_wanted = !d->keys || d->keys->wants(d->keys->ctx, (uint32_t)key);
 	if (type == VALUE_INT) {
-		ret->type = LABEL_INT;
-		ret->num = (int64_t)(d->last_int += unzigzag(cursor_varint(&d->c[T(INT)])));
+		d->last_int += unzigzag(cursor_varint(&d->c[T(INT)]));
+		*ret = (struct settable_label){ .key = (uint32_t)key, .type = LABEL_INT, .str = (char *)text->data + text->len,
+						.num = (int64_t)d->last_int };
 		return d->c[T(INT)].bad ? -EBADMSG : 0;
 	}
 	uint64_t len = type == VALUE_TEXT ? cursor_varint(&d->c[T(LEN)]) : 16;
 	const uint8_t *p = len <= STRING_MAX ? cursor_bytes(&d->c[type == VALUE_TEXT ? T(TEXT) : T(BIN)], len) : NULL;
 	if (!p || d->c[T(LEN)].bad)
 		return -EBADMSG;
+	if (!*ret_wanted)
+		return 0;
+	*ret = (struct settable_label){ .key = (uint32_t)key, .str = (char *)text->data + text->len };
 	if (type == VALUE_TEXT)
 		memcpy(text->data + text->len, p, len);
 	ret->len = type == VALUE_TEXT ? (uint32_t)len : unpack(type, p, (char *)text->data + text->len);
@@ -227,18 +233,20 @@ static int decode_set(struct decoder *d, uint64_t *narrow, uint32_t n_narrow)
 	int rc = n ? ARRAY_RESERVE(t->labels, t->labels_cap, t->n_labels + n) : 0;
 	uint32_t first = (uint32_t)t->n_labels;
 	for (uint64_t i = 0; !rc && i < n; i++) {
-		rc = decode_label(d, &t->labels[t->n_labels]);
-		t->n_labels += !rc;
+		bool wanted = false;
+		rc = decode_label(d, &t->labels[t->n_labels], &wanted);
+		t->n_labels += !rc && wanted;
 	}
 	if (!rc)
-		t->sets[t->n++] = (struct settable_set){ (uint32_t)*narrow, first, (uint32_t)n };
+		t->sets[t->n++] = (struct settable_set){ (uint32_t)*narrow, first, (uint32_t)t->n_labels - first };
 	return rc;
 }
 
-int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow, uint32_t n_keys)
+int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow, uint32_t n_keys,
+		    const struct settable_keys *keys)
 {
 	struct settable t = { 0 };
-	struct decoder d = { .t = &t, .n_keys = n_keys };
+	struct decoder d = { .t = &t, .n_keys = n_keys, .keys = keys };
 	uint64_t narrow = 0;
 	int rc = n > raw[T(NARROW)].len ? -EBADMSG : ARRAY_RESERVE(t.sets, t.cap, n + 1);
 	/* 16 bytes become 36 at most. */

@@ -35,8 +35,15 @@ int settable_add(struct settable *t, uint32_t narrow, const struct settable_labe
 /* In the order of sets. */
 int settable_encode(struct block *b, const struct settable *t);
 
-/* raw[]: the columns from COLUMN_TABLE_NARROW on, unpacked. -EBADMSG. */
-int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow, uint32_t n_keys);
+/* Which keys are of interest, by their number. */
+struct settable_keys {
+	bool (*wants)(void *ctx, uint32_t key);
+	void *ctx;
+};
+
+/* raw[]: the columns from COLUMN_TABLE_NARROW on, unpacked. keys: sets have no other labels; NULL: all. -EBADMSG. */
+int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow, uint32_t n_keys,
+		    const struct settable_keys *keys);
 /* The same without their labels: n is 0 in all sets. It takes a tenth of the memory where values are UUIDs. */
 int settable_decode_narrow(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow);
 

@@ -152,6 +152,11 @@ size_t store_set_copy(const struct store *s, uint32_t id, struct label *out, siz
 	return n;
 }
 
+int store_keep_set(struct store *s, const struct label *labels, size_t n, uint32_t *ret_id)
+{
+	return setpool_add(&s->sets, labels, n, ret_id);
+}
+
 const struct store_event *store_event(const struct store *s, uint32_t id)
 {
 	return id < s->sym.n_events ? &s->sym.events[id] : NULL;
@@ -199,6 +204,7 @@ uint32_t store_n_events(const struct store *s)
 
 /* ---- blocks ---- */
 
+#define SOME_ROWS 64
 #define UNWANTED 1
 #define WANTED(id) ((id) + 2)
 
@@ -206,13 +212,17 @@ uint32_t store_n_events(const struct store *s)
 struct reading {
 	struct store *s;
 	const struct block_ref *ref;
+	const struct store_reading *how; /* NULL: groups are wanted */
 	struct dict_gen *gen, *epoch;
+	struct settable_keys wants;
+	uint8_t *known; /* per string of the epoch: 0 unknown, UNWANTED, WANTED(0) as a key; NULL: all keys are wanted */
 	struct settable table;
-	const struct store_keys *keys; /* NULL: all */
-	uint32_t *map; /* per set of the block: 0 unknown, UNWANTED, WANTED(id); NULL: groups are wanted */
+	uint32_t *map; /* per set of the block: 0 unknown, UNWANTED, WANTED(id) */
 	uint32_t *of_narrow; /* the same per narrow set, of sets that have nothing else of interest; NULL: there is no table */
+	uint32_t n_sets; /* in map */
+	struct rows_sum **sums; /* [n_events] of the block, with fold_stacks: by set, NULL where there is none */
+	uint32_t n_events;
 	uint32_t stack, event; /* of the group at hand */
-	store_filter *filter;
 	int (*cb)(void *ctx, const struct store_row *row);
 	void *ctx;
 	struct err *err;
@@ -223,36 +233,42 @@ static int failed(const struct reading *r, int rc)
 	return err_sys(r->err, rc, "cannot read %s", r->s->dir);
 }
 
+static bool wants_key(void *ctx, uint32_t key)
+{
+	struct reading *r = ctx;
+	if (!r->known[key])
+		r->known[key] = contents_wants(r->how->keys, strings_get(&r->epoch->d.label_text, key, NULL)) ? WANTED(0) : UNWANTED;
+	return r->known[key] == WANTED(0);
+}
+
+static const struct settable_keys *keys_of(const struct reading *r)
+{
+	return r->known ? &r->wants : NULL;
+}
+
 static int map_labels(struct reading *r, uint32_t narrow, const struct settable_set *ts, uint32_t *ret)
 {
 	struct label labels[STORE_SET_MAX];
-	size_t n = contents_labels(&r->epoch->d, narrow, &r->table, ts, r->keys, labels);
+	size_t n = contents_labels(&r->epoch->d, narrow, &r->table, ts, keys_of(r), labels);
 	bool wanted = true;
-	uint32_t id;
-	int rc = r->filter ? r->filter(r->ctx, labels, n, &wanted) : 0;
+	uint32_t id = 0;
+	int rc = r->how->filter ? r->how->filter(r->how->ctx, labels, n, &wanted) : 0;
 	if (rc || !wanted) {
 		*ret = UNWANTED;
 		return rc;
 	}
-	rc = setpool_add(&r->s->sets, labels, n, &id);
+	rc = r->how->fold_sets ? 0 : setpool_add(&r->s->sets, labels, n, &id);
 	if (rc)
 		return failed(r, rc);
 	*ret = WANTED(id);
 	return 0;
 }
 
-static bool is_plain(const struct reading *r, const struct settable_set *ts)
-{
-	for (uint32_t i = 0; i < ts->n; i++)
-		if (contents_wants(r->keys, strings_get(&r->epoch->d.label_text, r->table.labels[ts->first + i].key, NULL)))
-			return false;
-	return true;
-}
-
+/* What the table has of a set are the labels of interest alone. */
 static int map_set(struct reading *r, uint32_t set)
 {
 	const struct settable_set *ts = r->table.n ? &r->table.sets[set] : NULL;
-	if (!ts || !is_plain(r, ts))
+	if (!ts || ts->n)
 		return map_labels(r, ts ? ts->narrow : set, ts, &r->map[set]);
 	uint32_t *of = &r->of_narrow[ts->narrow];
 	int rc = *of ? 0 : map_labels(r, ts->narrow, NULL, of);
@@ -260,14 +276,94 @@ static int map_set(struct reading *r, uint32_t set)
 	return rc;
 }
 
-static int give_row(struct reading *r, const struct store_row *row)
+static inline int find_set(struct reading *r, uint32_t set, uint32_t *ret)
 {
-	int rc = r->map[row->set] ? 0 : map_set(r, row->set);
-	if (rc || r->map[row->set] == UNWANTED)
-		return rc;
-	const struct store_row out = { r->map[row->set] - WANTED(0), r->stack, r->event, row->samples, row->value };
-	return r->cb(r->ctx, &out);
+	int rc = r->map[set] ? 0 : map_set(r, set);
+	*ret = r->map[set];
+	return rc;
 }
+
+/* ---- rows as they are ---- */
+
+static int give_rows(struct reading *r, struct store_row *rows, int n)
+{
+	size_t n_out = 0;
+	uint32_t id;
+	for (int i = 0; i < n; i++) {
+		int rc = find_set(r, rows[i].set, &id);
+		if (rc)
+			return rc;
+		if (id != UNWANTED)
+			rows[n_out++] = (struct store_row){ id - WANTED(0), r->stack, r->event, rows[i].samples, rows[i].value };
+	}
+	return n_out ? r->how->rows(r->how->ctx, rows, n_out) : 0;
+}
+
+static int add_rows(struct reading *r, const struct store_row *rows, int n, struct store_row *sum)
+{
+	uint32_t id;
+	for (int i = 0; i < n; i++) {
+		int rc = find_set(r, rows[i].set, &id);
+		if (rc)
+			return rc;
+		if (id != UNWANTED) {
+			sum->samples += rows[i].samples;
+			sum->value += rows[i].value;
+		}
+	}
+	return 0;
+}
+
+static int give_group(struct reading *r, struct rows_reader *rows)
+{
+	struct store_row some[SOME_ROWS], sum = { .stack = r->stack, .event = r->event };
+	int rc = 0, n;
+	while (!rc && (n = rows_take(rows, some, SOME_ROWS))) {
+		if (n < 0)
+			rc = block_damaged(r->s, r->ref, r->err);
+		else
+			rc = r->how->fold_sets ? add_rows(r, some, n, &sum) : give_rows(r, some, n);
+	}
+	return rc || !sum.samples ? rc : r->how->rows(r->how->ctx, &sum, 1);
+}
+
+/* ---- rows without their stacks: of each set one, when all have been added up ---- */
+
+static int sum_group(struct reading *r, struct rows_reader *rows)
+{
+	struct rows_sum **sums = &r->sums[rows->group.event];
+	if (!*sums && !(*sums = calloc((size_t)r->n_sets + 1, sizeof(**sums))))
+		return failed(r, -ENOMEM);
+	return rows_sum(rows, *sums) ? block_damaged(r->s, r->ref, r->err) : 0;
+}
+
+static int give_sums(struct reading *r)
+{
+	struct store_row some[SOME_ROWS];
+	uint32_t event = 0;
+	int rc = 0;
+	r->stack = 0;
+	for (uint32_t e = 0; !rc && e < r->n_events; e++) {
+		const struct rows_sum *sums = r->sums[e];
+		int n = 0;
+		rc = sums ? dict_gen_event(r->s, r->gen, e, &event) : 0;
+		if (rc)
+			return failed(r, rc);
+		r->event = event;
+		for (uint32_t i = 0; sums && !rc && i < r->n_sets; i++) {
+			if (sums[i].samples)
+				some[n++] = (struct store_row){ .set = i, .samples = sums[i].samples, .value = sums[i].value };
+			if (n == SOME_ROWS) {
+				rc = give_rows(r, some, n);
+				n = 0;
+			}
+		}
+		rc = rc || !n ? rc : give_rows(r, some, n);
+	}
+	return rc;
+}
+
+/* ---- a block ---- */
 
 /* The sum of a group. Filled in by parts: to copy the whole of it, right after its parts were written, is what would take longest. */
 static int give_sum(struct reading *r, const struct store_row *group)
@@ -277,58 +373,89 @@ static int give_sum(struct reading *r, const struct store_row *group)
 }
 
 /* Leaf and event of a group are looked up once. */
-static int give_group(struct reading *r, struct rows_reader *rows)
+static int read_group(struct reading *r, struct rows_reader *rows)
 {
-	int rc = dict_gen_leaf(r->s, r->gen, rows->group.stack, &r->stack), more;
+	int rc = dict_gen_leaf(r->s, r->gen, rows->group.stack, &r->stack), wanted = 1;
 	if (!rc)
 		rc = dict_gen_event(r->s, r->gen, rows->group.event, &r->event);
 	if (rc)
 		return failed(r, rc);
-	if (!r->map)
+	if (!r->how)
 		return give_sum(r, &rows->group);
-	while (!rc && (more = rows_next(rows)))
-		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : give_row(r, &rows->row);
-	return rc;
+	if (r->how->group) {
+		const struct store_row sum = { .stack = r->stack, .event = r->event, .samples = rows->group.samples, .value = rows->group.value };
+		wanted = r->how->group(r->how->ctx, &sum);
+	}
+	if (wanted <= 0)
+		return wanted;
+	return r->sums ? sum_group(r, rows) : give_group(r, rows);
 }
 
-static int give_rows(struct reading *r, const struct block_data *d)
+static int read_groups(struct reading *r, const struct block_data *d)
 {
 	struct rows_reader rows;
 	int more, rc = store_gen(r->s, r->ref, &r->gen, r->err);
 	if (!rc)
-		rc = store_epoch(r->s, r->ref, &r->epoch, r->err);
-	if (!rc)
-		rc = contents_rows(r->s, r->ref, d, r->map != NULL, &rows, r->err);
+		rc = contents_rows(r->s, r->ref, d, r->how != NULL, &rows, r->err);
 	while (!rc && (more = rows_next_group(&rows)))
-		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : give_group(r, &rows);
+		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : read_group(r, &rows);
 	return rc;
 }
 
 static int make_maps(struct reading *r, const struct block_data *d)
 {
-	size_t n = r->ref->b.n_table ? r->ref->b.n_table : d->head.marks[KIND_SETS].count;
-	r->map = calloc(n + 1, sizeof(*r->map));
+	uint32_t n_narrow = d->head.marks[KIND_SETS].count;
+	r->n_sets = r->ref->b.n_table ? r->ref->b.n_table : n_narrow;
+	r->map = calloc((size_t)r->n_sets + 1, sizeof(*r->map));
 	if (r->map && r->table.n)
-		r->of_narrow = calloc((size_t)d->head.marks[KIND_SETS].count + 1, sizeof(*r->of_narrow));
-	return r->map && (r->of_narrow || !r->table.n) ? 0 : failed(r, -ENOMEM);
+		r->of_narrow = calloc((size_t)n_narrow + 1, sizeof(*r->of_narrow));
+	if (r->how->fold_stacks) {
+		r->n_events = d->head.marks[KIND_EVENTS].count;
+		r->sums = calloc((size_t)r->n_events + 1, sizeof(*r->sums));
+	}
+	return r->map && (r->of_narrow || !r->table.n) && (r->sums || !r->how->fold_stacks) ? 0 : failed(r, -ENOMEM);
 }
 
 /* Whether a label of interest may be in the block's table: the others need not be unpacked. */
 static bool needs_table(const struct reading *r)
 {
 	const struct manifest_epoch *e = store_epoch_info(r->s, r->ref->b.epoch);
-	if (!r->keys || !e || !e->t0_ns) /* a repair may have lost the list of wide keys */
+	if (!r->how->keys || !e || !e->t0_ns) /* a repair may have lost the list of wide keys */
 		return true;
 	for (size_t i = 0; i < e->n_wide; i++)
-		if (contents_wants(r->keys, e->wide[i].key))
+		if (contents_wants(r->how->keys, e->wide[i].key))
 			return true;
 	return false;
 }
 
-int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys, store_filter *filter,
-		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
+static void reading_fini(struct reading *r)
 {
-	struct reading r = { .s = s, .ref = store_ref(b), .keys = keys, .filter = filter, .cb = cb, .ctx = ctx, .err = err };
+	for (uint32_t i = 0; r->sums && i < r->n_events; i++)
+		free(r->sums[i]);
+	free(r->sums);
+	free(r->map);
+	free(r->of_narrow);
+	free(r->known);
+	settable_fini(&r->table);
+}
+
+static int read_rows(struct reading *r, const struct block_data *d, bool labels)
+{
+	int rc = store_epoch(r->s, r->ref, &r->epoch, r->err);
+	if (rc)
+		return rc;
+	if (r->how->keys && !(r->known = calloc((size_t)r->epoch->d.label_text.n + 1, 1)))
+		return failed(r, -ENOMEM);
+	r->wants = (struct settable_keys){ wants_key, r };
+	rc = contents_table(r->s, r->ref, d, labels, keys_of(r), &r->table, r->err);
+	rc = rc ? rc : make_maps(r, d);
+	rc = rc ? rc : read_groups(r, d);
+	return rc || !r->sums ? rc : give_sums(r);
+}
+
+int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how, struct err *err)
+{
+	struct reading r = { .s = s, .ref = store_ref(b), .how = how, .err = err };
 	struct block_data d;
 	if (b->flags & BLOCK_FOLDED_ONLY)
 		return err_set(err, -ENODATA, "the labels of this time were not written, for want of space");
@@ -338,14 +465,39 @@ int store_block_rows(struct store *s, const struct store_block *b, const struct 
 	int rc = block_read(s, r.ref, WANT_ROWS | (labels ? WANT_TABLE : WANT_NARROW), &d, err);
 	if (rc)
 		return rc;
-	rc = contents_table(s, r.ref, &d, labels, &r.table, err);
-	rc = rc ? rc : make_maps(&r, &d);
-	rc = rc ? rc : give_rows(&r, &d);
-	free(r.map);
-	free(r.of_narrow);
-	settable_fini(&r.table);
+	rc = read_rows(&r, &d, labels);
+	reading_fini(&r);
 	block_data_fini(&d);
 	return rc;
+}
+
+struct one_by_one {
+	store_filter *filter;
+	int (*cb)(void *ctx, const struct store_row *row);
+	void *ctx;
+};
+
+static int filter_one(void *ctx, const struct label *labels, size_t n, bool *ret)
+{
+	const struct one_by_one *o = ctx;
+	return o->filter(o->ctx, labels, n, ret);
+}
+
+static int give_one_by_one(void *ctx, const struct store_row *rows, size_t n)
+{
+	const struct one_by_one *o = ctx;
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = o->cb(o->ctx, &rows[i]);
+	return rc;
+}
+
+int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys, store_filter *filter,
+		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
+{
+	struct one_by_one o = { filter, cb, ctx };
+	const struct store_reading how = { .keys = keys, .filter = filter ? filter_one : NULL, .rows = give_one_by_one, .ctx = &o };
+	return store_block_read(s, b, &how, err);
 }
 
 int store_block_folded(struct store *s, const struct store_block *b,
@@ -356,9 +508,124 @@ int store_block_folded(struct store *s, const struct store_block *b,
 	int rc = block_read(s, r.ref, WANT_FOLDED, &d, err);
 	if (rc)
 		return rc;
-	rc = give_rows(&r, &d);
+	rc = read_groups(&r, &d);
 	block_data_fini(&d);
 	return rc;
+}
+
+/* ---- many blocks without labels ---- */
+
+/* Leaves and events of one generation: sums[event] has n_leaves, or is NULL. */
+struct fold_gen {
+	struct dict_gen *gen;
+	struct rows_sum **sums;
+	uint32_t n_events, n_leaves;
+};
+
+static int find_fold(struct store *s, struct store_folding *f, struct dict_gen *gen, struct fold_gen **ret)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->gens[i].gen == gen) {
+			*ret = &f->gens[i];
+			return 0;
+		}
+	const struct dicts *d = dict_gen_dicts(s, gen);
+	int rc = ARRAY_RESERVE(f->gens, f->cap, f->n + 1);
+	struct fold_gen g = { gen, rc ? NULL : calloc((size_t)d->n_events + 1, sizeof(*g.sums)), d->n_events, d->n_leaves };
+	if (!g.sums)
+		return -ENOMEM;
+	f->gens[f->n] = g;
+	*ret = &f->gens[f->n++];
+	return 0;
+}
+
+static struct rows_sum *sums_of(struct store_folding *f, struct fold_gen *g, uint32_t event)
+{
+	if (!g->sums[event]) {
+		g->sums[event] = calloc((size_t)g->n_leaves + 1, sizeof(**g->sums));
+		f->bytes += g->sums[event] ? (size_t)g->n_leaves * sizeof(**g->sums) : 0;
+	}
+	return g->sums[event];
+}
+
+static int fold_groups(struct store_folding *f, struct fold_gen *g, struct rows_reader *rows)
+{
+	int more;
+	while ((more = rows_next_group(rows)) > 0) {
+		/* Other generations may have added events since. */
+		if (rows->group.event >= g->n_events || rows->group.stack >= g->n_leaves)
+			return -EBADMSG;
+		struct rows_sum *sums = sums_of(f, g, rows->group.event);
+		if (!sums)
+			return -ENOMEM;
+		sums[rows->group.stack].samples += rows->group.samples;
+		sums[rows->group.stack].value += rows->group.value;
+	}
+	return more;
+}
+
+int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b, struct err *err)
+{
+	const struct block_ref *ref = store_ref(b);
+	struct block_data d;
+	struct rows_reader rows;
+	struct dict_gen *gen;
+	struct fold_gen *g = NULL;
+	int rc = block_read(s, ref, WANT_FOLDED, &d, err);
+	if (rc)
+		return rc;
+	rc = store_gen(s, ref, &gen, err);
+	rc = rc ? rc : contents_rows(s, ref, &d, false, &rows, err); /* its limits are within those of the generation */
+	if (!rc) {
+		rc = find_fold(s, f, gen, &g);
+		rc = rc ? rc : fold_groups(f, g, &rows);
+		if (rc)
+			rc = rc == -EBADMSG ? block_damaged(s, ref, err) : err_sys(err, rc, "cannot read %s", s->dir);
+	}
+	block_data_fini(&d);
+	return rc;
+}
+
+static int give_folded(struct store *s, const struct fold_gen *g, uint32_t event, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
+		       struct err *err)
+{
+	const struct rows_sum *sums = g->sums[event];
+	struct store_row row = { 0 };
+	int rc = dict_gen_event(s, g->gen, event, &row.event);
+	if (rc)
+		return err_sys(err, rc, "cannot read %s", s->dir);
+	for (uint32_t leaf = 0; !rc && leaf < g->n_leaves; leaf++) {
+		if (!sums[leaf].samples)
+			continue;
+		rc = dict_gen_leaf(s, g->gen, leaf, &row.stack);
+		if (rc)
+			return err_sys(err, rc, "cannot read %s", s->dir);
+		row.samples = sums[leaf].samples;
+		row.value = sums[leaf].value;
+		rc = cb(ctx, &row);
+	}
+	return rc;
+}
+
+int store_fold_rows(struct store *s, const struct store_folding *f, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
+		    struct err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; i < f->n; i++)
+		for (uint32_t e = 0; !rc && e < f->gens[i].n_events; e++)
+			rc = f->gens[i].sums[e] ? give_folded(s, &f->gens[i], e, cb, ctx, err) : 0;
+	return rc;
+}
+
+void store_folding_fini(struct store_folding *f)
+{
+	for (size_t i = 0; i < f->n; i++) {
+		for (uint32_t e = 0; e < f->gens[i].n_events; e++)
+			free(f->gens[i].sums[e]);
+		free(f->gens[i].sums);
+	}
+	free(f->gens);
+	*f = (struct store_folding){ 0 };
 }
 
 static int read_totals(struct store *s, const struct block_ref *ref, struct totals *ret, struct err *err)

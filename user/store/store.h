@@ -208,6 +208,8 @@ size_t store_set(const struct store *s, uint32_t id, const struct label **ret_la
 /* The same without keeping anything: writes at most cap labels, returns how many the set has. */
 size_t store_set_copy(const struct store *s, uint32_t id, struct label *out, size_t cap);
 #define STORE_SET_MAX 256 /* labels of a set */
+/* The id of a set of the reader's own making, as of those that it has read. Labels are normalized. -ENOMEM, -E2BIG. */
+int store_keep_set(struct store *s, const struct label *labels, size_t n, uint32_t *ret_id);
 const struct store_event *store_event(const struct store *s, uint32_t id);
 uint32_t store_n_strings(const struct store *s);
 uint32_t store_n_frames(const struct store *s);
@@ -327,17 +329,44 @@ struct store_keys {
 	size_t n;
 };
 
+/* How the rows of a block are wanted. */
+struct store_reading {
+	const struct store_keys *keys; /* NULL: all */
+	store_filter *filter;	       /* which label sets; NULL: all */
+	bool fold_stacks;	       /* rows are summed over all stacks: stack is 0 */
+	bool fold_sets;		       /* or over all sets that are wanted: set is 0 */
+	int (*group)(void *ctx, const struct store_row *sum); /* before the rows of a stack and event: 1 when they are wanted, else 0; NULL: all */
+	int (*rows)(void *ctx, const struct store_row *rows, size_t n); /* some, of one stack and one event; borrowed during the call */
+	void *ctx;
+};
+
 /*
- * Rows of a block; stops at the first non-zero result of cb and returns it. store_block_rows: by label set (those of narrow
- * keys alone above level 0), of sets that the filter (may be NULL) lets pass; not in any order. With keys (NULL: all) neither the
+ * Rows of a block; stops at the first non-zero result of rows, or negative one of group, and returns it. store_block_read: by label set (those of narrow
+ * keys alone above level 0), of sets that the filter lets pass; not in any order. With keys neither the
  * sets nor what the filter sees have other labels, which is quicker where there are few of them: sets that differ in nothing else are
- * one, though their rows still come one by one. store_block_folded: set is 0. -ENODATA: the block has sums by stack alone (store_block_folded): its children have the rows, or there was no room
+ * one, though their rows still come one by one. store_block_rows: the same one by one. store_block_folded: set is 0. -ENODATA: the block has sums by
+ * stack alone (store_block_folded): its children have the rows, or there was no room
  * for them. -ESTALE: retention has unlinked the block since the store was opened.
  */
+int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how, struct err *err);
 int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys, store_filter *filter,
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
 int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
+
+/*
+ * The sums by stack of many blocks, added up by leaf: far fewer than stacks, which stand side by side in every block. All zero is empty.
+ * store_fold_rows: each stack and event, some more than once.
+ */
+struct store_folding {
+	struct fold_gen *gens;
+	size_t n, cap;
+	size_t bytes; /* that it keeps */
+};
+int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b, struct err *err);
+int store_fold_rows(struct store *s, const struct store_folding *f, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
+		    struct err *err);
+void store_folding_fini(struct store_folding *f);
 
 /* The counters of a block; freed with store_totals_free. */
 int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret, struct err *err);
@@ -355,6 +384,7 @@ struct store_top {
 	uint64_t bound; /* of any value that is not listed */
 	struct store_top_value *v;
 	size_t n;
+	bool exact; /* all values are listed, without error, and no window lacks its labels */
 	void *owned;
 };
 

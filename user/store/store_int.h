@@ -137,9 +137,12 @@ int dict_gen_event(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *r
  */
 int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, bool sets,
 		  struct rows_reader *ret, struct err *err);
-/* n = 0 where the block has none: rows name narrow sets then. labels: also those of the sets that are in the table alone. */
-int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, bool labels, struct settable *ret,
-		   struct err *err);
+/*
+ * n = 0 where the block has none: rows name narrow sets then. labels: also those of the sets that are in the table alone, of these keys (NULL:
+ * all).
+ */
+int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, bool labels, const struct settable_keys *keys,
+		   struct settable *ret, struct err *err);
 int contents_totals(struct store *s, const struct block_ref *r, const struct block_data *d, struct totals *ret,
 		    struct err *err);
 /* A key that the rows of a block lack, and in how many of its windows it is in the table. */
@@ -155,7 +158,7 @@ int contents_top(struct store *s, const struct block_ref *r, const struct block_
 bool contents_wants(const struct store_keys *keys, const char *key);
 /* Those of keys (NULL: all) of a narrow set and of an entry of the table (NULL: none), together; returns how many, at most STORE_SET_MAX. */
 size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct settable_set *ts,
-		       const struct store_keys *keys, struct label *out);
+		       const struct settable_keys *keys, struct label *out);
 
 /*
  * Blocks of a level that overlap [from, to) and have no parent in parent_level (N_LEVELS: none has); stops at the first

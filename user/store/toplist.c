@@ -16,6 +16,7 @@ struct counting {
 	struct top top; /* one list, key 0, event 0 */
 	uint64_t *by_set; /* [n_sets]: samples of a block's rows */
 	size_t n_sets;
+	bool lacking; /* some window's labels are not in it */
 	struct err *err;
 };
 
@@ -49,19 +50,69 @@ static int merge_lists(struct counting *c, const struct block_ref *ref, const st
 	return rc;
 }
 
-static int has_list(struct counting *c, const struct block_ref *ref, const struct block_data *d, bool *ret)
+/* *ret: the block's rows are without the key, which was in the tables of so many of its windows. */
+static int has_list(struct counting *c, const struct block_ref *ref, const struct block_data *d, bool *ret, uint32_t *ret_windows)
 {
 	struct dropped_key *v = NULL;
 	struct dict_gen *epoch;
 	size_t n = 0;
 	*ret = false;
+	*ret_windows = 0;
 	int rc = block_has(&d->head, COLUMN_DROPPED) ? contents_dropped(c->s, ref, d, &v, &n, c->err) : 0;
 	if (!rc)
 		rc = store_epoch(c->s, ref, &epoch, c->err);
-	for (size_t i = 0; !rc && i < n; i++)
-		*ret |= !strcmp(strings_get(&epoch->d.label_text, v[i].key, NULL), c->key);
+	for (size_t i = 0; !rc && i < n; i++) {
+		if (strcmp(strings_get(&epoch->d.label_text, v[i].key, NULL), c->key))
+			continue;
+		*ret = true;
+		*ret_windows = v[i].windows;
+	}
 	free(v);
 	return rc;
+}
+
+static int look_for_lacking(struct counting *c, const struct block_ref *ref);
+
+static int look_below(struct counting *c, const struct block_ref *ref)
+{
+	const struct block_ref **v;
+	size_t n;
+	int rc = store_children(c->s, ref, &v, &n);
+	if (rc)
+		return no_memory(c, rc);
+	c->lacking |= n != ref->b.n_children;
+	for (size_t i = 0; !rc && !c->lacking && i < n; i++)
+		rc = look_for_lacking(c, v[i]);
+	free(v);
+	return rc;
+}
+
+/*
+ * Where the key was not in the table of some window it was narrow there, and is in the list, or there was no room for its label: only the windows
+ * themselves know. There are few such blocks: where an epoch ends, or a disk was full.
+ */
+static int look_for_lacking(struct counting *c, const struct block_ref *ref)
+{
+	struct block_data d;
+	bool list = false;
+	uint32_t windows = 0;
+	if (ref->b.flags & BLOCK_FOLDED_ONLY) {
+		c->lacking = true;
+		return 0;
+	}
+	if (!ref->b.level && !ref->b.flags)
+		return 0;
+	int rc = block_read(c->s, ref, WANT_DROPPED, &d, c->err);
+	if (rc)
+		return rc;
+	rc = has_list(c, ref, &d, &list, &windows);
+	block_data_fini(&d);
+	if (rc || (list && windows == ref->b.n_windows))
+		return rc;
+	if (ref->b.level)
+		return look_below(c, ref);
+	c->lacking |= list;
+	return 0;
 }
 
 /* ---- rows ---- */
@@ -76,11 +127,13 @@ static int carries_key(void *ctx, const struct label *labels, size_t n, bool *re
 	return 0;
 }
 
-static int count_row(void *ctx, const struct store_row *row)
+static int is_counted(void *ctx, const struct store_row *sum)
 {
-	struct counting *c = ctx;
-	if (row->event != c->event)
-		return 0;
+	return sum->event == ((const struct counting *)ctx)->event;
+}
+
+static int count_row(struct counting *c, const struct store_row *row)
+{
 	if (row->set >= c->n_sets) {
 		size_t n = 2 * (size_t)row->set + 64;
 		uint64_t *v = realloc(c->by_set, n * sizeof(*v));
@@ -92,6 +145,14 @@ static int count_row(void *ctx, const struct store_row *row)
 	}
 	c->by_set[row->set] += row->samples;
 	return 0;
+}
+
+static int count_some(void *ctx, const struct store_row *rows, size_t n)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = count_row(ctx, &rows[i]);
+	return rc;
 }
 
 static int add_set(struct counting *c, uint32_t set, uint64_t samples)
@@ -113,7 +174,9 @@ static int count_rows(struct counting *c, const struct store_block *b)
 	if (b->flags & BLOCK_FOLDED_ONLY)
 		return 0;
 	const struct store_keys keys = { &c->key, 1 };
-	int rc = store_block_rows(c->s, b, &keys, carries_key, count_row, c, c->err);
+	const struct store_reading how = { .keys = &keys, .filter = carries_key, .group = is_counted, .rows = count_some, .fold_stacks = true,
+					   .ctx = c };
+	int rc = store_block_read(c->s, b, &how, c->err);
 	for (size_t i = 0; i < c->n_sets; i++) {
 		if (!rc && c->by_set[i])
 			rc = add_set(c, (uint32_t)i, c->by_set[i]);
@@ -143,10 +206,11 @@ static int count_block(struct counting *c, const struct store_block *b)
 	const struct block_ref *ref = store_ref(b);
 	struct block_data d;
 	bool list;
+	uint32_t windows;
 	int rc = block_read(c->s, ref, WANT_TOP | WANT_DROPPED, &d, c->err);
 	if (rc)
 		return rc;
-	rc = has_list(c, ref, &d, &list);
+	rc = has_list(c, ref, &d, &list, &windows);
 	if (!rc && list)
 		rc = merge_lists(c, ref, &d);
 	block_data_fini(&d);
@@ -182,6 +246,13 @@ static int give(struct counting *c, struct store_top *ret)
 	}
 	out.total = l ? l->total : 0;
 	out.bound = l ? l->bound : 0;
+	uint64_t listed = 0;
+	out.exact = !c->lacking;
+	for (size_t i = 0; i < out.n; i++) {
+		listed += out.v[i].samples;
+		out.exact &= !out.v[i].error;
+	}
+	out.exact &= listed == out.total;
 	*ret = out;
 	return 0;
 }
@@ -193,6 +264,8 @@ int store_top(struct store *s, const struct store_block *const *blocks, size_t n
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = count_block(&c, blocks[i]);
+	for (size_t i = 0; !rc && !c.lacking && i < n; i++)
+		rc = look_for_lacking(&c, store_ref(blocks[i]));
 	if (!rc && give(&c, ret))
 		rc = no_memory(&c, -ENOMEM);
 	free(c.by_set);

@@ -6,6 +6,7 @@
 #include "symbols/symbols.h"
 
 #include "symbols/cells.h"
+#include "symbols/known.h"
 #include "symbols/lines.h"
 #include "symbols/parser.h"
 #include "symbols/symbolizer.h"
@@ -27,6 +28,7 @@ struct binary {
 	int fd, debug_fd;     /* -1: none */
 	struct table table;
 	struct cells cells;
+	struct known known; /* what was asked for; for when the table is gone */
 	uint64_t table_hash; /* of what was read first: a file that reads differently the second time has no more names */
 	bool loaded;         /* was tried */
 	bool lines_bad;      /* its DWARF is not asked again */
@@ -142,6 +144,7 @@ void binary_free(struct binary *b)
 		return;
 	symbolizer_remove(b->symbolizer, &b->keep);
 	close_files(b);
+	known_fini(&b->known);
 	cells_fini(&b->cells);
 	table_fini(&b->table);
 	facts_fini(&b->facts);
@@ -269,6 +272,7 @@ static void forget_symbols(struct binary *b)
 {
 	symbolizer_remove(b->symbolizer, &b->keep);
 	table_fini(&b->table);
+	known_fini(&b->known);
 	cells_fini(&b->cells);
 	b->loaded = b->evicted = false;
 	b->load_rc = 0;
@@ -426,30 +430,40 @@ bool binary_refused(const struct binary *b)
 	return b->load_rc != 0; /* also if for now only */
 }
 
+static int give_symbol(const struct known_piece *p, struct symbol *ret)
+{
+	if (!p->cell)
+		return -ENOENT;
+	*ret = (struct symbol){ .name = p->cell->name, .start = p->symbol, .size = p->size, .tag = &p->cell->tag };
+	return 0;
+}
+
 int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret)
 {
+	const struct known_piece *known = b->loaded ? known_find(&b->known, vaddr) : NULL;
+	struct known_piece piece = { 0 };
+	if (known)
+		return give_symbol(known, ret);
 	if (symbols_is_late(binary_load(b, NULL)) && b->load_again.at_ns)
 		return -EAGAIN;
 	int64_t i = table_find(&b->table, vaddr); /* what could be read counts */
-	if (i < 0)
-		return (int)i;
-	const struct table_entry *e = &b->table.entries[i];
-	struct cell *cell = cells_find(&b->cells, (uint32_t)i);
-	if (!cell)
-		cell = cells_add(&b->cells, (uint32_t)i, b->table.names + e->name);
-	if (!cell)
-		return -ENOMEM;
-	*ret = (struct symbol){
-		.name = cell->name,
-		.start = b->table.base + e->addr,
-		.size = e->size & TABLE_SIZE_GUESSED ? 0 : e->size,
-		.tag = &cell->tag,
-	};
-	return 0;
+	if (i >= 0) {
+		const struct table_entry *e = &b->table.entries[i];
+		piece.cell = cells_find(&b->cells, (uint32_t)i);
+		if (!piece.cell)
+			piece.cell = cells_add(&b->cells, (uint32_t)i, b->table.names + e->name);
+		if (!piece.cell)
+			return -ENOMEM;
+		piece.symbol = b->table.base + e->addr;
+		piece.size = e->size & TABLE_SIZE_GUESSED ? 0 : e->size;
+	}
+	if (table_piece(&b->table, vaddr, i, &piece.start, &piece.end))
+		known_add(&b->known, &piece);
+	return give_symbol(&piece, ret);
 }
 
 size_t binary_memory(const struct binary *b)
 {
 	return sizeof(*b) + strlen(b->path) + 1 + elf_image_memory(&b->facts.img) + elf_image_memory(&b->mem) +
-	       table_memory(&b->table) + b->cells.bytes;
+	       table_memory(&b->table) + b->cells.bytes + b->known.cap * sizeof(*b->known.v);
 }

@@ -5,8 +5,10 @@
 #include "symbols/python.h"
 
 #include <elf.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -161,59 +163,61 @@ int parser_encode_table(const struct elf_image *img, const struct elf_image *deb
 }
 
 /* Sorted, with every name inside the names. */
-static int decode_entries(struct table *t, struct cursor *c)
+static bool is_whole(const struct table *t)
 {
 	uint32_t last = 0;
-	t->entries = malloc((t->n ? t->n : 1) * sizeof(*t->entries));
-	if (!t->entries)
-		return -ENOMEM;
 	for (size_t i = 0; i < t->n; i++) {
-		struct table_entry e;
-		e.addr = cursor_u32(c);
-		e.size = cursor_u32(c);
-		e.name = cursor_u32(c);
-		if (e.addr < last || e.name >= t->names_len)
-			return -EBADMSG;
-		last = e.addr;
-		t->entries[i] = e;
+		if (t->entries[i].addr < last || t->entries[i].name >= t->names_len)
+			return false;
+		last = t->entries[i].addr;
 	}
-	return 0;
+	return !t->names_len || !t->names[t->names_len - 1];
 }
 
-static int decode_table(struct table *t, struct cursor *c)
+/*
+ * What follows a text in the answer. A table may have tens of MiB, so it is not copied: the answer is moved to the beginning of its memory,
+ * where entries are aligned, and its numbers are put into this machine's order.
+ */
+static int decode_table(struct table *t, struct cursor *c, struct buf *in)
 {
 	t->base = cursor_u64(c);
 	t->n = cursor_u32(c);
 	t->names_len = cursor_u32(c);
 	if (c->bad || t->n > 2 * (size_t)TABLE_SYMBOLS_MAX || cursor_left(c) != 12 * t->n + t->names_len)
 		return -EBADMSG;
-	int rc = decode_entries(t, c);
-	if (rc)
-		return rc;
-	const uint8_t *names = cursor_bytes(c, t->names_len);
-	if (!names || (t->names_len && names[t->names_len - 1]))
-		return -EBADMSG;
-	t->names = malloc(t->names_len ? t->names_len : 1);
-	if (!t->names)
-		return -ENOMEM;
-	memcpy(t->names, names, t->names_len);
-	return table_make_reach(t);
+	size_t len = cursor_left(c);
+	memmove(in->data, c->p, len);
+	void *fitted = realloc(in->data, len ? len : 1);
+	t->memory = fitted ? fitted : in->data;
+	*in = (struct buf)BUF_INIT;
+	t->entries = t->memory;
+	t->names = (char *)(t->entries + t->n);
+	for (size_t i = 0; i < t->n; i++) {
+		struct table_entry *e = &t->entries[i];
+		*e = (struct table_entry){ le32toh(e->addr), le32toh(e->size), le32toh(e->name) };
+	}
+	return is_whole(t) ? table_make_reach(t) : -EBADMSG;
 }
 
-int parser_decode_table(struct table *ret, const struct buf *in, int *ret_load_rc, struct err *err)
+_Static_assert(sizeof(struct table_entry) == 12, "as in an answer");
+
+int parser_decode_table(struct table *ret, struct buf *in, int *ret_load_rc, struct err *err)
 {
 	struct cursor c = { in->data, in->data + in->len, 0 };
 	struct table t = { 0 };
+	char why[sizeof(err->text)];
 	uint32_t load = cursor_u32(&c);
 	uint32_t len = cursor_u32(&c);
-	const uint8_t *text = len < sizeof(err->text) ? cursor_bytes(&c, len) : NULL;
-	int rc = !text || load > 4095 ? -EBADMSG : decode_table(&t, &c);
+	const uint8_t *text = len < sizeof(why) ? cursor_bytes(&c, len) : NULL;
+	if (text)
+		snprintf(why, sizeof(why), "%.*s", (int)len, (const char *)text);
+	int rc = !text || load > 4095 ? -EBADMSG : decode_table(&t, &c, in);
 	if (rc) {
 		table_fini(&t);
 		return rc;
 	}
 	if (load && err)
-		err_set(err, -(int)load, "%.*s", (int)len, (const char *)text);
+		err_set(err, -(int)load, "%s", why);
 	*ret_load_rc = -(int)load;
 	*ret = t;
 	return 0;

@@ -35,7 +35,7 @@ void facts_fini(struct facts *f);
 
 /* Symbols: what was wrong with them goes along with what could be read. */
 int parser_encode_table(const struct elf_image *img, const struct elf_image *debug, const char *name, struct buf *out);
-int parser_decode_table(struct table *ret, const struct buf *in, int *ret_load_rc, struct err *err);
+int parser_decode_table(struct table *ret, struct buf *in, int *ret_load_rc, struct err *err);
 
 /*
  * Requests. All take the file as the first descriptor and its name (for texts) as the bytes; on failure the answer is a

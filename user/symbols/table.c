@@ -507,20 +507,21 @@ int table_read(struct table *ret, const struct elf_image *const *images, size_t 
 
 void table_fini(struct table *t)
 {
-	free(t->entries);
+	if (!t->memory) {
+		free(t->entries);
+		free(t->names);
+	}
 	free(t->reach);
-	free(t->names);
+	free(t->memory);
 	*t = (struct table){ 0 };
 }
 
 /* ---- look-up ---- */
 
-int64_t table_find(const struct table *t, uint64_t vaddr)
+/* The first entry behind addr. */
+static size_t entry_behind(const struct table *t, uint32_t addr)
 {
-	if (!t->n || vaddr < t->base || vaddr - t->base >= UINT32_MAX)
-		return -ENOENT;
-	uint32_t addr = (uint32_t)(vaddr - t->base);
-	size_t low = 0, high = t->n; /* the first entry behind addr */
+	size_t low = 0, high = t->n;
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 		if (t->entries[mid].addr <= addr)
@@ -528,7 +529,15 @@ int64_t table_find(const struct table *t, uint64_t vaddr)
 		else
 			high = mid;
 	}
-	for (size_t i = low; i > 0;) {
+	return low;
+}
+
+int64_t table_find(const struct table *t, uint64_t vaddr)
+{
+	if (!t->n || vaddr < t->base || vaddr - t->base >= UINT32_MAX)
+		return -ENOENT;
+	uint32_t addr = (uint32_t)(vaddr - t->base);
+	for (size_t i = entry_behind(t, addr); i > 0;) {
 		const struct table_reach *b = &t->reach[(i - 1) / TABLE_BLOCK];
 		size_t begin = (i - 1) / TABLE_BLOCK * TABLE_BLOCK;
 		if (b->all <= addr)
@@ -539,6 +548,29 @@ int64_t table_find(const struct table *t, uint64_t vaddr)
 		i = begin;
 	}
 	return -ENOENT;
+}
+
+/*
+ * Up to the next entry the same ones begin before an address. So what is in the last of them stays in it up to its end, and what is in none of
+ * them is in none further on.
+ */
+bool table_piece(const struct table *t, uint64_t vaddr, int64_t found, uint64_t *ret_start, uint64_t *ret_end)
+{
+	if (!t->n || vaddr < t->base || vaddr - t->base >= UINT32_MAX)
+		return false;
+	uint32_t addr = (uint32_t)(vaddr - t->base);
+	size_t next = entry_behind(t, addr);
+	uint32_t start = addr, end = next < t->n ? t->entries[next].addr : UINT32_MAX;
+	if (found >= 0) {
+		if ((size_t)found + 1 != next)
+			return false;
+		start = t->entries[found].addr;
+		uint32_t last = entry_end(&t->entries[found]);
+		end = last < end ? last : end;
+	}
+	*ret_start = t->base + start;
+	*ret_end = t->base + end;
+	return true;
 }
 
 size_t table_memory(const struct table *t)

@@ -17,6 +17,7 @@
 #include "elf/image.h"
 #include "util/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,7 @@ struct table {
 	struct table_reach *reach;
 	char *names;
 	size_t names_len;
+	void *memory; /* what entries and names are parts of; NULL: each has its own */
 };
 
 /*
@@ -62,5 +64,11 @@ void table_fini(struct table *t);
 /* Index of the entry that holds vaddr, or -ENOENT. */
 int64_t table_find(const struct table *t, uint64_t vaddr);
 size_t table_memory(const struct table *t);
+
+/*
+ * All addresses of [*ret_start, *ret_end), which has vaddr, have the answer found (an index or -ENOENT) that table_find gave for vaddr. False: no such
+ * piece is known.
+ */
+bool table_piece(const struct table *t, uint64_t vaddr, int64_t found, uint64_t *ret_start, uint64_t *ret_end);
 
 #endif

@@ -11,13 +11,14 @@
 #define BLOCK_ROWS (1u << UNWIND_BLOCK_BITS)
 #define SHARD_ROWS (1u << UNWIND_SHARD_BITS)
 #define SHARD_BLOCKS (SHARD_ROWS / BLOCK_ROWS)
+_Static_assert(SHARD_BLOCKS % 64 == 0, "whole words of bits");
 
 struct unwind_pool {
 	struct unwind_pool_config cfg;
 	uint32_t *shards[UNWIND_SHARDS];
 	unsigned n_shards, shards_max;
 	struct extents pages;
-	uint32_t *free_blocks; /* a stack */
+	uint64_t free_blocks[UNWIND_SHARDS][SHARD_BLOCKS / 64]; /* a bit for each */
 	uint32_t n_free;
 	struct idhash rules;
 	uint32_t n_rules, rules_max; /* [0] is no rule; n_rules have been used at some time */
@@ -38,8 +39,7 @@ int unwind_pool_new(struct unwind_pool **ret, const struct unwind_pool_config *c
 	p->rules_max = cfg->rules_max ? cfg->rules_max : UNWIND_RULES;
 	p->rule_users = calloc(p->rules_max, sizeof(*p->rule_users));
 	p->free_rules = malloc(p->rules_max * sizeof(*p->free_rules));
-	p->free_blocks = malloc(UNWIND_SHARDS * SHARD_BLOCKS * sizeof(*p->free_blocks));
-	if (!p->free_blocks || !p->rule_users || !p->free_rules || extents_init(&p->pages, UNWIND_PAGES)) {
+	if (!p->rule_users || !p->free_rules || extents_init(&p->pages, UNWIND_PAGES)) {
 		unwind_pool_free(p);
 		return -ENOMEM;
 	}
@@ -53,13 +53,31 @@ void unwind_pool_free(struct unwind_pool *p)
 		return;
 	extents_fini(&p->pages);
 	idhash_fini(&p->rules);
-	free(p->free_blocks);
 	free(p->free_rules);
 	free(p->rule_users);
 	free(p);
 }
 
 /* ---- blocks ---- */
+
+static void give_block(struct unwind_pool *p, uint32_t block)
+{
+	p->free_blocks[block / SHARD_BLOCKS][block % SHARD_BLOCKS / 64] |= 1ull << block % 64;
+	p->n_free++;
+}
+
+/* The lowest one, so that the last shards get empty; there is one. */
+static uint32_t take_block(struct unwind_pool *p)
+{
+	uint32_t i = 0;
+	uint64_t *words = p->free_blocks[0];
+	while (!words[i])
+		i++;
+	uint32_t bit = (uint32_t)__builtin_ctzll(words[i]);
+	words[i] &= words[i] - 1;
+	p->n_free--;
+	return i * 64 + bit;
+}
 
 /* At least n blocks free. */
 static int need_blocks(struct unwind_pool *p, uint32_t n)
@@ -70,11 +88,37 @@ static int need_blocks(struct unwind_pool *p, uint32_t n)
 		int rc = p->cfg.add_shard(p->cfg.ctx, p->n_shards, &p->shards[p->n_shards]);
 		if (rc)
 			return rc;
-		for (uint32_t b = SHARD_BLOCKS; b-- > 0;)
-			p->free_blocks[p->n_free++] = p->n_shards * SHARD_BLOCKS + b;
+		for (uint32_t b = 0; b < SHARD_BLOCKS; b++)
+			give_block(p, p->n_shards * SHARD_BLOCKS + b);
 		p->n_shards++;
 	}
 	return 0;
+}
+
+static bool is_empty(const struct unwind_pool *p, unsigned shard)
+{
+	for (unsigned i = 0; i < SHARD_BLOCKS / 64; i++)
+		if (p->free_blocks[shard][i] != UINT64_MAX)
+			return false;
+	return true;
+}
+
+bool unwind_pool_trim(struct unwind_pool *p, size_t keep_bytes)
+{
+	if (!p->cfg.drop_shard || unwind_pool_made(p) <= keep_bytes || !is_empty(p, p->n_shards - 1))
+		return false;
+	if (p->cfg.drop_shard(p->cfg.ctx, p->n_shards - 1))
+		return false;
+	p->n_shards--;
+	memset(p->free_blocks[p->n_shards], 0, sizeof(p->free_blocks[0]));
+	p->shards[p->n_shards] = NULL;
+	p->n_free -= SHARD_BLOCKS;
+	return true;
+}
+
+size_t unwind_pool_made(const struct unwind_pool *p)
+{
+	return (size_t)p->n_shards * SHARD_ROWS * sizeof(uint32_t);
 }
 
 int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes)
@@ -82,9 +126,16 @@ int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes)
 	return need_blocks(p, (uint32_t)(rows_bytes / (BLOCK_ROWS * sizeof(uint32_t))));
 }
 
+/* NULL: no memory. */
+static uint32_t *shard_at(const struct unwind_pool *p, uint32_t shard)
+{
+	return p->cfg.map_shard ? p->cfg.map_shard(p->cfg.ctx, shard) : p->shards[shard];
+}
+
 static uint32_t *row_at(const struct unwind_pool *p, uint32_t row)
 {
-	return &p->shards[row >> UNWIND_SHARD_BITS][row & (SHARD_ROWS - 1)];
+	uint32_t *rows = shard_at(p, row >> UNWIND_SHARD_BITS);
+	return rows ? &rows[row & (SHARD_ROWS - 1)] : NULL;
 }
 
 static uint32_t page_rows(const struct unwind_table *t, uint32_t page)
@@ -106,6 +157,11 @@ static uint32_t count_blocks(const struct unwind_table *t)
 		left -= n;
 	}
 	return blocks;
+}
+
+bool unwind_pool_fits(const struct unwind_pool *p, const struct unwind_table *t)
+{
+	return count_blocks(t) <= p->n_free;
 }
 
 /* ---- rules ---- */
@@ -185,7 +241,7 @@ static int map_rules(struct unwind_pool *p, const struct unwind_table *t, uint32
 
 /* ---- files ---- */
 
-static void copy_rows(struct unwind_pool *p, const struct unwind_table *t, const uint32_t *ids, struct unwind_code *c)
+static int copy_rows(struct unwind_pool *p, const struct unwind_table *t, const uint32_t *ids, struct unwind_code *c)
 {
 	uint32_t block = 0, left = 0, at = 0;
 	for (uint32_t i = 0; i < t->n_pages; i++) {
@@ -196,6 +252,8 @@ static void copy_rows(struct unwind_pool *p, const struct unwind_table *t, const
 			left = BLOCK_ROWS;
 		}
 		uint32_t *to = n ? row_at(p, at) : NULL;
+		if (n && !to)
+			return -ENOMEM;
 		for (uint32_t k = 0; k < n; k++) {
 			uint32_t rule = ids[from[k] & UNWIND_RULE_MASK];
 			to[k] = (from[k] & ~UNWIND_RULE_MASK) | rule;
@@ -204,6 +262,7 @@ static void copy_rows(struct unwind_pool *p, const struct unwind_table *t, const
 		at += n;
 		left -= n;
 	}
+	return 0;
 }
 
 int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret)
@@ -221,10 +280,13 @@ int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct 
 		extents_give(&p->pages, c.page, c.n_pages);
 	if (!rc) {
 		for (uint32_t i = 0; i < c.n_blocks; i++)
-			c.blocks[i] = p->free_blocks[--p->n_free];
-		copy_rows(p, t, ids, &c);
+			c.blocks[i] = take_block(p);
 		c.rules = ids;
-		*ret = c;
+		rc = copy_rows(p, t, ids, &c);
+		if (rc)
+			unwind_pool_remove(p, &c);
+		else
+			*ret = c;
 	} else {
 		free(c.blocks);
 		free(ids);
@@ -241,7 +303,7 @@ void unwind_code_fini(struct unwind_code *c)
 void unwind_pool_remove(struct unwind_pool *p, struct unwind_code *c)
 {
 	for (uint32_t i = 0; i < c->n_blocks; i++)
-		p->free_blocks[p->n_free++] = c->blocks[i];
+		give_block(p, c->blocks[i]);
 	if (c->n_pages)
 		extents_give(&p->pages, c->page, c->n_pages);
 	if (c->rules)
@@ -259,7 +321,8 @@ const struct unwind_rule *unwind_pool_find(const struct unwind_pool *p, const st
 	struct unwind_page at = p->cfg.pages[c->page + page];
 	uint32_t lo = 0, hi = at.n, found = 0;
 	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2, row = *row_at(p, at.first + mid);
+		const uint32_t *rows = row_at(p, at.first);
+		uint32_t mid = lo + (hi - lo) / 2, row = rows ? rows[mid] : 0;
 		if (row <= key) {
 			found = row;
 			lo = mid + 1;
@@ -274,7 +337,7 @@ void unwind_pool_stats(const struct unwind_pool *p, struct unwind_pool_stats *re
 {
 	*ret = (struct unwind_pool_stats){
 		.rows_bytes = (size_t)(p->n_shards * SHARD_BLOCKS - p->n_free) * BLOCK_ROWS * sizeof(uint32_t),
-		.made_bytes = (size_t)p->n_shards * SHARD_ROWS * sizeof(uint32_t),
+		.made_bytes = unwind_pool_made(p),
 		.pages = p->pages.used,
 	};
 	for (uint32_t i = 1; i < p->n_rules; i++)

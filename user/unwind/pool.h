@@ -4,13 +4,15 @@
  * shards that are made when they are needed, up to a budget. Rules are kept once for all files; when the last of them is given out, those that no file uses
  * any more are used again.
  *
- * Rows are given out in blocks of 1 << UNWIND_BLOCK_BITS, so that files that come and go leave no gaps. Not
- * thread-safe.
+ * Rows are given out in blocks of 1 << UNWIND_BLOCK_BITS, so that files that come and go leave no gaps, the lowest first, so that shards that
+ * are not needed any more can be given back. Not thread-safe.
  */
 #ifndef ASCRIBE_UNWIND_POOL_H
 #define ASCRIBE_UNWIND_POOL_H
 
 #include "unwind/unwind.h"
+
+#include <stdbool.h>
 
 struct unwind_pool;
 
@@ -19,8 +21,11 @@ struct unwind_pool_config {
 	struct unwind_rule *rules; /* [UNWIND_RULES], borrowed */
 	size_t rows_bytes_max;     /* budget of the rows; at most 64 MiB */
 	uint32_t rules_max;        /* 0: UNWIND_RULES */
-	/* Make shard number `shard`: its rows stay until the pool is freed. */
+	/* Make shard number `shard`: its rows stay until it is dropped or the pool is freed. */
 	int (*add_shard)(void *ctx, unsigned shard, uint32_t **ret_rows);
+	/* Where it is, during one call of the pool; NULL: there is no memory for that. NULL itself: where add_shard said. */
+	uint32_t *(*map_shard)(void *ctx, unsigned shard);
+	int (*drop_shard)(void *ctx, unsigned shard); /* NULL: they are kept */
 	void *ctx;
 };
 
@@ -46,6 +51,13 @@ int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes);
  * file alone is more than the budget. -ENOMEM.
  */
 int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret);
+
+/* Whether there is room for this file in the shards that were made. */
+bool unwind_pool_fits(const struct unwind_pool *p, const struct unwind_table *t);
+/* Bytes of the shards that were made. */
+size_t unwind_pool_made(const struct unwind_pool *p);
+/* Give back the last shard, if it is empty and more than so much was made. True: it was. */
+bool unwind_pool_trim(struct unwind_pool *p, size_t keep_bytes);
 
 /* Nobody may be looking any more. */
 void unwind_pool_remove(struct unwind_pool *p, struct unwind_code *c);

@@ -46,7 +46,10 @@ static __always_inline const struct unwind_rule *unwind_rule_at(__u32 i)
 
 static __always_inline const struct unwind_rows *unwind_rows_at(__u32 shard)
 {
-	return shard < UNWIND_SHARDS ? (const struct unwind_rows *)walk.t->shards[shard] : NULL;
+	const struct unwind_tables *t = walk.t;
+	if (shard >= UNWIND_SHARDS)
+		return NULL;
+	return (const struct unwind_rows *)(t->shard ? t->shard(t->ctx, shard) : t->shards[shard]);
 }
 
 static __always_inline long unwind_read(void *to, __u32 n, __u64 at)

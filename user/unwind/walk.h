@@ -18,6 +18,8 @@ struct unwind_tables {
 	const struct unwind_page *pages; /* [UNWIND_PAGES] */
 	const struct unwind_rule *rules; /* [UNWIND_RULES] */
 	uint32_t *const *shards;         /* [UNWIND_SHARDS], NULL where there is none */
+	uint32_t *(*shard)(void *ctx, unsigned shard); /* the same by asking; NULL: by the array */
+	void *ctx;
 };
 
 struct unwind_memory {

@@ -97,11 +97,6 @@ void buf_fini(struct buf *b)
 	*b = (struct buf)BUF_INIT;
 }
 
-size_t cursor_left(const struct cursor *c)
-{
-	return (size_t)(c->end - c->p);
-}
-
 const uint8_t *cursor_bytes(struct cursor *c, size_t len)
 {
 	if (c->bad || len > cursor_left(c)) {
@@ -137,7 +132,7 @@ uint64_t cursor_u64(struct cursor *c)
 	return read_le(c, 8);
 }
 
-uint64_t cursor_varint(struct cursor *c)
+uint64_t cursor_long_varint(struct cursor *c)
 {
 	uint64_t v = 0;
 	for (unsigned shift = 0; shift < 64; shift += 7) {

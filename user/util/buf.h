@@ -43,9 +43,26 @@ struct cursor {
 uint8_t cursor_u8(struct cursor *c);
 uint32_t cursor_u32(struct cursor *c);
 uint64_t cursor_u64(struct cursor *c);
-uint64_t cursor_varint(struct cursor *c);
+uint64_t cursor_long_varint(struct cursor *c);
 /* The next len bytes, or NULL. */
 const uint8_t *cursor_bytes(struct cursor *c, size_t len);
-size_t cursor_left(const struct cursor *c);
+
+static inline size_t cursor_left(const struct cursor *c)
+{
+	return (size_t)(c->end - c->p);
+}
+
+/* Most have one byte or two: those are read where they are asked for. */
+static inline uint64_t cursor_varint(struct cursor *c)
+{
+	if (c->p < c->end && !c->bad && *c->p < 0x80)
+		return *c->p++;
+	if (cursor_left(c) > 1 && !c->bad && c->p[1] < 0x80) {
+		uint64_t v = (uint64_t)(c->p[0] & 0x7f) | (uint64_t)c->p[1] << 7;
+		c->p += 2;
+		return v;
+	}
+	return cursor_long_varint(c);
+}
 
 #endif
