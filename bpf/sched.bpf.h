@@ -41,6 +41,8 @@
 #define SHORT_SLICE_BITS 24 /* ns: one of them in 17 ms */
 #define SLICE_BITS 20 /* ns: 1.05 ms */
 #define TAKE_MAX 64 /* that were not taken before */
+#define LONG_WAITS 16  /* cfg.wait_ns: from there on a wait is long; up to there, if it is not short, it is of the middle */
+#define MIDDLE_SLICE_BITS 21 /* ns: one of them in 2.1 ms */
 #define RUNS 2048 /* of each CPU that are remembered: on a busy host a wait of 0.2 s has a thousand of them */
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
@@ -145,15 +147,23 @@ struct run {
 	struct occupant who;
 };
 
+/* Stacks that may be taken, see may_take(). */
+struct taking {
+	__u64 slice, slice_middle; /* the last one, and the last one of the middle */
+	__u32 left;
+	__u32 reserved;
+};
+
 struct sched_cpu {
 	__u64 clock, boot; /* of the run queue, read together with CLOCK_BOOTTIME */
-	__u64 slice, slice_short;
-	__u32 may_take; /* stacks: one more in each slice */
+	__u64 slice_short;
+	struct taking taking;
 	__u32 head;     /* runs[head % RUNS] is the newest */
 	__u32 active;  /* of cpu_state, inside */
 	__u32 kthread; /* WAIT_KTHREAD, of the row */
-	__u64 from, until; /* the wait that is being divided */
+	__u32 reserved;
 	struct run runs[RUNS]; /* a cache line each */
+	__u64 from, until; /* the wait that is being divided */
 	struct occupant other; /* nobody known */
 	struct row row; /* being built: too large for the stack */
 	struct image image; /* of who leaves: these three are too much for the stack on 6.1 */
@@ -163,10 +173,11 @@ struct sched_cpu {
 		__u32 at, active; /* in the arena of that half */
 	} known[KNOWN];
 	/* waker.bpf.h */
-	__u64 waker_slice;
-	__u32 waker_may_take, reserved;
+	struct taking waker_taking;
 	struct occupant waker; /* copied */
 } __attribute__((aligned(64)));
+
+_Static_assert(__builtin_offsetof(struct sched_cpu, runs) == 64, "cache lines");
 
 /* By CPU; only its own CPU writes, others read what ran there. */
 struct {
@@ -266,32 +277,43 @@ static __always_inline __u32 spot_of(struct task_struct *t, bool blocked)
 	return (__u32)(mix(0x73706f74, h) >> 32) & (SPOTS - 1);
 }
 
-/* One more in each slice, up to TAKE_MAX at once. */
-static __always_inline bool may_take(__u64 *last, __u32 *left, __u64 now)
+/*
+ * One more in each slice, up to TAKE_MAX at once. Waits that are long, and those of which nothing is known (ns: 0), have the first right to half of
+ * that: a busy host has thousands a second of some milliseconds, which would use up everything.
+ */
+static __always_inline bool may_take(struct taking *k, __u64 ns, __u64 now)
 {
-	__u64 slice = now >> SLICE_BITS, more = slice - *last;
-	*last = slice;
-	*left = more < TAKE_MAX && *left + more < TAKE_MAX ? *left + (__u32)more : TAKE_MAX;
-	if (!*left)
+	__u64 slice = now >> SLICE_BITS, more = slice - k->slice;
+	k->slice = slice;
+	k->left = more < TAKE_MAX && k->left + more < TAKE_MAX ? k->left + (__u32)more : TAKE_MAX;
+	if (ns && ns < LONG_WAITS * cfg.wait_ns) {
+		if (k->left < TAKE_MAX / 2 && k->slice_middle == now >> MIDDLE_SLICE_BITS)
+			return false;
+		k->slice_middle = now >> MIDDLE_SLICE_BITS;
+	}
+	if (!k->left)
 		return false;
-	(*left)--;
+	k->left--;
 	return true;
 }
 
 /* Is the stack of a thread that leaves at this spot worth its time? */
 static __always_inline bool take_stack(struct sched_cpu *sc, struct waiting *w, __u32 spot, __u64 now)
 {
+	__u64 expected = 0;
 	if (w->spot != spot || !w->quick) {
 		__u64 *length = bpf_map_lookup_elem(&spots, &spot);
+		expected = length ? *length << 10 : 0;
 		w->spot = spot;
-		w->quick = length && *length && *length < cfg.wait_ns >> 10;
+		w->quick = expected && expected < cfg.wait_ns;
 	}
 	if (w->quick) {
 		if (!unlikely(mix(now, spot) % SHORT_ONE_IN == 0) || sc->slice_short == now >> SHORT_SLICE_BITS)
 			return false;
 		sc->slice_short = now >> SHORT_SLICE_BITS;
+		expected = 0;
 	}
-	return may_take(&sc->slice, &sc->may_take, now);
+	return may_take(&sc->taking, expected, now);
 }
 
 static __always_inline void learn(__u32 spot, __u64 ns)

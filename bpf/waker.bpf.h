@@ -181,7 +181,7 @@ int on_waking(__u64 *ctx)
 		waker_nobody(k, OCCUPANT_IDLE);
 	else
 		waker_note(ctx, by, (__u32)t->pid, c, sc, cpu, k, !early && (now - since >= cfg.wait_ns || w->place) &&
-			   may_take(&sc->waker_slice, &sc->waker_may_take, now), now);
+			   may_take(&sc->waker_taking, now - since, now), now);
 	__sync_lock_test_and_set(&k->at, now);
 	return 0;
 }

@@ -7,6 +7,7 @@
  *   victim   thread `victim`, tenant "v": sleeps 2 ms, spins 0.3 ms
  *   spin     spins, unlabelled
  *   steps    8 threads `steps`, spinning on one CPU in turns of 0.15 ms, each turn under another of 32 labels "step" of their own
+ *   crowd    40 threads that sleep 2 to 3 ms, over and over; beside them one thread `once` after the other, which sleeps 1 s, its only wait
  *   lengths  thread `sleeper`, tenant "s": sleeps of 50 us to 20 ms; quantiles of how long it was blocked, and in the queue
  */
 #include <ascribe/label.h>
@@ -323,12 +324,53 @@ static void lengths(void)
 	ascribe_detach(&scope);
 }
 
+static void *nap(void *arg)
+{
+	be("nap", 0);
+	for (unsigned i = *(unsigned *)arg;; i = i * 1103515245 + 12345)
+		pause_for(2e-3 + 1e-3 * (double)(i >> 24) / 256);
+	return NULL;
+}
+
+static __attribute__((noinline)) void waits_only_once(void)
+{
+	pause_for(1);
+	__asm__ volatile(""); /* no tail call */
+}
+
+static void *once(void *unused)
+{
+	be("once", 0);
+	waits_only_once();
+	return unused;
+}
+
+static void crowd(void)
+{
+	static unsigned naps[40];
+	pthread_t thread, last[64];
+	unsigned n = 0;
+	for (unsigned i = 0; i < 40; i++) {
+		naps[i] = i + 1;
+		pthread_create(&thread, NULL, nap, &naps[i]);
+	}
+	pause_for(1);
+	for (; n < 64 && 0.1 * n < seconds; n++) {
+		pthread_create(&last[n], NULL, once, NULL);
+		pause_for(0.1);
+	}
+	for (unsigned i = 0; i < n; i++)
+		pthread_join(last[i], NULL);
+	printf("{\"once\":%u}\n", n);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = { { "shares", shares }, { "pair", pair }, { "victim", victim }, { "spin", spin }, { "steps", steps }, { "lengths", lengths } };
+	} modes[] = { { "shares", shares }, { "pair", pair }, { "victim", victim }, { "spin", spin }, { "steps", steps }, { "lengths", lengths },
+		      { "crowd", crowd } };
 	if (argc < 4)
 		return 2;
 	seconds = atof(argv[2]);

@@ -49,6 +49,13 @@ check "they waited at least as long as they were held, and no longer than they l
 check "no time is negative, none longer than the recording" o=off.json q=runq.json s=stat.json -- \
 	'all(0 <= x["seconds"] < 1.1 * (s["to"] - s["from"]) + 1 for r in (o, q) for x in r["rows"] if x["key"]["tid"])' 'len(o["rows"])'
 
+# ---- thousands of waits of some milliseconds a second beside those that matter ----
+record --wall -F 99 -o crowd -- "$loads/waits" crowd 1 -1
+cp record.out truth.json
+"$ascribe" report crowd --metric off --where '{thread="once"}' --json >r.json 2>/dev/null
+check "who waits for long, for the first time, among 40 threads that nap: the stack is there" r=r.json t=truth.json -- \
+	'sum(x["seconds"] for x in r["rows"] if x["function"] == "waits_only_once") > 0.8 * t["once"]' 'r["seconds"], r["rows"][:3], t'
+
 # ---- killed while blocked ----
 background "$ascribe" record --wall -a -F 99 -d 60s -o killed 2>killed.err
 recorder=$pid
