@@ -255,7 +255,7 @@ static int look(struct top *t, struct err *err)
 	if (t->live) {
 		live_look(t->live, &s);
 		ui->started_ns = s.started_ns;
-		ui->processes = s.progress.processes;
+		ui->processes = s.progress.alive;
 		if (s.ended) {
 			*err = s.err;
 			return s.err.code ? s.err.code : -EIO;

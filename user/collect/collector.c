@@ -885,6 +885,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
 	ret->processes = procs_count(c->procs);
+	ret->alive = procs_alive(c->procs);
 	unwinding_stats(c->unwinding, &ret->unwinding);
 	symbolizer_stats(c->symbolizer, &ret->symbols);
 	sandbox_stats(c->sandbox, &ret->parsing);

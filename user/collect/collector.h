@@ -61,7 +61,7 @@ struct collector_progress {
 	uint64_t failed;         /* windows that could not be written */
 	struct err failure;      /* the last of those */
 	uint64_t drains, drain_ns; /* CPU time of the drains */
-	uint64_t processes, sideband_lost;
+	uint64_t processes, alive, sideband_lost; /* alive: of the processes, now */
 	size_t table_bytes; /* kernel memory of the per-CPU tables */
 	unsigned n_cpus;
 	double drain_s;     /* the longest time between two drains */

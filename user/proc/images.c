@@ -394,6 +394,15 @@ size_t procs_count(const struct procs *p)
 	return p->n_images;
 }
 
+size_t procs_alive(const struct procs *p)
+{
+	size_t n = 0;
+	for (size_t b = 0; b < 1u << IMAGE_BITS; b++)
+		for (const struct proc_image *im = p->images[b]; im; im = im->next)
+			n += im->to_ns == UINT64_MAX && !im->leader_gone;
+	return n;
+}
+
 void procs_free(struct procs *p)
 {
 	if (!p)

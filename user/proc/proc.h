@@ -131,7 +131,10 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid);
 /* Forget images that ended before ns, and look whether those whose leader is gone have ended. */
 void procs_forget(struct procs *p, uint64_t ns);
 
+/* Images that are kept, also of those that have ended. */
 size_t procs_count(const struct procs *p);
+/* Processes that live, as far as it is known. */
+size_t procs_alive(const struct procs *p);
 
 /* BOOTTIME now. */
 uint64_t proc_now_ns(void);
