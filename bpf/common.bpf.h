@@ -34,11 +34,9 @@ struct {
 	__uint(max_entries, 1 << 20);
 } ring SEC(".maps");
 
-#define MIX_ODD 0x9e3779b97f4a7c15ull
-
 static __always_inline __u64 mix(__u64 h, __u64 v)
 {
-	h = (h ^ v) * MIX_ODD;
+	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
 	return h ^ (h >> 29);
 }
 

@@ -44,12 +44,6 @@
 #define LONG_WAITS 16  /* cfg.wait_ns: from there on a wait is long; up to there, if it is not short, it is of the middle */
 #define MIDDLE_SLICE_BITS 21 /* ns: one of them in 2.1 ms */
 #define RUNS 2048 /* of each CPU that are remembered: on a busy host a wait of 0.2 s has a thousand of them */
-#define ERA_NS (1ull << 25) /* 34 ms */
-#define ERAS 128    /* of each CPU: four seconds */
-#define ERA_MOST 8
-#define ERA_ONE_IN_BITS 3 /* runs that are added up: one in 8, */
-#define ERA_RUN (1ull << 17) /* ns: but of 0.13 ms and more all */
-#define ERA_AFTER (1ull << 28) /* ns: runs that are remembered for longer than 0.27 s are not */
 #define KNOWN 8  /* occupants whose place in the arena is remembered */
 #define PLACES 8192
 #define PLACE_PROBES 8
@@ -153,18 +147,6 @@ struct run {
 	struct occupant who;
 };
 
-/*
- * Where switches are so many that RUNS of them are soon forgotten: of the runs before those, who had most of some milliseconds. Some of them are
- * added up, so these are shares, not times.
- */
-struct era {
-	__u64 begin, end, all; /* ns of the runs that were added up */
-	struct {
-		struct occupant who;
-		__u64 ns;
-	} most[ERA_MOST];
-};
-
 /* Stacks that may be taken, see may_take(). */
 struct taking {
 	__u64 slice, slice_middle; /* the last one, and the last one of the middle */
@@ -182,9 +164,6 @@ struct sched_cpu {
 	__u32 reserved;
 	struct run runs[RUNS]; /* a cache line each */
 	__u64 from, until; /* the wait that is being divided */
-	struct era eras[ERAS];
-	__u32 era; /* eras[era % ERAS] is the newest */
-	__u32 reserved2;
 	struct occupant other; /* nobody known */
 	struct row row; /* being built: too large for the stack */
 	struct image image; /* of who leaves: these three are too much for the stack on 6.1 */
@@ -770,84 +749,6 @@ __noinline __u64 blame_run(__u32 cpu, struct waiting *w, __u32 on_cpu, __u32 i, 
 	return part;
 }
 
-/* Of short runs some are, which stand for the others. */
-static __always_inline bool is_added_up(const struct run *run, __u32 at)
-{
-	return run->who.tgid && (run->end - run->begin >= ERA_RUN || at * (__u32)MIX_ODD >> (32 - ERA_ONE_IN_BITS) == 0);
-}
-
-/* A run of this CPU that is about to be forgotten. */
-__noinline int era_add(__u32 cpu, __u32 at)
-{
-	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
-	if (!sc)
-		return 0;
-	const struct run *run = &sc->runs[at & (RUNS - 1)];
-	struct era *e = &sc->eras[sc->era & (ERAS - 1)];
-	__u64 ns = run->end - run->begin, least = 0;
-	if (ns < ERA_RUN)
-		ns <<= ERA_ONE_IN_BITS;
-	if (!e->begin || run->end - e->begin > ERA_NS) {
-		sc->era++;
-		e = &sc->eras[sc->era & (ERAS - 1)];
-		e->begin = run->begin;
-		e->all = 0;
-		for (__u64 i = 0; i < ERA_MOST; i++)
-			e->most[i].ns = 0;
-	}
-	e->end = run->end;
-	e->all += ns;
-	for (__u64 i = 0; i < ERA_MOST; i++) {
-		if (e->most[i].ns && same_occupant(&run->who, &e->most[i].who)) {
-			e->most[i].ns += ns;
-			return 0;
-		}
-		if (e->most[i].ns < e->most[least & (ERA_MOST - 1)].ns)
-			least = i;
-	}
-	least &= ERA_MOST - 1;
-	barrier_var(least);
-	if (least >= ERA_MOST || e->most[least].ns >= ns)
-		return 0;
-	e->most[least].who = run->who;
-	e->most[least].ns = ns;
-	return 0;
-}
-
-/*
- * What those of the i-th newest era of CPU `on` had of the wait from sc->from to sc->until, at most `left`; the wait is then looked at until that
- * era. BEFORE: there is none, or all is looked at.
- */
-__noinline __u64 blame_era(__u32 cpu, struct waiting *w, __u32 on_cpu, __u32 i, __u64 left)
-{
-	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
-	struct sched_cpu *on = bpf_map_lookup_elem(&sched_cpus, &on_cpu);
-	if (!sc || !on || !w)
-		return 0;
-	const struct era *e = &on->eras[(on->era - i) & (ERAS - 1)];
-	__u64 from = sc->from, to = sc->until, oldest = on->runs[(on->head + 1) & (RUNS - 1)].begin, given = 0;
-	if (to > oldest)
-		to = oldest;
-	if (!e->begin || !e->all || to <= from)
-		return BEFORE;
-	sc->until = e->begin < to ? e->begin : to;
-	if (to > e->end + ERA_NS) /* switches were few for a while */
-		to = e->end + ERA_NS;
-	if (from < e->begin)
-		from = e->begin;
-	if (to <= from)
-		return 0;
-	left = to - from < left ? to - from : left;
-	for (__u64 k = 0; k < ERA_MOST; k++) {
-		__u64 part = e->most[k].ns * left / e->all;
-		if (!part || given + part > left)
-			continue;
-		tally_by(cpu, w, &e->most[k].who, part);
-		given += part;
-	}
-	return given;
-}
-
 /* The wait [from, to) in the queue of CPU `on`, to those who had that CPU; what is left, and `elsewhere`, to nobody known. */
 __noinline int blame(__u32 cpu, struct waiting *w, __u64 from, __u64 to, __u64 elsewhere)
 {
@@ -859,16 +760,11 @@ __noinline int blame(__u32 cpu, struct waiting *w, __u64 from, __u64 to, __u64 e
 	sc->from = from;
 	sc->until = to;
 	sc->other.start_ns = OCCUPANT_OTHER;
-	bool known = false;
-	for (__u32 i = 0; i < RUNS && left && !known; i++) {
+	for (__u32 i = 0; i < RUNS && left; i++) {
 		__u64 part = blame_run(cpu, w, on, i, left);
-		known = part == BEFORE;
-		left -= known ? 0 : part;
-	}
-	for (__u32 i = 0; i < ERAS && left && !known; i++) {
-		__u64 part = blame_era(cpu, w, on, i, left);
-		known = part == BEFORE;
-		left -= known || part > left ? 0 : part;
+		if (part == BEFORE)
+			break;
+		left -= part;
 	}
 	if (left + elsewhere)
 		tally_by(cpu, w, &sc->other, left + elsewhere);
@@ -1149,8 +1045,6 @@ static __always_inline void switched(__u64 *ctx, bool wakers)
 	at = sc->head + 1;
 	barrier_var(at);
 	struct run *run = &sc->runs[at & (RUNS - 1)];
-	if (unlikely(now - run->end < ERA_AFTER && is_added_up(run, (__u32)at)))
-		era_add(cpu, (__u32)at);
 	run->begin = came;
 	run->end = now;
 	if (w) {

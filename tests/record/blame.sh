@@ -75,19 +75,6 @@ if [ "$running" -le 2 ]; then # whoever else keeps the machine busy is an occupa
 fi
 ok "blame as text" sh -c "'$ascribe' blame noisy 2>/dev/null | grep -q 'waited for a CPU'"
 
-# ---- a neighbour whose runs are more than are remembered ----
-# What of a wait is told when a window ends, before the wait does, is nobody's: windows end every 10 s of the clock.
-while [ $(($(date +%s) % 10)) -gt 5 ]; do sleep 0.2; done
-record --wall -F 99 -o chatter -- "$load" chatter 3 $cpu
-blame chatter --by tenant --where '{tenant="v"}' >chatter.json
-"$ascribe" report chatter --metric runq --by tenant --where '{tenant="v"}' --json >runq.json 2>/dev/null
-check "who switches a hundred thousand times a second is named for long waits, too" b=chatter.json r=runq.json -- \
-	"b['seconds'] > 0.5 and sum(c['seconds'] for c in b['cells'] if c.get('nobody') == '(other)') < 0.3 * b['seconds'] and
-	round(1e9 * b['seconds']) == round(1e9 * r['seconds'])" "$cells(b)"
-if [ "$running" -le 2 ]; then
-	check "and had nearly all" b=chatter.json -- "$cells(b)['v', 'c'] > 0.8 * b['seconds']"
-fi
-
 # ---- how long ----
 record --wall -F 99 -o lengths -- "$load" lengths 3 $cpu
 cp record.out truth.json

@@ -8,7 +8,6 @@
  *   spin     spins, unlabelled
  *   steps    8 threads `steps`, spinning on one CPU in turns of 0.15 ms, each turn under another of 32 labels "step" of their own
  *   crowd    40 threads that sleep 2 to 3 ms, over and over; beside them one thread `once` after the other, which sleeps 1 s, its only wait
- *   chatter  threads `chat`, tenant "c", that wake each other on one CPU as fast as they can; thread `victim`, tenant "v", spins there when nobody else will
  *   lengths  thread `sleeper`, tenant "s": sleeps of 46 us to 24 ms; quantiles of how long it was blocked, and in the queue
  */
 #include <ascribe/label.h>
@@ -365,44 +364,13 @@ static void crowd(void)
 	printf("{\"once\":%u}\n", n);
 }
 
-static void *chat(void *arg)
-{
-	const int *fd = arg; /* read, write */
-	struct ascribe_scope scope;
-	char c = 0;
-	be("chat", 0);
-	ascribe_attach_string(&scope, tenant_key, "c");
-	while (read(fd[0], &c, 1) == 1 && write(fd[1], &c, 1) == 1)
-		;
-	ascribe_detach(&scope);
-	return NULL;
-}
-
-static void chatter(void)
-{
-	static int ab[2], ba[2], left[2], right[2];
-	pthread_t thread;
-	if (pipe(ab) || pipe(ba) || write(ab[1], "", 1) != 1)
-		exit(2);
-	left[0] = ab[0], left[1] = ba[1], right[0] = ba[0], right[1] = ab[1];
-	pthread_create(&thread, NULL, chat, left);
-	pthread_create(&thread, NULL, chat, right);
-	struct ascribe_scope scope;
-	be("victim", 0);
-	sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){ 0 });
-	ascribe_attach_string(&scope, tenant_key, "v");
-	for (double until = now(CLOCK_MONOTONIC) + seconds; now(CLOCK_MONOTONIC) < until;)
-		;
-	ascribe_detach(&scope);
-}
-
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} modes[] = { { "shares", shares }, { "pair", pair }, { "victim", victim }, { "spin", spin }, { "steps", steps }, { "lengths", lengths },
-		      { "crowd", crowd }, { "chatter", chatter } };
+		      { "crowd", crowd } };
 	if (argc < 4)
 		return 2;
 	seconds = atof(argv[2]);
