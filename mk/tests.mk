@@ -166,6 +166,9 @@ test: ## install, build, pass every test
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
+test-fresh: ## `make run` and `make test` on a minimal Debian 12 in build/fresh, as root; needs debootstrap
+	$(Q)tools/fresh $(BUILD)/fresh
+
 unit: $(UNIT) ## the unit tests alone
 	$(Q)tools/test $(foreach t,$(UNIT),'unit/$(notdir $(t))=$(t)')
 
@@ -197,7 +200,7 @@ check-headers: ## every header compiles by itself
 	@for h in user/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
+.PHONY: test-fresh test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)
 
 # The label resolver against the log of threads that change their labels every microsecond: tests/torn/torn.c.

@@ -42,13 +42,10 @@ background "$load" syscalls 6 0 >syscalls.json
 busy=$pid
 background "$load" spin 6 $((n_cpus - 1)) >spin.json
 spin=$pid
-if command -v perf >/dev/null; then
-	background perf record -q -F 999 -e cpu-clock -p "$spin" -o perf.data >/dev/null 2>&1
-	perf=$pid
-fi
+background perf record -q -F 999 -e cpu-clock -p "$spin" -o perf.data >/dev/null 2>&1
+perf=$pid
 record -a -F 999 -d 7s -o hz999
-wait "$busy" "$spin"
-[ -z "${perf:-}" ] || wait "$perf"
+wait "$busy" "$spin" "$perf"
 judge "999 Hz, system calls" hz999 999
 no_loss "999 Hz, system calls"
 check "the neighbour was busy" l=syscalls.json -- 'l["calls"] > 5e5' 'l["calls"]'
@@ -59,11 +56,9 @@ for who in "$spin:spin.json" "$busy:syscalls.json"; do
 		"-0.4 - r['lost']['not_run'] / 999 - 0.02 * l['seconds'] < rows(r)['${who%:*}']['seconds'] - l['seconds'] <
 		0.02 * l['seconds'] + 0.05" "round(rows(r)['${who%:*}']['seconds'], 3), l['seconds']"
 done
-if [ -n "${perf:-}" ]; then
-	perf script -i perf.data -F tid 2>/dev/null | wc -l | sed 's/.*/{"samples":&}/' >perf.json
-	check "as many samples of it as perf has, within 5%" r=tgid.json p=perf.json -- \
-		"abs(samples(r)['$spin'] - p['samples']) < 0.05 * p['samples'] + 300" "samples(r)['$spin'], p['samples']"
-fi
+perf script -i perf.data -F tid 2>/dev/null | wc -l | sed 's/.*/{"samples":&}/' >perf.json
+check "as many samples of it as perf has, within 5%" r=tgid.json p=perf.json -- \
+	"abs(samples(r)['$spin'] - p['samples']) < 0.05 * p['samples'] + 300" "samples(r)['$spin'], p['samples']"
 
 # ---- 4,999 Hz, nearly every stack new ----
 background "$load" deep 4 0 >/dev/null

@@ -65,10 +65,6 @@ cat ok.out
 check "accounting" s=stat.json -- 'exact(s)'
 
 # ---- the leaf functions of one process, by ascribe and by perf at the same time ----
-command -v perf >/dev/null || {
-	echo "--    no perf here: leaf functions not compared"
-	finish
-}
 background "$loads/busy" deep 5 0 >/dev/null
 load=$pid
 sleep 0.2
