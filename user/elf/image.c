@@ -234,18 +234,32 @@ static int read_segments(struct elf_image *img, const Elf64_Ehdr *eh, const char
 
 int elf_image_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_vaddr)
 {
-	const struct elf_segment *found = NULL;
 	for (size_t i = 0; i < img->n_loads; i++) {
 		const struct elf_segment *s = &img->loads[i];
 		if (offset < s->offset || offset - s->offset >= s->filesz)
 			continue;
-		/* A linker may let segments share a page of the file; code is what we are asked about. */
-		if (!found || (s->flags & PF_X && !(found->flags & PF_X)))
+		*ret_vaddr = s->vaddr + (offset - s->offset);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int elf_image_bias(const struct elf_image *img, uint64_t start, uint64_t pgoff, uint64_t *ret_bias)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	const struct elf_segment *found = NULL;
+	for (size_t i = 0; i < img->n_loads; i++) {
+		const struct elf_segment *s = &img->loads[i];
+		if (!s->filesz || pgoff < (s->offset & -page) || pgoff >= s->offset + s->filesz)
+			continue;
+		/* Two segments may share a page of the file, which is then mapped twice. */
+		int more_exec = found ? !!(s->flags & PF_X) - !!(found->flags & PF_X) : 1;
+		if (more_exec > 0 || (!more_exec && s->offset > found->offset))
 			found = s;
 	}
 	if (!found)
 		return -ENOENT;
-	*ret_vaddr = found->vaddr + (offset - found->offset);
+	*ret_bias = start - (found->vaddr - found->offset + pgoff);
 	return 0;
 }
 

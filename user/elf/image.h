@@ -91,7 +91,14 @@ int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const ch
 /* Exactly len bytes at offset, or -EBADMSG when the file does not have them, or the errno of pread. */
 int elf_image_read(const struct elf_image *img, uint64_t offset, void *out, size_t len);
 
-/* File offset -> vaddr through PT_LOAD, executable ones first; -ENOENT. */
+/*
+ * How far a process has moved the vaddrs of the file: address = vaddr + *ret_bias, modulo 2^64. start and pgoff are those of one
+ * executable mapping of the file, both multiples of the page size. Take the segment whose file range, rounded to pages as
+ * the loader does, holds pgoff: lld lets a segment begin inside the last page of the one before. -ENOENT: no segment does.
+ */
+int elf_image_bias(const struct elf_image *img, uint64_t start, uint64_t pgoff, uint64_t *ret_bias);
+
+/* The vaddr of one byte of the file, through the first PT_LOAD that holds it. Not for a mapping: see elf_image_bias. -ENOENT. */
 int elf_image_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_vaddr);
 
 /* The other way: where in the file an address is from; what a segment has beyond its bytes in the file counts on. -ENOENT. */
