@@ -219,11 +219,11 @@ static struct facts *read_facts(struct sources *s, int fd, const char *path)
 	int n = 0;
 	if (fd >= 0 && !elf_image_open(&img, fd, path, NULL)) {
 		/* All of them are thread-local, or stand beside one: most files need not be searched. */
-		n = img.tls.memsz ? elf_variables(&img, variable_names, v, ELF_VARIABLES_MAX) : 0;
+		n = img.tls.memsz && !img.is_32 ? elf_variables(&img, variable_names, v, ELF_VARIABLES_MAX) : 0;
 		if (n < 0)
 			n = 0;
 		f = calloc(1, sizeof(*f) + (size_t)n * sizeof(*v));
-		if (f) {
+		if (f && !img.is_32) {
 			f->executable = elf_is_executable(&img);
 			f->musl = elf_uses_musl(&img);
 			f->go = f->executable ? elf_go_version(&img) : 0;

@@ -281,7 +281,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	u->stats.compiled++;
 	u->stats.files += !rc;
 	u->stats.rows += rc ? 0 : c->part.n_rows;
-	u->stats.refused += !compiled && rc != -ENOENT;
+	u->stats.refused += !compiled && rc != -ENOENT && rc != -EPROTONOSUPPORT; /* 32-bit code has no rules */
 	u->stats.compile_ns += unwinding_cpu_ns(u) - begin;
 }
 

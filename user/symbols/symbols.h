@@ -93,7 +93,7 @@ struct binary;
 int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err);
 
 /*
- * Read the program headers, build id and the place of the symbol tables of an ELF64 file of this machine's byte order
+ * Read the program headers, build id and the place of the symbol tables of an ELF file of this machine's byte order
  * by pread on fd, which is borrowed for the call only and must be seekable; a duplicate stays open. The symbols
  * themselves are read at the first look-up. path is for messages. A file without symbols is fine: nothing is found in it.
  * This one parses in the calling process.
