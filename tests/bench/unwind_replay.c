@@ -172,9 +172,9 @@ static unsigned make_ranges(const struct process *p, struct unwind_range *out)
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct map *m = &p->maps[i];
 		struct unwind_range r = { .start = m->start, .end = m->end };
-		uint64_t vaddr;
-		if (m->code && m->code->good && !elf_image_vaddr(&m->code->img, m->pgoff, &vaddr)) {
-			r.bias = m->start - vaddr + (m->code->part.first_page << UNWIND_PAGE_BITS);
+		uint64_t bias;
+		if (m->code && m->code->good && !elf_image_bias(&m->code->img, m->start, m->pgoff, &bias)) {
+			r.bias = bias + (m->code->part.first_page << UNWIND_PAGE_BITS);
 			r.page = m->code->part.page;
 			r.n_pages = m->code->part.n_pages;
 		}

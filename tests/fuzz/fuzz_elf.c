@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct binary *b = NULL;
 	const uint8_t *id;
-	uint64_t vaddr;
+	uint64_t vaddr, bias;
 	struct err err;
 	if (binary_open_memory(&b, data, size, "fuzz", &err))
 		return 0;
@@ -35,8 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	binary_label_descriptor(b, &vaddr);
 	ask(b, 0);
 	for (uint64_t off = 0; off < size; off += 1 + size / 200)
-		if (!binary_vaddr(b, off, &vaddr))
-			ask(b, vaddr);
+		if (!binary_bias(b, off, off, &bias))
+			ask(b, off - bias);
 	/* Whatever the symbols claim as their place: every eighth word of the file as an address. */
 	for (size_t at = 0; at + 8 <= size; at += 64) {
 		memcpy(&vaddr, data + at, 8);

@@ -219,8 +219,11 @@ static int check_binary(const char *path, int n)
 		if (i % 2 && t.n) {
 			const struct truth_symbol *s = &t.v[next_random(&seed) % t.n];
 			addr = s->addr + next_random(&seed) % (s->size + 2);
-		} else if (binary_vaddr(b, next_random(&seed) % (uint64_t)st.st_size, &addr)) {
-			continue;
+		} else {
+			uint64_t offset = next_random(&seed) % (uint64_t)st.st_size, bias;
+			if (binary_bias(b, offset, offset, &bias))
+				continue;
+			addr = offset - bias;
 		}
 		hits += check_addr(b, &t, path, addr);
 	}
@@ -468,8 +471,8 @@ static void test_label_note(void **state)
 
 /* ---- our own process: addresses as a profiler meets them ---- */
 
-/* The mapping of addr: its file and the file offset of addr. */
-static int locate(uint64_t addr, char *path, uint64_t *ret_offset)
+/* The mapping of addr: its file, its start and file offset. */
+static int locate(uint64_t addr, char *path, uint64_t *ret_start, uint64_t *ret_offset)
 {
 	char line[4600];
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -477,7 +480,8 @@ static int locate(uint64_t addr, char *path, uint64_t *ret_offset)
 	while (!found && fgets(line, sizeof(line), f)) {
 		unsigned long from, to, off;
 		if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %4095s", &from, &to, &off, path) == 4 && addr >= from && addr < to) {
-			*ret_offset = addr - from + off;
+			*ret_start = from;
+			*ret_offset = off;
 			found = 1;
 		}
 	}
@@ -494,13 +498,13 @@ int a_function_of_this_test(int v)
 static void expect_own(uintptr_t function, const char *name)
 {
 	char path[4096];
-	uint64_t offset = 0, vaddr;
-	assert_true(locate(function, path, &offset));
+	uint64_t start = 0, offset = 0, bias;
+	assert_true(locate(function, path, &start, &offset));
 	struct binary *b = open_binary(path);
 	assert_non_null(b);
-	assert_int_equal(binary_vaddr(b, offset, &vaddr), 0);
-	expect_name(b, vaddr, name, 0);
-	assert_int_equal(binary_vaddr(b, 1ull << 62, &vaddr), -ENOENT);
+	assert_int_equal(binary_bias(b, start, offset, &bias), 0);
+	expect_name(b, function - bias, name, 0);
+	assert_int_equal(binary_bias(b, start, 1ull << 62, &bias), -ENOENT);
 	binary_free(b);
 }
 

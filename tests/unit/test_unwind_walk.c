@@ -183,13 +183,13 @@ static void add_mapping(uint64_t start, uint64_t end, uint64_t pgoff, const char
 	struct unwind_code code;
 	struct unwind_table *t = NULL;
 	struct elf_image img;
-	uint64_t vaddr;
+	uint64_t bias;
 	int fd = path[0] == '/' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	assert_true(tables.n_ranges < RANGES_MAX);
 	if (fd >= 0 && !elf_image_open(&img, fd, path, NULL)) {
-		if (!unwind_compile(&t, &img, path, NULL) && !elf_image_vaddr(&img, pgoff, &vaddr)) {
+		if (!unwind_compile(&t, &img, path, NULL) && !elf_image_bias(&img, start, pgoff, &bias)) {
 			assert_int_equal(unwind_pool_add(pool, t, &code), 0);
-			r.bias = start - vaddr + (code.first_page << UNWIND_PAGE_BITS);
+			r.bias = bias + (code.first_page << UNWIND_PAGE_BITS);
 			r.page = code.page;
 			r.n_pages = code.n_pages;
 			unwind_code_fini(&code);

@@ -171,15 +171,15 @@ static void add_mapping(uint64_t start, uint64_t end, uint64_t pgoff, const char
 	struct unwind_code code;
 	struct unwind_table *t = NULL;
 	struct elf_image img;
-	uint64_t vaddr;
+	uint64_t bias;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(tables.n_ranges < RANGES_MAX);
 	if (fd >= 0) {
 		assert_int_equal(elf_image_open(&img, fd, path, NULL), 0);
 		assert_int_equal(unwind_compile(&t, &img, path, NULL), 0);
-		assert_int_equal(elf_image_vaddr(&img, pgoff, &vaddr), 0);
+		assert_int_equal(elf_image_bias(&img, start, pgoff, &bias), 0);
 		assert_int_equal(unwind_pool_add(pool, t, &code), 0);
-		r.bias = start - vaddr + (code.first_page << UNWIND_PAGE_BITS);
+		r.bias = bias + (code.first_page << UNWIND_PAGE_BITS);
 		r.page = code.page;
 		r.n_pages = code.n_pages;
 		unwind_code_fini(&code);

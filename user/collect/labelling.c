@@ -159,13 +159,13 @@ static int find_slots(struct labelling *l, const struct proc_image *im, struct p
 	for (uint32_t i = 0; i < im->n_maps && e->n_slots < PROC_SLOTS; i++) {
 		const struct proc_map *m = &im->maps[i];
 		struct binary *b = resolver_binary(l->resolver, l->procs, im, m);
-		uint64_t at, vaddr;
+		uint64_t at, bias;
 		struct ascribe_descriptor d;
 		if (!b && resolver_is_late(m))
 			waiting |= SOURCES_LATE;
-		if (!b || binary_label_descriptor(b, &at) || binary_vaddr(b, m->pgoff, &vaddr))
+		if (!b || binary_label_descriptor(b, &at) || binary_bias(b, m->start, m->pgoff, &bias))
 			continue;
-		bool read = !proc_read_memory(im->tgid, m->start - vaddr + at, &d, sizeof(d));
+		bool read = !proc_read_memory(im->tgid, bias + at, &d, sizeof(d));
 		if (read && d.magic == ASCRIBE_DESCRIPTOR_MAGIC && d.abi != ASCRIBE_ABI_VERSION)
 			continue;
 		if (!read || d.magic != ASCRIBE_DESCRIPTOR_MAGIC || !d.tp_offset) {

@@ -652,6 +652,16 @@ static int frames_by_lines(struct resolver *r, const struct wanted *w, bool put_
 	return n ? 0 : -ENOENT;
 }
 
+/* The vaddr in the file of an address in its mapping. -ENOENT. */
+static int vaddr_of(const struct binary *b, const struct proc_map *map, uint64_t at, uint64_t *ret_vaddr)
+{
+	uint64_t bias;
+	int rc = binary_bias(b, map->start, map->pgoff, &bias);
+	if (!rc)
+		*ret_vaddr = at - bias;
+	return rc;
+}
+
 /* The frames at an address: one, or those of inlined calls before it. */
 static int frames_user(struct resolver *r, struct procs *procs, const struct proc_image *im, uint64_t addr, bool leaf, bool put_off,
 		       uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n, struct resolver_flags *flags)
@@ -666,7 +676,7 @@ static int frames_user(struct resolver *r, struct procs *procs, const struct pro
 		return 0;
 	}
 	uint64_t offset = at - map->start + map->pgoff;
-	bool has_vaddr = m->binary && !binary_vaddr(m->binary, offset, &vaddr);
+	bool has_vaddr = m->binary && !vaddr_of(m->binary, map, at, &vaddr);
 	ask_for_debug(r, m);
 	const struct wanted w = { m, vaddr, offset };
 	int rc = has_vaddr && binary_has_lines(m->binary) ? frames_by_lines(r, &w, put_off, out, ret_n) : -ENOENT;
@@ -761,7 +771,7 @@ static bool is_eval(struct resolver *r, struct procs *procs, const struct proc_i
 	uint64_t vaddr;
 	const struct proc_map *map = im ? proc_image_map(im, at) : NULL;
 	struct module *m = map ? module_of(r, procs, im, map) : NULL;
-	if (!m || !m->binary || binary_python(m->binary, &py) || binary_vaddr(m->binary, at - map->start + map->pgoff, &vaddr))
+	if (!m || !m->binary || binary_python(m->binary, &py) || vaddr_of(m->binary, map, at, &vaddr))
 		return false;
 	if (vaddr >= py.eval && vaddr - py.eval < py.eval_size)
 		return true;

@@ -219,11 +219,11 @@ static struct facts *read_facts(struct sources *s, int fd, const char *path)
 	int n = 0;
 	if (fd >= 0 && !elf_image_open(&img, fd, path, NULL)) {
 		/* All of them are thread-local, or stand beside one: most files need not be searched. */
-		n = img.tls.memsz ? elf_variables(&img, variable_names, v, ELF_VARIABLES_MAX) : 0;
+		n = img.tls.memsz && !img.is_32 ? elf_variables(&img, variable_names, v, ELF_VARIABLES_MAX) : 0;
 		if (n < 0)
 			n = 0;
 		f = calloc(1, sizeof(*f) + (size_t)n * sizeof(*v));
-		if (f) {
+		if (f && !img.is_32) {
 			f->executable = elf_is_executable(&img);
 			f->musl = elf_uses_musl(&img);
 			f->go = f->executable ? elf_go_version(&img) : 0;
@@ -486,7 +486,6 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 	const struct proc_file *before = NULL;
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		const struct proc_map *m = &im->maps[i];
-		uint64_t vaddr;
 		if (m->file == before)
 			continue;
 		before = m->file;
@@ -496,9 +495,8 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 		if (!l->facts || (!l->facts->n && !l->facts->go && !l->facts->paths))
 			continue;
 		struct binary *b = resolver_binary(l->s->resolver, l->s->procs, im, m);
-		if (!b || binary_vaddr(b, m->pgoff, &vaddr))
+		if (!b || binary_bias(b, m->start, m->pgoff, &l->base))
 			continue;
-		l->base = m->start - vaddr;
 		l->binary = b;
 		l->own = !binary_label_descriptor(b, &l->own_at);
 		l->is_program = m->file == im->exe || l->facts->executable;

@@ -90,10 +90,10 @@ static void look(struct trampolines *t, struct process *p)
 	for (uint32_t i = 0; im && i < im->n_maps && p->n < MODULES; i++) {
 		const struct proc_map *m = &im->maps[i];
 		struct binary *b = resolver_binary(t->resolver, t->procs, im, m);
-		uint64_t at, vaddr;
-		if (!b || binary_trampolines(b, &at) || binary_vaddr(b, m->pgoff, &vaddr))
+		uint64_t at, bias;
+		if (!b || binary_trampolines(b, &at) || binary_bias(b, m->start, m->pgoff, &bias))
 			continue;
-		at += m->start - vaddr;
+		at += bias;
 		uint32_t k = 0;
 		while (k < p->n && p->module[k].at != at)
 			k++;

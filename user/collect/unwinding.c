@@ -281,7 +281,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	u->stats.compiled++;
 	u->stats.files += !rc;
 	u->stats.rows += rc ? 0 : c->part.n_rows;
-	u->stats.refused += !compiled && rc != -ENOENT;
+	u->stats.refused += !compiled && rc != -ENOENT && rc != -EPROTONOSUPPORT; /* 32-bit code has no rules */
 	u->stats.compile_ns += unwinding_cpu_ns(u) - begin;
 }
 
@@ -382,10 +382,10 @@ static struct unwind_range make_range(struct unwinding *u, const struct proc_ima
 {
 	struct unwind_range r = { .start = m->start, .end = m->end };
 	struct binary *b = c && c->part.n_pages ? resolver_binary(u->resolver, u->procs, im, m) : NULL;
-	uint64_t vaddr;
-	if (!b || binary_vaddr(b, m->pgoff, &vaddr))
+	uint64_t bias;
+	if (!b || binary_bias(b, m->start, m->pgoff, &bias))
 		return r;
-	r.bias = m->start - vaddr + (c->part.first_page << UNWIND_PAGE_BITS);
+	r.bias = bias + (c->part.first_page << UNWIND_PAGE_BITS);
 	r.page = c->part.page;
 	r.n_pages = c->part.n_pages;
 	return r;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "elf/image.h"
 
+#include "elf/headers.h"
+
 #include "ascribe/trampoline_abi.h"
 
 #include <elf.h>
@@ -49,20 +51,20 @@ int elf_image_read(const struct elf_image *img, uint64_t offset, void *out, size
 	return 0;
 }
 
-static int check_header(const Elf64_Ehdr *eh, const char *name, struct err *err)
+static int check_header(const struct elf_image *img, const Elf64_Ehdr *eh, const char *name, struct err *err)
 {
 	if (memcmp(eh->e_ident, ELFMAG, SELFMAG))
 		return err_set(err, -EBADMSG, "%s is not an ELF file", name);
-	if (eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_ident[EI_DATA] != ELFDATA2LSB)
-		return err_set(err, -EPROTONOSUPPORT, "%s: only 64-bit little-endian ELF is supported", name);
-	if (eh->e_machine != EM_X86_64 && eh->e_machine != EM_AARCH64)
+	if ((!img->is_32 && eh->e_ident[EI_CLASS] != ELFCLASS64) || eh->e_ident[EI_DATA] != ELFDATA2LSB)
+		return err_set(err, -EPROTONOSUPPORT, "%s: only little-endian ELF of 32 or 64 bits is supported", name);
+	if (img->is_32 ? eh->e_machine != EM_386 : eh->e_machine != EM_X86_64 && eh->e_machine != EM_AARCH64)
 		return err_set(err, -EPROTONOSUPPORT, "%s: ELF machine %u is not supported", name, eh->e_machine);
 	if (eh->e_type != ET_EXEC && eh->e_type != ET_DYN)
 		return err_set(err, -EPROTONOSUPPORT, "%s: ELF type %u is neither executable nor shared object", name,
 			       eh->e_type);
-	if (eh->e_phnum && eh->e_phentsize != sizeof(Elf64_Phdr))
+	if (eh->e_phnum && eh->e_phentsize != elf_program_header_size(img))
 		return err_set(err, -EBADMSG, "%s: program headers of %u bytes", name, eh->e_phentsize);
-	if (eh->e_shoff && eh->e_shentsize != sizeof(Elf64_Shdr))
+	if (eh->e_shoff && eh->e_shentsize != elf_section_header_size(img))
 		return err_set(err, -EBADMSG, "%s: section headers of %u bytes", name, eh->e_shentsize);
 	return 0;
 }
@@ -120,7 +122,7 @@ static void take_note(struct elf_image *img, const Elf64_Nhdr *nh, const uint8_t
 		memcpy(img->build_id, desc, nh->n_descsz);
 		img->build_id_len = nh->n_descsz;
 	}
-	if (!mapped || nh->n_namesz != sizeof(ASCRIBE_NOTE_NAME) || memcmp(name, ASCRIBE_NOTE_NAME, sizeof(ASCRIBE_NOTE_NAME)))
+	if (!mapped || img->is_32 || nh->n_namesz != sizeof(ASCRIBE_NOTE_NAME) || memcmp(name, ASCRIBE_NOTE_NAME, sizeof(ASCRIBE_NOTE_NAME)))
 		return;
 	if (nh->n_type == ASCRIBE_NOTE_TYPE)
 		take_ascribe_note(img, desc, nh->n_descsz, desc_vaddr, ASCRIBE_ABI_VERSION, sizeof(struct ascribe_descriptor),
@@ -223,7 +225,7 @@ static int read_segments(struct elf_image *img, const Elf64_Ehdr *eh, const char
 	img->loads = calloc(n, sizeof(*img->loads));
 	int rc = -ENOMEM;
 	if (ph && img->loads)
-		rc = elf_image_read(img, eh->e_phoff, ph, n * sizeof(*ph));
+		rc = elf_read_program_headers(img, eh->e_phoff, n, ph);
 	if (rc)
 		err_sys(err, rc, "cannot read the program headers of %s", name);
 	else
@@ -234,18 +236,32 @@ static int read_segments(struct elf_image *img, const Elf64_Ehdr *eh, const char
 
 int elf_image_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_vaddr)
 {
-	const struct elf_segment *found = NULL;
 	for (size_t i = 0; i < img->n_loads; i++) {
 		const struct elf_segment *s = &img->loads[i];
 		if (offset < s->offset || offset - s->offset >= s->filesz)
 			continue;
-		/* A linker may let segments share a page of the file; code is what we are asked about. */
-		if (!found || (s->flags & PF_X && !(found->flags & PF_X)))
+		*ret_vaddr = s->vaddr + (offset - s->offset);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int elf_image_bias(const struct elf_image *img, uint64_t start, uint64_t pgoff, uint64_t *ret_bias)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	const struct elf_segment *found = NULL;
+	for (size_t i = 0; i < img->n_loads; i++) {
+		const struct elf_segment *s = &img->loads[i];
+		if (!s->filesz || pgoff < (s->offset & -page) || pgoff >= s->offset + s->filesz)
+			continue;
+		/* Two segments may share a page of the file, which is then mapped twice. */
+		int more_exec = found ? !!(s->flags & PF_X) - !!(found->flags & PF_X) : 1;
+		if (more_exec > 0 || (!more_exec && s->offset > found->offset))
 			found = s;
 	}
 	if (!found)
 		return -ENOENT;
-	*ret_vaddr = found->vaddr + (offset - found->offset);
+	*ret_bias = start - (found->vaddr - found->offset + pgoff);
 	return 0;
 }
 
@@ -267,7 +283,7 @@ static int read_section(const struct elf_image *img, uint32_t index, Elf64_Shdr 
 {
 	if (index >= img->n_sections)
 		return -EBADMSG;
-	return elf_image_read(img, img->shoff + (uint64_t)index * sizeof(*ret), ret, sizeof(*ret));
+	return elf_read_section_headers(img, index, 1, ret);
 }
 
 /* Does the section hold bytes that we can read, all inside the file? */
@@ -284,7 +300,7 @@ static int take_symbols(const struct elf_image *img, const Elf64_Shdr *sh, struc
 	Elf64_Shdr str;
 	if (ret->size || !sh->sh_size)
 		return 0; /* the format allows one of each */
-	if (sh->sh_entsize != sizeof(Elf64_Sym) || sh->sh_size % sizeof(Elf64_Sym) || !is_readable(img, sh))
+	if (sh->sh_entsize != elf_symbol_size(img) || sh->sh_size % sh->sh_entsize || !is_readable(img, sh))
 		return err_set(err, -EBADMSG, "%s: the %s section lies about its place or size", name, what);
 	if (read_section(img, sh->sh_link, &str) || str.sh_type != SHT_STRTAB || !is_readable(img, &str))
 		return err_set(err, -EBADMSG, "%s: the strings of %s are not inside the file", name, what);
@@ -337,7 +353,7 @@ static int count_sections(struct elf_image *img, const Elf64_Ehdr *eh, const cha
 	Elf64_Shdr first;
 	img->shoff = eh->e_shoff;
 	if (!n) { /* 0xff00 sections and more are counted in the first header */
-		int rc = elf_image_read(img, eh->e_shoff, &first, sizeof(first));
+		int rc = elf_read_section_headers(img, 0, 1, &first);
 		if (rc)
 			return err_sys(err, rc, "cannot read the section headers of %s", name);
 		n = first.sh_size;
@@ -345,7 +361,7 @@ static int count_sections(struct elf_image *img, const Elf64_Ehdr *eh, const cha
 	if (n > ELF_SECTIONS_MAX)
 		return err_set(err, -E2BIG, "%s has %llu sections, more than %u", name, (unsigned long long)n,
 			       ELF_SECTIONS_MAX);
-	if (!inside(img->size, eh->e_shoff, n * sizeof(Elf64_Shdr)))
+	if (!inside(img->size, eh->e_shoff, n * elf_section_header_size(img)))
 		return err_set(err, -EBADMSG, "%s: the section headers are not inside the file", name);
 	img->n_sections = (uint32_t)n;
 	return 0;
@@ -364,7 +380,7 @@ static int read_sections(struct elf_image *img, const Elf64_Ehdr *eh, const char
 		return err_sys(err, -ENOMEM, "%s", name);
 	for (uint32_t at = 0; !rc && at < img->n_sections; at += SECTIONS_AT_ONCE) {
 		uint32_t n = img->n_sections - at < SECTIONS_AT_ONCE ? img->n_sections - at : SECTIONS_AT_ONCE;
-		rc = elf_image_read(img, img->shoff + (uint64_t)at * sizeof(*sh), sh, n * sizeof(*sh));
+		rc = elf_read_section_headers(img, at, n, sh);
 		if (rc)
 			err_sys(err, rc, "cannot read the section headers of %s", name);
 		for (uint32_t i = 0; !rc && i < n; i++)
@@ -396,17 +412,18 @@ static int parse(struct elf_image *img, const char *name, struct err *err)
 	Elf64_Ehdr eh;
 	img->label_rc = -ENOENT;
 	img->trampolines_rc = -ENOENT;
-	if (img->size < sizeof(eh))
+	if (img->size < sizeof(Elf32_Ehdr))
 		return err_set(err, -EBADMSG, "%s is not an ELF file: %llu bytes", name,
 			       (unsigned long long)img->size);
-	int rc = elf_image_read(img, 0, &eh, sizeof(eh));
+	int rc = elf_read_header(img, &eh);
 	if (rc)
 		return err_sys(err, rc, "cannot read %s", name);
-	rc = check_header(&eh, name, err);
+	rc = check_header(img, &eh, name, err);
 	if (rc)
 		return rc;
 	img->machine = eh.e_machine;
 	img->type = eh.e_type;
+	img->shstrndx = eh.e_shstrndx;
 	rc = read_segments(img, &eh, name, err);
 	return rc ? rc : read_sections(img, &eh, name, err);
 }

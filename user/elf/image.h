@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bounded reader of ELF64 little-endian executables and shared objects (x86-64, aarch64).
+ * A bounded reader of little-endian executables and shared objects: x86-64, aarch64, i386.
  *
  * The file belongs to somebody else and may change or lie at any time. Therefore: bytes come only through
  * elf_image_read (pread or a private copy), which checks offset and length against the size seen at the opening;
@@ -15,6 +15,7 @@
 
 #include "util/err.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,7 +47,7 @@ struct elf_text {
 /* A symbol table and the string table it links to; size 0 when there is none. Both lie inside the file. */
 struct elf_symbols {
 	uint64_t offset;
-	uint64_t size; /* bytes: a multiple of sizeof(Elf64_Sym) */
+	uint64_t size; /* bytes: a multiple of elf_symbol_size */
 	uint64_t strings_offset;
 	uint64_t strings_size;
 };
@@ -57,8 +58,10 @@ struct elf_image {
 	uint64_t size;
 	uint16_t machine;
 	uint16_t type;
+	bool is_32; /* i386: names, lines and build id are read; labels, rules, Go and Python are those of 64-bit files alone */
 	uint64_t shoff;
 	uint32_t n_sections;
+	uint16_t shstrndx; /* the section that holds their names, or SHN_XINDEX */
 	struct elf_segment *loads;
 	size_t n_loads;
 	struct elf_text *text;
@@ -91,7 +94,14 @@ int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const ch
 /* Exactly len bytes at offset, or -EBADMSG when the file does not have them, or the errno of pread. */
 int elf_image_read(const struct elf_image *img, uint64_t offset, void *out, size_t len);
 
-/* File offset -> vaddr through PT_LOAD, executable ones first; -ENOENT. */
+/*
+ * How far a process has moved the vaddrs of the file: address = vaddr + *ret_bias, modulo 2^64. start and pgoff are those of one
+ * executable mapping of the file, both multiples of the page size. Take the segment whose file range, rounded to pages as
+ * the loader does, holds pgoff: lld lets a segment begin inside the last page of the one before. -ENOENT: no segment does.
+ */
+int elf_image_bias(const struct elf_image *img, uint64_t start, uint64_t pgoff, uint64_t *ret_bias);
+
+/* The vaddr of one byte of the file, through the first PT_LOAD that holds it. Not for a mapping: see elf_image_bias. -ENOENT. */
 int elf_image_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_vaddr);
 
 /* The other way: where in the file an address is from; what a segment has beyond its bytes in the file counts on. -ENOENT. */

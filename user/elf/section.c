@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "elf/section.h"
 
+#include "elf/headers.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,18 +13,14 @@
 /* The section that holds the names: its number may stand in the first section header. */
 static int read_names(const struct elf_image *img, Elf64_Shdr *ret)
 {
-	Elf64_Ehdr eh;
-	int rc = elf_image_read(img, 0, &eh, sizeof(eh));
-	if (rc)
-		return rc;
-	uint32_t index = eh.e_shstrndx;
+	uint32_t index = img->shstrndx;
 	if (index == SHN_XINDEX) {
-		rc = elf_image_read(img, img->shoff, ret, sizeof(*ret));
+		int rc = elf_read_section_headers(img, 0, 1, ret);
+		if (rc)
+			return rc;
 		index = ret->sh_link;
 	}
-	if (rc || index >= img->n_sections)
-		return rc ? rc : -ENOENT;
-	return elf_image_read(img, img->shoff + (uint64_t)index * sizeof(*ret), ret, sizeof(*ret));
+	return index < img->n_sections ? elf_read_section_headers(img, index, 1, ret) : -ENOENT;
 }
 
 static int has_name(const struct elf_image *img, const Elf64_Shdr *names, const Elf64_Shdr *sh, const char *section)
@@ -49,7 +47,7 @@ static int find(const struct elf_image *img, const char *section, struct elf_pla
 	int rc = read_names(img, &names);
 	for (uint32_t at = 0; !rc && at < img->n_sections; at += AT_ONCE) {
 		uint32_t n = img->n_sections - at < AT_ONCE ? img->n_sections - at : AT_ONCE;
-		rc = elf_image_read(img, img->shoff + (uint64_t)at * sizeof(sh[0]), sh, n * sizeof(sh[0]));
+		rc = elf_read_section_headers(img, at, n, sh);
 		for (uint32_t i = 0; !rc && i < n; i++) {
 			if (!is_it(img, &names, &sh[i], section))
 				continue;

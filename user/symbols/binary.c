@@ -158,9 +158,9 @@ size_t binary_build_id(const struct binary *b, const uint8_t **ret)
 	return b->facts.img.build_id_len;
 }
 
-int binary_vaddr(const struct binary *b, uint64_t file_offset, uint64_t *ret_vaddr)
+int binary_bias(const struct binary *b, uint64_t start, uint64_t pgoff, uint64_t *ret_bias)
 {
-	return elf_image_vaddr(&b->facts.img, file_offset, ret_vaddr);
+	return elf_image_bias(&b->facts.img, start, pgoff, ret_bias);
 }
 
 int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset)

@@ -215,7 +215,7 @@ int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret
 		   int (*add)(void *ctx, const struct go_function *f), void *ctx)
 {
 	struct pclntab t = { .img = img };
-	int rc = elf_section_find(img, ".gopclntab", &t.place);
+	int rc = img->is_32 ? -ENOENT : elf_section_find(img, ".gopclntab", &t.place);
 	if (rc == -ENOENT)
 		rc = elf_section_find(img, ".data.rel.ro.gopclntab", &t.place); /* position-independent */
 	if (rc)

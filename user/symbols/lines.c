@@ -5,6 +5,7 @@
  */
 #include "symbols/lines.h"
 
+#include "symbols/zstd_sections.h"
 #include "util/array.h"
 
 #include <dwarf.h>
@@ -53,6 +54,7 @@ struct file {
 	struct unit kept[UNITS_KEPT];
 	size_t next_kept;
 	uint64_t unpacked;
+	struct zstd_sections zstd;
 	uint64_t used; /* when, by `uses` */
 };
 
@@ -124,6 +126,7 @@ static void close_file(struct file *f)
 		elf_end(f->elf);
 	if (f->fd > 0)
 		close(f->fd);
+	zstd_sections_fini(&f->zstd);
 	ranges_fini(&f->units);
 	for (size_t i = 0; i < UNITS_KEPT; i++)
 		ranges_fini(&f->kept[i].functions);
@@ -135,22 +138,29 @@ static int index_units(struct file *f)
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
 	int rc = 0;
-	while (!rc && dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
-		if (dwarf_tag(&die) == DW_TAG_compile_unit)
+	while (!rc && dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0) {
+		/* Of a split unit the skeleton has the addresses and the lines; the rest is in a .dwo, which cannot be opened here. */
+		int tag = dwarf_tag(&die);
+		if (tag == DW_TAG_compile_unit || tag == DW_TAG_skeleton_unit)
 			rc = add_die(&f->units, &die);
+	}
 	sort(&f->units);
 	return rc;
 }
 
-/* What libdw will unpack, as the sections' own heads say. */
+/* Bytes of memory that unpacking will take, as the sections' own heads say. */
 static uint64_t unpacked_size(Elf *elf)
 {
 	uint64_t sum = 0;
 	GElf_Shdr sh;
 	GElf_Chdr ch;
 	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
-		if (gelf_getshdr(s, &sh) && sh.sh_flags & SHF_COMPRESSED && gelf_getchdr(s, &ch))
-			sum = ch.ch_size > UNPACKED_MAX ? UNPACKED_MAX + 1 : sum + ch.ch_size;
+		if (!gelf_getshdr(s, &sh) || !(sh.sh_flags & SHF_COMPRESSED) || !gelf_getchdr(s, &ch))
+			continue;
+		if (ch.ch_size > UNPACKED_MAX || sh.sh_size > UNPACKED_MAX)
+			return UNPACKED_MAX + 1;
+		/* What zlib has packed is mapped; for zstd the packed bytes are read, too: see unpack_zstd. */
+		sum += ch.ch_size + (ch.ch_type == ELFCOMPRESS_ZLIB ? 0 : sh.sh_size);
 		if (sum > UNPACKED_MAX)
 			break;
 	}
@@ -186,6 +196,14 @@ static struct file *make_place(uint64_t unpacked)
 	return place;
 }
 
+/* The file is read instead of being mapped where its sections are replaced by unpacked ones. */
+static int unpack_zstd(struct file *f)
+{
+	elf_end(f->elf);
+	f->elf = elf_begin(f->fd, ELF_C_READ, NULL);
+	return f->elf ? zstd_sections_unpack(f->elf, &f->zstd) : -EBADMSG;
+}
+
 static int open_new(int fd, const struct stat *st, struct file **ret)
 {
 	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3), .dev = st->st_dev, .ino = st->st_ino, .mtime = st->st_mtim };
@@ -194,7 +212,9 @@ static int open_new(int fd, const struct stat *st, struct file **ret)
 	n.unpacked = n.elf ? unpacked_size(n.elf) : 0;
 	int rc = n.unpacked > UNPACKED_MAX ? -E2BIG : 0;
 	struct file *f = rc ? NULL : make_place(n.unpacked);
-	n.dwarf = n.elf && f ? dwarf_begin_elf(n.elf, DWARF_C_READ, NULL) : NULL;
+	if (!rc && n.elf && zstd_sections_any(n.elf))
+		rc = unpack_zstd(&n);
+	n.dwarf = !rc && n.elf ? dwarf_begin_elf(n.elf, DWARF_C_READ, NULL) : NULL;
 	rc = rc ? rc : n.dwarf ? index_units(&n) : -EBADMSG;
 	if (rc) {
 		close_file(&n);

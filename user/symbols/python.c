@@ -43,6 +43,8 @@ int python_find(const struct elf_image *img, struct binary_python *ret)
 	struct binary_python p = { 0 };
 	struct elf_place at;
 	char *symbols = NULL, *strings = NULL;
+	if (img->is_32)
+		return -ENOENT;
 	int rc = elf_section_find(img, ".PyRuntime", &at);
 	rc = rc ? rc : read_piece(img, img->dynsym.offset, img->dynsym.size, &symbols);
 	rc = rc ? rc : read_piece(img, img->dynsym.strings_offset, img->dynsym.strings_size, &strings);

@@ -3,7 +3,7 @@
  * From addresses to names: the symbol tables of ELF files, of the kernel and of the vdso.
  *
  * Nothing here knows about processes: a binary is opened once from a descriptor that the caller got (map_files,
- * the right mount namespace), by content, and looked up by file offset. Not thread-safe.
+ * the right mount namespace), by content, and looked up by its own addresses. Not thread-safe.
  *
  * The bytes of a binary belong to somebody else: sizes, counts and offsets are checked against caps, files are read with
  * pread into bounded buffers (never mmap), and a file that lies is refused with -EBADMSG / -E2BIG.
@@ -93,7 +93,7 @@ struct binary;
 int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err);
 
 /*
- * Read the program headers, build id and the place of the symbol tables of an ELF64 file of this machine's byte order
+ * Read the program headers, build id and the place of the symbol tables of an ELF file of this machine's byte order
  * by pread on fd, which is borrowed for the call only and must be seekable; a duplicate stays open. The symbols
  * themselves are read at the first look-up. path is for messages. A file without symbols is fine: nothing is found in it.
  * This one parses in the calling process.
@@ -107,10 +107,10 @@ void binary_free(struct binary *b);
 /* Build id as raw bytes, 0 when there is none. Borrowed. */
 size_t binary_build_id(const struct binary *b, const uint8_t **ret);
 
-/* File offset of a mapped byte -> ELF virtual address, through PT_LOAD; -ENOENT when no segment holds it. */
-int binary_vaddr(const struct binary *b, uint64_t file_offset, uint64_t *ret_vaddr);
+/* How far an executable mapping of the file has moved its vaddrs: elf_image_bias. */
+int binary_bias(const struct binary *b, uint64_t start, uint64_t pgoff, uint64_t *ret_bias);
 
-/* The other way (elf_image_offset). */
+/* Where in the file a vaddr is from: elf_image_offset. */
 int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset);
 
 /*

@@ -6,6 +6,7 @@
  */
 #include "symbols/table.h"
 
+#include "elf/headers.h"
 #include "symbols/gopclntab.h"
 #include "util/buf.h"
 
@@ -140,14 +141,14 @@ static int judge(const struct reader *r, const Elf64_Sym *sym, struct candidate 
 
 static int scan(struct reader *r, const struct elf_symbols *s, uint32_t rank)
 {
-	uint64_t total = s->size / sizeof(Elf64_Sym);
+	uint64_t total = s->size / elf_symbol_size(r->img);
 	int rc = total > TABLE_SCAN_MAX ? -E2BIG : 0;
 	Elf64_Sym *sym = rc ? NULL : malloc(SYMBOLS_AT_ONCE * sizeof(*sym));
 	if (!rc && !sym)
 		rc = -ENOMEM;
 	for (uint64_t at = 0; !rc && at < total; at += SYMBOLS_AT_ONCE) {
 		size_t n = total - at < SYMBOLS_AT_ONCE ? (size_t)(total - at) : SYMBOLS_AT_ONCE;
-		rc = elf_image_read(r->img, s->offset + at * sizeof(*sym), sym, n * sizeof(*sym));
+		rc = elf_read_symbols(r->img, s, at, n, sym);
 		for (size_t i = 0; !rc && i < n; i++) {
 			struct candidate c;
 			if (judge(r, &sym[i], &c))
