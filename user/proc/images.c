@@ -147,10 +147,10 @@ void proc_set_comm(struct proc_image *im, const char *comm)
 	snprintf(im->comm, sizeof(im->comm), "%.*s", PROC_COMM_SIZE, comm);
 }
 
-/* /proc has told us about this process later than this news was made. */
+/* True for a record older than the image, or than the reading of /proc that made it. */
 static bool is_old_news(const struct proc_image *im, uint64_t ns)
 {
-	return im && ns < im->read_ns;
+	return im && (ns < im->read_ns || ns < im->from_ns);
 }
 
 static void maps_copy(struct proc_image *to, const struct proc_image *from)
