@@ -75,6 +75,13 @@ struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uin
 
 /* ---- /proc ---- */
 
+/*
+ * Fail unless we are in the initial PID namespace. BPF programs tell numbers of that one; /proc and
+ * the side-band tell those of ours. An equal number would name another process. -ENOTSUP with what
+ * to do, or what /proc says.
+ */
+int proc_check_namespace(struct err *err);
+
 /* Read all processes, or one. A process that ends meanwhile is no error. -ENOENT: there is no such process. */
 int procs_scan(struct procs *p);
 int procs_scan_one(struct procs *p, uint32_t tgid);
