@@ -28,6 +28,19 @@ struct {
 	__type(value, struct cpu_state);
 } cpu_states SEC(".maps");
 
+/*
+ * Step into or out of this CPU's half: seq is odd while a program is inside. Both steps are full
+ * barriers: user space must see us inside before we read which half is active, and all that we
+ * wrote before it sees us outside. So the old value must be used: without a use clang drops
+ * BPF_FETCH, and the arm64 JIT then emits STADD, which orders nothing (with BPF_FETCH: LDADDAL).
+ * tools/check-bpf-barriers looks for it in the objects.
+ */
+static __always_inline void cpu_state_step(struct cpu_state *c)
+{
+	__u32 was = __sync_fetch_and_add(&c->seq, 1);
+	barrier_var(was);
+}
+
 /* Records for user space: wire.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -146,8 +146,7 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	if (!c)
 		return;
-	/* A full barrier: user space must see us inside before we look which half is ours. */
-	__sync_fetch_and_add(&c->seq, 1);
+	cpu_state_step(c);
 	__u32 key = cpu * 2 + (*(volatile __u32 *)&c->active & 1);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
@@ -155,7 +154,7 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in
 		sample_in(ctx, h, key, event, period, in_user);
 		count_run(key);
 	}
-	__sync_fetch_and_add(&c->seq, 1);
+	cpu_state_step(c);
 }
 
 SEC("perf_event")

@@ -412,14 +412,14 @@ __noinline int place_take(__u32 key, __u32 place, const struct occupant *who, st
 
 static __always_inline __u32 inside(struct cpu_state *c, struct sched_cpu *sc, __u32 cpu)
 {
-	__sync_fetch_and_add(&c->seq, 1);
+	cpu_state_step(c);
 	sc->active = *(volatile __u32 *)&c->active;
 	return cpu * 2 + (sc->active & 1);
 }
 
 static __always_inline void outside(struct cpu_state *c)
 {
-	__sync_fetch_and_add(&c->seq, 1);
+	cpu_state_step(c);
 }
 
 /* Whose waits they are, and the last of them. */

@@ -16,12 +16,17 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	@mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
-# The other machine's, to see that it compiles.
-check-bpf-arm64:
-	$(Q)for c in clang-14 clang-19; do \
-		$$c -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_arm64 -Wall -Werror -Ivmlinux/aarch64 -Iinclude -c \
-			-o $(BUILD)/sample.arm64.o bpf/sample.bpf.c || exit 1; done
+# The other machine's, to see that it compiles and keeps its barriers; and those of this one.
+BPF_ARM64 := $(patsubst %,$(BUILD)/clang-%/sample.arm64.o,14 19)
+$(BPF_ARM64): $(BUILD)/clang-%/sample.arm64.o: bpf/sample.bpf.c
+	$(call say,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)clang-$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_arm64 -Wall -Werror -Ivmlinux/aarch64 -Iinclude \
+		-MMD -MP -c -o $@ $<
+
+check-bpf-arm64: $(BPF_ARM64) $(BUILD)/clang-14/sample.bpf.o $(BUILD)/clang-19/sample.bpf.o
+	$(Q)tools/check-bpf-barriers $^
 
 .PHONY: check-bpf-arm64
 .SECONDARY: $(BPF_SRC:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
--include $(wildcard $(BUILD)/bpf/*.d)
+-include $(wildcard $(BUILD)/bpf/*.d) $(BPF_ARM64:.o=.d)

@@ -117,6 +117,26 @@ static void test_fork_and_exec(void **state)
 	procs_free(p);
 }
 
+/* A record older than the newest image neither hides nor ends nor renames that image. */
+static void test_late_news(void **state)
+{
+	(void)state;
+	struct procs *p;
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_exec(p, 20, "child", 200);
+	procs_fork(p, 20, 1, 100);
+	procs_comm(p, 20, "late", 150);
+	procs_exit(p, 20, 150);
+	assert_null(procs_mmap(p, 20, PAGE, PAGE, 0, "/late", 1, 2, NULL, 0, 150));
+	const struct proc_image *im = procs_find(p, 20, UINT64_MAX);
+	assert_string_equal(im->comm, "child");
+	assert_false(im->leader_gone);
+	assert_int_equal(im->to_ns, UINT64_MAX);
+	assert_int_equal(im->n_maps, 0);
+	assert_null(im->older);
+	procs_free(p);
+}
+
 /* A tgid that is used again is another process. */
 static void test_reuse(void **state)
 {
@@ -259,6 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mappings_replace), cmocka_unit_test(test_fork_and_exec), cmocka_unit_test(test_reuse),
+		cmocka_unit_test(test_late_news),
 		cmocka_unit_test(test_files),		 cmocka_unit_test(test_scan_self),
 		cmocka_unit_test(test_open_refuses),	 cmocka_unit_test(test_cgroup_names),
 	};

@@ -4,6 +4,7 @@
 #include "cli/runtimes.h"
 #include "cli/term.h"
 #include "collect/sampler.h"
+#include "proc/proc.h"
 #include "symbols/symbols.h"
 
 #include <errno.h>
@@ -146,6 +147,15 @@ static void check_kernel(struct checks *c)
 		say(c, GOOD, "lockdown", "does not stand in the way");
 }
 
+static void check_namespace(struct checks *c)
+{
+	struct err err = { 0 };
+	if (proc_check_namespace(&err))
+		say(c, BAD, "PID namespace", "%s", err.text);
+	else
+		say(c, GOOD, "PID namespace", "that of the host");
+}
+
 static void check_events(struct checks *c)
 {
 	const char *name = event_default();
@@ -231,6 +241,7 @@ int cmd_check(int argc, char **argv)
 		return status;
 	struct checks c = { .json = o.json, .list = json_array() };
 	check_kernel(&c);
+	check_namespace(&c);
 	check_rights(&c);
 	check_events(&c);
 	check_sampler(&c);

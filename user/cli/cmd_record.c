@@ -410,7 +410,8 @@ int cmd_record(int argc, char **argv)
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
 	own_raise_file_limit();
-	int rc = choose_target(&r, args.n > 0, &err);
+	int rc = proc_check_namespace(&err); /* before a store is made */
+	rc = rc ? rc : choose_target(&r, args.n > 0, &err);
 	if (rc == -EINVAL)
 		status = EXIT_USAGE;
 	rc = rc ? rc : label_rules_filter(&o.labels, &r.filter, &err);

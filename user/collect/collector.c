@@ -672,7 +672,10 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	c->store = w;
 	c->cfg = *cfg;
 	c->cfg.weight = cfg->weight ? cfg->weight : 1;
-	int rc = open_symbolizer(c, cfg->symbols_bytes, &e); /* first: its child is forked before anything else is open */
+	int rc = proc_check_namespace(&e);
+	rc = rc ? rc
+		: open_symbolizer(c, cfg->symbols_bytes,
+				  &e); /* its child is forked before anything else is open */
 	rc = rc ? rc : sampler_open(&c->sampler, cfg, &e);
 	if (!rc) {
 		c->n_cpus = sampler_n_cpus(c->sampler);

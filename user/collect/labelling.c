@@ -649,9 +649,7 @@ size_t labelling_find(struct labelling *l, const struct row *row, const struct l
 
 static bool is_alive(struct labelling *l, const struct owner *o)
 {
-	const struct proc_image *im = procs_find(l->procs, o->tgid, UINT64_MAX);
-	/* Not leader_gone: other threads may go on, and procs_forget ends the image when there are none. */
-	return im && im->to_ns == UINT64_MAX;
+	return proc_image_alive(procs_find(l->procs, o->tgid, UINT64_MAX));
 }
 
 /* What was made before the generation that is asked for now. */

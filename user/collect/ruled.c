@@ -71,7 +71,7 @@ static size_t read_proc(uint32_t tgid, const char *what, char *out, size_t cap)
 {
 	char path[64];
 	size_t len = 0;
-	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, what);
+	snprintf(path, sizeof(path), "/proc/%u/%s", proc_thread(tgid), what);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;

@@ -576,8 +576,8 @@ int sampler_drain(struct sampler *s, void (*on_half)(void *, const struct sample
 {
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		read_counts(s, &s->cpu[c]);
-	for (unsigned c = 0; c < s->n_cpus; c++)
-		__atomic_store_n(&s->states[c].active, s->states[c].active + 1, __ATOMIC_RELAXED);
+	for (unsigned c = 0; c < s->n_cpus; c++) /* release: the zeroes of the last drain come first */
+		__atomic_store_n(&s->states[c].active, s->states[c].active + 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		wait_outside(&s->states[c]);

@@ -162,34 +162,54 @@ static uint64_t record_time(const uint8_t *rec, size_t size)
 	return ns;
 }
 
-/* Copy what is in the ring, whole records only, so that the kernel may go on writing. */
-static int ring_copy(struct sideband *sb, struct ring *r)
+/* Index the records from base on, up to the first one that is not older than before_ns. */
+static int index_records(struct sideband *sb, size_t base, uint64_t before_ns, size_t *ret_end)
 {
-	uint64_t head = __atomic_load_n(&r->head->data_head, __ATOMIC_ACQUIRE), tail = r->head->data_tail;
-	const uint8_t *data = (const uint8_t *)r->head + sb->page;
-	size_t mask = sb->data_size - 1, len = head - tail;
-	if (!len)
+	size_t at = base;
+	while (at + sizeof(struct perf_event_header) <= sb->copy.len) {
+		struct perf_event_header h;
+		memcpy(&h, sb->copy.data + at, sizeof(h));
+		if (h.size < sizeof(h) + 8 || h.size > sb->copy.len - at) {
+			at = sb->copy.len; /* cannot be: skip it rather than stay here */
+			break;
+		}
+		struct news n = { .ns = record_time(sb->copy.data + at, h.size), .at = at, .order = at };
+		if (n.ns >= before_ns)
+			break;
+		int rc = buf_add(&sb->index, &n, sizeof(n));
+		if (rc)
+			return rc;
+		at += h.size;
+	}
+	*ret_end = at;
+	return 0;
+}
+
+int sideband_read(struct sideband *sb, unsigned cpu, uint64_t before_ns)
+{
+	struct ring *r = &sb->ring[cpu];
+	if (!r->head)
 		return 0;
-	size_t base = sb->copy.len;
-	int rc = buf_reserve(&sb->copy, len);
-	if (rc)
+	uint64_t head = __atomic_load_n(&r->head->data_head, __ATOMIC_ACQUIRE),
+		 tail = r->head->data_tail;
+	const uint8_t *data = (const uint8_t *)r->head + sb->page;
+	size_t mask = sb->data_size - 1, len = head - tail, base = sb->copy.len,
+	       indexed = sb->index.len, end;
+	int rc = len ? buf_reserve(&sb->copy, len) : 0;
+	if (!len || rc)
 		return rc;
 	size_t first = sb->data_size - (tail & mask) < len ? sb->data_size - (tail & mask) : len;
 	buf_add(&sb->copy, data + (tail & mask), first);
 	buf_add(&sb->copy, data, len - first);
-	for (size_t at = base; at + sizeof(struct perf_event_header) <= sb->copy.len;) {
-		struct perf_event_header h;
-		memcpy(&h, sb->copy.data + at, sizeof(h));
-		if (h.size < sizeof(h) + 8 || h.size > sb->copy.len - at)
-			break;
-		struct news n = { .ns = record_time(sb->copy.data + at, h.size), .at = at, .order = at };
-		rc = buf_add(&sb->index, &n, sizeof(n));
-		if (rc)
-			break;
-		at += h.size;
+	rc = index_records(sb, base, before_ns, &end);
+	if (rc) { /* without memory for all, take none */
+		sb->copy.len = base;
+		sb->index.len = indexed;
+		return rc;
 	}
-	__atomic_store_n(&r->head->data_tail, head, __ATOMIC_RELEASE);
-	return rc;
+	sb->copy.len = end;
+	__atomic_store_n(&r->head->data_tail, tail + (end - base), __ATOMIC_RELEASE);
+	return 0;
 }
 
 static int by_time(const void *a, const void *b)
@@ -224,52 +244,62 @@ static struct proc_file *apply_mmap(struct procs *procs, const struct rec_mmap2 
 	return procs_mmap(procs, m->tgid, m->addr, m->len, m->pgoff, path, makedev(m->maj, m->min), m->ino, NULL, 0, ns);
 }
 
-int sideband_drain(struct sideband *sb, struct procs *procs,
-		   void (*on_map)(void *, uint32_t, struct proc_file *), void *ctx, uint64_t *ret_lost)
+static void apply(const struct perf_event_header *h, uint64_t ns, struct procs *procs,
+		  sideband_on_map *on_map, void *ctx, uint64_t *io_lost)
 {
-	int rc = 0;
-	uint64_t lost = 0;
-	sb->copy.len = sb->index.len = 0;
-	for (unsigned cpu = 0; cpu < sb->n_cpus && !rc; cpu++)
-		if (sb->ring[cpu].head)
-			rc = ring_copy(sb, &sb->ring[cpu]);
+	const struct rec_comm *c = (const void *)h;
+	const struct rec_task *t = (const void *)h;
+	const struct rec_mmap2 *m = (const void *)h;
+	struct proc_file *f;
+	switch (h->type) {
+	case PERF_RECORD_COMM:
+		if (h->misc & PERF_RECORD_MISC_COMM_EXEC)
+			procs_exec(procs, c->tgid, c->comm, ns);
+		else if (c->tgid == c->tid)
+			procs_comm(procs, c->tgid, c->comm, ns);
+		break;
+	case PERF_RECORD_FORK:
+		if (t->tgid != t->parent)
+			procs_fork(procs, t->tgid, t->parent, ns);
+		break;
+	case PERF_RECORD_EXIT:
+		if (t->tgid == t->tid)
+			procs_exit(procs, t->tgid, ns);
+		break;
+	case PERF_RECORD_MMAP2:
+		f = apply_mmap(procs, m, ns);
+		if (f && on_map)
+			on_map(ctx, m->tgid, f);
+		break;
+	case PERF_RECORD_LOST:
+		*io_lost += ((const struct rec_lost *)h)->lost;
+		break;
+	default:
+		break;
+	}
+}
+
+uint64_t sideband_apply(struct sideband *sb, struct procs *procs, sideband_on_map *on_map,
+			void *ctx)
+{
 	struct news *v = (struct news *)sb->index.data;
 	size_t n = sb->index.len / sizeof(*v);
+	uint64_t lost = 0;
 	if (n)
 		qsort(v, n, sizeof(*v), by_time);
-	for (size_t i = 0; i < n; i++) {
-		const struct perf_event_header *h = (const void *)(sb->copy.data + v[i].at);
-		const struct rec_comm *c = (const void *)h;
-		const struct rec_task *t = (const void *)h;
-		const struct rec_mmap2 *m = (const void *)h;
-		struct proc_file *f;
-		switch (h->type) {
-		case PERF_RECORD_COMM:
-			if (h->misc & PERF_RECORD_MISC_COMM_EXEC)
-				procs_exec(procs, c->tgid, c->comm, v[i].ns);
-			else if (c->tgid == c->tid)
-				procs_comm(procs, c->tgid, c->comm, v[i].ns);
-			break;
-		case PERF_RECORD_FORK:
-			if (t->tgid != t->parent)
-				procs_fork(procs, t->tgid, t->parent, v[i].ns);
-			break;
-		case PERF_RECORD_EXIT:
-			if (t->tgid == t->tid)
-				procs_exit(procs, t->tgid, v[i].ns);
-			break;
-		case PERF_RECORD_MMAP2:
-			f = apply_mmap(procs, m, v[i].ns);
-			if (f && on_map)
-				on_map(ctx, m->tgid, f);
-			break;
-		case PERF_RECORD_LOST:
-			lost += ((const struct rec_lost *)h)->lost;
-			break;
-		default:
-			break;
-		}
-	}
-	*ret_lost = lost;
+	for (size_t i = 0; i < n; i++)
+		apply((const void *)(sb->copy.data + v[i].at), v[i].ns, procs, on_map, ctx, &lost);
+	sb->copy.len = sb->index.len = 0;
+	return lost;
+}
+
+int sideband_drain(struct sideband *sb, struct procs *procs, sideband_on_map *on_map, void *ctx,
+		   uint64_t *ret_lost)
+{
+	uint64_t before_ns = proc_now_ns();
+	int rc = 0;
+	for (unsigned cpu = 0; cpu < sb->n_cpus && !rc; cpu++)
+		rc = sideband_read(sb, cpu, before_ns);
+	*ret_lost = sideband_apply(sb, procs, on_map, ctx);
 	return rc;
 }

@@ -23,11 +23,27 @@ void sideband_remove_cpu(struct sideband *sb, unsigned cpu);
 /* Readable when a ring has filled to a quarter: for poll(2). -1 for a CPU without a ring. */
 int sideband_fd(const struct sideband *sb, unsigned cpu);
 
+/* Called for each new executable mapping; may be NULL. */
+typedef void sideband_on_map(void *ctx, uint32_t tgid, struct proc_file *file);
+
 /*
- * Apply all news that are there to procs, in order of time over all CPUs. on_map (may be NULL) is called for each new
- * executable mapping. *ret_lost counts news lost since the last call.
+ * Apply the records that are older than this call to procs, in order of time over all CPUs; leave
+ * younger ones in their rings for the next call. *ret_lost counts the records that the kernel
+ * dropped since the last call. -ENOMEM: some CPU's records stay in its ring.
+ *
+ * Why the limit: the rings are read one after the other. Without it a fork on CPU 0 could miss its
+ * ring's turn while the child's exec on CPU 1 does not. A record older than the limit cannot have a
+ * cause that is left behind: the kernel writes the fork before the child first runs.
  */
-int sideband_drain(struct sideband *sb, struct procs *procs,
-		   void (*on_map)(void *ctx, uint32_t tgid, struct proc_file *file), void *ctx, uint64_t *ret_lost);
+int sideband_drain(struct sideband *sb, struct procs *procs, sideband_on_map *on_map, void *ctx,
+		   uint64_t *ret_lost);
+
+/*
+ * The two steps of sideband_drain: take the records of one CPU that are older than before_ns
+ * (BOOTTIME), then apply all that were taken and return how many the kernel dropped.
+ */
+int sideband_read(struct sideband *sb, unsigned cpu, uint64_t before_ns);
+uint64_t sideband_apply(struct sideband *sb, struct procs *procs, sideband_on_map *on_map,
+			void *ctx);
 
 #endif

@@ -598,7 +598,7 @@ static uint64_t otel_mapping(uint32_t tgid)
 {
 	char path[64], line[512];
 	unsigned long start = 0, found = 0;
-	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
+	snprintf(path, sizeof(path), "/proc/%u/maps", proc_thread(tgid));
 	FILE *f = fopen(path, "re");
 	for (size_t lines = 0; f && !found && lines < PROC_MAPS_MAX && fgets(line, sizeof(line), f); lines++) {
 		if ((strstr(line, "[anon_shmem:OTEL_CTX]") || strstr(line, "[anon:OTEL_CTX]") ||

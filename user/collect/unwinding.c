@@ -339,8 +339,7 @@ static void publish(struct unwinding *u, struct process *p, uint32_t first, uint
 
 static bool has_ended(struct unwinding *u, const struct process *p)
 {
-	const struct proc_image *im = procs_find(u->procs, p->tgid, UINT64_MAX);
-	return !im || im->to_ns != UINT64_MAX || im->leader_gone;
+	return !proc_image_alive(procs_find(u->procs, p->tgid, UINT64_MAX));
 }
 
 static void unpublish(struct unwinding *u, struct process *p)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 uint64_t proc_now_ns(void)
@@ -147,10 +146,10 @@ void proc_set_comm(struct proc_image *im, const char *comm)
 	snprintf(im->comm, sizeof(im->comm), "%.*s", PROC_COMM_SIZE, comm);
 }
 
-/* /proc has told us about this process later than this news was made. */
+/* True for a record older than the image, or than the reading of /proc that made it. */
 static bool is_old_news(const struct proc_image *im, uint64_t ns)
 {
-	return im && ns < im->read_ns;
+	return im && (ns < im->read_ns || ns < im->from_ns);
 }
 
 static void maps_copy(struct proc_image *to, const struct proc_image *from)
@@ -354,13 +353,6 @@ struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns)
 	return im;
 }
 
-static bool has_ended(const struct proc_image *im)
-{
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%u/maps", im->tgid);
-	return access(path, F_OK) != 0;
-}
-
 void procs_forget(struct procs *p, uint64_t ns)
 {
 	uint64_t now = proc_now_ns();
@@ -368,7 +360,7 @@ void procs_forget(struct procs *p, uint64_t ns)
 		struct proc_image **at = &p->images[b];
 		while (*at) {
 			struct proc_image *im = *at;
-			if (im->leader_gone && im->to_ns == UINT64_MAX && has_ended(im))
+			if (im->to_ns == UINT64_MAX && !proc_image_alive(im))
 				im->to_ns = now;
 			for (struct proc_image **o = &im->older; *o;) {
 				struct proc_image *old = *o;

@@ -32,7 +32,8 @@ static int regular(int fd)
 static int open_map_files(const struct proc_image *im, const struct proc_map *m)
 {
 	char path[96];
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, im->tgid, m->start, m->end);
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64,
+		 proc_thread(im->tgid), m->start, m->end);
 	return regular(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }
 
@@ -41,7 +42,7 @@ int proc_open_in_root(uint32_t tgid, const char *file)
 {
 	char path[64];
 	if (tgid)
-		snprintf(path, sizeof(path), "/proc/%u/root", tgid);
+		snprintf(path, sizeof(path), "/proc/%u/root", proc_thread(tgid));
 	else
 		snprintf(path, sizeof(path), "/");
 	int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -74,7 +75,7 @@ int proc_root_open(struct proc_root *ret, uint32_t tgid)
 	int rc = proc_identity(tgid, &r.inner, &r.uid);
 	if (rc)
 		return rc;
-	snprintf(path, sizeof(path), "/proc/%u/root", tgid);
+	snprintf(path, sizeof(path), "/proc/%u/root", proc_thread(tgid));
 	r.fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (r.fd < 0)
 		return -errno;

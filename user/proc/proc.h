@@ -49,7 +49,7 @@ struct proc_image {
 	char *cgroup;          /* path from /proc/TGID/cgroup, may be NULL */
 	struct proc_map *maps; /* sorted by start, never overlapping */
 	uint32_t n_maps, cap_maps;
-	uint32_t leader_gone;
+	uint32_t leader_gone;  /* its first thread has exited; others may go on: proc_image_alive */
 	uint32_t labels_state; /* for user/collect */
 	uint64_t labels_ns;
 	struct proc_image *older; /* the image before this one, of the same tgid */
@@ -75,9 +75,23 @@ struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uin
 
 /* ---- /proc ---- */
 
+/*
+ * Fail unless we are in the initial PID namespace. BPF programs tell numbers of that one; /proc and
+ * the side-band tell those of ours. An equal number would name another process. -ENOTSUP with what
+ * to do, or what /proc says.
+ */
+int proc_check_namespace(struct err *err);
+
 /* Read all processes, or one. A process that ends meanwhile is no error. -ENOENT: there is no such process. */
 int procs_scan(struct procs *p);
 int procs_scan_one(struct procs *p, uint32_t tgid);
+
+/*
+ * The thread that stands for a process in /proc: /proc/N has its memory, its root, its cgroup. That
+ * is tgid itself, or another thread of it where the first one has exited. 0 when no thread is left.
+ * Costs some 10 us.
+ */
+uint32_t proc_thread(uint32_t tgid);
 
 /* A line of /proc/TGID/maps: the one with this address. -ENOENT: nothing is mapped there, or the process has ended. */
 struct proc_line {
@@ -94,6 +108,9 @@ int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len);
 
 /* The image that ran at ns, NULL when none is known. */
 struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns);
+/* True while a thread of this image runs. False for NULL. Asks /proc where the first thread has
+ * exited. */
+bool proc_image_alive(const struct proc_image *im);
 const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr);
 
 /*

@@ -76,7 +76,7 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid)
 static char *read_cgroup(uint32_t tgid)
 {
 	char path[64], text[8192], *save = NULL, *best = NULL;
-	snprintf(path, sizeof(path), "/proc/%u/cgroup", tgid);
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", proc_thread(tgid));
 	if (read_small(path, text, sizeof(text)) <= 0)
 		return NULL;
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
@@ -145,7 +145,7 @@ static void add_line(struct procs *p, struct proc_image *im, char *line)
 static FILE *open_maps(uint32_t tgid)
 {
 	char path[64];
-	snprintf(path, sizeof(path), "/proc/%u/maps", tgid);
+	snprintf(path, sizeof(path), "/proc/%u/maps", proc_thread(tgid));
 	return fopen(path, "re");
 }
 
@@ -162,10 +162,18 @@ int proc_line_at(uint32_t tgid, uint64_t addr, struct proc_line *ret)
 	return rc;
 }
 
-int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len)
+static bool read_thread(uint32_t tid, uint64_t addr, void *out, size_t len)
 {
 	struct iovec local = { out, len }, remote = { (void *)(uintptr_t)addr, len }; /* NOLINT */
-	return process_vm_readv((pid_t)tgid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -EFAULT;
+	return process_vm_readv((pid_t)tid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+}
+
+int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len)
+{
+	if (read_thread(tgid, addr, out, len))
+		return 0;
+	uint32_t tid = proc_thread(tgid);
+	return tid && tid != tgid && read_thread(tid, addr, out, len) ? 0 : -EFAULT;
 }
 
 static int read_maps(struct procs *p, struct proc_image *im)
@@ -184,7 +192,7 @@ static int read_maps(struct procs *p, struct proc_image *im)
 	}
 	free(line);
 	fclose(f);
-	snprintf(path, sizeof(path), "/proc/%u/exe", im->tgid);
+	snprintf(path, sizeof(path), "/proc/%u/exe", proc_thread(im->tgid));
 	ssize_t n = readlink(path, exe, sizeof(exe) - 1);
 	if (n > 0) {
 		exe[n] = 0;
@@ -212,6 +220,7 @@ int procs_scan_one(struct procs *p, uint32_t tgid)
 	im->cgroup = read_cgroup(tgid);
 	read_stat(im);
 	read_maps(p, im);
+	im->leader_gone = proc_thread(tgid) != tgid;
 	im->read_ns = now;
 	return 0;
 }

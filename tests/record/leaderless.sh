@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Processes whose first thread has exited, before the recording began and during it: functions by
+# their names, and stacks that are copied to user space at the start of a process only.
+. "$(dirname "$0")/lib.bash"
+
+cp "$loads/leaderless" ./before
+cp "$loads/leaderless" ./during
+background ./before 1 30
+before=$pid
+# The recorder looks for ended processes where a window ends: each ten seconds of the clock.
+sleep "$(python3 -c 'import time; print((8 - time.time()) % 10)')"
+background ./during 700 30
+sleep 0.1
+ok "the first thread of one has exited" grep -q '^State:.*zombie' "/proc/$before/status"
+record -q -F 299 -d 4500ms -p "$before,$pid" -o store
+ok "that of the other, too" grep -q '^State:.*zombie' "/proc/$pid/status"
+for comm in before during; do
+	"$ascribe" export store --format folded --where "{comm=\"$comm\"}" 2>/dev/null >$comm.folded
+	ok "leader exited $comm recording: the functions" awk '
+		{ n += $NF } /;second_thread;second_leaf / { good += $NF }
+		END { printf "%d of %d\n", good, n; exit !(n > 100 && good > 0.97 * n) }' $comm.folded
+	"$ascribe" report store --by exe --where "{comm=\"$comm\"}" >$comm.report 2>/dev/null
+	ok "leader exited $comm recording: the program" grep -q "$PWD/$comm" $comm.report
+done
+"$ascribe" stat store --json >stat.json
+check "stacks are copied at the start of a process only" s=stat.json -- \
+	's["flagged"]["copied"] < 0.1 * s["stored"]' 's["flagged"]["copied"], s["stored"]'
+finish
