@@ -26,7 +26,14 @@ static int by_slot(const void *pa, const void *pb, void *ctx)
 	return (a->b.seq > b->b.seq) - (a->b.seq < b->b.seq);
 }
 
-/* The blocks of the first slot of this level that ended before `before`: *ret_n of them from *ret_from on; 0: none. */
+/* Its end is over; or it begins so late that a wrong clock must have written its blocks, which would wait for years. */
+static bool slot_is_due(uint8_t level, int64_t slot, int64_t before)
+{
+	int64_t begin = slot * levels[level].span_ns;
+	return begin + levels[level].span_ns <= before || begin - DAY_NS > before;
+}
+
+/* The blocks of the first slot of this level that is due: *ret_n of them from *ret_from on; 0: none. */
 static void find_due(struct store_writer *w, uint8_t level, int64_t before, size_t *ret_from, size_t *ret_n)
 {
 	struct pending *p = &w->pending[level - 1];
@@ -38,7 +45,7 @@ static void find_due(struct store_writer *w, uint8_t level, int64_t before, size
 		int64_t slot = slot_of(level, p->v[from].b.t0_ns);
 		for (to = from; to < p->n && slot_of(level, p->v[to].b.t0_ns) == slot; to++)
 			;
-		if ((slot + 1) * levels[level].span_ns > before)
+		if (!slot_is_due(level, slot, before))
 			continue;
 		*ret_from = from;
 		*ret_n = to - from;

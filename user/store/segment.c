@@ -46,6 +46,15 @@ void store_drop_segment(struct store *s, size_t i)
 			s->segments[i].refs[k].segment = (uint32_t)i;
 }
 
+void segment_unload(struct store *s, struct segment *g)
+{
+	segment_close(s, g);
+	free(g->refs);
+	g->refs = NULL;
+	g->n_refs = g->refs_cap = 0;
+	g->loaded = false;
+}
+
 int segment_open(struct store *s, struct segment *g, struct err *err)
 {
 	if (g->file.fd >= 0)

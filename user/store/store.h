@@ -113,7 +113,8 @@ struct store_options {
 				       times no rows with labels, below it nothing; 0: 1% of the file system, at most 64 MiB */
 	bool windows_only;	    /* a recording, kept as it was made: no parents (store_compact makes them), no retention */
 	int64_t recent_ns;	    /* with windows_only: only this much is kept, or up to twice as much; 0: all */
-	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never; not less than the level below */
+	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never; not less than the level below. Age
+				       is the time that the host has been up since: clocks that are set cut nothing */
 };
 
 void store_options_default(struct store_options *o);

@@ -394,6 +394,7 @@ void store_writer_close(struct store_writer *w)
 	for (int k = 0; k < N_LEVELS; k++)
 		free(w->pending[k].v);
 	free(w->unposted.v);
+	free(w->up_ns);
 	postings_fini(w);
 	wide_fini(w);
 	rows_fini(&w->rows);
