@@ -23,6 +23,7 @@ struct block_ref {
 	uint32_t stored_len;
 	uint32_t segment; /* index in store.segments */
 	uint64_t mark_bytes[N_DICTS + 1];
+	bool aside; /* of a writer's pending block: its slot could not be merged, do not try again */
 };
 
 struct segment {

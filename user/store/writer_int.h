@@ -57,7 +57,9 @@ struct store_writer {
 	struct key_stat *keys;
 	size_t n_keys, keys_cap;
 	struct pending pending[N_LEVELS]; /* blocks without a parent */
-	struct merge *merges[N_LEVELS];	  /* parents in the making, by their level */
+	struct merge *merges[N_LEVELS];	  /* parents in the making, by their level, */
+	int64_t merge_slot[N_LEVELS];	  /* and their slots */
+	bool any_aside;			  /* of the pending blocks */
 	struct pending unposted;	  /* windows with a table that are in no postings yet */
 	struct posted *posted; /* what those had, by seq; what is missing is read again */
 	size_t n_posted, posted_cap;
