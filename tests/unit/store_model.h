@@ -259,6 +259,9 @@ static inline void model_fill(struct model *m, struct store_writer *sw, struct m
 	model_sort(w->rows, w->n);
 }
 
+/* Of the end of window i: the clocks agree. */
+#define MODEL_BOOT(i) (((int64_t)(i) + 1) * 10000000000)
+
 /* Totals are made from the number of the window, so that they can be checked without being kept. */
 static inline int model_commit_at(struct store_writer *sw, size_t i, struct err *err)
 {
@@ -267,7 +270,7 @@ static inline int model_commit_at(struct store_writer *sw, size_t i, struct err 
 					   { 3, 1301, 1000, lost[1], flagged[1] } };
 	struct store_totals t = { cpu, 2, i, 5 * i, 1u << 20 };
 	int64_t t0 = 1700000000000000000 + (int64_t)i * 10000000000;
-	return store_commit_window(sw, t0, t0 + 10000000000, (int64_t)i, &t, err);
+	return store_commit_window(sw, t0, t0 + 10000000000, MODEL_BOOT(i), &t, err);
 }
 
 static inline int model_commit(struct model *m, struct store_writer *sw, size_t n_rows, struct err *err)
@@ -339,7 +342,7 @@ static inline bool same_counters(const struct store_window *w, size_t i)
 {
 	const struct store_totals *t = &w->totals;
 	return t->n_cpus == 2 && t->outside == i && t->own_cpu_ns == 5 * i && t->own_rss == 1u << 20 &&
-	       w->boot_ns == (int64_t)i && t->cpu[0].cpu == 0 && t->cpu[1].cpu == 3 && t->cpu[0].fired == 100 + i &&
+	       w->boot_ns == MODEL_BOOT(i) && t->cpu[0].cpu == 0 && t->cpu[1].cpu == 3 && t->cpu[0].fired == 100 + i &&
 	       t->cpu[0].stored == 100 && t->cpu[1].fired == 1301 && t->cpu[1].stored == 1000 &&
 	       t->cpu[0].lost[0] == i && t->cpu[0].lost[1] == 0 && t->cpu[1].lost[0] == 300 && t->cpu[1].lost[1] == 1 &&
 	       t->cpu[0].flagged[0] == i * i && t->cpu[1].flagged[0] == 7;

@@ -2,6 +2,8 @@
 /* The segment tree beside a brute-force merge of its windows: random ranges, selectors, late windows, wide keys. */
 #include "unit/store_model.h"
 
+#include "store/store_int.h"
+
 #include "query/query.h"
 
 #include <sys/statvfs.h>
@@ -261,6 +263,98 @@ static void uses_parents(void **state)
 	assert_true(c.n < 60);
 	assert_true(of_level[7] + of_level[8] > 0);
 	store_cover_free(&c);
+}
+
+static void top_values(void **state);
+
+/* Where parents would have too many rows, questions read their children; other slots and higher levels are made as ever. */
+static void overfull_parents(void **state)
+{
+	(void)state;
+	struct store_options o = model_options;
+	struct store_writer *w;
+	size_t left = 0, folded = 0;
+	o.parent_rows = 200;
+	struct fixture *f = fixture_new(32, &o, &w);
+	fill(&f->m, &w, f->dir, &o);
+	fixture_open(f, w);
+	for (size_t i = 0; i < f->s->n_segments; i++) {
+		struct segment *g = &f->s->segments[i];
+		struct err err = { 0 };
+		assert_int_equal(segment_load(f->s, g, &err), 0);
+		for (size_t k = 0; k < g->n_refs; k++) {
+			left += g->refs[k].b.level > 1 && g->refs[k].b.flags == BLOCK_NO_ROWS;
+			folded += g->refs[k].b.flags == BLOCK_FOLDED_ONLY;
+			assert_true(!g->refs[k].b.level || g->refs[k].b.n_rows <= o.parent_rows);
+		}
+	}
+	print_message("%zu leave their rows to their children, %zu have none\n", left, folded);
+	assert_true(left > 5 && folded > 5);
+	void *fixture = f;
+	random_ranges(&fixture);
+	uses_parents(&fixture);
+	top_values(&fixture);
+	fixture_teardown(&fixture);
+}
+
+/* How many blocks a level has; and where block k of the first segment of level 0 ends. */
+static size_t count_level(const char *dir, uint8_t level, size_t k, off_t *ret_end)
+{
+	struct store *s;
+	struct err err = { 0 };
+	size_t n = 0;
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	for (size_t i = 0; i < s->n_segments; i++) {
+		struct segment *g = &s->segments[i];
+		assert_int_equal(segment_load(s, g, &err), 0);
+		n += g->m.level == level ? g->n_refs : 0;
+		if (g->m.serial == 1)
+			*ret_end = (off_t)(g->refs[k].offset + FRAME_SIZE + g->refs[k].stored_len);
+	}
+	store_close(s);
+	return n;
+}
+
+/* A window that the disk has damaged: what it is part of has no parent, all the rest does, and the failure is told. */
+static void damaged_child(void **state)
+{
+	(void)state;
+	char dir[64], path[120];
+	struct model m = { .random = 14 };
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct err err = { 0 };
+	off_t end;
+	uint8_t byte;
+	o.windows_only = true;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	for (int i = 0; i < 60; i++)
+		commit_at(&m, w, T0 / (300 * SECOND) * 300 * SECOND + i * 10 * SECOND, 12);
+	store_writer_close(w);
+	assert_int_equal(count_level(dir, 1, 20, &end), 0);
+	snprintf(path, sizeof(path), "%s/%s", dir, "seg/10s-00000001.seg");
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pread(fd, &byte, 1, end - 1), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, end - 1), 1);
+	close(fd);
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &model_options, &err), 0);
+	assert_int_equal(store_compact(w, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "is damaged at offset"));
+	assert_int_equal(store_writer_state(w)->parents_failed, 1);
+	assert_int_equal(store_compact(w, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(count_level(dir, 1, 20, &end), 9);
+	assert_int_equal(count_level(dir, 2, 20, &end), 1);
+	struct store *s;
+	struct store_cover c;
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	assert_int_equal(c.n, 1 + 4 + 6); /* five minutes, four, and the windows of the one that has the damage */
+	store_cover_free(&c);
+	store_close(s);
+	remove_tree(dir);
+	model_fini(&m);
 }
 
 /* ---- the other reader ---- */
@@ -968,6 +1062,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_ranges),
 		cmocka_unit_test(uses_parents), cmocka_unit_test(top_values), cmocka_unit_test(values_of_wide_keys), cmocka_unit_test(some_keys), cmocka_unit_test(decoder_agrees),
+		cmocka_unit_test(overfull_parents),
+		cmocka_unit_test(damaged_child),
 		cmocka_unit_test(retention),
 		cmocka_unit_test(part_of_a_minute),
 		cmocka_unit_test(every_flip),

@@ -42,7 +42,7 @@ static const struct opt options[] = {
 	{ "unwind-max", 0, OPT_SIZE, "SIZE", "of it, unwind rules (default 64MiB)", AT(unwind_max), 0, 0 },
 	{ "store-max", 0, OPT_SIZE, "SIZE", "bytes of the store (default: a tenth of the file system, at most 10GiB)", AT(max_bytes), 0, 0 },
 	{ "store-reserve", 0, OPT_SIZE, "SIZE", "kept free on the file system (default: 1%, at most 64MiB)", AT(reserve_bytes), 0, 0 },
-	{ "keep", 0, OPT_LIST, "LEVEL=TIME,..", "blocks of a level are cut at this age: 10s=2d,1m=30d (default: as the quota\nallows)", AT(keep), 0, 0 },
+	{ "keep", 0, OPT_LIST, "LEVEL=TIME,..", "cut blocks of a level at this age: 10s=2d,1m=30d (default: as the quota\nallows); time in which the host is off does not count", AT(keep), 0, 0 },
 	{ "wide-values", 0, OPT_UINT, "N", "a key with more values in an hour is wide (default 256)", AT(wide_values), 1, 100000 },
 	{ "generation", 0, OPT_DURATION, "TIME", "symbols are given up after so long (default 13w)", AT(generation_ns), 0, 0 },
 	{ "kill-switch", 0, OPT_STRING, "FILE", "while this file is there nothing is sampled", AT(kill_switch), 0, 0 },

@@ -302,14 +302,14 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
 }
 
 /* What can be made up for later: said, counted, not a failure of the window. On a full disk what is old goes all the same. */
-static void after_commit(struct store_writer *w, int64_t now_ns, bool committed)
+static void after_commit(struct store_writer *w, int64_t now_ns, int64_t boot_ns, bool committed)
 {
 	struct err err = { 0 };
 	if (w->opt.windows_only && !w->opt.recent_ns)
 		return;
 	int rc = committed && !w->opt.windows_only ? compact_due(w, now_ns, &err) : 0;
 	if (!rc)
-		rc = retain_due(w, now_ns, &err);
+		rc = retain_due(w, now_ns, boot_ns, &err);
 	if (rc) {
 		w->state.parents_failed++;
 		snprintf(w->state.last_error, sizeof(w->state.last_error), "%s", err.text);
@@ -331,6 +331,6 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
 	idhash_clear(&w->row_hash);
 	setpool_clear(&w->sets);
 	if (!rc || rc == -ENOSPC)
-		after_commit(w, t1_ns, !rc);
+		after_commit(w, t1_ns, boot_ns, !rc);
 	return rc;
 }

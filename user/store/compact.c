@@ -26,7 +26,24 @@ static int by_slot(const void *pa, const void *pb, void *ctx)
 	return (a->b.seq > b->b.seq) - (a->b.seq < b->b.seq);
 }
 
-/* The blocks of the first slot of this level that ended before `before`: *ret_n of them from *ret_from on; 0: none. */
+/* Its end is over; or it begins so late that a wrong clock must have written its blocks, which would wait for years. */
+static bool slot_is_due(uint8_t level, int64_t slot, int64_t before)
+{
+	int64_t begin = slot * levels[level].span_ns;
+	return begin + levels[level].span_ns <= before || begin - DAY_NS > before;
+}
+
+/* A parent of what is left would seem to hold what was set aside, too: its windows lie among them. */
+static bool slot_is_aside(const struct store_writer *w, uint8_t level, int64_t slot)
+{
+	for (uint8_t k = 0; k < level; k++)
+		for (size_t i = 0; i < w->pending[k].n; i++)
+			if (w->pending[k].v[i].aside && slot_of(level, w->pending[k].v[i].b.t0_ns) == slot)
+				return true;
+	return false;
+}
+
+/* The blocks of the first slot of this level that is due: *ret_n of them from *ret_from on; 0: none. */
 static void find_due(struct store_writer *w, uint8_t level, int64_t before, size_t *ret_from, size_t *ret_n)
 {
 	struct pending *p = &w->pending[level - 1];
@@ -38,7 +55,7 @@ static void find_due(struct store_writer *w, uint8_t level, int64_t before, size
 		int64_t slot = slot_of(level, p->v[from].b.t0_ns);
 		for (to = from; to < p->n && slot_of(level, p->v[to].b.t0_ns) == slot; to++)
 			;
-		if ((slot + 1) * levels[level].span_ns > before)
+		if (!slot_is_due(level, slot, before) || (w->any_aside && slot_is_aside(w, level, slot)))
 			continue;
 		*ret_from = from;
 		*ret_n = to - from;
@@ -65,6 +82,23 @@ static int finish(struct store_writer *w, uint8_t level, struct err *err)
 	return rc;
 }
 
+/*
+ * A slot that cannot be merged must not hold up all others: its blocks stay without a parent, questions read them as they are. The
+ * next writer tries again.
+ */
+static void set_aside(struct store_writer *w, uint8_t level, const struct err *err)
+{
+	struct pending *below = &w->pending[level - 1];
+	for (size_t i = 0; i < below->n; i++)
+		below->v[i].aside |= slot_of(level, below->v[i].b.t0_ns) == w->merge_slot[level];
+	w->any_aside = true;
+	merge_free(w->merges[level]);
+	w->merges[level] = NULL;
+	w->state.parents_failed++;
+	if (err)
+		snprintf(w->state.last_error, sizeof(w->state.last_error), "%s", err->text);
+}
+
 /* All slots of this level that are due, as far as the budget goes. */
 static int compact_level(struct store_writer *w, uint8_t level, int64_t before, size_t *budget, struct err *err)
 {
@@ -80,12 +114,17 @@ static int compact_level(struct store_writer *w, uint8_t level, int64_t before, 
 			if (level < N_LEVELS - 1 &&
 			    ARRAY_RESERVE(w->pending[level].v, w->pending[level].cap, w->pending[level].n + 1))
 				return err_sys(err, -ENOMEM, "cannot compact %s", w->s.dir);
+			w->merge_slot[level] = slot_of(level, w->pending[level - 1].v[from].b.t0_ns);
 			rc = merge_begin(&w->merges[level], w, level, w->pending[level - 1].v + from, n, err);
 		}
 		if (!rc)
 			rc = merge_step(w->merges[level], budget, &done, err);
 		if (!rc && done)
 			rc = finish(w, level, err);
+		if (rc == -E2BIG || rc == -EBADMSG) {
+			set_aside(w, level, err);
+			rc = 0;
+		}
 	}
 	return rc;
 }
@@ -133,11 +172,13 @@ int compact_due(struct store_writer *w, int64_t now_ns, struct err *err)
 int store_compact(struct store_writer *w, struct err *err)
 {
 	int64_t last = INT64_MIN;
+	uint64_t failed = w->state.parents_failed;
 	for (int k = 0; k < N_LEVELS; k++)
 		for (size_t i = 0; i < w->pending[k].n; i++)
 			last = w->pending[k].v[i].b.t1_ns > last ? w->pending[k].v[i].b.t1_ns : last;
 	w->compact_after_ns = 0;
-	return last == INT64_MIN ? 0 : compact_before(w, last, last, SIZE_MAX, err);
+	int rc = last == INT64_MIN ? 0 : compact_before(w, last, last, SIZE_MAX, err);
+	return rc || w->state.parents_failed == failed ? rc : err_set(err, -EBADMSG, "%s", w->state.last_error);
 }
 
 static int on_root(void *ctx, const struct block_ref *r)

@@ -75,7 +75,7 @@ enum value_type {
 
 #define BLOCK_FOLDED_ONLY 1u /* flags: space was low, the rows were not written */
 #define BLOCK_NARROW_ONLY 2u /* flags: space was low, a window without its wide labels */
-#define BLOCK_NO_ROWS 4u     /* flags: level 1, rows hardly fewer than those of its children, which have them */
+#define BLOCK_NO_ROWS 4u     /* flags: too many rows, or hardly fewer than those of its children, which have them */
 
 /* Limits: a reader refuses what is above them, so that a damaged or hostile file cannot make it allocate at will. */
 #define STRING_MAX 65535u            /* bytes of one string */

@@ -48,6 +48,8 @@ struct merge {
 	struct dropped_key *dropped; /* strings of the writer's epoch */
 	size_t n_dropped, dropped_cap;
 	bool folded; /* a child has no rows and nothing below it: the sum would not be the whole */
+	bool overfull; /* more rows than a parent may have: they are left to the children */
+	bool orphan;   /* a child leaves its rows to its own children: m may not do the same */
 	struct rows group;
 	struct setpool one; /* holds a copy of one set at a time */
 	struct rows_writer out;
@@ -415,12 +417,15 @@ static int add_one(struct merge *m, const struct block_ref *r, uint32_t n_parts,
 /*
  * A child without rows has them in its own children, windows: they come with it, and it stands for what it has more than they, which is
  * nothing unless some are gone. Its lists of values are as good as what they have. Where all are gone its sums are all there is.
+ * Above level 1 such a child had too many rows, and so has its parent.
  */
 static int add_child(struct merge *m, const struct block_ref *r)
 {
 	const struct block_ref **below = NULL;
 	size_t n = 0;
-	int rc = r->b.flags & BLOCK_NO_ROWS ? store_children(&m->w->s, r, &below, &n) : 0;
+	bool few = r->b.flags & BLOCK_NO_ROWS && r->b.level == 1;
+	int rc = few ? store_children(&m->w->s, r, &below, &n) : 0;
+	m->orphan |= few;
 	if (!rc)
 		rc = add_one(m, r, (uint32_t)n, 0);
 	size_t owner = m->n;
@@ -545,6 +550,8 @@ static int merge_group(struct merge *m, uint32_t leaf, uint32_t event)
 	if (rc)
 		return rc;
 	rows_sort(&m->group);
+	if (!m->out.folded && m->group.n > m->w->opt.parent_rows - m->out.n_rows)
+		m->out.folded = m->overfull = true;
 	rc = rows_put(&m->out, m->group.v, m->group.n);
 	return rc ? no_memory(m, rc) : 0;
 }
@@ -618,7 +625,8 @@ static int encode(struct merge *m, struct block *b)
 	b->has |= 1u << COLUMN_TOTALS | 1u << COLUMN_DROPPED;
 	for (size_t i = 0; !rc && i < m->n_dropped; i++)
 		rc = add_dropped(&b->column[COLUMN_DROPPED], &m->dropped[i]);
-	b->info.flags = m->folded ? BLOCK_FOLDED_ONLY : saves_little(m) ? BLOCK_NO_ROWS : 0;
+	b->info.flags = m->folded || (m->overfull && m->orphan) ? BLOCK_FOLDED_ONLY :
+			m->overfull || saves_little(m) ? BLOCK_NO_ROWS : 0;
 	m->out.folded = b->info.flags != 0;
 	rows_finish(&m->out, b);
 	top_cut(&m->top);

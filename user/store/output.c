@@ -422,6 +422,8 @@ static int append_block(struct store_writer *w, struct segment *g, struct block 
 	size_t len = out.len < BLOCK_HEAD_MAX ? out.len : BLOCK_HEAD_MAX;
 	if (!rc) /* room in the index, so that nothing can fail behind the sync */
 		rc = block_decode_head(&h, out.data, len, out.len);
+	if (!rc) /* should the block fail, the segment seems younger than it is */
+		rc = age_note(w, g, &h.info);
 	if (!rc)
 		rc = segment_add_ref(&w->s, g, &h, g->file.end, (uint32_t)out.len);
 	if (!rc) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Postings: for the values of wide keys, which windows of an hour have them. A value is known by 32 bits of a hash of key and
+ * Postings: for the values of wide keys, which windows of an hour have them. A value is known by 28 bits of a hash of key and
  * value; a hit may be another value, so that what is found is read and compared.
  */
 #ifndef ASCRIBE_STORE_POSTINGS_H

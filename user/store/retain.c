@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Retention: whole files go, by age of their level and then, while the store is larger than its cap, the finest level and its
- * oldest first. The manifest says so before anything is unlinked. Generations and epochs go with the last block that
+ * Retention: whole files go, by age of their level (age.c) and then, while the store is larger than its cap, the finest level and
+ * what was written first of it. The manifest says so before anything is unlinked. Generations and epochs go with the last block that
  * names them.
  */
 #include "store/writer_int.h"
@@ -90,7 +90,7 @@ static void forget_pending(struct store_writer *w, size_t segment)
 	}
 }
 
-static int cut(struct store_writer *w, size_t i, bool by_age, struct gone *gone)
+static int cut(struct store_writer *w, size_t i, bool by_age, int64_t now_ns, struct gone *gone)
 {
 	struct store *s = &w->s;
 	struct segment *g = &s->segments[i];
@@ -101,7 +101,8 @@ static int cut(struct store_writer *w, size_t i, bool by_age, struct gone *gone)
 		return rc;
 	c->blocks += g->m.n_blocks;
 	*(by_age ? &c->bytes_by_age : &c->bytes_by_size) += bytes;
-	if (g->m.n_blocks && g->m.t1_ns > c->before_ns)
+	/* A time to come, of a clock that was wrong, says nothing about what is older than it. */
+	if (g->m.n_blocks && g->m.t1_ns > c->before_ns && g->m.t1_ns <= now_ns)
 		c->before_ns = g->m.t1_ns;
 	forget_pending(w, i);
 	store_drop_segment(s, i);
@@ -113,19 +114,20 @@ static int64_t keep_ns(const struct store_writer *w, uint8_t level)
 	return w->opt.recent_ns ? w->opt.recent_ns : w->opt.keep_ns[level == LEVEL_POSTINGS ? 0 : level];
 }
 
-static int cut_by_age(struct store_writer *w, int64_t now_ns, struct gone *gone)
+static int cut_by_age(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struct gone *gone)
 {
-	int rc = 0;
+	int rc = age_date(w);
+	int64_t now = age_now(w, boot_ns);
 	for (size_t i = w->s.n_segments; !rc && i-- > 0;) {
 		const struct segment *g = &w->s.segments[i];
 		int64_t keep = keep_ns(w, g->m.level);
-		if (complete(g) && keep && g->m.t1_ns < now_ns - keep)
-			rc = cut(w, i, true, gone);
+		if (complete(g) && keep && age_of_segment(w, i, now) > keep)
+			rc = cut(w, i, true, now_ns, gone);
 	}
 	return rc;
 }
 
-/* The finest level that has a file to spare, and its oldest; postings go with the windows they are about. */
+/* The finest level that has a file to spare, and the first that was made of it; postings go with the windows they are about. */
 static bool finest(const struct store *s, size_t *ret)
 {
 	bool found = false;
@@ -135,7 +137,7 @@ static bool finest(const struct store *s, size_t *ret)
 		int best_level = best->level == LEVEL_POSTINGS ? 0 : best->level;
 		if (!complete(&s->segments[i]))
 			continue;
-		if (!found || level < best_level || (level == best_level && m->t1_ns < best->t1_ns))
+		if (!found || level < best_level || (level == best_level && m->serial < best->serial))
 			*ret = i;
 		found = true;
 	}
@@ -153,7 +155,7 @@ static uint64_t cap_of(const struct store_writer *w)
 	return tenth < CAP_MAX ? tenth : CAP_MAX;
 }
 
-static int cut_by_size(struct store_writer *w, struct gone *gone)
+static int cut_by_size(struct store_writer *w, int64_t now_ns, struct gone *gone)
 {
 	uint64_t bytes = store_bytes(w), cap = cap_of(w);
 	int rc = 0;
@@ -162,7 +164,7 @@ static int cut_by_size(struct store_writer *w, struct gone *gone)
 		if (!finest(&w->s, &i))
 			break;
 		bytes -= file_bytes(&w->s, segment_place(&w->s.segments[i]));
-		rc = cut(w, i, false, gone);
+		rc = cut(w, i, false, now_ns, gone);
 	}
 	return rc;
 }
@@ -223,12 +225,12 @@ static void unlink_all(struct store_writer *w, const struct gone *gone)
 	}
 }
 
-static int retain(struct store_writer *w, int64_t now_ns, struct err *err)
+static int retain(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struct err *err)
 {
 	struct gone gone = { 0 };
-	int rc = cut_by_age(w, now_ns, &gone);
+	int rc = cut_by_age(w, now_ns, boot_ns, &gone);
 	if (!rc)
-		rc = cut_by_size(w, &gone);
+		rc = cut_by_size(w, now_ns, &gone);
 	if (!rc && gone.n)
 		rc = drop_dicts(w, &gone);
 	if (rc)
@@ -244,12 +246,12 @@ static int retain(struct store_writer *w, int64_t now_ns, struct err *err)
 	return rc;
 }
 
-int retain_due(struct store_writer *w, int64_t now_ns, struct err *err)
+int retain_due(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struct err *err)
 {
 	if (w->retain_after_ns > now_ns && w->retain_after_ns - now_ns <= RETAIN_EVERY_NS)
 		return 0;
 	w->retain_after_ns = now_ns + RETAIN_EVERY_NS;
-	int rc = retain(w, now_ns, err);
+	int rc = retain(w, now_ns, boot_ns, err);
 	reserve_keep(w->s.dir_fd);
 	return rc;
 }

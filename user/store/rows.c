@@ -115,7 +115,7 @@ int rows_put(struct rows_writer *w, const struct store_row *group, size_t n)
 		value += group[i].value;
 		w->explicit |= group[i].value != group[i].samples * period;
 	}
-	if (w->n_groups >= ROWS_MAX || n > ROWS_MAX - w->n_rows)
+	if (w->n_groups >= ROWS_MAX || (!w->folded && n > ROWS_MAX - w->n_rows))
 		return -E2BIG;
 	const uint64_t v[] = { group->stack - w->leaf, group->event, samples, value };
 	int rc = 0;

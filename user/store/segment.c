@@ -46,6 +46,15 @@ void store_drop_segment(struct store *s, size_t i)
 			s->segments[i].refs[k].segment = (uint32_t)i;
 }
 
+void segment_unload(struct store *s, struct segment *g)
+{
+	segment_close(s, g);
+	free(g->refs);
+	g->refs = NULL;
+	g->n_refs = g->refs_cap = 0;
+	g->loaded = false;
+}
+
 int segment_open(struct store *s, struct segment *g, struct err *err)
 {
 	if (g->file.fd >= 0)
@@ -66,7 +75,7 @@ int segment_add_ref(struct store *s, struct segment *g, const struct block_head 
 	if (rc)
 		return rc;
 	struct block_ref *r = &g->refs[g->n_refs++];
-	*r = (struct block_ref){ h->info, offset, stored_len, (uint32_t)(g - s->segments), { 0 } };
+	*r = (struct block_ref){ .b = h->info, .offset = offset, .stored_len = stored_len, .segment = (uint32_t)(g - s->segments) };
 	for (int k = 1; k <= N_DICTS; k++)
 		r->mark_bytes[k] = h->marks[k].bytes;
 	return 0;

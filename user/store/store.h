@@ -104,6 +104,7 @@ struct store_options {
 #define STORE_WIDE_VALUES 256
 	uint32_t wide_values;	    /* a key with more values in an hour is wide: STORE_WIDE_VALUES */
 	uint32_t wide_sets;	    /* more narrow label sets in an epoch make the key with the most values wide: 4096 */
+	uint32_t parent_rows;	    /* a parent with more rows than this leaves them to its children: 4 Mi, which 0 stands for, at most */
 	int64_t grace_ns;	    /* a parent is written so long after its slot ended: 20 s */
 	uint64_t generation_bytes;  /* a symbol generation ends at this size: 64 MiB */
 	uint64_t generation_memory; /* or when its dictionaries take so much of the writer's memory: 24 MiB, some 500,000 nodes of stacks */
@@ -113,7 +114,8 @@ struct store_options {
 				       times no rows with labels, below it nothing; 0: 1% of the file system, at most 64 MiB */
 	bool windows_only;	    /* a recording, kept as it was made: no parents (store_compact makes them), no retention */
 	int64_t recent_ns;	    /* with windows_only: only this much is kept, or up to twice as much; 0: all */
-	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never; not less than the level below */
+	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never; not less than the level below. Age
+				       is the time that the host has been up since: clocks that are set cut nothing */
 };
 
 void store_options_default(struct store_options *o);

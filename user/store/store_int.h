@@ -23,6 +23,7 @@ struct block_ref {
 	uint32_t stored_len;
 	uint32_t segment; /* index in store.segments */
 	uint64_t mark_bytes[N_DICTS + 1];
+	bool aside; /* of a writer's pending block: its slot could not be merged, do not try again */
 };
 
 struct segment {
@@ -31,6 +32,10 @@ struct segment {
 	bool loaded;
 	struct block_ref *refs; /* in order of the file: of seq */
 	size_t n_refs, refs_cap;
+	/* A writer's, for retention (age.c): when its newest block was written. */
+	bool dated;
+	uint32_t last_anchor;
+	int64_t last_boot_ns;
 };
 
 /*
@@ -84,6 +89,8 @@ void store_drop_segment(struct store *s, size_t i);
 int segment_open(struct store *s, struct segment *g, struct err *err);
 /* Read the index of a segment, if that was not done. */
 int segment_load(struct store *s, struct segment *g, struct err *err);
+/* Forget the index; not of one that is open, nor while its refs are borrowed. */
+void segment_unload(struct store *s, struct segment *g);
 /* Fill in what the manifest says of a segment that gets no more blocks, from its refs. */
 void segment_describe(struct segment *g);
 /* The payload of the index frame of a sealed segment. */

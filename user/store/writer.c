@@ -349,6 +349,8 @@ int store_writer_open_with(struct store_writer **ret, const char *dir, const str
 	for (int k = 1; k < N_LEVELS; k++)
 		if (w->opt.keep_ns[k] && (!w->opt.keep_ns[k - 1] || w->opt.keep_ns[k] < w->opt.keep_ns[k - 1]))
 			w->opt.keep_ns[k] = w->opt.keep_ns[k - 1];
+	if (!w->opt.parent_rows || w->opt.parent_rows > ROWS_MAX)
+		w->opt.parent_rows = ROWS_MAX;
 	w->lock_fd = -1;
 	for (int k = 0; k <= N_DICTS; k++)
 		w->dict[k].fd = -1;
@@ -394,6 +396,7 @@ void store_writer_close(struct store_writer *w)
 	for (int k = 0; k < N_LEVELS; k++)
 		free(w->pending[k].v);
 	free(w->unposted.v);
+	free(w->up_ns);
 	postings_fini(w);
 	wide_fini(w);
 	rows_fini(&w->rows);

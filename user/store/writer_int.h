@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writer's state, shared by the files that make it up: writer.c opens and takes rows, output.c writes files, commit.c makes
- * windows, wide.c decides which keys are wide, compact.c says when parents are made and merge.c makes them, retain.c cuts.
+ * windows, wide.c decides which keys are wide, compact.c says when parents are made and merge.c makes them, retain.c cuts what age.c
+ * finds to be old.
  */
 #ifndef ASCRIBE_STORE_WRITER_INT_H
 #define ASCRIBE_STORE_WRITER_INT_H
@@ -46,6 +47,9 @@ struct store_writer {
 	int64_t epoch_slot, hour;
 	uint8_t boot_id[16];
 	int64_t anchor_drift_ns; /* of realtime beside BOOTTIME since the last anchor */
+	bool dated;		 /* age_date has run */
+	int64_t *up_ns;		 /* [n_up] by anchor: the largest BOOTTIME that a block of it names */
+	size_t n_up, up_cap;
 	/* The open window. */
 	struct setpool sets;
 	struct rows rows;
@@ -53,7 +57,9 @@ struct store_writer {
 	struct key_stat *keys;
 	size_t n_keys, keys_cap;
 	struct pending pending[N_LEVELS]; /* blocks without a parent */
-	struct merge *merges[N_LEVELS];	  /* parents in the making, by their level */
+	struct merge *merges[N_LEVELS];	  /* parents in the making, by their level, */
+	int64_t merge_slot[N_LEVELS];	  /* and their slots */
+	bool any_aside;			  /* of the pending blocks */
 	struct pending unposted;	  /* windows with a table that are in no postings yet */
 	struct posted *posted; /* what those had, by seq; what is missing is read again */
 	size_t n_posted, posted_cap;
@@ -106,7 +112,18 @@ int postings_due(struct store_writer *w, int64_t now_ns, struct err *err);
 /* The window seq has been written, and this is its table. */
 void postings_note(struct store_writer *w, const struct settable *t, uint32_t seq);
 void postings_fini(struct store_writer *w);
-int retain_due(struct store_writer *w, int64_t now_ns, struct err *err);
+/* boot_ns: BOOTTIME at now_ns, of this boot. */
+int retain_due(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struct err *err);
+
+/* ---- age.c ---- */
+
+/* g gets this block. -ENOMEM. */
+int age_note(struct store_writer *w, struct segment *g, const struct store_block *b);
+/* Read the indexes of the segments that earlier writers left. The first call does all of it. -ENOMEM. */
+int age_date(struct store_writer *w);
+/* The store's clock (age.c) at this BOOTTIME of this boot, and when the newest block of a segment was written. */
+int64_t age_now(const struct store_writer *w, int64_t boot_ns);
+int64_t age_of_segment(const struct store_writer *w, size_t i, int64_t now_ns);
 
 enum space {
 	SPACE_FINE = 0,
