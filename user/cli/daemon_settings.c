@@ -37,7 +37,7 @@ static const struct opt options[] = {
 	{ "socket-mode", 0, OPT_STRING, "MODE", "of Unix sockets, octal (default 0660)", AT(socket_mode), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1, 16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)", AT(connections), 1, 10000 },
-	{ "cpu-max", 0, OPT_STRING, "PERCENT", "of one CPU, over a minute: beyond it the rate is halved and each sample\nstands for two, and so on (default 2%; 0: no limit)",
+	{ "cpu-max", 0, OPT_STRING, "PERCENT", "of one CPU, over a minute, without what answers questions: beyond it the rate is\nhalved and each sample stands for two, and so on (default 2%; 0: no limit)",
 	  AT(cpu_max), 0, 0 },
 	{ "memory-max", 0, OPT_SIZE, "SIZE", "resident memory and BPF maps: beyond it what is kept to be quick is given\nup, then recording begins anew (default 256MiB; 0: no limit)",
 	  AT(memory_max), 0, 0 },

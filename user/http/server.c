@@ -10,6 +10,7 @@
 #include "http/assets.h"
 #include "http/clock.h"
 #include "http/listen.h"
+#include "util/own.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -367,6 +368,7 @@ static void on_connection(void *ctx, struct MHD_Connection *c, void **own, enum 
 	struct address *a = ctx;
 	struct conn *conn = *own;
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		own_thread_be_nice(); /* libmicrohttpd made this thread; it has done nothing before its first connection */
 		open_conn(a->server, c, own);
 		return;
 	}
@@ -414,6 +416,7 @@ static void *run_keeper(void *arg)
 	struct http_server *s = arg;
 	bool handles = false;
 	prctl(PR_SET_NAME, "ascribe-keeper");
+	own_thread_be_nice();
 	pthread_mutex_lock(&s->conns_lock);
 	while (!s->stopping) {
 		struct timespec t;
