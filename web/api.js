@@ -14,6 +14,16 @@ export function setToken(token) {
 	try { sessionStorage.setItem(TOKEN, token); } catch { /* kept by nobody */ }
 }
 
+/* A token comes behind "#", which no browser sends to a server; it does not stay in the address bar. */
+export function takeToken() {
+	const given = new URLSearchParams(location.hash.slice(1)).get('token');
+	if (!given)
+		return false;
+	setToken(given);
+	history.replaceState(history.state, '', location.pathname + location.search);
+	return true;
+}
+
 export function address(path, params) {
 	const q = new URLSearchParams();
 	for (const [name, value] of Object.entries(params))
@@ -43,6 +53,17 @@ export async function request(path, params, signal) {
 		await wait(300 << turn); /* too many questions at a time */
 	}
 }
+
+/* Save an answer as a file. A link would not carry the token. */
+export async function download(at, name) {
+	const url = URL.createObjectURL(await (await request(at, {})).blob()), a = document.createElement('a');
+	a.href = url;
+	a.download = name;
+	a.click();
+	setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+export const hasToken = () => !!stored();
 
 const answer = async (what, params, signal) => (await request('api/v1/' + what, params, signal)).json();
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page: what the address says is shown, what is done changes the address. */
-import { ask, askEarly, noLonger, setToken } from './api.js';
+import { ask, askEarly, noLonger, setToken, takeToken } from './api.js';
 import { Bar } from './bar.js';
 import { BlamePane } from './blame_pane.js';
 import { Chart } from './chart.js';
@@ -325,5 +325,7 @@ function begin() {
 		askEarly('flame', question(state));
 }
 
+takeToken();
+addEventListener('hashchange', () => { if (takeToken()) location.reload(); });
 begin();
 new App().start();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bar on top: range, selection, what it is compared with, live, light or dark, export. */
-import { address } from './api.js';
+import { address, download, hasToken } from './api.js';
 import { byId, h, refill } from './dom.js';
 import { brief, time } from './format.js';
 import * as selector from './selector.js';
@@ -136,7 +136,14 @@ export class Bar {
 	showMenu(s) {
 		const select = this.app.select(), view = { ...select, ...this.app.baseline(), names: s.names };
 		const flame = s.view === 'sandwich' ? { ...view, view: 'callees', function: s.fn, module: s.module } : { ...view, view: s.view, root: s.root };
-		const link = (text, path, params, name) => h('a', { href: address(path, params), download: name, 'data-export': name }, text);
+		const save = e => {
+			const { href, download: name } = e.currentTarget;
+			if (!hasToken())
+				return;
+			e.preventDefault();
+			download(href, name).catch(error => this.app.warn(error.message));
+		};
+		const link = (text, path, params, name) => h('a', { href: address(path, params), download: name, 'data-export': name, onclick: save }, text);
 		refill(this.menu.lastChild, [
 			link('This flame graph as a page', 'export/flame.html', flame, 'flame.html'),
 			link('Profile for pprof', 'export/profile.pb.gz', select, 'profile.pb.gz'),

@@ -30,7 +30,7 @@ rss_kib() { awk '/VmRSS/ { print $2 }' "/proc/$1/status"; }
 flame() {
 	echo "== flame graph API: 24 hours, 20,000 nodes (promised: 60 ms of server time)"
 	if [ -n "${DAY:-}" ]; then ln -s "$DAY" day; else "$build/bench/serve_store" day || exit 1; fi
-	start log "$build/ascribe" serve day -l 127.0.0.1:0 --workers 2
+	start log "$build/ascribe" serve day -l 127.0.0.1:0 --workers 2 --anonymous
 	cat >flame.py <<'PY'
 import json, sys, time, urllib.request
 url, n = sys.argv[1], 15
@@ -58,7 +58,7 @@ readers() {
 	writer=$!
 	pids+=("$writer")
 	until grep -q begun live.txt; do sleep 0.5; done
-	start log2 "$build/ascribe" serve live -l 127.0.0.1:0 --workers 2
+	start log2 "$build/ascribe" serve live -l 127.0.0.1:0 --workers 2 --anonymous
 	cat >readers.py <<'PY'
 import http.client, random, sys, threading, time
 host = sys.argv[1].split('//')[1]
@@ -111,7 +111,7 @@ daemon() {
 	seconds=${SECONDS_DAEMON:-120}
 	echo "== the daemon at 19 Hz, $seconds s, two busy CPUs (promised: 0.15% of one CPU, 64 MiB)"
 	for i in 1 2; do openssl speed -seconds 1000 sha256 >/dev/null 2>&1 & pids+=($!); done
-	start log3 "$build/ascribe" daemon -s "$dir/own" -l 127.0.0.1:0
+	start log3 "$build/ascribe" daemon -s "$dir/own" -l 127.0.0.1:0 --anonymous
 	sleep 20
 	cpu() { awk '{ print ($14 + $15) * 10 }' "/proc/$1/stat"; }
 	before=$(cpu "$pid")
@@ -128,7 +128,7 @@ high() {
 	echo "== a day of high cardinality: 2,800 new query ids in each of 8,640 windows, then a daemon that goes on there (promised: 64 MiB resident, no growth)"
 	if [ -n "${HIGH:-}" ]; then cp -r "$HIGH" high; else "$build/bench/serve_store" high high || exit 1; fi
 	"$build/bench/high_load" 2 & pids+=($!)
-	start log4 "$build/ascribe" daemon -s "$dir/high" -l 127.0.0.1:0
+	start log4 "$build/ascribe" daemon -s "$dir/high" -l 127.0.0.1:0 --anonymous
 	cat >high.py <<'PY'
 import sys, threading, time, urllib.error, urllib.request
 url, pid, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])

@@ -13,9 +13,9 @@ export async function launch() {
 
 const servers = [];
 
-/* `ascribe serve` over a store -> its address. */
+/* `ascribe serve` over a store -> its address; without other options nothing asks for a token. */
 export function serve(store, ...args) {
-	const p = spawn(`${build}/ascribe`, ['serve', store, '-l', '127.0.0.1:0', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+	const p = spawn(`${build}/ascribe`, ['serve', store, '-l', '127.0.0.1:0', ...(args.length ? args : ['--anonymous'])], { stdio: ['ignore', 'ignore', 'pipe'] });
 	servers.push(p);
 	return new Promise((ok, fail) => {
 		let said = '';

@@ -385,6 +385,33 @@ test('a token', async () => {
 	await context.close();
 });
 
+test('the token of the address', async () => {
+	const base = await serve('store', '--workers', '2'), token = base.match(/#token=([0-9a-f]{48})$/)[1];
+	assert.equal((await fetch(base.replace(/#.*/, 'api/v1/stat'))).status, 401);
+	const { page, bad, context } = await open(browser, base), asked = [];
+	page.on('request', r => asked.push(r.url()));
+	await settled(page);
+	assert.ok(!(await page.evaluate(() => location.href)).includes('token'));
+	await page.reload();
+	await settled(page);
+	assert.match(await said(page, '#facts'), /samples/);
+	await page.click('.menu summary');
+	const [d] = await Promise.all([page.waitForEvent('download'), page.click('a[data-export="stacks.folded"]')]);
+	assert.equal(d.suggestedFilename(), 'stacks.folded');
+	await d.saveAs('saved-with-token');
+	assert.match(readFileSync('saved-with-token', 'utf8'), / \d+\n$/);
+	assert.ok(asked.length > 3 && !asked.some(u => u.includes(token)), asked.join());
+	assert.deepEqual((await context.cookies()), []);
+	assert.deepEqual(bad, []);
+	/* Another token in the same tab, as after a restart of the server. */
+	await page.evaluate(() => sessionStorage.setItem('ascribe-token', 'no longer good, 0123'));
+	await page.goto(base);
+	await page.waitForFunction(() => !location.hash);
+	await settled(page);
+	assert.match(await said(page, '#facts'), /samples/);
+	await context.close();
+});
+
 test('the policy allows nothing inline', async () => {
 	const policy = (await fetch(url)).headers.get('content-security-policy');
 	assert.ok(policy.includes("default-src 'self'") && !policy.includes('unsafe'), policy);

@@ -6,7 +6,7 @@
 
 "$build/tests/mkstore" store >truth.json || exit 1
 "$build/tests/mkstore" wide wide >/dev/null || exit 1
-serve log "$ascribe" serve store -l 127.0.0.1:0,unix:"$dir/sock" || finish
+serve log "$ascribe" serve store -l 127.0.0.1:0,unix:"$dir/sock" --anonymous || finish
 gets 200 ok "$url/healthz"
 gets 200 ready "$url/readyz"
 gets 200 ok --unix-socket sock http://any.name/healthz
@@ -93,7 +93,7 @@ gets 200 '' "$url/export/folded.txt?where={tenant=\"a\"}"
 ok "the same stacks as the command's" cmp body want.folded
 
 # ---- a flame graph, pruned, and the part of it below one frame ----
-serve log2 "$ascribe" serve wide -l 127.0.0.1:0 || finish
+serve log2 "$ascribe" serve wide -l 127.0.0.1:0 --anonymous || finish
 cat >zoom.py <<'PY'
 import json, sys, urllib.request
 url = sys.argv[1]
@@ -178,7 +178,7 @@ says() { # what it must say, arguments of serve...
 	shift
 	ok "says: $text" sh -c "! timeout 10 '$ascribe' serve $* 2>say && grep -qF '$text' say"
 }
-says 'can be reached from other hosts' store -l 0.0.0.0:0
+says 'unencrypted' store -l 0.0.0.0:0
 says 'is no address' store -l example:port
 says 'TLS needs a certificate and a key' store --tls-cert cert.pem -l 127.0.0.1:0
 says '16 to 1024 bytes' store --token-file /dev/null -l 127.0.0.1:0
@@ -189,7 +189,7 @@ says 'nothere' nothere -l 127.0.0.1:0
 "$build/tests/mkstore" growing grow >/dev/null &
 writer=$!
 for i in $(seq 600); do [ -e growing/MANIFEST ] && break; sleep 0.05; done
-serve log4 "$ascribe" serve growing -l 127.0.0.1:0 || finish
+serve log4 "$ascribe" serve growing -l 127.0.0.1:0 --anonymous || finish
 last=0 seen=0
 while kill -0 $writer 2>/dev/null; do
 	n=$(curl -s "$url/api/v1/stat" | jq -r '.fired // "none"')

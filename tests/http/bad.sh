@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.bash"
 
 "$build/tests/mkstore" store >/dev/null || exit 1
-serve log "$ascribe" serve store -l 127.0.0.1:0,unix:"$dir/sock" --host profiles.example || finish
+serve log "$ascribe" serve store -l 127.0.0.1:0,unix:"$dir/sock" --host profiles.example --anonymous || finish
 port=${url##*:}
 rss() { awk '/VmRSS/ { print $2 }' "/proc/$pid/status"; }
 

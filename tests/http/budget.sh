@@ -9,7 +9,7 @@ background bash -c 'while :; do :; done'
 spinner=$pid
 cpu_of() { awk '{ print ($14 + $15) / 100 }' "/proc/$1/stat"; }
 begun=$(cpu_of "$spinner")
-serve log "$hasty" daemon -s store -F 97 -l 127.0.0.1:0,unix:"$dir/sock" --cpu-max 0.001% || finish
+serve log "$hasty" daemon -s store -F 97 -l 127.0.0.1:0,unix:"$dir/sock" --cpu-max 0.001% --anonymous || finish
 until_says() { # text: within 30 s
 	local i
 	for i in $(seq 600); do

@@ -26,7 +26,7 @@ wrong 'bad.yaml:1: keep: ' 'keep: [10s=1d, 3m=2d]\n'
 wrong 'less time than the level below' 'keep: [10s=2d, 1m=1d]\n'
 wrong 'bad.yaml:1: cpu-max: ' 'cpu-max: plenty\n'
 wrong "bad.yaml:2: listen: 'example' is no address" 'store: /x\nlisten: [example]\n'
-wrong 'can be reached from other hosts' 'listen: 0.0.0.0:4041\n'
+wrong 'unencrypted' 'listen: 0.0.0.0:4041\n'
 wrong 'bad.yaml:3: event: unknown event' '\n\nevent: nope\n'
 wrong 'bad.yaml:1: waker: goes with wall' 'waker: true\n'
 wrong 'bad.yaml:2: label-redact: label rule a*b' 'label-drop: a\nlabel-redact: "a*b"\n'
@@ -65,7 +65,7 @@ listen: [127.0.0.1:0, unix:$dir/sock]
 kill-switch: $dir/kill
 E
 export NOTIFY_SOCKET=$dir/notify WATCHDOG_USEC=60000000
-serve log "$ascribe" daemon -c a.yaml || finish
+serve log "$ascribe" daemon -c a.yaml --anonymous || finish
 unset WATCHDOG_USEC
 until_says() { # text, file: within 15 s
 	local i
@@ -117,7 +117,7 @@ assert span - covered < 1, (span, covered)
 PY
 
 # ---- it goes on where it ended; the kill switch ----
-serve log2 "$ascribe" daemon -c a.yaml || finish
+serve log2 "$ascribe" daemon -c a.yaml --anonymous || finish
 touch kill
 ok "switched off" until_says 'nothing is sampled' log2
 gets 503 'kill switch' --unix-socket sock http://x/readyz
@@ -129,7 +129,7 @@ ok "on again" until_says 'recording again' log2
 gets 200 ready --unix-socket sock http://x/readyz
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
-serve log3 "$ascribe" daemon -c a.yaml || finish # a socket that nobody listens on is no obstacle, nor is what it left half-written
+serve log3 "$ascribe" daemon -c a.yaml --anonymous || finish # a socket that nobody listens on is no obstacle, nor is what it left half-written
 ok "after kill -9 the store is whole" "$ascribe" stat store
 kill -INT "$pid"
 wait "$pid"

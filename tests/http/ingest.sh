@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 needs_recording
 
-serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 || finish
+serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --anonymous || finish
 cat >push.py <<'PY'
 import gzip, json, sys, urllib.request, urllib.error
 from wire import field
@@ -117,7 +117,7 @@ assert not any(r['function'] == 'leaf' for r in run('report', 'store')['rows'])
 PY
 ok "what was sent is found, and nothing else is changed" python3 found.py "$ascribe"
 ok "the store is whole" "$ascribe" store verify store
-serve log2 "$ascribe" serve store -l 127.0.0.1:0 || finish
+serve log2 "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish
 refused 501 'nothing is written here' -X POST -d 'a 1' "$url/ingest?name=a"
 gets 200 'ingest.cpu:cpu' -X POST -H 'Content-Type: application/json' -d '{}' "$url/querier.v1.QuerierService/ProfileTypes"
 finish

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 
 "$build/tests/mkstore" store >truth.json || exit 1
-serve log "$ascribe" serve store -l 127.0.0.1:0 || finish
+serve log "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish
 cat >connect.py <<'PY'
 import json, sys, urllib.request, urllib.error, gzip
 from wire import field, numbers, parse
@@ -178,7 +178,7 @@ refused 400 'selector' "$url/debug/pprof/profile?where={"
 
 # ---- waits, where they can be recorded: the time, not how often ----
 if [ "$(id -u)" = 0 ] && "$ascribe" record --wall -d 1s -o waits >/dev/null 2>&1; then
-	serve waits.log "$ascribe" serve waits -l 127.0.0.1:0 || finish
+	serve waits.log "$ascribe" serve waits -l 127.0.0.1:0 --anonymous || finish
 	"$ascribe" report waits --metric off --json 2>/dev/null | jq .seconds >blocked
 	ask() { curl -gsS -H 'Content-Type: application/json' -d "$2" "$url/querier.v1.QuerierService/$1"; }
 	type=off-cpu:delay:nanoseconds:waits:count

@@ -12,13 +12,13 @@ until_windows() { # at least so many were written
 	done
 	return 1
 }
-serve log1 "$ascribe" daemon -s store -l 127.0.0.1:0
+serve log1 "$ascribe" daemon -s store -l 127.0.0.1:0 --anonymous
 ok "a window" until_windows 1
 killed=$(now)
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
 strip -o another "$build/tests/hasty/ascribe" # an upgrade: another file, another build, one that looks at its memory each second
-serve log2 ./another daemon -s store -l 127.0.0.1:0 --memory-max 32MiB
+serve log2 ./another daemon -s store -l 127.0.0.1:0 --memory-max 32MiB --anonymous
 back=$(now)
 for i in $(seq 600); do grep -q 'begins anew' log2 && break; sleep 0.05; done
 ok "over its memory budget: caches are given up" grep -q 'is given up' log2
@@ -28,7 +28,7 @@ kill -TERM "$pid"
 wait "$pid"
 ok "it ends well" test $? = 0
 ended=$(now)
-serve log3 "$ascribe" daemon -s store -l 127.0.0.1:0
+serve log3 "$ascribe" daemon -s store -l 127.0.0.1:0 --anonymous
 again=$(now)
 sleep 2
 kill -TERM "$pid"

@@ -11,7 +11,7 @@ if [ ! -d "$modules/node_modules/@pyroscope/nodejs" ] || [ ! -x "$modules/node_m
 	(cd "$modules" && npm install --no-audit --no-fund node@24 @pyroscope/nodejs@0.6.4 >npm.log 2>&1) ||
 		skip "npm cannot install the packages"
 fi
-serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 || finish
+serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --anonymous || finish
 cat >shop.js <<'END'
 const Pyroscope = require('@pyroscope/nodejs').default;
 Pyroscope.init({ serverAddress: process.argv[2], appName: 'shop', tags: { region: 'north' }, flushIntervalMs: 2000,

@@ -64,7 +64,7 @@ ok "the daemon begins" until_says recording
 "$load" 1
 url=$(sed -n 's/.* on \(http:.*\)/\1/p' daemon.log)
 printf 'main;work 10\n' >pushed.txt
-ok "a profile is taken" curl -sSf --noproxy '*' --data-binary @pushed.txt -H 'Content-Type: text/plain' \
+ok "a profile is taken" curl -sSf -H "Authorization: Bearer $(cat lasting/http.token)" --noproxy '*' --data-binary @pushed.txt -H 'Content-Type: text/plain' \
 	"$url/ingest?name=shop%7Bapi_token%3DZq7markerTokenXw%2Cuser%3DKp4marker%7D&format=folded&from=$(($(date +%s) - 5))&until=$(date +%s)"
 sed -i s/499/498/ daemon.yaml
 kill -HUP "$daemon"

@@ -22,9 +22,11 @@ def readelf(*args):
 
 class File:
     def __init__(self, path):
-        self.loads, self.functions, self.names = [], [], set()
+        self.loads, self.functions, self.names, self.bytes = [], [], set(), b''
         for m in re.finditer(r'LOAD +0x(\w+) 0x(\w+) 0x\w+ 0x(\w+) ', readelf('-lW', path)):
             self.loads.append(tuple(int(x, 16) for x in m.groups()))
+        if ' .gopclntab ' in readelf('-SW', path):
+            self.bytes = open(path, 'rb').read()
         id_ = re.search(r'Build ID: (\w\w)(\w+)', readelf('-nW', path))
         debug = '/usr/lib/debug/.build-id/%s/%s.debug' % id_.groups() if id_ else ''
         text = readelf('-sW', '--dyn-syms', path) + (readelf('-sW', debug) if os.path.isfile(debug) else '')
@@ -36,6 +38,13 @@ class File:
                 size = int(f[2], 0)
                 if size and f[3] != 'NOTYPE':
                     self.functions.append((int(f[1], 16), size, name))
+
+    def has_name(self, name):
+        """Is this C name one of the file's? Symbols, mangled or not; in Go's own table a string."""
+        # .part, .cold and the like belong to their function.
+        return (name in self.names or name.split('.')[0] in {n.split('.')[0] for n in self.names} or
+                any(n.startswith('_Z') and name in n for n in self.names) or
+                b'\0%s\0' % name.encode() in self.bytes)
 
     def covering(self, offset):
         """Names of the functions that cover this offset of the file."""
@@ -87,9 +96,7 @@ for i in hot:
     if not f or not f.names:
         continue
     checked += 1
-    # .part, .cold and the like belong to their function. A C++ name that looks like C's is in its mangled form in the file.
-    if name not in f.names and name.split('.')[0] not in {n.split('.')[0] for n in f.names} and not any(
-            n.startswith('_Z') and name in n for n in f.names):
+    if not f.has_name(name):
         wrong.append(frames[i])
 print('named user frames: %d looked up, %d not a name of their file' % (checked, len(wrong)))
 assert checked > 10 and not wrong, wrong[:5]

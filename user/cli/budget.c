@@ -17,9 +17,13 @@
 
 struct budget_reading budget_read(const struct collector_progress *p)
 {
+	/*
+	 * Called by the recorder's thread, whose CPU time counts. The server's threads are left out: a lower rate would
+	 * not make questions cheaper.
+	 */
 	/* Shared memory of the maps is ours as far as we have touched it; the tables are counted in whole, which resident
 	 * memory has in part; of unwind rules it has what is mapped just now. */
-	return (struct budget_reading){ proc_now_ns(), p->parsing.cpu_ns + own_cpu_ns(),
+	return (struct budget_reading){ proc_now_ns(), p->parsing.cpu_ns + own_thread_cpu_ns(),
 					own_rss_bytes() + p->table_bytes + p->unwinding.unmapped };
 }
 

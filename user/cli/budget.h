@@ -29,10 +29,11 @@ struct budget {
 
 struct budget_reading {
 	uint64_t now_ns; /* CLOCK_BOOTTIME */
-	uint64_t cpu_ns; /* used since the start, by us and the parsing children */
+	uint64_t cpu_ns; /* used since the start, by the recorder's thread and the parsing children */
 	uint64_t memory;
 };
 
+/* By the recorder's thread. */
 struct budget_reading budget_read(const struct collector_progress *p);
 /* Call every some seconds. weight: how many samples one stands for now. */
 enum budget_verdict budget_look(struct budget *b, const struct budget_limits *l, const struct budget_reading *r, unsigned weight);

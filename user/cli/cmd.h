@@ -46,10 +46,17 @@ int cmd_print_json(json_t *value);
 /* How memory is kept and given back where questions are answered. Before there are threads. */
 void cmd_server_memory(void);
 
-/* A file of less than max bytes, with a NUL behind and none in it (-EINVAL); to be freed. */
+/*
+ * Read a file of less than max bytes. *ret ends in a NUL, has no other one (-EINVAL), and is to be freed. Refuse a
+ * file that another user may change (-EPERM, see trust_check).
+ */
 int cmd_read_text(const char *path, size_t max, char **ret, struct err *err);
-/* The first word of a file. */
+/* Read the first word of a file. */
 int cmd_read_token(const char *path, char **ret, struct err *err);
+/* Make a random token; to be freed. */
+int cmd_make_token(char **ret, struct err *err);
+/* Read the token in a file, or make one and write it there with mode 0600; to be freed. */
+int cmd_keep_token(const char *path, char **ret, struct err *err);
 
 /*
  * opt_parse with its messages printed. True: go on. False: stop with *ret_exit (0 after --help); `out` is released.

@@ -143,10 +143,30 @@ static void end_collector(struct daemon *d)
 	d->failed = 0;
 }
 
+static bool listens_on_tcp(const struct daemon *d)
+{
+	for (size_t i = 0; i < d->s.http.n_listen; i++)
+		if (strncmp(d->s.http.listen[i], "unix:", 5))
+			return true;
+	return false;
+}
+
+static bool keep_token(struct daemon *d)
+{
+	struct err err = { 0 };
+	char path[512];
+	if (daemon_settings_keep_token(&d->s, path, &err)) {
+		log_line(LOG_LINE_ERROR, "http: %s", err.text);
+		return false;
+	}
+	log_line(LOG_LINE_INFO, "requests to TCP addresses need the token in %s", path);
+	return true;
+}
+
 static void start_http(struct daemon *d)
 {
 	struct err err = { 0 };
-	if (!d->s.http.n_listen)
+	if (!d->s.http.n_listen || (d->s.own_token && listens_on_tcp(d) && !keep_token(d)))
 		return;
 	d->s.http.question_bytes = d->s.o.memory_max / QUESTION_SHARE;
 	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };

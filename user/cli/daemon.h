@@ -14,7 +14,7 @@
 
 struct daemon_options {
 	const char *store, *config;
-	bool check_config, anonymous, no_recipes, wall, waker;
+	bool check_config, anonymous, plain, no_recipes, wall, waker;
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
 	struct opt_list events, keep, listen, hosts, debuginfod;
 	struct label_rules labels;
@@ -33,6 +33,7 @@ struct daemon_settings {
 	struct label_filter *filter; /* NULL: all labels */
 	struct http_config http;
 	char *token, *cert, *key;
+	bool own_token; /* no token was configured: http.token in the store has it (daemon_settings_keep_token) */
 	double cpu_max; /* of one CPU; 0: no limit */
 	char what[256];
 };
@@ -46,6 +47,8 @@ extern const struct opt_command daemon_command;
 int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err);
 /* err is about the value of that option. */
 void daemon_settings_blame(const struct daemon_settings *s, const char *key, struct err *err);
+/* Take the token of http.token in the store, which exists by now, or write one there. *ret_path: its name. */
+int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512], struct err *err);
 void daemon_settings_fini(struct daemon_settings *s);
 
 #endif

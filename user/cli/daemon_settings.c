@@ -27,15 +27,17 @@ static const struct opt options[] = {
 	{ "recipes", 0, OPT_STRING, "PATH", "more label paths, as in record; read when the daemon begins", AT(recipes), 0, 0 },
 	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", AT(no_recipes), 0, 0 },
 	{ "listen", 'l', OPT_LIST, "ADDRESS,..", "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none\n(default 127.0.0.1:4041)", AT(listen), 0, 0 },
-	{ "token-file", 0, OPT_STRING, "FILE", "ask every request for the token in this file", AT(token_file), 0, 0 },
+	{ "token-file", 0, OPT_STRING, "FILE", "every request needs the token in this file (default: TCP addresses need that of\nhttp.token in the store, written when it is missing)",
+	  AT(token_file), 0, 0 },
 	{ "host", 0, OPT_LIST, "NAME,..", "names that a Host header may have, besides localhost", AT(hosts), 0, 0 },
 	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)", AT(tls_cert), 0, 0 },
 	{ "tls-key", 0, OPT_STRING, "FILE", "and its key", AT(tls_key), 0, 0 },
-	{ "anonymous", 0, OPT_FLAG, NULL, "other addresses than loopback without a token", AT(anonymous), 0, 0 },
+	{ "anonymous", 0, OPT_FLAG, NULL, "no token: every user who can connect may read the store", AT(anonymous), 0, 0 },
+	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS", AT(plain), 0, 0 },
 	{ "socket-mode", 0, OPT_STRING, "MODE", "of Unix sockets, octal (default 0660)", AT(socket_mode), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1, 16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)", AT(connections), 1, 10000 },
-	{ "cpu-max", 0, OPT_STRING, "PERCENT", "of one CPU, over a minute: beyond it the rate is halved and each sample\nstands for two, and so on (default 2%; 0: no limit)",
+	{ "cpu-max", 0, OPT_STRING, "PERCENT", "of one CPU, over a minute, without what answers questions: beyond it the rate is\nhalved and each sample stands for two, and so on (default 2%; 0: no limit)",
 	  AT(cpu_max), 0, 0 },
 	{ "memory-max", 0, OPT_SIZE, "SIZE", "resident memory and BPF maps: beyond it what is kept to be quick is given\nup, then recording begins anew (default 256MiB; 0: no limit)",
 	  AT(memory_max), 0, 0 },
@@ -152,8 +154,14 @@ static int parse_mode(struct daemon_settings *s, struct err *err)
 
 static int read_token(struct daemon_settings *s, struct err *err)
 {
-	int rc = s->o.token_file ? cmd_read_token(s->o.token_file, &s->token, err) : 0;
+	int rc = 0;
+	s->own_token = !s->o.token_file && !s->o.anonymous;
+	if (s->o.token_file)
+		rc = cmd_read_token(s->o.token_file, &s->token, err);
+	else if (s->own_token) /* until the store is there, nobody has it */
+		rc = cmd_make_token(&s->token, err);
 	s->http.token = s->token;
+	s->http.token_tcp_only = s->own_token;
 	return rc ? rc : http_check_token(&s->http, err);
 }
 
@@ -180,6 +188,7 @@ static int parse_listen(struct daemon_settings *s, struct err *err)
 	h->listen = o->listen.n ? (const char *const *)o->listen.v : by_default;
 	h->n_listen = o->listen.n ? o->listen.n : 1;
 	h->anonymous = o->anonymous;
+	h->plain = o->plain;
 	h->hosts = (const char *const *)o->hosts.v;
 	h->n_hosts = o->hosts.n;
 	h->workers = (unsigned)o->workers;
@@ -270,6 +279,19 @@ int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool 
 	if (s->o.config)
 		rc = config_read(&s->config, s->o.config, &daemon_command, args.given, &s->o, err);
 	return rc ? rc : make_sense(s, err);
+}
+
+int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512], struct err *err)
+{
+	char *token;
+	if (snprintf(ret_path, 512, "%s/http.token", s->o.store) >= 512)
+		return err_set(err, -ENAMETOOLONG, "%s: too long a name", s->o.store);
+	int rc = cmd_keep_token(ret_path, &token, err);
+	if (rc)
+		return rc;
+	free(s->token);
+	s->http.token = s->token = token;
+	return http_check_token(&s->http, err);
 }
 
 void daemon_settings_fini(struct daemon_settings *s)

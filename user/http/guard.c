@@ -52,20 +52,29 @@ static bool same_token(const char *given, const char *token)
 	return !diff;
 }
 
-unsigned guard_check(const struct guard *g, const char *host, const char *origin, const char *authorization, bool open, const char **ret_why)
+static bool has_token(const struct guard_asker *a, const char *token)
 {
-	if (!g->unix_socket && (!host || !known_host(g, host))) {
+	static const char bearer[] = "Bearer ";
+	if (a->password)
+		return same_token(a->password, token);
+	return a->authorization && !strncasecmp(a->authorization, bearer, strlen(bearer)) &&
+	       same_token(a->authorization + strlen(bearer), token);
+}
+
+unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open, const char **ret_why)
+{
+	if (!g->unix_socket && (!a->host || !known_host(g, a->host))) {
 		*ret_why = "the Host header names no host that is served here (see `hosts` in the configuration)";
 		return 421;
 	}
-	if (origin && !same_origin(g, host, origin)) {
+	if (a->origin && !same_origin(g, a->host, a->origin)) {
 		*ret_why = "requests from pages of other origins are refused";
 		return 403;
 	}
-	if (open || !g->cfg->token)
+	if (open || !g->cfg->token || (g->unix_socket && g->cfg->token_tcp_only))
 		return 0;
-	if (authorization && !strncasecmp(authorization, "Bearer ", 7) && same_token(authorization + 7, g->cfg->token))
+	if (has_token(a, g->cfg->token))
 		return 0;
-	*ret_why = authorization ? "wrong token" : "a token is needed: Authorization: Bearer TOKEN";
+	*ret_why = a->authorization ? "wrong token" : "a token is needed: Authorization: Bearer TOKEN";
 	return 401;
 }

@@ -17,7 +17,13 @@ struct guard {
 	bool unix_socket, tls;
 };
 
+/* What a request says of where it comes from and who sent it; members are NULL where it does not say. */
+struct guard_asker {
+	const char *host, *origin, *authorization;
+	const char *password; /* of "Authorization: Basic", whatever the user name */
+};
+
 /* The status to refuse with and why, a static text; 0: go on. open: no token is asked for. */
-unsigned guard_check(const struct guard *g, const char *host, const char *origin, const char *authorization, bool open, const char **ret_why);
+unsigned guard_check(const struct guard *g, const struct guard_asker *a, bool open, const char **ret_why);
 
 #endif

@@ -37,9 +37,11 @@ struct http_config {
 	size_t n_listen;
 	const char *const *hosts; /* names that a Host header may have besides addresses of this host itself that are listened on */
 	size_t n_hosts;
-	const char *token;	   /* asked of every request but /healthz; NULL: none */
+	const char *token;	   /* every request but /healthz needs it; NULL: none, then anonymous or Unix sockets alone */
+	bool token_tcp_only;	   /* requests over Unix sockets do not need it: their mode says who may connect */
 	const char *tls_cert, *tls_key; /* PEM text; both or none; not on Unix sockets */
-	bool anonymous;		   /* other addresses than loopback may be listened on without a token */
+	bool anonymous;		   /* no token: whoever can connect may read everything */
+	bool plain;		   /* the token may cross the network unencrypted */
 	unsigned socket_mode;	   /* of Unix sockets; 0: 0660 */
 	unsigned workers;	   /* 0: 2 */
 	unsigned connections;	   /* per address; 0: 128 */

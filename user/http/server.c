@@ -10,6 +10,7 @@
 #include "http/assets.h"
 #include "http/clock.h"
 #include "http/listen.h"
+#include "util/own.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -219,18 +220,28 @@ static enum MHD_Result count_host(void *ctx, enum MHD_ValueKind kind, const char
 	return MHD_YES;
 }
 
+static unsigned check_asker(struct address *a, struct MHD_Connection *c, const struct request *r, const char **ret_why)
+{
+	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
+	const struct guard_asker asker = { header(c, MHD_HTTP_HEADER_HOST), header(c, MHD_HTTP_HEADER_ORIGIN),
+					   header(c, MHD_HTTP_HEADER_AUTHORIZATION), password };
+	unsigned status = guard_check(&a->guard, &asker, r->route->flags & ROUTE_OPEN, ret_why);
+	MHD_free(password);
+	MHD_free(user);
+	return status;
+}
+
 /* By the head alone. */
 static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method, struct exchange *x)
 {
 	static const enum refusal by_status[] = { REFUSED_host, REFUSED_origin, REFUSED_token };
 	struct request *r = x->r;
-	const char *why, *host = header(c, MHD_HTTP_HEADER_HOST);
+	const char *why;
 	unsigned n_hosts = 0;
 	MHD_get_connection_values(c, MHD_HEADER_KIND, count_host, &n_hosts);
 	if (n_hosts > 1) /* who is between us and the client may have looked at the other one */
 		return refuse(a, c, x, 400, REFUSED_host, "more than one Host header");
-	unsigned status = guard_check(&a->guard, host, header(c, MHD_HTTP_HEADER_ORIGIN), header(c, MHD_HTTP_HEADER_AUTHORIZATION),
-				      r->route->flags & ROUTE_OPEN, &why);
+	unsigned status = check_asker(a, c, r, &why);
 	if (status)
 		return refuse(a, c, x, status, by_status[status == 421 ? 0 : status == 403 ? 1 : 2], why);
 	if (r->route == &no_route)
@@ -357,6 +368,7 @@ static void on_connection(void *ctx, struct MHD_Connection *c, void **own, enum 
 	struct address *a = ctx;
 	struct conn *conn = *own;
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		own_thread_be_nice(); /* libmicrohttpd made this thread; it has done nothing before its first connection */
 		open_conn(a->server, c, own);
 		return;
 	}
@@ -404,6 +416,7 @@ static void *run_keeper(void *arg)
 	struct http_server *s = arg;
 	bool handles = false;
 	prctl(PR_SET_NAME, "ascribe-keeper");
+	own_thread_be_nice();
 	pthread_mutex_lock(&s->conns_lock);
 	while (!s->stopping) {
 		struct timespec t;
@@ -444,6 +457,18 @@ int http_check_token(const struct http_config *cfg, struct err *err)
 	return n < 16 || n > 1024 ? err_set(err, -EINVAL, "a token has 16 to 1024 bytes") : 0;
 }
 
+/* Every local user can connect to a port of loopback, every host to the other addresses. */
+static int check_reach(const struct http_config *cfg, const struct listen_at *at, const char *text, struct err *err)
+{
+	if (at->unix_path[0] || (cfg->anonymous && !cfg->token))
+		return 0;
+	if (!cfg->token)
+		return err_set(err, -EINVAL, "%s can be reached from other hosts or by other users: set a token (or allow anonymous access)", text);
+	if (!at->is_local && !cfg->tls_cert && !cfg->plain)
+		return err_set(err, -EINVAL, "%s would send the token over the network unencrypted: set tls-cert and tls-key (or plain-http)", text);
+	return 0;
+}
+
 int http_check(const struct http_config *cfg, struct err *err)
 {
 	struct listen_at at;
@@ -459,8 +484,8 @@ int http_check(const struct http_config *cfg, struct err *err)
 		return err_set(err, -EINVAL, "this libmicrohttpd has no TLS");
 	for (size_t i = 0; !rc && i < cfg->n_listen; i++) {
 		rc = listen_parse(&at, cfg->listen[i], err);
-		if (!rc && !at.is_local && !cfg->token && !cfg->anonymous)
-			rc = err_set(err, -EINVAL, "%s can be reached from other hosts: set a token (or allow anonymous access)", cfg->listen[i]);
+		if (!rc)
+			rc = check_reach(cfg, &at, cfg->listen[i], err);
 	}
 	return rc;
 }

@@ -2,6 +2,7 @@
 #include "http/server_int.h"
 
 #include "http/clock.h"
+#include "util/own.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -143,6 +144,7 @@ static void *run_worker(void *arg)
 {
 	struct http_server *s = arg;
 	prctl(PR_SET_NAME, "ascribe-query");
+	own_thread_be_nice();
 	for (struct task *t; (t = next_task(s)); free(t)) {
 		if (__atomic_load_n(&s->stopping, __ATOMIC_RELAXED))
 			request_fail(t->r, 503, "the server ends or begins anew; ask again in some seconds");

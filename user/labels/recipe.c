@@ -2,6 +2,7 @@
 #include "labels/recipe.h"
 
 #include "labels/rules.h"
+#include "util/trust.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -537,11 +538,16 @@ static int load_file(struct recipes *r, const char *path, struct err *err)
 			close(fd);
 		return rc;
 	}
+	int rc = trust_check(fd, path, err);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
 	char *text = S_ISREG(st.st_mode) && st.st_size <= RECIPE_TEXT_MAX ? malloc((size_t)st.st_size + 1) : NULL;
 	ssize_t n = text ? read(fd, text, (size_t)st.st_size) : -1;
 	close(fd);
-	int rc = n < 0 ? err_set(err, -EINVAL, "recipes %s: not a file of at most %u bytes", path, RECIPE_TEXT_MAX)
-		       : recipes_parse(r, text, (size_t)n, path, err);
+	rc = n < 0 ? err_set(err, -EINVAL, "recipes %s: not a file of at most %u bytes", path, RECIPE_TEXT_MAX)
+		   : recipes_parse(r, text, (size_t)n, path, err);
 	free(text);
 	return rc;
 }

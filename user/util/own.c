@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 uint64_t own_cpu_ns(void)
@@ -11,6 +12,20 @@ uint64_t own_cpu_ns(void)
 	getrusage(RUSAGE_SELF, &u);
 	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000u +
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
+uint64_t own_thread_cpu_ns(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void own_thread_be_nice(void)
+{
+	/* On Linux PRIO_PROCESS and 0 name the calling thread: setpriority(2), "C library/kernel differences". */
+	if (getpriority(PRIO_PROCESS, 0) < 0)
+		setpriority(PRIO_PROCESS, 0, 0);
 }
 
 static void read_statm(unsigned long *ret_resident, unsigned long *ret_shared)
