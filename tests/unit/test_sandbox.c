@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -286,24 +287,106 @@ static void test_stalled_worker(void **state)
 	expect_recovery(f);
 }
 
-/* The same for the nursery: what it says too late is not taken for the answer to what it is asked next. */
-static void test_stalled_nursery(void **state)
+/* The nursery that is no more answers: another one takes its place, also while a worker serves. */
+static void expect_replaced(struct fixture *f, int signal)
 {
-	struct fixture *f = *state;
+	struct sandbox_stats st;
+	struct timespec begin;
+	sandbox_stats(f->s, &st);
+	uint64_t restarted = st.restarted;
 	pid_t nursery = child_of(getpid());
 	assert_true(nursery > 0);
-	expect_alive(f);
+	assert_int_equal(kill(nursery, signal), 0);
 	sandbox_retire(f->s, 0);
-	assert_int_equal(kill(nursery, SIGSTOP), 0);
-	assert_int_equal(ask_soon(f), -EAGAIN);
-	sleep_ms(300); /* past the pause: its answer is still owed */
-	assert_int_equal(ask_soon(f), -EBUSY);
-	assert_int_equal(kill(nursery, SIGCONT), 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
 	expect_recovery(f);
+	assert_true(since_ms(&begin) < 10000);
+	sandbox_stats(f->s, &st);
+	assert_int_equal(st.restarted, restarted + 1);
+	assert_int_not_equal(child_of(getpid()), nursery);
 	for (int i = 0; i < 20; i++)
 		expect_alive(f);
 	expect_late(f, 100); /* the worker that is killed is the lane's */
 	expect_alive(f);
+}
+
+static void test_killed_nursery(void **state)
+{
+	struct fixture *f = *state;
+	for (int i = 0; i < 3; i++) {
+		expect_alive(f);
+		expect_replaced(f, SIGKILL);
+	}
+}
+
+/* One that is stopped does not answer: it is replaced as well. */
+static void test_stopped_nursery(void **state)
+{
+	struct fixture *f = *state;
+	expect_alive(f);
+	expect_replaced(f, SIGSTOP);
+}
+
+/* The end does not wait for a nursery that is stopped. */
+static void test_end(void **state)
+{
+	struct fixture *f = *state;
+	struct timespec begin;
+	expect_alive(f);
+	assert_int_equal(kill(child_of(getpid()), SIGSTOP), 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	sandbox_free(f->s);
+	f->s = NULL;
+	assert_true(since_ms(&begin) < 2000);
+}
+
+static char secret[] = "ascribe test secret";
+
+/* Does the memory of a process that may be written to, hold the secret? */
+static bool holds_secret(pid_t pid)
+{
+	char path[64], line[512];
+	static char page[1 << 16];
+	unsigned long start, end;
+	bool found = false;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	FILE *maps = fopen(path, "r");
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	int mem = open(path, O_RDONLY);
+	assert_true(maps && mem >= 0);
+	while (!found && fgets(line, sizeof(line), maps)) {
+		char prot[5];
+		if (sscanf(line, "%lx-%lx %4s", &start, &end, prot) != 3 || prot[1] != 'w')
+			continue;
+		for (unsigned long at = start; !found && at < end; at += sizeof(page) / 2) {
+			ssize_t n = pread(mem, page, sizeof(page), (off_t)at);
+			found = n > 0 && memmem(page, (size_t)n, secret, sizeof(secret) - 1);
+		}
+	}
+	fclose(maps);
+	close(mem);
+	return found;
+}
+
+/* Whenever it was started, a child holds nothing of what we had read before. */
+static void test_no_secrets(void **state)
+{
+	struct fixture *f = *state;
+	char *copy = malloc(sizeof(secret));
+	if (!CONFINED || geteuid() != 0)
+		skip();
+	assert_non_null(copy);
+	for (size_t i = 0; i < sizeof(secret); i++)
+		copy[i] = (char)(secret[i] ^ 0x20); /* not what stands in the program's file */
+	memcpy(secret, copy, sizeof(secret) - 1);
+	assert_true(holds_secret(getpid()));
+	sandbox_free(f->s);
+	struct sandbox_config cfg = { .ops = ops, .n_ops = OPS, .memory = 64u << 20, .serves = 8 };
+	assert_int_equal(sandbox_new(&f->s, &cfg, NULL), 0);
+	expect_alive(f);
+	assert_false(holds_secret(child_of(getpid())));
+	assert_false(holds_secret(child_of(child_of(getpid()))));
+	free(copy);
 }
 
 struct also {
@@ -400,7 +483,7 @@ static void test_unprivileged(void **state)
 	assert_int_equal(status_of(text, "NoNewPrivs:", 10), 1);
 	assert_int_equal(status_of(text, "Seccomp:", 10), 2);
 	if (geteuid() == 0)
-		assert_int_equal(status_of(text, "Uid:", 10), 65534);
+		assert_int_equal(status_of(text, "Uid:", 10), 4294836223u); /* that of no account */
 	snprintf(path, sizeof(path), "/proc/%llu/fd", status_of(text, "\nPid:", 10));
 	assert_int_equal(access(path, F_OK), 0);
 }
@@ -412,7 +495,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_recycled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_deaths, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stalled_worker, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_stalled_nursery, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_killed_nursery, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_stopped_nursery, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_secrets, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_meanwhile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unprivileged, set_up, tear_down),

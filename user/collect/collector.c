@@ -642,14 +642,14 @@ static void add_ring(void *ctx, unsigned cpu)
 		a->rc = sideband_add_cpu(a->c->sideband, cpu, a->err);
 }
 
+/* What children do: they are this program, executed anew, so the table is a constant. */
+static const sandbox_op parser_ops[SYMBOLS_OPS + 1] = { SYMBOLS_OPS_LIST, [UNWIND_OP] = unwind_op };
+
 /* The child that parses foreign files. */
 static int open_symbolizer(struct collector *c, size_t table_bytes, struct err *err)
 {
-	static sandbox_op ops[SYMBOLS_OPS + 1];
-	memcpy(ops, symbols_ops, sizeof(symbols_ops));
-	ops[UNWIND_OP] = unwind_op;
 	struct sandbox_config cfg = {
-		.ops = ops,
+		.ops = parser_ops,
 		.n_ops = SYMBOLS_OPS + 1,
 		.memory = SYMBOLS_MEMORY,
 		.serves = PARSER_SERVES,

@@ -22,21 +22,9 @@
 #define ADDRESS_SPACE ((rlim_t)4 << 30) /* files may be mapped, which is no memory of ours */
 #define DESCRIPTORS 32
 
-/* Sanitizers make calls and take memory of their own: their builds run the same code unconfined. */
-#if defined(__SANITIZE_ADDRESS__)
-#define UNCONFINED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define UNCONFINED 1
-#endif
-#endif
-#ifndef UNCONFINED
-#define UNCONFINED 0
-#endif
-
 static int close_others(int keep)
 {
-	unsigned low = UNCONFINED ? 3 : 0; /* a sanitizer's report goes to stderr */
+	unsigned low = CONFINE_NOT ? 3 : 0; /* a sanitizer's report goes to stderr */
 	if ((unsigned)keep > low && syscall(SYS_close_range, low, keep - 1, 0))
 		return -errno;
 	return syscall(SYS_close_range, keep + 1, ~0u, 0) ? -errno : 0;
@@ -68,23 +56,42 @@ static int data_size(size_t *ret)
 	return 0;
 }
 
-/* What the nursery has, and each worker when it is forked: RLIMIT_DATA counts from zero. Asked while paths can still be opened. */
+/* What a worker has when it is forked: RLIMIT_DATA counts from zero. Read while paths can still be opened. */
 static size_t data_before;
 
-int confine_privileges(int keep)
+int confine_privileges(int keep, unsigned user)
 {
 	int rc = close_others(keep);
 	rc = rc ? rc : data_size(&data_before);
 	if (rc)
 		return rc;
-	/* Without CAP_SETUID we stay who we are, without capabilities. */
-	const unsigned nobody = CONFINE_NOBODY;
-	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(nobody, nobody, nobody) && setresuid(nobody, nobody, nobody) &&
-	    errno != EPERM)
+	/* Without CAP_SETUID, or where our user namespace has no such user, we stay who we are, without capabilities. */
+	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(user, user, user) && setresuid(user, user, user) &&
+	    errno != EPERM && errno != EINVAL)
 		return -errno;
 	rc = drop_capabilities();
 	if (rc)
 		return rc;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+int confine_reader(int keep)
+{
+	static const unsigned kept[] = { CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE };
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct have[2], keep_caps[2] = { 0 };
+	int rc = close_others(keep);
+	if (rc)
+		return rc;
+	if (syscall(SYS_capget, &head, have))
+		return -errno;
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		keep_caps[CAP_TO_INDEX(kept[i])].permitted |=
+			have[CAP_TO_INDEX(kept[i])].permitted & CAP_TO_MASK(kept[i]);
+	for (size_t i = 0; i < 2; i++)
+		keep_caps[i].effective = keep_caps[i].permitted;
+	if (syscall(SYS_capset, &head, keep_caps))
+		return -errno;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
@@ -191,7 +198,7 @@ static int forbid_calls(void)
 
 int confine_worker(size_t memory)
 {
-	if (UNCONFINED)
+	if (CONFINE_NOT)
 		return 0;
 	int rc = limit_resources(memory);
 	rc = rc ? rc : forbid_paths(NULL, 0);
@@ -269,7 +276,7 @@ int confine_downloader(uint64_t file_bytes)
 		{ "/run/nscd", READING }, { "/var/lib/ca-certificates", READING }, { ".", FILING },
 	};
 	int rc = limit(RLIMIT_FSIZE, file_bytes);
-	if (rc || UNCONFINED)
+	if (rc || CONFINE_NOT)
 		return rc;
 	rc = limit(RLIMIT_AS, DOWNLOADER_ADDRESS_SPACE);
 	rc = rc ? rc : limit(RLIMIT_CORE, 0);

@@ -6,8 +6,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Close every descriptor but keep, become nobody if we are root, drop all capabilities, no new ones. 0 or -errno. */
-int confine_privileges(int keep);
+/* Sanitizers make system calls and allocate memory of their own: their builds run the same code unconfined. */
+#if defined(__SANITIZE_ADDRESS__)
+#define CONFINE_NOT 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CONFINE_NOT 1
+#endif
+#endif
+#ifndef CONFINE_NOT
+#define CONFINE_NOT 0
+#endif
+
+#define CONFINE_NOBODY 65534u /* who downloads */
+/*
+ * Who parses. No account, dynamic user, container or range of subordinate ids has this number: they end below 2^31
+ * (systemd, docs/UIDS-GIDS.md). So nobody but root can signal a worker.
+ */
+#define CONFINE_PARSER 4294836223u
+
+/* Close every descriptor but keep, become user if we are root, drop all capabilities, gain no new ones. 0 or -errno. */
+int confine_privileges(int keep, unsigned user);
+
+/*
+ * Of who reads other processes: close every descriptor but keep, drop all capabilities but CAP_SYS_PTRACE (memory, maps,
+ * root), CAP_DAC_READ_SEARCH (files of others) and CAP_CHECKPOINT_RESTORE (map_files, since 5.9). 0 or -errno.
+ */
+int confine_reader(int keep);
 
 /*
  * The rest, for who reads foreign bytes: Landlock (no path at all), resource limits, and seccomp: memory without execution,
@@ -25,7 +50,5 @@ int confine_downloader(uint64_t file_bytes);
 
 /* Of a child: the terminal's signals are ignored, the recorder decides when it ends. */
 void confine_signals(void);
-
-#define CONFINE_NOBODY 65534 /* who root becomes */
 
 #endif

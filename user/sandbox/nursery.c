@@ -5,15 +5,22 @@
 #include "sandbox/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
-#include <sys/types.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define WORKERS_MAX 16 /* alive, or killed and still hanging in a read */
+#define NAME "ascribe-nursery"
+#define SOCKET 3 /* its descriptor in the nursery */
+#define CHILDREN_MAX 64 /* alive, or killed and still blocked in a read */
 
 /* ---- the worker ---- */
 
@@ -54,7 +61,7 @@ static _Noreturn void worker_run(int fd, const struct sandbox_config *cfg)
 {
 	struct buf in = BUF_INIT, out = BUF_INIT;
 	prctl(PR_SET_NAME, "ascribe-parser");
-	if (confine_worker(cfg->memory))
+	if (confine_privileges(fd, CONFINE_PARSER) || prctl(PR_SET_PDEATHSIG, SIGKILL) || confine_worker(cfg->memory))
 		_exit(1);
 	while (!serve(fd, cfg, &in, &out)) {
 		if (out.cap > 1u << 20)
@@ -65,77 +72,147 @@ static _Noreturn void worker_run(int fd, const struct sandbox_config *cfg)
 
 /* ---- the nursery ---- */
 
-struct nursery {
-	int fd;
-	const struct sandbox_config *cfg;
-	pid_t worker[WORKERS_MAX];
-};
+static pid_t children[CHILDREN_MAX];
 
-static void reap(struct nursery *n)
+static void reap_children(void)
 {
-	for (size_t i = 0; i < WORKERS_MAX; i++)
-		if (n->worker[i] && waitpid(n->worker[i], NULL, WNOHANG))
-			n->worker[i] = 0;
+	for (size_t i = 0; i < CHILDREN_MAX; i++)
+		if (children[i] && waitpid(children[i], NULL, WNOHANG))
+			children[i] = 0;
 }
 
-static pid_t spawn(struct nursery *n, int fd)
+/* End with the nursery. A change of user clears this, so workers ask for it again. */
+static void follow_parent(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+}
+
+static pid_t fork_child(enum nursery_order order, int fd, const struct sandbox_config *cfg)
 {
 	size_t i = 0;
-	while (i < WORKERS_MAX && n->worker[i])
+	reap_children();
+	while (i < CHILDREN_MAX && children[i])
 		i++;
-	if (i == WORKERS_MAX)
+	if (i == CHILDREN_MAX)
 		return -EAGAIN;
 	pid_t parent = getpid(), p = fork();
 	if (p == 0) {
-		close(n->fd);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(0);
-		worker_run(fd, n->cfg);
+		follow_parent(parent);
+		if (order == NURSERY_WORKER)
+			worker_run(fd, cfg);
+		cfg->reader(fd);
+		_exit(0);
 	}
 	if (p < 0)
 		return -errno;
-	n->worker[i] = p;
+	children[i] = p;
 	return p;
 }
 
-/* Only what we have not reaped yet: its number is still its own. */
-static void kill_worker(struct nursery *n, uint64_t pid)
+static int obey(const struct sandbox_config *cfg)
 {
-	for (size_t i = 0; i < WORKERS_MAX; i++)
-		if (pid && (uint64_t)n->worker[i] == pid)
-			kill(n->worker[i], SIGKILL);
-}
-
-static int obey(struct nursery *n)
-{
-	int fd = -1;
+	int fd = -1, pidfd = -1;
 	size_t n_fds = 0;
 	struct channel_head h, answer = { 0 };
-	int rc = channel_recv_head(n->fd, &h, &fd, 1, &n_fds, CHANNEL_FOREVER);
-	if (rc)
-		return rc;
-	reap(n);
-	if (h.what == NURSERY_KILL)
-		kill_worker(n, h.value);
-	if (h.what != NURSERY_SPAWN || !n_fds)
-		return 0;
-	pid_t p = spawn(n, fd);
+	int rc = channel_recv_head(SOCKET, &h, &fd, 1, &n_fds, CHANNEL_FOREVER);
+	if (rc || !n_fds || (h.what != NURSERY_WORKER && (h.what != NURSERY_READER || !cfg->reader)))
+		return rc ? rc : -EBADMSG;
+	pid_t p = fork_child((enum nursery_order)h.what, fd, cfg);
 	close(fd);
-	answer.what = p < 0 ? p : 0;
-	answer.value = p < 0 ? 0 : (uint64_t)p;
-	return channel_send(n->fd, &answer, NULL, NULL, 0, CHANNEL_FOREVER);
+	if (p > 0)
+		pidfd = (int)syscall(SYS_pidfd_open, p, 0); /* not reaped yet: the number is its own */
+	if (p > 0 && pidfd < 0) {
+		answer.what = -errno;
+		kill(p, SIGKILL);
+	} else {
+		answer.what = p < 0 ? p : 0;
+		answer.value = p < 0 ? 0 : (uint64_t)p;
+	}
+	rc = channel_send(SOCKET, &answer, NULL, &pidfd, pidfd >= 0, CHANNEL_FOREVER);
+	if (pidfd >= 0)
+		close(pidfd);
+	return rc;
 }
 
-_Noreturn void nursery_run(int fd, const struct sandbox_config *cfg)
+/* ---- executed anew ---- */
+
+/* Addresses of this program differ in each execution, their distances do not. */
+static const char anchor;
+
+static long long to_distance(uintptr_t address)
 {
-	struct nursery n = { .fd = fd, .cfg = cfg };
+	return (long long)(address - (uintptr_t)&anchor);
+}
+
+static uintptr_t from_distance(const char *text)
+{
+	return (uintptr_t)&anchor + (uintptr_t)strtoll(text, NULL, 10);
+}
+
+/*
+ * Become the nursery before main() when nursery_start() executed this program: the arguments are the configuration. The
+ * program is not setuid, so this gives nobody a right.
+ */
+__attribute__((constructor)) static void nursery_main(int argc, char **argv)
+{
+	if (argc != 5 || strcmp(argv[0], NAME) != 0)
+		return;
+	struct sandbox_config cfg = {
+		.ops = (const sandbox_op *)from_distance(argv[1]),
+		.n_ops = strtoul(argv[2], NULL, 10),
+		.memory = strtoul(argv[3], NULL, 10),
+	};
+	if (strcmp(argv[4], "-") != 0)
+		cfg.reader = (void (*)(int))from_distance(argv[4]);
 	confine_signals();
-	prctl(PR_SET_NAME, "ascribe-nursery");
-	if (confine_privileges(fd))
-		_exit(1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* changing who we are has cleared an earlier one; its end closes fd, too */
-	while (!obey(&n))
+	prctl(PR_SET_NAME, NAME);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	syscall(SYS_close_range, SOCKET + 1, ~0u, 0);
+	while (!obey(&cfg))
 		;
 	_exit(0);
+}
+
+static int spawn(const struct sandbox_config *cfg, int fd, pid_t *ret_pid)
+{
+	char ops[24], n_ops[24], memory[24], reader[24];
+	char *argv[] = { (char *)NAME, ops, n_ops, memory, reader, NULL }, *envp[] = { NULL };
+	posix_spawn_file_actions_t files;
+	pid_t pid;
+	snprintf(ops, sizeof(ops), "%lld", to_distance((uintptr_t)cfg->ops));
+	snprintf(n_ops, sizeof(n_ops), "%zu", cfg->n_ops);
+	snprintf(memory, sizeof(memory), "%zu", cfg->memory);
+	snprintf(reader, sizeof(reader), "-");
+	if (cfg->reader)
+		snprintf(reader, sizeof(reader), "%lld", to_distance((uintptr_t)cfg->reader));
+	int rc = posix_spawn_file_actions_init(&files);
+	if (rc)
+		return -rc;
+	/* Neither may hold a pipe open that somebody waits for the end of. Reports of a sanitizer go to stderr. */
+	rc = posix_spawn_file_actions_adddup2(&files, fd, SOCKET);
+	rc = rc ? rc : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
+	rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, 0, 1);
+	if (!CONFINE_NOT)
+		rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, 0, 2);
+	rc = rc ? rc : posix_spawn(&pid, "/proc/self/exe", &files, NULL, argv, envp);
+	posix_spawn_file_actions_destroy(&files);
+	if (!rc)
+		*ret_pid = pid;
+	return -rc;
+}
+
+int nursery_start(const struct sandbox_config *cfg, pid_t *ret_pid, int *ret_fd)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	int rc = spawn(cfg, pair[1], ret_pid);
+	close(pair[1]);
+	if (rc)
+		close(pair[0]);
+	else
+		*ret_fd = pair[0];
+	return rc;
 }

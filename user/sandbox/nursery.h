@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that forks workers, and the worker's loop. Both never return. */
+/*
+ * The process that forks helpers: workers that parse, and readers. It is this program, executed anew, so that its memory
+ * holds no setting, token or key of the recorder, and so that it can be started again at any time. It keeps the recorder's
+ * user, who alone can signal it, and never sees a foreign byte.
+ */
 #ifndef ASCRIBE_SANDBOX_NURSERY_H
 #define ASCRIBE_SANDBOX_NURSERY_H
 
 #include "sandbox/sandbox.h"
 
+#include <sys/types.h>
+
+/* Sent with the helper's end of a socket. Answered by its pid in value and its pidfd, or by -errno in what. */
 enum nursery_order {
-	NURSERY_SPAWN = 1, /* with the worker's end of a socket; answered by its pid in value, or -errno in what */
-	NURSERY_KILL = 2,  /* value: the pid; not answered */
+	NURSERY_WORKER = 1, /* parses: nobody's user, no capability, seccomp */
+	NURSERY_READER = 2, /* runs cfg.reader: no capability but those that reading other processes takes */
 };
 
-_Noreturn void nursery_run(int fd, const struct sandbox_config *cfg);
+/* Start it: its pid, and our end of its socket. cfg.ops and cfg.reader are objects of this program. 0 or -errno. */
+int nursery_start(const struct sandbox_config *cfg, pid_t *ret_pid, int *ret_fd);
 
 #endif

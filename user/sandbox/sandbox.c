@@ -6,9 +6,10 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/types.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,18 +17,17 @@
 #define SPAWN_NS 2000000000ull
 #define PAUSE_NS 250000000ull /* after a call that the machine had no time for; twice that after the next one, */
 #define PAUSE_MAX_NS 4000000000ull
+#define REAP_MS 100 /* for a killed nursery to end */
 
 struct lane {
-	int fd; /* -1: no worker */
-	uint64_t pid;
+	struct sandbox_child worker; /* worker.fd -1: none */
 	unsigned served;
 };
 
 struct sandbox {
 	struct sandbox_config cfg;
-	int nursery; /* -1: it is gone, and with it every answer */
+	int nursery; /* -1: it is gone, and is started again when it is needed */
 	pid_t nursery_pid;
-	unsigned owed; /* answers of the nursery that were not waited for */
 	uint64_t pause_ns, pause_until_ns;
 	struct lane lane[SANDBOX_LANES];
 	struct sandbox_stats stats;
@@ -38,115 +38,127 @@ struct sandbox {
 
 int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct err *err)
 {
-	int pair[2];
 	struct sandbox *s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_sys(err, -ENOMEM, "sandbox");
 	s->cfg = *cfg;
 	s->also = -1;
 	for (size_t i = 0; i < SANDBOX_LANES; i++)
-		s->lane[i].fd = -1;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
-		int rc = err_sys(err, -errno, "socketpair");
-		free(s);
-		return rc;
-	}
-	s->nursery_pid = fork();
-	if (s->nursery_pid == 0)
-		nursery_run(pair[1], &s->cfg);
-	int rc = s->nursery_pid < 0 ? -errno : 0;
-	close(pair[1]);
-	s->nursery = pair[0];
+		s->lane[i].worker = SANDBOX_NO_CHILD;
+	int rc = nursery_start(&s->cfg, &s->nursery_pid, &s->nursery);
 	if (rc) {
-		close(pair[0]);
 		free(s);
-		return err_sys(err, rc, "fork");
+		return err_sys(err, rc, "starting the process that forks parsers (/proc/self/exe)");
 	}
 	*ret = s;
 	return 0;
 }
 
-void sandbox_retire(struct sandbox *s, unsigned lane)
+void sandbox_child_release(struct sandbox_child *c)
 {
-	struct lane *l = &s->lane[lane];
-	if (l->fd >= 0)
-		close(l->fd); /* it sees that, and ends */
-	*l = (struct lane){ .fd = -1 };
+	if (c->fd >= 0)
+		close(c->fd);
+	if (c->pidfd >= 0)
+		close(c->pidfd);
+	*c = SANDBOX_NO_CHILD;
 }
 
-/* It does not listen any more. */
+void sandbox_child_kill(const struct sandbox_child *c)
+{
+	if (c->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+}
+
+void sandbox_retire(struct sandbox *s, unsigned lane)
+{
+	sandbox_child_release(&s->lane[lane].worker); /* it sees its socket closed, and ends */
+	s->lane[lane].served = 0;
+}
+
+/* It does not listen any more. It may be in a read that no signal ends: it is not waited for. */
 static void kill_worker(struct sandbox *s, unsigned lane)
 {
-	struct channel_head h = { .what = NURSERY_KILL, .value = s->lane[lane].pid };
-	channel_send(s->nursery, &h, NULL, NULL, 0, channel_now_ns() + SPAWN_NS);
+	sandbox_child_kill(&s->lane[lane].worker);
 	sandbox_retire(s, lane);
 }
 
-static int lose_nursery(struct sandbox *s)
+/* Kill before waiting: the nursery may be stopped. Wait for a moment only. All workers end with it. */
+static void end_nursery(struct sandbox *s)
 {
+	if (s->nursery < 0)
+		return;
 	close(s->nursery);
 	s->nursery = -1;
-	return -ECHILD;
+	kill(s->nursery_pid, SIGKILL); /* our child, not reaped: the number is its own */
+	for (unsigned ms = 0; ms < REAP_MS && waitpid(s->nursery_pid, NULL, WNOHANG) == 0; ms++)
+		poll(NULL, 0, 1);
+	for (unsigned i = 0; i < SANDBOX_LANES; i++)
+		sandbox_retire(s, i);
 }
 
-/* Answers that come late are of workers whose lane was closed: they have ended. None is asked for before all of them are here. */
-static int take_owed(struct sandbox *s)
+static int restart_nursery(struct sandbox *s)
 {
-	struct channel_head h;
-	size_t none;
-	while (s->owed) {
-		struct pollfd p = { .fd = s->nursery, .events = POLLIN };
-		if (poll(&p, 1, 0) <= 0)
-			return -EBUSY;
-		if (channel_recv_head(s->nursery, &h, NULL, 0, &none, channel_now_ns() + SPAWN_NS))
-			return lose_nursery(s);
-		s->owed--;
+	int rc = nursery_start(&s->cfg, &s->nursery_pid, &s->nursery);
+	s->stats.restarted += !rc;
+	return rc;
+}
+
+/* A nursery that does not answer in time is replaced: it may be stopped. */
+static int ask_nursery(struct sandbox *s, enum nursery_order order, int fd, struct sandbox_child *ret)
+{
+	uint64_t until = channel_now_ns() + SPAWN_NS;
+	struct channel_head h = { .what = (int32_t)order };
+	size_t n_fds = 0;
+	int pidfd = -1, rc = s->nursery < 0 ? restart_nursery(s) : 0;
+	if (rc)
+		return rc;
+	rc = channel_send(s->nursery, &h, NULL, &fd, 1, until);
+	rc = rc ? rc : channel_recv_head(s->nursery, &h, &pidfd, 1, &n_fds, until);
+	if (rc || (!h.what && !n_fds)) {
+		end_nursery(s);
+		return -EAGAIN;
 	}
+	if (h.what)
+		return h.what;
+	*ret = (struct sandbox_child){ .fd = -1, .pidfd = pidfd, .pid = (pid_t)h.value };
 	return 0;
 }
 
-/* It may have been stopped, or be without a CPU for so long: that passes, and its answer will come. */
-static int ask_nursery(struct sandbox *s, int fd, struct channel_head *h)
+static int spawn(struct sandbox *s, enum nursery_order order, struct sandbox_child *ret)
 {
-	uint64_t until = channel_now_ns() + SPAWN_NS;
-	size_t none;
-	int rc = take_owed(s);
-	if (rc)
-		return rc;
-	rc = channel_send(s->nursery, h, NULL, &fd, 1, until);
-	if (rc)
-		return lose_nursery(s); /* there is room for one request: all are answered */
-	rc = channel_recv_head(s->nursery, h, NULL, 0, &none, until);
-	if (rc == -ETIMEDOUT) {
-		s->owed++;
-		return -EAGAIN;
-	}
-	return rc ? lose_nursery(s) : h->what;
-}
-
-static int spawn(struct sandbox *s, struct lane *l)
-{
+	struct sandbox_child c = SANDBOX_NO_CHILD;
 	int pair[2];
-	struct channel_head h = { .what = NURSERY_SPAWN };
-	if (s->nursery < 0)
-		return -ECHILD;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	int rc = ask_nursery(s, pair[1], &h);
+	int rc = ask_nursery(s, order, pair[1], &c);
+	if (rc == -EAGAIN && s->nursery < 0) /* once more, of a new one */
+		rc = ask_nursery(s, order, pair[1], &c);
 	close(pair[1]);
 	if (rc) {
 		close(pair[0]);
 		return rc;
 	}
-	*l = (struct lane){ .fd = pair[0], .pid = h.value };
-	s->stats.spawned++;
+	c.fd = pair[0];
+	*ret = c;
 	return 0;
+}
+
+static int spawn_worker(struct sandbox *s, struct lane *l)
+{
+	int rc = spawn(s, NURSERY_WORKER, &l->worker);
+	s->stats.spawned += !rc;
+	return rc;
+}
+
+int sandbox_spawn_reader(struct sandbox *s, struct sandbox_child *ret)
+{
+	return spawn(s, NURSERY_READER, ret);
 }
 
 void sandbox_ready(struct sandbox *s, unsigned lane)
 {
-	if (s->lane[lane].fd < 0)
-		spawn(s, &s->lane[lane]); /* if not, the first request will tell */
+	if (s->lane[lane].worker.fd < 0)
+		spawn_worker(s, &s->lane[lane]); /* if not, the first request will tell */
 }
 
 void sandbox_meanwhile(struct sandbox *s, int fd, bool (*ready)(void *ctx), void *ctx)
@@ -192,7 +204,7 @@ static uint64_t worker_cpu_ns(const struct lane *l)
 {
 	clockid_t clock;
 	struct timespec ts;
-	if (clock_getcpuclockid((pid_t)l->pid, &clock) || clock_gettime(clock, &ts))
+	if (clock_getcpuclockid(l->worker.pid, &clock) || clock_gettime(clock, &ts))
 		return 0;
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
@@ -211,12 +223,11 @@ static int pause_calls(struct sandbox *s)
 static int get_worker(struct sandbox *s, const struct sandbox_call *call)
 {
 	struct lane *l = &s->lane[call->lane];
-	if (l->fd >= 0 && l->served >= s->cfg.serves)
+	if (l->worker.fd >= 0 && l->served >= s->cfg.serves)
 		sandbox_retire(s, call->lane);
-	if (l->fd >= 0)
+	if (l->worker.fd >= 0)
 		return 0;
-	int rc = spawn(s, l);
-	return !rc || rc == -ECHILD || rc == -EBUSY ? rc : pause_calls(s);
+	return spawn_worker(s, l) ? pause_calls(s) : 0;
 }
 
 static int run_once(struct sandbox *s, const struct sandbox_call *call, struct buf *reply, bool *ret_fresh)
@@ -231,10 +242,10 @@ static int run_once(struct sandbox *s, const struct sandbox_call *call, struct b
 	*ret_fresh = !l->served;
 	s->stats.calls++;
 	l->served++;
-	rc = channel_send(l->fd, &h, call->bytes, call->fds, call->n_fds, until);
+	rc = channel_send(l->worker.fd, &h, call->bytes, call->fds, call->n_fds, until);
 	if (!rc)
-		do_meanwhile(s, l->fd, until);
-	rc = rc ? rc : receive(l->fd, call, until, reply, &h);
+		do_meanwhile(s, l->worker.fd, until);
+	rc = rc ? rc : receive(l->worker.fd, call, until, reply, &h);
 	if (!rc) {
 		uint64_t took = channel_now_ns() - begin;
 		s->stats.cpu_ns += h.value < took ? h.value : took; /* one thread */
@@ -278,11 +289,7 @@ void sandbox_free(struct sandbox *s)
 	if (!s)
 		return;
 	for (unsigned i = 0; i < SANDBOX_LANES; i++)
-		if (s->lane[i].fd >= 0)
-			kill_worker(s, i);
-	if (s->nursery >= 0)
-		close(s->nursery);
-	while (waitpid(s->nursery_pid, NULL, 0) < 0 && errno == EINTR)
-		;
+		kill_worker(s, i);
+	end_nursery(s);
 	free(s);
 }

@@ -3,13 +3,15 @@
  * Foreign bytes are parsed where they can do no harm: in a child without privileges that may read the descriptors it is given,
  * allocate within a limit, answer, and nothing else.
  *
- *   recorder -- SPAWN, KILL --> nursery -- fork --> worker     one worker per lane
+ *   recorder -- WORKER, READER --> nursery -- fork --> worker     one worker per lane
  *      +------------- request, descriptors, answer ------+
  *
- * The nursery is forked before anything sensitive is open, gives up every privilege at once and never sees a foreign byte; a
- * worker is forked from it, so that it holds nothing of ours, and is confined (confine.h) before its first request. A worker
- * serves one request after the other and is replaced after some (what one file may have done to it ends there). One that
- * misses its deadline or dies costs its caller this one answer.
+ * The nursery is this program, executed anew (nursery.h): it and its workers hold nothing of ours. A worker is confined
+ * (confine.h) before its first request. It serves one request after the other and is replaced after some: what one file may
+ * have done to it ends there. One that misses its deadline or dies costs its caller this one answer.
+ *
+ * Nothing here waits for a child to end: it is killed and left to itself, since it may be in a read that no signal ends. A
+ * nursery that is killed, or does not answer within 2 s, is replaced.
  *
  * Not thread-safe. The nursery dies with the thread that made it.
  */
@@ -22,6 +24,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SANDBOX_FDS_MAX 4u
 #define SANDBOX_LANES 2u
@@ -41,8 +44,9 @@ struct sandbox_request {
 typedef int (*sandbox_op)(const struct sandbox_request *q, struct buf *out);
 
 struct sandbox_config {
-	const sandbox_op *ops; /* borrowed; request n runs ops[n] */
+	const sandbox_op *ops; /* request n runs ops[n]; a constant of this program */
 	size_t n_ops;
+	void (*reader)(int fd); /* of a child of sandbox_spawn_reader; NULL: there are none */
 	size_t memory;         /* bytes that a worker may allocate */
 	unsigned serves;       /* requests until a worker is replaced */
 };
@@ -51,13 +55,14 @@ struct sandbox_stats {
 	uint64_t calls, spawned;
 	uint64_t late; /* workers that missed a deadline, and were killed */
 	uint64_t stalled; /* of these, those that had not been given the time: the machine was busy, or their file was slow */
+	uint64_t restarted; /* nurseries that had been killed, or did not answer */
 	uint64_t died; /* workers that ended by themselves: out of memory, a forbidden call, a crash */
 	uint64_t cpu_ns; /* of workers, for answers */
 };
 
 struct sandbox;
 
-/* Fork the nursery. Call it early: it inherits this process's memory, not its descriptors. */
+/* Start the nursery. */
 int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct err *err);
 void sandbox_free(struct sandbox *s);
 
@@ -66,8 +71,7 @@ void sandbox_free(struct sandbox *s);
  * emptied first); -ETIMEDOUT after deadline_ms; -ECHILD when the worker died; -E2BIG for an answer of more than max_reply.
  *
  * -EAGAIN: nothing was learnt about what it was to read: it missed the deadline without having run for half of it, or no worker could
- * be made. For a while after that, longer each time, and while the nursery owes an answer, every call is -EBUSY at once: the caller has other
- * work to do.
+ * be made. For a while after that, longer each time, every call is -EBUSY at once: the caller has other work to do.
  */
 struct sandbox_call {
 	unsigned lane, op;
@@ -88,6 +92,20 @@ void sandbox_meanwhile(struct sandbox *s, int fd, bool (*ready)(void *ctx), void
 
 /* Have the worker of a lane made now, so that its first request need not wait for that. */
 void sandbox_ready(struct sandbox *s, unsigned lane);
+
+/* A child of the nursery: our end of its socket, and what it is signalled by. */
+struct sandbox_child {
+	int fd, pidfd; /* -1: none */
+	pid_t pid;
+};
+#define SANDBOX_NO_CHILD ((struct sandbox_child){ .fd = -1, .pidfd = -1 })
+
+/* Have cfg.reader run in a child that keeps our user and our capabilities. 0 or -errno. */
+int sandbox_spawn_reader(struct sandbox *s, struct sandbox_child *ret);
+/* Kill it; it is not waited for. */
+void sandbox_child_kill(const struct sandbox_child *c);
+/* Close both descriptors. One that listens then ends. */
+void sandbox_child_release(struct sandbox_child *c);
 
 /* The worker of a lane goes; the next request gets a new one. */
 void sandbox_retire(struct sandbox *s, unsigned lane);

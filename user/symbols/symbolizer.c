@@ -9,14 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-const sandbox_op symbols_ops[SYMBOLS_OPS] = {
-	[OP_OPEN] = parser_op_open,
-	[OP_LOAD] = parser_op_load,
-	[OP_CRC] = parser_op_crc,
-	[OP_PERF_MAP] = jit_op_perf_map,
-	[OP_JITDUMP] = jit_op_dump,
-	[OP_LINES] = lines_op,
-};
+const sandbox_op symbols_ops[SYMBOLS_OPS] = { SYMBOLS_OPS_LIST };
 
 _Static_assert(SYMBOLS_OPS == N_OPS, "one list of requests");
 

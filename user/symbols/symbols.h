@@ -32,6 +32,15 @@ struct symbol {
 #define SYMBOLS_OPS 6
 extern const sandbox_op symbols_ops[SYMBOLS_OPS];
 
+/* Its initializers, for a constant table that has other ops behind them. In the order of enum symbols_op. */
+#define SYMBOLS_OPS_LIST parser_op_open, parser_op_load, parser_op_crc, jit_op_perf_map, jit_op_dump, lines_op
+int parser_op_open(const struct sandbox_request *q, struct buf *out);
+int parser_op_load(const struct sandbox_request *q, struct buf *out);
+int parser_op_crc(const struct sandbox_request *q, struct buf *out);
+int jit_op_perf_map(const struct sandbox_request *q, struct buf *out);
+int jit_op_dump(const struct sandbox_request *q, struct buf *out);
+int lines_op(const struct sandbox_request *q, struct buf *out);
+
 struct symbolizer;
 
 /*
