@@ -80,6 +80,7 @@ sleep 0.2
 	openssl version
 	git --version
 } >/dev/null
+sleep 1 # of samples, however soon the others end
 kill \$used
 wait
 SH
