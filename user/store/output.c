@@ -20,9 +20,14 @@
 #include <errno.h>
 #include <unistd.h>
 
+int pending_reserve(struct pending *p)
+{
+	return ARRAY_RESERVE(p->v, p->cap, p->n + 1);
+}
+
 int pending_add(struct pending *p, const struct block_ref *r)
 {
-	int rc = ARRAY_RESERVE(p->v, p->cap, p->n + 1);
+	int rc = pending_reserve(p);
 	if (!rc)
 		p->v[p->n++] = *r;
 	return rc;

@@ -88,6 +88,8 @@ void writer_drop_read(struct store_writer *w);
  * marks are filled in. -errno: nothing has changed.
  */
 int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *ret, struct err *err);
+/* Room for one more. -ENOMEM. */
+int pending_reserve(struct pending *p);
 int pending_add(struct pending *p, const struct block_ref *r);
 
 /* ---- wide.c ---- */
