@@ -238,6 +238,66 @@ static void every_allocation_fails(void **state)
 	assert_int_equal(bad, 0);
 }
 
+/* ---- lists that grow ---- */
+
+#define LATE 60 /* windows of a second: until their minute has a parent, the list of those that wait for one grows at 17 and 33 */
+
+/* Allocation `at` of the commits that make a list grow fails. What was kept is in the parent then. */
+static bool grow_with(const char *dir, long at)
+{
+	struct store_options o = scenario_options;
+	struct store_writer *w;
+	struct store *s;
+	struct store_cover c;
+	struct err err = { 0 };
+	uint64_t lost_n[2] = { 0 }, flagged[1] = { 0 }, kept = 0, want = 0, windows = 0, samples = 0;
+	struct store_cpu_totals cpu = { 0, 1, 1, lost_n, flagged };
+	struct store_totals t = { &cpu, 1, 0, 0, 0 };
+	o.grace_ns = 3600 * 1000000000ll;
+	alloc_faults = (struct alloc_faults){ .at = at };
+	assert_int_equal(store_writer_open_with(&w, dir, &model_meta, &o, &err), 0);
+	for (int i = 0; i < LATE; i++) {
+		/* tenant is a wide key of six values: windows wait for their postings, too */
+		char labels[32];
+		snprintf(labels, sizeof(labels), "tenant=t%d\n", i % 8);
+		struct model_row row = { .labels = labels, .stack = (char *)"main (/bin/x) 0 0\n", .samples = 1u << i % 16 };
+		int64_t t0 = 1700000040000000000 + i * 1000000000ll;
+		assert_int_equal(model_put_row(w, &row), 0);
+		alloc_faults.on = i == 16 || i == 32;
+		int rc = store_commit_window(w, t0, t0 + 1000000000, (i + 1) * 1000000000ll, &t, &err);
+		alloc_faults.on = false;
+		assert_true(!rc || rc == -ENOMEM);
+		kept += !rc;
+		want += rc ? 0 : row.samples;
+	}
+	assert_int_equal(store_compact(w, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	for (size_t i = 0; i < c.n; i++) {
+		windows += c.blocks[i]->n_windows;
+		assert_int_equal(store_block_folded(s, c.blocks[i], count_samples, &samples, &err), 0);
+	}
+	store_cover_free(&c);
+	store_close(s);
+	if (windows != kept || samples != want)
+		fail_msg("allocation %ld: %" PRIu64 " windows were kept, parents hold %" PRIu64, at, kept, windows);
+	return alloc_faults.hit > 0;
+}
+
+static void lists_grow(void **state)
+{
+	(void)state;
+	char base[64], dir[80];
+	long at = 1;
+	snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
+	for (; grow_with(dir, at); at++)
+		remove_tree(dir);
+	print_message("%ld allocations failed\n", at - 1);
+	assert_true(at > 20);
+	remove_tree(base);
+}
+
 static int setup(void **state)
 {
 	static char base[64];
@@ -264,6 +324,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lists_grow),
 		cmocka_unit_test(every_allocation_fails),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

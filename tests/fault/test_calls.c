@@ -7,6 +7,8 @@
 #include "fault/run.h"
 #include "fault/scenario.h"
 
+#include "store/store_int.h"
+
 #define N_WINDOWS 36
 
 static struct scenario scenario;
@@ -145,10 +147,136 @@ static void every_call_fails(void **state)
 	assert_int_equal(bad, 0);
 }
 
+/* ---- cutting ---- */
+
+static bool named_segment(const struct store *s, const char *name)
+{
+	char path[FILE_NAME_SIZE];
+	bool found = false;
+	for (size_t i = 0; i < s->n_segments; i++) {
+		file_name(path, (struct place){ KIND_BLOCKS, s->segments[i].m.serial, s->segments[i].m.level });
+		found |= !strcmp(strrchr(path, '/') + 1, name);
+	}
+	return found;
+}
+
+static bool named_generation(const struct store *s, const char *name)
+{
+	bool found = false;
+	for (size_t i = 0; i < s->manifest.n_generations; i++)
+		found |= strtoul(name, NULL, 10) == s->manifest.generations[i].serial;
+	return found;
+}
+
+static bool named_epoch(const struct store *s, const char *name)
+{
+	bool found = false;
+	for (size_t i = 0; i < s->manifest.n_epochs; i++)
+		found |= strtoul(name, NULL, 10) == s->manifest.epochs[i].serial;
+	return found;
+}
+
+/* The first file that the manifest does not name, while the writer goes on. */
+static const char *find_leak(const char *dir)
+{
+	static const struct {
+		const char *name;
+		bool (*named)(const struct store *s, const char *name);
+	} dirs[] = { { "seg", named_segment }, { "sym", named_generation }, { "lab", named_epoch } };
+	static char leak[400];
+	struct store *s;
+	struct err err = { 0 };
+	if (store_open(&s, dir, &err))
+		return "it does not open";
+	leak[0] = 0;
+	for (size_t i = 0; i < 3; i++) {
+		char path[200];
+		snprintf(path, sizeof(path), "%s/%s", dir, dirs[i].name);
+		DIR *d = opendir(path);
+		for (struct dirent *e; d && (e = readdir(d));)
+			if (e->d_name[0] != '.' && !dirs[i].named(s, e->d_name))
+				snprintf(leak, sizeof(leak), "%s/%s", dirs[i].name, e->d_name);
+		closedir(d);
+	}
+	store_close(s);
+	return leak[0] ? leak : NULL;
+}
+
+/* Windows six hours apart, each in a file and a generation of its own, of which twelve hours are kept. */
+static void commit_far(struct store_writer *w, size_t i)
+{
+	struct model m = { .random = i };
+	struct model_window win = { 0 };
+	struct err err = { 0 };
+	store_renew(w);
+	store_renew_end(w);
+	model_fill(&m, w, &win, 2);
+	model_window_fini(&win);
+	model_commit_at(w, 6 * 360 * i, &err); /* it may fail: what is cut meanwhile is looked at here */
+}
+
+static struct store_writer *open_far(const char *dir)
+{
+	struct store_options o = scenario_options;
+	struct store_writer *w;
+	struct err err = { 0 };
+	o.windows_only = true;
+	o.recent_ns = 12 * 3600 * 1000000000ll;
+	o.generation_bytes = 1;
+	if (store_writer_open_with(&w, dir, &model_meta, &o, &err))
+		fail_msg("%s", err.text);
+	return w;
+}
+
+/* Call `at` of the commits that cut fails. Returns how many they make. */
+static long cut_with(const char *dir, long at, int error)
+{
+	struct store_writer *w = open_far(dir);
+	struct store *s;
+	struct err err = { 0 };
+	for (size_t i = 0; i < 6; i++)
+		commit_far(w, i);
+	faults_below(dir);
+	faults = (struct faults){ .calls = FAULT_ALL, .at = at, .times = 1, .error = error };
+	for (size_t i = 6; i < 9; i++)
+		commit_far(w, i);
+	long calls = faults.n;
+	faults.calls = 0;
+	for (size_t i = 9; i < 12; i++)
+		commit_far(w, i);
+	const char *leak = find_leak(dir);
+	if (leak)
+		fail_msg("after call %ld of %ld: no manifest names %s", at, calls, leak);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_true(store_cut(s, 0)->blocks > 5 && s->manifest.n_generations < 6);
+	store_close(s);
+	store_writer_close(w);
+	return calls;
+}
+
+/* Each call of the commits that cut fails once. Some commits later, the writer still open, nothing is left that no manifest names. */
+static void cutting_fails(void **state)
+{
+	(void)state;
+	char base[64], dir[80];
+	size_t runs = 0, step = run_size(11, 1);
+	snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
+	long calls = cut_with(dir, 0, EIO);
+	remove_tree(dir);
+	for (long at = 1 + (long)run_offset(step); at <= calls; at += (long)step, runs++) {
+		cut_with(dir, at, runs % 2 ? EIO : ENOSPC);
+		remove_tree(dir);
+	}
+	print_message("%zu of %ld calls failed\n", runs, calls);
+	assert_true(runs > 10);
+	remove_tree(base);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_call_fails),
+		cmocka_unit_test(cutting_fails),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

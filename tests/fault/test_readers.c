@@ -158,6 +158,131 @@ static void readers_beside(void **state)
 	remove_tree(base);
 }
 
+/* ---- generations that go ---- */
+
+/* A generation for each window or two, and only the last minutes are kept. */
+static struct store_writer *open_recent(const char *dir)
+{
+	struct store_options o = scenario_options;
+	struct store_writer *w;
+	struct err err = { 0 };
+	o.windows_only = true;
+	o.recent_ns = 100 * 1000000000ll;
+	o.generation_bytes = 1;
+	if (store_writer_open_with(&w, dir, &model_meta, &o, &err))
+		fail_msg("%s", err.text);
+	return w;
+}
+
+static void commit_recent(struct store_writer *w, size_t i)
+{
+	struct model m = { .random = i };
+	struct model_window win = { 0 };
+	struct err err = { 0 };
+	store_renew(w);
+	store_renew_end(w);
+	model_fill(&m, w, &win, 3);
+	model_window_fini(&win);
+	if (model_commit_at(w, i, &err))
+		fail_msg("window %zu: %s", i, err.text);
+}
+
+static int no_row(void *ctx, const struct store_row *r)
+{
+	(void)ctx, (void)r;
+	return 0;
+}
+
+/* Stacks, rows and labels, hence all dictionaries. */
+static int read_stacks(struct store *s, struct err *err)
+{
+	struct store_cover c;
+	int rc = store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; !rc && i < c.n; i++)
+		rc = store_block_rows(s, c.blocks[i], NULL, NULL, no_row, NULL, err);
+	store_cover_free(&c);
+	return rc;
+}
+
+static void read_stacks_on(const char *dir, struct beside *b)
+{
+	while (!__atomic_load_n(&b->stop, __ATOMIC_ACQUIRE) && !b->said[0]) {
+		struct store *s;
+		struct err err = { 0 };
+		int rc = store_open(&s, dir, &err);
+		if (!rc) {
+			rc = read_stacks(s, &err);
+			if (store_damage(s) && store_lost_windows(s))
+				snprintf(b->said, sizeof(b->said), "%s", store_damage(s));
+			store_close(s);
+		}
+		++*(rc == -ESTALE ? &b->stale : &b->opened);
+		if (rc && rc != -ESTALE)
+			snprintf(b->said, sizeof(b->said), "%s", err.text);
+	}
+}
+
+/* What was open when generations went is stale, not damaged; a fresh look has all that is there. */
+static void stale_generations(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct store_writer *w = open_recent(temp_dir(dir));
+	struct store *s;
+	struct store_cover c;
+	struct err err = { 0 };
+	for (size_t i = 0; i < 20; i++)
+		commit_recent(w, i);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
+	for (size_t i = 20; i < 60; i++)
+		commit_recent(w, i);
+	/* Dictionaries were not read yet, and they are gone. */
+	int rc = store_block_folded(s, c.blocks[0], no_row, NULL, &err);
+	if (rc != -ESTALE)
+		fail_msg("%d: %s", rc, err.text);
+	store_cover_free(&c);
+	rc = read_stacks(s, &err);
+	if (rc != -ESTALE)
+		fail_msg("%d: %s", rc, err.text);
+	store_close(s);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	if (read_stacks(s, &err))
+		fail_msg("%s", err.text);
+	store_close(s);
+	store_writer_close(w);
+	remove_tree(dir);
+}
+
+static void readers_beside_generations(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct beside *b = run_shared(sizeof(*b));
+	int status;
+	struct store_writer *w = open_recent(temp_dir(dir));
+	commit_recent(w, 0);
+	pid_t child = fork();
+	if (!child) {
+		read_stacks_on(dir, b);
+		_exit(0);
+	}
+	for (size_t i = 1; i < run_size(600, 20000); i++)
+		commit_recent(w, i);
+	store_writer_close(w);
+	__atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	print_message("%zu times read beside generations that go, %zu times told\n", b->opened, b->stale);
+	if (b->said[0])
+		fail_msg("a reader: %s", b->said);
+	assert_true(b->opened > 0);
+	munmap(b, sizeof(*b));
+	remove_tree(dir);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -177,6 +302,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stuck_reader),
 		cmocka_unit_test(readers_beside),
+		cmocka_unit_test(stale_generations),
+		cmocka_unit_test(readers_beside_generations),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

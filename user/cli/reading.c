@@ -189,6 +189,13 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 	struct err err = { 0 };
 	struct query_spec spec = reading_spec(f, labels, keys);
 	int rc = query_open(&r->query, r->store, &spec, &err);
+	/* Retention was quicker. */
+	for (int tries = 0; rc == -ESTALE && tries < 3; tries++) {
+		store_close(r->store);
+		r->store = NULL;
+		rc = store_open(&r->store, r->dir, &err);
+		rc = rc ? rc : query_open(&r->query, r->store, &spec, &err);
+	}
 	if (rc) {
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;

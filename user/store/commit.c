@@ -267,6 +267,9 @@ static int write_window(struct store_writer *w, struct block *b, enum space spac
 	b->has |= 1u << COLUMN_TOTALS;
 	if (!rc)
 		rc = encode_rows(w, &p, &w->rows, space, b);
+	/* Its parent's range has it in any case: a window that is not on these lists would be taken for summed up. */
+	if (!rc && (pending_reserve(&w->pending[0]) || pending_reserve(&w->unposted)))
+		rc = -ENOMEM;
 	if (rc)
 		err_sys(err, rc, "cannot write %s", w->s.dir);
 	else
@@ -279,9 +282,9 @@ static int write_window(struct store_writer *w, struct block *b, enum space spac
 	w->state.windows++;
 	w->state.narrow_windows += ref.b.flags == BLOCK_NARROW_ONLY;
 	w->state.folded_windows += ref.b.flags == BLOCK_FOLDED_ONLY;
-	/* The window is durable: that its parents may come later is no failure. */
-	if (pending_add(&w->pending[0], &ref) || (ref.b.n_table && pending_add(&w->unposted, &ref)))
-		w->state.parents_failed++;
+	w->pending[0].v[w->pending[0].n++] = ref;
+	if (ref.b.n_table)
+		w->unposted.v[w->unposted.n++] = ref;
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "util/array.h"
 
+
 #include <errno.h>
 #include <stdio.h>
 
@@ -111,8 +112,7 @@ static int compact_level(struct store_writer *w, uint8_t level, int64_t before, 
 			if (!n)
 				return 0;
 			/* So that nothing can fail behind the write. */
-			if (level < N_LEVELS - 1 &&
-			    ARRAY_RESERVE(w->pending[level].v, w->pending[level].cap, w->pending[level].n + 1))
+			if (level < N_LEVELS - 1 && pending_reserve(&w->pending[level]))
 				return err_sys(err, -ENOMEM, "cannot compact %s", w->s.dir);
 			w->merge_slot[level] = slot_of(level, w->pending[level - 1].v[from].b.t0_ns);
 			rc = merge_begin(&w->merges[level], w, level, w->pending[level - 1].v + from, n, err);

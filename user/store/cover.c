@@ -295,7 +295,7 @@ static int list_parents(struct store *s, const struct segment *g, uint8_t level,
 		if (!above || !may_hold(p, p->m.level, t0, t1))
 			continue;
 		rc = segment_load(s, p, err);
-		if (rc == -ESTALE)
+		if (rc == -ENOENT)
 			rc = 0;
 		for (size_t k = 0; !rc && k < p->n_refs; k++)
 			rc = add_ref(&v, &n, &cap, &p->refs[k]);
@@ -326,7 +326,7 @@ int store_roots(struct store *s, uint8_t level, uint8_t parent_level, int64_t fr
 		if (!top && s->segments[i].m.state != SEGMENT_OPEN && s->segments[i].m.seq_hi <= covered)
 			continue;
 		rc = segment_load(s, &s->segments[i], err);
-		if (rc == -ESTALE) {
+		if (rc == -ENOENT) {
 			rc = 0;
 			continue;
 		}
@@ -410,7 +410,7 @@ static int find_posted(struct walk *w)
 			for (size_t j = 0; !rc && j < w->n_hashes; j++)
 				rc = postings_find(s, h.postings, w->hashes[j], on_hit, &h, w->err);
 		}
-		if (rc == -ESTALE)
+		if (rc == -ENOENT)
 			rc = 0;
 	}
 	return rc;

@@ -190,37 +190,67 @@ static int load_manifest(struct store *s, struct err *err)
 	return 0;
 }
 
-/* The writer may replace the manifest and unlink what it named before while this goes on: then begin again. */
-static bool manifest_changed(struct store *s, const struct stat *before)
+static struct manifest_stamp read_stamp(const struct store *s)
 {
-	struct stat now;
-	return !s->write && !fstatat(s->dir_fd, MANIFEST_NAME, &now, 0) &&
-	       (now.st_ino != before->st_ino || now.st_mtim.tv_nsec != before->st_mtim.tv_nsec ||
-		now.st_mtim.tv_sec != before->st_mtim.tv_sec);
+	struct stat st = { 0 };
+	fstatat(s->dir_fd, MANIFEST_NAME, &st, 0);
+	return (struct manifest_stamp){ st.st_ino, st.st_mtim };
+}
+
+/* The writer may replace the manifest, and unlink what it named before, at any time. */
+static bool is_stale(const struct store *s)
+{
+	struct manifest_stamp now = read_stamp(s);
+	return !s->write && (now.inode != s->stamp.inode || now.changed.tv_sec != s->stamp.changed.tv_sec ||
+			     now.changed.tv_nsec != s->stamp.changed.tv_nsec);
+}
+
+int store_missing(const struct store *s, const char *path, struct err *err)
+{
+	if (is_stale(s))
+		return err_set(err, -ESTALE, "%s was cut by retention since the store was opened: ask again", path);
+	return err_set(err, -EBADMSG, "%s is missing: the store is damaged", path);
+}
+
+static void drop_generations(struct store *s)
+{
+	while (s->n_gens)
+		dict_gen_free(s->gens[--s->n_gens]);
+	dicts_fini(&s->sym);
+	memset(&s->sym, 0, sizeof(s->sym));
+}
+
+static int load_all(struct store *s, struct err *err)
+{
+	s->damage[0] = '\0';
+	s->lost_windows = false;
+	drop_generations(s);
+	s->stamp = read_stamp(s);
+	int rc = load_header(s, err);
+	if (!rc)
+		rc = load_manifest(s, err);
+	if (!rc)
+		rc = load_open_segments(s, err);
+	/* Again, now that the sizes are known: a later writer may have added counters before its first block. */
+	if (!rc)
+		rc = load_header(s, err);
+	if (!rc)
+		rc = load_newest(s, err);
+	return rc ? rc : load_events(s, err);
 }
 
 int store_load(struct store *s, bool write, struct err *err)
 {
 	int rc = -EAGAIN;
 	s->write = write;
-	for (int tries = 0; rc && tries < 10; tries++) {
-		struct stat before = { 0 };
-		fstatat(s->dir_fd, MANIFEST_NAME, &before, 0);
-		rc = load_header(s, err);
-		if (!rc)
-			rc = load_manifest(s, err);
-		if (!rc)
-			rc = load_open_segments(s, err);
-		/* Again, now that the sizes are known: a later writer may have added counters before its first block. */
-		if (!rc)
-			rc = load_header(s, err);
-		if (rc && !manifest_changed(s, &before))
-			return rc;
+	/* Files that retention cuts meanwhile look like damage: begin again. */
+	for (int tries = 0; tries < 10; tries++) {
+		rc = load_all(s, err);
+		if ((!rc && !s->lost_windows) || !is_stale(s))
+			break;
 	}
-	if (!rc)
-		rc = load_newest(s, err);
-	if (!rc)
-		rc = load_events(s, err);
+	if (rc && rc != -ENOMEM && is_stale(s))
+		rc = err_set(err, -ESTALE, "the files of %s change faster than they can be read", s->dir);
 	if (!rc && setpool_init(&s->sets))
 		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	return rc;

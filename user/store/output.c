@@ -20,9 +20,14 @@
 #include <errno.h>
 #include <unistd.h>
 
+int pending_reserve(struct pending *p)
+{
+	return ARRAY_RESERVE(p->v, p->cap, p->n + 1);
+}
+
 int pending_add(struct pending *p, const struct block_ref *r)
 {
-	int rc = ARRAY_RESERVE(p->v, p->cap, p->n + 1);
+	int rc = pending_reserve(p);
 	if (!rc)
 		p->v[p->n++] = *r;
 	return rc;
@@ -384,18 +389,22 @@ static int new_segment(struct store_writer *w, uint8_t level, struct segment **r
 	struct store *s = &w->s;
 	struct manifest_segment m = { .serial = ++s->manifest.next_segment, .level = level };
 	struct place p = { KIND_BLOCKS, m.serial, level };
+	if (retain_reserve(w, 1))
+		return err_sys(err, -ENOMEM, "cannot write %s", s->dir);
 	int rc = file_create(s->dir_fd, s->dir, p, s->header.store_id, err);
 	if (!rc && store_add_segment(s, &m, NULL))
 		rc = err_sys(err, -ENOMEM, "cannot write %s", s->dir);
-	if (rc)
-		return rc;
 	size_t i = s->n_segments - 1;
-	s->segments[i].loaded = true;
-	rc = segment_open(s, &s->segments[i], err);
-	if (!rc)
-		rc = writer_save_manifest(w, err);
-	if (rc)
-		store_drop_segment(s, i);
+	if (!rc) {
+		s->segments[i].loaded = true;
+		rc = segment_open(s, &s->segments[i], err);
+		if (!rc)
+			rc = writer_save_manifest(w, err);
+		if (rc)
+			store_drop_segment(s, i);
+	}
+	if (rc) /* the file may be there, and a manifest on the disk may name it */
+		w->gone[w->n_gone++] = p;
 	else
 		*ret = &s->segments[i];
 	return rc;

@@ -7,6 +7,7 @@
 #include "store/writer_int.h"
 
 #include "store/reserve.h"
+#include "util/array.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,24 +21,9 @@
 #define CAP_MAX (10ull << 30)
 #define RESERVE_MAX (64ull << 20)
 
-/* What was found to go: unlinked when the manifest is durable. */
-struct gone {
-	struct place *v;
-	size_t n, cap;
-};
-
-static int gone_add(struct gone *g, struct place p)
+int retain_reserve(struct store_writer *w, size_t more)
 {
-	if (g->n == g->cap) {
-		size_t cap = g->cap ? 2 * g->cap : 16;
-		struct place *v = realloc(g->v, cap * sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		g->v = v;
-		g->cap = cap;
-	}
-	g->v[g->n++] = p;
-	return 0;
+	return ARRAY_RESERVE(w->gone, w->gone_cap, w->n_gone + more);
 }
 
 static uint64_t file_bytes(const struct store *s, struct place p)
@@ -90,15 +76,16 @@ static void forget_pending(struct store_writer *w, size_t segment)
 	}
 }
 
-static int cut(struct store_writer *w, size_t i, bool by_age, int64_t now_ns, struct gone *gone)
+static int cut(struct store_writer *w, size_t i, bool by_age, int64_t now_ns)
 {
 	struct store *s = &w->s;
 	struct segment *g = &s->segments[i];
 	struct store_cut *c = &s->manifest.cuts[g->m.level];
 	uint64_t bytes = file_bytes(s, segment_place(g));
-	int rc = gone_add(gone, segment_place(g));
+	int rc = retain_reserve(w, 1);
 	if (rc)
 		return rc;
+	w->gone[w->n_gone++] = segment_place(g);
 	c->blocks += g->m.n_blocks;
 	*(by_age ? &c->bytes_by_age : &c->bytes_by_size) += bytes;
 	/* A time to come, of a clock that was wrong, says nothing about what is older than it. */
@@ -114,7 +101,7 @@ static int64_t keep_ns(const struct store_writer *w, uint8_t level)
 	return w->opt.recent_ns ? w->opt.recent_ns : w->opt.keep_ns[level == LEVEL_POSTINGS ? 0 : level];
 }
 
-static int cut_by_age(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struct gone *gone)
+static int cut_by_age(struct store_writer *w, int64_t now_ns, int64_t boot_ns)
 {
 	int rc = age_date(w);
 	int64_t now = age_now(w, boot_ns);
@@ -122,7 +109,7 @@ static int cut_by_age(struct store_writer *w, int64_t now_ns, int64_t boot_ns, s
 		const struct segment *g = &w->s.segments[i];
 		int64_t keep = keep_ns(w, g->m.level);
 		if (complete(g) && keep && age_of_segment(w, i, now) > keep)
-			rc = cut(w, i, true, now_ns, gone);
+			rc = cut(w, i, true, now_ns);
 	}
 	return rc;
 }
@@ -155,7 +142,7 @@ static uint64_t cap_of(const struct store_writer *w)
 	return tenth < CAP_MAX ? tenth : CAP_MAX;
 }
 
-static int cut_by_size(struct store_writer *w, int64_t now_ns, struct gone *gone)
+static int cut_by_size(struct store_writer *w, int64_t now_ns)
 {
 	uint64_t bytes = store_bytes(w), cap = cap_of(w);
 	int rc = 0;
@@ -164,7 +151,7 @@ static int cut_by_size(struct store_writer *w, int64_t now_ns, struct gone *gone
 		if (!finest(&w->s, &i))
 			break;
 		bytes -= file_bytes(&w->s, segment_place(&w->s.segments[i]));
-		rc = cut(w, i, false, now_ns, gone);
+		rc = cut(w, i, false, now_ns);
 	}
 	return rc;
 }
@@ -188,61 +175,65 @@ static bool named(const struct store *s, uint32_t serial, bool epoch)
 	return false;
 }
 
-static int drop_dicts(struct store_writer *w, struct gone *gone)
+static int drop_dicts(struct store_writer *w)
 {
 	struct manifest *m = &w->s.manifest;
-	int rc = 0;
+	int rc = retain_reserve(w, (m->n_generations + m->n_epochs) * N_DICTS);
 	for (size_t i = m->n_generations; !rc && i-- > 0;) {
 		uint32_t serial = m->generations[i].serial;
 		if (i + 1 == m->n_generations || named(&w->s, serial, false))
 			continue;
-		for (int k = 1; !rc && k <= N_DICTS; k++)
+		for (int k = 1; k <= N_DICTS; k++)
 			if (k != KIND_SETS)
-				rc = gone_add(gone, (struct place){ k, serial, 0 });
+				w->gone[w->n_gone++] = (struct place){ k, serial, 0 };
 		manifest_drop_generation(m, i);
 	}
 	for (size_t i = m->n_epochs; !rc && i-- > 0;) {
 		uint32_t serial = m->epochs[i].serial;
 		if (i + 1 == m->n_epochs || named(&w->s, serial, true))
 			continue;
-		rc = gone_add(gone, (struct place){ KIND_SETS, serial, 0 });
+		w->gone[w->n_gone++] = (struct place){ KIND_SETS, serial, 0 };
 		manifest_drop_epoch(m, i);
 	}
 	return rc;
 }
 
-static void unlink_all(struct store_writer *w, const struct gone *gone)
+static bool remove_name(const struct store *s, const char *name, int flags)
 {
-	for (size_t i = 0; i < gone->n; i++) {
+	return !unlinkat(s->dir_fd, name, flags) || errno == ENOENT || (flags && (errno == ENOTEMPTY || errno == EEXIST));
+}
+
+void retain_unlink(struct store_writer *w)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < w->n_gone; i++) {
 		char name[FILE_NAME_SIZE], dir[FILE_NAME_SIZE];
-		file_name(name, gone->v[i]);
-		/* What stays for some reason is swept at the next opening. */
-		unlinkat(w->s.dir_fd, name, 0);
-		if (gone->v[i].kind == KIND_BLOCKS || gone->v[i].kind == KIND_SETS)
-			continue;
-		snprintf(dir, sizeof(dir), "sym/%08u", gone->v[i].serial);
-		unlinkat(w->s.dir_fd, dir, AT_REMOVEDIR);
+		const struct place p = w->gone[i];
+		file_name(name, p);
+		snprintf(dir, sizeof(dir), "sym/%08u", p.serial);
+		bool alone = p.kind == KIND_BLOCKS || p.kind == KIND_SETS; /* else the last of its generation takes the directory along */
+		if (!remove_name(&w->s, name, 0) || (!alone && !remove_name(&w->s, dir, AT_REMOVEDIR)))
+			w->gone[left++] = p;
 	}
+	w->n_gone = left;
 }
 
 static int retain(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struct err *err)
 {
-	struct gone gone = { 0 };
-	int rc = cut_by_age(w, now_ns, boot_ns, &gone);
+	int rc = cut_by_age(w, now_ns, boot_ns);
 	if (!rc)
-		rc = cut_by_size(w, now_ns, &gone);
-	if (!rc && gone.n)
-		rc = drop_dicts(w, &gone);
+		rc = cut_by_size(w, now_ns);
+	if (!rc && w->n_gone)
+		rc = drop_dicts(w);
 	if (rc)
 		rc = err_sys(err, rc, "cannot cut %s", w->s.dir);
-	/* What was taken out of the lists is gone for this writer; the manifest must follow in any case. */
-	if (gone.n) {
+	/* They are off the lists of this writer: the manifest must follow, at the next time if not now. */
+	if (w->n_gone) {
 		int saved = writer_save_manifest(w, err);
 		if (!saved)
-			unlink_all(w, &gone);
+			retain_unlink(w);
 		rc = rc ? rc : saved;
 	}
-	free(gone.v);
 	return rc;
 }
 

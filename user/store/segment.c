@@ -245,9 +245,10 @@ int segment_load(struct store *s, struct segment *g, struct err *err)
 	if (g->loaded)
 		return 0;
 	int rc = segment_open(s, g, err);
-	if (rc == -ENOENT)
-		return err_set(err, g->m.state == SEGMENT_OPEN ? -EBADMSG : -ESTALE,
-			       "%s is missing: cut by retention since the store was opened, or damage", g->file.path);
+	if (rc == -ENOENT) {
+		rc = store_missing(s, g->file.path, err);
+		return rc == -EBADMSG && g->m.state != SEGMENT_OPEN ? -ENOENT : rc;
+	}
 	if (rc == -ENODATA && g->m.state == SEGMENT_OPEN && !g->m.end) {
 		g->loaded = true;
 		return 0;
@@ -289,7 +290,7 @@ int block_read_raw(struct store *s, const struct block_ref *r, const struct bloc
 	struct segment *g = &s->segments[r->segment];
 	int rc = segment_open(s, g, err);
 	if (rc == -ENOENT)
-		return err_set(err, -ESTALE, "%s was cut by retention since the store was opened", g->file.path);
+		return store_missing(s, g->file.path, err);
 	if (rc)
 		return rc;
 	uint64_t offset = r->offset + FRAME_SIZE + (h ? h->column[c].at : 0) + at;

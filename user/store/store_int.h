@@ -16,6 +16,8 @@
 #include "store/top.h"
 #include "store/totals.h"
 
+#include <time.h>
+
 /* A block that the index knows. b first: a struct store_block * that was handed out is one of these. */
 struct block_ref {
 	struct store_block b;
@@ -69,6 +71,10 @@ struct store {
 	size_t n_windows;
 	struct totals *window_totals; /* [n_windows], read when asked for */
 	struct store_window window;
+	struct manifest_stamp { /* of the file that was read: another one by now says that a writer has gone on */
+		uint64_t inode;
+		struct timespec changed;
+	} stamp;
 	bool lost_windows; /* committed windows are left out because of a dictionary: more than a crash does */
 	char damage[700];  /* empty: none */
 };
@@ -81,13 +87,21 @@ int store_open_dir(struct store *s, const char *dir, struct err *err);
 
 /* Header, manifest, indexes of the segments that may grow, and the newest generation (indexed for a writer). */
 int store_load(struct store *s, bool write, struct err *err);
+/*
+ * What to say of a file that is not there though the manifest named it. -ESTALE: a reader's, whose manifest has been replaced since;
+ * retention has cut the file, open the store anew. -EBADMSG: damage.
+ */
+int store_missing(const struct store *s, const char *path, struct err *err);
 
 /* ---- segments (segment.c) ---- */
 
 int store_add_segment(struct store *s, const struct manifest_segment *m, struct segment **ret);
 void store_drop_segment(struct store *s, size_t i);
 int segment_open(struct store *s, struct segment *g, struct err *err);
-/* Read the index of a segment, if that was not done. */
+/*
+ * Read the index of a segment, if that was not done. -ESTALE: as store_missing says. -ENOENT: a sealed one is missing, and that is damage:
+ * what its parents hold can be told all the same.
+ */
 int segment_load(struct store *s, struct segment *g, struct err *err);
 /* Forget the index; not of one that is open, nor while its refs are borrowed. */
 void segment_unload(struct store *s, struct segment *g);

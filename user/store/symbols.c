@@ -63,7 +63,7 @@ static int load_file(struct store *s, struct dict_gen *g, enum file_kind kind, s
 		rc = load_frames(g, &f, &why);
 	file_close(&f);
 	if (rc == -ENOENT)
-		return err_set(err, -EBADMSG, "%s is missing: the store is damaged", f.path);
+		return store_missing(s, f.path, err);
 	if (rc == -ENODATA) /* shorter than its header: no block can need it but a damaged one */
 		return 0;
 	return rc ? err_set(err, rc, "%s", why.text) : 0;

@@ -379,8 +379,8 @@ static void end_cleanly(struct store_writer *w)
 	for (size_t i = 0; i < s->n_segments; i++)
 		if (s->segments[i].m.state == SEGMENT_OPEN)
 			s->segments[i].m.end = s->segments[i].file.end;
-	if (s->n_segments)
-		writer_save_manifest(w, NULL);
+	if ((s->n_segments || w->n_gone) && !writer_save_manifest(w, NULL))
+		retain_unlink(w);
 }
 
 void store_writer_close(struct store_writer *w)
@@ -397,6 +397,7 @@ void store_writer_close(struct store_writer *w)
 		free(w->pending[k].v);
 	free(w->unposted.v);
 	free(w->up_ns);
+	free(w->gone);
 	postings_fini(w);
 	wide_fini(w);
 	rows_fini(&w->rows);

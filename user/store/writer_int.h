@@ -64,6 +64,8 @@ struct store_writer {
 	struct posted *posted; /* what those had, by seq; what is missing is read again */
 	size_t n_posted, posted_cap;
 	int64_t compact_after_ns, retain_after_ns;
+	struct place *gone; /* files that were cut: unlinked when a manifest without them is durable */
+	size_t n_gone, gone_cap;
 	struct store_writer_state state;
 };
 
@@ -86,6 +88,8 @@ void writer_drop_read(struct store_writer *w);
  * marks are filled in. -errno: nothing has changed.
  */
 int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *ret, struct err *err);
+/* Room for one more. -ENOMEM. */
+int pending_reserve(struct pending *p);
 int pending_add(struct pending *p, const struct block_ref *r);
 
 /* ---- wide.c ---- */
@@ -114,6 +118,10 @@ void postings_note(struct store_writer *w, const struct settable *t, uint32_t se
 void postings_fini(struct store_writer *w);
 /* boot_ns: BOOTTIME at now_ns, of this boot. */
 int retain_due(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struct err *err);
+/* Room in w->gone for so many more files. -ENOMEM. */
+int retain_reserve(struct store_writer *w, size_t more);
+/* Unlink what was cut; what fails is tried again. Only behind a manifest that was saved since. */
+void retain_unlink(struct store_writer *w);
 
 /* ---- age.c ---- */
 
