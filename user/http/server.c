@@ -27,6 +27,7 @@
 #define CONN_MEMORY 32768 /* head and parameters */
 #define PARAMS_MAX 32
 #define IDLE_S 30
+#define CLOSE_NS (HTTP_NS / 10)
 #define HANDLE_IDLE_NS (30 * HTTP_NS)
 
 /* One request as this file sees it. */
@@ -448,7 +449,6 @@ static void set_defaults(struct http_config *c)
 	c->response_s = c->response_s ? c->response_s : 60;
 	c->cache_bytes = c->cache_bytes ? c->cache_bytes : 4u << 20;
 	c->question_bytes = c->question_bytes ? c->question_bytes : 64u << 20;
-	c->socket_mode = c->socket_mode ? c->socket_mode : 0660;
 }
 
 int http_check_token(const struct http_config *cfg, struct err *err)
@@ -490,20 +490,15 @@ int http_check(const struct http_config *cfg, struct err *err)
 	return rc;
 }
 
-static int open_address(struct http_server *s, const char *text, struct err *err)
+static int open_address(struct http_server *s, const struct http_socket *socket, struct err *err)
 {
 	struct address *a = &s->address[s->n_addresses];
-	struct listen_at at;
-	int rc = listen_parse(&at, text, err);
-	rc = rc ? rc : listen_open(&at, s->cfg.socket_mode, &a->fd, a->name, sizeof(a->name), err);
-	if (rc)
-		return rc;
-	bool tls = s->cfg.tls_cert && !at.unix_path[0];
+	bool unix_socket = socket->at.unix_path[0], tls = s->cfg.tls_cert && !unix_socket;
 	a->server = s;
-	a->guard = (struct guard){ &s->cfg, at.unix_path[0] ? "" : text, at.unix_path[0] != 0, tls };
-	snprintf(a->path, sizeof(a->path), "%s", at.unix_path);
+	a->name = socket->name;
+	a->guard = (struct guard){ &s->cfg, unix_socket ? "" : socket->text, unix_socket, tls };
 	struct MHD_OptionItem options[] = {
-		{ MHD_OPTION_LISTEN_SOCKET, a->fd, NULL },
+		{ MHD_OPTION_LISTEN_SOCKET, socket->fd, NULL },
 		{ MHD_OPTION_CONNECTION_LIMIT, s->cfg.connections, NULL },
 		{ MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL },
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, NULL },
@@ -520,15 +515,14 @@ static int open_address(struct http_server *s, const char *text, struct err *err
 	a->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
 				  MHD_OPTION_NOTIFY_CONNECTION, on_connection, a, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 				  MHD_OPTION_ARRAY, options, MHD_OPTION_END);
-	if (!a->mhd) {
-		close(a->fd);
-		return err_set(err, -EIO, "cannot serve on %s%s", text, tls ? ": is the certificate and its key good PEM?" : "");
-	}
+	if (!a->mhd)
+		return err_set(err, -EIO, "cannot serve on %s%s", a->name, tls ? ": is the certificate and its key good PEM?" : "");
 	s->n_addresses++;
 	return 0;
 }
 
-int http_open(struct http_server **ret, const struct http_config *cfg, struct err *err)
+int http_open(struct http_server **ret, const struct http_config *cfg, const struct http_sockets *sockets,
+	      struct err *err)
 {
 	int rc = http_check(cfg, err);
 	if (rc)
@@ -552,8 +546,8 @@ int http_open(struct http_server **ret, const struct http_config *cfg, struct er
 	s->has_keeper = !rc;
 	if (rc)
 		err_sys(err, rc, "starting the server");
-	for (size_t i = 0; !rc && i < cfg->n_listen; i++)
-		rc = open_address(s, cfg->listen[i], err);
+	for (size_t i = 0; !rc && i < sockets->n; i++)
+		rc = open_address(s, &sockets->v[i], err);
 	if (rc)
 		http_close(s);
 	else
@@ -561,16 +555,31 @@ int http_open(struct http_server **ret, const struct http_config *cfg, struct er
 	return rc;
 }
 
+static bool has_requests(struct http_server *s)
+{
+	pthread_mutex_lock(&s->conns_lock);
+	const struct conn *c = s->conns;
+	while (c && (c->ended || __atomic_load_n(&c->idle, __ATOMIC_RELAXED)))
+		c = c->next;
+	pthread_mutex_unlock(&s->conns_lock);
+	return c;
+}
+
+/* Connections that were accepted have sent a request, as a rule, or will at once. */
+static void wait_for_requests(struct http_server *s)
+{
+	uint64_t until = http_now_ns() + CLOSE_NS;
+	while (has_requests(s) && http_now_ns() < until)
+		usleep(2000);
+}
+
 void http_close(struct http_server *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->n_addresses; i++) {
+	for (size_t i = 0; i < s->n_addresses; i++)
 		MHD_quiesce_daemon(s->address[i].mhd);
-		close(s->address[i].fd);
-		if (s->address[i].path[0])
-			unlink(s->address[i].path);
-	}
+	wait_for_requests(s);
 	work_stop(s);
 	if (s->has_keeper) {
 		pthread_mutex_lock(&s->conns_lock);

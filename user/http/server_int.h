@@ -6,6 +6,7 @@
 #include "hist/hist.h"
 #include "http/cache.h"
 #include "http/guard.h"
+#include "http/listen.h"
 #include "http/request.h"
 #include "http/snapshot.h"
 
@@ -14,7 +15,6 @@
 struct MHD_Daemon;
 struct MHD_Connection;
 
-#define ADDRESSES_MAX 8
 #define WORKERS_MAX 16
 #define ROUTES_MAX 48 /* and the assets, and what is on no route */
 
@@ -41,9 +41,7 @@ struct address {
 	struct http_server *server;
 	struct MHD_Daemon *mhd;
 	struct guard guard;
-	int fd;
-	char name[128];
-	char path[108]; /* of a Unix socket, to be removed */
+	const char *name;
 };
 
 struct task {
