@@ -34,34 +34,38 @@ refused 405 'method' -X PUT -d x "$url/"
 gets 200 '' -I "$url/api/v1/stat"
 
 # ---- how ----
-bad() { # text, path and query
+asks() { # text, path and query
 	refused 400 "$1" "$url/api/v1/$2"
 }
-bad "no parameter 'nope'" 'stat?nope=1'
-bad 'given twice' 'table?by=a&by=b'
-bad 'selector, column' 'table?where={tenant=}'
-bad 'selector, column' 'flame?where={tenant=~"("}'
-bad 'selector' "table?where=$(printf '%%7b%%00')"
-bad 'more than 8192' "table?where={a=\"$(printf 'x%.0s' $(seq 9000))\"}"
-bad 'is no time' 'stat?from=yesterday'
-bad 'is no time' 'stat?from=now-'
-bad 'is no time' 'stat?to=99999999999999999999'
-bad 'from must be before' 'stat?from=100&to=50'
-bad 'no event' 'table?event=nope'
-bad 'limit: a number' 'table?limit=-1'
-bad 'limit: a number' 'table?limit=1e9'
-bad 'max_nodes: a number' 'flame?max_nodes=100001'
-bad 'names: full' 'table?names=short'
-bad 'stands alone' 'table?by=function,comm'
-bad 'keys have 1 to' 'table?by=,'
-bad 'at most 8 keys' 'table?by=a,b,c,d,e,f,g,h,i'
-bad 'step: a duration' 'series?step=0'
-bad 'nothing to compare with' 'diff?by=comm'
-bad 'against_from must be' 'diff?against_from=9&against_to=3'
-bad 'key: which label' values
-bad 'at most 1000 groups' 'series?limit=5000'
-bad 'route' 'histogram?route=nope'
-bad 'too many parameters' "table?$(printf 'a%d=1&' $(seq 40))"
+asks "no parameter 'nope'" 'stat?nope=1'
+asks 'given twice' 'table?by=a&by=b'
+asks 'selector, column' 'table?where={tenant=}'
+asks 'selector, column' 'flame?where={tenant=~"("}'
+asks 'selector' "table?where=$(printf '%%7b%%00')"
+asks 'more than 8192' "table?where={a=\"$(printf 'x%.0s' $(seq 9000))\"}"
+asks 'is no time' 'stat?from=yesterday'
+asks 'is no time' 'stat?from=now-'
+asks 'is no time' 'stat?to=99999999999999999999'
+asks 'from must be before' 'stat?from=100&to=50'
+asks 'no event' 'table?event=nope'
+asks 'limit: a number' 'table?limit=-1'
+asks 'limit: a number' 'table?limit=1e9'
+asks 'max_nodes: a number' 'flame?max_nodes=100001'
+asks 'names: full' 'table?names=short'
+asks 'stands alone' 'table?by=function,comm'
+asks 'keys have 1 to' 'table?by=,'
+asks 'at most 8 keys' 'table?by=a,b,c,d,e,f,g,h,i'
+asks 'step: a duration' 'series?step=0'
+asks 'nothing to compare with' 'diff?by=comm'
+asks 'against_from must be' 'diff?against_from=9&against_to=3'
+asks 'key: which label' values
+asks 'at most 1000 groups' 'series?limit=5000'
+asks 'route' 'histogram?route=nope'
+asks 'too many parameters' "table?$(printf 'a%d=1&' $(seq 40))"
+
+# ---- where a request ends ----
+ok "requests whose end is unclear" python3 "$here/framing.py" "$port"
+gets 200 'reason="framing"} 14' "$url/metrics"
 
 # ---- too much, too slow, no HTTP at all ----
 cat >abuse.py <<'PY'

@@ -9,7 +9,7 @@
 
 #include "http/assets.h"
 #include "http/clock.h"
-#include "http/listen.h"
+#include "http/framing.h"
 #include "util/own.h"
 
 #include <errno.h>
@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,6 +26,7 @@
 #define CONN_MEMORY 32768 /* head and parameters */
 #define PARAMS_MAX 32
 #define IDLE_S 30
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" /* as GnuTLS spells it */
 #define CLOSE_NS (HTTP_NS / 10)
 #define HANDLE_IDLE_NS (30 * HTTP_NS)
 
@@ -66,6 +66,8 @@ static void add_headers(const struct request *r, struct MHD_Response *m)
 		MHD_add_response_header(m, "WWW-Authenticate", "Bearer realm=\"ascribe\"");
 	if (r->status == 405)
 		MHD_add_response_header(m, "Allow", r->route->flags & ROUTE_GET ? "GET, HEAD" : "POST");
+	if (r->close)
+		MHD_add_response_header(m, MHD_HTTP_HEADER_CONNECTION, "close");
 	if (r->retry_after) {
 		snprintf(text, sizeof(text), "%u", r->retry_after);
 		MHD_add_response_header(m, "Retry-After", text);
@@ -213,14 +215,6 @@ static bool too_long(struct MHD_Connection *c, const struct request *r)
 	return length && (strlen(length) > 18 || strtoull(length, NULL, 10) > r->route->body_max);
 }
 
-static enum MHD_Result count_host(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-	(void)kind;
-	(void)value;
-	*(unsigned *)ctx += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
-	return MHD_YES;
-}
-
 static unsigned check_asker(struct address *a, struct MHD_Connection *c, const struct request *r, const char **ret_why)
 {
 	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
@@ -233,15 +227,16 @@ static unsigned check_asker(struct address *a, struct MHD_Connection *c, const s
 }
 
 /* By the head alone. */
-static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method, struct exchange *x)
+static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method, const char *version,
+			    struct exchange *x)
 {
 	static const enum refusal by_status[] = { REFUSED_host, REFUSED_origin, REFUSED_token };
 	struct request *r = x->r;
-	const char *why;
-	unsigned n_hosts = 0;
-	MHD_get_connection_values(c, MHD_HEADER_KIND, count_host, &n_hosts);
-	if (n_hosts > 1) /* who is between us and the client may have looked at the other one */
-		return refuse(a, c, x, 400, REFUSED_host, "more than one Host header");
+	const char *why = framing_check(c, version);
+	if (why) {
+		r->close = true;
+		return refuse(a, c, x, 400, REFUSED_framing, why);
+	}
 	unsigned status = check_asker(a, c, r, &why);
 	if (status)
 		return refuse(a, c, x, status, by_status[status == 421 ? 0 : status == 403 ? 1 : 2], why);
@@ -282,13 +277,12 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 {
 	struct address *a = ctx;
 	struct exchange *x = *own;
-	(void)version;
 	if (!x) {
 		struct conn *conn = conn_of(c);
 		if (conn)
 			__atomic_store_n(&conn->idle, false, __ATOMIC_RELAXED);
 		*own = x = begin(a, c, url);
-		return x ? look(a, c, method, x) : MHD_NO;
+		return x ? look(a, c, method, version, x) : MHD_NO;
 	}
 	if (*size)
 		return take_body(a, x, data, size);
@@ -503,6 +497,7 @@ static int open_address(struct http_server *s, const struct http_socket *socket,
 		{ MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL },
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, NULL },
 		{ MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
+		{ tls ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END, 0, (void *)(uintptr_t)TLS_PRIORITIES },
 		{ tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, (void *)(uintptr_t)s->cfg.tls_cert },
 		{ tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, (void *)(uintptr_t)s->cfg.tls_key },
 		{ MHD_OPTION_END, 0, NULL },

@@ -20,7 +20,7 @@ struct MHD_Connection;
 
 /* What is refused before anybody looks at the question. */
 #define REFUSALS(X) \
-	X(host) X(origin) X(token) X(method) X(path) X(length) X(queue) X(slow_request) X(slow_response) X(protocol)
+	X(host) X(framing) X(origin) X(token) X(method) X(path) X(length) X(queue) X(slow_request) X(slow_response) X(protocol)
 
 enum refusal {
 #define X(name) REFUSED_##name,
