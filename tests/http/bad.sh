@@ -146,12 +146,16 @@ waiting.join()
 ok('TLS', status(tls[0]) is None or 400 <= status(tls[0]) < 600, tls[0][:100])
 ok('slow ones are closed', all(8 < t < 16 for t in closed), closed)
 for s in idle: s.close()
-# More connections than are let in: nobody waits for ever, and afterwards all is well.
-many, full = [], 0
-while full < 3 and len(many) < 1000:
-    try: many.append(socket.create_connection(('127.0.0.1', port), timeout=0.5))
-    except OSError: full += 1
-ok('connections have a limit', full == 3 and len(many) >= 64, len(many))
+# More connections than are let in: the oldest are closed, the newest stay, and afterwards all is well.
+many = [socket.create_connection(('127.0.0.1', port), timeout=5) for _ in range(400)]
+time.sleep(0.5)
+def is_open(s):
+    s.setblocking(False)
+    try: return s.recv(1) != b''
+    except BlockingIOError: return True
+    except OSError: return False
+stay = [is_open(s) for s in many]
+ok('connections have a limit', sum(stay) <= 128 and all(stay[-100:]) and not any(stay[:250]), stay)
 for s in many: s.close()
 for _ in range(30):  # until all of them are gone
     time.sleep(0.5)
@@ -160,6 +164,12 @@ for _ in range(30):  # until all of them are gone
 ok('after too many', status(a) == 200, a[:100])
 PY
 ok "abuse" python3 abuse.py "$port"
+for how in silent slow answered; do
+	ok "a crowd" python3 "$here/crowd.py" "$port" $how 3
+done
+ok "a crowd on the Unix socket" python3 "$here/crowd.py" "$dir/sock" slow 3
+gets 200 'reason="crowd"} ' "$url/metrics"
+ok "what had to make room is counted" sh -c "grep -q 'crowd\"} [1-9]' body"
 gets 200 'ascribe_http_refused_total{reason="slow_request"}' "$url/metrics"
 ok "slow requests are counted" sh -c "grep -q 'slow_request\"} [1-9]' body"
 kb=$(rss)

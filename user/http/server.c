@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Input and output. A request is looked at when its head is there (guard, path, method, length), collected, and answered by the thread
- * that read it when that takes no time, else by a worker while the connection is suspended. The keeper closes connections whose
+ * that read it when that takes no time, else by a worker while the connection is suspended. The keeper closes connections (conns.c) whose
  * request does not arrive, or whose answer is not taken, in time: libmicrohttpd's own limit is one of silence, which a client that sends a byte
  * now and then never reaches.
  */
@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#define SPARE_CONNECTIONS 16 /* accepted while others are being closed to make room */
 #define CONN_MEMORY 32768 /* head and parameters */
 #define PARAMS_MAX 32
 #define IDLE_S 30
@@ -338,61 +339,20 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **own, enum M
 	*own = NULL;
 }
 
-static void open_conn(struct http_server *s, struct MHD_Connection *c, void **own)
-{
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct conn *conn = calloc(1, sizeof(*conn));
-	if (!conn)
-		return;
-	conn->fd = info ? info->connect_fd : -1;
-	conn->deadline_ns = http_now_ns() + s->cfg.request_s * HTTP_NS;
-	pthread_mutex_lock(&s->conns_lock);
-	conn->next = s->conns;
-	conn->at = &s->conns;
-	if (conn->next)
-		conn->next->at = &conn->next;
-	s->conns = conn;
-	s->n_conns++;
-	pthread_cond_signal(&s->keeper_wake);
-	pthread_mutex_unlock(&s->conns_lock);
-	*own = conn;
-}
-
 static void on_connection(void *ctx, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode code)
 {
 	struct address *a = ctx;
-	struct conn *conn = *own;
-	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		own_thread_be_nice(); /* libmicrohttpd made this thread; it has done nothing before its first connection */
-		open_conn(a->server, c, own);
+	if (code != MHD_CONNECTION_NOTIFY_STARTED) {
+		conns_close(a->server, *own);
+		*own = NULL;
 		return;
 	}
-	if (!conn)
-		return;
-	pthread_mutex_lock(&a->server->conns_lock);
-	*conn->at = conn->next;
-	if (conn->next)
-		conn->next->at = conn->at;
-	a->server->n_conns--;
-	pthread_mutex_unlock(&a->server->conns_lock);
-	free(conn);
-	*own = NULL;
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	own_thread_be_nice(); /* libmicrohttpd made this thread; it has done nothing before its first connection */
+	*own = conns_open(a, info ? info->connect_fd : -1);
 }
 
 /* ---- the keeper ---- */
-
-/* A descriptor is closed only after its connection left the list, so that none is hit that belongs to another. */
-static void end_late(struct http_server *s, uint64_t now)
-{
-	for (struct conn *c = s->conns; c; c = c->next) {
-		if (c->ended || __atomic_load_n(&c->deadline_ns, __ATOMIC_RELAXED) > now)
-			continue;
-		c->ended = true;
-		if (!__atomic_load_n(&c->idle, __ATOMIC_RELAXED))
-			count_refused(s, __atomic_load_n(&c->answering, __ATOMIC_RELAXED) ? REFUSED_slow_response : REFUSED_slow_request);
-		shutdown(c->fd, SHUT_RDWR);
-	}
-}
 
 /* What questions needed for a moment goes back to the system once nobody asks. */
 static void give_back(struct http_server *s)
@@ -421,7 +381,7 @@ static void *run_keeper(void *arg)
 			pthread_cond_timedwait(&s->keeper_wake, &s->conns_lock, &t);
 		else
 			pthread_cond_wait(&s->keeper_wake, &s->conns_lock);
-		end_late(s, http_now_ns());
+		conns_end_late(s, http_now_ns());
 		pthread_mutex_unlock(&s->conns_lock);
 		handles = snapshots_tidy(s->snapshots, HANDLE_IDLE_NS);
 		give_back(s);
@@ -493,7 +453,7 @@ static int open_address(struct http_server *s, const struct http_socket *socket,
 	a->guard = (struct guard){ &s->cfg, unix_socket ? "" : socket->text, unix_socket, tls };
 	struct MHD_OptionItem options[] = {
 		{ MHD_OPTION_LISTEN_SOCKET, socket->fd, NULL },
-		{ MHD_OPTION_CONNECTION_LIMIT, s->cfg.connections, NULL },
+		{ MHD_OPTION_CONNECTION_LIMIT, s->cfg.connections + SPARE_CONNECTIONS, NULL },
 		{ MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL },
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, NULL },
 		{ MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
@@ -550,21 +510,11 @@ int http_open(struct http_server **ret, const struct http_config *cfg, const str
 	return rc;
 }
 
-static bool has_requests(struct http_server *s)
-{
-	pthread_mutex_lock(&s->conns_lock);
-	const struct conn *c = s->conns;
-	while (c && (c->ended || __atomic_load_n(&c->idle, __ATOMIC_RELAXED)))
-		c = c->next;
-	pthread_mutex_unlock(&s->conns_lock);
-	return c;
-}
-
 /* Connections that were accepted have sent a request, as a rule, or will at once. */
 static void wait_for_requests(struct http_server *s)
 {
 	uint64_t until = http_now_ns() + CLOSE_NS;
-	while (has_requests(s) && http_now_ns() < until)
+	while (conns_busy(s) && http_now_ns() < until)
 		usleep(2000);
 }
 
