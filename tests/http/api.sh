@@ -172,6 +172,14 @@ refused 401 'a token is needed' --cacert cert.pem "$url/metrics"
 gets 200 '<!doctype html>' --cacert cert.pem "$url/" # it asks for the token
 refused 401 'a token is needed' --cacert cert.pem "$url/export/flame.html"
 refused 401 'a token is needed' --cacert cert.pem "$url/no/such/path"
+handshake() { # version: that of the connection, or nothing
+	echo | OPENSSL_CONF=/dev/null openssl s_client -connect "${url#https://}" -"$1" -cipher ALL:@SECLEVEL=0 2>/dev/null | sed -n 's/^New, \(TLSv[0-9.]*\).*/\1/p'
+}
+for v in tls1 tls1_1; do
+	ok "no $v" test "$(handshake $v)" = ""
+done
+ok "TLS 1.2" test "$(handshake tls1_2)" = TLSv1.2
+ok "TLS 1.3" test "$(handshake tls1_3)" = TLSv1.3
 gets 200 '"fired"' --cacert cert.pem -H 'Authorization: Bearer 0123456789abcdef0123' "$url/api/v1/stat"
 says() { # what it must say, arguments of serve...
 	local text=$1

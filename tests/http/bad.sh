@@ -34,34 +34,38 @@ refused 405 'method' -X PUT -d x "$url/"
 gets 200 '' -I "$url/api/v1/stat"
 
 # ---- how ----
-bad() { # text, path and query
+asks() { # text, path and query
 	refused 400 "$1" "$url/api/v1/$2"
 }
-bad "no parameter 'nope'" 'stat?nope=1'
-bad 'given twice' 'table?by=a&by=b'
-bad 'selector, column' 'table?where={tenant=}'
-bad 'selector, column' 'flame?where={tenant=~"("}'
-bad 'selector' "table?where=$(printf '%%7b%%00')"
-bad 'more than 8192' "table?where={a=\"$(printf 'x%.0s' $(seq 9000))\"}"
-bad 'is no time' 'stat?from=yesterday'
-bad 'is no time' 'stat?from=now-'
-bad 'is no time' 'stat?to=99999999999999999999'
-bad 'from must be before' 'stat?from=100&to=50'
-bad 'no event' 'table?event=nope'
-bad 'limit: a number' 'table?limit=-1'
-bad 'limit: a number' 'table?limit=1e9'
-bad 'max_nodes: a number' 'flame?max_nodes=100001'
-bad 'names: full' 'table?names=short'
-bad 'stands alone' 'table?by=function,comm'
-bad 'keys have 1 to' 'table?by=,'
-bad 'at most 8 keys' 'table?by=a,b,c,d,e,f,g,h,i'
-bad 'step: a duration' 'series?step=0'
-bad 'nothing to compare with' 'diff?by=comm'
-bad 'against_from must be' 'diff?against_from=9&against_to=3'
-bad 'key: which label' values
-bad 'at most 1000 groups' 'series?limit=5000'
-bad 'route' 'histogram?route=nope'
-bad 'too many parameters' "table?$(printf 'a%d=1&' $(seq 40))"
+asks "no parameter 'nope'" 'stat?nope=1'
+asks 'given twice' 'table?by=a&by=b'
+asks 'selector, column' 'table?where={tenant=}'
+asks 'selector, column' 'flame?where={tenant=~"("}'
+asks 'selector' "table?where=$(printf '%%7b%%00')"
+asks 'more than 8192' "table?where={a=\"$(printf 'x%.0s' $(seq 9000))\"}"
+asks 'is no time' 'stat?from=yesterday'
+asks 'is no time' 'stat?from=now-'
+asks 'is no time' 'stat?to=99999999999999999999'
+asks 'from must be before' 'stat?from=100&to=50'
+asks 'no event' 'table?event=nope'
+asks 'limit: a number' 'table?limit=-1'
+asks 'limit: a number' 'table?limit=1e9'
+asks 'max_nodes: a number' 'flame?max_nodes=100001'
+asks 'names: full' 'table?names=short'
+asks 'stands alone' 'table?by=function,comm'
+asks 'keys have 1 to' 'table?by=,'
+asks 'at most 8 keys' 'table?by=a,b,c,d,e,f,g,h,i'
+asks 'step: a duration' 'series?step=0'
+asks 'nothing to compare with' 'diff?by=comm'
+asks 'against_from must be' 'diff?against_from=9&against_to=3'
+asks 'key: which label' values
+asks 'at most 1000 groups' 'series?limit=5000'
+asks 'route' 'histogram?route=nope'
+asks 'too many parameters' "table?$(printf 'a%d=1&' $(seq 40))"
+
+# ---- where a request ends ----
+ok "requests whose end is unclear" python3 "$here/framing.py" "$port"
+gets 200 'reason="framing"} 14' "$url/metrics"
 
 # ---- too much, too slow, no HTTP at all ----
 cat >abuse.py <<'PY'
@@ -142,12 +146,16 @@ waiting.join()
 ok('TLS', status(tls[0]) is None or 400 <= status(tls[0]) < 600, tls[0][:100])
 ok('slow ones are closed', all(8 < t < 16 for t in closed), closed)
 for s in idle: s.close()
-# More connections than are let in: nobody waits for ever, and afterwards all is well.
-many, full = [], 0
-while full < 3 and len(many) < 1000:
-    try: many.append(socket.create_connection(('127.0.0.1', port), timeout=0.5))
-    except OSError: full += 1
-ok('connections have a limit', full == 3 and len(many) >= 64, len(many))
+# More connections than are let in: the oldest are closed, the newest stay, and afterwards all is well.
+many = [socket.create_connection(('127.0.0.1', port), timeout=5) for _ in range(400)]
+time.sleep(0.5)
+def is_open(s):
+    s.setblocking(False)
+    try: return s.recv(1) != b''
+    except BlockingIOError: return True
+    except OSError: return False
+stay = [is_open(s) for s in many]
+ok('connections have a limit', sum(stay) <= 128 and all(stay[-100:]) and not any(stay[:250]), stay)
 for s in many: s.close()
 for _ in range(30):  # until all of them are gone
     time.sleep(0.5)
@@ -156,6 +164,12 @@ for _ in range(30):  # until all of them are gone
 ok('after too many', status(a) == 200, a[:100])
 PY
 ok "abuse" python3 abuse.py "$port"
+for how in silent slow answered; do
+	ok "a crowd" python3 "$here/crowd.py" "$port" $how 3
+done
+ok "a crowd on the Unix socket" python3 "$here/crowd.py" "$dir/sock" slow 3
+gets 200 'reason="crowd"} ' "$url/metrics"
+ok "what had to make room is counted" sh -c "grep -q 'crowd\"} [1-9]' body"
 gets 200 'ascribe_http_refused_total{reason="slow_request"}' "$url/metrics"
 ok "slow requests are counted" sh -c "grep -q 'slow_request\"} [1-9]' body"
 kb=$(rss)

@@ -6,7 +6,8 @@
  * of the recorder (/metrics, /readyz) they read from a copy under a lock.
  *
  * Recording is changed (another rate, other events) by opening a second recorder beside the first, stopping the one, starting the
- * other: some milliseconds. The second needs a child forked before there are threads, so the server rests meanwhile.
+ * other: some milliseconds. The second needs a child forked before there are threads, so the server rests meanwhile;
+ * connections wait in its sockets, which stay open.
  */
 #include "cli/budget.h"
 #include "cli/daemon.h"
@@ -49,6 +50,7 @@ struct daemon {
 	struct redactor redactor; /* its key is nowhere else, and ends with us: what is redacted is the same in all recorders */
 	struct store_writer *writer;
 	struct collector *collector; /* NULL: killed, or it could not begin again */
+	struct http_sockets *sockets; /* they stay open while the server rests */
 	struct http_server *http;
 	struct budget budget;
 	struct published published;
@@ -163,15 +165,24 @@ static bool keep_token(struct daemon *d)
 	return true;
 }
 
+static void close_sockets(struct daemon *d)
+{
+	http_sockets_close(d->sockets);
+	d->sockets = NULL;
+}
+
 static void start_http(struct daemon *d)
 {
 	struct err err = { 0 };
-	if (!d->s.http.n_listen || (d->s.own_token && listens_on_tcp(d) && !keep_token(d)))
+	if (!d->s.http.n_listen || (d->s.own_token && listens_on_tcp(d) && !keep_token(d))) {
+		close_sockets(d);
 		return;
+	}
 	d->s.http.question_bytes = d->s.o.memory_max / QUESTION_SHARE;
 	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };
-	if (http_open(&d->http, &d->s.http, &err)) {
+	if (http_sockets_open(&d->sockets, &d->s.http, &err) || http_open(&d->http, &d->s.http, d->sockets, &err)) {
 		d->http = NULL;
+		close_sockets(d);
 		log_line(LOG_LINE_ERROR, "http: %s", err.text);
 		return;
 	}
@@ -409,6 +420,7 @@ static void end(struct daemon *d)
 	store_writer_close(d->writer);
 	ingest_take(&d->published.ingest, NULL, NULL, NULL);
 	stop_http(d);
+	close_sockets(d);
 	alarm(0);
 	ingest_fini(&d->published.ingest);
 }

@@ -87,6 +87,7 @@ static void say_addresses(const struct http_server *server, const struct http_co
 static int serve(const struct http_config *cfg, struct err *err)
 {
 	struct http_server *server;
+	struct http_sockets *sockets = NULL;
 	sigset_t set;
 	int sig;
 	sigemptyset(&set);
@@ -95,12 +96,17 @@ static int serve(const struct http_config *cfg, struct err *err)
 	sigprocmask(SIG_BLOCK, &set, NULL); /* before there are threads */
 	signal(SIGPIPE, SIG_IGN);
 	cmd_server_memory();
-	int rc = http_open(&server, cfg, err);
-	if (rc)
+	int rc = http_check(cfg, err);
+	rc = rc ? rc : http_sockets_open(&sockets, cfg, err);
+	rc = rc ? rc : http_open(&server, cfg, sockets, err);
+	if (rc) {
+		http_sockets_close(sockets);
 		return rc;
+	}
 	say_addresses(server, cfg);
 	sigwait(&set, &sig);
 	http_close(server);
+	http_sockets_close(sockets);
 	return 0;
 }
 

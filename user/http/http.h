@@ -53,9 +53,26 @@ struct http_config {
 	struct http_hooks hooks;
 };
 
-/* Everything cfg points to must stay until http_close. The store need not be there yet: /readyz says so. */
-int http_open(struct http_server **ret, const struct http_config *cfg, struct err *err);
-/* What is being answered is ended, what waits refused. */
+/*
+ * The sockets that servers listen on. They outlive a server, so that connections wait in them while one server ends and
+ * the next one begins. One thread.
+ */
+struct http_sockets;
+
+/*
+ * Listen on the addresses of cfg, which must make sense (http_check). Sockets of *io (NULL: none) for the same addresses
+ * are kept, others are closed. On failure *io stays as it was.
+ */
+int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, struct err *err);
+/* Removes Unix sockets, too. */
+void http_sockets_close(struct http_sockets *s);
+
+/*
+ * Everything cfg points to, and the sockets, must stay until http_close. The store need not be there yet: /readyz says so.
+ */
+int http_open(struct http_server **ret, const struct http_config *cfg, const struct http_sockets *sockets,
+	      struct err *err);
+/* Requests that are being read or answered get 100 ms; then questions are ended, and those that wait are refused. */
 void http_close(struct http_server *s);
 
 /* Check a configuration without listening. -EINVAL. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define BACKLOG 128
+#define SOCKET_MODE 0660
 
 static int bad(const char *text, struct err *err)
 {
@@ -146,3 +147,75 @@ int listen_open(const struct listen_at *at, unsigned mode, int *ret_fd, char *na
 	return 0;
 }
 
+/* ---- the sockets of a server ---- */
+
+static int open_socket(struct http_socket *s, const char *text, unsigned mode, struct err *err)
+{
+	*s = (struct http_socket){ .fd = -1 };
+	int rc = listen_parse(&s->at, text, err);
+	s->text = rc ? NULL : strdup(text);
+	if (!rc && !s->text)
+		rc = err_set(err, -ENOMEM, "out of memory");
+	return rc ? rc : listen_open(&s->at, mode, &s->fd, s->name, sizeof(s->name), err);
+}
+
+static void close_socket(struct http_socket *s)
+{
+	if (s->fd >= 0) {
+		close(s->fd);
+		if (s->at.unix_path[0])
+			unlink(s->at.unix_path);
+	}
+	free(s->text);
+}
+
+static struct http_socket *find_socket(struct http_sockets *s, const char *text)
+{
+	for (size_t i = 0; s && i < s->n; i++)
+		if (!strcmp(s->v[i].text, text))
+			return &s->v[i];
+	return NULL;
+}
+
+int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, struct err *err)
+{
+	unsigned mode = cfg->socket_mode ? cfg->socket_mode : SOCKET_MODE;
+	struct http_sockets *old = *io, *s = calloc(1, sizeof(*s));
+	struct http_socket *kept[ADDRESSES_MAX] = { 0 };
+	int rc = s ? 0 : err_set(err, -ENOMEM, "out of memory");
+	for (; !rc && s->n < cfg->n_listen; s->n += !rc) {
+		struct http_socket *now = &s->v[s->n], *was = find_socket(old, cfg->listen[s->n]);
+		if (was && was->at.unix_path[0] && chmod(was->at.unix_path, mode)) {
+			was->at.unix_path[0] = 0; /* somebody removed it: nobody can connect to that one any more */
+			was = NULL;
+		}
+		if (was) {
+			*now = *was;
+			kept[s->n] = was;
+		} else {
+			rc = open_socket(now, cfg->listen[s->n], mode, err);
+			if (rc)
+				close_socket(now);
+		}
+	}
+	if (rc) {
+		for (size_t i = 0; s && i < s->n; i++)
+			if (!kept[i])
+				close_socket(&s->v[i]);
+		free(s);
+		return rc;
+	}
+	for (size_t i = 0; i < s->n; i++)
+		if (kept[i])
+			*kept[i] = (struct http_socket){ .fd = -1 };
+	http_sockets_close(old);
+	*io = s;
+	return 0;
+}
+
+void http_sockets_close(struct http_sockets *s)
+{
+	for (size_t i = 0; s && i < s->n; i++)
+		close_socket(&s->v[i]);
+	free(s);
+}

@@ -3,17 +3,32 @@
 #ifndef ASCRIBE_HTTP_LISTEN_H
 #define ASCRIBE_HTTP_LISTEN_H
 
-#include "util/err.h"
+#include "http/http.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
+
+#define ADDRESSES_MAX 8
 
 struct listen_at {
 	char unix_path[108]; /* empty: TCP */
 	struct sockaddr_storage addr;
 	socklen_t len;
 	bool is_local; /* nobody outside this host can come by it */
+};
+
+/* One that is listened on. */
+struct http_socket {
+	char *text; /* the address as it was configured */
+	struct listen_at at;
+	int fd;
+	char name[128]; /* the address with the port that was taken */
+};
+
+struct http_sockets {
+	struct http_socket v[ADDRESSES_MAX];
+	size_t n;
 };
 
 int listen_parse(struct listen_at *ret, const char *text, struct err *err);

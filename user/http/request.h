@@ -60,6 +60,7 @@ struct request {
 	char etag[40];
 	bool gzipped;
 	unsigned retry_after;
+	bool close; /* the connection, after the answer */
 };
 
 extern const struct route routes[];

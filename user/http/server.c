@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Input and output. A request is looked at when its head is there (guard, path, method, length), collected, and answered by the thread
- * that read it when that takes no time, else by a worker while the connection is suspended. The keeper closes connections whose
+ * that read it when that takes no time, else by a worker while the connection is suspended. The keeper closes connections (conns.c) whose
  * request does not arrive, or whose answer is not taken, in time: libmicrohttpd's own limit is one of silence, which a client that sends a byte
  * now and then never reaches.
  */
@@ -9,7 +9,7 @@
 
 #include "http/assets.h"
 #include "http/clock.h"
-#include "http/listen.h"
+#include "http/framing.h"
 #include "util/own.h"
 
 #include <errno.h>
@@ -18,15 +18,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#define SPARE_CONNECTIONS 16 /* accepted while others are being closed to make room */
 #define CONN_MEMORY 32768 /* head and parameters */
 #define PARAMS_MAX 32
 #define IDLE_S 30
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" /* as GnuTLS spells it */
+#define CLOSE_NS (HTTP_NS / 10)
 #define HANDLE_IDLE_NS (30 * HTTP_NS)
 
 /* One request as this file sees it. */
@@ -65,6 +67,8 @@ static void add_headers(const struct request *r, struct MHD_Response *m)
 		MHD_add_response_header(m, "WWW-Authenticate", "Bearer realm=\"ascribe\"");
 	if (r->status == 405)
 		MHD_add_response_header(m, "Allow", r->route->flags & ROUTE_GET ? "GET, HEAD" : "POST");
+	if (r->close)
+		MHD_add_response_header(m, MHD_HTTP_HEADER_CONNECTION, "close");
 	if (r->retry_after) {
 		snprintf(text, sizeof(text), "%u", r->retry_after);
 		MHD_add_response_header(m, "Retry-After", text);
@@ -212,14 +216,6 @@ static bool too_long(struct MHD_Connection *c, const struct request *r)
 	return length && (strlen(length) > 18 || strtoull(length, NULL, 10) > r->route->body_max);
 }
 
-static enum MHD_Result count_host(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-	(void)kind;
-	(void)value;
-	*(unsigned *)ctx += !strcasecmp(name, MHD_HTTP_HEADER_HOST);
-	return MHD_YES;
-}
-
 static unsigned check_asker(struct address *a, struct MHD_Connection *c, const struct request *r, const char **ret_why)
 {
 	char *password = NULL, *user = MHD_basic_auth_get_username_password(c, &password);
@@ -232,15 +228,16 @@ static unsigned check_asker(struct address *a, struct MHD_Connection *c, const s
 }
 
 /* By the head alone. */
-static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method, struct exchange *x)
+static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const char *method, const char *version,
+			    struct exchange *x)
 {
 	static const enum refusal by_status[] = { REFUSED_host, REFUSED_origin, REFUSED_token };
 	struct request *r = x->r;
-	const char *why;
-	unsigned n_hosts = 0;
-	MHD_get_connection_values(c, MHD_HEADER_KIND, count_host, &n_hosts);
-	if (n_hosts > 1) /* who is between us and the client may have looked at the other one */
-		return refuse(a, c, x, 400, REFUSED_host, "more than one Host header");
+	const char *why = framing_check(c, version);
+	if (why) {
+		r->close = true;
+		return refuse(a, c, x, 400, REFUSED_framing, why);
+	}
 	unsigned status = check_asker(a, c, r, &why);
 	if (status)
 		return refuse(a, c, x, status, by_status[status == 421 ? 0 : status == 403 ? 1 : 2], why);
@@ -281,13 +278,12 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 {
 	struct address *a = ctx;
 	struct exchange *x = *own;
-	(void)version;
 	if (!x) {
 		struct conn *conn = conn_of(c);
 		if (conn)
 			__atomic_store_n(&conn->idle, false, __ATOMIC_RELAXED);
 		*own = x = begin(a, c, url);
-		return x ? look(a, c, method, x) : MHD_NO;
+		return x ? look(a, c, method, version, x) : MHD_NO;
 	}
 	if (*size)
 		return take_body(a, x, data, size);
@@ -343,61 +339,20 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **own, enum M
 	*own = NULL;
 }
 
-static void open_conn(struct http_server *s, struct MHD_Connection *c, void **own)
-{
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct conn *conn = calloc(1, sizeof(*conn));
-	if (!conn)
-		return;
-	conn->fd = info ? info->connect_fd : -1;
-	conn->deadline_ns = http_now_ns() + s->cfg.request_s * HTTP_NS;
-	pthread_mutex_lock(&s->conns_lock);
-	conn->next = s->conns;
-	conn->at = &s->conns;
-	if (conn->next)
-		conn->next->at = &conn->next;
-	s->conns = conn;
-	s->n_conns++;
-	pthread_cond_signal(&s->keeper_wake);
-	pthread_mutex_unlock(&s->conns_lock);
-	*own = conn;
-}
-
 static void on_connection(void *ctx, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode code)
 {
 	struct address *a = ctx;
-	struct conn *conn = *own;
-	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		own_thread_be_nice(); /* libmicrohttpd made this thread; it has done nothing before its first connection */
-		open_conn(a->server, c, own);
+	if (code != MHD_CONNECTION_NOTIFY_STARTED) {
+		conns_close(a->server, *own);
+		*own = NULL;
 		return;
 	}
-	if (!conn)
-		return;
-	pthread_mutex_lock(&a->server->conns_lock);
-	*conn->at = conn->next;
-	if (conn->next)
-		conn->next->at = conn->at;
-	a->server->n_conns--;
-	pthread_mutex_unlock(&a->server->conns_lock);
-	free(conn);
-	*own = NULL;
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	own_thread_be_nice(); /* libmicrohttpd made this thread; it has done nothing before its first connection */
+	*own = conns_open(a, info ? info->connect_fd : -1);
 }
 
 /* ---- the keeper ---- */
-
-/* A descriptor is closed only after its connection left the list, so that none is hit that belongs to another. */
-static void end_late(struct http_server *s, uint64_t now)
-{
-	for (struct conn *c = s->conns; c; c = c->next) {
-		if (c->ended || __atomic_load_n(&c->deadline_ns, __ATOMIC_RELAXED) > now)
-			continue;
-		c->ended = true;
-		if (!__atomic_load_n(&c->idle, __ATOMIC_RELAXED))
-			count_refused(s, __atomic_load_n(&c->answering, __ATOMIC_RELAXED) ? REFUSED_slow_response : REFUSED_slow_request);
-		shutdown(c->fd, SHUT_RDWR);
-	}
-}
 
 /* What questions needed for a moment goes back to the system once nobody asks. */
 static void give_back(struct http_server *s)
@@ -426,7 +381,7 @@ static void *run_keeper(void *arg)
 			pthread_cond_timedwait(&s->keeper_wake, &s->conns_lock, &t);
 		else
 			pthread_cond_wait(&s->keeper_wake, &s->conns_lock);
-		end_late(s, http_now_ns());
+		conns_end_late(s, http_now_ns());
 		pthread_mutex_unlock(&s->conns_lock);
 		handles = snapshots_tidy(s->snapshots, HANDLE_IDLE_NS);
 		give_back(s);
@@ -448,7 +403,6 @@ static void set_defaults(struct http_config *c)
 	c->response_s = c->response_s ? c->response_s : 60;
 	c->cache_bytes = c->cache_bytes ? c->cache_bytes : 4u << 20;
 	c->question_bytes = c->question_bytes ? c->question_bytes : 64u << 20;
-	c->socket_mode = c->socket_mode ? c->socket_mode : 0660;
 }
 
 int http_check_token(const struct http_config *cfg, struct err *err)
@@ -490,24 +444,20 @@ int http_check(const struct http_config *cfg, struct err *err)
 	return rc;
 }
 
-static int open_address(struct http_server *s, const char *text, struct err *err)
+static int open_address(struct http_server *s, const struct http_socket *socket, struct err *err)
 {
 	struct address *a = &s->address[s->n_addresses];
-	struct listen_at at;
-	int rc = listen_parse(&at, text, err);
-	rc = rc ? rc : listen_open(&at, s->cfg.socket_mode, &a->fd, a->name, sizeof(a->name), err);
-	if (rc)
-		return rc;
-	bool tls = s->cfg.tls_cert && !at.unix_path[0];
+	bool unix_socket = socket->at.unix_path[0], tls = s->cfg.tls_cert && !unix_socket;
 	a->server = s;
-	a->guard = (struct guard){ &s->cfg, at.unix_path[0] ? "" : text, at.unix_path[0] != 0, tls };
-	snprintf(a->path, sizeof(a->path), "%s", at.unix_path);
+	a->name = socket->name;
+	a->guard = (struct guard){ &s->cfg, unix_socket ? "" : socket->text, unix_socket, tls };
 	struct MHD_OptionItem options[] = {
-		{ MHD_OPTION_LISTEN_SOCKET, a->fd, NULL },
-		{ MHD_OPTION_CONNECTION_LIMIT, s->cfg.connections, NULL },
+		{ MHD_OPTION_LISTEN_SOCKET, socket->fd, NULL },
+		{ MHD_OPTION_CONNECTION_LIMIT, s->cfg.connections + SPARE_CONNECTIONS, NULL },
 		{ MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL },
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONN_MEMORY, NULL },
 		{ MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
+		{ tls ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END, 0, (void *)(uintptr_t)TLS_PRIORITIES },
 		{ tls ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, (void *)(uintptr_t)s->cfg.tls_cert },
 		{ tls ? MHD_OPTION_HTTPS_MEM_KEY : MHD_OPTION_END, 0, (void *)(uintptr_t)s->cfg.tls_key },
 		{ MHD_OPTION_END, 0, NULL },
@@ -520,15 +470,14 @@ static int open_address(struct http_server *s, const char *text, struct err *err
 	a->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
 				  MHD_OPTION_NOTIFY_CONNECTION, on_connection, a, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
 				  MHD_OPTION_ARRAY, options, MHD_OPTION_END);
-	if (!a->mhd) {
-		close(a->fd);
-		return err_set(err, -EIO, "cannot serve on %s%s", text, tls ? ": is the certificate and its key good PEM?" : "");
-	}
+	if (!a->mhd)
+		return err_set(err, -EIO, "cannot serve on %s%s", a->name, tls ? ": is the certificate and its key good PEM?" : "");
 	s->n_addresses++;
 	return 0;
 }
 
-int http_open(struct http_server **ret, const struct http_config *cfg, struct err *err)
+int http_open(struct http_server **ret, const struct http_config *cfg, const struct http_sockets *sockets,
+	      struct err *err)
 {
 	int rc = http_check(cfg, err);
 	if (rc)
@@ -552,8 +501,8 @@ int http_open(struct http_server **ret, const struct http_config *cfg, struct er
 	s->has_keeper = !rc;
 	if (rc)
 		err_sys(err, rc, "starting the server");
-	for (size_t i = 0; !rc && i < cfg->n_listen; i++)
-		rc = open_address(s, cfg->listen[i], err);
+	for (size_t i = 0; !rc && i < sockets->n; i++)
+		rc = open_address(s, &sockets->v[i], err);
 	if (rc)
 		http_close(s);
 	else
@@ -561,16 +510,21 @@ int http_open(struct http_server **ret, const struct http_config *cfg, struct er
 	return rc;
 }
 
+/* Connections that were accepted have sent a request, as a rule, or will at once. */
+static void wait_for_requests(struct http_server *s)
+{
+	uint64_t until = http_now_ns() + CLOSE_NS;
+	while (conns_busy(s) && http_now_ns() < until)
+		usleep(2000);
+}
+
 void http_close(struct http_server *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->n_addresses; i++) {
+	for (size_t i = 0; i < s->n_addresses; i++)
 		MHD_quiesce_daemon(s->address[i].mhd);
-		close(s->address[i].fd);
-		if (s->address[i].path[0])
-			unlink(s->address[i].path);
-	}
+	wait_for_requests(s);
 	work_stop(s);
 	if (s->has_keeper) {
 		pthread_mutex_lock(&s->conns_lock);

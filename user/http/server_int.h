@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's own parts: input and output (server.c), questions that wait and who answers them (work.c), what is counted (metrics.c). */
+/* The server's own parts: input and output (server.c), its connections (conns.c), questions that wait and who answers them (work.c), what is counted (metrics.c). */
 #ifndef ASCRIBE_HTTP_SERVER_INT_H
 #define ASCRIBE_HTTP_SERVER_INT_H
 
 #include "hist/hist.h"
 #include "http/cache.h"
 #include "http/guard.h"
+#include "http/listen.h"
 #include "http/request.h"
 #include "http/snapshot.h"
 
@@ -14,13 +15,12 @@
 struct MHD_Daemon;
 struct MHD_Connection;
 
-#define ADDRESSES_MAX 8
 #define WORKERS_MAX 16
 #define ROUTES_MAX 48 /* and the assets, and what is on no route */
 
 /* What is refused before anybody looks at the question. */
 #define REFUSALS(X) \
-	X(host) X(origin) X(token) X(method) X(path) X(length) X(queue) X(slow_request) X(slow_response) X(protocol)
+	X(host) X(framing) X(origin) X(token) X(method) X(path) X(length) X(queue) X(crowd) X(slow_request) X(slow_response) X(protocol)
 
 enum refusal {
 #define X(name) REFUSED_##name,
@@ -32,6 +32,7 @@ enum refusal {
 /* A connection; by its own thread, but for the deadline, which the keeper looks at. */
 struct conn {
 	struct conn *next, **at;
+	const struct address *address;
 	int fd;
 	bool answering, ended, idle; /* idle: between two requests */
 	uint64_t deadline_ns;
@@ -41,9 +42,7 @@ struct address {
 	struct http_server *server;
 	struct MHD_Daemon *mhd;
 	struct guard guard;
-	int fd;
-	char name[128];
-	char path[108]; /* of a Unix socket, to be removed */
+	const char *name;
 };
 
 struct task {
@@ -95,6 +94,15 @@ void work_stop(struct http_server *s);
 bool work_add(struct http_server *s, struct MHD_Connection *conn, struct request *r);
 /* Answer a request by its route; *r gets the answer or its refusal. */
 void work_answer(struct http_server *s, struct request *r);
+
+/* ---- conns.c ---- */
+/* A new connection to an address; NULL without memory. */
+struct conn *conns_open(struct address *a, int fd);
+void conns_close(struct http_server *s, struct conn *conn);
+/* End those whose time is over. With conns_lock. */
+void conns_end_late(struct http_server *s, uint64_t now);
+/* Is a request being read or answered? */
+bool conns_busy(struct http_server *s);
 
 /* ---- what is counted: any thread ---- */
 static inline void count_refused(struct http_server *s, enum refusal what)

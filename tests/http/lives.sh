@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The listener lives through changes of the daemon: other rates, the kill switch, a reload. No connection is refused and none is
+# dropped. By a build whose minutes are four seconds. As root.
+. "$(dirname "$0")/lib.bash"
+needs_recording
+hasty=$build/tests/hasty/ascribe
+cat >a.yaml <<Y
+store: $dir/store
+listen: [127.0.0.1:0, unix:$dir/sock]
+kill-switch: $dir/off
+cpu-max: 0.001%
+frequency: 97
+anonymous: true
+Y
+serve log "$hasty" daemon -c a.yaml || finish
+daemon=$pid port=${url##*:}
+# A new connection for each request, from the first change to the last.
+cat >ask.py <<'PY'
+import http.client, os, socket, sys, time
+port, path, seconds = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+asked, failed, until = 0, {}, time.time() + seconds
+class Unix(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(10)
+        self.sock.connect(path)
+while time.time() < until:
+    for kind in (http.client.HTTPConnection('127.0.0.1', port, timeout=10), Unix('localhost')):
+        asked += 1
+        try:
+            kind.request('GET', '/healthz')
+            r = kind.getresponse()
+            assert r.read() == b'ok\n' and r.status == 200
+        except Exception as e:
+            failed[repr(e)] = failed.get(repr(e), 0) + 1
+        kind.close()
+print(asked, 'requests, failed:', failed)
+sys.exit(bool(failed) or asked < 100)
+PY
+python3 ask.py "$port" "$dir/sock" 14 >asked 2>&1 &
+asker=$!
+until_says() { # text: within 30 s
+	local i
+	for i in $(seq 600); do
+		grep -q -- "$1" log && return
+		sleep 0.05
+	done
+	return 1
+}
+ok "half the rate" until_says 'each sample stands for 2 now'
+ok "and half of that" until_says 'each sample stands for 4 now'
+inode=$(stat -Lc %i sock) # while the sockets are as they were
+touch off
+ok "switched off" until_says 'nothing is sampled'
+rm off
+ok "on again" until_says 'recording again'
+sed -i 's/^frequency.*/frequency: 37/' a.yaml
+kill -HUP "$daemon"
+ok "another configuration" until_says 'recording as it is asked for now'
+wait "$asker"
+status=$?
+ok "every request was answered: $(cat asked)" test $status = 0
+ok "the Unix socket is the same" test "$(stat -Lc %i sock)" = "$inode"
+sed -i 's/^listen.*/listen: [unix:'"${dir//\//\\/}"'\/sock]/' a.yaml
+: >log
+kill -HUP "$daemon"
+ok "one address less" until_says reloaded
+ok "nobody listens there any more" sh -c "! curl -s http://127.0.0.1:$port/healthz"
+gets 200 ok --unix-socket sock http://x/healthz
+kill -TERM "$daemon"
+wait "$daemon"
+ok "it ends well" test $? = 0
+ok "the socket is gone" test ! -e sock
+finish
