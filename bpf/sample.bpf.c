@@ -182,11 +182,16 @@ int on_fork(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int on_exit(__u64 *ctx)
+/*
+ * A process is deselected when its leader is freed: the last of its threads, when all have run
+ * their last instruction. At sched_process_exit the memory would still have to be given up (since
+ * Linux 6.16, where it comes before exit_mm).
+ */
+SEC("tp_btf/sched_process_free")
+int on_free(__u64 *ctx)
 {
 	struct task_struct *t = (void *)ctx[0];
-	if (t->signal->live.counter == 0) /* the last thread of its process */
+	if (t->pid == t->tgid)
 		selected_remove((__u32)t->tgid);
 	return 0;
 }

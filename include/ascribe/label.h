@@ -195,16 +195,10 @@ ASCRIBE_HOT ascribe_u64 ascribe_thread_number(void)
 #ifdef ASCRIBE_NO_OTEL
 #define ascribe_otel_init() ((void)0)
 #define ascribe_otel_publish(keys) ((void)(keys))
-#define ascribe_otel_store(off, p) ((void)(off), (void)(p))
+#define ascribe_slot_store(off, p) ascribe_slot_put(off, p)
 #else
 #include "otel.h"
 #endif
-
-ASCRIBE_HOT void ascribe_slot_store(ascribe_s64 off, const struct ascribe_record_header *p)
-{
-	ascribe_otel_store(off, p);
-	ascribe_slot_put(off, p);
-}
 
 /*
  * Make the module readable; runs before main or inside dlopen, once per translation unit (to no harm: each

@@ -71,13 +71,25 @@ ASCRIBE_COLD void ascribe_otel_leave(ascribe_s64 off)
 		ascribe_slot_put(off + ASCRIBE_OTEL_BEHIND_, NULL);
 }
 
-ASCRIBE_HOT void ascribe_otel_store(ascribe_s64 off, const struct ascribe_record_header *p)
+ASCRIBE_HOT ascribe_u8 ascribe_otel_mode(void)
 {
-	ascribe_u8 mode = __atomic_load_n(&ascribe_otel_state_v1.mode, __ATOMIC_RELAXED);
-	if (__builtin_expect(mode == ASCRIBE_OTEL_ON, 1))
-		ascribe_slot_put(off + ASCRIBE_OTEL_BEHIND_, p);
-	else if (__builtin_expect(mode == ASCRIBE_OTEL_LEFT, 0))
+	return __atomic_load_n(&ascribe_otel_state_v1.mode, __ATOMIC_RELAXED);
+}
+
+/*
+ * Store p to our slot, then to theirs. A signal handler may attach and detach between any two
+ * instructions here. It restores both from the slot: stored last, the slot's old value would stay
+ * in theirs for good. In this order theirs follows, whether by the handler or by us. Where the
+ * handler registers the first key of all, publishing begins there: so the mode is read behind the
+ * slot again.
+ */
+ASCRIBE_HOT void ascribe_slot_store(ascribe_s64 off, const struct ascribe_record_header *p)
+{
+	if (__builtin_expect(ascribe_otel_mode() == ASCRIBE_OTEL_LEFT, 0))
 		ascribe_otel_leave(off);
+	ascribe_slot_put(off, p);
+	if (__builtin_expect(ascribe_otel_mode() == ASCRIBE_OTEL_ON, 1))
+		ascribe_slot_put(off + ASCRIBE_OTEL_BEHIND_, p);
 }
 
 /* Before main, once for each file. The program's headers begin where the module does: it is the executable. */

@@ -113,6 +113,8 @@ for cc in $compilers; do
 		build "$cc otel $mode" $cc $flags $mode -o "$dir/otel" tests/labels/otel.c &&
 			otel "$cc $mode"
 	done
+	build "$cc otel_signal" $cc $flags -o "$dir/otel_signal" tests/labels/otel_signal.c &&
+		check "$cc, signals between its stores" "$dir/otel_signal"
 	have "$cxx" || { skip=$((skip + 1)); continue; }
 	programs "$cxx" "-std=c++17" tests/labels/selftest_cpp.cpp
 	programs "$cxx" "-std=c++20" tests/labels/selftest_cpp.cpp
@@ -120,6 +122,8 @@ for cc in $compilers; do
 	programs "$cxx" "-std=c++17 -x c++" tests/labels/selftest.c tests/labels/unit2.c
 	plugins "$cxx" "-std=c++17 -x c++"
 	build "$cxx otel" $cxx $flags -x c++ -o "$dir/otel" tests/labels/otel.c && otel "$cxx"
+	build "$cxx otel_signal" $cxx $flags -x c++ -o "$dir/otel_signal" tests/labels/otel_signal.c &&
+		check "$cxx, signals between its stores" "$dir/otel_signal"
 	# one module of both languages
 	build "$cc + $cxx" $cc $flags -c -o "$dir/unit2.o" tests/labels/unit2.c &&
 		build "$cc + $cxx" $cxx $flags -c -x c++ -o "$dir/selftest.o" tests/labels/selftest.c &&

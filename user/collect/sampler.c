@@ -214,7 +214,7 @@ static int set_sizes(struct sampler *s)
 	bpf_program__set_autoload(k->progs.on_event, clocks);
 	bpf_program__set_autoload(k->progs.on_tracepoint, tracepoints);
 	bpf_program__set_autoload(k->progs.on_fork, s->cfg.selection == SELECTION_TGIDS);
-	bpf_program__set_autoload(k->progs.on_exit, s->cfg.selection == SELECTION_TGIDS);
+	bpf_program__set_autoload(k->progs.on_free, s->cfg.selection == SELECTION_TGIDS);
 	return rc ? rc : sampler_size_waits(s);
 }
 
@@ -348,8 +348,11 @@ static int attach_selection(struct sampler *s, struct err *err)
 	if (s->cfg.selection != SELECTION_TGIDS)
 		return 0;
 	s->fork = bpf_program__attach(s->skel->progs.on_fork);
-	s->exit = bpf_program__attach(s->skel->progs.on_exit);
-	return s->fork && s->exit ? 0 : err_sys(err, -errno, "attaching to sched_process_fork and sched_process_exit");
+	s->freed = bpf_program__attach(s->skel->progs.on_free);
+	return s->fork && s->freed
+		       ? 0
+		       : err_sys(err, -errno,
+				 "attaching to sched_process_fork and sched_process_free");
 }
 
 struct attach_ctx {
@@ -428,7 +431,7 @@ void sampler_close(struct sampler *s)
 	for (unsigned i = 0; i < MAX_EVENTS; i++)
 		bpf_link__destroy(s->tracepoint[i]);
 	bpf_link__destroy(s->fork);
-	bpf_link__destroy(s->exit);
+	bpf_link__destroy(s->freed);
 	sampler_detach_waits(s);
 	bpf_link__destroy(s->threads);
 	for (unsigned c = 0; s->cpu && c < s->n_cpus; c++)
