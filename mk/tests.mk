@@ -17,7 +17,7 @@ scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
 alone = $(call script_list,$(filter-out $(BESIDE) $(WAITING),$(sort $(wildcard tests/$(1)/*.sh))))
 # These look at no share of time: they run beside whatever uses both CPUs. The store's faults have as many processes as there are CPUs: one of
 # those, one of these, which wait much of their time.
-BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/linkers.sh record/i386.sh record/goabsent.sh http/budget.sh http/pyroscope.sh http/api.sh record/sources.sh \
+BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/linkers.sh record/i386.sh record/goabsent.sh record/cgo.sh http/budget.sh http/pyroscope.sh http/api.sh record/sources.sh \
 	http/install.sh http/ingest.sh)
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
 # Nor do these, but they want a CPU when they want it: two at a time.
