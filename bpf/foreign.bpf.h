@@ -43,6 +43,7 @@ struct capture {
 	__u8 span[SPAN_MAX + 264];
 	__u64 span_at, span_len; /* what of the process stands in span */
 	__u64 used;
+	__u64 absent; /* an entry of it is ENTRY_ABSENT */
 	__u64 failed; /* bits by counter, from COUNTER_labels_cut on */
 	__u64 tp;
 	__u64 start; /* where the source in work begins */
@@ -161,6 +162,25 @@ static __always_inline void entry_done(struct capture *c, __u64 bytes)
 	c->used = (c->used & (CAPTURE_MAX - 1)) + sizeof(struct label_entry) + ((bytes + 7) & ~7ull);
 }
 
+/* Go's strings never change, so one by one they are worth having; others may be in the middle of a change. */
+static __always_inline bool is_go(const struct capture *c)
+{
+	return c->source.kind == LABEL_GO_MAP || c->source.kind == LABEL_GO_SLICE;
+}
+
+/* The value of an entry, `second` bytes behind its head, could not be read: say where it is. */
+static __always_inline void append_absent(struct capture *c, struct label_entry *e, __u64 second, __u64 value, __u64 n)
+{
+	struct label_absent *a = (void *)((__u8 *)(e + 1) + second);
+	a->at = value;
+	a->len = n;
+	a->second = bpf_ktime_get_boot_ns() >> 30;
+	e->what = ENTRY_ABSENT;
+	e->len2 = sizeof(*a);
+	c->absent = 1;
+	entry_done(c, second + sizeof(*a));
+}
+
 /* A key and a value: lengths are key << 32 | value. */
 __noinline int append_pair(__u64 key, __u64 value, __u64 lengths)
 {
@@ -184,9 +204,16 @@ __noinline int append_pair(__u64 key, __u64 value, __u64 lengths)
 	barrier_var(second);
 	*e = (struct label_entry){ .source = (__u8)c->n_source, .what = ENTRY_PAIR, .cut = (__u8)cut,
 				   .len = (__u16)n_key, .len2 = (__u16)n_value };
-	if (append_text(c, e, 0, n_key, key) || (n_value && append_text(c, e, second, n_value, value)))
+	if (append_text(c, e, 0, n_key, key)) {
+		fault(c);
+		return is_go(c) ? 0 : -1; /* the label is left out */
+	}
+	if (!n_value || !append_text(c, e, second, n_value, value))
+		entry_done(c, second + n_value);
+	else if (is_go(c))
+		append_absent(c, e, second, value, n_value);
+	else
 		return fault(c);
-	entry_done(c, second + n_value);
 	return 0;
 }
 
@@ -839,6 +866,7 @@ static __always_inline __u64 capture_foreign(__u32 index, __u32 n, __u64 tp, __u
 	if (!c)
 		return 0;
 	c->used = 0;
+	c->absent = 0;
 	c->failed = 0;
 	c->tp = tp;
 	for (__u32 i = 0; i < LABEL_SOURCES && i < n; i++)

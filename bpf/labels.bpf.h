@@ -182,7 +182,7 @@ static __always_inline bool send_keys(const struct image *im, struct scratch *s,
 	return true;
 }
 
-/* Send the capture as the last of n_parts. */
+/* Send the capture as the last of n_parts. What user space has to read from the process should be read while that lives. */
 __noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 {
 	struct capture *c = capture();
@@ -194,7 +194,7 @@ __noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 					.part = (__u16)(n_parts - 1), .n_parts = (__u16)n_parts };
 	n += sizeof(c->head);
 	barrier_var(n);
-	return n <= sizeof(c->head) + sizeof(c->bytes) && !ring_send(&c->head, n, false) ? 0 : -1;
+	return n <= sizeof(c->head) + sizeof(c->bytes) && !ring_send(&c->head, n, c->absent) ? 0 : -1;
 }
 
 /*

@@ -105,6 +105,17 @@ enum entry_what {
 	ENTRY_PAIR = 2, /* key, value */
 	ENTRY_INT = 3,  /* 8 bytes: a number of field `field` */
 	ENTRY_BYTES = 4, /* of field `field` */
+	ENTRY_ABSENT = 5, /* key, then struct label_absent: its value is in memory that is not resident, for user space to read */
+};
+
+/*
+ * Text of the process that a BPF program cannot read, as it must not wait for a page. The same place may have another text
+ * later, so the second is part of what is hashed.
+ */
+struct label_absent {
+	__u64 at;
+	__u64 len; /* at most LABEL_TEXT_BYTES */
+	__u64 second; /* BOOTTIME >> 30 */
 };
 
 struct label_entry {
@@ -113,7 +124,7 @@ struct label_entry {
 	__u8 cut;
 	__u8 reserved;
 	__u16 len;
-	__u16 len2; /* ENTRY_PAIR: of the value; else the field */
+	__u16 len2; /* ENTRY_PAIR, ENTRY_ABSENT: of the second part; else the field */
 };
 
 #ifdef __cplusplus
@@ -124,6 +135,7 @@ struct label_entry {
 LABEL_WIRE_ASSERT(sizeof(struct label_source) == 32, "label_source");
 LABEL_WIRE_ASSERT(sizeof(struct label_step) == 16, "label_step");
 LABEL_WIRE_ASSERT(sizeof(struct label_entry) == 8, "label_entry");
+LABEL_WIRE_ASSERT(sizeof(struct label_absent) == 24, "label_absent");
 LABEL_WIRE_ASSERT(sizeof(struct proc_labels) % 8 == 0, "proc_labels");
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""unwind.py callers FOLDED | chains FOLDED STAT CHAIN [copied] | whole FOLDED PATTERN LEAST SHARE | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT REPORT: are the stacks whole?
+"""unwind.py callers FOLDED | chains FOLDED STAT CHAIN [copied] | whole FOLDED PATTERN LEAST SHARE [OWN] | roots STAT SHARE [FOLDED] | edges FOLDED PERF STAT REPORT: are the stacks whole?
 
 callers: of goframes.go; all callers of the functions that have no frame, or not yet, or no longer.
 chains: CHAIN is what every stack with leaf in it must read from main on (a regular expression); copied: but for those that
@@ -64,13 +64,13 @@ def callers(path):
     assert sum(bad.values()) <= total // 100, bad.most_common(5)
 
 
-def whole(path, pattern, least, share):
-    """Of the stacks of a program's own code, that is with its main or its leaf in them, so many read so from the root on."""
+def whole(path, pattern, least, share, own='main|leaf|burn|late_.|before|after'):
+    """Of the stacks of a program's own code, that is with one of these functions in them, so many read so from the root on."""
     total = good = 0
     bad = collections.Counter()
     for stack, n in folded(path):
         text = ';'.join(f for f in stack if not f.endswith('_[k]'))
-        if not re.search('(^|;)(main|leaf|burn|late_.|before|after)(;|$)', text):
+        if not re.search('(^|;)(' + own + ')(;|$)', text):
             continue
         if re.search('(^|;)(by_dlopen|main);(?!burn|by_|before_exec|leaf)[^;]*(dl|exec|so)', text) or re.search('(mmap|mprotect)', text):
             continue  # the loader at work

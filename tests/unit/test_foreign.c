@@ -80,6 +80,50 @@ static void test_pairs(void **state)
 	assert_int_equal(decode(&c, &s, 1), 4);
 }
 
+static void absent(struct capture *c, const char *key, uint64_t at, uint64_t len)
+{
+	struct label_entry e = { .what = ENTRY_ABSENT, .len = (uint16_t)strlen(key), .len2 = sizeof(struct label_absent) };
+	struct label_absent a = { .at = at, .len = len };
+	put(c, &e, sizeof(e));
+	put(c, key, strlen(key));
+	put(c, &a, sizeof(a));
+}
+
+/* The process's memory: this text at 1000. */
+static int read_text(void *ctx, uint64_t at, void *to, size_t len)
+{
+	const char *text = ctx;
+	if (at < 1000 || at + len > 1000 + strlen(text))
+		return -EFAULT;
+	memcpy(to, text + (at - 1000), len);
+	return 0;
+}
+
+/* What was not resident is read then; what cannot be read, or lies about its length, takes no other label with it. */
+static void test_absent(void **state)
+{
+	(void)state;
+	char text[] = "there";
+	struct capture c = { .len = 0 };
+	struct foreign_source s = { .kind = LABEL_GO_MAP };
+	absent(&c, "far", 1000, 5);
+	absent(&c, "gone", 2000, 5);
+	pair(&c, 0, "near", "here", 4, false);
+	assert_int_equal(decode(&c, &s, 1), 1);
+	assert_int_equal(side.unread, 1);
+	side.read = read_text;
+	side.ctx = text;
+	assert_int_equal(decode(&c, &s, 1), 2);
+	is_text(&out[0], "far", "there");
+	is_text(&out[1], "near", "here");
+	assert_int_equal(side.unread, 1);
+	assert_int_equal(side.invalid, 0);
+	absent(&c, "long", 1000, LABEL_TEXT_BYTES + 1);
+	assert_int_equal(decode(&c, &s, 1), 2);
+	assert_int_equal(side.invalid, 1);
+	side.read = NULL;
+}
+
 /* Against the definition: the longest prefix that ends between two characters. */
 static void test_utf8(void **state)
 {
@@ -321,7 +365,7 @@ static void test_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs),	   cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_pairs),	   cmocka_unit_test(test_absent), cmocka_unit_test(test_utf8),
 		cmocka_unit_test(test_otel),	   cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_datadog_elastic), cmocka_unit_test(test_random),
 		cmocka_unit_test(test_context),

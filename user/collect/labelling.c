@@ -23,6 +23,7 @@
 #define KEY_TABLES_MAX 16384
 #define PROC_PUBLISHED_MAX 16384
 #define LABELS_MAX 128 /* of one set, all parts */
+#define ABSENT_READS_A_SECOND 256 /* of values that were not resident, all processes together */
 #define TRIES 60 /* for a constructor to have run: each 20 ms for a second, then after 40 ms, 80 ms, ... 10 s */
 #define TRIES_SLOW 10
 #define RETRY_NS 20000000ull
@@ -92,6 +93,8 @@ struct labelling {
 	size_t n_known, cap_known;
 	uint64_t asked;
 	uint64_t n_looks;
+	uint64_t absent_second; /* what absent_reads count for */
+	uint32_t absent_reads;
 	void (*on_known)(void *ctx, uint32_t tgid);
 	void *known_ctx;
 };
@@ -549,6 +552,26 @@ static void keep_capture(struct labelling *l, struct labelled *p, const struct w
 	p->bytes += rec->size;
 }
 
+struct absent_reader {
+	struct labelling *l;
+	uint32_t tgid;
+};
+
+/* A page may have to be read from a disk for it: a program that makes every value absent shall not keep us busy. */
+static int read_absent(void *ctx, uint64_t at, void *out, size_t len)
+{
+	struct absent_reader *r = ctx;
+	uint64_t second = proc_now_ns() / 1000000000u;
+	if (second != r->l->absent_second) {
+		r->l->absent_second = second;
+		r->l->absent_reads = 0;
+	}
+	if (r->l->absent_reads >= ABSENT_READS_A_SECOND)
+		return -EBUSY;
+	r->l->absent_reads++;
+	return proc_read_memory(r->tgid, at, out, len);
+}
+
 static void add_capture(struct labelling *l, const struct wire_record *rec, const void *capture)
 {
 	struct owner o = owner_of(rec);
@@ -556,7 +579,8 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	struct definition *d = definition_find(l, &o, rec->set_id);
 	struct label v[LABELS_MAX + FOREIGN_LABELS_MAX];
 	char redacted[FOREIGN_LABELS_MAX * REDACTED_LEN];
-	struct foreign_side side;
+	struct absent_reader reader = { l, o.tgid };
+	struct foreign_side side = { .read = read_absent, .ctx = &reader };
 	size_t n = earlier_parts(d, rec, v);
 	uint64_t flags = 0;
 	if (!p)
@@ -568,9 +592,12 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	}
 	if (side.unknown_keys)
 		flags |= flag_bit(COUNTER_unknown_key);
-	for (uint32_t i = 0; i < p->sources.n; i++)
+	for (uint32_t i = 0; i < p->sources.n; i++) {
+		if (side.unread >> i & 1)
+			flags |= flag_bit(p->sources.source[i].fault);
 		if (side.invalid >> i & 1)
 			flags |= flag_bit(p->sources.source[i].fault + 1u);
+	}
 	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
 	define(l, rec, d, v, n + more, flags);
 	if (side.unknown_keys)

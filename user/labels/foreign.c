@@ -218,7 +218,25 @@ static size_t padded(size_t n)
 /* Bytes of the entry behind its head; 0 length parts included. */
 static size_t entry_size(const struct label_entry *e)
 {
-	return padded(e->len) + (e->what == ENTRY_PAIR ? padded(e->len2) : 0);
+	bool two = e->what == ENTRY_PAIR || e->what == ENTRY_ABSENT;
+	return padded(e->len) + (two ? padded(e->len2) : 0);
+}
+
+/* A value that was not resident when the sample was taken. */
+static bool decode_absent(struct decoding *d, const struct label_entry *e, const uint8_t *p)
+{
+	struct label_absent a;
+	if (e->len2 != sizeof(a))
+		return false;
+	memcpy(&a, p + padded(e->len), sizeof(a));
+	if (a.len > LABEL_TEXT_BYTES)
+		return false;
+	char *text = d->side->read ? room(d, a.len) : NULL;
+	if (text && !d->side->read(d->side->ctx, a.at, text, a.len))
+		add_text(d, (const char *)p, e->len, text, e->cut ? utf8_cut(text, a.len) : a.len);
+	else
+		d->side->unread |= 1u << e->source;
+	return true;
 }
 
 static bool decode_entry(struct decoding *d, const struct foreign_source *s, const struct label_entry *e,
@@ -232,6 +250,8 @@ static bool decode_entry(struct decoding *d, const struct foreign_source *s, con
 		add_text(d, (const char *)p, e->len, value, e->cut ? utf8_cut(value, e->len2) : e->len2);
 		return true;
 	}
+	case ENTRY_ABSENT:
+		return decode_absent(d, e, p);
 	case ENTRY_INT:
 	case ENTRY_BYTES:
 		return decode_field(d, s, e, p);
@@ -246,7 +266,7 @@ size_t foreign_decode(const void *capture, size_t len, const struct foreign_sour
 	struct decoding d = { .out = out, .side = side };
 	const uint8_t *p = capture;
 	side->used = 0;
-	side->unknown_keys = side->invalid = 0;
+	side->unknown_keys = side->invalid = side->unread = 0;
 	for (size_t at = 0; len - at >= sizeof(struct label_entry);) {
 		struct label_entry e;
 		memcpy(&e, p + at, sizeof(e));

@@ -45,11 +45,15 @@ struct foreign_source {
 	size_t n_keys;
 };
 
-/* What the labels borrow besides the capture, and what was not as it should be. */
+/* What the labels borrow besides the capture, and what was not as it should be. The caller sets read and ctx. */
 struct foreign_side {
+	/* len (at most 255) bytes of the process's memory, for a value that was not resident. 0, or -errno. NULL: it is left out. */
+	int (*read)(void *ctx, uint64_t at, void *out, size_t len);
+	void *ctx;
 	char text[8192];
 	size_t used;
 	uint32_t unknown_keys; /* attributes whose key is not known (yet): left out */
+	uint32_t unread;       /* bit i: of source i a value could not be read, and is left out */
 	uint32_t invalid;      /* bit i: what source i gave is malformed, and left out */
 };
 

@@ -87,6 +87,15 @@ static bool changes_stack(const struct go_function *f)
 	return false;
 }
 
+/*
+ * asmcgocall calls C on the thread's first stack. Where it came from stands there in a way that differs from version to version, but it
+ * never touches the frame pointer, and C hands it back: that of runtime.cgocall, whose caller is where the walk goes on.
+ */
+static bool calls_c(const struct go_function *f)
+{
+	return gopclntab_is_named(f, "runtime.asmcgocall");
+}
+
 /* Nobody has called it: it is looked for by the byte before its first. */
 static int put_sigreturn(struct go_code *g, const struct go_function *f)
 {
@@ -101,7 +110,11 @@ static int on_function(void *ctx, const struct go_function *f)
 	struct go_code *g = ctx;
 	if (f->top)
 		return put(g, f->vaddr, f->vaddr + f->size, 0, GO_ROOT);
-	if (g->machine != EM_X86_64 || !f->plain)
+	if (g->machine != EM_X86_64)
+		return 0;
+	if (calls_c(f))
+		return put(g, f->vaddr, f->vaddr + f->size, 0, GO_SWITCH);
+	if (!f->plain)
 		return 0;
 	if (gopclntab_is_named(f, "runtime.sigreturn"))
 		return put_sigreturn(g, f);
