@@ -23,6 +23,14 @@ ok "the message says what to do" grep -qE 'be root|sudo|setcap|CAP_PERFMON' said
 ok "no store is left by it" test ! -e nobody/s
 exits 1 'CAP_BPF' setpriv --bounding-set=-bpf,-sys_admin --inh-caps=-all "$copy" record -d 1s -o nobody/s
 
+# ---- with file capabilities: it records for its caller, and runs nothing that its caller names ----
+as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
+cap=cap_bpf,cap_perfmon,cap_sys_admin,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_syslog
+ok "setcap" setcap $cap+ep "$copy"
+exits 0 '1 window' "${as_nobody[@]}" "$copy" record -d 1s -o nobody/s
+exits 2 "no command '4096'" "${as_nobody[@]}" bash -c 'exec -a ascribe-nursery "$0" 4096 1 1048576 4096' "$copy"
+rm -rf nobody/s
+
 # This one is killed much later, when it has written some windows. What it records gives way to all others.
 background nice -n 19 "$load" spin 100 >/dev/null
 spin=$pid

@@ -8,9 +8,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -151,13 +153,29 @@ static uintptr_t from_distance(const char *text)
 	return (uintptr_t)&anchor + (uintptr_t)strtoll(text, NULL, 10);
 }
 
+/* True where execution gives this program rights that its caller lacks: set-user-ID, file capabilities (AT_SECURE). */
+static bool gains_rights(void)
+{
+	return getauxval(AT_SECURE) != 0;
+}
+
+static _Noreturn void nursery_run(const struct sandbox_config *cfg)
+{
+	confine_signals();
+	prctl(PR_SET_NAME, NAME);
+	syscall(SYS_close_range, SOCKET + 1, ~0u, 0);
+	while (!obey(cfg))
+		;
+	_exit(0);
+}
+
 /*
- * Become the nursery before main() when nursery_start() executed this program: the arguments are the configuration. The
- * program is not setuid, so this gives nobody a right.
+ * Become the nursery before main() when nursery_start() executed this program: the arguments are the configuration.
+ * They name addresses to call, so a caller with fewer rights than this program is not obeyed.
  */
 __attribute__((constructor)) static void nursery_main(int argc, char **argv)
 {
-	if (argc != 5 || strcmp(argv[0], NAME) != 0)
+	if (argc != 5 || strcmp(argv[0], NAME) != 0 || gains_rights())
 		return;
 	struct sandbox_config cfg = {
 		.ops = (const sandbox_op *)from_distance(argv[1]),
@@ -166,13 +184,26 @@ __attribute__((constructor)) static void nursery_main(int argc, char **argv)
 	};
 	if (strcmp(argv[4], "-") != 0)
 		cfg.reader = (void (*)(int))from_distance(argv[4]);
-	confine_signals();
-	prctl(PR_SET_NAME, NAME);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	syscall(SYS_close_range, SOCKET + 1, ~0u, 0);
-	while (!obey(&cfg))
-		;
-	_exit(0);
+	nursery_run(&cfg);
+}
+
+/* With rights of its own this program cannot be executed as the nursery, so the nursery is a copy of the recorder. */
+static int fork_nursery(const struct sandbox_config *cfg, int fd, pid_t *ret_pid)
+{
+	pid_t parent = getpid(), pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+		follow_parent(parent);
+		for (int i = 0; i < 3; i++)
+			dup2(null, i);
+		dup2(fd, SOCKET);
+		nursery_run(cfg);
+	}
+	if (pid < 0)
+		return -errno;
+	*ret_pid = pid;
+	return 0;
 }
 
 static int spawn(const struct sandbox_config *cfg, int fd, pid_t *ret_pid)
@@ -208,7 +239,7 @@ int nursery_start(const struct sandbox_config *cfg, pid_t *ret_pid, int *ret_fd)
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	int rc = spawn(cfg, pair[1], ret_pid);
+	int rc = gains_rights() ? fork_nursery(cfg, pair[1], ret_pid) : spawn(cfg, pair[1], ret_pid);
 	close(pair[1]);
 	if (rc)
 		close(pair[0]);
