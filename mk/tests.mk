@@ -100,10 +100,11 @@ $(BUILD)/tests/hasty/ascribe: $(filter-out %/budget.o %/cmd_daemon.o,$(CLI_OBJ))
 # Loads to be profiled: with frame pointers, and those for unwinding as distributions build.
 LOAD_FRAMES = -fno-omit-frame-pointer
 $(BUILD)/tests/record/chains $(BUILD)/tests/record/changes: LOAD_FRAMES = -fomit-frame-pointer
+$(BUILD)/tests/record/blocking: LOAD_LIBS = -lfuse3
 $(BUILD)/tests/record/%: tests/record/%.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread -lm -ldl
+	$(Q)$(CC) -O2 $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< $(LOAD_LIBS) -lpthread -lm -ldl
 
 $(BUILD)/tests/record/%: tests/record/%.cpp
 	$(call say,TEST,$@)

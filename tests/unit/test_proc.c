@@ -209,13 +209,17 @@ static void test_scan_self(void **state)
 	assert_null(proc_image_map(im, (uint64_t)(uintptr_t)state)); /* the stack is not executable */
 
 	unsigned try = 0, opened = 0;
-	int fd;
+	struct proc_opened o;
 	struct stat st, want;
 	assert_int_equal(stat(exe, &want), 0);
-	while (!proc_map_open(p, im, m, &try, &fd)) {
-		assert_int_equal(fstat(fd, &st), 0);
+	while (!proc_map_open(p, im, m, &try, &o)) {
+		assert_int_equal(fstat(o.fd, &st), 0);
 		assert_int_equal(st.st_ino, want.st_ino);
-		close(fd);
+		assert_int_equal(o.ino, want.st_ino);
+		assert_int_equal(o.dev, want.st_dev);
+		assert_int_equal(o.size, want.st_size);
+		assert_false(o.copied);
+		close(o.fd);
 		opened++;
 	}
 	assert_true(opened >= 1);
@@ -245,7 +249,8 @@ static void test_open_refuses(void **state)
 		const struct proc_image *im = procs_find(p, 0x7ffffff0, 100);
 		const struct proc_map *m = proc_image_map(im, 0x1000);
 		unsigned try = 0;
-		assert_int_equal(proc_map_open(p, im, m, &try, &fd), -ENOENT);
+		struct proc_opened o;
+		assert_int_equal(proc_map_open(p, im, m, &try, &o), -ENOENT);
 	}
 	unlink(fifo);
 	procs_free(p);

@@ -245,7 +245,7 @@ static void print_unwinding(const struct unwinding_stats *u)
 		cmd_warn("unwind rules: no room for the mappings of %" PRIu64 " processes", u->ranges_full);
 }
 
-static void print_symbols(const struct symbolizer_stats *s, const struct sandbox_stats *p)
+static void print_symbols(const struct symbolizer_stats *s, const struct sandbox_stats *p, const struct reader_stats *r)
 {
 	if (s->refused)
 		cmd_warn("names: %" PRIu64 " files refused (damaged, lying or too costly); their frames are file+0xoffset", s->refused);
@@ -255,6 +255,9 @@ static void print_symbols(const struct symbolizer_stats *s, const struct sandbox
 	if (p->late || p->died)
 		cmd_warn("names: the parsing child was killed %" PRIu64 " times for being late, ended by itself %" PRIu64 " times",
 			 p->late, p->died);
+	if (r->abandoned)
+		cmd_warn("other processes: %" PRIu64 " reads of their memory or files did not answer in time, %" PRIu64
+			 " were then not made; see unanswered in ascribe stat", r->abandoned, r->refused);
 }
 
 static void print_jit(const struct jits_stats *j)
@@ -281,7 +284,7 @@ static void print_summary(struct recording *r, bool tty)
 		fprintf(stderr, "; %" PRIu64 " fired outside the selection", p.outside);
 	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");
 	print_unwinding(&p.unwinding);
-	print_symbols(&p.symbols, &p.parsing);
+	print_symbols(&p.symbols, &p.parsing, &p.reading);
 	print_jit(&p.jit);
 	if (r->downloads)
 		debuginfod_print(r->downloads);

@@ -15,6 +15,7 @@
 #include "collect/window.h"
 #include "hist/metrics.h"
 #include "hist_bucket.h"
+#include "proc/reader.h"
 #include "unwind/request.h"
 #include "util/array.h"
 #include "python_wire.h"
@@ -250,6 +251,8 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 		w->counter[COUNTER_jit_unnamed] += row->samples;
 	if (flags.names_refused)
 		w->counter[COUNTER_names_refused] += row->samples;
+	if (im && proc_reader_refuses(row->tgid))
+		w->counter[COUNTER_unanswered] += row->samples;
 	return true;
 lost:
 	w->counter[COUNTER_user_memory] += row->samples;
@@ -651,12 +654,15 @@ static int open_symbolizer(struct collector *c, size_t table_bytes, struct err *
 	struct sandbox_config cfg = {
 		.ops = parser_ops,
 		.n_ops = SYMBOLS_OPS + 1,
+		.reader = proc_reader_run,
 		.memory = SYMBOLS_MEMORY,
 		.serves = PARSER_SERVES,
 	};
 	int rc = sandbox_new(&c->sandbox, &cfg, err);
-	if (!rc)
+	if (!rc) {
 		sandbox_ready(c->sandbox, 0);
+		proc_reader_start(c->sandbox);
+	}
 	struct symbolizer_config sc = { .sandbox = c->sandbox, .table_bytes = table_bytes };
 	return rc ? rc : symbolizer_new(&c->symbolizer, &sc);
 }
@@ -875,6 +881,7 @@ void collector_close(struct collector *c)
 	pythons_free(c->pythons);
 	resolver_free(c->resolver);
 	symbolizer_free(c->symbolizer);
+	proc_reader_stop(c->sandbox);
 	sandbox_free(c->sandbox);
 	sideband_close(c->sideband);
 	sampler_close(c->sampler);
@@ -892,6 +899,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	unwinding_stats(c->unwinding, &ret->unwinding);
 	symbolizer_stats(c->symbolizer, &ret->symbols);
 	sandbox_stats(c->sandbox, &ret->parsing);
+	proc_reader_stats(&ret->reading);
 	resolver_jit_stats(c->resolver, &ret->jit);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)

@@ -13,6 +13,7 @@
 #include "collect/sampler.h"
 #include "collect/jit.h"
 #include "labels/filter.h"
+#include "proc/reader.h"
 #include "sandbox/downloads.h"
 #include "collect/unwinding.h"
 #include "store/store.h"
@@ -68,6 +69,7 @@ struct collector_progress {
 	struct unwinding_stats unwinding;
 	struct symbolizer_stats symbols;
 	struct sandbox_stats parsing;
+	struct reader_stats reading;
 	struct jits_stats jit;
 };
 

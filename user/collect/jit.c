@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -203,22 +202,18 @@ static void keep_within(struct jits *j, const struct process *p)
 }
 
 /* Read the file unless that was done with what it holds now. */
-static void read_source(struct jits *j, struct process *p, int fd, enum jit_format format)
+static void read_source(struct jits *j, struct process *p, const struct proc_opened *o, enum jit_format format)
 {
 	struct source *s = format == JIT_DUMP ? &p->dump : &p->map;
 	struct jit_table t;
-	struct stat st;
-	if (fstat(fd, &st))
-		return;
-	uint64_t mtime = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
-	if (s->size == (uint64_t)st.st_size && s->mtime == mtime)
+	if (s->size == o->size && s->mtime == o->mtime_ns)
 		return;
 	bool was_refused = s->refused;
-	int rc = jit_read(&t, j->symbolizer, fd, format);
+	int rc = jit_read(&t, j->symbolizer, o->fd, format);
 	if (symbols_is_late(rc))
 		return; /* not now: it is looked at again */
 	drop_table(j, p, format);
-	*s = (struct source){ (uint64_t)st.st_size, mtime, rc != 0 };
+	*s = (struct source){ o->size, o->mtime_ns, rc != 0 };
 	if (rc) {
 		j->stats.refused += !was_refused;
 		return;
@@ -234,13 +229,14 @@ static bool read_map(struct jits *j, struct process *p, uint32_t number)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "perf-%u.map", number);
-	int fd = proc_root_tmp_file(&p->root, path);
-	if (fd >= 0) {
-		read_source(j, p, fd, JIT_PERF_MAP);
-		close(fd);
+	struct proc_opened o;
+	int rc = proc_root_tmp_file(&p->root, path, &o);
+	if (!rc) {
+		read_source(j, p, &o, JIT_PERF_MAP);
+		close(o.fd);
 		return true;
 	}
-	if (fd != -ENOENT && !p->map.refused) { /* something is there, but not for us */
+	if (rc != -ENOENT && !p->map.refused) { /* something is there, but not for us */
 		p->map.refused = true;
 		j->stats.refused++;
 	}
@@ -261,11 +257,11 @@ static void read_dump(struct jits *j, struct process *p, const struct proc_image
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		if (!is_dump(im->maps[i].file->path))
 			continue;
-		int fd = proc_root_file(&p->root, im->maps[i].file->path);
-		if (fd < 0)
+		struct proc_opened o;
+		if (proc_root_file(&p->root, im->maps[i].file->path, &o))
 			continue;
-		read_source(j, p, fd, JIT_DUMP);
-		close(fd);
+		read_source(j, p, &o, JIT_DUMP);
+		close(o.fd);
 		return;
 	}
 }

@@ -123,14 +123,23 @@ static int read_answer(int fd, int64_t until)
 	return !strncmp(head, "0\n", 2) ? 0 : -EOPNOTSUPP;
 }
 
+static int open_tmp(uint32_t tgid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%u/root/tmp", tgid);
+	return open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms)
 {
 	static const char request[] = "1\0jcmd\0Compiler.perfmap\0\0"; /* and the NUL of the literal: three arguments */
 	int64_t until = now_ms() + timeout_ms;
-	int tmp = root->tmp;
+	int tmp = open_tmp(tgid);
 	int fd = tmp < 0 ? -ENOTDIR : connect_to(root, tmp);
 	if (fd == -ENOENT || fd == -ECONNREFUSED)
 		fd = wake_up(root, tgid, tmp, until);
+	if (tmp >= 0)
+		close(tmp);
 	if (fd < 0)
 		return fd;
 	int rc = send(fd, request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) ? 0 : -EIO;

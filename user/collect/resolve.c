@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "wire.h"
@@ -222,15 +221,13 @@ static bool build_id_content(const uint8_t *id, size_t n, uint8_t out[32])
 }
 
 /* What tells this content from others: the build id, else which file it is and when it was written. */
-static void content_id(const struct binary *b, const struct stat *st, uint8_t out[32])
+static void content_id(const struct binary *b, const struct proc_opened *o, uint8_t out[32])
 {
 	const uint8_t *id = NULL;
 	size_t n = b ? binary_build_id(b, &id) : 0;
 	if (build_id_content(id, n, out))
 		return;
-	uint64_t v[3] = { ((uint64_t)st->st_dev << 40) ^ st->st_ino,
-			  (uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec,
-			  (uint64_t)st->st_size };
+	uint64_t v[3] = { (o->dev << 40) ^ o->ino, o->mtime_ns, o->size };
 	memcpy(out + 8, v, sizeof(v));
 }
 
@@ -273,7 +270,7 @@ static struct module *module_get(struct resolver *r, struct binary *b, const uin
 }
 
 /* Is this the file that was mapped? By build id when the kernel gave one, else by device and inode. */
-static bool is_mapped_file(const struct proc_file *f, const struct binary *b, const struct stat *st, bool by_map_files)
+static bool is_mapped_file(const struct proc_file *f, const struct binary *b, const struct proc_opened *o, bool by_map_files)
 {
 	const uint8_t *id;
 	if (f->build_id_len) {
@@ -281,7 +278,7 @@ static bool is_mapped_file(const struct proc_file *f, const struct binary *b, co
 		return n >= f->build_id_len && !memcmp(id, f->build_id, f->build_id_len);
 	}
 	/* map_files is the mapping itself. Elsewhere the device numbers of overlays differ between maps and stat: the inode decides. */
-	return by_map_files || !f->ino || f->ino == st->st_ino;
+	return by_map_files || !f->ino || f->ino == o->ino;
 }
 
 /* A stripped file may have a separate one with its symbols: in the root of its process, or in ours. */
@@ -291,11 +288,11 @@ static void find_debug(struct binary *b, uint32_t tgid, const char *file)
 	char path[PATH_MAX];
 	for (unsigned i = 0; b && binary_wants_debug(b) && i < 2; i++) {
 		for (unsigned n = 0; !binary_debug_path(b, file, n, path, sizeof(path)); n++) {
-			int fd = path[0] ? proc_open_in_root(roots[i], path) : -1;
-			if (fd < 0)
+			struct proc_opened o;
+			if (!path[0] || proc_open_in_root(tgid, roots[i], path, &o))
 				continue;
-			int rc = binary_offer_debug(b, fd, path);
-			close(fd);
+			int rc = binary_offer_debug(b, o.fd, path);
+			close(o.fd);
 			if (!rc)
 				return;
 		}
@@ -359,9 +356,9 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 				const struct proc_map *map)
 {
 	unsigned try = 0;
-	int late = 0;
+	int late = 0, opened = 0;
 	uint8_t id[32];
-	int fd;
+	struct proc_opened o;
 	/* A copy of what is known needs no opening, and may be gone together with its process. */
 	if (build_id_content(map->file->build_id, map->file->build_id_len, id)) {
 		struct module *m = module_find(r, id, hash_bytes(id, 32));
@@ -370,23 +367,18 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 			return m;
 		}
 	}
-	while (!proc_map_open(procs, im, map, &try, &fd)) {
+	while (!(opened = proc_map_open(procs, im, map, &try, &o))) {
 		struct binary *b = NULL;
 		struct module *m;
-		struct stat st;
-		if (fstat(fd, &st)) {
-			close(fd);
-			continue;
-		}
-		int rc = binary_open_in(&b, r->symbolizer, fd, map->file->path, NULL);
+		int rc = binary_open_in(&b, r->symbolizer, o.fd, map->file->path, NULL);
 		if (rc)
 			b = NULL; /* not ELF, or refused: the file is known all the same, without names */
-		close(fd);
+		close(o.fd);
 		late = symbols_is_late(rc) ? rc : 0;
 		if (late)
 			break;
-		if (is_mapped_file(map->file, b, &st, try == 1)) {
-			content_id(b, &st, id);
+		if (is_mapped_file(map->file, b, &o, try == 1)) {
+			content_id(b, &o, id);
 			find_debug(b, im->tgid, map->file->path);
 			m = module_get(r, b, id, map->file->path);
 			if (m && rc)
@@ -397,6 +389,8 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 		}
 		binary_free(b);
 	}
+	if (!late && symbols_is_late(opened))
+		late = -EAGAIN; /* a few times, though it may be refused only */
 	/* Nothing to read: a module of its own, so that it is not tried again while the file is known. */
 	memset(id, 0, sizeof(id));
 	id[0] = CONTENT_UNREAD;
@@ -456,32 +450,31 @@ int resolver_open(struct resolver *r, struct procs *procs, const struct proc_ima
 	const uint8_t *want = resolver_content(r, procs, im, map);
 	struct module *m = map->file->binary;
 	unsigned try = 0;
-	int fd;
+	struct proc_opened o;
 	if (want && m->again.n > SYMBOLS_AGAIN_MAX)
 		return -ENOENT;
 	if (want && !symbols_is_due(&m->again))
 		return -EAGAIN;
-	while (want && !proc_map_open(procs, im, map, &try, &fd)) {
+	while (want && !proc_map_open(procs, im, map, &try, &o)) {
 		struct binary *b = NULL;
-		struct stat st;
 		uint8_t id[RESOLVER_CONTENT];
-		int rc = fstat(fd, &st) ? -errno : binary_open_in(&b, r->symbolizer, fd, map->file->path, NULL);
+		int rc = binary_open_in(&b, r->symbolizer, o.fd, map->file->path, NULL);
 		if (symbols_is_late(rc)) {
-			close(fd);
+			close(o.fd);
 			return symbols_put_off(&m->again, rc) ? -EAGAIN : -ENOENT;
 		}
 		bool same = !rc;
 		if (same) {
-			content_id(b, &st, id);
+			content_id(b, &o, id);
 			same = !memcmp(id, want, sizeof(id));
 		}
 		binary_free(b);
 		if (same) {
 			m->again = (struct symbols_again){ 0 };
-			*ret_fd = fd;
+			*ret_fd = o.fd;
 			return 0;
 		}
-		close(fd);
+		close(o.fd);
 	}
 	return -ENOENT;
 }

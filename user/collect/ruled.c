@@ -2,7 +2,6 @@
 #include "collect/ruled.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,24 +66,10 @@ static struct ruled_image **place_of(struct ruled *r, const struct proc_image *i
 	return &r->place[h >> 32 & (PLACES - 1)];
 }
 
-static size_t read_proc(uint32_t tgid, const char *what, char *out, size_t cap)
-{
-	char path[64];
-	size_t len = 0;
-	snprintf(path, sizeof(path), "/proc/%u/%s", proc_thread(tgid), what);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	for (ssize_t n; len < cap && (n = read(fd, out + len, cap - len)) > 0;)
-		len += (size_t)n;
-	close(fd);
-	return len;
-}
-
 /* The title is in buf, with blanks between its parts; its length, 0 for none: it may have ended. */
 static size_t read_title(struct ruled *r, const struct proc_image *im)
 {
-	size_t len = read_proc(im->tgid, "cmdline", r->buf, RULE_TEXT_MAX);
+	size_t len = proc_read_text(im->tgid, "cmdline", r->buf, RULE_TEXT_MAX);
 	while (len && !r->buf[len - 1])
 		len--;
 	for (size_t i = 0; i < len; i++)
@@ -123,7 +108,7 @@ size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cg
 	if (p->drain != r->drain) {
 		/* Nothing is there to be read in the middle of an exec, when its mappings are told of already. */
 		if (!p->has_environment && alive && rules_want_environment(r->rules, exe)) {
-			size_t len = read_proc(im->tgid, "environ", r->buf, sizeof(r->buf));
+			size_t len = proc_read_text(im->tgid, "environ", r->buf, sizeof(r->buf));
 			rules_environment(r->rules, exe, r->buf, len, &p->fixed);
 			p->has_environment = len > 0;
 		}

@@ -596,19 +596,9 @@ int sources_find(struct sources *s, const struct proc_image *im, struct source_l
 /* The address of the mapping that holds it, 0 for none. */
 static uint64_t otel_mapping(uint32_t tgid)
 {
-	char path[64], line[512];
-	unsigned long start = 0, found = 0;
-	snprintf(path, sizeof(path), "/proc/%u/maps", proc_thread(tgid));
-	FILE *f = fopen(path, "re");
-	for (size_t lines = 0; f && !found && lines < PROC_MAPS_MAX && fgets(line, sizeof(line), f); lines++) {
-		if ((strstr(line, "[anon_shmem:OTEL_CTX]") || strstr(line, "[anon:OTEL_CTX]") ||
-		     strstr(line, "/memfd:OTEL_CTX")) &&
-		    sscanf(line, "%lx-", &start) == 1)
-			found = start;
-	}
-	if (f)
-		fclose(f);
-	return found;
+	uint64_t start = 0;
+	proc_find_mapping(tgid, "[anon_shmem:OTEL_CTX]\n[anon:OTEL_CTX]\n/memfd:OTEL_CTX", &start);
+	return start;
 }
 
 void sources_read_otel(struct source_list *list, uint32_t tgid)

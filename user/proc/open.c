@@ -1,123 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opening the file of a mapping. The path belongs to the process: it is resolved inside the root of that process, without
- * magic links, and never by following it out of there.
+ * magic links, and never by following it out of there. A reader does it (reader.h): the process may make it last forever.
  */
 #include "proc/proc_int.h"
+#include "proc/reader_int.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <linux/openat2.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MAX_PARENTS 4
 
-static int regular(int fd)
+int proc_open_in_root(uint32_t tgid, uint32_t root, const char *file, struct proc_opened *ret)
 {
-	struct stat st;
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		close(fd);
-		return -EINVAL;
-	}
-	return fd;
+	const struct reader_request q = { .op = OPEN_IN_ROOT, .tgid = tgid, .a = root };
+	return proc_ask_file(&q, file, ret);
 }
 
-static int open_map_files(const struct proc_image *im, const struct proc_map *m)
-{
-	char path[96];
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64,
-		 proc_thread(im->tgid), m->start, m->end);
-	return regular(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-}
+/* ---- roots that are kept open ---- */
 
-/* tgid 0: our own root. */
-int proc_open_in_root(uint32_t tgid, const char *file)
+static int ask(const struct reader_request *q)
 {
-	char path[64];
-	if (tgid)
-		snprintf(path, sizeof(path), "/proc/%u/root", proc_thread(tgid));
-	else
-		snprintf(path, sizeof(path), "/");
-	int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return -errno;
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	int fd = (int)syscall(SYS_openat2, root, file, &how, sizeof(how));
-	int rc = regular(fd);
-	close(root);
+	struct buf none = BUF_INIT;
+	int rc = reader_ask(q, NULL, &none, NULL);
+	buf_fini(&none);
 	return rc;
-}
-
-static int open_strictly(int dir, const char *file, uint64_t flags)
-{
-	struct open_how how = {
-		.flags = O_CLOEXEC | O_NOFOLLOW | flags,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
-	};
-	int fd = (int)syscall(SYS_openat2, dir, file, &how, sizeof(how));
-	return fd < 0 ? -errno : fd;
 }
 
 int proc_root_open(struct proc_root *ret, uint32_t tgid)
 {
-	struct proc_root r;
-	char path[64];
+	static uint64_t names;
+	struct proc_root r = { .tgid = tgid, .name = ++names };
 	int rc = proc_identity(tgid, &r.inner, &r.uid);
-	if (rc)
-		return rc;
-	snprintf(path, sizeof(path), "/proc/%u/root", proc_thread(tgid));
-	r.fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (r.fd < 0)
-		return -errno;
-	r.tmp = open_strictly(r.fd, "/tmp", O_PATH | O_DIRECTORY);
-	*ret = r;
-	return 0;
+	rc = rc ? rc : proc_start(tgid, &r.start);
+	rc = rc ? rc : ask(&(struct reader_request){ .op = ROOT_OPEN, .tgid = tgid, .a = r.name });
+	if (!rc)
+		*ret = r;
+	return rc;
 }
 
-static int open_owned(const struct proc_root *r, int dir, const char *file)
+/* A new reader does not have it: once more, while it is the same process. */
+static int reopen(const struct proc_root *r)
 {
-	struct stat st;
-	int fd = open_strictly(dir, file, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return fd;
-	fd = regular(fd);
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) || (st.st_uid != r->uid && st.st_uid != 0)) {
-		close(fd);
-		return -EPERM;
-	}
-	return fd;
+	uint64_t start;
+	int rc = proc_start(r->tgid, &start);
+	if (rc || start != r->start)
+		return -ESTALE;
+	return ask(&(struct reader_request){ .op = ROOT_OPEN, .tgid = r->tgid, .a = r->name });
 }
 
-int proc_root_file(const struct proc_root *r, const char *file)
+static int open_file(const struct proc_root *r, enum reader_op op, const char *file, struct proc_opened *ret)
 {
-	return open_owned(r, r->fd, file);
+	const struct reader_request q = { .op = op, .tgid = r->tgid, .a = r->name, .b = r->uid };
+	int rc = proc_ask_file(&q, file, ret);
+	if (rc == -ESTALE && !reopen(r))
+		rc = proc_ask_file(&q, file, ret);
+	return rc;
 }
 
-int proc_root_tmp_file(const struct proc_root *r, const char *name)
+int proc_root_file(const struct proc_root *r, const char *file, struct proc_opened *ret)
 {
-	return r->tmp < 0 ? -ENOENT : open_owned(r, r->tmp, name);
+	return open_file(r, ROOT_FILE, file, ret);
+}
+
+int proc_root_tmp_file(const struct proc_root *r, const char *name, struct proc_opened *ret)
+{
+	return open_file(r, ROOT_TMP_FILE, name, ret);
 }
 
 void proc_root_close(struct proc_root *r)
 {
-	if (r->fd >= 0)
-		close(r->fd);
-	if (r->tmp >= 0)
-		close(r->tmp);
-	r->fd = r->tmp = -1;
+	if (r->name)
+		ask(&(struct reader_request){ .op = ROOT_CLOSE, .tgid = r->tgid, .a = r->name });
+	r->name = 0;
 }
+
+/* ---- mappings ---- */
 
 /* Whose root the n-th try looks in: the process, its parents, then 0 (ours) as the last one. -ENOENT past that. */
 static int64_t nth_root(struct procs *p, const struct proc_image *im, unsigned n)
@@ -130,24 +90,27 @@ static int64_t nth_root(struct procs *p, const struct proc_image *im, unsigned n
 	return n == 0 ? 0 : -ENOENT;
 }
 
-int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try, int *ret_fd)
+int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try,
+		  struct proc_opened *ret)
 {
+	int refused = 0;
 	if (m->file->path[0] != '/')
 		return -ENOENT;
 	for (;;) {
 		unsigned n = (*io_try)++;
-		int fd;
+		int rc;
 		if (n == 0) {
-			fd = open_map_files(im, m);
+			const struct reader_request q = { .op = OPEN_MAP, .tgid = im->tgid, .a = m->start, .b = m->end };
+			rc = proc_ask_file(&q, NULL, ret);
 		} else {
 			int64_t root = nth_root(p, im, n - 1);
 			if (root < 0)
-				return -ENOENT;
-			fd = proc_open_in_root((uint32_t)root, m->file->path);
+				return refused ? refused : -ENOENT;
+			rc = proc_open_in_root(im->tgid, (uint32_t)root, m->file->path, ret);
 		}
-		if (fd >= 0) {
-			*ret_fd = fd;
+		if (!rc)
 			return 0;
-		}
+		if (rc == -EAGAIN || rc == -EBUSY)
+			refused = rc;
 	}
 }

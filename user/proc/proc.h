@@ -101,8 +101,14 @@ struct proc_line {
 };
 int proc_line_at(uint32_t tgid, uint64_t addr, struct proc_line *ret);
 
+/* Where the first line of /proc/TGID/maps that holds one of these texts begins; texts are separated by newlines. -ENOENT. */
+int proc_find_mapping(uint32_t tgid, const char *texts, uint64_t *ret_start);
+
 /* All these bytes of a process's memory, or -EFAULT. */
 int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len);
+
+/* The first cap bytes of a file of /proc/TGID: how many there are, 0 when it cannot be read. */
+size_t proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap);
 
 /* ---- looking up ---- */
 
@@ -114,33 +120,50 @@ bool proc_image_alive(const struct proc_image *im);
 const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr);
 
 /*
- * Open the file of a mapping for reading, without following the process's tricks: its map_files entry, then the path in the
- * root of the process or of its parents, then in ours. *ret_fd is close-on-exec and a regular file. The caller checks by
+ * A regular file that was opened for reading, and what it is. The descriptor is close-on-exec and the caller's. Reading and
+ * closing it do not block: it is of a local filesystem, or of a copy in memory (reader.h). So do not ask fstat: it may.
+ */
+struct proc_opened {
+	int fd;
+	bool copied;
+	uint64_t dev, ino, size, mtime_ns;
+};
+
+/*
+ * Open the file of a mapping without following the process's tricks: its map_files entry, then the path in the
+ * root of the process or of its parents, then in ours. The caller checks by
  * build id or (dev, ino) that it is the one that was mapped; *io_try counts the ways tried: start at 0, call again
- * for the next way. -ENOENT when there is no further way.
+ * for the next way. -ENOENT when there is no further way; -EAGAIN, -EBUSY: the same, and one of them did not answer in time.
  */
-int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try, int *ret_fd);
+int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try,
+		  struct proc_opened *ret);
 
 /*
- * Open a regular file by its path in the root of a process (0: ours), without magic links. A descriptor or -errno.
+ * Open a regular file by its path in the root of a process (0: ours), without magic links, on behalf of process tgid: it
+ * is refused when that takes too long. 0 or -errno.
  */
-int proc_open_in_root(uint32_t tgid, const char *file);
+int proc_open_in_root(uint32_t tgid, uint32_t root, const char *file, struct proc_opened *ret);
 
 /*
- * The root of a process, kept open: it can be looked into after the process has ended. For files that anybody may have put there
- * (in /tmp): regular ones, no symbolic link on the way, that belong to the user of the process or to root.
+ * The root of a process, kept open by the reader: it can be looked into after the process has ended. For files that anybody
+ * may have put there (in /tmp): regular ones, no symbolic link on the way, that belong to the user of the process, or to
+ * root and may be read by all.
  */
 struct proc_root {
-	int fd;
-	int tmp;        /* its /tmp, which outlives a mount namespace; -1: none */
+	uint64_t name;  /* 0: closed */
+	uint64_t start;
+	uint32_t tgid;
 	uint32_t uid;   /* effective, when it was opened */
 	uint32_t inner; /* the number by which the process knows itself */
 };
 int proc_root_open(struct proc_root *ret, uint32_t tgid);
-/* A descriptor; -EPERM for another owner, -ELOOP, -EINVAL, ... The second takes a name in /tmp. */
-int proc_root_file(const struct proc_root *r, const char *file);
-int proc_root_tmp_file(const struct proc_root *r, const char *name);
+/* 0; -EPERM for another owner, -ELOOP, -EINVAL, ... The second takes a name in /tmp. */
+int proc_root_file(const struct proc_root *r, const char *file, struct proc_opened *ret);
+int proc_root_tmp_file(const struct proc_root *r, const char *name, struct proc_opened *ret);
 void proc_root_close(struct proc_root *r);
+
+/* When a process began, in clock ticks since the host did: with tgid it names a process for good. -ESRCH. */
+int proc_start(uint32_t tgid, uint64_t *ret);
 
 /* The number by which a process knows itself, in its innermost namespace, and its effective user. -ESRCH. */
 int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid);

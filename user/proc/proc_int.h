@@ -33,4 +33,7 @@ struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct pr
 			       uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len);
 void proc_cgroups_free(struct procs *p);
 
+/* A line of /proc/TGID/maps; *ret_path: the rest of it. False: it is none. */
+bool proc_parse_line(char *line, struct proc_line *ret, char **ret_path);
+
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What /proc says about processes that were there before us, or whose news was lost. */
+/*
+ * What /proc says about processes that were there before us, or whose news was lost. Files that take locks of the process
+ * (maps, exe, cmdline, memory) are read by a reader (reader.h); status, stat and cgroup take none and are read here.
+ */
 #include "proc/proc_int.h"
+#include "proc/reader_int.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -12,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 /* At most cap - 1 bytes of a small file, NUL-terminated. */
@@ -69,6 +72,18 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid)
 	return 0;
 }
 
+int proc_start(uint32_t tgid, uint64_t *ret)
+{
+	char path[64], text[1024];
+	unsigned long long start;
+	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
+	const char *p = read_small(path, text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start) != 1)
+		return -ESRCH;
+	*ret = start;
+	return 0;
+}
+
 /*
  * The cgroup that says most about a process: the v2 path unless it is the root, else the longest of the v1 ones (all
  * controllers of one container agree on it).
@@ -111,8 +126,7 @@ static int read_stat(struct proc_image *im)
 	return 0;
 }
 
-/* *ret_path: the rest of the line. */
-static bool parse_line(char *line, struct proc_line *ret, char **ret_path)
+bool proc_parse_line(char *line, struct proc_line *ret, char **ret_path)
 {
 	unsigned maj, min;
 	char prot[5];
@@ -130,7 +144,7 @@ static void add_line(struct procs *p, struct proc_image *im, char *line)
 {
 	struct proc_line l;
 	char *path;
-	if (!parse_line(line, &l, &path) || !l.exec)
+	if (!proc_parse_line(line, &l, &path) || !l.exec)
 		return;
 	size_t len = strlen(path);
 	static const char deleted[] = " (deleted)";
@@ -142,66 +156,74 @@ static void add_line(struct procs *p, struct proc_image *im, char *line)
 	proc_map_add(p, im, m, path, l.dev, l.ino, NULL, 0);
 }
 
-static FILE *open_maps(uint32_t tgid)
+/* The answer to a request that has one of exactly so many bytes. */
+static int ask_bytes(const struct reader_request *q, const char *text, void *out, size_t len)
 {
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%u/maps", proc_thread(tgid));
-	return fopen(path, "re");
+	struct buf reply = BUF_INIT;
+	int rc = reader_ask(q, text, &reply, NULL);
+	if (!rc && reply.len != len)
+		rc = -EBADMSG;
+	if (!rc)
+		memcpy(out, reply.data, len);
+	buf_fini(&reply);
+	return rc;
 }
 
 int proc_line_at(uint32_t tgid, uint64_t addr, struct proc_line *ret)
 {
-	FILE *f = open_maps(tgid);
-	char line[PATH_MAX + 128], *path;
-	int rc = -ENOENT;
-	for (size_t i = 0; f && rc && i < PROC_MAPS_MAX && fgets(line, sizeof(line), f); i++)
-		if (parse_line(line, ret, &path) && addr >= ret->start && addr < ret->end)
-			rc = 0;
-	if (f)
-		fclose(f);
-	return rc;
+	const struct reader_request q = { .op = READ_LINE, .tgid = tgid, .a = addr };
+	return ask_bytes(&q, NULL, ret, sizeof(*ret));
 }
 
-static bool read_thread(uint32_t tid, uint64_t addr, void *out, size_t len)
+int proc_find_mapping(uint32_t tgid, const char *texts, uint64_t *ret_start)
 {
-	struct iovec local = { out, len }, remote = { (void *)(uintptr_t)addr, len }; /* NOLINT */
-	return process_vm_readv((pid_t)tid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+	const struct reader_request q = { .op = FIND_LINE, .tgid = tgid };
+	return ask_bytes(&q, texts, ret_start, sizeof(*ret_start));
 }
 
 int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len)
 {
-	if (read_thread(tgid, addr, out, len))
-		return 0;
-	uint32_t tid = proc_thread(tgid);
-	return tid && tid != tgid && read_thread(tid, addr, out, len) ? 0 : -EFAULT;
+	const struct reader_request q = { .op = READ_MEMORY, .tgid = tgid, .a = addr, .b = len };
+	return ask_bytes(&q, NULL, out, len) ? -EFAULT : 0;
+}
+
+size_t proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap)
+{
+	const struct reader_request q = { .op = READ_TEXT, .tgid = tgid, .b = cap };
+	struct buf reply = BUF_INIT;
+	size_t len = reader_ask(&q, name, &reply, NULL) || reply.len > cap ? 0 : reply.len;
+	if (len)
+		memcpy(out, reply.data, len);
+	buf_fini(&reply);
+	return len;
+}
+
+static void add_maps(struct procs *p, struct proc_image *im, char *text, char *end)
+{
+	char *exe = text, *line = text + strlen(text) + 1, *newline;
+	proc_image_reset(p, im);
+	for (; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1) {
+		*newline = 0;
+		add_line(p, im, line);
+	}
+	if (!*exe)
+		return;
+	char *del = strstr(exe, " (deleted)");
+	if (del)
+		*del = 0;
+	proc_set_exe(p, im, exe);
 }
 
 static int read_maps(struct procs *p, struct proc_image *im)
 {
-	char path[64], exe[PATH_MAX];
-	FILE *f = open_maps(im->tgid);
-	if (!f)
-		return -errno;
-	char *line = NULL;
-	size_t cap = 0;
-	proc_image_reset(p, im);
-	for (ssize_t n; (n = getline(&line, &cap, f)) > 0;) {
-		if (line[n - 1] == '\n')
-			line[n - 1] = 0;
-		add_line(p, im, line);
-	}
-	free(line);
-	fclose(f);
-	snprintf(path, sizeof(path), "/proc/%u/exe", proc_thread(im->tgid));
-	ssize_t n = readlink(path, exe, sizeof(exe) - 1);
-	if (n > 0) {
-		exe[n] = 0;
-		char *del = strstr(exe, " (deleted)");
-		if (del)
-			*del = 0;
-		proc_set_exe(p, im, exe);
-	}
-	return 0;
+	const struct reader_request q = { .op = READ_MAPS, .tgid = im->tgid };
+	struct buf reply = BUF_INIT;
+	int rc = reader_ask(&q, NULL, &reply, NULL);
+	rc = rc ? rc : buf_add_u8(&reply, 0);
+	if (!rc)
+		add_maps(p, im, (char *)reply.data, (char *)reply.data + reply.len - 1);
+	buf_fini(&reply);
+	return rc;
 }
 
 int procs_scan_one(struct procs *p, uint32_t tgid)

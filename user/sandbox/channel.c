@@ -15,7 +15,7 @@ uint64_t channel_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Workers wait inside sendmsg and recvmsg, which need no further call; who has a deadline polls first. */
+/* Workers wait inside sendmsg and recvmsg, which need no further call; who has a deadline polls. */
 static int wait_for(int fd, short events, uint64_t until_ns)
 {
 	while (until_ns != CHANNEL_FOREVER) {
@@ -41,9 +41,6 @@ static int flags_for(uint64_t until_ns)
 static ssize_t move(int fd, struct msghdr *m, int out, uint64_t until_ns)
 {
 	for (;;) {
-		int rc = wait_for(fd, out ? POLLOUT : POLLIN, until_ns);
-		if (rc)
-			return rc;
 		ssize_t n = out ? sendmsg(fd, m, flags_for(until_ns))
 				: recvmsg(fd, m, flags_for(until_ns) | MSG_CMSG_CLOEXEC);
 		if (n > 0)
@@ -52,6 +49,9 @@ static ssize_t move(int fd, struct msghdr *m, int out, uint64_t until_ns)
 			return -EPIPE;
 		if (errno != EINTR && errno != EAGAIN)
 			return errno == ECONNRESET ? -EPIPE : -errno;
+		int rc = errno == EAGAIN ? wait_for(fd, out ? POLLOUT : POLLIN, until_ns) : 0;
+		if (rc)
+			return rc;
 	}
 }
 
@@ -78,8 +78,8 @@ int channel_send(int fd, const struct channel_head *h, const void *bytes, const 
 {
 	struct channel_head head = *h;
 	union control c = { 0 };
-	struct iovec iov = { &head, sizeof(head) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct iovec iov[2] = { { &head, sizeof(head) }, { (void *)(uintptr_t)bytes, h->len } };
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = h->len ? 2 : 1 };
 	if (n_fds > SANDBOX_FDS_MAX)
 		return -EINVAL;
 	if (n_fds) {
@@ -94,8 +94,9 @@ int channel_send(int fd, const struct channel_head *h, const void *bytes, const 
 	ssize_t n = move(fd, &m, 1, until_ns);
 	if (n < 0)
 		return (int)n;
-	int rc = move_all(fd, (uint8_t *)&head + n, sizeof(head) - (size_t)n, 1, until_ns);
-	return rc ? rc : move_all(fd, (void *)(uintptr_t)bytes, h->len, 1, until_ns);
+	size_t of_head = (size_t)n < sizeof(head) ? (size_t)n : sizeof(head), sent = (size_t)n - of_head;
+	int rc = move_all(fd, (uint8_t *)&head + of_head, sizeof(head) - of_head, 1, until_ns);
+	return rc ? rc : move_all(fd, (uint8_t *)(uintptr_t)bytes + sent, h->len - sent, 1, until_ns);
 }
 
 int channel_recv(int fd, void *out, size_t len, uint64_t until_ns)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -22,6 +23,7 @@
 
 #define NAME "ascribe-nursery"
 #define SOCKET 3 /* its descriptor in the nursery */
+#define END_MS 50 /* for killed children to end */
 #define CHILDREN_MAX 64 /* alive, or killed and still blocked in a read */
 
 /* ---- the worker ---- */
@@ -113,6 +115,23 @@ static pid_t fork_child(enum nursery_order order, int fd, const struct sandbox_c
 	return p;
 }
 
+/* Not to be left to whoever adopts orphans. One that no signal ends is. */
+static void end_children(void)
+{
+	bool any = true;
+	for (size_t i = 0; i < CHILDREN_MAX; i++)
+		if (children[i])
+			kill(children[i], SIGKILL);
+	for (unsigned ms = 0; any && ms < END_MS; ms++) {
+		any = false;
+		reap_children();
+		for (size_t i = 0; i < CHILDREN_MAX; i++)
+			any |= children[i] != 0;
+		if (any)
+			poll(NULL, 0, 1);
+	}
+}
+
 static int obey(const struct sandbox_config *cfg)
 {
 	int fd = -1, pidfd = -1;
@@ -166,6 +185,7 @@ static _Noreturn void nursery_run(const struct sandbox_config *cfg)
 	syscall(SYS_close_range, SOCKET + 1, ~0u, 0);
 	while (!obey(cfg))
 		;
+	end_children();
 	_exit(0);
 }
 

@@ -17,7 +17,7 @@
 #define SPAWN_NS 2000000000ull
 #define PAUSE_NS 250000000ull /* after a call that the machine had no time for; twice that after the next one, */
 #define PAUSE_MAX_NS 4000000000ull
-#define REAP_MS 100 /* for a killed nursery to end */
+#define REAP_MS 100 /* for a nursery to end */
 
 struct lane {
 	struct sandbox_child worker; /* worker.fd -1: none */
@@ -82,16 +82,26 @@ static void kill_worker(struct sandbox *s, unsigned lane)
 	sandbox_retire(s, lane);
 }
 
-/* Kill before waiting: the nursery may be stopped. Wait for a moment only. All workers end with it. */
+/* False: it has not ended yet. Waits for a moment only. */
+static bool reap_nursery(const struct sandbox *s)
+{
+	pid_t rc = 0;
+	for (unsigned ms = 0; ms < REAP_MS && (rc = waitpid(s->nursery_pid, NULL, WNOHANG)) == 0; ms++)
+		poll(NULL, 0, 1);
+	return rc != 0;
+}
+
+/* It ends when its socket is closed, after its children, unless it is stopped. */
 static void end_nursery(struct sandbox *s)
 {
 	if (s->nursery < 0)
 		return;
 	close(s->nursery);
 	s->nursery = -1;
-	kill(s->nursery_pid, SIGKILL); /* our child, not reaped: the number is its own */
-	for (unsigned ms = 0; ms < REAP_MS && waitpid(s->nursery_pid, NULL, WNOHANG) == 0; ms++)
-		poll(NULL, 0, 1);
+	if (!reap_nursery(s)) {
+		kill(s->nursery_pid, SIGKILL); /* our child, not reaped: the number is its own */
+		reap_nursery(s);
+	}
 	for (unsigned i = 0; i < SANDBOX_LANES; i++)
 		sandbox_retire(s, i);
 }
@@ -277,6 +287,11 @@ int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *
 	if (rc == -ECHILD && !fresh) /* perhaps for what it had kept of earlier requests: a new one has nothing */
 		rc = run_once(s, call, reply, &fresh);
 	return rc;
+}
+
+void sandbox_add_cpu(struct sandbox *s, uint64_t ns)
+{
+	s->stats.cpu_ns += ns;
 }
 
 void sandbox_stats(const struct sandbox *s, struct sandbox_stats *ret)

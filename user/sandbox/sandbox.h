@@ -57,7 +57,7 @@ struct sandbox_stats {
 	uint64_t stalled; /* of these, those that had not been given the time: the machine was busy, or their file was slow */
 	uint64_t restarted; /* nurseries that had been killed, or did not answer */
 	uint64_t died; /* workers that ended by themselves: out of memory, a forbidden call, a crash */
-	uint64_t cpu_ns; /* of workers, for answers */
+	uint64_t cpu_ns; /* of workers, for answers, and of readers */
 };
 
 struct sandbox;
@@ -109,6 +109,9 @@ void sandbox_child_release(struct sandbox_child *c);
 
 /* The worker of a lane goes; the next request gets a new one. */
 void sandbox_retire(struct sandbox *s, unsigned lane);
+
+/* CPU time of a reader, to be told with that of workers. */
+void sandbox_add_cpu(struct sandbox *s, uint64_t ns);
 
 void sandbox_stats(const struct sandbox *s, struct sandbox_stats *ret);
 

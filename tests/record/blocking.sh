@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Programs whose memory, files, roots and maps lie on a filesystem that never answers the profiler (blocking.c), beside one
+# that behaves: the recording ends in time, loses nothing, has the other's labels and names, and counts what did not answer.
+. "$(dirname "$0")/lib.bash"
+load=$loads/labelled
+mnt=$dir/mnt
+user=47110
+seconds=6
+[ -e /dev/fuse ] || skip "there is no /dev/fuse"
+command -v fusermount3 >/dev/null || skip "needs fuse3"
+
+# Whoever waits for this filesystem is let go, also when the test fails.
+let_go() {
+	local device
+	device=$(awk -v m="$mnt" '$5 == m { split($3, d, ":"); print d[2] }' /proc/self/mountinfo)
+	mountpoint -q /sys/fs/fuse/connections || mount -t fusectl fusectl /sys/fs/fuse/connections 2>/dev/null
+	[ -z "$device" ] || echo 1 >"/sys/fs/fuse/connections/$device/abort" 2>/dev/null
+	umount -l "$mnt" 2>/dev/null
+	return 0
+}
+at_end=let_go
+chmod 755 "$dir"
+mkdir "$mnt" files linked
+
+# ---- what it has ----
+cp "$loads/blocking" blocking
+strip -s -o linked/prog blocking && objcopy --only-keep-debug blocking files/prog.debug &&
+	objcopy --remove-section=.note.gnu.build-id --add-gnu-debuglink=files/prog.debug linked/prog ||
+	bad "a program with a debug link"
+objcopy --remove-section=.note.gnu.build-id blocking files/prog || bad "a program without a build id" # else it is known by that
+cp /bin/busybox files/
+printf '1000 100 not_answered\n' >files/map
+head -c 4096 /dev/zero >files/jit-1.dump
+ln -s "$mnt/open/prog.debug" linked/prog.debug
+setarch -R ./blocking page files/page || bad "the page of the descriptor"
+background "$loads/blocking" serve "$mnt" "$dir/files" "$dir/kept"
+for _ in $(seq 100); do
+	mountpoint -q "$mnt" && break
+	sleep 0.05
+done
+ok "others see the files" cmp "$mnt/open/prog" files/prog
+
+# ---- all at once ----
+background "$load" share $((seconds + 2)) >before.json
+begin=$(date +%s%N)
+background timeout -s KILL 60 "$ascribe" record -a -F 99 -d $seconds -o st 2>err
+recorder=$pid
+recording err
+# As a user of its own, of whom nothing was heard before.
+attackers=()
+attack() {
+	user=$((user + 1))
+	background nice -n 10 "$@" >/dev/null 2>&1
+	attackers+=("$pid")
+}
+as_user() { attack setpriv --reuid=$user --regid=$user --clear-groups "$@"; }
+as_user setarch -R ./blocking descriptor "$mnt/read/page" $seconds
+for kind in open read flush getattr later lookup; do
+	as_user "$mnt/$kind/prog" spin $seconds
+done
+as_user sh -c "cd '$mnt/lookup' && exec '$dir/blocking' spin $seconds"
+attack chroot --userspec=$user:$user "$mnt/lookup" /busybox timeout $seconds /busybox yes
+attack unshare -m sh -c "f=/tmp/perf-\$\$.map; >\$f; trap 'rm -f '\$f EXIT; mount --bind '$mnt/open/map' \$f; exec setpriv --reuid=$user --regid=$user --clear-groups '$dir/blocking' jit $seconds"
+as_user ./blocking jit $seconds "$mnt/open/jit-1.dump"
+as_user ./linked/prog spin $seconds
+sleep 1
+"$load" share 3 >after.json
+wait "$recorder"
+status=$?
+took=$((($(date +%s%N) - begin) / 1000000))
+ok "the recording ends" test $status = 0
+ok "in time: $took ms" test $took -lt $(((seconds + 8) * 1000))
+kill -9 "${attackers[@]}" 2>/dev/null
+let_go
+wait "${attackers[@]}" 2>/dev/null
+"$ascribe" stat st --json >stat.json 2>/dev/null
+report st --by tenant --where '{comm="labelled",tenant!=""}' >tenants.json
+report st --where '{comm="labelled"}' >names.json
+for kind in open read flush getattr later lookup; do
+	ok "there was $kind that is not answered" grep -q "$kind" kept
+done
+check "labels of the one that behaves" r=tenants.json -- 'set(samples(r)) == {"a", "b"} and min(samples(r).values()) > 20' 'samples(r)'
+check "its names" r=names.json -- \
+	'[x["function"] for x in r["rows"]][0] == "burn" and r["rows"][0]["samples"] > 0.9 * r["samples"]' \
+	'[(x["function"], x["samples"]) for x in r["rows"]][:3], r["samples"]'
+check "what did not answer is counted" s=stat.json -- 's["flagged"]["unanswered"] > 20' \
+	's["flagged"]["unanswered"], s["stored"]'
+check "nothing is lost" s=stat.json -- \
+	'exact(s) and sum(n for k, n in s["lost"].items() if k not in ("idle_not_run", "not_run")) == 0' 's["lost"]'
+check "no drain is as long as the time to the next one" s=stat.json -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 7e9' \
+	's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9'
+ok "it says so" grep -q 'reads of their memory or files did not answer in time' err
+finish

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to a reader: between reader.c, who asks, and serve.c, which runs in the helper. */
+#ifndef ASCRIBE_PROC_READER_INT_H
+#define ASCRIBE_PROC_READER_INT_H
+
+#include "proc/proc.h"
+#include "util/buf.h"
+
+enum reader_op {
+	READ_MEMORY,	/* a: address, b: bytes */
+	READ_MAPS,	/* the program's path with its NUL, then the lines of executable mappings */
+	READ_LINE,	/* a: address. struct proc_line */
+	FIND_LINE,	/* text: what the line has to hold, one of several lines. A start address, 8 bytes */
+	READ_TEXT,	/* text: a file of /proc/TGID, b: bytes at most */
+	OPEN_MAP,	/* a, b: the mapping. A descriptor and struct proc_opened, as all that open */
+	OPEN_IN_ROOT,	/* a: whose root, 0: ours. text: the path */
+	ROOT_OPEN,	/* a: the name for it from now on */
+	ROOT_FILE,	/* a: as above, b: the user. text: the path */
+	ROOT_TMP_FILE,	/* the same in its /tmp */
+	ROOT_CLOSE,	/* a */
+	READER_OPS,
+};
+
+#define READER_TEXT_MAX 4096u /* with its NUL */
+
+struct reader_request {
+	uint32_t op, tgid; /* the process that it is for */
+	uint64_t a, b;
+	char text[]; /* NUL-terminated */
+};
+
+/* 0 or -errno. out: appended to. *ret_fd: -1 unless a descriptor is the answer. */
+int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd);
+
+/* The other side: text may be NULL, reply is emptied first, ret_fd may be NULL where none is expected. */
+int reader_ask(const struct reader_request *q, const char *text, struct buf *reply, int *ret_fd);
+
+/* The same, of a request that opens a file. */
+int proc_ask_file(const struct reader_request *q, const char *path, struct proc_opened *ret);
+
+#endif
