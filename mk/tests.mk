@@ -18,7 +18,8 @@ alone = $(call script_list,$(filter-out $(BESIDE) $(WAITING),$(sort $(wildcard t
 # These look at no share of time: they run beside whatever uses both CPUs. The store's faults have as many processes as there are CPUs: one of
 # those, one of these, which wait much of their time.
 BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh http/budget.sh http/pyroscope.sh http/api.sh record/sources.sh \
-	http/install.sh http/ingest.sh record/leaderless.sh record/teardown.sh)
+	http/install.sh http/ingest.sh record/leaderless.sh record/teardown.sh \
+	record/lost_sideband.sh)
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
 # Nor do these, but they want a CPU when they want it: two at a time.
 UNIT_PAIRED := test_sandbox test_symbols_sources

@@ -137,6 +137,40 @@ static void test_late_news(void **state)
 	procs_free(p);
 }
 
+/* Where a record is missing, /proc says that another program runs: a new image, and the old one as
+ * it was. */
+static void test_missed_news(void **state)
+{
+	(void)state;
+	struct procs *p;
+	uint32_t self = (uint32_t)getpid();
+	uint64_t before = proc_now_ns();
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_exec(p, self, "earlier", before);
+	assert_non_null(procs_mmap(p, self, PAGE, PAGE, 0, "/earlier", 1, 2, NULL, 0, before));
+	assert_int_equal(procs_scan_one(p, self), 0);
+	const struct proc_image *im = procs_find(p, self, UINT64_MAX),
+				*old = procs_find(p, self, before);
+	assert_string_equal(old->exe->path, "/earlier");
+	assert_string_equal(old->comm, "earlier");
+	assert_ptr_equal(im->older, old);
+	assert_string_not_equal(im->exe->path, "/earlier");
+	assert_int_equal(procs_scan_one(p, self), 0);
+	assert_ptr_equal(procs_find(p, self, UINT64_MAX),
+			 im); /* the same program: the same image */
+
+	/* The number was used again: an image that had ended before this process began. */
+	procs_free(p);
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_fork(p, self, 1, 1000);
+	assert_false(proc_image_holds(procs_find(p, self, UINT64_MAX), before));
+	assert_int_equal(procs_scan_one(p, self), 0);
+	im = procs_find(p, self, UINT64_MAX);
+	assert_true(im->from_ns > 1000 && im->from_ns <= before); /* when it started */
+	assert_int_equal(im->older->to_ns, im->from_ns);
+	procs_free(p);
+}
+
 /* A tgid that is used again is another process. */
 static void test_reuse(void **state)
 {
@@ -278,10 +312,15 @@ static void test_cgroup_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mappings_replace), cmocka_unit_test(test_fork_and_exec), cmocka_unit_test(test_reuse),
+		cmocka_unit_test(test_mappings_replace),
+		cmocka_unit_test(test_fork_and_exec),
+		cmocka_unit_test(test_reuse),
 		cmocka_unit_test(test_late_news),
-		cmocka_unit_test(test_files),		 cmocka_unit_test(test_scan_self),
-		cmocka_unit_test(test_open_refuses),	 cmocka_unit_test(test_cgroup_names),
+		cmocka_unit_test(test_missed_news),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_scan_self),
+		cmocka_unit_test(test_open_refuses),
+		cmocka_unit_test(test_cgroup_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -181,6 +181,7 @@ void procs_fork(struct procs *p, uint32_t tgid, uint32_t parent, uint64_t ns)
 	if (!im)
 		return;
 	im->parent = parent;
+	im->cgroup_inherited = true;
 	if (!from)
 		return;
 	proc_set_comm(im, from->comm);
@@ -197,6 +198,7 @@ void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
 	if (!im)
 		return;
 	proc_set_comm(im, comm);
+	im->cgroup_inherited = true;
 	if (old) {
 		im->parent = old->parent;
 		im->cgroup = old->cgroup ? strdup(old->cgroup) : NULL;
@@ -351,6 +353,12 @@ struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns)
 	while (im && im->from_ns > ns)
 		im = im->older;
 	return im;
+}
+
+bool proc_image_holds(const struct proc_image *im, uint64_t start_ns)
+{
+	uint64_t seen = im->from_ns ? im->from_ns : im->read_ns; /* it ran then */
+	return !seen || start_ns <= seen + PROC_TICK_NS;
 }
 
 void procs_forget(struct procs *p, uint64_t ns)

@@ -44,6 +44,8 @@ struct proc_image {
 	uint32_t parent; /* tgid, 0 when unknown */
 	uint64_t from_ns, to_ns; /* to_ns: UINT64_MAX while it lives */
 	uint64_t read_ns;        /* when /proc was read, 0: never */
+	bool cgroup_inherited;	 /* cgroup is the parent's, or that before exec: it may have changed
+				  */
 	char comm[PROC_COMM_SIZE + 1];
 	struct proc_file *exe; /* NULL for kernel threads and when unknown */
 	char *cgroup;          /* path from /proc/TGID/cgroup, may be NULL */
@@ -82,9 +84,17 @@ struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uin
  */
 int proc_check_namespace(struct err *err);
 
-/* Read all processes, or one. A process that ends meanwhile is no error. -ENOENT: there is no such process. */
+/*
+ * Read all processes, or one. Where a side-band record is missing, and the number is of another
+ * process now, a new image begins when that one started; where the process runs another program, a
+ * new image begins now. A process that ends meanwhile is no error. -ENOENT: there is no such
+ * process.
+ */
 int procs_scan(struct procs *p);
 int procs_scan_one(struct procs *p, uint32_t tgid);
+
+/* Read the cgroup of an image that inherited it; once for each image. */
+void proc_image_read_cgroup(struct proc_image *im);
 
 /*
  * The thread that stands for a process in /proc: /proc/N has its memory, its root, its cgroup. That
@@ -111,6 +121,9 @@ struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns);
 /* True while a thread of this image runs. False for NULL. Asks /proc where the first thread has
  * exited. */
 bool proc_image_alive(const struct proc_image *im);
+/* False when a process that started at start_ns (BOOTTIME) cannot be that of the image: its number
+ * was used again. */
+bool proc_image_holds(const struct proc_image *im, uint64_t start_ns);
 const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr);
 
 /*
@@ -160,6 +173,8 @@ uint64_t proc_now_ns(void);
  * cgroup path of a v2 cgroup id, NULL when it cannot be told ("/" is returned as it is). Cached; borrowed until procs_free.
  */
 const char *procs_cgroup_path(struct procs *p, uint64_t id);
+/* True when that cgroup is known and not the root: then /proc/TGID/cgroup tells nothing more. */
+bool procs_in_cgroup(struct procs *p, uint64_t id);
 
 /* The systemd unit that a cgroup path is of, and its length: its last part that ends with .service or .scope; or 0. */
 size_t proc_unit(const char *cgroup, const char **ret);

@@ -8,6 +8,8 @@
 #define FILE_BUCKETS 8191
 #define IMAGE_BITS 14
 #define CGROUP_BUCKETS 256
+#define PROC_TICK_NS                                                                               \
+	10000000u /* /proc tells times in ticks of USER_HZ, 100 on every architecture of ours */
 
 struct cgroup_name {
 	uint64_t id;

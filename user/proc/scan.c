@@ -93,21 +93,46 @@ static char *read_cgroup(uint32_t tgid)
 	return best ? strdup(best) : NULL;
 }
 
-/* comm and parent from /proc/TGID/stat: the comm stands in the outermost parentheses. */
-static int read_stat(struct proc_image *im)
+/* What /proc/TGID/stat says, and /proc/TGID/exe. */
+struct process {
+	char text[1024];
+	const char *comm; /* in text */
+	unsigned parent;
+	uint64_t start_ns;  /* rounded down to a tick */
+	char exe[PATH_MAX]; /* "": none, or not for us */
+};
+
+static void read_exe(uint32_t tgid, char out[PATH_MAX])
 {
-	char path[64], text[1024];
-	snprintf(path, sizeof(path), "/proc/%u/stat", im->tgid);
-	if (read_small(path, text, sizeof(text)) <= 0)
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%u/exe", proc_thread(tgid));
+	ssize_t n = readlink(path, out, PATH_MAX - 1);
+	out[n > 0 ? n : 0] = 0;
+	char *del = strstr(out, " (deleted)");
+	if (del)
+		*del = 0;
+}
+
+/* proc(5): the comm stands in the outermost parentheses; the parent is field 4, the start field 22.
+ */
+static int read_process(uint32_t tgid, struct process *ret)
+{
+	char path[64];
+	unsigned long long ticks = 0;
+	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
+	if (read_small(path, ret->text, sizeof(ret->text)) <= 0)
 		return -ENOENT;
-	char *open = strchr(text, '('), *close = strrchr(text, ')');
+	char *open = strchr(ret->text, '('), *close = strrchr(ret->text, ')');
 	if (!open || !close || close < open)
 		return -EBADMSG;
 	*close = 0;
-	proc_set_comm(im, open + 1);
-	unsigned parent;
-	if (sscanf(close + 1, " %*c %u", &parent) == 1)
-		im->parent = parent;
+	ret->comm = open + 1;
+	ret->parent = 0;
+	sscanf(close + 1,
+	       " %*c %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+	       &ret->parent, &ticks);
+	ret->start_ns = ticks * PROC_TICK_NS;
+	read_exe(tgid, ret->exe);
 	return 0;
 }
 
@@ -178,7 +203,6 @@ int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len)
 
 static int read_maps(struct procs *p, struct proc_image *im)
 {
-	char path[64], exe[PATH_MAX];
 	FILE *f = open_maps(im->tgid);
 	if (!f)
 		return -errno;
@@ -192,34 +216,53 @@ static int read_maps(struct procs *p, struct proc_image *im)
 	}
 	free(line);
 	fclose(f);
-	snprintf(path, sizeof(path), "/proc/%u/exe", proc_thread(im->tgid));
-	ssize_t n = readlink(path, exe, sizeof(exe) - 1);
-	if (n > 0) {
-		exe[n] = 0;
-		char *del = strstr(exe, " (deleted)");
-		if (del)
-			*del = 0;
-		proc_set_exe(p, im, exe);
-	}
 	return 0;
+}
+
+/*
+ * When a new image of what was found must begin, because a record is missing: 0 when the image is
+ * what was found. The exec of another program was some time ago, and now is the better guess: a row
+ * of samples goes by its last one, and those of the program that ended have theirs before. An exec
+ * of the same path cannot be told, and has the same names.
+ */
+static uint64_t missed(const struct proc_image *im, const struct process *found, uint64_t now)
+{
+	if (im->to_ns != UINT64_MAX)
+		return now;
+	if (!proc_image_holds(im, found->start_ns))
+		return found->start_ns;
+	return found->exe[0] && im->exe && strcmp(found->exe, im->exe->path) ? now : 0;
+}
+
+void proc_image_read_cgroup(struct proc_image *im)
+{
+	char *cgroup = im->cgroup_inherited ? read_cgroup(im->tgid) : NULL;
+	im->cgroup_inherited = false;
+	if (!cgroup)
+		return;
+	free(im->cgroup);
+	im->cgroup = cgroup;
 }
 
 int procs_scan_one(struct procs *p, uint32_t tgid)
 {
 	uint64_t now = proc_now_ns();
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%u", tgid);
-	if (access(path, F_OK))
-		return -ENOENT;
+	struct process found;
+	int rc = read_process(tgid, &found);
+	if (rc)
+		return rc;
 	struct proc_image *im = proc_newest(p, tgid);
-	if (!im || im->to_ns != UINT64_MAX)
-		im = proc_image_add(p, tgid, im ? now : 0);
+	uint64_t begin = im ? missed(im, &found, now) : 0;
+	if (!im || begin)
+		im = proc_image_add(p, tgid, begin);
 	if (!im)
 		return -ENOMEM;
-	free(im->cgroup);
-	im->cgroup = read_cgroup(tgid);
-	read_stat(im);
-	read_maps(p, im);
+	proc_set_comm(im, found.comm);
+	im->parent = found.parent;
+	im->cgroup_inherited = true;
+	proc_image_read_cgroup(im);
+	if (!read_maps(p, im) && found.exe[0])
+		proc_set_exe(p, im, found.exe);
 	im->leader_gone = proc_thread(tgid) != tgid;
 	im->read_ns = now;
 	return 0;
