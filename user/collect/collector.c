@@ -298,6 +298,7 @@ static void drain_sideband(struct collector *c)
 	c->next_news_ns = c->news_ns + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
 	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &loss);
 	c->sum.sideband_lost += loss.records;
+	c->sum.images_trimmed += procs_trim(c->procs);
 	if (!loss.any && !rc)
 		return;
 	c->sum.sideband_gaps++;

@@ -63,6 +63,7 @@ struct collector_progress {
 	uint64_t drains, drain_ns; /* CPU time of the drains */
 	uint64_t processes, alive; /* alive: of the processes, now */
 	uint64_t sideband_lost;	   /* records that the kernel dropped, as far as it has told */
+	uint64_t images_trimmed;   /* processes that ended and were forgotten early: procs_trim */
 	uint64_t sideband_gaps; /* how often some may have been missing, and /proc was read instead
 				 */
 	size_t table_bytes; /* kernel memory of the per-CPU tables */

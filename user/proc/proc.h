@@ -20,6 +20,8 @@
 
 #define PROC_MAPS_MAX 65536 /* mappings of one image; more are ignored */
 #define PROC_COMM_SIZE 16
+#define PROC_ENDED_MAX 32768		  /* images of what has ended that are kept: procs_trim */
+#define PROC_IMAGES_BYTES_MAX (32u << 20) /* of all images, before those that ended give way */
 #define PROC_BUILD_ID_MAX 20
 
 /* A mapped file, shared by all mappings of it; the same path with another content is another file. */
@@ -49,11 +51,14 @@ struct proc_image {
 	char comm[PROC_COMM_SIZE + 1];
 	struct proc_file *exe; /* NULL for kernel threads and when unknown */
 	char *cgroup;          /* path from /proc/TGID/cgroup, may be NULL */
-	struct proc_map *maps; /* sorted by start, never overlapping */
-	uint32_t n_maps, cap_maps;
+	const struct proc_map *maps; /* sorted by start, never overlapping; a child shares its
+					parent's until either maps more */
+	uint32_t n_maps;
 	uint32_t leader_gone;  /* its first thread has exited; others may go on: proc_image_alive */
 	uint32_t labels_state; /* for user/collect */
 	uint64_t labels_ns;
+	bool ended; /* in procs's list of images that ended */
+	struct proc_image *ended_before, *ended_after;
 	struct proc_image *older; /* the image before this one, of the same tgid */
 	struct proc_image *next;  /* hash chain of newest images */
 };
@@ -160,6 +165,13 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid);
 
 /* Forget images that ended before ns, and look whether those whose leader is gone have ended. */
 void procs_forget(struct procs *p, uint64_t ns);
+
+/*
+ * Forget the images that ended first, while more than PROC_ENDED_MAX have ended or all together
+ * take more than PROC_IMAGES_BYTES_MAX. Returns how many: their samples that come later have no exe
+ * and no names. Pointers to images end here.
+ */
+size_t procs_trim(struct procs *p);
 
 /* Images that are kept, also of those that have ended. */
 size_t procs_count(const struct procs *p);

@@ -273,8 +273,10 @@ static void suspect_missing(struct procs *p, uint64_t since_ns)
 {
 	for (size_t b = 0; b < 1u << IMAGE_BITS; b++)
 		for (struct proc_image *im = p->images[b]; im; im = im->next)
-			if (im->to_ns == UINT64_MAX && im->read_ns < since_ns)
+			if (im->to_ns == UINT64_MAX && im->read_ns < since_ns) {
 				im->leader_gone = 1;
+				proc_image_ended(p, im);
+			}
 }
 
 int procs_scan(struct procs *p)
