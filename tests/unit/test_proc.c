@@ -3,6 +3,7 @@
 #include "proc/proc.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -134,6 +135,80 @@ static void test_late_news(void **state)
 	assert_int_equal(im->to_ns, UINT64_MAX);
 	assert_int_equal(im->n_maps, 0);
 	assert_null(im->older);
+	procs_free(p);
+}
+
+/* Where a record is missing, /proc says that another program runs: a new image, and the old one as
+ * it was. */
+static void test_missed_news(void **state)
+{
+	(void)state;
+	struct procs *p;
+	uint32_t self = (uint32_t)getpid();
+	uint64_t before = proc_now_ns();
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_exec(p, self, "earlier", before);
+	assert_non_null(procs_mmap(p, self, PAGE, PAGE, 0, "/earlier", 1, 2, NULL, 0, before));
+	assert_int_equal(procs_scan_one(p, self), 0);
+	const struct proc_image *im = procs_find(p, self, UINT64_MAX),
+				*old = procs_find(p, self, before);
+	assert_string_equal(old->exe->path, "/earlier");
+	assert_string_equal(old->comm, "earlier");
+	assert_ptr_equal(im->older, old);
+	assert_string_not_equal(im->exe->path, "/earlier");
+	assert_int_equal(procs_scan_one(p, self), 0);
+	assert_ptr_equal(procs_find(p, self, UINT64_MAX),
+			 im); /* the same program: the same image */
+
+	/* The number was used again: an image that had ended before this process began. */
+	procs_free(p);
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_fork(p, self, 1, 1000);
+	assert_false(proc_image_holds(procs_find(p, self, UINT64_MAX), before));
+	assert_int_equal(procs_scan_one(p, self), 0);
+	im = procs_find(p, self, UINT64_MAX);
+	assert_true(im->from_ns > 1000 && im->from_ns <= before); /* when it started */
+	assert_int_equal(im->older->to_ns, im->from_ns);
+	procs_free(p);
+}
+
+/* Children share their parent's mappings until they map something; of those that ended only so many
+ * are kept. */
+static void test_fork_storm(void **state)
+{
+	(void)state;
+	const uint32_t forks = 100000, parent = 10;
+	const size_t before = mallinfo2().uordblks;
+	struct procs *p;
+	size_t most = 0, trimmed = 0;
+	assert_int_equal(procs_new(&p, count_gone), 0);
+	procs_exec(p, parent, "parent", 1);
+	for (uint64_t i = 0; i < 300; i++)
+		assert_non_null(
+			procs_mmap(p, parent, 2 * i * PAGE, PAGE, 0, "/library", 1, i, NULL, 0, 2));
+	for (uint32_t i = 0; i < forks; i++) {
+		uint32_t child =
+			0x40000000 + i; /* no such process is there: proc_image_alive asks /proc */
+		procs_fork(p, child, parent, 10 + i);
+		procs_exit(p, child, 10 + i);
+		if (i % 1000 == 0) {
+			trimmed += procs_trim(p);
+			most = mallinfo2().uordblks > most ? mallinfo2().uordblks : most;
+		}
+	}
+	trimmed += procs_trim(p);
+	assert_true(most - before < 40u << 20);
+	assert_int_equal(procs_count(p), PROC_ENDED_MAX + 1);
+	assert_int_equal(trimmed, forks - PROC_ENDED_MAX);
+	assert_null(procs_find(p, 0x40000000, UINT64_MAX)); /* those that ended first went */
+	const struct proc_image *last = procs_find(p, 0x40000000 + forks - 1, UINT64_MAX);
+	assert_int_equal(last->n_maps, 300);
+	/* The last child maps something: only its own list changes. */
+	assert_non_null(procs_mmap(p, 0x40000000 + forks - 1, PAGE, PAGE, 0, "/own", 1, 2, NULL, 0,
+				   1u << 30));
+	assert_int_equal(last->n_maps, 301);
+	assert_int_equal(procs_find(p, parent, UINT64_MAX)->n_maps, 300);
+	assert_int_equal(procs_find(p, 0x40000000 + forks - 2, UINT64_MAX)->n_maps, 300);
 	procs_free(p);
 }
 
@@ -283,10 +358,16 @@ static void test_cgroup_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mappings_replace), cmocka_unit_test(test_fork_and_exec), cmocka_unit_test(test_reuse),
+		cmocka_unit_test(test_mappings_replace),
+		cmocka_unit_test(test_fork_and_exec),
+		cmocka_unit_test(test_reuse),
 		cmocka_unit_test(test_late_news),
-		cmocka_unit_test(test_files),		 cmocka_unit_test(test_scan_self),
-		cmocka_unit_test(test_open_refuses),	 cmocka_unit_test(test_cgroup_names),
+		cmocka_unit_test(test_missed_news),
+		cmocka_unit_test(test_fork_storm),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_scan_self),
+		cmocka_unit_test(test_open_refuses),
+		cmocka_unit_test(test_cgroup_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

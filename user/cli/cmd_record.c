@@ -228,6 +228,29 @@ static void print_progress(struct recording *r, bool tty)
 	fflush(stderr);
 }
 
+static void print_processes(const struct collector_progress *p)
+{
+	if (p->sideband_gaps)
+		cmd_warn("processes: this recorder got no CPU for too long, and the kernel dropped "
+			 "records of "
+			 "forks, execs and mappings (%" PRIu64 " known of, %" PRIu64
+			 " gaps); samples of that time "
+			 "(sideband_lost in `ascribe stat`) may have no exe and function names, or "
+			 "those of another "
+			 "program; as root, or with CAP_SYS_NICE, the recorder runs before others",
+			 p->sideband_lost, p->sideband_gaps);
+}
+
+static void print_trimmed(const struct collector_progress *p)
+{
+	if (p->images_trimmed)
+		cmd_warn("processes: %" PRIu64 " that had ended were forgotten before the end of "
+					       "their window, because more than "
+			 "%d ended in it, or their mappings took more than %u MiB; their last "
+			 "samples have no exe and no names",
+			 p->images_trimmed, PROC_ENDED_MAX, PROC_IMAGES_BYTES_MAX >> 20);
+}
+
 static void print_unwinding(const struct unwinding_stats *u)
 {
 	if (u->compiled)
@@ -283,6 +306,8 @@ static void print_summary(struct recording *r, bool tty)
 	if (p.outside)
 		fprintf(stderr, "; %" PRIu64 " fired outside the selection", p.outside);
 	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");
+	print_processes(&p);
+	print_trimmed(&p);
 	print_unwinding(&p.unwinding);
 	print_symbols(&p.symbols, &p.parsing, &p.reading);
 	print_jit(&p.jit);

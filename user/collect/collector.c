@@ -31,7 +31,7 @@
 #include <unistd.h>
 
 #define NS 1000000000ull
-#define SIDEBAND_PAGES 32    /* per CPU: 128 KiB, some 1,000 news */
+#define SIDEBAND_BYTES (128u << 10) /* per CPU: some 1,000 records */
 #define NEWS_SOON_NS (NS / 200)
 #define ATTEND_NS (NS / 100)
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
@@ -69,6 +69,8 @@ struct collector {
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
 	uint64_t names_until_ns; /* BOOTTIME: the last rows wait for their names until then */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
+	uint64_t lost_from_ns,
+		lost_to_ns; /* BOOTTIME: records of the side-band are missing between; 0: none */
 	uint64_t next_attend_ns; /* BOOTTIME, while rows are added */
 	uint32_t *later; /* rows of the half in hand that were put off */
 	size_t cap_later;
@@ -111,8 +113,12 @@ static int row_set(struct collector *c, const struct row *row, const struct proc
 static struct proc_image *row_image(struct collector *c, const struct row *row)
 {
 	struct proc_image *im = procs_find(c->procs, row->tgid, row->last_ns);
-	if (!im && !procs_scan_one(c->procs, row->tgid))
+	if ((!im || !proc_image_holds(im, row->start_ns)) && !procs_scan_one(c->procs, row->tgid))
 		im = procs_find(c->procs, row->tgid, row->last_ns);
+	if (!im || !proc_image_holds(im, row->start_ns))
+		return NULL;
+	if (im->cgroup_inherited && !procs_in_cgroup(c->procs, row->cgroup))
+		proc_image_read_cgroup(im);
 	return im;
 }
 
@@ -243,6 +249,8 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (row->kind != ROW_IDLE)
 		metric_add(METRIC_stack_depth, n_words, row->samples);
 	count_label_flags(w, row, label_flags);
+	if (row->last_ns >= c->lost_from_ns && row->last_ns < c->lost_to_ns)
+		w->counter[COUNTER_sideband_lost] += row->samples;
 	if (no_binding)
 		w->counter[COUNTER_trampoline_unknown] += row->samples;
 	if (flags.no_mapping)
@@ -287,14 +295,20 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 
 static void drain_sideband(struct collector *c)
 {
-	uint64_t lost;
+	struct sideband_loss loss;
+	uint64_t since_ns = c->news_ns;
 	c->news_ns = proc_now_ns();
 	c->next_news_ns = c->news_ns + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
-	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &lost);
-	if (!lost && !rc)
+	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &loss);
+	c->sum.sideband_lost += loss.records;
+	c->sum.images_trimmed += procs_trim(c->procs);
+	if (!loss.any && !rc)
 		return;
-	c->sum.sideband_lost += lost;
+	c->sum.sideband_gaps++;
 	procs_scan(c->procs);
+	if (!c->lost_to_ns)
+		c->lost_from_ns = since_ns;
+	c->lost_to_ns = proc_now_ns();
 	unwinding_mapped(c->unwinding, 0);
 }
 
@@ -516,6 +530,8 @@ static void drain(struct collector *c)
 	}
 	c->filling = false; /* it may fill again while rows are added */
 	sampler_drain(c->sampler, on_half, c);
+	if (c->lost_to_ns < now) /* no row of that time is left */
+		c->lost_from_ns = c->lost_to_ns = 0;
 	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
 	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
 		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
@@ -688,7 +704,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
 		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox, c->cfg.weight) : -ENOMEM;
 	}
-	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, SIDEBAND_PAGES, &e);
+	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, SIDEBAND_BYTES, &e);
 	if (!rc) {
 		struct add_ring a = { c, &e, 0 };
 		rc = sampler_cpu_list("/sys/devices/system/cpu/online", add_ring, &a);

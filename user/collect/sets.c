@@ -21,7 +21,7 @@ static void add_int(struct sets_labels *l, const char *key, int64_t num)
 static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struct proc_image *im)
 {
 	const char *path = procs_cgroup_path(s->procs, cgroup);
-	if (path && strcmp(path, "/"))
+	if (procs_in_cgroup(s->procs, cgroup))
 		return path;
 	return im && im->cgroup ? im->cgroup : path;
 }

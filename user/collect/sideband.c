@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define RECORD_MAX (PATH_MAX + 256) /* bytes: a mapping with the longest path */
+
 struct ring {
 	int fd; /* -1: no ring */
 	struct perf_event_mmap_page *head;
@@ -31,6 +33,7 @@ struct sideband {
 	size_t data_size, page;
 	struct buf copy;  /* records of one drain */
 	struct buf index; /* struct news */
+	bool was_full; /* a ring had no room for the largest record: some may have been dropped */
 	struct ring ring[];
 };
 
@@ -123,7 +126,7 @@ void sideband_remove_cpu(struct sideband *sb, unsigned cpu)
 	ring_close(sb, &sb->ring[cpu]);
 }
 
-int sideband_open(struct sideband **ret, unsigned n_cpus, unsigned ring_pages, struct err *err)
+int sideband_open(struct sideband **ret, unsigned n_cpus, size_t ring_bytes, struct err *err)
 {
 	(void)err;
 	struct sideband *sb = calloc(1, sizeof(*sb) + n_cpus * sizeof(sb->ring[0]));
@@ -131,7 +134,7 @@ int sideband_open(struct sideband **ret, unsigned n_cpus, unsigned ring_pages, s
 		return -ENOMEM;
 	sb->n_cpus = n_cpus;
 	sb->page = (size_t)sysconf(_SC_PAGESIZE);
-	sb->data_size = sb->page * ring_pages;
+	sb->data_size = ring_bytes > sb->page ? ring_bytes : sb->page;
 	for (unsigned i = 0; i < n_cpus; i++)
 		sb->ring[i].fd = -1;
 	*ret = sb;
@@ -195,6 +198,7 @@ int sideband_read(struct sideband *sb, unsigned cpu, uint64_t before_ns)
 	const uint8_t *data = (const uint8_t *)r->head + sb->page;
 	size_t mask = sb->data_size - 1, len = head - tail, base = sb->copy.len,
 	       indexed = sb->index.len, end;
+	sb->was_full |= sb->data_size - len < RECORD_MAX;
 	int rc = len ? buf_reserve(&sb->copy, len) : 0;
 	if (!len || rc)
 		return rc;
@@ -279,8 +283,8 @@ static void apply(const struct perf_event_header *h, uint64_t ns, struct procs *
 	}
 }
 
-uint64_t sideband_apply(struct sideband *sb, struct procs *procs, sideband_on_map *on_map,
-			void *ctx)
+void sideband_apply(struct sideband *sb, struct procs *procs, sideband_on_map *on_map, void *ctx,
+		    struct sideband_loss *ret_loss)
 {
 	struct news *v = (struct news *)sb->index.data;
 	size_t n = sb->index.len / sizeof(*v);
@@ -289,17 +293,18 @@ uint64_t sideband_apply(struct sideband *sb, struct procs *procs, sideband_on_ma
 		qsort(v, n, sizeof(*v), by_time);
 	for (size_t i = 0; i < n; i++)
 		apply((const void *)(sb->copy.data + v[i].at), v[i].ns, procs, on_map, ctx, &lost);
+	*ret_loss = (struct sideband_loss){ .any = lost || sb->was_full, .records = lost };
+	sb->was_full = false;
 	sb->copy.len = sb->index.len = 0;
-	return lost;
 }
 
 int sideband_drain(struct sideband *sb, struct procs *procs, sideband_on_map *on_map, void *ctx,
-		   uint64_t *ret_lost)
+		   struct sideband_loss *ret_loss)
 {
 	uint64_t before_ns = proc_now_ns();
 	int rc = 0;
 	for (unsigned cpu = 0; cpu < sb->n_cpus && !rc; cpu++)
 		rc = sideband_read(sb, cpu, before_ns);
-	*ret_lost = sideband_apply(sb, procs, on_map, ctx);
+	sideband_apply(sb, procs, on_map, ctx, ret_loss);
 	return rc;
 }

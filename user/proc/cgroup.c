@@ -84,6 +84,12 @@ const char *procs_cgroup_path(struct procs *p, uint64_t id)
 	return c->path;
 }
 
+bool procs_in_cgroup(struct procs *p, uint64_t id)
+{
+	const char *path = procs_cgroup_path(p, id);
+	return path && strcmp(path, "/") != 0;
+}
+
 void proc_cgroups_free(struct procs *p)
 {
 	for (size_t b = 0; b < CGROUP_BUCKETS; b++) {

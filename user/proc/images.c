@@ -3,6 +3,7 @@
 #include "proc/proc_int.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,21 +101,68 @@ struct proc_image *proc_newest(struct procs *p, uint32_t tgid)
 	return im;
 }
 
+/* The mappings of an image, and of those forked from it that have mapped nothing since. Who changes
+ * them copies them first. */
+struct map_list {
+	uint32_t refs, cap;
+	struct proc_map v[];
+};
+
+static struct map_list *list_of(const struct proc_image *im)
+{
+	return im->maps ? (struct map_list *)((char *)im->maps - offsetof(struct map_list, v))
+			: NULL;
+}
+
+static size_t list_bytes(uint32_t cap)
+{
+	return sizeof(struct map_list) + cap * sizeof(struct proc_map);
+}
+
 static void maps_clear(struct procs *p, struct proc_image *im)
 {
-	for (uint32_t i = 0; i < im->n_maps; i++)
-		file_put(p, im->maps[i].file);
-	free(im->maps);
+	struct map_list *l = list_of(im);
+	if (l && !--l->refs) {
+		for (uint32_t i = 0; i < im->n_maps; i++)
+			file_put(p, l->v[i].file);
+		p->bytes -= list_bytes(l->cap);
+		free(l);
+	}
 	im->maps = NULL;
-	im->n_maps = im->cap_maps = 0;
+	im->n_maps = 0;
+}
+
+/* Add to the list of those that ended, or take out of it. */
+void proc_image_ended(struct procs *p, struct proc_image *im)
+{
+	if (im->ended)
+		return;
+	im->ended = true;
+	im->ended_before = p->ended_last;
+	im->ended_after = NULL;
+	*(p->ended_last ? &p->ended_last->ended_after : &p->ended_first) = im;
+	p->ended_last = im;
+	p->n_ended++;
+}
+
+static void unlist(struct procs *p, struct proc_image *im)
+{
+	if (!im->ended)
+		return;
+	im->ended = false;
+	*(im->ended_before ? &im->ended_before->ended_after : &p->ended_first) = im->ended_after;
+	*(im->ended_after ? &im->ended_after->ended_before : &p->ended_last) = im->ended_before;
+	p->n_ended--;
 }
 
 static void image_free(struct procs *p, struct proc_image *im)
 {
+	unlist(p, im);
 	maps_clear(p, im);
 	file_put(p, im->exe);
 	free(im->cgroup);
 	free(im);
+	p->bytes -= sizeof(*im);
 	p->n_images--;
 }
 
@@ -135,8 +183,10 @@ struct proc_image *proc_image_add(struct procs *p, uint32_t tgid, uint64_t from_
 		if ((*at)->to_ns > from_ns)
 			(*at)->to_ns = from_ns;
 		(*at)->next = NULL;
+		proc_image_ended(p, *at);
 	}
 	*at = im;
+	p->bytes += sizeof(*im);
 	p->n_images++;
 	return im;
 }
@@ -152,17 +202,14 @@ static bool is_old_news(const struct proc_image *im, uint64_t ns)
 	return im && (ns < im->read_ns || ns < im->from_ns);
 }
 
-static void maps_copy(struct proc_image *to, const struct proc_image *from)
+static void maps_share(struct proc_image *to, const struct proc_image *from)
 {
-	if (!from->n_maps)
+	struct map_list *l = list_of(from);
+	if (!l)
 		return;
-	to->maps = malloc(from->n_maps * sizeof(*to->maps));
-	if (!to->maps)
-		return;
-	memcpy(to->maps, from->maps, from->n_maps * sizeof(*to->maps));
-	to->n_maps = to->cap_maps = from->n_maps;
-	for (uint32_t i = 0; i < to->n_maps; i++)
-		to->maps[i].file->refs++;
+	l->refs++;
+	to->maps = from->maps;
+	to->n_maps = from->n_maps;
 }
 
 static void copy_origin(struct proc_image *to, const struct proc_image *from)
@@ -181,11 +228,12 @@ void procs_fork(struct procs *p, uint32_t tgid, uint32_t parent, uint64_t ns)
 	if (!im)
 		return;
 	im->parent = parent;
+	im->cgroup_inherited = true;
 	if (!from)
 		return;
 	proc_set_comm(im, from->comm);
 	copy_origin(im, from);
-	maps_copy(im, from);
+	maps_share(im, from);
 }
 
 void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
@@ -197,6 +245,7 @@ void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
 	if (!im)
 		return;
 	proc_set_comm(im, comm);
+	im->cgroup_inherited = true;
 	if (old) {
 		im->parent = old->parent;
 		im->cgroup = old->cgroup ? strdup(old->cgroup) : NULL;
@@ -213,8 +262,10 @@ void procs_comm(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
 void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns)
 {
 	struct proc_image *im = proc_newest(p, tgid);
-	if (im && !is_old_news(im, ns))
-		im->leader_gone = 1;
+	if (!im || is_old_news(im, ns))
+		return;
+	im->leader_gone = 1;
+	proc_image_ended(p, im);
 }
 
 /* ---- mappings ---- */
@@ -239,25 +290,36 @@ const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr
 	return i < im->n_maps && im->maps[i].start <= addr ? &im->maps[i] : NULL;
 }
 
-static int maps_reserve(struct proc_image *im, uint32_t n)
+/* Make the list of an image its own, with room for n more. */
+static int maps_reserve(struct procs *p, struct proc_image *im, uint32_t n)
 {
-	if (im->n_maps + n <= im->cap_maps)
+	struct map_list *old = list_of(im), *l;
+	if (old && old->refs == 1 && im->n_maps + n <= old->cap)
 		return 0;
 	if (im->n_maps + n > PROC_MAPS_MAX)
 		return -E2BIG;
-	uint32_t cap = im->cap_maps ? im->cap_maps * 2 : 16;
-	struct proc_map *maps = realloc(im->maps, cap * sizeof(*maps));
-	if (!maps)
+	uint32_t cap = im->n_maps + n <= 16 ? 16 : im->n_maps * 2;
+	l = malloc(list_bytes(cap));
+	if (!l)
 		return -ENOMEM;
-	im->maps = maps;
-	im->cap_maps = cap;
+	*l = (struct map_list){ .refs = 1, .cap = cap };
+	p->bytes += list_bytes(cap);
+	uint32_t n_maps = im->n_maps;
+	if (old)
+		memcpy(l->v, old->v, n_maps * sizeof(l->v[0]));
+	for (uint32_t i = 0; i < n_maps; i++)
+		l->v[i].file->refs++;
+	maps_clear(p, im);
+	im->maps = l->v;
+	im->n_maps = n_maps;
 	return 0;
 }
 
 static void map_insert(struct proc_image *im, uint32_t at, struct proc_map m)
 {
-	memmove(&im->maps[at + 1], &im->maps[at], (im->n_maps - at) * sizeof(*im->maps));
-	im->maps[at] = m;
+	struct proc_map *v = list_of(im)->v;
+	memmove(&v[at + 1], &v[at], (im->n_maps - at) * sizeof(*v));
+	v[at] = m;
 	im->n_maps++;
 }
 
@@ -266,7 +328,7 @@ static void maps_cut(struct procs *p, struct proc_image *im, uint64_t start, uin
 {
 	uint32_t i = map_lower(im, start);
 	while (i < im->n_maps && im->maps[i].start < end) {
-		struct proc_map *m = &im->maps[i];
+		struct proc_map *m = &list_of(im)->v[i];
 		if (m->start < start && m->end > end) { /* a hole: two remain; the caller reserved the room */
 			struct proc_map right = *m;
 			right.pgoff += end - m->start;
@@ -294,7 +356,7 @@ static void maps_cut(struct procs *p, struct proc_image *im, uint64_t start, uin
 struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m, const char *path,
 			       uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len)
 {
-	if (m.end <= m.start || maps_reserve(im, 2))
+	if (m.end <= m.start || maps_reserve(p, im, 2))
 		return NULL;
 	m.file = file_get(p, path, dev, ino, id, id_len);
 	if (!m.file)
@@ -353,6 +415,12 @@ struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns)
 	return im;
 }
 
+bool proc_image_holds(const struct proc_image *im, uint64_t start_ns)
+{
+	uint64_t seen = im->from_ns ? im->from_ns : im->read_ns; /* it ran then */
+	return !seen || start_ns <= seen + PROC_TICK_NS;
+}
+
 void procs_forget(struct procs *p, uint64_t ns)
 {
 	uint64_t now = proc_now_ns();
@@ -379,6 +447,40 @@ void procs_forget(struct procs *p, uint64_t ns)
 			}
 		}
 	}
+}
+
+/* Out of the table; what is older stays. */
+static void image_remove(struct procs *p, struct proc_image *im)
+{
+	struct proc_image **at = image_bucket(p, im->tgid);
+	while ((*at)->tgid != im->tgid)
+		at = &(*at)->next;
+	if (*at == im) {
+		*at = im->older ? im->older : im->next;
+		if (im->older)
+			im->older->next = im->next;
+	} else {
+		for (at = &(*at)->older; *at != im;)
+			at = &(*at)->older;
+		*at = im->older;
+	}
+	image_free(p, im);
+}
+
+size_t procs_trim(struct procs *p)
+{
+	size_t n = 0;
+	while (p->ended_first &&
+	       (p->n_ended > PROC_ENDED_MAX || p->bytes > PROC_IMAGES_BYTES_MAX)) {
+		struct proc_image *im = p->ended_first;
+		if (proc_image_alive(im)) { /* its first thread has ended, others go on */
+			unlist(p, im);
+			continue;
+		}
+		image_remove(p, im);
+		n++;
+	}
+	return n;
 }
 
 size_t procs_count(const struct procs *p)

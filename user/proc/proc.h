@@ -20,6 +20,8 @@
 
 #define PROC_MAPS_MAX 65536 /* mappings of one image; more are ignored */
 #define PROC_COMM_SIZE 16
+#define PROC_ENDED_MAX 32768		  /* images of what has ended that are kept: procs_trim */
+#define PROC_IMAGES_BYTES_MAX (32u << 20) /* of all images, before those that ended give way */
 #define PROC_BUILD_ID_MAX 20
 
 /* A mapped file, shared by all mappings of it; the same path with another content is another file. */
@@ -44,14 +46,19 @@ struct proc_image {
 	uint32_t parent; /* tgid, 0 when unknown */
 	uint64_t from_ns, to_ns; /* to_ns: UINT64_MAX while it lives */
 	uint64_t read_ns;        /* when /proc was read, 0: never */
+	bool cgroup_inherited;	 /* cgroup is the parent's, or that before exec: it may have changed
+				  */
 	char comm[PROC_COMM_SIZE + 1];
 	struct proc_file *exe; /* NULL for kernel threads and when unknown */
 	char *cgroup;          /* path from /proc/TGID/cgroup, may be NULL */
-	struct proc_map *maps; /* sorted by start, never overlapping */
-	uint32_t n_maps, cap_maps;
+	const struct proc_map *maps; /* sorted by start, never overlapping; a child shares its
+					parent's until either maps more */
+	uint32_t n_maps;
 	uint32_t leader_gone;  /* its first thread has exited; others may go on: proc_image_alive */
 	uint32_t labels_state; /* for user/collect */
 	uint64_t labels_ns;
+	bool ended; /* in procs's list of images that ended */
+	struct proc_image *ended_before, *ended_after;
 	struct proc_image *older; /* the image before this one, of the same tgid */
 	struct proc_image *next;  /* hash chain of newest images */
 };
@@ -82,9 +89,17 @@ struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uin
  */
 int proc_check_namespace(struct err *err);
 
-/* Read all processes, or one. A process that ends meanwhile is no error. -ENOENT: there is no such process. */
+/*
+ * Read all processes, or one. Where a side-band record is missing, and the number is of another
+ * process now, a new image begins when that one started; where the process runs another program, a
+ * new image begins now. A process that ends meanwhile is no error. -ENOENT: there is no such
+ * process.
+ */
 int procs_scan(struct procs *p);
 int procs_scan_one(struct procs *p, uint32_t tgid);
+
+/* Read the cgroup of an image that inherited it; once for each image. */
+void proc_image_read_cgroup(struct proc_image *im);
 
 /*
  * The thread that stands for a process in /proc: /proc/N has its memory, its root, its cgroup. That
@@ -117,6 +132,9 @@ struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns);
 /* True while a thread of this image runs. False for NULL. Asks /proc where the first thread has
  * exited. */
 bool proc_image_alive(const struct proc_image *im);
+/* False when a process that started at start_ns (BOOTTIME) cannot be that of the image: its number
+ * was used again. */
+bool proc_image_holds(const struct proc_image *im, uint64_t start_ns);
 const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr);
 
 /*
@@ -162,7 +180,7 @@ int proc_root_file(const struct proc_root *r, const char *file, struct proc_open
 int proc_root_tmp_file(const struct proc_root *r, const char *name, struct proc_opened *ret);
 void proc_root_close(struct proc_root *r);
 
-/* When a process began, in clock ticks since the host did: with tgid it names a process for good. -ESRCH. */
+/* When a process began: BOOTTIME ns, rounded down to a tick. With tgid this names a process for good. -ENOENT. */
 int proc_start(uint32_t tgid, uint64_t *ret);
 
 /* The number by which a process knows itself, in its innermost namespace, and its effective user. -ESRCH. */
@@ -170,6 +188,13 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid);
 
 /* Forget images that ended before ns, and look whether those whose leader is gone have ended. */
 void procs_forget(struct procs *p, uint64_t ns);
+
+/*
+ * Forget the images that ended first, while more than PROC_ENDED_MAX have ended or all together
+ * take more than PROC_IMAGES_BYTES_MAX. Returns how many: their samples that come later have no exe
+ * and no names. Pointers to images end here.
+ */
+size_t procs_trim(struct procs *p);
 
 /* Images that are kept, also of those that have ended. */
 size_t procs_count(const struct procs *p);
@@ -183,6 +208,8 @@ uint64_t proc_now_ns(void);
  * cgroup path of a v2 cgroup id, NULL when it cannot be told ("/" is returned as it is). Cached; borrowed until procs_free.
  */
 const char *procs_cgroup_path(struct procs *p, uint64_t id);
+/* True when that cgroup is known and not the root: then /proc/TGID/cgroup tells nothing more. */
+bool procs_in_cgroup(struct procs *p, uint64_t id);
 
 /* The systemd unit that a cgroup path is of, and its length: its last part that ends with .service or .scope; or 0. */
 size_t proc_unit(const char *cgroup, const char **ret);

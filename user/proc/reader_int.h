@@ -8,7 +8,7 @@
 
 enum reader_op {
 	READ_MEMORY,	/* a: address, b: bytes */
-	READ_MAPS,	/* the program's path with its NUL, then the lines of executable mappings */
+	READ_MAPS,	/* the lines of executable mappings */
 	READ_LINE,	/* a: address. struct proc_line */
 	FIND_LINE,	/* text: what the line has to hold, one of several lines. A start address, 8 bytes */
 	READ_TEXT,	/* text: a file of /proc/TGID, b: bytes at most */

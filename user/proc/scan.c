@@ -72,18 +72,6 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid)
 	return 0;
 }
 
-int proc_start(uint32_t tgid, uint64_t *ret)
-{
-	char path[64], text[1024];
-	unsigned long long start;
-	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
-	const char *p = read_small(path, text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
-	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start) != 1)
-		return -ESRCH;
-	*ret = start;
-	return 0;
-}
-
 /*
  * The cgroup that says most about a process: the v2 path unless it is the root, else the longest of the v1 ones (all
  * controllers of one container agree on it).
@@ -108,22 +96,54 @@ static char *read_cgroup(uint32_t tgid)
 	return best ? strdup(best) : NULL;
 }
 
-/* comm and parent from /proc/TGID/stat: the comm stands in the outermost parentheses. */
-static int read_stat(struct proc_image *im)
+/* What /proc/TGID/stat says, and /proc/TGID/exe. */
+struct process {
+	char text[1024];
+	const char *comm; /* in text */
+	unsigned parent;
+	uint64_t start_ns;  /* rounded down to a tick */
+	char exe[PATH_MAX]; /* "": none, or not for us */
+};
+
+static void read_exe(uint32_t tgid, char out[PATH_MAX])
 {
-	char path[64], text[1024];
-	snprintf(path, sizeof(path), "/proc/%u/stat", im->tgid);
-	if (read_small(path, text, sizeof(text)) <= 0)
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%u/exe", proc_thread(tgid));
+	ssize_t n = readlink(path, out, PATH_MAX - 1);
+	out[n > 0 ? n : 0] = 0;
+	char *del = strstr(out, " (deleted)");
+	if (del)
+		*del = 0;
+}
+
+/* proc(5): the comm stands in the outermost parentheses; the parent is field 4, the start field 22. */
+static int read_stat(uint32_t tgid, struct process *ret)
+{
+	char path[64];
+	unsigned long long ticks = 0;
+	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
+	if (read_small(path, ret->text, sizeof(ret->text)) <= 0)
 		return -ENOENT;
-	char *open = strchr(text, '('), *close = strrchr(text, ')');
+	char *open = strchr(ret->text, '('), *close = strrchr(ret->text, ')');
 	if (!open || !close || close < open)
 		return -EBADMSG;
 	*close = 0;
-	proc_set_comm(im, open + 1);
-	unsigned parent;
-	if (sscanf(close + 1, " %*c %u", &parent) == 1)
-		im->parent = parent;
+	ret->comm = open + 1;
+	ret->parent = 0;
+	sscanf(close + 1,
+	       " %*c %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+	       &ret->parent, &ticks);
+	ret->start_ns = ticks * PROC_TICK_NS;
 	return 0;
+}
+
+int proc_start(uint32_t tgid, uint64_t *ret)
+{
+	struct process found;
+	int rc = read_stat(tgid, &found);
+	if (!rc)
+		*ret = found.start_ns;
+	return rc;
 }
 
 bool proc_parse_line(char *line, struct proc_line *ret, char **ret_path)
@@ -200,18 +220,13 @@ size_t proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap)
 
 static void add_maps(struct procs *p, struct proc_image *im, char *text, char *end)
 {
-	char *exe = text, *line = text + strlen(text) + 1, *newline;
+	char *newline;
 	proc_image_reset(p, im);
-	for (; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1) {
+	for (char *line = text; line < end && (newline = memchr(line, '\n', (size_t)(end - line)));
+	     line = newline + 1) {
 		*newline = 0;
 		add_line(p, im, line);
 	}
-	if (!*exe)
-		return;
-	char *del = strstr(exe, " (deleted)");
-	if (del)
-		*del = 0;
-	proc_set_exe(p, im, exe);
 }
 
 static int read_maps(struct procs *p, struct proc_image *im)
@@ -219,29 +234,57 @@ static int read_maps(struct procs *p, struct proc_image *im)
 	const struct reader_request q = { .op = READ_MAPS, .tgid = im->tgid };
 	struct buf reply = BUF_INIT;
 	int rc = reader_ask(&q, NULL, &reply, NULL);
-	rc = rc ? rc : buf_add_u8(&reply, 0);
 	if (!rc)
-		add_maps(p, im, (char *)reply.data, (char *)reply.data + reply.len - 1);
+		add_maps(p, im, (char *)reply.data, (char *)reply.data + reply.len);
 	buf_fini(&reply);
 	return rc;
+}
+
+/*
+ * When a new image of what was found must begin, because a record is missing: 0 when the image is
+ * what was found. The exec of another program was some time ago, and now is the better guess: a row
+ * of samples goes by its last one, and those of the program that ended have theirs before. An exec
+ * of the same path cannot be told, and has the same names.
+ */
+static uint64_t missed(const struct proc_image *im, const struct process *found, uint64_t now)
+{
+	if (im->to_ns != UINT64_MAX)
+		return now;
+	if (!proc_image_holds(im, found->start_ns))
+		return found->start_ns;
+	return found->exe[0] && im->exe && strcmp(found->exe, im->exe->path) ? now : 0;
+}
+
+void proc_image_read_cgroup(struct proc_image *im)
+{
+	char *cgroup = im->cgroup_inherited ? read_cgroup(im->tgid) : NULL;
+	im->cgroup_inherited = false;
+	if (!cgroup)
+		return;
+	free(im->cgroup);
+	im->cgroup = cgroup;
 }
 
 int procs_scan_one(struct procs *p, uint32_t tgid)
 {
 	uint64_t now = proc_now_ns();
-	char path[64];
-	snprintf(path, sizeof(path), "/proc/%u", tgid);
-	if (access(path, F_OK))
-		return -ENOENT;
+	struct process found;
+	int rc = read_stat(tgid, &found);
+	if (rc)
+		return rc;
+	read_exe(tgid, found.exe);
 	struct proc_image *im = proc_newest(p, tgid);
-	if (!im || im->to_ns != UINT64_MAX)
-		im = proc_image_add(p, tgid, im ? now : 0);
+	uint64_t begin = im ? missed(im, &found, now) : 0;
+	if (!im || begin)
+		im = proc_image_add(p, tgid, begin);
 	if (!im)
 		return -ENOMEM;
-	free(im->cgroup);
-	im->cgroup = read_cgroup(tgid);
-	read_stat(im);
-	read_maps(p, im);
+	proc_set_comm(im, found.comm);
+	im->parent = found.parent;
+	im->cgroup_inherited = true;
+	proc_image_read_cgroup(im);
+	if (!read_maps(p, im) && found.exe[0])
+		proc_set_exe(p, im, found.exe);
 	im->leader_gone = proc_thread(tgid) != tgid;
 	im->read_ns = now;
 	return 0;
@@ -252,8 +295,10 @@ static void suspect_missing(struct procs *p, uint64_t since_ns)
 {
 	for (size_t b = 0; b < 1u << IMAGE_BITS; b++)
 		for (struct proc_image *im = p->images[b]; im; im = im->next)
-			if (im->to_ns == UINT64_MAX && im->read_ns < since_ns)
+			if (im->to_ns == UINT64_MAX && im->read_ns < since_ns) {
 				im->leader_gone = 1;
+				proc_image_ended(p, im);
+			}
 }
 
 int procs_scan(struct procs *p)

@@ -306,16 +306,14 @@ static FILE *open_proc(uint32_t tgid, const char *name)
 
 static int read_maps(const struct reader_request *q, struct buf *out)
 {
-	char path[64], exe[PATH_MAX], prot[5], *line = NULL;
+	char prot[5], *line = NULL;
 	size_t cap = 0;
+	ssize_t n;
+	int rc = 0;
 	FILE *f = open_proc(q->tgid, "maps");
 	if (!f)
 		return -errno;
-	snprintf(path, sizeof(path), "/proc/%u/exe", proc_thread(q->tgid));
-	ssize_t n = readlink(path, exe, sizeof(exe) - 1);
-	exe[n > 0 ? n : 0] = 0;
-	int rc = buf_add(out, exe, strlen(exe) + 1);
-	for (; !rc && out->len < MAPS_BYTES && (n = getline(&line, &cap, f)) > 0;)
+	while (!rc && out->len < MAPS_BYTES && (n = getline(&line, &cap, f)) > 0)
 		if (sscanf(line, "%*x-%*x %4s", prot) == 1 && prot[2] == 'x')
 			rc = buf_add(out, line, (size_t)n);
 	free(line);
