@@ -358,9 +358,12 @@ static void add_totals(struct query *q, const struct store_totals *t)
 /* A parent does not know the gaps between its windows; none of them is longer than a window of a recorder. */
 static int64_t covered(const struct store_block *b)
 {
-	int64_t length, windows = b->n_windows * QUERY_WINDOW_NS;
-	if (__builtin_sub_overflow(b->t1_ns, b->t0_ns, &length)) /* times are whatever a damaged store says */
+	int64_t length, windows;
+	/* Times and numbers are whatever a damaged store says. */
+	if (__builtin_sub_overflow(b->t1_ns, b->t0_ns, &length))
 		length = INT64_MAX;
+	if (__builtin_mul_overflow(b->n_windows, QUERY_WINDOW_NS, &windows))
+		windows = INT64_MAX;
 	return b->level && windows < length ? windows : length;
 }
 

@@ -404,13 +404,17 @@ static int read_groups(struct reading *r, const struct block_data *d)
 
 static int make_maps(struct reading *r, const struct block_data *d)
 {
+	struct rows_limits l;
+	int rc = contents_limits(r->s, r->ref, &d->head, &l, r->err);
+	if (rc)
+		return rc;
 	uint32_t n_narrow = d->head.marks[KIND_SETS].count;
-	r->n_sets = r->ref->b.n_table ? r->ref->b.n_table : n_narrow;
+	r->n_sets = l.n_sets;
 	r->map = calloc((size_t)r->n_sets + 1, sizeof(*r->map));
 	if (r->map && r->table.n)
 		r->of_narrow = calloc((size_t)n_narrow + 1, sizeof(*r->of_narrow));
 	if (r->how->fold_stacks) {
-		r->n_events = d->head.marks[KIND_EVENTS].count;
+		r->n_events = l.n_events;
 		r->sums = calloc((size_t)r->n_events + 1, sizeof(*r->sums));
 	}
 	return r->map && (r->of_narrow || !r->table.n) && (r->sums || !r->how->fold_stacks) ? 0 : failed(r, -ENOMEM);
