@@ -634,7 +634,7 @@ static int open_query(struct query **ret, struct store *s, const struct query_sp
 /* ---- by one wide key, from what blocks keep of it ---- */
 
 /* What the recorder says of any sample, also of that of an idle CPU. */
-static bool is_of_system(const char *key)
+bool query_is_system_key(const char *key)
 {
 	static const char *const keys[] = { "comm", "tgid", "tid", "thread", "exe", "cgroup", "container", "pod", "unit" };
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -688,7 +688,7 @@ static int open_values(struct query **ret, struct store *s, const struct query_s
 	*ret = NULL;
 	int rc = open_query(&q, s, &all, err);
 	const struct query_info *info = rc ? NULL : &q->info;
-	bool serves = !rc && info->event && info->blocks < info->windows && (spec->idle || !info->idle || !is_of_system(spec->keys[0])) &&
+	bool serves = !rc && info->event && info->blocks < info->windows && (spec->idle || !info->idle || !query_is_system_key(spec->keys[0])) &&
 		      info->value == info->samples * info->event->period;
 	if (serves)
 		rc = store_cover(s, info->from_ns, info->to_ns, STORE_FOLDED, NULL, 0, &cover, err);
