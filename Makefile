@@ -30,6 +30,7 @@ include mk/export.mk
 include mk/web.mk
 include mk/user.mk
 include mk/fault.mk
+include mk/fuzz.mk
 include mk/tests.mk
 include mk/bench.mk
 include mk/vm.mk

@@ -786,7 +786,7 @@ static size_t window_as(struct store *s, int64_t from, bool pprof, double *ms, u
 	check(query_open(&src.query, s, &spec, &err), "query");
 	FILE *f = need(open_memstream(&data, &len));
 	double at = cpu();
-	check((pprof ? export_pprof : export_folded)(&src, f, &err), "export");
+	check((pprof ? export_pprof : export_folded)(&src, EXPORT_BY_EVENT, f, &err), "export");
 	fclose(f);
 	len = pprof ? len : gzipped(data, len);
 	*ms += 1e3 * (cpu() - at);

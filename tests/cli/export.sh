@@ -16,6 +16,7 @@ report --by tenant,comm >both.json
 "$ascribe" labels store tenant --json >values.json 2>/dev/null
 "$ascribe" labels store event --json >events.json 2>/dev/null
 "$ascribe" export store --format folded >folded.txt 2>/dev/null
+"$ascribe" export store --format folded --unit value >values.txt 2>/dev/null
 "$ascribe" export store --format pprof -o cpu.pb.gz 2>/dev/null
 "$ascribe" flame store -o page.html 2>/dev/null
 "$ascribe" flame store --json >page.json 2>/dev/null
@@ -54,7 +55,8 @@ assert keys['tenant'] == (4, sum(want.values())), keys
 assert keys['comm'][1] == truth['samples'] and keys['query_id'][0] == 40
 events = {v['value']: v['samples'] for v in load('events.json')['values']}
 assert events == {'cpu-clock': truth['samples'], 'page-faults': truth['faults']}, events
-assert sum(int(l.rsplit(' ', 1)[1]) for l in open('folded.txt', 'rb').read().decode('latin1').split('\n')[:-1]) == truth['samples']
+for name, want in ('folded.txt', truth['samples']), ('values.txt', truth['samples'] * 10101010):
+    assert sum(int(l.rsplit(' ', 1)[1]) for l in open(name, 'rb').read().decode('latin1').split('\n')[:-1]) == want, name
 
 # The page: no markup from names, its data is whole.
 page = open('page.html', encoding='utf-8').read()
@@ -198,6 +200,7 @@ done
 exits 2 'no format' "$ascribe" export store --format flamebearer
 exits 2 '--format is missing' "$ascribe" export store
 exits 2 'pprof, folded' "$ascribe" export store --format otlp
+exits 2 'none of samples, value' "$ascribe" export store --format folded --unit hours
 exits 2 '--by function stands alone' "$ascribe" report store --by function,tenant
 exits 2 'not a whole number' "$ascribe" report store -n x
 for c in 'export store --format pprof' 'export store --format folded' 'flame store'; do

@@ -107,7 +107,32 @@ exits 2 '--against-from must be before --against-to' "$ascribe" diff store --aga
 exits 2 '--by function stands alone' "$ascribe" diff store $against --by function,comm
 exits 2 'no event cycles' "$ascribe" diff store $against -e cycles
 exits 0 'holds no window' "$ascribe" diff empty $against
-exits 0 'no sample matches A' "$ascribe" diff store --where 'tenant="nobody"' $against
+exits 0 'no sample matches A' "$ascribe" diff store --where 'tenant="a",comm="kworker/0:1"' $against
+
+# ---- keys and values that nothing has: the nearest that there is; what others have is an empty answer ----
+for c in 'report store --by tenat' 'report store --by tenant,tenat' 'report store --step 10s --by tenat' 'report store --where {tenat="a"}' \
+	'report store --step 10s --where {tenat="a"}' 'report store --where {tenat!="a"}' 'report store --by tenat --json' 'labels store tenat' \
+	'diff store --by tenat --against {tenant="a"}' 'diff store --against {tenat="a"}' 'flame store --where {tenat="a"} -o x.html' \
+	'export store --format folded --where {tenat="a"}' 'blame store --by tenat' 'why store --where {tenat="a"}' \
+	'top --store store --once --by tenat' 'top --store store --once --where {tenat="a"}'; do
+	# shellcheck disable=SC2086
+	exits 2 'unknown label key "tenat"; did you mean "tenant"? keys here: comm, event, query_id, tenant, thread' "$ascribe" $c
+	ok "nothing is printed" test ! -s out
+done
+for c in 'report store --where {comm="servr"}' 'report store --step 10s --where {comm="servr"}' 'report store --where {comm="servr",tenant="a"} --json' \
+	'diff store --where {comm="servr"} --against {tenant="a"}' 'export store --format pprof -o x.pb.gz --where {comm="servr"}'; do
+	# shellcheck disable=SC2086
+	exits 2 'no sample has comm="servr"; did you mean "server"? values in this time: server, ' "$ascribe" $c
+done
+exits 2 'no sample has query_id="99999"' "$ascribe" report store --where 'query_id="99999"'
+exits 2 'no sample has tenant="'"'"'x\x0a"' "$ascribe" report store --where $'tenant="\'x\\n"'
+exits 0 '' "$ascribe" report store --by pod
+ok "a label of the system that no sample has" grep -q '(none)' out
+exits 0 '' "$ascribe" report store --by by.tenant
+exits 0 'no sample matches' "$ascribe" report store --where 'tenant=~"x.*"'
+# A range without data says so first.
+exits 0 'no data in this time range' "$ascribe" report store --where 'tenant="a"' --to 1000000
+exits 0 'holds no window' "$ascribe" report empty --by whatever --where 'other="x"'
 exits 1 'o space left' sh -c "exec '$ascribe' diff store --against-to 1777629610 >/dev/full"
 exits 2 '--step is for label keys' "$ascribe" report store --step 1m --by function
 exits 2 'step' "$ascribe" report store --step 0

@@ -44,7 +44,7 @@ for c in $commands; do
 	exits 2 'unknown option --no-such-thing' "$ascribe" "$c" --no-such-thing
 	exits 2 'auto, always or never' "$ascribe" "$c" --color=perhaps
 done
-for c in report flame labels stat "export --format folded" "diff --where a=\"x\" --against a=\"y\""; do
+for c in report flame labels stat "export --format folded" "diff --where comm=\"server\" --against tenant=\"a\""; do
 	read -r -a args <<<"$c"
 	[ "${args[0]}" = flame ] && args+=(-o out.html)
 	exits 1 'there is no store' "$ascribe" "${args[0]}" nowhere "${args[@]:1}"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libFuzzer: symbol_demangle on any bytes, into rooms of several sizes. Built as fuzz_elf.c says. */
+/* libFuzzer: symbol_demangle on any bytes, into rooms of several sizes. Built by `make fuzz`. */
 #include "symbols/symbols.h"
 
 #include <stdlib.h>

@@ -2,9 +2,8 @@
 /*
  * libFuzzer: an ELF image, its symbols, notes and names.
  *
- *   clang-19 -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iuser -Iinclude tests/fuzz/fuzz_elf.c \
- *           user/elf/?*.c user/symbols/?*.c user/util/?*.c /usr/lib/$(uname -m)-linux-gnu/libiberty.a -o fuzz_elf
- *   ./fuzz_elf -max_len=65536 CORPUS   with small .so files in it
+ *   make fuzz
+ *   build/fuzz/fuzz_elf -max_len=65536 CORPUS   with small .so files in it
  */
 #include "symbols/symbols.h"
 

@@ -2,9 +2,8 @@
 /*
  * libFuzzer: histograms from bytes and text. What is accepted adds up, is dumped and loaded as the same, and answers every question.
  *
- *   clang-19 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -D_GNU_SOURCE -Iuser -Iinclude \
- *           tests/fuzz/fuzz_hist.c user/hist/?*.c user/util/?*.c -lxxhash -lm -o fuzz_hist
- *   ./fuzz_hist -max_len=4096
+ *   make fuzz
+ *   build/fuzz/fuzz_hist -max_len=4096
  *
  * The first byte chooses: text, bytes as they are, bytes under a checksum that is made right.
  */

@@ -148,6 +148,8 @@ assert f['numTicks'] == truth['a'] * NS == f['levels'][0][1] and f['names'][0] =
 assert sum(r['timeline']['samples']) == truth['a'] * NS and r['timeline']['durationDelta'] == 10 and r['timeline']['startTime'] == int(T)
 assert get('/pyroscope/render', query='{tenant="a"}', from_=T + '000', until='1777629630000')['flamebearer'] == f
 assert get('/pyroscope/render', query='cpu-clock{}')['flamebearer']['numTicks'] == truth['samples'] * NS
+n = get('/pyroscope/render', query='{tenant="nobody"}', from_=T, until='1777629630')
+assert n['flamebearer']['numTicks'] == 0 and set(n['timeline']['samples']) == {0}, n
 d = get('/pyroscope/render-diff', leftQuery='{tenant="a"}', rightQuery='{tenant="b"}')
 assert d['leftTicks'] == truth['a'] * NS and d['rightTicks'] == truth['b'] * NS and d['metadata']['format'] == 'double'
 assert len(d['flamebearer']['levels'][0]) == 7

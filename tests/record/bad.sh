@@ -23,13 +23,23 @@ ok "the message says what to do" grep -qE 'be root|sudo|setcap|CAP_PERFMON' said
 ok "no store is left by it" test ! -e nobody/s
 exits 1 'CAP_BPF' setpriv --bounding-set=-bpf,-sys_admin --inh-caps=-all "$copy" record -d 1s -o nobody/s
 
-# ---- with file capabilities: it records for its caller, and runs nothing that its caller names ----
+# What check says to do gives all that is missing, at once.
+setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all "$copy" check >check.out 2>&1
+ok "check names one setcap" test "$(grep -o '`setcap [^`]*`' check.out | sort -u | wc -l)" = 1
+advice=$(grep -o 'setcap [^`]*' check.out | head -1)
+ok "which works: $advice" sh -c "$advice"
+for c in $(grep -oE 'CAP_[A-Z_]+ +missing' check.out | cut -d' ' -f1); do
+	ok "and gives $c" sh -c "getcap '$copy' | grep -qi '$c'"
+done
+ok "all of six" test "$(getcap "$copy" | grep -o 'cap_' | wc -l)" = 6
+# With them it records for its caller, and runs nothing that its caller names.
 as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
-cap=cap_bpf,cap_perfmon,cap_sys_admin,cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore,cap_syslog
-ok "setcap" setcap $cap+ep "$copy"
 exits 0 '1 window' "${as_nobody[@]}" "$copy" record -d 1s -o nobody/s
 exits 2 "no command '4096'" "${as_nobody[@]}" bash -c 'exec -a ascribe-nursery "$0" 4096 1 1048576 4096' "$copy"
 rm -rf nobody/s
+setcap -r "$copy"
+exits 2 'unknown option --pid; did you mean --tgid' "$ascribe" record --pid 1
+exits 127 'cannot run /nonexistent: No such file' "$ascribe" record -d 1s -o gone -- /nonexistent
 
 # This one is killed much later, when it has written some windows. What it records gives way to all others.
 background nice -n 19 "$load" spin 100 >/dev/null

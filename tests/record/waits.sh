@@ -40,6 +40,9 @@ check "blocked: asleep and for the mutex, not spinning" r=off-functions.json t=t
 	({x["function"]: x["seconds"] for x in r["rows"]})' '[(x["function"], round(x["seconds"], 3)) for x in r["rows"][:4]]'
 check "measured shares have no interval but themselves" r=off-functions.json -- 'all(x["low"] == x["share"] == x["high"] for x in r["rows"])'
 ok "the flame page is of that time" sh -c "'$ascribe' flame shares --metric off --json 2>/dev/null | grep -q '\"event\": *\"off-cpu\"'"
+"$ascribe" export shares --format folded --event off-cpu --where '{thread="worker",tenant="a"}' >off.folded 2>/dev/null
+check "folded stacks of waits have their nanoseconds" r=off.json -- \
+	"abs(r['seconds'] - $(awk '{ n += $NF } END { printf "%d", n }' off.folded) / 1e9) < 1e-6" 'r["seconds"]'
 
 # ---- bad input ----
 exits 2 'none of cpu, off, runq, wall' "$ascribe" report shares --metric nothing

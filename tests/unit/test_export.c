@@ -41,6 +41,18 @@ static struct query *ask(const char *where, const char *event)
 	return q;
 }
 
+static enum export_unit unit;
+
+static int pprof(const struct export_source *src, FILE *f, struct err *e)
+{
+	return export_pprof(src, unit, f, e);
+}
+
+static int folded(const struct export_source *src, FILE *f, struct err *e)
+{
+	return export_folded(src, unit, f, e);
+}
+
 typedef int (*export_fn)(const struct export_source *src, FILE *f, struct err *err);
 
 static struct text run(export_fn fn, const char *where, const char *event)
@@ -140,7 +152,7 @@ static void same_stack(const Pprof__Profile *p, const Pprof__Sample *s, uint32_t
 static void pprof_round_trip(void **state)
 {
 	(void)state;
-	struct text gz = run(export_pprof, NULL, NULL);
+	struct text gz = run(pprof, NULL, NULL);
 	Pprof__Profile *p = decode(gz);
 	struct query *q = ask(NULL, NULL);
 	size_t n;
@@ -179,7 +191,7 @@ static void pprof_round_trip(void **state)
 
 static uint64_t pprof_sum(const char *where, const char *event)
 {
-	struct text gz = run(export_pprof, where, event);
+	struct text gz = run(pprof, where, event);
 	Pprof__Profile *p = decode(gz);
 	uint64_t sum = 0;
 	for (size_t i = 0; i < p->n_sample; i++)
@@ -196,7 +208,7 @@ static void pprof_filters(void **state)
 	assert_int_equal(pprof_sum("{tenant=\"b\"}", NULL), sums.tenant[1]);
 	assert_int_equal(pprof_sum("{tenant=\"nobody\"}", NULL), 0);
 	assert_int_equal(pprof_sum(NULL, "page-faults"), sums.faults);
-	struct text gz = run(export_pprof, NULL, "page-faults");
+	struct text gz = run(pprof, NULL, "page-faults");
 	Pprof__Profile *p = decode(gz);
 	assert_true(is_text(p, p->sample_type[1]->type, "page-faults"));
 	assert_true(is_text(p, p->sample_type[1]->unit, "count"));
@@ -209,7 +221,7 @@ static void pprof_filters(void **state)
 static void folded_sums(void **state)
 {
 	(void)state;
-	struct text t = run(export_folded, NULL, NULL);
+	struct text t = run(folded, NULL, NULL);
 	uint64_t sum = 0, evil = 0;
 	bool kernel = false, unresolved = false;
 	assert_true(t.len && t.data[t.len - 1] == '\n');
@@ -230,6 +242,79 @@ static void folded_sums(void **state)
 	assert_int_equal(sum, sums.samples);
 	assert_true(evil && kernel && unresolved);
 	free(t.data);
+}
+
+/* ---- units ---- */
+
+static uint64_t folded_sum(enum export_unit u)
+{
+	unit = u;
+	struct text t = run(folded, NULL, NULL);
+	uint64_t sum = 0;
+	for (char *line = strtok(t.data, "\n"); line; line = strtok(NULL, "\n"))
+		sum += strtoull(strrchr(line, ' ') + 1, NULL, 10);
+	free(t.data);
+	unit = EXPORT_BY_EVENT;
+	return sum;
+}
+
+/* What pprof shows first, and the sum of it. */
+static uint64_t pprof_default(enum export_unit u, const char *type)
+{
+	unit = u;
+	struct text gz = run(pprof, NULL, NULL);
+	Pprof__Profile *p = decode(gz);
+	uint64_t sum = 0;
+	assert_true(is_text(p, p->default_sample_type, type));
+	size_t which = p->sample_type[0]->type != p->default_sample_type;
+	assert_true(is_text(p, p->sample_type[which]->type, type));
+	for (size_t i = 0; i < p->n_sample; i++)
+		sum += (uint64_t)p->sample[i]->value[which];
+	pprof__profile__free_unpacked(p, NULL);
+	free(gz.data);
+	unit = EXPORT_BY_EVENT;
+	return sum;
+}
+
+/* Three waits of two stacks, 5,000,007 ns in all: times by default, in both formats; how many where that is asked for. */
+static void waits_are_times(void **state)
+{
+	(void)state;
+	static const struct store_event blocked = { "off-cpu", "nanoseconds", 0, 0 };
+	static const uint64_t waits[3] = { 3, 1000004, 4000000 };
+	char other[] = "/tmp/test_export_waits.XXXXXX", cmd[100];
+	struct store *host = store;
+	struct store_cpu_totals cpu = { 0, 3, 3, NULL, NULL };
+	struct store_totals t = { &cpu, 1, 0, 0, 0 };
+	const struct store_meta meta = { .host = "h", .os = "o", .what = "w" };
+	struct store_writer *sw;
+	uint32_t e, f, stack;
+	assert_non_null(mkdtemp(other));
+	assert_int_equal(store_writer_open(&sw, other, &meta, &err), 0);
+	assert_int_equal(store_add_event(sw, &blocked, &e), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct store_frame frame = { .line = i % 2, .offset = i % 2 };
+		assert_int_equal(store_add_frame(sw, &frame, &f), 0);
+		assert_int_equal(store_add_stack(sw, 0, f, &stack), 0);
+		assert_int_equal(store_add_row(sw, 0, stack, e, 1, waits[i]), 0);
+	}
+	assert_int_equal(store_commit_window(sw, 1700000000000000000, 1700000010000000000, 1, &t, &err), 0);
+	store_writer_close(sw);
+	assert_int_equal(store_open(&store, other, &err), 0);
+	assert_int_equal(folded_sum(EXPORT_BY_EVENT), 5000007);
+	assert_int_equal(folded_sum(EXPORT_VALUE), 5000007);
+	assert_int_equal(folded_sum(EXPORT_SAMPLES), 3);
+	assert_int_equal(pprof_default(EXPORT_BY_EVENT, "off-cpu"), 5000007);
+	assert_int_equal(pprof_default(EXPORT_SAMPLES, "samples"), 3);
+	store_close(store);
+	store = host;
+	snprintf(cmd, sizeof(cmd), "rm -r %s", other);
+	assert_int_equal(system(cmd), 0);
+	/* Samples of CPU time. */
+	assert_int_equal(folded_sum(EXPORT_BY_EVENT), sums.samples);
+	assert_int_equal(folded_sum(EXPORT_VALUE), sums.samples * 10101010);
+	assert_int_equal(pprof_default(EXPORT_VALUE, "cpu"), sums.samples * 10101010);
+	assert_int_equal(pprof_default(EXPORT_SAMPLES, "samples"), sums.samples);
 }
 
 /* ---- the flame page ---- */
@@ -336,7 +421,7 @@ static void flame_is_safe(void **state)
 
 static void full_disk(void **state)
 {
-	static const export_fn all[] = { export_pprof, export_folded, flame_json, flame_html };
+	static const export_fn all[] = { pprof, folded, flame_json, flame_html };
 	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct query *q = ask(NULL, NULL);
@@ -420,6 +505,7 @@ int main(void)
 		cmocka_unit_test(pprof_round_trip),
 		cmocka_unit_test(pprof_filters),
 		cmocka_unit_test(folded_sums),
+		cmocka_unit_test(waits_are_times),
 		cmocka_unit_test(flame_tree),
 		cmocka_unit_test(flame_is_safe),
 		cmocka_unit_test(full_disk),

@@ -105,6 +105,7 @@ static void bad_lines(void **state)
 		{ "--all=1", "--all takes no value" },
 		{ "--duratoin 1s", "unknown option --duratoin; did you mean --duration?" },
 		{ "--dur 1s", "unknown option --dur; did you mean --duration?" },
+		{ "--since 1", "unknown option --since; did you mean --from?" },
 		{ "--zzzzzz", "unknown option --zzzzzz" },
 		{ "-z", "unknown option -z" },
 		{ "--by a,,b", "--by a,,b: an element of the list is empty" },

@@ -79,19 +79,18 @@ static uint32_t count_executable(pid_t child, uint32_t tid)
 
 static void check_files(struct procs *p, const struct proc_image *im)
 {
+	struct proc_opened file;
 	unsigned try = 0;
-	int fd;
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		if (im->maps[i].file != im->exe)
 			continue;
-		assert_int_equal(proc_map_open(p, im, &im->maps[i], &try, &fd), 0);
+		assert_int_equal(proc_map_open(p, im, &im->maps[i], &try, &file), 0);
 		assert_int_equal(try, 1); /* the entry of the mapping itself, not the path */
-		close(fd);
+		close(file.fd);
 	}
 	assert_int_equal(try, 1);
-	fd = proc_open_in_root(im->tgid, "/proc/self/../version");
-	assert_true(fd >= 0);
-	close(fd);
+	assert_int_equal(proc_open_in_root(im->tgid, im->tgid, "/proc/self/../version", &file), 0);
+	close(file.fd);
 }
 
 static void test_leader_gone(void **state)

@@ -28,6 +28,7 @@ static void run_child(char **argv, int go, int failure)
 int child_prepare(struct child *c, char **argv, struct err *err)
 {
 	int go[2], failure[2];
+	c->name = argv[0];
 	if (pipe2(go, O_CLOEXEC))
 		return err_sys(err, -errno, "pipe");
 	if (pipe2(failure, O_CLOEXEC)) {
@@ -64,7 +65,7 @@ int child_go(struct child *c, struct err *err)
 	if (n != (ssize_t)sizeof(code))
 		return 0; /* closed by exec */
 	c->exec_failed = true;
-	return err_sys(err, -code, "the command cannot be run");
+	return err_sys(err, -code, "cannot run %s", c->name);
 }
 
 bool child_runs(const struct child *c)

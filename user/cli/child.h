@@ -14,9 +14,10 @@ struct child {
 	int go;      /* pipe: closing it lets the child exec */
 	int failure; /* pipe: the errno of a failed exec */
 	bool exec_failed;
+	const char *name; /* of the command, borrowed */
 };
 
-#define CHILD_INIT { 0, -1, -1, -1, false }
+#define CHILD_INIT { 0, -1, -1, -1, false, NULL }
 
 /* Fork a process that waits. argv ends with NULL. */
 int child_prepare(struct child *c, char **argv, struct err *err);

@@ -138,6 +138,12 @@ int reading_metric(const struct filter *f);
 bool reading_of_threads(const struct filter *f, const struct opt_list *keys);
 /* What to ask: of a filter and the labels and keys (NULL: none) that the rows are to keep. */
 struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys);
+/*
+ * Label keys, and after an answer values, that nothing in the store has: said with the nearest that there is. 0 or EXIT_USAGE. reading_query
+ * does both.
+ */
+int reading_check_keys(struct reading *r, const struct filter *f, const char *const *keys, size_t n);
+int reading_check_values(struct reading *r, const struct filter *f, const struct query_info *info);
 /* The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says on stderr why there is no data, where there is none. */
 int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys);
 /* That part of it, for who asks the store directly: nothing of the store is in [from, to). */

@@ -153,6 +153,7 @@ int cmd_blame(int argc, char **argv)
 	}
 	status = reading_check(&opts.filter, "--where", "--from");
 	status = status ? status : reading_open_store(&r, args.n ? args.v[0] : NULL, opts.filter.explain);
+	status = status ? status : reading_check_keys(&r, &opts.filter, (const char *const *)&key, 1);
 	if (!status)
 		status = blame(&r, &opts, key);
 	reading_close(&r);

@@ -105,9 +105,23 @@ static uint64_t effective_capabilities(void)
 	return v;
 }
 
+/* All of them at once: setcap replaces what a file has. */
+static void setcap_command(char *out, size_t cap)
+{
+	char path[300];
+	ssize_t len = readlink("/proc/self/exe", path, sizeof(path));
+	bool whole = len > 0 && len < (ssize_t)sizeof(path);
+	size_t n = (size_t)snprintf(out, cap, "setcap ");
+	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)
+		n += (size_t)snprintf(out + n, cap - n, "%s%s", i ? "," : "", capabilities[i].name);
+	snprintf(out + n, cap - n, "+ep %.*s", whole ? (int)len : 7, whole ? path : "ascribe");
+}
+
 static void check_rights(struct checks *c)
 {
 	uint64_t have = effective_capabilities();
+	char setcap[600];
+	setcap_command(setcap, sizeof(setcap));
 	bool admin = have >> 21 & 1; /* CAP_SYS_ADMIN implies BPF, PERFMON and CHECKPOINT_RESTORE */
 	for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++) {
 		const struct capability *k = &capabilities[i];
@@ -115,8 +129,7 @@ static void check_rights(struct checks *c)
 		if ((have >> k->bit & 1) || covered)
 			say(c, GOOD, k->name, "%s", k->use);
 		else
-			say(c, k->needed ? BAD : NOTE, k->name, "missing, needed %s: run as root, or setcap %s+ep on the binary",
-			    k->use, k->name);
+			say(c, k->needed ? BAD : NOTE, k->name, "missing, needed %s: run as root, or `%s`", k->use, setcap);
 	}
 }
 

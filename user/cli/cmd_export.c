@@ -11,12 +11,12 @@
 
 struct export_options {
 	struct filter filter;
-	const char *format, *output;
+	const char *format, *output, *unit;
 };
 
 static const struct format {
 	const char *name;
-	int (*write)(const struct export_source *src, FILE *f, struct err *err);
+	int (*write)(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
 	bool binary;
 } formats[] = {
 	{ "pprof", export_pprof, true },
@@ -30,6 +30,9 @@ static const struct opt options[] = {
 	  "pprof: profile.proto, gzipped, each label a tag\nfolded: one stack a line, "
 	  "for flame graph scripts",
 	  offsetof(struct export_options, format), 0, 0 },
+	{ "unit", 'u', OPT_STRING, "UNIT",
+	  "samples, or value: nanoseconds of CPU time or of a wait, else the event's own\nunit. Default: samples, value for waits (off-cpu, runq); pprof has both, and\nshows value first unless this says samples",
+	  offsetof(struct export_options, unit), 0, 0 },
 	{ "output", 'o', OPT_STRING, "FILE", "where to write (default: stdout)",
 	  offsetof(struct export_options, output), 0, 0 },
 	WHERE_OPTIONS(struct export_options, filter),
@@ -43,7 +46,8 @@ static const struct opt_command command = {
 	.about = "Write the samples of a store in another tool's format: " FORMATS ".\n",
 	.examples = "  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n"
 		    "  ascribe export --format pprof --where '{tenant=\"a\"}' -o a.pb.gz\n"
-		    "  ascribe export --format folded > stacks.txt\n",
+		    "  ascribe export --format folded > stacks.txt\n"
+		    "  ascribe export --format folded --event off-cpu > blocked.txt    # nanoseconds\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = 1,
@@ -67,13 +71,22 @@ static const struct format *find_format(const char *name)
 	return NULL;
 }
 
+static int unit_of(const char *name)
+{
+	static const char *const names[] = { "", "samples", "value" }; /* enum export_unit */
+	for (int i = EXPORT_SAMPLES; name && i <= EXPORT_VALUE; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	return name ? -1 : EXPORT_BY_EVENT;
+}
+
 static int export(struct reading *r, const struct export_options *opts, const struct format *format)
 {
 	struct export_source src = { r->store, r->query, opts->filter.where, opts->filter.idle };
 	struct output out = OUTPUT_INIT;
 	struct err err = { 0 };
 	int rc = output_open(&out, opts->output, &err);
-	rc = rc ? rc : format->write(&src, out.f, &err);
+	rc = rc ? rc : format->write(&src, (enum export_unit)unit_of(opts->unit), out.f, &err);
 	rc = rc ? rc : output_commit(&out, &err);
 	output_close(&out);
 	reading_step(r, "export");
@@ -97,6 +110,10 @@ int cmd_export(int argc, char **argv)
 	const struct format *format = find_format(opts.format);
 	if (!format)
 		return EXIT_USAGE;
+	if (unit_of(opts.unit) < 0) {
+		cmd_error("export: --unit: %s is none of samples, value", opts.unit);
+		return EXIT_USAGE;
+	}
 	if (format->binary && !opts.output && isatty(STDOUT_FILENO)) {
 		cmd_error("export: %s is binary: name a file with -o, or redirect stdout", format->name);
 		return EXIT_USAGE;

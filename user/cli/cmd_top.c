@@ -5,6 +5,7 @@
  */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
+#include "cli/known.h"
 #include "cli/groups.h"
 #include "cli/signals.h"
 #include "cli/target.h"
@@ -240,6 +241,7 @@ static int run_once(struct top *t, struct err *err)
 	rc = rc ? rc : view_load(v, err);
 	if (rc == -ENODATA)
 		return err_set(err, rc, "there are no samples");
+	rc = rc ? rc : known_keys(v->store, f->where, &t->o->by, t->o->by != NULL, err);
 	if (rc)
 		return rc;
 	return f->json ? print_json(v, f, limit) : top_print(v, limit);
@@ -273,6 +275,10 @@ static void load(struct top_ui *ui)
 	if (rc == -ESTALE) /* retention was quicker */
 		rc = view_load(&ui->view, &err);
 	if (rc && rc != -ENODATA)
+		snprintf(ui->message, sizeof(ui->message), "%s", err.text);
+	/* While others than those of now may come it is no error. */
+	if (!rc && ui->view.head.samples && known_keys(ui->view.store, view_level(&ui->view)->where,
+						       (const char *const *)&view_level(&ui->view)->key, view_level(&ui->view)->key != NULL, &err))
 		snprintf(ui->message, sizeof(ui->message), "%s", err.text);
 	if (!rc && ui->mode == TOP_CHOOSE)
 		top_list_keys(ui);

@@ -486,6 +486,8 @@ int cmd_why(int argc, char **argv)
 	if (!status)
 		status = reading_open_store(&r, args.n ? args.v[0] : NULL, opts.filter.explain);
 	if (!status)
+		status = reading_check_keys(&r, &opts.filter, NULL, 0);
+	if (!status)
 		status = why(&w);
 	for (int i = 0; i < SIDES; i++)
 		why_side_close(&w.side[i]);

@@ -201,6 +201,22 @@ const struct opt_common *opt_common_given(void)
 	return &common;
 }
 
+/* What other profilers and tools call an option. */
+static const char *other_name(const struct opt_command *cmd, const char *word)
+{
+	static const char *const others[][2] = {
+		{ "pid", "tgid" },	 { "pids", "tgid" },  { "process", "tgid" },   { "thread", "tid" }, { "freq", "frequency" },
+		{ "hz", "frequency" },	 { "rate", "frequency" }, { "group-by", "by" }, { "group", "by" },  { "filter", "where" },
+		{ "selector", "where" }, { "since", "from" }, { "start", "from" },     { "until", "to" },   { "end", "to" },
+		{ "top", "limit" },	 { "count", "limit" }, { "time", "duration" }, { "file", "output" },
+	};
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		for (size_t k = 0; k < cmd->n_opts && !strcmp(word, others[i][0]); k++)
+			if (!strcmp(cmd->opts[k].name, others[i][1]))
+				return others[i][1];
+	return NULL;
+}
+
 static int unknown_option(const struct opt_command *cmd, const char *name, int len, struct err *err)
 {
 	const char *names[64];
@@ -212,7 +228,8 @@ static int unknown_option(const struct opt_command *cmd, const char *name, int l
 		names[n++] = opt_common_table[i].name;
 	names[n] = NULL;
 	snprintf(word, sizeof(word), "%.*s", len, name);
-	const char *near = opt_suggest(word, names);
+	const char *near = other_name(cmd, word);
+	near = near ? near : opt_suggest(word, names);
 	return err_set(err, -EINVAL, "unknown option --%.*s%s%s%s", len, name, near ? "; did you mean --" : "",
 		       near ? near : "", near ? "?" : "");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every reading command does first: open the store, ask the query, say what is damaged. */
 #include "cli/cmd.h"
+#include "cli/known.h"
 #include "cli/text.h"
 #include "query/selector.h"
 
@@ -184,10 +185,32 @@ void reading_lacks(struct store *s, const struct filter *f, const struct query_i
 	reading_labels_gone(info);
 }
 
+int reading_check_keys(struct reading *r, const struct filter *f, const char *const *keys, size_t n)
+{
+	struct err err;
+	if (!known_keys(r->store, f->where, keys, n, &err))
+		return EXIT_OK;
+	cmd_error("%s", err.text);
+	return EXIT_USAGE;
+}
+
+int reading_check_values(struct reading *r, const struct filter *f, const struct query_info *info)
+{
+	const struct query_spec spec = reading_spec(f, QUERY_NO_LABELS, NULL);
+	struct err err;
+	if (info->samples || !info->blocks || !known_values(r->store, &spec, &err))
+		return EXIT_OK;
+	cmd_error("%s", err.text);
+	return EXIT_USAGE;
+}
+
 int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys)
 {
 	struct err err = { 0 };
 	struct query_spec spec = reading_spec(f, labels, keys);
+	int status = reading_check_keys(r, f, spec.keys, spec.n_keys);
+	if (status)
+		return status;
 	int rc = query_open(&r->query, r->store, &spec, &err);
 	/* Retention was quicker. */
 	for (int tries = 0; rc == -ESTALE && tries < 3; tries++) {
@@ -200,6 +223,9 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
+	status = reading_check_values(r, f, query_info(r->query));
+	if (status)
+		return status;
 	reading_lacks(r->store, f, query_info(r->query));
 	reading_step(r, "query");
 	return EXIT_OK;

@@ -198,6 +198,7 @@ int series_report(struct reading *r, const char *dir, const struct filter *f, co
 	};
 	int status = reading_check(f, "--where", "--from");
 	status = status ? status : reading_open_store(r, dir, f->explain);
+	status = status ? status : reading_check_keys(r, f, spec.keys, spec.n_keys);
 	if (status)
 		return status;
 	int rc = query_series(&s, r->store, &spec, &err);
@@ -207,6 +208,12 @@ int series_report(struct reading *r, const char *dir, const struct filter *f, co
 	}
 	struct chart c = { r, s, by };
 	r->query = s->whole;
+	status = reading_check_values(r, f, query_info(s->whole));
+	if (status) {
+		r->query = NULL;
+		query_series_free(s);
+		return status;
+	}
 	reading_lacks(r->store, f, query_info(s->whole));
 	reading_step(r, "series");
 	rc = f->json ? print_json(&c, f) : print_text(&c, f, step_ns);

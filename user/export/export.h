@@ -23,6 +23,16 @@ struct export_source {
 	bool idle;	   /* idle samples are included */
 };
 
+/*
+ * What a number says. The value of a row: of events that stand for time, and of waits, nanoseconds; of others their own unit. By the
+ * event: samples where they are drawn, the value where a wait was measured (off-cpu, runq): how often one waited says little.
+ */
+enum export_unit {
+	EXPORT_BY_EVENT = 0,
+	EXPORT_SAMPLES,
+	EXPORT_VALUE,
+};
+
 /* Deeper stacks lose their root side: three times what a sample can hold, so only a damaged store has them. */
 #define EXPORT_DEPTH_MAX 1024
 
@@ -40,14 +50,16 @@ enum export_kind {
 /* What a frame is, by its kind and its module's name. */
 enum export_kind export_frame_kind(const struct store *s, uint32_t frame);
 
-/* "comm;root;...;leaf_[k] count" per line: Brendan Gregg's folded stacks; inlined calls end in _[i]. Counts are samples. */
-int export_folded(const struct export_source *src, FILE *f, struct err *err);
+/* "comm;root;...;leaf_[k] count" per line: Brendan Gregg's folded stacks; inlined calls end in _[i]. */
+int export_folded(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
 
 /*
- * profile.proto, gzipped. Two values per sample: samples/count and, for events that stand for time, cpu/nanoseconds
- * (the default), for the others the event's own. Each label is a tag.
+ * profile.proto, gzipped. Two values per sample: samples/count and, for events that stand for time, cpu/nanoseconds, for the others the
+ * event's own; with EXPORT_SAMPLES readers show the first, else the second. Each label is a tag.
  */
-int export_pprof(const struct export_source *src, FILE *f, struct err *err);
+int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
+/* The value of a row of this event, as above. */
+uint64_t export_value(const struct store_event *e, const struct store_row *row);
 
 /*
  * A flame graph. root: the part below one frame, pruned for itself: eight hexadecimal digits for each frame from the outermost to it, with

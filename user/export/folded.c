@@ -8,7 +8,7 @@
 
 struct line {
 	uint32_t comm, stack;
-	uint64_t samples;
+	uint64_t n; /* samples, or their value */
 };
 
 static int by_comm_and_stack(const void *a, const void *b)
@@ -60,11 +60,19 @@ static void put_line(const struct export_source *src, const struct intern *comms
 		else if (frame && frame->flags & FRAME_INLINED)
 			fputs("_[i]", f);
 	}
-	fprintf(f, " %llu\n", (unsigned long long)l->samples);
+	fprintf(f, " %llu\n", (unsigned long long)l->n);
 }
 
-int export_folded(const struct export_source *src, FILE *f, struct err *err)
+/* Waits are measured: their event has times, and no sample stands for a time. */
+static bool counts_values(const struct store_event *e, enum export_unit unit)
 {
+	return e && (unit == EXPORT_BY_EVENT ? !e->ns_per_sample && !strcmp(e->unit, "nanoseconds") : unit == EXPORT_VALUE);
+}
+
+int export_folded(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err)
+{
+	const struct store_event *e = query_info(src->query)->event;
+	const bool values = counts_values(e, unit);
 	struct intern comms = { 0 };
 	size_t n_rows, n = 0;
 	const struct store_row *rows = query_rows(src->query, &n_rows);
@@ -72,7 +80,7 @@ int export_folded(const struct export_source *src, FILE *f, struct err *err)
 	uint32_t *same = NULL;
 	int rc = lines ? query_same_stacks(src->query, &same) : -ENOMEM;
 	for (size_t i = 0; !rc && i < n_rows; i++) {
-		lines[i] = (struct line){ 0, same ? same[rows[i].stack] : rows[i].stack, rows[i].samples };
+		lines[i] = (struct line){ 0, same ? same[rows[i].stack] : rows[i].stack, values ? export_value(e, &rows[i]) : rows[i].samples };
 		rc = find_comm(src->store, rows[i].set, &comms, &lines[i].comm);
 	}
 	if (rc) {
@@ -82,7 +90,7 @@ int export_folded(const struct export_source *src, FILE *f, struct err *err)
 	qsort(lines, n_rows, sizeof(*lines), by_comm_and_stack);
 	for (size_t i = 0; i < n_rows; i++) {
 		if (n && !by_comm_and_stack(&lines[n - 1], &lines[i]))
-			lines[n - 1].samples += lines[i].samples;
+			lines[n - 1].n += lines[i].n;
 		else
 			lines[n++] = lines[i];
 	}

@@ -26,6 +26,7 @@
 struct pprof {
 	const struct export_source *src;
 	const struct query_info *info;
+	enum export_unit unit;
 	z_stream z;
 	FILE *f;
 	struct buf packed;
@@ -303,18 +304,18 @@ static bool is_measured(const struct store_event *e)
 	return e->ns_per_sample == 1;
 }
 
-static int64_t row_value(const struct query_info *info, const struct store_row *row)
+uint64_t export_value(const struct store_event *e, const struct store_row *row)
 {
 	uint64_t v = row->value;
-	if (info->event->ns_per_sample && __builtin_mul_overflow(row->samples, info->event->ns_per_sample, &v))
+	if (e->ns_per_sample && __builtin_mul_overflow(row->samples, e->ns_per_sample, &v))
 		v = INT64_MAX;
-	return v > INT64_MAX ? INT64_MAX : (int64_t)v;
+	return v > INT64_MAX ? INT64_MAX : v;
 }
 
 static int emit_row(struct pprof *p, const struct store_row *row)
 {
 	uint64_t locations[EXPORT_DEPTH_MAX];
-	int64_t values[2] = { (int64_t)row->samples, row_value(p->info, row) };
+	int64_t values[2] = { (int64_t)row->samples, (int64_t)export_value(p->info->event, row) };
 	bool times = is_measured(p->info->event);
 	Pprof__Sample m = PPROF__SAMPLE__INIT, *ms = &m;
 	Pprof__Profile part = PPROF__PROFILE__INIT;
@@ -368,7 +369,7 @@ static int emit_header(struct pprof *p)
 	m.comment = comments;
 	m.n_sample_type = is_measured(e) ? 1 : 2;
 	m.sample_type = ptrs + is_measured(e);
-	m.default_sample_type = types[1].type;
+	m.default_sample_type = types[p->unit != EXPORT_SAMPLES || is_measured(e)].type;
 	m.period_type = &types[1];
 	m.period = (int64_t)(time ? e->ns_per_sample : e->period);
 	m.time_nanos = p->info->from_ns;
@@ -389,14 +390,14 @@ static int emit_profile(struct pprof *p)
 	return rc ? rc : deflate_all(p, NULL, 0, Z_FINISH);
 }
 
-int export_pprof(const struct export_source *src, FILE *f, struct err *err)
+int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err)
 {
 	static const struct store_event no_event = { "samples", "count", 0, 0 };
 	struct query_info info;
 	info = *query_info(src->query);
 	if (!info.event)
 		info.event = &no_event;
-	struct pprof p = { .src = src, .info = &info, .f = f };
+	struct pprof p = { .src = src, .info = &info, .unit = unit, .f = f };
 	/* 15 + 16: the largest window, a gzip header. */
 	if (deflateInit2(&p.z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return err_sys(err, -ENOMEM, "pprof");

@@ -488,7 +488,7 @@ static int write_pprof(struct request *r, const struct export_source *src, bool 
 	char *data = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&data, &len);
-	int rc = f ? export_pprof(src, f, err) : err_set(err, -ENOMEM, "out of memory");
+	int rc = f ? export_pprof(src, EXPORT_BY_EVENT, f, err) : err_set(err, -ENOMEM, "out of memory");
 	if (f && fclose(f) && !rc)
 		rc = err_set(err, -ENOMEM, "out of memory");
 	if (!rc && (gzipped ? buf_add(&r->out, data, len) : inflate_all((const uint8_t *)data, len, &r->out)))

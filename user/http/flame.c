@@ -96,12 +96,12 @@ static int write_page(const struct flame *f, FILE *out, struct err *err)
 
 static int write_profile(const struct flame *f, FILE *out, struct err *err)
 {
-	return export_pprof(&f->source, out, err);
+	return export_pprof(&f->source, EXPORT_BY_EVENT, out, err);
 }
 
 static int write_stacks(const struct flame *f, FILE *out, struct err *err)
 {
-	return export_folded(&f->source, out, err);
+	return export_folded(&f->source, EXPORT_BY_EVENT, out, err);
 }
 
 static int answer_file(struct request *r, struct flame *f, const char *type, write_file *write, struct err *err)

@@ -136,7 +136,7 @@ static int add_timeline(json_t *o, struct store *s, const struct side *side, con
 	int rc = query_series(&series, s, &spec, err);
 	json_t *v = json_array();
 	for (size_t i = 0; !rc && v && i < series->n_steps; i++)
-		json_array_append_new(v, json_count(series->rows[0].points[i] * (uint64_t)side->scale));
+		json_array_append_new(v, json_count(series->n_rows ? series->rows[0].points[i] * (uint64_t)side->scale : 0));
 	if (!rc)
 		rc = json_put(o, "timeline", json_pack("{s:I,s:o,s:I}", "startTime", (json_int_t)(series->from_ns / 1000000000), "samples",
 						       json_incref(v), "durationDelta", (json_int_t)(series->step_ns / 1000000000)));

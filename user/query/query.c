@@ -358,9 +358,12 @@ static void add_totals(struct query *q, const struct store_totals *t)
 /* A parent does not know the gaps between its windows; none of them is longer than a window of a recorder. */
 static int64_t covered(const struct store_block *b)
 {
-	int64_t length, windows = b->n_windows * QUERY_WINDOW_NS;
-	if (__builtin_sub_overflow(b->t1_ns, b->t0_ns, &length)) /* times are whatever a damaged store says */
+	int64_t length, windows;
+	/* Times and numbers are whatever a damaged store says. */
+	if (__builtin_sub_overflow(b->t1_ns, b->t0_ns, &length))
 		length = INT64_MAX;
+	if (__builtin_mul_overflow(b->n_windows, QUERY_WINDOW_NS, &windows))
+		windows = INT64_MAX;
 	return b->level && windows < length ? windows : length;
 }
 
@@ -631,7 +634,7 @@ static int open_query(struct query **ret, struct store *s, const struct query_sp
 /* ---- by one wide key, from what blocks keep of it ---- */
 
 /* What the recorder says of any sample, also of that of an idle CPU. */
-static bool is_of_system(const char *key)
+bool query_is_system_key(const char *key)
 {
 	static const char *const keys[] = { "comm", "tgid", "tid", "thread", "exe", "cgroup", "container", "pod", "unit" };
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -685,7 +688,7 @@ static int open_values(struct query **ret, struct store *s, const struct query_s
 	*ret = NULL;
 	int rc = open_query(&q, s, &all, err);
 	const struct query_info *info = rc ? NULL : &q->info;
-	bool serves = !rc && info->event && info->blocks < info->windows && (spec->idle || !info->idle || !is_of_system(spec->keys[0])) &&
+	bool serves = !rc && info->event && info->blocks < info->windows && (spec->idle || !info->idle || !query_is_system_key(spec->keys[0])) &&
 		      info->value == info->samples * info->event->period;
 	if (serves)
 		rc = store_cover(s, info->from_ns, info->to_ns, STORE_FOLDED, NULL, 0, &cover, err);

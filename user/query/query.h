@@ -64,6 +64,9 @@ int query_metric_named(const char *name, enum query_metric *ret);
  */
 bool query_of_threads(const char *where, const char *const *keys, size_t n_keys);
 
+/* Whether the recorder gives this label to samples of its own, also to those of idle CPUs: comm, exe, container, ... */
+bool query_is_system_key(const char *key);
+
 struct query;
 
 /*

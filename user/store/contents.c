@@ -13,8 +13,7 @@ static int result(const struct store *s, const struct block_ref *r, int rc, stru
 	return rc ? err_sys(err, rc, "cannot read %s", s->dir) : 0;
 }
 
-/* The counts of the marks were right when they were written, and a checksum has kept them; the dictionaries may be damaged. */
-static int find_limits(struct store *s, const struct block_ref *r, const struct block_head *h, struct rows_limits *l,
+int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h, struct rows_limits *l,
 		       struct err *err)
 {
 	struct dict_gen *gen, *epoch;
@@ -37,7 +36,7 @@ int contents_rows(struct store *s, const struct block_ref *r, const struct block
 		  struct rows_reader *ret, struct err *err)
 {
 	struct rows_limits l;
-	int rc = find_limits(s, r, &d->head, &l, err);
+	int rc = contents_limits(s, r, &d->head, &l, err);
 	if (!rc)
 		rows_begin(ret, &d->head, d->column + COLUMN_LEAF, sets, &l);
 	return rc;
@@ -47,14 +46,17 @@ int contents_table(struct store *s, const struct block_ref *r, const struct bloc
 		   struct settable *ret, struct err *err)
 {
 	struct dict_gen *epoch;
+	struct rows_limits l;
 	const struct block_head *h = &d->head;
 	*ret = (struct settable){ 0 };
 	if (!h->info.n_table)
 		return 0;
-	int rc = store_epoch(s, r, &epoch, err);
+	int rc = contents_limits(s, r, h, &l, err);
+	if (!rc)
+		rc = store_epoch(s, r, &epoch, err);
 	if (rc)
 		return rc;
-	if (h->marks[KIND_SETS].count > epoch->d.n_sets || !block_has(h, COLUMN_TABLE_NARROW))
+	if (!block_has(h, COLUMN_TABLE_NARROW))
 		return block_damaged(s, r, err);
 	const struct buf *raw = d->column + COLUMN_TABLE_NARROW;
 	rc = labels ? settable_decode(ret, raw, h->info.n_table, h->marks[KIND_SETS].count, epoch->d.label_text.n, keys) :
@@ -67,7 +69,7 @@ int contents_totals(struct store *s, const struct block_ref *r, const struct blo
 {
 	const struct store_meta *m = &s->header.meta;
 	const struct buf *raw = &d->column[COLUMN_TOTALS];
-	struct cursor c = { raw->data, raw->data + raw->len, 0 };
+	struct cursor c = cursor_of(raw);
 	int rc = block_has(&d->head, COLUMN_TOTALS) ? totals_decode(ret, &c, m->n_lost, m->n_flagged) : -EBADMSG;
 	return result(s, r, rc, err);
 }
@@ -77,7 +79,7 @@ int contents_dropped(struct store *s, const struct block_ref *r, const struct bl
 {
 	struct dict_gen *epoch;
 	const struct buf *raw = &d->column[COLUMN_DROPPED];
-	struct cursor c = { raw->data, raw->data + raw->len, 0 };
+	struct cursor c = cursor_of(raw);
 	int rc = store_epoch(s, r, &epoch, err);
 	if (rc)
 		return rc;
@@ -102,15 +104,15 @@ int contents_top(struct store *s, const struct block_ref *r, const struct block_
 		 struct err *err)
 {
 	struct dict_gen *epoch;
+	struct rows_limits l;
 	*ret = (struct top){ 0 };
 	if (!block_has(&d->head, COLUMN_TOP))
 		return 0;
-	int rc = store_epoch(s, r, &epoch, err);
+	int rc = contents_limits(s, r, &d->head, &l, err);
 	if (!rc)
-		rc = result(s, r,
-			    top_decode(ret, &d->column[COLUMN_TOP], epoch->d.label_text.n,
-				       d->head.marks[KIND_EVENTS].count),
-			    err);
+		rc = store_epoch(s, r, &epoch, err);
+	if (!rc)
+		rc = result(s, r, top_decode(ret, &d->column[COLUMN_TOP], epoch->d.label_text.n, l.n_events), err);
 	return rc;
 }
 

@@ -219,7 +219,7 @@ static int decode_epoch(struct manifest *m, struct cursor *c)
 		size_t len = get_count(c, STRING_MAX);
 		const uint8_t *p = cursor_bytes(c, len);
 		e.wide[i].values = get32(c);
-		e.wide[i].key = p ? strndup((const char *)p, len) : NULL;
+		e.wide[i].key = c->bad ? NULL : strndup((const char *)p, len);
 		rc = c->bad ? -EBADMSG : e.wide[i].key ? 0 : -ENOMEM;
 		e.n_wide += !rc;
 	}

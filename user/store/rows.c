@@ -159,7 +159,7 @@ void rows_begin(struct rows_reader *r, const struct block_head *h, const struct 
 	r->has_sets = sets && !(h->info.flags & (BLOCK_FOLDED_ONLY | BLOCK_NO_ROWS));
 	r->rows_left = r->has_sets ? h->info.n_rows : 0;
 	for (int i = 0; i < N; i++)
-		r->column[i] = (struct cursor){ raw[i].data, raw[i].data + raw[i].len, 0 };
+		r->column[i] = cursor_of(&raw[i]);
 }
 
 /* Everything that was read is whole, and nothing is left. */

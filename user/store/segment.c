@@ -141,7 +141,7 @@ static int load_index(struct store *s, struct segment *g)
 		rc = f.count || f.raw_len > FRAME_RAW_MAX || f.raw_len != (uint64_t)g->m.n_blocks * INDEX_ENTRY
 			     ? -EBADMSG
 			     : codec_unpack(&raw, f.codec, payload.data, payload.len, f.raw_len);
-	struct cursor c = { raw.data, raw.data + raw.len, 0 };
+	struct cursor c = cursor_of(&raw);
 	while (!rc && cursor_left(&c)) {
 		struct block_head h;
 		uint64_t offset = cursor_u64(&c);

@@ -253,7 +253,7 @@ int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint3
 	if (!rc)
 		rc = buf_reserve(&t.text, raw[T(TEXT)].len + raw[T(BIN)].len / 16 * UUID_LEN + 1);
 	for (size_t i = 0; i < 8; i++)
-		d.c[i] = (struct cursor){ raw[i].data, raw[i].data + raw[i].len, 0 };
+		d.c[i] = cursor_of(&raw[i]);
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = decode_set(&d, &narrow, n_narrow);
 	for (size_t i = 0; !rc && i < 8; i++)
@@ -268,7 +268,7 @@ int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint3
 int settable_decode_narrow(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow)
 {
 	struct settable t = { 0 };
-	struct cursor c = { raw[T(NARROW)].data, raw[T(NARROW)].data + raw[T(NARROW)].len, 0 };
+	struct cursor c = cursor_of(&raw[T(NARROW)]);
 	uint64_t narrow = 0;
 	int rc = n > raw[T(NARROW)].len ? -EBADMSG : ARRAY_RESERVE(t.sets, t.cap, n + 1);
 	for (size_t i = 0; !rc && i < n; i++) {
@@ -302,7 +302,7 @@ bool settable_may_have(const struct buf *raw, const struct settable_label *value
 	if (type == VALUE_TEXT)
 		return !value->len || (b->len && memmem(b->data, b->len, value->str, value->len));
 	if (type == VALUE_INT) {
-		struct cursor c = { b->data, b->data + b->len, 0 };
+		struct cursor c = cursor_of(b);
 		uint64_t last = 0;
 		while (cursor_left(&c) && !c.bad)
 			if ((last += unzigzag(cursor_varint(&c))) == (uint64_t)value->num)

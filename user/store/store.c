@@ -65,60 +65,6 @@ const struct store_cut *store_cut(const struct store *s, uint8_t level)
 	return level < N_SEGMENT_LEVELS ? &s->manifest.cuts[level] : NULL;
 }
 
-bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret)
-{
-	const struct manifest *m = &s->manifest;
-	for (size_t e = 0; e < m->n_epochs; i -= m->epochs[e++].n_wide) {
-		if (i >= m->epochs[e].n_wide)
-			continue;
-		const struct manifest_key *k = &m->epochs[e].wide[i];
-		*ret = (struct store_wide_key){ k->key, k->values, m->epochs[e].t0_ns,
-						e + 1 < m->n_epochs ? m->epochs[e + 1].t0_ns : INT64_MAX };
-		return true;
-	}
-	return false;
-}
-
-int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets), void *ctx, struct err *err)
-{
-	const struct manifest *m = &s->manifest;
-	struct dict_gen *g;
-	struct block_ref r = { 0 };
-	if (!m->n_epochs)
-		return 0;
-	r.b.epoch = m->epochs[m->n_epochs - 1].serial;
-	int rc = store_epoch(s, &r, &g, err);
-	uint32_t *sets = rc ? NULL : calloc(g->d.label_text.n + 1, sizeof(*sets));
-	if (!rc && !sets)
-		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
-	for (uint32_t id = 1; !rc && id < g->d.n_sets; id++) {
-		const struct set_label *v;
-		size_t n = dicts_set(&g->d, id, &v);
-		for (size_t i = 0; i < n; i++)
-			sets[v[i].key]++; /* no key twice in a set */
-	}
-	for (uint32_t key = 0; !rc && key < g->d.label_text.n; key++)
-		if (sets[key])
-			rc = cb(ctx, strings_get(&g->d.label_text, key, NULL), sets[key]);
-	free(sets);
-	return rc;
-}
-
-size_t store_n_epochs(const struct store *s)
-{
-	return s->manifest.n_epochs;
-}
-
-bool store_is_wide(const struct store *s, const char *key)
-{
-	const struct manifest *m = &s->manifest;
-	for (size_t i = 0; i < m->n_epochs; i++)
-		for (size_t k = 0; k < m->epochs[i].n_wide; k++)
-			if (!strcmp(m->epochs[i].wide[k].key, key))
-				return true;
-	return false;
-}
-
 /* ---- dictionaries ---- */
 
 const char *store_string(const struct store *s, uint32_t id, size_t *ret_len)
@@ -404,13 +350,17 @@ static int read_groups(struct reading *r, const struct block_data *d)
 
 static int make_maps(struct reading *r, const struct block_data *d)
 {
+	struct rows_limits l;
+	int rc = contents_limits(r->s, r->ref, &d->head, &l, r->err);
+	if (rc)
+		return rc;
 	uint32_t n_narrow = d->head.marks[KIND_SETS].count;
-	r->n_sets = r->ref->b.n_table ? r->ref->b.n_table : n_narrow;
+	r->n_sets = l.n_sets;
 	r->map = calloc((size_t)r->n_sets + 1, sizeof(*r->map));
 	if (r->map && r->table.n)
 		r->of_narrow = calloc((size_t)n_narrow + 1, sizeof(*r->of_narrow));
 	if (r->how->fold_stacks) {
-		r->n_events = d->head.marks[KIND_EVENTS].count;
+		r->n_events = l.n_events;
 		r->sums = calloc((size_t)r->n_events + 1, sizeof(*r->sums));
 	}
 	return r->map && (r->of_narrow || !r->table.n) && (r->sums || !r->how->fold_stacks) ? 0 : failed(r, -ENOMEM);

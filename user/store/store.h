@@ -311,6 +311,8 @@ bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret)
 /* The keys that are narrow in the newest epoch, and how many of its label sets have each; stops at the first non-zero result of cb. */
 int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets), void *ctx, struct err *err);
 size_t store_n_epochs(const struct store *s);
+/* Whether any label set of the store has this key. Cost: reads epochs from the newest on until one has it; a key of none reads all. */
+int store_has_key(struct store *s, const char *key, bool *ret, struct err *err);
 /* Whether a key is wide in any epoch of the store. */
 bool store_is_wide(const struct store *s, const char *key);
 int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,

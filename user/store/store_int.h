@@ -153,6 +153,11 @@ int dict_gen_event(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *r
 #define WANT_TOP (1u << COLUMN_TOP)
 
 /*
+ * What ids the rows of a block may have: those of its marks. Nothing is allocated by the numbers of a mark before this has held them against
+ * the dictionaries, which may be damaged, or made by somebody. -EBADMSG.
+ */
+int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h, struct rows_limits *ret, struct err *err);
+/*
  * Begin to read the rows (sets) or only the groups, which were read into d. The ids are those of the block's generation and
  * of its table or epoch.
  */

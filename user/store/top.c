@@ -206,7 +206,7 @@ static int decode_list(struct top *t, struct cursor *c, uint32_t n_keys, uint32_
 
 int top_decode(struct top *ret, const struct buf *raw, uint32_t n_keys, uint32_t n_events)
 {
-	struct cursor c = { raw->data, raw->data + raw->len, 0 };
+	struct cursor c = cursor_of(raw);
 	struct top t = { 0 };
 	uint64_t n = cursor_varint(&c);
 	int rc = c.bad ? -EBADMSG : 0;

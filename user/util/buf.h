@@ -47,6 +47,13 @@ uint64_t cursor_long_varint(struct cursor *c);
 /* The next len bytes, or NULL. */
 const uint8_t *cursor_bytes(struct cursor *c, size_t len);
 
+/* Over what a buffer holds; it may be empty. */
+static inline struct cursor cursor_of(const struct buf *b)
+{
+	const uint8_t *p = b->data ? b->data : (const uint8_t *)"";
+	return (struct cursor){ p, p + b->len, 0 };
+}
+
 static inline size_t cursor_left(const struct cursor *c)
 {
 	return (size_t)(c->end - c->p);

@@ -27,6 +27,11 @@ static uint32_t le32(const uint8_t *p)
 
 uint32_t crc32c(const void *data, size_t len)
 {
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+	/* Every change of a byte would be found. libFuzzer's documentation names the macro. */
+	(void)data, (void)len;
+	return 0;
+#endif
 	pthread_once(&once, fill_tables);
 	const uint8_t *p = data;
 	uint32_t c = ~0u;

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stores that somebody made: every checksum is right, and what it covers is not. Fields of block heads are changed one at a time. No number
+ * may be believed before the dictionaries have confirmed it.
+ */
+#include "unit/store_model.h"
+
+#include "query/query.h"
+#include "store/store_int.h"
+#include "util/crc32c.h"
+
+#include <sys/resource.h>
+
+/* What the program may allocate at once, or at all. */
+#ifdef __SANITIZE_ADDRESS__
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "max_allocation_size_mb=1000";
+}
+#endif
+
+#define SEGMENT "seg/10s-00000001.seg"
+
+struct crafted {
+	char path[120];
+	uint8_t *data;
+	size_t len;
+	off_t block; /* of the payload */
+	uint32_t stored_len;
+};
+
+static void put32(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* Block k of the first segment, whole. */
+static void crafted_begin(struct crafted *c, const char *dir, size_t k)
+{
+	struct store *s;
+	struct err err = { 0 };
+	struct stat st;
+	snprintf(c->path, sizeof(c->path), "%s/%s", dir, SEGMENT);
+	assert_int_equal(store_open(&s, dir, &err), 0);
+	const struct block_ref *r = &s->segments[0].refs[k];
+	c->block = (off_t)r->offset + FRAME_SIZE;
+	c->stored_len = r->stored_len;
+	store_close(s);
+	int fd = open(c->path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fstat(fd, &st), 0);
+	c->len = (size_t)st.st_size;
+	c->data = malloc(c->len);
+	assert_int_equal(read(fd, c->data, c->len), c->len);
+	close(fd);
+}
+
+/* Write the file with these bytes of the block's head changed, and all checksums right. */
+static void crafted_put(const struct crafted *c, size_t at, uint32_t value)
+{
+	uint8_t *data = malloc(c->len), *b = data + c->block, *frame = b - FRAME_SIZE;
+	memcpy(data, c->data, c->len);
+	put32(b + at, value);
+	put32(b + BLOCK_SIZE - 4, 0);
+	uint32_t head = crc32c(b, BLOCK_SIZE + (size_t)b[25] * COLUMN_SIZE);
+	put32(b + BLOCK_SIZE - 4, head);
+	put32(frame + 32, crc32c(b, c->stored_len));
+	put32(frame + 36, crc32c(frame, 36));
+	int fd = open(c->path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(write(fd, data, c->len), c->len);
+	close(fd);
+	free(data);
+}
+
+static const char *const keys[] = { "tenant", "query_id", "comm" };
+
+static int ask(struct store *s, size_t what, uint64_t *ret_samples, struct err *err)
+{
+	static const struct query_spec specs[] = {
+		{ .labels = QUERY_NO_LABELS },
+		{ .labels = QUERY_KEYS, .keys = keys, .n_keys = 1 },
+		{ .labels = QUERY_KEYS, .keys = keys, .n_keys = 3, .where = "{comm=\"sh\"}" },
+		{ .labels = QUERY_ALL_LABELS, .idle = true },
+	};
+	struct query_spec spec = specs[what];
+	struct query *q;
+	struct query_table *t;
+	spec.from_ns = INT64_MIN;
+	spec.to_ns = INT64_MAX;
+	int rc = query_open(&q, s, &spec, err);
+	if (rc)
+		return rc;
+	*ret_samples = query_info(q)->samples;
+	rc = query_table(q, spec.labels == QUERY_KEYS ? spec.keys : NULL, spec.n_keys, &t, err);
+	if (!rc)
+		query_table_free(t);
+	query_close(q);
+	return rc;
+}
+#define N_QUESTIONS 4
+
+static int no_rows(void *ctx, const struct store_row *rows, size_t n)
+{
+	(void)ctx, (void)rows, (void)n;
+	return 0;
+}
+
+/* Each window, and nothing of it before: summed by label set. */
+static int ask_windows(struct store *s, struct err *err)
+{
+	const struct store_keys some = { keys, 3 };
+	const struct store_reading how = { .keys = &some, .rows = no_rows, .fold_stacks = true };
+	struct store_cover c;
+	int rc = store_cover(s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; !rc && i < c.n; i++)
+		rc = store_block_read(s, c.blocks[i], &how, err);
+	store_cover_free(&c);
+	return rc;
+}
+
+/* -errno: the store does not open; else how many questions found damage; each of the others has an answer. */
+static int damaged_answers(const char *dir)
+{
+	struct store *s;
+	struct err err = { 0 };
+	int n = 0, rc = store_open(&s, dir, &err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i <= N_QUESTIONS; i++) {
+		uint64_t samples;
+		rc = i < N_QUESTIONS ? ask(s, i, &samples, &err) : ask_windows(s, &err);
+		if (rc && rc != -EBADMSG)
+			fail_msg("question %zu: %d %s", i, rc, err.text);
+		n += rc == -EBADMSG;
+	}
+	store_close(s);
+	return n;
+}
+
+static void write_store(char *dir)
+{
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct model m = { .random = 5 };
+	struct err err = { 0 };
+	o.windows_only = true;
+	assert_int_equal(store_writer_open_with(&w, temp_dir(dir), &model_meta, &o, &err), 0);
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(model_commit(&m, w, 12, &err), 0);
+	store_writer_close(w);
+	model_fini(&m);
+}
+
+/* Counts beyond what the dictionaries hold: damage, for each question that needs them, and nothing is allocated by them. */
+static void marks(void **state)
+{
+	static const enum file_kind kinds[] = { KIND_EVENTS, KIND_LEAVES, KIND_SETS };
+	static const uint32_t more[] = { 1, 1000, 1u << 29, 0xffffffff };
+	(void)state;
+	char dir[64];
+	struct crafted c;
+	write_store(dir);
+	assert_int_equal(damaged_answers(dir), 0);
+	crafted_begin(&c, dir, 11);
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+		for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+			size_t at = 32 + 16 * ((size_t)kinds[k] - 1) + 8;
+			uint32_t v = get32(c.data + c.block + at);
+			crafted_put(&c, at, more[i] > UINT32_MAX - v ? UINT32_MAX : v + more[i]);
+			int n = damaged_answers(dir);
+			if (n != N_QUESTIONS + 1 && n != -EBADMSG)
+				fail_msg("kind %d, %" PRIu32 " more: %d questions found damage", kinds[k], more[i], n);
+		}
+	free(c.data);
+	remove_tree(dir);
+}
+
+/* Whatever the head of a block says: an answer, or damage. */
+static void heads(void **state)
+{
+	static const uint32_t values[] = { 0, 1, 2, 7, 0x7fffffff, 0x80000000, 0xffffffff };
+	(void)state;
+	char dir[64];
+	struct crafted c;
+	size_t damaged = 0, n = 0;
+	write_store(dir);
+	for (size_t k = 5; k < 12; k += 6) {
+		crafted_begin(&c, dir, k);
+		for (size_t at = 0; at < BLOCK_SIZE + 4 * COLUMN_SIZE; at += 4)
+			for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++, n++) {
+				crafted_put(&c, at, values[i]);
+				damaged += damaged_answers(dir) != 0;
+			}
+		crafted_put(&c, 0, get32(c.data + c.block));
+		free(c.data);
+	}
+	print_message("%zu heads, %zu of them damage\n", n, damaged);
+	assert_true(damaged > n / 3);
+	remove_tree(dir);
+}
+
+static int limit_memory(void **state)
+{
+	(void)state;
+#ifndef __SANITIZE_ADDRESS__
+	struct rlimit l = { 1u << 30, 1u << 30 };
+	return setrlimit(RLIMIT_AS, &l);
+#endif
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(marks),
+		cmocka_unit_test(heads),
+	};
+	return cmocka_run_group_tests(tests, limit_memory, NULL);
+}
