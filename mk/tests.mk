@@ -26,7 +26,7 @@ ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) 
 UNIT_PAIRED := test_sandbox test_symbols_sources
 UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
 # These hardly do anything but wait: three at a time.
-WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/daemon.sh record/waits_long.sh record/python_waits.sh)
+WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/daemon.sh http/full.sh record/waits_long.sh record/python_waits.sh)
 ASAN := $(BUILD)/asan
 LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
 
@@ -90,7 +90,7 @@ HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,budget cmd_daemon)
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/cli/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull '-DMINUTE_NS=(4 * NS)' -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull '-DMINUTE_NS=(4 * NS)' -DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
 
 $(BUILD)/tests/hasty/ascribe: $(filter-out %/budget.o %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)

@@ -117,6 +117,33 @@ assert not any(r['function'] == 'leaf' for r in run('report', 'store')['rows'])
 PY
 ok "what was sent is found, and nothing else is changed" python3 found.py "$ascribe"
 ok "the store is whole" "$ascribe" store verify store
+
+# ---- more than is taken in ----
+serve log1 "$ascribe" daemon -s "$dir/flooded" -l 127.0.0.1:0 --anonymous --store-max 64MiB || finish
+cat >bodies.py <<'PY'
+import socket, sys, time
+# Bodies that do not end: each is as long as one may be.
+conns, size = [], (2 << 20) - 1
+for _ in range(60):
+    s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), timeout=5)
+    s.sendall(b'POST /ingest?name=x HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n' % size + b'x' * (size - 1000))
+    conns.append(s)
+time.sleep(0.5)
+print(next(int(l.split()[1]) >> 10 for l in open(f'/proc/{sys.argv[2]}/status') if l.startswith('VmRSS')))
+PY
+held=$(python3 bodies.py "${url##*:}" "$pid")
+ok "114 MiB of bodies that do not end: $held MiB resident" test "$held" -lt 110
+gets 200 ready "$url/readyz"
+gets 200 'reason="memory"' "$url/metrics"
+ok "they are counted" grep -q 'reason="memory"} [1-9]' body
+python3 "$here/ingest_flood.py" "$url" "$pid" flooded 12 >flood.json
+ok "a flood: $(cat flood.json)" jq -e '.taken >= 6 and .taken <= 30 and .resident < 170 and .store <= 64' flood.json
+ok "is told when to come again" jq -e '.statuses | has("429") and (del(.["200"], .["429"], .["503"]) == {})' flood.json
+gets 200 'reason="ingest"' "$url/metrics"
+ok "and counted" grep -q 'reason="ingest"} [1-9]' body
+kill "$pid"
+wait "$pid"
+
 serve log2 "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish
 refused 501 'nothing is written here' -X POST -d 'a 1' "$url/ingest?name=a"
 gets 200 'ingest.cpu:cpu' -X POST -H 'Content-Type: application/json' -d '{}' "$url/querier.v1.QuerierService/ProfileTypes"

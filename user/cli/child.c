@@ -16,6 +16,7 @@ static void run_child(char **argv, int go, int failure)
 	sigset_t none;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGXFSZ, SIG_DFL); /* main ignores it, and exec would keep that */
 	if (read(go, &byte, 1) != 1)
 		_exit(127); /* the recorder ended before it began */
 	execvp(argv[0], argv);

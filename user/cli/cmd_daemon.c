@@ -34,6 +34,9 @@
 #ifndef TICK_NS /* the tests have a build with shorter ones */
 #define TICK_NS 5000000000ull
 #endif
+#ifndef LATE_NS
+#define LATE_NS (3 * DAEMON_WINDOW_S * 1000000000ull) /* without a window: /readyz says so */
+#endif
 #define STALLED_NS 60000000000ull /* without a drain: the watchdog gets nothing any more */
 #define END_S 9
 #define WEIGHT_MAX 16
@@ -55,7 +58,7 @@ struct daemon {
 	struct budget budget;
 	struct published published;
 	unsigned weight; /* samples that one stands for */
-	bool resumed, killed;
+	bool resumed, killed, gone; /* gone: the store */
 	int signals;
 	uint64_t drains, drained_ns, failed;
 	uint64_t drains_before; /* of recorders that ended */
@@ -244,6 +247,15 @@ static void look_at_switch(struct daemon *d)
 	}
 }
 
+static void look_at_store(struct daemon *d)
+{
+	bool gone = d->writer && !store_writer_is_there(d->writer);
+	if (gone && !d->gone)
+		log_line(LOG_LINE_ERROR, "%s was deleted or moved: what is recorded is lost until the daemon is restarted", d->s.o.store);
+	d->gone = gone;
+	published_store(&d->published, !gone);
+}
+
 static void look_at_budget(struct daemon *d, const struct collector_progress *p)
 {
 	struct budget_limits limits = { d->s.cpu_max, d->s.o.memory_max };
@@ -291,6 +303,7 @@ static void tick(struct daemon *d)
 	struct collector_progress p = { 0 };
 	uint64_t now = proc_now_ns();
 	look_at_switch(d);
+	look_at_store(d);
 	give_back();
 	if (d->collector) {
 		collector_progress(d->collector, &p);
@@ -500,7 +513,7 @@ int cmd_daemon(int argc, char **argv)
 		status = rc ? EXIT_USAGE : EXIT_OK;
 		goto out;
 	}
-	published_init(&d.published);
+	published_init(&d.published, LATE_NS);
 	rc = begin(&d, &err);
 	rc = rc ? rc : record(&d, &err);
 	end(&d);

@@ -279,6 +279,7 @@ static int end_quietly(void)
 int main(int argc, char **argv)
 {
 	fill_standard_descriptors();
+	signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` writing fails with EFBIG, as on a full disk */
 	int status = run(argc, argv);
 	cmd_flush();
 	if ((stdout_errno || ferror(stdout)) && reader_gone())

@@ -6,22 +6,21 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define LATE_NS 60000000000ull
-
-void published_init(struct published *p)
+void published_init(struct published *p, uint64_t late_ns)
 {
 	pthread_mutex_init(&p->lock, NULL);
 	ingest_init(&p->ingest);
 	p->weight = 1;
-	p->drained_ns = p->at_ns = proc_now_ns();
+	p->late_ns = late_ns;
+	p->committed_ns = p->at_ns = proc_now_ns();
 }
 
 void published_progress(struct published *p, const struct collector_progress *now, const struct store_writer_state *store)
 {
 	pthread_mutex_lock(&p->lock);
 	p->at_ns = proc_now_ns();
-	if (now->drains != p->now.drains)
-		p->drained_ns = p->at_ns;
+	if (now->windows != p->now.windows)
+		p->committed_ns = p->at_ns;
 	p->now = *now;
 	p->store = *store;
 	pthread_mutex_unlock(&p->lock);
@@ -51,11 +50,18 @@ void published_weight(struct published *p, unsigned weight)
 	pthread_mutex_unlock(&p->lock);
 }
 
+void published_store(struct published *p, bool is_there)
+{
+	pthread_mutex_lock(&p->lock);
+	p->gone = !is_there;
+	pthread_mutex_unlock(&p->lock);
+}
+
 void published_killed(struct published *p, bool killed)
 {
 	pthread_mutex_lock(&p->lock);
 	p->killed = killed;
-	p->drained_ns = proc_now_ns();
+	p->committed_ns = proc_now_ns();
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -116,8 +122,10 @@ bool published_ready(void *ctx, const char **ret_why)
 {
 	struct published *p = ctx;
 	pthread_mutex_lock(&p->lock);
-	bool killed = p->killed, late = proc_now_ns() - p->drained_ns > LATE_NS;
+	bool killed = p->killed, gone = p->gone, late = proc_now_ns() - p->committed_ns > p->late_ns;
 	pthread_mutex_unlock(&p->lock);
-	*ret_why = killed ? "switched off by the kill switch" : "nothing was drained for a minute";
-	return !killed && !late;
+	*ret_why = killed ? "switched off by the kill switch"
+		   : gone ? "the store was deleted or moved: restart the daemon"
+			  : "no window was written for three windows' time: see the log";
+	return !killed && !gone && !late;
 }

@@ -13,14 +13,17 @@ struct published {
 	pthread_mutex_t lock;
 	struct collector_progress now, before; /* of the recorder that runs; sums of those that ended */
 	struct store_writer_state store;
-	uint64_t at_ns, drained_ns;
+	uint64_t at_ns, committed_ns, late_ns; /* committed_ns: when the last window was written, or could be expected from then on */
 	unsigned weight;
-	bool killed;
+	bool killed, gone; /* gone: the store */
 	struct ingest ingest;
 };
 
-void published_init(struct published *p);
+/* late_ns: without a window for so long it is not ready. */
+void published_init(struct published *p, uint64_t late_ns);
 void published_progress(struct published *p, const struct collector_progress *now, const struct store_writer_state *store);
+/* Whether the store is still where it was. */
+void published_store(struct published *p, bool is_there);
 void published_ended(struct published *p, const struct collector_progress *last);
 void published_weight(struct published *p, unsigned weight);
 void published_killed(struct published *p, bool killed);

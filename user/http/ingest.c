@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles that others send: POST /ingest and push.v1.PusherService/Push. */
+#include "http/clock.h"
 #include "http/message.h"
 #include "http/profile.h"
 #include "http/pyroscope.h"
@@ -17,12 +18,24 @@
 static int store_profile(struct request *r, const struct profile *p, struct err *err)
 {
 	const struct http_hooks *h = &r->server->cfg.hooks;
+	size_t size = profile_size(p);
+	if (size > r->held) /* it came compressed */
+		intake_charge(&r->server->intake, size - r->held, http_now_ns());
 	return p->n_samples ? h->ingest(h->ctx, p, err) : 0;
 }
 
+/* The body counts before it is parsed: many may have come while there was room for one. */
 static int may_ingest(struct request *r, struct err *err)
 {
-	return r->server->cfg.hooks.ingest ? 0 : err_set(err, -EOPNOTSUPP, "nothing is written here: this is no daemon");
+	struct intake *i = &r->server->intake;
+	if (!r->server->cfg.hooks.ingest)
+		return err_set(err, -EOPNOTSUPP, "nothing is written here: this is no daemon");
+	if (intake_delay_s(i, http_now_ns())) {
+		count_refused(r->server, REFUSED_ingest);
+		return err_set(err, -EDQUOT, "more profiles come than are taken in");
+	}
+	intake_charge(i, r->body.len, http_now_ns());
+	return 0;
 }
 
 /* A body that came compressed, in place. */

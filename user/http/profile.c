@@ -15,6 +15,17 @@
 #define KEY_MAX 255
 #define VALUE_MAX 1024
 #define CHUNK 65536
+#define NODE_BYTES 16 /* of a frame, a label, a node of a stack, a row: about what one costs in the store */
+
+size_t profile_size(const struct profile *p)
+{
+	size_t n = NODE_BYTES * (p->n_frames + p->n_labels + p->n_stacks + p->n_samples);
+	for (size_t i = 0; i < p->n_frames; i++)
+		n += strlen(p->frames[i].function) + strlen(p->frames[i].module) + strlen(p->frames[i].file);
+	for (size_t i = 0; i < p->n_labels; i++)
+		n += p->labels[i].key_len + (p->labels[i].type == LABEL_STRING ? p->labels[i].str_len : 0);
+	return n;
+}
 
 void profile_fini(struct profile *p)
 {

@@ -55,6 +55,9 @@ struct profile {
 	size_t n_texts, texts_cap;
 };
 
+/* About the bytes that it adds to a store that has nothing of it yet. */
+size_t profile_size(const struct profile *p);
+
 /* Labels of all samples; checked by the calls below. */
 struct profile_labels {
 	struct label v[PROFILE_LABELS_MAX];

@@ -72,6 +72,7 @@ unsigned request_status(int rc)
 	case ENOENT: return 404;
 	case EOPNOTSUPP: return 501;
 	case EMSGSIZE: return 413;
+	case EDQUOT: return 429;
 	case EAGAIN: case ENOMEM: case ESTALE: return 503;
 	default: return 500;
 	}

@@ -13,7 +13,7 @@ struct asset;
 
 /*
  * Fills r->out and r->type. 0, or an error whose text the client gets: -EINVAL and -E2BIG 400, -ENOENT 404, -EOPNOTSUPP 501,
- * -EAGAIN and -ENOMEM 503, -ESTALE is tried again, anything else 500. s is NULL for routes that need no store.
+ * -EDQUOT 429, -EAGAIN and -ENOMEM 503, -ESTALE is tried again, anything else 500. s is NULL for routes that need no store.
  */
 typedef int request_handler(struct request *r, struct store *s, struct err *err);
 
@@ -24,6 +24,7 @@ enum {
 	ROUTE_CACHE = 8,    /* the same question of the same windows has the same answer */
 	ROUTE_OPEN = 16,    /* without a token */
 	ROUTE_SLOW = 32,    /* by a worker, without a store */
+	ROUTE_INGEST = 64,  /* its body is a profile to store */
 };
 
 struct route {
@@ -48,6 +49,7 @@ struct request {
 	struct param *params;
 	size_t n_params;
 	struct buf body;
+	size_t held; /* bytes of it that the server's intake counts */
 	struct buf question; /* what tells it from others, for the cache; empty: it is not kept */
 	char content_type[256];
 	char encoding[32];

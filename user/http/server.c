@@ -252,6 +252,11 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 	if (MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, NULL, NULL) > PARAMS_MAX)
 		return refuse(a, c, x, 400, REFUSED_length, "too many parameters");
 	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, add_param, r);
+	r->retry_after = r->route->flags & ROUTE_INGEST ? intake_delay_s(&a->server->intake, x->began_ns) : 0;
+	if (r->retry_after) { /* once the body has come: who still sends does not read when to come again */
+		count_refused(a->server, REFUSED_ingest);
+		request_fail(r, 429, "more profiles come than are taken in");
+	}
 	return MHD_YES;
 }
 
@@ -267,7 +272,12 @@ static enum MHD_Result take_body(struct address *a, struct exchange *x, const ch
 		count_refused(a->server, REFUSED_length);
 		buf_fini(&r->body);
 		request_fail(r, 413, "the body is longer than this path takes");
-	} else if (buf_add(&r->body, data, n)) {
+	} else if (!intake_hold(&a->server->intake, n)) {
+		count_refused(a->server, REFUSED_memory);
+		buf_fini(&r->body);
+		request_fail(r, 503, "too much comes at a time");
+		r->retry_after = 1;
+	} else if (r->held += n, buf_add(&r->body, data, n)) {
 		request_fail(r, 503, "out of memory");
 	}
 	return MHD_YES;
@@ -333,8 +343,10 @@ static void on_completed(void *ctx, struct MHD_Connection *c, void **own, enum M
 		__atomic_store_n(&conn->idle, true, __ATOMIC_RELAXED);
 		__atomic_store_n(&conn->deadline_ns, http_now_ns() + a->server->cfg.request_s * HTTP_NS, __ATOMIC_RELAXED);
 	}
-	if (x)
+	if (x) {
+		intake_release(&a->server->intake, x->r->held);
 		request_free(x->r);
+	}
 	free(x);
 	*own = NULL;
 }
@@ -489,6 +501,7 @@ int http_open(struct http_server **ret, const struct http_config *cfg, const str
 	set_defaults(&s->cfg);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->conns_lock, NULL);
+	intake_init(&s->intake);
 	pthread_cond_init(&s->wake, NULL);
 	pthread_cond_init(&s->keeper_wake, NULL);
 	s->started_ns = http_now_ns();
@@ -540,6 +553,7 @@ void http_close(struct http_server *s)
 	snapshots_free(s->snapshots);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->conns_lock);
+	intake_fini(&s->intake);
 	pthread_cond_destroy(&s->wake);
 	pthread_cond_destroy(&s->keeper_wake);
 	free(s);

@@ -6,6 +6,7 @@
 #include "hist/hist.h"
 #include "http/cache.h"
 #include "http/guard.h"
+#include "http/intake.h"
 #include "http/listen.h"
 #include "http/request.h"
 #include "http/snapshot.h"
@@ -20,7 +21,7 @@ struct MHD_Connection;
 
 /* What is refused before anybody looks at the question. */
 #define REFUSALS(X) \
-	X(host) X(framing) X(origin) X(token) X(method) X(path) X(length) X(queue) X(crowd) X(slow_request) X(slow_response) X(protocol)
+	X(host) X(framing) X(origin) X(token) X(method) X(path) X(length) X(queue) X(crowd) X(ingest) X(memory) X(slow_request) X(slow_response) X(protocol)
 
 enum refusal {
 #define X(name) REFUSED_##name,
@@ -80,6 +81,7 @@ struct http_server {
 	pthread_cond_t keeper_wake;
 	bool has_keeper;
 
+	struct intake intake;
 	uint64_t refused[N_REFUSALS];
 	uint64_t sent_bytes, received_bytes;
 	struct route_stats stats[ROUTES_MAX];

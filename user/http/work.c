@@ -55,7 +55,7 @@ void work_answer(struct http_server *s, struct request *r)
 		rc = r->route->flags & ROUTE_STORE ? ask_store(s, r, &state, &err) : r->route->handle(r, NULL, &err);
 	if (rc) {
 		request_fail(r, request_status(rc), err.text[0] ? err.text : strerror(-rc));
-		r->retry_after = r->status == 503 ? 1 : 0;
+		r->retry_after = r->status == 503 ? 1 : r->status == 429 ? intake_delay_s(&s->intake, http_now_ns()) : 0;
 	} else if (!r->status) {
 		r->status = 200;
 	}

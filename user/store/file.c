@@ -63,7 +63,7 @@ static int write_all(int fd, const void *data, size_t len, uint64_t offset)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return n ? -errno : -EIO;
+			return !n ? -EIO : errno == EFBIG || errno == EDQUOT ? -ENOSPC : -errno; /* a limit or a quota: as full */
 		p += n;
 		len -= (size_t)n;
 		offset += (size_t)n;

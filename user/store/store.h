@@ -171,6 +171,9 @@ struct store_writer_state {
 
 const struct store_writer_state *store_writer_state(const struct store_writer *w);
 
+/* False: the directory was deleted or moved, or its header was deleted; what is written finds no reader any more. */
+bool store_writer_is_there(const struct store_writer *w);
+
 /* Write every parent whose slot has ended, without the grace. */
 int store_compact(struct store_writer *w, struct err *err);
 

@@ -479,3 +479,10 @@ int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t
 		idhash_put(&w->row_hash, hash, (uint32_t)w->rows.n - 1);
 	return rc;
 }
+
+bool store_writer_is_there(const struct store_writer *w)
+{
+	struct stat ours, named, header;
+	return !fstat(w->s.dir_fd, &ours) && !stat(w->s.dir, &named) && ours.st_dev == named.st_dev &&
+	       ours.st_ino == named.st_ino && !fstatat(w->s.dir_fd, HEADER_NAME, &header, AT_SYMLINK_NOFOLLOW);
+}
