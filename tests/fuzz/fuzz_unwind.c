@@ -3,7 +3,7 @@
  * libFuzzer: call frame information. The input is an .eh_frame section: it is put into an ELF file around it.
  *
  *   clang-19 -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iuser -Iinclude tests/fuzz/fuzz_unwind.c \
- *           user/elf/?*.c user/unwind/?*.c user/util/?*.c -lxxhash -o fuzz_unwind
+ *           user/elf/?*.c user/unwind/?*.c user/util/?*.c -lxxhash -lZydis -o fuzz_unwind
  *   objcopy -O binary --only-section=.eh_frame --set-section-flags .eh_frame=alloc FILE CORPUS/x
  *   ./fuzz_unwind -max_len=16384 CORPUS
  */
