@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The program: every layer into one archive, the command line linked on top.
 
-LIBS := -lbpf -lseccomp -llzma -ldw -lelf -lz -lzstd -lxxhash -lpcre2-8 -lroaring -ljansson -lprotobuf-c -lmicrohttpd -lyaml -lncursesw -ltinfo -lm -lpthread
+LIBS := -lbpf -lseccomp -lZydis -llzma -ldw -lelf -lz -lzstd -lxxhash -lpcre2-8 -lroaring -ljansson -lprotobuf-c -lmicrohttpd -lyaml -lncursesw -ltinfo -lm -lpthread
 IBERTY := $(firstword $(wildcard /usr/lib/*/libiberty.a) -liberty)
 
 CFLAGS ?= -O2 -g

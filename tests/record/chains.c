@@ -2,7 +2,7 @@
 /*
  * Chains of calls that are known, in code without frame pointers: what the unwinder has to find is written here.
  *
- *   chains KIND SECONDS [DEPTH]     plain, qsort, signal, altstack, alloca, realign, deep, vfork, thread
+ *   chains KIND SECONDS [DEPTH]     plain, qsort, signal, altstack, alloca, realign, deep, vfork, thread, asm
  *
  * Every kind burns CPU in leaf(), called by chain_c <- chain_b <- chain_a <- what KIND says <- main.
  */
@@ -104,6 +104,37 @@ static NOINLINE void by_realign(uint64_t x)
 	sink += (uint64_t)room[5] + (uint64_t)more[1];
 }
 
+/*
+ * Hand-written code without call frame information: leaves that leave the stack alone, or save and spoil the frame pointer of a caller that needs
+ * it; and one between two C functions.
+ */
+#if defined(__x86_64__)
+uint64_t asm_bare(uint64_t x);
+uint64_t asm_saves(uint64_t x);
+uint64_t asm_calls(uint64_t x, uint64_t (*function)(uint64_t));
+__asm__(".text\n"
+	".balign 16\n.globl asm_bare\n.type asm_bare, @function\nasm_bare: mov %rdi, %rax\nmov $20000, %ecx\n"
+	"1: imul $3, %rax, %rax\ndec %ecx\njnz 1b\nret\n.size asm_bare, . - asm_bare\n"
+	".balign 16\n.globl asm_saves\n.type asm_saves, @function\nasm_saves: push %rbx\npush %rbp\nsub $72, %rsp\n"
+	"mov %rdi, %rbp\nmov $20000, %ebx\n2: imul $5, %rbp, %rbp\ndec %ebx\njnz 2b\nmov %rbp, %rax\n"
+	"add $72, %rsp\npop %rbp\npop %rbx\nret\n.size asm_saves, . - asm_saves\n"
+	".balign 16\n.globl asm_calls\n.type asm_calls, @function\nasm_calls: push %rbp\nmov $7, %ebp\n"
+	"call *%rsi\nadd %rbp, %rax\npop %rbp\nret\n.size asm_calls, . - asm_calls\n");
+
+static NOINLINE void by_asm(uint64_t x)
+{
+	char *room = alloca(64 + x % 512); /* its frame is found by the frame pointer */
+	memset(room, 1, 64);
+	sink += asm_bare(x) + asm_saves(x) + asm_calls(x, chain_a);
+	sink += (uint64_t)room[3];
+}
+#else
+static void by_asm(uint64_t x)
+{
+	chain_a(x);
+}
+#endif
+
 static NOINLINE uint64_t by_deep(int n)
 {
 	uint64_t v = n ? by_deep(n - 1) : chain_a(7);
@@ -145,6 +176,8 @@ static NOINLINE void run(const char *kind, uint64_t x)
 		by_alloca(x);
 	else if (!strcmp(kind, "realign"))
 		by_realign(x);
+	else if (!strcmp(kind, "asm"))
+		by_asm(x);
 	else if (!strcmp(kind, "deep"))
 		by_deep(left);
 	else if (!strcmp(kind, "vfork"))

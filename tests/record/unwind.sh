@@ -22,7 +22,12 @@ realign _start;.*;$base;by_realign
 deep _start;.*;$base(;by_deep){101}
 vfork _start;.*;$base;by_vfork
 thread (libc[^;]*|clone3?);[^;]*;thread
+asm _start;.*;$base;by_asm;asm_calls
 END
+stacks chains # of asm
+for f in asm_bare asm_saves; do
+	ok "$f, which has no call frame information" python3 "$here/unwind.py" whole folded "_start;.*;$base;by_asm;$f" 20 0.99 $f
+done
 rm -rf chains
 record -F 499 -o chains -- "$load" deep 1 300
 stacks chains

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far a process has moved a file, for the layouts of each linker, against what the dynamic linker says (dl_iterate_phdr).
+ * How far a process has moved a file, for the layouts of each linker, against what the dynamic
+ * linker says (dl_iterate_phdr).
  */
 #include "elf/image.h"
 
@@ -33,7 +34,8 @@ static const char source[] =
 	"	FILE *f = fopen(\"/proc/self/maps\", \"r\");\n"
 	"	dl_iterate_phdr(first, &bias);\n"
 	"	while (f && fgets(line, sizeof(line), f))\n"
-	"		if (sscanf(line, \"%lx-%lx %*s %lx\", &start, &end, &pgoff) == 3 && at >= start && at < end)\n"
+	"		if (sscanf(line, \"%lx-%lx %*s %lx\", &start, &end, &pgoff) == 3 && at >= "
+	"start && at < end)\n"
 	"			return printf(\"%lx %lx %lx\\n\", bias, start, pgoff) < 0;\n"
 	"	return 1;\n"
 	"}\n";
@@ -101,14 +103,17 @@ static void build_and_run(const char *build, struct elf_image *img, struct truth
 	if (run("cd %2$s && %1$s -O1 -o out source.c", build))
 		fail_msg("%s failed", build);
 	FILE *f = popen(path, "re");
-	assert_int_equal(fscanf(f, "%" SCNx64 "%" SCNx64 "%" SCNx64, &ret->bias, &ret->start, &ret->pgoff), 3);
+	assert_int_equal(
+		fscanf(f, "%" SCNx64 "%" SCNx64 "%" SCNx64, &ret->bias, &ret->start, &ret->pgoff),
+		3);
 	assert_int_equal(pclose(f), 0);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(elf_image_open(img, fd, path, &err), 0);
 	close(fd);
 }
 
-/* Does the mapping begin with bytes of the segment before its own? Then its file offset alone does not say which one it is. */
+/* Does the mapping begin with bytes of the segment before its own? Then its file offset alone does
+ * not say which one it is. */
 static bool begins_inside_a_page(const struct elf_image *img, uint64_t pgoff)
 {
 	for (size_t i = 0; i < img->n_loads; i++) {
@@ -135,8 +140,8 @@ static void test_layouts(void **state)
 		build_and_run(layouts[i].build, &img, &t);
 		int rc = elf_image_bias(&img, t.start, t.pgoff, &bias);
 		bool shares = begins_inside_a_page(&img, t.pgoff);
-		print_message("%s: moved by %#" PRIx64 ", found %#" PRIx64 "%s\n", layouts[i].build, t.bias, bias,
-			      shares ? " (shares a page)" : "");
+		print_message("%s: moved by %#" PRIx64 ", found %#" PRIx64 "%s\n", layouts[i].build,
+			      t.bias, bias, shares ? " (shares a page)" : "");
 		assert_int_equal(rc, 0);
 		assert_int_equal(bias, t.bias);
 		assert_int_equal(elf_image_bias(&img, t.start, 1ull << 62, &bias), -ENOENT);
@@ -148,15 +153,32 @@ static void test_layouts(void **state)
 	assert_true(inside > 0 || !has("ld.lld")); /* else this tests nothing */
 }
 
-/* A segment that shares its first page with the one before it, on whatever page size this machine has. */
+/* A segment that shares its first page with the one before it, on whatever page size this machine
+ * has. */
 static void test_ranges(void **state)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bias;
 	struct elf_segment loads[] = {
-		{ .offset = 0, .filesz = 4 * page + 16, .vaddr = 0, .memsz = 4 * page + 16, .flags = PF_R },
-		{ .offset = 4 * page + 16, .filesz = 3 * page, .vaddr = 5 * page + 16, .memsz = 3 * page, .flags = PF_R | PF_X },
-		{ .offset = 7 * page + 16, .filesz = page, .vaddr = 9 * page + 16, .memsz = page, .flags = PF_R | PF_W },
-		{ .offset = 8 * page + 16, .filesz = page, .vaddr = 11 * page + 16, .memsz = page, .flags = PF_R | PF_W | PF_X },
+		{ .offset = 0,
+		  .filesz = 4 * page + 16,
+		  .vaddr = 0,
+		  .memsz = 4 * page + 16,
+		  .flags = PF_R },
+		{ .offset = 4 * page + 16,
+		  .filesz = 3 * page,
+		  .vaddr = 5 * page + 16,
+		  .memsz = 3 * page,
+		  .flags = PF_R | PF_X },
+		{ .offset = 7 * page + 16,
+		  .filesz = page,
+		  .vaddr = 9 * page + 16,
+		  .memsz = page,
+		  .flags = PF_R | PF_W },
+		{ .offset = 8 * page + 16,
+		  .filesz = page,
+		  .vaddr = 11 * page + 16,
+		  .memsz = page,
+		  .flags = PF_R | PF_W | PF_X },
 	};
 	struct elf_image img = { .fd = -1, .loads = loads, .n_loads = 4 };
 	const struct {
@@ -166,7 +188,8 @@ static void test_ranges(void **state)
 		{ 6 * page, 7 * page }, /* a part of it */
 		{ 7 * page, 8 * page }, /* its last page, which the data begins in */
 		{ 8 * page, 11 * page },
-		{ page, page }, /* not code, yet executable: a stack that is executable makes all of it so */
+		{ page, page }, /* not code, yet executable: a stack that is executable makes all of
+				   it so */
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(mapped) / sizeof(mapped[0]); i++) {
@@ -178,6 +201,7 @@ static void test_ranges(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_layouts), cmocka_unit_test(test_ranges) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_layouts),
+					    cmocka_unit_test(test_ranges) };
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names, build id and separate debug file of a 32-bit library, against nm and readelf; and such files damaged. Meant to run under
- * AddressSanitizer and UBSan too.
+ * Names, build id and separate debug file of a 32-bit library, against nm and readelf; and such
+ * files damaged. Meant to run under AddressSanitizer and UBSan too.
  */
 #include "symbols/symbols.h"
 
@@ -45,11 +45,15 @@ static int setup(void **state)
 	if (!f)
 		return -1;
 	for (int i = 0; i < FUNCTIONS; i++)
-		fprintf(f, "int global_%d(int v) { return v * %d; }\nstatic int __attribute__((used)) local_%d(void) { return %d; }\n", i,
-			i + 3, i, i);
+		fprintf(f,
+			"int global_%d(int v) { return v * %d; }\nstatic int __attribute__((used)) "
+			"local_%d(void) { return %d; }\n",
+			i, i + 3, i, i);
 	fclose(f);
-	return run("clang-14 -m32 -O1 -g -shared -fPIC -nostdlib -fuse-ld=lld -Wl,--build-id=sha1 -o small.so code.c && "
-		   "objcopy --only-keep-debug small.so small.debug && objcopy -S small.so stripped.so");
+	return run("clang-14 -m32 -O1 -g -shared -fPIC -nostdlib -fuse-ld=lld -Wl,--build-id=sha1 "
+		   "-o small.so code.c && "
+		   "objcopy --only-keep-debug small.so small.debug && objcopy -S small.so "
+		   "stripped.so");
 }
 
 static int teardown(void **state)
@@ -76,7 +80,8 @@ static void expect_names(struct binary *b, const char *file, const char *dynamic
 	uint64_t addr, size;
 	struct symbol s;
 	int n = 0;
-	snprintf(command, sizeof(command), "nm -S --defined-only %s %s/%s | sed -n 's/ [tT] / /p'", dynamic, dir, file);
+	snprintf(command, sizeof(command), "nm -S --defined-only %s %s/%s | sed -n 's/ [tT] / /p'",
+		 dynamic, dir, file);
 	FILE *f = popen(command, "re");
 	while (fscanf(f, "%" SCNx64 "%" SCNx64 "%63s", &addr, &size, name) == 3) {
 		assert_int_equal(binary_find(b, addr, &s), 0);
@@ -110,7 +115,8 @@ static void test_build_id(void **state)
 	for (size_t i = 0, n = binary_build_id(b, &id); i < n && i < 30; i++)
 		sprintf(got + 2 * i, "%02x", id[i]);
 	binary_free(b);
-	snprintf(command, sizeof(command), "readelf -n %s/small.so | sed -n 's/.*Build ID: //p'", dir);
+	snprintf(command, sizeof(command), "readelf -n %s/small.so | sed -n 's/.*Build ID: //p'",
+		 dir);
 	FILE *f = popen(command, "re");
 	assert_int_equal(fscanf(f, "%63s", want), 1);
 	pclose(f);
@@ -177,7 +183,8 @@ static void test_damage(void **state)
 			seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 			size_t headers = 52 + 10 * 32, tail = 40 * 30, at = (size_t)(seed >> 33);
 			at = k == 0 ? at % headers : k == 1 ? size - 1 - at % tail : at % size;
-			bad[at] = seed >> 20 & 1 ? (uint8_t)(seed >> 24) : (uint8_t)-(int)(seed >> 21 & 1);
+			bad[at] = seed >> 20 & 1 ? (uint8_t)(seed >> 24)
+						 : (uint8_t) - (int)(seed >> 21 & 1);
 		}
 		int rc = try(bad, size);
 		opened += rc >= 0;

@@ -14,8 +14,8 @@
 
 static bool is_zstd(Elf_Scn *s, GElf_Shdr *ret, GElf_Chdr *ret_packed)
 {
-	return gelf_getshdr(s, ret) && ret->sh_flags & SHF_COMPRESSED && gelf_getchdr(s, ret_packed) &&
-	       ret_packed->ch_type == ELFCOMPRESS_ZSTD;
+	return gelf_getshdr(s, ret) && ret->sh_flags & SHF_COMPRESSED &&
+	       gelf_getchdr(s, ret_packed) && ret_packed->ch_type == ELFCOMPRESS_ZSTD;
 }
 
 bool zstd_sections_any(Elf *elf)
@@ -43,7 +43,8 @@ static int replace(Elf_Scn *s, GElf_Shdr *sh, void *bytes, size_t size)
 	return gelf_update_shdr(s, sh) ? 0 : -EBADMSG;
 }
 
-static int unpack(Elf *elf, Elf_Scn *s, GElf_Shdr *sh, const GElf_Chdr *ch, struct zstd_sections *ret)
+static int unpack(Elf *elf, Elf_Scn *s, GElf_Shdr *sh, const GElf_Chdr *ch,
+		  struct zstd_sections *ret)
 {
 	size_t head = gelf_fsize(elf, ELF_T_CHDR, 1, EV_CURRENT);
 	Elf_Data *packed = elf_rawdata(s, NULL);
@@ -54,7 +55,8 @@ static int unpack(Elf *elf, Elf_Scn *s, GElf_Shdr *sh, const GElf_Chdr *ch, stru
 	if (!bytes)
 		return -ENOMEM;
 	ret->bytes[ret->n++] = bytes;
-	size_t n = ZSTD_decompress(bytes, ch->ch_size, (const char *)packed->d_buf + head, packed->d_size - head);
+	size_t n = ZSTD_decompress(bytes, ch->ch_size, (const char *)packed->d_buf + head,
+				   packed->d_size - head);
 	return ZSTD_isError(n) || n != ch->ch_size ? -EBADMSG : replace(s, sh, bytes, n);
 }
 

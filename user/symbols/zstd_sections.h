@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sections packed by zstd (ELFCOMPRESS_ZSTD, since binutils 2.40 and LLVM 16), for a libdw that does not know of them: elfutils
- * before 0.189 takes the whole DWARF of such a file for damaged.
+ * Sections packed by zstd (ELFCOMPRESS_ZSTD, since binutils 2.40 and LLVM 16), for a libdw that
+ * does not know of them: elfutils before 0.189 takes the whole DWARF of such a file for damaged.
  */
 #ifndef ASCRIBE_SYMBOLS_ZSTD_SECTIONS_H
 #define ASCRIBE_SYMBOLS_ZSTD_SECTIONS_H
@@ -19,8 +19,9 @@ struct zstd_sections {
 bool zstd_sections_any(Elf *elf);
 
 /*
- * Unpack them all, and let elf_getdata and elf_rawdata give the unpacked bytes. elf is opened with ELF_C_READ: what it knows is in memory of its
- * own. The caller has checked the sum of the sizes. -EBADMSG; -ENOMEM; on failure *ret holds what there is.
+ * Unpack them all, and let elf_getdata and elf_rawdata give the unpacked bytes. elf is opened with
+ * ELF_C_READ: what it knows is in memory of its own. The caller has checked the sum of the sizes.
+ * -EBADMSG; -ENOMEM; on failure *ret holds what there is.
  */
 int zstd_sections_unpack(Elf *elf, struct zstd_sections *ret);
 

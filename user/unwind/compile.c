@@ -3,6 +3,7 @@
  * .eh_frame and .debug_frame: the entries of both are collected and sorted by address, then run in that order. Where
  * two speak of the same code the one that begins first counts, and .eh_frame before .debug_frame.
  */
+#include "unwind/code.h"
 #include "unwind/go.h"
 #include "unwind/program.h"
 #include "unwind/table.h"
@@ -40,6 +41,8 @@ struct compiler {
 	struct table_builder out;
 	uint64_t start; /* where the file is entered; 0: dealt with */
 	struct go_code go;
+	struct code code; /* without entries */
+	uint64_t seen; /* up to here entries, or what stands for them, were added */
 	uint64_t refused;
 };
 
@@ -253,10 +256,25 @@ static int add_start(struct compiler *k, uint64_t next)
 	return end > start ? table_add(&k->out, start, end, &root) : 0;
 }
 
+/* What stands before the next entry and has none. Where the file is entered is dealt with by add_start. */
+static int add_gap(struct compiler *k, uint64_t until)
+{
+	uint64_t from = k->seen;
+	bool start = k->start >= from && k->start < until;
+	if (k->go.n || start || until < from || until - from <= k->arch->padding)
+		return 0;
+	return code_add(&k->code, &k->out, from, until);
+}
+
 static int run(struct compiler *k)
 {
 	for (size_t i = 0; i < k->n_fdes; i++) {
 		const struct fde *f = &k->fdes[i];
+		int gap = add_gap(k, k->out.first + f->begin);
+		if (gap)
+			return gap;
+		if (k->out.first + f->end > k->seen)
+			k->seen = k->out.first + f->end;
 		int go = go_code_add(&k->go, &k->out, k->out.first + f->begin);
 		if (go)
 			return go;
@@ -278,6 +296,7 @@ static int run(struct compiler *k)
 			return rc;
 	}
 	int rc = go_code_add(&k->go, &k->out, UINT64_MAX);
+	rc = rc ? rc : add_gap(k, k->out.end);
 	return rc ? rc : k->start ? add_start(k, k->out.end) : 0;
 }
 
@@ -325,6 +344,8 @@ int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const
 		return err_sys(err, rc, "%s: its text", name);
 	k.start = read_start(img, &k.out);
 	rc = go_code_read(&k.go, img, &k.out, (uint32_t)k.arch->sp);
+	rc = rc ? rc : code_read(&k.code, img);
+	k.seen = k.out.first;
 	rc = rc ? rc : read_sections(&k, img);
 	if (rc == -ENOENT && k.go.n)
 		rc = 0;
@@ -345,6 +366,7 @@ int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const
 	elf_section_fini(&k.section[0]);
 	elf_section_fini(&k.section[1]);
 	go_code_fini(&k.go);
+	code_fini(&k.code);
 	free(k.fdes);
 	free(k.cies);
 	return rc;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The chain of calls of chains.c in a 32-bit program that needs no library: _start -> main -> run -> chain_a -> chain_b -> chain_c ->
- * leaf, for a second. Built with frame pointers: without rules for such code they are all there is.
+ * The chain of calls of chains.c in a 32-bit program that needs no library: _start -> main -> run
+ * -> chain_a -> chain_b -> chain_c -> leaf, for a second. Built with frame pointers: without rules
+ * for such code they are all there is.
  */
 #define NOINLINE __attribute__((noinline))
 
@@ -69,5 +70,6 @@ NOINLINE int main(void)
 }
 
 /* The outermost frame has no frame pointer above it. */
-__asm__(".globl _start\n.type _start, @function\n_start: xor %ebp, %ebp\ncall main\nmov %eax, %ebx\nmov $1, %eax\nint $0x80\n"
+__asm__(".globl _start\n.type _start, @function\n_start: xor %ebp, %ebp\ncall main\nmov %eax, "
+	"%ebx\nmov $1, %eax\nint $0x80\n"
 	".size _start, . - _start");
