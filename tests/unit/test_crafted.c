@@ -68,8 +68,8 @@ static void crafted_put(const struct crafted *c, size_t at, uint32_t value)
 	memcpy(data, c->data, c->len);
 	put32(b + at, value);
 	put32(b + BLOCK_SIZE - 4, 0);
-	uint32_t head = crc32c(b, BLOCK_SIZE + (size_t)b[25] * COLUMN_SIZE);
-	put32(b + BLOCK_SIZE - 4, head);
+	size_t head = BLOCK_SIZE + (size_t)b[25] * COLUMN_SIZE;
+	put32(b + BLOCK_SIZE - 4, crc32c(b, head < c->stored_len ? head : c->stored_len));
 	put32(frame + 32, crc32c(b, c->stored_len));
 	put32(frame + 36, crc32c(frame, 36));
 	int fd = open(c->path, O_WRONLY | O_TRUNC | O_CLOEXEC);
