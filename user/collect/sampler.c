@@ -558,7 +558,8 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 	/* The arena needs no zeroing: only what refs name is read. */
 	if (h->rows_used)
 		memset(rows, 0, (s->row_mask + 1) * sizeof(*rows));
-	if (s->others && h->counters[COUNTER_wait_rows_full])
+	if (s->others &&
+	    (h->counters[COUNTER_wait_rows_full] || h->counters[COUNTER_wait_parts_full]))
 		memset(&s->others[out.key], 0, sizeof(*s->others));
 	if (h->refs_used)
 		memset(refs, 0, (s->ref_mask + 1) * sizeof(*refs));
