@@ -915,6 +915,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
 	ret->processes = procs_count(c->procs);
+	ret->unknown_cpus = sampler_unknown_cpus(c->sampler);
 	ret->alive = procs_alive(c->procs);
 	unwinding_stats(c->unwinding, &ret->unwinding);
 	symbolizer_stats(c->symbolizer, &ret->symbols);
