@@ -9,12 +9,15 @@
 #if defined(__TARGET_ARCH_x86)
 
 #define USER_CS 0x33 /* arch/x86/include/asm/segment.h: 64-bit code */
+#define XEN_USER_CS                                                                                \
+	0xe033 /* of a Xen PV guest: FLAT_RING3_CS64, arch/x86/include/asm/xen/interface_64.h */
 
 typedef struct pt_regs saved_regs;
 
 static __always_inline bool is_user64(const struct pt_regs *r)
 {
-	return *(volatile __u16 *)&r->cs == USER_CS;
+	__u16 cs = *(volatile __u16 *)&r->cs;
+	return cs == USER_CS || cs == XEN_USER_CS;
 }
 
 static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)

@@ -467,7 +467,7 @@ static __always_inline void put_waits(struct half *h, __u32 key, struct row *row
 	}
 	if (row_add(key, row) >= 0)
 		return;
-	h->counters[COUNTER_wait_rows_full] += n;
+	h->counters[flags & WAIT_SUMMED ? COUNTER_wait_rows_full : COUNTER_wait_parts_full] += n;
 	struct wait_others *o = bpf_map_lookup_elem(&wait_others, &key);
 	__u64 i = bucket + (runq ? WAIT_BUCKETS : 0);
 	barrier_var(i);
@@ -533,7 +533,7 @@ __noinline int put_by(__u32 key, const struct occupant *who, __u64 ns, __u64 n)
 	row->value = ns;
 	if (row_add(key, row) >= 0)
 		return 0;
-	h->counters[COUNTER_wait_rows_full] += n;
+	h->counters[COUNTER_wait_parts_full] += n;
 	struct wait_others *o = bpf_map_lookup_elem(&wait_others, &key);
 	if (o) {
 		o->blame.n += n;

@@ -211,7 +211,7 @@ __noinline int put_waker(__u32 cpu, struct waiting *w, const struct occupant *wh
 		if (row->stack == OCCUPANT_OTHER)
 			count(h, COUNTER_waker_unknown);
 		if (row_add(key, row) < 0) {
-			count(h, COUNTER_wait_rows_full);
+			count(h, COUNTER_wait_parts_full);
 			o->waker.n++;
 			o->waker.ns += off;
 		}

@@ -11,8 +11,9 @@ const FEW = 100; /* samples; below that shares say little */
 export function factsOf(a) {
 	const lost = Object.entries(a.lost).filter(e => e[1]), sum = lost.reduce((n, e) => n + e[1], 0);
 	const flagged = a.flagged || {}, span = a.to - a.from;
-	const share = name => flagged[name] === undefined ? null : [name, percent(flagged[name], a.stored), `${number(flagged[name])} of ${number(a.stored)} stored samples`,
-		flagged[name] > 0.05 * a.stored];
+	const of = name => (a.flagged_of || {})[name] ?? a.stored; /* waits have flags of their own */
+	const share = name => flagged[name] === undefined ? null : [name, percent(flagged[name], of(name)), `${number(flagged[name])} of ${number(of(name))} stored samples`,
+		flagged[name] > 0.05 * of(name)];
 	return [
 		['fired', number(a.fired), `stored ${number(a.stored)} + lost ${number(sum)}`, false],
 		['lost', percent(sum, a.fired), lost.map(([k, n]) => `${k} ${number(n)}`).join(', ') || 'nothing', sum - (a.lost.idle_not_run || 0) > 0.01 * a.fired],

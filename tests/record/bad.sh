@@ -182,6 +182,13 @@ else
 	echo "--    no mount namespaces here: BTF cannot be hidden"
 fi
 
+# ---- a CPU that is there only later: the host has one more than /sys says it has ----
+if unshare -m true 2>/dev/null && [ "$(cat /sys/devices/system/cpu/online)" = "0-$(($(nproc) - 1))" ] && [ "$(nproc)" -gt 1 ]; then
+	echo "0-$(($(nproc) - 2))" >fewer
+	exits 0 '1 CPUs were added after the recording began' unshare -m sh -c \
+		'mount --bind fewer /sys/devices/system/cpu/present && exec "$0" record -d 1s -o fewer.store' "$ascribe"
+fi
+
 # ---- another PID namespace, with its own /proc and with the host's ----
 if unshare -pf --mount-proc true 2>/dev/null; then
 	host='hostPID: true.*--pid=host'

@@ -24,6 +24,11 @@ for metric in cpu off runq wall; do
 	of shares $metric function '{thread="worker",tenant="a"}' >$metric-functions.json
 done
 "$ascribe" stat shares --json >stat.json
+report shares -e cpu-clock --idle >clock.json
+check "what is a wait and what a sample" s=stat.json r=clock.json -- \
+	's["flagged"]["waits"] == s["stored"] - r["samples"] > 0 and
+	s["flagged_of"]["unlabelled"] == r["samples"] and s["flagged_of"]["wait_summed"] == s["flagged"]["waits"]' \
+	's["flagged"]["waits"], s["stored"], r["samples"]'
 check "accounting" s=stat.json -- 'exact(s) and s["lost"]["wait_untracked"] == 0' 's["fired"], s["flagged"]["wait_summed"]'
 check "time in the queue is what the kernel says, within 2%" r=runq.json t=truth.json -- \
 	'abs(r["seconds"] - t["worker"]["runq"]) < 0.02 * t["worker"]["runq"] + 0.002' 'r["seconds"], t["worker"]["runq"]'

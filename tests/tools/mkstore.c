@@ -140,11 +140,21 @@ static void row(uint32_t s, uint32_t stack, uint32_t e, uint64_t n, uint64_t val
 	sums.stored += n;
 }
 
-/* Two CPUs share what the window stored; the first loses some. */
+static void flag(uint64_t *flagged, const char *name, uint64_t n)
+{
+	for (size_t i = 0; i < N_FLAGGED; i++)
+		if (!strcmp(flagged_names[i], name))
+			flagged[i] = n;
+}
+
+/* Two CPUs share what the window stored, a part of it waits; the first loses some. */
 static void commit_at(int64_t t0, uint64_t stored, uint64_t lost, uint64_t idle)
 {
 	uint64_t lost0[N_LOST] = { lost, lost / 2 }, lost1[N_LOST] = { 0 };
 	uint64_t flagged0[N_FLAGGED] = { idle, 0, 1, 0, 5 }, flagged1[N_FLAGGED] = { 0 };
+	flag(flagged0, "waits", stored / 4);
+	flag(flagged0, "wait_summed", stored / 8);
+	flag(flagged0, "wait_parts_full", 3 * stored);
 	struct store_cpu_totals cpu[2] = {
 		{ 0, stored / 2 + lost + lost / 2, stored / 2, lost0, flagged0 },
 		{ 1, stored - stored / 2, stored - stored / 2, lost1, flagged1 },

@@ -3,6 +3,7 @@
 
 #include "cli/cmd.h"
 #include "cli/text.h"
+#include "query/account.h"
 
 #include <errno.h>
 #include <string.h>
@@ -73,7 +74,12 @@ static void flags(const struct store_meta *m, const struct query_info *info)
 			continue;
 		fputs(sep, stderr);
 		text_put(stderr, name, 0);
-		fprintf(stderr, " %.1f%%", 100.0 * (double)info->flagged[i] / (double)info->stored);
+		uint64_t of = account_base(m, info->flagged, info->stored, name);
+		if (of || !info->flagged[i])
+			fprintf(stderr, " %.1f%%",
+				of ? 100.0 * (double)info->flagged[i] / (double)of : 0);
+		else
+			fprintf(stderr, " %llu", (unsigned long long)info->flagged[i]);
 		sep = ", ";
 	}
 	if (*sep == ',')

@@ -308,6 +308,10 @@ static void print_summary(struct recording *r, bool tty)
 	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");
 	print_processes(&p);
 	print_trimmed(&p);
+	if (p.unknown_cpus)
+		cmd_warn("%u CPUs were added after the recording began and were not recorded: "
+			 "begin another one",
+			 p.unknown_cpus);
 	print_unwinding(&p.unwinding);
 	print_symbols(&p.symbols, &p.parsing, &p.reading);
 	print_jit(&p.jit);

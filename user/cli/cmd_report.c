@@ -119,8 +119,12 @@ static void print_header(const struct reading *r, const struct report *opts)
 	if (!is_time(r) && reading_event(r)->ns_per_sample)
 		printf(" = %.3f s", info->seconds);
 	if (!opts->filter.idle && info->idle)
-		printf(is_time(r) ? "; idle CPUs left out: %.3f s (%.1f%%)" : "; idle CPUs left out: %.0f samples (%.1f%%)",
-		       is_time(r) ? seconds(r, info->idle) : (double)info->idle, 100.0 * (double)info->idle / (double)seen);
+		printf(is_time(r) ? "; idle CPUs left out: %.3f s"
+				  : "; idle CPUs left out: %.0f samples",
+		       is_time(r) ? seconds(r, info->idle) : (double)info->idle);
+	/* They are of the whole host: what a selector leaves is no base for a share. */
+	if (!opts->filter.idle && info->idle && !(opts->filter.where && *opts->filter.where))
+		printf(" (%.1f%%)", 100.0 * (double)info->idle / (double)seen);
 	puts("\n");
 }
 

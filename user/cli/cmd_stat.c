@@ -40,14 +40,24 @@ static double percent(uint64_t part, uint64_t of)
 	return of ? 100.0 * (double)part / (double)of : 0;
 }
 
-static void print_counters(const char *const *names, const uint64_t *counts, size_t n, uint64_t of)
+/* of 0: without a share. */
+static void print_counter(const char *name, uint64_t count, uint64_t of)
 {
-	for (size_t i = 0; i < n; i++) {
-		fputs("  ", stdout);
-		text_put(stdout, names[i], 17);
-		printf(" %12llu %8.3f%%  %s\n", (unsigned long long)counts[i], percent(counts[i], of),
-		       counter_help(names[i]));
-	}
+	fputs("  ", stdout);
+	text_put(stdout, name, 17);
+	printf(" %12llu ", (unsigned long long)count);
+	if (of || !count)
+		printf("%8.3f%%", percent(count, of));
+	else
+		printf("%9s", "");
+	printf("  %s\n", counter_help(name));
+}
+
+static void print_flags(const struct store_meta *m, const struct store_cpu_totals *all)
+{
+	for (size_t i = 0; i < m->n_flagged; i++)
+		print_counter(m->flagged_names[i], all->flagged[i],
+			      account_base(m, all->flagged, all->stored, m->flagged_names[i]));
 }
 
 static void print_cpus(const struct account *t, const struct store_meta *m)
@@ -120,9 +130,10 @@ static int print_text(const struct store *s, const struct account *t, const stru
 	       percent(t->all.stored, t->all.fired));
 	uint64_t lost = counter_sum(t->all.lost, m->n_lost);
 	printf("%-19s %12llu %8.3f%%\n", "lost", (unsigned long long)lost, percent(lost, t->all.fired));
-	print_counters(m->lost_names, t->all.lost, m->n_lost, t->all.fired);
+	for (size_t i = 0; i < m->n_lost; i++)
+		print_counter(m->lost_names[i], t->all.lost[i], t->all.fired);
 	puts("\nof the stored:");
-	print_counters(m->flagged_names, t->all.flagged, m->n_flagged, t->all.stored);
+	print_flags(m, &t->all);
 	print_cpus(t, m);
 	printf("\noutside the selection: %llu\n", (unsigned long long)t->outside);
 	printf("own cost: %.3f s of CPU", (double)t->own_cpu_ns / 1e9);

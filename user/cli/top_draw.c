@@ -167,8 +167,8 @@ static void cpu_line(const struct top_ui *ui)
 	}
 	part(ui, STYLE_PLAIN, " %" PRIu64 " samples", h->samples);
 	part(ui, h->lost ? STYLE_WARN : STYLE_PLAIN, "  lost %" PRIu64 " (%.2f%%)", h->lost, percent(h->lost, h->fired));
-	part(ui, STYLE_PLAIN, "  unlabelled %.1f%%", percent(h->unlabelled, h->stored));
-	part(ui, STYLE_PLAIN, "  truncated %.1f%%", percent(h->truncated, h->stored));
+	part(ui, STYLE_PLAIN, "  unlabelled %.1f%%", percent(h->unlabelled, h->sampled));
+	part(ui, STYLE_PLAIN, "  truncated %.1f%%", percent(h->truncated, h->sampled));
 	if (own_fits())
 		part(ui, STYLE_DIM, "  own %.2f%% CPU, %.0f MiB", 100 * h->own_cpu, (double)h->own_rss / 1048576);
 }

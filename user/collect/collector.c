@@ -161,6 +161,13 @@ static void count_label_flags(struct window_cpu *w, const struct row *row, uint6
 			w->counter[i] += row->samples;
 }
 
+static void count_stored(struct window_cpu *w, uint64_t n, bool waits)
+{
+	w->stored += n;
+	if (waits)
+		w->counter[COUNTER_waits] += n;
+}
+
 /* A row of waits without their stack; those that count as samples are in no other row. */
 static void add_wait(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
@@ -171,9 +178,9 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 	if (row->kind == ROW_BLAME && row->stack == OCCUPANT_OTHER)
 		w->counter[COUNTER_blame_unknown] += row->samples;
 	if (rc)
-		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_rows_full] += row->samples;
+		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_parts_full] += row->samples;
 	else if (summed)
-		w->stored += row->samples;
+		count_stored(w, row->samples, true);
 }
 
 /* Blocked time by who ended it: no samples, they are in the rows of who was blocked. */
@@ -200,7 +207,7 @@ static void add_waker(struct collector *c, struct window_cpu *w, const struct sa
 	if (cut)
 		w->counter[COUNTER_waker_cut] += row->samples;
 	if (rc)
-		w->counter[COUNTER_wait_rows_full] += row->samples;
+		w->counter[COUNTER_wait_parts_full] += row->samples;
 }
 
 /* put_off: see resolver_stack; false: it was, and nothing is counted yet. */
@@ -245,7 +252,10 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples * c->cfg.weight, row->value);
 	if (rc)
 		goto lost;
-	w->stored += row->samples;
+	count_stored(w, row->samples, wait);
+	if (n_more && !row->set_id &&
+	    !wait) /* the kernel saw no label: those of trampolines are found here */
+		w->counter[COUNTER_unlabelled] -= row->samples;
 	if (row->kind != ROW_IDLE)
 		metric_add(METRIC_stack_depth, n_words, row->samples);
 	count_label_flags(w, row, label_flags);
@@ -382,7 +392,7 @@ static void add_others(struct collector *c, struct window_cpu *w, const struct w
 	uint64_t stored;
 	if (waits_add_others(&c->waits, o, c->event_id, &stored))
 		w->counter[COUNTER_user_memory] += o->all[0].n + o->all[1].n - stored;
-	w->stored += stored;
+	count_stored(w, stored, true);
 }
 
 static bool put_off_row(struct collector *c, size_t n, uint32_t row)
@@ -436,7 +446,8 @@ static void on_half(void *ctx, const struct sampler_half *h)
 	for (size_t i = 0; i < N_COUNTERS; i++)
 		w->counter[i] += h->head->counters[i];
 	add_rows(c, w, h);
-	if (h->others && h->head->counters[COUNTER_wait_rows_full])
+	if (h->others && (h->head->counters[COUNTER_wait_rows_full] ||
+			  h->head->counters[COUNTER_wait_parts_full]))
 		add_others(c, w, h->others);
 	if (copies_newest(c->copies, h->key) >= c->news_ns)
 		drain_sideband(c);
@@ -466,7 +477,7 @@ static void on_wait(void *ctx, const struct row *row, const uint64_t *words)
 	if (c->waits.wakers && row->event == c->waits.off)
 		w->counter[COUNTER_waker_unknown] += row->samples;
 	if (waits_add_part(&c->waits, row, row_image(c, row)))
-		w->counter[COUNTER_wait_rows_full] += row->samples;
+		w->counter[COUNTER_wait_parts_full] += row->samples;
 }
 
 static void on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
@@ -911,6 +922,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
 	ret->processes = procs_count(c->procs);
+	ret->unknown_cpus = sampler_unknown_cpus(c->sampler);
 	ret->alive = procs_alive(c->procs);
 	unwinding_stats(c->unwinding, &ret->unwinding);
 	symbolizer_stats(c->symbolizer, &ret->symbols);

@@ -68,7 +68,7 @@ struct collector_progress {
 	uint64_t sideband_gaps; /* how often some may have been missing, and /proc was read instead
 				 */
 	size_t table_bytes; /* kernel memory of the per-CPU tables */
-	unsigned n_cpus;
+	unsigned n_cpus, unknown_cpus; /* unknown: sampler_unknown_cpus */
 	double drain_s;     /* the longest time between two drains */
 	struct unwinding_stats unwinding;
 	struct symbolizer_stats symbols;

@@ -518,6 +518,11 @@ int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *, unsigned, b
 		if (on_change)
 			on_change(ctx, c, s->cpu[c].online);
 	}
+	unsigned unknown = 0;
+	for (unsigned c = s->n_cpus; c < 65536; c++)
+		unknown += online[c];
+	if (unknown > s->unknown_cpus)
+		s->unknown_cpus = unknown;
 	free(online);
 	return changes;
 }
@@ -558,7 +563,8 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 	/* The arena needs no zeroing: only what refs name is read. */
 	if (h->rows_used)
 		memset(rows, 0, (s->row_mask + 1) * sizeof(*rows));
-	if (s->others && h->counters[COUNTER_wait_rows_full])
+	if (s->others &&
+	    (h->counters[COUNTER_wait_rows_full] || h->counters[COUNTER_wait_parts_full]))
 		memset(&s->others[out.key], 0, sizeof(*s->others));
 	if (h->refs_used)
 		memset(refs, 0, (s->ref_mask + 1) * sizeof(*refs));
@@ -663,6 +669,11 @@ uint64_t sampler_pending(const struct sampler *s)
 			n += h->ran[i] - h->outside[i];
 	}
 	return n;
+}
+
+unsigned sampler_unknown_cpus(const struct sampler *s)
+{
+	return s->unknown_cpus;
 }
 
 uint64_t sampler_bad_cpu(const struct sampler *s)

@@ -28,6 +28,7 @@ struct sampler {
 	struct ring_buffer *ring, *copies; /* records; samples that come as copies */
 	int rings; /* of epoll: either has something */
 	unsigned n_cpus, drain_ms;
+	unsigned unknown_cpus; /* the most at a time */
 	bool running;
 	uint32_t row_mask, ref_mask, arena_mask, half_size;
 	uint8_t *halves;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -302,6 +303,31 @@ void sampler_begin_waits(struct sampler *s)
 }
 
 /*
+ * Until no program that runs now is under way on any CPU. Where membarrier is not to be had (EINVAL
+ * on kernels with nohz_full, kernel/sched/membarrier.c), be on each CPU once: what ran there with
+ * interrupts off has ended then.
+ */
+static void await_programs(unsigned n_cpus)
+{
+	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		return;
+	size_t size = CPU_ALLOC_SIZE(n_cpus);
+	cpu_set_t *mine = CPU_ALLOC(n_cpus), *one = CPU_ALLOC(n_cpus);
+	bool can = mine && one && !sched_getaffinity(0, size, mine);
+	for (unsigned c = 0; can && c < n_cpus; c++) {
+		CPU_ZERO_S(size, one);
+		CPU_SET_S(c, size, one);
+		sched_setaffinity(0, size, one); /* one that is offline runs nothing */
+	}
+	if (can)
+		sched_setaffinity(0, size, mine);
+	else
+		usleep(10000); /* they take microseconds */
+	CPU_FREE(mine);
+	CPU_FREE(one);
+}
+
+/*
  * All at one instant, for it takes a while; then until none of the programs is under way on any CPU. Threads that end before the iterator
  * sees them still tell what was summed: that of sched_switch stays.
  */
@@ -314,7 +340,7 @@ void sampler_end_waits(struct sampler *s)
 		bpf_link__destroy(s->sched[i]);
 		s->sched[i] = NULL;
 	}
-	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	await_programs(s->n_cpus);
 	s->skel->bss->waits_over = true;
 }
 

@@ -57,6 +57,17 @@ static json_t *own_json(uint64_t cpu_ns, uint64_t rss)
 	return json_pack("{s:f,s:o}", "cpu_seconds", (double)cpu_ns / 1e9, "rss_bytes", json_count(rss));
 }
 
+/* What each flag is a share of. */
+static json_t *bases_json(const struct store_meta *m, const uint64_t *flagged, uint64_t stored)
+{
+	json_t *o = json_object();
+	int rc = 0;
+	for (size_t i = 0; !rc && i < m->n_flagged; i++)
+		rc = json_put(o, m->flagged_names[i],
+			      json_count(account_base(m, flagged, stored, m->flagged_names[i])));
+	return done(o, rc);
+}
+
 int answer_accounting(json_t *object, const struct store *s, const struct query_info *info)
 {
 	const struct store_meta *m = store_meta(s);
@@ -64,6 +75,7 @@ int answer_accounting(json_t *object, const struct store *s, const struct query_
 	rc = rc ? rc : json_put(object, "stored", json_count(info->stored));
 	rc = rc ? rc : json_put(object, "lost", answer_counts(m->lost_names, info->lost, m->n_lost));
 	rc = rc ? rc : json_put(object, "flagged", answer_counts(m->flagged_names, info->flagged, m->n_flagged));
+	rc = rc ? rc : json_put(object, "flagged_of", bases_json(m, info->flagged, info->stored));
 	rc = rc ? rc : json_put(object, "idle", json_count(info->idle));
 	rc = rc ? rc : json_put(object, "outside", json_count(info->outside));
 	return rc ? rc : json_put(object, "own", own_json(info->own_cpu_ns, info->own_rss_max));
@@ -393,7 +405,9 @@ static int add_totals(json_t *o, const struct store_cpu_totals *c, const struct 
 	int rc = json_put(o, "fired", json_count(c->fired));
 	rc = rc ? rc : json_put(o, "stored", json_count(c->stored));
 	rc = rc ? rc : json_put(o, "lost", answer_counts(m->lost_names, c->lost, m->n_lost));
-	return rc ? rc : json_put(o, "flagged", answer_counts(m->flagged_names, c->flagged, m->n_flagged));
+	rc = rc ? rc
+		: json_put(o, "flagged", answer_counts(m->flagged_names, c->flagged, m->n_flagged));
+	return rc ? rc : json_put(o, "flagged_of", bases_json(m, c->flagged, c->stored));
 }
 
 static json_t *cpus_json(const struct account *t, const struct store_meta *m)

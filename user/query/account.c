@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int totals_new(struct store_cpu_totals *t, const struct store_meta *m)
 {
@@ -108,4 +109,43 @@ int account_sum(struct account *t, struct store *s, int64_t from_ns, int64_t to_
 	if (t->n_cpus)
 		qsort(t->cpu, t->n_cpus, sizeof(*t->cpu), by_cpu);
 	return rc;
+}
+
+static bool is_one_of(const char *const *names, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+/* Flags that are set where the kernel takes a sample; waits are measured elsewhere. */
+static const char *const of_samples[] = {
+	"idle",		  "kernel_truncated",  "truncated",	"no_user_stack",  "unlabelled",
+	"label_fault",	  "label_invalid",     "new_process",	"rooted",	  "unwind_no_rule",
+	"unwind_fault",	  "unwind_no_mapping", "unwind_broken", "frame_pointers", "copied",
+	"copies_limited", "copies_full",       "copy_failed",	"labels_late",
+};
+static const char *const of_parts[] = { "wait_parts_full", "blame_cut" };
+static const char *const of_waits[] = {
+	"wait_summed",	 "wait_no_place", "wait_rows_full",
+	"blame_unknown", "waker_unknown", "waker_cut",
+};
+
+#define ONE_OF(names, name) is_one_of(names, sizeof(names) / sizeof((names)[0]), name)
+
+uint64_t account_base(const struct store_meta *m, const uint64_t *flagged, uint64_t stored,
+		      const char *flag)
+{
+	uint64_t waits = 0;
+	bool told = false; /* by versions that count them */
+	for (size_t i = 0; i < m->n_flagged && !told; i++) {
+		told = !strcmp(m->flagged_names[i], "waits");
+		waits = told ? flagged[i] : 0;
+	}
+	if (ONE_OF(of_parts, flag))
+		return 0;
+	if (told && ONE_OF(of_waits, flag))
+		return waits;
+	return told && ONE_OF(of_samples, flag) && waits <= stored ? stored - waits : stored;
 }

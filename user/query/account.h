@@ -18,4 +18,11 @@ struct account {
 int account_sum(struct account *t, struct store *s, int64_t from_ns, int64_t to_ns, struct err *err);
 void account_fini(struct account *t);
 
+/*
+ * Of how many stored samples a flag says something: of the waits, of those that are no waits, or of
+ * all. 0 for one that counts parts of waits, which has no share.
+ */
+uint64_t account_base(const struct store_meta *m, const uint64_t *flagged, uint64_t stored,
+		      const char *flag);
+
 #endif

@@ -322,6 +322,7 @@ static int read_head(struct top_view *v, int64_t to_ns, struct err *err)
 	h.lost -= h.idle_lost;
 	h.unlabelled = counter(m->flagged_names, info->flagged, m->n_flagged, "unlabelled");
 	h.truncated = counter(m->flagged_names, info->flagged, m->n_flagged, "truncated");
+	h.sampled = account_base(m, info->flagged, info->stored, "unlabelled");
 	h.event = info->event ? info->event->name : "";
 	h.time = info->event && info->event->ns_per_sample;
 	h.own_cpu = h.seconds > 0 ? (double)info->own_cpu_ns / NS / h.seconds : 0;

@@ -62,6 +62,8 @@ struct top_head {
 	double seconds;	      /* of time that was read */
 	double busy;	      /* CPUs in use by what the selector lets pass; samples per second when they are no time */
 	uint64_t samples, fired, lost, idle_lost, stored, unlabelled, truncated;
+	uint64_t sampled; /* of the stored, those that are no waits: unlabelled and truncated are
+			     shares of them */
 	unsigned n_cpus;
 	double own_cpu;	      /* CPUs used by the recorder */
 	uint64_t own_rss;
