@@ -39,6 +39,9 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 $(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64 \
 	$(BUILD)/tests/test_unwind_go $(BUILD)/tests/test_go: override LIBS += -ldw
 
+# Walks through the lazy binding of a symbol, too.
+$(BUILD)/tests/test_unwind_walk: override LDFLAGS += -Wl,-z,lazy
+
 # Threads under ThreadSanitizer: only what they run, not the whole archive again.
 TSAN := $(BUILD)/tests/tsan_hist_threads
 $(TSAN): tests/unit/test_hist_threads.c $(wildcard user/hist/*.c user/util/*.c)

@@ -27,6 +27,13 @@ dpkg-deb -x "$deb" deb
 ok "its manual and completions" sh -c 'cd deb/usr/share && ls man/man1/ascribe-top.1.gz man/man1/ascribe.1.gz bash-completion/completions/ascribe zsh/vendor-completions/_ascribe'
 ok "its program runs" sh -c 'deb/usr/bin/ascribe --version'
 ok "its file is good" deb/usr/bin/ascribe daemon -c deb/etc/ascribe/ascribe.yaml --check-config
+elf=deb/usr/bin/ascribe
+ok "position-independent" sh -c "readelf -h '$elf' | grep -q 'Type:.*DYN'"
+ok "its symbols are bound when it starts" sh -c "readelf -d '$elf' | grep -q 'FLAGS_1.*NOW'"
+ok "and their table is read-only from then on" sh -c "readelf -l '$elf' | grep -q GNU_RELRO"
+ok "its stacks are protected" sh -c "readelf -W --dyn-syms '$elf' | grep -q __stack_chk_fail"
+ok "its copies are checked" sh -c "readelf -W --dyn-syms '$elf' | grep -qE '__(memcpy|snprintf|read)_chk'"
+ok "no stack is executable" sh -c "readelf -lW '$elf' | grep GNU_STACK | grep -qv RWE"
 if command -v systemd-analyze >/dev/null; then
 	sed -i "s|ExecStart=/usr|ExecStart=$dir/deb/usr|; s|ExecStartPre=/usr|ExecStartPre=$dir/deb/usr|; /^Documentation/d" deb/usr/lib/systemd/system/ascribe.service
 	ok "systemd reads the unit" sh -c "! systemd-analyze verify --man=no deb/usr/lib/systemd/system/ascribe.service 2>&1 | grep ascribe.service"

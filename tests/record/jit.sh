@@ -72,9 +72,15 @@ if command -v java >/dev/null; then # one that waits before its first class: a J
 fi
 if command -v java >/dev/null && command -v javac >/dev/null; then
 	javac Hot.java
-	ok "java: recorded" "$ascribe" record -F 499 -d 2s -o java -- "${run[@]}" java -XX:+PreserveFramePointer Hot
+	ok "java: recorded" "$ascribe" record --jvm-attach -F 499 -d 2s -o java -- sh -c 'echo /tmp/perf-$$.map >java.map; exec "$@"' sh java -XX:+PreserveFramePointer Hot
 	ok "java: its function, from the map that we asked for" at_least 50 java 'int Hot.fibonacci(int)'
-	ok "java: nothing of ours stays in /tmp" test "$(find /tmp -maxdepth 1 -name '.attach_pid*' -mmin -1 | wc -l)" -eq 0
+	ok "java: no map stays in /tmp" test ! -e "$(cat java.map)"
+	ok "java: nor what it was asked by" test "$(find /tmp -maxdepth 1 -name '.attach_pid*' -newer Hot.class | wc -l)" -eq 0
+	"$ascribe" record -F 499 -o java-alone -- java -XX:+PreserveFramePointer Hot >alone.out 2>&1
+	ok "java: not asked unless we are told to" sh -c 'grep -q "JVMs asked 0 times\|has no names\|have no names" alone.out && ! grep -q "Full thread dump" alone.out'
+	ok "java: it says how to have names" grep -q 'record with --jvm-attach' alone.out
+	"$ascribe" record --jvm-attach -F 499 -o java-deaf -- java -XX:+DisableAttachMechanism -XX:+PreserveFramePointer Hot >deaf.out 2>&1
+	ok "java: who wants no attaching gets no signal" sh -c '! grep -q "Full thread dump" deaf.out'
 fi
 
 python=
@@ -85,6 +91,29 @@ if [ -n "$python" ]; then
 	ok "python: recorded" "$ascribe" record -F 499 -o python -- "${run[@]}" "$python" -X perf hot.py
 	ok "python: calls" "$ascribe" flame python -o python.html
 	ok "python: its function" test "$(grep -c 'fibonacci' python.html)" -ge 1
+fi
+
+# ---- what only looks like a JVM ----
+fake=$build/tests/record/fakejvm
+cp "$fake" libjvm.so
+if [ "$(uname -m)" = x86_64 ]; then
+	ok "a libjvm.so, SIGQUIT not caught: it lives" test "$("$ascribe" record --jvm-attach -F 499 -o fake1 -- "$fake" 1 ./libjvm.so 2>/dev/null)" = 0
+	ok "a libjvm.so, SIGQUIT caught: none comes" test "$("$ascribe" record --jvm-attach -F 499 -o fake2 -- "$fake" 1 ./libjvm.so catch 2>/dev/null)" = 0
+	# It has the counters of a JVM, too, in a /tmp of its own choice, which is root's and not its user's.
+	mkdir -m 755 roots roots/hsperfdata_x
+	chmod 755 .
+	if unshare --mount true 2>/dev/null && command -v setpriv >/dev/null; then
+		cat >looks.sh <<-'SH'
+			mount --bind roots /tmp || exit 9
+			{ printf '\312\376\300\300'; printf 'java.rt.vmArgs %040d' 0; } >/tmp/hsperfdata_x/$$
+			chown 12345 /tmp/hsperfdata_x/$$
+			exec setpriv --reuid 12345 --regid 12345 --clear-groups "$1" 1 ./libjvm.so /tmp/hsperfdata_x/$$ catch
+		SH
+		quits=$("$ascribe" record --jvm-attach -F 499 -o fake3 -- unshare --mount sh looks.sh "$fake" 2>fake3.err)
+		ok "a directory of root's: no signal ($quits)" test "$quits" = 0
+		ok "a directory of root's: nothing is made there" test "$(stat -c %Y roots)" -le "$(stat -c %Z roots/hsperfdata_x)"
+		ok "it was asked" grep -q 'JVMs asked [1-9]\|without answer' fake3.err
+	fi
 fi
 
 # ---- maps that are not believed: the process goes on unnamed, everybody else is named ----

@@ -98,6 +98,7 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.resumed = d->resumed,
 		.recipes = &d->recipes,
 		.wakers = d->s.o.waker,
+		.jvm_attach = d->s.o.jvm_attach,
 		.unwind_bytes = (size_t)d->s.o.unwind_max,
 		.symbols_bytes = SYMBOLS_BYTES,
 	};
@@ -327,6 +328,7 @@ static void tick(struct daemon *d)
 static bool same_recording(const struct daemon_settings *a, const struct daemon_settings *b)
 {
 	return a->n_events == b->n_events && !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) && a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
+	       a->o.jvm_attach == b->o.jvm_attach &&
 	       a->o.unwind_max == b->o.unwind_max && label_rules_same(&a->o.labels, &b->o.labels);
 }
 

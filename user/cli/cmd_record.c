@@ -29,7 +29,7 @@
 struct record_options {
 	uint64_t hz;
 	int64_t duration_ns;
-	bool all, append, quiet, wall, waker;
+	bool all, append, quiet, wall, waker, jvm_attach;
 	struct opt_list tgids, tids, events, debuginfod;
 	struct label_rules labels;
 	const char *cgroup, *out, *recipes, *debuginfod_cache;
@@ -63,6 +63,8 @@ static const struct opt options[] = {
 	  "without it in /var/cache for root, in ~/.cache for others)", offsetof(struct record_options, debuginfod_cache), 0, 0 },
 	{ "wall", 0, OPT_FLAG, NULL, "all time, not only that on a CPU: also measure every wait of every thread, blocked\n"
 	  "(event off-cpu) or for a CPU (runq), with its stack and who had the CPU", offsetof(struct record_options, wall), 0, 0 },
+	{ "jvm-attach", 0, OPT_FLAG, NULL, "name Java code: ask JVMs (HotSpot 17 or later) for their maps by their attach\nprotocol, which sends them SIGQUIT",
+	  offsetof(struct record_options, jvm_attach), 0, 0 },
 	{ "waker", 0, OPT_FLAG, NULL, "with --wall: also who ended each wait that was no wait for a CPU: its labels, and the\n"
 	  "stack it had; see report --metric waker and blame --wakers", offsetof(struct record_options, waker), 0, 0 },
 	{ "output", 'o', OPT_STRING, "STORE", "the store to write (default ./ascribe.data); an earlier recording there\n"
@@ -142,6 +144,7 @@ static int parse_events(struct recording *r, struct err *err)
 	if (r->o->waker && !r->o->wall)
 		return err_set(err, -EINVAL, "--waker goes with --wall");
 	r->cfg.wakers = r->o->waker;
+	r->cfg.jvm_attach = r->o->jvm_attach;
 	/* May we at all? Asked before any file is touched. */
 	int fd;
 	if (r->cfg.event[0].wait)
@@ -288,6 +291,9 @@ static void print_jit(const struct jits_stats *j)
 	if (j->maps)
 		fprintf(stderr, "ascribe: names of code made at run time: maps read %" PRIu64 " times, JVMs asked %" PRIu64 " times\n",
 			j->maps, j->asked);
+	if (j->jvms && !j->asked)
+		fprintf(stderr, "ascribe: the code of %" PRIu64 " JVMs has no names: record with --jvm-attach, or run"
+			" `jcmd PID Compiler.perfmap` before\n", j->jvms);
 	if (j->refused || j->silent)
 		cmd_warn("names of code made at run time: %" PRIu64 " maps refused (not the process's own, too large, damaged); "
 			 "%" PRIu64 " requests without answer from a JVM", j->refused, j->silent);

@@ -17,6 +17,7 @@ static const struct opt options[] = {
 	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 19)", AT(hz), 1, 1000 },
 	{ "event", 'e', OPT_LIST, "EVENT,..", "as in record (default: cycles where there is a PMU, else cpu-clock)", AT(events), 0, 0 },
 	{ "wall", 0, OPT_FLAG, NULL, "all time, as in record: also the events off-cpu and runq", AT(wall), 0, 0 },
+	{ "jvm-attach", 0, OPT_FLAG, NULL, "ask JVMs for the names of their code, as in record", AT(jvm_attach), 0, 0 },
 	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0, 0 },
 	{ "label-keep", 0, OPT_LIST, "KEY,..", "of the labels that programs attach, and that come with profiles by others, keep\nonly these; prefix* as in record",
 	  AT(labels.keep), 0, 0 },

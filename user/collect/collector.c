@@ -723,6 +723,8 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	}
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
 	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
+	if (!rc && cfg->jvm_attach)
+		resolver_ask_jvms(c->resolver);
 	rc = rc ? rc : pythons_new(&c->pythons, w);
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg);
 	rc = rc ? rc : ruled_new(&c->ruled, cfg->recipes, &e);

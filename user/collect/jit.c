@@ -17,6 +17,7 @@
 #define READ_AGAIN_NS 500000000ull     /* a map that has grown is read again at most this often */
 #define ASK_AGAIN_NS 5000000000ull     /* a JVM is asked again at most this often, one that was silent ever more rarely */
 #define ASK_MS 500u                    /* for one answer */
+#define REMOVE_MS 200 /* for a JVM's map */
 #define ASK_ALL_MS 1500                /* for all answers of one drain */
 
 struct source {
@@ -31,6 +32,7 @@ struct process {
 	struct proc_root root;
 	bool has_root;
 	bool is_jvm;
+	struct jvm_map jvm_map;
 	bool has_dump;
 	struct source map, dump;
 	struct jit_table table[2]; /* by enum jit_format */
@@ -46,6 +48,7 @@ struct jits {
 	struct process *newest, *oldest;
 	size_t n, bytes;
 	int ask_ms_left;
+	bool ask_jvms;
 	uint32_t module[4]; /* strings of the store: [jit] [python] [node] [java] */
 	uint32_t life;
 	struct jits_stats stats;
@@ -119,8 +122,10 @@ static void process_free(struct jits *j, struct process *p)
 	unlink_use(j, p);
 	drop_table(j, p, JIT_PERF_MAP);
 	drop_table(j, p, JIT_DUMP);
-	if (p->has_root)
+	if (p->has_root) {
+		jvm_remove_map(&p->root, &p->jvm_map, REMOVE_MS);
 		proc_root_close(&p->root);
+	}
 	free(p);
 	j->n--;
 }
@@ -159,6 +164,11 @@ static struct process *process_of(struct jits *j, const struct proc_image *im)
 	link_use(j, p);
 	j->n++;
 	return p;
+}
+
+void jits_ask_jvms(struct jits *j)
+{
+	j->ask_jvms = true;
 }
 
 bool jits_is_code(const struct proc_map *m)
@@ -272,7 +282,7 @@ static void ask_jvm(struct jits *j, struct process *p, uint64_t now)
 	if (j->ask_ms_left <= 0 || (p->asked_ns && now - p->asked_ns < p->ask_every_ns))
 		return;
 	unsigned ms = (unsigned)j->ask_ms_left < ASK_MS ? (unsigned)j->ask_ms_left : ASK_MS;
-	int rc = jvm_write_map(&p->root, p->tgid, ms);
+	int rc = jvm_write_map(&p->root, p->tgid, ms, &p->jvm_map);
 	p->asked_ns = now_ns();
 	j->ask_ms_left -= (int)((p->asked_ns - now) / 1000000);
 	j->stats.asked++;
@@ -285,9 +295,11 @@ static void look_again(struct jits *j, struct procs *procs, struct process *p, c
 	uint64_t now = now_ns();
 	if (!p->has_root || (p->looked_ns && now - p->looked_ns < READ_AGAIN_NS))
 		return;
-	if (!p->is_jvm)
+	if (!p->is_jvm) {
 		p->is_jvm = jvm_is(im);
-	if (p->is_jvm)
+		j->stats.jvms += p->is_jvm;
+	}
+	if (p->is_jvm && j->ask_jvms)
 		ask_jvm(j, p, now);
 	read_dump(j, p, im);
 	if (!read_map(j, p, p->root.inner) && im->parent && procs_find(procs, im->parent, im->from_ns)) {

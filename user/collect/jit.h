@@ -20,12 +20,16 @@ struct jits_stats {
 	uint64_t maps;     /* read */
 	uint64_t refused;  /* files that were not: wrong owner, too large, nonsense; each once */
 	uint64_t failures; /* lines and records that made no sense */
+	uint64_t jvms;     /* JVMs whose own code ran */
 	uint64_t asked;    /* JVMs asked for their map */
 	uint64_t silent;   /* of these, without an answer */
 };
 
 int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s);
 void jits_free(struct jits *j);
+
+/* From now on ask JVMs to write their maps, and remove those maps when they end or we do (collect/jvm.h). */
+void jits_ask_jvms(struct jits *j);
 
 /* Every id of the store is void from now on; to be called once before anything is asked, too. */
 int jits_renewed(struct jits *j);

@@ -169,6 +169,11 @@ static void module_free(struct module *m)
 	free(m);
 }
 
+void resolver_ask_jvms(struct resolver *r)
+{
+	jits_ask_jvms(r->jits);
+}
+
 void resolver_free(struct resolver *r)
 {
 	if (!r)

@@ -22,6 +22,7 @@ struct resolver;
  */
 int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct err *ret_warning);
 void resolver_free(struct resolver *r);
+void resolver_ask_jvms(struct resolver *r); /* jits_ask_jvms */
 
 /*
  * Debug files that this host has not may come from there: asked for when a file is first seen in a stack, that of a process's own program

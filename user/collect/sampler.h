@@ -30,6 +30,7 @@ struct sampler_config {
 	unsigned weight;     /* samples that each one stands for in the store; 0: 1. The period of event[] is that many times what its
 				ns_per_sample says */
 	bool resumed;	     /* this process recorded before: what it used until now is counted already */
+	bool jvm_attach;     /* for user/collect/resolve: ask JVMs for the names of their code */
 	bool wakers;         /* with waits: who ends them */
 	uint64_t wait_ns;    /* waits that are likely to be shorter go without a stack, but for some; 0: 1 ms */
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */

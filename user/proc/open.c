@@ -70,6 +70,15 @@ int proc_root_tmp_file(const struct proc_root *r, const char *name, struct proc_
 	return open_file(r, ROOT_TMP_FILE, name, ret);
 }
 
+int proc_root_tmp(const struct proc_root *r, int *ret_fd)
+{
+	struct proc_opened o;
+	int rc = open_file(r, ROOT_TMP, "", &o);
+	if (!rc)
+		*ret_fd = o.fd;
+	return rc;
+}
+
 void proc_root_close(struct proc_root *r)
 {
 	if (r->name)

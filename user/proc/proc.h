@@ -178,6 +178,8 @@ int proc_root_open(struct proc_root *ret, uint32_t tgid);
 /* 0; -EPERM for another owner, -ELOOP, -EINVAL, ... The second takes a name in /tmp. */
 int proc_root_file(const struct proc_root *r, const char *file, struct proc_opened *ret);
 int proc_root_tmp_file(const struct proc_root *r, const char *name, struct proc_opened *ret);
+/* An O_PATH descriptor of its /tmp. -ENOTDIR where that is none of a local filesystem. */
+int proc_root_tmp(const struct proc_root *r, int *ret_fd);
 void proc_root_close(struct proc_root *r);
 
 /* When a process began: BOOTTIME ns, rounded down to a tick. With tgid this names a process for good. -ENOENT. */

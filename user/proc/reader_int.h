@@ -17,6 +17,7 @@ enum reader_op {
 	ROOT_OPEN,	/* a: the name for it from now on */
 	ROOT_FILE,	/* a: as above, b: the user. text: the path */
 	ROOT_TMP_FILE,	/* the same in its /tmp */
+	ROOT_TMP,	/* a: as above. An O_PATH descriptor of its /tmp, of a local filesystem only */
 	ROOT_CLOSE,	/* a */
 	READER_OPS,
 };

@@ -263,6 +263,23 @@ static int root_file(const struct reader_request *q, bool in_tmp, struct buf *ou
 	return rc;
 }
 
+static int root_tmp(const struct reader_request *q, struct buf *out, int *ret_fd)
+{
+	const struct kept_root *r = q->a ? root_find(q->a) : NULL;
+	struct proc_opened o = { 0 };
+	struct stat st;
+	if (!r)
+		return -ESTALE;
+	if (r->tmp < 0 || fstat(r->tmp, &st) || !is_local(r->tmp, &st))
+		return -ENOTDIR;
+	int fd = fcntl(r->tmp, F_DUPFD_CLOEXEC, 0), rc = fd < 0 ? -errno : buf_add(out, &o, sizeof(o));
+	if (!rc)
+		*ret_fd = fd;
+	else if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
 static int root_close(const struct reader_request *q)
 {
 	struct kept_root *r = q->a ? root_find(q->a) : NULL;
@@ -402,6 +419,8 @@ int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd)
 	case ROOT_FILE:
 	case ROOT_TMP_FILE:
 		return root_file(q, q->op == ROOT_TMP_FILE, out, ret_fd);
+	case ROOT_TMP:
+		return root_tmp(q, out, ret_fd);
 	case ROOT_CLOSE:
 		return root_close(q);
 	case READER_OPS:
