@@ -408,7 +408,7 @@ static void write_fails_anywhere(void **state)
 		if (file_limit % 2)
 			assert_int_equal(model_commit(&m, w, 1, &err), 0);
 		for (int i = 0; i < 3; i++)
-			commit_around_failure(&m, w, dir, limit_files, lift_limit, -EFBIG, 200);
+			commit_around_failure(&m, w, dir, limit_files, lift_limit, -ENOSPC, 200);
 		store_writer_close(w);
 		model_check(&m, dir);
 		assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), 0);
