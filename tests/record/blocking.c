@@ -9,10 +9,12 @@
  *   blocking descriptor FILE S      map it from there, and run S seconds of CPU time
  *   blocking jit S [FILE]           run machine code that no file has; FILE is mapped as a jitdump would be
  *   blocking spin S
+ *   blocking libraries S FILE...    in the function "work" of each, in turns
  */
 #define FUSE_USE_VERSION 312
 #include <ascribe/label.h>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fuse3/fuse_lowlevel.h>
 #include <stdio.h>
@@ -219,6 +221,27 @@ static int jit(double seconds, const char *dump)
 	return 0;
 }
 
+#define LIBRARIES_MAX 64
+
+static int libraries(double seconds, char **file)
+{
+	void (*work[LIBRARIES_MAX])(void);
+	struct timespec t;
+	size_t n = 0;
+	for (; file[n] && n < LIBRARIES_MAX; n++) {
+		void *lib = dlopen(file[n], RTLD_NOW), *f = lib ? dlsym(lib, "work") : NULL;
+		if (!f)
+			return 1;
+		memcpy(&work[n], &f, sizeof(f));
+	}
+	do {
+		for (size_t i = 0; i < n; i++)
+			work[i]();
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	} while ((double)t.tv_sec + (double)t.tv_nsec / 1e9 < seconds);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -232,6 +255,8 @@ int main(int argc, char **argv)
 		return map_page(argv[2], atof(argv[3]));
 	if (!strcmp(mode, "jit") && argc >= 3)
 		return jit(atof(argv[2]), argv[3]);
+	if (!strcmp(mode, "libraries") && argc > 3)
+		return libraries(atof(argv[2]), argv + 3);
 	if (!strcmp(mode, "spin") && argc == 3)
 		spin(atof(argv[2]));
 	return 0;

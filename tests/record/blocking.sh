@@ -34,6 +34,13 @@ printf '1000 100 not_answered\n' >files/map
 head -c 4096 /dev/zero >files/jit-1.dump
 ln -s "$mnt/open/prog.debug" linked/prog.debug
 setarch -R ./blocking page files/page || bad "the page of the descriptor"
+# Libraries whose debug link leads to a file of 1 GiB, which has to be read in whole to know that it is another one's.
+echo 'void work(void) { for (volatile int i = 0; i < 1000000; i++); }' >lib.c
+${CC:-cc} -g -O1 -shared -fPIC -Wl,--build-id=none -o x.debug lib.c && objcopy --strip-all --add-gnu-debuglink=x.debug x.debug lib.so ||
+	bad "a library with a debug link"
+for i in $(seq 24); do
+	mkdir "lib$i" && cp lib.so "lib$i/" && cp x.debug "lib$i/" && truncate -s 1G "lib$i/x.debug"
+done
 background "$loads/blocking" serve "$mnt" "$dir/files" "$dir/kept"
 for _ in $(seq 100); do
 	mountpoint -q "$mnt" && break
@@ -64,6 +71,7 @@ attack chroot --userspec=$user:$user "$mnt/lookup" /busybox timeout $seconds /bu
 attack unshare -m sh -c "f=/tmp/perf-\$\$.map; >\$f; trap 'rm -f '\$f EXIT; mount --bind '$mnt/open/map' \$f; exec setpriv --reuid=$user --regid=$user --clear-groups '$dir/blocking' jit $seconds"
 as_user ./blocking jit $seconds "$mnt/open/jit-1.dump"
 as_user ./linked/prog spin $seconds
+as_user ./blocking libraries $seconds lib*/lib.so
 sleep 1
 "$load" share 3 >after.json
 wait "$recorder"
@@ -90,5 +98,6 @@ check "nothing is lost" s=stat.json -- \
 	'exact(s) and sum(n for k, n in s["lost"].items() if k not in ("idle_not_run", "not_run")) == 0' 's["lost"]'
 check "no drain is as long as the time to the next one" s=stat.json -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 7e9' \
 	's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9'
+check "names that there was no time for are counted" s=stat.json -- 's["flagged"]["names_late"] > 0' 's["flagged"]["names_late"]'
 ok "it says so" grep -q 'reads of their memory or files did not answer in time' err
 finish

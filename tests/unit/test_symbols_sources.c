@@ -192,9 +192,13 @@ static void test_debugdata_lies(void **state)
 
 static int offer(struct binary *b, const char *name)
 {
+	struct stat st;
 	int fd = open_at(name);
 	assert_true(fd >= 0);
-	int rc = binary_offer_debug(b, fd, name);
+	assert_int_equal(fstat(fd, &st), 0);
+	const struct symbols_file which = { st.st_dev, st.st_ino, (uint64_t)st.st_size,
+					    (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec };
+	int rc = binary_offer_debug(b, fd, &which);
 	close(fd);
 	return rc;
 }
@@ -290,6 +294,39 @@ static void test_debuglink(void **state)
 	binary_free(b);
 }
 
+static uint64_t requests(void)
+{
+	struct sandbox_stats st;
+	sandbox_stats(sandbox, &st);
+	return st.calls;
+}
+
+/* What many files link to is read in whole once, and again when it has changed. */
+static void test_crc_kept(void **state)
+{
+	enum { MANY = 12 };
+	struct binary *b;
+	(void)state;
+	assert_int_equal(run("${CC:-cc} -O1 -g -Wl,--build-id=none -o many p.c && nm many >truth.many && "
+			     "objcopy --only-keep-debug many many.debug && strip -s many && "
+			     "objcopy --add-gnu-debuglink=many.debug many && cp many.debug huge.debug && "
+			     "truncate -s 100M huge.debug"), 0);
+	for (int i = 0; i < MANY; i++) {
+		b = open_named("many");
+		uint64_t before = requests();
+		assert_int_equal(offer(b, "huge.debug"), -ENOENT);
+		assert_int_equal(requests() - before, i ? 1 : 2); /* what it has; its CRC */
+		binary_free(b);
+	}
+	assert_int_equal(run("cp many.debug huge.debug"), 0);
+	for (int i = 0; i < 2; i++) {
+		b = open_named("many");
+		assert_int_equal(offer(b, "huge.debug"), 0);
+		expect_all(b, "local_", 7);
+		binary_free(b);
+	}
+}
+
 static const char go_program[] =
 	"package main\nimport (\"fmt\"; \"os\"; \"sort\")\n"
 	"type Cart struct { n int }\n"
@@ -368,7 +405,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stripped),   cmocka_unit_test(test_debugdata), cmocka_unit_test(test_debugdata_lies),
-		cmocka_unit_test(test_build_id),   cmocka_unit_test(test_late), cmocka_unit_test(test_debuglink), cmocka_unit_test(test_go),
+		cmocka_unit_test(test_build_id),   cmocka_unit_test(test_late), cmocka_unit_test(test_debuglink), cmocka_unit_test(test_crc_kept),
+		cmocka_unit_test(test_go),
 		cmocka_unit_test(test_go_lies),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

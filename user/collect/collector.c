@@ -39,6 +39,7 @@
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
 #define LAST_NAMES_NS (2 * NS) /* for debug files that are asked for when recording ends */
+#define LAST_DRAIN_MS 10000 /* the time for the files of the last drain is as if drains were so far apart */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 struct collector {
@@ -269,6 +270,8 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 		w->counter[COUNTER_jit_unnamed] += row->samples;
 	if (flags.names_refused)
 		w->counter[COUNTER_names_refused] += row->samples;
+	if (flags.names_late)
+		w->counter[COUNTER_names_late] += row->samples;
 	if (im && proc_reader_refuses(row->tgid))
 		w->counter[COUNTER_unanswered] += row->samples;
 	return true;
@@ -769,6 +772,7 @@ void collector_set_downloads(struct collector *c, struct downloads *d)
 
 int collector_start(struct collector *c, struct err *err)
 {
+	symbolizer_begin(c->symbolizer, sampler_drain_ms(c->sampler));
 	/* The side-band runs already: what changes while /proc is read is in its rings. */
 	procs_scan(c->procs);
 	drain_sideband(c);
@@ -884,6 +888,7 @@ int collector_stop(struct collector *c, struct err *err)
 	sampler_stop(c->sampler); /* takes a while */
 	tell_waits(c);
 	c->stopped = true;
+	symbolizer_begin(c->symbolizer, LAST_DRAIN_MS);
 	c->names_until_ns = (uint64_t)c->end_boot_ns + LAST_NAMES_NS;
 	drain(c);
 	return end_window(c, err);

@@ -286,8 +286,8 @@ static bool is_mapped_file(const struct proc_file *f, const struct binary *b, co
 	return by_map_files || !f->ino || f->ino == o->ino;
 }
 
-/* A stripped file may have a separate one with its symbols: in the root of its process, or in ours. */
-static void find_debug(struct binary *b, uint32_t tgid, const char *file)
+/* A stripped file may have a separate one with its symbols: in the root of its process, or in ours. -EBUSY: there is no time to tell. */
+static int find_debug(struct binary *b, uint32_t tgid, const char *file)
 {
 	const uint32_t roots[2] = { tgid, 0 };
 	char path[PATH_MAX];
@@ -296,12 +296,14 @@ static void find_debug(struct binary *b, uint32_t tgid, const char *file)
 			struct proc_opened o;
 			if (!path[0] || proc_open_in_root(tgid, roots[i], path, &o))
 				continue;
-			int rc = binary_offer_debug(b, o.fd, path);
+			const struct symbols_file which = { o.dev, o.ino, o.size, o.mtime_ns };
+			int rc = binary_offer_debug(b, o.fd, &which);
 			close(o.fd);
-			if (!rc)
-				return;
+			if (!rc || rc == -EBUSY)
+				return rc;
 		}
 	}
+	return 0;
 }
 
 /* ---- debug files from servers ---- */
@@ -339,8 +341,8 @@ void resolver_take_downloads(struct resolver *r)
 		build_id_content(got.id, got.len, id);
 		struct module *m = module_find(r, id, hash_bytes(id, sizeof(id)));
 		/* A file that was asked for may be gone: what came is in the cache. */
-		int rc = m && got.fd >= 0 ? binary_offer_debug(m->binary, got.fd, m->path) : 0;
-		if (rc && rc != -EAGAIN)
+		int rc = m && got.fd >= 0 ? binary_offer_debug(m->binary, got.fd, NULL) : 0;
+		if (rc && !symbols_is_late(rc))
 			downloads_discard(r->downloads, got.id, got.len);
 		else if (m && got.fd >= 0)
 			places_clear(r->places); /* they may say otherwise now */
@@ -372,7 +374,10 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 			return m;
 		}
 	}
-	while (!(opened = proc_map_open(procs, im, map, &try, &o))) {
+	symbolizer_for(r->symbolizer, im->tgid);
+	if (!symbolizer_may(r->symbolizer))
+		late = -EBUSY;
+	while (!late && !(opened = proc_map_open(procs, im, map, &try, &o))) {
 		struct binary *b = NULL;
 		struct module *m;
 		int rc = binary_open_in(&b, r->symbolizer, o.fd, map->file->path, NULL);
@@ -384,7 +389,11 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 			break;
 		if (is_mapped_file(map->file, b, &o, try == 1)) {
 			content_id(b, &o, id);
-			find_debug(b, im->tgid, map->file->path);
+			late = find_debug(b, im->tgid, map->file->path);
+			if (late) {
+				binary_free(b);
+				break;
+			}
 			m = module_get(r, b, id, map->file->path);
 			if (m && rc)
 				m->refused = rc != -ENOEXEC && rc != -EPROTONOSUPPORT; /* honest files of another kind */
@@ -460,6 +469,7 @@ int resolver_open(struct resolver *r, struct procs *procs, const struct proc_ima
 		return -ENOENT;
 	if (want && !symbols_is_due(&m->again))
 		return -EAGAIN;
+	symbolizer_for(r->symbolizer, im->tgid);
 	while (want && !proc_map_open(procs, im, map, &try, &o)) {
 		struct binary *b = NULL;
 		uint8_t id[RESOLVER_CONTENT];
@@ -665,6 +675,8 @@ static int frames_user(struct resolver *r, struct procs *procs, const struct pro
 		       uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n, struct resolver_flags *flags)
 {
 	uint64_t at = leaf ? addr : addr - 1, vaddr = 0;
+	if (im)
+		symbolizer_for(r->symbolizer, im->tgid);
 	const struct proc_map *map = im ? proc_image_map(im, at) : NULL;
 	struct module *m = map ? module_of(r, procs, im, map) : NULL;
 	*ret_n = 1;
@@ -688,7 +700,9 @@ static int frames_user(struct resolver *r, struct procs *procs, const struct pro
 		flags->jit_unnamed = true;
 	}
 	rc = frame_plain(r, m, vaddr, map->file->path[0] == '/', offset, has_vaddr, out);
-	flags->names_refused |= m->refused || (m->binary ? binary_refused(m->binary) : is_late(m));
+	bool late = m->binary ? binary_is_late(m->binary) : is_late(m);
+	flags->names_late |= late;
+	flags->names_refused |= m->refused || (m->binary && !late && binary_refused(m->binary));
 	return rc;
 }
 
@@ -901,6 +915,17 @@ void resolver_begin(struct resolver *r, unsigned drain_ms)
 	jits_begin(r->jits);
 	r->lines_ns = 0;
 	forget_wanted(r, 0); /* of a drain that did not ask */
+}
+
+bool resolver_may_read(struct resolver *r, const struct proc_image *im)
+{
+	symbolizer_for(r->symbolizer, im->tgid);
+	return symbolizer_may(r->symbolizer);
+}
+
+void resolver_has_read(struct resolver *r, uint64_t ns)
+{
+	symbolizer_spent(r->symbolizer, ns);
 }
 
 void resolver_forget(struct resolver *r, struct procs *procs)

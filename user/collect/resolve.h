@@ -79,6 +79,7 @@ struct resolver_flags {
 	bool no_mapping;    /* some user frame lies in no known mapping */
 	bool jit_unnamed;   /* some user frame lies in code that its process made and did not describe */
 	bool names_refused; /* some user frame lies in a file whose symbols were refused */
+	bool names_late;    /* some user frame lies in a file that there was no time to read yet */
 };
 
 /*
@@ -110,6 +111,10 @@ void resolver_note_code(struct resolver *r, const struct proc_image *im, const s
 
 /* Before the rows of a drain; drains are drain_ms apart. A part of that, at most 1 s, may go into DWARF. */
 void resolver_begin(struct resolver *r, unsigned drain_ms);
+
+/* May a file of this process be read now, or is the time for its user used up? And how long it then took. */
+bool resolver_may_read(struct resolver *r, const struct proc_image *im);
+void resolver_has_read(struct resolver *r, uint64_t ns);
 
 /* Let go of what belongs to processes that procs has forgotten. */
 void resolver_forget(struct resolver *r, struct procs *procs);

@@ -257,10 +257,16 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	bool vdso = !strcmp(m->file->path, "[vdso]");
 	int fd = -1;
 	c->no_room = false;
+	if (!resolver_may_read(u->resolver, im)) {
+		symbols_put_off(&c->again, -EBUSY);
+		return;
+	}
 	if (!vdso && resolver_open(u->resolver, u->procs, im, m, &fd))
 		return; /* the process is gone; the next one that maps it will do */
 	c->tried = true;
+	uint64_t asked = proc_now_ns();
 	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, m->file->path, fd, &t);
+	resolver_has_read(u->resolver, proc_now_ns() - asked);
 	if (fd >= 0)
 		close(fd);
 	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc)) {

@@ -188,11 +188,11 @@ static bool is_refused(uint32_t tgid)
 /* ---- asking ---- */
 
 /* Kill it, and do not wait: it may be in a read that no signal ends. */
-static void abandon(uint32_t tgid)
+static void abandon(uint32_t tgid, uint64_t took)
 {
-	sandbox_child_kill(&reader.child);
 	reader.stats.abandoned++;
 	note_miss(tgid);
+	charge(proc_user(tgid), took);
 	close(reader.child.fd);
 	reader.child.fd = -1;
 	if (reader.n_stuck < READER_STUCK_MAX)
@@ -202,8 +202,8 @@ static void abandon(uint32_t tgid)
 	reader.child = SANDBOX_NO_CHILD;
 }
 
-/* Does it run, or wait for a CPU? Then it is not blocked. */
-static bool is_runnable(pid_t pid)
+/* R: it runs, or waits for a CPU. T: somebody stopped it. S, D: it waits for what it was asked to read. '?': it has ended. */
+static char state_of(pid_t pid)
 {
 	char path[64], text[512];
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
@@ -213,7 +213,7 @@ static bool is_runnable(pid_t pid)
 		fclose(f);
 	text[n] = 0;
 	const char *p = strrchr(text, ')');
-	return p && p[1] == ' ' && p[2] == 'R';
+	return p && p[1] == ' ' ? p[2] : '?';
 }
 
 /* Bytes of all copies that are open here, whoever keeps them. */
@@ -241,7 +241,7 @@ static int ask_reader(const struct buf *q, struct buf *reply, int *ret_fd)
 	size_t n = 0;
 	int rc = channel_send(fd, &h, q->data, NULL, 0, until);
 	rc = rc ? rc : channel_recv_head(fd, &h, ret_fd, 1, &n, until);
-	if (rc == -ETIMEDOUT && is_runnable(reader.child.pid))
+	if (rc == -ETIMEDOUT && state_of(reader.child.pid) == 'R')
 		rc = channel_recv_head(fd, &h, ret_fd, 1, &n, last);
 	/* From here on it only sends what it has. */
 	rc = rc ? rc : buf_reserve(reply, h.len + 1u);
@@ -267,16 +267,18 @@ static int ask_once(uint32_t tgid, struct buf *reply, int *ret_fd, bool *ret_gon
 	int rc = ask_reader(&reader.request, reply, &fd);
 	uint64_t took = channel_now_ns() - begin;
 	reader.stats.requests++;
-	if (took > READER_SLOW_NS)
-		charge(proc_user(tgid), took);
 	*ret_gone = rc == -EPIPE;
-	if (rc == -ETIMEDOUT) {
-		abandon(tgid);
-		rc = -EAGAIN;
-	} else if (rc == -EPIPE || rc == -EBADMSG) {
+	if (rc == -ETIMEDOUT || rc == -EPIPE || rc == -EBADMSG) {
+		char state = state_of(reader.child.pid);
+		bool blocked = rc == -ETIMEDOUT && (state == 'S' || state == 'D');
 		sandbox_child_kill(&reader.child);
-		sandbox_child_release(&reader.child);
+		if (blocked)
+			abandon(tgid, took);
+		else /* that says nothing about the process */
+			sandbox_child_release(&reader.child);
 		rc = -EAGAIN;
+	} else if (took > READER_SLOW_NS) {
+		charge(proc_user(tgid), took);
 	}
 	if (!rc && ret_fd)
 		*ret_fd = fd;

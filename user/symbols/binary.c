@@ -254,17 +254,36 @@ static bool same_build_id(const struct facts *a, const struct facts *b)
 	       !memcmp(a->img.build_id, b->img.build_id, a->img.build_id_len);
 }
 
-static bool has_crc(struct binary *b, int fd, uint32_t want)
+static int make_crc(struct binary *b, int fd, uint32_t *ret)
 {
 	struct buf reply = BUF_INIT;
-	struct cursor c;
-	bool same = !ask(b, OP_CRC, &fd, 1, 4, &reply) && reply.len == 4;
-	if (same) {
-		c = (struct cursor){ reply.data, reply.data + 4, 0 };
-		same = cursor_u32(&c) == want;
+	int rc = ask(b, OP_CRC, &fd, 1, 4, &reply);
+	if (!rc && reply.len != 4)
+		rc = -EBADMSG;
+	if (!rc) {
+		struct cursor c = { reply.data, reply.data + 4, 0 };
+		*ret = cursor_u32(&c);
 	}
 	buf_fini(&reply);
-	return same;
+	return rc;
+}
+
+/* One file may be what many link to: it is read once. */
+static int crc_of(struct binary *b, int fd, const struct symbols_file *which, uint32_t *ret)
+{
+	struct symbolizer *s = which && which->size ? b->symbolizer : NULL;
+	uint32_t crc = 0;
+	for (unsigned i = 0; s && i < CRCS_KEPT; i++) {
+		if (memcmp(&s->crc[i].file, which, sizeof(*which)) != 0)
+			continue;
+		*ret = s->crc[i].crc;
+		return s->crc[i].rc;
+	}
+	int rc = make_crc(b, fd, &crc);
+	if (s && !symbols_is_late(rc))
+		s->crc[s->next_crc++ % CRCS_KEPT] = (struct crc_kept){ *which, crc, rc };
+	*ret = crc;
+	return rc;
 }
 
 /* As though they had not been asked for yet. */
@@ -279,22 +298,28 @@ static void forget_symbols(struct binary *b)
 	b->load_again = (struct symbols_again){ 0 };
 }
 
-int binary_offer_debug(struct binary *b, int fd, const char *path)
+int binary_offer_debug(struct binary *b, int fd, const struct symbols_file *which)
 {
 	struct buf reply = BUF_INIT;
 	struct facts f;
-	(void)path;
+	uint32_t crc;
 	int rc = b->debug_fd >= 0 || (b->loaded && !b->expecting) ? -ENOENT : ask(b, OP_OPEN, &fd, 1, PARSER_FACTS_MAX, &reply);
 	rc = rc ? rc : facts_decode(&f, &reply);
 	buf_fini(&reply);
 	if (rc)
-		return symbols_is_late(rc) ? -EAGAIN : -ENOENT;
+		return symbols_is_late(rc) ? rc : -ENOENT;
 	bool useful = f.has & ~b->facts.has && f.img.machine == b->facts.img.machine;
 	/* A build id that differs is an answer; the CRC is for files that have none. */
 	bool both = f.img.build_id_len && b->facts.img.build_id_len;
 	bool has_lines = f.has & FACT_DWARF;
-	bool same = both ? same_build_id(&f, &b->facts) : b->facts.link[0] && has_crc(b, fd, b->facts.link_crc);
+	bool same = both && same_build_id(&f, &b->facts);
 	facts_fini(&f);
+	if (useful && !both && b->facts.link[0]) {
+		rc = crc_of(b, fd, which, &crc);
+		if (symbols_is_late(rc))
+			return rc;
+		same = !rc && crc == b->facts.link_crc;
+	}
 	if (!useful || !same)
 		return -ENOENT;
 	b->debug_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -428,6 +453,11 @@ int binary_load(struct binary *b, struct err *err)
 bool binary_refused(const struct binary *b)
 {
 	return b->load_rc != 0; /* also if for now only */
+}
+
+bool binary_is_late(const struct binary *b)
+{
+	return symbols_is_late(b->load_rc) && b->load_again.at_ns;
 }
 
 static int give_symbol(const struct known_piece *p, struct symbol *ret)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "symbols/symbolizer.h"
 
+#include "proc/reader.h"
 #include "symbols/jit.h"
 #include "symbols/lines.h"
 #include "symbols/parser.h"
@@ -36,6 +37,52 @@ void symbolizer_stats(const struct symbolizer *s, struct symbolizer_stats *ret)
 	*ret = s->stats;
 }
 
+/* ---- whose time ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+void symbolizer_begin(struct symbolizer *s, unsigned drain_ms)
+{
+	spending_begin(&s->spending, drain_ms, now_ns());
+}
+
+void symbolizer_for(struct symbolizer *s, uint32_t tgid)
+{
+	if (!s || s->tgid == tgid)
+		return;
+	s->tgid = tgid;
+	s->user_known = false;
+}
+
+static uint32_t symbolizer_user(struct symbolizer *s)
+{
+	if (!s->user_known)
+		s->user = proc_user(s->tgid);
+	s->user_known = true;
+	return s->user;
+}
+
+bool symbolizer_may(struct symbolizer *s)
+{
+	if (!s || spending_may(&s->spending, symbolizer_user(s), now_ns()))
+		return true;
+	s->stats.put_off++;
+	return false;
+}
+
+void symbolizer_spent(struct symbolizer *s, uint64_t ns)
+{
+	if (s)
+		spending_add(&s->spending, symbolizer_user(s), ns, now_ns());
+}
+
+/* ---- asking ---- */
+
 static int ask_here(const struct symbols_request *q, struct buf *reply)
 {
 	struct sandbox_request r = { q->bytes, q->len, q->fds, q->n_fds };
@@ -57,18 +104,16 @@ int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct
 		.deadline_ms = s->deadline_ms,
 		.max_reply = q->max_reply,
 	};
+	reply->len = 0;
+	if (!symbolizer_may(s))
+		return -EBUSY;
+	uint64_t begin = now_ns();
 	int rc = sandbox_run(s->sandbox, &c, reply);
+	symbolizer_spent(s, now_ns() - begin);
 	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
 }
 
 /* ---- not now ---- */
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 bool symbols_is_late(int rc)
 {

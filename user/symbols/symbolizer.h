@@ -4,6 +4,7 @@
 #define ASCRIBE_SYMBOLS_SYMBOLIZER_H
 
 #include "sandbox/sandbox.h"
+#include "symbols/spending.h"
 #include "symbols/symbols.h"
 #include "util/buf.h"
 
@@ -15,6 +16,14 @@ enum symbols_op {
 	OP_JITDUMP,
 	OP_LINES,
 	N_OPS,
+};
+
+/* The CRC of a debug file that several files have a link to. */
+#define CRCS_KEPT 32
+struct crc_kept {
+	struct symbols_file file; /* size 0: none */
+	uint32_t crc;
+	int rc; /* it could not be made */
 };
 
 /* A table in memory, most recently used first. */
@@ -30,12 +39,17 @@ struct symbolizer {
 	unsigned deadline_ms;
 	size_t table_bytes;
 	struct symbolizer_table *newest, *oldest;
+	struct spending spending;
+	uint32_t tgid, user; /* for whom files are read now; user: of tgid, when user_known */
+	bool user_known;
+	struct crc_kept crc[CRCS_KEPT];
+	unsigned next_crc;
 	struct symbolizer_stats stats;
 };
 
 /*
  * Ask: s may be NULL (in this process). fds are borrowed. The op's result; -EIO stands for a worker that died or was late, -EAGAIN
- * and -EBUSY say nothing about the file: it was not read now.
+ * and -EBUSY say nothing about the file: it was not read now. -EBUSY, too, when the time for the files of this user is used up.
  * reply must be initialized.
  */
 struct symbols_request {

@@ -87,12 +87,26 @@ struct symbolizer_stats {
 	uint64_t lines;    /* addresses looked up in DWARF */
 	uint64_t lines_refused; /* files whose DWARF was given up */
 	size_t bytes;      /* of tables now */
+	uint64_t put_off;  /* requests that were not made now: the time for them, or for those of one user, was used up */
 };
 
 int symbolizer_new(struct symbolizer **ret, const struct symbolizer_config *cfg);
 /* After all of its binaries. */
 void symbolizer_free(struct symbolizer *s);
 void symbolizer_stats(const struct symbolizer *s, struct symbolizer_stats *ret);
+
+/*
+ * Requests take at most a share of the time (spending.h), from now on with nothing used: drains are drain_ms apart. Before
+ * the first call there is no limit.
+ */
+void symbolizer_begin(struct symbolizer *s, unsigned drain_ms);
+
+/* The process that files are read for from here on: its user is charged. */
+void symbolizer_for(struct symbolizer *s, uint32_t tgid);
+
+/* For who reads files for that process without this symbolizer: is there time left, and what was used. s may be NULL. */
+bool symbolizer_may(struct symbolizer *s);
+void symbolizer_spent(struct symbolizer *s, uint64_t ns);
 
 /* ---- one ELF file ---- */
 
@@ -165,12 +179,17 @@ int binary_debug_path(const struct binary *b, const char *path, unsigned i, char
  */
 void binary_expect_debug(struct binary *b, bool coming);
 
+/* Which file it is, and when it was written: what it says is remembered by that. */
+struct symbols_file {
+	uint64_t dev, ino, size, mtime_ns;
+};
+
 /*
  * Offer an opened candidate, before symbols are read, or while one is expected: then what was read goes, with its tags, and is read
- * anew. fd is borrowed. 0: it is the file's (its build id, else the CRC that
- * .gnu_debuglink gives) and is used; -ENOENT: it is not; -EAGAIN: that could not be told now.
+ * anew. fd is borrowed. which may be NULL: then its CRC is made anew each time. 0: it is the file's (its build id, else the CRC that
+ * .gnu_debuglink gives) and is used; -ENOENT: it is not; -EAGAIN, -EBUSY: that could not be told now.
  */
-int binary_offer_debug(struct binary *b, int fd, const char *path);
+int binary_offer_debug(struct binary *b, int fd, const struct symbols_file *which);
 
 /*
  * What DWARF says about an address: the inlined calls around it, innermost first, and last the function itself. Texts have no NUL and
@@ -198,6 +217,9 @@ int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 
 /* Were the file's symbols refused, in whole or in part? Known after the first look-up. */
 bool binary_refused(const struct binary *b);
+
+/* Could they not be read yet, for lack of time? A later look-up tries again. */
+bool binary_is_late(const struct binary *b);
 
 /* Bytes of memory held. */
 size_t binary_memory(const struct binary *b);

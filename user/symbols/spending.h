@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How much time may go into reading files for names: a share of all time, and half of that for the processes of one user.
+ * What is not used is kept, up to the share of one drain. So no user's files make drains late, nor take all of the time.
+ */
+#ifndef ASCRIBE_SYMBOLS_SPENDING_H
+#define ASCRIBE_SYMBOLS_SPENDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SPENDING_USERS 64
+#define SPENDING_PERCENT 40u
+#define SPENDING_LEAST_NS 1000000000ull /* kept at least, however short drains are */
+
+struct spending {
+	uint64_t most_ns; /* that is kept; 0: there is no limit */
+	uint64_t left_ns, at_ns;
+	struct spender {
+		uint32_t user;
+		uint64_t spent_ns, at_ns; /* spent_ns 0: a free place */
+	} user[SPENDING_USERS];
+};
+
+/* From now on, with nothing spent: drains are drain_ms apart. Times are of one clock. */
+void spending_begin(struct spending *s, unsigned drain_ms, uint64_t now_ns);
+bool spending_may(struct spending *s, uint32_t user, uint64_t now_ns);
+void spending_add(struct spending *s, uint32_t user, uint64_t ns, uint64_t now_ns);
+
+#endif
