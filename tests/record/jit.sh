@@ -97,8 +97,8 @@ fi
 fake=$build/tests/record/fakejvm
 cp "$fake" libjvm.so
 if [ "$(uname -m)" = x86_64 ]; then
-	ok "a libjvm.so, SIGQUIT not caught: it lives" test "$("$ascribe" record --jvm-attach -F 499 -o fake1 -- "$fake" 1 ./libjvm.so 2>/dev/null)" = 0
-	ok "a libjvm.so, SIGQUIT caught: none comes" test "$("$ascribe" record --jvm-attach -F 499 -o fake2 -- "$fake" 1 ./libjvm.so catch 2>/dev/null)" = 0
+	ok "a libjvm.so, SIGQUIT not caught: it lives" test "$("$ascribe" record --jvm-attach -F 499 -o fake1 -- "$fake" 3 ./libjvm.so 2>/dev/null)" = 0
+	ok "a libjvm.so, SIGQUIT caught: none comes" test "$("$ascribe" record --jvm-attach -F 499 -o fake2 -- "$fake" 3 ./libjvm.so catch 2>/dev/null)" = 0
 	# It has the counters of a JVM, too, in a /tmp of its own choice, which is root's and not its user's.
 	mkdir -m 755 roots roots/hsperfdata_x
 	chmod 755 .
@@ -107,7 +107,7 @@ if [ "$(uname -m)" = x86_64 ]; then
 			mount --bind roots /tmp || exit 9
 			{ printf '\312\376\300\300'; printf 'java.rt.vmArgs %040d' 0; } >/tmp/hsperfdata_x/$$
 			chown 12345 /tmp/hsperfdata_x/$$
-			exec setpriv --reuid 12345 --regid 12345 --clear-groups "$1" 1 ./libjvm.so /tmp/hsperfdata_x/$$ catch
+			exec setpriv --reuid 12345 --regid 12345 --clear-groups "$1" 3 ./libjvm.so /tmp/hsperfdata_x/$$ catch
 		SH
 		quits=$("$ascribe" record --jvm-attach -F 499 -o fake3 -- unshare --mount sh looks.sh "$fake" 2>fake3.err)
 		ok "a directory of root's: no signal ($quits)" test "$quits" = 0
