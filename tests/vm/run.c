@@ -477,7 +477,7 @@ static void test_hotplug(void)
 	bool off = put(online, "0");
 	rest(1000);
 	bool on = put(online, "1");
-	pid_t after = spawn("guest", "spin", "1.5", "1");
+	pid_t after = spawn("guest", "spin", "4", "1"); /* the recorder looks for CPUs once a second */
 	int status_after = finish(after), status = stop(recorder);
 	end(busy);
 	char tgid[32];

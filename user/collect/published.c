@@ -11,22 +11,28 @@
 
 #define SHARD_BYTES (sizeof(uint32_t) << UNWIND_SHARD_BITS)
 
-void *sampler_map_shared(struct bpf_map *m, size_t size, struct err *err)
+int sampler_map_tables(const struct sampler_table *table, size_t n, struct err *err)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(m), 0);
-	if (p != MAP_FAILED)
-		return p;
-	err_sys(err, -errno, "mapping BPF table '%s' (%zu KiB)", bpf_map__name(m), size / 1024);
-	return NULL;
+	for (size_t i = 0; i < n; i++) {
+		void *p = mmap(NULL, table[i].size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       bpf_map__fd(table[i].map), 0);
+		if (p == MAP_FAILED)
+			return err_sys(err, -errno, "mapping BPF table '%s' (%zu KiB)",
+				       bpf_map__name(table[i].map), table[i].size / 1024);
+		*table[i].ret = p;
+	}
+	return 0;
 }
 
 int sampler_map_unwind(struct sampler *s, struct err *err)
 {
 	struct sample_bpf *k = s->skel;
-	s->unwind.ranges = sampler_map_shared(k->maps.unwind_ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges), err);
-	s->unwind.pages = sampler_map_shared(k->maps.unwind_pages, UNWIND_PAGES * sizeof(*s->unwind.pages), err);
-	s->unwind.rules = sampler_map_shared(k->maps.unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules), err);
-	return s->unwind.ranges && s->unwind.pages && s->unwind.rules ? 0 : err->code;
+	const struct sampler_table table[] = {
+		{ k->maps.unwind_ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges), (void **)&s->unwind.ranges },
+		{ k->maps.unwind_pages, UNWIND_PAGES * sizeof(*s->unwind.pages), (void **)&s->unwind.pages },
+		{ k->maps.unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules), (void **)&s->unwind.rules },
+	};
+	return sampler_map_tables(table, sizeof(table) / sizeof(table[0]), err);
 }
 
 int sampler_add_shard(struct sampler *s, unsigned shard)

@@ -221,19 +221,18 @@ static int set_sizes(struct sampler *s)
 static int map_tables(struct sampler *s, struct err *err)
 {
 	struct sample_bpf *k = s->skel;
-	s->halves = sampler_map_shared(k->maps.halves, sampler_memory(s), err);
-	s->states = sampler_map_shared(k->maps.cpu_states, s->n_cpus * sizeof(*s->states), err);
-	s->procs = sampler_map_shared(k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), err);
-	s->labels = sampler_map_shared(k->maps.proc_labels, PROC_ENTRIES * sizeof(*s->labels), err);
-	s->steps = sampler_map_shared(k->maps.label_steps, LABEL_STEPS * sizeof(*s->steps), err);
-	if (!s->halves || !s->states || !s->procs || !s->labels || !s->steps)
-		return err->code;
-	if (sampler_map_unwind(s, err) || sampler_map_waits(s, err))
-		return err->code;
-	if (s->cfg.selection == SELECTION_NONE)
-		return 0;
-	s->selected = sampler_map_shared(k->maps.selected, SELECT_ENTRIES * sizeof(uint64_t), err);
-	return s->selected ? 0 : err->code;
+	const struct sampler_table table[] = {
+		{ k->maps.halves, sampler_memory(s), (void **)&s->halves },
+		{ k->maps.cpu_states, s->n_cpus * sizeof(*s->states), (void **)&s->states },
+		{ k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), (void **)&s->procs },
+		{ k->maps.proc_labels, PROC_ENTRIES * sizeof(*s->labels), (void **)&s->labels },
+		{ k->maps.label_steps, LABEL_STEPS * sizeof(*s->steps), (void **)&s->steps },
+		{ k->maps.selected, SELECT_ENTRIES * sizeof(uint64_t), (void **)&s->selected },
+	};
+	size_t n = sizeof(table) / sizeof(table[0]);
+	int rc = sampler_map_tables(table, s->cfg.selection == SELECTION_NONE ? n - 1 : n, err);
+	rc = rc ? rc : sampler_map_unwind(s, err);
+	return rc ? rc : sampler_map_waits(s, err);
 }
 
 static int on_ring(void *ctx, void *data, size_t size)

@@ -56,8 +56,15 @@ struct sampler {
 	struct cpu *cpu;
 };
 
-/* The memory of a table, shared with the programs; NULL with *err set. */
-void *sampler_map_shared(struct bpf_map *m, size_t size, struct err *err);
+/* A BPF table and where to put the address of its memory, which user space shares with the programs. */
+struct sampler_table {
+	struct bpf_map *map;
+	size_t size; /* bytes */
+	void **ret;
+};
+
+/* Map n tables. 0 or -errno, with those mapped that came before; sampler_close unmaps them. */
+int sampler_map_tables(const struct sampler_table *table, size_t n, struct err *err);
 
 /* The tables of unwind rules. */
 int sampler_map_unwind(struct sampler *s, struct err *err);

@@ -181,8 +181,10 @@ int sampler_map_waits(struct sampler *s, struct err *err)
 {
 	if (!s->waits)
 		return 0;
-	s->others = sampler_map_shared(s->skel->maps.wait_others, s->n_cpus * 2 * sizeof(*s->others), err);
-	return s->others ? 0 : err->code;
+	const struct sampler_table others = { s->skel->maps.wait_others,
+					      s->n_cpus * 2 * sizeof(*s->others),
+					      (void **)&s->others };
+	return sampler_map_tables(&others, 1, err);
 }
 
 void sampler_unmap_waits(struct sampler *s)
