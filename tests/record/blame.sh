@@ -36,7 +36,7 @@ check "occupants' time is the waits' time, to the nanosecond" b=pair.json r=runq
 
 "$ascribe" stat pair --json >stat.json
 # What is (other) is counted as such, whatever the reason.
-counted='(not any(c.get("nobody") == "(other)" for c in b["cells"]) or sum(s["flagged"][k] for k in ("blame_unknown", "blame_cut", "wait_rows_full")) > 0)'
+counted='(not any(c.get("nobody") == "(other)" for c in b["cells"]) or sum(s["flagged"][k] for k in ("blame_unknown", "blame_cut", "wait_rows_full", "wait_parts_full")) > 0)'
 check "what nobody is known for is counted" b=pair.json s=stat.json -- "$counted" 's["flagged"]["blame_unknown"]'
 
 # ---- the nice one, as the scheduler's weights say: 1024 to 335 at nice 5 ----
@@ -58,7 +58,7 @@ check "of others who had the CPU is named all the same" b=others.json -- "$cells
 	"sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
 # What found no row for who had it is in nobody's name.
 check "and the sums stay what they are" b=pairs.json r=runq.json s=stat.json -- 'round(1e9 * b["seconds"]) == round(1e9 * r["seconds"]) and
-	all(s["flagged"]["wait_rows_full"] > 0 or abs(sum(c["seconds"] for c in b["cells"] if c["victim"] == x["key"]["step"]) - x["seconds"]) < 1e-6 for x in r["rows"])' \
+	all(s["flagged"]["wait_rows_full"] + s["flagged"]["wait_parts_full"] > 0 or abs(sum(c["seconds"] for c in b["cells"] if c["victim"] == x["key"]["step"]) - x["seconds"]) < 1e-6 for x in r["rows"])' \
 	'b["seconds"], r["seconds"]'
 
 # ---- a noisy neighbour ----
@@ -68,7 +68,7 @@ record --wall -a -F 99 -d 3s -o noisy -- "$load" victim 2 $cpu
 blame noisy --by comm --where '{tenant="v"}' >noisy.json
 "$ascribe" stat noisy --json >stat.json
 check "the noisy process is among those who are named" b=noisy.json s=stat.json -- "$cells(b)['victim', 'noisy'] > 0.002" \
-	"{k: s['flagged'][k] for k in ('blame_cut', 'wait_rows_full')}, s['lost']['stacks_full'], sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
+	"{k: s['flagged'][k] for k in ('blame_cut', 'wait_rows_full', 'wait_parts_full')}, s['lost']['stacks_full'], sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
 check "what nobody is known for is counted there, too" b=noisy.json s=stat.json -- "$counted" 's["flagged"]["blame_unknown"]'
 if [ "$running" -le 2 ]; then # whoever else keeps the machine busy is an occupant, too
 	check "and the first of them" b=noisy.json -- "max(($cells(b)).items(), key=lambda x: x[1])[0][1] == 'noisy'"

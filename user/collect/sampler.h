@@ -66,7 +66,7 @@ struct sampler_half {
 	uint32_t n_rows;
 	const uint64_t *arena;
 	uint32_t arena_words;
-	const struct wait_others *others; /* what found no row, all 0 but where the head counts wait_rows_full; NULL: no waits */
+	const struct wait_others *others; /* what found no row, all 0 but where the head counts wait_rows_full or wait_parts_full; NULL: no waits */
 };
 
 /*
