@@ -405,6 +405,8 @@ static struct module *open_file(struct resolver *r, struct procs *procs, const s
 	}
 	if (!late && symbols_is_late(opened))
 		late = -EAGAIN; /* a few times, though it may be refused only */
+	if (!late && opened == -EINTR)
+		late = -EBUSY;
 	/* Nothing to read: a module of its own, so that it is not tried again while the file is known. */
 	memset(id, 0, sizeof(id));
 	id[0] = CONTENT_UNREAD;

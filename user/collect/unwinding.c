@@ -264,9 +264,11 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	if (!vdso && resolver_open(u->resolver, u->procs, im, m, &fd))
 		return; /* the process is gone; the next one that maps it will do */
 	c->tried = true;
-	uint64_t asked = proc_now_ns();
+	struct sandbox_stats before, after;
+	sandbox_stats(u->sandbox, &before);
 	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, m->file->path, fd, &t);
-	resolver_has_read(u->resolver, proc_now_ns() - asked);
+	sandbox_stats(u->sandbox, &after);
+	resolver_has_read(u->resolver, after.call_ns - before.call_ns);
 	if (fd >= 0)
 		close(fd);
 	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc)) {

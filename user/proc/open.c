@@ -117,8 +117,8 @@ int proc_map_open(struct procs *p, const struct proc_image *im, const struct pro
 				return refused ? refused : -ENOENT;
 			rc = proc_open_in_root(im->tgid, (uint32_t)root, m->file->path, ret);
 		}
-		if (!rc)
-			return 0;
+		if (!rc || rc == -EINTR)
+			return rc;
 		if (rc == -EAGAIN || rc == -EBUSY)
 			refused = rc;
 	}

@@ -151,7 +151,8 @@ struct proc_opened {
  * Open the file of a mapping without following the process's tricks: its map_files entry, then the path in the
  * root of the process or of its parents, then in ours. The caller checks by
  * build id or (dev, ino) that it is the one that was mapped; *io_try counts the ways tried: start at 0, call again
- * for the next way. -ENOENT when there is no further way; -EAGAIN, -EBUSY: the same, and one of them did not answer in time.
+ * for the next way. -ENOENT when there is no further way; -EAGAIN, -EBUSY: the same, and one of them did not answer in time;
+ * -EINTR: the reader itself was stopped or ended, try again soon.
  */
 int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try,
 		  struct proc_opened *ret);

@@ -257,13 +257,13 @@ static int ask_reader(const struct buf *q, struct buf *reply, int *ret_fd)
 /* One request that got through, or killed its reader. */
 static int ask_once(uint32_t tgid, struct buf *reply, int *ret_fd, bool *ret_gone)
 {
-	uint64_t begin = channel_now_ns();
 	int fd = -1;
 	if (reader.child.fd < 0) {
 		if (sandbox_spawn_reader(reader.sandbox, &reader.child))
-			return -EAGAIN;
+			return -EINTR;
 		reader.cpu_ns = 0;
 	}
+	uint64_t begin = channel_now_ns(); /* what it takes to make a reader is nobody's fault */
 	int rc = ask_reader(&reader.request, reply, &fd);
 	uint64_t took = channel_now_ns() - begin;
 	reader.stats.requests++;
@@ -274,9 +274,9 @@ static int ask_once(uint32_t tgid, struct buf *reply, int *ret_fd, bool *ret_gon
 		sandbox_child_kill(&reader.child);
 		if (blocked)
 			abandon(tgid, took);
-		else /* that says nothing about the process */
+		else
 			sandbox_child_release(&reader.child);
-		rc = -EAGAIN;
+		rc = blocked ? -EAGAIN : -EINTR; /* interrupted: that says nothing about the process */
 	} else if (took > READER_SLOW_NS) {
 		charge(proc_user(tgid), took);
 	}

@@ -33,7 +33,9 @@ struct reader_request {
 /* 0 or -errno. out: appended to. *ret_fd: -1 unless a descriptor is the answer. */
 int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd);
 
-/* The other side: text may be NULL, reply is emptied first, ret_fd may be NULL where none is expected. */
+/*
+ * The other side. -EAGAIN: what is read did not answer in time; -EBUSY: the process is refused; -EINTR: the reader
+ * was stopped or ended, which says nothing about the process. text may be NULL, reply is emptied first, ret_fd may be NULL where none is expected. */
 int reader_ask(const struct reader_request *q, const char *text, struct buf *reply, int *ret_fd);
 
 /* The same, of a request that opens a file. */

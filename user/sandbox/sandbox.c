@@ -259,6 +259,7 @@ static int run_once(struct sandbox *s, const struct sandbox_call *call, struct b
 	if (!rc) {
 		uint64_t took = channel_now_ns() - begin;
 		s->stats.cpu_ns += h.value < took ? h.value : took; /* one thread */
+		s->stats.call_ns += took;
 		s->pause_ns = 0;
 		return h.what;
 	}
@@ -271,6 +272,7 @@ static int run_once(struct sandbox *s, const struct sandbox_call *call, struct b
 	bool stalled = rc == -ETIMEDOUT && worker_cpu_ns(l) - ran < call->deadline_ms * 500000ull;
 	s->stats.late += rc == -ETIMEDOUT;
 	s->stats.stalled += stalled;
+	s->stats.call_ns += stalled ? 0 : channel_now_ns() - begin;
 	kill_worker(s, call->lane);
 	return stalled ? pause_calls(s) : rc;
 }

@@ -107,9 +107,11 @@ int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct
 	reply->len = 0;
 	if (!symbolizer_may(s))
 		return -EBUSY;
-	uint64_t begin = now_ns();
+	struct sandbox_stats before, after;
+	sandbox_stats(s->sandbox, &before);
 	int rc = sandbox_run(s->sandbox, &c, reply);
-	symbolizer_spent(s, now_ns() - begin);
+	sandbox_stats(s->sandbox, &after);
+	symbolizer_spent(s, after.call_ns - before.call_ns);
 	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
 }
 
