@@ -11,7 +11,11 @@
 
 #define ENTRIES_MAX (1u << 20)
 #define CODE_MAX (16u << 20)	/* bytes of one file that are looked at */
-#define PIECE_MAX (256u * 1024) /* at once: 37 bytes of memory for each byte of code */
+/*
+ * Bytes without an entry. More of them are the code of a runtime with conventions of its own, such as
+ * the 1.3 MiB of V8's builtins, and have frame pointers. A byte takes 37 bytes of memory.
+ */
+#define GAP_MAX (256u * 1024)
 #define STEPS 4			/* instructions that are looked at, for each byte of code */
 #define SYMBOLS_AT_ONCE 1024u
 
@@ -195,16 +199,22 @@ static void follow_rest(struct flow *f, uint64_t vaddr)
 	}
 }
 
-/* Does no instruction of the function at `at` return with another depth? Where it ends. */
+/*
+ * Does the function at `at` return, and always with the depth that it was entered with? One that only
+ * jumps may have been jumped to with a frame of its own, as the interpreter's handlers of V8. Where
+ * it ends.
+ */
 static bool is_understood(const struct flow *f, uint32_t at, uint32_t *ret_end)
 {
-	bool good = true;
+	bool wrong = false, returns = false;
 	uint32_t end = at;
-	do
-		good &= !f->at[end].wrong;
-	while (++end < f->n && !f->at[end].entered);
+	do {
+		const struct place *p = &f->at[end];
+		wrong |= p->wrong;
+		returns |= p->len && p->flow == FRAME_RETURN && p->frame.known;
+	} while (++end < f->n && !f->at[end].entered);
 	*ret_end = end;
-	return good;
+	return returns && !wrong;
 }
 
 static int add_rules(const struct flow *f, struct table_builder *out, uint64_t vaddr)
@@ -267,15 +277,11 @@ static int add_piece(struct code *c, struct table_builder *out, uint64_t vaddr, 
 
 int code_add(struct code *c, struct table_builder *out, uint64_t begin, uint64_t end)
 {
-	int rc = 0;
 	begin = begin < c->first ? c->first : begin;
 	end = end > c->end ? c->end : end;
-	while (!rc && begin < end && c->left) {
-		uint64_t n = end - begin < PIECE_MAX ? end - begin : PIECE_MAX;
-		n = n < c->left ? n : c->left;
-		rc = add_piece(c, out, begin, (uint32_t)n);
-		begin += n;
-		c->left -= n;
-	}
-	return rc;
+	uint64_t n = begin < end ? end - begin : 0;
+	if (!n || n > GAP_MAX || n > c->left)
+		return 0;
+	c->left -= n;
+	return add_piece(c, out, begin, (uint32_t)n);
 }

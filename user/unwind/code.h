@@ -5,8 +5,8 @@
  *
  * Control flow is followed from where functions are entered: their symbols, and what comes first in
  * the code. Where a jump's target is not known (tables of unrolled loops), the code that nothing
- * else leads to is taken to have the frame of that jump. A function that returns with another depth
- * than it was entered with was not understood: none of it has a rule.
+ * else leads to is taken to have the frame of that jump. A function that never returns, or
+ * with another depth than it was entered with, was not understood: none of it has a rule.
  */
 #ifndef ASCRIBE_UNWIND_CODE_H
 #define ASCRIBE_UNWIND_CODE_H
