@@ -34,8 +34,10 @@ struct reader_request {
 int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd);
 
 /*
- * The other side. -EAGAIN: what is read did not answer in time; -EBUSY: the process is refused; -EINTR: the reader
- * was stopped or ended, which says nothing about the process. text may be NULL, reply is emptied first, ret_fd may be NULL where none is expected. */
+ * Ask a reader. text may be NULL. reply is emptied first. ret_fd may be NULL where no descriptor is
+ * expected. -EAGAIN: what is read did not answer in time. -EBUSY: the process is refused. -EINTR: the
+ * reader was stopped or ended, which says nothing about the process.
+ */
 int reader_ask(const struct reader_request *q, const char *text, struct buf *reply, int *ret_fd);
 
 /* The same, of a request that opens a file. */
