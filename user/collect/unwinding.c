@@ -268,7 +268,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	sandbox_stats(u->sandbox, &before);
 	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, m->file->path, fd, &t);
 	sandbox_stats(u->sandbox, &after);
-	resolver_has_read(u->resolver, after.call_ns - before.call_ns);
+	resolver_has_read(u->resolver, after.cpu_ns - before.cpu_ns);
 	if (fd >= 0)
 		close(fd);
 	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc)) {

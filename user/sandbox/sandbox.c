@@ -259,20 +259,21 @@ static int run_once(struct sandbox *s, const struct sandbox_call *call, struct b
 	if (!rc) {
 		uint64_t took = channel_now_ns() - begin;
 		s->stats.cpu_ns += h.value < took ? h.value : took; /* one thread */
-		s->stats.call_ns += took;
 		s->pause_ns = 0;
 		return h.what;
 	}
 	reply->len = 0;
+	uint64_t has_run = worker_cpu_ns(l);
+	uint64_t spent = has_run > ran ? has_run - ran : 0;
+	s->stats.cpu_ns += spent;
 	if (rc == -EPIPE) {
 		s->stats.died++;
 		sandbox_retire(s, call->lane);
 		return -ECHILD;
 	}
-	bool stalled = rc == -ETIMEDOUT && worker_cpu_ns(l) - ran < call->deadline_ms * 500000ull;
+	bool stalled = rc == -ETIMEDOUT && spent < call->deadline_ms * 500000ull;
 	s->stats.late += rc == -ETIMEDOUT;
 	s->stats.stalled += stalled;
-	s->stats.call_ns += stalled ? 0 : channel_now_ns() - begin;
 	kill_worker(s, call->lane);
 	return stalled ? pause_calls(s) : rc;
 }

@@ -57,8 +57,7 @@ struct sandbox_stats {
 	uint64_t stalled; /* of these, those that had not been given the time: the machine was busy, or their file was slow */
 	uint64_t restarted; /* nurseries that had been killed, or did not answer */
 	uint64_t died; /* workers that ended by themselves: out of memory, a forbidden call, a crash */
-	uint64_t cpu_ns; /* of workers, for answers, and of readers */
-	uint64_t call_ns; /* that calls waited for their answers: not for a worker, nor for one that was given no time */
+	uint64_t cpu_ns; /* CPU time of readers, and of workers for calls, answered or not */
 };
 
 struct sandbox;

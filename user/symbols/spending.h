@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much time may go into reading files for names: a share of all time, and half of that for the processes of one user.
- * What is not used is kept, up to the share of one drain. So no user's files make drains late, nor take all of the time.
+ * Limit the CPU time that workers use to read files for names: a share of all time, and half of that for one user's processes.
+ * Unused time is kept, up to the share of one drain. Time that a worker waited or was stopped for is nobody's.
  */
 #ifndef ASCRIBE_SYMBOLS_SPENDING_H
 #define ASCRIBE_SYMBOLS_SPENDING_H

@@ -111,7 +111,7 @@ int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct
 	sandbox_stats(s->sandbox, &before);
 	int rc = sandbox_run(s->sandbox, &c, reply);
 	sandbox_stats(s->sandbox, &after);
-	symbolizer_spent(s, after.call_ns - before.call_ns);
+	symbolizer_spent(s, after.cpu_ns - before.cpu_ns);
 	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
 }
 
