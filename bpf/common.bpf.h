@@ -11,7 +11,7 @@
 #define PF_FORKNOEXEC 0x00000040 /* include/linux/sched.h: it has not called exec since its parent forked it */
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
-/* Filled by user/collect between open and load; the verifier then knows every size as a constant. */
+/* Filled by user/sampler between open and load; the verifier then knows every size as a constant. */
 const volatile struct config cfg = {};
 
 /* Raised by user space when it has thrown definitions away: all are sent again. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the BPF programs and user/collect exchange. One machine, one build: no byte order, no versions.
+ * What the BPF programs and user/sampler exchange. One machine, one build: no byte order, no versions.
  *
  * Per CPU there is one value of map `halves` for each half (index cpu * 2 + half), mapped by user space:
  *

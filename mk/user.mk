@@ -53,6 +53,6 @@ $(BUILD)/gen/recipes.txt: $(RECIPES)
 $(BUILD)/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 $(BUILD)/user/labels/recipe_built_in.o: override CFLAGS += -DRECIPES='"$(BUILD)/gen/recipes.txt"'
 
-$(filter $(BUILD)/user/collect/%,$(LIB_OBJ)): | $(SKELETONS)
+$(filter $(BUILD)/user/sampler/%,$(LIB_OBJ)): | $(SKELETONS)
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench.h"
 
-#include "collect/sampler.h"
+#include "sampler/sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>

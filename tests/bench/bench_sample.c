@@ -7,7 +7,7 @@
 #include "bench.h"
 
 #include "bench.skel.h"
-#include "collect/events.h"
+#include "sampler/events.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Python frames among native ones: stacks are made as a program would make them, cut, and put together again. */
-#include "collect/interleave.h"
+#include "stacks/interleave.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

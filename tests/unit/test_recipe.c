@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recipes: what is refused names file, line and key; patterns against fnmatch(3); accessors against what their code does. */
-#include "collect/paths.h"
+#include "attribute/paths.h"
 #include "elf/accessor.h"
 #include "elf/member.h"
 #include "labels/recipe.h"

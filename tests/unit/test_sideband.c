@@ -4,7 +4,7 @@
  * kernel tells them; the oracle is what the test itself started. Needs perf events of every CPU
  * (root) and two CPUs.
  */
-#include "collect/sideband.h"
+#include "sampler/sideband.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
 #include "cli/cmd.h"
 #include "cli/runtimes.h"
 #include "cli/term.h"
-#include "collect/sampler.h"
 #include "proc/proc.h"
+#include "sampler/sampler.h"
 #include "symbols/symbols.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #define ASCRIBE_CLI_TARGET_H
 
 #include "cli/options.h"
-#include "collect/sampler.h"
+#include "sampler/sampler.h"
 #include "util/err.h"
 
 #define TARGET_FDS_MAX 1024

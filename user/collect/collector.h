@@ -10,12 +10,12 @@
 #ifndef ASCRIBE_COLLECT_COLLECTOR_H
 #define ASCRIBE_COLLECT_COLLECTOR_H
 
-#include "collect/sampler.h"
-#include "collect/jit.h"
 #include "labels/filter.h"
 #include "proc/reader.h"
+#include "sampler/sampler.h"
 #include "sandbox/downloads.h"
-#include "collect/unwinding.h"
+#include "stacks/jit.h"
+#include "stacks/unwinding.h"
 #include "store/store.h"
 
 struct collector;

@@ -18,11 +18,11 @@
 #ifndef ASCRIBE_COLLECT_WAITS_H
 #define ASCRIBE_COLLECT_WAITS_H
 
+#include "attribute/sets.h"
 #include "collect/pairs.h"
-#include "collect/resolve.h"
-#include "collect/sampler.h"
-#include "collect/sets.h"
 #include "hist_bucket.h"
+#include "sampler/sampler.h"
+#include "stacks/resolve.h"
 #include "store/store.h"
 
 #define WAITS_LENGTHS "[waits]"

@@ -6,7 +6,7 @@
 #ifndef ASCRIBE_COLLECT_WINDOW_H
 #define ASCRIBE_COLLECT_WINDOW_H
 
-#include "collect/sampler.h"
+#include "sampler/sampler.h"
 #include "sandbox/sandbox.h"
 #include "store/store.h"
 

@@ -55,7 +55,7 @@ struct proc_image {
 					parent's until either maps more */
 	uint32_t n_maps;
 	uint32_t leader_gone;  /* its first thread has exited; others may go on: proc_image_alive */
-	uint32_t labels_state; /* for user/collect */
+	uint32_t labels_state; /* for user/attribute */
 	uint64_t labels_ns;
 	bool ended; /* in procs's list of images that ended */
 	struct proc_image *ended_before, *ended_after;

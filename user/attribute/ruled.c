@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attribute/ruled.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PLACES 4096 /* images remembered; one that is displaced is read again */
+#define ENVIRONMENT_MAX (128u * 1024)
+
+struct ruled_image {
+	uint32_t tgid;
+	uint64_t from_ns;
+	uint64_t drain; /* when the title was read */
+	bool has_environment;
+	struct rule_labels fixed, all; /* environment; and with title and cgroup */
+};
+
+struct ruled {
+	struct rules *rules;
+	struct ruled_image *place[PLACES];
+	uint64_t drain;
+	char buf[ENVIRONMENT_MAX];
+};
+
+int ruled_new(struct ruled **ret, const struct recipes *recipes, struct err *err)
+{
+	struct rules *rules = NULL;
+	int rc = rules_new(&rules, recipes, err);
+	if (rc || !rules) {
+		*ret = NULL;
+		return rc;
+	}
+	struct ruled *r = calloc(1, sizeof(*r));
+	if (!r) {
+		rules_free(rules);
+		return err_sys(err, -ENOMEM, "rules");
+	}
+	r->rules = rules;
+	r->drain = 1;
+	*ret = r;
+	return 0;
+}
+
+void ruled_free(struct ruled *r)
+{
+	if (!r)
+		return;
+	for (size_t i = 0; i < PLACES; i++)
+		free(r->place[i]);
+	rules_free(r->rules);
+	free(r);
+}
+
+void ruled_begin(struct ruled *r)
+{
+	if (r)
+		r->drain++;
+}
+
+static struct ruled_image **place_of(struct ruled *r, const struct proc_image *im)
+{
+	uint64_t h = (im->from_ns ^ ((uint64_t)im->tgid << 32)) * 0x9e3779b97f4a7c15ull;
+	return &r->place[h >> 32 & (PLACES - 1)];
+}
+
+/* The title is in buf, with blanks between its parts; its length, 0 for none: it may have ended. */
+static size_t read_title(struct ruled *r, const struct proc_image *im)
+{
+	size_t len = proc_read_text(im->tgid, "cmdline", r->buf, RULE_TEXT_MAX);
+	while (len && !r->buf[len - 1])
+		len--;
+	for (size_t i = 0; i < len; i++)
+		if (!r->buf[i])
+			r->buf[i] = ' ';
+	return len;
+}
+
+/* Texts stand in the struct: labels must point into the copy. */
+static void copy_labels(struct rule_labels *to, const struct rule_labels *from)
+{
+	*to = *from;
+	for (size_t i = 0; i < to->n; i++)
+		to->v[i].str = to->text[i];
+}
+
+size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup, const struct label **ret)
+{
+	if (!r || !im || !im->exe)
+		return 0;
+	struct ruled_image **at = place_of(r, im), *p = *at;
+	const char *exe = im->exe->path;
+	if (!p)
+		p = *at = calloc(1, sizeof(*p));
+	if (!p)
+		return 0;
+	bool known = p->tgid == im->tgid && p->from_ns == im->from_ns;
+	bool alive = im->to_ns == UINT64_MAX;
+	if (!known) {
+		p->tgid = im->tgid;
+		p->from_ns = im->from_ns;
+		p->drain = 0;
+		p->fixed.n = p->all.n = 0;
+		p->has_environment = false;
+	}
+	if (p->drain != r->drain) {
+		/* Nothing is there to be read in the middle of an exec, when its mappings are told of already. */
+		if (!p->has_environment && alive && rules_want_environment(r->rules, exe)) {
+			size_t len = proc_read_text(im->tgid, "environ", r->buf, sizeof(r->buf));
+			rules_environment(r->rules, exe, r->buf, len, &p->fixed);
+			p->has_environment = len > 0;
+		}
+		bool wants = rules_want_title(r->rules, exe);
+		size_t len = wants && alive ? read_title(r, im) : 0;
+		if (p->drain && wants && !len) /* it has ended: what was read last stays */
+			goto out;
+		p->drain = r->drain;
+		copy_labels(&p->all, &p->fixed);
+		if (wants)
+			rules_title(r->rules, exe, r->buf, len, &p->all);
+		if (cgroup)
+			rules_cgroup(r->rules, exe, cgroup, strlen(cgroup), &p->all);
+	}
+out:
+	*ret = p->all.v;
+	return p->all.n;
+}
+
+void ruled_look(struct ruled *r, const struct proc_image *im)
+{
+	const struct label *none;
+	if (!r || !im || !im->exe)
+		return;
+	const struct ruled_image *p = *place_of(r, im);
+	if (!p || p->tgid != im->tgid || p->from_ns != im->from_ns)
+		ruled_labels(r, im, im->cgroup, &none);
+}

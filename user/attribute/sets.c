@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attribute/sets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void add_text(struct sets_labels *l, const char *key, const char *s, size_t len)
+{
+	if (!len)
+		return;
+	l->v[l->n++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .str = s, .str_len = (uint32_t)len,
+				       .type = LABEL_STRING };
+}
+
+static void add_int(struct sets_labels *l, const char *key, int64_t num)
+{
+	l->v[l->n++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .num = num, .type = LABEL_INT };
+}
+
+/* Which cgroup: the v2 one that the kernel told, or what /proc said when that is only the root. */
+static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struct proc_image *im)
+{
+	const char *path = procs_cgroup_path(s->procs, cgroup);
+	if (procs_in_cgroup(s->procs, cgroup))
+		return path;
+	return im && im->cgroup ? im->cgroup : path;
+}
+
+static void add_system(const struct row *row, const struct proc_image *im, const char *cgroup, enum sets_detail detail,
+		       char *thread, char *pod, struct sets_labels *l)
+{
+	const char *id;
+	memcpy(thread, row->comm, COMM_SIZE);
+	thread[COMM_SIZE] = 0;
+	const char *comm = im && im->comm[0] ? im->comm : thread;
+	add_text(l, "comm", comm, strlen(comm));
+	if (detail == SETS_THREAD) {
+		add_int(l, "tgid", row->tgid);
+		if (row->kind != ROW_IDLE) {
+			add_int(l, "tid", row->tid);
+			add_text(l, "thread", thread, strlen(thread));
+		}
+	}
+	if (im && im->exe)
+		add_text(l, "exe", im->exe->path, strlen(im->exe->path));
+	if (!cgroup)
+		return;
+	add_text(l, "cgroup", cgroup, strlen(cgroup));
+	size_t len = proc_container_id(cgroup, &id);
+	if (len)
+		add_text(l, "container", id, len);
+	add_text(l, "pod", pod, proc_pod_uid(cgroup, pod, 40));
+	len = proc_unit(cgroup, &id);
+	if (len)
+		add_text(l, "unit", id, len);
+}
+
+static uint64_t add_application(const struct sets *s, const struct row *row, size_t max, struct sets_labels *l)
+{
+	const struct label *app;
+	uint64_t flags;
+	size_t n = labelling_find(s->labelling, row, &app, &flags);
+	for (size_t i = 0; i < n && l->n < max; i++)
+		l->v[l->n++] = app[i];
+	return flags;
+}
+
+/* What rules say of the process. Their texts are copied: those of another process may take their place. */
+static void add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup, char *text, char *redacted,
+		      struct sets_labels *l)
+{
+	const struct label *ruled;
+	struct label *v = l->v + l->n;
+	size_t n = ruled_labels(s->ruled, im, cgroup, &ruled), used = 0;
+	for (size_t i = 0; i < n; i++) {
+		v[i] = ruled[i];
+		v[i].str = memcpy(text + used, ruled[i].str, ruled[i].str_len);
+		used += ruled[i].str_len;
+	}
+	l->n += labelling_filter(s->labelling, v, n, redacted);
+}
+
+void sets_of(const struct sets *s, const struct row *row, const struct proc_image *im, enum sets_detail detail, bool kthread,
+	     struct sets_labels *ret)
+{
+	const char *cgroup = kthread ? NULL : row_cgroup(s, row->cgroup, im);
+	ret->n = 0;
+	add_system(row, im, cgroup, detail, ret->thread, ret->pod, ret);
+	ret->flags = add_application(s, row, SETS_LABELS_MAX - RULE_LABELS_MAX, ret);
+	if (!kthread)
+		add_ruled(s, im, cgroup, ret->ruled[0], ret->redacted[0], ret);
+	ret->n = labels_normalize(ret->v, ret->n);
+}
+
+/* The same keys with "by." before them; those that find no room are left out. */
+static void prefix_keys(struct sets_labels *l, size_t from)
+{
+	const size_t by = strlen(SETS_BY);
+	size_t used = 0, n = from;
+	for (size_t i = from; i < l->n; i++) {
+		size_t len = by + l->v[i].key_len;
+		if (used + len > sizeof(l->keys))
+			break;
+		char *key = l->keys + used;
+		memcpy(key, SETS_BY, by);
+		memcpy(key + by, l->v[i].key, l->v[i].key_len);
+		used += len;
+		l->v[n] = l->v[i];
+		l->v[n].key = key;
+		l->v[n++].key_len = (uint32_t)len;
+	}
+	l->n = n;
+}
+
+void sets_add_occupant(const struct sets *s, const struct occupant *who, const struct proc_image *im, const char *name,
+		       struct sets_labels *l)
+{
+	size_t from = l->n;
+	if (!who) {
+		add_text(l, SETS_BY "comm", name, strlen(name));
+	} else {
+		struct row row = { .set_id = who->set_id, .start_ns = who->start_ns, .cgroup = who->cgroup, .tgid = who->tgid,
+				   .exec_id = who->exec_id, .kind = ROW_TASK };
+		const char *cgroup = row_cgroup(s, who->cgroup, im);
+		memcpy(row.comm, who->comm, sizeof(row.comm));
+		add_system(&row, im, cgroup, SETS_WORK, l->by_thread, l->by_pod, l);
+		add_application(s, &row, from + SETS_LABELS_MAX - RULE_LABELS_MAX, l);
+		add_ruled(s, im, cgroup, l->ruled[1], l->redacted[1], l);
+		/* Of the two alone first: a system label must stand before its namesake. */
+		l->n = from + labels_normalize(l->v + from, l->n - from);
+		prefix_keys(l, from);
+	}
+	l->n = labels_normalize(l->v, l->n);
+}

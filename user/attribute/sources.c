@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attribute/sources.h"
+
+#include "ascribe/label_key.h"
+#include "attribute/paths.h"
+#include "elf/go.h"
+#include "elf/tls.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BUCKETS 1024
+#define FACTS_MAX 16384 /* contents remembered; beyond, all are found out again */
+#define MODULE_MAX 65536 /* thread-local modules of a process; more is no module number */
+#define OTEL_SOON_NS 2000000ull
+#define OTEL_AGAIN_NS 200000000ull
+
+static const char *const variable_names[] = {
+	"otel_thread_ctx_v1",
+	"otel_thread_ctx_nodejs_v1",
+	"custom_labels_abi_version",
+	"custom_labels_current_set",
+	"custom_labels_thread_local_data",
+	"elastic_apm_profiling_correlation_tls_v1",
+	"context_tls_v1",
+	"perforator_tls_*",
+	NULL,
+};
+
+/* A recipe compiled for a file. */
+struct file_path {
+	struct file_path *next;
+	uint32_t step, n_steps;
+	struct elf_variable start; /* as in struct path */
+	size_t n_fields;
+	struct foreign_field field[];
+};
+
+/* What one content of a file has, under one path: recipes are for paths. */
+struct facts {
+	struct facts *next;
+	uint64_t path;
+	struct file_path *paths;
+	uint8_t content[RESOLVER_CONTENT];
+	bool executable, musl;
+	unsigned go; /* version, 0: not Go */
+	bool go_tls;
+	int64_t go_g; /* where g is from the thread pointer, if go_tls */
+	uint64_t tls_size, tls_align;
+	uint16_t machine;
+	int n;
+	struct elf_variable v[];
+};
+
+struct sources {
+	struct sampler *sampler;
+	struct procs *procs;
+	struct resolver *resolver;
+	struct facts *facts[BUCKETS];
+	size_t n_facts;
+	const struct recipes *recipes;
+	struct err warning;
+	struct label_step *steps; /* shared with the BPF program */
+	uint32_t n_steps;
+	uint32_t elastic, datadog, perforator_int, perforator_text; /* steps of built-in paths */
+	uint32_t elastic_n, datadog_n, perforator_int_n, perforator_text_n;
+};
+
+/* ---- paths that are built in: ABIs that are one read behind a variable ---- */
+
+static uint32_t add_steps(struct sources *s, const struct label_step *v, uint32_t n, uint32_t *ret_n)
+{
+	if (n > LABEL_STEPS - s->n_steps)
+		return 0;
+	uint32_t at = s->n_steps;
+	memcpy(s->steps + at, v, n * sizeof(*v));
+	s->n_steps += n;
+	*ret_n = n;
+	return at;
+}
+
+/* A Perforator variable begins with 7 magic bytes and its kind. */
+#define PERFORATOR_MAGIC 0xa60406a7066f7eull
+#define PERFORATOR_INT 1
+#define PERFORATOR_TEXT 2
+
+static void add_built_in(struct sources *s)
+{
+	const struct label_step elastic[] = {
+		{ .op = STEP_FIELD },
+		{ .op = STEP_START },
+		{ .op = STEP_DEREF },
+		{ .op = STEP_BYTES, .len = 37 },
+	};
+	const struct label_step datadog[] = {
+		{ .op = STEP_FIELD },
+		{ .op = STEP_START },
+		{ .op = STEP_BYTES, .len = 64 },
+	};
+	const struct label_step number[] = {
+		{ .op = STEP_FIELD },
+		{ .op = STEP_START },
+		{ .op = STEP_NUMBER, .len = 8 },
+		{ .op = STEP_EXPECT, .imm = (int64_t)(PERFORATOR_MAGIC | (uint64_t)PERFORATOR_INT << 56), .flags = 1 },
+		{ .op = STEP_NUMBER, .len = 8, .imm = 8 },
+		{ .op = STEP_INT },
+	};
+	const struct label_step text[] = {
+		{ .op = STEP_FIELD },
+		{ .op = STEP_START },
+		{ .op = STEP_NUMBER, .len = 8 },
+		{ .op = STEP_EXPECT, .imm = (int64_t)(PERFORATOR_MAGIC | (uint64_t)PERFORATOR_TEXT << 56), .flags = 1 },
+		{ .op = STEP_NUMBER, .len = 8, .imm = 16 },
+		{ .op = STEP_DEREF, .imm = 8 },
+		{ .op = STEP_TEXT, .len = LABEL_TEXT_BYTES },
+	};
+	s->elastic = add_steps(s, elastic, sizeof(elastic) / sizeof(elastic[0]), &s->elastic_n);
+	s->datadog = add_steps(s, datadog, sizeof(datadog) / sizeof(datadog[0]), &s->datadog_n);
+	s->perforator_int = add_steps(s, number, sizeof(number) / sizeof(number[0]), &s->perforator_int_n);
+	s->perforator_text = add_steps(s, text, sizeof(text) / sizeof(text[0]), &s->perforator_text_n);
+}
+
+int sources_new(struct sources **ret, struct sampler *sampler, struct procs *procs, struct resolver *r,
+		const struct recipes *recipes)
+{
+	struct sources *s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->sampler = sampler;
+	s->procs = procs;
+	s->resolver = r;
+	s->recipes = recipes;
+	s->steps = sampler_label_steps(sampler);
+	add_built_in(s);
+	*ret = s;
+	return 0;
+}
+
+static void facts_free(struct facts *f)
+{
+	for (struct file_path *p = f->paths, *next; p; p = next) {
+		next = p->next;
+		free(p);
+	}
+	free(f);
+}
+
+/* All at once. Steps of paths stay where they are: processes go on using them. */
+static void forget_facts(struct sources *s)
+{
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct facts *f = s->facts[b], *next; f; f = next) {
+			next = f->next;
+			facts_free(f);
+		}
+		s->facts[b] = NULL;
+	}
+	s->n_facts = 0;
+}
+
+void sources_free(struct sources *s)
+{
+	if (!s)
+		return;
+	forget_facts(s);
+	free(s);
+}
+
+/* ---- what a file has ---- */
+
+static struct file_path *add_file_path(struct sources *s, const struct path *p)
+{
+	struct file_path *f = malloc(sizeof(*f) + p->n_fields * sizeof(p->field[0]));
+	uint32_t n = 0;
+	if (!f)
+		return NULL;
+	*f = (struct file_path){ .step = add_steps(s, p->step, (uint32_t)p->n_steps, &n), .start = p->start,
+				 .n_fields = p->n_fields };
+	f->n_steps = n;
+	memcpy(f->field, p->field, p->n_fields * sizeof(p->field[0]));
+	if (!n)
+		err_set(&s->warning, -E2BIG, "%s: no room for more label paths", p->recipe->name);
+	return f;
+}
+
+static void read_paths(struct sources *s, struct facts *f, const struct elf_image *img, const char *path)
+{
+	struct file_path **last = &f->paths;
+	struct path *p = NULL;
+	struct err err;
+	for (size_t i = 0; s->recipes && i < s->recipes->n; i++) {
+		if (!path_is_for(s->recipes->v[i], img, path))
+			continue;
+		p = p ? p : malloc(sizeof(*p));
+		if (!p)
+			break;
+		if (path_compile(p, s->recipes->v[i], img, path, &err)) {
+			/* Of ours nothing is said: that a program has the name of another is no mistake. */
+			if (strcmp(p->recipe->source, RECIPES_BUILT_IN) != 0)
+				s->warning = err;
+			continue;
+		}
+		*last = add_file_path(s, p);
+		if (*last)
+			last = &(*last)->next;
+	}
+	free(p);
+}
+
+static struct facts *read_facts(struct sources *s, int fd, const char *path)
+{
+	struct elf_variable v[ELF_VARIABLES_MAX];
+	struct elf_image img;
+	struct facts *f = NULL;
+	int n = 0;
+	if (fd >= 0 && !elf_image_open(&img, fd, path, NULL)) {
+		/* All of them are thread-local, or stand beside one: most files need not be searched. */
+		n = img.tls.memsz && !img.is_32 ? elf_variables(&img, variable_names, v, ELF_VARIABLES_MAX) : 0;
+		if (n < 0)
+			n = 0;
+		f = calloc(1, sizeof(*f) + (size_t)n * sizeof(*v));
+		if (f && !img.is_32) {
+			f->executable = elf_is_executable(&img);
+			f->musl = elf_uses_musl(&img);
+			f->go = f->executable ? elf_go_version(&img) : 0;
+			f->go_tls = f->go && elf_go_tls(&img, &f->go_g);
+			f->tls_size = img.tls.memsz;
+			f->tls_align = img.tls_align ? img.tls_align : 1;
+			f->machine = img.machine;
+			read_paths(s, f, &img, path);
+		}
+		elf_image_fini(&img);
+	} else {
+		f = calloc(1, sizeof(*f));
+	}
+	if (f && n) {
+		memcpy(f->v, v, (size_t)n * sizeof(*v));
+		f->n = n;
+	}
+	return f;
+}
+
+static const struct facts *facts_of(struct sources *s, const struct proc_image *im, const struct proc_map *m)
+{
+	const uint8_t *content = m->file->path[0] == '/' ? resolver_content(s->resolver, s->procs, im, m) : NULL;
+	uint64_t hash, path = ascribe_hash(0, m->file->path, strlen(m->file->path));
+	int fd = -1;
+	if (!content)
+		return NULL;
+	memcpy(&hash, content + 8, sizeof(hash));
+	struct facts **b = &s->facts[hash * 0x9e3779b97f4a7c15ull >> 54 & (BUCKETS - 1)], *f = *b;
+	while (f && (f->path != path || memcmp(f->content, content, RESOLVER_CONTENT)))
+		f = f->next;
+	if (f)
+		return f;
+	if (resolver_open(s->resolver, s->procs, im, m, &fd))
+		return NULL;
+	f = read_facts(s, fd, m->file->path);
+	close(fd);
+	if (!f)
+		return NULL;
+	if (s->n_facts >= FACTS_MAX)
+		forget_facts(s);
+	memcpy(f->content, content, RESOLVER_CONTENT);
+	f->path = path;
+	f->next = *b;
+	*b = f;
+	s->n_facts++;
+	return f;
+}
+
+bool sources_has(struct sources *s, const struct proc_image *im, const struct proc_map *m)
+{
+	const struct facts *f = facts_of(s, im, m);
+	return f && (f->n || f->go || f->paths);
+}
+
+/* ---- where a variable is in a process ---- */
+
+struct place {
+	uint8_t start; /* enum label_start */
+	uint32_t module;
+	int64_t at;
+};
+
+struct looking {
+	struct sources *s;
+	const struct proc_image *im;
+	struct source_list *list;
+	const struct facts *facts;
+	const struct binary *binary;
+	uint64_t base; /* where the file is loaded */
+	uint64_t own_at; /* of its descriptor, in the file */
+	bool is_program, musl, own; /* own: the file has our note */
+	int waiting; /* SOURCES_ */
+};
+
+static bool in_dtv(const struct looking *l, uint64_t module, uint64_t offset, struct place *ret)
+{
+	if (!module || module > MODULE_MAX || offset > INT64_MAX)
+		return false;
+	*ret = (struct place){ l->musl ? LABEL_AT_DTV_MUSL : LABEL_AT_DTV, (uint32_t)module, (int64_t)offset };
+	return true;
+}
+
+static bool at_tp(const struct looking *l, int64_t offset, struct place *ret)
+{
+	*ret = (struct place){ l->musl ? LABEL_AT_TP_MUSL : LABEL_AT_TP, 0, offset };
+	return true;
+}
+
+static bool by_descriptor(const struct looking *l, const uint64_t desc[2], struct place *ret)
+{
+	uint64_t pair[2];
+	bool is_static = l->facts->machine == EM_X86_64 ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
+	if (!desc[0])
+		return false;
+	if (is_static)
+		return at_tp(l, (int64_t)desc[1], ret);
+	return !proc_read_memory(l->im->tgid, desc[1], pair, sizeof(pair)) && in_dtv(l, pair[0], pair[1], ret);
+}
+
+/*
+ * Bytes of the file's memory image. A library's code is mapped, and known to us, before its data: until the dynamic linker has mapped
+ * that, there is nothing, or another part of the file.
+ */
+static int read_loaded(const struct looking *l, uint64_t vaddr, void *out, size_t len)
+{
+	uint64_t at = l->base + vaddr, offset;
+	struct proc_line line;
+	int rc = binary_offset(l->binary, vaddr, &offset);
+	rc = rc ? rc : proc_line_at(l->im->tgid, at, &line);
+	if (!rc && line.ino && at - line.start + line.pgoff != offset)
+		rc = -EAGAIN;
+	return rc ? rc : proc_read_memory(l->im->tgid, at, out, len);
+}
+
+/* False: not to be told now. */
+static bool place_of(const struct looking *l, const struct elf_variable *v, struct place *ret)
+{
+	uint64_t word[2] = { 0, 0 };
+	if (!v->tls) {
+		*ret = (struct place){ LABEL_AT_ADDRESS, 0, (int64_t)(l->base + v->value) };
+		return true;
+	}
+	if (l->is_program) {
+		struct elf_image img = { .machine = l->facts->machine, .tls_align = l->facts->tls_align,
+					 .tls = { .memsz = l->facts->tls_size } };
+		return at_tp(l, elf_static_tls(&img, v->value), ret);
+	}
+	if (v->access < ELF_ACCESS_TPOFF || read_loaded(l, v->at, word, sizeof(word)))
+		return false;
+	switch (v->access) {
+	case ELF_ACCESS_TPOFF:
+		return at_tp(l, (int64_t)word[0], ret) && word[0];
+	case ELF_ACCESS_DESC:
+		return by_descriptor(l, word, ret);
+	case ELF_ACCESS_PAIR:
+		return in_dtv(l, word[0], word[1], ret);
+	default:
+		return in_dtv(l, word[0], v->value, ret);
+	}
+}
+
+/* Append what is not there yet. The fields are copied: a list outlives the facts. */
+static void add_source(struct looking *l, const struct label_source *src, const struct foreign_source *decoder,
+		       const struct foreign_field *fields, size_t n_fields)
+{
+	struct source_list *list = l->list;
+	for (uint32_t i = 0; i < list->n; i++)
+		if (!memcmp(&list->source[i], src, sizeof(*src)))
+			return;
+	if (list->n == LABEL_SOURCES)
+		return;
+	struct foreign_field *copy = NULL;
+	if (n_fields) {
+		copy = malloc(n_fields * sizeof(*copy));
+		if (!copy)
+			return;
+		memcpy(copy, fields, n_fields * sizeof(*copy));
+	}
+	list->source[list->n] = *src;
+	list->decoder[list->n] = *decoder;
+	list->fields[list->n] = copy;
+	list->decoder[list->n].fields = copy;
+	list->decoder[list->n].n_fields = n_fields;
+	list->n++;
+}
+
+static const struct elf_variable *variable(const struct facts *f, const char *name)
+{
+	for (int i = 0; i < f->n; i++)
+		if (!strcmp(f->v[i].name, name))
+			return &f->v[i];
+	return NULL;
+}
+
+/* A source of this kind that begins at the variable of this name, if the file has it. */
+static void add_variable(struct looking *l, const char *name, enum label_kind kind, uint8_t fault, uint32_t arg)
+{
+	const struct elf_variable *v = variable(l->facts, name);
+	struct place p;
+	if (!v || !v->tls)
+		return;
+	if (!place_of(l, v, &p)) {
+		l->waiting |= SOURCES_NOT_YET;
+		return;
+	}
+	struct label_source src = { .kind = (uint8_t)kind, .start = p.start, .fault = fault, .module = p.module, .at = p.at,
+				    .arg = arg };
+	struct foreign_source decoder = { .kind = (uint8_t)kind };
+	add_source(l, &src, &decoder, NULL, 0);
+}
+
+/* A built-in path of one field behind a variable. */
+static void add_path(struct looking *l, const struct elf_variable *v, uint8_t fault, uint32_t step, uint32_t n,
+		     const char *key, enum foreign_form form)
+{
+	struct place p;
+	struct foreign_field field = { .form = form };
+	if (!v || !v->tls || !n)
+		return;
+	if (!place_of(l, v, &p)) {
+		l->waiting |= SOURCES_NOT_YET;
+		return;
+	}
+	snprintf(field.key, sizeof(field.key), "%s", key);
+	struct label_source src = { .kind = LABEL_PATH, .start = p.start, .fault = fault, .module = p.module, .at = p.at,
+				    .arg = step, .arg2 = n };
+	struct foreign_source decoder = { .kind = LABEL_PATH };
+	add_source(l, &src, &decoder, &field, 1);
+}
+
+/* ---- the ABIs ---- */
+
+static void add_custom(struct looking *l)
+{
+	const struct elf_variable *v = variable(l->facts, "custom_labels_abi_version");
+	uint32_t version;
+	if (!v || v->tls)
+		return;
+	if (read_loaded(l, v->value, &version, sizeof(version)))
+		l->waiting |= SOURCES_NOT_YET;
+	else if (version == 1)
+		add_variable(l, "custom_labels_current_set", LABEL_CUSTOM, COUNTER_custom_fault, 0);
+	else if (version == 0)
+		add_variable(l, "custom_labels_thread_local_data", LABEL_CUSTOM, COUNTER_custom_fault, 1);
+}
+
+/* By thread-local memory; on arm64 that is not used without cgo, and the register tells. */
+static void add_go(struct looking *l)
+{
+	struct elf_go_layout o;
+	bool arm64 = l->facts->machine == EM_AARCH64;
+	if (!l->is_program || !elf_go_layout(l->facts->go, &o) || (!l->facts->go_tls && !arm64))
+		return;
+	struct label_source src = { .kind = o.slice ? LABEL_GO_SLICE : LABEL_GO_MAP, .fault = COUNTER_go_fault,
+				    .start = l->facts->go_tls ? LABEL_AT_TP : LABEL_AT_GO_REGISTER, .at = l->facts->go_g,
+				    .arg = (uint32_t)o.curg << 16 | o.labels };
+	struct foreign_source decoder = { .kind = src.kind };
+	add_source(l, &src, &decoder, NULL, 0);
+}
+
+/* perforator_tls_TYPE_NAME: the label's key is NAME. */
+static void add_perforator(struct looking *l)
+{
+	static const char prefix[] = "perforator_tls_";
+	for (int i = 0; l->is_program && i < l->facts->n; i++) {
+		const struct elf_variable *v = &l->facts->v[i];
+		const char *type = v->name + sizeof(prefix) - 1, *key;
+		if (strncmp(v->name, prefix, sizeof(prefix) - 1) || !(key = strchr(type, '_')) || !key[1])
+			continue;
+		bool text = !strncmp(type, "string_", 7) || !strncmp(type, "TString", 7); /* TString_, TStringBuf_; else ui64_ */
+		add_path(l, v, COUNTER_perforator_fault, text ? l->s->perforator_text : l->s->perforator_int,
+			 text ? l->s->perforator_text_n : l->s->perforator_int_n, key + 1,
+			 text ? FOREIGN_TEXT : FOREIGN_UINT);
+	}
+}
+
+static void each_file(struct looking *l, const struct proc_image *im, void (*add)(struct looking *))
+{
+	const struct proc_file *before = NULL;
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		const struct proc_map *m = &im->maps[i];
+		if (m->file == before)
+			continue;
+		before = m->file;
+		l->facts = facts_of(l->s, im, m);
+		if (!l->facts && resolver_is_late(m))
+			l->waiting |= SOURCES_LATE;
+		if (!l->facts || (!l->facts->n && !l->facts->go && !l->facts->paths))
+			continue;
+		struct binary *b = resolver_binary(l->s->resolver, l->s->procs, im, m);
+		if (!b || binary_bias(b, m->start, m->pgoff, &l->base))
+			continue;
+		l->binary = b;
+		l->own = !binary_label_descriptor(b, &l->own_at);
+		l->is_program = m->file == im->exe || l->facts->executable;
+		add(l);
+	}
+}
+
+/* Where a program of ours shows its record to others, too: right behind its slot (ascribe/otel.h). */
+static bool is_own_otel(const struct looking *l)
+{
+	const struct elf_variable *v = variable(l->facts, "otel_thread_ctx_v1");
+	struct ascribe_descriptor d;
+	struct place p;
+	return v && v->tls && place_of(l, v, &p) && (p.start == LABEL_AT_TP || p.start == LABEL_AT_TP_MUSL) &&
+	       !proc_read_memory(l->im->tgid, l->base + l->own_at, &d, sizeof(d)) &&
+	       d.magic == ASCRIBE_DESCRIPTOR_MAGIC && p.at == d.tp_offset + 8;
+}
+
+static void add_otel(struct looking *l)
+{
+	if (!l->own || !is_own_otel(l))
+		add_variable(l, "otel_thread_ctx_v1", LABEL_OTEL, COUNTER_otel_fault, 0);
+}
+
+static void add_others(struct looking *l)
+{
+	const struct facts *f = l->facts;
+	if (f->go)
+		add_go(l);
+	add_variable(l, "otel_thread_ctx_nodejs_v1", LABEL_NODE, COUNTER_node_fault, 0);
+	add_path(l, variable(f, "elastic_apm_profiling_correlation_tls_v1"), COUNTER_elastic_fault, l->s->elastic,
+		 l->s->elastic_n, "elastic", FOREIGN_ELASTIC);
+	add_perforator(l);
+	add_path(l, variable(f, "context_tls_v1"), COUNTER_datadog_fault, l->s->datadog, l->s->datadog_n, "datadog",
+		 FOREIGN_DATADOG);
+}
+
+static void add_recipes(struct looking *l)
+{
+	for (const struct file_path *p = l->facts->paths; p; p = p->next) {
+		struct label_source src = { .kind = LABEL_PATH, .start = LABEL_AT_ADDRESS, .fault = COUNTER_path_fault,
+					    .at = (int64_t)l->base, .base = l->base, .arg = p->step, .arg2 = p->n_steps };
+		struct foreign_source decoder = { .kind = LABEL_PATH, .fields = p->field, .n_fields = p->n_fields };
+		struct place at;
+		if (p->start.access != ELF_ACCESS_NONE) {
+			if (!place_of(l, &p->start, &at)) {
+				l->waiting |= SOURCES_NOT_YET;
+				continue;
+			}
+			src.start = at.start;
+			src.module = at.module;
+			src.at = at.at;
+		}
+		if (p->n_steps)
+			add_source(l, &src, &decoder, p->field, p->n_fields);
+	}
+}
+
+static bool uses_musl(struct sources *s, const struct proc_image *im, bool *ret_late)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		if (im->maps[i].file != im->exe)
+			continue;
+		const struct facts *f = facts_of(s, im, &im->maps[i]);
+		if (f)
+			return f->musl;
+		*ret_late = resolver_is_late(&im->maps[i]);
+		break;
+	}
+	return false;
+}
+
+int sources_find(struct sources *s, const struct proc_image *im, struct source_list *list)
+{
+	bool late = false;
+	struct looking l = { .s = s, .im = im, .list = list, .musl = uses_musl(s, im, &late) };
+	if (!s->steps)
+		return 0;
+	if (late) /* where thread-local variables are depends on it */
+		return SOURCES_LATE;
+	each_file(&l, im, add_otel);
+	each_file(&l, im, add_custom);
+	each_file(&l, im, add_others);
+	each_file(&l, im, add_recipes);
+	for (uint32_t i = 0; i < list->n; i++) {
+		if ((list->source[i].kind == LABEL_OTEL || list->source[i].kind == LABEL_NODE) && !list->otel.n_keys) {
+			sources_read_otel(list, im->tgid);
+			l.waiting |= list->otel.n_keys ? 0 : SOURCES_NAMELESS;
+			break;
+		}
+	}
+	return l.waiting;
+}
+
+/* ---- OpenTelemetry's process context ---- */
+
+/* The address of the mapping that holds it, 0 for none. */
+static uint64_t otel_mapping(uint32_t tgid)
+{
+	uint64_t start = 0;
+	proc_find_mapping(tgid, "[anon_shmem:OTEL_CTX]\n[anon:OTEL_CTX]\n/memfd:OTEL_CTX", &start);
+	return start;
+}
+
+void sources_read_otel(struct source_list *list, uint32_t tgid)
+{
+	struct otel_context_head head, again;
+	uint64_t now = proc_now_ns(), at = list->otel_at;
+	if (!at) { /* looked for often at first: programs publish it when they begin */
+		if (list->otel_looked_ns && now - list->otel_looked_ns < (list->otel_looks < 100 ? OTEL_SOON_NS : OTEL_AGAIN_NS))
+			return;
+		list->otel_looked_ns = now;
+		list->otel_looks++;
+		at = list->otel_at = otel_mapping(tgid);
+	}
+	if (!at || proc_read_memory(tgid, at, &head, sizeof(head)) || memcmp(head.signature, "OTEL_CTX", 8) ||
+	    head.version != 2 || !head.published_ns || head.published_ns == list->otel_published_ns || !head.size ||
+	    head.size > OTEL_CONTEXT_MAX)
+		return;
+	void *message = malloc(head.size);
+	/* The same time before and after: nothing was changed in between. */
+	if (message && !proc_read_memory(tgid, head.message, message, head.size) &&
+	    !proc_read_memory(tgid, at, &again, sizeof(again)) && !memcmp(&head, &again, sizeof(head)) &&
+	    !otel_context_parse(&list->otel, message, head.size)) {
+		list->otel_published_ns = head.published_ns;
+		for (uint32_t i = 0; i < list->n; i++) {
+			list->decoder[i].keys = list->otel.keys;
+			list->decoder[i].n_keys = list->otel.n_keys;
+		}
+	}
+	free(message);
+}
+
+const char *sources_warning(const struct sources *s)
+{
+	return s->warning.text;
+}
+
+void source_list_fini(struct source_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		free(list->fields[i]);
+	otel_context_fini(&list->otel);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NS 1000000000ull
+
+static const struct known {
+	const char *name;
+	uint32_t type;
+	uint64_t config;
+	const char *unit;
+	bool clock;
+} known[] = {
+	{ "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, "nanoseconds", true },
+	{ "task-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, "nanoseconds", true },
+	{ "page-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, "count", false },
+	{ "minor-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MIN, "count", false },
+	{ "major-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ, "count", false },
+	{ "context-switches", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES, "count", false },
+	{ "cpu-migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, "count", false },
+	{ "alignment-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_ALIGNMENT_FAULTS, "count", false },
+	{ "emulation-faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_EMULATION_FAULTS, "count", false },
+	{ "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, "cycles", false },
+	{ "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, "count", false },
+	{ "cache-references", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES, "count", false },
+	{ "cache-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, "count", false },
+	{ "branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, "count", false },
+	{ "branch-misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, "count", false },
+	{ "bus-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES, "cycles", false },
+	{ "ref-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES, "cycles", false },
+	{ "stalled-cycles-frontend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_FRONTEND, "cycles", false },
+	{ "stalled-cycles-backend", PERF_TYPE_HARDWARE, PERF_COUNT_HW_STALLED_CYCLES_BACKEND, "cycles", false },
+};
+#define N_KNOWN (sizeof(known) / sizeof(known[0]))
+
+const char *event_names(void)
+{
+	static char names[1024];
+	names[0] = 0;
+	for (size_t i = 0; i < N_KNOWN; i++) {
+		strcat(strcat(names, i ? ", " : ""), known[i].name);
+	}
+	strcat(names, ", " EVENT_OFF ", " EVENT_RUNQ);
+	return names;
+}
+
+static long tracepoint_id(const char *name, int *ret_errno)
+{
+	static const char *const roots[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	char path[512], text[32] = "";
+	const char *colon = strchr(name, ':');
+	*ret_errno = ENOENT;
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/events/%.*s/%s/id", roots[i], (int)(colon - name), name, colon + 1);
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0) {
+			if (errno == EACCES)
+				*ret_errno = EACCES;
+			continue;
+		}
+		ssize_t n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+		if (n > 0)
+			return strtol(text, NULL, 10);
+	}
+	return -1;
+}
+
+static int parse_tracepoint(struct event *e, const char *text, struct err *err)
+{
+	int cause;
+	if (strchr(text, '/') || strstr(text, ".."))
+		return err_set(err, -EINVAL, "event '%s': a tracepoint is subsystem:name, as under /sys/kernel/tracing/events",
+			       text);
+	long id = tracepoint_id(text, &cause);
+	if (id < 0 && cause == EACCES)
+		return err_set(err, -EACCES, "event '%s': tracefs cannot be read: be root, or run with CAP_DAC_READ_SEARCH",
+			       text);
+	if (id < 0 && access("/sys/kernel/tracing/events", F_OK) && access("/sys/kernel/debug/tracing/events", F_OK))
+		return err_set(err, -ENOENT,
+			       "event '%s': tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing", text);
+	if (id < 0)
+		return err_set(err, -ENOENT, "event '%s': no such tracepoint under /sys/kernel/tracing/events", text);
+	e->tracepoint = true;
+	e->fixed_period = true;
+	e->unit = "count";
+	e->attr.type = PERF_TYPE_TRACEPOINT;
+	e->attr.config = (uint64_t)id;
+	return 0;
+}
+
+int event_parse(struct event *ret, const char *text, unsigned hz, struct err *err)
+{
+	struct event e = { .attr = { .size = sizeof(e.attr), .disabled = 1 } };
+	if (!*text || strlen(text) >= EVENT_NAME_MAX)
+		return err_set(err, -EINVAL, "event '%.40s': the name is empty or too long", text);
+	snprintf(e.name, sizeof(e.name), "%s", text);
+	if (strchr(text, ':')) {
+		int rc = parse_tracepoint(&e, text, err);
+		if (!rc)
+			*ret = e;
+		return rc;
+	}
+	if (!strcmp(text, EVENT_OFF) || !strcmp(text, EVENT_RUNQ)) {
+		e.wait = e.fixed_period = true;
+		e.unit = "nanoseconds";
+		*ret = e;
+		return 0;
+	}
+	for (size_t i = 0; i < N_KNOWN; i++) {
+		if (strcmp(known[i].name, text))
+			continue;
+		e.attr.type = known[i].type;
+		e.attr.config = known[i].config;
+		e.unit = known[i].unit;
+		if (known[i].clock) {
+			/* The kernel turns a clock's frequency into this very period; saying it ourselves keeps both sides exact. */
+			e.fixed_period = true;
+			e.attr.sample_period = NS / hz;
+			e.ns_per_sample = NS / hz;
+		} else if (known[i].type == PERF_TYPE_SOFTWARE) {
+			/* Every one: the kernel's way of adapting a period to a rate starts at 1 and overshoots by far for these. */
+			e.fixed_period = true;
+			e.attr.sample_period = 1;
+		} else {
+			e.attr.freq = 1;
+			e.attr.sample_freq = hz;
+			if (known[i].config == PERF_COUNT_HW_CPU_CYCLES && known[i].type == PERF_TYPE_HARDWARE)
+				e.ns_per_sample = NS / hz;
+		}
+		*ret = e;
+		return 0;
+	}
+	return err_set(err, -EINVAL, "unknown event '%s'; there are %s, and tracepoints as subsystem:name", text,
+		       event_names());
+}
+
+int events_add_waits(struct event *v, unsigned *n, unsigned max, struct err *err)
+{
+	static const char *const names[] = { EVENT_OFF, EVENT_RUNQ };
+	unsigned kept = 0;
+	for (unsigned i = 0; i < *n; i++)
+		if (!v[i].wait)
+			v[kept++] = v[i];
+	if (kept + 2 > max)
+		return err_set(err, -EINVAL, "waits (%s, %s) are 2 of the %u events at a time", names[0], names[1], max);
+	int rc = event_parse(&v[kept], names[0], 1, err);
+	rc = rc ? rc : event_parse(&v[kept + 1], names[1], 1, err);
+	*n = kept + 2;
+	return rc;
+}
+
+static int perf_open(const struct perf_event_attr *attr, int cpu)
+{
+	int fd = (int)syscall(SYS_perf_event_open, attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+const char *event_default(void)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr), .type = PERF_TYPE_HARDWARE,
+					.config = PERF_COUNT_HW_CPU_CYCLES, .disabled = 1, .freq = 1, .sample_freq = 99 };
+	int fd = perf_open(&attr, 0);
+	if (fd < 0)
+		return "cpu-clock";
+	close(fd);
+	return "cycles";
+}
+
+int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err)
+{
+	int fd = perf_open(&e->attr, cpu);
+	if (fd >= 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	switch (-fd) {
+	case EACCES:
+	case EPERM:
+		return err_set(err, fd,
+			       "event '%s' on CPU %d: not permitted: be root, or run with CAP_PERFMON (CAP_SYS_ADMIN "
+			       "where kernel.perf_event_paranoid is above 2); see ascribe check",
+			       e->name, cpu);
+	case ENOENT:
+	case EOPNOTSUPP:
+		return err_set(err, fd, "event '%s' is not counted by this machine (no PMU?): use -e cpu-clock", e->name);
+	case EINVAL:
+		return err_set(err, fd,
+			       "event '%s' on CPU %d: refused: the rate may be above kernel.perf_event_max_sample_rate", e->name,
+			       cpu);
+	case EMFILE:
+		return err_set(err, fd, "event '%s' on CPU %d: too many open files: raise ulimit -n", e->name, cpu);
+	default:
+		return err_sys(err, fd, "event '%s' on CPU %d", e->name, cpu);
+	}
+}
+
+int event_count(int fd, uint64_t *ret)
+{
+	uint64_t v;
+	ssize_t n = read(fd, &v, sizeof(v));
+	if (n != (ssize_t)sizeof(v))
+		return n < 0 ? -errno : -EIO;
+	*ret = v;
+	return 0;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the programs read and user space writes through shared memory: selected ids, processes, unwind rules. */
+#include "sampler/sampler_int.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SHARD_BYTES (sizeof(uint32_t) << UNWIND_SHARD_BITS)
+
+int sampler_map_tables(const struct sampler_table *table, size_t n, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		void *p = mmap(NULL, table[i].size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			       bpf_map__fd(table[i].map), 0);
+		if (p == MAP_FAILED)
+			return err_sys(err, -errno, "mapping BPF table '%s' (%zu KiB)",
+				       bpf_map__name(table[i].map), table[i].size / 1024);
+		*table[i].ret = p;
+	}
+	return 0;
+}
+
+int sampler_map_unwind(struct sampler *s, struct err *err)
+{
+	struct sample_bpf *k = s->skel;
+	const struct sampler_table table[] = {
+		{ k->maps.unwind_ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges), (void **)&s->unwind.ranges },
+		{ k->maps.unwind_pages, UNWIND_PAGES * sizeof(*s->unwind.pages), (void **)&s->unwind.pages },
+		{ k->maps.unwind_rules, UNWIND_RULES * sizeof(*s->unwind.rules), (void **)&s->unwind.rules },
+	};
+	return sampler_map_tables(table, sizeof(table) / sizeof(table[0]), err);
+}
+
+int sampler_add_shard(struct sampler *s, unsigned shard)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	if (shard >= UNWIND_SHARDS)
+		return -E2BIG;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t), SHARD_BYTES, 1, &opts);
+	if (fd < 0)
+		return fd;
+	int rc = bpf_map_update_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard, &fd, BPF_ANY);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	s->shard_made[shard] = true;
+	s->shard_fd[shard] = fd;
+	return 0;
+}
+
+/* All of it is mapped at once, and all that is mapped is resident. */
+uint32_t *sampler_shard(struct sampler *s, unsigned shard)
+{
+	if (shard >= UNWIND_SHARDS || !s->shard_made[shard] || s->shards[shard])
+		return shard < UNWIND_SHARDS ? s->shards[shard] : NULL;
+	void *rows = mmap(NULL, SHARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->shard_fd[shard], 0);
+	if (rows == MAP_FAILED)
+		return NULL;
+	return s->shards[shard] = rows;
+}
+
+static void unmap_shard(struct sampler *s, unsigned shard)
+{
+	if (s->shards[shard])
+		munmap(s->shards[shard], SHARD_BYTES);
+	s->shards[shard] = NULL;
+}
+
+void sampler_unmap_shards(struct sampler *s)
+{
+	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
+		unmap_shard(s, i);
+}
+
+size_t sampler_unmapped(const struct sampler *s)
+{
+	size_t n = 0;
+	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
+		n += s->shard_made[i] && !s->shards[i];
+	return n * SHARD_BYTES;
+}
+
+int sampler_drop_shard(struct sampler *s, unsigned shard)
+{
+	if (shard >= UNWIND_SHARDS || !s->shard_made[shard])
+		return -EINVAL;
+	if (bpf_map_delete_elem(bpf_map__fd(s->skel->maps.unwind_shards), &shard))
+		return -errno;
+	unmap_shard(s, shard);
+	close(s->shard_fd[shard]);
+	s->shard_made[shard] = false;
+	return 0;
+}
+
+void sampler_unmap_unwind(struct sampler *s)
+{
+	if (s->unwind.ranges)
+		munmap(s->unwind.ranges, UNWIND_RANGES * sizeof(*s->unwind.ranges));
+	if (s->unwind.pages)
+		munmap(s->unwind.pages, UNWIND_PAGES * sizeof(*s->unwind.pages));
+	if (s->unwind.rules)
+		munmap(s->unwind.rules, UNWIND_RULES * sizeof(*s->unwind.rules));
+	sampler_unmap_shards(s);
+	for (unsigned i = 0; i < UNWIND_SHARDS; i++)
+		if (s->shard_made[i])
+			close(s->shard_fd[i]);
+}
+
+int sampler_select(struct sampler *s, uint32_t id)
+{
+	for (uint32_t p = 0; s->selected && p < 64; p++) { /* SELECT_PROBES of bpf/select.bpf.h */
+		uint64_t *cell = &s->selected[(((id * 0x9e3779b1u) >> 8) + p) & (SELECT_ENTRIES - 1)], free_cell = 0;
+		if (*cell == id || __atomic_compare_exchange_n(cell, &free_cell, id, false, __ATOMIC_SEQ_CST,
+							       __ATOMIC_RELAXED))
+			return 0;
+	}
+	return -E2BIG;
+}
+
+/* The probe sequence of proc_find in bpf/labels.bpf.h. */
+static struct proc_entry *proc_place(struct sampler *s, uint32_t tgid, uint32_t probe)
+{
+	return &s->procs[(((tgid * 0x9e3779b1u) >> 8) + probe) & (PROC_ENTRIES - 1)];
+}
+
+int sampler_publish(struct sampler *s, const struct proc_entry *e, const struct label_source *sources)
+{
+	struct proc_entry *at = NULL;
+	for (uint32_t p = 0; p < PROC_PROBES; p++) {
+		struct proc_entry *c = proc_place(s, e->tgid, p);
+		if (c->tgid == e->tgid) {
+			at = c;
+			break;
+		}
+		if ((!c->tgid || c->tgid == PROC_GONE) && !at)
+			at = c;
+		if (!c->tgid)
+			break;
+	}
+	if (!at)
+		return -E2BIG;
+	/* A reader that comes in between finds no such process, which is what it would have found before. */
+	bool known = at->tgid == e->tgid;
+	if (at->tgid)
+		__atomic_store_n(&at->tgid, PROC_GONE, __ATOMIC_RELEASE);
+	struct proc_entry copy = *e;
+	bool same_image = known && at->start_ns == e->start_ns && at->exec_id == e->exec_id;
+	copy.ranges = same_image ? at->ranges : 0;
+	copy.tgid = at->tgid;
+	struct proc_labels *labels = &s->labels[at - s->procs];
+	if (!same_image)
+		labels->other = labels->limited = 0;
+	copy.n_sources = e->n_sources < LABEL_SOURCES ? e->n_sources : LABEL_SOURCES;
+	if (copy.n_sources)
+		memcpy(labels->source, sources, copy.n_sources * sizeof(*sources));
+	*at = copy;
+	__atomic_store_n(&at->tgid, e->tgid, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns)
+{
+	for (uint32_t p = 0; p < PROC_PROBES; p++) {
+		struct proc_entry *c = proc_place(s, tgid, p);
+		if (!c->tgid)
+			return;
+		if (c->tgid == tgid && c->start_ns == start_ns)
+			__atomic_store_n(&c->tgid, PROC_GONE, __ATOMIC_RELEASE);
+	}
+}
+
+/* What there is about the labels of this image, NULL when it is not published. */
+static struct proc_labels *labels_of(const struct sampler *s, uint32_t tgid, uint64_t start_ns)
+{
+	for (uint32_t p = 0; p < PROC_PROBES; p++) {
+		const struct proc_entry *c = &s->procs[(((tgid * 0x9e3779b1u) >> 8) + p) & (PROC_ENTRIES - 1)];
+		if (!c->tgid)
+			break;
+		if (c->tgid == tgid && c->start_ns == start_ns)
+			return &s->labels[c - s->procs];
+	}
+	return NULL;
+}
+
+void sampler_stop_labels(struct sampler *s, uint32_t tgid, uint64_t start_ns, bool stop)
+{
+	struct proc_labels *l = labels_of(s, tgid, start_ns);
+	if (!l)
+		return;
+	l->other = stop;
+	if (!stop)
+		l->limited = 0;
+}
+
+bool sampler_labels_limited(const struct sampler *s, uint32_t tgid, uint64_t start_ns)
+{
+	const struct proc_labels *l = labels_of(s, tgid, start_ns);
+	return l && (l->other || l->limited);
+}
+
+struct label_step *sampler_label_steps(const struct sampler *s)
+{
+	return s->steps;
+}
+
+void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges)
+{
+	for (uint32_t p = 0; p < PROC_PROBES; p++) {
+		struct proc_entry *c = proc_place(s, tgid, p);
+		if (!c->tgid)
+			return;
+		if (c->tgid == tgid && c->start_ns == start_ns && c->exec_id == exec_id)
+			__atomic_store_n(&c->ranges, ranges, __ATOMIC_RELEASE);
+	}
+}
+
+void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret)
+{
+	*ret = s->unwind;
+}

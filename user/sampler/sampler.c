@@ -1,0 +1,698 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/sampler_int.h"
+
+#include "unwind/walk.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RING_BYTES (1u << 20)
+
+/* Samples that one half is made for; a higher rate is drained more often instead. */
+#define WAIT_NS 1000000
+
+#define HALF_SAMPLES_MAX 1024
+#define STACK_WORDS_MEAN 48
+/* More of them, and more words of stacks, where waits are watched: each thread has a row for each length of its waits. */
+#define WAIT_ROWS 12000
+#define WAIT_WORDS_ALL 60000
+/* And where wakers are: a row for each that woke it. */
+#define WAKER_ROWS 8000
+#define WAKER_WORDS_ALL 60000
+
+/* ---- the last warning of libbpf, to tell when loading fails ---- */
+
+static char last_warning[256];
+
+static int on_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	if (level == LIBBPF_WARN && !last_warning[0]) {
+		vsnprintf(last_warning, sizeof(last_warning), fmt, ap);
+		last_warning[strcspn(last_warning, "\n")] = 0;
+	}
+	return 0;
+}
+
+/* ---- sizes ---- */
+
+static uint32_t pow2_at_least(uint32_t n)
+{
+	uint32_t p = 1;
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+/*
+ * A half holds what its CPU samples between two drains, with a quarter to spare. Rates that would need more than
+ * HALF_SAMPLES_MAX are drained more often.
+ */
+static void choose_sizes(struct sampler *s)
+{
+	unsigned n_perf = 0;
+	for (unsigned i = 0; i < s->cfg.n_events; i++)
+		n_perf += !s->cfg.event[i].wait;
+	unsigned hz = s->cfg.hz * n_perf;
+	uint32_t want = hz * s->cfg.window_s * 5 / 4 + 16;
+	s->drain_ms = s->cfg.window_s * 1000;
+	if (want > HALF_SAMPLES_MAX) {
+		want = HALF_SAMPLES_MAX;
+		uint64_t ms = (uint64_t)HALF_SAMPLES_MAX * 4 / 5 * 1000 / hz;
+		s->drain_ms = ms < 20 ? 20 : (unsigned)ms;
+		if (s->drain_ms == 20) /* not more often than that: larger halves instead */
+			want = hz / 50 * 5 / 4 + 64;
+	}
+	uint32_t words = want * STACK_WORDS_MEAN * 2 / 3;
+	if (s->waits) {
+		want += WAIT_ROWS;
+		words += WAIT_WORDS_ALL;
+	}
+	if (s->wakers) {
+		want += WAKER_ROWS;
+		words += WAKER_WORDS_ALL;
+	}
+	uint32_t rows = pow2_at_least(want);
+	s->row_mask = rows - 1;
+	s->ref_mask = rows - 1;
+	s->arena_mask = pow2_at_least(words) - 1;
+	s->half_size = (uint32_t)(sizeof(struct half) + rows * sizeof(struct row) + rows * sizeof(struct stack_ref) +
+				  (s->arena_mask + 1 + STACK_WORDS_MAX) * sizeof(uint64_t));
+	s->half_stride = (s->half_size + 7u) & ~7u;
+}
+
+size_t sampler_memory(const struct sampler *s)
+{
+	return s->half_stride * 2 * s->n_cpus;
+}
+
+unsigned sampler_drain_ms(const struct sampler *s)
+{
+	return s->drain_ms;
+}
+
+unsigned sampler_n_cpus(const struct sampler *s)
+{
+	return s->n_cpus;
+}
+
+/* ---- CPUs ---- */
+
+int sampler_cpu_list(const char *path, void (*cb)(void *, unsigned), void *ctx)
+{
+	char text[4096];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return -EIO;
+	text[n] = 0;
+	for (char *p = text; *p && *p != '\n';) {
+		char *end;
+		unsigned long a = strtoul(p, &end, 10), b = a;
+		if (end == p)
+			return -EBADMSG;
+		if (*end == '-')
+			b = strtoul(end + 1, &end, 10);
+		for (unsigned long c = a; c <= b && c < 65536; c++)
+			cb(ctx, (unsigned)c);
+		p = *end == ',' ? end + 1 : end;
+	}
+	return 0;
+}
+
+static void max_cpu(void *ctx, unsigned cpu)
+{
+	unsigned *n = ctx;
+	if (cpu + 1 > *n)
+		*n = cpu + 1;
+}
+
+/* ---- loading ---- */
+
+/* May we load BPF at all? Asked with a map of one word: a program can also be refused by the verifier with EACCES. */
+static bool may_use_bpf(void)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "ascribe_probe", 4, 8, 1, NULL);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static int load_error(struct err *err, int rc)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return err_set(err, rc,
+			       "this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF=y, as "
+			       "distribution kernels since 5.4 have");
+	if ((rc == -EPERM || rc == -EACCES) && !may_use_bpf())
+		return err_set(err, rc,
+			       "loading the BPF programs: not permitted: be root, or run with CAP_BPF and CAP_PERFMON (%s)",
+			       last_warning);
+	return err_sys(err, rc, "the kernel refused the BPF programs (Linux 5.17 or later is needed; %s)", last_warning);
+}
+
+static int set_sizes(struct sampler *s)
+{
+	struct sample_bpf *k = s->skel;
+	struct config *c = (struct config *)&k->rodata->cfg;
+	long max = MAX_FRAMES;
+	FILE *f = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
+	if (f) {
+		if (fscanf(f, "%ld", &max) != 1 || max > MAX_FRAMES || max < 1)
+			max = MAX_FRAMES;
+		fclose(f);
+	}
+	*c = (struct config){
+		.n_cpus = s->n_cpus,
+		.row_mask = s->row_mask,
+		.rows_max = s->row_mask + 1 - (s->row_mask + 1) / 8,
+		.ref_mask = s->ref_mask,
+		.arena_mask = s->arena_mask,
+		.half_size = s->half_size,
+		.proc_mask = PROC_ENTRIES - 1,
+		.max_frames = (uint32_t)max,
+		.address_mask = unwind_address_bits(),
+		.selection = s->cfg.selection,
+		.selected_mask = SELECT_ENTRIES - 1,
+		.cgroup_level = s->cfg.cgroup_level,
+		.cgroup_id = s->cfg.cgroup_id,
+		.ring_wake = RING_BYTES / 4,
+		.wait_ns = s->cfg.wait_ns ? s->cfg.wait_ns : WAIT_NS,
+	};
+	if (getrandom(&c->secret, sizeof(c->secret), 0) != sizeof(c->secret))
+		return -EIO;
+	int rc = bpf_map__set_max_entries(k->maps.cpu_states, s->n_cpus);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.halves, s->n_cpus * 2);
+	rc = rc ? rc : bpf_map__set_value_size(k->maps.halves, s->half_size);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.procs, PROC_ENTRIES);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.proc_labels, PROC_ENTRIES);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.selected, s->cfg.selection == SELECTION_NONE ? 1 : SELECT_ENTRIES);
+	bool tracepoints = false, clocks = false;
+	for (unsigned i = 0; i < s->cfg.n_events; i++) {
+		const struct event *e = &s->cfg.event[i];
+		tracepoints |= e->tracepoint;
+		clocks |= !e->tracepoint && !e->wait;
+		if (e->wait)
+			*(strcmp(e->name, EVENT_OFF) ? &c->event_runq : &c->event_off) = i;
+	}
+	/* Each program costs the verifier some milliseconds: only those that are attached. */
+	bpf_program__set_autoload(k->progs.on_event, clocks);
+	bpf_program__set_autoload(k->progs.on_tracepoint, tracepoints);
+	bpf_program__set_autoload(k->progs.on_fork, s->cfg.selection == SELECTION_TGIDS);
+	bpf_program__set_autoload(k->progs.on_free, s->cfg.selection == SELECTION_TGIDS);
+	return rc ? rc : sampler_size_waits(s);
+}
+
+static int map_tables(struct sampler *s, struct err *err)
+{
+	struct sample_bpf *k = s->skel;
+	const struct sampler_table table[] = {
+		{ k->maps.halves, sampler_memory(s), (void **)&s->halves },
+		{ k->maps.cpu_states, s->n_cpus * sizeof(*s->states), (void **)&s->states },
+		{ k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), (void **)&s->procs },
+		{ k->maps.proc_labels, PROC_ENTRIES * sizeof(*s->labels), (void **)&s->labels },
+		{ k->maps.label_steps, LABEL_STEPS * sizeof(*s->steps), (void **)&s->steps },
+		{ k->maps.selected, SELECT_ENTRIES * sizeof(uint64_t), (void **)&s->selected },
+	};
+	size_t n = sizeof(table) / sizeof(table[0]);
+	int rc = sampler_map_tables(table, s->cfg.selection == SELECTION_NONE ? n - 1 : n, err);
+	rc = rc ? rc : sampler_map_unwind(s, err);
+	return rc ? rc : sampler_map_waits(s, err);
+}
+
+static int on_ring(void *ctx, void *data, size_t size)
+{
+	struct sampler *s = ctx;
+	const struct wire_record *r = data;
+	if (size < sizeof(*r) || r->size > size - sizeof(*r) || !s->on_record)
+		return 0;
+	s->on_record(s->record_ctx, r, r + 1);
+	return 0;
+}
+
+static int on_copies(void *ctx, void *data, size_t size)
+{
+	struct sampler *s = ctx;
+	const struct wire_copy *c = data;
+	if (size < sizeof(*c) || c->n_stack > size - sizeof(*c) || c->n_other > size - sizeof(*c) - c->n_stack || !s->on_copy)
+		return 0;
+	s->on_copy(s->copy_ctx, c, (const uint8_t *)(c + 1));
+	return 0;
+}
+
+static int add_ring(struct sampler *s, const struct ring_buffer *r)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	return s->rings >= 0 && !epoll_ctl(s->rings, EPOLL_CTL_ADD, ring_buffer__epoll_fd(r), &e) ? 0 : -errno;
+}
+
+static int open_rings(struct sampler *s, struct err *err)
+{
+	s->ring = ring_buffer__new(bpf_map__fd(s->skel->maps.ring), on_ring, s, NULL);
+	int rc = s->ring ? 0 : -errno;
+	s->copies = rc ? NULL : ring_buffer__new(bpf_map__fd(s->skel->maps.copies), on_copies, s, NULL);
+	rc = rc ? rc : s->copies ? 0 : -errno;
+	s->rings = rc ? -1 : epoll_create1(EPOLL_CLOEXEC);
+	rc = rc ? rc : add_ring(s, s->ring);
+	rc = rc ? rc : add_ring(s, s->copies);
+	return rc ? err_sys(err, rc, "mapping the BPF ring buffers") : 0;
+}
+
+/* ---- events ---- */
+
+static int attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
+{
+	struct cpu *c = &s->cpu[cpu];
+	for (unsigned i = 0; i < s->cfg.n_events; i++) {
+		const struct event *e = &s->cfg.event[i];
+		if (e->wait)
+			continue;
+		int rc = event_open(e, (int)cpu, &c->fd[i], err);
+		if (rc)
+			return rc;
+		if (e->tracepoint) /* this one only counts: the program hangs on the tracepoint once */
+			continue;
+		LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = i);
+		c->link[i] = bpf_program__attach_perf_event_opts(s->skel->progs.on_event, c->fd[i], &opts);
+		if (!c->link[i])
+			return err_sys(err, -errno, "attaching to event '%s' on CPU %u", e->name, cpu);
+		ioctl(c->fd[i], PERF_EVENT_IOC_DISABLE, 0); /* attaching enables */
+	}
+	c->online = c->counted = true;
+	return 0;
+}
+
+static void detach_cpu(struct sampler *s, unsigned cpu)
+{
+	struct cpu *c = &s->cpu[cpu];
+	for (unsigned i = 0; i < s->cfg.n_events; i++) {
+		uint64_t v;
+		if (c->fd[i] >= 0 && !event_count(c->fd[i], &v))
+			c->base[i] += v;
+		if (c->link[i])
+			bpf_link__destroy(c->link[i]); /* closes the descriptor too */
+		else if (c->fd[i] >= 0)
+			close(c->fd[i]);
+		c->link[i] = NULL;
+		c->fd[i] = -1;
+	}
+	c->online = false;
+}
+
+static int attach_tracepoints(struct sampler *s, struct err *err)
+{
+	for (unsigned i = 0; i < s->cfg.n_events; i++) {
+		const struct event *e = &s->cfg.event[i];
+		if (!e->tracepoint)
+			continue;
+		char category[EVENT_NAME_MAX];
+		snprintf(category, sizeof(category), "%s", e->name);
+		char *colon = strchr(category, ':');
+		*colon = 0;
+		LIBBPF_OPTS(bpf_tracepoint_opts, opts, .bpf_cookie = i);
+		s->tracepoint[i] = bpf_program__attach_tracepoint_opts(s->skel->progs.on_tracepoint, category, colon + 1,
+								       &opts);
+		if (!s->tracepoint[i])
+			return err_sys(err, -errno, "attaching to tracepoint '%s'", e->name);
+		/* Hits before the program was there are not ours. */
+		for (unsigned c = 0; c < s->n_cpus; c++) {
+			uint64_t v;
+			if (s->cpu[c].fd[i] >= 0 && !event_count(s->cpu[c].fd[i], &v))
+				s->cpu[c].base[i] -= v;
+		}
+	}
+	return 0;
+}
+
+static int attach_selection(struct sampler *s, struct err *err)
+{
+	for (size_t i = 0; i < s->cfg.n_ids; i++)
+		if (sampler_select(s, s->cfg.ids[i]))
+			return err_set(err, -E2BIG, "too many ids selected (%zu)", s->cfg.n_ids);
+	if (s->cfg.selection != SELECTION_TGIDS)
+		return 0;
+	s->fork = bpf_program__attach(s->skel->progs.on_fork);
+	s->freed = bpf_program__attach(s->skel->progs.on_free);
+	return s->fork && s->freed
+		       ? 0
+		       : err_sys(err, -errno,
+				 "attaching to sched_process_fork and sched_process_free");
+}
+
+struct attach_ctx {
+	struct sampler *s;
+	struct err *err;
+	int rc;
+};
+
+static void attach_online(void *ctx, unsigned cpu)
+{
+	struct attach_ctx *a = ctx;
+	if (!a->rc && cpu < a->s->n_cpus)
+		a->rc = attach_cpu(a->s, cpu, a->err);
+}
+
+int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct err *err)
+{
+	struct sampler *s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(err, -ENOMEM, "out of memory");
+	struct err e = { 0 };
+	int rc;
+	s->rings = -1;
+	s->cfg = *cfg;
+	sampler_cpu_list("/sys/devices/system/cpu/present", max_cpu, &s->n_cpus);
+	if (!s->n_cpus)
+		s->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
+	s->cpu = calloc(s->n_cpus, sizeof(*s->cpu));
+	if (!s->cpu) {
+		rc = err_set(err, -ENOMEM, "out of memory");
+		goto out;
+	}
+	for (unsigned c = 0; c < s->n_cpus; c++)
+		for (unsigned i = 0; i < MAX_EVENTS; i++)
+			s->cpu[c].fd[i] = -1;
+	for (unsigned i = 0; i < cfg->n_events; i++)
+		s->waits |= cfg->event[i].wait;
+	s->wakers = s->waits && cfg->wakers;
+	choose_sizes(s);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	libbpf_set_print(on_libbpf);
+	last_warning[0] = 0;
+	rc = sampler_check_waits(s, err);
+	if (rc)
+		goto out;
+	s->skel = sample_bpf__open();
+	rc = s->skel ? set_sizes(s) : -errno;
+	rc = rc ? rc : sample_bpf__load(s->skel);
+	if (rc) {
+		rc = load_error(err, rc);
+		goto out;
+	}
+	rc = map_tables(s, &e);
+	rc = rc ? rc : open_rings(s, &e);
+	rc = rc ? rc : attach_selection(s, &e);
+	if (!rc) {
+		struct attach_ctx a = { s, &e, 0 };
+		rc = sampler_cpu_list("/sys/devices/system/cpu/online", attach_online, &a);
+		rc = rc ? err_sys(&e, rc, "/sys/devices/system/cpu/online") : a.rc;
+	}
+	if (rc && err)
+		*err = e;
+out:
+	if (rc) {
+		sampler_close(s);
+		return rc;
+	}
+	*ret = s;
+	return 0;
+}
+
+void sampler_close(struct sampler *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < MAX_EVENTS; i++)
+		bpf_link__destroy(s->tracepoint[i]);
+	bpf_link__destroy(s->fork);
+	bpf_link__destroy(s->freed);
+	sampler_detach_waits(s);
+	bpf_link__destroy(s->threads);
+	for (unsigned c = 0; s->cpu && c < s->n_cpus; c++)
+		detach_cpu(s, c);
+	if (s->rings >= 0)
+		close(s->rings);
+	ring_buffer__free(s->ring);
+	ring_buffer__free(s->copies);
+	if (s->halves)
+		munmap(s->halves, sampler_memory(s));
+	if (s->states)
+		munmap(s->states, s->n_cpus * sizeof(*s->states));
+	if (s->procs)
+		munmap(s->procs, PROC_ENTRIES * sizeof(*s->procs));
+	if (s->labels)
+		munmap(s->labels, PROC_ENTRIES * sizeof(*s->labels));
+	if (s->steps)
+		munmap(s->steps, LABEL_STEPS * sizeof(*s->steps));
+	if (s->selected)
+		munmap(s->selected, SELECT_ENTRIES * sizeof(uint64_t));
+	sampler_unmap_unwind(s);
+	sampler_unmap_waits(s);
+	sample_bpf__destroy(s->skel);
+	free(s->cpu);
+	free(s);
+}
+
+static void enable(struct sampler *s, struct cpu *c, unsigned long what)
+{
+	for (unsigned i = 0; i < s->cfg.n_events; i++)
+		if (c->fd[i] >= 0)
+			ioctl(c->fd[i], what, 0);
+}
+
+int sampler_start(struct sampler *s, struct err *err)
+{
+	int rc = sampler_attach_waits(s, err); /* takes a while; they begin with the others */
+	for (unsigned c = 0; c < s->n_cpus; c++)
+		enable(s, &s->cpu[c], PERF_EVENT_IOC_ENABLE);
+	s->running = true;
+	rc = rc ? rc : attach_tracepoints(s, err);
+	sampler_begin_waits(s);
+	return rc;
+}
+
+void sampler_stop(struct sampler *s)
+{
+	/* Counts first: a tracepoint's last hits may then have run without being counted, never the reverse. */
+	for (unsigned c = 0; c < s->n_cpus; c++)
+		enable(s, &s->cpu[c], PERF_EVENT_IOC_DISABLE);
+	for (unsigned i = 0; i < MAX_EVENTS; i++) {
+		bpf_link__destroy(s->tracepoint[i]);
+		s->tracepoint[i] = NULL;
+	}
+	sampler_end_waits(s);
+	s->running = false;
+}
+
+static void mark_online(void *ctx, unsigned cpu)
+{
+	uint8_t *online = ctx;
+	if (cpu < 65536)
+		online[cpu] = 1;
+}
+
+int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *, unsigned, bool), void *ctx)
+{
+	uint8_t *online = calloc(65536, 1);
+	int changes = 0;
+	if (!online || sampler_cpu_list("/sys/devices/system/cpu/online", mark_online, online)) {
+		free(online);
+		return 0;
+	}
+	for (unsigned c = 0; c < s->n_cpus; c++) {
+		if (s->cpu[c].online == !!online[c])
+			continue;
+		if (s->cpu[c].online)
+			detach_cpu(s, c);
+		else if (attach_cpu(s, c, NULL))
+			detach_cpu(s, c);
+		else if (s->running)
+			enable(s, &s->cpu[c], PERF_EVENT_IOC_ENABLE);
+		changes++;
+		if (on_change)
+			on_change(ctx, c, s->cpu[c].online);
+	}
+	unsigned unknown = 0;
+	for (unsigned c = s->n_cpus; c < 65536; c++)
+		unknown += online[c];
+	if (unknown > s->unknown_cpus)
+		s->unknown_cpus = unknown;
+	free(online);
+	return changes;
+}
+
+/* ---- draining ---- */
+
+/* Wait until the program of this CPU is not in the half that was active before the flip. Microseconds. */
+static void wait_outside(const struct cpu_state *st)
+{
+	uint32_t seq = __atomic_load_n(&st->seq, __ATOMIC_ACQUIRE);
+	for (unsigned spins = 0; (seq & 1) && __atomic_load_n(&st->seq, __ATOMIC_ACQUIRE) == seq; spins++)
+		if (spins > 100)
+			sched_yield();
+}
+
+static struct half *half_of(const struct sampler *s, unsigned cpu, unsigned which)
+{
+	return (struct half *)(s->halves + (size_t)(cpu * 2 + (which & 1)) * s->half_stride);
+}
+
+static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on_half)(void *, const struct sampler_half *),
+		      void *ctx)
+{
+	uint8_t *base = (uint8_t *)h;
+	struct row *rows = (struct row *)(base + sizeof(*h));
+	struct stack_ref *refs = (struct stack_ref *)(rows + s->row_mask + 1);
+	uint64_t *arena = (uint64_t *)(refs + s->ref_mask + 1);
+	struct sampler_half out = { .cpu = cpu, .key = (uint32_t)((base - s->halves) / s->half_stride), .head = h,
+				    .rows = rows, .n_rows = s->row_mask + 1, .arena = arena,
+				    .arena_words = s->arena_mask + 1 + STACK_WORDS_MAX };
+	out.others = s->others ? &s->others[out.key] : NULL;
+	for (unsigned i = 0; i < s->cfg.n_events; i++) {
+		s->cpu[cpu].ran[i] += h->ran[i];
+		s->cpu[cpu].period[i] += h->period[i];
+	}
+	s->cpu[cpu].idle += h->idle;
+	on_half(ctx, &out);
+	/* The arena needs no zeroing: only what refs name is read. */
+	if (h->rows_used)
+		memset(rows, 0, (s->row_mask + 1) * sizeof(*rows));
+	if (s->others &&
+	    (h->counters[COUNTER_wait_rows_full] || h->counters[COUNTER_wait_parts_full]))
+		memset(&s->others[out.key], 0, sizeof(*s->others));
+	if (h->refs_used)
+		memset(refs, 0, (s->ref_mask + 1) * sizeof(*refs));
+	memset(h, 0, sizeof(*h));
+}
+
+static void read_counts(struct sampler *s, struct cpu *c)
+{
+	for (unsigned i = 0; i < s->cfg.n_events; i++) {
+		uint64_t v = 0;
+		if (c->fd[i] >= 0)
+			event_count(c->fd[i], &v);
+		c->count[i] = c->base[i] + v;
+	}
+}
+
+int sampler_drain(struct sampler *s, void (*on_half)(void *, const struct sampler_half *), void *ctx)
+{
+	for (unsigned c = 0; c < s->n_cpus; c++)
+		read_counts(s, &s->cpu[c]);
+	for (unsigned c = 0; c < s->n_cpus; c++) /* release: the zeroes of the last drain come first */
+		__atomic_store_n(&s->states[c].active, s->states[c].active + 1, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (unsigned c = 0; c < s->n_cpus; c++)
+		wait_outside(&s->states[c]);
+	int rc = sampler_poll_ring(s);
+	for (unsigned c = 0; c < s->n_cpus; c++)
+		hand_over(s, c, half_of(s, c, s->states[c].active ^ 1), on_half, ctx);
+	return rc;
+}
+
+void sampler_on_record(struct sampler *s, void (*on_record)(void *, const struct wire_record *, const void *), void *ctx)
+{
+	s->on_record = on_record;
+	s->record_ctx = ctx;
+}
+
+void sampler_on_copy(struct sampler *s, void (*on_copy)(void *, const struct wire_copy *, const uint8_t *), void *ctx)
+{
+	s->on_copy = on_copy;
+	s->copy_ctx = ctx;
+}
+
+int sampler_poll_ring(struct sampler *s)
+{
+	int n = ring_buffer__consume(s->ring), m = sampler_poll_copies(s);
+	return n < 0 ? n : m;
+}
+
+int sampler_ring_fd(const struct sampler *s)
+{
+	return s->rings;
+}
+
+int sampler_poll_copies(struct sampler *s)
+{
+	int n = ring_buffer__consume(s->copies);
+	return n < 0 ? n : 0;
+}
+
+int sampler_copies_fd(const struct sampler *s)
+{
+	return ring_buffer__epoll_fd(s->copies);
+}
+
+/* ---- accounting ---- */
+
+/*
+ * What fired but did not run: the event's count beyond the periods of the samples that ran, in periods. For events whose
+ * period the kernel adapts, by the mean period.
+ */
+static uint64_t not_run(const struct sampler *s, const struct cpu *c, unsigned i)
+{
+	const struct event *e = &s->cfg.event[i];
+	uint64_t count = c->count[i];
+	if (count <= c->period[i])
+		return 0;
+	uint64_t period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0;
+	if (!period)
+		period = c->ran[i] ? c->period[i] / c->ran[i] : 0;
+	return period ? (count - c->period[i]) / period : 0;
+}
+
+void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret)
+{
+	const struct cpu *c = &s->cpu[cpu];
+	*ret = (struct sampler_fired){ .idle = c->idle };
+	for (unsigned i = 0; c->counted && i < s->cfg.n_events; i++) {
+		ret->ran += c->ran[i];
+		ret->fired += c->ran[i] + not_run(s, c, i);
+		if (s->cfg.event[i].ns_per_sample && s->cfg.event[i].fixed_period)
+			ret->clock_ns = s->cfg.event[i].ns_per_sample;
+	}
+}
+
+uint64_t sampler_pending(const struct sampler *s)
+{
+	uint64_t n = 0;
+	for (unsigned c = 0; c < s->n_cpus; c++) {
+		const struct half *h = half_of(s, c, s->states[c].active);
+		for (unsigned i = 0; i < s->cfg.n_events; i++)
+			n += h->ran[i] - h->outside[i];
+	}
+	return n;
+}
+
+unsigned sampler_unknown_cpus(const struct sampler *s)
+{
+	return s->unknown_cpus;
+}
+
+uint64_t sampler_bad_cpu(const struct sampler *s)
+{
+	return s->skel->bss->lost_bad_cpu;
+}
+
+uint64_t sampler_selected_full(const struct sampler *s)
+{
+	return s->skel->bss->selected_full;
+}
+
+void sampler_pass(struct sampler *s)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (unsigned c = 0; c < s->n_cpus; c++)
+		wait_outside(&s->states[c]);
+}
+
+uint32_t sampler_new_generation(struct sampler *s)
+{
+	return ++s->skel->data->generation;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The BPF side: programs loaded and attached to the events of every online CPU, and the shared memory through which
+ * samples come out. After sampler_start no bpf() system call is made, because they make the kernel skip samples, but
+ * for those of sampler_add_shard and sampler_drop_shard.
+ */
+#ifndef ASCRIBE_SAMPLER_H
+#define ASCRIBE_SAMPLER_H
+
+#include "sampler/events.h"
+#include "util/err.h"
+
+#include <linux/types.h>
+#include <stddef.h>
+#include "wire.h"
+
+struct sampler_config {
+	struct event event[MAX_EVENTS];
+	unsigned n_events;
+	unsigned hz;
+	unsigned window_s;   /* the longest time between two drains */
+	enum selection selection;
+	const uint32_t *ids; /* SELECTION_TGIDS, SELECTION_TIDS */
+	size_t n_ids;
+	uint64_t cgroup_id;  /* SELECTION_CGROUP */
+	uint32_t cgroup_level;
+	bool no_labels; /* for measuring what they cost */
+	size_t label_sets; /* kept of one process; 0: 32,768 */
+	const struct recipes *recipes; /* for user/attribute/labelling; NULL: none */
+	unsigned weight;     /* samples that each one stands for in the store; 0: 1. The period of event[] is that many times what its
+				ns_per_sample says */
+	bool resumed;	     /* this process recorded before: what it used until now is counted already */
+	bool jvm_attach;     /* for user/stacks/resolve: ask JVMs for the names of their code */
+	bool wakers;         /* with waits: who ends them */
+	uint64_t wait_ns;    /* waits that are likely to be shorter go without a stack, but for some; 0: 1 ms */
+	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
+	size_t symbols_bytes; /* of symbol tables that are kept; 0: SYMBOLIZER_TABLE_BYTES */
+};
+
+struct sampler;
+
+/*
+ * Load and attach, events disabled. Errors say what the host lacks (right, BTF, kernel feature) and what to do.
+ */
+int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct err *err);
+void sampler_close(struct sampler *s);
+
+int sampler_start(struct sampler *s, struct err *err);
+/* Disable the events; what was sampled stays to be drained. */
+void sampler_stop(struct sampler *s);
+
+/* Select one more process (SELECTION_TGIDS), e.g. a child just made. -E2BIG when there is no place. */
+int sampler_select(struct sampler *s, uint32_t id);
+
+unsigned sampler_n_cpus(const struct sampler *s);
+/* Bytes of kernel memory for the tables, all CPUs; what one drain may take at most, in seconds. */
+size_t sampler_memory(const struct sampler *s);
+unsigned sampler_drain_ms(const struct sampler *s);
+
+/* A drained half as it was when it was taken; borrowed during the callback. */
+struct sampler_half {
+	unsigned cpu;
+	uint32_t key; /* wire_copy.half of the copies that belong to it */
+	const struct half *head;
+	const struct row *rows; /* those with samples != 0 count */
+	uint32_t n_rows;
+	const uint64_t *arena;
+	uint32_t arena_words;
+	const struct wait_others *others; /* what found no row, all 0 but where the head counts wait_rows_full or wait_parts_full; NULL: no waits */
+};
+
+/*
+ * Flip the halves of all CPUs, then take the ring's records, then hand every taken half to on_half and zero it. So the
+ * definition of every label set of a row has been seen before the row.
+ */
+int sampler_drain(struct sampler *s, void (*on_half)(void *ctx, const struct sampler_half *h), void *ctx);
+
+/*
+ * Records of the ring go to on_record, of sampler_poll_ring and sampler_drain alike. payload has record->size bytes,
+ * already checked to be there.
+ */
+void sampler_on_record(struct sampler *s, void (*on_record)(void *ctx, const struct wire_record *r, const void *payload),
+		       void *ctx);
+/* Samples that user space is to unwind; n_stack bytes at stack. */
+void sampler_on_copy(struct sampler *s, void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack),
+		     void *ctx);
+int sampler_poll_ring(struct sampler *s);
+int sampler_ring_fd(const struct sampler *s);
+
+/* The copies alone, which may be taken while something else waits; not inside of on_copy. */
+int sampler_poll_copies(struct sampler *s);
+int sampler_copies_fd(const struct sampler *s);
+
+/*
+ * Where waits are watched: what is new of those that are not over, words are its stack. After sampler_drain, at the end of each
+ * window and after sampler_stop; what of a wait was told here is in no row. 0 or -errno of the iterator.
+ */
+int sampler_waits(struct sampler *s, void (*on_wait)(void *ctx, const struct row *row, const uint64_t *words), void *ctx);
+
+/*
+ * The accounting of a CPU since the start: what its events say fired (in samples), and what reached our program.
+ * Exact once stopped; while running, one sample may be under way.
+ */
+struct sampler_fired {
+	uint64_t fired, ran;
+	uint64_t idle;      /* of ran: on an idle CPU */
+	uint64_t clock_ns;  /* time between two samples of a clock event; 0 when there is none */
+};
+void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret);
+
+/* Samples that wait in the tables for the next drain: for progress, not exact. */
+uint64_t sampler_pending(const struct sampler *s);
+
+/* CPUs that came or went since the last call: events are opened or closed to match. The number of changes. */
+int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned cpu, bool online), void *ctx);
+
+/* Samples on CPUs that have no table; children that found no place in the selection. */
+/* CPUs that are online and were not present when recording began: nothing of them is recorded. */
+unsigned sampler_unknown_cpus(const struct sampler *s);
+uint64_t sampler_bad_cpu(const struct sampler *s);
+uint64_t sampler_selected_full(const struct sampler *s);
+
+/*
+ * Publish the label slots of a process image and e->n_sources sources. Replaces what is there for it, except its ranges.
+ * -E2BIG: no place.
+ */
+int sampler_publish(struct sampler *s, const struct proc_entry *e, const struct label_source *sources);
+void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns);
+
+/* The steps of label paths, [LABEL_STEPS], in shared memory. */
+struct label_step *sampler_label_steps(const struct sampler *s);
+
+/*
+ * What user space keeps of a process's label sets is full: no more of them are sent. And: has a set of it not been
+ * sent, for this reason or because there were too many in one second?
+ */
+void sampler_stop_labels(struct sampler *s, uint32_t tgid, uint64_t start_ns, bool stop);
+bool sampler_labels_limited(const struct sampler *s, uint32_t tgid, uint64_t start_ns);
+
+/*
+ * The tables of include/unwind_wire.h in shared memory, NULL where the program does not unwind by rules. Rows come in
+ * shards, made when they are needed: a bpf() call each, so seldom. A shard's 1 << UNWIND_SHARD_BITS rows are where sampler_shard says until
+ * sampler_unmap_shards, sampler_drop_shard or sampler_close: their memory is the kernel's, and is resident here only while somebody looks.
+ */
+struct sampler_unwind {
+	struct unwind_range *ranges; /* [UNWIND_RANGES] */
+	struct unwind_page *pages;   /* [UNWIND_PAGES] */
+	struct unwind_rule *rules;   /* [UNWIND_RULES] */
+};
+void sampler_unwind(const struct sampler *s, struct sampler_unwind *ret);
+int sampler_add_shard(struct sampler *s, unsigned shard);
+/* NULL: there is no such shard, or no memory. */
+uint32_t *sampler_shard(struct sampler *s, unsigned shard);
+void sampler_unmap_shards(struct sampler *s);
+/* Bytes of the shards that are not mapped now: memory that is ours all the same. */
+size_t sampler_unmapped(const struct sampler *s);
+/* No row of it is in use. A bpf() call; its memory goes when no program can be reading it any more. */
+int sampler_drop_shard(struct sampler *s, unsigned shard);
+
+/* The ranges of an image that was published, as in struct proc_entry. */
+void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges);
+
+/*
+ * Wait until no CPU is any more in a sample that began before the call: what was replaced may be reused.
+ * Microseconds.
+ */
+void sampler_pass(struct sampler *s);
+
+/* Ask for all definitions again: those made before carry another generation. Returns the new one. */
+uint32_t sampler_new_generation(struct sampler *s);
+
+/* CPUs in a list file such as /sys/devices/system/cpu/online; calls back for each; -errno when unreadable. */
+int sampler_cpu_list(const char *path, void (*cb)(void *ctx, unsigned cpu), void *ctx);
+
+#endif

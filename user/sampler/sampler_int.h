@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What sampler.c (programs, events, draining) and published.c (what the programs read) share. */
+#ifndef ASCRIBE_SAMPLER_INT_H
+#define ASCRIBE_SAMPLER_INT_H
+
+#include "sampler/sampler.h"
+
+#include "sample.skel.h"
+
+#define PROC_ENTRIES 16384
+#define SELECT_ENTRIES 65536
+
+#define SAMPLER_SCHED_LINKS 8
+#define SAMPLER_SWITCH_LINKS 6 /* from here on those of sched_switch */
+
+struct cpu {
+	int fd[MAX_EVENTS]; /* -1: not open */
+	struct bpf_link *link[MAX_EVENTS];
+	bool online, counted;
+	uint64_t base[MAX_EVENTS]; /* counts of descriptors that were closed with their CPU */
+	uint64_t count[MAX_EVENTS]; /* of the event, just before the last drain: what ran since then is not drained yet */
+	uint64_t ran[MAX_EVENTS], period[MAX_EVENTS], idle; /* drained so far */
+};
+
+struct sampler {
+	struct sampler_config cfg;
+	struct sample_bpf *skel;
+	struct ring_buffer *ring, *copies; /* records; samples that come as copies */
+	int rings; /* of epoll: either has something */
+	unsigned n_cpus, drain_ms;
+	unsigned unknown_cpus; /* the most at a time */
+	bool running;
+	uint32_t row_mask, ref_mask, arena_mask, half_size;
+	uint8_t *halves;
+	size_t half_stride; /* array maps round their values up to 8 bytes */
+	struct cpu_state *states;
+	struct proc_entry *procs;
+	struct proc_labels *labels; /* by the index in procs */
+	struct label_step *steps;
+	uint64_t *selected;
+	struct sampler_unwind unwind;
+	uint32_t *shards[UNWIND_SHARDS]; /* NULL: not mapped now */
+	bool shard_made[UNWIND_SHARDS];
+	int shard_fd[UNWIND_SHARDS];
+	struct bpf_link *tracepoint[MAX_EVENTS], *fork, *freed;
+	bool waits; /* the scheduler is watched */
+	bool wakers; /* and who wakes */
+	struct config wake; /* preempt_count, bottom_half, backlog */
+	bool queue_times; /* of struct config */
+	struct bpf_link *sched[SAMPLER_SCHED_LINKS], *threads;
+	struct wait_others *others; /* of each half; NULL: no waits */
+	void (*on_record)(void *ctx, const struct wire_record *r, const void *payload);
+	void *record_ctx;
+	void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack);
+	void *copy_ctx;
+	struct cpu *cpu;
+};
+
+/* A BPF table and where to put the address of its memory, which user space shares with the programs. */
+struct sampler_table {
+	struct bpf_map *map;
+	size_t size; /* bytes */
+	void **ret;
+};
+
+/* Map n tables. 0 or -errno, with those mapped that came before; sampler_close unmaps them. */
+int sampler_map_tables(const struct sampler_table *table, size_t n, struct err *err);
+
+/* The tables of unwind rules. */
+int sampler_map_unwind(struct sampler *s, struct err *err);
+void sampler_unmap_unwind(struct sampler *s);
+
+/* The scheduler (waits.c): the programs that are needed, attached in an order in which no thread is missed; detached. */
+int sampler_check_waits(struct sampler *s, struct err *err); /* -ENOTSUP: this kernel cannot; before the others */
+int sampler_size_waits(struct sampler *s);
+int sampler_map_waits(struct sampler *s, struct err *err);
+void sampler_unmap_waits(struct sampler *s);
+int sampler_attach_waits(struct sampler *s, struct err *err);
+void sampler_begin_waits(struct sampler *s); /* what is waited for counts from now on */
+void sampler_end_waits(struct sampler *s); /* what is waited for counts until now */
+void sampler_detach_waits(struct sampler *s);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/copies.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_NS 20000000ull
+#define TAKE_NS 200000000ull /* of compiling for all that are left when a half is taken */
+
+struct copy {
+	struct copy *next;
+	struct row row;
+	uint32_t half;
+	enum counter end; /* once it is unwound */
+	uint64_t *frames; /* [n_kernel + n_user], once it is unwound */
+	struct wire_copy *w; /* until then, the stack behind it */
+};
+
+struct copies {
+	struct unwinding *unwinding;
+	struct copy *first, **last;
+	size_t waiting, bytes;
+};
+
+int copies_new(struct copies **ret, struct unwinding *u)
+{
+	struct copies *c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->unwinding = u;
+	c->last = &c->first;
+	*ret = c;
+	return 0;
+}
+
+static void copy_free(struct copy *p)
+{
+	free(p->w);
+	free(p->frames);
+	free(p);
+}
+
+void copies_free(struct copies *c)
+{
+	if (!c)
+		return;
+	for (struct copy *p = c->first, *next; p; p = next) {
+		next = p->next;
+		copy_free(p);
+	}
+	free(c);
+}
+
+/* ---- unwinding ---- */
+
+struct memory {
+	const uint8_t *bytes;
+	uint64_t at;
+	size_t n;
+	const uint8_t *other;
+	uint64_t other_at;
+	size_t n_other;
+	bool beyond; /* something behind the end was asked for */
+};
+
+static bool read_piece(const uint8_t *bytes, uint64_t begin, size_t len, void *to, size_t n, uint64_t at)
+{
+	if (at < begin || at - begin > len || n > len - (at - begin))
+		return false;
+	memcpy(to, bytes + (at - begin), n);
+	return true;
+}
+
+static bool read_copy(void *ctx, void *to, size_t n, uint64_t at)
+{
+	struct memory *m = ctx;
+	if (read_piece(m->bytes, m->at, m->n, to, n, at) || read_piece(m->other, m->other_at, m->n_other, to, n, at))
+		return true;
+	m->beyond |= at >= m->at;
+	return false;
+}
+
+static size_t copy_bytes(const struct wire_copy *w)
+{
+	return sizeof(*w) + w->n_stack + w->n_other;
+}
+
+/* False: there was no time to compile what it needs; `now` does with what there is. */
+static bool unwind_copy(struct copies *c, struct copy *p, uint64_t until_ns, bool now)
+{
+	uint64_t user[MAX_FRAMES];
+	struct wire_copy *w = p->w;
+	const uint8_t *stack = (const uint8_t *)(w + 1);
+	struct memory m = { stack, w->regs.reg[UNWIND_REG_SP] - COPY_BELOW, w->n_stack,
+			    stack + w->n_stack, w->other_at, w->n_other, false };
+	struct unwind_memory memory = { read_copy, &m };
+	unsigned n = 0;
+	if (unwinding_walk(c->unwinding, p->row.tgid, p->row.last_ns, &w->regs, &memory, until_ns, now, user, &n,
+			   &p->end))
+		return false;
+	if (p->end == COUNTER_unwind_fault && m.beyond && m.n == COPY_STACK_MAX)
+		p->end = COUNTER_truncated;
+	uint64_t *frames = malloc((p->row.n_kernel + n + 1u) * sizeof(*frames));
+	if (frames) {
+		memcpy(frames, w->kernel, p->row.n_kernel * sizeof(*frames));
+		memcpy(frames + p->row.n_kernel, user, n * sizeof(*frames));
+		p->row.n_user = (uint16_t)n;
+	} else { /* the sample counts all the same */
+		p->row.n_kernel = 0;
+		p->end = COUNTER_no_user_stack;
+	}
+	p->frames = frames;
+	p->w = NULL;
+	c->waiting--;
+	c->bytes -= copy_bytes(w);
+	free(w);
+	return true;
+}
+
+int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack)
+{
+	struct copy *p = calloc(1, sizeof(*p));
+	if (p)
+		p->w = malloc(copy_bytes(w));
+	if (!p || !p->w || w->row.n_kernel > MAX_FRAMES) {
+		free(p ? p->w : NULL);
+		free(p);
+		return -ENOMEM;
+	}
+	memcpy(p->w, w, sizeof(*w));
+	memcpy(p->w + 1, stack, w->n_stack + w->n_other);
+	p->row = w->row;
+	p->row.samples = 1;
+	p->row.first_ns = p->row.last_ns;
+	p->half = w->half;
+	*c->last = p;
+	c->last = &p->next;
+	c->waiting++;
+	c->bytes += copy_bytes(w);
+	return 0;
+}
+
+bool copies_have_room(const struct copies *c)
+{
+	return c->bytes < COPIES_BYTES_MAX;
+}
+
+int copies_tick(struct copies *c, uint64_t news_ns)
+{
+	uint64_t until = unwinding_cpu_ns(c->unwinding) + TICK_NS;
+	for (struct copy *p = c->first; p && !copies_have_room(c); p = p->next)
+		if (p->w)
+			unwind_copy(c, p, until, true);
+	for (struct copy *p = c->first; p && c->waiting; p = p->next)
+		if (p->w && p->row.last_ns < news_ns && !unwind_copy(c, p, until, false))
+			return 0;
+	return -1;
+}
+
+uint64_t copies_newest(const struct copies *c, uint32_t key)
+{
+	uint64_t newest = 0;
+	for (const struct copy *p = c->first; p && c->waiting; p = p->next)
+		if (p->w && p->half == key && p->row.last_ns > newest)
+			newest = p->row.last_ns;
+	return newest;
+}
+
+void copies_take(struct copies *c, uint32_t key,
+		 void (*row)(void *ctx, const struct row *row, const uint64_t *frames, enum counter end), void *ctx)
+{
+	uint64_t until = unwinding_cpu_ns(c->unwinding) + TAKE_NS;
+	for (struct copy **at = &c->first; *at;) {
+		struct copy *p = *at;
+		if (p->half != key) {
+			at = &p->next;
+			continue;
+		}
+		if (p->w)
+			unwind_copy(c, p, until, true);
+		row(ctx, &p->row, p->frames, p->end);
+		*at = p->next;
+		copy_free(p);
+	}
+	c->last = &c->first;
+	while (*c->last)
+		c->last = &(*c->last)->next;
+}

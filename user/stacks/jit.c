@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/jit.h"
+
+#include "stacks/ids.h"
+#include "stacks/jvm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BUCKETS 256
+#define PROCESSES_MAX 512              /* whose roots and maps are kept; the least used goes */
+#define MAPS_BYTES_MAX (24u << 20)     /* of all maps together; more are read and not kept beyond the next */
+#define READ_AGAIN_NS 500000000ull     /* a map that has grown is read again at most this often */
+#define ASK_AGAIN_NS 5000000000ull     /* a JVM is asked again at most this often, one that was silent ever more rarely */
+#define ASK_MS 500u                    /* for one answer */
+#define REMOVE_MS 200 /* for a JVM's map */
+#define ASK_ALL_MS 1500                /* for all answers of one drain */
+
+struct source {
+	uint64_t size; /* of the file when it was read, */
+	uint64_t mtime;
+	bool refused;  /* or refused: it is not looked at again until it changes */
+};
+
+struct process {
+	uint32_t tgid;
+	uint64_t from_ns;
+	struct proc_root root;
+	bool has_root;
+	bool is_jvm;
+	struct jvm_map jvm_map;
+	bool has_dump;
+	struct source map, dump;
+	struct jit_table table[2]; /* by enum jit_format */
+	uint64_t looked_ns, asked_ns, ask_every_ns;
+	struct process *chain;         /* bucket */
+	struct process *newer, *older; /* use */
+};
+
+struct jits {
+	struct store_writer *store;
+	struct symbolizer *symbolizer;
+	struct process *bucket[BUCKETS];
+	struct process *newest, *oldest;
+	size_t n, bytes;
+	int ask_ms_left;
+	bool ask_jvms;
+	uint32_t module[4]; /* strings of the store: [jit] [python] [node] [java] */
+	uint32_t life;
+	struct jits_stats stats;
+};
+
+enum { MODULE_JIT, MODULE_PYTHON, MODULE_NODE, MODULE_JAVA };
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+int jits_renewed(struct jits *j)
+{
+	static const char *const names[] = { "[jit]", "[python]", "[node]", "[java]" };
+	int rc = 0;
+	j->life++;
+	for (size_t i = 0; !rc && i < 4; i++)
+		rc = store_add_string(j->store, names[i], strlen(names[i]), &j->module[i]);
+	return rc;
+}
+
+int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s)
+{
+	struct jits *j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	j->store = w;
+	j->symbolizer = s;
+	j->ask_ms_left = ASK_ALL_MS;
+	*ret = j;
+	return 0;
+}
+
+/* ---- processes ---- */
+
+static struct process **bucket_of(struct jits *j, uint32_t tgid)
+{
+	return &j->bucket[tgid * 0x9e3779b1u >> 24];
+}
+
+static void unlink_use(struct jits *j, struct process *p)
+{
+	*(p->newer ? &p->newer->older : &j->newest) = p->older;
+	*(p->older ? &p->older->newer : &j->oldest) = p->newer;
+	p->newer = p->older = NULL;
+}
+
+static void link_use(struct jits *j, struct process *p)
+{
+	p->older = j->newest;
+	*(p->older ? &p->older->newer : &j->oldest) = p;
+	j->newest = p;
+}
+
+static void drop_table(struct jits *j, struct process *p, enum jit_format f)
+{
+	j->bytes -= jit_memory(&p->table[f]);
+	jit_fini(&p->table[f]);
+	*(f == JIT_DUMP ? &p->dump : &p->map) = (struct source){ 0 };
+}
+
+static void process_free(struct jits *j, struct process *p)
+{
+	struct process **at = bucket_of(j, p->tgid);
+	while (*at != p)
+		at = &(*at)->chain;
+	*at = p->chain;
+	unlink_use(j, p);
+	drop_table(j, p, JIT_PERF_MAP);
+	drop_table(j, p, JIT_DUMP);
+	if (p->has_root) {
+		jvm_remove_map(&p->root, &p->jvm_map, REMOVE_MS);
+		proc_root_close(&p->root);
+	}
+	free(p);
+	j->n--;
+}
+
+void jits_free(struct jits *j)
+{
+	if (!j)
+		return;
+	while (j->oldest)
+		process_free(j, j->oldest);
+	free(j);
+}
+
+static struct process *process_of(struct jits *j, const struct proc_image *im)
+{
+	struct process **b = bucket_of(j, im->tgid), *p = *b;
+	while (p && (p->tgid != im->tgid || p->from_ns != im->from_ns))
+		p = p->chain;
+	if (p) {
+		unlink_use(j, p);
+		link_use(j, p);
+		return p;
+	}
+	if (j->n == PROCESSES_MAX)
+		process_free(j, j->oldest);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->tgid = im->tgid;
+	p->from_ns = im->from_ns;
+	p->has_root = !proc_root_open(&p->root, im->tgid);
+	p->ask_every_ns = ASK_AGAIN_NS;
+	b = bucket_of(j, im->tgid);
+	p->chain = *b;
+	*b = p;
+	link_use(j, p);
+	j->n++;
+	return p;
+}
+
+void jits_ask_jvms(struct jits *j)
+{
+	j->ask_jvms = true;
+}
+
+bool jits_is_code(const struct proc_map *m)
+{
+	const char *path = m->file->path;
+	return !strcmp(path, "[anon]") || !strncmp(path, "/memfd:", 7) || !strncmp(path, "/dev/zero", 9) ||
+	       !strncmp(path, "/dev/shm/", 9) || !strncmp(path, "/SYSV", 5);
+}
+
+void jits_note(struct jits *j, const struct proc_image *im)
+{
+	process_of(j, im);
+}
+
+void jits_begin(struct jits *j)
+{
+	j->ask_ms_left = ASK_ALL_MS;
+}
+
+void jits_forget(struct jits *j, struct procs *procs)
+{
+	for (struct process *p = j->oldest, *next; p; p = next) {
+		next = p->newer;
+		const struct proc_image *im = procs_find(procs, p->tgid, p->from_ns);
+		if (!im || im->from_ns != p->from_ns)
+			process_free(j, p);
+	}
+}
+
+/* ---- reading ---- */
+
+/* Make room for what was read: the maps of those that were used least go, p's own stays. */
+static void keep_within(struct jits *j, const struct process *p)
+{
+	for (struct process *q = j->oldest; q && j->bytes > MAPS_BYTES_MAX; q = q->newer) {
+		if (q == p)
+			continue;
+		drop_table(j, q, JIT_PERF_MAP);
+		drop_table(j, q, JIT_DUMP);
+	}
+}
+
+/* Read the file unless that was done with what it holds now. */
+static void read_source(struct jits *j, struct process *p, const struct proc_opened *o, enum jit_format format)
+{
+	struct source *s = format == JIT_DUMP ? &p->dump : &p->map;
+	struct jit_table t;
+	if (s->size == o->size && s->mtime == o->mtime_ns)
+		return;
+	bool was_refused = s->refused;
+	int rc = jit_read(&t, j->symbolizer, o->fd, format);
+	if (symbols_is_late(rc))
+		return; /* not now: it is looked at again */
+	drop_table(j, p, format);
+	*s = (struct source){ o->size, o->mtime_ns, rc != 0 };
+	if (rc) {
+		j->stats.refused += !was_refused;
+		return;
+	}
+	j->stats.maps++;
+	j->stats.failures += t.failures;
+	p->table[format] = t;
+	j->bytes += jit_memory(&t);
+	keep_within(j, p);
+}
+
+static bool read_map(struct jits *j, struct process *p, uint32_t number)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "perf-%u.map", number);
+	struct proc_opened o;
+	int rc = proc_root_tmp_file(&p->root, path, &o);
+	if (!rc) {
+		read_source(j, p, &o, JIT_PERF_MAP);
+		close(o.fd);
+		return true;
+	}
+	if (rc != -ENOENT && !p->map.refused) { /* something is there, but not for us */
+		p->map.refused = true;
+		j->stats.refused++;
+	}
+	return false;
+}
+
+/* A dump is mapped so that it is noticed: .../jit-N.dump */
+static bool is_dump(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	int end = 0;
+	unsigned n;
+	return name && sscanf(name, "/jit-%u.dump%n", &n, &end) == 1 && end && !name[end];
+}
+
+static void read_dump(struct jits *j, struct process *p, const struct proc_image *im)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		if (!is_dump(im->maps[i].file->path))
+			continue;
+		struct proc_opened o;
+		if (proc_root_file(&p->root, im->maps[i].file->path, &o))
+			continue;
+		read_source(j, p, &o, JIT_DUMP);
+		close(o.fd);
+		return;
+	}
+}
+
+/* A JVM writes its map when it is asked, as of then. */
+static void ask_jvm(struct jits *j, struct process *p, uint64_t now)
+{
+	if (j->ask_ms_left <= 0 || (p->asked_ns && now - p->asked_ns < p->ask_every_ns))
+		return;
+	unsigned ms = (unsigned)j->ask_ms_left < ASK_MS ? (unsigned)j->ask_ms_left : ASK_MS;
+	int rc = jvm_write_map(&p->root, p->tgid, ms, &p->jvm_map);
+	p->asked_ns = now_ns();
+	j->ask_ms_left -= (int)((p->asked_ns - now) / 1000000);
+	j->stats.asked++;
+	j->stats.silent += rc != 0;
+	p->ask_every_ns = rc ? 4 * p->ask_every_ns : ASK_AGAIN_NS;
+}
+
+static void look_again(struct jits *j, struct procs *procs, struct process *p, const struct proc_image *im)
+{
+	uint64_t now = now_ns();
+	if (!p->has_root || (p->looked_ns && now - p->looked_ns < READ_AGAIN_NS))
+		return;
+	if (!p->is_jvm) {
+		p->is_jvm = jvm_is(im);
+		j->stats.jvms += p->is_jvm;
+	}
+	if (p->is_jvm && j->ask_jvms)
+		ask_jvm(j, p, now);
+	read_dump(j, p, im);
+	if (!read_map(j, p, p->root.inner) && im->parent && procs_find(procs, im->parent, im->from_ns)) {
+		uint32_t parent, uid;
+		if (!proc_identity(im->parent, &parent, &uid))
+			read_map(j, p, parent);
+	}
+	p->looked_ns = now_ns();
+}
+
+/* ---- frames ---- */
+
+static struct jit_entry *find(struct process *p, uint64_t addr, struct jit_table **ret)
+{
+	for (size_t f = 0; f < 2; f++) {
+		struct jit_entry *e = jit_find(&p->table[f], addr);
+		*ret = &p->table[f];
+		if (e)
+			return e;
+	}
+	return NULL;
+}
+
+static int add_frame(struct jits *j, const struct process *p, const char *raw, uint32_t *ret)
+{
+	static struct jit_name n; /* 4 KiB; one thread */
+	jit_split_name(&n, raw);
+	struct store_frame f = { .kind = FRAME_USER, .line = n.line };
+	f.module = n.language == JIT_PYTHON ? j->module[MODULE_PYTHON]
+		   : n.language == JIT_NODE ? j->module[MODULE_NODE]
+		   : p->is_jvm		    ? j->module[MODULE_JAVA]
+					    : j->module[MODULE_JIT];
+	int rc = store_add_string(j->store, n.function, strlen(n.function), &f.function);
+	if (!rc && n.file[0])
+		rc = store_add_string(j->store, n.file, strlen(n.file), &f.file);
+	return rc ? rc : store_add_frame(j->store, &f, ret);
+}
+
+int jits_frame(struct jits *j, struct procs *procs, const struct proc_image *im, uint64_t addr, uint32_t *ret_frame)
+{
+	struct process *p = process_of(j, im);
+	struct jit_table *t;
+	struct jit_entry *e = p ? find(p, addr, &t) : NULL;
+	if (p && !e) {
+		look_again(j, procs, p, im);
+		e = find(p, addr, &t);
+	}
+	if (!e)
+		return -ENOENT;
+	if (kept_get(e->tag, j->life, ret_frame))
+		return 0;
+	int rc = add_frame(j, p, t->names + e->name, ret_frame);
+	if (!rc)
+		e->tag = kept_put(*ret_frame, j->life);
+	return rc;
+}
+
+void jits_stats(const struct jits *j, struct jits_stats *ret)
+{
+	*ret = j->stats;
+}

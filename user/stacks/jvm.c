@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/jvm.h"
+
+#include "util/own.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STEP_MS 10
+#define REAP_MS 20
+#define HELPERS_MAX 8 /* that were killed and have not ended: asleep in the kernel */
+#define LIBRARY "/libjvm.so"
+#define COUNTERS "/tmp/hsperfdata_"
+#define COUNTERS_MAX (128u << 10) /* bytes of that file that are read; HotSpot makes 32 KiB by default */
+#define MAPS_MAX (8u << 20)	  /* bytes of /proc/N/maps that are read */
+
+/* What a helper is to do, and what it says. */
+struct job {
+	const struct proc_root *root;
+	uint32_t tgid, uid, gid;
+	int pidfd, tmp;
+	int64_t until; /* CLOCK_MONOTONIC, ms */
+	int out;       /* of the helper's answers: the last one counts */
+};
+
+struct answer {
+	int rc;
+	bool makes_map; /* there was none, and the JVM was asked to write one, whether or not it has by now */
+};
+
+bool jvm_is(const struct proc_image *im)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		const char *path = im->maps[i].file->path;
+		size_t len = strlen(path), n = strlen(LIBRARY);
+		if (len > n && !strcmp(path + len - n, LIBRARY))
+			return true;
+	}
+	return false;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* ---- in the helper: forked beside threads, so nothing here allocates ---- */
+
+static int open_proc(uint32_t tgid, const char *file)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, file);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Read up to cap - 1 bytes; the length, with a NUL behind. */
+static size_t read_up_to(int fd, char *text, size_t cap)
+{
+	size_t n = 0;
+	ssize_t got;
+	while (fd >= 0 && n < cap - 1 && (got = read(fd, text + n, cap - 1 - n)) > 0)
+		n += (size_t)got;
+	text[n] = 0;
+	return n;
+}
+
+/* SIGQUIT kills whom it is not caught by. */
+static bool catches_sigquit(uint32_t tgid)
+{
+	static char text[8192];
+	unsigned long long caught = 0;
+	int fd = open_proc(tgid, "status");
+	read_up_to(fd, text, sizeof(text));
+	if (fd >= 0)
+		close(fd);
+	const char *line = strstr(text, "\nSigCgt:");
+	return line && sscanf(line, "\nSigCgt: %llx", &caught) == 1 && caught >> (SIGQUIT - 1) & 1;
+}
+
+/* Of a line of maps: is it HotSpot's library, or its counters, whose name below /tmp goes to counters? */
+static void look_at_line(const char *line, uint32_t inner, bool *io_library, char counters[static 128])
+{
+	char wanted[16];
+	size_t len = strlen(line), n = strlen(LIBRARY);
+	*io_library |= len > n && !strcmp(line + len - n, LIBRARY);
+	const char *at = strstr(line, COUNTERS), *slash = at ? strchr(at + strlen(COUNTERS), '/') : NULL;
+	snprintf(wanted, sizeof(wanted), "/%u", inner);
+	if (slash && !strcmp(slash, wanted))
+		snprintf(counters, 128, "%s", at + strlen("/tmp/"));
+}
+
+/* What it has mapped says that it is HotSpot. */
+static bool maps_hotspot(const struct job *j, char counters[static 128])
+{
+	static char text[65536];
+	bool library = false;
+	size_t n = 0, total = 0;
+	ssize_t got;
+	int fd = open_proc(j->tgid, "maps");
+	counters[0] = 0;
+	while (fd >= 0 && total < MAPS_MAX && (got = read(fd, text + n, sizeof(text) - 1 - n)) > 0) {
+		char *line = text, *end;
+		total += (size_t)got;
+		n += (size_t)got;
+		text[n] = 0;
+		for (; (end = strchr(line, '\n')); line = end + 1) {
+			*end = 0;
+			look_at_line(line, j->root->inner, &library, counters);
+		}
+		n = line == text && n == sizeof(text) - 1 ? 0 : strlen(line);
+		memmove(text, line, n);
+	}
+	if (fd >= 0)
+		close(fd);
+	return library && counters[0];
+}
+
+/* Become the process's user, with nothing that this user has not. */
+static int become(const struct job *j)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct none[2] = { 0 };
+	uid_t r, e, s;
+	gid_t rg, eg, sg;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	/* Not by libc, which would have all threads do it. Without the right to it we are that user already, or fail. */
+	syscall(SYS_setgroups, 0, NULL);
+	syscall(SYS_setresgid, j->gid, j->gid, j->gid);
+	syscall(SYS_setresuid, j->uid, j->uid, j->uid);
+	if (syscall(SYS_capset, &head, none) || getresuid(&r, &e, &s) || getresgid(&rg, &eg, &sg))
+		return -errno;
+	if (r != j->uid || e != j->uid || s != j->uid || rg != j->gid || eg != j->gid || sg != j->gid)
+		return -EPERM;
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* our memory is none of that user's business */
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	return fchdir(j->tmp) ? -errno : 0;
+}
+
+/* HotSpot's counters: a magic number, then names and values, the arguments among them. */
+static bool allows_attach(const struct job *j, const char *counters)
+{
+	static char data[COUNTERS_MAX];
+	static const char off[] = "+DisableAttachMechanism";
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+	struct stat st;
+	int fd = (int)syscall(SYS_openat2, j->tmp, counters, &how, sizeof(how));
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != j->uid)
+		return false;
+	size_t n = read_up_to(fd, data, sizeof(data));
+	close(fd);
+	return n > 32 && !memcmp(data, "\xca\xfe\xc0\xc0", 4) && memmem(data, n, "java.rt.vmArgs", 14) &&
+	       !memmem(data, n, off, strlen(off));
+}
+
+static bool is_map(const struct job *j, const char *name)
+{
+	struct stat st;
+	return !fstatat(AT_FDCWD, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) && st.st_uid == j->uid;
+}
+
+static int connect_to(const struct job *j)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct stat st;
+	snprintf(a.sun_path, sizeof(a.sun_path), ".java_pid%u", j->root->inner);
+	if (fstatat(AT_FDCWD, a.sun_path, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (!S_ISSOCK(st.st_mode) || st.st_uid != j->uid)
+		return -EPERM;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc = fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
+	if (!rc)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* Have the JVM open its socket. */
+static int wake_up(const struct job *j)
+{
+	char name[64];
+	snprintf(name, sizeof(name), ".attach_pid%u", j->root->inner);
+	int fd = openat(AT_FDCWD, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	int rc = syscall(SYS_pidfd_send_signal, j->pidfd, SIGQUIT, NULL, 0) ? -errno : -ETIMEDOUT;
+	while (rc == -ETIMEDOUT && now_ms() < j->until) {
+		poll(NULL, 0, STEP_MS);
+		rc = connect_to(j);
+		if (rc == -ENOENT || rc == -ECONNREFUSED)
+			rc = -ETIMEDOUT;
+	}
+	unlinkat(AT_FDCWD, name, 0);
+	return rc;
+}
+
+static int wait_for(int fd, short what, int64_t until)
+{
+	int64_t left = until - now_ms();
+	struct pollfd p = { .fd = fd, .events = what };
+	return left > 0 && poll(&p, 1, (int)left) > 0 ? 0 : -ETIMEDOUT;
+}
+
+/* The answer begins with a number and a newline: 0 for done. It ends when the map is written. */
+static int read_answer(int fd, int64_t until)
+{
+	char head[16] = "", rest[1024];
+	size_t len = 0;
+	for (;;) {
+		int rc = wait_for(fd, POLLIN, until);
+		if (rc)
+			return rc;
+		ssize_t n = read(fd, rest, sizeof(rest));
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			break;
+		for (ssize_t i = 0; i < n && len < sizeof(head) - 1; i++)
+			head[len++] = rest[i];
+	}
+	return !strncmp(head, "0\n", 2) ? 0 : -EOPNOTSUPP;
+}
+
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	return poll(&p, 1, 0) != 0;
+}
+
+static void ask(const struct job *j, struct answer *ret)
+{
+	static const char request[] = "1\0jcmd\0Compiler.perfmap\0\0"; /* and the NUL of the literal: three arguments */
+	char counters[128], map[64];
+	/* That it has not ended afterwards says that no other process of its number was looked at. */
+	bool proven = catches_sigquit(j->tgid) && maps_hotspot(j, counters) && !has_ended(j->pidfd);
+	ret->rc = proven ? become(j) : -EPERM;
+	if (!ret->rc && !allows_attach(j, counters))
+		ret->rc = -EPERM;
+	if (ret->rc)
+		return;
+	snprintf(map, sizeof(map), "perf-%u.map", j->root->inner);
+	if (!is_map(j, map)) { /* said before it is asked: we may be killed meanwhile */
+		*ret = (struct answer){ -ETIMEDOUT, true };
+		if (write(j->out, ret, sizeof(*ret)) != sizeof(*ret))
+			return;
+	}
+	int fd = connect_to(j);
+	if (fd == -ENOENT || fd == -ECONNREFUSED)
+		fd = wake_up(j);
+	ret->rc = fd < 0 ? fd : send(fd, request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) ? 0 : -EIO;
+	ret->rc = ret->rc ? ret->rc : read_answer(fd, j->until);
+}
+
+static void remove_map(const struct job *j, struct answer *ret)
+{
+	char map[64];
+	snprintf(map, sizeof(map), "perf-%u.map", j->root->inner);
+	ret->rc = become(j);
+	if (!ret->rc && is_map(j, map))
+		ret->rc = unlinkat(AT_FDCWD, map, 0) ? -errno : 0;
+}
+
+/* ---- in the recorder ---- */
+
+static pid_t helpers[HELPERS_MAX]; /* that were not reaped; 0: a free place */
+
+static pid_t *free_place(void)
+{
+	pid_t *place = NULL;
+	for (size_t i = 0; i < HELPERS_MAX; i++) {
+		if (helpers[i] && waitpid(helpers[i], NULL, WNOHANG))
+			helpers[i] = 0;
+		if (!helpers[i])
+			place = &helpers[i];
+	}
+	return place;
+}
+
+static void end_helper(pid_t *place)
+{
+	kill(*place, SIGKILL); /* ours, not reaped: the number is still its own */
+	for (int ms = 0; ms <= REAP_MS; ms++) {
+		if (waitpid(*place, NULL, WNOHANG)) {
+			*place = 0;
+			return;
+		}
+		poll(NULL, 0, 1);
+	}
+}
+
+/* Do it in a child and wait for its answers; never longer than REAP_MS after until, when it has ended as a rule. */
+static int run_helper(void (*f)(const struct job *j, struct answer *ret), struct job *j, struct answer *ret)
+{
+	struct answer a = { .rc = -ETIMEDOUT };
+	int fds[2];
+	pid_t *place = free_place();
+	if (!place)
+		return -EBUSY;
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	pid_t pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_NAME, "ascribe-jvm");
+		own_thread_be_nice();
+		j->out = fds[1];
+		f(j, &a);
+		_exit(write(fds[1], &a, sizeof(a)) != sizeof(a));
+	}
+	close(fds[1]);
+	if (pid > 0) {
+		*place = pid;
+		while (!wait_for(fds[0], POLLIN, j->until + REAP_MS)) {
+			struct answer next;
+			if (read(fds[0], &next, sizeof(next)) != sizeof(next))
+				break;
+			a = next;
+		}
+		end_helper(place);
+	}
+	close(fds[0]);
+	if (pid < 0)
+		return -errno;
+	*ret = a;
+	return a.rc;
+}
+
+/* One number four times: real, effective, saved, of the file system. */
+static bool one_id(const char *status, const char *key, uint32_t *ret)
+{
+	unsigned id[4];
+	char format[32];
+	const char *line = strstr(status, key);
+	snprintf(format, sizeof(format), "%s %%u %%u %%u %%u", key);
+	if (!line || sscanf(line, format, &id[0], &id[1], &id[2], &id[3]) != 4)
+		return false;
+	*ret = id[0];
+	return id[0] == id[1] && id[0] == id[2] && id[0] == id[3];
+}
+
+int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms, struct jvm_map *io_map)
+{
+	struct job j = { .root = root, .tgid = tgid, .until = now_ms() + timeout_ms };
+	struct answer a = { 0 };
+	char status[4096];
+	int rc = proc_root_tmp(root, &j.tmp);
+	if (rc)
+		return rc;
+	j.pidfd = (int)syscall(SYS_pidfd_open, tgid, 0);
+	if (j.pidfd < 0) {
+		rc = -errno;
+		close(j.tmp);
+		return rc;
+	}
+	status[proc_read_text(tgid, "status", status, sizeof(status) - 1)] = 0;
+	rc = one_id(status, "\nUid:", &j.uid) && one_id(status, "\nGid:", &j.gid) && j.uid == root->uid ? 0 : -EPERM;
+	rc = rc ? rc : run_helper(ask, &j, &a);
+	close(j.pidfd);
+	if (a.makes_map && !io_map->ours)
+		*io_map = (struct jvm_map){ j.uid, j.gid, true, j.tmp };
+	else
+		close(j.tmp);
+	return rc;
+}
+
+void jvm_remove_map(const struct proc_root *root, struct jvm_map *map, unsigned timeout_ms)
+{
+	struct job j = { .root = root, .uid = map->uid, .gid = map->gid, .pidfd = -1, .tmp = map->tmp,
+			 .until = now_ms() + timeout_ms };
+	struct answer a;
+	if (!map->ours)
+		return;
+	run_helper(remove_map, &j, &a);
+	close(map->tmp);
+	map->ours = false;
+}

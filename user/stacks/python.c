@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/python.h"
+
+#include "python_wire.h"
+#include "util/array.h"
+#include "util/idhash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CODES_MAX (1u << 17) /* of all processes; 40 bytes each */
+#define UTF8_MAX (PYTHON_TEXT_MAX * 2)
+
+struct code {
+	uint64_t start_ns, code;
+	uint32_t tgid, exec_id;
+	uint32_t frame;
+};
+
+struct pythons {
+	struct store_writer *store;
+	struct code *codes;
+	size_t n, cap;
+	struct idhash hash;
+	uint32_t module, unknown; /* string, frame */
+};
+
+static int set_up(struct pythons *p)
+{
+	struct store_frame f = { .kind = FRAME_USER };
+	int rc = store_add_string(p->store, "[python]", 8, &p->module);
+	rc = rc ? rc : store_add_string(p->store, "[unknown]", 9, &f.function);
+	f.module = p->module;
+	return rc ? rc : store_add_frame(p->store, &f, &p->unknown);
+}
+
+int pythons_new(struct pythons **ret, struct store_writer *w)
+{
+	struct pythons *p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->store = w;
+	int rc = set_up(p);
+	if (rc) {
+		pythons_free(p);
+		return rc;
+	}
+	*ret = p;
+	return 0;
+}
+
+int pythons_renewed(struct pythons *p)
+{
+	int rc = set_up(p);
+	for (size_t i = 0; !rc && i < p->n; i++)
+		rc = store_carry_frame(p->store, p->codes[i].frame, &p->codes[i].frame);
+	if (rc) { /* better no names than wrong ones */
+		p->n = 0;
+		idhash_clear(&p->hash);
+	}
+	return rc;
+}
+
+void pythons_free(struct pythons *p)
+{
+	if (!p)
+		return;
+	free(p->codes);
+	idhash_fini(&p->hash);
+	free(p);
+}
+
+/* ---- which processes ---- */
+
+static int layout_of(uint32_t version)
+{
+	for (int i = 0; i < PYTHON_LAYOUTS; i++)
+		if (python_layouts[i].version && python_layouts[i].version == version >> 16)
+			return i;
+	return -1;
+}
+
+void python_locate(struct resolver *r, struct procs *procs, const struct proc_image *im, struct proc_entry *e)
+{
+	struct binary_python py;
+	uint64_t bias;
+	e->python_runtime = e->python_layout = 0;
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		const struct proc_map *m = &im->maps[i];
+		struct binary *b = resolver_binary(r, procs, im, m);
+		if (!b || binary_python(b, &py) || binary_bias(b, m->start, m->pgoff, &bias))
+			continue;
+		int layout = layout_of(py.version);
+		if (layout < 0)
+			continue;
+		e->python_runtime = bias + py.runtime;
+		e->python_layout = (uint64_t)layout;
+		return;
+	}
+}
+
+/* ---- what code is ---- */
+
+static bool same_code(const void *ctx, uint32_t id, const void *key)
+{
+	const struct code *a = &((const struct pythons *)ctx)->codes[id], *b = key;
+	return a->code == b->code && a->start_ns == b->start_ns && a->tgid == b->tgid && a->exec_id == b->exec_id;
+}
+
+static uint32_t hash_of(struct pythons *p, const struct code *c)
+{
+	const uint64_t key[3] = { c->code, c->start_ns, (uint64_t)c->exec_id << 32 | c->tgid };
+	return idhash_hash(&p->hash, key, sizeof(key));
+}
+
+/* Characters of 1, 2 or 4 bytes as UTF-8; what is none becomes a question mark. */
+static size_t to_utf8(const uint8_t *text, size_t bytes, size_t width, char out[UTF8_MAX])
+{
+	size_t n = 0;
+	for (size_t i = 0; i + width <= bytes && n + 4 <= UTF8_MAX; i += width) {
+		uint32_t c = text[i];
+		if (width > 1)
+			c |= (uint32_t)text[i + 1] << 8;
+		if (width > 2)
+			c |= (uint32_t)text[i + 2] << 16 | (uint32_t)text[i + 3] << 24;
+		if (c < 0x20 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+			c = '?';
+		if (c < 0x80) {
+			out[n++] = (char)c;
+		} else if (c < 0x800) {
+			out[n++] = (char)(0xc0 | c >> 6);
+			out[n++] = (char)(0x80 | (c & 0x3f));
+		} else if (c < 0x10000) {
+			out[n++] = (char)(0xe0 | c >> 12);
+			out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
+			out[n++] = (char)(0x80 | (c & 0x3f));
+		} else {
+			out[n++] = (char)(0xf0 | c >> 18);
+			out[n++] = (char)(0x80 | (c >> 12 & 0x3f));
+			out[n++] = (char)(0x80 | (c >> 6 & 0x3f));
+			out[n++] = (char)(0x80 | (c & 0x3f));
+		}
+	}
+	return n;
+}
+
+static bool is_width(uint32_t width)
+{
+	return width == 1 || width == 2 || width == 4;
+}
+
+static int add_frame(struct pythons *p, const struct wire_python *w, uint32_t *ret)
+{
+	char text[UTF8_MAX];
+	struct store_frame f = { .kind = FRAME_USER, .module = p->module, .line = w->line < INT32_MAX ? w->line : 0 };
+	size_t n = to_utf8(w->name.text, w->name.bytes, w->name.width, text);
+	int rc = n ? store_add_string(p->store, text, n, &f.function) : store_add_string(p->store, "[unknown]", 9, &f.function);
+	n = to_utf8(w->file.text, w->file.bytes, w->file.width, text);
+	if (!rc && n)
+		rc = store_add_string(p->store, text, n, &f.file);
+	return rc ? rc : store_add_frame(p->store, &f, ret);
+}
+
+void pythons_record(struct pythons *p, const struct wire_record *r, const void *payload)
+{
+	struct wire_python w;
+	if (r->size != sizeof(w))
+		return;
+	memcpy(&w, payload, sizeof(w));
+	if (w.name.bytes > PYTHON_TEXT_MAX || w.file.bytes > PYTHON_TEXT_MAX || !is_width(w.name.width) || !is_width(w.file.width))
+		return;
+	struct code c = { .start_ns = r->start_ns, .code = w.id, .tgid = r->tgid, .exec_id = r->exec_id };
+	if (add_frame(p, &w, &c.frame))
+		return;
+	uint32_t hash = hash_of(p, &c), id = idhash_find(&p->hash, hash, same_code, p, &c);
+	if (id != IDHASH_NONE) {
+		p->codes[id].frame = c.frame; /* described once more: what had been noted of it was thrown out */
+		return;
+	}
+	if (p->n == CODES_MAX || ARRAY_RESERVE(p->codes, p->cap, p->n + 1) || idhash_reserve(&p->hash))
+		return;
+	p->codes[p->n] = c;
+	idhash_put(&p->hash, hash, (uint32_t)p->n++);
+}
+
+uint32_t pythons_frame(const struct pythons *p, const struct row *row, uint64_t word)
+{
+	struct code c = { .start_ns = row->start_ns, .code = word & ~PYTHON_ENTRY, .tgid = row->tgid, .exec_id = row->exec_id };
+	uint32_t id = idhash_find(&p->hash, hash_of((struct pythons *)p, &c), same_code, p, &c);
+	return id == IDHASH_NONE ? p->unknown : p->codes[id].frame;
+}
+
+void pythons_forget(struct pythons *p, struct procs *procs)
+{
+	size_t n = 0;
+	uint32_t last = 0;
+	bool alive = false;
+	for (size_t i = 0; i < p->n; i++) {
+		if (!i || p->codes[i].tgid != last)
+			alive = procs_find(procs, last = p->codes[i].tgid, UINT64_MAX) != NULL;
+		if (alive)
+			p->codes[n++] = p->codes[i];
+	}
+	if (n == p->n)
+		return;
+	p->n = n;
+	idhash_clear(&p->hash);
+	for (size_t i = 0; i < n && !idhash_reserve(&p->hash); i++)
+		idhash_put(&p->hash, hash_of(p, &p->codes[i]), (uint32_t)i);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From sampled addresses to the store's frames and stacks: mapping -> file -> symbol -> frame id.
+ *
+ * Files are opened once for each content (build id, else device, inode, time and size), the first time that
+ * somebody maps them, so that a process that is gone at the end of the window still gets its names. Not thread-safe.
+ */
+#ifndef ASCRIBE_STACKS_RESOLVE_H
+#define ASCRIBE_STACKS_RESOLVE_H
+
+#include "proc/proc.h"
+#include "sandbox/downloads.h"
+#include "stacks/jit.h"
+#include "store/store.h"
+#include "symbols/symbols.h"
+
+struct resolver;
+
+/*
+ * Files are parsed by symbolizer, borrowed. The kernel's symbols are read now; when they are not to be had, *ret_warning (errno and text) says why, and kernel
+ * frames stay unresolved.
+ */
+int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct err *ret_warning);
+void resolver_free(struct resolver *r);
+void resolver_ask_jvms(struct resolver *r); /* jits_ask_jvms */
+
+/*
+ * Debug files that this host has not may come from there: asked for when a file is first seen in a stack, that of a process's own program
+ * at its first sample. Borrowed; before the first mapping.
+ */
+void resolver_set_downloads(struct resolver *r, struct downloads *d);
+
+/* Take what has come: names are right from then on. */
+void resolver_take_downloads(struct resolver *r);
+
+/* Every id of the store is void from now on (store_renew). 0 or -errno of the store: to be called again then. */
+int resolver_renewed(struct resolver *r);
+
+/* For procs_new: a file that nobody maps any more. */
+void resolver_file_gone(void *binary);
+
+/* Open the file behind a mapping unless that was tried before. NULL when it is not to be had. */
+struct binary *resolver_binary(struct resolver *r, struct procs *procs, const struct proc_image *im,
+			       const struct proc_map *map);
+
+/*
+ * Could the file behind a mapping not be read (or not be opened once more) only because there was no time for it? Then what was asked
+ * above and below had no answer yet, and is to be asked again later: at the latest after some tries this is false.
+ */
+bool resolver_is_late(const struct proc_map *map);
+
+/*
+ * What tells the content of the file behind a mapping from all others, RESOLVER_CONTENT bytes; NULL when it could not
+ * be read. Borrowed while the mapping is there.
+ */
+#define RESOLVER_CONTENT 32
+const uint8_t *resolver_content(struct resolver *r, struct procs *procs, const struct proc_image *im,
+				const struct proc_map *map);
+
+/* Open the file behind a mapping once more; it has that content. -ENOENT; -EAGAIN: not now. */
+int resolver_open(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct proc_map *map,
+		  int *ret_fd);
+
+/* The bytes of the vdso and their number; NULL when there is none. */
+const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);
+
+struct resolver_stack {
+	const uint64_t *frames; /* kernel frames, then user frames, both leaf first */
+	uint32_t n_kernel, n_user;
+	const uint32_t *python; /* the store's frames of Python code, leaf first; see stacks/interleave.h */
+	const bool *entry;
+	uint32_t n_python;
+	bool python_cut; /* there are more of them towards the root */
+	bool put_off;    /* rather than asking for one place in a file with DWARF alone, see resolver_ask_places */
+};
+
+/* What there is to say about the frames of a stack. */
+struct resolver_flags {
+	bool no_mapping;    /* some user frame lies in no known mapping */
+	bool jit_unnamed;   /* some user frame lies in code that its process made and did not describe */
+	bool names_refused; /* some user frame lies in a file whose symbols were refused */
+	bool names_late;    /* some user frame lies in a file that there was no time to read yet */
+};
+
+/*
+ * The store's stack of a sample; im may be NULL. 0 or -errno of the store. -EINPROGRESS (of a stack that may be put off): some of its places
+ * are wanted now, it is to be resolved again when they have been asked for.
+ */
+int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
+		   uint32_t *ret_stack, struct resolver_flags *ret_flags);
+
+/* Ask DWARF for some of the places that are wanted, many at once; that takes a while. False: none is left. */
+bool resolver_ask_places(struct resolver *r);
+
+/* The process has a sample: ask for the debug file of its program. */
+void resolver_want_program(struct resolver *r, struct procs *procs, const struct proc_image *im);
+
+/* Ask for the debug files of a sample's user frames, as resolver_stack would, without resolving them. */
+void resolver_want_names(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s);
+/*
+ * Take off the frames of a thread that left its CPU which are the scheduler's and our own program's: its stack then begins where
+ * it called the scheduler.
+ */
+void resolver_trim_switch(struct resolver *r, struct resolver_stack *s);
+
+/* The same of a thread that woke another. */
+void resolver_trim_waking(struct resolver *r, struct resolver_stack *s);
+
+/* A mapping appeared that has no file of its own: the process may be making code. */
+void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
+
+/* Before the rows of a drain; drains are drain_ms apart. A part of that, at most 1 s, may go into DWARF. */
+void resolver_begin(struct resolver *r, unsigned drain_ms);
+
+/* May a file of this process be read now, or is the time for its user used up? And how long it then took. */
+bool resolver_may_read(struct resolver *r, const struct proc_image *im);
+void resolver_has_read(struct resolver *r, uint64_t ns);
+
+/* Let go of what belongs to processes that procs has forgotten. */
+void resolver_forget(struct resolver *r, struct procs *procs);
+
+void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret);
+
+/* The stack of idle CPUs. */
+int resolver_idle(struct resolver *r, uint32_t *ret_stack);
+
+#endif

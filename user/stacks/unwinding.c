@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/unwinding.h"
+
+#include "unwind/pool.h"
+#include "unwind/request.h"
+#include "util/array.h"
+#include "util/extent.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BUCKETS 4096
+#define FILES_MAX 65536 /* contents known, with and without rules */
+#define PROCESSES_MAX 16384
+#define ROWS_FIRST (4u << 20) /* bytes of rows made before recording begins: enough for most hosts' busy programs */
+#define ROWS_KEPT (8u << 20)  /* beyond so much files that nobody uses go before more is made */
+#define UNUSED_NS 20000000000ull /* if it has been for so long: what runs again and again is not compiled each time */
+#define GONE_NS 60000000000ull /* and those that nobody has used for so long go in any case */
+#define COMPILE_MS 2000u
+#define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
+#define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
+#define MAPPED_NS 1000000000ull
+#define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
+
+/* One content of a file. */
+struct code {
+	struct code *next;
+	uint8_t id[RESOLVER_CONTENT];
+	uint32_t users;    /* processes that are published with it */
+	bool tried;        /* compiled, or found impossible */
+	bool no_room;      /* to be tried again when there is room */
+	struct symbols_again again; /* there was no time to compile it */
+	uint64_t used_ns;  /* when the last user went */
+	struct unwind_code part;
+};
+
+struct process {
+	struct process *next;
+	uint32_t tgid, exec_id;
+	uint64_t start_ns;
+	bool waits;
+	uint64_t asked;    /* in this order; ourselves last */
+	bool lacks;        /* one of its files found no room, or no time: */
+	bool late;
+	uint32_t first, n; /* ranges that are published */
+	struct code **codes;
+	uint32_t n_codes;
+};
+
+struct unwinding {
+	struct sampler *sampler;
+	struct procs *procs;
+	struct resolver *resolver;
+	struct sandbox *sandbox;
+	unsigned op;
+	struct sampler_unwind shared;
+	struct unwind_pool *pool;
+	struct extents ranges;
+	struct code *codes[BUCKETS];
+	struct process *processes[BUCKETS];
+	size_t n_codes, n_processes, n_waiting, n_lacking;
+	uint64_t retry_ns; /* when to look for room again */
+	uint64_t unmap_ns;
+	uint64_t young_until_ns, asked;
+	struct unwinding_stats stats;
+};
+
+static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
+{
+	*ret_rows = NULL;
+	return sampler_add_shard(ctx, shard);
+}
+
+static uint32_t *map_shard(void *ctx, unsigned shard)
+{
+	return sampler_shard(ctx, shard);
+}
+
+static int drop_shard(void *ctx, unsigned shard)
+{
+	return sampler_drop_shard(ctx, shard);
+}
+
+int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+		  const struct unwinding_config *config)
+{
+	size_t budget = config->budget;
+	struct unwinding *u = calloc(1, sizeof(*u));
+	if (!u)
+		return -ENOMEM;
+	u->sampler = s;
+	u->procs = procs;
+	u->resolver = r;
+	u->sandbox = config->sandbox;
+	u->op = config->op;
+	sampler_unwind(s, &u->shared);
+	struct unwind_pool_config cfg = { .pages = u->shared.pages, .rules = u->shared.rules, .rows_bytes_max = budget,
+					  .add_shard = add_shard, .map_shard = map_shard, .drop_shard = drop_shard, .ctx = s };
+	int rc = 0;
+	if (budget && u->shared.ranges) {
+		rc = extents_init(&u->ranges, UNWIND_RANGES);
+		rc = rc ? rc : unwind_pool_new(&u->pool, &cfg);
+		rc = rc ? rc : unwind_pool_reserve(u->pool, budget < ROWS_FIRST ? budget : ROWS_FIRST);
+	}
+	if (rc) {
+		unwinding_free(u);
+		return rc;
+	}
+	*ret = u;
+	return 0;
+}
+
+void unwinding_free(struct unwinding *u)
+{
+	if (!u)
+		return;
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct code *c = u->codes[b], *next; c; c = next) {
+			next = c->next;
+			unwind_code_fini(&c->part);
+			free(c);
+		}
+		for (struct process *p = u->processes[b], *next; p; p = next) {
+			next = p->next;
+			free(p->codes);
+			free(p);
+		}
+	}
+	unwind_pool_free(u->pool);
+	extents_fini(&u->ranges);
+	free(u);
+}
+
+uint64_t unwinding_cpu_ns(const struct unwinding *u)
+{
+	struct timespec ts;
+	struct sandbox_stats child;
+	sandbox_stats(u->sandbox, &child);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + child.cpu_ns;
+}
+
+/* ---- files ---- */
+
+static struct code **code_bucket(struct unwinding *u, const uint8_t *id)
+{
+	uint64_t a, b;
+	memcpy(&a, id + 1, sizeof(a));
+	memcpy(&b, id + 16, sizeof(b));
+	return &u->codes[((a ^ b) * 0x9e3779b97f4a7c15ull >> 32) % BUCKETS];
+}
+
+static struct code *code_get(struct unwinding *u, const uint8_t *id)
+{
+	struct code **at = code_bucket(u, id), *c = *at;
+	while (c && memcmp(c->id, id, sizeof(c->id)))
+		c = c->next;
+	if (c || u->n_codes >= FILES_MAX)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	memcpy(c->id, id, sizeof(c->id));
+	c->next = *at;
+	*at = c;
+	u->n_codes++;
+	return c;
+}
+
+/* The file that nobody uses and that went out of use first, before then_ns, gives up its rows. */
+static bool evict_one(struct unwinding *u, uint64_t then_ns)
+{
+	struct code *oldest = NULL;
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (struct code *c = u->codes[b]; c; c = c->next)
+			if (!c->users && c->part.n_pages && (!oldest || c->used_ns < oldest->used_ns))
+				oldest = c;
+	if (!oldest || oldest->used_ns > then_ns)
+		return false;
+	u->stats.files--;
+	u->stats.rows -= oldest->part.n_rows;
+	u->stats.evicted++;
+	unwind_pool_remove(u->pool, &oldest->part);
+	oldest->tried = false;
+	return true;
+}
+
+static bool let_go(struct unwinding *u);
+
+/* Room for one file more. */
+static bool make_room(struct unwinding *u)
+{
+	return evict_one(u, UINT64_MAX) || (let_go(u) && evict_one(u, UINT64_MAX));
+}
+
+/* Rather than that more memory is made for it what was of use some time ago goes. */
+static void make_old_room(struct unwinding *u, const struct unwind_table *t)
+{
+	uint64_t then = proc_now_ns() - UNUSED_NS;
+	while (!unwind_pool_fits(u->pool, t) && unwind_pool_made(u->pool) >= ROWS_KEPT && evict_one(u, then))
+		;
+}
+
+/* What was made for a moment of many programs is given back, in time. */
+static void give_back(struct unwinding *u)
+{
+	uint64_t then = proc_now_ns() - GONE_NS;
+	struct unwind_pool_stats pool;
+	if (!u->pool || unwind_pool_made(u->pool) <= ROWS_KEPT)
+		return;
+	do
+		unwind_pool_stats(u->pool, &pool);
+	while (pool.rows_bytes > ROWS_KEPT && evict_one(u, then));
+	unwind_pool_trim(u->pool, ROWS_KEPT); /* a bpf() call: one */
+}
+
+/* The vdso is the kernel's: it is compiled here. */
+static int compile_vdso(struct unwinding *u, struct unwind_table **ret)
+{
+	size_t size;
+	struct elf_image img;
+	const uint8_t *bytes = resolver_vdso(u->resolver, &size);
+	int rc = bytes ? elf_image_open_memory(&img, bytes, size, "[vdso]", NULL) : -ENOENT;
+	if (rc)
+		return rc;
+	rc = unwind_compile(ret, &img, "[vdso]", NULL);
+	elf_image_fini(&img);
+	return rc;
+}
+
+static int compile_file(struct unwinding *u, const char *path, int fd, struct unwind_table **ret)
+{
+	struct buf reply = BUF_INIT;
+	size_t len = strlen(path);
+	struct sandbox_call c = {
+		.op = u->op,
+		.bytes = path,
+		.len = len < 255 ? len : 255,
+		.fds = &fd,
+		.n_fds = 1,
+		.deadline_ms = COMPILE_MS,
+		.max_reply = UNWIND_REPLY_MAX,
+	};
+	int rc = sandbox_run(u->sandbox, &c, &reply);
+	rc = rc ? rc : unwind_decode(ret, &reply);
+	buf_fini(&reply);
+	return rc;
+}
+
+static void compile(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m)
+{
+	struct unwind_table *t = NULL;
+	uint64_t begin = unwinding_cpu_ns(u);
+	bool vdso = !strcmp(m->file->path, "[vdso]");
+	int fd = -1;
+	c->no_room = false;
+	if (!resolver_may_read(u->resolver, im)) {
+		symbols_put_off(&c->again, -EBUSY);
+		return;
+	}
+	if (!vdso && resolver_open(u->resolver, u->procs, im, m, &fd))
+		return; /* the process is gone; the next one that maps it will do */
+	c->tried = true;
+	struct sandbox_stats before, after;
+	sandbox_stats(u->sandbox, &before);
+	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, m->file->path, fd, &t);
+	sandbox_stats(u->sandbox, &after);
+	resolver_has_read(u->resolver, after.cpu_ns - before.cpu_ns);
+	if (fd >= 0)
+		close(fd);
+	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc)) {
+		c->tried = false;
+		return;
+	}
+	c->again = (struct symbols_again){ 0 };
+	bool compiled = !rc;
+	if (!rc) {
+		make_old_room(u, t);
+		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
+			;
+		c->no_room = rc == -ENOSPC;
+		u->stats.over_budget += rc == -ENOSPC || rc == -E2BIG;
+		u->stats.refused_entries += t->refused;
+	}
+	unwind_table_free(t);
+	u->stats.compiled++;
+	u->stats.files += !rc;
+	u->stats.rows += rc ? 0 : c->part.n_rows;
+	u->stats.refused += !compiled && rc != -ENOENT && rc != -EPROTONOSUPPORT; /* 32-bit code has no rules */
+	u->stats.compile_ns += unwinding_cpu_ns(u) - begin;
+}
+
+/* ---- processes ---- */
+
+static struct process **process_find(struct unwinding *u, uint32_t tgid)
+{
+	struct process **at = &u->processes[(tgid * 0x9e3779b1u >> 16) % BUCKETS];
+	while (*at && (*at)->tgid != tgid)
+		at = &(*at)->next;
+	return at;
+}
+
+static void wait_for(struct unwinding *u, struct process *p, bool waits)
+{
+	u->n_waiting += (size_t)waits - (size_t)p->waits;
+	p->waits = waits;
+}
+
+static void set_lacks(struct unwinding *u, struct process *p, bool lacks)
+{
+	u->n_lacking += (size_t)lacks - (size_t)p->lacks;
+	p->lacks = lacks;
+}
+
+/* The ranges and files of a process that is not published any more. */
+static void release(struct unwinding *u, uint32_t first, uint32_t n, struct code **codes, uint32_t n_codes)
+{
+	uint64_t now = proc_now_ns();
+	if (n)
+		extents_give(&u->ranges, first, n);
+	for (uint32_t i = 0; i < n_codes; i++)
+		if (!--codes[i]->users)
+			codes[i]->used_ns = now;
+	free(codes);
+}
+
+/* Replace what is published of p by n ranges at first, which use codes. */
+static void publish(struct unwinding *u, struct process *p, uint32_t first, uint32_t n, struct code **codes,
+		    uint32_t n_codes)
+{
+	uint32_t old_first = p->first, old_n = p->n, old_n_codes = p->n_codes;
+	struct code **old_codes = p->codes;
+	for (uint32_t i = 0; i < n_codes; i++)
+		codes[i]->users++;
+	p->first = first;
+	p->n = n;
+	p->codes = codes;
+	p->n_codes = n_codes;
+	sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)n << 32 | first);
+	if (old_n)
+		sampler_pass(u->sampler);
+	release(u, old_first, old_n, old_codes, old_n_codes);
+}
+
+static bool has_ended(struct unwinding *u, const struct process *p)
+{
+	return !proc_image_alive(procs_find(u->procs, p->tgid, UINT64_MAX));
+}
+
+static void unpublish(struct unwinding *u, struct process *p)
+{
+	sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, 0);
+	if (p->n)
+		sampler_pass(u->sampler);
+	release(u, p->first, p->n, p->codes, p->n_codes);
+	p->first = p->n = p->n_codes = 0;
+	p->codes = NULL;
+}
+
+/* Processes that have ended use nothing any more, also before the window ends. True when there was one. */
+static bool let_go(struct unwinding *u)
+{
+	bool any = false;
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct process *p = u->processes[b]; p; p = p->next) {
+			if (!p->n || !has_ended(u, p))
+				continue;
+			unpublish(u, p);
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* The code of a mapping's file, NULL when there is none to be had. */
+static struct code *map_code(struct unwinding *u, const struct proc_image *im, const struct proc_map *m)
+{
+	const uint8_t *id = NULL;
+	if (m->file->path[0] == '/' || !strcmp(m->file->path, "[vdso]"))
+		id = resolver_content(u->resolver, u->procs, im, m);
+	return id ? code_get(u, id) : NULL;
+}
+
+static struct unwind_range make_range(struct unwinding *u, const struct proc_image *im, const struct proc_map *m,
+				      const struct code *c)
+{
+	struct unwind_range r = { .start = m->start, .end = m->end };
+	struct binary *b = c && c->part.n_pages ? resolver_binary(u->resolver, u->procs, im, m) : NULL;
+	uint64_t bias;
+	if (!b || binary_bias(b, m->start, m->pgoff, &bias))
+		return r;
+	r.bias = bias + (c->part.first_page << UNWIND_PAGE_BITS);
+	r.page = c->part.page;
+	r.n_pages = c->part.n_pages;
+	return r;
+}
+
+/* All files compiled? False when there was no time for the rest. */
+static bool compile_all(struct unwinding *u, const struct proc_image *im, uint64_t until_ns)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		if (!c || c->tried || !symbols_is_due(&c->again))
+			continue;
+		if (unwinding_cpu_ns(u) >= until_ns)
+			return false;
+		compile(u, c, im, &im->maps[i]);
+	}
+	return true;
+}
+
+/* Is there a file that there was no time to read or to compile? */
+static bool is_late(struct unwinding *u, const struct proc_image *im)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		if (c && c->tried)
+			continue;
+		if (resolver_is_late(&im->maps[i]) || (c && c->again.at_ns))
+			return true;
+	}
+	return false;
+}
+
+static bool lacks_room(struct unwinding *u, const struct proc_image *im)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		if (c && c->no_room)
+			return true;
+	}
+	return false;
+}
+
+/* The files of a process, by +1 and -1: none is thrown out for another one of the same process. */
+static void hold(struct unwinding *u, const struct proc_image *im, uint32_t by)
+{
+	uint64_t now = proc_now_ns();
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		if (!c)
+			continue;
+		c->users += by;
+		c->used_ns = now;
+	}
+}
+
+/* Mappings without a file that touch are one, so that a process that makes code has few. */
+static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct unwind_range *out, struct code **codes,
+		       uint32_t *ret_codes)
+{
+	uint32_t n = 0, n_codes = 0;
+	for (uint32_t i = 0; i < im->n_maps && n < UNWIND_PROC_RANGES_MAX; i++) {
+		struct code *c = map_code(u, im, &im->maps[i]);
+		struct unwind_range r = make_range(u, im, &im->maps[i], c);
+		if (n && !r.n_pages && !out[n - 1].n_pages && out[n - 1].end == r.start) {
+			out[n - 1].end = r.end;
+			continue;
+		}
+		out[n++] = r;
+		if (r.n_pages)
+			codes[n_codes++] = c;
+	}
+	*ret_codes = n_codes;
+	return n;
+}
+
+static void make_ranges(struct unwinding *u, struct process *p, const struct proc_image *im)
+{
+	struct unwind_range *r = malloc(UNWIND_PROC_RANGES_MAX * sizeof(*r));
+	struct code **codes = malloc(UNWIND_PROC_RANGES_MAX * sizeof(struct code *));
+	uint32_t n, n_codes, first;
+	if (!r || !codes)
+		goto out;
+	n = gather(u, im, r, codes, &n_codes);
+	if (p->n == n && !memcmp(r, u->shared.ranges + p->first, n * sizeof(*r)))
+		goto out;
+	if (extents_take(&u->ranges, n, &first)) {
+		u->stats.ranges_full++;
+		goto out;
+	}
+	memcpy(u->shared.ranges + first, r, n * sizeof(*r));
+	struct code **fitted = realloc(codes, (n_codes ? n_codes : 1) * sizeof(struct code *));
+	publish(u, p, first, n, fitted ? fitted : codes, n_codes);
+	codes = NULL;
+out:
+	free(r);
+	free(codes);
+}
+
+/* False: there is more to be compiled first. */
+static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
+{
+	const struct proc_image *im = procs_find(u->procs, p->tgid, UINT64_MAX);
+	if (!im || im->to_ns != UINT64_MAX || !im->n_maps)
+		return true;
+	hold(u, im, 1);
+	resolver_want_program(u->resolver, u->procs, im);
+	bool all = compile_all(u, im, until_ns);
+	if (all) {
+		make_ranges(u, p, im);
+		p->late = is_late(u, im);
+		set_lacks(u, p, p->late || lacks_room(u, im));
+	}
+	hold(u, im, -1u);
+	return all;
+}
+
+void unwinding_new_process(struct unwinding *u, const struct wire_record *rec)
+{
+	struct process **at = process_find(u, rec->tgid), *p = *at;
+	if (!u->pool)
+		return;
+	if (!p) {
+		p = u->n_processes < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
+		if (!p)
+			return;
+		p->tgid = rec->tgid;
+		*at = p;
+		u->n_processes++;
+	}
+	if (p->start_ns != rec->start_ns || p->exec_id != rec->exec_id) { /* the table has forgotten the old image */
+		sampler_pass(u->sampler);
+		release(u, p->first, p->n, p->codes, p->n_codes);
+		p->first = p->n = p->n_codes = 0;
+		p->codes = NULL;
+		p->start_ns = rec->start_ns;
+		p->exec_id = rec->exec_id;
+	} else if (p->n) { /* asked again: the table has lost it */
+		sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)p->n << 32 | p->first);
+	}
+	p->asked = p->tgid == (uint32_t)getpid() ? UINT64_MAX : ++u->asked; /* we have many files, and others wait */
+	wait_for(u, p, true);
+	u->young_until_ns = proc_now_ns() + YOUNG_NS;
+}
+
+void unwinding_known(struct unwinding *u, uint32_t tgid)
+{
+	const struct process *p = *process_find(u, tgid);
+	if (p && p->n)
+		sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)p->n << 32 | p->first);
+}
+
+bool unwinding_expects_news(const struct unwinding *u)
+{
+	return proc_now_ns() < u->young_until_ns;
+}
+
+void unwinding_mapped(struct unwinding *u, uint32_t tgid)
+{
+	if (tgid) {
+		struct process *p = *process_find(u, tgid);
+		if (p)
+			wait_for(u, p, true);
+		return;
+	}
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (struct process *p = u->processes[b]; p; p = p->next)
+			wait_for(u, p, true);
+}
+
+/* Is there a file with rows that nobody uses? */
+static bool has_room(const struct unwinding *u)
+{
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (const struct code *c = u->codes[b]; c; c = c->next)
+			if (!c->users && c->part.n_pages)
+				return true;
+	return false;
+}
+
+/* Files that found no room, or no time, in processes that still run: there may be some by now. */
+static void try_again(struct unwinding *u)
+{
+	u->retry_ns = proc_now_ns() + RETRY_MS * 1000000ull;
+	let_go(u);
+	bool room = has_room(u);
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct code *c = u->codes[b]; c; c = c->next)
+			if (c->no_room && room)
+				c->tried = false;
+		for (struct process *p = u->processes[b]; p; p = p->next)
+			if (p->lacks && (room || p->late))
+				wait_for(u, p, true);
+	}
+}
+
+static struct process *next_waiting(struct unwinding *u)
+{
+	struct process *next = NULL;
+	for (size_t b = 0; b < BUCKETS; b++)
+		for (struct process *p = u->processes[b]; p; p = p->next)
+			if (p->waits && (!next || p->asked < next->asked))
+				next = p;
+	return next;
+}
+
+/* Rows are written, and read here, when processes begin. */
+static void unmap(struct unwinding *u)
+{
+	sampler_unmap_shards(u->sampler);
+	u->unmap_ns = proc_now_ns() + MAPPED_NS;
+}
+
+int unwinding_tick(struct unwinding *u)
+{
+	int idle = u->n_lacking ? RETRY_MS : -1;
+	if (u->n_lacking && proc_now_ns() >= u->retry_ns)
+		try_again(u);
+	if (!u->n_waiting && proc_now_ns() >= u->unmap_ns)
+		unmap(u);
+	if (!u->n_waiting)
+		return idle;
+	uint64_t until = unwinding_cpu_ns(u) + TICK_NS;
+	while (u->n_waiting) {
+		struct process *p = next_waiting(u);
+		if (!p || !update(u, p, until))
+			return 0;
+		wait_for(u, p, false);
+		if (u->n_waiting && unwinding_cpu_ns(u) >= until)
+			return 0;
+	}
+	return idle;
+}
+
+int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct user_registers *regs,
+		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
+		   enum counter *ret_end)
+{
+	static struct unwind_range ranges[UNWIND_PROC_RANGES_MAX];
+	static struct code *codes[UNWIND_PROC_RANGES_MAX];
+	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, NULL, map_shard, u->sampler };
+	uint32_t n_codes;
+	const struct proc_image *im = procs_find(u->procs, tgid, ns);
+	if (!im && now && !procs_scan_one(u->procs, tgid))
+		im = procs_find(u->procs, tgid, ns);
+	if (!im && !now)
+		return -EAGAIN;
+	if (im) {
+		hold(u, im, 1);
+		bool all = compile_all(u, im, until_ns);
+		if (all || now)
+			t.n_ranges = gather(u, im, ranges, codes, &n_codes);
+		hold(u, im, -1u);
+		if (!all && !now)
+			return -EAGAIN;
+	}
+	*ret_n = unwind_walk(&t, memory, regs, out, ret_end);
+	return 0;
+}
+
+void unwinding_forget(struct unwinding *u)
+{
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct process **at = &u->processes[b]; *at;) {
+			struct process *p = *at;
+			if (!has_ended(u, p)) {
+				at = &p->next;
+				continue;
+			}
+			unpublish(u, p);
+			wait_for(u, p, false);
+			set_lacks(u, p, false);
+			*at = p->next;
+			free(p);
+			u->n_processes--;
+		}
+	}
+	give_back(u);
+	unmap(u);
+}
+
+void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret)
+{
+	struct unwind_pool_stats pool = { 0 };
+	if (u->pool)
+		unwind_pool_stats(u->pool, &pool);
+	*ret = u->stats;
+	ret->bytes = pool.rows_bytes;
+	ret->unmapped = sampler_unmapped(u->sampler);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unwind rules for the processes that are sampled: when the program meets a process for the first time it asks, the
+ * files that the process maps are compiled (each content once), and its mappings published. What nobody has sampled
+ * costs nothing.
+ *
+ * Rows have a budget. When it is spent the files go that no published process maps, those first that went out of use
+ * first; when all are in use the new file gets no rules until one of them goes, which is counted; one that is
+ * larger than the budget never gets any. Not thread-safe.
+ */
+#ifndef ASCRIBE_STACKS_UNWINDING_H
+#define ASCRIBE_STACKS_UNWINDING_H
+
+#include "sampler/sampler.h"
+#include "stacks/resolve.h"
+#include "unwind/walk.h"
+
+struct unwinding;
+
+/* Files are compiled by op (unwind_op) of sandbox, which is borrowed. budget: bytes of rows; 0: frame pointers alone. */
+struct unwinding_config {
+	struct sandbox *sandbox;
+	unsigned op;
+	size_t budget;
+};
+int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+		  const struct unwinding_config *cfg);
+void unwinding_free(struct unwinding *u);
+
+/* The program does not know this image. */
+void unwinding_new_process(struct unwinding *u, const struct wire_record *rec);
+
+/* The BPF program knows this process now: what was compiled for it before can be told. */
+void unwinding_known(struct unwinding *u, uint32_t tgid);
+
+/* This process has mapped something. tgid 0: any process may have. */
+void unwinding_mapped(struct unwinding *u, uint32_t tgid);
+
+/* A process is new and goes on mapping its libraries: the side-band should be read more often than it otherwise is. */
+bool unwinding_expects_news(const struct unwinding *u);
+
+/* Compile and publish what is due, some milliseconds of it. In how many ms it should be called again; -1: nothing waits. */
+int unwinding_tick(struct unwinding *u);
+
+/*
+ * The frames of a sample of this process at ns, from a copy of its registers and memory, as unwind_walk; what its image mapped
+ * then is compiled first, until CPU time until_ns. -EAGAIN: there was no time for all of it; with `now`, what is not
+ * compiled has no rules.
+ */
+int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct user_registers *regs,
+		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
+		   enum counter *ret_end);
+
+/* CPU time of this thread and of those who compile for it. */
+uint64_t unwinding_cpu_ns(const struct unwinding *u);
+
+/* After each window: processes that are gone. */
+void unwinding_forget(struct unwinding *u);
+
+struct unwinding_stats {
+	uint64_t files, rows;        /* with rules, now */
+	uint64_t compiled;           /* since the start */
+	uint64_t evicted;            /* for lack of room, while nobody used them */
+	uint64_t over_budget;        /* files that found no room */
+	uint64_t refused;            /* files whose unwind information could not be used */
+	uint64_t refused_entries;    /* of the others: entries that could not be understood */
+	uint64_t ranges_full;        /* processes that found no room for their mappings */
+	uint64_t compile_ns;         /* of CPU */
+	size_t bytes;                /* of rows */
+	size_t unmapped;             /* kernel memory for rows that is not part of our resident memory now */
+};
+void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret);
+
+#endif
