@@ -121,3 +121,8 @@ bench-sched: ## what watching the scheduler (record --wall) costs, as root; RUNS
 
 .PHONY: bench-sched
 -include $(BENCH_TOGGLED:=.d)
+
+bench-churn: $(BUILD)/ascribe ## what recording costs beside compilers and short processes, against perf, as root; RUNS=3
+	$(Q)BUILD=$(BUILD) RUNS=$(or $(RUNS),3) bash tests/bench/churn.sh
+
+.PHONY: bench-churn

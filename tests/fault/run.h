@@ -22,6 +22,15 @@ static inline size_t run_size(size_t usual, size_t full)
 	return run_full() ? full : usual;
 }
 
+/* The step of a sweep: one failure in so many. Sanitizers are slow and look for other things, so they take one in four of these. */
+static inline size_t run_step(size_t usual, size_t full)
+{
+#ifdef __SANITIZE_ADDRESS__
+	usual *= 4;
+#endif
+	return run_size(usual, full);
+}
+
 /*
  * Where a sample begins that cannot be all: another place each day, so that all of it is looked at in time. ASCRIBE_FAULT_SEED
  * repeats a run.

@@ -20,6 +20,16 @@ ready() { # status, text: within 30 s
 	return 1
 }
 
+says() { # file, text: within 20 s, more than a window
+	local i
+	for i in $(seq 80); do
+		grep -q "$2" "$1" && return
+		sleep 0.25
+	done
+	cat "$1"
+	return 1
+}
+
 # ---- the disk ----
 background "$hasty" daemon -s "$dir/small/store" -l "unix:$dir/sock" --store-max 16MiB 2>log
 daemon=$pid
@@ -27,7 +37,7 @@ ok "ready" ready 200 ready
 dd if=/dev/zero of=small/filler bs=64k 2>/dev/null
 ok "the disk is full: not ready" ready 503 'no window was written'
 ok "it lives" test "$(curl -s --unix-socket sock http://x/healthz)" = ok
-ok "the log says why" grep -q 'could not be written' log
+ok "the log says why" says log 'could not be written'
 rm small/filler
 ok "there is room: ready" ready 200 ready
 

@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Compare what recording costs beside compilers, interpreters and short processes: ascribe against `perf record -a -g` with
+# `perf script`. Runs are interleaved; medians are printed. CPU time is that of the recorder's cgroup, so its children
+# count, and of its BPF programs, which run in other processes' time. Arguments: none. RUNS=3 SECONDS_EACH=20 BUILD=build.
+set -eu
+ascribe=$(realpath "${BUILD:-build}/ascribe")
+runs=${RUNS:-3} each=${SECONDS_EACH:-20}
+dir=$(mktemp -d)
+cgroups=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+[ -n "$cgroups" ] || { echo "churn: no cgroup v2 filesystem is mounted; mount one" >&2; exit 1; }
+group=$cgroups/ascribe-bench-$$
+mkdir "$group"
+stats_before=$(sysctl -n kernel.bpf_stats_enabled)
+loads=()
+
+at_exit() {
+	for pid in "${loads[@]}"; do kill -TERM -- "-$pid" 2>/dev/null || :; done
+	sysctl -qw kernel.bpf_stats_enabled="$stats_before"
+	rmdir "$group" 2>/dev/null || :
+	rm -rf "$dir"
+}
+trap at_exit EXIT
+sysctl -qw kernel.bpf_stats_enabled=1
+
+cat >"$dir/a.c" <<'EOF'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+int work(int *v, size_t n) { qsort(v, n, sizeof(*v), compare); return printf("%d\n", v[n / 2]); }
+EOF
+cat >"$dir/b.cpp" <<'EOF'
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+std::string work(std::vector<std::string> v) { std::map<std::string, int> n; for (auto &s : v) n[s]++; std::sort(v.begin(), v.end()); return n.begin()->first; }
+EOF
+
+set -m
+(cd "$dir" && while :; do gcc -O2 -c -o a.o a.c; g++ -O1 -c -o b.o b.cpp; done) >/dev/null 2>&1 &
+loads+=($!)
+(cd "$dir" && while :; do python3 -c 'import json'; perl -e '$x = 1'; for i in 1 2 3 4 5 6 7 8; do sh -c 'ls >list; sed -n 1p list; true'; done; done) >/dev/null 2>&1 &
+loads+=($!)
+set +m
+
+# The time, in microseconds, of all BPF programs whose recorder is process $1.
+bpf_us() {
+	bpftool prog show -j 2>/dev/null | python3 -c '
+import json, sys
+print(sum(p.get("run_time_ns", 0) for p in json.load(sys.stdin) if any(o["pid"] == int(sys.argv[1]) for o in p.get("pids", []))) // 1000)' "$1"
+}
+
+usage_us() { sed -n 's/^usage_usec //p' "$group/cpu.stat"; }
+
+# in_group COMMAND ...: in the background, in the cgroup; its id in $pid
+in_group() {
+	bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$group" "$@" >"$dir/log" 2>&1 &
+	pid=$!
+}
+
+ascribe_once() { # name, arguments: appends "percent MiB" to the name's file
+	local name=$1 before after bpf peak
+	shift
+	before=$(usage_us)
+	in_group "$ascribe" record -a -o "$dir/store" "$@"
+	sleep "$each"
+	bpf=$(bpf_us $pid)
+	peak=$(awk '/^VmHWM/ { print $2 / 1024 }' "/proc/$pid/status")
+	kill -INT $pid
+	wait $pid || { cat "$dir/log" >&2; exit 1; }
+	after=$(usage_us)
+	rm -rf "$dir/store"
+	echo "$((after - before + bpf)) $bpf $peak" >>"$dir/$name.runs"
+}
+
+perf_once() { # name, rate
+	local before after
+	before=$(usage_us)
+	in_group perf record -q -a -g -F "$2" -e cpu-clock -o "$dir/perf.data"
+	sleep "$each"
+	kill -INT $pid
+	wait $pid || :
+	in_group perf script -i "$dir/perf.data"
+	wait $pid || :
+	after=$(usage_us)
+	rm -f "$dir/perf.data"
+	echo "$((after - before)) 0 0" >>"$dir/$1.runs"
+}
+
+sleep 3
+for _ in $(seq "$runs"); do
+	ascribe_once ascribe-19 -F 19
+	perf_once perf-19 19
+	ascribe_once ascribe-99 -F 99
+	perf_once perf-99 99
+	ascribe_once wall-19 -F 19 --wall
+	ascribe_once waker-19 -F 19 --wall --waker
+done
+
+python3 - "$dir" "$each" <<'EOF'
+import statistics, sys
+dir, each = sys.argv[1], float(sys.argv[2])
+def runs(name):
+    return [[float(x) for x in line.split()] for line in open(f"{dir}/{name}.runs")]
+def percent(name, column=0):
+    return statistics.median(r[column] for r in runs(name)) / each / 1e4
+print(f"{'':12}{'of one CPU':>12}{'of it BPF':>12}{'memory':>12}")
+for name in "ascribe-19", "perf-19", "ascribe-99", "perf-99", "wall-19", "waker-19":
+    memory = statistics.median(r[2] for r in runs(name))
+    print(f"{name:12}{percent(name):11.2f}%{percent(name, 1):11.2f}%" + (f"{memory:8.1f} MiB" if memory else ""))
+bad = 0
+for what, has, most in (("19 Hz, times perf", percent("ascribe-19") / percent("perf-19"), 1), ("99 Hz, times perf", percent("ascribe-99") / percent("perf-99"), 1),
+                        ("--wall, % of a CPU", percent("wall-19"), 1.5), ("--wall --waker, % of a CPU", percent("waker-19"), 2.5)):
+    print(f"{what:30}{has:8.2f}   (aim {most})")
+    bad |= has > most
+sys.exit(bad)
+EOF
