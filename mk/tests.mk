@@ -14,7 +14,7 @@ UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/
 # Of a list, of a directory, and of a directory those that need the machine for themselves.
 script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
-alone = $(call script_list,$(filter-out $(BESIDE) $(WAITING),$(sort $(wildcard tests/$(1)/*.sh))))
+alone = $(call script_list,$(filter-out $(BESIDE) $(PAIRED) $(WAITING),$(sort $(wildcard tests/$(1)/*.sh))))
 # These look at no share of time: they run beside whatever uses both CPUs. The store's faults have as many processes as there are CPUs: one of
 # those, one of these, which wait much of their time.
 BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.sh \
@@ -24,6 +24,7 @@ BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.s
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
 # Nor do these, but they want a CPU when they want it: two at a time.
 UNIT_PAIRED := test_sandbox test_symbols_sources
+PAIRED := $(patsubst %,tests/record/%.sh,jit foreign names names_bad recipes hostile top filter python renew pprof otel)
 UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
 # These hardly do anything but wait: three at a time.
 WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/daemon.sh http/full.sh record/waits_long.sh record/python_waits.sh)
@@ -145,18 +146,19 @@ test: ## install, build, pass every test
 	$(Q)PHASES=$(PHASES) tools/test '-j2=beside each other' \
 		'layers=tools/check-layers' \
 		'headers=$(MAKE) --no-print-directory check-headers' \
+		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
 		$(foreach t,$(UNIT_BESIDE),'unit/$(t)=$(BUILD)/tests/$(t)') \
 		$(foreach t,$(UNIT_BESIDE),'asan/$(t)=$(ASAN)/tests/$(t)') \
 		'tsan/hist_threads=$(TSAN)' \
 		$(foreach t,$(ALTERNATE),$(if $(filter %.sh,$(t)),$(call script_list,$(t)),'$(if $(filter $(ASAN)/%,$(t)),asan-)fault/$(notdir $(t))=$(t)')) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
-		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		'labels/key=bash tests/labels/key.sh' \
 		$(call scripts,cli) \
 		'-j2=in pairs' \
 		$(foreach t,$(UNIT_PAIRED),'unit/$(t)=$(BUILD)/tests/$(t)') \
 		$(foreach t,$(UNIT_PAIRED),'asan/$(t)=$(ASAN)/tests/$(t)') \
+		$(call script_list,$(PAIRED)) \
 		-j3=waiting \
 		$(call script_list,$(WAITING)) \
 		-j1=alone \
