@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chain of calls of chains.c, in Rust: main -> run -> chain_a -> chain_b -> chain_c -> leaf, for so many seconds.
-use std::hint::black_box;
 use std::time::{Duration, Instant};
+
+// Hide a value from the optimizer: std::hint::black_box is stable since Rust 1.66 only.
+#[inline(always)]
+fn black_box<T: Copy>(x: T) -> T {
+    unsafe { std::ptr::read_volatile(&x) }
+}
 
 #[inline(never)]
 fn leaf(mut x: u64) -> u64 {
@@ -33,7 +38,7 @@ fn chain_a(x: u64) -> u64 {
 
 #[inline(never)]
 fn run(x: u64) {
-    black_box(chain_a(black_box(x)));
+    let _ = black_box(chain_a(black_box(x)));
 }
 
 fn main() {
