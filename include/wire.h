@@ -130,8 +130,8 @@ struct stack_ref {
 
 struct half {
 	__u64 counters[N_COUNTERS];
-	__u64 ran[MAX_EVENTS];    /* samples that reached the program, idle and outside ones too */
-	__u64 period[MAX_EVENTS]; /* the sum of their periods */
+	__u64 ran[MAX_EVENTS];     /* samples that reached the program, idle and outside ones too */
+	__u64 covered[MAX_EVENTS]; /* of the event's count: what the ticks that ran cover, samples or not */
 	__u64 outside[MAX_EVENTS]; /* not of the selection */
 	__u64 idle; /* samples of an idle CPU, outside of the selection or not */
 	__u64 run_begin; /* CLOCK_MONOTONIC */
@@ -242,6 +242,7 @@ struct config {
 		__u64 from, to;
 	} bottom_half, backlog; /* kernel functions; 0: not known */
 	__u64 address_mask; /* bits of a user address; arm64 signs return addresses above them */
+	__u64 period_ns[MAX_EVENTS]; /* of a clock: time that one sample stands for; 0: each hit is a sample */
 };
 
 enum selection {
