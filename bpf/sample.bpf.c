@@ -71,11 +71,11 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	}
 	if (key->kind == ROW_TASK)
 		key->set_id = read_labels(&im, &labels);
-	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
+	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, half_key, tail, USER_FRAMES_MAX, &len);
 	if (len.later && !copy_send(half_key, key, len.n_kernel))
 		len.user_end = COUNTER_copied;
 	if (key->kind == ROW_TASK && len.user_end != COUNTER_copied)
-		len.n_python = python_stack(&im, half_key, len.n_kernel + len.n_user);
+		len.n_python = python_stack(&im, half_key, len.n_kernel + len.n_user, STACK_WORDS_MAX);
 	if (len.user_end != COUNTER_copied && !keep_row(h, half_key, key, &len))
 		return;
 	count(h, labels.flag);

@@ -340,18 +340,22 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 	s->n = (__u32)(ranges >> 32);
 }
 
+/* The verifier follows each turn of a loop: long stacks are walked in parts, by a function that it checks once. */
+#define UNWIND_PART 128
+
 /*
- * The frames from the state's on, to out[from], out[from + 1], ... below 2 * MAX_FRAMES: their number << 8 | the counter that
- * says why they end.
+ * The frames from the state's on, `max` at most and UNWIND_PART, to out[from], out[from + 1], ... below
+ * KERNEL_FRAMES_MAX + USER_FRAMES_MAX: their number << 8 | the counter that says why they end. After `truncated`
+ * the state is at the next frame.
  */
-static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, __u32 from)
+static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, __u32 from, __u32 max)
 {
 	int end = 0;
 	__u32 n = 0;
-	for (; n < MAX_FRAMES; n++) {
+	for (; n < UNWIND_PART && n < max; n++) {
 		__u64 at = from + n;
 		barrier_var(at);
-		if (at >= 2 * MAX_FRAMES)
+		if (at >= KERNEL_FRAMES_MAX + USER_FRAMES_MAX)
 			break;
 		/* Whoever names it looks at the byte before, too, except for the leaf. */
 		out[at] = s->exact && !s->leaf ? s->pc + 1 : s->pc;

@@ -170,11 +170,11 @@ static int set_sizes(struct sampler *s)
 {
 	struct sample_bpf *k = s->skel;
 	struct config *c = (struct config *)&k->rodata->cfg;
-	long max = MAX_FRAMES;
+	long max = KERNEL_FRAMES_MAX;
 	FILE *f = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
 	if (f) {
-		if (fscanf(f, "%ld", &max) != 1 || max > MAX_FRAMES || max < 1)
-			max = MAX_FRAMES;
+		if (fscanf(f, "%ld", &max) != 1 || max > KERNEL_FRAMES_MAX || max < 1)
+			max = KERNEL_FRAMES_MAX;
 		fclose(f);
 	}
 	*c = (struct config){
