@@ -73,6 +73,7 @@ struct {
 struct unwind_cpu {
 	struct unwind_state state;
 	saved_regs regs;
+	__u32 at;    /* in a search: the next frame of the slot; in a recording: how many there are */
 };
 
 struct {
@@ -120,6 +121,8 @@ static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
 {
 	return bpf_probe_read_user(to, n, (void *)at);
 }
+
+#include "reuse.bpf.h"
 
 #if defined(UNWIND_FOR_ARM64)
 static __always_inline __u64 unwind_address_mask(void)
@@ -177,11 +180,18 @@ __noinline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges, __u32 max)
 	if (bpf_probe_read_kernel(&c->regs, sizeof(c->regs), saved))
 		return COUNTER_no_user_stack;
 	unwind_begin(&c->state, unwind_registers(c->state.reg, &c->regs), ranges);
-	for (int i = 0; i < USER_FRAMES_MAX / UNWIND_PART && end == COUNTER_truncated && n < max; i++) {
+	reuse_begin(c, t, ranges);
+	bool searched = c->state.reuse == REUSE_SEARCH;
+	for (int i = 0; i <= USER_FRAMES_MAX / UNWIND_PART && end == COUNTER_truncated && n < max; i++) {
 		__u32 found = unwind_part(key, n_kernel + n, max - n);
 		n += found >> 8;
 		end = found & 0xff;
+		if (end != UNWIND_KNOWN)
+			continue;
+		n += reuse_take(key, n_kernel + n, max - n);
+		end = COUNTER_truncated;
 	}
+	reuse_end(searched, n);
 	return n << 8 | end;
 }
 

@@ -20,6 +20,7 @@ altstack _start;.*;$base;(interrupted;)?(gsignal|raise).* copied
 alloca _start;.*;$base;by_alloca
 realign _start;.*;$base;by_realign
 deep _start;.*;$base(;by_deep){101}
+turns _start;.*;$base;(odd_turn;at_turn;odd_chain|even_turn;at_turn;even_chain)
 vfork _start;.*;$base;by_vfork
 thread (libc[^;]*|clone3?);[^;]*;thread
 asm _start;.*;$base;by_asm;asm_calls

@@ -57,6 +57,12 @@ static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
 	return walk.m->read(walk.m->ctx, to, n, at) ? 0 : -1;
 }
 
+static __always_inline bool unwind_is_known(struct unwind_state *s)
+{
+	(void)s;
+	return false;
+}
+
 #if defined(UNWIND_FOR_ARM64)
 static __always_inline __u64 unwind_address_mask(void)
 {
