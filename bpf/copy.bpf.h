@@ -140,7 +140,7 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 	c->copy.half = key;
 	c->copy.regs.pc = unwind_registers(c->copy.regs.reg, &c->regs);
 	barrier_var(n);
-	if (n > MAX_FRAMES || bpf_probe_read_kernel(c->copy.kernel, n * 8, arena_ptr(h, h->arena_used)))
+	if (n > KERNEL_FRAMES_MAX || bpf_probe_read_kernel(c->copy.kernel, n * 8, arena_ptr(h, h->arena_used)))
 		return not_sent(h, COUNTER_copy_failed);
 	__u64 sp = c->copy.regs.reg[UNWIND_REG_SP] - COPY_BELOW;
 	__u64 top = BPF_CORE_READ(t, mm, start_stack);

@@ -19,7 +19,7 @@
 struct python_cpu {
 	__u64 at; /* the frame to be read */
 	__u32 n;  /* frames found */
-	__u32 pad;
+	__u32 end; /* words behind the arena's tail at most, those of other frames included */
 	__u8 frame[128]; /* PYTHON_FRAME_BYTES; offsets are masked */
 	__u64 words[16]; /* of a code object, from PYTHON_CODE_FROM on; the last ones are not read */
 	struct wire_record head;
@@ -163,12 +163,23 @@ __noinline int python_step(const struct image *im, __u32 key, __u32 from, __u32 
 		return 0;
 	}
 	barrier_var(at);
-	if (at >= STACK_WORDS_MAX)
+	if (at >= STACK_WORDS_MAX || at >= c->end)
 		return 1;
 	code = python_identify(im, code, layout);
 	out[at] = code | (entry ? PYTHON_ENTRY : 0);
 	c->n++;
-	return c->n >= MAX_FRAMES;
+	return c->n >= PYTHON_FRAMES_MAX;
+}
+
+#define PYTHON_PART 256 /* frames that one call reads: the verifier follows each turn of a loop */
+
+/* The next frames. 0: there may be more. */
+__noinline int python_part(const struct image *im, __u32 key, __u32 from, __u32 layout)
+{
+	for (int i = 0; i < PYTHON_PART; i++)
+		if (!im || python_step(im, key, from, layout))
+			return 1;
+	return 0;
 }
 
 /* The frames, leaf first: how many. */
@@ -183,25 +194,30 @@ __noinline __u32 python_frames(const struct image *im, __u32 key, __u32 from, __
 	c->at = python_word(t + l->thread_frame);
 	if (c->at && l->cframe_frame != PYTHON_NOWHERE)
 		c->at = python_word(c->at + l->cframe_frame);
-	for (int i = 0; i < 2 * MAX_FRAMES; i++)
-		if (python_step(im, key, from, layout))
+	for (int i = 0; i < 2 * PYTHON_FRAMES_MAX / PYTHON_PART; i++)
+		if (python_part(im, key, from, layout))
 			break;
-	return c->n <= MAX_FRAMES ? c->n : 0;
+	return c->n <= PYTHON_FRAMES_MAX ? c->n : 0;
 }
 
-/* The number of Python frames of the current thread, which stand behind `from` words at the tail of half `key`. */
-static __always_inline __u32 python_stack(const struct image *im, __u32 key, __u32 from)
+/*
+ * The number of Python frames of the current thread, which stand behind `from` words at the tail of half `key`, below word
+ * `end`.
+ */
+static __always_inline __u32 python_stack(const struct image *im, __u32 key, __u32 from, __u32 end)
 {
 	struct proc_entry *e = proc_find(im);
-	if (!e || !e->python_runtime || !bpf_get_current_task_btf()->mm) /* exiting: its memory is gone */
+	struct python_cpu *c = python_cpu();
+	if (!c || !e || !e->python_runtime || !bpf_get_current_task_btf()->mm) /* exiting: its memory is gone */
 		return 0;
+	c->end = end;
 	return python_frames(im, key, from, e->python_runtime, (__u32)e->python_layout);
 }
 
-/* The same with a frame of its own, for programs that have little room left in theirs. */
+/* The same for a wait's stack, with a frame of its own for programs that have little room left in theirs. */
 __noinline __u32 python_behind(const struct image *im, __u32 key, __u32 from)
 {
-	return im ? python_stack(im, key, from) : 0;
+	return im ? python_stack(im, key, from, WAIT_WORDS) : 0;
 }
 
 #endif

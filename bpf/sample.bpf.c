@@ -6,6 +6,7 @@
 #include "common.bpf.h"
 #include "copy.bpf.h"
 #include "hist_bucket.h"
+#include "jitter.bpf.h"
 #include "labels.bpf.h"
 #include "python.bpf.h"
 #include "select.bpf.h"
@@ -70,11 +71,11 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 	}
 	if (key->kind == ROW_TASK)
 		key->set_id = read_labels(&im, &labels);
-	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, h, half_key, tail, &len);
+	unwind(ctx, t, &im, in_user, key->kind == ROW_KTHREAD, half_key, tail, USER_FRAMES_MAX, &len);
 	if (len.later && !copy_send(half_key, key, len.n_kernel))
 		len.user_end = COUNTER_copied;
 	if (key->kind == ROW_TASK && len.user_end != COUNTER_copied)
-		len.n_python = python_stack(&im, half_key, len.n_kernel + len.n_user);
+		len.n_python = python_stack(&im, half_key, len.n_kernel + len.n_user, STACK_WORDS_MAX);
 	if (len.user_end != COUNTER_copied && !keep_row(h, half_key, key, &len))
 		return;
 	count(h, labels.flag);
@@ -94,7 +95,6 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 			   .last_ns = bpf_ktime_get_boot_ns() };
 
 	h->ran[event]++;
-	h->period[event] += period;
 	if (!key.tid)
 		h->idle++;
 	if (cfg.selection != SELECTION_NONE && !(key.tid && is_selected(key.tgid, key.tid))) {
@@ -132,7 +132,8 @@ __noinline int count_run(__u32 key)
 	return 0;
 }
 
-static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in_user)
+/* tick: the event's count since it fired before, in its own unit. */
+static __always_inline void sample(void *ctx, __u32 event, __u64 tick, bool in_user)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	event &= MAX_EVENTS - 1;
@@ -150,9 +151,13 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in
 	__u32 key = cpu * 2 + (*(volatile __u32 *)&c->active & 1);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
-		h->run_begin = bpf_ktime_get_ns();
-		sample_in(ctx, h, key, event, period, in_user);
-		count_run(key);
+		h->covered[event] += tick;
+		if (jitter_is_due(event, tick)) {
+			__u64 period_ns = cfg.period_ns[event];
+			h->run_begin = bpf_ktime_get_ns();
+			sample_in(ctx, h, key, event, period_ns ? period_ns : tick, in_user);
+			count_run(key);
+		}
 	}
 	cpu_state_step(c);
 }

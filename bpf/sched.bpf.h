@@ -938,7 +938,7 @@ static __always_inline void leave_stack(void *ctx, struct task_struct *t, __u32 
 	__u64 *tail = h ? arena_tail(h) : 0;
 	struct stack_lengths len;
 	if (tail) {
-		unwind(ctx, t, &sc->image, false, kthread, h, key, tail, &len);
+		unwind(ctx, t, &sc->image, false, kthread, key, tail, WAIT_WORDS, &len);
 		__u32 n_python = kthread ? 0 : python_behind(&sc->image, key, len.n_kernel + len.n_user);
 		w->place = place_keep(key, (__u32)t->pid, len.n_kernel, len.n_user, n_python);
 	}

@@ -72,32 +72,50 @@ static __always_inline __u64 *arena_tail(struct half *h)
 	return arena_ptr(h, h->arena_used);
 }
 
-/*
- * Hash of n words at `at` of the half `key`. A global function: verified on its own, so that the bounds of its loop do not
- * multiply with those of its callers.
- */
-__noinline __u64 hash_words(__u32 key, __u32 at, __u32 n)
+/* Words of a stack that one call looks at: the verifier follows each turn of a loop, and checks global functions once. */
+#define WORDS_PART 128
+_Static_assert(STACK_WORDS_MAX % WORDS_PART == 0, "a part that begins within a stack ends in the arena");
+
+/* The next WORDS_PART of the n words at `at` of the half `key`, from number `from` on, into `hash`. */
+__noinline __u64 hash_part(__u32 key, __u32 at, __u32 from, __u32 n, __u64 hash)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	__u64 hash = mix(0x5851f42d4c957f2dull, n);
-	if (!h)
-		return 1;
-	__u64 *w = arena_ptr(h, at);
-	for (__u32 i = 0; i < STACK_WORDS_MAX && i < n; i++)
+	if (!h || from > STACK_WORDS_MAX - WORDS_PART)
+		return hash;
+	__u64 *w = arena_ptr(h, at) + from;
+	for (__u32 i = 0; i < WORDS_PART && from + i < n; i++)
 		hash = mix(hash, w[i]);
-	return hash | 1; /* 0 marks a free place */
+	return hash;
+}
+
+/* Hash of n words at `at` of the half `key`; never 0, which marks a free place. */
+__noinline __u64 hash_words(__u32 key, __u32 at, __u32 n)
+{
+	__u64 hash = mix(0x5851f42d4c957f2dull, n);
+	for (__u32 i = 0; i < STACK_WORDS_MAX && i < n; i += WORDS_PART)
+		hash = hash_part(key, at, i, n, hash);
+	return hash | 1;
+}
+
+/* Are the next WORDS_PART of n words at a and at b of the half `key` the same, from number `from` on? */
+__noinline int same_part(__u32 key, __u32 a, __u32 b, __u32 from, __u32 n)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	if (!h || from > STACK_WORDS_MAX - WORDS_PART)
+		return 0;
+	__u64 *x = arena_ptr(h, a) + from, *y = arena_ptr(h, b) + from, differ = 0;
+	for (__u32 i = 0; i < WORDS_PART && from + i < n; i++)
+		differ |= x[i] ^ y[i];
+	return !differ;
 }
 
 /* Are n words at a and at b of the half `key` the same? */
 __noinline int same_words(__u32 key, __u32 a, __u32 b, __u32 n)
 {
-	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (!h)
-		return 0;
-	__u64 *x = arena_ptr(h, a), *y = arena_ptr(h, b), differ = 0;
-	for (__u32 i = 0; i < STACK_WORDS_MAX && i < n; i++)
-		differ |= x[i] ^ y[i];
-	return !differ;
+	for (__u32 i = 0; i < STACK_WORDS_MAX && i < n; i += WORDS_PART)
+		if (!same_part(key, a, b, i, n))
+			return 0;
+	return 1;
 }
 
 /*
@@ -106,7 +124,7 @@ __noinline int same_words(__u32 key, __u32 a, __u32 b, __u32 n)
  */
 __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_python)
 {
-	__u32 n = n_kernel + n_user + n_python;
+	__u32 n = n_kernel + n_user + n_python, lengths = stack_lengths_word(n_kernel, n_user, n_python);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!h)
 		return -1 - COUNTER_stacks_full;
@@ -119,9 +137,7 @@ __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_pyt
 	}
 	if (!r->hash) {
 		r->at = h->arena_used;
-		r->n_kernel = (__u8)n_kernel;
-		r->n_user = (__u8)n_user;
-		r->n_python = (__u8)n_python;
+		r->lengths = lengths;
 		r->hash = hash;
 		h->refs_used++;
 		h->arena_used += n;
@@ -129,8 +145,7 @@ __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_pyt
 	}
 	if (r->hash != hash)
 		return -1 - COUNTER_stacks_full;
-	if (r->n_kernel != n_kernel || r->n_user != n_user || r->n_python != n_python ||
-	    !same_words(key, r->at, h->arena_used, n))
+	if (r->lengths != lengths || !same_words(key, r->at, h->arena_used, n))
 		return -1 - COUNTER_stack_collision;
 	return (int)r->at;
 }

@@ -73,6 +73,7 @@ struct {
 struct unwind_cpu {
 	struct unwind_state state;
 	saved_regs regs;
+	__u32 at;    /* in a search: the next frame of the slot; in a recording: how many there are */
 };
 
 struct {
@@ -121,6 +122,8 @@ static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
 	return bpf_probe_read_user(to, n, (void *)at);
 }
 
+#include "reuse.bpf.h"
+
 #if defined(UNWIND_FOR_ARM64)
 static __always_inline __u64 unwind_address_mask(void)
 {
@@ -153,23 +156,43 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	return e ? e->ranges : 0;
 }
 
-/*
- * The user frames of the current thread, written behind n_kernel words at the tail of half `key`: their number << 8 |
- * the counter that says why they end. The registers are those of 64-bit user code.
- */
-__noinline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges)
+/* The next frames of the state's stack, `max` at most, from word `from` at the tail of half `key` on: as unwind_frames. */
+__noinline __u32 unwind_part(__u32 key, __u32 from, __u32 max)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	struct unwind_state *s = unwind_state();
+	return h && s ? unwind_frames(s, arena_ptr(h, h->arena_used), from, max) : COUNTER_no_user_stack;
+}
+
+/*
+ * The user frames of the current thread, `max` at most, written behind n_kernel words at the tail of half `key`: their
+ * number << 8 | the counter that says why they end. The registers are those of 64-bit user code.
+ */
+__noinline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges, __u32 max)
+{
 	struct unwind_cpu *c = unwind_cpu();
 	struct task_struct *t = bpf_get_current_task_btf();
-	if (!h || !c || n_kernel > MAX_FRAMES)
+	__u32 n = 0, end = COUNTER_truncated;
+	if (!c)
 		return COUNTER_no_user_stack;
 	/* Entering the kernel from user mode, for whatever reason, leaves the user's registers here. */
 	const void *saved = (const void *)bpf_task_pt_regs(t);
 	if (bpf_probe_read_kernel(&c->regs, sizeof(c->regs), saved))
 		return COUNTER_no_user_stack;
 	unwind_begin(&c->state, unwind_registers(c->state.reg, &c->regs), ranges);
-	return unwind_frames(&c->state, arena_ptr(h, h->arena_used), n_kernel);
+	reuse_begin(c, t, ranges);
+	bool searched = c->state.reuse == REUSE_SEARCH;
+	for (int i = 0; i <= USER_FRAMES_MAX / UNWIND_PART && end == COUNTER_truncated && n < max; i++) {
+		__u32 found = unwind_part(key, n_kernel + n, max - n);
+		n += found >> 8;
+		end = found & 0xff;
+		if (end != UNWIND_KNOWN)
+			continue;
+		n += reuse_take(key, n_kernel + n, max - n);
+		end = COUNTER_truncated;
+	}
+	reuse_end(searched, n);
+	return n << 8 | end;
 }
 
 #define ASKED_RECENTLY_NS 250000000ull
@@ -201,35 +224,56 @@ __noinline int ask_about_mapping(const struct image *im)
 
 /*
  * Follow a chain of frame pointers into the arena, as the kernel's own walk does, which takes twice as long: it reads
- * each word by itself and always ends by a page fault. Words written: 1 (ip) or more.
+ * each word by itself and always ends by a page fault. The next frames after the state's, `max` at most and
+ * UNWIND_PART, to word `from` at the tail of half `key`. Words written; less than it might be: the chain has ended.
  */
-__noinline __u32 follow_frames(__u32 key, __u32 at, __u64 ip, __u64 fp)
+__noinline __u32 follow_part(__u32 key, __u32 from, __u32 max)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	struct unwind_state *s = unwind_state();
 	struct {
 		__u64 next, ret;
 	} frame;
-	__u32 n = 1;
-	if (!h)
+	__u32 n = 0;
+	if (!h || !s || from > KERNEL_FRAMES_MAX + USER_FRAMES_MAX - UNWIND_PART)
 		return 0;
-	__u64 *out = arena_ptr(h, at);
-	out[0] = ip;
-	for (; n < MAX_FRAMES && n < cfg.max_frames; n++) {
+	__u64 *out = arena_ptr(h, h->arena_used) + from, fp = s->fp;
+	for (; n < UNWIND_PART && n < max; n++) {
 		if (fp < NO_PAGE || bpf_probe_read_user(&frame, sizeof(frame), (void *)fp))
 			break;
 		out[n] = unwind_unsigned(frame.ret);
 		fp = frame.next;
 	}
+	s->fp = fp;
+	return n;
+}
+
+/* The frames of a chain of frame pointers, 1 (ip) to `max`, behind n_kernel words at the tail of half `key`: how many. */
+__noinline __u32 follow_frames(__u32 key, __u32 n_kernel, __u64 ip, __u64 fp, __u32 max)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	struct unwind_state *s = unwind_state();
+	__u32 n = 1;
+	if (!h || !s || n_kernel > KERNEL_FRAMES_MAX)
+		return 0;
+	arena_ptr(h, h->arena_used)[n_kernel] = ip;
+	s->fp = fp;
+	for (int i = 0; i < USER_FRAMES_MAX / UNWIND_PART && n < max; i++) {
+		__u32 more = follow_part(key, n_kernel + n, max - n);
+		n += more;
+		if (more < UNWIND_PART)
+			break;
+	}
 	return n;
 }
 
 /* The user frames, behind the kernel's at the tail of half `key`. */
-static __always_inline void user_stack(void *ctx, struct task_struct *t, const struct image *im, struct half *h,
-				       __u32 key, __u64 *tail, struct stack_lengths *ret)
+static __always_inline void user_stack(void *ctx, struct task_struct *t, const struct image *im, __u32 key,
+				       __u64 *tail, __u32 max, struct stack_lengths *ret)
 {
 	__u64 at = ret->n_kernel;
 	barrier_var(at); /* checked in the register that is used: see payload_read */
-	if (at > MAX_FRAMES)
+	if (at > KERNEL_FRAMES_MAX)
 		return;
 	ret->user_end = COUNTER_no_user_stack;
 	if (!t->mm) /* it is exiting */
@@ -238,27 +282,28 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 	if (is_user64(regs)) {
 		__u64 ranges = unwind_ranges_of(im);
 		if (ranges) {
-			__u32 found = unwind_user(key, (__u32)at, ranges), n = found >> 8;
-			ret->n_user = n <= MAX_FRAMES ? n : 0;
+			__u32 found = unwind_user(key, (__u32)at, ranges, max), n = found >> 8;
+			ret->n_user = n <= USER_FRAMES_MAX ? n : 0;
 			ret->user_end = found & 0xff;
 			if (ret->user_end == COUNTER_unwind_no_mapping)
 				ret->later = ask_about_mapping(im);
 			return;
 		}
-		ret->n_user = follow_frames(key, h->arena_used + (__u32)at, REGS_PC(regs), REGS_FP(regs));
-		ret->user_end = ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
+		ret->n_user = follow_frames(key, (__u32)at, REGS_PC(regs), REGS_FP(regs), max);
+		ret->user_end = ret->n_user >= max ? COUNTER_truncated : COUNTER_frame_pointers;
 		ret->later = 1;
 		return;
 	}
-	long len = bpf_get_stack(ctx, tail + at, MAX_FRAMES * 8, BPF_F_USER_STACK);
+	/* 32-bit code: the kernel's walk, within the kernel's limit. */
+	long len = bpf_get_stack(ctx, tail + at, KERNEL_FRAMES_MAX * 8, BPF_F_USER_STACK);
 	ret->n_user = len > 0 ? (__u32)len / 8 : 0;
 	ret->user_end = !ret->n_user ? COUNTER_no_user_stack :
 			ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
 }
 
-/* At the arena's tail, where there is room for STACK_WORDS_MAX words. */
+/* At the arena's tail, where there is room for STACK_WORDS_MAX words: user frames `max` at most and USER_FRAMES_MAX. */
 static __always_inline void unwind(void *ctx, struct task_struct *t, const struct image *im, bool in_user, bool kthread,
-				   struct half *h, __u32 key, __u64 *tail, struct stack_lengths *ret)
+				   __u32 key, __u64 *tail, __u32 max, struct stack_lengths *ret)
 {
 	ret->n_kernel = 0;
 	ret->n_user = 0;
@@ -266,12 +311,12 @@ static __always_inline void unwind(void *ctx, struct task_struct *t, const struc
 	ret->user_end = -1;
 	ret->later = 0;
 	if (!in_user) { /* a sample in user mode has no kernel frames: spare the call */
-		long len = bpf_get_stack(ctx, tail, MAX_FRAMES * 8, 0);
+		long len = bpf_get_stack(ctx, tail, KERNEL_FRAMES_MAX * 8, 0);
 		if (len > 0)
 			ret->n_kernel = (__u32)len / 8;
 	}
 	if (!kthread)
-		user_stack(ctx, t, im, h, key, tail, ret);
+		user_stack(ctx, t, im, key, tail, max, ret);
 }
 
 #endif

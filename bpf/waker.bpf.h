@@ -139,7 +139,7 @@ static __always_inline void waker_note(void *ctx, struct task_struct *t, __u32 t
 	struct half *h = take ? bpf_map_lookup_elem(&halves, &key) : 0;
 	__u64 *tail = h ? arena_tail(h) : 0;
 	if (tail) {
-		unwind(ctx, t, &sc->image, false, kthread, h, key, tail, &len);
+		unwind(ctx, t, &sc->image, false, kthread, key, tail, WAIT_WORDS, &len);
 		__u32 n_python = kthread ? 0 : python_behind(&sc->image, key, len.n_kernel + len.n_user);
 		k->place = place_keep(key, tid, len.n_kernel, len.n_user, n_python);
 	}

@@ -30,6 +30,8 @@ struct unwind_state {
 	__u32 by_fp; /* the last frame was found by the frame pointer */
 	__u32 changed_stack;
 	__u64 bx_at; /* x86-64: where this frame's rbx is in memory; or one of UNWIND_BX_* */
+	__u64 pc_at, fp_at; /* where this frame's pc and fp were read; pc_at 0: not in this simple way; fp_at 0: fp is the callee's */
+	__u32 reuse;    /* of bpf/reuse.bpf.h */
 	__u32 sp_lost;  /* arm64: sp is only known to be no lower */
 	__u32 lr_known; /* arm64: reg[UNWIND_ARM_LR] is this frame's, though it is not the leaf */
 };
@@ -46,6 +48,9 @@ static __always_inline const struct unwind_range *unwind_range_at(__u32 i);
 static __always_inline const struct unwind_page *unwind_page_at(__u32 i);
 static __always_inline const struct unwind_rule *unwind_rule_at(__u32 i);
 static __always_inline const struct unwind_rows *unwind_rows_at(__u32 shard);
+
+/* The state has come to a caller. True: what includes this knows the frames from here on, and the walk pauses. */
+static __always_inline bool unwind_is_known(struct unwind_state *s);
 
 /* n bytes at `at` of the process. 0, or negative when they cannot all be read. */
 static __always_inline long unwind_read(void *to, __u32 n, __u64 at);
@@ -169,6 +174,7 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 	if (!s)
 		return COUNTER_unwind_no_rule;
 	__u64 fp = s->fp, sp = s->sp;
+	s->pc_at = 0;
 	if (in_range && sp_known(s) && at_sigreturn(s)) {
 		if (!unwind_signal(s))
 			return COUNTER_unwind_fault;
@@ -198,6 +204,8 @@ UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 	s->pc = saved.pc;
 	s->fp = saved.fp;
 	s->sp = fp + 16;
+	s->fp_at = fp;
+	s->pc_at = fp + 8;
 	s->sp_lost = !FRAME_ENDS_AT_FP;
 out:
 	s->exact = s->leaf = s->lr_known = 0;
@@ -249,6 +257,14 @@ static __always_inline void rule_fp(const struct unwind_state *s, const struct u
 #endif
 }
 
+/* Does the step by this rule depend on nothing but pc, sp and fp, and on two words in the frame? */
+static __always_inline bool is_simple(const struct unwind_rule *r)
+{
+	return r->ra == UNWIND_RA_CFA && (r->fp == UNWIND_FP_SAME || r->fp == UNWIND_FP_CFA) &&
+	       (r->cfa == UNWIND_CFA_REG || r->cfa == UNWIND_CFA_PLT) &&
+	       (r->reg == UNWIND_REG_SP || r->reg == UNWIND_REG_FP);
+}
+
 /*
  * From this frame to its caller, by rule `id`. 0, or the counter that says why not, or -1: the rule cannot be used
  * here.
@@ -287,6 +303,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 		rule_fp(s, r, cfa, &to.fp);
 	}
 	s->exact = !!(r->ra & UNWIND_RA_SIGNAL);
+	s->pc_at = is_simple(r) ? cfa + ra_off : 0;
+	s->fp_at = r->fp == UNWIND_FP_CFA ? cfa + fp_off : 0;
 	to.pc = unwind_unsigned(to.pc);
 	if (!to.pc)
 		return COUNTER_rooted; /* what a thread's first frame returns to in some libraries */
@@ -335,27 +353,35 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 	s->leaf = s->exact = 1;
 	s->by_fp = s->changed_stack = s->sp_lost = s->lr_known = 0;
 	s->bx_at = UNWIND_BX_SAME;
+	s->pc_at = s->fp_at = 0;
 	s->range.start = s->range.end = 0;
 	s->first = (__u32)ranges;
 	s->n = (__u32)(ranges >> 32);
 }
 
+/* The verifier follows each turn of a loop: long stacks are walked in parts, by a function that it checks once. */
+#define UNWIND_PART 128
+#define UNWIND_KNOWN 255
+
 /*
- * The frames from the state's on, to out[from], out[from + 1], ... below 2 * MAX_FRAMES: their number << 8 | the counter that
- * says why they end.
+ * The frames from the state's on, `max` at most and UNWIND_PART, to out[from], out[from + 1], ... below
+ * KERNEL_FRAMES_MAX + USER_FRAMES_MAX: their number << 8 | the counter that says why they end, or UNWIND_KNOWN.
+ * After that and after `truncated` the state is at the next frame.
  */
-static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, __u32 from)
+static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, __u32 from, __u32 max)
 {
 	int end = 0;
 	__u32 n = 0;
-	for (; n < MAX_FRAMES; n++) {
+	for (; n < UNWIND_PART && n < max; n++) {
 		__u64 at = from + n;
 		barrier_var(at);
-		if (at >= 2 * MAX_FRAMES)
+		if (at >= KERNEL_FRAMES_MAX + USER_FRAMES_MAX)
 			break;
 		/* Whoever names it looks at the byte before, too, except for the leaf. */
 		out[at] = s->exact && !s->leaf ? s->pc + 1 : s->pc;
 		end = unwind_step(0);
+		if (!end && unwind_is_known(s))
+			end = UNWIND_KNOWN;
 		if (end) {
 			n++;
 			break;
@@ -364,6 +390,6 @@ static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, _
 	return n << 8 | (__u32)(end ? end : COUNTER_truncated);
 }
 
-_Static_assert(N_COUNTERS < 256, "a counter fits into 8 bits");
+_Static_assert(N_COUNTERS < UNWIND_KNOWN, "a counter fits into 8 bits");
 
 #endif

@@ -25,8 +25,10 @@ enum counter {
 	N_COUNTERS,
 };
 
-#define MAX_FRAMES 127 /* per stack; kernel.perf_event_max_stack may be lower */
-#define STACK_WORDS_MAX (3 * MAX_FRAMES) /* kernel, user and Python frames */
+#define KERNEL_FRAMES_MAX 127 /* the kernel's own limit; kernel.perf_event_max_stack may be lower */
+#define USER_FRAMES_MAX 1024
+#define PYTHON_FRAMES_MAX 1024
+#define STACK_WORDS_MAX 1280 /* of one stack: kernel and user frames, then as many Python frames as are left */
 #define MAX_EVENTS 8
 #define COMM_SIZE 16
 #define PROC_SLOTS 4 /* label slots (modules) read per process */
@@ -119,19 +121,22 @@ struct wait_others {
 struct stack_ref {
 	__u64 hash;
 	__u32 at;
-	__u8 n_kernel;
-	__u8 n_user;
-	__u8 n_python;
-	__u8 pad;
+	__u32 lengths; /* stack_lengths_word */
 };
+
+/* How many words of each kind a stack has, in one word. */
+static inline __u32 stack_lengths_word(__u32 n_kernel, __u32 n_user, __u32 n_python)
+{
+	return n_kernel | n_user << 8 | n_python << 20;
+}
 
 #define RUN_HIST_BITS 3
 #define RUN_BUCKETS 160 /* up to 4 ms */
 
 struct half {
 	__u64 counters[N_COUNTERS];
-	__u64 ran[MAX_EVENTS];    /* samples that reached the program, idle and outside ones too */
-	__u64 period[MAX_EVENTS]; /* the sum of their periods */
+	__u64 ran[MAX_EVENTS];     /* samples that reached the program, idle and outside ones too */
+	__u64 covered[MAX_EVENTS]; /* of the event's count: what the ticks that ran cover, samples or not */
 	__u64 outside[MAX_EVENTS]; /* not of the selection */
 	__u64 idle; /* samples of an idle CPU, outside of the selection or not */
 	__u64 run_begin; /* CLOCK_MONOTONIC */
@@ -213,7 +218,7 @@ struct wire_copy {
 	__u32 n_stack; /* bytes of the stack, from COPY_BELOW below the stack pointer on */
 	__u64 other_at;
 	__u64 n_other; /* bytes of another one, from other_at on */
-	__u64 kernel[MAX_FRAMES + 1];
+	__u64 kernel[KERNEL_FRAMES_MAX + 1];
 }; /* the stack follows, then the other */
 
 /* Fixed between open and load. */
@@ -242,6 +247,7 @@ struct config {
 		__u64 from, to;
 	} bottom_half, backlog; /* kernel functions; 0: not known */
 	__u64 address_mask; /* bits of a user address; arm64 signs return addresses above them */
+	__u64 period_ns[MAX_EVENTS]; /* of a clock: time that one sample stands for; 0: each hit is a sample */
 };
 
 enum selection {
@@ -253,7 +259,9 @@ enum selection {
 
 _Static_assert(sizeof(struct row) % 8 == 0 && sizeof(struct row) == 96, "row");
 _Static_assert(__builtin_offsetof(struct row, samples) == ROW_KEY_WORDS * 8, "the key of a row");
-_Static_assert(sizeof(struct stack_ref) == 16 && MAX_FRAMES < 256, "stack_ref");
+_Static_assert(sizeof(struct stack_ref) == 16, "stack_ref");
+_Static_assert(KERNEL_FRAMES_MAX + OCCUPANT_WORDS < 1 << 8 && STACK_WORDS_MAX < 1 << 12, "stack_lengths_word");
+_Static_assert(KERNEL_FRAMES_MAX + USER_FRAMES_MAX <= STACK_WORDS_MAX, "room for the deepest user stack");
 _Static_assert(sizeof(struct half) % 8 == 0, "half");
 _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
 _Static_assert(sizeof(struct occupant) == OCCUPANT_WORDS * 8, "occupant");

@@ -18,7 +18,7 @@ alone = $(call script_list,$(filter-out $(BESIDE) $(PAIRED) $(WAITING),$(sort $(
 # These look at no share of time: they run beside whatever uses both CPUs. The store's faults have as many processes as there are CPUs: one of
 # those, one of these, which wait much of their time.
 BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.sh \
-	record/linkers.sh record/i386.sh record/leaderless.sh http/budget.sh http/pyroscope.sh \
+	record/linkers.sh record/deep.sh record/i386.sh record/leaderless.sh http/budget.sh http/pyroscope.sh \
 	http/api.sh http/install.sh http/ingest.sh http/token.sh http/flood.sh http/lives.sh \
 	record/teardown.sh record/goabsent.sh record/cgo.sh record/lost_sideband.sh)
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))

@@ -203,7 +203,7 @@ static void walk(uint32_t pid, uint32_t tid, uint64_t time, const struct user_re
 	struct memory m = { p, stack, regs->reg[UNWIND_REG_SP], n, false };
 	struct unwind_memory memory = { read_memory, &m };
 	struct unwind_tables t = { ranges, make_ranges(p, ranges), pool_config.pages, pool_config.rules, shards };
-	uint64_t frames[MAX_FRAMES];
+	uint64_t frames[USER_FRAMES_MAX];
 	enum counter end;
 	unsigned k = unwind_walk(&t, &memory, regs, frames, &end);
 	if (end == COUNTER_unwind_fault && m.beyond && n >= COPY_FULL)

@@ -2,7 +2,7 @@
 /*
  * Chains of calls that are known, in code without frame pointers: what the unwinder has to find is written here.
  *
- *   chains KIND SECONDS [DEPTH]     plain, qsort, signal, altstack, alloca, realign, deep, vfork, thread, asm
+ *   chains KIND SECONDS [DEPTH]     plain, qsort, signal, altstack, alloca, realign, deep, vfork, thread, asm, turns
  *
  * Every kind burns CPU in leaf(), called by chain_c <- chain_b <- chain_a <- what KIND says <- main.
  */
@@ -141,6 +141,35 @@ static NOINLINE uint64_t by_deep(int n)
 	return v * 3 + (uint64_t)n;
 }
 
+/*
+ * Two ways to one function, turn by turn: their frames are equally large, so that the frames below stand where those of the
+ * other way stood, with the same registers.
+ */
+static NOINLINE uint64_t at_turn(uint64_t (*chain)(uint64_t), uint64_t x)
+{
+	return chain(x) * 3 + x;
+}
+
+static NOINLINE uint64_t odd_chain(uint64_t x)
+{
+	return chain_a(x) + 1;
+}
+
+static NOINLINE uint64_t even_chain(uint64_t x)
+{
+	return chain_a(x) + 2;
+}
+
+static NOINLINE uint64_t odd_turn(uint64_t x)
+{
+	return at_turn(odd_chain, x) + 3;
+}
+
+static NOINLINE uint64_t even_turn(uint64_t x)
+{
+	return at_turn(even_chain, x) + 4;
+}
+
 static NOINLINE void by_vfork(void)
 {
 	if (!vfork()) { /* the child runs on its parent's stack */
@@ -180,6 +209,8 @@ static NOINLINE void run(const char *kind, uint64_t x)
 		by_asm(x);
 	else if (!strcmp(kind, "deep"))
 		by_deep(left);
+	else if (!strcmp(kind, "turns"))
+		sink += odd_turn(x) + even_turn(x);
 	else if (!strcmp(kind, "vfork"))
 		by_vfork();
 	else if (!strcmp(kind, "thread"))

@@ -397,10 +397,10 @@ static bool compare_bare(const uint64_t *ours, unsigned n)
 
 static void compare_step(Dwfl *d)
 {
-	uint64_t ours[MAX_FRAMES];
+	uint64_t ours[USER_FRAMES_MAX];
 	enum counter end;
 	unsigned n = unwind_walk(&tables, &recorded, &rec.regs, ours, &end);
-	assert_true(n >= 1 && n <= MAX_FRAMES);
+	assert_true(n >= 1 && n <= USER_FRAMES_MAX);
 	sum.ends[end]++;
 	if (end == COUNTER_rooted && n > n_deepest) {
 		n_deepest = n;
@@ -478,7 +478,7 @@ static void test_steps(void **state)
 
 static void test_truncated(void **state)
 {
-	uint64_t whole[MAX_FRAMES], got[MAX_FRAMES];
+	uint64_t whole[USER_FRAMES_MAX], got[USER_FRAMES_MAX];
 	enum counter end;
 	(void)state;
 	rec = deepest;
@@ -538,7 +538,7 @@ static void test_cycles(void **state)
 	struct unwind_tables t = tables;
 	struct recorded r = { .at = 0x7000, .n = 4096 };
 	struct unwind_memory m = { read_recorded, &r };
-	uint64_t got[MAX_FRAMES], *w = (uint64_t *)r.stack;
+	uint64_t got[USER_FRAMES_MAX], *w = (uint64_t *)r.stack;
 	enum counter end;
 	(void)state;
 	t.ranges = &bare;
@@ -568,7 +568,7 @@ static void test_cycles(void **state)
 
 static void test_hostile(void **state)
 {
-	uint64_t got[MAX_FRAMES], seen[N_COUNTERS] = { 0 }, reads, word;
+	uint64_t got[USER_FRAMES_MAX], seen[N_COUNTERS] = { 0 }, reads, word;
 	struct unwind_memory random = { read_random, &reads }, same = { read_same, &word };
 	struct user_registers regs;
 	enum counter end;
@@ -581,15 +581,15 @@ static void test_hostile(void **state)
 		word = draw_code();
 		reads = 0;
 		n = unwind_walk(&tables, round % 4 ? &random : &same, &regs, got, &end);
-		assert_true(n >= 1 && n <= MAX_FRAMES && end < N_COUNTERS);
-		assert_true(reads <= 4 * MAX_FRAMES);
+		assert_true(n >= 1 && n <= USER_FRAMES_MAX && end < N_COUNTERS);
+		assert_true(reads <= 4 * USER_FRAMES_MAX);
 		assert_int_equal(got[0], regs.pc);
 		seen[end]++;
 		longest = n > longest ? n : longest;
 	}
 	assert_true(seen[COUNTER_rooted] && seen[COUNTER_unwind_fault] && seen[COUNTER_unwind_no_rule] &&
 		    seen[COUNTER_unwind_no_mapping] && seen[COUNTER_truncated]);
-	assert_int_equal(longest, MAX_FRAMES);
+	assert_int_equal(longest, USER_FRAMES_MAX);
 }
 
 static int drop(void **state)

@@ -426,7 +426,7 @@ static bool compare(const uint64_t *ours, unsigned n)
 
 static void compare_step(void)
 {
-	uint64_t ours[MAX_FRAMES];
+	uint64_t ours[USER_FRAMES_MAX];
 	enum counter end;
 	unsigned n = unwind_walk(&tables, &memory, &regs, ours, &end);
 	sum.compared++;
@@ -522,7 +522,7 @@ static bool read_random(void *ctx, void *to, size_t n, uint64_t at)
 
 static void test_hostile(void **state)
 {
-	uint64_t got[MAX_FRAMES], seen[N_COUNTERS] = { 0 }, reads;
+	uint64_t got[USER_FRAMES_MAX], seen[N_COUNTERS] = { 0 }, reads;
 	struct unwind_memory random = { read_random, &reads };
 	enum counter end;
 	(void)state;
@@ -532,8 +532,8 @@ static void test_hostile(void **state)
 		regs.pc = round % 10 ? draw_code() : draw();
 		reads = 0;
 		unsigned n = unwind_walk(&tables, &random, &regs, got, &end);
-		assert_true(n >= 1 && n <= MAX_FRAMES && end < N_COUNTERS);
-		assert_true(reads <= 6 * MAX_FRAMES);
+		assert_true(n >= 1 && n <= USER_FRAMES_MAX && end < N_COUNTERS);
+		assert_true(reads <= 6 * USER_FRAMES_MAX);
 		seen[end]++;
 	}
 	assert_true(seen[COUNTER_rooted] && seen[COUNTER_unwind_fault] && seen[COUNTER_unwind_no_rule] &&

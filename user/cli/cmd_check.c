@@ -221,9 +221,9 @@ static void check_symbols(struct checks *c)
 		say(c, NOTE, "other processes", "%s: %s: only your own processes get names and labels", path, strerror(errno));
 	else
 		say(c, GOOD, "other processes", "their files and label slots can be read");
-	if (read_line("/proc/sys/kernel/perf_event_max_stack", link, sizeof(link)) && atoi(link) < MAX_FRAMES)
+	if (read_line("/proc/sys/kernel/perf_event_max_stack", link, sizeof(link)) && atoi(link) < KERNEL_FRAMES_MAX)
 		say(c, NOTE, "stack depth", "%s frames: sysctl kernel.perf_event_max_stack=%d for deeper stacks", link,
-		    MAX_FRAMES);
+		    KERNEL_FRAMES_MAX);
 	say(c, GOOD, "user stacks", "by the unwind rules of the binaries (.eh_frame), by frame pointers where there are none");
 }
 

@@ -77,7 +77,7 @@ struct collector {
 	size_t cap_later;
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
-	uint64_t folded[MAX_FRAMES * 2]; /* frames of the row in hand, those of trampolines changed */
+	uint64_t folded[STACK_WORDS_MAX]; /* frames of the row in hand, those of trampolines changed */
 	struct collector_progress sum;
 };
 
@@ -125,13 +125,13 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 
 /* The Python frames of a row, where it has any. */
 struct python_stack {
-	uint32_t frame[MAX_FRAMES];
-	bool entry[MAX_FRAMES];
+	uint32_t frame[PYTHON_FRAMES_MAX];
+	bool entry[PYTHON_FRAMES_MAX];
 };
 
 static uint32_t python_stack(struct collector *c, const struct row *row, const uint64_t *words, struct python_stack *ret)
 {
-	uint32_t n = row->n_python <= MAX_FRAMES ? row->n_python : MAX_FRAMES;
+	uint32_t n = row->n_python <= PYTHON_FRAMES_MAX ? row->n_python : PYTHON_FRAMES_MAX;
 	for (uint32_t i = 0; i < n; i++) {
 		ret->frame[i] = pythons_frame(c->pythons, row, words[i]);
 		ret->entry[i] = words[i] & PYTHON_ENTRY;
@@ -144,7 +144,7 @@ static size_t trampoline_labels(struct collector *c, const struct row *row, stru
 				char *room, bool *ret_unknown)
 {
 	*ret_unknown = false;
-	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK || s->n_kernel + s->n_user > MAX_FRAMES * 2)
+	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK || s->n_kernel + s->n_user > STACK_WORDS_MAX)
 		return 0;
 	memcpy(c->folded, s->frames, (s->n_kernel + s->n_user) * sizeof(uint64_t));
 	s->frames = c->folded;
@@ -236,7 +236,7 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off };
 	bool wait = row->event < c->cfg.n_events && c->cfg.event[row->event].wait;
 	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
-	s.python_cut = s.n_python >= MAX_FRAMES || (wait && n_words >= WAIT_WORDS);
+	s.python_cut = s.n_python >= PYTHON_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
 	if (wait)
 		resolver_trim_switch(c->resolver, &s);
 	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);

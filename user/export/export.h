@@ -34,7 +34,7 @@ enum export_unit {
 };
 
 /* Deeper stacks lose their root side: three times what a sample can hold, so only a damaged store has them. */
-#define EXPORT_DEPTH_MAX 1024
+#define EXPORT_DEPTH_MAX 2048
 
 /* The frames of a stack, leaf first; returns how many, at most EXPORT_DEPTH_MAX. */
 size_t export_stack(const struct store *s, uint32_t stack, uint32_t *out);

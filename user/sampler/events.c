@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -200,6 +201,31 @@ int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err)
 	default:
 		return err_sys(err, fd, "event '%s' on CPU %d", e->name, cpu);
 	}
+}
+
+bool event_is_clock(const struct event *e)
+{
+	return e->fixed_period && e->ns_per_sample && !e->wait;
+}
+
+#define TICK_MIN_NS 10000 /* the kernel's own bound: perf_swevent_hrtimer, since Linux 2.6.35 */
+
+/* From 0.7 to 0.9 of the period: a random lattice, that leaves room for random distances on it. */
+static uint64_t random_tick_ns(uint64_t period_ns)
+{
+	uint32_t r;
+	if (period_ns <= TICK_MIN_NS || getrandom(&r, sizeof(r), GRND_NONBLOCK) != sizeof(r))
+		return period_ns;
+	uint64_t tick_ns = period_ns / 10 * 7 + (period_ns / 5 * (r >> 8) >> 24);
+	return tick_ns < TICK_MIN_NS ? TICK_MIN_NS : tick_ns;
+}
+
+int event_open_jittered(const struct event *e, int cpu, int *ret_fd, struct err *err)
+{
+	struct event ticking = *e;
+	if (event_is_clock(e))
+		ticking.attr.sample_period = random_tick_ns(e->attr.sample_period);
+	return event_open(&ticking, cpu, ret_fd, err);
 }
 
 int event_count(int fd, uint64_t *ret)

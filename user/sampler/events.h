@@ -17,7 +17,7 @@ struct event {
 	char name[EVENT_NAME_MAX];
 	struct perf_event_attr attr;
 	bool tracepoint;
-	bool fixed_period;      /* the period never changes: cpu-clock, task-clock */
+	bool fixed_period;      /* the period of a sample never changes: cpu-clock, task-clock */
 	uint64_t ns_per_sample; /* 0 when a sample does not stand for time */
 	const char *unit;       /* of the event's own count */
 	bool wait;              /* no perf event: bpf/sched.bpf.h makes the rows, off-cpu and runq */
@@ -49,6 +49,16 @@ const char *event_names(void);
  * such event on this machine), -ENODEV (the CPU is offline).
  */
 int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err);
+
+/*
+ * Open a clock on one CPU to tick at a random period, 0.7 to 0.9 of the sampling
+ * period. bpf/jitter.bpf.h chooses the samples among the ticks. For all other events the
+ * same as event_open.
+ */
+int event_open_jittered(const struct event *e, int cpu, int *ret_fd, struct err *err);
+
+/* Does each sample of this event stand for a fixed time? */
+bool event_is_clock(const struct event *e);
 
 /* The count since opening: nanoseconds for clocks, hits for the others. 0 or -errno. */
 int event_count(int fd, uint64_t *ret);

@@ -170,11 +170,11 @@ static int set_sizes(struct sampler *s)
 {
 	struct sample_bpf *k = s->skel;
 	struct config *c = (struct config *)&k->rodata->cfg;
-	long max = MAX_FRAMES;
+	long max = KERNEL_FRAMES_MAX;
 	FILE *f = fopen("/proc/sys/kernel/perf_event_max_stack", "re");
 	if (f) {
-		if (fscanf(f, "%ld", &max) != 1 || max > MAX_FRAMES || max < 1)
-			max = MAX_FRAMES;
+		if (fscanf(f, "%ld", &max) != 1 || max > KERNEL_FRAMES_MAX || max < 1)
+			max = KERNEL_FRAMES_MAX;
 		fclose(f);
 	}
 	*c = (struct config){
@@ -207,6 +207,7 @@ static int set_sizes(struct sampler *s)
 		const struct event *e = &s->cfg.event[i];
 		tracepoints |= e->tracepoint;
 		clocks |= !e->tracepoint && !e->wait;
+		c->period_ns[i] = event_is_clock(e) ? e->attr.sample_period : 0;
 		if (e->wait)
 			*(strcmp(e->name, EVENT_OFF) ? &c->event_runq : &c->event_off) = i;
 	}
@@ -282,7 +283,7 @@ static int attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
 		const struct event *e = &s->cfg.event[i];
 		if (e->wait)
 			continue;
-		int rc = event_open(e, (int)cpu, &c->fd[i], err);
+		int rc = event_open_jittered(e, (int)cpu, &c->fd[i], err);
 		if (rc)
 			return rc;
 		if (e->tracepoint) /* this one only counts: the program hangs on the tracepoint once */
@@ -555,7 +556,7 @@ static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on
 	out.others = s->others ? &s->others[out.key] : NULL;
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
 		s->cpu[cpu].ran[i] += h->ran[i];
-		s->cpu[cpu].period[i] += h->period[i];
+		s->cpu[cpu].covered[i] += h->covered[i];
 	}
 	s->cpu[cpu].idle += h->idle;
 	on_half(ctx, &out);
@@ -632,19 +633,19 @@ int sampler_copies_fd(const struct sampler *s)
 /* ---- accounting ---- */
 
 /*
- * What fired but did not run: the event's count beyond the periods of the samples that ran, in periods. For events whose
- * period the kernel adapts, by the mean period.
+ * Samples that fired and did not run: the event's count beyond that of the ticks that ran, in
+ * periods of a sample. For events whose period the kernel adapts, by the mean period.
  */
 static uint64_t not_run(const struct sampler *s, const struct cpu *c, unsigned i)
 {
 	const struct event *e = &s->cfg.event[i];
 	uint64_t count = c->count[i];
-	if (count <= c->period[i])
+	if (count <= c->covered[i])
 		return 0;
 	uint64_t period = e->tracepoint ? 1 : e->fixed_period ? e->attr.sample_period : 0;
 	if (!period)
-		period = c->ran[i] ? c->period[i] / c->ran[i] : 0;
-	return period ? (count - c->period[i]) / period : 0;
+		period = c->ran[i] ? c->covered[i] / c->ran[i] : 0;
+	return period ? (count - c->covered[i]) / period : 0;
 }
 
 void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret)

@@ -19,7 +19,7 @@ struct cpu {
 	bool online, counted;
 	uint64_t base[MAX_EVENTS]; /* counts of descriptors that were closed with their CPU */
 	uint64_t count[MAX_EVENTS]; /* of the event, just before the last drain: what ran since then is not drained yet */
-	uint64_t ran[MAX_EVENTS], period[MAX_EVENTS], idle; /* drained so far */
+	uint64_t ran[MAX_EVENTS], covered[MAX_EVENTS], idle; /* of struct half, drained so far */
 };
 
 struct sampler {

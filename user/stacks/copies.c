@@ -89,7 +89,7 @@ static size_t copy_bytes(const struct wire_copy *w)
 /* False: there was no time to compile what it needs; `now` does with what there is. */
 static bool unwind_copy(struct copies *c, struct copy *p, uint64_t until_ns, bool now)
 {
-	uint64_t user[MAX_FRAMES];
+	uint64_t user[USER_FRAMES_MAX];
 	struct wire_copy *w = p->w;
 	const uint8_t *stack = (const uint8_t *)(w + 1);
 	struct memory m = { stack, w->regs.reg[UNWIND_REG_SP] - COPY_BELOW, w->n_stack,
@@ -123,7 +123,7 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	struct copy *p = calloc(1, sizeof(*p));
 	if (p)
 		p->w = malloc(copy_bytes(w));
-	if (!p || !p->w || w->row.n_kernel > MAX_FRAMES) {
+	if (!p || !p->w || w->row.n_kernel > KERNEL_FRAMES_MAX) {
 		free(p ? p->w : NULL);
 		free(p);
 		return -ENOMEM;

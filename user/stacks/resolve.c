@@ -19,7 +19,6 @@
 #include "wire.h"
 
 #define MODULE_BUCKETS 1024
-#define USER_FRAMES_MAX 1024 /* of one stack; a sample has at most 127 */
 #define LINES_NS 1000000000ull /* for DWARF in one drain, at most; places beyond it have no inlined calls this time */
 #define LINES_PART 4           /* of the time between two drains: the tables go on filling */
 #define WANTED_MAX 65536       /* places that wait to be asked for */

@@ -57,6 +57,12 @@ static __always_inline long unwind_read(void *to, __u32 n, __u64 at)
 	return walk.m->read(walk.m->ctx, to, n, at) ? 0 : -1;
 }
 
+static __always_inline bool unwind_is_known(struct unwind_state *s)
+{
+	(void)s;
+	return false;
+}
+
 #if defined(UNWIND_FOR_ARM64)
 static __always_inline __u64 unwind_address_mask(void)
 {
@@ -67,12 +73,16 @@ static __always_inline __u64 unwind_address_mask(void)
 unsigned unwind_walk(const struct unwind_tables *t, const struct unwind_memory *m, const struct user_registers *regs,
 		     uint64_t *out, enum counter *ret_end)
 {
-	__u64 frames[2 * MAX_FRAMES];
 	walk.t = t;
 	walk.m = m;
 	memcpy(walk.state.reg, regs->reg, sizeof(walk.state.reg));
 	unwind_begin(&walk.state, regs->pc, (__u64)t->n_ranges << 32);
-	__u32 found = unwind_frames(&walk.state, frames, 0), n = found >> 8;
+	__u64 frames[USER_FRAMES_MAX];
+	__u32 n = 0, found;
+	do {
+		found = unwind_frames(&walk.state, frames, n, USER_FRAMES_MAX - n);
+		n += found >> 8;
+	} while ((found & 0xff) == COUNTER_truncated && n < USER_FRAMES_MAX);
 	memcpy(out, frames, n * sizeof(*out));
 	*ret_end = found & 0xff;
 	return n;

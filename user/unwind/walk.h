@@ -34,7 +34,7 @@ struct unwind_memory {
 uint64_t unwind_address_bits(void);
 
 /*
- * The frames of a thread with these registers, leaf first, in out[MAX_FRAMES]: how many, at least 1. What a signal
+ * The frames of a thread with these registers, leaf first, in out[USER_FRAMES_MAX]: how many, at least 1. What a signal
  * interrupted is written as its address + 1, as the program does. *ret_end is the counter that says why they end.
  */
 unsigned unwind_walk(const struct unwind_tables *t, const struct unwind_memory *m, const struct user_registers *regs,

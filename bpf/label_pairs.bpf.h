@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Arrays of pairs of strings, as custom-labels and Go's slices have them, into the capture. */
+#ifndef ASCRIBE_LABEL_PAIRS_BPF_H
+#define ASCRIBE_LABEL_PAIRS_BPF_H
+
+#include "capture.bpf.h"
+
+#define PAIRS_SANE (1ull << 20) /* a larger count is none */
+
+/* Where the texts of the n pairs in the area are, at most SPAN_MAX bytes; read at once if they lie so close. */
+__noinline int span_pairs(__u32 n, __u32 swap)
+{
+	struct capture *c = capture();
+	__u64 low = ~0ull, high = 0;
+	if (!c)
+		return -1;
+	for (__u32 i = 0; i < LABEL_PAIRS && i < n; i++) {
+		const __u64 *w = &c->area.words[(i & (LABEL_PAIRS - 1)) * 4];
+#pragma unroll
+		for (int k = 0; k < 4; k += 2) {
+			__u64 at = w[swap ? k : k + 1], len = w[swap ? k + 1 : k];
+			if (!at || len > LABEL_TEXT_BYTES)
+				continue;
+			if (at < low)
+				low = at;
+			if (at + len > high)
+				high = at + len;
+		}
+	}
+	if (high > low)
+		load_span(c, low, high);
+	return 0;
+}
+
+/* The n strings pairs in the area. `swap`: {pointer, length} (Go), else {length, pointer}. */
+__noinline int append_pairs(__u32 n, __u32 swap)
+{
+	struct capture *c = capture();
+	if (!c)
+		return -1;
+	for (__u32 i = 0; i < LABEL_PAIRS && i < n; i++) {
+		const __u64 *w = &c->area.words[(i & (LABEL_PAIRS - 1)) * 4];
+		__u64 key = swap ? w[0] : w[1], n_key = swap ? w[1] : w[0];
+		__u64 value = swap ? w[2] : w[3], n_value = swap ? w[3] : w[2];
+		if (!key)
+			continue;
+		if (n_key > LABEL_KEY_BYTES)
+			n_key = LABEL_KEY_BYTES + 1;
+		if (n_value > LABEL_TEXT_BYTES)
+			n_value = LABEL_TEXT_BYTES + 1;
+		if (append_pair(key, value, n_key << 32 | n_value))
+			return -1;
+	}
+	return 0;
+}
+
+static __always_inline int read_pairs(struct capture *c, __u64 array, __u64 n, __u32 swap)
+{
+	if (n > LABEL_PAIRS) {
+		capture_flag(c, COUNTER_labels_cut);
+		n = LABEL_PAIRS;
+	}
+	__u64 size = n * 32;
+	barrier_var(size);
+	if (size > sizeof(c->area) || bpf_probe_read_user(&c->area, size, (void *)array))
+		return capture_fault(c);
+	span_pairs((__u32)n, swap);
+	return append_pairs((__u32)n, swap);
+}
+
+#endif

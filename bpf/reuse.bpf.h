@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Reuse of the frames that a thread had when it was sampled before.
+ *
+ * Most of a stack is the same from sample to sample. A step from a frame to its caller depends on pc,
+ * sp and fp, on the rules, and on two words of the frame: the return address and the saved frame
+ * pointer (unwind_walk.h, is_simple). So the steps of a walk are recorded with where those words are.
+ * The next walk of the thread goes on by rules until it comes to a recorded frame with the same pc,
+ * sp and fp. From there on one read of the stack shows whether the words are the same as well. As
+ * far as they are, so are the callers. The walk by rules continues at the last of these.
+ *
+ * A slot holds one thread's steps. It is found by the thread's id, so threads of one CPU share slots.
+ */
+#ifndef ASCRIBE_REUSE_BPF_H
+#define ASCRIBE_REUSE_BPF_H
+
+#include "common.bpf.h"
+#include "table.bpf.h"
+#include "unwind_walk.h"
+
+#define REUSE_SLOTS 8   /* of each CPU, 2.1 KiB each */
+#define REUSE_FRAMES 64 /* recorded of a stack, those next to the leaf */
+#define REUSE_BYTES 4096 /* of stack that are read at once */
+#define REUSE_SAME 0xffff /* fp_off: the frame pointer was not saved */
+
+enum reuse_mode {
+	REUSE_OFF,
+	REUSE_SEARCH,
+	REUSE_RECORD,
+};
+
+/* A caller: its registers, and where in the callee's frame its pc and fp are saved. */
+struct reuse_frame {
+	__u64 pc, sp, fp;
+	__u16 pc_off, fp_off; /* bytes above the callee's sp */
+	__u32 by_fp;
+};
+
+struct reuse_slot {
+	__u64 ranges;   /* of the process: changes when its mappings do */
+	__u64 start_ns; /* of the thread */
+	__u64 bx_at;    /* of the last frame, as in struct unwind_state */
+	__u32 tid;
+	__u32 n; /* frames; 0: none yet */
+	struct reuse_frame frame[REUSE_FRAMES];
+};
+
+struct reuse_cpu {
+	struct reuse_slot slot[REUSE_SLOTS];
+	__u64 words[REUSE_BYTES / 8]; /* of the stack */
+	__u64 sp;             /* of the frame before: a recording's */
+	__u32 slot_at;        /* that of the thread in hand */
+	__u32 taken;          /* frames that this walk reused */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct reuse_cpu);
+} reuse_cpus SEC(".maps");
+
+static __always_inline struct reuse_cpu *reuse_cpu(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&reuse_cpus, &zero);
+}
+
+static __always_inline struct reuse_slot *reuse_slot(struct reuse_cpu *r)
+{
+	__u64 at = r->slot_at & (REUSE_SLOTS - 1);
+	barrier_var(at);
+	return &r->slot[at];
+}
+
+static __always_inline struct reuse_frame *reuse_frame(struct reuse_slot *slot, __u32 i)
+{
+	__u64 at = i & (REUSE_FRAMES - 1);
+	barrier_var(at);
+	return &slot->frame[at];
+}
+
+/* A walk begins: search the thread's frames where it has some, else record them. */
+static __always_inline void reuse_begin(struct unwind_cpu *c, struct task_struct *t, __u64 ranges)
+{
+	struct reuse_cpu *r = reuse_cpu();
+	c->state.reuse = REUSE_OFF;
+	c->at = 0;
+	if (!r)
+		return;
+	r->slot_at = (__u32)t->pid;
+	r->taken = 0;
+	r->sp = c->state.sp;
+	struct reuse_slot *slot = reuse_slot(r);
+	__u64 start_ns = t->start_boottime;
+	if (slot->n && slot->tid == (__u32)t->pid && slot->ranges == ranges && slot->start_ns == start_ns) {
+		c->state.reuse = REUSE_SEARCH;
+		return;
+	}
+	slot->tid = (__u32)t->pid;
+	slot->ranges = ranges;
+	slot->start_ns = start_ns;
+	slot->n = 0;
+	c->state.reuse = REUSE_RECORD;
+}
+
+/* Does the next step from this frame depend on pc, sp and fp alone? */
+static __always_inline bool reuse_is_plain(const struct unwind_state *s)
+{
+	return !(s->leaf | s->exact | s->changed_stack | s->sp_lost | s->lr_known);
+}
+
+/* Append the state's frame to the recording; the first that is not of the simple kind ends it. */
+__noinline int reuse_record(void)
+{
+	struct unwind_cpu *c = unwind_cpu();
+	struct reuse_cpu *r = reuse_cpu();
+	if (!r || !c)
+		return 0;
+	const struct unwind_state *s = &c->state;
+	struct reuse_slot *slot = reuse_slot(r);
+	__u64 from = r->sp, pc_off = s->pc_at - from, fp_off = s->fp_at ? s->fp_at - from : REUSE_SAME;
+	__u32 n = slot->n;
+	r->sp = s->sp;
+	bool first = !n; /* the way to the first does not matter: nothing is reused before it */
+	if (n >= REUSE_FRAMES || !reuse_is_plain(s) ||
+	    (!first && (!s->pc_at || pc_off >= REUSE_BYTES || (s->fp_at && fp_off >= REUSE_BYTES)))) {
+		if (!first)
+			c->state.reuse = REUSE_OFF;
+		return 0;
+	}
+	struct reuse_frame *f = reuse_frame(slot, n);
+	f->pc = s->pc;
+	f->sp = s->sp;
+	f->fp = s->fp;
+	f->by_fp = s->by_fp;
+	f->pc_off = (__u16)pc_off;
+	f->fp_off = (__u16)fp_off;
+	slot->bx_at = s->bx_at;
+	slot->n = n + 1;
+	return 0;
+}
+
+/* Is the state's frame one of those recorded? Both ascend. */
+__noinline int reuse_search(void)
+{
+	struct unwind_cpu *c = unwind_cpu();
+	struct reuse_cpu *r = reuse_cpu();
+	if (!c || !r)
+		return 0;
+	const struct unwind_state *s = &c->state;
+	struct reuse_slot *slot = reuse_slot(r);
+	for (__u32 i = c->at; i < REUSE_FRAMES && i < slot->n; i++) {
+		const struct reuse_frame *f = reuse_frame(slot, i);
+		if (f->sp < s->sp)
+			continue;
+		c->at = i;
+		return f->sp == s->sp && f->pc == s->pc && f->fp == s->fp && f->by_fp == s->by_fp && reuse_is_plain(s);
+	}
+	c->at = REUSE_FRAMES;
+	c->state.reuse = REUSE_OFF;
+	return 0;
+}
+
+/* Word `off` of the bytes read, where it is the value expected. */
+static __always_inline bool reuse_word_is(const struct reuse_cpu *r, __u64 off, __u64 bytes, __u64 value, bool is_pc)
+{
+	if (off >= bytes || off & 7)
+		return false;
+	__u64 at = off / 8 & (REUSE_BYTES / 8 - 1);
+	barrier_var(at);
+	return (is_pc ? unwind_unsigned(r->words[at]) : r->words[at]) == value;
+}
+
+/* Do the words read from `base` on say that `f` called `callee`, as it did when both were recorded? */
+static __always_inline bool reuse_holds(const struct reuse_cpu *r, const struct reuse_frame *callee,
+					const struct reuse_frame *f, __u64 base, __u64 bytes)
+{
+	__u64 off = callee->sp - base;
+	if (!reuse_word_is(r, off + f->pc_off, bytes, f->pc, true))
+		return false;
+	return f->fp_off == REUSE_SAME ? f->fp == callee->fp : reuse_word_is(r, off + f->fp_off, bytes, f->fp, false);
+}
+
+/*
+ * The state's frame was found among those recorded. Write it and its callers to word `from` on at the tail of half
+ * `key`, `max` at most, as far as the stack still says the same: how many. The state is then at the next one.
+ */
+__noinline __u32 reuse_take(__u32 key, __u32 from, __u32 max)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	struct unwind_cpu *c = unwind_cpu();
+	struct reuse_cpu *r = reuse_cpu();
+	if (!h || !c || !r || from > KERNEL_FRAMES_MAX + USER_FRAMES_MAX - REUSE_FRAMES)
+		return 0;
+	struct unwind_state *s = &c->state;
+	struct reuse_slot *slot = reuse_slot(r);
+	struct reuse_frame *f = reuse_frame(slot, c->at);
+	__u64 *out = arena_ptr(h, h->arena_used) + from, base = s->sp;
+	__u64 bytes = reuse_frame(slot, slot->n - 1)->sp - base;
+	__u32 n = 0, more = slot->n - 1 - c->at;
+	c->state.reuse = REUSE_OFF;
+	if (bytes > REUSE_BYTES)
+		bytes = REUSE_BYTES;
+	barrier_var(bytes);
+	if (bytes > REUSE_BYTES || bpf_probe_read_user(r->words, bytes, (void *)base))
+		return 0;
+	for (; n < REUSE_FRAMES && n < more && n < max; n++) {
+		struct reuse_frame *caller = reuse_frame(slot, c->at + n + 1);
+		if (!reuse_holds(r, f, caller, base, bytes))
+			break;
+		out[n] = f->pc;
+		f = caller;
+	}
+	if (!n)
+		return 0;
+	s->pc = f->pc;
+	s->sp = f->sp;
+	s->fp = f->fp;
+	s->by_fp = f->by_fp;
+	if (n < more || slot->bx_at == UNWIND_BX_LOST)
+		s->bx_at = UNWIND_BX_LOST;
+	else if (slot->bx_at >= base) /* saved by one of the frames reused */
+		s->bx_at = slot->bx_at;
+	r->taken = n;
+	return n;
+}
+
+/* The walk found n frames. Where most of them had to be found by rules, the next one records them anew. */
+static __always_inline void reuse_end(bool searched, __u32 n)
+{
+	struct reuse_cpu *r = reuse_cpu();
+	if (r && searched && r->taken * 2 + 4 < (n < REUSE_FRAMES ? n : REUSE_FRAMES))
+		reuse_slot(r)->n = 0;
+}
+
+/* unwind_walk.h: has the walk come to a frame that is recorded? */
+static __always_inline bool unwind_is_known(struct unwind_state *s)
+{
+	if (s->reuse == REUSE_OFF)
+		return false;
+	return s->reuse == REUSE_SEARCH ? reuse_search() : reuse_record();
+}
+
+#endif
