@@ -58,7 +58,6 @@ struct facts {
 
 struct sources {
 	struct sampler *sampler;
-	struct procs *procs;
 	struct resolver *resolver;
 	struct facts *facts[BUCKETS];
 	size_t n_facts;
@@ -124,14 +123,13 @@ static void add_built_in(struct sources *s)
 	s->perforator_text = add_steps(s, text, sizeof(text) / sizeof(text[0]), &s->perforator_text_n);
 }
 
-int sources_new(struct sources **ret, struct sampler *sampler, struct procs *procs, struct resolver *r,
+int sources_new(struct sources **ret, struct sampler *sampler, struct resolver *r,
 		const struct recipes *recipes)
 {
 	struct sources *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->sampler = sampler;
-	s->procs = procs;
 	s->resolver = r;
 	s->recipes = recipes;
 	s->steps = sampler_label_steps(sampler);
@@ -246,7 +244,7 @@ static struct facts *read_facts(struct sources *s, int fd, const char *path)
 
 static const struct facts *facts_of(struct sources *s, const struct proc_image *im, const struct proc_map *m)
 {
-	const uint8_t *content = m->file->path[0] == '/' ? resolver_content(s->resolver, s->procs, im, m) : NULL;
+	const uint8_t *content = m->file->path[0] == '/' ? resolver_content(s->resolver, im, m) : NULL;
 	uint64_t hash, path = ascribe_hash(0, m->file->path, strlen(m->file->path));
 	int fd = -1;
 	if (!content)
@@ -257,10 +255,9 @@ static const struct facts *facts_of(struct sources *s, const struct proc_image *
 		f = f->next;
 	if (f)
 		return f;
-	if (resolver_open(s->resolver, s->procs, im, m, &fd))
+	if (resolver_file(s->resolver, im, m, &fd))
 		return NULL;
 	f = read_facts(s, fd, m->file->path);
-	close(fd);
 	if (!f)
 		return NULL;
 	if (s->n_facts >= FACTS_MAX)
@@ -494,7 +491,7 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 			l->waiting |= SOURCES_LATE;
 		if (!l->facts || (!l->facts->n && !l->facts->go && !l->facts->paths))
 			continue;
-		struct binary *b = resolver_binary(l->s->resolver, l->s->procs, im, m);
+		struct binary *b = resolver_binary(l->s->resolver, im, m);
 		if (!b || binary_bias(b, m->start, m->pgoff, &l->base))
 			continue;
 		l->binary = b;

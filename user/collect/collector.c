@@ -202,7 +202,7 @@ static void add_waker(struct collector *c, struct window_cpu *w, const struct sa
 		s.n_python = python_stack(c, &of, s.frames + s.n_kernel + s.n_user, &py);
 		s.python_cut = s.n_kernel + s.n_user + s.n_python >= WAIT_WORDS;
 		resolver_trim_waking(c->resolver, &s);
-		rc = resolver_stack(c->resolver, c->procs, by, &s, &stack, &flags);
+		rc = resolver_stack(c->resolver, by, &s, &stack, &flags);
 	}
 	rc = rc ? rc : waits_add_waker(&c->waits, h, row, im, by, known ? &stack : NULL, &cut);
 	if (cut)
@@ -244,7 +244,7 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
-		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &flags);
+		rc = resolver_stack(c->resolver, im, &s, &stack, &flags);
 	if (rc == -EINPROGRESS)
 		return false;
 	if (!rc && wait && !stack)
@@ -298,7 +298,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 		resolver_note_code(c->resolver, im, &im->maps[i]);
 		if (file->path[0] != '/')
 			return;
-		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
+		struct binary *b = resolver_binary(c->resolver, im, &im->maps[i]);
 		labelling_mapped(c->labelling, im, &im->maps[i]);
 		if (b && !binary_trampolines(b, &at))
 			trampolines_mapped(c->trampolines, tgid);
@@ -373,7 +373,7 @@ static void await_names(struct collector *c, const struct sampler_half *h)
 		if (row->kind == ROW_IDLE || row->kind == ROW_WAKER || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
 			continue;
 		struct resolver_stack s = { .frames = h->arena + row->stack, .n_kernel = row->n_kernel, .n_user = row->n_user };
-		resolver_want_names(c->resolver, c->procs, row_image(c, row), &s);
+		resolver_want_names(c->resolver, row_image(c, row), &s);
 	}
 	while (downloads_busy(c->downloads) && (now = proc_now_ns()) < c->names_until_ns) {
 		struct pollfd p = { .fd = downloads_fd(c->downloads), .events = POLLIN };
@@ -635,7 +635,7 @@ static int end_window(struct collector *c, struct err *err)
 	labelling_forget(c->labelling);
 	trampolines_forget(c->trampolines);
 	unwinding_forget(c->unwinding);
-	resolver_forget(c->resolver, c->procs);
+	resolver_forget(c->resolver);
 	pythons_forget(c->pythons, c->procs);
 	return rc;
 }
@@ -725,7 +725,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		rc = rc ? rc : a.rc;
 	}
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
-	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
+	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, c->procs, ret_warning);
 	if (!rc && cfg->jvm_attach)
 		resolver_ask_jvms(c->resolver);
 	rc = rc ? rc : pythons_new(&c->pythons, w);
@@ -935,7 +935,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	symbolizer_stats(c->symbolizer, &ret->symbols);
 	sandbox_stats(c->sandbox, &ret->parsing);
 	proc_reader_stats(&ret->reading);
-	resolver_jit_stats(c->resolver, &ret->jit);
+	resolver_stats(c->resolver, &ret->jit, &ret->modules);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += window_cpu(c->window, i)->stored;

@@ -261,7 +261,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 		symbols_put_off(&c->again, -EBUSY);
 		return;
 	}
-	if (!vdso && resolver_open(u->resolver, u->procs, im, m, &fd))
+	if (!vdso && resolver_file(u->resolver, im, m, &fd))
 		return; /* the process is gone; the next one that maps it will do */
 	c->tried = true;
 	struct sandbox_stats before, after;
@@ -269,8 +269,6 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, m->file->path, fd, &t);
 	sandbox_stats(u->sandbox, &after);
 	resolver_has_read(u->resolver, after.cpu_ns - before.cpu_ns);
-	if (fd >= 0)
-		close(fd);
 	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc)) {
 		c->tried = false;
 		return;
@@ -380,7 +378,7 @@ static struct code *map_code(struct unwinding *u, const struct proc_image *im, c
 {
 	const uint8_t *id = NULL;
 	if (m->file->path[0] == '/' || !strcmp(m->file->path, "[vdso]"))
-		id = resolver_content(u->resolver, u->procs, im, m);
+		id = resolver_content(u->resolver, im, m);
 	return id ? code_get(u, id) : NULL;
 }
 
@@ -388,7 +386,7 @@ static struct unwind_range make_range(struct unwinding *u, const struct proc_ima
 				      const struct code *c)
 {
 	struct unwind_range r = { .start = m->start, .end = m->end };
-	struct binary *b = c && c->part.n_pages ? resolver_binary(u->resolver, u->procs, im, m) : NULL;
+	struct binary *b = c && c->part.n_pages ? resolver_binary(u->resolver, im, m) : NULL;
 	uint64_t bias;
 	if (!b || binary_bias(b, m->start, m->pgoff, &bias))
 		return r;
@@ -498,7 +496,7 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 	if (!im || im->to_ns != UINT64_MAX || !im->n_maps)
 		return true;
 	hold(u, im, 1);
-	resolver_want_program(u->resolver, u->procs, im);
+	resolver_want_program(u->resolver, im);
 	bool all = compile_all(u, im, until_ns);
 	if (all) {
 		make_ranges(u, p, im);

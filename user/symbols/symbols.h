@@ -80,6 +80,7 @@ bool symbols_is_due(const struct symbols_again *a);
 #define SYMBOLS_MEMORY (64u << 20) /* that a worker needs at most */
 
 struct symbolizer_stats {
+	uint64_t heads;    /* files whose head was parsed, debug files included */
 	uint64_t refused;  /* files that lie, are too large, or cost their worker its life */
 	uint64_t tables;   /* read */
 	uint64_t reread;   /* of these, again */
@@ -127,6 +128,17 @@ int binary_open(struct binary **ret, int fd, const char *path, struct err *err);
 int binary_open_memory(struct binary **ret, const void *image, size_t size, const char *name, struct err *err);
 void binary_free(struct binary *b);
 
+/*
+ * Close its files, unless a debug file is expected; what was read of them stays. From then on binary_find and binary_lines give
+ * -EBADF for what they would have to read: until binary_wake, which takes the open files of another binary of the same content.
+ */
+void binary_rest(struct binary *b);
+bool binary_rests(const struct binary *b);
+void binary_wake(struct binary *b, struct binary *from);
+
+/* The open file, borrowed; -1: it is closed, or was none. */
+int binary_fd(const struct binary *b);
+
 /* Build id as raw bytes, 0 when there is none. Borrowed. */
 size_t binary_build_id(const struct binary *b, const uint8_t **ret);
 
@@ -138,7 +150,7 @@ int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset);
 
 /*
  * The function that holds vaddr: .symtab if there is one, else .dynsym (both are read and merged: a name in .symtab wins).
- * -ENOENT when none does; -EAGAIN: the symbols could not be read yet. A symbol of size 0 reaches to the next symbol or the end of its section.
+ * -ENOENT when none does; -EAGAIN: the symbols could not be read yet; -EBADF: see binary_rest. A symbol of size 0 reaches to the next symbol or the end of its section.
  * Of several at one address: global before weak before local, then the shorter name without leading underscores, then the
  * first in the table.
  */
@@ -221,8 +233,9 @@ bool binary_refused(const struct binary *b);
 /* Could they not be read yet, for lack of time? A later look-up tries again. */
 bool binary_is_late(const struct binary *b);
 
-/* Bytes of memory held. */
+/* Bytes of memory held; and those that stay when the symbol table goes. */
 size_t binary_memory(const struct binary *b);
+size_t binary_kept_memory(const struct binary *b);
 
 /* ---- the kernel ---- */
 
