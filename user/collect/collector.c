@@ -345,16 +345,18 @@ static void attend(struct collector *c)
 struct taking {
 	struct collector *c;
 	struct window_cpu *w;
+	bool put_off;
 };
 
 /* A sample that came as a copy: a row of its own. */
-static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, enum counter end)
+static bool on_taken(void *ctx, const struct row *row, const uint64_t *frames, enum counter end)
 {
 	struct taking *t = ctx;
 	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user }; /* without Python frames */
-	t->w->counter[end]++;
-	add_row(t->c, t->w, &h, row, false);
+	bool added = add_row(t->c, t->w, &h, row, t->put_off);
+	t->w->counter[end] += added;
 	attend(t->c);
+	return added;
 }
 
 /*
@@ -406,8 +408,8 @@ static bool put_off_row(struct collector *c, size_t n, uint32_t row)
 	return true;
 }
 
-/* Those with places that are not known yet come last: DWARF is asked for many of them at once. */
-static void add_rows(struct collector *c, struct window_cpu *w, const struct sampler_half *h)
+/* The rows of a half, but for those with places that are not known yet: their number; c->later says which. */
+static size_t add_rows(struct collector *c, struct window_cpu *w, const struct sampler_half *h)
 {
 	size_t n_later = 0;
 	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
@@ -422,12 +424,23 @@ static void add_rows(struct collector *c, struct window_cpu *w, const struct sam
 		}
 		attend(c);
 	}
+	return n_later;
+}
+
+/* Those with places that are not known yet come last: DWARF is asked for many of them at once. */
+static void add_samples(struct collector *c, struct window_cpu *w, const struct sampler_half *h)
+{
+	struct taking t = { c, w, true };
+	size_t n_later = add_rows(c, w, h);
+	copies_take(c->copies, h->key, on_taken, &t);
 	while (resolver_ask_places(c->resolver))
 		attend(c);
 	for (size_t i = 0; i < n_later; i++) {
 		add_row(c, w, h, &h->rows[c->later[i]], false);
 		attend(c);
 	}
+	t.put_off = false;
+	copies_take(c->copies, h->key, on_taken, &t);
 }
 
 static void on_half(void *ctx, const struct sampler_half *h)
@@ -448,14 +461,12 @@ static void on_half(void *ctx, const struct sampler_half *h)
 	count_runs(h->head);
 	for (size_t i = 0; i < N_COUNTERS; i++)
 		w->counter[i] += h->head->counters[i];
-	add_rows(c, w, h);
+	if (copies_newest(c->copies, h->key) >= c->news_ns)
+		drain_sideband(c);
+	add_samples(c, w, h);
 	if (h->others && (h->head->counters[COUNTER_wait_rows_full] ||
 			  h->head->counters[COUNTER_wait_parts_full]))
 		add_others(c, w, h->others);
-	if (copies_newest(c->copies, h->key) >= c->news_ns)
-		drain_sideband(c);
-	struct taking t = { c, w };
-	copies_take(c->copies, h->key, on_taken, &t);
 }
 
 /* What is new of a wait that goes on; waits that were summed and are in no half. */
