@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/collector.h"
 
+#include "attribute/file_facts.h"
 #include "attribute/labelling.h"
 #include "attribute/ruled.h"
 #include "attribute/sets.h"
@@ -687,14 +688,15 @@ static void add_ring(void *ctx, unsigned cpu)
 }
 
 /* What children do: they are this program, executed anew, so the table is a constant. */
-static const sandbox_op parser_ops[SYMBOLS_OPS + 1] = { SYMBOLS_OPS_LIST, [UNWIND_OP] = unwind_op };
+static const sandbox_op parser_ops[] = { SYMBOLS_OPS_LIST, [UNWIND_OP] = unwind_op, [FILE_FACTS_OP] = file_facts_op,
+					 [FILE_PATH_OP] = file_path_op };
 
 /* The child that parses foreign files. */
 static int open_symbolizer(struct collector *c, size_t table_bytes, struct err *err)
 {
 	struct sandbox_config cfg = {
 		.ops = parser_ops,
-		.n_ops = SYMBOLS_OPS + 1,
+		.n_ops = sizeof(parser_ops) / sizeof(parser_ops[0]),
 		.reader = proc_reader_run,
 		.memory = SYMBOLS_MEMORY,
 		.serves = PARSER_SERVES,

@@ -119,15 +119,19 @@ const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im,
 	return m && m->binary ? m->id : NULL;
 }
 
-int resolver_file(struct resolver *r, const struct proc_image *im, const struct proc_map *map, int *ret_fd)
+int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map, const struct sandbox_call *call,
+		   struct buf *reply)
 {
 	struct module *m = modules_of(r->modules, im, map);
-	int rc = m ? modules_wake(r->modules, m, im, map) : -ENOENT;
-	int fd = rc ? -1 : binary_fd(m->binary);
-	if (rc || fd < 0)
-		return rc ? rc : -ENOENT;
-	*ret_fd = fd;
-	return 0;
+	struct sandbox_call c = *call;
+	int fd, rc = m && m->binary ? modules_wake(r->modules, m, im, map) : -ENODATA;
+	if (rc)
+		return symbols_is_late(rc) ? rc : -ENODATA;
+	fd = binary_fd(m->binary);
+	c.fds = &fd;
+	c.n_fds = 1;
+	symbolizer_for(r->symbolizer, im->tgid);
+	return fd < 0 ? -ENODATA : symbolizer_run(r->symbolizer, &c, reply);
 }
 
 const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size)
@@ -347,17 +351,4 @@ void resolver_note_code(struct resolver *r, const struct proc_image *im, const s
 {
 	if (jits_is_code(map))
 		jits_note(r->jits, im);
-}
-
-/* ---- time ---- */
-
-bool resolver_may_read(struct resolver *r, const struct proc_image *im)
-{
-	symbolizer_for(r->symbolizer, im->tgid);
-	return symbolizer_may(r->symbolizer);
-}
-
-void resolver_has_read(struct resolver *r, uint64_t ns)
-{
-	symbolizer_spent(r->symbolizer, ns);
 }

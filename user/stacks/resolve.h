@@ -56,8 +56,12 @@ bool resolver_is_late(const struct proc_map *map);
 #define RESOLVER_CONTENT MODULE_ID_BYTES
 const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
-/* The open file behind a mapping; it has that content. Borrowed until the next call here. -ENOENT; -EAGAIN: not now. */
-int resolver_file(struct resolver *r, const struct proc_image *im, const struct proc_map *map, int *ret_fd);
+/*
+ * Have a worker parse the file behind a mapping: call says which op of the sandbox, with what bytes; its descriptor is that of the file.
+ * The op's result, as symbolizer_run; -ENODATA: the file is not to be had, now or ever; -EAGAIN, -EBUSY: not now.
+ */
+int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map, const struct sandbox_call *call,
+		   struct buf *reply);
 
 /* The bytes of the vdso and their number; NULL when there is none. */
 const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);
@@ -110,10 +114,6 @@ void resolver_note_code(struct resolver *r, const struct proc_image *im, const s
 
 /* Before the rows of a drain; drains are drain_ms apart. A part of that, at most 1 s, may go into DWARF. */
 void resolver_begin(struct resolver *r, unsigned drain_ms);
-
-/* May a file of this process be read now, or is the time for its user used up? And how long it then took. */
-bool resolver_may_read(struct resolver *r, const struct proc_image *im);
-void resolver_has_read(struct resolver *r, uint64_t ns);
 
 /* Let go of what belongs to processes that procs has forgotten. */
 void resolver_forget(struct resolver *r);

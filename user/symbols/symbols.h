@@ -105,9 +105,14 @@ void symbolizer_begin(struct symbolizer *s, unsigned drain_ms);
 /* The process that files are read for from here on: its user is charged. */
 void symbolizer_for(struct symbolizer *s, uint32_t tgid);
 
-/* For who reads files for that process without this symbolizer: is there time left, and what was used. s may be NULL. */
+/* Is there time left for it? s may be NULL. */
 bool symbolizer_may(struct symbolizer *s);
-void symbolizer_spent(struct symbolizer *s, uint64_t ns);
+
+/*
+ * Run any op of the sandbox for that process, in its time: as sandbox_run, and -EIO for a worker that died or was late, -EBUSY when the
+ * time is used up. deadline_ms 0: that of the symbolizer. reply must be initialized. -ENOSYS without a sandbox.
+ */
+int symbolizer_run(struct symbolizer *s, const struct sandbox_call *call, struct buf *reply);
 
 /* ---- one ELF file ---- */
 
