@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recipes: what is refused names file, line and key; patterns against fnmatch(3); accessors against what their code does. */
+#include "attribute/file_facts.h"
 #include "attribute/paths.h"
 #include "elf/accessor.h"
-#include "elf/member.h"
 #include "labels/recipe.h"
 #include "labels/rules.h"
+#include "symbols/member.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -319,44 +323,135 @@ static void test_members(void **state)
 		{ "dwarf_anonymous", "named_by_typedef", offsetof(dwarf_anonymous, named_by_typedef) },
 		{ "dwarf_union", "second", 0 },
 	};
-	struct elf_image img;
-	struct err err;
 	uint64_t at;
 	(void)state;
 	int fd = open("/proc/self/exe", O_RDONLY);
-	assert_int_equal(elf_image_open(&img, fd, "self", &err), 0);
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		at = 12345;
-		int rc = elf_member_offset(&img, want[i].type, want[i].member, &at);
+		int rc = member_offset(fd, want[i].type, want[i].member, &at);
 		if (rc || at != want[i].at)
 			fail_msg("%s.%s: %d, %llu", want[i].type, want[i].member, rc, (unsigned long long)at);
 	}
-	assert_int_equal(elf_member_offset(&img, "dwarf_outer", "none", &at), -ENOENT);
-	assert_int_equal(elf_member_offset(&img, "none", "b", &at), -ENOENT);
-	elf_image_fini(&img);
-	/* The same with bytes of the DWARF changed: an answer, whichever. */
-	struct stat st;
-	unsigned seed = 6;
-	assert_int_equal(fstat(fd, &st), 0);
-	uint8_t *whole = malloc((size_t)st.st_size);
-	assert_int_equal(pread(fd, whole, (size_t)st.st_size, 0), st.st_size);
+	assert_int_equal(member_offset(fd, "dwarf_outer", "none", &at), -ENOENT);
+	assert_int_equal(member_offset(fd, "none", "b", &at), -ENOENT);
 	close(fd);
-	for (int turn = 0; turn < 40; turn++) {
-		uint8_t was[64];
-		size_t place[64];
+}
+
+/* The same with bytes of the DWARF changed: an end, whichever, as libdw runs in a worker. Mostly it is an answer. */
+static void test_members_damaged(void **state)
+{
+	struct stat st;
+	unsigned seed = 6, answers = 0, turns = 20;
+	uint64_t at;
+	(void)state;
+	int fd = open("/proc/self/exe", O_RDONLY);
+	assert_int_equal(fstat(fd, &st), 0);
+	for (unsigned turn = 0; turn < turns; turn++) {
+		int status, copy = memfd_create("damaged", MFD_CLOEXEC);
+		assert_int_equal(sendfile(copy, fd, &(off_t){ 0 }, (size_t)st.st_size), st.st_size);
 		for (int k = 0; k < 64; k++) {
-			place[k] = (size_t)st.st_size / 4 + (size_t)rand_r(&seed) % ((size_t)st.st_size * 3 / 4);
-			was[k] = whole[place[k]];
-			whole[place[k]] = (uint8_t)rand_r(&seed);
+			uint8_t byte = (uint8_t)rand_r(&seed);
+			off_t place = st.st_size / 4 + (off_t)rand_r(&seed) % (st.st_size * 3 / 4);
+			assert_int_equal(pwrite(copy, &byte, 1, place), 1);
 		}
-		if (!elf_image_open_memory(&img, whole, (size_t)st.st_size, "damaged", &err)) {
-			elf_member_offset(&img, "dwarf_outer", "none", &at);
-			elf_image_fini(&img);
+		pid_t pid = fork();
+		if (!pid) {
+			alarm(20);
+			member_offset(copy, "dwarf_outer", "none", &at);
+			_exit(0);
 		}
-		for (int k = 63; k >= 0; k--)
-			whole[place[k]] = was[k];
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_false(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
+		answers += WIFEXITED(status);
+		close(copy);
 	}
-	free(whole);
+	close(fd);
+	assert_true(answers >= turns * 3 / 4);
+}
+
+/* ---- what a worker answers about a file ---- */
+
+extern __thread int otel_thread_ctx_v1;
+__thread int otel_thread_ctx_v1 = 7;
+
+static struct recipe *one_recipe(struct recipes *all, const char *text)
+{
+	struct err err;
+	assert_int_equal(recipes_parse(all, text, strlen(text), "test", &err), 0);
+	return all->v[0];
+}
+
+static void test_file_facts(void **state)
+{
+	struct buf out = BUF_INIT, cut = BUF_INIT;
+	static struct file_facts f;
+	(void)state;
+	int fd = open("/proc/self/exe", O_RDONLY);
+	const struct sandbox_request q = { .fds = &fd, .n_fds = 1 };
+	assert_int_equal(file_facts_op(&q, &out), 0);
+	assert_int_equal(file_facts_decode(&f, &out), 0);
+	assert_true(f.executable && !f.musl && !f.go && f.tls_size && f.n == 1);
+	assert_string_equal(f.v[0].name, "otel_thread_ctx_v1");
+	assert_true(f.v[0].tls);
+	/* What a worker that was taken over may answer. */
+	static const struct {
+		size_t at;
+		uint8_t byte;
+	} bad[] = {
+		{ offsetof(struct file_facts, executable), 2 },
+		{ offsetof(struct file_facts, n), ELF_VARIABLES_MAX + 1 },
+		{ offsetof(struct file_facts, v[0].access), ELF_ACCESS_MODULE + 1 },
+		{ offsetof(struct file_facts, v[0].tls), 255 },
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		uint8_t was = out.data[bad[i].at];
+		out.data[bad[i].at] = bad[i].byte;
+		assert_int_equal(file_facts_decode(&f, &out), -EBADMSG);
+		out.data[bad[i].at] = was;
+	}
+	memset(out.data + offsetof(struct file_facts, v[0].name), 'a', ELF_VARIABLE_NAME_MAX);
+	assert_int_equal(file_facts_decode(&f, &out), -EBADMSG);
+	assert_int_equal(buf_add(&cut, out.data, out.len - 1), 0);
+	assert_int_equal(file_facts_decode(&f, &cut), -EBADMSG);
+	buf_fini(&cut);
+	buf_fini(&out);
+	close(fd);
+}
+
+static void test_file_path(void **state)
+{
+	static const char text[] = "recipe self\nfile *\nlabel at = symbol otel_thread_ctx_v1 field dwarf_outer.small u32\n";
+	struct recipes all = { 0 };
+	struct buf request = BUF_INIT, out = BUF_INIT;
+	static struct path p;
+	(void)state;
+	int fd = open("/proc/self/exe", O_RDONLY);
+	const struct recipe *r = one_recipe(&all, text);
+	assert_int_equal(file_path_request(r, "/some/file", &request), 0);
+	const struct sandbox_request q = { .bytes = request.data, .len = request.len, .fds = &fd, .n_fds = 1 };
+	assert_int_equal(file_path_op(&q, &out), 0);
+	assert_int_equal(file_path_decode(&p, r, &out), 0);
+	assert_int_equal(p.n_fields, 1);
+	assert_string_equal(p.field[0].key, "at");
+	assert_int_equal(p.step[0].op, STEP_FIELD);
+	assert_int_equal(p.step[1].op, STEP_TP);
+	assert_int_equal(p.step[2].op, STEP_ADD);
+	assert_int_equal(p.step[2].imm, offsetof(struct dwarf_outer, small));
+	/* Every byte changed: an answer that can be used, or a refusal. */
+	unsigned refused = 0;
+	for (size_t i = 0; i < out.len; i += 3) {
+		out.data[i] ^= 0x5a;
+		if (file_path_decode(&p, r, &out))
+			refused++;
+		else
+			assert_true(p.n_steps <= LABEL_PATH_STEPS && p.start.access <= ELF_ACCESS_MODULE);
+		out.data[i] ^= 0x5a;
+	}
+	assert_true(refused > 0);
+	buf_fini(&out);
+	buf_fini(&request);
+	recipes_fini(&all);
+	close(fd);
 }
 
 /* Any bytes: an answer, nothing read behind. */
@@ -386,6 +481,9 @@ int main(void)
 		cmocka_unit_test(test_whole),	  cmocka_unit_test(test_refused), cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_built_in),  cmocka_unit_test(test_glob),	  cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_members),
+		cmocka_unit_test(test_members_damaged),
+		cmocka_unit_test(test_file_facts),
+		cmocka_unit_test(test_file_path),
 		cmocka_unit_test(test_accessors), cmocka_unit_test(test_accessors_random),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

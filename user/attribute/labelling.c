@@ -111,7 +111,7 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 	l->generation = 1;
 	l->look = !cfg->no_labels;
 	l->sets_max = cfg->label_sets ? cfg->label_sets : PROC_SETS_MAX;
-	int rc = sources_new(&l->sources, s, procs, r, cfg->recipes);
+	int rc = sources_new(&l->sources, s, r, cfg->recipes);
 	if (rc) {
 		free(l);
 		return rc;
@@ -161,7 +161,7 @@ static int find_slots(struct labelling *l, const struct proc_image *im, struct p
 	e->n_slots = 0;
 	for (uint32_t i = 0; i < im->n_maps && e->n_slots < PROC_SLOTS; i++) {
 		const struct proc_map *m = &im->maps[i];
-		struct binary *b = resolver_binary(l->resolver, l->procs, im, m);
+		struct binary *b = resolver_binary(l->resolver, im, m);
 		uint64_t at, bias;
 		struct ascribe_descriptor d;
 		if (!b && resolver_is_late(m))
@@ -249,7 +249,7 @@ static void look_at(struct labelling *l, struct known *k)
 	}
 	int waiting = im && l->look ? find_slots(l, im, &e) : 0;
 	if (im)
-		python_locate(l->resolver, l->procs, im, &e);
+		python_locate(l->resolver, im, &e);
 	/* Own labels at once: files that are new take a while to be searched for the others. */
 	e.labels_late = 1;
 	if (e.n_slots && !k->labelled)
@@ -311,7 +311,7 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 	uint64_t at;
 	if (!k || was_asked(k))
 		return;
-	struct binary *b = resolver_binary(l->resolver, l->procs, im, m);
+	struct binary *b = resolver_binary(l->resolver, im, m);
 	struct binary_python py;
 	bool has = b && (!binary_label_descriptor(b, &at) || !binary_python(b, &py) || sources_has(l->sources, im, m));
 	if (!has && !resolver_is_late(m))

@@ -2,7 +2,7 @@
 #include "attribute/paths.h"
 
 #include "elf/accessor.h"
-#include "elf/member.h"
+#include "symbols/member.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -50,11 +50,9 @@ static bool has_build_id(const struct elf_image *img, const char *hex)
 	return own[0] && !strcmp(own, hex);
 }
 
-bool path_is_for(const struct recipe *r, const struct elf_image *img, const char *path)
+bool path_is_for(const struct recipe *r, const struct elf_image *img)
 {
 	bool text = !r->n_texts, id = !r->n_build_ids;
-	if (!r->n_lines || !recipe_is_for(r, path))
-		return false;
 	for (size_t i = 0; !id && i < r->n_build_ids; i++)
 		id = has_build_id(img, r->build_id[i]);
 	for (size_t i = 0; id && !text && i < r->n_texts; i++)
@@ -205,7 +203,7 @@ static int compile_field(struct compiler *c, const struct recipe_word *w)
 	uint64_t offset;
 	memcpy(type, w->name, (size_t)(dot - w->name));
 	type[dot - w->name] = 0;
-	int rc = elf_member_offset(c->img, type, dot + 1, &offset);
+	int rc = member_offset(c->img->fd, type, dot + 1, &offset);
 	if (rc)
 		return fail(c, rc, rc == -ENOENT ? "its DWARF has no '%s'" : "the DWARF that should have '%s' cannot be read", w->name);
 	return emit(c, (struct label_step){ .op = STEP_ADD, .imm = (int64_t)offset });

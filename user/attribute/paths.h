@@ -20,9 +20,10 @@ struct path {
 };
 
 /*
- * Is the recipe for this file, by path, text and build id? A text is looked for in its data that is not code, 32 MiB at most.
+ * Is the recipe, whose paths fit (recipe_is_for), for this file, by text and build id? A text is looked for in its data that is not
+ * code, 32 MiB at most.
  */
-bool path_is_for(const struct recipe *r, const struct elf_image *img, const char *path);
+bool path_is_for(const struct recipe *r, const struct elf_image *img);
 
 /*
  * Compile the recipe for this file. On failure err names the recipe, the line, the key and the file. Where a library's

@@ -2,9 +2,8 @@
 #include "attribute/sources.h"
 
 #include "ascribe/label_key.h"
-#include "attribute/paths.h"
+#include "attribute/file_facts.h"
 #include "elf/go.h"
-#include "elf/tls.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -19,18 +18,6 @@
 #define OTEL_SOON_NS 2000000ull
 #define OTEL_AGAIN_NS 200000000ull
 
-static const char *const variable_names[] = {
-	"otel_thread_ctx_v1",
-	"otel_thread_ctx_nodejs_v1",
-	"custom_labels_abi_version",
-	"custom_labels_current_set",
-	"custom_labels_thread_local_data",
-	"elastic_apm_profiling_correlation_tls_v1",
-	"context_tls_v1",
-	"perforator_tls_*",
-	NULL,
-};
-
 /* A recipe compiled for a file. */
 struct file_path {
 	struct file_path *next;
@@ -40,25 +27,21 @@ struct file_path {
 	struct foreign_field field[];
 };
 
-/* What one content of a file has, under one path: recipes are for paths. */
+/* What one content of a file has. With recipes for its path: under that path. */
 struct facts {
 	struct facts *next;
-	uint64_t path;
-	struct file_path *paths;
+	uint64_t path; /* hash; 0: no recipe is for it */
+	uint64_t seen; /* hash of the path that it was looked up by last */
 	uint8_t content[RESOLVER_CONTENT];
-	bool executable, musl;
-	unsigned go; /* version, 0: not Go */
-	bool go_tls;
-	int64_t go_g; /* where g is from the thread pointer, if go_tls */
-	uint64_t tls_size, tls_align;
-	uint16_t machine;
-	int n;
-	struct elf_variable v[];
+	struct file_facts file;
+	struct file_path *paths;
+	bool read;        /* file is known, */
+	size_t n_recipes; /* and so many recipes were looked at */
+	struct symbols_again again; /* there was no time for the rest */
 };
 
 struct sources {
 	struct sampler *sampler;
-	struct procs *procs;
 	struct resolver *resolver;
 	struct facts *facts[BUCKETS];
 	size_t n_facts;
@@ -124,14 +107,13 @@ static void add_built_in(struct sources *s)
 	s->perforator_text = add_steps(s, text, sizeof(text) / sizeof(text[0]), &s->perforator_text_n);
 }
 
-int sources_new(struct sources **ret, struct sampler *sampler, struct procs *procs, struct resolver *r,
+int sources_new(struct sources **ret, struct sampler *sampler, struct resolver *r,
 		const struct recipes *recipes)
 {
 	struct sources *s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->sampler = sampler;
-	s->procs = procs;
 	s->resolver = r;
 	s->recipes = recipes;
 	s->steps = sampler_label_steps(sampler);
@@ -187,96 +169,123 @@ static struct file_path *add_file_path(struct sources *s, const struct path *p)
 	return f;
 }
 
-static void read_paths(struct sources *s, struct facts *f, const struct elf_image *img, const char *path)
+/* What a recipe's path leads to in this file. Late: not now. */
+static int read_path(struct sources *s, const struct proc_image *im, const struct proc_map *m, const struct recipe *r,
+		     struct file_path **ret)
+{
+	struct buf request = BUF_INIT, reply = BUF_INIT;
+	struct path *p = malloc(sizeof(*p));
+	int rc = p ? file_path_request(r, m->file->path, &request) : -ENOMEM;
+	const struct sandbox_call c = { .lane = 1, .op = FILE_PATH_OP, .bytes = request.data, .len = request.len,
+					.max_reply = FILE_FACTS_REPLY_MAX };
+	rc = rc ? rc : resolver_parse(s->resolver, im, m, &c, &reply);
+	/* Of ours nothing is said: that a program has the name of another is no mistake. */
+	if (rc && reply.len && strcmp(r->source, RECIPES_BUILT_IN) != 0)
+		err_set(&s->warning, rc, "%.*s", (int)reply.len, (const char *)reply.data);
+	rc = rc ? rc : file_path_decode(p, r, &reply);
+	*ret = rc ? NULL : add_file_path(s, p);
+	buf_fini(&request);
+	buf_fini(&reply);
+	free(p);
+	return rc;
+}
+
+static int read_paths(struct sources *s, const struct proc_image *im, const struct proc_map *m, struct facts *f)
 {
 	struct file_path **last = &f->paths;
-	struct path *p = NULL;
-	struct err err;
-	for (size_t i = 0; s->recipes && i < s->recipes->n; i++) {
-		if (!path_is_for(s->recipes->v[i], img, path))
-			continue;
-		p = p ? p : malloc(sizeof(*p));
-		if (!p)
-			break;
-		if (path_compile(p, s->recipes->v[i], img, path, &err)) {
-			/* Of ours nothing is said: that a program has the name of another is no mistake. */
-			if (strcmp(p->recipe->source, RECIPES_BUILT_IN) != 0)
-				s->warning = err;
-			continue;
-		}
-		*last = add_file_path(s, p);
+	while (*last)
+		last = &(*last)->next;
+	for (; f->path && f->n_recipes < s->recipes->n; f->n_recipes++) {
+		const struct recipe *r = s->recipes->v[f->n_recipes];
+		int rc = r->n_lines && recipe_is_for(r, m->file->path) ? read_path(s, im, m, r, last) : 0;
+		if (symbols_is_late(rc) || rc == -ENODATA)
+			return rc;
 		if (*last)
 			last = &(*last)->next;
 	}
-	free(p);
+	return 0;
 }
 
-static struct facts *read_facts(struct sources *s, int fd, const char *path)
+static int read_file(struct sources *s, const struct proc_image *im, const struct proc_map *m, struct facts *f)
 {
-	struct elf_variable v[ELF_VARIABLES_MAX];
-	struct elf_image img;
-	struct facts *f = NULL;
-	int n = 0;
-	if (fd >= 0 && !elf_image_open(&img, fd, path, NULL)) {
-		/* All of them are thread-local, or stand beside one: most files need not be searched. */
-		n = img.tls.memsz && !img.is_32 ? elf_variables(&img, variable_names, v, ELF_VARIABLES_MAX) : 0;
-		if (n < 0)
-			n = 0;
-		f = calloc(1, sizeof(*f) + (size_t)n * sizeof(*v));
-		if (f && !img.is_32) {
-			f->executable = elf_is_executable(&img);
-			f->musl = elf_uses_musl(&img);
-			f->go = f->executable ? elf_go_version(&img) : 0;
-			f->go_tls = f->go && elf_go_tls(&img, &f->go_g);
-			f->tls_size = img.tls.memsz;
-			f->tls_align = img.tls_align ? img.tls_align : 1;
-			f->machine = img.machine;
-			read_paths(s, f, &img, path);
-		}
-		elf_image_fini(&img);
-	} else {
-		f = calloc(1, sizeof(*f));
-	}
-	if (f && n) {
-		memcpy(f->v, v, (size_t)n * sizeof(*v));
-		f->n = n;
-	}
-	return f;
+	const struct sandbox_call c = { .op = FILE_FACTS_OP, .max_reply = FILE_FACTS_REPLY_MAX };
+	struct buf reply = BUF_INIT;
+	int rc = f->read ? 0 : resolver_parse(s->resolver, im, m, &c, &reply);
+	if (!rc && !f->read && file_facts_decode(&f->file, &reply))
+		f->file = (struct file_facts){ 0 };
+	buf_fini(&reply);
+	if (symbols_is_late(rc) || rc == -ENODATA)
+		return rc;
+	f->read = true; /* what cannot be read has nothing */
+	return read_paths(s, im, m, f);
 }
 
-static const struct facts *facts_of(struct sources *s, const struct proc_image *im, const struct proc_map *m)
+/* Is there a recipe for files of this path? */
+static bool has_recipe(const struct sources *s, const char *path)
 {
-	const uint8_t *content = m->file->path[0] == '/' ? resolver_content(s->resolver, s->procs, im, m) : NULL;
-	uint64_t hash, path = ascribe_hash(0, m->file->path, strlen(m->file->path));
-	int fd = -1;
-	if (!content)
-		return NULL;
+	for (size_t i = 0; s->recipes && i < s->recipes->n; i++)
+		if (s->recipes->v[i]->n_lines && recipe_is_for(s->recipes->v[i], path))
+			return true;
+	return false;
+}
+
+static struct facts *facts_get(struct sources *s, const uint8_t *content, const char *path)
+{
+	uint64_t hash, seen = ascribe_hash(0, path, strlen(path)) | 1;
 	memcpy(&hash, content + 8, sizeof(hash));
-	struct facts **b = &s->facts[hash * 0x9e3779b97f4a7c15ull >> 54 & (BUCKETS - 1)], *f = *b;
-	while (f && (f->path != path || memcmp(f->content, content, RESOLVER_CONTENT)))
+	struct facts **b = &s->facts[hash * 0x9e3779b97f4a7c15ull >> 54 & (BUCKETS - 1)], *f;
+	for (f = *b; f; f = f->next)
+		if (f->seen == seen && !memcmp(f->content, content, RESOLVER_CONTENT))
+			return f;
+	uint64_t of_path = has_recipe(s, path) ? seen : 0;
+	for (f = *b; f && (f->path != of_path || memcmp(f->content, content, RESOLVER_CONTENT));)
 		f = f->next;
-	if (f)
+	if (f) {
+		f->seen = seen;
 		return f;
-	if (resolver_open(s->resolver, s->procs, im, m, &fd))
-		return NULL;
-	f = read_facts(s, fd, m->file->path);
-	close(fd);
-	if (!f)
-		return NULL;
+	}
 	if (s->n_facts >= FACTS_MAX)
 		forget_facts(s);
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
 	memcpy(f->content, content, RESOLVER_CONTENT);
-	f->path = path;
+	f->path = of_path;
+	f->seen = seen;
 	f->next = *b;
 	*b = f;
 	s->n_facts++;
 	return f;
 }
 
+/* NULL: not known, and with *ret_late only not yet. */
+static const struct facts *facts_of(struct sources *s, const struct proc_image *im, const struct proc_map *m, bool *ret_late)
+{
+	const uint8_t *content = m->file->path[0] == '/' ? resolver_content(s->resolver, im, m) : NULL;
+	struct facts *f = content ? facts_get(s, content, m->file->path) : NULL;
+	*ret_late = !content && resolver_is_late(m);
+	if (!f)
+		return NULL;
+	bool known = f->read && (!f->path || f->n_recipes == s->recipes->n);
+	if (!known && !symbols_is_due(&f->again)) {
+		*ret_late = true;
+		return NULL;
+	}
+	int rc = known ? 0 : read_file(s, im, m, f);
+	if (symbols_is_late(rc) && !symbols_put_off(&f->again, rc)) { /* that was the last time: it has what was found */
+		f->read = true;
+		f->n_recipes = s->recipes ? s->recipes->n : 0;
+		rc = 0;
+	}
+	*ret_late = symbols_is_late(rc);
+	return rc ? NULL : f;
+}
+
 bool sources_has(struct sources *s, const struct proc_image *im, const struct proc_map *m)
 {
-	const struct facts *f = facts_of(s, im, m);
-	return f && (f->n || f->go || f->paths);
+	bool late;
+	const struct facts *f = facts_of(s, im, m, &late);
+	return late || (f && (f->file.n || f->file.go || f->paths));
 }
 
 /* ---- where a variable is in a process ---- */
@@ -316,7 +325,7 @@ static bool at_tp(const struct looking *l, int64_t offset, struct place *ret)
 static bool by_descriptor(const struct looking *l, const uint64_t desc[2], struct place *ret)
 {
 	uint64_t pair[2];
-	bool is_static = l->facts->machine == EM_X86_64 ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
+	bool is_static = l->facts->file.machine == EM_X86_64 ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
 	if (!desc[0])
 		return false;
 	if (is_static)
@@ -348,8 +357,8 @@ static bool place_of(const struct looking *l, const struct elf_variable *v, stru
 		return true;
 	}
 	if (l->is_program) {
-		struct elf_image img = { .machine = l->facts->machine, .tls_align = l->facts->tls_align,
-					 .tls = { .memsz = l->facts->tls_size } };
+		struct elf_image img = { .machine = l->facts->file.machine, .tls_align = l->facts->file.tls_align,
+					 .tls = { .memsz = l->facts->file.tls_size } };
 		return at_tp(l, elf_static_tls(&img, v->value), ret);
 	}
 	if (v->access < ELF_ACCESS_TPOFF || read_loaded(l, v->at, word, sizeof(word)))
@@ -393,9 +402,9 @@ static void add_source(struct looking *l, const struct label_source *src, const 
 
 static const struct elf_variable *variable(const struct facts *f, const char *name)
 {
-	for (int i = 0; i < f->n; i++)
-		if (!strcmp(f->v[i].name, name))
-			return &f->v[i];
+	for (uint32_t i = 0; i < f->file.n; i++)
+		if (!strcmp(f->file.v[i].name, name))
+			return &f->file.v[i];
 	return NULL;
 }
 
@@ -455,11 +464,11 @@ static void add_custom(struct looking *l)
 static void add_go(struct looking *l)
 {
 	struct elf_go_layout o;
-	bool arm64 = l->facts->machine == EM_AARCH64;
-	if (!l->is_program || !elf_go_layout(l->facts->go, &o) || (!l->facts->go_tls && !arm64))
+	bool arm64 = l->facts->file.machine == EM_AARCH64;
+	if (!l->is_program || !elf_go_layout(l->facts->file.go, &o) || (!l->facts->file.go_tls && !arm64))
 		return;
 	struct label_source src = { .kind = o.slice ? LABEL_GO_SLICE : LABEL_GO_MAP, .fault = COUNTER_go_fault,
-				    .start = l->facts->go_tls ? LABEL_AT_TP : LABEL_AT_GO_REGISTER, .at = l->facts->go_g,
+				    .start = l->facts->file.go_tls ? LABEL_AT_TP : LABEL_AT_GO_REGISTER, .at = l->facts->file.go_g,
 				    .arg = (uint32_t)o.curg << 16 | o.labels };
 	struct foreign_source decoder = { .kind = src.kind };
 	add_source(l, &src, &decoder, NULL, 0);
@@ -469,8 +478,8 @@ static void add_go(struct looking *l)
 static void add_perforator(struct looking *l)
 {
 	static const char prefix[] = "perforator_tls_";
-	for (int i = 0; l->is_program && i < l->facts->n; i++) {
-		const struct elf_variable *v = &l->facts->v[i];
+	for (uint32_t i = 0; l->is_program && i < l->facts->file.n; i++) {
+		const struct elf_variable *v = &l->facts->file.v[i];
 		const char *type = v->name + sizeof(prefix) - 1, *key;
 		if (strncmp(v->name, prefix, sizeof(prefix) - 1) || !(key = strchr(type, '_')) || !key[1])
 			continue;
@@ -484,22 +493,23 @@ static void add_perforator(struct looking *l)
 static void each_file(struct looking *l, const struct proc_image *im, void (*add)(struct looking *))
 {
 	const struct proc_file *before = NULL;
+	bool late;
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		const struct proc_map *m = &im->maps[i];
 		if (m->file == before)
 			continue;
 		before = m->file;
-		l->facts = facts_of(l->s, im, m);
-		if (!l->facts && resolver_is_late(m))
+		l->facts = facts_of(l->s, im, m, &late);
+		if (late)
 			l->waiting |= SOURCES_LATE;
-		if (!l->facts || (!l->facts->n && !l->facts->go && !l->facts->paths))
+		if (!l->facts || (!l->facts->file.n && !l->facts->file.go && !l->facts->paths))
 			continue;
-		struct binary *b = resolver_binary(l->s->resolver, l->s->procs, im, m);
+		struct binary *b = resolver_binary(l->s->resolver, im, m);
 		if (!b || binary_bias(b, m->start, m->pgoff, &l->base))
 			continue;
 		l->binary = b;
 		l->own = !binary_label_descriptor(b, &l->own_at);
-		l->is_program = m->file == im->exe || l->facts->executable;
+		l->is_program = m->file == im->exe || l->facts->file.executable;
 		add(l);
 	}
 }
@@ -524,7 +534,7 @@ static void add_otel(struct looking *l)
 static void add_others(struct looking *l)
 {
 	const struct facts *f = l->facts;
-	if (f->go)
+	if (f->file.go)
 		add_go(l);
 	add_variable(l, "otel_thread_ctx_nodejs_v1", LABEL_NODE, COUNTER_node_fault, 0);
 	add_path(l, variable(f, "elastic_apm_profiling_correlation_tls_v1"), COUNTER_elastic_fault, l->s->elastic,
@@ -560,11 +570,8 @@ static bool uses_musl(struct sources *s, const struct proc_image *im, bool *ret_
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		if (im->maps[i].file != im->exe)
 			continue;
-		const struct facts *f = facts_of(s, im, &im->maps[i]);
-		if (f)
-			return f->musl;
-		*ret_late = resolver_is_late(&im->maps[i]);
-		break;
+		const struct facts *f = facts_of(s, im, &im->maps[i], ret_late);
+		return f && f->file.musl;
 	}
 	return false;
 }

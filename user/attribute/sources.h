@@ -29,7 +29,7 @@ struct source_list {
 struct sources;
 
 /* recipes (NULL: none) is borrowed until sources_free. */
-int sources_new(struct sources **ret, struct sampler *s, struct procs *procs, struct resolver *r,
+int sources_new(struct sources **ret, struct sampler *s, struct resolver *r,
 		const struct recipes *recipes);
 void sources_free(struct sources *s);
 

@@ -13,7 +13,7 @@
 #define CACHED 64   /* histories kept within a drain */
 #define READ_MAX ((size_t)4 << 20) /* bytes of one process and drain */
 
-struct module {
+struct code_table {
 	uint64_t at; /* of the table, in the process */
 	bool ready;  /* table was read and is good */
 	struct ascribe_trampoline_table table;
@@ -25,7 +25,7 @@ struct process {
 	uint32_t n;
 	uint64_t drain; /* that `read` belongs to */
 	size_t read;
-	struct module module[MODULES];
+	struct code_table module[MODULES];
 };
 
 /* One trampoline's bindings, as read in this drain. */
@@ -89,7 +89,7 @@ static void look(struct trampolines *t, struct process *p)
 	p->n = 0;
 	for (uint32_t i = 0; im && i < im->n_maps && p->n < MODULES; i++) {
 		const struct proc_map *m = &im->maps[i];
-		struct binary *b = resolver_binary(t->resolver, t->procs, im, m);
+		struct binary *b = resolver_binary(t->resolver, im, m);
 		uint64_t at, bias;
 		if (!b || binary_trampolines(b, &at) || binary_bias(b, m->start, m->pgoff, &bias))
 			continue;
@@ -98,7 +98,7 @@ static void look(struct trampolines *t, struct process *p)
 		while (k < p->n && p->module[k].at != at)
 			k++;
 		if (k == p->n)
-			p->module[p->n++] = (struct module){ .at = at };
+			p->module[p->n++] = (struct code_table){ .at = at };
 	}
 }
 
@@ -159,7 +159,7 @@ void trampolines_forget(struct trampolines *t)
 /* ---- a row ---- */
 
 /* A table may become ready at any time, and a process may have become another one by exec since it was looked at. */
-static bool is_ready(const struct process *p, struct module *m)
+static bool is_ready(const struct process *p, struct code_table *m)
 {
 	if (!m->ready && !proc_read_memory(p->tgid, m->at, &m->table, sizeof(m->table)))
 		m->ready = !binding_check_table(&m->table);
@@ -167,10 +167,10 @@ static bool is_ready(const struct process *p, struct module *m)
 }
 
 /* Which trampoline of the process a return address lies in; *ret_offset is how far behind the first one's same place. */
-static struct module *module_of(struct process *p, uint64_t addr, uint32_t *ret_index, uint64_t *ret_offset)
+static struct code_table *table_of(struct process *p, uint64_t addr, uint32_t *ret_index, uint64_t *ret_offset)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
-		struct module *m = &p->module[i];
+		struct code_table *m = &p->module[i];
 		uint64_t size = is_ready(p, m) ? (uint64_t)m->table.count * m->table.step : 0;
 		if (addr - 1 - m->table.code >= size || addr <= m->table.code)
 			continue;
@@ -181,7 +181,7 @@ static struct module *module_of(struct process *p, uint64_t addr, uint32_t *ret_
 	return NULL;
 }
 
-static const struct history *read_history(struct trampolines *t, struct process *p, const struct module *m, uint32_t index)
+static const struct history *read_history(struct trampolines *t, struct process *p, const struct code_table *m, uint32_t index)
 {
 	uint32_t depth = m->table.depth;
 	size_t size = depth * sizeof(struct ascribe_binding);
@@ -204,7 +204,7 @@ static const struct history *read_history(struct trampolines *t, struct process 
 	return h;
 }
 
-static bool look_up(struct trampolines *t, struct process *p, const struct module *m, uint32_t index, const struct row *row,
+static bool look_up(struct trampolines *t, struct process *p, const struct code_table *m, uint32_t index, const struct row *row,
 		    struct ascribe_binding *ret)
 {
 	const struct history *h = read_history(t, p, m, index);
@@ -229,7 +229,7 @@ size_t trampolines_labels(struct trampolines *t, const struct row *row, uint64_t
 	if (!p || (p->start_ns && (p->start_ns != row->start_ns || p->exec_id != row->exec_id)))
 		return 0;
 	for (uint32_t i = 1; i < n; i++) { /* the leaf is no return address */
-		struct module *m = module_of(p, frames[i], &index, &offset);
+		struct code_table *m = table_of(p, frames[i], &index, &offset);
 		if (!m)
 			continue;
 		frames[i] -= offset;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/collector.h"
 
+#include "attribute/file_facts.h"
 #include "attribute/labelling.h"
 #include "attribute/ruled.h"
 #include "attribute/sets.h"
@@ -202,7 +203,7 @@ static void add_waker(struct collector *c, struct window_cpu *w, const struct sa
 		s.n_python = python_stack(c, &of, s.frames + s.n_kernel + s.n_user, &py);
 		s.python_cut = s.n_kernel + s.n_user + s.n_python >= WAIT_WORDS;
 		resolver_trim_waking(c->resolver, &s);
-		rc = resolver_stack(c->resolver, c->procs, by, &s, &stack, &flags);
+		rc = resolver_stack(c->resolver, by, &s, &stack, &flags);
 	}
 	rc = rc ? rc : waits_add_waker(&c->waits, h, row, im, by, known ? &stack : NULL, &cut);
 	if (cut)
@@ -244,7 +245,7 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
 	else if (!rc)
-		rc = resolver_stack(c->resolver, c->procs, im, &s, &stack, &flags);
+		rc = resolver_stack(c->resolver, im, &s, &stack, &flags);
 	if (rc == -EINPROGRESS)
 		return false;
 	if (!rc && wait && !stack)
@@ -298,7 +299,7 @@ static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
 		resolver_note_code(c->resolver, im, &im->maps[i]);
 		if (file->path[0] != '/')
 			return;
-		struct binary *b = resolver_binary(c->resolver, c->procs, im, &im->maps[i]);
+		struct binary *b = resolver_binary(c->resolver, im, &im->maps[i]);
 		labelling_mapped(c->labelling, im, &im->maps[i]);
 		if (b && !binary_trampolines(b, &at))
 			trampolines_mapped(c->trampolines, tgid);
@@ -345,16 +346,18 @@ static void attend(struct collector *c)
 struct taking {
 	struct collector *c;
 	struct window_cpu *w;
+	bool put_off;
 };
 
 /* A sample that came as a copy: a row of its own. */
-static void on_taken(void *ctx, const struct row *row, const uint64_t *frames, enum counter end)
+static bool on_taken(void *ctx, const struct row *row, const uint64_t *frames, enum counter end)
 {
 	struct taking *t = ctx;
 	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user }; /* without Python frames */
-	t->w->counter[end]++;
-	add_row(t->c, t->w, &h, row, false);
+	bool added = add_row(t->c, t->w, &h, row, t->put_off);
+	t->w->counter[end] += added;
 	attend(t->c);
+	return added;
 }
 
 /*
@@ -373,7 +376,7 @@ static void await_names(struct collector *c, const struct sampler_half *h)
 		if (row->kind == ROW_IDLE || row->kind == ROW_WAKER || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
 			continue;
 		struct resolver_stack s = { .frames = h->arena + row->stack, .n_kernel = row->n_kernel, .n_user = row->n_user };
-		resolver_want_names(c->resolver, c->procs, row_image(c, row), &s);
+		resolver_want_names(c->resolver, row_image(c, row), &s);
 	}
 	while (downloads_busy(c->downloads) && (now = proc_now_ns()) < c->names_until_ns) {
 		struct pollfd p = { .fd = downloads_fd(c->downloads), .events = POLLIN };
@@ -406,8 +409,8 @@ static bool put_off_row(struct collector *c, size_t n, uint32_t row)
 	return true;
 }
 
-/* Those with places that are not known yet come last: DWARF is asked for many of them at once. */
-static void add_rows(struct collector *c, struct window_cpu *w, const struct sampler_half *h)
+/* The rows of a half, but for those with places that are not known yet: their number; c->later says which. */
+static size_t add_rows(struct collector *c, struct window_cpu *w, const struct sampler_half *h)
 {
 	size_t n_later = 0;
 	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
@@ -422,12 +425,23 @@ static void add_rows(struct collector *c, struct window_cpu *w, const struct sam
 		}
 		attend(c);
 	}
+	return n_later;
+}
+
+/* Those with places that are not known yet come last: DWARF is asked for many of them at once. */
+static void add_samples(struct collector *c, struct window_cpu *w, const struct sampler_half *h)
+{
+	struct taking t = { c, w, true };
+	size_t n_later = add_rows(c, w, h);
+	copies_take(c->copies, h->key, on_taken, &t);
 	while (resolver_ask_places(c->resolver))
 		attend(c);
 	for (size_t i = 0; i < n_later; i++) {
 		add_row(c, w, h, &h->rows[c->later[i]], false);
 		attend(c);
 	}
+	t.put_off = false;
+	copies_take(c->copies, h->key, on_taken, &t);
 }
 
 static void on_half(void *ctx, const struct sampler_half *h)
@@ -448,14 +462,12 @@ static void on_half(void *ctx, const struct sampler_half *h)
 	count_runs(h->head);
 	for (size_t i = 0; i < N_COUNTERS; i++)
 		w->counter[i] += h->head->counters[i];
-	add_rows(c, w, h);
+	if (copies_newest(c->copies, h->key) >= c->news_ns)
+		drain_sideband(c);
+	add_samples(c, w, h);
 	if (h->others && (h->head->counters[COUNTER_wait_rows_full] ||
 			  h->head->counters[COUNTER_wait_parts_full]))
 		add_others(c, w, h->others);
-	if (copies_newest(c->copies, h->key) >= c->news_ns)
-		drain_sideband(c);
-	struct taking t = { c, w };
-	copies_take(c->copies, h->key, on_taken, &t);
 }
 
 /* What is new of a wait that goes on; waits that were summed and are in no half. */
@@ -635,7 +647,7 @@ static int end_window(struct collector *c, struct err *err)
 	labelling_forget(c->labelling);
 	trampolines_forget(c->trampolines);
 	unwinding_forget(c->unwinding);
-	resolver_forget(c->resolver, c->procs);
+	resolver_forget(c->resolver);
 	pythons_forget(c->pythons, c->procs);
 	return rc;
 }
@@ -676,14 +688,15 @@ static void add_ring(void *ctx, unsigned cpu)
 }
 
 /* What children do: they are this program, executed anew, so the table is a constant. */
-static const sandbox_op parser_ops[SYMBOLS_OPS + 1] = { SYMBOLS_OPS_LIST, [UNWIND_OP] = unwind_op };
+static const sandbox_op parser_ops[] = { SYMBOLS_OPS_LIST, [UNWIND_OP] = unwind_op, [FILE_FACTS_OP] = file_facts_op,
+					 [FILE_PATH_OP] = file_path_op };
 
 /* The child that parses foreign files. */
 static int open_symbolizer(struct collector *c, size_t table_bytes, struct err *err)
 {
 	struct sandbox_config cfg = {
 		.ops = parser_ops,
-		.n_ops = SYMBOLS_OPS + 1,
+		.n_ops = sizeof(parser_ops) / sizeof(parser_ops[0]),
 		.reader = proc_reader_run,
 		.memory = SYMBOLS_MEMORY,
 		.serves = PARSER_SERVES,
@@ -725,7 +738,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		rc = rc ? rc : a.rc;
 	}
 	rc = rc ? rc : procs_new(&c->procs, resolver_file_gone);
-	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, ret_warning);
+	rc = rc ? rc : resolver_new(&c->resolver, w, c->symbolizer, c->procs, ret_warning);
 	if (!rc && cfg->jvm_attach)
 		resolver_ask_jvms(c->resolver);
 	rc = rc ? rc : pythons_new(&c->pythons, w);
@@ -935,7 +948,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	symbolizer_stats(c->symbolizer, &ret->symbols);
 	sandbox_stats(c->sandbox, &ret->parsing);
 	proc_reader_stats(&ret->reading);
-	resolver_jit_stats(c->resolver, &ret->jit);
+	resolver_stats(c->resolver, &ret->jit, &ret->modules);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += window_cpu(c->window, i)->stored;

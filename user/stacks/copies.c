@@ -168,7 +168,7 @@ uint64_t copies_newest(const struct copies *c, uint32_t key)
 }
 
 void copies_take(struct copies *c, uint32_t key,
-		 void (*row)(void *ctx, const struct row *row, const uint64_t *frames, enum counter end), void *ctx)
+		 bool (*row)(void *ctx, const struct row *row, const uint64_t *frames, enum counter end), void *ctx)
 {
 	uint64_t until = unwinding_cpu_ns(c->unwinding) + TAKE_NS;
 	for (struct copy **at = &c->first; *at;) {
@@ -179,7 +179,10 @@ void copies_take(struct copies *c, uint32_t key,
 		}
 		if (p->w)
 			unwind_copy(c, p, until, true);
-		row(ctx, &p->row, p->frames, p->end);
+		if (!row(ctx, &p->row, p->frames, p->end)) {
+			at = &p->next;
+			continue;
+		}
 		*at = p->next;
 		copy_free(p);
 	}

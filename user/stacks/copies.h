@@ -36,10 +36,11 @@ int copies_tick(struct copies *c, uint64_t news_ns);
 uint64_t copies_newest(const struct copies *c, uint32_t key);
 
 /*
- * Hand out and forget the samples of half `key`, each with its frames (row->stack is 0) and the counter that says why its user
- * stack ends. Those not unwound yet are now, with at most some 200 ms of compiling.
+ * Hand out the samples of half `key`, each with its frames (row->stack is 0) and the counter that says why its user stack ends.
+ * Those not unwound yet are now, with at most some 200 ms of compiling. Those that row takes are forgotten; those for which it returns
+ * false are handed out again by the next call.
  */
 void copies_take(struct copies *c, uint32_t key,
-		 void (*row)(void *ctx, const struct row *row, const uint64_t *frames, enum counter end), void *ctx);
+		 bool (*row)(void *ctx, const struct row *row, const uint64_t *frames, enum counter end), void *ctx);
 
 #endif

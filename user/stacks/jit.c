@@ -44,6 +44,7 @@ struct process {
 struct jits {
 	struct store_writer *store;
 	struct symbolizer *symbolizer;
+	struct procs *procs;
 	struct process *bucket[BUCKETS];
 	struct process *newest, *oldest;
 	size_t n, bytes;
@@ -73,13 +74,14 @@ int jits_renewed(struct jits *j)
 	return rc;
 }
 
-int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s)
+int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s, struct procs *procs)
 {
 	struct jits *j = calloc(1, sizeof(*j));
 	if (!j)
 		return -ENOMEM;
 	j->store = w;
 	j->symbolizer = s;
+	j->procs = procs;
 	j->ask_ms_left = ASK_ALL_MS;
 	*ret = j;
 	return 0;
@@ -188,11 +190,11 @@ void jits_begin(struct jits *j)
 	j->ask_ms_left = ASK_ALL_MS;
 }
 
-void jits_forget(struct jits *j, struct procs *procs)
+void jits_forget(struct jits *j)
 {
 	for (struct process *p = j->oldest, *next; p; p = next) {
 		next = p->newer;
-		const struct proc_image *im = procs_find(procs, p->tgid, p->from_ns);
+		const struct proc_image *im = procs_find(j->procs, p->tgid, p->from_ns);
 		if (!im || im->from_ns != p->from_ns)
 			process_free(j, p);
 	}
@@ -290,7 +292,7 @@ static void ask_jvm(struct jits *j, struct process *p, uint64_t now)
 	p->ask_every_ns = rc ? 4 * p->ask_every_ns : ASK_AGAIN_NS;
 }
 
-static void look_again(struct jits *j, struct procs *procs, struct process *p, const struct proc_image *im)
+static void look_again(struct jits *j, struct process *p, const struct proc_image *im)
 {
 	uint64_t now = now_ns();
 	if (!p->has_root || (p->looked_ns && now - p->looked_ns < READ_AGAIN_NS))
@@ -302,7 +304,7 @@ static void look_again(struct jits *j, struct procs *procs, struct process *p, c
 	if (p->is_jvm && j->ask_jvms)
 		ask_jvm(j, p, now);
 	read_dump(j, p, im);
-	if (!read_map(j, p, p->root.inner) && im->parent && procs_find(procs, im->parent, im->from_ns)) {
+	if (!read_map(j, p, p->root.inner) && im->parent && procs_find(j->procs, im->parent, im->from_ns)) {
 		uint32_t parent, uid;
 		if (!proc_identity(im->parent, &parent, &uid))
 			read_map(j, p, parent);
@@ -338,13 +340,13 @@ static int add_frame(struct jits *j, const struct process *p, const char *raw, u
 	return rc ? rc : store_add_frame(j->store, &f, ret);
 }
 
-int jits_frame(struct jits *j, struct procs *procs, const struct proc_image *im, uint64_t addr, uint32_t *ret_frame)
+int jits_frame(struct jits *j, const struct proc_image *im, uint64_t addr, uint32_t *ret_frame)
 {
 	struct process *p = process_of(j, im);
 	struct jit_table *t;
 	struct jit_entry *e = p ? find(p, addr, &t) : NULL;
 	if (p && !e) {
-		look_again(j, procs, p, im);
+		look_again(j, p, im);
 		e = find(p, addr, &t);
 	}
 	if (!e)

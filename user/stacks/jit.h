@@ -25,7 +25,8 @@ struct jits_stats {
 	uint64_t silent;   /* of these, without an answer */
 };
 
-int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s);
+/* All are borrowed until jits_free. */
+int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s, struct procs *procs);
 void jits_free(struct jits *j);
 
 /* From now on ask JVMs to write their maps, and remove those maps when they end or we do (stacks/jvm.h). */
@@ -44,10 +45,10 @@ void jits_note(struct jits *j, const struct proc_image *im);
 void jits_begin(struct jits *j);
 
 /* The store's frame of an address in such a mapping; -ENOENT: nobody says what is there. */
-int jits_frame(struct jits *j, struct procs *procs, const struct proc_image *im, uint64_t addr, uint32_t *ret_frame);
+int jits_frame(struct jits *j, const struct proc_image *im, uint64_t addr, uint32_t *ret_frame);
 
-/* Forget processes that ended before ns. */
-void jits_forget(struct jits *j, struct procs *procs);
+/* Forget processes that procs has forgotten. */
+void jits_forget(struct jits *j);
 void jits_stats(const struct jits *j, struct jits_stats *ret);
 
 #endif

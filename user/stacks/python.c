@@ -81,14 +81,14 @@ static int layout_of(uint32_t version)
 	return -1;
 }
 
-void python_locate(struct resolver *r, struct procs *procs, const struct proc_image *im, struct proc_entry *e)
+void python_locate(struct resolver *r, const struct proc_image *im, struct proc_entry *e)
 {
 	struct binary_python py;
 	uint64_t bias;
 	e->python_runtime = e->python_layout = 0;
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		const struct proc_map *m = &im->maps[i];
-		struct binary *b = resolver_binary(r, procs, im, m);
+		struct binary *b = resolver_binary(r, im, m);
 		if (!b || binary_python(b, &py) || binary_bias(b, m->start, m->pgoff, &bias))
 			continue;
 		int layout = layout_of(py.version);

@@ -23,7 +23,7 @@ int pythons_renewed(struct pythons *p);
 void pythons_free(struct pythons *p);
 
 /* The runtime of a process and its layout, into e; zero when it has none that is known. */
-void python_locate(struct resolver *r, struct procs *procs, const struct proc_image *im, struct proc_entry *e);
+void python_locate(struct resolver *r, const struct proc_image *im, struct proc_entry *e);
 
 /* A record of kind WIRE_PYTHON. */
 void pythons_record(struct pythons *p, const struct wire_record *r, const void *payload);

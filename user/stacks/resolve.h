@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From sampled addresses to the store's frames and stacks: mapping -> file -> symbol -> frame id.
+ * From sampled addresses to the store's frames and stacks.
  *
- * Files are opened once for each content (build id, else device, inode, time and size), the first time that
- * somebody maps them, so that a process that is gone at the end of the window still gets its names. Not thread-safe.
+ *   address -> mapping -> module (module.h) -> inlined calls (inlined.h), else the JIT's map, else the symbol (frame.h)
+ *
+ * Files are opened the first time that somebody maps them, so that a process that is gone at the end of the window still gets its
+ * names. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_RESOLVE_H
 #define ASCRIBE_STACKS_RESOLVE_H
 
 #include "proc/proc.h"
-#include "sandbox/downloads.h"
 #include "stacks/jit.h"
-#include "store/store.h"
-#include "symbols/symbols.h"
+#include "stacks/module.h"
 
 struct resolver;
 
 /*
- * Files are parsed by symbolizer, borrowed. The kernel's symbols are read now; when they are not to be had, *ret_warning (errno and text) says why, and kernel
- * frames stay unresolved.
+ * Files of the processes in procs are parsed by symbolizer; all are borrowed until resolver_free. The kernel's symbols are read now;
+ * when they are not to be had, *ret_warning (errno and text) says why, and kernel frames stay unresolved.
  */
-int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct err *ret_warning);
+int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct procs *procs,
+		 struct err *ret_warning);
 void resolver_free(struct resolver *r);
 void resolver_ask_jvms(struct resolver *r); /* jits_ask_jvms */
 
@@ -37,11 +38,10 @@ void resolver_take_downloads(struct resolver *r);
 int resolver_renewed(struct resolver *r);
 
 /* For procs_new: a file that nobody maps any more. */
-void resolver_file_gone(void *binary);
+void resolver_file_gone(void *module);
 
 /* Open the file behind a mapping unless that was tried before. NULL when it is not to be had. */
-struct binary *resolver_binary(struct resolver *r, struct procs *procs, const struct proc_image *im,
-			       const struct proc_map *map);
+struct binary *resolver_binary(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
 /*
  * Could the file behind a mapping not be read (or not be opened once more) only because there was no time for it? Then what was asked
@@ -53,13 +53,15 @@ bool resolver_is_late(const struct proc_map *map);
  * What tells the content of the file behind a mapping from all others, RESOLVER_CONTENT bytes; NULL when it could not
  * be read. Borrowed while the mapping is there.
  */
-#define RESOLVER_CONTENT 32
-const uint8_t *resolver_content(struct resolver *r, struct procs *procs, const struct proc_image *im,
-				const struct proc_map *map);
+#define RESOLVER_CONTENT MODULE_ID_BYTES
+const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
-/* Open the file behind a mapping once more; it has that content. -ENOENT; -EAGAIN: not now. */
-int resolver_open(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct proc_map *map,
-		  int *ret_fd);
+/*
+ * Have a worker parse the file behind a mapping: call says which op of the sandbox, with what bytes; its descriptor is that of the file.
+ * The op's result, as symbolizer_run; -ENODATA: the file is not to be had, now or ever; -EAGAIN, -EBUSY: not now.
+ */
+int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map, const struct sandbox_call *call,
+		   struct buf *reply);
 
 /* The bytes of the vdso and their number; NULL when there is none. */
 const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);
@@ -86,17 +88,18 @@ struct resolver_flags {
  * The store's stack of a sample; im may be NULL. 0 or -errno of the store. -EINPROGRESS (of a stack that may be put off): some of its places
  * are wanted now, it is to be resolved again when they have been asked for.
  */
-int resolver_stack(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s,
-		   uint32_t *ret_stack, struct resolver_flags *ret_flags);
+int resolver_stack(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s, uint32_t *ret_stack,
+		   struct resolver_flags *ret_flags);
 
 /* Ask DWARF for some of the places that are wanted, many at once; that takes a while. False: none is left. */
 bool resolver_ask_places(struct resolver *r);
 
 /* The process has a sample: ask for the debug file of its program. */
-void resolver_want_program(struct resolver *r, struct procs *procs, const struct proc_image *im);
+void resolver_want_program(struct resolver *r, const struct proc_image *im);
 
 /* Ask for the debug files of a sample's user frames, as resolver_stack would, without resolving them. */
-void resolver_want_names(struct resolver *r, struct procs *procs, const struct proc_image *im, const struct resolver_stack *s);
+void resolver_want_names(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s);
+
 /*
  * Take off the frames of a thread that left its CPU which are the scheduler's and our own program's: its stack then begins where
  * it called the scheduler.
@@ -112,14 +115,10 @@ void resolver_note_code(struct resolver *r, const struct proc_image *im, const s
 /* Before the rows of a drain; drains are drain_ms apart. A part of that, at most 1 s, may go into DWARF. */
 void resolver_begin(struct resolver *r, unsigned drain_ms);
 
-/* May a file of this process be read now, or is the time for its user used up? And how long it then took. */
-bool resolver_may_read(struct resolver *r, const struct proc_image *im);
-void resolver_has_read(struct resolver *r, uint64_t ns);
-
 /* Let go of what belongs to processes that procs has forgotten. */
-void resolver_forget(struct resolver *r, struct procs *procs);
+void resolver_forget(struct resolver *r);
 
-void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret);
+void resolver_stats(const struct resolver *r, struct jits_stats *ret_jit, struct modules_stats *ret_modules);
 
 /* The stack of idle CPUs. */
 int resolver_idle(struct resolver *r, uint32_t *ret_stack);

@@ -19,7 +19,6 @@
 #define ROWS_KEPT (8u << 20)  /* beyond so much files that nobody uses go before more is made */
 #define UNUSED_NS 20000000000ull /* if it has been for so long: what runs again and again is not compiled each time */
 #define GONE_NS 60000000000ull /* and those that nobody has used for so long go in any case */
-#define COMPILE_MS 2000u
 #define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
 #define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
 #define MAPPED_NS 1000000000ull
@@ -153,13 +152,35 @@ static struct code **code_bucket(struct unwinding *u, const uint8_t *id)
 	return &u->codes[((a ^ b) * 0x9e3779b97f4a7c15ull >> 32) % BUCKETS];
 }
 
+/* Forget the contents without rules that nobody uses: they are tried again. */
+static void forget_codes(struct unwinding *u)
+{
+	for (size_t b = 0; b < BUCKETS; b++) {
+		for (struct code **at = &u->codes[b]; *at;) {
+			struct code *c = *at;
+			if (c->users || c->part.n_pages) {
+				at = &c->next;
+				continue;
+			}
+			*at = c->next;
+			free(c);
+			u->n_codes--;
+		}
+	}
+}
+
 static struct code *code_get(struct unwinding *u, const uint8_t *id)
 {
 	struct code **at = code_bucket(u, id), *c = *at;
 	while (c && memcmp(c->id, id, sizeof(c->id)))
 		c = c->next;
-	if (c || u->n_codes >= FILES_MAX)
+	if (c)
 		return c;
+	if (u->n_codes >= FILES_MAX)
+		forget_codes(u);
+	if (u->n_codes >= FILES_MAX)
+		return NULL;
+	at = code_bucket(u, id);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
@@ -231,23 +252,29 @@ static int compile_vdso(struct unwinding *u, struct unwind_table **ret)
 	return rc;
 }
 
-static int compile_file(struct unwinding *u, const char *path, int fd, struct unwind_table **ret)
+static int compile_file(struct unwinding *u, const struct proc_image *im, const struct proc_map *m, struct unwind_table **ret)
 {
 	struct buf reply = BUF_INIT;
-	size_t len = strlen(path);
-	struct sandbox_call c = {
-		.op = u->op,
-		.bytes = path,
-		.len = len < 255 ? len : 255,
-		.fds = &fd,
-		.n_fds = 1,
-		.deadline_ms = COMPILE_MS,
-		.max_reply = UNWIND_REPLY_MAX,
-	};
-	int rc = sandbox_run(u->sandbox, &c, &reply);
+	size_t len = strlen(m->file->path);
+	const struct sandbox_call c = { .op = u->op, .bytes = m->file->path, .len = len < 255 ? len : 255, .max_reply = UNWIND_REPLY_MAX };
+	int rc = resolver_parse(u->resolver, im, m, &c, &reply);
 	rc = rc ? rc : unwind_decode(ret, &reply);
 	buf_fini(&reply);
 	return rc;
+}
+
+/* Rules that were compiled for a content. */
+static void add_rules(struct unwinding *u, struct code *c, const struct unwind_table *t)
+{
+	int rc;
+	make_old_room(u, t);
+	while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
+		;
+	c->no_room = rc == -ENOSPC;
+	u->stats.over_budget += rc == -ENOSPC || rc == -E2BIG;
+	u->stats.refused_entries += t->refused;
+	u->stats.files += !rc;
+	u->stats.rows += rc ? 0 : c->part.n_rows;
 }
 
 static void compile(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m)
@@ -255,41 +282,19 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	struct unwind_table *t = NULL;
 	uint64_t begin = unwinding_cpu_ns(u);
 	bool vdso = !strcmp(m->file->path, "[vdso]");
-	int fd = -1;
 	c->no_room = false;
-	if (!resolver_may_read(u->resolver, im)) {
-		symbols_put_off(&c->again, -EBUSY);
-		return;
-	}
-	if (!vdso && resolver_open(u->resolver, u->procs, im, m, &fd))
+	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, im, m, &t);
+	if (rc == -ENODATA)
 		return; /* the process is gone; the next one that maps it will do */
-	c->tried = true;
-	struct sandbox_stats before, after;
-	sandbox_stats(u->sandbox, &before);
-	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, m->file->path, fd, &t);
-	sandbox_stats(u->sandbox, &after);
-	resolver_has_read(u->resolver, after.cpu_ns - before.cpu_ns);
-	if (fd >= 0)
-		close(fd);
-	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc)) {
-		c->tried = false;
+	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc))
 		return;
-	}
+	c->tried = true;
 	c->again = (struct symbols_again){ 0 };
-	bool compiled = !rc;
-	if (!rc) {
-		make_old_room(u, t);
-		while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
-			;
-		c->no_room = rc == -ENOSPC;
-		u->stats.over_budget += rc == -ENOSPC || rc == -E2BIG;
-		u->stats.refused_entries += t->refused;
-	}
-	unwind_table_free(t);
 	u->stats.compiled++;
-	u->stats.files += !rc;
-	u->stats.rows += rc ? 0 : c->part.n_rows;
-	u->stats.refused += !compiled && rc != -ENOENT && rc != -EPROTONOSUPPORT; /* 32-bit code has no rules */
+	u->stats.refused += rc && rc != -ENOENT && rc != -EPROTONOSUPPORT; /* 32-bit code has no rules */
+	if (!rc)
+		add_rules(u, c, t);
+	unwind_table_free(t);
 	u->stats.compile_ns += unwinding_cpu_ns(u) - begin;
 }
 
@@ -380,7 +385,7 @@ static struct code *map_code(struct unwinding *u, const struct proc_image *im, c
 {
 	const uint8_t *id = NULL;
 	if (m->file->path[0] == '/' || !strcmp(m->file->path, "[vdso]"))
-		id = resolver_content(u->resolver, u->procs, im, m);
+		id = resolver_content(u->resolver, im, m);
 	return id ? code_get(u, id) : NULL;
 }
 
@@ -388,7 +393,7 @@ static struct unwind_range make_range(struct unwinding *u, const struct proc_ima
 				      const struct code *c)
 {
 	struct unwind_range r = { .start = m->start, .end = m->end };
-	struct binary *b = c && c->part.n_pages ? resolver_binary(u->resolver, u->procs, im, m) : NULL;
+	struct binary *b = c && c->part.n_pages ? resolver_binary(u->resolver, im, m) : NULL;
 	uint64_t bias;
 	if (!b || binary_bias(b, m->start, m->pgoff, &bias))
 		return r;
@@ -498,7 +503,7 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 	if (!im || im->to_ns != UINT64_MAX || !im->n_maps)
 		return true;
 	hold(u, im, 1);
-	resolver_want_program(u->resolver, u->procs, im);
+	resolver_want_program(u->resolver, im);
 	bool all = compile_all(u, im, until_ns);
 	if (all) {
 		make_ranges(u, p, im);

@@ -34,6 +34,8 @@ struct binary {
 	bool lines_bad;      /* its DWARF is not asked again */
 	bool debug_lines;    /* debug_fd has DWARF */
 	bool evicted;        /* table is gone, but may be read again */
+	bool resting;        /* its files were closed */
+	bool debug_sent;     /* debug_fd came from a server: it cannot be opened again */
 	bool expecting;      /* a debug file may come, even after the symbols were read */
 	int load_rc;         /* kept: a file that lies is not read again */
 	struct symbols_again load_again, lines_again;
@@ -62,6 +64,8 @@ static struct binary *new_binary(const char *path)
 static int ask(struct binary *b, enum symbols_op op, const int *fds, size_t n_fds, size_t max, struct buf *reply)
 {
 	size_t len = strlen(b->path);
+	if (b->symbolizer)
+		b->symbolizer->stats.heads += op == OP_OPEN;
 	struct symbols_request q = { op, b->path, len < 255 ? len : 255, fds, n_fds, max };
 	return symbolizer_ask(b->symbolizer, &q, reply);
 }
@@ -149,6 +153,41 @@ void binary_free(struct binary *b)
 	table_fini(&b->table);
 	facts_fini(&b->facts);
 	free(b);
+}
+
+void binary_rest(struct binary *b)
+{
+	if (b->fd < 0 || b->expecting)
+		return;
+	close(b->fd);
+	if (b->debug_fd >= 0 && !b->debug_sent) {
+		close(b->debug_fd);
+		b->debug_fd = -1;
+	}
+	b->fd = -1;
+	b->resting = true;
+}
+
+bool binary_rests(const struct binary *b)
+{
+	return b->resting;
+}
+
+void binary_wake(struct binary *b, struct binary *from)
+{
+	b->fd = from->fd;
+	from->fd = -1;
+	if (b->debug_fd < 0) {
+		b->debug_fd = from->debug_fd;
+		b->debug_lines = from->debug_lines;
+		from->debug_fd = -1;
+	}
+	b->resting = false;
+}
+
+int binary_fd(const struct binary *b)
+{
+	return b->fd;
 }
 
 size_t binary_build_id(const struct binary *b, const uint8_t **ret)
@@ -241,10 +280,10 @@ static int lines_fd(const struct binary *b)
 	return b->facts.has & FACT_DWARF ? b->fd : b->debug_lines ? b->debug_fd : -1;
 }
 
-/* The symbols were read: will the file be asked again? */
+/* Without a symbolizer the symbols are read once. */
 static void close_if_done(struct binary *b)
 {
-	if (lines_fd(b) < 0 && !b->expecting && (!b->symbolizer || !b->table.n))
+	if (lines_fd(b) < 0 && !b->expecting && !b->symbolizer)
 		close_files(b);
 }
 
@@ -326,6 +365,7 @@ int binary_offer_debug(struct binary *b, int fd, const struct symbols_file *whic
 	if (b->debug_fd < 0)
 		return -ENOENT;
 	b->debug_lines = has_lines;
+	b->debug_sent = !which;
 	b->expecting = false;
 	if (b->loaded)
 		forget_symbols(b);
@@ -345,7 +385,8 @@ void binary_expect_debug(struct binary *b, bool coming)
 
 bool binary_has_lines(const struct binary *b)
 {
-	return !b->lines_bad && lines_fd(b) >= 0 && symbols_is_due(&b->lines_again);
+	bool has = b->facts.has & FACT_DWARF || b->debug_lines;
+	return has && !b->lines_bad && (b->resting || lines_fd(b) >= 0) && symbols_is_due(&b->lines_again);
 }
 
 static int ask_lines(struct binary *b, const uint64_t *vaddrs, size_t n, struct buf *reply)
@@ -368,6 +409,8 @@ int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 	size_t n_frames = 0;
 	if (n > LINES_BATCH_MAX || !binary_has_lines(b))
 		return -EINVAL;
+	if (b->resting)
+		return -EBADF;
 	int rc = ask_lines(b, vaddrs, n, &reply);
 	struct cursor c = { reply.data, reply.data + reply.len, 0 };
 	for (size_t i = 0; !rc && i < n; i++) {
@@ -403,6 +446,7 @@ static int fetch_table(struct binary *b, struct buf *reply, struct err *err)
 	if (rc == -EIO && b->debug_fd >= 0) { /* without the debug file, then */
 		close(b->debug_fd);
 		b->debug_fd = -1;
+		b->debug_lines = false;
 		rc = ask(b, OP_LOAD, fds, 1, PARSER_TABLE_MAX, reply);
 	}
 	return rc ? refused(b, rc, reply, err) : 0;
@@ -440,6 +484,8 @@ int binary_load(struct binary *b, struct err *err)
 		symbolizer_used(b->symbolizer, &b->keep);
 		return b->load_rc;
 	}
+	if (b->resting)
+		return -EBADF;
 	if (!symbols_is_due(&b->load_again))
 		return -EAGAIN;
 	b->load_rc = read_table(b, err);
@@ -474,8 +520,11 @@ int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret)
 	struct known_piece piece = { 0 };
 	if (known)
 		return give_symbol(known, ret);
-	if (symbols_is_late(binary_load(b, NULL)) && b->load_again.at_ns)
+	int rc = binary_load(b, NULL);
+	if (symbols_is_late(rc) && b->load_again.at_ns)
 		return -EAGAIN;
+	if (rc == -EBADF && b->resting)
+		return rc;
 	int64_t i = table_find(&b->table, vaddr); /* what could be read counts */
 	if (i >= 0) {
 		const struct table_entry *e = &b->table.entries[i];
@@ -494,6 +543,11 @@ int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret)
 
 size_t binary_memory(const struct binary *b)
 {
-	return sizeof(*b) + strlen(b->path) + 1 + elf_image_memory(&b->facts.img) + elf_image_memory(&b->mem) +
-	       table_memory(&b->table) + b->cells.bytes + b->known.cap * sizeof(*b->known.v);
+	return binary_kept_memory(b) + elf_image_memory(&b->mem) + table_memory(&b->table);
+}
+
+size_t binary_kept_memory(const struct binary *b)
+{
+	return sizeof(*b) + strlen(b->path) + 1 + elf_image_memory(&b->facts.img) + b->cells.bytes +
+	       b->known.cap * sizeof(*b->known.v);
 }

@@ -423,6 +423,15 @@ int lines_op(const struct sandbox_request *q, struct buf *out)
 	return rc;
 }
 
+int lines_dwarf(int fd, Dwarf **ret)
+{
+	struct file *f;
+	int rc = open_file(fd, &f);
+	if (!rc)
+		*ret = f->dwarf;
+	return rc;
+}
+
 /* ---- the recorder's side ---- */
 
 static int take_text(struct cursor *c, const char **ret, size_t *ret_len)

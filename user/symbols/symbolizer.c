@@ -75,11 +75,6 @@ bool symbolizer_may(struct symbolizer *s)
 	return false;
 }
 
-void symbolizer_spent(struct symbolizer *s, uint64_t ns)
-{
-	if (s)
-		spending_add(&s->spending, symbolizer_user(s), ns, now_ns());
-}
 
 /* ---- asking ---- */
 
@@ -88,6 +83,23 @@ static int ask_here(const struct symbols_request *q, struct buf *reply)
 	struct sandbox_request r = { q->bytes, q->len, q->fds, q->n_fds };
 	reply->len = 0;
 	return symbols_ops[q->op](&r, reply);
+}
+
+int symbolizer_run(struct symbolizer *s, const struct sandbox_call *call, struct buf *reply)
+{
+	struct sandbox_call c = *call;
+	struct sandbox_stats before, after;
+	reply->len = 0;
+	if (!s || !s->sandbox)
+		return -ENOSYS;
+	if (!symbolizer_may(s))
+		return -EBUSY;
+	c.deadline_ms = c.deadline_ms ? c.deadline_ms : s->deadline_ms;
+	sandbox_stats(s->sandbox, &before);
+	int rc = sandbox_run(s->sandbox, &c, reply);
+	sandbox_stats(s->sandbox, &after);
+	spending_add(&s->spending, symbolizer_user(s), after.cpu_ns - before.cpu_ns, now_ns());
+	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
 }
 
 int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct buf *reply)
@@ -101,18 +113,9 @@ int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct
 		.len = q->len,
 		.fds = q->fds,
 		.n_fds = q->n_fds,
-		.deadline_ms = s->deadline_ms,
 		.max_reply = q->max_reply,
 	};
-	reply->len = 0;
-	if (!symbolizer_may(s))
-		return -EBUSY;
-	struct sandbox_stats before, after;
-	sandbox_stats(s->sandbox, &before);
-	int rc = sandbox_run(s->sandbox, &c, reply);
-	sandbox_stats(s->sandbox, &after);
-	symbolizer_spent(s, after.cpu_ns - before.cpu_ns);
-	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
+	return symbolizer_run(s, &c, reply);
 }
 
 /* ---- not now ---- */

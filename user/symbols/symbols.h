@@ -80,6 +80,7 @@ bool symbols_is_due(const struct symbols_again *a);
 #define SYMBOLS_MEMORY (64u << 20) /* that a worker needs at most */
 
 struct symbolizer_stats {
+	uint64_t heads;    /* files whose head was parsed, debug files included */
 	uint64_t refused;  /* files that lie, are too large, or cost their worker its life */
 	uint64_t tables;   /* read */
 	uint64_t reread;   /* of these, again */
@@ -104,9 +105,14 @@ void symbolizer_begin(struct symbolizer *s, unsigned drain_ms);
 /* The process that files are read for from here on: its user is charged. */
 void symbolizer_for(struct symbolizer *s, uint32_t tgid);
 
-/* For who reads files for that process without this symbolizer: is there time left, and what was used. s may be NULL. */
+/* Is there time left for it? s may be NULL. */
 bool symbolizer_may(struct symbolizer *s);
-void symbolizer_spent(struct symbolizer *s, uint64_t ns);
+
+/*
+ * Run any op of the sandbox for that process, in its time: as sandbox_run, and -EIO for a worker that died or was late, -EBUSY when the
+ * time is used up. deadline_ms 0: that of the symbolizer. reply must be initialized. -ENOSYS without a sandbox.
+ */
+int symbolizer_run(struct symbolizer *s, const struct sandbox_call *call, struct buf *reply);
 
 /* ---- one ELF file ---- */
 
@@ -127,6 +133,17 @@ int binary_open(struct binary **ret, int fd, const char *path, struct err *err);
 int binary_open_memory(struct binary **ret, const void *image, size_t size, const char *name, struct err *err);
 void binary_free(struct binary *b);
 
+/*
+ * Close its files, unless a debug file is expected; what was read of them stays. From then on binary_find and binary_lines give
+ * -EBADF for what they would have to read: until binary_wake, which takes the open files of another binary of the same content.
+ */
+void binary_rest(struct binary *b);
+bool binary_rests(const struct binary *b);
+void binary_wake(struct binary *b, struct binary *from);
+
+/* The open file, borrowed; -1: it is closed, or was none. */
+int binary_fd(const struct binary *b);
+
 /* Build id as raw bytes, 0 when there is none. Borrowed. */
 size_t binary_build_id(const struct binary *b, const uint8_t **ret);
 
@@ -138,7 +155,7 @@ int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset);
 
 /*
  * The function that holds vaddr: .symtab if there is one, else .dynsym (both are read and merged: a name in .symtab wins).
- * -ENOENT when none does; -EAGAIN: the symbols could not be read yet. A symbol of size 0 reaches to the next symbol or the end of its section.
+ * -ENOENT when none does; -EAGAIN: the symbols could not be read yet; -EBADF: see binary_rest. A symbol of size 0 reaches to the next symbol or the end of its section.
  * Of several at one address: global before weak before local, then the shorter name without leading underscores, then the
  * first in the table.
  */
@@ -221,8 +238,9 @@ bool binary_refused(const struct binary *b);
 /* Could they not be read yet, for lack of time? A later look-up tries again. */
 bool binary_is_late(const struct binary *b);
 
-/* Bytes of memory held. */
+/* Bytes of memory held; and those that stay when the symbol table goes. */
 size_t binary_memory(const struct binary *b);
+size_t binary_kept_memory(const struct binary *b);
 
 /* ---- the kernel ---- */
 

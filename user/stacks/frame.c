@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/frame.h"
+
+#include "stacks/ids.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct user_frame frame_locate(struct frames *f, const struct proc_image *im, uint64_t addr, bool leaf)
+{
+	struct user_frame u = { .im = im, .at = leaf ? addr : addr - 1 };
+	uint64_t bias;
+	u.map = im ? proc_image_map(im, u.at) : NULL;
+	u.module = u.map ? modules_of(f->modules, im, u.map) : NULL;
+	if (!u.module)
+		return u;
+	u.offset = u.at - u.map->start + u.map->pgoff;
+	u.has_vaddr = u.module->binary && !binary_bias(u.module->binary, u.map->start, u.map->pgoff, &bias);
+	if (u.has_vaddr)
+		u.vaddr = u.at - bias;
+	return u;
+}
+
+int frame_of_symbol(struct frames *f, const struct symbol *sym, uint32_t kind, uint32_t module, uint32_t build_id, uint32_t *ret)
+{
+	if (kept_get(*sym->tag, f->life, ret))
+		return 0;
+	struct store_frame frame = { .kind = kind, .module = module, .build_id = build_id };
+	int rc = store_add_string(f->store, sym->name, strlen(sym->name), &frame.function);
+	rc = rc ? rc : store_add_frame(f->store, &frame, ret);
+	if (!rc)
+		*sym->tag = kept_put(*ret, f->life);
+	return rc;
+}
+
+int frame_find_symbol(const struct user_frame *u, struct symbol *ret)
+{
+	return u->has_vaddr ? binary_find(u->module->binary, u->vaddr, ret) : -ENOENT;
+}
+
+int frame_symbol(struct frames *f, const struct user_frame *u, struct symbol *ret)
+{
+	int rc = frame_find_symbol(u, ret);
+	if (rc != -EBADF)
+		return rc;
+	rc = modules_wake(f->modules, u->module, u->im, u->map);
+	return rc ? rc : frame_find_symbol(u, ret);
+}
+
+int frame_plain(struct frames *f, const struct user_frame *u, const struct symbol *sym, uint32_t *ret)
+{
+	const struct module *m = u->module;
+	struct store_frame frame = { .kind = FRAME_USER, .module = m->name, .build_id = m->build_id };
+	if (sym)
+		return frame_of_symbol(f, sym, FRAME_USER, m->name, m->build_id, ret);
+	if (m->path[0] == '/')
+		frame.offset = u->offset;
+	else /* memory without a file has no offsets that mean anything later: one frame, whatever the address */
+		frame.function = m->name;
+	return store_add_frame(f->store, &frame, ret);
+}

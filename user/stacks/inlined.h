@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inlined calls and lines of user frames, from DWARF. What is known of an address is kept (stacks/places.h). Others are
+ * collected, and asked for many at once.
+ *
+ *   inlined_frames -> known: frames
+ *                  -> wanted (-EINPROGRESS) -> inlined_ask: one request for up to 256 of one file -> known
+ *
+ * A drain spends at most a quarter of its interval, and 1 s, on requests. Not thread-safe.
+ */
+#ifndef ASCRIBE_STACKS_INLINED_H
+#define ASCRIBE_STACKS_INLINED_H
+
+#include "stacks/frame.h"
+#include "stacks/places.h"
+
+struct inlined;
+
+/* f is borrowed. */
+int inlined_new(struct inlined **ret, struct frames *f);
+void inlined_free(struct inlined *x);
+
+/* Forget all that is known: ids of the store are void, or files say otherwise now. */
+void inlined_clear(struct inlined *x);
+
+/* A new drain; drains are drain_ms apart. */
+void inlined_begin(struct inlined *x, unsigned drain_ms);
+
+/*
+ * The frames at a place, innermost first. -EINPROGRESS, only with put_off: it is wanted now. -ENOENT: its file has no DWARF. Other
+ * errors: there is no time for it, or it cannot be read. Then the symbol alone names it.
+ */
+int inlined_frames(struct inlined *x, const struct user_frame *u, bool put_off, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n);
+
+/* Ask for some of the places that are wanted; that takes a while. False: none is left. */
+bool inlined_ask(struct inlined *x);
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stacks/kernel_frames.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define RELOAD_NS 10000000000ull /* kallsyms is read again for new modules, at most this often */
+#define SWITCH_FRAMES 10         /* those above the scheduler: the tracepoint, BPF */
+
+struct kernel_frames {
+	struct frames *frames;
+	struct kernel_symbols *symbols; /* NULL: not to be had */
+	uint64_t read_ns;
+	uint32_t module, idle_stack; /* idle_stack 0: not made yet */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+int kernel_frames_new(struct kernel_frames **ret, struct frames *f, struct err *ret_warning)
+{
+	struct kernel_frames *k = calloc(1, sizeof(*k));
+	if (!k)
+		return -ENOMEM;
+	k->frames = f;
+	kernel_symbols_read(&k->symbols, "/proc/kallsyms", ret_warning);
+	k->read_ns = now_ns();
+	*ret = k;
+	return 0;
+}
+
+void kernel_frames_free(struct kernel_frames *k)
+{
+	if (!k)
+		return;
+	kernel_symbols_free(k->symbols);
+	free(k);
+}
+
+int kernel_frames_renewed(struct kernel_frames *k)
+{
+	k->idle_stack = 0;
+	return store_add_string(k->frames->store, "[kernel]", 8, &k->module);
+}
+
+/* New modules and BPF programs appear: read the symbols again, not often. */
+static void reload(struct kernel_frames *k)
+{
+	struct kernel_symbols *symbols;
+	uint64_t now = now_ns();
+	if (!k->symbols || now - k->read_ns < RELOAD_NS)
+		return;
+	k->read_ns = now;
+	if (kernel_symbols_read(&symbols, "/proc/kallsyms", NULL))
+		return;
+	kernel_symbols_free(k->symbols);
+	k->symbols = symbols;
+}
+
+static int find(struct kernel_frames *k, uint64_t at, struct symbol *ret)
+{
+	return k->symbols ? kernel_symbols_find(k->symbols, at, ret) : -ENOENT;
+}
+
+int kernel_frames_at(struct kernel_frames *k, uint64_t addr, bool leaf, uint32_t *ret)
+{
+	uint64_t at = leaf ? addr : addr - 1;
+	uint32_t module = k->module;
+	struct symbol sym;
+	int rc = find(k, at, &sym);
+	if (rc) {
+		reload(k);
+		rc = find(k, at, &sym);
+	}
+	if (rc) {
+		struct store_frame f = { .kind = FRAME_KERNEL, .module = module, .offset = k->symbols ? at : 0 };
+		return store_add_frame(k->frames->store, &f, ret);
+	}
+	if (sym.module && strcmp(sym.module, "[kernel]"))
+		rc = store_add_string(k->frames->store, sym.module, strlen(sym.module), &module);
+	return rc ? rc : frame_of_symbol(k->frames, &sym, FRAME_KERNEL, module, 0, ret);
+}
+
+uint32_t kernel_frames_above(struct kernel_frames *k, const uint64_t *frames, uint32_t n, const char *function, const char *caller)
+{
+	for (uint32_t i = 0; i + 1 < n && i < SWITCH_FRAMES; i++) {
+		struct symbol sym;
+		if (find(k, frames[i] - 1, &sym) || strcmp(sym.name, function))
+			continue;
+		i++;
+		return i + 1 < n && !find(k, frames[i] - 1, &sym) && !strcmp(sym.name, caller) ? i + 1 : i;
+	}
+	return 0;
+}
+
+int kernel_frames_idle(struct kernel_frames *k, uint32_t *ret_stack)
+{
+	struct store_frame f = { .kind = FRAME_IDLE, .module = k->module };
+	struct store_writer *w = k->frames->store;
+	uint32_t frame;
+	int rc = 0;
+	if (!k->idle_stack) {
+		rc = store_add_string(w, "[idle]", 6, &f.function);
+		rc = rc ? rc : store_add_frame(w, &f, &frame);
+		rc = rc ? rc : store_add_stack(w, 0, frame, &k->idle_stack);
+	}
+	if (!rc)
+		*ret_stack = k->idle_stack;
+	return rc;
+}
