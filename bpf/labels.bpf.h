@@ -106,7 +106,7 @@ __noinline int ask_about(const struct image *im)
 	if (was_sent(what, &cell) || !cell)
 		return 0;
 	struct wire_record r = { .kind = WIRE_NEW_PROCESS, .tgid = im->tgid, .exec_id = im->exec_id,
-				 .start_ns = im->start_ns };
+				 .start_ns = im->start_ns, .at_ns = bpf_ktime_get_boot_ns() };
 	if (!ring_send(&r, sizeof(r), true))
 		*cell = what;
 	return 0;

@@ -195,7 +195,10 @@ struct wire_record {
 	__u32 tgid;
 	__u32 exec_id;
 	__u64 start_ns;
-	__u64 set_id;    /* of the sample: of all parts together */
+	union {
+		__u64 set_id; /* of the sample: of all parts together */
+		__u64 at_ns;  /* WIRE_NEW_PROCESS: when it was sampled, BOOTTIME */
+	};
 	__u64 key_table; /* address in the process */
 	__u32 generation;
 	__u16 part, n_parts;

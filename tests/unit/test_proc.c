@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 
 #define PAGE 4096u
 #define PAGES 64
+#define NOBODY 0x7fffffffu /* no process has this number: it is more than PID_MAX_LIMIT */
 
 static int n_gone;
 
@@ -76,7 +78,7 @@ static void test_mappings_replace(void **state)
 		for (int i = 0; i < PAGES; i++)
 			model[i].file = -1;
 		assert_int_equal(procs_new(&p, NULL), 0);
-		procs_fork(p, 7, 1, 100);
+		procs_fork(p, 7, NOBODY, 100);
 		for (int i = 0; i < 30; i++) {
 			map_random(p, 7, model, 101 + (uint64_t)i);
 			check_pages(p, 7, 1000, model);
@@ -95,7 +97,7 @@ static void test_fork_and_exec(void **state)
 	for (int i = 0; i < PAGES; i++)
 		parent[i].file = fresh[i].file = -1;
 	assert_int_equal(procs_new(&p, NULL), 0);
-	procs_fork(p, 10, 1, 100);
+	procs_fork(p, 10, NOBODY, 100);
 	procs_exec(p, 10, "parent", 110);
 	for (int i = 0; i < 5; i++)
 		map_random(p, 10, parent, 120);
@@ -125,7 +127,7 @@ static void test_late_news(void **state)
 	struct procs *p;
 	assert_int_equal(procs_new(&p, NULL), 0);
 	procs_exec(p, 20, "child", 200);
-	procs_fork(p, 20, 1, 100);
+	procs_fork(p, 20, NOBODY, 100);
 	procs_comm(p, 20, "late", 150);
 	procs_exit(p, 20, 150);
 	assert_null(procs_mmap(p, 20, PAGE, PAGE, 0, "/late", 1, 2, NULL, 0, 150));
@@ -163,13 +165,205 @@ static void test_missed_news(void **state)
 	/* The number was used again: an image that had ended before this process began. */
 	procs_free(p);
 	assert_int_equal(procs_new(&p, NULL), 0);
-	procs_fork(p, self, 1, 1000);
+	procs_fork(p, self, NOBODY, 1000);
 	assert_false(proc_image_holds(procs_find(p, self, UINT64_MAX), before));
 	assert_int_equal(procs_scan_one(p, self), 0);
 	im = procs_find(p, self, UINT64_MAX);
 	assert_true(im->from_ns > 1000 && im->from_ns <= before); /* when it started */
 	assert_int_equal(im->older->to_ns, im->from_ns);
 	procs_free(p);
+}
+
+/* Rows carry the number of execs: each gets the image that it is of, or none, never a later one. */
+static void test_identity(void **state)
+{
+	(void)state;
+	struct procs *p;
+	struct proc_id id = { .start_ns = 99000000, .tgid = NOBODY - 1, .exec_id = 7 };
+	const uint64_t ms = 1000000;
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_exec(p, NOBODY - 2, "parent", 50 * ms);
+	struct proc_id parent = { .start_ns = 1, .tgid = NOBODY - 2, .exec_id = 7 };
+	assert_string_equal(procs_identify(p, &parent, 90 * ms, PROC_MAPS)->comm, "parent");
+	procs_fork(p, id.tgid, NOBODY - 2, 100 * ms);
+	procs_exec(p, id.tgid, "first", 110 * ms);
+	procs_exec(p, id.tgid, "second", 120 * ms);
+	/* The times of rows are of no help here: what they carry tells. */
+	for (uint64_t ns = 130 * ms; ns >= 100 * ms; ns -= 10 * ms) {
+		id.exec_id = 8;
+		assert_string_equal(procs_identify(p, &id, 115 * ms, PROC_MAPS)->comm, "first");
+		assert_string_equal(procs_identify(p, &id, ns, PROC_MAPS)->comm, "first");
+		id.exec_id = 9;
+		assert_string_equal(procs_identify(p, &id, 125 * ms, PROC_MAPS)->comm, "second");
+		assert_string_equal(procs_identify(p, &id, ns, PROC_MAPS)->comm, "second");
+	}
+	id.exec_id = 7;
+	assert_string_equal(procs_identify(p, &id, 105 * ms, PROC_MAPS)->comm, "parent");
+	id.exec_id = 6; /* of before the fork: that was another process */
+	assert_null(procs_identify(p, &id, 125 * ms, PROC_MAPS));
+	id.exec_id = 10; /* of an exec that nobody told of, and the process has ended */
+	assert_null(procs_identify(p, &id, 125 * ms, PROC_MAPS));
+	id = (struct proc_id){ .start_ns = 500 * ms, .tgid = NOBODY - 1, .exec_id = 9 };
+	assert_null(procs_identify(p, &id, 510 * ms, PROC_MAPS)); /* another process with the same number */
+	procs_free(p);
+}
+
+/* A row of the moment between an exec's record and the kernel's count of it: the next row puts it right. */
+static void test_identity_in_exec(void **state)
+{
+	(void)state;
+	struct procs *p;
+	struct proc_id id = { .start_ns = 99, .tgid = NOBODY - 1, .exec_id = 7 };
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_exec(p, id.tgid, "new", 1000000);
+	assert_string_equal(procs_identify(p, &id, 1000010, PROC_MAPS)->comm, "new");
+	id.exec_id = 8;
+	assert_string_equal(procs_identify(p, &id, 9000000, PROC_MAPS)->comm, "new");
+	id.exec_id = 9; /* now it is certain */
+	assert_null(procs_identify(p, &id, 9000000, PROC_MAPS));
+	procs_free(p);
+}
+
+#define AGAIN "TEST_PROC_AGAIN"
+
+/* A process that executes this program again each time a byte comes. */
+static int run_again(const char *fds)
+{
+	int in, out;
+	char c;
+	if (sscanf(fds, "%d,%d", &in, &out) != 2 || write(out, "x", 1) != 1 || read(in, &c, 1) != 1)
+		return 1;
+	execl("/proc/self/exe", "again", (char *)NULL);
+	return 1;
+}
+
+/* An exec of the same path while no record came: the new image has mappings of its own, the old one keeps its own. */
+static void test_missed_exec_of_same_path(void **state)
+{
+	(void)state;
+	struct procs *p;
+	int to[2], from[2], status;
+	char fds[32], c;
+	uint64_t start;
+	assert_int_equal(pipe(to), 0);
+	assert_int_equal(pipe(from), 0);
+	snprintf(fds, sizeof(fds), "%d,%d", to[0], from[1]);
+	assert_int_equal(setenv(AGAIN, fds, 1), 0);
+	pid_t child = fork();
+	if (!child) {
+		execl("/proc/self/exe", "again", (char *)NULL);
+		_exit(1);
+	}
+	unsetenv(AGAIN);
+	assert_int_equal(read(from[0], &c, 1), 1);
+	assert_int_equal(procs_new(&p, NULL), 0);
+	assert_int_equal(proc_start((uint32_t)child, &start), 0);
+	struct proc_id id = { .start_ns = start, .tgid = (uint32_t)child, .exec_id = 3 };
+	struct proc_image *first = procs_identify(p, &id, proc_now_ns(), PROC_MAPS);
+	assert_non_null(first);
+	assert_int_equal(procs_reads(p), 1);
+	uint64_t was = first->maps[0].start, between = proc_now_ns();
+	assert_int_equal(write(to[1], "x", 1), 1);
+	assert_int_equal(read(from[0], &c, 1), 1);
+	id.exec_id = 4;
+	struct proc_image *second = procs_identify(p, &id, proc_now_ns(), PROC_MAPS);
+	assert_non_null(second);
+	assert_ptr_not_equal(second, first);
+	assert_int_equal(procs_reads(p), 2);
+	assert_string_equal(second->exe->path, first->exe->path);
+	assert_int_equal(first->maps[0].start, was); /* addresses are random: the first image's are not the second's */
+	assert_true(second->maps[0].start != was || second->n_maps != first->n_maps);
+	id.exec_id = 3;
+	assert_ptr_equal(procs_identify(p, &id, between, PROC_MAPS), first);
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	id.exec_id = 5; /* of an exec after that: nothing is left to read */
+	assert_null(procs_identify(p, &id, proc_now_ns(), PROC_MAPS));
+	procs_free(p);
+	for (int i = 0; i < 2; i++) {
+		close(to[i]);
+		close(from[i]);
+	}
+}
+
+/* /proc is read once for a process that is sampled, and never for one that is not. */
+static void test_reads_what_is_needed(void **state)
+{
+	(void)state;
+	struct procs *p;
+	struct proc_id id = { .tgid = (uint32_t)getpid(), .exec_id = 5 };
+	assert_int_equal(procs_new(&p, NULL), 0);
+	assert_int_equal(proc_start(id.tgid, &id.start_ns), 0);
+	struct proc_image *im = procs_identify(p, &id, proc_now_ns(), PROC_NAME);
+	assert_non_null(im->exe);
+	assert_false(proc_image_mapped(im));
+	assert_int_equal(procs_reads(p), 0); /* of mappings */
+	for (int i = 0; i < 3; i++)
+		assert_ptr_equal(procs_identify(p, &id, proc_now_ns(), PROC_MAPS), im);
+	assert_true(proc_image_mapped(im) && im->n_maps > 0);
+	assert_int_equal(procs_reads(p), 1);
+	for (uint32_t i = 1; i <= 1000; i++) /* children need none: they have the parent's */
+		procs_fork(p, NOBODY - i, id.tgid, proc_now_ns());
+	assert_int_equal(procs_find(p, NOBODY - 7, UINT64_MAX)->n_maps, im->n_maps);
+	assert_int_equal(procs_reads(p), 1);
+	procs_lost(p, proc_now_ns()); /* costs nothing now; who is sampled is read again */
+	assert_int_equal(procs_reads(p), 1);
+	for (int i = 0; i < 3; i++)
+		assert_ptr_equal(procs_identify(p, &id, proc_now_ns(), PROC_MAPS), im);
+	assert_int_equal(procs_reads(p), 2);
+	/* Those whose exit was among what was lost are found out. */
+	assert_int_equal(procs_alive(p), 1001);
+	procs_forget(p, 0);
+	assert_int_equal(procs_alive(p), 1);
+	procs_free(p);
+}
+
+/* A parent that was there before is read when it makes a child: the child may end before it is read itself. */
+static void test_child_of_unread(void **state)
+{
+	(void)state;
+	struct procs *p;
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_fork(p, NOBODY - 1, (uint32_t)getpid(), proc_now_ns());
+	const struct proc_image *im = procs_find(p, NOBODY - 1, UINT64_MAX);
+	assert_string_equal(im->comm, program_invocation_short_name);
+	assert_non_null(proc_image_map(im, (uint64_t)(uintptr_t)&test_child_of_unread));
+	procs_fork(p, NOBODY - 2, (uint32_t)getpid(), proc_now_ns());
+	assert_int_equal(procs_reads(p), 1);
+	procs_free(p);
+}
+
+static int n_ends;
+static void count_ends(void *ctx, struct proc_image *im)
+{
+	assert_ptr_equal(im->layer[PROC_LABELS], ctx);
+	im->layer[PROC_LABELS] = NULL;
+	n_ends++;
+}
+
+/* Each layer hears once of each of its images that ended, when the window is over. */
+static void test_layers(void **state)
+{
+	(void)state;
+	struct procs *p;
+	int mine;
+	assert_int_equal(procs_new(&p, NULL), 0);
+	procs_on_end(p, PROC_LABELS, count_ends, &mine);
+	procs_exec(p, NOBODY - 1, "a", 100);
+	procs_exec(p, NOBODY - 2, "b", 100);
+	procs_exec(p, NOBODY - 3, "c", 100);
+	procs_find(p, NOBODY - 1, 100)->layer[PROC_LABELS] = &mine;
+	procs_find(p, NOBODY - 2, 100)->layer[PROC_LABELS] = &mine;
+	procs_exec(p, NOBODY - 1, "d", 200);
+	procs_exit(p, NOBODY - 3, 200);
+	assert_int_equal(n_ends, 0);
+	procs_forget(p, 150);
+	assert_int_equal(n_ends, 1);
+	procs_forget(p, 150);
+	assert_int_equal(n_ends, 1);
+	assert_string_equal(procs_find(p, NOBODY - 1, 150)->comm, "a"); /* it stays for late rows */
+	procs_free(p);
+	assert_int_equal(n_ends, 2);
 }
 
 /* Children share their parent's mappings until they map something; of those that ended only so many
@@ -218,26 +412,26 @@ static void test_reuse(void **state)
 	(void)state;
 	struct procs *p;
 	assert_int_equal(procs_new(&p, count_gone), 0);
-	procs_fork(p, 999999999, 1, 100);
+	procs_fork(p, 999999999, NOBODY, 100);
 	procs_comm(p, 999999999, "first", 110);
 	struct proc_file *f = procs_mmap(p, 999999999, 0, PAGE, 0, "/first", 1, 2, NULL, 0, 120);
 	assert_non_null(f);
 	f->binary = f;
 	procs_exit(p, 999999999, 200);
-	procs_fork(p, 999999999, 1, 300);
+	procs_fork(p, 999999999, NOBODY, 300);
 	procs_comm(p, 999999999, "second", 310);
 	assert_string_equal(procs_find(p, 999999999, 199)->comm, "first");
 	assert_string_equal(procs_find(p, 999999999, 320)->comm, "second");
 	assert_null(procs_find(p, 999999999, 99));
 
 	n_gone = 0;
-	procs_forget(p, 250); /* the first ended at 300, with the reuse */
+	procs_forget(p, 150);
 	assert_string_equal(procs_find(p, 999999999, 199)->comm, "first");
-	procs_forget(p, 400);
+	procs_forget(p, 250); /* the first ended at 200, with its only thread */
 	assert_null(procs_find(p, 999999999, 199));
 	assert_int_equal(n_gone, 1); /* nobody maps its file any more */
 	procs_exit(p, 999999999, 500);
-	procs_forget(p, UINT64_MAX); /* /proc has no such process: it ends now, and is forgotten with it */
+	procs_forget(p, UINT64_MAX);
 	assert_int_equal(procs_count(p), 0);
 	procs_free(p);
 }
@@ -249,7 +443,7 @@ static void test_files(void **state)
 	struct procs *p;
 	uint8_t a[20] = { 1 }, b[20] = { 2 };
 	assert_int_equal(procs_new(&p, NULL), 0);
-	procs_fork(p, 5, 1, 1);
+	procs_exec(p, 5, "x", 1);
 	struct proc_file *f1 = procs_mmap(p, 5, 0x1000, PAGE, 0, "/bin/x", 0, 0, a, 20, 2);
 	struct proc_file *f2 = procs_mmap(p, 5, 0x3000, PAGE, 0, "/bin/x", 0, 0, b, 20, 3);
 	struct proc_file *f3 = procs_mmap(p, 5, 0x5000, PAGE, 0, "/bin/x", 0, 0, a, 20, 4);
@@ -317,7 +511,7 @@ static void test_open_refuses(void **state)
 	unlink(fifo);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
 	assert_int_equal(procs_new(&p, NULL), 0);
-	procs_fork(p, 0x7ffffff0, 1, 1);
+	procs_fork(p, 0x7ffffff0, NOBODY, 1);
 	const char *const paths[] = { fifo, "/tmp", "/dev/zero", "/proc/self/exe", "relative", "[anon]", "/no/such/file" };
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		procs_mmap(p, 0x7ffffff0, 0x1000, PAGE, 0, paths[i], 1, 1, NULL, 0, 2 + i);
@@ -357,12 +551,20 @@ static void test_cgroup_names(void **state)
 
 int main(void)
 {
+	if (getenv(AGAIN))
+		return run_again(getenv(AGAIN));
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mappings_replace),
 		cmocka_unit_test(test_fork_and_exec),
 		cmocka_unit_test(test_reuse),
 		cmocka_unit_test(test_late_news),
 		cmocka_unit_test(test_missed_news),
+		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_identity_in_exec),
+		cmocka_unit_test(test_missed_exec_of_same_path),
+		cmocka_unit_test(test_reads_what_is_needed),
+		cmocka_unit_test(test_child_of_unread),
+		cmocka_unit_test(test_layers),
 		cmocka_unit_test(test_fork_storm),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_scan_self),

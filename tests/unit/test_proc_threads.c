@@ -141,6 +141,7 @@ static void test_leader_exits(void **state)
 	pid_t child = start_leaderless(&tid);
 	assert_int_equal(procs_new(&p, NULL), 0);
 	procs_fork(p, (uint32_t)child, (uint32_t)getpid(), 100);
+	procs_thread(p, (uint32_t)child);
 	procs_exit(p, (uint32_t)child, 200);
 	const struct proc_image *im = procs_find(p, (uint32_t)child, UINT64_MAX);
 	assert_true(im->leader_gone);

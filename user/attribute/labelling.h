@@ -3,7 +3,9 @@
  * Labels, user side: find where a process keeps its label slots and tell the BPF program; keep the definitions that it
  * sends; give the label set of a row.
  *
- * A definition belongs to one process image: a process that lies mislabels only itself. Not thread-safe.
+ * A definition belongs to one process image: a process that lies mislabels only itself. What is kept of a process hangs on
+ * its image (PROC_LABELS). Work that is due waits in queues: its cost does not grow with the processes that wait for nothing.
+ * Not thread-safe.
  */
 #ifndef ASCRIBE_ATTRIBUTE_LABELLING_H
 #define ASCRIBE_ATTRIBUTE_LABELLING_H
@@ -20,6 +22,7 @@ struct labelling;
 /* Of cfg the recipes (borrowed until labelling_free), no_labels and label_sets count. */
 int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs, struct resolver *r,
 		  const struct sampler_config *cfg);
+/* Before procs_free. */
 void labelling_free(struct labelling *l);
 
 /*
@@ -32,9 +35,12 @@ int labelling_set_filter(struct labelling *l, const struct label_filter *f, cons
 size_t labelling_filter(const struct labelling *l, struct label *v, size_t n, char *room);
 
 /* Called for each process that was looked at, when the BPF program knows it. */
-void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, uint32_t tgid), void *ctx);
+void labelling_on_known(struct labelling *l, void (*on_known)(void *ctx, struct proc_image *im), void *ctx);
 
-/* A record of the ring buffer. */
+/* The BPF program asks about this image, which has that identity. */
+void labelling_new_process(struct labelling *l, struct proc_image *im, const struct proc_id *id);
+
+/* Another record of the ring buffer. */
 void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload);
 
 /* This process has mapped a new file: look again if we had looked before, and the file may have labels. */
@@ -46,7 +52,7 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
  */
 int labelling_tick(struct labelling *l);
 
-/* After each window: forget processes that are gone, and definitions when there are too many. */
+/* After each window, behind procs_forget: forget definitions when there are too many. */
 void labelling_forget(struct labelling *l);
 
 /*

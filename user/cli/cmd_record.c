@@ -257,8 +257,10 @@ static void print_trimmed(const struct collector_progress *p)
 static void print_unwinding(const struct unwinding_stats *u)
 {
 	if (u->compiled)
-		fprintf(stderr, "ascribe: unwind rules of %" PRIu64 " files, %" PRIu64 " rows, compiled in %.3f s\n", u->compiled,
-			u->rows, (double)u->compile_ns / 1e9);
+		fprintf(stderr,
+			"ascribe: unwind rules of %" PRIu64 " files, %" PRIu64 " rows, compiled in %.3f s; at most %" PRIu64
+			" ranges in %" PRIu64 " lists\n",
+			u->compiled, u->rows, (double)u->compile_ns / 1e9, u->ranges, u->range_lists);
 	if (u->evicted || u->over_budget)
 		cmd_warn("unwind rules: %" PRIu64 " files gave way to others, %" PRIu64 " found no room", u->evicted,
 			 u->over_budget);
@@ -269,6 +271,8 @@ static void print_unwinding(const struct unwinding_stats *u)
 			 u->refused_entries);
 	if (u->ranges_full)
 		cmd_warn("unwind rules: no room for the mappings of %" PRIu64 " processes", u->ranges_full);
+	if (u->ranges_evicted)
+		cmd_warn("unwind rules: the mappings of %" PRIu64 " processes without samples made room for others'", u->ranges_evicted);
 }
 
 static void print_symbols(const struct symbolizer_stats *s, const struct sandbox_stats *p, const struct reader_stats *r)

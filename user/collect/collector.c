@@ -36,6 +36,7 @@
 #define NEWS_SOON_NS (NS / 200)
 #define ATTEND_NS (NS / 100)
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
+#define ARRIVALS_MAX 16384 /* images that the BPF programs ask about, until they are looked at: some ms */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
@@ -74,6 +75,8 @@ struct collector {
 	uint64_t lost_from_ns,
 		lost_to_ns; /* BOOTTIME: records of the side-band are missing between; 0: none */
 	uint64_t next_attend_ns; /* BOOTTIME, while rows are added */
+	struct wire_record *arrived; /* of new processes: they wait for the side-band to be read up to them */
+	size_t n_arrived, cap_arrived;
 	uint32_t *later; /* rows of the half in hand that were put off */
 	size_t cap_later;
 	bool ids_void; /* those of the store, until new ones are made */
@@ -112,13 +115,21 @@ static int row_set(struct collector *c, const struct row *row, const struct proc
 	return store_add_set(c->store, l.v, l.n < STORE_SET_MAX ? l.n : STORE_SET_MAX, ret_set);
 }
 
+/* Has it user frames, which are named by the mappings? Rows of waits without a stack use that member for something else. */
+static bool has_user_frames(const struct row *row)
+{
+	return row->n_user && row->kind == ROW_TASK;
+}
+
 static struct proc_image *row_image(struct collector *c, const struct row *row)
 {
-	struct proc_image *im = procs_find(c->procs, row->tgid, row->last_ns);
-	if ((!im || !proc_image_holds(im, row->start_ns)) && !procs_scan_one(c->procs, row->tgid))
-		im = procs_find(c->procs, row->tgid, row->last_ns);
-	if (!im || !proc_image_holds(im, row->start_ns))
+	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
+	bool frames = has_user_frames(row);
+	struct proc_image *im = procs_identify(c->procs, &id, row->last_ns, frames ? PROC_MAPS : PROC_NAME);
+	if (!im)
 		return NULL;
+	if (frames)
+		unwinding_sampled(c->unwinding, im, row->last_ns);
 	if (im->cgroup_inherited && !procs_in_cgroup(c->procs, row->cgroup))
 		proc_image_read_cgroup(im);
 	return im;
@@ -190,13 +201,17 @@ static void add_waker(struct collector *c, struct window_cpu *w, const struct sa
 {
 	const char *name;
 	const struct occupant *who = waits_waker(h, row, &name);
-	struct proc_image *im = row_image(c, row), *by = who ? procs_find(c->procs, who->tgid, row->last_ns) : NULL;
+	struct proc_image *im = row_image(c, row), *by = NULL;
 	struct python_stack py;
 	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, false };
 	struct resolver_flags flags = { 0 };
 	bool known = who && s.n_kernel + s.n_user, cut = false;
 	uint32_t stack;
 	int rc = 0;
+	if (who) {
+		const struct proc_id id = { who->start_ns, who->tgid, who->exec_id };
+		by = procs_identify(c->procs, &id, row->last_ns, known ? PROC_MAPS : PROC_NAME);
+	}
 	if (known) {
 		const struct row of = { .start_ns = who->start_ns, .tgid = who->tgid, .exec_id = who->exec_id, .n_python = row->n_python };
 		s.frames = h->arena + row->stack + OCCUPANT_WORDS;
@@ -283,28 +298,24 @@ lost:
 
 /* ---- news ---- */
 
-static void on_map(void *ctx, uint32_t tgid, struct proc_file *file)
+static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 {
 	struct collector *c = ctx;
 	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
+	const struct proc_map *m = im ? proc_image_map(im, addr) : NULL;
 	uint64_t at;
-	unwinding_mapped(c->unwinding, tgid);
+	if (!m)
+		return;
+	unwinding_mapped(c->unwinding, im);
 	ruled_look(c->ruled, im);
-	if (!im)
-		return;
 	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
-	for (uint32_t i = 0; i < im->n_maps; i++) {
-		if (im->maps[i].file != file)
-			continue;
-		resolver_note_code(c->resolver, im, &im->maps[i]);
-		if (file->path[0] != '/')
-			return;
-		struct binary *b = resolver_binary(c->resolver, im, &im->maps[i]);
-		labelling_mapped(c->labelling, im, &im->maps[i]);
-		if (b && !binary_trampolines(b, &at))
-			trampolines_mapped(c->trampolines, tgid);
+	resolver_note_code(c->resolver, im, m);
+	if (m->file->path[0] != '/')
 		return;
-	}
+	struct binary *b = resolver_binary(c->resolver, im, m);
+	labelling_mapped(c->labelling, im, m);
+	if (b && !binary_trampolines(b, &at))
+		trampolines_mapped(c->trampolines, tgid);
 }
 
 static void drain_sideband(struct collector *c)
@@ -319,11 +330,34 @@ static void drain_sideband(struct collector *c)
 	if (!loss.any && !rc)
 		return;
 	c->sum.sideband_gaps++;
-	procs_scan(c->procs);
 	if (!c->lost_to_ns)
 		c->lost_from_ns = since_ns;
 	c->lost_to_ns = proc_now_ns();
-	unwinding_mapped(c->unwinding, 0);
+	procs_lost(c->procs, since_ns);
+	unwinding_lost(c->unwinding);
+}
+
+/*
+ * Take up the images that the BPF programs asked about. The side-band is read first: the fork or exec that an image
+ * began with is written there before the first sample of the image.
+ */
+static void admit(struct collector *c)
+{
+	if (!c->n_arrived)
+		return;
+	drain_sideband(c);
+	for (size_t i = 0; i < c->n_arrived; i++) {
+		const struct wire_record *r = &c->arrived[i];
+		const struct proc_id id = { r->start_ns, r->tgid, r->exec_id };
+		struct proc_image *im = procs_identify(c->procs, &id, r->at_ns, PROC_NAME);
+		if (!im || im->to_ns != UINT64_MAX)
+			continue; /* it has ended by now, or has called exec */
+		labelling_new_process(c->labelling, im, &id);
+		trampolines_new_process(c->trampolines, r);
+		unwinding_new_process(c->unwinding, im, &id);
+		ruled_look(c->ruled, im);
+	}
+	c->n_arrived = 0;
 }
 
 /*
@@ -338,6 +372,7 @@ static void attend(struct collector *c)
 	sampler_poll_ring(c->sampler);
 	if (now >= c->next_news_ns)
 		drain_sideband(c);
+	admit(c);
 	labelling_tick(c->labelling);
 	unwinding_tick(c->unwinding);
 	c->next_attend_ns = proc_now_ns() + ATTEND_NS;
@@ -502,11 +537,11 @@ static void on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 		window_cpu(c->window, w->half / 2)->counter[COUNTER_user_memory]++;
 }
 
-static void on_known(void *ctx, uint32_t tgid)
+static void on_known(void *ctx, struct proc_image *im)
 {
 	const struct collector *c = ctx;
-	unwinding_known(c->unwinding, tgid);
-	trampolines_mapped(c->trampolines, tgid); /* a file may have been read at last */
+	unwinding_known(c->unwinding, im);
+	trampolines_mapped(c->trampolines, im->tgid); /* a file may have been read at last */
 }
 
 /* The parser is waited for: the ring of copies has room for some tens of them only. */
@@ -530,11 +565,8 @@ static void on_record(void *ctx, const struct wire_record *r, const void *payloa
 		c->next_news_ns = 0;
 		break;
 	case WIRE_NEW_PROCESS:
-		labelling_record(c->labelling, r, payload);
-		trampolines_new_process(c->trampolines, r);
-		unwinding_new_process(c->unwinding, r);
-		ruled_look(c->ruled, procs_find(c->procs, r->tgid, UINT64_MAX));
-		c->next_news_ns = proc_now_ns() + NEWS_SOON_NS;
+		if (c->n_arrived < ARRIVALS_MAX && !ARRAY_RESERVE(c->arrived, c->cap_arrived, c->n_arrived + 1))
+			c->arrived[c->n_arrived++] = *r;
 		break;
 	default:
 		labelling_record(c->labelling, r, payload);
@@ -546,6 +578,7 @@ static void drain(struct collector *c)
 	METRIC_TIME(drain);
 	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	drain_sideband(c);
+	admit(c);
 	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
 	trampolines_begin(c->trampolines);
 	ruled_begin(c->ruled);
@@ -786,8 +819,7 @@ void collector_set_downloads(struct collector *c, struct downloads *d)
 int collector_start(struct collector *c, struct err *err)
 {
 	symbolizer_begin(c->symbolizer, sampler_drain_ms(c->sampler));
-	/* The side-band runs already: what changes while /proc is read is in its rings. */
-	procs_scan(c->procs);
+	/* The side-band runs already. What was there before is read of /proc when it is sampled. */
 	drain_sideband(c);
 	window_start(c->window, c->cfg.resumed);
 	int rc = sampler_start(c->sampler, err);
@@ -823,8 +855,10 @@ static void do_due(struct collector *c)
 	uint64_t now = proc_now_ns();
 	if (now >= c->next_cpus_ns) {
 		c->next_cpus_ns = now + NS;
-		if (sampler_follow_cpus(c->sampler, on_cpu_change, c))
-			procs_scan(c->procs);
+		if (sampler_follow_cpus(c->sampler, on_cpu_change, c)) {
+			procs_lost(c->procs, c->news_ns); /* until the new CPU had a ring */
+			unwinding_lost(c->unwinding);
+		}
 	}
 	bool window = (int64_t)clock_ns(CLOCK_REALTIME) >= c->next_window_ns;
 	if (window || c->filling || now >= c->next_drain_ns)
@@ -881,6 +915,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 			drain_sideband(c);
 		if (p[0].revents)
 			sampler_poll_ring(c->sampler);
+		admit(c);
 		if (p[n + n_fds].revents)
 			resolver_take_downloads(c->resolver);
 		for (size_t i = 0; i < n_fds; i++)
@@ -933,6 +968,7 @@ void collector_close(struct collector *c)
 	sideband_close(c->sideband);
 	sampler_close(c->sampler);
 	window_free(c->window);
+	free(c->arrived);
 	free(c->later);
 	free(c->poll);
 	free(c);

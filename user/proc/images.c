@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images and files: what the side-band and /proc say happened to them. */
+/* The process table: which images there are, what the side-band says of them, when they are forgotten. */
 #include "proc/proc_int.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
+
+#define SWEEP_MAX 1024 /* processes looked up in /proc in one procs_forget, after records were lost */
+#define EXEC_NS 100000u /* from the record of an exec until the kernel has counted it: some us */
 
 uint64_t proc_now_ns(void)
 {
@@ -28,65 +29,13 @@ int procs_new(struct procs **ret, void (*file_gone)(void *))
 	return 0;
 }
 
-/* ---- files ---- */
-
-static struct proc_file **file_bucket(struct procs *p, const char *path, uint64_t ino, const uint8_t *id, size_t id_len)
+void procs_on_end(struct procs *p, enum proc_layer layer, void (*on_end)(void *ctx, struct proc_image *im), void *ctx)
 {
-	uint64_t h = XXH3_64bits_withSeed(path, strlen(path), ino);
-	if (id_len)
-		h ^= XXH3_64bits(id, id_len);
-	return &p->files[h % FILE_BUCKETS];
+	p->layer[layer].on_end = on_end;
+	p->layer[layer].ctx = ctx;
 }
 
-static struct proc_file *file_get(struct procs *p, const char *path, uint64_t dev, uint64_t ino, const uint8_t *id,
-				  size_t id_len)
-{
-	if (id_len > PROC_BUILD_ID_MAX)
-		id_len = PROC_BUILD_ID_MAX;
-	if (id_len)
-		dev = ino = 0;
-	struct proc_file **b = file_bucket(p, path, ino, id, id_len), *f;
-	for (f = *b; f; f = f->next) {
-		if (f->dev == dev && f->ino == ino && f->build_id_len == id_len &&
-		    !memcmp(f->build_id, id_len ? id : f->build_id, id_len) && !strcmp(f->path, path)) {
-			f->refs++;
-			return f;
-		}
-	}
-	f = calloc(1, sizeof(*f));
-	if (!f)
-		return NULL;
-	f->path = strdup(path);
-	if (!f->path) {
-		free(f);
-		return NULL;
-	}
-	f->dev = dev;
-	f->ino = ino;
-	if (id_len)
-		memcpy(f->build_id, id, id_len);
-	f->build_id_len = (uint8_t)id_len;
-	f->refs = 1;
-	f->next = *b;
-	*b = f;
-	return f;
-}
-
-static void file_put(struct procs *p, struct proc_file *f)
-{
-	if (!f || --f->refs)
-		return;
-	struct proc_file **at = file_bucket(p, f->path, f->ino, f->build_id, f->build_id_len);
-	while (*at != f)
-		at = &(*at)->next;
-	*at = f->next;
-	if (f->binary && p->file_gone)
-		p->file_gone(f->binary);
-	free(f->path);
-	free(f);
-}
-
-/* ---- images ---- */
+/* ---- the table ---- */
 
 static struct proc_image **image_bucket(struct procs *p, uint32_t tgid)
 {
@@ -101,72 +50,47 @@ struct proc_image *proc_newest(struct procs *p, uint32_t tgid)
 	return im;
 }
 
-/* The mappings of an image, and of those forked from it that have mapped nothing since. Who changes
- * them copies them first. */
-struct map_list {
-	uint32_t refs, cap;
-	struct proc_map v[];
-};
-
-static struct map_list *list_of(const struct proc_image *im)
+static void move_to(struct procs *p, struct proc_image *im, enum proc_state state)
 {
-	return im->maps ? (struct map_list *)((char *)im->maps - offsetof(struct map_list, v))
-			: NULL;
+	list_remove(&p->list[im->state], &im->node);
+	im->state = state;
+	list_append(&p->list[state], &im->node);
 }
 
-static size_t list_bytes(uint32_t cap)
+void proc_image_end(struct procs *p, struct proc_image *im, uint64_t ns)
 {
-	return sizeof(struct map_list) + cap * sizeof(struct proc_map);
+	if (im->to_ns > ns)
+		im->to_ns = ns;
+	im->settled |= im->gap == p->gap;
+	if (im->state == PROC_LIVES || im->state == PROC_LEADERLESS)
+		move_to(p, im, PROC_ENDED);
 }
 
-static void maps_clear(struct procs *p, struct proc_image *im)
+void proc_image_leaderless(struct procs *p, struct proc_image *im)
 {
-	struct map_list *l = list_of(im);
-	if (l && !--l->refs) {
-		for (uint32_t i = 0; i < im->n_maps; i++)
-			file_put(p, l->v[i].file);
-		p->bytes -= list_bytes(l->cap);
-		free(l);
-	}
-	im->maps = NULL;
-	im->n_maps = 0;
+	im->leader_gone = true;
+	if (im->state == PROC_LIVES)
+		move_to(p, im, PROC_LEADERLESS);
 }
 
-/* Add to the list of those that ended, or take out of it. */
-void proc_image_ended(struct procs *p, struct proc_image *im)
+static void tell_end(struct procs *p, struct proc_image *im, enum proc_layer layer)
 {
-	if (im->ended)
-		return;
-	im->ended = true;
-	im->ended_before = p->ended_last;
-	im->ended_after = NULL;
-	*(p->ended_last ? &p->ended_last->ended_after : &p->ended_first) = im;
-	p->ended_last = im;
-	p->n_ended++;
-}
-
-static void unlist(struct procs *p, struct proc_image *im)
-{
-	if (!im->ended)
-		return;
-	im->ended = false;
-	*(im->ended_before ? &im->ended_before->ended_after : &p->ended_first) = im->ended_after;
-	*(im->ended_after ? &im->ended_after->ended_before : &p->ended_last) = im->ended_before;
-	p->n_ended--;
+	if (im->layer[layer] && p->layer[layer].on_end)
+		p->layer[layer].on_end(p->layer[layer].ctx, im);
 }
 
 static void image_free(struct procs *p, struct proc_image *im)
 {
-	unlist(p, im);
-	maps_clear(p, im);
-	file_put(p, im->exe);
+	for (enum proc_layer l = 0; l < PROC_LAYERS; l++)
+		tell_end(p, im, l);
+	list_remove(&p->list[im->state], &im->node);
+	proc_maps_clear(p, im);
+	proc_file_put(p, im->exe);
 	free(im->cgroup);
 	free(im);
 	p->bytes -= sizeof(*im);
-	p->n_images--;
 }
 
-/* A new newest image of tgid; what was the newest becomes its elder and ends. */
 struct proc_image *proc_image_add(struct procs *p, uint32_t tgid, uint64_t from_ns)
 {
 	struct proc_image *im = calloc(1, sizeof(*im)), **at = image_bucket(p, tgid);
@@ -175,19 +99,18 @@ struct proc_image *proc_image_add(struct procs *p, uint32_t tgid, uint64_t from_
 	im->tgid = tgid;
 	im->from_ns = from_ns;
 	im->to_ns = UINT64_MAX;
+	im->gap = im->swept = p->gap;
 	while (*at && (*at)->tgid != tgid)
 		at = &(*at)->next;
 	im->older = *at;
 	if (*at) {
 		im->next = (*at)->next;
-		if ((*at)->to_ns > from_ns)
-			(*at)->to_ns = from_ns;
 		(*at)->next = NULL;
-		proc_image_ended(p, *at);
+		proc_image_end(p, *at, from_ns);
 	}
 	*at = im;
 	p->bytes += sizeof(*im);
-	p->n_images++;
+	list_append(&p->list[PROC_LIVES], &im->node);
 	return im;
 }
 
@@ -196,44 +119,132 @@ void proc_set_comm(struct proc_image *im, const char *comm)
 	snprintf(im->comm, sizeof(im->comm), "%.*s", PROC_COMM_SIZE, comm);
 }
 
+/* ---- which image a row is of ---- */
+
+bool proc_image_holds(const struct proc_image *im, uint64_t start_ns)
+{
+	if (im->start_ns)
+		return im->start_ns == start_ns;
+	if (im->tick_ns)
+		return start_ns < im->tick_ns + 2 * PROC_TICK_NS && im->tick_ns < start_ns + PROC_TICK_NS;
+	uint64_t seen = im->from_ns ? im->from_ns : im->read_ns; /* it ran then */
+	return !seen || start_ns <= seen + PROC_TICK_NS;
+}
+
+static bool is_of(const struct proc_image *im, const struct proc_id *id)
+{
+	return im->exec_known && im->exec_id == id->exec_id && im->start_ns == id->start_ns;
+}
+
+struct proc_image *procs_known(struct procs *p, const struct proc_id *id)
+{
+	struct proc_image *im = proc_newest(p, id->tgid);
+	while (im && !is_of(im, id))
+		im = im->older;
+	return im;
+}
+
+bool proc_image_bind(struct proc_image *im, const struct proc_id *id, uint64_t ns)
+{
+	bool corrected = im->exec_doubtful && id->exec_id == im->exec_id + 1;
+	if (!proc_image_holds(im, id->start_ns) || (im->exec_known && im->exec_id != id->exec_id && !corrected))
+		return false;
+	/* The kernel counts an exec after it has told of it: a row of that moment may have the number before. */
+	if (!im->exec_known || im->exec_doubtful)
+		im->exec_doubtful = im->by_exec && ns - im->from_ns < EXEC_NS;
+	im->start_ns = id->start_ns;
+	im->exec_id = id->exec_id;
+	im->exec_known = true;
+	return true;
+}
+
+/* Was no record missed that would say that at ns another image ran? */
+static bool is_certain(const struct procs *p, const struct proc_image *im, uint64_t ns)
+{
+	return im->settled || im->gap == p->gap || (im->gap + 1 == p->gap && ns < p->lost_from_ns);
+}
+
+struct proc_image *proc_image_of(struct procs *p, const struct proc_id *id, uint64_t ns)
+{
+	struct proc_image *im = procs_known(p, id);
+	if (im)
+		return im;
+	im = procs_find(p, id->tgid, ns);
+	if (!im || !is_certain(p, im, ns))
+		return NULL;
+	return proc_image_bind(im, id, ns) ? im : NULL;
+}
+
+bool proc_is_past(const struct proc_image *newest, const struct proc_id *id)
+{
+	if (newest->start_ns && newest->start_ns != id->start_ns)
+		return newest->start_ns > id->start_ns;
+	return newest->exec_known && (int32_t)(id->exec_id - newest->exec_id) < 0;
+}
+
+struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns)
+{
+	struct proc_image *im = proc_newest(p, tgid);
+	while (im && im->from_ns > ns)
+		im = im->older;
+	return im;
+}
+
+/* ---- records of the side-band ---- */
+
 /* True for a record older than the image, or than the reading of /proc that made it. */
 static bool is_old_news(const struct proc_image *im, uint64_t ns)
 {
 	return im && (ns < im->read_ns || ns < im->from_ns);
 }
 
-static void maps_share(struct proc_image *to, const struct proc_image *from)
-{
-	struct map_list *l = list_of(from);
-	if (!l)
-		return;
-	l->refs++;
-	to->maps = from->maps;
-	to->n_maps = from->n_maps;
-}
-
 static void copy_origin(struct proc_image *to, const struct proc_image *from)
 {
+	proc_set_comm(to, from->comm);
 	to->cgroup = from->cgroup ? strdup(from->cgroup) : NULL;
 	to->exe = from->exe;
 	if (to->exe)
 		to->exe->refs++;
 }
 
+/* The image that forked at ns, read from /proc where it is not known yet. */
+static struct proc_image *forking(struct procs *p, uint32_t parent, uint64_t ns)
+{
+	struct proc_image *from = proc_newest(p, parent);
+	if (!from || (from->to_ns == UINT64_MAX && !proc_image_is_read(p, from))) {
+		procs_scan_one(p, parent);
+		from = proc_newest(p, parent);
+	}
+	while (from && from->from_ns > ns && from->older)
+		from = from->older;
+	return from;
+}
+
 void procs_fork(struct procs *p, uint32_t tgid, uint32_t parent, uint64_t ns)
 {
 	if (is_old_news(proc_newest(p, tgid), ns))
 		return;
-	struct proc_image *im = proc_image_add(p, tgid, ns), *from = proc_newest(p, parent);
+	struct proc_image *im = proc_image_add(p, tgid, ns), *from = forking(p, parent, ns);
 	if (!im)
 		return;
 	im->parent = parent;
 	im->cgroup_inherited = true;
 	if (!from)
 		return;
-	proc_set_comm(im, from->comm);
 	copy_origin(im, from);
-	maps_share(im, from);
+	proc_maps_share(im, from);
+	im->named = from->named;
+	/* What was read after the fork may be another program: a guess, until the child is read itself. */
+	im->complete = proc_image_is_read(p, from) && from->read_ns <= ns && from->from_ns <= ns;
+	im->exec_known = from->exec_known && !from->exec_doubtful && im->complete;
+	im->exec_id = from->exec_id;
+}
+
+void procs_thread(struct procs *p, uint32_t tgid)
+{
+	struct proc_image *im = proc_newest(p, tgid);
+	if (im)
+		im->threaded = true;
 }
 
 void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
@@ -246,10 +257,15 @@ void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
 		return;
 	proc_set_comm(im, comm);
 	im->cgroup_inherited = true;
-	if (old) {
-		im->parent = old->parent;
-		im->cgroup = old->cgroup ? strdup(old->cgroup) : NULL;
-	}
+	im->by_exec = im->named = im->complete = true;
+	if (!old)
+		return;
+	im->parent = old->parent;
+	im->cgroup = old->cgroup ? strdup(old->cgroup) : NULL;
+	im->start_ns = old->start_ns;
+	im->tick_ns = old->tick_ns;
+	im->exec_known = old->exec_known && !old->exec_doubtful && old->gap == p->gap; /* another one may have been missed */
+	im->exec_id = old->exec_id + 1;
 }
 
 void procs_comm(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
@@ -264,106 +280,12 @@ void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns)
 	struct proc_image *im = proc_newest(p, tgid);
 	if (!im || is_old_news(im, ns))
 		return;
-	im->leader_gone = 1;
-	proc_image_ended(p, im);
-}
-
-/* ---- mappings ---- */
-
-/* The first mapping that ends after addr. */
-static uint32_t map_lower(const struct proc_image *im, uint64_t addr)
-{
-	uint32_t lo = 0, hi = im->n_maps;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		if (im->maps[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr)
-{
-	uint32_t i = map_lower(im, addr);
-	return i < im->n_maps && im->maps[i].start <= addr ? &im->maps[i] : NULL;
-}
-
-/* Make the list of an image its own, with room for n more. */
-static int maps_reserve(struct procs *p, struct proc_image *im, uint32_t n)
-{
-	struct map_list *old = list_of(im), *l;
-	if (old && old->refs == 1 && im->n_maps + n <= old->cap)
-		return 0;
-	if (im->n_maps + n > PROC_MAPS_MAX)
-		return -E2BIG;
-	uint32_t cap = im->n_maps + n <= 16 ? 16 : im->n_maps * 2;
-	l = malloc(list_bytes(cap));
-	if (!l)
-		return -ENOMEM;
-	*l = (struct map_list){ .refs = 1, .cap = cap };
-	p->bytes += list_bytes(cap);
-	uint32_t n_maps = im->n_maps;
-	if (old)
-		memcpy(l->v, old->v, n_maps * sizeof(l->v[0]));
-	for (uint32_t i = 0; i < n_maps; i++)
-		l->v[i].file->refs++;
-	maps_clear(p, im);
-	im->maps = l->v;
-	im->n_maps = n_maps;
-	return 0;
-}
-
-static void map_insert(struct proc_image *im, uint32_t at, struct proc_map m)
-{
-	struct proc_map *v = list_of(im)->v;
-	memmove(&v[at + 1], &v[at], (im->n_maps - at) * sizeof(*v));
-	v[at] = m;
-	im->n_maps++;
-}
-
-/* Cut [start, end) out of what is mapped: a new mapping replaces what it covers. */
-static void maps_cut(struct procs *p, struct proc_image *im, uint64_t start, uint64_t end)
-{
-	uint32_t i = map_lower(im, start);
-	while (i < im->n_maps && im->maps[i].start < end) {
-		struct proc_map *m = &list_of(im)->v[i];
-		if (m->start < start && m->end > end) { /* a hole: two remain; the caller reserved the room */
-			struct proc_map right = *m;
-			right.pgoff += end - m->start;
-			right.start = end;
-			right.file->refs++;
-			m->end = start;
-			map_insert(im, i + 1, right);
-			return;
-		}
-		if (m->start < start) {
-			m->end = start;
-			i++;
-		} else if (m->end > end) {
-			m->pgoff += end - m->start;
-			m->start = end;
-			return;
-		} else {
-			file_put(p, m->file);
-			memmove(m, m + 1, (im->n_maps - i - 1) * sizeof(*m));
-			im->n_maps--;
-		}
-	}
-}
-
-struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m, const char *path,
-			       uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len)
-{
-	if (m.end <= m.start || maps_reserve(p, im, 2))
-		return NULL;
-	m.file = file_get(p, path, dev, ino, id, id_len);
-	if (!m.file)
-		return NULL;
-	maps_cut(p, im, m.start, m.end);
-	map_insert(im, map_lower(im, m.start), m);
-	return m.file;
+	im->leader_gone = true;
+	/* Where a record is missing, or /proc was not read, there may be threads that nobody has told of. */
+	if (im->threaded || im->gap != p->gap || (!im->from_ns && !im->read_ns))
+		proc_image_leaderless(p, im);
+	else
+		proc_image_end(p, im, ns);
 }
 
 struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uint64_t len, uint64_t pgoff,
@@ -379,75 +301,20 @@ struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uin
 	struct proc_map m = { .start = start, .end = start + len, .pgoff = pgoff };
 	struct proc_file *f = proc_map_add(p, im, m, path, dev, ino, id, id_len);
 	/* The kernel maps the executable itself before its interpreter. */
-	if (f && !im->exe && path[0] == '/') {
+	if (f && !im->exe && im->by_exec && path[0] == '/') {
 		im->exe = f;
 		f->refs++;
 	}
 	return f;
 }
 
-void proc_image_reset(struct procs *p, struct proc_image *im)
+void procs_lost(struct procs *p, uint64_t since_ns)
 {
-	maps_clear(p, im);
+	p->gap++;
+	p->lost_from_ns = since_ns;
 }
 
-void proc_set_exe(struct procs *p, struct proc_image *im, const char *path)
-{
-	struct proc_file *f = NULL;
-	for (uint32_t i = 0; i < im->n_maps && !f; i++)
-		if (!strcmp(im->maps[i].file->path, path))
-			f = im->maps[i].file; /* one and the same: whoever asks which mapping is the program's compares files */
-	if (f)
-		f->refs++;
-	else
-		f = file_get(p, path, 0, 0, NULL, 0);
-	file_put(p, im->exe);
-	im->exe = f;
-}
-
-/* ---- looking up, forgetting ---- */
-
-struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns)
-{
-	struct proc_image *im = proc_newest(p, tgid);
-	while (im && im->from_ns > ns)
-		im = im->older;
-	return im;
-}
-
-bool proc_image_holds(const struct proc_image *im, uint64_t start_ns)
-{
-	uint64_t seen = im->from_ns ? im->from_ns : im->read_ns; /* it ran then */
-	return !seen || start_ns <= seen + PROC_TICK_NS;
-}
-
-void procs_forget(struct procs *p, uint64_t ns)
-{
-	uint64_t now = proc_now_ns();
-	for (size_t b = 0; b < 1u << IMAGE_BITS; b++) {
-		struct proc_image **at = &p->images[b];
-		while (*at) {
-			struct proc_image *im = *at;
-			if (im->to_ns == UINT64_MAX && !proc_image_alive(im))
-				im->to_ns = now;
-			for (struct proc_image **o = &im->older; *o;) {
-				struct proc_image *old = *o;
-				if (old->to_ns >= ns) {
-					o = &old->older;
-					continue;
-				}
-				*o = old->older;
-				image_free(p, old);
-			}
-			if (im->to_ns < ns && !im->older) {
-				*at = im->next;
-				image_free(p, im);
-			} else {
-				at = &im->next;
-			}
-		}
-	}
-}
+/* ---- forgetting ---- */
 
 /* Out of the table; what is older stays. */
 static void image_remove(struct procs *p, struct proc_image *im)
@@ -467,49 +334,125 @@ static void image_remove(struct procs *p, struct proc_image *im)
 	image_free(p, im);
 }
 
+static struct proc_image *first_of(const struct procs *p, enum proc_state state)
+{
+	return LIST_ENTRY(p->list[state].first, struct proc_image, node);
+}
+
+static struct proc_image *after(const struct proc_image *im)
+{
+	return LIST_ENTRY(im->node.after, struct proc_image, node);
+}
+
+/* Those whose first thread has exited: has the last one? */
+static void end_leaderless(struct procs *p)
+{
+	for (struct proc_image *im = first_of(p, PROC_LEADERLESS), *next; im; im = next) {
+		next = after(im);
+		if (!proc_image_alive(im))
+			proc_image_end(p, im, proc_now_ns());
+	}
+}
+
+/* The record of an exit may be among those that were lost. Some of the processes from before that are looked up. */
+static void sweep(struct procs *p)
+{
+	struct proc_image *im;
+	uint64_t start;
+	for (unsigned i = 0; i < SWEEP_MAX && (im = first_of(p, PROC_LIVES)) && im->swept != p->gap; i++) {
+		im->swept = p->gap;
+		if (proc_start(im->tgid, &start) || !proc_image_is_since(im, start))
+			proc_image_end(p, im, proc_now_ns());
+		else if (!proc_thread(im->tgid))
+			proc_image_leaderless(p, im);
+		else
+			move_to(p, im, PROC_LIVES);
+	}
+}
+
+void procs_tell_ended(struct procs *p, enum proc_layer layer)
+{
+	end_leaderless(p);
+	for (struct proc_image *im = first_of(p, PROC_ENDED); im; im = after(im))
+		tell_end(p, im, layer);
+}
+
+void procs_forget(struct procs *p, uint64_t ns)
+{
+	struct proc_image *im;
+	sweep(p);
+	end_leaderless(p);
+	while ((im = first_of(p, PROC_ENDED))) {
+		for (enum proc_layer l = 0; l < PROC_LAYERS; l++)
+			tell_end(p, im, l);
+		move_to(p, im, PROC_TOLD);
+	}
+	while ((im = first_of(p, PROC_TOLD)) && im->to_ns < ns)
+		image_remove(p, im);
+}
+
+static size_t n_ended(const struct procs *p)
+{
+	return p->list[PROC_ENDED].n + p->list[PROC_TOLD].n;
+}
+
 size_t procs_trim(struct procs *p)
 {
 	size_t n = 0;
-	while (p->ended_first &&
-	       (p->n_ended > PROC_ENDED_MAX || p->bytes > PROC_IMAGES_BYTES_MAX)) {
-		struct proc_image *im = p->ended_first;
-		if (proc_image_alive(im)) { /* its first thread has ended, others go on */
-			unlist(p, im);
-			continue;
-		}
+	struct proc_image *im;
+	while (n_ended(p) > PROC_ENDED_MAX || p->bytes > PROC_IMAGES_BYTES_MAX) {
+		im = first_of(p, PROC_TOLD);
+		im = im ? im : first_of(p, PROC_ENDED);
+		if (!im)
+			break;
+		n += im->state == PROC_ENDED; /* its window is not over */
 		image_remove(p, im);
-		n++;
+	}
+	/* Then those that live and were never sampled, which /proc knows when they are. */
+	for (size_t left = p->list[PROC_LIVES].n; left && p->bytes > PROC_IMAGES_BYTES_MAX; left--) {
+		im = first_of(p, PROC_LIVES);
+		bool needed = im->older;
+		if (im->swept != p->gap)
+			break; /* sweep comes first, in the order of the list */
+		for (enum proc_layer l = 0; l < PROC_LAYERS; l++)
+			needed |= im->layer[l] != NULL;
+		if (needed)
+			move_to(p, im, PROC_LIVES);
+		else
+			image_remove(p, im);
 	}
 	return n;
+}
+
+void procs_detach(struct procs *p, enum proc_layer layer)
+{
+	for (enum proc_state s = 0; s < PROC_STATES; s++)
+		for (struct proc_image *im = first_of(p, s); im; im = after(im))
+			tell_end(p, im, layer);
+	p->layer[layer] = (struct proc_listener){ 0 };
 }
 
 size_t procs_count(const struct procs *p)
 {
-	return p->n_images;
+	size_t n = 0;
+	for (enum proc_state s = 0; s < PROC_STATES; s++)
+		n += p->list[s].n;
+	return n;
 }
 
 size_t procs_alive(const struct procs *p)
 {
-	size_t n = 0;
-	for (size_t b = 0; b < 1u << IMAGE_BITS; b++)
-		for (const struct proc_image *im = p->images[b]; im; im = im->next)
-			n += im->to_ns == UINT64_MAX && !im->leader_gone;
-	return n;
+	return p->list[PROC_LIVES].n + p->list[PROC_LEADERLESS].n;
 }
 
 void procs_free(struct procs *p)
 {
+	struct proc_image *im;
 	if (!p)
 		return;
-	for (size_t b = 0; b < 1u << IMAGE_BITS; b++) {
-		for (struct proc_image *im = p->images[b], *next; im; im = next) {
-			next = im->next;
-			for (struct proc_image *o = im, *older; o; o = older) {
-				older = o->older;
-				image_free(p, o);
-			}
-		}
-	}
+	for (enum proc_state s = 0; s < PROC_STATES; s++)
+		while ((im = first_of(p, s)))
+			image_remove(p, im);
 	proc_cgroups_free(p);
 	free(p);
 }

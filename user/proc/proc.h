@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes and their mappings over time, so that an address sampled then can be named now.
+ * The process table: processes and their mappings over time, so that an address sampled then can be named now.
  *
- * An image is one process between two execs: (tgid, [from, to)). Images outlive their process for a while, because
- * samples are looked up up to a window later. All times are BOOTTIME nanoseconds. Changes come from perf's side-band in
- * order of time (procs_fork .. procs_exit) and from /proc (procs_scan), which is authoritative for the moment
- * at which it was read: older side-band news about that process is ignored. Not thread-safe.
+ * An image is one process between two execs: (tgid, start time, exec). It is the one entry for all layers: what labels and
+ * unwinding keep of a process hangs on it (enum proc_layer). Images outlive their process for a while, because samples are
+ * looked up up to a window later. All times are BOOTTIME nanoseconds.
  *
- * Everything that a process can choose (paths, comm, the number of its mappings) is capped.
+ * 1. Changes come from perf's side-band in order of time (procs_fork .. procs_exit).
+ * 2. Nothing is read of /proc before a sample needs it (procs_identify), or a child that is made inherits it. What was read
+ *    is authoritative for its moment: older records about that process are ignored.
+ * 3. After a loss of records (procs_lost) nothing is known for certain: each image is read again when it is needed.
+ * 4. No call but procs_free and procs_detach takes longer for more images that live: images are found by hash, and those that ended are in
+ *    lists in the order of their end.
+ *
+ * Not thread-safe. Everything that a process can choose (paths, comm, the number of its mappings) is capped.
  */
 #ifndef ASCRIBE_PROC_PROC_H
 #define ASCRIBE_PROC_PROC_H
 
 #include "util/err.h"
+#include "util/list.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,6 +30,7 @@
 #define PROC_ENDED_MAX 32768		  /* images of what has ended that are kept: procs_trim */
 #define PROC_IMAGES_BYTES_MAX (32u << 20) /* of all images, before those that ended give way */
 #define PROC_BUILD_ID_MAX 20
+#define PROC_RETRY_NS 1000000000ull /* from a reading of mappings that failed to the next one */
 
 /* A mapped file, shared by all mappings of it; the same path with another content is another file. */
 struct proc_file {
@@ -41,26 +49,62 @@ struct proc_map {
 	struct proc_file *file;
 };
 
+/* What the kernel tells an image by: each row and record of the BPF programs has it. */
+struct proc_id {
+	uint64_t start_ns; /* of the thread group */
+	uint32_t tgid, exec_id; /* exec_id: a fork inherits it, an exec adds 1 */
+};
+
+/*
+ * Layers that keep a struct of their own for an image. Its pointer is the layer's: it sets it, and when the image ends
+ * (procs_on_end) it frees the struct and clears the pointer.
+ */
+enum proc_layer {
+	PROC_LABELS, /* user/attribute/labelling.c */
+	PROC_UNWIND, /* user/stacks/unwinding.c */
+	PROC_LAYERS
+};
+
+/* Where an image is in its life; only user/proc changes it. */
+enum proc_state {
+	PROC_LIVES,
+	PROC_LEADERLESS, /* its first thread has exited; others may go on */
+	PROC_ENDED,
+	PROC_TOLD, /* and the layers know */
+	PROC_STATES
+};
+
 struct proc_image {
 	uint32_t tgid;
 	uint32_t parent; /* tgid, 0 when unknown */
-	uint64_t from_ns, to_ns; /* to_ns: UINT64_MAX while it lives */
-	uint64_t read_ns;        /* when /proc was read, 0: never */
+	uint64_t from_ns, to_ns; /* from_ns: 0 where it began before us; to_ns: UINT64_MAX while it lives */
+	uint64_t start_ns; /* struct proc_id; 0: no row has told it yet */
+	uint32_t exec_id;
+	bool exec_known, exec_doubtful; /* doubtful: may be one too small */
 	bool cgroup_inherited;	 /* cgroup is the parent's, or that before exec: it may have changed
 				  */
+	bool leader_gone; /* its first thread has exited; others may go on: proc_image_alive */
 	char comm[PROC_COMM_SIZE + 1];
 	struct proc_file *exe; /* NULL for kernel threads and when unknown */
 	char *cgroup;          /* path from /proc/TGID/cgroup, may be NULL */
 	const struct proc_map *maps; /* sorted by start, never overlapping; a child shares its
 					parent's until either maps more */
 	uint32_t n_maps;
-	uint32_t leader_gone;  /* its first thread has exited; others may go on: proc_image_alive */
-	uint32_t labels_state; /* for user/attribute */
-	uint64_t labels_ns;
-	bool ended; /* in procs's list of images that ended */
-	struct proc_image *ended_before, *ended_after;
+	void *layer[PROC_LAYERS];
 	struct proc_image *older; /* the image before this one, of the same tgid */
-	struct proc_image *next;  /* hash chain of newest images */
+
+	/* For user/proc alone. */
+	enum proc_state state;
+	bool complete, named; /* all mappings are known; comm and exe are */
+	bool by_exec;	      /* it began with an exec */
+	bool settled;	      /* it ended, and no record of its life is missing */
+	bool threaded;	      /* it has had more threads than the first, as far as is known */
+	uint32_t gap, swept;  /* the number of losses (procs_lost) when its mappings were certain, and when it was seen to live */
+	uint64_t read_ns;     /* when /proc was read, 0: never */
+	uint64_t tried_ns;    /* when that failed, 0: it did not */
+	uint64_t tick_ns;     /* its start as /proc tells it, 0: not read */
+	struct list_node node;	 /* of its state */
+	struct proc_image *next; /* hash chain of newest images */
 };
 
 struct procs;
@@ -69,9 +113,19 @@ struct procs;
 int procs_new(struct procs **ret, void (*file_gone)(void *binary));
 void procs_free(struct procs *p);
 
+/*
+ * Called for each image with a pointer of this layer when the image has ended: in procs_forget, procs_tell_ended,
+ * procs_trim, procs_detach and procs_free. The layer clears its pointer there.
+ */
+void procs_on_end(struct procs *p, enum proc_layer layer, void (*on_end)(void *ctx, struct proc_image *im), void *ctx);
+/* The layer goes: it is called for each image that has a pointer of it, then no more. */
+void procs_detach(struct procs *p, enum proc_layer layer);
+
 /* ---- side-band news, in order of time ---- */
 
 void procs_fork(struct procs *p, uint32_t tgid, uint32_t parent, uint64_t ns);
+/* A thread of the process has made another one. */
+void procs_thread(struct procs *p, uint32_t tgid);
 void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns);
 void procs_comm(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns);
 void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns);
@@ -79,6 +133,8 @@ void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns);
 struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uint64_t len, uint64_t pgoff,
 			     const char *path, uint64_t dev, uint64_t ino, const uint8_t *build_id,
 			     size_t build_id_len, uint64_t ns);
+/* Records from since_ns to now are missing: what is known of images that live may be wrong, and is read again when it is needed. */
+void procs_lost(struct procs *p, uint64_t since_ns);
 
 /* ---- /proc ---- */
 
@@ -89,14 +145,11 @@ struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uin
  */
 int proc_check_namespace(struct err *err);
 
-/*
- * Read all processes, or one. Where a side-band record is missing, and the number is of another
- * process now, a new image begins when that one started; where the process runs another program, a
- * new image begins now. A process that ends meanwhile is no error. -ENOENT: there is no such
- * process.
- */
-int procs_scan(struct procs *p);
+/* Read one process, with its mappings. -ENOENT: there is no such process. -ESRCH: it has ended. Others: of the reader. */
 int procs_scan_one(struct procs *p, uint32_t tgid);
+
+/* How often mappings were read from /proc. */
+uint64_t procs_reads(const struct procs *p);
 
 /* Read the cgroup of an image that inherited it; once for each image. */
 void proc_image_read_cgroup(struct proc_image *im);
@@ -127,8 +180,25 @@ size_t proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap);
 
 /* ---- looking up ---- */
 
+/* What of an image the caller needs: comm and exe, or the mappings as well. */
+enum proc_need { PROC_NAME, PROC_MAPS };
+
+/*
+ * The image with this identity, of which there is a row or record at ns; what is missing is read from /proc, while the
+ * image lives. NULL: it is not known, and cannot be any more. Rows of an image never get what belongs to another one.
+ */
+struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uint64_t ns, enum proc_need need);
+
+/* The image that is known to have this identity, or NULL. Nothing is read. */
+struct proc_image *procs_known(struct procs *p, const struct proc_id *id);
+
 /* The image that ran at ns, NULL when none is known. */
 struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns);
+/* Are its mappings known? Not where /proc was not read yet, or did not answer. */
+static inline bool proc_image_mapped(const struct proc_image *im)
+{
+	return im->complete;
+}
 /* True while a thread of this image runs. False for NULL. Asks /proc where the first thread has
  * exited. */
 bool proc_image_alive(const struct proc_image *im);
@@ -189,19 +259,23 @@ int proc_start(uint32_t tgid, uint64_t *ret);
 /* The number by which a process knows itself, in its innermost namespace, and its effective user. -ESRCH. */
 int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid);
 
-/* Forget images that ended before ns, and look whether those whose leader is gone have ended. */
+/* After each window: tell the layers what has ended, and forget what ended before ns. */
 void procs_forget(struct procs *p, uint64_t ns);
 
+/* Tell one layer before the window is over. */
+void procs_tell_ended(struct procs *p, enum proc_layer layer);
+
 /*
- * Forget the images that ended first, while more than PROC_ENDED_MAX have ended or all together
- * take more than PROC_IMAGES_BYTES_MAX. Returns how many: their samples that come later have no exe
- * and no names. Pointers to images end here.
+ * Forget the images that ended first, while more than PROC_ENDED_MAX have ended or all together take more than
+ * PROC_IMAGES_BYTES_MAX; then those that live and that no layer needs, which are read again when they are sampled. Returns
+ * how many ended since the last procs_forget: their samples that come later have no exe and no names. Pointers to
+ * images end here.
  */
 size_t procs_trim(struct procs *p);
 
 /* Images that are kept, also of those that have ended. */
 size_t procs_count(const struct procs *p);
-/* Processes that live, as far as it is known. */
+/* Of these those that live. Processes that neither ran a sample nor made a child since the start are not among them. */
 size_t procs_alive(const struct procs *p);
 
 /* BOOTTIME now. */

@@ -17,23 +17,54 @@ struct cgroup_name {
 	struct cgroup_name *next;
 };
 
+/* Whom to tell that an image has ended: procs_on_end. */
+struct proc_listener {
+	void (*on_end)(void *ctx, struct proc_image *im);
+	void *ctx;
+};
+
 struct procs {
-	struct proc_image *images[1u << IMAGE_BITS];
+	struct proc_image *images[1u << IMAGE_BITS]; /* the newest of each tgid */
+	struct list list[PROC_STATES];		     /* each image is in one, in the order in which it came there */
+	struct proc_listener layer[PROC_LAYERS];
+	uint32_t gap; /* counts procs_lost */
+	uint64_t lost_from_ns;
 	struct proc_file *files[FILE_BUCKETS];
 	struct cgroup_name *cgroups[CGROUP_BUCKETS];
-	size_t n_images, n_cgroups;
-	size_t n_ended, bytes;			     /* bytes: of the images and their mappings */
-	struct proc_image *ended_first, *ended_last; /* in the order in which they ended */
+	size_t n_cgroups;
+	size_t bytes;	  /* of the images and their mappings */
+	uint64_t n_reads; /* of /proc/TGID/maps */
 	int cgroup_mount; /* a descriptor of the v2 tree, -1: not yet opened, -2: there is none */
 	void (*file_gone)(void *binary);
 };
 
 struct proc_image *proc_newest(struct procs *p, uint32_t tgid);
+/* A new newest image of tgid; what was the newest becomes its elder and ends. NULL: no memory. */
 struct proc_image *proc_image_add(struct procs *p, uint32_t tgid, uint64_t from_ns);
-void proc_image_ended(struct procs *p, struct proc_image *im);
-void proc_image_reset(struct procs *p, struct proc_image *im);
+/* It ended at ns, or earlier as was told before. */
+void proc_image_end(struct procs *p, struct proc_image *im, uint64_t ns);
+/* Its first thread has exited; whether others go on is looked up in procs_forget. */
+void proc_image_leaderless(struct procs *p, struct proc_image *im);
+/* The image is that of a row at ns: note its identity. False where it cannot be. */
+bool proc_image_bind(struct proc_image *im, const struct proc_id *id, uint64_t ns);
+/* The image of a row at ns, as far as that is certain. */
+struct proc_image *proc_image_of(struct procs *p, const struct proc_id *id, uint64_t ns);
+/* Is the identity that of an image before the newest one? */
+bool proc_is_past(const struct proc_image *newest, const struct proc_id *id);
+/* Are all its mappings known, and no record of it missing? */
+static inline bool proc_image_is_read(const struct procs *p, const struct proc_image *im)
+{
+	return im->complete && im->gap == p->gap;
+}
+/* Can a process that /proc says to have started at start_ns (rounded down to a tick) be that of this image? */
+bool proc_image_is_since(const struct proc_image *im, uint64_t start_ns);
 void proc_set_comm(struct proc_image *im, const char *comm);
 void proc_set_exe(struct procs *p, struct proc_image *im, const char *path);
+
+void proc_file_put(struct procs *p, struct proc_file *f);
+void proc_maps_clear(struct procs *p, struct proc_image *im);
+/* The child's mappings are the parent's until one of them maps more. */
+void proc_maps_share(struct proc_image *to, const struct proc_image *from);
 struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m, const char *path,
 			       uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len);
 void proc_cgroups_free(struct procs *p);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What /proc says about processes that were there before us, or whose news was lost. Files that take locks of the process
- * (maps, exe, cmdline, memory) are read by a reader (reader.h); status, stat and cgroup take none and are read here.
+ * What /proc says of one process, when a sample of it has come, or a child that it made. Files that take locks of the process
+ * (maps, cmdline, memory) are read by a reader (reader.h); status, stat, cgroup and the link exe take none and are read here.
  */
 #include "proc/proc_int.h"
 #include "proc/reader_int.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -100,15 +98,16 @@ static char *read_cgroup(uint32_t tgid)
 struct process {
 	char text[1024];
 	const char *comm; /* in text */
-	unsigned parent;
+	char state;
+	unsigned parent, n_threads;
 	uint64_t start_ns;  /* rounded down to a tick */
 	char exe[PATH_MAX]; /* "": none, or not for us */
 };
 
-static void read_exe(uint32_t tgid, char out[PATH_MAX])
+static void read_exe(uint32_t tid, char out[PATH_MAX])
 {
 	char path[64];
-	snprintf(path, sizeof(path), "/proc/%u/exe", proc_thread(tgid));
+	snprintf(path, sizeof(path), "/proc/%u/exe", tid);
 	ssize_t n = readlink(path, out, PATH_MAX - 1);
 	out[n > 0 ? n : 0] = 0;
 	char *del = strstr(out, " (deleted)");
@@ -116,7 +115,10 @@ static void read_exe(uint32_t tgid, char out[PATH_MAX])
 		*del = 0;
 }
 
-/* proc(5): the comm stands in the outermost parentheses; the parent is field 4, the start field 22. */
+/*
+ * proc(5): the comm stands in the outermost parentheses; then come the state, the parent (field 4), the number of threads (20)
+ * and the start (22).
+ */
 static int read_stat(uint32_t tgid, struct process *ret)
 {
 	char path[64];
@@ -221,7 +223,7 @@ size_t proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap)
 static void add_maps(struct procs *p, struct proc_image *im, char *text, char *end)
 {
 	char *newline;
-	proc_image_reset(p, im);
+	proc_maps_clear(p, im);
 	for (char *line = text; line < end && (newline = memchr(line, '\n', (size_t)(end - line)));
 	     line = newline + 1) {
 		*newline = 0;
@@ -233,26 +235,12 @@ static int read_maps(struct procs *p, struct proc_image *im)
 {
 	const struct reader_request q = { .op = READ_MAPS, .tgid = im->tgid };
 	struct buf reply = BUF_INIT;
+	p->n_reads++;
 	int rc = reader_ask(&q, NULL, &reply, NULL);
 	if (!rc)
 		add_maps(p, im, (char *)reply.data, (char *)reply.data + reply.len);
 	buf_fini(&reply);
 	return rc;
-}
-
-/*
- * When a new image of what was found must begin, because a record is missing: 0 when the image is
- * what was found. The exec of another program was some time ago, and now is the better guess: a row
- * of samples goes by its last one, and those of the program that ended have theirs before. An exec
- * of the same path cannot be told, and has the same names.
- */
-static uint64_t missed(const struct proc_image *im, const struct process *found, uint64_t now)
-{
-	if (im->to_ns != UINT64_MAX)
-		return now;
-	if (!proc_image_holds(im, found->start_ns))
-		return found->start_ns;
-	return found->exe[0] && im->exe && strcmp(found->exe, im->exe->path) ? now : 0;
 }
 
 void proc_image_read_cgroup(struct proc_image *im)
@@ -265,56 +253,103 @@ void proc_image_read_cgroup(struct proc_image *im)
 	im->cgroup = cgroup;
 }
 
-int procs_scan_one(struct procs *p, uint32_t tgid)
+bool proc_image_is_since(const struct proc_image *im, uint64_t start_ns)
+{
+	if (im->start_ns)
+		return im->start_ns - start_ns < PROC_TICK_NS;
+	if (im->tick_ns)
+		return im->tick_ns == start_ns;
+	if (im->to_ns != UINT64_MAX)
+		return start_ns + PROC_TICK_NS <= im->to_ns;
+	return proc_image_holds(im, start_ns);
+}
+
+/*
+ * When the image of what was found begins, where a record is missing: 0 when the newest one is that image. id: whose row
+ * came at ns, or NULL. Without one the moment of the exec is not known: now is the better guess, because rows of the
+ * program before have their times before.
+ */
+static uint64_t missed(const struct proc_image *im, const struct process *found, const struct proc_id *id, uint64_t ns, uint64_t now)
+{
+	if (!proc_image_is_since(im, found->start_ns))
+		return found->start_ns;
+	if (id && im->exec_known && im->exec_id != id->exec_id)
+		return ns;
+	return found->exe[0] && im->exe && strcmp(found->exe, im->exe->path) ? now : 0;
+}
+
+/* The image of what was found, a new one where its beginning was missed. NULL: no memory, or it has ended by now. */
+static struct proc_image *image_for(struct procs *p, uint32_t tgid, const struct process *found, const struct proc_id *id,
+				    uint64_t ns, uint64_t now)
+{
+	struct proc_image *im = proc_newest(p, tgid);
+	uint64_t begin = im ? missed(im, found, id, ns, now) : 0;
+	if (im && !begin)
+		return im->to_ns == UINT64_MAX ? im : NULL;
+	return proc_image_add(p, tgid, begin);
+}
+
+static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id, uint64_t ns, enum proc_need need)
 {
 	uint64_t now = proc_now_ns();
 	struct process found;
 	int rc = read_stat(tgid, &found);
 	if (rc)
 		return rc;
-	read_exe(tgid, found.exe);
-	struct proc_image *im = proc_newest(p, tgid);
-	uint64_t begin = im ? missed(im, &found, now) : 0;
-	if (!im || begin)
-		im = proc_image_add(p, tgid, begin);
+	uint32_t tid = strchr("ZXx", found.state) ? proc_thread(tgid) : tgid;
+	read_exe(tid, found.exe);
+	struct proc_image *im = image_for(p, tgid, &found, id, ns, now);
 	if (!im)
-		return -ENOMEM;
+		return -ESRCH;
+	if (id && id->start_ns - found.start_ns < PROC_TICK_NS)
+		proc_image_bind(im, id, ns);
 	proc_set_comm(im, found.comm);
 	im->parent = found.parent;
-	im->cgroup_inherited = true;
-	proc_image_read_cgroup(im);
-	if (!read_maps(p, im) && found.exe[0])
+	im->tick_ns = found.start_ns;
+	im->cgroup_inherited = im->named = true;
+	im->threaded |= found.n_threads > 1;
+	if (tid != tgid)
+		proc_image_leaderless(p, im);
+	if (need == PROC_MAPS) {
+		proc_image_read_cgroup(im);
+		rc = read_maps(p, im);
+		im->tried_ns = rc ? now : 0;
+	}
+	if (found.exe[0])
 		proc_set_exe(p, im, found.exe);
-	im->leader_gone = proc_thread(tgid) != tgid;
+	if (rc || need != PROC_MAPS)
+		return rc;
+	im->complete = true;
+	im->gap = p->gap;
 	im->read_ns = now;
 	return 0;
 }
 
-/* Processes that /proc no longer has: their exit may be among the news that were lost. */
-static void suspect_missing(struct procs *p, uint64_t since_ns)
+int procs_scan_one(struct procs *p, uint32_t tgid)
 {
-	for (size_t b = 0; b < 1u << IMAGE_BITS; b++)
-		for (struct proc_image *im = p->images[b]; im; im = im->next)
-			if (im->to_ns == UINT64_MAX && im->read_ns < since_ns) {
-				im->leader_gone = 1;
-				proc_image_ended(p, im);
-			}
+	return read_process(p, tgid, NULL, 0, PROC_MAPS);
 }
 
-int procs_scan(struct procs *p)
+/* Has it been tried a moment ago? A process that does not answer shall not be asked for each of its samples. */
+static bool was_tried(const struct proc_image *im)
 {
-	uint64_t begin = proc_now_ns();
-	DIR *d = opendir("/proc");
-	if (!d)
-		return -errno;
-	for (struct dirent *e; (e = readdir(d));) {
-		if (!isdigit((unsigned char)e->d_name[0]))
-			continue;
-		unsigned long tgid = strtoul(e->d_name, NULL, 10);
-		if (tgid && tgid <= UINT32_MAX)
-			procs_scan_one(p, (uint32_t)tgid);
-	}
-	closedir(d);
-	suspect_missing(p, begin);
-	return 0;
+	return im->tried_ns && proc_now_ns() - im->tried_ns < PROC_RETRY_NS;
+}
+
+struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uint64_t ns, enum proc_need need)
+{
+	struct proc_image *im = proc_image_of(p, id, ns), *newest = proc_newest(p, id->tgid);
+	if (im && (im != newest || im->to_ns != UINT64_MAX))
+		return im;
+	if (im && (need == PROC_MAPS ? proc_image_is_read(p, im) || was_tried(im) : im->named))
+		return im;
+	if (!im && newest && (ns < newest->from_ns || proc_is_past(newest, id)))
+		return NULL; /* of an image before: /proc has the newest one */
+	read_process(p, id->tgid, id, ns, need);
+	return proc_image_of(p, id, ns);
+}
+
+uint64_t procs_reads(const struct procs *p)
+{
+	return p->n_reads;
 }

@@ -163,13 +163,13 @@ int sampler_publish(struct sampler *s, const struct proc_entry *e, const struct 
 	return 0;
 }
 
-void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns)
+void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id)
 {
 	for (uint32_t p = 0; p < PROC_PROBES; p++) {
 		struct proc_entry *c = proc_place(s, tgid, p);
 		if (!c->tgid)
 			return;
-		if (c->tgid == tgid && c->start_ns == start_ns)
+		if (c->tgid == tgid && c->start_ns == start_ns && c->exec_id == exec_id)
 			__atomic_store_n(&c->tgid, PROC_GONE, __ATOMIC_RELEASE);
 	}
 }

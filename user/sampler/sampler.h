@@ -125,7 +125,7 @@ uint64_t sampler_selected_full(const struct sampler *s);
  * -E2BIG: no place.
  */
 int sampler_publish(struct sampler *s, const struct proc_entry *e, const struct label_source *sources);
-void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns);
+void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id);
 
 /* The steps of label paths, [LABEL_STEPS], in shared memory. */
 struct label_step *sampler_label_steps(const struct sampler *s);

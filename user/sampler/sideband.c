@@ -254,7 +254,6 @@ static void apply(const struct perf_event_header *h, uint64_t ns, struct procs *
 	const struct rec_comm *c = (const void *)h;
 	const struct rec_task *t = (const void *)h;
 	const struct rec_mmap2 *m = (const void *)h;
-	struct proc_file *f;
 	switch (h->type) {
 	case PERF_RECORD_COMM:
 		if (h->misc & PERF_RECORD_MISC_COMM_EXEC)
@@ -265,15 +264,16 @@ static void apply(const struct perf_event_header *h, uint64_t ns, struct procs *
 	case PERF_RECORD_FORK:
 		if (t->tgid != t->parent)
 			procs_fork(procs, t->tgid, t->parent, ns);
+		else
+			procs_thread(procs, t->tgid);
 		break;
 	case PERF_RECORD_EXIT:
 		if (t->tgid == t->tid)
 			procs_exit(procs, t->tgid, ns);
 		break;
 	case PERF_RECORD_MMAP2:
-		f = apply_mmap(procs, m, ns);
-		if (f && on_map)
-			on_map(ctx, m->tgid, f);
+		if (apply_mmap(procs, m, ns) && on_map)
+			on_map(ctx, m->tgid, m->addr);
 		break;
 	case PERF_RECORD_LOST:
 		*io_lost += ((const struct rec_lost *)h)->lost;

@@ -23,8 +23,8 @@ void sideband_remove_cpu(struct sideband *sb, unsigned cpu);
 /* Readable when a ring has filled to a quarter: for poll(2). -1 for a CPU without a ring. */
 int sideband_fd(const struct sideband *sb, unsigned cpu);
 
-/* Called for each new executable mapping; may be NULL. */
-typedef void sideband_on_map(void *ctx, uint32_t tgid, struct proc_file *file);
+/* Called for each new executable mapping, with its first address; may be NULL. */
+typedef void sideband_on_map(void *ctx, uint32_t tgid, uint64_t addr);
 
 struct sideband_loss {
 	bool any;	  /* some may be missing since the call before */

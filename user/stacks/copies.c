@@ -96,7 +96,8 @@ static bool unwind_copy(struct copies *c, struct copy *p, uint64_t until_ns, boo
 			    stack + w->n_stack, w->other_at, w->n_other, false };
 	struct unwind_memory memory = { read_copy, &m };
 	unsigned n = 0;
-	if (unwinding_walk(c->unwinding, p->row.tgid, p->row.last_ns, &w->regs, &memory, until_ns, now, user, &n,
+	const struct proc_id id = { p->row.start_ns, p->row.tgid, p->row.exec_id };
+	if (unwinding_walk(c->unwinding, &id, p->row.last_ns, &w->regs, &memory, until_ns, now, user, &n,
 			   &p->end))
 		return false;
 	if (p->end == COUNTER_unwind_fault && m.beyond && m.n == COPY_STACK_MAX)

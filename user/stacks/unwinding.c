@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stacks/unwinding.h"
 
+#include "stacks/ranges.h"
 #include "unwind/pool.h"
 #include "unwind/request.h"
 #include "util/array.h"
-#include "util/extent.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,13 +22,14 @@
 #define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
 #define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
 #define MAPPED_NS 1000000000ull
+#define IDLE_NS 10000000000ull /* a process without a sample for so long makes room for others' ranges */
 #define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
 
 /* One content of a file. */
 struct code {
 	struct code *next;
 	uint8_t id[RESOLVER_CONTENT];
-	uint32_t users;    /* processes that are published with it */
+	uint32_t users;    /* lists of ranges that lead to it */
 	bool tried;        /* compiled, or found impossible */
 	bool no_room;      /* to be tried again when there is room */
 	struct symbols_again again; /* there was no time to compile it */
@@ -36,18 +37,20 @@ struct code {
 	struct unwind_code part;
 };
 
+/* An image that is sampled: its proc_image.layer[PROC_UNWIND]. */
 struct process {
-	struct process *next;
-	uint32_t tgid, exec_id;
-	uint64_t start_ns;
-	bool waits;
-	uint64_t asked;    /* in this order; ourselves last */
-	bool lacks;        /* one of its files found no room, or no time: */
+	struct proc_id id;
+	struct proc_image *image; /* NULL: it has ended while it was being updated */
+	struct range_list *list;  /* published; NULL: none */
+	struct list_node waits;	  /* of unwinding.waiting: to be updated */
+	struct list_node lacks;	  /* of unwinding.lacking: one of its files found no room, or no time: */
 	bool late;
-	uint32_t first, n; /* ranges that are published */
-	struct code **codes;
-	uint32_t n_codes;
+	struct list_node used; /* of unwinding.used, while it has a list */
+	uint64_t used_ns;      /* when it was last sampled, as far as its rows were read */
 };
+
+/* In turn: ourselves last, for we have many files, and others wait. */
+enum turn { OTHERS, OURSELVES, TURNS };
 
 struct unwinding {
 	struct sampler *sampler;
@@ -57,13 +60,16 @@ struct unwinding {
 	unsigned op;
 	struct sampler_unwind shared;
 	struct unwind_pool *pool;
-	struct extents ranges;
+	struct range_lists lists;
 	struct code *codes[BUCKETS];
-	struct process *processes[BUCKETS];
-	size_t n_codes, n_processes, n_waiting, n_lacking;
+	struct list waiting[TURNS];
+	struct list lacking;
+	struct list used; /* processes that have a list: who was sampled last is last */
+	struct process *current; /* which is being updated */
+	size_t n_codes, n_processes;
 	uint64_t retry_ns; /* when to look for room again */
 	uint64_t unmap_ns;
-	uint64_t young_until_ns, asked;
+	uint64_t young_until_ns;
 	struct unwinding_stats stats;
 };
 
@@ -83,6 +89,9 @@ static int drop_shard(void *ctx, unsigned shard)
 	return sampler_drop_shard(ctx, shard);
 }
 
+static void on_end(void *ctx, struct proc_image *im);
+static void on_free_list(void *ctx, struct range_list *l);
+
 int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs, struct resolver *r,
 		  const struct unwinding_config *config)
 {
@@ -100,7 +109,7 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 					  .add_shard = add_shard, .map_shard = map_shard, .drop_shard = drop_shard, .ctx = s };
 	int rc = 0;
 	if (budget && u->shared.ranges) {
-		rc = extents_init(&u->ranges, UNWIND_RANGES);
+		rc = range_lists_init(&u->lists, u->shared.ranges, on_free_list, u);
 		rc = rc ? rc : unwind_pool_new(&u->pool, &cfg);
 		rc = rc ? rc : unwind_pool_reserve(u->pool, budget < ROWS_FIRST ? budget : ROWS_FIRST);
 	}
@@ -108,6 +117,7 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 		unwinding_free(u);
 		return rc;
 	}
+	procs_on_end(procs, PROC_UNWIND, on_end, u);
 	*ret = u;
 	return 0;
 }
@@ -116,20 +126,16 @@ void unwinding_free(struct unwinding *u)
 {
 	if (!u)
 		return;
+	procs_detach(u->procs, PROC_UNWIND);
 	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct code *c = u->codes[b], *next; c; c = next) {
 			next = c->next;
 			unwind_code_fini(&c->part);
 			free(c);
 		}
-		for (struct process *p = u->processes[b], *next; p; p = next) {
-			next = p->next;
-			free(p->codes);
-			free(p);
-		}
 	}
 	unwind_pool_free(u->pool);
-	extents_fini(&u->ranges);
+	range_lists_fini(&u->lists);
 	free(u);
 }
 
@@ -300,84 +306,87 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 
 /* ---- processes ---- */
 
-static struct process **process_find(struct unwinding *u, uint32_t tgid)
+static void set_waits(struct unwinding *u, struct process *p, bool waits)
 {
-	struct process **at = &u->processes[(tgid * 0x9e3779b1u >> 16) % BUCKETS];
-	while (*at && (*at)->tgid != tgid)
-		at = &(*at)->next;
-	return at;
-}
-
-static void wait_for(struct unwinding *u, struct process *p, bool waits)
-{
-	u->n_waiting += (size_t)waits - (size_t)p->waits;
-	p->waits = waits;
+	struct list *l = &u->waiting[p->id.tgid == (uint32_t)getpid() ? OURSELVES : OTHERS];
+	if (!waits)
+		list_remove(l, &p->waits);
+	else if (!p->waits.listed)
+		list_append(l, &p->waits);
 }
 
 static void set_lacks(struct unwinding *u, struct process *p, bool lacks)
 {
-	u->n_lacking += (size_t)lacks - (size_t)p->lacks;
-	p->lacks = lacks;
+	if (!lacks)
+		list_remove(&u->lacking, &p->lacks);
+	else if (!p->lacks.listed)
+		list_append(&u->lacking, &p->lacks);
 }
 
-/* The ranges and files of a process that is not published any more. */
-static void release(struct unwinding *u, uint32_t first, uint32_t n, struct code **codes, uint32_t n_codes)
+static bool any_waits(const struct unwinding *u)
 {
+	return u->waiting[OTHERS].n + u->waiting[OURSELVES].n;
+}
+
+/* The files of a list that is not published any more. */
+static void on_free_list(void *ctx, struct range_list *l)
+{
+	(void)ctx;
 	uint64_t now = proc_now_ns();
-	if (n)
-		extents_give(&u->ranges, first, n);
-	for (uint32_t i = 0; i < n_codes; i++)
-		if (!--codes[i]->users)
-			codes[i]->used_ns = now;
-	free(codes);
+	for (uint32_t i = 0; i < l->n_codes; i++) {
+		struct code *c = l->codes[i];
+		if (!--c->users)
+			c->used_ns = now;
+	}
 }
 
-/* Replace what is published of p by n ranges at first, which use codes. */
-static void publish(struct unwinding *u, struct process *p, uint32_t first, uint32_t n, struct code **codes,
-		    uint32_t n_codes)
+/* Replace the list of a process by another one, which may be NULL. It is taken over. */
+static void publish(struct unwinding *u, struct process *p, struct range_list *l)
 {
-	uint32_t old_first = p->first, old_n = p->n, old_n_codes = p->n_codes;
-	struct code **old_codes = p->codes;
-	for (uint32_t i = 0; i < n_codes; i++)
-		codes[i]->users++;
-	p->first = first;
-	p->n = n;
-	p->codes = codes;
-	p->n_codes = n_codes;
-	sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)n << 32 | first);
-	if (old_n)
-		sampler_pass(u->sampler);
-	release(u, old_first, old_n, old_codes, old_n_codes);
+	range_lists_put(&u->lists, p->list);
+	p->list = l;
+	sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id, range_list_word(l));
+	if (l && !p->used.listed)
+		list_append(&u->used, &p->used);
+	else if (!l)
+		list_remove(&u->used, &p->used);
 }
 
-static bool has_ended(struct unwinding *u, const struct process *p)
+static void on_end(void *ctx, struct proc_image *im)
 {
-	return !proc_image_alive(procs_find(u->procs, p->tgid, UINT64_MAX));
-}
-
-static void unpublish(struct unwinding *u, struct process *p)
-{
-	sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, 0);
-	if (p->n)
-		sampler_pass(u->sampler);
-	release(u, p->first, p->n, p->codes, p->n_codes);
-	p->first = p->n = p->n_codes = 0;
-	p->codes = NULL;
+	struct unwinding *u = ctx;
+	struct process *p = im->layer[PROC_UNWIND];
+	im->layer[PROC_UNWIND] = NULL;
+	publish(u, p, NULL);
+	set_waits(u, p, false);
+	set_lacks(u, p, false);
+	u->n_processes--;
+	p->image = NULL;
+	if (p != u->current)
+		free(p);
 }
 
 /* Processes that have ended use nothing any more, also before the window ends. True when there was one. */
 static bool let_go(struct unwinding *u)
 {
-	bool any = false;
-	for (size_t b = 0; b < BUCKETS; b++) {
-		for (struct process *p = u->processes[b]; p; p = p->next) {
-			if (!p->n || !has_ended(u, p))
-				continue;
-			unpublish(u, p);
-			any = true;
-		}
-	}
+	procs_tell_ended(u->procs, PROC_UNWIND);
+	bool any = u->lists.unused.n;
+	range_lists_collect(&u->lists, u->sampler);
 	return any;
+}
+
+/* The process that was not sampled for longest gives up its ranges. It gets them back when it is sampled again. */
+static bool evict_ranges(struct unwinding *u, const struct process *but)
+{
+	struct process *p = LIST_ENTRY(u->used.first, struct process, used);
+	if (p == but)
+		p = LIST_ENTRY(p->used.after, struct process, used);
+	if (!p || p->used_ns + IDLE_NS > proc_now_ns())
+		return false;
+	publish(u, p, NULL);
+	range_lists_collect(&u->lists, u->sampler);
+	u->stats.ranges_evicted++;
+	return true;
 }
 
 /* The code of a mapping's file, NULL when there is none to be had. */
@@ -477,76 +486,92 @@ static void make_ranges(struct unwinding *u, struct process *p, const struct pro
 {
 	struct unwind_range *r = malloc(UNWIND_PROC_RANGES_MAX * sizeof(*r));
 	struct code **codes = malloc(UNWIND_PROC_RANGES_MAX * sizeof(struct code *));
-	uint32_t n, n_codes, first;
-	if (!r || !codes)
-		goto out;
-	n = gather(u, im, r, codes, &n_codes);
-	if (p->n == n && !memcmp(r, u->shared.ranges + p->first, n * sizeof(*r)))
-		goto out;
-	if (extents_take(&u->ranges, n, &first)) {
-		u->stats.ranges_full++;
-		goto out;
-	}
-	memcpy(u->shared.ranges + first, r, n * sizeof(*r));
-	struct code **fitted = realloc(codes, (n_codes ? n_codes : 1) * sizeof(struct code *));
-	publish(u, p, first, n, fitted ? fitted : codes, n_codes);
-	codes = NULL;
-out:
+	struct range_list *l = NULL;
+	bool made = false;
+	uint32_t n_codes, n = r && codes ? gather(u, im, r, codes, &n_codes) : 0;
+	int rc = n ? 0 : -ENOENT;
+	if (!rc)
+		while ((rc = range_lists_get(&u->lists, r, n, (void **)codes, n_codes, &l, &made)) == -ENOSPC)
+			if (!let_go(u) && !evict_ranges(u, p))
+				break;
 	free(r);
 	free(codes);
+	u->stats.ranges_full += rc == -ENOSPC;
+	if (rc)
+		return;
+	for (uint32_t i = 0; made && i < n_codes; i++)
+		((struct code *)l->codes[i])->users++;
+	if (u->lists.free.used > u->stats.ranges) {
+		u->stats.ranges = u->lists.free.used;
+		u->stats.range_lists = u->lists.n;
+	}
+	if (p->image) {
+		publish(u, p, l);
+		p->used_ns = proc_now_ns();
+	} else {
+		range_lists_put(&u->lists, l);
+	}
+	range_lists_collect(&u->lists, u->sampler);
 }
 
 /* False: there is more to be compiled first. */
 static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 {
-	const struct proc_image *im = procs_find(u->procs, p->tgid, UINT64_MAX);
-	if (!im || im->to_ns != UINT64_MAX || !im->n_maps)
+	const struct proc_image *im = procs_identify(u->procs, &p->id, proc_now_ns(), PROC_MAPS);
+	if (im != p->image || im->to_ns != UINT64_MAX)
 		return true;
 	hold(u, im, 1);
 	resolver_want_program(u->resolver, im);
 	bool all = compile_all(u, im, until_ns);
 	if (all) {
 		make_ranges(u, p, im);
-		p->late = is_late(u, im);
-		set_lacks(u, p, p->late || lacks_room(u, im));
+		p->late = is_late(u, im) || !proc_image_mapped(im);
+		if (p->image)
+			set_lacks(u, p, p->late || lacks_room(u, im));
 	}
 	hold(u, im, -1u);
 	return all;
 }
 
-void unwinding_new_process(struct unwinding *u, const struct wire_record *rec)
+/* True: it waits for nothing any more. */
+static bool update_next(struct unwinding *u, uint64_t until_ns)
 {
-	struct process **at = process_find(u, rec->tgid), *p = *at;
+	struct list_node *next = u->waiting[OTHERS].first ? u->waiting[OTHERS].first : u->waiting[OURSELVES].first;
+	struct process *p = u->current = LIST_ENTRY(next, struct process, waits);
+	bool done = update(u, p, until_ns);
+	u->current = NULL;
+	if (!p->image) /* it has ended meanwhile */
+		free(p);
+	else if (done)
+		set_waits(u, p, false);
+	return done;
+}
+
+void unwinding_new_process(struct unwinding *u, struct proc_image *im, const struct proc_id *id)
+{
+	struct process *p = im->layer[PROC_UNWIND];
 	if (!u->pool)
 		return;
 	if (!p) {
 		p = u->n_processes < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
 		if (!p)
 			return;
-		p->tgid = rec->tgid;
-		*at = p;
+		p->image = im;
+		im->layer[PROC_UNWIND] = p;
 		u->n_processes++;
 	}
-	if (p->start_ns != rec->start_ns || p->exec_id != rec->exec_id) { /* the table has forgotten the old image */
-		sampler_pass(u->sampler);
-		release(u, p->first, p->n, p->codes, p->n_codes);
-		p->first = p->n = p->n_codes = 0;
-		p->codes = NULL;
-		p->start_ns = rec->start_ns;
-		p->exec_id = rec->exec_id;
-	} else if (p->n) { /* asked again: the table has lost it */
-		sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)p->n << 32 | p->first);
-	}
-	p->asked = p->tgid == (uint32_t)getpid() ? UINT64_MAX : ++u->asked; /* we have many files, and others wait */
-	wait_for(u, p, true);
+	p->id = *id;
+	if (p->list) /* asked again: the table has lost it */
+		unwinding_known(u, im);
+	set_waits(u, p, true);
 	u->young_until_ns = proc_now_ns() + YOUNG_NS;
 }
 
-void unwinding_known(struct unwinding *u, uint32_t tgid)
+void unwinding_known(struct unwinding *u, const struct proc_image *im)
 {
-	const struct process *p = *process_find(u, tgid);
-	if (p && p->n)
-		sampler_set_ranges(u->sampler, p->tgid, p->start_ns, p->exec_id, (uint64_t)p->n << 32 | p->first);
+	const struct process *p = im->layer[PROC_UNWIND];
+	if (p && p->list)
+		sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id, range_list_word(p->list));
 }
 
 bool unwinding_expects_news(const struct unwinding *u)
@@ -554,17 +579,27 @@ bool unwinding_expects_news(const struct unwinding *u)
 	return proc_now_ns() < u->young_until_ns;
 }
 
-void unwinding_mapped(struct unwinding *u, uint32_t tgid)
+void unwinding_mapped(struct unwinding *u, const struct proc_image *im)
 {
-	if (tgid) {
-		struct process *p = *process_find(u, tgid);
-		if (p)
-			wait_for(u, p, true);
+	struct process *p = im->layer[PROC_UNWIND];
+	if (p)
+		set_waits(u, p, true);
+}
+
+void unwinding_lost(struct unwinding *u)
+{
+	for (struct list_node *n = u->used.first; n; n = n->after)
+		set_waits(u, LIST_ENTRY(n, struct process, used), true);
+}
+
+void unwinding_sampled(struct unwinding *u, const struct proc_image *im, uint64_t ns)
+{
+	struct process *p = im->layer[PROC_UNWIND];
+	if (!p || !p->used.listed)
 		return;
-	}
-	for (size_t b = 0; b < BUCKETS; b++)
-		for (struct process *p = u->processes[b]; p; p = p->next)
-			wait_for(u, p, true);
+	p->used_ns = ns;
+	list_remove(&u->used, &p->used);
+	list_append(&u->used, &p->used);
 }
 
 /* Is there a file with rows that nobody uses? */
@@ -583,24 +618,15 @@ static void try_again(struct unwinding *u)
 	u->retry_ns = proc_now_ns() + RETRY_MS * 1000000ull;
 	let_go(u);
 	bool room = has_room(u);
-	for (size_t b = 0; b < BUCKETS; b++) {
+	for (size_t b = 0; room && b < BUCKETS; b++)
 		for (struct code *c = u->codes[b]; c; c = c->next)
-			if (c->no_room && room)
+			if (c->no_room)
 				c->tried = false;
-		for (struct process *p = u->processes[b]; p; p = p->next)
-			if (p->lacks && (room || p->late))
-				wait_for(u, p, true);
+	for (struct list_node *n = u->lacking.first; n; n = n->after) {
+		struct process *p = LIST_ENTRY(n, struct process, lacks);
+		if (room || p->late)
+			set_waits(u, p, true);
 	}
-}
-
-static struct process *next_waiting(struct unwinding *u)
-{
-	struct process *next = NULL;
-	for (size_t b = 0; b < BUCKETS; b++)
-		for (struct process *p = u->processes[b]; p; p = p->next)
-			if (p->waits && (!next || p->asked < next->asked))
-				next = p;
-	return next;
 }
 
 /* Rows are written, and read here, when processes begin. */
@@ -612,26 +638,18 @@ static void unmap(struct unwinding *u)
 
 int unwinding_tick(struct unwinding *u)
 {
-	int idle = u->n_lacking ? RETRY_MS : -1;
-	if (u->n_lacking && proc_now_ns() >= u->retry_ns)
+	if (u->lacking.n && proc_now_ns() >= u->retry_ns)
 		try_again(u);
-	if (!u->n_waiting && proc_now_ns() >= u->unmap_ns)
+	if (!any_waits(u) && proc_now_ns() >= u->unmap_ns)
 		unmap(u);
-	if (!u->n_waiting)
-		return idle;
-	uint64_t until = unwinding_cpu_ns(u) + TICK_NS;
-	while (u->n_waiting) {
-		struct process *p = next_waiting(u);
-		if (!p || !update(u, p, until))
+	uint64_t until = any_waits(u) ? unwinding_cpu_ns(u) + TICK_NS : 0;
+	while (any_waits(u))
+		if (!update_next(u, until) || (any_waits(u) && unwinding_cpu_ns(u) >= until))
 			return 0;
-		wait_for(u, p, false);
-		if (u->n_waiting && unwinding_cpu_ns(u) >= until)
-			return 0;
-	}
-	return idle;
+	return u->lacking.n ? RETRY_MS : -1;
 }
 
-int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct user_registers *regs,
+int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, const struct user_registers *regs,
 		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
 		   enum counter *ret_end)
 {
@@ -639,17 +657,16 @@ int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct
 	static struct code *codes[UNWIND_PROC_RANGES_MAX];
 	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, NULL, map_shard, u->sampler };
 	uint32_t n_codes;
-	const struct proc_image *im = procs_find(u->procs, tgid, ns);
-	if (!im && now && !procs_scan_one(u->procs, tgid))
-		im = procs_find(u->procs, tgid, ns);
-	if (!im && !now)
-		return -EAGAIN;
+	const struct proc_image *im = procs_identify(u->procs, id, ns, PROC_MAPS);
 	if (im) {
+		struct process *p = im->layer[PROC_UNWIND];
 		hold(u, im, 1);
 		bool all = compile_all(u, im, until_ns);
 		if (all || now)
 			t.n_ranges = gather(u, im, ranges, codes, &n_codes);
 		hold(u, im, -1u);
+		if (p && !p->list && im->to_ns == UINT64_MAX) /* its ranges made room for others' */
+			set_waits(u, p, true);
 		if (!all && !now)
 			return -EAGAIN;
 	}
@@ -659,21 +676,7 @@ int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct
 
 void unwinding_forget(struct unwinding *u)
 {
-	for (size_t b = 0; b < BUCKETS; b++) {
-		for (struct process **at = &u->processes[b]; *at;) {
-			struct process *p = *at;
-			if (!has_ended(u, p)) {
-				at = &p->next;
-				continue;
-			}
-			unpublish(u, p);
-			wait_for(u, p, false);
-			set_lacks(u, p, false);
-			*at = p->next;
-			free(p);
-			u->n_processes--;
-		}
-	}
+	range_lists_collect(&u->lists, u->sampler);
 	give_back(u);
 	unmap(u);
 }

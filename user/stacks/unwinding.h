@@ -6,7 +6,10 @@
  *
  * Rows have a budget. When it is spent the files go that no published process maps, those first that went out of use
  * first; when all are in use the new file gets no rules until one of them goes, which is counted; one that is
- * larger than the budget never gets any. Not thread-safe.
+ * larger than the budget never gets any.
+ *
+ * What is kept of a process hangs on its image (PROC_UNWIND). Work that is due waits in lists: its cost does not grow with the
+ * processes that wait for nothing. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_UNWINDING_H
 #define ASCRIBE_STACKS_UNWINDING_H
@@ -27,14 +30,20 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 		  const struct unwinding_config *cfg);
 void unwinding_free(struct unwinding *u);
 
-/* The program does not know this image. */
-void unwinding_new_process(struct unwinding *u, const struct wire_record *rec);
+/* The program does not know this image, which has that identity. */
+void unwinding_new_process(struct unwinding *u, struct proc_image *im, const struct proc_id *id);
 
 /* The BPF program knows this process now: what was compiled for it before can be told. */
-void unwinding_known(struct unwinding *u, uint32_t tgid);
+void unwinding_known(struct unwinding *u, const struct proc_image *im);
 
-/* This process has mapped something. tgid 0: any process may have. */
-void unwinding_mapped(struct unwinding *u, uint32_t tgid);
+/* This process has mapped something. */
+void unwinding_mapped(struct unwinding *u, const struct proc_image *im);
+
+/* Records of mappings were lost: any process that is published may have mapped something. */
+void unwinding_lost(struct unwinding *u);
+
+/* It had a sample with a user stack at ns: others make room for ranges before it does. */
+void unwinding_sampled(struct unwinding *u, const struct proc_image *im, uint64_t ns);
 
 /* A process is new and goes on mapping its libraries: the side-band should be read more often than it otherwise is. */
 bool unwinding_expects_news(const struct unwinding *u);
@@ -47,14 +56,14 @@ int unwinding_tick(struct unwinding *u);
  * then is compiled first, until CPU time until_ns. -EAGAIN: there was no time for all of it; with `now`, what is not
  * compiled has no rules.
  */
-int unwinding_walk(struct unwinding *u, uint32_t tgid, uint64_t ns, const struct user_registers *regs,
+int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, const struct user_registers *regs,
 		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
 		   enum counter *ret_end);
 
 /* CPU time of this thread and of those who compile for it. */
 uint64_t unwinding_cpu_ns(const struct unwinding *u);
 
-/* After each window: processes that are gone. */
+/* After each window, behind procs_forget. */
 void unwinding_forget(struct unwinding *u);
 
 struct unwinding_stats {
@@ -65,6 +74,8 @@ struct unwinding_stats {
 	uint64_t refused;            /* files whose unwind information could not be used */
 	uint64_t refused_entries;    /* of the others: entries that could not be understood */
 	uint64_t ranges_full;        /* processes that found no room for their mappings */
+	uint64_t ranges_evicted;     /* processes whose mappings made room for others', because they had no samples */
+	uint64_t ranges, range_lists; /* published when they were most; images with the same mappings share a list */
 	uint64_t compile_ns;         /* of CPU */
 	size_t bytes;                /* of rows */
 	size_t unmapped;             /* kernel memory for rows that is not part of our resident memory now */

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What label sets mean: the definitions that the BPF program sends, by the image that they belong to. */
+#include "attribute/labelling_int.h"
+
+#include "labels/foreign.h"
+#include "labels/record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LABELS_MAX 128 /* of one set, all parts */
+#define ABSENT_READS_A_SECOND 256 /* of values that were not resident, all processes together */
+
+struct definition {
+	struct definition *next;
+	struct proc_id owner;
+	uint64_t set_id;
+	uint32_t generation;
+	uint32_t n_labels;
+	struct label *labels; /* [n_labels], their text behind */
+	size_t bytes;
+	uint64_t flags; /* counters, from COUNTER_labels_cut on */
+	void *capture;  /* while attributes have names that are not known; NULL: none has */
+	uint32_t capture_len;
+	uint64_t otel_ns; /* of the process context that did not know them */
+};
+
+struct key_table {
+	struct key_table *next;
+	struct proc_id owner;
+	uint64_t addr;
+	uint32_t generation, len;
+	uint8_t text[];
+};
+
+static bool same_owner(const struct proc_id *a, const struct proc_id *b)
+{
+	return a->tgid == b->tgid && a->exec_id == b->exec_id && a->start_ns == b->start_ns;
+}
+
+static struct proc_id owner_of(const struct wire_record *r)
+{
+	return (struct proc_id){ .start_ns = r->start_ns, .tgid = r->tgid, .exec_id = r->exec_id };
+}
+
+static size_t bucket(const struct proc_id *o, uint64_t id, size_t n)
+{
+	uint64_t h = (id ^ o->tgid ^ ((uint64_t)o->exec_id << 32)) * 0x9e3779b97f4a7c15ull;
+	return (h >> 32) % n;
+}
+
+static struct key_table **keys_find(struct labelling *l, const struct proc_id *o, uint64_t addr)
+{
+	struct key_table **at = &l->keys[bucket(o, addr, LABELLING_KEY_BUCKETS)];
+	while (*at && !((*at)->addr == addr && same_owner(&(*at)->owner, o)))
+		at = &(*at)->next;
+	return at;
+}
+
+static void add_keys(struct labelling *l, const struct wire_record *rec, const void *text)
+{
+	struct proc_id o = owner_of(rec);
+	struct key_table **at = keys_find(l, &o, rec->key_table), *old = *at;
+	if (!old && l->n_keys >= KEY_TABLES_MAX)
+		return;
+	struct key_table *t = malloc(sizeof(*t) + rec->size);
+	if (!t)
+		return;
+	*t = (struct key_table){ .next = old ? old->next : NULL, .owner = o, .addr = rec->key_table,
+				 .generation = rec->generation, .len = rec->size };
+	memcpy(t->text, text, rec->size);
+	*at = t;
+	if (old)
+		free(old);
+	else
+		l->n_keys++;
+}
+
+static struct definition *definition_find(const struct labelling *l, const struct proc_id *o, uint64_t id)
+{
+	struct definition *d = l->definitions[bucket(o, id, LABELLING_BUCKETS)];
+	while (d && !(d->set_id == id && same_owner(&d->owner, o)))
+		d = d->next;
+	return d;
+}
+
+/* One block: labels, then their text. */
+static struct label *labels_copy(const struct label *v, size_t n)
+{
+	size_t bytes = n * sizeof(*v);
+	for (size_t i = 0; i < n; i++)
+		bytes += v[i].key_len + (v[i].type == LABEL_STRING ? v[i].str_len : 0);
+	struct label *out = malloc(bytes ? bytes : 1);
+	if (!out)
+		return NULL;
+	char *text = (char *)(out + n);
+	for (size_t i = 0; i < n; i++) {
+		out[i] = v[i];
+		memcpy(text, v[i].key, v[i].key_len);
+		out[i].key = text;
+		text += v[i].key_len;
+		if (v[i].type != LABEL_STRING)
+			continue;
+		if (v[i].str_len)
+			memcpy(text, v[i].str, v[i].str_len);
+		out[i].str = text;
+		text += v[i].str_len;
+	}
+	return out;
+}
+
+/* Remember the keys, for (other). */
+static void note_keys(struct labelled *p, const struct label *v, size_t n)
+{
+	for (size_t i = 0; i < n && p->n_other < PROC_KEYS_MAX; i++) {
+		size_t k = 0;
+		if (v[i].key_len > ASCRIBE_KEY_MAX)
+			continue;
+		while (k < p->n_other && (p->other[k].key_len != v[i].key_len ||
+					  memcmp(p->key[k], v[i].key, v[i].key_len) != 0))
+			k++;
+		if (k < p->n_other)
+			continue;
+		memcpy(p->key[k], v[i].key, v[i].key_len);
+		p->other[k] = (struct label){ .key = p->key[k], .key_len = v[i].key_len, .str = "(other)", .str_len = 7,
+					      .type = LABEL_STRING };
+		p->n_other++;
+	}
+}
+
+/* Is there room for one more set of this process? When there is not, it is told to send no more. */
+static bool has_room(struct labelling *l, struct labelled *p, const struct proc_id *o)
+{
+	if (l->n_definitions >= DEFINITIONS_MAX || l->bytes >= DEFINITIONS_BYTES)
+		return false;
+	if (!p || (p->n_sets < l->sets_max && p->bytes < PROC_BYTES_MAX))
+		return true;
+	if (!p->full.listed)
+		list_append(&l->full, &p->full);
+	sampler_stop_labels(l->sampler, o->tgid, o->start_ns, true);
+	return false;
+}
+
+static struct labelled *labelled_of(struct labelling *l, const struct proc_id *o)
+{
+	struct proc_image *im = procs_known(l->procs, o);
+	struct subject *k = im ? im->layer[PROC_LABELS] : NULL;
+	return k ? k->labelled : NULL;
+}
+
+static struct definition *definition_add(struct labelling *l, struct labelled *p, const struct proc_id *o, uint64_t id)
+{
+	struct definition *d = has_room(l, p, o) ? calloc(1, sizeof(*d)) : NULL;
+	if (!d)
+		return NULL;
+	struct definition **b = &l->definitions[bucket(o, id, LABELLING_BUCKETS)];
+	d->owner = *o;
+	d->set_id = id;
+	d->next = *b;
+	*b = d;
+	d->bytes = sizeof(*d);
+	l->bytes += d->bytes;
+	l->n_definitions++;
+	if (p) {
+		p->n_sets++;
+		p->bytes += d->bytes;
+	}
+	return d;
+}
+
+/* Labels of the parts before, when this is not the first one; then come those of this part. */
+static size_t earlier_parts(const struct definition *d, const struct wire_record *rec, struct label *v)
+{
+	if (!d || !rec->part)
+		return 0;
+	memcpy(v, d->labels, d->n_labels * sizeof(*v));
+	return d->n_labels;
+}
+
+/* The parts of one set come in order; labels of an earlier part (slot) win. */
+static void define(struct labelling *l, const struct wire_record *rec, struct definition *d, struct label *v, size_t n,
+		   uint64_t flags)
+{
+	struct proc_id o = owner_of(rec);
+	struct labelled *p = labelled_of(l, &o);
+	n = labels_normalize(v, n);
+	if (n > LABELS_MAX)
+		n = LABELS_MAX;
+	struct label *copy = labels_copy(v, n);
+	if (!copy)
+		return;
+	if (!d)
+		d = definition_add(l, p, &o, rec->set_id);
+	if (!d) {
+		free(copy);
+		return;
+	}
+	size_t bytes = sizeof(*d) + n * sizeof(*v) + d->capture_len;
+	for (size_t i = 0; i < n; i++)
+		bytes += v[i].key_len + v[i].str_len;
+	l->bytes += bytes - d->bytes;
+	if (p) {
+		p->bytes += bytes - d->bytes;
+		note_keys(p, copy, n);
+	}
+	d->flags = flags | (rec->part ? d->flags : 0);
+	d->bytes = bytes;
+	free(d->labels);
+	d->labels = copy;
+	d->n_labels = (uint32_t)n;
+	d->generation = rec->generation;
+}
+
+static void add_definition(struct labelling *l, const struct wire_record *rec, const void *record)
+{
+	struct proc_id o = owner_of(rec);
+	struct key_table *keys = *keys_find(l, &o, rec->key_table);
+	struct definition *d = definition_find(l, &o, rec->set_id);
+	struct label v[LABELS_MAX + RECORD_LABELS_MAX];
+	char redacted[RECORD_LABELS_MAX * REDACTED_LEN];
+	struct record_side side;
+	size_t n = earlier_parts(d, rec, v), more = 0;
+	if (record_decode(record, rec->size, keys ? keys->text : NULL, keys ? keys->len : 0, v + n, &more, &side))
+		return;
+	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
+	define(l, rec, d, v, n + more, 0);
+}
+
+static uint64_t flag_bit(unsigned counter)
+{
+	return 1ull << (counter - COUNTER_labels_cut);
+}
+
+/* A program may publish the names of its attributes after it has used them: it is kept until they are there. */
+static void keep_capture(struct labelling *l, struct labelled *p, const struct wire_record *rec, const void *capture)
+{
+	struct proc_id o = owner_of(rec);
+	struct definition *d = definition_find(l, &o, rec->set_id);
+	void *copy = d && !d->capture ? malloc(rec->size) : NULL;
+	if (!copy)
+		return;
+	memcpy(copy, capture, rec->size);
+	d->capture = copy;
+	d->capture_len = rec->size;
+	d->otel_ns = p->sources.otel_published_ns;
+	d->bytes += rec->size;
+	l->bytes += rec->size;
+	p->bytes += rec->size;
+}
+
+struct absent_reader {
+	struct labelling *l;
+	uint32_t tgid;
+};
+
+/* A page may have to be read from a disk for it: a program that makes every value absent shall not keep us busy. */
+static int read_absent(void *ctx, uint64_t at, void *out, size_t len)
+{
+	struct absent_reader *r = ctx;
+	uint64_t second = proc_now_ns() / 1000000000u;
+	if (second != r->l->absent_second) {
+		r->l->absent_second = second;
+		r->l->absent_reads = 0;
+	}
+	if (r->l->absent_reads >= ABSENT_READS_A_SECOND)
+		return -EBUSY;
+	r->l->absent_reads++;
+	return proc_read_memory(r->tgid, at, out, len);
+}
+
+static void add_capture(struct labelling *l, const struct wire_record *rec, const void *capture)
+{
+	struct proc_id o = owner_of(rec);
+	struct labelled *p = labelled_of(l, &o);
+	struct definition *d = definition_find(l, &o, rec->set_id);
+	struct label v[LABELS_MAX + FOREIGN_LABELS_MAX];
+	char redacted[FOREIGN_LABELS_MAX * REDACTED_LEN];
+	struct absent_reader reader = { l, o.tgid };
+	struct foreign_side side = { .read = read_absent, .ctx = &reader };
+	size_t n = earlier_parts(d, rec, v);
+	uint64_t flags = 0;
+	if (!p)
+		return;
+	size_t more = foreign_decode(capture, rec->size, p->sources.decoder, p->sources.n, v + n, &side);
+	if (side.unknown_keys) {
+		sources_read_otel(&p->sources, o.tgid);
+		more = foreign_decode(capture, rec->size, p->sources.decoder, p->sources.n, v + n, &side);
+	}
+	if (side.unknown_keys)
+		flags |= flag_bit(COUNTER_unknown_key);
+	for (uint32_t i = 0; i < p->sources.n; i++) {
+		if (side.unread >> i & 1)
+			flags |= flag_bit(p->sources.source[i].fault);
+		if (side.invalid >> i & 1)
+			flags |= flag_bit(p->sources.source[i].fault + 1u);
+	}
+	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
+	define(l, rec, d, v, n + more, flags);
+	if (side.unknown_keys)
+		keep_capture(l, p, rec, capture);
+}
+
+/* The names may have come meanwhile. */
+static void define_again(struct labelling *l, struct definition *d)
+{
+	struct labelled *p = labelled_of(l, &d->owner);
+	const struct wire_record rec = { .kind = WIRE_FOREIGN, .tgid = d->owner.tgid, .exec_id = d->owner.exec_id,
+					 .start_ns = d->owner.start_ns, .set_id = d->set_id, .generation = d->generation,
+					 .part = 1, .size = d->capture_len };
+	void *capture = d->capture;
+	if (!p)
+		return;
+	sources_read_otel(&p->sources, d->owner.tgid);
+	if (p->sources.otel_published_ns == d->otel_ns)
+		return;
+	d->capture = NULL;
+	d->bytes -= d->capture_len;
+	l->bytes -= d->capture_len;
+	p->bytes -= d->capture_len;
+	d->capture_len = 0;
+	d->flags &= ~flag_bit(COUNTER_unknown_key);
+	add_capture(l, &rec, capture);
+	free(capture);
+}
+
+void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload)
+{
+	switch (rec->kind) {
+	case WIRE_KEYS:
+		add_keys(l, rec, payload);
+		break;
+	case WIRE_DEFINITION:
+		add_definition(l, rec, payload);
+		break;
+	case WIRE_FOREIGN:
+		add_capture(l, rec, payload);
+		break;
+	default:
+		break;
+	}
+}
+
+size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret, uint64_t *ret_flags)
+{
+	struct proc_id o = { .start_ns = row->start_ns, .tgid = row->tgid, .exec_id = row->exec_id };
+	struct definition *d = row->set_id ? definition_find(l, &o, row->set_id) : NULL;
+	*ret = NULL;
+	*ret_flags = 0;
+	if (!row->set_id)
+		return 0;
+	if (d && d->capture)
+		define_again(l, d);
+	if (d) {
+		*ret = d->labels;
+		*ret_flags = d->flags;
+		return d->n_labels;
+	}
+	struct labelled *p = labelled_of(l, &o);
+	if (!p || !p->n_other || !(p->full.listed || sampler_labels_limited(l->sampler, o.tgid, o.start_ns))) {
+		*ret_flags = LABELLING_UNKNOWN;
+		return 0;
+	}
+	*ret = p->other;
+	*ret_flags = flag_bit(COUNTER_labels_other);
+	return p->n_other;
+}
+
+/* What was made before the generation that is asked for now. */
+void labelling_drop_definitions(struct labelling *l)
+{
+	for (size_t b = 0; b < LABELLING_BUCKETS; b++) {
+		for (struct definition **at = &l->definitions[b]; *at;) {
+			struct definition *d = *at;
+			if (d->generation >= l->generation) {
+				at = &d->next;
+				continue;
+			}
+			struct labelled *p = labelled_of(l, &d->owner);
+			if (p) {
+				p->n_sets--;
+				p->bytes -= d->bytes;
+			}
+			*at = d->next;
+			l->bytes -= d->bytes;
+			free(d->labels);
+			free(d->capture);
+			free(d);
+			l->n_definitions--;
+		}
+	}
+	for (size_t b = 0; b < LABELLING_KEY_BUCKETS; b++) {
+		for (struct key_table **at = &l->keys[b]; *at;) {
+			struct key_table *t = *at;
+			if (t->generation >= l->generation) {
+				at = &t->next;
+				continue;
+			}
+			*at = t->next;
+			free(t);
+			l->n_keys--;
+		}
+	}
+}

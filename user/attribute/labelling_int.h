@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by labelling.c (which processes have labels, and where) and definitions.c (what their sets mean). */
+#ifndef ASCRIBE_ATTRIBUTE_LABELLING_INT_H
+#define ASCRIBE_ATTRIBUTE_LABELLING_INT_H
+
+#include "ascribe/label_abi.h"
+#include "attribute/labelling.h"
+#include "attribute/sources.h"
+#include "util/due.h"
+#include "util/list.h"
+
+#define LABELLING_BUCKETS 65536
+#define LABELLING_KEY_BUCKETS 1024
+#define DEFINITIONS_MAX 262144 /* kept at a time; at half of it, all are asked for again after the window */
+#define DEFINITIONS_BYTES (64u << 20)
+#define PROC_SETS_MAX 32768 /* of one process: further ones are (other) until all are asked for again */
+#define PROC_BYTES_MAX (8u << 20)
+#define PROC_KEYS_MAX 16 /* keys that (other) is shown for */
+#define KEY_TABLES_MAX 16384
+
+/* What is kept of a process that has labels. */
+struct labelled {
+	struct proc_id id;
+	struct source_list sources;
+	size_t n_sets, bytes;
+	struct list_node full; /* of labelling.full: it has more sets than are kept */
+	struct label other[PROC_KEYS_MAX]; /* each key that its sets had, as (other) */
+	size_t n_other;
+	char key[PROC_KEYS_MAX][ASCRIBE_KEY_MAX];
+};
+
+/* An image that the BPF program asked about: its proc_image.layer[PROC_LABELS]. */
+struct subject {
+	struct proc_id id;
+	struct proc_image *image;
+	struct labelled *labelled; /* NULL: it has none */
+	uint32_t tries;		   /* still to do */
+	struct list_node fresh;	   /* of labelling.fresh: not looked at yet */
+	struct due_item due;	   /* of labelling.due: to be looked at again */
+};
+
+struct definition;
+struct key_table;
+
+struct labelling {
+	struct sampler *sampler;
+	struct procs *procs;
+	struct resolver *resolver;
+	struct sources *sources;
+	struct definition *definitions[LABELLING_BUCKETS];
+	struct key_table *keys[LABELLING_KEY_BUCKETS];
+	size_t n_definitions, n_keys, bytes, sets_max;
+	bool any_missed, look;
+	uint32_t generation;
+	struct label_filter *filter;
+	struct redactor redactor;
+	struct list fresh; /* subjects, in the order in which they were asked about */
+	struct due due;	   /* subjects */
+	struct list full;  /* labelled */
+	size_t n_subjects;
+	uint64_t n_looks;
+	uint64_t absent_second; /* what absent_reads count for */
+	uint32_t absent_reads;
+	void (*on_known)(void *ctx, struct proc_image *im);
+	void *known_ctx;
+};
+
+/* Forget what was defined before the generation that is asked for now. */
+void labelling_drop_definitions(struct labelling *l);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mapped files, and the mappings of an image: shared after fork, copied by the first of the two that maps more. */
+#include "proc/proc_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* ---- files ---- */
+
+static struct proc_file **file_bucket(struct procs *p, const char *path, uint64_t ino, const uint8_t *id, size_t id_len)
+{
+	uint64_t h = XXH3_64bits_withSeed(path, strlen(path), ino);
+	if (id_len)
+		h ^= XXH3_64bits(id, id_len);
+	return &p->files[h % FILE_BUCKETS];
+}
+
+static struct proc_file *file_get(struct procs *p, const char *path, uint64_t dev, uint64_t ino, const uint8_t *id,
+				  size_t id_len)
+{
+	if (id_len > PROC_BUILD_ID_MAX)
+		id_len = PROC_BUILD_ID_MAX;
+	if (id_len)
+		dev = ino = 0;
+	struct proc_file **b = file_bucket(p, path, ino, id, id_len), *f;
+	for (f = *b; f; f = f->next) {
+		if (f->dev == dev && f->ino == ino && f->build_id_len == id_len &&
+		    !memcmp(f->build_id, id_len ? id : f->build_id, id_len) && !strcmp(f->path, path)) {
+			f->refs++;
+			return f;
+		}
+	}
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	f->path = strdup(path);
+	if (!f->path) {
+		free(f);
+		return NULL;
+	}
+	f->dev = dev;
+	f->ino = ino;
+	if (id_len)
+		memcpy(f->build_id, id, id_len);
+	f->build_id_len = (uint8_t)id_len;
+	f->refs = 1;
+	f->next = *b;
+	*b = f;
+	return f;
+}
+
+void proc_file_put(struct procs *p, struct proc_file *f)
+{
+	if (!f || --f->refs)
+		return;
+	struct proc_file **at = file_bucket(p, f->path, f->ino, f->build_id, f->build_id_len);
+	while (*at != f)
+		at = &(*at)->next;
+	*at = f->next;
+	if (f->binary && p->file_gone)
+		p->file_gone(f->binary);
+	free(f->path);
+	free(f);
+}
+
+/* The mappings of an image, and of those forked from it that have mapped nothing since. Who changes
+ * them copies them first. */
+struct map_list {
+	uint32_t refs, cap;
+	struct proc_map v[];
+};
+
+static struct map_list *list_of(const struct proc_image *im)
+{
+	return im->maps ? (struct map_list *)((char *)im->maps - offsetof(struct map_list, v))
+			: NULL;
+}
+
+static size_t list_bytes(uint32_t cap)
+{
+	return sizeof(struct map_list) + cap * sizeof(struct proc_map);
+}
+
+void proc_maps_clear(struct procs *p, struct proc_image *im)
+{
+	struct map_list *l = list_of(im);
+	if (l && !--l->refs) {
+		for (uint32_t i = 0; i < im->n_maps; i++)
+			proc_file_put(p, l->v[i].file);
+		p->bytes -= list_bytes(l->cap);
+		free(l);
+	}
+	im->maps = NULL;
+	im->n_maps = 0;
+}
+
+void proc_maps_share(struct proc_image *to, const struct proc_image *from)
+{
+	struct map_list *l = list_of(from);
+	if (!l)
+		return;
+	l->refs++;
+	to->maps = from->maps;
+	to->n_maps = from->n_maps;
+}
+
+/* ---- mappings ---- */
+
+/* The first mapping that ends after addr. */
+static uint32_t map_lower(const struct proc_image *im, uint64_t addr)
+{
+	uint32_t lo = 0, hi = im->n_maps;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+		if (im->maps[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr)
+{
+	uint32_t i = map_lower(im, addr);
+	return i < im->n_maps && im->maps[i].start <= addr ? &im->maps[i] : NULL;
+}
+
+/* Make the list of an image its own, with room for n more. */
+static int maps_reserve(struct procs *p, struct proc_image *im, uint32_t n)
+{
+	struct map_list *old = list_of(im), *l;
+	if (old && old->refs == 1 && im->n_maps + n <= old->cap)
+		return 0;
+	if (im->n_maps + n > PROC_MAPS_MAX)
+		return -E2BIG;
+	uint32_t cap = im->n_maps + n <= 16 ? 16 : im->n_maps * 2;
+	l = malloc(list_bytes(cap));
+	if (!l)
+		return -ENOMEM;
+	*l = (struct map_list){ .refs = 1, .cap = cap };
+	p->bytes += list_bytes(cap);
+	uint32_t n_maps = im->n_maps;
+	if (old)
+		memcpy(l->v, old->v, n_maps * sizeof(l->v[0]));
+	for (uint32_t i = 0; i < n_maps; i++)
+		l->v[i].file->refs++;
+	proc_maps_clear(p, im);
+	im->maps = l->v;
+	im->n_maps = n_maps;
+	return 0;
+}
+
+static void map_insert(struct proc_image *im, uint32_t at, struct proc_map m)
+{
+	struct proc_map *v = list_of(im)->v;
+	memmove(&v[at + 1], &v[at], (im->n_maps - at) * sizeof(*v));
+	v[at] = m;
+	im->n_maps++;
+}
+
+/* Cut [start, end) out of what is mapped: a new mapping replaces what it covers. */
+static void maps_cut(struct procs *p, struct proc_image *im, uint64_t start, uint64_t end)
+{
+	uint32_t i = map_lower(im, start);
+	while (i < im->n_maps && im->maps[i].start < end) {
+		struct proc_map *m = &list_of(im)->v[i];
+		if (m->start < start && m->end > end) { /* a hole: two remain; the caller reserved the room */
+			struct proc_map right = *m;
+			right.pgoff += end - m->start;
+			right.start = end;
+			right.file->refs++;
+			m->end = start;
+			map_insert(im, i + 1, right);
+			return;
+		}
+		if (m->start < start) {
+			m->end = start;
+			i++;
+		} else if (m->end > end) {
+			m->pgoff += end - m->start;
+			m->start = end;
+			return;
+		} else {
+			proc_file_put(p, m->file);
+			memmove(m, m + 1, (im->n_maps - i - 1) * sizeof(*m));
+			im->n_maps--;
+		}
+	}
+}
+
+struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m, const char *path,
+			       uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len)
+{
+	if (m.end <= m.start || maps_reserve(p, im, 2))
+		return NULL;
+	m.file = file_get(p, path, dev, ino, id, id_len);
+	if (!m.file)
+		return NULL;
+	maps_cut(p, im, m.start, m.end);
+	map_insert(im, map_lower(im, m.start), m);
+	return m.file;
+}
+
+void proc_set_exe(struct procs *p, struct proc_image *im, const char *path)
+{
+	struct proc_file *f = NULL;
+	for (uint32_t i = 0; i < im->n_maps && !f; i++)
+		if (!strcmp(im->maps[i].file->path, path))
+			f = im->maps[i].file; /* one and the same: whoever asks which mapping is the program's compares files */
+	if (f)
+		f->refs++;
+	else
+		f = file_get(p, path, 0, 0, NULL, 0);
+	proc_file_put(p, im->exe);
+	im->exe = f;
+}
