@@ -7,9 +7,9 @@
 #include "copy.bpf.h"
 #include "hist_bucket.h"
 #include "labels.bpf.h"
+#include "offcpu.bpf.h"
 #include "python.bpf.h"
 #include "select.bpf.h"
-#include "sched.bpf.h"
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 #include "waker.bpf.h"
@@ -142,7 +142,7 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 period, bool in
 		return;
 	}
 	if (is_inside(cpu))
-		return; /* a hardware event inside of sched.bpf.h: counted as not_run */
+		return; /* a hardware event inside of offcpu.bpf.h: counted as not_run */
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	if (!c)
 		return;

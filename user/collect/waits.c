@@ -120,7 +120,7 @@ static int add_blame(struct waits *w, const struct sampler_half *h, const struct
 		     bool *ret_cut)
 {
 	const struct occupant *who;
-	const char *name = occupant_of(h, row->stack, OCCUPANT_WORDS, &who);
+	const char *name = occupant_of(h, row->occupant, sampler_row_words(row), &who);
 	struct proc_image *im = who ? procs_find(w->sets->procs, who->tgid, row->last_ns) : NULL;
 	uint32_t set;
 	int rc = add_pair(w, &w->had, row, who, im, name, l, &set, ret_cut);
@@ -130,7 +130,7 @@ static int add_blame(struct waits *w, const struct sampler_half *h, const struct
 const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name)
 {
 	const struct occupant *who;
-	*ret_name = occupant_of(h, row->stack, OCCUPANT_WORDS + (uint32_t)row->n_kernel + row->n_user + row->n_python, &who);
+	*ret_name = occupant_of(h, row->occupant, sampler_row_words(row), &who);
 	return who;
 }
 
@@ -140,8 +140,8 @@ int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct 
 	static struct sets_labels l;
 	const char *name;
 	const struct occupant *who = waits_waker(h, row, &name);
-	uint32_t set, at = stack ? *stack : row->stack == OCCUPANT_INTERRUPT ? w->interrupt : w->no_stack;
-	sets_of(w->sets, row, im, SETS_WORK, row->tid & WAIT_KTHREAD, &l);
+	uint32_t set, at = stack ? *stack : row->occupant == OCCUPANT_INTERRUPT ? w->interrupt : w->no_stack;
+	sets_of(w->sets, row, im, SETS_WORK, row->waker_flags & WAIT_KTHREAD, &l);
 	int rc = add_pair(w, &w->woke, row, who, by, name, &l, &set, ret_cut);
 	return rc ? rc : store_add_row(w->store, set, at, w->waker, row->samples * w->weight, row->value);
 }
@@ -150,10 +150,10 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 	      const uint32_t *event_id, bool *ret_cut)
 {
 	static struct sets_labels l; /* 30 KiB */
-	bool kthread = row->n_user & WAIT_KTHREAD;
+	bool kthread = row->wait.flags & WAIT_KTHREAD;
 	uint32_t set, stack;
 	int rc;
-	if (row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED) {
+	if (row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED) {
 		sets_of(w->sets, row, im, SETS_THREAD, kthread, &l);
 		rc = add_set(w, &l, &set);
 		return rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples * w->weight, row->value);
@@ -161,7 +161,7 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 	sets_of(w->sets, row, im, SETS_WORK, kthread, &l);
 	if (row->kind == ROW_BLAME)
 		return add_blame(w, h, row, &l, ret_cut);
-	rc = bucket_stack(w, row->n_kernel, &stack);
+	rc = bucket_stack(w, row->wait.bucket, &stack);
 	rc = rc ? rc : add_set(w, &l, &set);
 	return rc ? rc : store_add_row(w->store, set, stack, w->lengths[row->event == w->runq], row->samples, 0);
 }
@@ -209,10 +209,10 @@ int waits_add_part(struct waits *w, const struct row *row, const struct proc_ima
 	static struct sets_labels l;
 	struct row of = *row;
 	bool cut, kthread = row->kind == ROW_KTHREAD;
-	of.stack = OCCUPANT_OTHER;
+	of.occupant = OCCUPANT_OTHER;
 	if (row->event == w->off && w->wakers) {
 		of.n_kernel = of.n_user = of.n_python = 0;
-		of.tid = kthread ? WAIT_KTHREAD : 0;
+		of.waker_flags = kthread ? WAIT_KTHREAD : 0;
 		return waits_add_waker(w, NULL, &of, im, NULL, NULL, &cut);
 	}
 	if (row->event != w->runq)
