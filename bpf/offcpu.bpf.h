@@ -60,7 +60,7 @@ static __always_inline void identity_set(struct task_struct *t, struct thread_wa
 
 /*
  * Read the thread's name, cgroup and labels; flush the sums where they changed. Each read of a
- * process's memory costs 80 ns, so the result counts for a while: 2 wait_ns where the process has no
+ * process's memory costs 80 ns, so the result counts for a while: 8 wait_ns where the process has no
  * labels. Unknown processes are asked for only where a stack is taken: there may be thousands per second.
  */
 static __always_inline void identity_refresh(const struct switch_ctx *s, bool take)
@@ -81,7 +81,7 @@ static __always_inline void identity_refresh(const struct switch_ctx *s, bool ta
 			set_id = read_labels(&sc->image, &sc->flags);
 		half_leave(s->state);
 	}
-	w->fresh_until = s->now + (none ? 2 * cfg.wait_ns : set_id ? cfg.wait_ns : cfg.wait_ns / 8);
+	w->fresh_until = s->now + (none ? 8 * cfg.wait_ns : set_id ? cfg.wait_ns : cfg.wait_ns / 8);
 	if (identity_holds(t, w) && set_id == w->who.set_id)
 		return;
 	if (w->summed_since)
@@ -100,16 +100,6 @@ static __always_inline bool identity_is_stale(const struct switch_ctx *s)
 }
 
 /* ---- the end of a wait ---- */
-
-/* Teach the call site how long its wait was. The queue time after a block says nothing about the site. */
-static __always_inline void wait_learn(struct thread_wait *w, const struct wait_parts *p)
-{
-	__u64 all = p->off + p->runq;
-	if (unlikely(!w->expected_short || all >= cfg.wait_ns)) {
-		call_site_learn(w->site, w->state & WAIT_BLOCKED ? p->off : all);
-		w->expected_short = 0;
-	}
-}
 
 /* Account the blocked part; `summed` is WAIT_SUMMED unless a row with its stack has it. */
 static __always_inline void wait_add_off(const struct switch_ctx *s, const struct wait_parts *p, __u32 summed)
@@ -143,7 +133,7 @@ static __always_inline __u64 wait_end(const struct switch_ctx *s, __u64 since, _
 	if (unlikely(arrived < t.since))
 		return 0;
 	struct wait_parts p = split_wait(&t);
-	wait_learn(w, &p);
+	call_site_learn(w, p.off + p.runq); /* a sample stands for both */
 	w->last_ns = arrived;
 	if (unlikely(w->stack)) {
 		left = rows_add_stacked(s->cpu, w, p.off, p.runq);
@@ -162,7 +152,7 @@ static __always_inline __u64 wait_end(const struct switch_ctx *s, __u64 since, _
 static __always_inline void wait_begin(const struct switch_ctx *s)
 {
 	struct thread_wait *w = s->wait;
-	bool blocked = !s->preempted && s->task->__state, take = stack_is_due(s, blocked);
+	bool blocked = !s->preempted && s->task->__state, take = stack_is_sampled(s, blocked);
 	if (unlikely(take || identity_is_stale(s))) {
 		identity_refresh(s, take);
 		if (take) {

@@ -174,6 +174,7 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 	row->kind = w->kthread ? ROW_KTHREAD : ROW_TASK;
 	row->samples = 1;
 	if (h && !wait_stack_take(key, w->stack, 0, row)) {
+		row->thinning = w->thinning & 15;
 		row->event = (__u8)cfg.event_off;
 		row->value = off;
 		if (off && row_add(key, row) >= 0) {
@@ -188,6 +189,7 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 		}
 	}
 	row->n_python = 0;
+	row->thinning = 0;
 	half_leave(c);
 	return left;
 }

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Stacks of threads that wait. A stack can be read only at the switch out, when its thread is the
- * current one, and is kept in `wait_stacks` until the wait ends.
+ * current one, and costs microseconds: so stacks are sampled. A sampled stack is kept in
+ * `wait_stacks` until the wait ends.
  *
- * Stacks cost microseconds, so they are taken where the wait will be long: `call_sites` remembers
- * how long the last waits were, by program counter and stack pointer.
+ * The stack of each wait is taken with a probability p = 4^-thinning that depends on the past alone:
+ * on how long waits of this call site were expected to last, and on how many stacks this CPU took of
+ * late. The outcome is drawn, and no later limit refuses it. The row of the wait carries `thinning`,
+ * so user space knows p: a sampled wait of y ns stands for y * (1/p - 1) ns of waits that were not
+ * sampled, and the sum of that over all samples is an unbiased estimate of their time
+ * (Horvitz-Thompson), however wrong the expectation was. p grows with the expected length, which
+ * makes the estimate of time precise: a wait that is expected to be long is always sampled.
  */
 #ifndef ASCRIBE_OFFCPU_STACK_BPF_H
 #define ASCRIBE_OFFCPU_STACK_BPF_H
@@ -14,12 +20,9 @@
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
-#define SHORT_ONE_IN 512 /* waits expected to be short whose stack is a candidate */
-#define SHORT_SLICE_BITS 24 /* of these candidates one per 16.8 ms (2^24 ns) and CPU is taken */
-#define SLICE_BITS 20 /* one token per 1.05 ms (2^20 ns) */
-#define TOKENS_MAX 64
-#define LONG_WAIT_FACTOR 16 /* multiples of cfg.wait_ns: short < 1, medium 1-16, long >= 16 */
-#define MEDIUM_SLICE_BITS 21 /* one medium wait per 2.1 ms (2^21 ns) when tokens are few */
+#define TOKEN_BITS 22 /* one token per 4.2 ms (2^22 ns) and CPU, for known and for unknown call sites each */
+#define THINNING_MAX 8 /* p >= 4^-8 */
+#define EXPECTED_UNKNOWN 1024 /* us (2^10 ns) that the wait of an unknown call site is taken to last */
 #define WAIT_STACK_PROBES 8
 
 /* ---- which stacks to take ---- */
@@ -38,55 +41,77 @@ static __always_inline __u32 call_site_of(struct task_struct *t, bool blocked)
 }
 
 /*
- * Take a token for a wait that is expected to last `ns` (0: unknown). The upper half of the tokens is
- * for everyone; the lower half is kept for long and unknown waits. A busy host has thousands of
- * medium waits per second, which would use up all tokens.
+ * Add the tokens of the time since the last call, and return the expected length, in units of 2^10 ns,
+ * from which on all waits are sampled. It doubles with each 3 tokens that are missing: from 1 us to
+ * 2 s, where none is left, and on when more were taken. So the rate of stacks follows that of tokens
+ * without a limit that would refuse a sampled wait.
  */
-static __always_inline bool tokens_take(struct stack_tokens *k, __u64 ns, __u64 now)
+static __always_inline __u64 tokens_threshold(struct stack_tokens *k, __u64 now)
 {
-	__u64 slice = now >> SLICE_BITS, more = slice - k->slice;
-	k->slice = slice;
-	k->left = more < TOKENS_MAX && k->left + more < TOKENS_MAX ? k->left + (__u32)more : TOKENS_MAX;
-	if (ns && ns < LONG_WAIT_FACTOR * cfg.wait_ns) {
-		if (k->left < TOKENS_MAX / 2 && k->slice_medium == now >> MEDIUM_SLICE_BITS)
-			return false;
-		k->slice_medium = now >> MEDIUM_SLICE_BITS;
+	__u64 slice = now >> TOKEN_BITS, more = slice - k->slice;
+	if (unlikely(more)) {
+		k->slice = slice;
+		k->missing = more < k->missing ? k->missing - (__u32)more : 0;
 	}
-	if (!k->left)
-		return false;
-	k->left--;
-	return true;
+	return 1ull << (k->missing < TOKENS_MISSING_MAX ? k->missing / 3 : TOKENS_MISSING_MAX / 3);
 }
 
-/* Decide whether the stack of the thread that is switched out is worth its cost. */
-static __always_inline bool stack_is_due(const struct switch_ctx *s, bool blocked)
+/* Return how often to divide p by 4 for a wait that is expected to last `expected` units. */
+static __always_inline __u32 thinning_of(__u64 expected, __u64 threshold)
+{
+	__u32 n = 0;
+#pragma unroll
+	for (int i = 0; i < THINNING_MAX; i++) {
+		n += expected < threshold;
+		expected <<= 2;
+	}
+	return n;
+}
+
+/* A linear congruential generator, whose increment no process knows; its highest bits are good. */
+static __always_inline bool draw_one_in_4_to(struct sched_cpu *sc, __u32 thinning)
+{
+	sc->random = sc->random * 6364136223846793005ull + (cfg.secret | 1);
+	return !(sc->random >> 1 >> (63 - 2 * thinning));
+}
+
+/* Draw whether to take the stack of the thread that is switched out; set its site and thinning. */
+static __always_inline bool stack_is_sampled(const struct switch_ctx *s, bool blocked)
 {
 	struct thread_wait *w = s->wait;
 	__u32 site = call_site_of(s->task, blocked);
-	__u64 expected = 0;
-	if (w->site != site || !w->expected_short) {
-		__u64 *length = bpf_map_lookup_elem(&call_sites, &site);
-		expected = length ? *length << 10 : 0;
+	if (w->site != site || !w->expected) {
+		__u64 *expected = bpf_map_lookup_elem(&call_sites, &site);
 		w->site = site;
-		w->expected_short = expected && expected < cfg.wait_ns;
+		w->expected = w->expected_kept = expected ? (__u32)*expected : 0;
 	}
-	if (w->expected_short) {
-		if (!unlikely(mix(s->now, site) % SHORT_ONE_IN == 0) || s->sched->slice_short == s->now >> SHORT_SLICE_BITS)
-			return false;
-		s->sched->slice_short = s->now >> SHORT_SLICE_BITS;
-		expected = 0;
-	}
-	return tokens_take(&s->sched->tokens, expected, s->now);
+	struct stack_tokens *k = w->expected ? &s->sched->tokens : &s->sched->tokens_unknown;
+	__u32 thinning = thinning_of(w->expected ? w->expected : EXPECTED_UNKNOWN, tokens_threshold(k, s->now));
+	if (!draw_one_in_4_to(s->sched, thinning))
+		return false;
+	w->thinning = thinning;
+	k->missing++;
+	return true;
 }
 
-/* A wait of this call site lasted `ns`. The expectation rises fast and falls slowly: long waits matter. */
-static __always_inline void call_site_learn(__u32 site, __u64 ns)
+/*
+ * The wait lasted `ns`. The expectation rises fast and falls slowly: long waits matter. It is shared
+ * with other threads when it has changed by an eighth.
+ */
+static __always_inline void call_site_learn(struct thread_wait *w, __u64 ns)
 {
-	__u64 *length = bpf_map_lookup_elem(&call_sites, &site), v = (ns >> 10) + 1;
-	if (!length)
+	__u64 length = (ns >> 10) + 1, was = w->expected, kept = w->expected_kept;
+	if (length > 0x3fffffff)
+		length = 0x3fffffff; /* 18 minutes; shifted by 2 * THINNING_MAX it fits into 64 bits */
+	__u64 is = !was ? length : length > was ? was + (length - was + 1) / 2 : was - (was - length) / 8;
+	w->expected = (__u32)is;
+	if (is <= kept + kept / 8 && is >= kept - kept / 8)
 		return;
-	__u64 known = *length ? *length : v;
-	*length = v > known ? known + (v - known) / 2 : known - (known - v) / 8;
+	__u32 site = w->site;
+	__u64 *expected = bpf_map_lookup_elem(&call_sites, &site);
+	if (expected)
+		*expected = is;
+	w->expected_kept = (__u32)is;
 }
 
 /* ---- where stacks are kept ---- */

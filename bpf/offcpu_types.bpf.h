@@ -64,15 +64,17 @@ struct thread_wait {
 	__u64 last_ns; /* end of the last wait */
 	__u32 state; /* enum wait_state */
 	__u32 stack; /* index in wait_stacks plus 1; 0: no stack was taken */
-	__u32 expected_short; /* by the last waits at this site */
-	__u32 kthread;
-	__u32 moved; /* to another queue while it was blocked */
+	__u32 expected; /* length of a wait at this site, in units of 2^10 ns; 0: unknown */
+	__u32 expected_kept; /* in call_sites */
+	__u16 kthread;
+	__u16 moved; /* to another queue while it was blocked */
 	__u32 held; /* by the iterator, which reads the sums */
 
 	/* The back-end of wake-ups: time of the wake-up (0: none), of the switch in, and the CPU of the queue. */
 	__u64 woken, arrived;
 	__u32 cpu;
-	__u32 reserved;
+	__u16 thinning; /* of `stack`: it was taken with probability 4^-thinning */
+	__u16 reserved;
 	__u16 length[2][LENGTHS]; /* waits by length, those with a stack included; see length_index() */
 
 	struct blame_sum blame[BLAME_SUMS];
@@ -103,7 +105,7 @@ struct {
 	__type(value, struct wait_stack);
 } wait_stacks SEC(".maps");
 
-/* Expected length of a wait by call site, in units of 1024 ns; 0: unknown. A guess: written without locks. */
+/* Expected length of a wait by call site, in units of 2^10 ns; 0: unknown. Written without locks. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, CALL_SITES);
@@ -117,21 +119,24 @@ struct cpu_run {
 	struct occupant who;
 };
 
-/* A token bucket for stacks: see tokens_take(). */
+#define TOKENS_MISSING_MAX 90
+
+/* A token bucket for stacks that may be overdrawn: see tokens_threshold(). */
 struct stack_tokens {
-	__u64 slice, slice_medium; /* of the last refill, and of the last medium wait */
-	__u32 left;
+	__u64 slice; /* of the last refill */
+	__u32 missing; /* stacks taken, less one per slice; 0: the bucket is full */
 	__u32 reserved;
 };
 
 struct sched_cpu {
 	__u64 clock, boot; /* the run queue's clock and CLOCK_BOOTTIME, read together */
-	__u64 slice_short;
-	struct stack_tokens tokens;
+	struct stack_tokens tokens; /* for known call sites */
+	__u64 random;   /* state of a generator */
 	__u32 head;     /* runs[head % CPU_RUNS] is the newest */
 	__u32 active;   /* cpu_state.active while inside */
 	__u32 kthread;  /* WAIT_KTHREAD or 0: of the thread in `row` */
 	__u32 reserved;
+	__u64 reserved2;
 	struct cpu_run runs[CPU_RUNS]; /* a cache line each */
 	__u64 from, until; /* the run queue time that is being attributed */
 	struct occupant other; /* OCCUPANT_OTHER */
@@ -142,8 +147,11 @@ struct sched_cpu {
 		struct occupant who;
 		__u32 at, active; /* arena index, in that half */
 	} occupants[OCCUPANT_CACHE];
-	/* waker.bpf.h */
-	struct stack_tokens waker_tokens;
+	struct stack_tokens tokens_unknown; /* for call sites without an expectation */
+	struct {
+		__u64 slice, slice_medium; /* of the last refill, and of the last medium wait */
+		__u32 left;
+	} waker_tokens; /* waker.bpf.h */
 	struct occupant waker; /* a copy */
 } __attribute__((aligned(64)));
 

@@ -21,6 +21,10 @@
 
 #include "offcpu.bpf.h"
 
+#define WAKER_SLICE_BITS 20 /* one token for a waker's stack per 1.05 ms (2^20 ns) */
+#define WAKER_TOKENS 64
+#define WAKER_LONG_FACTOR 16 /* multiples of cfg.wait_ns: waits are medium 1-16, long >= 16 */
+#define WAKER_MEDIUM_SLICE_BITS 21 /* one medium wait per 2.1 ms (2^21 ns) when tokens are few */
 #define EARLY_NEAR 50000 /* ns between an early wake-up and the switch out, at most */
 
 /* preempt_count, include/linux/preempt.h: in an NMI or a hard interrupt; serving a softirq */
@@ -128,6 +132,29 @@ static __always_inline __u64 waker_labels(struct sched_cpu *sc, struct task_stru
 	return set_id;
 }
 
+/*
+ * Take a token for the waker's stack of a wait of `ns`. The upper half of the tokens is for all waits,
+ * the lower half for long ones: a busy host has thousands of medium waits per second.
+ */
+static __always_inline bool waker_take_token(struct sched_cpu *sc, __u64 ns, __u64 now)
+{
+	__u64 slice = now >> WAKER_SLICE_BITS, more = slice - sc->waker_tokens.slice;
+	__u32 left = sc->waker_tokens.left;
+	sc->waker_tokens.slice = slice;
+	left = more < WAKER_TOKENS && left + more < WAKER_TOKENS ? left + (__u32)more : WAKER_TOKENS;
+	sc->waker_tokens.left = left;
+	if (ns < WAKER_LONG_FACTOR * cfg.wait_ns) {
+		__u64 medium = now >> WAKER_MEDIUM_SLICE_BITS;
+		if (left < WAKER_TOKENS / 2 && sc->waker_tokens.slice_medium == medium)
+			return false;
+		sc->waker_tokens.slice_medium = medium;
+	}
+	if (!left)
+		return false;
+	sc->waker_tokens.left = left - 1;
+	return true;
+}
+
 /* Note the current thread as the waker of thread `tid`, with its stack if `take`. */
 static __always_inline void waker_note(void *ctx, struct task_struct *t, __u32 tid, struct cpu_state *c, struct sched_cpu *sc, __u32 cpu,
 				       struct waker *k, bool take, __u64 now)
@@ -178,7 +205,7 @@ int on_waking(__u64 *ctx)
 		waker_set_none(k, OCCUPANT_IDLE);
 	else
 		waker_note(ctx, by, (__u32)t->pid, c, sc, cpu, k, !early && (now - since >= cfg.wait_ns || w->stack) &&
-			   tokens_take(&sc->waker_tokens, now - since, now), now);
+			   waker_take_token(sc, now - since, now), now);
 	__sync_lock_test_and_set(&k->at, now);
 	return 0;
 }

@@ -68,7 +68,8 @@ struct row {
 		} wait;
 	};
 	__u8 event;
-	__u8 kind; /* enum row_kind */
+	__u8 kind : 4;	   /* enum row_kind */
+	__u8 thinning : 4; /* TASK, KTHREAD of waits: the stacks were taken with probability 4^-thinning */
 	__u64 samples;
 	__u64 value;    /* sum of the events' periods */
 	__u64 first_ns; /* BOOTTIME of the first and the last sample */
@@ -243,7 +244,7 @@ struct config {
 	__u64 cgroup_id;
 	__u64 secret;    /* so that nobody can choose what two of our hashes have in common */
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
-	__u64 wait_ns;  /* waits that are likely to be shorter go without a stack, but for some */
+	__u64 wait_ns;  /* how long a label set that was read counts for waits, and from which on wakers have a stack */
 	__u32 event_off, event_runq; /* indices of these two events */
 	__u32 queue_times; /* the kernel notes when a thread came into its queue */
 	__u32 wakers; /* who wakes is asked for */

@@ -254,6 +254,8 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (rc)
 		goto lost;
 	count_stored(w, row->samples, wait);
+	if (wait)
+		waits_note_stack(&c->waits, row, im, set, stack, c->event_id[row->event]);
 	if (n_more && !row->set_id &&
 	    !wait) /* the kernel saw no label: those of trampolines are found here */
 		w->counter[COUNTER_unlabelled] -= row->samples;
@@ -586,12 +588,21 @@ static void tell_waits(struct collector *c)
 	sampler_waits(c->sampler, on_wait, c);
 }
 
+static void estimate_waits(struct collector *c)
+{
+	struct window_cpu *w = window_cpu(c->window, 0); /* sums of a label set are of all CPUs */
+	uint64_t n = waits_estimate(&c->waits);
+	w->counter[COUNTER_wait_estimated] += n;
+	w->used |= n != 0;
+}
+
 static int end_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
 	int64_t t1 = c->end_ns;
 	if (!c->stopped)
 		tell_waits(c);
+	estimate_waits(c);
 	size_t n = window_totals(c->window, c->stopped, &t);
 	int rc = 0;
 	if (t1 <= c->t0_ns)
@@ -902,6 +913,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	own_fini(&c->own);
+	waits_fini(&c->waits);
 	if (c->sandbox)
 		sandbox_meanwhile(c->sandbox, -1, NULL, NULL);
 	labelling_free(c->labelling);
