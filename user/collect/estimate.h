@@ -23,7 +23,7 @@
 
 #define ESTIMATE_MAX (1u << 17) /* distinct samples, and distinct rests, of one window; 48 bytes each */
 #define ESTIMATE_ENOUGH 8 /* samples */
-#define ESTIMATE_POINTS 16 /* stacks that a label set takes from a wider group at most */
+#define ESTIMATE_POINTS 4 /* stacks that a label set takes from a wider group at most */
 
 /* Where waits belong; set and event are ids of the store, the others hashes. */
 struct estimate_key {
