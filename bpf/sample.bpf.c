@@ -8,9 +8,9 @@
 #include "hist_bucket.h"
 #include "jitter.bpf.h"
 #include "labels.bpf.h"
+#include "offcpu.bpf.h"
 #include "python.bpf.h"
 #include "select.bpf.h"
-#include "sched.bpf.h"
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 #include "waker.bpf.h"
@@ -143,7 +143,7 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 tick, bool in_u
 		return;
 	}
 	if (is_inside(cpu))
-		return; /* a hardware event inside of sched.bpf.h: counted as not_run */
+		return; /* a hardware event inside of offcpu.bpf.h: counted as not_run */
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
 	if (!c)
 		return;

@@ -48,14 +48,30 @@ struct row {
 	__u64 cgroup;   /* id in the v2 hierarchy */
 	__u64 comm[COMM_SIZE / 8];
 	__u32 tgid;
-	__u32 tid;
+	union {
+		__u32 tid;
+		__u32 waker_flags; /* ROW_WAKER: WAIT_KTHREAD or 0, of who was blocked */
+	};
 	__u32 exec_id; /* grows at each exec: tells images of one process apart */
-	__u32 stack;   /* index of the first word in the arena */
-	__u16 n_kernel;
-	__u16 n_user;   /* words: kernel frames first, then user frames, leaf first, */
-	__u16 n_python; /* then Python frames (python_wire.h) */
+	union {
+		__u32 stack;    /* TASK, KTHREAD, IDLE: index of the first word in the arena */
+		__u32 occupant; /* BLAME, WAKER: index of a struct occupant in the arena, or OCCUPANT_*; WAIT: OCCUPANT_OTHER */
+	};
+	union {
+		struct { /* TASK, KTHREAD, IDLE; WAKER: the words behind the occupant */
+			__u16 n_kernel; /* words: kernel frames first, then user frames, leaf first, */
+			__u16 n_user;
+			__u16 n_python; /* then Python frames (python_wire.h) */
+		};
+		struct { /* WAIT, BLAME: no stack */
+			__u16 bucket; /* of the length (hist_bucket.h, WAIT_HIST_BITS); WAIT_SUMMED and BLAME: 0 */
+			__u16 flags;  /* WAIT_* */
+			__u16 zero;
+		} wait;
+	};
 	__u8 event;
-	__u8 kind; /* enum row_kind */
+	__u8 kind : 4;	   /* enum row_kind */
+	__u8 thinning : 4; /* TASK, KTHREAD of waits: the stacks were taken with probability 4^-thinning */
 	__u64 samples;
 	__u64 value;    /* sum of the events' periods */
 	__u64 first_ns; /* BOOTTIME of the first and the last sample */
@@ -68,27 +84,22 @@ enum row_kind {
 	ROW_TASK = 0,
 	ROW_KTHREAD = 1,
 	ROW_IDLE = 2,
-	ROW_WAIT = 3,  /* of sched.bpf.h: waits of one length, or value the sum of their nanoseconds; no stack */
-	ROW_BLAME = 4, /* the part of a wait for a CPU in which one occupant had it */
-	ROW_WAKER = 5, /* blocked time, by who ended it */
+	/* From here on of offcpu.bpf.h and waker.bpf.h; they may be without a row: see row_add. */
+	ROW_WAIT = 3,  /* waits without their stack: of one length, or with WAIT_SUMMED of any */
+	ROW_BLAME = 4, /* run queue time during which one occupant had the CPU */
+	ROW_WAKER = 5, /* blocked time by who ended it */
 };
 
-/*
- * Waits. ROW_WAIT and ROW_BLAME have no stack: n_kernel is the bucket of the length (include/hist_bucket.h), n_user says more; of ROW_BLAME stack
- * is who had the CPU: the index of a struct occupant in the arena, or one of OCCUPANT_*.
- *
- * ROW_WAKER: the waker is called in the same way, and its stack stands behind the occupant's words; instead of tid there is WAIT_KTHREAD or 0.
- */
 #define WAIT_HIST_BITS 3
-#define WAIT_SUMMED 1  /* ROW_WAIT: of any length; no stack has these waits, so they count as samples. Without: how many were of this length */
+#define WAIT_SUMMED 1  /* ROW_WAIT: these waits count as samples, value is their time; without: waits of one length, no value */
 #define WAIT_KTHREAD 2 /* of a kernel thread */
 
 #define OCCUPANT_OTHER 0xffffffffu /* not known any more, or not yet */
-#define OCCUPANT_IDLE 0xfffffffeu  /* nobody: the CPU was on its way out of idle */
-#define OCCUPANT_INTERRUPT 0xfffffffdu /* nobody: what woke it was a device, a timer, another CPU's call */
+#define OCCUPANT_IDLE 0xfffffffeu  /* no process: the CPU was leaving idle */
+#define OCCUPANT_INTERRUPT 0xfffffffdu /* no process: a device, a timer or another CPU's call woke the thread */
 #define OCCUPANT_WORDS 6
 
-/* Who had a CPU while others waited for it, or woke another. */
+/* A thread that had a CPU while others waited for it, or that woke another. */
 struct occupant {
 	__u64 start_ns;
 	__u64 set_id;
@@ -99,21 +110,21 @@ struct occupant {
 };
 
 /*
- * Told by the iterator over all threads: of a wait that is not over what is new since the last time, and what was summed and is in
- * no row yet.
+ * A record of the iterator over all threads: the part of a wait that goes on and is not reported yet,
+ * or sums that are in no row yet.
  */
 #define WAIT_WORDS 127
 struct wire_wait {
-	struct row row; /* stack: 0, but for OCCUPANT_* */
-	__u64 words[WAIT_WORDS]; /* n_kernel + n_user + n_python; ROW_WAIT: none; ROW_BLAME: the occupant's */
+	struct row row; /* stack, occupant: 0, or OCCUPANT_* */
+	__u64 words[WAIT_WORDS]; /* TASK, KTHREAD: the stack; WAIT: none; BLAME: the occupant */
 };
 
-/* Waits of a half that found no row: as events the first is of being blocked, the second of the queue. */
+/* Waits of a half that found no row. [0] is off-cpu, [1] is runq. */
 #define WAIT_BUCKETS 496 /* HIST_BUCKETS(WAIT_HIST_BITS) */
 struct wait_others {
 	struct wait_other {
 		__u64 n, ns;
-	} all[2], blame, waker; /* all: those that count as samples */
+	} all[2], blame, waker; /* all: what counts as samples */
 	__u64 length[2 * WAIT_BUCKETS];
 };
 
@@ -241,7 +252,7 @@ struct config {
 	__u64 cgroup_id;
 	__u64 secret;    /* so that nobody can choose what two of our hashes have in common */
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
-	__u64 wait_ns;  /* waits that are likely to be shorter go without a stack, but for some */
+	__u64 wait_ns;  /* how long a label set that was read counts for waits, and from which on wakers have a stack */
 	__u32 event_off, event_runq; /* indices of these two events */
 	__u32 queue_times; /* the kernel notes when a thread came into its queue */
 	__u32 wakers; /* who wakes is asked for */

@@ -8,6 +8,8 @@
  *   spin     spins, unlabelled
  *   steps    8 threads `steps`, spinning on one CPU in turns of 0.15 ms, each turn under another of 32 labels "step" of their own
  *   crowd    40 threads that sleep 2 to 3 ms, over and over; beside them one thread `once` after the other, which sleeps 1 s, its only wait
+ *   convoy   16 threads `convoy`, tenants "x" and "y", at one mutex, which two functions wait for; between two locks they pause for 50 us,
+ *            now and then for 100 ms. Prints the time that each function waited, and all time that each tenant's threads did not run
  *   lengths  thread `sleeper`, tenant "s": sleeps of 46 us to 24 ms; quantiles of how long it was blocked, and in the queue
  */
 #include <ascribe/label.h>
@@ -16,6 +18,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -364,13 +367,112 @@ static void crowd(void)
 	printf("{\"once\":%u}\n", n);
 }
 
+/* ---- convoy ---- */
+
+enum { READ, WRITE, SHORT, LONG, N_CONVOY };
+
+struct convoy {
+	pthread_t thread;
+	unsigned i;
+	double waited[N_CONVOY], all;
+};
+
+static pthread_mutex_t convoy_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Time that this thread did not run. */
+static double waited_now(void)
+{
+	return now(CLOCK_MONOTONIC) - now(CLOCK_THREAD_CPUTIME_ID);
+}
+
+__attribute__((noinline)) void convoy_read(void);
+void convoy_read(void)
+{
+	pthread_mutex_lock(&convoy_mutex);
+	__asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) void convoy_write(void);
+void convoy_write(void)
+{
+	pthread_mutex_lock(&convoy_mutex);
+	__asm__ volatile("nop" ::: "memory"); /* not the same as convoy_read */
+}
+
+__attribute__((noinline)) void convoy_short(void);
+void convoy_short(void)
+{
+	pause_for(50e-6);
+	__asm__ volatile("" ::: "memory");
+}
+
+__attribute__((noinline)) void convoy_long(void);
+void convoy_long(void)
+{
+	volatile char deeper[512] = ""; /* another stack pointer in the system call: another call site */
+	pause_for(deeper[1] ? 1 : 0.1);
+}
+
+static void *convoy_thread(void *arg)
+{
+	struct convoy *c = arg;
+	struct ascribe_scope scope;
+	uint64_t seed = 88172645463325252ull + c->i;
+	be("convoy", 0);
+	ascribe_attach_string(&scope, tenant_key, c->i % 2 ? "x" : "y");
+	double all = waited_now(), end = now(CLOCK_MONOTONIC) + seconds;
+	while (now(CLOCK_MONOTONIC) < end) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		bool read = seed >> 62 == 0, is_long = seed >> 53 == 0;
+		double at = waited_now();
+		if (read)
+			convoy_read();
+		else
+			convoy_write();
+		c->waited[read ? READ : WRITE] += waited_now() - at;
+		spin_here(read ? 20e-6 : 60e-6);
+		pthread_mutex_unlock(&convoy_mutex);
+		at = waited_now();
+		if (is_long)
+			convoy_long();
+		else
+			convoy_short();
+		c->waited[is_long ? LONG : SHORT] += waited_now() - at;
+	}
+	c->all = waited_now() - all;
+	ascribe_detach(&scope);
+	return NULL;
+}
+
+static void convoy(void)
+{
+	static const char *const name[] = { "convoy_read", "convoy_write", "convoy_short", "convoy_long" };
+	static struct convoy c[16];
+	double sum[N_CONVOY] = { 0 }, all[2] = { 0 };
+	pause_for(1); /* the recorder gets to know us */
+	for (unsigned i = 0; i < 16; i++) {
+		c[i].i = i;
+		pthread_create(&c[i].thread, NULL, convoy_thread, &c[i]);
+	}
+	for (unsigned i = 0; i < 16; i++) {
+		pthread_join(c[i].thread, NULL);
+		all[i % 2] += c[i].all;
+		for (unsigned k = 0; k < N_CONVOY; k++)
+			sum[k] += c[i].waited[k];
+	}
+	printf("{\"x\":%.6f,\"y\":%.6f,\"functions\":{", all[1], all[0]);
+	for (unsigned k = 0; k < N_CONVOY; k++)
+		printf("%s\"%s\":%.6f", k ? "," : "", name[k], sum[k]);
+	puts("}}");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} modes[] = { { "shares", shares }, { "pair", pair }, { "victim", victim }, { "spin", spin }, { "steps", steps }, { "lengths", lengths },
-		      { "crowd", crowd } };
+		      { "crowd", crowd }, { "convoy", convoy } };
 	if (argc < 4)
 		return 2;
 	seconds = atof(argv[2]);

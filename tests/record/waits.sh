@@ -49,6 +49,28 @@ ok "the flame page is of that time" sh -c "'$ascribe' flame shares --metric off 
 check "folded stacks of waits have their nanoseconds" r=off.json -- \
 	"abs(r['seconds'] - $(awk '{ n += $NF } END { printf "%d", n }' off.folded) / 1e9) < 1e-6" 'r["seconds"]'
 
+# ---- many short waits for one mutex, a few long ones beside them: stacks are sampled, the rest is estimated ----
+record --wall -F 99 -o convoy -- "$load" convoy 4 -1
+cp record.out truth.json
+for metric in off runq; do
+	of convoy $metric function '{thread="convoy"}' >$metric.json
+	of convoy $metric tenant '{thread="convoy"}' >$metric-tenants.json
+done
+"$ascribe" stat convoy --json >stat.json
+# Both metrics together: {function or tenant: seconds}
+both='(lambda *rs: {k: sum(x["seconds"] for r in rs for x in r["rows"] if (x.get("function") or x["key"]["tenant"]) == k)
+	for r in rs for x in r["rows"] for k in [x.get("function") or x["key"]["tenant"]]})'
+check "a convoy: less than 1% is without a stack" o=off.json q=runq.json -- \
+	"$both(o, q).get('[no stack]', 0) < 0.01 * (o['seconds'] + q['seconds'])" "$both(o, q).get('[no stack]', 0), o['seconds'] + q['seconds']"
+check "each function has the time that it waited, within the error of sampling" o=off.json q=runq.json t=truth.json -- \
+	"all(abs($both(o, q).get(k, 0) - v) < 0.25 * v + 0.02 * sum(t['functions'].values()) for k, v in t['functions'].items())" \
+	"{k: (round(v, 2), round($both(o, q).get(k, 0), 2)) for k, v in t['functions'].items()}"
+check "each tenant has what its threads did not run, within 0.5%" o=off-tenants.json q=runq-tenants.json t=truth.json -- \
+	"all(abs($both(o, q)[k] / t[k] - 1) < 0.005 for k in 'xy')" "$both(o, q), t"
+check "most waits are estimated, and counted as such" s=stat.json -- \
+	's["flagged"]["wait_estimated"] > 0.99 * s["flagged"]["wait_summed"] > 0.5 * s["flagged"]["waits"] and exact(s)' \
+	's["flagged"]["waits"], s["flagged"]["wait_summed"], s["flagged"]["wait_estimated"]'
+
 # ---- bad input ----
 exits 2 'none of cpu, off, runq, wall' "$ascribe" report shares --metric nothing
 exits 2 'exclude each other' "$ascribe" report shares --metric off --event cpu-clock

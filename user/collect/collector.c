@@ -184,11 +184,11 @@ static void count_stored(struct window_cpu *w, uint64_t n, bool waits)
 /* A row of waits without their stack; those that count as samples are in no other row. */
 static void add_wait(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
-	bool summed = row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED, cut = false;
+	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED, cut = false;
 	int rc = row->event < c->cfg.n_events ? waits_add(&c->waits, h, row, row_image(c, row), c->event_id, &cut) : -EINVAL;
 	if (cut)
 		w->counter[COUNTER_blame_cut] += row->samples;
-	if (row->kind == ROW_BLAME && row->stack == OCCUPANT_OTHER)
+	if (row->kind == ROW_BLAME && row->occupant == OCCUPANT_OTHER)
 		w->counter[COUNTER_blame_unknown] += row->samples;
 	if (rc)
 		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_parts_full] += row->samples;
@@ -236,7 +236,7 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 	struct label more[TRAMPOLINES_LABELS_MAX];
 	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
 	struct resolver_flags flags = { 0 };
-	uint64_t n_words = (uint64_t)row->n_kernel + row->n_user + row->n_python;
+	uint32_t n_words = sampler_row_words(row);
 	struct python_stack py;
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME) {
 		add_wait(c, w, h, row);
@@ -270,6 +270,8 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 	if (rc)
 		goto lost;
 	count_stored(w, row->samples, wait);
+	if (wait)
+		waits_note_stack(&c->waits, row, im, set, stack, c->event_id[row->event]);
 	if (n_more && !row->set_id &&
 	    !wait) /* the kernel saw no label: those of trampolines are found here */
 		w->counter[COUNTER_unlabelled] -= row->samples;
@@ -404,11 +406,11 @@ static void await_names(struct collector *c, const struct sampler_half *h)
 	uint64_t now;
 	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
 		const struct row *row = &h->rows[i];
-		uint64_t n_words = (uint64_t)row->n_kernel + row->n_user;
+		uint32_t n_words = sampler_row_words(row);
 		if (!row->samples)
 			continue;
 		left--;
-		if (row->kind == ROW_IDLE || row->kind == ROW_WAKER || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
+		if ((row->kind != ROW_TASK && row->kind != ROW_KTHREAD) || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
 			continue;
 		struct resolver_stack s = { .frames = h->arena + row->stack, .n_kernel = row->n_kernel, .n_user = row->n_user };
 		resolver_want_names(c->resolver, row_image(c, row), &s);
@@ -505,16 +507,14 @@ static void on_half(void *ctx, const struct sampler_half *h)
 		add_others(c, w, h->others);
 }
 
-/* What is new of a wait that goes on; waits that were summed and are in no half. */
+/* A record of the iterator: a part of a wait that goes on, or sums that are in no half. */
 static void on_wait(void *ctx, const struct row *row, const uint64_t *words)
 {
 	struct collector *c = ctx;
 	struct window_cpu *w = window_cpu(c->window, 0);
-	struct sampler_half h = { .arena = words, .arena_words = (uint32_t)row->n_kernel + row->n_user + row->n_python };
-	bool summed = row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED;
-	if (row->kind == ROW_BLAME)
-		h.arena_words = OCCUPANT_WORDS;
-	else if (row->kind != ROW_WAIT || summed)
+	struct sampler_half h = { .arena = words, .arena_words = sampler_row_words(row) };
+	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
+	if (row->kind == ROW_TASK || row->kind == ROW_KTHREAD || summed)
 		w->ran += row->samples;
 	if (summed)
 		w->counter[COUNTER_wait_summed] += row->samples;
@@ -633,12 +633,21 @@ static void tell_waits(struct collector *c)
 	sampler_waits(c->sampler, on_wait, c);
 }
 
+static void estimate_waits(struct collector *c)
+{
+	struct window_cpu *w = window_cpu(c->window, 0); /* sums of a label set are of all CPUs */
+	uint64_t n = waits_estimate(&c->waits);
+	w->counter[COUNTER_wait_estimated] += n;
+	w->used |= n != 0;
+}
+
 static int end_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
 	int64_t t1 = c->end_ns;
 	if (!c->stopped)
 		tell_waits(c);
+	estimate_waits(c);
 	size_t n = window_totals(c->window, c->stopped, &t);
 	int rc = 0;
 	if (t1 <= c->t0_ns)
@@ -952,6 +961,7 @@ void collector_close(struct collector *c)
 	if (!c)
 		return;
 	own_fini(&c->own);
+	waits_fini(&c->waits);
 	if (c->sandbox)
 		sandbox_meanwhile(c->sandbox, -1, NULL, NULL);
 	labelling_free(c->labelling);

@@ -2,6 +2,7 @@
 #include "collect/waits.h"
 
 #include <errno.h>
+#include <xxhash.h>
 #include <string.h>
 
 _Static_assert(WAIT_BUCKETS == HIST_BUCKETS(WAIT_HIST_BITS), "the buckets of wait_others");
@@ -67,7 +68,7 @@ static int add_set(struct waits *w, struct sets_labels *l, uint32_t *ret)
 	return store_add_set(w->store, l->v, l->n < STORE_SET_MAX ? l->n : STORE_SET_MAX, ret);
 }
 
-/* To whom: the occupant in the arena, or a name for those that are none. n_words: the occupant's and what stands behind. */
+/* Return NULL and the occupant at `at` of the arena, or the name of what is no thread. n_words: of the occupant and its stack. */
 static const char *occupant_of(const struct sampler_half *h, uint32_t at, uint32_t n_words, const struct occupant **ret)
 {
 	*ret = NULL;
@@ -86,20 +87,59 @@ static uint64_t process_hash(uint32_t tgid, uint64_t start_ns)
 	return start_ns ^ (uint64_t)tgid << 40;
 }
 
-/* Is there room for this set among those of the window? */
+/* Does the window have room for this pair? */
 static bool pair_fits(struct pairs *p, const struct sets_labels *l, const struct row *row, const struct occupant *who)
 {
 	return pairs_fit(p, labels_key(l->v, l->n, 0), process_hash(row->tgid, row->start_ns),
 			 process_hash(who->tgid, who->start_ns));
 }
 
+/* Kernel threads of one kind are one program: kworker/0:1 and kworker/u8:2. */
+static size_t kthread_kind(const char *comm)
+{
+	size_t len = strnlen(comm, COMM_SIZE), kind = strcspn(comm, "/:-0123456789");
+	return kind && kind < len ? kind : len;
+}
+
+static uint64_t program_hash(const struct row *row, const struct proc_image *im)
+{
+	char comm[COMM_SIZE + 1] = "";
+	if (im && im->exe)
+		return XXH3_64bits(im->exe->path, strlen(im->exe->path));
+	memcpy(comm, row->comm, COMM_SIZE);
+	return XXH3_64bits(comm, row->kind == ROW_KTHREAD || row->kind == ROW_WAIT ? kthread_kind(comm) : strlen(comm));
+}
+
+void waits_note_stack(struct waits *w, const struct row *row, const struct proc_image *im, uint32_t set, uint32_t stack,
+		      uint32_t event_id)
+{
+	const uint64_t image[] = { row->start_ns, (uint64_t)row->tgid << 32 | row->exec_id };
+	const struct estimate_key key = { event_id, set, XXH3_64bits(image, sizeof(image)), program_hash(row, im) };
+	uint64_t others = (1ull << 2 * row->thinning) - 1; /* waits that a sampled one stands for, itself left out */
+	if (stack == w->no_stack)
+		estimate_add_rest(&w->estimate, &key, row->samples, row->value);
+	else
+		estimate_add_sample(&w->estimate, &key, stack, (uint32_t)row->samples, row->samples * others, row->value * others);
+}
+
+uint64_t waits_estimate(struct waits *w)
+{
+	return w->on ? estimate_divide(&w->estimate, w->store, w->no_stack, w->weight) : 0;
+}
+
+void waits_fini(struct waits *w)
+{
+	estimate_fini(&w->estimate);
+}
+
 void waits_window(struct waits *w)
 {
+	estimate_clear(&w->estimate);
 	pairs_clear(&w->had);
 	pairs_clear(&w->woke);
 }
 
-/* Whom the wait is because of, to the labels of who waited; "(other)" where that is one too many. *ret_cut is left alone unless it was. */
+/* Append the labels of whoever caused the wait, or "(other)" past the window's pair limit: then set *ret_cut. */
 static int add_pair(struct waits *w, struct pairs *pairs, const struct row *row, const struct occupant *who, const struct proc_image *im,
 		    const char *name, struct sets_labels *l, uint32_t *ret_set, bool *ret_cut)
 {
@@ -115,12 +155,12 @@ static int add_pair(struct waits *w, struct pairs *pairs, const struct row *row,
 	return add_set(w, l, ret_set);
 }
 
-/* l: the labels of who waited. */
+/* l: the labels of the thread that waited. */
 static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l,
 		     bool *ret_cut)
 {
 	const struct occupant *who;
-	const char *name = occupant_of(h, row->stack, OCCUPANT_WORDS, &who);
+	const char *name = occupant_of(h, row->occupant, sampler_row_words(row), &who);
 	struct proc_image *im = who ? procs_find(w->sets->procs, who->tgid, row->last_ns) : NULL;
 	uint32_t set;
 	int rc = add_pair(w, &w->had, row, who, im, name, l, &set, ret_cut);
@@ -130,7 +170,7 @@ static int add_blame(struct waits *w, const struct sampler_half *h, const struct
 const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name)
 {
 	const struct occupant *who;
-	*ret_name = occupant_of(h, row->stack, OCCUPANT_WORDS + (uint32_t)row->n_kernel + row->n_user + row->n_python, &who);
+	*ret_name = occupant_of(h, row->occupant, sampler_row_words(row), &who);
 	return who;
 }
 
@@ -140,8 +180,8 @@ int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct 
 	static struct sets_labels l;
 	const char *name;
 	const struct occupant *who = waits_waker(h, row, &name);
-	uint32_t set, at = stack ? *stack : row->stack == OCCUPANT_INTERRUPT ? w->interrupt : w->no_stack;
-	sets_of(w->sets, row, im, SETS_WORK, row->tid & WAIT_KTHREAD, &l);
+	uint32_t set, at = stack ? *stack : row->occupant == OCCUPANT_INTERRUPT ? w->interrupt : w->no_stack;
+	sets_of(w->sets, row, im, SETS_WORK, row->waker_flags & WAIT_KTHREAD, &l);
 	int rc = add_pair(w, &w->woke, row, who, by, name, &l, &set, ret_cut);
 	return rc ? rc : store_add_row(w->store, set, at, w->waker, row->samples * w->weight, row->value);
 }
@@ -150,23 +190,26 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 	      const uint32_t *event_id, bool *ret_cut)
 {
 	static struct sets_labels l; /* 30 KiB */
-	bool kthread = row->n_user & WAIT_KTHREAD;
+	bool kthread = row->wait.flags & WAIT_KTHREAD;
 	uint32_t set, stack;
 	int rc;
-	if (row->kind == ROW_WAIT && row->n_user & WAIT_SUMMED) {
+	if (row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED) {
 		sets_of(w->sets, row, im, SETS_THREAD, kthread, &l);
 		rc = add_set(w, &l, &set);
-		return rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples * w->weight, row->value);
+		rc = rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples * w->weight, row->value);
+		if (!rc)
+			waits_note_stack(w, row, im, set, w->no_stack, event_id[row->event]);
+		return rc;
 	}
 	sets_of(w->sets, row, im, SETS_WORK, kthread, &l);
 	if (row->kind == ROW_BLAME)
 		return add_blame(w, h, row, &l, ret_cut);
-	rc = bucket_stack(w, row->n_kernel, &stack);
+	rc = bucket_stack(w, row->wait.bucket, &stack);
 	rc = rc ? rc : add_set(w, &l, &set);
 	return rc ? rc : store_add_row(w->store, set, stack, w->lengths[row->event == w->runq], row->samples, 0);
 }
 
-/* One more of an event, in nobody's name. */
+/* Add what found no row, for one event. */
 static int add_other(struct waits *w, const struct wait_other *o, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples)
 {
 	return samples || o->ns ? store_add_row(w->store, set, stack, event, samples, o->ns) : 0;
@@ -209,10 +252,10 @@ int waits_add_part(struct waits *w, const struct row *row, const struct proc_ima
 	static struct sets_labels l;
 	struct row of = *row;
 	bool cut, kthread = row->kind == ROW_KTHREAD;
-	of.stack = OCCUPANT_OTHER;
+	of.occupant = OCCUPANT_OTHER;
 	if (row->event == w->off && w->wakers) {
 		of.n_kernel = of.n_user = of.n_python = 0;
-		of.tid = kthread ? WAIT_KTHREAD : 0;
+		of.waker_flags = kthread ? WAIT_KTHREAD : 0;
 		return waits_add_waker(w, NULL, &of, im, NULL, NULL, &cut);
 	}
 	if (row->event != w->runq)

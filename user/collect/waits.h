@@ -2,23 +2,22 @@
 /*
  * Rows about waiting, into the store: each event of waits (off-cpu, runq) has two events more,
  *
- *   off-cpu, runq                  nanoseconds by all labels and stack; "[no stack]" for those that were measured without it
- *   off-cpu.lengths, runq.lengths  how many waits were how long, by the labels of the work alone: the one frame of the stack is
- *                                  the bucket, module WAITS_LENGTHS, its offset the shortest wait in ns; so they merge
- *                                  as all rows do
- *   blame                          waits for a CPU by the labels of the work, and of whose it was (by.comm, by.tenant, ...)
+ *   off-cpu, runq                  nanoseconds by all labels and stack; estimated (collect/estimate.h) for waits whose stack was not
+ *                                  sampled, "[no stack]" where no sample stands for them
+ *   off-cpu.lengths, runq.lengths  how many waits had which length, by the labels of the work alone (no tgid, tid, thread). The
+ *                                  only frame is the bucket: module WAITS_LENGTHS, its offset the shortest wait in ns. So
+ *                                  lengths merge as all rows do
+ *   blame                          runq by the labels of the work and of the thread that had the CPU (by.comm, by.tenant, ...)
+ *   waker                          with --waker: off-cpu by the labels of the work and of the waker (by.comm, ...), with the
+ *                                  waker's stack; WAITS_INTERRUPT where no thread woke it
  *
- * and, where it is asked for,
- *
- *   waker                          the nanoseconds of off-cpu by the labels of the work, and of who ended the wait (by.comm, ...), with
- *                                  the stack of that one; WAITS_INTERRUPT where nobody did
- *
- * They stand for nanoseconds, not for samples.
+ * Values are nanoseconds.
  */
 #ifndef ASCRIBE_COLLECT_WAITS_H
 #define ASCRIBE_COLLECT_WAITS_H
 
 #include "attribute/sets.h"
+#include "collect/estimate.h"
 #include "collect/pairs.h"
 #include "hist_bucket.h"
 #include "sampler/sampler.h"
@@ -32,43 +31,55 @@
 struct waits {
 	const struct sets *sets;
 	struct store_writer *store;
-	unsigned weight; /* samples that each one stands for in the store; times and lengths are what they are */
+	unsigned weight; /* samples of the store per wait: sampler_config.weight. Times and lengths are not scaled */
 	bool on, wakers;
 	uint32_t off, runq;                 /* indices of the events in rows */
 	uint32_t lengths[2], blame, waker;  /* ids of the store: of off, of runq */
 	uint32_t no_stack, interrupt, bucket_module;
-	/* Of this window, as sets: where there is no room the other is "(other)". Who had the CPU; who ended waits. */
-	struct pairs had, woke;
-	struct label victim[2 * SETS_LABELS_MAX]; /* while who had the CPU is being added */
+	struct pairs had, woke; /* of the window: with the thread that had the CPU, with the waker; beyond, "(other)" */
+	struct estimate estimate; /* of the window: stacks of waits that were not sampled */
+	struct label victim[2 * SETS_LABELS_MAX]; /* a copy of the waiting thread's labels, in add_pair */
 	uint32_t bucket[HIST_BUCKETS(WAIT_HIST_BITS)]; /* stacks of the store, plus one; 0: none yet */
 };
 
-/* The events in the store, after those of cfg: all ids are made anew. 0 or -errno. */
+/* Add the events to the store, after those of cfg; ids of before are void. 0 or -errno. */
 int waits_renew(struct waits *w, const struct sampler_config *cfg);
 
 /* A window begins. */
 void waits_window(struct waits *w);
+void waits_fini(struct waits *w);
 
 /*
- * A row of kind ROW_WAIT or ROW_BLAME; im is its process's, event_id[] those of cfg. 0 or -errno;
- * *ret_cut: who had the CPU is one too many of this window. */
+ * A row of a wait was stored with this label set and stack (no_stack: none). im may be NULL. At the end
+ * of the window waits_estimate gives stacks to those without.
+ */
+void waits_note_stack(struct waits *w, const struct row *row, const struct proc_image *im, uint32_t set, uint32_t stack,
+		      uint32_t event_id);
+
+/* Before the window is committed: return how many waits got an estimated stack. */
+uint64_t waits_estimate(struct waits *w);
+
+/*
+ * Add a row of kind ROW_WAIT or ROW_BLAME. im is of its process, or NULL; event_id[] are those of cfg.
+ * 0 or -errno. *ret_cut is set when the pair found no room, and left alone otherwise.
+ */
 int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
 	      const uint32_t *event_id, bool *ret_cut);
 
-/* What found no row of h; what counts as samples is in *ret_stored. 0 or -errno. */
+/* Add the waits of a half that found no row. *ret_stored: those that count as samples. 0 or -errno. */
 int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id, uint64_t *ret_stored);
 
-/* Who woke it, of a row of kind ROW_WAKER: NULL for nobody; *ret_name is then what that is called. */
+/* Return the waker of a ROW_WAKER; NULL: no thread, *ret_name says what. Borrowed from the half. */
 const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name);
 
 /*
- * Such a row. im is of who was blocked, by of the waker; stack is that of the waker in the store, NULL: none was taken. 0 or
- * -errno; *ret_cut: the waker is one too many of this window.
+ * Add a ROW_WAKER. im is of the blocked thread's process, by of the waker's, each NULL when unknown;
+ * stack is the waker's in the store, NULL: none was taken. 0 or -errno; *ret_cut as of waits_add.
  */
 int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
 		    const struct proc_image *by, const uint32_t *stack, bool *ret_cut);
 
-/* A part of a wait that is not over: nobody knows yet who had the CPU, or will end it. */
+/* Add a part of a wait that goes on: its occupant and waker are not known yet. 0 or -errno. */
 int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im);
 
 #endif

@@ -20,7 +20,7 @@ struct event {
 	bool fixed_period;      /* the period of a sample never changes: cpu-clock, task-clock */
 	uint64_t ns_per_sample; /* 0 when a sample does not stand for time */
 	const char *unit;       /* of the event's own count */
-	bool wait;              /* no perf event: bpf/sched.bpf.h makes the rows, off-cpu and runq */
+	bool wait;              /* no perf event: bpf/offcpu.bpf.h makes the rows, off-cpu and runq */
 };
 
 #define EVENT_OFF "off-cpu"

@@ -32,7 +32,7 @@ struct sampler_config {
 	bool resumed;	     /* this process recorded before: what it used until now is counted already */
 	bool jvm_attach;     /* for user/stacks/resolve: ask JVMs for the names of their code */
 	bool wakers;         /* with waits: who ends them */
-	uint64_t wait_ns;    /* waits that are likely to be shorter go without a stack, but for some; 0: 1 ms */
+	uint64_t wait_ns;    /* with waits: how long labels that were read count, and the shortest wait whose waker has a stack; 0: 1 ms */
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 	size_t symbols_bytes; /* of symbol tables that are kept; 0: SYMBOLIZER_TABLE_BYTES */
 };
@@ -91,9 +91,13 @@ int sampler_ring_fd(const struct sampler *s);
 int sampler_poll_copies(struct sampler *s);
 int sampler_copies_fd(const struct sampler *s);
 
+/* Words of a row in its arena: of its stack, of its occupant, or of both. */
+uint32_t sampler_row_words(const struct row *row);
+
 /*
- * Where waits are watched: what is new of those that are not over, words are its stack. After sampler_drain, at the end of each
- * window and after sampler_stop; what of a wait was told here is in no row. 0 or -errno of the iterator.
+ * Report the parts of waits that go on, and sums of waits that are in no half; `words` are those of
+ * sampler_row_words. Call it after sampler_drain, at the end of each window and after sampler_stop:
+ * what it reported is in no row later. 0 or -errno of the iterator; without waits 0.
  */
 int sampler_waits(struct sampler *s, void (*on_wait)(void *ctx, const struct row *row, const uint64_t *words), void *ctx);
 

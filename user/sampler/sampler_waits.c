@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The side of the sampler that watches the scheduler (bpf/sched.bpf.h): loaded, attached and asked only when waits are wanted. */
+/* The sampler's part for waits (bpf/offcpu.bpf.h): its programs are loaded and attached only for events of waits. */
 #include "sampler/sampler_int.h"
 
 #include <bpf/bpf.h>
@@ -156,7 +156,7 @@ int sampler_size_waits(struct sampler *s)
 	struct bpf_program *programs[] = { k->progs.on_thread, k->progs.on_threads, k->progs.on_switch, k->progs.on_wakeup,
 					   k->progs.on_wakeup_new, k->progs.on_migrate };
 	struct bpf_program *wakers[] = { k->progs.on_waking, k->progs.on_switch_waker, k->progs.on_thread_waker, k->progs.on_threads_waker };
-	struct bpf_map *maps[] = { k->maps.waits, k->maps.places, k->maps.spots, k->maps.sched_cpus, k->maps.waits_out, k->maps.wait_others };
+	struct bpf_map *maps[] = { k->maps.waits, k->maps.wait_stacks, k->maps.call_sites, k->maps.sched_cpus, k->maps.waits_out, k->maps.wait_others };
 	int rc = bpf_map__set_autocreate(k->maps.wakings, s->wakers);
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bpf_program__set_autoload(programs[i], s->waits);
@@ -200,19 +200,25 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* Words behind a record of the iterator. */
-static size_t n_words(const struct row *row)
+uint32_t sampler_row_words(const struct row *row)
 {
-	if (row->kind == ROW_WAIT)
+	uint32_t stack = (uint32_t)row->n_kernel + row->n_user + row->n_python;
+	switch (row->kind) {
+	case ROW_WAIT:
 		return 0;
-	if (row->kind == ROW_BLAME)
+	case ROW_BLAME:
 		return OCCUPANT_WORDS;
-	return (size_t)row->n_kernel + row->n_user + row->n_python;
+	case ROW_WAKER:
+		return OCCUPANT_WORDS + stack;
+	default:
+		return stack;
+	}
 }
 
 /*
- * Let the iterator see every thread; what it writes goes, record by record, to on_wait. The kernel has room for 32 KiB; what would not
- * fit any more it asks the program for again, which has told it already: so 8 KiB are read at a time, to which no thread adds 24.
+ * Run the iterator over all threads; pass each record to on_wait. The kernel has room for 32 KiB. It
+ * asks the program again for a thread whose records did not fit, but the program reports a wait once:
+ * so 8 KiB are read at a time, to which no thread adds 24.
  */
 static int iterate(struct bpf_link *threads, void (*on_wait)(void *, const struct row *, const uint64_t *), void *ctx)
 {
@@ -236,7 +242,7 @@ static int iterate(struct bpf_link *threads, void (*on_wait)(void *, const struc
 			if (have - at < sizeof(row))
 				break;
 			memcpy(&row, (char *)buf + at, sizeof(row));
-			size_t size = sizeof(row) + n_words(&row) * sizeof(uint64_t);
+			size_t size = sizeof(row) + sampler_row_words(&row) * sizeof(uint64_t);
 			if (size > sizeof(buf[0]) || have - at < size)
 				break;
 			if (on_wait)
@@ -255,7 +261,7 @@ int sampler_waits(struct sampler *s, void (*on_wait)(void *, const struct row *,
 	return s->threads ? iterate(s->threads, on_wait, ctx) : 0;
 }
 
-/* What is kept of each thread as a waker, and as one that is woken. */
+/* Allocate every thread's storage for wakers. */
 static int make_wakings(struct sampler *s)
 {
 	struct bpf_link *all = bpf_program__attach_iter(s->skel->progs.on_threads_waker, NULL);
@@ -265,8 +271,8 @@ static int make_wakings(struct sampler *s)
 }
 
 /*
- * New threads first, then the old ones, which begin their wait now; only then the scheduler: it then knows each thread that
- * leaves a CPU.
+ * Attach to new threads first, then give storage to the old ones, and only then attach to the
+ * scheduler: then each thread that is switched out has its storage.
  */
 int sampler_attach_waits(struct sampler *s, struct err *err)
 {
@@ -330,8 +336,8 @@ static void await_programs(unsigned n_cpus)
 }
 
 /*
- * All at one instant, for it takes a while; then until none of the programs is under way on any CPU. Threads that end before the iterator
- * sees them still tell what was summed: that of sched_switch stays.
+ * End all waits at one instant, since detaching takes a while; return when no program that runs now is
+ * left. The one on sched_switch stays attached: threads that exit before the iterator flush their sums.
  */
 void sampler_end_waits(struct sampler *s)
 {

@@ -255,6 +255,16 @@ static int encode_rows(struct store_writer *w, struct split *p, struct rows *row
 	return table ? settable_encode(b, &p->table) : 0;
 }
 
+/* Drop rows whose samples moved to others. */
+static void drop_empty_rows(struct rows *rows)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < rows->n; i++)
+		if (rows->v[i].samples)
+			rows->v[n++] = rows->v[i];
+	rows->n = n;
+}
+
 static int write_window(struct store_writer *w, struct block *b, enum space space, const struct store_totals *totals,
 			struct err *err)
 {
@@ -265,6 +275,7 @@ static int write_window(struct store_writer *w, struct block *b, enum space spac
 	if (!rc)
 		rc = totals_encode(&b->column[COLUMN_TOTALS], totals, w->n_lost, w->n_flagged, m->n_lost, m->n_flagged);
 	b->has |= 1u << COLUMN_TOTALS;
+	drop_empty_rows(&w->rows);
 	if (!rc)
 		rc = encode_rows(w, &p, &w->rows, space, b);
 	/* Its parent's range has it in any case: a window that is not on these lists would be taken for summed up. */

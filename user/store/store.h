@@ -141,6 +141,14 @@ int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t
 		  uint64_t value);
 
 /*
+ * Move samples and value of a row of the open window to the same row with another stack. -EINVAL: the
+ * row has less, or would keep a value without samples, or the other row is new and gets no samples.
+ * -ENOENT: there is no such row. Else as store_add_row. After a failure nothing has changed.
+ */
+int store_move_row(struct store_writer *w, uint32_t set, uint32_t event, uint32_t from, uint32_t to, uint64_t samples,
+		   uint64_t value);
+
+/*
  * Write the window durably: dictionaries, then the block, each with fdatasync. t0_ns < t1_ns, realtime; boot_ns is
  * BOOTTIME at t1. After a failure the rows of this window are gone, the store stays valid and the next
  * window may be tried: the caller counts its samples as lost (store_failed).

@@ -455,16 +455,25 @@ static bool same_row(const void *ctx, uint32_t id, const void *key)
 	return a->set == b->set && a->stack == b->stack && a->event == b->event;
 }
 
+static uint32_t find_row(const struct store_writer *w, uint32_t hash, const struct store_row *row)
+{
+	return idhash_find(&w->row_hash, hash, same_row, w, row);
+}
+
+static uint32_t row_hash(struct store_writer *w, const struct store_row *row)
+{
+	const uint32_t key[3] = { row->set, row->stack, row->event };
+	return idhash_hash(&w->row_hash, key, sizeof(key));
+}
+
 int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples,
 		  uint64_t value)
 {
 	const struct dicts *d = &w->s.sym;
 	struct store_row row = { set, stack, event, samples, value };
-	const uint32_t key[3] = { set, stack, event };
 	if (!samples || set >= w->sets.n || stack >= d->n_stacks || event >= d->n_events)
 		return -EINVAL;
-	uint32_t hash = idhash_hash(&w->row_hash, key, sizeof(key));
-	uint32_t id = idhash_find(&w->row_hash, hash, same_row, w, &row);
+	uint32_t hash = row_hash(w, &row), id = find_row(w, hash, &row);
 	if (id != IDHASH_NONE) {
 		w->rows.v[id].samples += samples;
 		w->rows.v[id].value += value;
@@ -478,6 +487,30 @@ int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t
 	if (!rc)
 		idhash_put(&w->row_hash, hash, (uint32_t)w->rows.n - 1);
 	return rc;
+}
+
+int store_move_row(struct store_writer *w, uint32_t set, uint32_t event, uint32_t from, uint32_t to, uint64_t samples,
+		   uint64_t value)
+{
+	const struct store_row old = { .set = set, .stack = from, .event = event };
+	const struct store_row new = { .set = set, .stack = to, .event = event };
+	uint32_t id = find_row(w, row_hash(w, &old), &old), other = find_row(w, row_hash(w, &new), &new);
+	int rc = 0;
+	if (id == IDHASH_NONE)
+		return -ENOENT;
+	const struct store_row *row = &w->rows.v[id];
+	if (samples > row->samples || value > row->value || (samples == row->samples && value < row->value))
+		return -EINVAL;
+	if (other == IDHASH_NONE)
+		rc = store_add_row(w, set, to, event, samples, value);
+	else
+		w->rows.v[other] = (struct store_row){ set, to, event, w->rows.v[other].samples + samples,
+						       w->rows.v[other].value + value };
+	if (rc)
+		return rc;
+	w->rows.v[id].samples -= samples; /* 0: the row is dropped when the window is written */
+	w->rows.v[id].value -= value;
+	return 0;
 }
 
 bool store_writer_is_there(const struct store_writer *w)

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Off-CPU time: how long threads are blocked (event off-cpu: from the switch out to the wake-up) and
+ * runnable (event runq: from the wake-up, or the preemption, to the switch in). Every wait is
+ * measured in nanoseconds.
+ *
+ *            switch out: begin a wait                      switch out: account the wait before
+ *   running ------------------------> blocked --> queue --> running ------------------------> ...
+ *
+ * All work is done when a thread is switched out, also for the wait that ended before: the kernel
+ * still has its arrival and its run queue time (offcpu_schedinfo.bpf.h). So a switch looks at one
+ * thread, and wake-ups are not watched: each tracepoint with a program costs 100 ns by itself.
+ *
+ *   offcpu_types    the maps and structures
+ *   offcpu_clock    the times of a wait, from one of two back-ends: offcpu_schedinfo, offcpu_wakeups
+ *   offcpu_stack    whose stack is taken, and where it is kept
+ *   offcpu_account  rows, and sums per thread
+ *   runq_blame      who had the CPU meanwhile
+ *   offcpu_iter     the iterator over all threads, at the ends of windows
+ *
+ * The programs of the scheduler run with interrupts off and a run queue locked: they allocate nothing.
+ */
+#ifndef ASCRIBE_OFFCPU_BPF_H
+#define ASCRIBE_OFFCPU_BPF_H
+
+#include "offcpu_iter.bpf.h"
+#include "runq_blame.bpf.h"
+
+/* waker.bpf.h: account who ended the wait of the current thread, of which it was blocked for `off` ns. */
+int waker_over(__u32 cpu, struct thread_wait *w, __u64 off);
+
+/* ---- whose waits ---- */
+
+static __always_inline void occupant_identify(struct task_struct *t, struct occupant *who)
+{
+	who->start_ns = t->group_leader->start_boottime;
+	who->exec_id = (__u32)t->self_exec_id;
+	who->tgid = (__u32)t->tgid;
+	who->cgroup = t->cgroups->dfl_cgrp->kn->id;
+	const __u64 *comm = (const void *)&t->comm;
+	who->comm[0] = comm[0];
+	who->comm[1] = comm[1];
+}
+
+/* Does the thread still have the identity of its last switch out? */
+static __always_inline bool identity_holds(struct task_struct *t, const struct thread_wait *w)
+{
+	const __u64 *comm = (const void *)&t->comm;
+	return !((comm[0] ^ w->who.comm[0]) | (comm[1] ^ w->who.comm[1]) | (t->cgroups->dfl_cgrp->kn->id ^ w->who.cgroup) |
+		 ((__u32)t->self_exec_id ^ w->who.exec_id) | ((__u32)t->pid ^ w->tid));
+}
+
+static __always_inline void identity_set(struct task_struct *t, struct thread_wait *w, __u64 set_id)
+{
+	occupant_identify(t, &w->who);
+	w->who.set_id = set_id;
+	w->tid = (__u32)t->pid;
+	w->kthread = !!(t->flags & PF_KTHREAD);
+}
+
+/*
+ * Read the thread's name, cgroup and labels; flush the sums where they changed. Each read of a
+ * process's memory costs 80 ns, so the result counts for a while: 8 wait_ns where the process has no
+ * labels. Unknown processes are asked for only where a stack is taken: there may be thousands per second.
+ */
+static __always_inline void identity_refresh(const struct switch_ctx *s, bool take)
+{
+	struct task_struct *t = s->task;
+	struct thread_wait *w = s->wait;
+	struct sched_cpu *sc = s->sched;
+	bool none = t->flags & PF_KTHREAD;
+	__u64 set_id = 0;
+	sc->image.tgid = (__u32)t->tgid;
+	sc->image.start_ns = t->group_leader->start_boottime;
+	sc->image.exec_id = (__u32)t->self_exec_id;
+	if (!none) {
+		half_enter(s->state, sc, s->cpu);
+		const struct proc_entry *known = proc_find(&sc->image);
+		none = known && !known->n_slots && !known->n_sources;
+		if (!none && (known || take))
+			set_id = read_labels(&sc->image, &sc->flags);
+		half_leave(s->state);
+	}
+	w->fresh_until = s->now + (none ? 8 * cfg.wait_ns : set_id ? cfg.wait_ns : cfg.wait_ns / 8);
+	if (identity_holds(t, w) && set_id == w->who.set_id)
+		return;
+	if (w->summed_since)
+		sums_flush(s->cpu, w);
+	if (sums_are_held(w))
+		w->fresh_until = 0;
+	else
+		identity_set(t, w, set_id);
+}
+
+/* Must the identity be read again? A preempted thread's wait has no expected length: an eighth of the age is allowed. */
+static __always_inline bool identity_is_stale(const struct switch_ctx *s)
+{
+	__u64 age = s->preempted ? cfg.wait_ns / 8 * 7 : 0;
+	return s->now + age >= s->wait->fresh_until || (__u32)s->task->self_exec_id != s->wait->who.exec_id;
+}
+
+/* ---- the end of a wait ---- */
+
+/* Account the blocked part; `summed` is WAIT_SUMMED unless a row with its stack has it. */
+static __always_inline void wait_add_off(const struct switch_ctx *s, const struct wait_parts *p, __u32 summed)
+{
+	if (p->off || p->off_full)
+		sum_add(s->cpu, s->wait, summed | (p->off_full ? 0 : SUM_NO_LENGTH), p->off, p->off_full);
+}
+
+static __always_inline void wait_add_runq(const struct switch_ctx *s, const struct wait_parts *p, __u64 arrived, __u32 summed)
+{
+	if (p->runq || p->runq_full) {
+		sum_add(s->cpu, s->wait, SUM_RUNQ | summed | (p->runq_full ? 0 : SUM_NO_LENGTH), p->runq, p->runq_full);
+		blame_wait(s, arrived, p->here, p->elsewhere);
+	} else if (s->wait->state & WAIT_BLOCKED) { /* it ran at once: a length, too */
+		sum_add(s->cpu, s->wait, SUM_RUNQ, 0, 0);
+	}
+}
+
+/* Account the wait that ended when the thread arrived on this CPU. Return how long it was blocked. */
+static __always_inline __u64 wait_end(const struct switch_ctx *s, __u64 since, __u64 arrived)
+{
+	struct thread_wait *w = s->wait;
+	struct wait_times t = { .began = w->began, .since = since, .arrived = arrived, .blocked = w->state & WAIT_BLOCKED };
+	__u64 from = waits_from;
+	__u32 left = 3; /* bit 0: blocked time, bit 1: run queue time is in no row with a stack */
+	BACKEND(queued, w, s->task, &t);
+	if (unlikely(since < from)) {
+		t.since = from;
+		t.began = 0;
+	}
+	if (unlikely(arrived < t.since))
+		return 0;
+	struct wait_parts p = split_wait(&t);
+	call_site_learn(w, p.off + p.runq); /* a sample stands for both */
+	w->last_ns = arrived;
+	if (unlikely(w->stack)) {
+		left = rows_add_stacked(s->cpu, w, p.off, p.runq);
+		w->stack = 0;
+	}
+	if (!w->summed_since)
+		w->summed_since = arrived;
+	wait_add_off(s, &p, left & 1 ? WAIT_SUMMED : 0);
+	wait_add_runq(s, &p, arrived, left & 2 ? WAIT_SUMMED : 0);
+	return p.off;
+}
+
+/* ---- the switch ---- */
+
+/* Begin the wait of the thread that is switched out. */
+static __always_inline void wait_begin(const struct switch_ctx *s)
+{
+	struct thread_wait *w = s->wait;
+	bool blocked = !s->preempted && s->task->__state, take = stack_is_sampled(s, blocked);
+	if (unlikely(take || identity_is_stale(s))) {
+		identity_refresh(s, take);
+		if (take) {
+			__u32 key = half_enter(s->state, s->sched, s->cpu);
+			w->stack = wait_stack_unwind(s->ctx, s->task, s->sched, key, (__u32)s->task->pid);
+			half_leave(s->state);
+		}
+	}
+	w->before = 0;
+	w->moved = 0;
+	BACKEND(begin, w, s->task, s->cpu);
+	w->state = blocked ? WAIT_BLOCKED : WAIT_RUNNABLE;
+	w->began = s->now;
+	w->since = s->now;
+}
+
+/*
+ * Account the wait before, and begin the next one. Return when the thread arrived on this CPU.
+ * with_wakers: a constant, so that the code for wakers is not there when nobody asked for them.
+ */
+static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wakers)
+{
+	struct thread_wait *w = s->wait;
+	if (unlikely(!w->tid)) /* a new thread, or one that waited when recording began */
+		identity_set(s->task, w, w->who.set_id);
+	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, arrived = arrival(s), off = 0;
+	if (since) {
+		off = wait_end(s, since + BACKEND(unseen, s, arrived), arrived);
+		if (unlikely(s->now - w->summed_since > SUMS_MAX_NS))
+			sums_flush(s->cpu, w);
+	}
+	if (with_wakers)
+		waker_over(s->cpu, w, off);
+	if (unlikely(w->stack)) {
+		wait_stack_free(w->stack, (__u32)s->task->pid);
+		w->stack = 0;
+	}
+	if (unlikely(s->task->__state & TASK_DEAD) ||
+	    (cfg.selection != SELECTION_NONE && !is_selected((__u32)s->task->tgid, (__u32)s->task->pid))) {
+		if (w->summed_since)
+			sums_flush(s->cpu, w);
+		return arrived;
+	}
+	wait_begin(s);
+	return arrived;
+}
+
+/* Note who had this CPU in [begin, s->now). */
+static __always_inline void run_add(const struct switch_ctx *s, __u64 begin)
+{
+	struct task_struct *prev = s->task;
+	__u64 at = s->sched->head + 1;
+	barrier_var(at);
+	struct cpu_run *run = &s->sched->runs[at & (CPU_RUNS - 1)];
+	run->begin = begin;
+	run->end = s->now;
+	if (s->wait) {
+		run->who = s->wait->who;
+	} else if (prev->pid) {
+		count_untracked(s->cpu);
+		occupant_identify(prev, &run->who);
+		run->who.set_id = 0;
+	} else {
+		run->who = (struct occupant){ .start_ns = OCCUPANT_IDLE };
+	}
+	s->sched->head++;
+}
+
+static __always_inline void sched_switched(__u64 *ctx, bool with_wakers)
+{
+	struct switch_ctx s = { .ctx = ctx, .task = (void *)ctx[1], .preempted = ctx[0] & 1 };
+	s.cpu = bpf_get_smp_processor_id();
+	s.state = bpf_map_lookup_elem(&cpu_states, &s.cpu);
+	s.sched = bpf_map_lookup_elem(&sched_cpus, &s.cpu);
+	if (s.cpu >= cfg.n_cpus || !s.state || !s.sched)
+		return;
+	s.clock = BACKEND(clock, s.task);
+	s.now = clock_boot(s.sched, s.clock);
+	if (unlikely(s.now >= waits_until)) {
+		if (s.task->__state & TASK_DEAD)
+			sums_flush_last(s.task, s.cpu);
+		return;
+	}
+	__u64 at = s.sched->head;
+	barrier_var(at);
+	s.last = &s.sched->runs[at & (CPU_RUNS - 1)];
+	s.wait = s.task->pid ? bpf_task_storage_get(&waits, s.task, 0, 0) : 0;
+	run_add(&s, s.wait ? switch_out(&s, with_wakers) : s.last->end);
+	BACKEND(entered, (struct task_struct *)ctx[2], s.now);
+}
+
+SEC("tp_btf/sched_switch")
+int on_switch(__u64 *ctx)
+{
+	sched_switched(ctx, false);
+	return 0;
+}
+
+/* Loaded for the back-end of wake-ups. */
+SEC("tp_btf/sched_wakeup")
+int on_wakeup(__u64 *ctx)
+{
+	struct task_struct *t = (void *)ctx[0];
+	struct thread_wait *w = bpf_task_storage_get(&waits, t, 0, 0);
+	if (w)
+		wakeups_woken(w, t);
+	return 0;
+}
+
+/* Loaded for the back-end of sched_info. */
+SEC("tp_btf/sched_migrate_task")
+int on_migrate(__u64 *ctx)
+{
+	struct task_struct *t = (void *)ctx[0];
+	struct thread_wait *w = bpf_task_storage_get(&waits, t, 0, 0);
+	if (w)
+		schedinfo_migrated(w, t);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int on_wakeup_new(__u64 *ctx)
+{
+	struct task_struct *t = (void *)ctx[0];
+	struct thread_wait *w = bpf_task_storage_get(&waits, t, 0, 0);
+	if (!w || (cfg.selection != SELECTION_NONE && !is_selected((__u32)t->tgid, (__u32)t->pid)))
+		return 0;
+	__u64 now = bpf_ktime_get_boot_ns();
+	w->stack = 0;
+	w->who.set_id = 0;
+	w->state = WAIT_RUNNABLE;
+	w->before = 0;
+	w->moved = 0;
+	BACKEND(new, w, t, now);
+	w->began = w->since = now;
+	return 0;
+}
+
+/*
+ * Allocate storage in the parent, where memory can be had. The kernel keeps few pieces ready and
+ * refills them in an interrupt that it raises when there are few: so try again.
+ */
+SEC("tp_btf/sched_process_fork")
+int on_thread(__u64 *ctx)
+{
+	for (int i = 0; i < STORAGE_TRIES; i++)
+		if (bpf_task_storage_get(&waits, (struct task_struct *)ctx[1], 0, BPF_LOCAL_STORAGE_GET_F_CREATE))
+			break;
+	return 0;
+}
+
+SEC("iter/task")
+int on_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *t = ctx->task;
+	__u64 now = bpf_ktime_get_boot_ns();
+	if (t && waits_begin)
+		iter_begin_thread(t, now);
+	else if (t)
+		iter_report_thread(ctx->meta->seq, t, now);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Estimate the stacks of waits that were not sampled.
+ *
+ * Every wait is measured, but the stack of a wait is taken only with a known probability p
+ * (bpf/offcpu_stack.bpf.h). A sampled wait of y ns is stored with its own stack, and stands for
+ * y * (1/p - 1) ns more. The time of all other waits is known exactly per label set; at the end of a
+ * window it is divided among the stacks in proportion to what their samples stand for:
+ *
+ *   1. samples of the same event and label set, where there are ESTIMATE_ENOUGH;
+ *   2. else of the same event and process image, where there are as many;
+ *   3. else of the same event and program (executable, or the name of a kernel thread);
+ *   4. else the time stays under "[no stack]".
+ *
+ * Sums per label set are exact: time only moves from "[no stack]" to stacks. Time per stack is an
+ * unbiased estimate, but for the bias of a ratio, which falls with the number of samples: the shares
+ * of a few samples favour stacks that are sampled often. So a group needs ESTIMATE_ENOUGH.
+ */
+#ifndef ASCRIBE_COLLECT_ESTIMATE_H
+#define ASCRIBE_COLLECT_ESTIMATE_H
+
+#include "store/store.h"
+
+#define ESTIMATE_MAX (1u << 17) /* distinct samples, and distinct rests, of one window; 48 bytes each */
+#define ESTIMATE_ENOUGH 8 /* samples */
+#define ESTIMATE_POINTS 4 /* stacks that a label set takes from a wider group at most */
+
+/* Where waits belong; set and event are ids of the store, the others hashes. */
+struct estimate_key {
+	uint32_t event, set;
+	uint64_t image, program;
+};
+
+struct estimate_item {
+	struct estimate_key key;
+	uint32_t stack; /* of samples */
+	uint32_t n_samples;
+	uint64_t n, ns; /* waits that are without a stack, or that the samples stand for */
+};
+
+struct estimate_list {
+	struct estimate_item *v;
+	size_t n, cap;
+};
+
+struct estimate {
+	struct estimate_list samples, rest;
+};
+
+void estimate_fini(struct estimate *e);
+
+/* A window begins. Keeps its memory. */
+void estimate_clear(struct estimate *e);
+
+/*
+ * n_samples waits were stored with this stack. They stand for n waits, ns in all, that were not sampled;
+ * 0: they are always sampled. Without room or memory they are left out.
+ */
+void estimate_add_sample(struct estimate *e, const struct estimate_key *key, uint32_t stack, uint32_t n_samples, uint64_t n,
+			 uint64_t ns);
+
+/* n waits, ns in all, were stored without a stack. Without room or memory they stay so. */
+void estimate_add_rest(struct estimate *e, const struct estimate_key *key, uint64_t n, uint64_t ns);
+
+/*
+ * Divide the rest: move rows of the open window from stack `no_stack` to the samples' stacks. Each
+ * wait counts `weight` samples in the store. Return how many waits moved.
+ */
+uint64_t estimate_divide(struct estimate *e, struct store_writer *store, uint32_t no_stack, unsigned weight);
+
+#endif
