@@ -51,6 +51,7 @@ struct reuse_cpu {
 	__u64 sp;             /* of the frame before: a recording's */
 	__u32 slot_at;        /* that of the thread in hand */
 	__u32 taken;          /* frames that this walk reused */
+	__u64 searched;       /* this walk began as a search */
 };
 
 struct {
@@ -90,11 +91,13 @@ static __always_inline void reuse_begin(struct unwind_cpu *c, struct task_struct
 		return;
 	r->slot_at = (__u32)t->pid;
 	r->taken = 0;
+	r->searched = 0;
 	r->sp = c->state.sp;
 	struct reuse_slot *slot = reuse_slot(r);
 	__u64 start_ns = t->start_boottime;
 	if (slot->n && slot->tid == (__u32)t->pid && slot->ranges == ranges && slot->start_ns == start_ns) {
 		c->state.reuse = REUSE_SEARCH;
+		r->searched = 1;
 		return;
 	}
 	slot->tid = (__u32)t->pid;
@@ -191,12 +194,13 @@ __noinline __u32 reuse_take(__u32 key, __u32 from, __u32 max)
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	struct unwind_cpu *c = unwind_cpu();
 	struct reuse_cpu *r = reuse_cpu();
-	if (!h || !c || !r || from > KERNEL_FRAMES_MAX + USER_FRAMES_MAX - REUSE_FRAMES)
+	__u64 *out = h ? stack_part(arena_ptr(h, h->arena_used), from, REUSE_FRAMES) : 0;
+	if (!out || !c || !r)
 		return 0;
 	struct unwind_state *s = &c->state;
 	struct reuse_slot *slot = reuse_slot(r);
 	struct reuse_frame *f = reuse_frame(slot, c->at);
-	__u64 *out = arena_ptr(h, h->arena_used) + from, base = s->sp;
+	__u64 base = s->sp;
 	__u64 bytes = reuse_frame(slot, slot->n - 1)->sp - base;
 	__u32 n = 0, more = slot->n - 1 - c->at;
 	c->state.reuse = REUSE_OFF;
@@ -226,12 +230,14 @@ __noinline __u32 reuse_take(__u32 key, __u32 from, __u32 max)
 	return n;
 }
 
-/* The walk found n frames. Where most of them had to be found by rules, the next one records them anew. */
-static __always_inline void reuse_end(bool searched, __u32 n)
+/* The walk is over. Where most of the frames had to be found by rules, the next one records them anew. */
+__noinline int reuse_end(void)
 {
+	struct unwind_cpu *c = unwind_cpu();
 	struct reuse_cpu *r = reuse_cpu();
-	if (r && searched && r->taken * 2 + 4 < (n < REUSE_FRAMES ? n : REUSE_FRAMES))
+	if (c && r && r->searched && r->taken * 2 + 4 < (c->n < REUSE_FRAMES ? c->n : REUSE_FRAMES))
 		reuse_slot(r)->n = 0;
+	return 0;
 }
 
 /* unwind_walk.h: has the walk come to a frame that is recorded? */

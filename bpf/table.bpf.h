@@ -72,50 +72,61 @@ static __always_inline __u64 *arena_tail(struct half *h)
 	return arena_ptr(h, h->arena_used);
 }
 
+/*
+ * Word `from` of the stack at `base`, with room for n words; NULL when that is more than a stack has. In 64 bits and behind
+ * a barrier: Linux 6.1 forgets a bound that was checked in another copy.
+ */
+static __always_inline __u64 *stack_part(__u64 *base, __u64 from, __u64 n)
+{
+	barrier_var(from);
+	return from > STACK_WORDS_MAX - n ? 0 : base + from;
+}
+
 /* Words of a stack that one call looks at: the verifier follows each turn of a loop, and checks global functions once. */
 #define WORDS_PART 128
 _Static_assert(STACK_WORDS_MAX % WORDS_PART == 0, "a part that begins within a stack ends in the arena");
 
-/* The next WORDS_PART of the n words at `at` of the half `key`, from number `from` on, into `hash`. */
-__noinline __u64 hash_part(__u32 key, __u32 at, __u32 from, __u32 n, __u64 hash)
+/* The next WORDS_PART of the n words at the tail of the half `key`, from number `from` on, into `hash`. */
+__noinline __u64 hash_part(__u32 key, __u32 from, __u32 n, __u64 hash)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (!h || from > STACK_WORDS_MAX - WORDS_PART)
+	__u64 *w = h ? stack_part(arena_ptr(h, h->arena_used), from, WORDS_PART) : 0;
+	if (!w)
 		return hash;
-	__u64 *w = arena_ptr(h, at) + from;
 	for (__u32 i = 0; i < WORDS_PART && from + i < n; i++)
 		hash = mix(hash, w[i]);
 	return hash;
 }
 
-/* Hash of n words at `at` of the half `key`; never 0, which marks a free place. */
-__noinline __u64 hash_words(__u32 key, __u32 at, __u32 n)
-{
-	__u64 hash = mix(0x5851f42d4c957f2dull, n);
-	for (__u32 i = 0; i < STACK_WORDS_MAX && i < n; i += WORDS_PART)
-		hash = hash_part(key, at, i, n, hash);
-	return hash | 1;
-}
-
-/* Are the next WORDS_PART of n words at a and at b of the half `key` the same, from number `from` on? */
-__noinline int same_part(__u32 key, __u32 a, __u32 b, __u32 from, __u32 n)
+/* Are the next WORDS_PART of n words at `at` and at the tail of the half `key` the same, from number `from` on? */
+__noinline int same_part(__u32 key, __u32 at, __u32 from, __u32 n)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (!h || from > STACK_WORDS_MAX - WORDS_PART)
+	__u64 *x = h ? stack_part(arena_ptr(h, at), from, WORDS_PART) : 0, differ = 0;
+	__u64 *y = h ? stack_part(arena_ptr(h, h->arena_used), from, WORDS_PART) : 0;
+	if (!x || !y)
 		return 0;
-	__u64 *x = arena_ptr(h, a) + from, *y = arena_ptr(h, b) + from, differ = 0;
 	for (__u32 i = 0; i < WORDS_PART && from + i < n; i++)
 		differ |= x[i] ^ y[i];
 	return !differ;
 }
 
-/* Are n words at a and at b of the half `key` the same? */
-__noinline int same_words(__u32 key, __u32 a, __u32 b, __u32 n)
+/* Hash of the n words at the tail of the half `key`; never 0, which marks a free place. */
+static __always_inline __u64 hash_words(__u32 key, __u32 n)
+{
+	__u64 hash = mix(0x5851f42d4c957f2dull, n);
+	for (__u32 i = 0; i < STACK_WORDS_MAX && i < n; i += WORDS_PART)
+		hash = hash_part(key, i, n, hash);
+	return hash | 1;
+}
+
+/* Are the n words at `at` and at the tail of the half `key` the same? */
+static __always_inline bool same_words(__u32 key, __u32 at, __u32 n)
 {
 	for (__u32 i = 0; i < STACK_WORDS_MAX && i < n; i += WORDS_PART)
-		if (!same_part(key, a, b, i, n))
-			return 0;
-	return 1;
+		if (!same_part(key, at, i, n))
+			return false;
+	return true;
 }
 
 /*
@@ -124,11 +135,11 @@ __noinline int same_words(__u32 key, __u32 a, __u32 b, __u32 n)
  */
 __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_python)
 {
-	__u32 n = n_kernel + n_user + n_python, lengths = stack_lengths_word(n_kernel, n_user, n_python);
+	__u32 lengths = stack_lengths_word(n_kernel, n_user, n_python), n = n_kernel + n_user + n_python;
+	__u64 hash = hash_words(key, n);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!h)
 		return -1 - COUNTER_stacks_full;
-	__u64 hash = hash_words(key, h->arena_used, n);
 	struct stack_ref *r = 0;
 	for (__u32 p = 0; p < REF_PROBES; p++) {
 		r = ref_at(h, (__u32)(hash >> 16) + p);
@@ -145,7 +156,7 @@ __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_pyt
 	}
 	if (r->hash != hash)
 		return -1 - COUNTER_stacks_full;
-	if (r->lengths != lengths || !same_words(key, r->at, h->arena_used, n))
+	if (r->lengths != lengths || !same_words(key, r->at, n))
 		return -1 - COUNTER_stack_collision;
 	return (int)r->at;
 }

@@ -73,7 +73,8 @@ struct {
 struct unwind_cpu {
 	struct unwind_state state;
 	saved_regs regs;
-	__u32 at;    /* in a search: the next frame of the slot; in a recording: how many there are */
+	__u32 at; /* the recorded frame that a search has come to */
+	__u32 n;  /* frames found */
 };
 
 struct {
@@ -156,43 +157,59 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	return e ? e->ranges : 0;
 }
 
-/* The next frames of the state's stack, `max` at most, from word `from` at the tail of half `key` on: as unwind_frames. */
-__noinline __u32 unwind_part(__u32 key, __u32 from, __u32 max)
-{
-	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	struct unwind_state *s = unwind_state();
-	return h && s ? unwind_frames(s, arena_ptr(h, h->arena_used), from, max) : COUNTER_no_user_stack;
-}
-
-/*
- * The user frames of the current thread, `max` at most, written behind n_kernel words at the tail of half `key`: their
- * number << 8 | the counter that says why they end. The registers are those of 64-bit user code.
- */
-__noinline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges, __u32 max)
+/* Set the state to where the current thread left user mode, in 64-bit code. 0, or its registers cannot be read. */
+__noinline int unwind_prepare(__u64 ranges)
 {
 	struct unwind_cpu *c = unwind_cpu();
 	struct task_struct *t = bpf_get_current_task_btf();
-	__u32 n = 0, end = COUNTER_truncated;
 	if (!c)
-		return COUNTER_no_user_stack;
+		return -1;
 	/* Entering the kernel from user mode, for whatever reason, leaves the user's registers here. */
 	const void *saved = (const void *)bpf_task_pt_regs(t);
 	if (bpf_probe_read_kernel(&c->regs, sizeof(c->regs), saved))
-		return COUNTER_no_user_stack;
+		return -1;
 	unwind_begin(&c->state, unwind_registers(c->state.reg, &c->regs), ranges);
 	reuse_begin(c, t, ranges);
-	bool searched = c->state.reuse == REUSE_SEARCH;
-	for (int i = 0; i <= USER_FRAMES_MAX / UNWIND_PART && end == COUNTER_truncated && n < max; i++) {
-		__u32 found = unwind_part(key, n_kernel + n, max - n);
-		n += found >> 8;
-		end = found & 0xff;
-		if (end != UNWIND_KNOWN)
-			continue;
-		n += reuse_take(key, n_kernel + n, max - n);
-		end = COUNTER_truncated;
+	c->n = 0;
+	return 0;
+}
+
+/*
+ * The next frames of the state's stack, up to `max` in all, behind n_kernel words and those found before at the tail of half
+ * `key`. Their number, with those before, << 8 | the counter that says why they end; `truncated`: there may be more.
+ */
+__noinline __u32 unwind_part(__u32 key, __u32 n_kernel, __u32 max)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	struct unwind_cpu *c = unwind_cpu();
+	if (!h || !c || c->n > max)
+		return COUNTER_no_user_stack;
+	__u32 found = unwind_frames(&c->state, arena_ptr(h, h->arena_used), n_kernel + c->n, max - c->n);
+	c->n += found >> 8;
+	if ((found & 0xff) != UNWIND_KNOWN)
+		return c->n << 8 | (found & 0xff);
+	if (c->n < max)
+		c->n += reuse_take(key, n_kernel + c->n, max - c->n);
+	return c->n << 8 | COUNTER_truncated;
+}
+
+/*
+ * The user frames of the current thread, `max` at most, written behind n_kernel words at the tail of half `key`: as
+ * unwind_part. Inlined: on Linux 6.1 the calls below may need no more of the stack.
+ */
+static __always_inline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges, __u32 max)
+{
+	__u32 found = COUNTER_no_user_stack;
+	if (unwind_prepare(ranges))
+		return found;
+	/* One part more: a part ends early where recorded frames begin. */
+	for (int i = 0; i <= USER_FRAMES_MAX / UNWIND_PART + 1; i++) {
+		found = unwind_part(key, n_kernel, max);
+		if ((found & 0xff) != COUNTER_truncated || found >> 8 >= max)
+			break;
 	}
-	reuse_end(searched, n);
-	return n << 8 | end;
+	reuse_end();
+	return found;
 }
 
 #define ASKED_RECENTLY_NS 250000000ull
@@ -235,9 +252,10 @@ __noinline __u32 follow_part(__u32 key, __u32 from, __u32 max)
 		__u64 next, ret;
 	} frame;
 	__u32 n = 0;
-	if (!h || !s || from > KERNEL_FRAMES_MAX + USER_FRAMES_MAX - UNWIND_PART)
+	__u64 *out = h ? stack_part(arena_ptr(h, h->arena_used), from, UNWIND_PART) : 0, fp;
+	if (!out || !s)
 		return 0;
-	__u64 *out = arena_ptr(h, h->arena_used) + from, fp = s->fp;
+	fp = s->fp;
 	for (; n < UNWIND_PART && n < max; n++) {
 		if (fp < NO_PAGE || bpf_probe_read_user(&frame, sizeof(frame), (void *)fp))
 			break;
@@ -254,9 +272,10 @@ __noinline __u32 follow_frames(__u32 key, __u32 n_kernel, __u64 ip, __u64 fp, __
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	struct unwind_state *s = unwind_state();
 	__u32 n = 1;
-	if (!h || !s || n_kernel > KERNEL_FRAMES_MAX)
+	__u64 *out = h ? stack_part(arena_ptr(h, h->arena_used), n_kernel, 1) : 0;
+	if (!out || !s)
 		return 0;
-	arena_ptr(h, h->arena_used)[n_kernel] = ip;
+	*out = ip;
 	s->fp = fp;
 	for (int i = 0; i < USER_FRAMES_MAX / UNWIND_PART && n < max; i++) {
 		__u32 more = follow_part(key, n_kernel + n, max - n);
