@@ -994,7 +994,7 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 	symbolizer_stats(c->symbolizer, &ret->symbols);
 	sandbox_stats(c->sandbox, &ret->parsing);
 	proc_reader_stats(&ret->reading);
-	resolver_stats(c->resolver, &ret->jit, &ret->modules);
+	resolver_jit_stats(c->resolver, &ret->jit);
 	ret->sampled = ret->stored + sampler_pending(c->sampler);
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		ret->sampled += window_cpu(c->window, i)->stored;

@@ -75,7 +75,6 @@ struct collector_progress {
 	struct sandbox_stats parsing;
 	struct reader_stats reading;
 	struct jits_stats jit;
-	struct modules_stats modules;
 };
 
 void collector_progress(struct collector *c, struct collector_progress *ret);

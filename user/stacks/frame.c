@@ -43,7 +43,7 @@ int frame_symbol(struct frames *f, const struct user_frame *u, struct symbol *re
 	int rc = frame_find_symbol(u, ret);
 	if (rc != -EBADF)
 		return rc;
-	rc = modules_wake(f->modules, u->module, u->im, u->map);
+	rc = modules_reopen(f->modules, u->module, u->im, u->map);
 	return rc ? rc : frame_find_symbol(u, ret);
 }
 

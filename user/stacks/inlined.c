@@ -126,7 +126,7 @@ static int take_place(struct inlined *x, const struct wanted *w, const struct li
 	return rc ? rc : places_add(x->places, w->module->identity, w->vaddr, out, n_out);
 }
 
-struct asked {
+struct lines_request {
 	struct inlined *x;
 	const struct wanted *v;
 	int rc;
@@ -134,7 +134,7 @@ struct asked {
 
 static void take_lines(void *ctx, size_t i, const struct line_frame *frames, size_t n)
 {
-	struct asked *a = ctx;
+	struct lines_request *a = ctx;
 	if (!a->rc)
 		a->rc = take_place(a->x, &a->v[i], frames, n);
 }
@@ -144,7 +144,7 @@ static int ask(struct inlined *x, const struct wanted *v, size_t n)
 {
 	uint64_t vaddrs[BATCH_MAX], begin = now_ns();
 	struct binary *b = v->module->binary;
-	struct asked a = { .x = x, .v = v };
+	struct lines_request a = { .x = x, .v = v };
 	struct symbol sym;
 	if (is_over(x) || binary_find(b, v->vaddr, &sym) == -EAGAIN)
 		return -EAGAIN;
@@ -202,7 +202,7 @@ int inlined_frames(struct inlined *x, const struct user_frame *u, bool put_off, 
 		return -ENOENT;
 	size_t n = places_find(x->places, w.module->identity, w.vaddr, &known);
 	if (!n) {
-		int rc = modules_wake(x->frames->modules, u->module, u->im, u->map);
+		int rc = modules_reopen(x->frames->modules, u->module, u->im, u->map);
 		if (!rc && put_off && want(x, &w))
 			return -EINPROGRESS;
 		rc = rc ? rc : ask(x, &w, 1);

@@ -208,7 +208,7 @@ static void idle_add(struct module *m)
 {
 	struct modules *ms = m->owner;
 	if (m->binary)
-		binary_rest(m->binary);
+		binary_close_files(m->binary);
 	m->idle_bytes = sizeof(*m) + strlen(m->path) + (m->binary ? binary_kept_memory(m->binary) : 0);
 	m->older = ms->newest;
 	*(m->older ? &m->older->newer : &ms->oldest) = m;

@@ -71,7 +71,7 @@ bool module_is_late(const struct module *m);
  * Open the files of a module that is mapped at map, if they are closed. 0; -ENOENT: they are not to be had; -EAGAIN: not now. A
  * file that was opened stays open while somebody maps it.
  */
-int modules_wake(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map);
+int modules_reopen(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map);
 
 /* Hold it, and let go of it. module_put is for procs_new, too. */
 void module_hold(struct module *m);

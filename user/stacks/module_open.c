@@ -103,7 +103,7 @@ bool modules_take_downloads(struct modules *ms)
 		if (m)
 			binary_expect_debug(m->binary, false);
 		if (m && !m->refs)
-			binary_rest(m->binary);
+			binary_close_files(m->binary);
 		if (got.fd >= 0)
 			close(got.fd);
 	}
@@ -220,19 +220,19 @@ static int take_again(struct modules *ms, struct module *m, const struct proc_im
 	content_id(b, o, id);
 	rc = memcmp(m->id, id, sizeof(id)) ? -ENOENT : find_debug(b, im->tgid, map->file->path);
 	if (!rc)
-		binary_wake(m->binary, b);
+		binary_reopen(m->binary, b);
 	binary_free(b);
 	return rc;
 }
 
-int modules_wake(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
+int modules_reopen(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
 {
 	unsigned try = 0;
 	struct proc_opened o;
 	int rc = -ENOENT;
 	if (!m->binary || m->again.n > SYMBOLS_AGAIN_MAX)
 		return -ENOENT;
-	if (!binary_rests(m->binary))
+	if (!binary_is_closed(m->binary))
 		return 0;
 	if (!symbols_is_due(&m->again))
 		return -EAGAIN;

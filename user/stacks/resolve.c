@@ -88,10 +88,9 @@ void resolver_forget(struct resolver *r)
 	jits_forget(r->jits);
 }
 
-void resolver_stats(const struct resolver *r, struct jits_stats *ret_jit, struct modules_stats *ret_modules)
+void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret)
 {
-	jits_stats(r->jits, ret_jit);
-	modules_stats(r->modules, ret_modules);
+	jits_stats(r->jits, ret);
 }
 
 /* ---- files ---- */
@@ -124,7 +123,7 @@ int resolver_parse(struct resolver *r, const struct proc_image *im, const struct
 {
 	struct module *m = modules_of(r->modules, im, map);
 	struct sandbox_call c = *call;
-	int fd, rc = m && m->binary ? modules_wake(r->modules, m, im, map) : -ENODATA;
+	int fd, rc = m && m->binary ? modules_reopen(r->modules, m, im, map) : -ENODATA;
 	if (rc)
 		return symbols_is_late(rc) ? rc : -ENODATA;
 	fd = binary_fd(m->binary);
@@ -189,7 +188,7 @@ static void note_flags(const struct user_frame *u, struct resolver_flags *flags)
 {
 	const struct module *m = u->module;
 	const struct binary *b = m->binary;
-	bool late = b && !binary_rests(b) ? binary_is_late(b) : module_is_late(m);
+	bool late = b && !binary_is_closed(b) ? binary_is_late(b) : module_is_late(m);
 	flags->names_late |= late;
 	flags->names_refused |= m->refused || (b && !late && binary_refused(b));
 }

@@ -118,7 +118,7 @@ void resolver_begin(struct resolver *r, unsigned drain_ms);
 /* Let go of what belongs to processes that procs has forgotten. */
 void resolver_forget(struct resolver *r);
 
-void resolver_stats(const struct resolver *r, struct jits_stats *ret_jit, struct modules_stats *ret_modules);
+void resolver_jit_stats(const struct resolver *r, struct jits_stats *ret);
 
 /* The stack of idle CPUs. */
 int resolver_idle(struct resolver *r, uint32_t *ret_stack);

@@ -34,7 +34,7 @@ struct binary {
 	bool lines_bad;      /* its DWARF is not asked again */
 	bool debug_lines;    /* debug_fd has DWARF */
 	bool evicted;        /* table is gone, but may be read again */
-	bool resting;        /* its files were closed */
+	bool closed;         /* its files were closed */
 	bool debug_sent;     /* debug_fd came from a server: it cannot be opened again */
 	bool expecting;      /* a debug file may come, even after the symbols were read */
 	int load_rc;         /* kept: a file that lies is not read again */
@@ -132,7 +132,7 @@ int binary_open_memory(struct binary **ret, const void *image, size_t size, cons
 	return 0;
 }
 
-static void close_files(struct binary *b)
+static void close_all(struct binary *b)
 {
 	if (b->fd >= 0)
 		close(b->fd);
@@ -147,7 +147,7 @@ void binary_free(struct binary *b)
 	if (!b)
 		return;
 	symbolizer_remove(b->symbolizer, &b->keep);
-	close_files(b);
+	close_all(b);
 	known_fini(&b->known);
 	cells_fini(&b->cells);
 	table_fini(&b->table);
@@ -155,7 +155,7 @@ void binary_free(struct binary *b)
 	free(b);
 }
 
-void binary_rest(struct binary *b)
+void binary_close_files(struct binary *b)
 {
 	if (b->fd < 0 || b->expecting)
 		return;
@@ -165,15 +165,15 @@ void binary_rest(struct binary *b)
 		b->debug_fd = -1;
 	}
 	b->fd = -1;
-	b->resting = true;
+	b->closed = true;
 }
 
-bool binary_rests(const struct binary *b)
+bool binary_is_closed(const struct binary *b)
 {
-	return b->resting;
+	return b->closed;
 }
 
-void binary_wake(struct binary *b, struct binary *from)
+void binary_reopen(struct binary *b, struct binary *from)
 {
 	b->fd = from->fd;
 	from->fd = -1;
@@ -182,7 +182,7 @@ void binary_wake(struct binary *b, struct binary *from)
 		b->debug_lines = from->debug_lines;
 		from->debug_fd = -1;
 	}
-	b->resting = false;
+	b->closed = false;
 }
 
 int binary_fd(const struct binary *b)
@@ -284,7 +284,7 @@ static int lines_fd(const struct binary *b)
 static void close_if_done(struct binary *b)
 {
 	if (lines_fd(b) < 0 && !b->expecting && !b->symbolizer)
-		close_files(b);
+		close_all(b);
 }
 
 static bool same_build_id(const struct facts *a, const struct facts *b)
@@ -386,7 +386,7 @@ void binary_expect_debug(struct binary *b, bool coming)
 bool binary_has_lines(const struct binary *b)
 {
 	bool has = b->facts.has & FACT_DWARF || b->debug_lines;
-	return has && !b->lines_bad && (b->resting || lines_fd(b) >= 0) && symbols_is_due(&b->lines_again);
+	return has && !b->lines_bad && (b->closed || lines_fd(b) >= 0) && symbols_is_due(&b->lines_again);
 }
 
 static int ask_lines(struct binary *b, const uint64_t *vaddrs, size_t n, struct buf *reply)
@@ -409,7 +409,7 @@ int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 	size_t n_frames = 0;
 	if (n > LINES_BATCH_MAX || !binary_has_lines(b))
 		return -EINVAL;
-	if (b->resting)
+	if (b->closed)
 		return -EBADF;
 	int rc = ask_lines(b, vaddrs, n, &reply);
 	struct cursor c = { reply.data, reply.data + reply.len, 0 };
@@ -484,7 +484,7 @@ int binary_load(struct binary *b, struct err *err)
 		symbolizer_used(b->symbolizer, &b->keep);
 		return b->load_rc;
 	}
-	if (b->resting)
+	if (b->closed)
 		return -EBADF;
 	if (!symbols_is_due(&b->load_again))
 		return -EAGAIN;
@@ -523,7 +523,7 @@ int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret)
 	int rc = binary_load(b, NULL);
 	if (symbols_is_late(rc) && b->load_again.at_ns)
 		return -EAGAIN;
-	if (rc == -EBADF && b->resting)
+	if (rc == -EBADF && b->closed)
 		return rc;
 	int64_t i = table_find(&b->table, vaddr); /* what could be read counts */
 	if (i >= 0) {

@@ -135,11 +135,11 @@ void binary_free(struct binary *b);
 
 /*
  * Close its files, unless a debug file is expected; what was read of them stays. From then on binary_find and binary_lines give
- * -EBADF for what they would have to read: until binary_wake, which takes the open files of another binary of the same content.
+ * -EBADF for what they would have to read: until binary_reopen, which takes the open files of another binary of the same content.
  */
-void binary_rest(struct binary *b);
-bool binary_rests(const struct binary *b);
-void binary_wake(struct binary *b, struct binary *from);
+void binary_close_files(struct binary *b);
+bool binary_is_closed(const struct binary *b);
+void binary_reopen(struct binary *b, struct binary *from);
 
 /* The open file, borrowed; -1: it is closed, or was none. */
 int binary_fd(const struct binary *b);
@@ -155,7 +155,7 @@ int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset);
 
 /*
  * The function that holds vaddr: .symtab if there is one, else .dynsym (both are read and merged: a name in .symtab wins).
- * -ENOENT when none does; -EAGAIN: the symbols could not be read yet; -EBADF: see binary_rest. A symbol of size 0 reaches to the next symbol or the end of its section.
+ * -ENOENT when none does; -EAGAIN: the symbols could not be read yet; -EBADF: see binary_close_files. A symbol of size 0 reaches to the next symbol or the end of its section.
  * Of several at one address: global before weak before local, then the shorter name without leading underscores, then the
  * first in the table.
  */
