@@ -74,6 +74,7 @@ static void check_child(struct procs *p, pid_t child, bool exec)
 	const struct proc_image *im = procs_find(p, (uint32_t)child, UINT64_MAX);
 	assert_non_null(im);
 	assert_true(im->leader_gone);
+	assert_true(im->to_ns < UINT64_MAX); /* it had one thread: nothing is left to be looked up */
 	assert_string_equal(im->comm, exec ? "true" : program_invocation_short_name);
 	if (!exec)
 		return;
@@ -128,6 +129,22 @@ static void storm(unsigned from, unsigned to, pid_t *log)
 	_exit(0);
 }
 
+/* What rows of each child would find, as the kernel counts: an exec has one more than its fork. No row finds the other one. */
+static void check_rows(struct procs *p, const pid_t *log)
+{
+	for (unsigned i = 1; i < 2 * STORM_CHILDREN; i += 2) {
+		const struct proc_image *im = procs_find(p, (uint32_t)log[i], UINT64_MAX);
+		struct proc_id id = { .start_ns = im->older->from_ns, .tgid = (uint32_t)log[i], .exec_id = 41 };
+		uint64_t forked = im->older->from_ns, executed = im->from_ns + 50000000;
+		assert_ptr_equal(procs_identify(p, &id, forked, PROC_MAPS), im->older);
+		assert_ptr_equal(procs_identify(p, &id, executed, PROC_MAPS), im->older);
+		id.exec_id++;
+		assert_ptr_equal(procs_identify(p, &id, executed, PROC_MAPS), im);
+		id.exec_id++;
+		assert_null(procs_identify(p, &id, executed, PROC_MAPS));
+	}
+}
+
 /* The reader is preempted between two rings all the time: it has the lowest priority beside a storm
  * on each CPU. */
 static void test_storm(void **state)
@@ -161,6 +178,10 @@ static void test_storm(void **state)
 	assert_int_equal(sideband_drain(sb, p, NULL, NULL, &loss), 0);
 	for (unsigned i = 0; i < 2 * STORM_CHILDREN; i++)
 		check_child(p, log[i], i & 1);
+	check_rows(p, log);
+	procs_forget(p, UINT64_MAX); /* no image of what has ended is left behind */
+	for (unsigned i = 0; i < 2 * STORM_CHILDREN; i++)
+		assert_null(procs_find(p, (uint32_t)log[i], UINT64_MAX));
 	procs_free(p);
 	sideband_close(sb);
 	munmap(log, size);

@@ -355,7 +355,6 @@ static void admit(struct collector *c)
 		if (!im || im->to_ns != UINT64_MAX)
 			continue; /* it has ended by now, or has called exec */
 		labelling_new_process(c->labelling, im, &id);
-		trampolines_new_process(c->trampolines, r);
 		unwinding_new_process(c->unwinding, im, &id);
 		ruled_look(c->ruled, im);
 	}
@@ -540,8 +539,9 @@ static void on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 static void on_known(void *ctx, struct proc_image *im)
 {
 	const struct collector *c = ctx;
+	const struct wire_record who = { .start_ns = im->start_ns, .tgid = im->tgid, .exec_id = im->exec_id };
 	unwinding_known(c->unwinding, im);
-	trampolines_mapped(c->trampolines, im->tgid); /* a file may have been read at last */
+	trampolines_new_process(c->trampolines, &who); /* its mappings have been read, and perhaps a file more */
 }
 
 /* The parser is waited for: the ring of copies has room for some tens of them only. */

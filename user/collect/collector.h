@@ -62,7 +62,7 @@ struct collector_progress {
 	uint64_t failed;         /* windows that could not be written */
 	struct err failure;      /* the last of those */
 	uint64_t drains, drain_ns; /* CPU time of the drains */
-	uint64_t processes, alive; /* alive: of the processes, now */
+	uint64_t processes, alive; /* images that ran a sample, made a child or were made; alive: of these, now */
 	uint64_t sideband_lost;	   /* records that the kernel dropped, as far as it has told */
 	uint64_t images_trimmed;   /* processes that ended and were forgotten early: procs_trim */
 	uint64_t sideband_gaps; /* how often some may have been missing, and /proc was read instead

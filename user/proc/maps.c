@@ -136,7 +136,7 @@ static int maps_reserve(struct procs *p, struct proc_image *im, uint32_t n)
 		return 0;
 	if (im->n_maps + n > PROC_MAPS_MAX)
 		return -E2BIG;
-	uint32_t cap = im->n_maps + n <= 16 ? 16 : im->n_maps * 2;
+	uint32_t cap = im->n_maps + n <= 8 ? 8 : (im->n_maps + n) * 3 / 2;
 	l = malloc(list_bytes(cap));
 	if (!l)
 		return -ENOMEM;
