@@ -20,7 +20,7 @@
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
-#define TOKEN_BITS 22 /* one token per 4.2 ms (2^22 ns) and CPU, for known and for unknown call sites each */
+#define TOKEN_BITS 23 /* one token per 8.4 ms (2^23 ns) and CPU, for known and for unknown call sites each */
 #define THINNING_MAX 8 /* p >= 4^-8 */
 #define EXPECTED_UNKNOWN 1024 /* us (2^10 ns) that the wait of an unknown call site is taken to last */
 #define WAIT_STACK_PROBES 8
