@@ -20,7 +20,7 @@
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
-#define TOKEN_BITS 22 /* one token per 4.2 ms (2^22 ns) and CPU, for known and for unknown call sites each */
+#define TOKEN_BITS 23 /* one token per 8.4 ms (2^23 ns) and CPU, for known and for unknown call sites each */
 #define THINNING_MAX 8 /* p >= 4^-8 */
 #define EXPECTED_UNKNOWN 1024 /* us (2^10 ns) that the wait of an unknown call site is taken to last */
 #define WAIT_STACK_PROBES 8
@@ -41,24 +41,31 @@ static __always_inline __u32 call_site_of(struct task_struct *t, bool blocked)
 }
 
 /*
- * Add the tokens of the time since the last call, and return the expected length, in units of 2^10 ns,
- * from which on all waits are sampled. It doubles with each 3 tokens that are missing: from 1 us to
- * 2 s, where none is left, and on when more were taken. So the rate of stacks follows that of tokens
- * without a limit that would refuse a sampled wait.
+ * Set the threshold: the expected length from which on all waits are sampled. It doubles with each
+ * TOKENS_PER_DOUBLING tokens that are missing, from 1 us (2^10 ns) on; at 63 it is 2 s. So the rate of
+ * stacks follows that of tokens without a limit that would refuse a sampled wait.
  */
-static __always_inline __u64 tokens_threshold(struct stack_tokens *k, __u64 now)
+static __always_inline void tokens_set(struct stack_tokens *k, __u32 missing)
+{
+	__u32 threshold = missing / TOKENS_PER_DOUBLING;
+	k->missing = missing;
+	k->threshold = threshold < THRESHOLD_MAX ? threshold : THRESHOLD_MAX;
+}
+
+/* Add the tokens of the time since the last call. */
+static __always_inline void tokens_refill(struct stack_tokens *k, __u64 now)
 {
 	__u64 slice = now >> TOKEN_BITS, more = slice - k->slice;
 	if (unlikely(more)) {
 		k->slice = slice;
-		k->missing = more < k->missing ? k->missing - (__u32)more : 0;
+		tokens_set(k, more < k->missing ? k->missing - (__u32)more : 0);
 	}
-	return 1ull << (k->missing < TOKENS_MISSING_MAX ? k->missing / 3 : TOKENS_MISSING_MAX / 3);
 }
 
 /* Return how often to divide p by 4 for a wait that is expected to last `expected` units. */
-static __always_inline __u32 thinning_of(__u64 expected, __u64 threshold)
+static __always_inline __u32 thinning_of(__u64 expected, const struct stack_tokens *k)
 {
+	__u64 threshold = 1ull << (k->threshold & 63);
 	__u32 n = 0;
 #pragma unroll
 	for (int i = 0; i < THINNING_MAX; i++) {
@@ -86,11 +93,12 @@ static __always_inline bool stack_is_sampled(const struct switch_ctx *s, bool bl
 		w->expected = w->expected_kept = expected ? (__u32)*expected : 0;
 	}
 	struct stack_tokens *k = w->expected ? &s->sched->tokens : &s->sched->tokens_unknown;
-	__u32 thinning = thinning_of(w->expected ? w->expected : EXPECTED_UNKNOWN, tokens_threshold(k, s->now));
+	tokens_refill(k, s->now);
+	__u32 thinning = thinning_of(w->expected ? w->expected : EXPECTED_UNKNOWN, k);
 	if (!draw_one_in_4_to(s->sched, thinning))
 		return false;
-	w->thinning = thinning;
-	k->missing++;
+	w->thinning = (__u16)thinning;
+	tokens_set(k, k->missing + 1);
 	return true;
 }
 

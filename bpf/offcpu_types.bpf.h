@@ -119,13 +119,14 @@ struct cpu_run {
 	struct occupant who;
 };
 
-#define TOKENS_MISSING_MAX 90
+#define THRESHOLD_MAX 30
+#define TOKENS_PER_DOUBLING 3
 
-/* A token bucket for stacks that may be overdrawn: see tokens_threshold(). */
+/* A token bucket for stacks that may be overdrawn: see tokens_refill(). */
 struct stack_tokens {
 	__u64 slice; /* of the last refill */
 	__u32 missing; /* stacks taken, less one per slice; 0: the bucket is full */
-	__u32 reserved;
+	__u32 threshold; /* of sampling: 2^threshold units of 2^10 ns, by `missing` */
 };
 
 struct sched_cpu {

@@ -272,6 +272,8 @@ static bool add_row(struct collector *c, struct window_cpu *w, const struct samp
 	count_stored(w, row->samples, wait);
 	if (wait)
 		waits_note_stack(&c->waits, row, im, set, stack, c->event_id[row->event]);
+	if (wait && stack == c->waits.no_stack)
+		w->counter[COUNTER_wait_summed] += row->samples;
 	if (n_more && !row->set_id &&
 	    !wait) /* the kernel saw no label: those of trampolines are found here */
 		w->counter[COUNTER_unlabelled] -= row->samples;

@@ -3,6 +3,8 @@
 
 #include "util/array.h"
 
+#define KEEP 4096 /* items whose memory stays from window to window */
+
 void estimate_fini(struct estimate *e)
 {
 	free(e->samples.v);
@@ -10,9 +12,19 @@ void estimate_fini(struct estimate *e)
 	*e = (struct estimate){ 0 };
 }
 
+static void clear(struct estimate_list *l)
+{
+	if (l->cap > KEEP) {
+		free(l->v);
+		*l = (struct estimate_list){ 0 };
+	}
+	l->n = 0;
+}
+
 void estimate_clear(struct estimate *e)
 {
-	e->samples.n = e->rest.n = 0;
+	clear(&e->samples);
+	clear(&e->rest);
 }
 
 /* ---- order: which label sets, images or programs are one group ---- */

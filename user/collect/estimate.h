@@ -21,7 +21,7 @@
 
 #include "store/store.h"
 
-#define ESTIMATE_MAX (1u << 17) /* distinct samples, and distinct rests, of one window; 48 bytes each */
+#define ESTIMATE_MAX (1u << 15) /* distinct samples, and distinct rests, of one window; 96 bytes each */
 #define ESTIMATE_ENOUGH 8 /* samples */
 #define ESTIMATE_POINTS 4 /* stacks that a label set takes from a wider group at most */
 
@@ -49,7 +49,7 @@ struct estimate {
 
 void estimate_fini(struct estimate *e);
 
-/* A window begins. Keeps its memory. */
+/* A window begins. Frees what a busy window took. */
 void estimate_clear(struct estimate *e);
 
 /*
