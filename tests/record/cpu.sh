@@ -39,4 +39,16 @@ check "CPU $cpu was sampled both times" s=stat.json -- \
 	"499 * 3 < [c['fired'] for c in s['cpus'] if c['cpu'] == $cpu][0] < 499 * 7"
 check "no CPU is unknown" s=stat.json -- 's["lost"]["bad_cpu"] == 0'
 check "labels on the CPU that came back" r=labels.json -- '{t for c, t in samples(r)} == {"x", "y"}' 'samples(r)'
+
+# ---- away and back between two looks at the CPUs ----
+background "$ascribe" record -a -F 199 -d 8s -o blink 2>blink.err
+recorder=$pid
+recording blink.err
+sleep 1
+ok "CPU $cpu goes and comes at once" eval 'online 0 && online 1'
+wait "$recorder"
+"$ascribe" stat blink --json >blink.json
+check "CPU $cpu is sampled again within 4 s" s=blink.json -- \
+	"[c['fired'] for c in s['cpus'] if c['cpu'] == $cpu][0] > 199 * 3.5" '{c["cpu"]: c["fired"] for c in s["cpus"]}'
+check "CPU $cpu that came back at once: accounting" s=blink.json -- 'exact(s)'
 finish

@@ -110,31 +110,6 @@ unsigned sampler_n_cpus(const struct sampler *s)
 
 /* ---- CPUs ---- */
 
-int sampler_cpu_list(const char *path, void (*cb)(void *, unsigned), void *ctx)
-{
-	char text[4096];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ssize_t n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return -EIO;
-	text[n] = 0;
-	for (char *p = text; *p && *p != '\n';) {
-		char *end;
-		unsigned long a = strtoul(p, &end, 10), b = a;
-		if (end == p)
-			return -EBADMSG;
-		if (*end == '-')
-			b = strtoul(end + 1, &end, 10);
-		for (unsigned long c = a; c <= b && c < 65536; c++)
-			cb(ctx, (unsigned)c);
-		p = *end == ',' ? end + 1 : end;
-	}
-	return 0;
-}
-
 static void max_cpu(void *ctx, unsigned cpu)
 {
 	unsigned *n = ctx;
@@ -276,45 +251,6 @@ static int open_rings(struct sampler *s, struct err *err)
 
 /* ---- events ---- */
 
-static int attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
-{
-	struct cpu *c = &s->cpu[cpu];
-	for (unsigned i = 0; i < s->cfg.n_events; i++) {
-		const struct event *e = &s->cfg.event[i];
-		if (e->wait)
-			continue;
-		int rc = event_open_jittered(e, (int)cpu, &c->fd[i], err);
-		if (rc)
-			return rc;
-		if (e->tracepoint) /* this one only counts: the program hangs on the tracepoint once */
-			continue;
-		LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = i);
-		c->link[i] = bpf_program__attach_perf_event_opts(s->skel->progs.on_event, c->fd[i], &opts);
-		if (!c->link[i])
-			return err_sys(err, -errno, "attaching to event '%s' on CPU %u", e->name, cpu);
-		ioctl(c->fd[i], PERF_EVENT_IOC_DISABLE, 0); /* attaching enables */
-	}
-	c->online = c->counted = true;
-	return 0;
-}
-
-static void detach_cpu(struct sampler *s, unsigned cpu)
-{
-	struct cpu *c = &s->cpu[cpu];
-	for (unsigned i = 0; i < s->cfg.n_events; i++) {
-		uint64_t v;
-		if (c->fd[i] >= 0 && !event_count(c->fd[i], &v))
-			c->base[i] += v;
-		if (c->link[i])
-			bpf_link__destroy(c->link[i]); /* closes the descriptor too */
-		else if (c->fd[i] >= 0)
-			close(c->fd[i]);
-		c->link[i] = NULL;
-		c->fd[i] = -1;
-	}
-	c->online = false;
-}
-
 static int attach_tracepoints(struct sampler *s, struct err *err)
 {
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
@@ -365,7 +301,7 @@ static void attach_online(void *ctx, unsigned cpu)
 {
 	struct attach_ctx *a = ctx;
 	if (!a->rc && cpu < a->s->n_cpus)
-		a->rc = attach_cpu(a->s, cpu, a->err);
+		a->rc = sampler_attach_cpu(a->s, cpu, a->err);
 }
 
 int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct err *err)
@@ -435,7 +371,7 @@ void sampler_close(struct sampler *s)
 	sampler_detach_waits(s);
 	bpf_link__destroy(s->threads);
 	for (unsigned c = 0; s->cpu && c < s->n_cpus; c++)
-		detach_cpu(s, c);
+		sampler_detach_cpu(s, c);
 	if (s->rings >= 0)
 		close(s->rings);
 	ring_buffer__free(s->ring);
@@ -459,18 +395,11 @@ void sampler_close(struct sampler *s)
 	free(s);
 }
 
-static void enable(struct sampler *s, struct cpu *c, unsigned long what)
-{
-	for (unsigned i = 0; i < s->cfg.n_events; i++)
-		if (c->fd[i] >= 0)
-			ioctl(c->fd[i], what, 0);
-}
-
 int sampler_start(struct sampler *s, struct err *err)
 {
 	int rc = sampler_attach_waits(s, err); /* takes a while; they begin with the others */
 	for (unsigned c = 0; c < s->n_cpus; c++)
-		enable(s, &s->cpu[c], PERF_EVENT_IOC_ENABLE);
+		sampler_set_cpu(s, c, PERF_EVENT_IOC_ENABLE);
 	s->running = true;
 	rc = rc ? rc : attach_tracepoints(s, err);
 	sampler_begin_waits(s);
@@ -481,7 +410,7 @@ void sampler_stop(struct sampler *s)
 {
 	/* Counts first: a tracepoint's last hits may then have run without being counted, never the reverse. */
 	for (unsigned c = 0; c < s->n_cpus; c++)
-		enable(s, &s->cpu[c], PERF_EVENT_IOC_DISABLE);
+		sampler_set_cpu(s, c, PERF_EVENT_IOC_DISABLE);
 	for (unsigned i = 0; i < MAX_EVENTS; i++) {
 		bpf_link__destroy(s->tracepoint[i]);
 		s->tracepoint[i] = NULL;
@@ -490,44 +419,12 @@ void sampler_stop(struct sampler *s)
 	s->running = false;
 }
 
-static void mark_online(void *ctx, unsigned cpu)
-{
-	uint8_t *online = ctx;
-	if (cpu < 65536)
-		online[cpu] = 1;
-}
-
-int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *, unsigned, bool), void *ctx)
-{
-	uint8_t *online = calloc(65536, 1);
-	int changes = 0;
-	if (!online || sampler_cpu_list("/sys/devices/system/cpu/online", mark_online, online)) {
-		free(online);
-		return 0;
-	}
-	for (unsigned c = 0; c < s->n_cpus; c++) {
-		if (s->cpu[c].online == !!online[c])
-			continue;
-		if (s->cpu[c].online)
-			detach_cpu(s, c);
-		else if (attach_cpu(s, c, NULL))
-			detach_cpu(s, c);
-		else if (s->running)
-			enable(s, &s->cpu[c], PERF_EVENT_IOC_ENABLE);
-		changes++;
-		if (on_change)
-			on_change(ctx, c, s->cpu[c].online);
-	}
-	unsigned unknown = 0;
-	for (unsigned c = s->n_cpus; c < 65536; c++)
-		unknown += online[c];
-	if (unknown > s->unknown_cpus)
-		s->unknown_cpus = unknown;
-	free(online);
-	return changes;
-}
-
 /* ---- draining ---- */
+
+struct half *sampler_half_of(const struct sampler *s, unsigned cpu, unsigned which)
+{
+	return (struct half *)(s->halves + (size_t)(cpu * 2 + (which & 1)) * s->half_stride);
+}
 
 /* Wait until the program of this CPU is not in the half that was active before the flip. Microseconds. */
 static void wait_outside(const struct cpu_state *st)
@@ -536,11 +433,6 @@ static void wait_outside(const struct cpu_state *st)
 	for (unsigned spins = 0; (seq & 1) && __atomic_load_n(&st->seq, __ATOMIC_ACQUIRE) == seq; spins++)
 		if (spins > 100)
 			sched_yield();
-}
-
-static struct half *half_of(const struct sampler *s, unsigned cpu, unsigned which)
-{
-	return (struct half *)(s->halves + (size_t)(cpu * 2 + (which & 1)) * s->half_stride);
 }
 
 static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on_half)(void *, const struct sampler_half *),
@@ -592,7 +484,7 @@ int sampler_drain(struct sampler *s, void (*on_half)(void *, const struct sample
 		wait_outside(&s->states[c]);
 	int rc = sampler_poll_ring(s);
 	for (unsigned c = 0; c < s->n_cpus; c++)
-		hand_over(s, c, half_of(s, c, s->states[c].active ^ 1), on_half, ctx);
+		hand_over(s, c, sampler_half_of(s, c, s->states[c].active ^ 1), on_half, ctx);
 	return rc;
 }
 
@@ -664,16 +556,11 @@ uint64_t sampler_pending(const struct sampler *s)
 {
 	uint64_t n = 0;
 	for (unsigned c = 0; c < s->n_cpus; c++) {
-		const struct half *h = half_of(s, c, s->states[c].active);
+		const struct half *h = sampler_half_of(s, c, s->states[c].active);
 		for (unsigned i = 0; i < s->cfg.n_events; i++)
 			n += h->ran[i] - h->outside[i];
 	}
 	return n;
-}
-
-unsigned sampler_unknown_cpus(const struct sampler *s)
-{
-	return s->unknown_cpus;
 }
 
 uint64_t sampler_bad_cpu(const struct sampler *s)

@@ -19,6 +19,7 @@ struct cpu {
 	bool online, counted;
 	uint64_t base[MAX_EVENTS]; /* counts of descriptors that were closed with their CPU */
 	uint64_t count[MAX_EVENTS]; /* of the event, just before the last drain: what ran since then is not drained yet */
+	uint64_t look_covered, look_count; /* of the clock, when the CPUs were last looked at */
 	uint64_t ran[MAX_EVENTS], covered[MAX_EVENTS], idle; /* of struct half, drained so far */
 };
 
@@ -65,6 +66,17 @@ struct sampler_table {
 
 /* Map n tables. 0 or -errno, with those mapped that came before; sampler_close unmaps them. */
 int sampler_map_tables(const struct sampler_table *table, size_t n, struct err *err);
+
+/* Half 0 or 1 of a CPU; further bits of `which` do not count. */
+struct half *sampler_half_of(const struct sampler *s, unsigned cpu, unsigned which);
+
+/*
+ * The events of a CPU (cpus.c): open them, not yet enabled; close them, what they counted is kept; PERF_EVENT_IOC_ENABLE or
+ * PERF_EVENT_IOC_DISABLE for all. After an error of the first the second is due.
+ */
+int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err);
+void sampler_detach_cpu(struct sampler *s, unsigned cpu);
+void sampler_set_cpu(struct sampler *s, unsigned cpu, unsigned long what);
 
 /* The tables of unwind rules. */
 int sampler_map_unwind(struct sampler *s, struct err *err);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The events of each CPU: opened where it is online, closed when it goes, opened anew when it has come back. */
+#include "sampler/sampler_int.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+int sampler_cpu_list(const char *path, void (*cb)(void *, unsigned), void *ctx)
+{
+	char text[4096];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return -EIO;
+	text[n] = 0;
+	for (char *p = text; *p && *p != '\n';) {
+		char *end;
+		unsigned long a = strtoul(p, &end, 10), b = a;
+		if (end == p)
+			return -EBADMSG;
+		if (*end == '-')
+			b = strtoul(end + 1, &end, 10);
+		for (unsigned long c = a; c <= b && c < 65536; c++)
+			cb(ctx, (unsigned)c);
+		p = *end == ',' ? end + 1 : end;
+	}
+	return 0;
+}
+
+int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
+{
+	struct cpu *c = &s->cpu[cpu];
+	for (unsigned i = 0; i < s->cfg.n_events; i++) {
+		const struct event *e = &s->cfg.event[i];
+		if (e->wait)
+			continue;
+		int rc = event_open_jittered(e, (int)cpu, &c->fd[i], err);
+		if (rc)
+			return rc;
+		if (e->tracepoint) /* this one only counts: the program hangs on the tracepoint once */
+			continue;
+		LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = i);
+		c->link[i] = bpf_program__attach_perf_event_opts(s->skel->progs.on_event, c->fd[i], &opts);
+		if (!c->link[i])
+			return err_sys(err, -errno, "attaching to event '%s' on CPU %u", e->name, cpu);
+		ioctl(c->fd[i], PERF_EVENT_IOC_DISABLE, 0); /* attaching enables */
+	}
+	c->online = c->counted = true;
+	return 0;
+}
+
+void sampler_detach_cpu(struct sampler *s, unsigned cpu)
+{
+	struct cpu *c = &s->cpu[cpu];
+	for (unsigned i = 0; i < s->cfg.n_events; i++) {
+		uint64_t v;
+		if (c->fd[i] >= 0 && !event_count(c->fd[i], &v))
+			c->base[i] += v;
+		if (c->link[i])
+			bpf_link__destroy(c->link[i]); /* closes the descriptor too */
+		else if (c->fd[i] >= 0)
+			close(c->fd[i]);
+		c->link[i] = NULL;
+		c->fd[i] = -1;
+	}
+	c->online = false;
+}
+
+void sampler_set_cpu(struct sampler *s, unsigned cpu, unsigned long what)
+{
+	for (unsigned i = 0; i < s->cfg.n_events; i++)
+		if (s->cpu[cpu].fd[i] >= 0)
+			ioctl(s->cpu[cpu].fd[i], what, 0);
+}
+
+static void mark_online(void *ctx, unsigned cpu)
+{
+	uint8_t *online = ctx;
+	if (cpu < 65536)
+		online[cpu] = 1;
+}
+
+/*
+ * Did a CPU go and come back between two looks? Its events are then there and count nothing. A clock
+ * that had no tick since the last look is read: that interrupts the CPU, so not each time.
+ */
+static bool is_frozen(struct sampler *s, unsigned cpu)
+{
+	struct cpu *c = &s->cpu[cpu];
+	for (unsigned i = 0; i < s->cfg.n_events; i++) {
+		uint64_t count = 0, covered = c->covered[i] + sampler_half_of(s, cpu, 0)->covered[i] + sampler_half_of(s, cpu, 1)->covered[i];
+		if (!event_is_clock(&s->cfg.event[i]) || c->fd[i] < 0)
+			continue;
+		bool ticked = covered != c->look_covered;
+		c->look_covered = covered;
+		if (ticked || event_count(c->fd[i], &count))
+			return false;
+		bool same = count == c->look_count;
+		c->look_count = count;
+		return same && s->running;
+	}
+	return false;
+}
+
+int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *, unsigned, bool), void *ctx)
+{
+	uint8_t *online = calloc(65536, 1);
+	int changes = 0;
+	if (!online || sampler_cpu_list("/sys/devices/system/cpu/online", mark_online, online)) {
+		free(online);
+		return 0;
+	}
+	for (unsigned c = 0; c < s->n_cpus; c++) {
+		if (s->cpu[c].online && (!online[c] || is_frozen(s, c))) {
+			sampler_detach_cpu(s, c);
+			changes++;
+			if (on_change)
+				on_change(ctx, c, false);
+		}
+		if (s->cpu[c].online || !online[c])
+			continue;
+		if (sampler_attach_cpu(s, c, NULL))
+			sampler_detach_cpu(s, c);
+		else if (s->running)
+			sampler_set_cpu(s, c, PERF_EVENT_IOC_ENABLE);
+		changes++;
+		if (on_change && s->cpu[c].online)
+			on_change(ctx, c, true);
+	}
+	unsigned unknown = 0;
+	for (unsigned c = s->n_cpus; c < 65536; c++)
+		unknown += online[c];
+	if (unknown > s->unknown_cpus)
+		s->unknown_cpus = unknown;
+	free(online);
+	return changes;
+}
+
+unsigned sampler_unknown_cpus(const struct sampler *s)
+{
+	return s->unknown_cpus;
+}
