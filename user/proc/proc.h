@@ -27,7 +27,7 @@
 
 #define PROC_MAPS_MAX 65536 /* mappings of one image; more are ignored */
 #define PROC_COMM_SIZE 16
-#define PROC_ENDED_MAX 32768		  /* images of what has ended that are kept: procs_trim */
+#define PROC_ENDED_MAX 65536		  /* images of what has ended that are kept: procs_trim */
 #define PROC_IMAGES_BYTES_MAX (32u << 20) /* of all images, before those that ended give way */
 #define PROC_BUILD_ID_MAX 20
 #define PROC_RETRY_NS 1000000000ull /* from a reading of mappings that failed to the next one */
