@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The recorder's state, and what its files do with it:
+ *
+ *   collector.c  open, the loop, drains, windows, close
+ *   news.c       what the side-band and the programs tell of processes
+ *   rows.c       rows of a half, copies and waits into the store
+ */
+#ifndef ASCRIBE_COLLECT_COLLECTOR_INT_H
+#define ASCRIBE_COLLECT_COLLECTOR_INT_H
+
+#include "attribute/labelling.h"
+#include "attribute/ruled.h"
+#include "attribute/sets.h"
+#include "attribute/trampolines.h"
+#include "collect/collector.h"
+#include "collect/own.h"
+#include "collect/waits.h"
+#include "collect/window.h"
+#include "sampler/sideband.h"
+#include "stacks/copies.h"
+#include "stacks/python.h"
+#include "stacks/resolve.h"
+#include "stacks/unwinding.h"
+
+#include <poll.h>
+
+#define NS 1000000000ull
+
+struct collector {
+	struct sampler *sampler;
+	struct sideband *sideband;
+	struct procs *procs;
+	struct sandbox *sandbox;
+	struct symbolizer *symbolizer;
+	struct downloads *downloads; /* NULL: none */
+	struct resolver *resolver;
+	struct labelling *labelling;
+	struct ruled *ruled;
+	struct unwinding *unwinding;
+	struct copies *copies;
+	struct pythons *pythons;
+	struct trampolines *trampolines;
+	struct sets sets;
+	struct waits waits;
+	struct own_metrics own;
+	struct store_writer *store;
+	struct sampler_config cfg;
+	unsigned n_cpus;
+	uint32_t event_id[MAX_EVENTS];
+	struct window *window;
+	struct pollfd *poll;
+	int64_t t0_ns, next_window_ns; /* realtime */
+	int64_t end_ns, end_boot_ns;   /* the last drain began, or recording was stopped: what comes later is the next window's */
+	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
+	uint64_t names_until_ns; /* BOOTTIME: the last rows wait for their names until then */
+	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
+	uint64_t lost_from_ns,
+		lost_to_ns; /* BOOTTIME: records of the side-band are missing between; 0: none */
+	uint64_t next_attend_ns; /* BOOTTIME, while rows are added */
+	struct wire_record *arrived; /* of new processes: they wait for the side-band to be read up to them */
+	size_t n_arrived, cap_arrived;
+	uint32_t *later; /* rows of the half in hand that were put off */
+	size_t cap_later;
+	bool ids_void; /* those of the store, until new ones are made */
+	bool filling, stopped;
+	uint64_t folded[STACK_WORDS_MAX]; /* frames of the row in hand, those of trampolines changed */
+	struct collector_progress sum;
+};
+
+/* Milliseconds from now to ns for poll: from 0 to a minute. */
+static inline int ms_until(uint64_t ns, uint64_t now)
+{
+	if (ns <= now)
+		return 0;
+	uint64_t ms = (ns - now + 999999) / 1000000;
+	return ms > 60000 ? 60000 : (int)ms;
+}
+
+/* ---- news.c ---- */
+
+/* Read the side-band of all CPUs, and apply it in the order of time. */
+void news_read(struct collector *c);
+
+/*
+ * Take up the images that the BPF programs asked about. The side-band is read first: the fork or
+ * exec that an image began with is written there before the first sample of the image.
+ */
+void news_admit(struct collector *c);
+
+/*
+ * Look at new processes while rows are added, which may take long. Call it between two rows: images
+ * may end, and ids of processes change.
+ */
+void news_attend(struct collector *c);
+
+/* Callbacks of sampler.h, labelling.h and sandbox.h; ctx is the collector. */
+void news_on_record(void *ctx, const struct wire_record *r, const void *payload);
+void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack);
+void news_on_known(void *ctx, struct proc_image *im);
+bool news_take_copies(void *ctx); /* while a parser is waited for: the ring has room for some tens of copies */
+
+/* ---- rows.c ---- */
+
+/* Add all samples of a half to the store's window; for sampler_drain. */
+void rows_on_half(void *ctx, const struct sampler_half *h);
+
+/* Add a record of the iterator over threads: a part of a wait that goes on, or sums that are in no half. */
+void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words);
+
+#endif

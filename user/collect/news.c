@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the side-band and the BPF programs tell of processes: images, mappings, first samples. */
+#include "collect/collector_int.h"
+
+#include "util/array.h"
+
+#define NEWS_SOON_NS (NS / 200)
+#define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
+#define ATTEND_NS (NS / 100)
+#define ARRIVALS_MAX 16384 /* images that the BPF programs ask about, until they are looked at: some ms */
+
+static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
+{
+	struct collector *c = ctx;
+	const struct proc_image *im = procs_find(c->procs, tgid, UINT64_MAX);
+	const struct proc_map *m = im ? proc_image_map(im, addr) : NULL;
+	uint64_t at;
+	if (!m)
+		return;
+	unwinding_mapped(c->unwinding, im);
+	ruled_look(c->ruled, im);
+	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
+	resolver_note_code(c->resolver, im, m);
+	if (m->file->path[0] != '/')
+		return;
+	struct binary *b = resolver_binary(c->resolver, im, m);
+	labelling_mapped(c->labelling, im, m);
+	if (b && !binary_trampolines(b, &at))
+		trampolines_mapped(c->trampolines, tgid);
+}
+
+void news_read(struct collector *c)
+{
+	struct sideband_loss loss;
+	uint64_t since_ns = c->news_ns;
+	c->news_ns = proc_now_ns();
+	c->next_news_ns = c->news_ns + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
+	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &loss);
+	c->sum.sideband_lost += loss.records;
+	c->sum.images_trimmed += procs_trim(c->procs);
+	if (!loss.any && !rc)
+		return;
+	c->sum.sideband_gaps++;
+	if (!c->lost_to_ns)
+		c->lost_from_ns = since_ns;
+	c->lost_to_ns = proc_now_ns();
+	procs_lost(c->procs, since_ns);
+	unwinding_lost(c->unwinding);
+}
+
+void news_admit(struct collector *c)
+{
+	if (!c->n_arrived)
+		return;
+	news_read(c);
+	for (size_t i = 0; i < c->n_arrived; i++) {
+		const struct wire_record *r = &c->arrived[i];
+		const struct proc_id id = { r->start_ns, r->tgid, r->exec_id };
+		struct proc_image *im = procs_identify(c->procs, &id, r->at_ns, PROC_NAME);
+		if (!im || im->to_ns != UINT64_MAX)
+			continue; /* it has ended by now, or has called exec */
+		labelling_new_process(c->labelling, im, &id);
+		unwinding_new_process(c->unwinding, im, &id);
+		ruled_look(c->ruled, im);
+	}
+	c->n_arrived = 0;
+}
+
+void news_attend(struct collector *c)
+{
+	uint64_t now = proc_now_ns();
+	if (c->stopped || now < c->next_attend_ns)
+		return;
+	sampler_poll_ring(c->sampler);
+	if (now >= c->next_news_ns)
+		news_read(c);
+	news_admit(c);
+	labelling_tick(c->labelling);
+	unwinding_tick(c->unwinding);
+	c->next_attend_ns = proc_now_ns() + ATTEND_NS;
+}
+
+void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
+{
+	struct collector *c = ctx;
+	if (w->half / 2 < c->n_cpus && copies_add(c->copies, w, stack))
+		window_cpu(c->window, w->half / 2)->counter[COUNTER_user_memory]++;
+}
+
+void news_on_known(void *ctx, struct proc_image *im)
+{
+	const struct collector *c = ctx;
+	const struct wire_record who = { .start_ns = im->start_ns, .tgid = im->tgid, .exec_id = im->exec_id };
+	unwinding_known(c->unwinding, im);
+	trampolines_new_process(c->trampolines, &who); /* its mappings have been read, and perhaps a file more */
+}
+
+bool news_take_copies(void *ctx)
+{
+	struct collector *c = ctx;
+	return copies_have_room(c->copies) && !sampler_poll_copies(c->sampler);
+}
+
+void news_on_record(void *ctx, const struct wire_record *r, const void *payload)
+{
+	struct collector *c = ctx;
+	switch (r->kind) {
+	case WIRE_FILLING:
+		c->filling = true;
+		break;
+	case WIRE_PYTHON:
+		pythons_record(c->pythons, r, payload);
+		break;
+	case WIRE_NEW_MAPPING: /* the news of it is in the side-band */
+		c->next_news_ns = 0;
+		break;
+	case WIRE_NEW_PROCESS:
+		if (c->n_arrived < ARRIVALS_MAX && !ARRAY_RESERVE(c->arrived, c->cap_arrived, c->n_arrived + 1))
+			c->arrived[c->n_arrived++] = *r;
+		break;
+	default:
+		labelling_record(c->labelling, r, payload);
+	}
+}
