@@ -88,7 +88,6 @@ report st --where '{comm="labelled"}' >names.json
 for kind in open read flush getattr lookup; do
 	ok "there was $kind that is not answered" grep -q "$kind" kept
 done
-ok "what was opened once is not opened again" sh -c '! grep -q later kept'
 check "labels of the one that behaves" r=tenants.json -- 'set(samples(r)) == {"a", "b"} and min(samples(r).values()) > 20' 'samples(r)'
 check "its names" r=names.json -- \
 	'[x["function"] for x in r["rows"]][0] == "burn" and r["rows"][0]["samples"] > 0.9 * r["samples"]' \

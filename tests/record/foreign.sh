@@ -62,6 +62,11 @@ report late --by thread,tenant --where '{comm="plain"}' >late.json
 check "names that are published late count for what came before" r=late.json -- \
 	"all(samples(r)[k, k] > 2 * samples(r).get((k, None), 0) for k in ('one', 'two'))" 'samples(r)'
 
+report late --by comm,x,y --where '{comm="plain",y!=""}' >late-xy.json
+check "and win over those of the next source" r=late-xy.json -- \
+	'len(r["rows"]) > 100 and all(int(x) * 7919 % 1000003 == int(y) for c, x, y in samples(r))' \
+	'len(r["rows"]), [k for k in samples(r) if int(k[1]) * 7919 % 1000003 != int(k[2])][:3]'
+
 # A label path that starts at a library's thread-local variable: the first label of its set of custom-labels.
 cat >library.recipe <<'RECIPE'
 recipe library
@@ -132,8 +137,9 @@ if [ -n "$go" ]; then
 		'sum(n for k, n in samples(r).items() if k[0].startswith("go-")) > 20' \
 		'sum(n for k, n in samples(r).items() if k[0].startswith("go-"))'
 fi
+halves='[(k, n) for k, n in samples(r).items() if int(k[1]) * 7919 % 1000003 != int(k[2])]'
 check "no sample with half of one set and half of another" r=xy.json -- \
-	'sum(samples(r).values()) > 100 and all(int(x) * 7919 % 1000003 == int(y) for c, x, y in samples(r))' 'sum(samples(r).values())'
+	"sum(samples(r).values()) > 100 and not $halves" "sum(samples(r).values()), $halves[:5]"
 check "trace ids of the thread" r=traces.json -- \
 	'all(i in (None, ("%02x" % ord(t[0])) * 16) for c, t, i in samples(r)) and
 	{c for c, t, i in samples(r) if i} >= {"r-otel", "r-elastic", "r-gd"}' '{(c, i) for c, t, i in samples(r) if i}'

@@ -23,6 +23,9 @@ struct definition {
 	uint64_t flags; /* counters, from COUNTER_labels_cut on */
 	void *capture;  /* while attributes have names that are not known; NULL: none has */
 	uint32_t capture_len;
+	struct label *before; /* with capture: [n_before], the labels of the parts before it, which win */
+	uint32_t n_before;
+	size_t kept_bytes; /* of capture and before */
 	uint64_t otel_ns; /* of the process context that did not know them */
 };
 
@@ -85,12 +88,18 @@ static struct definition *definition_find(const struct labelling *l, const struc
 	return d;
 }
 
-/* One block: labels, then their text. */
-static struct label *labels_copy(const struct label *v, size_t n)
+static size_t labels_bytes(const struct label *v, size_t n)
 {
 	size_t bytes = n * sizeof(*v);
 	for (size_t i = 0; i < n; i++)
 		bytes += v[i].key_len + (v[i].type == LABEL_STRING ? v[i].str_len : 0);
+	return bytes;
+}
+
+/* One block: labels, then their text. */
+static struct label *labels_copy(const struct label *v, size_t n)
+{
+	size_t bytes = labels_bytes(v, n);
 	struct label *out = malloc(bytes ? bytes : 1);
 	if (!out)
 		return NULL;
@@ -196,9 +205,7 @@ static void define(struct labelling *l, const struct wire_record *rec, struct de
 		free(copy);
 		return;
 	}
-	size_t bytes = sizeof(*d) + n * sizeof(*v) + d->capture_len;
-	for (size_t i = 0; i < n; i++)
-		bytes += v[i].key_len + v[i].str_len;
+	size_t bytes = sizeof(*d) + d->kept_bytes + labels_bytes(v, n);
 	l->bytes += bytes - d->bytes;
 	if (p) {
 		p->bytes += bytes - d->bytes;
@@ -232,21 +239,30 @@ static uint64_t flag_bit(unsigned counter)
 	return 1ull << (counter - COUNTER_labels_cut);
 }
 
-/* A program may publish the names of its attributes after it has used them: it is kept until they are there. */
-static void keep_capture(struct labelling *l, struct labelled *p, const struct wire_record *rec, const void *capture)
+/*
+ * A program may publish the names of its attributes after it has used them. Keep the capture until then, and `before`, the
+ * n labels of the parts before it. They become the definition's.
+ */
+static void keep_capture(struct labelling *l, struct labelled *p, const struct wire_record *rec, const void *capture,
+			 struct label *before, size_t n)
 {
 	struct proc_id o = owner_of(rec);
 	struct definition *d = definition_find(l, &o, rec->set_id);
-	void *copy = d && !d->capture ? malloc(rec->size) : NULL;
-	if (!copy)
+	void *copy = d && before && !d->capture ? malloc(rec->size) : NULL;
+	if (!copy) {
+		free(before);
 		return;
+	}
 	memcpy(copy, capture, rec->size);
 	d->capture = copy;
 	d->capture_len = rec->size;
+	d->before = before;
+	d->n_before = (uint32_t)n;
+	d->kept_bytes = rec->size + labels_bytes(before, n);
 	d->otel_ns = p->sources.otel_published_ns;
-	d->bytes += rec->size;
-	l->bytes += rec->size;
-	p->bytes += rec->size;
+	d->bytes += d->kept_bytes;
+	l->bytes += d->kept_bytes;
+	p->bytes += d->kept_bytes;
 }
 
 struct absent_reader {
@@ -296,9 +312,10 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 			flags |= flag_bit(p->sources.source[i].fault + 1u);
 	}
 	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
+	struct label *before = side.unknown_keys ? labels_copy(v, n) : NULL;
 	define(l, rec, d, v, n + more, flags);
 	if (side.unknown_keys)
-		keep_capture(l, p, rec, capture);
+		keep_capture(l, p, rec, capture, before, n);
 }
 
 /* The names may have come meanwhile. */
@@ -315,10 +332,15 @@ static void define_again(struct labelling *l, struct definition *d)
 	if (p->sources.otel_published_ns == d->otel_ns)
 		return;
 	d->capture = NULL;
-	d->bytes -= d->capture_len;
-	l->bytes -= d->capture_len;
-	p->bytes -= d->capture_len;
-	d->capture_len = 0;
+	d->bytes -= d->kept_bytes;
+	l->bytes -= d->kept_bytes;
+	p->bytes -= d->kept_bytes;
+	d->kept_bytes = 0;
+	/* Decode as for the first time: what other sources gave meanwhile must not win over the names that have come. */
+	free(d->labels);
+	d->labels = d->before;
+	d->n_labels = d->n_before;
+	d->before = NULL;
 	d->flags &= ~flag_bit(COUNTER_unknown_key);
 	add_capture(l, &rec, capture);
 	free(capture);
@@ -384,6 +406,7 @@ void labelling_drop_definitions(struct labelling *l)
 			*at = d->next;
 			l->bytes -= d->bytes;
 			free(d->labels);
+			free(d->before);
 			free(d->capture);
 			free(d);
 			l->n_definitions--;
