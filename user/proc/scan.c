@@ -131,10 +131,9 @@ static int read_stat(uint32_t tgid, struct process *ret)
 		return -EBADMSG;
 	*close = 0;
 	ret->comm = open + 1;
-	ret->parent = 0;
-	sscanf(close + 1,
-	       " %*c %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
-	       &ret->parent, &ticks);
+	if (sscanf(close + 1, " %c %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %u %*s %llu",
+		   &ret->state, &ret->parent, &ret->n_threads, &ticks) != 4)
+		return -EBADMSG;
 	ret->start_ns = ticks * PROC_TICK_NS;
 	return 0;
 }
