@@ -45,11 +45,11 @@ loads+=($!)
 loads+=($!)
 set +m
 
-# The time, in microseconds, of all BPF programs whose recorder is process $1.
+# The time that the BPF programs of the host have run for, in microseconds. A recorder's own are loaded when it starts.
 bpf_us() {
 	bpftool prog show -j 2>/dev/null | python3 -c '
 import json, sys
-print(sum(p.get("run_time_ns", 0) for p in json.load(sys.stdin) if any(o["pid"] == int(sys.argv[1]) for o in p.get("pids", []))) // 1000)' "$1"
+print(sum(p.get("run_time_ns", 0) for p in json.load(sys.stdin)) // 1000)'
 }
 
 usage_us() { sed -n 's/^usage_usec //p' "$group/cpu.stat"; }
@@ -61,12 +61,13 @@ in_group() {
 }
 
 ascribe_once() { # name, arguments: appends "percent MiB" to the name's file
-	local name=$1 before after bpf peak
+	local name=$1 before after bpf bpf_before peak
 	shift
 	before=$(usage_us)
+	bpf_before=$(bpf_us)
 	in_group "$ascribe" record -a -o "$dir/store" "$@"
 	sleep "$each"
-	bpf=$(bpf_us $pid)
+	bpf=$(($(bpf_us) - bpf_before))
 	peak=$(awk '/^VmHWM/ { print $2 / 1024 }' "/proc/$pid/status")
 	kill -INT $pid
 	wait $pid || { cat "$dir/log" >&2; exit 1; }
