@@ -3,8 +3,8 @@
  * The recorder's state, and what its files do with it:
  *
  *   collector.c  open, the loop, drains, windows, close
- *   news.c       what the side-band and the programs tell of processes
- *   rows.c       rows of a half, copies and waits into the store
+ *   news.c       apply side-band records, and records of the BPF programs
+ *   rows.c       add rows of a half, copies and waits to the store
  */
 #ifndef ASCRIBE_COLLECT_COLLECTOR_INT_H
 #define ASCRIBE_COLLECT_COLLECTOR_INT_H

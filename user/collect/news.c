@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the side-band and the BPF programs tell of processes: images, mappings, first samples. */
+/* Apply the records of the side-band and of the BPF programs: new images, mappings, first samples. */
 #include "collect/collector_int.h"
 
 #include "util/array.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the BPF programs, with names and labels, into the window of the store that is open. */
+/* Add rows of the BPF programs, with names and labels, to the open window of the store. */
 #include "collect/collector_int.h"
 
 #include "hist/metrics.h"
