@@ -9,23 +9,12 @@
 __noinline int read_custom(void)
 {
 	struct capture *c = capture();
-	struct {
-		__u64 array, n;
-	} set;
 	if (!c)
 		return -1;
 	__u64 at = c->start;
 	if (!c->source.arg && read_at(&at, 8, at))
 		return capture_fault(c);
-	if (!at)
-		return 0;
-	if (read_at(&set, sizeof(set), at))
-		return capture_fault(c);
-	if (!set.n)
-		return 0;
-	if (!set.array || set.n > PAIRS_SANE)
-		return capture_invalid(c);
-	return read_pairs(c, set.array, set.n, 0);
+	return read_pair_list(c, at, 0);
 }
 
 #endif

@@ -103,23 +103,12 @@ __noinline int read_go_map(void)
 __noinline int read_go_slice(void)
 {
 	struct capture *c = capture();
-	struct {
-		__u64 array, n;
-	} list;
 	__u64 at;
 	if (!c)
 		return -1;
 	if (go_labels(c, &at))
 		return -1;
-	if (!at)
-		return 0;
-	if (read_at(&list, sizeof(list), at))
-		return capture_fault(c);
-	if (!list.n)
-		return 0;
-	if (!list.array || list.n > PAIRS_SANE)
-		return capture_invalid(c);
-	return read_pairs(c, list.array, list.n, 1);
+	return read_pair_list(c, at, 1);
 }
 
 #endif

@@ -68,4 +68,21 @@ static __always_inline int read_pairs(struct capture *c, __u64 array, __u64 n, _
 	return append_pairs((__u32)n, swap);
 }
 
+/* Read the list {array, count} of pairs at address `at`, 0: there is none. */
+static __always_inline int read_pair_list(struct capture *c, __u64 at, __u32 swap)
+{
+	struct {
+		__u64 array, n;
+	} list;
+	if (!at)
+		return 0;
+	if (read_at(&list, sizeof(list), at))
+		return capture_fault(c);
+	if (!list.n)
+		return 0;
+	if (!list.array || list.n > PAIRS_SANE)
+		return capture_invalid(c);
+	return read_pairs(c, list.array, list.n, swap);
+}
+
 #endif
