@@ -414,7 +414,6 @@ static int start(struct recording *r, struct err *err)
 /* Stop, write, say what was recorded. */
 static int finish(struct recording *r, struct err *err)
 {
-	signals_release(r->signals); /* a second one ends us at once: the first asked to finish, and we do */
 	int rc = collector_stop(r->collector, err);
 	struct collector_progress p;
 	collector_progress(r->collector, &p);
@@ -438,8 +437,6 @@ static void release(struct recording *r)
 	recipes_fini(&r->recipes);
 	child_fini(&r->child);
 	target_fini(&r->target);
-	if (r->signals >= 0)
-		close(r->signals);
 }
 
 int cmd_record(int argc, char **argv)
@@ -471,7 +468,7 @@ int cmd_record(int argc, char **argv)
 	if (rc)
 		goto out;
 	describe(&r, &args);
-	r.signals = signals_take();
+	r.signals = signals_take_once();
 	if (args.n)
 		rc = child_prepare(&r.child, args.v, &err);
 	/*

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIGINT, SIGTERM and SIGHUP as something that a loop waits for. */
+/* Turn SIGINT, SIGTERM and SIGHUP into a descriptor that a loop polls. Call before threads are made. */
 #ifndef ASCRIBE_CLI_SIGNALS_H
 #define ASCRIBE_CLI_SIGNALS_H
 
-/* From here on they come through this descriptor (signalfd, not blocking). Before there are threads. -1: there is none. */
+/* Return a signalfd that does not block, or -1. The caller closes it. */
 int signals_take(void);
 
-/* What has come is forgotten; from here on they do again what they do by default. */
-void signals_release(int fd);
+/*
+ * Return a descriptor that becomes readable at the first signal, or -1. Leave it open: the process ends with it.
+ *
+ * A thread of its own takes the signals, so that the caller may be busy. A second signal ends the process at once, as if
+ * the first had never been caught. Signals within SIGNALS_SAME_MS of the first count as the same request: timeout(1), for
+ * example, signals its command and then the whole process group.
+ */
+#define SIGNALS_SAME_MS 300
+int signals_take_once(void);
 
 #endif
