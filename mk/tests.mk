@@ -24,7 +24,8 @@ BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.s
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
 # Nor do these, but they want a CPU when they want it: two at a time.
 UNIT_PAIRED := test_sandbox test_symbols_sources
-PAIRED := $(patsubst %,tests/record/%.sh,jit foreign names names_bad recipes hostile top filter python renew pprof otel)
+PAIRED := $(patsubst %,tests/record/%.sh,jit foreign names names_bad recipes hostile top filter python renew pprof otel \
+	loading unwind_programs unwind_jit unwind_changes waker)
 UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
 # These hardly do anything but wait: three at a time.
 WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/daemon.sh http/full.sh record/waits_long.sh record/python_waits.sh)
@@ -168,8 +169,8 @@ test: ## install, build, pass every test
 		$(call alone,http) \
 		$(call scripts,web) \
 		$(call scripts,e2e) \
-		'-j1=other kernels' \
-		'kernels=$(MAKE) --no-print-directory test-kernels'
+		'-j2=other kernels' \
+		$(foreach k,$(KERNELS),'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)')
 
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))

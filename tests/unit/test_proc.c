@@ -133,7 +133,7 @@ static void test_late_news(void **state)
 	assert_null(procs_mmap(p, 20, PAGE, PAGE, 0, "/late", 1, 2, NULL, 0, 150));
 	const struct proc_image *im = procs_find(p, 20, UINT64_MAX);
 	assert_string_equal(im->comm, "child");
-	assert_false(im->leader_gone);
+	assert_false(im->leader_exited);
 	assert_int_equal(im->to_ns, UINT64_MAX);
 	assert_int_equal(im->n_maps, 0);
 	assert_null(im->older);

@@ -144,7 +144,7 @@ static void test_leader_exits(void **state)
 	procs_thread(p, (uint32_t)child);
 	procs_exit(p, (uint32_t)child, 200);
 	const struct proc_image *im = procs_find(p, (uint32_t)child, UINT64_MAX);
-	assert_true(im->leader_gone);
+	assert_true(im->leader_exited);
 	assert_true(proc_image_alive(im));
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, &status, 0), child);

@@ -73,7 +73,7 @@ static void check_child(struct procs *p, pid_t child, bool exec)
 {
 	const struct proc_image *im = procs_find(p, (uint32_t)child, UINT64_MAX);
 	assert_non_null(im);
-	assert_true(im->leader_gone);
+	assert_true(im->leader_exited);
 	assert_true(im->to_ns < UINT64_MAX); /* it had one thread: nothing is left to be looked up */
 	assert_string_equal(im->comm, exec ? "true" : program_invocation_short_name);
 	if (!exec)

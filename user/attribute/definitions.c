@@ -153,7 +153,7 @@ static bool has_room(struct labelling *l, struct labelled *p, const struct proc_
 
 static struct labelled *labelled_of(struct labelling *l, const struct proc_id *o)
 {
-	struct proc_image *im = procs_known(l->procs, o);
+	struct proc_image *im = procs_lookup(l->procs, o);
 	struct subject *k = im ? im->layer[PROC_LABELS] : NULL;
 	return k ? k->labelled : NULL;
 }

@@ -18,12 +18,12 @@ uint64_t proc_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-int procs_new(struct procs **ret, void (*file_gone)(void *))
+int procs_new(struct procs **ret, void (*release_file)(void *))
 {
 	struct procs *p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	p->file_gone = file_gone;
+	p->release_file = release_file;
 	p->cgroup_mount = -1;
 	*ret = p;
 	return 0;
@@ -68,12 +68,12 @@ void proc_image_end(struct procs *p, struct proc_image *im, uint64_t ns)
 
 void proc_image_leaderless(struct procs *p, struct proc_image *im)
 {
-	im->leader_gone = true;
+	im->leader_exited = true;
 	if (im->state == PROC_LIVES)
 		move_to(p, im, PROC_LEADERLESS);
 }
 
-static void tell_end(struct procs *p, struct proc_image *im, enum proc_layer layer)
+static void report_end(struct procs *p, struct proc_image *im, enum proc_layer layer)
 {
 	if (im->layer[layer] && p->layer[layer].on_end)
 		p->layer[layer].on_end(p->layer[layer].ctx, im);
@@ -82,7 +82,7 @@ static void tell_end(struct procs *p, struct proc_image *im, enum proc_layer lay
 static void image_free(struct procs *p, struct proc_image *im)
 {
 	for (enum proc_layer l = 0; l < PROC_LAYERS; l++)
-		tell_end(p, im, l);
+		report_end(p, im, l);
 	list_remove(&p->list[im->state], &im->node);
 	proc_maps_clear(p, im);
 	proc_file_put(p, im->exe);
@@ -136,7 +136,7 @@ static bool is_of(const struct proc_image *im, const struct proc_id *id)
 	return im->exec_known && im->exec_id == id->exec_id && im->start_ns == id->start_ns;
 }
 
-struct proc_image *procs_known(struct procs *p, const struct proc_id *id)
+struct proc_image *procs_lookup(struct procs *p, const struct proc_id *id)
 {
 	struct proc_image *im = proc_newest(p, id->tgid);
 	while (im && !is_of(im, id))
@@ -166,7 +166,7 @@ static bool is_certain(const struct procs *p, const struct proc_image *im, uint6
 
 struct proc_image *proc_image_of(struct procs *p, const struct proc_id *id, uint64_t ns)
 {
-	struct proc_image *im = procs_known(p, id);
+	struct proc_image *im = procs_lookup(p, id);
 	if (im)
 		return im;
 	im = procs_find(p, id->tgid, ns);
@@ -280,7 +280,7 @@ void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns)
 	struct proc_image *im = proc_newest(p, tgid);
 	if (!im || is_old_news(im, ns))
 		return;
-	im->leader_gone = true;
+	im->leader_exited = true;
 	/* Where a record is missing, or /proc was not read, there may be threads that nobody has told of. */
 	if (im->threaded || im->gap != p->gap || (!im->from_ns && !im->read_ns))
 		proc_image_leaderless(p, im);
@@ -370,11 +370,11 @@ static void sweep(struct procs *p)
 	}
 }
 
-void procs_tell_ended(struct procs *p, enum proc_layer layer)
+void procs_report_ended(struct procs *p, enum proc_layer layer)
 {
 	end_leaderless(p);
 	for (struct proc_image *im = first_of(p, PROC_ENDED); im; im = after(im))
-		tell_end(p, im, layer);
+		report_end(p, im, layer);
 }
 
 void procs_forget(struct procs *p, uint64_t ns)
@@ -384,16 +384,16 @@ void procs_forget(struct procs *p, uint64_t ns)
 	end_leaderless(p);
 	while ((im = first_of(p, PROC_ENDED))) {
 		for (enum proc_layer l = 0; l < PROC_LAYERS; l++)
-			tell_end(p, im, l);
-		move_to(p, im, PROC_TOLD);
+			report_end(p, im, l);
+		move_to(p, im, PROC_REPORTED);
 	}
-	while ((im = first_of(p, PROC_TOLD)) && im->to_ns < ns)
+	while ((im = first_of(p, PROC_REPORTED)) && im->to_ns < ns)
 		image_remove(p, im);
 }
 
 static size_t n_ended(const struct procs *p)
 {
-	return p->list[PROC_ENDED].n + p->list[PROC_TOLD].n;
+	return p->list[PROC_ENDED].n + p->list[PROC_REPORTED].n;
 }
 
 size_t procs_trim(struct procs *p)
@@ -401,7 +401,7 @@ size_t procs_trim(struct procs *p)
 	size_t n = 0;
 	struct proc_image *im;
 	while (n_ended(p) > PROC_ENDED_MAX || p->bytes > PROC_IMAGES_BYTES_MAX) {
-		im = first_of(p, PROC_TOLD);
+		im = first_of(p, PROC_REPORTED);
 		im = im ? im : first_of(p, PROC_ENDED);
 		if (!im)
 			break;
@@ -428,7 +428,7 @@ void procs_detach(struct procs *p, enum proc_layer layer)
 {
 	for (enum proc_state s = 0; s < PROC_STATES; s++)
 		for (struct proc_image *im = first_of(p, s); im; im = after(im))
-			tell_end(p, im, layer);
+			report_end(p, im, layer);
 	p->layer[layer] = (struct proc_listener){ 0 };
 }
 

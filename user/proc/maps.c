@@ -59,8 +59,8 @@ void proc_file_put(struct procs *p, struct proc_file *f)
 	while (*at != f)
 		at = &(*at)->next;
 	*at = f->next;
-	if (f->binary && p->file_gone)
-		p->file_gone(f->binary);
+	if (f->binary && p->release_file)
+		p->release_file(f->binary);
 	free(f->path);
 	free(f);
 }

@@ -35,7 +35,7 @@ struct procs {
 	size_t bytes;	  /* of the images and their mappings */
 	uint64_t n_reads; /* of /proc/TGID/maps */
 	int cgroup_mount; /* a descriptor of the v2 tree, -1: not yet opened, -2: there is none */
-	void (*file_gone)(void *binary);
+	void (*release_file)(void *binary);
 };
 
 struct proc_image *proc_newest(struct procs *p, uint32_t tgid);

@@ -53,5 +53,5 @@ uint32_t proc_thread(uint32_t tgid)
 
 bool proc_image_alive(const struct proc_image *im)
 {
-	return im && im->to_ns == UINT64_MAX && (!im->leader_gone || proc_thread(im->tgid));
+	return im && im->to_ns == UINT64_MAX && (!im->leader_exited || proc_thread(im->tgid));
 }

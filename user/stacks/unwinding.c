@@ -369,7 +369,7 @@ static void on_end(void *ctx, struct proc_image *im)
 /* Processes that have ended use nothing any more, also before the window ends. True when there was one. */
 static bool let_go(struct unwinding *u)
 {
-	procs_tell_ended(u->procs, PROC_UNWIND);
+	procs_report_ended(u->procs, PROC_UNWIND);
 	bool any = u->lists.unused.n;
 	range_lists_collect(&u->lists, u->sampler);
 	return any;
