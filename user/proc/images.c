@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process table: which images there are, what the side-band says of them, when they are forgotten. */
 #include "proc/proc_int.h"
+#include "util/shared_text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -86,7 +87,7 @@ static void image_free(struct procs *p, struct proc_image *im)
 	list_remove(&p->list[im->state], &im->node);
 	proc_maps_clear(p, im);
 	proc_file_put(p, im->exe);
-	free(im->cgroup);
+	shared_text_put(im->cgroup);
 	free(im);
 	p->bytes -= sizeof(*im);
 }
@@ -201,7 +202,7 @@ static bool is_old_news(const struct proc_image *im, uint64_t ns)
 static void copy_origin(struct proc_image *to, const struct proc_image *from)
 {
 	proc_set_comm(to, from->comm);
-	to->cgroup = from->cgroup ? strdup(from->cgroup) : NULL;
+	to->cgroup = shared_text_get(from->cgroup);
 	to->exe = from->exe;
 	if (to->exe)
 		to->exe->refs++;
@@ -261,7 +262,7 @@ void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
 	if (!old)
 		return;
 	im->parent = old->parent;
-	im->cgroup = old->cgroup ? strdup(old->cgroup) : NULL;
+	im->cgroup = shared_text_get(old->cgroup);
 	im->start_ns = old->start_ns;
 	im->tick_ns = old->tick_ns;
 	im->exec_known = old->exec_known && !old->exec_doubtful && old->gap == p->gap; /* another one may have been missed */

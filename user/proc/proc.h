@@ -86,7 +86,7 @@ struct proc_image {
 	bool leader_exited;		/* other threads may run: proc_image_alive */
 	char comm[PROC_COMM_SIZE + 1];
 	struct proc_file *exe; /* NULL for kernel threads and when unknown */
-	char *cgroup;          /* path from /proc/TGID/cgroup, may be NULL */
+	char *cgroup;          /* path from /proc/TGID/cgroup, or NULL; shared_text, shared with children */
 	const struct proc_map *maps; /* sorted by start, never overlapping; shared with a child until either maps more */
 	uint32_t n_maps;
 	void *layer[PROC_LAYERS];

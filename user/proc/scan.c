@@ -5,6 +5,7 @@
  */
 #include "proc/proc_int.h"
 #include "proc/reader_int.h"
+#include "util/shared_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,11 +88,11 @@ static char *read_cgroup(uint32_t tgid)
 			continue;
 		cg++;
 		if (!strncmp(line, "0::", 3) && strcmp(cg, "/"))
-			return strdup(cg);
+			return shared_text_new(cg);
 		if (!best || strlen(cg) > strlen(best))
 			best = cg;
 	}
-	return best ? strdup(best) : NULL;
+	return best ? shared_text_new(best) : NULL;
 }
 
 /* What /proc/TGID/stat says, and /proc/TGID/exe. */
@@ -248,7 +249,7 @@ void proc_image_read_cgroup(struct proc_image *im)
 	im->cgroup_inherited = false;
 	if (!cgroup)
 		return;
-	free(im->cgroup);
+	shared_text_put(im->cgroup);
 	im->cgroup = cgroup;
 }
 
