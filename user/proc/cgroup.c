@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of cgroups: from a v2 id to its path, and what a path says about containers. */
+/* Find the path of a v2 cgroup id, and the container, pod and unit in a path. */
 #include "proc/proc_int.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CGROUPS_MAX 65536 /* names kept; a host that makes more of them starts afresh */
+#define CGROUPS_MAX 65536 /* paths in the cache; one more empties it */
 #define FILEID_KERNFS 0xfe /* include/linux/exportfs.h: the handle is the 64-bit id itself */
 
 static int open_mount(char *out, size_t cap)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process table: which images there are, what the side-band says of them, when they are forgotten. */
+/* The process table: add images, apply records of the side-band, remove images that ended. */
 #include "proc/proc_int.h"
 #include "util/shared_text.h"
 
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#define SWEEP_MAX 1024 /* processes looked up in /proc in one procs_forget, after records were lost */
-#define EXEC_NS 100000u /* from the record of an exec until the kernel has counted it: some us */
+#define SWEEP_MAX 1024 /* processes to look up in /proc in one procs_forget, after a loss of records */
+#define EXEC_NS 100000u /* the kernel increments exec_id some us after it writes the record of the exec */
 
 uint64_t proc_now_ns(void)
 {
@@ -120,7 +120,7 @@ void proc_set_comm(struct proc_image *im, const char *comm)
 	snprintf(im->comm, sizeof(im->comm), "%.*s", PROC_COMM_SIZE, comm);
 }
 
-/* ---- which image a row is of ---- */
+/* ---- the image of a row ---- */
 
 bool proc_image_holds(const struct proc_image *im, uint64_t start_ns)
 {
@@ -128,7 +128,7 @@ bool proc_image_holds(const struct proc_image *im, uint64_t start_ns)
 		return im->start_ns == start_ns;
 	if (im->tick_ns)
 		return start_ns < im->tick_ns + 2 * PROC_TICK_NS && im->tick_ns < start_ns + PROC_TICK_NS;
-	uint64_t seen = im->from_ns ? im->from_ns : im->read_ns; /* it ran then */
+	uint64_t seen = im->from_ns ? im->from_ns : im->read_ns; /* the process was running then */
 	return !seen || start_ns <= seen + PROC_TICK_NS;
 }
 
@@ -150,7 +150,7 @@ bool proc_image_bind(struct proc_image *im, const struct proc_id *id, uint64_t n
 	bool corrected = im->exec_doubtful && id->exec_id == im->exec_id + 1;
 	if (!proc_image_holds(im, id->start_ns) || (im->exec_known && im->exec_id != id->exec_id && !corrected))
 		return false;
-	/* The kernel counts an exec after it has told of it: a row of that moment may have the number before. */
+	/* A row from between the record of an exec and the increment of exec_id has the old id. */
 	if (!im->exec_known || im->exec_doubtful)
 		im->exec_doubtful = im->by_exec && ns - im->from_ns < EXEC_NS;
 	im->start_ns = id->start_ns;
@@ -159,7 +159,7 @@ bool proc_image_bind(struct proc_image *im, const struct proc_id *id, uint64_t n
 	return true;
 }
 
-/* Was no record missed that would say that at ns another image ran? */
+/* False where a lost record may say that another image ran at ns. */
 static bool is_certain(const struct procs *p, const struct proc_image *im, uint64_t ns)
 {
 	return im->settled || im->gap == p->gap || (im->gap + 1 == p->gap && ns < p->lost_from_ns);
@@ -193,7 +193,7 @@ struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns)
 
 /* ---- records of the side-band ---- */
 
-/* True for a record older than the image, or than the reading of /proc that made it. */
+/* True for a record older than the image, or older than the read of /proc that created the image. */
 static bool is_old_news(const struct proc_image *im, uint64_t ns)
 {
 	return im && (ns < im->read_ns || ns < im->from_ns);
@@ -208,7 +208,7 @@ static void copy_origin(struct proc_image *to, const struct proc_image *from)
 		to->exe->refs++;
 }
 
-/* The image that forked at ns, read from /proc where it is not known yet. */
+/* Return the image that forked at ns. Read it from /proc if it is missing. */
 static struct proc_image *forking(struct procs *p, uint32_t parent, uint64_t ns)
 {
 	struct proc_image *from = proc_newest(p, parent);
@@ -235,7 +235,7 @@ void procs_fork(struct procs *p, uint32_t tgid, uint32_t parent, uint64_t ns)
 	copy_origin(im, from);
 	proc_maps_share(im, from);
 	im->named = from->named;
-	/* What was read after the fork may be another program: a guess, until the child is read itself. */
+	/* Mappings read after the fork may be of another program: incomplete, until the child itself is read. */
 	im->complete = proc_image_is_read(p, from) && from->read_ns <= ns && from->from_ns <= ns;
 	im->exec_known = from->exec_known && !from->exec_doubtful && im->complete;
 	im->exec_id = from->exec_id;
@@ -265,7 +265,7 @@ void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
 	im->cgroup = shared_text_get(old->cgroup);
 	im->start_ns = old->start_ns;
 	im->tick_ns = old->tick_ns;
-	im->exec_known = old->exec_known && !old->exec_doubtful && old->gap == p->gap; /* another one may have been missed */
+	im->exec_known = old->exec_known && !old->exec_doubtful && old->gap == p->gap; /* else an exec may have been missed */
 	im->exec_id = old->exec_id + 1;
 }
 
@@ -282,7 +282,7 @@ void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns)
 	if (!im || is_old_news(im, ns))
 		return;
 	im->leader_exited = true;
-	/* Where a record is missing, or /proc was not read, there may be threads that nobody has told of. */
+	/* Where a record is missing, or /proc was not read, there may be threads without a record. */
 	if (im->threaded || im->gap != p->gap || (!im->from_ns && !im->read_ns))
 		proc_image_leaderless(p, im);
 	else
@@ -315,9 +315,9 @@ void procs_lost(struct procs *p, uint64_t since_ns)
 	p->lost_from_ns = since_ns;
 }
 
-/* ---- forgetting ---- */
+/* ---- removing ---- */
 
-/* Out of the table; what is older stays. */
+/* Remove one image from the table; older images of its tgid stay. */
 static void image_remove(struct procs *p, struct proc_image *im)
 {
 	struct proc_image **at = image_bucket(p, im->tgid);
@@ -345,7 +345,7 @@ static struct proc_image *after(const struct proc_image *im)
 	return LIST_ENTRY(im->node.after, struct proc_image, node);
 }
 
-/* Those whose first thread has exited: has the last one? */
+/* End the leaderless images without a running thread. */
 static void end_leaderless(struct procs *p)
 {
 	for (struct proc_image *im = first_of(p, PROC_LEADERLESS), *next; im; im = next) {
@@ -355,7 +355,7 @@ static void end_leaderless(struct procs *p)
 	}
 }
 
-/* The record of an exit may be among those that were lost. Some of the processes from before that are looked up. */
+/* The record of an exit may be lost: look up some of the processes from before the loss. */
 static void sweep(struct procs *p)
 {
 	struct proc_image *im;
@@ -406,15 +406,15 @@ size_t procs_trim(struct procs *p)
 		im = im ? im : first_of(p, PROC_ENDED);
 		if (!im)
 			break;
-		n += im->state == PROC_ENDED; /* its window is not over */
+		n += im->state == PROC_ENDED; /* its window has not ended */
 		image_remove(p, im);
 	}
-	/* Then those that live and were never sampled, which /proc knows when they are. */
+	/* Then live images that were never sampled; /proc has them when they are. */
 	for (size_t left = p->list[PROC_LIVES].n; left && p->bytes > PROC_IMAGES_BYTES_MAX; left--) {
 		im = first_of(p, PROC_LIVES);
 		bool needed = im->older;
 		if (im->swept != p->gap)
-			break; /* sweep comes first, in the order of the list */
+			break; /* sweep needs the order of the list */
 		for (enum proc_layer l = 0; l < PROC_LAYERS; l++)
 			needed |= im->layer[l] != NULL;
 		if (needed)

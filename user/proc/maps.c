@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mapped files, and the mappings of an image: shared after fork, copied by the first of the two that maps more. */
+/* Mapped files, and the mappings of an image: shared after fork, copied by whichever of the two maps more first. */
 #include "proc/proc_int.h"
 
 #include <errno.h>
@@ -65,8 +65,7 @@ void proc_file_put(struct procs *p, struct proc_file *f)
 	free(f);
 }
 
-/* The mappings of an image, and of those forked from it that have mapped nothing since. Who changes
- * them copies them first. */
+/* The mappings of an image and of its children that mapped nothing since. Copy before a change. */
 struct map_list {
 	uint32_t refs, cap;
 	struct proc_map v[];
@@ -108,7 +107,7 @@ void proc_maps_share(struct proc_image *to, const struct proc_image *from)
 
 /* ---- mappings ---- */
 
-/* The first mapping that ends after addr. */
+/* Return the index of the first mapping that ends after addr. */
 static uint32_t map_lower(const struct proc_image *im, uint64_t addr)
 {
 	uint32_t lo = 0, hi = im->n_maps;
@@ -128,7 +127,7 @@ const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr
 	return i < im->n_maps && im->maps[i].start <= addr ? &im->maps[i] : NULL;
 }
 
-/* Make the list of an image its own, with room for n more. */
+/* Give an image a list of its own, with room for n more mappings. */
 static int maps_reserve(struct procs *p, struct proc_image *im, uint32_t n)
 {
 	struct map_list *old = list_of(im), *l;
@@ -161,13 +160,13 @@ static void map_insert(struct proc_image *im, uint32_t at, struct proc_map m)
 	im->n_maps++;
 }
 
-/* Cut [start, end) out of what is mapped: a new mapping replaces what it covers. */
+/* Remove [start, end) from the mappings: a new mapping replaces what it covers. */
 static void maps_cut(struct procs *p, struct proc_image *im, uint64_t start, uint64_t end)
 {
 	uint32_t i = map_lower(im, start);
 	while (i < im->n_maps && im->maps[i].start < end) {
 		struct proc_map *m = &list_of(im)->v[i];
-		if (m->start < start && m->end > end) { /* a hole: two remain; the caller reserved the room */
+		if (m->start < start && m->end > end) { /* split in two; the caller reserved the room */
 			struct proc_map right = *m;
 			right.pgoff += end - m->start;
 			right.start = end;
@@ -209,7 +208,7 @@ void proc_set_exe(struct procs *p, struct proc_image *im, const char *path)
 	struct proc_file *f = NULL;
 	for (uint32_t i = 0; i < im->n_maps && !f; i++)
 		if (!strcmp(im->maps[i].file->path, path))
-			f = im->maps[i].file; /* one and the same: whoever asks which mapping is the program's compares files */
+			f = im->maps[i].file; /* the same struct: callers compare files to find the program's own mapping */
 	if (f)
 		f->refs++;
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does the kernel number processes as we do? */
+/* Check that our PID namespace is the initial one. */
 #include "proc/proc.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 int proc_check_namespace(struct err *err)
 {
 	struct stat st;
-	/* Absent, too, where /proc was mounted in a PID namespace that we are not in. */
+	/* Also missing where /proc was mounted in another PID namespace. */
 	if (stat("/proc/self/ns/pid", &st))
 		return err_sys(err, -errno,
 			       "/proc/self/ns/pid: /proc must be mounted, and be that of the host");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening the file of a mapping. The path belongs to the process: it is resolved inside the root of that process, without
- * magic links, and never by following it out of there. A reader does it (reader.h): the process may make it last forever.
+ * Open the file of a mapping. The process controls the path: resolve it inside the root of that process, without magic
+ * links, and never leave that root. A reader does this (reader.h), because the process may make it hang.
  */
 #include "proc/proc_int.h"
 #include "proc/reader_int.h"
@@ -19,7 +19,7 @@ int proc_open_in_root(uint32_t tgid, uint32_t root, const char *file, struct pro
 	return proc_ask_file(&q, file, ret);
 }
 
-/* ---- roots that are kept open ---- */
+/* ---- roots that stay open ---- */
 
 static int ask(const struct reader_request *q)
 {
@@ -41,7 +41,7 @@ int proc_root_open(struct proc_root *ret, uint32_t tgid)
 	return rc;
 }
 
-/* A new reader does not have it: once more, while it is the same process. */
+/* A new reader does not have this root: open it again, if the process is still the same. */
 static int reopen(const struct proc_root *r)
 {
 	uint64_t start;
@@ -88,7 +88,7 @@ void proc_root_close(struct proc_root *r)
 
 /* ---- mappings ---- */
 
-/* Whose root the n-th try looks in: the process, its parents, then 0 (ours) as the last one. -ENOENT past that. */
+/* Return the process whose root the n-th try uses: the process, its parents, then 0 (ours). -ENOENT past that. */
 static int64_t nth_root(struct procs *p, const struct proc_image *im, unsigned n)
 {
 	for (unsigned i = 0; i < MAX_PARENTS && im; i++) {

@@ -9,23 +9,23 @@
 #define IMAGE_BITS 14
 #define CGROUP_BUCKETS 256
 #define PROC_TICK_NS                                                                               \
-	10000000u /* /proc tells times in ticks of USER_HZ, 100 on every architecture of ours */
+	10000000u /* /proc has times in ticks of USER_HZ, 100 on x86-64 and arm64 */
 
 struct cgroup_name {
 	uint64_t id;
-	char *path; /* NULL: it could not be found out */
+	char *path; /* NULL: not found */
 	struct cgroup_name *next;
 };
 
-/* Whom to tell that an image has ended: procs_on_end. */
+/* A layer's callback for ended images: procs_on_end. */
 struct proc_listener {
 	void (*on_end)(void *ctx, struct proc_image *im);
 	void *ctx;
 };
 
 struct procs {
-	struct proc_image *images[1u << IMAGE_BITS]; /* the newest of each tgid */
-	struct list list[PROC_STATES];		     /* each image is in one, in the order in which it came there */
+	struct proc_image *images[1u << IMAGE_BITS]; /* the newest image of each tgid */
+	struct list list[PROC_STATES];		     /* each image is in one list, in the order of arrival */
 	struct proc_listener layer[PROC_LAYERS];
 	uint32_t gap; /* counts procs_lost */
 	uint64_t lost_from_ns;
@@ -34,42 +34,42 @@ struct procs {
 	size_t n_cgroups;
 	size_t bytes;	  /* of the images and their mappings */
 	uint64_t n_reads; /* of /proc/TGID/maps */
-	int cgroup_mount; /* a descriptor of the v2 tree, -1: not yet opened, -2: there is none */
+	int cgroup_mount; /* descriptor of the v2 tree; -1: not opened yet, -2: there is none */
 	void (*release_file)(void *binary);
 };
 
 struct proc_image *proc_newest(struct procs *p, uint32_t tgid);
-/* A new newest image of tgid; what was the newest becomes its elder and ends. NULL: no memory. */
+/* Add the newest image of tgid. The one before it ends and becomes its `older`. NULL: no memory. */
 struct proc_image *proc_image_add(struct procs *p, uint32_t tgid, uint64_t from_ns);
-/* It ended at ns, or earlier as was told before. */
+/* Mark an image as ended at ns, unless it ended earlier. */
 void proc_image_end(struct procs *p, struct proc_image *im, uint64_t ns);
-/* Its first thread has exited; whether others go on is looked up in procs_forget. */
+/* Mark an image whose first thread has exited; procs_forget looks for other threads. */
 void proc_image_leaderless(struct procs *p, struct proc_image *im);
-/* The image is that of a row at ns: note its identity. False where it cannot be. */
+/* Give an image the identity of a row at ns. False where the row is of another image. */
 bool proc_image_bind(struct proc_image *im, const struct proc_id *id, uint64_t ns);
-/* The image of a row at ns, as far as that is certain. */
+/* Return the image of a row at ns, or NULL where that is uncertain. */
 struct proc_image *proc_image_of(struct procs *p, const struct proc_id *id, uint64_t ns);
-/* Is the identity that of an image before the newest one? */
+/* True for the identity of an image before the newest one. */
 bool proc_is_past(const struct proc_image *newest, const struct proc_id *id);
-/* Are all its mappings known, and no record of it missing? */
+/* True when maps has all mappings and no record is missing. */
 static inline bool proc_image_is_read(const struct procs *p, const struct proc_image *im)
 {
 	return im->complete && im->gap == p->gap;
 }
-/* Can a process that /proc says to have started at start_ns (rounded down to a tick) be that of this image? */
+/* True when a process with this start time in /proc (rounded down to a tick) can be that of the image. */
 bool proc_image_is_since(const struct proc_image *im, uint64_t start_ns);
 void proc_set_comm(struct proc_image *im, const char *comm);
 void proc_set_exe(struct procs *p, struct proc_image *im, const char *path);
 
 void proc_file_put(struct procs *p, struct proc_file *f);
 void proc_maps_clear(struct procs *p, struct proc_image *im);
-/* The child's mappings are the parent's until one of them maps more. */
+/* Share the parent's mappings with the child until one of them maps more. */
 void proc_maps_share(struct proc_image *to, const struct proc_image *from);
 struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m, const char *path,
 			       uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len);
 void proc_cgroups_free(struct procs *p);
 
-/* A line of /proc/TGID/maps; *ret_path: the rest of it. False: it is none. */
+/* Parse a line of /proc/TGID/maps; *ret_path: the rest of the line. False: malformed. */
 bool proc_parse_line(char *line, struct proc_line *ret, char **ret_path);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What /proc says of one process, when a sample of it has come, or a child that it made. Files that take locks of the process
- * (maps, cmdline, memory) are read by a reader (reader.h); status, stat, cgroup and the link exe take none and are read here.
+ * Read one process from /proc, after its first sample or its first child. The kernel takes locks of the process for maps,
+ * cmdline and memory: a reader reads those (reader.h). status, stat, cgroup and the link exe take none and are read here.
  */
 #include "proc/proc_int.h"
 #include "proc/reader_int.h"
@@ -17,7 +17,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* At most cap - 1 bytes of a small file, NUL-terminated. */
+/* Read at most cap - 1 bytes of a small file, and terminate them with NUL. */
 static ssize_t read_small(const char *path, char *out, size_t cap)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -37,7 +37,7 @@ static ssize_t read_small(const char *path, char *out, size_t cap)
 	return (ssize_t)len;
 }
 
-/* The last number of the line that begins with key: of NSpid the innermost. False when there is no such line. */
+/* Return the last number of the line that begins with key (NSpid: the innermost). False without such a line. */
 static bool last_number(const char *text, const char *key, unsigned skip_to, uint32_t *ret)
 {
 	const char *p = strstr(text, key);
@@ -63,7 +63,7 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid)
 	snprintf(path, sizeof(path), "/proc/%u/status", tgid);
 	if (read_small(path, text, sizeof(text)) <= 0)
 		return -ESRCH;
-	last_number(text, "\nNSpid:", UINT32_MAX, &inner); /* kernels without such namespaces do not say */
+	last_number(text, "\nNSpid:", UINT32_MAX, &inner); /* missing in kernels without PID namespaces */
 	if (!last_number(text, "\nUid:", 2, &uid)) /* real, effective */
 		return -ESRCH;
 	*ret_inner = inner;
@@ -72,8 +72,8 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid)
 }
 
 /*
- * The cgroup that says most about a process: the v2 path unless it is the root, else the longest of the v1 ones (all
- * controllers of one container agree on it).
+ * Return the most specific cgroup of a process: the v2 path unless it is the root, else the longest v1 path (all
+ * controllers of one container have the same).
  */
 static char *read_cgroup(uint32_t tgid)
 {
@@ -95,14 +95,14 @@ static char *read_cgroup(uint32_t tgid)
 	return best ? shared_text_new(best) : NULL;
 }
 
-/* What /proc/TGID/stat says, and /proc/TGID/exe. */
+/* The fields of /proc/TGID/stat, and the target of /proc/TGID/exe. */
 struct process {
 	char text[1024];
 	const char *comm; /* in text */
 	char state;
 	unsigned parent, n_threads;
 	uint64_t start_ns;  /* rounded down to a tick */
-	char exe[PATH_MAX]; /* "": none, or not for us */
+	char exe[PATH_MAX]; /* "": none, or not readable */
 };
 
 static void read_exe(uint32_t tid, char out[PATH_MAX])
@@ -117,8 +117,8 @@ static void read_exe(uint32_t tid, char out[PATH_MAX])
 }
 
 /*
- * proc(5): the comm stands in the outermost parentheses; then come the state, the parent (field 4), the number of threads (20)
- * and the start (22).
+ * Parse proc(5): the comm in the outermost parentheses, then the state, the parent (field 4), the number of threads (20)
+ * and the start time (22).
  */
 static int read_stat(uint32_t tgid, struct process *ret)
 {
@@ -178,7 +178,7 @@ static void add_line(struct procs *p, struct proc_image *im, char *line)
 	proc_map_add(p, im, m, path, l.dev, l.ino, NULL, 0);
 }
 
-/* The answer to a request that has one of exactly so many bytes. */
+/* Send a request whose answer has exactly this many bytes. */
 static int ask_bytes(const struct reader_request *q, const char *text, void *out, size_t len)
 {
 	struct buf reply = BUF_INIT;
@@ -265,9 +265,9 @@ bool proc_image_is_since(const struct proc_image *im, uint64_t start_ns)
 }
 
 /*
- * When the image of what was found begins, where a record is missing: 0 when the newest one is that image. id: whose row
- * came at ns, or NULL. Without one the moment of the exec is not known: now is the better guess, because rows of the
- * program before have their times before.
+ * Return the begin of the image that /proc shows, where a record is missing; 0 when the newest image is the same. id: the
+ * identity in a row at ns, or NULL. Without a row the time of the exec is unknown: return now, because rows of the
+ * program before the exec have earlier times.
  */
 static uint64_t missed(const struct proc_image *im, const struct process *found, const struct proc_id *id, uint64_t ns, uint64_t now)
 {
@@ -278,7 +278,7 @@ static uint64_t missed(const struct proc_image *im, const struct process *found,
 	return found->exe[0] && im->exe && strcmp(found->exe, im->exe->path) ? now : 0;
 }
 
-/* The image of what was found, a new one where its beginning was missed. NULL: no memory, or it has ended by now. */
+/* Return the image of a process, a new one where its begin was missed. NULL: no memory, or it has ended by now. */
 static struct proc_image *image_for(struct procs *p, uint32_t tgid, const struct process *found, const struct proc_id *id,
 				    uint64_t ns, uint64_t now)
 {
@@ -330,7 +330,7 @@ int procs_scan_one(struct procs *p, uint32_t tgid)
 	return read_process(p, tgid, NULL, 0, PROC_MAPS);
 }
 
-/* Has it been tried a moment ago? A process that does not answer shall not be asked for each of its samples. */
+/* True within PROC_RETRY_NS of a failure: do not read a process that hangs again for each sample. */
 static bool was_tried(const struct proc_image *im)
 {
 	return im->tried_ns && proc_now_ns() - im->tried_ns < PROC_RETRY_NS;
@@ -344,7 +344,7 @@ struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uin
 	if (im && (need == PROC_MAPS ? proc_image_is_read(p, im) || was_tried(im) : im->named))
 		return im;
 	if (!im && newest && (ns < newest->from_ns || proc_is_past(newest, id)))
-		return NULL; /* of an image before: /proc has the newest one */
+		return NULL; /* of an earlier image: /proc shows the newest one */
 	read_process(p, id->tgid, id, ns, need);
 	return proc_image_of(p, id, ns);
 }

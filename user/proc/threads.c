@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes whose first thread (the leader) has exited while others go on. The leader stays as a
- * zombie without memory, root and working directory: /proc/TGID/maps is empty, /proc/TGID/root
- * cannot be opened.
+ * Processes whose first thread (the leader) has exited while others run. The leader stays as a zombie without memory, root
+ * and working directory: /proc/TGID/maps is empty, and /proc/TGID/root cannot be opened.
  */
 #include "proc/proc_int.h"
 
@@ -13,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define THREADS_LOOKED_AT 64 /* zombies among the threads go at once, unless they are traced */
+#define THREADS_LOOKED_AT 64 /* other zombie threads are reaped at once, unless they are traced */
 
-/* False when there is no such thread, or nothing but its exit status is left of it. */
+/* False for a thread that does not exist or is a zombie. */
 static bool thread_runs(uint32_t tid)
 {
 	char path[64], text[512];
