@@ -28,7 +28,8 @@
 #define PARAMS_MAX 32
 #define IDLE_S 30
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" /* as GnuTLS spells it */
-#define CLOSE_NS (HTTP_NS / 10)
+#define CLOSE_NS HTTP_NS /* at most, for requests on open connections */
+#define CLOSE_QUIET_NS (HTTP_NS / 20)
 #define HANDLE_IDLE_NS (30 * HTTP_NS)
 
 /* One request as this file sees it. */
@@ -523,12 +524,18 @@ int http_open(struct http_server **ret, const struct http_config *cfg, const str
 	return rc;
 }
 
-/* Connections that were accepted have sent a request, as a rule, or will at once. */
+/*
+ * Wait for the requests on open connections. A connection that the server's thread accepts at this moment shows only when that
+ * thread runs again: wait until none has been busy for CLOSE_QUIET_NS.
+ */
 static void wait_for_requests(struct http_server *s)
 {
-	uint64_t until = http_now_ns() + CLOSE_NS;
-	while (conns_busy(s) && http_now_ns() < until)
+	uint64_t begin = http_now_ns(), busy = begin, now = begin;
+	for (; now - busy < CLOSE_QUIET_NS && now - begin < CLOSE_NS; now = http_now_ns()) {
+		if (conns_busy(s))
+			busy = now;
 		usleep(2000);
+	}
 }
 
 void http_close(struct http_server *s)
