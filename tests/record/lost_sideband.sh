@@ -18,9 +18,16 @@ many_processes() {
 background "$ascribe" record -F 99 -o store 2>record.err
 recorder=$pid
 recording record.err
+switches() { awk '/^voluntary/ { print $2 }' "/proc/$recorder/status"; }
 background ./first exec 2.5 ./second
 program=$pid
 sleep 0.7
+# The recorder has seen the first program once it has gone to sleep some times.
+before=$(switches)
+for _ in $(seq 60); do
+	[ "$(switches)" -ge $((before + 4)) ] && break
+	sleep 0.02
+done
 kill -STOP "$recorder"
 ok "still the first program" test "$(readlink "/proc/$program/exe")" = "$PWD/first"
 many_processes "$program" &

@@ -187,11 +187,51 @@ static void test_storm(void **state)
 	munmap(log, size);
 }
 
+/* A ring that overflows: the loss begins no earlier than the last record that was kept, and no later than the first dropped. */
+static void test_loss_begins(void **state)
+{
+	(void)state;
+	struct sideband *sb;
+	struct procs *p;
+	struct sideband_loss loss;
+	int status;
+	assert_int_equal(sideband_open(&sb, n_cpus, 16384, NULL), 0);
+	for (unsigned c = 0; c < n_cpus; c++)
+		sideband_add_cpu(sb, c, NULL);
+	assert_int_equal(procs_new(&p, NULL), 0);
+	pin(cpu_a);
+	assert_int_equal(sideband_drain(sb, p, NULL, NULL, &loss), 0);
+	uint64_t begin = proc_now_ns(), kept = 0;
+	for (unsigned i = 0; i < 500; i++) {
+		pid_t child = start_child(cpu_a, true);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (i < 5) /* some 1 KiB each: these fit */
+			kept = proc_now_ns();
+	}
+	uint64_t end = proc_now_ns();
+	assert_int_equal(sideband_drain(sb, p, NULL, NULL, &loss), 0);
+	assert_true(loss.any);
+	assert_in_range(loss.from_ns, kept, end);
+	assert_true(loss.from_ns > begin && loss.from_ns - begin < (end - begin) / 2); /* 16 KiB hold a fraction of 500 */
+	start_child(cpu_a, false); /* the kernel reports the loss with its next record */
+	waitpid(-1, &status, 0);
+	assert_int_equal(sideband_drain(sb, p, NULL, NULL, &loss), 0);
+	assert_true(loss.any && loss.records > 0);
+	assert_true(loss.from_ns <= proc_now_ns());
+	start_child(cpu_a, false);
+	waitpid(-1, &status, 0);
+	assert_int_equal(sideband_drain(sb, p, NULL, NULL, &loss), 0);
+	assert_false(loss.any);
+	procs_free(p);
+	sideband_close(sb);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fork_behind_the_reader),
 		cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_loss_begins),
 	};
 	struct sideband *sb;
 	struct err err = { 0 };

@@ -32,7 +32,7 @@ static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 void news_read(struct collector *c)
 {
 	struct sideband_loss loss;
-	uint64_t since_ns = c->news_ns;
+	uint64_t since_ns = c->news_ns; /* without memory, all records from here on are missing */
 	c->news_ns = proc_now_ns();
 	c->next_news_ns = c->news_ns + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
 	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &loss);
@@ -40,6 +40,8 @@ void news_read(struct collector *c)
 	c->sum.images_trimmed += procs_trim(c->procs);
 	if (!loss.any && !rc)
 		return;
+	if (!rc)
+		since_ns = loss.from_ns;
 	c->sum.sideband_gaps++;
 	if (!c->lost_to_ns)
 		c->lost_from_ns = since_ns;
@@ -53,7 +55,11 @@ void news_admit(struct collector *c)
 	if (!c->n_arrived)
 		return;
 	news_read(c);
-	for (size_t i = 0; i < c->n_arrived; i++) {
+	/*
+	 * The latest first: where the record of an exec was lost, /proc shows the program after the exec. An image before it
+	 * must not take that name.
+	 */
+	for (size_t i = c->n_arrived; i-- > 0;) {
 		const struct wire_record *r = &c->arrived[i];
 		const struct proc_id id = { r->start_ns, r->tgid, r->exec_id };
 		struct proc_image *im = procs_identify(c->procs, &id, r->at_ns, PROC_NAME);

@@ -19,6 +19,7 @@
 
 struct ring {
 	int fd; /* -1: no ring */
+	uint64_t read_to_ns; /* all records before this time were read, or are known to be lost */
 	struct perf_event_mmap_page *head;
 };
 
@@ -33,7 +34,7 @@ struct sideband {
 	size_t data_size, page;
 	struct buf copy;  /* records of one drain */
 	struct buf index; /* struct news */
-	bool was_full; /* a ring had no room for the largest record: some may have been dropped */
+	struct sideband_loss loss; /* of this drain */
 	struct ring ring[];
 };
 
@@ -165,8 +166,16 @@ static uint64_t record_time(const uint8_t *rec, size_t size)
 	return ns;
 }
 
+/* Records that came to this ring after read_to_ns may be missing. */
+static void note_loss(struct sideband *sb, const struct ring *r)
+{
+	if (!sb->loss.any || r->read_to_ns < sb->loss.from_ns)
+		sb->loss.from_ns = r->read_to_ns;
+	sb->loss.any = true;
+}
+
 /* Index the records from base on, up to the first one that is not older than before_ns. */
-static int index_records(struct sideband *sb, size_t base, uint64_t before_ns, size_t *ret_end)
+static int index_records(struct sideband *sb, struct ring *r, size_t base, uint64_t before_ns, size_t *ret_end)
 {
 	size_t at = base;
 	while (at + sizeof(struct perf_event_header) <= sb->copy.len) {
@@ -182,6 +191,9 @@ static int index_records(struct sideband *sb, size_t base, uint64_t before_ns, s
 		int rc = buf_add(&sb->index, &n, sizeof(n));
 		if (rc)
 			return rc;
+		if (h.type == PERF_RECORD_LOST)
+			note_loss(sb, r);
+		r->read_to_ns = n.ns;
 		at += h.size;
 	}
 	*ret_end = at;
@@ -198,20 +210,24 @@ int sideband_read(struct sideband *sb, unsigned cpu, uint64_t before_ns)
 	const uint8_t *data = (const uint8_t *)r->head + sb->page;
 	size_t mask = sb->data_size - 1, len = head - tail, base = sb->copy.len,
 	       indexed = sb->index.len, end;
-	sb->was_full |= sb->data_size - len < RECORD_MAX;
 	int rc = len ? buf_reserve(&sb->copy, len) : 0;
+	if (!len)
+		r->read_to_ns = before_ns;
 	if (!len || rc)
 		return rc;
 	size_t first = sb->data_size - (tail & mask) < len ? sb->data_size - (tail & mask) : len;
 	buf_add(&sb->copy, data + (tail & mask), first);
 	buf_add(&sb->copy, data, len - first);
-	rc = index_records(sb, base, before_ns, &end);
+	rc = index_records(sb, r, base, before_ns, &end);
 	if (rc) { /* without memory for all, take none */
 		sb->copy.len = base;
 		sb->index.len = indexed;
 		return rc;
 	}
 	sb->copy.len = end;
+	if (sb->data_size - len < RECORD_MAX) /* no room for the largest record: the kernel may have dropped one */
+		note_loss(sb, r);
+	r->read_to_ns = before_ns;
 	__atomic_store_n(&r->head->data_tail, tail + (end - base), __ATOMIC_RELEASE);
 	return 0;
 }
@@ -293,8 +309,9 @@ void sideband_apply(struct sideband *sb, struct procs *procs, sideband_on_map *o
 		qsort(v, n, sizeof(*v), by_time);
 	for (size_t i = 0; i < n; i++)
 		apply((const void *)(sb->copy.data + v[i].at), v[i].ns, procs, on_map, ctx, &lost);
-	*ret_loss = (struct sideband_loss){ .any = lost || sb->was_full, .records = lost };
-	sb->was_full = false;
+	sb->loss.records = lost;
+	*ret_loss = sb->loss;
+	sb->loss = (struct sideband_loss){ 0 };
 	sb->copy.len = sb->index.len = 0;
 }
 

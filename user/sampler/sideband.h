@@ -27,9 +27,9 @@ int sideband_fd(const struct sideband *sb, unsigned cpu);
 typedef void sideband_on_map(void *ctx, uint32_t tgid, uint64_t addr);
 
 struct sideband_loss {
-	bool any;	  /* some may be missing since the call before */
-	uint64_t records; /* of which the kernel has told since then; it tells with the next record
-			     that it writes */
+	bool any;	  /* records may be missing */
+	uint64_t from_ns; /* BOOTTIME: all records before this time were read */
+	uint64_t records; /* lost records that the kernel reported; it reports them with the next record that it writes */
 };
 
 /*
