@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The capture: what one sample read of labels that are published in other ways than ours, one for each CPU. Readers
- * append entries (include/label_wire.h) to it; it is hashed, and sent to user space, as a whole.
+ * The capture: the labels in foreign formats that one sample read; one per CPU. Readers append entries (include/label_wire.h).
+ * The capture is hashed and sent to user space as a whole.
  *
- * Every address, length and count is another process's: each read may fail, and each failure sets the bit of its
- * counter. An entry counts once entry_done was called for it.
+ * The process controls every address, length and count: each read may fail, and each failure sets the bit of its counter.
+ * An entry is part of the capture after entry_done.
  */
 #ifndef ASCRIBE_CAPTURE_BPF_H
 #define ASCRIBE_CAPTURE_BPF_H
 
 #include "common.bpf.h"
 
-#define SPAN_MAX 2048 /* memory read at once when a source's texts lie close together, as those of one allocator do */
+#define SPAN_MAX 2048 /* bytes read at once where a source's texts are close together, as from one allocator */
 
-/* What most samples touch stands together: its memory is in small pages, and their translations are never warm. */
+/* Keep the fields that most samples use together: they are in small pages whose TLB entries are cold. */
 struct capture {
 	union {
 		__u64 words[64];
 		__u8 bytes[512];
 	} area;
 	__u8 span[SPAN_MAX + 264];
-	__u64 span_at, span_len; /* what of the process stands in span */
+	__u64 span_at, span_len; /* address and length of the process's memory in `span` */
 	__u64 used;
-	__u64 absent; /* an entry of it is ENTRY_ABSENT */
+	__u64 absent; /* an entry is ENTRY_ABSENT */
 	__u64 failed; /* bits by counter, from COUNTER_labels_cut on */
 	__u64 tp;
-	__u64 start; /* where the source in work begins */
+	__u64 start; /* begin of the current source */
 	__u64 cur, acc;
 	struct label_source source;
 	__u64 n_source;
 	__u64 saved[LABEL_SAVED];
-	struct wire_record head; /* sent with the bytes used */
+	struct wire_record head; /* head of the record that is sent */
 	__u8 bytes[CAPTURE_MAX + CAPTURE_ENTRY];
 };
 
@@ -47,13 +47,13 @@ static __always_inline struct capture *capture(void)
 	return bpf_map_lookup_elem(&captures, &zero);
 }
 
-/* Set the bit of a counter, one of those from COUNTER_labels_cut on: the sample is flagged. */
+/* Flag the sample: set the bit of a counter, COUNTER_labels_cut or a later one. */
 static __always_inline void capture_flag(struct capture *c, __u32 counter)
 {
 	c->failed |= 1ull << ((counter - COUNTER_labels_cut) & 63);
 }
 
-/* The source in work cannot be read, or is not what it should be. Always -1: its reader ends. */
+/* The current source is unreadable or malformed. Returns -1, so that its reader ends. */
 static __always_inline int capture_fault(struct capture *c)
 {
 	capture_flag(c, c->source.fault);
@@ -71,7 +71,7 @@ static __always_inline long read_at(void *to, __u32 n, __u64 addr)
 	return bpf_probe_read_user(to, n, (void *)addr);
 }
 
-/* Room for an entry of any size, or NULL: the capture is full. */
+/* Return room for an entry of any size. NULL: the capture is full. */
 static __always_inline struct label_entry *entry_at_end(struct capture *c)
 {
 	__u64 at = c->used;
@@ -84,7 +84,7 @@ static __always_inline struct label_entry *entry_at_end(struct capture *c)
 	return (void *)(c->bytes + at);
 }
 
-/* n bytes (< 512) of the process to `at` (< 512) behind an entry's head, padded with zeros. */
+/* Read n bytes (< 512) of the process to `at` (< 512) behind an entry's head, padded with zeros. */
 static __always_inline long append_user(struct label_entry *e, __u64 at, __u64 n, __u64 addr)
 {
 	__u8 *to = (__u8 *)(e + 1) + at;
@@ -96,7 +96,7 @@ static __always_inline long append_user(struct label_entry *e, __u64 at, __u64 n
 	return bpf_probe_read_user(to, n, (void *)addr);
 }
 
-/* n (< 256) bytes at `from` of the span to `to` of the capture, padded with zeros. A read of its own costs several times that. */
+/* Copy n (< 256) bytes from the span to the capture, padded with zeros. Reading them from the process costs several times more. */
 __noinline int copy_span(__u32 to, __u32 from, __u32 n)
 {
 	struct capture *c = capture();
@@ -117,7 +117,7 @@ __noinline int copy_span(__u32 to, __u32 from, __u32 n)
 	return 0;
 }
 
-/* As append_user, from the span when it is there. */
+/* Like append_user, but from the span where it has the bytes. */
 static __always_inline long append_text(struct capture *c, struct label_entry *e, __u64 at, __u64 n, __u64 addr)
 {
 	__u64 from = addr - c->span_at;
@@ -126,7 +126,7 @@ static __always_inline long append_text(struct capture *c, struct label_entry *e
 	return copy_span((__u32)((c->used & (CAPTURE_MAX - 1)) + sizeof(*e) + at), (__u32)from, (__u32)n);
 }
 
-/* Read the texts from `low` to `high` of the process at once. Without effect when they lie too far apart. */
+/* Read the texts from `low` to `high` of the process at once, if they are close enough. */
 static __always_inline void load_span(struct capture *c, __u64 low, __u64 high)
 {
 	__u64 n = high - low;
@@ -142,13 +142,13 @@ static __always_inline void entry_done(struct capture *c, __u64 bytes)
 	c->used = (c->used & (CAPTURE_MAX - 1)) + sizeof(struct label_entry) + ((bytes + 7) & ~7ull);
 }
 
-/* Go's strings never change, so one by one they are worth having; others may be in the middle of a change. */
+/* Go's strings never change: each one is valid by itself. Others may change while they are read. */
 static __always_inline bool is_go(const struct capture *c)
 {
 	return c->source.kind == LABEL_GO_MAP || c->source.kind == LABEL_GO_SLICE;
 }
 
-/* The value of an entry, `second` bytes behind its head, could not be read: say where it is. */
+/* The value of an entry, `second` bytes behind its head, was unreadable: store its address. */
 static __always_inline void append_absent(struct capture *c, struct label_entry *e, __u64 second, __u64 value, __u64 n)
 {
 	struct label_absent *a = (void *)((__u8 *)(e + 1) + second);
@@ -161,7 +161,7 @@ static __always_inline void append_absent(struct capture *c, struct label_entry 
 	entry_done(c, second + sizeof(*a));
 }
 
-/* A key and a value: lengths are key << 32 | value. */
+/* Append a key and a value. lengths: key << 32 | value. */
 __noinline int append_pair(__u64 key, __u64 value, __u64 lengths)
 {
 	struct capture *c = capture();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Labels published in other ways than ours (include/label_wire.h): a reader for each kind of source, all of them appending to
- * the CPU's capture. A reader that fails takes back what it has appended: half a set is none. The readers are global functions
- * with scalar arguments, and their state is in the capture, so that the verifier checks each of them once.
+ * Labels in foreign formats (include/label_wire.h). Each kind of source has a reader that appends to the CPU's capture. A
+ * reader that fails removes what it appended: there are no half sets. Readers are global functions with scalar arguments and
+ * keep their state in the capture: the verifier checks each of them once.
  */
 #ifndef ASCRIBE_FOREIGN_BPF_H
 #define ASCRIBE_FOREIGN_BPF_H
@@ -24,7 +24,7 @@ struct {
 	__type(value, struct proc_labels);
 } proc_labels SEC(".maps");
 
-/* Of the capture's words; keyed, and never 0. */
+/* Hash the capture's words with a key. Never returns 0. */
 __noinline __u64 hash_capture(void)
 {
 	struct capture *c = capture();
@@ -56,7 +56,7 @@ static __always_inline int read_source(struct capture *c)
 	return 0;
 }
 
-/* Source i of the process at `index`. */
+/* Return source i of the process at `index`. */
 __noinline int capture_source(__u32 index, __u32 i)
 {
 	struct capture *c = capture();
@@ -79,7 +79,7 @@ __noinline int capture_source(__u32 index, __u32 i)
 	return 0;
 }
 
-/* The foreign labels of the current thread are in the capture; their hash, 0 for none. */
+/* Read the foreign labels of the current thread into the capture. Return their hash, 0 for none. */
 static __always_inline __u64 capture_foreign(__u32 index, __u32 n, __u64 tp, __u64 *ret_failed)
 {
 	struct capture *c = capture();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The labels of the goroutine that the current thread runs (runtime/pprof): a map until Go 1.23, a sorted slice since.
+ * Read the labels of the current thread's goroutine (runtime/pprof): a map until Go 1.23, a sorted slice since.
  */
 #ifndef ASCRIBE_GO_LABELS_BPF_H
 #define ASCRIBE_GO_LABELS_BPF_H
@@ -9,9 +9,9 @@
 #include "label_pairs.bpf.h"
 
 #define GO_BUCKET 272 /* 8 hashes, 8 keys, 8 values, pointer to the next one */
-#define GO_BUCKETS 16 /* looked at */
+#define GO_BUCKETS 16 /* to read at most */
 
-/* The labels' address of the goroutine that this thread runs; 0: none. */
+/* Return the address of the labels of this thread's goroutine; 0: none. */
 static __always_inline int go_labels(struct capture *c, __u64 *ret)
 {
 	__u64 g = 0, m = 0, curg = 0;
@@ -30,13 +30,13 @@ static __always_inline int go_labels(struct capture *c, __u64 *ret)
 		return capture_fault(c);
 	if (!curg)
 		return 0;
-	/* In C code the register has something else. A g is its m's g0 or the one that runs there. */
+	/* In C code the register holds something else. A valid g is its m's g0 or curg. */
 	if (c->source.start == LABEL_AT_GO_REGISTER && curg != g && (read_at(&m, 8, m) || m != g))
 		return 0;
 	return read_at(ret, 8, curg + (c->source.arg & 0xffff)) ? capture_fault(c) : 0;
 }
 
-/* The entries of one bucket; its successor in its chain, 0 for none, 1 when it could not be read. */
+/* Append the entries of one bucket. Return the next bucket of its chain, 0 for none, 1 when it was unreadable. */
 __noinline __u64 go_bucket(__u64 at)
 {
 	struct capture *c = capture();
@@ -83,7 +83,7 @@ __noinline int read_go_map(void)
 	__u64 buckets = c->area.words[2], log2 = c->area.bytes[9];
 	if (log2 > 16 || c->area.words[0] > PAIRS_SANE || !buckets)
 		return capture_invalid(c);
-	if (c->area.words[3]) /* it was growing: some are still in the old buckets */
+	if (c->area.words[3]) /* growing: some entries are still in the old buckets */
 		capture_flag(c, COUNTER_labels_cut);
 	next = buckets;
 	for (__u32 i = 0; i < GO_BUCKETS; i++) {

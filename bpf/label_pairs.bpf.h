@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Arrays of pairs of strings, as custom-labels and Go's slices have them, into the capture. */
+/* Copy arrays of pairs of strings (custom-labels, Go's slices) into the capture. */
 #ifndef ASCRIBE_LABEL_PAIRS_BPF_H
 #define ASCRIBE_LABEL_PAIRS_BPF_H
 
 #include "capture.bpf.h"
 
-#define PAIRS_SANE (1ull << 20) /* a larger count is none */
+#define PAIRS_SANE (1ull << 20) /* a larger count is invalid */
 
-/* Where the texts of the n pairs in the area are, at most SPAN_MAX bytes; read at once if they lie so close. */
+/* Read the texts of the n pairs in the area at once, if they are within SPAN_MAX bytes. */
 __noinline int span_pairs(__u32 n, __u32 swap)
 {
 	struct capture *c = capture();
@@ -32,7 +32,7 @@ __noinline int span_pairs(__u32 n, __u32 swap)
 	return 0;
 }
 
-/* The n strings pairs in the area. `swap`: {pointer, length} (Go), else {length, pointer}. */
+/* Append the n pairs of strings in the area. `swap`: {pointer, length} (Go), else {length, pointer}. */
 __noinline int append_pairs(__u32 n, __u32 swap)
 {
 	struct capture *c = capture();
@@ -68,7 +68,7 @@ static __always_inline int read_pairs(struct capture *c, __u64 array, __u64 n, _
 	return append_pairs((__u32)n, swap);
 }
 
-/* Read the list {array, count} of pairs at address `at`, 0: there is none. */
+/* Read the list {array, count} of pairs at address `at`; 0: none. */
 static __always_inline int read_pair_list(struct capture *c, __u64 at, __u32 swap)
 {
 	struct {

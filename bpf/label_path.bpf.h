@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Label paths: the steps that a recipe was compiled to (struct label_step), one after the other. A step that fails ends its field;
- * the next field begins anew.
+ * Label paths: run the steps of a compiled recipe (struct label_step). A step that fails ends its field; the next field
+ * begins anew.
  */
 #ifndef ASCRIBE_LABEL_PATH_BPF_H
 #define ASCRIBE_LABEL_PATH_BPF_H
@@ -50,7 +50,7 @@ static __always_inline int path_emit_int(struct capture *c, const struct label_s
 	return 0;
 }
 
-/* Padded with zeros, so that equal text gives equal bytes. */
+/* Pad with zeros: equal texts give equal bytes. */
 static __always_inline int path_emit_cstring(struct capture *c, const struct label_step *s)
 {
 	struct label_entry *e = entry_at_end(c);
@@ -109,7 +109,7 @@ static __always_inline int path_number(struct capture *c, const struct label_ste
 	return 0;
 }
 
-/* One step. 0: go on; 1: the field ends here; -1: the source is malformed. */
+/* Run one step. 0: go on; 1: the field ends here; -1: the source is malformed. */
 __noinline int path_step(__u32 i)
 {
 	struct capture *c = capture();
@@ -151,7 +151,7 @@ __noinline int path_step(__u32 i)
 			return c->acc == (__u64)s->imm;
 		if (c->acc == (__u64)s->imm)
 			return 0;
-		return s->flags & 1 && c->acc ? capture_invalid(c) : 1; /* 0: nobody has written there yet */
+		return s->flags & 1 && c->acc ? capture_invalid(c) : 1; /* 0: not initialized yet */
 	case STEP_EXPECT_TP:
 		return c->acc != c->tp;
 	case STEP_MAIN: {

@@ -2,9 +2,9 @@
 /*
  * Labels of the running thread: thread pointer -> slot -> record (include/ascribe/label_abi.h).
  *
- * Where a process keeps its slots is found by user space (ELF note, descriptor) and published in `procs`. A sample carries
- * only the set's id; what the id means is sent once per process and generation, read at that same instant, while the
- * thread is stopped and the record therefore stands still.
+ * User space finds the slots of a process (ELF note, descriptor) and publishes them in `procs`. A sample carries only the
+ * id of its label set. The set itself is sent once per process and generation. It is read in the same sample: the thread
+ * is stopped, so its record cannot change.
  */
 #ifndef ASCRIBE_LABELS_BPF_H
 #define ASCRIBE_LABELS_BPF_H
@@ -15,7 +15,7 @@
 
 #define LABEL_RECORD_MIN (ASCRIBE_PREFIX_SIZE + ASCRIBE_HEADER_SIZE)
 
-/* Open addressing by tgid, written by user space alone. */
+/* Open addressing by tgid; only user space writes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -24,7 +24,7 @@ struct {
 	__type(value, struct proc_entry);
 } procs SEC(".maps");
 
-/* What has been sent, direct mapped: an entry that is overwritten only costs a second sending. */
+/* The sets that were sent, direct mapped: overwriting an entry only costs sending its set again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1 << SEEN_BITS);
@@ -33,21 +33,21 @@ struct {
 } seen SEC(".maps");
 
 struct label_part {
-	__u64 record; /* address of the prefix */
+	__u64 record; /* address of its prefix */
 	__u64 key_table;
 	__u32 size;
 };
 
 /*
- * Room to build a record for the ring in, and for the parts of a set. A record is too large for the stack; the parts
- * are not, but with them there on_event and read_labels exceed 512 bytes on Linux 6.1: it rounds each frame up to 32.
+ * Scratch for a ring record and for the parts of a set. A record is too large for the stack. The parts would fit, but then
+ * on_event and read_labels exceed 512 bytes on Linux 6.1, which rounds each frame up to 32 bytes.
  */
 struct scratch {
 	struct wire_record head;
 	__u8 payload[WIRE_PAYLOAD_MAX];
 	struct label_part part[PROC_SLOTS];
 	__u32 n_parts;
-	int flag; /* what own_labels has to say: a counter */
+	int flag; /* of own_labels: a counter */
 	struct {
 		struct ascribe_record_prefix prefix;
 		struct ascribe_record_header header;
@@ -82,7 +82,7 @@ static __always_inline __u64 thread_pointer(struct task_struct *t)
 #endif
 }
 
-/* Was this already sent? If not, *ret_cell is where to note it once it is. */
+/* True if the set was sent. Else *ret_cell is the cell to fill after sending it. */
 static __always_inline bool was_sent(__u64 what, __u64 **ret_cell)
 {
 	__u32 i = (__u32)(what >> (64 - SEEN_BITS));
@@ -97,7 +97,7 @@ static __always_inline __u64 image_hash(const struct image *im, __u64 salt)
 	return mix(h, generation) | 1;
 }
 
-/* A function of its own, like the others below: frames add up, and 512 bytes is all there is. */
+/* Not inlined, like the others below: the stack frames of a call chain share 512 bytes. */
 __noinline int ask_about(const struct image *im)
 {
 	if (!im)
@@ -112,7 +112,7 @@ __noinline int ask_about(const struct image *im)
 	return 0;
 }
 
-/* *ret_index is where the entry stands. */
+/* Find the entry of a process; *ret_index is its index. */
 static __always_inline struct proc_entry *proc_find_at(const struct image *im, __u32 *ret_index)
 {
 	__u32 hash = im->tgid * 0x9e3779b1u;
@@ -137,7 +137,7 @@ static __always_inline struct proc_entry *proc_find(const struct image *im)
 
 /*
  * Read n bytes of the process into the payload; send the record with n bytes of payload. Both check n in the register
- * that they pass on: a bound that was checked in another copy is often lost (32-bit moves, spills), on 6.1 above all.
+ * that they pass on: the verifier often loses a bound that was checked in a copy (32-bit moves, spills), mostly on 6.1.
  */
 static __always_inline bool payload_read(struct scratch *s, __u64 n, __u64 addr)
 {
@@ -152,7 +152,7 @@ static __always_inline bool payload_send(struct scratch *s, __u64 n)
 	return n <= sizeof(s->head) + WIRE_PAYLOAD_MAX && !ring_send(s, n, false);
 }
 
-/* Send what the key table at `addr` has grown to, when it has grown since the last time. False when it could not be sent. */
+/* Send the key table at `addr` if it has grown since it was sent. False when sending failed. */
 static __always_inline bool send_keys(const struct image *im, struct scratch *s, __u64 addr)
 {
 	struct ascribe_key_table head;
@@ -166,7 +166,7 @@ static __always_inline bool send_keys(const struct image *im, struct scratch *s,
 	if (t->magic != ASCRIBE_KEYS_MAGIC || bytes > ASCRIBE_KEYS_TEXT_MAX)
 		return false;
 	if (!bytes)
-		return true; /* no keys yet: a set without attributes */
+		return true; /* no keys: a set without attributes */
 	__u64 what = image_hash(im, mix(addr, bytes));
 	if (was_sent(what, &cell))
 		return true;
@@ -182,7 +182,7 @@ static __always_inline bool send_keys(const struct image *im, struct scratch *s,
 	return true;
 }
 
-/* Send the capture as the last of n_parts. What user space has to read from the process should be read while that lives. */
+/* Send the capture as the last of n_parts. User space reads the rest from the process, while the process lives. */
 __noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 {
 	struct capture *c = capture();
@@ -198,8 +198,8 @@ __noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 }
 
 /*
- * May the process at `index` define one more set? What is new is limited for each process, so that one that makes sets
- * without end takes from itself alone. Not exact when two CPUs begin a second together.
+ * May the process at `index` define one more set? New sets are limited per process and second: a process that creates sets
+ * without end harms only itself. Inexact when two CPUs begin a second at the same time.
  */
 static __always_inline bool within_limits(__u32 index, __u32 bytes)
 {
@@ -221,20 +221,20 @@ static __always_inline bool within_limits(__u32 index, __u32 bytes)
 	return true;
 }
 
-/* What there is to say about the labels of a sample. */
+/* Counter and flags for the labels of a sample. */
 struct label_flags {
 	int flag;     /* the counter, -1 for none */
 	__u32 reserved;
 	__u64 failed; /* bits of counters, from COUNTER_labels_cut on */
 };
 
-/* A record begins with these; padded, and the byte behind may be on a page that is not there: LABEL_RECORD_MIN are read. */
+/* The head of a record. Read LABEL_RECORD_MIN bytes: the padding behind them may be on a page that is not mapped. */
 struct record_head {
 	struct ascribe_record_prefix prefix;
 	struct ascribe_record_header header;
 };
 
-/* The head of what is attached at slot i of e. 1, or 0 for nothing, or minus the counter of what is wrong. */
+/* Read the head of the record at slot i of e. Return 1, 0 for an empty slot, or minus the counter of the error. */
 static __always_inline int own_record(const struct proc_entry *e, __u32 i, __u64 tp, struct record_head *r, __u64 *ret_at)
 {
 	__u64 at = 0;
@@ -253,8 +253,8 @@ static __always_inline int own_record(const struct proc_entry *e, __u32 i, __u64
 }
 
 /*
- * The chained ids of the own slots of the process at `index`. 0 when nothing is attached, or when a slot or record cannot be
- * read, which the flag tells apart.
+ * Return the chained ids of the own slots of the process at `index`. 0 when all slots are empty, or when a slot or record
+ * cannot be read; the flag distinguishes these.
  */
 __noinline __u64 own_labels(__u32 index, __u64 tp, struct label_flags *ret)
 {
@@ -276,7 +276,7 @@ __noinline __u64 own_labels(__u32 index, __u64 tp, struct label_flags *ret)
 	return id;
 }
 
-/* The same once more, for a set that was not sent yet: its parts go into the scratch. How many, or -1: it is another one now. */
+/* Read the slots again for a set that was not sent: store its parts in the scratch. Return their number; -1: the set changed. */
 __noinline int own_parts(__u32 index, __u64 tp, __u64 expected)
 {
 	const struct proc_entry *e = bpf_map_lookup_elem(&procs, &index);
@@ -304,7 +304,7 @@ __noinline int own_parts(__u32 index, __u64 tp, __u64 expected)
 	return id == expected ? (int)n : -1;
 }
 
-/* Send the n parts in the scratch, of n_parts that the set has. */
+/* Send the n parts in the scratch, of the n_parts of the set. */
 __noinline int send_parts(const struct image *im, __u64 set_id, __u32 n, __u32 n_parts)
 {
 	struct scratch *s = scratch();
@@ -326,8 +326,8 @@ __noinline int send_parts(const struct image *im, __u64 set_id, __u32 n, __u32 n
 }
 
 /*
- * Send the meaning of set_id, once: the own slots' records if own_id is theirs, and the capture if there is more in it. -1, or
- * the counter that says why some of it could not be sent.
+ * Send the set with set_id, once: the records of the own slots if own_id is theirs, then the capture if it is not empty.
+ * Return -1, or the counter of what could not be sent.
  */
 __noinline int define(const struct image *im, __u64 set_id, __u64 own_id, __u32 index, __u64 tp)
 {
@@ -345,7 +345,7 @@ __noinline int define(const struct image *im, __u64 set_id, __u64 own_id, __u32 
 	for (__u32 i = 0; i < PROC_SLOTS && i < (__u32)n; i++)
 		bytes += s->part[i].size;
 	if (!within_limits(index, bytes))
-		return -1; /* user space calls it (other) when it does not know it */
+		return -1; /* user space names an unknown set (other) */
 	if (send_parts(im, set_id, (__u32)n, n_parts) || (foreign && send_capture(im, set_id, n_parts)))
 		return COUNTER_label_unknown;
 	*cell = what;
@@ -353,8 +353,8 @@ __noinline int define(const struct image *im, __u64 set_id, __u64 own_id, __u32 
 }
 
 /*
- * The id of the label set of the current thread, 0 for none. Several sources give one set: the ids of the process's own
- * slots are chained in their order, then comes the hash of what the foreign sources gave.
+ * Return the id of the label set of the current thread, 0 for none. All sources give one set: the ids of the process's own
+ * slots are chained in order, then the hash of the foreign labels.
  */
 __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 {
@@ -372,7 +372,7 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 		return 0;
 	}
 	struct task_struct *t = bpf_get_current_task_btf();
-	if (!t->mm) /* it is exiting, and its memory is gone */
+	if (!t->mm) /* exiting: without memory */
 		return 0;
 	__u64 tp = thread_pointer(t);
 	if (e->n_slots)

@@ -8,7 +8,7 @@
 #include "capture.bpf.h"
 #include "otel.bpf.h"
 
-#define V8_TAG 1           /* of a pointer into V8's heap; a small integer is in the upper half of a word */
+#define V8_TAG 1           /* lowest bits of a pointer into V8's heap; small integers are in the upper half of a word */
 #define V8_MAP_TABLE 0x18  /* from a JSMap to its OrderedHashMap */
 #define V8_TABLE_COUNTS 0x10 /* elements, deleted ones, buckets; then the buckets, then entries of key, value, next */
 #define V8_TABLE_BUCKETS 0x28
@@ -21,7 +21,7 @@ __noinline int read_node(void)
 	__u64 frame = 0, key = 0, table = 0, buckets = 0, entry = 0, record = 0;
 	if (!c)
 		return -1;
-	/* Where V8 keeps the current context, a handle of our key, its hash, where a record's pointer is, "undefined". */
+	/* Addresses of: V8's current context, a handle of our key, its hash, the offset of the record's pointer, "undefined". */
 	if (read_at(&c->area, 32, c->start))
 		return capture_fault(c);
 	__u64 undefined = c->area.words[3], hash = (__u32)c->area.words[2], slot = c->area.bytes[20];
@@ -41,7 +41,7 @@ __noinline int read_node(void)
 		return capture_fault(c);
 	__u64 entries = table - V8_TAG + V8_TABLE_BUCKETS + 8 * buckets;
 	for (int i = 0; i < NODE_TRIES; i++) {
-		__u64 n = entry >> 32; /* -1: there is no further one */
+		__u64 n = entry >> 32; /* -1: the last one */
 		if (n > 1 << 20)
 			return 0;
 		if (read_at(&c->area, V8_TABLE_ENTRY, entries + n * V8_TABLE_ENTRY))

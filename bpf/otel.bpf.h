@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The record of OpenTelemetry's thread context, into the capture as it is. */
+/* Copy the record of OpenTelemetry's thread context into the capture. */
 #ifndef ASCRIBE_OTEL_BPF_H
 #define ASCRIBE_OTEL_BPF_H
 
 #include "capture.bpf.h"
 
 #define OTEL_HEADER 28
-#define OTEL_FIRST 64 /* read at once: the header and what most records have */
+#define OTEL_FIRST 64 /* bytes read first: the header and most records' attributes */
 #define OTEL_MAX 640
 #define OTEL_VALID 24
 
@@ -23,7 +23,7 @@ __noinline int append_otel(__u64 record)
 	if (!e)
 		return 0;
 	__u8 *to = (__u8 *)(e + 1);
-	/* The record may end where its memory ends: then its header comes first, the rest when its size is known. */
+	/* The record may end at the end of a mapping: then read its header first, and the rest by its size. */
 	n = OTEL_FIRST;
 	if (read_at(to, OTEL_FIRST, record)) {
 		n = OTEL_HEADER;
@@ -31,7 +31,7 @@ __noinline int append_otel(__u64 record)
 			return capture_fault(c);
 	}
 	if (!to[OTEL_VALID])
-		return 0; /* it is being changed */
+		return 0; /* the process is changing it */
 	__builtin_memcpy(&attrs, to + 26, 2);
 	__u64 size = OTEL_HEADER + (__u64)attrs;
 	if (to[OTEL_VALID] != 1 || size > OTEL_MAX)
@@ -45,7 +45,7 @@ __noinline int append_otel(__u64 record)
 				      bpf_probe_read_user(to + OTEL_HEADER, more, (void *)(record + OTEL_HEADER)))
 			return capture_fault(c);
 	}
-	/* Zeros behind its end, so that equal records give equal words. */
+	/* Zeros after its end: equal records give equal words. */
 	__u64 last = size & 0x3f8;
 	barrier_var(last);
 	*(__u64 *)(to + last) &= (1ull << (8 * (size & 7))) - 1;

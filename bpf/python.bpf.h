@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The Python frames of the current thread, from the interpreter's own chain (include/python_wire.h), behind the user frames of the
- * sample. User space says which processes are CPython and where their runtime stands; code objects are described to it once, at the
- * instant when they are first seen.
+ * Read the Python frames of the current thread from the interpreter's own chain (include/python_wire.h), and store them after
+ * the user frames of the sample. User space finds the processes that are CPython and the address of their runtime. Each code
+ * object is described to user space once, in the sample that first sees it.
  *
- * Everything read is the process's own memory: what it makes of it misleads nobody but its own reader. Each loop has a bound.
+ * All of this is the process's own memory: a process can only falsify its own frames. Each loop has a bound.
  */
 #ifndef ASCRIBE_PYTHON_BPF_H
 #define ASCRIBE_PYTHON_BPF_H
@@ -14,14 +14,14 @@
 #include "table.bpf.h"
 #include "python_wire.h"
 
-#define PYTHON_THREADS 64 /* looked through for the current one */
+#define PYTHON_THREADS 64 /* to search for the current one */
 
 struct python_cpu {
-	__u64 at; /* the frame to be read */
-	__u32 n;  /* frames found */
-	__u32 end; /* words behind the arena's tail at most, those of other frames included */
+	__u64 at; /* address of the next frame */
+	__u32 n;  /* number of frames so far */
+	__u32 end; /* limit of words after the arena's tail, with those of other frames */
 	__u8 frame[128]; /* PYTHON_FRAME_BYTES; offsets are masked */
-	__u64 words[16]; /* of a code object, from PYTHON_CODE_FROM on; the last ones are not read */
+	__u64 words[16]; /* of a code object, from PYTHON_CODE_FROM on; the last ones stay unread */
 	struct wire_record head;
 	struct wire_python code;
 };
@@ -46,14 +46,14 @@ static __always_inline const struct python_layout *python_layout(__u64 i)
 	return &python_layouts[i];
 }
 
-/* The word at `at` of the process, 0 when it cannot be read. */
+/* Read the word at `at` of the process; 0 when that fails. */
 static __always_inline __u64 python_word(__u64 at)
 {
 	__u64 v = 0;
 	return bpf_probe_read_user(&v, sizeof(v), (void *)at) ? 0 : v;
 }
 
-/* The interpreter's structure of the current thread, 0 when it has none. */
+/* Return the interpreter's structure of the current thread, 0 for none. */
 __noinline __u64 python_thread(__u64 runtime, __u32 layout)
 {
 	const struct python_layout *l = python_layout(layout);
@@ -76,7 +76,7 @@ __noinline __u64 python_thread(__u64 runtime, __u32 layout)
 	return 0;
 }
 
-/* The string at `at` into the record: the name (which == 0) or the file. 0, or it is none that we can read. */
+/* Copy the string at `at` into the record: the name (which == 0) or the file. 0, or an error for an unreadable string. */
 __noinline int python_text(__u64 at, __u32 layout, __u32 which)
 {
 	const struct python_layout *l = python_layout(layout);
@@ -125,8 +125,8 @@ __noinline int python_describe(const struct image *im, __u64 code, __u64 id, __u
 }
 
 /*
- * The word that stands for a code object. Its memory is used again for others: it is the same when its address, line, name and file
- * are.
+ * Return the word for a code object: a hash of its address, line, name and file, because its memory may be reused for
+ * another one.
  */
 __noinline __u64 python_identify(const struct image *im, __u64 code, __u32 layout)
 {
@@ -143,7 +143,7 @@ __noinline __u64 python_identify(const struct image *im, __u64 code, __u32 layou
 	return id;
 }
 
-/* One frame: to the words behind the first `from` of the tail of half `key`; its code is described when it is new. 0: there may be more. */
+/* Store one frame after the first `from` words of the tail of half `key`, and describe new code. 0: there may be more. */
 __noinline int python_step(const struct image *im, __u32 key, __u32 from, __u32 layout)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -155,7 +155,7 @@ __noinline int python_step(const struct image *im, __u32 key, __u32 from, __u32 
 	bool shim = l->frame_owner != PYTHON_NOWHERE && c->frame[l->frame_owner & 0x7f] == PYTHON_OWNER_C;
 	bool entry = l->frame_entry != PYTHON_NOWHERE && c->frame[l->frame_entry & 0x7f] == 1;
 	c->at = *(__u64 *)(c->frame + (l->frame_previous & 0x38));
-	if (shim) { /* what was before it was called from C */
+	if (shim) { /* continue with the caller of the C code */
 		at--;
 		barrier_var(at);
 		if (c->n && at < STACK_WORDS_MAX)
@@ -171,9 +171,9 @@ __noinline int python_step(const struct image *im, __u32 key, __u32 from, __u32 
 	return c->n >= PYTHON_FRAMES_MAX;
 }
 
-#define PYTHON_PART 256 /* frames that one call reads: the verifier follows each turn of a loop */
+#define PYTHON_PART 256 /* frames per call: the verifier follows each iteration of a loop */
 
-/* The next frames. 0: there may be more. */
+/* Read the next frames. 0: there may be more. */
 __noinline int python_part(const struct image *im, __u32 key, __u32 from, __u32 layout)
 {
 	for (int i = 0; i < PYTHON_PART; i++)
@@ -182,7 +182,7 @@ __noinline int python_part(const struct image *im, __u32 key, __u32 from, __u32 
 	return 0;
 }
 
-/* The frames, leaf first: how many. */
+/* Read the frames, leaf first. Return their number. */
 __noinline __u32 python_frames(const struct image *im, __u32 key, __u32 from, __u64 runtime, __u32 layout)
 {
 	const struct python_layout *l = python_layout(layout);
@@ -201,20 +201,20 @@ __noinline __u32 python_frames(const struct image *im, __u32 key, __u32 from, __
 }
 
 /*
- * The number of Python frames of the current thread, which stand behind `from` words at the tail of half `key`, below word
- * `end`.
+ * Store the Python frames of the current thread after `from` words at the tail of half `key`, below word `end`. Return their
+ * number.
  */
 static __always_inline __u32 python_stack(const struct image *im, __u32 key, __u32 from, __u32 end)
 {
 	struct proc_entry *e = proc_find(im);
 	struct python_cpu *c = python_cpu();
-	if (!c || !e || !e->python_runtime || !bpf_get_current_task_btf()->mm) /* exiting: its memory is gone */
+	if (!c || !e || !e->python_runtime || !bpf_get_current_task_btf()->mm) /* exiting: without memory */
 		return 0;
 	c->end = end;
 	return python_frames(im, key, from, e->python_runtime, (__u32)e->python_layout);
 }
 
-/* The same for a wait's stack, with a frame of its own for programs that have little room left in theirs. */
+/* The same for the stack of a wait, in a stack frame of its own: its callers have little room left in theirs. */
 __noinline __u32 python_behind(const struct image *im, __u32 key, __u32 from)
 {
 	return im ? python_stack(im, key, from, WAIT_WORDS) : 0;

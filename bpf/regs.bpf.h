@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The registers that a thread had in user mode, by machine. */
+/* The registers of a thread in user mode, by architecture. */
 #ifndef ASCRIBE_REGS_BPF_H
 #define ASCRIBE_REGS_BPF_H
 
 #include "common.bpf.h"
 
-/* What is copied of the kernel's struct pt_regs, and what of that says which code it was. */
+/* The part of the kernel's struct pt_regs that is copied, and its test for 64-bit user code. */
 #if defined(__TARGET_ARCH_x86)
 
 #define USER_CS 0x33 /* arch/x86/include/asm/segment.h: 64-bit code */
@@ -29,7 +29,7 @@ static __always_inline bool in_user_mode(const struct bpf_perf_event_data *ctx)
 #define REGS_FP(r) ((r)->bp)
 #define REGS_SP(r) ((r)->sp)
 
-/* The registers of 64-bit user code, as rules name them. The result is the program counter. */
+/* Store the registers of 64-bit user code in the order of the rules. Return the program counter. */
 static __always_inline __u64 unwind_registers(__u64 *reg, const saved_regs *r)
 {
 	reg[0] = r->ax;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The selection: -p, -t, -G or a command. Events fire for everybody (an event bound to a task would never fire in
- * one that lives shorter than the period); what is not selected is counted as outside.
+ * The selection: -p, -t, -G or a command. Events fire for all tasks, because an event of one task never fires in a task that
+ * lives shorter than the period. Count samples of other tasks as outside.
  */
 #ifndef ASCRIBE_SELECT_BPF_H
 #define ASCRIBE_SELECT_BPF_H
@@ -12,8 +12,8 @@
 #define SELECT_GONE 0xffffffffu
 
 /*
- * Ids by open addressing; user space puts the first ones in before the events are enabled. 0: never used. 8 bytes each, because
- * an array map has no smaller stride.
+ * Selected ids, by open addressing; user space adds the first ones before it enables the events. 0: never used. 8 bytes
+ * each: an array map has no smaller stride.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -23,7 +23,7 @@ struct {
 	__type(value, __u64);
 } selected SEC(".maps");
 
-/* Children that found no place: their samples count as outside, this says how many there are. */
+/* Children without room in the table: their samples count as outside. */
 __u64 selected_full;
 
 static __always_inline __u64 *selected_cell(__u32 id, __u32 probe)

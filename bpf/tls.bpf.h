@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where a source of labels begins for the current thread: by its thread pointer, its table of thread-local blocks (the
- * DTV of glibc or musl), or the register that holds Go's goroutine.
+ * Find a source of labels of the current thread: by its thread pointer, by its table of thread-local blocks (the DTV of
+ * glibc or musl), or by the register with Go's goroutine.
  */
 #ifndef ASCRIBE_TLS_BPF_H
 #define ASCRIBE_TLS_BPF_H
@@ -9,7 +9,7 @@
 #include "capture.bpf.h"
 #include "regs.bpf.h"
 
-/* 0: this thread has no such block (yet). */
+/* 0: this thread has no such block, or not yet. */
 __noinline __u64 dtv_block(__u64 tp, __u32 module, __u32 musl)
 {
 	struct capture *c = capture();
@@ -21,7 +21,7 @@ __noinline __u64 dtv_block(__u64 tp, __u32 module, __u32 musl)
 #endif
 	if (!c)
 		return 0;
-	/* glibc: how many there are stands before the first, 16 bytes each; musl: in it, 8 bytes each. */
+	/* glibc: the count is before the first entry, entries of 16 bytes; musl: the count is in it, entries of 8 bytes. */
 	if (read_at(&dtv, 8, at) || !dtv || read_at(&n, 8, musl ? dtv : dtv - 16))
 		goto unreadable;
 	if (!module || module > n)
@@ -35,8 +35,8 @@ unreadable:
 }
 
 /*
- * While musl's dynamic linker works it has a thread pointer of its own, whose DTV is empty: what stands around it is no variable of
- * anybody.
+ * While musl's dynamic linker runs, it has a thread pointer of its own with an empty DTV. The memory around it holds no
+ * thread-local variable.
  */
 static __always_inline bool musl_has_blocks(struct capture *c)
 {
@@ -52,7 +52,7 @@ static __always_inline bool musl_has_blocks(struct capture *c)
 	return false;
 }
 
-/* Saved at the entry into the kernel, whether the sample hit user code or the kernel. */
+/* Registers saved at the entry into the kernel, for samples in user code and in the kernel. */
 static __always_inline __u64 go_register(void)
 {
 #if defined(__TARGET_ARCH_arm64)
@@ -63,13 +63,13 @@ static __always_inline __u64 go_register(void)
 #endif
 }
 
-/* 0: this thread has none. A program without libc on arm64 has no thread pointer, and needs none. */
+/* 0: none. A program without libc on arm64 has no thread pointer, and needs none. */
 static __always_inline __u64 source_start(struct capture *c)
 {
 	__u64 base = 0;
 	if (c->source.start == LABEL_AT_GO_REGISTER)
 		return go_register();
-	if (!c->tp) /* the program is only being started */
+	if (!c->tp) /* the program is still starting */
 		return 0;
 	switch (c->source.start) {
 	case LABEL_AT_TP_MUSL:
