@@ -6,15 +6,15 @@
 #include <string.h>
 
 #define TICK_NS 20000000ull
-#define TAKE_NS 200000000ull /* of compiling for all that are left when a half is taken */
+#define TAKE_NS 200000000ull /* to compile rules for the remaining copies of a half */
 
 struct copy {
 	struct copy *next;
 	struct row row;
 	uint32_t half;
-	enum counter end; /* once it is unwound */
-	uint64_t *frames; /* [n_kernel + n_user], once it is unwound */
-	struct wire_copy *w; /* until then, the stack behind it */
+	enum counter end; /* set after unwinding */
+	uint64_t *frames; /* [n_kernel + n_user], set after unwinding */
+	struct wire_copy *w; /* with its stack; NULL after unwinding */
 };
 
 struct copies {
@@ -61,7 +61,7 @@ struct memory {
 	const uint8_t *other;
 	uint64_t other_at;
 	size_t n_other;
-	bool beyond; /* something behind the end was asked for */
+	bool beyond; /* the walk asked for memory beyond the copy */
 };
 
 static bool read_piece(const uint8_t *bytes, uint64_t begin, size_t len, void *to, size_t n, uint64_t at)
@@ -86,7 +86,7 @@ static size_t copy_bytes(const struct wire_copy *w)
 	return sizeof(*w) + w->n_stack + w->n_other;
 }
 
-/* False: there was no time to compile what it needs; `now` does with what there is. */
+/* False: no time to compile its rules. With `now`, use the rules that exist. */
 static bool unwind_copy(struct copies *c, struct copy *p, uint64_t until_ns, bool now)
 {
 	uint64_t user[USER_FRAMES_MAX];
@@ -107,7 +107,7 @@ static bool unwind_copy(struct copies *c, struct copy *p, uint64_t until_ns, boo
 		memcpy(frames, w->kernel, p->row.n_kernel * sizeof(*frames));
 		memcpy(frames + p->row.n_kernel, user, n * sizeof(*frames));
 		p->row.n_user = (uint16_t)n;
-	} else { /* the sample counts all the same */
+	} else { /* the sample counts, with what was unwound */
 		p->row.n_kernel = 0;
 		p->end = COUNTER_no_user_stack;
 	}

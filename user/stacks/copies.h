@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples that came with a copy of their stack, because their process or mapping was too new for the program to have
- * rules (bpf/copy.bpf.h): kept until the rules are compiled, unwound by the program's own walk, stored with the rows of
- * the half that they began in. So none is lost, and none counts twice or in another window than `fired` does.
+ * Samples with a copy of their stack: their process or mapping was too new to have unwind rules in BPF (bpf/copy.bpf.h).
+ * Keep each copy until its rules are compiled, unwind it with the walk of the BPF program, and store it with the rows of the
+ * half in which it began. So each sample counts once, and in the same window as `fired`.
  *
- *   copies_add -> waits -> unwound (copies_tick, when the news up to its time is known) -> copies_take
+ *   copies_add -> queue -> unwind (copies_tick, after the side-band was read up to its time) -> copies_take
  *
- * What waits is bounded: beyond COPIES_BYTES_MAX, and when its half is taken, a sample is unwound with what there is. copies_add waits
- * for nothing, so that the ring can be emptied while a parser is waited for.
+ * The queue is bounded: beyond COPIES_BYTES_MAX, and when its half is taken, a sample is unwound with the rules that exist.
+ * copies_add never blocks.
  * Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_COPIES_H
@@ -22,23 +22,23 @@ struct copies;
 int copies_new(struct copies **ret, struct unwinding *u);
 void copies_free(struct copies *c);
 
-/* -ENOMEM: the sample could not be kept; its CPU's half counts it as begun. */
+/* -ENOMEM: the sample is lost; the half of its CPU has counted it as begun. */
 int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack);
 bool copies_have_room(const struct copies *c);
 
 /*
- * Unwind those whose time is before news_ns (up to which the side-band was read), some milliseconds of it. 0: there is
- * more; -1: nothing can be done now.
+ * Unwind copies from before news_ns (the side-band was read up to there), for some milliseconds. 0: there are more; -1: none
+ * can be unwound now.
  */
 int copies_tick(struct copies *c, uint64_t news_ns);
 
-/* The time of the latest sample of half `key` that is not unwound, 0 when there is none. */
+/* Return the time of the latest sample of half `key` that is not unwound, 0 for none. */
 uint64_t copies_newest(const struct copies *c, uint32_t key);
 
 /*
- * Hand out the samples of half `key`, each with its frames (row->stack is 0) and the counter that says why its user stack ends.
- * Those not unwound yet are now, with at most some 200 ms of compiling. Those that row takes are forgotten; those for which it returns
- * false are handed out again by the next call.
+ * Pass the samples of half `key` to row, each with its frames (row->stack is 0) and the counter for the end of its user stack.
+ * Unwind the remaining ones first, with at most some 200 ms of compiling. Samples for which row returns false stay for the
+ * next call.
  */
 void copies_take(struct copies *c, uint32_t key,
 		 bool (*row)(void *ctx, const struct row *row, const uint64_t *frames, enum counter end), void *ctx);

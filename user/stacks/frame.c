@@ -55,7 +55,7 @@ int frame_plain(struct frames *f, const struct user_frame *u, const struct symbo
 		return frame_of_symbol(f, sym, FRAME_USER, m->name, m->build_id, ret);
 	if (m->path[0] == '/')
 		frame.offset = u->offset;
-	else /* memory without a file has no offsets that mean anything later: one frame, whatever the address */
+	else /* offsets in memory without a file have no meaning later: use one frame for all addresses */
 		frame.function = m->name;
 	return store_add_frame(f->store, &frame, ret);
 }

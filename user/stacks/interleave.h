@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the Python frames of a stack belong: each call of the interpreter's loop (an "eval") that the native stack has stands for
- * the Python frames that it runs. Both are leaf first.
+ * Put Python frames into a native stack: each call of the interpreter's loop (an "eval") on the native stack is replaced by the
+ * Python frames that it runs. Both are leaf first.
  */
 #ifndef ASCRIBE_STACKS_INTERLEAVE_H
 #define ASCRIBE_STACKS_INTERLEAVE_H
@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 struct interleave {
-	const bool *entry; /* [n_python]: called from C: the last one of its eval */
+	const bool *entry; /* [n_python]: called from C, so the last frame of its eval */
 	uint32_t n_python;
 	uint32_t n_evals;
-	bool cut; /* there are more Python frames towards the root */
+	bool cut; /* Python frames towards the root are missing */
 };
 
 /*
- * The Python frames of the eval number k: how many, from *ret_first on. Where there are more evals than the Python frames tell of, those
- * next to the leaf have none: they have just begun. Where there are fewer, the native stack is cut: the last one has all that is left.
+ * Return the number of Python frames of eval number k, from *ret_first on. With too many evals, those next to the leaf have none:
+ * they have just begun. With too few, the native stack is cut: the last eval has all remaining frames.
  */
 uint32_t interleave_part(const struct interleave *s, uint32_t k, uint32_t *ret_first);
 

@@ -12,18 +12,18 @@
 #include <unistd.h>
 
 #define BUCKETS 256
-#define PROCESSES_MAX 512              /* whose roots and maps are kept; the least used goes */
-#define MAPS_BYTES_MAX (24u << 20)     /* of all maps together; more are read and not kept beyond the next */
-#define READ_AGAIN_NS 500000000ull     /* a map that has grown is read again at most this often */
-#define ASK_AGAIN_NS 5000000000ull     /* a JVM is asked again at most this often, one that was silent ever more rarely */
-#define ASK_MS 500u                    /* for one answer */
-#define REMOVE_MS 200 /* for a JVM's map */
-#define ASK_ALL_MS 1500                /* for all answers of one drain */
+#define PROCESSES_MAX 512              /* with roots and maps; the least recently used is evicted */
+#define MAPS_BYTES_MAX (24u << 20)     /* of all maps together */
+#define READ_AGAIN_NS 500000000ull     /* least time between two reads of a map that grows */
+#define ASK_AGAIN_NS 5000000000ull     /* least time between two requests to a JVM; doubles without an answer */
+#define ASK_MS 500u                    /* deadline of one answer */
+#define REMOVE_MS 200 /* deadline for removing a JVM's map */
+#define ASK_ALL_MS 1500                /* deadline of all answers of one drain */
 
 struct source {
-	uint64_t size; /* of the file when it was read, */
+	uint64_t size; /* of the file at the last read */
 	uint64_t mtime;
-	bool refused;  /* or refused: it is not looked at again until it changes */
+	bool refused;  /* wrong owner, too large or malformed; do not read it again until it changes */
 };
 
 struct process {
@@ -202,7 +202,7 @@ void jits_forget(struct jits *j)
 
 /* ---- reading ---- */
 
-/* Make room for what was read: the maps of those that were used least go, p's own stays. */
+/* Make room for a map that was read: drop the maps of the least recently used processes, but not of p. */
 static void keep_within(struct jits *j, const struct process *p)
 {
 	for (struct process *q = j->oldest; q && j->bytes > MAPS_BYTES_MAX; q = q->newer) {
@@ -213,7 +213,7 @@ static void keep_within(struct jits *j, const struct process *p)
 	}
 }
 
-/* Read the file unless that was done with what it holds now. */
+/* Read the file if it changed since the last read. */
 static void read_source(struct jits *j, struct process *p, const struct proc_opened *o, enum jit_format format)
 {
 	struct source *s = format == JIT_DUMP ? &p->dump : &p->map;
@@ -223,7 +223,7 @@ static void read_source(struct jits *j, struct process *p, const struct proc_ope
 	bool was_refused = s->refused;
 	int rc = jit_read(&t, j->symbolizer, o->fd, format);
 	if (symbols_is_late(rc))
-		return; /* not now: it is looked at again */
+		return; /* not now; try again later */
 	drop_table(j, p, format);
 	*s = (struct source){ o->size, o->mtime_ns, rc != 0 };
 	if (rc) {
@@ -248,14 +248,14 @@ static bool read_map(struct jits *j, struct process *p, uint32_t number)
 		close(o.fd);
 		return true;
 	}
-	if (rc != -ENOENT && !p->map.refused) { /* something is there, but not for us */
+	if (rc != -ENOENT && !p->map.refused) { /* a file exists, but we may not read it */
 		p->map.refused = true;
 		j->stats.refused++;
 	}
 	return false;
 }
 
-/* A dump is mapped so that it is noticed: .../jit-N.dump */
+/* A process maps its dump so that profilers notice it: .../jit-N.dump */
 static bool is_dump(const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -278,7 +278,7 @@ static void read_dump(struct jits *j, struct process *p, const struct proc_image
 	}
 }
 
-/* A JVM writes its map when it is asked, as of then. */
+/* Have a JVM write its map, a snapshot of this moment. */
 static void ask_jvm(struct jits *j, struct process *p, uint64_t now)
 {
 	if (j->ask_ms_left <= 0 || (p->asked_ns && now - p->asked_ns < p->ask_every_ns))

@@ -23,24 +23,24 @@
 
 #define STEP_MS 10
 #define REAP_MS 20
-#define HELPERS_MAX 8 /* that were killed and have not ended: asleep in the kernel */
+#define HELPERS_MAX 8 /* helpers that were killed and sleep in the kernel */
 #define LIBRARY "/libjvm.so"
 #define COUNTERS "/tmp/hsperfdata_"
-#define COUNTERS_MAX (128u << 10) /* bytes of that file that are read; HotSpot makes 32 KiB by default */
-#define MAPS_MAX (8u << 20)	  /* bytes of /proc/N/maps that are read */
+#define COUNTERS_MAX (128u << 10) /* bytes to read of the counters; HotSpot's default is 32 KiB */
+#define MAPS_MAX (8u << 20)	  /* bytes to read of /proc/N/maps */
 
-/* What a helper is to do, and what it says. */
+/* The task of a helper, and its answer. */
 struct job {
 	const struct proc_root *root;
 	uint32_t tgid, uid, gid;
 	int pidfd, tmp;
 	int64_t until; /* CLOCK_MONOTONIC, ms */
-	int out;       /* of the helper's answers: the last one counts */
+	int out;       /* pipe for the helper's answers; the last one counts */
 };
 
 struct answer {
 	int rc;
-	bool makes_map; /* there was none, and the JVM was asked to write one, whether or not it has by now */
+	bool makes_map; /* no map existed, and the JVM was asked to write one */
 };
 
 bool jvm_is(const struct proc_image *im)
@@ -61,7 +61,7 @@ static int64_t now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* ---- in the helper: forked beside threads, so nothing here allocates ---- */
+/* ---- in the helper: forked from a process with threads, so it must not allocate ---- */
 
 static int open_proc(uint32_t tgid, const char *file)
 {
@@ -70,7 +70,7 @@ static int open_proc(uint32_t tgid, const char *file)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Read up to cap - 1 bytes; the length, with a NUL behind. */
+/* Read up to cap - 1 bytes and terminate them. Return the length. */
 static size_t read_up_to(int fd, char *text, size_t cap)
 {
 	size_t n = 0;
@@ -81,7 +81,7 @@ static size_t read_up_to(int fd, char *text, size_t cap)
 	return n;
 }
 
-/* SIGQUIT kills whom it is not caught by. */
+/* SIGQUIT would kill a process that does not catch it. */
 static bool catches_sigquit(uint32_t tgid)
 {
 	static char text[8192];
@@ -94,7 +94,7 @@ static bool catches_sigquit(uint32_t tgid)
 	return line && sscanf(line, "\nSigCgt: %llx", &caught) == 1 && caught >> (SIGQUIT - 1) & 1;
 }
 
-/* Of a line of maps: is it HotSpot's library, or its counters, whose name below /tmp goes to counters? */
+/* Check a line of maps for HotSpot's library and for its counters. Copy the counters' name below /tmp. */
 static void look_at_line(const char *line, uint32_t inner, bool *io_library, char counters[static 128])
 {
 	char wanted[16];
@@ -106,7 +106,7 @@ static void look_at_line(const char *line, uint32_t inner, bool *io_library, cha
 		snprintf(counters, 128, "%s", at + strlen("/tmp/"));
 }
 
-/* What it has mapped says that it is HotSpot. */
+/* True when the mappings prove that the process is HotSpot. */
 static bool maps_hotspot(const struct job *j, char counters[static 128])
 {
 	static char text[65536];
@@ -132,7 +132,7 @@ static bool maps_hotspot(const struct job *j, char counters[static 128])
 	return library && counters[0];
 }
 
-/* Become the process's user, with nothing that this user has not. */
+/* Become the process's user, without other rights. */
 static int become(const struct job *j)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -140,7 +140,7 @@ static int become(const struct job *j)
 	uid_t r, e, s;
 	gid_t rg, eg, sg;
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	/* Not by libc, which would have all threads do it. Without the right to it we are that user already, or fail. */
+	/* Not by libc, which changes all threads. Without the capability we are that user already, or fail. */
 	syscall(SYS_setgroups, 0, NULL);
 	syscall(SYS_setresgid, j->gid, j->gid, j->gid);
 	syscall(SYS_setresuid, j->uid, j->uid, j->uid);
@@ -148,12 +148,12 @@ static int become(const struct job *j)
 		return -errno;
 	if (r != j->uid || e != j->uid || s != j->uid || rg != j->gid || eg != j->gid || sg != j->gid)
 		return -EPERM;
-	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* our memory is none of that user's business */
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* keep our memory from that user */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	return fchdir(j->tmp) ? -errno : 0;
 }
 
-/* HotSpot's counters: a magic number, then names and values, the arguments among them. */
+/* Parse HotSpot's counters: a magic number, then names and values, with the arguments among them. */
 static bool allows_attach(const struct job *j, const char *counters)
 {
 	static char data[COUNTERS_MAX];
@@ -221,7 +221,7 @@ static int wait_for(int fd, short what, int64_t until)
 	return left > 0 && poll(&p, 1, (int)left) > 0 ? 0 : -ETIMEDOUT;
 }
 
-/* The answer begins with a number and a newline: 0 for done. It ends when the map is written. */
+/* Read the answer: it begins with a number and a newline, 0 for success, and ends when the map is written. */
 static int read_answer(int fd, int64_t until)
 {
 	char head[16] = "", rest[1024];
@@ -249,9 +249,9 @@ static bool has_ended(int pidfd)
 
 static void ask(const struct job *j, struct answer *ret)
 {
-	static const char request[] = "1\0jcmd\0Compiler.perfmap\0\0"; /* and the NUL of the literal: three arguments */
+	static const char request[] = "1\0jcmd\0Compiler.perfmap\0\0"; /* with the NUL of the literal: three arguments */
 	char counters[128], map[64];
-	/* That it has not ended afterwards says that no other process of its number was looked at. */
+	/* Alive after the checks: so all checks were of this process, and not of another one with its id. */
 	bool proven = catches_sigquit(j->tgid) && maps_hotspot(j, counters) && !has_ended(j->pidfd);
 	ret->rc = proven ? become(j) : -EPERM;
 	if (!ret->rc && !allows_attach(j, counters))
@@ -259,7 +259,7 @@ static void ask(const struct job *j, struct answer *ret)
 	if (ret->rc)
 		return;
 	snprintf(map, sizeof(map), "perf-%u.map", j->root->inner);
-	if (!is_map(j, map)) { /* said before it is asked: we may be killed meanwhile */
+	if (!is_map(j, map)) { /* report this first: we may be killed during the request */
 		*ret = (struct answer){ -ETIMEDOUT, true };
 		if (write(j->out, ret, sizeof(*ret)) != sizeof(*ret))
 			return;
@@ -282,7 +282,7 @@ static void remove_map(const struct job *j, struct answer *ret)
 
 /* ---- in the recorder ---- */
 
-static pid_t helpers[HELPERS_MAX]; /* that were not reaped; 0: a free place */
+static pid_t helpers[HELPERS_MAX]; /* not reaped yet; 0: a free slot */
 
 static pid_t *free_place(void)
 {
@@ -298,7 +298,7 @@ static pid_t *free_place(void)
 
 static void end_helper(pid_t *place)
 {
-	kill(*place, SIGKILL); /* ours, not reaped: the number is still its own */
+	kill(*place, SIGKILL); /* our child, not reaped: the id is still its own */
 	for (int ms = 0; ms <= REAP_MS; ms++) {
 		if (waitpid(*place, NULL, WNOHANG)) {
 			*place = 0;
@@ -308,7 +308,7 @@ static void end_helper(pid_t *place)
 	}
 }
 
-/* Do it in a child and wait for its answers; never longer than REAP_MS after until, when it has ended as a rule. */
+/* Run the task in a child and wait for its answer, at most REAP_MS longer than until. */
 static int run_helper(void (*f)(const struct job *j, struct answer *ret), struct job *j, struct answer *ret)
 {
 	struct answer a = { .rc = -ETIMEDOUT };
@@ -344,7 +344,7 @@ static int run_helper(void (*f)(const struct job *j, struct answer *ret), struct
 	return a.rc;
 }
 
-/* One number four times: real, effective, saved, of the file system. */
+/* Parse one id, four times the same: real, effective, saved, filesystem. */
 static bool one_id(const char *status, const char *key, uint32_t *ret)
 {
 	unsigned id[4];

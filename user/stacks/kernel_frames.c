@@ -6,14 +6,14 @@
 #include <string.h>
 #include <time.h>
 
-#define RELOAD_NS 10000000000ull /* kallsyms is read again for new modules, at most this often */
-#define SWITCH_FRAMES 10         /* those above the scheduler: the tracepoint, BPF */
+#define RELOAD_NS 10000000000ull /* least time between two reads of kallsyms, for new modules */
+#define SWITCH_FRAMES 10         /* frames of the tracepoint and of BPF above the scheduler */
 
 struct kernel_frames {
 	struct frames *frames;
-	struct kernel_symbols *symbols; /* NULL: not to be had */
+	struct kernel_symbols *symbols; /* NULL: unavailable */
 	uint64_t read_ns;
-	uint32_t module, idle_stack; /* idle_stack 0: not made yet */
+	uint32_t module, idle_stack; /* idle_stack 0: not created yet */
 };
 
 static uint64_t now_ns(void)
@@ -49,7 +49,7 @@ int kernel_frames_renewed(struct kernel_frames *k)
 	return store_add_string(k->frames->store, "[kernel]", 8, &k->module);
 }
 
-/* New modules and BPF programs appear: read the symbols again, not often. */
+/* Read the symbols again for new modules and BPF programs, at most every RELOAD_NS. */
 static void reload(struct kernel_frames *k)
 {
 	struct kernel_symbols *symbols;

@@ -8,25 +8,25 @@
 struct kernel_frames;
 
 /*
- * f is borrowed. The kernel's symbols are read now; when they are not to be had, *ret_warning (errno and text) says why, and frames
- * have no names.
+ * f is borrowed. Reads the kernel's symbols. When that fails, *ret_warning has the reason (errno and text), and frames have no
+ * names.
  */
 int kernel_frames_new(struct kernel_frames **ret, struct frames *f, struct err *ret_warning);
 void kernel_frames_free(struct kernel_frames *k);
 
-/* Every id of the store is void from now on; to be called once before anything is asked, too. */
+/* Drop all ids of the store. Call it once at the start, and whenever the store renews its ids. */
 int kernel_frames_renewed(struct kernel_frames *k);
 
-/* The frame of an address. leaf: not a return address. 0 or -errno of the store. */
+/* Return the frame of an address. leaf: not a return address. 0 or -errno of the store. */
 int kernel_frames_at(struct kernel_frames *k, uint64_t addr, bool leaf, uint32_t *ret);
 
 /*
- * How many of the n frames, leaf first, to take off: up to the one of `function`, near the leaf, and that of `caller` where it is the
- * next. 0: `function` is not there, or would be the last one.
+ * Return how many of the n frames (leaf first) to remove: up to the frame of `function` near the leaf, and the frame of `caller`
+ * if it is the next one. 0: `function` is missing, or would be the last frame.
  */
 uint32_t kernel_frames_above(struct kernel_frames *k, const uint64_t *frames, uint32_t n, const char *function, const char *caller);
 
-/* The stack of idle CPUs. */
+/* Return the stack of idle CPUs. */
 int kernel_frames_idle(struct kernel_frames *k, uint32_t *ret_stack);
 
 #endif

@@ -71,7 +71,7 @@ void pythons_free(struct pythons *p)
 	free(p);
 }
 
-/* ---- which processes ---- */
+/* ---- processes ---- */
 
 static int layout_of(uint32_t version)
 {
@@ -100,7 +100,7 @@ void python_locate(struct resolver *r, const struct proc_image *im, struct proc_
 	}
 }
 
-/* ---- what code is ---- */
+/* ---- code objects ---- */
 
 static bool same_code(const void *ctx, uint32_t id, const void *key)
 {
@@ -114,7 +114,7 @@ static uint32_t hash_of(struct pythons *p, const struct code *c)
 	return idhash_hash(&p->hash, key, sizeof(key));
 }
 
-/* Characters of 1, 2 or 4 bytes as UTF-8; what is none becomes a question mark. */
+/* Convert characters of 1, 2 or 4 bytes to UTF-8, and invalid ones to question marks. */
 static size_t to_utf8(const uint8_t *text, size_t bytes, size_t width, char out[UTF8_MAX])
 {
 	size_t n = 0;
@@ -175,7 +175,7 @@ void pythons_record(struct pythons *p, const struct wire_record *r, const void *
 		return;
 	uint32_t hash = hash_of(p, &c), id = idhash_find(&p->hash, hash, same_code, p, &c);
 	if (id != IDHASH_NONE) {
-		p->codes[id].frame = c.frame; /* described once more: what had been noted of it was thrown out */
+		p->codes[id].frame = c.frame; /* described again, after its entry was evicted */
 		return;
 	}
 	if (p->n == CODES_MAX || ARRAY_RESERVE(p->codes, p->cap, p->n + 1) || idhash_reserve(&p->hash))
