@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What label sets mean: the definitions that the BPF program sends, by the image that they belong to. */
+/* Definitions of label sets, as the BPF program sends them, by image. */
 #include "attribute/labelling_int.h"
 
 #include "labels/foreign.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LABELS_MAX 128 /* of one set, all parts */
-#define ABSENT_READS_A_SECOND 256 /* of values that were not resident, all processes together */
+#define LABELS_MAX 128 /* labels of one set, all parts */
+#define ABSENT_READS_A_SECOND 256 /* reads of values that were not resident, of all processes together */
 
 struct definition {
 	struct definition *next;
@@ -18,15 +18,15 @@ struct definition {
 	uint64_t set_id;
 	uint32_t generation;
 	uint32_t n_labels;
-	struct label *labels; /* [n_labels], their text behind */
+	struct label *labels; /* [n_labels], followed by their text */
 	size_t bytes;
 	uint64_t flags; /* counters, from COUNTER_labels_cut on */
-	void *capture;  /* while attributes have names that are not known; NULL: none has */
+	void *capture;  /* kept while names of attributes are missing, else NULL */
 	uint32_t capture_len;
-	struct label *before; /* with capture: [n_before], the labels of the parts before it, which win */
+	struct label *before; /* with capture: [n_before], the labels of earlier parts, which win */
 	uint32_t n_before;
 	size_t kept_bytes; /* of capture and before */
-	uint64_t otel_ns; /* of the process context that did not know them */
+	uint64_t otel_ns; /* time of the process context without these names */
 };
 
 struct key_table {
@@ -119,7 +119,7 @@ static struct label *labels_copy(const struct label *v, size_t n)
 	return out;
 }
 
-/* Remember the keys, for (other). */
+/* Note the keys, for (other). */
 static void note_keys(struct labelled *p, const struct label *v, size_t n)
 {
 	for (size_t i = 0; i < n && p->n_other < PROC_KEYS_MAX; i++) {
@@ -138,7 +138,7 @@ static void note_keys(struct labelled *p, const struct label *v, size_t n)
 	}
 }
 
-/* Is there room for one more set of this process? When there is not, it is told to send no more. */
+/* True if this process may have one more set. Else tell the BPF program to send no more of them. */
 static bool has_room(struct labelling *l, struct labelled *p, const struct proc_id *o)
 {
 	if (l->n_definitions >= DEFINITIONS_MAX || l->bytes >= DEFINITIONS_BYTES)
@@ -178,7 +178,7 @@ static struct definition *definition_add(struct labelling *l, struct labelled *p
 	return d;
 }
 
-/* Labels of the parts before, when this is not the first one; then come those of this part. */
+/* Copy the labels of earlier parts, unless this is the first part; then append those of this part. */
 static size_t earlier_parts(const struct definition *d, const struct wire_record *rec, struct label *v)
 {
 	if (!d || !rec->part)
@@ -187,7 +187,7 @@ static size_t earlier_parts(const struct definition *d, const struct wire_record
 	return d->n_labels;
 }
 
-/* The parts of one set come in order; labels of an earlier part (slot) win. */
+/* The parts of a set arrive in order; labels of an earlier part (slot) win. */
 static void define(struct labelling *l, const struct wire_record *rec, struct definition *d, struct label *v, size_t n,
 		   uint64_t flags)
 {
@@ -240,8 +240,8 @@ static uint64_t flag_bit(unsigned counter)
 }
 
 /*
- * A program may publish the names of its attributes after it has used them. Keep the capture until then, and `before`, the
- * n labels of the parts before it. They become the definition's.
+ * A program may publish the names of its attributes after their first use. Keep the capture until then, and `before`, the n
+ * labels of earlier parts. Both then belong to the definition.
  */
 static void keep_capture(struct labelling *l, struct labelled *p, const struct wire_record *rec, const void *capture,
 			 struct label *before, size_t n)
@@ -270,7 +270,7 @@ struct absent_reader {
 	uint32_t tgid;
 };
 
-/* A page may have to be read from a disk for it: a program that makes every value absent shall not keep us busy. */
+/* Limit these reads, which may wait for a disk: a program can make every value absent. */
 static int read_absent(void *ctx, uint64_t at, void *out, size_t len)
 {
 	struct absent_reader *r = ctx;
@@ -318,7 +318,7 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 		keep_capture(l, p, rec, capture, before, n);
 }
 
-/* The names may have come meanwhile. */
+/* Decode a kept capture again, once the names are there. */
 static void define_again(struct labelling *l, struct definition *d)
 {
 	struct labelled *p = labelled_of(l, &d->owner);
@@ -336,7 +336,7 @@ static void define_again(struct labelling *l, struct definition *d)
 	l->bytes -= d->kept_bytes;
 	p->bytes -= d->kept_bytes;
 	d->kept_bytes = 0;
-	/* Decode as for the first time: what other sources gave meanwhile must not win over the names that have come. */
+	/* Decode from the start: labels that other sources gave later must not win over these names. */
 	free(d->labels);
 	d->labels = d->before;
 	d->n_labels = d->n_before;
@@ -388,7 +388,7 @@ size_t labelling_find(struct labelling *l, const struct row *row, const struct l
 	return p->n_other;
 }
 
-/* What was made before the generation that is asked for now. */
+/* Remove definitions from before the current generation. */
 void labelling_drop_definitions(struct labelling *l)
 {
 	for (size_t b = 0; b < LABELLING_BUCKETS; b++) {

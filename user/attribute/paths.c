@@ -14,7 +14,7 @@
 #define SEARCH_MAX (32u << 20)
 #define SEARCH_PIECE (1u << 20)
 
-/* ---- which recipe ---- */
+/* ---- matching a recipe ---- */
 
 static bool segment_holds(const struct elf_image *img, const struct elf_segment *s, const char *text, uint64_t *left)
 {
@@ -27,7 +27,7 @@ static bool segment_holds(const struct elf_image *img, const struct elf_segment 
 			break;
 		found = memmem(piece, some, text, n) != NULL;
 		*left -= some < *left ? some : *left;
-		at += some == SEARCH_PIECE ? some - n : some; /* pieces overlap: the text may lie across */
+		at += some == SEARCH_PIECE ? some - n : some; /* pieces overlap: the text may be across two */
 	}
 	free(piece);
 	return found;
@@ -69,7 +69,7 @@ struct compiler {
 	const struct elf_image *img;
 	const char *path;
 	struct err *err;
-	/* What a function before has loaded, and nobody has used yet. */
+	/* Words loaded by an earlier function and not used yet. */
 	bool pending;
 	uint8_t pending_size;
 	int64_t pending_at;
@@ -93,7 +93,7 @@ static int emit(struct compiler *c, struct label_step s)
 	return 0;
 }
 
-/* A loaded word becomes the address to go on from. */
+/* Use a loaded word as the next address. */
 static int settle(struct compiler *c)
 {
 	if (!c->pending)
@@ -113,7 +113,7 @@ static int find_symbol(struct compiler *c, const char *name, struct elf_variable
 	return n ? 0 : fail(c, -ENOENT, "there is no symbol '%s'", name);
 }
 
-/* Further ones are as far from the first one in every thread as they are in the file's thread-local block. */
+/* In each thread, variables have the same distances as in the file's thread-local block. */
 static int compile_library_tls(struct compiler *c, const struct recipe_word *w, const struct elf_variable *v)
 {
 	struct elf_variable *start = &c->out->start;
@@ -209,7 +209,7 @@ static int compile_field(struct compiler *c, const struct recipe_word *w)
 	return emit(c, (struct label_step){ .op = STEP_ADD, .imm = (int64_t)offset });
 }
 
-/* The saved places are the lets, in their order. */
+/* The saved addresses are those of the lets, in order. */
 static uint16_t let_number(const struct recipe *r, uint32_t line)
 {
 	uint16_t n = 0;

@@ -7,15 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLACES 4096 /* images remembered; one that is displaced is read again */
+#define PLACES 4096 /* images in the cache; an evicted one is read again */
 #define ENVIRONMENT_MAX (128u * 1024)
 
 struct ruled_image {
 	uint32_t tgid;
 	uint64_t from_ns;
-	uint64_t drain; /* when the title was read */
+	uint64_t drain; /* of the last read of the title */
 	bool has_environment;
-	struct rule_labels fixed, all; /* environment; and with title and cgroup */
+	struct rule_labels fixed, all; /* from the environment; from all of it, title and cgroup included */
 };
 
 struct ruled {
@@ -66,7 +66,7 @@ static struct ruled_image **place_of(struct ruled *r, const struct proc_image *i
 	return &r->place[h >> 32 & (PLACES - 1)];
 }
 
-/* The title is in buf, with blanks between its parts; its length, 0 for none: it may have ended. */
+/* Read the title into buf, with blanks between its parts. Return its length; 0: none, the process may have ended. */
 static size_t read_title(struct ruled *r, const struct proc_image *im)
 {
 	size_t len = proc_read_text(im->tgid, "cmdline", r->buf, RULE_TEXT_MAX);
@@ -78,7 +78,7 @@ static size_t read_title(struct ruled *r, const struct proc_image *im)
 	return len;
 }
 
-/* Texts stand in the struct: labels must point into the copy. */
+/* The texts are in the struct: let the labels point into the copy. */
 static void copy_labels(struct rule_labels *to, const struct rule_labels *from)
 {
 	*to = *from;
@@ -106,7 +106,7 @@ size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cg
 		p->has_environment = false;
 	}
 	if (p->drain != r->drain) {
-		/* Nothing is there to be read in the middle of an exec, when its mappings are told of already. */
+		/* In the middle of an exec there is nothing to read, although its mappings have been reported. */
 		if (!p->has_environment && alive && rules_want_environment(r->rules, exe)) {
 			size_t len = proc_read_text(im->tgid, "environ", r->buf, sizeof(r->buf));
 			rules_environment(r->rules, exe, r->buf, len, &p->fixed);
@@ -114,7 +114,7 @@ size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cg
 		}
 		bool wants = rules_want_title(r->rules, exe);
 		size_t len = wants && alive ? read_title(r, im) : 0;
-		if (p->drain && wants && !len) /* it has ended: what was read last stays */
+		if (p->drain && wants && !len) /* it has ended: keep the last title */
 			goto out;
 		p->drain = r->drain;
 		copy_labels(&p->all, &p->fixed);

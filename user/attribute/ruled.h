@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels of processes by rules (labels/rules.h): title and environment are read from /proc, the title once a drain, because
- * programs change it, the environment once. Not thread-safe.
+ * Labels of processes by rules (labels/rules.h). Read the environment from /proc once, and the title once per drain, because
+ * programs change it. Not thread-safe.
  */
 #ifndef ASCRIBE_ATTRIBUTE_RULED_H
 #define ASCRIBE_ATTRIBUTE_RULED_H
@@ -11,17 +11,17 @@
 
 struct ruled;
 
-/* *ret is NULL when there are no rules: all below do nothing then. */
+/* *ret is NULL without rules; all calls below then do nothing. */
 int ruled_new(struct ruled **ret, const struct recipes *recipes, struct err *err);
 void ruled_free(struct ruled *r);
 
-/* A drain begins: titles are read again when they are needed. */
+/* Begin a drain: read each title again when it is needed. */
 void ruled_begin(struct ruled *r);
 
-/* A process has a new image, or a mapping more: read it now if that was not done yet. It may be gone at the next drain. */
+/* Read a process with a new image or mapping, unless it was read: it may end before the next drain. */
 void ruled_look(struct ruled *r, const struct proc_image *im);
 
-/* The labels of an image; borrowed until the next call. cgroup may be NULL. */
+/* Return the labels of an image; borrowed until the next call. cgroup may be NULL. */
 size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup, const struct label **ret);
 
 #endif

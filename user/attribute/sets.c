@@ -17,7 +17,7 @@ static void add_int(struct sets_labels *l, const char *key, int64_t num)
 	l->v[l->n++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .num = num, .type = LABEL_INT };
 }
 
-/* Which cgroup: the v2 one that the kernel told, or what /proc said when that is only the root. */
+/* Return the cgroup: the v2 one in the row, or the one from /proc where the v2 one is only the root. */
 static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struct proc_image *im)
 {
 	const char *path = procs_cgroup_path(s->procs, cgroup);
@@ -65,7 +65,7 @@ static uint64_t add_application(const struct sets *s, const struct row *row, siz
 	return flags;
 }
 
-/* What rules say of the process. Their texts are copied: those of another process may take their place. */
+/* Add the labels by rules. Copy their texts: the next process overwrites them. */
 static void add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup, char *text, char *redacted,
 		      struct sets_labels *l)
 {
@@ -92,7 +92,7 @@ void sets_of(const struct sets *s, const struct row *row, const struct proc_imag
 	ret->n = labels_normalize(ret->v, ret->n);
 }
 
-/* The same keys with "by." before them; those that find no room are left out. */
+/* Prefix the keys with "by."; leave out those without room. */
 static void prefix_keys(struct sets_labels *l, size_t from)
 {
 	const size_t by = strlen(SETS_BY);
@@ -126,7 +126,7 @@ void sets_add_occupant(const struct sets *s, const struct occupant *who, const s
 		add_system(&row, im, cgroup, SETS_WORK, l->by_thread, l->by_pod, l);
 		add_application(s, &row, from + SETS_LABELS_MAX - RULE_LABELS_MAX, l);
 		add_ruled(s, im, cgroup, l->ruled[1], l->redacted[1], l);
-		/* Of the two alone first: a system label must stand before its namesake. */
+		/* Normalize the two alone first: a system label must come before an application's label of the same name. */
 		l->n = from + labels_normalize(l->v + from, l->n - from);
 		prefix_keys(l, from);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The label set of a row: what the system says of the thread, and what the application says of its work. */
+/* The label set of a row: labels of the thread by the system, and labels of its work by the application. */
 #ifndef ASCRIBE_ATTRIBUTE_SETS_H
 #define ASCRIBE_ATTRIBUTE_SETS_H
 
@@ -8,7 +8,7 @@
 #include "proc/proc.h"
 
 #define SETS_LABELS_MAX 160
-#define SETS_BY "by." /* before the keys of who had the CPU while the others waited */
+#define SETS_BY "by." /* prefix of the keys of the thread that had the CPU while others waited */
 
 struct sets {
 	struct procs *procs;
@@ -16,31 +16,31 @@ struct sets {
 	struct ruled *ruled; /* NULL: no rules */
 };
 
-/* Texts point into here, and to what procs, labelling and the rules keep. */
+/* Texts point into this struct, procs, labelling and the rules. */
 struct sets_labels {
 	struct label v[2 * SETS_LABELS_MAX];
 	size_t n;
-	uint64_t flags; /* as of labelling_find, of the first of the two */
+	uint64_t flags; /* of labelling_find, for the row's own thread */
 	char ruled[2][RULE_LABELS_MAX * RULE_VALUE_MAX];
 	char redacted[2][RULE_LABELS_MAX * REDACTED_LEN];
 	char thread[COMM_SIZE + 1], by_thread[COMM_SIZE + 1], pod[40], by_pod[40];
 	char keys[8192]; /* of an occupant */
 };
 
-/* Which labels. */
+/* The labels to include. */
 enum sets_detail {
 	SETS_THREAD, /* all */
-	SETS_WORK,   /* without tgid, tid and thread: for sums that are to stay small */
+	SETS_WORK,   /* without tgid, tid and thread: for sums of low cardinality */
 };
 
 /*
- * Where the keys collide the system's stand: a process may not pass for another. im may be NULL. kthread: rows of a kernel thread have
- * no cgroup. Normalized.
+ * Collect the labels of a row, normalized. The system's label wins over an application's label of the same key: a process must
+ * not pass for another one. im may be NULL. kthread: rows of a kernel thread have no cgroup.
  */
 void sets_of(const struct sets *s, const struct row *row, const struct proc_image *im, enum sets_detail detail, bool kthread,
 	     struct sets_labels *ret);
 
-/* Add who had the CPU: his labels (SETS_WORK) behind SETS_BY. NULL, or without a tgid: `name` as by.comm, nothing else. */
+/* Add the thread that had the CPU: its labels (SETS_WORK) with SETS_BY. NULL, or without a tgid: only `name` as by.comm. */
 void sets_add_occupant(const struct sets *s, const struct occupant *who, const struct proc_image *im, const char *name,
 		       struct sets_labels *l);
 

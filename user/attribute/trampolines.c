@@ -9,13 +9,13 @@
 
 #define MODULES 4 /* of one process */
 #define PROCESSES_MAX 1024
-#define STACK_MAX 8 /* trampolines of one stack that are looked up, the inner ones */
-#define CACHED 64   /* histories kept within a drain */
+#define STACK_MAX 8 /* trampolines of one stack to look up, leaf-most first */
+#define CACHED 64   /* histories in the cache of a drain */
 #define READ_MAX ((size_t)4 << 20) /* bytes of one process and drain */
 
 struct code_table {
-	uint64_t at; /* of the table, in the process */
-	bool ready;  /* table was read and is good */
+	uint64_t at; /* address of the table in the process */
+	bool ready;  /* the table was read and is valid */
 	struct ascribe_trampoline_table table;
 };
 
@@ -23,12 +23,12 @@ struct process {
 	uint64_t start_ns;
 	uint32_t tgid, exec_id;
 	uint32_t n;
-	uint64_t drain; /* that `read` belongs to */
+	uint64_t drain; /* number of the drain of `read` */
 	size_t read;
 	struct code_table module[MODULES];
 };
 
-/* One trampoline's bindings, as read in this drain. */
+/* The bindings of one trampoline, read in this drain. */
 struct history {
 	uint64_t drain, at;
 	uint32_t tgid, depth;
@@ -81,7 +81,7 @@ bool trampolines_any(const struct trampolines *t)
 	return t->n > 0;
 }
 
-/* ---- who has them ---- */
+/* ---- processes with trampolines ---- */
 
 static void look(struct trampolines *t, struct process *p)
 {
@@ -158,7 +158,7 @@ void trampolines_forget(struct trampolines *t)
 
 /* ---- a row ---- */
 
-/* A table may become ready at any time, and a process may have become another one by exec since it was looked at. */
+/* Check again: a table may become ready at any time, and the process may have called exec. */
 static bool is_ready(const struct process *p, struct code_table *m)
 {
 	if (!m->ready && !proc_read_memory(p->tgid, m->at, &m->table, sizeof(m->table)))
@@ -166,7 +166,7 @@ static bool is_ready(const struct process *p, struct code_table *m)
 	return m->ready;
 }
 
-/* Which trampoline of the process a return address lies in; *ret_offset is how far behind the first one's same place. */
+/* Find the trampoline of a return address; *ret_offset is its distance from the same place in the first trampoline. */
 static struct code_table *table_of(struct process *p, uint64_t addr, uint32_t *ret_index, uint64_t *ret_offset)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
@@ -228,7 +228,7 @@ size_t trampolines_labels(struct trampolines *t, const struct row *row, uint64_t
 	*ret_unknown = false;
 	if (!p || (p->start_ns && (p->start_ns != row->start_ns || p->exec_id != row->exec_id)))
 		return 0;
-	for (uint32_t i = 1; i < n; i++) { /* the leaf is no return address */
+	for (uint32_t i = 1; i < n; i++) { /* skip the leaf, which is no return address */
 		struct code_table *m = table_of(p, frames[i], &index, &offset);
 		if (!m)
 			continue;
