@@ -3,7 +3,7 @@
 
 #include "util/array.h"
 
-#define KEEP 4096 /* items whose memory stays from window to window */
+#define KEEP 4096 /* items whose memory is kept from window to window */
 
 void estimate_fini(struct estimate *e)
 {
@@ -27,7 +27,7 @@ void estimate_clear(struct estimate *e)
 	clear(&e->rest);
 }
 
-/* ---- order: which label sets, images or programs are one group ---- */
+/* ---- order: by label set, by image, or by program ---- */
 
 enum level { BY_SET, BY_IMAGE, BY_PROGRAM, N_LEVELS };
 
@@ -78,7 +78,7 @@ static void add_up(struct estimate_item *sum, const struct estimate_item *item)
 	sum->ns += item->ns;
 }
 
-/* Sort by label set and stack, and add up what is of the same two. */
+/* Sort by label set and stack, and add up equal ones. */
 static void merge_same(struct estimate_list *l)
 {
 	size_t n = 0;
@@ -100,7 +100,7 @@ static void add(struct estimate_list *l, const struct estimate_item *item)
 		add_up(&l->v[l->n - 1], item);
 		return;
 	}
-	/* Twice the room, so that merging is rare. */
+	/* Leave as much room again, so that merging is rare. */
 	if (l->n == 2 * ESTIMATE_MAX)
 		merge_same(l);
 	if (l->n < 2 * ESTIMATE_MAX && !ARRAY_RESERVE(l->v, l->cap, l->n + 1))
@@ -122,7 +122,7 @@ void estimate_add_rest(struct estimate *e, const struct estimate_key *key, uint6
 
 /* ---- division ---- */
 
-/* Samples of one group, and what they stand for in all. */
+/* The samples of one group, and the sums that they stand for. */
 struct group {
 	const struct estimate_item *v;
 	size_t n;
@@ -143,7 +143,7 @@ static size_t lower_bound(const struct estimate_list *l, const struct estimate_k
 	return low;
 }
 
-/* Are there samples enough? At the last level one is. */
+/* True if the group has enough samples. At the last level one is enough. */
 static bool find_group(const struct estimate_list *l, const struct estimate_key *key, enum level level, struct group *ret)
 {
 	size_t at = lower_bound(l, key, level);
@@ -157,10 +157,10 @@ static bool find_group(const struct estimate_list *l, const struct estimate_key 
 	return ret->n_samples >= (level == BY_PROGRAM ? 1 : ESTIMATE_ENOUGH);
 }
 
-/* Part `part` of `total`, of a whole: parts that add up to it have shares that add up to the whole. */
+/* Return the share of `part` in `total`, of a whole. The shares of all parts add up to the whole. */
 static uint64_t share(uint64_t whole, unsigned __int128 part, unsigned __int128 total)
 {
-	while (total >> 63) { /* of 128 bits no product may overflow */
+	while (total >> 63) { /* keep the products within 128 bits */
 		total >>= 1;
 		part >>= 1;
 	}
@@ -184,7 +184,7 @@ static bool move(struct move *m, const struct estimate_item *rest, uint32_t stac
 	return true;
 }
 
-/* In proportion to each stack; all of them have a row of this label set already. */
+/* Divide in proportion to each stack. All stacks have a row of this label set already. */
 static void divide_all(struct move *m, const struct estimate_item *rest, const struct group *g)
 {
 	unsigned __int128 waits = 0, ns = 0;
@@ -201,14 +201,14 @@ static void divide_all(struct move *m, const struct estimate_item *rest, const s
 }
 
 /*
- * In equal parts to at most ESTIMATE_POINTS stacks, which are drawn in proportion to their time: by
- * systematic sampling, from a point that the label set chooses. So a label set without samples of its
- * own gets few rows, however many stacks its process has.
+ * Divide in equal parts among at most ESTIMATE_POINTS stacks, drawn in proportion to their time by systematic sampling. The
+ * label set determines the first point. So a label set without samples of its own gets few rows, however many stacks its
+ * process has.
  */
 static void divide_some(struct move *m, const struct estimate_item *rest, const struct group *g)
 {
 	uint64_t points = rest->n < ESTIMATE_POINTS ? rest->n : ESTIMATE_POINTS;
-	uint64_t begin = (rest->key.set + 1) * 0x9e3779b97f4a7c15ull >> 32; /* of 2^32: where in its part each point is */
+	uint64_t begin = (rest->key.set + 1) * 0x9e3779b97f4a7c15ull >> 32; /* of 2^32: position of each point in its part */
 	unsigned __int128 upto = g->v[0].ns;
 	for (uint64_t p = 0, i = 0; p < points; p++) {
 		unsigned __int128 at = g->ns / points * p + (g->ns / points * begin >> 32);

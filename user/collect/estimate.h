@@ -21,11 +21,11 @@
 
 #include "store/store.h"
 
-#define ESTIMATE_MAX (1u << 15) /* distinct samples, and distinct rests, of one window; 96 bytes each */
+#define ESTIMATE_MAX (1u << 15) /* distinct samples, and distinct remainders, of one window; 96 bytes each */
 #define ESTIMATE_ENOUGH 8 /* samples */
-#define ESTIMATE_POINTS 4 /* stacks that a label set takes from a wider group at most */
+#define ESTIMATE_POINTS 4 /* most stacks that a label set takes from a wider group */
 
-/* Where waits belong; set and event are ids of the store, the others hashes. */
+/* The groups of a wait: set and event are ids of the store, the others hashes. */
 struct estimate_key {
 	uint32_t event, set;
 	uint64_t image, program;
@@ -35,7 +35,7 @@ struct estimate_item {
 	struct estimate_key key;
 	uint32_t stack; /* of samples */
 	uint32_t n_samples;
-	uint64_t n, ns; /* waits that are without a stack, or that the samples stand for */
+	uint64_t n, ns; /* waits without a stack, or waits that the samples stand for */
 };
 
 struct estimate_list {
@@ -49,22 +49,22 @@ struct estimate {
 
 void estimate_fini(struct estimate *e);
 
-/* A window begins. Frees what a busy window took. */
+/* Begin a window, and free the memory of a busy one. */
 void estimate_clear(struct estimate *e);
 
 /*
- * n_samples waits were stored with this stack. They stand for n waits, ns in all, that were not sampled;
- * 0: they are always sampled. Without room or memory they are left out.
+ * Add n_samples waits that were stored with this stack. They stand for n waits, ns in all, that were not sampled; 0: such
+ * waits are always sampled. Ignored without room or memory.
  */
 void estimate_add_sample(struct estimate *e, const struct estimate_key *key, uint32_t stack, uint32_t n_samples, uint64_t n,
 			 uint64_t ns);
 
-/* n waits, ns in all, were stored without a stack. Without room or memory they stay so. */
+/* Add n waits, ns in all, that were stored without a stack. Without room or memory they stay without one. */
 void estimate_add_rest(struct estimate *e, const struct estimate_key *key, uint64_t n, uint64_t ns);
 
 /*
- * Divide the rest: move rows of the open window from stack `no_stack` to the samples' stacks. Each
- * wait counts `weight` samples in the store. Return how many waits moved.
+ * Divide the waits without a stack: move rows of the open window from stack `no_stack` to the samples' stacks. Each wait counts
+ * `weight` samples in the store. Return the number of waits that moved.
  */
 uint64_t estimate_divide(struct estimate *e, struct store_writer *store, uint32_t no_stack, unsigned weight);
 

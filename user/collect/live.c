@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #define NS 1000000000ull
-#define MEMORY_MAX (512ull << 20) /* of the file system; it is far below this but for the busiest hosts */
+#define MEMORY_MAX (512ull << 20) /* limit of the file system; only the busiest hosts come near it */
 #define STORE_MAX (256ull << 20)
 #define GENERATION_BYTES (8ull << 20)
-#define BEHIND_NS 2000000ull /* behind the end of a window: it is being written */
+#define BEHIND_NS 2000000ull /* after the end of a window, while it is written */
 #define RECORDER_NICE (-20)
 
 struct live {
@@ -72,10 +72,10 @@ static void tell(struct live *l, int rc, const struct err *err)
 		l->state.err = *err;
 	pthread_mutex_unlock(&l->lock);
 	if (write(l->news, &one, sizeof(one)) < 0)
-		return; /* it is readable already */
+		return; /* already readable */
 }
 
-/* BOOTTIME of the end of the window that is open now: windows end at multiples of their length. */
+/* Return the BOOTTIME at which the open window ends: a multiple of the window's length. */
 static uint64_t window_end(const struct live *l)
 {
 	struct timespec t;
@@ -89,7 +89,7 @@ static void *run(void *ctx)
 	struct live *l = ctx;
 	struct err err = { 0 };
 	int rc = -ETIME;
-	/* As in record: a drain that waits for a CPU comes too late. Of this thread alone. */
+	/* As in record: a drain that waits for a CPU comes too late. For this thread only. */
 	setpriority(PRIO_PROCESS, 0, RECORDER_NICE);
 	while (rc == -ETIME) {
 		rc = collector_run(l->collector, window_end(l), &l->stop, 1, &err);
@@ -109,7 +109,7 @@ int live_start(struct live *l, struct err *err)
 	l->state.started_ns = proc_now_ns();
 	sigfillset(&all);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		sigdelset(&all, faults[i]); /* what stands for them restores the terminal */
+		sigdelset(&all, faults[i]); /* their handlers restore the terminal */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&l->thread, NULL, run, l);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limit the pairs of a window: a thread that waited for a CPU, and one that had it. There are PAIRS_MAX
- * at most, and each process is part of no more pairs than are still free. So a process with ever new
- * label sets takes half, the next such process half of the rest, and the few pairs of others fit.
+ * Limit the pairs of a window: a thread that waited for a CPU, and the thread that had it. At most PAIRS_MAX, and no process may
+ * be part of more pairs than are free. So a process with ever new label sets takes half, the next such process half of the
+ * rest, and the few pairs of others fit.
  */
 #ifndef ASCRIBE_COLLECT_PAIRS_H
 #define ASCRIBE_COLLECT_PAIRS_H
@@ -12,7 +12,7 @@
 
 #define PAIRS_MAX 4096
 #define PAIRS_PLACES (2 * PAIRS_MAX)
-#define PAIRS_PROCESSES 1024 /* counts, by a hash of the process: some share one */
+#define PAIRS_PROCESSES 1024 /* counters, by a hash of the process: some share one */
 
 struct pairs {
 	uint64_t pair[PAIRS_PLACES]; /* keys by open addressing; 0: free */
@@ -20,10 +20,10 @@ struct pairs {
 	uint16_t of[PAIRS_PROCESSES];
 };
 
-/* A window begins. */
+/* Begin a window. */
 void pairs_clear(struct pairs *p);
 
-/* Keep the pair of this key (a hash); false: there is no room. a and b are hashes of its two processes. */
+/* Add the pair of this key (a hash). False: no room. a and b are hashes of its two processes. */
 bool pairs_fit(struct pairs *p, uint64_t key, uint64_t a, uint64_t b);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to a reader: between reader.c, who asks, and serve.c, which runs in the helper. */
+/* Requests to a reader: sent by reader.c, served by serve.c in the helper. */
 #ifndef ASCRIBE_PROC_READER_INT_H
 #define ASCRIBE_PROC_READER_INT_H
 
@@ -10,14 +10,14 @@ enum reader_op {
 	READ_MEMORY,	/* a: address, b: bytes */
 	READ_MAPS,	/* the lines of executable mappings */
 	READ_LINE,	/* a: address. struct proc_line */
-	FIND_LINE,	/* text: what the line has to hold, one of several lines. A start address, 8 bytes */
+	FIND_LINE,	/* text: alternatives for the line, one per line. Answers a start address, 8 bytes */
 	READ_TEXT,	/* text: a file of /proc/TGID, b: bytes at most */
-	OPEN_MAP,	/* a, b: the mapping. A descriptor and struct proc_opened, as all that open */
-	OPEN_IN_ROOT,	/* a: whose root, 0: ours. text: the path */
-	ROOT_OPEN,	/* a: the name for it from now on */
+	OPEN_MAP,	/* a, b: the mapping. Answers a descriptor and struct proc_opened, like all that open */
+	OPEN_IN_ROOT,	/* a: the process of the root, 0: ours. text: the path */
+	ROOT_OPEN,	/* a: the name of the root for later requests */
 	ROOT_FILE,	/* a: as above, b: the user. text: the path */
 	ROOT_TMP_FILE,	/* the same in its /tmp */
-	ROOT_TMP,	/* a: as above. An O_PATH descriptor of its /tmp, of a local filesystem only */
+	ROOT_TMP,	/* a: as above. Answers an O_PATH descriptor of its /tmp, of a local filesystem only */
 	ROOT_CLOSE,	/* a */
 	READER_OPS,
 };
@@ -25,22 +25,22 @@ enum reader_op {
 #define READER_TEXT_MAX 4096u /* with its NUL */
 
 struct reader_request {
-	uint32_t op, tgid; /* the process that it is for */
+	uint32_t op, tgid; /* tgid: the process that is charged */
 	uint64_t a, b;
 	char text[]; /* NUL-terminated */
 };
 
-/* 0 or -errno. out: appended to. *ret_fd: -1 unless a descriptor is the answer. */
+/* Serve a request. Append the answer to out. *ret_fd: -1, or the descriptor of the answer. 0 or -errno. */
 int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd);
 
 /*
- * Ask a reader. text may be NULL. reply is emptied first. ret_fd may be NULL where no descriptor is
- * expected. -EAGAIN: what is read did not answer in time. -EBUSY: the process is refused. -EINTR: the
- * reader was stopped or ended, which says nothing about the process.
+ * Send a request to a reader and wait for the answer. text may be NULL. reply is emptied first. ret_fd may be NULL where no
+ * descriptor is expected. -EAGAIN: the read did not finish in time. -EBUSY: the process is refused. -EINTR: the reader was
+ * stopped or ended, which says nothing about the process.
  */
 int reader_ask(const struct reader_request *q, const char *text, struct buf *reply, int *ret_fd);
 
-/* The same, of a request that opens a file. */
+/* The same, for a request that opens a file. */
 int proc_ask_file(const struct reader_request *q, const char *path, struct proc_opened *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The events of each CPU: opened where it is online, closed when it goes, opened anew when it has come back. */
+/* Events per CPU: open them when the CPU comes online, and close them when it goes offline. */
 #include "sampler/sampler_int.h"
 
 #include <bpf/libbpf.h>
@@ -44,13 +44,13 @@ int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
 		int rc = event_open_jittered(e, (int)cpu, &c->fd[i], err);
 		if (rc)
 			return rc;
-		if (e->tracepoint) /* this one only counts: the program hangs on the tracepoint once */
+		if (e->tracepoint) /* this event only counts: the program is attached to the tracepoint once */
 			continue;
 		LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = i);
 		c->link[i] = bpf_program__attach_perf_event_opts(s->skel->progs.on_event, c->fd[i], &opts);
 		if (!c->link[i])
 			return err_sys(err, -errno, "attaching to event '%s' on CPU %u", e->name, cpu);
-		ioctl(c->fd[i], PERF_EVENT_IOC_DISABLE, 0); /* attaching enables */
+		ioctl(c->fd[i], PERF_EVENT_IOC_DISABLE, 0); /* attaching had enabled it */
 	}
 	c->online = c->counted = true;
 	return 0;
@@ -88,8 +88,8 @@ static void mark_online(void *ctx, unsigned cpu)
 }
 
 /*
- * Did a CPU go and come back between two looks? Its events are then there and count nothing. A clock
- * that had no tick since the last look is read: that interrupts the CPU, so not each time.
+ * Detect a CPU that went offline and came back between two checks: its events are open but count nothing. Read a clock only if
+ * it had no tick since the last check, because reading it interrupts the CPU.
  */
 static bool is_frozen(struct sampler *s, unsigned cpu)
 {

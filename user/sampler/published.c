@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs read and user space writes through shared memory: selected ids, processes, unwind rules. */
+/* Data that user space writes and the BPF programs read in shared memory: selected ids, processes, unwind rules. */
 #include "sampler/sampler_int.h"
 
 #include <bpf/bpf.h>
@@ -53,7 +53,7 @@ int sampler_add_shard(struct sampler *s, unsigned shard)
 	return 0;
 }
 
-/* All of it is mapped at once, and all that is mapped is resident. */
+/* The whole map is mapped at once, and all its pages are resident. */
 uint32_t *sampler_shard(struct sampler *s, unsigned shard)
 {
 	if (shard >= UNWIND_SHARDS || !s->shard_made[shard] || s->shards[shard])
@@ -144,7 +144,7 @@ int sampler_publish(struct sampler *s, const struct proc_entry *e, const struct 
 	}
 	if (!at)
 		return -E2BIG;
-	/* A reader that comes in between finds no such process, which is what it would have found before. */
+	/* A reader in between finds no such process, as before. */
 	bool known = at->tgid == e->tgid;
 	if (at->tgid)
 		__atomic_store_n(&at->tgid, PROC_GONE, __ATOMIC_RELEASE);
@@ -174,7 +174,7 @@ void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint3
 	}
 }
 
-/* What there is about the labels of this image, NULL when it is not published. */
+/* Return the label entry of this image, NULL when it is not published. */
 static struct proc_labels *labels_of(const struct sampler *s, uint32_t tgid, uint64_t start_ns)
 {
 	for (uint32_t p = 0; p < PROC_PROBES; p++) {
