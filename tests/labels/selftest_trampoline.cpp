@@ -8,7 +8,8 @@
 #include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/time.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -190,6 +191,26 @@ __attribute__((noinline)) static void burn(double seconds)
 			asm volatile("");
 }
 
+/* SIGPROF for every 2 ms of this thread's CPU time: a timer of the process may leave out a thread on a busy host. */
+static timer_t tick_by_own_clock()
+{
+	sigevent to = {};
+	to.sigev_notify = SIGEV_THREAD_ID;
+	to.sigev_signo = SIGPROF;
+#ifdef sigev_notify_thread_id
+	to.sigev_notify_thread_id = static_cast<int>(syscall(SYS_gettid));
+#else
+	to._sigev_un._tid = static_cast<int>(syscall(SYS_gettid));
+#endif
+	timer_t timer;
+	itimerspec every = {{0, 2000000}, {0, 2000000}};
+	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &to, &timer) || timer_settime(timer, 0, &every, nullptr)) {
+		std::perror("timer_create");
+		std::exit(1);
+	}
+	return timer;
+}
+
 static void profiler()
 {
 	void *warm[4];
@@ -207,6 +228,7 @@ static void profiler()
 			ready++;
 			while (ready < 2)
 				;
+			timer_t timer = tick_by_own_clock();
 			for (int i = 0; i < 10; i++) {
 				ascribe::trampoline_label outer{{"thread", t}, {"step", "outer"}};
 				ascribe::trampoline_label inner{"step", "inner"};
@@ -215,14 +237,10 @@ static void profiler()
 					inner.apply([] { burn(0.015); });
 				});
 			}
+			timer_delete(timer);
 		});
-	while (ready < 2)
-		;
-	itimerval every = {{0, 2000}, {0, 2000}}, off = {};
-	setitimer(ITIMER_PROF, &every, nullptr);
 	for (std::thread &t : threads)
 		t.join();
-	setitimer(ITIMER_PROF, &off, nullptr);
 	int count[2][2] = {}, other = 0, in_work = 0;
 	for (int i = 0; i < std::min(n_samples.load(), samples_max); i++) {
 		labels all, got;
