@@ -9,6 +9,7 @@
 #include <alloca.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +23,23 @@ static volatile uint64_t sink;
 static double end;
 static int left; /* of chain_deep */
 
+static clockid_t clock_id = CLOCK_PROCESS_CPUTIME_ID; /* a busy host gives no sample too few */
+
 static double now(void)
 {
 	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock_id, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* Ask the clock, a system call, only now and then: its own stacks are no chains. */
+static bool time_left(void)
+{
+	static unsigned turn;
+	static bool over;
+	if (++turn % 16 == 0 && now() >= end)
+		over = true;
+	return !over;
 }
 
 /* What a value must survive keeps every function a real one with saved registers. */
@@ -181,7 +194,7 @@ static NOINLINE void by_vfork(void)
 
 static void *thread(void *arg)
 {
-	while (now() < end)
+	while (time_left())
 		chain_a((uint64_t)(uintptr_t)arg);
 	return NULL;
 }
@@ -222,6 +235,8 @@ int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "plain";
 	struct sigaction sa = { .sa_handler = on_signal };
+	if (!strcmp(kind, "vfork")) /* the children's time is not ours */
+		clock_id = CLOCK_MONOTONIC;
 	end = now() + (argc > 2 ? atof(argv[2]) : 1);
 	left = argc > 3 ? atoi(argv[3]) : 100;
 	if (!strcmp(kind, "altstack")) {
@@ -230,7 +245,7 @@ int main(int argc, char **argv)
 		sa.sa_flags = SA_ONSTACK;
 	}
 	sigaction(SIGUSR1, &sa, NULL);
-	for (uint64_t x = 1; now() < end; x++)
+	for (uint64_t x = 1; time_left(); x++)
 		run(kind, x);
 	return 0;
 }

@@ -30,8 +30,8 @@ if command -v python3 >/dev/null && [[ $(python3 -c 'import sys; print(sys.versi
 	cat >recurse.py <<'PY'
 import time
 def spin():
-    end = time.monotonic() + 2 # the program starts in samples of its own
-    while time.monotonic() < end: pass
+    end = time.process_time() + 2 # the program starts in samples of its own
+    while time.process_time() < end: pass
 def recurse(n): return recurse(n - 1) if n else spin()
 recurse(900)
 PY
