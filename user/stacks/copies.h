@@ -2,12 +2,13 @@
 /*
  * Samples that came with a copy of their stack, because their process or mapping was too new for the program to have
  * rules (bpf/copy.bpf.h): kept until the rules are compiled, unwound by the program's own walk, stored with the rows of
- * the half that they began in. So none is lost, and none counts twice or in another window than `fired` does.
+ * the window that they began in. So none is lost, and none counts twice or in another window than `fired` does.
  *
- *   copies_add -> waits -> unwound (copies_tick, when the news up to its time is known) -> copies_take
+ *   copies_add -> waits -> unwound (copies_tick, when the news up to its time is known)
+ *                  |          |
+ *                  +----------+-> taken with its half (copies_take) -> handed out, when it is unwound
  *
- * What waits is bounded: beyond COPIES_BYTES_MAX, and when its half is taken, a sample is unwound with what there is. copies_add waits
- * for nothing, so that the ring can be emptied while a parser is waited for.
+ * What waits is bounded: beyond COPIES_BYTES_MAX, and when its window ends, a sample is unwound with what there is.
  * Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_COPIES_H
@@ -32,15 +33,20 @@ bool copies_have_room(const struct copies *c);
  */
 int copies_tick(struct copies *c, uint64_t news_ns);
 
+/* Compilers have answered: copies_tick may find rules that were missing. */
+void copies_go_on(struct copies *c);
+
 /* The time of the latest sample of half `key` that is not unwound, 0 when there is none. */
 uint64_t copies_newest(const struct copies *c, uint32_t key);
 
+/* Its half is taken: its samples are handed out from now on. */
+void copies_take(struct copies *c, uint32_t key);
+
 /*
- * Hand out the samples of half `key`, each with its frames (row->stack is 0) and the counter that says why its user stack ends.
- * Those not unwound yet are now, with at most some 200 ms of compiling. Those that row takes are forgotten; those for which it returns
- * false are handed out again by the next call.
+ * Hand out what was taken and is unwound, each with its frames (row->stack is 0) and the counter that says why its user stack ends;
+ * half is the key. With `now` the others are unwound with the rules that there are. True: some are left.
  */
-void copies_take(struct copies *c, uint32_t key,
-		 bool (*row)(void *ctx, const struct row *row, const uint64_t *frames, enum counter end), void *ctx);
+bool copies_hand_out(struct copies *c, bool now,
+		     void (*row)(void *ctx, uint32_t half, const struct row *row, const uint64_t *frames, enum counter end), void *ctx);
 
 #endif

@@ -44,7 +44,7 @@ void jits_note(struct jits *j, const struct proc_image *im);
 /* A new drain: JVMs may be asked again, within the time that is set aside for it. */
 void jits_begin(struct jits *j);
 
-/* The store's frame of an address in such a mapping; -ENOENT: nobody says what is there. */
+/* The store's frame of an address in such a mapping; -ENOENT: nobody says what is there; -EINPROGRESS: a map is being read. */
 int jits_frame(struct jits *j, const struct proc_image *im, uint64_t addr, uint32_t *ret_frame);
 
 /* Forget processes that procs has forgotten. */

@@ -20,6 +20,15 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+/* A debug file that is offered. */
+struct offer {
+	int fd; /* -1: none */
+	struct symbols_job head;
+	bool has_head, has_lines, same, by_crc;
+	struct symbols_file which; /* size 0: not known */
+	struct crc_kept crc;	   /* where which is not known */
+};
+
 struct binary {
 	struct symbolizer_table keep; /* first: evict() gets it */
 	struct symbolizer *symbolizer;
@@ -39,6 +48,8 @@ struct binary {
 	bool expecting;      /* a debug file may come, even after the symbols were read */
 	int load_rc;         /* kept: a file that lies is not read again */
 	struct symbols_again load_again, lines_again;
+	struct symbols_job head_job, load_job, lines_job;
+	struct offer offer;
 	char path[];         /* for messages */
 };
 
@@ -56,18 +67,20 @@ static struct binary *new_binary(const char *path)
 	if (!b)
 		return NULL;
 	memcpy(b->path, path, len);
-	b->fd = b->debug_fd = b->mem.fd = b->facts.img.fd = -1;
+	b->fd = b->debug_fd = b->offer.fd = b->mem.fd = b->facts.img.fd = -1;
 	b->keep.evict = evict;
 	return b;
 }
 
-static int ask(struct binary *b, enum symbols_op op, const int *fds, size_t n_fds, size_t max, struct buf *reply)
+static int ask(struct binary *b, struct symbols_job *io_job, enum symbols_op op, const int *fds, size_t n_fds, size_t max,
+	       struct buf *reply)
 {
 	size_t len = strlen(b->path);
-	if (b->symbolizer)
-		b->symbolizer->stats.heads += op == OP_OPEN;
 	struct symbols_request q = { op, b->path, len < 255 ? len : 255, fds, n_fds, max };
-	return symbolizer_ask(b->symbolizer, &q, reply);
+	int rc = symbolizer_ask(b->symbolizer, io_job, &q, reply);
+	if (b->symbolizer)
+		b->symbolizer->stats.heads += op == OP_OPEN && !symbols_is_late(rc);
+	return rc;
 }
 
 /* The text of a failed request, if there is one. */
@@ -80,29 +93,36 @@ static int refused(struct binary *b, int rc, const struct buf *reply, struct err
 	return err_sys(err, rc, "cannot read %s", b->path);
 }
 
-int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err)
+int binary_read_head(struct binary *b, struct err *err)
 {
 	struct buf reply = BUF_INIT;
+	int rc = ask(b, &b->head_job, OP_OPEN, &b->fd, 1, PARSER_FACTS_MAX, &reply);
+	if (rc && !symbols_is_late(rc)) {
+		refused(b, rc, &reply, err);
+	} else if (rc) {
+		err_sys(err, rc, "reading %s", b->path);
+	} else {
+		rc = facts_decode(&b->facts, &reply);
+		if (rc)
+			err_sys(err, rc, "what was read of %s", b->path);
+	}
+	buf_fini(&reply);
+	return rc;
+}
+
+int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err)
+{
 	struct binary *b = new_binary(path);
 	if (!b)
 		return err_sys(err, -ENOMEM, "%s", path);
 	b->symbolizer = s;
 	b->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	int rc = b->fd < 0 ? -errno : ask(b, OP_OPEN, &b->fd, 1, PARSER_FACTS_MAX, &reply);
-	if (rc) {
-		refused(b, rc, &reply, err);
-	} else {
-		rc = facts_decode(&b->facts, &reply);
-		if (rc)
-			err_sys(err, rc, "what was read of %s", path);
-	}
-	buf_fini(&reply);
-	if (rc) {
+	int rc = b->fd < 0 ? err_sys(err, -errno, "%s", path) : binary_read_head(b, err);
+	if (rc && rc != -EINPROGRESS)
 		binary_free(b);
-		return rc;
-	}
-	*ret = b;
-	return 0;
+	else
+		*ret = b;
+	return rc;
 }
 
 int binary_open(struct binary **ret, int fd, const char *path, struct err *err)
@@ -132,6 +152,15 @@ int binary_open_memory(struct binary **ret, const void *image, size_t size, cons
 	return 0;
 }
 
+static void end_offer(struct binary *b)
+{
+	if (b->offer.fd >= 0)
+		close(b->offer.fd);
+	symbolizer_cancel(b->symbolizer, &b->offer.head);
+	symbolizer_cancel(b->symbolizer, &b->offer.crc.job);
+	b->offer = (struct offer){ .fd = -1 };
+}
+
 static void close_all(struct binary *b)
 {
 	if (b->fd >= 0)
@@ -147,6 +176,10 @@ void binary_free(struct binary *b)
 	if (!b)
 		return;
 	symbolizer_remove(b->symbolizer, &b->keep);
+	symbolizer_cancel(b->symbolizer, &b->head_job);
+	symbolizer_cancel(b->symbolizer, &b->load_job);
+	symbolizer_cancel(b->symbolizer, &b->lines_job);
+	end_offer(b);
 	close_all(b);
 	known_fini(&b->known);
 	cells_fini(&b->cells);
@@ -293,42 +326,41 @@ static bool same_build_id(const struct facts *a, const struct facts *b)
 	       !memcmp(a->img.build_id, b->img.build_id, a->img.build_id_len);
 }
 
-static int make_crc(struct binary *b, int fd, uint32_t *ret)
+static int make_crc(struct binary *b, int fd, struct crc_kept *io)
 {
 	struct buf reply = BUF_INIT;
-	int rc = ask(b, OP_CRC, &fd, 1, 4, &reply);
+	int rc = ask(b, &io->job, OP_CRC, &fd, 1, 4, &reply);
 	if (!rc && reply.len != 4)
 		rc = -EBADMSG;
 	if (!rc) {
 		struct cursor c = { reply.data, reply.data + 4, 0 };
-		*ret = cursor_u32(&c);
+		io->crc = cursor_u32(&c);
 	}
 	buf_fini(&reply);
+	io->made = !symbols_is_late(rc);
+	io->rc = rc;
 	return rc;
 }
 
 /* One file may be what many link to: it is read once. */
-static int crc_of(struct binary *b, int fd, const struct symbols_file *which, uint32_t *ret)
+static struct crc_kept *crc_of(struct symbolizer *s, const struct symbols_file *which)
 {
-	struct symbolizer *s = which && which->size ? b->symbolizer : NULL;
-	uint32_t crc = 0;
-	for (unsigned i = 0; s && i < CRCS_KEPT; i++) {
-		if (memcmp(&s->crc[i].file, which, sizeof(*which)) != 0)
-			continue;
-		*ret = s->crc[i].crc;
-		return s->crc[i].rc;
-	}
-	int rc = make_crc(b, fd, &crc);
-	if (s && !symbols_is_late(rc))
-		s->crc[s->next_crc++ % CRCS_KEPT] = (struct crc_kept){ *which, crc, rc };
-	*ret = crc;
-	return rc;
+	unsigned i = 0;
+	while (i < CRCS_KEPT && memcmp(&s->crc[i].file, which, sizeof(*which)) != 0)
+		i++;
+	if (i < CRCS_KEPT)
+		return &s->crc[i];
+	struct crc_kept *c = &s->crc[s->next_crc++ % CRCS_KEPT];
+	symbolizer_cancel(s, &c->job);
+	*c = (struct crc_kept){ .file = *which };
+	return c;
 }
 
 /* As though they had not been asked for yet. */
 static void forget_symbols(struct binary *b)
 {
 	symbolizer_remove(b->symbolizer, &b->keep);
+	symbolizer_cancel(b->symbolizer, &b->load_job);
 	table_fini(&b->table);
 	known_fini(&b->known);
 	cells_fini(&b->cells);
@@ -337,12 +369,13 @@ static void forget_symbols(struct binary *b)
 	b->load_again = (struct symbols_again){ 0 };
 }
 
-int binary_offer_debug(struct binary *b, int fd, const struct symbols_file *which)
+/* The head of the file that is offered: could it be the one, and is it? */
+static int read_offered(struct binary *b)
 {
+	struct offer *o = &b->offer;
 	struct buf reply = BUF_INIT;
 	struct facts f;
-	uint32_t crc;
-	int rc = b->debug_fd >= 0 || (b->loaded && !b->expecting) ? -ENOENT : ask(b, OP_OPEN, &fd, 1, PARSER_FACTS_MAX, &reply);
+	int rc = ask(b, &o->head, OP_OPEN, &o->fd, 1, PARSER_FACTS_MAX, &reply);
 	rc = rc ? rc : facts_decode(&f, &reply);
 	buf_fini(&reply);
 	if (rc)
@@ -350,28 +383,61 @@ int binary_offer_debug(struct binary *b, int fd, const struct symbols_file *whic
 	bool useful = f.has & ~b->facts.has && f.img.machine == b->facts.img.machine;
 	/* A build id that differs is an answer; the CRC is for files that have none. */
 	bool both = f.img.build_id_len && b->facts.img.build_id_len;
-	bool has_lines = f.has & FACT_DWARF;
-	bool same = both && same_build_id(&f, &b->facts);
+	o->has_head = true;
+	o->has_lines = f.has & FACT_DWARF;
+	o->same = useful && both && same_build_id(&f, &b->facts);
+	o->by_crc = useful && !both && b->facts.link[0];
 	facts_fini(&f);
-	if (useful && !both && b->facts.link[0]) {
-		rc = crc_of(b, fd, which, &crc);
-		if (symbols_is_late(rc))
-			return rc;
-		same = !rc && crc == b->facts.link_crc;
-	}
-	if (!useful || !same)
-		return -ENOENT;
-	b->debug_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (b->debug_fd < 0)
-		return -ENOENT;
-	b->debug_lines = has_lines;
-	b->debug_sent = !which;
+	return 0;
+}
+
+static int check_crc(struct binary *b)
+{
+	struct offer *o = &b->offer;
+	struct crc_kept *crc = o->which.size && b->symbolizer ? crc_of(b->symbolizer, &o->which) : &o->crc;
+	int rc = crc->made ? crc->rc : make_crc(b, o->fd, crc);
+	if (symbols_is_late(rc))
+		return rc;
+	o->same = !rc && crc->crc == b->facts.link_crc;
+	return 0;
+}
+
+static int use_offered(struct binary *b)
+{
+	b->debug_fd = b->offer.fd;
+	b->offer.fd = -1;
+	b->debug_lines = b->offer.has_lines;
+	b->debug_sent = !b->offer.which.size;
 	b->expecting = false;
 	if (b->loaded)
 		forget_symbols(b);
 	if (b->symbolizer)
 		b->symbolizer->stats.debug++;
 	return 0;
+}
+
+int binary_offered(struct binary *b)
+{
+	struct offer *o = &b->offer;
+	int rc = o->fd < 0 ? -ENOENT : o->has_head ? 0 : read_offered(b);
+	if (!rc && o->by_crc)
+		rc = check_crc(b);
+	if (rc == -EINPROGRESS)
+		return rc;
+	rc = rc ? rc : o->same ? use_offered(b) : -ENOENT;
+	end_offer(b);
+	return rc;
+}
+
+int binary_offer_debug(struct binary *b, int fd, const struct symbols_file *which)
+{
+	end_offer(b);
+	if (b->debug_fd >= 0 || (b->loaded && !b->expecting))
+		return -ENOENT;
+	b->offer.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (which)
+		b->offer.which = *which;
+	return binary_offered(b);
 }
 
 void binary_expect_debug(struct binary *b, bool coming)
@@ -396,7 +462,7 @@ static int ask_lines(struct binary *b, const uint64_t *vaddrs, size_t n, struct 
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = buf_add_u64(&in, vaddrs[i]);
 	struct symbols_request q = { OP_LINES, in.data, in.len, &fd, 1, LINES_REPLY_MAX };
-	rc = rc ? rc : symbolizer_ask(b->symbolizer, &q, reply);
+	rc = rc ? rc : symbolizer_ask(b->symbolizer, &b->lines_job, &q, reply);
 	buf_fini(&in);
 	return rc;
 }
@@ -409,7 +475,7 @@ int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 	size_t n_frames = 0;
 	if (n > LINES_BATCH_MAX || !binary_has_lines(b))
 		return -EINVAL;
-	if (b->closed)
+	if (b->closed && !b->lines_job.job)
 		return -EBADF;
 	int rc = ask_lines(b, vaddrs, n, &reply);
 	struct cursor c = { reply.data, reply.data + reply.len, 0 };
@@ -440,14 +506,14 @@ static int fetch_table(struct binary *b, struct buf *reply, struct err *err)
 	int fds[2] = { b->fd, b->debug_fd };
 	if (b->mem.mem)
 		return parser_encode_table(&b->mem, NULL, b->path, reply);
-	if (b->fd < 0)
+	if (b->fd < 0 && !b->load_job.job)
 		return -EBADF;
-	int rc = ask(b, OP_LOAD, fds, b->debug_fd >= 0 ? 2 : 1, PARSER_TABLE_MAX, reply);
+	int rc = ask(b, &b->load_job, OP_LOAD, fds, b->debug_fd >= 0 ? 2 : 1, PARSER_TABLE_MAX, reply);
 	if (rc == -EIO && b->debug_fd >= 0) { /* without the debug file, then */
 		close(b->debug_fd);
 		b->debug_fd = -1;
 		b->debug_lines = false;
-		rc = ask(b, OP_LOAD, fds, 1, PARSER_TABLE_MAX, reply);
+		rc = ask(b, &b->load_job, OP_LOAD, fds, 1, PARSER_TABLE_MAX, reply);
 	}
 	return rc ? refused(b, rc, reply, err) : 0;
 }
@@ -484,7 +550,7 @@ int binary_load(struct binary *b, struct err *err)
 		symbolizer_used(b->symbolizer, &b->keep);
 		return b->load_rc;
 	}
-	if (b->closed)
+	if (b->closed && !b->load_job.job)
 		return -EBADF;
 	if (!symbols_is_due(&b->load_again))
 		return -EAGAIN;
