@@ -23,7 +23,8 @@
 #define LAST_LOOK_MS 20
 #define LAST_DRAIN_MS 10000 /* the time for the files of the last drain is as if drains were so far apart */
 #define GO_ON_NS (NS / 50) /* between two looks at what parsers answered, while more is on its way, */
-#define LOOK_AGAIN_NS (NS / 10) /* and where no answer came */
+#define LOOK_AGAIN_NS (NS / 10) /* and where no answer came, */
+#define GO_ON_SHARE 3 /* and times the CPU time that was used since the last look: it may be for thousands of processes */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 static uint64_t clock_ns(clockid_t id)
@@ -349,26 +350,38 @@ static void do_due(struct collector *c)
 		close_window(c);
 }
 
+/* BOOTTIME from which what waits for parsers may go on; idle: they have nothing more to do. */
+static uint64_t go_on_at(const struct collector *c, bool answered, bool idle)
+{
+	uint64_t spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->go_on_cpu_ns;
+	uint64_t pause = !answered ? LOOK_AGAIN_NS : idle ? 0 : GO_ON_NS;
+	if (c->stopped)
+		return c->go_on_ns;
+	return c->go_on_ns + (pause > GO_ON_SHARE * spent ? pause : GO_ON_SHARE * spent);
+}
+
 /* What waits for parsers goes on: at once when nothing more is on its way, else now and then. In how many ms to look again. */
 static int parse_go_on(struct collector *c, bool idle)
 {
 	struct sandbox_stats st;
 	uint64_t now = proc_now_ns();
-	bool waits = rows_wait(c);
 	sandbox_stats(c->sandbox, &st);
-	if (st.answered == c->answered && !waits)
+	bool waits = rows_wait(c), answered = st.answered != c->answered;
+	uint64_t at = go_on_at(c, answered, idle);
+	if (!answered && !waits)
 		return -1;
-	if (now < c->next_go_on_ns && !(idle && st.answered != c->answered))
-		return ms_until(c->next_go_on_ns, now);
-	c->next_go_on_ns = now + (waits && st.answered == c->answered ? LOOK_AGAIN_NS : GO_ON_NS);
+	if (now < at)
+		return ms_until(at, now);
 	c->answered = st.answered;
+	c->go_on_ns = now;
+	c->go_on_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	resolver_go_on(c->resolver);
 	unwinding_go_on(c->unwinding);
 	labelling_go_on(c->labelling);
 	copies_go_on(c->copies);
 	if (waits)
 		rows_go_on(c, false);
-	return ms_until(c->next_go_on_ns, now);
+	return rows_wait(c) ? (int)(LOOK_AGAIN_NS / 1000000) : -1;
 }
 
 static size_t fill_poll(struct collector *c)
@@ -444,7 +457,6 @@ static void await_names(struct collector *c, uint64_t until_ns)
 	while (rows_wait(c) && (now = proc_now_ns()) < until_ns) {
 		struct pollfd p[2] = { { .fd = sandbox_fd(c->sandbox), .events = POLLIN }, { .fd = -1, .events = POLLIN } };
 		int wait = ms_until(until_ns, now);
-		c->next_go_on_ns = 0; /* nothing else is to be done */
 		parse_go_on(c, true);
 		if (c->downloads) {
 			wait = min_wait(wait, downloads_tick(c->downloads));

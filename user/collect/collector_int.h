@@ -65,7 +65,8 @@ struct collector {
 	bool hold_names;     /* debug files are on their way: rows wait even if they could be stored */
 	bool closing;	     /* the window is over, and its last rows wait for their names */
 	uint64_t closing_ns; /* BOOTTIME: at most until then */
-	uint64_t answered, next_go_on_ns; /* sandbox_stats.answered as of the last parse_go_on; when the next one may be */
+	uint64_t answered; /* sandbox_stats.answered when what waits for parsers went on last, */
+	uint64_t go_on_ns, go_on_cpu_ns; /* BOOTTIME, and CPU time of this thread then */
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
 	uint64_t folded[STACK_WORDS_MAX]; /* frames of the row in hand, those of trampolines changed */
