@@ -341,7 +341,8 @@ static void do_due(struct collector *c)
 			unwinding_lost(c->unwinding);
 		}
 	}
-	bool window = (int64_t)clock_ns(CLOCK_REALTIME) >= c->next_window_ns, due = window || c->filling || now >= c->next_drain_ns;
+	bool window = (int64_t)clock_ns(CLOCK_REALTIME) >= c->next_window_ns;
+	bool due = window || c->filling || now >= c->next_drain_ns;
 	if (c->closing && (due || !rows_wait(c) || now >= c->closing_ns))
 		write_window(c, &c->sum.failure);
 	if (due)

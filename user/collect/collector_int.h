@@ -110,7 +110,8 @@ void news_on_known(void *ctx, struct proc_image *im);
 void rows_on_half(void *ctx, const struct sampler_half *h);
 
 /*
- * Try again to store the rows that wait for names, and the copies that wait for unwind rules. now: they are stored with what there is.
+ * Try again to store the rows that wait for names, and the copies that wait for unwind rules. now: store them with the names
+ * and rules that there are.
  */
 void rows_go_on(struct collector *c, bool now);
 /* Are there any? */

@@ -109,8 +109,8 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 }
 
 /*
- * Blocked time by who ended it: no samples, they are in the rows of who was blocked. False: names of the waker's stack are missing, and
- * it may be put off.
+ * Add blocked time by its waker: no samples, those are in the rows of the blocked thread. False, only with put_off: names of
+ * the waker's stack are missing.
  */
 static bool add_waker(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row, bool put_off)
 {
@@ -261,11 +261,12 @@ static bool try_again(void *ctx, const struct sample *s, bool last)
 	return add_waker(c, window_cpu(c->window, s->cpu), &h, &s->row, !last);
 }
 
-/* A sample that came as a copy: a row of its own. */
+/* A sample that came as a copy: a row of its own, without Python frames. */
 static void on_copy(void *ctx, uint32_t half, const struct row *row, const uint64_t *frames, enum counter end)
 {
 	struct collector *c = ctx;
-	struct sampler_half h = { .cpu = half / 2, .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user }; /* without Python frames */
+	uint32_t n_words = (uint32_t)row->n_kernel + row->n_user;
+	struct sampler_half h = { .cpu = half / 2, .arena = frames, .arena_words = n_words };
 	rows_add(c, &h, row);
 	window_cpu(c->window, h.cpu)->counter[end]++;
 	news_attend(c);

@@ -120,7 +120,7 @@ int sandbox_tick(struct sandbox *s);
 /* Readable when sandbox_tick has something to do. */
 int sandbox_fd(const struct sandbox *s);
 
-/* For those who have nothing else to do: tick until a job is done, or it is until_ns (CLOCK_MONOTONIC). False: no job is under way. */
+/* Tick until a job is done, or it is until_ns (CLOCK_MONOTONIC): for tests and tools. False: no job is under way. */
 bool sandbox_wait(struct sandbox *s, uint64_t until_ns);
 
 /* A child of the nursery: our end of its socket, and what it is signalled by. */

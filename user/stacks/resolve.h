@@ -4,8 +4,8 @@
  *
  *   address -> mapping -> module (module.h) -> inlined calls (inlined.h), else the JIT's map, else the symbol (frame.h)
  *
- * Nothing here waits for a parser. Files are opened the first time that somebody maps them, so that a process that is gone at the end of the window still gets its
- * names. Not thread-safe.
+ * Nothing here waits for a parser. Files are opened the first time that somebody maps them, so that a process that ended
+ * before its window still gets its names. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_RESOLVE_H
 #define ASCRIBE_STACKS_RESOLVE_H
@@ -86,7 +86,7 @@ struct resolver_flags {
 };
 
 /*
- * The store's stack of a sample; im may be NULL. 0 or -errno of the store. -EINPROGRESS (of a stack that may be put off): some of its
+ * The store's stack of a sample; im may be NULL. 0 or -errno of the store. -EINPROGRESS, only with put_off: some of its
  * files are being read, or its places looked up; all that it needs was asked for. Resolve it again after resolver_go_on.
  */
 int resolver_stack(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s, uint32_t *ret_stack,

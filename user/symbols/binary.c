@@ -3,14 +3,9 @@
  * One ELF file as the recorder knows it: what its head says, and its symbols once the first address is asked for. The
  * bytes themselves are parsed by parser.c, elsewhere.
  */
-#include "symbols/symbols.h"
+#include "symbols/binary_int.h"
 
-#include "symbols/cells.h"
-#include "symbols/known.h"
 #include "symbols/lines.h"
-#include "symbols/parser.h"
-#include "symbols/symbolizer.h"
-#include "symbols/table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,39 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
-
-/* A debug file that is offered. */
-struct offer {
-	int fd; /* -1: none */
-	struct symbols_job head;
-	bool has_head, has_lines, same, by_crc;
-	struct symbols_file which; /* size 0: not known */
-	struct crc_kept crc;	   /* where which is not known */
-};
-
-struct binary {
-	struct symbolizer_table keep; /* first: evict() gets it */
-	struct symbolizer *symbolizer;
-	struct facts facts;
-	struct elf_image mem; /* an image in memory; mem.mem NULL for a file */
-	int fd, debug_fd;     /* -1: none */
-	struct table table;
-	struct cells cells;
-	struct known known; /* what was asked for; for when the table is gone */
-	uint64_t table_hash; /* of what was read first: a file that reads differently the second time has no more names */
-	bool loaded;         /* was tried */
-	bool lines_bad;      /* its DWARF is not asked again */
-	bool debug_lines;    /* debug_fd has DWARF */
-	bool evicted;        /* table is gone, but may be read again */
-	bool closed;         /* its files were closed */
-	bool debug_sent;     /* debug_fd came from a server: it cannot be opened again */
-	bool expecting;      /* a debug file may come, even after the symbols were read */
-	int load_rc;         /* kept: a file that lies is not read again */
-	struct symbols_again load_again, lines_again;
-	struct symbols_job head_job, load_job, lines_job;
-	struct offer offer;
-	char path[];         /* for messages */
-};
 
 static void evict(struct symbolizer_table *t)
 {
@@ -72,7 +34,7 @@ static struct binary *new_binary(const char *path)
 	return b;
 }
 
-static int ask(struct binary *b, struct symbols_job *io_job, enum symbols_op op, const int *fds, size_t n_fds, size_t max,
+int binary_ask(struct binary *b, struct symbols_job *io_job, enum symbols_op op, const int *fds, size_t n_fds, size_t max,
 	       struct buf *reply)
 {
 	size_t len = strlen(b->path);
@@ -96,7 +58,7 @@ static int refused(struct binary *b, int rc, const struct buf *reply, struct err
 int binary_read_head(struct binary *b, struct err *err)
 {
 	struct buf reply = BUF_INIT;
-	int rc = ask(b, &b->head_job, OP_OPEN, &b->fd, 1, PARSER_FACTS_MAX, &reply);
+	int rc = binary_ask(b, &b->head_job, OP_OPEN, &b->fd, 1, PARSER_FACTS_MAX, &reply);
 	if (rc && !symbols_is_late(rc)) {
 		refused(b, rc, &reply, err);
 	} else if (rc) {
@@ -152,15 +114,6 @@ int binary_open_memory(struct binary **ret, const void *image, size_t size, cons
 	return 0;
 }
 
-static void end_offer(struct binary *b)
-{
-	if (b->offer.fd >= 0)
-		close(b->offer.fd);
-	symbolizer_cancel(b->symbolizer, &b->offer.head);
-	symbolizer_cancel(b->symbolizer, &b->offer.crc.job);
-	b->offer = (struct offer){ .fd = -1 };
-}
-
 static void close_all(struct binary *b)
 {
 	if (b->fd >= 0)
@@ -179,7 +132,7 @@ void binary_free(struct binary *b)
 	symbolizer_cancel(b->symbolizer, &b->head_job);
 	symbolizer_cancel(b->symbolizer, &b->load_job);
 	symbolizer_cancel(b->symbolizer, &b->lines_job);
-	end_offer(b);
+	binary_end_offer(b);
 	close_all(b);
 	known_fini(&b->known);
 	cells_fini(&b->cells);
@@ -264,50 +217,6 @@ int binary_python(const struct binary *b, struct binary_python *ret)
 	return 0;
 }
 
-/* ---- separate debug files ---- */
-
-bool binary_wants_debug(const struct binary *b)
-{
-	const uint32_t all = FACT_SYMTAB | FACT_DWARF;
-	return b->fd >= 0 && b->debug_fd < 0 && !b->loaded && (b->facts.has & all) != all &&
-	       (b->facts.img.build_id_len > 1 || b->facts.link[0]);
-}
-
-static int fits(int n, size_t cap)
-{
-	return n > 0 && (size_t)n < cap ? 0 : -EINVAL;
-}
-
-static int build_id_path(const struct binary *b, char *out, size_t cap)
-{
-	static const char dir[] = "/usr/lib/debug/.build-id/";
-	const struct elf_image *img = &b->facts.img;
-	if (img->build_id_len < 2)
-		return -EINVAL;
-	int n = snprintf(out, cap, "%s%02x/", dir, img->build_id[0]);
-	for (size_t i = 1; n > 0 && (size_t)n < cap && i < img->build_id_len; i++)
-		n += snprintf(out + n, cap - (size_t)n, "%02x", img->build_id[i]);
-	if (n > 0 && (size_t)n < cap)
-		n += snprintf(out + n, cap - (size_t)n, ".debug");
-	return fits(n, cap);
-}
-
-int binary_debug_path(const struct binary *b, const char *path, unsigned i, char *out, size_t cap)
-{
-	const char *slash = strrchr(path, '/');
-	int dir = slash ? (int)(slash - path) : 0, rc = -EINVAL;
-	if (i == 0)
-		rc = build_id_path(b, out, cap);
-	else if (i > 3)
-		return -ENOENT;
-	else if (b->facts.link[0] && path[0] == '/')
-		rc = fits(snprintf(out, cap, "%s%.*s%s/%s", i == 3 ? "/usr/lib/debug" : "", dir, path, i == 2 ? "/.debug" : "",
-				   b->facts.link), cap);
-	if (rc)
-		out[0] = '\0'; /* not this one; there may be others */
-	return 0;
-}
-
 static int lines_fd(const struct binary *b)
 {
 	return b->facts.has & FACT_DWARF ? b->fd : b->debug_lines ? b->debug_fd : -1;
@@ -320,44 +229,7 @@ static void close_if_done(struct binary *b)
 		close_all(b);
 }
 
-static bool same_build_id(const struct facts *a, const struct facts *b)
-{
-	return a->img.build_id_len && a->img.build_id_len == b->img.build_id_len &&
-	       !memcmp(a->img.build_id, b->img.build_id, a->img.build_id_len);
-}
-
-static int make_crc(struct binary *b, int fd, struct crc_kept *io)
-{
-	struct buf reply = BUF_INIT;
-	int rc = ask(b, &io->job, OP_CRC, &fd, 1, 4, &reply);
-	if (!rc && reply.len != 4)
-		rc = -EBADMSG;
-	if (!rc) {
-		struct cursor c = { reply.data, reply.data + 4, 0 };
-		io->crc = cursor_u32(&c);
-	}
-	buf_fini(&reply);
-	io->made = !symbols_is_late(rc);
-	io->rc = rc;
-	return rc;
-}
-
-/* One file may be what many link to: it is read once. */
-static struct crc_kept *crc_of(struct symbolizer *s, const struct symbols_file *which)
-{
-	unsigned i = 0;
-	while (i < CRCS_KEPT && memcmp(&s->crc[i].file, which, sizeof(*which)) != 0)
-		i++;
-	if (i < CRCS_KEPT)
-		return &s->crc[i];
-	struct crc_kept *c = &s->crc[s->next_crc++ % CRCS_KEPT];
-	symbolizer_cancel(s, &c->job);
-	*c = (struct crc_kept){ .file = *which };
-	return c;
-}
-
-/* As though they had not been asked for yet. */
-static void forget_symbols(struct binary *b)
+void binary_forget_symbols(struct binary *b)
 {
 	symbolizer_remove(b->symbolizer, &b->keep);
 	symbolizer_cancel(b->symbolizer, &b->load_job);
@@ -367,77 +239,6 @@ static void forget_symbols(struct binary *b)
 	b->loaded = b->evicted = false;
 	b->load_rc = 0;
 	b->load_again = (struct symbols_again){ 0 };
-}
-
-/* The head of the file that is offered: could it be the one, and is it? */
-static int read_offered(struct binary *b)
-{
-	struct offer *o = &b->offer;
-	struct buf reply = BUF_INIT;
-	struct facts f;
-	int rc = ask(b, &o->head, OP_OPEN, &o->fd, 1, PARSER_FACTS_MAX, &reply);
-	rc = rc ? rc : facts_decode(&f, &reply);
-	buf_fini(&reply);
-	if (rc)
-		return symbols_is_late(rc) ? rc : -ENOENT;
-	bool useful = f.has & ~b->facts.has && f.img.machine == b->facts.img.machine;
-	/* A build id that differs is an answer; the CRC is for files that have none. */
-	bool both = f.img.build_id_len && b->facts.img.build_id_len;
-	o->has_head = true;
-	o->has_lines = f.has & FACT_DWARF;
-	o->same = useful && both && same_build_id(&f, &b->facts);
-	o->by_crc = useful && !both && b->facts.link[0];
-	facts_fini(&f);
-	return 0;
-}
-
-static int check_crc(struct binary *b)
-{
-	struct offer *o = &b->offer;
-	struct crc_kept *crc = o->which.size && b->symbolizer ? crc_of(b->symbolizer, &o->which) : &o->crc;
-	int rc = crc->made ? crc->rc : make_crc(b, o->fd, crc);
-	if (symbols_is_late(rc))
-		return rc;
-	o->same = !rc && crc->crc == b->facts.link_crc;
-	return 0;
-}
-
-static int use_offered(struct binary *b)
-{
-	b->debug_fd = b->offer.fd;
-	b->offer.fd = -1;
-	b->debug_lines = b->offer.has_lines;
-	b->debug_sent = !b->offer.which.size;
-	b->expecting = false;
-	if (b->loaded)
-		forget_symbols(b);
-	if (b->symbolizer)
-		b->symbolizer->stats.debug++;
-	return 0;
-}
-
-int binary_offered(struct binary *b)
-{
-	struct offer *o = &b->offer;
-	int rc = o->fd < 0 ? -ENOENT : o->has_head ? 0 : read_offered(b);
-	if (!rc && o->by_crc)
-		rc = check_crc(b);
-	if (rc == -EINPROGRESS)
-		return rc;
-	rc = rc ? rc : o->same ? use_offered(b) : -ENOENT;
-	end_offer(b);
-	return rc;
-}
-
-int binary_offer_debug(struct binary *b, int fd, const struct symbols_file *which)
-{
-	end_offer(b);
-	if (b->debug_fd >= 0 || (b->loaded && !b->expecting))
-		return -ENOENT;
-	b->offer.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (which)
-		b->offer.which = *which;
-	return binary_offered(b);
 }
 
 void binary_expect_debug(struct binary *b, bool coming)
@@ -508,12 +309,12 @@ static int fetch_table(struct binary *b, struct buf *reply, struct err *err)
 		return parser_encode_table(&b->mem, NULL, b->path, reply);
 	if (b->fd < 0 && !b->load_job.job)
 		return -EBADF;
-	int rc = ask(b, &b->load_job, OP_LOAD, fds, b->debug_fd >= 0 ? 2 : 1, PARSER_TABLE_MAX, reply);
+	int rc = binary_ask(b, &b->load_job, OP_LOAD, fds, b->debug_fd >= 0 ? 2 : 1, PARSER_TABLE_MAX, reply);
 	if (rc == -EIO && b->debug_fd >= 0) { /* without the debug file, then */
 		close(b->debug_fd);
 		b->debug_fd = -1;
 		b->debug_lines = false;
-		rc = ask(b, &b->load_job, OP_LOAD, fds, 1, PARSER_TABLE_MAX, reply);
+		rc = binary_ask(b, &b->load_job, OP_LOAD, fds, 1, PARSER_TABLE_MAX, reply);
 	}
 	return rc ? refused(b, rc, reply, err) : 0;
 }

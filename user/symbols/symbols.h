@@ -117,10 +117,10 @@ struct symbols_job {
 };
 
 /*
- * Run any op of the sandbox for that process, in its time. The first call submits it; while there is no answer it is -EINPROGRESS,
- * and what is asked is to be asked again: of later calls only io_job counts. Then as sandbox_take, and -EIO for a worker that died or was
- * late. -EBUSY: the time is used up, or the queue is full. deadline_ms 0: that of the symbolizer. reply must be initialized.
- * -ENOSYS without a sandbox.
+ * Run any op of the sandbox for that process, in its time. The first call submits a job; -EINPROGRESS: call again until it is
+ * answered, of later calls only io_job counts. Then as sandbox_take, and -EIO for a worker that died or was late. -EBUSY: the
+ * time is used up, or the queue is full. deadline_ms 0: that of the symbolizer. reply must be initialized. -ENOSYS without a
+ * sandbox.
  */
 int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job, const struct sandbox_call *call, struct buf *reply);
 void symbolizer_cancel(struct symbolizer *s, struct symbols_job *io_job);
@@ -130,9 +130,9 @@ void symbolizer_cancel(struct symbolizer *s, struct symbols_job *io_job);
 struct binary;
 
 /*
- * As binary_open; s is borrowed until binary_free. -EAGAIN, -EBUSY: not now (sandbox.h). -EINPROGRESS: its head is being read, *ret
- * is good for binary_read_head and binary_free alone, until binary_read_head says 0. That can also be asked again after -EAGAIN and
- * -EBUSY.
+ * As binary_open; s is borrowed until binary_free. -EAGAIN, -EBUSY: not now (sandbox.h). -EINPROGRESS: its head is being
+ * read; *ret is good for binary_read_head and binary_free alone, until binary_read_head returns 0. After -EAGAIN and -EBUSY
+ * that can be asked again.
  */
 int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err);
 int binary_read_head(struct binary *b, struct err *err);
