@@ -34,32 +34,6 @@ static uint64_t clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * NS + (uint64_t)ts.tv_nsec;
 }
 
-static void drain(struct collector *c)
-{
-	METRIC_TIME(drain);
-	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	news_read(c);
-	news_admit(c);
-	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
-	trampolines_begin(c->trampolines);
-	ruled_begin(c->ruled);
-	uint64_t now = proc_now_ns();
-	if (!c->stopped) {
-		c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-		c->end_boot_ns = (int64_t)now;
-	}
-	c->filling = false; /* it may fill again while rows are added */
-	sampler_drain(c->sampler, rows_on_half, c);
-	if (c->lost_to_ns < now) /* no row of that time is left */
-		c->lost_from_ns = c->lost_to_ns = 0;
-	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
-	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
-		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
-	c->next_drain_ns = now + wait;
-	c->sum.drains++;
-	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-}
-
 /* ---- windows ---- */
 
 static int add_events(struct collector *c)
@@ -110,6 +84,8 @@ static void close_window(struct collector *c)
 		tell_waits(c);
 	window_end(c->window, c->stopped);
 	c->closing = true;
+	c->closing_end_ns = c->end_ns;
+	c->closing_end_boot_ns = c->end_boot_ns;
 	c->closing_ns = proc_now_ns() + patience;
 	c->next_window_ns = (int64_t)(((uint64_t)c->end_ns / window + 1) * window);
 }
@@ -118,7 +94,7 @@ static void close_window(struct collector *c)
 static int write_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
-	int64_t t1 = c->end_ns;
+	int64_t t1 = c->closing_end_ns;
 	int rc = 0;
 	c->closing = false;
 	rows_go_on(c, true);
@@ -137,7 +113,7 @@ static int write_window(struct collector *c, struct err *err)
 	c->sum.outside += t.outside;
 	if (n || t.outside) {
 		own_add(&c->own, c->store); /* without memory less is told of ourselves */
-		rc = store_commit_window(c->store, c->t0_ns, t1, c->end_boot_ns, &t, err);
+		rc = store_commit_window(c->store, c->t0_ns, t1, c->closing_end_boot_ns, &t, err);
 		if (rc) {
 			c->sum.failed++;
 			for (size_t i = 0; i < n; i++) { /* counted again with the next window */
@@ -164,6 +140,43 @@ static int write_window(struct collector *c, struct err *err)
 	resolver_forget(c->resolver);
 	pythons_forget(c->pythons, c->procs);
 	return rc;
+}
+
+/* ---- drains ---- */
+
+/* The programs fill the other halves by now: there is time to write the window before, which these rows are not part of. */
+static void on_half(void *ctx, const struct sampler_half *h)
+{
+	struct collector *c = ctx;
+	if (c->closing)
+		write_window(c, &c->sum.failure);
+	rows_on_half(ctx, h);
+}
+
+static void drain(struct collector *c)
+{
+	METRIC_TIME(drain);
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	news_read(c);
+	news_admit(c);
+	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
+	trampolines_begin(c->trampolines);
+	ruled_begin(c->ruled);
+	uint64_t now = proc_now_ns();
+	if (!c->stopped) {
+		c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+		c->end_boot_ns = (int64_t)now;
+	}
+	c->filling = false; /* it may fill again while rows are added */
+	sampler_drain(c->sampler, on_half, c);
+	if (c->lost_to_ns < now) /* no row of that time is left */
+		c->lost_from_ns = c->lost_to_ns = 0;
+	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
+	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
+		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
+	c->next_drain_ns = now + wait;
+	c->sum.drains++;
+	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
 /* ---- life ---- */
@@ -343,7 +356,7 @@ static void do_due(struct collector *c)
 	}
 	bool window = (int64_t)clock_ns(CLOCK_REALTIME) >= c->next_window_ns;
 	bool due = window || c->filling || now >= c->next_drain_ns;
-	if (c->closing && (due || !rows_wait(c) || now >= c->closing_ns))
+	if (c->closing && !due && (!rows_wait(c) || now >= c->closing_ns))
 		write_window(c, &c->sum.failure);
 	if (due)
 		drain(c);

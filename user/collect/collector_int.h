@@ -64,6 +64,7 @@ struct collector {
 	bool copies_left;    /* as of copies_hand_out */
 	bool hold_names;     /* debug files are on their way: rows wait even if they could be stored */
 	bool closing;	     /* the window is over, and its last rows wait for their names */
+	int64_t closing_end_ns, closing_end_boot_ns; /* its end */
 	uint64_t closing_ns; /* BOOTTIME: at most until then */
 	uint64_t answered; /* sandbox_stats.answered when what waits for parsers went on last, */
 	uint64_t go_on_ns, go_on_cpu_ns; /* BOOTTIME, and CPU time of this thread then */
