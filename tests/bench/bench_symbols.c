@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 	struct sandbox_config cfg = { .ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 64 };
 	if (sandbox_new(&sandbox, &cfg, &err))
 		return 1;
-	struct symbolizer_config sc = { .sandbox = sandbox };
+	struct symbolizer_config sc = { .sandbox = sandbox, .wait = true };
 	if (symbolizer_new(&symbolizer, &sc))
 		return 1;
 	double base = rss_mib();

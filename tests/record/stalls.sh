@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A machine that has no time for the children that read files: what a program has is found out later, not never. One child is
-# stopped for longer than it is waited for, the other recording's nursery.
+# A machine that has no time for the children that read files: what a program has is found out later, not never. All children are
+# stopped for longer than their deadline, the other recording's nursery, and of the third one worker alone: that delays nobody.
 . "$(dirname "$0")/lib.bash"
 cp "$loads/labelled" by-worker
 cp "$loads/labelled" by-nursery
@@ -51,4 +51,22 @@ done
 # The worker may have read the program's file before it was stopped.
 check "what was sampled before the nursery went on is counted" s=nursery.s.json -- \
 	's["flagged"]["labels_late"] + s["flagged"]["new_process"] > 0' 's["flagged"]["labels_late"], s["flagged"]["new_process"]'
+
+# ---- one worker that stands still: another one takes its work, and nobody waits ----
+cp "$loads/labelled" by-another
+begin one
+for i in $(children "$nursery"); do
+	[ "$(cat "/proc/$i/comm")" != ascribe-parser ] || kill -STOP "$i" || bad "no worker to stop"
+done
+"./by-another" nest 1 >another.json
+kill -INT "$recorder"
+wait "$recorder"
+report one --by tenant --where '{exe=~".*/by-another"}' -n 0 >one.r.json
+report one --where '{exe=~".*/by-another",tenant!=""}' -n 0 >one.f.json
+"$ascribe" stat one --json >one.s.json
+check "one: labels while a worker stands still" r=one.r.json -- 'sum(n for k, n in samples(r).items() if k) > 0.6 * r["samples"]' 'samples(r)'
+check "one: and names" f=one.f.json -- 'samples(f).get("burn", 0) > 0.9 * f["samples"]' 'list(samples(f).items())[:3]'
+check "one: every sample is accounted for" s=one.s.json -- 'exact(s)'
+check "one: no drain waited" s=one.s.json -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 1e9' \
+	's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9'
 finish

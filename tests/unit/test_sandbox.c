@@ -136,11 +136,35 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int await(struct fixture *f, struct sandbox_job **job)
+{
+	uint64_t cpu_ns;
+	int rc;
+	while ((rc = sandbox_take(f->s, job, &f->reply, &cpu_ns)) == -EINPROGRESS)
+		assert_true(sandbox_wait(f->s, now_ns() + 1000000000u));
+	assert_null(*job);
+	return rc;
+}
+
+static int run(struct fixture *f, const struct sandbox_call *c)
+{
+	struct sandbox_job *job = NULL;
+	int rc = sandbox_submit(f->s, c, &job);
+	return rc ? rc : await(f, &job);
+}
+
 static int ask(struct fixture *f, unsigned op, const void *bytes, size_t len, const int *fds, size_t n_fds)
 {
 	struct sandbox_call c = { .op = op, .bytes = bytes, .len = len, .fds = fds, .n_fds = n_fds, .deadline_ms = 10000,
 				  .max_reply = 4u << 20 };
-	return sandbox_run(f->s, &c, &f->reply);
+	return run(f, &c);
 }
 
 static void expect_alive(struct fixture *f)
@@ -176,7 +200,7 @@ static void test_requests(void **state)
 	assert_int_equal(ask(f, BIG, NULL, 0, NULL, 0), 0);
 	assert_int_equal(f->reply.len, 3u << 20);
 	struct sandbox_call small = { .op = BIG, .deadline_ms = 10000, .max_reply = 1000 };
-	assert_int_equal(sandbox_run(f->s, &small, &f->reply), -E2BIG);
+	assert_int_equal(run(f, &small), -E2BIG);
 	expect_alive(f);
 	close(fds[0]);
 	close(fds[1]);
@@ -203,7 +227,7 @@ static void expect_late(struct fixture *f, unsigned deadline_ms)
 {
 	struct sandbox_call hang = { .op = HANG, .deadline_ms = deadline_ms, .max_reply = 100 };
 	int rc;
-	while ((rc = sandbox_run(f->s, &hang, &f->reply)) == -EAGAIN || rc == -EBUSY)
+	while ((rc = run(f, &hang)) == -EAGAIN || rc == -EBUSY)
 		sleep_ms(20);
 	assert_int_equal(rc, -ETIMEDOUT);
 }
@@ -243,7 +267,7 @@ static pid_t child_of(pid_t parent)
 static int ask_soon(struct fixture *f)
 {
 	struct sandbox_call c = { .op = ECHO, .bytes = "x", .len = 1, .deadline_ms = 200, .max_reply = 100 };
-	return sandbox_run(f->s, &c, &f->reply);
+	return run(f, &c);
 }
 
 static uint64_t since_ms(const struct timespec *begin)
@@ -267,7 +291,6 @@ static void test_stalled_worker(void **state)
 {
 	struct fixture *f = *state;
 	struct sandbox_stats st;
-	struct timespec begin;
 	expect_alive(f);
 	pid_t worker = child_of(child_of(getpid()));
 	assert_true(worker > 0);
@@ -276,14 +299,6 @@ static void test_stalled_worker(void **state)
 	sandbox_stats(f->s, &st);
 	assert_int_equal(st.late, 1);
 	assert_int_equal(st.stalled, 1);
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	uint64_t calls = st.calls;
-	int rc = ask_soon(f);
-	if (since_ms(&begin) < 200) { /* else the pause was over */
-		assert_int_equal(rc, -EBUSY);
-		sandbox_stats(f->s, &st);
-		assert_int_equal(st.calls, calls);
-	}
 	expect_recovery(f);
 }
 
@@ -303,9 +318,9 @@ static void expect_replaced(struct fixture *f, int signal)
 	assert_true(since_ms(&begin) < 10000);
 	sandbox_stats(f->s, &st);
 	assert_int_equal(st.restarted, restarted + 1);
-	assert_int_not_equal(child_of(getpid()), nursery);
 	for (int i = 0; i < 20; i++)
 		expect_alive(f);
+	assert_int_not_equal(child_of(getpid()), nursery);
 	expect_late(f, 100); /* the worker that is killed is the lane's */
 	expect_alive(f);
 }
@@ -385,49 +400,74 @@ static void test_no_secrets(void **state)
 	assert_false(holds_secret(child_of(child_of(getpid()))));
 }
 
-struct also {
-	int fd;
-	unsigned calls, most;
-};
-
-static bool take_byte(void *ctx)
+/* Submit for a user; the deadline is far. */
+static struct sandbox_job *submit(struct fixture *f, unsigned op, uint32_t user, const char *text)
 {
-	struct also *a = ctx;
-	char byte;
-	a->calls++;
-	assert_int_equal(read(a->fd, &byte, 1), 1);
-	return a->calls < a->most;
+	struct sandbox_call c = { .op = op, .user = user, .bytes = text, .len = strlen(text), .deadline_ms = 2000, .max_reply = 100 };
+	struct sandbox_job *job = NULL;
+	assert_int_equal(sandbox_submit(f->s, &c, &job), 0);
+	return job;
 }
 
-/* What else there is to do is done while a worker is waited for, as long as it is wanted, and never when there is nothing. */
-static void test_meanwhile(void **state)
+/* Users who keep all of their workers busy delay nobody else, and nothing waits for them. */
+static void test_slow_users(void **state)
 {
 	struct fixture *f = *state;
-	struct sandbox_stats before, after;
-	struct also a = { .most = 10 };
-	int pair[2];
-	assert_int_equal(pipe(pair), 0);
-	a.fd = pair[0];
-	sandbox_meanwhile(f->s, a.fd, take_byte, &a);
-	assert_int_equal(write(pair[1], "abc", 3), 3);
-	expect_late(f, 200);
-	assert_int_equal(a.calls, 3);
+	struct sandbox_job *slow[6];
+	struct sandbox_stats st;
+	struct timespec begin;
+	for (unsigned i = 0; i < 6; i++)
+		slow[i] = submit(f, HANG, 1, "");
+	struct sandbox_job *own = submit(f, ECHO, 1, "own"), *other = submit(f, ECHO, 2, "other");
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_int_equal(await(f, &other), 0);
+	assert_true(since_ms(&begin) < 3000);
+	assert_memory_equal(f->reply.data, "other", 5);
+	sandbox_stats(f->s, &st);
+	assert_int_equal(st.calls, 3); /* two of the slow ones, and that of the other user */
+	uint64_t cpu_ns;
+	assert_int_equal(sandbox_take(f->s, &own, &f->reply, &cpu_ns), -EINPROGRESS);
+	for (unsigned i = 0; i < 6; i++)
+		sandbox_cancel(f->s, &slow[i]);
+	assert_int_equal(await(f, &own), 0); /* when the cancelled ones that run are late */
+	assert_memory_equal(f->reply.data, "own", 3);
+}
+
+/* Neither submitting nor ticking waits, whatever a worker does. */
+static void test_no_waiting(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_job *job[4];
+	struct timespec begin;
 	expect_alive(f);
-	assert_int_equal(a.calls, 3);
-	a.most = 5;
-	assert_int_equal(write(pair[1], "defg", 4), 4);
-	sandbox_stats(f->s, &before);
-	expect_late(f, 200);
-	sandbox_stats(f->s, &after);
-	/* On a busy machine it is asked again, and each time takes one of the two bytes that are left. */
-	uint64_t again = after.stalled - before.stalled;
-	int calls = 5 + (again < 2 ? (int)again : 2);
-	assert_int_equal(a.calls, calls);
-	sandbox_meanwhile(f->s, -1, NULL, NULL);
-	expect_late(f, 200);
-	assert_int_equal(a.calls, calls);
-	close(pair[0]);
-	close(pair[1]);
+	pid_t worker = child_of(child_of(getpid()));
+	assert_int_equal(kill(worker, SIGSTOP), 0);
+	assert_int_equal(kill(child_of(getpid()), SIGSTOP), 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (unsigned i = 0; i < 4; i++)
+		job[i] = submit(f, ECHO, i, "x");
+	for (unsigned i = 0; i < 1000; i++)
+		assert_int_not_equal(sandbox_tick(f->s), -1);
+	assert_true(since_ms(&begin) < 1000);
+	for (unsigned i = 0; i < 4; i++)
+		sandbox_cancel(f->s, &job[i]);
+}
+
+/* The queue is bounded, that of one user more narrowly. */
+static void test_full(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_call c = { .op = HANG, .user = 1, .deadline_ms = 60000, .max_reply = 100 };
+	static struct sandbox_job *job[SANDBOX_QUEUE_USER + SANDBOX_WORKERS];
+	unsigned n = 0;
+	while (n < SANDBOX_QUEUE_USER + SANDBOX_WORKERS && !sandbox_submit(f->s, &c, &job[n]))
+		n++;
+	assert_in_range(n, SANDBOX_QUEUE_USER, SANDBOX_QUEUE_USER + SANDBOX_WORKERS_USER);
+	assert_int_equal(sandbox_submit(f->s, &c, &job[n]), -EBUSY);
+	struct sandbox_job *other = submit(f, ECHO, 2, "other");
+	assert_int_equal(await(f, &other), 0);
+	while (n)
+		sandbox_cancel(f->s, &job[--n]);
 }
 
 static void test_confined(void **state)
@@ -495,7 +535,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stopped_nursery, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_secrets, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_meanwhile, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_slow_users, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_waiting, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unprivileged, set_up, tear_down),
 	};

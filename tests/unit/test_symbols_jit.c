@@ -25,7 +25,7 @@ static int setup(void **state)
 	struct sandbox_config cfg = { .ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 64 };
 	if (sandbox_new(&sandbox, &cfg, &err))
 		return -1;
-	struct symbolizer_config c = { .sandbox = sandbox };
+	struct symbolizer_config c = { .sandbox = sandbox, .wait = true };
 	return symbolizer_new(&symbolizer, &c);
 }
 
@@ -52,7 +52,7 @@ static int file_of(const void *bytes, size_t len)
 static int read_bytes(struct jit_table *t, const void *bytes, size_t len, enum jit_format f)
 {
 	int fd = file_of(bytes, len);
-	int rc = jit_read(t, symbolizer, fd, f);
+	int rc = jit_read(t, symbolizer, &(struct symbols_job){ 0 }, fd, f);
 	close(fd);
 	return rc;
 }
@@ -203,17 +203,17 @@ static void test_lies(void **state)
 	(void)state;
 	fd = memfd_create("huge", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(fd, 1ll << 40), 0); /* 1 TiB of nothing */
-	assert_int_equal(jit_read(&t, symbolizer, fd, JIT_PERF_MAP), -E2BIG);
-	assert_int_equal(jit_read(&t, symbolizer, fd, JIT_DUMP), -EBADMSG);
+	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fd, JIT_PERF_MAP), -E2BIG);
+	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fd, JIT_DUMP), -EBADMSG);
 	close(fd);
 	assert_int_equal(pipe(fds), 0);
-	assert_int_equal(jit_read(&t, symbolizer, fds[0], JIT_PERF_MAP), -EINVAL);
-	assert_int_equal(jit_read(&t, symbolizer, fds[0], JIT_DUMP), -EINVAL);
+	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fds[0], JIT_PERF_MAP), -EINVAL);
+	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fds[0], JIT_DUMP), -EINVAL);
 	close(fds[0]);
 	close(fds[1]);
 	fd = memfd_create("line", MFD_CLOEXEC); /* one line without an end */
 	assert_int_equal(ftruncate(fd, 40 << 20), 0);
-	assert_int_equal(jit_read(&t, symbolizer, fd, JIT_PERF_MAP), 0);
+	assert_int_equal(jit_read(&t, symbolizer, &(struct symbols_job){ 0 }, fd, JIT_PERF_MAP), 0);
 	assert_int_equal(t.n, 0);
 	jit_fini(&t);
 	close(fd);

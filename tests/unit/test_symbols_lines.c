@@ -56,7 +56,7 @@ static int setup(void **state)
 	struct sandbox_config cfg = { .ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 64 };
 	if (!mkdtemp(dir) || sandbox_new(&sandbox, &cfg, &err))
 		return -1;
-	struct symbolizer_config c = { .sandbox = sandbox, .deadline_ms = 20000 };
+	struct symbolizer_config c = { .sandbox = sandbox, .wait = true, .deadline_ms = 20000 };
 	snprintf(path, sizeof(path), "%s/p.cc", dir);
 	FILE *f = fopen(path, "w");
 	if (!f || fputs(program, f) < 0 || fclose(f))

@@ -50,7 +50,7 @@ static int setup(void **state)
 	struct sandbox_config cfg = { .ops = symbols_ops, .n_ops = SYMBOLS_OPS, .memory = SYMBOLS_MEMORY, .serves = 32 };
 	if (!mkdtemp(dir) || sandbox_new(&sandbox, &cfg, &err))
 		return -1;
-	struct symbolizer_config c = { .sandbox = sandbox };
+	struct symbolizer_config c = { .sandbox = sandbox, .wait = true };
 	if (symbolizer_new(&symbolizer, &c))
 		return -1;
 	snprintf(path, sizeof(path), "%s/p.c", dir);

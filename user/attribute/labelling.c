@@ -15,7 +15,7 @@
 #define TRIES_SLOW 10
 #define RETRY_NS 20000000ull
 #define TICK_NS 10000000ull /* then others have their turn: new processes may wait to be heard of */
-#define LATE_NS 250000000ull /* for a file that there was no time to read: that is tried as long as the resolver does */
+#define LATE_NS 250000000ull /* for a file that is not read yet, unless an answer comes: as long as the resolver tries */
 
 static void on_end(void *ctx, struct proc_image *im);
 
@@ -126,7 +126,9 @@ static void put_off(struct labelling *l, struct subject *k, int waiting)
 {
 	uint64_t now = proc_now_ns();
 	list_remove(&l->fresh, &k->fresh);
+	list_remove(&l->late, &k->late);
 	if (waiting & SOURCES_LATE) {
+		list_append(&l->late, &k->late);
 		due_put(&l->due, &k->due, now + LATE_NS);
 		return;
 	}
@@ -224,6 +226,17 @@ static struct subject *next_subject(struct labelling *l, uint64_t now)
 	return LIST_ENTRY(turn == 1 ? l->fresh.last : l->fresh.first, struct subject, fresh);
 }
 
+void labelling_go_on(struct labelling *l)
+{
+	uint64_t now = proc_now_ns();
+	for (struct list_node *n = l->late.first, *next; n; n = next) {
+		struct subject *k = LIST_ENTRY(n, struct subject, late);
+		next = n->after;
+		list_remove(&l->late, n);
+		due_put(&l->due, &k->due, now);
+	}
+}
+
 int labelling_tick(struct labelling *l)
 {
 	uint64_t now = proc_now_ns(), until = now + TICK_NS;
@@ -247,6 +260,7 @@ static void on_end(void *ctx, struct proc_image *im)
 	im->layer[PROC_LABELS] = NULL;
 	sampler_withdraw(l->sampler, k->id.tgid, k->id.start_ns, k->id.exec_id);
 	list_remove(&l->fresh, &k->fresh);
+	list_remove(&l->late, &k->late);
 	due_remove(&l->due, &k->due);
 	labelled_free(l, k);
 	free(k);

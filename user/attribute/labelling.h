@@ -52,6 +52,9 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
  */
 int labelling_tick(struct labelling *l);
 
+/* Parsers have answered: look again at processes some of whose files were not read yet. */
+void labelling_go_on(struct labelling *l);
+
 /* After each window, behind procs_forget: forget definitions when there are too many. */
 void labelling_forget(struct labelling *l);
 

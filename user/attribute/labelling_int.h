@@ -37,6 +37,7 @@ struct subject {
 	uint32_t tries;		   /* still to do */
 	struct list_node fresh;	   /* of labelling.fresh: not looked at yet */
 	struct due_item due;	   /* of labelling.due: to be looked at again */
+	struct list_node late;	   /* of labelling.late: a file of it is not read yet */
 };
 
 struct definition;
@@ -56,6 +57,7 @@ struct labelling {
 	struct redactor redactor;
 	struct list fresh; /* subjects, in the order in which they were asked about */
 	struct due due;	   /* subjects */
+	struct list late;  /* subjects that are due, too */
 	struct list full;  /* labelled */
 	size_t n_subjects;
 	uint64_t n_looks;

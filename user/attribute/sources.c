@@ -37,7 +37,8 @@ struct facts {
 	struct file_path *paths;
 	bool read;        /* file is known, */
 	size_t n_recipes; /* and so many recipes were looked at */
-	struct symbols_again again; /* there was no time for the rest */
+	struct symbols_again again; /* the rest has no answer yet */
+	struct symbols_job job;
 };
 
 struct sources {
@@ -122,8 +123,9 @@ int sources_new(struct sources **ret, struct sampler *sampler, struct resolver *
 	return 0;
 }
 
-static void facts_free(struct facts *f)
+static void facts_free(struct sources *s, struct facts *f)
 {
+	resolver_cancel(s->resolver, &f->job);
 	for (struct file_path *p = f->paths, *next; p; p = next) {
 		next = p->next;
 		free(p);
@@ -137,7 +139,7 @@ static void forget_facts(struct sources *s)
 	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct facts *f = s->facts[b], *next; f; f = next) {
 			next = f->next;
-			facts_free(f);
+			facts_free(s, f);
 		}
 		s->facts[b] = NULL;
 	}
@@ -170,15 +172,15 @@ static struct file_path *add_file_path(struct sources *s, const struct path *p)
 }
 
 /* What a recipe's path leads to in this file. Late: not now. */
-static int read_path(struct sources *s, const struct proc_image *im, const struct proc_map *m, const struct recipe *r,
-		     struct file_path **ret)
+static int read_path(struct sources *s, const struct proc_image *im, const struct proc_map *m, struct symbols_job *io_job,
+		     const struct recipe *r, struct file_path **ret)
 {
 	struct buf request = BUF_INIT, reply = BUF_INIT;
 	struct path *p = malloc(sizeof(*p));
 	int rc = p ? file_path_request(r, m->file->path, &request) : -ENOMEM;
 	const struct sandbox_call c = { .lane = 1, .op = FILE_PATH_OP, .bytes = request.data, .len = request.len,
 					.max_reply = FILE_FACTS_REPLY_MAX };
-	rc = rc ? rc : resolver_parse(s->resolver, im, m, &c, &reply);
+	rc = rc ? rc : resolver_parse(s->resolver, im, m, io_job, &c, &reply);
 	/* Of ours nothing is said: that a program has the name of another is no mistake. */
 	if (rc && reply.len && strcmp(r->source, RECIPES_BUILT_IN) != 0)
 		err_set(&s->warning, rc, "%.*s", (int)reply.len, (const char *)reply.data);
@@ -197,7 +199,7 @@ static int read_paths(struct sources *s, const struct proc_image *im, const stru
 		last = &(*last)->next;
 	for (; f->path && f->n_recipes < s->recipes->n; f->n_recipes++) {
 		const struct recipe *r = s->recipes->v[f->n_recipes];
-		int rc = r->n_lines && recipe_is_for(r, m->file->path) ? read_path(s, im, m, r, last) : 0;
+		int rc = r->n_lines && recipe_is_for(r, m->file->path) ? read_path(s, im, m, &f->job, r, last) : 0;
 		if (symbols_is_late(rc) || rc == -ENODATA)
 			return rc;
 		if (*last)
@@ -210,7 +212,7 @@ static int read_file(struct sources *s, const struct proc_image *im, const struc
 {
 	const struct sandbox_call c = { .op = FILE_FACTS_OP, .max_reply = FILE_FACTS_REPLY_MAX };
 	struct buf reply = BUF_INIT;
-	int rc = f->read ? 0 : resolver_parse(s->resolver, im, m, &c, &reply);
+	int rc = f->read ? 0 : resolver_parse(s->resolver, im, m, &f->job, &c, &reply);
 	if (!rc && !f->read && file_facts_decode(&f->file, &reply))
 		f->file = (struct file_facts){ 0 };
 	buf_fini(&reply);

@@ -19,8 +19,12 @@
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
-#define LAST_NAMES_NS (2 * NS) /* for debug files that are asked for when recording ends */
+#define LAST_NAMES_NS (2 * NS) /* for names that are missing when recording ends */
+#define LAST_LOOK_MS 20
 #define LAST_DRAIN_MS 10000 /* the time for the files of the last drain is as if drains were so far apart */
+#define GO_ON_NS (NS / 50) /* between two looks at what parsers answered, while more is on its way, */
+#define LOOK_AGAIN_NS (NS / 10) /* and where no answer came, */
+#define GO_ON_SHARE 3 /* and times the CPU time that was used since the last look: it may be for thousands of processes */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 
 static uint64_t clock_ns(clockid_t id)
@@ -28,32 +32,6 @@ static uint64_t clock_ns(clockid_t id)
 	struct timespec ts;
 	clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * NS + (uint64_t)ts.tv_nsec;
-}
-
-static void drain(struct collector *c)
-{
-	METRIC_TIME(drain);
-	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	news_read(c);
-	news_admit(c);
-	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
-	trampolines_begin(c->trampolines);
-	ruled_begin(c->ruled);
-	uint64_t now = proc_now_ns();
-	if (!c->stopped) {
-		c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
-		c->end_boot_ns = (int64_t)now;
-	}
-	c->filling = false; /* it may fill again while rows are added */
-	sampler_drain(c->sampler, rows_on_half, c);
-	if (c->lost_to_ns < now) /* no row of that time is left */
-		c->lost_from_ns = c->lost_to_ns = 0;
-	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
-	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
-		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
-	c->next_drain_ns = now + wait;
-	c->sum.drains++;
-	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
 /* ---- windows ---- */
@@ -98,15 +76,30 @@ static void estimate_waits(struct collector *c)
 	w->used |= n != 0;
 }
 
-static int end_window(struct collector *c, struct err *err)
+/* The window is over, and all of its samples were drained. What its last rows wait for may still come. */
+static void close_window(struct collector *c)
 {
-	struct store_totals t;
-	int64_t t1 = c->end_ns;
+	uint64_t window = c->cfg.window_s * NS, patience = window / 2 < ASIDE_NS ? window / 2 : ASIDE_NS;
 	if (!c->stopped)
 		tell_waits(c);
-	estimate_waits(c);
-	size_t n = window_totals(c->window, c->stopped, &t);
+	window_end(c->window, c->stopped);
+	c->closing = true;
+	c->closing_end_ns = c->end_ns;
+	c->closing_end_boot_ns = c->end_boot_ns;
+	c->closing_ns = proc_now_ns() + patience;
+	c->next_window_ns = (int64_t)(((uint64_t)c->end_ns / window + 1) * window);
+}
+
+/* Write the closed window, with the names that there are. */
+static int write_window(struct collector *c, struct err *err)
+{
+	struct store_totals t;
+	int64_t t1 = c->closing_end_ns;
 	int rc = 0;
+	c->closing = false;
+	rows_go_on(c, true);
+	estimate_waits(c);
+	size_t n = window_totals(c->window, &t);
 	if (t1 <= c->t0_ns)
 		t1 = c->t0_ns + 1; /* the clock was set back: time in the store does not go back */
 	for (size_t i = 0; i < n; i++) {
@@ -120,7 +113,7 @@ static int end_window(struct collector *c, struct err *err)
 	c->sum.outside += t.outside;
 	if (n || t.outside) {
 		own_add(&c->own, c->store); /* without memory less is told of ourselves */
-		rc = store_commit_window(c->store, c->t0_ns, t1, c->end_boot_ns, &t, err);
+		rc = store_commit_window(c->store, c->t0_ns, t1, c->closing_end_boot_ns, &t, err);
 		if (rc) {
 			c->sum.failed++;
 			for (size_t i = 0; i < n; i++) { /* counted again with the next window */
@@ -140,8 +133,6 @@ static int end_window(struct collector *c, struct err *err)
 	renew(c);
 	waits_window(&c->waits);
 	c->t0_ns = t1;
-	uint64_t window = c->cfg.window_s * NS;
-	c->next_window_ns = (int64_t)(((uint64_t)t1 / window + 1) * window);
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
 	trampolines_forget(c->trampolines);
@@ -149,6 +140,43 @@ static int end_window(struct collector *c, struct err *err)
 	resolver_forget(c->resolver);
 	pythons_forget(c->pythons, c->procs);
 	return rc;
+}
+
+/* ---- drains ---- */
+
+/* The programs fill the other halves by now: there is time to write the window before, which these rows are not part of. */
+static void on_half(void *ctx, const struct sampler_half *h)
+{
+	struct collector *c = ctx;
+	if (c->closing)
+		write_window(c, &c->sum.failure);
+	rows_on_half(ctx, h);
+}
+
+static void drain(struct collector *c)
+{
+	METRIC_TIME(drain);
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	news_read(c);
+	news_admit(c);
+	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
+	trampolines_begin(c->trampolines);
+	ruled_begin(c->ruled);
+	uint64_t now = proc_now_ns();
+	if (!c->stopped) {
+		c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
+		c->end_boot_ns = (int64_t)now;
+	}
+	c->filling = false; /* it may fill again while rows are added */
+	sampler_drain(c->sampler, on_half, c);
+	if (c->lost_to_ns < now) /* no row of that time is left */
+		c->lost_from_ns = c->lost_to_ns = 0;
+	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
+	if (trampolines_any(c->trampolines) && wait > TRAMPOLINES_DRAIN_NS)
+		wait = TRAMPOLINES_DRAIN_NS; /* while they remember */
+	c->next_drain_ns = now + wait;
+	c->sum.drains++;
+	c->sum.drain_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
 /* ---- life ---- */
@@ -190,7 +218,7 @@ static void add_ring(void *ctx, unsigned cpu)
 static const sandbox_op parser_ops[] = { SYMBOLS_OPS_LIST, [UNWIND_OP] = unwind_op, [FILE_FACTS_OP] = file_facts_op,
 					 [FILE_PATH_OP] = file_path_op };
 
-/* The child that parses foreign files. */
+/* The children that parse foreign files. */
 static int open_symbolizer(struct collector *c, size_t table_bytes, struct err *err)
 {
 	struct sandbox_config cfg = {
@@ -217,6 +245,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		return err_set(err, -ENOMEM, "out of memory");
 	struct err e = { 0 };
 	own_init(&c->own);
+	aside_init(&c->aside);
 	c->store = w;
 	c->cfg = *cfg;
 	c->cfg.weight = cfg->weight ? cfg->weight : 1;
@@ -244,7 +273,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg);
 	rc = rc ? rc : ruled_new(&c->ruled, cfg->recipes, &e);
 	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
-	struct unwinding_config uc = { c->sandbox, UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
+	struct unwinding_config uc = { UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
 	c->sets = (struct sets){ c->procs, c->labelling, c->ruled };
@@ -263,7 +292,6 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	labelling_on_known(c->labelling, news_on_known, c);
 	sampler_on_record(c->sampler, news_on_record, c);
 	sampler_on_copy(c->sampler, news_on_copy, c);
-	sandbox_meanwhile(c->sandbox, sampler_copies_fd(c->sampler), news_take_copies, c);
 	c->sum.table_bytes = sampler_memory(c->sampler);
 	c->sum.n_cpus = c->n_cpus;
 	c->sum.drain_s = sampler_drain_ms(c->sampler) / 1000.0;
@@ -327,10 +355,47 @@ static void do_due(struct collector *c)
 		}
 	}
 	bool window = (int64_t)clock_ns(CLOCK_REALTIME) >= c->next_window_ns;
-	if (window || c->filling || now >= c->next_drain_ns)
+	bool due = window || c->filling || now >= c->next_drain_ns;
+	if (c->closing && !due && (!rows_wait(c) || now >= c->closing_ns))
+		write_window(c, &c->sum.failure);
+	if (due)
 		drain(c);
 	if (window)
-		end_window(c, &c->sum.failure);
+		close_window(c);
+}
+
+/* BOOTTIME from which what waits for parsers may go on; idle: they have nothing more to do. */
+static uint64_t go_on_at(const struct collector *c, bool answered, bool idle)
+{
+	uint64_t spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->go_on_cpu_ns;
+	uint64_t pause = !answered ? LOOK_AGAIN_NS : idle ? 0 : GO_ON_NS;
+	if (c->stopped)
+		return c->go_on_ns;
+	return c->go_on_ns + (pause > GO_ON_SHARE * spent ? pause : GO_ON_SHARE * spent);
+}
+
+/* What waits for parsers goes on: at once when nothing more is on its way, else now and then. In how many ms to look again. */
+static int parse_go_on(struct collector *c, bool idle)
+{
+	struct sandbox_stats st;
+	uint64_t now = proc_now_ns();
+	sandbox_stats(c->sandbox, &st);
+	bool waits = rows_wait(c), answered = st.answered != c->answered;
+	uint64_t at = go_on_at(c, answered, idle);
+	if (!answered && !waits)
+		return -1;
+	if (now < at)
+		return ms_until(at, now);
+	c->answered = st.answered;
+	c->go_on_ns = now;
+	c->go_on_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	resolver_go_on(c->resolver);
+	unwinding_go_on(c->unwinding);
+	labelling_go_on(c->labelling);
+	copies_go_on(c->copies);
+	if (waits)
+		rows_go_on(c, false);
+	return rows_wait(c) ? (int)(LOOK_AGAIN_NS / 1000000) : -1;
 }
 
 static size_t fill_poll(struct collector *c)
@@ -345,7 +410,7 @@ static size_t fill_poll(struct collector *c)
 
 int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds, struct err *err)
 {
-	struct pollfd *p = calloc(c->n_cpus + 2 + n_fds, sizeof(*p));
+	struct pollfd *p = calloc(c->n_cpus + 3 + n_fds, sizeof(*p));
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = 0;
@@ -361,16 +426,20 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, ms_until(c->next_cpus_ns, now));
 		wait = min_wait(wait, ms_until(c->next_news_ns, now));
 		wait = min_wait(wait, ms_until((uint64_t)c->next_window_ns, (uint64_t)real));
+		wait = min_wait(wait, c->closing ? ms_until(c->closing_ns, now) : -1);
+		wait = min_wait(wait, parse_go_on(c, sandbox_tick(c->sandbox) < 0));
 		wait = min_wait(wait, labelling_tick(c->labelling));
 		wait = min_wait(wait, unwinding_tick(c->unwinding));
 		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
 		wait = min_wait(wait, c->downloads ? downloads_tick(c->downloads) : -1);
+		wait = min_wait(wait, sandbox_tick(c->sandbox)); /* last: with what was submitted above */
 		size_t n = fill_poll(c);
 		memcpy(p, c->poll, n * sizeof(*p));
 		for (size_t i = 0; i < n_fds; i++)
 			p[n + i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
 		p[n + n_fds] = (struct pollfd){ .fd = c->downloads ? downloads_fd(c->downloads) : -1, .events = POLLIN };
-		if (poll(p, n + n_fds + 1, wait) < 0 && errno != EINTR) {
+		p[n + n_fds + 1] = (struct pollfd){ .fd = sandbox_fd(c->sandbox), .events = POLLIN };
+		if (poll(p, n + n_fds + 2, wait) < 0 && errno != EINTR) {
 			rc = err_sys(err, -errno, "waiting for samples");
 			break;
 		}
@@ -383,7 +452,7 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 			sampler_poll_ring(c->sampler);
 		news_admit(c);
 		if (p[n + n_fds].revents)
-			resolver_take_downloads(c->resolver);
+			resolver_go_on(c->resolver);
 		for (size_t i = 0; i < n_fds; i++)
 			if (p[n + i].revents) {
 				rc = (int)i;
@@ -395,17 +464,42 @@ out:
 	return rc;
 }
 
+/* The last rows wait for their names: those of this host's files, and debug files that were asked for. */
+static void await_names(struct collector *c, uint64_t until_ns)
+{
+	uint64_t now;
+	while (rows_wait(c) && (now = proc_now_ns()) < until_ns) {
+		struct pollfd p[2] = { { .fd = sandbox_fd(c->sandbox), .events = POLLIN }, { .fd = -1, .events = POLLIN } };
+		int wait = ms_until(until_ns, now);
+		parse_go_on(c, true);
+		if (c->downloads) {
+			wait = min_wait(wait, downloads_tick(c->downloads));
+			p[1].fd = downloads_fd(c->downloads);
+			c->hold_names = downloads_busy(c->downloads) || resolver_expects_downloads(c->resolver);
+		}
+		wait = min_wait(wait, sandbox_tick(c->sandbox));
+		if (!c->hold_names && wait > LAST_LOOK_MS)
+			wait = LAST_LOOK_MS;
+		poll(p, 2, wait);
+	}
+	c->hold_names = false;
+}
+
 int collector_stop(struct collector *c, struct err *err)
 {
+	if (c->closing)
+		write_window(c, &c->sum.failure);
 	c->end_ns = (int64_t)clock_ns(CLOCK_REALTIME);
 	c->end_boot_ns = (int64_t)proc_now_ns();
 	sampler_stop(c->sampler); /* takes a while */
 	tell_waits(c);
 	c->stopped = true;
+	c->hold_names = c->downloads;
 	symbolizer_begin(c->symbolizer, LAST_DRAIN_MS);
-	c->names_until_ns = (uint64_t)c->end_boot_ns + LAST_NAMES_NS;
 	drain(c);
-	return end_window(c, err);
+	close_window(c);
+	await_names(c, (uint64_t)c->end_boot_ns + LAST_NAMES_NS);
+	return write_window(c, err);
 }
 
 const char *collector_warning(const struct collector *c)
@@ -419,8 +513,7 @@ void collector_close(struct collector *c)
 		return;
 	own_fini(&c->own);
 	waits_fini(&c->waits);
-	if (c->sandbox)
-		sandbox_meanwhile(c->sandbox, -1, NULL, NULL);
+	aside_clear(&c->aside);
 	labelling_free(c->labelling);
 	ruled_free(c->ruled);
 	trampolines_free(c->trampolines);
@@ -436,7 +529,6 @@ void collector_close(struct collector *c)
 	sampler_close(c->sampler);
 	window_free(c->window);
 	free(c->arrived);
-	free(c->later);
 	free(c->poll);
 	free(c);
 }

@@ -13,6 +13,7 @@
 #include "attribute/ruled.h"
 #include "attribute/sets.h"
 #include "attribute/trampolines.h"
+#include "collect/aside.h"
 #include "collect/collector.h"
 #include "collect/own.h"
 #include "collect/waits.h"
@@ -53,15 +54,20 @@ struct collector {
 	int64_t t0_ns, next_window_ns; /* realtime */
 	int64_t end_ns, end_boot_ns;   /* the last drain began, or recording was stopped: what comes later is the next window's */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
-	uint64_t names_until_ns; /* BOOTTIME: the last rows wait for their names until then */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
 	uint64_t lost_from_ns,
 		lost_to_ns; /* BOOTTIME: records of the side-band are missing between; 0: none */
 	uint64_t next_attend_ns; /* BOOTTIME, while rows are added */
 	struct wire_record *arrived; /* of new processes: they wait for the side-band to be read up to them */
 	size_t n_arrived, cap_arrived;
-	uint32_t *later; /* rows of the half in hand that were put off */
-	size_t cap_later;
+	struct aside aside;  /* rows of the open window */
+	bool copies_left;    /* as of copies_hand_out */
+	bool hold_names;     /* debug files are on their way: rows wait even if they could be stored */
+	bool closing;	     /* the window is over, and its last rows wait for their names */
+	int64_t closing_end_ns, closing_end_boot_ns; /* its end */
+	uint64_t closing_ns; /* BOOTTIME: at most until then */
+	uint64_t answered; /* sandbox_stats.answered when what waits for parsers went on last, */
+	uint64_t go_on_ns, go_on_cpu_ns; /* BOOTTIME, and CPU time of this thread then */
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
 	uint64_t folded[STACK_WORDS_MAX]; /* frames of the row in hand, those of trampolines changed */
@@ -94,16 +100,23 @@ void news_admit(struct collector *c);
  */
 void news_attend(struct collector *c);
 
-/* Callbacks of sampler.h, labelling.h and sandbox.h; ctx is the collector. */
+/* Callbacks of sampler.h and labelling.h; ctx is the collector. */
 void news_on_record(void *ctx, const struct wire_record *r, const void *payload);
 void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack);
 void news_on_known(void *ctx, struct proc_image *im);
-bool news_take_copies(void *ctx); /* while a parser is waited for: the ring has room for some tens of copies */
 
 /* ---- rows.c ---- */
 
 /* Add all samples of a half to the store's window; for sampler_drain. */
 void rows_on_half(void *ctx, const struct sampler_half *h);
+
+/*
+ * Try again to store the rows that wait for names, and the copies that wait for unwind rules. now: store them with the names
+ * and rules that there are.
+ */
+void rows_go_on(struct collector *c, bool now);
+/* Are there any? */
+bool rows_wait(const struct collector *c);
 
 /* Add a record of the iterator over threads: a part of a wait that goes on, or sums that are in no half. */
 void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words);

@@ -90,7 +90,7 @@ void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 {
 	struct collector *c = ctx;
 	if (w->half / 2 < c->n_cpus && copies_add(c->copies, w, stack))
-		window_cpu(c->window, w->half / 2)->counter[COUNTER_user_memory]++;
+		window_cpu(c->window, w->half / 2)->unkept++;
 }
 
 void news_on_known(void *ctx, struct proc_image *im)
@@ -99,12 +99,6 @@ void news_on_known(void *ctx, struct proc_image *im)
 	const struct wire_record who = { .start_ns = im->start_ns, .tgid = im->tgid, .exec_id = im->exec_id };
 	unwinding_known(c->unwinding, im);
 	trampolines_new_process(c->trampolines, &who); /* its mappings have been read, and perhaps a file more */
-}
-
-bool news_take_copies(void *ctx)
-{
-	struct collector *c = ctx;
-	return copies_have_room(c->copies) && !sampler_poll_copies(c->sampler);
 }
 
 void news_on_record(void *ctx, const struct wire_record *r, const void *payload)

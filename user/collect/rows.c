@@ -5,7 +5,6 @@
 #include "hist/metrics.h"
 #include "hist_bucket.h"
 #include "python_wire.h"
-#include "util/array.h"
 
 #include <errno.h>
 #include <string.h>
@@ -82,6 +81,11 @@ static void count_label_flags(struct window_cpu *w, const struct row *row, uint6
 			w->counter[i] += row->samples;
 }
 
+static bool is_wait(const struct collector *c, const struct row *row)
+{
+	return row->event < c->cfg.n_events && c->cfg.event[row->event].wait;
+}
+
 static void count_stored(struct window_cpu *w, uint64_t n, bool waits)
 {
 	w->stored += n;
@@ -104,14 +108,17 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 		count_stored(w, row->samples, true);
 }
 
-/* Blocked time by who ended it: no samples, they are in the rows of who was blocked. */
-static void add_waker(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
+/*
+ * Add blocked time by its waker: no samples, those are in the rows of the blocked thread. False, only with put_off: names of
+ * the waker's stack are missing.
+ */
+static bool add_waker(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row, bool put_off)
 {
 	const char *name;
 	const struct occupant *who = waits_waker(h, row, &name);
 	struct proc_image *im = row_image(c, row), *by = NULL;
 	struct python_stack py;
-	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, false };
+	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off };
 	struct resolver_flags flags = { 0 };
 	bool known = who && s.n_kernel + s.n_user, cut = false;
 	uint32_t stack;
@@ -128,127 +135,152 @@ static void add_waker(struct collector *c, struct window_cpu *w, const struct sa
 		resolver_trim_waking(c->resolver, &s);
 		rc = resolver_stack(c->resolver, by, &s, &stack, &flags);
 	}
+	if (rc == -EINPROGRESS)
+		return false;
 	rc = rc ? rc : waits_add_waker(&c->waits, h, row, im, by, known ? &stack : NULL, &cut);
 	if (cut)
 		w->counter[COUNTER_waker_cut] += row->samples;
 	if (rc)
 		w->counter[COUNTER_wait_parts_full] += row->samples;
+	return true;
 }
 
-/* put_off: see resolver_stack; false: it was, and nothing is counted yet. */
-static bool rows_add(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row, bool put_off)
+/* All but the names of its frames. 0 or -errno. */
+static int find_sample(struct collector *c, const struct sampler_half *h, const struct row *row, struct python_stack *py,
+		       struct sample *ret)
 {
-	uint32_t set, stack;
-	bool no_binding;
-	uint64_t label_flags;
 	struct label more[TRAMPOLINES_LABELS_MAX];
 	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
-	struct resolver_flags flags = { 0 };
 	uint32_t n_words = sampler_row_words(row);
-	struct python_stack py;
-	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME) {
-		add_wait(c, w, h, row);
-		return true;
-	}
-	if (row->kind == ROW_WAKER) {
-		add_waker(c, w, h, row);
-		return true;
-	}
-	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
-		goto lost; /* cannot be: the table is ours */
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
-	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off };
-	bool wait = row->event < c->cfg.n_events && c->cfg.event[row->event].wait;
-	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
+	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py->frame, py->entry, 0, false, true };
+	bool wait = is_wait(c, row);
+	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, py);
 	s.python_cut = s.n_python >= PYTHON_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
 	if (wait)
 		resolver_trim_switch(c->resolver, &s);
-	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);
-	int rc = row_set(c, row, im, more, n_more, &set, &label_flags);
-	if (!rc && row->kind == ROW_IDLE)
-		rc = resolver_idle(c->resolver, &stack);
-	else if (!rc)
-		rc = resolver_stack(c->resolver, im, &s, &stack, &flags);
-	if (rc == -EINPROGRESS)
+	*ret = (struct sample){ .row = *row, .cpu = h->cpu };
+	size_t n_more = trampoline_labels(c, row, &s, more, room, &ret->no_binding);
+	ret->stack = s;
+	ret->by_trampolines = n_more;
+	ret->news_lost = row->last_ns >= c->lost_from_ns && row->last_ns < c->lost_to_ns;
+	return row_set(c, row, im, more, n_more, &ret->set, &ret->label_flags);
+}
+
+static void count_flags(struct window_cpu *w, const struct sample *s, const struct resolver_flags *flags)
+{
+	uint64_t n = s->row.samples;
+	count_label_flags(w, &s->row, s->label_flags);
+	w->counter[COUNTER_sideband_lost] += s->news_lost ? n : 0;
+	w->counter[COUNTER_trampoline_unknown] += s->no_binding ? n : 0;
+	w->counter[COUNTER_no_mapping] += flags->no_mapping ? n : 0;
+	w->counter[COUNTER_jit_unnamed] += flags->jit_unnamed ? n : 0;
+	w->counter[COUNTER_names_refused] += flags->names_refused ? n : 0;
+	w->counter[COUNTER_names_late] += flags->names_late ? n : 0;
+}
+
+/* Store a sample. False: names are missing, and it may be put off. */
+static bool store_sample(struct collector *c, const struct sample *p, bool put_off)
+{
+	struct window_cpu *w = window_cpu(c->window, p->cpu);
+	const struct row *row = &p->row;
+	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
+	struct proc_image *im = row->kind == ROW_IDLE ? NULL : procs_known(c->procs, &id);
+	struct resolver_stack s = p->stack;
+	struct resolver_flags flags = { 0 };
+	bool wait = is_wait(c, row);
+	uint32_t stack;
+	s.put_off = put_off;
+	int rc = row->kind == ROW_IDLE ? resolver_idle(c->resolver, &stack) : resolver_stack(c->resolver, im, &s, &stack, &flags);
+	if (rc == -EINPROGRESS || (!rc && put_off && c->hold_names))
 		return false;
 	if (!rc && wait && !stack)
 		stack = c->waits.no_stack;
-	if (!rc)
-		rc = store_add_row(c->store, set, stack, c->event_id[row->event], row->samples * c->cfg.weight, row->value);
-	if (rc)
-		goto lost;
+	rc = rc ? rc : store_add_row(c->store, p->set, stack, c->event_id[row->event], row->samples * c->cfg.weight, row->value);
+	if (rc) {
+		w->counter[COUNTER_user_memory] += row->samples;
+		return true;
+	}
 	count_stored(w, row->samples, wait);
 	if (wait)
-		waits_note_stack(&c->waits, row, im, set, stack, c->event_id[row->event]);
+		waits_note_stack(&c->waits, row, im, p->set, stack, c->event_id[row->event]);
 	if (wait && stack == c->waits.no_stack)
 		w->counter[COUNTER_wait_summed] += row->samples;
-	if (n_more && !row->set_id &&
-	    !wait) /* the kernel saw no label: those of trampolines are found here */
+	if (p->by_trampolines && !row->set_id && !wait) /* the kernel saw no label: those of trampolines are found here */
 		w->counter[COUNTER_unlabelled] -= row->samples;
 	if (row->kind != ROW_IDLE)
-		metric_add(METRIC_stack_depth, n_words, row->samples);
-	count_label_flags(w, row, label_flags);
-	if (row->last_ns >= c->lost_from_ns && row->last_ns < c->lost_to_ns)
-		w->counter[COUNTER_sideband_lost] += row->samples;
-	if (no_binding)
-		w->counter[COUNTER_trampoline_unknown] += row->samples;
-	if (flags.no_mapping)
-		w->counter[COUNTER_no_mapping] += row->samples;
-	if (flags.jit_unnamed)
-		w->counter[COUNTER_jit_unnamed] += row->samples;
-	if (flags.names_refused)
-		w->counter[COUNTER_names_refused] += row->samples;
-	if (flags.names_late)
-		w->counter[COUNTER_names_late] += row->samples;
+		metric_add(METRIC_stack_depth, sampler_row_words(row), row->samples);
+	count_flags(w, p, &flags);
 	if (im && proc_reader_refuses(row->tgid))
 		w->counter[COUNTER_unanswered] += row->samples;
 	return true;
-lost:
-	w->counter[COUNTER_user_memory] += row->samples;
+}
+
+static bool add_sample(struct collector *c, const struct sampler_half *h, const struct row *row)
+{
+	uint32_t n_words = sampler_row_words(row);
+	struct python_stack py;
+	struct sample s;
+	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS ||
+	    find_sample(c, h, row, &py, &s))
+		return false;
+	if (!store_sample(c, &s, true) && !aside_add(&c->aside, &s, proc_now_ns()))
+		store_sample(c, &s, false);
 	return true;
 }
 
-struct taking {
-	struct collector *c;
-	struct window_cpu *w;
-	bool put_off;
-};
-
-/* A sample that came as a copy: a row of its own. */
-static bool on_taken(void *ctx, const struct row *row, const uint64_t *frames, enum counter end)
+static void add_waker_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
-	struct taking *t = ctx;
-	struct sampler_half h = { .arena = frames, .arena_words = (uint32_t)row->n_kernel + row->n_user }; /* without Python frames */
-	bool added = rows_add(t->c, t->w, &h, row, t->put_off);
-	t->w->counter[end] += added;
-	news_attend(t->c);
-	return added;
+	struct sample s = { .row = *row, .cpu = h->cpu };
+	if (add_waker(c, w, h, row, true))
+		return;
+	s.row.stack = 0; /* of the copy: the waker, and behind it the frames */
+	s.stack = (struct resolver_stack){ .frames = h->arena + row->stack, .n_user = sampler_row_words(row) };
+	if (!aside_add(&c->aside, &s, proc_now_ns()))
+		add_waker(c, w, h, row, false);
 }
 
-/*
- * The last rows: what they need is asked for before the first of them is resolved, and may take a moment. A short recording has no
- * others.
- */
-static void await_names(struct collector *c, const struct sampler_half *h)
+static void rows_add(struct collector *c, const struct sampler_half *h, const struct row *row)
 {
-	uint64_t now;
-	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
-		const struct row *row = &h->rows[i];
-		uint32_t n_words = sampler_row_words(row);
-		if (!row->samples)
-			continue;
-		left--;
-		if ((row->kind != ROW_TASK && row->kind != ROW_KTHREAD) || row->stack > h->arena_words || n_words > h->arena_words - row->stack)
-			continue;
-		struct resolver_stack s = { .frames = h->arena + row->stack, .n_kernel = row->n_kernel, .n_user = row->n_user };
-		resolver_want_names(c->resolver, row_image(c, row), &s);
-	}
-	while (downloads_busy(c->downloads) && (now = proc_now_ns()) < c->names_until_ns) {
-		struct pollfd p = { .fd = downloads_fd(c->downloads), .events = POLLIN };
-		downloads_tick(c->downloads);
-		poll(&p, 1, ms_until(c->names_until_ns, now));
-		resolver_take_downloads(c->resolver);
-	}
+	struct window_cpu *w = window_cpu(c->window, h->cpu);
+	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
+		add_wait(c, w, h, row);
+	else if (row->kind == ROW_WAKER)
+		add_waker_row(c, w, h, row);
+	else if (!add_sample(c, h, row))
+		w->counter[COUNTER_user_memory] += row->samples;
+}
+
+/* A row that was put aside. */
+static bool try_again(void *ctx, const struct sample *s, bool last)
+{
+	struct collector *c = ctx;
+	if (s->row.kind != ROW_WAKER)
+		return store_sample(c, s, !last);
+	struct sampler_half h = { .cpu = s->cpu, .arena = s->stack.frames, .arena_words = s->stack.n_user };
+	return add_waker(c, window_cpu(c->window, s->cpu), &h, &s->row, !last);
+}
+
+/* A sample that came as a copy: a row of its own, without Python frames. */
+static void on_copy(void *ctx, uint32_t half, const struct row *row, const uint64_t *frames, enum counter end)
+{
+	struct collector *c = ctx;
+	uint32_t n_words = (uint32_t)row->n_kernel + row->n_user;
+	struct sampler_half h = { .cpu = half / 2, .arena = frames, .arena_words = n_words };
+	rows_add(c, &h, row);
+	window_cpu(c->window, h.cpu)->counter[end]++;
+	news_attend(c);
+}
+
+void rows_go_on(struct collector *c, bool now)
+{
+	c->copies_left = copies_hand_out(c->copies, now, on_copy, c);
+	aside_try(&c->aside, proc_now_ns(), now, try_again, c);
+}
+
+bool rows_wait(const struct collector *c)
+{
+	return c->aside.n || c->copies_left;
 }
 
 static void count_runs(const struct half *h)
@@ -266,49 +298,6 @@ static void add_others(struct collector *c, struct window_cpu *w, const struct w
 	count_stored(w, stored, true);
 }
 
-static bool put_off_row(struct collector *c, size_t n, uint32_t row)
-{
-	if (ARRAY_RESERVE(c->later, c->cap_later, n + 1))
-		return false;
-	c->later[n] = row;
-	return true;
-}
-
-/* The rows of a half, but for those with places that are not known yet: their number; c->later says which. */
-static size_t add_rows(struct collector *c, struct window_cpu *w, const struct sampler_half *h)
-{
-	size_t n_later = 0;
-	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
-		if (!h->rows[i].samples)
-			continue;
-		left--;
-		if (!rows_add(c, w, h, &h->rows[i], true)) {
-			if (put_off_row(c, n_later, i))
-				n_later++;
-			else
-				rows_add(c, w, h, &h->rows[i], false);
-		}
-		news_attend(c);
-	}
-	return n_later;
-}
-
-/* Those with places that are not known yet come last: DWARF is asked for many of them at once. */
-static void add_samples(struct collector *c, struct window_cpu *w, const struct sampler_half *h)
-{
-	struct taking t = { c, w, true };
-	size_t n_later = add_rows(c, w, h);
-	copies_take(c->copies, h->key, on_taken, &t);
-	while (resolver_ask_places(c->resolver))
-		news_attend(c);
-	for (size_t i = 0; i < n_later; i++) {
-		rows_add(c, w, h, &h->rows[c->later[i]], false);
-		news_attend(c);
-	}
-	t.put_off = false;
-	copies_take(c->copies, h->key, on_taken, &t);
-}
-
 void rows_on_half(void *ctx, const struct sampler_half *h)
 {
 	struct collector *c = ctx;
@@ -320,16 +309,24 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 	}
 	if (!ran && !h->head->rows_used) /* who had the CPU may come later than who waited */
 		return;
-	if (c->stopped && c->downloads)
-		await_names(c, h);
 	w->ran += ran;
 	w->used = true;
+	w->counter[COUNTER_user_memory] += w->unkept;
+	w->unkept = 0;
 	count_runs(h->head);
 	for (size_t i = 0; i < N_COUNTERS; i++)
 		w->counter[i] += h->head->counters[i];
 	if (copies_newest(c->copies, h->key) >= c->news_ns)
 		news_read(c);
-	add_samples(c, w, h);
+	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
+		if (!h->rows[i].samples)
+			continue;
+		left--;
+		rows_add(c, h, &h->rows[i]);
+		news_attend(c);
+	}
+	copies_take(c->copies, h->key);
+	c->copies_left = copies_hand_out(c->copies, false, on_copy, c);
 	if (h->others && (h->head->counters[COUNTER_wait_rows_full] ||
 			  h->head->counters[COUNTER_wait_parts_full]))
 		add_others(c, w, h->others);
@@ -346,7 +343,7 @@ void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words)
 	if (summed)
 		w->counter[COUNTER_wait_summed] += row->samples;
 	w->used = true;
-	rows_add(c, w, &h, row, false);
+	rows_add(c, &h, row);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
 		return;
 	if (row->event == c->waits.runq)

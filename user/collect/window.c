@@ -173,20 +173,25 @@ static void weigh(struct store_cpu_totals *t, unsigned weight)
 	t->flagged[AT_reduced_rate] = t->stored;
 }
 
-/*
- * Three counts that do not come from each other: stored are the rows, the losses were counted one by one, fired is what the
- * programs began with plus what they never saw. `ascribe stat` and the tests hold them against each other.
- */
-size_t window_totals(struct window *w, bool stopped, struct store_totals *ret)
+void window_end(struct window *w, bool stopped)
 {
-	size_t n = 0;
-	memset(ret, 0, sizeof(*ret));
 	uint64_t bad = sampler_bad_cpu(w->sampler);
 	w->cpu[0].counter[COUNTER_bad_cpu] += bad - w->bad_cpu;
 	w->bad_cpu = bad;
 	read_idle(w);
-	for (unsigned cpu = 0; cpu < w->n_cpus; cpu++) {
+	for (unsigned cpu = 0; cpu < w->n_cpus; cpu++)
 		count_not_run(w, cpu, stopped);
+}
+
+/*
+ * Three counts that do not come from each other: stored are the rows, the losses were counted one by one, fired is what the
+ * programs began with plus what they never saw. `ascribe stat` and the tests hold them against each other.
+ */
+size_t window_totals(struct window *w, struct store_totals *ret)
+{
+	size_t n = 0;
+	memset(ret, 0, sizeof(*ret));
+	for (unsigned cpu = 0; cpu < w->n_cpus; cpu++) {
 		struct window_cpu *c = &w->cpu[cpu];
 		if (!c->used)
 			continue;
@@ -224,7 +229,7 @@ void window_clear(struct window *w)
 	for (unsigned i = 0; i < w->n_cpus; i++) {
 		struct window_cpu *c = &w->cpu[i];
 		*c = (struct window_cpu){ .not_run = c->not_run, .idle_not_run = c->idle_not_run,
-					  .idle_base_ns = c->idle_base_ns };
+					  .idle_base_ns = c->idle_base_ns, .unkept = c->unkept };
 	}
 	w->own_cpu_ns = own_cpu(w);
 }

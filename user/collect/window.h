@@ -16,6 +16,7 @@ struct window_cpu {
 	uint64_t ran, stored, outside;
 	uint64_t not_run, idle_not_run; /* reported since the start */
 	uint64_t idle_base_ns;          /* the CPU's idle time when recording began */
+	uint64_t unkept; /* copies that found no memory since the last drain: they are of the half that it takes next */
 	bool used;
 };
 
@@ -31,11 +32,11 @@ void window_start(struct window *w, bool resumed);
 
 struct window_cpu *window_cpu(struct window *w, unsigned cpu);
 
-/*
- * The totals of the window; how many CPUs have any. Their arrays are borrowed until the next call. stopped: the events
- * are, so that nothing is under way.
- */
-size_t window_totals(struct window *w, bool stopped, struct store_totals *ret);
+/* The window is over: count what its programs never saw. stopped: the events are, so that nothing is under way. */
+void window_end(struct window *w, bool stopped);
+
+/* The totals of the window, all rows of which were added; how many CPUs have any. Their arrays are borrowed until the next call. */
+size_t window_totals(struct window *w, struct store_totals *ret);
 
 /* The index of flag `idle` in the totals' flagged[]. */
 extern const size_t window_idle_flag;

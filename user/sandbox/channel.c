@@ -74,6 +74,32 @@ union control {
 	char bytes[CMSG_SPACE(SANDBOX_FDS_MAX * sizeof(int))];
 };
 
+static void attach(struct msghdr *m, union control *c, const int *fds, size_t n_fds)
+{
+	if (!n_fds)
+		return;
+	m->msg_control = c->bytes;
+	m->msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+	struct cmsghdr *cm = CMSG_FIRSTHDR(m);
+	cm->cmsg_level = SOL_SOCKET;
+	cm->cmsg_type = SCM_RIGHTS;
+	cm->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+	memcpy(CMSG_DATA(cm), fds, n_fds * sizeof(int));
+}
+
+int channel_send_head(int fd, const struct channel_head *h, const int *fds, size_t n_fds)
+{
+	struct channel_head head = *h;
+	union control c = { 0 };
+	struct iovec iov = { &head, sizeof(head) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	attach(&m, &c, fds, n_fds);
+	ssize_t n = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	return n == (ssize_t)sizeof(head) ? 0 : -EBADMSG;
+}
+
 int channel_send(int fd, const struct channel_head *h, const void *bytes, const int *fds, size_t n_fds, uint64_t until_ns)
 {
 	struct channel_head head = *h;
@@ -82,15 +108,7 @@ int channel_send(int fd, const struct channel_head *h, const void *bytes, const 
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = h->len ? 2 : 1 };
 	if (n_fds > SANDBOX_FDS_MAX)
 		return -EINVAL;
-	if (n_fds) {
-		m.msg_control = c.bytes;
-		m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-		struct cmsghdr *cm = CMSG_FIRSTHDR(&m);
-		cm->cmsg_level = SOL_SOCKET;
-		cm->cmsg_type = SCM_RIGHTS;
-		cm->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memcpy(CMSG_DATA(cm), fds, n_fds * sizeof(int));
-	}
+	attach(&m, &c, fds, n_fds);
 	ssize_t n = move(fd, &m, 1, until_ns);
 	if (n < 0)
 		return (int)n;

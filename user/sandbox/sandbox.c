@@ -1,40 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sandbox/sandbox.h"
-
-#include "sandbox/channel.h"
-#include "sandbox/nursery.h"
+#include "sandbox/sandbox_int.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
-#define SPAWN_NS 2000000000ull
-#define PAUSE_NS 250000000ull /* after a call that the machine had no time for; twice that after the next one, */
-#define PAUSE_MAX_NS 4000000000ull
-#define REAP_MS 100 /* for a nursery to end */
+/* ---- lists ---- */
 
-struct lane {
-	struct sandbox_child worker; /* worker.fd -1: none */
-	unsigned served;
-};
+static void list_init(struct job_list *l)
+{
+	*l = (struct job_list){ .last = &l->first };
+}
 
-struct sandbox {
-	struct sandbox_config cfg;
-	int nursery; /* -1: it is gone, and is started again when it is needed */
-	pid_t nursery_pid;
-	uint64_t pause_ns, pause_until_ns;
-	struct lane lane[SANDBOX_LANES];
-	struct sandbox_stats stats;
-	int also; /* sandbox_meanwhile; -1: nothing */
-	bool (*ready)(void *ctx);
-	void *ready_ctx;
-};
+static void list_add(struct job_list *l, struct sandbox_job *j)
+{
+	j->next = NULL;
+	*l->last = j;
+	l->last = &j->next;
+	l->n++;
+}
+
+static void list_take(struct job_list *l, struct sandbox_job **at)
+{
+	struct sandbox_job *j = *at;
+	*at = j->next;
+	if (l->last == &j->next)
+		l->last = at;
+	j->next = NULL;
+	l->n--;
+}
+
+static void list_remove_job(struct job_list *l, const struct sandbox_job *j)
+{
+	struct sandbox_job **at = &l->first;
+	while (*at && *at != j)
+		at = &(*at)->next;
+	if (*at)
+		list_take(l, at);
+}
 
 int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct err *err)
 {
@@ -42,254 +49,288 @@ int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct e
 	if (!s)
 		return err_sys(err, -ENOMEM, "sandbox");
 	s->cfg = *cfg;
-	s->also = -1;
-	for (size_t i = 0; i < SANDBOX_LANES; i++)
-		s->lane[i].worker = SANDBOX_NO_CHILD;
-	int rc = nursery_start(&s->cfg, &s->nursery_pid, &s->nursery);
+	list_init(&s->answers);
+	for (size_t i = 0; i < SANDBOX_LANES; i++) {
+		list_init(&s->lane[i].queue);
+		for (size_t k = 0; k < SANDBOX_WORKERS; k++)
+			s->lane[i].worker[k].child = SANDBOX_NO_CHILD;
+	}
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	int rc = s->epoll < 0 ? -errno : spawner_init(&s->spawner, &s->cfg);
 	if (rc) {
+		if (s->epoll >= 0)
+			close(s->epoll);
 		free(s);
 		return err_sys(err, rc, "starting the process that forks parsers (/proc/self/exe)");
 	}
+	workers_watch_nursery(s);
 	*ret = s;
 	return 0;
 }
 
-void sandbox_child_release(struct sandbox_child *c)
+/* ---- the end of a job ---- */
+
+void job_free(struct sandbox_job *j)
 {
-	if (c->fd >= 0)
-		close(c->fd);
-	if (c->pidfd >= 0)
-		close(c->pidfd);
-	*c = SANDBOX_NO_CHILD;
+	for (size_t i = 0; i < j->n_fds; i++)
+		close(j->fds[i]);
+	buf_fini(&j->reply);
+	free(j);
 }
 
-void sandbox_child_kill(const struct sandbox_child *c)
+void job_end(struct sandbox *s, struct sandbox_job *j, int rc)
 {
-	if (c->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
-}
-
-void sandbox_retire(struct sandbox *s, unsigned lane)
-{
-	sandbox_child_release(&s->lane[lane].worker); /* it sees its socket closed, and ends */
-	s->lane[lane].served = 0;
-}
-
-/* It does not listen any more. It may be in a read that no signal ends: it is not waited for. */
-static void kill_worker(struct sandbox *s, unsigned lane)
-{
-	sandbox_child_kill(&s->lane[lane].worker);
-	sandbox_retire(s, lane);
-}
-
-/* False: it has not ended yet. Waits for a moment only. */
-static bool reap_nursery(const struct sandbox *s)
-{
-	pid_t rc = 0;
-	for (unsigned ms = 0; ms < REAP_MS && (rc = waitpid(s->nursery_pid, NULL, WNOHANG)) == 0; ms++)
-		poll(NULL, 0, 1);
-	return rc != 0;
-}
-
-/* It ends when its socket is closed, after its children, unless it is stopped. */
-static void end_nursery(struct sandbox *s)
-{
-	if (s->nursery < 0)
+	if (j->unwanted) {
+		job_free(j);
 		return;
-	close(s->nursery);
-	s->nursery = -1;
-	if (!reap_nursery(s)) {
-		kill(s->nursery_pid, SIGKILL); /* our child, not reaped: the number is its own */
-		reap_nursery(s);
 	}
+	for (size_t i = 0; i < j->n_fds; i++)
+		close(j->fds[i]);
+	j->n_fds = 0;
+	if (rc == -ETIMEDOUT || rc == -ECHILD || rc == -EAGAIN)
+		buf_fini(&j->reply);
+	j->rc = rc;
+	j->state = JOB_DONE;
+	j->done_ns = channel_now_ns();
+	s->stats.answered++;
+	list_add(&s->answers, j);
+}
+
+void job_again(struct sandbox *s, struct sandbox_job *j, int rc)
+{
+	if (j->retried || j->unwanted) {
+		job_end(s, j, rc);
+		return;
+	}
+	j->retried = true;
+	j->state = JOB_QUEUED;
+	list_add(&s->lane[j->lane].queue, j);
+}
+
+/* ---- the queue ---- */
+
+/* A worker that is idle, or one to be made where all others are slow. NULL: there is none now. */
+static struct worker *find_worker(struct lane *l, uint64_t now)
+{
+	struct worker *none = NULL;
+	bool slow = true;
+	for (unsigned i = 0; i < SANDBOX_WORKERS; i++) {
+		struct worker *w = &l->worker[i];
+		if (!w->job && w->child.fd >= 0)
+			return w;
+		if (!w->job && !none)
+			none = w;
+		slow &= !w->job || now >= w->begin_ns + SANDBOX_SLOW_MS * MS;
+	}
+	return slow ? none : NULL;
+}
+
+static unsigned count_running(const struct lane *l, uint32_t user)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < SANDBOX_WORKERS; i++)
+		n += l->worker[i].job && l->worker[i].job->user == user;
+	return n;
+}
+
+/* The first job of a user who has not too many workers. */
+static struct sandbox_job **next_job(struct lane *l)
+{
+	struct sandbox_job **at = &l->queue.first;
+	while (*at && count_running(l, (*at)->user) >= SANDBOX_WORKERS_USER)
+		at = &(*at)->next;
+	return *at ? at : NULL;
+}
+
+static void begin_jobs(struct sandbox *s, struct lane *l, uint64_t now)
+{
+	struct sandbox_job **at;
+	struct worker *w;
+	while ((at = next_job(l)) && (w = find_worker(l, now))) {
+		struct sandbox_job *j = *at;
+		list_take(&l->queue, at);
+		if (w->child.fd < 0 && worker_make(s, w))
+			job_end(s, j, -EAGAIN);
+		else
+			worker_begin(s, w, j);
+	}
+	for (unsigned i = 1; i < SANDBOX_WORKERS; i++) /* one is enough where none is slow */
+		if (!l->queue.n && !l->worker[i].job && l->worker[i].child.fd >= 0)
+			worker_retire(s, &l->worker[i]);
+}
+
+/* Answers that nobody takes give up their memory. */
+static void drop_old(struct sandbox *s, uint64_t now)
+{
+	for (struct sandbox_job *j = s->answers.first; j && now >= j->done_ns + SANDBOX_KEEP_MS * MS; j = j->next) {
+		if (j->reply.data)
+			j->rc = -EAGAIN;
+		buf_fini(&j->reply);
+	}
+}
+
+/* ---- for callers ---- */
+
+/* Has this user too many jobs in the queues? */
+static bool is_full(const struct sandbox *s, uint32_t user)
+{
+	size_t n = s->answers.n, own = 0;
 	for (unsigned i = 0; i < SANDBOX_LANES; i++)
-		sandbox_retire(s, i);
+		n += s->lane[i].queue.n;
+	if (n < SANDBOX_QUEUE_USER)
+		return false;
+	for (unsigned i = 0; i < SANDBOX_LANES; i++)
+		for (const struct sandbox_job *j = s->lane[i].queue.first; j; j = j->next)
+			own += j->user == user;
+	return n >= SANDBOX_QUEUE_MAX || own >= SANDBOX_QUEUE_USER;
 }
 
-static int restart_nursery(struct sandbox *s)
+int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sandbox_job **ret)
 {
-	int rc = nursery_start(&s->cfg, &s->nursery_pid, &s->nursery);
-	s->stats.restarted += !rc;
-	return rc;
-}
-
-/* A nursery that does not answer in time is replaced: it may be stopped. */
-static int ask_nursery(struct sandbox *s, enum nursery_order order, int fd, struct sandbox_child *ret)
-{
-	uint64_t until = channel_now_ns() + SPAWN_NS;
-	struct channel_head h = { .what = (int32_t)order };
-	size_t n_fds = 0;
-	int pidfd = -1, rc = s->nursery < 0 ? restart_nursery(s) : 0;
-	if (rc)
-		return rc;
-	rc = channel_send(s->nursery, &h, NULL, &fd, 1, until);
-	rc = rc ? rc : channel_recv_head(s->nursery, &h, &pidfd, 1, &n_fds, until);
-	if (rc || (!h.what && !n_fds)) {
-		end_nursery(s);
-		return -EAGAIN;
+	if (call->len > SANDBOX_REQUEST_MAX || call->n_fds > SANDBOX_FDS_MAX)
+		return -E2BIG;
+	if (is_full(s, call->user) ||
+	    (s->n_stuck && (workers_stuck(s, call->user) >= SANDBOX_STUCK_USER || s->n_stuck == SANDBOX_STUCK_MAX))) {
+		s->stats.full++;
+		return -EBUSY;
 	}
-	if (h.what)
-		return h.what;
-	*ret = (struct sandbox_child){ .fd = -1, .pidfd = pidfd, .pid = (pid_t)h.value };
+	struct sandbox_job *j = calloc(1, sizeof(*j) + call->len);
+	if (!j)
+		return -ENOMEM;
+	*j = (struct sandbox_job){ .lane = call->lane, .op = call->op, .deadline_ms = call->deadline_ms, .user = call->user,
+				   .len = call->len, .max_reply = call->max_reply, .reply = BUF_INIT };
+	if (call->len)
+		memcpy(j->bytes, call->bytes, call->len);
+	for (; j->n_fds < call->n_fds; j->n_fds++) {
+		j->fds[j->n_fds] = fcntl(call->fds[j->n_fds], F_DUPFD_CLOEXEC, 3);
+		if (j->fds[j->n_fds] < 0) {
+			int rc = -errno;
+			job_free(j);
+			return rc;
+		}
+	}
+	struct lane *l = &s->lane[j->lane];
+	list_add(&l->queue, j);
+	begin_jobs(s, l, channel_now_ns());
+	*ret = j;
 	return 0;
 }
 
-static int spawn(struct sandbox *s, enum nursery_order order, struct sandbox_child *ret)
+int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *reply, uint64_t *ret_cpu_ns)
 {
-	struct sandbox_child c = SANDBOX_NO_CHILD;
-	int pair[2];
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		return -errno;
-	int rc = ask_nursery(s, order, pair[1], &c);
-	if (rc == -EAGAIN && s->nursery < 0) /* once more, of a new one */
-		rc = ask_nursery(s, order, pair[1], &c);
-	close(pair[1]);
-	if (rc) {
-		close(pair[0]);
-		return rc;
-	}
-	c.fd = pair[0];
-	*ret = c;
-	return 0;
-}
-
-static int spawn_worker(struct sandbox *s, struct lane *l)
-{
-	int rc = spawn(s, NURSERY_WORKER, &l->worker);
-	s->stats.spawned += !rc;
+	struct sandbox_job *j = *io_job;
+	if (j->state != JOB_DONE)
+		return -EINPROGRESS;
+	int rc = j->rc;
+	*ret_cpu_ns = j->cpu_ns;
+	buf_fini(reply);
+	*reply = j->reply;
+	j->reply = (struct buf)BUF_INIT;
+	sandbox_cancel(s, io_job);
 	return rc;
 }
 
-int sandbox_spawn_reader(struct sandbox *s, struct sandbox_child *ret)
+void sandbox_cancel(struct sandbox *s, struct sandbox_job **io_job)
 {
-	return spawn(s, NURSERY_READER, ret);
+	struct sandbox_job *j = *io_job;
+	*io_job = NULL;
+	if (!j)
+		return;
+	if (j->state == JOB_RUNNING) {
+		j->unwanted = true;
+		return;
+	}
+	list_remove_job(j->state == JOB_DONE ? &s->answers : &s->lane[j->lane].queue, j);
+	job_free(j);
+}
+
+/* When something is due that no descriptor tells of; UINT64_MAX: nothing is under way. */
+static uint64_t due_ns(const struct sandbox *s)
+{
+	uint64_t due = spawner_due_ns(&s->spawner);
+	for (unsigned i = 0; i < SANDBOX_LANES; i++) {
+		const struct lane *l = &s->lane[i];
+		for (unsigned k = 0; k < SANDBOX_WORKERS; k++) {
+			const struct worker *w = &l->worker[k];
+			if (!w->job)
+				continue;
+			uint64_t late = w->begin_ns + w->job->deadline_ms * MS, slow = w->begin_ns + SANDBOX_SLOW_MS * MS;
+			if (l->queue.n && slow > channel_now_ns() && slow < late)
+				late = slow;
+			due = late < due ? late : due;
+		}
+	}
+	return due;
+}
+
+int sandbox_tick(struct sandbox *s)
+{
+	workers_find_ready(s);
+	uint64_t now = channel_now_ns();
+	bool look = s->nursery_ready || now >= spawner_due_ns(&s->spawner);
+	s->nursery_ready = false;
+	if (look && spawner_read(&s->spawner))
+		workers_lose(s);
+	for (unsigned i = 0; i < SANDBOX_LANES; i++) {
+		for (unsigned k = 0; k < SANDBOX_WORKERS; k++) {
+			struct worker *w = &s->lane[i].worker[k];
+			if (w->job && (w->ready || w->child.fd < 0 || now >= w->begin_ns + w->job->deadline_ms * MS))
+				worker_move_on(s, w, now);
+		}
+		begin_jobs(s, &s->lane[i], now);
+	}
+	drop_old(s, now);
+	uint64_t due = due_ns(s);
+	now = channel_now_ns();
+	return due == UINT64_MAX ? -1 : due <= now ? 0 : (int)((due - now + MS - 1) / MS);
+}
+
+int sandbox_fd(const struct sandbox *s)
+{
+	return s->epoll;
+}
+
+bool sandbox_wait(struct sandbox *s, uint64_t until_ns)
+{
+	uint64_t answered = s->stats.answered, now;
+	int ms;
+	while ((ms = sandbox_tick(s)) >= 0 && s->stats.answered == answered && (now = channel_now_ns()) < until_ns) {
+		struct pollfd p = { .fd = s->epoll, .events = POLLIN };
+		uint64_t left = (until_ns - now + MS - 1) / MS;
+		poll(&p, 1, left < (uint64_t)ms ? (int)left : ms);
+	}
+	return ms >= 0 || s->stats.answered != answered;
 }
 
 void sandbox_ready(struct sandbox *s, unsigned lane)
 {
-	if (s->lane[lane].worker.fd < 0)
-		spawn_worker(s, &s->lane[lane]); /* if not, the first request will tell */
+	struct worker *w = &s->lane[lane].worker[0];
+	if (!w->job && w->child.fd < 0)
+		worker_make(s, w); /* if it cannot be made, the first job will show it */
 }
 
-void sandbox_meanwhile(struct sandbox *s, int fd, bool (*ready)(void *ctx), void *ctx)
+void sandbox_retire(struct sandbox *s, unsigned lane)
 {
-	s->also = fd;
-	s->ready = ready;
-	s->ready_ctx = ctx;
+	for (unsigned i = 0; i < SANDBOX_WORKERS; i++)
+		if (!s->lane[lane].worker[i].job)
+			worker_retire(s, &s->lane[lane].worker[i]);
 }
 
-/* Until there is an answer, or it is too late for one. */
-static void do_meanwhile(const struct sandbox *s, int fd, uint64_t until)
+int sandbox_spawn_reader(struct sandbox *s, struct sandbox_child *ret)
 {
-	struct pollfd p[2] = { { .fd = fd, .events = POLLIN }, { .fd = s->also, .events = POLLIN } };
-	uint64_t now;
-	while (p[1].fd >= 0 && (now = channel_now_ns()) < until) {
-		int n = poll(p, 2, (int)((until - now + 999999) / 1000000));
-		if (p[0].revents || (n < 0 && errno != EINTR))
-			return;
-		if (n > 0 && (!(p[1].revents & POLLIN) || !s->ready(s->ready_ctx)))
-			p[1].fd = -1;
+	struct sandbox_child c = SANDBOX_NO_CHILD;
+	for (unsigned i = 0; i < 2; i++) { /* once more, of a new nursery */
+		int rc = workers_order(s, NURSERY_READER, &c);
+		rc = rc ? rc : spawner_wait(&s->spawner, &c);
+		if (!rc) {
+			*ret = c;
+			return 0;
+		}
+		if (rc != -EPIPE)
+			return rc;
+		workers_lose(s);
 	}
-}
-
-static int receive(int fd, const struct sandbox_call *call, uint64_t until, struct buf *reply, struct channel_head *h)
-{
-	size_t none;
-	int rc = channel_recv_head(fd, h, NULL, 0, &none, until);
-	if (rc)
-		return rc;
-	if (h->len > call->max_reply)
-		return -E2BIG;
-	if (h->what > 0)
-		return -EBADMSG;
-	rc = buf_reserve(reply, (size_t)h->len + 1);
-	rc = rc ? rc : channel_recv(fd, reply->data, h->len, until);
-	if (!rc)
-		reply->len = h->len;
-	return rc;
-}
-
-/* What the lane's worker has run for; 0: that is not to be told. */
-static uint64_t worker_cpu_ns(const struct lane *l)
-{
-	clockid_t clock;
-	struct timespec ts;
-	if (clock_getcpuclockid(l->worker.pid, &clock) || clock_gettime(clock, &ts))
-		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-/* Not now: nor soon after. */
-static int pause_calls(struct sandbox *s)
-{
-	s->pause_ns = s->pause_ns ? 2 * s->pause_ns : PAUSE_NS;
-	if (s->pause_ns > PAUSE_MAX_NS)
-		s->pause_ns = PAUSE_MAX_NS;
-	s->pause_until_ns = channel_now_ns() + s->pause_ns;
 	return -EAGAIN;
-}
-
-/* A worker, on the call's lane. */
-static int get_worker(struct sandbox *s, const struct sandbox_call *call)
-{
-	struct lane *l = &s->lane[call->lane];
-	if (l->worker.fd >= 0 && l->served >= s->cfg.serves)
-		sandbox_retire(s, call->lane);
-	if (l->worker.fd >= 0)
-		return 0;
-	return spawn_worker(s, l) ? pause_calls(s) : 0;
-}
-
-static int run_once(struct sandbox *s, const struct sandbox_call *call, struct buf *reply, bool *ret_fresh)
-{
-	struct lane *l = &s->lane[call->lane];
-	struct channel_head h = { .what = (int32_t)call->op, .len = (uint32_t)call->len };
-	reply->len = 0;
-	int rc = get_worker(s, call);
-	if (rc)
-		return rc;
-	uint64_t begin = channel_now_ns(), until = begin + call->deadline_ms * 1000000ull, ran = worker_cpu_ns(l);
-	*ret_fresh = !l->served;
-	s->stats.calls++;
-	l->served++;
-	rc = channel_send(l->worker.fd, &h, call->bytes, call->fds, call->n_fds, until);
-	if (!rc)
-		do_meanwhile(s, l->worker.fd, until);
-	rc = rc ? rc : receive(l->worker.fd, call, until, reply, &h);
-	if (!rc) {
-		uint64_t took = channel_now_ns() - begin;
-		s->stats.cpu_ns += h.value < took ? h.value : took; /* one thread */
-		s->pause_ns = 0;
-		return h.what;
-	}
-	reply->len = 0;
-	uint64_t has_run = worker_cpu_ns(l);
-	uint64_t spent = has_run > ran ? has_run - ran : 0;
-	s->stats.cpu_ns += spent;
-	if (rc == -EPIPE) {
-		s->stats.died++;
-		sandbox_retire(s, call->lane);
-		return -ECHILD;
-	}
-	bool stalled = rc == -ETIMEDOUT && spent < call->deadline_ms * 500000ull;
-	s->stats.late += rc == -ETIMEDOUT;
-	s->stats.stalled += stalled;
-	kill_worker(s, call->lane);
-	return stalled ? pause_calls(s) : rc;
-}
-
-int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *reply)
-{
-	bool fresh = true;
-	reply->len = 0;
-	if (call->len > SANDBOX_REQUEST_MAX)
-		return -E2BIG;
-	if (channel_now_ns() < s->pause_until_ns)
-		return -EBUSY;
-	int rc = run_once(s, call, reply, &fresh);
-	if (rc == -ECHILD && !fresh) /* perhaps for what it had kept of earlier requests: a new one has nothing */
-		rc = run_once(s, call, reply, &fresh);
-	return rc;
 }
 
 void sandbox_add_cpu(struct sandbox *s, uint64_t ns)
@@ -302,12 +343,32 @@ void sandbox_stats(const struct sandbox *s, struct sandbox_stats *ret)
 	*ret = s->stats;
 }
 
+static void list_free(struct job_list *l)
+{
+	for (struct sandbox_job *j = l->first, *next; j; j = next) {
+		next = j->next;
+		job_free(j);
+	}
+}
+
 void sandbox_free(struct sandbox *s)
 {
 	if (!s)
 		return;
-	for (unsigned i = 0; i < SANDBOX_LANES; i++)
-		kill_worker(s, i);
-	end_nursery(s);
+	for (unsigned i = 0; i < SANDBOX_LANES; i++) {
+		for (unsigned k = 0; k < SANDBOX_WORKERS; k++) {
+			struct worker *w = &s->lane[i].worker[k];
+			sandbox_child_kill(&w->child);
+			worker_retire(s, w);
+			if (w->job)
+				job_free(w->job);
+		}
+		list_free(&s->lane[i].queue);
+	}
+	list_free(&s->answers);
+	for (size_t i = 0; i < s->n_stuck; i++)
+		sandbox_child_release(&s->stuck[i].child);
+	spawner_free(&s->spawner);
+	close(s->epoll);
 	free(s);
 }

@@ -3,15 +3,24 @@
  * Foreign bytes are parsed where they can do no harm: in a child without privileges that may read the descriptors it is given,
  * allocate within a limit, answer, and nothing else.
  *
- *   recorder -- WORKER, READER --> nursery -- fork --> worker     one worker per lane
- *      +------------- request, descriptors, answer ------+
+ *   recorder -- WORKER, READER --> nursery -- fork --> worker     some workers per lane
+ *      +------- job, descriptors, answer ----------------+
  *
  * The nursery is this program, executed anew (nursery.h): it and its workers hold nothing of ours. A worker is confined
- * (confine.h) before its first request. It serves one request after the other and is replaced after some: what one file may
+ * (confine.h) before its first job. It serves one job after the other and is replaced after some: what one file may
  * have done to it ends there. One that misses its deadline or dies costs its caller this one answer.
  *
- * Nothing here waits for a child to end: it is killed and left to itself, since it may be in a read that no signal ends. A
- * nursery that is killed, or does not answer within 2 s, is replaced.
+ * Nobody waits for a worker: a job is queued, sandbox_tick moves all jobs on, and sandbox_take fetches an answer.
+ *
+ *   sandbox_submit -> queued -> running -> done -> sandbox_take
+ *                       ^          |
+ *                       +- worker died, once: it may have been for what it kept of earlier jobs
+ *
+ * 1. A lane has one worker as long as that one answers within SANDBOX_SLOW_MS. While all of its workers take longer, another
+ *    one serves the queue, up to SANDBOX_WORKERS. One user has at most SANDBOX_WORKERS_USER of them.
+ * 2. A late worker is killed and left to itself, since it may be in a read that no signal ends. Of a user who has
+ *    SANDBOX_STUCK_USER such workers no job is taken until one of them has ended; in all there are SANDBOX_STUCK_MAX.
+ * 3. The queue, and what one user has in it, is bounded. Answers that nobody takes are dropped after SANDBOX_KEEP_MS.
  *
  * Not thread-safe. The nursery dies with the thread that made it.
  */
@@ -30,6 +39,14 @@
 #define SANDBOX_LANES 2u
 #define SANDBOX_REQUEST_MAX (1u << 20)
 #define SANDBOX_REPLY_MAX (96u << 20)
+#define SANDBOX_WORKERS 4u /* of a lane */
+#define SANDBOX_WORKERS_USER 2u
+#define SANDBOX_SLOW_MS 50u
+#define SANDBOX_QUEUE_MAX 1024u
+#define SANDBOX_QUEUE_USER 512u
+#define SANDBOX_KEEP_MS 10000u
+#define SANDBOX_STUCK_USER 4u
+#define SANDBOX_STUCK_MAX 32u
 
 /*
  * What a worker does with one request: fill out and return 0, or return -errno (out then may hold a text). The descriptors are
@@ -53,6 +70,8 @@ struct sandbox_config {
 
 struct sandbox_stats {
 	uint64_t calls, spawned;
+	uint64_t answered; /* jobs that are done, whatever came of them */
+	uint64_t full; /* jobs that were not taken: the queue was full, or their user's workers do not end */
 	uint64_t late; /* workers that missed a deadline, and were killed */
 	uint64_t stalled; /* of these, those that had not been given the time: the machine was busy, or their file was slow */
 	uint64_t restarted; /* nurseries that had been killed, or did not answer */
@@ -66,32 +85,43 @@ struct sandbox;
 int sandbox_new(struct sandbox **ret, const struct sandbox_config *cfg, struct err *err);
 void sandbox_free(struct sandbox *s);
 
-/*
- * Run ops[op] on the lane's worker. Descriptors are borrowed. The op's own result, with what it wrote in reply (initialized,
- * emptied first); -ETIMEDOUT after deadline_ms; -ECHILD when the worker died; -E2BIG for an answer of more than max_reply.
- *
- * -EAGAIN: nothing was learnt about what it was to read: it missed the deadline without having run for half of it, or no worker could
- * be made. For a while after that, longer each time, every call is -EBUSY at once: the caller has other work to do.
- */
+/* What to run: ops[op] on a worker of the lane, for a user. Bytes and descriptors are copied. */
 struct sandbox_call {
 	unsigned lane, op;
+	uint32_t user;
 	const void *bytes;
 	size_t len;
 	const int *fds;
 	size_t n_fds;
-	unsigned deadline_ms;
+	unsigned deadline_ms; /* from when it begins to run */
 	size_t max_reply;
 };
-int sandbox_run(struct sandbox *s, const struct sandbox_call *call, struct buf *reply);
+
+/* A job belongs to the caller, until sandbox_take or sandbox_cancel, which must come before sandbox_free. */
+struct sandbox_job;
+
+/* 0; -E2BIG; -EBUSY: there is no room now; -errno. */
+int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sandbox_job **ret);
 
 /*
- * While an answer is waited for: when fd can be read, ready(ctx) is called, until it returns false. It must not ask the sandbox for
- * anything. fd -1: nothing is done meanwhile.
+ * -EINPROGRESS: it is not done. Else the job is freed, and *io_job is NULL. The op's own result, with what it wrote in reply
+ * (initialized by the caller); -ETIMEDOUT after deadline_ms; -ECHILD when the worker died; -E2BIG for an answer of more than
+ * max_reply. -EAGAIN: nothing was learnt about what it was to read: it missed the deadline without having run for half of
+ * it, or no worker could be made. *ret_cpu_ns: CPU time that the worker spent.
  */
-void sandbox_meanwhile(struct sandbox *s, int fd, bool (*ready)(void *ctx), void *ctx);
+int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *reply, uint64_t *ret_cpu_ns);
 
-/* Have the worker of a lane made now, so that its first request need not wait for that. */
-void sandbox_ready(struct sandbox *s, unsigned lane);
+/* NULL is fine. *io_job is NULL then. */
+void sandbox_cancel(struct sandbox *s, struct sandbox_job **io_job);
+
+/* Move all jobs on, as far as that needs no waiting. In how many ms it is to be called again, -1: nothing is under way. */
+int sandbox_tick(struct sandbox *s);
+
+/* Readable when sandbox_tick has something to do. */
+int sandbox_fd(const struct sandbox *s);
+
+/* Tick until a job is done, or it is until_ns (CLOCK_MONOTONIC): for tests and tools. False: no job is under way. */
+bool sandbox_wait(struct sandbox *s, uint64_t until_ns);
 
 /* A child of the nursery: our end of its socket, and what it is signalled by. */
 struct sandbox_child {
@@ -100,17 +130,20 @@ struct sandbox_child {
 };
 #define SANDBOX_NO_CHILD ((struct sandbox_child){ .fd = -1, .pidfd = -1 })
 
-/* Have cfg.reader run in a child that keeps our user and our capabilities. 0 or -errno. */
+/* Have cfg.reader run in a child that keeps our user and our capabilities; waits for the nursery. 0 or -errno. */
 int sandbox_spawn_reader(struct sandbox *s, struct sandbox_child *ret);
 /* Kill it; it is not waited for. */
 void sandbox_child_kill(const struct sandbox_child *c);
 /* Close both descriptors. One that listens then ends. */
 void sandbox_child_release(struct sandbox_child *c);
 
-/* The worker of a lane goes; the next request gets a new one. */
+/* Have a worker of the lane made now, so that its first job need not wait for that. */
+void sandbox_ready(struct sandbox *s, unsigned lane);
+
+/* Idle workers of a lane go; the next job gets a new one. */
 void sandbox_retire(struct sandbox *s, unsigned lane);
 
-/* CPU time of a reader, to be told with that of workers. */
+/* Count CPU time of a reader with that of workers. */
 void sandbox_add_cpu(struct sandbox *s, uint64_t ns);
 
 void sandbox_stats(const struct sandbox *s, struct sandbox_stats *ret);

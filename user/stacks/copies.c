@@ -4,14 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define TICK_NS 20000000ull
-#define TAKE_NS 200000000ull /* to compile rules for the remaining copies of a half */
 
 struct copy {
 	struct copy *next;
 	struct row row;
 	uint32_t half;
+	bool taken;
 	enum counter end; /* set after unwinding */
 	uint64_t *frames; /* [n_kernel + n_user], set after unwinding */
 	struct wire_copy *w; /* with its stack; NULL after unwinding */
@@ -21,6 +22,8 @@ struct copies {
 	struct unwinding *unwinding;
 	struct copy *first, **last;
 	size_t waiting, bytes;
+	uint64_t news_ns;
+	bool again; /* something has changed since the last try */
 };
 
 int copies_new(struct copies **ret, struct unwinding *u)
@@ -86,8 +89,8 @@ static size_t copy_bytes(const struct wire_copy *w)
 	return sizeof(*w) + w->n_stack + w->n_other;
 }
 
-/* False: no time to compile its rules. With `now`, use the rules that exist. */
-static bool unwind_copy(struct copies *c, struct copy *p, uint64_t until_ns, bool now)
+/* False: its rules are not compiled yet. With `now`, use the rules that exist. */
+static bool unwind_copy(struct copies *c, struct copy *p, bool now)
 {
 	uint64_t user[USER_FRAMES_MAX];
 	struct wire_copy *w = p->w;
@@ -97,8 +100,7 @@ static bool unwind_copy(struct copies *c, struct copy *p, uint64_t until_ns, boo
 	struct unwind_memory memory = { read_copy, &m };
 	unsigned n = 0;
 	const struct proc_id id = { p->row.start_ns, p->row.tgid, p->row.exec_id };
-	if (unwinding_walk(c->unwinding, &id, p->row.last_ns, &w->regs, &memory, until_ns, now, user, &n,
-			   &p->end))
+	if (unwinding_walk(c->unwinding, &id, p->row.last_ns, &w->regs, &memory, now, user, &n, &p->end))
 		return false;
 	if (p->end == COUNTER_unwind_fault && m.beyond && m.n == COPY_STACK_MAX)
 		p->end = COUNTER_truncated;
@@ -138,6 +140,7 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	*c->last = p;
 	c->last = &p->next;
 	c->waiting++;
+	c->again = true;
 	c->bytes += copy_bytes(w);
 	return 0;
 }
@@ -147,15 +150,42 @@ bool copies_have_room(const struct copies *c)
 	return c->bytes < COPIES_BYTES_MAX;
 }
 
+void copies_go_on(struct copies *c)
+{
+	c->again = true;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static bool is_of(const struct copy *p, const struct proc_id *id)
+{
+	return p->row.tgid == id->tgid && p->row.exec_id == id->exec_id && p->row.start_ns == id->start_ns;
+}
+
 int copies_tick(struct copies *c, uint64_t news_ns)
 {
-	uint64_t until = unwinding_cpu_ns(c->unwinding) + TICK_NS;
+	uint64_t until = now_ns() + TICK_NS;
+	struct proc_id blocked = { 0 };
 	for (struct copy *p = c->first; p && !copies_have_room(c); p = p->next)
 		if (p->w)
-			unwind_copy(c, p, until, true);
-	for (struct copy *p = c->first; p && c->waiting; p = p->next)
-		if (p->w && p->row.last_ns < news_ns && !unwind_copy(c, p, until, false))
+			unwind_copy(c, p, true);
+	if (!c->waiting || (!c->again && news_ns == c->news_ns))
+		return -1;
+	for (struct copy *p = c->first; p && c->waiting; p = p->next) {
+		if (!p->w || p->row.last_ns >= news_ns || is_of(p, &blocked))
+			continue;
+		if (!unwind_copy(c, p, false))
+			blocked = (struct proc_id){ p->row.start_ns, p->row.tgid, p->row.exec_id };
+		if (now_ns() >= until)
 			return 0;
+	}
+	c->again = false;
+	c->news_ns = news_ns;
 	return -1;
 }
 
@@ -163,31 +193,36 @@ uint64_t copies_newest(const struct copies *c, uint32_t key)
 {
 	uint64_t newest = 0;
 	for (const struct copy *p = c->first; p && c->waiting; p = p->next)
-		if (p->w && p->half == key && p->row.last_ns > newest)
+		if (p->w && !p->taken && p->half == key && p->row.last_ns > newest)
 			newest = p->row.last_ns;
 	return newest;
 }
 
-void copies_take(struct copies *c, uint32_t key,
-		 bool (*row)(void *ctx, const struct row *row, const uint64_t *frames, enum counter end), void *ctx)
+void copies_take(struct copies *c, uint32_t key)
 {
-	uint64_t until = unwinding_cpu_ns(c->unwinding) + TAKE_NS;
+	for (struct copy *p = c->first; p; p = p->next)
+		p->taken |= p->half == key;
+}
+
+bool copies_hand_out(struct copies *c, bool now,
+		     void (*row)(void *ctx, uint32_t half, const struct row *row, const uint64_t *frames, enum counter end), void *ctx)
+{
+	struct proc_id blocked = { 0 };
+	bool left = false;
 	for (struct copy **at = &c->first; *at;) {
 		struct copy *p = *at;
-		if (p->half != key) {
-			at = &p->next;
-			continue;
-		}
-		if (p->w)
-			unwind_copy(c, p, until, true);
-		if (!row(ctx, &p->row, p->frames, p->end)) {
+		if (p->taken && p->w && (now || !is_of(p, &blocked)) && !unwind_copy(c, p, now))
+			blocked = (struct proc_id){ p->row.start_ns, p->row.tgid, p->row.exec_id };
+		if (!p->taken || p->w) {
+			left |= p->taken;
 			at = &p->next;
 			continue;
 		}
 		*at = p->next;
+		if (!*at)
+			c->last = at;
+		row(ctx, p->half, &p->row, p->frames, p->end);
 		copy_free(p);
 	}
-	c->last = &c->first;
-	while (*c->last)
-		c->last = &(*c->last)->next;
+	return left;
 }

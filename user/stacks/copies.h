@@ -2,12 +2,13 @@
 /*
  * Samples with a copy of their stack: their process or mapping was too new to have unwind rules in BPF (bpf/copy.bpf.h).
  * Keep each copy until its rules are compiled, unwind it with the walk of the BPF program, and store it with the rows of the
- * half in which it began. So each sample counts once, and in the same window as `fired`.
+ * window in which it began. So each sample counts once, and in the same window as `fired`.
  *
- *   copies_add -> queue -> unwind (copies_tick, after the side-band was read up to its time) -> copies_take
+ *   copies_add -> queue -> unwind (copies_tick, after the side-band was read up to its time)
+ *                   |        |
+ *                   +--------+-> taken with its half (copies_take) -> handed out, when it is unwound
  *
- * The queue is bounded: beyond COPIES_BYTES_MAX, and when its half is taken, a sample is unwound with the rules that exist.
- * copies_add never blocks.
+ * The queue is bounded: beyond COPIES_BYTES_MAX, and when its window ends, a sample is unwound with the rules that exist.
  * Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_COPIES_H
@@ -32,15 +33,20 @@ bool copies_have_room(const struct copies *c);
  */
 int copies_tick(struct copies *c, uint64_t news_ns);
 
+/* Compilers have answered: copies_tick may find rules that were missing. */
+void copies_go_on(struct copies *c);
+
 /* Return the time of the latest sample of half `key` that is not unwound, 0 for none. */
 uint64_t copies_newest(const struct copies *c, uint32_t key);
 
+/* Take the samples of half `key`: copies_hand_out passes them on from now on. */
+void copies_take(struct copies *c, uint32_t key);
+
 /*
- * Pass the samples of half `key` to row, each with its frames (row->stack is 0) and the counter for the end of its user stack.
- * Unwind the remaining ones first, with at most some 200 ms of compiling. Samples for which row returns false stay for the
- * next call.
+ * Pass the samples that were taken and unwound to row, each with its frames (row->stack is 0) and the counter for the end of its
+ * user stack; half is the key. With `now`, unwind the others first, with the rules that exist. Return true if some are left.
  */
-void copies_take(struct copies *c, uint32_t key,
-		 bool (*row)(void *ctx, const struct row *row, const uint64_t *frames, enum counter end), void *ctx);
+bool copies_hand_out(struct copies *c, bool now,
+		     void (*row)(void *ctx, uint32_t half, const struct row *row, const uint64_t *frames, enum counter end), void *ctx);
 
 #endif

@@ -13,6 +13,7 @@
 #define SPEND_PART 4           /* of the time between two drains: the tables go on filling */
 #define WANTED_MAX 65536
 #define BATCH_MAX 256 /* places in one request */
+#define BATCHES_MAX 4 /* requests at a time, each for another file */
 
 /* A place that is not known yet. */
 struct wanted {
@@ -20,8 +21,17 @@ struct wanted {
 	uint64_t vaddr, offset;
 };
 
+/* Places of one file that were asked for. */
+struct batch {
+	struct module *module; /* held; NULL: the batch is free */
+	size_t n;
+	uint64_t begin_ns;
+	uint64_t vaddr[BATCH_MAX], offset[BATCH_MAX];
+};
+
 struct inlined {
 	struct frames *frames;
+	struct batch batch[BATCHES_MAX];
 	struct places *places;
 	uint64_t spent_ns; /* since the drain began, */
 	uint64_t most_ns;  /* of so much */
@@ -64,6 +74,9 @@ void inlined_free(struct inlined *x)
 	if (!x)
 		return;
 	forget_wanted(x, 0);
+	for (size_t i = 0; i < BATCHES_MAX; i++)
+		if (x->batch[i].module)
+			module_put(x->batch[i].module);
 	places_free(x->places);
 	free(x->wanted);
 	free(x);
@@ -109,9 +122,9 @@ static int add_frame(struct inlined *x, const struct module *m, const char *symb
 _Static_assert(PLACE_FRAMES_MAX >= LINE_FRAMES_MAX, "all frames of a place fit");
 
 /* What DWARF said about a place becomes known. Each frame has the line that was running, or that called the next frame. */
-static int take_place(struct inlined *x, const struct wanted *w, const struct line_frame *frames, size_t n)
+static int take_place(struct inlined *x, const struct batch *b, size_t i, const struct line_frame *frames, size_t n)
 {
-	const struct user_frame u = { .module = w->module, .vaddr = w->vaddr, .offset = w->offset, .has_vaddr = true };
+	const struct user_frame u = { .module = b->module, .vaddr = b->vaddr[i], .offset = b->offset[i], .has_vaddr = true };
 	uint32_t out[PLACE_FRAMES_MAX];
 	size_t n_out = 0;
 	struct symbol sym;
@@ -120,45 +133,62 @@ static int take_place(struct inlined *x, const struct wanted *w, const struct li
 	const char *symbol = has_symbol ? sym.name : NULL;
 	bool nothing = n == 1 && !frames->function_len && !symbol;
 	for (size_t k = 0; !nothing && k < n && k < PLACE_FRAMES_MAX && !rc; k++)
-		rc = add_frame(x, w->module, symbol, &frames[k], k + 1 < n, &out[n_out++]);
+		rc = add_frame(x, b->module, symbol, &frames[k], k + 1 < n, &out[n_out++]);
 	if (!rc && !n_out) /* that, too, is known from now on */
 		rc = frame_plain(x->frames, &u, has_symbol ? &sym : NULL, &out[n_out++]);
-	return rc ? rc : places_add(x->places, w->module->identity, w->vaddr, out, n_out);
+	return rc ? rc : places_add(x->places, b->module->identity, u.vaddr, out, n_out);
 }
 
-struct lines_request {
+struct taking {
 	struct inlined *x;
-	const struct wanted *v;
+	const struct batch *batch;
 	int rc;
 };
 
 static void take_lines(void *ctx, size_t i, const struct line_frame *frames, size_t n)
 {
-	struct lines_request *a = ctx;
-	if (!a->rc)
-		a->rc = take_place(a->x, &a->v[i], frames, n);
+	struct taking *t = ctx;
+	if (!t->rc)
+		t->rc = take_place(t->x, t->batch, i, frames, n);
 }
 
-/* Ask for the places v[n] in one file. -EAGAIN: not now. */
-static int ask(struct inlined *x, const struct wanted *v, size_t n)
+/* Ask for the places of a batch, or look whether they are answered. False: they are not. */
+static bool batch_ask(struct inlined *x, struct batch *b)
 {
-	uint64_t vaddrs[BATCH_MAX], begin = now_ns();
-	struct binary *b = v->module->binary;
-	struct lines_request a = { .x = x, .v = v };
+	struct binary *bin = b->module->binary;
+	struct taking t = { .x = x, .batch = b };
 	struct symbol sym;
-	if (is_over(x) || binary_find(b, v->vaddr, &sym) == -EAGAIN)
-		return -EAGAIN;
-	for (size_t i = 0; i < n; i++)
-		vaddrs[i] = v[i].vaddr;
-	int rc = binary_lines(b, vaddrs, n, take_lines, &a);
-	x->spent_ns += now_ns() - begin;
-	return rc ? rc : a.rc;
+	if (!bin || !binary_has_lines(bin))
+		return true;
+	if (binary_find(bin, b->vaddr[0], &sym) == -EAGAIN && binary_is_late(bin))
+		return false; /* names come first */
+	return binary_lines(bin, b->vaddr, b->n, take_lines, &t) != -EINPROGRESS;
+}
+
+static void batch_end(struct inlined *x, struct batch *b)
+{
+	x->spent_ns += now_ns() - b->begin_ns;
+	module_put(b->module);
+	b->module = NULL;
 }
 
 /* ---- what is wanted ---- */
 
+static bool is_asked(const struct inlined *x, const struct wanted *w)
+{
+	for (size_t i = 0; i < BATCHES_MAX; i++) {
+		const struct batch *b = &x->batch[i];
+		for (size_t k = 0; b->module == w->module && k < b->n; k++)
+			if (b->vaddr[k] == w->vaddr)
+				return true;
+	}
+	return false;
+}
+
 static bool want(struct inlined *x, const struct wanted *w)
 {
+	if (is_asked(x, w))
+		return true;
 	if (x->n_wanted == WANTED_MAX || is_over(x) || ARRAY_RESERVE(x->wanted, x->cap_wanted, x->n_wanted + 1))
 		return false;
 	x->wanted[x->n_wanted++] = *w;
@@ -175,26 +205,76 @@ static int by_place(const void *pa, const void *pb)
 	return a->vaddr < b->vaddr ? -1 : a->vaddr > b->vaddr;
 }
 
-/* From the end of the list: many places in one file, each once. */
-bool inlined_ask(struct inlined *x)
+/* The batch of this module, or a free one; NULL: all are in use. */
+static struct batch *batch_find(struct inlined *x, const struct module *m)
 {
-	struct wanted v[BATCH_MAX];
-	size_t n = 0, i = x->n_wanted;
-	if (!i)
-		return false;
+	struct batch *found = NULL;
+	for (size_t i = 0; i < BATCHES_MAX; i++) {
+		if (x->batch[i].module == m)
+			return &x->batch[i];
+		if (!x->batch[i].module)
+			found = &x->batch[i];
+	}
+	return found;
+}
+
+/*
+ * The places of one file, those in v[n], become a batch, each once. Those that find no room stay wanted: return how many, they are
+ * moved to v.
+ */
+static size_t make_batch(struct inlined *x, struct wanted *v, size_t n)
+{
+	struct batch *b = batch_find(x, v->module);
+	size_t left = 0;
+	if (!b || b->module)
+		return n;
+	*b = (struct batch){ .module = v->module, .begin_ns = now_ns() };
+	module_hold(b->module);
+	for (size_t i = 0; i < n; i++) {
+		if (b->n && b->vaddr[b->n - 1] == v[i].vaddr) {
+			module_put(v[i].module);
+		} else if (b->n == BATCH_MAX) {
+			v[left++] = v[i];
+		} else {
+			b->vaddr[b->n] = v[i].vaddr;
+			b->offset[b->n++] = v[i].offset;
+			module_put(v[i].module);
+		}
+	}
+	return left;
+}
+
+static void make_batches(struct inlined *x)
+{
+	size_t left = 0;
 	if (!x->sorted)
 		qsort(x->wanted, x->n_wanted, sizeof(*x->wanted), by_place);
 	x->sorted = true;
-	for (; i && n < BATCH_MAX && x->wanted[i - 1].module == x->wanted[x->n_wanted - 1].module; i--)
-		if (!n || v[n - 1].vaddr != x->wanted[i - 1].vaddr)
-			v[n++] = x->wanted[i - 1];
-	if (binary_has_lines(v->module->binary))
-		ask(x, v, n); /* what is not known then is asked for by itself, or goes without */
-	forget_wanted(x, is_over(x) ? 0 : i);
-	return x->n_wanted;
+	for (size_t i = 0, end; i < x->n_wanted; i = end) {
+		for (end = i; end < x->n_wanted && x->wanted[end].module == x->wanted[i].module;)
+			end++;
+		size_t stay = make_batch(x, &x->wanted[i], end - i);
+		memmove(&x->wanted[left], &x->wanted[i], stay * sizeof(*x->wanted));
+		left += stay;
+	}
+	x->n_wanted = left;
 }
 
-int inlined_frames(struct inlined *x, const struct user_frame *u, bool put_off, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n)
+void inlined_ask(struct inlined *x)
+{
+	for (size_t i = 0; i < BATCHES_MAX; i++)
+		if (x->batch[i].module && batch_ask(x, &x->batch[i]))
+			batch_end(x, &x->batch[i]);
+	if (is_over(x))
+		forget_wanted(x, 0);
+	if (x->n_wanted)
+		make_batches(x);
+	for (size_t i = 0; i < BATCHES_MAX; i++)
+		if (x->batch[i].module && batch_ask(x, &x->batch[i]))
+			batch_end(x, &x->batch[i]);
+}
+
+int inlined_frames(struct inlined *x, const struct user_frame *u, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n)
 {
 	const struct wanted w = { u->module, u->vaddr, u->offset };
 	const uint32_t *known;
@@ -203,14 +283,9 @@ int inlined_frames(struct inlined *x, const struct user_frame *u, bool put_off, 
 	size_t n = places_find(x->places, w.module->identity, w.vaddr, &known);
 	if (!n) {
 		int rc = modules_reopen(x->frames->modules, u->module, u->im, u->map);
-		if (!rc && put_off && want(x, &w))
-			return -EINPROGRESS;
-		rc = rc ? rc : ask(x, &w, 1);
-		if (rc)
-			return rc;
-		n = places_find(x->places, w.module->identity, w.vaddr, &known);
+		return rc ? rc : want(x, &w) ? -EINPROGRESS : -EAGAIN;
 	}
 	memcpy(out, known, n * sizeof(*out));
 	*ret_n = n;
-	return n ? 0 : -ENOENT;
+	return 0;
 }

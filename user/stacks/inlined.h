@@ -4,9 +4,9 @@
  * collected, and asked for many at once.
  *
  *   inlined_frames -> known: frames
- *                  -> wanted (-EINPROGRESS) -> inlined_ask: one request for up to 256 of one file -> known
+ *                  -> wanted (-EINPROGRESS) -> inlined_ask: a batch of up to 256 of one file -> answered -> known
  *
- * A drain spends at most a quarter of its interval, and 1 s, on requests. Not thread-safe.
+ * A drain spends at most a quarter of its interval, and 1 s, on batches. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_INLINED_H
 #define ASCRIBE_STACKS_INLINED_H
@@ -27,12 +27,12 @@ void inlined_clear(struct inlined *x);
 void inlined_begin(struct inlined *x, unsigned drain_ms);
 
 /*
- * The frames at a place, innermost first. -EINPROGRESS, only with put_off: it is wanted now. -ENOENT: its file has no DWARF. Other
- * errors: there is no time for it, or it cannot be read. Then the symbol alone names it.
+ * The frames at a place, innermost first. -EINPROGRESS: it is wanted now. -ENOENT: its file has no DWARF. Other errors: there is
+ * no time for it, or it cannot be read. Then the symbol alone names it.
  */
-int inlined_frames(struct inlined *x, const struct user_frame *u, bool put_off, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n);
+int inlined_frames(struct inlined *x, const struct user_frame *u, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n);
 
-/* Ask for some of the places that are wanted; that takes a while. False: none is left. */
-bool inlined_ask(struct inlined *x);
+/* Ask for places that are wanted, and take the answers that have come. */
+void inlined_ask(struct inlined *x);
 
 #endif

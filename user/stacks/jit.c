@@ -24,6 +24,8 @@ struct source {
 	uint64_t size; /* of the file at the last read */
 	uint64_t mtime;
 	bool refused;  /* wrong owner, too large or malformed; do not read it again until it changes */
+	struct symbols_job job; /* while the file is being read, with the size and time it had then */
+	uint64_t job_size, job_mtime;
 };
 
 struct process {
@@ -108,11 +110,18 @@ static void link_use(struct jits *j, struct process *p)
 	j->newest = p;
 }
 
+static struct source *source_of(struct process *p, enum jit_format f)
+{
+	return f == JIT_DUMP ? &p->dump : &p->map;
+}
+
 static void drop_table(struct jits *j, struct process *p, enum jit_format f)
 {
 	j->bytes -= jit_memory(&p->table[f]);
 	jit_fini(&p->table[f]);
-	*(f == JIT_DUMP ? &p->dump : &p->map) = (struct source){ 0 };
+	struct source *s = source_of(p, f);
+	symbolizer_cancel(j->symbolizer, &s->job);
+	*s = (struct source){ 0 };
 }
 
 static void process_free(struct jits *j, struct process *p)
@@ -213,19 +222,20 @@ static void keep_within(struct jits *j, const struct process *p)
 	}
 }
 
-/* Read the file if it changed since the last read. */
-static void read_source(struct jits *j, struct process *p, const struct proc_opened *o, enum jit_format format)
+/* Have the file read (fd -1: that was begun), or take the answer. */
+static void read_source(struct jits *j, struct process *p, int fd, enum jit_format format)
 {
-	struct source *s = format == JIT_DUMP ? &p->dump : &p->map;
+	struct source *s = source_of(p, format);
 	struct jit_table t;
-	if (s->size == o->size && s->mtime == o->mtime_ns)
-		return;
 	bool was_refused = s->refused;
-	int rc = jit_read(&t, j->symbolizer, o->fd, format);
+	uint64_t size = s->job_size, mtime = s->job_mtime;
+	int rc = jit_read(&t, j->symbolizer, &s->job, fd, format);
 	if (symbols_is_late(rc))
-		return; /* not now; try again later */
+		return; /* not yet; try again later */
 	drop_table(j, p, format);
-	*s = (struct source){ o->size, o->mtime_ns, rc != 0 };
+	s->size = size;
+	s->mtime = mtime;
+	s->refused = rc != 0;
 	if (rc) {
 		j->stats.refused += !was_refused;
 		return;
@@ -237,6 +247,29 @@ static void read_source(struct jits *j, struct process *p, const struct proc_ope
 	keep_within(j, p);
 }
 
+/* Read the file unless that was done, or begun, with what it holds now. */
+static void look_at_source(struct jits *j, struct process *p, const struct proc_opened *o, enum jit_format format)
+{
+	struct source *s = source_of(p, format);
+	if (s->job.job || (s->size == o->size && s->mtime == o->mtime_ns))
+		return;
+	s->job_size = o->size;
+	s->job_mtime = o->mtime_ns;
+	read_source(j, p, o->fd, format);
+}
+
+static bool is_reading(const struct process *p)
+{
+	return p->map.job.job || p->dump.job.job;
+}
+
+static void take_answers(struct jits *j, struct process *p)
+{
+	for (enum jit_format f = 0; f < 2; f++)
+		if (source_of(p, f)->job.job)
+			read_source(j, p, -1, f);
+}
+
 static bool read_map(struct jits *j, struct process *p, uint32_t number)
 {
 	char path[64];
@@ -244,7 +277,7 @@ static bool read_map(struct jits *j, struct process *p, uint32_t number)
 	struct proc_opened o;
 	int rc = proc_root_tmp_file(&p->root, path, &o);
 	if (!rc) {
-		read_source(j, p, &o, JIT_PERF_MAP);
+		look_at_source(j, p, &o, JIT_PERF_MAP);
 		close(o.fd);
 		return true;
 	}
@@ -272,7 +305,7 @@ static void read_dump(struct jits *j, struct process *p, const struct proc_image
 		struct proc_opened o;
 		if (proc_root_file(&p->root, im->maps[i].file->path, &o))
 			continue;
-		read_source(j, p, &o, JIT_DUMP);
+		look_at_source(j, p, &o, JIT_DUMP);
 		close(o.fd);
 		return;
 	}
@@ -344,13 +377,15 @@ int jits_frame(struct jits *j, const struct proc_image *im, uint64_t addr, uint3
 {
 	struct process *p = process_of(j, im);
 	struct jit_table *t;
+	if (p && is_reading(p))
+		take_answers(j, p);
 	struct jit_entry *e = p ? find(p, addr, &t) : NULL;
-	if (p && !e) {
+	if (p && !e && !is_reading(p)) {
 		look_again(j, p, im);
 		e = find(p, addr, &t);
 	}
 	if (!e)
-		return -ENOENT;
+		return p && is_reading(p) ? -EINPROGRESS : -ENOENT;
 	if (kept_get(e->tag, j->life, ret_frame))
 		return 0;
 	int rc = add_frame(j, p, t->names + e->name, ret_frame);

@@ -43,7 +43,7 @@ void jits_note(struct jits *j, const struct proc_image *im);
 /* Begin a drain: JVMs may be asked again, within the time of one drain. */
 void jits_begin(struct jits *j);
 
-/* Return the store's frame of an address in such a mapping. -ENOENT: no map names it. */
+/* Return the store's frame of an address in such a mapping. -ENOENT: no map names it. -EINPROGRESS: a map is being read. */
 int jits_frame(struct jits *j, const struct proc_image *im, uint64_t addr, uint32_t *ret_frame);
 
 /* Remove processes that are no longer in procs. */

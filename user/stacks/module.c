@@ -67,6 +67,7 @@ int modules_new(struct modules **ret, struct store_writer *w, struct symbolizer 
 
 static void module_free(struct module *m)
 {
+	opening_free(m->opening);
 	binary_free(m->binary);
 	free(m->path);
 	free(m);
@@ -180,6 +181,15 @@ struct module *module_get(struct modules *ms, struct binary *b, const uint8_t id
 	return m;
 }
 
+static void forget_offer(const struct module *m)
+{
+	struct module **at = &m->owner->offered;
+	while (*at && *at != m)
+		at = &(*at)->next_offered;
+	if (*at)
+		*at = m->next_offered;
+}
+
 static void module_drop(struct module *m)
 {
 	struct modules *ms = m->owner;
@@ -188,8 +198,12 @@ static void module_drop(struct module *m)
 		at = &(*at)->next_id;
 	*at = m->next_id;
 	forget_file(m);
+	forget_offer(m);
+	struct module *opened = m->opened;
 	module_free(m);
 	ms->stats.known--;
+	if (opened)
+		module_put(opened);
 }
 
 /* ---- idle modules ---- */
@@ -259,16 +273,18 @@ struct module *modules_of(struct modules *ms, const struct proc_image *im, const
 {
 	struct proc_file *f = map->file;
 	struct module *m = f->binary;
-	if (m && !(module_is_late(m) && !m->binary && symbols_is_due(&m->again)))
-		return m;
-	if (m) {
-		f->binary = module_open(ms, im, map);
-		module_put(m);
-	} else if (!strcmp(f->path, "[vdso]")) {
+	if (!m && !strcmp(f->path, "[vdso]")) {
 		module_hold(&ms->vdso);
-		f->binary = &ms->vdso;
-	} else {
-		f->binary = module_open(ms, im, map);
+		m = f->binary = &ms->vdso;
+	} else if (!m) {
+		m = f->binary = module_open(ms, im, map);
+	} else if (!m->binary && !m->opened && module_is_late(m) && symbols_is_due(&m->again)) {
+		module_go_on(ms, m, im, map);
+	}
+	if (m && m->opened) {
+		f->binary = m->opened;
+		module_hold(m->opened);
+		module_put(m);
 	}
 	return f->binary;
 }

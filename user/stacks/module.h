@@ -5,6 +5,10 @@
  *
  *   mapping -> proc_file.binary, else build id of the kernel's record, else open and look at fstat, else parse the head
  *
+ * Nothing here waits for a parser. While a file is being opened its mapping has a module without a binary, which is late; each
+ * question goes on with what has been answered, until the module of the content takes its place. The file stays open
+ * meanwhile, so that the end of its process does no harm.
+ *
  * A module that nobody maps any more is idle: its files are closed, so that filesystems can be unmounted, and what was read
  * of it stays. At most MODULES_IDLE_MAX idle modules and MODULES_IDLE_BYTES of their names are kept; those idle for longest
  * go. When an idle module is mapped again nothing is opened until an address is asked for that was never asked for before.
@@ -24,6 +28,7 @@
 #define MODULE_ID_BYTES 32
 
 struct modules;
+struct opening;
 
 /* One content. Its owner changes it; others read it. */
 struct module {
@@ -37,7 +42,11 @@ struct module {
 	struct symbols_file file; /* the file that was opened; size 0: none was */
 	bool refused;             /* an ELF file that lies or costs too much: binary is NULL */
 	bool wants_debug;         /* ask for its debug file when it is first needed */
-	struct symbols_again again; /* it could not be opened for want of time */
+	struct symbols_again again; /* it could not be opened yet */
+	struct opening *opening;    /* it is being opened, or opened again; NULL: it is not */
+	struct module *opened;	    /* of one that stood for a file that was being opened: held */
+	struct module *next_offered; /* while a debug file from a server is looked at */
+	bool offered;
 	size_t idle_bytes;
 	struct module *next_id, *next_file; /* hash chains */
 	struct module *newer, *older;       /* while idle */
@@ -64,11 +73,11 @@ int modules_renewed(struct modules *ms);
  */
 struct module *modules_of(struct modules *ms, const struct proc_image *im, const struct proc_map *map);
 
-/* Could it not be opened, or not be opened again, for want of time? Then ask again later. After some tries this is false. */
+/* Could it not be opened, or not be opened again, yet? Then ask again later. After some tries this is false. */
 bool module_is_late(const struct module *m);
 
 /*
- * Open the files of a module that is mapped at map, if they are closed. 0; -ENOENT: they are not to be had; -EAGAIN: not now. A
+ * Open the files of a module that is mapped at map, if they are closed. 0; -ENOENT: they are not to be had; -EAGAIN: not yet. A
  * file that was opened stays open while somebody maps it.
  */
 int modules_reopen(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map);
@@ -87,8 +96,10 @@ const uint8_t *modules_vdso(const struct modules *ms, size_t *ret_size);
 void modules_set_downloads(struct modules *ms, struct downloads *d);
 void module_ask_debug(struct module *m);
 
-/* Take the files that have come. True: some names and lines are other ones now. */
+/* Take the files that have come, and go on with those that are being looked at. True: some names and lines are other ones now. */
 bool modules_take_downloads(struct modules *ms);
+/* Is one being looked at? */
+bool modules_expect_downloads(const struct modules *ms);
 
 void modules_stats(const struct modules *ms, struct modules_stats *ret);
 

@@ -26,6 +26,7 @@ struct modules {
 	struct module vdso;
 	const uint8_t *vdso_bytes; /* in our own address space */
 	size_t vdso_size;
+	struct module *offered; /* see module.offered */
 	struct modules_stats stats;
 };
 
@@ -42,7 +43,12 @@ struct module *module_get(struct modules *ms, struct binary *b, const uint8_t id
 /* The file of m is this one from now on. */
 void module_set_file(struct module *m, const struct symbols_file *file);
 
-/* modules_of for a proc_file that has no module yet: held. */
+/* modules_of for a proc_file that has no module yet: held. It may be late, and is to be replaced by m->opened when that is set. */
 struct module *module_open(struct modules *ms, const struct proc_image *im, const struct proc_map *map);
+
+/* Go on opening the file that m stands for. */
+void module_go_on(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map);
+
+void opening_free(struct opening *op);
 
 #endif

@@ -4,9 +4,21 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+/* How far the opening of a file has come. */
+struct opening {
+	struct proc_opened file; /* that may be the mapping's; fd -1: none */
+	unsigned try;		 /* ways to the file that were tried */
+	struct binary *binary;	 /* of that file; its head is being read, */
+	bool has_head;		 /* or was: */
+	int head_rc;
+	unsigned root, path; /* where to look next for its debug file */
+	bool offered;	     /* one was found, and is being looked at */
+};
 
 static struct symbols_file file_of(const struct proc_opened *o)
 {
@@ -40,24 +52,99 @@ static bool is_mapped_file(const struct proc_file *f, const struct binary *b, co
 	return n >= f->build_id_len && !memcmp(id, f->build_id, f->build_id_len);
 }
 
-/* A stripped file may have a separate one with its symbols: in the root of its process, or in ours. -EBUSY: there is no time to tell. */
-static int find_debug(struct binary *b, uint32_t tgid, const char *file)
+/* ---- steps ---- */
+
+static void forget_candidate(struct opening *op)
+{
+	if (op->file.fd >= 0)
+		close(op->file.fd);
+	binary_free(op->binary);
+	*op = (struct opening){ .file.fd = -1, .try = op->try };
+}
+
+void opening_free(struct opening *op)
+{
+	if (!op)
+		return;
+	forget_candidate(op);
+	free(op);
+}
+
+static struct opening *opening_of(struct module *m)
+{
+	if (!m->opening && (m->opening = calloc(1, sizeof(*m->opening))))
+		m->opening->file.fd = -1;
+	return m->opening;
+}
+
+static void end_opening(struct module *m)
+{
+	opening_free(m->opening);
+	m->opening = NULL;
+}
+
+/* Open the next file that may be the mapping's, unless one is open. -ENOENT: there is no further one; or late. */
+static int open_candidate(struct modules *ms, struct opening *op, const struct proc_image *im, const struct proc_map *map)
+{
+	struct proc_opened o;
+	if (op->file.fd >= 0)
+		return 0;
+	int rc = proc_map_open(ms->procs, im, map, &op->try, &o);
+	if (!rc) {
+		ms->stats.opened++;
+		op->file = o;
+		return 0;
+	}
+	op->try = 0;
+	if (rc == -EINTR)
+		return -EBUSY;
+	return symbols_is_late(rc) ? -EAGAIN : -ENOENT; /* late: it may be refused only, so it is a few times */
+}
+
+/* Have the candidate's head read: 0, and head_rc says with what result; or late. */
+static int read_candidate(struct modules *ms, struct opening *op, const char *path)
+{
+	if (op->has_head)
+		return 0;
+	int rc = op->binary ? binary_read_head(op->binary, NULL)
+			    : binary_open_in(&op->binary, ms->symbolizer, op->file.fd, path, NULL);
+	if (symbols_is_late(rc))
+		return rc;
+	if (rc) {
+		if (op->binary && rc)
+			binary_free(op->binary);
+		op->binary = NULL; /* not ELF, or refused: the file is known all the same, without names */
+	}
+	op->has_head = true;
+	op->head_rc = rc;
+	return 0;
+}
+
+/* A stripped file may have a separate one with its symbols: in the root of its process, or in ours. 0, or late. */
+static int find_debug(struct opening *op, uint32_t tgid, const char *file)
 {
 	const uint32_t roots[2] = { tgid, 0 };
 	char path[PATH_MAX];
-	for (unsigned i = 0; binary_wants_debug(b) && i < 2; i++) {
-		for (unsigned n = 0; !binary_debug_path(b, file, n, path, sizeof(path)); n++) {
-			struct proc_opened o;
-			if (!path[0] || proc_open_in_root(tgid, roots[i], path, &o))
-				continue;
-			const struct symbols_file which = file_of(&o);
-			int rc = binary_offer_debug(b, o.fd, &which);
-			close(o.fd);
-			if (!rc || rc == -EBUSY)
-				return rc;
+	int rc = op->offered ? binary_offered(op->binary) : -ENOENT;
+	op->offered = rc == -EINPROGRESS;
+	while (rc && rc != -EINPROGRESS && rc != -EBUSY && binary_wants_debug(op->binary) && op->root < 2) {
+		struct proc_opened o;
+		if (binary_debug_path(op->binary, file, op->path, path, sizeof(path))) {
+			op->root++;
+			op->path = 0;
+			continue;
 		}
+		op->path++;
+		if (!path[0] || proc_open_in_root(tgid, roots[op->root], path, &o))
+			continue;
+		const struct symbols_file which = file_of(&o);
+		rc = binary_offer_debug(op->binary, o.fd, &which);
+		op->offered = rc == -EINPROGRESS;
+		close(o.fd);
 	}
-	return 0;
+	if (rc == -EBUSY && op->path) /* the same one again */
+		op->path--;
+	return rc == -EINPROGRESS || rc == -EBUSY ? rc : 0;
 }
 
 /* ---- debug files from servers ---- */
@@ -87,27 +174,62 @@ void module_ask_debug(struct module *m)
 		binary_expect_debug(m->binary, false);
 }
 
+/* The debug file of m was looked at, with this result. True: it is used. */
+static bool end_offer(struct module *m, int rc)
+{
+	const uint8_t *id;
+	size_t n = binary_build_id(m->binary, &id);
+	if (rc && !symbols_is_late(rc))
+		downloads_discard(m->owner->downloads, id, n);
+	binary_expect_debug(m->binary, false);
+	if (!m->refs)
+		binary_close_files(m->binary);
+	return !rc;
+}
+
+/* Go on with the files that came before. */
+static bool go_on_with_offers(struct modules *ms)
+{
+	bool any = false;
+	for (struct module **at = &ms->offered; *at;) {
+		struct module *m = *at;
+		int rc = binary_offered(m->binary);
+		if (rc == -EINPROGRESS) {
+			at = &m->next_offered;
+			continue;
+		}
+		*at = m->next_offered;
+		m->offered = false;
+		any |= end_offer(m, rc);
+	}
+	return any;
+}
+
 bool modules_take_downloads(struct modules *ms)
 {
 	struct download got;
 	uint8_t id[MODULE_ID_BYTES];
-	bool any = false;
+	bool any = go_on_with_offers(ms);
 	while (ms->downloads && !downloads_take(ms->downloads, &got)) {
 		module_build_id(got.id, got.len, id);
-		struct module *m = module_find(ms, id);
-		/* The module may be gone: what came is in the cache. */
-		int rc = m && got.fd >= 0 ? binary_offer_debug(m->binary, got.fd, NULL) : 0;
-		if (rc && !symbols_is_late(rc))
-			downloads_discard(ms->downloads, got.id, got.len);
-		any |= !rc && m && got.fd >= 0;
-		if (m)
-			binary_expect_debug(m->binary, false);
-		if (m && !m->refs)
-			binary_close_files(m->binary);
+		struct module *m = module_find(ms, id); /* NULL: the module is forgotten, what came is in the cache */
+		int rc = m && m->binary && got.fd >= 0 ? binary_offer_debug(m->binary, got.fd, NULL) : -EAGAIN;
+		if (rc == -EINPROGRESS && !m->offered) {
+			m->offered = true;
+			m->next_offered = ms->offered;
+			ms->offered = m;
+		} else if (rc != -EINPROGRESS && m && m->binary) {
+			any |= end_offer(m, rc);
+		}
 		if (got.fd >= 0)
 			close(got.fd);
 	}
 	return any;
+}
+
+bool modules_expect_downloads(const struct modules *ms)
+{
+	return ms->offered;
 }
 
 /* ---- opening ---- */
@@ -122,129 +244,126 @@ static struct module *find_known(struct modules *ms, const struct proc_file *f, 
 	return !f->build_id_len || (m->binary && is_mapped_file(f, m->binary, o, by_map_files)) ? m : NULL;
 }
 
-/*
- * The module of an opened file, held. NULL: it is not the file of the mapping, or without memory. *ret_late: there was no time
- * to read it.
- */
-static struct module *take_file(struct modules *ms, const struct proc_image *im, const struct proc_file *f,
-				const struct proc_opened *o, bool by_map_files, int *ret_late)
+/* Open the file that m stands for: 0, m->opened is its module; -ENOENT, -ENOMEM; or late. */
+static int open_mapped(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
 {
-	const struct symbols_file file = file_of(o);
-	struct module *m = find_known(ms, f, o, by_map_files);
-	struct binary *b = NULL;
+	const struct proc_file *f = map->file;
+	struct opening *op = opening_of(m);
 	uint8_t id[MODULE_ID_BYTES];
-	if (m) {
-		module_hold(m);
-		return m;
-	}
-	int rc = binary_open_in(&b, ms->symbolizer, o->fd, f->path, NULL);
-	if (symbols_is_late(rc)) {
-		*ret_late = rc;
-		return NULL;
+	int rc = op ? 0 : -ENOMEM;
+	for (bool found = false; !rc && !found;) {
+		rc = open_candidate(ms, op, im, map);
+		m->opened = rc ? NULL : find_known(ms, f, &op->file, op->try == 1);
+		if (m->opened) {
+			module_hold(m->opened);
+			return 0;
+		}
+		rc = rc ? rc : read_candidate(ms, op, f->path);
+		found = !rc && is_mapped_file(f, op->binary, &op->file, op->try == 1);
+		if (!rc && !found)
+			forget_candidate(op);
 	}
 	if (rc)
-		b = NULL; /* not ELF, or refused: the file is known all the same, without names */
-	if (!is_mapped_file(f, b, o, by_map_files)) {
-		binary_free(b);
-		return NULL;
-	}
-	content_id(b, o, id);
-	m = module_find(ms, id);
-	*ret_late = b && !m ? find_debug(b, im->tgid, f->path) : 0;
-	if (*ret_late) {
-		binary_free(b);
-		return NULL;
-	}
-	m = module_get(ms, b, id, f->path);
-	if (!m)
-		return NULL;
-	module_set_file(m, &file);
+		return rc;
+	content_id(op->binary, &op->file, id);
+	rc = op->binary && !module_find(ms, id) ? find_debug(op, im->tgid, f->path) : 0;
 	if (rc)
-		m->refused = rc != -ENOEXEC && rc != -EPROTONOSUPPORT; /* honest files of another kind */
+		return rc;
+	m->opened = module_get(ms, op->binary, id, f->path);
+	op->binary = NULL;
+	if (!m->opened)
+		return -ENOMEM;
+	const struct symbols_file file = file_of(&op->file);
+	module_set_file(m->opened, &file);
+	if (op->head_rc)
+		m->opened->refused = op->head_rc != -ENOEXEC && op->head_rc != -EPROTONOSUPPORT; /* honest files of another kind */
 	else
-		note_wants_debug(m);
-	return m;
+		note_wants_debug(m->opened);
+	return 0;
 }
 
-/* Nothing to read: a module of its own, so that it is not tried again while the file is known. */
-static struct module *get_unread(struct modules *ms, const struct proc_file *f, int late)
+void module_go_on(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
 {
+	symbolizer_for(ms->symbolizer, im->tgid);
+	int rc = open_mapped(ms, m, im, map);
+	if (symbols_is_late(rc)) {
+		m->refused = !symbols_put_off(&m->again, rc);
+		if (!m->refused)
+			return;
+	}
+	m->again.at_ns = 0;
+	end_opening(m);
+}
+
+/* Stands for a file while nothing of it could be read, so that it is not tried again while the file is known. */
+static struct module *get_unread(struct modules *ms, const struct proc_file *f)
+{
+	const uint64_t which[2] = { f->dev, f->ino };
 	uint8_t id[MODULE_ID_BYTES] = { CONTENT_UNREAD };
 	uint64_t h = XXH3_64bits(f->path, strlen(f->path));
-	memcpy(id + 1, f->build_id, PROC_BUILD_ID_MAX);
+	if (f->build_id_len)
+		memcpy(id + 1, f->build_id, PROC_BUILD_ID_MAX);
+	else
+		memcpy(id + 1, which, sizeof(which));
 	memcpy(id + 24, &h, 8);
-	struct module *m = module_get(ms, NULL, id, f->path);
-	if (m && (late || module_is_late(m)) && symbols_is_due(&m->again))
-		m->refused = !symbols_put_off(&m->again, late ? late : -EAGAIN);
-	return m;
+	return module_get(ms, NULL, id, f->path);
 }
 
 struct module *module_open(struct modules *ms, const struct proc_image *im, const struct proc_map *map)
 {
 	const struct proc_file *f = map->file;
-	unsigned try = 0;
-	int late = 0, rc = 0;
 	uint8_t id[MODULE_ID_BYTES];
-	struct proc_opened o;
 	struct module *m = module_build_id(f->build_id, f->build_id_len, id) ? module_find(ms, id) : NULL;
 	if (m) { /* a copy of what is known needs no opening, and may be gone together with its process */
 		module_hold(m);
 		return m;
 	}
-	symbolizer_for(ms->symbolizer, im->tgid);
-	if (!symbolizer_may(ms->symbolizer))
-		late = -EBUSY;
-	while (!late && !(rc = proc_map_open(ms->procs, im, map, &try, &o))) {
-		ms->stats.opened++;
-		m = take_file(ms, im, f, &o, try == 1, &late);
-		close(o.fd);
-		if (m)
-			return m;
-	}
-	if (!late && symbols_is_late(rc))
-		late = -EAGAIN; /* a few times, though it may be refused only */
-	if (!late && rc == -EINTR)
-		late = -EBUSY;
-	return get_unread(ms, f, late);
+	m = get_unread(ms, f);
+	if (m && m->refs == 1)
+		m->again.at_ns = 1;
+	if (m && !m->opened && module_is_late(m) && symbols_is_due(&m->again))
+		module_go_on(ms, m, im, map);
+	return m;
 }
 
-/* Is this file the module's content? Then its files become those of the module. 0, -ENOENT, or late. */
-static int take_again(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map,
-		      const struct proc_opened *o)
+/* Is the open candidate the module's content? Then its files become those of the module. 0, -ENOENT, or late. */
+static int take_again(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
 {
-	struct binary *b = NULL;
+	struct opening *op = m->opening;
 	uint8_t id[MODULE_ID_BYTES];
-	int rc = binary_open_in(&b, ms->symbolizer, o->fd, map->file->path, NULL);
-	if (rc)
-		return symbols_is_late(rc) ? rc : -ENOENT;
-	content_id(b, o, id);
-	rc = memcmp(m->id, id, sizeof(id)) ? -ENOENT : find_debug(b, im->tgid, map->file->path);
+	int rc = read_candidate(ms, op, map->file->path);
+	if (rc || !op->binary)
+		return rc ? rc : -ENOENT;
+	content_id(op->binary, &op->file, id);
+	rc = memcmp(m->id, id, sizeof(id)) ? -ENOENT : find_debug(op, im->tgid, map->file->path);
 	if (!rc)
-		binary_reopen(m->binary, b);
-	binary_free(b);
+		binary_reopen(m->binary, op->binary);
 	return rc;
 }
 
 int modules_reopen(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
 {
-	unsigned try = 0;
-	struct proc_opened o;
-	int rc = -ENOENT;
+	int rc;
 	if (!m->binary || m->again.n > SYMBOLS_AGAIN_MAX)
 		return -ENOENT;
 	if (!binary_is_closed(m->binary))
 		return 0;
 	if (!symbols_is_due(&m->again))
 		return -EAGAIN;
+	if (!opening_of(m))
+		return -ENOMEM;
 	symbolizer_for(ms->symbolizer, im->tgid);
-	while (rc == -ENOENT && !proc_map_open(ms->procs, im, map, &try, &o)) {
-		ms->stats.opened++;
-		rc = take_again(ms, m, im, map, &o);
-		close(o.fd);
+	while (!(rc = open_candidate(ms, m->opening, im, map))) {
+		rc = take_again(ms, m, im, map);
+		if (rc != -ENOENT)
+			break;
+		forget_candidate(m->opening);
 	}
-	if (symbols_is_late(rc))
-		return symbols_put_off(&m->again, rc) ? -EAGAIN : -ENOENT;
+	if (symbols_is_late(rc) && symbols_put_off(&m->again, rc))
+		return -EAGAIN;
+	end_opening(m);
+	m->again.at_ns = 0;
 	if (!rc)
-		m->again = (struct symbols_again){ 0 };
-	return rc;
+		m->again.n = 0;
+	return symbols_is_late(rc) ? -ENOENT : rc;
 }

@@ -118,11 +118,13 @@ const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im,
 	return m && m->binary ? m->id : NULL;
 }
 
-int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map, const struct sandbox_call *call,
-		   struct buf *reply)
+int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map, struct symbols_job *io_job,
+		   const struct sandbox_call *call, struct buf *reply)
 {
-	struct module *m = modules_of(r->modules, im, map);
 	struct sandbox_call c = *call;
+	if (io_job->job) /* of which only the answer is missing */
+		return symbolizer_run(r->symbolizer, io_job, &c, reply);
+	struct module *m = modules_of(r->modules, im, map);
 	int fd, rc = m && m->binary ? modules_reopen(r->modules, m, im, map) : -ENODATA;
 	if (rc)
 		return symbols_is_late(rc) ? rc : -ENODATA;
@@ -130,7 +132,12 @@ int resolver_parse(struct resolver *r, const struct proc_image *im, const struct
 	c.fds = &fd;
 	c.n_fds = 1;
 	symbolizer_for(r->symbolizer, im->tgid);
-	return fd < 0 ? -ENODATA : symbolizer_run(r->symbolizer, &c, reply);
+	return fd < 0 ? -ENODATA : symbolizer_run(r->symbolizer, io_job, &c, reply);
+}
+
+void resolver_cancel(struct resolver *r, struct symbols_job *io_job)
+{
+	symbolizer_cancel(r->symbolizer, io_job);
 }
 
 const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size)
@@ -143,10 +150,16 @@ void resolver_set_downloads(struct resolver *r, struct downloads *d)
 	modules_set_downloads(r->modules, d);
 }
 
-void resolver_take_downloads(struct resolver *r)
+bool resolver_expects_downloads(const struct resolver *r)
+{
+	return modules_expect_downloads(r->modules);
+}
+
+void resolver_go_on(struct resolver *r)
 {
 	if (modules_take_downloads(r->modules))
 		inlined_clear(r->inlined);
+	inlined_ask(r->inlined);
 }
 
 void resolver_want_program(struct resolver *r, const struct proc_image *im)
@@ -155,15 +168,6 @@ void resolver_want_program(struct resolver *r, const struct proc_image *im)
 		struct module *m = im->maps[i].file == im->exe ? modules_of(r->modules, im, &im->maps[i]) : NULL;
 		if (m)
 			module_ask_debug(m);
-	}
-}
-
-void resolver_want_names(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s)
-{
-	for (uint32_t i = 0; im && i < s->n_user; i++) {
-		const struct user_frame u = frame_locate(&r->frames, im, s->frames[s->n_kernel + i], i == 0);
-		if (u.module)
-			module_ask_debug(u.module);
 	}
 }
 
@@ -183,17 +187,23 @@ static uint32_t locate(struct resolver *r, const struct proc_image *im, const ui
 	return n;
 }
 
-/* What the name of a frame may lack. */
-static void note_flags(const struct user_frame *u, struct resolver_flags *flags)
+/* Is the file of a frame, or are its symbols, not read yet? */
+static bool is_late(const struct user_frame *u)
 {
-	const struct module *m = u->module;
-	const struct binary *b = m->binary;
-	bool late = b && !binary_is_closed(b) ? binary_is_late(b) : module_is_late(m);
-	flags->names_late |= late;
-	flags->names_refused |= m->refused || (b && !late && binary_refused(b));
+	const struct binary *b = u->module->binary;
+	return b && !binary_is_closed(b) ? binary_is_late(b) : module_is_late(u->module);
 }
 
-/* The frames at an address, innermost first: one, or those of inlined calls before it. -EINPROGRESS: see inlined_frames. */
+/* What the name of a frame may lack. */
+static void note_flags(const struct user_frame *u, bool named, struct resolver_flags *flags)
+{
+	const struct binary *b = u->module->binary;
+	bool late = !named && is_late(u);
+	flags->names_late |= late;
+	flags->names_refused |= u->module->refused || (b && !late && binary_refused(b));
+}
+
+/* The frames at an address, innermost first: one, or those of inlined calls before it. -EINPROGRESS, only with put_off: ask again. */
 static int frames_of(struct resolver *r, const struct user_frame *u, bool put_off, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n,
 		     struct resolver_flags *flags)
 {
@@ -205,18 +215,20 @@ static int frames_of(struct resolver *r, const struct user_frame *u, bool put_of
 		return 0;
 	}
 	module_ask_debug(u->module);
-	int rc = inlined_frames(r->inlined, u, put_off, out, ret_n);
-	if (!rc || rc == -EINPROGRESS)
+	int rc = inlined_frames(r->inlined, u, out, ret_n);
+	if (!rc || (rc == -EINPROGRESS && put_off))
 		return rc;
 	*ret_n = 1;
 	if (jits_is_code(u->map)) {
 		rc = jits_frame(r->jits, u->im, u->at, out);
-		if (rc != -ENOENT)
+		if (rc != -ENOENT && (rc != -EINPROGRESS || put_off))
 			return rc;
 		flags->jit_unnamed = true;
 	}
 	bool named = !frame_symbol(&r->frames, u, &sym);
-	note_flags(u, flags);
+	if (!named && put_off && is_late(u))
+		return -EINPROGRESS;
+	note_flags(u, named, flags);
 	return frame_plain(&r->frames, u, named ? &sym : NULL, out);
 }
 
@@ -310,11 +322,6 @@ int resolver_stack(struct resolver *r, const struct proc_image *im, const struct
 	if (!rc)
 		*ret_stack = b.stack;
 	return rc;
-}
-
-bool resolver_ask_places(struct resolver *r)
-{
-	return inlined_ask(r->inlined);
 }
 
 int resolver_idle(struct resolver *r, uint32_t *ret_stack)

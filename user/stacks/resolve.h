@@ -4,8 +4,8 @@
  *
  *   address -> mapping -> module (module.h) -> inlined calls (inlined.h), else the JIT's map, else the symbol (frame.h)
  *
- * Files are opened the first time that somebody maps them, so that a process that is gone at the end of the window still gets its
- * names. Not thread-safe.
+ * Nothing here waits for a parser. Files are opened the first time that somebody maps them, so that a process that ended
+ * before its window still gets its names. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_RESOLVE_H
 #define ASCRIBE_STACKS_RESOLVE_H
@@ -31,8 +31,8 @@ void resolver_ask_jvms(struct resolver *r); /* jits_ask_jvms */
  */
 void resolver_set_downloads(struct resolver *r, struct downloads *d);
 
-/* Take what has come: names are right from then on. */
-void resolver_take_downloads(struct resolver *r);
+/* Is a debug file that came being looked at? */
+bool resolver_expects_downloads(const struct resolver *r);
 
 /* Every id of the store is void from now on (store_renew). 0 or -errno of the store: to be called again then. */
 int resolver_renewed(struct resolver *r);
@@ -44,7 +44,7 @@ void resolver_file_gone(void *module);
 struct binary *resolver_binary(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
 /*
- * Could the file behind a mapping not be read (or not be opened once more) only because there was no time for it? Then what was asked
+ * Was the file behind a mapping not read (or not opened once more) yet, for lack of an answer or of time? Then what was asked
  * above and below had no answer yet, and is to be asked again later: at the latest after some tries this is false.
  */
 bool resolver_is_late(const struct proc_map *map);
@@ -58,10 +58,11 @@ const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im,
 
 /*
  * Have a worker parse the file behind a mapping: call says which op of the sandbox, with what bytes; its descriptor is that of the file.
- * The op's result, as symbolizer_run; -ENODATA: the file is not to be had, now or ever; -EAGAIN, -EBUSY: not now.
+ * As symbolizer_run; -ENODATA: the file is not to be had, now or ever; -EAGAIN, -EBUSY: not now.
  */
-int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map, const struct sandbox_call *call,
-		   struct buf *reply);
+int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map, struct symbols_job *io_job,
+		   const struct sandbox_call *call, struct buf *reply);
+void resolver_cancel(struct resolver *r, struct symbols_job *io_job);
 
 /* The bytes of the vdso and their number; NULL when there is none. */
 const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);
@@ -73,7 +74,7 @@ struct resolver_stack {
 	const bool *entry;
 	uint32_t n_python;
 	bool python_cut; /* there are more of them towards the root */
-	bool put_off;    /* rather than asking for one place in a file with DWARF alone, see resolver_ask_places */
+	bool put_off;    /* rather than leave out names that are asked for */
 };
 
 /* What there is to say about the frames of a stack. */
@@ -85,20 +86,17 @@ struct resolver_flags {
 };
 
 /*
- * The store's stack of a sample; im may be NULL. 0 or -errno of the store. -EINPROGRESS (of a stack that may be put off): some of its places
- * are wanted now, it is to be resolved again when they have been asked for.
+ * The store's stack of a sample; im may be NULL. 0 or -errno of the store. -EINPROGRESS, only with put_off: some of its
+ * files are being read, or its places looked up; all that it needs was asked for. Resolve it again after resolver_go_on.
  */
 int resolver_stack(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s, uint32_t *ret_stack,
 		   struct resolver_flags *ret_flags);
 
-/* Ask DWARF for some of the places that are wanted, many at once; that takes a while. False: none is left. */
-bool resolver_ask_places(struct resolver *r);
+/* Take answers of the parsers, and ask for what is wanted next. */
+void resolver_go_on(struct resolver *r);
 
 /* The process has a sample: ask for the debug file of its program. */
 void resolver_want_program(struct resolver *r, const struct proc_image *im);
-
-/* Ask for the debug files of a sample's user frames, as resolver_stack would, without resolving them. */
-void resolver_want_names(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s);
 
 /*
  * Take off the frames of a thread that left its CPU which are the scheduler's and our own program's: its stack then begins where

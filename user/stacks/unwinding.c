@@ -23,7 +23,7 @@
 #define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
 #define MAPPED_NS 1000000000ull
 #define IDLE_NS 10000000000ull /* a process without a sample for so long makes room for others' ranges */
-#define TICK_NS 20000000ull /* of compiling before samples are looked after again; one file may take longer */
+#define TICK_NS 20000000ull /* of opening files and publishing before samples are looked after again */
 
 /* One content of a file. */
 struct code {
@@ -32,7 +32,8 @@ struct code {
 	uint32_t users;    /* lists of ranges that lead to it */
 	bool tried;        /* compiled, or found impossible */
 	bool no_room;      /* to be tried again when there is room */
-	struct symbols_again again; /* there was no time to compile it */
+	struct symbols_again again; /* it is not compiled yet */
+	struct symbols_job job;
 	uint64_t used_ns;  /* when the last user went */
 	struct unwind_code part;
 };
@@ -43,8 +44,9 @@ struct process {
 	struct proc_image *image; /* NULL: it has ended while it was being updated */
 	struct range_list *list;  /* published; NULL: none */
 	struct list_node waits;	  /* of unwinding.waiting: to be updated */
-	struct list_node lacks;	  /* of unwinding.lacking: one of its files found no room, or no time: */
+	struct list_node lacks;	  /* of unwinding.lacking: one of its files found no room, or is not compiled yet: */
 	bool late;
+	uint64_t grace_ns; /* until when it waits for all of its files; 0: it does not */
 	struct list_node used; /* of unwinding.used, while it has a list */
 	uint64_t used_ns;      /* when it was last sampled, as far as its rows were read */
 };
@@ -56,7 +58,6 @@ struct unwinding {
 	struct sampler *sampler;
 	struct procs *procs;
 	struct resolver *resolver;
-	struct sandbox *sandbox;
 	unsigned op;
 	struct sampler_unwind shared;
 	struct unwind_pool *pool;
@@ -102,7 +103,6 @@ int unwinding_new(struct unwinding **ret, struct sampler *s, struct procs *procs
 	u->sampler = s;
 	u->procs = procs;
 	u->resolver = r;
-	u->sandbox = config->sandbox;
 	u->op = config->op;
 	sampler_unwind(s, &u->shared);
 	struct unwind_pool_config cfg = { .pages = u->shared.pages, .rules = u->shared.rules, .rows_bytes_max = budget,
@@ -130,6 +130,7 @@ void unwinding_free(struct unwinding *u)
 	for (size_t b = 0; b < BUCKETS; b++) {
 		for (struct code *c = u->codes[b], *next; c; c = next) {
 			next = c->next;
+			resolver_cancel(u->resolver, &c->job);
 			unwind_code_fini(&c->part);
 			free(c);
 		}
@@ -139,13 +140,11 @@ void unwinding_free(struct unwinding *u)
 	free(u);
 }
 
-uint64_t unwinding_cpu_ns(const struct unwinding *u)
+static uint64_t cpu_ns(void)
 {
 	struct timespec ts;
-	struct sandbox_stats child;
-	sandbox_stats(u->sandbox, &child);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + child.cpu_ns;
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 /* ---- files ---- */
@@ -169,6 +168,7 @@ static void forget_codes(struct unwinding *u)
 				continue;
 			}
 			*at = c->next;
+			resolver_cancel(u->resolver, &c->job);
 			free(c);
 			u->n_codes--;
 		}
@@ -258,12 +258,13 @@ static int compile_vdso(struct unwinding *u, struct unwind_table **ret)
 	return rc;
 }
 
-static int compile_file(struct unwinding *u, const struct proc_image *im, const struct proc_map *m, struct unwind_table **ret)
+static int compile_file(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m,
+			struct unwind_table **ret)
 {
 	struct buf reply = BUF_INIT;
 	size_t len = strlen(m->file->path);
-	const struct sandbox_call c = { .op = u->op, .bytes = m->file->path, .len = len < 255 ? len : 255, .max_reply = UNWIND_REPLY_MAX };
-	int rc = resolver_parse(u->resolver, im, m, &c, &reply);
+	const struct sandbox_call call = { .op = u->op, .bytes = m->file->path, .len = len < 255 ? len : 255, .max_reply = UNWIND_REPLY_MAX };
+	int rc = resolver_parse(u->resolver, im, m, &c->job, &call, &reply);
 	rc = rc ? rc : unwind_decode(ret, &reply);
 	buf_fini(&reply);
 	return rc;
@@ -286,10 +287,10 @@ static void add_rules(struct unwinding *u, struct code *c, const struct unwind_t
 static void compile(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m)
 {
 	struct unwind_table *t = NULL;
-	uint64_t begin = unwinding_cpu_ns(u);
+	uint64_t begin = cpu_ns();
 	bool vdso = !strcmp(m->file->path, "[vdso]");
 	c->no_room = false;
-	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, im, m, &t);
+	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, c, im, m, &t);
 	if (rc == -ENODATA)
 		return; /* the process is gone; the next one that maps it will do */
 	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc))
@@ -301,7 +302,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 	if (!rc)
 		add_rules(u, c, t);
 	unwind_table_free(t);
-	u->stats.compile_ns += unwinding_cpu_ns(u) - begin;
+	u->stats.compile_ns += cpu_ns() - begin + c->job.cpu_ns;
 }
 
 /* ---- processes ---- */
@@ -412,31 +413,21 @@ static struct unwind_range make_range(struct unwinding *u, const struct proc_ima
 	return r;
 }
 
-/* All files compiled? False when there was no time for the rest. */
-static bool compile_all(struct unwinding *u, const struct proc_image *im, uint64_t until_ns)
+/* Have all files compiled. -EINPROGRESS: some are not yet; -EAGAIN: there was no time to ask for all. */
+static int compile_all(struct unwinding *u, const struct proc_image *im, uint64_t until_ns)
 {
+	int rc = 0;
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		struct code *c = map_code(u, im, &im->maps[i]);
-		if (!c || c->tried || !symbols_is_due(&c->again))
-			continue;
-		if (unwinding_cpu_ns(u) >= until_ns)
-			return false;
-		compile(u, c, im, &im->maps[i]);
+		if (c && !c->tried && symbols_is_due(&c->again)) {
+			if (proc_now_ns() >= until_ns)
+				return -EAGAIN;
+			compile(u, c, im, &im->maps[i]);
+		}
+		if (c ? !c->tried && c->again.at_ns : resolver_is_late(&im->maps[i]))
+			rc = -EINPROGRESS;
 	}
-	return true;
-}
-
-/* Is there a file that there was no time to read or to compile? */
-static bool is_late(struct unwinding *u, const struct proc_image *im)
-{
-	for (uint32_t i = 0; i < im->n_maps; i++) {
-		struct code *c = map_code(u, im, &im->maps[i]);
-		if (c && c->tried)
-			continue;
-		if (resolver_is_late(&im->maps[i]) || (c && c->again.at_ns))
-			return true;
-	}
-	return false;
+	return rc;
 }
 
 static bool lacks_room(struct unwinding *u, const struct proc_image *im)
@@ -514,7 +505,7 @@ static void make_ranges(struct unwinding *u, struct process *p, const struct pro
 	range_lists_collect(&u->lists, u->sampler);
 }
 
-/* False: there is more to be compiled first. */
+/* False: there was no time to ask for all. */
 static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 {
 	const struct proc_image *im = procs_identify(u->procs, &p->id, proc_now_ns(), PROC_MAPS);
@@ -522,15 +513,18 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 		return true;
 	hold(u, im, 1);
 	resolver_want_program(u->resolver, im);
-	bool all = compile_all(u, im, until_ns);
-	if (all) {
-		make_ranges(u, p, im);
-		p->late = is_late(u, im) || !proc_image_mapped(im);
+	int rc = compile_all(u, im, until_ns);
+	if (rc != -EAGAIN) {
+		uint64_t now = proc_now_ns();
+		p->grace_ns = !rc ? 0 : p->grace_ns ? p->grace_ns : now + UNWINDING_GRACE_NS;
+		if (now >= p->grace_ns)
+			make_ranges(u, p, im);
+		p->late = rc || !proc_image_mapped(im);
 		if (p->image)
 			set_lacks(u, p, p->late || lacks_room(u, im));
 	}
 	hold(u, im, -1u);
-	return all;
+	return rc != -EAGAIN;
 }
 
 /* True: it waits for nothing any more. */
@@ -612,7 +606,7 @@ static bool has_room(const struct unwinding *u)
 	return false;
 }
 
-/* Files that found no room, or no time, in processes that still run: there may be some by now. */
+/* Files that found no room, or were not read, in processes that still run: there may be some by now. */
 static void try_again(struct unwinding *u)
 {
 	u->retry_ns = proc_now_ns() + RETRY_MS * 1000000ull;
@@ -636,22 +630,30 @@ static void unmap(struct unwinding *u)
 	u->unmap_ns = proc_now_ns() + MAPPED_NS;
 }
 
+void unwinding_go_on(struct unwinding *u)
+{
+	for (struct list_node *n = u->lacking.first; n; n = n->after) {
+		struct process *p = LIST_ENTRY(n, struct process, lacks);
+		if (p->late)
+			set_waits(u, p, true);
+	}
+}
+
 int unwinding_tick(struct unwinding *u)
 {
 	if (u->lacking.n && proc_now_ns() >= u->retry_ns)
 		try_again(u);
 	if (!any_waits(u) && proc_now_ns() >= u->unmap_ns)
 		unmap(u);
-	uint64_t until = any_waits(u) ? unwinding_cpu_ns(u) + TICK_NS : 0;
+	uint64_t until = any_waits(u) ? proc_now_ns() + TICK_NS : 0;
 	while (any_waits(u))
-		if (!update_next(u, until) || (any_waits(u) && unwinding_cpu_ns(u) >= until))
+		if (!update_next(u, until) || (any_waits(u) && proc_now_ns() >= until))
 			return 0;
 	return u->lacking.n ? RETRY_MS : -1;
 }
 
 int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, const struct user_registers *regs,
-		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
-		   enum counter *ret_end)
+		   const struct unwind_memory *memory, bool now, uint64_t *out, unsigned *ret_n, enum counter *ret_end)
 {
 	static struct unwind_range ranges[UNWIND_PROC_RANGES_MAX];
 	static struct code *codes[UNWIND_PROC_RANGES_MAX];
@@ -661,14 +663,14 @@ int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, c
 	if (im) {
 		struct process *p = im->layer[PROC_UNWIND];
 		hold(u, im, 1);
-		bool all = compile_all(u, im, until_ns);
+		bool all = !compile_all(u, im, proc_now_ns() + TICK_NS);
 		if (all || now)
 			t.n_ranges = gather(u, im, ranges, codes, &n_codes);
 		hold(u, im, -1u);
-		if (p && !p->list && im->to_ns == UINT64_MAX) /* its ranges made room for others' */
+		if (p && !p->list && !p->lacks.listed && im->to_ns == UINT64_MAX) /* its ranges made room for others' */
 			set_waits(u, p, true);
 		if (!all && !now)
-			return -EAGAIN;
+			return -EINPROGRESS;
 	}
 	*ret_n = unwind_walk(&t, memory, regs, out, ret_end);
 	return 0;

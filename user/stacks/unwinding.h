@@ -4,6 +4,9 @@
  * files that the process maps are compiled (each content once), and its mappings published. What nobody has sampled
  * costs nothing.
  *
+ * Nothing waits for a compiler. Mappings are published when all of their files are compiled, or after UNWINDING_GRACE_NS without
+ * the files that are not; those follow when their rules come.
+ *
  * Rows have a budget. When it is spent the files go that no published process maps, those first that went out of use
  * first; when all are in use the new file gets no rules until one of them goes, which is counted; one that is
  * larger than the budget never gets any.
@@ -18,11 +21,12 @@
 #include "stacks/resolve.h"
 #include "unwind/walk.h"
 
+#define UNWINDING_GRACE_NS 500000000ull
+
 struct unwinding;
 
-/* Files are compiled by op (unwind_op) of sandbox, which is borrowed. budget: bytes of rows; 0: frame pointers alone. */
+/* Files are compiled by op (unwind_op) of the sandbox. budget: bytes of rows; 0: frame pointers alone. */
 struct unwinding_config {
-	struct sandbox *sandbox;
 	unsigned op;
 	size_t budget;
 };
@@ -48,20 +52,21 @@ void unwinding_sampled(struct unwinding *u, const struct proc_image *im, uint64_
 /* A process is new and goes on mapping its libraries: the side-band should be read more often than it otherwise is. */
 bool unwinding_expects_news(const struct unwinding *u);
 
-/* Compile and publish what is due, some milliseconds of it. In how many ms it should be called again; -1: nothing waits. */
+/*
+ * Have compiled what is due, and publish what has come, some milliseconds of it. In how many ms it should be called again; -1: nothing
+ * waits.
+ */
 int unwinding_tick(struct unwinding *u);
 
+/* Compilers have answered: processes that wait for rules are due. */
+void unwinding_go_on(struct unwinding *u);
+
 /*
- * The frames of a sample of this process at ns, from a copy of its registers and memory, as unwind_walk; what its image mapped
- * then is compiled first, until CPU time until_ns. -EAGAIN: there was no time for all of it; with `now`, what is not
- * compiled has no rules.
+ * The frames of a sample of this process at ns, from a copy of its registers and memory, as unwind_walk. -EINPROGRESS: what its
+ * image mapped then is being compiled; with `now`, what is not compiled has no rules.
  */
 int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, const struct user_registers *regs,
-		   const struct unwind_memory *memory, uint64_t until_ns, bool now, uint64_t *out, unsigned *ret_n,
-		   enum counter *ret_end);
-
-/* CPU time of this thread and of those who compile for it. */
-uint64_t unwinding_cpu_ns(const struct unwinding *u);
+		   const struct unwind_memory *memory, bool now, uint64_t *out, unsigned *ret_n, enum counter *ret_end);
 
 /* After each window, behind procs_forget. */
 void unwinding_forget(struct unwinding *u);

@@ -3,14 +3,9 @@
  * One ELF file as the recorder knows it: what its head says, and its symbols once the first address is asked for. The
  * bytes themselves are parsed by parser.c, elsewhere.
  */
-#include "symbols/symbols.h"
+#include "symbols/binary_int.h"
 
-#include "symbols/cells.h"
-#include "symbols/known.h"
 #include "symbols/lines.h"
-#include "symbols/parser.h"
-#include "symbols/symbolizer.h"
-#include "symbols/table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,28 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
-
-struct binary {
-	struct symbolizer_table keep; /* first: evict() gets it */
-	struct symbolizer *symbolizer;
-	struct facts facts;
-	struct elf_image mem; /* an image in memory; mem.mem NULL for a file */
-	int fd, debug_fd;     /* -1: none */
-	struct table table;
-	struct cells cells;
-	struct known known; /* what was asked for; for when the table is gone */
-	uint64_t table_hash; /* of what was read first: a file that reads differently the second time has no more names */
-	bool loaded;         /* was tried */
-	bool lines_bad;      /* its DWARF is not asked again */
-	bool debug_lines;    /* debug_fd has DWARF */
-	bool evicted;        /* table is gone, but may be read again */
-	bool closed;         /* its files were closed */
-	bool debug_sent;     /* debug_fd came from a server: it cannot be opened again */
-	bool expecting;      /* a debug file may come, even after the symbols were read */
-	int load_rc;         /* kept: a file that lies is not read again */
-	struct symbols_again load_again, lines_again;
-	char path[];         /* for messages */
-};
 
 static void evict(struct symbolizer_table *t)
 {
@@ -56,18 +29,20 @@ static struct binary *new_binary(const char *path)
 	if (!b)
 		return NULL;
 	memcpy(b->path, path, len);
-	b->fd = b->debug_fd = b->mem.fd = b->facts.img.fd = -1;
+	b->fd = b->debug_fd = b->offer.fd = b->mem.fd = b->facts.img.fd = -1;
 	b->keep.evict = evict;
 	return b;
 }
 
-static int ask(struct binary *b, enum symbols_op op, const int *fds, size_t n_fds, size_t max, struct buf *reply)
+int binary_ask(struct binary *b, struct symbols_job *io_job, enum symbols_op op, const int *fds, size_t n_fds, size_t max,
+	       struct buf *reply)
 {
 	size_t len = strlen(b->path);
-	if (b->symbolizer)
-		b->symbolizer->stats.heads += op == OP_OPEN;
 	struct symbols_request q = { op, b->path, len < 255 ? len : 255, fds, n_fds, max };
-	return symbolizer_ask(b->symbolizer, &q, reply);
+	int rc = symbolizer_ask(b->symbolizer, io_job, &q, reply);
+	if (b->symbolizer)
+		b->symbolizer->stats.heads += op == OP_OPEN && !symbols_is_late(rc);
+	return rc;
 }
 
 /* The text of a failed request, if there is one. */
@@ -80,29 +55,36 @@ static int refused(struct binary *b, int rc, const struct buf *reply, struct err
 	return err_sys(err, rc, "cannot read %s", b->path);
 }
 
-int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err)
+int binary_read_head(struct binary *b, struct err *err)
 {
 	struct buf reply = BUF_INIT;
+	int rc = binary_ask(b, &b->head_job, OP_OPEN, &b->fd, 1, PARSER_FACTS_MAX, &reply);
+	if (rc && !symbols_is_late(rc)) {
+		refused(b, rc, &reply, err);
+	} else if (rc) {
+		err_sys(err, rc, "reading %s", b->path);
+	} else {
+		rc = facts_decode(&b->facts, &reply);
+		if (rc)
+			err_sys(err, rc, "what was read of %s", b->path);
+	}
+	buf_fini(&reply);
+	return rc;
+}
+
+int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err)
+{
 	struct binary *b = new_binary(path);
 	if (!b)
 		return err_sys(err, -ENOMEM, "%s", path);
 	b->symbolizer = s;
 	b->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	int rc = b->fd < 0 ? -errno : ask(b, OP_OPEN, &b->fd, 1, PARSER_FACTS_MAX, &reply);
-	if (rc) {
-		refused(b, rc, &reply, err);
-	} else {
-		rc = facts_decode(&b->facts, &reply);
-		if (rc)
-			err_sys(err, rc, "what was read of %s", path);
-	}
-	buf_fini(&reply);
-	if (rc) {
+	int rc = b->fd < 0 ? err_sys(err, -errno, "%s", path) : binary_read_head(b, err);
+	if (rc && rc != -EINPROGRESS)
 		binary_free(b);
-		return rc;
-	}
-	*ret = b;
-	return 0;
+	else
+		*ret = b;
+	return rc;
 }
 
 int binary_open(struct binary **ret, int fd, const char *path, struct err *err)
@@ -147,6 +129,10 @@ void binary_free(struct binary *b)
 	if (!b)
 		return;
 	symbolizer_remove(b->symbolizer, &b->keep);
+	symbolizer_cancel(b->symbolizer, &b->head_job);
+	symbolizer_cancel(b->symbolizer, &b->load_job);
+	symbolizer_cancel(b->symbolizer, &b->lines_job);
+	binary_end_offer(b);
 	close_all(b);
 	known_fini(&b->known);
 	cells_fini(&b->cells);
@@ -231,50 +217,6 @@ int binary_python(const struct binary *b, struct binary_python *ret)
 	return 0;
 }
 
-/* ---- separate debug files ---- */
-
-bool binary_wants_debug(const struct binary *b)
-{
-	const uint32_t all = FACT_SYMTAB | FACT_DWARF;
-	return b->fd >= 0 && b->debug_fd < 0 && !b->loaded && (b->facts.has & all) != all &&
-	       (b->facts.img.build_id_len > 1 || b->facts.link[0]);
-}
-
-static int fits(int n, size_t cap)
-{
-	return n > 0 && (size_t)n < cap ? 0 : -EINVAL;
-}
-
-static int build_id_path(const struct binary *b, char *out, size_t cap)
-{
-	static const char dir[] = "/usr/lib/debug/.build-id/";
-	const struct elf_image *img = &b->facts.img;
-	if (img->build_id_len < 2)
-		return -EINVAL;
-	int n = snprintf(out, cap, "%s%02x/", dir, img->build_id[0]);
-	for (size_t i = 1; n > 0 && (size_t)n < cap && i < img->build_id_len; i++)
-		n += snprintf(out + n, cap - (size_t)n, "%02x", img->build_id[i]);
-	if (n > 0 && (size_t)n < cap)
-		n += snprintf(out + n, cap - (size_t)n, ".debug");
-	return fits(n, cap);
-}
-
-int binary_debug_path(const struct binary *b, const char *path, unsigned i, char *out, size_t cap)
-{
-	const char *slash = strrchr(path, '/');
-	int dir = slash ? (int)(slash - path) : 0, rc = -EINVAL;
-	if (i == 0)
-		rc = build_id_path(b, out, cap);
-	else if (i > 3)
-		return -ENOENT;
-	else if (b->facts.link[0] && path[0] == '/')
-		rc = fits(snprintf(out, cap, "%s%.*s%s/%s", i == 3 ? "/usr/lib/debug" : "", dir, path, i == 2 ? "/.debug" : "",
-				   b->facts.link), cap);
-	if (rc)
-		out[0] = '\0'; /* not this one; there may be others */
-	return 0;
-}
-
 static int lines_fd(const struct binary *b)
 {
 	return b->facts.has & FACT_DWARF ? b->fd : b->debug_lines ? b->debug_fd : -1;
@@ -287,91 +229,16 @@ static void close_if_done(struct binary *b)
 		close_all(b);
 }
 
-static bool same_build_id(const struct facts *a, const struct facts *b)
-{
-	return a->img.build_id_len && a->img.build_id_len == b->img.build_id_len &&
-	       !memcmp(a->img.build_id, b->img.build_id, a->img.build_id_len);
-}
-
-static int make_crc(struct binary *b, int fd, uint32_t *ret)
-{
-	struct buf reply = BUF_INIT;
-	int rc = ask(b, OP_CRC, &fd, 1, 4, &reply);
-	if (!rc && reply.len != 4)
-		rc = -EBADMSG;
-	if (!rc) {
-		struct cursor c = { reply.data, reply.data + 4, 0 };
-		*ret = cursor_u32(&c);
-	}
-	buf_fini(&reply);
-	return rc;
-}
-
-/* One file may be what many link to: it is read once. */
-static int crc_of(struct binary *b, int fd, const struct symbols_file *which, uint32_t *ret)
-{
-	struct symbolizer *s = which && which->size ? b->symbolizer : NULL;
-	uint32_t crc = 0;
-	for (unsigned i = 0; s && i < CRCS_KEPT; i++) {
-		if (memcmp(&s->crc[i].file, which, sizeof(*which)) != 0)
-			continue;
-		*ret = s->crc[i].crc;
-		return s->crc[i].rc;
-	}
-	int rc = make_crc(b, fd, &crc);
-	if (s && !symbols_is_late(rc))
-		s->crc[s->next_crc++ % CRCS_KEPT] = (struct crc_kept){ *which, crc, rc };
-	*ret = crc;
-	return rc;
-}
-
-/* As though they had not been asked for yet. */
-static void forget_symbols(struct binary *b)
+void binary_forget_symbols(struct binary *b)
 {
 	symbolizer_remove(b->symbolizer, &b->keep);
+	symbolizer_cancel(b->symbolizer, &b->load_job);
 	table_fini(&b->table);
 	known_fini(&b->known);
 	cells_fini(&b->cells);
 	b->loaded = b->evicted = false;
 	b->load_rc = 0;
 	b->load_again = (struct symbols_again){ 0 };
-}
-
-int binary_offer_debug(struct binary *b, int fd, const struct symbols_file *which)
-{
-	struct buf reply = BUF_INIT;
-	struct facts f;
-	uint32_t crc;
-	int rc = b->debug_fd >= 0 || (b->loaded && !b->expecting) ? -ENOENT : ask(b, OP_OPEN, &fd, 1, PARSER_FACTS_MAX, &reply);
-	rc = rc ? rc : facts_decode(&f, &reply);
-	buf_fini(&reply);
-	if (rc)
-		return symbols_is_late(rc) ? rc : -ENOENT;
-	bool useful = f.has & ~b->facts.has && f.img.machine == b->facts.img.machine;
-	/* A build id that differs is an answer; the CRC is for files that have none. */
-	bool both = f.img.build_id_len && b->facts.img.build_id_len;
-	bool has_lines = f.has & FACT_DWARF;
-	bool same = both && same_build_id(&f, &b->facts);
-	facts_fini(&f);
-	if (useful && !both && b->facts.link[0]) {
-		rc = crc_of(b, fd, which, &crc);
-		if (symbols_is_late(rc))
-			return rc;
-		same = !rc && crc == b->facts.link_crc;
-	}
-	if (!useful || !same)
-		return -ENOENT;
-	b->debug_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (b->debug_fd < 0)
-		return -ENOENT;
-	b->debug_lines = has_lines;
-	b->debug_sent = !which;
-	b->expecting = false;
-	if (b->loaded)
-		forget_symbols(b);
-	if (b->symbolizer)
-		b->symbolizer->stats.debug++;
-	return 0;
 }
 
 void binary_expect_debug(struct binary *b, bool coming)
@@ -396,7 +263,7 @@ static int ask_lines(struct binary *b, const uint64_t *vaddrs, size_t n, struct 
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = buf_add_u64(&in, vaddrs[i]);
 	struct symbols_request q = { OP_LINES, in.data, in.len, &fd, 1, LINES_REPLY_MAX };
-	rc = rc ? rc : symbolizer_ask(b->symbolizer, &q, reply);
+	rc = rc ? rc : symbolizer_ask(b->symbolizer, &b->lines_job, &q, reply);
 	buf_fini(&in);
 	return rc;
 }
@@ -409,7 +276,7 @@ int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 	size_t n_frames = 0;
 	if (n > LINES_BATCH_MAX || !binary_has_lines(b))
 		return -EINVAL;
-	if (b->closed)
+	if (b->closed && !b->lines_job.job)
 		return -EBADF;
 	int rc = ask_lines(b, vaddrs, n, &reply);
 	struct cursor c = { reply.data, reply.data + reply.len, 0 };
@@ -440,14 +307,14 @@ static int fetch_table(struct binary *b, struct buf *reply, struct err *err)
 	int fds[2] = { b->fd, b->debug_fd };
 	if (b->mem.mem)
 		return parser_encode_table(&b->mem, NULL, b->path, reply);
-	if (b->fd < 0)
+	if (b->fd < 0 && !b->load_job.job)
 		return -EBADF;
-	int rc = ask(b, OP_LOAD, fds, b->debug_fd >= 0 ? 2 : 1, PARSER_TABLE_MAX, reply);
+	int rc = binary_ask(b, &b->load_job, OP_LOAD, fds, b->debug_fd >= 0 ? 2 : 1, PARSER_TABLE_MAX, reply);
 	if (rc == -EIO && b->debug_fd >= 0) { /* without the debug file, then */
 		close(b->debug_fd);
 		b->debug_fd = -1;
 		b->debug_lines = false;
-		rc = ask(b, OP_LOAD, fds, 1, PARSER_TABLE_MAX, reply);
+		rc = binary_ask(b, &b->load_job, OP_LOAD, fds, 1, PARSER_TABLE_MAX, reply);
 	}
 	return rc ? refused(b, rc, reply, err) : 0;
 }
@@ -484,7 +351,7 @@ int binary_load(struct binary *b, struct err *err)
 		symbolizer_used(b->symbolizer, &b->keep);
 		return b->load_rc;
 	}
-	if (b->closed)
+	if (b->closed && !b->load_job.job)
 		return -EBADF;
 	if (!symbols_is_due(&b->load_again))
 		return -EAGAIN;

@@ -210,12 +210,12 @@ static int decode(struct jit_table *t, const struct buf *in)
 	return 0;
 }
 
-int jit_read(struct jit_table *ret, struct symbolizer *s, int fd, enum jit_format format)
+int jit_read(struct jit_table *ret, struct symbolizer *s, struct symbols_job *io_job, int fd, enum jit_format format)
 {
 	struct symbols_request q = { format == JIT_DUMP ? OP_JITDUMP : OP_PERF_MAP, NULL, 0, &fd, 1, JIT_TABLE_MAX };
 	struct buf reply = BUF_INIT;
 	struct jit_table t = { 0 };
-	int rc = symbolizer_ask(s, &q, &reply);
+	int rc = symbolizer_ask(s, io_job, &q, &reply);
 	rc = rc ? rc : decode(&t, &reply);
 	buf_fini(&reply);
 	if (rc) {

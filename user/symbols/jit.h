@@ -41,9 +41,9 @@ struct jit_table {
 
 /*
  * Read a file, through the sandbox of s (NULL: here). fd is borrowed and must be of a regular file. -EBADMSG, -E2BIG, -EPROTONOSUPPORT
- * (a dump of another machine or version), -EIO (the parser died or was late).
+ * (a dump of another machine or version), -EIO (the parser died or was late), and as symbolizer_run.
  */
-int jit_read(struct jit_table *ret, struct symbolizer *s, int fd, enum jit_format format);
+int jit_read(struct jit_table *ret, struct symbolizer *s, struct symbols_job *io_job, int fd, enum jit_format format);
 void jit_fini(struct jit_table *t);
 
 /* The entry that holds addr, or NULL. */

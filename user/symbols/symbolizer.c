@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define WAIT_NS 1000000000ull
+
 const sandbox_op symbols_ops[SYMBOLS_OPS] = { SYMBOLS_OPS_LIST };
 
 _Static_assert(SYMBOLS_OPS == N_OPS, "one list of requests");
@@ -21,6 +23,7 @@ int symbolizer_new(struct symbolizer **ret, const struct symbolizer_config *cfg)
 		return -ENOMEM;
 	s->sandbox = cfg->sandbox;
 	s->first_op = cfg->first_op;
+	s->wait = cfg->wait;
 	s->deadline_ms = cfg->deadline_ms ? cfg->deadline_ms : SYMBOLIZER_DEADLINE_MS;
 	s->table_bytes = cfg->table_bytes ? cfg->table_bytes : SYMBOLIZER_TABLE_BYTES;
 	*ret = s;
@@ -29,6 +32,8 @@ int symbolizer_new(struct symbolizer **ret, const struct symbolizer_config *cfg)
 
 void symbolizer_free(struct symbolizer *s)
 {
+	for (unsigned i = 0; s && i < CRCS_KEPT; i++)
+		symbolizer_cancel(s, &s->crc[i].job);
 	free(s);
 }
 
@@ -75,7 +80,6 @@ bool symbolizer_may(struct symbolizer *s)
 	return false;
 }
 
-
 /* ---- asking ---- */
 
 static int ask_here(const struct symbols_request *q, struct buf *reply)
@@ -85,24 +89,41 @@ static int ask_here(const struct symbols_request *q, struct buf *reply)
 	return symbols_ops[q->op](&r, reply);
 }
 
-int symbolizer_run(struct symbolizer *s, const struct sandbox_call *call, struct buf *reply)
+static int submit(struct symbolizer *s, struct symbols_job *io_job, const struct sandbox_call *call)
 {
 	struct sandbox_call c = *call;
-	struct sandbox_stats before, after;
-	reply->len = 0;
-	if (!s || !s->sandbox)
-		return -ENOSYS;
 	if (!symbolizer_may(s))
 		return -EBUSY;
 	c.deadline_ms = c.deadline_ms ? c.deadline_ms : s->deadline_ms;
-	sandbox_stats(s->sandbox, &before);
-	int rc = sandbox_run(s->sandbox, &c, reply);
-	sandbox_stats(s->sandbox, &after);
-	spending_add(&s->spending, symbolizer_user(s), after.cpu_ns - before.cpu_ns, now_ns());
+	c.user = io_job->user = symbolizer_user(s);
+	return sandbox_submit(s->sandbox, &c, &io_job->job);
+}
+
+int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job, const struct sandbox_call *call, struct buf *reply)
+{
+	reply->len = 0;
+	if (!s || !s->sandbox)
+		return -ENOSYS;
+	int rc = io_job->job ? 0 : submit(s, io_job, call);
+	if (rc)
+		return rc;
+	while (s->wait && (rc = sandbox_take(s->sandbox, &io_job->job, reply, &io_job->cpu_ns)) == -EINPROGRESS)
+		sandbox_wait(s->sandbox, now_ns() + WAIT_NS);
+	if (!s->wait)
+		rc = sandbox_take(s->sandbox, &io_job->job, reply, &io_job->cpu_ns);
+	if (rc == -EINPROGRESS)
+		return rc;
+	spending_add(&s->spending, io_job->user, io_job->cpu_ns, now_ns());
 	return rc == -ECHILD || rc == -ETIMEDOUT ? -EIO : rc;
 }
 
-int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct buf *reply)
+void symbolizer_cancel(struct symbolizer *s, struct symbols_job *io_job)
+{
+	if (io_job->job)
+		sandbox_cancel(s->sandbox, &io_job->job);
+}
+
+int symbolizer_ask(struct symbolizer *s, struct symbols_job *io_job, const struct symbols_request *q, struct buf *reply)
 {
 	if (!s || !s->sandbox)
 		return ask_here(q, reply);
@@ -115,18 +136,22 @@ int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct
 		.n_fds = q->n_fds,
 		.max_reply = q->max_reply,
 	};
-	return symbolizer_run(s, &c, reply);
+	return symbolizer_run(s, io_job, &c, reply);
 }
 
 /* ---- not now ---- */
 
 bool symbols_is_late(int rc)
 {
-	return rc == -EAGAIN || rc == -EBUSY;
+	return rc == -EAGAIN || rc == -EBUSY || rc == -EINPROGRESS;
 }
 
 bool symbols_put_off(struct symbols_again *a, int rc)
 {
+	if (rc == -EINPROGRESS) {
+		a->at_ns = 1; /* the past */
+		return true;
+	}
 	if (rc == -EBUSY) {
 		a->at_ns = now_ns() + SYMBOLS_SOON_NS;
 		return true;

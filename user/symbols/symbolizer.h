@@ -22,6 +22,8 @@ enum symbols_op {
 #define CRCS_KEPT 32
 struct crc_kept {
 	struct symbols_file file; /* size 0: none */
+	struct symbols_job job;	  /* while it is made */
+	bool made;
 	uint32_t crc;
 	int rc; /* it could not be made */
 };
@@ -37,6 +39,7 @@ struct symbolizer {
 	struct sandbox *sandbox;
 	unsigned first_op;
 	unsigned deadline_ms;
+	bool wait;
 	size_t table_bytes;
 	struct symbolizer_table *newest, *oldest;
 	struct spending spending;
@@ -47,11 +50,7 @@ struct symbolizer {
 	struct symbolizer_stats stats;
 };
 
-/*
- * Ask: s may be NULL (in this process). fds are borrowed. The op's result; -EIO stands for a worker that died or was late, -EAGAIN
- * and -EBUSY say nothing about the file: it was not read now. -EBUSY, too, when the time for the files of this user is used up.
- * reply must be initialized.
- */
+/* Ask: s may be NULL (in this process). fds are borrowed. As symbolizer_run. */
 struct symbols_request {
 	enum symbols_op op;
 	const void *bytes;
@@ -60,7 +59,7 @@ struct symbols_request {
 	size_t n_fds;
 	size_t max_reply;
 };
-int symbolizer_ask(struct symbolizer *s, const struct symbols_request *q, struct buf *reply);
+int symbolizer_ask(struct symbolizer *s, struct symbols_job *io_job, const struct symbols_request *q, struct buf *reply);
 
 /* s may be NULL in all: then nothing is ever evicted. */
 void symbolizer_add(struct symbolizer *s, struct symbolizer_table *t, size_t bytes);

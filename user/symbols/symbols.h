@@ -53,6 +53,7 @@ struct symbolizer_config {
 	unsigned first_op;
 	size_t table_bytes; /* 0: SYMBOLIZER_TABLE_BYTES */
 	unsigned deadline_ms; /* 0: SYMBOLIZER_DEADLINE_MS; of one request */
+	bool wait; /* for every answer: for those who have nothing else to do */
 };
 
 /*
@@ -68,9 +69,9 @@ struct symbols_again {
 	unsigned n;
 };
 
-/* Does this result (-EAGAIN, -EBUSY) say only that there was no time? */
+/* Does this result (-EAGAIN, -EBUSY, -EINPROGRESS) say only that there is no answer yet? */
 bool symbols_is_late(int rc);
-/* It failed once more with such an rc. False: that was the last time. */
+/* It failed once more with such an rc. False: that was the last time. After -EINPROGRESS it is due at once, without end. */
 bool symbols_put_off(struct symbols_again *a, int rc);
 /* Is it to be tried, if ever? False: it is too early. */
 bool symbols_is_due(const struct symbols_again *a);
@@ -108,18 +109,33 @@ void symbolizer_for(struct symbolizer *s, uint32_t tgid);
 /* Is there time left for it? s may be NULL. */
 bool symbolizer_may(struct symbolizer *s);
 
+/* A request that may be under way. All zero: none is. */
+struct symbols_job {
+	struct sandbox_job *job;
+	uint32_t user;	 /* who is charged */
+	uint64_t cpu_ns; /* of the last answer */
+};
+
 /*
- * Run any op of the sandbox for that process, in its time: as sandbox_run, and -EIO for a worker that died or was late, -EBUSY when the
- * time is used up. deadline_ms 0: that of the symbolizer. reply must be initialized. -ENOSYS without a sandbox.
+ * Run any op of the sandbox for that process, in its time. The first call submits a job; -EINPROGRESS: call again until it is
+ * answered, of later calls only io_job counts. Then as sandbox_take, and -EIO for a worker that died or was late. -EBUSY: the
+ * time is used up, or the queue is full. deadline_ms 0: that of the symbolizer. reply must be initialized. -ENOSYS without a
+ * sandbox.
  */
-int symbolizer_run(struct symbolizer *s, const struct sandbox_call *call, struct buf *reply);
+int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job, const struct sandbox_call *call, struct buf *reply);
+void symbolizer_cancel(struct symbolizer *s, struct symbols_job *io_job);
 
 /* ---- one ELF file ---- */
 
 struct binary;
 
-/* As binary_open; s is borrowed until binary_free. -EAGAIN, -EBUSY: not now (sandbox.h). */
+/*
+ * As binary_open; s is borrowed until binary_free. -EAGAIN, -EBUSY: not now (sandbox.h). -EINPROGRESS: its head is being
+ * read; *ret is good for binary_read_head and binary_free alone, until binary_read_head returns 0. After -EAGAIN and -EBUSY
+ * that can be asked again.
+ */
 int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err);
+int binary_read_head(struct binary *b, struct err *err);
 
 /*
  * Read the program headers, build id and the place of the symbol tables of an ELF file of this machine's byte order
@@ -204,9 +220,11 @@ struct symbols_file {
 /*
  * Offer an opened candidate, before symbols are read, or while one is expected: then what was read goes, with its tags, and is read
  * anew. fd is borrowed. which may be NULL: then its CRC is made anew each time. 0: it is the file's (its build id, else the CRC that
- * .gnu_debuglink gives) and is used; -ENOENT: it is not; -EAGAIN, -EBUSY: that could not be told now.
+ * .gnu_debuglink gives) and is used; -ENOENT: it is not; -EAGAIN, -EBUSY: that could not be told now. -EINPROGRESS: binary_offered says
+ * one of these later.
  */
 int binary_offer_debug(struct binary *b, int fd, const struct symbols_file *which);
+int binary_offered(struct binary *b);
 
 /*
  * What DWARF says about an address: the inlined calls around it, innermost first, and last the function itself. Texts have no NUL and
@@ -227,7 +245,7 @@ bool binary_has_lines(const struct binary *b);
 
 /*
  * Ask for n addresses (at most 4096) at once; each is called for each, in order, with n_frames 0 where nothing is known. -EIO, -EBADMSG, ...:
- * this file's DWARF is not asked again; -EAGAIN, -EBUSY: not now.
+ * this file's DWARF is not asked again; -EAGAIN, -EBUSY: not now. -EINPROGRESS: call again with the same addresses.
  */
 int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 		 void (*each)(void *ctx, size_t i, const struct line_frame *frames, size_t n_frames), void *ctx);

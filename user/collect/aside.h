@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows that wait for the names of their frames: files are being read for them. They are kept with all that was known at
+ * their time, for at most ASIDE_NS and ASIDE_BYTES_MAX, and never beyond the end of their window. Not thread-safe.
+ */
+#ifndef ASCRIBE_COLLECT_ASIDE_H
+#define ASCRIBE_COLLECT_ASIDE_H
+
+#include "sampler/sampler.h"
+#include "stacks/resolve.h"
+
+#define ASIDE_NS 2000000000ull
+#define ASIDE_BYTES_MAX (8u << 20)
+
+/* A row, and what was found out about it but for the names of its frames. */
+struct sample {
+	struct row row;
+	unsigned cpu;
+	uint32_t set;		/* of the store */
+	uint64_t label_flags;	/* labelling_find */
+	bool by_trampolines;	/* it has labels of trampolines */
+	bool no_binding;	/* a trampoline's label is not known */
+	bool news_lost;		/* records of the side-band were missing at its time */
+	struct resolver_stack stack;
+};
+
+struct aside_row {
+	struct aside_row *next;
+	struct sample sample; /* with pointers behind this struct */
+	uint64_t until_ns;    /* BOOTTIME */
+	size_t bytes;
+};
+
+struct aside {
+	struct aside_row *first, **last;
+	size_t n, bytes;
+};
+
+void aside_init(struct aside *a);
+void aside_clear(struct aside *a);
+
+/* Keep a copy of a sample, with its frames. False: there is no room or memory. */
+bool aside_add(struct aside *a, const struct sample *s, uint64_t now_ns);
+
+/*
+ * Hand out each row again; try returns false for one that goes on waiting. last: it may not, its time is over, or now is set.
+ */
+void aside_try(struct aside *a, uint64_t now_ns, bool now, bool (*try)(void *ctx, const struct sample *s, bool last), void *ctx);
+
+#endif

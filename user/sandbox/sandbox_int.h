@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared by the files of the sandbox:
+ *
+ *   sandbox.c  jobs and their queue, what callers use
+ *   worker.c   workers: make, talk to and kill them
+ */
+#ifndef ASCRIBE_SANDBOX_SANDBOX_INT_H
+#define ASCRIBE_SANDBOX_SANDBOX_INT_H
+
+#include "sandbox/channel.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/spawner.h"
+
+#define MS 1000000ull
+
+enum job_state { JOB_QUEUED, JOB_RUNNING, JOB_DONE };
+
+struct sandbox_job {
+	struct sandbox_job *next; /* in the queue of its lane, or among the answers */
+	enum job_state state;
+	unsigned lane, op, deadline_ms;
+	uint32_t user;
+	bool retried;   /* it killed a worker that had served others */
+	bool unwanted;  /* cancelled while it runs */
+	size_t len, n_fds, max_reply;
+	int fds[SANDBOX_FDS_MAX];
+	int rc;
+	struct buf reply;
+	uint64_t cpu_ns, done_ns;
+	uint8_t bytes[];
+};
+
+struct worker {
+	struct sandbox_child child; /* child.fd -1: none */
+	struct sandbox_job *job;    /* NULL: it is idle */
+	unsigned served;
+	uint64_t begin_ns, ran_ns; /* of its job; ran_ns: its CPU time before */
+	size_t sent;		   /* bytes of the job; len: all */
+	struct channel_head head;
+	bool has_head;
+	size_t got; /* bytes behind the head */
+	bool ready; /* its socket can be read, or written to where bytes are left to send */
+};
+
+struct job_list {
+	struct sandbox_job *first, **last;
+	size_t n;
+};
+
+struct lane {
+	struct worker worker[SANDBOX_WORKERS];
+	struct job_list queue;
+};
+
+/* A worker that was killed and has not ended. */
+struct stuck {
+	struct sandbox_child child;
+	uint32_t user;
+};
+
+struct sandbox {
+	struct sandbox_config cfg;
+	struct spawner spawner;
+	int epoll;
+	uint64_t watched; /* spawner.started, of the nursery that is in epoll */
+	bool nursery_ready; /* its socket can be read */
+	struct lane lane[SANDBOX_LANES];
+	struct job_list answers;
+	struct stuck stuck[SANDBOX_STUCK_MAX];
+	size_t n_stuck;
+	struct sandbox_stats stats;
+};
+
+/* ---- sandbox.c ---- */
+
+void job_free(struct sandbox_job *j);
+
+/* It is done, with this result. */
+void job_end(struct sandbox *s, struct sandbox_job *j, int rc);
+
+/* Its worker was lost: another one tries, once. */
+void job_again(struct sandbox *s, struct sandbox_job *j, int rc);
+
+/* ---- worker.c ---- */
+
+/* Wait for the nursery's answers in epoll. */
+void workers_watch_nursery(struct sandbox *s);
+
+/* Order a child of the nursery; where that is lost, of a new one. 0 or -errno. */
+int workers_order(struct sandbox *s, enum nursery_order order, struct sandbox_child *to);
+
+/* Have a worker made in this place. It can be used at once. 0 or -errno. */
+int worker_make(struct sandbox *s, struct worker *w);
+
+/* It sees its socket closed, and ends. */
+void worker_retire(struct sandbox *s, struct worker *w);
+
+/* Send it a job. */
+void worker_begin(struct sandbox *s, struct worker *w, struct sandbox_job *j);
+
+/* Send and receive what can be now. A late worker is killed. */
+void worker_move_on(struct sandbox *s, struct worker *w, uint64_t now);
+
+/* All workers ended with their nursery. */
+void workers_lose(struct sandbox *s);
+
+/* Ask epoll who can be talked to; idle workers that have ended are retired. */
+void workers_find_ready(struct sandbox *s);
+
+/* Forget the stuck workers that have ended meanwhile. How many are left of this user? */
+size_t workers_stuck(struct sandbox *s, uint32_t user);
+
+#endif
