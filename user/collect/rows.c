@@ -185,7 +185,7 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 	struct window_cpu *w = window_cpu(c->window, p->cpu);
 	const struct row *row = &p->row;
 	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
-	struct proc_image *im = row->kind == ROW_IDLE ? NULL : procs_known(c->procs, &id);
+	struct proc_image *im = row->kind == ROW_IDLE ? NULL : procs_lookup(c->procs, &id);
 	struct resolver_stack s = p->stack;
 	struct resolver_flags flags = { 0 };
 	bool wait = is_wait(c, row);
