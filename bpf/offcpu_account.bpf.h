@@ -175,6 +175,7 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 	row->samples = 1;
 	if (h && !wait_stack_take(key, w->stack, 0, row)) {
 		row->thinning = w->thinning & 15;
+		row->earlier = !w->began;
 		row->event = (__u8)cfg.event_off;
 		row->value = off;
 		if (off && row_add(key, row) >= 0) {
@@ -190,6 +191,7 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 	}
 	row->n_python = 0;
 	row->thinning = 0;
+	row->earlier = 0;
 	half_leave(c);
 	return left;
 }

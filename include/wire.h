@@ -70,7 +70,8 @@ struct row {
 		} wait;
 	};
 	__u8 event;
-	__u8 kind : 4;	   /* enum row_kind */
+	__u8 kind : 3;	   /* enum row_kind */
+	__u8 earlier : 1;  /* TASK, KTHREAD of waits: it began before the recording, so its user frames are not known */
 	__u8 thinning : 4; /* TASK, KTHREAD of waits: the stacks were taken with probability 4^-thinning */
 	__u64 samples;
 	__u64 value;    /* sum of the events' periods */

@@ -111,7 +111,7 @@ static void add_waker(struct collector *c, struct window_cpu *w, const struct sa
 	const struct occupant *who = waits_waker(h, row, &name);
 	struct proc_image *im = row_image(c, row), *by = NULL;
 	struct python_stack py;
-	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, false };
+	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, false, 0 };
 	struct resolver_flags flags = { 0 };
 	bool known = who && s.n_kernel + s.n_user, cut = false;
 	uint32_t stack;
@@ -157,10 +157,12 @@ static bool rows_add(struct collector *c, struct window_cpu *w, const struct sam
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS)
 		goto lost; /* cannot be: the table is ours */
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
-	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off };
+	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off, 0 };
 	bool wait = row->event < c->cfg.n_events && c->cfg.event[row->event].wait;
 	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, &py);
 	s.python_cut = s.n_python >= PYTHON_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
+	if (wait && row->earlier && row->kind == ROW_TASK && !row->n_user)
+		s.root = c->waits.earlier;
 	if (wait)
 		resolver_trim_switch(c->resolver, &s);
 	size_t n_more = trampoline_labels(c, row, &s, more, room, &no_binding);

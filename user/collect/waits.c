@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/waits.h"
 
+#include "query/waits.h"
+
 #include <errno.h>
 #include <xxhash.h>
 #include <string.h>
@@ -22,7 +24,7 @@ static int add_event(struct waits *w, const char *name, uint32_t *ret)
 
 int waits_renew(struct waits *w, const struct sampler_config *cfg)
 {
-	struct store_frame none = { .kind = FRAME_KERNEL }, interrupt = none;
+	struct store_frame none = { .kind = FRAME_KERNEL }, interrupt = none, earlier = none;
 	w->on = false;
 	for (unsigned i = 0; i < cfg->n_events; i++) {
 		if (!cfg->event[i].wait)
@@ -42,7 +44,9 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 	rc = rc ? rc : store_add_string(w->store, WAITS_NO_STACK, strlen(WAITS_NO_STACK), &none.function);
 	rc = rc ? rc : store_add_string(w->store, "[kernel]", 8, &none.module);
 	rc = rc ? rc : one_frame(w, &none, &w->no_stack);
-	interrupt.module = none.module;
+	earlier.module = interrupt.module = none.module;
+	rc = rc ? rc : store_add_string(w->store, WAIT_EARLIER, strlen(WAIT_EARLIER), &earlier.function);
+	rc = rc ? rc : one_frame(w, &earlier, &w->earlier);
 	rc = rc || !w->wakers ? rc : store_add_string(w->store, WAITS_INTERRUPT, strlen(WAITS_INTERRUPT), &interrupt.function);
 	return rc || !w->wakers ? rc : one_frame(w, &interrupt, &w->interrupt);
 }

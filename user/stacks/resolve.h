@@ -74,6 +74,7 @@ struct resolver_stack {
 	uint32_t n_python;
 	bool python_cut; /* there are more of them towards the root */
 	bool put_off;    /* rather than asking for one place in a file with DWARF alone, see resolver_ask_places */
+	uint32_t root;   /* stack of the store below all frames; 0: none */
 };
 
 /* What there is to say about the frames of a stack. */
