@@ -70,6 +70,8 @@ static __always_inline void row_add_waits(struct half *h, __u32 key, struct row 
 					  __u64 n, __u64 ns)
 {
 	row->kind = ROW_WAIT;
+	if (!(flags & WAIT_SUMMED))
+		row->tid = 0; /* lengths are kept by the labels of the work alone: all threads of it share a row */
 	row->occupant = OCCUPANT_OTHER;
 	row->event = (__u8)(runq ? cfg.event_runq : cfg.event_off);
 	row->wait.bucket = (__u16)bucket;
@@ -140,6 +142,7 @@ __noinline int row_add_blame(__u32 key, const struct occupant *who, __u64 ns, __
 		return 0;
 	struct row *row = &sc->row;
 	row->kind = ROW_BLAME;
+	row->tid = 0; /* as of lengths */
 	row->event = (__u8)cfg.event_runq;
 	row->occupant = occupant_intern(key, sc, who);
 	row->wait.bucket = 0;

@@ -49,7 +49,7 @@ struct row {
 	__u64 comm[COMM_SIZE / 8];
 	__u32 tgid;
 	union {
-		__u32 tid;
+		__u32 tid; /* 0 in rows of lengths and of BLAME, which have the labels of the work alone */
 		__u32 waker_flags; /* ROW_WAKER: WAIT_KTHREAD or 0, of who was blocked */
 	};
 	__u32 exec_id; /* grows at each exec: tells images of one process apart */
