@@ -194,6 +194,8 @@ static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wa
 	    (cfg.selection != SELECTION_NONE && !is_selected((__u32)s->task->tgid, (__u32)s->task->pid))) {
 		if (w->summed_since)
 			sums_flush(s->cpu, w);
+		if (!identity_holds(s->task, w) && !sums_are_held(w))
+			identity_set(s->task, w, 0); /* for the run that ends: it called exec */
 		return arrived;
 	}
 	wait_begin(s);
@@ -282,7 +284,7 @@ int on_wakeup_new(__u64 *ctx)
 		return 0;
 	__u64 now = bpf_ktime_get_boot_ns();
 	w->stack = 0;
-	w->who.set_id = 0;
+	identity_set(t, w, 0); /* its first wait is one of this image, whatever it has become at its first switch out */
 	w->state = WAIT_RUNNABLE;
 	w->before = 0;
 	w->moved = 0;

@@ -70,6 +70,8 @@ static __always_inline void row_add_waits(struct half *h, __u32 key, struct row 
 					  __u64 n, __u64 ns)
 {
 	row->kind = ROW_WAIT;
+	if (!(flags & WAIT_SUMMED))
+		row->tid = 0; /* lengths are kept by the labels of the work alone: all threads of it share a row */
 	row->occupant = OCCUPANT_OTHER;
 	row->event = (__u8)(runq ? cfg.event_runq : cfg.event_off);
 	row->wait.bucket = (__u16)bucket;
@@ -140,6 +142,7 @@ __noinline int row_add_blame(__u32 key, const struct occupant *who, __u64 ns, __
 		return 0;
 	struct row *row = &sc->row;
 	row->kind = ROW_BLAME;
+	row->tid = 0; /* as of lengths */
 	row->event = (__u8)cfg.event_runq;
 	row->occupant = occupant_intern(key, sc, who);
 	row->wait.bucket = 0;
@@ -175,6 +178,7 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 	row->samples = 1;
 	if (h && !wait_stack_take(key, w->stack, 0, row)) {
 		row->thinning = w->thinning & 15;
+		row->earlier = !w->began;
 		row->event = (__u8)cfg.event_off;
 		row->value = off;
 		if (off && row_add(key, row) >= 0) {
@@ -190,6 +194,7 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 	}
 	row->n_python = 0;
 	row->thinning = 0;
+	row->earlier = 0;
 	half_leave(c);
 	return left;
 }

@@ -114,6 +114,7 @@ static __always_inline void iter_report_wait(struct seq_file *seq, struct wire_w
 	o->row.last_ns = now;
 	o->row.first_ns = since;
 	o->row.samples = 1;
+	o->row.earlier = !w->began;
 	__u64 n = iter_stack(o, t, w);
 	if (__sync_val_compare_and_swap(&w->since, raw, until) != raw)
 		return;
@@ -134,6 +135,7 @@ static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_w
 	row_set_thread(&o->row, w);
 	o->row.first_ns = w->last_ns;
 	o->row.kind = ROW_WAIT;
+	o->row.earlier = 0;
 	o->row.occupant = OCCUPANT_OTHER;
 	o->row.wait.flags = (__u16)(kthread | WAIT_SUMMED);
 	o->row.wait.bucket = 0;

@@ -49,7 +49,7 @@ struct row {
 	__u64 comm[COMM_SIZE / 8];
 	__u32 tgid;
 	union {
-		__u32 tid;
+		__u32 tid; /* 0 in rows of lengths and of BLAME, which have the labels of the work alone */
 		__u32 waker_flags; /* ROW_WAKER: WAIT_KTHREAD or 0, of who was blocked */
 	};
 	__u32 exec_id; /* grows at each exec: tells images of one process apart */
@@ -70,7 +70,8 @@ struct row {
 		} wait;
 	};
 	__u8 event;
-	__u8 kind : 4;	   /* enum row_kind */
+	__u8 kind : 3;	   /* enum row_kind */
+	__u8 earlier : 1;  /* TASK, KTHREAD of waits: it began before the recording, so its user frames are not known */
 	__u8 thinning : 4; /* TASK, KTHREAD of waits: the stacks were taken with probability 4^-thinning */
 	__u64 samples;
 	__u64 value;    /* sum of the events' periods */

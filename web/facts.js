@@ -43,6 +43,16 @@ export class FactsPane extends Pane {
 		});
 	}
 
+	/* Idle waits are left out, and said to be; one click shows them. */
+	idle(a) {
+		const shown = this.app.state.idle;
+		if (!a.idle_waits && !(shown && a.metric))
+			return [];
+		const text = shown ? 'with idle waits' : a.metric ? `${seconds(a.idle_waits / 1e9)} of idle waits left out` : `${number(a.idle_waits)} idle waits left out`;
+		return ['; ', h('button.link', { type: 'button', 'aria-pressed': String(!!shown), title: 'Idle: a worker that waits for its next work. Show or hide such waits',
+			onclick: () => this.app.go({ idle: shown ? '' : '1' }) }, text)];
+	}
+
 	/* Of what is selected: an answer with samples and seconds. */
 	select(a) {
 		const few = a.samples < FEW && !a.metric, what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time', cpu: 'CPU', waker: 'blocked' }[a.metric];
@@ -50,6 +60,6 @@ export class FactsPane extends Pane {
 		this.chosen.className = few || cut ? 'bad' : '';
 		const amount = !a.samples ? [h('b', null, 'no samples')] : [h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)),
 			...(a.metric ? [' ' + what] : [a.seconds ? ' CPU, ' : ' ', `${number(a.samples)} samples`]), few ? ': too few to say much' : ''];
-		this.chosen.replaceChildren(...amount, cut ? `: these labels are cut in ${number(cut)} of the windows` : '', a.to ? h('span.when', null, ' ' + timeRange(a.from, a.to)) : '');
+		this.chosen.replaceChildren(...amount, ...this.idle(a), cut ? `: these labels are cut in ${number(cut)} of the windows` : '', a.to ? h('span.when', null, ' ' + timeRange(a.from, a.to)) : '');
 	}
 }

@@ -34,6 +34,7 @@ const FIELDS = {
 	against_from: ['', when],
 	against_to: ['', when],
 	names: ['', choice('', 'full', 'folded', 'simple')],
+	idle: ['', flag],
 	live: ['', flag],
 };
 
@@ -63,8 +64,8 @@ export function parse(query) {
 }
 
 /* What of it every question is about. */
-export function select({ from, to, where, event, metric }) {
-	return { from, to, where, event: metric ? '' : event, metric };
+export function select({ from, to, where, event, metric, idle }) {
+	return { from, to, where, event: metric ? '' : event, metric, idle };
 }
 
 export const compared = s => !!(s.against || s.against_from || s.against_to);

@@ -3,8 +3,8 @@
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h, svg, tell } from './dom.js';
-import { brief, number, seconds } from './format.js';
-import { table } from './table.js';
+import { brief, number, percent, seconds } from './format.js';
+import { bar, table } from './table.js';
 
 const ROWS = 30, LOW = 3, HIGH = 11, PER_DECADE = 6, W = 288, H = 26; /* 1 µs to 100 s, of nanoseconds */
 const QUANTILES = ['0.5', '0.9', '0.99', '1'];
@@ -40,18 +40,33 @@ export class WaitsPane extends Pane {
 	update(again) {
 		const s = this.app.state, { from, to, where } = this.app.select();
 		const params = { metric: this.kind.value, from, to, where, by: s.by, limit: ROWS };
-		return this.load(JSON.stringify(params), again, signal => ask('histogram', params, signal), answer => {
+		const blocked = this.kind.value === 'off' && { metric: 'off', from, to, where, names: s.names, idle: s.idle, by: 'wait_in,wait', limit: ROWS };
+		return this.load(JSON.stringify([params, blocked]), again, signal => Promise.all([ask('histogram', params, signal), blocked && ask('table', blocked, signal)]), ([answer, reasons]) => {
 			this.answer = answer;
+			this.reasons = reasons;
 			this.by = s.by;
 			this.draw();
 		});
+	}
+
+	/* In which functions of the programs threads were blocked, and why. */
+	drawReasons(a) {
+		const idle = this.app.state.idle, left = a.idle_waits ? `; ${seconds(a.idle_waits / 1e9)} of idle waits left out` : '';
+		const box = h('input', { type: 'checkbox', name: 'idle', checked: !!idle, onchange: () => this.app.go({ idle: idle ? '' : '1' }) });
+		return h('div', null, h('p.match', null, h('label', { title: 'Idle: a worker that waits for its next work' }, box, ' idle waits'), left), table({
+			caption: 'Functions that were blocked', rows: a.rows, empty: 'Nothing was blocked here.', columns: [
+				{ id: 'in', title: 'Blocked in', header: true, wide: true, cell: r => h('bdi', null, brief(r.key.wait_in || '(unknown)', 120)) },
+				{ id: 'wait', title: 'For', cell: r => r.key.wait },
+				{ id: 'seconds', title: 'Time', number: true, cell: r => seconds(r.seconds) },
+				{ id: 'share', title: 'Share', number: true, cell: r => bar(r.share, percent(r.samples, a.samples)) },
+			] }));
 	}
 
 	draw() {
 		const a = this.answer, q = (r, x) => r.quantiles[x] === undefined ? '' : seconds(r.quantiles[x] / 1e9);
 		tell(this.status, `${number(a.rows.length)} of ${number(a.n_rows)} values; quantiles within ${(100 * a.error).toFixed(1)}%`);
 		const name = r => r.key[this.by] === null ? '(none)' : r.key[this.by] || '(empty)';
-		this.body.replaceChildren(table({
+		this.body.replaceChildren(this.reasons ? this.drawReasons(this.reasons) : '', table({
 			caption: 'Lengths of waits', rows: a.rows, empty: 'No wait ended here.', columns: [
 				{ id: 'value', title: brief(this.by, 30), header: true, wide: true, cell: r => h('bdi', null, brief(name(r), 60)) },
 				{ id: 'count', title: 'Waits', number: true, cell: r => number(r.count) },

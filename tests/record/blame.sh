@@ -113,6 +113,17 @@ check "a matrix of 2 by 2 and the rest: lines, columns and cells add up to all" 
 	b["n_victims"] == len(w["victims"]) and b["victims"][:2] == w["victims"][:2]' 'b["victims"]'
 check "no such metric" h=bad.json -- 'h["code"] == "invalid_argument"'
 
+# ---- who had the CPU is named by its exact image, though it has become another program since ----
+for name in long two three; do cp "$loads/turns" $name; done
+background taskset -c $cpu "$load" spin 6 $cpu >/dev/null
+spinner=$pid
+record --wall -a -F 99 -o turns -- taskset -c $cpu "$PWD/long" 300 "$PWD/two" "$PWD/three"
+kill "$spinner" 2>/dev/null
+"$ascribe" blame turns --by exe --where '{exe=~".*/waits"}' --json 2>/dev/null >turns.json
+check "of three programs in turn, ten of twelve parts of the CPU are the first one's" b=turns.json -- \
+	'(lambda t: t["long"] > 0.7 * sum(t.values()) > 0.1)({n: sum(x["seconds"] for x in b["occupants"] if (x["occupant"] or "").endswith("/" + n))
+	for n in ("long", "two", "three")})' '[x for x in b["occupants"] if x["seconds"] > 0.05]'
+
 report lengths --metric off --by thread >thread.json
 check "no histograms by thread, and none is shown" r=thread.json -- 'all("waits" not in x for x in r["rows"]) and r["rows"]'
 exits 2 'labels of the work' "$ascribe" blame pair --by tid

@@ -8,6 +8,7 @@
  *   spin     spins, unlabelled
  *   steps    8 threads `steps`, spinning on one CPU in turns of 0.15 ms, each turn under another of 32 labels "step" of their own
  *   crowd    40 threads that sleep 2 to 3 ms, over and over; beside them one thread `once` after the other, which sleeps 1 s, its only wait
+ *   many     10,000 threads `many`, which wait for 0.5 to 2.5 s at a time
  *   convoy   16 threads `convoy`, tenants "x" and "y", at one mutex, which two functions wait for; between two locks they pause for 50 us,
  *            now and then for 100 ms. Prints the time that each function waited, and all time that each tenant's threads did not run
  *   lengths  thread `sleeper`, tenant "s": sleeps of 46 us to 24 ms; quantiles of how long it was blocked, and in the queue
@@ -89,6 +90,8 @@ static void print_account(const char *name, struct account a)
 }
 
 /* ---- shares ---- */
+
+#define MANY 10000
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static sem_t hold, held, go;
@@ -367,6 +370,51 @@ static void crowd(void)
 	printf("{\"once\":%u}\n", n);
 }
 
+/* ---- many ---- */
+
+static pthread_barrier_t all_there;
+static double many_end;
+
+static __attribute__((noinline)) void many_wait(double s)
+{
+	pause_for(s);
+	__asm__ volatile(""); /* no tail call */
+}
+
+static void *one_of_many(void *arg)
+{
+	double s = *(double *)arg;
+	be("many", 0);
+	pthread_barrier_wait(&all_there);
+	while (now(CLOCK_MONOTONIC) < many_end)
+		many_wait(s);
+	return NULL;
+}
+
+static void many(void)
+{
+	static double s[MANY];
+	static pthread_t thread[MANY];
+	pthread_attr_t small;
+	unsigned n = 0;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 65536);
+	pthread_barrier_init(&all_there, NULL, MANY + 1);
+	for (; n < MANY; n++) {
+		s[n] = 0.5 + 2.0 * n / MANY;
+		int rc = pthread_create(&thread[n], &small, one_of_many, &s[n]);
+		if (rc) {
+			fprintf(stderr, "thread %u: %s\n", n, strerror(rc));
+			exit(77);
+		}
+	}
+	many_end = now(CLOCK_MONOTONIC) + seconds;
+	pthread_barrier_wait(&all_there);
+	for (n = 0; n < MANY; n++)
+		pthread_join(thread[n], NULL);
+	printf("{\"least\":%f}\n", MANY * seconds);
+}
+
 /* ---- convoy ---- */
 
 enum { READ, WRITE, SHORT, LONG, N_CONVOY };
@@ -472,7 +520,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} modes[] = { { "shares", shares }, { "pair", pair }, { "victim", victim }, { "spin", spin }, { "steps", steps }, { "lengths", lengths },
-		      { "crowd", crowd }, { "convoy", convoy } };
+		      { "crowd", crowd }, { "many", many }, { "convoy", convoy } };
 	if (argc < 4)
 		return 2;
 	seconds = atof(argv[2]);

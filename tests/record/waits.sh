@@ -67,9 +67,36 @@ check "each function has the time that it waited, within the error of sampling" 
 	"{k: (round(v, 2), round($both(o, q).get(k, 0), 2)) for k, v in t['functions'].items()}"
 check "each tenant has what its threads did not run, within 0.5%" o=off-tenants.json q=runq-tenants.json t=truth.json -- \
 	"all(abs($both(o, q)[k] / t[k] - 1) < 0.005 for k in 'xy')" "$both(o, q), t"
+of convoy off wait_in,wait '{thread="convoy"}' >reasons.json
+check "all of them under the program's function, and for what" r=reasons.json o=off.json -- \
+	'(lambda k: all(k.get((f, "lock" if f in ("convoy_read", "convoy_write") else "sleep"), 0) >= 0.99 * sum(v for x, v in k.items() if x[0] == f) > 0
+	for f in ("convoy_read", "convoy_write"))
+	and sum(v for x, v in k.items() if x[0].startswith("convoy_")) > 0.98 * o["seconds"])
+	({(x["key"]["wait_in"], x["key"]["wait"]): x["seconds"] for x in r["rows"]})' \
+	'[(x["key"], round(x["seconds"], 3)) for x in r["rows"][:6]]'
+"$ascribe" why convoy --where '{tenant="x"}' >why.txt 2>&1
+ok "why names the function that waits for the lock, not libc's" sh -c \
+	"sed -n '/^BLOCKED/,/^\$/p' why.txt | grep -Eq 'lock +convoy_write' && ! sed -n '/^BLOCKED/,/^\$/p' why.txt | grep -Eq 'futex|lll_lock|pthread'"
 check "most waits are estimated, and counted as such" s=stat.json -- \
 	's["flagged"]["wait_summed"] >= s["flagged"]["wait_estimated"] > 0.99 * s["flagged"]["wait_summed"] > 0.5 * s["flagged"]["waits"] and exact(s)' \
 	's["flagged"]["waits"], s["flagged"]["wait_summed"], s["flagged"]["wait_estimated"]'
+
+# ---- threads that wait for work since before the recording: idle, though only their kernel frames are known ----
+background python3 -c 'import queue, threading, time
+q = queue.Queue()
+for _ in range(5): threading.Thread(target=q.get, daemon=True).start()
+time.sleep(60)'
+pool=$pid
+sleep 1
+record --wall -F 99 -d 3s -p "$pool" -o pool
+"$ascribe" report pool --metric off --json >off.json 2>/dev/null
+"$ascribe" report pool --metric off --idle --by wait --json >idle.json 2>/dev/null
+check "what waits for work is left out and counted, what sleeps is not" o=off.json i=idle.json -- \
+	'14 < o["idle_waits"] / 1e9 < 16 and 2.8 < o["seconds"] < 3.2 and i["idle_waits"] == 0 and
+	abs(o["seconds"] + o["idle_waits"] / 1e9 - i["seconds"]) < 1e-6 and
+	{x["key"]["wait"]: round(x["seconds"] / 3) for x in i["rows"]} == {"idle": 5, "sleep": 1}' \
+	'o["seconds"], o["idle_waits"], [(x["key"], x["seconds"]) for x in i["rows"]]'
+kill "$pool"
 
 # ---- bad input ----
 exits 2 'none of cpu, off, runq, wall' "$ascribe" report shares --metric nothing

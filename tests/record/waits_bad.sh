@@ -49,6 +49,18 @@ check "they waited at least as long as they were held, and no longer than they l
 check "no time is negative, none longer than the recording" o=off.json q=runq.json s=stat.json -- \
 	'all(0 <= x["seconds"] < 1.1 * (s["to"] - s["from"]) + 1 for r in (o, q) for x in r["rows"] if x["key"]["tid"])' 'len(o["rows"])'
 
+# ---- 10,000 threads that wait, some 7,000 waits a second: none is lost, no drain is long ----
+record --wall -F 99 -o many -- "$loads/waits" many 12 -1
+cp record.out truth.json
+"$ascribe" report many --metric off --where '{thread="many"}' --by thread --idle --json >off.json 2>/dev/null
+"$ascribe" stat many --json >stat.json
+check "10,000 threads: every wait and its parts have a row" s=stat.json -- \
+	'exact(s) and all(s["flagged"][k] == 0 for k in ("wait_no_place", "wait_rows_full", "wait_parts_full")) and
+	all(s["lost"][k] == 0 for k in s["lost"] if k not in ("not_run", "idle_not_run"))' \
+	's["fired"], {k: s["flagged"][k] for k in ("wait_no_place", "wait_rows_full", "wait_parts_full")}, {k: n for k, n in s["lost"].items() if n}'
+check "they wait for all of their time" r=off.json t=truth.json -- 'r["seconds"] > 0.95 * t["least"]' 'r["seconds"], t["least"]'
+check "no drain takes a second" s=stat.json -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 1e9' 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]'
+
 # ---- thousands of waits of some milliseconds a second beside those that matter ----
 record --wall -F 99 -o crowd -- "$loads/waits" crowd 1 -1
 cp record.out truth.json

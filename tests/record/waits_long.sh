@@ -15,8 +15,8 @@ riser=$pid
 background perl -e '$end = time + 5; select(undef, undef, undef, 0.0002) while time < $end; select(undef, undef, undef, 60)'
 record --wall -a -d 11s -o long
 of off tgid '{comm="sleep"}' >off.json
-"$ascribe" report long --metric off --where '{comm="perl"}' -n 0 --json >quick.json 2>/dev/null
-"$ascribe" report long --metric off -n 0 --json >all.json 2>/dev/null
+"$ascribe" report long --metric off --idle --where '{comm="perl"}' -n 0 --json >quick.json 2>/dev/null
+"$ascribe" report long --metric off --idle -n 0 --json >all.json 2>/dev/null
 of wall tgid '{tgid="0"}' >nobody.json
 [ -s nobody.json ] || echo '{"rows": []}' >nobody.json # a value that no row has is refused
 "$ascribe" stat long --json >stat.json

@@ -16,7 +16,7 @@ same='round(1e9 * o["seconds"]) == round(1e9 * w["seconds"])'
 record --wall --waker -F 99 -o kinds -- "$load" kinds 2 $cpu
 cp record.out truth.json
 wakers kinds --by tenant >by.json
-report kinds --metric off --by tenant -n 0 >off.json
+report kinds --metric off --idle --by tenant -n 0 >off.json
 report kinds --metric waker --by tenant,by.tenant -n 0 >waker.json
 report kinds --metric waker --where '{tenant="v",by.tenant="g"}' -n 0 >functions.json
 "$ascribe" stat kinds --json >stat.json
@@ -51,7 +51,7 @@ done
 # ---- short waits: summed by who ended them, without stacks but of a few ----
 cp short.out truth.json
 wakers short --by tenant >w.json
-report short --metric off --by tenant -n 0 >o.json
+report short --metric off --idle --by tenant -n 0 >o.json
 report short --event waker --by tenant -n 0 >n.json
 report short --metric waker --where '{tenant="p"}' -n 0 >f.json
 check "short waits: none is lost" o=o.json w=w.json -- "$same"
@@ -62,7 +62,7 @@ check "without a stack but for some" f=f.json -- '{x["function"]: x["self"] for 
 
 # ---- more pairs than are kept ----
 wakers many --by step >w.json
-report many --metric off --by step -n 0 >o.json
+report many --metric off --idle --by step -n 0 >o.json
 "$ascribe" stat many --json >stat.json
 check "of more than 4,096 pairs in a window the waker is counted as cut, under (other), and the sums stay" o=o.json w=w.json s=stat.json -- \
 	"exact(s) and s['flagged']['waker_cut'] > 0 and $same and sum(v for (k, by), v in $cells(w).items() if by == '(other)') > 0 and
@@ -70,7 +70,7 @@ check "of more than 4,096 pairs in a window the waker is counted as cut, under (
 
 # ---- waits that are not over ----
 wakers open >w.json
-report open --metric off --by comm -n 0 >o.json
+report open --metric off --idle --by comm -n 0 >o.json
 "$ascribe" stat open --json >stat.json
 check "who ends a wait that goes on is not known, and that is counted" o=o.json w=w.json s=stat.json -- \
 	"$same and $cells(w)['sleep', '(other)'] > 0.9 and s['flagged']['waker_unknown'] > 0" 's["flagged"]["waker_unknown"]'

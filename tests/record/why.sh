@@ -55,6 +55,10 @@ if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
 	wait "$recorder"
 	"$ascribe" export pg --event off-cpu --where '{comm="postgres"}' --format folded >folded 2>/dev/null
 	"$ascribe" report pg --metric off --where '{comm="postgres"}' -n 0 --json >off.json 2>/dev/null
+	"$ascribe" report pg --metric off --where '{comm="postgres"}' --by wait --json >wait.json 2>/dev/null
+	check "postgres: that is a lock, and sessions that wait for their clients are idle" r=wait.json -- \
+		'1.5 < {x["key"]["wait"]: x["seconds"] for x in r["rows"]}.get("lock", 0) < 2.8 and r["idle_waits"] > 10e9' \
+		'[(x["key"]["wait"], round(x["seconds"], 3)) for x in r["rows"]], r["idle_waits"]'
 	check "postgres: blocked for the row, 2 s of it, under the function that waits for locks" r=off.json -- \
 		'1.5 < max([x["seconds"] for x in r["rows"] if x["function"] in ("WaitOnLock", "ProcSleep", "LockAcquireExtended", "heap_update")] or [0]) < 2.8' \
 		'[(x["function"], round(x["seconds"], 3)) for x in r["rows"] if x["function"] in ("WaitOnLock", "ProcSleep", "XactLockTableWait", "heap_update")]'

@@ -549,7 +549,7 @@ static void check_parts(const char *name, double least, const json_t *waits, con
 static void test_waits(void)
 {
 	record_waits("waits", "", "sleep 1; guest burn 300");
-	json_t *off = ask("report /tmp/waits --metric off --by comm");
+	json_t *off = ask("report /tmp/waits --metric off --idle --by comm");
 	json_t *runq = ask("report /tmp/waits --metric runq --by comm");
 	json_t *blame = ask("blame /tmp/waits");
 	double slept = rows(off, "seconds", "comm", "sleep", NULL);
@@ -594,7 +594,7 @@ static double in_function(const json_t *report, const char *name)
 static void test_wakers(void)
 {
 	record_waits("wakers", "--waker", "sleep 1; true");
-	json_t *off = ask("report /tmp/wakers --metric off");
+	json_t *off = ask("report /tmp/wakers --metric off --idle");
 	json_t *woke = ask("blame /tmp/wakers --wakers -n 0");
 	json_t *functions = ask("report /tmp/wakers --metric waker --where '{comm=\"sh\",by.comm=\"sleep\"}' -n 0");
 	double timer = cells(woke, "sleep", NULL, "(interrupt)"), child = cells(woke, "sh", "sleep", NULL);
@@ -652,7 +652,7 @@ static void waits_during(const char *name, const char *store, void (*happens)(vo
 	for (size_t i = 0; i < 3; i++)
 		end(spins[i]);
 	end(sleeper);
-	json_t *off = ask("report %s --metric off --by tgid,tid -n 0", store);
+	json_t *off = ask("report %s --metric off --idle --by tgid,tid -n 0", store);
 	json_t *runq = ask("report %s --metric runq --by tgid,tid -n 0", store);
 	json_t *blame = ask("blame %s -n 0", store);
 	snprintf(tgid, sizeof(tgid), "%d", (int)sleeper);

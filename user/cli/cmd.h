@@ -99,7 +99,7 @@ struct filter {
 	RANGE_OPTIONS(type, member),                                                                               \
 	{ "event", 'e', OPT_STRING, "EVENT", "the event to show (default: the first of the store)",                \
 	  offsetof(type, member.event), 0, 0 },                                                                    \
-	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs", offsetof(type, member.idle), 0, 0 }
+	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs, and idle waits", offsetof(type, member.idle), 0, 0 }
 #define METRIC_OPTION(type, member)                                                                               \
 	{ "metric", 'm', OPT_STRING, "METRIC",                                                                     \
 	  "time instead of samples: cpu, off (blocked), runq (waiting for a CPU), wall\n(all three); needs a recording with --wall. waker: blocked, by who ended it\n(--waker): stacks are the waker's, and its labels have by. before them", \

@@ -56,6 +56,7 @@ static const struct opt_command command = {
 		    "  ascribe report --where '{tenant=\"a\"}'          # the code of one tenant\n"
 		    "  ascribe report --step 1m --by tenant           # who, over time\n"
 		    "  ascribe report --metric off --by comm          # who was blocked, of a recording with --wall\n"
+		    "  ascribe report --metric off --by wait_in,wait  # in which function of the program, and why\n"
 		    "  ascribe report --from now-1h --json            # for a program\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -125,6 +126,10 @@ static void print_header(const struct reading *r, const struct report *opts)
 	/* They are of the whole host: what a selector leaves is no base for a share. */
 	if (!opts->filter.idle && info->idle && !(opts->filter.where && *opts->filter.where))
 		printf(" (%.1f%%)", 100.0 * (double)info->idle / (double)seen);
+	if (info->idle_waits && is_time(r))
+		printf("; idle waits left out: %.3f s", seconds(r, info->idle_waits));
+	else if (info->idle_waits)
+		printf("; idle waits left out: %llu samples", (unsigned long long)info->idle_waits);
 	puts("\n");
 }
 

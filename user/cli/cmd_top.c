@@ -54,7 +54,7 @@ static const struct opt options[] = {
 	{ "tgid", 'p', OPT_LIST, "TGID,..", "only these processes and their children to come", offsetof(struct top_options, tgids), 0, 0 },
 	{ "tid", 't', OPT_LIST, "TID,..", "only these threads", offsetof(struct top_options, tids), 0, 0 },
 	{ "cgroup", 'G', OPT_STRING, "CGROUP", "only what runs in this v2 cgroup or below it", offsetof(struct top_options, cgroup), 0, 0 },
-	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs", offsetof(struct top_options, filter.idle), 0, 0 },
+	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs, and idle waits", offsetof(struct top_options, filter.idle), 0, 0 },
 	NAMES_OPTIONS(struct top_options, filter),
 	{ "store", 's', OPT_STRING, "STORE", "record nothing: show what is written there, by a daemon or by record",
 	  offsetof(struct top_options, store), 0, 0 },

@@ -25,6 +25,7 @@ static const struct opt options[] = {
 	RANGE_OPTIONS(struct why_options, filter),
 	{ "before", 0, OPT_TIME, "T", "where the earlier range begins that it is compared with, of the same length\n"
 	  "(default: the time just before)", offsetof(struct why_options, before_ns), 0, 0 },
+	{ "idle", 'i', OPT_FLAG, NULL, "include idle waits: of a worker for its next work", offsetof(struct why_options, filter.idle), 0, 0 },
 	NAMES_OPTIONS(struct why_options, filter),
 	JSON_OPTION(struct why_options, filter),
 	EXPLAIN_OPTION(struct why_options, filter),
@@ -105,6 +106,11 @@ static void print_times(const struct why *w)
 		if (w->side[i].there)
 			printf("  %10.3f s %9s", why_wall(&w->side[i]), "");
 	putchar('\n');
+	if (w->side[IT].idle_s > 0 || w->side[REST].idle_s > 0)
+		printf("%-20s", "left out: idle");
+	for (int i = 0; i < SIDES && (w->side[IT].idle_s > 0 || w->side[REST].idle_s > 0); i++)
+		if (w->side[i].there)
+			printf("  %10.3f s %9s%s", w->side[i].idle_s, "", i == SIDES - 1 || !w->side[i + 1].there ? "\n" : "");
 }
 
 static void print_lengths(const struct why *w, enum why_part part)
@@ -190,7 +196,11 @@ static double share_of(const struct query_table *t, uint64_t all, const struct q
 	return 0;
 }
 
-/* What it waits in, most first, beside the other sides. */
+/* Waits go by the function of the program, and by what they are for. */
+static const char *const blocked_keys[] = { "wait_in", "wait" };
+static const char *const occupant_keys[] = { "by.comm" };
+
+/* Print the rows that it has most of, beside the other sides. */
 static int print_tables(const struct why *w, struct query *const q[SIDES], const char *const *keys, size_t n_keys, struct err *err)
 {
 	struct query_table *t[SIDES] = { NULL, NULL, NULL };
@@ -207,13 +217,15 @@ static int print_tables(const struct why *w, struct query *const q[SIDES], const
 			if (w->side[i].there)
 				printf("%6.2f%% %-9s", q[i] ? 100 * share_of(t[i], query_info(q[i])->samples, r) : 0, side_names[i]);
 		fputs("  ", stdout);
-		if (keys && r->present[0])
+		if (keys == blocked_keys)
+			printf("%-8s ", r->values[1]);
+		if (keys == blocked_keys)
+			rc = function_print(r->values[0], r->module, false, NAME);
+		else if (r->present[0])
 			text_put(stdout, *r->text ? r->text : "\"\"", 0);
-		else if (keys)
-			fputs("(none)", stdout);
 		else
-			rc = function_print(r->text, r->module, false, NAME);
-		if (keys)
+			fputs("(none)", stdout);
+		if (keys != blocked_keys)
 			putchar('\n');
 	}
 	for (int i = 0; i < SIDES; i++)
@@ -229,15 +241,13 @@ static int print_blocked(const struct why *w, struct err *err)
 	for (int i = 0; i < SIDES; i++)
 		q[i] = w->side[i].part[WHY_OFF];
 	puts("\nBLOCKED in");
-	return print_tables(w, q, NULL, 0, err);
+	return print_tables(w, q, blocked_keys, 2, err);
 }
 
 static bool has_occupants(const struct why *w)
 {
 	return w->by_work && w->side[IT].part[WHY_RUNQ] && w->side[IT].seconds[WHY_RUNQ] > 0;
 }
-
-static const char *const occupant_keys[] = { "by.comm" };
 
 /* q must be closed whatever the result. */
 static int open_occupants(const struct why *w, struct query *q[SIDES], struct err *err)
@@ -296,6 +306,7 @@ static json_t *side_json(const struct why_side *s)
 		rc = p == WHY_CPU ? json_put(part, "samples", json_count(s->cpu_samples)) : 0;
 		rc = rc || !h ? rc : json_put(part, "waits", json_count(h->total));
 		rc = rc || !h ? rc : json_put(part, "quantiles", answer_quantile_values(h));
+		rc = rc || p != WHY_OFF ? rc : json_put(part, "idle_waits", json_real(s->idle_s));
 		int rc2 = json_put(o, part_keys[p], part);
 		rc = rc ? rc : rc2;
 	}
@@ -330,9 +341,13 @@ static int tables_json(json_t *list, const struct why *w, struct query *const q[
 	for (size_t k = 0; !rc && t[IT] && k < t[IT]->n_rows && t[IT]->rows[k].self; k++) {
 		const struct query_table_row *r = &t[IT]->rows[k];
 		json_t *o = json_object();
-		rc = keys ? json_put(o, "occupant", r->present[0] ? json_text(r->text, strlen(r->text)) : json_null())
-			  : put_text(o, "function", r->text);
-		rc = rc || keys ? rc : put_text(o, "module", r->module);
+		if (keys == blocked_keys) {
+			rc = put_text(o, "function", r->values[0]);
+			rc = rc ? rc : put_text(o, "module", r->module);
+			rc = rc ? rc : put_text(o, "wait", r->values[1]);
+		} else {
+			rc = json_put(o, "occupant", r->present[0] ? json_text(r->text, strlen(r->text)) : json_null());
+		}
 		rc = rc ? rc : json_put(o, "share", shares_json(w, q, t, r));
 		int rc2 = json_array_append_new(list, o) ? -ENOMEM : 0;
 		rc = rc ? rc : rc2;
@@ -349,7 +364,7 @@ static int blocked_json(json_t *list, const struct why *w, struct err *err)
 		return 0;
 	for (int i = 0; i < SIDES; i++)
 		q[i] = w->side[i].part[WHY_OFF];
-	return tables_json(list, w, q, NULL, 0, err);
+	return tables_json(list, w, q, blocked_keys, 2, err);
 }
 
 static int occupants_json(json_t *list, const struct why *w, struct err *err)

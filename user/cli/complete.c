@@ -135,6 +135,8 @@ static void offer_keys(const struct line *l, bool where)
 		if (wide.to_ns == INT64_MAX)
 			offer_key(&k, wide.key);
 	offer_key(&k, "event");
+	offer_key(&k, "wait");
+	offer_key(&k, "wait_in");
 	store_close(s);
 }
 

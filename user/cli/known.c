@@ -98,7 +98,7 @@ static bool is_known(struct store *s, const char *key)
 	bool has = true;
 	if (!strncmp(key, "by.", 3)) /* who had the CPU, or ended a wait */
 		key += 3;
-	if (!strcmp(key, "event") || query_is_system_key(key))
+	if (!strcmp(key, "event") || query_is_system_key(key) || query_is_wait_key(key))
 		return true;
 	return store_has_key(s, key, &has, &ignored) || has;
 }

@@ -124,7 +124,7 @@ static void title_line(const struct top_ui *ui)
 	if (v->frozen_ns)
 		part(ui, STYLE_WARN, "  FROZEN");
 	if (v->idle)
-		part(ui, STYLE_WARN, "  with idle CPUs");
+		part(ui, STYLE_WARN, "  with idle");
 	if (v->names)
 		part(ui, STYLE_PLAIN, "  names %s", v->names == QUERY_NAMES_FOLDED ? "folded" : "simple");
 	if (ui->live) {

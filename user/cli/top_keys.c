@@ -23,7 +23,7 @@ const struct opt_note top_help[] = {
 	{ "t", "show a longer time: 2 s, 10 s, 1 min, 5 min; T a shorter one" },
 	{ "space", "freeze what is shown; recording goes on" },
 	{ "n", "names in full, without marks of clones, simple" },
-	{ "i", "samples of idle CPUs too, or not" },
+	{ "i", "idle CPUs and idle waits too, or not" },
 	{ "? h", "this page" },
 	{ "q Ctrl-C", "quit" },
 	{ NULL, NULL },

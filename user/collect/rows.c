@@ -118,7 +118,7 @@ static bool add_waker(struct collector *c, struct window_cpu *w, const struct sa
 	const struct occupant *who = waits_waker(h, row, &name);
 	struct proc_image *im = row_image(c, row), *by = NULL;
 	struct python_stack py;
-	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off };
+	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off, 0 };
 	struct resolver_flags flags = { 0 };
 	bool known = who && s.n_kernel + s.n_user, cut = false;
 	uint32_t stack;
@@ -153,10 +153,12 @@ static int find_sample(struct collector *c, const struct sampler_half *h, const 
 	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
 	uint32_t n_words = sampler_row_words(row);
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
-	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py->frame, py->entry, 0, false, true };
+	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py->frame, py->entry, 0, false, true, 0 };
 	bool wait = is_wait(c, row);
 	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, py);
 	s.python_cut = s.n_python >= PYTHON_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
+	if (wait && row->earlier && row->kind == ROW_TASK && !row->n_user)
+		s.root = c->waits.earlier;
 	if (wait)
 		resolver_trim_switch(c->resolver, &s);
 	*ret = (struct sample){ .row = *row, .cpu = h->cpu };

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/waits.h"
 
+#include "query/waits.h"
+
 #include <errno.h>
 #include <xxhash.h>
 #include <string.h>
+
+#define BLAME_SPAN_NS 15000000000ull /* longer than a window and the sums of a thread */
 
 _Static_assert(WAIT_BUCKETS == HIST_BUCKETS(WAIT_HIST_BITS), "the buckets of wait_others");
 
@@ -22,7 +26,7 @@ static int add_event(struct waits *w, const char *name, uint32_t *ret)
 
 int waits_renew(struct waits *w, const struct sampler_config *cfg)
 {
-	struct store_frame none = { .kind = FRAME_KERNEL }, interrupt = none;
+	struct store_frame none = { .kind = FRAME_KERNEL }, interrupt = none, earlier = none;
 	w->on = false;
 	for (unsigned i = 0; i < cfg->n_events; i++) {
 		if (!cfg->event[i].wait)
@@ -42,7 +46,9 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 	rc = rc ? rc : store_add_string(w->store, WAITS_NO_STACK, strlen(WAITS_NO_STACK), &none.function);
 	rc = rc ? rc : store_add_string(w->store, "[kernel]", 8, &none.module);
 	rc = rc ? rc : one_frame(w, &none, &w->no_stack);
-	interrupt.module = none.module;
+	earlier.module = interrupt.module = none.module;
+	rc = rc ? rc : store_add_string(w->store, WAIT_EARLIER, strlen(WAIT_EARLIER), &earlier.function);
+	rc = rc ? rc : one_frame(w, &earlier, &w->earlier);
 	rc = rc || !w->wakers ? rc : store_add_string(w->store, WAITS_INTERRUPT, strlen(WAITS_INTERRUPT), &interrupt.function);
 	return rc || !w->wakers ? rc : one_frame(w, &interrupt, &w->interrupt);
 }
@@ -155,13 +161,28 @@ static int add_pair(struct waits *w, struct pairs *pairs, const struct row *row,
 	return add_set(w, l, ret_set);
 }
 
+/*
+ * The occupant had the CPU at some time during waits of which the last ended at ns. So only its exact
+ * identity finds its image. An image that no row has identified yet is taken by time, if the process
+ * has had no other for BLAME_SPAN_NS. Else none: a row never gets what belongs to another image.
+ */
+static struct proc_image *occupant_image(struct procs *p, const struct occupant *who, uint64_t ns)
+{
+	const struct proc_id id = { who->start_ns, who->tgid, who->exec_id };
+	struct proc_image *im = procs_lookup(p, &id);
+	uint64_t begin = ns > BLAME_SPAN_NS ? ns - BLAME_SPAN_NS : 0;
+	if (!im && procs_find(p, who->tgid, ns) == procs_find(p, who->tgid, begin))
+		im = procs_identify(p, &id, ns, PROC_NAME);
+	return im;
+}
+
 /* l: the labels of the thread that waited. */
 static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l,
 		     bool *ret_cut)
 {
 	const struct occupant *who;
 	const char *name = occupant_of(h, row->occupant, sampler_row_words(row), &who);
-	struct proc_image *im = who ? procs_find(w->sets->procs, who->tgid, row->last_ns) : NULL;
+	struct proc_image *im = who ? occupant_image(w->sets->procs, who, row->last_ns) : NULL;
 	uint32_t set;
 	int rc = add_pair(w, &w->had, row, who, im, name, l, &set, ret_cut);
 	return rc ? rc : store_add_row(w->store, set, 0, w->blame, row->samples, row->value);

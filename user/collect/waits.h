@@ -36,6 +36,7 @@ struct waits {
 	uint32_t off, runq;                 /* indices of the events in rows */
 	uint32_t lengths[2], blame, waker;  /* ids of the store: of off, of runq */
 	uint32_t no_stack, interrupt, bucket_module;
+	uint32_t earlier; /* stack: the root of waits that began before the recording */
 	struct pairs had, woke; /* of the window: with the thread that had the CPU, with the waker; beyond, "(other)" */
 	struct estimate estimate; /* of the window: stacks of waits that were not sampled */
 	struct label victim[2 * SETS_LABELS_MAX]; /* a copy of the waiting thread's labels, in add_pair */

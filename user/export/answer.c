@@ -77,6 +77,7 @@ int answer_accounting(json_t *object, const struct store *s, const struct query_
 	rc = rc ? rc : json_put(object, "flagged", answer_counts(m->flagged_names, info->flagged, m->n_flagged));
 	rc = rc ? rc : json_put(object, "flagged_of", bases_json(m, info->flagged, info->stored));
 	rc = rc ? rc : json_put(object, "idle", json_count(info->idle));
+	rc = rc ? rc : json_put(object, "idle_waits", json_count(info->idle_waits));
 	rc = rc ? rc : json_put(object, "outside", json_count(info->outside));
 	return rc ? rc : json_put(object, "own", own_json(info->own_cpu_ns, info->own_rss_max));
 }

@@ -218,6 +218,7 @@ static int add_header(const struct flame *fl, json_t *o)
 	rc = rc ? rc : json_put(o, "samples", json_count(info->samples));
 	rc = rc ? rc : json_put(o, "seconds", json_real(info->seconds));
 	rc = rc ? rc : json_put(o, "idle", json_count(info->idle));
+	rc = rc ? rc : json_put(o, "idle_waits", json_count(info->idle_waits));
 	rc = rc ? rc : json_put(o, "idle_included", json_boolean(fl->src->idle));
 	rc = rc ? rc : json_put(o, "fired", json_count(info->fired));
 	rc = rc ? rc : json_put(o, "stored", json_count(info->stored));

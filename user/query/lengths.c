@@ -118,6 +118,9 @@ static int fill(struct query_lengths *l, struct store *s, const struct query *q,
 
 bool query_lengths_serve(const struct query_spec *spec)
 {
+	for (size_t i = 0; i < spec->n_keys; i++)
+		if (query_is_wait_key(spec->keys[i]))
+			return false;
 	return spec->n_keys && (spec->metric == QUERY_OFF || spec->metric == QUERY_RUNQ) &&
 	       !query_of_threads(spec->where, spec->keys, spec->n_keys);
 }

@@ -28,6 +28,7 @@ struct measure {
 	bool seen;	     /* the range has some */
 	bool value;	     /* its value, that is */
 	uint64_t per_sample; /* else so much for each of its samples */
+	bool blocked;	     /* its stacks say why a thread waited */
 };
 
 struct merge {
@@ -41,6 +42,9 @@ struct merge {
 	size_t n_sums;
 	bool event_ok;	  /* the selector admits the event */
 	bool rates;	  /* there are several events of the name: until all is merged, samples are nanoseconds */
+	bool names_wait;  /* the selector says which waits: idle ones are not left out beside that */
+	bool wait_ok[WAIT_CLASSES], others_ok; /* that the selector admits; others: what is no wait */
+	bool reasons;	  /* rows are wanted or not by the reason of their wait */
 	bool once;	  /* no rows are left out: idle samples are counted on the way */
 	struct runs runs; /* QUERY_ALL_LABELS */
 	struct store_folding folding; /* QUERY_NO_LABELS, of what is read without labels */
@@ -185,6 +189,49 @@ static int choose_event(struct query *q, struct merge *m, struct err *err)
 	return selector_match_event(m->selector, q->info.event->name, &m->event_ok, err);
 }
 
+/* ---- reasons of waits ---- */
+
+bool query_is_wait_key(const char *key)
+{
+	return !strcmp(key, "wait") || !strcmp(key, "wait_in");
+}
+
+static int choose_waits(struct query *q, struct merge *m, struct err *err)
+{
+	int rc = selector_match_wait(m->selector, "", &m->others_ok, err);
+	bool blocked = false, others = false;
+	for (int i = 0; !rc && i < WAIT_CLASSES; i++)
+		rc = selector_match_wait(m->selector, wait_class_names[i], &m->wait_ok[i], err);
+	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
+		m->measure[i].blocked = !strcmp(store_event(q->store, i)->name, WAIT_EVENT);
+		blocked |= m->measure[i].counts && m->measure[i].blocked;
+		others |= m->measure[i].counts && !m->measure[i].blocked;
+	}
+	m->names_wait = selector_names_wait(m->selector);
+	m->reasons = m->names_wait || (blocked && !m->spec->idle);
+	q->blocked = blocked && !others;
+	if (!rc && m->names_wait && m->spec->rest)
+		return err_set(err, -EINVAL, "`wait` cannot be in the selector of a comparison with the rest");
+	return rc;
+}
+
+/* Is a row left out for the reason of its wait? An idle one is counted. 0 or -ENOMEM. */
+static int left_out(struct merge *m, const struct measure *v, const struct store_row *row, bool *ret)
+{
+	const struct wait_reason *r;
+	*ret = m->reasons && !v->blocked && !m->others_ok;
+	if (!m->reasons || !v->blocked)
+		return 0;
+	int rc = wait_reason_of(&m->q->reasons, m->q->store, row->stack, &r);
+	if (rc)
+		return rc;
+	bool idle = r->class == WAIT_CLASS_IDLE && !m->spec->idle && !m->names_wait;
+	if (idle)
+		m->q->info.idle_waits += v->value ? row->value : row->samples * v->per_sample;
+	*ret = idle || !m->wait_ok[r->class];
+	return 0;
+}
+
 /* ---- rows ---- */
 
 static bool is_idle(const struct store *s, uint32_t stack)
@@ -260,7 +307,8 @@ static struct store_row measured(const struct merge *m, const struct measure *v,
 static int within(struct merge *m)
 {
 	m->unchecked = 0;
-	return store_within(m->q->store, runs_bytes(&m->runs) + m->n_sums * sizeof(*m->sums) + m->n_idle + m->folding.bytes, m->err);
+	return store_within(m->q->store, runs_bytes(&m->runs) + m->n_sums * sizeof(*m->sums) + m->n_idle + m->folding.bytes +
+			    wait_reasons_bytes(&m->q->reasons), m->err);
 }
 
 /* The sums by stack. They are admitted when all is summed, once for each stack. */
@@ -269,10 +317,12 @@ static int on_sum(void *ctx, const struct store_row *of)
 	struct merge *m = ctx;
 	const struct measure *v = measure_of(m, of);
 	int rc = ++m->unchecked >= LOOK_ROWS ? within(m) : 0;
+	bool out = false;
 	if (rc || !v)
 		return rc;
 	const struct store_row in = measured(m, v, of);
-	rc = add_sum(m, in.stack, in.samples, in.value);
+	rc = left_out(m, v, of, &out);
+	rc = rc || out ? rc : add_sum(m, in.stack, in.samples, in.value);
 	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 }
 
@@ -310,7 +360,9 @@ static int on_rows(void *ctx, const struct store_row *rows, size_t n)
 	int rc = m->unchecked >= LOOK_ROWS ? within(m) : 0;
 	for (size_t i = 0; !rc && v && i < n; i++) {
 		const struct store_row in = measured(m, v, &rows[i]);
-		rc = add_row(m, &in);
+		bool out = false;
+		rc = left_out(m, v, &rows[i], &out);
+		rc = rc || out ? rc : add_row(m, &in);
 		rc = rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
 	}
 	return rc;
@@ -394,7 +446,7 @@ static int add_block(struct merge *m, const struct store_block *b, enum store_wa
 	const struct store_keys keys = { m->keys, m->n_keys };
 	bool all = !m->spec->where || !*m->spec->where;
 	const struct store_reading how = { .keys = m->keys ? &keys : NULL, .filter = all ? NULL : wanted, .group = on_group, .rows = on_rows,
-					   .fold_stacks = m->spec->labels == QUERY_KEYS, .fold_sets = m->spec->labels == QUERY_NO_LABELS,
+					   .fold_stacks = m->spec->labels == QUERY_KEYS && !m->reasons, .fold_sets = m->spec->labels == QUERY_NO_LABELS,
 					   .ctx = m };
 	if (all && m->spec->rest)
 		return 0;
@@ -615,6 +667,10 @@ static int open_query(struct query **ret, struct store *s, const struct query_sp
 		rc = store_round(s, &whole.from_ns, &whole.to_ns, err);
 	if (!rc)
 		rc = spec->metric ? choose_metric(q, &m, err) : choose_event(q, &m, err);
+	rc = rc ? rc : choose_waits(q, &m, err);
+	for (size_t i = 0; !rc && q->blocked && whole.labels == QUERY_KEYS && i < whole.n_keys; i++)
+		if (query_is_wait_key(whole.keys[i]))
+			whole.labels = QUERY_KEYS_STACKS;
 	if (!rc)
 		rc = merge_blocks(&m);
 	selector_free(m.selector);
@@ -726,6 +782,7 @@ void query_close(struct query *q)
 		return;
 	free(q->nodes);
 	free(q->rows);
+	wait_reasons_fini(&q->reasons);
 	free(q->counters);
 	free(q);
 }

@@ -2,7 +2,9 @@
 /*
  * Questions to a store: which rows (selector, time range), and their merges: rows, tree, table.
  *
- * Labels seen by a query are the labels of the set plus the virtual label `event`.
+ * Labels seen by a query are the labels of the set plus the virtual label `event`; of blocked threads
+ * (off-cpu) also `wait`, the class of the wait, and in tables `wait_in`, the program's function
+ * (query/waits.h).
  */
 #ifndef ASCRIBE_QUERY_QUERY_H
 #define ASCRIBE_QUERY_QUERY_H
@@ -40,14 +42,17 @@ enum query_names {
 /* Whether its stacks are stacks, not buckets of a histogram (NAME.lengths) or none at all (blame). */
 bool query_is_profile(const struct store_event *e);
 
+/* `wait` and `wait_in`: known by the stack, so there is no set that has them. */
+bool query_is_wait_key(const char *key);
+
 struct query_spec {
 	enum query_names names;
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
-	bool rest;             /* what the selector does not admit; not with matchers of `event` */
+	bool rest;             /* what the selector does not admit; not with matchers of `event` or `wait` */
 	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; rounded to whole windows (store_round) */
 	enum query_metric metric; /* not QUERY_SAMPLES: samples are nanoseconds, and event is of no consequence */
 	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
-	bool idle;             /* include the samples of idle CPUs */
+	bool idle;             /* include the samples of idle CPUs, and idle waits */
 	enum query_labels labels; /* which labels the rows keep */
 	const char *const *keys;  /* QUERY_KEYS: these */
 	size_t n_keys;
@@ -83,6 +88,7 @@ struct query_info {
 	uint64_t samples, value; /* of the rows that matched */
 	double seconds;          /* samples * ns_per_sample; 0 for events that are not time */
 	uint64_t idle;           /* samples of idle CPUs in the range, left out or not */
+	uint64_t idle_waits;     /* of the rows that matched: idle waits, left out unless asked for by spec.idle or by the selector */
 	uint64_t blocks;         /* of the segment tree, that were merged */
 	uint64_t windows;        /* that they hold */
 	uint64_t coarse;         /* windows of them without the labels in question: older than what is kept whole, or short of space */

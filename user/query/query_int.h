@@ -3,6 +3,7 @@
 #define ASCRIBE_QUERY_QUERY_INT_H
 
 #include "query/query.h"
+#include "query/waits.h"
 
 struct query {
 	struct store *store;
@@ -11,6 +12,8 @@ struct query {
 	uint32_t event; /* id; UINT32_MAX: the store has none */
 	struct store_event metric; /* what info.event is with a metric */
 	bool rates; /* of another event of that name, too: it was recorded at several rates */
+	bool blocked; /* its rows are of WAIT_EVENT: they have wait keys */
+	struct wait_reasons reasons;
 	uint64_t *counters; /* what info.lost and info.flagged point to */
 	struct store_row *rows;
 	size_t n_rows;

@@ -29,7 +29,7 @@ struct matcher {
 	struct buf key, value;
 	enum op op;
 	size_t at; /* of the value in the text */
-	bool event;
+	enum { SET_LABEL, EVENT_LABEL, WAIT_LABEL } label; /* the last two are virtual */
 	pcre2_code *code;
 };
 
@@ -189,7 +189,10 @@ static int parse_matcher(struct parser *p, struct matcher *m)
 	if (!is_quote(p->text[p->at]))
 		return fail(p, p->at, "expected a quoted value, as in tenant=\"a\"");
 	rc = parse_quoted(p, &m->value);
-	m->event = m->key.len == 5 && !memcmp(m->key.data, "event", 5);
+	if (m->key.len == 5 && !memcmp(m->key.data, "event", 5))
+		m->label = EVENT_LABEL;
+	else if (m->key.len == 4 && !memcmp(m->key.data, "wait", 4))
+		m->label = WAIT_LABEL;
 	if (!rc && (m->op == OP_REGEX || m->op == OP_NOT_REGEX))
 		rc = compile(p, m);
 	return rc;
@@ -300,7 +303,7 @@ int selector_match(struct selector *s, const struct label *labels, size_t n, boo
 	char number[24];
 	for (size_t i = 0; all && i < s->n; i++) {
 		const struct matcher *m = &s->m[i];
-		if (m->event)
+		if (m->label)
 			continue;
 		const struct label *l = find_label(labels, n, &m->key);
 		const char *text = l ? l->str : "";
@@ -317,11 +320,11 @@ int selector_match(struct selector *s, const struct label *labels, size_t n, boo
 	return 0;
 }
 
-int selector_match_event(struct selector *s, const char *event, bool *ret_match, struct err *err)
+static int match_virtual(struct selector *s, int label, const char *value, bool *ret_match, struct err *err)
 {
 	bool all = true;
 	for (size_t i = 0; all && i < s->n; i++) {
-		int rc = s->m[i].event ? match_text(s, &s->m[i], event, strlen(event), &all, err) : 0;
+		int rc = (int)s->m[i].label == label ? match_text(s, &s->m[i], value, strlen(value), &all, err) : 0;
 		if (rc)
 			return rc;
 	}
@@ -329,19 +332,39 @@ int selector_match_event(struct selector *s, const char *event, bool *ret_match,
 	return 0;
 }
 
-bool selector_names_event(const struct selector *s)
+static bool names(const struct selector *s, int label)
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (s->m[i].event)
+		if ((int)s->m[i].label == label)
 			return true;
 	return false;
+}
+
+int selector_match_event(struct selector *s, const char *event, bool *ret_match, struct err *err)
+{
+	return match_virtual(s, EVENT_LABEL, event, ret_match, err);
+}
+
+bool selector_names_event(const struct selector *s)
+{
+	return names(s, EVENT_LABEL);
+}
+
+int selector_match_wait(struct selector *s, const char *wait, bool *ret_match, struct err *err)
+{
+	return match_virtual(s, WAIT_LABEL, wait, ret_match, err);
+}
+
+bool selector_names_wait(const struct selector *s)
+{
+	return names(s, WAIT_LABEL);
 }
 
 size_t selector_keys(const struct selector *s, const char **keys, size_t cap)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++) {
-		if (s->m[i].event)
+		if (s->m[i].label)
 			continue;
 		if (n < cap)
 			keys[n] = (const char *)s->m[i].key.data;
@@ -352,7 +375,7 @@ size_t selector_keys(const struct selector *s, const char **keys, size_t cap)
 
 bool selector_equal(const struct selector *s, size_t i, const char **ret_key, const char **ret_value, size_t *ret_len)
 {
-	if (i >= s->n || s->m[i].op != OP_EQUAL || s->m[i].event || !s->m[i].value.len)
+	if (i >= s->n || s->m[i].op != OP_EQUAL || s->m[i].label || !s->m[i].value.len)
 		return false;
 	*ret_key = (const char *)s->m[i].key.data;
 	*ret_value = (const char *)s->m[i].value.data;
@@ -368,7 +391,7 @@ static bool same_bytes(const struct buf *a, const struct buf *b)
 /* A key has one text, or none, which counts as the empty one. */
 static bool excludes(const struct matcher *a, const struct matcher *b)
 {
-	if (a->event || a->op != OP_EQUAL || !same_bytes(&a->key, &b->key))
+	if (a->label || a->op != OP_EQUAL || !same_bytes(&a->key, &b->key))
 		return false;
 	bool same = same_bytes(&a->value, &b->value);
 	return (b->op == OP_EQUAL && !same) || (b->op == OP_NOT_EQUAL && same);

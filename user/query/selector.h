@@ -10,7 +10,7 @@
  *
  * All matchers must hold. A label that is not in the set counts as the empty text; integers are compared as decimal
  * text. Regular expressions are PCRE2 over bytes and must match the whole value, as in Prometheus. Compiling and
- * matching are limited in steps, depth and memory.
+ * matching are limited in steps, depth and memory. `event` and `wait` are virtual: no set has them.
  */
 #ifndef ASCRIBE_QUERY_SELECTOR_H
 #define ASCRIBE_QUERY_SELECTOR_H
@@ -30,7 +30,7 @@ int selector_parse(struct selector **ret, const char *text, size_t *ret_at, stru
 void selector_free(struct selector *s);
 
 /*
- * Whether a normalized set matches, with the matchers of the virtual label `event` left out. -E2BIG: a regular
+ * Whether a normalized set matches, with the matchers of virtual labels left out. -E2BIG: a regular
  * expression went over its limits on some value.
  */
 int selector_match(struct selector *s, const struct label *labels, size_t n, bool *ret_match, struct err *err);
@@ -39,9 +39,13 @@ int selector_match(struct selector *s, const struct label *labels, size_t n, boo
 int selector_match_event(struct selector *s, const char *event, bool *ret_match, struct err *err);
 bool selector_names_event(const struct selector *s);
 
+/* Likewise of the virtual label `wait`; "" for what has none. */
+int selector_match_wait(struct selector *s, const char *wait, bool *ret_match, struct err *err);
+bool selector_names_wait(const struct selector *s);
+
 #define SELECTOR_KEYS_MAX 64 /* matchers */
 
-/* The keys of the matchers but `event`, borrowed; writes at most cap, returns how many there are. */
+/* The keys of the matchers but the virtual ones, borrowed; writes at most cap, returns how many there are. */
 size_t selector_keys(const struct selector *s, const char **keys, size_t cap);
 
 /* Whether matcher i (below SELECTOR_KEYS_MAX) asks for one value, not empty, of a key; both borrowed. */

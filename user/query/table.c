@@ -236,11 +236,39 @@ struct keys {
 	const char *const *keys;
 	size_t n;
 	struct value *values; /* [n]: of the set at hand */
+	bool by_stack; /* some key is known by the stack */
+	uint32_t stack; /* at hand */
+	const char *module; /* of the frame that is key wait_in; else NULL */
+	char name[FUNCTION_NAME_MAX];
 	struct idhash hash;
 	struct buf packed; /* the values, so that they can be hashed */
 };
 
-static void find_value(struct keys *k, const char *key, const struct label *labels, size_t n, struct value *v)
+static const char *frame_module(const struct store *s, uint32_t frame)
+{
+	const struct store_frame *f = store_frame(s, frame);
+	return f ? store_string(s, f->module, NULL) : "";
+}
+
+/* Why the thread waited, or in which function of its program. */
+static int find_reason(struct keys *k, const char *key, struct value *v)
+{
+	const struct wait_reason *r;
+	int rc = wait_reason_of(&k->q->reasons, k->q->store, k->stack, &r);
+	if (rc)
+		return rc;
+	v->text = wait_class_names[r->class];
+	if (strcmp(key, "wait")) {
+		query_name(k->q, r->frame, k->name, sizeof(k->name));
+		v->text = k->name;
+		k->module = frame_module(k->q->store, r->frame);
+	}
+	v->len = strlen(v->text);
+	v->present = true;
+	return 0;
+}
+
+static int find_value(struct keys *k, const char *key, const struct label *labels, size_t n, struct value *v)
 {
 	size_t len = strlen(key);
 	*v = (struct value){ .text = "" };
@@ -248,8 +276,10 @@ static void find_value(struct keys *k, const char *key, const struct label *labe
 		v->text = k->q->info.event->name;
 		v->len = strlen(v->text);
 		v->present = true;
-		return;
+		return 0;
 	}
+	if (k->q->blocked && query_is_wait_key(key))
+		return find_reason(k, key, v);
 	for (size_t i = 0; i < n; i++) {
 		const struct label *l = &labels[i];
 		if (l->key_len != len || memcmp(l->key, key, len))
@@ -258,6 +288,7 @@ static void find_value(struct keys *k, const char *key, const struct label *labe
 		v->text = l->type == LABEL_INT ? v->number : l->str;
 		v->len = l->type == LABEL_INT ? label_text(l, v->number, sizeof(v->number)) : l->str_len;
 	}
+	return 0;
 }
 
 static bool same_values(const void *ctx, uint32_t row, const void *key)
@@ -316,15 +347,16 @@ static int group_set(struct keys *k, uint32_t set, uint64_t samples)
 {
 	struct label labels[STORE_SET_MAX];
 	size_t n = store_set_copy(k->q->store, set, labels, STORE_SET_MAX);
-	for (size_t i = 0; i < k->n; i++)
-		find_value(k, k->keys[i], labels, n, &k->values[i]);
-	int rc = pack_values(k);
+	int rc = 0;
+	for (size_t i = 0; !rc && i < k->n; i++)
+		rc = find_value(k, k->keys[i], labels, n, &k->values[i]);
+	rc = rc ? rc : pack_values(k);
 	if (rc)
 		return rc;
 	uint32_t hash = idhash_hash(&k->hash, k->packed.data, k->packed.len);
 	uint32_t row = idhash_find(&k->hash, hash, same_values, k, NULL);
 	if (row == IDHASH_NONE) {
-		struct query_table_row r = { 0 };
+		struct query_table_row r = { .module = k->module };
 		row = (uint32_t)k->t->table.n_rows;
 		rc = idhash_reserve(&k->hash);
 		if (!rc)
@@ -340,16 +372,19 @@ static int group_set(struct keys *k, uint32_t set, uint64_t samples)
 	return 0;
 }
 
-/* Rows come in order of their set: each set is looked at once. */
+/* Rows come in order of their set: each set is looked at once, with a key of the stack each row. */
 static int by_keys(struct query *q, const char *const *keys, size_t n_keys, struct table *t)
 {
 	struct keys k = { .q = q, .t = t, .keys = keys, .n = n_keys };
 	k.values = calloc(n_keys + 1, sizeof(*k.values));
+	for (size_t i = 0; q->blocked && i < n_keys; i++)
+		k.by_stack |= query_is_wait_key(keys[i]);
 	int rc = k.values ? 0 : -ENOMEM;
 	for (size_t i = 0, end; !rc && i < q->n_rows; i = end) {
 		uint64_t samples = 0;
-		for (end = i; end < q->n_rows && q->rows[end].set == q->rows[i].set; end++)
+		for (end = i; end < q->n_rows && q->rows[end].set == q->rows[i].set && !(k.by_stack && end > i); end++)
 			samples += q->rows[end].samples;
+		k.stack = q->rows[i].stack;
 		rc = group_set(&k, q->rows[i].set, samples);
 	}
 	free(k.values);

@@ -28,6 +28,8 @@ int why_side_open(struct why_side *ret, struct store *s, const struct query_spec
 		const struct query_info *info = query_info(ret->part[i]);
 		ret->there = info->blocks > 0;
 		ret->seconds[i] = info->seconds;
+		if (i == WHY_OFF)
+			ret->idle_s = (double)info->idle_waits / 1e9;
 		ret->from_ns = info->from_ns;
 		ret->to_ns = info->to_ns;
 		ret->covered_s = (double)info->covered_ns / 1e9;

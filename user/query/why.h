@@ -13,13 +13,14 @@ struct why_side {
 	int64_t from_ns, to_ns;		/* used */
 	double covered_s;
 	double seconds[WHY_PARTS];
+	double idle_s;			/* of idle waits, which are not in seconds[WHY_OFF] unless asked for */
 	uint64_t cpu_samples;		/* what seconds[WHY_CPU] comes from */
 	struct query *part[WHY_PARTS];	/* NULL: nothing of the kind in the store */
 	struct query_lengths *lengths[WHY_PARTS]; /* of runq and off; NULL: not to be had for this selector */
 };
 
 /*
- * spec: where, rest and the range. lengths: also those, which the caller has seen to be kept by what the selector asks for. The side
+ * spec: where, rest, idle and the range. lengths: also those, which the caller has seen to be kept by what the selector asks for. The side
  * must be closed whatever the result.
  */
 int why_side_open(struct why_side *ret, struct store *s, const struct query_spec *spec, bool lengths, struct err *err);

@@ -298,7 +298,7 @@ int resolver_stack(struct resolver *r, const struct proc_image *im, const struct
 		   struct resolver_flags *ret_flags)
 {
 	METRIC_TIME(symbolize);
-	struct building b = { .s = s };
+	struct building b = { .s = s, .stack = s->root };
 	bool described;
 	int rc = 0;
 	*ret_flags = (struct resolver_flags){ 0 };

@@ -74,7 +74,8 @@ struct resolver_stack {
 	const bool *entry;
 	uint32_t n_python;
 	bool python_cut; /* there are more of them towards the root */
-	bool put_off;    /* rather than leave out names that are asked for */
+	bool put_off;	 /* return -EINPROGRESS rather than leave out names that were requested */
+	uint32_t root;	 /* stack of the store below all frames; 0: none */
 };
 
 /* What there is to say about the frames of a stack. */

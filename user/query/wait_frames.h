@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one frame of a blocked thread's stack says: why the thread waits, and whether the frame is the
+ * program's own code. The rules are in docs/architecture.md, "What a wait is for".
+ */
+#ifndef ASCRIBE_QUERY_WAIT_FRAMES_H
+#define ASCRIBE_QUERY_WAIT_FRAMES_H
+
+#include "store/store.h"
+
+enum wait_class {
+	WAIT_CLASS_OTHER = 0, /* not decided by any rule */
+	WAIT_CLASS_IDLE,      /* for work to arrive */
+	WAIT_CLASS_SLEEP,     /* for a time that the thread chose */
+	WAIT_CLASS_LOCK,      /* for a lock that another thread holds */
+	WAIT_CLASS_IO,	      /* for a disk, a file system or a page fault */
+	WAIT_CLASS_NETWORK,   /* for a peer, in a read, a write or a client library */
+	WAIT_CLASS_PIPE,      /* for the other end of a pipe */
+	WAIT_CLASS_CHILD,     /* for a child process */
+	WAIT_CLASSES,
+};
+
+extern const char *const wait_class_names[WAIT_CLASSES];
+
+/* How far a frame decides the class: a firm rule nearest to the leaf, else the weak rule nearest to the root. */
+enum wait_rule { WAIT_RULE_NONE, WAIT_RULE_WEAK, WAIT_RULE_FIRM };
+
+/* Whose code a frame is, from the kernel's to the program's own. */
+enum wait_owner { WAIT_OWNER_KERNEL, WAIT_OWNER_LIBC, WAIT_OWNER_RUNTIME, WAIT_OWNER_PROGRAM };
+
+struct wait_frame {
+	uint8_t class; /* enum wait_class */
+	uint8_t rule;  /* enum wait_rule */
+	uint8_t owner; /* enum wait_owner */
+	bool futex;    /* the system call, which tells nothing by itself */
+};
+
+/* function, module and file as in struct store_frame; "" where unknown. */
+struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, const char *module, const char *file);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a blocked thread waited, and in which function of its program, by its stack. Both are worked
+ * out when the store is read, so recordings of any age have them, and kept for each stack.
+ */
+#ifndef ASCRIBE_QUERY_WAITS_H
+#define ASCRIBE_QUERY_WAITS_H
+
+#include "query/wait_frames.h"
+
+#define WAIT_EVENT "off-cpu" /* the event of blocked threads */
+#define WAIT_EARLIER "[before the recording]" /* the outermost frame of waits that were under way at its begin */
+
+struct wait_reason {
+	uint32_t frame; /* the first frame of the program itself; else the first that is not the kernel's, else the leaf */
+	uint8_t class;	/* enum wait_class */
+};
+
+/* All zero is empty. */
+struct wait_reasons {
+	struct wait_frame *frames; /* [n_frames], by id */
+	uint8_t *frame_known;	   /* [n_frames] */
+	struct wait_reason *stacks; /* [n_stacks], by id; frame 0: not worked out yet */
+	size_t n_frames, n_stacks;
+};
+
+void wait_reasons_fini(struct wait_reasons *w);
+size_t wait_reasons_bytes(const struct wait_reasons *w);
+
+/* Of a stack of event WAIT_EVENT. Borrowed until the next call. 0 or -ENOMEM. */
+int wait_reason_of(struct wait_reasons *w, const struct store *s, uint32_t stack, const struct wait_reason **ret);
+
+#endif
