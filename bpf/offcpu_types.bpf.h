@@ -179,6 +179,9 @@ struct {
 /* The recording, CLOCK_BOOTTIME. Attaching and detaching take longer than an instant, so both ends are cut here. */
 volatile __u64 waits_from = ~0ull, waits_until = ~0ull;
 
+/* Stacks of waits and of wakers are not taken: user space is short of time or memory. */
+volatile bool no_wait_stacks;
+
 /* What the steps of one context switch share. The compiler keeps it in registers: all of them are inlined. */
 struct switch_ctx {
 	void *ctx; /* of the tracepoint */

@@ -138,6 +138,8 @@ static __always_inline __u64 waker_labels(struct sched_cpu *sc, struct task_stru
  */
 static __always_inline bool waker_take_token(struct sched_cpu *sc, __u64 ns, __u64 now)
 {
+	if (no_wait_stacks)
+		return false;
 	__u64 slice = now >> WAKER_SLICE_BITS, more = slice - sc->waker_tokens.slice;
 	__u32 left = sc->waker_tokens.left;
 	sc->waker_tokens.slice = slice;

@@ -90,13 +90,13 @@ $(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
 # The program with a daemon that looks each second, and whose minutes have four: what its budgets do would take minutes to see.
-HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,budget cmd_daemon)
+HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,governor cmd_daemon)
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/cli/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull '-DMINUTE_NS=(4 * NS)' -DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull '-DMINUTE_NS=(4 * NS)' -DCPU_PATIENCE=1 -DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/hasty/ascribe: $(filter-out %/budget.o %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
+$(BUILD)/tests/hasty/ascribe: $(filter-out %/governor.o %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 -include $(HASTY:.o=.d)

@@ -34,7 +34,7 @@ struct daemon_settings {
 	struct http_config http;
 	char *token, *cert, *key;
 	bool own_token; /* no token was configured: http.token in the store has it (daemon_settings_keep_token) */
-	double cpu_max; /* of one CPU; 0: no limit */
+	double cpu_max; /* share of all CPUs; 0: no limit */
 	char what[256];
 };
 

@@ -58,6 +58,16 @@ static void drain(struct collector *c)
 
 /* ---- windows ---- */
 
+/* The stack of rows that found no room. */
+static int add_other_stack(struct collector *c)
+{
+	struct store_frame f = { .kind = FRAME_USER };
+	uint32_t frame;
+	int rc = store_add_string(c->store, "(other)", 7, &f.function);
+	rc = rc ? rc : store_add_frame(c->store, &f, &frame);
+	return rc ? rc : store_add_stack(c->store, 0, frame, &c->other_stack);
+}
+
 static int add_events(struct collector *c)
 {
 	int rc = 0;
@@ -69,7 +79,8 @@ static int add_events(struct collector *c)
 			se.period = 0;
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
 	}
-	return rc ? rc : waits_renew(&c->waits, &c->cfg);
+	rc = rc ? rc : waits_renew(&c->waits, &c->cfg);
+	return rc ? rc : add_other_stack(c);
 }
 
 /* Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are lost until they can. */
@@ -264,7 +275,6 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	sampler_on_record(c->sampler, news_on_record, c);
 	sampler_on_copy(c->sampler, news_on_copy, c);
 	sandbox_meanwhile(c->sandbox, sampler_copies_fd(c->sampler), news_take_copies, c);
-	c->sum.table_bytes = sampler_memory(c->sampler);
 	c->sum.n_cpus = c->n_cpus;
 	c->sum.drain_s = sampler_drain_ms(c->sampler) / 1000.0;
 	*ret = c;
@@ -441,9 +451,26 @@ void collector_close(struct collector *c)
 	free(c);
 }
 
+void collector_set_detail(struct collector *c, const struct collector_detail *d)
+{
+	size_t symbols = d->symbols_bytes ? d->symbols_bytes : c->cfg.symbols_bytes;
+	c->detail = *d;
+	resolver_set_detail(c->resolver, &d->names);
+	sampler_take_wait_stacks(c->sampler, !d->no_wait_stacks);
+	symbolizer_limit_tables(c->symbolizer, symbols ? symbols : SYMBOLIZER_TABLE_BYTES);
+}
+
+uint64_t collector_bpf_ns(struct collector *c, uint64_t now_ns)
+{
+	return sampler_bpf_ns(c->sampler, now_ns);
+}
+
 void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
+	sampler_memory(c->sampler, &ret->kernel);
+	ret->kernel.rings += c->n_cpus * SIDEBAND_BYTES;
+	store_writer_memory(c->store, &ret->store);
 	ret->processes = procs_count(c->procs);
 	ret->unknown_cpus = sampler_unknown_cpus(c->sampler);
 	ret->alive = procs_alive(c->procs);

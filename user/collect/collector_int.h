@@ -62,6 +62,8 @@ struct collector {
 	size_t n_arrived, cap_arrived;
 	uint32_t *later; /* rows of the half in hand that were put off */
 	size_t cap_later;
+	struct collector_detail detail;
+	uint32_t other_stack; /* "(other)", in the store */
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
 	uint64_t folded[STACK_WORDS_MAX]; /* frames of the row in hand, those of trampolines changed */
@@ -99,6 +101,15 @@ void news_on_record(void *ctx, const struct wire_record *r, const void *payload)
 void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack);
 void news_on_known(void *ctx, struct proc_image *im);
 bool news_take_copies(void *ctx); /* while a parser is waited for: the ring has room for some tens of copies */
+
+/* ---- limit.c ---- */
+
+/* Fold the smallest rows of the open window when it has more than it may. Call it between two rows. */
+void limit_rows(struct collector *c);
+/* Do the store's dictionaries have no room for more stacks? Then rows get c->other_stack. */
+bool limit_is_full(const struct collector *c);
+/* So many samples got that stack. */
+void limit_count(struct collector *c, uint64_t samples);
 
 /* ---- rows.c ---- */
 

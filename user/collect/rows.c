@@ -113,7 +113,7 @@ static void add_waker(struct collector *c, struct window_cpu *w, const struct sa
 	struct python_stack py;
 	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, false };
 	struct resolver_flags flags = { 0 };
-	bool known = who && s.n_kernel + s.n_user, cut = false;
+	bool known = who && s.n_kernel + s.n_user && !limit_is_full(c), cut = false;
 	uint32_t stack;
 	int rc = 0;
 	if (who) {
@@ -146,6 +146,8 @@ static bool rows_add(struct collector *c, struct window_cpu *w, const struct sam
 	struct resolver_flags flags = { 0 };
 	uint32_t n_words = sampler_row_words(row);
 	struct python_stack py;
+	limit_rows(c);
+	bool full = limit_is_full(c);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME) {
 		add_wait(c, w, h, row);
 		return true;
@@ -167,6 +169,8 @@ static bool rows_add(struct collector *c, struct window_cpu *w, const struct sam
 	int rc = row_set(c, row, im, more, n_more, &set, &label_flags);
 	if (!rc && row->kind == ROW_IDLE)
 		rc = resolver_idle(c->resolver, &stack);
+	else if (!rc && full)
+		stack = c->other_stack;
 	else if (!rc)
 		rc = resolver_stack(c->resolver, im, &s, &stack, &flags);
 	if (rc == -EINPROGRESS)
@@ -178,6 +182,8 @@ static bool rows_add(struct collector *c, struct window_cpu *w, const struct sam
 	if (rc)
 		goto lost;
 	count_stored(w, row->samples, wait);
+	if (full && row->kind != ROW_IDLE)
+		limit_count(c, row->samples);
 	if (wait)
 		waits_note_stack(&c->waits, row, im, set, stack, c->event_id[row->event]);
 	if (wait && stack == c->waits.no_stack)
@@ -198,6 +204,10 @@ static bool rows_add(struct collector *c, struct window_cpu *w, const struct sam
 		w->counter[COUNTER_jit_unnamed] += row->samples;
 	if (flags.names_refused)
 		w->counter[COUNTER_names_refused] += row->samples;
+	if (flags.lines_saved)
+		w->counter[COUNTER_lines_saved] += row->samples;
+	if (flags.names_saved)
+		w->counter[COUNTER_names_saved] += row->samples;
 	if (flags.names_late)
 		w->counter[COUNTER_names_late] += row->samples;
 	if (im && proc_reader_refuses(row->tgid))

@@ -93,7 +93,7 @@ static void choose_sizes(struct sampler *s)
 	s->half_stride = (s->half_size + 7u) & ~7u;
 }
 
-size_t sampler_memory(const struct sampler *s)
+static size_t halves_bytes(const struct sampler *s)
 {
 	return s->half_stride * 2 * s->n_cpus;
 }
@@ -198,7 +198,7 @@ static int map_tables(struct sampler *s, struct err *err)
 {
 	struct sample_bpf *k = s->skel;
 	const struct sampler_table table[] = {
-		{ k->maps.halves, sampler_memory(s), (void **)&s->halves },
+		{ k->maps.halves, halves_bytes(s), (void **)&s->halves },
 		{ k->maps.cpu_states, s->n_cpus * sizeof(*s->states), (void **)&s->states },
 		{ k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), (void **)&s->procs },
 		{ k->maps.proc_labels, PROC_ENTRIES * sizeof(*s->labels), (void **)&s->labels },
@@ -369,6 +369,7 @@ void sampler_close(struct sampler *s)
 	bpf_link__destroy(s->fork);
 	bpf_link__destroy(s->freed);
 	sampler_detach_waits(s);
+	sampler_end_bpf_time(s);
 	bpf_link__destroy(s->threads);
 	for (unsigned c = 0; s->cpu && c < s->n_cpus; c++)
 		sampler_detach_cpu(s, c);
@@ -377,7 +378,7 @@ void sampler_close(struct sampler *s)
 	ring_buffer__free(s->ring);
 	ring_buffer__free(s->copies);
 	if (s->halves)
-		munmap(s->halves, sampler_memory(s));
+		munmap(s->halves, halves_bytes(s));
 	if (s->states)
 		munmap(s->states, s->n_cpus * sizeof(*s->states));
 	if (s->procs)

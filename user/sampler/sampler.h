@@ -53,8 +53,22 @@ void sampler_stop(struct sampler *s);
 int sampler_select(struct sampler *s, uint32_t id);
 
 unsigned sampler_n_cpus(const struct sampler *s);
-/* Bytes of kernel memory for the tables, all CPUs; what one drain may take at most, in seconds. */
-size_t sampler_memory(const struct sampler *s);
+/* Bytes of kernel memory. */
+struct sampler_memory {
+	size_t tables; /* arrays, of all CPUs */
+	size_t rings;
+	size_t threads; /* storage of the host's threads, where waits are watched */
+	size_t unwind_rows;
+};
+void sampler_memory(const struct sampler *s, struct sampler_memory *ret);
+
+/*
+ * CPU time of the programs since the start, in ns; 0 where the kernel does not count it. Call it every few seconds: the
+ * time is measured in some of the intervals and estimated for the others.
+ */
+uint64_t sampler_bpf_ns(struct sampler *s, uint64_t now_ns);
+
+/* The longest time between two drains. */
 unsigned sampler_drain_ms(const struct sampler *s);
 
 /* A drained half as it was when it was taken; borrowed during the callback. */
@@ -111,6 +125,9 @@ struct sampler_fired {
 	uint64_t clock_ns;  /* time between two samples of a clock event; 0 when there is none */
 };
 void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret);
+
+/* Whether stacks of waits and of wakers are taken, which they are in the beginning. Waits are measured either way. */
+void sampler_take_wait_stacks(struct sampler *s, bool take);
 
 /* Samples that wait in the tables for the next drain: for progress, not exact. */
 uint64_t sampler_pending(const struct sampler *s);

@@ -23,6 +23,16 @@ struct cpu {
 	uint64_t ran[MAX_EVENTS], covered[MAX_EVENTS], idle; /* of struct half, drained so far */
 };
 
+/* The estimate of sampler_bpf_ns. */
+struct sampler_bpf_time {
+	uint64_t at_ns;	     /* the last call */
+	uint64_t ns;	     /* up to then */
+	uint64_t counted_ns; /* by the kernel, when counting began */
+	double share;	     /* of one CPU, when it was measured last */
+	unsigned calls;
+	int stats_fd;	     /* the kernel counts while it is open; 0: it is not */
+};
+
 struct sampler {
 	struct sampler_config cfg;
 	struct sample_bpf *skel;
@@ -54,6 +64,7 @@ struct sampler {
 	void *record_ctx;
 	void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack);
 	void *copy_ctx;
+	struct sampler_bpf_time bpf_time;
 	struct cpu *cpu;
 };
 
@@ -77,6 +88,9 @@ struct half *sampler_half_of(const struct sampler *s, unsigned cpu, unsigned whi
 int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err);
 void sampler_detach_cpu(struct sampler *s, unsigned cpu);
 void sampler_set_cpu(struct sampler *s, unsigned cpu, unsigned long what);
+
+/* Let the kernel count no run times any more (cost.c). */
+void sampler_end_bpf_time(struct sampler *s);
 
 /* The tables of unwind rules. */
 int sampler_map_unwind(struct sampler *s, struct err *err);

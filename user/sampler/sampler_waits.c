@@ -304,6 +304,12 @@ int sampler_attach_waits(struct sampler *s, struct err *err)
 	return 0;
 }
 
+void sampler_take_wait_stacks(struct sampler *s, bool take)
+{
+	if (s->waits)
+		__atomic_store_n(&s->skel->bss->no_wait_stacks, !take, __ATOMIC_RELAXED);
+}
+
 void sampler_begin_waits(struct sampler *s)
 {
 	if (s->waits)

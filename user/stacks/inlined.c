@@ -28,6 +28,7 @@ struct inlined {
 	struct wanted *wanted;
 	size_t n_wanted, cap_wanted;
 	bool sorted; /* nothing was added since */
+	bool paused;
 };
 
 static uint64_t now_ns(void)
@@ -72,6 +73,11 @@ void inlined_free(struct inlined *x)
 void inlined_clear(struct inlined *x)
 {
 	places_clear(x->places);
+}
+
+void inlined_pause(struct inlined *x, bool pause)
+{
+	x->paused = pause;
 }
 
 void inlined_begin(struct inlined *x, unsigned drain_ms)
@@ -201,6 +207,8 @@ int inlined_frames(struct inlined *x, const struct user_frame *u, bool put_off, 
 	if (!u->has_vaddr || !binary_has_lines(u->module->binary))
 		return -ENOENT;
 	size_t n = places_find(x->places, w.module->identity, w.vaddr, &known);
+	if (!n && x->paused)
+		return -ECANCELED;
 	if (!n) {
 		int rc = modules_reopen(x->frames->modules, u->module, u->im, u->map);
 		if (!rc && put_off && want(x, &w))

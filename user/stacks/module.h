@@ -38,6 +38,7 @@ struct module {
 	bool refused;             /* an ELF file that lies or costs too much: binary is NULL */
 	bool wants_debug;         /* ask for its debug file when it is first needed */
 	struct symbols_again again; /* it could not be opened for want of time */
+	uint32_t n_cold; /* frames that went without a name, since the file is cold: resolver_set_detail */
 	size_t idle_bytes;
 	struct module *next_id, *next_file; /* hash chains */
 	struct module *newer, *older;       /* while idle */
