@@ -27,7 +27,7 @@ UNIT_PAIRED := test_sandbox test_symbols_sources
 PAIRED := $(patsubst %,tests/record/%.sh,jit foreign names names_bad recipes hostile top filter python renew pprof otel)
 UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
 # These hardly do anything but wait: three at a time.
-WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/daemon.sh http/full.sh record/waits_long.sh record/python_waits.sh)
+WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/tables.sh http/daemon.sh http/full.sh record/waits_long.sh record/python_waits.sh)
 ASAN := $(BUILD)/asan
 LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
 

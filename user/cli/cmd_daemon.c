@@ -40,6 +40,7 @@
 #define STALLED_NS 60000000000ull /* without a drain: the watchdog gets nothing any more */
 #define END_S 9
 #define SPARE_BYTES (4u << 20)
+#define TABLE_ROWS 2048 /* of a CPU to begin with: saving.h makes them larger where they fill */
 
 struct daemon {
 	int argc;
@@ -104,6 +105,8 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.window_s = DAEMON_WINDOW_S,
 		.weight = weight,
 		.label_sets = share.label_sets,
+		.claim_cpus = (unsigned)d->s.o.claim_cpus,
+		.table_rows = d->saving.tables.rows ? d->saving.tables.rows : TABLE_ROWS,
 		.resumed = d->resumed,
 		.recipes = &d->recipes,
 		.wakers = d->s.o.waker,
@@ -132,7 +135,7 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		collector_close(c);
 		return err_sys(err, rc, "rules for labels");
 	}
-	rc = saving_check(&d->saving, &limits, c, err);
+	rc = d->resumed ? 0 : saving_check(&d->saving, &limits, c, err);
 	if (rc) {
 		collector_close(c);
 		return rc;
@@ -291,8 +294,8 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 		malloc_trim(0);
 		start_http(d);
 	}
-	if (todo.rate)
-		restart(d, "at another rate");
+	if (todo.rate || todo.tables)
+		restart(d, todo.rate ? "at another rate" : "with larger tables");
 	published_use(&d->published, &d->saving);
 }
 

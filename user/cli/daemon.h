@@ -21,6 +21,7 @@ struct daemon_options {
 	int64_t generation_ns;
 	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes, *debuginfod_cache;
 	uint64_t workers, connections;
+	uint64_t claim_cpus; /* for tests: tables as of a host with so many */
 };
 
 /* All of it, made sense of. */

@@ -49,6 +49,7 @@ static const struct opt options[] = {
 	{ "keep", 0, OPT_LIST, "LEVEL=TIME,..", "cut blocks of a level at this age: 10s=2d,1m=30d (default: as the quota\nallows); time in which the host is off does not count", AT(keep), 0, 0 },
 	{ "wide-values", 0, OPT_UINT, "N", "a key with more values in an hour is wide (default 256)", AT(wide_values), 1, 100000 },
 	{ "generation", 0, OPT_DURATION, "TIME", "symbols are given up after so long (default 13w)", AT(generation_ns), 0, 0 },
+	{ "claim-cpus", 0, OPT_UINT, "N", NULL, AT(claim_cpus), 1, 8192 },
 	{ "kill-switch", 0, OPT_STRING, "FILE", "while this file is there nothing is sampled", AT(kill_switch), 0, 0 },
 };
 

@@ -6,6 +6,7 @@
 #include "util/own.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 #define DICTIONARY_BYTES (24u * MIB)
 #define UNWIND_BYTES (64u * MIB)
 #define LEAST_BYTES (32u * MIB) /* less is refused (saving_check), which takes a recorder to measure */
+#define MINUTE_NS 60000000000ull
+#define EARLY_DRAINS 60 /* in a minute */
 #define NOISE_BYTES (4u * MIB)
 #define LABEL_SETS 32768u /* of one process */
 #define ROW_BYTES 100	  /* with its places in the hash and while rows are sorted */
@@ -171,6 +174,30 @@ static void look_at_excess(struct saving *s, const struct saving_limits *l, enum
 	s->over = over;
 }
 
+/*
+ * Tables that are nearly full are drained early, at some cost and with some risk to fill. When that was often in a minute
+ * there shall be twice as many rows, if the budgets have room for two recorders at a time.
+ */
+static bool look_at_tables(struct saving *s, const struct saving_limits *l, const struct collector_progress *p, uint64_t now)
+{
+	if (!s->tables.since_ns || p->early_drains < s->tables.early_drains) {
+		s->tables.since_ns = now;
+		s->tables.early_drains = p->early_drains;
+		return false;
+	}
+	if (now - s->tables.since_ns < MINUTE_NS)
+		return false;
+	uint64_t more = p->early_drains - s->tables.early_drains;
+	s->tables.since_ns = now;
+	s->tables.early_drains = p->early_drains;
+	if (more < EARLY_DRAINS || !p->tables_may_grow || s->governor.memory.step || !saving_has_room(s, l))
+		return false;
+	s->tables.rows = 2 * p->table_rows;
+	log_line(LOG_LINE_INFO, "tables were nearly full %" PRIu64 " times in a minute: there are %" PRIu32 " rows for each CPU now", more,
+		 s->tables.rows);
+	return true;
+}
+
 struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, struct collector *c,
 			       const struct collector_progress *p, uint64_t queries)
 {
@@ -186,5 +213,6 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 	look_at_excess(s, l, in_memory);
 	if (in_cpu || in_memory)
 		saving_apply(s, l, c);
-	return (struct saving_todo){ governor_weight(g) != weight, in_memory == GOVERNOR_GIVE_UP && g->memory.step == MEMORY_NO_CACHES };
+	bool tables = look_at_tables(s, l, p, now.now_ns);
+	return (struct saving_todo){ governor_weight(g) != weight, tables, in_memory == GOVERNOR_GIVE_UP && g->memory.step == MEMORY_NO_CACHES };
 }

@@ -21,6 +21,10 @@ struct saving {
 	uint64_t program_bytes;
 	uint64_t base; /* of the account at the start, all but the kernel's memory; 0: not measured yet */
 	uint64_t cpu_ns, cpu_last[3]; /* used so far; what children and BPF had used at the last look */
+	struct {
+		uint32_t rows;	/* of a CPU's table, of the next recorder; 0: as many as in the beginning */
+		uint64_t since_ns, early_drains; /* at the beginning of the minute */
+	} tables;
 	bool over; /* it was said that memory-max cannot be kept */
 };
 
@@ -46,6 +50,7 @@ void saving_apply(const struct saving *s, const struct saving_limits *l, struct 
 /* What is left to the daemon after a look. */
 struct saving_todo {
 	bool rate;   /* samples stand for another number: governor_weight */
+	bool tables; /* they fill too often: twice as large ones */
 	bool caches; /* drop what is kept to answer quickly */
 };
 

@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SIDEBAND_BYTES (128u << 10) /* per CPU: some 1,000 records */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
@@ -241,7 +240,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
 		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox, c->cfg.weight) : -ENOMEM;
 	}
-	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, SIDEBAND_BYTES, &e);
+	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, sampler_sideband_bytes(c->sampler), &e);
 	if (!rc) {
 		struct add_ring a = { c, &e, 0 };
 		rc = sampler_cpu_list("/sys/devices/system/cpu/online", add_ring, &a);
@@ -337,6 +336,7 @@ static void do_due(struct collector *c)
 		}
 	}
 	bool window = (int64_t)clock_ns(CLOCK_REALTIME) >= c->next_window_ns;
+	c->sum.early_drains += c->filling;
 	if (window || c->filling || now >= c->next_drain_ns)
 		drain(c);
 	if (window)
@@ -469,7 +469,8 @@ void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
 	sampler_memory(c->sampler, &ret->kernel);
-	ret->kernel.rings += c->n_cpus * SIDEBAND_BYTES;
+	ret->kernel.rings += c->n_cpus * sampler_sideband_bytes(c->sampler);
+	ret->table_rows = sampler_table_rows(c->sampler, &ret->tables_may_grow);
 	store_writer_memory(c->store, &ret->store);
 	ret->processes = procs_count(c->procs);
 	ret->unknown_cpus = sampler_unknown_cpus(c->sampler);

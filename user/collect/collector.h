@@ -81,6 +81,9 @@ struct collector_progress {
 	uint64_t images_trimmed;   /* processes that ended and were forgotten early: procs_trim */
 	uint64_t sideband_gaps; /* how often some may have been missing, and /proc was read instead
 				 */
+	uint64_t early_drains; /* since a CPU's table was nearly full */
+	uint32_t table_rows;   /* of a CPU's table */
+	bool tables_may_grow;
 	struct sampler_memory kernel;
 	struct store_memory store;
 	uint64_t folded; /* samples with the stack "(other)": struct collector_detail */

@@ -308,7 +308,7 @@ static void add_samples(struct collector *c, struct window_cpu *w, const struct 
 {
 	struct taking t = { c, w, true };
 	size_t n_later = add_rows(c, w, h);
-	copies_take(c->copies, h->key, on_taken, &t);
+	copies_take(c->copies, h->id, on_taken, &t);
 	while (resolver_ask_places(c->resolver))
 		news_attend(c);
 	for (size_t i = 0; i < n_later; i++) {
@@ -316,7 +316,7 @@ static void add_samples(struct collector *c, struct window_cpu *w, const struct 
 		news_attend(c);
 	}
 	t.put_off = false;
-	copies_take(c->copies, h->key, on_taken, &t);
+	copies_take(c->copies, h->id, on_taken, &t);
 }
 
 void rows_on_half(void *ctx, const struct sampler_half *h)
@@ -337,7 +337,7 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 	count_runs(h->head);
 	for (size_t i = 0; i < N_COUNTERS; i++)
 		w->counter[i] += h->head->counters[i];
-	if (copies_newest(c->copies, h->key) >= c->news_ns)
+	if (copies_newest(c->copies, h->id) >= c->news_ns)
 		news_read(c);
 	add_samples(c, w, h);
 	if (h->others && (h->head->counters[COUNTER_wait_rows_full] ||

@@ -4,6 +4,7 @@
 #define ASCRIBE_SAMPLER_INT_H
 
 #include "sampler/sampler.h"
+#include "sampler/sizes.h"
 
 #include "sample.skel.h"
 
@@ -38,12 +39,13 @@ struct sampler {
 	struct sample_bpf *skel;
 	struct ring_buffer *ring, *copies; /* records; samples that come as copies */
 	int rings; /* of epoll: either has something */
-	unsigned n_cpus, drain_ms;
+	unsigned n_cpus;
+	struct sizes sizes;
 	unsigned unknown_cpus; /* the most at a time */
 	bool running;
-	uint32_t row_mask, ref_mask, arena_mask, half_size;
-	uint8_t *halves;
-	size_t half_stride; /* array maps round their values up to 8 bytes */
+	uint8_t *halves; /* sizes.n_halves of sizes.half_bytes */
+	uint32_t *spare, n_spares; /* ids of halves that no CPU has */
+	struct sampler_taken *taken; /* of each CPU, in a drain */
 	struct cpu_state *states;
 	struct proc_entry *procs;
 	struct proc_labels *labels; /* by the index in procs */
@@ -78,8 +80,14 @@ struct sampler_table {
 /* Map n tables. 0 or -errno, with those mapped that came before; sampler_close unmaps them. */
 int sampler_map_tables(const struct sampler_table *table, size_t n, struct err *err);
 
-/* Half 0 or 1 of a CPU; further bits of `which` do not count. */
-struct half *sampler_half_of(const struct sampler *s, unsigned cpu, unsigned which);
+/* The half that a CPU writes. */
+struct half *sampler_half_of(const struct sampler *s, unsigned cpu);
+/* Give each CPU a half before anything runs (drain.c). 0 or -ENOMEM; to be released either way. */
+int sampler_give_halves(struct sampler *s);
+void sampler_free_drain(struct sampler *s);
+
+/* Bytes of the tables that sizes.h does not choose, and of those of each CPU; before they are made. */
+void sampler_fixed_bytes(const struct sampler *s, size_t *ret_fixed, size_t *ret_cpu);
 
 /*
  * The events of a CPU (cpus.c): open them, not yet enabled; close them, what they counted is kept; PERF_EVENT_IOC_ENABLE or
