@@ -133,7 +133,7 @@ static __always_inline __u32 occupant_intern(__u32 key, struct sched_cpu *sc, co
 /* Add run queue time to the row of sc: `n` parts of waits, `ns` in all, during which `who` had the CPU. */
 __noinline int row_add_blame(__u32 key, const struct occupant *who, __u64 ns, __u64 n)
 {
-	__u32 me = key / 2;
+	__u32 me = bpf_get_smp_processor_id();
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!sc || !h || !who)
@@ -236,7 +236,7 @@ static __always_inline __u32 length_bucket(__u32 i)
 /* Move the lengths of w into rows; whose they are says the row of sc. */
 __noinline int lengths_flush(__u32 key, struct thread_wait *w)
 {
-	__u32 me = key / 2;
+	__u32 me = bpf_get_smp_processor_id();
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!sc || !h || !w)

@@ -56,7 +56,8 @@ void saving_apply(const struct saving *s, const struct saving_limits *l, struct 
 	const unsigned cpu = s->governor.cpu.step, memory = s->governor.memory.step;
 	saving_shares(l->memory, &share);
 	const struct collector_detail d = {
-		.names = { cpu >= CPU_NO_LINES, cpu >= CPU_NO_COLD_NAMES },
+		.names = { cpu >= CPU_NO_LINES || memory >= MEMORY_NO_CACHES, cpu >= CPU_NO_COLD_NAMES },
+		.fresh_workers = memory >= MEMORY_NO_CACHES,
 		.no_wait_stacks = cpu >= CPU_NO_WAIT_STACKS || memory >= MEMORY_NO_WAIT_STACKS,
 		.symbols_bytes = memory >= MEMORY_NO_CACHES ? share.symbols / 8 : share.symbols,
 		.rows_max = memory >= MEMORY_FEWER_ROWS ? share.rows / FEWER_ROWS : share.rows,

@@ -458,6 +458,8 @@ void collector_set_detail(struct collector *c, const struct collector_detail *d)
 	resolver_set_detail(c->resolver, &d->names);
 	sampler_take_wait_stacks(c->sampler, !d->no_wait_stacks);
 	symbolizer_limit_tables(c->symbolizer, symbols ? symbols : SYMBOLIZER_TABLE_BYTES);
+	for (unsigned lane = 0; d->fresh_workers && lane < SANDBOX_LANES; lane++)
+		sandbox_retire(c->sandbox, lane);
 }
 
 uint64_t collector_bpf_ns(struct collector *c, uint64_t now_ns)
