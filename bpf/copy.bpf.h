@@ -20,7 +20,9 @@ struct {
 	__uint(max_entries, COPIES_RING);
 } copies SEC(".maps");
 
+/* Buffers are shared: a CPU has that of its number, and there are fewer where there are many CPUs. */
 struct copy_cpu {
+	__u64 busy;   /* a CPU writes it */
 	__u64 second; /* that `sent` counts for */
 	__u64 sent;
 	saved_regs regs;
@@ -30,16 +32,16 @@ struct copy_cpu {
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* cfg.copy_mask + 1 */
 	__type(key, __u32);
 	__type(value, struct copy_cpu);
 } copy_cpus SEC(".maps");
 
 static __always_inline struct copy_cpu *copy_cpu(void)
 {
-	__u32 zero = 0;
-	return bpf_map_lookup_elem(&copy_cpus, &zero);
+	__u32 i = bpf_get_smp_processor_id() & cfg.copy_mask;
+	return bpf_map_lookup_elem(&copy_cpus, &i);
 }
 
 /* Up to `max` bytes from sp on into this CPU's copy; how many there are. */
@@ -114,6 +116,18 @@ static __always_inline int not_sent(struct half *h, int why)
 	return -1;
 }
 
+static __always_inline void copy_release(struct copy_cpu *c)
+{
+	__sync_lock_test_and_set(&c->busy, 0);
+}
+
+/* Of a buffer that is held. */
+static __always_inline int copy_failed(struct half *h, struct copy_cpu *c, int why)
+{
+	copy_release(c);
+	return not_sent(h, why);
+}
+
 /* 0 when the sample is in the ring; why not is counted. Its kernel frames stand at the tail of half `key`. */
 __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 {
@@ -132,16 +146,19 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 		return not_sent(h, COUNTER_copies_limited);
 	if (bpf_ringbuf_query(&copies, BPF_RB_AVAIL_DATA) > COPIES_RING - COPY_STACK_MAX - COPY_OTHER_MAX - 2048)
 		return not_sent(h, COUNTER_copies_full);
+	if (__sync_val_compare_and_swap(&c->busy, 0, 1))
+		return not_sent(h, COUNTER_copies_limited);
 	const void *saved = (const void *)bpf_task_pt_regs(t);
 	if (bpf_probe_read_kernel(&c->regs, sizeof(c->regs), saved))
-		return not_sent(h, COUNTER_copy_failed);
+		return copy_failed(h, c, COUNTER_copy_failed);
 	c->copy.row = *row;
 	c->copy.row.n_kernel = (__u16)n_kernel;
-	c->copy.half = key;
+	c->copy.half = h->id;
+	c->copy.cpu = bpf_get_smp_processor_id();
 	c->copy.regs.pc = unwind_registers(c->copy.regs.reg, &c->regs);
 	barrier_var(n);
 	if (n > KERNEL_FRAMES_MAX || bpf_probe_read_kernel(c->copy.kernel, n * 8, arena_ptr(h, h->arena_used)))
-		return not_sent(h, COUNTER_copy_failed);
+		return copy_failed(h, c, COUNTER_copy_failed);
 	__u64 sp = c->copy.regs.reg[UNWIND_REG_SP] - COPY_BELOW;
 	__u64 top = BPF_CORE_READ(t, mm, start_stack);
 	if (top > sp && top - sp < max)
@@ -151,10 +168,11 @@ __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 	__u64 size = c->copy.n_stack + c->copy.n_other;
 	barrier_var(size);
 	if (size > COPY_STACK_MAX + COPY_OTHER_MAX)
-		return not_sent(h, COUNTER_copy_failed);
+		return copy_failed(h, c, COUNTER_copy_failed);
 	if (bpf_ringbuf_output(&copies, &c->copy, sizeof(c->copy) + size, BPF_RB_FORCE_WAKEUP))
-		return not_sent(h, COUNTER_copies_full);
+		return copy_failed(h, c, COUNTER_copies_full);
 	c->sent++;
+	copy_release(c);
 	return 0;
 }
 

@@ -74,7 +74,7 @@ static __always_inline void identity_refresh(const struct switch_ctx *s, bool ta
 	sc->image.start_ns = t->group_leader->start_boottime;
 	sc->image.exec_id = (__u32)t->self_exec_id;
 	if (!none) {
-		half_enter(s->state, sc, s->cpu);
+		half_enter(s->state, sc);
 		const struct proc_entry *known = proc_find(&sc->image);
 		none = known && !known->n_slots && !known->n_sources;
 		if (!none && (known || take))
@@ -156,7 +156,7 @@ static __always_inline void wait_begin(const struct switch_ctx *s)
 	if (unlikely(take || identity_is_stale(s))) {
 		identity_refresh(s, take);
 		if (take) {
-			__u32 key = half_enter(s->state, s->sched, s->cpu);
+			__u32 key = half_enter(s->state, s->sched);
 			w->stack = wait_stack_unwind(s->ctx, s->task, s->sched, key, (__u32)s->task->pid);
 			half_leave(s->state);
 		}
@@ -206,9 +206,7 @@ static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wa
 static __always_inline void run_add(const struct switch_ctx *s, __u64 begin)
 {
 	struct task_struct *prev = s->task;
-	__u64 at = s->sched->head + 1;
-	barrier_var(at);
-	struct cpu_run *run = &s->sched->runs[at & (CPU_RUNS - 1)];
+	struct cpu_run *run = run_at(s->sched, s->sched->head + 1);
 	run->begin = begin;
 	run->end = s->now;
 	if (s->wait) {
@@ -238,9 +236,7 @@ static __always_inline void sched_switched(__u64 *ctx, bool with_wakers)
 			sums_flush_last(s.task, s.cpu);
 		return;
 	}
-	__u64 at = s.sched->head;
-	barrier_var(at);
-	s.last = &s.sched->runs[at & (CPU_RUNS - 1)];
+	s.last = run_at(s.sched, s.sched->head);
 	s.wait = s.task->pid ? bpf_task_storage_get(&waits, s.task, 0, 0) : 0;
 	run_add(&s, s.wait ? switch_out(&s, with_wakers) : s.last->end);
 	BACKEND(entered, (struct task_struct *)ctx[2], s.now);

@@ -21,11 +21,11 @@
 
 /* ---- rows ---- */
 
-static __always_inline __u32 half_enter(struct cpu_state *c, struct sched_cpu *sc, __u32 cpu)
+static __always_inline __u32 half_enter(struct cpu_state *c, struct sched_cpu *sc)
 {
 	cpu_state_step(c);
 	sc->active = *(volatile __u32 *)&c->active;
-	return cpu * 2 + (sc->active & 1);
+	return HALF_INDEX(sc->active);
 }
 
 static __always_inline void half_leave(struct cpu_state *c)
@@ -135,7 +135,7 @@ static __always_inline __u32 occupant_intern(__u32 key, struct sched_cpu *sc, co
 /* Add run queue time to the row of sc: `n` parts of waits, `ns` in all, during which `who` had the CPU. */
 __noinline int row_add_blame(__u32 key, const struct occupant *who, __u64 ns, __u64 n)
 {
-	__u32 me = key / 2;
+	__u32 me = bpf_get_smp_processor_id();
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!sc || !h || !who)
@@ -171,7 +171,7 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 	int left = 3;
 	if (!c || !sc || !w)
 		return left;
-	__u32 key = half_enter(c, sc, cpu);
+	__u32 key = half_enter(c, sc);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	struct row *row = row_begin(sc, w);
 	row->kind = w->kthread ? ROW_KTHREAD : ROW_TASK;
@@ -206,7 +206,7 @@ __noinline int count_untracked(__u32 cpu)
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	if (!c || !sc)
 		return 0;
-	__u32 key = half_enter(c, sc, cpu);
+	__u32 key = half_enter(c, sc);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
 		half_count_waits(h, cfg.event_off, 1);
@@ -241,7 +241,7 @@ static __always_inline __u32 length_bucket(__u32 i)
 /* Move the lengths of w into rows; whose they are says the row of sc. */
 __noinline int lengths_flush(__u32 key, struct thread_wait *w)
 {
-	__u32 me = key / 2;
+	__u32 me = bpf_get_smp_processor_id();
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!sc || !h || !w)
@@ -267,7 +267,7 @@ __noinline int sums_flush(__u32 cpu, struct thread_wait *w)
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	if (!c || !sc || !w || (sums_are_held(w) && w->summed_since))
 		return 0;
-	__u32 key = half_enter(c, sc, cpu);
+	__u32 key = half_enter(c, sc);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
 		struct row *row = row_begin(sc, w);
@@ -309,7 +309,7 @@ __noinline int sum_add_row(__u32 cpu, struct thread_wait *w, __u32 what, __u64 n
 	bool runq = what & SUM_RUNQ;
 	if (!c || !sc || !w)
 		return 0;
-	__u32 key = half_enter(c, sc, cpu);
+	__u32 key = half_enter(c, sc);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
 		struct row *row = row_begin(sc, w);

@@ -86,6 +86,8 @@ static __always_inline bool draw_one_in_4_to(struct sched_cpu *sc, __u32 thinnin
 static __always_inline bool stack_is_sampled(const struct switch_ctx *s, bool blocked)
 {
 	struct thread_wait *w = s->wait;
+	if (no_wait_stacks)
+		return false;
 	__u32 site = call_site_of(s->task, blocked);
 	if (w->site != site || !w->expected) {
 		__u64 *expected = bpf_map_lookup_elem(&call_sites, &site);

@@ -12,7 +12,6 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #define TASK_DEAD 0x80 /* include/linux/sched.h */
-#define CPU_RUNS 2048 /* kept per CPU: on a busy host a wait of 0.2 s spans a thousand of them */
 #define OCCUPANT_CACHE 8 /* occupants whose arena index is remembered, per CPU */
 #define WAIT_STACKS 8192
 #define CALL_SITES 16384
@@ -133,12 +132,11 @@ struct sched_cpu {
 	__u64 clock, boot; /* the run queue's clock and CLOCK_BOOTTIME, read together */
 	struct stack_tokens tokens; /* for known call sites */
 	__u64 random;   /* state of a generator */
-	__u32 head;     /* runs[head % CPU_RUNS] is the newest */
+	__u32 head;     /* of run_at(): the newest */
 	__u32 active;   /* cpu_state.active while inside */
 	__u32 kthread;  /* WAIT_KTHREAD or 0: of the thread in `row` */
 	__u32 reserved;
 	__u64 reserved2;
-	struct cpu_run runs[CPU_RUNS]; /* a cache line each */
 	__u64 from, until; /* the run queue time that is being attributed */
 	struct occupant other; /* OCCUPANT_OTHER */
 	struct row row; /* being built: too large for the BPF stack */
@@ -154,18 +152,27 @@ struct sched_cpu {
 		__u32 left;
 	} waker_tokens; /* waker.bpf.h */
 	struct occupant waker; /* a copy */
+	struct cpu_run runs[] __attribute__((aligned(64))); /* cfg.run_mask + 1; a cache line each */
 } __attribute__((aligned(64)));
 
-_Static_assert(__builtin_offsetof(struct sched_cpu, runs) == 64, "cache lines");
+_Static_assert(!(__builtin_offsetof(struct sched_cpu, runs) % 64) && sizeof(struct cpu_run) == CPU_RUN_BYTES, "cache lines");
 
 /* By CPU. Only that CPU writes; others read its runs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE); /* only to begin at a page, so at a cache line */
 	__uint(max_entries, 1); /* cfg.n_cpus */
-	__type(key, __u32);
-	__type(value, struct sched_cpu);
+	__uint(key_size, 4);
+	__uint(value_size, sizeof(struct sched_cpu)); /* and its runs */
 } sched_cpus SEC(".maps");
+
+/* A run of a CPU: number sc->head is the newest, and older ones come before it. On a busy host 0.2 s have a thousand. */
+static __always_inline struct cpu_run *run_at(struct sched_cpu *sc, __u64 at)
+{
+	at &= cfg.run_mask;
+	barrier_var(at);
+	return (void *)((char *)sc + __builtin_offsetof(struct sched_cpu, runs) + at * sizeof(struct cpu_run));
+}
 
 /* Waits that found no row, per half as in `halves`: their lengths and sums. */
 struct {
@@ -178,6 +185,9 @@ struct {
 
 /* The recording, CLOCK_BOOTTIME. Attaching and detaching take longer than an instant, so both ends are cut here. */
 volatile __u64 waits_from = ~0ull, waits_until = ~0ull;
+
+/* Stacks of waits and of wakers are not taken: user space is short of time or memory. */
+volatile bool no_wait_stacks;
 
 /* What the steps of one context switch share. The compiler keeps it in registers: all of them are inlined. */
 struct switch_ctx {

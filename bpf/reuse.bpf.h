@@ -9,7 +9,8 @@
  * sp and fp. From there on one read of the stack shows whether the words are the same as well. As
  * far as they are, so are the callers. The walk by rules continues at the last of these.
  *
- * A slot holds one thread's steps. It is found by the thread's id, so threads of one CPU share slots.
+ * A slot holds one thread's steps, in 2.1 KiB. It is found by the thread's id, so threads of one CPU share slots: eight, and
+ * fewer where there are many CPUs.
  */
 #ifndef ASCRIBE_REUSE_BPF_H
 #define ASCRIBE_REUSE_BPF_H
@@ -18,7 +19,6 @@
 #include "table.bpf.h"
 #include "unwind_walk.h"
 
-#define REUSE_SLOTS 8   /* of each CPU, 2.1 KiB each */
 #define REUSE_FRAMES 64 /* recorded of a stack, those next to the leaf */
 #define REUSE_BYTES 4096 /* of stack that are read at once */
 #define REUSE_SAME 0xffff /* fp_off: the frame pointer was not saved */
@@ -45,20 +45,22 @@ struct reuse_slot {
 	struct reuse_frame frame[REUSE_FRAMES];
 };
 
+_Static_assert(sizeof(struct reuse_slot) == REUSE_SLOT_BYTES, "tables of them are sized by user space");
+
 struct reuse_cpu {
-	struct reuse_slot slot[REUSE_SLOTS];
 	__u64 words[REUSE_BYTES / 8]; /* of the stack */
 	__u64 sp;             /* of the frame before: a recording's */
 	__u32 slot_at;        /* that of the thread in hand */
 	__u32 taken;          /* frames that this walk reused */
 	__u64 searched;       /* this walk began as a search */
+	struct reuse_slot slot[]; /* cfg.reuse_mask + 1 */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct reuse_cpu);
+	__uint(key_size, 4);
+	__uint(value_size, sizeof(struct reuse_cpu)); /* and its slots */
 } reuse_cpus SEC(".maps");
 
 static __always_inline struct reuse_cpu *reuse_cpu(void)
@@ -69,9 +71,9 @@ static __always_inline struct reuse_cpu *reuse_cpu(void)
 
 static __always_inline struct reuse_slot *reuse_slot(struct reuse_cpu *r)
 {
-	__u64 at = r->slot_at & (REUSE_SLOTS - 1);
+	__u64 at = r->slot_at & cfg.reuse_mask;
 	barrier_var(at);
-	return &r->slot[at];
+	return (void *)((char *)r + sizeof(*r) + at * sizeof(struct reuse_slot));
 }
 
 static __always_inline struct reuse_frame *reuse_frame(struct reuse_slot *slot, __u32 i)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Attribute run queue time to the threads that ran on that CPU meanwhile. Each CPU keeps its last
- * CPU_RUNS runs; time that they do not cover is OCCUPANT_OTHER. The parts add up to the wait, to the
+ * runs (cfg.run_mask); time that they do not cover is OCCUPANT_OTHER. The parts add up to the wait, to the
  * nanosecond.
  */
 #ifndef ASCRIBE_RUNQ_BLAME_BPF_H
@@ -44,7 +44,7 @@ __noinline int blame_add_slow(__u32 cpu, struct thread_wait *w, const struct occ
 	}
 	if (sum->n && !second->n)
 		sum = second;
-	__u32 key = half_enter(c, sc, cpu);
+	__u32 key = half_enter(c, sc);
 	row_begin(sc, w);
 	if (held)
 		row_add_blame(key, who, ns, 1);
@@ -70,9 +70,7 @@ static __always_inline void blame_add(__u32 cpu, struct thread_wait *w, const st
 /* Return the ns of [from, to) during which the i-th newest run of a CPU had it. */
 static __always_inline __u64 run_overlap(struct sched_cpu *on, __u32 i, __u64 from, __u64 to, struct cpu_run **ret)
 {
-	__u64 at = (on->head - i) & (CPU_RUNS - 1);
-	barrier_var(at);
-	struct cpu_run *r = &on->runs[at & (CPU_RUNS - 1)];
+	struct cpu_run *r = run_at(on, on->head - i);
 	__u64 begin = r->begin, end = r->end;
 	*ret = r;
 	if (!begin)
@@ -114,7 +112,7 @@ __noinline int blame_runs(__u32 cpu, struct thread_wait *w, __u64 from, __u64 to
 	sc->from = from;
 	sc->until = to;
 	sc->other.start_ns = OCCUPANT_OTHER;
-	for (__u32 i = 0; i < CPU_RUNS && left; i++) {
+	for (__u32 i = 0; i <= cfg.run_mask && left; i++) {
 		__u64 part = blame_run(cpu, w, on, i, left);
 		if (part == RUN_BEFORE)
 			break;

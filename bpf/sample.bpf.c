@@ -148,7 +148,7 @@ static __always_inline void sample(void *ctx, __u32 event, __u64 tick, bool in_u
 	if (!c)
 		return;
 	cpu_state_step(c);
-	__u32 key = cpu * 2 + (*(volatile __u32 *)&c->active & 1);
+	__u32 key = HALF_INDEX(*(volatile __u32 *)&c->active);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (h) {
 		h->covered[event] += tick;

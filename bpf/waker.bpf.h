@@ -101,7 +101,7 @@ static __always_inline bool in_interrupt(void *ctx, struct task_struct *by, stru
 		return false;
 	if (count & IN_INTERRUPT || !by->pid)
 		return true;
-	__u32 key = half_enter(c, sc, cpu);
+	__u32 key = half_enter(c, sc);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	__u64 *tail = h ? arena_tail(h) : 0;
 	long len = tail ? bpf_get_stack(ctx, tail, SOFTIRQ_FRAMES * 8, 0) : 0;
@@ -138,6 +138,8 @@ static __always_inline __u64 waker_labels(struct sched_cpu *sc, struct task_stru
  */
 static __always_inline bool waker_take_token(struct sched_cpu *sc, __u64 ns, __u64 now)
 {
+	if (no_wait_stacks)
+		return false;
 	__u64 slice = now >> WAKER_SLICE_BITS, more = slice - sc->waker_tokens.slice;
 	__u32 left = sc->waker_tokens.left;
 	sc->waker_tokens.slice = slice;
@@ -159,7 +161,7 @@ static __always_inline bool waker_take_token(struct sched_cpu *sc, __u64 ns, __u
 static __always_inline void waker_note(void *ctx, struct task_struct *t, __u32 tid, struct cpu_state *c, struct sched_cpu *sc, __u32 cpu,
 				       struct waker *k, bool take, __u64 now)
 {
-	__u32 key = half_enter(c, sc, cpu);
+	__u32 key = half_enter(c, sc);
 	occupant_identify(t, &k->who);
 	sc->image.tgid = k->who.tgid;
 	sc->image.start_ns = k->who.start_ns;
@@ -219,7 +221,7 @@ __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occu
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
 	if (!cfg.wakers || !c || !sc || !w || !who)
 		return 0;
-	__u32 key = half_enter(c, sc, cpu);
+	__u32 key = half_enter(c, sc);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	struct wait_others *o = bpf_map_lookup_elem(&wait_others, &key);
 	if (h && o) {

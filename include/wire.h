@@ -2,13 +2,13 @@
 /*
  * What the BPF programs and user/sampler exchange. One machine, one build: no byte order, no versions.
  *
- * Per CPU there is one value of map `halves` for each half (index cpu * 2 + half), mapped by user space:
+ * The map `halves`, mapped by user space, has one half for each CPU and some spare ones:
  *
  *   struct half | struct row [n_rows] | struct stack_ref [n_refs] | u64 arena [arena_mask + 1 + STACK_WORDS_MAX]
  *
  * The BPF program of a CPU writes only the half that cpu_state.active names, between two increments of
- * cpu_state.seq (odd: inside). User space flips `active`, waits until seq is even or has moved, and owns the
- * other half until its next flip; it hands it back zeroed.
+ * cpu_state.seq (odd: inside). User space gives the CPU a spare half by `active`, waits until seq is even or has moved,
+ * and then owns the old one: it copies and zeroes it, and that one is spare (user/sampler/drain.c).
  */
 #ifndef ASCRIBE_WIRE_H
 #define ASCRIBE_WIRE_H
@@ -157,10 +157,19 @@ struct half {
 	__u32 refs_used;
 	__u32 arena_used; /* words */
 	__u32 asked;      /* an early drain was asked for */
+	__u32 id;	  /* of cpu_state.active; written by user space */
+	__u32 reserved;
 };
 
+/* Of the BPF side's own structures, so that user space can size their tables. */
+#define CPU_RUN_BYTES 64
+#define REUSE_SLOT_BYTES 2080
+
+/* Index of a half in its table, of the id. */
+#define HALF_INDEX(id) ((id) & 0xffff)
+
 struct cpu_state {
-	__u32 active; /* its lowest bit is the active half; written by user space, which counts it up */
+	__u32 active; /* id of its half (struct half): the index, and a count of times that it was given out; by user space */
 	__u32 seq;    /* odd while the program is inside */
 	__u32 notified_hash[14];
 };
@@ -229,8 +238,10 @@ struct wire_record {
 struct wire_copy {
 	struct row row; /* stack, n_user, samples: 0 */
 	struct user_registers regs;
-	__u32 half;    /* cpu * 2 + which */
+	__u32 half;    /* its id */
+	__u32 cpu;
 	__u32 n_stack; /* bytes of the stack, from COPY_BELOW below the stack pointer on */
+	__u32 reserved;
 	__u64 other_at;
 	__u64 n_other; /* bytes of another one, from other_at on */
 	__u64 kernel[KERNEL_FRAMES_MAX + 1];
@@ -244,6 +255,9 @@ struct config {
 	__u32 ref_mask;  /* stack refs - 1 */
 	__u32 arena_mask; /* a stack begins at or below this word; STACK_WORDS_MAX words more follow */
 	__u32 half_size;  /* bytes */
+	__u32 run_mask;	  /* runs kept of a CPU - 1, a power of two minus one */
+	__u32 reuse_mask; /* threads of a CPU with recorded frames - 1, likewise */
+	__u32 copy_mask;  /* buffers for copies of stacks - 1, likewise */
 	__u32 proc_mask;
 	__u32 max_frames;
 	__u32 selection; /* enum selection */
@@ -282,6 +296,6 @@ _Static_assert(sizeof(struct cpu_state) == 64, "one cache line per CPU");
 _Static_assert(sizeof(struct occupant) == OCCUPANT_WORDS * 8, "occupant");
 _Static_assert(sizeof(struct proc_entry) == 112, "proc_entry");
 _Static_assert(sizeof(struct wire_record) == 48, "wire_record");
-_Static_assert(sizeof(struct wire_copy) == 96 + (UNWIND_REGS + 1) * 8 + 24 + 128 * 8, "wire_copy");
+_Static_assert(sizeof(struct wire_copy) == 96 + (UNWIND_REGS + 1) * 8 + 32 + 128 * 8, "wire_copy");
 
 #endif

@@ -28,7 +28,7 @@ PAIRED := $(patsubst %,tests/record/%.sh,jit foreign names names_bad recipes hos
 	loading unwind_programs unwind_jit unwind_changes waker)
 UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
 # These hardly do anything but wait: three at a time.
-WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/daemon.sh http/full.sh record/waits_long.sh record/python_waits.sh)
+WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/tables.sh http/daemon.sh http/full.sh record/waits_long.sh record/python_waits.sh)
 ASAN := $(BUILD)/asan
 LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
 
@@ -91,13 +91,13 @@ $(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
 # The program with a daemon that looks each second, and whose minutes have four: what its budgets do would take minutes to see.
-HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,budget cmd_daemon)
+HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,governor cmd_daemon)
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/cli/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull '-DMINUTE_NS=(4 * NS)' -DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull '-DMINUTE_NS=(4 * NS)' -DCPU_PATIENCE=1 -DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/hasty/ascribe: $(filter-out %/budget.o %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
+$(BUILD)/tests/hasty/ascribe: $(filter-out %/governor.o %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 -include $(HASTY:.o=.d)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A daemon that uses more CPU than it may takes fewer samples, each of which stands for several: the sums stay right, the store says so, and no
-# time is missing. By a build whose minutes are four seconds. As root.
+# A daemon that uses more CPU than it may gives up one thing after another, the rate last and by 4 at most: the sums stay right, the
+# store says so, and no time is missing. With a higher limit it takes all of it back. By a build whose minutes are four seconds and
+# that has the patience of one. As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording
 hasty=$build/tests/hasty/ascribe
@@ -9,7 +10,16 @@ background bash -c 'while :; do :; done'
 spinner=$pid
 cpu_of() { awk '{ print ($14 + $15) / 100 }' "/proc/$1/stat"; }
 begun=$(cpu_of "$spinner")
-serve log "$hasty" daemon -s store -F 97 -l 127.0.0.1:0,unix:"$dir/sock" --cpu-max 0.001% --anonymous || finish
+cat >daemon.yaml <<Y
+store: $dir/store
+frequency: 97
+listen: [127.0.0.1:0, unix:$dir/sock]
+cpu-max: 0.01%
+wall: true
+anonymous: true
+Y
+serve log "$hasty" daemon -c daemon.yaml || finish
+daemon=$pid
 until_says() { # text: within 30 s
 	local i
 	for i in $(seq 600); do
@@ -18,17 +28,33 @@ until_says() { # text: within 30 s
 	done
 	return 1
 }
-ok "more than it may use: half the rate" until_says 'more than 0.001% of a CPU was used for a minute: each sample stands for 2 now'
+ok "more than it may use: no lines" until_says 'more than cpu-max (0.01%): inlined calls and lines are no longer looked up'
+ok "then no names of cold files" until_says 'files with few samples are no longer read'
+ok "then no stacks of waits" until_says 'stacks of waits are no longer taken'
+ok "then half the rate" until_says 'each sample stands for 2 now'
 ok "and half of that" until_says 'each sample stands for 4 now'
-sleep 2
+sleep 6
 gets 200 'ascribe_sample_weight 4' --unix-socket sock http://x/metrics
-kill -TERM "$pid"
-wait "$pid"
+gets 200 'ascribe_cpu_step 5' --unix-socket sock http://x/metrics
+gets 200 'ascribe_cpu_given_up_total 5' --unix-socket sock http://x/metrics
+sed -i 's/^cpu-max.*/cpu-max: 0/' daemon.yaml
+: >log
+kill -HUP "$daemon"
+ok "without a limit the rate is the first to come back" until_says 'each sample stands for 2 now'
+ok "and all of it" until_says 'each sample stands for 1 now'
+ok "then stacks of waits" until_says 'stacks of waits are taken again'
+ok "then names" until_says 'files with few samples are read for their names again'
+ok "then lines" until_says 'inlined calls and lines are looked up again'
+ok "nothing is given up meanwhile" sh -c '! grep -q "no longer" log'
+gets 200 'ascribe_cpu_step 0' --unix-socket sock http://x/metrics
+kill -TERM "$daemon"
+wait "$daemon"
 ok "it ends well" test $? = 0
 used=$(python3 -c "print($(cpu_of "$spinner") - $begun)")
 ok "the store is whole" "$ascribe" store verify store
 "$ascribe" stat store --json >stat.json 2>/dev/null
 ok "the store tells of the samples that stand for several" jq -e '.flagged.reduced_rate > 0 and .flagged.reduced_rate < .stored' stat.json
+ok "and of names that were not looked up" jq -e '.flagged.names_saved > 0' stat.json
 ok "every sample is accounted for" jq -e '.fired == .stored + ([.lost[]] | add)' stat.json
 "$ascribe" report store --by tgid --where '{comm="bash"}' --json >spinner.json 2>/dev/null
 # It recorded a little less than the whole of that time, and a sample of weight 4 is 40 ms: far from what a forgotten weight would give.

@@ -38,7 +38,7 @@ while time.time() < until:
 print(asked, 'requests, failed:', failed)
 sys.exit(bool(failed) or asked < 100)
 PY
-python3 ask.py "$port" "$dir/sock" 14 >asked 2>&1 &
+python3 ask.py "$port" "$dir/sock" 32 >asked 2>&1 &
 asker=$!
 until_says() { # text: within 30 s
 	local i

@@ -196,12 +196,15 @@ static void check_sampler(struct checks *c)
 {
 	struct sampler_config cfg = { .n_events = 1, .hz = 99, .window_s = 10 };
 	struct sampler *s = NULL;
+	struct sampler_memory memory;
 	struct err err = { 0 };
 	if (event_parse(&cfg.event[0], event_default(), 99, &err) || sampler_open(&s, &cfg, &err))
 		say(c, BAD, "BPF", "%s", err.text);
-	else
+	if (s) {
+		sampler_memory(s, &memory);
 		say(c, GOOD, "BPF", "programs load and attach; tables of %zu KiB for %u CPUs at 99 Hz",
-		    sampler_memory(s) / 1024, sampler_n_cpus(s));
+		    memory.tables / 1024, sampler_n_cpus(s));
+	}
 	sampler_close(s);
 }
 

@@ -9,12 +9,12 @@
  * other: some milliseconds. The second needs a child forked before there are threads, so the server rests meanwhile;
  * connections wait in its sockets, which stay open.
  */
-#include "cli/budget.h"
 #include "cli/daemon.h"
 #include "cli/debuginfod.h"
 #include "cli/log.h"
 #include "cli/metrics.h"
 #include "cli/notify.h"
+#include "cli/saving.h"
 #include "cli/signals.h"
 #include "labels/recipe.h"
 #include "proc/proc.h"
@@ -39,10 +39,8 @@
 #endif
 #define STALLED_NS 60000000000ull /* without a drain: the watchdog gets nothing any more */
 #define END_S 9
-#define WEIGHT_MAX 16
 #define SPARE_BYTES (4u << 20)
-#define SYMBOLS_BYTES (16u << 20) /* symbol tables that are kept: what few samples need is read again sooner than it is kept for days */
-#define QUESTION_SHARE 8 /* of the memory that the daemon may have: what a question keeps; its answer takes as much again, and there are two */
+#define TABLE_ROWS 2048 /* of a CPU to begin with: saving.h makes them larger where they fill */
 
 struct daemon {
 	int argc;
@@ -55,9 +53,8 @@ struct daemon {
 	struct collector *collector; /* NULL: killed, or it could not begin again */
 	struct http_sockets *sockets; /* they stay open while the server rests */
 	struct http_server *http;
-	struct budget budget;
+	struct saving saving;
 	struct published published;
-	unsigned weight; /* samples that one stands for */
 	bool resumed, killed, gone; /* gone: the store */
 	int signals;
 	uint64_t drains, drained_ns, failed;
@@ -87,32 +84,47 @@ static int open_writer(struct daemon *d, struct err *err)
 
 /* ---- recording ---- */
 
+static struct saving_limits saving_limits(const struct daemon *d)
+{
+	bool waits = false;
+	for (unsigned i = 0; i < d->s.n_events; i++)
+		waits |= d->s.event[i].wait;
+	return (struct saving_limits){ d->s.cpu_max, d->s.o.memory_max, d->s.o.hz, waits };
+}
+
 static int new_collector(struct daemon *d, struct collector **ret, struct err *err)
 {
 	struct err warning = { 0 };
+	struct saving_shares share;
+	const struct saving_limits limits = saving_limits(d);
+	const unsigned weight = governor_weight(&d->saving.governor);
+	saving_shares(d->s.o.memory_max, &share);
 	struct sampler_config cfg = {
 		.n_events = d->s.n_events,
-		.hz = (unsigned)(d->s.o.hz + d->weight - 1) / d->weight,
+		.hz = (unsigned)(d->s.o.hz + weight - 1) / weight,
 		.window_s = DAEMON_WINDOW_S,
-		.weight = d->weight,
+		.weight = weight,
+		.label_sets = share.label_sets,
+		.claim_cpus = (unsigned)d->s.o.claim_cpus,
+		.table_rows = d->saving.tables.rows ? d->saving.tables.rows : TABLE_ROWS,
 		.resumed = d->resumed,
 		.recipes = &d->recipes,
 		.wakers = d->s.o.waker,
 		.jvm_attach = d->s.o.jvm_attach,
-		.unwind_bytes = (size_t)d->s.o.unwind_max,
-		.symbols_bytes = SYMBOLS_BYTES,
+		.unwind_bytes = d->s.o.unwind_max ? (size_t)d->s.o.unwind_max : share.unwind,
+		.symbols_bytes = share.symbols,
 	};
 	for (unsigned i = 0; i < d->s.n_events; i++) {
 		struct event *e = &cfg.event[i];
 		*e = d->s.event[i];
 		if (!e->attr.freq) {
-			e->attr.sample_period *= d->weight;
+			e->attr.sample_period *= weight;
 			continue;
 		}
 		/* The kernel takes whole Hz: 10 for half of 19. What each stands for follows; queries add up such rates. */
 		e->attr.sample_freq = cfg.hz;
-		if (e->ns_per_sample && d->weight > 1)
-			e->ns_per_sample = 1000000000ull / (cfg.hz * d->weight);
+		if (e->ns_per_sample && weight > 1)
+			e->ns_per_sample = 1000000000ull / (cfg.hz * weight);
 	}
 	struct collector *c;
 	int rc = collector_open(&c, &cfg, d->writer, &warning, err);
@@ -123,6 +135,12 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		collector_close(c);
 		return err_sys(err, rc, "rules for labels");
 	}
+	rc = d->resumed ? 0 : saving_check(&d->saving, &limits, c, err);
+	if (rc) {
+		collector_close(c);
+		return rc;
+	}
+	saving_apply(&d->saving, &limits, c);
 	if (d->downloads)
 		collector_set_downloads(c, d->downloads);
 	if (warning.code)
@@ -182,7 +200,9 @@ static void start_http(struct daemon *d)
 		close_sockets(d);
 		return;
 	}
-	d->s.http.question_bytes = d->s.o.memory_max / QUESTION_SHARE;
+	struct saving_shares share;
+	saving_shares(d->s.o.memory_max, &share);
+	d->s.http.question_bytes = share.question;
 	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };
 	if (http_sockets_open(&d->sockets, &d->s.http, &err) || http_open(&d->http, &d->s.http, d->sockets, &err)) {
 		d->http = NULL;
@@ -201,12 +221,18 @@ static void stop_http(struct daemon *d)
 	d->http = NULL;
 }
 
-/* Another recorder in the place of the one that is there, or of none. On failure the old one goes on. */
+/*
+ * Another recorder in the place of the one that is there, or of none. On failure the old one goes on, unless there was no
+ * memory for two at a time.
+ */
 static int switch_collector(struct daemon *d, struct err *err)
 {
 	struct collector *c;
 	bool served = d->http != NULL;
 	stop_http(d);
+	const struct saving_limits limits = saving_limits(d);
+	if (d->collector && !saving_has_room(&d->saving, &limits))
+		end_collector(d);
 	int rc = new_collector(d, &c, err);
 	if (!rc) {
 		end_collector(d);
@@ -225,7 +251,7 @@ static void restart(struct daemon *d, const char *why)
 	if (switch_collector(d, &err))
 		log_line(LOG_LINE_ERROR, "recording anew (%s): %s", why, err.text);
 	malloc_trim(0);
-	budget_restarted(&d->budget);
+	governor_new_minute(&d->saving.governor);
 }
 
 /* ---- what is looked at now and then ---- */
@@ -257,37 +283,20 @@ static void look_at_store(struct daemon *d)
 	published_store(&d->published, !gone);
 }
 
-static void look_at_budget(struct daemon *d, const struct collector_progress *p)
+static void look_at_use(struct daemon *d, const struct collector_progress *p)
 {
-	struct budget_limits limits = { d->s.cpu_max, d->s.o.memory_max };
-	struct budget_reading now = budget_read(p);
-	switch (budget_look(&d->budget, &limits, &now, d->weight)) {
-	case BUDGET_FINE:
-		break;
-	case BUDGET_SLOWER:
-		if (d->weight >= WEIGHT_MAX || d->s.o.hz / d->weight <= 1)
-			break;
-		d->weight *= 2;
-		log_line(LOG_LINE_WARNING, "more than %.3g%% of a CPU was used for a minute: each sample stands for %u now", d->s.cpu_max * 100, d->weight);
-		restart(d, "at a lower rate");
-		break;
-	case BUDGET_FASTER:
-		d->weight /= 2;
-		log_line(LOG_LINE_INFO, "CPU use is low again: each sample stands for %u now", d->weight);
-		restart(d, "at a higher rate");
-		break;
-	case BUDGET_TRIM:
-		log_line(LOG_LINE_WARNING, "%.1f MiB of memory are in use: what was kept to answer quickly is given up", (double)d->budget.memory / 1048576);
+	const struct saving_limits limits = saving_limits(d);
+	struct saving_todo todo = saving_look(&d->saving, &limits, d->collector, p, http_memory(d->http));
+	if (todo.caches) {
 		stop_http(d);
+		if (d->writer)
+			store_give_back(d->writer);
 		malloc_trim(0);
 		start_http(d);
-		break;
-	case BUDGET_RESTART:
-		log_line(LOG_LINE_WARNING, "%.1f MiB of memory are in use: recording begins anew", (double)d->budget.memory / 1048576);
-		restart(d, "to use less memory");
-		break;
 	}
-	published_weight(&d->published, d->weight);
+	if (todo.rate || todo.tables)
+		restart(d, todo.rate ? "at another rate" : "with larger tables");
+	published_use(&d->published, &d->saving);
 }
 
 /* What drains and commits needed for a moment: the allocator would keep 64 MiB of it (cmd_server_memory). */
@@ -316,7 +325,7 @@ static void tick(struct daemon *d)
 		if (p.failed > d->failed)
 			log_line(LOG_LINE_ERROR, "%" PRIu64 " windows could not be written: %s", p.failed - d->failed, p.failure.text);
 		d->failed = p.failed;
-		look_at_budget(d, &p);
+		look_at_use(d, &p);
 	}
 	if (d->killed || now - d->drained_ns < STALLED_NS)
 		notify("WATCHDOG=1\nSTATUS=%s; %" PRIu64 " windows, %" PRIu64 " samples, %" PRIu64 " lost", d->killed ? "switched off" : "recording",
@@ -351,8 +360,7 @@ static void reload(struct daemon *d)
 	stop_http(d);
 	struct daemon_settings old = d->s;
 	d->s = s;
-	if (record)
-		d->weight = 1;
+	governor_new_limits(&d->saving.governor);
 	if (store) { /* what the store is written by is asked for anew: the recorder ends with it, between two windows' worth of time */
 		end_collector(d);
 		store_writer_close(d->writer);
@@ -468,6 +476,7 @@ static int begin(struct daemon *d, struct err *err)
 	if (rc)
 		return err_sys(err, rc, "a key for redacted labels");
 	cmd_server_memory();
+	saving_init(&d->saving);
 	own_raise_file_limit();
 	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
 	d->signals = signals_take();
@@ -492,7 +501,7 @@ static int begin(struct daemon *d, struct err *err)
 
 int cmd_daemon(int argc, char **argv)
 {
-	struct daemon d = { .argc = argc, .argv = argv, .weight = 1, .signals = -1 };
+	struct daemon d = { .argc = argc, .argv = argv, .signals = -1 };
 	struct err err = { 0 };
 	int status = EXIT_OK;
 	bool help;

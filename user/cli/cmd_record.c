@@ -406,7 +406,7 @@ static int start(struct recording *r, struct err *err)
 		struct collector_progress p;
 		collector_progress(r->collector, &p);
 		fprintf(stderr, "ascribe: recording %s; tables %zu KiB on %u CPUs, drained every %.3g s\n", r->what,
-			p.table_bytes / 1024, p.n_cpus, p.drain_s);
+			p.kernel.tables / 1024, p.n_cpus, p.drain_s);
 	}
 	return 0;
 }

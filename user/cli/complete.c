@@ -90,6 +90,8 @@ static void offer_options(const struct line *l)
 	for (size_t t = 0; t < 2; t++) {
 		const struct opt *v = t ? opt_common_table : l->cmd->opts;
 		for (size_t i = 0; i < (t ? opt_common_n : l->cmd->n_opts); i++) {
+			if (!v[i].help)
+				continue;
 			int n = snprintf(name, sizeof(name), "--%s", v[i].name);
 			offer(l, name, (size_t)n, v[i].help);
 		}

@@ -21,6 +21,7 @@ struct daemon_options {
 	int64_t generation_ns;
 	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes, *debuginfod_cache;
 	uint64_t workers, connections;
+	uint64_t claim_cpus; /* for tests: tables as of a host with so many */
 };
 
 /* All of it, made sense of. */
@@ -34,7 +35,7 @@ struct daemon_settings {
 	struct http_config http;
 	char *token, *cert, *key;
 	bool own_token; /* no token was configured: http.token in the store has it (daemon_settings_keep_token) */
-	double cpu_max; /* of one CPU; 0: no limit */
+	double cpu_max; /* share of all CPUs; 0: no limit */
 	char what[256];
 };
 

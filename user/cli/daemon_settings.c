@@ -2,6 +2,7 @@
 #include "cli/daemon.h"
 
 #include "cli/debuginfod.h"
+#include "cli/saving.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,16 +39,17 @@ static const struct opt options[] = {
 	{ "socket-mode", 0, OPT_STRING, "MODE", "of Unix sockets, octal (default 0660)", AT(socket_mode), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1, 16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)", AT(connections), 1, 10000 },
-	{ "cpu-max", 0, OPT_STRING, "PERCENT", "of one CPU, over a minute, without what answers questions: beyond it the rate is\nhalved and each sample stands for two, and so on (default 2%; 0: no limit)",
+	{ "cpu-max", 0, OPT_STRING, "PERCENT", "of all CPUs of the host, over a minute, with BPF programs and children, without what\nanswers questions. Beyond it are given up: inlined calls and lines, names of files with\nfew samples, stacks of waits, and last three quarters of the samples\n(default 1%; 0: no limit)",
 	  AT(cpu_max), 0, 0 },
-	{ "memory-max", 0, OPT_SIZE, "SIZE", "resident memory and BPF maps: beyond it what is kept to be quick is given\nup, then recording begins anew (default 256MiB; 0: no limit)",
+	{ "memory-max", 0, OPT_SIZE, "SIZE", "all memory: our own, of children, of BPF maps. Close to it are given up: caches, stacks of\nwaits, small rows, which become (other) (default 256MiB; 0: no limit)",
 	  AT(memory_max), 0, 0 },
-	{ "unwind-max", 0, OPT_SIZE, "SIZE", "of it, unwind rules (default 64MiB)", AT(unwind_max), 0, 0 },
+	{ "unwind-max", 0, OPT_SIZE, "SIZE", "of it, unwind rules (default: a quarter, at most 64MiB)", AT(unwind_max), 0, 0 },
 	{ "store-max", 0, OPT_SIZE, "SIZE", "bytes of the store (default: a tenth of the file system, at most 10GiB)", AT(max_bytes), 0, 0 },
 	{ "store-reserve", 0, OPT_SIZE, "SIZE", "kept free on the file system (default: 1%, at most 64MiB)", AT(reserve_bytes), 0, 0 },
 	{ "keep", 0, OPT_LIST, "LEVEL=TIME,..", "cut blocks of a level at this age: 10s=2d,1m=30d (default: as the quota\nallows); time in which the host is off does not count", AT(keep), 0, 0 },
 	{ "wide-values", 0, OPT_UINT, "N", "a key with more values in an hour is wide (default 256)", AT(wide_values), 1, 100000 },
 	{ "generation", 0, OPT_DURATION, "TIME", "symbols are given up after so long (default 13w)", AT(generation_ns), 0, 0 },
+	{ "claim-cpus", 0, OPT_UINT, "N", NULL, AT(claim_cpus), 1, 8192 },
 	{ "kill-switch", 0, OPT_STRING, "FILE", "while this file is there nothing is sampled", AT(kill_switch), 0, 0 },
 };
 
@@ -92,8 +94,8 @@ static int parse_cpu(struct daemon_settings *s, struct err *err)
 	const char *text = s->o.cpu_max;
 	char *end;
 	double v = strtod(text, &end);
-	if (end == text || (*end && strcmp(end, "%")) || !(v >= 0) || v > 10000)
-		return err_set(err, -EINVAL, "'%s' is no percentage of one CPU; try 0.5%%", text);
+	if (end == text || (*end && strcmp(end, "%")) || !(v >= 0) || v > 100)
+		return err_set(err, -EINVAL, "'%s' is no percentage of all CPUs; try 0.5%%", text);
 	s->cpu_max = v / 100;
 	return 0;
 }
@@ -218,12 +220,10 @@ static int parse_quota(struct daemon_settings *s, struct err *err)
 	s->store.reserve_bytes = o->reserve_bytes;
 	s->store.wide_values = o->wide_values ? (uint32_t)o->wide_values : s->store.wide_values;
 	s->store.generation_ns = o->generation_ns ? o->generation_ns : s->store.generation_ns;
+	struct saving_shares share;
+	saving_shares(o->memory_max, &share);
+	s->store.generation_memory = share.dictionaries;
 	return o->max_bytes && o->max_bytes < 16u << 20 ? err_set(err, -EINVAL, "at least 16MiB") : 0;
-}
-
-static int check_memory(struct daemon_settings *s, struct err *err)
-{
-	return s->o.memory_max && s->o.memory_max < 32u << 20 ? err_set(err, -EINVAL, "at least 32MiB") : 0;
 }
 
 /* What a value means that could be read; a complaint is about the key. */
@@ -231,7 +231,7 @@ static const struct {
 	const char *key;
 	int (*f)(struct daemon_settings *s, struct err *err);
 } meanings[] = {
-	{ "store", check_store },	{ "kill-switch", check_switch },   { "store-max", parse_quota },   { "memory-max", check_memory },
+	{ "store", check_store },	{ "kill-switch", check_switch },   { "store-max", parse_quota },
 	{ "keep", parse_keep },		{ "cpu-max", parse_cpu },	   { "event", parse_events },	   { "waker", check_waker },
 	{ "debuginfod", parse_debuginfod }, { "socket-mode", parse_mode }, { "token-file", read_token },   { "tls-cert", read_cert },
 	{ "tls-key", read_key },	{ "listen", parse_listen },
@@ -272,7 +272,7 @@ static int make_sense(struct daemon_settings *s, struct err *err)
 int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err)
 {
 	struct opt_args args;
-	*s = (struct daemon_settings){ .o = { .store = DAEMON_STORE, .hz = 19, .cpu_max = "2%", .memory_max = 256u << 20 } };
+	*s = (struct daemon_settings){ .o = { .store = DAEMON_STORE, .hz = 19, .cpu_max = "1%", .memory_max = 256u << 20 } };
 	int rc = opt_parse(&daemon_command, argc, argv, &s->o, &args, err);
 	*ret_help = rc == OPT_HELP;
 	if (rc)

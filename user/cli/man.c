@@ -23,6 +23,8 @@ static void put(const char *text, FILE *f)
 
 static void put_option(const struct opt *o, FILE *f)
 {
+	if (!o->help)
+		return;
 	fputs(".TP\n", f);
 	if (o->letter)
 		fprintf(f, "\\fB\\-%c\\fR, ", o->letter);

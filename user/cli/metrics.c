@@ -10,7 +10,6 @@ void published_init(struct published *p, uint64_t late_ns)
 {
 	pthread_mutex_init(&p->lock, NULL);
 	ingest_init(&p->ingest);
-	p->weight = 1;
 	p->late_ns = late_ns;
 	p->committed_ns = p->at_ns = proc_now_ns();
 }
@@ -39,14 +38,16 @@ void published_ended(struct published *p, const struct collector_progress *last)
 	b->drains += last->drains;
 	b->drain_ns += last->drain_ns;
 	b->sideband_lost += last->sideband_lost;
+	b->folded += last->folded;
 	memset(&p->now, 0, sizeof(p->now));
 	pthread_mutex_unlock(&p->lock);
 }
 
-void published_weight(struct published *p, unsigned weight)
+void published_use(struct published *p, const struct saving *s)
 {
 	pthread_mutex_lock(&p->lock);
-	p->weight = weight;
+	p->governor = s->governor;
+	p->account = s->account;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -63,6 +64,15 @@ void published_killed(struct published *p, bool killed)
 	p->killed = killed;
 	p->committed_ns = proc_now_ns();
 	pthread_mutex_unlock(&p->lock);
+}
+
+/* Where the memory goes. */
+static int add_parts(const struct account *a, struct buf *out)
+{
+	int rc = buf_printf(out, "# HELP ascribe_memory_bytes Parts of ascribe_memory_used_bytes.\n# TYPE ascribe_memory_bytes gauge\n");
+	for (unsigned i = 0; !rc && i < N_ACCOUNT; i++)
+		rc = buf_printf(out, "ascribe_memory_bytes{part=\"%s\"} %.15g\n", account_names[i], (double)a->part[i]);
+	return rc;
 }
 
 int published_metrics(void *ctx, struct buf *out)
@@ -93,8 +103,15 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_sideband_lost_total", "counter", "News of processes that the kernel could not deliver.",
 		  (double)(n->sideband_lost + b->sideband_lost) },
 		{ "ascribe_processes", "gauge", "Processes that are followed.", (double)n->processes },
-		{ "ascribe_table_bytes", "gauge", "Kernel memory of the tables.", (double)n->table_bytes },
-		{ "ascribe_sample_weight", "gauge", "How many samples each one stands for: more than 1 when the CPU budget lowered the rate.", p.weight },
+		{ "ascribe_sample_weight", "gauge", "How many samples each one stands for: more than 1 when the CPU budget lowered the rate.", governor_weight(&p.governor) },
+		{ "ascribe_cpu_share", "gauge", "Share of all CPUs used in the last minute: recorder, children, BPF programs.", p.governor.cpu_share },
+		{ "ascribe_cpu_step", "gauge", "What the CPU budget gave up: 1 lines, 2 names of cold files, 3 stacks of waits, 4 half the rate, 5 a quarter.",
+		  p.governor.cpu.step },
+		{ "ascribe_memory_step", "gauge", "What the memory budget gave up: 1 caches, 2 stacks of waits, 3 small rows.", p.governor.memory.step },
+		{ "ascribe_cpu_given_up_total", "counter", "Steps that the CPU budget gave up.", (double)p.governor.cpu.n_given_up },
+		{ "ascribe_memory_given_up_total", "counter", "Steps that the memory budget gave up.", (double)p.governor.memory.n_given_up },
+		{ "ascribe_rows_other_samples_total", "counter", "Samples whose stack is called (other) for want of memory.", (double)(n->folded + b->folded) },
+		{ "ascribe_memory_used_bytes", "gauge", "All memory, as memory-max counts it.", (double)p.account.total },
 		{ "ascribe_switched_off", "gauge", "1 while the kill switch is there.", p.killed },
 		{ "ascribe_store_written_bytes_total", "counter", "Bytes written into the store.", (double)p.store.bytes_written },
 		{ "ascribe_store_narrow_windows_total", "counter", "Windows written without wide labels, for want of space.", (double)p.store.narrow_windows },
@@ -103,13 +120,11 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_ingest_samples_total", "counter", "Samples of those.", (double)samples },
 		{ "ascribe_ingest_refused_total", "counter", "Profiles that could not be stored when they came.", (double)refused },
 		{ "ascribe_unwind_files", "gauge", "Files whose unwind rules were compiled.", (double)n->unwinding.compiled },
-		{ "ascribe_unwind_unmapped_bytes", "gauge", "Kernel memory of unwind rules that resident memory does not have just now.",
-		  (double)n->unwinding.unmapped },
 	};
 	int rc = 0;
 	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)
 		rc = buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", v[i].name, v[i].help, v[i].name, v[i].type, v[i].name, v[i].value);
-	return rc;
+	return rc ? rc : add_parts(&p.account, out);
 }
 
 int published_ingest(void *ctx, const struct profile *p, struct err *err)

@@ -4,6 +4,7 @@
 #define ASCRIBE_CLI_METRICS_H
 
 #include "cli/ingest.h"
+#include "cli/saving.h"
 #include "collect/collector.h"
 #include "util/buf.h"
 
@@ -14,7 +15,8 @@ struct published {
 	struct collector_progress now, before; /* of the recorder that runs; sums of those that ended */
 	struct store_writer_state store;
 	uint64_t at_ns, committed_ns, late_ns; /* committed_ns: when the last window was written, or could be expected from then on */
-	unsigned weight;
+	struct governor governor;
+	struct account account;
 	bool killed, gone; /* gone: the store */
 	struct ingest ingest;
 };
@@ -25,7 +27,8 @@ void published_progress(struct published *p, const struct collector_progress *no
 /* Whether the store is still where it was. */
 void published_store(struct published *p, bool is_there);
 void published_ended(struct published *p, const struct collector_progress *last);
-void published_weight(struct published *p, unsigned weight);
+/* What is used, and what is given up. */
+void published_use(struct published *p, const struct saving *s);
 void published_killed(struct published *p, bool killed);
 
 /* Hooks of the server; ctx is the struct published. */

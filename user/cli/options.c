@@ -384,6 +384,8 @@ void opt_release(const struct opt_command *cmd, void *out)
 static void print_option(const struct opt *o, FILE *f)
 {
 	char left[80];
+	if (!o->help)
+		return;
 	int n = snprintf(left, sizeof(left), "  %c%c%s --%s %s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
 			 o->letter ? "," : " ", o->name, o->arg ? o->arg : "");
 	fprintf(f, "%-*s", HELP_COLUMN, left);

@@ -36,7 +36,7 @@ struct opt {
 	char letter;	  /* short form, 0: none */
 	enum opt_type type;
 	const char *arg;  /* what the value is called in the help, NULL for flags */
-	const char *help; /* one line; "\n" starts another */
+	const char *help; /* one line; "\n" starts another. NULL: for tests, in no help */
 	size_t at;	  /* offsetof the member in the command's struct */
 	uint64_t min, max;
 };

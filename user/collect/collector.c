@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SIDEBAND_BYTES (128u << 10) /* per CPU: some 1,000 records */
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
@@ -36,6 +35,16 @@ static uint64_t clock_ns(clockid_t id)
 
 /* ---- windows ---- */
 
+/* The stack of rows that found no room. */
+static int add_other_stack(struct collector *c)
+{
+	struct store_frame f = { .kind = FRAME_USER };
+	uint32_t frame;
+	int rc = store_add_string(c->store, "(other)", 7, &f.function);
+	rc = rc ? rc : store_add_frame(c->store, &f, &frame);
+	return rc ? rc : store_add_stack(c->store, 0, frame, &c->other_stack);
+}
+
 static int add_events(struct collector *c)
 {
 	int rc = 0;
@@ -47,7 +56,8 @@ static int add_events(struct collector *c)
 			se.period = 0;
 		rc = store_add_event(c->store, &se, &c->event_id[i]);
 	}
-	return rc ? rc : waits_renew(&c->waits, &c->cfg);
+	rc = rc ? rc : waits_renew(&c->waits, &c->cfg);
+	return rc ? rc : add_other_stack(c);
 }
 
 /* Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are lost until they can. */
@@ -259,7 +269,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
 		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox, c->cfg.weight) : -ENOMEM;
 	}
-	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, SIDEBAND_BYTES, &e);
+	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, sampler_sideband_bytes(c->sampler), &e);
 	if (!rc) {
 		struct add_ring a = { c, &e, 0 };
 		rc = sampler_cpu_list("/sys/devices/system/cpu/online", add_ring, &a);
@@ -292,7 +302,6 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	labelling_on_known(c->labelling, news_on_known, c);
 	sampler_on_record(c->sampler, news_on_record, c);
 	sampler_on_copy(c->sampler, news_on_copy, c);
-	c->sum.table_bytes = sampler_memory(c->sampler);
 	c->sum.n_cpus = c->n_cpus;
 	c->sum.drain_s = sampler_drain_ms(c->sampler) / 1000.0;
 	*ret = c;
@@ -358,6 +367,7 @@ static void do_due(struct collector *c)
 	bool due = window || c->filling || now >= c->next_drain_ns;
 	if (c->closing && !due && (!rows_wait(c) || now >= c->closing_ns))
 		write_window(c, &c->sum.failure);
+	c->sum.early_drains += c->filling;
 	if (due)
 		drain(c);
 	if (window)
@@ -533,9 +543,29 @@ void collector_close(struct collector *c)
 	free(c);
 }
 
+void collector_set_detail(struct collector *c, const struct collector_detail *d)
+{
+	size_t symbols = d->symbols_bytes ? d->symbols_bytes : c->cfg.symbols_bytes;
+	c->detail = *d;
+	resolver_set_detail(c->resolver, &d->names);
+	sampler_take_wait_stacks(c->sampler, !d->no_wait_stacks);
+	symbolizer_limit_tables(c->symbolizer, symbols ? symbols : SYMBOLIZER_TABLE_BYTES);
+	for (unsigned lane = 0; d->fresh_workers && lane < SANDBOX_LANES; lane++)
+		sandbox_retire(c->sandbox, lane);
+}
+
+uint64_t collector_bpf_ns(struct collector *c, uint64_t now_ns)
+{
+	return sampler_bpf_ns(c->sampler, now_ns);
+}
+
 void collector_progress(struct collector *c, struct collector_progress *ret)
 {
 	*ret = c->sum;
+	sampler_memory(c->sampler, &ret->kernel);
+	ret->kernel.rings += c->n_cpus * sampler_sideband_bytes(c->sampler);
+	ret->table_rows = sampler_table_rows(c->sampler, &ret->tables_may_grow);
+	store_writer_memory(c->store, &ret->store);
 	ret->processes = procs_count(c->procs);
 	ret->unknown_cpus = sampler_unknown_cpus(c->sampler);
 	ret->alive = procs_alive(c->procs);

@@ -15,6 +15,7 @@
 #include "sampler/sampler.h"
 #include "sandbox/downloads.h"
 #include "stacks/jit.h"
+#include "stacks/resolve.h"
 #include "stacks/unwinding.h"
 #include "store/store.h"
 
@@ -54,6 +55,20 @@ int collector_select(struct collector *c, uint32_t tgid);
 int collector_stop(struct collector *c, struct err *err);
 void collector_close(struct collector *c);
 
+/* How much is recorded and looked up; all zero is everything. May change while it runs. */
+struct collector_detail {
+	struct resolver_detail names;
+	bool no_wait_stacks;
+	bool fresh_workers; /* replace those that parse files now: what they read stays in them otherwise */
+	size_t symbols_bytes; /* of symbol tables that are kept; 0: that of the configuration */
+	size_t rows_max;      /* distinct rows of a window; 0: no limit but that of the store */
+	size_t dictionaries_max; /* bytes: with more, rows of the window get the stack "(other)"; 0: no limit */
+};
+void collector_set_detail(struct collector *c, const struct collector_detail *d);
+
+/* CPU time of the BPF programs: sampler_bpf_ns. */
+uint64_t collector_bpf_ns(struct collector *c, uint64_t now_ns);
+
 struct collector_progress {
 	uint64_t fired, stored, lost, idle, outside; /* in the windows so far */
 	uint64_t asleep; /* of the lost: idle_not_run, of which nobody would have known more */
@@ -67,7 +82,12 @@ struct collector_progress {
 	uint64_t images_trimmed;   /* processes that ended and were forgotten early: procs_trim */
 	uint64_t sideband_gaps; /* how often some may have been missing, and /proc was read instead
 				 */
-	size_t table_bytes; /* kernel memory of the per-CPU tables */
+	uint64_t early_drains; /* since a CPU's table was nearly full */
+	uint32_t table_rows;   /* of a CPU's table */
+	bool tables_may_grow;
+	struct sampler_memory kernel;
+	struct store_memory store;
+	uint64_t folded; /* samples with the stack "(other)": struct collector_detail */
 	unsigned n_cpus, unknown_cpus; /* unknown: sampler_unknown_cpus */
 	double drain_s;     /* the longest time between two drains */
 	struct unwinding_stats unwinding;

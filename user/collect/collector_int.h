@@ -62,12 +62,14 @@ struct collector {
 	size_t n_arrived, cap_arrived;
 	struct aside aside;  /* rows of the open window */
 	bool copies_left;    /* as of copies_hand_out */
-	bool hold_names;     /* debug files are on their way: rows wait even if they could be stored */
-	bool closing;	     /* the window is over, and its last rows wait for their names */
+	bool hold_names;     /* debug files are being fetched: rows wait even if they could be stored */
+	bool closing;	     /* the window has ended, and its last rows wait for their names */
 	int64_t closing_end_ns, closing_end_boot_ns; /* its end */
-	uint64_t closing_ns; /* BOOTTIME: at most until then */
-	uint64_t answered; /* sandbox_stats.answered when what waits for parsers went on last, */
-	uint64_t go_on_ns, go_on_cpu_ns; /* BOOTTIME, and CPU time of this thread then */
+	uint64_t closing_ns; /* BOOTTIME: write it then at the latest */
+	uint64_t answered;   /* sandbox_stats.answered at the last parse_go_on */
+	uint64_t go_on_ns, go_on_cpu_ns; /* BOOTTIME, and CPU time of this thread, at the last parse_go_on */
+	struct collector_detail detail;
+	uint32_t other_stack; /* "(other)", in the store */
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
 	uint64_t folded[STACK_WORDS_MAX]; /* frames of the row in hand, those of trampolines changed */
@@ -104,6 +106,15 @@ void news_attend(struct collector *c);
 void news_on_record(void *ctx, const struct wire_record *r, const void *payload);
 void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack);
 void news_on_known(void *ctx, struct proc_image *im);
+
+/* ---- limit.c ---- */
+
+/* Fold the smallest rows of the open window when it has more than it may. Call it between two rows. */
+void limit_rows(struct collector *c);
+/* Do the store's dictionaries have no room for more stacks? Then rows get c->other_stack. */
+bool limit_is_full(const struct collector *c);
+/* So many samples got that stack. */
+void limit_count(struct collector *c, uint64_t samples);
 
 /* ---- rows.c ---- */
 

@@ -89,8 +89,8 @@ void news_attend(struct collector *c)
 void news_on_copy(void *ctx, const struct wire_copy *w, const uint8_t *stack)
 {
 	struct collector *c = ctx;
-	if (w->half / 2 < c->n_cpus && copies_add(c->copies, w, stack))
-		window_cpu(c->window, w->half / 2)->unkept++;
+	if (w->cpu < c->n_cpus && copies_add(c->copies, w, stack))
+		window_cpu(c->window, w->cpu)->unkept++;
 }
 
 void news_on_known(void *ctx, struct proc_image *im)

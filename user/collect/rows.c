@@ -120,7 +120,7 @@ static bool add_waker(struct collector *c, struct window_cpu *w, const struct sa
 	struct python_stack py;
 	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off, 0 };
 	struct resolver_flags flags = { 0 };
-	bool known = who && s.n_kernel + s.n_user, cut = false;
+	bool known = who && s.n_kernel + s.n_user && !limit_is_full(c), cut = false;
 	uint32_t stack;
 	int rc = 0;
 	if (who) {
@@ -178,7 +178,26 @@ static void count_flags(struct window_cpu *w, const struct sample *s, const stru
 	w->counter[COUNTER_no_mapping] += flags->no_mapping ? n : 0;
 	w->counter[COUNTER_jit_unnamed] += flags->jit_unnamed ? n : 0;
 	w->counter[COUNTER_names_refused] += flags->names_refused ? n : 0;
+	w->counter[COUNTER_lines_saved] += flags->lines_saved ? n : 0;
+	w->counter[COUNTER_names_saved] += flags->names_saved ? n : 0;
 	w->counter[COUNTER_names_late] += flags->names_late ? n : 0;
+}
+
+/* The store's stack of a sample: 0, -EINPROGRESS, or -errno. *ret_full: the dictionaries are full, and it is "(other)". */
+static int find_stack(struct collector *c, const struct sample *p, struct proc_image *im, bool put_off, uint32_t *ret_stack,
+		      struct resolver_flags *ret_flags, bool *ret_full)
+{
+	struct resolver_stack s = p->stack;
+	*ret_full = false;
+	if (p->row.kind == ROW_IDLE)
+		return resolver_idle(c->resolver, ret_stack);
+	*ret_full = limit_is_full(c);
+	if (*ret_full) {
+		*ret_stack = c->other_stack;
+		return 0;
+	}
+	s.put_off = put_off;
+	return resolver_stack(c->resolver, im, &s, ret_stack, ret_flags);
 }
 
 /* Store a sample. False: names are missing, and it may be put off. */
@@ -188,12 +207,10 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 	const struct row *row = &p->row;
 	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : procs_lookup(c->procs, &id);
-	struct resolver_stack s = p->stack;
 	struct resolver_flags flags = { 0 };
-	bool wait = is_wait(c, row);
+	bool wait = is_wait(c, row), full;
 	uint32_t stack;
-	s.put_off = put_off;
-	int rc = row->kind == ROW_IDLE ? resolver_idle(c->resolver, &stack) : resolver_stack(c->resolver, im, &s, &stack, &flags);
+	int rc = find_stack(c, p, im, put_off, &stack, &flags, &full);
 	if (rc == -EINPROGRESS || (!rc && put_off && c->hold_names))
 		return false;
 	if (!rc && wait && !stack)
@@ -204,6 +221,8 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 		return true;
 	}
 	count_stored(w, row->samples, wait);
+	if (full && row->kind != ROW_IDLE)
+		limit_count(c, row->samples);
 	if (wait)
 		waits_note_stack(&c->waits, row, im, p->set, stack, c->event_id[row->event]);
 	if (wait && stack == c->waits.no_stack)
@@ -245,6 +264,7 @@ static void add_waker_row(struct collector *c, struct window_cpu *w, const struc
 static void rows_add(struct collector *c, const struct sampler_half *h, const struct row *row)
 {
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
+	limit_rows(c);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
 		add_wait(c, w, h, row);
 	else if (row->kind == ROW_WAKER)
@@ -264,11 +284,11 @@ static bool try_again(void *ctx, const struct sample *s, bool last)
 }
 
 /* A sample that came as a copy: a row of its own, without Python frames. */
-static void on_copy(void *ctx, uint32_t half, const struct row *row, const uint64_t *frames, enum counter end)
+static void on_copy(void *ctx, unsigned cpu, const struct row *row, const uint64_t *frames, enum counter end)
 {
 	struct collector *c = ctx;
 	uint32_t n_words = (uint32_t)row->n_kernel + row->n_user;
-	struct sampler_half h = { .cpu = half / 2, .arena = frames, .arena_words = n_words };
+	struct sampler_half h = { .cpu = cpu, .arena = frames, .arena_words = n_words };
 	rows_add(c, &h, row);
 	window_cpu(c->window, h.cpu)->counter[end]++;
 	news_attend(c);
@@ -318,7 +338,7 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 	count_runs(h->head);
 	for (size_t i = 0; i < N_COUNTERS; i++)
 		w->counter[i] += h->head->counters[i];
-	if (copies_newest(c->copies, h->key) >= c->news_ns)
+	if (copies_newest(c->copies, h->id) >= c->news_ns)
 		news_read(c);
 	for (uint32_t i = 0, left = h->head->rows_used; i < h->n_rows && left; i++) {
 		if (!h->rows[i].samples)
@@ -327,7 +347,7 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 		rows_add(c, h, &h->rows[i]);
 		news_attend(c);
 	}
-	copies_take(c->copies, h->key);
+	copies_take(c->copies, h->id);
 	c->copies_left = copies_hand_out(c->copies, false, on_copy, c);
 	if (h->others && (h->head->counters[COUNTER_wait_rows_full] ||
 			  h->head->counters[COUNTER_wait_parts_full]))

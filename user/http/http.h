@@ -79,6 +79,9 @@ void http_close(struct http_server *s);
 int http_check(const struct http_config *cfg, struct err *err);
 int http_check_token(const struct http_config *cfg, struct err *err); /* of it, the token */
 
+/* Bytes of answers that are kept. 0 without a server. */
+size_t http_memory(struct http_server *s);
+
 /* "127.0.0.1:4041" or "unix:/path" of the i-th address, with the port that was really taken; NULL: there is none. */
 const char *http_address(const struct http_server *s, size_t i);
 

@@ -158,3 +158,11 @@ int http_readyz(struct request *r, struct store *s, struct err *err)
 	r->type = "text/plain; charset=utf-8";
 	return buf_add(&r->out, "ready\n", 6);
 }
+
+size_t http_memory(struct http_server *s)
+{
+	uint64_t hits, misses, bytes = 0;
+	if (s)
+		cache_stats(s->cache, &hits, &misses, &bytes);
+	return (size_t)bytes;
+}

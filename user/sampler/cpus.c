@@ -95,7 +95,7 @@ static bool is_frozen(struct sampler *s, unsigned cpu)
 {
 	struct cpu *c = &s->cpu[cpu];
 	for (unsigned i = 0; i < s->cfg.n_events; i++) {
-		uint64_t count = 0, covered = c->covered[i] + sampler_half_of(s, cpu, 0)->covered[i] + sampler_half_of(s, cpu, 1)->covered[i];
+		uint64_t count = 0, covered = c->covered[i] + sampler_half_of(s, cpu)->covered[i];
 		if (!event_is_clock(&s->cfg.event[i]) || c->fd[i] < 0)
 			continue;
 		bool ticked = covered != c->look_covered;

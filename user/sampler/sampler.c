@@ -20,18 +20,7 @@
 #include <unistd.h>
 
 #define RING_BYTES (1u << 20)
-
-/* Samples that one half is made for; a higher rate is drained more often instead. */
 #define WAIT_NS 1000000
-
-#define HALF_SAMPLES_MAX 1024
-#define STACK_WORDS_MEAN 48
-/* More of them, and more words of stacks, where waits are watched: each thread has a row for each length of its waits. */
-#define WAIT_ROWS 12000
-#define WAIT_WORDS_ALL 60000
-/* And where wakers are: a row for each that woke it. */
-#define WAKER_ROWS 8000
-#define WAKER_WORDS_ALL 60000
 
 /* ---- the last warning of libbpf, to tell when loading fails ---- */
 
@@ -48,64 +37,44 @@ static int on_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
 
 /* ---- sizes ---- */
 
-static uint32_t pow2_at_least(uint32_t n)
-{
-	uint32_t p = 1;
-	while (p < n)
-		p *= 2;
-	return p;
-}
-
-/*
- * A half holds what its CPU samples between two drains, with a quarter to spare. Rates that would need more than
- * HALF_SAMPLES_MAX are drained more often.
- */
 static void choose_sizes(struct sampler *s)
 {
-	unsigned n_perf = 0;
+	struct sizes_question q = {
+		.n_cpus = s->n_cpus,
+		.window_s = s->cfg.window_s,
+		.waits = s->waits,
+		.wakers = s->wakers,
+		.rows = s->cfg.table_rows,
+		.half_extra_bytes = s->waits ? sizeof(struct wait_others) : 0,
+		.run_bytes = s->waits ? CPU_RUN_BYTES : 0,
+		.reuse_bytes = REUSE_SLOT_BYTES,
+		.copy_bytes = bpf_map__value_size(s->skel->maps.copy_cpus),
+	};
 	for (unsigned i = 0; i < s->cfg.n_events; i++)
-		n_perf += !s->cfg.event[i].wait;
-	unsigned hz = s->cfg.hz * n_perf;
-	uint32_t want = hz * s->cfg.window_s * 5 / 4 + 16;
-	s->drain_ms = s->cfg.window_s * 1000;
-	if (want > HALF_SAMPLES_MAX) {
-		want = HALF_SAMPLES_MAX;
-		uint64_t ms = (uint64_t)HALF_SAMPLES_MAX * 4 / 5 * 1000 / hz;
-		s->drain_ms = ms < 20 ? 20 : (unsigned)ms;
-		if (s->drain_ms == 20) /* not more often than that: larger halves instead */
-			want = hz / 50 * 5 / 4 + 64;
-	}
-	uint32_t words = want * STACK_WORDS_MEAN * 2 / 3;
-	if (s->waits) {
-		want += WAIT_ROWS;
-		words += WAIT_WORDS_ALL;
-	}
-	if (s->wakers) {
-		want += WAKER_ROWS;
-		words += WAKER_WORDS_ALL;
-	}
-	uint32_t rows = pow2_at_least(want);
-	s->row_mask = rows - 1;
-	s->ref_mask = rows - 1;
-	s->arena_mask = pow2_at_least(words) - 1;
-	s->half_size = (uint32_t)(sizeof(struct half) + rows * sizeof(struct row) + rows * sizeof(struct stack_ref) +
-				  (s->arena_mask + 1 + STACK_WORDS_MAX) * sizeof(uint64_t));
-	s->half_stride = (s->half_size + 7u) & ~7u;
-}
-
-size_t sampler_memory(const struct sampler *s)
-{
-	return s->half_stride * 2 * s->n_cpus;
+		q.hz += s->cfg.event[i].wait ? 0 : s->cfg.hz;
+	sampler_fixed_bytes(s, &q.fixed_bytes, &q.cpu_fixed_bytes);
+	sizes_choose(&q, &s->sizes);
 }
 
 unsigned sampler_drain_ms(const struct sampler *s)
 {
-	return s->drain_ms;
+	return s->sizes.drain_ms;
 }
 
 unsigned sampler_n_cpus(const struct sampler *s)
 {
 	return s->n_cpus;
+}
+
+size_t sampler_sideband_bytes(const struct sampler *s)
+{
+	return s->sizes.ring_bytes;
+}
+
+uint32_t sampler_table_rows(const struct sampler *s, bool *ret_may_grow)
+{
+	*ret_may_grow = s->sizes.may_grow;
+	return s->sizes.rows;
 }
 
 /* ---- CPUs ---- */
@@ -141,6 +110,29 @@ static int load_error(struct err *err, int rc)
 	return err_sys(err, rc, "the kernel refused the BPF programs (Linux 5.17 or later is needed; %s)", last_warning);
 }
 
+/* Those that depend on how much room there is: after all others are set. */
+static int set_chosen_sizes(struct sampler *s, struct config *c)
+{
+	struct sample_bpf *k = s->skel;
+	const struct sizes *z = &s->sizes;
+	choose_sizes(s);
+	c->row_mask = c->ref_mask = z->rows - 1;
+	c->rows_max = z->rows - z->rows / 8;
+	c->arena_mask = z->words - 1;
+	c->half_size = z->half_bytes;
+	c->run_mask = z->runs - 1;
+	c->reuse_mask = z->reuse - 1;
+	c->copy_mask = z->copies - 1;
+	const uint32_t runs = bpf_map__value_size(k->maps.sched_cpus) + z->runs * CPU_RUN_BYTES;
+	const uint32_t reuse = bpf_map__value_size(k->maps.reuse_cpus) + z->reuse * REUSE_SLOT_BYTES;
+	int rc = bpf_map__set_max_entries(k->maps.halves, z->n_halves);
+	rc = rc ? rc : bpf_map__set_value_size(k->maps.halves, z->half_bytes);
+	rc = rc ? rc : bpf_map__set_max_entries(k->maps.wait_others, z->n_halves);
+	rc = rc ? rc : bpf_map__set_value_size(k->maps.sched_cpus, runs);
+	rc = rc ? rc : bpf_map__set_value_size(k->maps.reuse_cpus, reuse);
+	return rc ? rc : bpf_map__set_max_entries(k->maps.copy_cpus, z->copies);
+}
+
 static int set_sizes(struct sampler *s)
 {
 	struct sample_bpf *k = s->skel;
@@ -154,11 +146,6 @@ static int set_sizes(struct sampler *s)
 	}
 	*c = (struct config){
 		.n_cpus = s->n_cpus,
-		.row_mask = s->row_mask,
-		.rows_max = s->row_mask + 1 - (s->row_mask + 1) / 8,
-		.ref_mask = s->ref_mask,
-		.arena_mask = s->arena_mask,
-		.half_size = s->half_size,
 		.proc_mask = PROC_ENTRIES - 1,
 		.max_frames = (uint32_t)max,
 		.address_mask = unwind_address_bits(),
@@ -172,8 +159,6 @@ static int set_sizes(struct sampler *s)
 	if (getrandom(&c->secret, sizeof(c->secret), 0) != sizeof(c->secret))
 		return -EIO;
 	int rc = bpf_map__set_max_entries(k->maps.cpu_states, s->n_cpus);
-	rc = rc ? rc : bpf_map__set_max_entries(k->maps.halves, s->n_cpus * 2);
-	rc = rc ? rc : bpf_map__set_value_size(k->maps.halves, s->half_size);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.procs, PROC_ENTRIES);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.proc_labels, PROC_ENTRIES);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.selected, s->cfg.selection == SELECTION_NONE ? 1 : SELECT_ENTRIES);
@@ -191,14 +176,15 @@ static int set_sizes(struct sampler *s)
 	bpf_program__set_autoload(k->progs.on_tracepoint, tracepoints);
 	bpf_program__set_autoload(k->progs.on_fork, s->cfg.selection == SELECTION_TGIDS);
 	bpf_program__set_autoload(k->progs.on_free, s->cfg.selection == SELECTION_TGIDS);
-	return rc ? rc : sampler_size_waits(s);
+	rc = rc ? rc : sampler_size_waits(s);
+	return rc ? rc : set_chosen_sizes(s, c);
 }
 
 static int map_tables(struct sampler *s, struct err *err)
 {
 	struct sample_bpf *k = s->skel;
 	const struct sampler_table table[] = {
-		{ k->maps.halves, sampler_memory(s), (void **)&s->halves },
+		{ k->maps.halves, (size_t)s->sizes.n_halves * s->sizes.half_bytes, (void **)&s->halves },
 		{ k->maps.cpu_states, s->n_cpus * sizeof(*s->states), (void **)&s->states },
 		{ k->maps.procs, PROC_ENTRIES * sizeof(*s->procs), (void **)&s->procs },
 		{ k->maps.proc_labels, PROC_ENTRIES * sizeof(*s->labels), (void **)&s->labels },
@@ -316,6 +302,8 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 	sampler_cpu_list("/sys/devices/system/cpu/present", max_cpu, &s->n_cpus);
 	if (!s->n_cpus)
 		s->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_CONF);
+	if (s->n_cpus < cfg->claim_cpus)
+		s->n_cpus = cfg->claim_cpus;
 	s->cpu = calloc(s->n_cpus, sizeof(*s->cpu));
 	if (!s->cpu) {
 		rc = err_set(err, -ENOMEM, "out of memory");
@@ -327,7 +315,6 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 	for (unsigned i = 0; i < cfg->n_events; i++)
 		s->waits |= cfg->event[i].wait;
 	s->wakers = s->waits && cfg->wakers;
-	choose_sizes(s);
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
 	libbpf_set_print(on_libbpf);
 	last_warning[0] = 0;
@@ -342,6 +329,7 @@ int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct 
 		goto out;
 	}
 	rc = map_tables(s, &e);
+	rc = rc ? rc : sampler_give_halves(s);
 	rc = rc ? rc : open_rings(s, &e);
 	rc = rc ? rc : attach_selection(s, &e);
 	if (!rc) {
@@ -369,6 +357,7 @@ void sampler_close(struct sampler *s)
 	bpf_link__destroy(s->fork);
 	bpf_link__destroy(s->freed);
 	sampler_detach_waits(s);
+	sampler_end_bpf_time(s);
 	bpf_link__destroy(s->threads);
 	for (unsigned c = 0; s->cpu && c < s->n_cpus; c++)
 		sampler_detach_cpu(s, c);
@@ -377,7 +366,7 @@ void sampler_close(struct sampler *s)
 	ring_buffer__free(s->ring);
 	ring_buffer__free(s->copies);
 	if (s->halves)
-		munmap(s->halves, sampler_memory(s));
+		munmap(s->halves, (size_t)s->sizes.n_halves * s->sizes.half_bytes);
 	if (s->states)
 		munmap(s->states, s->n_cpus * sizeof(*s->states));
 	if (s->procs)
@@ -390,6 +379,7 @@ void sampler_close(struct sampler *s)
 		munmap(s->selected, SELECT_ENTRIES * sizeof(uint64_t));
 	sampler_unmap_unwind(s);
 	sampler_unmap_waits(s);
+	sampler_free_drain(s);
 	sample_bpf__destroy(s->skel);
 	free(s->cpu);
 	free(s);
@@ -419,74 +409,7 @@ void sampler_stop(struct sampler *s)
 	s->running = false;
 }
 
-/* ---- draining ---- */
-
-struct half *sampler_half_of(const struct sampler *s, unsigned cpu, unsigned which)
-{
-	return (struct half *)(s->halves + (size_t)(cpu * 2 + (which & 1)) * s->half_stride);
-}
-
-/* Wait until the program of this CPU is not in the half that was active before the flip. Microseconds. */
-static void wait_outside(const struct cpu_state *st)
-{
-	uint32_t seq = __atomic_load_n(&st->seq, __ATOMIC_ACQUIRE);
-	for (unsigned spins = 0; (seq & 1) && __atomic_load_n(&st->seq, __ATOMIC_ACQUIRE) == seq; spins++)
-		if (spins > 100)
-			sched_yield();
-}
-
-static void hand_over(struct sampler *s, unsigned cpu, struct half *h, void (*on_half)(void *, const struct sampler_half *),
-		      void *ctx)
-{
-	uint8_t *base = (uint8_t *)h;
-	struct row *rows = (struct row *)(base + sizeof(*h));
-	struct stack_ref *refs = (struct stack_ref *)(rows + s->row_mask + 1);
-	uint64_t *arena = (uint64_t *)(refs + s->ref_mask + 1);
-	struct sampler_half out = { .cpu = cpu, .key = (uint32_t)((base - s->halves) / s->half_stride), .head = h,
-				    .rows = rows, .n_rows = s->row_mask + 1, .arena = arena,
-				    .arena_words = s->arena_mask + 1 + STACK_WORDS_MAX };
-	out.others = s->others ? &s->others[out.key] : NULL;
-	for (unsigned i = 0; i < s->cfg.n_events; i++) {
-		s->cpu[cpu].ran[i] += h->ran[i];
-		s->cpu[cpu].covered[i] += h->covered[i];
-	}
-	s->cpu[cpu].idle += h->idle;
-	on_half(ctx, &out);
-	/* The arena needs no zeroing: only what refs name is read. */
-	if (h->rows_used)
-		memset(rows, 0, (s->row_mask + 1) * sizeof(*rows));
-	if (s->others &&
-	    (h->counters[COUNTER_wait_rows_full] || h->counters[COUNTER_wait_parts_full]))
-		memset(&s->others[out.key], 0, sizeof(*s->others));
-	if (h->refs_used)
-		memset(refs, 0, (s->ref_mask + 1) * sizeof(*refs));
-	memset(h, 0, sizeof(*h));
-}
-
-static void read_counts(struct sampler *s, struct cpu *c)
-{
-	for (unsigned i = 0; i < s->cfg.n_events; i++) {
-		uint64_t v = 0;
-		if (c->fd[i] >= 0)
-			event_count(c->fd[i], &v);
-		c->count[i] = c->base[i] + v;
-	}
-}
-
-int sampler_drain(struct sampler *s, void (*on_half)(void *, const struct sampler_half *), void *ctx)
-{
-	for (unsigned c = 0; c < s->n_cpus; c++)
-		read_counts(s, &s->cpu[c]);
-	for (unsigned c = 0; c < s->n_cpus; c++) /* release: the zeroes of the last drain come first */
-		__atomic_store_n(&s->states[c].active, s->states[c].active + 1, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (unsigned c = 0; c < s->n_cpus; c++)
-		wait_outside(&s->states[c]);
-	int rc = sampler_poll_ring(s);
-	for (unsigned c = 0; c < s->n_cpus; c++)
-		hand_over(s, c, sampler_half_of(s, c, s->states[c].active ^ 1), on_half, ctx);
-	return rc;
-}
+/* ---- records ---- */
 
 void sampler_on_record(struct sampler *s, void (*on_record)(void *, const struct wire_record *, const void *), void *ctx)
 {
@@ -556,7 +479,7 @@ uint64_t sampler_pending(const struct sampler *s)
 {
 	uint64_t n = 0;
 	for (unsigned c = 0; c < s->n_cpus; c++) {
-		const struct half *h = sampler_half_of(s, c, s->states[c].active);
+		const struct half *h = sampler_half_of(s, c);
 		for (unsigned i = 0; i < s->cfg.n_events; i++)
 			n += h->ran[i] - h->outside[i];
 	}
@@ -571,13 +494,6 @@ uint64_t sampler_bad_cpu(const struct sampler *s)
 uint64_t sampler_selected_full(const struct sampler *s)
 {
 	return s->skel->bss->selected_full;
-}
-
-void sampler_pass(struct sampler *s)
-{
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (unsigned c = 0; c < s->n_cpus; c++)
-		wait_outside(&s->states[c]);
 }
 
 uint32_t sampler_new_generation(struct sampler *s)

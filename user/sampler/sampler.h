@@ -33,6 +33,8 @@ struct sampler_config {
 	bool jvm_attach;     /* for user/stacks/resolve: ask JVMs for the names of their code */
 	bool wakers;         /* with waits: who ends them */
 	uint64_t wait_ns;    /* with waits: how long labels that were read count, and the shortest wait whose waker has a stack; 0: 1 ms */
+	unsigned claim_cpus; /* for tests: make tables for so many CPUs though there are fewer */
+	uint32_t table_rows; /* of a CPU's table to begin with; 0: as many as a window may need. In the end the budget of sizes.h counts */
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 	size_t symbols_bytes; /* of symbol tables that are kept; 0: SYMBOLIZER_TABLE_BYTES */
 };
@@ -53,16 +55,35 @@ void sampler_stop(struct sampler *s);
 int sampler_select(struct sampler *s, uint32_t id);
 
 unsigned sampler_n_cpus(const struct sampler *s);
-/* Bytes of kernel memory for the tables, all CPUs; what one drain may take at most, in seconds. */
-size_t sampler_memory(const struct sampler *s);
+/* Bytes of kernel memory. */
+struct sampler_memory {
+	size_t tables; /* arrays, of all CPUs */
+	size_t rings;
+	size_t threads; /* storage of the host's threads, where waits are watched */
+	size_t unwind_rows;
+};
+void sampler_memory(const struct sampler *s, struct sampler_memory *ret);
+
+/*
+ * CPU time of the programs since the start, in ns; 0 where the kernel does not count it. Call it every few seconds: the
+ * time is measured in some of the intervals and estimated for the others.
+ */
+uint64_t sampler_bpf_ns(struct sampler *s, uint64_t now_ns);
+
+/* Rows of a CPU's table; *ret_may_grow: there is use and room for twice as many. */
+uint32_t sampler_table_rows(const struct sampler *s, bool *ret_may_grow);
+/* Of a CPU's ring of the side-band, within the same budget. */
+size_t sampler_sideband_bytes(const struct sampler *s);
+
+/* The longest time between two drains. */
 unsigned sampler_drain_ms(const struct sampler *s);
 
 /* A drained half as it was when it was taken; borrowed during the callback. */
 struct sampler_half {
 	unsigned cpu;
-	uint32_t key; /* wire_copy.half of the copies that belong to it */
+	uint32_t id; /* wire_copy.half of the copies that belong to it */
 	const struct half *head;
-	const struct row *rows; /* those with samples != 0 count */
+	const struct row *rows; /* all in use */
 	uint32_t n_rows;
 	const uint64_t *arena;
 	uint32_t arena_words;
@@ -70,8 +91,8 @@ struct sampler_half {
 };
 
 /*
- * Flip the halves of all CPUs, then take the ring's records, then hand every taken half to on_half and zero it. So the
- * definition of every label set of a row has been seen before the row.
+ * Take what all CPUs have written, within milliseconds; then the ring's records; then hand each CPU's part to on_half. So
+ * the definition of every label set of a row has been seen before the row.
  */
 int sampler_drain(struct sampler *s, void (*on_half)(void *ctx, const struct sampler_half *h), void *ctx);
 
@@ -111,6 +132,9 @@ struct sampler_fired {
 	uint64_t clock_ns;  /* time between two samples of a clock event; 0 when there is none */
 };
 void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret);
+
+/* Whether stacks of waits and of wakers are taken, which they are in the beginning. Waits are measured either way. */
+void sampler_take_wait_stacks(struct sampler *s, bool take);
 
 /* Samples that wait in the tables for the next drain: for progress, not exact. */
 uint64_t sampler_pending(const struct sampler *s);

@@ -4,6 +4,7 @@
 #define ASCRIBE_SAMPLER_INT_H
 
 #include "sampler/sampler.h"
+#include "sampler/sizes.h"
 
 #include "sample.skel.h"
 
@@ -23,17 +24,28 @@ struct cpu {
 	uint64_t ran[MAX_EVENTS], covered[MAX_EVENTS], idle; /* of struct half, drained so far */
 };
 
+/* The estimate of sampler_bpf_ns. */
+struct sampler_bpf_time {
+	uint64_t at_ns;	     /* the last call */
+	uint64_t ns;	     /* up to then */
+	uint64_t counted_ns; /* by the kernel, when counting began */
+	double share;	     /* of one CPU, when it was measured last */
+	unsigned calls;
+	int stats_fd;	     /* the kernel counts while it is open; 0: it is not */
+};
+
 struct sampler {
 	struct sampler_config cfg;
 	struct sample_bpf *skel;
 	struct ring_buffer *ring, *copies; /* records; samples that come as copies */
 	int rings; /* of epoll: either has something */
-	unsigned n_cpus, drain_ms;
+	unsigned n_cpus;
+	struct sizes sizes;
 	unsigned unknown_cpus; /* the most at a time */
 	bool running;
-	uint32_t row_mask, ref_mask, arena_mask, half_size;
-	uint8_t *halves;
-	size_t half_stride; /* array maps round their values up to 8 bytes */
+	uint8_t *halves; /* sizes.n_halves of sizes.half_bytes */
+	uint32_t *spare, n_spares; /* ids of halves that no CPU has */
+	struct sampler_taken *taken; /* of each CPU, in a drain */
 	struct cpu_state *states;
 	struct proc_entry *procs;
 	struct proc_labels *labels; /* by the index in procs */
@@ -54,6 +66,7 @@ struct sampler {
 	void *record_ctx;
 	void (*on_copy)(void *ctx, const struct wire_copy *c, const uint8_t *stack);
 	void *copy_ctx;
+	struct sampler_bpf_time bpf_time;
 	struct cpu *cpu;
 };
 
@@ -67,8 +80,14 @@ struct sampler_table {
 /* Map n tables. 0 or -errno, with those mapped that came before; sampler_close unmaps them. */
 int sampler_map_tables(const struct sampler_table *table, size_t n, struct err *err);
 
-/* Half 0 or 1 of a CPU; further bits of `which` do not count. */
-struct half *sampler_half_of(const struct sampler *s, unsigned cpu, unsigned which);
+/* The half that a CPU writes. */
+struct half *sampler_half_of(const struct sampler *s, unsigned cpu);
+/* Give each CPU a half before anything runs (drain.c). 0 or -ENOMEM; to be released either way. */
+int sampler_give_halves(struct sampler *s);
+void sampler_free_drain(struct sampler *s);
+
+/* Bytes of the tables that sizes.h does not choose, and of those of each CPU; before they are made. */
+void sampler_fixed_bytes(const struct sampler *s, size_t *ret_fixed, size_t *ret_cpu);
 
 /*
  * The events of a CPU (cpus.c): open them, not yet enabled; close them, what they counted is kept; PERF_EVENT_IOC_ENABLE or
@@ -77,6 +96,9 @@ struct half *sampler_half_of(const struct sampler *s, unsigned cpu, unsigned whi
 int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err);
 void sampler_detach_cpu(struct sampler *s, unsigned cpu);
 void sampler_set_cpu(struct sampler *s, unsigned cpu, unsigned long what);
+
+/* Let the kernel count no run times any more (cost.c). */
+void sampler_end_bpf_time(struct sampler *s);
 
 /* The tables of unwind rules. */
 int sampler_map_unwind(struct sampler *s, struct err *err);

@@ -174,7 +174,7 @@ int sampler_size_waits(struct sampler *s)
 	for (size_t i = 0; !rc && i < sizeof(maps) / sizeof(maps[0]); i++)
 		rc = bpf_map__set_autocreate(maps[i], s->waits);
 	rc = rc ? rc : bpf_map__set_max_entries(k->maps.sched_cpus, s->n_cpus);
-	return rc ? rc : bpf_map__set_max_entries(k->maps.wait_others, s->n_cpus * 2);
+	return rc;
 }
 
 int sampler_map_waits(struct sampler *s, struct err *err)
@@ -182,7 +182,7 @@ int sampler_map_waits(struct sampler *s, struct err *err)
 	if (!s->waits)
 		return 0;
 	const struct sampler_table others = { s->skel->maps.wait_others,
-					      s->n_cpus * 2 * sizeof(*s->others),
+					      s->sizes.n_halves * sizeof(*s->others),
 					      (void **)&s->others };
 	return sampler_map_tables(&others, 1, err);
 }
@@ -190,7 +190,7 @@ int sampler_map_waits(struct sampler *s, struct err *err)
 void sampler_unmap_waits(struct sampler *s)
 {
 	if (s->others)
-		munmap(s->others, s->n_cpus * 2 * sizeof(*s->others));
+		munmap(s->others, s->sizes.n_halves * sizeof(*s->others));
 }
 
 static uint64_t now_ns(void)
@@ -302,6 +302,12 @@ int sampler_attach_waits(struct sampler *s, struct err *err)
 			return err_sys(err, -errno, "attaching to the scheduler's tracepoints (sched_switch, sched_wakeup)");
 	}
 	return 0;
+}
+
+void sampler_take_wait_stacks(struct sampler *s, bool take)
+{
+	if (s->waits)
+		__atomic_store_n(&s->skel->bss->no_wait_stacks, !take, __ATOMIC_RELAXED);
 }
 
 void sampler_begin_waits(struct sampler *s)

@@ -11,7 +11,8 @@
 struct copy {
 	struct copy *next;
 	struct row row;
-	uint32_t half;
+	uint32_t half; /* its id */
+	unsigned cpu;
 	bool taken;
 	enum counter end; /* set after unwinding */
 	uint64_t *frames; /* [n_kernel + n_user], set after unwinding */
@@ -137,6 +138,7 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	p->row.samples = 1;
 	p->row.first_ns = p->row.last_ns;
 	p->half = w->half;
+	p->cpu = w->cpu;
 	*c->last = p;
 	c->last = &p->next;
 	c->waiting++;
@@ -205,7 +207,7 @@ void copies_take(struct copies *c, uint32_t key)
 }
 
 bool copies_hand_out(struct copies *c, bool now,
-		     void (*row)(void *ctx, uint32_t half, const struct row *row, const uint64_t *frames, enum counter end), void *ctx)
+		     void (*row)(void *ctx, unsigned cpu, const struct row *row, const uint64_t *frames, enum counter end), void *ctx)
 {
 	struct proc_id blocked = { 0 };
 	bool left = false;
@@ -221,7 +223,7 @@ bool copies_hand_out(struct copies *c, bool now,
 		*at = p->next;
 		if (!*at)
 			c->last = at;
-		row(ctx, p->half, &p->row, p->frames, p->end);
+		row(ctx, p->cpu, &p->row, p->frames, p->end);
 		copy_free(p);
 	}
 	return left;

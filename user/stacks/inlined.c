@@ -38,6 +38,7 @@ struct inlined {
 	struct wanted *wanted;
 	size_t n_wanted, cap_wanted;
 	bool sorted; /* nothing was added since */
+	bool paused;
 };
 
 static uint64_t now_ns(void)
@@ -85,6 +86,11 @@ void inlined_free(struct inlined *x)
 void inlined_clear(struct inlined *x)
 {
 	places_clear(x->places);
+}
+
+void inlined_pause(struct inlined *x, bool pause)
+{
+	x->paused = pause;
 }
 
 void inlined_begin(struct inlined *x, unsigned drain_ms)
@@ -281,6 +287,8 @@ int inlined_frames(struct inlined *x, const struct user_frame *u, uint32_t out[P
 	if (!u->has_vaddr || !binary_has_lines(u->module->binary))
 		return -ENOENT;
 	size_t n = places_find(x->places, w.module->identity, w.vaddr, &known);
+	if (!n && x->paused)
+		return -ECANCELED;
 	if (!n) {
 		int rc = modules_reopen(x->frames->modules, u->module, u->im, u->map);
 		return rc ? rc : want(x, &w) ? -EINPROGRESS : -EAGAIN;

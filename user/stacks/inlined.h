@@ -23,12 +23,16 @@ void inlined_free(struct inlined *x);
 /* Forget all that is known: ids of the store are void, or files say otherwise now. */
 void inlined_clear(struct inlined *x);
 
+/* Look no further places up, or again: what is known stays. */
+void inlined_pause(struct inlined *x, bool pause);
+
 /* A new drain; drains are drain_ms apart. */
 void inlined_begin(struct inlined *x, unsigned drain_ms);
 
 /*
- * The frames at a place, innermost first. -EINPROGRESS: it is wanted now. -ENOENT: its file has no DWARF. Other errors: there is
- * no time for it, or it cannot be read. Then the symbol alone names it.
+ * Return the frames at a place, innermost first. -EINPROGRESS: the place is being looked up. -ENOENT: its file has no DWARF.
+ * -ECANCELED: no places are looked up (inlined_pause). Other errors: there is no time for it, or it is unreadable. Then use the
+ * symbol's name alone.
  */
 int inlined_frames(struct inlined *x, const struct user_frame *u, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n);
 

@@ -43,10 +43,11 @@ struct module {
 	bool refused;             /* an ELF file that lies or costs too much: binary is NULL */
 	bool wants_debug;         /* ask for its debug file when it is first needed */
 	struct symbols_again again; /* it could not be opened yet */
-	struct opening *opening;    /* it is being opened, or opened again; NULL: it is not */
+	struct opening *opening;    /* while the file is being opened, else NULL */
 	struct module *opened;	    /* of one that stood for a file that was being opened: held */
 	struct module *next_offered; /* while a debug file from a server is looked at */
 	bool offered;
+	uint32_t n_cold; /* frames without a name, while the file is cold: resolver_set_detail */
 	size_t idle_bytes;
 	struct module *next_id, *next_file; /* hash chains */
 	struct module *newer, *older;       /* while idle */

@@ -23,6 +23,7 @@ struct resolver {
 	struct kernel_frames *kernel;
 	struct inlined *inlined;
 	struct jits *jits;
+	struct resolver_detail detail;
 	struct user_frame user[USER_FRAMES_MAX]; /* of the stack in hand */
 	bool eval[USER_FRAMES_MAX];
 };
@@ -75,6 +76,12 @@ void resolver_free(struct resolver *r)
 	kernel_frames_free(r->kernel);
 	modules_free(r->modules);
 	free(r);
+}
+
+void resolver_set_detail(struct resolver *r, const struct resolver_detail *d)
+{
+	r->detail = *d;
+	inlined_pause(r->inlined, d->no_lines);
 }
 
 void resolver_begin(struct resolver *r, unsigned drain_ms)
@@ -194,6 +201,13 @@ static bool is_late(const struct user_frame *u)
 	return b && !binary_is_closed(b) ? binary_is_late(b) : module_is_late(u->module);
 }
 
+/* True for a frame of a file that is not worth reading for its names yet. */
+static bool is_cold(struct resolver *r, const struct user_frame *u)
+{
+	struct module *m = u->module;
+	return r->detail.no_cold_names && m->binary && binary_is_unread(m->binary) && m->n_cold++ < RESOLVER_COLD;
+}
+
 /* What the name of a frame may lack. */
 static void note_flags(const struct user_frame *u, bool named, struct resolver_flags *flags)
 {
@@ -203,7 +217,10 @@ static void note_flags(const struct user_frame *u, bool named, struct resolver_f
 	flags->names_refused |= u->module->refused || (b && !late && binary_refused(b));
 }
 
-/* The frames at an address, innermost first: one, or those of inlined calls before it. -EINPROGRESS, only with put_off: ask again. */
+/*
+ * Find the frames at an address, innermost first: one, or those of inlined calls before it. -EINPROGRESS, only with put_off: ask
+ * again.
+ */
 static int frames_of(struct resolver *r, const struct user_frame *u, bool put_off, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n,
 		     struct resolver_flags *flags)
 {
@@ -219,16 +236,18 @@ static int frames_of(struct resolver *r, const struct user_frame *u, bool put_of
 	if (!rc || (rc == -EINPROGRESS && put_off))
 		return rc;
 	*ret_n = 1;
+	flags->lines_saved |= rc == -ECANCELED;
 	if (jits_is_code(u->map)) {
 		rc = jits_frame(r->jits, u->im, u->at, out);
 		if (rc != -ENOENT && (rc != -EINPROGRESS || put_off))
 			return rc;
 		flags->jit_unnamed = true;
 	}
-	bool named = !frame_symbol(&r->frames, u, &sym);
-	if (!named && put_off && is_late(u))
+	bool cold = is_cold(r, u), named = !cold && !frame_symbol(&r->frames, u, &sym);
+	if (!named && !cold && put_off && is_late(u))
 		return -EINPROGRESS;
-	note_flags(u, named, flags);
+	flags->names_saved |= cold;
+	note_flags(u, named || cold, flags);
 	return frame_plain(&r->frames, u, named ? &sym : NULL, out);
 }
 

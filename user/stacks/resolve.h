@@ -84,7 +84,19 @@ struct resolver_flags {
 	bool jit_unnamed;   /* some user frame lies in code that its process made and did not describe */
 	bool names_refused; /* some user frame lies in a file whose symbols were refused */
 	bool names_late;    /* some user frame lies in a file that there was no time to read yet */
+	bool lines_saved;   /* inlined calls and lines of some user frame were not looked up: resolver_set_detail */
+	bool names_saved;   /* some user frame lies in a cold file, which was not read: resolver_set_detail */
 };
+
+/*
+ * Set how much is looked up. no_lines: no inlined calls and lines. no_cold_names: no names of files of which fewer than RESOLVER_COLD
+ * frames were sampled since. Names that are in memory are used either way.
+ */
+#define RESOLVER_COLD 64
+struct resolver_detail {
+	bool no_lines, no_cold_names;
+};
+void resolver_set_detail(struct resolver *r, const struct resolver_detail *d);
 
 /*
  * The store's stack of a sample; im may be NULL. 0 or -errno of the store. -EINPROGRESS, only with put_off: some of its

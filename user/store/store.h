@@ -169,6 +169,29 @@ int store_carry_frame(struct store_writer *w, uint32_t old, uint32_t *ret_id);
 void store_renew_end(struct store_writer *w);
 
 /* What did not go as it should, since the writer was opened. */
+/*
+ * Keep at most `max` rows in the open window (fold.c): where there are more, of each label set and event the rows with the
+ * smallest values go into one row with the stack `other`, until half of `max` are left. Only rows of these events, and not
+ * those with the stack `pinned`. Sums of each label set stay. *ret_samples: of the rows that went. -ENOMEM: nothing changed.
+ */
+struct store_folding_rule {
+	size_t max;
+	uint32_t other, pinned;
+	const uint32_t *events;
+	size_t n_events;
+};
+int store_fold_small_rows(struct store_writer *w, const struct store_folding_rule *f, uint64_t *ret_samples);
+size_t store_n_rows(const struct store_writer *w);
+
+/* Bytes that the writer keeps. */
+struct store_memory {
+	size_t dictionaries; /* names, frames and stacks of the generation */
+	size_t window;	     /* rows and label sets of the open window */
+};
+void store_writer_memory(const struct store_writer *w, struct store_memory *ret);
+/* Between two windows: free what a large window needed. */
+void store_give_back(struct store_writer *w);
+
 struct store_writer_state {
 	uint64_t parents_failed; /* attempts to write a block above level 0; they are repeated */
 	uint64_t narrow_windows, folded_windows; /* written without full rows, without any, for want of space */

@@ -466,6 +466,11 @@ static uint32_t row_hash(struct store_writer *w, const struct store_row *row)
 	return idhash_hash(&w->row_hash, key, sizeof(key));
 }
 
+void writer_put_row_hash(struct store_writer *w, uint32_t i)
+{
+	idhash_put(&w->row_hash, row_hash(w, &w->rows.v[i]), i);
+}
+
 int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples,
 		  uint64_t value)
 {

@@ -74,6 +74,9 @@ struct store_writer {
 /* -EBUSY: another process writes. */
 int writer_take_lock(struct store_writer *w, struct err *err);
 
+/* Row i of the open window can be found by its content from now on. There is room. */
+void writer_put_row_hash(struct store_writer *w, uint32_t i);
+
 /* ---- output.c ---- */
 
 int writer_save_manifest(struct store_writer *w, struct err *err);

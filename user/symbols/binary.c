@@ -363,6 +363,11 @@ int binary_load(struct binary *b, struct err *err)
 	return b->load_rc;
 }
 
+bool binary_is_unread(const struct binary *b)
+{
+	return !b->loaded;
+}
+
 bool binary_refused(const struct binary *b)
 {
 	return b->load_rc != 0; /* also if for now only */

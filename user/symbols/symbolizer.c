@@ -190,6 +190,16 @@ void symbolizer_remove(struct symbolizer *s, struct symbolizer_table *t)
 	t->bytes = 0;
 }
 
+/* Those that were not used for longest, as far as needed; never `keep`. */
+static void evict_tables(struct symbolizer *s, const struct symbolizer_table *keep)
+{
+	while (s->stats.bytes > s->table_bytes && s->oldest && s->oldest != keep) {
+		struct symbolizer_table *old = s->oldest;
+		symbolizer_remove(s, old);
+		old->evict(old);
+	}
+}
+
 void symbolizer_add(struct symbolizer *s, struct symbolizer_table *t, size_t bytes)
 {
 	if (!s || !bytes)
@@ -197,11 +207,13 @@ void symbolizer_add(struct symbolizer *s, struct symbolizer_table *t, size_t byt
 	t->bytes = bytes;
 	s->stats.bytes += bytes;
 	link_table(s, t);
-	while (s->stats.bytes > s->table_bytes && s->oldest != t) {
-		struct symbolizer_table *old = s->oldest;
-		symbolizer_remove(s, old);
-		old->evict(old);
-	}
+	evict_tables(s, t);
+}
+
+void symbolizer_limit_tables(struct symbolizer *s, size_t bytes)
+{
+	s->table_bytes = bytes;
+	evict_tables(s, NULL);
 }
 
 void symbolizer_used(struct symbolizer *s, struct symbolizer_table *t)

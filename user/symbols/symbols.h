@@ -93,6 +93,8 @@ struct symbolizer_stats {
 };
 
 int symbolizer_new(struct symbolizer **ret, const struct symbolizer_config *cfg);
+/* From now on tables keep within that; those that are too many go at once. */
+void symbolizer_limit_tables(struct symbolizer *s, size_t bytes);
 /* After all of its binaries. */
 void symbolizer_free(struct symbolizer *s);
 void symbolizer_stats(const struct symbolizer *s, struct symbolizer_stats *ret);
@@ -249,6 +251,9 @@ bool binary_has_lines(const struct binary *b);
  */
 int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 		 void (*each)(void *ctx, size_t i, const struct line_frame *frames, size_t n_frames), void *ctx);
+
+/* Were its symbols never read? */
+bool binary_is_unread(const struct binary *b);
 
 /* Were the file's symbols refused, in whole or in part? Known after the first look-up. */
 bool binary_refused(const struct binary *b);

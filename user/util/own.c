@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/own.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+
+#define CHILDREN_DEPTH 3 /* the nursery, its workers, what they begin */
+#define CHILDREN_MAX 64
 
 uint64_t own_cpu_ns(void)
 {
@@ -62,4 +68,75 @@ void own_raise_file_limit(void)
 		l.rlim_cur = l.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &l);
 	}
+}
+
+/* The kilobytes of a line "Name:  N kB" of /proc/PID/status, in bytes. */
+static uint64_t status_bytes(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+	unsigned long kb;
+	return at && sscanf(at + strlen(name), " %lu", &kb) == 1 ? (uint64_t)kb * 1024 : 0;
+}
+
+static bool read_text(const char *path, char *text, size_t cap)
+{
+	FILE *f = fopen(path, "re");
+	size_t n = f ? fread(text, 1, cap - 1, f) : 0;
+	if (f)
+		fclose(f);
+	text[n] = 0;
+	return n != 0;
+}
+
+static void add_process(struct own_memory *m, long pid, bool is_child, unsigned depth);
+
+/* A name may have any character but ends with the last parenthesis: proc(5). utime and stime are fields 14 and 15. */
+static uint64_t stat_cpu_ns(const char *text)
+{
+	unsigned long user, system;
+	const char *at = strrchr(text, ')');
+	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
+		return 0;
+	return (uint64_t)(user + system) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static void add_children(struct own_memory *m, long pid, unsigned depth)
+{
+	char path[64], text[4096];
+	snprintf(path, sizeof(path), "/proc/%ld/task/%ld/children", pid, pid);
+	if (!read_text(path, text, sizeof(text)))
+		return;
+	for (char *p = text, *end; *p; p = end) {
+		long child = strtol(p, &end, 10);
+		if (end == p)
+			return;
+		add_process(m, child, true, depth);
+	}
+}
+
+static void add_process(struct own_memory *m, long pid, bool is_child, unsigned depth)
+{
+	char path[64], text[4096];
+	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
+	if (!read_text(path, text, sizeof(text)))
+		return;
+	uint64_t mine = status_bytes(text, "RssAnon:") + status_bytes(text, "RssShmem:");
+	if (is_child) {
+		m->children += mine;
+		m->n_children++;
+	} else {
+		m->anonymous = mine;
+		m->files = status_bytes(text, "RssFile:");
+	}
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	if (is_child && depth == 1 && read_text(path, text, sizeof(text)))
+		m->first_children_cpu_ns += stat_cpu_ns(text);
+	if (depth < CHILDREN_DEPTH && m->n_children < CHILDREN_MAX)
+		add_children(m, pid, depth + 1);
+}
+
+void own_memory(struct own_memory *ret)
+{
+	*ret = (struct own_memory){ 0 };
+	add_process(ret, getpid(), false, 0);
 }

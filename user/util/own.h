@@ -20,6 +20,21 @@ uint64_t own_rss_bytes(void);
 /* Of it, what is no file's and no map's: what was allocated. */
 uint64_t own_private_bytes(void);
 
+/*
+ * Memory of this process and of its children. Children have the program's pages in common with us, so of them only what
+ * is their own counts.
+ */
+struct own_memory {
+	uint64_t anonymous; /* of this process, shared memory included */
+	uint64_t files;	    /* pages of files and of BPF maps that are mapped */
+	uint64_t children;  /* anonymous memory of all descendants */
+	unsigned n_children;
+	uint64_t first_children_cpu_ns; /* CPU time of the direct children themselves */
+};
+
+/* Cost: reads some files of /proc. Children of the main thread alone are found. */
+void own_memory(struct own_memory *ret);
+
 /* As many descriptors as the hard limit allows. */
 void own_raise_file_limit(void);
 
