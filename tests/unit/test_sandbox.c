@@ -470,6 +470,22 @@ static void test_full(void **state)
 		sandbox_cancel(f->s, &job[--n]);
 }
 
+/* A job of a higher priority goes before those that were queued earlier. */
+static void test_priority(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_job *job[30], *urgent;
+	const struct sandbox_call c = { .op = ECHO, .user = 1, .priority = 1, .bytes = "now", .len = 3, .deadline_ms = 60000, .max_reply = 100 };
+	uint64_t cpu_ns;
+	for (unsigned i = 0; i < 30; i++)
+		job[i] = submit(f, ECHO, 1, "later");
+	assert_int_equal(sandbox_submit(f->s, &c, &urgent), 0);
+	assert_int_equal(await(f, &urgent), 0);
+	assert_int_equal(sandbox_take(f->s, &job[29], &f->reply, &cpu_ns), -EINPROGRESS);
+	for (unsigned i = 0; i < 30; i++)
+		assert_int_equal(await(f, &job[i]), 0);
+}
+
 static void test_confined(void **state)
 {
 	struct fixture *f = *state;
@@ -538,6 +554,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_waiting, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_priority, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unprivileged, set_up, tear_down),
 	};

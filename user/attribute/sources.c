@@ -178,7 +178,7 @@ static int read_path(struct sources *s, const struct proc_image *im, const struc
 	struct buf request = BUF_INIT, reply = BUF_INIT;
 	struct path *p = malloc(sizeof(*p));
 	int rc = p ? file_path_request(r, m->file->path, &request) : -ENOMEM;
-	const struct sandbox_call c = { .lane = 1, .op = FILE_PATH_OP, .bytes = request.data, .len = request.len,
+	const struct sandbox_call c = { .lane = 1, .op = FILE_PATH_OP, .priority = PRIORITY_LABELS, .bytes = request.data, .len = request.len,
 					.max_reply = FILE_FACTS_REPLY_MAX };
 	rc = rc ? rc : resolver_parse(s->resolver, im, m, io_job, &c, &reply);
 	/* Of ours nothing is said: that a program has the name of another is no mistake. */
@@ -210,7 +210,7 @@ static int read_paths(struct sources *s, const struct proc_image *im, const stru
 
 static int read_file(struct sources *s, const struct proc_image *im, const struct proc_map *m, struct facts *f)
 {
-	const struct sandbox_call c = { .op = FILE_FACTS_OP, .max_reply = FILE_FACTS_REPLY_MAX };
+	const struct sandbox_call c = { .op = FILE_FACTS_OP, .priority = PRIORITY_LABELS, .max_reply = FILE_FACTS_REPLY_MAX };
 	struct buf reply = BUF_INIT;
 	int rc = f->read ? 0 : resolver_parse(s->resolver, im, m, &f->job, &c, &reply);
 	if (!rc && !f->read && file_facts_decode(&f->file, &reply))

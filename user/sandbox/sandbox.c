@@ -24,6 +24,21 @@ static void list_add(struct job_list *l, struct sandbox_job *j)
 	l->n++;
 }
 
+/* Add a job behind those of the same priority, or a higher one. */
+static void list_queue(struct job_list *l, struct sandbox_job *j)
+{
+	struct sandbox_job **at = &l->first;
+	while (*at && (*at)->priority >= j->priority)
+		at = &(*at)->next;
+	if (!*at) {
+		list_add(l, j);
+		return;
+	}
+	j->next = *at;
+	*at = j;
+	l->n++;
+}
+
 static void list_take(struct job_list *l, struct sandbox_job **at)
 {
 	struct sandbox_job *j = *at;
@@ -104,7 +119,7 @@ void job_again(struct sandbox *s, struct sandbox_job *j, int rc)
 	}
 	j->retried = true;
 	j->state = JOB_QUEUED;
-	list_add(&s->lane[j->lane].queue, j);
+	list_queue(&s->lane[j->lane].queue, j);
 }
 
 /* ---- the queue ---- */
@@ -198,7 +213,7 @@ int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sa
 	if (!j)
 		return -ENOMEM;
 	*j = (struct sandbox_job){ .lane = call->lane, .op = call->op, .deadline_ms = call->deadline_ms, .user = call->user,
-				   .len = call->len, .max_reply = call->max_reply, .reply = BUF_INIT };
+				   .priority = call->priority, .len = call->len, .max_reply = call->max_reply, .reply = BUF_INIT };
 	if (call->len)
 		memcpy(j->bytes, call->bytes, call->len);
 	for (; j->n_fds < call->n_fds; j->n_fds++) {
@@ -210,7 +225,7 @@ int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sa
 		}
 	}
 	struct lane *l = &s->lane[j->lane];
-	list_add(&l->queue, j);
+	list_queue(&l->queue, j);
 	begin_jobs(s, l, channel_now_ns());
 	*ret = j;
 	return 0;

@@ -93,6 +93,7 @@ struct sandbox_call {
 	size_t len;
 	const int *fds;
 	size_t n_fds;
+	unsigned priority; /* jobs of a higher one go first */
 	unsigned deadline_ms; /* from when it begins to run */
 	size_t max_reply;
 };

@@ -19,7 +19,7 @@ enum job_state { JOB_QUEUED, JOB_RUNNING, JOB_DONE };
 struct sandbox_job {
 	struct sandbox_job *next; /* in the queue of its lane, or among the answers */
 	enum job_state state;
-	unsigned lane, op, deadline_ms;
+	unsigned lane, op, priority, deadline_ms;
 	uint32_t user;
 	bool retried;   /* it killed a worker that had served others */
 	bool unwanted;  /* cancelled while it runs */

@@ -263,7 +263,7 @@ static int compile_file(struct unwinding *u, struct code *c, const struct proc_i
 {
 	struct buf reply = BUF_INIT;
 	size_t len = strlen(m->file->path);
-	const struct sandbox_call call = { .op = u->op, .bytes = m->file->path, .len = len < 255 ? len : 255, .max_reply = UNWIND_REPLY_MAX };
+	const struct sandbox_call call = { .op = u->op, .priority = PRIORITY_RULES, .bytes = m->file->path, .len = len < 255 ? len : 255, .max_reply = UNWIND_REPLY_MAX };
 	int rc = resolver_parse(u->resolver, im, m, &c->job, &call, &reply);
 	rc = rc ? rc : unwind_decode(ret, &reply);
 	buf_fini(&reply);

@@ -111,6 +111,12 @@ void symbolizer_for(struct symbolizer *s, uint32_t tgid);
 /* Is there time left for it? s may be NULL. */
 bool symbolizer_may(struct symbolizer *s);
 
+/*
+ * Priorities of jobs. Names may come later. Samples without rules come as copies of their stack, of which there are few.
+ * Samples before the labels of their process are found have none.
+ */
+enum symbols_priority { PRIORITY_NAMES, PRIORITY_RULES, PRIORITY_LABELS };
+
 /* A request that may be under way. All zero: none is. */
 struct symbols_job {
 	struct sandbox_job *job;
