@@ -78,9 +78,9 @@ static __always_inline struct reuse_slot *reuse_slot(struct reuse_cpu *r)
 
 static __always_inline struct reuse_frame *reuse_frame(struct reuse_slot *slot, __u32 i)
 {
-	__u64 at = i & (REUSE_FRAMES - 1);
-	barrier_var(at);
-	return &slot->frame[at];
+	__u64 at = i;
+	barrier_var(at); /* or the compiler drops the mask in loops whose bound the verifier of 6.1 does not see */
+	return &slot->frame[at & (REUSE_FRAMES - 1)];
 }
 
 /* A walk begins: search the thread's frames where it has some, else record them. */
