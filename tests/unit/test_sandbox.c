@@ -25,7 +25,7 @@
 #define CONFINED 1
 #endif
 
-enum { ECHO, READ_FDS, HANG, CRASH, ALLOCATE, FORBIDDEN, PATHS, BIG, OPS };
+enum { ECHO, READ_FDS, HANG, CRASH, ALLOCATE, FORBIDDEN, PATHS, BIG, KEEP, OPS };
 
 static int op_echo(const struct sandbox_request *q, struct buf *out)
 {
@@ -70,6 +70,19 @@ static int op_allocate(const struct sandbox_request *q, struct buf *out)
 	return 0;
 }
 
+/* As op_allocate, but it stays allocated. */
+static int op_keep(const struct sandbox_request *q, struct buf *out)
+{
+	static char *volatile kept;
+	size_t n = (size_t)atoi((const char *)q->bytes) << 20;
+	(void)out;
+	kept = malloc(n);
+	if (!kept)
+		return -ENOMEM;
+	memset(kept, 1, n);
+	return 0;
+}
+
 /* Each is a way out of a parser that an attacker has taken over. */
 static int op_forbidden(const struct sandbox_request *q, struct buf *out)
 {
@@ -111,7 +124,7 @@ static int op_big(const struct sandbox_request *q, struct buf *out)
 }
 
 static const sandbox_op ops[OPS] = { op_echo, op_read_fds, op_hang, op_crash, op_allocate, op_forbidden, op_paths,
-				     op_big };
+				     op_big,  op_keep };
 
 struct fixture {
 	struct sandbox *s;
@@ -433,6 +446,51 @@ static void test_slow_users(void **state)
 	assert_memory_equal(f->reply.data, "own", 3);
 }
 
+/* What a worker keeps is bounded, and costs no later job its answer. */
+static void test_memory_kept(void **state)
+{
+	struct fixture *f = *state;
+	if (!CONFINED)
+		skip();
+	assert_int_equal(ask(f, KEEP, "20", 3, NULL, 0), 0);
+	expect_alive(f);
+	assert_int_equal(spawned(f), 1);
+	assert_int_equal(ask(f, ALLOCATE, "50", 3, NULL, 0), 0); /* beside the 20 that were kept there was no room */
+	assert_int_equal(spawned(f), 2);
+	assert_int_equal(ask(f, ALLOCATE, "70", 3, NULL, 0), -ENOMEM); /* there is in none */
+	uint64_t before = spawned(f);
+	assert_int_equal(ask(f, KEEP, "40", 3, NULL, 0), 0);
+	expect_alive(f);
+	assert_int_equal(spawned(f), before + 2); /* the one that ran out of memory was replaced, and the one that keeps much */
+}
+
+/* A lower limit counts for all that comes; there are as many workers as may be, one for each lane at least. */
+static void test_limits(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_job *slow[3];
+	struct sandbox_stats st;
+	expect_alive(f);
+	sandbox_limit(f->s, 16u << 20, 3);
+	sandbox_stats(f->s, &st);
+	assert_int_equal(st.memory_max, 48u << 20);
+	if (CONFINED)
+		assert_int_equal(ask(f, ALLOCATE, "20", 3, NULL, 0), -ENOMEM);
+	assert_int_equal(ask(f, ALLOCATE, "4", 2, NULL, 0), 0);
+	sandbox_stats(f->s, &st);
+	uint64_t calls = st.calls, until = now_ns() + 500000000u;
+	for (unsigned i = 0; i < 3; i++)
+		slow[i] = submit(f, HANG, i, "");
+	while (now_ns() < until)
+		sandbox_wait(f->s, until);
+	sandbox_stats(f->s, &st);
+	assert_int_equal(st.calls, calls + 2);
+	struct sandbox_call c = { .lane = 1, .op = ECHO, .bytes = "x", .len = 1, .deadline_ms = 2000, .max_reply = 100 };
+	assert_int_equal(run(f, &c), 0);
+	for (unsigned i = 0; i < 3; i++)
+		sandbox_cancel(f->s, &slow[i]);
+}
+
 /* Neither submitting nor ticking waits, whatever a worker does. */
 static void test_no_waiting(void **state)
 {
@@ -536,6 +594,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_secrets, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_slow_users, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_memory_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_waiting, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),
