@@ -25,7 +25,7 @@
 #define CONFINED 1
 #endif
 
-enum { ECHO, READ_FDS, HANG, CRASH, ALLOCATE, FORBIDDEN, PATHS, BIG, OPS };
+enum { ECHO, READ_FDS, HANG, CRASH, ALLOCATE, FORBIDDEN, PATHS, BIG, KEEP, OPS };
 
 static int op_echo(const struct sandbox_request *q, struct buf *out)
 {
@@ -58,16 +58,27 @@ static int op_crash(const struct sandbox_request *q, struct buf *out)
 	return 0;
 }
 
+static void *allocate(const struct sandbox_request *q)
+{
+	size_t n = (size_t)atoi((const char *)q->bytes) << 20;
+	void *p = malloc(n);
+	return p ? memset(p, 1, n) : NULL;
+}
+
 static int op_allocate(const struct sandbox_request *q, struct buf *out)
 {
 	(void)out;
-	size_t n = (size_t)atoi((const char *)q->bytes) << 20;
-	char *p = malloc(n);
-	if (!p)
-		return -ENOMEM;
-	memset(p, 1, n);
+	void *p = allocate(q);
 	free(p);
-	return 0;
+	return p ? 0 : -ENOMEM;
+}
+
+static int op_keep(const struct sandbox_request *q, struct buf *out)
+{
+	static void *volatile kept;
+	(void)out;
+	kept = allocate(q);
+	return kept ? 0 : -ENOMEM;
 }
 
 /* Each is a way out of a parser that an attacker has taken over. */
@@ -111,7 +122,7 @@ static int op_big(const struct sandbox_request *q, struct buf *out)
 }
 
 static const sandbox_op ops[OPS] = { op_echo, op_read_fds, op_hang, op_crash, op_allocate, op_forbidden, op_paths,
-				     op_big };
+				     op_big,  op_keep };
 
 struct fixture {
 	struct sandbox *s;
@@ -433,6 +444,48 @@ static void test_slow_users(void **state)
 	assert_memory_equal(f->reply.data, "own", 3);
 }
 
+/* What a worker keeps is bounded, and costs no later job its answer. */
+static void test_memory_kept(void **state)
+{
+	struct fixture *f = *state;
+	if (!CONFINED)
+		skip();
+	assert_int_equal(ask(f, KEEP, "20", 3, NULL, 0), 0);
+	expect_alive(f);
+	assert_int_equal(spawned(f), 1);
+	assert_int_equal(ask(f, ALLOCATE, "50", 3, NULL, 0), 0); /* beside the 20 that were kept there was no room: a new one */
+	assert_int_equal(ask(f, ALLOCATE, "70", 3, NULL, 0), -ENOMEM); /* there is in none */
+	assert_int_equal(spawned(f), 3);
+	assert_int_equal(ask(f, KEEP, "40", 3, NULL, 0), 0);
+	expect_alive(f);
+	assert_int_equal(spawned(f), 5); /* the one that ran out of memory was replaced, and the one that keeps much */
+}
+
+/* A lower limit counts for all that comes; there are as many workers as may be, one for each lane at least. */
+static void test_limits(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_job *slow[3];
+	struct sandbox_stats st;
+	expect_alive(f);
+	sandbox_limit(f->s, 16u << 20, 3);
+	sandbox_stats(f->s, &st);
+	assert_int_equal(st.memory_max, 48u << 20);
+	assert_int_equal(ask(f, ALLOCATE, "20", 3, NULL, 0), CONFINED ? -ENOMEM : 0);
+	sandbox_stats(f->s, &st);
+	uint64_t calls = st.calls, until = now_ns() + 500000000u;
+	for (unsigned i = 0; i < 3; i++)
+		slow[i] = submit(f, HANG, i, "");
+	while (sandbox_wait(f->s, until) && now_ns() < until)
+		;
+	sandbox_stats(f->s, &st);
+	assert_int_equal(st.calls, calls + 2);
+	struct sandbox_call c = { .lane = 1, .op = ECHO, .bytes = "x", .len = 1, .deadline_ms = 2000, .max_reply = 100 };
+	assert_int_equal(run(f, &c), 0);
+	for (unsigned i = 0; i < 3; i++)
+		sandbox_cancel(f->s, &slow[i]);
+}
+
 /* Neither submitting nor ticking waits, whatever a worker does. */
 static void test_no_waiting(void **state)
 {
@@ -552,6 +605,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_secrets, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_slow_users, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_memory_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_waiting, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_priority, set_up, tear_down),

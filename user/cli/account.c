@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #define MIB (1u << 20)
-#define ROOM (20 * MIB) /* the least that windows, symbols and a parsing child work with */
+#define ROOM (12 * MIB) /* the least that windows and symbols work with */
 #define TEXT_PARTS 4
 
 const char *const account_names[N_ACCOUNT] = {
@@ -20,7 +20,7 @@ void account_read(struct account *ret, const struct collector_progress *p, uint6
 	struct own_memory own;
 	own_memory(&own);
 	uint64_t *part = ret->part;
-	*ret = (struct account){ .children_cpu_ns = own.first_children_cpu_ns };
+	*ret = (struct account){ .children_cpu_ns = own.first_children_cpu_ns, .more = own.more };
 	part[ACCOUNT_program] = program_bytes;
 	part[ACCOUNT_tables] = p->kernel.tables;
 	part[ACCOUNT_rings] = p->kernel.rings;
@@ -35,12 +35,13 @@ void account_read(struct account *ret, const struct collector_progress *p, uint6
 	part[ACCOUNT_other] = own.anonymous > named ? own.anonymous - named : 0;
 	ret->total = own.anonymous + program_bytes + own.children + p->kernel.tables + p->kernel.rings + p->kernel.threads +
 		     p->kernel.unwind_rows;
+	ret->reserved = p->parsing.memory_max > own.children ? p->parsing.memory_max - own.children : 0;
 }
 
 uint64_t account_needs(const struct account *at_start)
 {
-	/* With 5% to spare: the governor begins to give things up at 95%. */
-	uint64_t bytes = (at_start->total + ROOM) / 19 * 20;
+	/* The governor begins to give things up at 95%, the parsers' part included. */
+	uint64_t bytes = (at_start->total + ROOM) * 20 / (19 - 20 / ACCOUNT_WORKERS);
 	return (bytes + MIB - 1) / MIB * MIB;
 }
 

@@ -19,8 +19,8 @@
 	X(symbols, "symbol tables that are kept")                                                                        \
 	X(dictionaries, "names, frames and stacks of the store's generation")                                            \
 	X(window, "rows and label sets of the open window")                                                              \
-	X(queries, "answers that are kept, and what questions in hand keep")                                             \
-	X(other, "everything else of our own pages")
+	X(queries, "answers that are kept to be given again")                                                            \
+	X(other, "everything else of our own pages, what questions in hand keep among it")
 
 enum account_part {
 #define X(part, help) ACCOUNT_##part,
@@ -34,14 +34,20 @@ extern const char *const account_names[N_ACCOUNT];
 struct account {
 	uint64_t part[N_ACCOUNT];
 	uint64_t total;
+	uint64_t more;	   /* beyond the total: our own pages that came and went since the last look */
+	uint64_t reserved; /* beyond the total: what parsers may still allocate before the next look */
 	uint64_t children_cpu_ns; /* of the direct children themselves, not of workers */
 };
 
 /* program_bytes: resident pages of files before any map was mapped. queries: what the server reports. */
 void account_read(struct account *ret, const struct collector_progress *p, uint64_t program_bytes, uint64_t queries);
 
+/* Of memory-max, one part in so many is kept for parsers: they come, grow and go between two looks. */
+#define ACCOUNT_WORKERS 4
+
 /*
- * The least memory-max for what is recorded: what this account has right after the start, and room to work. Whole MiB.
+ * The least memory-max for what is recorded: what this account has right after the start, the parsers' part, and room to
+ * work. Whole MiB.
  */
 uint64_t account_needs(const struct account *at_start);
 

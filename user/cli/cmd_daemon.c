@@ -341,6 +341,16 @@ static bool same_recording(const struct daemon_settings *a, const struct daemon_
 	       a->o.unwind_max == b->o.unwind_max && label_rules_same(&a->o.labels, &b->o.labels);
 }
 
+/* Less memory is refused where it is not enough for the recorder that runs. */
+static int check_memory(struct daemon *d, const struct daemon_settings *s, struct err *err)
+{
+	const uint64_t old = d->s.o.memory_max, new = s->o.memory_max;
+	const struct saving_limits limits = { .memory = new };
+	if (!d->collector || !new || (old && new >= old))
+		return 0;
+	return saving_check(&d->saving, &limits, d->collector, err);
+}
+
 static void reload(struct daemon *d)
 {
 	struct daemon_settings s = { 0 };
@@ -350,6 +360,7 @@ static void reload(struct daemon *d)
 	int rc = read_settings(d, &s, &help, &err);
 	if (!rc && strcmp(s.o.store, d->s.o.store))
 		rc = err_set(&err, -EINVAL, "another store needs a restart");
+	rc = rc ? rc : check_memory(d, &s, &err);
 	if (rc) {
 		log_line(LOG_LINE_ERROR, "reload: %s; everything stays as it was", err.text);
 		daemon_settings_fini(&s);
@@ -370,6 +381,9 @@ static void reload(struct daemon *d)
 	}
 	if ((record || store) && d->writer && !d->killed && switch_collector(d, &err))
 		log_line(LOG_LINE_ERROR, "reload: %s", err.text);
+	const struct saving_limits limits = saving_limits(d);
+	if (d->collector)
+		saving_apply(&d->saving, &limits, d->collector);
 	start_http(d);
 	daemon_settings_fini(&old);
 	log_line(LOG_LINE_INFO, "reloaded%s%s", record ? ", recording as it is asked for now" : "", store ? ", the store's limits are new" : "");

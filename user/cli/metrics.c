@@ -112,6 +112,8 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_memory_given_up_total", "counter", "Steps that the memory budget gave up.", (double)p.governor.memory.n_given_up },
 		{ "ascribe_rows_other_samples_total", "counter", "Samples whose stack is called (other) for want of memory.", (double)(n->folded + b->folded) },
 		{ "ascribe_memory_used_bytes", "gauge", "All memory, as memory-max counts it.", (double)p.account.total },
+		{ "ascribe_memory_more_bytes", "gauge", "Of our own pages, what came and went between two looks.", (double)p.account.more },
+		{ "ascribe_memory_reserved_bytes", "gauge", "What parsers may allocate beyond that; memory-max leaves room for it.", (double)p.account.reserved },
 		{ "ascribe_switched_off", "gauge", "1 while the kill switch is there.", p.killed },
 		{ "ascribe_store_written_bytes_total", "counter", "Bytes written into the store.", (double)p.store.bytes_written },
 		{ "ascribe_store_narrow_windows_total", "counter", "Windows written without wide labels, for want of space.", (double)p.store.narrow_windows },

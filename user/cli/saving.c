@@ -18,6 +18,7 @@
 #define MINUTE_NS 60000000000ull
 #define EARLY_DRAINS 60 /* in a minute */
 #define NOISE_BYTES (4u * MIB)
+#define WORKERS_LEAST 3u
 #define LABEL_SETS 32768u /* of one process */
 #define ROW_BYTES 100	  /* with its places in the hash and while rows are sorted */
 #define FEWER_ROWS 8	  /* under the last step, one row in so many */
@@ -30,12 +31,16 @@ static size_t at_most(uint64_t share, size_t most)
 void saving_shares(uint64_t memory_max, struct saving_shares *ret)
 {
 	uint64_t m = !memory_max ? 256u * MIB : memory_max < LEAST_BYTES ? LEAST_BYTES : memory_max;
+	const uint64_t workers = m / ACCOUNT_WORKERS;
+	const size_t worker = at_most(workers / WORKERS_LEAST, SYMBOLS_MEMORY);
 	*ret = (struct saving_shares){
 		.symbols = at_most(m / 16, SYMBOLS_BYTES),
 		.dictionaries = at_most(m / 10, DICTIONARY_BYTES),
 		.unwind = at_most(m / 4, UNWIND_BYTES),
 		.question = (size_t)(m / 8), /* its answer takes as much again, and there are two */
 		.label_sets = at_most(m / 8192, LABEL_SETS),
+		.worker = memory_max ? worker : SYMBOLS_MEMORY,
+		.workers = memory_max ? (unsigned)at_most(workers / worker, SANDBOX_LANES * SANDBOX_WORKERS) : 0,
 		.rows = memory_max ? (size_t)(m / 16 / ROW_BYTES) : 0,
 	};
 }
@@ -59,6 +64,8 @@ void saving_apply(const struct saving *s, const struct saving_limits *l, struct 
 		.names = { cpu >= CPU_NO_LINES || memory >= MEMORY_NO_CACHES, cpu >= CPU_NO_COLD_NAMES },
 		.fresh_workers = memory >= MEMORY_NO_CACHES,
 		.no_wait_stacks = cpu >= CPU_NO_WAIT_STACKS || memory >= MEMORY_NO_WAIT_STACKS,
+		.worker_memory = share.worker,
+		.workers = share.workers,
 		.symbols_bytes = memory >= MEMORY_NO_CACHES ? share.symbols / 8 : share.symbols,
 		.rows_max = memory >= MEMORY_FEWER_ROWS ? share.rows / FEWER_ROWS : share.rows,
 		.dictionaries_max = l->memory ? share.dictionaries / 2 * 3 : 0,
@@ -139,7 +146,8 @@ static struct governor_reading read_use(struct saving *s, struct collector *c, c
 	add_cpu(s, 1, s->account.children_cpu_ns);
 	add_cpu(s, 2, collector_bpf_ns(c, now));
 	/* The server's threads are left out: recording less would not make questions cheaper. */
-	return (struct governor_reading){ now, s->cpu_ns + own_thread_cpu_ns(), n > 0 ? (unsigned)n : 1, s->account.total };
+	return (struct governor_reading){ now, s->cpu_ns + own_thread_cpu_ns(), n > 0 ? (unsigned)n : 1,
+					  s->account.total + s->account.more + s->account.reserved };
 }
 
 static void log_cpu(const struct saving *s, const struct saving_limits *l, enum governor_move move, unsigned before)
@@ -157,8 +165,8 @@ static void log_memory(const struct saving *s, const struct saving_limits *l, en
 	char text[200];
 	double used = (double)s->account.total / MIB;
 	if (move == GOVERNOR_GIVE_UP)
-		log_line(LOG_LINE_WARNING, "%.1f MiB of memory are in use (%s), close to memory-max (%.1f MiB): %s", used,
-			 account_text(&s->account, text, sizeof(text)), (double)l->memory / MIB,
+		log_line(LOG_LINE_WARNING, "%.1f MiB of memory are in use (%s), %.1f MiB are for parsers, close to memory-max (%.1f MiB): %s",
+			 used, account_text(&s->account, text, sizeof(text)), (double)s->account.reserved / MIB, (double)l->memory / MIB,
 			 memory_given_up[s->governor.memory.step]);
 	if (move == GOVERNOR_TAKE_BACK)
 		log_line(LOG_LINE_INFO, "memory use is low again (%.1f MiB): %s", used, memory_taken_back[before]);
@@ -206,6 +214,9 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 	const unsigned cpu = g->cpu.step, memory = g->memory.step, weight = governor_weight(g);
 	const struct governor_limits limits = { l->cpu, l->memory, l->waits, l->hz >= 4 ? 4 : l->hz >= 2 ? 2 : 1 };
 	account_read(&s->account, p, s->program_bytes, queries);
+	if (!s->peaks)
+		s->account.more = 0;
+	s->peaks = own_begin_peak();
 	const struct governor_reading now = read_use(s, c, p);
 	enum governor_move in_memory = governor_look_at_memory(g, &limits, &now);
 	enum governor_move in_cpu = governor_look_at_cpu(g, &limits, &now);

@@ -12,6 +12,8 @@
 /* Shares of memory-max. With the default of 256 MiB or more they are what each part needs at most. */
 struct saving_shares {
 	size_t symbols, dictionaries, unwind, question, label_sets, rows;
+	size_t worker;	  /* of a parsing child */
+	unsigned workers; /* at a time; 0: no limit but the sandbox's */
 };
 void saving_shares(uint64_t memory_max, struct saving_shares *ret);
 
@@ -25,6 +27,7 @@ struct saving {
 		uint32_t rows;	/* of a CPU's table, of the next recorder; 0: as many as in the beginning */
 		uint64_t since_ns, early_drains; /* at the beginning of the minute */
 	} tables;
+	bool peaks; /* the account has the peak since the last look, not that of the whole life */
 	bool over; /* it was said that memory-max cannot be kept */
 };
 
@@ -38,7 +41,7 @@ struct saving_limits {
 /* Before any recorder is opened. */
 void saving_init(struct saving *s);
 
-/* Before this recorder starts: is memory-max enough for it? -E2BIG: no, and err says what is needed. */
+/* Is memory-max enough for this recorder, which has just begun or begins? -E2BIG: no, and err says what is needed. */
 int saving_check(struct saving *s, const struct saving_limits *l, struct collector *c, struct err *err);
 
 /* Is there room for a second recorder beside the one that runs? */

@@ -550,6 +550,7 @@ void collector_set_detail(struct collector *c, const struct collector_detail *d)
 	resolver_set_detail(c->resolver, &d->names);
 	sampler_take_wait_stacks(c->sampler, !d->no_wait_stacks);
 	symbolizer_limit_tables(c->symbolizer, symbols ? symbols : SYMBOLIZER_TABLE_BYTES);
+	sandbox_limit(c->sandbox, d->worker_memory ? d->worker_memory : SYMBOLS_MEMORY, d->workers);
 	for (unsigned lane = 0; d->fresh_workers && lane < SANDBOX_LANES; lane++)
 		sandbox_retire(c->sandbox, lane);
 }

@@ -60,6 +60,8 @@ struct collector_detail {
 	struct resolver_detail names;
 	bool no_wait_stacks;
 	bool fresh_workers; /* replace those that parse files now: what they read stays in them otherwise */
+	size_t worker_memory; /* that a parsing child may allocate; 0: SYMBOLS_MEMORY */
+	unsigned workers; /* such children at a time; 0: as many as the sandbox may have */
 	size_t symbols_bytes; /* of symbol tables that are kept; 0: that of the configuration */
 	size_t rows_max;      /* distinct rows of a window; 0: no limit but that of the store */
 	size_t dictionaries_max; /* bytes: with more, rows of the window get the stack "(other)"; 0: no limit */

@@ -61,11 +61,11 @@ static int serve(int fd, const struct sandbox_config *cfg, struct buf *in, struc
 	return channel_send(fd, &answer, out->data, NULL, 0, CHANNEL_FOREVER);
 }
 
-static _Noreturn void worker_run(int fd, const struct sandbox_config *cfg)
+static _Noreturn void worker_run(int fd, const struct sandbox_config *cfg, size_t memory)
 {
 	struct buf in = BUF_INIT, out = BUF_INIT;
 	prctl(PR_SET_NAME, "ascribe-parser");
-	if (confine_privileges(fd, CONFINE_PARSER) || prctl(PR_SET_PDEATHSIG, SIGKILL) || confine_worker(cfg->memory))
+	if (confine_privileges(fd, CONFINE_PARSER) || prctl(PR_SET_PDEATHSIG, SIGKILL) || confine_worker(memory))
 		_exit(1);
 	while (!serve(fd, cfg, &in, &out)) {
 		if (out.cap > 1u << 20)
@@ -93,7 +93,7 @@ static void follow_parent(pid_t parent)
 		_exit(0);
 }
 
-static pid_t fork_child(enum nursery_order order, int fd, const struct sandbox_config *cfg)
+static pid_t fork_child(const struct channel_head *order, int fd, const struct sandbox_config *cfg)
 {
 	size_t i = 0;
 	reap_children();
@@ -104,8 +104,8 @@ static pid_t fork_child(enum nursery_order order, int fd, const struct sandbox_c
 	pid_t parent = getpid(), p = fork();
 	if (p == 0) {
 		follow_parent(parent);
-		if (order == NURSERY_WORKER)
-			worker_run(fd, cfg);
+		if (order->what == NURSERY_WORKER)
+			worker_run(fd, cfg, (size_t)order->value);
 		cfg->reader(fd);
 		_exit(0);
 	}
@@ -140,7 +140,7 @@ static int obey(const struct sandbox_config *cfg)
 	int rc = channel_recv_head(SOCKET, &h, &fd, 1, &n_fds, CHANNEL_FOREVER);
 	if (rc || !n_fds || (h.what != NURSERY_WORKER && (h.what != NURSERY_READER || !cfg->reader)))
 		return rc ? rc : -EBADMSG;
-	pid_t p = fork_child((enum nursery_order)h.what, fd, cfg);
+	pid_t p = fork_child(&h, fd, cfg);
 	close(fd);
 	if (p > 0)
 		pidfd = (int)syscall(SYS_pidfd_open, p, 0); /* not reaped yet: the number is its own */
@@ -195,15 +195,14 @@ static _Noreturn void nursery_run(const struct sandbox_config *cfg)
  */
 __attribute__((constructor)) static void nursery_main(int argc, char **argv)
 {
-	if (argc != 5 || strcmp(argv[0], NAME) != 0 || gains_rights())
+	if (argc != 4 || strcmp(argv[0], NAME) != 0 || gains_rights())
 		return;
 	struct sandbox_config cfg = {
 		.ops = (const sandbox_op *)from_distance(argv[1]),
 		.n_ops = strtoul(argv[2], NULL, 10),
-		.memory = strtoul(argv[3], NULL, 10),
 	};
-	if (strcmp(argv[4], "-") != 0)
-		cfg.reader = (void (*)(int))from_distance(argv[4]);
+	if (strcmp(argv[3], "-") != 0)
+		cfg.reader = (void (*)(int))from_distance(argv[3]);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	nursery_run(&cfg);
 }
@@ -228,13 +227,12 @@ static int fork_nursery(const struct sandbox_config *cfg, int fd, pid_t *ret_pid
 
 static int spawn(const struct sandbox_config *cfg, int fd, pid_t *ret_pid)
 {
-	char ops[24], n_ops[24], memory[24], reader[24];
-	char *argv[] = { (char *)NAME, ops, n_ops, memory, reader, NULL }, *envp[] = { NULL };
+	char ops[24], n_ops[24], reader[24];
+	char *argv[] = { (char *)NAME, ops, n_ops, reader, NULL }, *envp[] = { NULL };
 	posix_spawn_file_actions_t files;
 	pid_t pid;
 	snprintf(ops, sizeof(ops), "%lld", to_distance((uintptr_t)cfg->ops));
 	snprintf(n_ops, sizeof(n_ops), "%zu", cfg->n_ops);
-	snprintf(memory, sizeof(memory), "%zu", cfg->memory);
 	snprintf(reader, sizeof(reader), "-");
 	if (cfg->reader)
 		snprintf(reader, sizeof(reader), "%lld", to_distance((uintptr_t)cfg->reader));

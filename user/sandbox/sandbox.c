@@ -124,8 +124,24 @@ void job_again(struct sandbox *s, struct sandbox_job *j, int rc)
 
 /* ---- the queue ---- */
 
+/* May the lane have one more worker, with one left for each lane that has none? Killed ones count while they are there. */
+static bool may_grow(const struct sandbox *s, const struct lane *of)
+{
+	size_t n = s->n_stuck, own = 0;
+	if (!s->cfg.workers)
+		return true;
+	for (unsigned i = 0; i < SANDBOX_LANES; i++) {
+		size_t here = 0;
+		for (unsigned k = 0; k < SANDBOX_WORKERS; k++)
+			here += s->lane[i].worker[k].child.fd >= 0;
+		n += here ? here : 1;
+		own += &s->lane[i] == of ? here : 0;
+	}
+	return !own || n < s->cfg.workers;
+}
+
 /* A worker that is idle, or one to be made where all others are slow. NULL: there is none now. */
-static struct worker *find_worker(struct lane *l, uint64_t now)
+static struct worker *find_worker(const struct sandbox *s, struct lane *l, uint64_t now)
 {
 	struct worker *none = NULL;
 	bool slow = true;
@@ -137,7 +153,7 @@ static struct worker *find_worker(struct lane *l, uint64_t now)
 			none = w;
 		slow &= !w->job || now >= w->begin_ns + SANDBOX_SLOW_MS * MS;
 	}
-	return slow ? none : NULL;
+	return slow && none && may_grow(s, l) ? none : NULL;
 }
 
 static unsigned count_running(const struct lane *l, uint32_t user)
@@ -161,7 +177,7 @@ static void begin_jobs(struct sandbox *s, struct lane *l, uint64_t now)
 {
 	struct sandbox_job **at;
 	struct worker *w;
-	while ((at = next_job(l)) && (w = find_worker(l, now))) {
+	while ((at = next_job(l)) && (w = find_worker(s, l, now))) {
 		struct sandbox_job *j = *at;
 		list_take(&l->queue, at);
 		if (w->child.fd < 0 && worker_make(s, w))
@@ -331,6 +347,15 @@ void sandbox_retire(struct sandbox *s, unsigned lane)
 			worker_retire(s, &s->lane[lane].worker[i]);
 }
 
+void sandbox_limit(struct sandbox *s, size_t memory, unsigned workers)
+{
+	bool other = memory != s->cfg.memory;
+	s->cfg.memory = memory;
+	s->cfg.workers = workers && workers < SANDBOX_LANES ? SANDBOX_LANES : workers;
+	for (unsigned lane = 0; other && lane < SANDBOX_LANES; lane++)
+		sandbox_retire(s, lane);
+}
+
 int sandbox_spawn_reader(struct sandbox *s, struct sandbox_child *ret)
 {
 	struct sandbox_child c = SANDBOX_NO_CHILD;
@@ -356,6 +381,7 @@ void sandbox_add_cpu(struct sandbox *s, uint64_t ns)
 void sandbox_stats(const struct sandbox *s, struct sandbox_stats *ret)
 {
 	*ret = s->stats;
+	ret->memory_max = s->cfg.memory * (s->cfg.workers ? s->cfg.workers : SANDBOX_LANES * SANDBOX_WORKERS);
 }
 
 static void list_free(struct job_list *l)

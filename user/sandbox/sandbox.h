@@ -17,10 +17,12 @@
  *                       +- worker died, once: it may have been for what it kept of earlier jobs
  *
  * 1. A lane has one worker as long as that one answers within SANDBOX_SLOW_MS. While all of its workers take longer, another
- *    one serves the queue, up to SANDBOX_WORKERS. One user has at most SANDBOX_WORKERS_USER of them.
+ *    one serves the queue, up to SANDBOX_WORKERS and to what all lanes may have. One user has at most SANDBOX_WORKERS_USER.
  * 2. A late worker is killed and left to itself, since it may be in a read that no signal ends. Of a user who has
  *    SANDBOX_STUCK_USER such workers no job is taken until one of them has ended; in all there are SANDBOX_STUCK_MAX.
  * 3. The queue, and what one user has in it, is bounded. Answers that nobody takes are dropped after SANDBOX_KEEP_MS.
+ * 4. A worker that keeps more than half of its memory after a job is replaced. A job that has not enough memory in a worker
+ *    that served others is run once more in a new one.
  *
  * Not thread-safe. The nursery dies with the thread that made it.
  */
@@ -65,6 +67,7 @@ struct sandbox_config {
 	size_t n_ops;
 	void (*reader)(int fd); /* of a child of sandbox_spawn_reader; NULL: there are none */
 	size_t memory;         /* bytes that a worker may allocate */
+	unsigned workers;      /* at a time, of all lanes; 0: SANDBOX_WORKERS of each. A lane may always have one */
 	unsigned serves;       /* requests until a worker is replaced */
 };
 
@@ -76,6 +79,7 @@ struct sandbox_stats {
 	uint64_t stalled; /* of these, those that had not been given the time: the machine was busy, or their file was slow */
 	uint64_t restarted; /* nurseries that had been killed, or did not answer */
 	uint64_t died; /* workers that ended by themselves: out of memory, a forbidden call, a crash */
+	size_t memory_max; /* bytes that all workers together may allocate */
 	uint64_t cpu_ns; /* CPU time of readers, and of workers for calls, answered or not */
 };
 
@@ -140,6 +144,9 @@ void sandbox_child_release(struct sandbox_child *c);
 
 /* Have a worker of the lane made now, so that its first job need not wait for that. */
 void sandbox_ready(struct sandbox *s, unsigned lane);
+
+/* Workers that are made from now on may allocate so much, and so many may be there. Those with other limits go when idle. */
+void sandbox_limit(struct sandbox *s, size_t memory, unsigned workers);
 
 /* Idle workers of a lane go; the next job gets a new one. */
 void sandbox_retire(struct sandbox *s, unsigned lane);

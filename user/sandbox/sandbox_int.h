@@ -35,6 +35,7 @@ struct worker {
 	struct sandbox_child child; /* child.fd -1: none */
 	struct sandbox_job *job;    /* NULL: it is idle */
 	unsigned served;
+	size_t memory; /* that it may allocate */
 	uint64_t begin_ns, ran_ns; /* of its job; ran_ns: its CPU time before */
 	size_t sent;		   /* bytes of the job; len: all */
 	struct channel_head head;

@@ -70,10 +70,10 @@ void spawner_free(struct spawner *sp)
 	reap_killed(sp, REAP_MS);
 }
 
-int spawner_order(struct spawner *sp, enum nursery_order order, struct sandbox_child *to)
+int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory, struct sandbox_child *to)
 {
 	uint64_t now = channel_now_ns();
-	struct channel_head h = { .what = (int32_t)order };
+	struct channel_head h = { .what = (int32_t)order, .value = memory };
 	int pair[2], rc = 0;
 	reap_killed(sp, 0);
 	if (sp->n == SPAWNER_ORDERS_MAX)

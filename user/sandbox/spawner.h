@@ -33,10 +33,10 @@ int spawner_init(struct spawner *sp, const struct sandbox_config *cfg);
 void spawner_free(struct spawner *sp);
 
 /*
- * Order a child. to->fd is our end of its socket; pid and pidfd follow. When no child could be made, to->fd is -1 again after
+ * Order a child; memory: what a worker may allocate. to->fd is our end of its socket; pid and pidfd follow. When no child could be made, to->fd is -1 again after
  * some spawner_read. 0; -EPIPE: as spawner_read, the next order goes to a new nursery; -errno.
  */
-int spawner_order(struct spawner *sp, enum nursery_order order, struct sandbox_child *to);
+int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory, struct sandbox_child *to);
 
 /* Nobody waits for the pid of this child any more: it is killed when it comes. */
 void spawner_forget(struct spawner *sp, const struct sandbox_child *to);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/sandbox_int.h"
 
+#include "util/own.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -9,6 +11,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#define KEPT_MAX 2 /* a worker that keeps more than one part in so many of its memory is replaced */
 
 /* ---- children ---- */
 
@@ -92,6 +96,12 @@ static uint64_t worker_cpu_ns(const struct worker *w)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* What it has allocated; 0: that cannot be read. */
+static size_t worker_memory(const struct worker *w)
+{
+	return w->child.pidfd < 0 ? 0 : (size_t)own_child_bytes(w->child.pid);
+}
+
 /* ---- made ---- */
 
 void workers_lose(struct sandbox *s)
@@ -110,10 +120,10 @@ void workers_lose(struct sandbox *s)
 
 int workers_order(struct sandbox *s, enum nursery_order order, struct sandbox_child *to)
 {
-	int rc = spawner_order(&s->spawner, order, to);
+	int rc = spawner_order(&s->spawner, order, s->cfg.memory, to);
 	if (rc == -EPIPE) {
 		workers_lose(s);
-		rc = spawner_order(&s->spawner, order, to);
+		rc = spawner_order(&s->spawner, order, s->cfg.memory, to);
 	}
 	workers_watch_nursery(s);
 	return rc;
@@ -124,6 +134,7 @@ int worker_make(struct sandbox *s, struct worker *w)
 	int rc = workers_order(s, NURSERY_WORKER, &w->child);
 	if (rc)
 		return rc;
+	w->memory = s->cfg.memory;
 	s->stats.spawned++;
 	watch(s, EPOLL_CTL_ADD, w->child.fd, EPOLLIN, w);
 	return 0;
@@ -160,12 +171,22 @@ static void worker_answered(struct sandbox *s, struct worker *w)
 	struct sandbox_job *j = w->job;
 	uint64_t took = channel_now_ns() - w->begin_ns, cpu = w->head.value < took ? w->head.value : took; /* one thread */
 	s->stats.cpu_ns += cpu;
+	bool fresh = w->served == 1;
 	j->cpu_ns += cpu;
-	j->reply.len = w->head.len;
 	w->job = NULL;
-	job_end(s, j, w->head.what);
-	if (w->served >= s->cfg.serves)
+	if (w->served >= s->cfg.serves || w->head.what == -ENOMEM || w->memory != s->cfg.memory) {
 		worker_retire(s, w);
+	} else if (worker_memory(w) > s->cfg.memory / KEPT_MAX) {
+		sandbox_child_kill(&w->child);
+		worker_retire(s, w);
+	}
+	j->reply.len = w->head.len;
+	if (w->head.what != -ENOMEM || fresh) {
+		job_end(s, j, w->head.what);
+		return;
+	}
+	j->reply.len = 0;
+	job_again(s, j, -ENOMEM); /* what the worker had kept of earlier jobs may be to blame */
 }
 
 /* ---- talking to a worker ---- */

@@ -33,13 +33,30 @@ int columns_split(const uint8_t *data, size_t len, struct cursor *ret_columns, s
 	return cursor_left(&c) ? -EBADMSG : 0;
 }
 
+/* The compressor works with 8 MiB then; with a window as large as a column of some MiB it would take 32 MiB. */
+#define WINDOW_LOG 19
+
+/* As ZSTD_compress. */
+static size_t compress(void *out, size_t cap, const void *data, size_t len)
+{
+	ZSTD_CCtx *c = ZSTD_createCCtx();
+	if (!c)
+		return (size_t)-ZSTD_error_memory_allocation;
+	ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, COMPRESSION_LEVEL);
+	if (len > 1u << WINDOW_LOG)
+		ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, WINDOW_LOG);
+	size_t n = ZSTD_compress2(c, out, cap, data, len);
+	ZSTD_freeCCtx(c);
+	return n;
+}
+
 int codec_pack(struct buf *out, const void *data, size_t len, uint8_t *ret_codec)
 {
 	size_t bound = ZSTD_compressBound(len);
 	int rc = buf_reserve(out, bound > len ? bound : len);
 	if (rc)
 		return rc;
-	size_t n = len ? ZSTD_compress(out->data + out->len, bound, data, len, COMPRESSION_LEVEL) : 0;
+	size_t n = len ? compress(out->data + out->len, bound, data, len) : 0;
 	if (ZSTD_isError(n))
 		return -ENOMEM;
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION

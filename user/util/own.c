@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "util/own.h"
 
-#include <stdbool.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +34,10 @@ void own_thread_be_nice(void)
 		setpriority(PRIO_PROCESS, 0, 0);
 }
 
-static void read_statm(unsigned long *ret_resident, unsigned long *ret_shared)
+static void read_statm(const char *path, unsigned long *ret_resident, unsigned long *ret_shared)
 {
 	unsigned long size, resident, shared;
-	FILE *f = fopen("/proc/self/statm", "re");
+	FILE *f = fopen(path, "re");
 	*ret_resident = *ret_shared = 0;
 	if (f && fscanf(f, "%lu %lu %lu", &size, &resident, &shared) == 3) {
 		*ret_resident = resident;
@@ -50,14 +50,23 @@ static void read_statm(unsigned long *ret_resident, unsigned long *ret_shared)
 uint64_t own_rss_bytes(void)
 {
 	unsigned long resident, shared;
-	read_statm(&resident, &shared);
+	read_statm("/proc/self/statm", &resident, &shared);
 	return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 uint64_t own_private_bytes(void)
 {
 	unsigned long resident, shared;
-	read_statm(&resident, &shared);
+	read_statm("/proc/self/statm", &resident, &shared);
+	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t own_child_bytes(int pid)
+{
+	unsigned long resident, shared;
+	char path[40];
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	read_statm(path, &resident, &shared);
 	return (uint64_t)(resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
@@ -127,12 +136,23 @@ static void add_process(struct own_memory *m, long pid, bool is_child, unsigned 
 	} else {
 		m->anonymous = mine;
 		m->files = status_bytes(text, "RssFile:");
+		uint64_t now = status_bytes(text, "VmRSS:"), peak = status_bytes(text, "VmHWM:");
+		m->more = peak > now ? peak - now : 0;
 	}
 	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
 	if (is_child && depth == 1 && read_text(path, text, sizeof(text)))
 		m->first_children_cpu_ns += stat_cpu_ns(text);
 	if (depth < CHILDREN_DEPTH && m->n_children < CHILDREN_MAX)
 		add_children(m, pid, depth + 1);
+}
+
+bool own_begin_peak(void)
+{
+	int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, "5", 1) == 1; /* only the peak: proc(5) */
+	if (fd >= 0)
+		close(fd);
+	return ok;
 }
 
 void own_memory(struct own_memory *ret)

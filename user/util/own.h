@@ -3,6 +3,7 @@
 #ifndef ASCRIBE_UTIL_OWN_H
 #define ASCRIBE_UTIL_OWN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* User and system time of all its threads, in ns. */
@@ -19,6 +20,8 @@ uint64_t own_rss_bytes(void);
 
 /* Of it, what is no file's and no map's: what was allocated. */
 uint64_t own_private_bytes(void);
+/* The same of a child. 0 when /proc does not say. */
+uint64_t own_child_bytes(int pid);
 
 /*
  * Memory of this process and of its children. Children have the program's pages in common with us, so of them only what
@@ -27,6 +30,7 @@ uint64_t own_private_bytes(void);
 struct own_memory {
 	uint64_t anonymous; /* of this process, shared memory included */
 	uint64_t files;	    /* pages of files and of BPF maps that are mapped */
+	uint64_t more;	    /* that this process had at its peak, beyond what it has now: own_begin_peak */
 	uint64_t children;  /* anonymous memory of all descendants */
 	unsigned n_children;
 	uint64_t first_children_cpu_ns; /* CPU time of the direct children themselves */
@@ -34,6 +38,9 @@ struct own_memory {
 
 /* Cost: reads some files of /proc. Children of the main thread alone are found. */
 void own_memory(struct own_memory *ret);
+
+/* Peaks count from now on. False: the peak stays that of the whole life. */
+bool own_begin_peak(void);
 
 /* As many descriptors as the hard limit allows. */
 void own_raise_file_limit(void);
