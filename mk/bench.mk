@@ -125,4 +125,7 @@ bench-sched: ## what watching the scheduler (record --wall) costs, as root; RUNS
 bench-churn: $(BUILD)/ascribe ## what recording costs beside compilers and short processes, against perf, as root; RUNS=3
 	$(Q)BUILD=$(BUILD) RUNS=$(or $(RUNS),3) bash tests/bench/churn.sh
 
-.PHONY: bench-churn
+bench-memory: $(BUILD)/tests/hasty/ascribe $(BUILD)/tests/record/crowd ## memory-max of a daemon beside a flood of stacks, labels and waits, as root
+	$(Q)BUILD=$(BUILD) bash tests/bench/memory.sh
+
+.PHONY: bench-churn bench-memory

@@ -331,6 +331,10 @@ static void expect_replaced(struct fixture *f, int signal)
 	assert_int_equal(st.restarted, restarted + 1);
 	for (int i = 0; i < 20; i++)
 		expect_alive(f);
+	for (int i = 0; child_of(getpid()) == nursery && i < 100; i++) { /* killed, and to be reaped */
+		sleep_ms(20);
+		expect_alive(f);
+	}
 	assert_int_not_equal(child_of(getpid()), nursery);
 	expect_late(f, 100); /* the worker that is killed is the lane's */
 	expect_alive(f);

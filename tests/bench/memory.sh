@@ -3,7 +3,7 @@
 # A daemon with little memory beside a flood of stacks, labels and waits: it keeps to its limit at each look, by what the kernel says
 # of all its processes and maps; sums of labels stay right, what became (other) is counted, and it never begins anew. A reload with
 # too little memory is refused. By a build that looks each second. As root.
-. "$(dirname "$0")/lib.bash"
+. "$(dirname "$0")/../http/lib.bash"
 needs_recording
 limit=96
 cat >a.yaml <<Y
