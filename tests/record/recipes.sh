@@ -36,7 +36,7 @@ if [ -x $pg/postgres ] && [ -x $pg/pgbench ] && [ -e /usr/share/postgresql/15/ex
 	echo "select count(*) from t where i < 3000;" >light.sql
 	sql -c 'select pg_stat_statements_reset()' >/dev/null
 	everything pg.data
-	sleep 0.2
+	sleep 1 # the files of a busy host are parsed one after the other, and labels come after that
 	PGAPPNAME=shop-bench $pg/pgbench -h "$dir/pg" -p 5599 -U postgres -n -T 3 -c 2 -f heavy.sql -f middle.sql -f light.sql \
 		shop >pgbench.out 2>&1 || bad "pgbench: $(tail -1 pgbench.out)"
 	kill -INT "$recorder"
@@ -72,7 +72,7 @@ if command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null &&
 	my -e "create database d; use d; create table t as select seq i, md5(seq) m from seq_1_to_50000;
 		create user one@localhost; create user two@localhost; grant all on *.* to one@localhost, two@localhost"
 	everything my.data
-	sleep 0.2
+	sleep 1 # the files of a busy host are parsed one after the other, and labels come after that
 	statement() { for i in $(seq "$1"); do echo "$2;"; done; echo "select connection_id();"; }
 	statement 30 "select count(*) from t where m like '%ab%'" | my -u one d | tail -1 >one.id &
 	clients=($!)
@@ -98,7 +98,7 @@ if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null &
 	server=$pid
 	for i in $(seq 600); do redis-cli -s redis.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
 	everything redis.data
-	sleep 0.2
+	sleep 1 # the files of a busy host are parsed one after the other, and labels come after that
 	# The cheap ones take 0.1 us each: as many as some tens of samples need, and when the server is known already.
 	redis-benchmark -s "$dir/redis.sock" -q -n 20000 -t lrange_300 -P 8 >/dev/null 2>&1
 	redis-benchmark -s "$dir/redis.sock" -q -n 100000 -t lpush,set -P 8 >/dev/null 2>&1

@@ -286,6 +286,48 @@ static void test_missed_exec_of_same_path(void **state)
 	}
 }
 
+/* Records were lost, an exec of another path among them: rows from before the exec keep the first program. */
+static void test_lost_exec_of_another_path(void **state)
+{
+	(void)state;
+	struct procs *p;
+	int to[2], status;
+	char c, path[32], exe[64] = "";
+	uint64_t start;
+	assert_int_equal(pipe(to), 0);
+	pid_t child = fork();
+	if (!child) {
+		if (read(to[0], &c, 1) == 1)
+			execl("/bin/sleep", "sleep", "60", (char *)NULL);
+		_exit(1);
+	}
+	assert_int_equal(procs_new(&p, NULL), 0);
+	assert_int_equal(proc_start((uint32_t)child, &start), 0);
+	struct proc_id id = { .start_ns = start, .tgid = (uint32_t)child, .exec_id = 3 };
+	struct proc_image *first = procs_identify(p, &id, proc_now_ns(), PROC_MAPS);
+	assert_non_null(first);
+	uint64_t before = proc_now_ns();
+	assert_int_equal(write(to[1], "x", 1), 1);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)child);
+	for (int i = 0; i < 1000 && !strstr(exe, "sleep"); i++) {
+		ssize_t n = readlink(path, exe, sizeof(exe) - 1);
+		exe[n > 0 ? n : 0] = 0;
+		usleep(10000);
+	}
+	procs_lost(p, before);
+	assert_ptr_equal(procs_identify(p, &id, before, PROC_MAPS), first);
+	assert_null(strstr(first->exe->path, "sleep"));
+	id.exec_id = 4;
+	struct proc_image *second = procs_identify(p, &id, proc_now_ns(), PROC_MAPS);
+	assert_non_null(second);
+	assert_non_null(strstr(second->exe->path, "sleep"));
+	kill(child, SIGKILL);
+	waitpid(child, &status, 0);
+	procs_free(p);
+	close(to[0]);
+	close(to[1]);
+}
+
 /* /proc is read once for a process that is sampled, and never for one that is not. */
 static void test_reads_what_is_needed(void **state)
 {
@@ -562,6 +604,7 @@ int main(void)
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_identity_in_exec),
 		cmocka_unit_test(test_missed_exec_of_same_path),
+		cmocka_unit_test(test_lost_exec_of_another_path),
 		cmocka_unit_test(test_reads_what_is_needed),
 		cmocka_unit_test(test_child_of_unread),
 		cmocka_unit_test(test_layers),

@@ -298,10 +298,12 @@ static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id
 		return rc;
 	uint32_t tid = strchr("ZXx", found.state) ? proc_thread(tgid) : tgid;
 	read_exe(tid, found.exe);
+	const struct proc_image *bound = id ? procs_lookup(p, id) : NULL;
 	struct proc_image *im = image_for(p, tgid, &found, id, ns, now);
 	if (!im)
 		return -ESRCH;
-	if (id && id->start_ns - found.start_ns < PROC_TICK_NS)
+	/* Where the record of an exec is missing, /proc may show the program after the one with this identity. */
+	if (id && (!bound || bound == im) && id->start_ns - found.start_ns < PROC_TICK_NS)
 		proc_image_bind(im, id, ns);
 	proc_set_comm(im, found.comm);
 	im->parent = found.parent;
