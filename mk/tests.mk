@@ -170,7 +170,7 @@ test: ## install, build, pass every test
 		$(call alone,http) \
 		$(call scripts,web) \
 		$(call scripts,e2e) \
-		'-j2=other kernels' \
+		'-j1=other kernels' \
 		$(foreach k,$(KERNELS),'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)')
 
 test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn

@@ -499,7 +499,7 @@ static void test_hotplug(void)
 
 static void test_events(void)
 {
-	int status = run(NULL, 0, "ascribe record -q -a -e sched:sched_switch -o /tmp/switch -- guest labels 1");
+	int status = run(NULL, 0, "ascribe record -q -a -e sched:sched_switch -o /tmp/switch -- guest labels 2");
 	json_t *r = ask("report /tmp/switch --by thread");
 	json_t *by_label = ask("report /tmp/switch --by thread,tenant"); /* nothing where no label was seen */
 	double n = SAMPLES(by_label, "thread", "a", "tenant", "a");
