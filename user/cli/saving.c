@@ -93,7 +93,7 @@ int saving_check(struct saving *s, const struct saving_limits *l, struct collect
 	uint64_t needs = account_needs(&a);
 	if (!l->memory || l->memory >= needs)
 		return 0;
-	/* The next start may find some more in use: what is said now must be enough for it. */
+	/* Name some more than this start needs: the next start may use more. */
 	return err_set(err, -E2BIG, "memory-max is too small: %.1f MiB are given, at least %.0f MiB are needed here (%s, and room to work)",
 		       (double)l->memory / MIB, (double)(needs + NOISE_BYTES) / MIB, account_text(&a, text, sizeof(text)));
 }
@@ -112,7 +112,7 @@ static const char *const cpu_given_up[CPU_STEPS] = {
 	[CPU_HALF_RATE] = "each sample stands for 2 now",
 	[CPU_QUARTER_RATE] = "each sample stands for 4 now",
 };
-/* What the step had given up that was taken back. */
+/* Texts for taking back a step. */
 static const char *const cpu_taken_back[CPU_STEPS] = {
 	[CPU_NO_LINES] = "inlined calls and lines are looked up again",
 	[CPU_NO_COLD_NAMES] = "files with few samples are read for their names again",
@@ -131,7 +131,7 @@ static const char *const memory_taken_back[MEMORY_STEPS] = {
 	[MEMORY_FEWER_ROWS] = "small rows are kept again",
 };
 
-/* Another recorder begins at 0 again. */
+/* Add the CPU time since the last look. A new recorder counts from 0 again. */
 static void add_cpu(struct saving *s, unsigned i, uint64_t now)
 {
 	s->cpu_ns += now >= s->cpu_last[i] ? now - s->cpu_last[i] : now;
@@ -172,7 +172,7 @@ static void log_memory(const struct saving *s, const struct saving_limits *l, en
 		log_line(LOG_LINE_INFO, "memory use is low again (%.1f MiB): %s", used, memory_taken_back[before]);
 }
 
-/* Everything was given up and it is still too much: say so once, and go on. */
+/* Log once that memory-max is exceeded although all steps were taken. */
 static void look_at_excess(struct saving *s, const struct saving_limits *l, enum governor_move move)
 {
 	char text[200];

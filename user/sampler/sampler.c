@@ -425,24 +425,13 @@ void sampler_on_copy(struct sampler *s, void (*on_copy)(void *, const struct wir
 
 int sampler_poll_ring(struct sampler *s)
 {
-	int n = ring_buffer__consume(s->ring), m = sampler_poll_copies(s);
-	return n < 0 ? n : m;
+	int n = ring_buffer__consume(s->ring), m = ring_buffer__consume(s->copies);
+	return n < 0 ? n : m < 0 ? m : 0;
 }
 
 int sampler_ring_fd(const struct sampler *s)
 {
 	return s->rings;
-}
-
-int sampler_poll_copies(struct sampler *s)
-{
-	int n = ring_buffer__consume(s->copies);
-	return n < 0 ? n : 0;
-}
-
-int sampler_copies_fd(const struct sampler *s)
-{
-	return ring_buffer__epoll_fd(s->copies);
 }
 
 /* ---- accounting ---- */

@@ -108,10 +108,6 @@ void sampler_on_copy(struct sampler *s, void (*on_copy)(void *ctx, const struct 
 int sampler_poll_ring(struct sampler *s);
 int sampler_ring_fd(const struct sampler *s);
 
-/* The copies alone, which may be taken while something else waits; not inside of on_copy. */
-int sampler_poll_copies(struct sampler *s);
-int sampler_copies_fd(const struct sampler *s);
-
 /* Words of a row in its arena: of its stack, of its occupant, or of both. */
 uint32_t sampler_row_words(const struct row *row);
 

@@ -24,18 +24,16 @@ static void list_add(struct job_list *l, struct sandbox_job *j)
 	l->n++;
 }
 
-/* Add a job behind those of the same priority, or a higher one. */
+/* Insert a job after all jobs of the same or a higher priority. */
 static void list_queue(struct job_list *l, struct sandbox_job *j)
 {
 	struct sandbox_job **at = &l->first;
 	while (*at && (*at)->priority >= j->priority)
 		at = &(*at)->next;
-	if (!*at) {
-		list_add(l, j);
-		return;
-	}
 	j->next = *at;
 	*at = j;
+	if (!j->next)
+		l->last = &j->next;
 	l->n++;
 }
 
@@ -124,7 +122,7 @@ void job_again(struct sandbox *s, struct sandbox_job *j, int rc)
 
 /* ---- the queue ---- */
 
-/* May the lane have one more worker, with one left for each lane that has none? Killed ones count while they are there. */
+/* True if the lane may have one more worker. Reserve one for each lane without any. Count killed workers until they end. */
 static bool may_grow(const struct sandbox *s, const struct lane *of)
 {
 	size_t n = s->n_stuck, own = 0;
@@ -140,7 +138,7 @@ static bool may_grow(const struct sandbox *s, const struct lane *of)
 	return !own || n < s->cfg.workers;
 }
 
-/* A worker that is idle, or one to be made where all others are slow. NULL: there is none now. */
+/* Return an idle worker, or a free slot for a new one if all workers are slow. NULL: none now. */
 static struct worker *find_worker(const struct sandbox *s, struct lane *l, uint64_t now)
 {
 	struct worker *none = NULL;
@@ -164,7 +162,7 @@ static unsigned count_running(const struct lane *l, uint32_t user)
 	return n;
 }
 
-/* The first job of a user who has not too many workers. */
+/* Find the first job of a user with fewer than SANDBOX_WORKERS_USER running jobs. */
 static struct sandbox_job **next_job(struct lane *l)
 {
 	struct sandbox_job **at = &l->queue.first;
@@ -190,7 +188,7 @@ static void begin_jobs(struct sandbox *s, struct lane *l, uint64_t now)
 			worker_retire(s, &l->worker[i]);
 }
 
-/* Answers that nobody takes give up their memory. */
+/* Free the memory of answers that were not taken for SANDBOX_KEEP_MS. */
 static void drop_old(struct sandbox *s, uint64_t now)
 {
 	for (struct sandbox_job *j = s->answers.first; j && now >= j->done_ns + SANDBOX_KEEP_MS * MS; j = j->next) {
@@ -202,7 +200,7 @@ static void drop_old(struct sandbox *s, uint64_t now)
 
 /* ---- for callers ---- */
 
-/* Has this user too many jobs in the queues? */
+/* True if all users together, or this user alone, have too many jobs in the queues. */
 static bool is_full(const struct sandbox *s, uint32_t user)
 {
 	size_t n = s->answers.n, own = 0;
@@ -275,7 +273,7 @@ void sandbox_cancel(struct sandbox *s, struct sandbox_job **io_job)
 	job_free(j);
 }
 
-/* When something is due that no descriptor tells of; UINT64_MAX: nothing is under way. */
+/* Return the time of the next deadline; UINT64_MAX: no job is running. */
 static uint64_t due_ns(const struct sandbox *s)
 {
 	uint64_t due = spawner_due_ns(&s->spawner);

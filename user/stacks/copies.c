@@ -147,11 +147,6 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	return 0;
 }
 
-bool copies_have_room(const struct copies *c)
-{
-	return c->bytes < COPIES_BYTES_MAX;
-}
-
 void copies_go_on(struct copies *c)
 {
 	c->again = true;
@@ -173,7 +168,7 @@ int copies_tick(struct copies *c, uint64_t news_ns)
 {
 	uint64_t until = now_ns() + TICK_NS;
 	struct proc_id blocked = { 0 };
-	for (struct copy *p = c->first; p && !copies_have_room(c); p = p->next)
+	for (struct copy *p = c->first; p && c->bytes >= COPIES_BYTES_MAX; p = p->next)
 		if (p->w)
 			unwind_copy(c, p, true);
 	if (!c->waiting || (!c->again && news_ns == c->news_ns))

@@ -25,7 +25,6 @@ void copies_free(struct copies *c);
 
 /* -ENOMEM: the sample is lost; the half of its CPU has counted it as begun. */
 int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack);
-bool copies_have_room(const struct copies *c);
 
 /*
  * Unwind copies from before news_ns (the side-band was read up to there), for some milliseconds. 0: there are more; -1: none
