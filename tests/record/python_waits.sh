@@ -61,6 +61,9 @@ def main(end):
 sys.setrecursionlimit(2000)
 time.sleep(1) # the recorder gets to know us
 if len(sys.argv) > 1:
+    for i in range(20): # apart, because a CPU takes only so many stacks of waits in a millisecond
+        threading.Thread(target=stays, daemon=True).start()
+        time.sleep(0.02)
     open(sys.argv[1], 'w').close()
     stays()
 threading.Thread(target=holder, daemon=True).start()
@@ -97,6 +100,7 @@ sleep 1
 kill -INT "$recorder"
 wait "$recorder"
 "$ascribe" report open --metric off --where "{tgid=\"$pid\"}" -n 0 --json >off.json 2>/dev/null
-check "of a wait that goes on the function shows, too" r=off.json -- \
-	'0.9 < [x["seconds"] for x in r["rows"] if x["function"] == "stays"][0] <= r["seconds"]' 'r["seconds"]'
+# Whether a wait has its stack is decided when it begins: beside a busy neighbour some have none.
+check "of waits that go on the function shows, too" r=off.json -- \
+	'10 < sum(x["seconds"] for x in r["rows"] if x["function"] == "stays") <= r["seconds"]' 'r["seconds"]'
 finish
