@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows that wait for the names of their frames: files are being read for them. They are kept with all that was known at
- * their time, for at most ASIDE_NS and ASIDE_BYTES_MAX, and never beyond the end of their window. Not thread-safe.
+ * Rows that wait for the names of their frames, which workers read. They are kept with their labels and mappings, for at
+ * most ASIDE_NS and ASIDE_BYTES_MAX, and not beyond the end of their window. Not thread-safe.
  */
 #ifndef ASCRIBE_COLLECT_ASIDE_H
 #define ASCRIBE_COLLECT_ASIDE_H
@@ -12,14 +12,14 @@
 #define ASIDE_NS 2000000000ull
 #define ASIDE_BYTES_MAX (8u << 20)
 
-/* A row, and what was found out about it but for the names of its frames. */
+/* A row with everything but the names of its frames. */
 struct sample {
 	struct row row;
 	unsigned cpu;
 	uint32_t set;		/* of the store */
 	uint64_t label_flags;	/* labelling_find */
 	bool by_trampolines;	/* it has labels of trampolines */
-	bool no_binding;	/* a trampoline's label is not known */
+	bool no_binding;	/* the label of a trampoline is missing */
 	bool news_lost;		/* records of the side-band were missing at its time */
 	struct resolver_stack stack;
 };
@@ -39,11 +39,12 @@ struct aside {
 void aside_init(struct aside *a);
 void aside_clear(struct aside *a);
 
-/* Keep a copy of a sample, with its frames. False: there is no room or memory. */
+/* Keep a copy of a sample and its frames. False: there is no room or no memory. */
 bool aside_add(struct aside *a, const struct sample *s, uint64_t now_ns);
 
 /*
- * Hand out each row again; try returns false for one that goes on waiting. last: it may not, its time is over, or now is set.
+ * Call try for each row, and remove the row if it returns true. last: the row must not wait longer, because its time is over
+ * or `now` is set.
  */
 void aside_try(struct aside *a, uint64_t now_ns, bool now, bool (*try)(void *ctx, const struct sample *s, bool last), void *ctx);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accounting of the window that is open: what fired, what was stored, each loss and flag, for each CPU. Not
- * thread-safe.
+ * The accounting of the open window: samples that fired and were stored, each loss and each flag, by CPU. Not thread-safe.
  */
 #ifndef ASCRIBE_COLLECT_WINDOW_H
 #define ASCRIBE_COLLECT_WINDOW_H
@@ -10,41 +9,46 @@
 #include "sandbox/sandbox.h"
 #include "store/store.h"
 
-/* One CPU's counters, by enum counter. Whoever adds rows counts here. */
+/* Counters of one CPU, by enum counter. Code that adds rows counts here. */
 struct window_cpu {
 	uint64_t counter[N_COUNTERS];
 	uint64_t ran, stored, outside;
-	uint64_t not_run, idle_not_run; /* reported since the start */
+	uint64_t not_run, idle_not_run; /* counted since the start */
 	uint64_t idle_base_ns;          /* the CPU's idle time when recording began */
-	uint64_t unkept; /* copies that found no memory since the last drain: they are of the half that it takes next */
+	uint64_t unkept; /* copies without memory since the last drain; they belong to the half that it takes next */
 	bool used;
 };
 
 struct window;
 
-/* Of what s samples; own CPU time includes that of sb's children. Both are borrowed. In the totals each sample
-   stands for `weight` samples. */
+/*
+ * Account for the samples of s, and for our own CPU time with that of sb's children; borrow both. Each sample counts as
+ * `weight` samples in the totals. 0 or -ENOMEM.
+ */
 int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb, unsigned weight);
 void window_free(struct window *w);
 
-/* Recording begins: idle time counts from here, own CPU time from the start of the process, or from here when this process recorded before. */
+/*
+ * Recording begins: count idle time from here. Own CPU time counts from the start of this process, or from here if it
+ * recorded before (resumed).
+ */
 void window_start(struct window *w, bool resumed);
 
 struct window_cpu *window_cpu(struct window *w, unsigned cpu);
 
-/* The window is over: count what its programs never saw. stopped: the events are, so that nothing is under way. */
+/* The window has ended: count the samples that our programs did not see. stopped: the events are stopped, too. */
 void window_end(struct window *w, bool stopped);
 
-/* The totals of the window, all rows of which were added; how many CPUs have any. Their arrays are borrowed until the next call. */
+/* Make the totals of a window after its last row; return the number of CPUs with any. Arrays are valid until the next call. */
 size_t window_totals(struct window *w, struct store_totals *ret);
 
 /* The index of flag `idle` in the totals' flagged[]. */
 extern const size_t window_idle_flag;
 
-/* The window was written: the next one begins empty. */
+/* The window was written: empty it. */
 void window_clear(struct window *w);
 
-/* It could not be: its samples are lost under that name, in the next one's totals. */
+/* The window could not be written: count its samples as lost (store_failed) in the next one's totals. */
 void window_lost(struct window *w);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is known of places in code: (content of a file, address) -> the store's frames there, innermost first. A cache: when it is
- * full, it begins anew. Not thread-safe.
+ * Cache of frames by code address: (content of a file, address) -> the store's frames there, innermost first. A cache that
+ * is full is emptied. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_PLACES_H
 #define ASCRIBE_STACKS_PLACES_H
@@ -17,13 +17,13 @@ struct places;
 int places_new(struct places **ret);
 void places_free(struct places *p);
 
-/* The number of frames, 0 when the place is not known; they stay until the next places_add. */
+/* Return the number of frames, 0 when there is no entry. The frames are valid until the next places_add. */
 size_t places_find(const struct places *p, uint64_t content, uint64_t addr, const uint32_t **ret_frames);
 
-/* Forget all of them. */
+/* Remove all entries. */
 void places_clear(struct places *p);
 
-/* n from 1 to PLACE_FRAMES_MAX. 0 or -ENOMEM. */
+/* Add n frames, 1 to PLACE_FRAMES_MAX. 0 or -ENOMEM. */
 int places_add(struct places *p, uint64_t content, uint64_t addr, const uint32_t *frames, size_t n);
 
 #endif
