@@ -7,7 +7,7 @@ needs_recording
 
 serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --anonymous || finish
 cat >push.py <<'PY'
-import gzip, json, sys, urllib.request, urllib.error
+import gzip, json, sys, time, urllib.request, urllib.error
 from wire import field
 url = sys.argv[1]
 def post(path, body, kind='application/octet-stream', **headers):
@@ -39,6 +39,7 @@ def pprof(types, samples, strings=None, labels={}):
         out += field(2, body)
     for f, i in frames.items():
         out += field(4, field(1, i) + field(4, field(1, i) + field(2, 7))) + field(5, field(1, i) + field(2, s(f)))
+    if types == CPU: out += field(11, field(1, s('cpu')) + field(2, s('nanoseconds'))) + field(12, 10000000)
     return out + b''.join(field(6, x) for x in table)
 CPU = [('samples', 'count'), ('cpu', 'nanoseconds')]
 p = pprof(CPU, [(['leaf', 'mid', 'main'], [3, 30000000], {'endpoint': '/a', 'code': 200}), (['other', 'main'], [2, 20000000], {})])
@@ -47,6 +48,14 @@ form = lambda b: (b'--XX\r\nContent-Disposition: form-data; name="sample_type_co
 good('/ingest?name=shop%7Bregion%3Deu%7D&format=pprof&from=1&until=2&spyName=x', gzip.compress(p))
 good('/ingest?name=form%7B%7D', form(gzip.compress(p)), 'multipart/form-data; boundary=XX')
 good('/ingest?name=text&sampleRate=100', b'main;a;b 10\nmain;c 5\n')
+# Profiles of yesterday are stored as of then, those of tomorrow as of now.
+yesterday = int(time.time()) - 86400
+good('/ingest?name=late&sampleRate=100&from=%d&until=%d' % (yesterday, yesterday + 10), b'main;late 7\n')
+good('/ingest?name=late&sampleRate=100&from=%d000&until=%d000' % (yesterday + 20, yesterday + 30), b'main;late 2\n')
+dated = p + field(9, yesterday * 10**9 + 40 * 10**9) + field(10, 10 * 10**9)
+good('/push.v1.PusherService/Push', field(1, field(1, field(1, 'service_name') + field(2, 'dated')) + field(2, field(1, gzip.compress(dated)))), 'application/proto')
+good('/ingest?name=early&from=%d&until=%d' % (yesterday + 2 * 86400, yesterday + 2 * 86400 + 10), b'main 3\n')
+open('yesterday', 'w').write(str(yesterday))
 heap = pprof([('inuse_space', 'bytes')], [(['alloc', 'main'], [4096], {})])
 push = lambda raw, **l: field(1, b''.join(field(1, field(1, k) + field(2, v)) for k, v in l.items()) + field(2, field(1, raw)))
 good('/push.v1.PusherService/Push', push(gzip.compress(p), service_name='pushed', __name__='process_cpu') + push(heap, service_name='heap'), 'application/proto')
@@ -72,6 +81,7 @@ bad('labels', '/ingest?name=a%7B' + '%2C'.join('k%d%%3Dv' % i for i in range(40)
 bad('line 2', '/ingest?name=a', b'a 1\nb\n')
 bad('line 1', '/ingest?name=a', b'a -1\n')
 bad('format', '/ingest?name=a&format=jfr', b'x')
+bad('from: Unix', '/ingest?name=a&from=x', b'a 1\n')
 bad('sampleRate', '/ingest?name=a&sampleRate=0', b'a 1\n')
 bad('boundary', '/ingest?name=a', b'x', 'multipart/form-data')
 bad('no whole part', '/ingest?name=a', b'--XX\r\n', 'multipart/form-data; boundary=XX')
@@ -107,9 +117,15 @@ for name, s in (('shop', .05), ('form', .05), ('pushed', .05), ('zipped', .05), 
     assert abs(by[name] - s) < 1e-6, (name, by)
 shop = run('report', 'store', '--event', 'ingest:cpu', '--where', '{service_name="shop",region="eu"}')
 rows = {r['function']: (round(r['samples']), r['self']) for r in shop['rows']}
-assert rows['main'] == (50, 0) and rows['leaf'] == (30, 30) and rows['mid'] == (30, 0) and rows['other'] == (20, 20), rows
+assert rows['main'] == (5, 0) and rows['leaf'] == (3, 3) and rows['mid'] == (3, 0) and rows['other'] == (2, 2), rows  # of 10 ms, not of 1 ms
 assert abs(run('report', 'store', '--event', 'ingest:cpu', '--where', '{service_name="shop",endpoint="/a",code="200"}')['seconds'] - .03) < 1e-9
 assert run('report', 'store', '--event', 'ingest:inuse_space', '--by', 'service_name')['value'] == 4096
+then = int(open('yesterday').read())
+late = run('report', 'store', '--event', 'ingest:cpu', '--by', 'service_name', '--from', str(then - 5), '--to', str(then + 60))
+assert {r['key']['service_name']: round(r['samples']) for r in late['rows']} == {'late': 9, 'dated': 5}, late
+assert (late['from'], late['to']) == (then, then + 50), late
+now = run('report', 'store', '--event', 'ingest:cpu', '--by', 'service_name', '--from', str(then + 80000))
+assert not {'late', 'dated'} & {r['key']['service_name'] for r in now['rows']} and by['early'] == .03, now
 host = run('stat', 'store')
 assert host['fired'] == host['stored'] + sum(host['lost'].values())
 # What others sent is not what this host did.

@@ -92,8 +92,10 @@ void accounting_footer(const struct store *s, const struct query_info *info)
 	cmd_flush();
 	if (!info->blocks)
 		return; /* said when the query was asked */
-	losses(m, info);
-	flags(m, info);
+	if (info->fired) { /* none: the samples were imported */
+		losses(m, info);
+		flags(m, info);
+	}
 	if (!info->samples)
 		cmd_warn("no sample matches");
 	else if (info->samples < 100)

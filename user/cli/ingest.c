@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ingest.h"
 
+#include "import/write.h"
+#include "proc/proc.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +12,9 @@
 #include <unistd.h>
 
 #define WAIT_S 5
-#define SERVICE "service_name"
+#define NS 1000000000ll
+#define YEAR_2000_NS (946684800 * NS)
+#define NOW_NS (60 * NS) /* clients send a profile some seconds after its end */
 
 int ingest_init(struct ingest *i)
 {
@@ -57,82 +62,36 @@ int ingest_put(struct ingest *i, const struct profile *p, struct err *err)
 
 /* ---- the writing thread ---- */
 
-static int add_frame(struct store_writer *w, const struct profile_frame *f, uint32_t *ret)
-{
-	struct store_frame s = { .kind = FRAME_USER, .line = f->line };
-	int rc = store_add_string(w, f->function, strlen(f->function), &s.function);
-	rc = rc ? rc : store_add_string(w, f->module, strlen(f->module), &s.module);
-	rc = rc ? rc : store_add_string(w, f->file, strlen(f->file), &s.file);
-	return rc ? rc : store_add_frame(w, &s, ret);
-}
-
-struct rules {
-	const struct label_filter *filter;
-	const struct redactor *redactor;
+struct late {
+	const struct profile *profile;
+	const struct profile_rules *rules;
 };
 
-static bool is_service(const struct label *l)
+static int fill(struct store_writer *w, void *ctx)
 {
-	return l->key_len == strlen(SERVICE) && !memcmp(l->key, SERVICE, l->key_len);
+	const struct late *l = ctx;
+	return profile_write(w, l->profile, l->rules);
 }
 
-/* The labels of a sample that may be kept, in out; what gives way is in room. */
-static size_t kept_labels(const struct profile *p, const struct profile_sample *s, const struct rules *rules, struct label *out, char *room)
+/*
+ * A profile of the past gets a window of its own. One of now is part of the open window, as are those without a time, or with
+ * one that cannot be.
+ */
+static int store(struct store_writer *w, const struct profile *p, const struct profile_rules *rules)
 {
-	struct label more[PROFILE_LABELS_MAX];
-	size_t n = 0, n_more = 0;
-	for (uint32_t i = 0; i < s->n_labels; i++) {
-		const struct label *l = &p->labels[s->label + i];
-		if (is_service(l))
-			out[n++] = *l;
-		else
-			more[n_more++] = *l;
-	}
-	n_more = filter_apply(rules->filter, rules->redactor, more, n_more, room);
-	for (size_t i = 0; i < n_more; i++)
-		out[n++] = more[i];
-	return labels_normalize(out, n);
-}
-
-static int add_sample(struct store_writer *w, const struct profile *p, const struct rules *rules, const uint32_t *frames, const uint32_t *events,
-		      const struct profile_sample *s)
-{
-	struct label labels[PROFILE_LABELS_MAX];
-	char room[PROFILE_LABELS_MAX * REDACTED_LEN];
-	uint32_t set, stack = 0;
-	int rc = store_add_set(w, labels, kept_labels(p, s, rules, labels, room), &set);
-	for (uint32_t i = s->depth; !rc && i--;) {
-		uint32_t parent = stack;
-		rc = store_add_stack(w, parent, frames[p->stacks[s->stack + i]], &stack);
-	}
-	for (size_t t = 0; !rc && t < p->n_types; t++) {
-		/* Half a millisecond more or less, never nothing. */
-		uint64_t n = p->type[t].time ? (s->value[t] + PROFILE_NS_PER_SAMPLE / 2) / PROFILE_NS_PER_SAMPLE : s->value[t];
-		if (s->value[t])
-			rc = store_add_row(w, set, stack, events[t], n ? n : 1, s->value[t]);
-	}
-	return rc;
-}
-
-static int add_profile(struct store_writer *w, const struct profile *p, const struct rules *rules)
-{
-	uint32_t events[PROFILE_TYPES_MAX], *frames = calloc(p->n_frames + 1, sizeof(*frames));
-	int rc = frames ? 0 : -ENOMEM;
-	for (size_t t = 0; !rc && t < p->n_types; t++) {
-		struct store_event e = { p->type[t].event, p->type[t].unit, p->type[t].time ? PROFILE_NS_PER_SAMPLE : 0, p->type[t].time ? 0 : 1 };
-		rc = store_add_event(w, &e, &events[t]);
-	}
-	for (size_t i = 0; !rc && i < p->n_frames; i++)
-		rc = add_frame(w, &p->frames[i], &frames[i]);
-	for (size_t i = 0; !rc && i < p->n_samples; i++)
-		rc = add_sample(w, p, rules, frames, events, &p->samples[i]);
-	free(frames);
-	return rc;
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	int64_t now = t.tv_sec * NS + t.tv_nsec;
+	if (p->from_ns < YEAR_2000_NS || p->to_ns <= p->from_ns || p->to_ns > now - NOW_NS)
+		return profile_write(w, p, rules);
+	struct late late = { p, rules };
+	struct err err = { 0 };
+	return store_commit_apart(w, p->from_ns, p->to_ns, (int64_t)proc_now_ns(), fill, &late, &err);
 }
 
 void ingest_take(struct ingest *i, struct store_writer *w, const struct label_filter *f, const struct redactor *r)
 {
-	const struct rules rules = { f, r };
+	const struct profile_rules rules = { f, r };
 	uint64_t n;
 	if (read(i->fd, &n, sizeof(n)) != sizeof(n))
 		return;
@@ -142,7 +101,7 @@ void ingest_take(struct ingest *i, struct store_writer *w, const struct label_fi
 	pthread_mutex_unlock(&i->lock);
 	if (!p)
 		return;
-	int rc = w ? add_profile(w, p, &rules) : -EAGAIN;
+	int rc = w ? store(w, p, &rules) : -EAGAIN;
 	pthread_mutex_lock(&i->lock);
 	i->profiles += !rc;
 	i->samples += rc ? 0 : p->n_samples;

@@ -6,7 +6,7 @@
 #ifndef ASCRIBE_CLI_INGEST_H
 #define ASCRIBE_CLI_INGEST_H
 
-#include "http/profile.h"
+#include "import/profile.h"
 #include "labels/filter.h"
 #include "store/store.h"
 

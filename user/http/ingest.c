@@ -2,10 +2,11 @@
 /* Profiles that others send: POST /ingest and push.v1.PusherService/Push. */
 #include "http/clock.h"
 #include "http/message.h"
-#include "http/profile.h"
 #include "http/pyroscope.h"
 #include "http/push.pb-c.h"
 #include "http/server_int.h"
+#include "import/folded.h"
+#include "import/pprof.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ int pyro_push(struct request *r, struct store *store, struct err *err)
 {
 	struct message_memory memory;
 	ProtobufCMessage *m = NULL;
-	struct profile p = { 0 };
+	struct profile p = { .prefix = "ingest:" };
 	Push__PushResponse out = PUSH__PUSH_RESPONSE__INIT;
 	bool json = false;
 	(void)store;
@@ -143,12 +144,43 @@ static int take_rate(const struct request *r, uint64_t *ret, struct err *err)
 	return 0;
 }
 
+/* Unix time in seconds, milliseconds, microseconds or nanoseconds, by its size; 0: not given. */
+static int take_time(const struct request *r, const char *name, int64_t *ret, struct err *err)
+{
+	const char *text = request_param(r, name);
+	char *end;
+	*ret = 0;
+	if (!text || !*text)
+		return 0;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || v > INT64_MAX)
+		return err_set(err, -EINVAL, "%s: Unix time, in seconds or finer", name);
+	unsigned long long unit = v < 100000000000ull ? 1000000000 : v < 100000000000000ull ? 1000000 : v < 100000000000000000ull ? 1000 : 1;
+	*ret = (int64_t)(v * unit);
+	return 0;
+}
+
+/* The range of the question counts, else the profile's own. */
+static int take_range(const struct request *r, struct profile *p, struct err *err)
+{
+	int64_t from, to;
+	int rc = take_time(r, "from", &from, err);
+	rc = rc ? rc : take_time(r, "until", &to, err);
+	if (rc || to <= from)
+		return rc;
+	p->from_ns = from;
+	p->to_ns = to;
+	return 0;
+}
+
 static int read_ingest(struct request *r, struct profile *p, const struct profile_labels *l, struct err *err)
 {
 	const char *format = request_param(r, "format");
 	const uint8_t *data = r->body.data;
 	size_t len = r->body.len;
 	uint64_t rate;
+	size_t line = 0;
 	bool form = !strncasecmp(r->content_type, "multipart/form-data", 19);
 	int rc = take_rate(r, &rate, err);
 	if (!rc && form)
@@ -160,7 +192,7 @@ static int read_ingest(struct request *r, struct profile *p, const struct profil
 	if (!strcmp(format, "pprof"))
 		return profile_add_pprof(p, data, len, l, err);
 	if (!strcmp(format, "folded") || !strcmp(format, "groups"))
-		return profile_add_folded(p, data, len, rate, l, err);
+		return profile_add_folded(p, data, len, rate, &line, l, err);
 	return err_set(err, -EINVAL, "format: pprof or folded");
 }
 
@@ -168,7 +200,7 @@ int pyro_ingest(struct request *r, struct store *store, struct err *err)
 {
 	const char *name = request_param(r, "name");
 	struct profile_labels l = { .n = 0 };
-	struct profile p = { 0 };
+	struct profile p = { .prefix = "ingest:" };
 	(void)store;
 	int rc = may_ingest(r, err);
 	char *text = strdup(name ? name : "");
@@ -177,6 +209,7 @@ int pyro_ingest(struct request *r, struct store *store, struct err *err)
 	rc = rc ? rc : unpack_body(r, err);
 	rc = rc ? rc : profile_labels_of_name(&l, text, err);
 	rc = rc ? rc : read_ingest(r, &p, &l, err);
+	rc = rc ? rc : take_range(r, &p, err);
 	rc = rc ? rc : store_profile(r, &p, err);
 	profile_fini(&p);
 	free(text);

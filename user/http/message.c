@@ -11,35 +11,6 @@
 #define DEPTH_MAX 8
 #define FIELD_NAME_MAX 64
 
-/* ---- memory ---- */
-
-static void *bounded_alloc(void *ctx, size_t size)
-{
-	struct message_memory *m = ctx;
-	size_t need = size + 32; /* what the allocator itself takes, about */
-	if (need < size || need > m->left)
-		return NULL;
-	m->left -= need;
-	return calloc(1, size ? size : 1);
-}
-
-static void bounded_free(void *ctx, void *p)
-{
-	(void)ctx;
-	free(p);
-}
-
-void message_memory_init(struct message_memory *m, size_t bytes)
-{
-	*m = (struct message_memory){ .allocator = { bounded_alloc, bounded_free, m }, .left = bytes };
-}
-
-void message_free(ProtobufCMessage *msg, struct message_memory *m)
-{
-	if (msg)
-		protobuf_c_message_free_unpacked(msg, &m->allocator);
-}
-
 /* ---- names ---- */
 
 /* profile_typeID -> profileTypeID */
@@ -111,7 +82,7 @@ static int from_value(const json_t *v, const ProtobufCFieldDescriptor *f, struct
 		if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v))
 			return wrong(f, err);
 		size_t n = json_string_length(v) + 1;
-		char *s = bounded_alloc(m, n);
+		char *s = m->allocator.alloc(m, n);
 		if (!s)
 			return err_set(err, -EINVAL, "the body is too large");
 		memcpy(s, json_string_value(v), n);
@@ -148,7 +119,7 @@ static int from_array(const json_t *v, const ProtobufCFieldDescriptor *f, struct
 		return wrong(f, err);
 	if (!n)
 		return 0;
-	*array = bounded_alloc(m, n * w);
+	*array = m->allocator.alloc(m, n * w);
 	if (!*array)
 		return err_set(err, -EINVAL, "the body is too large");
 	int rc = 0;
@@ -164,7 +135,7 @@ static int from_object(const json_t *o, const ProtobufCMessageDescriptor *d, str
 	json_t *v;
 	if (!json_is_object(o) || depth > DEPTH_MAX)
 		return err_set(err, -EINVAL, "the body: an object is wanted");
-	ProtobufCMessage *msg = bounded_alloc(m, d->sizeof_message);
+	ProtobufCMessage *msg = m->allocator.alloc(m, d->sizeof_message);
 	if (!msg)
 		return err_set(err, -EINVAL, "the body is too large");
 	d->message_init(msg);

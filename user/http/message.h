@@ -8,20 +8,11 @@
 #define ASCRIBE_HTTP_MESSAGE_H
 
 #include "http/request.h"
-
-#include <protobuf-c/protobuf-c.h>
-
-struct message_memory {
-	ProtobufCAllocator allocator;
-	size_t left;
-};
-
-void message_memory_init(struct message_memory *m, size_t bytes);
+#include "util/message_memory.h"
 
 /* The body of a request; to be freed with message_free. -EINVAL with the text; *ret_json: it came as JSON. */
 int message_read(const struct request *r, const ProtobufCMessageDescriptor *d, struct message_memory *m, ProtobufCMessage **ret, bool *ret_json,
 		 struct err *err);
-void message_free(ProtobufCMessage *msg, struct message_memory *m);
 
 /* The answer, as the question came. */
 int message_write(struct request *r, const ProtobufCMessage *msg, bool json, struct err *err);

@@ -299,7 +299,8 @@ static int write_window(struct store_writer *w, struct block *b, enum space spac
 	return 0;
 }
 
-static int commit(struct store_writer *w, struct block *b, const struct store_totals *totals, struct err *err)
+/* apart: realtime of the window says nothing about the clocks of this host. */
+static int commit(struct store_writer *w, struct block *b, const struct store_totals *totals, bool apart, struct err *err)
 {
 	enum space space = retain_space(w); /* before anything is written, which may spend the reserve */
 	if (space == SPACE_NONE)
@@ -307,7 +308,7 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
 	int rc = writer_need_generation(w, b->info.t0_ns, err);
 	if (!rc)
 		rc = need_epoch(w, b->info.t0_ns, err);
-	if (!rc)
+	if (!rc && !(apart && w->s.manifest.n_anchors))
 		rc = need_anchor(w, b->info.t1_ns, b->info.boot_ns, err);
 	if (rc)
 		return rc;
@@ -339,12 +340,40 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
 	if (t0_ns >= t1_ns || totals->n_cpus > CPUS_MAX)
 		rc = err_set(err, -EINVAL, "a window must end after it begins");
 	else
-		rc = commit(w, &b, totals, err);
+		rc = commit(w, &b, totals, false, err);
 	block_fini(&b);
 	w->rows.n = 0;
 	idhash_clear(&w->row_hash);
 	setpool_clear(&w->sets);
 	if (!rc || rc == -ENOSPC)
 		after_commit(w, t1_ns, boot_ns, !rc);
+	return rc;
+}
+
+int store_commit_apart(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
+		       int (*fill)(struct store_writer *w, void *ctx), void *ctx, struct err *err)
+{
+	struct block b = { .info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 } };
+	const struct store_totals none = { 0 };
+	const struct setpool sets = w->sets;
+	const struct rows rows = w->rows;
+	const struct idhash row_hash = w->row_hash;
+	w->sets = (struct setpool){ 0 };
+	w->rows = (struct rows){ 0 };
+	w->row_hash = (struct idhash){ 0 };
+	int rc = setpool_init(&w->sets) ? err_sys(err, -ENOMEM, "cannot write %s", w->s.dir) : 0;
+	if (!rc && t0_ns >= t1_ns)
+		rc = err_set(err, -EINVAL, "a window must end after it begins");
+	if (!rc && (rc = fill(w, ctx)))
+		err_sys(err, rc, "cannot write %s", w->s.dir);
+	if (!rc && w->rows.n)
+		rc = commit(w, &b, &none, true, err);
+	block_fini(&b);
+	setpool_fini(&w->sets);
+	rows_fini(&w->rows);
+	idhash_fini(&w->row_hash);
+	w->sets = sets;
+	w->rows = rows;
+	w->row_hash = row_hash;
 	return rc;
 }

@@ -157,6 +157,14 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
 			const struct store_totals *totals, struct err *err);
 
 /*
+ * Write rows of another time durably into a window of their own: fill adds them. Rows and ids of the open window stay as they
+ * are. boot_ns is BOOTTIME now, from which the age of the window counts. Without rows nothing is written. 0, -errno of fill,
+ * or as store_commit_window.
+ */
+int store_commit_apart(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
+		       int (*fill)(struct store_writer *w, void *ctx), void *ctx, struct err *err);
+
+/*
  * Begin a new symbol generation if one is due by size or age. Only between windows. True: every id of a string, frame, stack
  * and event that was given before is void.
  */

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ascribe import: profiles of other tools into a store. */
+#include "cli/cmd.h"
+#include "cli/text.h"
+#include "collect/collector.h"
+#include "import/folded.h"
+#include "import/perf_script.h"
+#include "import/pprof.h"
+#include "import/write.h"
+#include "proc/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define NS 1000000000ll
+#define DAY_NS (86400 * NS)
+#define WINDOW_NS (10 * NS)
+#define BATCH 4096	   /* samples of perf script in memory */
+#define CHUNK (1u << 20)   /* bytes of folded stacks */
+
+struct import_options {
+	const char *output;
+	struct opt_list labels;
+	int64_t from_ns;
+	uint64_t rate;
+};
+
+static const struct opt options[] = {
+	{ "output", 'o', OPT_STRING, "STORE", "the store: new, or one to add to", offsetof(struct import_options, output), 0, 0 },
+	{ "label", 'l', OPT_LIST, "KEY=VALUE,..", "labels of all samples", offsetof(struct import_options, labels), 0, 0 },
+	{ "from", 0, OPT_TIME, "T",
+	  "when the first sample was taken. Default: as the profile says; where it does\nnot say it, when FILE was last changed",
+	  offsetof(struct import_options, from_ns), 0, 0 },
+	{ "rate", 'r', OPT_UINT, "HZ", "folded: samples a second (default: 100)", offsetof(struct import_options, rate), 1, 1000000 },
+};
+
+static const struct opt_command command = {
+	.name = "import",
+	.usage = "pprof|folded|perf-script FILE -o STORE [OPTIONS]",
+	.about = "Add a profile of another tool to a store, where all commands can read it.\n"
+		 "pprof        profile.proto, gzipped or not; its tags become labels\n"
+		 "folded       lines of \"root;leaf count\"\n"
+		 "perf-script  what `perf script` prints; comm, tgid and tid become labels\n"
+		 "FILE - is the standard input.\n",
+	.examples = "  perf script -i perf.data | ascribe import perf-script - -o ./perf.ascribe\n"
+		    "  ascribe import pprof cpu.pb.gz -o ./cpu.ascribe -l service=shop && ascribe report ./cpu.ascribe\n",
+	.opts = options,
+	.n_opts = sizeof(options) / sizeof(options[0]),
+	.max_args = 2,
+};
+
+struct import;
+struct format {
+	const char *name;
+	int (*import)(struct import *i, struct err *err);
+};
+
+struct import {
+	const struct import_options *opts;
+	const struct format *format;
+	const char *name;
+	FILE *f;
+	int64_t default_from_ns;
+	struct profile_labels labels;
+	struct store_writer *w; /* NULL until there is something to store */
+	uint64_t samples, skipped; /* records of the file; lines */
+	int64_t from_ns, to_ns; /* of all */
+};
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * NS + t.tv_nsec;
+}
+
+/* Write the open window. */
+static int commit(struct import *i, int64_t from_ns, int64_t to_ns, struct err *err)
+{
+	if (!i->w)
+		return 0;
+	const struct store_totals none = { 0 };
+	i->from_ns = !i->from_ns || from_ns < i->from_ns ? from_ns : i->from_ns;
+	i->to_ns = to_ns > i->to_ns ? to_ns : i->to_ns;
+	return store_commit_window(i->w, from_ns, to_ns, (int64_t)proc_now_ns(), &none, err);
+}
+
+static int open_store(struct import *i, struct err *err)
+{
+	struct store_options keep;
+	char what[300];
+	store_options_default(&keep);
+	keep.windows_only = true;
+	snprintf(what, sizeof(what), "imported from %s: %.200s", i->format->name, i->name);
+	return collector_open_store(&i->w, i->opts->output, what, &keep, err);
+}
+
+/* Add a profile to the open window, and free it. */
+static int add(struct import *i, struct profile *p, struct err *err)
+{
+	if (!p->n_samples)
+		return 0;
+	int rc = i->w ? 0 : open_store(i, err);
+	if (rc)
+		return rc;
+	rc = profile_write(i->w, p, NULL);
+	i->samples += p->n_samples;
+	profile_fini(p);
+	return rc ? err_set(err, rc, "%s: it cannot be stored: %s", i->opts->output, strerror(-rc)) : 0;
+}
+
+/* ---- formats ---- */
+
+static int read_chunk(struct import *i, struct buf *b, size_t max, struct err *err)
+{
+	while (b->len < max && !feof(i->f) && !ferror(i->f)) {
+		if (buf_reserve(b, CHUNK))
+			return err_set(err, -ENOMEM, "out of memory");
+		size_t want = max - b->len < CHUNK ? max - b->len : CHUNK;
+		b->len += fread(b->data + b->len, 1, want, i->f);
+	}
+	return ferror(i->f) ? err_set(err, -EIO, "it cannot be read") : 0;
+}
+
+static int import_pprof(struct import *i, struct err *err)
+{
+	struct profile p = { .limits = &profile_file };
+	struct buf b = BUF_INIT;
+	int rc = read_chunk(i, &b, profile_file.bytes + 1, err);
+	rc = rc ? rc : profile_add_pprof(&p, b.data, b.len, &i->labels, err);
+	buf_fini(&b);
+	int64_t from = i->opts->from_ns ? i->opts->from_ns : p.from_ns, length = p.to_ns > p.from_ns ? p.to_ns - p.from_ns : NS;
+	if (!rc && (from < DAY_NS || from > now_ns() + DAY_NS)) {
+		if (from)
+			cmd_warn("import: %s: the profile's time cannot be right; when the file was changed is taken", i->name);
+		from = i->default_from_ns;
+	}
+	rc = rc ? rc : add(i, &p, err);
+	profile_fini(&p);
+	return rc ? rc : commit(i, from, from + length, err);
+}
+
+/* Move what follows the last whole line to the front; the end of the file ends a line, too. */
+static size_t whole_lines(const struct import *i, const struct buf *b)
+{
+	const uint8_t *end = feof(i->f) ? NULL : memrchr(b->data, '\n', b->len);
+	return end ? (size_t)(end - b->data) + 1 : b->len;
+}
+
+static int import_folded(struct import *i, struct err *err)
+{
+	int64_t from = i->opts->from_ns ? i->opts->from_ns : i->default_from_ns;
+	uint64_t rate = i->opts->rate ? i->opts->rate : 100, value_ns = 0;
+	struct buf b = BUF_INIT;
+	size_t line = 0;
+	int rc = 0;
+	do {
+		struct profile p = { .limits = &profile_file };
+		rc = read_chunk(i, &b, CHUNK, err);
+		size_t n = rc ? 0 : whole_lines(i, &b);
+		rc = rc ? rc : profile_add_folded(&p, b.data, n, rate, &line, &i->labels, err);
+		for (size_t k = 0; !rc && k < p.n_samples; k++)
+			value_ns += p.samples[k].value[0];
+		rc = rc ? rc : add(i, &p, err);
+		profile_fini(&p);
+		if (!rc && b.len)
+			memmove(b.data, b.data + n, b.len - n);
+		b.len -= rc ? 0 : n;
+	} while (!rc && (b.len || !feof(i->f)));
+	buf_fini(&b);
+	int64_t length = value_ns < DAY_NS ? (int64_t)value_ns + 1 : DAY_NS; /* as if of one CPU */
+	return rc ? rc : commit(i, from, from + length, err);
+}
+
+static int import_perf_script(struct import *i, struct err *err)
+{
+	struct perf_script s = { 0 };
+	int64_t begin = i->opts->from_ns ? i->opts->from_ns : i->default_from_ns, window = INT64_MIN, end = 0;
+	int rc = 0, more = 1;
+	while (!rc && more) {
+		struct profile p = { .limits = &profile_file };
+		more = perf_script_read(&s, i->f, WINDOW_NS, BATCH, &i->labels, &p, err);
+		rc = more < 0 ? more : 0;
+		if (!rc && window != INT64_MIN && p.n_samples && p.from_ns - window >= WINDOW_NS) {
+			rc = commit(i, begin + window - s.first_ns, begin + end - s.first_ns, err);
+			window = INT64_MIN;
+		}
+		window = window == INT64_MIN && p.n_samples ? p.from_ns : window;
+		end = p.to_ns > end ? p.to_ns : end;
+		rc = rc ? rc : add(i, &p, err);
+		profile_fini(&p);
+	}
+	if (!rc && window != INT64_MIN)
+		rc = commit(i, begin + window - s.first_ns, begin + end - s.first_ns, err);
+	i->skipped = s.skipped;
+	perf_script_fini(&s);
+	return rc;
+}
+
+/* ---- the command ---- */
+
+static const struct format formats[] = {
+	{ "pprof", import_pprof },
+	{ "folded", import_folded },
+	{ "perf-script", import_perf_script },
+};
+
+static const struct format *find_format(const char *name)
+{
+	for (size_t i = 0; name && i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+	cmd_error("import: %s%s%s; there are pprof, folded and perf-script", name ? "no format '" : "which format", name ? name : "",
+		  name ? "'" : "?");
+	return NULL;
+}
+
+/* The values are cut out of the options' own text. */
+static int take_labels(struct import *i, struct err *err)
+{
+	int rc = 0;
+	for (size_t k = 0; !rc && k < i->opts->labels.n; k++) {
+		char *key = i->opts->labels.v[k], *value = strchr(key, '=');
+		if (!value)
+			return err_set(err, -EINVAL, "--label %s: KEY=VALUE", key);
+		*value++ = 0;
+		rc = profile_labels_add(&i->labels, key, value, err);
+	}
+	return rc;
+}
+
+static int open_input(struct import *i, struct err *err)
+{
+	struct stat st;
+	i->f = !strcmp(i->name, "-") ? stdin : fopen(i->name, "re");
+	if (!i->f || fstat(fileno(i->f), &st))
+		return err_set(err, -errno, "%s: %s", i->name, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return err_set(err, -EISDIR, "%s: it is a directory", i->name);
+	i->default_from_ns = S_ISREG(st.st_mode) ? st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec : now_ns();
+	return 0;
+}
+
+static int import(struct import *i, struct err *err)
+{
+	int rc = open_input(i, err);
+	if (rc)
+		return rc;
+	rc = i->format->import(i, err);
+	if (rc) {
+		char text[sizeof(err->text)];
+		memcpy(text, err->text, sizeof(text));
+		return err_set(err, rc, "%s: %s", i->name, text);
+	}
+	if (!i->samples)
+		return err_set(err, -ENODATA, "%s: it has no samples in the format %s", i->name, i->format->name);
+	return 0;
+}
+
+static void print_sum(const struct import *i)
+{
+	char range[120];
+	text_range(i->from_ns, i->to_ns, range);
+	printf("%s: %" PRIu64 " records of %s, %s; see ascribe report %s\n", i->opts->output, i->samples, i->name, range,
+	       i->opts->output);
+	if (i->skipped)
+		cmd_warn("import: %s: %" PRIu64 " lines are not of the format, and were skipped", i->name, i->skipped);
+}
+
+int cmd_import(int argc, char **argv)
+{
+	struct import_options opts = { 0 };
+	struct err err = { 0 };
+	struct opt_args args;
+	int status;
+	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
+		return status;
+	const struct format *format = find_format(args.n ? args.v[0] : NULL);
+	if (!format)
+		return EXIT_USAGE;
+	if (args.n < 2 || !opts.output) {
+		cmd_error("import: %s (see ascribe import --help)", args.n < 2 ? "which file?" : "where to? -o STORE");
+		return EXIT_USAGE;
+	}
+	struct import i = { .opts = &opts, .format = format, .name = args.v[1] };
+	int rc = take_labels(&i, &err);
+	status = rc ? EXIT_USAGE : EXIT_OK;
+	if (!rc && (rc = import(&i, &err)))
+		status = EXIT_FAILED;
+	if (rc)
+		cmd_error("import: %s", err.text);
+	else
+		print_sum(&i);
+	if (i.f && i.f != stdin)
+		fclose(i.f);
+	store_writer_close(i.w);
+	opt_release(&command, &opts);
+	return status;
+}
