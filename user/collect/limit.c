@@ -13,7 +13,7 @@ bool limit_is_full(const struct collector *c)
 
 void limit_count(struct collector *c, uint64_t samples)
 {
-	struct window_cpu *w = window_cpu(c->window, 0); /* sums of a label set are of all CPUs */
+	struct window_cpu *w = window_cpu(c->window, 0); /* sums of a label set cover all CPUs */
 	w->counter[COUNTER_stack_other] += samples;
 	w->used = true;
 	c->sum.folded += samples;
@@ -24,7 +24,7 @@ void limit_rows(struct collector *c)
 	uint32_t events[MAX_EVENTS + 1];
 	uint64_t samples;
 	if (!c->detail.rows_max || store_n_rows(c->store) <= c->detail.rows_max)
-		return; /* usual: called for each row */
+		return; /* the usual case, for each row */
 	struct store_folding_rule f = { c->detail.rows_max, c->other_stack, c->waits.no_stack, events, 0 };
 	for (unsigned i = 0; i < c->cfg.n_events; i++)
 		events[f.n_events++] = c->event_id[i];

@@ -9,7 +9,7 @@ void own_init(struct own_metrics *o)
 	for (unsigned m = 0; m < N_METRICS; m++) {
 		hist_snapshot_init(&o->told[m], OWN_BITS);
 		hist_snapshot_init(&o->next[m], OWN_BITS);
-		metric_snapshot(m, &o->told[m], NULL); /* of a collector before this one; without memory it is told again */
+		metric_snapshot(m, &o->told[m], NULL); /* counted by a collector before this one; on -ENOMEM it is counted again */
 	}
 }
 
@@ -30,7 +30,7 @@ static int add_bucket(struct store_writer *w, uint32_t event, uint32_t module, u
 	return rc ? rc : store_add_row(w, set, stack, event, n, n);
 }
 
-/* What `now` counts more than `before`. */
+/* Subtract the counts of `before` from `now`. */
 static int add_metric(struct store_writer *w, enum metric m, const struct hist_snapshot *before, const struct hist_snapshot *now)
 {
 	char name[100];

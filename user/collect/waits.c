@@ -74,7 +74,7 @@ static int add_set(struct waits *w, struct sets_labels *l, uint32_t *ret)
 	return store_add_set(w->store, l->v, l->n < STORE_SET_MAX ? l->n : STORE_SET_MAX, ret);
 }
 
-/* Return NULL and the occupant at `at` of the arena, or the name of what is no thread. n_words: of the occupant and its stack. */
+/* Find the occupant at `at` of the arena. Return NULL, or a name where it is no thread. n_words: of the occupant and its stack. */
 static const char *occupant_of(const struct sampler_half *h, uint32_t at, uint32_t n_words, const struct occupant **ret)
 {
 	*ret = NULL;
@@ -93,7 +93,7 @@ static uint64_t process_hash(uint32_t tgid, uint64_t start_ns)
 	return start_ns ^ (uint64_t)tgid << 40;
 }
 
-/* Does the window have room for this pair? */
+/* True if the window has room for this pair. */
 static bool pair_fits(struct pairs *p, const struct sets_labels *l, const struct row *row, const struct occupant *who)
 {
 	return pairs_fit(p, labels_key(l->v, l->n, 0), process_hash(row->tgid, row->start_ns),
@@ -121,7 +121,7 @@ void waits_note_stack(struct waits *w, const struct row *row, const struct proc_
 {
 	const uint64_t image[] = { row->start_ns, (uint64_t)row->tgid << 32 | row->exec_id };
 	const struct estimate_key key = { event_id, set, XXH3_64bits(image, sizeof(image)), program_hash(row, im) };
-	uint64_t others = (1ull << 2 * row->thinning) - 1; /* waits that a sampled one stands for, itself left out */
+	uint64_t others = (1ull << 2 * row->thinning) - 1; /* waits that a sampled one stands for, without itself */
 	if (stack == w->no_stack)
 		estimate_add_rest(&w->estimate, &key, row->samples, row->value);
 	else
@@ -176,7 +176,7 @@ static struct proc_image *occupant_image(struct procs *p, const struct occupant 
 	return im;
 }
 
-/* l: the labels of the thread that waited. */
+/* Append the labels of an occupant to l, those of the thread that waited. */
 static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l,
 		     bool *ret_cut)
 {
@@ -230,7 +230,7 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 	return rc ? rc : store_add_row(w->store, set, stack, w->lengths[row->event == w->runq], row->samples, 0);
 }
 
-/* Add what found no row, for one event. */
+/* Add the waits that found no row, of one event. */
 static int add_other(struct waits *w, const struct wait_other *o, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples)
 {
 	return samples || o->ns ? store_add_row(w->store, set, stack, event, samples, o->ns) : 0;

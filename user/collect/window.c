@@ -28,7 +28,7 @@ const char *const collector_flagged_names[] = {
 #undef LOST
 #undef FLAG
 };
-/* The kernel's counter of each. */
+/* Counters of the BPF programs, by flag. */
 static const int lost_counter[] = {
 #define LOST(id, help) COUNTER_##id,
 #define FLAG(id, help)
@@ -108,7 +108,7 @@ struct window_cpu *window_cpu(struct window *w, unsigned cpu)
 	return &w->cpu[cpu];
 }
 
-/* Ours and that of the child that parses. */
+/* Return the CPU time of this process and of the workers. */
 static uint64_t own_cpu(const struct window *w)
 {
 	struct sandbox_stats parsing;
@@ -132,9 +132,9 @@ static void read_idle(struct window *w)
 }
 
 /*
- * What the events say fired beyond what ran. While running, one sample of each event may be between its count and its
- * program, so that one is left out until the end. An idle CPU may let its timer sleep (haltpoll, packed virtual CPUs):
- * the clock counts on, nothing runs, and nothing is lost; as much of the rest as the CPU's idle time explains is called so.
+ * Count samples that fired without a run of the program. While events run, one sample of each may be between its count and
+ * its program; that one is left out until the end. An idle CPU may stop its timer (haltpoll, packed virtual CPUs): the
+ * clock counts on, and nothing runs. The part of the rest that the CPU's idle time explains is idle_not_run.
  */
 static void count_not_run(struct window *all, unsigned cpu, bool stopped)
 {
@@ -147,7 +147,7 @@ static void count_not_run(struct window *all, unsigned cpu, bool stopped)
 		return;
 	uint64_t more = missing - slack - reported;
 	if (f.clock_ns) {
-		/* Two ticks and a period of rounding. */
+		/* allow two ticks and a period of rounding */
 		uint64_t periods = (all->idle_ns[cpu] - w->idle_base_ns + 20000000) / f.clock_ns + 1;
 		uint64_t unsampled = periods > f.idle ? periods - f.idle : 0;
 		idle = unsampled > w->idle_not_run ? unsampled - w->idle_not_run : 0;
@@ -161,7 +161,7 @@ static void count_not_run(struct window *all, unsigned cpu, bool stopped)
 	w->used = true;
 }
 
-/* One sample was taken for several: every count is that many times what was counted, so that all still add up. */
+/* Multiply all counts by the weight of a sample. */
 static void weigh(struct store_cpu_totals *t, unsigned weight)
 {
 	t->fired *= weight;
@@ -184,8 +184,8 @@ void window_end(struct window *w, bool stopped)
 }
 
 /*
- * Three counts that do not come from each other: stored are the rows, the losses were counted one by one, fired is what the
- * programs began with plus what they never saw. `ascribe stat` and the tests hold them against each other.
+ * Three independent counts: stored counts rows, each loss is counted where it happens, and fired counts runs of the programs
+ * plus samples that they did not see. `ascribe stat` and the tests compare them.
  */
 size_t window_totals(struct window *w, struct store_totals *ret)
 {
@@ -218,7 +218,7 @@ size_t window_totals(struct window *w, struct store_totals *ret)
 
 void window_start(struct window *w, bool resumed)
 {
-	w->own_cpu_ns = resumed ? own_cpu(w) : 0; /* what starting cost counts to the first window */
+	w->own_cpu_ns = resumed ? own_cpu(w) : 0; /* the first window has the cost of the start */
 	read_idle(w);
 	for (unsigned i = 0; i < w->n_cpus; i++)
 		w->cpu[i].idle_base_ns = w->idle_ns[i];

@@ -90,7 +90,7 @@ static size_t copy_bytes(const struct wire_copy *w)
 	return sizeof(*w) + w->n_stack + w->n_other;
 }
 
-/* False: its rules are not compiled yet. With `now`, use the rules that exist. */
+/* Unwind a copy. False: its rules are not compiled yet. With `now`, use the rules that exist. */
 static bool unwind_copy(struct copies *c, struct copy *p, bool now)
 {
 	uint64_t user[USER_FRAMES_MAX];
@@ -110,7 +110,7 @@ static bool unwind_copy(struct copies *c, struct copy *p, bool now)
 		memcpy(frames, w->kernel, p->row.n_kernel * sizeof(*frames));
 		memcpy(frames + p->row.n_kernel, user, n * sizeof(*frames));
 		p->row.n_user = (uint16_t)n;
-	} else { /* the sample counts, with what was unwound */
+	} else { /* keep the sample with the frames so far */
 		p->row.n_kernel = 0;
 		p->end = COUNTER_no_user_stack;
 	}

@@ -14,7 +14,7 @@ static bool is_eval(struct frames *f, const struct user_frame *u)
 		return false;
 	if (u->vaddr >= py.eval && u->vaddr - py.eval < py.eval_size)
 		return true;
-	return !frame_symbol(f, u, &sym) && !strncmp(sym.name, eval, sizeof(eval) - 1); /* its cold part */
+	return !frame_symbol(f, u, &sym) && !strncmp(sym.name, eval, sizeof(eval) - 1); /* or its cold part */
 }
 
 uint32_t evals_find(struct frames *f, const struct user_frame *user, uint32_t n, bool *is, bool *ret_described)
@@ -24,7 +24,7 @@ uint32_t evals_find(struct frames *f, const struct user_frame *user, uint32_t n,
 	for (uint32_t i = 0; i < n; i++) {
 		is[i] = is_eval(f, &user[i]);
 		found += is[i];
-		/* A trampoline calls it: code of the process's own making. */
+		/* A trampoline, made by the process at run time, calls it. */
 		if (i && is[i - 1] && user[i].map && jits_is_code(user[i].map))
 			*ret_described = true;
 	}

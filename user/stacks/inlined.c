@@ -9,21 +9,21 @@
 #include <string.h>
 #include <time.h>
 
-#define SPEND_NS 1000000000ull /* in one drain, at most */
-#define SPEND_PART 4           /* of the time between two drains: the tables go on filling */
+#define SPEND_NS 1000000000ull /* at most, in one drain */
+#define SPEND_PART 4           /* part of the time between two drains, since tables fill meanwhile */
 #define WANTED_MAX 65536
 #define BATCH_MAX 256 /* places in one request */
 #define BATCHES_MAX 4 /* requests at a time, each for another file */
 
-/* A place that is not known yet. */
+/* An address to look up. */
 struct wanted {
-	struct module *module; /* held: its process may end before */
+	struct module *module; /* holds a reference: its process may end first */
 	uint64_t vaddr, offset;
 };
 
-/* Places of one file that were asked for. */
+/* Addresses of one file that were sent to a worker. */
 struct batch {
-	struct module *module; /* held; NULL: the batch is free */
+	struct module *module; /* holds a reference; NULL: the batch is free */
 	size_t n;
 	uint64_t begin_ns;
 	uint64_t vaddr[BATCH_MAX], offset[BATCH_MAX];
@@ -34,10 +34,10 @@ struct inlined {
 	struct batch batch[BATCHES_MAX];
 	struct places *places;
 	uint64_t spent_ns; /* since the drain began, */
-	uint64_t most_ns;  /* of so much */
+	uint64_t most_ns;  /* limit of spent_ns */
 	struct wanted *wanted;
 	size_t n_wanted, cap_wanted;
-	bool sorted; /* nothing was added since */
+	bool sorted; /* nothing was added since the last sort */
 	bool paused;
 };
 
@@ -98,7 +98,7 @@ void inlined_begin(struct inlined *x, unsigned drain_ms)
 	uint64_t part = drain_ms * 1000000ull / SPEND_PART;
 	x->most_ns = part < SPEND_NS ? part : SPEND_NS;
 	x->spent_ns = 0;
-	forget_wanted(x, 0); /* of a drain that did not ask */
+	forget_wanted(x, 0); /* left from a drain that did not send them */
 }
 
 static bool is_over(const struct inlined *x)
@@ -108,7 +108,7 @@ static bool is_over(const struct inlined *x)
 
 /* ---- answers ---- */
 
-/* symbol: the function's name by the symbol table, NULL: none. */
+/* Add the frame of one call. symbol: name of the function in the symbol table; NULL: none. */
 static int add_frame(struct inlined *x, const struct module *m, const char *symbol, const struct line_frame *l, bool inlined,
 		     uint32_t *ret)
 {
@@ -127,7 +127,7 @@ static int add_frame(struct inlined *x, const struct module *m, const char *symb
 
 _Static_assert(PLACE_FRAMES_MAX >= LINE_FRAMES_MAX, "all frames of a place fit");
 
-/* What DWARF said about a place becomes known. Each frame has the line that was running, or that called the next frame. */
+/* Cache the frames of an address. Each frame has the line that ran, or that called the next frame. */
 static int take_place(struct inlined *x, const struct batch *b, size_t i, const struct line_frame *frames, size_t n)
 {
 	const struct user_frame u = { .module = b->module, .vaddr = b->vaddr[i], .offset = b->offset[i], .has_vaddr = true };
@@ -140,7 +140,7 @@ static int take_place(struct inlined *x, const struct batch *b, size_t i, const 
 	bool nothing = n == 1 && !frames->function_len && !symbol;
 	for (size_t k = 0; !nothing && k < n && k < PLACE_FRAMES_MAX && !rc; k++)
 		rc = add_frame(x, b->module, symbol, &frames[k], k + 1 < n, &out[n_out++]);
-	if (!rc && !n_out) /* that, too, is known from now on */
+	if (!rc && !n_out) /* cache also that there is nothing */
 		rc = frame_plain(x->frames, &u, has_symbol ? &sym : NULL, &out[n_out++]);
 	return rc ? rc : places_add(x->places, b->module->identity, u.vaddr, out, n_out);
 }
@@ -158,7 +158,7 @@ static void take_lines(void *ctx, size_t i, const struct line_frame *frames, siz
 		t->rc = take_place(t->x, t->batch, i, frames, n);
 }
 
-/* Ask for the places of a batch, or look whether they are answered. False: they are not. */
+/* Send a batch, or take its answer. False: there is none yet. */
 static bool batch_ask(struct inlined *x, struct batch *b)
 {
 	struct binary *bin = b->module->binary;
@@ -211,7 +211,7 @@ static int by_place(const void *pa, const void *pb)
 	return a->vaddr < b->vaddr ? -1 : a->vaddr > b->vaddr;
 }
 
-/* The batch of this module, or a free one; NULL: all are in use. */
+/* Return the batch of this module, or a free one; NULL: all are in use. */
 static struct batch *batch_find(struct inlined *x, const struct module *m)
 {
 	struct batch *found = NULL;
@@ -225,8 +225,8 @@ static struct batch *batch_find(struct inlined *x, const struct module *m)
 }
 
 /*
- * The places of one file, those in v[n], become a batch, each once. Those that find no room stay wanted: return how many, they are
- * moved to v.
+ * Make a batch of the addresses of one file, v[n], each once. Those without room stay wanted: they are moved to the front of
+ * v, and their number is returned.
  */
 static size_t make_batch(struct inlined *x, struct wanted *v, size_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which modules are known, who holds them, and which stay when nobody does. */
+/* The table of modules, their references, and the idle ones that are kept. */
 #include "stacks/module_int.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 /* ---- life ---- */
 
-/* Its texts in the store. */
+/* Add its strings to the store. */
 static int add_names(struct modules *ms, struct module *m)
 {
 	const uint8_t *id;
@@ -23,7 +23,7 @@ static int add_names(struct modules *ms, struct module *m)
 	return rc ? rc : store_add_string(ms->store, text, strlen(text), &m->build_id);
 }
 
-/* The vdso of 64-bit processes is the same everywhere: ours will do. /proc/self/maps says how long it is. */
+/* Copy our own vdso, which is that of all 64-bit processes. /proc/self/maps has its length. */
 static void open_vdso(struct modules *ms)
 {
 	static char path[] = "[vdso]";
@@ -42,7 +42,7 @@ static void open_vdso(struct modules *ms)
 	if (f)
 		fclose(f);
 	ms->vdso.path = path;
-	ms->vdso.refs = 1; /* it never is idle */
+	ms->vdso.refs = 1; /* never idle */
 	ms->vdso.owner = ms;
 	ms->vdso.id[0] = CONTENT_VDSO;
 }
@@ -245,7 +245,7 @@ void module_hold(struct module *m)
 	m->owner->stats.revived++;
 }
 
-/* What could not be read is tried anew by the next process that maps it. */
+/* The next process that maps a file tries again what could not be read. */
 void module_put(void *module)
 {
 	struct module *m = module;
