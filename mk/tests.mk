@@ -24,7 +24,7 @@ BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.s
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
 # Nor do these, but they want a CPU when they want it: two at a time.
 UNIT_PAIRED := test_sandbox test_symbols_sources
-PAIRED := $(patsubst %,tests/record/%.sh,jit foreign names names_bad recipes hostile top filter python renew pprof otel \
+PAIRED := $(patsubst %,tests/record/%.sh,jit foreign names names_bad debug_links recipes hostile top filter python renew pprof otel \
 	loading unwind_programs unwind_jit unwind_changes waker)
 UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
 # These hardly do anything but wait: three at a time.
