@@ -84,8 +84,8 @@ $(BUILD)/tests/go-cgo.arm64: tests/record/golabels.go
 	$(Q)CC=$(ARM64_CC) CGO_ENABLED=1 GOFLAGS=-ldflags=-linkmode=external $(go_build)
 endif
 
-# A synthetic store for tests/cli, a recorder with generations of one window.
-$(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
+# A synthetic store for tests/cli, a recorder with generations of one window, one that shows its process table.
+$(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
@@ -173,7 +173,7 @@ test: ## install, build, pass every test
 		'-j1=other kernels' \
 		$(foreach k,$(KERNELS),'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)')
 
-test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn
+test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 test-fresh: ## `make run` and `make test` on a minimal Debian 12 in build/fresh, as root; needs debootstrap
