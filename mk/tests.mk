@@ -20,7 +20,7 @@ alone = $(call script_list,$(filter-out $(BESIDE) $(PAIRED) $(WAITING),$(sort $(
 BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.sh \
 	record/linkers.sh record/deep.sh record/i386.sh record/leaderless.sh http/budget.sh http/pyroscope.sh \
 	http/api.sh http/install.sh http/ingest.sh http/token.sh http/flood.sh http/lives.sh \
-	record/teardown.sh record/goabsent.sh record/cgo.sh record/lost_sideband.sh)
+	record/teardown.sh record/tables_grow.sh record/goabsent.sh record/cgo.sh record/lost_sideband.sh)
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
 # Nor do these, but they want a CPU when they want it: two at a time.
 UNIT_PAIRED := test_sandbox test_symbols_sources
@@ -91,13 +91,14 @@ $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/test
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
 # The program with a daemon that looks each second, and whose minutes have four: what its budgets do would take minutes to see.
-HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,governor cmd_daemon)
+HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,governor cmd_daemon saving)
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/cli/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull '-DMINUTE_NS=(4 * NS)' -DCPU_PATIENCE=1 -DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull -DMINUTE_NS=4000000000ull -DEARLY_DRAINS=4 -DCPU_PATIENCE=1 \
+		-DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/hasty/ascribe: $(filter-out %/governor.o %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
+$(BUILD)/tests/hasty/ascribe: $(filter-out %/governor.o %/cmd_daemon.o %/saving.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 -include $(HASTY:.o=.d)
