@@ -107,7 +107,7 @@ $(BUILD)/tests/hasty/ascribe: $(filter-out %/governor.o %/cmd_daemon.o %/saving.
 LOAD_FRAMES = -fno-omit-frame-pointer
 $(BUILD)/tests/record/chains $(BUILD)/tests/record/changes: LOAD_FRAMES = -fomit-frame-pointer
 $(BUILD)/tests/record/blocking: LOAD_LIBS = -lfuse3
-$(BUILD)/tests/record/storm: LOAD_LIBS = -static
+$(BUILD)/tests/record/storm $(BUILD)/tests/record/idle: LOAD_LIBS = -static
 $(BUILD)/tests/record/%: tests/record/%.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
