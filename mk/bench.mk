@@ -128,4 +128,7 @@ bench-churn: $(BUILD)/ascribe ## what recording costs beside compilers and short
 bench-memory: $(BUILD)/tests/hasty/ascribe $(BUILD)/tests/record/crowd ## memory-max of a daemon beside a flood of stacks, labels and waits, as root
 	$(Q)BUILD=$(BUILD) bash tests/bench/memory.sh
 
-.PHONY: bench-churn bench-memory
+bench-idle: $(BUILD)/ascribe $(BUILD)/tests/record/idle ## what 32,000 processes that do nothing cost, as root (2 minutes)
+	$(Q)BUILD=$(BUILD) bash tests/bench/idle.sh
+
+.PHONY: bench-churn bench-memory bench-idle

@@ -20,11 +20,11 @@ alone = $(call script_list,$(filter-out $(BESIDE) $(PAIRED) $(WAITING),$(sort $(
 BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.sh \
 	record/linkers.sh record/deep.sh record/i386.sh record/leaderless.sh http/budget.sh http/pyroscope.sh \
 	http/api.sh http/install.sh http/ingest.sh http/token.sh http/flood.sh http/lives.sh \
-	record/teardown.sh record/goabsent.sh record/cgo.sh record/lost_sideband.sh)
+	record/teardown.sh record/tables_grow.sh record/goabsent.sh record/cgo.sh record/lost_sideband.sh)
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
 # Nor do these, but they want a CPU when they want it: two at a time.
 UNIT_PAIRED := test_sandbox test_symbols_sources
-PAIRED := $(patsubst %,tests/record/%.sh,jit foreign names names_bad recipes hostile top filter python renew pprof otel \
+PAIRED := $(patsubst %,tests/record/%.sh,jit foreign names names_bad debug_links recipes hostile top filter python renew pprof otel \
 	loading unwind_programs unwind_jit unwind_changes waker)
 UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
 # These hardly do anything but wait: three at a time.
@@ -84,20 +84,21 @@ $(BUILD)/tests/go-cgo.arm64: tests/record/golabels.go
 	$(Q)CC=$(ARM64_CC) CGO_ENABLED=1 GOFLAGS=-ldflags=-linkmode=external $(go_build)
 endif
 
-# A synthetic store for tests/cli, a recorder with generations of one window.
-$(BUILD)/tests/mkstore $(BUILD)/tests/renew: $(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
+# A synthetic store for tests/cli, a recorder with generations of one window, one that shows its process table.
+$(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
 # The program with a daemon that looks each second, and whose minutes have four: what its budgets do would take minutes to see.
-HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,governor cmd_daemon)
+HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,governor cmd_daemon saving)
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/cli/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull '-DMINUTE_NS=(4 * NS)' -DCPU_PATIENCE=1 -DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull -DMINUTE_NS=4000000000ull -DEARLY_DRAINS=4 -DCPU_PATIENCE=1 \
+		-DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/hasty/ascribe: $(filter-out %/governor.o %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
+$(BUILD)/tests/hasty/ascribe: $(filter-out %/governor.o %/cmd_daemon.o %/saving.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 -include $(HASTY:.o=.d)
@@ -106,7 +107,7 @@ $(BUILD)/tests/hasty/ascribe: $(filter-out %/governor.o %/cmd_daemon.o,$(CLI_OBJ
 LOAD_FRAMES = -fno-omit-frame-pointer
 $(BUILD)/tests/record/chains $(BUILD)/tests/record/changes: LOAD_FRAMES = -fomit-frame-pointer
 $(BUILD)/tests/record/blocking: LOAD_LIBS = -lfuse3
-$(BUILD)/tests/record/storm: LOAD_LIBS = -static
+$(BUILD)/tests/record/storm $(BUILD)/tests/record/idle: LOAD_LIBS = -static
 $(BUILD)/tests/record/%: tests/record/%.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
@@ -174,7 +175,7 @@ test: ## install, build, pass every test
 		$(foreach k,$(KERNELS),'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
 		-r2
 
-test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(LOADS) $(BUILD)/tests/torn/torn
+test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 test-fresh: ## `make run` and `make test` on a minimal Debian 12 in build/fresh, as root; needs debootstrap

@@ -55,8 +55,10 @@ report short --metric off --idle --by tenant -n 0 >o.json
 report short --event waker --by tenant -n 0 >n.json
 report short --metric waker --where '{tenant="p"}' -n 0 >f.json
 check "short waits: none is lost" o=o.json w=w.json -- "$same"
+# Where a wait goes on when a drain begins, its part so far is of (other): some milliseconds on a busy machine.
 check "ping and pong wake each other: 98% of their time, of each turn once at most" w=w.json o=o.json n=n.json t=truth.json -- \
-	"all($cells(w)[k, j] > 0.98 * rows(o)[k]['seconds'] > 0 and 0 < rows(n)[k]['samples'] <= t['turns'] + 9 for k, j in ('pq', 'qp'))" \
+	"(lambda c: all(c[k, j] > 0.98 * (rows(o)[k]['seconds'] - c.get((k, '(other)'), 0)) > 0 and c.get((k, '(other)'), 0) < 0.1 and
+	0 < rows(n)[k]['samples'] <= t['turns'] + 9 for k, j in ('pq', 'qp')))($cells(w))" \
 	"$cells(w), samples(n), t"
 check "without a stack but for some" f=f.json -- '{x["function"]: x["self"] for x in f["rows"]}["[no stack]"] > 0'
 
