@@ -21,6 +21,7 @@ struct capture {
 	} area;
 	__u8 span[SPAN_MAX + 264];
 	__u64 span_at, span_len; /* address and length of the process's memory in `span` */
+	__u64 span_low, span_high; /* of the texts that are looked for */
 	__u64 used;
 	__u64 absent; /* an entry is ENTRY_ABSENT */
 	__u64 failed; /* bits by counter, from COUNTER_labels_cut on */

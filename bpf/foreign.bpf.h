@@ -24,6 +24,25 @@ struct {
 	__type(value, struct proc_labels);
 } proc_labels SEC(".maps");
 
+#define CAPTURE_WORDS ((CAPTURE_MAX + CAPTURE_ENTRY) / 8)
+#define CAPTURE_PART 72 /* words that one call hashes: the verifier checks its loop once */
+_Static_assert(CAPTURE_WORDS % CAPTURE_PART == 0, "a part that begins within a capture ends in it");
+
+/* Hash the capture's words from number `from` on, CAPTURE_PART at most. */
+__noinline __u64 hash_capture_part(__u32 from, __u64 hash)
+{
+	struct capture *c = capture();
+	__u64 at = from;
+	barrier_var(at);
+	if (!c || at > CAPTURE_WORDS - CAPTURE_PART)
+		return hash;
+	const __u64 *w = (const __u64 *)c->bytes + at;
+	__u64 n = c->used / 8;
+	for (__u32 i = 0; i < CAPTURE_PART && at + i < n; i++)
+		hash = mix(hash, w[i]);
+	return hash;
+}
+
 /* Hash the capture's words with a key. Never returns 0. */
 __noinline __u64 hash_capture(void)
 {
@@ -31,9 +50,8 @@ __noinline __u64 hash_capture(void)
 	if (!c)
 		return 1;
 	__u64 n = c->used / 8, hash = mix(cfg.secret, n);
-	const __u64 *w = (const __u64 *)c->bytes;
-	for (__u32 i = 0; i < (CAPTURE_MAX + CAPTURE_ENTRY) / 8 && i < n; i++)
-		hash = mix(hash, w[i]);
+	for (__u32 i = 0; i < CAPTURE_WORDS && i < n; i += CAPTURE_PART)
+		hash = hash_capture_part(i, hash);
 	return hash | 1;
 }
 

@@ -238,23 +238,44 @@ static __always_inline __u32 length_bucket(__u32 i)
 	return i < LENGTHS - 1 ? LENGTH_FIRST + i : 0;
 }
 
-/* Move the lengths of w into rows; whose they are says the row of sc. */
-__noinline int lengths_flush(__u32 key, struct thread_wait *w)
+/*
+ * Lengths are looked at in words of four. The loops over words call global functions for those that
+ * are not 0: the verifier checks such a function once, and not once for each turn.
+ */
+#define LENGTH_WORDS (2 * LENGTHS / 4)
+_Static_assert(2 * LENGTHS % 4 == 0 && !(__builtin_offsetof(struct thread_wait, length) % 8), "words of lengths");
+
+static __always_inline __u64 length_word(const struct thread_wait *w, __u64 i)
+{
+	return ((const __u64 *)&w->length[0][0])[i];
+}
+
+/* Move length i of w into a row; whose it is says the row of sc. */
+__noinline int length_flush(__u32 key, struct thread_wait *w, __u32 i)
 {
 	__u32 me = bpf_get_smp_processor_id();
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &me);
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
-	if (!sc || !h || !w)
+	__u64 at = i;
+	barrier_var(at);
+	if (!sc || !h || !w || at >= 2 * LENGTHS)
 		return 0;
-	for (__u64 i = 0; i < 2 * LENGTHS; i++) {
-		barrier_var(i);
-		__u16 *n = &w->length[0][0] + i;
-		if (!*n)
-			continue;
-		row_add_waits(h, key, &sc->row, i >= LENGTHS, sc->kthread, length_bucket((__u32)i % LENGTHS), *n, 0);
-		*n = 0;
-	}
+	__u16 *n = &w->length[0][0] + at;
+	if (*n)
+		row_add_waits(h, key, &sc->row, at >= LENGTHS, sc->kthread, length_bucket((__u32)at % LENGTHS), *n, 0);
+	*n = 0;
 	return 0;
+}
+
+static __always_inline void lengths_flush(__u32 key, struct thread_wait *w)
+{
+	for (__u64 i = 0; i < LENGTH_WORDS; i++) {
+		barrier_var(i);
+		if (!length_word(w, i))
+			continue;
+		for (__u32 k = 0; k < 4; k++)
+			length_flush(key, w, (__u32)i * 4 + k);
+	}
 }
 
 /*

@@ -129,6 +129,23 @@ static __always_inline void iter_report_wait(struct seq_file *seq, struct wire_w
 
 /* ---- sums ---- */
 
+/* Move length i of w into the row of waits_out. False: the length is 0. */
+__noinline int iter_take_length(struct thread_wait *w, __u32 i)
+{
+	__u32 zero = 0;
+	struct wire_wait *o = bpf_map_lookup_elem(&waits_out, &zero);
+	__u64 at = i;
+	barrier_var(at);
+	if (!o || !w || at >= 2 * LENGTHS)
+		return 0;
+	__u16 *n = &w->length[0][0] + at;
+	o->row.event = (__u8)(at < LENGTHS ? cfg.event_off : cfg.event_runq);
+	o->row.wait.bucket = (__u16)length_bucket((__u32)at % LENGTHS);
+	o->row.samples = *n;
+	*n = 0;
+	return o->row.samples != 0;
+}
+
 static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_wait *o, struct thread_wait *w)
 {
 	__u32 kthread = w->kthread ? WAIT_KTHREAD : 0;
@@ -149,16 +166,13 @@ static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_w
 	}
 	o->row.wait.flags = (__u16)kthread;
 	o->row.value = 0;
-	for (__u64 i = 0; i < 2 * LENGTHS; i++) {
+	for (__u64 i = 0; i < LENGTH_WORDS; i++) {
 		barrier_var(i);
-		__u16 *n = &w->length[0][0] + i;
-		if (!*n)
+		if (!length_word(w, i))
 			continue;
-		o->row.event = (__u8)(i < LENGTHS ? cfg.event_off : cfg.event_runq);
-		o->row.wait.bucket = (__u16)length_bucket((__u32)i % LENGTHS);
-		o->row.samples = *n;
-		*n = 0;
-		bpf_seq_write(seq, o, sizeof(o->row));
+		for (__u32 k = 0; k < 4; k++)
+			if (iter_take_length(w, (__u32)i * 4 + k))
+				bpf_seq_write(seq, o, sizeof(o->row));
 	}
 	o->row.event = (__u8)cfg.event_runq;
 	o->row.kind = ROW_BLAME;
@@ -184,10 +198,9 @@ static __always_inline void iter_report_sums(struct seq_file *seq, struct wire_w
 static __always_inline void iter_hold_sums(struct seq_file *seq, struct wire_wait *o, struct thread_wait *w)
 {
 	__sync_lock_test_and_set(&w->held, 1);
-	if (waits_over) {
-		if (__sync_lock_test_and_set(&w->summed_since, 0))
-			iter_report_sums(seq, o, w);
-	} else if (w->summed_since && *(volatile __u64 *)&w->since) {
+	bool ours = waits_over ? __sync_lock_test_and_set(&w->summed_since, 0) != 0
+			       : w->summed_since && *(volatile __u64 *)&w->since;
+	if (ours) {
 		iter_report_sums(seq, o, w);
 		w->summed_since = 0;
 	}

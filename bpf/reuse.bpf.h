@@ -167,24 +167,27 @@ __noinline int reuse_search(void)
 	return 0;
 }
 
-/* Word `off` of the bytes read, where it is the value expected. */
-static __always_inline bool reuse_word_is(const struct reuse_cpu *r, __u64 off, __u64 bytes, __u64 value, bool is_pc)
+/*
+ * 0 where word `off` of the bytes read has the expected value. Without branches, like all of
+ * reuse_differs(): the verifier follows each combination of branches in each turn of a loop.
+ */
+static __always_inline __u64 reuse_word_differs(const struct reuse_cpu *r, __u64 off, __u64 bytes, __u64 value, bool is_pc)
 {
-	if (off >= bytes || off & 7)
-		return false;
-	__u64 at = off / 8 & (REUSE_BYTES / 8 - 1);
+	__u64 at = off / 8 & (REUSE_BYTES / 8 - 1), beyond = (bytes - 1 - off) >> 63; /* off < 2^63: reuse_differs() */
 	barrier_var(at);
-	return (is_pc ? unwind_unsigned(r->words[at]) : r->words[at]) == value;
+	return ((is_pc ? unwind_unsigned(r->words[at]) : r->words[at]) ^ value) | (off & 7) | beyond;
 }
 
-/* Do the words read from `base` on say that `f` called `callee`, as it did when both were recorded? */
-static __always_inline bool reuse_holds(const struct reuse_cpu *r, const struct reuse_frame *callee,
-					const struct reuse_frame *f, __u64 base, __u64 bytes)
+/* 0 where the words read from `base` on say that `f` called `callee`, as it did when both were recorded. */
+static __always_inline __u64 reuse_differs(const struct reuse_cpu *r, const struct reuse_frame *callee,
+					   const struct reuse_frame *f, __u64 base, __u64 bytes)
 {
 	__u64 off = callee->sp - base;
-	if (!reuse_word_is(r, off + f->pc_off, bytes, f->pc, true))
-		return false;
-	return f->fp_off == REUSE_SAME ? f->fp == callee->fp : reuse_word_is(r, off + f->fp_off, bytes, f->fp, false);
+	__u64 differ = off >> 62 | reuse_word_differs(r, off + f->pc_off, bytes, f->pc, true);
+	__u64 saved = reuse_word_differs(r, off + f->fp_off, bytes, f->fp, false), same = f->fp ^ callee->fp;
+	__u64 is_same = ((__u64)(f->fp_off ^ REUSE_SAME) - 1) >> 63; /* 1: fp was not saved */
+	barrier_var(is_same);
+	return differ | (saved & (is_same - 1)) | (same & -is_same);
 }
 
 /*
@@ -213,7 +216,7 @@ __noinline __u32 reuse_take(__u32 key, __u32 from, __u32 max)
 		return 0;
 	for (; n < REUSE_FRAMES && n < more && n < max; n++) {
 		struct reuse_frame *caller = reuse_frame(slot, c->at + n + 1);
-		if (!reuse_holds(r, f, caller, base, bytes))
+		if (reuse_differs(r, f, caller, base, bytes))
 			break;
 		out[n] = f->pc;
 		f = caller;

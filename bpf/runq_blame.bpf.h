@@ -101,6 +101,26 @@ __noinline __u64 blame_run(__u32 cpu, struct thread_wait *w, __u32 on_cpu, __u32
 	return part;
 }
 
+#define RUNS_PART 64 /* that one call looks at: the verifier checks its loop once */
+#define RUNS_END (1ull << 63)
+
+/*
+ * Attribute what RUNS_PART runs, from the one numbered `first` on, had of `left` ns. Return what is
+ * left, with RUNS_END when no older run had any of it.
+ */
+__noinline __u64 blame_part(__u32 cpu, struct thread_wait *w, __u32 on, __u32 first, __u64 left)
+{
+	if (!w)
+		return left;
+	for (__u32 i = 0; i < RUNS_PART && left; i++) {
+		__u64 part = blame_run(cpu, w, on, first + i, left);
+		if (part == RUN_BEFORE)
+			return left | RUNS_END;
+		left -= part;
+	}
+	return left;
+}
+
 /* Attribute [from, to) to those who ran on CPU `on`; the rest, and `elsewhere` ns more, to OCCUPANT_OTHER. */
 __noinline int blame_runs(__u32 cpu, struct thread_wait *w, __u64 from, __u64 to, __u64 elsewhere)
 {
@@ -112,12 +132,9 @@ __noinline int blame_runs(__u32 cpu, struct thread_wait *w, __u64 from, __u64 to
 	sc->from = from;
 	sc->until = to;
 	sc->other.start_ns = OCCUPANT_OTHER;
-	for (__u32 i = 0; i <= cfg.run_mask && left; i++) {
-		__u64 part = blame_run(cpu, w, on, i, left);
-		if (part == RUN_BEFORE)
-			break;
-		left -= part;
-	}
+	for (__u32 i = 0; i <= cfg.run_mask && left && !(left & RUNS_END); i += RUNS_PART)
+		left = blame_part(cpu, w, on, i, left);
+	left &= ~RUNS_END;
 	if (left + elsewhere)
 		blame_add(cpu, w, &sc->other, left + elsewhere);
 	return 0;

@@ -129,6 +129,19 @@ static __always_inline bool same_words(__u32 key, __u32 at, __u32 n)
 	return true;
 }
 
+/* The index of the reference with this hash, else of the free one for it; it has neither when there is no room. */
+__noinline __u32 ref_find(__u32 key, __u64 hash)
+{
+	struct half *h = bpf_map_lookup_elem(&halves, &key);
+	__u32 at = (__u32)(hash >> 16);
+	for (__u32 p = 0; h && p < REF_PROBES - 1; p++, at++) {
+		__u64 found = ref_at(h, at)->hash;
+		if (!found || found == hash)
+			break;
+	}
+	return at;
+}
+
 /*
  * The stack of n_kernel + n_user + n_python words that stands at the arena's tail: find it among the stacks known, or keep it
  * there. The word that it begins at, or -1 - the counter of the loss.
@@ -140,12 +153,7 @@ __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_pyt
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
 	if (!h)
 		return -1 - COUNTER_stacks_full;
-	struct stack_ref *r = 0;
-	for (__u32 p = 0; p < REF_PROBES; p++) {
-		r = ref_at(h, (__u32)(hash >> 16) + p);
-		if (!r->hash || r->hash == hash)
-			break;
-	}
+	struct stack_ref *r = ref_at(h, ref_find(key, hash));
 	if (!r->hash) {
 		r->at = h->arena_used;
 		r->lengths = lengths;

@@ -360,7 +360,7 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 }
 
 /* The verifier follows each turn of a loop: long stacks are walked in parts, by a function that it checks once. */
-#define UNWIND_PART 128
+#define UNWIND_PART 32
 #define UNWIND_KNOWN 255
 
 /*

@@ -45,11 +45,10 @@ loads+=($!)
 loads+=($!)
 set +m
 
-# The time that the BPF programs of the host have run for, in microseconds. A recorder's own are loaded when it starts.
+# The time that the BPF programs of a recorder have run for, in microseconds: its own, since others may record, too.
 bpf_us() {
-	bpftool prog show -j 2>/dev/null | python3 -c '
-import json, sys
-print(sum(p.get("run_time_ns", 0) for p in json.load(sys.stdin)) // 1000)'
+	awk '/^prog_id:/ { id = $2 } /^run_time_ns:/ { ns[id] = $2 } END { for (id in ns) sum += ns[id]; print int(sum / 1000) }' \
+		/proc/"$1"/fdinfo/* 2>/dev/null
 }
 
 usage_us() { sed -n 's/^usage_usec //p' "$group/cpu.stat"; }
@@ -61,13 +60,12 @@ in_group() {
 }
 
 ascribe_once() { # name, arguments: appends "percent MiB" to the name's file
-	local name=$1 before after bpf bpf_before peak
+	local name=$1 before after bpf peak
 	shift
 	before=$(usage_us)
-	bpf_before=$(bpf_us)
 	in_group "$ascribe" record -a -o "$dir/store" "$@"
 	sleep "$each"
-	bpf=$(($(bpf_us) - bpf_before))
+	bpf=$(bpf_us "$pid")
 	peak=$(awk '/^VmHWM/ { print $2 / 1024 }' "/proc/$pid/status")
 	kill -INT $pid
 	wait $pid || { cat "$dir/log" >&2; exit 1; }

@@ -461,9 +461,25 @@ static void test_memory_kept(void **state)
 	assert_int_equal(ask(f, ALLOCATE, "50", 3, NULL, 0), 0); /* beside the 20 that were kept there was no room: a new one */
 	assert_int_equal(ask(f, ALLOCATE, "70", 3, NULL, 0), -ENOMEM); /* there is in none */
 	assert_int_equal(spawned(f), 3);
-	assert_int_equal(ask(f, KEEP, "40", 3, NULL, 0), 0);
+	assert_int_equal(ask(f, KEEP, "50", 3, NULL, 0), 0);
 	expect_alive(f);
 	assert_int_equal(spawned(f), 5); /* the one that ran out of memory was replaced, and the one that keeps much */
+}
+
+/* In the lane whose workers keep files, a second worker begins later than elsewhere. */
+static void test_keeping_lane(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_job *slow = NULL;
+	struct timespec begin;
+	struct sandbox_call c = { .lane = SANDBOX_KEEPING_LANE, .op = HANG, .deadline_ms = 10000, .user = 1, .max_reply = 100 };
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_int_equal(sandbox_submit(f->s, &c, &slow), 0);
+	c.op = ECHO;
+	assert_int_equal(run(f, &c), 0);
+	assert_true(since_ms(&begin) >= SANDBOX_SLOW_KEEPING_MS);
+	assert_int_equal(spawned(f), 2);
+	sandbox_cancel(f->s, &slow);
 }
 
 /* A lower limit counts for all that comes; there are as many workers as may be, one for each lane at least. */
@@ -611,6 +627,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_secrets, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_slow_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_memory_kept, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_keeping_lane, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_waiting, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),

@@ -25,6 +25,12 @@
 #define LOOK_AGAIN_NS (NS / 10) /* and where no answer came, */
 #define GO_ON_SHARE 3 /* and times the CPU time that was used since the last look: it may be for thousands of processes */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
+/*
+ * Read records of the BPF programs that follow each other together. A pause of 10 ms on 5 CPUs fills
+ * half of the ring `copies` at most (bpf/copy.bpf.h); more CPUs have shorter pauses.
+ */
+#define RING_PAUSE_NS (NS / 100)
+#define RING_PAUSE_CPUS 5
 
 static uint64_t clock_ns(clockid_t id)
 {
@@ -391,9 +397,9 @@ static int parse_go_on(struct collector *c, bool idle)
 	uint64_t now = proc_now_ns();
 	sandbox_stats(c->sandbox, &st);
 	bool waits = rows_wait(c), answered = st.answered != c->answered;
-	uint64_t at = go_on_at(c, answered, idle);
 	if (!answered && !waits)
 		return -1;
+	uint64_t at = go_on_at(c, answered, idle);
 	if (now < at)
 		return ms_until(at, now);
 	c->answered = st.answered;
@@ -408,10 +414,16 @@ static int parse_go_on(struct collector *c, bool idle)
 	return rows_wait(c) ? (int)(LOOK_AGAIN_NS / 1000000) : -1;
 }
 
-static size_t fill_poll(struct collector *c)
+/* The time from which the ring is read again. */
+static uint64_t ring_pause_end(const struct collector *c, uint64_t now)
+{
+	return now + (c->n_cpus > RING_PAUSE_CPUS ? RING_PAUSE_NS * RING_PAUSE_CPUS / c->n_cpus : RING_PAUSE_NS);
+}
+
+static size_t fill_poll(struct collector *c, bool paused)
 {
 	size_t n = 0;
-	c->poll[n++] = (struct pollfd){ .fd = sampler_ring_fd(c->sampler), .events = POLLIN };
+	c->poll[n++] = (struct pollfd){ .fd = paused ? -1 : sampler_ring_fd(c->sampler), .events = POLLIN };
 	for (unsigned i = 0; i < c->n_cpus; i++)
 		if (sideband_fd(c->sideband, i) >= 0)
 			c->poll[n++] = (struct pollfd){ .fd = sideband_fd(c->sideband, i), .events = POLLIN };
@@ -443,7 +455,9 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
 		wait = min_wait(wait, c->downloads ? downloads_tick(c->downloads) : -1);
 		wait = min_wait(wait, sandbox_tick(c->sandbox)); /* last: with what was submitted above */
-		size_t n = fill_poll(c);
+		bool paused = now < c->ring_ns;
+		wait = min_wait(wait, paused ? ms_until(c->ring_ns, now) : -1);
+		size_t n = fill_poll(c, paused);
 		memcpy(p, c->poll, n * sizeof(*p));
 		for (size_t i = 0; i < n_fds; i++)
 			p[n + i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
@@ -458,8 +472,10 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 			news |= p[i].revents != 0;
 		if (news || p[0].revents || proc_now_ns() >= c->next_news_ns)
 			news_read(c);
-		if (p[0].revents)
+		if (p[0].revents) {
 			sampler_poll_ring(c->sampler);
+			c->ring_ns = ring_pause_end(c, proc_now_ns());
+		}
 		news_admit(c);
 		if (p[n + n_fds].revents)
 			resolver_go_on(c->resolver);

@@ -54,6 +54,7 @@ struct collector {
 	int64_t t0_ns, next_window_ns; /* realtime */
 	int64_t end_ns, end_boot_ns;   /* the last drain began, or recording was stopped: what comes later is the next window's */
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
+	uint64_t ring_ns; /* BOOTTIME: read no further records of the BPF programs until then */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
 	uint64_t lost_from_ns,
 		lost_to_ns; /* BOOTTIME: records of the side-band are missing between; 0: none */

@@ -4,7 +4,7 @@
 
 #include "util/array.h"
 
-#define NEWS_SOON_NS (NS / 200)
+#define NEWS_SOON_NS (NS / 50)
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define ATTEND_NS (NS / 100)
 #define ARRIVALS_MAX 16384 /* images that the BPF programs ask about, until they are looked at: some ms */

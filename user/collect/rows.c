@@ -28,6 +28,13 @@ static bool has_user_frames(const struct row *row)
 	return row->n_user && row->kind == ROW_TASK;
 }
 
+/* Can /proc show the image? It has nothing of a process that has ended, as most have on a host of short processes. */
+static bool is_in_proc(const struct collector *c, const struct proc_image *im)
+{
+	const struct proc_image *newest = procs_find(c->procs, im->tgid, UINT64_MAX);
+	return newest && newest->to_ns == UINT64_MAX;
+}
+
 static struct proc_image *row_image(struct collector *c, const struct row *row)
 {
 	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
@@ -37,7 +44,7 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 		return NULL;
 	if (frames)
 		unwinding_sampled(c->unwinding, im, row->last_ns);
-	if (im->cgroup_inherited && !procs_in_cgroup(c->procs, row->cgroup))
+	if (im->cgroup_inherited && !procs_in_cgroup(c->procs, row->cgroup) && is_in_proc(c, im))
 		proc_image_read_cgroup(im);
 	return im;
 }

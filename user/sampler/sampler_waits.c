@@ -79,34 +79,49 @@ static int64_t preempt_count_at(const struct btf *btf)
 }
 #endif
 
-/* Where a kernel function begins and where the next one does: where that is not told both are 0. */
-static void find_function(FILE *symbols, const char *name, __u64 *ret_from, __u64 *ret_to)
+struct kernel_function {
+	const char *name;
+	__u64 *from, *to; /* 0: not found. The end is where the next function begins */
+};
+
+/* Apply a line of /proc/kallsyms, "address type name\n" in the order of addresses. True: the function has its end. */
+static bool find_function(const struct kernel_function *f, const char *line)
 {
-	char line[512], found[128], type;
-	unsigned long long at;
-	rewind(symbols);
-	while (fgets(line, sizeof(line), symbols)) {
-		if (sscanf(line, "%llx %c %127s", &at, &type, found) != 3)
-			continue;
-		if (*ret_from && at > *ret_from) {
-			*ret_to = at;
-			return;
-		}
-		if (!strcmp(found, name))
-			*ret_from = at;
+	size_t len = strlen(f->name);
+	const char *name = strrchr(line, ' ');
+	if (*f->to)
+		return true;
+	if (*f->from) {
+		__u64 at = strtoull(line, NULL, 16);
+		*f->to = at > *f->from ? at : 0;
+	} else if (name && !strncmp(name + 1, f->name, len) && name[1 + len] == '\n') {
+		*f->from = strtoull(line, NULL, 16);
 	}
-	*ret_from = 0;
+	return *f->to;
 }
 
-/* Without them who sends to a local socket is an interrupt, too. */
+/*
+ * Without them who sends to a local socket is an interrupt, too. One pass finds both: the kernel
+ * needs tens of milliseconds to print all of its symbols.
+ */
 static void find_softirqs(struct sampler *s)
 {
+	const struct kernel_function functions[] = {
+		{ "__local_bh_enable_ip", &s->wake.bottom_half.from, &s->wake.bottom_half.to },
+		{ "process_backlog", &s->wake.backlog.from, &s->wake.backlog.to },
+	};
 	FILE *f = fopen("/proc/kallsyms", "re");
-	if (!f)
-		return;
-	find_function(f, "__local_bh_enable_ip", &s->wake.bottom_half.from, &s->wake.bottom_half.to);
-	find_function(f, "process_backlog", &s->wake.backlog.from, &s->wake.backlog.to);
-	fclose(f);
+	char line[512];
+	bool found = false;
+	while (f && !found && fgets(line, sizeof(line), f)) {
+		found = find_function(&functions[0], line);
+		found &= find_function(&functions[1], line);
+	}
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		if (!*functions[i].to)
+			*functions[i].from = 0;
+	if (f)
+		fclose(f);
 }
 
 /* Who wakes can only be told where a thread can be told from an interrupt that has stopped it: bpf/waker.bpf.h. */

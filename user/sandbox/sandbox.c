@@ -138,6 +138,12 @@ static bool may_grow(const struct sandbox *s, const struct lane *of)
 	return !own || n < s->cfg.workers;
 }
 
+/* The time from which a worker that runs a job is slow. */
+static uint64_t slow_ns(const struct sandbox *s, const struct lane *l, const struct worker *w)
+{
+	return w->begin_ns + (l == &s->lane[SANDBOX_KEEPING_LANE] ? SANDBOX_SLOW_KEEPING_MS : SANDBOX_SLOW_MS) * MS;
+}
+
 /* Return an idle worker, or a free slot for a new one if all workers are slow. NULL: none now. */
 static struct worker *find_worker(const struct sandbox *s, struct lane *l, uint64_t now)
 {
@@ -149,7 +155,7 @@ static struct worker *find_worker(const struct sandbox *s, struct lane *l, uint6
 			return w;
 		if (!w->job && !none)
 			none = w;
-		slow &= !w->job || now >= w->begin_ns + SANDBOX_SLOW_MS * MS;
+		slow &= !w->job || now >= slow_ns(s, l, w);
 	}
 	return slow && none && may_grow(s, l) ? none : NULL;
 }
@@ -283,7 +289,7 @@ static uint64_t due_ns(const struct sandbox *s)
 			const struct worker *w = &l->worker[k];
 			if (!w->job)
 				continue;
-			uint64_t late = w->begin_ns + w->job->deadline_ms * MS, slow = w->begin_ns + SANDBOX_SLOW_MS * MS;
+			uint64_t late = w->begin_ns + w->job->deadline_ms * MS, slow = slow_ns(s, l, w);
 			if (l->queue.n && slow > channel_now_ns() && slow < late)
 				late = slow;
 			due = late < due ? late : due;

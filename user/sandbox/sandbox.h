@@ -18,10 +18,12 @@
  *
  * 1. A lane has one worker as long as that one answers within SANDBOX_SLOW_MS. While all of its workers take longer, another
  *    one serves the queue, up to SANDBOX_WORKERS and to what all lanes may have. One user has at most SANDBOX_WORKERS_USER.
+ *    A worker of SANDBOX_KEEPING_LANE keeps the files that it unpacked, and another one would unpack them again: there,
+ *    a worker may take SANDBOX_SLOW_KEEPING_MS.
  * 2. A late worker is killed and left to itself, since it may be in a read that no signal ends. Of a user who has
  *    SANDBOX_STUCK_USER such workers no job is taken until one of them has ended; in all there are SANDBOX_STUCK_MAX.
  * 3. The queue, and what one user has in it, is bounded. Answers that nobody takes are dropped after SANDBOX_KEEP_MS.
- * 4. A worker that keeps more than half of its memory after a job is replaced. A job that has not enough memory in a worker
+ * 4. A worker that keeps more than three quarters of its memory after a job is replaced. A job that has not enough memory in a worker
  *    that served others is run once more in a new one.
  *
  * Not thread-safe. The nursery dies with the thread that made it.
@@ -44,6 +46,8 @@
 #define SANDBOX_WORKERS 4u /* of a lane */
 #define SANDBOX_WORKERS_USER 2u
 #define SANDBOX_SLOW_MS 50u
+#define SANDBOX_KEEPING_LANE 1u
+#define SANDBOX_SLOW_KEEPING_MS 250u
 #define SANDBOX_QUEUE_MAX 1024u
 #define SANDBOX_QUEUE_USER 512u
 #define SANDBOX_KEEP_MS 10000u

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define KEPT_MAX 2 /* a worker that keeps more than one part in so many of its memory is replaced */
+#define KEPT_MAX(memory) ((memory) / 4 * 3) /* a worker that keeps more of its memory is replaced */
 
 /* ---- children ---- */
 
@@ -176,7 +176,7 @@ static void worker_answered(struct sandbox *s, struct worker *w)
 	w->job = NULL;
 	if (w->served >= s->cfg.serves || w->head.what == -ENOMEM || w->memory != s->cfg.memory) {
 		worker_retire(s, w);
-	} else if (worker_memory(w) > s->cfg.memory / KEPT_MAX) {
+	} else if (worker_memory(w) > KEPT_MAX(s->cfg.memory)) {
 		sandbox_child_kill(&w->child);
 		worker_retire(s, w);
 	}

@@ -22,6 +22,7 @@ struct copy {
 struct copies {
 	struct unwinding *unwinding;
 	struct copy *first, **last;
+	struct copy *next; /* the first that is not unwound */
 	size_t waiting, bytes;
 	uint64_t news_ns;
 	bool again; /* something has changed since the last try */
@@ -116,6 +117,8 @@ static bool unwind_copy(struct copies *c, struct copy *p, bool now)
 	}
 	p->frames = frames;
 	p->w = NULL;
+	while (c->next && !c->next->w)
+		c->next = c->next->next;
 	c->waiting--;
 	c->bytes -= copy_bytes(w);
 	free(w);
@@ -141,6 +144,8 @@ int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack
 	p->cpu = w->cpu;
 	*c->last = p;
 	c->last = &p->next;
+	if (!c->next)
+		c->next = p;
 	c->waiting++;
 	c->again = true;
 	c->bytes += copy_bytes(w);
@@ -168,12 +173,11 @@ int copies_tick(struct copies *c, uint64_t news_ns)
 {
 	uint64_t until = now_ns() + TICK_NS;
 	struct proc_id blocked = { 0 };
-	for (struct copy *p = c->first; p && c->bytes >= COPIES_BYTES_MAX; p = p->next)
-		if (p->w)
-			unwind_copy(c, p, true);
+	while (c->next && c->bytes >= COPIES_BYTES_MAX)
+		unwind_copy(c, c->next, true);
 	if (!c->waiting || (!c->again && news_ns == c->news_ns))
 		return -1;
-	for (struct copy *p = c->first; p && c->waiting; p = p->next) {
+	for (struct copy *p = c->next; p && c->waiting; p = p->next) {
 		if (!p->w || p->row.last_ns >= news_ns || is_of(p, &blocked))
 			continue;
 		if (!unwind_copy(c, p, false))
@@ -189,7 +193,7 @@ int copies_tick(struct copies *c, uint64_t news_ns)
 uint64_t copies_newest(const struct copies *c, uint32_t key)
 {
 	uint64_t newest = 0;
-	for (const struct copy *p = c->first; p && c->waiting; p = p->next)
+	for (const struct copy *p = c->next; p; p = p->next)
 		if (p->w && !p->taken && p->half == key && p->row.last_ns > newest)
 			newest = p->row.last_ns;
 	return newest;

@@ -128,7 +128,7 @@ int symbolizer_ask(struct symbolizer *s, struct symbols_job *io_job, const struc
 	if (!s || !s->sandbox)
 		return ask_here(q, reply);
 	struct sandbox_call c = {
-		.lane = q->op == OP_LINES, /* it keeps files open */
+		.lane = q->op == OP_LINES ? SANDBOX_KEEPING_LANE : 0, /* it keeps files open */
 		.op = s->first_op + q->op,
 		.bytes = q->bytes,
 		.len = q->len,
