@@ -12,10 +12,11 @@
 #define ASIDE_NS 2000000000ull
 #define ASIDE_BYTES_MAX (8u << 20)
 
-/* A row, and what was found out about it but for the names of its frames. */
+/* A row, with its labels, but without the names of its frames. */
 struct sample {
 	struct row row;
 	unsigned cpu;
+	bool unset;		/* some labels have no answer yet (proc/reader.h): find them again */
 	uint32_t set;		/* of the store */
 	uint64_t label_flags;	/* labelling_find */
 	bool by_trampolines;	/* it has labels of trampolines */
