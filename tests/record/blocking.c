@@ -10,6 +10,7 @@
  *   blocking jit S [FILE]           run machine code that no file has; FILE is mapped as a jitdump would be
  *   blocking spin S
  *   blocking libraries S FILE...    in the function "work" of each, in turns
+ *   blocking traced S               run S seconds of CPU time, then stay stopped by a tracer
  */
 #define FUSE_USE_VERSION 312
 #include <ascribe/label.h>
@@ -17,11 +18,15 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fuse3/fuse_lowlevel.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -242,6 +247,22 @@ static int libraries(double seconds, char **file)
 	return 0;
 }
 
+static int traced(double seconds)
+{
+	pid_t p = fork();
+	if (p == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		spin(seconds);
+		raise(SIGSTOP);
+		for (;;)
+			pause();
+	}
+	if (p < 0 || ptrace(PTRACE_SEIZE, p, NULL, NULL) || waitpid(p, NULL, __WALL) != p)
+		return 1;
+	for (;;) /* it stays in its stop until it is killed */
+		pause();
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -255,6 +276,8 @@ int main(int argc, char **argv)
 		return map_page(argv[2], atof(argv[3]));
 	if (!strcmp(mode, "jit") && argc >= 3)
 		return jit(atof(argv[2]), argv[3]);
+	if (!strcmp(mode, "traced") && argc == 3)
+		return traced(atof(argv[2]));
 	if (!strcmp(mode, "libraries") && argc > 3)
 		return libraries(atof(argv[2]), argv + 3);
 	if (!strcmp(mode, "spin") && argc == 3)

@@ -33,6 +33,7 @@ cp /bin/busybox files/
 printf '1000 100 not_answered\n' >files/map
 head -c 4096 /dev/zero >files/jit-1.dump
 ln -s "$mnt/open/prog.debug" linked/prog.debug
+cp linked/prog files/linked # its debug link is looked up beside it
 setarch -R ./blocking page files/page || bad "the page of the descriptor"
 # Libraries whose debug link leads to a file of 1 GiB, which has to be read in whole to know that it is another one's.
 echo 'void work(void) { for (volatile int i = 0; i < 1000000; i++); }' >lib.c
@@ -49,9 +50,10 @@ done
 ok "others see the files" cmp "$mnt/open/prog" files/prog
 
 # ---- all at once ----
+printf 'recipe titles\ntitle "labelled (?<how>share)"\n' >titles.recipe
 background "$load" share $((seconds + 2)) >before.json
 begin=$(date +%s%N)
-background timeout -s KILL 60 "$ascribe" record -a -F 99 -d $seconds -o st 2>err
+background timeout -s KILL 60 "$ascribe" record -a -F 99 -d $seconds --recipes titles.recipe -o st 2>err
 recorder=$pid
 recording err
 # As a user of its own, of whom nothing was heard before.
@@ -71,8 +73,14 @@ attack chroot --userspec=$user:$user "$mnt/lookup" /busybox timeout $seconds /bu
 attack unshare -m sh -c "f=/tmp/perf-\$\$.map; >\$f; trap 'rm -f '\$f EXIT; mount --bind '$mnt/open/map' \$f; exec setpriv --reuid=$user --regid=$user --clear-groups '$dir/blocking' jit $seconds"
 as_user ./blocking jit $seconds "$mnt/open/jit-1.dump"
 as_user ./linked/prog spin $seconds
+as_user "$mnt/lookup/linked" spin $seconds
 as_user ./blocking libraries $seconds lib*/lib.so
+# These two only stand still: they can be read.
+as_user ./blocking traced 1
+as_user ./blocking spin $seconds
+stopped=$pid
 sleep 1
+kill -STOP "$stopped"
 "$load" share 3 >after.json
 wait "$recorder"
 status=$?
@@ -88,15 +96,24 @@ report st --where '{comm="labelled"}' >names.json
 for kind in open read flush getattr lookup; do
 	ok "there was $kind that is not answered" grep -q "$kind" kept
 done
-check "labels of the one that behaves" r=tenants.json -- 'set(samples(r)) == {"a", "b"} and min(samples(r).values()) > 20' 'samples(r)'
+# By shares: how much of the CPUs it gets depends on the host.
+check "labels of the one that behaves" r=tenants.json n=names.json -- \
+	'set(samples(r)) == {"a", "b"} and r["samples"] > 0.5 * n["samples"] > 5' 'samples(r), n["samples"]'
 check "its names" r=names.json -- \
 	'[x["function"] for x in r["rows"]][0] == "burn" and r["rows"][0]["samples"] > 0.9 * r["samples"]' \
 	'[(x["function"], x["samples"]) for x in r["rows"]][:3], r["samples"]'
-check "what did not answer is counted" s=stat.json -- 's["flagged"]["unanswered"] > 20' \
+check "what did not answer is counted" s=stat.json -- 's["flagged"]["unanswered"] > 10' \
 	's["flagged"]["unanswered"], s["stored"]'
 check "nothing is lost" s=stat.json -- \
 	'exact(s) and sum(n for k, n in s["lost"].items() if k not in ("idle_not_run", "not_run")) == 0' 's["lost"]'
-check "no drain waits for it" s=stat.json -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 1e9' \
+report st --by how --where '{comm="labelled"}' >titles.json
+check "its title" r=titles.json -- 'samples(r).get("share", 0) > 0.95 * r["samples"]' 'samples(r)'
+check "who did not answer has a name" s=stat.json -- \
+	'len(s["own"]["unanswered"]) >= 4 and all(x["process"][-1] == "]" and x["requests"] for x in s["own"]["unanswered"])' \
+	's["own"]["unanswered"], s["own"]["unanswered_others"]'
+check "who stands still is not among them" s=stat.json -- "not any(\"[$stopped]\" in x[\"process\"] for x in s[\"own\"][\"unanswered\"])" \
+	's["own"]["unanswered"]'
+check "no drain waits for it" s=stat.json -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 3e8' \
 	's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9'
 check "names that there was no time for are counted" s=stat.json -- 's["flagged"]["names_late"] > 0' 's["flagged"]["names_late"]'
 ok "it says so" grep -q 'reads of their memory or files did not answer in time' err

@@ -21,7 +21,8 @@ struct definition {
 	struct label *labels; /* [n_labels], followed by their text */
 	size_t bytes;
 	uint64_t flags; /* counters, from COUNTER_labels_cut on */
-	void *capture;  /* kept while names of attributes are missing, else NULL */
+	void *capture;  /* kept while names of attributes or values are missing, else NULL */
+	bool late;	/* with capture: a value has no answer yet (reader.h) */
 	uint32_t capture_len;
 	struct label *before; /* with capture: [n_before], the labels of earlier parts, which win */
 	uint32_t n_before;
@@ -240,11 +241,11 @@ static uint64_t flag_bit(unsigned counter)
 }
 
 /*
- * A program may publish the names of its attributes after their first use. Keep the capture until then, and `before`, the n
- * labels of earlier parts. Both then belong to the definition.
+ * A program may publish the names of its attributes after their first use, and a value that was not resident may come late.
+ * Keep the capture until then, and `before`, the n labels of earlier parts. Both then belong to the definition.
  */
 static void keep_capture(struct labelling *l, struct labelled *p, const struct wire_record *rec, const void *capture,
-			 struct label *before, size_t n)
+			 struct label *before, size_t n, bool late)
 {
 	struct proc_id o = owner_of(rec);
 	struct definition *d = definition_find(l, &o, rec->set_id);
@@ -254,6 +255,7 @@ static void keep_capture(struct labelling *l, struct labelled *p, const struct w
 		return;
 	}
 	memcpy(copy, capture, rec->size);
+	d->late = late;
 	d->capture = copy;
 	d->capture_len = rec->size;
 	d->before = before;
@@ -268,6 +270,7 @@ static void keep_capture(struct labelling *l, struct labelled *p, const struct w
 struct absent_reader {
 	struct labelling *l;
 	uint32_t tgid;
+	bool late; /* a read has no answer yet */
 };
 
 /* Limit these reads, which may wait for a disk: a program can make every value absent. */
@@ -281,8 +284,10 @@ static int read_absent(void *ctx, uint64_t at, void *out, size_t len)
 	}
 	if (r->l->absent_reads >= ABSENT_READS_A_SECOND)
 		return -EBUSY;
-	r->l->absent_reads++;
-	return proc_read_memory(r->tgid, at, out, len);
+	int rc = proc_read_memory(r->tgid, at, out, len);
+	r->late |= rc == -EINPROGRESS;
+	r->l->absent_reads += rc != -EINPROGRESS;
+	return rc;
 }
 
 static void add_capture(struct labelling *l, const struct wire_record *rec, const void *capture)
@@ -292,7 +297,7 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	struct definition *d = definition_find(l, &o, rec->set_id);
 	struct label v[LABELS_MAX + FOREIGN_LABELS_MAX];
 	char redacted[FOREIGN_LABELS_MAX * REDACTED_LEN];
-	struct absent_reader reader = { l, o.tgid };
+	struct absent_reader reader = { l, o.tgid, false };
 	struct foreign_side side = { .read = read_absent, .ctx = &reader };
 	size_t n = earlier_parts(d, rec, v);
 	uint64_t flags = 0;
@@ -306,16 +311,17 @@ static void add_capture(struct labelling *l, const struct wire_record *rec, cons
 	if (side.unknown_keys)
 		flags |= flag_bit(COUNTER_unknown_key);
 	for (uint32_t i = 0; i < p->sources.n; i++) {
-		if (side.unread >> i & 1)
+		if (side.unread >> i & 1 && !reader.late)
 			flags |= flag_bit(p->sources.source[i].fault);
 		if (side.invalid >> i & 1)
 			flags |= flag_bit(p->sources.source[i].fault + 1u);
 	}
 	more = filter_apply(l->filter, &l->redactor, v + n, more, redacted);
-	struct label *before = side.unknown_keys ? labels_copy(v, n) : NULL;
+	bool again = side.unknown_keys || reader.late;
+	struct label *before = again ? labels_copy(v, n) : NULL;
 	define(l, rec, d, v, n + more, flags);
-	if (side.unknown_keys)
-		keep_capture(l, p, rec, capture, before, n);
+	if (again)
+		keep_capture(l, p, rec, capture, before, n, reader.late);
 }
 
 /* Decode a kept capture again, once the names are there. */
@@ -329,7 +335,7 @@ static void define_again(struct labelling *l, struct definition *d)
 	if (!p)
 		return;
 	sources_read_otel(&p->sources, d->owner.tgid);
-	if (p->sources.otel_published_ns == d->otel_ns)
+	if (p->sources.otel_published_ns == d->otel_ns && !d->late)
 		return;
 	d->capture = NULL;
 	d->bytes -= d->kept_bytes;
@@ -375,7 +381,7 @@ size_t labelling_find(struct labelling *l, const struct row *row, const struct l
 		define_again(l, d);
 	if (d) {
 		*ret = d->labels;
-		*ret_flags = d->flags;
+		*ret_flags = d->flags | (d->capture && d->late ? LABELLING_LATE : 0);
 		return d->n_labels;
 	}
 	struct labelled *p = labelled_of(l, &o);

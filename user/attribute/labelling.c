@@ -73,7 +73,12 @@ static int find_slots(struct labelling *l, const struct proc_image *im, struct p
 			waiting |= SOURCES_LATE;
 		if (!b || binary_label_descriptor(b, &at) || binary_bias(b, m->start, m->pgoff, &bias))
 			continue;
-		bool read = !proc_read_memory(im->tgid, bias + at, &d, sizeof(d));
+		int rc = proc_read_memory(im->tgid, bias + at, &d, sizeof(d));
+		bool read = !rc;
+		if (rc == -EINPROGRESS) {
+			waiting |= SOURCES_LATE | SOURCES_UNANSWERED;
+			continue;
+		}
 		if (read && d.magic == ASCRIBE_DESCRIPTOR_MAGIC && d.abi != ASCRIBE_ABI_VERSION)
 			continue;
 		if (!read || d.magic != ASCRIBE_DESCRIPTOR_MAGIC || !d.tp_offset) {
@@ -148,6 +153,11 @@ static void look_at(struct labelling *l, struct subject *k)
 	}
 	struct proc_entry e = { .tgid = k->id.tgid, .exec_id = k->id.exec_id, .start_ns = k->id.start_ns };
 	int waiting = l->look ? find_slots(l, im, &e) : 0;
+	if (waiting & SOURCES_UNANSWERED && k->published) { /* keep the slots that are published */
+		put_off(l, k, SOURCES_LATE);
+		return;
+	}
+	k->published = true;
 	python_locate(l->resolver, im, &e);
 	/* Own labels at once: files that are new take a while to be searched for the others. */
 	e.labels_late = 1;

@@ -61,9 +61,10 @@ void labelling_forget(struct labelling *l);
 /*
  * The application's labels of a row, normalized; borrowed until the next labelling_record or _forget. *ret_flags: the
  * counters that the row's samples are to be counted under, bit 0 for COUNTER_labels_cut and so on, or LABELLING_UNKNOWN:
- * the set's definition did not arrive.
+ * the set's definition did not arrive. With LABELLING_LATE, values have no answer yet: ask again later.
  */
 #define LABELLING_UNKNOWN (1ull << 63)
+#define LABELLING_LATE (1ull << 62)
 size_t labelling_find(struct labelling *l, const struct row *row, const struct label **ret, uint64_t *ret_flags);
 
 /* What was wrong with a recipe for a program that runs here; "" when nothing was. */

@@ -35,6 +35,7 @@ struct subject {
 	struct proc_image *image;
 	struct labelled *labelled; /* NULL: it has none */
 	uint32_t tries;		   /* still to do */
+	bool published;
 	struct list_node fresh;	   /* of labelling.fresh: not looked at yet */
 	struct due_item due;	   /* of labelling.due: to be looked at again */
 	struct list_node late;	   /* of labelling.late: a file of it is not read yet */

@@ -13,7 +13,7 @@
 struct ruled_image {
 	uint32_t tgid;
 	uint64_t from_ns;
-	uint64_t drain; /* of the last read of the title */
+	uint64_t drain; /* of the last read of the title; 0: it was never read */
 	bool has_environment;
 	struct rule_labels fixed, all; /* from the environment; from all of it, title and cgroup included */
 };
@@ -66,16 +66,30 @@ static struct ruled_image **place_of(struct ruled *r, const struct proc_image *i
 	return &r->place[h >> 32 & (PLACES - 1)];
 }
 
-/* Read the title into buf, with blanks between its parts. Return its length; 0: none, the process may have ended. */
-static size_t read_title(struct ruled *r, const struct proc_image *im)
+/* Read the title into buf, with blanks between its parts. *ret_len 0: none. -EINPROGRESS: no answer yet. */
+static int read_title(struct ruled *r, const struct proc_image *im, size_t *ret_len)
 {
-	size_t len = proc_read_text(im->tgid, "cmdline", r->buf, RULE_TEXT_MAX);
+	size_t len = 0;
+	if (proc_read_text(im->tgid, "cmdline", r->buf, RULE_TEXT_MAX, &len) == -EINPROGRESS)
+		return -EINPROGRESS;
 	while (len && !r->buf[len - 1])
 		len--;
 	for (size_t i = 0; i < len; i++)
 		if (!r->buf[i])
 			r->buf[i] = ' ';
-	return len;
+	*ret_len = len;
+	return 0;
+}
+
+/* In the middle of an exec there is nothing to read, although its mappings have been reported. */
+static int read_environment(struct ruled *r, const struct proc_image *im, struct ruled_image *p)
+{
+	size_t len = 0;
+	if (proc_read_text(im->tgid, "environ", r->buf, sizeof(r->buf), &len) == -EINPROGRESS)
+		return -EINPROGRESS;
+	rules_environment(r->rules, im->exe->path, r->buf, len, &p->fixed);
+	p->has_environment = len > 0;
+	return 0;
 }
 
 /* The texts are in the struct: let the labels point into the copy. */
@@ -86,44 +100,48 @@ static void copy_labels(struct rule_labels *to, const struct rule_labels *from)
 		to->v[i].str = to->text[i];
 }
 
-size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup, const struct label **ret)
+/* Read what may have changed since the drain before. -EINPROGRESS: not all of it has an answer yet. */
+static int update(struct ruled *r, const struct proc_image *im, const char *cgroup, struct ruled_image *p)
 {
+	const char *exe = im->exe->path;
+	bool alive = im->to_ns == UINT64_MAX, wants = rules_want_title(r->rules, exe);
+	size_t len = 0;
+	int rc = 0;
+	if (!p->has_environment && alive && rules_want_environment(r->rules, exe))
+		rc = read_environment(r, im, p);
+	if (!rc && wants && alive)
+		rc = read_title(r, im, &len);
+	if (rc || (p->drain && wants && !len)) /* it has ended: keep the last title */
+		return rc;
+	p->drain = r->drain;
+	copy_labels(&p->all, &p->fixed);
+	if (wants)
+		rules_title(r->rules, exe, r->buf, len, &p->all);
+	if (cgroup)
+		rules_cgroup(r->rules, exe, cgroup, strlen(cgroup), &p->all);
+	return 0;
+}
+
+size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup, const struct label **ret,
+		    bool *ret_late)
+{
+	*ret_late = false;
 	if (!r || !im || !im->exe)
 		return 0;
 	struct ruled_image **at = place_of(r, im), *p = *at;
-	const char *exe = im->exe->path;
 	if (!p)
 		p = *at = calloc(1, sizeof(*p));
 	if (!p)
 		return 0;
-	bool known = p->tgid == im->tgid && p->from_ns == im->from_ns;
-	bool alive = im->to_ns == UINT64_MAX;
-	if (!known) {
+	if (p->tgid != im->tgid || p->from_ns != im->from_ns) {
 		p->tgid = im->tgid;
 		p->from_ns = im->from_ns;
 		p->drain = 0;
 		p->fixed.n = p->all.n = 0;
 		p->has_environment = false;
 	}
-	if (p->drain != r->drain) {
-		/* In the middle of an exec there is nothing to read, although its mappings have been reported. */
-		if (!p->has_environment && alive && rules_want_environment(r->rules, exe)) {
-			size_t len = proc_read_text(im->tgid, "environ", r->buf, sizeof(r->buf));
-			rules_environment(r->rules, exe, r->buf, len, &p->fixed);
-			p->has_environment = len > 0;
-		}
-		bool wants = rules_want_title(r->rules, exe);
-		size_t len = wants && alive ? read_title(r, im) : 0;
-		if (p->drain && wants && !len) /* it has ended: keep the last title */
-			goto out;
-		p->drain = r->drain;
-		copy_labels(&p->all, &p->fixed);
-		if (wants)
-			rules_title(r->rules, exe, r->buf, len, &p->all);
-		if (cgroup)
-			rules_cgroup(r->rules, exe, cgroup, strlen(cgroup), &p->all);
-	}
-out:
+	if (p->drain != r->drain)
+		*ret_late = update(r, im, cgroup, p) && !p->drain;
 	*ret = p->all.v;
 	return p->all.n;
 }
@@ -131,9 +149,10 @@ out:
 void ruled_look(struct ruled *r, const struct proc_image *im)
 {
 	const struct label *none;
+	bool late;
 	if (!r || !im || !im->exe)
 		return;
 	const struct ruled_image *p = *place_of(r, im);
-	if (!p || p->tgid != im->tgid || p->from_ns != im->from_ns)
-		ruled_labels(r, im, im->cgroup, &none);
+	if (!p || p->tgid != im->tgid || p->from_ns != im->from_ns || !p->drain)
+		ruled_labels(r, im, im->cgroup, &none, &late);
 }

@@ -18,10 +18,14 @@ void ruled_free(struct ruled *r);
 /* Begin a drain: read each title again when it is needed. */
 void ruled_begin(struct ruled *r);
 
-/* Read a process with a new image or mapping, unless it was read: it may end before the next drain. */
+/* Read a process with a new image or mapping, unless it has answered: it may end before the next drain. */
 void ruled_look(struct ruled *r, const struct proc_image *im);
 
-/* Return the labels of an image; borrowed until the next call. cgroup may be NULL. */
-size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup, const struct label **ret);
+/*
+ * Return the labels of an image; borrowed until the next call. cgroup may be NULL. *ret_late: its title or environment was
+ * never read and has no answer yet.
+ */
+size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup, const struct label **ret,
+		    bool *ret_late);
 
 #endif

@@ -65,19 +65,21 @@ static uint64_t add_application(const struct sets *s, const struct row *row, siz
 	return flags;
 }
 
-/* Add the labels by rules. Copy their texts: the next process overwrites them. */
-static void add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup, char *text, char *redacted,
+/* Add the labels by rules. Copy their texts: the next process overwrites them. False: they have no answer yet. */
+static bool add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup, char *text, char *redacted,
 		      struct sets_labels *l)
 {
 	const struct label *ruled;
 	struct label *v = l->v + l->n;
-	size_t n = ruled_labels(s->ruled, im, cgroup, &ruled), used = 0;
+	bool late;
+	size_t n = ruled_labels(s->ruled, im, cgroup, &ruled, &late), used = 0;
 	for (size_t i = 0; i < n; i++) {
 		v[i] = ruled[i];
 		v[i].str = memcpy(text + used, ruled[i].str, ruled[i].str_len);
 		used += ruled[i].str_len;
 	}
 	l->n += labelling_filter(s->labelling, v, n, redacted);
+	return !late;
 }
 
 void sets_of(const struct sets *s, const struct row *row, const struct proc_image *im, enum sets_detail detail, bool kthread,
@@ -87,8 +89,10 @@ void sets_of(const struct sets *s, const struct row *row, const struct proc_imag
 	ret->n = 0;
 	add_system(row, im, cgroup, detail, ret->thread, ret->pod, ret);
 	ret->flags = add_application(s, row, SETS_LABELS_MAX - RULE_LABELS_MAX, ret);
-	if (!kthread)
-		add_ruled(s, im, cgroup, ret->ruled[0], ret->redacted[0], ret);
+	ret->late = ret->flags != LABELLING_UNKNOWN && ret->flags & LABELLING_LATE;
+	ret->flags &= ~LABELLING_LATE;
+	if (!kthread && !add_ruled(s, im, cgroup, ret->ruled[0], ret->redacted[0], ret))
+		ret->late = true;
 	ret->n = labels_normalize(ret->v, ret->n);
 }
 

@@ -324,7 +324,14 @@ static bool at_tp(const struct looking *l, int64_t offset, struct place *ret)
 	return true;
 }
 
-static bool by_descriptor(const struct looking *l, const uint64_t desc[2], struct place *ret)
+static int read_memory(struct looking *l, uint64_t at, void *out, size_t len)
+{
+	int rc = proc_read_memory(l->im->tgid, at, out, len);
+	l->waiting |= rc == -EINPROGRESS ? SOURCES_LATE | SOURCES_UNANSWERED : 0;
+	return rc;
+}
+
+static bool by_descriptor(struct looking *l, const uint64_t desc[2], struct place *ret)
 {
 	uint64_t pair[2];
 	bool is_static = l->facts->file.machine == EM_X86_64 ? (int64_t)desc[1] < 0 : desc[1] < 0x10000;
@@ -332,26 +339,27 @@ static bool by_descriptor(const struct looking *l, const uint64_t desc[2], struc
 		return false;
 	if (is_static)
 		return at_tp(l, (int64_t)desc[1], ret);
-	return !proc_read_memory(l->im->tgid, desc[1], pair, sizeof(pair)) && in_dtv(l, pair[0], pair[1], ret);
+	return !read_memory(l, desc[1], pair, sizeof(pair)) && in_dtv(l, pair[0], pair[1], ret);
 }
 
 /*
  * Bytes of the file's memory image. A library's code is mapped, and known to us, before its data: until the dynamic linker has mapped
  * that, there is nothing, or another part of the file.
  */
-static int read_loaded(const struct looking *l, uint64_t vaddr, void *out, size_t len)
+static int read_loaded(struct looking *l, uint64_t vaddr, void *out, size_t len)
 {
 	uint64_t at = l->base + vaddr, offset;
 	struct proc_line line;
 	int rc = binary_offset(l->binary, vaddr, &offset);
 	rc = rc ? rc : proc_line_at(l->im->tgid, at, &line);
+	l->waiting |= rc == -EINPROGRESS ? SOURCES_LATE | SOURCES_UNANSWERED : 0;
 	if (!rc && line.ino && at - line.start + line.pgoff != offset)
 		rc = -EAGAIN;
-	return rc ? rc : proc_read_memory(l->im->tgid, at, out, len);
+	return rc ? rc : read_memory(l, at, out, len);
 }
 
 /* False: not to be told now. */
-static bool place_of(const struct looking *l, const struct elf_variable *v, struct place *ret)
+static bool place_of(struct looking *l, const struct elf_variable *v, struct place *ret)
 {
 	uint64_t word[2] = { 0, 0 };
 	if (!v->tls) {
@@ -517,19 +525,20 @@ static void each_file(struct looking *l, const struct proc_image *im, void (*add
 }
 
 /* Where a program of ours shows its record to others, too: right behind its slot (ascribe/otel.h). */
-static bool is_own_otel(const struct looking *l)
+static bool is_own_otel(struct looking *l)
 {
 	const struct elf_variable *v = variable(l->facts, "otel_thread_ctx_v1");
 	struct ascribe_descriptor d;
 	struct place p;
 	return v && v->tls && place_of(l, v, &p) && (p.start == LABEL_AT_TP || p.start == LABEL_AT_TP_MUSL) &&
-	       !proc_read_memory(l->im->tgid, l->base + l->own_at, &d, sizeof(d)) &&
+	       !read_memory(l, l->base + l->own_at, &d, sizeof(d)) &&
 	       d.magic == ASCRIBE_DESCRIPTOR_MAGIC && p.at == d.tp_offset + 8;
 }
 
 static void add_otel(struct looking *l)
 {
-	if (!l->own || !is_own_otel(l))
+	bool own = l->own && is_own_otel(l);
+	if (!own && !(l->own && l->waiting & SOURCES_UNANSWERED)) /* else that is not known yet */
 		add_variable(l, "otel_thread_ctx_v1", LABEL_OTEL, COUNTER_otel_fault, 0);
 }
 
@@ -602,41 +611,83 @@ int sources_find(struct sources *s, const struct proc_image *im, struct source_l
 
 /* ---- OpenTelemetry's process context ---- */
 
-/* The address of the mapping that holds it, 0 for none. */
-static uint64_t otel_mapping(uint32_t tgid)
+/* Find the address of the mapping that holds it; 0: none. False: no answer yet. */
+static bool otel_mapping(uint32_t tgid, uint64_t *ret)
 {
-	uint64_t start = 0;
-	proc_find_mapping(tgid, "[anon_shmem:OTEL_CTX]\n[anon:OTEL_CTX]\n/memfd:OTEL_CTX", &start);
-	return start;
+	*ret = 0;
+	return proc_find_mapping(tgid, "[anon_shmem:OTEL_CTX]\n[anon:OTEL_CTX]\n/memfd:OTEL_CTX", ret) != -EINPROGRESS;
 }
 
+/* Programs publish it when they begin: look for it often at first. */
+static bool otel_locate(struct source_list *list, uint32_t tgid)
+{
+	uint64_t now = proc_now_ns();
+	if (list->otel_at)
+		return true;
+	if (list->otel_looked_ns && now - list->otel_looked_ns < (list->otel_looks < 100 ? OTEL_SOON_NS : OTEL_AGAIN_NS))
+		return false;
+	if (!otel_mapping(tgid, &list->otel_at))
+		return false;
+	list->otel_looked_ns = now;
+	list->otel_looks++;
+	return list->otel_at;
+}
+
+static void otel_forget(struct source_list *list)
+{
+	free(list->otel_message);
+	list->otel_message = NULL;
+	list->otel_head.size = 0;
+}
+
+/* Read the head, unless it was read. 0; -EALREADY: its names are in use. */
+static int otel_read_head(struct source_list *list, uint32_t tgid)
+{
+	struct otel_context_head h;
+	if (list->otel_head.size)
+		return 0;
+	int rc = proc_read_memory(tgid, list->otel_at, &h, sizeof(h));
+	if (rc)
+		return rc;
+	if (memcmp(h.signature, "OTEL_CTX", 8) || h.version != 2 || !h.published_ns || !h.size || h.size > OTEL_CONTEXT_MAX)
+		return -EBADMSG;
+	if (h.published_ns == list->otel_published_ns)
+		return -EALREADY;
+	list->otel_head = h;
+	return 0;
+}
+
+static int otel_read_message(struct source_list *list, uint32_t tgid)
+{
+	if (list->otel_message)
+		return 0;
+	void *message = malloc(list->otel_head.size);
+	int rc = message ? proc_read_memory(tgid, list->otel_head.message, message, list->otel_head.size) : -ENOMEM;
+	if (rc)
+		free(message);
+	else
+		list->otel_message = message;
+	return rc;
+}
+
+/* In steps, each of which may have no answer yet: head, message, and the head again, which must not have changed. */
 void sources_read_otel(struct source_list *list, uint32_t tgid)
 {
-	struct otel_context_head head, again;
-	uint64_t now = proc_now_ns(), at = list->otel_at;
-	if (!at) { /* looked for often at first: programs publish it when they begin */
-		if (list->otel_looked_ns && now - list->otel_looked_ns < (list->otel_looks < 100 ? OTEL_SOON_NS : OTEL_AGAIN_NS))
-			return;
-		list->otel_looked_ns = now;
-		list->otel_looks++;
-		at = list->otel_at = otel_mapping(tgid);
-	}
-	if (!at || proc_read_memory(tgid, at, &head, sizeof(head)) || memcmp(head.signature, "OTEL_CTX", 8) ||
-	    head.version != 2 || !head.published_ns || head.published_ns == list->otel_published_ns || !head.size ||
-	    head.size > OTEL_CONTEXT_MAX)
+	struct otel_context_head again;
+	int rc = otel_locate(list, tgid) ? otel_read_head(list, tgid) : -EINPROGRESS;
+	rc = rc ? rc : otel_read_message(list, tgid);
+	rc = rc ? rc : proc_read_memory(tgid, list->otel_at, &again, sizeof(again));
+	if (rc == -EINPROGRESS)
 		return;
-	void *message = malloc(head.size);
-	/* The same time before and after: nothing was changed in between. */
-	if (message && !proc_read_memory(tgid, head.message, message, head.size) &&
-	    !proc_read_memory(tgid, at, &again, sizeof(again)) && !memcmp(&head, &again, sizeof(head)) &&
-	    !otel_context_parse(&list->otel, message, head.size)) {
-		list->otel_published_ns = head.published_ns;
+	if (!rc && !memcmp(&list->otel_head, &again, sizeof(again)) &&
+	    !otel_context_parse(&list->otel, list->otel_message, list->otel_head.size)) {
+		list->otel_published_ns = again.published_ns;
 		for (uint32_t i = 0; i < list->n; i++) {
 			list->decoder[i].keys = list->otel.keys;
 			list->decoder[i].n_keys = list->otel.n_keys;
 		}
 	}
-	free(message);
+	otel_forget(list);
 }
 
 const char *sources_warning(const struct sources *s)
@@ -648,5 +699,6 @@ void source_list_fini(struct source_list *list)
 {
 	for (uint32_t i = 0; i < list->n; i++)
 		free(list->fields[i]);
+	otel_forget(list);
 	otel_context_fini(&list->otel);
 }

@@ -23,6 +23,8 @@ struct source_list {
 	struct foreign_field *fields[LABEL_SOURCES]; /* owned */
 	struct otel_context otel;
 	uint64_t otel_at, otel_published_ns, otel_looked_ns;
+	struct otel_context_head otel_head; /* of the context being read; size 0: none is */
+	void *otel_message;		    /* its message, when that was read */
 	uint32_t otel_looks;
 };
 
@@ -41,6 +43,7 @@ void sources_free(struct sources *s);
 #define SOURCES_NOT_YET 1
 #define SOURCES_LATE 2
 #define SOURCES_NAMELESS 4
+#define SOURCES_UNANSWERED 8 /* with SOURCES_LATE: the process's memory has no answer yet (reader.h) */
 int sources_find(struct sources *s, const struct proc_image *im, struct source_list *list);
 
 /* Might this file have labels? For files that a process maps later. */

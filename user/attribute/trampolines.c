@@ -159,19 +159,21 @@ void trampolines_forget(struct trampolines *t)
 /* ---- a row ---- */
 
 /* Check again: a table may become ready at any time, and the process may have called exec. */
-static bool is_ready(const struct process *p, struct code_table *m)
+static bool is_ready(const struct process *p, struct code_table *m, bool *io_late)
 {
-	if (!m->ready && !proc_read_memory(p->tgid, m->at, &m->table, sizeof(m->table)))
+	int rc = m->ready ? -EALREADY : proc_read_memory(p->tgid, m->at, &m->table, sizeof(m->table));
+	if (!rc)
 		m->ready = !binding_check_table(&m->table);
+	*io_late |= rc == -EINPROGRESS;
 	return m->ready;
 }
 
 /* Find the trampoline of a return address; *ret_offset is its distance from the same place in the first trampoline. */
-static struct code_table *table_of(struct process *p, uint64_t addr, uint32_t *ret_index, uint64_t *ret_offset)
+static struct code_table *table_of(struct process *p, uint64_t addr, uint32_t *ret_index, uint64_t *ret_offset, bool *io_late)
 {
 	for (uint32_t i = 0; i < p->n; i++) {
 		struct code_table *m = &p->module[i];
-		uint64_t size = is_ready(p, m) ? (uint64_t)m->table.count * m->table.step : 0;
+		uint64_t size = is_ready(p, m, io_late) ? (uint64_t)m->table.count * m->table.step : 0;
 		if (addr - 1 - m->table.code >= size || addr <= m->table.code)
 			continue;
 		*ret_index = (uint32_t)((addr - 1 - m->table.code) / m->table.step);
@@ -201,13 +203,18 @@ static const struct history *read_history(struct trampolines *t, struct process 
 	h->at = at;
 	h->depth = depth;
 	h->rc = proc_read_memory(p->tgid, at, h->binding, size);
+	if (h->rc == -EINPROGRESS) { /* ask again */
+		h->drain = 0;
+		p->read -= size;
+	}
 	return h;
 }
 
 static bool look_up(struct trampolines *t, struct process *p, const struct code_table *m, uint32_t index, const struct row *row,
-		    struct ascribe_binding *ret)
+		    struct ascribe_binding *ret, bool *io_late)
 {
 	const struct history *h = read_history(t, p, m, index);
+	*io_late |= h && h->rc == -EINPROGRESS;
 	if (!h || h->rc)
 		return false;
 	const struct ascribe_binding *b = binding_during(h->binding, h->depth, row->first_ns, row->last_ns);
@@ -218,22 +225,22 @@ static bool look_up(struct trampolines *t, struct process *p, const struct code_
 }
 
 size_t trampolines_labels(struct trampolines *t, const struct row *row, uint64_t *frames, uint32_t n, struct label *out,
-			  bool *ret_unknown)
+			  bool *ret_unknown, bool *ret_late)
 {
 	struct process *p = t->n ? find(t, row->tgid) : NULL;
 	struct label v[BINDING_LABELS_MAX];
 	size_t n_out = 0, n_found = 0;
 	uint64_t offset;
 	uint32_t index;
-	*ret_unknown = false;
+	*ret_unknown = *ret_late = false;
 	if (!p || (p->start_ns && (p->start_ns != row->start_ns || p->exec_id != row->exec_id)))
 		return 0;
 	for (uint32_t i = 1; i < n; i++) { /* skip the leaf, which is no return address */
-		struct code_table *m = table_of(p, frames[i], &index, &offset);
+		struct code_table *m = table_of(p, frames[i], &index, &offset, ret_late);
 		if (!m)
 			continue;
 		frames[i] -= offset;
-		if (n_found == STACK_MAX || !look_up(t, p, m, index, row, &t->found[n_found])) {
+		if (n_found == STACK_MAX || !look_up(t, p, m, index, row, &t->found[n_found], ret_late)) {
 			*ret_unknown = true;
 			continue;
 		}

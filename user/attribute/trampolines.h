@@ -37,10 +37,11 @@ bool trampolines_any(const struct trampolines *t);
 /*
  * Store the labels of the trampolines among a row's user frames (leaf first) in out[TRAMPOLINES_LABELS_MAX], leaf-most first;
  * valid until the next call. Replace the frames of trampolines by the first trampoline of their module, so that equal stacks
- * stay equal. Return the number of labels; *ret_unknown: a trampoline had no binding.
+ * stay equal. Return the number of labels. *ret_unknown: a trampoline had no binding, or with *ret_late
+ * no answer yet (reader.h).
  */
 size_t trampolines_labels(struct trampolines *t, const struct row *row, uint64_t *frames, uint32_t n, struct label *out,
-			  bool *ret_unknown);
+			  bool *ret_unknown, bool *ret_late);
 
 /* Remove processes that have ended. */
 void trampolines_forget(struct trampolines *t);

@@ -275,7 +275,19 @@ static void print_unwinding(const struct unwinding_stats *u)
 		cmd_warn("unwind rules: the mappings of %" PRIu64 " processes without samples made room for others'", u->ranges_evicted);
 }
 
-static void print_symbols(const struct symbolizer_stats *s, const struct sandbox_stats *p, const struct reader_stats *r)
+static void print_silence(const struct reader_stats *r, const struct reader_silence *s)
+{
+	char names[READER_NAMES * 32] = "";
+	size_t len = 0;
+	for (size_t i = 0; i < s->n && len < sizeof(names); i++)
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s[%u]", i ? ", " : "", s->v[i].comm, s->v[i].tgid);
+	if (r->abandoned)
+		cmd_warn("other processes: %" PRIu64 " reads of their memory or files did not answer in time, %" PRIu64
+			 " were then not made; see unanswered in ascribe stat: %s%s", r->abandoned, r->refused, names,
+			 s->others ? " and others" : "");
+}
+
+static void print_symbols(const struct symbolizer_stats *s, const struct sandbox_stats *p)
 {
 	if (s->refused)
 		cmd_warn("names: %" PRIu64 " files refused (damaged, lying or too costly); their frames are file+0xoffset", s->refused);
@@ -285,9 +297,8 @@ static void print_symbols(const struct symbolizer_stats *s, const struct sandbox
 	if (p->late || p->died)
 		cmd_warn("names: the parsing child was killed %" PRIu64 " times for being late, ended by itself %" PRIu64 " times",
 			 p->late, p->died);
-	if (r->abandoned)
-		cmd_warn("other processes: %" PRIu64 " reads of their memory or files did not answer in time, %" PRIu64
-			 " were then not made; see unanswered in ascribe stat", r->abandoned, r->refused);
+	if (p->full)
+		cmd_warn("names: %" PRIu64 " times the parsers had no room for a file more", p->full);
 }
 
 static void print_jit(const struct jits_stats *j)
@@ -323,7 +334,8 @@ static void print_summary(struct recording *r, bool tty)
 			 "begin another one",
 			 p.unknown_cpus);
 	print_unwinding(&p.unwinding);
-	print_symbols(&p.symbols, &p.parsing, &p.reading);
+	print_symbols(&p.symbols, &p.parsing);
+	print_silence(&p.reading, &p.silence);
 	print_jit(&p.jit);
 	if (r->downloads)
 		debuginfod_print(r->downloads);

@@ -115,7 +115,22 @@ static void print_own(const struct hist_snapshot *own)
 	}
 }
 
-static int print_text(const struct store *s, const struct account *t, const struct hist_snapshot *own)
+/* Whom the recorder gave up, so that names of samples may be missing. */
+static void print_silent(const struct query_own *own)
+{
+	if (own->n_silent || own->other_requests)
+		printf("\n%-30s %12s\n", "did not answer", "requests");
+	for (size_t i = 0; i < own->n_silent; i++) {
+		text_put(stdout, own->silent[i].name, 30);
+		printf(" %12llu\n", (unsigned long long)own->silent[i].requests);
+	}
+	if (own->other_requests)
+		printf("%-30s %12llu\n", "others", (unsigned long long)own->other_requests);
+	if (own->jobs_refused)
+		printf("\nfiles not read, the parsers' queue was full: %llu times\n", (unsigned long long)own->jobs_refused);
+}
+
+static int print_text(const struct store *s, const struct account *t, const struct query_own *own)
 {
 	const struct store_meta *m = store_meta(s);
 	double wall = (double)(t->to_ns - t->from_ns) / 1e9;
@@ -140,7 +155,8 @@ static int print_text(const struct store *s, const struct account *t, const stru
 	if (wall > 0)
 		printf(" (%.3f%% of one CPU)", (double)t->own_cpu_ns / 1e7 / wall);
 	printf(", %.1f MiB resident\n", (double)t->own_rss / 1048576);
-	print_own(own);
+	print_own(own->metric);
+	print_silent(own);
 	if (t->all.fired != t->all.stored + lost)
 		cmd_warn("the counts do not add up: the store was written by a faulty version");
 	return 0;
@@ -149,21 +165,18 @@ static int print_text(const struct store *s, const struct account *t, const stru
 static int stat_store(struct reading *r, const struct filter *f)
 {
 	struct account t = { 0 };
-	struct hist_snapshot own[N_METRICS];
+	struct query_own own = { 0 };
 	struct err err = { .text = "out of memory" };
-	for (unsigned m = 0; m < N_METRICS; m++)
-		hist_snapshot_init(&own[m], OWN_BITS);
 	int rc = account_sum(&t, r->store, f->from_ns, f->to_ns, &err);
-	rc = rc ? rc : query_own(r->store, f->from_ns, f->to_ns, own, &err);
+	rc = rc ? rc : query_own(r->store, f->from_ns, f->to_ns, &own, &err);
 	reading_step(r, "sum");
 	if (!rc && !t.blocks)
 		reading_no_data(r->store, f->from_ns, f->to_ns);
 	if (!rc)
-		rc = f->json ? cmd_print_json(answer_account(r->store, &t, own)) : print_text(r->store, &t, own);
+		rc = f->json ? cmd_print_json(answer_account(r->store, &t, &own)) : print_text(r->store, &t, &own);
 	if (rc && rc != -EIO)
 		cmd_error("%s", err.text);
-	for (unsigned m = 0; m < N_METRICS; m++)
-		hist_snapshot_fini(&own[m]);
+	query_own_fini(&own);
 	account_fini(&t);
 	reading_explain(r);
 	return rc ? EXIT_FAILED : EXIT_OK;

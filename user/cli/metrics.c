@@ -39,6 +39,10 @@ void published_ended(struct published *p, const struct collector_progress *last)
 	b->drain_ns += last->drain_ns;
 	b->sideband_lost += last->sideband_lost;
 	b->folded += last->folded;
+	b->reading.late += last->reading.late;
+	b->reading.abandoned += last->reading.abandoned;
+	b->reading.refused += last->reading.refused;
+	b->parsing.full += last->parsing.full;
 	memset(&p->now, 0, sizeof(p->now));
 	pthread_mutex_unlock(&p->lock);
 }
@@ -121,6 +125,12 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_ingest_profiles_total", "counter", "Profiles that others sent and that were stored.", (double)profiles },
 		{ "ascribe_ingest_samples_total", "counter", "Samples of those.", (double)samples },
 		{ "ascribe_ingest_refused_total", "counter", "Profiles that could not be stored when they came.", (double)refused },
+		{ "ascribe_reads_late_total", "counter", "Reads of other processes without an answer at once.", (double)(n->reading.late + b->reading.late) },
+		{ "ascribe_reads_abandoned_total", "counter", "Reads of other processes that did not answer in time; ascribe stat names them.",
+		  (double)(n->reading.abandoned + b->reading.abandoned) },
+		{ "ascribe_reads_refused_total", "counter", "Reads that were not made, of processes or users that had not answered.",
+		  (double)(n->reading.refused + b->reading.refused) },
+		{ "ascribe_jobs_refused_total", "counter", "Files for which the parsers had no room.", (double)(n->parsing.full + b->parsing.full) },
 		{ "ascribe_unwind_files", "gauge", "Files whose unwind rules were compiled.", (double)n->unwinding.compiled },
 	};
 	int rc = 0;

@@ -110,6 +110,8 @@ static void close_window(struct collector *c)
 static int write_window(struct collector *c, struct err *err)
 {
 	struct store_totals t;
+	struct reader_silence silence;
+	struct sandbox_stats parsing;
 	int64_t t1 = c->closing_end_ns;
 	int rc = 0;
 	c->closing = false;
@@ -128,7 +130,9 @@ static int write_window(struct collector *c, struct err *err)
 	}
 	c->sum.outside += t.outside;
 	if (n || t.outside) {
-		own_add(&c->own, c->store); /* without memory less is told of ourselves */
+		proc_reader_silence(&silence);
+		sandbox_stats(c->sandbox, &parsing);
+		own_add(&c->own, c->store, &silence, parsing.full); /* without memory, parts of it are missing */
 		rc = store_commit_window(c->store, c->t0_ns, t1, c->closing_end_boot_ns, &t, err);
 		if (rc) {
 			c->sum.failed++;
@@ -142,6 +146,8 @@ static int write_window(struct collector *c, struct err *err)
 			window_lost(c->window);
 		} else {
 			own_committed(&c->own);
+			reader_silence_add(&c->sum.silence, &silence);
+			proc_reader_forget_silence();
 			c->sum.windows++;
 			window_clear(c->window);
 		}
@@ -385,24 +391,27 @@ static uint64_t go_on_at(const struct collector *c, bool answered, bool idle)
 {
 	uint64_t spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - c->go_on_cpu_ns;
 	uint64_t pause = !answered ? LOOK_AGAIN_NS : idle ? 0 : GO_ON_NS;
-	if (c->stopped)
-		return c->go_on_ns;
+	if (c->stopped) /* readers answer often: leave as much time to those that parse */
+		return c->go_on_ns + spent;
 	return c->go_on_ns + (pause > GO_ON_SHARE * spent ? pause : GO_ON_SHARE * spent);
 }
 
-/* What waits for parsers goes on: at once when nothing more is on its way, else now and then. In how many ms to look again. */
+/* Go on with what waits for parsers or readers: at once when nothing more is on its way, else now and then. Return ms until the next look. */
 static int parse_go_on(struct collector *c, bool idle)
 {
 	struct sandbox_stats st;
+	struct reader_stats reading;
 	uint64_t now = proc_now_ns();
 	sandbox_stats(c->sandbox, &st);
-	bool waits = rows_wait(c), answered = st.answered != c->answered;
+	proc_reader_stats(&reading);
+	uint64_t n = st.answered + reading.moved;
+	bool waits = rows_wait(c), answered = n != c->answered;
 	if (!answered && !waits)
 		return -1;
 	uint64_t at = go_on_at(c, answered, idle);
 	if (now < at)
 		return ms_until(at, now);
-	c->answered = st.answered;
+	c->answered = n;
 	c->go_on_ns = now;
 	c->go_on_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	resolver_go_on(c->resolver);
@@ -432,7 +441,7 @@ static size_t fill_poll(struct collector *c, bool paused)
 
 int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds, struct err *err)
 {
-	struct pollfd *p = calloc(c->n_cpus + 3 + n_fds, sizeof(*p));
+	struct pollfd *p = calloc(c->n_cpus + 4 + n_fds, sizeof(*p));
 	if (!p)
 		return err_set(err, -ENOMEM, "out of memory");
 	int rc = 0;
@@ -449,11 +458,13 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, ms_until(c->next_news_ns, now));
 		wait = min_wait(wait, ms_until((uint64_t)c->next_window_ns, (uint64_t)real));
 		wait = min_wait(wait, c->closing ? ms_until(c->closing_ns, now) : -1);
+		wait = min_wait(wait, proc_reader_tick());
 		wait = min_wait(wait, parse_go_on(c, sandbox_tick(c->sandbox) < 0));
 		wait = min_wait(wait, labelling_tick(c->labelling));
 		wait = min_wait(wait, unwinding_tick(c->unwinding));
 		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
 		wait = min_wait(wait, c->downloads ? downloads_tick(c->downloads) : -1);
+		wait = min_wait(wait, proc_reader_tick());
 		wait = min_wait(wait, sandbox_tick(c->sandbox)); /* last: with what was submitted above */
 		bool paused = now < c->ring_ns;
 		wait = min_wait(wait, paused ? ms_until(c->ring_ns, now) : -1);
@@ -463,7 +474,8 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 			p[n + i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
 		p[n + n_fds] = (struct pollfd){ .fd = c->downloads ? downloads_fd(c->downloads) : -1, .events = POLLIN };
 		p[n + n_fds + 1] = (struct pollfd){ .fd = sandbox_fd(c->sandbox), .events = POLLIN };
-		if (poll(p, n + n_fds + 2, wait) < 0 && errno != EINTR) {
+		p[n + n_fds + 2] = (struct pollfd){ .fd = proc_reader_fd(), .events = POLLIN };
+		if (poll(p, n + n_fds + 3, wait) < 0 && errno != EINTR) {
 			rc = err_sys(err, -errno, "waiting for samples");
 			break;
 		}
@@ -495,18 +507,20 @@ static void await_names(struct collector *c, uint64_t until_ns)
 {
 	uint64_t now;
 	while (rows_wait(c) && (now = proc_now_ns()) < until_ns) {
-		struct pollfd p[2] = { { .fd = sandbox_fd(c->sandbox), .events = POLLIN }, { .fd = -1, .events = POLLIN } };
-		int wait = ms_until(until_ns, now);
-		parse_go_on(c, true);
+		struct pollfd p[3] = { { .fd = sandbox_fd(c->sandbox), .events = POLLIN },
+				       { .fd = proc_reader_fd(), .events = POLLIN },
+				       { .fd = -1, .events = POLLIN } };
+		int wait = min_wait(ms_until(until_ns, now), parse_go_on(c, true));
 		if (c->downloads) {
 			wait = min_wait(wait, downloads_tick(c->downloads));
-			p[1].fd = downloads_fd(c->downloads);
+			p[2].fd = downloads_fd(c->downloads);
 			c->hold_names = downloads_busy(c->downloads) || resolver_expects_downloads(c->resolver);
 		}
 		wait = min_wait(wait, sandbox_tick(c->sandbox));
 		if (!c->hold_names && wait > LAST_LOOK_MS)
 			wait = LAST_LOOK_MS;
-		poll(p, 2, wait);
+		wait = min_wait(wait, proc_reader_tick());
+		poll(p, 3, wait);
 	}
 	c->hold_names = false;
 }

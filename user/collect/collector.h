@@ -96,6 +96,7 @@ struct collector_progress {
 	struct symbolizer_stats symbols;
 	struct sandbox_stats parsing;
 	struct reader_stats reading;
+	struct reader_silence silence; /* in the windows so far */
 	struct jits_stats jit;
 };
 

@@ -51,9 +51,40 @@ static int add_metric(struct store_writer *w, enum metric m, const struct hist_s
 	return rc;
 }
 
-int own_add(struct own_metrics *o, struct store_writer *w)
+/* A row of n, with one frame; function NULL: without one. */
+static int add_count(struct store_writer *w, const char *name, const char *function, uint64_t n)
 {
-	int rc = 0;
+	struct store_event e = { .name = name, .unit = "requests" };
+	struct store_frame f = { .kind = FRAME_USER };
+	uint32_t event, set, frame, stack;
+	if (!n)
+		return 0;
+	int rc = store_add_event(w, &e, &event);
+	rc = rc ? rc : store_add_string(w, OWN_METRICS, strlen(OWN_METRICS), &f.module);
+	if (!rc && function)
+		rc = store_add_string(w, function, strlen(function), &f.function);
+	rc = rc ? rc : store_add_set(w, NULL, 0, &set);
+	rc = rc ? rc : store_add_frame(w, &f, &frame);
+	rc = rc ? rc : store_add_stack(w, 0, frame, &stack);
+	return rc ? rc : store_add_row(w, set, stack, event, n, 0);
+}
+
+static int add_silence(struct store_writer *w, const struct reader_silence *s)
+{
+	char name[64];
+	int rc = add_count(w, OWN_SILENT, NULL, s->others);
+	for (size_t i = 0; !rc && i < s->n; i++) {
+		snprintf(name, sizeof(name), "%s[%u]", s->v[i].comm, s->v[i].tgid);
+		rc = add_count(w, OWN_SILENT, name, s->v[i].requests);
+	}
+	return rc;
+}
+
+int own_add(struct own_metrics *o, struct store_writer *w, const struct reader_silence *silence, uint64_t jobs_refused)
+{
+	int rc = add_silence(w, silence);
+	o->next_jobs = jobs_refused;
+	rc = rc ? rc : add_count(w, OWN_JOBS_REFUSED, NULL, jobs_refused - o->told_jobs);
 	for (unsigned m = 0; !rc && m < N_METRICS; m++) {
 		hist_snapshot_fini(&o->next[m]);
 		rc = metric_snapshot(m, &o->next[m], NULL);
@@ -65,6 +96,7 @@ int own_add(struct own_metrics *o, struct store_writer *w)
 
 void own_committed(struct own_metrics *o)
 {
+	o->told_jobs = o->next_jobs;
 	for (unsigned m = 0; m < N_METRICS; m++) {
 		struct hist_snapshot old = o->told[m];
 		o->told[m] = o->next[m];

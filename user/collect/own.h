@@ -2,12 +2,18 @@
 /*
  * What ascribe measured of itself (hist/metrics.def), as rows of a window: of each histogram what came since the window
  * before, an event "NAME.lengths" whose rows have no labels and a stack of one frame: the bucket, as those of waits
- * (collect/waits.h). So `ascribe stat` knows the recorder's latencies over any range. Not thread-safe; one per process.
+ * (collect/waits.h). So `ascribe stat` knows the recorder's latencies over any range. Beside them, counts:
+ *
+ *   OWN_SILENT        requests that a process did not answer; the frame's function is "comm[tgid]", none for all others
+ *   OWN_JOBS_REFUSED  jobs for which the sandbox had no room
+ *
+ * Not thread-safe; one per process.
  */
 #ifndef ASCRIBE_COLLECT_OWN_H
 #define ASCRIBE_COLLECT_OWN_H
 
 #include "hist/metrics.h"
+#include "proc/reader.h"
 #include "store/store.h"
 
 #define OWN_METRICS "[ascribe]" /* the module of the buckets */
@@ -15,13 +21,17 @@
 struct own_metrics {
 	struct hist_snapshot told[N_METRICS]; /* what is in the windows committed */
 	struct hist_snapshot next[N_METRICS]; /* with those of the window being written */
+	uint64_t told_jobs, next_jobs;	      /* the same of jobs that were refused */
 };
 
 void own_init(struct own_metrics *o);
 void own_fini(struct own_metrics *o);
 
-/* Rows of the window that is about to be committed: 0 or -errno, and then some may be missing. */
-int own_add(struct own_metrics *o, struct store_writer *w);
+/*
+ * Rows of the window that is about to be committed: 0 or -errno, and then some may be missing. silence: of this window.
+ * jobs_refused: since the start.
+ */
+int own_add(struct own_metrics *o, struct store_writer *w, const struct reader_silence *silence, uint64_t jobs_refused);
 /* It was committed: what was added is not added again. */
 void own_committed(struct own_metrics *o);
 

@@ -9,17 +9,15 @@
 #include <errno.h>
 #include <string.h>
 
-/* Behind the system's labels and the application's come those of trampolines. */
-static int row_set(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
-		   size_t n_more, uint32_t *ret_set, uint64_t *ret_flags)
+/* Behind the system's labels and the application's come those of trampolines. True: some have no answer yet. */
+static bool row_labels(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
+		       size_t n_more, struct sets_labels *l)
 {
-	static struct sets_labels l;
-	sets_of(&c->sets, row, im, SETS_THREAD, row->kind != ROW_TASK, &l);
+	sets_of(&c->sets, row, im, SETS_THREAD, row->kind != ROW_TASK, l);
 	for (size_t i = 0; i < n_more; i++)
-		l.v[l.n++] = more[i];
-	l.n = labels_normalize(l.v, l.n);
-	*ret_flags = l.flags;
-	return store_add_set(c->store, l.v, l.n < STORE_SET_MAX ? l.n : STORE_SET_MAX, ret_set);
+		l->v[l->n++] = more[i];
+	l->n = labels_normalize(l->v, l->n);
+	return l->late;
 }
 
 /* Has it user frames, which are named by the mappings? Rows of waits without a stack use that member for something else. */
@@ -67,14 +65,14 @@ static uint32_t python_stack(struct collector *c, const struct row *row, const u
 
 /* The labels of the trampolines on a row's stack, whose frames become one and the same. */
 static size_t trampoline_labels(struct collector *c, const struct row *row, struct resolver_stack *s, struct label *out,
-				char *room, bool *ret_unknown)
+				char *room, bool *ret_unknown, bool *ret_late)
 {
-	*ret_unknown = false;
+	*ret_unknown = *ret_late = false;
 	if (!trampolines_any(c->trampolines) || row->kind != ROW_TASK || s->n_kernel + s->n_user > STACK_WORDS_MAX)
 		return 0;
 	memcpy(c->folded, s->frames, (s->n_kernel + s->n_user) * sizeof(uint64_t));
 	s->frames = c->folded;
-	size_t n = trampolines_labels(c->trampolines, row, c->folded + s->n_kernel, s->n_user, out, ret_unknown);
+	size_t n = trampolines_labels(c->trampolines, row, c->folded + s->n_kernel, s->n_user, out, ret_unknown, ret_late);
 	return labelling_filter(c->labelling, out, n, room);
 }
 
@@ -152,12 +150,30 @@ static bool add_waker(struct collector *c, struct window_cpu *w, const struct sa
 	return true;
 }
 
+/*
+ * Find the label set of a sample, and fold the frames of trampolines. With `last`, leave out labels that have no answer yet;
+ * else the sample is `unset` then. 0 or -errno.
+ */
+static int label_sample(struct collector *c, const struct proc_image *im, bool last, struct sample *s)
+{
+	static struct sets_labels l;
+	struct label more[TRAMPOLINES_LABELS_MAX];
+	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
+	struct resolver_stack stack = s->stack;
+	size_t n = trampoline_labels(c, &s->row, &stack, more, room, &s->no_binding, &s->unset);
+	s->unset |= row_labels(c, &s->row, im, more, n, &l);
+	if (s->unset && !last)
+		return 0;
+	s->stack = stack;
+	s->by_trampolines = n;
+	s->label_flags = l.flags;
+	return store_add_set(c->store, l.v, l.n < STORE_SET_MAX ? l.n : STORE_SET_MAX, &s->set);
+}
+
 /* All but the names of its frames. 0 or -errno. */
 static int find_sample(struct collector *c, const struct sampler_half *h, const struct row *row, struct python_stack *py,
 		       struct sample *ret)
 {
-	struct label more[TRAMPOLINES_LABELS_MAX];
-	char room[TRAMPOLINES_LABELS_MAX * REDACTED_LEN];
 	uint32_t n_words = sampler_row_words(row);
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
 	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py->frame, py->entry, 0, false, true, 0 };
@@ -168,18 +184,16 @@ static int find_sample(struct collector *c, const struct sampler_half *h, const 
 		s.root = c->waits.earlier;
 	if (wait)
 		resolver_trim_switch(c->resolver, &s);
-	*ret = (struct sample){ .row = *row, .cpu = h->cpu };
-	size_t n_more = trampoline_labels(c, row, &s, more, room, &ret->no_binding);
-	ret->stack = s;
-	ret->by_trampolines = n_more;
+	*ret = (struct sample){ .row = *row, .cpu = h->cpu, .stack = s };
 	ret->news_lost = row->last_ns >= c->lost_from_ns && row->last_ns < c->lost_to_ns;
-	return row_set(c, row, im, more, n_more, &ret->set, &ret->label_flags);
+	return label_sample(c, im, false, ret);
 }
 
 static void count_flags(struct window_cpu *w, const struct sample *s, const struct resolver_flags *flags)
 {
 	uint64_t n = s->row.samples;
 	count_label_flags(w, &s->row, s->label_flags);
+	w->counter[COUNTER_labels_late] += s->unset ? n : 0;
 	w->counter[COUNTER_sideband_lost] += s->news_lost ? n : 0;
 	w->counter[COUNTER_trampoline_unknown] += s->no_binding ? n : 0;
 	w->counter[COUNTER_no_mapping] += flags->no_mapping ? n : 0;
@@ -207,17 +221,29 @@ static int find_stack(struct collector *c, const struct sample *p, struct proc_i
 	return resolver_stack(c->resolver, im, &s, ret_stack, ret_flags);
 }
 
-/* Store a sample. False: names are missing, and it may be put off. */
+/* The image of a sample that was found before, with its mappings if they have come meanwhile. */
+static struct proc_image *sample_image(struct collector *c, const struct row *row)
+{
+	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
+	struct proc_image *im = row->kind == ROW_IDLE ? NULL : procs_lookup(c->procs, &id);
+	return im && proc_image_is_late(im) ? procs_identify(c->procs, &id, row->last_ns, PROC_MAPS) : im;
+}
+
+/* Store a sample. False: names or labels are missing, and it may be put off. */
 static bool store_sample(struct collector *c, const struct sample *p, bool put_off)
 {
 	struct window_cpu *w = window_cpu(c->window, p->cpu);
-	const struct row *row = &p->row;
-	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
-	struct proc_image *im = row->kind == ROW_IDLE ? NULL : procs_lookup(c->procs, &id);
+	struct proc_image *im = sample_image(c, &p->row);
+	struct sample labelled = *p;
 	struct resolver_flags flags = { 0 };
-	bool wait = is_wait(c, row), full;
+	bool wait = is_wait(c, &p->row), full;
 	uint32_t stack;
-	int rc = find_stack(c, p, im, put_off, &stack, &flags, &full);
+	int rc = p->unset ? label_sample(c, im, !put_off, &labelled) : 0;
+	if (!rc && labelled.unset && put_off)
+		return false;
+	p = &labelled;
+	const struct row *row = &p->row;
+	rc = rc ? rc : find_stack(c, p, im, put_off, &stack, &flags, &full);
 	if (rc == -EINPROGRESS || (!rc && put_off && c->hold_names))
 		return false;
 	if (!rc && wait && !stack)

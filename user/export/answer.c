@@ -441,12 +441,29 @@ static json_t *metrics_json(const struct hist_snapshot *own)
 	return done(all, rc);
 }
 
-json_t *answer_account(const struct store *s, const struct account *t, const struct hist_snapshot *own)
+/* [{"process": "comm[tgid]", "requests": n}, ...] */
+static json_t *silent_json(const struct query_own *own)
+{
+	json_t *all = json_array();
+	for (size_t i = 0; all && i < own->n_silent; i++) {
+		json_t *o = json_object();
+		int rc = json_put(o, "process", text(own->silent[i].name));
+		rc = rc ? rc : json_put(o, "requests", json_count(own->silent[i].requests));
+		if (json_array_append_new(all, done(o, rc)))
+			return done(all, -ENOMEM);
+	}
+	return all;
+}
+
+json_t *answer_account(const struct store *s, const struct account *t, const struct query_own *own)
 {
 	const struct store_meta *m = store_meta(s);
 	json_t *o = json_object();
 	json_t *self = own_json(t->own_cpu_ns, t->own_rss);
-	int rc = json_put(self, "metrics", metrics_json(own));
+	int rc = json_put(self, "metrics", metrics_json(own->metric));
+	rc = rc ? rc : json_put(self, "unanswered", silent_json(own));
+	rc = rc ? rc : json_put(self, "unanswered_others", json_count(own->other_requests));
+	rc = rc ? rc : json_put(self, "jobs_refused", json_count(own->jobs_refused));
 	rc = json_put(o, "own", done(self, rc));
 	rc = rc ? rc : add_totals(o, &t->all, m);
 	rc = rc ? rc : json_put(o, "outside", json_count(t->outside));

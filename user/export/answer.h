@@ -10,6 +10,7 @@
 #include "query/diff.h"
 #include "query/found.h"
 #include "query/lengths.h"
+#include "query/own.h"
 #include "hist/metrics.h"
 #include "query/query.h"
 #include "query/series.h"
@@ -52,8 +53,8 @@ json_t *answer_quantile_values(const struct hist_snapshot *h);
 json_t *answer_series(const struct answer *a, const struct query_series *s);
 /* The keys, or the values of one key. */
 json_t *answer_found(const struct answer *a, const struct query *q, const struct found_list *l);
-/* own: [N_METRICS], what the recorder measured of itself (query_own). */
-json_t *answer_account(const struct store *s, const struct account *t, const struct hist_snapshot *own);
+/* own: what the recorder measured of itself. */
+json_t *answer_account(const struct store *s, const struct account *t, const struct query_own *own);
 
 struct answer_sides {
 	struct answer side[2]; /* keys and limit: those of the first count */

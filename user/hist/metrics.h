@@ -48,6 +48,10 @@ int metric_snapshot(enum metric m, struct hist_snapshot *s, struct err *err);
 
 #define OWN_BITS 3 /* with which they are kept in a store: 6.25% */
 
+/* Events of a store, with counts of the recorder beside its histograms: collect/own.h. */
+#define OWN_SILENT "ascribe_reads_unanswered"
+#define OWN_JOBS_REFUSED "ascribe_jobs_refused"
+
 /* Values for which there was no memory. */
 uint64_t metrics_lost(void);
 

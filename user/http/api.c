@@ -422,15 +422,12 @@ int api_stat(struct request *r, struct store *s, struct err *err)
 {
 	struct asked a;
 	struct account t = { 0 };
-	struct hist_snapshot own[N_METRICS];
+	struct query_own own = { 0 };
 	int rc = asked_parse(&a, r, err);
-	for (unsigned m = 0; m < N_METRICS; m++)
-		hist_snapshot_init(&own[m], OWN_BITS);
 	rc = rc ? rc : account_sum(&t, s, a.spec.from_ns, a.spec.to_ns, err);
-	rc = rc ? rc : query_own(s, a.spec.from_ns, a.spec.to_ns, own, err);
-	rc = rc ? rc : request_json(r, answer_account(s, &t, own), err);
-	for (unsigned m = 0; m < N_METRICS; m++)
-		hist_snapshot_fini(&own[m]);
+	rc = rc ? rc : query_own(s, a.spec.from_ns, a.spec.to_ns, &own, err);
+	rc = rc ? rc : request_json(r, answer_account(s, &t, &own), err);
+	query_own_fini(&own);
 	account_fini(&t);
 	asked_fini(&a);
 	return rc;

@@ -85,6 +85,7 @@ static void image_free(struct procs *p, struct proc_image *im)
 	for (enum proc_layer l = 0; l < PROC_LAYERS; l++)
 		report_end(p, im, l);
 	list_remove(&p->list[im->state], &im->node);
+	proc_maps_answered(p, im);
 	proc_maps_clear(p, im);
 	proc_file_put(p, im->exe);
 	shared_text_put(im->cgroup);
@@ -301,6 +302,8 @@ struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uin
 		return NULL;
 	struct proc_map m = { .start = start, .end = start + len, .pgoff = pgoff };
 	struct proc_file *f = proc_map_add(p, im, m, path, dev, ino, id, id_len);
+	if (im->since && ns >= im->asked_ns)
+		proc_map_add(p, im->since, m, path, dev, ino, id, id_len);
 	/* The kernel maps the executable itself before its interpreter. */
 	if (f && !im->exe && im->by_exec && path[0] == '/') {
 		im->exe = f;

@@ -29,15 +29,19 @@ static int ask(const struct reader_request *q)
 	return rc;
 }
 
-int proc_root_open(struct proc_root *ret, uint32_t tgid)
+int proc_root_open(struct proc_root *io_root, uint32_t tgid)
 {
 	static uint64_t names;
-	struct proc_root r = { .tgid = tgid, .name = ++names };
-	int rc = proc_identity(tgid, &r.inner, &r.uid);
-	rc = rc ? rc : proc_start(tgid, &r.start);
-	rc = rc ? rc : ask(&(struct reader_request){ .op = ROOT_OPEN, .tgid = tgid, .a = r.name });
-	if (!rc)
-		*ret = r;
+	struct proc_root *r = io_root;
+	int rc = r->name ? 0 : proc_identity(tgid, &r->inner, &r->uid);
+	rc = rc || r->name ? rc : proc_start(tgid, &r->start);
+	if (rc)
+		return rc;
+	r->tgid = tgid;
+	r->name = r->name ? r->name : ++names;
+	rc = ask(&(struct reader_request){ .op = ROOT_OPEN, .tgid = tgid, .a = r->name });
+	if (rc && rc != -EINPROGRESS)
+		r->name = 0;
 	return rc;
 }
 
@@ -55,9 +59,10 @@ static int open_file(const struct proc_root *r, enum reader_op op, const char *f
 {
 	const struct reader_request q = { .op = op, .tgid = r->tgid, .a = r->name, .b = r->uid };
 	int rc = proc_ask_file(&q, file, ret);
-	if (rc == -ESTALE && !reopen(r))
-		rc = proc_ask_file(&q, file, ret);
-	return rc;
+	if (rc != -ESTALE)
+		return rc;
+	rc = reopen(r);
+	return rc ? rc : proc_ask_file(&q, file, ret);
 }
 
 int proc_root_file(const struct proc_root *r, const char *file, struct proc_opened *ret)
@@ -82,7 +87,7 @@ int proc_root_tmp(const struct proc_root *r, int *ret_fd)
 void proc_root_close(struct proc_root *r)
 {
 	if (r->name)
-		ask(&(struct reader_request){ .op = ROOT_CLOSE, .tgid = r->tgid, .a = r->name });
+		reader_close_root(&(struct reader_request){ .op = ROOT_CLOSE, .tgid = r->tgid, .a = r->name });
 	r->name = 0;
 }
 
@@ -117,7 +122,9 @@ int proc_map_open(struct procs *p, const struct proc_image *im, const struct pro
 				return refused ? refused : -ENOENT;
 			rc = proc_open_in_root(im->tgid, (uint32_t)root, m->file->path, ret);
 		}
-		if (!rc || rc == -EINTR)
+		if (rc == -EINPROGRESS)
+			(*io_try)--;
+		if (!rc || rc == -EINTR || rc == -EINPROGRESS)
 			return rc;
 		if (rc == -EAGAIN || rc == -EBUSY)
 			refused = rc;

@@ -102,6 +102,9 @@ struct proc_image {
 	uint32_t gap, swept; /* number of losses (procs_lost) when maps was certain; when the process was last seen in /proc */
 	uint64_t read_ns;    /* when /proc was read, 0: never */
 	uint64_t tried_ns;   /* when reading /proc failed, 0: never */
+	uint64_t asked_ns;   /* when its mappings were asked for, and no answer has come; 0: they were not */
+	uint32_t asked_gap;  /* gap at that time */
+	struct proc_image *since; /* mappings of records after that; without a place in the table */
 	uint64_t tick_ns;    /* start time in /proc/TGID/stat, 0: not read */
 	struct list_node node;	 /* of its state */
 	struct proc_image *next; /* hash chain of newest images */
@@ -144,6 +147,10 @@ void procs_lost(struct procs *p, uint64_t since_ns);
  */
 int proc_check_namespace(struct err *err);
 
+/*
+ * Nothing below waits for another process (reader.h). -EINPROGRESS: no answer yet, which says nothing; ask the same again.
+ */
+
 /* Read one process, with its mappings. -ENOENT: no such process. -ESRCH: it has ended. Others: from the reader. */
 int procs_scan_one(struct procs *p, uint32_t tgid);
 
@@ -170,11 +177,11 @@ int proc_line_at(uint32_t tgid, uint64_t addr, struct proc_line *ret);
 /* Find the first line of /proc/TGID/maps with one of these texts (separated by newlines), and return its start. -ENOENT. */
 int proc_find_mapping(uint32_t tgid, const char *texts, uint64_t *ret_start);
 
-/* Read len bytes of a process's memory, all of them or -EFAULT. */
+/* Read len bytes of a process's memory, all of them or none: -EFAULT. */
 int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len);
 
-/* Read up to cap bytes of a file of /proc/TGID. Return the number of bytes, 0 on failure. */
-size_t proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap);
+/* Read up to cap bytes of a file of /proc/TGID. */
+int proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap, size_t *ret_len);
 
 /* ---- looking up ---- */
 
@@ -196,6 +203,11 @@ struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns);
 static inline bool proc_image_mapped(const struct proc_image *im)
 {
 	return im->complete;
+}
+/* True while a reader has not answered about its mappings: procs_identify takes the answer when it has come. */
+static inline bool proc_image_is_late(const struct proc_image *im)
+{
+	return im->asked_ns != 0;
 }
 /* True while a thread of this image runs; false for NULL. Reads /proc where the first thread has exited. */
 bool proc_image_alive(const struct proc_image *im);
@@ -219,7 +231,7 @@ struct proc_opened {
  *
  * *io_try counts the ways that were tried: start at 0, and call again for the next way.
  * -ENOENT: no further way. -EAGAIN, -EBUSY: no further way, and one did not answer in time.
- * -EINTR: the reader itself was stopped or ended; try again soon.
+ * -EINPROGRESS: this way has no answer yet. -EINTR: the reader itself ended; try again soon.
  */
 int proc_map_open(struct procs *p, const struct proc_image *im, const struct proc_map *m, unsigned *io_try,
 		  struct proc_opened *ret);
@@ -242,7 +254,8 @@ struct proc_root {
 	uint32_t uid;   /* effective, at the time of the open */
 	uint32_t inner; /* the process's id in its own PID namespace */
 };
-int proc_root_open(struct proc_root *ret, uint32_t tgid);
+/* *io_root is all zero at first, and stays for the next call after -EINPROGRESS. */
+int proc_root_open(struct proc_root *io_root, uint32_t tgid);
 /* Open a file by its path; by its name in /tmp. -EPERM: another owner. -ELOOP, -EINVAL, ... */
 int proc_root_file(const struct proc_root *r, const char *file, struct proc_opened *ret);
 int proc_root_tmp_file(const struct proc_root *r, const char *name, struct proc_opened *ret);

@@ -63,6 +63,8 @@ void proc_set_exe(struct procs *p, struct proc_image *im, const char *path);
 
 void proc_file_put(struct procs *p, struct proc_file *f);
 void proc_maps_clear(struct procs *p, struct proc_image *im);
+/* The image does not wait for its mappings any more. */
+void proc_maps_answered(struct procs *p, struct proc_image *im);
 /* Share the parent's mappings with the child until one of them maps more. */
 void proc_maps_share(struct proc_image *to, const struct proc_image *from);
 struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m, const char *path,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking a reader, and for whom none is asked any more. */
+/* Asking readers: questions on their way, answers that came late, deadlines. */
 #include "proc/reader.h"
 #include "proc/reader_int.h"
 
@@ -7,202 +7,163 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/nsfs.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MISSES 256
-#define USERS 64
-#define NO_USER UINT32_MAX /* the process has ended */
-#define STARVED_MS 800u	   /* more, for a reader that only waits for a CPU */
+#define READER_MS_NS (READER_MS * 1000000ull)
+#define STARVED_NS 800000000ull /* more, for a reader that only waits for a CPU */
+#define QUICK_NS 100000ull	/* of each wait: not taken from the patience */
+#define REPLY_MAX (17u << 20)
+#define ANSWERS_MAX 64
+#define ANSWERS_BYTES (32u << 20)
+#define CLOSINGS_MAX 256
+#define ROOTS_READER 0 /* the reader that keeps roots open, and does nothing else */
+#define AT_ONCE 1      /* CLOCK_MONOTONIC, long ago: do not wait */
 #define COPY_NAME "/memfd:ascribe-copy"
 
-/* A process that did not answer. */
-struct miss {
-	uint32_t tgid; /* 0: none */
-	unsigned n;
-	uint64_t start, until_ns;
-};
-
-/* What slow requests for a user's processes took. */
-struct user {
-	uint32_t id;
-	uint64_t spent_ns, at_ns;
-};
-
-/* A reader that was killed and has not ended. */
-struct stuck {
+/* A reader, and its question. */
+struct helper {
 	struct sandbox_child child;
+	struct buf question; /* empty: it is idle */
+	bool late;	     /* its caller does not wait any more */
+	bool has_head;
+	struct channel_head head;
+	struct buf reply;
+	int fd;
+	uint64_t begin_ns, seen_ns; /* seen: the last time that it had not answered */
+	uint64_t start;		    /* of the process; 0: it has ended. Once late, like user */
 	uint32_t user;
+	uint64_t cpu_ns; /* of this reader, so far */
+};
+
+/* An answer that came late, until it is asked for again. */
+struct answer {
+	struct buf question, reply;
+	int rc, fd;
+	uint64_t start, done_ns;
 };
 
 static struct {
 	struct sandbox *sandbox; /* NULL: requests are run here */
-	struct sandbox_child child;
-	struct miss miss[MISSES];
-	size_t n_misses, next_miss;
-	struct user user[USERS];
-	struct stuck stuck[READER_STUCK_MAX];
-	size_t n_stuck;
+	int epoll;
+	struct helper helper[READERS];
+	struct answer answer[ANSWERS_MAX]; /* oldest first */
+	size_t n_answers, answers_bytes;
+	struct reader_request closing[CLOSINGS_MAX]; /* roots to close */
+	size_t n_closing;
+	uint64_t patience_ns, patience_at_ns;
 	struct reader_stats stats;
-	uint64_t cpu_ns; /* of this reader, so far */
-	struct buf request;
-} reader = { .child = { -1, -1, 0 } };
+	struct buf request; /* of the question in hand */
+} reader = { .epoll = -1 };
 
-/* ---- who it is ---- */
-
-/* 0: it has ended. */
-static uint64_t start_of(uint32_t tgid)
+static const struct reader_request *request_of(const struct buf *question)
 {
-	uint64_t start;
-	return proc_start(tgid, &start) ? 0 : start;
+	return (const struct reader_request *)(const void *)question->data;
 }
 
-/* Who made the outermost user namespace below ours: a user may map thousands of users of his own into it. */
-static uint32_t namespace_owner(uint32_t tgid, uint32_t uid)
+static bool is_same(const struct buf *a, const struct buf *b)
 {
-	char path[64];
-	struct stat st, own;
-	uid_t owner;
-	snprintf(path, sizeof(path), "/proc/%u/ns/user", tgid);
-	int ns = open(path, O_RDONLY | O_CLOEXEC);
-	if (stat("/proc/self/ns/user", &own))
-		own.st_ino = 0;
-	while (ns >= 0 && !fstat(ns, &st) && st.st_ino != own.st_ino) {
-		if (!ioctl(ns, NS_GET_OWNER_UID, &owner))
-			uid = owner;
-		int parent = ioctl(ns, NS_GET_PARENT);
-		close(ns);
-		ns = parent;
-	}
-	if (ns >= 0)
-		close(ns);
-	return uid;
+	return a->len == b->len && !memcmp(a->data, b->data, a->len);
 }
 
-uint32_t proc_user(uint32_t tgid)
+static bool needs_roots(uint32_t op)
 {
-	uint32_t inner, uid;
-	return proc_identity(tgid, &inner, &uid) ? NO_USER : namespace_owner(tgid, uid);
+	return op >= ROOT_OPEN;
 }
 
-/* ---- whom to refuse ---- */
+/* ---- answers that came late ---- */
 
-static struct miss *miss_find(uint32_t tgid)
+static void answer_remove(size_t i)
 {
-	for (size_t i = 0; i < reader.n_misses; i++)
-		if (reader.miss[i].tgid == tgid)
-			return &reader.miss[i];
-	return NULL;
+	struct answer *a = &reader.answer[i];
+	reader.answers_bytes -= a->reply.len;
+	if (a->fd >= 0)
+		close(a->fd);
+	buf_fini(&a->question);
+	buf_fini(&a->reply);
+	memmove(a, a + 1, (--reader.n_answers - i) * sizeof(*a));
 }
 
-static void note_miss(uint32_t tgid)
+/* Keep what a late helper answered. */
+static void answer_keep(struct helper *h)
 {
-	struct miss *m = miss_find(tgid);
-	uint64_t start = start_of(tgid);
-	if (!m) {
-		m = &reader.miss[reader.next_miss++ % MISSES];
-		if (reader.n_misses < MISSES)
-			reader.n_misses++;
-		*m = (struct miss){ 0 };
-	}
-	if (m->tgid != tgid || m->start != start)
-		*m = (struct miss){ .tgid = tgid, .start = start };
-	m->until_ns = channel_now_ns() + (READER_REFUSE_NS << 2 * (m->n < 5 ? m->n : 5));
-	m->n++;
+	while (reader.n_answers && (reader.n_answers == ANSWERS_MAX || reader.answers_bytes + h->reply.len > ANSWERS_BYTES))
+		answer_remove(0);
+	reader.answer[reader.n_answers++] = (struct answer){ h->question, h->reply, h->head.what, h->fd, h->start, channel_now_ns() };
+	reader.answers_bytes += h->reply.len;
+	h->question = h->reply = (struct buf)BUF_INIT;
+	h->fd = -1;
 }
 
-bool proc_reader_refuses(uint32_t tgid)
+static void drop_old_answers(uint64_t now)
 {
-	const struct miss *m = reader.n_misses ? miss_find(tgid) : NULL;
-	return m && channel_now_ns() < m->until_ns && m->start == start_of(tgid);
+	while (reader.n_answers && now > reader.answer[0].done_ns + READER_KEEP_NS)
+		answer_remove(0);
 }
 
-static struct user *user_find(uint32_t id)
+/* False: there is no answer to this question. */
+static bool take_answer(const struct buf *question, struct buf *reply, int *ret_fd, int *ret_rc)
 {
-	uint64_t now = channel_now_ns();
-	struct user *least = &reader.user[0];
-	for (size_t i = 0; i < USERS; i++) {
-		struct user *u = &reader.user[i];
-		uint64_t earned = (now - u->at_ns) / READER_EARN;
-		u->spent_ns = u->spent_ns > earned ? u->spent_ns - earned : 0;
-		u->at_ns = now;
-		if (u->spent_ns && u->id == id)
-			return u;
-		if (u->spent_ns < least->spent_ns)
-			least = u;
-	}
-	*least = (struct user){ .id = id, .at_ns = now };
-	return least;
-}
-
-static void charge(uint32_t user, uint64_t ns)
-{
-	user_find(user)->spent_ns += ns;
-}
-
-/* Those that have ended meanwhile are forgotten. How many are left of this user? */
-static size_t count_stuck(uint32_t user)
-{
-	size_t n = 0, own = 0;
-	for (size_t i = 0; i < reader.n_stuck; i++) {
-		struct stuck s = reader.stuck[i];
-		struct pollfd p = { .fd = s.child.pidfd, .events = POLLIN };
-		if (poll(&p, 1, 0) > 0) {
-			sandbox_child_release(&s.child);
-			continue;
-		}
-		own += s.user == user;
-		reader.stuck[n++] = s;
-	}
-	reader.n_stuck = n;
-	return own;
-}
-
-/* Only where something was slow before, whose user it is has to be known. */
-static bool any_spent(void)
-{
-	for (size_t i = 0; i < USERS; i++)
-		if (reader.user[i].spent_ns)
-			return true;
-	return reader.n_stuck;
-}
-
-static bool is_refused(uint32_t tgid)
-{
-	if (proc_reader_refuses(tgid))
-		return true;
-	if (!any_spent())
+	size_t i = 0;
+	while (i < reader.n_answers && !is_same(&reader.answer[i].question, question))
+		i++;
+	if (i == reader.n_answers)
 		return false;
-	uint32_t user = proc_user(tgid);
-	return user_find(user)->spent_ns > READER_SPEND_NS || count_stuck(user) >= READER_STUCK_USER ||
-	       reader.n_stuck == READER_STUCK_MAX;
+	struct answer *a = &reader.answer[i];
+	uint64_t start = refusal_start(request_of(question)->tgid);
+	bool same = !start || a->start == start; /* else the process has ended, and its id is that of another one */
+	if (same) {
+		*ret_rc = a->rc;
+		reader.answers_bytes -= a->reply.len;
+		buf_fini(reply);
+		*reply = a->reply;
+		a->reply = (struct buf)BUF_INIT;
+		if (ret_fd && !a->rc) {
+			*ret_fd = a->fd;
+			a->fd = -1;
+		}
+	}
+	answer_remove(i);
+	return same;
 }
 
-/* ---- asking ---- */
+/* ---- helpers ---- */
 
-/* Kill it, and do not wait: it may be in a read that no signal ends. */
-static void abandon(uint32_t tgid, uint64_t took)
+static void helper_reset(struct helper *h)
 {
-	reader.stats.abandoned++;
-	note_miss(tgid);
-	charge(proc_user(tgid), took);
-	close(reader.child.fd);
-	reader.child.fd = -1;
-	if (reader.n_stuck < READER_STUCK_MAX)
-		reader.stuck[reader.n_stuck++] = (struct stuck){ reader.child, proc_user(tgid) };
-	else /* of a root that is closed: such a request is never refused */
-		sandbox_child_release(&reader.child);
-	reader.child = SANDBOX_NO_CHILD;
+	if (h->fd >= 0)
+		close(h->fd);
+	h->fd = -1;
+	h->question.len = h->reply.len = 0;
+	h->late = h->has_head = false;
 }
 
-/* R: it runs, or waits for a CPU. T: somebody stopped it. S, D: it waits for what it was asked to read. '?': it has ended. */
+static void helper_end(struct helper *h)
+{
+	if (h->child.pidfd >= 0)
+		sandbox_child_kill(&h->child);
+	sandbox_drop_reader(reader.sandbox, &h->child);
+	h->child = SANDBOX_NO_CHILD;
+	h->cpu_ns = 0;
+}
+
+static int helper_order(struct helper *h)
+{
+	int rc = sandbox_order_reader(reader.sandbox, &h->child);
+	struct epoll_event e = { .events = EPOLLIN };
+	h->cpu_ns = 0;
+	if (!rc && reader.epoll >= 0)
+		epoll_ctl(reader.epoll, EPOLL_CTL_ADD, h->child.fd, &e);
+	return rc;
+}
+
+/* R: it runs, or waits for a CPU. T: it was stopped. S, D: it waits for the process or file in question. '?': it has ended. */
 static char state_of(pid_t pid)
 {
 	char path[64], text[512];
@@ -216,74 +177,237 @@ static char state_of(pid_t pid)
 	return p && p[1] == ' ' ? p[2] : '?';
 }
 
-/* Bytes of all copies that are open here, whoever keeps them. */
-static uint64_t copies_bytes(void)
+static int send_question(struct helper *h, const struct buf *question)
 {
-	char link[64];
-	struct stat st;
-	uint64_t sum = 0;
-	DIR *d = opendir("/proc/self/fd");
-	for (struct dirent *e; d && (e = readdir(d));) {
-		ssize_t n = readlinkat(dirfd(d), e->d_name, link, sizeof(link));
-		if (n >= (ssize_t)strlen(COPY_NAME) && !memcmp(link, COPY_NAME, strlen(COPY_NAME)) && !fstat(atoi(e->d_name), &st))
-			sum += (uint64_t)st.st_size;
-	}
-	if (d)
-		closedir(d);
-	return sum;
-}
-
-static int ask_reader(const struct buf *q, struct buf *reply, int *ret_fd)
-{
-	struct channel_head h = { .len = (uint32_t)q->len };
-	uint64_t until = channel_now_ns() + READER_MS * 1000000ull, last = until + STARVED_MS * 1000000ull;
-	int fd = reader.child.fd;
-	size_t n = 0;
-	int rc = channel_send(fd, &h, q->data, NULL, 0, until);
-	rc = rc ? rc : channel_recv_head(fd, &h, ret_fd, 1, &n, until);
-	if (rc == -ETIMEDOUT && state_of(reader.child.pid) == 'R')
-		rc = channel_recv_head(fd, &h, ret_fd, 1, &n, last);
-	/* From here on it only sends what it has. */
-	rc = rc ? rc : buf_reserve(reply, h.len + 1u);
-	rc = rc ? rc : channel_recv(fd, reply->data, h.len, last);
+	struct channel_head head = { .len = (uint32_t)question->len };
+	helper_reset(h);
+	int rc = h->child.fd < 0 ? helper_order(h) : 0;
+	rc = rc ? rc : buf_add(&h->question, question->data, question->len);
+	rc = rc ? rc : channel_send(h->child.fd, &head, question->data, NULL, 0, AT_ONCE);
+	h->begin_ns = h->seen_ns = channel_now_ns();
 	if (rc)
-		return rc;
-	reply->len = h.len;
-	sandbox_add_cpu(reader.sandbox, h.value - reader.cpu_ns);
-	reader.cpu_ns = h.value;
-	return h.what <= 0 ? h.what : -EBADMSG;
+		h->question.len = 0;
+	return rc;
 }
 
-/* One request that got through, or killed its reader. */
-static int ask_once(uint32_t tgid, struct buf *reply, int *ret_fd, bool *ret_gone)
+/* Receive what there is of an answer. -EINPROGRESS: not all of it. */
+static int receive(struct helper *h)
 {
-	int fd = -1;
-	if (reader.child.fd < 0) {
-		if (sandbox_spawn_reader(reader.sandbox, &reader.child))
-			return -EINTR;
-		reader.cpu_ns = 0;
+	size_t n_fds;
+	int rc = 0;
+	if (h->child.fd < 0)
+		return -EPIPE;
+	if (!h->has_head) {
+		rc = channel_recv_head(h->child.fd, &h->head, &h->fd, 1, &n_fds, AT_ONCE);
+		if (rc)
+			return rc == -ETIMEDOUT ? -EINPROGRESS : rc;
+		h->has_head = true;
+		rc = h->head.len > REPLY_MAX || h->head.what > 0 ? -EBADMSG : buf_reserve(&h->reply, h->head.len + 1u);
 	}
-	uint64_t begin = channel_now_ns(); /* what it takes to make a reader is nobody's fault */
-	int rc = ask_reader(&reader.request, reply, &fd);
-	uint64_t took = channel_now_ns() - begin;
-	reader.stats.requests++;
-	*ret_gone = rc == -EPIPE;
-	if (rc == -ETIMEDOUT || rc == -EPIPE || rc == -EBADMSG) {
-		char state = state_of(reader.child.pid);
-		bool blocked = rc == -ETIMEDOUT && (state == 'S' || state == 'D');
-		sandbox_child_kill(&reader.child);
-		if (blocked)
-			abandon(tgid, took);
+	while (!rc && h->reply.len < h->head.len) {
+		ssize_t n = recv(h->child.fd, h->reply.data + h->reply.len, h->head.len - h->reply.len, MSG_DONTWAIT);
+		if (n > 0)
+			h->reply.len += (size_t)n;
+		else if (n < 0 && errno == EAGAIN)
+			return -EINPROGRESS;
+		else if (n == 0 || errno != EINTR)
+			rc = -EPIPE;
+	}
+	return rc;
+}
+
+/* Account for an answer, which took so long. */
+static void count_answer(struct helper *h, uint64_t took)
+{
+	sandbox_add_cpu(reader.sandbox, h->head.value - h->cpu_ns);
+	h->cpu_ns = h->head.value;
+	if (took > READER_SLOW_NS)
+		refusal_charge(request_of(&h->question)->tgid, took);
+}
+
+/* ---- late helpers ---- */
+
+/* The helper has missed its deadline, unless it had no CPU, or its nursery has not made it yet. */
+static bool is_overdue(struct helper *h, uint64_t now)
+{
+	if (h->child.pidfd < 0) { /* the nursery has a deadline of its own */
+		h->begin_ns = now;
+		return false;
+	}
+	if (now - h->begin_ns < READER_MS_NS)
+		return false;
+	return now - h->begin_ns >= READER_MS_NS + STARVED_NS || (!h->has_head && state_of(h->child.pid) != 'R');
+}
+
+/* Do not wait for it: it may be in a read that no signal ends. */
+static void give_up(struct helper *h, uint64_t now)
+{
+	char state = state_of(h->child.pid);
+	sandbox_child_kill(&h->child);
+	if (state == 'S' || state == 'D') {
+		reader.stats.abandoned++;
+		refusal_abandon(request_of(&h->question)->tgid, &h->child, now - h->begin_ns);
+		h->cpu_ns = 0;
+	} else { /* it was stopped or has ended: that says nothing about the process */
+		helper_end(h);
+	}
+}
+
+static void look_at(struct helper *h, uint64_t now)
+{
+	int rc = receive(h);
+	if (rc == -EINPROGRESS && !is_overdue(h, now)) {
+		h->seen_ns = now;
+		return;
+	}
+	reader.stats.moved++;
+	if (rc == -EINPROGRESS) {
+		give_up(h, now);
+	} else if (rc) { /* its question is asked again by whoever wants to know */
+		helper_end(h);
+	} else {
+		count_answer(h, h->seen_ns - h->begin_ns);
+		if (request_of(&h->question)->op != ROOT_CLOSE)
+			answer_keep(h);
+	}
+	helper_reset(h);
+}
+
+/* Have roots closed when their reader has time. No one waits for that. */
+static void close_roots(void)
+{
+	struct helper *h = &reader.helper[ROOTS_READER];
+	const struct buf b = { .data = (uint8_t *)&reader.closing[0], .len = sizeof(reader.closing[0]) };
+	struct buf q = BUF_INIT;
+	if (!reader.n_closing || h->question.len)
+		return;
+	if (h->child.fd < 0) { /* its roots were closed with it */
+		reader.n_closing = 0;
+		return;
+	}
+	if (!buf_add(&q, b.data, b.len) && !buf_add_u8(&q, 0)) {
+		if (send_question(h, &q))
+			helper_end(h);
 		else
-			sandbox_child_release(&reader.child);
-		rc = blocked ? -EAGAIN : -EINTR; /* interrupted: that says nothing about the process */
-	} else if (took > READER_SLOW_NS) {
-		charge(proc_user(tgid), took);
+			h->late = true;
 	}
-	if (!rc && ret_fd)
-		*ret_fd = fd;
-	else if (fd >= 0)
-		close(fd);
+	buf_fini(&q);
+	memmove(&reader.closing[0], &reader.closing[1], --reader.n_closing * sizeof(reader.closing[0]));
+}
+
+/* Take what has come, and give up what is overdue. */
+static void look(void)
+{
+	uint64_t now = channel_now_ns();
+	for (size_t i = 0; i < READERS; i++) {
+		struct helper *h = &reader.helper[i];
+		if (!h->late)
+			continue;
+		if (h->child.pidfd < 0)
+			sandbox_find_readers(reader.sandbox);
+		look_at(h, now);
+	}
+	drop_old_answers(now);
+	close_roots();
+}
+
+/* ---- asking ---- */
+
+/* How long the next question may wait for its answer. */
+static uint64_t patience(uint64_t now)
+{
+	reader.patience_ns += (now - reader.patience_at_ns) / READER_PATIENCE_EARN;
+	reader.patience_at_ns = now;
+	if (reader.patience_ns > READER_PATIENCE_NS)
+		reader.patience_ns = READER_PATIENCE_NS;
+	return reader.patience_ns < READER_WAIT_NS ? reader.patience_ns : READER_WAIT_NS;
+}
+
+static int await(struct helper *h)
+{
+	uint64_t now = h->begin_ns, until = now + patience(now);
+	int rc;
+	while ((rc = receive(h)) == -EINPROGRESS && (now = channel_now_ns()) < until) {
+		struct pollfd p = { .fd = h->child.fd, .events = POLLIN };
+		struct timespec left = { .tv_nsec = (long)(until - now) };
+		ppoll(&p, 1, &left, NULL);
+	}
+	uint64_t took = channel_now_ns() - h->begin_ns, over = took > QUICK_NS ? took - QUICK_NS : 0;
+	reader.patience_ns -= over < reader.patience_ns ? over : reader.patience_ns;
+	return rc;
+}
+
+/* Is a question to this process on its way? */
+static bool is_asked(uint32_t tgid)
+{
+	for (size_t i = 0; i < READERS; i++)
+		if (reader.helper[i].late && request_of(&reader.helper[i].question)->tgid == tgid &&
+		    request_of(&reader.helper[i].question)->op != ROOT_CLOSE)
+			return true;
+	return false;
+}
+
+/* Return an idle reader for this question, or NULL. */
+static struct helper *helper_for(const struct reader_request *q)
+{
+	struct helper *found = NULL;
+	if (needs_roots(q->op))
+		return reader.helper[ROOTS_READER].question.len ? NULL : &reader.helper[ROOTS_READER];
+	for (size_t i = 0; i < READERS; i++) {
+		struct helper *h = &reader.helper[i];
+		if (i != ROOTS_READER && !h->question.len && (!found || (found->child.fd < 0 && h->child.fd >= 0)))
+			found = h;
+	}
+	return found;
+}
+
+/* True while slow processes of the same user have as many readers as one user may have. */
+static bool has_enough(uint32_t tgid)
+{
+	size_t n_late = 0, own = 0;
+	for (size_t i = 0; i < READERS; i++)
+		n_late += i != ROOTS_READER && reader.helper[i].question.len;
+	if (n_late < READER_USER_MAX)
+		return false;
+	uint32_t user = refusal_user(tgid);
+	for (size_t i = 0; i < READERS; i++)
+		own += i != ROOTS_READER && reader.helper[i].question.len && reader.helper[i].user == user;
+	return own >= READER_USER_MAX;
+}
+
+/* Send a question, and wait a moment for its answer. */
+static int ask_now(struct helper *h, struct buf *reply, int *ret_fd)
+{
+	const struct reader_request *q = request_of(&reader.request);
+	int rc = -EPIPE;
+	for (int i = 0; i < 2 && rc && rc != -EINPROGRESS; i++) { /* it may have ended before: once more, of a new one */
+		rc = send_question(h, &reader.request);
+		rc = rc ? rc : await(h);
+		if (rc && rc != -EINPROGRESS)
+			helper_end(h);
+	}
+	reader.stats.requests++;
+	if (rc == -EINPROGRESS) {
+		h->late = true;
+		h->start = refusal_start(q->tgid);
+		h->user = proc_user(q->tgid);
+		reader.stats.late++;
+		return rc;
+	}
+	if (!rc) {
+		count_answer(h, channel_now_ns() - h->begin_ns);
+		rc = h->head.what;
+		buf_fini(reply);
+		*reply = h->reply;
+		h->reply = (struct buf)BUF_INIT;
+		if (!rc && ret_fd) {
+			*ret_fd = h->fd;
+			h->fd = -1;
+		}
+	} else {
+		rc = -EINTR;
+	}
+	helper_reset(h);
 	return rc;
 }
 
@@ -301,25 +425,66 @@ static int make_request(const struct reader_request *q, const char *text)
 
 int reader_ask(const struct reader_request *q, const char *text, struct buf *reply, int *ret_fd)
 {
-	bool gone = false;
 	int fd = -1, rc = make_request(q, text);
 	reply->len = 0;
 	if (rc)
 		return rc;
 	if (!reader.sandbox) {
-		rc = reader_serve((const struct reader_request *)(const void *)reader.request.data, reply, &fd);
+		rc = reader_serve(request_of(&reader.request), reply, &fd);
 		if (ret_fd)
 			*ret_fd = fd;
 		return rc;
 	}
-	if (q->op != ROOT_CLOSE && is_refused(q->tgid)) {
+	look();
+	if (take_answer(&reader.request, reply, ret_fd, &rc))
+		return rc;
+	/* First what costs nothing: this may be asked for each of a thousand rows. */
+	struct helper *h = is_asked(q->tgid) ? NULL : helper_for(q);
+	if (!h)
+		return -EINPROGRESS;
+	if (refusal_applies(q->tgid)) {
 		reader.stats.refused++;
 		return -EBUSY;
 	}
-	rc = ask_once(q->tgid, reply, ret_fd, &gone);
-	if (gone) /* it had ended before, together with its nursery perhaps */
-		rc = ask_once(q->tgid, reply, ret_fd, &gone);
-	return rc;
+	return !needs_roots(q->op) && has_enough(q->tgid) ? -EINPROGRESS : ask_now(h, reply, ret_fd);
+}
+
+void reader_close_root(const struct reader_request *q)
+{
+	struct buf none = BUF_INIT;
+	int fd;
+	if (!reader.sandbox) {
+		reader_serve(q, &none, &fd);
+		buf_fini(&none);
+		return;
+	}
+	if (reader.n_closing == CLOSINGS_MAX) { /* their reader does not answer: they are closed with it */
+		helper_end(&reader.helper[ROOTS_READER]);
+		helper_reset(&reader.helper[ROOTS_READER]);
+		reader.n_closing = 0;
+		return;
+	}
+	reader.closing[reader.n_closing++] = *q;
+	look();
+}
+
+/* ---- files ---- */
+
+/* Bytes of all copies that are open here, whoever keeps them. */
+static uint64_t copies_bytes(void)
+{
+	char link[64];
+	struct stat st;
+	uint64_t sum = 0;
+	DIR *d = opendir("/proc/self/fd");
+	for (struct dirent *e; d && (e = readdir(d));) {
+		ssize_t n = readlinkat(dirfd(d), e->d_name, link, sizeof(link));
+		if (n >= (ssize_t)strlen(COPY_NAME) && !memcmp(link, COPY_NAME, strlen(COPY_NAME)) && !fstat(atoi(e->d_name), &st))
+			sum += (uint64_t)st.st_size;
+	}
+	if (d)
+		closedir(d);
+	return sum;
 }
 
 int proc_ask_file(const struct reader_request *q, const char *path, struct proc_opened *ret)
@@ -343,25 +508,77 @@ int proc_ask_file(const struct reader_request *q, const char *path, struct proc_
 
 /* ---- life ---- */
 
+/* End idle readers that are not needed, or were killed: then their sockets are readable for ever. */
+static void end_idle(void)
+{
+	uint64_t now = channel_now_ns();
+	char byte;
+	for (size_t i = 0; i < READERS; i++) {
+		struct helper *h = &reader.helper[i];
+		if (h->question.len || h->child.fd < 0)
+			continue;
+		bool unused = i > ROOTS_READER + 1 && now - h->begin_ns > READER_IDLE_NS;
+		if (unused || recv(h->child.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0)
+			helper_end(h);
+	}
+}
+
+int proc_reader_tick(void)
+{
+	uint64_t now, due = UINT64_MAX;
+	if (!reader.sandbox)
+		return -1;
+	look();
+	end_idle();
+	now = channel_now_ns();
+	for (size_t i = 0; i < READERS; i++) {
+		const struct helper *h = &reader.helper[i];
+		uint64_t at = h->begin_ns + READER_MS_NS;
+		at = at > now ? at : now + READER_MS_NS / 10;
+		if (h->late && at < due)
+			due = at;
+	}
+	return due == UINT64_MAX ? -1 : (int)((due - now) / 1000000) + 1;
+}
+
+int proc_reader_fd(void)
+{
+	return reader.epoll;
+}
+
 void proc_reader_start(struct sandbox *s)
 {
 	proc_reader_stop(reader.sandbox);
 	reader.sandbox = s;
+	reader.epoll = epoll_create1(EPOLL_CLOEXEC);
+	reader.patience_ns = READER_PATIENCE_NS;
+	reader.patience_at_ns = channel_now_ns();
+	for (size_t i = 0; i < READERS; i++)
+		reader.helper[i] = (struct helper){ .child = SANDBOX_NO_CHILD, .fd = -1 };
+	helper_order(&reader.helper[ROOTS_READER + 1]); /* so that the first question need not wait for it */
 }
 
 void proc_reader_stop(const struct sandbox *s)
 {
 	if (!s || reader.sandbox != s)
 		return;
-	sandbox_child_kill(&reader.child);
-	sandbox_child_release(&reader.child);
-	for (size_t i = 0; i < reader.n_stuck; i++)
-		sandbox_child_release(&reader.stuck[i].child);
+	for (size_t i = 0; i < READERS; i++) {
+		struct helper *h = &reader.helper[i];
+		helper_end(h);
+		helper_reset(h);
+		buf_fini(&h->question);
+		buf_fini(&h->reply);
+	}
+	while (reader.n_answers)
+		answer_remove(0);
 	buf_fini(&reader.request);
+	if (reader.epoll >= 0)
+		close(reader.epoll);
+	reader.epoll = -1;
 	reader.sandbox = NULL;
-	reader.n_stuck = reader.n_misses = reader.next_miss = 0;
-	memset(reader.user, 0, sizeof(reader.user));
+	reader.n_closing = 0;
 	memset(&reader.stats, 0, sizeof(reader.stats));
+	refusal_forget();
 }
 
 void proc_reader_stats(struct reader_stats *ret)

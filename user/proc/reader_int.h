@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to a reader: sent by reader.c, served by serve.c in the helper. */
+/* Requests to a reader: sent by reader.c, served by serve.c in the helper, refused by refusal.c. */
 #ifndef ASCRIBE_PROC_READER_INT_H
 #define ASCRIBE_PROC_READER_INT_H
 
 #include "proc/proc.h"
+#include "sandbox/sandbox.h"
 #include "util/buf.h"
 
 enum reader_op {
 	READ_MEMORY,	/* a: address, b: bytes */
-	READ_MAPS,	/* the lines of executable mappings */
+	READ_MAPS,	/* b: any number. The lines of executable mappings, and when they were read: BOOTTIME, 8 bytes */
 	READ_LINE,	/* a: address. struct proc_line */
 	FIND_LINE,	/* text: alternatives for the line, one per line. Answers a start address, 8 bytes */
 	READ_TEXT,	/* text: a file of /proc/TGID, b: bytes at most */
@@ -34,13 +35,31 @@ struct reader_request {
 int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd);
 
 /*
- * Send a request to a reader and wait for the answer. text may be NULL. reply is emptied first. ret_fd may be NULL where no
- * descriptor is expected. -EAGAIN: the read did not finish in time. -EBUSY: the process is refused. -EINTR: the reader was
- * stopped or ended, which says nothing about the process.
+ * Ask a reader. text may be NULL. reply is emptied first. ret_fd may be NULL where no descriptor is expected.
+ *
+ * -EINPROGRESS: there is no answer yet; ask the same again later, at the latest READER_KEEP_NS after the answer has come.
+ * -EBUSY: the process is refused. -EINTR: the reader ended, which says nothing about the process.
  */
 int reader_ask(const struct reader_request *q, const char *text, struct buf *reply, int *ret_fd);
 
+/* Have a root closed (ROOT_CLOSE), some time. */
+void reader_close_root(const struct reader_request *q);
+
 /* The same, for a request that opens a file. */
 int proc_ask_file(const struct reader_request *q, const char *path, struct proc_opened *ret);
+
+/* ---- refusal.c ---- */
+
+/* Return the start time of a process, 0 when it has ended. */
+uint64_t refusal_start(uint32_t tgid);
+/* The user that is charged for a process, at most 100 ms old. */
+uint32_t refusal_user(uint32_t tgid);
+/* True when requests about this process are not made now; counts one under its name. */
+bool refusal_applies(uint32_t tgid);
+/* Charge the user of a process with the time of a slow request. */
+void refusal_charge(uint32_t tgid, uint64_t ns);
+/* Refuse a process that did not answer, and take over the killed reader that asked it. */
+void refusal_abandon(uint32_t tgid, struct sandbox_child *child, uint64_t took_ns);
+void refusal_forget(void);
 
 #endif

@@ -206,18 +206,23 @@ int proc_find_mapping(uint32_t tgid, const char *texts, uint64_t *ret_start)
 int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len)
 {
 	const struct reader_request q = { .op = READ_MEMORY, .tgid = tgid, .a = addr, .b = len };
-	return ask_bytes(&q, NULL, out, len) ? -EFAULT : 0;
+	int rc = ask_bytes(&q, NULL, out, len);
+	return rc && rc != -EINPROGRESS ? -EFAULT : rc;
 }
 
-size_t proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap)
+int proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap, size_t *ret_len)
 {
 	const struct reader_request q = { .op = READ_TEXT, .tgid = tgid, .b = cap };
 	struct buf reply = BUF_INIT;
-	size_t len = reader_ask(&q, name, &reply, NULL) || reply.len > cap ? 0 : reply.len;
-	if (len)
-		memcpy(out, reply.data, len);
+	int rc = reader_ask(&q, name, &reply, NULL);
+	if (!rc && reply.len > cap)
+		rc = -EBADMSG;
+	if (!rc && reply.len)
+		memcpy(out, reply.data, reply.len);
+	if (!rc)
+		*ret_len = reply.len;
 	buf_fini(&reply);
-	return len;
+	return rc;
 }
 
 static void add_maps(struct procs *p, struct proc_image *im, char *text, char *end)
@@ -231,17 +236,92 @@ static void add_maps(struct procs *p, struct proc_image *im, char *text, char *e
 	}
 }
 
+/* ---- mappings ---- */
+
+void proc_maps_answered(struct procs *p, struct proc_image *im)
+{
+	if (im->since) {
+		proc_maps_clear(p, im->since);
+		free(im->since);
+	}
+	im->since = NULL;
+	im->asked_ns = 0;
+}
+
+/* Note that the answer is missing. Mappings of records from here on go on top of it. */
+static void await_maps(const struct procs *p, struct proc_image *im)
+{
+	if (im->asked_ns)
+		return;
+	im->since = calloc(1, sizeof(*im->since));
+	im->asked_ns = proc_now_ns();
+	im->asked_gap = p->gap;
+}
+
+/* Apply the lines of READ_MAPS. asked_ns: when they were asked for at the latest. */
+static void set_maps(struct procs *p, struct proc_image *im, struct buf *reply, uint64_t asked_ns, uint32_t gap)
+{
+	add_maps(p, im, (char *)reply->data, (char *)reply->data + reply->len);
+	for (uint32_t i = 0; im->since && i < im->since->n_maps; i++) {
+		const struct proc_map *m = &im->since->maps[i];
+		const struct proc_file *f = m->file;
+		proc_map_add(p, im, *m, f->path, f->dev, f->ino, f->build_id, f->build_id_len);
+	}
+	im->complete = true;
+	im->gap = gap;
+	im->read_ns = asked_ns;
+	im->tried_ns = 0;
+}
+
+/* False where the process runs another program by now, and the record of that is missing or not read yet. */
+static bool runs_program(const struct proc_image *im)
+{
+	char exe[PATH_MAX];
+	if (im->to_ns != UINT64_MAX || !im->exe)
+		return true;
+	read_exe(proc_thread(im->tgid), exe);
+	return !exe[0] || !strcmp(exe, im->exe->path);
+}
+
+/*
+ * Ask for the mappings, or take the answer. -EINPROGRESS: it has not come yet. -ESRCH: it is of a later program, or the
+ * process has ended.
+ */
 static int read_maps(struct procs *p, struct proc_image *im)
 {
-	const struct reader_request q = { .op = READ_MAPS, .tgid = im->tgid };
+	const struct reader_request q = { .op = READ_MAPS, .tgid = im->tgid, .b = im->from_ns };
 	struct buf reply = BUF_INIT;
-	p->n_reads++;
+	uint64_t asked_ns = im->asked_ns ? im->asked_ns : proc_now_ns(), read_ns;
+	uint32_t gap = im->asked_ns ? im->asked_gap : p->gap;
+	p->n_reads += !im->asked_ns;
 	int rc = reader_ask(&q, NULL, &reply, NULL);
+	if (!rc && reply.len < sizeof(read_ns))
+		rc = -EBADMSG;
+	if (!rc) {
+		reply.len -= sizeof(read_ns);
+		memcpy(&read_ns, reply.data + reply.len, sizeof(read_ns));
+		rc = read_ns > im->to_ns || (im->asked_ns && !runs_program(im)) ? -ESRCH : 0;
+	}
 	if (!rc)
-		add_maps(p, im, (char *)reply.data, (char *)reply.data + reply.len);
+		set_maps(p, im, &reply, asked_ns, gap);
+	if (rc == -EINPROGRESS)
+		await_maps(p, im);
+	else
+		proc_maps_answered(p, im);
+	if (rc && rc != -EINPROGRESS)
+		im->tried_ns = proc_now_ns();
 	buf_fini(&reply);
 	return rc;
 }
+
+/* Take the mappings that an image waits for, if they have come. */
+static void take_maps(struct procs *p, struct proc_image *im)
+{
+	if (!read_maps(p, im) && im->exe)
+		proc_set_exe(p, im, im->exe->path);
+}
+
+/* ---- one process ---- */
 
 void proc_image_read_cgroup(struct proc_image *im)
 {
@@ -315,16 +395,10 @@ static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id
 	if (need == PROC_MAPS) {
 		proc_image_read_cgroup(im);
 		rc = read_maps(p, im);
-		im->tried_ns = rc ? now : 0;
 	}
 	if (found.exe[0])
 		proc_set_exe(p, im, found.exe);
-	if (rc || need != PROC_MAPS)
-		return rc;
-	im->complete = true;
-	im->gap = p->gap;
-	im->read_ns = now;
-	return 0;
+	return rc;
 }
 
 int procs_scan_one(struct procs *p, uint32_t tgid)
@@ -341,6 +415,10 @@ static bool was_tried(const struct proc_image *im)
 struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uint64_t ns, enum proc_need need)
 {
 	struct proc_image *im = proc_image_of(p, id, ns), *newest = proc_newest(p, id->tgid);
+	if (im && im->asked_ns && need == PROC_MAPS) {
+		take_maps(p, im);
+		return im;
+	}
 	if (im && (im != newest || im->to_ns != UINT64_MAX))
 		return im;
 	if (im && (need == PROC_MAPS ? proc_image_is_read(p, im) || was_tried(im) : im->named))

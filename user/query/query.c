@@ -161,6 +161,8 @@ bool query_is_profile(const struct store_event *e)
 {
 	static const char end[] = ".lengths";
 	size_t n = strlen(e->name);
+	if (!strncmp(e->name, "ascribe_", 8)) /* what the recorder measured of itself */
+		return false;
 	return strcmp(e->name, "blame") && (n < sizeof(end) || strcmp(e->name + n - (sizeof(end) - 1), end));
 }
 

@@ -360,21 +360,21 @@ void sandbox_limit(struct sandbox *s, size_t memory, unsigned workers)
 		sandbox_retire(s, lane);
 }
 
-int sandbox_spawn_reader(struct sandbox *s, struct sandbox_child *ret)
+int sandbox_order_reader(struct sandbox *s, struct sandbox_child *to)
 {
-	struct sandbox_child c = SANDBOX_NO_CHILD;
-	for (unsigned i = 0; i < 2; i++) { /* once more, of a new nursery */
-		int rc = workers_order(s, NURSERY_READER, &c);
-		rc = rc ? rc : spawner_wait(&s->spawner, &c);
-		if (!rc) {
-			*ret = c;
-			return 0;
-		}
-		if (rc != -EPIPE)
-			return rc;
+	return workers_order(s, NURSERY_READER, to);
+}
+
+void sandbox_find_readers(struct sandbox *s)
+{
+	if (spawner_read(&s->spawner))
 		workers_lose(s);
-	}
-	return -EAGAIN;
+}
+
+void sandbox_drop_reader(struct sandbox *s, struct sandbox_child *to)
+{
+	spawner_forget(&s->spawner, to);
+	sandbox_child_release(to);
 }
 
 void sandbox_add_cpu(struct sandbox *s, uint64_t ns)

@@ -69,7 +69,7 @@ typedef int (*sandbox_op)(const struct sandbox_request *q, struct buf *out);
 struct sandbox_config {
 	const sandbox_op *ops; /* request n runs ops[n]; a constant of this program */
 	size_t n_ops;
-	void (*reader)(int fd); /* of a child of sandbox_spawn_reader; NULL: there are none */
+	void (*reader)(int fd); /* of a child of sandbox_order_reader; NULL: there are none */
 	size_t memory;         /* bytes that a worker may allocate */
 	unsigned workers;      /* at a time, of all lanes; 0: SANDBOX_WORKERS of each. A lane may always have one */
 	unsigned serves;       /* requests until a worker is replaced */
@@ -139,8 +139,14 @@ struct sandbox_child {
 };
 #define SANDBOX_NO_CHILD ((struct sandbox_child){ .fd = -1, .pidfd = -1 })
 
-/* Have cfg.reader run in a child that keeps our user and our capabilities; waits for the nursery. 0 or -errno. */
-int sandbox_spawn_reader(struct sandbox *s, struct sandbox_child *ret);
+/*
+ * Order a child that runs cfg.reader and keeps our user and our capabilities. to->fd is usable at once. pid and pidfd come
+ * with sandbox_tick or sandbox_find_readers; when no child could be made, fd is -1 then. 0 or -errno.
+ */
+int sandbox_order_reader(struct sandbox *s, struct sandbox_child *to);
+void sandbox_find_readers(struct sandbox *s);
+/* Close the descriptors of a reader: it ends. One whose pid has not come is killed when it comes. */
+void sandbox_drop_reader(struct sandbox *s, struct sandbox_child *to);
 /* Kill it; it is not waited for. */
 void sandbox_child_kill(const struct sandbox_child *c);
 /* Close both descriptors. One that listens then ends. */

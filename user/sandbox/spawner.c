@@ -153,17 +153,6 @@ int spawner_read(struct spawner *sp)
 	return -EPIPE;
 }
 
-int spawner_wait(struct spawner *sp, const struct sandbox_child *to)
-{
-	int rc = 0;
-	while (!rc && to->fd >= 0 && to->pidfd < 0)
-		rc = read_answer(sp, spawner_due_ns(sp));
-	if (!rc)
-		return to->fd >= 0 ? 0 : -EAGAIN;
-	kill_nursery(sp);
-	return -EPIPE;
-}
-
 uint64_t spawner_due_ns(const struct spawner *sp)
 {
 	return sp->n ? sp->order[0].until_ns : UINT64_MAX;

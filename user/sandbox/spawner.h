@@ -4,7 +4,7 @@
  *
  * A child can be used at once: our end of its socket is there before the nursery has forked. What it is signalled by comes
  * with the answer. A nursery that is killed, or does not answer within SPAWNER_ANSWER_MS, is killed with its children; the
- * next order starts another one. Nothing here waits but spawner_free, and spawner_wait by its caller's wish.
+ * next order starts another one. Nothing here waits but spawner_free.
  */
 #ifndef ASCRIBE_SANDBOX_SPAWNER_H
 #define ASCRIBE_SANDBOX_SPAWNER_H
@@ -43,9 +43,6 @@ void spawner_forget(struct spawner *sp, const struct sandbox_child *to);
 
 /* Take the answers that are there. -EPIPE: the nursery is lost, and all of its children with it. */
 int spawner_read(struct spawner *sp);
-
-/* The same for the answer about this child, at most until it is due. */
-int spawner_wait(struct spawner *sp, const struct sandbox_child *to);
 
 /* CLOCK_MONOTONIC: when spawner_read is to be called at the latest; UINT64_MAX: no answer is missing. */
 uint64_t spawner_due_ns(const struct spawner *sp);

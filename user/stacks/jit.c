@@ -18,7 +18,6 @@
 #define ASK_AGAIN_NS 5000000000ull     /* least time between two requests to a JVM; doubles without an answer */
 #define ASK_MS 500u                    /* deadline of one answer */
 #define REMOVE_MS 200 /* deadline for removing a JVM's map */
-#define ASK_ALL_MS 1500                /* deadline of all answers of one drain */
 
 struct source {
 	uint64_t size; /* of the file at the last read */
@@ -32,7 +31,8 @@ struct process {
 	uint32_t tgid;
 	uint64_t from_ns;
 	struct proc_root root;
-	bool has_root;
+	int root_rc; /* of proc_root_open */
+	bool late;   /* some answer of a reader or of the JVM is missing: look again at once */
 	bool is_jvm;
 	struct jvm_map jvm_map;
 	bool has_dump;
@@ -50,7 +50,6 @@ struct jits {
 	struct process *bucket[BUCKETS];
 	struct process *newest, *oldest;
 	size_t n, bytes;
-	int ask_ms_left;
 	bool ask_jvms;
 	uint32_t module[4]; /* strings of the store: [jit] [python] [node] [java] */
 	uint32_t life;
@@ -84,7 +83,6 @@ int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s, st
 	j->store = w;
 	j->symbolizer = s;
 	j->procs = procs;
-	j->ask_ms_left = ASK_ALL_MS;
 	*ret = j;
 	return 0;
 }
@@ -133,10 +131,8 @@ static void process_free(struct jits *j, struct process *p)
 	unlink_use(j, p);
 	drop_table(j, p, JIT_PERF_MAP);
 	drop_table(j, p, JIT_DUMP);
-	if (p->has_root) {
-		jvm_remove_map(&p->root, &p->jvm_map, REMOVE_MS);
-		proc_root_close(&p->root);
-	}
+	jvm_remove_map(&p->root, &p->jvm_map, REMOVE_MS);
+	proc_root_close(&p->root);
 	free(p);
 	j->n--;
 }
@@ -147,7 +143,17 @@ void jits_free(struct jits *j)
 		return;
 	while (j->oldest)
 		process_free(j, j->oldest);
+	jvm_finish(REMOVE_MS);
 	free(j);
+}
+
+/* False: the root is not open, or not yet. */
+static bool open_root(struct process *p)
+{
+	if (p->root_rc == -EINPROGRESS)
+		p->root_rc = proc_root_open(&p->root, p->tgid);
+	p->late |= p->root_rc == -EINPROGRESS;
+	return !p->root_rc;
 }
 
 static struct process *process_of(struct jits *j, const struct proc_image *im)
@@ -167,7 +173,8 @@ static struct process *process_of(struct jits *j, const struct proc_image *im)
 		return NULL;
 	p->tgid = im->tgid;
 	p->from_ns = im->from_ns;
-	p->has_root = !proc_root_open(&p->root, im->tgid);
+	p->root_rc = -EINPROGRESS;
+	open_root(p);
 	p->ask_every_ns = ASK_AGAIN_NS;
 	b = bucket_of(j, im->tgid);
 	p->chain = *b;
@@ -194,9 +201,26 @@ void jits_note(struct jits *j, const struct proc_image *im)
 	process_of(j, im);
 }
 
+/* Have a JVM write its map, a snapshot of this moment. False: it has not answered yet. */
+static bool ask_jvm(struct jits *j, struct process *p, uint64_t now)
+{
+	if (!p->jvm_map.helper && p->asked_ns && now - p->asked_ns < p->ask_every_ns)
+		return true;
+	int rc = jvm_write_map(&p->root, p->tgid, ASK_MS, &p->jvm_map);
+	if (rc == -EINPROGRESS || rc == -EBUSY)
+		return rc == -EBUSY; /* too many at a time: without names this time */
+	p->asked_ns = now_ns();
+	j->stats.asked++;
+	j->stats.silent += rc != 0;
+	p->ask_every_ns = rc ? 4 * p->ask_every_ns : ASK_AGAIN_NS;
+	return true;
+}
+
 void jits_begin(struct jits *j)
 {
-	j->ask_ms_left = ASK_ALL_MS;
+	for (struct process *p = j->oldest; p; p = p->newer)
+		if (p->jvm_map.helper)
+			ask_jvm(j, p, now_ns());
 }
 
 void jits_forget(struct jits *j)
@@ -263,6 +287,12 @@ static bool is_reading(const struct process *p)
 	return p->map.job.job || p->dump.job.job;
 }
 
+/* Are names on their way? */
+static bool is_waiting(const struct process *p)
+{
+	return is_reading(p) || p->late;
+}
+
 static void take_answers(struct jits *j, struct process *p)
 {
 	for (enum jit_format f = 0; f < 2; f++)
@@ -279,6 +309,10 @@ static bool read_map(struct jits *j, struct process *p, uint32_t number)
 	if (!rc) {
 		look_at_source(j, p, &o, JIT_PERF_MAP);
 		close(o.fd);
+		return true;
+	}
+	if (rc == -EINPROGRESS) {
+		p->late = true;
 		return true;
 	}
 	if (rc != -ENOENT && !p->map.refused) { /* a file exists, but we may not read it */
@@ -303,7 +337,11 @@ static void read_dump(struct jits *j, struct process *p, const struct proc_image
 		if (!is_dump(im->maps[i].file->path))
 			continue;
 		struct proc_opened o;
-		if (proc_root_file(&p->root, im->maps[i].file->path, &o))
+		int rc = proc_root_file(&p->root, im->maps[i].file->path, &o);
+		p->late |= rc == -EINPROGRESS;
+		if (rc == -EINPROGRESS)
+			return;
+		if (rc)
 			continue;
 		look_at_source(j, p, &o, JIT_DUMP);
 		close(o.fd);
@@ -311,38 +349,30 @@ static void read_dump(struct jits *j, struct process *p, const struct proc_image
 	}
 }
 
-/* Have a JVM write its map, a snapshot of this moment. */
-static void ask_jvm(struct jits *j, struct process *p, uint64_t now)
-{
-	if (j->ask_ms_left <= 0 || (p->asked_ns && now - p->asked_ns < p->ask_every_ns))
-		return;
-	unsigned ms = (unsigned)j->ask_ms_left < ASK_MS ? (unsigned)j->ask_ms_left : ASK_MS;
-	int rc = jvm_write_map(&p->root, p->tgid, ms, &p->jvm_map);
-	p->asked_ns = now_ns();
-	j->ask_ms_left -= (int)((p->asked_ns - now) / 1000000);
-	j->stats.asked++;
-	j->stats.silent += rc != 0;
-	p->ask_every_ns = rc ? 4 * p->ask_every_ns : ASK_AGAIN_NS;
-}
-
 static void look_again(struct jits *j, struct process *p, const struct proc_image *im)
 {
 	uint64_t now = now_ns();
-	if (!p->has_root || (p->looked_ns && now - p->looked_ns < READ_AGAIN_NS))
+	if (!p->late && p->looked_ns && now - p->looked_ns < READ_AGAIN_NS)
+		return;
+	p->late = false;
+	if (!open_root(p))
 		return;
 	if (!p->is_jvm) {
 		p->is_jvm = jvm_is(im);
 		j->stats.jvms += p->is_jvm;
 	}
-	if (p->is_jvm && j->ask_jvms)
-		ask_jvm(j, p, now);
+	if (p->is_jvm && j->ask_jvms && !ask_jvm(j, p, now)) {
+		p->late = true;
+		return;
+	}
 	read_dump(j, p, im);
 	if (!read_map(j, p, p->root.inner) && im->parent && procs_find(j->procs, im->parent, im->from_ns)) {
 		uint32_t parent, uid;
 		if (!proc_identity(im->parent, &parent, &uid))
 			read_map(j, p, parent);
 	}
-	p->looked_ns = now_ns();
+	if (!p->late)
+		p->looked_ns = now_ns();
 }
 
 /* ---- frames ---- */
@@ -385,7 +415,7 @@ int jits_frame(struct jits *j, const struct proc_image *im, uint64_t addr, uint3
 		e = find(p, addr, &t);
 	}
 	if (!e)
-		return p && is_reading(p) ? -EINPROGRESS : -ENOENT;
+		return p && is_waiting(p) ? -EINPROGRESS : -ENOENT;
 	if (kept_get(e->tag, j->life, ret_frame))
 		return 0;
 	int rc = add_frame(j, p, t->names + e->name, ret_frame);

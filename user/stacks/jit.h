@@ -40,7 +40,7 @@ bool jits_is_code(const struct proc_map *m);
 /* Note such a mapping. */
 void jits_note(struct jits *j, const struct proc_image *im);
 
-/* Begin a drain: JVMs may be asked again, within the time of one drain. */
+/* Begin a drain: take what JVMs have answered. */
 void jits_begin(struct jits *j);
 
 /* Return the store's frame of an address in such a mapping. -ENOENT: no map names it. -EINPROGRESS: a map is being read. */

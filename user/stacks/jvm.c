@@ -23,7 +23,7 @@
 
 #define STEP_MS 10
 #define REAP_MS 20
-#define HELPERS_MAX 8 /* helpers that were killed and sleep in the kernel */
+#define HELPERS_MAX 16 /* at a time, with those that were killed and sleep in the kernel */
 #define LIBRARY "/libjvm.so"
 #define COUNTERS "/tmp/hsperfdata_"
 #define COUNTERS_MAX (128u << 10) /* bytes to read of the counters; HotSpot's default is 32 KiB */
@@ -282,44 +282,66 @@ static void remove_map(const struct job *j, struct answer *ret)
 
 /* ---- in the recorder ---- */
 
-static pid_t helpers[HELPERS_MAX]; /* not reaped yet; 0: a free slot */
+/* A forked helper: its task is to be awaited by a map, or by nobody. */
+struct jvm_helper {
+	pid_t pid; /* 0: the place is free, or the helper was reaped */
+	int fd;	   /* of its answers; -1: it has ended, or was killed */
+	bool awaited;
+	int64_t until; /* CLOCK_MONOTONIC, ms */
+	struct answer answer; /* the last one */
+	uint32_t uid, gid;
+	int tmp; /* -1: none */
+};
 
-static pid_t *free_place(void)
+static struct jvm_helper helpers[HELPERS_MAX];
+
+static void end_helper(struct jvm_helper *h)
 {
-	pid_t *place = NULL;
+	if (h->pid)
+		kill(h->pid, SIGKILL); /* our child, not reaped: the id is still its own */
+	if (h->fd >= 0)
+		close(h->fd);
+	h->fd = -1;
+}
+
+/* Take the answers that have come. True: the helper has ended, or its time is over. */
+static bool look_at_helper(struct jvm_helper *h)
+{
+	struct answer next;
+	ssize_t n = -1;
+	while (h->fd >= 0 && (n = read(h->fd, &next, sizeof(next))) == sizeof(next))
+		h->answer = next;
+	if (h->fd >= 0 && (n == 0 || now_ms() >= h->until))
+		end_helper(h);
+	if (h->pid && h->fd < 0 && waitpid(h->pid, NULL, WNOHANG))
+		h->pid = 0;
+	return h->fd < 0;
+}
+
+/* Return a free place, or NULL: helpers that were killed may sleep in the kernel. */
+static struct jvm_helper *free_place(void)
+{
+	struct jvm_helper *found = NULL;
 	for (size_t i = 0; i < HELPERS_MAX; i++) {
-		if (helpers[i] && waitpid(helpers[i], NULL, WNOHANG))
-			helpers[i] = 0;
-		if (!helpers[i])
-			place = &helpers[i];
+		struct jvm_helper *h = &helpers[i];
+		if (h->pid)
+			look_at_helper(h);
+		if (!h->pid && !h->awaited)
+			found = h;
 	}
-	return place;
+	return found;
 }
 
-static void end_helper(pid_t *place)
+/* Run the task in a child. NULL: no place, or no memory. */
+static struct jvm_helper *start_helper(void (*f)(const struct job *j, struct answer *ret), struct job *j)
 {
-	kill(*place, SIGKILL); /* our child, not reaped: the id is still its own */
-	for (int ms = 0; ms <= REAP_MS; ms++) {
-		if (waitpid(*place, NULL, WNOHANG)) {
-			*place = 0;
-			return;
-		}
-		poll(NULL, 0, 1);
-	}
-}
-
-/* Run the task in a child and wait for its answer, at most REAP_MS longer than until. */
-static int run_helper(void (*f)(const struct job *j, struct answer *ret), struct job *j, struct answer *ret)
-{
-	struct answer a = { .rc = -ETIMEDOUT };
 	int fds[2];
-	pid_t *place = free_place();
-	if (!place)
-		return -EBUSY;
-	if (pipe2(fds, O_CLOEXEC))
-		return -errno;
+	struct jvm_helper *h = free_place();
+	if (!h || pipe2(fds, O_CLOEXEC | O_NONBLOCK))
+		return NULL;
 	pid_t pid = fork();
 	if (pid == 0) {
+		struct answer a = { .rc = -ETIMEDOUT };
 		prctl(PR_SET_NAME, "ascribe-jvm");
 		own_thread_be_nice();
 		j->out = fds[1];
@@ -327,21 +349,20 @@ static int run_helper(void (*f)(const struct job *j, struct answer *ret), struct
 		_exit(write(fds[1], &a, sizeof(a)) != sizeof(a));
 	}
 	close(fds[1]);
-	if (pid > 0) {
-		*place = pid;
-		while (!wait_for(fds[0], POLLIN, j->until + REAP_MS)) {
-			struct answer next;
-			if (read(fds[0], &next, sizeof(next)) != sizeof(next))
-				break;
-			a = next;
-		}
-		end_helper(place);
+	if (pid < 0) {
+		close(fds[0]);
+		return NULL;
 	}
-	close(fds[0]);
-	if (pid < 0)
-		return -errno;
-	*ret = a;
-	return a.rc;
+	*h = (struct jvm_helper){ pid, fds[0], false, j->until + REAP_MS, { .rc = -ETIMEDOUT }, j->uid, j->gid, -1 };
+	return h;
+}
+
+void jvm_finish(unsigned timeout_ms)
+{
+	int64_t until = now_ms() + timeout_ms;
+	for (size_t i = 0; i < HELPERS_MAX; i++)
+		while (helpers[i].pid && !look_at_helper(&helpers[i]) && now_ms() < until)
+			poll(NULL, 0, 1);
 }
 
 /* Parse one id, four times the same: real, effective, saved, filesystem. */
@@ -357,10 +378,9 @@ static bool one_id(const char *status, const char *key, uint32_t *ret)
 	return id[0] == id[1] && id[0] == id[2] && id[0] == id[3];
 }
 
-int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms, struct jvm_map *io_map)
+static int begin(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms, struct jvm_map *io_map)
 {
 	struct job j = { .root = root, .tgid = tgid, .until = now_ms() + timeout_ms };
-	struct answer a = { 0 };
 	char status[4096];
 	int rc = proc_root_tmp(root, &j.tmp);
 	if (rc)
@@ -371,25 +391,59 @@ int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_
 		close(j.tmp);
 		return rc;
 	}
-	status[proc_read_text(tgid, "status", status, sizeof(status) - 1)] = 0;
+	int fd = open_proc(tgid, "status");
+	read_up_to(fd, status, sizeof(status));
+	if (fd >= 0)
+		close(fd);
 	rc = one_id(status, "\nUid:", &j.uid) && one_id(status, "\nGid:", &j.gid) && j.uid == root->uid ? 0 : -EPERM;
-	rc = rc ? rc : run_helper(ask, &j, &a);
+	struct jvm_helper *h = rc ? NULL : start_helper(ask, &j);
 	close(j.pidfd);
-	if (a.makes_map && !io_map->ours)
-		*io_map = (struct jvm_map){ j.uid, j.gid, true, j.tmp };
-	else
+	if (!h) {
 		close(j.tmp);
-	return rc;
+		return rc ? rc : -EBUSY;
+	}
+	h->awaited = true;
+	h->tmp = j.tmp;
+	io_map->helper = h;
+	return -EINPROGRESS;
+}
+
+/* The helper has ended: take over what it did. */
+static int finish(struct jvm_map *io_map)
+{
+	struct jvm_helper *h = io_map->helper;
+	if (h->answer.makes_map && !io_map->ours) {
+		io_map->uid = h->uid;
+		io_map->gid = h->gid;
+		io_map->tmp = h->tmp;
+		io_map->ours = true;
+	} else {
+		close(h->tmp);
+	}
+	h->awaited = false;
+	io_map->helper = NULL;
+	return h->answer.rc;
+}
+
+int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms, struct jvm_map *io_map)
+{
+	if (!io_map->helper)
+		return begin(root, tgid, timeout_ms, io_map);
+	return look_at_helper(io_map->helper) ? finish(io_map) : -EINPROGRESS;
 }
 
 void jvm_remove_map(const struct proc_root *root, struct jvm_map *map, unsigned timeout_ms)
 {
-	struct job j = { .root = root, .uid = map->uid, .gid = map->gid, .pidfd = -1, .tmp = map->tmp,
-			 .until = now_ms() + timeout_ms };
-	struct answer a;
+	if (map->helper) {
+		look_at_helper(map->helper);
+		end_helper(map->helper);
+		finish(map);
+	}
 	if (!map->ours)
 		return;
-	run_helper(remove_map, &j, &a);
+	struct job j = { .root = root, .uid = map->uid, .gid = map->gid, .pidfd = -1, .tmp = map->tmp,
+			 .until = now_ms() + timeout_ms };
+	start_helper(remove_map, &j);
 	close(map->tmp);
 	map->ours = false;
 }

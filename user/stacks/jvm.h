@@ -19,18 +19,26 @@ struct jvm_map {
 	uint32_t uid, gid; /* of the helper that requested it */
 	bool ours;	   /* written at our request: remove it at the end */
 	int tmp;	   /* its directory, while `ours` */
+	struct jvm_helper *helper; /* of a request without an answer */
 };
 
 /* True when the process has a file libjvm.so mapped. */
 bool jvm_is(const struct proc_image *im);
 
 /*
- * Request the map and wait until it is written, at most timeout_ms. 0; -EPERM: no proof of HotSpot with attach enabled;
- * -ETIMEDOUT; -EOPNOTSUPP: the JVM lacks the command; -errno. Not thread-safe.
+ * Request the map, or look for the end of the request. -EINPROGRESS: it goes on, at most for timeout_ms; call again.
+ * 0: the map is written. -EPERM: no proof of HotSpot with attach enabled. -ETIMEDOUT. -EOPNOTSUPP: the JVM lacks the
+ * command. -EBUSY: too many helpers. -errno. Not thread-safe.
  */
 int jvm_write_map(const struct proc_root *root, uint32_t tgid, unsigned timeout_ms, struct jvm_map *io_map);
 
-/* Remove the map if it is ours, as its user; at most timeout_ms. The process may have ended. */
+/*
+ * Give up a request, and have a helper remove the map if it is ours, as its user; it has timeout_ms. The process may have
+ * ended.
+ */
 void jvm_remove_map(const struct proc_root *root, struct jvm_map *map, unsigned timeout_ms);
+
+/* Wait for the helpers, at the end of the recording; at most timeout_ms. */
+void jvm_finish(unsigned timeout_ms);
 
 #endif

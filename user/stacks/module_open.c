@@ -18,7 +18,13 @@ struct opening {
 	int head_rc;
 	unsigned root, path; /* where to look next for its debug file */
 	bool offered;	     /* one was found, and is being looked at */
+	/* Processes that share a file go on with the questions of one of them, instead of asking the same once more each. */
+	uint32_t asked;	     /* the process that has no answer about its mapping, until then: CLOCK_BOOTTIME */
+	uint64_t asked_until_ns;
+	uint32_t debug_tgid; /* the process whose root is searched for debug files; 0: none yet */
 };
+
+#define ASKED_NS 300000000ull
 
 static struct symbols_file file_of(const struct proc_opened *o)
 {
@@ -87,14 +93,21 @@ static void end_opening(struct module *m)
 static int open_candidate(struct modules *ms, struct opening *op, const struct proc_image *im, const struct proc_map *map)
 {
 	struct proc_opened o;
+	uint64_t now = proc_now_ns();
 	if (op->file.fd >= 0)
 		return 0;
+	if (op->asked && op->asked != im->tgid && now < op->asked_until_ns)
+		return -EINPROGRESS;
 	int rc = proc_map_open(ms->procs, im, map, &op->try, &o);
+	op->asked = rc == -EINPROGRESS ? im->tgid : 0;
+	op->asked_until_ns = now + ASKED_NS;
 	if (!rc) {
 		ms->stats.opened++;
 		op->file = o;
 		return 0;
 	}
+	if (rc == -EINPROGRESS)
+		return rc;
 	op->try = 0;
 	if (rc == -EINTR)
 		return -EBUSY;
@@ -123,7 +136,8 @@ static int read_candidate(struct modules *ms, struct opening *op, const char *pa
 /* A stripped file may have a separate one with its symbols: in the root of its process, or in ours. 0, or late. */
 static int find_debug(struct opening *op, uint32_t tgid, const char *file)
 {
-	const uint32_t roots[2] = { tgid, 0 };
+	op->debug_tgid = op->debug_tgid ? op->debug_tgid : tgid;
+	const uint32_t roots[2] = { op->debug_tgid, 0 };
 	char path[PATH_MAX];
 	int rc = op->offered ? binary_offered(op->binary) : -ENOENT;
 	op->offered = rc == -EINPROGRESS;
@@ -135,7 +149,12 @@ static int find_debug(struct opening *op, uint32_t tgid, const char *file)
 			continue;
 		}
 		op->path++;
-		if (!path[0] || proc_open_in_root(tgid, roots[op->root], path, &o))
+		int opened = path[0] ? proc_open_in_root(op->debug_tgid, roots[op->root], path, &o) : -ENOENT;
+		if (opened == -EINPROGRESS) { /* the same one again */
+			op->path--;
+			return opened;
+		}
+		if (opened)
 			continue;
 		const struct symbols_file which = file_of(&o);
 		rc = binary_offer_debug(op->binary, o.fd, &which);

@@ -323,6 +323,8 @@ int resolver_stack(struct resolver *r, const struct proc_image *im, const struct
 	*ret_flags = (struct resolver_flags){ 0 };
 	if (s->n_user > USER_FRAMES_MAX)
 		return -E2BIG;
+	if (im && s->n_user && s->put_off && proc_image_is_late(im))
+		return -EINPROGRESS;
 	if (im)
 		symbolizer_for(r->symbolizer, im->tgid);
 	b.n_user = locate(r, im, s->frames + s->n_kernel, s->n_user);

@@ -660,6 +660,8 @@ int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, c
 	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, NULL, map_shard, u->sampler };
 	uint32_t n_codes;
 	const struct proc_image *im = procs_identify(u->procs, id, ns, PROC_MAPS);
+	if (im && proc_image_is_late(im) && !now)
+		return -EINPROGRESS;
 	if (im) {
 		struct process *p = im->layer[PROC_UNWIND];
 		hold(u, im, 1);
