@@ -36,10 +36,9 @@ struct helper {
 	struct channel_head head;
 	struct buf reply;
 	int fd;
-	uint64_t begin_ns, seen_ns; /* seen: the last time that it had not answered */
+	uint64_t begin_ns;
 	uint64_t start;		    /* of the process; 0: it has ended. Once late, like user */
 	uint32_t user;
-	uint64_t cpu_ns; /* of this reader, so far */
 };
 
 /* An answer that came late, until it is asked for again. */
@@ -150,14 +149,12 @@ static void helper_end(struct helper *h)
 		sandbox_child_kill(&h->child);
 	sandbox_drop_reader(reader.sandbox, &h->child);
 	h->child = SANDBOX_NO_CHILD;
-	h->cpu_ns = 0;
 }
 
 static int helper_order(struct helper *h)
 {
 	int rc = sandbox_order_reader(reader.sandbox, &h->child);
 	struct epoll_event e = { .events = EPOLLIN };
-	h->cpu_ns = 0;
 	if (!rc && reader.epoll >= 0)
 		epoll_ctl(reader.epoll, EPOLL_CTL_ADD, h->child.fd, &e);
 	return rc;
@@ -184,7 +181,7 @@ static int send_question(struct helper *h, const struct buf *question)
 	int rc = h->child.fd < 0 ? helper_order(h) : 0;
 	rc = rc ? rc : buf_add(&h->question, question->data, question->len);
 	rc = rc ? rc : channel_send(h->child.fd, &head, question->data, NULL, 0, AT_ONCE);
-	h->begin_ns = h->seen_ns = channel_now_ns();
+	h->begin_ns = channel_now_ns();
 	if (rc)
 		h->question.len = 0;
 	return rc;
@@ -216,11 +213,11 @@ static int receive(struct helper *h)
 	return rc;
 }
 
-/* Account for an answer, which took so long. */
-static void count_answer(struct helper *h, uint64_t took)
+/* Account for an answer: its CPU time, and what a slow process costs its user. */
+static void count_answer(const struct helper *h)
 {
-	sandbox_add_cpu(reader.sandbox, h->head.value - h->cpu_ns);
-	h->cpu_ns = h->head.value;
+	uint64_t took = READER_TOOK_NS(h->head.value);
+	sandbox_add_cpu(reader.sandbox, READER_CPU_NS(h->head.value));
 	if (took > READER_SLOW_NS)
 		refusal_charge(request_of(&h->question)->tgid, took);
 }
@@ -247,7 +244,6 @@ static void give_up(struct helper *h, uint64_t now)
 	if (state == 'S' || state == 'D') {
 		reader.stats.abandoned++;
 		refusal_abandon(request_of(&h->question)->tgid, &h->child, now - h->begin_ns);
-		h->cpu_ns = 0;
 	} else { /* it was stopped or has ended: that says nothing about the process */
 		helper_end(h);
 	}
@@ -256,17 +252,15 @@ static void give_up(struct helper *h, uint64_t now)
 static void look_at(struct helper *h, uint64_t now)
 {
 	int rc = receive(h);
-	if (rc == -EINPROGRESS && !is_overdue(h, now)) {
-		h->seen_ns = now;
+	if (rc == -EINPROGRESS && !is_overdue(h, now))
 		return;
-	}
 	reader.stats.moved++;
 	if (rc == -EINPROGRESS) {
 		give_up(h, now);
 	} else if (rc) { /* its question is asked again by whoever wants to know */
 		helper_end(h);
 	} else {
-		count_answer(h, h->seen_ns - h->begin_ns);
+		count_answer(h);
 		if (request_of(&h->question)->op != ROOT_CLOSE)
 			answer_keep(h);
 	}
@@ -395,7 +389,7 @@ static int ask_now(struct helper *h, struct buf *reply, int *ret_fd)
 		return rc;
 	}
 	if (!rc) {
-		count_answer(h, channel_now_ns() - h->begin_ns);
+		count_answer(h);
 		rc = h->head.what;
 		buf_fini(reply);
 		*reply = h->reply;

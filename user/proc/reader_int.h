@@ -25,6 +25,14 @@ enum reader_op {
 
 #define READER_TEXT_MAX 4096u /* with its NUL */
 
+/*
+ * The value of an answer: microseconds of CPU time, and microseconds that the request took in the reader. What a reader
+ * waits for a CPU before it begins says nothing about the process.
+ */
+#define READER_TIMES(cpu, took) ((cpu) << 32 | ((took) < UINT32_MAX ? (took) : UINT32_MAX))
+#define READER_CPU_NS(value) (((value) >> 32) * 1000u)
+#define READER_TOOK_NS(value) (((value) & UINT32_MAX) * 1000u)
+
 struct reader_request {
 	uint32_t op, tgid; /* tgid: the process that is charged */
 	uint64_t a, b;
