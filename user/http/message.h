@@ -8,7 +8,7 @@
 #define ASCRIBE_HTTP_MESSAGE_H
 
 #include "http/request.h"
-#include "util/message_memory.h"
+#include "import/message_memory.h"
 
 /* The body of a request; to be freed with message_free. -EINVAL with the text; *ret_json: it came as JSON. */
 int message_read(const struct request *r, const ProtobufCMessageDescriptor *d, struct message_memory *m, ProtobufCMessage **ret, bool *ret_json,

@@ -3,7 +3,7 @@
 
 #include "export/profile.pb-c.h"
 #include "util/array.h"
-#include "util/message_memory.h"
+#include "import/message_memory.h"
 
 #include <errno.h>
 #include <stdio.h>

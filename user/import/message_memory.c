@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "util/message_memory.h"
+#include "import/message_memory.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An allocator for unpacking protobuf-c messages that limits the memory of one message. Not thread-safe. */
-#ifndef ASCRIBE_UTIL_MESSAGE_MEMORY_H
-#define ASCRIBE_UTIL_MESSAGE_MEMORY_H
+#ifndef ASCRIBE_IMPORT_MESSAGE_MEMORY_H
+#define ASCRIBE_IMPORT_MESSAGE_MEMORY_H
 
 #include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
