@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The capture: the labels in foreign formats that one sample read; one per CPU. Readers append entries (include/label_wire.h).
- * The capture is hashed and sent to user space as a whole.
+ * The capture: the labels in foreign formats that one sample read; one per CPU. Readers append
+ * entries (include/label_wire.h). The capture is hashed and sent to user space as a whole.
  *
- * The process controls every address, length and count: each read may fail, and each failure sets the bit of its counter.
- * An entry is part of the capture after entry_done.
+ * The process controls every address, length and count: each read may fail, and each failure sets
+ * the bit of its counter. An entry is part of the capture after entry_done.
  */
 #ifndef ASCRIBE_CAPTURE_BPF_H
 #define ASCRIBE_CAPTURE_BPF_H
@@ -97,7 +97,10 @@ static __always_inline long append_user(struct label_entry *e, __u64 at, __u64 n
 	return bpf_probe_read_user(to, n, (void *)addr);
 }
 
-/* Copy n (< 256) bytes from the span to the capture, padded with zeros. Reading them from the process costs several times more. */
+/*
+ * Copy n (< 256) bytes from the span to the capture, padded with zeros. Reading them from the
+ * process costs several times more.
+ */
 __noinline int copy_span(__u32 to, __u32 from, __u32 n)
 {
 	struct capture *c = capture();

@@ -54,8 +54,8 @@ static __always_inline __u64 mix(__u64 h, __u64 v)
 }
 
 /*
- * Hand a record to user space. It is woken only when enough has gathered, or at once when `now`: a wake-up costs more
- * than the record. 0, or negative when the ring is full.
+ * Hand a record to user space. It is woken only when enough has gathered, or at once when `now`: a
+ * wake-up costs more than the record. 0, or negative when the ring is full.
  */
 static __always_inline long ring_send(void *record, __u64 size, bool now)
 {

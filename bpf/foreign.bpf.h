@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Labels in foreign formats (include/label_wire.h). Each kind of source has a reader that appends to the CPU's capture. A
- * reader that fails removes what it appended: there are no half sets. Readers are global functions with scalar arguments and
- * keep their state in the capture: the verifier checks each of them once.
+ * Labels in foreign formats (include/label_wire.h). Each kind of source has a reader that appends
+ * to the CPU's capture. A reader that fails removes what it appended: there are no half sets.
+ * Readers are global functions with scalar arguments and keep their state in the capture: the
+ * verifier checks each of them once.
  */
 #ifndef ASCRIBE_FOREIGN_BPF_H
 #define ASCRIBE_FOREIGN_BPF_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Read the labels of the current thread's goroutine (runtime/pprof): a map until Go 1.23, a sorted slice since.
+ * Read the labels of the current thread's goroutine (runtime/pprof): a map until Go 1.23, a sorted
+ * slice since.
  */
 #ifndef ASCRIBE_GO_LABELS_BPF_H
 #define ASCRIBE_GO_LABELS_BPF_H
@@ -36,7 +37,10 @@ static __always_inline int go_labels(struct capture *c, __u64 *ret)
 	return read_at(ret, 8, curg + (c->source.arg & 0xffff)) ? capture_fault(c) : 0;
 }
 
-/* Append the entries of one bucket. Return the next bucket of its chain, 0 for none, 1 when it was unreadable. */
+/*
+ * Append the entries of one bucket. Return the next bucket of its chain, 0 for none, 1 when it was
+ * unreadable.
+ */
 __noinline __u64 go_bucket(__u64 at)
 {
 	struct capture *c = capture();

@@ -7,7 +7,10 @@
 
 #define PAIRS_SANE (1ull << 20) /* a larger count is invalid */
 
-/* Widen the span by the texts of pair i. A global function: the verifier checks its branches once, not for each pair. */
+/*
+ * Widen the span by the texts of pair i. A global function: the verifier checks its branches once,
+ * not for each pair.
+ */
 __noinline int span_pair(__u32 i, __u32 swap)
 {
 	struct capture *c = capture();

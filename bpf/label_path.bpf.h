@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Label paths: run the steps of a compiled recipe (struct label_step). A step that fails ends its field; the next field
- * begins anew.
+ * Label paths: run the steps of a compiled recipe (struct label_step). A step that fails ends its
+ * field; the next field begins anew.
  */
 #ifndef ASCRIBE_LABEL_PATH_BPF_H
 #define ASCRIBE_LABEL_PATH_BPF_H

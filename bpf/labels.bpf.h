@@ -2,9 +2,9 @@
 /*
  * Labels of the running thread: thread pointer -> slot -> record (include/ascribe/label_abi.h).
  *
- * User space finds the slots of a process (ELF note, descriptor) and publishes them in `procs`. A sample carries only the
- * id of its label set. The set itself is sent once per process and generation. It is read in the same sample: the thread
- * is stopped, so its record cannot change.
+ * User space finds the slots of a process (ELF note, descriptor) and publishes them in `procs`. A
+ * sample carries only the id of its label set. The set itself is sent once per process and
+ * generation. It is read in the same sample: the thread is stopped, so its record cannot change.
  */
 #ifndef ASCRIBE_LABELS_BPF_H
 #define ASCRIBE_LABELS_BPF_H
@@ -39,8 +39,9 @@ struct label_part {
 };
 
 /*
- * Scratch for a ring record and for the parts of a set. A record is too large for the stack. The parts would fit, but then
- * on_event and read_labels exceed 512 bytes on Linux 6.1, which rounds each frame up to 32 bytes.
+ * Scratch for a ring record and for the parts of a set. A record is too large for the stack. The
+ * parts would fit, but then on_event and read_labels exceed 512 bytes on Linux 6.1, which rounds
+ * each frame up to 32 bytes.
  */
 struct scratch {
 	struct wire_record head;
@@ -136,8 +137,9 @@ static __always_inline struct proc_entry *proc_find(const struct image *im)
 }
 
 /*
- * Read n bytes of the process into the payload; send the record with n bytes of payload. Both check n in the register
- * that they pass on: the verifier often loses a bound that was checked in a copy (32-bit moves, spills), mostly on 6.1.
+ * Read n bytes of the process into the payload; send the record with n bytes of payload. Both check
+ * n in the register that they pass on: the verifier often loses a bound that was checked in a copy
+ * (32-bit moves, spills), mostly on 6.1.
  */
 static __always_inline bool payload_read(struct scratch *s, __u64 n, __u64 addr)
 {
@@ -182,7 +184,10 @@ static __always_inline bool send_keys(const struct image *im, struct scratch *s,
 	return true;
 }
 
-/* Send the capture as the last of n_parts. User space reads the rest from the process, while the process lives. */
+/*
+ * Send the capture as the last of n_parts. User space reads the rest from the process, while the
+ * process lives.
+ */
 __noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 {
 	struct capture *c = capture();
@@ -198,8 +203,9 @@ __noinline int send_capture(const struct image *im, __u64 set_id, __u32 n_parts)
 }
 
 /*
- * May the process at `index` define one more set? New sets are limited per process and second: a process that creates sets
- * without end harms only itself. Inexact when two CPUs begin a second at the same time.
+ * May the process at `index` define one more set? New sets are limited per process and second: a
+ * process that creates sets without end harms only itself. Inexact when two CPUs begin a second at
+ * the same time.
  */
 static __always_inline bool within_limits(__u32 index, __u32 bytes)
 {
@@ -228,13 +234,19 @@ struct label_flags {
 	__u64 failed; /* bits of counters, from COUNTER_labels_cut on */
 };
 
-/* The head of a record. Read LABEL_RECORD_MIN bytes: the padding behind them may be on a page that is not mapped. */
+/*
+ * The head of a record. Read LABEL_RECORD_MIN bytes: the padding behind them may be on a page that
+ * is not mapped.
+ */
 struct record_head {
 	struct ascribe_record_prefix prefix;
 	struct ascribe_record_header header;
 };
 
-/* Read the head of the record at slot i of e. Return 1, 0 for an empty slot, or minus the counter of the error. */
+/*
+ * Read the head of the record at slot i of e. Return 1, 0 for an empty slot, or minus the counter
+ * of the error.
+ */
 static __always_inline int own_record(const struct proc_entry *e, __u32 i, __u64 tp, struct record_head *r, __u64 *ret_at)
 {
 	__u64 at = 0;
@@ -253,8 +265,8 @@ static __always_inline int own_record(const struct proc_entry *e, __u32 i, __u64
 }
 
 /*
- * Return the chained ids of the own slots of the process at `index`. 0 when all slots are empty, or when a slot or record
- * cannot be read; the flag distinguishes these.
+ * Return the chained ids of the own slots of the process at `index`. 0 when all slots are empty, or
+ * when a slot or record cannot be read; the flag distinguishes these.
  */
 __noinline __u64 own_labels(__u32 index, __u64 tp, struct label_flags *ret)
 {
@@ -276,7 +288,10 @@ __noinline __u64 own_labels(__u32 index, __u64 tp, struct label_flags *ret)
 	return id;
 }
 
-/* Read the slots again for a set that was not sent: store its parts in the scratch. Return their number; -1: the set changed. */
+/*
+ * Read the slots again for a set that was not sent: store its parts in the scratch. Return their
+ * number; -1: the set changed.
+ */
 __noinline int own_parts(__u32 index, __u64 tp, __u64 expected)
 {
 	const struct proc_entry *e = bpf_map_lookup_elem(&procs, &index);
@@ -326,8 +341,8 @@ __noinline int send_parts(const struct image *im, __u64 set_id, __u32 n, __u32 n
 }
 
 /*
- * Send the set with set_id, once: the records of the own slots if own_id is theirs, then the capture if it is not empty.
- * Return -1, or the counter of what could not be sent.
+ * Send the set with set_id, once: the records of the own slots if own_id is theirs, then the
+ * capture if it is not empty. Return -1, or the counter of what could not be sent.
  */
 __noinline int define(const struct image *im, __u64 set_id, __u64 own_id, __u32 index, __u64 tp)
 {
@@ -353,8 +368,8 @@ __noinline int define(const struct image *im, __u64 set_id, __u64 own_id, __u32 
 }
 
 /*
- * Return the id of the label set of the current thread, 0 for none. All sources give one set: the ids of the process's own
- * slots are chained in order, then the hash of the foreign labels.
+ * Return the id of the label set of the current thread, 0 for none. All sources give one set: the
+ * ids of the process's own slots are chained in order, then the hash of the foreign labels.
  */
 __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 {

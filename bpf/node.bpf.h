@@ -21,7 +21,10 @@ __noinline int read_node(void)
 	__u64 frame = 0, key = 0, table = 0, buckets = 0, entry = 0, record = 0;
 	if (!c)
 		return -1;
-	/* Addresses of: V8's current context, a handle of our key, its hash, the offset of the record's pointer, "undefined". */
+	/*
+	 * Addresses of: V8's current context, a handle of our key, its hash, the offset of the
+	 * record's pointer, "undefined".
+	 */
 	if (read_at(&c->area, 32, c->start))
 		return capture_fault(c);
 	__u64 undefined = c->area.words[3], hash = (__u32)c->area.words[2], slot = c->area.bytes[20];

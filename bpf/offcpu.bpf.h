@@ -92,7 +92,10 @@ static __always_inline void identity_refresh(const struct switch_ctx *s, bool ta
 		identity_set(t, w, set_id);
 }
 
-/* Must the identity be read again? A preempted thread's wait has no expected length: an eighth of the age is allowed. */
+/*
+ * Must the identity be read again? A preempted thread's wait has no expected length: an eighth of
+ * the age is allowed.
+ */
 static __always_inline bool identity_is_stale(const struct switch_ctx *s)
 {
 	__u64 age = s->preempted ? cfg.wait_ns / 8 * 7 : 0;

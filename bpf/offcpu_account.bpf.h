@@ -322,7 +322,10 @@ static __always_inline void sums_flush_last(struct task_struct *t, __u32 cpu)
 		sums_flush(cpu, w);
 }
 
-/* Add one wait directly to rows: its sum while the iterator holds the sums, its length if that is not counted per thread. */
+/*
+ * Add one wait directly to rows: its sum while the iterator holds the sums, its length if that is
+ * not counted per thread.
+ */
 __noinline int sum_add_row(__u32 cpu, struct thread_wait *w, __u32 what, __u64 ns, __u32 bucket)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);

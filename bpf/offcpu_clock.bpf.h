@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The times of a wait: now, the arrival on the CPU, and the time in run queues, from the kernel's back-end. */
+/*
+ * The times of a wait: now, the arrival on the CPU, and the time in run queues, from the kernel's
+ * back-end.
+ */
 #ifndef ASCRIBE_OFFCPU_CLOCK_BPF_H
 #define ASCRIBE_OFFCPU_CLOCK_BPF_H
 

@@ -24,7 +24,10 @@ static __always_inline __u64 schedinfo_arrived(const struct switch_ctx *s)
 	return s->now - (s->clock - s->task->sched_info.last_arrival);
 }
 
-/* Set here and elsewhere of a wait that ended at ret->arrived. The kernel counts nothing for a thread that runs at once. */
+/*
+ * Set here and elsewhere of a wait that ended at ret->arrived. The kernel counts nothing for a
+ * thread that runs at once.
+ */
 static __always_inline void schedinfo_queued(const struct thread_wait *w, struct task_struct *t, struct wait_times *ret)
 {
 	__u64 all = t->sched_info.run_delay - w->run_delay;
@@ -34,7 +37,10 @@ static __always_inline void schedinfo_queued(const struct thread_wait *w, struct
 	ret->here = all - ret->elsewhere;
 }
 
-/* Return how long the thread ran in switches that the tracepoint did not see: some kernels hide what init does. */
+/*
+ * Return how long the thread ran in switches that the tracepoint did not see: some kernels hide
+ * what init does.
+ */
 static __always_inline __u64 schedinfo_unseen(const struct switch_ctx *s, __u64 arrived)
 {
 	const struct thread_wait *w = s->wait;

@@ -69,7 +69,10 @@ struct thread_wait {
 	__u16 moved; /* to another queue while it was blocked */
 	__u32 held; /* by the iterator, which reads the sums */
 
-	/* The back-end of wake-ups: time of the wake-up (0: none), of the switch in, and the CPU of the queue. */
+	/*
+	 * The back-end of wake-ups: time of the wake-up (0: none), of the switch in, and the CPU of
+	 * the queue.
+	 */
 	__u64 woken, arrived;
 	__u32 cpu;
 	__u16 thinning; /* of `stack`: it was taken with probability 4^-thinning */
@@ -166,7 +169,10 @@ struct {
 	__uint(value_size, sizeof(struct sched_cpu)); /* and its runs */
 } sched_cpus SEC(".maps");
 
-/* A run of a CPU: number sc->head is the newest, and older ones come before it. On a busy host 0.2 s have a thousand. */
+/*
+ * A run of a CPU: number sc->head is the newest, and older ones come before it. On a busy host 0.2
+ * s have a thousand.
+ */
 static __always_inline struct cpu_run *run_at(struct sched_cpu *sc, __u64 at)
 {
 	at &= cfg.run_mask;
@@ -183,7 +189,10 @@ struct {
 	__type(value, struct wait_others);
 } wait_others SEC(".maps");
 
-/* The recording, CLOCK_BOOTTIME. Attaching and detaching take longer than an instant, so both ends are cut here. */
+/*
+ * The recording, CLOCK_BOOTTIME. Attaching and detaching take longer than an instant, so both ends
+ * are cut here.
+ */
 volatile __u64 waits_from = ~0ull, waits_until = ~0ull;
 
 /* Stacks of waits and of wakers are not taken: user space is short of time or memory. */

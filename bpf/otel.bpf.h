@@ -23,7 +23,10 @@ __noinline int append_otel(__u64 record)
 	if (!e)
 		return 0;
 	__u8 *to = (__u8 *)(e + 1);
-	/* The record may end at the end of a mapping: then read its header first, and the rest by its size. */
+	/*
+	 * The record may end at the end of a mapping: then read its header first, and the rest by
+	 * its size.
+	 */
 	n = OTEL_FIRST;
 	if (read_at(to, OTEL_FIRST, record)) {
 		n = OTEL_HEADER;

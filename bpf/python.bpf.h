@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Read the Python frames of the current thread from the interpreter's own chain (include/python_wire.h), and store them after
- * the user frames of the sample. User space finds the processes that are CPython and the address of their runtime. Each code
- * object is described to user space once, in the sample that first sees it.
+ * Read the Python frames of the current thread from the interpreter's own chain
+ * (include/python_wire.h), and store them after the user frames of the sample. User space finds the
+ * processes that are CPython and the address of their runtime. Each code object is described to
+ * user space once, in the sample that first sees it.
  *
  * All of this is the process's own memory: a process can only falsify its own frames. Each loop has a bound.
  */
@@ -76,7 +77,10 @@ __noinline __u64 python_thread(__u64 runtime, __u32 layout)
 	return 0;
 }
 
-/* Copy the string at `at` into the record: the name (which == 0) or the file. 0, or an error for an unreadable string. */
+/*
+ * Copy the string at `at` into the record: the name (which == 0) or the file. 0, or an error for an
+ * unreadable string.
+ */
 __noinline int python_text(__u64 at, __u32 layout, __u32 which)
 {
 	const struct python_layout *l = python_layout(layout);
@@ -125,8 +129,8 @@ __noinline int python_describe(const struct image *im, __u64 code, __u64 id, __u
 }
 
 /*
- * Return the word for a code object: a hash of its address, line, name and file, because its memory may be reused for
- * another one.
+ * Return the word for a code object: a hash of its address, line, name and file, because its memory
+ * may be reused for another one.
  */
 __noinline __u64 python_identify(const struct image *im, __u64 code, __u32 layout)
 {
@@ -143,7 +147,10 @@ __noinline __u64 python_identify(const struct image *im, __u64 code, __u32 layou
 	return id;
 }
 
-/* Store one frame after the first `from` words of the tail of half `key`, and describe new code. 0: there may be more. */
+/*
+ * Store one frame after the first `from` words of the tail of half `key`, and describe new code. 0:
+ * there may be more.
+ */
 __noinline int python_step(const struct image *im, __u32 key, __u32 from, __u32 layout)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -201,8 +208,8 @@ __noinline __u32 python_frames(const struct image *im, __u32 key, __u32 from, __
 }
 
 /*
- * Store the Python frames of the current thread after `from` words at the tail of half `key`, below word `end`. Return their
- * number.
+ * Store the Python frames of the current thread after `from` words at the tail of half `key`, below
+ * word `end`. Return their number.
  */
 static __always_inline __u32 python_stack(const struct image *im, __u32 key, __u32 from, __u32 end)
 {
@@ -214,7 +221,10 @@ static __always_inline __u32 python_stack(const struct image *im, __u32 key, __u
 	return python_frames(im, key, from, e->python_runtime, (__u32)e->python_layout);
 }
 
-/* The same for the stack of a wait, in a stack frame of its own: its callers have little room left in theirs. */
+/*
+ * The same for the stack of a wait, in a stack frame of its own: its callers have little room left
+ * in theirs.
+ */
 __noinline __u32 python_behind(const struct image *im, __u32 key, __u32 from)
 {
 	return im ? python_stack(im, key, from, WAIT_WORDS) : 0;

@@ -9,8 +9,8 @@
  * sp and fp. From there on one read of the stack shows whether the words are the same as well. As
  * far as they are, so are the callers. The walk by rules continues at the last of these.
  *
- * A slot holds one thread's steps, in 2.1 KiB. It is found by the thread's id, so threads of one CPU share slots: eight, and
- * fewer where there are many CPUs.
+ * A slot holds one thread's steps, in 2.1 KiB. It is found by the thread's id, so threads of one
+ * CPU share slots: eight, and fewer where there are many CPUs.
  */
 #ifndef ASCRIBE_REUSE_BPF_H
 #define ASCRIBE_REUSE_BPF_H
@@ -191,8 +191,9 @@ static __always_inline __u64 reuse_differs(const struct reuse_cpu *r, const stru
 }
 
 /*
- * The state's frame was found among those recorded. Write it and its callers to word `from` on at the tail of half
- * `key`, `max` at most, as far as the stack still says the same: how many. The state is then at the next one.
+ * The state's frame was found among those recorded. Write it and its callers to word `from` on at
+ * the tail of half `key`, `max` at most, as far as the stack still says the same: how many. The
+ * state is then at the next one.
  */
 __noinline __u32 reuse_take(__u32 key, __u32 from, __u32 max)
 {

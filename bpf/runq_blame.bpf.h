@@ -140,7 +140,10 @@ __noinline int blame_runs(__u32 cpu, struct thread_wait *w, __u64 from, __u64 to
 	return 0;
 }
 
-/* Does one run, which ends at `to`, cover [from, to) of this CPU's queue? The usual case, at a fraction of the cost. */
+/*
+ * Does one run, which ends at `to`, cover [from, to) of this CPU's queue? The usual case, at a
+ * fraction of the cost.
+ */
 static __always_inline bool run_covers(const struct cpu_run *run, __u64 from, __u64 to)
 {
 	return run->begin <= from && run->end == to;

@@ -110,7 +110,10 @@ static __always_inline void sample_in(void *ctx, struct half *h, __u32 half_key,
 	ask_for_drain(h);
 }
 
-/* Is a program at work on this CPU already? A function of its own: on_event is at the limit of its stack on Linux 6.1. */
+/*
+ * Is a program at work on this CPU already? A function of its own: on_event is at the limit of its
+ * stack on Linux 6.1.
+ */
 __noinline int is_inside(__u32 cpu)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);

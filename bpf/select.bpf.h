@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The selection: -p, -t, -G or a command. Events fire for all tasks, because an event of one task never fires in a task that
- * lives shorter than the period. Count samples of other tasks as outside.
+ * The selection: -p, -t, -G or a command. Events fire for all tasks, because an event of one task
+ * never fires in a task that lives shorter than the period. Count samples of other tasks as
+ * outside.
  */
 #ifndef ASCRIBE_SELECT_BPF_H
 #define ASCRIBE_SELECT_BPF_H
@@ -12,8 +13,8 @@
 #define SELECT_GONE 0xffffffffu
 
 /*
- * Selected ids, by open addressing; user space adds the first ones before it enables the events. 0: never used. 8 bytes
- * each: an array map has no smaller stride.
+ * Selected ids, by open addressing; user space adds the first ones before it enables the events. 0:
+ * never used. 8 bytes each: an array map has no smaller stride.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The per-CPU table of a half: rows found by open addressing, their stacks in an arena, each distinct stack once.
+ * The per-CPU table of a half: rows found by open addressing, their stacks in an arena, each
+ * distinct stack once.
  *
  * Hashes only choose where to look: a stack and a row are the same only when every word is. Nothing is
  * ever moved or removed before user space takes the half, so that an index stays good.
@@ -56,7 +57,10 @@ static __always_inline struct stack_ref *ref_at(struct half *h, __u32 i)
 	return (void *)((char *)h + refs_at() + at * sizeof(struct stack_ref));
 }
 
-/* n words at any index of the arena; masked, and the arena has room for a deepest stack behind its last index. */
+/*
+ * n words at any index of the arena; masked, and the arena has room for a deepest stack behind its
+ * last index.
+ */
 static __always_inline __u64 *arena_ptr(struct half *h, __u64 at)
 {
 	at &= cfg.arena_mask;
@@ -73,8 +77,8 @@ static __always_inline __u64 *arena_tail(struct half *h)
 }
 
 /*
- * Word `from` of the stack at `base`, with room for n words; NULL when that is more than a stack has. In 64 bits and behind
- * a barrier: Linux 6.1 forgets a bound that was checked in another copy.
+ * Word `from` of the stack at `base`, with room for n words; NULL when that is more than a stack
+ * has. In 64 bits and behind a barrier: Linux 6.1 forgets a bound that was checked in another copy.
  */
 static __always_inline __u64 *stack_part(__u64 *base, __u64 from, __u64 n)
 {
@@ -82,7 +86,10 @@ static __always_inline __u64 *stack_part(__u64 *base, __u64 from, __u64 n)
 	return from > STACK_WORDS_MAX - n ? 0 : base + from;
 }
 
-/* Words of a stack that one call looks at: the verifier follows each turn of a loop, and checks global functions once. */
+/*
+ * Words of a stack that one call looks at: the verifier follows each turn of a loop, and checks
+ * global functions once.
+ */
 #define WORDS_PART 128
 _Static_assert(STACK_WORDS_MAX % WORDS_PART == 0, "a part that begins within a stack ends in the arena");
 
@@ -98,7 +105,10 @@ __noinline __u64 hash_part(__u32 key, __u32 from, __u32 n, __u64 hash)
 	return hash;
 }
 
-/* Are the next WORDS_PART of n words at `at` and at the tail of the half `key` the same, from number `from` on? */
+/*
+ * Are the next WORDS_PART of n words at `at` and at the tail of the half `key` the same, from
+ * number `from` on?
+ */
 __noinline int same_part(__u32 key, __u32 at, __u32 from, __u32 n)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -129,7 +139,10 @@ static __always_inline bool same_words(__u32 key, __u32 at, __u32 n)
 	return true;
 }
 
-/* The index of the reference with this hash, else of the free one for it; it has neither when there is no room. */
+/*
+ * The index of the reference with this hash, else of the free one for it; it has neither when there
+ * is no room.
+ */
 __noinline __u32 ref_find(__u32 key, __u64 hash)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -143,8 +156,8 @@ __noinline __u32 ref_find(__u32 key, __u64 hash)
 }
 
 /*
- * The stack of n_kernel + n_user + n_python words that stands at the arena's tail: find it among the stacks known, or keep it
- * there. The word that it begins at, or -1 - the counter of the loss.
+ * The stack of n_kernel + n_user + n_python words that stands at the arena's tail: find it among
+ * the stacks known, or keep it there. The word that it begins at, or -1 - the counter of the loss.
  */
 __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_python)
 {
@@ -170,8 +183,9 @@ __noinline int stack_intern(__u32 key, __u32 n_kernel, __u32 n_user, __u32 n_pyt
 }
 
 /*
- * Samples more in the row of this key, which is made when it is new: its index, or -1 when the table is full. Of `k` the key,
- * samples (0: one), value (both are added) and last_ns (now) are read.
+ * Samples more in the row of this key, which is made when it is new: its index, or -1 when the
+ * table is full. Of `k` the key, samples (0: one), value (both are added) and last_ns (now) are
+ * read.
  */
 __noinline int row_add(__u32 key, const struct row *k)
 {
@@ -194,7 +208,10 @@ __noinline int row_add(__u32 key, const struct row *k)
 			r->first_ns = k->last_ns;
 			return (int)(((__u32)(hash >> 16) + p) & cfg.row_mask);
 		}
-		/* All words before one branch: a chain of comparisons costs the verifier three times as long. */
+		/*
+		 * All words before one branch: a chain of comparisons costs the verifier three
+		 * times as long.
+		 */
 		const __u64 *other = (const __u64 *)r;
 		__u64 differ = 0;
 #pragma unroll

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Find a source of labels of the current thread: by its thread pointer, by its table of thread-local blocks (the DTV of
- * glibc or musl), or by the register with Go's goroutine.
+ * Find a source of labels of the current thread: by its thread pointer, by its table of
+ * thread-local blocks (the DTV of glibc or musl), or by the register with Go's goroutine.
  */
 #ifndef ASCRIBE_TLS_BPF_H
 #define ASCRIBE_TLS_BPF_H
@@ -21,7 +21,10 @@ __noinline __u64 dtv_block(__u64 tp, __u32 module, __u32 musl)
 #endif
 	if (!c)
 		return 0;
-	/* glibc: the count is before the first entry, entries of 16 bytes; musl: the count is in it, entries of 8 bytes. */
+	/*
+	 * glibc: the count is before the first entry, entries of 16 bytes; musl: the count is in
+	 * it, entries of 8 bytes.
+	 */
 	if (read_at(&dtv, 8, at) || !dtv || read_at(&n, 8, musl ? dtv : dtv - 16))
 		goto unreadable;
 	if (!module || module > n)
@@ -35,8 +38,8 @@ unreadable:
 }
 
 /*
- * While musl's dynamic linker runs, it has a thread pointer of its own with an empty DTV. The memory around it holds no
- * thread-local variable.
+ * While musl's dynamic linker runs, it has a thread pointer of its own with an empty DTV. The
+ * memory around it holds no thread-local variable.
  */
 static __always_inline bool musl_has_blocks(struct capture *c)
 {

@@ -2,12 +2,13 @@
 /*
  * The stacks of a sample: kernel frames, then user frames, leaf first, straight into the arena.
  *
- * User frames are found by the rules that user space has compiled from the binaries (unwind_wire.h), and by the frame
- * pointer for a frame without a rule: JIT code, Go, hand-written assembler (unwind_walk.h). While the process is not known
- * yet, and for 32-bit code, frame pointers alone are followed; see copy.bpf.h. Every stack says why it
- * ends: one counter each.
+ * User frames are found by the rules that user space has compiled from the binaries
+ * (unwind_wire.h), and by the frame pointer for a frame without a rule: JIT code, Go, hand-written
+ * assembler (unwind_walk.h). While the process is not known yet, and for 32-bit code, frame
+ * pointers alone are followed; see copy.bpf.h. Every stack says why it ends: one counter each.
  *
- * The loops are in global functions with scalar arguments, which the verifier checks once, and the state is in a map.
+ * The loops are in global functions with scalar arguments, which the verifier checks once, and the
+ * state is in a map.
  */
 #ifndef ASCRIBE_UNWIND_BPF_H
 #define ASCRIBE_UNWIND_BPF_H
@@ -133,8 +134,8 @@ static __always_inline __u64 unwind_address_mask(void)
 #endif
 
 /*
- * The ranges of the current process, 0 when they are not known. A child that has not called exec is laid out as its
- * parent is, or was: that will do until it is known itself.
+ * The ranges of the current process, 0 when they are not known. A child that has not called exec is
+ * laid out as its parent is, or was: that will do until it is known itself.
  */
 __noinline __u64 unwind_ranges_of(const struct image *im)
 {
@@ -157,7 +158,10 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 	return e ? e->ranges : 0;
 }
 
-/* Set the state to where the current thread left user mode, in 64-bit code. 0, or its registers cannot be read. */
+/*
+ * Set the state to where the current thread left user mode, in 64-bit code. 0, or its registers
+ * cannot be read.
+ */
 __noinline int unwind_prepare(__u64 ranges)
 {
 	struct unwind_cpu *c = unwind_cpu();
@@ -194,8 +198,9 @@ __noinline __u32 unwind_part(__u32 key, __u32 n_kernel, __u32 max)
 }
 
 /*
- * The user frames of the current thread, `max` at most, written behind n_kernel words at the tail of half `key`: as
- * unwind_part. Inlined: on Linux 6.1 the calls below may need no more of the stack.
+ * The user frames of the current thread, `max` at most, written behind n_kernel words at the tail
+ * of half `key`: as unwind_part. Inlined: on Linux 6.1 the calls below may need no more of the
+ * stack.
  */
 static __always_inline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges, __u32 max)
 {
@@ -218,8 +223,8 @@ static __always_inline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges
 __u64 mapping_asked_ns;
 
 /*
- * The state's stack leads out of what is published: the process has mapped something since. Asked once for each page. 1:
- * an answer may be under way.
+ * The state's stack leads out of what is published: the process has mapped something since. Asked
+ * once for each page. 1: an answer may be under way.
  */
 __noinline int ask_about_mapping(const struct image *im)
 {
@@ -240,9 +245,10 @@ __noinline int ask_about_mapping(const struct image *im)
 }
 
 /*
- * Follow a chain of frame pointers into the arena, as the kernel's own walk does, which takes twice as long: it reads
- * each word by itself and always ends by a page fault. The next frames after the state's, `max` at most and
- * UNWIND_PART, to word `from` at the tail of half `key`. Words written; less than it might be: the chain has ended.
+ * Follow a chain of frame pointers into the arena, as the kernel's own walk does, which takes twice
+ * as long: it reads each word by itself and always ends by a page fault. The next frames after the
+ * state's, `max` at most and UNWIND_PART, to word `from` at the tail of half `key`. Words written;
+ * less than it might be: the chain has ended.
  */
 __noinline __u32 follow_part(__u32 key, __u32 from, __u32 max)
 {
@@ -266,7 +272,10 @@ __noinline __u32 follow_part(__u32 key, __u32 from, __u32 max)
 	return n;
 }
 
-/* The frames of a chain of frame pointers, 1 (ip) to `max`, behind n_kernel words at the tail of half `key`: how many. */
+/*
+ * The frames of a chain of frame pointers, 1 (ip) to `max`, behind n_kernel words at the tail of
+ * half `key`: how many.
+ */
 __noinline __u32 follow_frames(__u32 key, __u32 n_kernel, __u64 ip, __u64 fp, __u32 max)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -320,7 +329,10 @@ static __always_inline void user_stack(void *ctx, struct task_struct *t, const s
 			ret->n_user >= cfg.max_frames ? COUNTER_truncated : COUNTER_frame_pointers;
 }
 
-/* At the arena's tail, where there is room for STACK_WORDS_MAX words: user frames `max` at most and USER_FRAMES_MAX. */
+/*
+ * At the arena's tail, where there is room for STACK_WORDS_MAX words: user frames `max` at most and
+ * USER_FRAMES_MAX.
+ */
 static __always_inline void unwind(void *ctx, struct task_struct *t, const struct image *im, bool in_user, bool kthread,
 				   __u32 key, __u64 *tail, __u32 max, struct stack_lengths *ret)
 {

@@ -77,7 +77,10 @@ static __always_inline __u32 preempt_count_of(struct task_struct *by)
 }
 #endif
 
-/* Do the n frames at the tail of half `key` lead from the queue of local packets to the place where a thread lets softirqs run? */
+/*
+ * Do the n frames at the tail of half `key` lead from the queue of local packets to the place where
+ * a thread lets softirqs run?
+ */
 __noinline int softirq_is_own(__u32 key, __u32 n)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);

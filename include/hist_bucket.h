@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * Log-linear buckets: which bucket a value is counted in, and what a bucket holds. Included by user/hist and by BPF programs
- * (clang -target bpf), so it needs nothing but the types of <linux/types.h> or vmlinux.h, and has neither divisions nor loops nor
- * branches: the verifier sees one path.
+ * Log-linear buckets: which bucket a value is counted in, and what a bucket holds. Included by
+ * user/hist and by BPF programs (clang -target bpf), so it needs nothing but the types of
+ * <linux/types.h> or vmlinux.h, and has neither divisions nor loops nor branches: the verifier sees
+ * one path.
  *
- * With `bits` of precision every power of two is cut into unit = 1 << bits buckets of one width, as a floating point number with
- * `bits` of mantissa would:
+ * With `bits` of precision every power of two is cut into unit = 1 << bits buckets of one width, as
+ * a floating point number with `bits` of mantissa would:
  *
  *   value         0 .. 2*unit-1   2*unit .. 4*unit-1   4*unit .. 8*unit-1  ...  2^63 .. 2^64-1
  *   bucket width  1               2                    4                        2^(63-bits)
@@ -13,8 +14,8 @@
  *
  *   index = (shift << bits) + (value >> shift)     rises by one from bucket to bucket, 0 .. HIST_BUCKETS(bits) - 1
  *
- * Half the width of a bucket is at most 2^-(bits+1) of any value in it: 0.78% with 6 bits. Buckets of fewer bits are unions of
- * whole buckets of more bits.
+ * Half the width of a bucket is at most 2^-(bits+1) of any value in it: 0.78% with 6 bits. Buckets
+ * of fewer bits are unions of whole buckets of more bits.
  */
 #ifndef ASCRIBE_HIST_BUCKET_H
 #define ASCRIBE_HIST_BUCKET_H
@@ -34,8 +35,9 @@ HIST_INLINE __u32 hist_log2(__u64 v)
 {
 #ifdef __bpf__
 	/*
-	 * BPF has no instruction for it, and clang 14 does not come to an end when it is asked for __builtin_clzll. Halves are asked
-	 * whether they are 0 by adding, so that nothing becomes a jump.
+	 * BPF has no instruction for it, and clang 14 does not come to an end when it is asked for
+	 * __builtin_clzll. Halves are asked whether they are 0 by adding, so that nothing becomes a
+	 * jump.
 	 */
 	__u32 s32 = (__u32)(((v >> 32) + 0xffffffff) >> 32) << 5;
 	v >>= s32;

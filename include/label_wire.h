@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * Labels that programs publish in other ways than ours, and labels read from programs that publish none: where they are
- * (user space finds out, bpf/foreign.bpf.h reads) and what comes back.
+ * Labels that programs publish in other ways than ours, and labels read from programs that publish
+ * none: where they are (user space finds out, bpf/foreign.bpf.h reads) and what comes back.
  *
  *   proc_labels[i]: up to LABEL_SOURCES sources of the process in proc_entry[i]
  *     -> one capture for each sample: entries, one behind the other, in the order of the sources
@@ -64,7 +64,10 @@ struct proc_labels {
 	struct label_source source[LABEL_SOURCES];
 };
 
-/* What a step of a label path does. cur is an address, acc a number. A step that cannot go on ends its field. */
+/*
+ * What a step of a label path does. cur is an address, acc a number. A step that cannot go on ends
+ * its field.
+ */
 enum label_op {
 	STEP_FIELD = 1, /* the field `field` begins; cur and acc are 0 */
 	STEP_TP,        /* cur = thread pointer + imm */
@@ -98,7 +101,8 @@ struct label_step {
 #define LABEL_SAVED 8
 
 /*
- * An entry of a capture: this head, then len bytes and len2 bytes, each padded with zeros to 8. What is cut was longer.
+ * An entry of a capture: this head, then len bytes and len2 bytes, each padded with zeros to 8.
+ * What is cut was longer.
  */
 enum entry_what {
 	ENTRY_OTEL = 1, /* the record: header and attributes */
@@ -109,8 +113,8 @@ enum entry_what {
 };
 
 /*
- * Text of the process that a BPF program cannot read, as it must not wait for a page. The same place may have another text
- * later, so the second is part of what is hashed.
+ * Text of the process that a BPF program cannot read, as it must not wait for a page. The same
+ * place may have another text later, so the second is part of what is hashed.
  */
 struct label_absent {
 	__u64 at;

@@ -46,8 +46,9 @@ static const struct python_layout python_layouts[PYTHON_LAYOUTS] = {
 #define PYTHON_CODE_BYTES 72u
 
 /*
- * A Python frame of a stack is a number that stands for its code object, and this bit: it was called from C. The
- * interpreter's own frames of one call of it stand for all up to the next with the bit.
+ * A Python frame of a stack is a number that stands for its code object, and this bit: it was
+ * called from C. The interpreter's own frames of one call of it stand for all up to the next with
+ * the bit.
  */
 #define PYTHON_ENTRY 1ull
 

@@ -2,14 +2,18 @@
 /*
  * What unwind_walk.h, which includes this, has to know of arm64.
  *
- * A call leaves the return address in x30. A function that calls others saves it, beside the frame pointer in most code
- * and signed in some (PAC); the pair may lie anywhere in the frame, so that the frame pointer does not tell the caller's stack
- * pointer: after a step by it rules that count from sp cannot be used, until one that counts from x29 has given sp back.
+ * A call leaves the return address in x30. A function that calls others saves it, beside the frame
+ * pointer in most code and signed in some (PAC); the pair may lie anywhere in the frame, so that
+ * the frame pointer does not tell the caller's stack pointer: after a step by it rules that count
+ * from sp cannot be used, until one that counts from x29 has given sp back.
  */
 #ifndef ASCRIBE_UNWIND_ARM64_H
 #define ASCRIBE_UNWIND_ARM64_H
 
-/* struct rt_sigframe (arch/arm64/kernel/signal.c): siginfo, then ucontext with sigcontext 176 bytes into it. */
+/*
+ * struct rt_sigframe (arch/arm64/kernel/signal.c): siginfo, then ucontext with sigcontext 176 bytes
+ * into it.
+ */
 #define SIGFRAME_REGS (128 + 176 + 8)
 #define SIGFRAME_FP (SIGFRAME_REGS + 29 * 8)
 #define SIGFRAME_LR (SIGFRAME_REGS + 30 * 8)
@@ -20,8 +24,9 @@
 #define FP_BELOW_SP 8 /* Go saves the frame pointer below the stack pointer */
 
 /*
- * The rules of glibc's dynamic linker forget what .plt has pushed: they find the return address above the end of the frame. It ends behind
- * that address, and for the leaf it may just have been popped.
+ * The rules of glibc's dynamic linker forget what .plt has pushed: they find the return address
+ * above the end of the frame. It ends behind that address, and for the leaf it may just have been
+ * popped.
  */
 #define RA_IN_FRAME 1
 
@@ -60,9 +65,10 @@ static __always_inline bool unwind_signal(struct unwind_state *s)
 #define CODE_MOV_FP 0x910003fdu /* add x29, sp, #n */
 
 /*
- * Is x30 where the function whose next instruction this is returns to? It has not called anything yet, or is about to
- * return: landing pads and signing (bti c, bti jc, paciasp, pacibsp), stp x29, x30, [sp, #n]! and add x29, sp, #n; autiasp, autibsp,
- * ret, retaa, retab; the four instructions of an entry of .plt, and the first of those before the first entry.
+ * Is x30 where the function whose next instruction this is returns to? It has not called anything
+ * yet, or is about to return: landing pads and signing (bti c, bti jc, paciasp, pacibsp), stp x29,
+ * x30, [sp, #n]! and add x29, sp, #n; autiasp, autibsp, ret, retaa, retab; the four instructions of
+ * an entry of .plt, and the first of those before the first entry.
  */
 static __always_inline bool lr_returns(__u32 code)
 {
@@ -73,8 +79,9 @@ static __always_inline bool lr_returns(__u32 code)
 }
 
 /*
- * Code of another mapping that x30 leads to is the caller: after a call of its own the function would find itself there. The
- * vdso's functions are like that, without a frame. Those that have one, with that same address, are left to the frame pointer.
+ * Code of another mapping that x30 leads to is the caller: after a call of its own the function
+ * would find itself there. The vdso's functions are like that, without a frame. Those that have
+ * one, with that same address, are left to the frame pointer.
  */
 static __always_inline bool lr_leads_away(const struct unwind_state *s, __u64 lr)
 {
@@ -97,7 +104,10 @@ static __always_inline int unwind_bare(struct unwind_state *s)
 		s->sp_lost = 1;
 		return 0;
 	}
-	/* The frame is there, of unknown size; or the dynamic linker is on its way with x16 and x30 on the stack. */
+	/*
+	 * The frame is there, of unknown size; or the dynamic linker is on its way with x16 and x30
+	 * on the stack.
+	 */
 	s->sp_lost = (code & 0xffc003ff) == CODE_MOV_FP ||
 		     (code != CODE_PLT0 && read_word(s->sp + 8, &top) && top == s->reg[UNWIND_ARM_LR]);
 	return 0;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From a frame to its caller, by the rules of unwind_wire.h and by the frame pointer. One source for two places: the BPF
- * program on the running thread (bpf/unwind.bpf.h), and user space on a copy of a stack (user/unwind/walk.c).
+ * From a frame to its caller, by the rules of unwind_wire.h and by the frame pointer. One source
+ * for two places: the BPF program on the running thread (bpf/unwind.bpf.h), and user space on a
+ * copy of a stack (user/unwind/walk.c).
  *
- * Whoever includes this has defined __always_inline, barrier_var, bool and UNWIND_GLOBAL (of functions that the verifier
- * is to check once, by themselves: scalar arguments only), and defines the functions that are declared below, on arm64 also unwind_address_mask.
+ * Whoever includes this has defined __always_inline, barrier_var, bool and UNWIND_GLOBAL (of
+ * functions that the verifier is to check once, by themselves: scalar arguments only), and defines
+ * the functions that are declared below, on arm64 also unwind_address_mask.
  *
- * An address that a call returns to may be the first one behind its function: what is looked up is the byte before
- * it, except for the leaf and for what a signal interrupted.
+ * An address that a call returns to may be the first one behind its function: what is looked up is
+ * the byte before it, except for the leaf and for what a signal interrupted.
  */
 #ifndef ASCRIBE_UNWIND_WALK_H
 #define ASCRIBE_UNWIND_WALK_H
@@ -49,7 +51,10 @@ static __always_inline const struct unwind_page *unwind_page_at(__u32 i);
 static __always_inline const struct unwind_rule *unwind_rule_at(__u32 i);
 static __always_inline const struct unwind_rows *unwind_rows_at(__u32 shard);
 
-/* The state has come to a caller. True: what includes this knows the frames from here on, and the walk pauses. */
+/*
+ * The state has come to a caller. True: what includes this knows the frames from here on, and the
+ * walk pauses.
+ */
 static __always_inline bool unwind_is_known(struct unwind_state *s);
 
 /* n bytes at `at` of the process. 0, or negative when they cannot all be read. */
@@ -120,8 +125,8 @@ static __always_inline bool read_word(__u64 at, __u64 *ret)
 }
 
 /*
- * From one stack down to another, at least: in Go both may lie side by side in the heap, and the upper one, that of the runtime, has
- * 16 KiB, near whose top the walk is when it leaves it.
+ * From one stack down to another, at least: in Go both may lie side by side in the heap, and the
+ * upper one, that of the runtime, has 16 KiB, near whose top the walk is when it leaves it.
  */
 #define FAR_AWAY (1u << 13)
 
@@ -137,8 +142,9 @@ static __always_inline bool is_code(struct unwind_state *s, __u64 at)
 #endif
 
 /*
- * May a chain of frame pointers go on downwards? Go's runtime runs some of its functions on another stack, and their
- * callers' frames stay on that of the goroutine. Once, and far away: a loop is no other stack.
+ * May a chain of frame pointers go on downwards? Go's runtime runs some of its functions on another
+ * stack, and their callers' frames stay on that of the goroutine. Once, and far away: a loop is no
+ * other stack.
  */
 static __always_inline bool unwind_change_stack(struct unwind_state *s)
 {
@@ -156,15 +162,18 @@ static __always_inline bool sp_known(const struct unwind_state *s)
 #define FRAME_MAX (1u << 20)
 
 /*
- * Is what stands at fp likely to be a frame, whose caller is code that nobody knows of yet (made at run time)? Then its mapping is what is
- * missing, not a rule.
+ * Is what stands at fp likely to be a frame, whose caller is code that nobody knows of yet (made at
+ * run time)? Then its mapping is what is missing, not a rule.
  */
 static __always_inline bool leads_on(__u64 fp, __u64 next, __u64 pc)
 {
 	return next > fp && next - fp < FRAME_MAX && !(next & 7) && pc >= FAR_AWAY && !(pc >> 56);
 }
 
-/* The frames below, without a rule: the caller by the frame pointer. 0, or the counter that says why there is none. */
+/*
+ * The frames below, without a rule: the caller by the frame pointer. 0, or the counter that says
+ * why there is none.
+ */
 UNWIND_GLOBAL int unwind_by_fp(__u32 in_range)
 {
 	struct unwind_state *s = unwind_state();
@@ -226,7 +235,10 @@ static __always_inline bool rule_reg(const struct unwind_state *s, __u32 reg, __
 	return true;
 }
 
-/* The return address; false when it cannot be had: for UNWIND_RA_REG not in this frame, else it cannot be read. */
+/*
+ * The return address; false when it cannot be had: for UNWIND_RA_REG not in this frame, else it
+ * cannot be read.
+ */
 static __always_inline bool rule_pc(const struct unwind_state *s, const struct unwind_rule *r, __u32 ra, __u64 cfa,
 				    __u64 *ret)
 {
@@ -238,8 +250,9 @@ static __always_inline bool rule_pc(const struct unwind_state *s, const struct u
 }
 
 /*
- * The caller's frame pointer, which *io_fp holds already when it is the same. Where it cannot be read it is lost (at the end of
- * functions that realign their stack compilers say where it no longer is; few callers need it), or popped already.
+ * The caller's frame pointer, which *io_fp holds already when it is the same. Where it cannot be
+ * read it is lost (at the end of functions that realign their stack compilers say where it no
+ * longer is; few callers need it), or popped already.
  */
 static __always_inline void rule_fp(const struct unwind_state *s, const struct unwind_rule *r, __u64 cfa, __u64 *io_fp)
 {
@@ -266,8 +279,8 @@ static __always_inline bool is_simple(const struct unwind_rule *r)
 }
 
 /*
- * From this frame to its caller, by rule `id`. 0, or the counter that says why not, or -1: the rule cannot be used
- * here.
+ * From this frame to its caller, by rule `id`. 0, or the counter that says why not, or -1: the rule
+ * cannot be used here.
  */
 static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 {
@@ -359,7 +372,10 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 	s->n = (__u32)(ranges >> 32);
 }
 
-/* The verifier follows each turn of a loop: long stacks are walked in parts, by a function that it checks once. */
+/*
+ * The verifier follows each turn of a loop: long stacks are walked in parts, by a function that it
+ * checks once.
+ */
 #define UNWIND_PART 32
 #define UNWIND_KNOWN 255
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What unwind_walk.h, which includes this, has to know of x86-64: signal frames, frames that are not made yet, rbx. */
+/*
+ * What unwind_walk.h, which includes this, has to know of x86-64: signal frames, frames that are
+ * not made yet, rbx.
+ */
 #ifndef ASCRIBE_UNWIND_X86_H
 #define ASCRIBE_UNWIND_X86_H
 
 /*
- * Offsets in what the kernel leaves on the stack for a signal handler (arch/x86/include/uapi/asm/sigcontext.h), from
- * ucontext on.
+ * Offsets in what the kernel leaves on the stack for a signal handler
+ * (arch/x86/include/uapi/asm/sigcontext.h), from ucontext on.
  */
 #define SIGFRAME_FP 120
 #define SIGFRAME_SP 160
@@ -21,7 +24,10 @@ static __always_inline __u64 unwind_unsigned(__u64 at)
 	return at;
 }
 
-/* Is the code at pc `mov $15, %rax; syscall`, what a C library without rules for it has signal handlers return to? */
+/*
+ * Is the code at pc `mov $15, %rax; syscall`, what a C library without rules for it has signal
+ * handlers return to?
+ */
 static __always_inline bool is_sigreturn(__u64 pc)
 {
 	struct {
@@ -45,8 +51,9 @@ static __always_inline bool unwind_signal(struct unwind_state *s)
 }
 
 /*
- * The function that was interrupted has not made its frame yet, or has left it: the next instruction shows that (push %rbp,
- * endbr64, ret; mov %rsp, %rbp in its two forms). How far above the stack pointer its return address is, -1 if none of these.
+ * The function that was interrupted has not made its frame yet, or has left it: the next
+ * instruction shows that (push %rbp, endbr64, ret; mov %rsp, %rbp in its two forms). How far above
+ * the stack pointer its return address is, -1 if none of these.
  */
 static __always_inline int frame_is_bare(__u64 pc)
 {

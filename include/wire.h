@@ -6,9 +6,10 @@
  *
  *   struct half | struct row [n_rows] | struct stack_ref [n_refs] | u64 arena [arena_mask + 1 + STACK_WORDS_MAX]
  *
- * The BPF program of a CPU writes only the half that cpu_state.active names, between two increments of
- * cpu_state.seq (odd: inside). User space gives the CPU a spare half by `active`, waits until seq is even or has moved,
- * and then owns the old one: it copies and zeroes it, and that one is spare (user/sampler/drain.c).
+ * The BPF program of a CPU writes only the half that cpu_state.active names, between two increments
+ * of cpu_state.seq (odd: inside). User space gives the CPU a spare half by `active`, waits until
+ * seq is even or has moved, and then owns the old one: it copies and zeroes it, and that one is
+ * spare (user/sampler/drain.c).
  */
 #ifndef ASCRIBE_WIRE_H
 #define ASCRIBE_WIRE_H
@@ -39,8 +40,9 @@ enum counter {
 #define REF_PROBES 64
 
 /*
- * One distinct (thread, image, comm, cgroup, label set, stack, event) of a half. samples == 0: free. The key is all that
- * stands before samples, without padding: it is hashed and compared as ROW_KEY_WORDS words.
+ * One distinct (thread, image, comm, cgroup, label set, stack, event) of a half. samples == 0:
+ * free. The key is all that stands before samples, without padding: it is hashed and compared as
+ * ROW_KEY_WORDS words.
  */
 struct row {
 	__u64 set_id;   /* label set inside the process, 0: none */
@@ -228,8 +230,9 @@ struct wire_record {
 #define WIRE_PAYLOAD_MAX 4096
 
 /*
- * A sample whose process has no unwind rules yet, in the ring `copies`: registers and a piece of stack, for user space
- * to unwind. It is in no row; it began in half `half`, and is stored with the rows of that half.
+ * A sample whose process has no unwind rules yet, in the ring `copies`: registers and a piece of
+ * stack, for user space to unwind. It is in no row; it began in half `half`, and is stored with the
+ * rows of that half.
  */
 #define COPY_STACK_MAX 16384
 #define COPY_OTHER_MAX 4096 /* of another stack, to which a chain of frame pointers leads */

@@ -58,7 +58,8 @@ extern "C" {
 #define ASCRIBE_TEXT_(x) ASCRIBE_TEXT2_(x)
 
 /*
- * What this module keeps. keys is what a profiler reads; the rest finds keys quickly. Zero is the empty state.
+ * What this module keeps. keys is what a profiler reads; the rest finds keys quickly. Zero is the
+ * empty state.
  */
 struct ascribe_module_state {
 	struct ascribe_key_table keys;
@@ -262,7 +263,10 @@ ASCRIBE_COLD void ascribe_key_index(ascribe_u64 hash, unsigned int key)
 	__atomic_store_n(&index[at], (ascribe_u8)(key + 1), __ATOMIC_RELEASE);
 }
 
-/* The store to keys.bytes is what makes the key exist; what stands behind it before is free to be rewritten. */
+/*
+ * The store to keys.bytes is what makes the key exist; what stands behind it before is free to be
+ * rewritten.
+ */
 ASCRIBE_COLD int ascribe_key_register(ascribe_u64 hash, const char *name, size_t len, int type)
 {
 	struct ascribe_module_state *m = &ascribe_state_v1;
@@ -544,8 +548,8 @@ ASCRIBE_HOT void ascribe_set_keys(const struct ascribe_label_set *set, ascribe_u
 }
 
 /*
- * out = outer and inner, inner wins. The identity needs no hashing but of what is left out. When both do not fit,
- * attributes of the outer set are dropped: the inner one is nearer to the work.
+ * out = outer and inner, inner wins. The identity needs no hashing but of what is left out. When
+ * both do not fit, attributes of the outer set are dropped: the inner one is nearer to the work.
  */
 ASCRIBE_COLD void ascribe_set_merge(struct ascribe_label_set *out, const struct ascribe_label_set *outer,
 				    const struct ascribe_label_set *inner)
@@ -619,7 +623,10 @@ ASCRIBE_HOT const struct ascribe_record_header *ascribe_swap(const struct ascrib
 	return prev;
 }
 
-/* Memory of one attachment, usually on the stack. No initialisation needed; `set` is used only for a union. */
+/*
+ * Memory of one attachment, usually on the stack. No initialisation needed; `set` is used only for
+ * a union.
+ */
 struct ascribe_scope {
 	const struct ascribe_record_header *prev;
 	struct ascribe_label_set set;

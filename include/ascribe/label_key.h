@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * The identity of a label set: one 64-bit number that does not depend on the order of the labels, nor on how often one
- * is said.
+ * The identity of a label set: one 64-bit number that does not depend on the order of the labels,
+ * nor on how often one is said.
  *
  *	hash of a label = ascribe_label_hash(seed, type, key, value)
  *	key of the set  = XOR of the hashes of its different labels, ASCRIBE_SET_EMPTY where that is 0
  *
- * The same functions serve the application (label.h), the profiler (user/labels) and BPF. Nothing is sorted or
- * allocated. Freestanding C11, C++11, and C for BPF; docs/labels.md is the specification.
+ * The same functions serve the application (label.h), the profiler (user/labels) and BPF. Nothing
+ * is sorted or allocated. Freestanding C11, C++11, and C for BPF; docs/labels.md is the
+ * specification.
  *
- * A key is a hash: two sets may have the same one by chance, or by intent where the seed is known. Whoever interns by it
- * compares the labels. Published ids have seed 0; who keeps sets of several processes takes a random seed, and
- * then nobody outside can make labels that collide.
+ * A key is a hash: two sets may have the same one by chance, or by intent where the seed is known.
+ * Whoever interns by it compares the labels. Published ids have seed 0; who keeps sets of several
+ * processes takes a random seed, and then nobody outside can make labels that collide.
  */
 #ifndef ASCRIBE_LABEL_KEY_H
 #define ASCRIBE_LABEL_KEY_H
@@ -97,7 +98,10 @@ ASCRIBE_HOT ascribe_u64 ascribe_hash_end(ascribe_u64 x, ascribe_u64 y)
 	return x ^ y;
 }
 
-/* The hash of docs/labels.md, 16 bytes per multiplication; the last ones overlap those before, or each other. */
+/*
+ * The hash of docs/labels.md, 16 bytes per multiplication; the last ones overlap those before, or
+ * each other.
+ */
 ASCRIBE_HOT ascribe_u64 ascribe_hash(ascribe_u64 seed, const void *data, unsigned long len)
 {
 	const ascribe_u8 *p = (const ascribe_u8 *)data, *end = p + len;
@@ -123,8 +127,9 @@ ASCRIBE_HOT ascribe_u64 ascribe_hash(ascribe_u64 seed, const void *data, unsigne
 
 #ifdef __bpf__
 /*
- * The same for BPF, whose verifier wants to see every bound: `max` is a constant from 16 on, data[max] may be read, and len is
- * at most max. Each offset is checked in the register that is added to the pointer.
+ * The same for BPF, whose verifier wants to see every bound: `max` is a constant from 16 on,
+ * data[max] may be read, and len is at most max. Each offset is checked in the register that is
+ * added to the pointer.
  */
 ASCRIBE_HOT const ascribe_u8 *ascribe_at(const void *data, ascribe_u64 at, ascribe_u64 most)
 {
@@ -154,8 +159,8 @@ ASCRIBE_HOT ascribe_u64 ascribe_hash_in(ascribe_u64 seed, const void *data, ascr
 #endif
 
 /*
- * type: ASCRIBE_KEY_STRING, or ASCRIBE_KEY_INT with the value in decimal. The hash of a key may be kept and serve for many
- * values.
+ * type: ASCRIBE_KEY_STRING, or ASCRIBE_KEY_INT with the value in decimal. The hash of a key may be
+ * kept and serve for many values.
  */
 ASCRIBE_HOT ascribe_u64 ascribe_key_hash(ascribe_u64 seed, int type, const void *key, unsigned long key_len)
 {
@@ -182,8 +187,9 @@ ASCRIBE_HOT ascribe_u64 ascribe_xor_of_key(ascribe_u64 key)
 }
 
 /*
- * For few labels, and for BPF with a constant bound: x with hash in it, unless that is among seen[n]. Whether a label came
- * before is told by all 64 bits, and equal hashes are one and the same to an XOR: it does not matter which one counts.
+ * For few labels, and for BPF with a constant bound: x with hash in it, unless that is among
+ * seen[n]. Whether a label came before is told by all 64 bits, and equal hashes are one and the
+ * same to an XOR: it does not matter which one counts.
  */
 ASCRIBE_HOT ascribe_u64 ascribe_xor_unique(ascribe_u64 x, ascribe_u64 hash, const ascribe_u64 *seen, unsigned long n)
 {
@@ -202,8 +208,8 @@ ASCRIBE_HOT ascribe_u64 ascribe_xor_unique(ascribe_u64 x, ascribe_u64 hash, cons
 #define ASCRIBE_UNIQUE_FEW 4
 
 /*
- * A hash set to tell what came before, reused for set after set. All zero is its first state. A slot is taken in the set of this
- * turn only, so a turn begins without clearing.
+ * A hash set to tell what came before, reused for set after set. All zero is its first state. A
+ * slot is taken in the set of this turn only, so a turn begins without clearing.
  */
 struct ascribe_unique {
 	ascribe_u64 used; /* slots that were in use since turn 1 */
@@ -240,8 +246,9 @@ ASCRIBE_HOT int ascribe_unique_add(struct ascribe_unique *u, ascribe_u8 turn, as
 }
 
 /*
- * The XOR of those whose lowest `bits` bits are `part`, in one reading; in two of one bit more when they are too many for the
- * table. Equal hashes are of one part always, so parts become small enough.
+ * The XOR of those whose lowest `bits` bits are `part`, in one reading; in two of one bit more when
+ * they are too many for the table. Equal hashes are of one part always, so parts become small
+ * enough.
  */
 ASCRIBE_FN ascribe_u64 ascribe_unique_part(struct ascribe_unique *u, unsigned long n, ascribe_hash_at *at,
 					   const void *ctx, unsigned int bits, ascribe_u64 part)
@@ -269,8 +276,9 @@ ASCRIBE_COLD ascribe_u64 ascribe_unique_many(struct ascribe_unique *u, unsigned 
 }
 
 /*
- * The key of n labels, in any order, any of them any number of times. `at` should be inlined: ASCRIBE_HOT. Some 2 ns per label
- * up to ASCRIBE_UNIQUE_MAX different ones; beyond, each doubling of them makes one reading two.
+ * The key of n labels, in any order, any of them any number of times. `at` should be inlined:
+ * ASCRIBE_HOT. Some 2 ns per label up to ASCRIBE_UNIQUE_MAX different ones; beyond, each doubling
+ * of them makes one reading two.
  */
 ASCRIBE_HOT ascribe_u64 ascribe_set_key(struct ascribe_unique *u, unsigned long n, ascribe_hash_at *at, const void *ctx)
 {
@@ -286,7 +294,10 @@ ASCRIBE_HOT ascribe_u64 ascribe_set_key(struct ascribe_unique *u, unsigned long 
 	}
 	if (n > ASCRIBE_UNIQUE_MAX)
 		return ascribe_key_of_xor(ascribe_unique_many(u, n, at, ctx));
-	/* Rather empty, since a slot that is taken costs a misprediction; but few labels use little memory. */
+	/*
+	 * Rather empty, since a slot that is taken costs a misprediction; but few labels use little
+	 * memory.
+	 */
 	if (n * 16 < slots)
 		slots = 16ull << (64 - __builtin_clzll(n - 1));
 	turn = ascribe_unique_begin(u, slots);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * The labels of a program are readable by OpenTelemetry's readers too: what is attached also stands in the thread-local pointer
- * otel_thread_ctx_v1 (OTEP 4947; our record is one of theirs), and the process context (OTEP 4719) names the keys. Included by
- * label.h; not for applications.
+ * The labels of a program are readable by OpenTelemetry's readers too: what is attached also stands
+ * in the thread-local pointer otel_thread_ctx_v1 (OTEP 4947; our record is one of theirs), and the
+ * process context (OTEP 4719) names the keys. Included by label.h; not for applications.
  *
- * A process has one process context. It is published when the first key is registered, by the executable alone (a shared library
- * has to ask for it, with -DASCRIBE_OTEL), and only where nobody else has published one: then nothing is stored, and an SDK's
- * own labels are what others read. If one appears later, ours is taken back when the next key is registered, at most once a second.
- * -DASCRIBE_NO_OTEL for all files of a program leaves it all out; ASCRIBE_NO_OTEL in the environment switches it off.
+ * A process has one process context. It is published when the first key is registered, by the
+ * executable alone (a shared library has to ask for it, with -DASCRIBE_OTEL), and only where nobody
+ * else has published one: then nothing is stored, and an SDK's own labels are what others read. If
+ * one appears later, ours is taken back when the next key is registered, at most once a second.
+ * -DASCRIBE_NO_OTEL for all files of a program leaves it all out; ASCRIBE_NO_OTEL in the
+ * environment switches it off.
  */
 #if defined(ASCRIBE_LABEL_H) && !defined(ASCRIBE_NO_OTEL) && !defined(ASCRIBE_OTEL_H)
 #define ASCRIBE_OTEL_H
@@ -92,7 +94,10 @@ ASCRIBE_HOT void ascribe_slot_store(ascribe_s64 off, const struct ascribe_record
 		ascribe_slot_put(off + ASCRIBE_OTEL_BEHIND_, p);
 }
 
-/* Before main, once for each file. The program's headers begin where the module does: it is the executable. */
+/*
+ * Before main, once for each file. The program's headers begin where the module does: it is the
+ * executable.
+ */
 ASCRIBE_COLD void ascribe_otel_init(void)
 {
 #ifdef ASCRIBE_OTEL
@@ -136,7 +141,10 @@ ASCRIBE_COLD int ascribe_otel_other(const ascribe_u8 *ours)
 	return found;
 }
 
-/* A protobuf field of bytes, n of them behind it: its tag and length, the latter in two bytes whatever it is. */
+/*
+ * A protobuf field of bytes, n of them behind it: its tag and length, the latter in two bytes
+ * whatever it is.
+ */
 ASCRIBE_COLD ascribe_u8 *ascribe_otel_head(ascribe_u8 *p, unsigned int field, size_t n)
 {
 	p[0] = (ascribe_u8)(field << 3 | 2);
@@ -183,7 +191,10 @@ ASCRIBE_COLD size_t ascribe_otel_message(ascribe_u8 *begin, const ascribe_u8 *te
 	return (size_t)(p - begin);
 }
 
-/* Named memory that readers find in /proc; a child does not have it. NULL: not to be had, then there is no context. */
+/*
+ * Named memory that readers find in /proc; a child does not have it. NULL: not to be had, then
+ * there is no context.
+ */
 ASCRIBE_COLD ascribe_u8 *ascribe_otel_page(void)
 {
 	const int anonymous = 0x20; /* MAP_ANONYMOUS */

@@ -2,12 +2,13 @@
 /*
  * Labels by trampoline: what a program keeps and a profiler reads (docs/labels.md, part 3).
  *
- * Work runs below a frame of one of `count` small functions, `step` bytes apart from `code` on; which one says, with the
- * time of the sample, what the label was. An ELF note "ascribe" of type 2 leads to the table, as that of type 1 leads to
- * the descriptor (label_abi.h).
+ * Work runs below a frame of one of `count` small functions, `step` bytes apart from `code` on;
+ * which one says, with the time of the sample, what the label was. An ELF note "ascribe" of type 2
+ * leads to the table, as that of type 1 leads to the descriptor (label_abi.h).
  *
- * Rules for writers: a trampoline has one label at a time. A binding is written between two stores to its sequence numbers
- * (begin, then end); ending it is one store to to_ns. Rules for readers: trust nothing.
+ * Rules for writers: a trampoline has one label at a time. A binding is written between two stores
+ * to its sequence numbers (begin, then end); ending it is one store to to_ns. Rules for readers:
+ * trust nothing.
  */
 #ifndef ASCRIBE_TRAMPOLINE_ABI_H
 #define ASCRIBE_TRAMPOLINE_ABI_H
@@ -30,7 +31,10 @@ struct ascribe_binding {
 	ascribe_u64 to_ns; /* 0: still bound */
 	ascribe_u32 len;   /* of text */
 	ascribe_u32 reserved;
-	/* Labels, any of them once: {u8 type, u8 key length, u8 value length, key, value}; types and values as in a key table. */
+	/*
+	 * Labels, any of them once: {u8 type, u8 key length, u8 value length, key, value}; types
+	 * and values as in a key table.
+	 */
 	ascribe_u8 text[ASCRIBE_BINDING_TEXT];
 	ascribe_u64 end; /* as begin, else it is being written */
 };

@@ -165,8 +165,8 @@ struct bench_cost bench_wait(pid_t tgid)
 }
 
 /*
- * Where the kernel groups processes by session, "nice" says nothing between sessions: the group's own value does. The parent, in
- * the old session, stays until the benchmark ends.
+ * Where the kernel groups processes by session, "nice" says nothing between sessions: the group's
+ * own value does. The parent, in the old session, stays until the benchmark ends.
  */
 void bench_first(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the benchmarks share: loads, programs of ours and of others as children with what they cost, medians,
- * the verdict. A benchmark that cannot run says why and exits 1; a figure that is missed is printed as MISSED.
+ * What the benchmarks share: loads, programs of ours and of others as children with what they cost,
+ * medians, the verdict. A benchmark that cannot run says why and exits 1; a figure that is missed
+ * is printed as MISSED.
  */
 #ifndef ASCRIBE_TESTS_BENCH_H
 #define ASCRIBE_TESTS_BENCH_H
@@ -29,7 +30,10 @@ unsigned bench_cpus(const unsigned **ret);
 void bench_load_start(const char *frames, const char *label, const char *cold);
 void bench_load_stop(void);
 
-/* Start a program, its stdout and stderr into files of these names in bench_tmp (NULL: nowhere). argv ends with NULL. */
+/*
+ * Start a program, its stdout and stderr into files of these names in bench_tmp (NULL: nowhere).
+ * argv ends with NULL.
+ */
 pid_t bench_spawn(const char *const *argv, const char *out, const char *err);
 
 struct bench_cost {
@@ -40,8 +44,8 @@ struct bench_cost {
 struct bench_cost bench_wait(pid_t tgid);
 
 /*
- * From here on this process and its children come before what else runs on the host: a load that has the CPU for a third of the
- * time finds cold caches at every turn, and so do its samples.
+ * From here on this process and its children come before what else runs on the host: a load that
+ * has the CPU for a third of the time finds cold caches at every turn, and so do its samples.
  */
 void bench_first(void);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_drain [ROUNDS]: samples that the kernel does not run because the profiler drains its tables. Beside a program
- * that nobody drains (what the machine itself skips: late timers, a hypervisor), and beside the usual drain, a BPF
- * hash map emptied once a second by batches. The bpf() system calls of each drain are counted.
+ * bench_drain [ROUNDS]: samples that the kernel does not run because the profiler drains its
+ * tables. Beside a program that nobody drains (what the machine itself skips: late timers, a
+ * hypervisor), and beside the usual drain, a BPF hash map emptied once a second by batches. The
+ * bpf() system calls of each drain are counted.
  */
 #include "bench.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_foreign [ROUNDS]: what reading labels costs the sampling program for one sample, by the kernel's own statistics. Two
- * recorders sample the same load at the same time, at rates that are prime to each other: one reads the labels, the other was
- * told not to. The figure is the difference of their means, by the part of the runs that had labels.
+ * bench_foreign [ROUNDS]: what reading labels costs the sampling program for one sample, by the
+ * kernel's own statistics. Two recorders sample the same load at the same time, at rates that are
+ * prime to each other: one reads the labels, the other was told not to. The figure is the
+ * difference of their means, by the part of the runs that had labels.
  */
 #include "bench.h"
 
@@ -45,7 +46,8 @@ static void read_stats(int prog_fd, double *ret_ns, double *ret_runs)
 }
 
 /*
- * The program on_event of a process: a descriptor of our own, or -1. Not `but`: before its exec a child has our descriptors.
+ * The program on_event of a process: a descriptor of our own, or -1. Not `but`: before its exec a
+ * child has our descriptors.
  */
 static int program_of(pid_t tgid, unsigned but, unsigned *ret_id)
 {
@@ -130,8 +132,9 @@ static void measure(const struct recorder r[2], double ret_ns[2])
 }
 
 /*
- * The samples that had the label. What others do on this host runs the program too, and leaves it at once, so the figure is
- * divided by the part that was ours. The labels must have been read, or the figure means nothing.
+ * The samples that had the label. What others do on this host runs the program too, and leaves it
+ * at once, so the figure is divided by the part that was ours. The labels must have been read, or
+ * the figure means nothing.
  */
 static double labelled_samples(const char *key)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Histograms: recording beside HdrHistogram_c and a bare atomic add, on one thread and on two; questions; memory. All contenders take
- * turns in each of many rounds; what is printed is the median, and ratios are medians of the rounds' own ratios. Time is the CPU time of
- * the thread, so that other work on the host costs precision but adds nothing.
+ * Histograms: recording beside HdrHistogram_c and a bare atomic add, on one thread and on two;
+ * questions; memory. All contenders take turns in each of many rounds; what is printed is the
+ * median, and ratios are medians of the rounds' own ratios. Time is the CPU time of the thread, so
+ * that other work on the host costs precision but adds nothing.
  */
 #include "bench.h"
 

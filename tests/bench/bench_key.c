@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_key [ROUNDS]: what the key of a label set costs (include/ascribe/label_key.h), from the labels' text on, in ns of CPU
- * time per set. "key": a label is one text, as the agent's tags are; so it is in the library, too, which keeps the hash of
- * each key. "two texts": key and value hashed afresh. Beside it, in the same rounds: sort, leave out what is there twice,
- * hash the rest. What was promised comes from the datadog-agent's own benchmark, measured once on the machine of docs/benchmarks.md: a third of it
- * from 8 labels on, less than it below. Exit status 1: a promise was missed.
+ * bench_key [ROUNDS]: what the key of a label set costs (include/ascribe/label_key.h), from the
+ * labels' text on, in ns of CPU time per set. "key": a label is one text, as the agent's tags are;
+ * so it is in the library, too, which keeps the hash of each key. "two texts": key and value hashed
+ * afresh. Beside it, in the same rounds: sort, leave out what is there twice, hash the rest. What
+ * was promised comes from the datadog-agent's own benchmark, measured once on the machine of
+ * docs/benchmarks.md: a third of it from 8 labels on, less than it below. Exit status 1: a promise
+ * was missed.
  */
 #include <ascribe/label_key.h>
 
@@ -27,7 +29,10 @@ struct label {
 	struct text key, value;
 };
 
-/* For 1, 2, 4, ... 4096 labels; in the second row every label twice, so half as many different ones. 0: not measured. */
+/*
+ * For 1, 2, 4, ... 4096 labels; in the second row every label twice, so half as many different
+ * ones. 0: not measured.
+ */
 static const double agent[2][SIZES] = {
 	{ 18.6, 23.7, 35.8, 58.5, 104, 211, 421, 748, 1590, 8602, 37826, 0, 318076 },
 	{ 18.7, 26.4, 39.5, 94, 196, 356, 740, 1975, 3962, 7937, 75268, 0, 730235 },
@@ -92,8 +97,9 @@ static uint64_t rnd(uint64_t below)
 }
 
 /*
- * n labels of 18 to 22 bytes, key and value together, in no order, each of them `times` times. They stand one behind the other as
- * they do in a record or a message, a label that is said twice, twice.
+ * n labels of 18 to 22 bytes, key and value together, in no order, each of them `times` times. They
+ * stand one behind the other as they do in a record or a message, a label that is said twice,
+ * twice.
  */
 static void make_labels(size_t n, size_t times)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_labelled_KIND CPU: keep one CPU busy under labels of one kind, built with -DKIND_own, _otel, _custom or _path. Few
- * frames: what the labels cost is what is looked for. Ends with its parent.
+ * bench_labelled_KIND CPU: keep one CPU busy under labels of one kind, built with -DKIND_own,
+ * _otel, _custom or _path. Few frames: what the labels cost is what is looked for. Ends with its
+ * parent.
  */
 #include <sched.h>
 #include <signal.h>

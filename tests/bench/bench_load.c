@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_load CPU FRAMES [label] [cold]: keep one CPU busy with a user stack of exactly FRAMES frames by frame pointers;
- * with `label`, one label is attached; with `cold`, the work walks memory larger than the caches. Ends with its parent.
+ * bench_load CPU FRAMES [label] [cold]: keep one CPU busy with a user stack of exactly FRAMES
+ * frames by frame pointers; with `label`, one label is attached; with `cold`, the work walks memory
+ * larger than the caches. Ends with its parent.
  */
 #include <ascribe/label.h>
 
@@ -80,7 +81,10 @@ int main(int argc, char **argv)
 			ascribe_attach(&scope, &labels);
 		}
 	}
-	/* Besides `deeper`, one frame is the work and one the bottom: its return address is inside from_the_bottom. */
+	/*
+	 * Besides `deeper`, one frame is the work and one the bottom: its return address is inside
+	 * from_the_bottom.
+	 */
 	from_the_bottom((unsigned)frames - 3);
 	return 0;
 }

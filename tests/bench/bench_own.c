@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_own [ROUNDS]: what the profiler itself costs at `-a -F 99` while every CPU is busy, beside `perf record -a -g
- * -F 99` on the same load. CPU time and memory are those that the kernel gives for the ended process (wait4). A short
- * and a long recording: what the long one costs more is the steady state, the rest is starting and ending.
+ * bench_own [ROUNDS]: what the profiler itself costs at `-a -F 99` while every CPU is busy, beside
+ * `perf record -a -g -F 99` on the same load. CPU time and memory are those that the kernel gives
+ * for the ended process (wait4). A short and a long recording: what the long one costs more is the
+ * steady state, the rest is starting and ending.
  */
 #include "bench.h"
 

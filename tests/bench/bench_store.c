@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store on a generated load, beside what else one might keep the samples in. tests/bench/bench_store.sh runs it.
+ * The store on a generated load, beside what else one might keep the samples in.
+ * tests/bench/bench_store.sh runs it.
  *
  *   bench_store write DIR low|high|thin WINDOWS SECONDS [STACKS]   write windows so long; time, memory and bytes of it
  *   bench_store query DIR                             open, symbol trie, queries of growing ranges
@@ -8,11 +9,13 @@
  *   bench_store compare DIR SCRATCH WINDOWS           the first windows as pprof and folded stacks, gzipped, and the
  *                                                     store's own blocks in SQLite and LMDB
  *
- * The load: a window of 10 s holds 30,000 samples, stacks drawn by Zipf(1.05). low: a label of 64 containers, drawn by
- * Zipf, too, but for the LOW_HOME share of samples that run where their stack is at home: about 12,000 rows. high: a tenant
- * of 200 as well, and 2,800 queries per window with a fresh UUID each; HIGH_HOME of a query's samples are of one stack:
- * about 24,000 rows. thin: 20 samples, where only the blocks count. STACKS: a directory of folded stacks from real programs (*.folded, root first), of which 34,670 are
- * taken; without it as many are made up, 22 frames deep on average, of 9,921 functions. All from fixed seeds.
+ * The load: a window of 10 s holds 30,000 samples, stacks drawn by Zipf(1.05). low: a label of 64
+ * containers, drawn by Zipf, too, but for the LOW_HOME share of samples that run where their stack
+ * is at home: about 12,000 rows. high: a tenant of 200 as well, and 2,800 queries per window with a
+ * fresh UUID each; HIGH_HOME of a query's samples are of one stack: about 24,000 rows. thin: 20
+ * samples, where only the blocks count. STACKS: a directory of folded stacks from real programs
+ * (*.folded, root first), of which 34,670 are taken; without it as many are made up, 22 frames deep
+ * on average, of 9,921 functions. All from fixed seeds.
  */
 #include "export/export.h"
 #include "query/query.h"
@@ -281,7 +284,10 @@ static uint32_t stack_id(const struct corpus *c, uint32_t i)
 	return c->ids[i];
 }
 
-/* ---- real stacks, read twice: the first time only their hashes are kept, the smallest of which are the choice ---- */
+/*
+ * ---- real stacks, read twice: the first time only their hashes are kept, the smallest of which
+ * are the choice ----
+ */
 
 struct chosen {
 	uint64_t *hashes, limit;
@@ -712,7 +718,10 @@ static void query_store(const char *dir)
 
 /* ---- cover ---- */
 
-/* The mean and the most of the blocks that random ranges of a length need, for stacks alone and by a narrow key. */
+/*
+ * The mean and the most of the blocks that random ranges of a length need, for stacks alone and by
+ * a narrow key.
+ */
 static void cover_range(struct store *s, const char *name, int64_t first, int64_t last)
 {
 	static const char *const container[] = { "container" };

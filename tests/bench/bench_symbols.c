@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What names cost: a million distinct addresses of the binaries of this machine, through the sandbox as the recorder asks, and the memory
- * that 2,000 known binaries hold.
+ * What names cost: a million distinct addresses of the binaries of this machine, through the
+ * sandbox as the recorder asks, and the memory that 2,000 known binaries hold.
  *   bench_symbols DIRECTORY...
  */
 #include "sandbox/sandbox.h"

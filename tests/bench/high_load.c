@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * high_load THREADS: a service of very many label values. Each thread serves requests of half a millisecond of CPU, each with a query id that was
- * never seen before and one of 200 tenants, in one of 32,768 stacks. Ends with its parent.
+ * high_load THREADS: a service of very many label values. Each thread serves requests of half a
+ * millisecond of CPU, each with a query id that was never seen before and one of 200 tenants, in
+ * one of 32,768 stacks. Ends with its parent.
  */
 #include <ascribe/label.h>
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The buckets of include/hist_bucket.h in BPF, as a program would use them: computed, and counted in an array. */
+/*
+ * The buckets of include/hist_bucket.h in BPF, as a program would use them: computed, and counted
+ * in an array.
+ */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include "hist_bucket.h"
@@ -27,7 +30,10 @@ int buckets(void *ctx)
 		w->index[i] = index;
 		w->low[i] = hist_bucket_low(w->bits, index);
 		w->high[i] = hist_bucket_high(w->bits, index);
-		/* The verifier does not know the bound of an index; the compiler might, and leave the comparison out. */
+		/*
+		 * The verifier does not know the bound of an index; the compiler might, and leave
+		 * the comparison out.
+		 */
 		index = hist_bucket_index(HIST_WORK_BITS, w->values[i]);
 		asm volatile("" : "+r"(index));
 		if (index < HIST_BUCKETS(HIST_WORK_BITS))

@@ -10,7 +10,10 @@
 
 struct alloc_faults alloc_faults;
 
-/* CRoaring takes no failure: it ends the program by an assertion. Its text, so that its allocations can be left alone. */
+/*
+ * CRoaring takes no failure: it ends the program by an assertion. Its text, so that its allocations
+ * can be left alone.
+ */
 static uintptr_t roaring_from, roaring_to;
 
 static int find_roaring(struct dl_phdr_info *info, size_t size, void *ctx)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocations that fail. Without a sanitizer every allocation of the program and its libraries goes through here; with one, those of our
- * own code (the linker wraps them), and leaks are found.
+ * Allocations that fail. Without a sanitizer every allocation of the program and its libraries goes
+ * through here; with one, those of our own code (the linker wraps them), and leaks are found.
  */
 #ifndef TESTS_FAULT_ALLOC_H
 #define TESTS_FAULT_ALLOC_H

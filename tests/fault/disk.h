@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk, from a recorder's log. What was written to a file is certain after a sync of it; names are certain after a sync of
- * their directory. Of the rest, a loss of power leaves any part: in any order, writes in sectors of 512 bytes, files without their
- * names and names whose files are empty.
+ * A disk, from a recorder's log. What was written to a file is certain after a sync of it; names
+ * are certain after a sync of their directory. Of the rest, a loss of power leaves any part: in any
+ * order, writes in sectors of 512 bytes, files without their names and names whose files are empty.
  */
 #ifndef TESTS_FAULT_DISK_H
 #define TESTS_FAULT_DISK_H
@@ -47,8 +47,9 @@ enum loss {
 };
 
 /*
- * What is on the disk after a loss of power now, into a directory that is not there yet. cut: bytes, for LOSS_CUT; random: drawn from
- * for LOSS_ANY. False: LOSS_CUT and the last operation was no write of more bytes.
+ * What is on the disk after a loss of power now, into a directory that is not there yet. cut:
+ * bytes, for LOSS_CUT; random: drawn from for LOSS_ANY. False: LOSS_CUT and the last operation was
+ * no write of more bytes.
  */
 bool disk_put(const struct disk *d, enum loss how, size_t cut, uint64_t *random, const char *dir);
 

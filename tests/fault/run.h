@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much a fault test does: the size that fits into `make test`, or that of `make fault-full`; and work shared among processes. */
+/*
+ * How much a fault test does: the size that fits into `make test`, or that of `make fault-full`;
+ * and work shared among processes.
+ */
 #ifndef TESTS_FAULT_RUN_H
 #define TESTS_FAULT_RUN_H
 
@@ -22,7 +25,10 @@ static inline size_t run_size(size_t usual, size_t full)
 	return run_full() ? full : usual;
 }
 
-/* The step of a sweep: one failure in so many. Sanitizers are slow and look for other things, so they take one in four of these. */
+/*
+ * The step of a sweep: one failure in so many. Sanitizers are slow and look for other things, so
+ * they take one in four of these.
+ */
 static inline size_t run_step(size_t usual, size_t full)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -32,8 +38,8 @@ static inline size_t run_step(size_t usual, size_t full)
 }
 
 /*
- * Where a sample begins that cannot be all: another place each day, so that all of it is looked at in time. ASCRIBE_FAULT_SEED
- * repeats a run.
+ * Where a sample begins that cannot be all: another place each day, so that all of it is looked at
+ * in time. ASCRIBE_FAULT_SEED repeats a run.
  */
 static inline size_t run_offset(size_t below)
 {
@@ -56,7 +62,10 @@ static inline void *run_shared(size_t len)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* work(ctx, k, n) in n processes, k from 0 to n - 1, as many as there are CPUs; how many of them ended badly. */
+/*
+ * work(ctx, k, n) in n processes, k from 0 to n - 1, as many as there are CPUs; how many of them
+ * ended badly.
+ */
 static inline int run_parallel(void (*work)(void *ctx, size_t k, size_t n), void *ctx)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);

@@ -107,7 +107,10 @@ int scenario_commit(const struct scenario *s, struct store_writer *w, size_t i, 
 	int rc = 0;
 	for (size_t k = 0; !rc && k < win->n; k++)
 		rc = model_put_row(w, &win->rows[k]);
-	/* Without all of its rows a window is worth nothing here: one that is refused clears what was added. */
+	/*
+	 * Without all of its rows a window is worth nothing here: one that is refused clears what
+	 * was added.
+	 */
 	if (rc) {
 		store_commit_window(w, 1, 0, 0, &t, err);
 		return rc;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A life of a store in a few dozen windows: pauses of all lengths, so that parents of many levels, epochs and segments come and
- * go; windows that come late; generations that end; writers that close and open; old windows that are cut. What window i holds
- * and when it is depends on i alone, whatever became of the others.
+ * A life of a store in a few dozen windows: pauses of all lengths, so that parents of many levels,
+ * epochs and segments come and go; windows that come late; generations that end; writers that close
+ * and open; old windows that are cut. What window i holds and when it is depends on i alone,
+ * whatever became of the others.
  */
 #ifndef TESTS_FAULT_SCENARIO_H
 #define TESTS_FAULT_SCENARIO_H
@@ -23,8 +24,9 @@ void scenario_make(struct scenario *s, size_t n, size_t n_rows);
 void scenario_fini(struct scenario *s);
 
 /*
- * What a program does with its store around window i: perhaps closes and opens it, begins a generation, makes parents. *w is
- * NULL before the first. -errno: it could not be opened, *w is NULL.
+ * What a program does with its store around window i: perhaps closes and opens it, begins a
+ * generation, makes parents. *w is NULL before the first. -errno: it could not be opened, *w is
+ * NULL.
  */
 int scenario_before(struct store_writer **w, const char *dir, size_t i, struct err *err);
 /* Rows and commit; rows that cannot be added for want of memory are -ENOMEM, and the window is given up. */
@@ -33,9 +35,10 @@ int scenario_commit(const struct scenario *s, struct store_writer *w, size_t i, 
 /*
  * Whether a directory holds what it must: NULL, else what is wrong with it (good until the next call).
  *
- * Each window that is there is window i for some i, with its rows and counters, and is not there twice. Those with must[i] are there, or
- * have been cut by retention; those with may[i] may be. Summed over all blocks that cover them, they are the sum of the
- * windows that are there and those that were cut. Nothing is damaged.
+ * Each window that is there is window i for some i, with its rows and counters, and is not there
+ * twice. Those with must[i] are there, or have been cut by retention; those with may[i] may be.
+ * Summed over all blocks that cover them, they are the sum of the windows that are there and those
+ * that were cut. Nothing is damaged.
  *
  * present (may be NULL): what was found, and those cut that must be there.
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linked with --wrap=fdatasync,--wrap=fsync: a build that leaves out one kind of sync. STUB_DATA, STUB_FILES or STUB_DIRS says which. */
+/*
+ * Linked with --wrap=fdatasync,--wrap=fsync: a build that leaves out one kind of sync. STUB_DATA,
+ * STUB_FILES or STUB_DIRS says which.
+ */
 #include <sys/stat.h>
 
 int __real_fdatasync(int fd);

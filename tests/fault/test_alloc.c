@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Allocations that fail: each one of a store's life and of each way to read it. What is given back is right or an error, what
- * was acknowledged is there, and nothing crashes; under a sanitizer nothing leaks either.
+ * Allocations that fail: each one of a store's life and of each way to read it. What is given back
+ * is right or an error, what was acknowledged is there, and nothing crashes; under a sanitizer
+ * nothing leaks either.
  */
 #include "fault/alloc.h"
 #include "fault/run.h"

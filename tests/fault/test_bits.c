@@ -2,11 +2,12 @@
 /*
  * Flipped bits of a store of a MiB that ended cleanly.
  *
- * Every bit (`make fault-full`; else one in so many, others each day): verify looks at every file by itself, and in
- * segments at every frame: one bit is flipped in each of them at once, and each must be named. The kinds (segments; one
- * sort of dictionary; header; manifest) take turns, because damage in one may be told of another too. Segments that have
- * no bit left to flip are taken out of the copy, as looking at the whole store takes tens of milliseconds; that they are
- * missing is told of them alone.
+ * Every bit (`make fault-full`; else one in so many, others each day): verify looks at every file
+ * by itself, and in segments at every frame: one bit is flipped in each of them at once, and each
+ * must be named. The kinds (segments; one sort of dictionary; header; manifest) take turns, because
+ * damage in one may be told of another too. Segments that have no bit left to flip are taken out of
+ * the copy, as looking at the whole store takes tens of milliseconds; that they are missing is told
+ * of them alone.
  *
  * Single bits, a sample: verify finds it, and whatever is asked is answered right or not at all.
  */
@@ -192,8 +193,9 @@ static void copy_store(const char *to)
 /* ---- every bit ---- */
 
 /*
- * Bit `bit` of each unit of the kind that has so many; index: of those that are the index-th of their file alone, because behind a
- * frame's header that is damaged the next intact one is looked for.
+ * Bit `bit` of each unit of the kind that has so many; index: of those that are the index-th of
+ * their file alone, because behind a frame's header that is damaged the next intact one is looked
+ * for.
  */
 static void round_of(struct sum *s, const char *dir, int kind, size_t bit, size_t index)
 {
@@ -220,9 +222,9 @@ static void round_of(struct sum *s, const char *dir, int kind, size_t bit, size_
 }
 
 /*
- * Remove the segments of a copy that rounds of this kind from this bit on have nothing to do with. A dictionary of the
- * newest generation that ends early may be torn as well as damaged: what needs its end is the last window, so the newest
- * segment of windows stays.
+ * Remove the segments of a copy that rounds of this kind from this bit on have nothing to do with.
+ * A dictionary of the newest generation that ends early may be torn as well as damaged: what needs
+ * its end is the last window, so the newest segment of windows stays.
  */
 static void remove_others(const char *dir, int kind, size_t bit)
 {

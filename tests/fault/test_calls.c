@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that fail: each write, sync, open, rename, ... of a store's life, one at a time and in rows. The program goes on, says which
- * windows it lost, and all others are there.
+ * Calls that fail: each write, sync, open, rename, ... of a store's life, one at a time and in
+ * rows. The program goes on, says which windows it lost, and all others are there.
  */
 #include "fault/faults.h"
 #include "fault/run.h"
@@ -81,8 +81,9 @@ static void one(struct sweep *s, const char *dir, long at, size_t k)
 	live(dir, s->way, at, &l);
 	bool may[SCENARIO_MAX], here[SCENARIO_MAX];
 	/*
-	 * What one failure loses is gone. Where the next calls fail too, the block can be whole on the disk and neither be cut nor
-	 * struck off the manifest before the writer closes: as after a crash, it is then there.
+	 * What one failure loses is gone. Where the next calls fail too, the block can be whole on
+	 * the disk and neither be cut nor struck off the manifest before the writer closes: as
+	 * after a crash, it is then there.
 	 */
 	for (size_t i = 0; i < N_WINDOWS + 1; i++)
 		may[i] = l.kept[i] || s->way->times > 2;
@@ -254,7 +255,10 @@ static long cut_with(const char *dir, long at, int error)
 	return calls;
 }
 
-/* Each call of the commits that cut fails once. Some commits later, the writer still open, nothing is left that no manifest names. */
+/*
+ * Each call of the commits that cut fails once. Some commits later, the writer still open, nothing
+ * is left that no manifest names.
+ */
 static void cutting_fails(void **state)
 {
 	(void)state;

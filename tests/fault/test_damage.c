@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cut files, flipped bits, full disks: what is read is always a prefix of the committed windows, or an error. */
+/*
+ * Cut files, flipped bits, full disks: what is read is always a prefix of the committed windows, or
+ * an error.
+ */
 #include "unit/store_model.h"
 
 #include "query/query.h"
@@ -360,8 +363,8 @@ static void hostile_contents(void **state)
 }
 
 /*
- * A window that cannot be written is gone, its ids are not. `hurt` makes the next commit fail with rc, `heal` lets it
- * succeed again.
+ * A window that cannot be written is gone, its ids are not. `hurt` makes the next commit fail with
+ * rc, `heal` lets it succeed again.
  */
 static void commit_around_failure(struct model *m, struct store_writer *w, const char *dir, void (*hurt)(const char *),
 				  void (*heal)(const char *), int rc, size_t n_rows)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loss of power. A program that writes a store is recorded call by call; at every call the disk is rebuilt as a loss of power may
- * leave it, read, and gone on with by a writer. The same program built without its syncs must not pass.
+ * Loss of power. A program that writes a store is recorded call by call; at every call the disk is
+ * rebuilt as a loss of power may leave it, read, and gone on with by a writer. The same program
+ * built without its syncs must not pass.
  */
 #include "fault/disk.h"
 #include "fault/run.h"
@@ -78,7 +79,10 @@ static void judge_state(struct replay *r, const struct place *p, const char *dir
 	remove_tree(dir);
 }
 
-/* Where to cut a write: in the middle, before its last byte, behind its first, and at the borders of sectors. 0: no more places. */
+/*
+ * Where to cut a write: in the middle, before its last byte, behind its first, and at the borders
+ * of sectors. 0: no more places.
+ */
 static size_t cut_at(const struct op *o, size_t i, size_t cuts)
 {
 	if (i < 3)
@@ -94,10 +98,16 @@ static void judge_place(struct replay *r, struct place *p, const struct disk *d,
 	uint64_t random = 31 * p->at + 7;
 	snprintf(dir, sizeof(dir), "%s.%zu", base, k);
 	snprintf(store, sizeof(store), "%s/store", dir);
-	/* Nothing that a sync changes is new when nothing is lost, and nothing else when all is lost that can be. */
+	/*
+	 * Nothing that a sync changes is new when nothing is lost, and nothing else when all is
+	 * lost that can be.
+	 */
 	const enum op_kind last = p->at ? r->log.ops[p->at - 1].kind : OP_ACK;
 	const bool synced = last == OP_SYNC || last == OP_SYNC_DIR;
-	/* In make test cuts and reorderings are of some places, others each day; prefixes and what is certain of all. */
+	/*
+	 * In make test cuts and reorderings are of some places, others each day; prefixes and what
+	 * is certain of all.
+	 */
 	const bool sampled = !run_full() && p->at % 8 != run_offset(8);
 	if (!synced) {
 		disk_put(d, LOSS_NONE, 0, NULL, dir);

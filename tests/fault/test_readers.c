@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Readers in other processes beside a writer that makes parents, ends generations and cuts: they see what they opened, or are told. */
+/*
+ * Readers in other processes beside a writer that makes parents, ends generations and cuts: they
+ * see what they opened, or are told.
+ */
 #include "fault/run.h"
 #include "fault/scenario.h"
 
@@ -59,7 +62,10 @@ static void every(bool *v, size_t n)
 		v[i] = i < n;
 }
 
-/* A reader that stays open while what it has is cut is told, and opening again works. It changes nothing for the writer. */
+/*
+ * A reader that stays open while what it has is cut is told, and opening again works. It changes
+ * nothing for the writer.
+ */
 static void stuck_reader(void **state)
 {
 	(void)state;

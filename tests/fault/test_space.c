@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Little space, and clocks that are set: what the store leaves out and says, and in what order windows are. */
+/*
+ * Little space, and clocks that are set: what the store leaves out and says, and in what order
+ * windows are.
+ */
 #include "unit/store_model.h"
 
 #include <sched.h>
@@ -55,7 +58,10 @@ static struct store_writer *open_with(const char *dir, double reserve)
 	return w;
 }
 
-/* Enough; without wide labels; without labels; nothing. Samples and counters stay whole in each but the last. */
+/*
+ * Enough; without wide labels; without labels; nothing. Samples and counters stay whole in each but
+ * the last.
+ */
 static void low_space(void **state)
 {
 	(void)state;
@@ -148,8 +154,8 @@ static int put(struct model *m, struct store_writer *w, size_t at, struct err *e
 }
 
 /*
- * The disk is full: a window is refused, and what is old goes all the same, by the reserve; without one it cannot. With room again all
- * is as before.
+ * The disk is full: a window is refused, and what is old goes all the same, by the reserve; without
+ * one it cannot. With room again all is as before.
  */
 static void full_disk(bool has_reserve)
 {
@@ -228,7 +234,10 @@ struct moment {
 	uint32_t anchor;
 };
 
-/* Ten seconds each; the clock drifts, is set forward and back, the host sleeps (BOOTTIME goes on) and boots. */
+/*
+ * Ten seconds each; the clock drifts, is set forward and back, the host sleeps (BOOTTIME goes on)
+ * and boots.
+ */
 static const struct moment moments[] = {
 	{ 100, 10, 0, 0 },    { 110, 20, 0, 0 },     { 120, 30, 0, 0 },
 	{ 3730, 40, 0, 1 },   { 3740, 50, 0, 1 },  /* an hour forward */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libFuzzer: histograms from bytes and text. What is accepted adds up, is dumped and loaded as the same, and answers every question.
+ * libFuzzer: histograms from bytes and text. What is accepted adds up, is dumped and loaded as the
+ * same, and answers every question.
  *
  *   make fuzz
  *   build/fuzz/fuzz_hist -max_len=4096

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libFuzzer: a store in which bytes of some files have changed: verified, opened, asked, repaired. Built by `make fuzz`, without checksums
- * and without compression, so that what a byte means is reached.
+ * libFuzzer: a store in which bytes of some files have changed: verified, opened, asked, repaired.
+ * Built by `make fuzz`, without checksums and without compression, so that what a byte means is
+ * reached.
  *
  *   build/fuzz/fuzz_store -rss_limit_mb=1500 -malloc_limit_mb=700 CORPUS
  *
- * The first byte of an input says what is asked, and whether the store is repaired. Then come changes: which file (1 byte), offset (2), how many
- * bytes (1, its lower three bits; its highest bit cuts the file there), the bytes.
+ * The first byte of an input says what is asked, and whether the store is repaired. Then come
+ * changes: which file (1 byte), offset (2), how many bytes (1, its lower three bits; its highest
+ * bit cuts the file there), the bytes.
  */
 #include "unit/store_model.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* host PLUGIN.so ...: runs plugins, loaded or linked (-DLINKED), with labels of its own (-DLABELLED) or none. */
+/*
+ * host PLUGIN.so ...: runs plugins, loaded or linked (-DLINKED), with labels of its own
+ * (-DLABELLED) or none.
+ */
 #include <ascribe/label_abi.h>
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an OpenTelemetry reader finds in this process, by the layouts of OTEP 4719 and 4947 alone, is what is attached: otel.
- * otel first: another publisher was there before us, we stay quiet. otel later: it comes when we have published, and we go.
- * otel quiet: nothing is to be published (built or started so). Prints the reason and exits 1 when it is not so.
+ * What an OpenTelemetry reader finds in this process, by the layouts of OTEP 4719 and 4947 alone,
+ * is what is attached: otel. otel first: another publisher was there before us, we stay quiet. otel
+ * later: it comes when we have published, and we go. otel quiet: nothing is to be published (built
+ * or started so). Prints the reason and exits 1 when it is not so.
  */
 #include <ascribe/label.h>
 

@@ -140,7 +140,10 @@ static void trace(void)
 	EXPECT_OK(set.prefix.set_id == empty);
 }
 
-/* Values of the hash that docs/labels.md specifies, from an implementation of that text in another language. */
+/*
+ * Values of the hash that docs/labels.md specifies, from an implementation of that text in another
+ * language.
+ */
 static void identity(void)
 {
 	struct ascribe_label_set set;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * both: a program with our labels, linked with something like an OpenTelemetry SDK (this file again, with -DSDK), which publishes first.
- * Under the label tenant=acme for a second of CPU time, then without it for half a second, always in the SDK's route. Prints how
- * many seconds each took.
+ * both: a program with our labels, linked with something like an OpenTelemetry SDK (this file
+ * again, with -DSDK), which publishes first. Under the label tenant=acme for a second of CPU time,
+ * then without it for half a second, always in the SDK's route. Prints how many seconds each took.
  */
 #if defined(SDK)
 

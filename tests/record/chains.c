@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chains of calls that are known, in code without frame pointers: what the unwinder has to find is written here.
+ * Chains of calls that are known, in code without frame pointers: what the unwinder has to find is
+ * written here.
  *
  *   chains KIND SECONDS [DEPTH]     plain, qsort, signal, altstack, alloca, realign, deep, vfork, thread, asm, turns
  *
@@ -118,8 +119,8 @@ static NOINLINE void by_realign(uint64_t x)
 }
 
 /*
- * Hand-written code without call frame information: leaves that leave the stack alone, or save and spoil the frame pointer of a caller that needs
- * it; and one between two C functions.
+ * Hand-written code without call frame information: leaves that leave the stack alone, or save and
+ * spoil the frame pointer of a caller that needs it; and one between two C functions.
  */
 #if defined(__x86_64__)
 uint64_t asm_bare(uint64_t x);
@@ -155,8 +156,8 @@ static NOINLINE uint64_t by_deep(int n)
 }
 
 /*
- * Two ways to one function, turn by turn: their frames are equally large, so that the frames below stand where those of the
- * other way stood, with the same registers.
+ * Two ways to one function, turn by turn: their frames are equally large, so that the frames below
+ * stand where those of the other way stood, with the same registers.
  */
 static NOINLINE uint64_t at_turn(uint64_t (*chain)(uint64_t), uint64_t x)
 {

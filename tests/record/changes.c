@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code that comes and goes while it is sampled, built without frame pointers. changes KIND SECONDS ARGUMENT...,
- * seconds of CPU:
+ * Code that comes and goes while it is sampled, built without frame pointers. changes KIND SECONDS
+ * ARGUMENT..., seconds of CPU:
  *
  *   dlopen SECONDS LIBRARY...   load each in turn, call its burn(seconds) from by_dlopen
  *   jit SECONDS                 make code in a new mapping each 20 ms; it calls leaf

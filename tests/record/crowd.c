@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flood for budgets: crowd SECONDS. Threads of four tenants run through ever other chains of calls, sleep now and then, and
- * have ever other requests as a second label. At the end the CPU seconds of each tenant come as JSON.
+ * A flood for budgets: crowd SECONDS. Threads of four tenants run through ever other chains of
+ * calls, sleep now and then, and have ever other requests as a second label. At the end the CPU
+ * seconds of each tenant come as JSON.
  */
 #include <ascribe/label.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that looks like a JVM and is none: it maps a file called libjvm.so and runs code of its own making.
+ * A program that looks like a JVM and is none: it maps a file called libjvm.so and runs code of its
+ * own making.
  *   fakejvm SECONDS MAPPED...    with "catch" as a word: counts SIGQUIT, prints how many came; without it, SIGQUIT kills
  */
 #include <fcntl.h>

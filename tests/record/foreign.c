@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that publish labels in the ways of others, by their published layouts: foreign ABI SECONDS [LIBRARY]. Two threads,
- * "one" and "two", each with the labels tenant = its name, x = a number that changes all the time and y = a function of x.
- * With -DGO_VERSION, GO_CURG and GO_LABELS it looks as a Go program of that version does, whose labels are a slice.
- * Built with -DLIBRARY it is the library that holds the variables; LIBRARY (dlopened) is then used.
+ * Programs that publish labels in the ways of others, by their published layouts: foreign ABI
+ * SECONDS [LIBRARY]. Two threads, "one" and "two", each with the labels tenant = its name, x = a
+ * number that changes all the time and y = a function of x. With -DGO_VERSION, GO_CURG and
+ * GO_LABELS it looks as a Go program of that version does, whose labels are a slice. Built with
+ * -DLIBRARY it is the library that holds the variables; LIBRARY (dlopened) is then used.
  */
 #include <dlfcn.h>
 #include <pthread.h>

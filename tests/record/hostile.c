@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile MODE SECONDS: a program that publishes labels that are not what they should be, in every way that is read: pointers to
- * nowhere, into the kernel and to themselves, lengths of 2^64, memory that changes while it is read, ids that lie, sets without end.
+ * hostile MODE SECONDS: a program that publishes labels that are not what they should be, in every
+ * way that is read: pointers to nowhere, into the kernel and to themselves, lengths of 2^64, memory
+ * that changes while it is read, ids that lie, sets without end.
  */
 #define ASCRIBE_NO_OTEL /* the variable is ours, below */
 #include <ascribe/label.h>
@@ -142,7 +143,10 @@ static void lengths(void)
 	custom_labels_current_set = &set;
 	perforator_tls_string_name.text = page_end - 100;
 	perforator_tls_string_name.len = n[random64() % 6];
-	/* Go: g, its m, which runs it, a list of labels without end. Node: a map whose buckets are no power of two. */
+	/*
+	 * Go: g, its m, which runs it, a list of labels without end. Node: a map whose buckets are
+	 * no power of two.
+	 */
 	static uint64_t g[64], m[64], list[3], frame[1], object[8], table[8];
 	list[0] = (uint64_t)(uintptr_t)label;
 	list[1] = list[2] = HUGE;
@@ -217,7 +221,10 @@ static void floods(void)
 	custom_labels_current_set = &sets[turn & 1];
 }
 
-/* At the end of the page the first bytes of a record that would go on behind it, and one with an impossible size. */
+/*
+ * At the end of the page the first bytes of a record that would go on behind it, and one with an
+ * impossible size.
+ */
 static void label_page(char *page)
 {
 	const uint32_t magic = ASCRIBE_RECORD_MAGIC, sizes = 0xffff0001;

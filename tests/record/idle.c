@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that do nothing: idle COUNT. They end with the first one. Says how many there are. Linked statically: each is small. */
+/*
+ * Processes that do nothing: idle COUNT. They end with the first one. Says how many there are.
+ * Linked statically: each is small.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

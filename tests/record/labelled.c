@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads whose labels are known. labelled MODE [ARGUMENT]; every mode prints the CPU seconds that it spent under each
- * set of labels, by the clock of the thread itself, as JSON. Built with -DPLUGIN it is the library that mode `dlopen` opens.
+ * Loads whose labels are known. labelled MODE [ARGUMENT]; every mode prints the CPU seconds that it
+ * spent under each set of labels, by the clock of the thread itself, as JSON. Built with -DPLUGIN
+ * it is the library that mode `dlopen` opens.
  */
 #include <ascribe/label.h>
 
@@ -61,7 +62,10 @@ static void be(const char *thread, int cpu)
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* ---- share: threads a and b at 3:1, in bursts of random length so that no timer keeps step with them ---- */
+/*
+ * ---- share: threads a and b at 3:1, in bursts of random length so that no timer keeps step with
+ * them ----
+ */
 
 struct sharer {
 	const char *tenant;
@@ -155,7 +159,10 @@ static void cross(void)
 	puts("{}");
 }
 
-/* ---- relation: a new set every few hundred nanoseconds; y is always x * 7919 % 1000003, z the text of x + y ---- */
+/*
+ * ---- relation: a new set every few hundred nanoseconds; y is always x * 7919 % 1000003, z the
+ * text of x + y ----
+ */
 
 static void relation(double seconds)
 {
@@ -277,7 +284,10 @@ static void dlopened(const char *path)
 	printf("{\"alone\":%.6f,\"both\":%.6f}\n", alone, both);
 }
 
-/* ---- ratio: labels a and b at 3:1 of this thread's own CPU time, whatever else the machine does, in turns of random length ---- */
+/*
+ * ---- ratio: labels a and b at 3:1 of this thread's own CPU time, whatever else the machine does,
+ * in turns of random length ----
+ */
 
 static void ratio(double seconds)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server that forks its workers: prefork WORKERS MAPPINGS SECONDS. It maps its program MAPPINGS times, executable and apart
- * from each other; each worker burns CPU time for so long. Says how many workers there were.
+ * A server that forks its workers: prefork WORKERS MAPPINGS SECONDS. It maps its program MAPPINGS
+ * times, executable and apart from each other; each worker burns CPU time for so long. Says how
+ * many workers there were.
  */
 #include <fcntl.h>
 #include <stdio.h>

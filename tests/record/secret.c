@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * secret SECONDS: a program that attaches what it should not: a token, and the users that it works for, each by name and number. USERS of
- * them take turns; some CPU time for each. Prints how many there were.
+ * secret SECONDS: a program that attaches what it should not: a token, and the users that it works
+ * for, each by name and number. USERS of them take turns; some CPU time for each. Prints how many
+ * there were.
  */
 #include <ascribe/label.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Thousands of short processes a second. storm launch RATE SECONDS: hard links to this program, ./p_0 to ./p_7, are
- * started RATE times a second by vfork and exec. One takes 0 to 0.2 ms of CPU time and exits. Prints how
- * many there were and their CPU seconds. Linked statically, so that an exec costs little.
+ * Thousands of short processes a second. storm launch RATE SECONDS: hard links to this program,
+ * ./p_0 to ./p_7, are started RATE times a second by vfork and exec. One takes 0 to 0.2 ms of CPU
+ * time and exits. Prints how many there were and their CPU seconds. Linked statically, so that an
+ * exec costs little.
  */
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads that wait. waits MODE SECONDS CPU [NICE]; every mode prints, as JSON, what the threads themselves say: their clocks, and the
- * kernel's own account of each thread (/proc/thread-self/schedstat: time on a CPU, time in its queue).
+ * Loads that wait. waits MODE SECONDS CPU [NICE]; every mode prints, as JSON, what the threads
+ * themselves say: their clocks, and the kernel's own account of each thread
+ * (/proc/thread-self/schedstat: time on a CPU, time in its queue).
  *   shares   thread `worker`, tenant "a", in turns of 100 ms: sleeps 30, spins 50, waits for a mutex that another holds 20
  *   pair     threads `left`, tenant "l", and `right`, tenant "r", the latter at nice NICE, both spinning on one CPU
  *   victim   thread `victim`, tenant "v": sleeps 2 ms, spins 0.3 ms

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that wake each other. wakers MODE SECONDS CPU; prints as JSON what the threads themselves say: seconds by their clocks.
+ * Threads that wake each other. wakers MODE SECONDS CPU; prints as JSON what the threads themselves
+ * say: seconds by their clocks.
  *   kinds  thread `victim`, tenant "v", is blocked for some milliseconds at a time by a semaphore, a pipe, a mutex and a local socket, which
  *          thread `giver`, tenant "g", lets go of in a function for each; thread `sleeper`, tenant "s", sleeps on a CPU on which
  *          `spinner`, tenant "b", runs all the time

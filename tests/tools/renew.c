@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* renew STORE SECONDS: record the host, a new symbol generation after each window of a second, as it happens once in months. */
+/*
+ * renew STORE SECONDS: record the host, a new symbol generation after each window of a second, as
+ * it happens once in months.
+ */
 #include "collect/collector.h"
 
 #include "proc/proc.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The label resolver of the sampling program, with the sampled thread's log read at the same instant: see torn.c. */
+/*
+ * The label resolver of the sampling program, with the sampled thread's log read at the same
+ * instant: see torn.c.
+ */
 #include "common.bpf.h"
 #include "labels.bpf.h"
 #include "torn.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The oracle of the histogram tests: the values themselves, sorted, and sums in whole numbers. It finds buckets by doubling
- * and dividing, not by the arithmetic under test.
+ * The oracle of the histogram tests: the values themselves, sorted, and sums in whole numbers. It
+ * finds buckets by doubling and dividing, not by the arithmetic under test.
  */
 #ifndef TESTS_HIST_MODEL_H
 #define TESTS_HIST_MODEL_H

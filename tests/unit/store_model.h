@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The oracle of the store's tests: what was put in, kept as plain text rows, and a random generator of it. It knows
- * nothing of ids, dictionaries or files.
+ * The oracle of the store's tests: what was put in, kept as plain text rows, and a random generator
+ * of it. It knows nothing of ids, dictionaries or files.
  */
 #ifndef TESTS_STORE_MODEL_H
 #define TESTS_STORE_MODEL_H
@@ -144,7 +144,10 @@ static inline char *model_draw_set(struct model *m)
 	return strdup(text);
 }
 
-/* Frames print as "name (module) kind line"; recursion and shared prefixes of names and paths are frequent. */
+/*
+ * Frames print as "name (module) kind line"; recursion and shared prefixes of names and paths are
+ * frequent.
+ */
 static inline char *model_draw_stack(struct model *m)
 {
 	char text[2000] = "", name[64];
@@ -396,7 +399,10 @@ static inline void remove_tree(const char *dir)
 	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A new directory, its name in a buffer of 64 bytes; in memory where there is such a place, for fsync costs. */
+/*
+ * A new directory, its name in a buffer of 64 bytes; in memory where there is such a place, for
+ * fsync costs.
+ */
 static inline char *temp_dir(char *name)
 {
 	strcpy(name, access("/dev/shm", W_OK) ? "/tmp/ascribe-test-XXXXXX" : "/dev/shm/ascribe-test-XXXXXX");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stores that somebody made: every checksum is right, and what it covers is not. Fields of block heads are changed one at a time. No number
- * may be believed before the dictionaries have confirmed it.
+ * Stores that somebody made: every checksum is right, and what it covers is not. Fields of block
+ * heads are changed one at a time. No number may be believed before the dictionaries have confirmed
+ * it.
  */
 #include "unit/store_model.h"
 
@@ -159,7 +160,10 @@ static void write_store(char *dir)
 	model_fini(&m);
 }
 
-/* Counts beyond what the dictionaries hold: damage, for each question that needs them, and nothing is allocated by them. */
+/*
+ * Counts beyond what the dictionaries hold: damage, for each question that needs them, and nothing
+ * is allocated by them.
+ */
 static void marks(void **state)
 {
 	static const enum file_kind kinds[] = { KIND_EVENTS, KIND_LEAVES, KIND_SETS };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Debug files from servers: what the cache keeps, what who downloads may do, what servers that are not there cost. */
+/*
+ * Debug files from servers: what the cache keeps, what who downloads may do, what servers that are
+ * not there cost.
+ */
 #include "sandbox/confine.h"
 #include "sandbox/download_cache.h"
 #include "sandbox/downloads.h"

@@ -145,7 +145,10 @@ static void test_sound(void **state)
 	binary_free(NULL);
 }
 
-/* Cut at every byte of the headers and tables, every 7 between: the section headers stand last, so all fail. */
+/*
+ * Cut at every byte of the headers and tables, every 7 between: the section headers stand last, so
+ * all fail.
+ */
 static void test_truncated(void **state)
 {
 	(void)state;
@@ -356,7 +359,10 @@ static void test_huge_sparse(void **state)
 	free(copy);
 }
 
-/* The most costly files the caps allow: many symbols, at one or many addresses, all with the same endless name. */
+/*
+ * The most costly files the caps allow: many symbols, at one or many addresses, all with the same
+ * endless name.
+ */
 static void test_costly(void **state)
 {
 	(void)state;

@@ -132,7 +132,10 @@ static void add_rest(unsigned s, uint64_t n, uint64_t ns)
 
 /* ---- tests ---- */
 
-/* In proportion to what samples stand for, exact to the nanosecond; a wait that is always sampled stands for no other. */
+/*
+ * In proportion to what samples stand for, exact to the nanosecond; a wait that is always sampled
+ * stands for no other.
+ */
 static void test_own_set(void **state)
 {
 	(void)state;
@@ -189,7 +192,10 @@ static void test_wider_is_bounded(void **state)
 	}
 }
 
-/* Whatever the numbers, of every label set nothing is lost and nothing is added; the store takes the window. */
+/*
+ * Whatever the numbers, of every label set nothing is lost and nothing is added; the store takes
+ * the window.
+ */
 static void test_sums(void **state)
 {
 	struct err err = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports of the synthetic host store (tests/tools/mkstore.c), decoded again and compared with sums made straight from
- * the store's rows.
+ * Exports of the synthetic host store (tests/tools/mkstore.c), decoded again and compared with sums
+ * made straight from the store's rows.
  */
 int mkstore_main(int argc, char **argv);
 #define main mkstore_main
@@ -276,7 +276,10 @@ static uint64_t pprof_default(enum export_unit u, const char *type)
 	return sum;
 }
 
-/* Three waits of two stacks, 5,000,007 ns in all: times by default, in both formats; how many where that is asked for. */
+/*
+ * Three waits of two stacks, 5,000,007 ns in all: times by default, in both formats; how many where
+ * that is asked for.
+ */
 static void waits_are_times(void **state)
 {
 	(void)state;

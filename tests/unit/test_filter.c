@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The label filter against a reading of its rules one by one, on random rules and keys of few different bytes. */
+/*
+ * The label filter against a reading of its rules one by one, on random rules and keys of few
+ * different bytes.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -170,7 +173,10 @@ static void test_hostile_lists(void **ctx)
 	assert_int_equal(refused(longest, FILTER_DROP, "a", FILTER_DROP), -E2BIG);
 	longest[FILTER_KEY_MAX] = '*';
 	assert_int_equal(refused(longest, FILTER_DROP, "a", FILTER_DROP), 0);
-	/* As many rules as are allowed, each the beginning of the next as far as that goes, all as long as they may be. */
+	/*
+	 * As many rules as are allowed, each the beginning of the next as far as that goes, all as
+	 * long as they may be.
+	 */
 	for (size_t i = 0; i <= FILTER_RULES_MAX; i++) {
 		size_t len = 1 + i % FILTER_KEY_MAX;
 		memset(text[i], 'a' + (int)(i / FILTER_KEY_MAX), len);
@@ -248,8 +254,9 @@ static void test_cardinality(void **ctx)
 }
 
 /*
- * Against SipHash-2-4 as openssl has it (openssl mac -macopt hexkey:000102...0f -macopt size:8 SipHash): the key, type and value of
- * label "ab"="cde"; openssl prints the bytes from the lowest on.
+ * Against SipHash-2-4 as openssl has it (openssl mac -macopt hexkey:000102...0f -macopt size:8
+ * SipHash): the key, type and value of label "ab"="cde"; openssl prints the bytes from the lowest
+ * on.
  */
 static void test_siphash(void **ctx)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small rows of a window become (other): sums of each label set stay, the largest rows stay, the count is kept. */
+/*
+ * Small rows of a window become (other): sums of each label set stay, the largest rows stay, the
+ * count is kept.
+ */
 #include "store/writer_int.h"
 
 #include <setjmp.h>

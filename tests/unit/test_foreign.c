@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Captures of foreign labels, and OpenTelemetry's process context: made by hand here, damaged in every way. */
+/*
+ * Captures of foreign labels, and OpenTelemetry's process context: made by hand here, damaged in
+ * every way.
+ */
 #include "labels/foreign.h"
 #include "labels/otel.h"
 
@@ -99,7 +102,10 @@ static int read_text(void *ctx, uint64_t at, void *to, size_t len)
 	return 0;
 }
 
-/* What was not resident is read then; what cannot be read, or lies about its length, takes no other label with it. */
+/*
+ * What was not resident is read then; what cannot be read, or lies about its length, takes no other
+ * label with it.
+ */
 static void test_absent(void **state)
 {
 	(void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where Go keeps a goroutine's labels, of programs built for x86-64 and arm64 from tests/record/golabels.go: against `go version`,
- * the DWARF as libdw reads it, and the instructions of the runtime that load g.
+ * Where Go keeps a goroutine's labels, of programs built for x86-64 and arm64 from
+ * tests/record/golabels.go: against `go version`, the DWARF as libdw reads it, and the instructions
+ * of the runtime that load g.
  */
 #include "elf/go.h"
 
@@ -126,7 +127,10 @@ static void test_arm64(void **state)
 	assert_false(tls);
 }
 
-/* With cgo: the offset is in the instructions of runtime.load_g: mrs x0, tpidr_el0; mov x27, #OFFSET; ldr x28, [x0, x27] */
+/*
+ * With cgo: the offset is in the instructions of runtime.load_g: mrs x0, tpidr_el0; mov x27,
+ * #OFFSET; ldr x28, [x0, x27]
+ */
 static void test_arm64_cgo(void **state)
 {
 	char command[5200], path[5000], line[256];

@@ -134,7 +134,10 @@ static void it_recovers(void **state)
 	assert_int_equal(g.cpu.step, CPU_FULL);
 }
 
-/* A step that is needed, although use is low with it: taken back at most five times in a day, not each few minutes. */
+/*
+ * A step that is needed, although use is low with it: taken back at most five times in a day, not
+ * each few minutes.
+ */
 static void it_does_not_swing(void **state)
 {
 	unsigned given_up = 0;

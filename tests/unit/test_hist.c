@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Histograms beside the sorted values: buckets, quantiles, ranks, moments, merging, memory, counters that carry. */
+/*
+ * Histograms beside the sorted values: buckets, quantiles, ranks, moments, merging, memory,
+ * counters that carry.
+ */
 #include "unit/hist_model.h"
 
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Histograms written by many threads while snapshots are taken: at the end every bucket has exactly what was recorded, and on the way
- * totals never go down. Meant for -fsanitize=thread too.
+ * Histograms written by many threads while snapshots are taken: at the end every bucket has exactly
+ * what was recorded, and on the way totals never go down. Meant for -fsanitize=thread too.
  */
 #include "unit/hist_model.h"
 
@@ -199,7 +199,10 @@ static void *add(void *arg)
 	return NULL;
 }
 
-/* One bucket, from all threads, through many carries: never a total that goes down, or by more than what was added. */
+/*
+ * One bucket, from all threads, through many carries: never a total that goes down, or by more than
+ * what was added.
+ */
 static void test_carries(void **state)
 {
 	(void)state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Python frames among native ones: stacks are made as a program would make them, cut, and put together again. */
+/*
+ * Python frames among native ones: stacks are made as a program would make them, cut, and put
+ * together again.
+ */
 #include "stacks/interleave.h"
 
 #include <setjmp.h>

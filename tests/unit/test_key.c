@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The key of a label set: against the definition by brute force (compare texts, XOR the different ones), with tables so small that
- * each way through the code is taken, with hashes of very few bits, and with sets that really collide.
+ * The key of a label set: against the definition by brute force (compare texts, XOR the different
+ * ones), with tables so small that each way through the code is taken, with hashes of very few
+ * bits, and with sets that really collide.
  */
 #define ASCRIBE_UNIQUE_MAX 64
 #include <ascribe/label.h>
@@ -58,7 +59,10 @@ static uint64_t brute_force(const uint64_t *v, size_t n, uint64_t mask)
 	return x ? x : ASCRIBE_SET_EMPTY;
 }
 
-/* Sizes on both sides of every border; hashes of 0, 2, ... 64 bits, also such that agree in all their low bits. */
+/*
+ * Sizes on both sides of every border; hashes of 0, 2, ... 64 bits, also such that agree in all
+ * their low bits.
+ */
 static void test_against_brute_force(void **ctx)
 {
 	static const uint64_t masks[] = { 0, 3, 0xff, 0xffff, 0xffff0000, 0xfffull << 52, 0xffull << 28, ~0ull };
@@ -173,8 +177,8 @@ static void test_published(void **ctx)
 #define PAIRS 70
 
 /*
- * Who knows the seed can make two sets of one key: of 65 keys with two values each some give differences whose XOR is 0
- * (elimination over bits). Returns which labels take their second value.
+ * Who knows the seed can make two sets of one key: of 65 keys with two values each some give
+ * differences whose XOR is 0 (elimination over bits). Returns which labels take their second value.
  */
 static void find_collision(struct label (*pair)[2], uint64_t seed, uint8_t second[PAIRS])
 {

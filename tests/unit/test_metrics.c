@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ascribe's own metrics: what was measured, by threads that come first together, and the text that Prometheus reads. */
+/*
+ * ascribe's own metrics: what was measured, by threads that come first together, and the text that
+ * Prometheus reads.
+ */
 #include "unit/hist_model.h"
 
 #include "hist/metrics.h"

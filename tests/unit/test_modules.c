@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One content is opened and parsed once: for real processes of one program, of a hard link, of a copy and of a deleted file, while they
- * run and when all others have ended. What is counted are heads and symbol tables that were parsed, and files that were opened.
+ * One content is opened and parsed once: for real processes of one program, of a hard link, of a
+ * copy and of a deleted file, while they run and when all others have ended. What is counted are
+ * heads and symbol tables that were parsed, and files that were opened.
  */
 #include "stacks/frame.h"
 #include "stacks/module.h"
@@ -256,7 +257,10 @@ static void test_links_copies_deleted(void **state)
 	assert_int_equal(now.heads, before.heads);
 	stop(w, &p);
 	stop(w, &q);
-	/* A copy is another file: its head says that the content is known. A record with a build id says it before. */
+	/*
+	 * A copy is another file: its head says that the content is known. A record with a build id
+	 * says it before.
+	 */
 	p = start("with-copy");
 	tell_with_build_id(w, &p, "with-copy");
 	assert_name(w, &p, 0, "first");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The option parser, durations and times. The oracle for times is timegm and `date`'s arithmetic, written out. */
+/*
+ * The option parser, durations and times. The oracle for times is timegm and `date`'s arithmetic,
+ * written out.
+ */
 #include "cli/options.c"
 
 #include <setjmp.h>
@@ -63,7 +66,10 @@ static void good_lines(void **state)
 	opt_release(&cmd, &v);
 	assert_null(v.keys.v);
 
-	/* An argument may stand anywhere; -- ends the options; a lone dash is an argument; the last value counts. */
+	/*
+	 * An argument may stand anywhere; -- ends the options; a lone dash is an argument; the last
+	 * value counts.
+	 */
 	assert_int_equal(parse(&v, &args, &err, "-F 5 -F 6 dir -a"), 0);
 	assert_int_equal(v.rate, 6);
 	assert_string_equal(args.v[0], "dir");

@@ -48,7 +48,10 @@ static void test_known_stay(void **state)
 	assert_true(p.n <= PAIRS_MAX);
 }
 
-/* One process with sets without end, against itself, as who waits, or as who has the CPU: the others find room. */
+/*
+ * One process with sets without end, against itself, as who waits, or as who has the CPU: the
+ * others find room.
+ */
 static void test_one_takes_half(void **state)
 {
 	(void)state;

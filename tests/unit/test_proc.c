@@ -237,7 +237,10 @@ static int run_again(const char *fds)
 	return 1;
 }
 
-/* An exec of the same path while no record came: the new image has mappings of its own, the old one keeps its own. */
+/*
+ * An exec of the same path while no record came: the new image has mappings of its own, the old one
+ * keeps its own.
+ */
 static void test_missed_exec_of_same_path(void **state)
 {
 	(void)state;
@@ -360,7 +363,10 @@ static void test_reads_what_is_needed(void **state)
 	procs_free(p);
 }
 
-/* A parent that was there before is read when it makes a child: the child may end before it is read itself. */
+/*
+ * A parent that was there before is read when it makes a child: the child may end before it is read
+ * itself.
+ */
 static void test_child_of_unread(void **state)
 {
 	(void)state;

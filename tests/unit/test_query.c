@@ -332,7 +332,10 @@ static void errors(void **state)
 	query_table_free(NULL);
 }
 
-/* The same question without limits, with room enough, with too little, and when it shall end; then the handle is as good as before. */
+/*
+ * The same question without limits, with room enough, with too little, and when it shall end; then
+ * the handle is as good as before.
+ */
 static void limits(void **state)
 {
 	static const char *const tenant[] = { "tenant" };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The difference of two queries: the tests against enumeration and published values, rows and tree against a merge of
- * the plain-text rows of a random store, and the rate of false alarms on draws that do not differ.
+ * The difference of two queries: the tests against enumeration and published values, rows and tree
+ * against a merge of the plain-text rows of a random store, and the rate of false alarms on draws
+ * that do not differ.
  */
 #include "unit/store_model.h"
 
@@ -477,7 +478,10 @@ static void alarms(void **state)
 		if (i < 20) {
 			with_alarm += d->n_changed > 0;
 		} else {
-			/* 1.5 times: each of the ten is far from chance; the others lose 2.4% each, which is not. */
+			/*
+			 * 1.5 times: each of the ten is far from chance; the others lose 2.4% each,
+			 * which is not.
+			 */
 			size_t more = 0;
 			for (size_t k = 0; k < 200; k++) {
 				bool hot = strcmp(d->rows[k].text, "f010") < 0;

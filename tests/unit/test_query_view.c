@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tree from its leaves and around one function, against every stack of a random store walked by itself; verdicts against a table's. */
+/*
+ * The tree from its leaves and around one function, against every stack of a random store walked by
+ * itself; verdicts against a table's.
+ */
 #include "unit/store_model.h"
 
 #include "query/diff.h"
@@ -173,7 +176,10 @@ static void around_functions(void **state)
 	query_close(q);
 }
 
-/* The leaves of an inverted difference are the functions by self: the same counts, and the same verdicts when they are tested alone. */
+/*
+ * The leaves of an inverted difference are the functions by self: the same counts, and the same
+ * verdicts when they are tested alone.
+ */
 static void inverted_difference(void **state)
 {
 	struct fixture *f = *state;

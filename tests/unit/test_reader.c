@@ -322,7 +322,10 @@ static void test_late(void **state)
 	assert_true(stats().requests > requests);
 }
 
-/* Mappings that come late: those of records since the question are not lost, and an ended image keeps its answer. */
+/*
+ * Mappings that come late: those of records since the question are not lost, and an ended image
+ * keeps its answer.
+ */
 static void test_late_maps(void **state)
 {
 	uint64_t here = (uint64_t)(uintptr_t)&test_late_maps, tick;

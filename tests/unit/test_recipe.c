@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recipes: what is refused names file, line and key; patterns against fnmatch(3); accessors against what their code does. */
+/*
+ * Recipes: what is refused names file, line and key; patterns against fnmatch(3); accessors against
+ * what their code does.
+ */
 #include "attribute/file_facts.h"
 #include "attribute/paths.h"
 #include "elf/accessor.h"
@@ -337,7 +340,10 @@ static void test_members(void **state)
 	close(fd);
 }
 
-/* The same with bytes of the DWARF changed: an end, whichever, as libdw runs in a worker. Mostly it is an answer. */
+/*
+ * The same with bytes of the DWARF changed: an end, whichever, as libdw runs in a worker. Mostly it
+ * is an answer.
+ */
 static void test_members_damaged(void **state)
 {
 	struct stat st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decoder of records against what label.h writes, against a second decoder that walks instead of indexing, and
- * on damaged bytes in allocations of their exact size (for ASan).
+ * The decoder of records against what label.h writes, against a second decoder that walks instead
+ * of indexing, and on damaged bytes in allocations of their exact size (for ASan).
  */
 #include <ascribe/label.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Retention beside clocks that step, and hosts that boot. The oracle keeps for each window when it was written, in time that the host
- * had been up, and what realtime said. It knows nothing of anchors or files.
+ * Retention beside clocks that step, and hosts that boot. The oracle keeps for each window when it
+ * was written, in time that the host had been up, and what realtime said. It knows nothing of
+ * anchors or files.
  */
 #include "unit/store_model.h"
 
@@ -171,8 +172,8 @@ static size_t find_held(const struct life *l, struct store *s, uint8_t level, bo
 }
 
 /*
- * Younger than what its level keeps: there, or in a lower level and not summed up yet. Older by more than its file: gone.
- * there: in any level up to this one.
+ * Younger than what its level keeps: there, or in a lower level and not summed up yet. Older by
+ * more than its file: gone. there: in any level up to this one.
  */
 static void check_level(const struct life *l, struct store *s, uint8_t level, bool *there)
 {
@@ -215,7 +216,10 @@ static struct store *life_look(struct life *l)
 	return s;
 }
 
-/* A day of windows, a clock that steps some 250 times, 5 boots; and as much as a week is kept: nothing is lost. */
+/*
+ * A day of windows, a clock that steps some 250 times, 5 boots; and as much as a week is kept:
+ * nothing is lost.
+ */
 static void day_of_steps(void **state)
 {
 	static struct life l;
@@ -262,7 +266,10 @@ static void one_glitch(void **state)
 	}
 }
 
-/* 500 days in which each level reaches its age, but the last, which is kept: with and without steps and boots. */
+/*
+ * 500 days in which each level reaches its age, but the last, which is kept: with and without steps
+ * and boots.
+ */
 static void each_level(uint64_t seed, uint32_t steps, uint32_t boots)
 {
 	static const int64_t keep_days[STORE_N_LEVELS] = { 2, 5, 10, 20, 40, 80, 120, 200, 0 };

@@ -234,7 +234,10 @@ static void sleep_ms(unsigned ms)
 	nanosleep(&ts, NULL);
 }
 
-/* One that goes on for ever is late by its own doing; on a busy machine that may not be seen the first time. */
+/*
+ * One that goes on for ever is late by its own doing; on a busy machine that may not be seen the
+ * first time.
+ */
 static void expect_late(struct fixture *f, unsigned deadline_ms)
 {
 	struct sandbox_call hang = { .op = HANG, .deadline_ms = deadline_ms, .max_reply = 100 };
@@ -298,7 +301,10 @@ static void expect_recovery(struct fixture *f)
 	assert_int_equal(rc, 0);
 }
 
-/* A worker that is not given the time has not failed: what it was asked is not refused, and others are not kept waiting. */
+/*
+ * A worker that is not given the time has not failed: what it was asked is not refused, and others
+ * are not kept waiting.
+ */
 static void test_stalled_worker(void **state)
 {
 	struct fixture *f = *state;
@@ -482,7 +488,10 @@ static void test_keeping_lane(void **state)
 	sandbox_cancel(f->s, &slow);
 }
 
-/* A lower limit counts for all that comes; there are as many workers as may be, one for each lane at least. */
+/*
+ * A lower limit counts for all that comes; there are as many workers as may be, one for each lane
+ * at least.
+ */
 static void test_limits(void **state)
 {
 	struct fixture *f = *state;
@@ -635,7 +644,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unprivileged, set_up, tear_down),
 	};
-	/* As the recorder does: a worker that hangs is late only if it ran for half of its time. Without the right it takes longer. */
+	/*
+	 * As the recorder does: a worker that hangs is late only if it ran for half of its time.
+	 * Without the right it takes longer.
+	 */
 	setpriority(PRIO_PROCESS, 0, -20);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

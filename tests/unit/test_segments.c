@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The segment tree beside a brute-force merge of its windows: random ranges, selectors, late windows, wide keys. */
+/*
+ * The segment tree beside a brute-force merge of its windows: random ranges, selectors, late
+ * windows, wide keys.
+ */
 #include "unit/store_model.h"
 
 #include "store/store_int.h"
@@ -26,7 +29,10 @@ static int commit_at(struct model *m, struct store_writer *sw, int64_t t0, size_
 	return rc;
 }
 
-/* Mostly one window after the other; pauses of all lengths; windows that come late, some after their parents. */
+/*
+ * Mostly one window after the other; pauses of all lengths; windows that come late, some after
+ * their parents.
+ */
 static void fill(struct model *m, struct store_writer **sw, const char *dir, const struct store_options *o)
 {
 	int64_t t = T0;
@@ -129,7 +135,10 @@ static void round_range(const struct fixture *f, int64_t *from, int64_t *to)
 	}
 }
 
-/* What the rows should be: labels cut down to `key` (NULL: to none; "*": whole), without stacks where there is a key. */
+/*
+ * What the rows should be: labels cut down to `key` (NULL: to none; "*": whole), without stacks
+ * where there is a key.
+ */
 static struct model_window expect(const struct fixture *f, int64_t from, int64_t to, bool (*holds)(const char *),
 				  const char *key, uint64_t *ret_windows)
 {
@@ -267,7 +276,10 @@ static void uses_parents(void **state)
 
 static void top_values(void **state);
 
-/* Where parents would have too many rows, questions read their children; other slots and higher levels are made as ever. */
+/*
+ * Where parents would have too many rows, questions read their children; other slots and higher
+ * levels are made as ever.
+ */
 static void overfull_parents(void **state)
 {
 	(void)state;
@@ -315,7 +327,10 @@ static size_t count_level(const char *dir, uint8_t level, size_t k, off_t *ret_e
 	return n;
 }
 
-/* A window that the disk has damaged: what it is part of has no parent, all the rest does, and the failure is told. */
+/*
+ * A window that the disk has damaged: what it is part of has no parent, all the rest does, and the
+ * failure is told.
+ */
 static void damaged_child(void **state)
 {
 	(void)state;
@@ -539,7 +554,10 @@ static void small_levels(struct model *m, const char *dir)
 	store_writer_close(w);
 }
 
-/* One bit of some byte in 40; all of them with ASCRIBE_FAULT_FULL. Never a wrong count, always found, always mended. */
+/*
+ * One bit of some byte in 40; all of them with ASCRIBE_FAULT_FULL. Never a wrong count, always
+ * found, always mended.
+ */
 static void every_flip(void **state)
 {
 	(void)state;
@@ -785,8 +803,9 @@ static void put_narrow_window(const char *dir, struct model *m, int64_t i)
 }
 
 /*
- * The lists of the blocks have all values of a key with few, so that windows need not be read. They have not all of one with many; and where a window has
- * lost its labels only the windows tell how many there are.
+ * The lists of the blocks have all values of a key with few, so that windows need not be read. They
+ * have not all of one with many; and where a window has lost its labels only the windows tell how
+ * many there are.
  */
 static void values_of_wide_keys(void **state)
 {
@@ -903,7 +922,10 @@ static int not_of_t1(void *ctx, const struct label *labels, size_t n, bool *ret)
 	return 0;
 }
 
-/* Rows that tell only some labels apart, of all windows, wide keys and narrow ones: the sums of each set that is left, by brute force. */
+/*
+ * Rows that tell only some labels apart, of all windows, wide keys and narrow ones: the sums of
+ * each set that is left, by brute force.
+ */
 static void some_keys(void **state)
 {
 	static const char *const all[] = { "comm", "query_id", "tenant", "nope" };
@@ -985,8 +1007,9 @@ static struct holding holding(struct store *s, enum store_want want, int64_t to,
 }
 
 /*
- * A window is cut by a repair, and the block of its minute has no rows of its own: those of the other windows are still found by label,
- * and blocks above it that are written later have them, too, and what the window had without labels.
+ * A window is cut by a repair, and the block of its minute has no rows of its own: those of the
+ * other windows are still found by label, and blocks above it that are written later have them,
+ * too, and what the window had without labels.
  */
 static void part_of_a_minute(void **state)
 {

@@ -129,7 +129,10 @@ static void storm(unsigned from, unsigned to, pid_t *log)
 	_exit(0);
 }
 
-/* What rows of each child would find, as the kernel counts: an exec has one more than its fork. No row finds the other one. */
+/*
+ * What rows of each child would find, as the kernel counts: an exec has one more than its fork. No
+ * row finds the other one.
+ */
 static void check_rows(struct procs *p, const pid_t *log)
 {
 	for (unsigned i = 1; i < 2 * STORM_CHILDREN; i += 2) {
@@ -187,7 +190,10 @@ static void test_storm(void **state)
 	munmap(log, size);
 }
 
-/* A ring that overflows: the loss begins no earlier than the last record that was kept, and no later than the first dropped. */
+/*
+ * A ring that overflows: the loss begins no earlier than the last record that was kept, and no
+ * later than the first dropped.
+ */
 static void test_loss_begins(void **state)
 {
 	(void)state;

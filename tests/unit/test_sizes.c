@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables keep within one budget, whatever the number of CPUs, and are as large as they need to be where there is room. */
+/*
+ * Tables keep within one budget, whatever the number of CPUs, and are as large as they need to be
+ * where there is room.
+ */
 #include "sampler/sizes.h"
 
 #include <setjmp.h>

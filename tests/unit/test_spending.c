@@ -10,7 +10,10 @@
 #define S 1000000000ull
 #define SHARE (S * SPENDING_PERCENT / 100)
 
-/* Two users want all that they can get, in pieces of 10 ms, for two minutes: half each, and both together no more than the share. */
+/*
+ * Two users want all that they can get, in pieces of 10 ms, for two minutes: half each, and both
+ * together no more than the share.
+ */
 static void test_shares(void **state)
 {
 	struct spending s;

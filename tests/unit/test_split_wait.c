@@ -49,7 +49,10 @@ static void test_timeline(void **state)
 				}
 }
 
-/* A wait that began before the recording has parts, but no length unless the kernel counted all of its queue time. */
+/*
+ * A wait that began before the recording has parts, but no length unless the kernel counted all of
+ * its queue time.
+ */
 static void test_began_before(void **state)
 {
 	(void)state;

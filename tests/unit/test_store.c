@@ -352,7 +352,10 @@ static void add_chain(struct store_writer *w, uint32_t nodes)
 		assert_int_equal(store_add_stack(w, at, frame, &next), 0);
 }
 
-/* A writer's dictionaries begin anew when they take more memory than they may, however few bytes they are on the disk. */
+/*
+ * A writer's dictionaries begin anew when they take more memory than they may, however few bytes
+ * they are on the disk.
+ */
 static void generations_by_memory(void **state)
 {
 	(void)state;

@@ -41,7 +41,10 @@ struct truth {
 	size_t n;
 };
 
-/* "name   |0000000000001139|   T  |   FUNC|0000000000000016|     |.text", from the right: names may hold anything. */
+/*
+ * "name   |0000000000001139|   T  |   FUNC|0000000000000016|     |.text", from the right: names may
+ * hold anything.
+ */
 static int parse_sysv(char *line, struct truth_symbol *ret)
 {
 	char *field[7];
@@ -201,7 +204,10 @@ static struct binary *open_binary(const char *path)
 	return rc ? NULL : b;
 }
 
-/* Half of the addresses in and around symbols, half anywhere in the file. Returns how many had a name, -1: no ELF. */
+/*
+ * Half of the addresses in and around symbols, half anywhere in the file. Returns how many had a
+ * name, -1: no ELF.
+ */
 static int check_binary(const char *path, int n)
 {
 	struct binary *b = open_binary(path);
@@ -545,7 +551,10 @@ static void test_vdso(void **state)
 	binary_free(b);
 }
 
-/* What was asked for is known when the table has gone: in random order, beside the table itself, which is not asked where the answer is known. */
+/*
+ * What was asked for is known when the table has gone: in random order, beside the table itself,
+ * which is not asked where the answer is known.
+ */
 static void test_known(void **state)
 {
 	struct elf_image img;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inlined calls and lines against llvm-addr2line, which reads DWARF by code of its own (that of binutils errs where functions are split), at random addresses of programs that
- * are built here by gcc and clang with and without DWARF 5; and damaged DWARF.
+ * Inlined calls and lines against llvm-addr2line, which reads DWARF by code of its own (that of
+ * binutils errs where functions are split), at random addresses of programs that are built here by
+ * gcc and clang with and without DWARF 5; and damaged DWARF.
  */
 #include "symbols/names.h"
 #include "symbols/symbols.h"
@@ -114,7 +115,10 @@ static void take(void *ctx, size_t i, const struct line_frame *f, size_t n)
 	for (size_t k = 0; k < n; k++) {
 		const char *file = base_of(f[k].file, f[k].file_len, &len);
 		snprintf(function, sizeof(function), "%.*s", (int)f[k].function_len, f[k].function);
-		/* Of somebody else's file the recorder takes the symbol: it has the name by which the function is called. */
+		/*
+		 * Of somebody else's file the recorder takes the symbol: it has the name by which
+		 * the function is called.
+		 */
 		if ((a->by_symbol || !f[k].function_len) && k + 1 == n && !binary_find(a->binary, a->addrs[i], &sym))
 			name_fold_clones(sym.name, function, sizeof(function));
 		symbol_demangle(function, shown, sizeof(shown));
@@ -174,8 +178,9 @@ static void keep_innermost_line(char *text)
 }
 
 /*
- * Where the compiler made one function of two that are equal, DWARF has one's name and addr2line takes the other's symbol: the same
- * but for the name of the outermost function, and nm has both at one address.
+ * Where the compiler made one function of two that are equal, DWARF has one's name and addr2line
+ * takes the other's symbol: the same but for the name of the outermost function, and nm has both at
+ * one address.
  */
 static bool is_alias(const char *name, const char *a, const char *b)
 {
@@ -191,8 +196,9 @@ static bool is_alias(const char *name, const char *a, const char *b)
 }
 
 /*
- * The number of addresses that addr2line knows of `oracle`, which is the same code as `name`. Without `inlined` the innermost line counts, and
- * no name: addr2line finds the other half of split units.
+ * The number of addresses that addr2line knows of `oracle`, which is the same code as `name`.
+ * Without `inlined` the innermost line counts, and no name: addr2line finds the other half of split
+ * units.
  */
 static int check_against(const char *name, const char *oracle, bool inlined)
 {

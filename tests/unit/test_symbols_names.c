@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbol_demangle against c++filt, over the mangled names of this machine's libraries, and by hand where c++filt prints
- * what we strip.
+ * symbol_demangle against c++filt, over the mangled names of this machine's libraries, and by hand
+ * where c++filt prints what we strip.
  */
 #include "symbols/symbols.h"
 
@@ -146,7 +146,10 @@ static void test_room(void **state)
 	}
 }
 
-/* The mangled names of real libraries, by nm, each through c++filt -i. Rust names have their own rules: see above. */
+/*
+ * The mangled names of real libraries, by nm, each through c++filt -i. Rust names have their own
+ * rules: see above.
+ */
 static size_t compare_with_cxxfilt(const char *path)
 {
 	char cmd[4600], *mangled = NULL, *want = NULL, got[8192];

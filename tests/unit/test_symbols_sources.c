@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of stripped files from everything that stripping leaves: .gnu_debugdata, debug files by build id and by
- * .gnu_debuglink, .gopclntab. The truth is nm on the file before it was stripped. Everything through the sandbox.
+ * Names of stripped files from everything that stripping leaves: .gnu_debugdata, debug files by
+ * build id and by .gnu_debuglink, .gopclntab. The truth is nm on the file before it was stripped.
+ * Everything through the sandbox.
  */
 #include "sandbox/sandbox.h"
 #include "symbols/symbols.h"
@@ -95,7 +96,10 @@ static struct binary *open_named(const char *name)
 	return b;
 }
 
-/* Every function of the truth whose name begins with prefix, at its first byte; returns how many, and how many were named so. */
+/*
+ * Every function of the truth whose name begins with prefix, at its first byte; returns how many,
+ * and how many were named so.
+ */
 static int count_named(struct binary *b, const char *truth, const char *prefix, int *ret_right)
 {
 	char path[256], line[4096], name[4000], type;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ascribe top shows, beside sums over the plain-text rows that went into a store; text in cells beside what the C library says of
- * its width; narrowed selectors beside the parser.
+ * What ascribe top shows, beside sums over the plain-text rows that went into a store; text in
+ * cells beside what the C library says of its width; narrowed selectors beside the parser.
  */
 #include "unit/store_model.h"
 
@@ -382,7 +382,10 @@ static void no_store(void **state)
 	view_fini(&v);
 }
 
-/* What a recorder beside the screen writes into: the last so many seconds are there, what is much older is not. */
+/*
+ * What a recorder beside the screen writes into: the last so many seconds are there, what is much
+ * older is not.
+ */
 static void recent_windows(void **state)
 {
 	struct store_options o = model_options;
@@ -513,7 +516,10 @@ static void random_text(struct model *m, char *out, size_t cap)
 	}
 }
 
-/* Whatever comes in: what goes out is whole characters that fill as many cells as is said, no more than there are. */
+/*
+ * Whatever comes in: what goes out is whole characters that fill as many cells as is said, no more
+ * than there are.
+ */
 static void any_bytes(void **state)
 {
 	struct model m = { .random = 4711 };

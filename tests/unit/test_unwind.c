@@ -191,7 +191,10 @@ static struct unwind_rule dw_rule(Dwarf_Frame *f)
 		r.ra |= UNWIND_RA_SIGNAL;
 	if (r.cfa == UNWIND_CFA_REG && !cpu.arm) {
 		enum place bx = dw_register(f, UNWIND_X86_BX, &reg, &off);
-		/* libdw says "undefined" where nothing is said: it means to know that rbx is kept, but names rax. */
+		/*
+		 * libdw says "undefined" where nothing is said: it means to know that rbx is kept,
+		 * but names rax.
+		 */
 		if (bx == UNDEFINED)
 			bx = SAME;
 		bool kept = bx == AT_CFA && off == (int16_t)off && off != UNWIND_BX_SAME;

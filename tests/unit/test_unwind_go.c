@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules for Go from .gopclntab, of the program that test_go is about: its call frame information is packed, so that none of it is ours,
- * and tells libdw where every function's frame is at each of its instructions. And tables that lie.
+ * Rules for Go from .gopclntab, of the program that test_go is about: its call frame information is
+ * packed, so that none of it is ours, and tells libdw where every function's frame is at each of
+ * its instructions. And tables that lie.
  */
 #include "unwind/unwind.h"
 
@@ -34,7 +35,10 @@ static int open_program(char path[5000])
 	return fd;
 }
 
-/* The distance of the CFA from the stack pointer; -1: libdw says nothing, or something else, of this place. */
+/*
+ * The distance of the CFA from the stack pointer; -1: libdw says nothing, or something else, of
+ * this place.
+ */
 static int64_t libdw_depth(Dwarf_CFI *cfi, uint64_t at)
 {
 	Dwarf_Frame *frame = NULL;
@@ -51,7 +55,10 @@ static int64_t libdw_depth(Dwarf_CFI *cfi, uint64_t at)
 	return off;
 }
 
-/* asmcgocall and what wraps it: begin and size. Of these Go's tables, and so libdw, do not say that they go over to another stack. */
+/*
+ * asmcgocall and what wraps it: begin and size. Of these Go's tables, and so libdw, do not say that
+ * they go over to another stack.
+ */
 static size_t read_switches(const char *path, uint64_t at[4][2])
 {
 	char cmd[5100];
@@ -72,7 +79,10 @@ static bool is_switch(uint64_t at[4][2], size_t n, uint64_t vaddr)
 	return false;
 }
 
-/* By its stack pointer: the same everywhere. By its frame pointer, where stacks are changed: only where there is a frame. */
+/*
+ * By its stack pointer: the same everywhere. By its frame pointer, where stacks are changed: only
+ * where there is a frame.
+ */
 static void depths(void **state)
 {
 	(void)state;
@@ -123,7 +133,10 @@ static void depths(void **state)
 	close(fd);
 }
 
-/* Every byte of what the table says of itself, and some of the rest, changed: an answer or none, in no time, and no read outside. */
+/*
+ * Every byte of what the table says of itself, and some of the rest, changed: an answer or none, in
+ * no time, and no read outside.
+ */
 static void lies(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pool of unwind tables, and the allocator under it: files come and go, and every address that is looked up has
- * the rule that its own table says.
+ * The pool of unwind tables, and the allocator under it: files come and go, and every address that
+ * is looked up has the rule that its own table says.
  */
 #include "unwind/pool.h"
 #include "unwind/request.h"
@@ -126,7 +126,10 @@ static void test_come_and_go(void **state)
 	free(cfg.rules);
 }
 
-/* What no file needs any more is given back, from the end; what is left is found, and all of it goes in the end. */
+/*
+ * What no file needs any more is given back, from the end; what is left is found, and all of it
+ * goes in the end.
+ */
 static void test_give_back(void **state)
 {
 	static const char *const paths[] = { "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/gdb", "/usr/bin/python3", "/usr/bin/git", "/usr/bin/perl" };

@@ -2,9 +2,10 @@
 /*
  * The walk that the BPF program makes, compiled for user space, over recorded stacks.
  *
- * A child is stepped instruction by instruction through signals, vfork, realigned stacks, calls that are bound when they
- * are first made, qsort's calls back; registers and a copy of the stack are recorded at each step, and what the walk finds there is
- * held against libdw's unwinding of the same bytes. Then memory that is cut, wrong or malicious.
+ * A child is stepped instruction by instruction through signals, vfork, realigned stacks, calls
+ * that are bound when they are first made, qsort's calls back; registers and a copy of the stack
+ * are recorded at each step, and what the walk finds there is held against libdw's unwinding of the
+ * same bytes. Then memory that is cut, wrong or malicious.
  */
 #include "unwind/pool.h"
 #include "unwind/walk.h"
@@ -104,8 +105,9 @@ static NOINLINE uint64_t by_depth(int n)
 }
 
 /*
- * Code without rules that keeps frame pointers (bare), and what it calls: a function with rules that, like memcpy, makes no
- * frame (small). By frame pointers alone small would hide bare, and each of their ends its caller.
+ * Code without rules that keeps frame pointers (bare), and what it calls: a function with rules
+ * that, like memcpy, makes no frame (small). By frame pointers alone small would hide bare, and
+ * each of their ends its caller.
  */
 __asm__(".text\n"
 	"bare: push %rbp\n"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walk as it is on arm64, compiled for this machine, over a real arm64 process (arm64/walked.c): an emulator runs it instruction by
- * instruction, and what the walk finds at each is held against libdw's unwinding of the same registers and memory. Return
- * addresses are signed (PAC); libdw gets them without.
+ * The walk as it is on arm64, compiled for this machine, over a real arm64 process
+ * (arm64/walked.c): an emulator runs it instruction by instruction, and what the walk finds at each
+ * is held against libdw's unwinding of the same registers and memory. Return addresses are signed
+ * (PAC); libdw gets them without.
  */
 #define UNWIND_FOR_ARM64
 #include "../../user/unwind/walk.c"
@@ -314,7 +315,10 @@ static bool has_cfi(uint64_t pc)
 	return has;
 }
 
-/* Do the rules here speak of a return address outside of the frame? Those of the dynamic linker's trampoline do. */
+/*
+ * Do the rules here speak of a return address outside of the frame? Those of the dynamic linker's
+ * trampoline do.
+ */
 static bool is_trampoline(uint64_t pc)
 {
 	Dwarf_Addr bias;
@@ -368,7 +372,10 @@ static bool compare_handler(const uint64_t *ours, unsigned n, unsigned k)
 	       ours[k + 1] == interrupted.pc[0] + 1 && same(ours + k + 2, interrupted.pc + 1, interrupted.n - 1);
 }
 
-/* Where libdw has no rules, which takes it a frame too far: as when the call was made, with the place of the call below. */
+/*
+ * Where libdw has no rules, which takes it a frame too far: as when the call was made, with the
+ * place of the call below.
+ */
 static bool compare_call(const uint64_t *ours, unsigned n)
 {
 	sum.in_plt++;

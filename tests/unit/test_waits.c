@@ -8,7 +8,10 @@
 #define SECOND 1000000000ull
 #define DEPTH 12
 
-/* Frames from the leaf to the root: "function" of the kernel, or "function|module", or "function|module|file". */
+/*
+ * Frames from the leaf to the root: "function" of the kernel, or "function|module", or
+ * "function|module|file".
+ */
 struct sample {
 	const char *frames[DEPTH];
 	enum wait_class class;
@@ -98,7 +101,10 @@ static uint32_t add_stack(struct store_writer *w, const struct sample *s)
 	return stack;
 }
 
-/* Sample i was blocked for i + 1 s as comm "a" or "b" in turns, then waited 1 s for a CPU and ran 2 samples there. */
+/*
+ * Sample i was blocked for i + 1 s as comm "a" or "b" in turns, then waited 1 s for a CPU and ran 2
+ * samples there.
+ */
 static void fill(struct store_writer *w)
 {
 	const struct store_event events[] = { { "cpu-clock", "nanoseconds", SECOND / 100, SECOND / 100 }, { "off-cpu", "nanoseconds", 0, 0 },

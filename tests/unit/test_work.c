@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who answers what: two workers, questions that come while others are being answered, by a route that answers when the test says so. That a question
- * was passed over is seen by the one behind it being taken; nothing is waited for by time.
+ * Who answers what: two workers, questions that come while others are being answered, by a route
+ * that answers when the test says so. That a question was passed over is seen by the one behind it
+ * being taken; nothing is waited for by time.
  */
 #include "http/server_int.h"
 
@@ -130,7 +131,10 @@ static void all_done(unsigned n)
 		wait_for(&done);
 }
 
-/* a is being answered; of a and b, which come then, the second worker takes b: a will have the first one's answer. */
+/*
+ * a is being answered; of a and b, which come then, the second worker takes b: a will have the
+ * first one's answer.
+ */
 static void equal_questions_are_answered_once(void **state)
 {
 	(void)state;

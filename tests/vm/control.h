@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the machine itself loses: an emulated CPU that its host does not run misses ticks of its timer, and so does
- * every profiler there. Plain perf events without BPF, one per CPU, at the rate of the recordings, count those ticks.
+ * What the machine itself loses: an emulated CPU that its host does not run misses ticks of its
+ * timer, and so does every profiler there. Plain perf events without BPF, one per CPU, at the rate
+ * of the recordings, count those ticks.
  */
 #ifndef TESTS_VM_CONTROL_H
 #define TESTS_VM_CONTROL_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tests of the built program in a virtual machine: record known work (guest.c), read what was stored through the
- * commands' JSON, compare. One line "PASS name: figures" or "FAIL name: figures" each, at the end "RESULT n passed, m
- * failed".
+ * The tests of the built program in a virtual machine: record known work (guest.c), read what was
+ * stored through the commands' JSON, compare. One line "PASS name: figures" or "FAIL name: figures"
+ * each, at the end "RESULT n passed, m failed".
  *
- * `ascribe` and `guest` are found by PATH; stores are written to /tmp. The machine is emulated: nothing here asks for
- * more than 99 samples per second, or for any speed.
+ * `ascribe` and `guest` are found by PATH; stores are written to /tmp. The machine is emulated:
+ * nothing here asks for more than 99 samples per second, or for any speed.
  */
 #include "control.h"
 
@@ -28,9 +28,10 @@
 static const char online[] = "/sys/devices/system/cpu/cpu1/online";
 
 /*
- * Percent of the ticks that plain perf events lost. Above, the machine did not get its CPUs: it charges a thread for
- * the time, but there are no samples of it. The recording of the labels is then made again, and after the third time
- * taken as it is: the ticks may be missing in any one thread.
+ * Percent of the ticks that plain perf events lost. Above, the machine did not get its CPUs: it
+ * charges a thread for the time, but there are no samples of it. The recording of the labels is
+ * then made again, and after the third time taken as it is: the ticks may be missing in any one
+ * thread.
  */
 #define STARVED 3.0
 
@@ -118,8 +119,8 @@ static void end(pid_t child)
 }
 
 /*
- * `ascribe record ...` in the background, once it says that it records: loading the programs takes seconds when others
- * use the CPUs too. End it with SIGINT and finish().
+ * `ascribe record ...` in the background, once it says that it records: loading the programs takes
+ * seconds when others use the CPUs too. End it with SIGINT and finish().
  */
 __attribute__((format(printf, 1, 2))) static pid_t record(const char *fmt, ...)
 {
@@ -165,7 +166,10 @@ static double number(const json_t *o, const char *key)
 	return json_number_value(json_object_get(o, key));
 }
 
-/* The field of all rows whose keys have these values: key, value, key, value, NULL; "-" is no value, "*" any. */
+/*
+ * The field of all rows whose keys have these values: key, value, key, value, NULL; "-" is no
+ * value, "*" any.
+ */
 static double rows(const json_t *report, const char *field, ...)
 {
 	double sum = 0;
@@ -211,8 +215,9 @@ static bool adds_up(const json_t *o)
 }
 
 /*
- * fired = stored + lost, in total and on each CPU; nothing lost but to timers: of idle CPUs, and those `late` ones that
- * plain perf events lost too (negative: not compared; twice, as their ticks are not at the same instants), and 2%.
+ * fired = stored + lost, in total and on each CPU; nothing lost but to timers: of idle CPUs, and
+ * those `late` ones that plain perf events lost too (negative: not compared; twice, as their ticks
+ * are not at the same instants), and 2%.
  */
 static void accounting(const char *name, const char *store, double late)
 {
@@ -630,8 +635,9 @@ static void extremes(const json_t *report, double *min, double *max)
 }
 
 /*
- * While something happens to the machine: no wait is negative, none outlasts the recording, who sleeps all the time is blocked all the time, and
- * those who had the CPUs had them as long as the others waited.
+ * While something happens to the machine: no wait is negative, none outlasts the recording, who
+ * sleeps all the time is blocked all the time, and those who had the CPUs had them as long as the
+ * others waited.
  */
 static void waits_during(const char *name, const char *store, void (*happens)(void))
 {

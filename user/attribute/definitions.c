@@ -241,8 +241,9 @@ static uint64_t flag_bit(unsigned counter)
 }
 
 /*
- * A program may publish the names of its attributes after their first use, and a value that was not resident may come late.
- * Keep the capture until then, and `before`, the n labels of earlier parts. Both then belong to the definition.
+ * A program may publish the names of its attributes after their first use, and a value that was not
+ * resident may come late. Keep the capture until then, and `before`, the n labels of earlier parts.
+ * Both then belong to the definition.
  */
 static void keep_capture(struct labelling *l, struct labelled *p, const struct wire_record *rec, const void *capture,
 			 struct label *before, size_t n, bool late)

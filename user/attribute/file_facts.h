@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts of a file that label sources need: its variables, its Go runtime, and the addresses that recipes compute. A worker
- * of the sandbox parses the file, and the recorder checks the answer. A worker that a file has taken over can at worst
- * make wrong labels.
+ * Facts of a file that label sources need: its variables, its Go runtime, and the addresses that
+ * recipes compute. A worker of the sandbox parses the file, and the recorder checks the answer. A
+ * worker that a file has taken over can at worst make wrong labels.
  */
 #ifndef ASCRIBE_ATTRIBUTE_FILE_FACTS_H
 #define ASCRIBE_ATTRIBUTE_FILE_FACTS_H
@@ -41,8 +41,9 @@ int file_facts_op(const struct sandbox_request *q, struct buf *out);
 int file_facts_decode(struct file_facts *ret, const struct buf *in);
 
 /*
- * Compute where a recipe finds its field. The request is a recipe and the path of the file (file_path_request), with the
- * file as first descriptor. On an error the answer is a text for messages. -ENXIO: the recipe is for other files.
+ * Compute where a recipe finds its field. The request is a recipe and the path of the file
+ * (file_path_request), with the file as first descriptor. On an error the answer is a text for
+ * messages. -ENXIO: the recipe is for other files.
  */
 int file_path_op(const struct sandbox_request *q, struct buf *out);
 int file_path_request(const struct recipe *r, const char *path, struct buf *out);

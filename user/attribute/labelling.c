@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes have labels, and where: each image that the BPF program asks about is looked at when its turn comes. */
+/*
+ * Which processes have labels, and where: each image that the BPF program asks about is looked at
+ * when its turn comes.
+ */
 #include "attribute/labelling_int.h"
 
 #include "stacks/python.h"
@@ -222,8 +225,9 @@ void labelling_mapped(struct labelling *l, const struct proc_image *im, const st
 }
 
 /*
- * Whose turn it is: who waits to be looked at again, who waits longest to be looked at for the first time, and who came
- * last, because it may not live long enough to wait for all of a host's processes.
+ * Whose turn it is: who waits to be looked at again, who waits longest to be looked at for the
+ * first time, and who came last, because it may not live long enough to wait for all of a host's
+ * processes.
  */
 static struct subject *next_subject(struct labelling *l, uint64_t now)
 {
@@ -293,8 +297,9 @@ static void let_send_again(struct labelling *l)
 void labelling_forget(struct labelling *l)
 {
 	/*
-	 * Two steps: first new definitions are asked for, and only what is older than that by the time of the next call is
-	 * thrown away. Rows of the half that is active now may still need the old ones.
+	 * Two steps: first new definitions are asked for, and only what is older than that by the
+	 * time of the next call is thrown away. Rows of the half that is active now may still need
+	 * the old ones.
 	 */
 	if (l->n_definitions > DEFINITIONS_MAX / 2 || l->n_keys > KEY_TABLES_MAX / 2 || l->bytes > DEFINITIONS_BYTES / 2 ||
 	    l->full.n || (l->any_missed && l->n_subjects < PROC_PUBLISHED_MAX / 2)) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels, user side: find where a process keeps its label slots and tell the BPF program; keep the definitions that it
- * sends; give the label set of a row.
+ * Labels, user side: find where a process keeps its label slots and tell the BPF program; keep the
+ * definitions that it sends; give the label set of a row.
  *
- * A definition belongs to one process image: a process that lies mislabels only itself. What is kept of a process hangs on
- * its image (PROC_LABELS). Work that is due waits in queues: its cost does not grow with the processes that wait for nothing.
- * Not thread-safe.
+ * A definition belongs to one process image: a process that lies mislabels only itself. What is
+ * kept of a process hangs on its image (PROC_LABELS). Work that is due waits in queues: its cost
+ * does not grow with the processes that wait for nothing. Not thread-safe.
  */
 #ifndef ASCRIBE_ATTRIBUTE_LABELLING_H
 #define ASCRIBE_ATTRIBUTE_LABELLING_H
@@ -26,8 +26,9 @@ int labelling_new(struct labelling **ret, struct sampler *s, struct procs *procs
 void labelling_free(struct labelling *l);
 
 /*
- * From here on every definition goes through the filter before it is kept, so that nothing that it denies gets any further.
- * Before the first record. Both are copied; whoever gives another labelling the same redactor gets the same hashes there. 0 or -ENOMEM.
+ * From here on every definition goes through the filter before it is kept, so that nothing that it
+ * denies gets any further. Before the first record. Both are copied; whoever gives another
+ * labelling the same redactor gets the same hashes there. 0 or -ENOMEM.
  */
 int labelling_set_filter(struct labelling *l, const struct label_filter *f, const struct redactor *r);
 
@@ -59,9 +60,10 @@ void labelling_go_on(struct labelling *l);
 void labelling_forget(struct labelling *l);
 
 /*
- * The application's labels of a row, normalized; borrowed until the next labelling_record or _forget. *ret_flags: the
- * counters that the row's samples are to be counted under, bit 0 for COUNTER_labels_cut and so on, or LABELLING_UNKNOWN:
- * the set's definition did not arrive. With LABELLING_LATE, values have no answer yet: ask again later.
+ * The application's labels of a row, normalized; borrowed until the next labelling_record or
+ * _forget. *ret_flags: the counters that the row's samples are to be counted under, bit 0 for
+ * COUNTER_labels_cut and so on, or LABELLING_UNKNOWN: the set's definition did not arrive. With
+ * LABELLING_LATE, values have no answer yet: ask again later.
  */
 #define LABELLING_UNKNOWN (1ull << 63)
 #define LABELLING_LATE (1ull << 62)

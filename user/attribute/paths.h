@@ -20,14 +20,15 @@ struct path {
 };
 
 /*
- * True if the recipe, whose paths fit (recipe_is_for), is for this file by text and build id. Searches for the text in data that
- * is not code, at most 32 MiB.
+ * True if the recipe, whose paths fit (recipe_is_for), is for this file by text and build id.
+ * Searches for the text in data that is not code, at most 32 MiB.
  */
 bool path_is_for(const struct recipe *r, const struct elf_image *img);
 
 /*
- * Compile the recipe for this file. On failure err names the recipe, the line, the key and the file. Each process has its own
- * address of a library's thread-local variables: the source begins at `start`.
+ * Compile the recipe for this file. On failure err names the recipe, the line, the key and the
+ * file. Each process has its own address of a library's thread-local variables: the source begins
+ * at `start`.
  */
 int path_compile(struct path *ret, const struct recipe *r, const struct elf_image *img, const char *path, struct err *err);
 

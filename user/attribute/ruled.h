@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels of processes by rules (labels/rules.h). Read the environment from /proc once, and the title once per drain, because
- * programs change it. Not thread-safe.
+ * Labels of processes by rules (labels/rules.h). Read the environment from /proc once, and the
+ * title once per drain, because programs change it. Not thread-safe.
  */
 #ifndef ASCRIBE_ATTRIBUTE_RULED_H
 #define ASCRIBE_ATTRIBUTE_RULED_H
@@ -22,8 +22,8 @@ void ruled_begin(struct ruled *r);
 void ruled_look(struct ruled *r, const struct proc_image *im);
 
 /*
- * Return the labels of an image; borrowed until the next call. cgroup may be NULL. *ret_late: its title or environment was
- * never read and has no answer yet.
+ * Return the labels of an image; borrowed until the next call. cgroup may be NULL. *ret_late: its
+ * title or environment was never read and has no answer yet.
  */
 size_t ruled_labels(struct ruled *r, const struct proc_image *im, const char *cgroup, const struct label **ret,
 		    bool *ret_late);

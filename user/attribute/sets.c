@@ -65,7 +65,10 @@ static uint64_t add_application(const struct sets *s, const struct row *row, siz
 	return flags;
 }
 
-/* Add the labels by rules. Copy their texts: the next process overwrites them. False: they have no answer yet. */
+/*
+ * Add the labels by rules. Copy their texts: the next process overwrites them. False: they have no
+ * answer yet.
+ */
 static bool add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup, char *text, char *redacted,
 		      struct sets_labels *l)
 {
@@ -130,7 +133,10 @@ void sets_add_occupant(const struct sets *s, const struct occupant *who, const s
 		add_system(&row, im, cgroup, SETS_WORK, l->by_thread, l->by_pod, l);
 		add_application(s, &row, from + SETS_LABELS_MAX - RULE_LABELS_MAX, l);
 		add_ruled(s, im, cgroup, l->ruled[1], l->redacted[1], l);
-		/* Normalize the two alone first: a system label must come before an application's label of the same name. */
+		/*
+		 * Normalize the two alone first: a system label must come before an application's
+		 * label of the same name.
+		 */
 		l->n = from + labels_normalize(l->v + from, l->n - from);
 		prefix_keys(l, from);
 	}

@@ -35,13 +35,17 @@ enum sets_detail {
 };
 
 /*
- * Collect the labels of a row, normalized. The system's label wins over an application's label of the same key: a process must
- * not pass for another one. im may be NULL. kthread: rows of a kernel thread have no cgroup.
+ * Collect the labels of a row, normalized. The system's label wins over an application's label of
+ * the same key: a process must not pass for another one. im may be NULL. kthread: rows of a kernel
+ * thread have no cgroup.
  */
 void sets_of(const struct sets *s, const struct row *row, const struct proc_image *im, enum sets_detail detail, bool kthread,
 	     struct sets_labels *ret);
 
-/* Add the thread that had the CPU: its labels (SETS_WORK) with SETS_BY. NULL, or without a tgid: only `name` as by.comm. */
+/*
+ * Add the thread that had the CPU: its labels (SETS_WORK) with SETS_BY. NULL, or without a tgid:
+ * only `name` as by.comm.
+ */
 void sets_add_occupant(const struct sets *s, const struct occupant *who, const struct proc_image *im, const char *name,
 		       struct sets_labels *l);
 

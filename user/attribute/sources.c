@@ -343,8 +343,8 @@ static bool by_descriptor(struct looking *l, const uint64_t desc[2], struct plac
 }
 
 /*
- * Bytes of the file's memory image. A library's code is mapped, and known to us, before its data: until the dynamic linker has mapped
- * that, there is nothing, or another part of the file.
+ * Bytes of the file's memory image. A library's code is mapped, and known to us, before its data:
+ * until the dynamic linker has mapped that, there is nothing, or another part of the file.
  */
 static int read_loaded(struct looking *l, uint64_t vaddr, void *out, size_t len)
 {
@@ -670,7 +670,10 @@ static int otel_read_message(struct source_list *list, uint32_t tgid)
 	return rc;
 }
 
-/* In steps, each of which may have no answer yet: head, message, and the head again, which must not have changed. */
+/*
+ * In steps, each of which may have no answer yet: head, message, and the head again, which must not
+ * have changed.
+ */
 void sources_read_otel(struct source_list *list, uint32_t tgid)
 {
 	struct otel_context_head again;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a process keeps labels that are not published in our way: which of its files have variables of a known ABI, and where
- * these are in this process. What a file has is found out once for each content. Not thread-safe.
+ * Where a process keeps labels that are not published in our way: which of its files have variables
+ * of a known ABI, and where these are in this process. What a file has is found out once for each
+ * content. Not thread-safe.
  *
- * Sources are read in the order of `struct source_list`; of equal keys the earlier source counts: OpenTelemetry, custom-labels,
- * Go, Elastic, Perforator, Datadog, label paths.
+ * Sources are read in the order of `struct source_list`; of equal keys the earlier source counts:
+ * OpenTelemetry, custom-labels, Go, Elastic, Perforator, Datadog, label paths.
  */
 #ifndef ASCRIBE_ATTRIBUTE_SOURCES_H
 #define ASCRIBE_ATTRIBUTE_SOURCES_H
@@ -36,9 +37,10 @@ int sources_new(struct sources **ret, struct sampler *s, struct resolver *r,
 void sources_free(struct sources *s);
 
 /*
- * Look in the files that the process maps; what is new is appended to *list. 0, or why to look again: something is there and not
- * ready yet (the dynamic linker is at work); a file could not be read for want of time (resolver_is_late); attributes may have
- * names that the process has not published yet.
+ * Look in the files that the process maps; what is new is appended to *list. 0, or why to look
+ * again: something is there and not ready yet (the dynamic linker is at work); a file could not be
+ * read for want of time (resolver_is_late); attributes may have names that the process has not
+ * published yet.
  */
 #define SOURCES_NOT_YET 1
 #define SOURCES_LATE 2

@@ -168,7 +168,10 @@ static bool is_ready(const struct process *p, struct code_table *m, bool *io_lat
 	return m->ready;
 }
 
-/* Find the trampoline of a return address; *ret_offset is its distance from the same place in the first trampoline. */
+/*
+ * Find the trampoline of a return address; *ret_offset is its distance from the same place in the
+ * first trampoline.
+ */
 static struct code_table *table_of(struct process *p, uint64_t addr, uint32_t *ret_index, uint64_t *ret_offset, bool *io_late)
 {
 	for (uint32_t i = 0; i < p->n; i++) {

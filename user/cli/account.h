@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One account of the daemon's memory: its own pages, those of its children, and the kernel's for its BPF maps. The total is
- * measured. Parts that report what they keep are named; the rest of our own pages is `other`.
+ * One account of the daemon's memory: its own pages, those of its children, and the kernel's for
+ * its BPF maps. The total is measured. Parts that report what they keep are named; the rest of our
+ * own pages is `other`.
  */
 #ifndef ASCRIBE_CLI_ACCOUNT_H
 #define ASCRIBE_CLI_ACCOUNT_H
@@ -46,8 +47,8 @@ void account_read(struct account *ret, const struct collector_progress *p, uint6
 #define ACCOUNT_WORKERS 4
 
 /*
- * The least memory-max for what is recorded: what this account has right after the start, the parsers' part, and room to
- * work. Whole MiB.
+ * The least memory-max for what is recorded: what this account has right after the start, the
+ * parsers' part, and room to work. Whole MiB.
  */
 uint64_t account_needs(const struct account *at_start);
 

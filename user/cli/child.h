@@ -25,7 +25,10 @@ int child_prepare(struct child *c, char **argv, struct err *err);
 int child_go(struct child *c, struct err *err);
 /* Has it been started, and not ended yet? */
 bool child_runs(const struct child *c);
-/* As a shell says it: the exit status, or 128 + the signal. Waits for the end; SIGINT has reached it as it did us. */
+/*
+ * As a shell says it: the exit status, or 128 + the signal. Waits for the end; SIGINT has reached
+ * it as it did us.
+ */
 int child_status(struct child *c);
 /* End a child that was never let go. */
 void child_fini(struct child *c);

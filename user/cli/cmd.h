@@ -34,7 +34,10 @@ void cmd_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void cmd_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* "ascribe: ..." on stderr: no complaint. */
 void cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* A warning after which the command goes on, and ends with EXIT_FAILED all the same: not everything that was asked for was there. */
+/*
+ * A warning after which the command goes on, and ends with EXIT_FAILED all the same: not everything
+ * that was asked for was there.
+ */
 void cmd_incomplete(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Let the data that was printed so far go before what follows on stderr; main() reports a failure. */
@@ -47,8 +50,8 @@ int cmd_print_json(json_t *value);
 void cmd_server_memory(void);
 
 /*
- * Read a file of less than max bytes. *ret ends in a NUL, has no other one (-EINVAL), and is to be freed. Refuse a
- * file that another user may change (-EPERM, see trust_check).
+ * Read a file of less than max bytes. *ret ends in a NUL, has no other one (-EINVAL), and is to be
+ * freed. Refuse a file that another user may change (-EPERM, see trust_check).
  */
 int cmd_read_text(const char *path, size_t max, char **ret, struct err *err);
 /* Read the first word of a file. */
@@ -59,7 +62,8 @@ int cmd_make_token(char **ret, struct err *err);
 int cmd_keep_token(const char *path, char **ret, struct err *err);
 
 /*
- * opt_parse with its messages printed. True: go on. False: stop with *ret_exit (0 after --help); `out` is released.
+ * opt_parse with its messages printed. True: go on. False: stop with *ret_exit (0 after --help);
+ * `out` is released.
  */
 bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
 	       int *ret_exit);
@@ -128,23 +132,30 @@ int reading_open(struct reading *r, const char *dir, const struct filter *f);
 int reading_open_keys(struct reading *r, const char *dir, const struct filter *f, enum query_labels labels,
 		      const struct opt_list *keys);
 /*
- * What reading_open checks before it opens the store: the range, and the selector, which is shown with a mark under the
- * place that is wrong. where, from: what the options are called. 0 or EXIT_USAGE.
+ * What reading_open checks before it opens the store: the range, and the selector, which is shown
+ * with a mark under the place that is wrong. where, from: what the options are called. 0 or
+ * EXIT_USAGE.
  */
 int reading_check(const struct filter *f, const char *where, const char *from);
 /* The metric that a filter names; -1: there is none of that name. */
 int reading_metric(const struct filter *f);
-/* Whether keys or selector tell threads or processes apart, which the lengths of waits and who had the CPU are not kept by. */
+/*
+ * Whether keys or selector tell threads or processes apart, which the lengths of waits and who had
+ * the CPU are not kept by.
+ */
 bool reading_of_threads(const struct filter *f, const struct opt_list *keys);
 /* What to ask: of a filter and the labels and keys (NULL: none) that the rows are to keep. */
 struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys);
 /*
- * Label keys, and after an answer values, that nothing in the store has: said with the nearest that there is. 0 or EXIT_USAGE. reading_query
- * does both.
+ * Label keys, and after an answer values, that nothing in the store has: said with the nearest that
+ * there is. 0 or EXIT_USAGE. reading_query does both.
  */
 int reading_check_keys(struct reading *r, const struct filter *f, const char *const *keys, size_t n);
 int reading_check_values(struct reading *r, const struct filter *f, const struct query_info *info);
-/* The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says on stderr why there is no data, where there is none. */
+/*
+ * The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says
+ * on stderr why there is no data, where there is none.
+ */
 int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys);
 /* That part of it, for who asks the store directly: nothing of the store is in [from, to). */
 void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ascribe blame: who had the CPU while others waited for it, or who woke those that were blocked, as a matrix by one label key. */
+/*
+ * ascribe blame: who had the CPU while others waited for it, or who woke those that were blocked,
+ * as a matrix by one label key.
+ */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "cli/text.h"

@@ -2,12 +2,14 @@
 /*
  * ascribe daemon: record for years, keep the store within its quota, answer over HTTP.
  *
- * The main thread is the recorder; the server's threads read the store as anybody would and never touch what is the recorder's. What they tell
- * of the recorder (/metrics, /readyz) they read from a copy under a lock.
+ * The main thread is the recorder; the server's threads read the store as anybody would and never
+ * touch what is the recorder's. What they tell of the recorder (/metrics, /readyz) they read from a
+ * copy under a lock.
  *
- * Recording is changed (another rate, other events) by opening a second recorder beside the first, stopping the one, starting the
- * other: some milliseconds. The second needs a child forked before there are threads, so the server rests meanwhile;
- * connections wait in its sockets, which stay open.
+ * Recording is changed (another rate, other events) by opening a second recorder beside the first,
+ * stopping the one, starting the other: some milliseconds. The second needs a child forked before
+ * there are threads, so the server rests meanwhile; connections wait in its sockets, which stay
+ * open.
  */
 #include "cli/daemon.h"
 #include "cli/debuginfod.h"
@@ -121,7 +123,10 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 			e->attr.sample_period *= weight;
 			continue;
 		}
-		/* The kernel takes whole Hz: 10 for half of 19. What each stands for follows; queries add up such rates. */
+		/*
+		 * The kernel takes whole Hz: 10 for half of 19. What each stands for follows;
+		 * queries add up such rates.
+		 */
 		e->attr.sample_freq = cfg.hz;
 		if (e->ns_per_sample && weight > 1)
 			e->ns_per_sample = 1000000000ull / (cfg.hz * weight);
@@ -222,8 +227,8 @@ static void stop_http(struct daemon *d)
 }
 
 /*
- * Another recorder in the place of the one that is there, or of none. On failure the old one goes on, unless there was no
- * memory for two at a time.
+ * Another recorder in the place of the one that is there, or of none. On failure the old one goes
+ * on, unless there was no memory for two at a time.
  */
 static int switch_collector(struct daemon *d, struct err *err)
 {

@@ -484,11 +484,14 @@ int cmd_record(int argc, char **argv)
 	if (args.n)
 		rc = child_prepare(&r.child, args.v, &err);
 	/*
-	 * A host is recorded because it is busy: a drain that waits for a CPU behind twenty others comes too late. The
-	 * recorder needs little. Without the right it stays as it is.
+	 * A host is recorded because it is busy: a drain that waits for a CPU behind twenty others
+	 * comes too late. The recorder needs little. Without the right it stays as it is.
 	 */
 	setpriority(PRIO_PROCESS, 0, -20);
-	/* Nobody may read our progress any more: no reason to lose the samples. The command, forked above, keeps its own. */
+	/*
+	 * Nobody may read our progress any more: no reason to lose the samples. The command, forked
+	 * above, keeps its own.
+	 */
 	signal(SIGPIPE, SIG_IGN);
 	rc = rc ? rc : open_store(&r, &err);
 	rc = rc ? rc : start(&r, &err);

@@ -57,8 +57,9 @@ static int read_files(const struct serve_options *o, struct http_config *cfg, ch
 }
 
 /*
- * Threads that only read now and then need no heaps of their own; arrays that a question needs and the next one needs again are not to be given
- * back in between, which costs more than the question. The server trims when nobody asks.
+ * Threads that only read now and then need no heaps of their own; arrays that a question needs and
+ * the next one needs again are not to be given back in between, which costs more than the question.
+ * The server trims when nobody asks.
  */
 void cmd_server_memory(void)
 {
@@ -68,8 +69,8 @@ void cmd_server_memory(void)
 }
 
 /*
- * A token of our own making stands behind "#": a browser keeps that part to itself, and the page moves it from the
- * address bar into its session.
+ * A token of our own making stands behind "#": a browser keeps that part to itself, and the page
+ * moves it from the address bar into its session.
  */
 static void say_addresses(const struct http_server *server, const struct http_config *cfg)
 {

@@ -92,7 +92,10 @@ static int print_narrow_key(void *ctx, const char *key, uint32_t sets)
 	return 0;
 }
 
-/* Narrow keys are summed up in the blocks above the windows; of wide ones those keep the most frequent values. */
+/*
+ * Narrow keys are summed up in the blocks above the windows; of wide ones those keep the most
+ * frequent values.
+ */
 static void print_keys(struct store *s)
 {
 	struct err err = { 0 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ascribe top: who and which code uses the CPU now. One thread records into a store in memory (collect/live), this one asks that store as
- * any command would, and shows it; or it shows the store that a daemon writes.
+ * ascribe top: who and which code uses the CPU now. One thread records into a store in memory
+ * (collect/live), this one asks that store as any command would, and shows it; or it shows the
+ * store that a daemon writes.
  */
 #include "cli/accounting.h"
 #include "cli/cmd.h"

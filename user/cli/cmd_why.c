@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ascribe why: one page about a selection: its time, its waits, who was in its way and its code, against the rest and against before. */
+/*
+ * ascribe why: one page about a selection: its time, its waits, who was in its way and its code,
+ * against the rest and against before.
+ */
 #include "cli/cmd.h"
 #include "cli/accounting.h"
 #include "cli/groups.h"

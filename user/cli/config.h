@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A YAML file of a command's options: one mapping, keys are the long names, values what would stand behind them; a list may be a
- * sequence. No anchors, no tags, no nesting; 256 KiB and 1,000 values at most.
+ * A YAML file of a command's options: one mapping, keys are the long names, values what would stand
+ * behind them; a list may be a sequence. No anchors, no tags, no nesting; 256 KiB and 1,000 values
+ * at most.
  */
 #ifndef ASCRIBE_CLI_CONFIG_H
 #define ASCRIBE_CLI_CONFIG_H
@@ -18,8 +19,9 @@ struct config_file {
 };
 
 /*
- * Set the options that are not in `given` (struct opt_args): the command line has the last word. -EINVAL: the text is "FILE:LINE: KEY:
- * what is wrong". cfg is to be released either way, after `out`.
+ * Set the options that are not in `given` (struct opt_args): the command line has the last word.
+ * -EINVAL: the text is "FILE:LINE: KEY: what is wrong". cfg is to be released either way, after
+ * `out`.
  */
 int config_read(struct config_file *cfg, const char *path, const struct opt_command *cmd, uint64_t given, void *out, struct err *err);
 void config_fini(struct config_file *cfg);

@@ -42,8 +42,8 @@ struct daemon_settings {
 extern const struct opt_command daemon_command;
 
 /*
- * From argv and the file that it names. 0; -EINVAL and others with the text. False in *ret_go: --help was asked for, with its exit
- * status. To be released either way.
+ * From argv and the file that it names. 0; -EINVAL and others with the text. False in *ret_go:
+ * --help was asked for, with its exit status. To be released either way.
  */
 int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err);
 /* err is about the value of that option. */

@@ -7,8 +7,8 @@
 #include "sandbox/downloads.h"
 
 /*
- * urls: http:// and https:// addresses, or env for those of DEBUGINFOD_URLS. cache may be NULL. -EINVAL: something is wrong with these. To be
- * called before files are open.
+ * urls: http:// and https:// addresses, or env for those of DEBUGINFOD_URLS. cache may be NULL.
+ * -EINVAL: something is wrong with these. To be called before files are open.
  */
 int debuginfod_start(struct downloads **ret, const struct opt_list *urls, const char *cache, struct err *err);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decide what the daemon gives up when it uses more than it may. Pure: readings go in, one step at a time comes out.
+ * Decide what the daemon gives up when it uses more than it may. Pure: readings go in, one step at
+ * a time comes out.
  *
  *   CPU      inlined calls and lines -> names of cold files -> stacks of waits -> half the rate -> a quarter of it
  *   memory   caches -> stacks of waits -> distinct rows
  *
- * Use above the limit gives up the next thing. Low use for some periods takes the last one back. When that was too
- * early, the next try waits twice as long: nothing is given up and taken back each minute.
+ * Use above the limit gives up the next thing. Low use for some periods takes the last one back.
+ * When that was too early, the next try waits twice as long: nothing is given up and taken back
+ * each minute.
  */
 #ifndef ASCRIBE_CLI_GOVERNOR_H
 #define ASCRIBE_CLI_GOVERNOR_H

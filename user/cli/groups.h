@@ -11,16 +11,16 @@ struct group {
 };
 
 /*
- * A line of heads, then a line per group: what `numbers` prints, then the values in aligned columns. numbers(ctx, i) is for
- * row i, GROUP_HEAD for the heads. -ENOMEM.
+ * A line of heads, then a line per group: what `numbers` prints, then the values in aligned
+ * columns. numbers(ctx, i) is for row i, GROUP_HEAD for the heads. -ENOMEM.
  */
 #define GROUP_HEAD SIZE_MAX
 int groups_print(const struct opt_list *by, const struct group *rows, size_t n, void (*numbers)(void *ctx, size_t i),
 		 void *ctx);
 
 /*
- * A function's name, cut to width columns (0: whole), whether all of its calls are inlined ones, and its file, as a table ends a
- * line with them. -ENOMEM.
+ * A function's name, cut to width columns (0: whole), whether all of its calls are inlined ones,
+ * and its file, as a table ends a line with them. -ENOMEM.
  */
 int function_print(const char *text, const char *module, bool inlined, size_t width);
 

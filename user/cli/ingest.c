@@ -74,8 +74,8 @@ static int fill(struct store_writer *w, void *ctx)
 }
 
 /*
- * A profile of the past gets a window of its own. One of now is part of the open window, as are those without a time, or with
- * one that cannot be.
+ * A profile of the past gets a window of its own. One of now is part of the open window, as are
+ * those without a time, or with one that cannot be.
  */
 static int store(struct store_writer *w, const struct profile *p, const struct profile_rules *rules)
 {

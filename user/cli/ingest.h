@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles from the server's threads into the store: they queue and wait, the thread that writes the store takes them between its other
- * work. One at a time waits; so many bytes are never held twice.
+ * Profiles from the server's threads into the store: they queue and wait, the thread that writes
+ * the store takes them between its other work. One at a time waits; so many bytes are never held
+ * twice.
  */
 #ifndef ASCRIBE_CLI_INGEST_H
 #define ASCRIBE_CLI_INGEST_H
@@ -25,10 +26,16 @@ struct ingest {
 int ingest_init(struct ingest *i);
 void ingest_fini(struct ingest *i);
 
-/* Any thread, waits until it is stored: 5 s at most. -EAGAIN: another one waits, or nothing is written now. */
+/*
+ * Any thread, waits until it is stored: 5 s at most. -EAGAIN: another one waits, or nothing is
+ * written now.
+ */
 int ingest_put(struct ingest *i, const struct profile *p, struct err *err);
 
-/* The writing thread. w NULL: refuse. f: which labels may be kept, as of programs that are sampled; NULL: all. What a profile is of (service_name) stays. */
+/*
+ * The writing thread. w NULL: refuse. f: which labels may be kept, as of programs that are sampled;
+ * NULL: all. What a profile is of (service_name) stays.
+ */
 void ingest_take(struct ingest *i, struct store_writer *w, const struct label_filter *f, const struct redactor *r);
 
 #endif

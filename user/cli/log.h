@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of a daemon on stderr, each message (its format) ten times a minute at most; how many were left out is said with the next one. With
- * a priority in front where the journal reads. The main thread alone.
+ * Lines of a daemon on stderr, each message (its format) ten times a minute at most; how many were
+ * left out is said with the next one. With a priority in front where the journal reads. The main
+ * thread alone.
  */
 #ifndef ASCRIBE_CLI_LOG_H
 #define ASCRIBE_CLI_LOG_H

@@ -251,8 +251,8 @@ static int run(int argc, char **argv)
 }
 
 /*
- * A file opened while descriptor 1 is closed would become stdout. Fill the holes: with a descriptor that cannot be
- * written, so that printing to a closed stdout stays an error.
+ * A file opened while descriptor 1 is closed would become stdout. Fill the holes: with a descriptor
+ * that cannot be written, so that printing to a closed stdout stays an error.
  */
 static void fill_standard_descriptors(void)
 {

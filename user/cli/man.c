@@ -187,7 +187,10 @@ void man_end(FILE *f)
 
 #define LINE_MAX_COLUMNS 78
 
-/* Where a line of text may go on in the next one: behind a space, and nothing there that roff takes for a request. */
+/*
+ * Where a line of text may go on in the next one: behind a space, and nothing there that roff takes
+ * for a request.
+ */
 static size_t break_at(const char *line, size_t len)
 {
 	size_t best = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual, from the option tables: a page for each command, and ascribe(1) for what they have in common. */
+/*
+ * The manual, from the option tables: a page for each command, and ascribe(1) for what they have in
+ * common.
+ */
 #ifndef ASCRIBE_CLI_MAN_H
 #define ASCRIBE_CLI_MAN_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the recorder tells the server's threads: copies, under a lock, so that neither waits for the other's work. */
+/*
+ * What the recorder tells the server's threads: copies, under a lock, so that neither waits for the
+ * other's work.
+ */
 #ifndef ASCRIBE_CLI_METRICS_H
 #define ASCRIBE_CLI_METRICS_H
 

@@ -2,8 +2,9 @@
 /*
  * Command-line options as data: one table per command, from which parsing, --help and error messages come.
  *
- * Forms: --name VALUE, --name=VALUE, -x VALUE, -xVALUE, flags together (-ai). Options and arguments may be mixed;
- * `--` ends the options. Of a repeated option the last counts, but lists grow. Every command knows what opt_common_table has, too.
+ * Forms: --name VALUE, --name=VALUE, -x VALUE, -xVALUE, flags together (-ai). Options and arguments
+ * may be mixed; `--` ends the options. Of a repeated option the last counts, but lists grow. Every
+ * command knows what opt_common_table has, too.
  */
 #ifndef ASCRIBE_CLI_OPTIONS_H
 #define ASCRIBE_CLI_OPTIONS_H
@@ -80,9 +81,9 @@ struct opt_args {
 #define OPT_HELP 1 /* --help was given: print it and stop */
 
 /*
- * Fill the members of `out` that were named; the others keep what the caller put there. 0, OPT_HELP, or -EINVAL with
- * a text that names the option and what it wants. argv[0] is the command's name. Lists are released by
- * opt_release whatever the result.
+ * Fill the members of `out` that were named; the others keep what the caller put there. 0,
+ * OPT_HELP, or -EINVAL with a text that names the option and what it wants. argv[0] is the
+ * command's name. Lists are released by opt_release whatever the result.
  */
 int opt_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
 	      struct err *err);
@@ -90,8 +91,9 @@ void opt_release(const struct opt_command *cmd, void *out);
 void opt_print_help(const struct opt_command *cmd, FILE *f);
 
 /*
- * Set one option by its long name, as --name=text would; err calls it by its name alone. A flag takes true or false. text must stay: OPT_STRING
- * borrows it. -ENOENT: there is no such option, err suggests one.
+ * Set one option by its long name, as --name=text would; err calls it by its name alone. A flag
+ * takes true or false. text must stay: OPT_STRING borrows it. -ENOENT: there is no such option, err
+ * suggests one.
  */
 int opt_set(const struct opt_command *cmd, const char *name, const char *text, void *out, struct err *err);
 

@@ -10,7 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Does dir hold a store? Its header says so (docs/format.md). 1, 0, or -EBUSY when a writer holds its lock. */
+/*
+ * Does dir hold a store? Its header says so (docs/format.md). 1, 0, or -EBUSY when a writer holds
+ * its lock.
+ */
 static int is_store(const char *dir)
 {
 	char path[PATH_MAX], magic[8] = "";

@@ -8,8 +8,9 @@
 #include <stdbool.h>
 
 /*
- * If dir is a store, rename it to dir.old; a store that was there is removed, anything else is not (-EEXIST). Something at dir
- * that is no store is left for the writer to refuse. -EBUSY: it is being written.
+ * If dir is a store, rename it to dir.old; a store that was there is removed, anything else is not
+ * (-EEXIST). Something at dir that is no store is left for the writer to refuse. -EBUSY: it is
+ * being written.
  */
 int rotate_store(const char *dir, bool *ret_moved, struct err *err);
 

@@ -186,8 +186,9 @@ static void look_at_excess(struct saving *s, const struct saving_limits *l, enum
 }
 
 /*
- * Tables that are nearly full are drained early, at some cost and with some risk to fill. When that was often in a minute
- * there shall be twice as many rows, if the budgets have room for two recorders at a time.
+ * Tables that are nearly full are drained early, at some cost and with some risk to fill. When that
+ * was often in a minute there shall be twice as many rows, if the budgets have room for two
+ * recorders at a time.
  */
 static bool look_at_tables(struct saving *s, const struct saving_limits *l, const struct collector_progress *p, uint64_t now)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hold the daemon to memory-max and cpu-max: measure (account.h), decide (governor.h), say in the log what is given up, and
- * give the collector its part of it. The daemon changes the rate and drops caches. By the recorder's thread.
+ * Hold the daemon to memory-max and cpu-max: measure (account.h), decide (governor.h), say in the
+ * log what is given up, and give the collector its part of it. The daemon changes the rate and
+ * drops caches. By the recorder's thread.
  */
 #ifndef ASCRIBE_CLI_SAVING_H
 #define ASCRIBE_CLI_SAVING_H
@@ -41,7 +42,10 @@ struct saving_limits {
 /* Before any recorder is opened. */
 void saving_init(struct saving *s);
 
-/* Is memory-max enough for this recorder, which has just begun or begins? -E2BIG: no, and err says what is needed. */
+/*
+ * Is memory-max enough for this recorder, which has just begun or begins? -E2BIG: no, and err says
+ * what is needed.
+ */
 int saving_check(struct saving *s, const struct saving_limits *l, struct collector *c, struct err *err);
 
 /* Is there room for a second recorder beside the one that runs? */

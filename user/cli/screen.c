@@ -15,7 +15,10 @@
 
 static const int crashes[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
 
-/* What a crash needs to put the terminal back: made before, since nothing but write() and tcsetattr() is safe then. */
+/*
+ * What a crash needs to put the terminal back: made before, since nothing but write() and
+ * tcsetattr() is safe then.
+ */
 static struct {
 	struct termios modes;
 	char text[256];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The terminal as a screen, and back: whatever ends the process but SIGKILL, the terminal is left as it was found. Signals that ask to
- * end are not taken here: they are blocked, and come as a descriptor.
+ * The terminal as a screen, and back: whatever ends the process but SIGKILL, the terminal is left
+ * as it was found. Signals that ask to end are not taken here: they are blocked, and come as a
+ * descriptor.
  */
 #ifndef ASCRIBE_CLI_SCREEN_H
 #define ASCRIBE_CLI_SCREEN_H

@@ -5,7 +5,10 @@
 
 #include "cli/cmd.h"
 
-/* The whole command behind its options; exact: as query_series_spec says. Returns the exit status. The caller closes r. */
+/*
+ * The whole command behind its options; exact: as query_series_spec says. Returns the exit status.
+ * The caller closes r.
+ */
 int series_report(struct reading *r, const char *dir, const struct filter *f, const struct opt_list *by,
 		  int64_t step_ns, bool exact);
 

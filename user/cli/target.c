@@ -66,7 +66,10 @@ static int add_ids(struct target *t, char **v, size_t n, enum selection selectio
 		rc = rc ? rc : selection == SELECTION_TGIDS ? check_tgid(t->ids[i], err) : check_tid(t->ids[i], err);
 		if (rc)
 			return rc;
-		/* A thread that is no leader cannot be watched before Linux 6.9: recording then goes on without it. */
+		/*
+		 * A thread that is no leader cannot be watched before Linux 6.9: recording then
+		 * goes on without it.
+		 */
 		t->fds[i] = (int)syscall(SYS_pidfd_open, t->ids[i], selection == SELECTION_TIDS ? PIDFD_THREAD : 0);
 		t->n_ids = i + 1;
 	}

@@ -82,7 +82,10 @@ static void run_pager(const char *command)
 	copy();
 }
 
-/* Whoever reads in the pager interrupts the pager, not what is shown; whoever interrupts a command that has not printed yet, both. */
+/*
+ * Whoever reads in the pager interrupts the pager, not what is shown; whoever interrupts a command
+ * that has not printed yet, both.
+ */
 static void interrupted(int sig)
 {
 	close(STDOUT_FILENO);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Manners on a terminal: colour only there (or where --color=always asks for it, and never with NO_COLOR or TERM=dumb unless it does),
- * and a pager for what may be long.
+ * Manners on a terminal: colour only there (or where --color=always asks for it, and never with
+ * NO_COLOR or TERM=dumb unless it does), and a pager for what may be long.
  */
 #ifndef ASCRIBE_CLI_TERM_H
 #define ASCRIBE_CLI_TERM_H
@@ -20,8 +20,9 @@ void term_end(FILE *f);
 unsigned term_columns(FILE *f);
 
 /*
- * From here on what goes to stdout, and to stderr when that is a terminal too, goes through a pager: ASCRIBE_PAGER, else PAGER, else less, which
- * ends by itself when all fits on the screen. Nothing happens without a terminal, with --no-pager, or when the pager is "" or "cat".
+ * From here on what goes to stdout, and to stderr when that is a terminal too, goes through a
+ * pager: ASCRIBE_PAGER, else PAGER, else less, which ends by itself when all fits on the screen.
+ * Nothing happens without a terminal, with --no-pager, or when the pager is "" or "cat".
  */
 void term_page(void);
 /* When all is printed: wait until the pager's user has read it. */

@@ -47,7 +47,10 @@ void text_cut(char *s, size_t width)
 	size_t at = 0, n = 0;
 	for (; s[at] && n < width; at++)
 		n += (s[at + 1] & 0xc0) != 0x80;
-	/* at: just behind the last character that fits; give its place, and more if it is short, to the ellipsis. */
+	/*
+	 * at: just behind the last character that fits; give its place, and more if it is short, to
+	 * the ellipsis.
+	 */
 	if (strlen(s) - at + 1 < sizeof(ellipsis) - 1 && at < 2)
 		return;
 	do

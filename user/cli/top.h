@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of ascribe top: what is shown (user/top), how it is drawn (top_draw.c), what keys do (top_keys.c), the rest (cmd_top.c). */
+/*
+ * The parts of ascribe top: what is shown (user/top), how it is drawn (top_draw.c), what keys do
+ * (top_keys.c), the rest (cmd_top.c).
+ */
 #ifndef ASCRIBE_CLI_TOP_H
 #define ASCRIBE_CLI_TOP_H
 

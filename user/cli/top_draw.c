@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The screen of ascribe top: three lines that say what is shown and what it is worth, names of columns, rows, and what keys do. All text that
- * others chose goes through cells_fit.
+ * The screen of ascribe top: three lines that say what is shown and what it is worth, names of
+ * columns, rows, and what keys do. All text that others chose goes through cells_fit.
  */
 #include "cli/top.h"
 #include "proc/proc.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows that wait for the names of their frames, which workers read. They are kept with their labels and mappings, for at
- * most ASIDE_NS and ASIDE_BYTES_MAX, and not beyond the end of their window. Not thread-safe.
+ * Rows that wait for the names of their frames, which workers read. They are kept with their labels
+ * and mappings, for at most ASIDE_NS and ASIDE_BYTES_MAX, and not beyond the end of their window.
+ * Not thread-safe.
  */
 #ifndef ASCRIBE_COLLECT_ASIDE_H
 #define ASCRIBE_COLLECT_ASIDE_H
@@ -44,8 +45,8 @@ void aside_clear(struct aside *a);
 bool aside_add(struct aside *a, const struct sample *s, uint64_t now_ns);
 
 /*
- * Call try for each row, and remove the row if it returns true. last: the row must not wait longer, because its time is over
- * or `now` is set.
+ * Call try for each row, and remove the row if it returns true. last: the row must not wait longer,
+ * because its time is over or `now` is set.
  */
 void aside_try(struct aside *a, uint64_t now_ns, bool now, bool (*try)(void *ctx, const struct sample *s, bool last), void *ctx);
 

@@ -66,7 +66,10 @@ static int add_events(struct collector *c)
 	return rc ? rc : add_other_stack(c);
 }
 
-/* Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are lost until they can. */
+/*
+ * Between two windows the store may begin anew with its ids; when ours cannot be made now, rows are
+ * lost until they can.
+ */
 static void renew(struct collector *c)
 {
 	c->ids_void |= store_renew(c->store);
@@ -166,7 +169,10 @@ static int write_window(struct collector *c, struct err *err)
 
 /* ---- drains ---- */
 
-/* The programs fill the other halves by now: there is time to write the window before, which these rows are not part of. */
+/*
+ * The programs fill the other halves by now: there is time to write the window before, which these
+ * rows are not part of.
+ */
 static void on_half(void *ctx, const struct sampler_half *h)
 {
 	struct collector *c = ctx;
@@ -396,7 +402,10 @@ static uint64_t go_on_at(const struct collector *c, bool answered, bool idle)
 	return c->go_on_ns + (pause > GO_ON_SHARE * spent ? pause : GO_ON_SHARE * spent);
 }
 
-/* Go on with what waits for parsers or readers: at once when nothing more is on its way, else now and then. Return ms until the next look. */
+/*
+ * Go on with what waits for parsers or readers: at once when nothing more is on its way, else now
+ * and then. Return ms until the next look.
+ */
 static int parse_go_on(struct collector *c, bool idle)
 {
 	struct sandbox_stats st;

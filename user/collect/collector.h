@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorder: takes samples from the kernel, processes from the side-band and names from files, and writes windows to the
- * store.
+ * The recorder: takes samples from the kernel, processes from the side-band and names from files,
+ * and writes windows to the store.
  *
  *   sampler --half--> rows --(procs, resolver, labelling)--> store rows --each window--> store_commit_window
  *
- * One thread runs one event loop. Windows begin and end at multiples of window_s of real time, except for the begin of the
- * first and the end of the last. Each sample is in a window, or in its totals under the name of its loss.
+ * One thread runs one event loop. Windows begin and end at multiples of window_s of real time,
+ * except for the begin of the first and the end of the last. Each sample is in a window, or in its
+ * totals under the name of its loss.
  */
 #ifndef ASCRIBE_COLLECT_COLLECTOR_H
 #define ASCRIBE_COLLECT_COLLECTOR_H
@@ -32,20 +33,25 @@ int collector_open_store(struct store_writer **ret, const char *dir, const char 
 			 struct err *err);
 
 /*
- * Open and attach everything, and start nothing. Borrow w and what cfg points to until collector_close. *ret_warning says
- * what is missing that recording can do without (kernel symbols).
+ * Open and attach everything, and start nothing. Borrow w and what cfg points to until
+ * collector_close. *ret_warning says what is missing that recording can do without (kernel
+ * symbols).
  */
 int collector_open(struct collector **ret, const struct sampler_config *cfg, struct store_writer *w,
 		   struct err *ret_warning, struct err *err);
 /* Set which labels of programs are kept (labelling_set_filter), before the start. Copied. 0 or -errno. */
 int collector_set_filter(struct collector *c, const struct label_filter *f, const struct redactor *r);
-/* Download debug files from d, borrowed; call it before the start. The end of recording waits for them for at most 2 s. */
+/*
+ * Download debug files from d, borrowed; call it before the start. The end of recording waits for
+ * them for at most 2 s.
+ */
 void collector_set_downloads(struct collector *c, struct downloads *d);
 int collector_start(struct collector *c, struct err *err);
 
 /*
- * Record until a descriptor in fds is readable (returns its index), until BOOTTIME until_ns (-ETIME), or until an error
- * that ends recording. A window that cannot be written is no such error: see collector_progress.
+ * Record until a descriptor in fds is readable (returns its index), until BOOTTIME until_ns
+ * (-ETIME), or until an error that ends recording. A window that cannot be written is no such
+ * error: see collector_progress.
  */
 int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t n_fds, struct err *err);
 

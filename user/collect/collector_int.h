@@ -123,8 +123,8 @@ void limit_count(struct collector *c, uint64_t samples);
 void rows_on_half(void *ctx, const struct sampler_half *h);
 
 /*
- * Try again to store the rows that wait for names, and the copies that wait for unwind rules. now: store them with the names
- * and rules that there are.
+ * Try again to store the rows that wait for names, and the copies that wait for unwind rules. now:
+ * store them with the names and rules that there are.
  */
 void rows_go_on(struct collector *c, bool now);
 /* Are there any? */

@@ -201,9 +201,9 @@ static void divide_all(struct move *m, const struct estimate_item *rest, const s
 }
 
 /*
- * Divide in equal parts among at most ESTIMATE_POINTS stacks, drawn in proportion to their time by systematic sampling. The
- * label set determines the first point. So a label set without samples of its own gets few rows, however many stacks its
- * process has.
+ * Divide in equal parts among at most ESTIMATE_POINTS stacks, drawn in proportion to their time by
+ * systematic sampling. The label set determines the first point. So a label set without samples of
+ * its own gets few rows, however many stacks its process has.
  */
 static void divide_some(struct move *m, const struct estimate_item *rest, const struct group *g)
 {

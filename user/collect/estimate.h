@@ -53,8 +53,8 @@ void estimate_fini(struct estimate *e);
 void estimate_clear(struct estimate *e);
 
 /*
- * Add n_samples waits that were stored with this stack. They stand for n waits, ns in all, that were not sampled; 0: such
- * waits are always sampled. Ignored without room or memory.
+ * Add n_samples waits that were stored with this stack. They stand for n waits, ns in all, that
+ * were not sampled; 0: such waits are always sampled. Ignored without room or memory.
  */
 void estimate_add_sample(struct estimate *e, const struct estimate_key *key, uint32_t stack, uint32_t n_samples, uint64_t n,
 			 uint64_t ns);
@@ -63,8 +63,9 @@ void estimate_add_sample(struct estimate *e, const struct estimate_key *key, uin
 void estimate_add_rest(struct estimate *e, const struct estimate_key *key, uint64_t n, uint64_t ns);
 
 /*
- * Divide the waits without a stack: move rows of the open window from stack `no_stack` to the samples' stacks. Each wait counts
- * `weight` samples in the store. Return the number of waits that moved.
+ * Divide the waits without a stack: move rows of the open window from stack `no_stack` to the
+ * samples' stacks. Each wait counts `weight` samples in the store. Return the number of waits that
+ * moved.
  */
 uint64_t estimate_divide(struct estimate *e, struct store_writer *store, uint32_t no_stack, unsigned weight);
 

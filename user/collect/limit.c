@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keep the open window within the memory that it may have: distinct rows, and stacks in the store's dictionaries. */
+/*
+ * Keep the open window within the memory that it may have: distinct rows, and stacks in the store's
+ * dictionaries.
+ */
 #include "collect/collector_int.h"
 
 bool limit_is_full(const struct collector *c)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Record while a program shows the recording: a collector in a thread of its own writes short windows into a store in memory.
- * The program reads that store like any other. Nothing touches a disk, and nothing is left when the process ends.
+ * Record while a program shows the recording: a collector in a thread of its own writes short
+ * windows into a store in memory. The program reads that store like any other. Nothing touches a
+ * disk, and nothing is left when the process ends.
  *
  *   live_open (no thread yet: it forks children) -> live_start -> [live_fd readable: live_look, read live_store] -> live_stop
  *
@@ -15,8 +16,9 @@
 struct live;
 
 /*
- * cfg: as for collector_open; window_s is the length of a window. what: a description of the recording, for the store. Windows
- * older than recent_ns may be removed. Needs root, like all recording.
+ * cfg: as for collector_open; window_s is the length of a window. what: a description of the
+ * recording, for the store. Windows older than recent_ns may be removed. Needs root, like all
+ * recording.
  */
 int live_open(struct live **ret, const struct sampler_config *cfg, const char *what, int64_t recent_ns, struct err *ret_warning,
 	      struct err *err);

@@ -56,8 +56,8 @@ void news_admit(struct collector *c)
 		return;
 	news_read(c);
 	/*
-	 * The latest first: where the record of an exec was lost, /proc shows the program after the exec. An image before it
-	 * must not take that name.
+	 * The latest first: where the record of an exec was lost, /proc shows the program after the
+	 * exec. An image before it must not take that name.
 	 */
 	for (size_t i = c->n_arrived; i-- > 0;) {
 		const struct wire_record *r = &c->arrived[i];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What ascribe measured of itself (hist/metrics.def), as rows of a window: of each histogram what came since the window
- * before, an event "NAME.lengths" whose rows have no labels and a stack of one frame: the bucket, as those of waits
- * (collect/waits.h). So `ascribe stat` knows the recorder's latencies over any range. Beside them, counts:
+ * What ascribe measured of itself (hist/metrics.def), as rows of a window: of each histogram what
+ * came since the window before, an event "NAME.lengths" whose rows have no labels and a stack of
+ * one frame: the bucket, as those of waits (collect/waits.h). So `ascribe stat` knows the
+ * recorder's latencies over any range. Beside them, counts:
  *
  *   OWN_SILENT        requests that a process did not answer; the frame's function is "comm[tgid]", none for all others
  *   OWN_JOBS_REFUSED  jobs for which the sandbox had no room
@@ -28,8 +29,8 @@ void own_init(struct own_metrics *o);
 void own_fini(struct own_metrics *o);
 
 /*
- * Rows of the window that is about to be committed: 0 or -errno, and then some may be missing. silence: of this window.
- * jobs_refused: since the start.
+ * Rows of the window that is about to be committed: 0 or -errno, and then some may be missing.
+ * silence: of this window. jobs_refused: since the start.
  */
 int own_add(struct own_metrics *o, struct store_writer *w, const struct reader_silence *silence, uint64_t jobs_refused);
 /* It was committed: what was added is not added again. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limit the pairs of a window: a thread that waited for a CPU, and the thread that had it. At most PAIRS_MAX, and no process may
- * be part of more pairs than are free. So a process with ever new label sets takes half, the next such process half of the
- * rest, and the few pairs of others fit.
+ * Limit the pairs of a window: a thread that waited for a CPU, and the thread that had it. At most
+ * PAIRS_MAX, and no process may be part of more pairs than are free. So a process with ever new
+ * label sets takes half, the next such process half of the rest, and the few pairs of others fit.
  */
 #ifndef ASCRIBE_COLLECT_PAIRS_H
 #define ASCRIBE_COLLECT_PAIRS_H

@@ -9,7 +9,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* Behind the system's labels and the application's come those of trampolines. True: some have no answer yet. */
+/*
+ * Behind the system's labels and the application's come those of trampolines. True: some have no
+ * answer yet.
+ */
 static bool row_labels(struct collector *c, const struct row *row, const struct proc_image *im, const struct label *more,
 		       size_t n_more, struct sets_labels *l)
 {
@@ -20,13 +23,19 @@ static bool row_labels(struct collector *c, const struct row *row, const struct 
 	return l->late;
 }
 
-/* Has it user frames, which are named by the mappings? Rows of waits without a stack use that member for something else. */
+/*
+ * Has it user frames, which are named by the mappings? Rows of waits without a stack use that
+ * member for something else.
+ */
 static bool has_user_frames(const struct row *row)
 {
 	return row->n_user && row->kind == ROW_TASK;
 }
 
-/* Can /proc show the image? It has nothing of a process that has ended, as most have on a host of short processes. */
+/*
+ * Can /proc show the image? It has nothing of a process that has ended, as most have on a host of
+ * short processes.
+ */
 static bool is_in_proc(const struct collector *c, const struct proc_image *im)
 {
 	const struct proc_image *newest = procs_find(c->procs, im->tgid, UINT64_MAX);
@@ -114,8 +123,8 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 }
 
 /*
- * Add blocked time by its waker: no samples, those are in the rows of the blocked thread. False, only with put_off: names of
- * the waker's stack are missing.
+ * Add blocked time by its waker: no samples, those are in the rows of the blocked thread. False,
+ * only with put_off: names of the waker's stack are missing.
  */
 static bool add_waker(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row, bool put_off)
 {
@@ -151,8 +160,8 @@ static bool add_waker(struct collector *c, struct window_cpu *w, const struct sa
 }
 
 /*
- * Find the label set of a sample, and fold the frames of trampolines. With `last`, leave out labels that have no answer yet;
- * else the sample is `unset` then. 0 or -errno.
+ * Find the label set of a sample, and fold the frames of trampolines. With `last`, leave out labels
+ * that have no answer yet; else the sample is `unset` then. 0 or -errno.
  */
 static int label_sample(struct collector *c, const struct proc_image *im, bool last, struct sample *s)
 {
@@ -204,7 +213,10 @@ static void count_flags(struct window_cpu *w, const struct sample *s, const stru
 	w->counter[COUNTER_names_late] += flags->names_late ? n : 0;
 }
 
-/* The store's stack of a sample: 0, -EINPROGRESS, or -errno. *ret_full: the dictionaries are full, and it is "(other)". */
+/*
+ * The store's stack of a sample: 0, -EINPROGRESS, or -errno. *ret_full: the dictionaries are full,
+ * and it is "(other)".
+ */
 static int find_stack(struct collector *c, const struct sample *p, struct proc_image *im, bool put_off, uint32_t *ret_stack,
 		      struct resolver_flags *ret_flags, bool *ret_full)
 {

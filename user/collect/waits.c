@@ -74,7 +74,10 @@ static int add_set(struct waits *w, struct sets_labels *l, uint32_t *ret)
 	return store_add_set(w->store, l->v, l->n < STORE_SET_MAX ? l->n : STORE_SET_MAX, ret);
 }
 
-/* Find the occupant at `at` of the arena. Return NULL, or a name where it is no thread. n_words: of the occupant and its stack. */
+/*
+ * Find the occupant at `at` of the arena. Return NULL, or a name where it is no thread. n_words: of
+ * the occupant and its stack.
+ */
 static const char *occupant_of(const struct sampler_half *h, uint32_t at, uint32_t n_words, const struct occupant **ret)
 {
 	*ret = NULL;
@@ -145,7 +148,10 @@ void waits_window(struct waits *w)
 	pairs_clear(&w->woke);
 }
 
-/* Append the labels of whoever caused the wait, or "(other)" past the window's pair limit: then set *ret_cut. */
+/*
+ * Append the labels of whoever caused the wait, or "(other)" past the window's pair limit: then set
+ * *ret_cut.
+ */
 static int add_pair(struct waits *w, struct pairs *pairs, const struct row *row, const struct occupant *who, const struct proc_image *im,
 		    const char *name, struct sets_labels *l, uint32_t *ret_set, bool *ret_cut)
 {

@@ -132,9 +132,10 @@ static void read_idle(struct window *w)
 }
 
 /*
- * Count samples that fired without a run of the program. While events run, one sample of each may be between its count and
- * its program; that one is left out until the end. An idle CPU may stop its timer (haltpoll, packed virtual CPUs): the
- * clock counts on, and nothing runs. The part of the rest that the CPU's idle time explains is idle_not_run.
+ * Count samples that fired without a run of the program. While events run, one sample of each may
+ * be between its count and its program; that one is left out until the end. An idle CPU may stop
+ * its timer (haltpoll, packed virtual CPUs): the clock counts on, and nothing runs. The part of the
+ * rest that the CPU's idle time explains is idle_not_run.
  */
 static void count_not_run(struct window *all, unsigned cpu, bool stopped)
 {
@@ -184,8 +185,9 @@ void window_end(struct window *w, bool stopped)
 }
 
 /*
- * Three independent counts: stored counts rows, each loss is counted where it happens, and fired counts runs of the programs
- * plus samples that they did not see. `ascribe stat` and the tests compare them.
+ * Three independent counts: stored counts rows, each loss is counted where it happens, and fired
+ * counts runs of the programs plus samples that they did not see. `ascribe stat` and the tests
+ * compare them.
  */
 size_t window_totals(struct window *w, struct store_totals *ret)
 {

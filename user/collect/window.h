@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The accounting of the open window: samples that fired and were stored, each loss and each flag, by CPU. Not thread-safe.
+ * The accounting of the open window: samples that fired and were stored, each loss and each flag,
+ * by CPU. Not thread-safe.
  */
 #ifndef ASCRIBE_COLLECT_WINDOW_H
 #define ASCRIBE_COLLECT_WINDOW_H
@@ -22,24 +23,30 @@ struct window_cpu {
 struct window;
 
 /*
- * Account for the samples of s, and for our own CPU time with that of sb's children; borrow both. Each sample counts as
- * `weight` samples in the totals. 0 or -ENOMEM.
+ * Account for the samples of s, and for our own CPU time with that of sb's children; borrow both.
+ * Each sample counts as `weight` samples in the totals. 0 or -ENOMEM.
  */
 int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb, unsigned weight);
 void window_free(struct window *w);
 
 /*
- * Recording begins: count idle time from here. Own CPU time counts from the start of this process, or from here if it
- * recorded before (resumed).
+ * Recording begins: count idle time from here. Own CPU time counts from the start of this process,
+ * or from here if it recorded before (resumed).
  */
 void window_start(struct window *w, bool resumed);
 
 struct window_cpu *window_cpu(struct window *w, unsigned cpu);
 
-/* The window has ended: count the samples that our programs did not see. stopped: the events are stopped, too. */
+/*
+ * The window has ended: count the samples that our programs did not see. stopped: the events are
+ * stopped, too.
+ */
 void window_end(struct window *w, bool stopped);
 
-/* Make the totals of a window after its last row; return the number of CPUs with any. Arrays are valid until the next call. */
+/*
+ * Make the totals of a window after its last row; return the number of CPUs with any. Arrays are
+ * valid until the next call.
+ */
 size_t window_totals(struct window *w, struct store_totals *ret);
 
 /* The index of flag `idle` in the totals' flagged[]. */

@@ -21,8 +21,8 @@ struct elf_go_layout {
 bool elf_go_layout(unsigned version, struct elf_go_layout *ret);
 
 /*
- * Does a thread have its g in thread-local memory, at *ret from the thread pointer? False on arm64 without cgo: there it is in register
- * x28 alone. Also false when it cannot be told.
+ * Does a thread have its g in thread-local memory, at *ret from the thread pointer? False on arm64
+ * without cgo: there it is in register x28 alone. Also false when it cannot be told.
  */
 bool elf_go_tls(const struct elf_image *img, int64_t *ret);
 

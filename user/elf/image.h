@@ -2,13 +2,14 @@
 /*
  * A bounded reader of little-endian executables and shared objects: x86-64, aarch64, i386.
  *
- * The file belongs to somebody else and may change or lie at any time. Therefore: bytes come only through
- * elf_image_read (pread or a private copy), which checks offset and length against the size seen at the opening;
- * every count has a cap below; nothing is followed twice. No mmap (SIGBUS), no library that parses on our behalf.
+ * The file belongs to somebody else and may change or lie at any time. Therefore: bytes come only
+ * through elf_image_read (pread or a private copy), which checks offset and length against the size
+ * seen at the opening; every count has a cap below; nothing is followed twice. No mmap (SIGBUS), no
+ * library that parses on our behalf.
  *
  * Words: "vaddr" is an address in the file's own terms, "offset" is a file offset. Not thread-safe.
- * Errors: -EBADMSG the file lies or is cut, -E2BIG a cap, -EPROTONOSUPPORT another class, byte order, machine or
- * kind of ELF, -EINVAL not a regular file.
+ * Errors: -EBADMSG the file lies or is cut, -E2BIG a cap, -EPROTONOSUPPORT another class, byte
+ * order, machine or kind of ELF, -EINVAL not a regular file.
  */
 #ifndef ASCRIBE_ELF_IMAGE_H
 #define ASCRIBE_ELF_IMAGE_H
@@ -81,7 +82,8 @@ struct elf_image {
 };
 
 /*
- * Read headers and notes. fd is duplicated; name is for messages. On failure *img holds nothing and needs no fini.
+ * Read headers and notes. fd is duplicated; name is for messages. On failure *img holds nothing and
+ * needs no fini.
  */
 int elf_image_open(struct elf_image *img, int fd, const char *name, struct err *err);
 
@@ -95,16 +97,23 @@ int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const ch
 int elf_image_read(const struct elf_image *img, uint64_t offset, void *out, size_t len);
 
 /*
- * How far a process has moved the vaddrs of the file: address = vaddr + *ret_bias, modulo 2^64. start and pgoff are those of one
- * executable mapping of the file, both multiples of the page size. Take the segment whose file range, rounded to pages as
- * the loader does, holds pgoff: lld lets a segment begin inside the last page of the one before. -ENOENT: no segment does.
+ * How far a process has moved the vaddrs of the file: address = vaddr + *ret_bias, modulo 2^64.
+ * start and pgoff are those of one executable mapping of the file, both multiples of the page size.
+ * Take the segment whose file range, rounded to pages as the loader does, holds pgoff: lld lets a
+ * segment begin inside the last page of the one before. -ENOENT: no segment does.
  */
 int elf_image_bias(const struct elf_image *img, uint64_t start, uint64_t pgoff, uint64_t *ret_bias);
 
-/* The vaddr of one byte of the file, through the first PT_LOAD that holds it. Not for a mapping: see elf_image_bias. -ENOENT. */
+/*
+ * The vaddr of one byte of the file, through the first PT_LOAD that holds it. Not for a mapping:
+ * see elf_image_bias. -ENOENT.
+ */
 int elf_image_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_vaddr);
 
-/* The other way: where in the file an address is from; what a segment has beyond its bytes in the file counts on. -ENOENT. */
+/*
+ * The other way: where in the file an address is from; what a segment has beyond its bytes in the
+ * file counts on. -ENOENT.
+ */
 int elf_image_offset(const struct elf_image *img, uint64_t vaddr, uint64_t *ret_offset);
 
 /* The executable section with this header index, or NULL. */

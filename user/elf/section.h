@@ -13,7 +13,10 @@ struct elf_place {
 	int compressed; /* SHF_COMPRESSED: a header, then packed bytes */
 };
 
-/* The first section of this name that holds bytes. -ENOENT; -EBADMSG: not inside the file; -EBADF: the image was dropped. */
+/*
+ * The first section of this name that holds bytes. -ENOENT; -EBADMSG: not inside the file; -EBADF:
+ * the image was dropped.
+ */
 int elf_section_find(const struct elf_image *img, const char *section, struct elf_place *ret);
 
 /* Bytes of a section as they stand in the file. */
@@ -24,8 +27,9 @@ struct elf_section {
 };
 
 /*
- * The first section of this name that holds bytes, read whole. -ENOENT: there is none, or it is compressed; -E2BIG:
- * larger than max bytes; -EBADMSG: not inside the file; -EBADF: the image was dropped.
+ * The first section of this name that holds bytes, read whole. -ENOENT: there is none, or it is
+ * compressed; -E2BIG: larger than max bytes; -EBADMSG: not inside the file; -EBADF: the image was
+ * dropped.
  */
 int elf_section_read(const struct elf_image *img, const char *section, size_t max, struct elf_section *ret);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where an ELF file's named variables are: data symbols by their address, thread-local ones by how their address is found
- * at run time.
+ * Where an ELF file's named variables are: data symbols by their address, thread-local ones by how
+ * their address is found at run time.
  */
 #ifndef ASCRIBE_ELF_TLS_H
 #define ASCRIBE_ELF_TLS_H
@@ -15,7 +15,10 @@
 #define ELF_VARIABLE_SYMBOLS_MAX (4u << 20) /* symbols looked at */
 #define ELF_RELOCATIONS_MAX (4u << 20)
 
-/* How code of the file finds a thread-local variable. `at` is the vaddr of what the dynamic linker fills in. */
+/*
+ * How code of the file finds a thread-local variable. `at` is the vaddr of what the dynamic linker
+ * fills in.
+ */
 enum elf_access {
 	ELF_ACCESS_NONE = 0,    /* data or code: value is its vaddr */
 	ELF_ACCESS_UNKNOWN = 1, /* thread-local, and no way found: an executable's is static all the same */
@@ -35,8 +38,9 @@ struct elf_variable {
 };
 
 /*
- * The symbols with one of these names (a list that ends with NULL; a name that ends with '*' stands for all that begin so),
- * from .dynsym and, in an executable, .symtab, each once. Returns how many there are in ret, at most `max`, or -errno: -EBADMSG, -E2BIG, ...
+ * The symbols with one of these names (a list that ends with NULL; a name that ends with '*' stands
+ * for all that begin so), from .dynsym and, in an executable, .symtab, each once. Returns how many
+ * there are in ret, at most `max`, or -errno: -EBADMSG, -E2BIG, ...
  */
 int elf_variables(const struct elf_image *img, const char *const *names, struct elf_variable *ret, size_t max);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers as JSON, the same from the commands and over HTTP: the shapes of docs/json.md. All return a new reference, or NULL when
- * out of memory.
+ * Answers as JSON, the same from the commands and over HTTP: the shapes of docs/json.md. All return
+ * a new reference, or NULL when out of memory.
  */
 #ifndef ASCRIBE_EXPORT_ANSWER_H
 #define ASCRIBE_EXPORT_ANSWER_H
@@ -44,7 +44,10 @@ extern const struct answer_quantile {
 #define ANSWER_QUANTILES 4
 
 json_t *answer_table(const struct answer *a, const struct query *q, const struct query_table *t);
-/* How long waits were: a row for each group, by how many there were. q: a query of the same range, for what it says of it. */
+/*
+ * How long waits were: a row for each group, by how many there were. q: a query of the same range,
+ * for what it says of it.
+ */
 json_t *answer_lengths(const struct answer *a, const struct query *q, const struct query_lengths *l);
 json_t *answer_blame(const struct answer *a, const char *key, const struct query_blame *b);
 /* [[low, high, count], ...]: a value of a bucket is one of low to high. {"0.5": value, ...}. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The matched samples of a query in the formats of other tools, written to a stdio stream (a file, stdout,
- * open_memstream). Names and labels come from other programs: each format's own separators in them are replaced, bytes
- * that are no UTF-8 become U+FFFD where the format wants UTF-8.
+ * The matched samples of a query in the formats of other tools, written to a stdio stream (a file,
+ * stdout, open_memstream). Names and labels come from other programs: each format's own separators
+ * in them are replaced, bytes that are no UTF-8 become U+FFFD where the format wants UTF-8.
  *
- * All calls: 0; -ENOMEM; -EIO when the stream fails, with errno's reason in err. What was written before a failure
- * stays in the stream: the caller discards it.
+ * All calls: 0; -ENOMEM; -EIO when the stream fails, with errno's reason in err. What was written
+ * before a failure stays in the stream: the caller discards it.
  */
 #ifndef ASCRIBE_EXPORT_EXPORT_H
 #define ASCRIBE_EXPORT_EXPORT_H
@@ -24,8 +24,9 @@ struct export_source {
 };
 
 /*
- * What a number says. The value of a row: of events that stand for time, and of waits, nanoseconds; of others their own unit. By the
- * event: samples where they are drawn, the value where a wait was measured (off-cpu, runq): how often one waited says little.
+ * What a number says. The value of a row: of events that stand for time, and of waits, nanoseconds;
+ * of others their own unit. By the event: samples where they are drawn, the value where a wait was
+ * measured (off-cpu, runq): how often one waited says little.
  */
 enum export_unit {
 	EXPORT_BY_EVENT = 0,
@@ -33,7 +34,10 @@ enum export_unit {
 	EXPORT_VALUE,
 };
 
-/* Deeper stacks lose their root side: three times what a sample can hold, so only a damaged store has them. */
+/*
+ * Deeper stacks lose their root side: three times what a sample can hold, so only a damaged store
+ * has them.
+ */
 #define EXPORT_DEPTH_MAX 2048
 
 /* The frames of a stack, leaf first; returns how many, at most EXPORT_DEPTH_MAX. */
@@ -54,17 +58,19 @@ enum export_kind export_frame_kind(const struct store *s, uint32_t frame);
 int export_folded(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
 
 /*
- * profile.proto, gzipped. Two values per sample: samples/count and, for events that stand for time, cpu/nanoseconds, for the others the
- * event's own; with EXPORT_SAMPLES readers show the first, else the second. Each label is a tag.
+ * profile.proto, gzipped. Two values per sample: samples/count and, for events that stand for time,
+ * cpu/nanoseconds, for the others the event's own; with EXPORT_SAMPLES readers show the first, else
+ * the second. Each label is a tag.
  */
 int export_pprof(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
 /* The value of a row of this event, as above. */
 uint64_t export_value(const struct store_event *e, const struct store_row *row);
 
 /*
- * A flame graph. root: the part below one frame, pruned for itself: eight hexadecimal digits for each frame from the outermost to it, with
- * dots between, of FNV-1a (32 bits) over the bytes of its name, a NUL, those of its module, as they stand in `frames`. against: a baseline,
- * of the same store and event.
+ * A flame graph. root: the part below one frame, pruned for itself: eight hexadecimal digits for
+ * each frame from the outermost to it, with dots between, of FNV-1a (32 bits) over the bytes of its
+ * name, a NUL, those of its module, as they stand in `frames`. against: a baseline, of the same
+ * store and event.
  */
 struct export_flame_spec {
 	uint64_t max_nodes; /* 0: 20,000; the others are summed in "(other)" */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flame graph's data, pruned here so that the page stays quick: nodes below 0.01% of all samples, and the smallest
- * ones beyond a maximum, are summed per parent in one "(other)" node. So every level still adds up.
+ * The flame graph's data, pruned here so that the page stays quick: nodes below 0.01% of all
+ * samples, and the smallest ones beyond a maximum, are summed per parent in one "(other)" node. So
+ * every level still adds up.
  *
- * nodes is flat, three numbers a node in depth-first order: depth, samples, frame. frames is flat, three a frame: name,
- * module, kind (enum export_kind). Frame 0 is the root, frame 1 "(other)". With a baseline there is beside them, for each node, what the
- * baseline has of it, and whether that is a difference; what both have together decides what is pruned.
+ * nodes is flat, three numbers a node in depth-first order: depth, samples, frame. frames is flat,
+ * three a frame: name, module, kind (enum export_kind). Frame 0 is the root, frame 1 "(other)".
+ * With a baseline there is beside them, for each node, what the baseline has of it, and whether
+ * that is a difference; what both have together decides what is pruned.
  */
 #include "export/export.h"
 #include "export/flame_page.h"

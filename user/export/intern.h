@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Byte strings to dense numbers: equal bytes, equal number; numbers from 0 in order of first use. Not thread-safe.
+ * Byte strings to dense numbers: equal bytes, equal number; numbers from 0 in order of first use.
+ * Not thread-safe.
  */
 #ifndef ASCRIBE_EXPORT_INTERN_H
 #define ASCRIBE_EXPORT_INTERN_H

@@ -13,7 +13,10 @@
 /* A string value; NULL when out of memory. */
 json_t *json_text(const char *s, size_t len);
 
-/* Set key (made UTF-8 like json_text), taking over the value; -ENOMEM when either is NULL or the object cannot grow. */
+/*
+ * Set key (made UTF-8 like json_text), taking over the value; -ENOMEM when either is NULL or the
+ * object cannot grow.
+ */
 int json_put(json_t *object, const char *key, json_t *value);
 
 /* A count; what does not fit in a JSON integer is cut to INT64_MAX. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof's profile.proto, streamed. Concatenated messages are one message in which repeated fields are joined, so each
- * sample, location, ... is packed as a Profile that holds it alone and goes straight into gzip: memory grows with the
- * number of distinct strings, frames and functions, not with the samples.
+ * pprof's profile.proto, streamed. Concatenated messages are one message in which repeated fields
+ * are joined, so each sample, location, ... is packed as a Profile that holds it alone and goes
+ * straight into gzip: memory grows with the number of distinct strings, frames and functions, not
+ * with the samples.
  *
- * Every location has a line, also a frame without a symbol (its function is called "file+0x12"): so the functions of
- * pprof are those of `ascribe report`, and has_functions keeps pprof from looking for symbols of its own.
+ * Every location has a line, also a frame without a symbol (its function is called "file+0x12"): so
+ * the functions of pprof are those of `ascribe report`, and has_functions keeps pprof from looking
+ * for symbols of its own.
  */
 #include "export/export.h"
 #include "export/intern.h"
@@ -18,8 +20,8 @@
 #include <zlib.h>
 
 /*
- * A label's value 0 means "no string" in the format, also for an empty value: this key, which no UTF-8 text equals,
- * gets another number and is written as an empty string.
+ * A label's value 0 means "no string" in the format, also for an empty value: this key, which no
+ * UTF-8 text equals, gets another number and is written as an empty string.
  */
 #define EMPTY_VALUE "\xff"
 

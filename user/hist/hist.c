@@ -54,9 +54,9 @@ size_t hist_bytes(const struct hist *h)
 }
 
 /*
- * Places are taken from the first one on, by writing into them whose they are. All who look for the row of one shift pass the same
- * taken places and stop at the same one, so they agree without waiting for each other. New memory is zero, so nothing needs
- * an order.
+ * Places are taken from the first one on, by writing into them whose they are. All who look for the
+ * row of one shift pass the same taken places and stop at the same one, so they agree without
+ * waiting for each other. New memory is zero, so nothing needs an order.
  */
 uint32_t hist_row(struct hist *h, uint64_t value)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A log-linear histogram that is written while it is read: counts of u64 values (nanoseconds, bytes, frames), each known to
- * 2^-(bits+1) of itself (include/hist_bucket.h). Any value may be recorded; recording never allocates, fails or waits for another
- * thread.
+ * A log-linear histogram that is written while it is read: counts of u64 values (nanoseconds,
+ * bytes, frames), each known to 2^-(bits+1) of itself (include/hist_bucket.h). Any value may be
+ * recorded; recording never allocates, fails or waits for another thread.
  *
  *   struct hist            one mapping of memory: a table from the logarithm of a value to a row of counters. A row is taken from the
  *                          mapping when the first value needs it, and memory that nobody needed is never touched.
@@ -11,8 +11,9 @@
  *   multi.h                one such histogram per thread, behind one name
  *   snapshot.h             everything that is asked of a histogram is asked of a copy
  *
- * Counters are 32 bits wide, so that 1% of precision over the whole range of u64 takes less than 16 KiB. When one reaches 2^31 that much
- * is carried into `high`, the second half of the mapping, untouched until then. Invariants:
+ * Counters are 32 bits wide, so that 1% of precision over the whole range of u64 takes less than 16
+ * KiB. When one reaches 2^31 that much is carried into `high`, the second half of the mapping,
+ * untouched until then. Invariants:
  *
  *   1. the count of a bucket is high * 2^31 + count;
  *   2. only who holds `lock` changes high, or reads more than one counter: a snapshot sees no carry half done;
@@ -31,8 +32,8 @@
 
 struct hist {
 	/*
-	 * By the highest bit of a value: how far it is shifted, and where its row begins, so that a value's counter is
-	 * count[(place >> 6) + (value >> (place & 63))]. Below 64: no row yet.
+	 * By the highest bit of a value: how far it is shifted, and where its row begins, so that a
+	 * value's counter is count[(place >> 6) + (value >> (place & 63))]. Below 64: no row yet.
 	 */
 	uint32_t place[64];
 	uint8_t bits;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ascribe's own latencies and sizes, as histograms of the process: metrics.def names them. To measure one is one line, from any thread:
+ * ascribe's own latencies and sizes, as histograms of the process: metrics.def names them. To
+ * measure one is one line, from any thread:
  *
  *   METRIC_TIME(drain);                              from here to the end of the block, whichever way it is left
  *   metric_record(METRIC_stack_depth, n_frames);
  *
- * A histogram is made when its first value comes; without memory for it the value is counted in metrics_lost alone. A value
- * costs a nanosecond, a time two readings of the clock. Thread-safe; not for signal handlers.
+ * A histogram is made when its first value comes; without memory for it the value is counted in
+ * metrics_lost alone. A value costs a nanosecond, a time two readings of the clock. Thread-safe;
+ * not for signal handlers.
  */
 #ifndef ASCRIBE_HIST_METRICS_H
 #define ASCRIBE_HIST_METRICS_H
@@ -43,7 +45,10 @@ const char *metric_name(enum metric m);
 /* Of the unit in the name: 9 where values are nanoseconds and the name says seconds. */
 unsigned metric_decimals(enum metric m);
 
-/* Add what was recorded to a snapshot; as the calls of snapshot.h that fail. Their precision is 6 bits, 0.78%. */
+/*
+ * Add what was recorded to a snapshot; as the calls of snapshot.h that fail. Their precision is 6
+ * bits, 0.78%.
+ */
 int metric_snapshot(enum metric m, struct hist_snapshot *s, struct err *err);
 
 #define OWN_BITS 3 /* with which they are kept in a store: 6.25% */

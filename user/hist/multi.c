@@ -81,7 +81,10 @@ void hist_multi_free(struct hist_multi *m)
 	free(m);
 }
 
-/* The first value of a thread, of a thread in this histogram, of a row; and every one of a thread without a slot. */
+/*
+ * The first value of a thread, of a thread in this histogram, of a row; and every one of a thread
+ * without a slot.
+ */
 void hist_multi_slow(struct hist_multi *m, uint64_t value)
 {
 	struct hist *own;

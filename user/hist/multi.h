@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One histogram that many threads write at full speed: each of the first HIST_SLOTS threads has one of its own, made when the thread
- * first records; all others share one. A snapshot is the sum.
+ * One histogram that many threads write at full speed: each of the first HIST_SLOTS threads has one
+ * of its own, made when the thread first records; all others share one. A snapshot is the sum.
  *
- * A thread takes its slot at its first record and gives it back when it ends; its counts stay, and the next thread of that slot goes on
- * with them. Not for signal handlers.
+ * A thread takes its slot at its first record and gives it back when it ends; its counts stay, and
+ * the next thread of that slot goes on with them. Not for signal handlers.
  */
 #ifndef ASCRIBE_HIST_MULTI_H
 #define ASCRIBE_HIST_MULTI_H

@@ -74,7 +74,10 @@ static int put(struct buf *out, const char *text)
 	return buf_add(out, text, strlen(text));
 }
 
-/* Bytes that are no UTF-8 become U+FFFD, control characters spaces; a quote is escaped only where there are quotes around. */
+/*
+ * Bytes that are no UTF-8 become U+FFFD, control characters spaces; a quote is escaped only where
+ * there are quotes around.
+ */
 static int put_escaped(struct buf *out, const char *text, bool quoted)
 {
 	size_t len = strlen(text);

@@ -16,15 +16,19 @@
 #include "util/buf.h"
 
 /*
- * How many values are <= each of n ascending bounds. A bucket counts as its middle: only values of the one bucket in which a bound
- * lies, within 2^-bits of it, can be on the wrong side; where the bound is a bucket's greatest value the count is exact.
+ * How many values are <= each of n ascending bounds. A bucket counts as its middle: only values of
+ * the one bucket in which a bound lies, within 2^-bits of it, can be on the wrong side; where the
+ * bound is a bucket's greatest value the count is exact.
  */
 void hist_rebucket(const struct hist_snapshot *s, const uint64_t *bounds, size_t n, uint64_t *ret_upto);
 
 #define HIST_BOUNDS_MAX 60
 #define HIST_LABEL_BYTES_MAX 1024 /* of a value; what is longer is cut */
 
-/* 1, 2.5 and 5 times the powers of ten from `from` to `to`, both included where they are such; whole numbers alone. At most HIST_BOUNDS_MAX. */
+/*
+ * 1, 2.5 and 5 times the powers of ten from `from` to `to`, both included where they are such;
+ * whole numbers alone. At most HIST_BOUNDS_MAX.
+ */
 size_t hist_bounds(uint64_t from, uint64_t to, uint64_t ret[HIST_BOUNDS_MAX]);
 
 struct hist_label {

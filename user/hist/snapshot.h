@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A copy of a histogram, for questions, sums and storage. Rows of 2^bits counters of 64 bits, only those in which something was
- * counted. Not thread-safe; the histogram may be written while the copy is taken.
+ * A copy of a histogram, for questions, sums and storage. Rows of 2^bits counters of 64 bits, only
+ * those in which something was counted. Not thread-safe; the histogram may be written while the
+ * copy is taken.
  *
  * A value is known as its bucket. Where one number stands for it, it is the middle of the bucket, and with
  * E = 2^-(bits+1), for any values at all:
@@ -32,8 +33,8 @@ void hist_snapshot_init(struct hist_snapshot *s, unsigned bits);
 void hist_snapshot_fini(struct hist_snapshot *s);
 
 /*
- * All below that change a snapshot leave it as it was when they fail: -ENOMEM, or -EOVERFLOW when it would count more than
- * 2^64 - 1 values.
+ * All below that change a snapshot leave it as it was when they fail: -ENOMEM, or -EOVERFLOW when
+ * it would count more than 2^64 - 1 values.
  */
 
 /* Add what a histogram holds now, of whatever precision; the snapshot then has the lower one. */
@@ -42,7 +43,10 @@ int hist_snapshot_add(struct hist_snapshot *s, const struct hist *h, struct err 
 /* Add another snapshot. The result has the lower precision of the two. */
 int hist_snapshot_merge(struct hist_snapshot *s, const struct hist_snapshot *other, struct err *err);
 
-/* Lower the precision: exactly what recording with `bits` would have given. bits above that of the snapshot: no change. */
+/*
+ * Lower the precision: exactly what recording with `bits` would have given. bits above that of the
+ * snapshot: no change.
+ */
 int hist_snapshot_coarsen(struct hist_snapshot *s, unsigned bits, struct err *err);
 
 /* Count n values more in the bucket of an index below HIST_BUCKETS(bits). */
@@ -60,12 +64,16 @@ struct hist_value {
 struct hist_value hist_snapshot_at(const struct hist_snapshot *s, uint64_t rank);
 
 /*
- * The smallest value that at least the share q of all values do not exceed: rank ceil(q * total), counted from 1, where q * total
- * is as good as a double (exact below 2^50 values). q outside of 0 .. 1, and NaN, ask for the smallest or the greatest value.
+ * The smallest value that at least the share q of all values do not exceed: rank ceil(q * total),
+ * counted from 1, where q * total is as good as a double (exact below 2^50 values). q outside of 0
+ * .. 1, and NaN, ask for the smallest or the greatest value.
  */
 struct hist_value hist_snapshot_quantile(const struct hist_snapshot *s, double q);
 
-/* How many values are <= value: at least *ret_low, at most *ret_high; equal where a bucket ends at `value`. */
+/*
+ * How many values are <= value: at least *ret_low, at most *ret_high; equal where a bucket ends at
+ * `value`.
+ */
 void hist_snapshot_rank(const struct hist_snapshot *s, uint64_t value, uint64_t *ret_low, uint64_t *ret_high);
 
 struct hist_moments {

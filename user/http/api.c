@@ -142,7 +142,10 @@ static bool matches(const struct request *r, const char *name, const char *modul
 	return !match || !*match || strcasestr(name, match) || (module && strcasestr(module, match));
 }
 
-/* Only functions with a text in their name or file; by samples instead of self. The table keeps its rows, in another order. */
+/*
+ * Only functions with a text in their name or file; by samples instead of self. The table keeps its
+ * rows, in another order.
+ */
 static int narrow(const struct request *r, struct query_table *t, uint64_t *ret_matched, struct err *err)
 {
 	const char *sort = request_param(r, "sort");
@@ -233,7 +236,10 @@ int api_table(struct request *r, struct store *s, struct err *err)
 	return rc;
 }
 
-/* A table has the values already, each once: for a key with many sets that is tens of times quicker than going through its sets. */
+/*
+ * A table has the values already, each once: for a key with many sets that is tens of times quicker
+ * than going through its sets.
+ */
 static int list_of_table(const struct query *q, const struct query_table *t, const char *key, struct found_list *l)
 {
 	double ns = (double)answer_event(q)->ns_per_sample;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The open connections, and which of them must end: those that are late, and, where an address has too many, the one
- * that has kept the server waiting longest. So a client that opens connections without end closes its own, and whoever
- * sends a request at once is served.
+ * The open connections, and which of them must end: those that are late, and, where an address has
+ * too many, the one that has kept the server waiting longest. So a client that opens connections
+ * without end closes its own, and whoever sends a request at once is served.
  */
 #include "http/server_int.h"
 
@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 
 /*
- * Shut a connection down; its thread sees the end of it and closes it. With the lock: a descriptor is closed only after
- * its connection left the list, so none is hit that belongs to another.
+ * Shut a connection down; its thread sees the end of it and closes it. With the lock: a descriptor
+ * is closed only after its connection left the list, so none is hit that belongs to another.
  */
 static void end_conn(struct http_server *s, struct conn *c, enum refusal why)
 {

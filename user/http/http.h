@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store over HTTP: docs/http.md. One thread per address does nothing but input and output; a few workers answer questions, each
- * with a read-only handle of the store; a keeper ends what takes too long. Whoever writes the store is never waited for and never
- * made to wait.
+ * A store over HTTP: docs/http.md. One thread per address does nothing but input and output; a few
+ * workers answer questions, each with a read-only handle of the store; a keeper ends what takes too
+ * long. Whoever writes the store is never waited for and never made to wait.
  *
- * Everything a client sends is bounded: the head, the body, the time until both are there, the time to take the answer, the number of
- * connections and of questions that wait. What is refused is answered with a JSON body that says why, and counted.
+ * Everything a client sends is bounded: the head, the body, the time until both are there, the time
+ * to take the answer, the number of connections and of questions that wait. What is refused is
+ * answered with a JSON body that says why, and counted.
  */
 #ifndef ASCRIBE_HTTP_HTTP_H
 #define ASCRIBE_HTTP_HTTP_H
@@ -54,25 +55,29 @@ struct http_config {
 };
 
 /*
- * The sockets that servers listen on. They outlive a server, so that connections wait in them while one server ends and
- * the next one begins. One thread.
+ * The sockets that servers listen on. They outlive a server, so that connections wait in them while
+ * one server ends and the next one begins. One thread.
  */
 struct http_sockets;
 
 /*
- * Listen on the addresses of cfg, which must make sense (http_check). Sockets of *io (NULL: none) for the same addresses
- * are kept, others are closed. On failure *io stays as it was.
+ * Listen on the addresses of cfg, which must make sense (http_check). Sockets of *io (NULL: none)
+ * for the same addresses are kept, others are closed. On failure *io stays as it was.
  */
 int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, struct err *err);
 /* Removes Unix sockets, too. */
 void http_sockets_close(struct http_sockets *s);
 
 /*
- * Everything cfg points to, and the sockets, must stay until http_close. The store need not be there yet: /readyz says so.
+ * Everything cfg points to, and the sockets, must stay until http_close. The store need not be
+ * there yet: /readyz says so.
  */
 int http_open(struct http_server **ret, const struct http_config *cfg, const struct http_sockets *sockets,
 	      struct err *err);
-/* Requests that are being read or answered get 100 ms; then questions are ended, and those that wait are refused. */
+/*
+ * Requests that are being read or answered get 100 ms; then questions are ended, and those that
+ * wait are refused.
+ */
 void http_close(struct http_server *s);
 
 /* Check a configuration without listening. -EINVAL. */
@@ -82,7 +87,10 @@ int http_check_token(const struct http_config *cfg, struct err *err); /* of it, 
 /* Bytes of answers that are kept. 0 without a server. */
 size_t http_memory(struct http_server *s);
 
-/* "127.0.0.1:4041" or "unix:/path" of the i-th address, with the port that was really taken; NULL: there is none. */
+/*
+ * "127.0.0.1:4041" or "unix:/path" of the i-th address, with the port that was really taken; NULL:
+ * there is none.
+ */
 const char *http_address(const struct http_server *s, size_t i);
 
 #endif

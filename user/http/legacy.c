@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pyroscope's first API: /pyroscope/render, render-diff, label-values; questions as parameters, "flamebearer" JSON. */
+/*
+ * Pyroscope's first API: /pyroscope/render, render-diff, label-values; questions as parameters,
+ * "flamebearer" JSON.
+ */
 #include "http/levels.h"
 #include "http/pyroscope.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protobuf messages as the connect protocol carries them: binary (application/proto) or JSON (application/json) with the names in lower
- * camel case and 64-bit numbers as text. Works from the descriptors that protoc-c makes. What a message may take in memory is bounded,
- * whatever its bytes say.
+ * Protobuf messages as the connect protocol carries them: binary (application/proto) or JSON
+ * (application/json) with the names in lower camel case and 64-bit numbers as text. Works from the
+ * descriptors that protoc-c makes. What a message may take in memory is bounded, whatever its bytes
+ * say.
  */
 #ifndef ASCRIBE_HTTP_MESSAGE_H
 #define ASCRIBE_HTTP_MESSAGE_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server says of itself. The number of series depends on the number of routes alone, never on what is stored or asked. */
+/*
+ * What the server says of itself. The number of series depends on the number of routes alone, never
+ * on what is stored or asked.
+ */
 #include "http/server_int.h"
 
 #include "hist/metrics.h"

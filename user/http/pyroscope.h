@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a question in Pyroscope's terms is in ours: profile types are events, label selectors are selectors. */
+/*
+ * What a question in Pyroscope's terms is in ours: profile types are events, label selectors are
+ * selectors.
+ */
 #ifndef ASCRIBE_HTTP_PYROSCOPE_H
 #define ASCRIBE_HTTP_PYROSCOPE_H
 

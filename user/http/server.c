@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input and output. A request is looked at when its head is there (guard, path, method, length), collected, and answered by the thread
- * that read it when that takes no time, else by a worker while the connection is suspended. The keeper closes connections (conns.c) whose
- * request does not arrive, or whose answer is not taken, in time: libmicrohttpd's own limit is one of silence, which a client that sends a byte
- * now and then never reaches.
+ * Input and output. A request is looked at when its head is there (guard, path, method, length),
+ * collected, and answered by the thread that read it when that takes no time, else by a worker
+ * while the connection is suspended. The keeper closes connections (conns.c) whose request does not
+ * arrive, or whose answer is not taken, in time: libmicrohttpd's own limit is one of silence, which
+ * a client that sends a byte now and then never reaches.
  */
 #include "http/server_int.h"
 
@@ -476,8 +477,8 @@ static int open_address(struct http_server *s, const struct http_socket *socket,
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	/*
-	 * Not epoll: libmicrohttpd 0.9.75 misses with it that connections were closed at the limit of connections, and lets
-	 * nobody in until they have been idle for IDLE_S.
+	 * Not epoll: libmicrohttpd 0.9.75 misses with it that connections were closed at the limit
+	 * of connections, and lets nobody in until they have been idle for IDLE_S.
 	 */
 	unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0);
 	a->mhd = MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
@@ -525,8 +526,8 @@ int http_open(struct http_server **ret, const struct http_config *cfg, const str
 }
 
 /*
- * Wait for the requests on open connections. A connection that the server's thread accepts at this moment shows only when that
- * thread runs again: wait until none has been busy for CLOSE_QUIET_NS.
+ * Wait for the requests on open connections. A connection that the server's thread accepts at this
+ * moment shows only when that thread runs again: wait until none has been busy for CLOSE_QUIET_NS.
  */
 static void wait_for_requests(struct http_server *s)
 {

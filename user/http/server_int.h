@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's own parts: input and output (server.c), its connections (conns.c), questions that wait and who answers them (work.c), what is counted (metrics.c). */
+/*
+ * The server's own parts: input and output (server.c), its connections (conns.c), questions that
+ * wait and who answers them (work.c), what is counted (metrics.c).
+ */
 #ifndef ASCRIBE_HTTP_SERVER_INT_H
 #define ASCRIBE_HTTP_SERVER_INT_H
 

@@ -65,7 +65,10 @@ struct sight {
 	unsigned files;
 };
 
-/* A window that was added makes a file of seg/ longer, or there is another one; what retention or a parent changes is in MANIFEST. */
+/*
+ * A window that was added makes a file of seg/ longer, or there is another one; what retention or a
+ * parent changes is in MANIFEST.
+ */
 static void see_dir(int parent, const char *name, bool matters, int depth, struct sight *to)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

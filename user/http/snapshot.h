@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handles of a store that is being written. A handle shows the windows that were there when it was opened; whoever takes one gets the newest
- * state, looked for at most twice a second. Handles that nobody needed for a while are closed: a second one exists only while two
- * questions are asked at a time.
+ * Handles of a store that is being written. A handle shows the windows that were there when it was
+ * opened; whoever takes one gets the newest state, looked for at most twice a second. Handles that
+ * nobody needed for a while are closed: a second one exists only while two questions are asked at a
+ * time.
  */
 #ifndef ASCRIBE_HTTP_SNAPSHOT_H
 #define ASCRIBE_HTTP_SNAPSHOT_H

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Flame graph scripts mark frames behind their names: _[k] of the kernel, _[i] inlined, _[j] compiled at run time. */
+/*
+ * Flame graph scripts mark frames behind their names: _[k] of the kernel, _[i] inlined, _[j]
+ * compiled at run time.
+ */
 static struct profile_frame frame_of(char *name)
 {
 	struct profile_frame f = { .function = name, .module = PROFILE_MODULE, .file = "" };

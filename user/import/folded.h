@@ -6,9 +6,9 @@
 #include "import/profile.h"
 
 /*
- * Add whole lines of folded stacks, sampled rate times a second (1 to 1,000,000,000), all with the labels l, whose texts must
- * outlive p. *io_line counts the lines, for messages. -EINVAL: a line has another form; -E2BIG; -ENOMEM. Call profile_fini
- * in any case.
+ * Add whole lines of folded stacks, sampled rate times a second (1 to 1,000,000,000), all with the
+ * labels l, whose texts must outlive p. *io_line counts the lines, for messages. -EINVAL: a line
+ * has another form; -E2BIG; -ENOMEM. Call profile_fini in any case.
  */
 int profile_add_folded(struct profile *p, const uint8_t *data, size_t len, uint64_t rate, size_t *io_line,
 		       const struct profile_labels *l, struct err *err);

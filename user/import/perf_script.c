@@ -206,7 +206,10 @@ static int add_sample(struct perf_script *s, FILE *f, struct profile *p, const s
 	return rc == 1 ? read_frames(s, f, p, sample) : rc; /* 1: the rest is the text of a tracepoint */
 }
 
-/* Parse a copy of the line: the line itself may have to wait for the next window. 1: a sample; 0: another line. */
+/*
+ * Parse a copy of the line: the line itself may have to wait for the next window. 1: a sample; 0:
+ * another line.
+ */
 static int copy_head(struct perf_script *s, struct profile *p, struct head *h)
 {
 	char *copy = profile_text(p, s->line, strcspn(s->line, "\n"));

@@ -84,12 +84,15 @@ struct profile_labels {
 	size_t n;
 };
 
-/* Take "app{k=v,k2=v2}" or "app": service_name and the rest. text is changed and must outlive l. 0 or -EINVAL. */
+/*
+ * Take "app{k=v,k2=v2}" or "app": service_name and the rest. text is changed and must outlive l. 0
+ * or -EINVAL.
+ */
 int profile_labels_of_name(struct profile_labels *l, char *text, struct err *err);
 
 /*
- * Add a label, or drop it when its name begins with __. The texts must outlive l. 0, -EINVAL, or -E2BIG for more than
- * PROFILE_LABELS_MAX.
+ * Add a label, or drop it when its name begins with __. The texts must outlive l. 0, -EINVAL, or
+ * -E2BIG for more than PROFILE_LABELS_MAX.
  */
 int profile_labels_add(struct profile_labels *l, const char *name, const char *value, struct err *err);
 

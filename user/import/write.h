@@ -13,7 +13,10 @@ struct profile_rules {
 	const struct redactor *redactor;
 };
 
-/* Add the samples to the open window. rules NULL: keep all labels. 0 or -errno of the store: some may be added then. */
+/*
+ * Add the samples to the open window. rules NULL: keep all labels. 0 or -errno of the store: some
+ * may be added then.
+ */
 int profile_write(struct store_writer *w, const struct profile *p, const struct profile_rules *rules);
 
 #endif

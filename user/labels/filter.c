@@ -145,7 +145,10 @@ static void places_add(struct places *b, const struct filter_node *node, uint64_
 	b->cost[at] = c;
 }
 
-/* Bytes that all patterns have and that are not alike in all. Where a prefix ends, the key does not: no place from the end then. */
+/*
+ * Bytes that all patterns have and that are not alike in all. Where a prefix ends, the key does
+ * not: no place from the end then.
+ */
 static void find_places(struct places *b, const struct pattern *v, size_t n)
 {
 	size_t shortest = FILTER_KEY_MAX;
@@ -170,7 +173,10 @@ static void find_places(struct places *b, const struct pattern *v, size_t n)
 		}
 }
 
-/* The node that spreads the patterns best: one place, or two of the best together. False: they agree everywhere. */
+/*
+ * The node that spreads the patterns best: one place, or two of the best together. False: they
+ * agree everywhere.
+ */
 static int best_node(const struct pattern *v, size_t n, struct filter_node *ret)
 {
 	struct places b;
@@ -269,7 +275,10 @@ static void allow_lengths(struct label_filter *f, const struct pattern *p)
 	size_t last = p->prefix ? 63 : p->len < 63 ? p->len : 63;
 	for (size_t len = p->len < 63 ? p->len : 63; len <= last; len++) {
 		uint64_t bit = 1ull << len;
-		/* 63 stands for all lengths from there on: only a pattern of known length has a middle and a last byte. */
+		/*
+		 * 63 stands for all lengths from there on: only a pattern of known length has a
+		 * middle and a last byte.
+		 */
 		int known = len < 63 || !p->prefix;
 		size_t real = len < 63 ? len : p->len;
 		if (!len)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which labels may be kept, by their keys: rules compiled to one block of memory that is made for saying no quickly, since
- * most keys are in no rule.
+ * Which labels may be kept, by their keys: rules compiled to one block of memory that is made for
+ * saying no quickly, since most keys are in no rule.
  *
- * A rule is a key, or the beginning of keys with a '*' behind it ("*" alone: all keys). The longest rule that fits a key
- * decides, the key itself before any beginning. What fits none is kept, or dropped where some rule says keep. So
- * "keep tenant, http.*; drop http.cookie" and "drop auth*; redact user" do what they say.
+ * A rule is a key, or the beginning of keys with a '*' behind it ("*" alone: all keys). The longest
+ * rule that fits a key decides, the key itself before any beginning. What fits none is kept, or
+ * dropped where some rule says keep. So "keep tenant, http.*; drop http.cookie" and "drop auth*;
+ * redact user" do what they say.
  *
- * Keys are bytes; upper and lower case differ. A compiled filter does not change; any number of threads may use it.
+ * Keys are bytes; upper and lower case differ. A compiled filter does not change; any number of
+ * threads may use it.
  */
 #ifndef ASCRIBE_LABELS_FILTER_H
 #define ASCRIBE_LABELS_FILTER_H
@@ -30,9 +32,10 @@ struct filter_rule {
 };
 
 /*
- * 6 bits choose among the children, which stand side by side: the one for `bit` is node[next + number of bits below it in
- * mask]. The bits come from one byte of the key, or from two: from wherever, counted from the front or the end, the rules below
- * differ most. Bytes between are not looked at on the way; a node with a text compares all of them.
+ * 6 bits choose among the children, which stand side by side: the one for `bit` is node[next +
+ * number of bits below it in mask]. The bits come from one byte of the key, or from two: from
+ * wherever, counted from the front or the end, the rules below differ most. Bytes between are not
+ * looked at on the way; a node with a text compares all of them.
  */
 struct filter_node {
 	uint64_t mask;	/* or where the text begins */
@@ -47,8 +50,8 @@ struct filter_node {
 
 struct label_filter {
 	/*
-	 * By the low 6 bits of the first, the middle and the last byte of a key: the lengths (63: and more) that a key in some
-	 * rule may have. The three together refuse nearly all others.
+	 * By the low 6 bits of the first, the middle and the last byte of a key: the lengths (63:
+	 * and more) that a key in some rule may have. The three together refuse nearly all others.
 	 */
 	uint64_t first[64], middle[64], last[64];
 	uint8_t (*walk)(const struct label_filter *f, const uint8_t *key, size_t len);
@@ -91,8 +94,9 @@ int redactor_init(struct redactor *r);
 void redactor_text(const struct redactor *r, const struct label *l, char out[REDACTED_LEN]);
 
 /*
- * Do to the labels what the rules say, in place, and return how many stay. Values that give way are written to room, which the labels borrow
- * from then on: n * REDACTED_LEN bytes. f may be NULL: all stay.
+ * Do to the labels what the rules say, in place, and return how many stay. Values that give way are
+ * written to room, which the labels borrow from then on: n * REDACTED_LEN bytes. f may be NULL: all
+ * stay.
  */
 size_t filter_apply(const struct label_filter *f, const struct redactor *r, struct label *v, size_t n, char *room);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoder of what bpf/foreign.bpf.h read from a process that publishes its labels in another way than ours, or in none
- * (include/label_wire.h). The bytes are foreign: any bytes whatever are either left out, counted, or give labels.
+ * Decoder of what bpf/foreign.bpf.h read from a process that publishes its labels in another way
+ * than ours, or in none (include/label_wire.h). The bytes are foreign: any bytes whatever are
+ * either left out, counted, or give labels.
  */
 #ifndef ASCRIBE_LABELS_FOREIGN_H
 #define ASCRIBE_LABELS_FOREIGN_H
@@ -45,9 +46,15 @@ struct foreign_source {
 	size_t n_keys;
 };
 
-/* What the labels borrow besides the capture, and what was not as it should be. The caller sets read and ctx. */
+/*
+ * What the labels borrow besides the capture, and what was not as it should be. The caller sets
+ * read and ctx.
+ */
 struct foreign_side {
-	/* len (at most 255) bytes of the process's memory, for a value that was not resident. 0, or -errno. NULL: it is left out. */
+	/*
+	 * len (at most 255) bytes of the process's memory, for a value that was not resident. 0, or
+	 * -errno. NULL: it is left out.
+	 */
 	int (*read)(void *ctx, uint64_t at, void *out, size_t len);
 	void *ctx;
 	char text[8192];
@@ -58,13 +65,17 @@ struct foreign_side {
 };
 
 /*
- * The labels of a capture in the order of its entries, at most FOREIGN_LABELS_MAX, duplicates and all. They point into the
- * capture, the sources and *side. Of OpenTelemetry's attributes with one key the last one counts, and stands first.
+ * The labels of a capture in the order of its entries, at most FOREIGN_LABELS_MAX, duplicates and
+ * all. They point into the capture, the sources and *side. Of OpenTelemetry's attributes with one
+ * key the last one counts, and stands first.
  */
 size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources, size_t n_sources,
 		      struct label *out, struct foreign_side *side);
 
-/* The first `len` bytes of a text that was longer: without the part of a UTF-8 character that the cut left over. */
+/*
+ * The first `len` bytes of a text that was longer: without the part of a UTF-8 character that the
+ * cut left over.
+ */
 size_t utf8_cut(const char *text, size_t len);
 
 #endif

@@ -28,9 +28,11 @@ struct label {
 size_t labels_normalize(struct label *v, size_t n);
 
 /*
- * The key of a set (ascribe/label_key.h): the same for the same labels in any order, any of them any number of times; never 0. With seed 0
- * it is the set_id that a program publishes for these labels. It is a hash: equal sets have equal keys, not the
- * other way round. Sets that others choose want a random seed. No allocation; 144 KiB for each thread that calls it, of which few are touched.
+ * The key of a set (ascribe/label_key.h): the same for the same labels in any order, any of them
+ * any number of times; never 0. With seed 0 it is the set_id that a program publishes for these
+ * labels. It is a hash: equal sets have equal keys, not the other way round. Sets that others
+ * choose want a random seed. No allocation; 144 KiB for each thread that calls it, of which few are
+ * touched.
  */
 uint64_t labels_key(const struct label *v, size_t n, uint64_t seed);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenTelemetry's process context (OTEP 4719): the protobuf message that a process publishes, of which the names of its
- * thread attributes are wanted (OTEP 4947, "threadlocal.attribute_key_map").
+ * OpenTelemetry's process context (OTEP 4719): the protobuf message that a process publishes, of
+ * which the names of its thread attributes are wanted (OTEP 4947, "threadlocal.attribute_key_map").
  */
 #ifndef ASCRIBE_LABELS_OTEL_H
 #define ASCRIBE_LABELS_OTEL_H
@@ -28,7 +28,10 @@ struct otel_context {
 	char schema[32]; /* "threadlocal.schema_version", empty when there is none */
 };
 
-/* *ret must be empty or hold an earlier context, which is replaced. -EBADMSG, -ENOMEM: *ret is left as it was. */
+/*
+ * *ret must be empty or hold an earlier context, which is replaced. -EBADMSG, -ENOMEM: *ret is left
+ * as it was.
+ */
 int otel_context_parse(struct otel_context *ret, const void *message, size_t len);
 void otel_context_fini(struct otel_context *c);
 

@@ -39,7 +39,10 @@ __attribute__((format(printf, 2, 3))) static int bad(struct line *l, const char 
 
 /* ---- words of a line ---- */
 
-/* Quoted words keep their blanks; \" and \\ stand for themselves, other backslashes stay. '#' begins a comment. */
+/*
+ * Quoted words keep their blanks; \" and \\ stand for themselves, other backslashes stay. '#'
+ * begins a comment.
+ */
 static int take_token(struct line *l, const char **p, const char *end)
 {
 	char *out = l->token[l->n];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recipes: how to read labels from programs that publish none, as declarative text (docs/recipes.md). Parsed with bounds;
- * an error names the file, the line and the key.
+ * Recipes: how to read labels from programs that publish none, as declarative text
+ * (docs/recipes.md). Parsed with bounds; an error names the file, the line and the key.
  */
 #ifndef ASCRIBE_LABELS_RECIPE_H
 #define ASCRIBE_LABELS_RECIPE_H
@@ -90,7 +90,10 @@ struct recipes {
 	size_t n;
 };
 
-/* Add the recipes of a text. One of a name that is there already replaces it. `source` is for messages. -EINVAL, -E2BIG, -ENOMEM. */
+/*
+ * Add the recipes of a text. One of a name that is there already replaces it. `source` is for
+ * messages. -EINVAL, -E2BIG, -ENOMEM.
+ */
 int recipes_parse(struct recipes *r, const char *text, size_t len, const char *source, struct err *err);
 
 /* The same from a file, or from every *.recipe in a directory, in the order of their names. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoder of what an application publishes (include/ascribe/label_abi.h, docs/labels.md): the bytes of a record
- * and of the key table, as copied out of the process. Both are foreign: any bytes whatever are either refused or
- * give labels.
+ * Decoder of what an application publishes (include/ascribe/label_abi.h, docs/labels.md): the bytes
+ * of a record and of the key table, as copied out of the process. Both are foreign: any bytes
+ * whatever are either refused or give labels.
  */
 #ifndef ASCRIBE_LABELS_RECORD_H
 #define ASCRIBE_LABELS_RECORD_H
@@ -21,13 +21,15 @@ struct record_side {
 };
 
 /*
- * record: prefix, header, attributes; len may exceed what the record says it has. key_text: the `bytes` of text of
- * the key table of the module that published it. Writes the labels, sorted by key, no key twice (of attributes with
- * the same key the last one wins; trace context becomes "trace_id" and "span_id", which win over attributes of that
- * name), to out[0 .. *ret_n). They point into record, key_text and *side and live as long as these.
+ * record: prefix, header, attributes; len may exceed what the record says it has. key_text: the
+ * `bytes` of text of the key table of the module that published it. Writes the labels, sorted by
+ * key, no key twice (of attributes with the same key the last one wins; trace context becomes
+ * "trace_id" and "span_id", which win over attributes of that name), to out[0 .. *ret_n). They
+ * point into record, key_text and *side and live as long as these.
  *
- * out must have room for RECORD_LABELS_MAX. Returns 0, -EBADMSG (damaged), -EPROTONOSUPPORT (another version of the
- * ABI). On failure neither *ret_n nor *side is touched, out may be. No allocation; at most a few thousand steps.
+ * out must have room for RECORD_LABELS_MAX. Returns 0, -EBADMSG (damaged), -EPROTONOSUPPORT
+ * (another version of the ABI). On failure neither *ret_n nor *side is touched, out may be. No
+ * allocation; at most a few thousand steps.
  */
 int record_decode(const void *record, size_t len, const void *key_text, size_t key_len, struct label *out,
 		  size_t *ret_n, struct record_side *side);

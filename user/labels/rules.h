@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Labels without reading a program's memory: the named groups of a regular expression on the process's title or cgroup, and
- * environment variables that a recipe names. The texts are foreign: matching has limits, values are cut.
+ * Labels without reading a program's memory: the named groups of a regular expression on the
+ * process's title or cgroup, and environment variables that a recipe names. The texts are foreign:
+ * matching has limits, values are cut.
  */
 #ifndef ASCRIBE_LABELS_RULES_H
 #define ASCRIBE_LABELS_RULES_H
@@ -29,7 +30,10 @@ struct rule_labels {
 	char text[RULE_LABELS_MAX][RULE_VALUE_MAX];
 };
 
-/* Append what the rules make of a title (blanks between the arguments), a cgroup path, an environment (NUL behind each). */
+/*
+ * Append what the rules make of a title (blanks between the arguments), a cgroup path, an
+ * environment (NUL behind each).
+ */
 void rules_title(struct rules *r, const char *exe, const char *title, size_t len, struct rule_labels *to);
 void rules_cgroup(struct rules *r, const char *exe, const char *path, size_t len, struct rule_labels *to);
 void rules_environment(struct rules *r, const char *exe, const char *env, size_t len, struct rule_labels *to);

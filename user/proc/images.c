@@ -236,7 +236,10 @@ void procs_fork(struct procs *p, uint32_t tgid, uint32_t parent, uint64_t ns)
 	copy_origin(im, from);
 	proc_maps_share(im, from);
 	im->named = from->named;
-	/* Mappings read after the fork may be of another program: incomplete, until the child itself is read. */
+	/*
+	 * Mappings read after the fork may be of another program: incomplete, until the child
+	 * itself is read.
+	 */
 	im->complete = proc_image_is_read(p, from) && from->read_ns <= ns && from->from_ns <= ns;
 	im->exec_known = from->exec_known && !from->exec_doubtful && im->complete;
 	im->exec_id = from->exec_id;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mapped files, and the mappings of an image: shared after fork, copied by whichever of the two maps more first. */
+/*
+ * Mapped files, and the mappings of an image: shared after fork, copied by whichever of the two
+ * maps more first.
+ */
 #include "proc/proc_int.h"
 
 #include <errno.h>

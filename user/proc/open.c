@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open the file of a mapping. The process controls the path: resolve it inside the root of that process, without magic
- * links, and never leave that root. A reader does this (reader.h), because the process may make it hang.
+ * Open the file of a mapping. The process controls the path: resolve it inside the root of that
+ * process, without magic links, and never leave that root. A reader does this (reader.h), because
+ * the process may make it hang.
  */
 #include "proc/proc_int.h"
 #include "proc/reader_int.h"
@@ -93,7 +94,10 @@ void proc_root_close(struct proc_root *r)
 
 /* ---- mappings ---- */
 
-/* Return the process whose root the n-th try uses: the process, its parents, then 0 (ours). -ENOENT past that. */
+/*
+ * Return the process whose root the n-th try uses: the process, its parents, then 0 (ours). -ENOENT
+ * past that.
+ */
 static int64_t nth_root(struct procs *p, const struct proc_image *im, unsigned n)
 {
 	for (unsigned i = 0; i < MAX_PARENTS && im; i++) {

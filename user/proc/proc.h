@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process table: processes and their mappings over time. An address that was sampled a second ago can still be
- * symbolized when its process has exited.
+ * The process table: processes and their mappings over time. An address that was sampled a second
+ * ago can still be symbolized when its process has exited.
  *
- * An image is one process between two execs: (tgid, start time, exec). It is the one entry for all layers: labels and
- * unwinding attach their state to it (enum proc_layer). An image stays for a while after its process, because samples are
- * looked up until the window ends. All times are BOOTTIME nanoseconds.
+ * An image is one process between two execs: (tgid, start time, exec). It is the one entry for all
+ * layers: labels and unwinding attach their state to it (enum proc_layer). An image stays for a
+ * while after its process, because samples are looked up until the window ends. All times are
+ * BOOTTIME nanoseconds.
  *
  * 1. Changes come from perf's side-band, in order of time (procs_fork .. procs_exit).
- * 2. /proc is read when a sample needs it (procs_identify), or when a child inherits from its parent. The result is
- *    authoritative for its moment: older records about that process are ignored.
+ * 2. /proc is read when a sample needs it (procs_identify), or when a child inherits from its
+ *    parent. The result is authoritative for its moment: older records about that process are
+ *    ignored.
  * 3. After a loss of records (procs_lost) every image is uncertain, and is read again when a sample needs it.
- * 4. No call takes longer for more live images, except procs_free and procs_detach. Images are found by hash; those that
- *    ended are in lists, in the order of their end.
+ * 4. No call takes longer for more live images, except procs_free and procs_detach. Images are
+ *    found by hash; those that ended are in lists, in the order of their end.
  *
  * Not thread-safe. Everything that a process can choose (paths, comm, the number of its mappings) is capped.
  */
@@ -57,8 +59,8 @@ struct proc_id {
 };
 
 /*
- * Layers that keep a struct of their own for an image. The layer sets the pointer. When the image ends (procs_on_end), the
- * layer frees the struct and clears the pointer.
+ * Layers that keep a struct of their own for an image. The layer sets the pointer. When the image
+ * ends (procs_on_end), the layer frees the struct and clears the pointer.
  */
 enum proc_layer {
 	PROC_LABELS, /* user/attribute/labelling.c */
@@ -132,7 +134,10 @@ void procs_thread(struct procs *p, uint32_t tgid);
 void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns);
 void procs_comm(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns);
 void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns);
-/* build_id_len 0: dev and ino identify the file. Return the file, or NULL for an old record or without memory. */
+/*
+ * build_id_len 0: dev and ino identify the file. Return the file, or NULL for an old record or
+ * without memory.
+ */
 struct proc_file *procs_mmap(struct procs *p, uint32_t tgid, uint64_t start, uint64_t len, uint64_t pgoff,
 			     const char *path, uint64_t dev, uint64_t ino, const uint8_t *build_id,
 			     size_t build_id_len, uint64_t ns);
@@ -142,16 +147,21 @@ void procs_lost(struct procs *p, uint64_t since_ns);
 /* ---- /proc ---- */
 
 /*
- * Fail unless we are in the initial PID namespace. BPF programs report ids of that namespace; /proc and the side-band
- * report ids of ours. An equal number would be another process. -ENOTSUP with advice, or the error of /proc.
+ * Fail unless we are in the initial PID namespace. BPF programs report ids of that namespace; /proc
+ * and the side-band report ids of ours. An equal number would be another process. -ENOTSUP with
+ * advice, or the error of /proc.
  */
 int proc_check_namespace(struct err *err);
 
 /*
- * Nothing below waits for another process (reader.h). -EINPROGRESS: no answer yet, which says nothing; ask the same again.
+ * Nothing below waits for another process (reader.h). -EINPROGRESS: no answer yet, which says
+ * nothing; ask the same again.
  */
 
-/* Read one process, with its mappings. -ENOENT: no such process. -ESRCH: it has ended. Others: from the reader. */
+/*
+ * Read one process, with its mappings. -ENOENT: no such process. -ESRCH: it has ended. Others: from
+ * the reader.
+ */
 int procs_scan_one(struct procs *p, uint32_t tgid);
 
 /* Count of reads of /proc/TGID/maps. */
@@ -161,12 +171,15 @@ uint64_t procs_reads(const struct procs *p);
 void proc_image_read_cgroup(struct proc_image *im);
 
 /*
- * Return a thread by which /proc/N shows the memory, root and cgroup of a process: tgid itself, or another thread where the
- * first one has exited. 0 when no thread is left. Costs some 10 us.
+ * Return a thread by which /proc/N shows the memory, root and cgroup of a process: tgid itself, or
+ * another thread where the first one has exited. 0 when no thread is left. Costs some 10 us.
  */
 uint32_t proc_thread(uint32_t tgid);
 
-/* Read the line of /proc/TGID/maps with this address. -ENOENT: nothing is mapped there, or the process has ended. */
+/*
+ * Read the line of /proc/TGID/maps with this address. -ENOENT: nothing is mapped there, or the
+ * process has ended.
+ */
 struct proc_line {
 	uint64_t start, end, pgoff; /* as in struct proc_map */
 	uint64_t dev, ino;          /* 0: no file */
@@ -174,7 +187,10 @@ struct proc_line {
 };
 int proc_line_at(uint32_t tgid, uint64_t addr, struct proc_line *ret);
 
-/* Find the first line of /proc/TGID/maps with one of these texts (separated by newlines), and return its start. -ENOENT. */
+/*
+ * Find the first line of /proc/TGID/maps with one of these texts (separated by newlines), and
+ * return its start. -ENOENT.
+ */
 int proc_find_mapping(uint32_t tgid, const char *texts, uint64_t *ret_start);
 
 /* Read len bytes of a process's memory, all of them or none: -EFAULT. */
@@ -189,8 +205,9 @@ int proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap, size_
 enum proc_need { PROC_NAME, PROC_MAPS };
 
 /*
- * Return the image with this identity, for a row or record of the time ns. Read what is missing from /proc while the
- * process lives. NULL: it has ended unseen. A row never gets the names of another image.
+ * Return the image with this identity, for a row or record of the time ns. Read what is missing
+ * from /proc while the process lives. NULL: it has ended unseen. A row never gets the names of
+ * another image.
  */
 struct proc_image *procs_identify(struct procs *p, const struct proc_id *id, uint64_t ns, enum proc_need need);
 
@@ -204,7 +221,10 @@ static inline bool proc_image_mapped(const struct proc_image *im)
 {
 	return im->complete;
 }
-/* True while a reader has not answered about its mappings: procs_identify takes the answer when it has come. */
+/*
+ * True while a reader has not answered about its mappings: procs_identify takes the answer when it
+ * has come.
+ */
 static inline bool proc_image_is_late(const struct proc_image *im)
 {
 	return im->asked_ns != 0;
@@ -216,8 +236,9 @@ bool proc_image_holds(const struct proc_image *im, uint64_t start_ns);
 const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr);
 
 /*
- * A regular file, opened for reading. The descriptor is close-on-exec and belongs to the caller. Reading and closing it do
- * not block: the file is on a local filesystem, or a copy in memory (reader.h). Do not call fstat on it, which may block.
+ * A regular file, opened for reading. The descriptor is close-on-exec and belongs to the caller.
+ * Reading and closing it do not block: the file is on a local filesystem, or a copy in memory
+ * (reader.h). Do not call fstat on it, which may block.
  */
 struct proc_opened {
 	int fd;
@@ -226,8 +247,9 @@ struct proc_opened {
 };
 
 /*
- * Open the file of a mapping: its map_files entry, then its path in the root of the process or of its parents, then in
- * ours. The process cannot redirect this. The caller checks by build id or (dev, ino) that it is the mapped file.
+ * Open the file of a mapping: its map_files entry, then its path in the root of the process or of
+ * its parents, then in ours. The process cannot redirect this. The caller checks by build id or
+ * (dev, ino) that it is the mapped file.
  *
  * *io_try counts the ways that were tried: start at 0, and call again for the next way.
  * -ENOENT: no further way. -EAGAIN, -EBUSY: no further way, and one did not answer in time.
@@ -237,15 +259,15 @@ int proc_map_open(struct procs *p, const struct proc_image *im, const struct pro
 		  struct proc_opened *ret);
 
 /*
- * Open a regular file by its path in the root of a process (0: ours), without magic links. The time is charged to process
- * tgid; fails when that process has used up its time. 0 or -errno.
+ * Open a regular file by its path in the root of a process (0: ours), without magic links. The time
+ * is charged to process tgid; fails when that process has used up its time. 0 or -errno.
  */
 int proc_open_in_root(uint32_t tgid, uint32_t root, const char *file, struct proc_opened *ret);
 
 /*
- * The root of a process, kept open by the reader, also after the process has ended. For files in /tmp, which any user may
- * have put there: opens only regular files, without symbolic links on the way, that belong to the user of the process or
- * that belong to root and are readable by all.
+ * The root of a process, kept open by the reader, also after the process has ended. For files in
+ * /tmp, which any user may have put there: opens only regular files, without symbolic links on the
+ * way, that belong to the user of the process or that belong to root and are readable by all.
  */
 struct proc_root {
 	uint64_t name;  /* 0: closed */
@@ -263,7 +285,10 @@ int proc_root_tmp_file(const struct proc_root *r, const char *name, struct proc_
 int proc_root_tmp(const struct proc_root *r, int *ret_fd);
 void proc_root_close(struct proc_root *r);
 
-/* Return the start time of a process, rounded down to a clock tick. With tgid it identifies the process. -ENOENT. */
+/*
+ * Return the start time of a process, rounded down to a clock tick. With tgid it identifies the
+ * process. -ENOENT.
+ */
 int proc_start(uint32_t tgid, uint64_t *ret);
 
 /* Return the id of a process in its innermost PID namespace, and its effective user. -ESRCH. */
@@ -276,11 +301,12 @@ void procs_forget(struct procs *p, uint64_t ns);
 void procs_report_ended(struct procs *p, enum proc_layer layer);
 
 /*
- * Remove images: first the oldest ended ones while there are more than PROC_ENDED_MAX, or while all images take more than
- * PROC_IMAGES_BYTES_MAX; then live ones without a layer's pointer, which are read again when they are sampled.
+ * Remove images: first the oldest ended ones while there are more than PROC_ENDED_MAX, or while all
+ * images take more than PROC_IMAGES_BYTES_MAX; then live ones without a layer's pointer, which are
+ * read again when they are sampled.
  *
- * Return the number of those that ended since the last procs_forget: their later samples have no exe and no names.
- * Pointers to images are invalid after this call.
+ * Return the number of those that ended since the last procs_forget: their later samples have no
+ * exe and no names. Pointers to images are invalid after this call.
  */
 size_t procs_trim(struct procs *p);
 
@@ -297,10 +323,16 @@ const char *procs_cgroup_path(struct procs *p, uint64_t id);
 /* True when the cgroup was found and is not the root: /proc/TGID/cgroup has nothing more to say. */
 bool procs_in_cgroup(struct procs *p, uint64_t id);
 
-/* Return the length of the systemd unit in a cgroup path: its last part that ends with .service or .scope; or 0. */
+/*
+ * Return the length of the systemd unit in a cgroup path: its last part that ends with .service or
+ * .scope; or 0.
+ */
 size_t proc_unit(const char *cgroup, const char **ret);
 
-/* Return the length of the 64-digit container id in a cgroup path, or 0. The pod uid ("pod<uid>" of kubelet) likewise. */
+/*
+ * Return the length of the 64-digit container id in a cgroup path, or 0. The pod uid ("pod<uid>" of
+ * kubelet) likewise.
+ */
 size_t proc_container_id(const char *cgroup, const char **ret);
 size_t proc_pod_uid(const char *cgroup, char *out, size_t cap);
 

@@ -160,7 +160,10 @@ static int helper_order(struct helper *h)
 	return rc;
 }
 
-/* R: it runs, or waits for a CPU. T: it was stopped. S, D: it waits for the process or file in question. '?': it has ended. */
+/*
+ * R: it runs, or waits for a CPU. T: it was stopped. S, D: it waits for the process or file in
+ * question. '?': it has ended.
+ */
 static char state_of(pid_t pid)
 {
 	char path[64], text[512];

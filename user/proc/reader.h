@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads that another process can block forever: of its memory, its mappings, and files that it chose. A page or a file of a
- * FUSE server that does not answer blocks the reader, which even SIGKILL may not end. So a helper does these reads.
+ * Reads that another process can block forever: of its memory, its mappings, and files that it
+ * chose. A page or a file of a FUSE server that does not answer blocks the reader, which even
+ * SIGKILL may not end. So a helper does these reads.
  *
  *   recorder -- request --> one of READERS readers, children of the nursery
  *      +--- answer, descriptor ---------------+
  *
- * 1. Nobody waits for another process. A request waits READER_WAIT_NS for its answer, all together READER_PATIENCE_NS and
- *    then 1/READER_PATIENCE_EARN of the time. Without an answer it is -EINPROGRESS, and the reader stays with it.
+ * 1. Nobody waits for another process. A request waits READER_WAIT_NS for its answer, all together
+ *    READER_PATIENCE_NS and then 1/READER_PATIENCE_EARN of the time. Without an answer it is
+ *    -EINPROGRESS, and the reader stays with it.
  * 2. Whoever asks the same again gets the answer when it has come. It is kept for READER_KEEP_NS.
- * 3. A process has one request on its way, a user at most READER_USER_MAX. One reader is for roots that stay open.
+ * 3. A process has one request on its way, a user at most READER_USER_MAX. One reader is for roots
+ *    that stay open.
  * 4. After READER_MS without an answer, the reader is killed, abandoned and replaced.
  * 5. The process of that request is refused for a while, longer each time (READER_REFUSE_NS).
- * 6. A user is refused after READER_SPEND_NS of slow requests, or with READER_STUCK_USER readers that have not ended. For a
- *    process in a user namespace, the user is the one that created it. At most READER_STUCK_MAX readers may be stuck in all.
- * 7. Descriptors in answers do not block, neither in read nor in close. They are of a local filesystem, or of a sealed copy
- *    in memory (at most READER_COPY_MAX bytes each, READER_COPIES_MAX in all).
+ * 6. A user is refused after READER_SPEND_NS of slow requests, or with READER_STUCK_USER readers
+ *    that have not ended. For a process in a user namespace, the user is the one that created it.
+ *    At most READER_STUCK_MAX readers may be stuck in all.
+ * 7. Descriptors in answers do not block, neither in read nor in close. They are of a local
+ *    filesystem, or of a sealed copy in memory (at most READER_COPY_MAX bytes each,
+ *    READER_COPIES_MAX in all).
  *
  * Without a reader (before proc_reader_start) the calling process runs the requests itself. Not thread-safe.
  */
@@ -76,7 +81,10 @@ void proc_reader_start(struct sandbox *s);
 void proc_reader_stop(const struct sandbox *s);
 void proc_reader_stats(struct reader_stats *ret);
 
-/* Take answers that have come, and give up readers that are late. Return ms until the next call, -1: none is late. */
+/*
+ * Take answers that have come, and give up readers that are late. Return ms until the next call,
+ * -1: none is late.
+ */
 int proc_reader_tick(void);
 /* Readable when proc_reader_tick has something to do; -1: there are no readers. */
 int proc_reader_fd(void);
@@ -86,7 +94,10 @@ void proc_reader_silence(struct reader_silence *ret);
 void proc_reader_forget_silence(void);
 void reader_silence_add(struct reader_silence *to, const struct reader_silence *from);
 
-/* Return the user that is charged for a process; in a user namespace, its creator. UINT32_MAX: the process has ended. */
+/*
+ * Return the user that is charged for a process; in a user namespace, its creator. UINT32_MAX: the
+ * process has ended.
+ */
 uint32_t proc_user(uint32_t tgid);
 
 /* True while this process is refused: its samples may lack names and labels. */

@@ -26,8 +26,8 @@ enum reader_op {
 #define READER_TEXT_MAX 4096u /* with its NUL */
 
 /*
- * The value of an answer: microseconds of CPU time, and microseconds that the request took in the reader. What a reader
- * waits for a CPU before it begins says nothing about the process.
+ * The value of an answer: microseconds of CPU time, and microseconds that the request took in the
+ * reader. What a reader waits for a CPU before it begins says nothing about the process.
  */
 #define READER_TIMES(cpu, took) ((cpu) << 32 | ((took) < UINT32_MAX ? (took) : UINT32_MAX))
 #define READER_CPU_NS(value) (((value) >> 32) * 1000u)
@@ -45,8 +45,9 @@ int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd);
 /*
  * Ask a reader. text may be NULL. reply is emptied first. ret_fd may be NULL where no descriptor is expected.
  *
- * -EINPROGRESS: there is no answer yet; ask the same again later, at the latest READER_KEEP_NS after the answer has come.
- * -EBUSY: the process is refused. -EINTR: the reader ended, which says nothing about the process.
+ * -EINPROGRESS: there is no answer yet; ask the same again later, at the latest READER_KEEP_NS
+ * after the answer has come. -EBUSY: the process is refused. -EINTR: the reader ended, which says
+ * nothing about the process.
  */
 int reader_ask(const struct reader_request *q, const char *text, struct buf *reply, int *ret_fd);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes and users are refused: those that did not answer, and those that used too much of the readers' time. */
+/*
+ * Which processes and users are refused: those that did not answer, and those that used too much of
+ * the readers' time.
+ */
 #include "proc/reader.h"
 #include "proc/reader_int.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Read one process from /proc, after its first sample or its first child. The kernel takes locks of the process for maps,
- * cmdline and memory: a reader reads those (reader.h). status, stat, cgroup and the link exe take none and are read here.
+ * Read one process from /proc, after its first sample or its first child. The kernel takes locks of
+ * the process for maps, cmdline and memory: a reader reads those (reader.h). status, stat, cgroup
+ * and the link exe take none and are read here.
  */
 #include "proc/proc_int.h"
 #include "proc/reader_int.h"
@@ -37,7 +38,10 @@ static ssize_t read_small(const char *path, char *out, size_t cap)
 	return (ssize_t)len;
 }
 
-/* Return the last number of the line that begins with key (NSpid: the innermost). False without such a line. */
+/*
+ * Return the last number of the line that begins with key (NSpid: the innermost). False without
+ * such a line.
+ */
 static bool last_number(const char *text, const char *key, unsigned skip_to, uint32_t *ret)
 {
 	const char *p = strstr(text, key);
@@ -72,8 +76,8 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid)
 }
 
 /*
- * Return the most specific cgroup of a process: the v2 path unless it is the root, else the longest v1 path (all
- * controllers of one container have the same).
+ * Return the most specific cgroup of a process: the v2 path unless it is the root, else the longest
+ * v1 path (all controllers of one container have the same).
  */
 static char *read_cgroup(uint32_t tgid)
 {
@@ -117,8 +121,8 @@ static void read_exe(uint32_t tid, char out[PATH_MAX])
 }
 
 /*
- * Parse proc(5): the comm in the outermost parentheses, then the state, the parent (field 4), the number of threads (20)
- * and the start time (22).
+ * Parse proc(5): the comm in the outermost parentheses, then the state, the parent (field 4), the
+ * number of threads (20) and the start time (22).
  */
 static int read_stat(uint32_t tgid, struct process *ret)
 {
@@ -284,8 +288,8 @@ static bool runs_program(const struct proc_image *im)
 }
 
 /*
- * Ask for the mappings, or take the answer. -EINPROGRESS: it has not come yet. -ESRCH: it is of a later program, or the
- * process has ended.
+ * Ask for the mappings, or take the answer. -EINPROGRESS: it has not come yet. -ESRCH: it is of a
+ * later program, or the process has ended.
  */
 static int read_maps(struct procs *p, struct proc_image *im)
 {
@@ -345,9 +349,9 @@ bool proc_image_is_since(const struct proc_image *im, uint64_t start_ns)
 }
 
 /*
- * Return the begin of the image that /proc shows, where a record is missing; 0 when the newest image is the same. id: the
- * identity in a row at ns, or NULL. Without a row the time of the exec is unknown: return now, because rows of the
- * program before the exec have earlier times.
+ * Return the begin of the image that /proc shows, where a record is missing; 0 when the newest
+ * image is the same. id: the identity in a row at ns, or NULL. Without a row the time of the exec
+ * is unknown: return now, because rows of the program before the exec have earlier times.
  */
 static uint64_t missed(const struct proc_image *im, const struct process *found, const struct proc_id *id, uint64_t ns, uint64_t now)
 {
@@ -358,7 +362,10 @@ static uint64_t missed(const struct proc_image *im, const struct process *found,
 	return found->exe[0] && im->exe && strcmp(found->exe, im->exe->path) ? now : 0;
 }
 
-/* Return the image of a process, a new one where its begin was missed. NULL: no memory, or it has ended by now. */
+/*
+ * Return the image of a process, a new one where its begin was missed. NULL: no memory, or it has
+ * ended by now.
+ */
 static struct proc_image *image_for(struct procs *p, uint32_t tgid, const struct process *found, const struct proc_id *id,
 				    uint64_t ns, uint64_t now)
 {
@@ -382,7 +389,10 @@ static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id
 	struct proc_image *im = image_for(p, tgid, &found, id, ns, now);
 	if (!im)
 		return -ESRCH;
-	/* Where the record of an exec is missing, /proc may show the program after the one with this identity. */
+	/*
+	 * Where the record of an exec is missing, /proc may show the program after the one with
+	 * this identity.
+	 */
 	if (id && (!bound || bound == im) && id->start_ns - found.start_ns < PROC_TICK_NS)
 		proc_image_bind(im, id, ns);
 	proc_set_comm(im, found.comm);

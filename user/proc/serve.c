@@ -70,8 +70,9 @@ static void read_mounts(const char *path)
 }
 
 /*
- * May a user mount this type of filesystem only through an overlay or FUSE of his own? Then which one it is counts: any user
- * can make an overlay over FUSE in a user namespace (since v5.11, commit 459c7c565ac3).
+ * May a user mount this type of filesystem only through an overlay or FUSE of his own? Then which
+ * one it is counts: any user can make an overlay over FUSE in a user namespace (since v5.11, commit
+ * 459c7c565ac3).
  */
 static bool is_trusted_mount(const struct stat *st)
 {
@@ -114,7 +115,10 @@ static bool is_local(int fd, const struct stat *st)
 	}
 }
 
-/* The content, so far as it was when the file was opened. Files of /proc have no size, and so no content here. */
+/*
+ * The content, so far as it was when the file was opened. Files of /proc have no size, and so no
+ * content here.
+ */
 static int copy_file(int fd, uint64_t size, int *ret)
 {
 	uint64_t until = channel_now_ns() + READER_COPY_MS * 1000000ull, left = size;
@@ -242,7 +246,10 @@ static int root_open(const struct reader_request *q)
 	return 0;
 }
 
-/* What root owns may be mounted there by a user, who is not to read through us what he cannot read himself. */
+/*
+ * What root owns may be mounted there by a user, who is not to read through us what he cannot read
+ * himself.
+ */
 static bool may_belong(const struct stat *st, uint64_t uid)
 {
 	return st->st_uid == uid || (st->st_uid == 0 && st->st_mode & S_IROTH);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes whose first thread (the leader) has exited while others run. The leader stays as a zombie without memory, root
- * and working directory: /proc/TGID/maps is empty, and /proc/TGID/root cannot be opened.
+ * Processes whose first thread (the leader) has exited while others run. The leader stays as a
+ * zombie without memory, root and working directory: /proc/TGID/maps is empty, and /proc/TGID/root
+ * cannot be opened.
  */
 #include "proc/proc_int.h"
 

@@ -54,8 +54,8 @@ static int by_ns(const void *a, const void *b)
 }
 
 /*
- * The parties of one side, at most `max` and one for the rest; of_row[i] becomes the index of that of row i. `v` are the sides of all
- * rows, in their order; what is in it is gone afterwards.
+ * The parties of one side, at most `max` and one for the rest; of_row[i] becomes the index of that
+ * of row i. `v` are the sides of all rows, in their order; what is in it is gone afterwards.
  */
 static int rank(struct side *v, size_t n, size_t max, struct blame_party **ret, size_t *ret_n, size_t *ret_all, size_t *of_row)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who had the CPU while others waited for it, or who woke those that were blocked, by one label key: a matrix of nanoseconds. Lines and
- * columns are bounded: those of least time are summed in a last one, so that every sum is that of all.
+ * Who had the CPU while others waited for it, or who woke those that were blocked, by one label
+ * key: a matrix of nanoseconds. Lines and columns are bounded: those of least time are summed in a
+ * last one, so that every sum is that of all.
  */
 #ifndef ASCRIBE_QUERY_BLAME_H
 #define ASCRIBE_QUERY_BLAME_H
@@ -34,9 +35,10 @@ struct query_blame {
 };
 
 /*
- * spec: where, range, idle, and metric, which is QUERY_WAKER for who woke, whose columns are wakers; of where labels may begin with
- * "by.". At most so many lines and columns, at least 1 of each. As
- * query_open; -EINVAL too when the store has no waits. To be freed before the store is closed.
+ * spec: where, range, idle, and metric, which is QUERY_WAKER for who woke, whose columns are
+ * wakers; of where labels may begin with "by.". At most so many lines and columns, at least 1 of
+ * each. As query_open; -EINVAL too when the store has no waits. To be freed before the store is
+ * closed.
  */
 int query_blame(struct query_blame **ret, struct store *s, const struct query_spec *spec, const char *key, size_t max_victims,
 		size_t max_occupants, struct err *err);

@@ -2,16 +2,17 @@
 /*
  * The difference between two queries, A beside the baseline B: what changed, and what is only chance.
  *
- * Rows are matched by what they show (function and module, or the values of the keys), so that the two may be of
- * different stores. What is compared is either the share of each row in its side's samples, or its absolute amount: CPU
- * time per time covered by the windows that were read.
+ * Rows are matched by what they show (function and module, or the values of the keys), so that the
+ * two may be of different stores. What is compared is either the share of each row in its side's
+ * samples, or its absolute amount: CPU time per time covered by the windows that were read.
  *
- * Significance, per row: for shares Fisher's exact test, for amounts the exact binomial test of two rates (see stats.h,
- * which also says what large counts get). Many rows are tested at once, so the p-values are adjusted by Benjamini and
- * Hochberg: a row is a change when its q is below QUERY_DIFF_RATE, and at most that share of the rows called a change
- * are wrong, on average. Rows with so few samples that not even all of them on one side would give p below that
- * cannot be told from noise; they are not tested and weaken nobody else's test (after Tarone). Everything that is no
- * change is noise.
+ * Significance, per row: for shares Fisher's exact test, for amounts the exact binomial test of two
+ * rates (see stats.h, which also says what large counts get). Many rows are tested at once, so the
+ * p-values are adjusted by Benjamini and Hochberg: a row is a change when its q is below
+ * QUERY_DIFF_RATE, and at most that share of the rows called a change are wrong, on average. Rows
+ * with so few samples that not even all of them on one side would give p below that cannot be told
+ * from noise; they are not tested and weaken nobody else's test (after Tarone). Everything that is
+ * no change is noise.
  */
 #ifndef ASCRIBE_QUERY_DIFF_H
 #define ASCRIBE_QUERY_DIFF_H
@@ -63,8 +64,9 @@ int query_diff(struct query_diff **ret, struct query *a, struct query *b, const 
 void query_diff_free(struct query_diff *d);
 
 /*
- * How many samples are in both queries of one store: those that both selectors admit, of the windows that both read.
- * The tests take the two sides for apart. a, b: of the same event, and by_start.
+ * How many samples are in both queries of one store: those that both selectors admit, of the
+ * windows that both read. The tests take the two sides for apart. a, b: of the same event, and
+ * by_start.
  */
 int query_diff_shared(struct store *s, const struct query_spec *a, const struct query_spec *b, uint64_t *ret,
 		      struct err *err);
@@ -89,7 +91,10 @@ int query_diff_tree(struct query_diff_tree **ret, struct query *a, struct query 
 int query_diff_view(struct query_diff_tree **ret, struct query *a, struct query *b, const struct query_view_spec *spec, struct err *err);
 void query_diff_tree_free(struct query_diff_tree *t);
 
-/* enum query_diff_verdict of the shares counts[i][0] of all[0] and counts[i][1] of all[1], as those of a table's rows. -ENOMEM. */
+/*
+ * enum query_diff_verdict of the shares counts[i][0] of all[0] and counts[i][1] of all[1], as those
+ * of a table's rows. -ENOMEM.
+ */
 int query_diff_verdicts(const uint64_t (*counts)[2], size_t n, const uint64_t all[2], uint8_t *ret);
 
 #endif

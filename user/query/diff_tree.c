@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The trees of two queries as one. Frames become names first, so that a node is found by (parent, name); the nodes
- * of each side are then walked parents first.
+ * The trees of two queries as one. Frames become names first, so that a node is found by (parent,
+ * name); the nodes of each side are then walked parents first.
  */
 #include "query/diff.h"
 

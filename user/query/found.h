@@ -21,8 +21,9 @@ struct found_list {
 };
 
 /*
- * key NULL: the keys, of a query with QUERY_ALL_LABELS; else the values of key, of one with QUERY_KEYS of it. The key `event` has
- * every event that spec admits. 0 or an error with its text in err; the list is to be released either way.
+ * key NULL: the keys, of a query with QUERY_ALL_LABELS; else the values of key, of one with
+ * QUERY_KEYS of it. The key `event` has every event that spec admits. 0 or an error with its text
+ * in err; the list is to be released either way.
  */
 int found_collect(struct found_list *l, struct store *s, struct query *q, const struct query_spec *spec, const char *key,
 		  struct err *err);

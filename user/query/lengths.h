@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long waits were, by label keys: one histogram for each group, whose quantiles are known to LENGTHS_ERROR. Whole waits, of those
- * that ended in the range.
+ * How long waits were, by label keys: one histogram for each group, whose quantiles are known to
+ * LENGTHS_ERROR. Whole waits, of those that ended in the range.
  */
 #ifndef ASCRIBE_QUERY_LENGTHS_H
 #define ASCRIBE_QUERY_LENGTHS_H
@@ -18,8 +18,8 @@ struct query_lengths;
 bool query_lengths_serve(const struct query_spec *spec);
 
 /*
- * spec.metric must be QUERY_OFF or QUERY_RUNQ; its labels are of no consequence. No keys: one group. As query_open; -EINVAL too when the
- * store has no such histograms.
+ * spec.metric must be QUERY_OFF or QUERY_RUNQ; its labels are of no consequence. No keys: one
+ * group. As query_open; -EINVAL too when the store has no such histograms.
  */
 int query_lengths(struct query_lengths **ret, struct store *s, const struct query_spec *spec, struct err *err);
 void query_lengths_free(struct query_lengths *l);

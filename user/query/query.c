@@ -122,7 +122,10 @@ bool query_of_threads(const char *where, const char *const *keys, size_t n_keys)
 	return found;
 }
 
-/* The first event that stands for time is the CPU's; a store that was appended to at another rate has two of its name. */
+/*
+ * The first event that stands for time is the CPU's; a store that was appended to at another rate
+ * has two of its name.
+ */
 static const char *cpu_event(const struct store *s)
 {
 	for (uint32_t i = 0; i < store_n_events(s); i++)
@@ -271,7 +274,10 @@ static int add_sum(struct merge *m, uint32_t id, uint64_t samples, uint64_t valu
 
 enum { IDLE_UNKNOWN, IDLE_NO, IDLE_YES };
 
-/* The same stacks come in every window, and their nodes are not near each other: what one is is kept beside that of the others. */
+/*
+ * The same stacks come in every window, and their nodes are not near each other: what one is is
+ * kept beside that of the others.
+ */
 static int stack_is_idle(struct merge *m, uint32_t stack, bool *ret)
 {
 	if (stack >= m->n_idle) {
@@ -496,8 +502,9 @@ static int give_sums(struct merge *m)
 }
 
 /*
- * From nanoseconds back to samples: of the lowest rate that was seen, so that none stands for more than one that was taken, and an interval is
- * never narrower than it ought to be. What a row has too much for a whole sample goes to the next: the sum is right.
+ * From nanoseconds back to samples: of the lowest rate that was seen, so that none stands for more
+ * than one that was taken, and an interval is never narrower than it ought to be. What a row has
+ * too much for a whole sample goes to the next: the sum is right.
  */
 static void count_rates(struct merge *m)
 {
@@ -586,8 +593,9 @@ static int choose_cover(struct merge *m, enum store_want *ret_want, bool *ret_po
 }
 
 /*
- * by_start: a cover takes a block above level 0 only when it begins in the range, so that what begins before it are the
- * windows on its edge (or a block whose children are gone, which counts where it begins, too).
+ * by_start: a cover takes a block above level 0 only when it begins in the range, so that what
+ * begins before it are the windows on its edge (or a block whose children are gone, which counts
+ * where it begins, too).
  */
 static void keep_starts(const struct query_spec *spec, struct store_cover *c)
 {
@@ -731,8 +739,9 @@ static int rows_of_values(struct query *q, const char *key, const struct store_t
 }
 
 /*
- * Blocks above the windows keep the most frequent values of a wide key. Where those are all there are nothing else needs to be read. *ret is
- * NULL where they are not, or samples of idle CPUs may be among them.
+ * Blocks above the windows keep the most frequent values of a wide key. Where those are all there
+ * are nothing else needs to be read. *ret is NULL where they are not, or samples of idle CPUs may
+ * be among them.
  */
 static int open_values(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
 {

@@ -21,7 +21,10 @@ enum query_labels {
 	QUERY_KEYS_STACKS,    /* as QUERY_KEYS, with the stacks */
 };
 
-/* What is summed: the samples of one event; or nanoseconds, of sampled CPU time and of waits that were measured (record --wall). */
+/*
+ * What is summed: the samples of one event; or nanoseconds, of sampled CPU time and of waits that
+ * were measured (record --wall).
+ */
 enum query_metric {
 	QUERY_SAMPLES = 0,
 	QUERY_CPU,   /* time on a CPU, by its samples */
@@ -60,25 +63,31 @@ struct query_spec {
 	uint64_t ns_per_sample; /* of an event that was recorded at several rates: count in these; 0: the longest that the range has */
 };
 
-/* The metric of this name (cpu, off, runq, wall, blame, waker); QUERY_SAMPLES for NULL. -EINVAL: there is none. */
+/*
+ * The metric of this name (cpu, off, runq, wall, blame, waker); QUERY_SAMPLES for NULL. -EINVAL:
+ * there is none.
+ */
 int query_metric_named(const char *name, enum query_metric *ret);
 
 /*
- * Whether the selector or keys tell threads or processes apart (tgid, tid, thread), which the lengths of waits and who had the CPU are
- * not kept by.
+ * Whether the selector or keys tell threads or processes apart (tgid, tid, thread), which the
+ * lengths of waits and who had the CPU are not kept by.
  */
 bool query_of_threads(const char *where, const char *const *keys, size_t n_keys);
 
-/* Whether the recorder gives this label to samples of its own, also to those of idle CPUs: comm, exe, container, ... */
+/*
+ * Whether the recorder gives this label to samples of its own, also to those of idle CPUs: comm,
+ * exe, container, ...
+ */
 bool query_is_system_key(const char *key);
 
 struct query;
 
 /*
  * Parse the selector, choose the windows, merge their rows. The store must outlive the query.
- * -EINVAL: a bad selector (the text shows the place; selector_parse gives it as a number), an unknown event. -E2BIG:
- * a regular expression that went over its limits. No matching data is no error. info.event is NULL in a store
- * without events.
+ * -EINVAL: a bad selector (the text shows the place; selector_parse gives it as a number), an
+ * unknown event. -E2BIG: a regular expression that went over its limits. No matching data is no
+ * error. info.event is NULL in a store without events.
  */
 int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err);
 void query_close(struct query *q);
@@ -98,7 +107,10 @@ struct query_info {
 	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */
 	const uint64_t *flagged; /* [store_meta()->n_flagged] */
 	uint64_t outside, own_cpu_ns, own_rss_max;
-	/* With a metric: its name, 1 ns a sample. Of several rates the lowest: the samples of others are converted, so their sum is the time. */
+	/*
+	 * With a metric: its name, 1 ns a sample. Of several rates the lowest: the samples of
+	 * others are converted, so their sum is the time.
+	 */
 	const struct store_event *event;
 	uint64_t grain_ns; /* with a metric: what one sample stands for in the sampled part of it; 0: all of it was measured */
 };
@@ -144,16 +156,16 @@ struct query_table {
 };
 
 /*
- * keys == NULL: by function, a row for each function of each module. Freed with query_table_free, before the query and
- * the store are closed.
+ * keys == NULL: by function, a row for each function of each module. Freed with query_table_free,
+ * before the query and the store are closed.
  */
 int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret, struct err *err);
 void query_table_free(struct query_table *t);
 
 /*
- * By one wide key, from what the blocks of the query keep of it: the most frequent values, at least so many samples each, and what is left
- * in a row for all others. q must have no selector and QUERY_NO_LABELS. query_top_serves: the key is wide and blocks above the
- * windows would be read.
+ * By one wide key, from what the blocks of the query keep of it: the most frequent values, at least
+ * so many samples each, and what is left in a row for all others. q must have no selector and
+ * QUERY_NO_LABELS. query_top_serves: the key is wide and blocks above the windows would be read.
  */
 bool query_top_serves(struct query *q, const char *key);
 int query_top(struct query *q, const char *key, struct query_table **ret, struct err *err);
@@ -162,12 +174,15 @@ int query_top(struct query *q, const char *key, struct query_table **ret, struct
 void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);
 
 /*
- * For each stack the one that stands for all that differ from it in source lines only, as in query_tree; to be freed. NULL:
- * each stands for itself. 0 or -ENOMEM.
+ * For each stack the one that stands for all that differ from it in source lines only, as in
+ * query_tree; to be freed. NULL: each stands for itself. 0 or -ENOMEM.
  */
 int query_same_stacks(const struct query *q, uint32_t **ret);
 
-/* The name to show for a frame: the function, or "basename(module)+0xoffset". Writes at most cap bytes with a NUL. */
+/*
+ * The name to show for a frame: the function, or "basename(module)+0xoffset". Writes at most cap
+ * bytes with a NUL.
+ */
 void query_frame_name(const struct store *s, uint32_t frame, char *out, size_t cap);
 
 /* The same as the query's spec.names wants it. */

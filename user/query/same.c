@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames say at which source line their function was. Where functions are what is asked for, stacks that differ in nothing
- * but lines are one: the first of them stands for all.
+ * Frames say at which source line their function was. Where functions are what is asked for, stacks
+ * that differ in nothing but lines are one: the first of them stands for all.
  */
 #include "query/query_int.h"
 

@@ -8,9 +8,10 @@
  *   op       = "=" | "!=" | "=~" | "!~"
  *   value    = a string in " or ', with \n \t \r \\ \" \' \xHH; or in backquotes, without escapes
  *
- * All matchers must hold. A label that is not in the set counts as the empty text; integers are compared as decimal
- * text. Regular expressions are PCRE2 over bytes and must match the whole value, as in Prometheus. Compiling and
- * matching are limited in steps, depth and memory. `event` and `wait` are virtual: no set has them.
+ * All matchers must hold. A label that is not in the set counts as the empty text; integers are
+ * compared as decimal text. Regular expressions are PCRE2 over bytes and must match the whole
+ * value, as in Prometheus. Compiling and matching are limited in steps, depth and memory. `event`
+ * and `wait` are virtual: no set has them.
  */
 #ifndef ASCRIBE_QUERY_SELECTOR_H
 #define ASCRIBE_QUERY_SELECTOR_H
@@ -23,8 +24,8 @@
 struct selector;
 
 /*
- * text NULL or "": matches everything. -EINVAL: err names the column, counted from 1 in bytes, and *ret_at (may be
- * NULL) is that place from 0, for a caret; -ENOMEM leaves it alone.
+ * text NULL or "": matches everything. -EINVAL: err names the column, counted from 1 in bytes, and
+ * *ret_at (may be NULL) is that place from 0, for a caret; -ENOMEM leaves it alone.
  */
 int selector_parse(struct selector **ret, const char *text, size_t *ret_at, struct err *err);
 void selector_free(struct selector *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A query of the whole range says which groups are worth a series; then one query per step fills the points. A step
- * is an aligned range, which a store answers with few blocks however long it is.
+ * A query of the whole range says which groups are worth a series; then one query per step fills
+ * the points. A step is an aligned range, which a store answers with few blocks however long it is.
  */
 #include "query/series.h"
 
@@ -56,7 +56,10 @@ static int64_t step_up(int64_t t, int64_t step)
 	return down == t ? t : down + step;
 }
 
-/* From the beginning of the first window that begins in [from, to) to the end of the last; both 0 when there is none. */
+/*
+ * From the beginning of the first window that begins in [from, to) to the end of the last; both 0
+ * when there is none.
+ */
 static int reach(struct store *s, int64_t from, int64_t to, int64_t *ret_from, int64_t *ret_to, struct err *err)
 {
 	struct store_cover c;
@@ -120,7 +123,10 @@ static int choose_steps(struct builder *b, struct err *err)
 	return 0;
 }
 
-/* Of one wide key blocks above the windows keep the most frequent values: enough for a chart, and windows need not be read. */
+/*
+ * Of one wide key blocks above the windows keep the most frequent values: enough for a chart, and
+ * windows need not be read.
+ */
 static bool by_top(const struct builder *b)
 {
 	const struct query_spec *r = &b->spec->range;

@@ -2,9 +2,9 @@
 /*
  * Samples over time, in steps, by label keys.
  *
- * Steps lie on multiples of the step since 1970, so that two questions about one store have the same steps. A window
- * is never split: it counts in the step in which it begins. So the sums of all points are exactly the samples of
- * the range used, and a step is no shorter than a window.
+ * Steps lie on multiples of the step since 1970, so that two questions about one store have the
+ * same steps. A window is never split: it counts in the step in which it begins. So the sums of all
+ * points are exactly the samples of the range used, and a step is no shorter than a window.
  */
 #ifndef ASCRIBE_QUERY_SERIES_H
 #define ASCRIBE_QUERY_SERIES_H

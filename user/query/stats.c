@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both exact tests add up the weights of a distribution with one peak. Weights are relative to the peak's and come
- * from the ratio of neighbours, so there is no logarithm of a factorial and nothing overflows.
+ * Both exact tests add up the weights of a distribution with one peak. Weights are relative to the
+ * peak's and come from the ratio of neighbours, so there is no logarithm of a factorial and nothing
+ * overflows.
  */
 #include "query/stats.h"
 

@@ -170,7 +170,10 @@ static int group_of(struct functions *f, uint32_t frame, uint32_t *ret)
 	return 0;
 }
 
-/* Down the tree with a count of each function on the path: the topmost call of a recursion counts, the rest not. */
+/*
+ * Down the tree with a count of each function on the path: the topmost call of a recursion counts,
+ * the rest not.
+ */
 static int walk(struct functions *f, const struct query_node *nodes, size_t n_nodes, uint32_t *groups)
 {
 	for (size_t i = 1; i < n_nodes; i++) {
@@ -314,7 +317,10 @@ static int pack_values(struct keys *k)
 	return rc;
 }
 
-/* One allocation: the pointers, the flags, the texts, and the text of the whole row: the values with commas. */
+/*
+ * One allocation: the pointers, the flags, the texts, and the text of the whole row: the values
+ * with commas.
+ */
 int table_row_of_values(struct table *t, const struct value *values, size_t n, struct query_table_row *row)
 {
 	size_t texts = 1;

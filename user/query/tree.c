@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The merged tree. A stack id names a path and parent < id, so sums by stack id, carried to the parent from the
- * highest id down, are the tree already. Lines are left out of it.
+ * The merged tree. A stack id names a path and parent < id, so sums by stack id, carried to the
+ * parent from the highest id down, are the tree already. Lines are left out of it.
  */
 #include "query/query_int.h"
 
@@ -68,8 +68,8 @@ static int by_total(const void *a, const void *b, void *ctx)
 }
 
 /*
- * Children of one parent side by side, by counting; then each group is sorted by itself: most have one member, and a
- * tree is linked in a time that grows with its nodes.
+ * Children of one parent side by side, by counting; then each group is sorted by itself: most have
+ * one member, and a tree is linked in a time that grows with its nodes.
  */
 static int link_children(struct query_node *nodes, size_t n)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node of a view stands for places in the merged tree, each with the samples that came by there. One step takes every place to its parent, or to
- * its children, and groups what is found by function. Places that meet in one are one from then on, so a view from the leaves gets smaller
- * with every step. Places wait on a stack: a node's are taken off before those of its children are put there.
+ * A node of a view stands for places in the merged tree, each with the samples that came by there.
+ * One step takes every place to its parent, or to its children, and groups what is found by
+ * function. Places that meet in one are one from then on, so a view from the leaves gets smaller
+ * with every step. Places wait on a stack: a node's are taken off before those of its children are
+ * put there.
  */
 #include "query/view.h"
 
@@ -229,7 +231,10 @@ static bool is_function(const struct view *v, uint32_t name, const struct query_
 	return !strcmp(n->text + 1, spec->function) && (!spec->module || !strcmp(store_string(v->q->store, n->module, NULL), spec->module));
 }
 
-/* Where the function is called first; nodes come with parents before children, so what is below one of those is known. */
+/*
+ * Where the function is called first; nodes come with parents before children, so what is below one
+ * of those is known.
+ */
 static int begin_function(struct view *v, const struct query_view_spec *spec)
 {
 	bool *below = calloc(v->n_tree + 1, sizeof(*below));

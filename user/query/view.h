@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The merged tree seen from elsewhere than its root: from the leaves (who calls what uses the CPU), and around one function: what it calls, and
- * who calls it. Functions are one by (name, module), whatever line ran. In all three a sample counts once: a
- * function that calls itself is looked at where it was called first.
+ * The merged tree seen from elsewhere than its root: from the leaves (who calls what uses the CPU),
+ * and around one function: what it calls, and who calls it. Functions are one by (name, module),
+ * whatever line ran. In all three a sample counts once: a function that calls itself is looked at
+ * where it was called first.
  *
  * What has less than 0.01% of a tree's samples is in it, without what would be below it.
  */

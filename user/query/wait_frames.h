@@ -22,7 +22,10 @@ enum wait_class {
 
 extern const char *const wait_class_names[WAIT_CLASSES];
 
-/* How far a frame decides the class: a firm rule nearest to the leaf, else the weak rule nearest to the root. */
+/*
+ * How far a frame decides the class: a firm rule nearest to the leaf, else the weak rule nearest to
+ * the root.
+ */
 enum wait_rule { WAIT_RULE_NONE, WAIT_RULE_WEAK, WAIT_RULE_FIRM };
 
 /* Whose code a frame is, from the kernel's to the program's own. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One side of a comparison of times: how long a selection ran, waited for a CPU and was blocked, and the lengths of its waits. */
+/*
+ * One side of a comparison of times: how long a selection ran, waited for a CPU and was blocked,
+ * and the lengths of its waits.
+ */
 #ifndef ASCRIBE_QUERY_WHY_H
 #define ASCRIBE_QUERY_WHY_H
 
@@ -20,8 +23,8 @@ struct why_side {
 };
 
 /*
- * spec: where, rest, idle and the range. lengths: also those, which the caller has seen to be kept by what the selector asks for. The side
- * must be closed whatever the result.
+ * spec: where, rest, idle and the range. lengths: also those, which the caller has seen to be kept
+ * by what the selector asks for. The side must be closed whatever the result.
  */
 int why_side_open(struct why_side *ret, struct store *s, const struct query_spec *spec, bool lengths, struct err *err);
 void why_side_close(struct why_side *s);

@@ -111,8 +111,8 @@ static uint64_t counted_ns(const struct sampler *s)
 }
 
 /*
- * Counting costs each program two clock readings, so it is on for one interval in MEASURE_EVERY. Neither call here is an
- * operation on a map, which would make the kernel skip samples.
+ * Counting costs each program two clock readings, so it is on for one interval in MEASURE_EVERY.
+ * Neither call here is an operation on a map, which would make the kernel skip samples.
  */
 uint64_t sampler_bpf_ns(struct sampler *s, uint64_t now_ns)
 {

@@ -88,8 +88,9 @@ static void mark_online(void *ctx, unsigned cpu)
 }
 
 /*
- * Detect a CPU that went offline and came back between two checks: its events are open but count nothing. Read a clock only if
- * it had no tick since the last check, because reading it interrupts the CPU.
+ * Detect a CPU that went offline and came back between two checks: its events are open but count
+ * nothing. Read a clock only if it had no tick since the last check, because reading it interrupts
+ * the CPU.
  */
 static bool is_frozen(struct sampler *s, unsigned cpu)
 {

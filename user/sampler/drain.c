@@ -6,8 +6,9 @@
  *   that, zero it: it is spare
  *   then the records of the ring, then the copies, CPU by CPU, to the caller
  *
- * A half has an id: its index, and a count of the times that it was given out. What belongs to a half (copies of stacks,
- * places in its arena) names the id, so that it is not taken for what a later owner wrote.
+ * A half has an id: its index, and a count of the times that it was given out. What belongs to a
+ * half (copies of stacks, places in its arena) names the id, so that it is not taken for what a
+ * later owner wrote.
  */
 #include "sampler/sampler_int.h"
 

@@ -122,12 +122,18 @@ int event_parse(struct event *ret, const char *text, unsigned hz, struct err *er
 		e.attr.config = known[i].config;
 		e.unit = known[i].unit;
 		if (known[i].clock) {
-			/* The kernel turns a clock's frequency into this very period; saying it ourselves keeps both sides exact. */
+			/*
+			 * The kernel turns a clock's frequency into this very period; saying it
+			 * ourselves keeps both sides exact.
+			 */
 			e.fixed_period = true;
 			e.attr.sample_period = NS / hz;
 			e.ns_per_sample = NS / hz;
 		} else if (known[i].type == PERF_TYPE_SOFTWARE) {
-			/* Every one: the kernel's way of adapting a period to a rate starts at 1 and overshoots by far for these. */
+			/*
+			 * Every one: the kernel's way of adapting a period to a rate starts at 1
+			 * and overshoots by far for these.
+			 */
 			e.fixed_period = true;
 			e.attr.sample_period = 1;
 		} else {

@@ -27,13 +27,15 @@ struct event {
 #define EVENT_RUNQ "runq"
 
 /*
- * Parse one event: "cpu-clock", "cycles", "page-faults", ..., or "subsystem:tracepoint". hz is the requested rate; a tracepoint
- * fires at each hit. -EINVAL: the error lists the events; -ENOENT: no such tracepoint, or no tracefs.
+ * Parse one event: "cpu-clock", "cycles", "page-faults", ..., or "subsystem:tracepoint". hz is the
+ * requested rate; a tracepoint fires at each hit. -EINVAL: the error lists the events; -ENOENT: no
+ * such tracepoint, or no tracefs.
  */
 int event_parse(struct event *ret, const char *text, unsigned hz, struct err *err);
 
 /*
- * Move both kinds of waits to the end of the *n events in v[max], also if only one was named. -EINVAL: no room for them.
+ * Move both kinds of waits to the end of the *n events in v[max], also if only one was named.
+ * -EINVAL: no room for them.
  */
 int events_add_waits(struct event *v, unsigned *n, unsigned max, struct err *err);
 
@@ -44,14 +46,14 @@ const char *event_default(void);
 const char *event_names(void);
 
 /*
- * Open an event on one CPU, disabled. Errors name the missing capability and how to get it: -EACCES / -EPERM, -ENOENT /
- * -EOPNOTSUPP (no such event on this machine), -ENODEV (the CPU is offline).
+ * Open an event on one CPU, disabled. Errors name the missing capability and how to get it: -EACCES
+ * / -EPERM, -ENOENT / -EOPNOTSUPP (no such event on this machine), -ENODEV (the CPU is offline).
  */
 int event_open(const struct event *e, int cpu, int *ret_fd, struct err *err);
 
 /*
- * Open a clock on one CPU with a random tick, 0.7 to 0.9 of the sampling period. bpf/jitter.bpf.h chooses the samples among the
- * ticks. The same as event_open for all other events.
+ * Open a clock on one CPU with a random tick, 0.7 to 0.9 of the sampling period. bpf/jitter.bpf.h
+ * chooses the samples among the ticks. The same as event_open for all other events.
  */
 int event_open_jittered(const struct event *e, int cpu, int *ret_fd, struct err *err);
 

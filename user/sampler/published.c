@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data that user space writes and the BPF programs read in shared memory: selected ids, processes, unwind rules. */
+/*
+ * Data that user space writes and the BPF programs read in shared memory: selected ids, processes,
+ * unwind rules.
+ */
 #include "sampler/sampler_int.h"
 
 #include <bpf/bpf.h>

@@ -88,7 +88,10 @@ static void max_cpu(void *ctx, unsigned cpu)
 
 /* ---- loading ---- */
 
-/* May we load BPF at all? Asked with a map of one word: a program can also be refused by the verifier with EACCES. */
+/*
+ * May we load BPF at all? Asked with a map of one word: a program can also be refused by the
+ * verifier with EACCES.
+ */
 static bool may_use_bpf(void)
 {
 	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "ascribe_probe", 4, 8, 1, NULL);
@@ -398,7 +401,10 @@ int sampler_start(struct sampler *s, struct err *err)
 
 void sampler_stop(struct sampler *s)
 {
-	/* Counts first: a tracepoint's last hits may then have run without being counted, never the reverse. */
+	/*
+	 * Counts first: a tracepoint's last hits may then have run without being counted, never the
+	 * reverse.
+	 */
 	for (unsigned c = 0; c < s->n_cpus; c++)
 		sampler_set_cpu(s, c, PERF_EVENT_IOC_DISABLE);
 	for (unsigned i = 0; i < MAX_EVENTS; i++) {

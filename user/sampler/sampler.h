@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The BPF side: programs loaded and attached to the events of every online CPU, and the shared memory through which
- * samples come out. After sampler_start no bpf() system call is made, because they make the kernel skip samples, but
- * for those of sampler_add_shard and sampler_drop_shard.
+ * The BPF side: programs loaded and attached to the events of every online CPU, and the shared
+ * memory through which samples come out. After sampler_start no bpf() system call is made, because
+ * they make the kernel skip samples, but for those of sampler_add_shard and sampler_drop_shard.
  */
 #ifndef ASCRIBE_SAMPLER_H
 #define ASCRIBE_SAMPLER_H
@@ -42,7 +42,8 @@ struct sampler_config {
 struct sampler;
 
 /*
- * Load and attach, events disabled. Errors say what the host lacks (right, BTF, kernel feature) and what to do.
+ * Load and attach, events disabled. Errors say what the host lacks (right, BTF, kernel feature) and
+ * what to do.
  */
 int sampler_open(struct sampler **ret, const struct sampler_config *cfg, struct err *err);
 void sampler_close(struct sampler *s);
@@ -65,8 +66,8 @@ struct sampler_memory {
 void sampler_memory(const struct sampler *s, struct sampler_memory *ret);
 
 /*
- * CPU time of the programs since the start, in ns; 0 where the kernel does not count it. Call it every few seconds: the
- * time is measured in some of the intervals and estimated for the others.
+ * CPU time of the programs since the start, in ns; 0 where the kernel does not count it. Call it
+ * every few seconds: the time is measured in some of the intervals and estimated for the others.
  */
 uint64_t sampler_bpf_ns(struct sampler *s, uint64_t now_ns);
 
@@ -91,8 +92,9 @@ struct sampler_half {
 };
 
 /*
- * Take what all CPUs have written, within milliseconds; then the ring's records; then hand each CPU's part to on_half. So
- * the definition of every label set of a row has been seen before the row.
+ * Take what all CPUs have written, within milliseconds; then the ring's records; then hand each
+ * CPU's part to on_half. So the definition of every label set of a row has been seen before the
+ * row.
  */
 int sampler_drain(struct sampler *s, void (*on_half)(void *ctx, const struct sampler_half *h), void *ctx);
 
@@ -119,8 +121,8 @@ uint32_t sampler_row_words(const struct row *row);
 int sampler_waits(struct sampler *s, void (*on_wait)(void *ctx, const struct row *row, const uint64_t *words), void *ctx);
 
 /*
- * The accounting of a CPU since the start: what its events say fired (in samples), and what reached our program.
- * Exact once stopped; while running, one sample may be under way.
+ * The accounting of a CPU since the start: what its events say fired (in samples), and what reached
+ * our program. Exact once stopped; while running, one sample may be under way.
  */
 struct sampler_fired {
 	uint64_t fired, ran;
@@ -129,7 +131,10 @@ struct sampler_fired {
 };
 void sampler_fired(struct sampler *s, unsigned cpu, struct sampler_fired *ret);
 
-/* Whether stacks of waits and of wakers are taken, which they are in the beginning. Waits are measured either way. */
+/*
+ * Whether stacks of waits and of wakers are taken, which they are in the beginning. Waits are
+ * measured either way.
+ */
 void sampler_take_wait_stacks(struct sampler *s, bool take);
 
 /* Samples that wait in the tables for the next drain: for progress, not exact. */
@@ -155,16 +160,18 @@ void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint3
 struct label_step *sampler_label_steps(const struct sampler *s);
 
 /*
- * What user space keeps of a process's label sets is full: no more of them are sent. And: has a set of it not been
- * sent, for this reason or because there were too many in one second?
+ * What user space keeps of a process's label sets is full: no more of them are sent. And: has a set
+ * of it not been sent, for this reason or because there were too many in one second?
  */
 void sampler_stop_labels(struct sampler *s, uint32_t tgid, uint64_t start_ns, bool stop);
 bool sampler_labels_limited(const struct sampler *s, uint32_t tgid, uint64_t start_ns);
 
 /*
- * The tables of include/unwind_wire.h in shared memory, NULL where the program does not unwind by rules. Rows come in
- * shards, made when they are needed: a bpf() call each, so seldom. A shard's 1 << UNWIND_SHARD_BITS rows are where sampler_shard says until
- * sampler_unmap_shards, sampler_drop_shard or sampler_close: their memory is the kernel's, and is resident here only while somebody looks.
+ * The tables of include/unwind_wire.h in shared memory, NULL where the program does not unwind by
+ * rules. Rows come in shards, made when they are needed: a bpf() call each, so seldom. A shard's 1
+ * << UNWIND_SHARD_BITS rows are where sampler_shard says until sampler_unmap_shards,
+ * sampler_drop_shard or sampler_close: their memory is the kernel's, and is resident here only
+ * while somebody looks.
  */
 struct sampler_unwind {
 	struct unwind_range *ranges; /* [UNWIND_RANGES] */

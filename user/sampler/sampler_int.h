@@ -90,8 +90,9 @@ void sampler_free_drain(struct sampler *s);
 void sampler_fixed_bytes(const struct sampler *s, size_t *ret_fixed, size_t *ret_cpu);
 
 /*
- * The events of a CPU (cpus.c): open them, not yet enabled; close them, what they counted is kept; PERF_EVENT_IOC_ENABLE or
- * PERF_EVENT_IOC_DISABLE for all. After an error of the first the second is due.
+ * The events of a CPU (cpus.c): open them, not yet enabled; close them, what they counted is kept;
+ * PERF_EVENT_IOC_ENABLE or PERF_EVENT_IOC_DISABLE for all. After an error of the first the second
+ * is due.
  */
 int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err);
 void sampler_detach_cpu(struct sampler *s, unsigned cpu);
@@ -104,7 +105,10 @@ void sampler_end_bpf_time(struct sampler *s);
 int sampler_map_unwind(struct sampler *s, struct err *err);
 void sampler_unmap_unwind(struct sampler *s);
 
-/* The scheduler (waits.c): the programs that are needed, attached in an order in which no thread is missed; detached. */
+/*
+ * The scheduler (waits.c): the programs that are needed, attached in an order in which no thread is
+ * missed; detached.
+ */
 int sampler_check_waits(struct sampler *s, struct err *err); /* -ENOTSUP: this kernel cannot; before the others */
 int sampler_size_waits(struct sampler *s);
 int sampler_map_waits(struct sampler *s, struct err *err);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sampler's part for waits (bpf/offcpu.bpf.h): its programs are loaded and attached only for events of waits. */
+/*
+ * The sampler's part for waits (bpf/offcpu.bpf.h): its programs are loaded and attached only for
+ * events of waits.
+ */
 #include "sampler/sampler_int.h"
 
 #include <bpf/bpf.h>
@@ -18,7 +21,10 @@
 
 #define ITERATOR_READ 8192
 
-/* Where a member of a structure begins, also one of an anonymous part of it. -ENOENT: it has none of that name. */
+/*
+ * Where a member of a structure begins, also one of an anonymous part of it. -ENOENT: it has none
+ * of that name.
+ */
 static int64_t type_member_at(const struct btf *btf, const struct btf_type *t, const char *member, unsigned depth)
 {
 	for (unsigned i = 0; t && i < btf_vlen(t); i++) {
@@ -84,7 +90,10 @@ struct kernel_function {
 	__u64 *from, *to; /* 0: not found. The end is where the next function begins */
 };
 
-/* Apply a line of /proc/kallsyms, "address type name\n" in the order of addresses. True: the function has its end. */
+/*
+ * Apply a line of /proc/kallsyms, "address type name\n" in the order of addresses. True: the
+ * function has its end.
+ */
 static bool find_function(const struct kernel_function *f, const char *line)
 {
 	size_t len = strlen(f->name);
@@ -124,7 +133,10 @@ static void find_softirqs(struct sampler *s)
 		fclose(f);
 }
 
-/* Who wakes can only be told where a thread can be told from an interrupt that has stopped it: bpf/waker.bpf.h. */
+/*
+ * Who wakes can only be told where a thread can be told from an interrupt that has stopped it:
+ * bpf/waker.bpf.h.
+ */
 static int check_wakers(struct sampler *s, const struct btf *btf, struct err *err)
 {
 	if (!has_tracepoint(btf, "sched_waking"))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perf's side-band: exec, mmap (with build id), fork, comm and exit of every process, stamped with BOOTTIME, from one
- * dummy event per CPU. Read from memory, without system calls. The kernel may lose news when a ring is
- * full; it says so, and the caller then reads /proc again.
+ * perf's side-band: exec, mmap (with build id), fork, comm and exit of every process, stamped with
+ * BOOTTIME, from one dummy event per CPU. Read from memory, without system calls. The kernel may
+ * lose news when a ring is full; it says so, and the caller then reads /proc again.
  */
 #ifndef ASCRIBE_SAMPLER_SIDEBAND_H
 #define ASCRIBE_SAMPLER_SIDEBAND_H

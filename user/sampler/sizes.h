@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How large the tables of the BPF programs are. All CPUs together have one budget: where there are many of them each gets
- * less, and is drained more often.
+ * How large the tables of the BPF programs are. All CPUs together have one budget: where there are
+ * many of them each gets less, and is drained more often.
  */
 #ifndef ASCRIBE_SAMPLER_SIZES_H
 #define ASCRIBE_SAMPLER_SIZES_H

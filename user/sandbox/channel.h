@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages over a stream socket: a head of 16 bytes, with descriptors attached to it, then len bytes. Both ends are this
- * program on this machine, so the head is a C structure; the bytes are the business of who sends them.
+ * Messages over a stream socket: a head of 16 bytes, with descriptors attached to it, then len
+ * bytes. Both ends are this program on this machine, so the head is a C structure; the bytes are
+ * the business of who sends them.
  */
 #ifndef ASCRIBE_SANDBOX_CHANNEL_H
 #define ASCRIBE_SANDBOX_CHANNEL_H

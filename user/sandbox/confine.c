@@ -65,7 +65,10 @@ int confine_privileges(int keep, unsigned user)
 	rc = rc ? rc : data_size(&data_before);
 	if (rc)
 		return rc;
-	/* Without CAP_SETUID, or where our user namespace has no such user, we stay who we are, without capabilities. */
+	/*
+	 * Without CAP_SETUID, or where our user namespace has no such user, we stay who we are,
+	 * without capabilities.
+	 */
 	if (geteuid() == 0 && !setgroups(0, NULL) && !setresgid(user, user, user) && setresuid(user, user, user) &&
 	    errno != EPERM && errno != EINVAL)
 		return -errno;
@@ -239,7 +242,10 @@ static int forbid_processes(scmp_filter_ctx f)
 	return rc ? rc : seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0); /* libc then uses clone */
 }
 
-/* Of sockets: the internet's, and netlink and unix to resolve names. The families up to AF_MAX of 6.18, and all beyond. */
+/*
+ * Of sockets: the internet's, and netlink and unix to resolve names. The families up to AF_MAX of
+ * 6.18, and all beyond.
+ */
 static int forbid_sockets(scmp_filter_ctx f)
 {
 	static const int kept[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };

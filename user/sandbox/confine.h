@@ -6,7 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sanitizers make system calls and allocate memory of their own: their builds run the same code unconfined. */
+/*
+ * Sanitizers make system calls and allocate memory of their own: their builds run the same code
+ * unconfined.
+ */
 #if defined(__SANITIZE_ADDRESS__)
 #define CONFINE_NOT 1
 #elif defined(__has_feature)
@@ -20,31 +23,37 @@
 
 #define CONFINE_NOBODY 65534u /* who downloads */
 /*
- * Who parses. No account, dynamic user, container or range of subordinate ids has this number: they end below 2^31
- * (systemd, docs/UIDS-GIDS.md). So nobody but root can signal a worker.
+ * Who parses. No account, dynamic user, container or range of subordinate ids has this number: they
+ * end below 2^31 (systemd, docs/UIDS-GIDS.md). So nobody but root can signal a worker.
  */
 #define CONFINE_PARSER 4294836223u
 
-/* Close every descriptor but keep, become user if we are root, drop all capabilities, gain no new ones. 0 or -errno. */
+/*
+ * Close every descriptor but keep, become user if we are root, drop all capabilities, gain no new
+ * ones. 0 or -errno.
+ */
 int confine_privileges(int keep, unsigned user);
 
 /*
- * Of who reads other processes: close every descriptor but keep, drop all capabilities but CAP_SYS_PTRACE (memory, maps,
- * root), CAP_DAC_READ_SEARCH (files of others) and CAP_CHECKPOINT_RESTORE (map_files, since 5.9). 0 or -errno.
+ * Of who reads other processes: close every descriptor but keep, drop all capabilities but
+ * CAP_SYS_PTRACE (memory, maps, root), CAP_DAC_READ_SEARCH (files of others) and
+ * CAP_CHECKPOINT_RESTORE (map_files, since 5.9). 0 or -errno.
  */
 int confine_reader(int keep);
 
 /*
- * The rest, for who reads foreign bytes: Landlock (no path at all), resource limits, and seccomp: memory without execution,
- * reading and measuring of descriptors that are open, messages on sockets that are open, the end. Asking for a file by path fails with EACCES,
- * any other call kills. memory: bytes that may be allocated beyond what there is. 0 or -errno.
+ * The rest, for who reads foreign bytes: Landlock (no path at all), resource limits, and seccomp:
+ * memory without execution, reading and measuring of descriptors that are open, messages on sockets
+ * that are open, the end. Asking for a file by path fails with EACCES, any other call kills.
+ * memory: bytes that may be allocated beyond what there is. 0 or -errno.
  */
 int confine_worker(size_t memory);
 
 /*
- * For who downloads, after confine_privileges, in the directory that it may write to: no other path to write to, system directories to
- * read (libraries, certificates, how to resolve names), no file beyond file_bytes, no new process (threads are), no program started, sockets
- * of the internet and what resolving names needs. 0 or -errno.
+ * For who downloads, after confine_privileges, in the directory that it may write to: no other path
+ * to write to, system directories to read (libraries, certificates, how to resolve names), no file
+ * beyond file_bytes, no new process (threads are), no program started, sockets of the internet and
+ * what resolving names needs. 0 or -errno.
  */
 int confine_downloader(uint64_t file_bytes);
 

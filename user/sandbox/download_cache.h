@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where downloaded files stay: DIR/files/BUILDID/debuginfo, as libdebuginfod lays them out. DIR is ours and closed to all others; files
- * belongs to who downloads, so that nobody else who has become nobody gets at it by its path.
+ * Where downloaded files stay: DIR/files/BUILDID/debuginfo, as libdebuginfod lays them out. DIR is
+ * ours and closed to all others; files belongs to who downloads, so that nobody else who has become
+ * nobody gets at it by its path.
  */
 #ifndef ASCRIBE_SANDBOX_DOWNLOAD_CACHE_H
 #define ASCRIBE_SANDBOX_DOWNLOAD_CACHE_H
@@ -16,10 +17,16 @@
 /* Make the directories if need be, and open the one of files. It must belong to us, and be no link. */
 int download_cache_open(const char *dir, int *ret_fd, struct err *err);
 
-/* Remove what was not used for age_s, what is left of downloads that were broken off, then the longest unused beyond max_bytes. */
+/*
+ * Remove what was not used for age_s, what is left of downloads that were broken off, then the
+ * longest unused beyond max_bytes.
+ */
 void download_cache_trim(int files, uint64_t max_bytes, unsigned age_s);
 
-/* Open the file of a build id (in hex) for reading, and note that it was used. -ENOENT: none, or only a note that there is none. */
+/*
+ * Open the file of a build id (in hex) for reading, and note that it was used. -ENOENT: none, or
+ * only a note that there is none.
+ */
 int download_cache_file(int files, const char *hex, int *ret_fd);
 void download_cache_remove(int files, const char *hex);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * It works in the cache directory and knows no other path of it. Each file is got by a process of its own, which loads
- * libdebuginfod (with curl and TLS, some thirty libraries) and is killed by its alarm when it takes too long, whatever it hangs
- * in. What it leaves in the cache is opened and handed on unread.
+ * It works in the cache directory and knows no other path of it. Each file is got by a process of
+ * its own, which loads libdebuginfod (with curl and TLS, some thirty libraries) and is killed by
+ * its alarm when it takes too long, whatever it hangs in. What it leaves in the cache is opened and
+ * handed on unread.
  */
 #include "sandbox/downloader.h"
 
@@ -58,8 +59,8 @@ static uint64_t most_bytes;
 static bool over_limit;
 
 /*
- * Not 0: give up. want is 0 as long as there is no answer (have then counts calls), -1 when the server does not say how long
- * the file is (have is bytes then).
+ * Not 0: give up. want is 0 as long as there is no answer (have then counts calls), -1 when the
+ * server does not say how long the file is (have is bytes then).
  */
 static int progress(debuginfod_client *c, long have, long want)
 {

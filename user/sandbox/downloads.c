@@ -167,7 +167,10 @@ int downloads_ask(struct downloads *d, const uint8_t *id, size_t len)
 	return 0;
 }
 
-/* The one that waits and was tried least, the first of those; before all others those that may be in the cache. */
+/*
+ * The one that waits and was tried least, the first of those; before all others those that may be
+ * in the cache.
+ */
 static struct wanted *next(const struct downloads *d)
 {
 	struct wanted *best = NULL;

@@ -5,10 +5,12 @@
  *   recorder -- GET build id, DISCARD --> downloader -- fork --> one process for each file, libdebuginfod
  *      +-------- result, open file ----------+                        +--> cache directory, servers
  *
- * The downloader is forked before anything sensitive is open and does nothing until it is asked. Build ids wait in a queue
- * here; one at a time is under way. Those that the cache has come first, servers or not. What comes is foreign bytes: the caller checks it, and says so with downloads_discard when it
- * is of no use. Answers are remembered: an id that no server has, or whose file was of no use, is not asked for again. When
- * servers do not answer, nothing is asked for a while, then each such id once or twice more.
+ * The downloader is forked before anything sensitive is open and does nothing until it is asked.
+ * Build ids wait in a queue here; one at a time is under way. Those that the cache has come first,
+ * servers or not. What comes is foreign bytes: the caller checks it, and says so with
+ * downloads_discard when it is of no use. Answers are remembered: an id that no server has, or
+ * whose file was of no use, is not asked for again. When servers do not answer, nothing is asked
+ * for a while, then each such id once or twice more.
  *
  * Not thread-safe.
  */
@@ -54,7 +56,10 @@ int downloads_new(struct downloads **ret, const struct downloads_config *cfg, st
 /* What is under way is broken off. */
 void downloads_free(struct downloads *d);
 
-/* Ask for the debug file of a build id. 0: its answer will come, perhaps not soon; -ENOENT: there is none to be had. */
+/*
+ * Ask for the debug file of a build id. 0: its answer will come, perhaps not soon; -ENOENT: there
+ * is none to be had.
+ */
 int downloads_ask(struct downloads *d, const uint8_t *id, size_t len);
 
 /* Readable when an answer has come; -1: none will. */

@@ -172,7 +172,10 @@ static uintptr_t from_distance(const char *text)
 	return (uintptr_t)&anchor + (uintptr_t)strtoll(text, NULL, 10);
 }
 
-/* True where execution gives this program rights that its caller lacks: set-user-ID, file capabilities (AT_SECURE). */
+/*
+ * True where execution gives this program rights that its caller lacks: set-user-ID, file
+ * capabilities (AT_SECURE).
+ */
 static bool gains_rights(void)
 {
 	return getauxval(AT_SECURE) != 0;
@@ -190,8 +193,9 @@ static _Noreturn void nursery_run(const struct sandbox_config *cfg)
 }
 
 /*
- * Become the nursery before main() when nursery_start() executed this program: the arguments are the configuration.
- * They name addresses to call, so a caller with fewer rights than this program is not obeyed.
+ * Become the nursery before main() when nursery_start() executed this program: the arguments are
+ * the configuration. They name addresses to call, so a caller with fewer rights than this program
+ * is not obeyed.
  */
 __attribute__((constructor)) static void nursery_main(int argc, char **argv)
 {
@@ -207,7 +211,10 @@ __attribute__((constructor)) static void nursery_main(int argc, char **argv)
 	nursery_run(&cfg);
 }
 
-/* With rights of its own this program cannot be executed as the nursery, so the nursery is a copy of the recorder. */
+/*
+ * With rights of its own this program cannot be executed as the nursery, so the nursery is a copy
+ * of the recorder.
+ */
 static int fork_nursery(const struct sandbox_config *cfg, int fd, pid_t *ret_pid)
 {
 	pid_t parent = getpid(), pid = fork();
@@ -239,7 +246,10 @@ static int spawn(const struct sandbox_config *cfg, int fd, pid_t *ret_pid)
 	int rc = posix_spawn_file_actions_init(&files);
 	if (rc)
 		return -rc;
-	/* Neither may hold a pipe open that somebody waits for the end of. Reports of a sanitizer go to stderr. */
+	/*
+	 * Neither may hold a pipe open that somebody waits for the end of. Reports of a sanitizer
+	 * go to stderr.
+	 */
 	rc = posix_spawn_file_actions_adddup2(&files, fd, SOCKET);
 	rc = rc ? rc : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
 	rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, 0, 1);

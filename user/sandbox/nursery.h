@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that forks helpers: workers that parse, and readers. It is this program, executed anew, so that its memory
- * holds no setting, token or key of the recorder, and so that it can be started again at any time. It keeps the recorder's
- * user, who alone can signal it, and never sees a foreign byte.
+ * The process that forks helpers: workers that parse, and readers. It is this program, executed
+ * anew, so that its memory holds no setting, token or key of the recorder, and so that it can be
+ * started again at any time. It keeps the recorder's user, who alone can signal it, and never sees
+ * a foreign byte.
  */
 #ifndef ASCRIBE_SANDBOX_NURSERY_H
 #define ASCRIBE_SANDBOX_NURSERY_H
@@ -11,13 +12,19 @@
 
 #include <sys/types.h>
 
-/* Sent with the helper's end of a socket. Answered by its pid in value and its pidfd, or by -errno in what. */
+/*
+ * Sent with the helper's end of a socket. Answered by its pid in value and its pidfd, or by -errno
+ * in what.
+ */
 enum nursery_order {
 	NURSERY_WORKER = 1, /* parses: nobody's user, no capability, seccomp */
 	NURSERY_READER = 2, /* runs cfg.reader: no capability but those that reading other processes takes */
 };
 
-/* Start it: its pid, and our end of its socket. cfg.ops and cfg.reader are objects of this program. 0 or -errno. */
+/*
+ * Start it: its pid, and our end of its socket. cfg.ops and cfg.reader are objects of this program.
+ * 0 or -errno.
+ */
 int nursery_start(const struct sandbox_config *cfg, pid_t *ret_pid, int *ret_fd);
 
 #endif

@@ -122,7 +122,10 @@ void job_again(struct sandbox *s, struct sandbox_job *j, int rc)
 
 /* ---- the queue ---- */
 
-/* True if the lane may have one more worker. Reserve one for each lane without any. Count killed workers until they end. */
+/*
+ * True if the lane may have one more worker. Reserve one for each lane without any. Count killed
+ * workers until they end.
+ */
 static bool may_grow(const struct sandbox *s, const struct lane *of)
 {
 	size_t n = s->n_stuck, own = 0;

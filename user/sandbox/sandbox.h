@@ -1,30 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Foreign bytes are parsed where they can do no harm: in a child without privileges that may read the descriptors it is given,
- * allocate within a limit, answer, and nothing else.
+ * Foreign bytes are parsed where they can do no harm: in a child without privileges that may read
+ * the descriptors it is given, allocate within a limit, answer, and nothing else.
  *
  *   recorder -- WORKER, READER --> nursery -- fork --> worker     some workers per lane
  *      +------- job, descriptors, answer ----------------+
  *
- * The nursery is this program, executed anew (nursery.h): it and its workers hold nothing of ours. A worker is confined
- * (confine.h) before its first job. It serves one job after the other and is replaced after some: what one file may
- * have done to it ends there. One that misses its deadline or dies costs its caller this one answer.
+ * The nursery is this program, executed anew (nursery.h): it and its workers hold nothing of ours.
+ * A worker is confined (confine.h) before its first job. It serves one job after the other and is
+ * replaced after some: what one file may have done to it ends there. One that misses its deadline
+ * or dies costs its caller this one answer.
  *
- * Nobody waits for a worker: a job is queued, sandbox_tick moves all jobs on, and sandbox_take fetches an answer.
+ * Nobody waits for a worker: a job is queued, sandbox_tick moves all jobs on, and sandbox_take
+ * fetches an answer.
  *
  *   sandbox_submit -> queued -> running -> done -> sandbox_take
  *                       ^          |
  *                       +- worker died, once: it may have been for what it kept of earlier jobs
  *
- * 1. A lane has one worker as long as that one answers within SANDBOX_SLOW_MS. While all of its workers take longer, another
- *    one serves the queue, up to SANDBOX_WORKERS and to what all lanes may have. One user has at most SANDBOX_WORKERS_USER.
- *    A worker of SANDBOX_KEEPING_LANE keeps the files that it unpacked, and another one would unpack them again: there,
- *    a worker may take SANDBOX_SLOW_KEEPING_MS.
- * 2. A late worker is killed and left to itself, since it may be in a read that no signal ends. Of a user who has
- *    SANDBOX_STUCK_USER such workers no job is taken until one of them has ended; in all there are SANDBOX_STUCK_MAX.
- * 3. The queue, and what one user has in it, is bounded. Answers that nobody takes are dropped after SANDBOX_KEEP_MS.
- * 4. A worker that keeps more than three quarters of its memory after a job is replaced. A job that has not enough memory in a worker
- *    that served others is run once more in a new one.
+ * 1. A lane has one worker as long as that one answers within SANDBOX_SLOW_MS. While all of its
+ *    workers take longer, another one serves the queue, up to SANDBOX_WORKERS and to what all lanes
+ *    may have. One user has at most SANDBOX_WORKERS_USER. A worker of SANDBOX_KEEPING_LANE keeps
+ *    the files that it unpacked, and another one would unpack them again: there, a worker may take
+ *    SANDBOX_SLOW_KEEPING_MS.
+ * 2. A late worker is killed and left to itself, since it may be in a read that no signal ends. Of
+ *    a user who has SANDBOX_STUCK_USER such workers no job is taken until one of them has ended; in
+ *    all there are SANDBOX_STUCK_MAX.
+ * 3. The queue, and what one user has in it, is bounded. Answers that nobody takes are dropped
+ *    after SANDBOX_KEEP_MS.
+ * 4. A worker that keeps more than three quarters of its memory after a job is replaced. A job that
+ *    has not enough memory in a worker that served others is run once more in a new one.
  *
  * Not thread-safe. The nursery dies with the thread that made it.
  */
@@ -55,8 +60,8 @@
 #define SANDBOX_STUCK_MAX 32u
 
 /*
- * What a worker does with one request: fill out and return 0, or return -errno (out then may hold a text). The descriptors are
- * closed by the caller. Also callable directly, without a sandbox.
+ * What a worker does with one request: fill out and return 0, or return -errno (out then may hold a
+ * text). The descriptors are closed by the caller. Also callable directly, without a sandbox.
  */
 struct sandbox_request {
 	const uint8_t *bytes;
@@ -113,23 +118,30 @@ struct sandbox_job;
 int sandbox_submit(struct sandbox *s, const struct sandbox_call *call, struct sandbox_job **ret);
 
 /*
- * -EINPROGRESS: it is not done. Else the job is freed, and *io_job is NULL. The op's own result, with what it wrote in reply
- * (initialized by the caller); -ETIMEDOUT after deadline_ms; -ECHILD when the worker died; -E2BIG for an answer of more than
- * max_reply. -EAGAIN: nothing was learnt about what it was to read: it missed the deadline without having run for half of
- * it, or no worker could be made. *ret_cpu_ns: CPU time that the worker spent.
+ * -EINPROGRESS: it is not done. Else the job is freed, and *io_job is NULL. The op's own result,
+ * with what it wrote in reply (initialized by the caller); -ETIMEDOUT after deadline_ms; -ECHILD
+ * when the worker died; -E2BIG for an answer of more than max_reply. -EAGAIN: nothing was learnt
+ * about what it was to read: it missed the deadline without having run for half of it, or no worker
+ * could be made. *ret_cpu_ns: CPU time that the worker spent.
  */
 int sandbox_take(struct sandbox *s, struct sandbox_job **io_job, struct buf *reply, uint64_t *ret_cpu_ns);
 
 /* NULL is fine. *io_job is NULL then. */
 void sandbox_cancel(struct sandbox *s, struct sandbox_job **io_job);
 
-/* Move all jobs on, as far as that needs no waiting. In how many ms it is to be called again, -1: nothing is under way. */
+/*
+ * Move all jobs on, as far as that needs no waiting. In how many ms it is to be called again, -1:
+ * nothing is under way.
+ */
 int sandbox_tick(struct sandbox *s);
 
 /* Readable when sandbox_tick has something to do. */
 int sandbox_fd(const struct sandbox *s);
 
-/* Tick until a job is done, or it is until_ns (CLOCK_MONOTONIC): for tests and tools. False: no job is under way. */
+/*
+ * Tick until a job is done, or it is until_ns (CLOCK_MONOTONIC): for tests and tools. False: no job
+ * is under way.
+ */
 bool sandbox_wait(struct sandbox *s, uint64_t until_ns);
 
 /* A child of the nursery: our end of its socket, and what it is signalled by. */
@@ -155,7 +167,10 @@ void sandbox_child_release(struct sandbox_child *c);
 /* Have a worker of the lane made now, so that its first job need not wait for that. */
 void sandbox_ready(struct sandbox *s, unsigned lane);
 
-/* Workers that are made from now on may allocate so much, and so many may be there. Those with other limits go when idle. */
+/*
+ * Workers that are made from now on may allocate so much, and so many may be there. Those with
+ * other limits go when idle.
+ */
 void sandbox_limit(struct sandbox *s, size_t memory, unsigned workers);
 
 /* Idle workers of a lane go; the next job gets a new one. */

@@ -2,9 +2,10 @@
 /*
  * Order children of the nursery, and take its answers when they come.
  *
- * A child can be used at once: our end of its socket is there before the nursery has forked. What it is signalled by comes
- * with the answer. A nursery that is killed, or does not answer within SPAWNER_ANSWER_MS, is killed with its children; the
- * next order starts another one. Nothing here waits but spawner_free.
+ * A child can be used at once: our end of its socket is there before the nursery has forked. What
+ * it is signalled by comes with the answer. A nursery that is killed, or does not answer within
+ * SPAWNER_ANSWER_MS, is killed with its children; the next order starts another one. Nothing here
+ * waits but spawner_free.
  */
 #ifndef ASCRIBE_SANDBOX_SPAWNER_H
 #define ASCRIBE_SANDBOX_SPAWNER_H

@@ -73,7 +73,10 @@ size_t workers_stuck(struct sandbox *s, uint32_t user)
 	return own;
 }
 
-/* Kill a worker that does not listen any more. It may be in a read that no signal ends: nobody waits for it. */
+/*
+ * Kill a worker that does not listen any more. It may be in a read that no signal ends: nobody
+ * waits for it.
+ */
 static void worker_kill(struct sandbox *s, struct worker *w, uint32_t user)
 {
 	sandbox_child_kill(&w->child);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples with a copy of their stack: their process or mapping was too new to have unwind rules in BPF (bpf/copy.bpf.h).
- * Keep each copy until its rules are compiled, unwind it with the walk of the BPF program, and store it with the rows of the
- * window in which it began. So each sample counts once, and in the same window as `fired`.
+ * Samples with a copy of their stack: their process or mapping was too new to have unwind rules in
+ * BPF (bpf/copy.bpf.h). Keep each copy until its rules are compiled, unwind it with the walk of the
+ * BPF program, and store it with the rows of the window in which it began. So each sample counts
+ * once, and in the same window as `fired`.
  *
  *   copies_add -> queue -> unwind (copies_tick, after the side-band was read up to its time)
  *                   |        |
  *                   +--------+-> taken with its half (copies_take) -> handed out, when it is unwound
  *
- * The queue is bounded: beyond COPIES_BYTES_MAX, and when its window ends, a sample is unwound with the rules that exist.
- * Not thread-safe.
+ * The queue is bounded: beyond COPIES_BYTES_MAX, and when its window ends, a sample is unwound with
+ * the rules that exist. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_COPIES_H
 #define ASCRIBE_STACKS_COPIES_H
@@ -27,8 +28,8 @@ void copies_free(struct copies *c);
 int copies_add(struct copies *c, const struct wire_copy *w, const uint8_t *stack);
 
 /*
- * Unwind copies from before news_ns (the side-band was read up to there), for some milliseconds. 0: there are more; -1: none
- * can be unwound now.
+ * Unwind copies from before news_ns (the side-band was read up to there), for some milliseconds. 0:
+ * there are more; -1: none can be unwound now.
  */
 int copies_tick(struct copies *c, uint64_t news_ns);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store's frames of symbols, and of addresses without one. Each symbol keeps the id of its frame. Not thread-safe.
+ * The store's frames of symbols, and of addresses without one. Each symbol keeps the id of its
+ * frame. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_FRAME_H
 #define ASCRIBE_STACKS_FRAME_H
@@ -35,13 +36,16 @@ struct user_frame frame_locate(struct frames *f, const struct proc_image *im, ui
 int frame_of_symbol(struct frames *f, const struct symbol *sym, uint32_t kind, uint32_t module, uint32_t build_id, uint32_t *ret);
 
 /*
- * Find the symbol at a place. -ENOENT: none; -EAGAIN: not now; -EBADF: the module's files are closed. frame_symbol opens
- * them.
+ * Find the symbol at a place. -ENOENT: none; -EAGAIN: not now; -EBADF: the module's files are
+ * closed. frame_symbol opens them.
  */
 int frame_find_symbol(const struct user_frame *u, struct symbol *ret);
 int frame_symbol(struct frames *f, const struct user_frame *u, struct symbol *ret);
 
-/* Return the frame without inlined calls: of the symbol (may be NULL), else of the offset. 0 or -errno of the store. */
+/*
+ * Return the frame without inlined calls: of the symbol (may be NULL), else of the offset. 0 or
+ * -errno of the store.
+ */
 int frame_plain(struct frames *f, const struct user_frame *u, const struct symbol *sym, uint32_t *ret);
 
 #endif

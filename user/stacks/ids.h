@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ids of the store that are kept beside what they stand for. A new symbol generation makes all of them void at once: each carries
- * the life it was given in.
+ * Ids of the store that are kept beside what they stand for. A new symbol generation makes all of
+ * them void at once: each carries the life it was given in.
  */
 #ifndef ASCRIBE_STACKS_IDS_H
 #define ASCRIBE_STACKS_IDS_H

@@ -225,8 +225,8 @@ static struct batch *batch_find(struct inlined *x, const struct module *m)
 }
 
 /*
- * Make a batch of the addresses of one file, v[n], each once. Those without room stay wanted: they are moved to the front of
- * v, and their number is returned.
+ * Make a batch of the addresses of one file, v[n], each once. Those without room stay wanted: they
+ * are moved to the front of v, and their number is returned.
  */
 static size_t make_batch(struct inlined *x, struct wanted *v, size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Find the inlined calls and lines of user frames, from DWARF. Answers are cached by address (stacks/places.h). Addresses
- * without an answer are collected, and workers look up many at once.
+ * Find the inlined calls and lines of user frames, from DWARF. Answers are cached by address
+ * (stacks/places.h). Addresses without an answer are collected, and workers look up many at once.
  *
  *   inlined_frames -> cached: frames
  *                  -> wanted (-EINPROGRESS) -> inlined_ask: a batch of up to 256 of one file -> answered -> cached
@@ -30,9 +30,10 @@ void inlined_pause(struct inlined *x, bool pause);
 void inlined_begin(struct inlined *x, unsigned drain_ms);
 
 /*
- * Return the frames at an address, innermost first. -EINPROGRESS: it is being looked up. -ENOENT: its file has no DWARF.
- * -ECANCELED: lookups are stopped (inlined_pause). Another error: no time is left, or the DWARF is unreadable. After an
- * error other than -EINPROGRESS, use the name of the symbol alone.
+ * Return the frames at an address, innermost first. -EINPROGRESS: it is being looked up. -ENOENT:
+ * its file has no DWARF. -ECANCELED: lookups are stopped (inlined_pause). Another error: no time is
+ * left, or the DWARF is unreadable. After an error other than -EINPROGRESS, use the name of the
+ * symbol alone.
  */
 int inlined_frames(struct inlined *x, const struct user_frame *u, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n);
 

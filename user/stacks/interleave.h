@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Put Python frames into a native stack: each call of the interpreter's loop (an "eval") on the native stack is replaced by the
- * Python frames that it runs. Both are leaf first.
+ * Put Python frames into a native stack: each call of the interpreter's loop (an "eval") on the
+ * native stack is replaced by the Python frames that it runs. Both are leaf first.
  */
 #ifndef ASCRIBE_STACKS_INTERLEAVE_H
 #define ASCRIBE_STACKS_INTERLEAVE_H
@@ -17,8 +17,9 @@ struct interleave {
 };
 
 /*
- * Return the number of Python frames of eval number k, from *ret_first on. With too many evals, those next to the leaf have none:
- * they have just begun. With too few, the native stack is cut: the last eval has all remaining frames.
+ * Return the number of Python frames of eval number k, from *ret_first on. With too many evals,
+ * those next to the leaf have none: they have just begun. With too few, the native stack is cut:
+ * the last eval has all remaining frames.
  */
 uint32_t interleave_part(const struct interleave *s, uint32_t k, uint32_t *ret_first);
 

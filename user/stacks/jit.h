@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames in code that processes generate at run time: find and read the maps of such code, and request them from JVMs.
+ * Frames in code that processes generate at run time: find and read the maps of such code, and
+ * request them from JVMs.
  *
- * A map is /tmp/perf-N.map in the root of the process. N is its id in its innermost PID namespace, or the id of its parent
- * (workers forked after the code was generated). A jitdump is found by its mapping, whose path ends in jit-N.dump. The root
- * stays open from the first mapping of such code: a process that ended before its samples are read still has names.
+ * A map is /tmp/perf-N.map in the root of the process. N is its id in its innermost PID namespace,
+ * or the id of its parent (workers forked after the code was generated). A jitdump is found by its
+ * mapping, whose path ends in jit-N.dump. The root stays open from the first mapping of such code:
+ * a process that ended before its samples are read still has names.
  */
 #ifndef ASCRIBE_STACKS_JIT_H
 #define ASCRIBE_STACKS_JIT_H
@@ -28,7 +30,10 @@ struct jits_stats {
 int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s, struct procs *procs);
 void jits_free(struct jits *j);
 
-/* Request maps of JVMs from now on, and remove those maps when the JVM or the recorder ends (stacks/jvm.h). */
+/*
+ * Request maps of JVMs from now on, and remove those maps when the JVM or the recorder ends
+ * (stacks/jvm.h).
+ */
 void jits_ask_jvms(struct jits *j);
 
 /* Drop all ids of the store. Call it once at the start, and whenever the store renews its ids. */
@@ -43,7 +48,10 @@ void jits_note(struct jits *j, const struct proc_image *im);
 /* Begin a drain: take what JVMs have answered. */
 void jits_begin(struct jits *j);
 
-/* Return the store's frame of an address in such a mapping. -ENOENT: no map names it. -EINPROGRESS: a map is being read. */
+/*
+ * Return the store's frame of an address in such a mapping. -ENOENT: no map names it. -EINPROGRESS:
+ * a map is being read.
+ */
 int jits_frame(struct jits *j, const struct proc_image *im, uint64_t addr, uint32_t *ret_frame);
 
 /* Remove processes that are no longer in procs. */

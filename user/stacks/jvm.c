@@ -140,7 +140,10 @@ static int become(const struct job *j)
 	uid_t r, e, s;
 	gid_t rg, eg, sg;
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	/* Not by libc, which changes all threads. Without the capability we are that user already, or fail. */
+	/*
+	 * Not by libc, which changes all threads. Without the capability we are that user already,
+	 * or fail.
+	 */
 	syscall(SYS_setgroups, 0, NULL);
 	syscall(SYS_setresgid, j->gid, j->gid, j->gid);
 	syscall(SYS_setresuid, j->uid, j->uid, j->uid);

@@ -8,8 +8,8 @@
 struct kernel_frames;
 
 /*
- * f is borrowed. Reads the kernel's symbols. When that fails, *ret_warning has the reason (errno and text), and frames have no
- * names.
+ * f is borrowed. Reads the kernel's symbols. When that fails, *ret_warning has the reason (errno
+ * and text), and frames have no names.
  */
 int kernel_frames_new(struct kernel_frames **ret, struct frames *f, struct err *ret_warning);
 void kernel_frames_free(struct kernel_frames *k);
@@ -21,8 +21,9 @@ int kernel_frames_renewed(struct kernel_frames *k);
 int kernel_frames_at(struct kernel_frames *k, uint64_t addr, bool leaf, uint32_t *ret);
 
 /*
- * Return how many of the n frames (leaf first) to remove: up to the frame of `function` near the leaf, and the frame of `caller`
- * if it is the next one. 0: `function` is missing, or would be the last frame.
+ * Return how many of the n frames (leaf first) to remove: up to the frame of `function` near the
+ * leaf, and the frame of `caller` if it is the next one. 0: `function` is missing, or would be the
+ * last frame.
  */
 uint32_t kernel_frames_above(struct kernel_frames *k, const uint64_t *frames, uint32_t n, const char *function, const char *caller);
 

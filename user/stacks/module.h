@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules: the contents of files that processes map. Each content is opened and parsed once, however many processes, paths
- * and links it has. Its identity is its build id, else device, inode, modification time and size.
+ * Modules: the contents of files that processes map. Each content is opened and parsed once,
+ * however many processes, paths and links it has. Its identity is its build id, else device, inode,
+ * modification time and size.
  *
  *   mapping -> proc_file.binary, else build id of the kernel's record, else open and look at fstat, else parse the head
  *
- * No call waits for a parser. While a file is being opened, its mapping has a module without a binary, which is late.
- * Later calls use the answers that have come, until the module of the content replaces it. The file stays open
- * meanwhile, so that its process may end.
+ * No call waits for a parser. While a file is being opened, its mapping has a module without a
+ * binary, which is late. Later calls use the answers that have come, until the module of the
+ * content replaces it. The file stays open meanwhile, so that its process may end.
  *
- * A module that no process maps is idle. Its files are closed, so that filesystems can be unmounted; its symbols stay. At
- * most MODULES_IDLE_MAX idle modules and MODULES_IDLE_BYTES of their names are kept; those idle for longest are freed. When
- * an idle module is mapped again, its file is opened only for an address that was never looked up.
+ * A module that no process maps is idle. Its files are closed, so that filesystems can be
+ * unmounted; its symbols stay. At most MODULES_IDLE_MAX idle modules and MODULES_IDLE_BYTES of
+ * their names are kept; those idle for longest are freed. When an idle module is mapped again, its
+ * file is opened only for an address that was never looked up.
  *
  * Not thread-safe.
  */
@@ -69,8 +71,8 @@ void modules_free(struct modules *ms);
 int modules_renewed(struct modules *ms);
 
 /*
- * Return the module of a mapping of this image, and begin to open it if it is new. NULL without memory. Borrowed until the
- * mapping is removed. It may be late: see module_is_late.
+ * Return the module of a mapping of this image, and begin to open it if it is new. NULL without
+ * memory. Borrowed until the mapping is removed. It may be late: see module_is_late.
  */
 struct module *modules_of(struct modules *ms, const struct proc_image *im, const struct proc_map *map);
 
@@ -78,8 +80,8 @@ struct module *modules_of(struct modules *ms, const struct proc_image *im, const
 bool module_is_late(const struct module *m);
 
 /*
- * Open the files of a module that is mapped at map, if they are closed. 0; -ENOENT: they cannot be opened; -EAGAIN: not
- * yet. An opened file stays open while a process maps it.
+ * Open the files of a module that is mapped at map, if they are closed. 0; -ENOENT: they cannot be
+ * opened; -EAGAIN: not yet. An opened file stays open while a process maps it.
  */
 int modules_reopen(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map);
 
@@ -91,13 +93,16 @@ void module_put(void *module);
 const uint8_t *modules_vdso(const struct modules *ms, size_t *ret_size);
 
 /*
- * Download debug files that this host lacks from d, borrowed; module_ask_debug requests them. Call it before the first
- * mapping.
+ * Download debug files that this host lacks from d, borrowed; module_ask_debug requests them. Call
+ * it before the first mapping.
  */
 void modules_set_downloads(struct modules *ms, struct downloads *d);
 void module_ask_debug(struct module *m);
 
-/* Take the files that have come, and go on with those that are being parsed. True: some names and lines have changed. */
+/*
+ * Take the files that have come, and go on with those that are being parsed. True: some names and
+ * lines have changed.
+ */
 bool modules_take_downloads(struct modules *ms);
 /* True while a downloaded file is being parsed. */
 bool modules_expect_downloads(const struct modules *ms);

@@ -37,13 +37,19 @@ bool module_build_id(const uint8_t *build_id, size_t n, uint8_t out[MODULE_ID_BY
 struct module *module_find(struct modules *ms, const uint8_t id[MODULE_ID_BYTES]);
 struct module *module_find_file(struct modules *ms, const struct symbols_file *file);
 
-/* The module of this id, held: a known one, or a new one around b. b is taken over in any case. NULL without memory. */
+/*
+ * The module of this id, held: a known one, or a new one around b. b is taken over in any case.
+ * NULL without memory.
+ */
 struct module *module_get(struct modules *ms, struct binary *b, const uint8_t id[MODULE_ID_BYTES], const char *path);
 
 /* The file of m is this one from now on. */
 void module_set_file(struct module *m, const struct symbols_file *file);
 
-/* modules_of for a proc_file that has no module yet: held. It may be late, and is to be replaced by m->opened when that is set. */
+/*
+ * modules_of for a proc_file that has no module yet: held. It may be late, and is to be replaced by
+ * m->opened when that is set.
+ */
 struct module *module_open(struct modules *ms, const struct proc_image *im, const struct proc_map *map);
 
 /* Go on opening the file that m stands for. */

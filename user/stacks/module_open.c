@@ -18,7 +18,10 @@ struct opening {
 	int head_rc;
 	unsigned root, path; /* where to look next for its debug file */
 	bool offered;	     /* one was found, and is being looked at */
-	/* Processes that share a file go on with the questions of one of them, instead of asking the same once more each. */
+	/*
+	 * Processes that share a file go on with the questions of one of them, instead of asking
+	 * the same once more each.
+	 */
 	uint32_t asked;	     /* the process that has no answer about its mapping, until then: CLOCK_BOOTTIME */
 	uint64_t asked_until_ns;
 	uint32_t debug_tgid; /* the process whose root is searched for debug files; 0: none yet */
@@ -42,7 +45,10 @@ static void content_id(const struct binary *b, const struct proc_opened *o, uint
 	memcpy(out + 8, v, sizeof(v));
 }
 
-/* map_files is the mapping itself. Elsewhere the device numbers of overlays differ between maps and stat: the inode decides. */
+/*
+ * map_files is the mapping itself. Elsewhere the device numbers of overlays differ between maps and
+ * stat: the inode decides.
+ */
 static bool is_mapped_inode(const struct proc_file *f, const struct proc_opened *o, bool by_map_files)
 {
 	return by_map_files || !f->ino || f->ino == o->ino;
@@ -89,7 +95,10 @@ static void end_opening(struct module *m)
 	m->opening = NULL;
 }
 
-/* Open the next file that may be the mapping's, unless one is open. -ENOENT: there is no further one; or late. */
+/*
+ * Open the next file that may be the mapping's, unless one is open. -ENOENT: there is no further
+ * one; or late.
+ */
 static int open_candidate(struct modules *ms, struct opening *op, const struct proc_image *im, const struct proc_map *map)
 {
 	struct proc_opened o;
@@ -133,7 +142,10 @@ static int read_candidate(struct modules *ms, struct opening *op, const char *pa
 	return 0;
 }
 
-/* A stripped file may have a separate one with its symbols: in the root of its process, or in ours. 0, or late. */
+/*
+ * A stripped file may have a separate one with its symbols: in the root of its process, or in ours.
+ * 0, or late.
+ */
 static int find_debug(struct opening *op, uint32_t tgid, const char *file)
 {
 	op->debug_tgid = op->debug_tgid ? op->debug_tgid : tgid;
@@ -314,7 +326,10 @@ void module_go_on(struct modules *ms, struct module *m, const struct proc_image 
 	end_opening(m);
 }
 
-/* Stands for a file while nothing of it could be read, so that it is not tried again while the file is known. */
+/*
+ * Stands for a file while nothing of it could be read, so that it is not tried again while the file
+ * is known.
+ */
 static struct module *get_unread(struct modules *ms, const struct proc_file *f)
 {
 	const uint64_t which[2] = { f->dev, f->ino };
@@ -345,7 +360,10 @@ struct module *module_open(struct modules *ms, const struct proc_image *im, cons
 	return m;
 }
 
-/* Is the open candidate the module's content? Then its files become those of the module. 0, -ENOENT, or late. */
+/*
+ * Is the open candidate the module's content? Then its files become those of the module. 0,
+ * -ENOENT, or late.
+ */
 static int take_again(struct modules *ms, struct module *m, const struct proc_image *im, const struct proc_map *map)
 {
 	struct opening *op = m->opening;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python frames: find the processes that are CPython, for bpf/python.bpf.h, and name the code objects on their stacks. A
- * process chooses the names of its own code, and can falsify only its own frames. Not thread-safe.
+ * Python frames: find the processes that are CPython, for bpf/python.bpf.h, and name the code
+ * objects on their stacks. A process chooses the names of its own code, and can falsify only its
+ * own frames. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_PYTHON_H
 #define ASCRIBE_STACKS_PYTHON_H
@@ -28,7 +29,10 @@ void python_locate(struct resolver *r, const struct proc_image *im, struct proc_
 /* Take a record of kind WIRE_PYTHON. */
 void pythons_record(struct pythons *p, const struct wire_record *r, const void *payload);
 
-/* Return the store's frame for a word of a row's Python stack; a frame without a name for code without a description. */
+/*
+ * Return the store's frame for a word of a row's Python stack; a frame without a name for code
+ * without a description.
+ */
 uint32_t pythons_frame(const struct pythons *p, const struct row *row, uint64_t word);
 
 /* Remove the code of processes that have ended. */

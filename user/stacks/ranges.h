@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of unwind ranges (include/unwind_wire.h) in shared memory. Images that map the same files at the same addresses share
- * one list, for example forked children before their exec.
+ * Lists of unwind ranges (include/unwind_wire.h) in shared memory. Images that map the same files
+ * at the same addresses share one list, for example forked children before their exec.
  *
  * An unused list stays until range_lists_collect, when no CPU can be reading it. Not thread-safe.
  */
@@ -40,8 +40,8 @@ int range_lists_init(struct range_lists *all, struct unwind_range *ranges, void 
 void range_lists_fini(struct range_lists *all);
 
 /*
- * Find or create the list of these n > 0 ranges and n_codes files, and add a reference. *ret_new: it was created.
- * 0, -ENOMEM, or -ENOSPC: no room among the ranges.
+ * Find or create the list of these n > 0 ranges and n_codes files, and add a reference. *ret_new:
+ * it was created. 0, -ENOMEM, or -ENOSPC: no room among the ranges.
  */
 int range_lists_get(struct range_lists *all, const struct unwind_range *r, uint32_t n, void *const *codes, uint32_t n_codes,
 		    struct range_list **ret, bool *ret_new);

@@ -181,8 +181,9 @@ void resolver_want_program(struct resolver *r, const struct proc_image *im)
 /* ---- user frames ---- */
 
 /*
- * Locate the user frames of a stack. How many, from the leaf on, can be believed: a return address outside of every executable
- * mapping means that the chain of frame pointers broke, and what lies beyond is not a stack. That one address stays as "[unknown]".
+ * Locate the user frames of a stack. How many, from the leaf on, can be believed: a return address
+ * outside of every executable mapping means that the chain of frame pointers broke, and what lies
+ * beyond is not a stack. That one address stays as "[unknown]".
  */
 static uint32_t locate(struct resolver *r, const struct proc_image *im, const uint64_t *user, uint32_t n)
 {
@@ -218,8 +219,8 @@ static void note_flags(const struct user_frame *u, bool named, struct resolver_f
 }
 
 /*
- * Find the frames at an address, innermost first: one, or those of inlined calls before it. -EINPROGRESS, only with put_off: ask
- * again.
+ * Find the frames at an address, innermost first: one, or those of inlined calls before it.
+ * -EINPROGRESS, only with put_off: ask again.
  */
 static int frames_of(struct resolver *r, const struct user_frame *u, bool put_off, uint32_t out[PLACE_FRAMES_MAX], size_t *ret_n,
 		     struct resolver_flags *flags)

@@ -4,8 +4,8 @@
  *
  *   address -> mapping -> module (module.h) -> inlined calls (inlined.h), else the JIT's map, else the symbol (frame.h)
  *
- * No call waits for a parser. A file is opened when a process first maps it, so that a process that ends before its window
- * still gets its names. Not thread-safe.
+ * No call waits for a parser. A file is opened when a process first maps it, so that a process that
+ * ends before its window still gets its names. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_RESOLVE_H
 #define ASCRIBE_STACKS_RESOLVE_H
@@ -17,8 +17,9 @@
 struct resolver;
 
 /*
- * Parse the files of the processes in procs by symbolizer; borrow all until resolver_free. Read the kernel's symbols now.
- * When they cannot be read, *ret_warning (errno and text) says why, and kernel frames stay unresolved.
+ * Parse the files of the processes in procs by symbolizer; borrow all until resolver_free. Read the
+ * kernel's symbols now. When they cannot be read, *ret_warning (errno and text) says why, and
+ * kernel frames stay unresolved.
  */
 int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolizer *symbolizer, struct procs *procs,
 		 struct err *ret_warning);
@@ -26,15 +27,18 @@ void resolver_free(struct resolver *r);
 void resolver_ask_jvms(struct resolver *r); /* jits_ask_jvms */
 
 /*
- * Download debug files that this host lacks from d, borrowed. A file's is requested when the file is first in a stack, a
- * program's at its first sample. Call it before the first mapping.
+ * Download debug files that this host lacks from d, borrowed. A file's is requested when the file
+ * is first in a stack, a program's at its first sample. Call it before the first mapping.
  */
 void resolver_set_downloads(struct resolver *r, struct downloads *d);
 
 /* True while a downloaded debug file is being parsed. */
 bool resolver_expects_downloads(const struct resolver *r);
 
-/* All ids of the store are void (store_renew): make them again. 0 or -errno of the store; then call it again. */
+/*
+ * All ids of the store are void (store_renew): make them again. 0 or -errno of the store; then call
+ * it again.
+ */
 int resolver_renewed(struct resolver *r);
 
 /* For procs_new: no process maps this file any more. */
@@ -44,21 +48,22 @@ void resolver_file_gone(void *module);
 struct binary *resolver_binary(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
 /*
- * True while the file of a mapping is not read yet, for lack of an answer or of time. Answers of the calls around are not
- * final then: ask again later. False after some tries.
+ * True while the file of a mapping is not read yet, for lack of an answer or of time. Answers of
+ * the calls around are not final then: ask again later. False after some tries.
  */
 bool resolver_is_late(const struct proc_map *map);
 
 /*
- * Return the identity of the content of a mapping's file, RESOLVER_CONTENT bytes; NULL when it could not be read. Borrowed
- * until the mapping is removed.
+ * Return the identity of the content of a mapping's file, RESOLVER_CONTENT bytes; NULL when it
+ * could not be read. Borrowed until the mapping is removed.
  */
 #define RESOLVER_CONTENT MODULE_ID_BYTES
 const uint8_t *resolver_content(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
 /*
- * Have a worker parse the file of a mapping. call names the operation of the sandbox and its bytes; the file is its
- * descriptor. As symbolizer_run; -ENODATA: the file cannot be opened; -EAGAIN, -EBUSY: try again later.
+ * Have a worker parse the file of a mapping. call names the operation of the sandbox and its bytes;
+ * the file is its descriptor. As symbolizer_run; -ENODATA: the file cannot be opened; -EAGAIN,
+ * -EBUSY: try again later.
  */
 int resolver_parse(struct resolver *r, const struct proc_image *im, const struct proc_map *map, struct symbols_job *io_job,
 		   const struct sandbox_call *call, struct buf *reply);
@@ -89,8 +94,8 @@ struct resolver_flags {
 };
 
 /*
- * Set how much is looked up. no_lines: no inlined calls and lines. no_cold_names: no names of files with fewer than
- * RESOLVER_COLD sampled frames since. Names in memory are used either way.
+ * Set how much is looked up. no_lines: no inlined calls and lines. no_cold_names: no names of files
+ * with fewer than RESOLVER_COLD sampled frames since. Names in memory are used either way.
  */
 #define RESOLVER_COLD 64
 struct resolver_detail {
@@ -99,8 +104,9 @@ struct resolver_detail {
 void resolver_set_detail(struct resolver *r, const struct resolver_detail *d);
 
 /*
- * Resolve the stack of a sample; im may be NULL. 0 or -errno of the store. -EINPROGRESS, only with put_off: files are
- * being read or addresses looked up; all that it needs is requested. Resolve it again after resolver_go_on.
+ * Resolve the stack of a sample; im may be NULL. 0 or -errno of the store. -EINPROGRESS, only with
+ * put_off: files are being read or addresses looked up; all that it needs is requested. Resolve it
+ * again after resolver_go_on.
  */
 int resolver_stack(struct resolver *r, const struct proc_image *im, const struct resolver_stack *s, uint32_t *ret_stack,
 		   struct resolver_flags *ret_flags);
@@ -112,8 +118,8 @@ void resolver_go_on(struct resolver *r);
 void resolver_want_program(struct resolver *r, const struct proc_image *im);
 
 /*
- * Remove the frames of the scheduler and of our own program from the stack of a thread that left its CPU. Its stack then
- * begins where it called the scheduler.
+ * Remove the frames of the scheduler and of our own program from the stack of a thread that left
+ * its CPU. Its stack then begins where it called the scheduler.
  */
 void resolver_trim_switch(struct resolver *r, struct resolver_stack *s);
 

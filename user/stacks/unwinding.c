@@ -376,7 +376,10 @@ static bool let_go(struct unwinding *u)
 	return any;
 }
 
-/* The process that was not sampled for longest gives up its ranges. It gets them back when it is sampled again. */
+/*
+ * The process that was not sampled for longest gives up its ranges. It gets them back when it is
+ * sampled again.
+ */
 static bool evict_ranges(struct unwinding *u, const struct process *but)
 {
 	struct process *p = LIST_ENTRY(u->used.first, struct process, used);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwind rules for the processes that are sampled. The BPF program asks when it samples a process for the first time. Then
- * the files that the process maps are compiled, each content once, and its mappings are published. Processes without
- * samples cost nothing.
+ * Unwind rules for the processes that are sampled. The BPF program asks when it samples a process
+ * for the first time. Then the files that the process maps are compiled, each content once, and its
+ * mappings are published. Processes without samples cost nothing.
  *
- * No call waits for a compiler. Mappings are published when all of their files are compiled. After UNWINDING_GRACE_NS they
- * are published without the others, which follow when their rules come.
+ * No call waits for a compiler. Mappings are published when all of their files are compiled. After
+ * UNWINDING_GRACE_NS they are published without the others, which follow when their rules come.
  *
- * Rows have a budget. When it is spent, files that no published process maps are freed, those idle for longest first. When
- * all files are in use, a new file gets no rules until one is freed, which is counted. A file larger than the budget never
- * gets rules.
+ * Rows have a budget. When it is spent, files that no published process maps are freed, those idle
+ * for longest first. When all files are in use, a new file gets no rules until one is freed, which
+ * is counted. A file larger than the budget never gets rules.
  *
- * The state of a process belongs to its image (PROC_UNWIND). Processes with work to do are in lists, so that others cost
- * nothing. Not thread-safe.
+ * The state of a process belongs to its image (PROC_UNWIND). Processes with work to do are in
+ * lists, so that others cost nothing. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_UNWINDING_H
 #define ASCRIBE_STACKS_UNWINDING_H
@@ -53,8 +53,8 @@ void unwinding_sampled(struct unwinding *u, const struct proc_image *im, uint64_
 bool unwinding_expects_news(const struct unwinding *u);
 
 /*
- * Submit files that are due to compilers, and publish the rules that have come, for some milliseconds. Return in how many
- * ms to call it again; -1: nothing is waiting.
+ * Submit files that are due to compilers, and publish the rules that have come, for some
+ * milliseconds. Return in how many ms to call it again; -1: nothing is waiting.
  */
 int unwinding_tick(struct unwinding *u);
 
@@ -62,8 +62,9 @@ int unwinding_tick(struct unwinding *u);
 void unwinding_go_on(struct unwinding *u);
 
 /*
- * Unwind a sample of this process at ns from a copy of its registers and memory, as unwind_walk. -EINPROGRESS: a file that
- * its image mapped then is being compiled. With `now`, such a file counts as one without rules.
+ * Unwind a sample of this process at ns from a copy of its registers and memory, as unwind_walk.
+ * -EINPROGRESS: a file that its image mapped then is being compiled. With `now`, such a file counts
+ * as one without rules.
  */
 int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, const struct user_registers *regs,
 		   const struct unwind_memory *memory, bool now, uint64_t *out, unsigned *ret_n, enum counter *ret_end);

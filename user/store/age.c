@@ -2,14 +2,15 @@
 /*
  * The age of blocks: the time that the host has been up since they were written.
  *
- * Realtime cannot be trusted to delete history: one wrong step of the clock would make everything old. So age is counted on the
- * store's clock, which knows CLOCK_BOOTTIME alone:
+ * Realtime cannot be trusted to delete history: one wrong step of the clock would make everything
+ * old. So age is counted on the store's clock, which knows CLOCK_BOOTTIME alone:
  *
  *  1. within a boot it advances as BOOTTIME does, whatever realtime does, whether a writer runs or not;
  *  2. a boot begins where the blocks of the boot before end. Time in which the host was off does not count;
  *  3. so a block is never thought to be older than it is.
  *
- * A block names its anchor, and an anchor its boot: that and the block's BOOTTIME are its place on this clock.
+ * A block names its anchor, and an anchor its boot: that and the block's BOOTTIME are its place on
+ * this clock.
  */
 #include "store/writer_int.h"
 
@@ -72,7 +73,10 @@ int age_date(struct store_writer *w)
 	return rc;
 }
 
-/* When the boot of an anchor began; n_anchors: when a boot would that has no anchor yet. Anchors of one boot follow each other. */
+/*
+ * When the boot of an anchor began; n_anchors: when a boot would that has no anchor yet. Anchors of
+ * one boot follow each other.
+ */
 static int64_t boot_began(const struct store_writer *w, size_t anchor)
 {
 	const struct manifest *m = &w->s.manifest;

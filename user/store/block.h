@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A block as the payload of a frame: fixed part, column directory, columns. The fixed part and the directory have a checksum
- * of their own and so has each column, so that one column can be read without the rest.
+ * A block as the payload of a frame: fixed part, column directory, columns. The fixed part and the
+ * directory have a checksum of their own and so has each column, so that one column can be read
+ * without the rest.
  */
 #ifndef ASCRIBE_STORE_BLOCK_H
 #define ASCRIBE_STORE_BLOCK_H

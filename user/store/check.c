@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verify and repair. Both look at every file by itself and go on behind what is bad: at the next intact frame of a segment. A
- * block is whole when every column has its checksum and decodes, and its dictionaries reach its marks.
+ * Verify and repair. Both look at every file by itself and go on behind what is bad: at the next
+ * intact frame of a segment. A block is whole when every column has its checksum and decodes, and
+ * its dictionaries reach its marks.
  */
 #include "store/writer_int.h"
 
@@ -483,7 +484,10 @@ static int cut_dicts(struct check *c)
 	return 0;
 }
 
-/* A generation or epoch whose files cannot be opened is of no use to a writer, and no block that is kept names it. */
+/*
+ * A generation or epoch whose files cannot be opened is of no use to a writer, and no block that is
+ * kept names it.
+ */
 static void drop_unreadable(struct check *c)
 {
 	struct manifest *m = &c->s.manifest;

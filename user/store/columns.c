@@ -33,7 +33,10 @@ int columns_split(const uint8_t *data, size_t len, struct cursor *ret_columns, s
 	return cursor_left(&c) ? -EBADMSG : 0;
 }
 
-/* The compressor works with 8 MiB then; with a window as large as a column of some MiB it would take 32 MiB. */
+/*
+ * The compressor works with 8 MiB then; with a window as large as a column of some MiB it would
+ * take 32 MiB.
+ */
 #define WINDOW_LOG 19
 
 /* As ZSTD_compress. */

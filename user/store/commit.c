@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making a block of level 0 from the rows of the open window: label sets become narrow sets of the epoch, and, where wide keys
- * occur, entries of the block's own table.
+ * Making a block of level 0 from the rows of the open window: label sets become narrow sets of the
+ * epoch, and, where wide keys occur, entries of the block's own table.
  */
 #include "store/writer_int.h"
 
@@ -90,8 +90,8 @@ struct split {
 };
 
 /*
- * The keys of wide labels are strings of the epoch too. Those of few values come first: tables are sorted by their labels, and neighbours
- * that have values in common are smaller.
+ * The keys of wide labels are strings of the epoch too. Those of few values come first: tables are
+ * sorted by their labels, and neighbours that have values in common are smaller.
  */
 static int split_set(struct split *p, uint32_t id)
 {
@@ -278,7 +278,10 @@ static int write_window(struct store_writer *w, struct block *b, enum space spac
 	drop_empty_rows(&w->rows);
 	if (!rc)
 		rc = encode_rows(w, &p, &w->rows, space, b);
-	/* Its parent's range has it in any case: a window that is not on these lists would be taken for summed up. */
+	/*
+	 * Its parent's range has it in any case: a window that is not on these lists would be taken
+	 * for summed up.
+	 */
 	if (!rc && (pending_reserve(&w->pending[0]) || pending_reserve(&w->unposted)))
 		rc = -ENOMEM;
 	if (rc)
@@ -316,7 +319,10 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
 	return write_window(w, b, space, totals, err);
 }
 
-/* What can be made up for later: said, counted, not a failure of the window. On a full disk what is old goes all the same. */
+/*
+ * What can be made up for later: said, counted, not a failure of the window. On a full disk what is
+ * old goes all the same.
+ */
 static void after_commit(struct store_writer *w, int64_t now_ns, int64_t boot_ns, bool committed)
 {
 	struct err err = { 0 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When parents are made. When a slot has ended and the grace is over, all blocks of the level below that begin in it and have no parent
- * become one block (merge.c). What comes later for the same slot becomes another parent beside it. A window's commit does only a
- * piece of that work, so that it takes no longer where a week is summed up.
+ * When parents are made. When a slot has ended and the grace is over, all blocks of the level below
+ * that begin in it and have no parent become one block (merge.c). What comes later for the same
+ * slot becomes another parent beside it. A window's commit does only a piece of that work, so that
+ * it takes no longer where a week is summed up.
  */
 #include "store/merge.h"
 
@@ -27,7 +28,10 @@ static int by_slot(const void *pa, const void *pb, void *ctx)
 	return (a->b.seq > b->b.seq) - (a->b.seq < b->b.seq);
 }
 
-/* Its end is over; or it begins so late that a wrong clock must have written its blocks, which would wait for years. */
+/*
+ * Its end is over; or it begins so late that a wrong clock must have written its blocks, which
+ * would wait for years.
+ */
 static bool slot_is_due(uint8_t level, int64_t slot, int64_t before)
 {
 	int64_t begin = slot * levels[level].span_ns;
@@ -84,8 +88,8 @@ static int finish(struct store_writer *w, uint8_t level, struct err *err)
 }
 
 /*
- * A slot that cannot be merged must not hold up all others: its blocks stay without a parent, questions read them as they are. The
- * next writer tries again.
+ * A slot that cannot be merged must not hold up all others: its blocks stay without a parent,
+ * questions read them as they are. The next writer tries again.
  */
 static void set_aside(struct store_writer *w, uint8_t level, const struct err *err)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The canonical cover of a range. A block c is part of a block a of any higher level if it begins in a's slot and its
- * windows are in [a.window_lo, a.window_hi): a parent took all that there were in its slot, and what came later has
- * windows of a higher seq and another parent. So this holds whether the levels between them are there or not. Blocks
- * that are part of none are the roots; from them the walk goes down where a block is not wholly in the range or
- * lacks the wanted detail, and stops where a child is gone.
+ * The canonical cover of a range. A block c is part of a block a of any higher level if it begins
+ * in a's slot and its windows are in [a.window_lo, a.window_hi): a parent took all that there were
+ * in its slot, and what came later has windows of a higher seq and another parent. So this holds
+ * whether the levels between them are there or not. Blocks that are part of none are the roots;
+ * from them the walk goes down where a block is not wholly in the range or lacks the wanted detail,
+ * and stops where a child is gone.
  */
 #include "store/postings.h"
 #include "store/store_int.h"
@@ -136,7 +137,10 @@ static bool wide_in(const struct walk *w, const struct store_block *b, bool unkn
 	return unknown && (!e || !e->t0_ns);
 }
 
-/* *ret_posted: in each of its windows the key in question is wide, so that postings tell which are of interest. */
+/*
+ * *ret_posted: in each of its windows the key in question is wide, so that postings tell which are
+ * of interest.
+ */
 static int has_detail(struct walk *w, const struct block_ref *r, bool *ret, bool *ret_posted)
 {
 	const struct store_block *b = &r->b;
@@ -172,7 +176,10 @@ static int take(struct walk *w, const struct block_ref *r, bool fine)
 	return 0;
 }
 
-/* Children without rows whose own children are gone: the edge of the range cannot be finer than their parent. */
+/*
+ * Children without rows whose own children are gone: the edge of the range cannot be finer than
+ * their parent.
+ */
 static int is_edge(struct walk *w, const struct block_ref **children, size_t n, bool *ret)
 {
 	int rc = 0;
@@ -191,7 +198,10 @@ static int is_edge(struct walk *w, const struct block_ref **children, size_t n, 
 	return rc;
 }
 
-/* A parent without rows of its own of which only some children are left: those have the labels of their windows. */
+/*
+ * A parent without rows of its own of which only some children are left: those have the labels of
+ * their windows.
+ */
 static bool in_part(struct walk *w, const struct block_ref *r, const struct block_ref **children, size_t n)
 {
 	uint32_t left = 0;
@@ -416,7 +426,10 @@ static int find_posted(struct walk *w)
 	return rc;
 }
 
-/* The last hour or so: the windows themselves are looked into, for the value alone; the rows tell the rest. */
+/*
+ * The last hour or so: the windows themselves are looked into, for the value alone; the rows tell
+ * the rest.
+ */
 static int on_unposted(void *ctx, const struct block_ref *r)
 {
 	struct walk *w = ctx;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dictionaries of a store in memory: what the ids mean. The reader fills them by decoding, the writer also
- * interns into them. Content is only ever appended; an add that fails leaves everything as it was.
+ * The dictionaries of a store in memory: what the ids mean. The reader fills them by decoding, the
+ * writer also interns into them. Content is only ever appended; an add that fails leaves everything
+ * as it was.
  */
 #ifndef ASCRIBE_STORE_DICT_H
 #define ASCRIBE_STORE_DICT_H
@@ -84,11 +85,17 @@ struct dict_mark {
 	uint32_t text;
 };
 
-/* Append to out the payload of one frame that begins at *mark, a batch at most; *ret_next is where the next begins. */
+/*
+ * Append to out the payload of one frame that begins at *mark, a batch at most; *ret_next is where
+ * the next begins.
+ */
 int dicts_encode(const struct dicts *d, enum file_kind kind, const struct dict_mark *mark, struct buf *out,
 		 struct dict_mark *ret_next);
 
-/* Append n decoded entries. -EBADMSG when they are malformed or name ids that do not exist; -E2BIG, -ENOMEM. */
+/*
+ * Append n decoded entries. -EBADMSG when they are malformed or name ids that do not exist; -E2BIG,
+ * -ENOMEM.
+ */
 int dicts_decode(struct dicts *d, enum file_kind kind, const uint8_t *data, size_t len, uint32_t n);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The batches of label sets: the strings they bring (as in strings.h), then labels per set, key, type and value of
- * each label.
+ * The batches of label sets: the strings they bring (as in strings.h), then labels per set, key,
+ * type and value of each label.
  */
 #ifndef ASCRIBE_STORE_DICT_SETS_H
 #define ASCRIBE_STORE_DICT_SETS_H

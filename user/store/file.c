@@ -92,8 +92,8 @@ int file_replace(int dir_fd, const char *name, const void *data, size_t len)
 }
 
 /*
- * Each directory on the way is made and its parent synced before anything is put into it. *path moves to the last part, the
- * name of the file.
+ * Each directory on the way is made and its parent synced before anything is put into it. *path
+ * moves to the last part, the name of the file.
  */
 static int make_dirs(int dir_fd, const char **path, int *ret_fd)
 {

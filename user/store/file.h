@@ -2,8 +2,8 @@
 /*
  * One append-only file of a store: a file header, then frames, each with its length and checksums.
  *
- * Writing never moves `end`, the offset up to which the file is known durable, before file_commit: a failed append
- * is written over by the next one. Nothing is trusted in reading.
+ * Writing never moves `end`, the offset up to which the file is known durable, before file_commit:
+ * a failed append is written over by the next one. Nothing is trusted in reading.
  */
 #ifndef ASCRIBE_STORE_FILE_H
 #define ASCRIBE_STORE_FILE_H
@@ -15,7 +15,10 @@
 
 #include <stdbool.h>
 
-/* Which file: serial is the generation, the epoch, or the number of the segment; level is for segments only. */
+/*
+ * Which file: serial is the generation, the epoch, or the number of the segment; level is for
+ * segments only.
+ */
 struct place {
 	enum file_kind kind;
 	uint32_t serial;
@@ -48,8 +51,8 @@ void file_name(char out[FILE_NAME_SIZE], struct place p);
 int file_create(int dir_fd, const char *dir, struct place p, uint64_t store_id, struct err *err);
 
 /*
- * Open and check the file header. -ENOENT when missing, -EBADMSG when the header is damaged, -EPROTONOSUPPORT;
- * -ENODATA when it is shorter than its header.
+ * Open and check the file header. -ENOENT when missing, -EBADMSG when the header is damaged,
+ * -EPROTONOSUPPORT; -ENODATA when it is shorter than its header.
  */
 int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id, bool write, struct err *err);
 void file_close(struct file *f);
@@ -64,9 +67,9 @@ int file_read_whole(int dir_fd, const char *name, size_t min, size_t max, struct
 int file_read(const struct file *f, uint64_t offset, void *out, size_t len);
 
 /*
- * The frame at offset, before limit. -ENODATA: cut short by limit or the end of the file; -EBADMSG: present but
- * damaged; else an error of pread. payload (may be NULL: not read, not checked) is cleared first and holds the
- * stored bytes, still compressed.
+ * The frame at offset, before limit. -ENODATA: cut short by limit or the end of the file; -EBADMSG:
+ * present but damaged; else an error of pread. payload (may be NULL: not read, not checked) is
+ * cleared first and holds the stored bytes, still compressed.
  */
 int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct frame *ret, struct buf *payload);
 

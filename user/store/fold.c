@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keep the open window within a number of rows: of each label set and event the rows with the smallest values become one
- * row. Sums of label sets stay exact. The sets with the most rows lose theirs first.
+ * Keep the open window within a number of rows: of each label set and event the rows with the
+ * smallest values become one row. Sums of label sets stay exact. The sets with the most rows lose
+ * theirs first.
  */
 #include "store/writer_int.h"
 

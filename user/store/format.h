@@ -44,7 +44,10 @@ enum column {
 	COLUMN_EVENT = 2,
 	COLUMN_SAMPLES = 3,
 	COLUMN_VALUE = 4,
-	/* How each group is made up of label sets: of level 0 the full ones, of parents those of narrow keys. */
+	/*
+	 * How each group is made up of label sets: of level 0 the full ones, of parents those of
+	 * narrow keys.
+	 */
 	COLUMN_COUNT = 5,
 	COLUMN_SET = 6,
 	COLUMN_SET_SAMPLES = 7,
@@ -77,7 +80,10 @@ enum value_type {
 #define BLOCK_NARROW_ONLY 2u /* flags: space was low, a window without its wide labels */
 #define BLOCK_NO_ROWS 4u     /* flags: too many rows, or hardly fewer than those of its children, which have them */
 
-/* Limits: a reader refuses what is above them, so that a damaged or hostile file cannot make it allocate at will. */
+/*
+ * Limits: a reader refuses what is above them, so that a damaged or hostile file cannot make it
+ * allocate at will.
+ */
 #define STRING_MAX 65535u            /* bytes of one string */
 #define STRING_DEPTH_MAX 16u         /* back-references until a string that stands by itself */
 #define TEXT_MAX (1ull << 30)        /* bytes of all strings of one table */

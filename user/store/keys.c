@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which label keys a store knows: the narrow ones by the label sets of its epochs, the wide ones by its manifest. */
+/*
+ * Which label keys a store knows: the narrow ones by the label sets of its epochs, the wide ones by
+ * its manifest.
+ */
 #include "store/store_int.h"
 
 #include <errno.h>

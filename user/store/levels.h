@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The segment tree over time: how long a block of each level is, and what its files are called. A block of a level
- * belongs to the slot [k * span, (k + 1) * span) of realtime in which it begins. The last entry is no level of the
- * tree: the postings of an hour.
+ * The segment tree over time: how long a block of each level is, and what its files are called. A
+ * block of a level belongs to the slot [k * span, (k + 1) * span) of realtime in which it begins.
+ * The last entry is no level of the tree: the postings of an hour.
  */
 #ifndef ASCRIBE_STORE_LEVELS_H
 #define ASCRIBE_STORE_LEVELS_H

@@ -103,7 +103,10 @@ static int load_newest(struct store *s, struct err *err)
 	return 0;
 }
 
-/* Events are asked for by name before any block is read: those of all generations are known from the start. */
+/*
+ * Events are asked for by name before any block is read: those of all generations are known from
+ * the start.
+ */
 static int load_events(struct store *s, struct err *err)
 {
 	for (size_t i = 0; i + 1 < s->manifest.n_generations; i++) {
@@ -231,7 +234,10 @@ static int load_all(struct store *s, struct err *err)
 		rc = load_manifest(s, err);
 	if (!rc)
 		rc = load_open_segments(s, err);
-	/* Again, now that the sizes are known: a later writer may have added counters before its first block. */
+	/*
+	 * Again, now that the sizes are known: a later writer may have added counters before its
+	 * first block.
+	 */
 	if (!rc)
 		rc = load_header(s, err);
 	if (!rc)

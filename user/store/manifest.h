@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MANIFEST: which segments, generations and epochs a store has, and what it once had. Replaced as a whole whenever a
- * file comes or goes; not at every commit.
+ * MANIFEST: which segments, generations and epochs a store has, and what it once had. Replaced as a
+ * whole whenever a file comes or goes; not at every commit.
  */
 #ifndef ASCRIBE_STORE_MANIFEST_H
 #define ASCRIBE_STORE_MANIFEST_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A parent: the sum of its children. Their rows are sorted alike, so that they are merged as they are decoded, group by group, and no
- * more than the compressed size of a few blocks is in memory; and so that the work can be done in pieces between two
- * windows. Sums by stack are exact, rows are of label sets without wide keys, and of wide keys the most frequent values are kept.
+ * A parent: the sum of its children. Their rows are sorted alike, so that they are merged as they
+ * are decoded, group by group, and no more than the compressed size of a few blocks is in memory;
+ * and so that the work can be done in pieces between two windows. Sums by stack are exact, rows are
+ * of label sets without wide keys, and of wide keys the most frequent values are kept.
  */
 #include "store/merge.h"
 
@@ -11,8 +12,8 @@
 #include <errno.h>
 
 /*
- * One child. Its groups are read from its columns as they are when its leaves are those of the parent's generation; else all rows are
- * translated and sorted first.
+ * One child. Its groups are read from its columns as they are when its leaves are those of the
+ * parent's generation; else all rows are translated and sorted first.
  */
 struct child {
 	struct block_ref ref;
@@ -129,7 +130,10 @@ static bool is_listed(const struct child *owner, uint32_t key)
 	return false;
 }
 
-/* Whether the values of a dropped key are to be counted by the rows of this child: an owner's lists have those of its parts. */
+/*
+ * Whether the values of a dropped key are to be counted by the rows of this child: an owner's lists
+ * have those of its parts.
+ */
 static bool is_counted(const struct merge *m, const struct child *c, uint32_t key)
 {
 	return !c->n_parts && !(c->owner && is_listed(&m->children[c->owner - 1], key));
@@ -151,7 +155,10 @@ static struct settable_label value_of(const struct label *l)
 	return (struct settable_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
 }
 
-/* The labels of a set of the child; those of dropped keys go to the end, from *ret_n on, and their keys into keys. */
+/*
+ * The labels of a set of the child; those of dropped keys go to the end, from *ret_n on, and their
+ * keys into keys.
+ */
 static int split_labels(struct merge *m, const struct child *c, uint32_t set, struct label *labels, uint32_t *keys,
 			size_t *ret_n, size_t *ret_all)
 {
@@ -415,9 +422,10 @@ static int add_one(struct merge *m, const struct block_ref *r, uint32_t n_parts,
 }
 
 /*
- * A child without rows has them in its own children, windows: they come with it, and it stands for what it has more than they, which is
- * nothing unless some are gone. Its lists of values are as good as what they have. Where all are gone its sums are all there is.
- * Above level 1 such a child had too many rows, and so has its parent.
+ * A child without rows has them in its own children, windows: they come with it, and it stands for
+ * what it has more than they, which is nothing unless some are gone. Its lists of values are as
+ * good as what they have. Where all are gone its sums are all there is. Above level 1 such a child
+ * had too many rows, and so has its parent.
  */
 static int add_child(struct merge *m, const struct block_ref *r)
 {
@@ -535,7 +543,10 @@ static int add_group(struct merge *m, const struct child *c)
 	return rc;
 }
 
-/* The next group of the parent, from all children that have it. A child's parts are behind it: they are not past the group yet. */
+/*
+ * The next group of the parent, from all children that have it. A child's parts are behind it: they
+ * are not past the group yet.
+ */
 static int merge_group(struct merge *m, uint32_t leaf, uint32_t event)
 {
 	int rc = 0;
@@ -609,8 +620,9 @@ static int add_dropped(struct buf *out, const struct dropped_key *k)
 }
 
 /*
- * Where the six windows of a block of level 1 have few rows in common, a question by label reads them as fast, and the block has the
- * groups alone. Higher up the rows are written: a question needs few blocks.
+ * Where the six windows of a block of level 1 have few rows in common, a question by label reads
+ * them as fast, and the block has the groups alone. Higher up the rows are written: a question
+ * needs few blocks.
  */
 static bool saves_little(const struct merge *m)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A parent in the making (merge.c). It names ids of the writer's generation and epoch: it is given up when one of them ends. */
+/*
+ * A parent in the making (merge.c). It names ids of the writer's generation and epoch: it is given
+ * up when one of them ends.
+ */
 #ifndef ASCRIBE_STORE_MERGE_H
 #define ASCRIBE_STORE_MERGE_H
 

@@ -451,8 +451,9 @@ static void roll_back(struct store_writer *w, struct segment *g)
 	/* The block first: without it, what stands in the dictionaries has no meaning. */
 	if (g && file_rollback(&g->file)) {
 		/*
-		 * With it, all that it names must stay: nothing is written to these files any more, and they are cut when the manifest
-		 * says that the segment ends before the block. Until then it may come back, as after a crash.
+		 * With it, all that it names must stay: nothing is written to these files any more,
+		 * and they are cut when the manifest says that the segment ends before the block.
+		 * Until then it may come back, as after a crash.
 		 */
 		close_segment(g);
 		w->gen_broken = w->epoch_broken = true;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A block of postings has two columns that are stored as they are, so that a question reads one bucket: POST_HEAD (bits, base
- * seq, then offset, length and CRC of each of 2^bits buckets) and POST_DATA (the buckets). A bucket holds the hashes whose upper
- * bits are its number, ascending: varint difference, then varint (seq - base) * 2 where one window has it, or
- * length * 2 + 1 and a roaring bitmap in its portable form.
+ * A block of postings has two columns that are stored as they are, so that a question reads one
+ * bucket: POST_HEAD (bits, base seq, then offset, length and CRC of each of 2^bits buckets) and
+ * POST_DATA (the buckets). A bucket holds the hashes whose upper bits are its number, ascending:
+ * varint difference, then varint (seq - base) * 2 where one window has it, or length * 2 + 1 and a
+ * roaring bitmap in its portable form.
  */
 #include "store/postings.h"
 
@@ -339,7 +340,10 @@ int postings_find(struct store *s, const struct block_ref *r, uint32_t hash, int
 		return rc;
 	struct cursor c = { fixed, fixed + 8, 0 };
 	uint32_t bits = cursor_u32(&c), base = cursor_u32(&c);
-	/* The shape is checked by the length of the column, which has a checksum; the rest by that of the bucket. */
+	/*
+	 * The shape is checked by the length of the column, which has a checksum; the rest by that
+	 * of the bucket.
+	 */
 	if (bits > BITS_MAX || head->stored_len != 8 + ((uint64_t)ENTRY_SIZE << bits) || base != r->b.child_lo)
 		return block_damaged(s, r, err);
 	uint32_t n = bits ? hash >> (HASH_BITS - bits) : 0;

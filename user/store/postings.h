@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Postings: for the values of wide keys, which windows of an hour have them. A value is known by 28 bits of a hash of key and
- * value; a hit may be another value, so that what is found is read and compared.
+ * Postings: for the values of wide keys, which windows of an hour have them. A value is known by 28
+ * bits of a hash of key and value; a hit may be another value, so that what is found is read and
+ * compared.
  */
 #ifndef ASCRIBE_STORE_POSTINGS_H
 #define ASCRIBE_STORE_POSTINGS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Retention: whole files go, by age of their level (age.c) and then, while the store is larger than its cap, the finest level and
- * what was written first of it. The manifest says so before anything is unlinked. Generations and epochs go with the last block that
- * names them.
+ * Retention: whole files go, by age of their level (age.c) and then, while the store is larger than
+ * its cap, the finest level and what was written first of it. The manifest says so before anything
+ * is unlinked. Generations and epochs go with the last block that names them.
  */
 #include "store/writer_int.h"
 
@@ -114,7 +114,10 @@ static int cut_by_age(struct store_writer *w, int64_t now_ns, int64_t boot_ns)
 	return rc;
 }
 
-/* The finest level that has a file to spare, and the first that was made of it; postings go with the windows they are about. */
+/*
+ * The finest level that has a file to spare, and the first that was made of it; postings go with
+ * the windows they are about.
+ */
 static bool finest(const struct store *s, size_t *ret)
 {
 	bool found = false;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A range in whole windows. A window across an end of the range belongs to it when the greater part of the window is
- * inside, one in halves to the earlier range: so a range is as long as it was asked for, and where two ranges meet each
- * window belongs to one of them.
+ * A range in whole windows. A window across an end of the range belongs to it when the greater part
+ * of the window is inside, one in halves to the earlier range: so a range is as long as it was
+ * asked for, and where two ranges meet each window belongs to one of them.
  */
 #include "store/store.h"
 
 #include "util/err.h"
 
-/* The windows across `t`; from *before to *after. Not where retention has left only parents: they stand in for theirs. */
+/*
+ * The windows across `t`; from *before to *after. Not where retention has left only parents: they
+ * stand in for theirs.
+ */
 static int across(struct store *s, int64_t t, int64_t *before, int64_t *after, struct err *err)
 {
 	struct store_cover c;

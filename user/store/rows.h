@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of a block and their columns. Rows are sorted by (leaf, event, set) and come in groups of one (leaf, event): the sums of
- * the groups are the profile with all labels folded, and stand in columns of their own, so that a question without labels
- * reads nothing else. A leaf is a stack that samples ended in (KIND_LEAVES).
+ * The rows of a block and their columns. Rows are sorted by (leaf, event, set) and come in groups
+ * of one (leaf, event): the sums of the groups are the profile with all labels folded, and stand in
+ * columns of their own, so that a question without labels reads nothing else. A leaf is a stack
+ * that samples ended in (KIND_LEAVES).
  */
 #ifndef ASCRIBE_STORE_ROWS_H
 #define ASCRIBE_STORE_ROWS_H
@@ -31,7 +32,10 @@ struct rows_writer {
 	struct buf column[COLUMN_SET_VALUE - COLUMN_LEAF + 1];
 };
 
-/* The rows of one group, by set, each set once; groups in ascending order. -ENOMEM, -E2BIG: the writer is of no use any more. */
+/*
+ * The rows of one group, by set, each set once; groups in ascending order. -ENOMEM, -E2BIG: the
+ * writer is of no use any more.
+ */
 int rows_put(struct rows_writer *w, const struct store_row *group, size_t n);
 /* The columns become those of the block; only those of the groups if `folded` is set by now. */
 void rows_finish(struct rows_writer *w, struct block *b);
@@ -57,10 +61,16 @@ struct rows_reader {
 	bool begun;
 };
 
-/* raw[]: the columns from COLUMN_LEAF on, unpacked, which must outlive the reader. sets: rows are wanted, not groups alone. */
+/*
+ * raw[]: the columns from COLUMN_LEAF on, unpacked, which must outlive the reader. sets: rows are
+ * wanted, not groups alone.
+ */
 void rows_begin(struct rows_reader *r, const struct block_head *h, const struct buf *raw, bool sets,
 		const struct rows_limits *l);
-/* The next group, in r->group: 1; the end: 0; -EBADMSG. Rows of the group before that were not read are passed over. */
+/*
+ * The next group, in r->group: 1; the end: 0; -EBADMSG. Rows of the group before that were not read
+ * are passed over.
+ */
 int rows_next_group(struct rows_reader *r);
 /* The next row of the group, in r->row: 1; none: 0; -EBADMSG. */
 int rows_next(struct rows_reader *r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Segments: files of blocks of one level, and the index of what is in them. A sealed segment ends in a frame that repeats the
- * fixed part of each of its blocks (count 0 tells it from a block); of an open one the heads of the blocks are read.
+ * Segments: files of blocks of one level, and the index of what is in them. A sealed segment ends
+ * in a frame that repeats the fixed part of each of its blocks (count 0 tells it from a block); of
+ * an open one the heads of the blocks are read.
  */
 #include "store/store_int.h"
 
@@ -195,8 +196,8 @@ static int end_of_blocks(struct store *s, struct segment *g, uint64_t offset, ui
 }
 
 /*
- * A block is written after the one before was synced: only the last can be torn without its head showing it. What
- * was cut off at a clean end is damage.
+ * A block is written after the one before was synced: only the last can be torn without its head
+ * showing it. What was cut off at a clean end is damage.
  */
 static int check_last(struct store *s, struct segment *g, struct err *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Label sets interned by content, with memory that does not move: what setpool_get gives stays until setpool_clear.
- * Id 0 is the empty set.
+ * Label sets interned by content, with memory that does not move: what setpool_get gives stays
+ * until setpool_clear. Id 0 is the empty set.
  */
 #ifndef ASCRIBE_STORE_SETPOOL_H
 #define ASCRIBE_STORE_SETPOOL_H

@@ -193,7 +193,10 @@ struct decoder {
 	const struct settable_keys *keys;
 };
 
-/* Texts are put into t->text, whose size was found before: it does not move. *ret_wanted: *ret was written. */
+/*
+ * Texts are put into t->text, whose size was found before: it does not move. *ret_wanted: *ret was
+ * written.
+ */
 static int decode_label(struct decoder *d, struct settable_label *ret, bool *ret_wanted)
 {
 	struct buf *text = &d->t->text;

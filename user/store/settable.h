@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The label sets of one window that has wide keys: each is a narrow set of the epoch and the labels of wide keys, whose values
- * stand in the block itself and nowhere else.
+ * The label sets of one window that has wide keys: each is a narrow set of the epoch and the labels
+ * of wide keys, whose values stand in the block itself and nowhere else.
  */
 #ifndef ASCRIBE_STORE_SETTABLE_H
 #define ASCRIBE_STORE_SETTABLE_H
@@ -41,15 +41,21 @@ struct settable_keys {
 	void *ctx;
 };
 
-/* raw[]: the columns from COLUMN_TABLE_NARROW on, unpacked. keys: sets have no other labels; NULL: all. -EBADMSG. */
+/*
+ * raw[]: the columns from COLUMN_TABLE_NARROW on, unpacked. keys: sets have no other labels; NULL:
+ * all. -EBADMSG.
+ */
 int settable_decode(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow, uint32_t n_keys,
 		    const struct settable_keys *keys);
-/* The same without their labels: n is 0 in all sets. It takes a tenth of the memory where values are UUIDs. */
+/*
+ * The same without their labels: n is 0 in all sets. It takes a tenth of the memory where values
+ * are UUIDs.
+ */
 int settable_decode_narrow(struct settable *ret, const struct buf *raw, size_t n, uint32_t n_narrow);
 
 /*
- * Whether a value may be in the table, whatever its key, from the columns that settable_columns names alone (bits of enum column): no
- * means no.
+ * Whether a value may be in the table, whatever its key, from the columns that settable_columns
+ * names alone (bits of enum column): no means no.
  */
 uint32_t settable_columns(const struct settable_label *value);
 bool settable_may_have(const struct buf *raw, const struct settable_label *value);

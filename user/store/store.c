@@ -311,7 +311,10 @@ static int give_sums(struct reading *r)
 
 /* ---- a block ---- */
 
-/* The sum of a group. Filled in by parts: to copy the whole of it, right after its parts were written, is what would take longest. */
+/*
+ * The sum of a group. Filled in by parts: to copy the whole of it, right after its parts were
+ * written, is what would take longest.
+ */
 static int give_sum(struct reading *r, const struct store_row *group)
 {
 	const struct store_row out = { .stack = r->stack, .event = r->event, .samples = group->samples, .value = group->value };

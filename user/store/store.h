@@ -91,11 +91,12 @@ struct store_block;
 struct store_writer;
 
 /*
- * Create a store in dir (made with mode 0700 when missing), or append to the one that is there. Refuses a
- * directory that holds other things (-EEXIST), a store that is being written (-EBUSY), a newer format
- * (-EPROTONOSUPPORT). What an interrupted writer left half-written is cut off first; damage that no crash explains
- * is -EBADMSG and nothing is touched. Appending keeps the meta of the store, but for names that meta adds at the
- * end of lost_names or flagged_names; other names there are -EINVAL.
+ * Create a store in dir (made with mode 0700 when missing), or append to the one that is there.
+ * Refuses a directory that holds other things (-EEXIST), a store that is being written (-EBUSY), a
+ * newer format (-EPROTONOSUPPORT). What an interrupted writer left half-written is cut off first;
+ * damage that no crash explains is -EBADMSG and nothing is touched. Appending keeps the meta of the
+ * store, but for names that meta adds at the end of lost_names or flagged_names; other names there
+ * are -EINVAL.
  */
 int store_writer_open(struct store_writer **ret, const char *dir, const struct store_meta *meta, struct err *err);
 
@@ -123,8 +124,9 @@ int store_writer_open_with(struct store_writer **ret, const char *dir, const str
 			   const struct store_options *o, struct err *err);
 
 /*
- * Intern; equal content gives the same id. Cost: one hash look-up when known. Fail with -ENOMEM or -E2BIG (strings over
- * 65535 bytes, sets over STORE_SET_MAX labels, full tables), -EINVAL for ids that were not given. Events count from 0.
+ * Intern; equal content gives the same id. Cost: one hash look-up when known. Fail with -ENOMEM or
+ * -E2BIG (strings over 65535 bytes, sets over STORE_SET_MAX labels, full tables), -EINVAL for ids
+ * that were not given. Events count from 0.
  */
 int store_add_string(struct store_writer *w, const char *s, size_t len, uint32_t *ret_id);
 int store_add_frame(struct store_writer *w, const struct store_frame *f, uint32_t *ret_id);
@@ -134,8 +136,8 @@ int store_add_set(struct store_writer *w, const struct label *labels, size_t n, 
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id);
 
 /*
- * Rows of the open window, summed by (set, stack, event). samples is at least 1: -EINVAL. -ENOMEM and -E2BIG (over 4 Mi
- * rows) lose nothing that was added before.
+ * Rows of the open window, summed by (set, stack, event). samples is at least 1: -EINVAL. -ENOMEM
+ * and -E2BIG (over 4 Mi rows) lose nothing that was added before.
  */
 int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples,
 		  uint64_t value);
@@ -149,38 +151,40 @@ int store_move_row(struct store_writer *w, uint32_t set, uint32_t event, uint32_
 		   uint64_t value);
 
 /*
- * Write the window durably: dictionaries, then the block, each with fdatasync. t0_ns < t1_ns, realtime; boot_ns is
- * BOOTTIME at t1. After a failure the rows of this window are gone, the store stays valid and the next
- * window may be tried: the caller counts its samples as lost (store_failed).
+ * Write the window durably: dictionaries, then the block, each with fdatasync. t0_ns < t1_ns,
+ * realtime; boot_ns is BOOTTIME at t1. After a failure the rows of this window are gone, the store
+ * stays valid and the next window may be tried: the caller counts its samples as lost
+ * (store_failed).
  */
 int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
 			const struct store_totals *totals, struct err *err);
 
 /*
- * Write rows of another time durably into a window of their own: fill adds them. Rows and ids of the open window stay as they
- * are. boot_ns is BOOTTIME now, from which the age of the window counts. Without rows nothing is written. 0, -errno of fill,
- * or as store_commit_window.
+ * Write rows of another time durably into a window of their own: fill adds them. Rows and ids of
+ * the open window stay as they are. boot_ns is BOOTTIME now, from which the age of the window
+ * counts. Without rows nothing is written. 0, -errno of fill, or as store_commit_window.
  */
 int store_commit_apart(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
 		       int (*fill)(struct store_writer *w, void *ctx), void *ctx, struct err *err);
 
 /*
- * Begin a new symbol generation if one is due by size or age. Only between windows. True: every id of a string, frame, stack
- * and event that was given before is void.
+ * Begin a new symbol generation if one is due by size or age. Only between windows. True: every id
+ * of a string, frame, stack and event that was given before is void.
  */
 bool store_renew(struct store_writer *w);
 /*
- * Until store_renew_end, the frame of an id that was given before the last store_renew: the same in the new generation. As
- * store_add_frame.
+ * Until store_renew_end, the frame of an id that was given before the last store_renew: the same in
+ * the new generation. As store_add_frame.
  */
 int store_carry_frame(struct store_writer *w, uint32_t old, uint32_t *ret_id);
 void store_renew_end(struct store_writer *w);
 
 /* What did not go as it should, since the writer was opened. */
 /*
- * Keep at most `max` rows in the open window (fold.c): where there are more, of each label set and event the rows with the
- * smallest values go into one row with the stack `other`, until half of `max` are left. Only rows of these events, and not
- * those with the stack `pinned`. Sums of each label set stay. *ret_samples: of the rows that went. -ENOMEM: nothing changed.
+ * Keep at most `max` rows in the open window (fold.c): where there are more, of each label set and
+ * event the rows with the smallest values go into one row with the stack `other`, until half of
+ * `max` are left. Only rows of these events, and not those with the stack `pinned`. Sums of each
+ * label set stay. *ret_samples: of the rows that went. -ENOMEM: nothing changed.
  */
 struct store_folding_rule {
 	size_t max;
@@ -210,7 +214,10 @@ struct store_writer_state {
 
 const struct store_writer_state *store_writer_state(const struct store_writer *w);
 
-/* False: the directory was deleted or moved, or its header was deleted; what is written finds no reader any more. */
+/*
+ * False: the directory was deleted or moved, or its header was deleted; what is written finds no
+ * reader any more.
+ */
 bool store_writer_is_there(const struct store_writer *w);
 
 /* Write every parent whose slot has ended, without the grace. */
@@ -241,8 +248,9 @@ bool store_lost_windows(const struct store *s);
 const struct store_meta *store_meta(const struct store *s);
 
 /*
- * Pointers stay valid until store_close. Ids out of range give the empty string / NULL / the empty set. A string is
- * followed by a NUL that its length does not count, and may hold others. One thread at a time.
+ * Pointers stay valid until store_close. Ids out of range give the empty string / NULL / the empty
+ * set. A string is followed by a NUL that its length does not count, and may hold others. One
+ * thread at a time.
  */
 const char *store_string(const struct store *s, uint32_t id, size_t *ret_len);
 const struct store_frame *store_frame(const struct store *s, uint32_t id);
@@ -252,7 +260,10 @@ size_t store_set(const struct store *s, uint32_t id, const struct label **ret_la
 /* The same without keeping anything: writes at most cap labels, returns how many the set has. */
 size_t store_set_copy(const struct store *s, uint32_t id, struct label *out, size_t cap);
 #define STORE_SET_MAX 256 /* labels of a set */
-/* The id of a set of the reader's own making, as of those that it has read. Labels are normalized. -ENOMEM, -E2BIG. */
+/*
+ * The id of a set of the reader's own making, as of those that it has read. Labels are normalized.
+ * -ENOMEM, -E2BIG.
+ */
 int store_keep_set(struct store *s, const struct label *labels, size_t n, uint32_t *ret_id);
 const struct store_event *store_event(const struct store *s, uint32_t id);
 uint32_t store_n_strings(const struct store *s);
@@ -261,20 +272,27 @@ uint32_t store_n_stacks(const struct store *s);
 uint32_t store_n_sets(const struct store *s);
 uint32_t store_n_events(const struct store *s);
 
-/* What a question may take, for who answers others: memory that it keeps, this handle's label sets included (0: all there is); *stop: it ends. */
+/*
+ * What a question may take, for who answers others: memory that it keeps, this handle's label sets
+ * included (0: all there is); *stop: it ends.
+ */
 struct store_limits {
 	size_t bytes;
 	const bool *stop; /* written by any thread; NULL: never */
 };
 void store_limit(struct store *s, const struct store_limits *limits);
-/* Whether a question that keeps so many bytes beside the sets may go on. -E2BIG: that is too much; -EAGAIN: it shall end. */
+/*
+ * Whether a question that keeps so many bytes beside the sets may go on. -E2BIG: that is too much;
+ * -EAGAIN: it shall end.
+ */
 int store_within(const struct store *s, size_t bytes, struct err *err);
 
 /* ---- blocks: the segment tree ---- */
 
 /*
- * A node of the segment tree. Level 0 are the windows as they were written; a block of a higher level is the merge of
- * n_windows of them, [t0, t1) from the beginning of the first to the end of the last.
+ * A node of the segment tree. Level 0 are the windows as they were written; a block of a higher
+ * level is the merge of n_windows of them, [t0, t1) from the beginning of the first to the end of
+ * the last.
  */
 struct store_block {
 	int64_t t0_ns, t1_ns, boot_ns;
@@ -291,7 +309,10 @@ struct store_block {
 	uint8_t flags;
 };
 
-/* A stretch of time in which realtime ran beside CLOCK_BOOTTIME: a boot, or what lies between two steps of the clock. */
+/*
+ * A stretch of time in which realtime ran beside CLOCK_BOOTTIME: a boot, or what lies between two
+ * steps of the clock.
+ */
 struct store_anchor {
 	uint8_t boot_id[16];
 	int64_t real_minus_boot_ns;
@@ -323,22 +344,24 @@ struct store_cover {
 };
 
 /*
- * The fewest blocks that hold every window overlapping [from, to) once. Where the wanted detail is gone a parent stands
- * in, and `coarse` counts its windows; but where it has none of it, and some of its windows do, those are taken and `gone` counts the
- * others. keys: for STORE_NARROW_KEYS. Owned by the caller; the blocks by the store.
+ * The fewest blocks that hold every window overlapping [from, to) once. Where the wanted detail is
+ * gone a parent stands in, and `coarse` counts its windows; but where it has none of it, and some
+ * of its windows do, those are taken and `gone` counts the others. keys: for STORE_NARROW_KEYS.
+ * Owned by the caller; the blocks by the store.
  */
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
 		size_t n_keys, struct store_cover *ret, struct err *err);
 /*
- * Move the ends of a range to borders of windows (round.c), the nearest ones; as they are when it would be empty then: a
- * range within one window is that window. 0, or an error of store_cover.
+ * Move the ends of a range to borders of windows (round.c), the nearest ones; as they are when it
+ * would be empty then: a range within one window is that window. 0, or an error of store_cover.
  */
 int store_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *err);
 /*
- * As store_cover with STORE_NARROW_KEYS, for rows in which one key has one value: where the key is wide, postings say
- * which windows may have it, and only those are given. values: the forms that the value may have (text, integer), all of the same key,
- * which must be among keys too. from_ns and to_ns are those of the blocks given. gone also counts
- * windows that are no longer there to be looked into.
+ * As store_cover with STORE_NARROW_KEYS, for rows in which one key has one value: where the key is
+ * wide, postings say which windows may have it, and only those are given. values: the forms that
+ * the value may have (text, integer), all of the same key, which must be among keys too. from_ns
+ * and to_ns are those of the blocks given. gone also counts windows that are no longer there to be
+ * looked into.
  */
 #define STORE_VALUES_MAX 2
 /* A key that an epoch of label sets keeps out of the blocks above level 0, since it has too many values. */
@@ -350,10 +373,16 @@ struct store_wide_key {
 
 /* The i-th of all epochs, from the oldest on; false: there is none. */
 bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret);
-/* The keys that are narrow in the newest epoch, and how many of its label sets have each; stops at the first non-zero result of cb. */
+/*
+ * The keys that are narrow in the newest epoch, and how many of its label sets have each; stops at
+ * the first non-zero result of cb.
+ */
 int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets), void *ctx, struct err *err);
 size_t store_n_epochs(const struct store *s);
-/* Whether any label set of the store has this key. Cost: reads epochs from the newest on until one has it; a key of none reads all. */
+/*
+ * Whether any label set of the store has this key. Cost: reads epochs from the newest on until one
+ * has it; a key of none reads all.
+ */
 int store_has_key(struct store *s, const char *key, bool *ret, struct err *err);
 /* Whether a key is wide in any epoch of the store. */
 bool store_is_wide(const struct store *s, const char *key);
@@ -366,7 +395,10 @@ struct store_row {
 	uint64_t samples, value;
 };
 
-/* Says whether a label set is wanted, before it is kept: 0 or 1 in *ret; any other result ends the reading. */
+/*
+ * Says whether a label set is wanted, before it is kept: 0 or 1 in *ret; any other result ends the
+ * reading.
+ */
 typedef int store_filter(void *ctx, const struct label *labels, size_t n, bool *ret);
 
 /* Labels that are of interest. */
@@ -387,12 +419,14 @@ struct store_reading {
 };
 
 /*
- * Rows of a block; stops at the first non-zero result of rows, or negative one of group, and returns it. store_block_read: by label set (those of narrow
- * keys alone above level 0), of sets that the filter lets pass; not in any order. With keys neither the
- * sets nor what the filter sees have other labels, which is quicker where there are few of them: sets that differ in nothing else are
- * one, though their rows still come one by one. store_block_rows: the same one by one. store_block_folded: set is 0. -ENODATA: the block has sums by
- * stack alone (store_block_folded): its children have the rows, or there was no room
- * for them. -ESTALE: retention has unlinked the block since the store was opened.
+ * Rows of a block; stops at the first non-zero result of rows, or negative one of group, and
+ * returns it. store_block_read: by label set (those of narrow keys alone above level 0), of sets
+ * that the filter lets pass; not in any order. With keys neither the sets nor what the filter sees
+ * have other labels, which is quicker where there are few of them: sets that differ in nothing else
+ * are one, though their rows still come one by one. store_block_rows: the same one by one.
+ * store_block_folded: set is 0. -ENODATA: the block has sums by stack alone (store_block_folded):
+ * its children have the rows, or there was no room for them. -ESTALE: retention has unlinked the
+ * block since the store was opened.
  */
 int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how, struct err *err);
 int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys, store_filter *filter,
@@ -401,8 +435,9 @@ int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
 
 /*
- * The sums by stack of many blocks, added up by leaf: far fewer than stacks, which stand side by side in every block. All zero is empty.
- * store_fold_rows: each stack and event, some more than once.
+ * The sums by stack of many blocks, added up by leaf: far fewer than stacks, which stand side by
+ * side in every block. All zero is empty. store_fold_rows: each stack and event, some more than
+ * once.
  */
 struct store_folding {
 	struct fold_gen *gens;
@@ -435,8 +470,8 @@ struct store_top {
 };
 
 /*
- * Merged over blocks, for one event: exact where the blocks are windows or the key is narrow in them. Windows without labels, for want
- * of space, add nothing.
+ * Merged over blocks, for one event: exact where the blocks are windows or the key is narrow in
+ * them. Windows without labels, for want of space, add nothing.
  */
 int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
 	      struct store_top *ret, struct err *err);
@@ -475,15 +510,15 @@ struct store_finding {
 };
 
 /*
- * Read every byte of the store and tell what is wrong with it. 0 also when there are findings; an error when it cannot be
- * looked at: no store, a newer version (-EPROTONOSUPPORT), an error of the system. A store that is being
- * written may show torn ends.
+ * Read every byte of the store and tell what is wrong with it. 0 also when there are findings; an
+ * error when it cannot be looked at: no store, a newer version (-EPROTONOSUPPORT), an error of the
+ * system. A store that is being written may show torn ends.
  */
 int store_verify(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx, struct err *err);
 
 /*
- * Cut out what is damaged and keep all the rest; tells what store_verify would, and then what it has cut. -EBUSY while
- * somebody writes. Afterwards the store opens and store_verify finds nothing.
+ * Cut out what is damaged and keep all the rest; tells what store_verify would, and then what it
+ * has cut. -EBUSY while somebody writes. Afterwards the store opens and store_verify finds nothing.
  */
 int store_repair(const char *dir, void (*cb)(void *ctx, const struct store_finding *f), void *ctx, struct err *err);
 

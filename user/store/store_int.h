@@ -41,8 +41,8 @@ struct segment {
 };
 
 /*
- * One symbol generation or one label epoch, read when a block needs it. Ids are translated into those of store.sym by content;
- * `same` says that they are equal as they are.
+ * One symbol generation or one label epoch, read when a block needs it. Ids are translated into
+ * those of store.sym by content; `same` says that they are equal as they are.
  */
 struct dict_gen {
 	uint32_t serial;
@@ -85,11 +85,15 @@ void store_fini(struct store *s);
 /* Open the directory; -ENOENT, -ENOTDIR and others with their text. */
 int store_open_dir(struct store *s, const char *dir, struct err *err);
 
-/* Header, manifest, indexes of the segments that may grow, and the newest generation (indexed for a writer). */
+/*
+ * Header, manifest, indexes of the segments that may grow, and the newest generation (indexed for a
+ * writer).
+ */
 int store_load(struct store *s, bool write, struct err *err);
 /*
- * What to say of a file that is not there though the manifest named it. -ESTALE: a reader's, whose manifest has been replaced since;
- * retention has cut the file, open the store anew. -EBADMSG: damage.
+ * What to say of a file that is not there though the manifest named it. -ESTALE: a reader's, whose
+ * manifest has been replaced since; retention has cut the file, open the store anew. -EBADMSG:
+ * damage.
  */
 int store_missing(const struct store *s, const char *path, struct err *err);
 
@@ -99,8 +103,8 @@ int store_add_segment(struct store *s, const struct manifest_segment *m, struct 
 void store_drop_segment(struct store *s, size_t i);
 int segment_open(struct store *s, struct segment *g, struct err *err);
 /*
- * Read the index of a segment, if that was not done. -ESTALE: as store_missing says. -ENOENT: a sealed one is missing, and that is damage:
- * what its parents hold can be told all the same.
+ * Read the index of a segment, if that was not done. -ESTALE: as store_missing says. -ENOENT: a
+ * sealed one is missing, and that is damage: what its parents hold can be told all the same.
  */
 int segment_load(struct store *s, struct segment *g, struct err *err);
 /* Forget the index; not of one that is open, nor while its refs are borrowed. */
@@ -153,19 +157,20 @@ int dict_gen_event(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *r
 #define WANT_TOP (1u << COLUMN_TOP)
 
 /*
- * What ids the rows of a block may have: those of its marks. Nothing is allocated by the numbers of a mark before this has held them against
- * the dictionaries, which may be damaged, or made by somebody. -EBADMSG.
+ * What ids the rows of a block may have: those of its marks. Nothing is allocated by the numbers of
+ * a mark before this has held them against the dictionaries, which may be damaged, or made by
+ * somebody. -EBADMSG.
  */
 int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h, struct rows_limits *ret, struct err *err);
 /*
- * Begin to read the rows (sets) or only the groups, which were read into d. The ids are those of the block's generation and
- * of its table or epoch.
+ * Begin to read the rows (sets) or only the groups, which were read into d. The ids are those of
+ * the block's generation and of its table or epoch.
  */
 int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, bool sets,
 		  struct rows_reader *ret, struct err *err);
 /*
- * n = 0 where the block has none: rows name narrow sets then. labels: also those of the sets that are in the table alone, of these keys (NULL:
- * all).
+ * n = 0 where the block has none: rows name narrow sets then. labels: also those of the sets that
+ * are in the table alone, of these keys (NULL: all).
  */
 int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, bool labels, const struct settable_keys *keys,
 		   struct settable *ret, struct err *err);
@@ -182,19 +187,22 @@ int contents_dropped(struct store *s, const struct block_ref *r, const struct bl
 int contents_top(struct store *s, const struct block_ref *r, const struct block_data *d, struct top *ret,
 		 struct err *err);
 bool contents_wants(const struct store_keys *keys, const char *key);
-/* Those of keys (NULL: all) of a narrow set and of an entry of the table (NULL: none), together; returns how many, at most STORE_SET_MAX. */
+/*
+ * Those of keys (NULL: all) of a narrow set and of an entry of the table (NULL: none), together;
+ * returns how many, at most STORE_SET_MAX.
+ */
 size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct settable_set *ts,
 		       const struct settable_keys *keys, struct label *out);
 
 /*
- * Blocks of a level that overlap [from, to) and have no parent in parent_level (N_LEVELS: none has); stops at the first
- * non-zero result of cb.
+ * Blocks of a level that overlap [from, to) and have no parent in parent_level (N_LEVELS: none
+ * has); stops at the first non-zero result of cb.
  */
 int store_roots(struct store *s, uint8_t level, uint8_t parent_level, int64_t from, int64_t to,
 		int (*cb)(void *ctx, const struct block_ref *r), void *ctx, struct err *err);
 /*
- * The children of a parent that are there, to be freed (the list alone): fewer than n_children when retention has cut some, or a disk has
- * damaged their segment. -ENOMEM.
+ * The children of a parent that are there, to be freed (the list alone): fewer than n_children when
+ * retention has cut some, or a disk has damaged their segment. -ENOMEM.
  */
 int store_children(struct store *s, const struct block_ref *p, const struct block_ref ***ret, size_t *ret_n);
 const struct block_ref *store_ref(const struct store_block *b);

@@ -181,7 +181,10 @@ int strings_add(struct strings *t, const char *s, size_t len, uint32_t *ret_id)
 	return 0;
 }
 
-/* Columns: distance to the referred string (0: none); bytes taken from it, only where there is one; length; bytes. */
+/*
+ * Columns: distance to the referred string (0: none); bytes taken from it, only where there is one;
+ * length; bytes.
+ */
 int strings_encode(const struct strings *t, uint32_t from, uint32_t to, struct buf *columns, uint32_t *ret_next)
 {
 	uint32_t id = from;

@@ -2,13 +2,13 @@
 /*
  * A table of strings: an append-only prefix trie.
  *
- * A string is stored as (an earlier string, how many bytes to take from its start, the rest). At most
- * STRING_DEPTH_MAX references lead to a string that stands by itself. The reference is the earlier string with the
- * longest common prefix, which a crit-bit tree over all strings gives in one walk. Ids are given in order, 0 is
- * the empty string and is not stored.
+ * A string is stored as (an earlier string, how many bytes to take from its start, the rest). At
+ * most STRING_DEPTH_MAX references lead to a string that stands by itself. The reference is the
+ * earlier string with the longest common prefix, which a crit-bit tree over all strings gives in
+ * one walk. Ids are given in order, 0 is the empty string and is not stored.
  *
- * Invariants: ref < id; lcp <= length of the referred string; text of every string ends with a NUL that its length
- * does not count.
+ * Invariants: ref < id; lcp <= length of the referred string; text of every string ends with a NUL
+ * that its length does not count.
  */
 #ifndef ASCRIBE_STORE_STRINGS_H
 #define ASCRIBE_STORE_STRINGS_H

@@ -2,8 +2,9 @@
 /*
  * Generations and epochs: reading their files, and translating their ids into those of store.sym.
  *
- * A dictionary is read up to its end or its first bad frame. What stands behind the marks of the blocks was never acknowledged
- * and harms nobody; a block whose marks go beyond what was intact is refused when it is read.
+ * A dictionary is read up to its end or its first bad frame. What stands behind the marks of the
+ * blocks was never acknowledged and harms nobody; a block whose marks go beyond what was intact is
+ * refused when it is read.
  */
 #include "store/store_int.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The most frequent values of wide keys, mergeable. For each (key, event): at most TOP_K values with a count that is
- * never too high; `bound` is what any value may have beyond its count, listed or not. All samples that carry the
- * key are in `total`, so that "(other)" is total minus the counts.
+ * The most frequent values of wide keys, mergeable. For each (key, event): at most TOP_K values
+ * with a count that is never too high; `bound` is what any value may have beyond its count, listed
+ * or not. All samples that carry the key are in `total`, so that "(other)" is total minus the
+ * counts.
  */
 #ifndef ASCRIBE_STORE_TOP_H
 #define ASCRIBE_STORE_TOP_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The most frequent values of a key in some blocks: from their lists where the key is wide, from their rows, exactly, where it is
- * narrow or where the blocks are windows.
+ * The most frequent values of a key in some blocks: from their lists where the key is wide, from
+ * their rows, exactly, where it is narrow or where the blocks are windows.
  */
 #include "store/store_int.h"
 
@@ -88,8 +88,9 @@ static int look_below(struct counting *c, const struct block_ref *ref)
 }
 
 /*
- * Where the key was not in the table of some window it was narrow there, and is in the list, or there was no room for its label: only the windows
- * themselves know. There are few such blocks: where an epoch ends, or a disk was full.
+ * Where the key was not in the table of some window it was narrow there, and is in the list, or
+ * there was no room for its label: only the windows themselves know. There are few such blocks:
+ * where an epoch ends, or a disk was full.
  */
 static int look_for_lacking(struct counting *c, const struct block_ref *ref)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The counters of a block, per CPU. Parents hold the sums of their children; resident bytes are the most there were.
+ * The counters of a block, per CPU. Parents hold the sums of their children; resident bytes are the
+ * most there were.
  */
 #ifndef ASCRIBE_STORE_TOTALS_H
 #define ASCRIBE_STORE_TOTALS_H

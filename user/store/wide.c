@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which keys are wide. A key is wide in an epoch when it had more than opt.wide_values values within an hour of it; the
- * moment that this shows, a new epoch begins with the key wide from its first window on, so that an epoch never changes its
- * mind. At the regular border of epochs keys with half as many values are narrow again.
+ * Which keys are wide. A key is wide in an epoch when it had more than opt.wide_values values
+ * within an hour of it; the moment that this shows, a new epoch begins with the key wide from its
+ * first window on, so that an epoch never changes its mind. At the regular border of epochs keys
+ * with half as many values are narrow again.
  */
 #include "store/writer_int.h"
 

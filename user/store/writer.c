@@ -85,7 +85,10 @@ int writer_take_lock(struct store_writer *w, struct err *err)
 	return err_sys(err, -errno, "cannot lock %s/lock", w->s.dir);
 }
 
-/* The store's own name must last as what is in it does. A directory above that cannot be read cannot be synced. */
+/*
+ * The store's own name must last as what is in it does. A directory above that cannot be read
+ * cannot be synced.
+ */
 static int sync_above(const struct store *s, struct err *err)
 {
 	int fd = openat(s->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
@@ -218,7 +221,10 @@ static void sweep_generation(int sym_fd, const char *name)
 	unlinkat(sym_fd, name, AT_REMOVEDIR);
 }
 
-/* Files that were made before the manifest named them, or that it names no longer: from a crash in between. */
+/*
+ * Files that were made before the manifest named them, or that it names no longer: from a crash in
+ * between.
+ */
 static void sweep(struct store *s)
 {
 	sweep_dir(s, "seg");

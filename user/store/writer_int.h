@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The writer's state, shared by the files that make it up: writer.c opens and takes rows, output.c writes files, commit.c makes
- * windows, wide.c decides which keys are wide, compact.c says when parents are made and merge.c makes them, retain.c cuts what age.c
- * finds to be old.
+ * The writer's state, shared by the files that make it up: writer.c opens and takes rows, output.c
+ * writes files, commit.c makes windows, wide.c decides which keys are wide, compact.c says when
+ * parents are made and merge.c makes them, retain.c cuts what age.c finds to be old.
  */
 #ifndef ASCRIBE_STORE_WRITER_INT_H
 #define ASCRIBE_STORE_WRITER_INT_H
@@ -97,7 +97,10 @@ int pending_add(struct pending *p, const struct block_ref *r);
 
 /* ---- wide.c ---- */
 
-/* Count the values of the open window's sets; *ret_changed: a narrow key has become wide, a new epoch is needed. */
+/*
+ * Count the values of the open window's sets; *ret_changed: a narrow key has become wide, a new
+ * epoch is needed.
+ */
 int wide_count(struct store_writer *w, int64_t t_ns, bool *ret_changed);
 /* At the border of epochs: keys that have few values are narrow again. */
 void wide_settle(struct store_writer *w);
@@ -132,7 +135,10 @@ void retain_unlink(struct store_writer *w);
 int age_note(struct store_writer *w, struct segment *g, const struct store_block *b);
 /* Read the indexes of the segments that earlier writers left. The first call does all of it. -ENOMEM. */
 int age_date(struct store_writer *w);
-/* The store's clock (age.c) at this BOOTTIME of this boot, and when the newest block of a segment was written. */
+/*
+ * The store's clock (age.c) at this BOOTTIME of this boot, and when the newest block of a segment
+ * was written.
+ */
 int64_t age_now(const struct store_writer *w, int64_t boot_ns);
 int64_t age_of_segment(const struct store_writer *w, size_t i, int64_t now_ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One ELF file as the recorder knows it: what its head says, and its symbols once the first address is asked for. The
- * bytes themselves are parsed by parser.c, elsewhere.
+ * One ELF file as the recorder knows it: what its head says, and its symbols once the first address
+ * is asked for. The bytes themselves are parsed by parser.c, elsewhere.
  */
 #include "symbols/binary_int.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is kept for the symbols that were looked up, and only for these: the demangled name and the caller's tag.
- * A hash table from a symbol's index to its cell; a cell never moves and lives until cells_fini. Not thread-safe.
+ * What is kept for the symbols that were looked up, and only for these: the demangled name and the
+ * caller's tag. A hash table from a symbol's index to its cell; a cell never moves and lives until
+ * cells_fini. Not thread-safe.
  */
 #ifndef ASCRIBE_SYMBOLS_CELLS_H
 #define ASCRIBE_SYMBOLS_CELLS_H

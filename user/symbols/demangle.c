@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Demangling by libiberty, fenced in. A mangled name of a few bytes can stand for gigabytes of text (each
- * substitution may double it), and the plain calls build all of it in memory. The callback interface hands the
- * text over piece by piece and keeps its own state on the stack, so that leaving it by longjmp when the output is
- * full costs nothing and leaks nothing.
+ * Demangling by libiberty, fenced in. A mangled name of a few bytes can stand for gigabytes of text
+ * (each substitution may double it), and the plain calls build all of it in memory. The callback
+ * interface hands the text over piece by piece and keeps its own state on the stack, so that
+ * leaving it by longjmp when the output is full costs nothing and leaks nothing.
  */
 #include "symbols/symbols.h"
 
@@ -56,8 +56,9 @@ static int has_punycode(const char *rust)
 }
 
 /*
- * for<'a, 'b, ...>: the count is a number in base 62, and libiberty counts up to it even where it prints nothing (in
- * the path of an impl). Binders stand behind F and D only; real ones have one digit or two.
+ * for<'a, 'b, ...>: the count is a number in base 62, and libiberty counts up to it even where it
+ * prints nothing (in the path of an impl). Binders stand behind F and D only; real ones have one
+ * digit or two.
  */
 static int has_long_binder(const char *rust)
 {
@@ -71,8 +72,8 @@ static int has_long_binder(const char *rust)
 }
 
 /*
- * In the type of a conversion operator libiberty reads the arguments of a template parameter (cvT_I...E) twice, nested
- * ones 4, 8, 16 times. Real names nest them once.
+ * In the type of a conversion operator libiberty reads the arguments of a template parameter
+ * (cvT_I...E) twice, nested ones 4, 8, 16 times. Real names nest them once.
  */
 static int backtracks(const char *cxx)
 {
@@ -95,7 +96,10 @@ static int is_hash(const char *p, size_t n)
 	return 1;
 }
 
-/* Drop what tells two builds apart and nothing else: "[0123456789abcdef]" behind a crate, "::h0123456789abcdef". */
+/*
+ * Drop what tells two builds apart and nothing else: "[0123456789abcdef]" behind a crate,
+ * "::h0123456789abcdef".
+ */
 static void strip_rust_hashes(char *s)
 {
 	char *to = s;

@@ -16,7 +16,10 @@
 
 enum { FUNCTAB, FUNCS, NAMES, PCTAB, WINDOWS };
 
-/* How far is read ahead: functab and _funcs are each walked forwards, functions that are alike share what they have in pctab. */
+/*
+ * How far is read ahead: functab and _funcs are each walked forwards, functions that are alike
+ * share what they have in pctab.
+ */
 static const size_t window_size[WINDOWS] = { [FUNCTAB] = 256u * 1024, [FUNCS] = 256u * 1024, [NAMES] = 4096, [PCTAB] = 4096 };
 
 struct window {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of a Go program from .gopclntab, which stripping leaves in place. Headers of Go 1.2, 1.16, 1.18 and 1.20:
+ * The functions of a Go program from .gopclntab, which stripping leaves in place. Headers of Go
+ * 1.2, 1.16, 1.18 and 1.20:
  *
  *   magic u32, 0 u16, quantum u8, pointer size u8, number of functions, ...
  *   functab: {entry, offset of its _func} for every function, then the end of the last
@@ -9,8 +10,9 @@
  *   pcsp:    where in pctab the depths of its stack stand: pairs of varints, a change of the depth (zigzag, the first from -1) and the
  *            length of code (in quanta) that it holds for; a change of 0 that is not the first ends them
  *
- * Entries are addresses of 8 bytes until 1.16 and distances of 4 bytes from the start of text since 1.18. Only tables of
- * 64-bit little-endian programs are read; the table of a large program has over 100 MB and is read in pieces.
+ * Entries are addresses of 8 bytes until 1.16 and distances of 4 bytes from the start of text since
+ * 1.18. Only tables of 64-bit little-endian programs are read; the table of a large program has
+ * over 100 MB and is read in pieces.
  */
 #ifndef ASCRIBE_SYMBOLS_GOPCLNTAB_H
 #define ASCRIBE_SYMBOLS_GOPCLNTAB_H
@@ -35,8 +37,9 @@ struct go_names {
 };
 
 /*
- * Call add for each function, in order of address; what it returns other than 0 ends the walk. -ENOENT: there is no such table;
- * -EBADMSG: it lies; -EPROTONOSUPPORT: a version that we do not know; -E2BIG: over max functions.
+ * Call add for each function, in order of address; what it returns other than 0 ends the walk.
+ * -ENOENT: there is no such table; -EBADMSG: it lies; -EPROTONOSUPPORT: a version that we do not
+ * know; -E2BIG: over max functions.
  */
 int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret_names,
 		   int (*add)(void *ctx, const struct go_function *f), void *ctx);
@@ -45,8 +48,9 @@ int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret
 bool gopclntab_is_named(const struct go_function *f, const char *prefix);
 
 /*
- * For a function that the walk gives, while it does: call add for each stretch [vaddr, end) of its code, in order, in which the stack pointer
- * is `depth` bytes below where it was when the function was entered. What add returns other than 0 ends it. -EBADMSG: it lies.
+ * For a function that the walk gives, while it does: call add for each stretch [vaddr, end) of its
+ * code, in order, in which the stack pointer is `depth` bytes below where it was when the function
+ * was entered. What add returns other than 0 ends it. -EBADMSG: it lies.
  */
 int gopclntab_depths(const struct go_function *f, int (*add)(void *ctx, uint64_t vaddr, uint64_t end, uint32_t depth), void *ctx);
 

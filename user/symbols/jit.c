@@ -46,8 +46,9 @@ static int compare_u64(const void *a, const void *b)
 }
 
 /*
- * Paint the line of addresses, the last entry first, each where nobody painted before it. points: all starts and ends, sorted;
- * owner[i]: who has [points[i], points[i + 1]), 1-based; next[i]: the first piece from i on that is still free.
+ * Paint the line of addresses, the last entry first, each where nobody painted before it. points:
+ * all starts and ends, sorted; owner[i]: who has [points[i], points[i + 1]), 1-based; next[i]: the
+ * first piece from i on that is still free.
  */
 struct canvas {
 	uint64_t *points;

@@ -40,8 +40,9 @@ struct jit_table {
 };
 
 /*
- * Read a file, through the sandbox of s (NULL: here). fd is borrowed and must be of a regular file. -EBADMSG, -E2BIG, -EPROTONOSUPPORT
- * (a dump of another machine or version), -EIO (the parser died or was late), and as symbolizer_run.
+ * Read a file, through the sandbox of s (NULL: here). fd is borrowed and must be of a regular file.
+ * -EBADMSG, -E2BIG, -EPROTONOSUPPORT (a dump of another machine or version), -EIO (the parser died
+ * or was late), and as symbolizer_run.
  */
 int jit_read(struct jit_table *ret, struct symbolizer *s, struct symbols_job *io_job, int fd, enum jit_format format);
 void jit_fini(struct jit_table *t);
@@ -62,8 +63,9 @@ struct jit_name {
 };
 
 /*
- * "py::total:/srv/shop.py" (CPython's perf trampoline), "JS:*total file:///srv/shop.js:12:3" and "LazyCompile:~total
- * /srv/shop.js:12" (V8, which marks the tier by ~ ^ + or *: one function whatever its tier). Other names stay as they are.
+ * "py::total:/srv/shop.py" (CPython's perf trampoline), "JS:*total file:///srv/shop.js:12:3" and
+ * "LazyCompile:~total /srv/shop.js:12" (V8, which marks the tier by ~ ^ + or *: one function
+ * whatever its tier). Other names stay as they are.
  */
 void jit_split_name(struct jit_name *ret, const char *name);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jitdump: a header, then records {id u32, size u32, time u64, ...}. Code is passed over; of the records only the loading and moving
- * of code matter. Code lines (debug info) are not used.
+ * jitdump: a header, then records {id u32, size u32, time u64, ...}. Code is passed over; of the
+ * records only the loading and moving of code matter. Code lines (debug info) are not used.
  */
 #include "elf/image.h"
 #include "symbols/jit_int.h"

@@ -99,7 +99,10 @@ int jit_read_perf_map(struct jit_said *s, int fd)
 			rc = take_lines(s, &l, false);
 		}
 	}
-	/* A last line without its end is still being written, but a whole line all the same if it makes sense. */
+	/*
+	 * A last line without its end is still being written, but a whole line all the same if it
+	 * makes sense.
+	 */
 	rc = rc ? rc : take_lines(s, &l, true);
 	free(l.buf);
 	return rc;

@@ -58,7 +58,10 @@ static void split_place(struct jit_name *n, const char *s)
 	copy(n->file, s, (size_t)(end - s));
 }
 
-/* Both a function ("get size") and a path may have spaces: the place begins like a path or URL, or is the last word. */
+/*
+ * Both a function ("get size") and a path may have spaces: the place begins like a path or URL, or
+ * is the last word.
+ */
 static const char *place_of(const char *s)
 {
 	static const char *const begins[] = { " /", " file:", " node:" };

@@ -5,9 +5,10 @@
  *   ffffffff81000000 T startup_64
  *   ffffffffc0201000 t ext4_init	[ext4]
  *
- * Only functions are kept (types T t W w). Any other symbol ends the function before it, so that data does not get
- * a function's name. The text has no sizes: a function reaches to the next symbol, but never further than the caps
- * below, because behind the last one of a module may lie anything.
+ * Only functions are kept (types T t W w). Any other symbol ends the function before it, so that
+ * data does not get a function's name. The text has no sizes: a function reaches to the next
+ * symbol, but never further than the caps below, because behind the last one of a module may lie
+ * anything.
  *
  *   spans     stretches of the address space of at most 4 GiB: a base, and the first entry (modules and BPF programs
  *             may lie far from the kernel)
@@ -101,7 +102,10 @@ static int add_name(struct reader *r, const char *s, size_t len, uint32_t *ret)
 	return rc;
 }
 
-/* The index of a module, s with its brackets. Lines of one module stand together: usually it is the last one. */
+/*
+ * The index of a module, s with its brackets. Lines of one module stand together: usually it is the
+ * last one.
+ */
 static int find_module(struct reader *r, const char *s, size_t len, uint16_t *ret)
 {
 	for (size_t i = r->n_modules; i-- > 0;) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The addresses of one binary whose symbol was asked for already: so that its table, which may be a hundred times as large, need not be read again
- * for them. Each entry is a piece of code in which every address has the same answer. Not thread-safe.
+ * The addresses of one binary whose symbol was asked for already: so that its table, which may be a
+ * hundred times as large, need not be read again for them. Each entry is a piece of code in which
+ * every address has the same answer. Not thread-safe.
  */
 #ifndef ASCRIBE_SYMBOLS_KNOWN_H
 #define ASCRIBE_SYMBOLS_KNOWN_H

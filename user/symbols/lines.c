@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An index of the units by address is made when a file is opened, one of the functions of a unit when the first address in it is
- * asked for; the tree of inlined calls is walked from the function down. Some files stay open: stacks go through several.
+ * An index of the units by address is made when a file is opened, one of the functions of a unit
+ * when the first address in it is asked for; the tree of inlined calls is walked from the function
+ * down. Some files stay open: stacks go through several.
  */
 #include "symbols/lines.h"
 
@@ -139,7 +140,10 @@ static int index_units(struct file *f)
 	Dwarf_Die die;
 	int rc = 0;
 	while (!rc && dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0) {
-		/* Of a split unit the skeleton has the addresses and the lines; the rest is in a .dwo, which cannot be opened here. */
+		/*
+		 * Of a split unit the skeleton has the addresses and the lines; the rest is in a
+		 * .dwo, which cannot be opened here.
+		 */
 		int tag = dwarf_tag(&die);
 		if (tag == DW_TAG_compile_unit || tag == DW_TAG_skeleton_unit)
 			rc = add_die(&f->units, &die);
@@ -159,7 +163,10 @@ static uint64_t unpacked_size(Elf *elf)
 			continue;
 		if (ch.ch_size > UNPACKED_MAX || sh.sh_size > UNPACKED_MAX)
 			return UNPACKED_MAX + 1;
-		/* What zlib has packed is mapped; for zstd the packed bytes are read, too: see unpack_zstd. */
+		/*
+		 * What zlib has packed is mapped; for zstd the packed bytes are read, too: see
+		 * unpack_zstd.
+		 */
 		sum += ch.ch_size + (ch.ch_type == ELFCOMPRESS_ZLIB ? 0 : sh.sh_size);
 		if (sum > UNPACKED_MAX)
 			break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inlined functions and source lines from DWARF, by libdw, which is large and has read out of bounds before: it runs in a
- * worker of its own (lane 1) that keeps some files open.
+ * Inlined functions and source lines from DWARF, by libdw, which is large and has read out of
+ * bounds before: it runs in a worker of its own (lane 1) that keeps some files open.
  */
 #ifndef ASCRIBE_SYMBOLS_LINES_H
 #define ASCRIBE_SYMBOLS_LINES_H
@@ -16,11 +16,17 @@
 /* The request: addresses, u64 each; the first descriptor has the DWARF. See lines_decode for the answer. */
 int lines_op(const struct sandbox_request *q, struct buf *out);
 
-/* The DWARF of a file, only in a worker: kept open with the others, so it is good until the next call here. 0 or -errno. */
+/*
+ * The DWARF of a file, only in a worker: kept open with the others, so it is good until the next
+ * call here. 0 or -errno.
+ */
 typedef struct Dwarf Dwarf;
 int lines_dwarf(int fd, Dwarf **ret);
 
-/* The next address's answer: how many frames (0: not known), innermost first. -EBADMSG. Texts stay while the answer does. */
+/*
+ * The next address's answer: how many frames (0: not known), innermost first. -EBADMSG. Texts stay
+ * while the answer does.
+ */
 int lines_decode(struct cursor *c, struct line_frame out[LINE_FRAMES_MAX], size_t *ret_n);
 
 #endif

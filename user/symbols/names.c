@@ -73,7 +73,10 @@ void name_fold_clones(const char *name, char *out, size_t cap)
 
 /* ---- brackets ---- */
 
-/* Is this '<' or '>' an operator, or part of one, rather than a bracket? prev is the innermost bracket that is open. */
+/*
+ * Is this '<' or '>' an operator, or part of one, rather than a bracket? prev is the innermost
+ * bracket that is open.
+ */
 static bool is_comparison(const char *s, size_t at, size_t len, char innermost)
 {
 	char before = at ? s[at - 1] : 0, behind = at + 1 < len ? s[at + 1] : 0;
@@ -92,8 +95,8 @@ static bool is_comparison(const char *s, size_t at, size_t len, char innermost)
 }
 
 /*
- * The end (exclusive) of the bracket that opens at `at`; 0 when it never closes. A ')' closes what was left open inside: comparisons
- * that look like brackets do no harm beyond it.
+ * The end (exclusive) of the bracket that opens at `at`; 0 when it never closes. A ')' closes what
+ * was left open inside: comparisons that look like brackets do no harm beyond it.
  */
 static size_t skip(const char *s, size_t at, size_t len)
 {
@@ -249,7 +252,10 @@ static bool take(struct simple *p)
 	return true;
 }
 
-/* Is the parameter list that of a copy or move constructor of the class before the last "::"? Then its name. */
+/*
+ * Is the parameter list that of a copy or move constructor of the class before the last "::"? Then
+ * its name.
+ */
 static const char *constructor(const struct simple *p)
 {
 	size_t args = p->args_end - p->args_begin;

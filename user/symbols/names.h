@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shorter names for reading and grouping: what a compiler or the instantiation of a template added goes. Works on the text that
- * is shown (demangled C++, Rust, Go, Java, ...); what does not look like a name with arguments stays as it is.
+ * Shorter names for reading and grouping: what a compiler or the instantiation of a template added
+ * goes. Works on the text that is shown (demangled C++, Rust, Go, Java, ...); what does not look
+ * like a name with arguments stays as it is.
  */
 #ifndef ASCRIBE_SYMBOLS_NAMES_H
 #define ASCRIBE_SYMBOLS_NAMES_H

@@ -175,8 +175,9 @@ static bool is_whole(const struct table *t)
 }
 
 /*
- * What follows a text in the answer. A table may have tens of MiB, so it is not copied: the answer is moved to the beginning of its memory,
- * where entries are aligned, and its numbers are put into this machine's order.
+ * What follows a text in the answer. A table may have tens of MiB, so it is not copied: the answer
+ * is moved to the beginning of its memory, where entries are aligned, and its numbers are put into
+ * this machine's order.
  */
 static int decode_table(struct table *t, struct cursor *c, struct buf *in)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done with foreign bytes, and how its results travel: the ops run in a worker of the sandbox (or, for tests and
- * fuzzers, in the caller), the decoders in the recorder. A worker may have been taken over by what it read: decoders
- * check everything, and what comes through is at worst wrong names.
+ * What is done with foreign bytes, and how its results travel: the ops run in a worker of the
+ * sandbox (or, for tests and fuzzers, in the caller), the decoders in the recorder. A worker may
+ * have been taken over by what it read: decoders check everything, and what comes through is at
+ * worst wrong names.
  */
 #ifndef ASCRIBE_SYMBOLS_PARSER_H
 #define ASCRIBE_SYMBOLS_PARSER_H
@@ -38,8 +39,8 @@ int parser_encode_table(const struct elf_image *img, const struct elf_image *deb
 int parser_decode_table(struct table *ret, struct buf *in, int *ret_load_rc, struct err *err);
 
 /*
- * Requests. All take the file as the first descriptor and its name (for texts) as the bytes; on failure the answer is a
- * text.
+ * Requests. All take the file as the first descriptor and its name (for texts) as the bytes; on
+ * failure the answer is a text.
  *   OPEN  -> facts; -ENOEXEC: not ELF at all
  *   LOAD  -> table; a second descriptor is its separate debug file
  *   CRC   -> u32

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limit the CPU time that workers use to read files for names: a share of all time, and half of that for one user's processes.
- * Unused time is kept, up to the share of one drain. Time for which a worker waited or was stopped is charged to no user.
+ * Limit the CPU time that workers use to read files for names: a share of all time, and half of
+ * that for one user's processes. Unused time is kept, up to the share of one drain. Time for which
+ * a worker waited or was stopped is charged to no user.
  */
 #ifndef ASCRIBE_SYMBOLS_SPENDING_H
 #define ASCRIBE_SYMBOLS_SPENDING_H

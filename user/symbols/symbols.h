@@ -2,11 +2,13 @@
 /*
  * From addresses to names: the symbol tables of ELF files, of the kernel and of the vdso.
  *
- * Nothing here knows about processes: a binary is opened once from a descriptor that the caller got (map_files,
- * the right mount namespace), by content, and looked up by its own addresses. Not thread-safe.
+ * Nothing here knows about processes: a binary is opened once from a descriptor that the caller got
+ * (map_files, the right mount namespace), by content, and looked up by its own addresses. Not
+ * thread-safe.
  *
- * The bytes of a binary belong to somebody else: sizes, counts and offsets are checked against caps, files are read with
- * pread into bounded buffers (never mmap), and a file that lies is refused with -EBADMSG / -E2BIG.
+ * The bytes of a binary belong to somebody else: sizes, counts and offsets are checked against
+ * caps, files are read with pread into bounded buffers (never mmap), and a file that lies is
+ * refused with -EBADMSG / -E2BIG.
  */
 #ifndef ASCRIBE_SYMBOLS_SYMBOLS_H
 #define ASCRIBE_SYMBOLS_SYMBOLS_H
@@ -44,9 +46,10 @@ int lines_op(const struct sandbox_request *q, struct buf *out);
 struct symbolizer;
 
 /*
- * Requests go to the ops of symbols_ops in a sandbox, where they begin at first_op. Without a sandbox (NULL) they run in
- * this process. The tables of all binaries together keep within table_bytes: those that were not asked for a long time go, and are
- * read again from the file, which stays open, when they are.
+ * Requests go to the ops of symbols_ops in a sandbox, where they begin at first_op. Without a
+ * sandbox (NULL) they run in this process. The tables of all binaries together keep within
+ * table_bytes: those that were not asked for a long time go, and are read again from the file,
+ * which stays open, when they are.
  */
 struct symbolizer_config {
 	struct sandbox *sandbox; /* borrowed */
@@ -57,8 +60,9 @@ struct symbolizer_config {
 };
 
 /*
- * What could not be read now, through no fault of its own, is tried again after that time, then after four times as long, and so on:
- * so many times in all, for a slow file is not waited for without end. What was not even tried, as nothing is just now, is so soon.
+ * What could not be read now, through no fault of its own, is tried again after that time, then
+ * after four times as long, and so on: so many times in all, for a slow file is not waited for
+ * without end. What was not even tried, as nothing is just now, is so soon.
  */
 #define SYMBOLS_AGAIN_NS 1000000000ull
 #define SYMBOLS_SOON_NS 250000000ull
@@ -71,7 +75,10 @@ struct symbols_again {
 
 /* Does this result (-EAGAIN, -EBUSY, -EINPROGRESS) say only that there is no answer yet? */
 bool symbols_is_late(int rc);
-/* It failed once more with such an rc. False: that was the last time. After -EINPROGRESS it is due at once, without end. */
+/*
+ * It failed once more with such an rc. False: that was the last time. After -EINPROGRESS it is due
+ * at once, without end.
+ */
 bool symbols_put_off(struct symbols_again *a, int rc);
 /* Is it to be tried, if ever? False: it is too early. */
 bool symbols_is_due(const struct symbols_again *a);
@@ -100,8 +107,8 @@ void symbolizer_free(struct symbolizer *s);
 void symbolizer_stats(const struct symbolizer *s, struct symbolizer_stats *ret);
 
 /*
- * Requests take at most a share of the time (spending.h), from now on with nothing used: drains are drain_ms apart. Before
- * the first call there is no limit.
+ * Requests take at most a share of the time (spending.h), from now on with nothing used: drains are
+ * drain_ms apart. Before the first call there is no limit.
  */
 void symbolizer_begin(struct symbolizer *s, unsigned drain_ms);
 
@@ -112,8 +119,8 @@ void symbolizer_for(struct symbolizer *s, uint32_t tgid);
 bool symbolizer_may(struct symbolizer *s);
 
 /*
- * Priorities of jobs. Names may come later. Samples without rules come as copies of their stack, of which there are few.
- * Samples before the labels of their process are found have none.
+ * Priorities of jobs. Names may come later. Samples without rules come as copies of their stack, of
+ * which there are few. Samples before the labels of their process are found have none.
  */
 enum symbols_priority { PRIORITY_NAMES, PRIORITY_RULES, PRIORITY_LABELS };
 
@@ -125,10 +132,11 @@ struct symbols_job {
 };
 
 /*
- * Run any op of the sandbox for that process, in its time. The first call submits a job; -EINPROGRESS: call again until it is
- * answered, of later calls only io_job counts. Then as sandbox_take, and -EIO for a worker that died or was late. -EBUSY: the
- * time is used up, or the queue is full. deadline_ms 0: that of the symbolizer. reply must be initialized. -ENOSYS without a
- * sandbox.
+ * Run any op of the sandbox for that process, in its time. The first call submits a job;
+ * -EINPROGRESS: call again until it is answered, of later calls only io_job counts. Then as
+ * sandbox_take, and -EIO for a worker that died or was late. -EBUSY: the time is used up, or the
+ * queue is full. deadline_ms 0: that of the symbolizer. reply must be initialized. -ENOSYS without
+ * a sandbox.
  */
 int symbolizer_run(struct symbolizer *s, struct symbols_job *io_job, const struct sandbox_call *call, struct buf *reply);
 void symbolizer_cancel(struct symbolizer *s, struct symbols_job *io_job);
@@ -138,18 +146,18 @@ void symbolizer_cancel(struct symbolizer *s, struct symbols_job *io_job);
 struct binary;
 
 /*
- * As binary_open; s is borrowed until binary_free. -EAGAIN, -EBUSY: not now (sandbox.h). -EINPROGRESS: its head is being
- * read; *ret is good for binary_read_head and binary_free alone, until binary_read_head returns 0. After -EAGAIN and -EBUSY
- * that can be asked again.
+ * As binary_open; s is borrowed until binary_free. -EAGAIN, -EBUSY: not now (sandbox.h).
+ * -EINPROGRESS: its head is being read; *ret is good for binary_read_head and binary_free alone,
+ * until binary_read_head returns 0. After -EAGAIN and -EBUSY that can be asked again.
  */
 int binary_open_in(struct binary **ret, struct symbolizer *s, int fd, const char *path, struct err *err);
 int binary_read_head(struct binary *b, struct err *err);
 
 /*
- * Read the program headers, build id and the place of the symbol tables of an ELF file of this machine's byte order
- * by pread on fd, which is borrowed for the call only and must be seekable; a duplicate stays open. The symbols
- * themselves are read at the first look-up. path is for messages. A file without symbols is fine: nothing is found in it.
- * This one parses in the calling process.
+ * Read the program headers, build id and the place of the symbol tables of an ELF file of this
+ * machine's byte order by pread on fd, which is borrowed for the call only and must be seekable; a
+ * duplicate stays open. The symbols themselves are read at the first look-up. path is for messages.
+ * A file without symbols is fine: nothing is found in it. This one parses in the calling process.
  */
 int binary_open(struct binary **ret, int fd, const char *path, struct err *err);
 
@@ -158,8 +166,9 @@ int binary_open_memory(struct binary **ret, const void *image, size_t size, cons
 void binary_free(struct binary *b);
 
 /*
- * Close its files, unless a debug file is expected; what was read of them stays. From then on binary_find and binary_lines give
- * -EBADF for what they would have to read: until binary_reopen, which takes the open files of another binary of the same content.
+ * Close its files, unless a debug file is expected; what was read of them stays. From then on
+ * binary_find and binary_lines give -EBADF for what they would have to read: until binary_reopen,
+ * which takes the open files of another binary of the same content.
  */
 void binary_close_files(struct binary *b);
 bool binary_is_closed(const struct binary *b);
@@ -178,17 +187,19 @@ int binary_bias(const struct binary *b, uint64_t start, uint64_t pgoff, uint64_t
 int binary_offset(const struct binary *b, uint64_t vaddr, uint64_t *ret_offset);
 
 /*
- * The function that holds vaddr: .symtab if there is one, else .dynsym (both are read and merged: a name in .symtab wins).
- * -ENOENT when none does; -EAGAIN: the symbols could not be read yet; -EBADF: see binary_close_files. A symbol of size 0 reaches to the next symbol or the end of its section.
- * Of several at one address: global before weak before local, then the shorter name without leading underscores, then the
- * first in the table.
+ * The function that holds vaddr: .symtab if there is one, else .dynsym (both are read and merged: a
+ * name in .symtab wins). -ENOENT when none does; -EAGAIN: the symbols could not be read yet;
+ * -EBADF: see binary_close_files. A symbol of size 0 reaches to the next symbol or the end of its
+ * section. Of several at one address: global before weak before local, then the shorter name
+ * without leading underscores, then the first in the table.
  */
 int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret);
 
 /*
- * Read the symbols now, as the first binary_find does, and say what was wrong with them: 0, or the error of a table
- * that could not be used (-EBADMSG, -E2BIG, ...; names of the other one are found all the same). The text is given once.
- * -EAGAIN, -EBUSY: they could not be read now, which is not the file's fault; a later look-up tries again, some times.
+ * Read the symbols now, as the first binary_find does, and say what was wrong with them: 0, or the
+ * error of a table that could not be used (-EBADMSG, -E2BIG, ...; names of the other one are found
+ * all the same). The text is given once. -EAGAIN, -EBUSY: they could not be read now, which is not
+ * the file's fault; a later look-up tries again, some times.
  */
 int binary_load(struct binary *b, struct err *err);
 
@@ -208,15 +219,16 @@ struct binary_python {
 int binary_python(const struct binary *b, struct binary_python *ret);
 
 /*
- * Does the file lack symbols or DWARF that a separate debug file may have? Then: where it may be, from i = 0 until -ENOENT, as
- * paths in the root of the process and in ours; path is the file's own in that root.
+ * Does the file lack symbols or DWARF that a separate debug file may have? Then: where it may be,
+ * from i = 0 until -ENOENT, as paths in the root of the process and in ours; path is the file's own
+ * in that root.
  */
 bool binary_wants_debug(const struct binary *b);
 int binary_debug_path(const struct binary *b, const char *path, unsigned i, char *out, size_t cap);
 
 /*
- * A debug file may still come, from far away: until it is offered, or is not expected any more, the file is kept open. Its build
- * id is what it can be asked for by.
+ * A debug file may still come, from far away: until it is offered, or is not expected any more, the
+ * file is kept open. Its build id is what it can be asked for by.
  */
 void binary_expect_debug(struct binary *b, bool coming);
 
@@ -226,17 +238,19 @@ struct symbols_file {
 };
 
 /*
- * Offer an opened candidate, before symbols are read, or while one is expected: then what was read goes, with its tags, and is read
- * anew. fd is borrowed. which may be NULL: then its CRC is made anew each time. 0: it is the file's (its build id, else the CRC that
- * .gnu_debuglink gives) and is used; -ENOENT: it is not; -EAGAIN, -EBUSY: that could not be told now. -EINPROGRESS: binary_offered says
- * one of these later.
+ * Offer an opened candidate, before symbols are read, or while one is expected: then what was read
+ * goes, with its tags, and is read anew. fd is borrowed. which may be NULL: then its CRC is made
+ * anew each time. 0: it is the file's (its build id, else the CRC that .gnu_debuglink gives) and is
+ * used; -ENOENT: it is not; -EAGAIN, -EBUSY: that could not be told now. -EINPROGRESS:
+ * binary_offered says one of these later.
  */
 int binary_offer_debug(struct binary *b, int fd, const struct symbols_file *which);
 int binary_offered(struct binary *b);
 
 /*
- * What DWARF says about an address: the inlined calls around it, innermost first, and last the function itself. Texts have no NUL and
- * belong to the lookup. A function without a name is that of the symbol at the address: only its line is known.
+ * What DWARF says about an address: the inlined calls around it, innermost first, and last the
+ * function itself. Texts have no NUL and belong to the lookup. A function without a name is that of
+ * the symbol at the address: only its line is known.
  */
 #define LINE_FRAMES_MAX 24
 
@@ -252,8 +266,9 @@ struct line_frame {
 bool binary_has_lines(const struct binary *b);
 
 /*
- * Ask for n addresses (at most 4096) at once; each is called for each, in order, with n_frames 0 where nothing is known. -EIO, -EBADMSG, ...:
- * this file's DWARF is not asked again; -EAGAIN, -EBUSY: not now. -EINPROGRESS: call again with the same addresses.
+ * Ask for n addresses (at most 4096) at once; each is called for each, in order, with n_frames 0
+ * where nothing is known. -EIO, -EBADMSG, ...: this file's DWARF is not asked again; -EAGAIN,
+ * -EBUSY: not now. -EINPROGRESS: call again with the same addresses.
  */
 int binary_lines(struct binary *b, const uint64_t *vaddrs, size_t n,
 		 void (*each)(void *ctx, size_t i, const struct line_frame *frames, size_t n_frames), void *ctx);
@@ -276,8 +291,8 @@ size_t binary_kept_memory(const struct binary *b);
 struct kernel_symbols;
 
 /*
- * Read /proc/kallsyms (path for tests). -EPERM when the addresses are all zero (kptr_restrict, missing CAP_SYSLOG); the text
- * says what to do. Modules and BPF programs are included.
+ * Read /proc/kallsyms (path for tests). -EPERM when the addresses are all zero (kptr_restrict,
+ * missing CAP_SYSLOG); the text says what to do. Modules and BPF programs are included.
  */
 int kernel_symbols_read(struct kernel_symbols **ret, const char *path, struct err *err);
 void kernel_symbols_free(struct kernel_symbols *k);
@@ -287,10 +302,11 @@ size_t kernel_symbols_memory(const struct kernel_symbols *k);
 /* ---- names ---- */
 
 /*
- * Demangle C++ (Itanium), Rust v0 and Rust legacy; strip Rust's hashes (`::h0123456789abcdef`, `[0123..]`). Writes at most cap
- * bytes with a NUL; a name that is not mangled, or too costly to demangle, is copied as it is. Bounded in time and memory for any input.
- * Too costly: a mangled name over 1 KiB, text that does not fit into cap, Rust punycode, forms on which libiberty
- * does not end. A version behind '@' is cut off.
+ * Demangle C++ (Itanium), Rust v0 and Rust legacy; strip Rust's hashes (`::h0123456789abcdef`,
+ * `[0123..]`). Writes at most cap bytes with a NUL; a name that is not mangled, or too costly to
+ * demangle, is copied as it is. Bounded in time and memory for any input. Too costly: a mangled
+ * name over 1 KiB, text that does not fit into cap, Rust punycode, forms on which libiberty does
+ * not end. A version behind '@' is cut off.
  */
 void symbol_demangle(const char *mangled, char *out, size_t cap);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading: symbols are streamed from the file, candidates of 16 bytes kept; they are sorted by name offset, so that one
- * forward pass over the strings fetches the names and only these; then sorted by address, aliases resolved, and
- * written down as entries. Peak memory is a few times the result, whatever the size of the file's tables.
+ * Reading: symbols are streamed from the file, candidates of 16 bytes kept; they are sorted by name
+ * offset, so that one forward pass over the strings fetches the names and only these; then sorted
+ * by address, aliases resolved, and written down as entries. Peak memory is a few times the result,
+ * whatever the size of the file's tables.
  */
 #include "symbols/table.h"
 
@@ -20,8 +21,9 @@
 #define NO_NAME UINT32_MAX
 
 /*
- * rank orders symbols of one address, the least is the best: function before bare label, .symtab before .dynsym, global
- * before weak before local, no leading underscore before some, short before long.
+ * rank orders symbols of one address, the least is the best: function before bare label, .symtab
+ * before .dynsym, global before weak before local, no leading underscore before some, short before
+ * long.
  */
 #define RANK_LABEL (1u << 20)
 #define RANK_DYNSYM (1u << 19)
@@ -161,7 +163,10 @@ static int scan(struct reader *r, const struct elf_symbols *s, uint32_t rank)
 	return rc;
 }
 
-/* Drop what stands behind `before` at an address where .symtab, sorted before it, has a function: its name wins. */
+/*
+ * Drop what stands behind `before` at an address where .symtab, sorted before it, has a function:
+ * its name wins.
+ */
 static int drop_known(struct reader *r, size_t before)
 {
 	size_t kept = before, at = 0;
@@ -255,7 +260,10 @@ static int fetch_names(struct reader *r, const struct elf_symbols *s, struct can
 
 /* ---- one table ---- */
 
-/* Candidates from `before` on, with names in s: what an earlier source knows goes, the rest is named and sorted in. */
+/*
+ * Candidates from `before` on, with names in s: what an earlier source knows goes, the rest is
+ * named and sorted in.
+ */
 static int take_candidates(struct reader *r, const struct elf_symbols *s, size_t before)
 {
 	int rc = before && r->n > before ? drop_known(r, before) : 0;
@@ -437,7 +445,10 @@ static int pack_names(struct table *t, struct reader *r)
 			to += len;
 			from_end = at + len;
 		}
-		/* What was moved last ended at from_end and ends at to now: a tail keeps its distance to the end. */
+		/*
+		 * What was moved last ended at from_end and ends at to now: a tail keeps its
+		 * distance to the end.
+		 */
 		t->entries[r->v[i].rank].name = (uint32_t)(to - (from_end - at));
 	}
 	char *fit = realloc(r->names.data, to ? to : 1);
@@ -552,8 +563,8 @@ int64_t table_find(const struct table *t, uint64_t vaddr)
 }
 
 /*
- * Up to the next entry the same ones begin before an address. So what is in the last of them stays in it up to its end, and what is in none of
- * them is in none further on.
+ * Up to the next entry the same ones begin before an address. So what is in the last of them stays
+ * in it up to its end, and what is in none of them is in none further on.
  */
 bool table_piece(const struct table *t, uint64_t vaddr, int64_t found, uint64_t *ret_start, uint64_t *ret_end)
 {

@@ -8,8 +8,9 @@
  *   reach      for every TABLE_BLOCK entries: the furthest end in the block, and the furthest of all up to it
  *   names      NUL-terminated names, shared suffixes kept shared
  *
- * Symbols may nest (an entry point inside a bigger function), so a look-up takes the last symbol that starts at or
- * before the address and walks back until one reaches over it; `reach` skips what cannot.
+ * Symbols may nest (an entry point inside a bigger function), so a look-up takes the last symbol
+ * that starts at or before the address and walks back until one reaches over it; `reach` skips what
+ * cannot.
  */
 #ifndef ASCRIBE_SYMBOLS_TABLE_H
 #define ASCRIBE_SYMBOLS_TABLE_H
@@ -50,10 +51,11 @@ struct table {
 };
 
 /*
- * Read the symbols of a file, images[0], and of n - 1 further images that say more about it (its .gnu_debugdata, its separate
- * debug file), as though nothing had been stripped: every .symtab in order; where there is none, .gopclntab; then the
- * file's .dynsym for what is still without a name. A source that cannot be read leaves the others in place: ret is valid
- * (perhaps empty) in every case, and the first error is returned.
+ * Read the symbols of a file, images[0], and of n - 1 further images that say more about it (its
+ * .gnu_debugdata, its separate debug file), as though nothing had been stripped: every .symtab in
+ * order; where there is none, .gopclntab; then the file's .dynsym for what is still without a name.
+ * A source that cannot be read leaves the others in place: ret is valid (perhaps empty) in every
+ * case, and the first error is returned.
  */
 int table_read(struct table *ret, const struct elf_image *const *images, size_t n, const char *path, struct err *err);
 
@@ -66,8 +68,8 @@ int64_t table_find(const struct table *t, uint64_t vaddr);
 size_t table_memory(const struct table *t);
 
 /*
- * All addresses of [*ret_start, *ret_end), which has vaddr, have the answer found (an index or -ENOENT) that table_find gave for vaddr. False: no such
- * piece is known.
+ * All addresses of [*ret_start, *ret_end), which has vaddr, have the answer found (an index or
+ * -ENOENT) that table_find gave for vaddr. False: no such piece is known.
  */
 bool table_piece(const struct table *t, uint64_t vaddr, int64_t found, uint64_t *ret_start, uint64_t *ret_end);
 

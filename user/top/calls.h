@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who calls a function, or whom it calls, as a tree: of all stacks that have it, seen from its outermost call. Functions are told apart by
- * name and module, so that a tree of one query can be held against that of the next.
+ * Who calls a function, or whom it calls, as a tree: of all stacks that have it, seen from its
+ * outermost call. Functions are told apart by name and module, so that a tree of one query can be
+ * held against that of the next.
  */
 #ifndef ASCRIBE_TOP_CALLS_H
 #define ASCRIBE_TOP_CALLS_H

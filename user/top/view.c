@@ -357,8 +357,8 @@ double view_rate(const struct top_view *v, uint64_t samples)
 }
 
 /*
- * Of time: every CPU was looked at so many times, and so many of them hit, so that the interval is one of the CPU used. Of other events:
- * their share of all that are shown, times what those are.
+ * Of time: every CPU was looked at so many times, and so many of them hit, so that the interval is
+ * one of the CPU used. Of other events: their share of all that are shown, times what those are.
  */
 void view_interval(const struct top_view *v, uint64_t samples, double *ret_low, double *ret_high)
 {
@@ -422,7 +422,10 @@ const char *view_row_text(const struct top_view *v, const struct top_row *r, cha
 	return out;
 }
 
-/* One of several: only then is it set off from its parent, or a chain of calls would run out of the screen. */
+/*
+ * One of several: only then is it set off from its parent, or a chain of calls would run out of the
+ * screen.
+ */
 static bool is_branch(const struct calls *c, uint32_t node)
 {
 	return c->v[c->v[c->v[node].parent].first_child].next_sibling;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `ascribe top` shows, without a terminal: a stack of levels (a label's values, functions, a tree of calls), each with its own
- * sorting, search and mark; a span of time; and the rows that a store has for all that. view_load asks the store anew, view_arrange
- * makes the rows of what was read last. Not thread-safe.
+ * What `ascribe top` shows, without a terminal: a stack of levels (a label's values, functions, a
+ * tree of calls), each with its own sorting, search and mark; a span of time; and the rows that a
+ * store has for all that. view_load asks the store anew, view_arrange makes the rows of what was
+ * read last. Not thread-safe.
  */
 #ifndef ASCRIBE_TOP_VIEW_H
 #define ASCRIBE_TOP_VIEW_H
@@ -103,7 +104,8 @@ void view_fini(struct top_view *v);
 struct top_level *view_level(struct top_view *v);
 
 /*
- * Read the store again, and make the rows. -ENODATA: there is nothing in it yet. What was read before goes in any case.
+ * Read the store again, and make the rows. -ENODATA: there is nothing in it yet. What was read
+ * before goes in any case.
  */
 int view_load(struct top_view *v, struct err *err);
 /* Make the rows again: another sorting, another filter, a branch that was opened. */
@@ -115,7 +117,10 @@ bool view_enter(struct top_view *v, size_t row);
 bool view_leave(struct top_view *v);
 /* Another way to see the same selection. key NULL: by function. */
 int view_regroup(struct top_view *v, const char *key);
-/* Callers instead of callees, and the other way; of a function's row as well. False: there is neither here. */
+/*
+ * Callers instead of callees, and the other way; of a function's row as well. False: there is
+ * neither here.
+ */
 bool view_turn(struct top_view *v);
 /* A branch of a tree. */
 int view_open(struct top_view *v, size_t row, bool open);
@@ -150,7 +155,10 @@ struct top_keys {
 int view_keys(const struct top_view *v, struct top_keys *k, struct err *err);
 void view_keys_fini(struct top_keys *k);
 
-/* selector and key="value" as one selector, to be freed; NULL: out of memory. value NULL: the label is not there. */
+/*
+ * selector and key="value" as one selector, to be freed; NULL: out of memory. value NULL: the label
+ * is not there.
+ */
 char *view_narrow(const char *selector, const char *key, const char *value);
 
 #endif

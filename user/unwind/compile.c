@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * .eh_frame and .debug_frame: the entries of both are collected and sorted by address, then run in that order. Where
- * two speak of the same code the one that begins first counts, and .eh_frame before .debug_frame.
+ * .eh_frame and .debug_frame: the entries of both are collected and sorted by address, then run in
+ * that order. Where two speak of the same code the one that begins first counts, and .eh_frame
+ * before .debug_frame.
  */
 #include "unwind/code.h"
 #include "unwind/go.h"
@@ -245,8 +246,9 @@ static int on_piece(void *ctx, uint64_t start, uint64_t end, const struct unwind
 }
 
 /*
- * Where a program, or the dynamic linker, begins nobody has called it: its code is the outermost frame, also where hand-written
- * code has no entry that says so. Only what comes before the next entry, and not more than such code takes.
+ * Where a program, or the dynamic linker, begins nobody has called it: its code is the outermost
+ * frame, also where hand-written code has no entry that says so. Only what comes before the next
+ * entry, and not more than such code takes.
  */
 static int add_start(struct compiler *k, uint64_t next)
 {

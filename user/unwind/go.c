@@ -41,7 +41,10 @@ struct function {
 	enum go_kind framed; /* what it has between prologue and epilogue */
 };
 
-/* mov %rbp, depth - 8(%rsp); lea depth - 8(%rsp), %rbp: the caller's frame pointer is still in its register. */
+/*
+ * mov %rbp, depth - 8(%rsp); lea depth - 8(%rsp), %rbp: the caller's frame pointer is still in its
+ * register.
+ */
 static uint64_t prologue(uint32_t depth)
 {
 	return depth == 8 ? 4 + 4 : depth - 8 < 128 ? 5 + 5 : 8 + 8;
@@ -88,8 +91,9 @@ static bool changes_stack(const struct go_function *f)
 }
 
 /*
- * asmcgocall calls C on the thread's first stack. Where it came from stands there in a way that differs from version to version, but it
- * never touches the frame pointer, and C hands it back: that of runtime.cgocall, whose caller is where the walk goes on.
+ * asmcgocall calls C on the thread's first stack. Where it came from stands there in a way that
+ * differs from version to version, but it never touches the frame pointer, and C hands it back:
+ * that of runtime.cgocall, whose caller is where the walk goes on.
  */
 static bool calls_c(const struct go_function *f)
 {

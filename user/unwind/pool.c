@@ -172,7 +172,10 @@ static bool same_rule(const void *ctx, uint32_t id, const void *key)
 	return !memcmp(&rules[id], key, sizeof(rules[id]));
 }
 
-/* All rules have been used once: those that no file uses any more may be used again, as long as there are some. */
+/*
+ * All rules have been used once: those that no file uses any more may be used again, as long as
+ * there are some.
+ */
 static int reclaim_rules(struct unwind_pool *p)
 {
 	idhash_clear(&p->rules);

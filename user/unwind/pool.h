@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unwind tables of many files in the arrays of include/unwind_wire.h: pages and rules of fixed size, rows in
- * shards that are made when they are needed, up to a budget. Rules are kept once for all files; when the last of them is given out, those that no file uses
- * any more are used again.
+ * The unwind tables of many files in the arrays of include/unwind_wire.h: pages and rules of fixed
+ * size, rows in shards that are made when they are needed, up to a budget. Rules are kept once for
+ * all files; when the last of them is given out, those that no file uses any more are used again.
  *
- * Rows are given out in blocks of 1 << UNWIND_BLOCK_BITS, so that files that come and go leave no gaps, the lowest first, so that shards that
- * are not needed any more can be given back. Not thread-safe.
+ * Rows are given out in blocks of 1 << UNWIND_BLOCK_BITS, so that files that come and go leave no
+ * gaps, the lowest first, so that shards that are not needed any more can be given back. Not
+ * thread-safe.
  */
 #ifndef ASCRIBE_UNWIND_POOL_H
 #define ASCRIBE_UNWIND_POOL_H
@@ -23,7 +24,10 @@ struct unwind_pool_config {
 	uint32_t rules_max;        /* 0: UNWIND_RULES */
 	/* Make shard number `shard`: its rows stay until it is dropped or the pool is freed. */
 	int (*add_shard)(void *ctx, unsigned shard, uint32_t **ret_rows);
-	/* Where it is, during one call of the pool; NULL: there is no memory for that. NULL itself: where add_shard said. */
+	/*
+	 * Where it is, during one call of the pool; NULL: there is no memory for that. NULL itself:
+	 * where add_shard said.
+	 */
 	uint32_t *(*map_shard)(void *ctx, unsigned shard);
 	int (*drop_shard)(void *ctx, unsigned shard); /* NULL: they are kept */
 	void *ctx;
@@ -47,8 +51,8 @@ void unwind_pool_free(struct unwind_pool *p);
 int unwind_pool_reserve(struct unwind_pool *p, size_t rows_bytes);
 
 /*
- * -ENOSPC: the budget is spent, or the pages or rules are: room can be made by removing other files. -E2BIG: the
- * file alone is more than the budget. -ENOMEM.
+ * -ENOSPC: the budget is spent, or the pages or rules are: room can be made by removing other
+ * files. -E2BIG: the file alone is more than the budget. -ENOMEM.
  */
 int unwind_pool_add(struct unwind_pool *p, const struct unwind_table *t, struct unwind_code *ret);
 

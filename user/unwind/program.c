@@ -8,7 +8,10 @@
 #define STATES_MAX 32 /* remembered at a time; compilers nest one deep */
 #define EXPRESSION_MAX 64
 
-/* DWARF 5, 7.24 and the GNU extensions; advance_loc, offset and restore carry an operand in the low 6 bits. */
+/*
+ * DWARF 5, 7.24 and the GNU extensions; advance_loc, offset and restore carry an operand in the low
+ * 6 bits.
+ */
 enum {
 	CFA_NOP = 0x00,
 	CFA_SET_LOC = 0x01,
@@ -73,8 +76,8 @@ enum {
 #define NONE UINT32_MAX
 
 /*
- * On arm64 whatever is longer than two instructions and has no entry is code: the vdso has a nop and two instructions, to which
- * signal handlers return, between functions.
+ * On arm64 whatever is longer than two instructions and has no entry is code: the vdso has a nop
+ * and two instructions, to which signal handlers return, between functions.
  */
 static const struct arch archs[] = {
 	{ .machine = EM_X86_64, .sp = UNWIND_X86_SP, .fp = UNWIND_X86_FP, .ra = UNWIND_X86_RA, .kept = UNWIND_X86_BX, .n = 16,

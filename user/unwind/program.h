@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call frame instructions (DWARF 5, 6.4.2; LSB for the augmentations): what is known of the frame while they are
- * executed. For user/unwind alone.
+ * Call frame instructions (DWARF 5, 6.4.2; LSB for the augmentations): what is known of the frame
+ * while they are executed. For user/unwind alone.
  */
 #ifndef ASCRIBE_UNWIND_PROGRAM_H
 #define ASCRIBE_UNWIND_PROGRAM_H
@@ -80,8 +80,8 @@ uint64_t pointer_read(struct cursor *c, uint8_t encoding, const struct pointer_b
 int program_initial(struct cie *cie, struct cursor code, const struct pointer_base *base);
 
 /*
- * The instructions of one entry for [start, end): each piece with its rule goes to `piece`. 0, -EBADMSG when they do
- * not make sense, or what piece returned.
+ * The instructions of one entry for [start, end): each piece with its rule goes to `piece`. 0,
+ * -EBADMSG when they do not make sense, or what piece returned.
  */
 int program_run(const struct cie *cie, struct cursor code, const struct pointer_base *base, uint64_t start,
 		uint64_t end,

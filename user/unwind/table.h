@@ -19,12 +19,16 @@ struct table_builder {
 };
 
 /*
- * Text is the executable segments of the image. Up to `padding` bytes between two pieces have the rule of the first one: rows to say
- * that nothing is there would be one in five. 0, -ENOENT when there is no text, -E2BIG.
+ * Text is the executable segments of the image. Up to `padding` bytes between two pieces have the
+ * rule of the first one: rows to say that nothing is there would be one in five. 0, -ENOENT when
+ * there is no text, -E2BIG.
  */
 int table_begin(struct table_builder *b, const struct elf_image *img, uint32_t padding);
 
-/* This rule (cfa UNWIND_CFA_NONE: no rule) holds in [start, end). What is before an earlier piece's end is left out. */
+/*
+ * This rule (cfa UNWIND_CFA_NONE: no rule) holds in [start, end). What is before an earlier piece's
+ * end is left out.
+ */
 int table_add(struct table_builder *b, uint64_t start, uint64_t end, const struct unwind_rule *rule);
 
 /* No more pieces. The table is the caller's. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unwind table of one ELF file, compiled from .eh_frame and .debug_frame: which rule holds at which address. x86-64 and
- * arm64, whatever machine this runs on.
+ * The unwind table of one ELF file, compiled from .eh_frame and .debug_frame: which rule holds at
+ * which address. x86-64 and arm64, whatever machine this runs on.
  *
- * The bytes belong to somebody else. They are read with pread into capped buffers and by a parser that checks every
- * read; time and memory are linear in the size of the sections, which is capped. What the rules cannot say (a
- * register that is not followed, an expression of a kind that compilers do not write) becomes "no rule" for that
- * piece of code, never a wrong one. Not thread-safe.
+ * The bytes belong to somebody else. They are read with pread into capped buffers and by a parser
+ * that checks every read; time and memory are linear in the size of the sections, which is capped.
+ * What the rules cannot say (a register that is not followed, an expression of a kind that
+ * compilers do not write) becomes "no rule" for that piece of code, never a wrong one. Not
+ * thread-safe.
  */
 #ifndef ASCRIBE_UNWIND_UNWIND_H
 #define ASCRIBE_UNWIND_UNWIND_H
@@ -36,8 +37,9 @@ struct unwind_table {
 };
 
 /*
- * Compile. -ENOENT: no call frame information; -EPROTONOSUPPORT: neither x86-64 nor arm64; -EBADMSG: the sections lie; -E2BIG: a
- * cap. One entry that cannot be understood is passed over and counted in `refused`; what follows it is used.
+ * Compile. -ENOENT: no call frame information; -EPROTONOSUPPORT: neither x86-64 nor arm64;
+ * -EBADMSG: the sections lie; -E2BIG: a cap. One entry that cannot be understood is passed over and
+ * counted in `refused`; what follows it is used.
  */
 int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const char *name, struct err *err);
 void unwind_table_free(struct unwind_table *t);

@@ -31,7 +31,10 @@ static inline int array_grow(void **p, size_t *cap, size_t need, size_t size)
 	return 0;
 }
 
-/* Room for `need` elements in all; new elements are not cleared. 0 or -ENOMEM, and then nothing has changed. */
+/*
+ * Room for `need` elements in all; new elements are not cleared. 0 or -ENOMEM, and then nothing has
+ * changed.
+ */
 #define ARRAY_RESERVE(p, cap, need) array_grow((void **)&(p), &(cap), (need), sizeof(*(p)))
 
 #endif

@@ -3,7 +3,10 @@
 
 #include <pthread.h>
 
-/* Eight tables: eight bytes per step, table[k] advances a byte that lies k bytes before the end of the step. */
+/*
+ * Eight tables: eight bytes per step, table[k] advances a byte that lies k bytes before the end of
+ * the step.
+ */
 static uint32_t table[8][256];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRC-32C (Castagnoli), as in iSCSI and ext4: reflected polynomial 0x82f63b78, start and final value inverted.
- * crc32c("123456789") is 0xe3069283. Thread-safe.
+ * CRC-32C (Castagnoli), as in iSCSI and ext4: reflected polynomial 0x82f63b78, start and final
+ * value inverted. crc32c("123456789") is 0xe3069283. Thread-safe.
  */
 #ifndef ASCRIBE_UTIL_CRC32C_H
 #define ASCRIBE_UTIL_CRC32C_H

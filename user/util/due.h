@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is to be done when: a binary heap of items by time. The items belong to the owner and must stay where they
- * are. Adding and removing cost the logarithm of their number, the first one nothing. Not thread-safe.
+ * What is to be done when: a binary heap of items by time. The items belong to the owner and must
+ * stay where they are. Adding and removing cost the logarithm of their number, the first one
+ * nothing. Not thread-safe.
  */
 #ifndef ASCRIBE_UTIL_DUE_H
 #define ASCRIBE_UTIL_DUE_H

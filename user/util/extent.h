@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which parts of an array are free, for an array that somebody else holds. First fit; neighbours are joined when they
- * are given back. Not thread-safe.
+ * Which parts of an array are free, for an array that somebody else holds. First fit; neighbours
+ * are joined when they are given back. Not thread-safe.
  */
 #ifndef ASCRIBE_UTIL_EXTENT_H
 #define ASCRIBE_UTIL_EXTENT_H

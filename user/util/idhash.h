@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash table of u32 ids: the owner keeps the content that an id stands for, in an array of its own, and compares
- * it. Open addressing, linear probing, at most half full. Seeded, so that the names that other processes
- * choose cannot be made to collide on purpose. Nothing is ever removed. Not thread-safe.
+ * A hash table of u32 ids: the owner keeps the content that an id stands for, in an array of its
+ * own, and compares it. Open addressing, linear probing, at most half full. Seeded, so that the
+ * names that other processes choose cannot be made to collide on purpose. Nothing is ever removed.
+ * Not thread-safe.
  */
 #ifndef ASCRIBE_UTIL_IDHASH_H
 #define ASCRIBE_UTIL_IDHASH_H

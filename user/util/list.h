@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Doubly linked lists through their members. A node belongs to one list at most; all zero: to none. The owner of
- * the node knows which list it is in. All calls take constant time.
+ * Doubly linked lists through their members. A node belongs to one list at most; all zero: to none.
+ * The owner of the node knows which list it is in. All calls take constant time.
  */
 #ifndef ASCRIBE_UTIL_LIST_H
 #define ASCRIBE_UTIL_LIST_H

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * A directory to be closed: files in it are reached as /proc/self/fd/N/..., by this process. It is not attached anywhere.
- * -EPERM: needs CAP_SYS_ADMIN.
+ * A directory to be closed: files in it are reached as /proc/self/fd/N/..., by this process. It is
+ * not attached anywhere. -EPERM: needs CAP_SYS_ADMIN.
  */
 int memfs_new(uint64_t max_bytes, int *ret_fd, struct err *err);
 

@@ -29,7 +29,10 @@ uint64_t own_thread_cpu_ns(void)
 
 void own_thread_be_nice(void)
 {
-	/* On Linux PRIO_PROCESS and 0 name the calling thread: setpriority(2), "C library/kernel differences". */
+	/*
+	 * On Linux PRIO_PROCESS and 0 name the calling thread: setpriority(2), "C library/kernel
+	 * differences".
+	 */
 	if (getpriority(PRIO_PROCESS, 0) < 0)
 		setpriority(PRIO_PROCESS, 0, 0);
 }
@@ -99,7 +102,10 @@ static bool read_text(const char *path, char *text, size_t cap)
 
 static void add_process(struct own_memory *m, long pid, bool is_child, unsigned depth);
 
-/* A name may have any character but ends with the last parenthesis: proc(5). utime and stime are fields 14 and 15. */
+/*
+ * A name may have any character but ends with the last parenthesis: proc(5). utime and stime are
+ * fields 14 and 15.
+ */
 static uint64_t stat_cpu_ns(const char *text)
 {
 	unsigned long user, system;

@@ -24,8 +24,8 @@ uint64_t own_private_bytes(void);
 uint64_t own_child_bytes(int pid);
 
 /*
- * Memory of this process and of its children. Children have the program's pages in common with us, so of them only what
- * is their own counts.
+ * Memory of this process and of its children. Children have the program's pages in common with us,
+ * so of them only what is their own counts.
  */
 struct own_memory {
 	uint64_t anonymous; /* of this process, shared memory included */

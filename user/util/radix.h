@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /*
- * Bring order[], n indices into keys[], into ascending order of their keys; equal keys keep their order, so that sorting by the
- * lesser key first and by the greater key then sorts by both. n is below 2^32. -ENOMEM: order is as it was.
+ * Bring order[], n indices into keys[], into ascending order of their keys; equal keys keep their
+ * order, so that sorting by the lesser key first and by the greater key then sorts by both. n is
+ * below 2^32. -ENOMEM: order is as it was.
  */
 int radix_sort(uint32_t *order, size_t n, const uint32_t *keys);
 

@@ -10,8 +10,8 @@
 size_t utf8_char(const char *s, size_t len);
 
 /*
- * A character, as utf8_char found it, that shows nothing itself but may change how all around it is shown: controls, marks of
- * writing direction, joiners, separators of lines, tags.
+ * A character, as utf8_char found it, that shows nothing itself but may change how all around it is
+ * shown: controls, marks of writing direction, joiners, separators of lines, tags.
  */
 bool utf8_is_hidden(const char *s, size_t n);
 

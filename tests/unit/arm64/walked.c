@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For test_unwind_walk_arm64, which steps through scenario() in an emulator: walked FILE writes its mappings and where bare and
- * small are into FILE, and stops by SIGWINCH before and after.
+ * For test_unwind_walk_arm64, which steps through scenario() in an emulator: walked FILE writes its
+ * mappings and where bare and small are into FILE, and stops by SIGWINCH before and after.
  */
 #include <alloca.h>
 #include <math.h>
@@ -73,8 +73,8 @@ static NOINLINE uint64_t by_depth(int n)
 }
 
 /*
- * kill_self: a leaf that a signal interrupts, its return address nowhere but in x30. bare: without rules, with a frame; what it
- * calls, small, has rules and no frame.
+ * kill_self: a leaf that a signal interrupts, its return address nowhere but in x30. bare: without
+ * rules, with a frame; what it calls, small, has rules and no frame.
  */
 __asm__(".text\n"
 	".globl kill_self, bare, bare_end, small, small_end\n"
