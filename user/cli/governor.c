@@ -74,6 +74,7 @@ enum governor_move governor_look_at_cpu(struct governor *g, const struct governo
 	g->cpu_share = (double)(r->cpu_ns - g->since_cpu_ns) / (double)(r->now_ns - g->since_ns) / (r->n_cpus ? r->n_cpus : 1);
 	g->since_ns = r->now_ns;
 	g->since_cpu_ns = r->cpu_ns;
+	g->measured = true;
 	const struct ladder_rules rules = { cpu_steps(l), l->waits ? 0 : CPU_NO_WAIT_STACKS, 1, cpu_calm[g->cpu.step],
 					    CPU_PATIENCE, CPU_PATIENCE_MAX };
 	return ladder_look(&g->cpu, &rules, l->cpu > 0 ? g->cpu_share / l->cpu : 0);
@@ -90,6 +91,7 @@ enum governor_move governor_look_at_memory(struct governor *g, const struct gove
 void governor_new_minute(struct governor *g)
 {
 	g->since_ns = 0;
+	g->measured = false;
 }
 
 void governor_new_limits(struct governor *g)

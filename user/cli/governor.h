@@ -68,6 +68,7 @@ struct governor {
 	struct ladder cpu, memory;
 	uint64_t since_ns, since_cpu_ns; /* of the minute being measured; 0: none is */
 	double cpu_share;		 /* of all CPUs, over the last whole minute */
+	bool measured;			 /* that minute was after the last step */
 };
 
 /* Look every few seconds. */

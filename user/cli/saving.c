@@ -174,6 +174,17 @@ static void log_memory(const struct saving *s, const struct saving_limits *l, en
 		log_line(LOG_LINE_INFO, "memory use is low again (%.1f MiB): %s", used, memory_taken_back[before]);
 }
 
+/* Log once that cpu-max is exceeded although all steps were taken. */
+static void look_at_cpu_excess(struct saving *s, const struct saving_limits *l, enum governor_move move)
+{
+	const struct governor *g = &s->governor;
+	bool over = l->cpu > 0 && g->measured && g->cpu_share > l->cpu && g->cpu.step == CPU_QUARTER_RATE && !move;
+	if (over && !s->cpu_over)
+		log_line(LOG_LINE_ERROR, "%.3g%% of all CPUs were used for a minute: cpu-max (%.3g%%) cannot be kept, %s", g->cpu_share * 100,
+			 l->cpu * 100, l->waits ? "since threads wait often: give more, or record without waits" : "give more");
+	s->cpu_over = over;
+}
+
 /* Log once that memory-max is exceeded although all steps were taken. */
 static void look_at_excess(struct saving *s, const struct saving_limits *l, enum governor_move move)
 {
@@ -225,6 +236,7 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 	enum governor_move in_cpu = governor_look_at_cpu(g, &limits, &now);
 	log_cpu(s, l, in_cpu, cpu);
 	log_memory(s, l, in_memory, memory);
+	look_at_cpu_excess(s, l, in_cpu);
 	look_at_excess(s, l, in_memory);
 	if (in_cpu || in_memory)
 		saving_apply(s, l, c);
