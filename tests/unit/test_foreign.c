@@ -238,6 +238,22 @@ static void test_fields(void **state)
 	assert_int_equal(side.invalid, 1);
 }
 
+/* A source that was found late stands behind others, and comes before them all the same. */
+static void test_ranks(void **state)
+{
+	const struct foreign_field f = { .key = "x", .form = FOREIGN_INT };
+	const struct foreign_source s[2] = { { .kind = LABEL_PATH, .rank = FOREIGN_RANKS - 1, .fields = &f, .n_fields = 1 },
+					     { .kind = LABEL_PATH, .rank = 1, .fields = &f, .n_fields = 1 } };
+	struct capture c = { .len = 0 };
+	const int64_t first = 1, second = 2;
+	(void)state;
+	bytes(&c, 0, ENTRY_INT, 0, &first, 8, false);
+	bytes(&c, 1, ENTRY_INT, 0, &second, 8, false);
+	assert_int_equal(decode(&c, s, 2), 2);
+	is_text(&out[0], "x", "2");
+	is_text(&out[1], "x", "1");
+}
+
 static void test_datadog_elastic(void **state)
 {
 	const struct foreign_field datadog = { .key = "d", .form = FOREIGN_DATADOG };
@@ -372,7 +388,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pairs),	   cmocka_unit_test(test_absent), cmocka_unit_test(test_utf8),
-		cmocka_unit_test(test_otel),	   cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_otel),	   cmocka_unit_test(test_fields),		cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_datadog_elastic), cmocka_unit_test(test_random),
 		cmocka_unit_test(test_context),
 	};

@@ -307,6 +307,7 @@ struct looking {
 	uint64_t base; /* where the file is loaded */
 	uint64_t own_at; /* of its descriptor, in the file */
 	bool is_program, musl, own; /* own: the file has our note */
+	uint8_t rank; /* of the sources that are being added */
 	int waiting; /* SOURCES_ */
 };
 
@@ -407,6 +408,7 @@ static void add_source(struct looking *l, const struct label_source *src, const 
 	list->fields[list->n] = copy;
 	list->decoder[list->n].fields = copy;
 	list->decoder[list->n].n_fields = n_fields;
+	list->decoder[list->n].rank = l->rank;
 	list->n++;
 }
 
@@ -500,10 +502,12 @@ static void add_perforator(struct looking *l)
 	}
 }
 
-static void each_file(struct looking *l, const struct proc_image *im, void (*add)(struct looking *))
+/* A source that is found late, since its process or file answered late, is behind others in the list: ranks keep its place. */
+static void each_file(struct looking *l, const struct proc_image *im, uint8_t rank, void (*add)(struct looking *))
 {
 	const struct proc_file *before = NULL;
 	bool late;
+	l->rank = rank;
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		const struct proc_map *m = &im->maps[i];
 		if (m->file == before)
@@ -595,10 +599,10 @@ int sources_find(struct sources *s, const struct proc_image *im, struct source_l
 		return 0;
 	if (late) /* where thread-local variables are depends on it */
 		return SOURCES_LATE;
-	each_file(&l, im, add_otel);
-	each_file(&l, im, add_custom);
-	each_file(&l, im, add_others);
-	each_file(&l, im, add_recipes);
+	each_file(&l, im, 0, add_otel);
+	each_file(&l, im, 1, add_custom);
+	each_file(&l, im, 2, add_others);
+	each_file(&l, im, 3, add_recipes);
 	for (uint32_t i = 0; i < list->n; i++) {
 		if ((list->source[i].kind == LABEL_OTEL || list->source[i].kind == LABEL_NODE) && !list->otel.n_keys) {
 			sources_read_otel(list, im->tgid);

@@ -260,13 +260,11 @@ static bool decode_entry(struct decoding *d, const struct foreign_source *s, con
 	}
 }
 
-size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources, size_t n_sources,
-		      struct label *out, struct foreign_side *side)
+/* Decode the entries of the sources of one rank. */
+static void decode_rank(struct decoding *d, const void *capture, size_t len, const struct foreign_source *sources, size_t n_sources,
+			unsigned rank)
 {
-	struct decoding d = { .out = out, .side = side };
 	const uint8_t *p = capture;
-	side->used = 0;
-	side->unknown_keys = side->invalid = side->unread = 0;
 	for (size_t at = 0; len - at >= sizeof(struct label_entry);) {
 		struct label_entry e;
 		memcpy(&e, p + at, sizeof(e));
@@ -274,12 +272,22 @@ size_t foreign_decode(const void *capture, size_t len, const struct foreign_sour
 		if (e.source >= n_sources || e.source >= 32 || entry_size(&e) > len - at ||
 		    (e.what == ENTRY_INT && e.len != 8))
 			break;
-		size_t before = d.n;
-		if (!decode_entry(&d, &sources[e.source], &e, p + at)) {
-			d.n = before;
-			side->invalid |= 1u << e.source;
+		size_t before = d->n;
+		if (sources[e.source].rank == rank && !decode_entry(d, &sources[e.source], &e, p + at)) {
+			d->n = before;
+			d->side->invalid |= 1u << e.source;
 		}
 		at += entry_size(&e);
 	}
+}
+
+size_t foreign_decode(const void *capture, size_t len, const struct foreign_source *sources, size_t n_sources,
+		      struct label *out, struct foreign_side *side)
+{
+	struct decoding d = { .out = out, .side = side };
+	side->used = 0;
+	side->unknown_keys = side->invalid = side->unread = 0;
+	for (unsigned rank = 0; rank < FOREIGN_RANKS; rank++)
+		decode_rank(&d, capture, len, sources, n_sources, rank);
 	return d.n;
 }

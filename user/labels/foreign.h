@@ -38,8 +38,11 @@ struct foreign_field {
 };
 
 /* What user space knows about source i of a process. */
+#define FOREIGN_RANKS 4
+
 struct foreign_source {
 	uint8_t kind; /* enum label_kind */
+	uint8_t rank; /* below FOREIGN_RANKS: labels of a lower one win, whatever the order of sources */
 	const struct foreign_field *fields; /* LABEL_PATH */
 	size_t n_fields;
 	char *const *keys; /* LABEL_OTEL: by index, NULL where there is none */
