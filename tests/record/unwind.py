@@ -60,6 +60,7 @@ def callers(path):
             bad[';'.join(stack)] += n
     print(dict(seen), 'wrong:', dict(bad.most_common(5)))
     total = sum(seen.values())
+    seen['time.now'] += seen['__vdso_clock_gettime']  # where its time is depends on the clock
     assert all(seen[f] for f in CALLERS if f != '__vdso_clock_gettime') and total > 300, seen
     assert sum(bad.values()) <= total // 100, bad.most_common(5)
 
