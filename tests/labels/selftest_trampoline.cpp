@@ -166,9 +166,11 @@ static struct sample {
 	void *frame[64];
 } samples[samples_max];
 static std::atomic<int> n_samples;
+static thread_local volatile int n_own;
 
 static void on_tick(int)
 {
+	n_own = n_own + 1;
 	int i = n_samples.fetch_add(1);
 	if (i >= samples_max)
 		return;
@@ -229,7 +231,8 @@ static void profiler()
 			while (ready < 2)
 				;
 			timer_t timer = tick_by_own_clock();
-			for (int i = 0; i < 10; i++) {
+			/* On a busy host a thread may have few ticks in its CPU time. */
+			for (int i = 0; i < 10 || (n_own < 20 && i < 200); i++) {
 				ascribe::trampoline_label outer{{"thread", t}, {"step", "outer"}};
 				ascribe::trampoline_label inner{"step", "inner"};
 				outer.apply([&] {
