@@ -40,16 +40,9 @@ static int take_flag(const struct request *r, const char *name, bool *ret, struc
 
 static int take_count(const struct request *r, const char *name, uint64_t max, uint64_t *ret, struct err *err)
 {
-	const char *text = request_param(r, name);
-	char *end;
-	if (!text || !*text)
+	if (request_number(r, name, max, ret) >= 0)
 		return 0;
-	errno = 0;
-	unsigned long long v = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || v > max)
-		return err_set(err, -EINVAL, "%s: a number from 0 to %llu", name, (unsigned long long)max);
-	*ret = v;
-	return 0;
+	return err_set(err, -EINVAL, "%s: a number from 0 to %llu", name, (unsigned long long)max);
 }
 
 static int take_keys(struct asked *a, const char *text, struct err *err)

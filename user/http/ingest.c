@@ -15,6 +15,7 @@
 
 #define PLAIN_MAX (8u << 20)
 #define PUSH_MEMORY (24u << 20)
+#define RATE_MAX 1000000000
 
 static int store_profile(struct request *r, const struct profile *p, struct err *err)
 {
@@ -133,30 +134,21 @@ static int form_part(const struct request *r, const char *name, const uint8_t **
 
 static int take_rate(const struct request *r, uint64_t *ret, struct err *err)
 {
-	const char *text = request_param(r, "sampleRate");
-	char *end;
 	*ret = 100;
-	if (!text || !*text)
+	if (request_number(r, "sampleRate", RATE_MAX, ret) >= 0 && *ret)
 		return 0;
-	*ret = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || !*ret || *ret > 1000000000)
-		return err_set(err, -EINVAL, "sampleRate: 1 to 1000000000");
-	return 0;
+	return err_set(err, -EINVAL, "sampleRate: 1 to %d", RATE_MAX);
 }
 
 /* Unix time in seconds, milliseconds, microseconds or nanoseconds, by its size; 0: not given. */
 static int take_time(const struct request *r, const char *name, int64_t *ret, struct err *err)
 {
-	const char *text = request_param(r, name);
-	char *end;
-	*ret = 0;
-	if (!text || !*text)
-		return 0;
-	errno = 0;
-	unsigned long long v = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || v > INT64_MAX)
+	static const uint64_t below[] = { 100000000000, 100000000000000, 100000000000000000 }; /* in the year 5138 */
+	uint64_t v = 0, unit = 1000000000;
+	if (request_number(r, name, INT64_MAX, &v) < 0)
 		return err_set(err, -EINVAL, "%s: Unix time, in seconds or finer", name);
-	unsigned long long unit = v < 100000000000ull ? 1000000000 : v < 100000000000000ull ? 1000000 : v < 100000000000000000ull ? 1000 : 1;
+	for (size_t i = 0; i < 3 && v >= below[i]; i++)
+		unit /= 1000;
 	*ret = (int64_t)(v * unit);
 	return 0;
 }

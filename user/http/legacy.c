@@ -80,17 +80,13 @@ static int take_side(const struct request *r, struct store *s, const char *const
 
 static int take_nodes(const struct request *r, uint64_t *ret, struct err *err)
 {
-	const char *text = request_param(r, "maxNodes"), *format = request_param(r, "format");
-	char *end;
+	const char *format = request_param(r, "format");
 	*ret = PYRO_NODES;
 	if (format && *format && strcmp(format, "json"))
 		return err_set(err, -EINVAL, "format: json alone; pprof is at /debug/pprof/profile");
-	if (!text || !*text)
-		return 0;
-	unsigned long long v = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || v > PYRO_NODES_MAX)
+	if (request_number(r, "maxNodes", PYRO_NODES_MAX, ret) < 0)
 		return err_set(err, -EINVAL, "maxNodes: 0 to %d", PYRO_NODES_MAX);
-	*ret = v ? v : PYRO_NODES;
+	*ret = *ret ? *ret : PYRO_NODES;
 	return 0;
 }
 

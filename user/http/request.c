@@ -15,6 +15,20 @@ const char *request_param(const struct request *r, const char *name)
 	return NULL;
 }
 
+int request_number(const struct request *r, const char *name, uint64_t max, uint64_t *ret)
+{
+	const char *text = request_param(r, name);
+	char *end;
+	if (!text || !*text)
+		return 0;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || v > max)
+		return -EINVAL;
+	*ret = v;
+	return 1;
+}
+
 static bool known(const char *const *names, const char *name)
 {
 	while (*names)
