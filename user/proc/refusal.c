@@ -7,6 +7,7 @@
 #include "proc/reader_int.h"
 
 #include "sandbox/channel.h"
+#include "util/spenders.h"
 
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -18,7 +19,6 @@
 #include <unistd.h>
 
 #define MISSES 256
-#define USERS 64
 #define NO_USER UINT32_MAX /* the process has ended */
 
 /* A process that did not answer. */
@@ -26,12 +26,6 @@ struct miss {
 	uint32_t tgid; /* 0: none */
 	unsigned n;
 	uint64_t start, until_ns;
-};
-
-/* Time that slow requests for a user's processes took. */
-struct user {
-	uint32_t id;
-	uint64_t spent_ns, at_ns;
 };
 
 /* A reader that was killed and has not ended. */
@@ -43,7 +37,7 @@ struct stuck {
 static struct {
 	struct miss miss[MISSES];
 	size_t n_misses, next_miss;
-	struct user user[USERS];
+	struct spenders users; /* time that slow requests for their processes took */
 	struct stuck stuck[READER_STUCK_MAX];
 	size_t n_stuck;
 	struct reader_silence silence;
@@ -194,22 +188,9 @@ bool proc_reader_refuses(uint32_t tgid)
 
 /* ---- users ---- */
 
-static struct user *user_find(uint32_t id)
+static struct spender *user_find(uint32_t id)
 {
-	uint64_t now = channel_now_ns();
-	struct user *least = &refusal.user[0];
-	for (size_t i = 0; i < USERS; i++) {
-		struct user *u = &refusal.user[i];
-		uint64_t earned = (now - u->at_ns) / READER_EARN;
-		u->spent_ns = u->spent_ns > earned ? u->spent_ns - earned : 0;
-		u->at_ns = now;
-		if (u->spent_ns && u->id == id)
-			return u;
-		if (u->spent_ns < least->spent_ns)
-			least = u;
-	}
-	*least = (struct user){ .id = id, .at_ns = now };
-	return least;
+	return spenders_find(&refusal.users, id, READER_EARN, channel_now_ns());
 }
 
 void refusal_charge(uint32_t tgid, uint64_t ns)
@@ -238,8 +219,8 @@ static size_t count_stuck(uint32_t user)
 /* A process's user is only looked up where some request was slow before. */
 static bool any_spent(void)
 {
-	for (size_t i = 0; i < USERS; i++)
-		if (refusal.user[i].spent_ns)
+	for (size_t i = 0; i < SPENDERS; i++)
+		if (refusal.users.v[i].spent_ns)
 			return true;
 	return refusal.n_stuck;
 }

@@ -19,22 +19,9 @@ static void spending_earn(struct spending *s, uint64_t now_ns)
 		s->left_ns = s->most_ns;
 }
 
-/* The place of a user, or of the one who spent least. */
 static struct spender *spender_find(struct spending *s, uint32_t user, uint64_t now_ns)
 {
-	struct spender *least = &s->user[0];
-	for (unsigned i = 0; i < SPENDING_USERS; i++) {
-		struct spender *u = &s->user[i];
-		uint64_t earned = (now_ns - u->at_ns) / 200 * SPENDING_PERCENT;
-		u->spent_ns = u->spent_ns > earned ? u->spent_ns - earned : 0;
-		u->at_ns = now_ns;
-		if (u->spent_ns && u->user == user)
-			return u;
-		if (u->spent_ns < least->spent_ns)
-			least = u;
-	}
-	*least = (struct spender){ .user = user, .at_ns = now_ns };
-	return least;
+	return spenders_find(&s->users, user, 200 / SPENDING_PERCENT, now_ns); /* half of what all earn */
 }
 
 bool spending_may(struct spending *s, uint32_t user, uint64_t now_ns)

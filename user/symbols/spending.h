@@ -7,20 +7,18 @@
 #ifndef ASCRIBE_SYMBOLS_SPENDING_H
 #define ASCRIBE_SYMBOLS_SPENDING_H
 
+#include "util/spenders.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SPENDING_USERS 64
 #define SPENDING_PERCENT 40u
 #define SPENDING_LEAST_NS 1000000000ull /* kept at least, however short drains are */
 
 struct spending {
 	uint64_t most_ns; /* that is kept; 0: there is no limit */
 	uint64_t left_ns, at_ns;
-	struct spender {
-		uint32_t user;
-		uint64_t spent_ns, at_ns; /* spent_ns 0: a free place */
-	} user[SPENDING_USERS];
+	struct spenders users;
 };
 
 /* From now on, with nothing spent: drains are drain_ms apart. Times are of one clock. */
