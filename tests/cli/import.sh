@@ -82,6 +82,8 @@ head -c 300 cpu.pb.gz >cut.pb.gz
 exits 1 'no whole gzip' "$ascribe" import pprof cut.pb.gz -o none
 exits 1 'no pprof profile' "$ascribe" import pprof perf.txt -o none
 exits 1 'line 1 is not' "$ascribe" import folded perf.txt -o none
+{ printf 'main;a 1\n' && head -c 2000000 /dev/zero | tr '\0' a && echo ' 1'; } >long.txt
+exits 1 'line 2 is longer' "$ascribe" import folded long.txt -o long
 exits 1 'no samples in the format' "$ascribe" import perf-script stacks.txt -o none
 exits 1 'no samples in the format' "$ascribe" import folded /dev/null -o none
 exits 1 'is a directory' "$ascribe" import pprof / -o none

@@ -502,7 +502,10 @@ static void add_perforator(struct looking *l)
 	}
 }
 
-/* A source that is found late, since its process or file answered late, is behind others in the list: ranks keep its place. */
+/*
+ * Add the sources of one rank, of each mapped file. The list is in the order in which files and
+ * processes answered; ranks say whose labels win.
+ */
 static void each_file(struct looking *l, const struct proc_image *im, uint8_t rank, void (*add)(struct looking *))
 {
 	const struct proc_file *before = NULL;

@@ -20,8 +20,8 @@
 #define NS 1000000000ll
 #define DAY_NS (86400 * NS)
 #define WINDOW_NS (10 * NS)
-#define BATCH 4096	   /* samples of perf script in memory */
-#define CHUNK (1u << 20)   /* bytes of folded stacks */
+#define BATCH 4096	 /* samples of perf script in memory */
+#define CHUNK (1u << 20) /* bytes of folded stacks */
 
 struct import_options {
 	const char *output;
@@ -31,12 +31,16 @@ struct import_options {
 };
 
 static const struct opt options[] = {
-	{ "output", 'o', OPT_STRING, "STORE", "the store: new, or one to add to", offsetof(struct import_options, output), 0, 0 },
-	{ "label", 'l', OPT_LIST, "KEY=VALUE,..", "labels of all samples", offsetof(struct import_options, labels), 0, 0 },
+	{ "output", 'o', OPT_STRING, "STORE", "the store: new, or one to add to",
+	  offsetof(struct import_options, output), 0, 0 },
+	{ "label", 'l', OPT_LIST, "KEY=VALUE,..", "labels of all samples",
+	  offsetof(struct import_options, labels), 0, 0 },
 	{ "from", 0, OPT_TIME, "T",
-	  "when the first sample was taken. Default: as the profile says; where it does\nnot say it, when FILE was last changed",
+	  "when the first sample was taken. Default: as the profile says; where it does\nnot say "
+	  "it, when FILE was last changed",
 	  offsetof(struct import_options, from_ns), 0, 0 },
-	{ "rate", 'r', OPT_UINT, "HZ", "folded: samples a second (default: 100)", offsetof(struct import_options, rate), 1, 1000000 },
+	{ "rate", 'r', OPT_UINT, "HZ", "folded: samples a second (default: 100)",
+	  offsetof(struct import_options, rate), 1, 1000000 },
 };
 
 static const struct opt_command command = {
@@ -48,7 +52,8 @@ static const struct opt_command command = {
 		 "perf-script  what `perf script` prints; comm, tgid and tid become labels\n"
 		 "FILE - is the standard input.\n",
 	.examples = "  perf script -i perf.data | ascribe import perf-script - -o ./perf.ascribe\n"
-		    "  ascribe import pprof cpu.pb.gz -o ./cpu.ascribe -l service=shop && ascribe report ./cpu.ascribe\n",
+		    "  ascribe import pprof cpu.pb.gz -o ./cpu.ascribe -l service=shop && ascribe "
+		    "report ./cpu.ascribe\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = 2,
@@ -67,9 +72,9 @@ struct import {
 	FILE *f;
 	int64_t default_from_ns;
 	struct profile_labels labels;
-	struct store_writer *w; /* NULL until there is something to store */
+	struct store_writer *w;	   /* NULL until there is something to store */
 	uint64_t samples, skipped; /* records of the file; lines */
-	int64_t from_ns, to_ns; /* of all */
+	int64_t from_ns, to_ns;	   /* of all */
 };
 
 static int64_t now_ns(void)
@@ -100,8 +105,8 @@ static int open_store(struct import *i, struct err *err)
 	return collector_open_store(&i->w, i->opts->output, what, &keep, err);
 }
 
-/* Add a profile to the open window, and free it. */
-static int add(struct import *i, struct profile *p, struct err *err)
+/* Add a profile to the open window. */
+static int add(struct import *i, const struct profile *p, struct err *err)
 {
 	if (!p->n_samples)
 		return 0;
@@ -110,12 +115,13 @@ static int add(struct import *i, struct profile *p, struct err *err)
 		return rc;
 	rc = profile_write(i->w, p, NULL);
 	i->samples += p->n_samples;
-	profile_fini(p);
-	return rc ? err_set(err, rc, "%s: it cannot be stored: %s", i->opts->output, strerror(-rc)) : 0;
+	return rc ? err_set(err, rc, "%s: it cannot be stored: %s", i->opts->output, strerror(-rc))
+		  : 0;
 }
 
 /* ---- formats ---- */
 
+/* Read until b has max bytes, or the file ends. */
 static int read_chunk(struct import *i, struct buf *b, size_t max, struct err *err)
 {
 	while (b->len < max && !feof(i->f) && !ferror(i->f)) {
@@ -134,10 +140,13 @@ static int import_pprof(struct import *i, struct err *err)
 	int rc = read_chunk(i, &b, profile_file.bytes + 1, err);
 	rc = rc ? rc : profile_add_pprof(&p, b.data, b.len, &i->labels, err);
 	buf_fini(&b);
-	int64_t from = i->opts->from_ns ? i->opts->from_ns : p.from_ns, length = p.to_ns > p.from_ns ? p.to_ns - p.from_ns : NS;
+	int64_t from = i->opts->from_ns ? i->opts->from_ns : p.from_ns;
+	int64_t length = p.to_ns > p.from_ns ? p.to_ns - p.from_ns : NS;
 	if (!rc && (from < DAY_NS || from > now_ns() + DAY_NS)) {
 		if (from)
-			cmd_warn("import: %s: the profile's time cannot be right; when the file was changed is taken", i->name);
+			cmd_warn("import: %s: the profile's time cannot be right; using the time "
+				 "of the file",
+				 i->name);
 		from = i->default_from_ns;
 	}
 	rc = rc ? rc : add(i, &p, err);
@@ -145,11 +154,13 @@ static int import_pprof(struct import *i, struct err *err)
 	return rc ? rc : commit(i, from, from + length, err);
 }
 
-/* Move what follows the last whole line to the front; the end of the file ends a line, too. */
+/* Return the length of the whole lines in b. The end of the file ends a line, too. */
 static size_t whole_lines(const struct import *i, const struct buf *b)
 {
-	const uint8_t *end = feof(i->f) ? NULL : memrchr(b->data, '\n', b->len);
-	return end ? (size_t)(end - b->data) + 1 : b->len;
+	if (feof(i->f))
+		return b->len;
+	const uint8_t *end = memrchr(b->data, '\n', b->len);
+	return end ? (size_t)(end - b->data) + 1 : 0;
 }
 
 static int import_folded(struct import *i, struct err *err)
@@ -163,6 +174,9 @@ static int import_folded(struct import *i, struct err *err)
 		struct profile p = { .limits = &profile_file };
 		rc = read_chunk(i, &b, CHUNK, err);
 		size_t n = rc ? 0 : whole_lines(i, &b);
+		if (!rc && !n && b.len)
+			rc = err_set(err, -EMSGSIZE, "line %zu is longer than %u bytes", line + 1,
+				     CHUNK);
 		rc = rc ? rc : profile_add_folded(&p, b.data, n, rate, &line, &i->labels, err);
 		for (size_t k = 0; !rc && k < p.n_samples; k++)
 			value_ns += p.samples[k].value[0];
@@ -177,26 +191,27 @@ static int import_folded(struct import *i, struct err *err)
 	return rc ? rc : commit(i, from, from + length, err);
 }
 
+/* Batches of less than WINDOW_NS share a window, [from, to) of perf's clock. */
 static int import_perf_script(struct import *i, struct err *err)
 {
 	struct perf_script s = { 0 };
-	int64_t begin = i->opts->from_ns ? i->opts->from_ns : i->default_from_ns, window = INT64_MIN, end = 0;
+	int64_t begin = i->opts->from_ns ? i->opts->from_ns : i->default_from_ns, from = 0, to = 0;
 	int rc = 0, more = 1;
 	while (!rc && more) {
 		struct profile p = { .limits = &profile_file };
 		more = perf_script_read(&s, i->f, WINDOW_NS, BATCH, &i->labels, &p, err);
 		rc = more < 0 ? more : 0;
-		if (!rc && window != INT64_MIN && p.n_samples && p.from_ns - window >= WINDOW_NS) {
-			rc = commit(i, begin + window - s.first_ns, begin + end - s.first_ns, err);
-			window = INT64_MIN;
+		if (!to)
+			from = p.from_ns;
+		if (!rc && p.n_samples && p.from_ns - from >= WINDOW_NS) {
+			rc = commit(i, begin + from - s.first_ns, begin + to - s.first_ns, err);
+			from = p.from_ns;
 		}
-		window = window == INT64_MIN && p.n_samples ? p.from_ns : window;
-		end = p.to_ns > end ? p.to_ns : end;
+		to = p.to_ns > to ? p.to_ns : to;
 		rc = rc ? rc : add(i, &p, err);
 		profile_fini(&p);
 	}
-	if (!rc && window != INT64_MIN)
-		rc = commit(i, begin + window - s.first_ns, begin + end - s.first_ns, err);
+	rc = rc || !to ? rc : commit(i, begin + from - s.first_ns, begin + to - s.first_ns, err);
 	i->skipped = s.skipped;
 	perf_script_fini(&s);
 	return rc;
@@ -215,8 +230,8 @@ static const struct format *find_format(const char *name)
 	for (size_t i = 0; name && i < sizeof(formats) / sizeof(formats[0]); i++)
 		if (!strcmp(formats[i].name, name))
 			return &formats[i];
-	cmd_error("import: %s%s%s; there are pprof, folded and perf-script", name ? "no format '" : "which format", name ? name : "",
-		  name ? "'" : "?");
+	cmd_error("import: %s%s%s; there are pprof, folded and perf-script",
+		  name ? "no format '" : "which format", name ? name : "", name ? "'" : "?");
 	return NULL;
 }
 
@@ -242,7 +257,8 @@ static int open_input(struct import *i, struct err *err)
 		return err_set(err, -errno, "%s: %s", i->name, strerror(errno));
 	if (S_ISDIR(st.st_mode))
 		return err_set(err, -EISDIR, "%s: it is a directory", i->name);
-	i->default_from_ns = S_ISREG(st.st_mode) ? st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec : now_ns();
+	i->default_from_ns =
+		S_ISREG(st.st_mode) ? st.st_mtim.tv_sec * NS + st.st_mtim.tv_nsec : now_ns();
 	return 0;
 }
 
@@ -258,7 +274,8 @@ static int import(struct import *i, struct err *err)
 		return err_set(err, rc, "%s: %s", i->name, text);
 	}
 	if (!i->samples)
-		return err_set(err, -ENODATA, "%s: it has no samples in the format %s", i->name, i->format->name);
+		return err_set(err, -ENODATA, "%s: it has no samples in the format %s", i->name,
+			       i->format->name);
 	return 0;
 }
 
@@ -266,10 +283,11 @@ static void print_sum(const struct import *i)
 {
 	char range[120];
 	text_range(i->from_ns, i->to_ns, range);
-	printf("%s: %" PRIu64 " records of %s, %s; see ascribe report %s\n", i->opts->output, i->samples, i->name, range,
-	       i->opts->output);
+	printf("%s: %" PRIu64 " records of %s, %s; see ascribe report %s\n", i->opts->output,
+	       i->samples, i->name, range, i->opts->output);
 	if (i->skipped)
-		cmd_warn("import: %s: %" PRIu64 " lines are not of the format, and were skipped", i->name, i->skipped);
+		cmd_warn("import: %s: %" PRIu64 " lines are not of the format, and were skipped",
+			 i->name, i->skipped);
 }
 
 int cmd_import(int argc, char **argv)
@@ -284,7 +302,8 @@ int cmd_import(int argc, char **argv)
 	if (!format)
 		return EXIT_USAGE;
 	if (args.n < 2 || !opts.output) {
-		cmd_error("import: %s (see ascribe import --help)", args.n < 2 ? "which file?" : "where to? -o STORE");
+		cmd_error("import: %s (see ascribe import --help)",
+			  args.n < 2 ? "which file?" : "where to? -o STORE");
 		return EXIT_USAGE;
 	}
 	struct import i = { .opts = &opts, .format = format, .name = args.v[1] };

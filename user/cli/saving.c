@@ -186,14 +186,14 @@ static void look_at_cpu_excess(struct saving *s, const struct saving_limits *l, 
 }
 
 /* Log once that memory-max is exceeded although all steps were taken. */
-static void look_at_excess(struct saving *s, const struct saving_limits *l, enum governor_move move)
+static void look_at_memory_excess(struct saving *s, const struct saving_limits *l, enum governor_move move)
 {
 	char text[200];
 	bool over = l->memory && s->account.total > l->memory && s->governor.memory.step == MEMORY_FEWER_ROWS && !move;
-	if (over && !s->over)
+	if (over && !s->memory_over)
 		log_line(LOG_LINE_ERROR, "%.1f MiB of memory are in use (%s): memory-max (%.1f MiB) cannot be kept, give more",
 			 (double)s->account.total / MIB, account_text(&s->account, text, sizeof(text)), (double)l->memory / MIB);
-	s->over = over;
+	s->memory_over = over;
 }
 
 /*
@@ -237,7 +237,7 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 	log_cpu(s, l, in_cpu, cpu);
 	log_memory(s, l, in_memory, memory);
 	look_at_cpu_excess(s, l, in_cpu);
-	look_at_excess(s, l, in_memory);
+	look_at_memory_excess(s, l, in_memory);
 	if (in_cpu || in_memory)
 		saving_apply(s, l, c);
 	bool tables = look_at_tables(s, l, p, now.now_ns);

@@ -29,7 +29,7 @@ struct saving {
 		uint64_t since_ns, early_drains; /* at the beginning of the minute */
 	} tables;
 	bool peaks; /* the account has the peak since the last look, not that of the whole life */
-	bool over, cpu_over; /* it was logged that memory-max, cpu-max cannot be kept */
+	bool memory_over, cpu_over; /* it was logged that the limit cannot be kept */
 };
 
 struct saving_limits {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import/folded.h"
 
-#include "import/pprof.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +13,8 @@ static struct profile_frame frame_of(char *name)
 {
 	struct profile_frame f = { .function = name, .module = PROFILE_MODULE, .file = "" };
 	size_t n = strlen(name);
-	if (n < 5 || name[n - 4] != '_' || name[n - 3] != '[' || name[n - 1] != ']' || !strchr("kij", name[n - 2]))
+	if (n < 5 || name[n - 4] != '_' || name[n - 3] != '[' || name[n - 1] != ']' ||
+	    !strchr("kij", name[n - 2]))
 		return f;
 	f.kernel = name[n - 2] == 'k';
 	f.inlined = name[n - 2] == 'i';
@@ -51,8 +50,8 @@ static int add_line(struct profile *p, char *line, size_t type, const struct pro
 	return 0;
 }
 
-int profile_add_folded(struct profile *p, const uint8_t *data, size_t len, uint64_t rate, size_t *io_line,
-		       const struct profile_labels *l, struct err *err)
+int profile_add_folded(struct profile *p, const uint8_t *data, size_t len, uint64_t rate,
+		       size_t *io_line, const struct profile_labels *l, struct err *err)
 {
 	char *text = malloc(len + 1);
 	size_t type;

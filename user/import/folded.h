@@ -10,7 +10,7 @@
  * labels l, whose texts must outlive p. *io_line counts the lines, for messages. -EINVAL: a line
  * has another form; -E2BIG; -ENOMEM. Call profile_fini in any case.
  */
-int profile_add_folded(struct profile *p, const uint8_t *data, size_t len, uint64_t rate, size_t *io_line,
-		       const struct profile_labels *l, struct err *err);
+int profile_add_folded(struct profile *p, const uint8_t *data, size_t len, uint64_t rate,
+		       size_t *io_line, const struct profile_labels *l, struct err *err);
 
 #endif

@@ -21,7 +21,8 @@ static void bounded_free(void *ctx, void *p)
 
 void message_memory_init(struct message_memory *m, size_t bytes)
 {
-	*m = (struct message_memory){ .allocator = { bounded_alloc, bounded_free, m }, .left = bytes };
+	*m = (struct message_memory){ .allocator = { bounded_alloc, bounded_free, m },
+				      .left = bytes };
 }
 
 void message_free(ProtobufCMessage *msg, struct message_memory *m)

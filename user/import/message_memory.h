@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An allocator for unpacking protobuf-c messages that limits the memory of one message. Not thread-safe. */
+/* An allocator for unpacking protobuf-c messages that limits the memory of one message. Not
+ * thread-safe. */
 #ifndef ASCRIBE_IMPORT_MESSAGE_MEMORY_H
 #define ASCRIBE_IMPORT_MESSAGE_MEMORY_H
 

@@ -58,7 +58,8 @@ static bool ids_of(const char *word, struct head *h)
 static void cut_modifiers(char *event)
 {
 	char *colon = strrchr(event, ':');
-	if (colon && colon != event && colon[1] && strspn(colon + 1, "ukhpPGHSDWIe") == strlen(colon + 1))
+	if (colon && colon != event && colon[1] &&
+	    strspn(colon + 1, "ukhpPGHSDWIe") == strlen(colon + 1))
 		*colon = 0;
 }
 
@@ -74,7 +75,8 @@ static char *next_word(char **io)
 	return w;
 }
 
-/* A comm may have spaces: the ids are in the word before the time, or before "[cpu]" and the time. */
+/* A comm may have spaces: the ids are in the word before the time, or before "[cpu]" and the time.
+ */
 static bool parse_head(char *line, struct head *h)
 {
 	char *rest = line, *word, *ids = NULL, *last = NULL;
@@ -169,20 +171,23 @@ static int add_value(struct profile *p, struct profile_sample *s, const struct h
 {
 	bool clock = !strcmp(h->event, "cpu-clock") || !strcmp(h->event, "task-clock");
 	size_t type;
-	int rc = profile_add_type(p, h->event, clock ? "nanoseconds" : "count", clock ? h->period : 0, &type);
+	int rc = profile_add_type(p, h->event, clock ? "nanoseconds" : "count",
+				  clock ? h->period : 0, &type);
 	s->value[rc ? 0 : type] = h->period ? h->period : 1;
 	s->count = 1;
 	return rc;
 }
 
 /* The frames up to an empty line. */
-static int read_frames(struct perf_script *s, FILE *f, struct profile *p, struct profile_sample *sample)
+static int read_frames(struct perf_script *s, FILE *f, struct profile *p,
+		       struct profile_sample *sample)
 {
 	while (getline(&s->line, &s->cap, f) > 0) {
 		const char *c = s->line + strspn(s->line, " \t");
 		if (*c == '\n' || !*c)
 			return 0;
-		if (c == s->line) { /* the head of the next sample, without an empty line before it */
+		if (c ==
+		    s->line) { /* the head of the next sample, without an empty line before it */
 			s->pending = true;
 			return 0;
 		}
@@ -194,7 +199,8 @@ static int read_frames(struct perf_script *s, FILE *f, struct profile *p, struct
 	return 0;
 }
 
-static int add_sample(struct perf_script *s, FILE *f, struct profile *p, const struct head *h, const struct profile_labels *l)
+static int add_sample(struct perf_script *s, FILE *f, struct profile *p, const struct head *h,
+		      const struct profile_labels *l)
 {
 	struct profile_sample *sample;
 	int rc = profile_new_sample(p, l, &sample);
@@ -203,7 +209,8 @@ static int add_sample(struct perf_script *s, FILE *f, struct profile *p, const s
 	if (rc || !*h->rest)
 		return rc ? rc : read_frames(s, f, p, sample);
 	rc = add_frame(p, sample, h->rest);
-	return rc == 1 ? read_frames(s, f, p, sample) : rc; /* 1: the rest is the text of a tracepoint */
+	return rc == 1 ? read_frames(s, f, p, sample)
+		       : rc; /* 1: the rest is the text of a tracepoint */
 }
 
 /*
@@ -216,8 +223,8 @@ static int copy_head(struct perf_script *s, struct profile *p, struct head *h)
 	return copy ? parse_head(copy, h) : -ENOMEM;
 }
 
-int perf_script_read(struct perf_script *s, FILE *f, int64_t window_ns, size_t max, const struct profile_labels *l,
-		     struct profile *p, struct err *err)
+int perf_script_read(struct perf_script *s, FILE *f, int64_t window_ns, size_t max,
+		     const struct profile_labels *l, struct profile *p, struct err *err)
 {
 	struct head h;
 	int rc = 0;
@@ -242,7 +249,9 @@ int perf_script_read(struct perf_script *s, FILE *f, int64_t window_ns, size_t m
 		s->samples += !rc;
 	}
 	if (rc)
-		return err_set(err, rc, rc == -E2BIG ? "sample %llu has too many frames" : "out of memory after sample %llu",
+		return err_set(err, rc,
+			       rc == -E2BIG ? "sample %llu has too many frames"
+					    : "out of memory after sample %llu",
 			       (unsigned long long)s->samples);
 	return ferror(f) ? err_set(err, -EIO, "it cannot be read") : 0;
 }

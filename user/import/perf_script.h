@@ -14,12 +14,12 @@
 
 #include <stdio.h>
 
-/* Begin with all zero. */
+/* All zero before the first call. */
 struct perf_script {
 	char *line;
 	size_t cap;
-	bool pending;	  /* line is the head of the next sample */
-	int64_t first_ns; /* perf's clock: of the first sample */
+	bool pending;	  /* line holds the head of the next sample */
+	int64_t first_ns; /* time of the first sample, on perf's clock */
 	uint64_t samples;
 	uint64_t skipped; /* lines of another form */
 };
@@ -27,11 +27,11 @@ struct perf_script {
 void perf_script_fini(struct perf_script *s);
 
 /*
- * Add samples to p, with the labels l, comm, tgid and tid, until one is window_ns after the first one of this call, or there
- * are max of them. p->from_ns and to_ns are set on perf's clock. 1: there may be more; 0: the end; -errno. The texts of l
- * must outlive p.
+ * Add samples to p, with the labels l, comm, tgid and tid. Stop before a sample that is window_ns
+ * later than the first one of this call, or after max samples. Set p->from_ns and to_ns on perf's
+ * clock. 1: there may be more; 0: the end; -errno. The texts of l must outlive p.
  */
-int perf_script_read(struct perf_script *s, FILE *f, int64_t window_ns, size_t max, const struct profile_labels *l,
-		     struct profile *p, struct err *err);
+int perf_script_read(struct perf_script *s, FILE *f, int64_t window_ns, size_t max,
+		     const struct profile_labels *l, struct profile *p, struct err *err);
 
 #endif

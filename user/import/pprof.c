@@ -2,7 +2,6 @@
 #include "import/pprof.h"
 
 #include "export/profile.pb-c.h"
-#include "util/array.h"
 #include "import/message_memory.h"
 
 #include <errno.h>
@@ -11,8 +10,6 @@
 #include <string.h>
 #include <zlib.h>
 
-#define KEY_MAX 255
-#define VALUE_MAX 1024
 #define CHUNK 65536
 #define PERIOD_MIN_NS 1000
 #define PERIOD_MAX_NS 10000000000
@@ -51,9 +48,9 @@ struct pprof_reader {
 	char **strings;
 	struct {
 		uint32_t first, n;
-	} *frames; /* [n_location] */
-	size_t type[PROFILE_TYPES_MAX], value[PROFILE_TYPES_MAX], n_values; /* of the profile; of the message */
-	struct err *err;
+	} * frames; /* [n_location] */
+	size_t type[PROFILE_TYPES_MAX], value[PROFILE_TYPES_MAX],
+		n_values; /* of the profile; of the message */
 };
 
 static int compare_ids(const void *a, const void *b)
@@ -68,13 +65,13 @@ static const struct by_id *find(const struct by_id *v, size_t n, uint64_t id)
 	return n ? bsearch(&key, v, n, sizeof(*v), compare_ids) : NULL;
 }
 
-#define INDEX(to, field, type)                                                                    \
-	do {                                                                                      \
-		(to) = calloc(m->n_##field + 1, sizeof(*(to)));                                   \
-		for (size_t i_ = 0; (to) && i_ < m->n_##field; i_++)                              \
-			(to)[i_] = (struct by_id){ m->field[i_]->id, i_ };                        \
-		if (to)                                                                           \
-			qsort((to), m->n_##field, sizeof(*(to)), compare_ids);                    \
+#define INDEX(to, field, type)                                                                     \
+	do {                                                                                       \
+		(to) = calloc(m->n_##field + 1, sizeof(*(to)));                                    \
+		for (size_t i_ = 0; (to) && i_ < m->n_##field; i_++)                               \
+			(to)[i_] = (struct by_id){ m->field[i_]->id, i_ };                         \
+		if (to)                                                                            \
+			qsort((to), m->n_##field, sizeof(*(to)), compare_ids);                     \
 	} while (0)
 
 /* A text of the table, as long as the profile lives; NULL: out of memory. */
@@ -83,7 +80,8 @@ static const char *string(struct pprof_reader *r, int64_t i)
 	if (i < 0 || (uint64_t)i >= r->m->n_string_table)
 		return "";
 	if (!r->strings[i])
-		r->strings[i] = profile_text(r->p, r->m->string_table[i].data, r->m->string_table[i].len);
+		r->strings[i] =
+			profile_text(r->p, r->m->string_table[i].data, r->m->string_table[i].len);
 	return r->strings[i];
 }
 
@@ -104,7 +102,9 @@ static int location_frames(struct pprof_reader *r, size_t at)
 		const struct by_id *fn = find(r->functions, m->n_function, l->line[i]->function_id);
 		f.function = fn ? string(r, m->function[fn->index]->name) : "";
 		f.file = fn ? string(r, m->function[fn->index]->filename) : "";
-		f.line = l->line[i]->line > 0 && l->line[i]->line < UINT32_MAX ? (uint32_t)l->line[i]->line : 0;
+		f.line = l->line[i]->line > 0 && l->line[i]->line < UINT32_MAX
+				 ? (uint32_t)l->line[i]->line
+				 : 0;
 		if (!f.function || !f.file || !f.module)
 			return -ENOMEM;
 		f.inlined = i + 1 < l->n_line;
@@ -131,7 +131,9 @@ static uint64_t period_of(struct pprof_reader *r)
 {
 	const Pprof__Profile *m = r->m;
 	bool time = m->period_type && !strcmp(string(r, m->period_type->unit), "nanoseconds");
-	return time && m->period >= PERIOD_MIN_NS && m->period <= PERIOD_MAX_NS ? (uint64_t)m->period : PROFILE_PERIOD_NS;
+	return time && m->period >= PERIOD_MIN_NS && m->period <= PERIOD_MAX_NS
+		       ? (uint64_t)m->period
+		       : PROFILE_PERIOD_NS;
 }
 
 /* Beside a time, "samples" says nothing more. */
@@ -142,10 +144,12 @@ static int choose_types(struct pprof_reader *r)
 	for (size_t i = 0; i < m->n_sample_type; i++)
 		any_time |= is_time(r, i);
 	for (size_t i = 0; i < m->n_sample_type && i < PROFILE_TYPES_MAX; i++) {
-		const char *type = string(r, m->sample_type[i]->type), *unit = string(r, m->sample_type[i]->unit);
+		const char *type = string(r, m->sample_type[i]->type),
+			   *unit = string(r, m->sample_type[i]->unit);
 		if (any_time && !strcmp(type, "samples") && !is_time(r, i))
 			continue;
-		int rc = profile_add_type(r->p, type, unit, is_time(r, i) ? period_of(r) : 0, &r->type[r->n_values]);
+		int rc = profile_add_type(r->p, type, unit, is_time(r, i) ? period_of(r) : 0,
+					  &r->type[r->n_values]);
 		if (rc)
 			return rc;
 		r->value[r->n_values++] = i;
@@ -161,18 +165,26 @@ static int sample_labels(struct pprof_reader *r, const Pprof__Sample *m, struct 
 		const char *key = string(r, l->key), *text = string(r, l->str);
 		if (!key || !text)
 			return -ENOMEM;
-		size_t n = strlen(key), len = strlen(text);
-		if (!n || n > KEY_MAX || !strncmp(key, "__", 2) || !strcmp(key, "event")) /* the key of our own events */
+		size_t n = strlen(key), len = strnlen(text, PROFILE_VALUE_MAX);
+		if (!n || n > PROFILE_KEY_MAX || !strncmp(key, "__", 2) ||
+		    !strcmp(key, "event")) /* the key of our own events */
 			continue;
-		struct label v = l->str ? (struct label){ .key = key, .key_len = (uint32_t)n, .str = text, .type = LABEL_STRING,
-								   .str_len = (uint32_t)(len > VALUE_MAX ? VALUE_MAX : len) }
-						 : (struct label){ .key = key, .key_len = (uint32_t)n, .num = l->num, .type = LABEL_INT };
+		struct label v = l->str ? (struct label){ .key = key,
+							  .key_len = (uint32_t)n,
+							  .str = text,
+							  .type = LABEL_STRING,
+							  .str_len = (uint32_t)len }
+					: (struct label){ .key = key,
+							  .key_len = (uint32_t)n,
+							  .num = l->num,
+							  .type = LABEL_INT };
 		rc = profile_push_label(r->p, s, &v);
 	}
 	return rc;
 }
 
-static int add_sample(struct pprof_reader *r, const Pprof__Sample *m, const struct profile_labels *l)
+static int add_sample(struct pprof_reader *r, const Pprof__Sample *m,
+		      const struct profile_labels *l)
 {
 	struct profile_sample *s;
 	int rc = profile_new_sample(r->p, l, &s);
@@ -204,7 +216,9 @@ static int read_pprof(struct profile *p, const Pprof__Profile *m, const struct p
 	INDEX(r.locations, location, );
 	r.strings = calloc(m->n_string_table + 1, sizeof(*r.strings));
 	r.frames = calloc(m->n_location + 1, sizeof(*r.frames));
-	int rc = r.functions && r.mappings && r.locations && r.strings && r.frames ? choose_types(&r) : -ENOMEM;
+	int rc = r.functions && r.mappings && r.locations && r.strings && r.frames
+			 ? choose_types(&r)
+			 : -ENOMEM;
 	for (size_t i = 0; !rc && i < m->n_location; i++)
 		rc = location_frames(&r, i);
 	for (size_t i = 0; !rc && i < m->n_sample; i++)
@@ -227,7 +241,8 @@ static int explain(int rc, struct err *err)
 	return rc ? err_set(err, rc, "out of memory") : 0;
 }
 
-int profile_add_pprof(struct profile *p, const uint8_t *data, size_t len, const struct profile_labels *l, struct err *err)
+int profile_add_pprof(struct profile *p, const uint8_t *data, size_t len,
+		      const struct profile_labels *l, struct err *err)
 {
 	const struct profile_limits *limits = profile_limits_of(p);
 	struct message_memory memory;
@@ -242,8 +257,10 @@ int profile_add_pprof(struct profile *p, const uint8_t *data, size_t len, const 
 		rc = err_set(err, len ? -EMSGSIZE : -EINVAL, "a profile of %zu bytes", len);
 	if (!rc) {
 		message_memory_init(&memory, limits->message);
-		ProtobufCMessage *m = protobuf_c_message_unpack(&pprof__profile__descriptor, &memory.allocator, len, data);
-		rc = m ? explain(read_pprof(p, (const Pprof__Profile *)m, l), err) : err_set(err, -EINVAL, "it is no pprof profile");
+		ProtobufCMessage *m = protobuf_c_message_unpack(&pprof__profile__descriptor,
+								&memory.allocator, len, data);
+		rc = m ? explain(read_pprof(p, (const Pprof__Profile *)m, l), err)
+		       : err_set(err, -EINVAL, "it is no pprof profile");
 		message_free(m, &memory);
 	}
 	buf_fini(&plain);

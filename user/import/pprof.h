@@ -6,15 +6,13 @@
 #include "import/profile.h"
 #include "util/buf.h"
 
-/* The module of frames without a mapping. */
-#define PROFILE_MODULE "[import]"
-
 /*
  * Add the samples of a pprof profile, all with the labels l, and its time unless p has one. The
  * texts of l must outlive p. -EINVAL: it is no profile; -E2BIG, -EMSGSIZE: it is larger than the
  * limits; -ENOMEM. Call profile_fini in any case.
  */
-int profile_add_pprof(struct profile *p, const uint8_t *data, size_t len, const struct profile_labels *l, struct err *err);
+int profile_add_pprof(struct profile *p, const uint8_t *data, size_t len,
+		      const struct profile_labels *l, struct err *err);
 
 /*
  * Unpack at most max bytes of gzip into out. -EMSGSIZE for more, -EINVAL when it is no whole gzip

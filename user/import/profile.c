@@ -8,16 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_MAX 255
-#define VALUE_MAX 1024
-#define NODE_BYTES 16 /* of a frame, a label, a node of a stack, a row: about what one costs in the store */
+#define NODE_BYTES                                                                                 \
+	16 /* of a frame, a label, a node of a stack, a row: about what one costs in the store */
 
-const struct profile_limits profile_sent = {
-	.bytes = 8u << 20, .message = 40u << 20, .samples = 100000, .frames = 200000, .stacks = 1000000
-};
-const struct profile_limits profile_file = {
-	.bytes = 128u << 20, .message = 640u << 20, .samples = 1000000, .frames = 2000000, .stacks = 32000000
-};
+const struct profile_limits profile_sent = { .bytes = 8u << 20,
+					     .message = 40u << 20,
+					     .samples = 100000,
+					     .frames = 200000,
+					     .stacks = 1000000 };
+const struct profile_limits profile_file = { .bytes = 128u << 20,
+					     .message = 640u << 20,
+					     .samples = 1000000,
+					     .frames = 2000000,
+					     .stacks = 32000000 };
 
 const struct profile_limits *profile_limits_of(const struct profile *p)
 {
@@ -28,9 +31,11 @@ size_t profile_size(const struct profile *p)
 {
 	size_t n = NODE_BYTES * (p->n_frames + p->n_labels + p->n_stacks + p->n_samples);
 	for (size_t i = 0; i < p->n_frames; i++)
-		n += strlen(p->frames[i].function) + strlen(p->frames[i].module) + strlen(p->frames[i].file);
+		n += strlen(p->frames[i].function) + strlen(p->frames[i].module) +
+		     strlen(p->frames[i].file);
 	for (size_t i = 0; i < p->n_labels; i++)
-		n += p->labels[i].key_len + (p->labels[i].type == LABEL_STRING ? p->labels[i].str_len : 0);
+		n += p->labels[i].key_len +
+		     (p->labels[i].type == LABEL_STRING ? p->labels[i].str_len : 0);
 	return n;
 }
 
@@ -48,16 +53,23 @@ void profile_fini(struct profile *p)
 
 /* ---- labels ---- */
 
-int profile_labels_add(struct profile_labels *l, const char *name, const char *value, struct err *err)
+int profile_labels_add(struct profile_labels *l, const char *name, const char *value,
+		       struct err *err)
 {
 	size_t n = strlen(name), m = strlen(value);
 	if (!strncmp(name, "__", 2))
 		return 0;
-	if (!n || n > KEY_MAX || m > VALUE_MAX)
-		return err_set(err, -EINVAL, "a label's name has 1 to %d bytes, its value at most %d", KEY_MAX, VALUE_MAX);
+	if (!n || n > PROFILE_KEY_MAX || m > PROFILE_VALUE_MAX)
+		return err_set(err, -EINVAL,
+			       "a label's name has 1 to %d bytes, its value at most %d",
+			       PROFILE_KEY_MAX, PROFILE_VALUE_MAX);
 	if (l->n == PROFILE_LABELS_MAX)
 		return err_set(err, -E2BIG, "more than %d labels", PROFILE_LABELS_MAX);
-	l->v[l->n++] = (struct label){ .key = name, .key_len = (uint32_t)n, .str = value, .str_len = (uint32_t)m, .type = LABEL_STRING };
+	l->v[l->n++] = (struct label){ .key = name,
+				       .key_len = (uint32_t)n,
+				       .str = value,
+				       .str_len = (uint32_t)m,
+				       .type = LABEL_STRING };
 	return 0;
 }
 
@@ -72,7 +84,8 @@ int profile_labels_of_name(struct profile_labels *l, char *text, struct err *err
 		*brace = 0;
 	}
 	/* The kind of profile stands behind the last dot, for clients that send one kind a name. */
-	int rc = *text ? profile_labels_add(l, "service_name", text, err) : err_set(err, -EINVAL, "name: whose profile? app{key=value,...}");
+	int rc = *text ? profile_labels_add(l, "service_name", text, err)
+		       : err_set(err, -EINVAL, "name: whose profile? app{key=value,...}");
 	for (char *pair; !rc && rest && *rest && (pair = strsep(&rest, ","));) {
 		char *value = strchr(pair, '=');
 		if (!value)
@@ -111,7 +124,8 @@ char *profile_text(struct profile *p, const void *s, size_t len)
 	return profile_own_text(p, c) ? NULL : c;
 }
 
-int profile_add_type(struct profile *p, const char *event, const char *unit, uint64_t period, size_t *ret)
+int profile_add_type(struct profile *p, const char *event, const char *unit, uint64_t period,
+		     size_t *ret)
 {
 	struct profile_type t = { .period = period };
 	snprintf(t.event, sizeof(t.event), "%.15s%.60s", p->prefix ? p->prefix : "", event);
@@ -143,7 +157,8 @@ int profile_push_label(struct profile *p, struct profile_sample *s, const struct
 	return 0;
 }
 
-int profile_new_sample(struct profile *p, const struct profile_labels *l, struct profile_sample **ret)
+int profile_new_sample(struct profile *p, const struct profile_labels *l,
+		       struct profile_sample **ret)
 {
 	if (p->n_samples == profile_limits_of(p)->samples)
 		return -E2BIG;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile of another program, checked and laid out so that storing it is a walk over arrays: every
- * index is in range, every text a C string, every count bounded.
+ * A profile of another program, checked and laid out so that storing it is a walk over arrays:
+ * every index is in range, every text a C string, every count bounded.
  *
  *   pprof.h, folded.h, perf_script.h --> struct profile --> write.h
  *
@@ -20,8 +20,12 @@
 #define PROFILE_TYPES_MAX 6
 #define PROFILE_LABELS_MAX 32
 #define PROFILE_DEPTH_MAX 512
-#define PROFILE_TEXT_MAX 4096	    /* bytes of a name; longer ones are cut */
-#define PROFILE_PERIOD_NS 1000000ull /* of types that are time, when the profile does not say it */
+#define PROFILE_KEY_MAX 255	     /* bytes of a label's key; */
+#define PROFILE_VALUE_MAX 1024	     /* and of its value */
+#define PROFILE_MODULE "[import]"    /* of frames without a file */
+#define PROFILE_TEXT_MAX 4096	     /* bytes of a name; longer ones are cut */
+#define PROFILE_PERIOD_NS 1000000ull /* of types that are time, when the profile does not say it   \
+				      */
 
 /* How large a profile may be. */
 struct profile_limits {
@@ -43,7 +47,7 @@ struct profile_frame {
 	const char *function, *module, *file;
 	uint32_t line;
 	bool kernel;
-	bool inlined; /* its caller is the next frame */
+	bool inlined; /* into the next frame */
 };
 
 struct profile_sample {
@@ -53,11 +57,12 @@ struct profile_sample {
 	uint64_t value[PROFILE_TYPES_MAX];
 };
 
-/* Begin with all zero, but for limits and prefix. */
+/* All zero, but for limits and prefix, is an empty profile. */
 struct profile {
 	const struct profile_limits *limits; /* NULL: profile_sent */
 	const char *prefix;		     /* of names of events; NULL: none */
-	int64_t from_ns, to_ns; /* realtime; from_ns 0: the profile does not say when, to_ns <= from_ns: how long */
+	/* Realtime. from_ns 0: the profile has no time. to_ns <= from_ns: it has no duration. */
+	int64_t from_ns, to_ns;
 	struct profile_type type[PROFILE_TYPES_MAX];
 	size_t n_types;
 	struct profile_frame *frames;
@@ -94,7 +99,8 @@ int profile_labels_of_name(struct profile_labels *l, char *text, struct err *err
  * Add a label, or drop it when its name begins with __. The texts must outlive l. 0, -EINVAL, or
  * -E2BIG for more than PROFILE_LABELS_MAX.
  */
-int profile_labels_add(struct profile_labels *l, const char *name, const char *value, struct err *err);
+int profile_labels_add(struct profile_labels *l, const char *name, const char *value,
+		       struct err *err);
 
 /* ---- building, by readers of formats. All return 0, -ENOMEM, or -E2BIG at a limit ---- */
 
@@ -108,10 +114,12 @@ char *profile_text(struct profile *p, const void *s, size_t len);
 int profile_own_text(struct profile *p, char *text);
 
 /* Find or add a type. period: see struct profile_type. */
-int profile_add_type(struct profile *p, const char *event, const char *unit, uint64_t period, size_t *ret);
+int profile_add_type(struct profile *p, const char *event, const char *unit, uint64_t period,
+		     size_t *ret);
 
 /* Begin a sample with these labels. It is valid until the next call. */
-int profile_new_sample(struct profile *p, const struct profile_labels *l, struct profile_sample **ret);
+int profile_new_sample(struct profile *p, const struct profile_labels *l,
+		       struct profile_sample **ret);
 
 /* Add a label to the last sample; one beyond PROFILE_LABELS_MAX is dropped. */
 int profile_push_label(struct profile *p, struct profile_sample *s, const struct label *l);

@@ -9,7 +9,8 @@
 
 static int add_frame(struct store_writer *w, const struct profile_frame *f, uint32_t *ret)
 {
-	struct store_frame s = { .kind = f->kernel ? FRAME_KERNEL : FRAME_USER, .flags = f->inlined ? FRAME_INLINED : 0,
+	struct store_frame s = { .kind = f->kernel ? FRAME_KERNEL : FRAME_USER,
+				 .flags = f->inlined ? FRAME_INLINED : 0,
 				 .line = f->line };
 	int rc = store_add_string(w, f->function, strlen(f->function), &s.function);
 	rc = rc ? rc : store_add_string(w, f->module, strlen(f->module), &s.module);
@@ -23,7 +24,8 @@ static bool is_service(const struct label *l)
 }
 
 /* Write the labels of a sample that may be kept to out; hashes of redacted values are in room. */
-static size_t kept_labels(const struct profile *p, const struct profile_sample *s, const struct profile_rules *rules, struct label *out, char *room)
+static size_t kept_labels(const struct profile *p, const struct profile_sample *s,
+			  const struct profile_rules *rules, struct label *out, char *room)
 {
 	struct label more[PROFILE_LABELS_MAX];
 	size_t n = 0, n_more = 0;
@@ -42,16 +44,19 @@ static size_t kept_labels(const struct profile *p, const struct profile_sample *
 }
 
 /* Each value has at least one sample. */
-static uint64_t samples_of(const struct profile_sample *s, const struct profile_type *t, uint64_t value)
+static uint64_t samples_of(const struct profile_sample *s, const struct profile_type *t,
+			   uint64_t value)
 {
-	uint64_t n = t->period ? value / t->period + (value % t->period >= t->period - value % t->period)
-		   : s->count  ? s->count
-			       : value;
+	uint64_t n =
+		t->period ? value / t->period + (value % t->period >= t->period - value % t->period)
+		: s->count ? s->count
+			   : value;
 	return n ? n : 1;
 }
 
-static int add_sample(struct store_writer *w, const struct profile *p, const struct profile_rules *rules,
-		      const uint32_t *frames, const uint32_t *events, const struct profile_sample *s)
+static int add_sample(struct store_writer *w, const struct profile *p,
+		      const struct profile_rules *rules, const uint32_t *frames,
+		      const uint32_t *events, const struct profile_sample *s)
 {
 	struct label labels[PROFILE_LABELS_MAX];
 	char room[PROFILE_LABELS_MAX * REDACTED_LEN];
@@ -63,17 +68,20 @@ static int add_sample(struct store_writer *w, const struct profile *p, const str
 	}
 	for (size_t t = 0; !rc && t < p->n_types; t++)
 		if (s->value[t])
-			rc = store_add_row(w, set, stack, events[t], samples_of(s, &p->type[t], s->value[t]), s->value[t]);
+			rc = store_add_row(w, set, stack, events[t],
+					   samples_of(s, &p->type[t], s->value[t]), s->value[t]);
 	return rc;
 }
 
-int profile_write(struct store_writer *w, const struct profile *p, const struct profile_rules *rules)
+int profile_write(struct store_writer *w, const struct profile *p,
+		  const struct profile_rules *rules)
 {
 	uint32_t events[PROFILE_TYPES_MAX], *frames = calloc(p->n_frames + 1, sizeof(*frames));
 	int rc = frames ? 0 : -ENOMEM;
 	for (size_t t = 0; !rc && t < p->n_types; t++) {
 		const struct profile_type *type = &p->type[t];
-		struct store_event e = { type->event, type->unit, type->period, type->period ? 0 : 1 };
+		struct store_event e = { type->event, type->unit, type->period,
+					 type->period ? 0 : 1 };
 		rc = store_add_event(w, &e, &events[t]);
 	}
 	for (size_t i = 0; !rc && i < p->n_frames; i++)

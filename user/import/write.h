@@ -17,6 +17,7 @@ struct profile_rules {
  * Add the samples to the open window. rules NULL: keep all labels. 0 or -errno of the store: some
  * may be added then.
  */
-int profile_write(struct store_writer *w, const struct profile *p, const struct profile_rules *rules);
+int profile_write(struct store_writer *w, const struct profile *p,
+		  const struct profile_rules *rules);
 
 #endif

@@ -270,11 +270,10 @@ static void look_at(struct helper *h, uint64_t now)
 	helper_reset(h);
 }
 
-/* Have roots closed when their reader has time. No one waits for that. */
+/* Close a root when the reader of roots is idle, without waiting for it. */
 static void close_roots(void)
 {
 	struct helper *h = &reader.helper[ROOTS_READER];
-	const struct buf b = { .data = (uint8_t *)&reader.closing[0], .len = sizeof(reader.closing[0]) };
 	struct buf q = BUF_INIT;
 	if (!reader.n_closing || h->question.len)
 		return;
@@ -282,7 +281,7 @@ static void close_roots(void)
 		reader.n_closing = 0;
 		return;
 	}
-	if (!buf_add(&q, b.data, b.len) && !buf_add_u8(&q, 0)) {
+	if (!buf_add(&q, &reader.closing[0], sizeof(reader.closing[0])) && !buf_add_u8(&q, 0)) {
 		if (send_question(h, &q))
 			helper_end(h);
 		else

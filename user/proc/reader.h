@@ -7,10 +7,11 @@
  *   recorder -- request --> one of READERS readers, children of the nursery
  *      +--- answer, descriptor ---------------+
  *
- * 1. Nobody waits for another process. A request waits READER_WAIT_NS for its answer, all together
- *    READER_PATIENCE_NS and then 1/READER_PATIENCE_EARN of the time. Without an answer it is
- *    -EINPROGRESS, and the reader stays with it.
- * 2. Whoever asks the same again gets the answer when it has come. It is kept for READER_KEEP_NS.
+ * 1. The recorder does not wait for another process. A request waits READER_WAIT_NS for its answer,
+ *    all requests READER_PATIENCE_NS and then 1/READER_PATIENCE_EARN of the time. After that it
+ *    returns -EINPROGRESS, and the reader goes on with it.
+ * 2. Making the same request again returns the answer when it has come. It is kept for
+ *    READER_KEEP_NS.
  * 3. A process has one request on its way, a user at most READER_USER_MAX. One reader is for roots
  *    that stay open.
  * 4. After READER_MS without an answer, the reader is killed, abandoned and replaced.

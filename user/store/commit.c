@@ -305,6 +305,8 @@ static int write_window(struct store_writer *w, struct block *b, enum space spac
 /* apart: realtime of the window says nothing about the clocks of this host. */
 static int commit(struct store_writer *w, struct block *b, const struct store_totals *totals, bool apart, struct err *err)
 {
+	if (b->info.t0_ns >= b->info.t1_ns || totals->n_cpus > CPUS_MAX)
+		return err_set(err, -EINVAL, "a window must end after it begins");
 	enum space space = retain_space(w); /* before anything is written, which may spend the reserve */
 	if (space == SPACE_NONE)
 		return err_set(err, -ENOSPC, "cannot write %s: the file system has no room but the reserve", w->s.dir);
@@ -342,11 +344,7 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
 {
 	METRIC_TIME(store_write);
 	struct block b = { .info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 } };
-	int rc;
-	if (t0_ns >= t1_ns || totals->n_cpus > CPUS_MAX)
-		rc = err_set(err, -EINVAL, "a window must end after it begins");
-	else
-		rc = commit(w, &b, totals, false, err);
+	int rc = commit(w, &b, totals, false, err);
 	block_fini(&b);
 	w->rows.n = 0;
 	idhash_clear(&w->row_hash);
@@ -368,8 +366,6 @@ int store_commit_apart(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int
 	w->rows = (struct rows){ 0 };
 	w->row_hash = (struct idhash){ 0 };
 	int rc = setpool_init(&w->sets) ? err_sys(err, -ENOMEM, "cannot write %s", w->s.dir) : 0;
-	if (!rc && t0_ns >= t1_ns)
-		rc = err_set(err, -EINVAL, "a window must end after it begins");
 	if (!rc && (rc = fill(w, ctx)))
 		err_sys(err, rc, "cannot write %s", w->s.dir);
 	if (!rc && w->rows.n)
