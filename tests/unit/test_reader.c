@@ -3,6 +3,8 @@
 #include "proc/proc.h"
 #include "proc/reader.h"
 
+#include "starve.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -395,6 +397,56 @@ static void test_blocking_user(void **state)
 		end_trap(p[i]);
 }
 
+/* A child with so many mappings that reading them takes tens of milliseconds of CPU time. */
+static pid_t start_mapped(void)
+{
+	enum { PAGES = 50000 };
+	int pipes[2];
+	char byte;
+	assert_int_equal(pipe(pipes), 0);
+	pid_t p = fork();
+	if (p == 0) {
+		char *v = mmap(NULL, PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (size_t i = 0; v != MAP_FAILED && i < PAGES; i += 2)
+			mprotect(v + i * PAGE, PAGE, PROT_READ);
+		if (write(pipes[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(pipes[1]);
+	assert_int_equal(read(pipes[0], &byte, 1), 1);
+	close(pipes[0]);
+	return p;
+}
+
+/* A reader that waits for a CPU is not given up, and its waiting is not charged to the user. */
+static void test_starved(void **state)
+{
+	uint64_t at;
+	int rc, n = 0;
+	(void)state;
+	expect_read();
+	pid_t p = start_mapped(), h = helper("ascribe-reader"), loop = starve(h, 10);
+	if (!loop)
+		skip();
+	double begin = now_s();
+	for (; n < 4; n++) { /* more in all than READER_SPEND_NS */
+		while ((rc = proc_find_mapping((uint32_t)p, "no such\nneither", &at)) == -EINPROGRESS && now_s() - begin < 60)
+			turn();
+		if (rc != -ENOENT)
+			break;
+	}
+	print_message("%d of 4 requests answered in %.2f s, the last by %d\n", n, now_s() - begin, rc);
+	starve_end(loop);
+	end_trap(p);
+	assert_int_equal(n, 4);
+	assert_int_equal(kill(h, 0), 0);
+	assert_int_equal(stats().abandoned, 0);
+	assert_int_equal(stats().refused, 0);
+}
+
 /* A reader that is gone is replaced, and knows the roots again that were kept open. */
 static void test_killed(void **state)
 {
@@ -491,6 +543,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_late, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_late_maps, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_blocking_user, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_starved, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_killed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_owners, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_confined, set_up, tear_down),

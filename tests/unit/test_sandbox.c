@@ -2,6 +2,8 @@
 /* The child that parses: what it may do, what it may not, and what its death costs. */
 #include "sandbox/sandbox.h"
 
+#include "starve.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -26,7 +28,7 @@
 #define CONFINED 1
 #endif
 
-enum { ECHO, READ_FDS, HANG, CRASH, ALLOCATE, FORBIDDEN, PATHS, BIG, KEEP, OPS };
+enum { ECHO, READ_FDS, HANG, CRASH, ALLOCATE, FORBIDDEN, PATHS, BIG, KEEP, BURN, OPS };
 
 static int op_echo(const struct sandbox_request *q, struct buf *out)
 {
@@ -122,8 +124,16 @@ static int op_big(const struct sandbox_request *q, struct buf *out)
 	return rc;
 }
 
+static int op_burn(const struct sandbox_request *q, struct buf *out)
+{
+	(void)out;
+	for (volatile int i = atoi((const char *)q->bytes); i > 0; i--)
+		;
+	return 0;
+}
+
 static const sandbox_op ops[OPS] = { op_echo, op_read_fds, op_hang, op_crash, op_allocate, op_forbidden, op_paths,
-				     op_big,  op_keep };
+				     op_big,  op_keep, op_burn };
 
 struct fixture {
 	struct sandbox *s;
@@ -318,6 +328,34 @@ static void test_stalled_worker(void **state)
 	assert_int_equal(st.late, 1);
 	assert_int_equal(st.stalled, 1);
 	expect_recovery(f);
+}
+
+/* Time in the run queue does not count: a parse that needs little CPU time ends well, however late. */
+static void test_starved_worker(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_stats st;
+	struct timespec begin;
+	double ms;
+	expect_alive(f);
+	char loops[16] = "10000000";
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_int_equal(ask(f, BURN, loops, sizeof(loops), NULL, 0), 0);
+	ms = since_ms(&begin);
+	snprintf(loops, sizeof(loops), "%.0f", 1e7 * 60 / ms);
+	pid_t worker = child_of(child_of(getpid())), loop = starve(worker, 10);
+	if (!loop)
+		skip();
+	struct sandbox_call c = { .op = BURN, .bytes = loops, .len = sizeof(loops), .deadline_ms = 200, .max_reply = 1 };
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	int rc = run(f, &c);
+	ms = since_ms(&begin);
+	starve_end(loop);
+	sandbox_stats(f->s, &st);
+	print_message("60 ms of CPU time took %.0f ms\n", ms);
+	assert_int_equal(rc, 0);
+	assert_int_equal(st.late, 0);
+	assert_true(ms > 200);
 }
 
 /* The nursery that is no more answers: another one takes its place, also while a worker serves. */
@@ -630,6 +668,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_recycled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_deaths, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stalled_worker, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_starved_worker, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_killed_nursery, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stopped_nursery, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_end, set_up, tear_down),

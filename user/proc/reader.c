@@ -4,6 +4,7 @@
 #include "proc/reader_int.h"
 
 #include "sandbox/channel.h"
+#include "sandbox/child_clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 #define READER_MS_NS (READER_MS * 1000000ull)
-#define STARVED_NS 800000000ull /* more, for a reader that only waits for a CPU */
+#define READER_CPU_NS_MAX (READER_CPU_MS * 1000000ull)
 #define QUICK_NS 100000ull	/* of each wait: not taken from the patience */
 #define REPLY_MAX (17u << 20)
 #define ANSWERS_MAX 64
@@ -37,7 +38,8 @@ struct helper {
 	struct buf reply;
 	int fd;
 	uint64_t begin_ns;
-	uint64_t start;		    /* of the process; 0: it has ended. Once late, like user */
+	struct child_clock clock;   /* once late, like start and user */
+	uint64_t start;		    /* of the process; 0: it has ended */
 	uint32_t user;
 };
 
@@ -160,23 +162,6 @@ static int helper_order(struct helper *h)
 	return rc;
 }
 
-/*
- * R: it runs, or waits for a CPU. T: it was stopped. S, D: it waits for the process or file in
- * question. '?': it has ended.
- */
-static char state_of(pid_t pid)
-{
-	char path[64], text[512];
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	FILE *f = fopen(path, "re");
-	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-	if (f)
-		fclose(f);
-	text[n] = 0;
-	const char *p = strrchr(text, ')');
-	return p && p[1] == ' ' ? p[2] : '?';
-}
-
 static int send_question(struct helper *h, const struct buf *question)
 {
 	struct channel_head head = { .len = (uint32_t)question->len };
@@ -188,6 +173,13 @@ static int send_question(struct helper *h, const struct buf *question)
 	if (rc)
 		h->question.len = 0;
 	return rc;
+}
+
+/* The caller does not wait any more. */
+static void helper_late(struct helper *h)
+{
+	h->late = true;
+	child_clock_start(&h->clock, h->child.pid, READER_MS_NS, READER_CPU_NS_MAX);
 }
 
 /* Receive what there is of an answer. -EINPROGRESS: not all of it. */
@@ -220,42 +212,43 @@ static int receive(struct helper *h)
 static void count_answer(const struct helper *h)
 {
 	uint64_t took = READER_TOOK_NS(h->head.value);
+	uint64_t used = h->late ? child_clock_used_ns(&h->clock, h->child.pid, channel_now_ns()) : took;
 	sandbox_add_cpu(reader.sandbox, READER_CPU_NS(h->head.value));
+	took = took < used ? took : used; /* less what it waited for a CPU */
 	if (took > READER_SLOW_NS)
 		refusal_charge(request_of(&h->question)->tgid, took);
 }
 
 /* ---- late helpers ---- */
 
-/* The helper has missed its deadline, unless it had no CPU, or its nursery has not made it yet. */
+/* Call before receive(). */
 static bool is_overdue(struct helper *h, uint64_t now)
 {
-	if (h->child.pidfd < 0) { /* the nursery has a deadline of its own */
-		h->begin_ns = now;
-		return false;
-	}
-	if (now - h->begin_ns < READER_MS_NS)
-		return false;
-	return now - h->begin_ns >= READER_MS_NS + STARVED_NS || (!h->has_head && state_of(h->child.pid) != 'R');
+	if (h->child.pidfd < 0) /* the nursery has a deadline of its own */
+		child_clock_start(&h->clock, 0, READER_MS_NS, READER_CPU_NS_MAX);
+	return child_clock_is_late(&h->clock, h->child.pid, now);
 }
 
 /* Do not wait for it: it may be in a read that no signal ends. */
 static void give_up(struct helper *h, uint64_t now)
 {
-	char state = state_of(h->child.pid);
+	uint64_t used = child_clock_used_ns(&h->clock, h->child.pid, now);
+	char state = sandbox_child_state(h->child.pid);
 	sandbox_child_kill(&h->child);
-	if (state == 'S' || state == 'D') {
+	if (used >= (state == 'R' ? READER_CPU_NS_MAX : READER_MS_NS) && state != 'T' && state != '?') {
 		reader.stats.abandoned++;
-		refusal_abandon(request_of(&h->question)->tgid, &h->child, now - h->begin_ns);
-	} else { /* it was stopped or has ended: that says nothing about the process */
+		refusal_abandon(request_of(&h->question)->tgid, &h->child, used);
+	} else { /* it was stopped, starved or has ended: that says nothing about the process */
 		helper_end(h);
 	}
 }
 
 static void look_at(struct helper *h, uint64_t now)
 {
+	bool overdue = is_overdue(h, now);
 	int rc = receive(h);
-	if (rc == -EINPROGRESS && !is_overdue(h, now))
+	/* An answer that has begun depends on the reader alone. */
+	if (rc == -EINPROGRESS && (!overdue || (h->has_head && now - h->begin_ns < CHILD_STARVED_NS)))
 		return;
 	reader.stats.moved++;
 	if (rc == -EINPROGRESS) {
@@ -285,7 +278,7 @@ static void close_roots(void)
 		if (send_question(h, &q))
 			helper_end(h);
 		else
-			h->late = true;
+			helper_late(h);
 	}
 	buf_fini(&q);
 	memmove(&reader.closing[0], &reader.closing[1], --reader.n_closing * sizeof(reader.closing[0]));
@@ -384,7 +377,7 @@ static int ask_now(struct helper *h, struct buf *reply, int *ret_fd)
 	}
 	reader.stats.requests++;
 	if (rc == -EINPROGRESS) {
-		h->late = true;
+		helper_late(h);
 		h->start = refusal_start(q->tgid);
 		h->user = proc_user(q->tgid);
 		reader.stats.late++;
@@ -529,12 +522,10 @@ int proc_reader_tick(void)
 	now = channel_now_ns();
 	for (size_t i = 0; i < READERS; i++) {
 		const struct helper *h = &reader.helper[i];
-		uint64_t at = h->begin_ns + READER_MS_NS;
-		at = at > now ? at : now + READER_MS_NS / 10;
-		if (h->late && at < due)
-			due = at;
+		if (h->late && h->clock.look_ns < due)
+			due = h->clock.look_ns;
 	}
-	return due == UINT64_MAX ? -1 : (int)((due - now) / 1000000) + 1;
+	return due == UINT64_MAX ? -1 : due <= now ? 1 : (int)((due - now) / 1000000) + 1;
 }
 
 int proc_reader_fd(void)

@@ -14,7 +14,8 @@
  *    READER_KEEP_NS.
  * 3. A process has one request on its way, a user at most READER_USER_MAX. One reader is for roots
  *    that stay open.
- * 4. After READER_MS without an answer, the reader is killed, abandoned and replaced.
+ * 4. After READER_MS without an answer, the reader is killed, abandoned and replaced. Its time in
+ *    the run queue does not count (sandbox/child_clock.h); of its CPU time, it has READER_CPU_MS.
  * 5. The process of that request is refused for a while, longer each time (READER_REFUSE_NS).
  * 6. A user is refused after READER_SPEND_NS of slow requests, or with READER_STUCK_USER readers
  *    that have not ended. For a process in a user namespace, the user is the one that created it.
@@ -42,6 +43,7 @@
 #define READER_KEEP_NS 2000000000ull
 #define READER_USER_MAX 2u
 #define READER_MS 200u
+#define READER_CPU_MS 1000u
 #define READER_REFUSE_NS 10000000000ull /* after the first miss of a process; four times longer after each further one */
 #define READER_SLOW_NS 20000000ull	/* only longer requests are charged to the user */
 #define READER_SPEND_NS 1000000000ull

@@ -292,7 +292,7 @@ static uint64_t due_ns(const struct sandbox *s)
 			const struct worker *w = &l->worker[k];
 			if (!w->job)
 				continue;
-			uint64_t late = w->begin_ns + w->job->deadline_ms * MS, slow = slow_ns(s, l, w);
+			uint64_t late = w->clock.look_ns, slow = slow_ns(s, l, w);
 			if (l->queue.n && slow > channel_now_ns() && slow < late)
 				late = slow;
 			due = late < due ? late : due;
@@ -312,7 +312,7 @@ int sandbox_tick(struct sandbox *s)
 	for (unsigned i = 0; i < SANDBOX_LANES; i++) {
 		for (unsigned k = 0; k < SANDBOX_WORKERS; k++) {
 			struct worker *w = &s->lane[i].worker[k];
-			if (w->job && (w->ready || w->child.fd < 0 || now >= w->begin_ns + w->job->deadline_ms * MS))
+			if (w->job && (w->ready || w->child.fd < 0 || now >= w->clock.look_ns))
 				worker_move_on(s, w, now);
 		}
 		begin_jobs(s, &s->lane[i], now);

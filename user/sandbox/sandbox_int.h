@@ -9,6 +9,7 @@
 #define ASCRIBE_SANDBOX_SANDBOX_INT_H
 
 #include "sandbox/channel.h"
+#include "sandbox/child_clock.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/spawner.h"
 
@@ -37,6 +38,7 @@ struct worker {
 	unsigned served;
 	size_t memory; /* that it may allocate */
 	uint64_t begin_ns, ran_ns; /* of its job; ran_ns: its CPU time before */
+	struct child_clock clock;  /* of its job */
 	size_t sent;		   /* bytes of the job; len: all */
 	struct channel_head head;
 	bool has_head;

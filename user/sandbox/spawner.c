@@ -70,6 +70,11 @@ void spawner_free(struct spawner *sp)
 	reap_killed(sp, REAP_MS);
 }
 
+static void start_clock(struct spawner *sp)
+{
+	child_clock_start(&sp->clock, sp->pid, SPAWNER_ANSWER_MS * 1000000ull, SPAWNER_ANSWER_MS * 1000000ull);
+}
+
 int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory, struct sandbox_child *to)
 {
 	uint64_t now = channel_now_ns();
@@ -94,7 +99,9 @@ int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory, s
 		return -EPIPE;
 	}
 	*to = (struct sandbox_child){ .fd = pair[0], .pidfd = -1 };
-	sp->order[sp->n++] = (struct order){ to, now + SPAWNER_ANSWER_MS * 1000000ull };
+	sp->order[sp->n++].to = to;
+	if (sp->n == 1)
+		start_clock(sp);
 	return 0;
 }
 
@@ -110,6 +117,8 @@ static void take_answer(struct spawner *sp, const struct channel_head *h, int pi
 	struct sandbox_child *to = sp->order[0].to;
 	struct sandbox_child unwanted = { .fd = -1, .pidfd = pidfd };
 	memmove(sp->order, sp->order + 1, --sp->n * sizeof(sp->order[0]));
+	if (sp->n)
+		start_clock(sp);
 	if (!to) {
 		sandbox_child_kill(&unwanted);
 		sandbox_child_release(&unwanted);
@@ -141,13 +150,14 @@ static int read_answer(struct spawner *sp, uint64_t until_ns)
 
 int spawner_read(struct spawner *sp)
 {
-	int rc = 0;
+	int rc;
 	reap_killed(sp, 0);
 	if (sp->fd < 0)
 		return 0;
-	while (!rc)
-		rc = read_answer(sp, channel_now_ns());
-	if (rc == -ETIMEDOUT && channel_now_ns() < spawner_due_ns(sp))
+	bool late = sp->n && child_clock_is_late(&sp->clock, sp->pid, channel_now_ns());
+	while (!(rc = read_answer(sp, channel_now_ns())))
+		late = false;
+	if (rc == -ETIMEDOUT && !late)
 		return 0;
 	kill_nursery(sp);
 	return -EPIPE;
@@ -155,5 +165,5 @@ int spawner_read(struct spawner *sp)
 
 uint64_t spawner_due_ns(const struct spawner *sp)
 {
-	return sp->n ? sp->order[0].until_ns : UINT64_MAX;
+	return sp->n ? sp->clock.look_ns : UINT64_MAX;
 }

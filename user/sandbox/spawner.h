@@ -10,6 +10,7 @@
 #ifndef ASCRIBE_SANDBOX_SPAWNER_H
 #define ASCRIBE_SANDBOX_SPAWNER_H
 
+#include "sandbox/child_clock.h"
 #include "sandbox/nursery.h"
 #include "sandbox/sandbox.h"
 
@@ -23,9 +24,9 @@ struct spawner {
 	pid_t killed; /* a nursery that was not reaped yet; 0: none */
 	struct order {
 		struct sandbox_child *to; /* NULL: nobody wants the child any more */
-		uint64_t until_ns;
 	} order[SPAWNER_ORDERS_MAX]; /* without an answer, oldest first */
 	unsigned n;
+	struct child_clock clock; /* of the nursery, since the oldest order is that */
 	uint64_t started; /* nurseries */
 };
 

@@ -240,6 +240,7 @@ void worker_begin(struct sandbox *s, struct worker *w, struct sandbox_job *j)
 	w->job = j;
 	w->begin_ns = channel_now_ns();
 	w->ran_ns = worker_cpu_ns(w);
+	child_clock_start(&w->clock, w->child.pid, j->deadline_ms * MS, j->deadline_ms * MS);
 	w->served++;
 	w->sent = w->got = 0;
 	w->has_head = w->ready = false;
@@ -265,6 +266,7 @@ void worker_move_on(struct sandbox *s, struct worker *w, uint64_t now)
 		return;
 	}
 	w->ready = false;
+	bool late = child_clock_is_late(&w->clock, w->child.pid, now);
 	int rc = send_more(s, w);
 	if (!rc || rc == -EAGAIN || rc == -EPIPE) {
 		int got = receive_more(w); /* it may have answered before it was asked all */
@@ -274,7 +276,7 @@ void worker_move_on(struct sandbox *s, struct worker *w, uint64_t now)
 		}
 		rc = rc == -EPIPE || got != -EAGAIN ? got == -EAGAIN ? rc : got : -EAGAIN;
 	}
-	if (rc == -EAGAIN && now >= w->begin_ns + w->job->deadline_ms * MS)
+	if (rc == -EAGAIN && late)
 		rc = -ETIMEDOUT;
 	if (rc != -EAGAIN)
 		worker_failed(s, w, rc);
