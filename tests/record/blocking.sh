@@ -37,12 +37,12 @@ head -c 4096 /dev/zero >files/jit-1.dump
 ln -s "$mnt/open/prog.debug" linked/prog.debug
 cp linked/prog files/linked # its debug link is looked up beside it
 setarch -R ./blocking page files/page || bad "the page of the descriptor"
-# Libraries whose debug link leads to a file of 1 GiB, which has to be read in whole to know that it is another one's.
+# Libraries whose debug link leads to a file of 64 MiB, which has to be read in whole to know that it is another one's.
 echo 'void work(void) { for (volatile int i = 0; i < 1000000; i++); }' >lib.c
 ${CC:-cc} -g -O1 -shared -fPIC -Wl,--build-id=none -o x.debug lib.c && objcopy --strip-all --add-gnu-debuglink=x.debug x.debug lib.so ||
 	bad "a library with a debug link"
 for i in $(seq 24); do
-	mkdir "lib$i" && cp lib.so "lib$i/" && cp x.debug "lib$i/" && truncate -s 1G "lib$i/x.debug"
+	mkdir "lib$i" && cp lib.so "lib$i/" && cp x.debug "lib$i/" && truncate -s 64M "lib$i/x.debug"
 done
 background "$loads/blocking" serve "$mnt" "$dir/files" "$dir/kept"
 for _ in $(seq 100); do

@@ -314,7 +314,7 @@ static void test_crc_kept(void **state)
 	assert_int_equal(run("${CC:-cc} -O1 -g -Wl,--build-id=none -o many p.c && nm many >truth.many && "
 			     "objcopy --only-keep-debug many many.debug && strip -s many && "
 			     "objcopy --add-gnu-debuglink=many.debug many && cp many.debug huge.debug && "
-			     "truncate -s 100M huge.debug"), 0);
+			     "truncate -s 50M huge.debug && cp many.debug larger.debug && truncate -s 65M larger.debug"), 0);
 	for (int i = 0; i < MANY; i++) {
 		b = open_named("many");
 		uint64_t before = requests();
@@ -322,6 +322,11 @@ static void test_crc_kept(void **state)
 		assert_int_equal(requests() - before, i ? 1 : 2); /* what it has; its CRC */
 		binary_free(b);
 	}
+	b = open_named("many");
+	uint64_t before = requests();
+	assert_int_equal(offer(b, "larger.debug"), -ENOENT);
+	assert_int_equal(requests() - before, 1); /* what it has */
+	binary_free(b);
 	assert_int_equal(run("cp many.debug huge.debug"), 0);
 	for (int i = 0; i < 2; i++) {
 		b = open_named("many");

@@ -43,6 +43,7 @@ void published_ended(struct published *p, const struct collector_progress *last)
 	b->reading.abandoned += last->reading.abandoned;
 	b->reading.refused += last->reading.refused;
 	b->parsing.full += last->parsing.full;
+	b->symbols.debug_unchecked += last->symbols.debug_unchecked;
 	memset(&p->now, 0, sizeof(p->now));
 	pthread_mutex_unlock(&p->lock);
 }
@@ -131,6 +132,9 @@ int published_metrics(void *ctx, struct buf *out)
 		{ "ascribe_reads_refused_total", "counter", "Reads that were not made, of processes or users that had not answered.",
 		  (double)(n->reading.refused + b->reading.refused) },
 		{ "ascribe_jobs_refused_total", "counter", "Files for which the parsers had no room.", (double)(n->parsing.full + b->parsing.full) },
+		{ "ascribe_debug_links_unchecked_total", "counter",
+		  "Debug links to files without a build id that are too large to check their CRC.",
+		  (double)(n->symbols.debug_unchecked + b->symbols.debug_unchecked) },
 		{ "ascribe_unwind_files", "gauge", "Files whose unwind rules were compiled.", (double)n->unwinding.compiled },
 	};
 	int rc = 0;

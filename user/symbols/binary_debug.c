@@ -2,6 +2,8 @@
 /* The separate debug file of an ELF file: where it may be, and whether one that is offered is it. */
 #include "symbols/binary_int.h"
 
+#include "symbols/debugdata.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -120,6 +122,12 @@ static int read_offered(struct binary *b)
 static int check_crc(struct binary *b)
 {
 	struct offer *o = &b->offer;
+	if (o->which.size > DEBUGLINK_FILE_MAX) {
+		if (b->symbolizer && !b->debug_unchecked)
+			b->symbolizer->stats.debug_unchecked++;
+		b->debug_unchecked = true;
+		return 0;
+	}
 	struct crc_kept *crc = o->which.size && b->symbolizer ? crc_of(b->symbolizer, &o->which) : &o->crc;
 	int rc = crc->made ? crc->rc : make_crc(b, o->fd, crc);
 	if (symbols_is_late(rc))

@@ -35,6 +35,7 @@ struct binary {
 	bool evicted;        /* table is gone, but may be read again */
 	bool closed;         /* its files were closed */
 	bool debug_sent;     /* debug_fd came from a server: it cannot be opened again */
+	bool debug_unchecked; /* its debug link leads to too large a file: counted */
 	bool expecting;      /* a debug file may come, even after the symbols were read */
 	int load_rc;         /* kept: a file that lies is not read again */
 	struct symbols_again load_again, lines_again;

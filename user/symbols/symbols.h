@@ -93,6 +93,7 @@ struct symbolizer_stats {
 	uint64_t tables;   /* read */
 	uint64_t reread;   /* of these, again */
 	uint64_t debug;    /* separate debug files in use */
+	uint64_t debug_unchecked; /* debug links to files that are too large to check their CRC */
 	uint64_t lines;    /* addresses looked up in DWARF */
 	uint64_t lines_refused; /* files whose DWARF was given up */
 	size_t bytes;      /* of tables now */
