@@ -6,7 +6,7 @@
 load=$loads/labelled
 mnt=$dir/mnt
 user=47110
-seconds=6
+seconds=40 # at most
 [ -e /dev/fuse ] || skip "there is no /dev/fuse"
 command -v fusermount3 >/dev/null || skip "needs fuse3"
 
@@ -53,8 +53,7 @@ ok "others see the files" cmp "$mnt/open/prog" files/prog
 
 # ---- all at once ----
 printf 'recipe titles\ntitle "labelled (?<how>share)"\n' >titles.recipe
-background "$load" share $((seconds + 2)) >before.json
-begin=$(date +%s%N)
+background "$load" share 8 >before.json
 background timeout -s KILL 60 "$ascribe" record -a -F 99 -d $seconds --recipes titles.recipe -o st 2>err
 recorder=$pid
 recording err
@@ -84,19 +83,27 @@ stopped=$pid
 sleep 1
 kill -STOP "$stopped"
 "$load" share 3 >after.json
+# A process is asked when it is sampled: on a busy host that may take some seconds.
+asked() { [ "$(grep -oE 'open|read|flush|getattr|lookup' kept | sort -u | wc -l)" = 5 ]; }
+for _ in $(seq 300); do
+	asked && break
+	sleep 0.1
+done
+sleep 1
+begin=$(date +%s%N)
+kill -INT "$recorder"
 wait "$recorder"
 status=$?
 took=$((($(date +%s%N) - begin) / 1000000))
 ok "the recording ends" test $status = 0
-ok "in time: $took ms" test $took -lt $(((seconds + 8) * 1000))
+ok "in time: $took ms" test $took -lt 8000
 kill -9 "${attackers[@]}" 2>/dev/null
 let_go
 wait "${attackers[@]}" 2>/dev/null
 "$ascribe" stat st --json >stat.json 2>/dev/null
 report st --by tenant --where '{comm="labelled",tenant!=""}' >tenants.json
 report st --where '{comm="labelled"}' >names.json
-# Each kind is tried once in the time that a process is refused; one of them may come too late for the recording.
-ok "at least four of the five kinds were not answered: $(sort -u kept | xargs)" test "$(grep -oE 'open|read|flush|getattr|lookup' kept | sort -u | wc -l)" -ge 4
+ok "none of the five kinds was answered: $(sort -u kept | xargs)" asked
 # By shares: how much of the CPUs it gets depends on the host.
 check "labels of the one that behaves" r=tenants.json n=names.json -- \
 	'set(samples(r)) == {"a", "b"} and r["samples"] > 0.5 * n["samples"] > 5' 'samples(r), n["samples"]'

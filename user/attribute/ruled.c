@@ -66,11 +66,22 @@ static struct ruled_image **place_of(struct ruled *r, const struct proc_image *i
 	return &r->place[h >> 32 & (PLACES - 1)];
 }
 
+/*
+ * Read a file of the process into buf. *ret_len 0: nothing. -EINPROGRESS: no answer yet, or the
+ * reader ended.
+ */
+static int read_text(struct ruled *r, const struct proc_image *im, const char *name, size_t cap,
+		     size_t *ret_len)
+{
+	int rc = proc_read_text(im->tgid, name, r->buf, cap, ret_len);
+	return rc == -EINPROGRESS || rc == -EINTR ? -EINPROGRESS : 0;
+}
+
 /* Read the title into buf, with blanks between its parts. *ret_len 0: none. -EINPROGRESS: no answer yet. */
 static int read_title(struct ruled *r, const struct proc_image *im, size_t *ret_len)
 {
 	size_t len = 0;
-	if (proc_read_text(im->tgid, "cmdline", r->buf, RULE_TEXT_MAX, &len) == -EINPROGRESS)
+	if (read_text(r, im, "cmdline", RULE_TEXT_MAX, &len))
 		return -EINPROGRESS;
 	while (len && !r->buf[len - 1])
 		len--;
@@ -85,7 +96,7 @@ static int read_title(struct ruled *r, const struct proc_image *im, size_t *ret_
 static int read_environment(struct ruled *r, const struct proc_image *im, struct ruled_image *p)
 {
 	size_t len = 0;
-	if (proc_read_text(im->tgid, "environ", r->buf, sizeof(r->buf), &len) == -EINPROGRESS)
+	if (read_text(r, im, "environ", sizeof(r->buf), &len))
 		return -EINPROGRESS;
 	rules_environment(r->rules, im->exe->path, r->buf, len, &p->fixed);
 	p->has_environment = len > 0;
