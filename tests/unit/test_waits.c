@@ -38,9 +38,13 @@ static const struct sample samples[] = {
 	{ { "io_schedule", "__x64_sys_pread64", WAIT_EARLIER }, WAIT_CLASS_IO, "io_schedule" },
 	/* A server's loop, its lock, its client's next command. */
 	{ { "ep_poll", "do_epoll_wait", "__x64_sys_epoll_wait", "epoll_wait" LIBC, "WaitEventSetWait" PG, "secure_read" PG }, WAIT_CLASS_IDLE,
-	  "WaitEventSetWait" },
+	  "secure_read" },
 	{ { "ep_poll", "__x64_sys_epoll_wait", "epoll_wait" LIBC, "WaitEventSetWait" PG, "ProcSleep" PG, "heap_update" PG }, WAIT_CLASS_LOCK,
-	  "WaitEventSetWait" },
+	  "heap_update" },
+	/* A frame without a name gives way to one with a name, and stands where there is none. */
+	{ { "ep_poll", "__x64_sys_epoll_wait", "epoll_wait" LIBC, "WaitEventSetWait" PG, "WaitLatch" PG, "ProcSleep" PG, "" PG,
+	    "LockAcquireExtended" PG, "XactLockTableWait" PG, "" PG, "standard_ExecutorRun" PG }, WAIT_CLASS_LOCK, "XactLockTableWait" },
+	{ { KERNEL_FUTEX, "___pthread_mutex_lock" LIBC, "|/srv/app/shop", "__libc_start_main" LIBC }, WAIT_CLASS_LOCK, "shop+0x0" },
 	{ { "do_sys_poll", "__arm64_sys_ppoll", "__poll" LIBC, "pqSocketPoll|/usr/lib/x86_64-linux-gnu/libpq.so.5", "ask|/srv/app/shop" },
 	  WAIT_CLASS_NETWORK, "ask" },
 	{ { "inet_csk_accept", "do_accept", "__x64_sys_accept4", "accept4" LIBC, "serve|/srv/app/shop" }, WAIT_CLASS_IDLE, "serve" },

@@ -163,6 +163,11 @@ static const char runtime_functions[] =
 	"runtime.* runtime/* internal/* sync.* sync/* syscall.* os.* os/* net.* net/* io.* bufio.* time.* context.* "
 	"std::* core::* alloc::* <std::* <core::* <alloc::* parking_lot* lock_api::* <parking_lot* __gnu_cxx::* absl::* "
 	"java.* jdk.* sun.* Ljava/* Ljdk/* Lsun/*";
+/* A server's own functions for waiting: their callers say what for. */
+static const char server_functions[] =
+	"WaitEventSetWait WaitEventSetWaitBlock WaitLatch WaitLatchOrSocket ConditionVariableSleep "
+	"ConditionVariableTimedSleep ProcSleep WaitOnLock LockAcquire LockAcquireExtended LWLockAcquire "
+	"LWLockAcquireOrWait LWLockWaitForVar PGSemaphoreLock MDL_wait::timed_wait MDL_context::acquire_lock os_event_wait_low os_event::wait_low sync_array_wait_event";
 static const char libc_functions[] =
 	"_start start_thread clone clone3 syscall epoll_wait epoll_pwait poll ppoll select pselect accept accept4 nanosleep "
 	"clock_nanosleep usleep sleep read write readv writev pread* pwrite* recv recvfrom recvmsg send sendto sendmsg connect "
@@ -197,7 +202,9 @@ static enum wait_owner owner_of(const char *function, const char *module, const 
 		return WAIT_OWNER_LIBC;
 	if (any_word(libc_functions, function) || (function[0] == '_' && function[1] == '_')) /* reserved names, of static programs */
 		return WAIT_OWNER_LIBC;
-	if (any_word(runtime_files, base) || any_word(runtime_functions, function) || strstr(module, "/lib-dynload/"))
+	if (any_word(runtime_files, base) || strstr(module, "/lib-dynload/"))
+		return WAIT_OWNER_RUNTIME;
+	if (any_word(runtime_functions, function) || any_word(server_functions, function))
 		return WAIT_OWNER_RUNTIME;
 	if (is_shared_object(base) && in_system_directory(module, base))
 		return WAIT_OWNER_RUNTIME;
@@ -205,7 +212,7 @@ static enum wait_owner owner_of(const char *function, const char *module, const 
 		return WAIT_OWNER_RUNTIME;
 	if (strstr(file, "/lib/python") && !strstr(file, "-packages/"))
 		return WAIT_OWNER_RUNTIME;
-	return *function || *base ? WAIT_OWNER_PROGRAM : WAIT_OWNER_RUNTIME;
+	return *function ? WAIT_OWNER_PROGRAM : *base ? WAIT_OWNER_UNNAMED : WAIT_OWNER_RUNTIME;
 }
 
 static void user_frame(const char *function, const char *module, const char *file, struct wait_frame *f)

@@ -28,8 +28,14 @@ extern const char *const wait_class_names[WAIT_CLASSES];
  */
 enum wait_rule { WAIT_RULE_NONE, WAIT_RULE_WEAK, WAIT_RULE_FIRM };
 
-/* Whose code a frame is, from the kernel's to the program's own. */
-enum wait_owner { WAIT_OWNER_KERNEL, WAIT_OWNER_LIBC, WAIT_OWNER_RUNTIME, WAIT_OWNER_PROGRAM };
+/* Whose code a frame is, from the kernel's to the program's own. UNNAMED: the program's, without a name. */
+enum wait_owner {
+	WAIT_OWNER_KERNEL,
+	WAIT_OWNER_LIBC,
+	WAIT_OWNER_RUNTIME,
+	WAIT_OWNER_UNNAMED,
+	WAIT_OWNER_PROGRAM,
+};
 
 struct wait_frame {
 	uint8_t class; /* enum wait_class */
