@@ -42,20 +42,40 @@ static __always_inline void occupant_identify(struct task_struct *t, struct occu
 	who->comm[1] = comm[1];
 }
 
-/* Does the thread still have the identity of its last switch out? */
-static __always_inline bool identity_holds(struct task_struct *t, const struct thread_wait *w)
+/*
+ * Identify the running thread, which a context switch switches out, in sched_cpu.current. A global
+ * function: where a pointer is loaded from a task, the verifier searches all types of the kernel by
+ * name (since v6.4, commit 6fcd486b3a0a), and it would do so on each path of the caller.
+ */
+__noinline int current_identify(__u32 cpu)
 {
-	const __u64 *comm = (const void *)&t->comm;
-	return !((comm[0] ^ w->who.comm[0]) | (comm[1] ^ w->who.comm[1]) | (t->cgroups->dfl_cgrp->kn->id ^ w->who.cgroup) |
-		 ((__u32)t->self_exec_id ^ w->who.exec_id) | ((__u32)t->pid ^ w->tid));
+	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);
+	if (sc)
+		occupant_identify(bpf_get_current_task_btf(), &sc->current);
+	return 0;
+}
+
+/* Does the thread, identified in `current`, still have the identity of its last switch out? */
+static __always_inline bool identity_holds(struct task_struct *t, const struct occupant *current,
+					   const struct thread_wait *w)
+{
+	const struct occupant *who = &w->who;
+	return !((current->comm[0] ^ who->comm[0]) | (current->comm[1] ^ who->comm[1]) | (current->cgroup ^ who->cgroup) |
+		 (current->exec_id ^ who->exec_id) | ((__u32)t->pid ^ w->tid));
 }
 
 static __always_inline void identity_set(struct task_struct *t, struct thread_wait *w, __u64 set_id)
 {
-	occupant_identify(t, &w->who);
 	w->who.set_id = set_id;
 	w->tid = (__u32)t->pid;
 	w->kthread = !!(t->flags & PF_KTHREAD);
+}
+
+/* The same for the running thread. */
+static __always_inline void identity_set_current(const struct switch_ctx *s, __u64 set_id)
+{
+	s->wait->who = s->sched->current;
+	identity_set(s->task, s->wait, set_id);
 }
 
 /*
@@ -70,9 +90,10 @@ static __always_inline void identity_refresh(const struct switch_ctx *s, bool ta
 	struct sched_cpu *sc = s->sched;
 	bool none = t->flags & PF_KTHREAD;
 	__u64 set_id = 0;
-	sc->image.tgid = (__u32)t->tgid;
-	sc->image.start_ns = t->group_leader->start_boottime;
-	sc->image.exec_id = (__u32)t->self_exec_id;
+	current_identify(s->cpu);
+	sc->image.tgid = sc->current.tgid;
+	sc->image.start_ns = sc->current.start_ns;
+	sc->image.exec_id = sc->current.exec_id;
 	if (!none) {
 		half_enter(s->state, sc);
 		const struct proc_entry *known = proc_find(&sc->image);
@@ -82,14 +103,14 @@ static __always_inline void identity_refresh(const struct switch_ctx *s, bool ta
 		half_leave(s->state);
 	}
 	w->fresh_until = s->now + (none ? 8 * cfg.wait_ns : set_id ? cfg.wait_ns : cfg.wait_ns / 8);
-	if (identity_holds(t, w) && set_id == w->who.set_id)
+	if (identity_holds(t, &sc->current, w) && set_id == w->who.set_id)
 		return;
 	if (w->summed_since)
 		sums_flush(s->cpu, w);
 	if (sums_are_held(w))
 		w->fresh_until = 0;
 	else
-		identity_set(t, w, set_id);
+		identity_set_current(s, set_id);
 }
 
 /*
@@ -179,8 +200,10 @@ static __always_inline void wait_begin(const struct switch_ctx *s)
 static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wakers)
 {
 	struct thread_wait *w = s->wait;
-	if (unlikely(!w->tid)) /* a new thread, or one that waited when recording began */
-		identity_set(s->task, w, w->who.set_id);
+	if (unlikely(!w->tid)) { /* a new thread, or one that waited when recording began */
+		current_identify(s->cpu);
+		identity_set_current(s, w->who.set_id);
+	}
 	__u64 since = w->since ? __sync_lock_test_and_set(&w->since, 0) : 0, arrived = arrival(s), off = 0;
 	if (since) {
 		off = wait_end(s, since + BACKEND(unseen, s, arrived), arrived);
@@ -197,8 +220,9 @@ static __always_inline __u64 switch_out(const struct switch_ctx *s, bool with_wa
 	    (cfg.selection != SELECTION_NONE && !is_selected((__u32)s->task->tgid, (__u32)s->task->pid))) {
 		if (w->summed_since)
 			sums_flush(s->cpu, w);
-		if (!identity_holds(s->task, w) && !sums_are_held(w))
-			identity_set(s->task, w, 0); /* for the run that ends: it called exec */
+		current_identify(s->cpu);
+		if (!identity_holds(s->task, &s->sched->current, w) && !sums_are_held(w))
+			identity_set_current(s, 0); /* for the run that ends: it called exec */
 		return arrived;
 	}
 	wait_begin(s);
@@ -216,7 +240,8 @@ static __always_inline void run_add(const struct switch_ctx *s, __u64 begin)
 		run->who = s->wait->who;
 	} else if (prev->pid) {
 		count_untracked(s->cpu);
-		occupant_identify(prev, &run->who);
+		current_identify(s->cpu);
+		run->who = s->sched->current;
 		run->who.set_id = 0;
 	} else {
 		run->who = (struct occupant){ .start_ns = OCCUPANT_IDLE };
@@ -283,6 +308,7 @@ int on_wakeup_new(__u64 *ctx)
 		return 0;
 	__u64 now = bpf_ktime_get_boot_ns();
 	w->stack = 0;
+	occupant_identify(t, &w->who);
 	identity_set(t, w, 0); /* its first wait is one of this image, whatever it has become at its first switch out */
 	w->state = WAIT_RUNNABLE;
 	w->before = 0;

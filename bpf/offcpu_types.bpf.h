@@ -155,6 +155,7 @@ struct sched_cpu {
 		__u32 left;
 	} waker_tokens; /* waker.bpf.h */
 	struct occupant waker; /* a copy */
+	struct occupant current; /* the running thread: current_identify() */
 	struct cpu_run runs[] __attribute__((aligned(64))); /* cfg.run_mask + 1; a cache line each */
 } __attribute__((aligned(64)));
 

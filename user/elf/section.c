@@ -5,13 +5,21 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define AT_ONCE 64u
+#define NAMES_MAX (1u << 20) /* bytes of names that are looked at; linked files have some hundred */
+
+/* The names of all sections, read at once: one by one they would be some hundred reads of a file. */
+struct names {
+	char *text; /* owned */
+	size_t size;
+};
 
 /* The section that holds the names: its number may stand in the first section header. */
-static int read_names(const struct elf_image *img, Elf64_Shdr *ret)
+static int find_names(const struct elf_image *img, Elf64_Shdr *ret)
 {
 	uint32_t index = img->shstrndx;
 	if (index == SHN_XINDEX) {
@@ -23,33 +31,51 @@ static int read_names(const struct elf_image *img, Elf64_Shdr *ret)
 	return index < img->n_sections ? elf_read_section_headers(img, index, 1, ret) : -ENOENT;
 }
 
-static int has_name(const struct elf_image *img, const Elf64_Shdr *names, const Elf64_Shdr *sh, const char *section)
+static int read_names(const struct elf_image *img, struct names *ret)
 {
-	char name[32];
+	Elf64_Shdr sh;
+	int rc = find_names(img, &sh);
+	if (rc)
+		return rc;
+	if (sh.sh_offset >= img->size)
+		return -ENOENT;
+	uint64_t left = img->size - sh.sh_offset, size = sh.sh_size < left ? sh.sh_size : left;
+	size = size < NAMES_MAX ? size : NAMES_MAX;
+	char *text = malloc(size + 1);
+	if (!text)
+		return -ENOMEM;
+	rc = elf_image_read(img, sh.sh_offset, text, size);
+	if (rc) {
+		free(text);
+		return rc;
+	}
+	*ret = (struct names){ text, size };
+	return 0;
+}
+
+static int has_name(const struct names *names, const Elf64_Shdr *sh, const char *section)
+{
 	size_t len = strlen(section) + 1;
-	if (len > sizeof(name) || sh->sh_name > names->sh_size || len > names->sh_size - sh->sh_name ||
-	    names->sh_offset > UINT64_MAX - sh->sh_name)
-		return 0;
-	return !elf_image_read(img, names->sh_offset + sh->sh_name, name, len) && !memcmp(name, section, len);
+	bool inside = sh->sh_name <= names->size && len <= names->size - sh->sh_name;
+	return inside && !memcmp(names->text + sh->sh_name, section, len);
 }
 
 /* Does the section hold bytes, of this name? */
-static int is_it(const struct elf_image *img, const Elf64_Shdr *names, const Elf64_Shdr *sh, const char *section)
+static int is_it(const struct names *names, const Elf64_Shdr *sh, const char *section)
 {
-	return sh->sh_type != SHT_NOBITS && sh->sh_size && has_name(img, names, sh, section);
+	return sh->sh_type != SHT_NOBITS && sh->sh_size && has_name(names, sh, section);
 }
 
-static int find(const struct elf_image *img, const char *section, struct elf_place *ret)
+static int find_named(const struct elf_image *img, const struct names *names, const char *section,
+		      struct elf_place *ret)
 {
-	Elf64_Shdr names, sh[AT_ONCE];
-	if (!img->n_sections)
-		return -ENOENT;
-	int rc = read_names(img, &names);
+	Elf64_Shdr sh[AT_ONCE];
+	int rc = 0;
 	for (uint32_t at = 0; !rc && at < img->n_sections; at += AT_ONCE) {
 		uint32_t n = img->n_sections - at < AT_ONCE ? img->n_sections - at : AT_ONCE;
 		rc = elf_read_section_headers(img, at, n, sh);
 		for (uint32_t i = 0; !rc && i < n; i++) {
-			if (!is_it(img, &names, &sh[i], section))
+			if (!is_it(names, &sh[i], section))
 				continue;
 			*ret = (struct elf_place){ sh[i].sh_addr, sh[i].sh_offset, sh[i].sh_size,
 						   !!(sh[i].sh_flags & SHF_COMPRESSED) };
@@ -57,6 +83,17 @@ static int find(const struct elf_image *img, const char *section, struct elf_pla
 		}
 	}
 	return rc ? rc : -ENOENT;
+}
+
+static int find(const struct elf_image *img, const char *section, struct elf_place *ret)
+{
+	struct names names;
+	int rc = img->n_sections ? read_names(img, &names) : -ENOENT;
+	if (rc)
+		return rc;
+	rc = find_named(img, &names, section, ret);
+	free(names.text);
+	return rc;
 }
 
 static int is_inside(const struct elf_image *img, const struct elf_place *at)

@@ -77,37 +77,39 @@ enum proc_state {
 	PROC_STATES
 };
 
+/* Ordered without holes: there may be PROC_ENDED_MAX of them. */
 struct proc_image {
 	uint32_t tgid;
 	uint32_t parent; /* tgid, 0 when unknown */
 	uint64_t from_ns, to_ns; /* from_ns: 0 where it began before us; to_ns: UINT64_MAX while it lives */
 	uint64_t start_ns;	 /* struct proc_id; 0: no row had it yet */
 	uint32_t exec_id;
+	uint32_t n_maps;
+	/* Sorted by start, never overlapping; shared with a child until either maps more. */
+	const struct proc_map *maps;
+	struct proc_file *exe; /* NULL for kernel threads and when unknown */
+	char *cgroup;          /* path from /proc/TGID/cgroup, or NULL; shared_text, shared with children */
+	void *layer[PROC_LAYERS];
+	struct proc_image *older; /* the image before this one, of the same tgid */
+	char comm[PROC_COMM_SIZE + 1];
 	bool exec_known, exec_doubtful; /* doubtful: may be one too small */
 	bool cgroup_inherited;		/* from the parent or from before exec: may have changed since */
 	bool leader_exited;		/* other threads may run: proc_image_alive */
-	char comm[PROC_COMM_SIZE + 1];
-	struct proc_file *exe; /* NULL for kernel threads and when unknown */
-	char *cgroup;          /* path from /proc/TGID/cgroup, or NULL; shared_text, shared with children */
-	const struct proc_map *maps; /* sorted by start, never overlapping; shared with a child until either maps more */
-	uint32_t n_maps;
-	void *layer[PROC_LAYERS];
-	struct proc_image *older; /* the image before this one, of the same tgid */
 
 	/* For user/proc alone. */
-	enum proc_state state;
 	bool complete;	     /* maps has all mappings */
 	bool named;	     /* comm and exe are set */
 	bool by_exec;	     /* the image began with an exec */
 	bool settled;	     /* the image ended, and no record of its life is missing */
 	bool threaded;	     /* the side-band showed a second thread */
+	enum proc_state state : 8;
 	uint32_t gap, swept; /* number of losses (procs_lost) when maps was certain; when the process was last seen in /proc */
+	uint32_t asked_gap;  /* gap at asked_ns */
+	uint64_t asked_ns;   /* when its mappings were asked for, and no answer has come; 0: they were not */
 	uint64_t read_ns;    /* when /proc was read, 0: never */
 	uint64_t tried_ns;   /* when reading /proc failed, 0: never */
-	uint64_t asked_ns;   /* when its mappings were asked for, and no answer has come; 0: they were not */
-	uint32_t asked_gap;  /* gap at that time */
-	struct proc_image *since; /* mappings of records after that; without a place in the table */
 	uint64_t tick_ns;    /* start time in /proc/TGID/stat, 0: not read */
+	struct proc_image *since; /* mappings of records after that; without a place in the table */
 	struct list_node node;	 /* of its state */
 	struct proc_image *next; /* hash chain of newest images */
 };

@@ -59,6 +59,7 @@ static struct {
 	struct reader_request closing[CLOSINGS_MAX]; /* roots to close */
 	size_t n_closing;
 	uint64_t patience_ns, patience_at_ns;
+	uint64_t idle_look_ns; /* end_idle does nothing before */
 	struct reader_stats stats;
 	struct buf request; /* of the question in hand */
 } reader = { .epoll = -1 };
@@ -502,6 +503,9 @@ static void end_idle(void)
 {
 	uint64_t now = channel_now_ns();
 	char byte;
+	if (now < reader.idle_look_ns)
+		return;
+	reader.idle_look_ns = now + READER_IDLE_LOOK_NS;
 	for (size_t i = 0; i < READERS; i++) {
 		struct helper *h = &reader.helper[i];
 		if (h->question.len || h->child.fd < 0)
@@ -540,6 +544,7 @@ void proc_reader_start(struct sandbox *s)
 	reader.epoll = epoll_create1(EPOLL_CLOEXEC);
 	reader.patience_ns = READER_PATIENCE_NS;
 	reader.patience_at_ns = channel_now_ns();
+	reader.idle_look_ns = 0;
 	for (size_t i = 0; i < READERS; i++)
 		reader.helper[i] = (struct helper){ .child = SANDBOX_NO_CHILD, .fd = -1 };
 	helper_order(&reader.helper[ROOTS_READER + 1]); /* so that the first question need not wait for it */

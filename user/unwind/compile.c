@@ -11,6 +11,7 @@
 
 #include "elf/section.h"
 #include "util/array.h"
+#include "util/radix.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -36,6 +37,7 @@ struct compiler {
 	struct elf_section section[N_SECTIONS];
 	struct fde *fdes;
 	size_t n_fdes, cap_fdes;
+	uint32_t *order; /* [n_fdes]: indices by address; NULL: they were read in that order */
 	struct cie *cies;
 	size_t n_cies, cap_cies;
 	size_t first_cie; /* of the section that is read */
@@ -230,14 +232,29 @@ static int read_entries(struct compiler *k, bool debug)
 	return 0;
 }
 
-static int by_address(const void *a, const void *b)
+static bool is_sorted(const struct compiler *k)
 {
-	const struct fde *x = a, *y = b;
-	if (x->begin != y->begin)
-		return x->begin < y->begin ? -1 : 1;
-	if (x->section != y->section)
-		return x->section ? 1 : -1;
-	return x->code < y->code ? -1 : x->code > y->code;
+	for (size_t i = 1; i < k->n_fdes; i++)
+		if (k->fdes[i - 1].begin > k->fdes[i].begin)
+			return false;
+	return true;
+}
+
+/* Order the entries by address; those of one address keep the order in which they were read. */
+static int sort_entries(struct compiler *k)
+{
+	if (is_sorted(k))
+		return 0;
+	uint32_t *begins = malloc(k->n_fdes * sizeof(*begins));
+	k->order = malloc(k->n_fdes * sizeof(*k->order));
+	int rc = begins && k->order ? 0 : -ENOMEM;
+	for (uint32_t i = 0; !rc && i < k->n_fdes; i++) {
+		begins[i] = k->fdes[i].begin;
+		k->order[i] = i;
+	}
+	rc = rc ? rc : radix_sort(k->order, k->n_fdes, begins);
+	free(begins);
+	return rc;
 }
 
 static int on_piece(void *ctx, uint64_t start, uint64_t end, const struct unwind_rule *rule)
@@ -271,7 +288,7 @@ static int add_gap(struct compiler *k, uint64_t until)
 static int run(struct compiler *k)
 {
 	for (size_t i = 0; i < k->n_fdes; i++) {
-		const struct fde *f = &k->fdes[i];
+		const struct fde *f = &k->fdes[k->order ? k->order[i] : i];
 		int gap = add_gap(k, k->out.first + f->begin);
 		if (gap)
 			return gap;
@@ -327,14 +344,6 @@ static int read_sections(struct compiler *k, const struct elf_image *img)
 	return found ? 0 : -ENOENT;
 }
 
-static bool is_sorted(const struct compiler *k)
-{
-	for (size_t i = 1; i < k->n_fdes; i++)
-		if (by_address(&k->fdes[i - 1], &k->fdes[i]) > 0)
-			return false;
-	return true;
-}
-
 int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const char *name, struct err *err)
 {
 	struct compiler k = { .arch = arch_of(img->machine) };
@@ -351,8 +360,7 @@ int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const
 	rc = rc ? rc : read_sections(&k, img);
 	if (rc == -ENOENT && k.go.n)
 		rc = 0;
-	if (!rc && !is_sorted(&k))
-		qsort(k.fdes, k.n_fdes, sizeof(*k.fdes), by_address);
+	rc = rc ? rc : sort_entries(&k);
 	rc = rc ? rc : run(&k);
 	if (rc)
 		table_abort(&k.out);
@@ -369,6 +377,7 @@ int unwind_compile(struct unwind_table **ret, const struct elf_image *img, const
 	elf_section_fini(&k.section[1]);
 	go_code_fini(&k.go);
 	code_fini(&k.code);
+	free(k.order);
 	free(k.fdes);
 	free(k.cies);
 	return rc;

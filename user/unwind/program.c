@@ -505,7 +505,7 @@ static bool instruction(struct machine *m, uint8_t op)
 		restore(m, op & 0x3f);
 		return true;
 	}
-	return save_rule(m, op) || frame_rule(m, op);
+	return frame_rule(m, op) || save_rule(m, op);
 }
 
 int program_initial(struct cie *cie, struct cursor code, const struct pointer_base *base)

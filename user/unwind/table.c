@@ -16,6 +16,15 @@ static bool same_rule(const void *ctx, uint32_t id, const void *key)
 	return !memcmp(&t->rules[id], key, sizeof(t->rules[0]));
 }
 
+/* The place of a rule in `recent`. Files repeat some hundred rules; only speed depends on collisions. */
+static uint32_t *recent_slot(struct table_builder *b, const struct unwind_rule *rule)
+{
+	uint64_t words[2];
+	_Static_assert(sizeof(words) == sizeof(*rule), "two words");
+	memcpy(words, rule, sizeof(words));
+	return &b->recent[((words[0] ^ words[1] * 31) * 0x9e3779b97f4a7c15ull >> 32) % TABLE_RECENT];
+}
+
 static int rule_id(struct table_builder *b, const struct unwind_rule *rule, uint32_t *ret)
 {
 	struct unwind_table *t = b->t;
@@ -23,8 +32,9 @@ static int rule_id(struct table_builder *b, const struct unwind_rule *rule, uint
 		*ret = 0;
 		return 0;
 	}
-	if (b->rule && same_rule(t, b->rule, rule)) {
-		*ret = b->rule;
+	uint32_t *recent = recent_slot(b, rule);
+	if (*recent && same_rule(t, *recent, rule)) {
+		*ret = *recent;
 		return 0;
 	}
 	uint32_t hash = idhash_hash(&b->rules, rule, sizeof(*rule));
@@ -40,6 +50,7 @@ static int rule_id(struct table_builder *b, const struct unwind_rule *rule, uint
 		t->rules[id] = *rule;
 		idhash_put(&b->rules, hash, id);
 	}
+	*recent = id;
 	*ret = id;
 	return 0;
 }

@@ -8,9 +8,12 @@
 
 #include <stdbool.h>
 
+#define TABLE_RECENT 256 /* rules that are found without their hash in the table */
+
 struct table_builder {
 	struct unwind_table *t;
 	struct idhash rules;
+	uint32_t recent[TABLE_RECENT]; /* ids by a cheap hash; 0: none */
 	uint64_t first, end; /* the text: [first, end) */
 	uint64_t at;         /* up to here everything has its rule */
 	uint32_t page;       /* the page that rows are added to */

@@ -117,11 +117,6 @@ static uint64_t read_le(struct cursor *c, size_t n)
 	return v;
 }
 
-uint8_t cursor_u8(struct cursor *c)
-{
-	return (uint8_t)read_le(c, 1);
-}
-
 uint32_t cursor_u32(struct cursor *c)
 {
 	return (uint32_t)read_le(c, 4);

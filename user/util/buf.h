@@ -40,7 +40,6 @@ struct cursor {
 	int bad;
 };
 
-uint8_t cursor_u8(struct cursor *c);
 uint32_t cursor_u32(struct cursor *c);
 uint64_t cursor_u64(struct cursor *c);
 uint64_t cursor_long_varint(struct cursor *c);
@@ -57,6 +56,14 @@ static inline struct cursor cursor_of(const struct buf *b)
 static inline size_t cursor_left(const struct cursor *c)
 {
 	return (size_t)(c->end - c->p);
+}
+
+static inline uint8_t cursor_u8(struct cursor *c)
+{
+	if (c->p < c->end && !c->bad)
+		return *c->p++;
+	c->bad = 1;
+	return 0;
 }
 
 /* Most have one byte or two: those are read where they are asked for. */
