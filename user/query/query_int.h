@@ -21,4 +21,7 @@ struct query {
 	size_t n_nodes;
 };
 
+/* query_open from the rows of the blocks. */
+int query_read(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err);
+
 #endif
