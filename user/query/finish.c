@@ -2,43 +2,6 @@
 /* The rows of a query from its sums. */
 #include "query/sum.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
-/* Whether the sum of a stack is part of the answer; it is counted, or that its CPU was idle. */
-static bool admit(struct summing *m, const struct store_row *row)
-{
-	struct query_info *info = &m->q->info;
-	bool idle = sum_is_idle(m->q->store, row->stack);
-	if (idle && m->once)
-		info->idle += row->samples;
-	if (!m->of->measures.admitted || (idle && !m->of->spec.idle))
-		return false;
-	info->samples += row->samples;
-	info->value += row->value;
-	return true;
-}
-
-static int give_sums(struct summing *m)
-{
-	struct query *q = m->q;
-	bool by_set = m->of->spec.labels == QUERY_KEYS;
-	size_t n = 0;
-	for (size_t i = 0; i < m->sums.n; i++)
-		n += m->sums.v[i].samples || m->sums.v[i].value;
-	q->rows = calloc(n + 1, sizeof(*q->rows));
-	if (!q->rows)
-		return -ENOMEM;
-	for (size_t i = 0; i < m->sums.n; i++) {
-		const struct sum *v = &m->sums.v[i];
-		uint32_t id = (uint32_t)i;
-		struct store_row row = { by_set ? id : 0, by_set ? 0 : id, q->event, v->samples, v->value };
-		if ((v->samples || v->value) && (by_set || admit(m, &row)))
-			q->rows[q->n_rows++] = row;
-	}
-	return 0;
-}
-
 /*
  * From nanoseconds back to samples: of the lowest rate that was seen, so that none stands for more
  * than one that was taken, and an interval is never narrower than it ought to be. What a row has
@@ -80,9 +43,7 @@ static void count_rates(struct summing *m)
 int summing_finish(struct summing *m)
 {
 	struct query *q = m->q;
-	enum query_labels labels = m->of->spec.labels;
-	bool by_id = labels == QUERY_KEYS || labels == QUERY_NO_LABELS;
-	int rc = by_id ? give_sums(m) : runs_finish(&m->runs, &q->rows, &q->n_rows);
+	int rc = sums_give(&m->sums);
 	if (!rc && m->of->measures.rates)
 		count_rates(m);
 	if (!rc && q->info.event)

@@ -44,10 +44,10 @@ static int add_value(struct buf *b, bool present, const char *text, size_t len)
 	return rc ? rc : buf_add_u8(b, 0);
 }
 
-static int key_of_set(const struct query_lengths *l, const struct store *s, uint32_t set, struct buf *out)
+static int key_of_set(const struct query_lengths *l, const struct query *q, uint32_t set, struct buf *out)
 {
-	struct label labels[STORE_SET_MAX];
-	size_t n = store_set_copy(s, set, labels, STORE_SET_MAX);
+	const struct label *labels;
+	size_t n = query_set(q, set, &labels);
 	out->len = 0;
 	int rc = buf_add_u8(out, 0); /* no key is empty */
 	for (size_t i = 0; !rc && i < l->n_by; i++) {
@@ -105,8 +105,10 @@ static int fill(struct query_lengths *l, struct store *s, const struct query *q,
 	struct group *g = NULL;
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++) {
+		if (rows[i].set == QUERY_OTHER)
+			continue;
 		if (!g || rows[i].set != rows[i - 1].set) {
-			rc = key_of_set(l, s, rows[i].set, &key);
+			rc = key_of_set(l, q, rows[i].set, &key);
 			rc = rc ? rc : group_of(l, &key, &g);
 			rc = rc ? err_sys(err, rc, "cannot sum up the lengths of waits") : 0;
 		}

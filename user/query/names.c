@@ -27,8 +27,8 @@ void query_name(const struct query *q, uint32_t frame, char *out, size_t cap)
 void query_frame_name(const struct store *s, uint32_t frame, char *out, size_t cap)
 {
 	const struct store_frame *f = store_frame(s, frame);
-	if (!f) {
-		snprintf(out, cap, "[unknown]");
+	if (!f) { /* frame 0: what the budget of the query cut */
+		snprintf(out, cap, "(other)");
 		return;
 	}
 	if (f->function) {

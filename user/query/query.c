@@ -33,6 +33,12 @@ static void choice_fini(struct choice *c)
 	plan_fini(&c->plan);
 }
 
+size_t query_budget(const struct store *s, const struct query_spec *spec)
+{
+	size_t budget = spec->memory ? spec->memory : store_budget(s);
+	return budget ? budget : SIZE_MAX / 8;
+}
+
 int query_read(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)
 {
 	struct query *q = calloc(1, sizeof(*q));
@@ -42,9 +48,15 @@ int query_read(struct query **ret, struct store *s, const struct query_spec *spe
 		return err_sys(err, -ENOMEM, "cannot query");
 	q->store = s;
 	q->names = spec->names;
+	q->budget = query_budget(s, spec);
+	if (setpool_init(&q->sets) || query_add_other(q)) {
+		query_close(q);
+		return err_sys(err, -ENOMEM, "cannot query");
+	}
 	int rc = choose(&of, q, spec, err);
 	if (!rc && counters_init(q))
 		rc = err_sys(err, -ENOMEM, "cannot query");
+	q->labels = of.spec.labels;
 	rc = rc ? rc : summing_read(&m, q, &of, err);
 	if (!rc && summing_finish(&m))
 		rc = err_sys(err, -ENOMEM, "cannot merge the rows");
@@ -79,7 +91,26 @@ void query_close(struct query *q)
 	free(q->rows);
 	wait_reasons_fini(&q->reasons);
 	free(q->counters);
+	setpool_fini(&q->sets);
 	free(q);
+}
+
+static const struct label other_label = { .key = "(other)", .key_len = 7, .str = "(other)", .str_len = 7, .type = LABEL_STRING };
+
+int query_add_other(struct query *q)
+{
+	uint32_t id;
+	return setpool_add(&q->sets, &other_label, 1, &id);
+}
+
+size_t query_set(const struct query *q, uint32_t set, const struct label **ret)
+{
+	return setpool_get(&q->sets, set, ret);
+}
+
+bool query_row_is_other(const struct query *q, const struct store_row *row)
+{
+	return row->stack == QUERY_OTHER_STACK || (q->labels == QUERY_NO_LABELS && row->set == QUERY_OTHER);
 }
 
 const struct query_info *query_info(const struct query *q)

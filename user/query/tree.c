@@ -1,60 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The merged tree. A stack id names a path and parent < id, so sums by stack id, carried to the
- * parent from the highest id down, are the tree already. Lines are left out of it.
+ * The merged tree. A stack id names a path and parent < id, so sums of the stacks of the rows, carried
+ * to the parent from the highest id down, are the tree already. Lines are left out of it.
  */
-#include "query/query_int.h"
+#include "query/same.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+/* Of a stack by its number (same.h). */
 struct sums {
 	uint64_t self, total;
-	uint32_t node; /* index + 1 in the tree; while summing: not 0 when the stack is part of it */
+	uint32_t node; /* its index in the tree */
 };
 
-/* The parent of a stack that stands for others (query_same_stacks), in those terms. */
-static uint32_t parent_of(const struct query *q, const uint32_t *same, uint32_t stack)
+struct building {
+	const struct query *q;
+	struct query_same *same;
+	struct sums *v;	 /* [same->t.n] */
+	uint64_t *other; /* [same->t.n]: samples below it that have no row; NULL: there are none */
+};
+
+static uint32_t parent_of(const struct building *b, uint32_t number)
 {
 	uint32_t parent, frame;
-	store_stack(q->store, stack, &parent, &frame);
-	return same ? same[parent] : parent;
+	store_stack(b->q->store, b->same->stack[number], &parent, &frame);
+	return same_number(b->same, parent);
 }
 
-static size_t sum_stacks(const struct query *q, const uint32_t *same, struct sums *v)
+/* Return how many nodes the tree has. */
+static size_t sum_stacks(struct building *b)
 {
-	size_t n_used = 1;
+	const struct query *q = b->q;
+	struct query_same *same = b->same;
+	size_t n = 1;
 	for (size_t i = 0; i < q->n_rows; i++) {
-		uint32_t stack = q->rows[i].stack;
-		struct sums *s = &v[same ? same[stack] : stack];
-		s->self += q->rows[i].samples;
-		s->total += q->rows[i].samples;
-		s->node = 1;
+		const struct store_row *row = &q->rows[i];
+		uint32_t at = row->stack == QUERY_OTHER_STACK ? 0 : same_number(same, row->stack);
+		b->v[at].total += row->samples;
+		if (query_row_is_other(q, row))
+			b->other[at] += row->samples;
+		else
+			b->v[at].self += row->samples;
 	}
-	for (uint32_t id = store_n_stacks(q->store); id-- > 1;) {
-		if (!v[id].node)
+	for (uint32_t i = (uint32_t)same->t.n; i-- > 1;) {
+		if (same->first[i] != i)
 			continue;
-		uint32_t parent = parent_of(q, same, id);
-		v[parent].total += v[id].total;
-		v[parent].node = 1;
-		n_used++;
+		b->v[parent_of(b, i)].total += b->v[i].total;
+		n++;
 	}
-	return n_used;
+	for (size_t i = 0; b->other && i < same->t.n; i++)
+		n += b->other[i] > 0;
+	return n;
 }
 
-static void place_nodes(const struct query *q, const uint32_t *same, struct sums *v, struct query_node *nodes)
+static void place_nodes(struct building *b, struct query_node *nodes)
 {
+	const struct query_same *same = b->same;
 	uint32_t n = 0;
-	v[0].node = 1;
-	for (uint32_t id = 0; id < store_n_stacks(q->store); id++) {
-		if (!v[id].node)
+	for (uint32_t i = 0; i < same->t.n; i++) {
+		struct sums *v = &b->v[i];
+		if (same->first[i] != i)
 			continue;
-		uint32_t parent = parent_of(q, same, id);
-		v[id].node = n + 1;
+		v->node = n;
 		nodes[n++] = (struct query_node){
-			.stack = id, .parent = v[parent].node - 1, .self = v[id].self, .total = v[id].total
+			.stack = same->stack[i], .parent = b->v[parent_of(b, i)].node, .self = v->self, .total = v->total
 		};
 	}
+	for (uint32_t i = 0; b->other && i < same->t.n; i++)
+		if (b->other[i])
+			nodes[n++] = (struct query_node){
+				.stack = QUERY_OTHER_STACK, .parent = b->v[i].node, .self = b->other[i], .total = b->other[i]
+			};
 }
 
 /* Descending; ties by stack. */
@@ -97,30 +114,40 @@ static int link_children(struct query_node *nodes, size_t n)
 	return 0;
 }
 
+static int make_nodes(struct building *b, struct query_node **ret, size_t *ret_n)
+{
+	size_t n_stacks = b->same->t.n;
+	b->v = calloc(n_stacks, sizeof(*b->v));
+	b->other = b->v && b->q->info.bounded ? calloc(n_stacks, sizeof(*b->other)) : NULL;
+	if (!b->v || (b->q->info.bounded && !b->other))
+		return -ENOMEM;
+	size_t n = sum_stacks(b);
+	*ret = calloc(n, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	place_nodes(b, *ret);
+	*ret_n = n;
+	return 0;
+}
+
 static int build(struct query *q)
 {
-	struct sums *v = calloc(store_n_stacks(q->store), sizeof(*v));
+	struct building b = { .q = q };
 	struct query_node *nodes = NULL;
-	uint32_t *same = NULL;
-	int rc = -ENOMEM;
-	if (!v || query_same_stacks(q, &same))
-		goto out;
-	size_t n = sum_stacks(q, same, v);
-	nodes = calloc(n, sizeof(*nodes));
-	if (!nodes)
-		goto out;
-	place_nodes(q, same, v, nodes);
-	rc = link_children(nodes, n);
-	if (rc)
-		goto out;
+	size_t n = 0;
+	int rc = query_same_new(&b.same, q);
+	rc = rc ? rc : make_nodes(&b, &nodes, &n);
+	query_same_free(b.same);
+	free(b.v);
+	free(b.other);
+	rc = rc ? rc : link_children(nodes, n);
+	if (rc) {
+		free(nodes);
+		return rc;
+	}
 	q->nodes = nodes;
 	q->n_nodes = n;
-	nodes = NULL;
-out:
-	free(nodes);
-	free(same);
-	free(v);
-	return rc;
+	return 0;
 }
 
 int query_tree(struct query *q, const struct query_node **ret_nodes, size_t *ret_n, struct err *err)

@@ -32,11 +32,12 @@ static int rows_of_values(struct query *q, const char *key, const struct store_t
 		*row = (struct store_row){ 0, 0, q->event, top->v[i].samples, top->v[i].samples * period };
 		l.key = key;
 		l.key_len = (uint32_t)strlen(key);
-		rc = store_keep_set(q->store, &l, 1, &row->set);
+		rc = setpool_add(&q->sets, &l, 1, &row->set);
 		n += row->samples > 0;
 	}
 	free(q->rows);
 	q->rows = rows;
+	q->labels = QUERY_KEYS;
 	q->n_rows = n;
 	if (n)
 		qsort(rows, n, sizeof(*rows), by_set);
