@@ -273,13 +273,14 @@ struct question {
 
 static struct question draw_question(struct fixture *f, enum query_labels labels, size_t budget)
 {
+	store_limit(f->s, &(struct store_limits){ .bytes = budget });
 	struct question a = { .selector = draw(f, N_SELECTORS), .from = draw(f, f->size.windows) };
 	a.to = a.from + 1 + draw(f, f->size.windows - a.from);
 	if (draw(f, 2)) {
 		a.from = 0;
 		a.to = f->size.windows;
 	}
-	a.spec = (struct query_spec){ .where = selectors[a.selector].where, .labels = labels, .memory = budget, .event = "cpu-clock",
+	a.spec = (struct query_spec){ .where = selectors[a.selector].where, .labels = labels, .event = "cpu-clock",
 				      .from_ns = 1700000000000000000ll + a.from * WINDOW_NS, .to_ns = 1700000000000000000ll + a.to * WINDOW_NS };
 	return a;
 }

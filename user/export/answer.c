@@ -105,6 +105,8 @@ static int add_read(json_t *o, const struct query_info *info)
 	int rc = json_put(o, "blocks", json_count(info->blocks));
 	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
 	rc = rc ? rc : json_put(o, "coarse", json_count(info->coarse));
+	if (info->bounded)
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	return rc ? rc : json_put(o, "gone", json_count(info->gone));
 }
 
@@ -352,6 +354,8 @@ json_t *answer_series(const struct answer *a, const struct query_series *s)
 	rc = rc ? rc : json_put(o, "n_steps", json_count(s->n_steps));
 	rc = rc ? rc : json_put(o, "n_groups", json_count(s->n_groups));
 	rc = rc ? rc : json_put(o, "exact", json_boolean(!s->approximate));
+	if (s->bounded)
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : json_put(o, "from", time_json(s->from_ns));
 	rc = rc ? rc : json_put(o, "to", time_json(s->to_ns));
 	rc = rc ? rc : add_sum(o, info);
@@ -499,7 +503,7 @@ static double amount(const struct answer_sides *s, int side, const struct query_
 static int add_name(json_t *o, const struct answer *a, const struct query_diff_row *r)
 {
 	if (a->n_keys)
-		return json_put(o, "key", answer_key(a->keys, a->n_keys, r->values, r->present));
+		return json_put(o, "key", r->other ? json_null() : answer_key(a->keys, a->n_keys, r->values, r->present));
 	int rc = json_put(o, "function", text(r->text));
 	return rc ? rc : json_put(o, "module", text(r->module));
 }
@@ -523,6 +527,8 @@ static json_t *diff_row(const struct answer_sides *s, const struct query_diff_ro
 	rc = rc ? rc : json_put(o, "q", json_real(r->q));
 	rc = rc ? rc : json_put(o, "tested", json_boolean(r->tested));
 	rc = rc ? rc : json_put(o, "verdict", json_string(answer_verdicts[r->verdict]));
+	if (r->other)
+		rc = rc ? rc : json_put(o, "other", json_true());
 	return done(o, rc);
 }
 
@@ -559,6 +565,8 @@ json_t *answer_diff(const struct answer_sides *s, const struct query_diff *d)
 	rc = rc ? rc : json_put(o, "shared", json_count(s->shared));
 	rc = rc ? rc : json_put(o, "event", text(event->name));
 	rc = rc ? rc : json_put(o, "unit", text(event->unit));
+	if (query_info(s->query[0])->bounded || query_info(s->query[1])->bounded)
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : json_put(o, "a", side_json(a, s->query[0]));
 	rc = rc ? rc : json_put(o, "b", side_json(&s->side[1], s->query[1]));
 	json_decref(rows);

@@ -367,6 +367,7 @@ static int diff(struct request *r, struct store *s, struct asked *a, struct err 
 	struct answer_sides sides = { .inclusive = a->inclusive, .absolute = a->absolute };
 	int rc = asked_against(a, r, &spec[1], err);
 	spec[0].by_start = true;
+	spec[0].parts = spec[1].parts = 3; /* and the difference */
 	rc = rc ? rc : query_open(&q[0], s, &spec[0], err);
 	if (!rc && query_info(q[0])->event) /* the same on both sides, whatever each would choose */
 		spec[0].event = spec[1].event = query_info(q[0])->event->name;

@@ -35,8 +35,8 @@ static void choice_fini(struct choice *c)
 
 size_t query_budget(const struct store *s, const struct query_spec *spec)
 {
-	size_t budget = spec->memory ? spec->memory : store_budget(s);
-	return budget ? budget : SIZE_MAX / 8;
+	size_t budget = store_budget(s);
+	return (budget ? budget : QUERY_MEMORY) / (spec->parts ? spec->parts : 1);
 }
 
 int query_read(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err)

@@ -22,13 +22,15 @@ enum query_labels {
 };
 
 /*
- * A query keeps within a budget of memory. What does not fit is summed as (other), the smallest rows
+ * A query keeps within a budget of memory, that of its store (store_limit), or QUERY_MEMORY where
+ * that has none. What does not fit is summed as (other), the smallest rows
  * first, and query_info.bounded is set. Sums stay exact, and so is every row that is shown:
  *  - QUERY_KEYS: one row has the label set QUERY_OTHER, for all sets that have no row.
  *  - QUERY_NO_LABELS: a row with the set QUERY_OTHER has the samples below its stack that have no row.
  *  - else: a row with the stack QUERY_OTHER_STACK has the samples of its set that have no row, and its
  *    set is QUERY_OTHER for all sets that have no row.
  */
+#define QUERY_MEMORY ((size_t)64 << 20)
 #define QUERY_OTHER 1u
 #define QUERY_OTHER_STACK UINT32_MAX /* no stack of the store; its frame is 0, as that of all that is (other) */
 
@@ -71,7 +73,7 @@ struct query_spec {
 	const char *const *keys;  /* QUERY_KEYS: these */
 	size_t n_keys;
 	bool by_start;         /* windows that begin in [from, to), not rounded */
-	size_t memory;	       /* budget in bytes; 0: that of the store (store_limit), which may be none */
+	unsigned parts;	       /* so many answers are kept at a time, and each has that part of the budget; 0: 1 */
 	uint64_t ns_per_sample; /* of an event that was recorded at several rates: count in these; 0: the longest that the range has */
 };
 

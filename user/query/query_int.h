@@ -28,7 +28,7 @@ struct query {
 /* Give the label set (other) its id, in an empty pool. -ENOMEM. */
 int query_add_other(struct query *q);
 
-/* The bytes that a query may take: those of spec, or of the store; a lot where there is no limit. */
+/* Return the bytes that a query of spec may take. */
 size_t query_budget(const struct store *s, const struct query_spec *spec);
 
 /* query_open from the rows of the blocks. */

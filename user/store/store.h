@@ -274,7 +274,7 @@ uint32_t store_n_events(const struct store *s);
 
 /*
  * What a question to this handle may take, for programs that answer others: bytes of memory beside
- * the dictionaries (0: no limit), which who asks keeps within; *stop: it ends.
+ * the dictionaries (0: as many as whoever asks takes by itself); *stop: it ends.
  */
 struct store_limits {
 	size_t bytes;
