@@ -7,13 +7,13 @@
 
 #define CAP_MIN 64
 
-/* A table grows by half of its final size beside itself. */
+/* A table grows beside one of half its size at most. */
 void keysums_init(struct keysums *k, size_t bytes)
 {
 	size_t cap = CAP_MIN;
 	while (cap < (size_t)1 << 31 && 2 * cap * sizeof(*k->v) + cap * sizeof(*k->v) <= bytes)
 		cap *= 2;
-	*k = (struct keysums){ .max = cap / 4 * 3 };
+	*k = (struct keysums){ .max_cap = cap };
 }
 
 void keysums_fini(struct keysums *k)
@@ -45,7 +45,8 @@ static struct keysum *slot_of(struct keysum *v, size_t cap, uint64_t key)
 
 static int grow(struct keysums *k)
 {
-	size_t cap = k->cap ? 2 * k->cap : CAP_MIN;
+	size_t cap = k->cap ? 4 * k->cap : CAP_MIN;
+	cap = cap > k->max_cap ? k->max_cap : cap;
 	struct keysum *v = calloc(cap, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
@@ -62,7 +63,7 @@ int keysums_add(struct keysums *k, uint64_t key, uint64_t samples, uint64_t valu
 {
 	struct keysum *s = k->cap ? slot_of(k->v, k->cap, key) : NULL;
 	if (!s || !s->key) {
-		if (k->n >= k->max)
+		if (k->n >= keysums_max(k))
 			return -ENOBUFS;
 		if (k->n >= k->cap / 4 * 3) {
 			int rc = grow(k);
@@ -104,7 +105,7 @@ static int by_samples(const void *a, const void *b)
 /* Make the first n of the packed sums the table. */
 static int rebuild(struct keysums *k, size_t n)
 {
-	struct keysums new = { .max = k->max, .missed = k->missed };
+	struct keysums new = { .max_cap = k->max_cap, .missed = k->missed };
 	struct keysum *left = malloc((n + 1) * sizeof(*left));
 	if (!left)
 		return -ENOMEM;

@@ -18,12 +18,18 @@ struct keysum {
 struct keysums {
 	struct keysum *v; /* [cap], open addressing */
 	size_t n, cap;	  /* cap: 0 or a power of two */
-	size_t max;	  /* keys */
+	size_t max_cap;	  /* 3/4 of it may be used */
 	uint64_t missed;  /* at most this many samples of any key were taken away by keysums_shrink */
 };
 
 /* Keep at most so many bytes, also while the table grows. At least a few keys fit. */
 void keysums_init(struct keysums *k, size_t bytes);
+/* Return how many keys have room. */
+static inline size_t keysums_max(const struct keysums *k)
+{
+	return k->max_cap / 4 * 3;
+}
+
 void keysums_fini(struct keysums *k);
 size_t keysums_bytes(const struct keysums *k);
 

@@ -57,9 +57,9 @@ static int merge_frames(struct merging *m)
 
 static struct node node_of(const struct merging *m, uint32_t number)
 {
-	struct node n;
-	store_stack(m->store, m->same->stack[number], &n.parent, &n.frame);
-	return (struct node){ same_number(m->same, n.parent), m->frame[n.frame] };
+	uint32_t parent, frame;
+	store_stack(m->store, m->same->stack[number], &parent, &frame);
+	return (struct node){ m->same->parent[number], m->frame[frame] };
 }
 
 static bool same_stack(const void *ctx, uint32_t number, const void *key)
@@ -75,6 +75,7 @@ static int merge_stacks(struct merging *m)
 	struct idhash h = { 0 };
 	int rc = 0;
 	for (uint32_t i = 1; i < m->same->t.n && !rc; i++) {
+		m->same->parent[i] = m->same->first[m->same->parent[i]];
 		struct node n = node_of(m, i);
 		uint32_t hash = idhash_hash(&h, &n, sizeof(n)), id = idhash_find(&h, hash, same_stack, m, &n);
 		m->same->first[i] = id == IDHASH_NONE ? i : id;
@@ -100,13 +101,17 @@ static int number_stacks(struct query_same *s, const struct query *q)
 	subtree_number(&s->t);
 	s->stack = malloc(s->t.n * sizeof(*s->stack));
 	s->first = malloc(s->t.n * sizeof(*s->first));
-	if (!s->stack || !s->first)
+	s->parent = malloc(s->t.n * sizeof(*s->parent));
+	if (!s->stack || !s->first || !s->parent)
 		return -ENOMEM;
 	uint32_t n = 0;
 	for (size_t i = 0; i < s->t.n_words; i++)
 		for (uint64_t left = s->t.bits[i]; left; left &= left - 1, n++) {
+			uint32_t parent, frame;
 			s->stack[n] = (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left);
 			s->first[n] = n;
+			store_stack(q->store, s->stack[n], &parent, &frame);
+			s->parent[n] = subtree_index(&s->t, parent);
 		}
 	return 0;
 }
@@ -137,6 +142,7 @@ void query_same_free(struct query_same *s)
 	subtree_fini(&s->t);
 	free(s->stack);
 	free(s->first);
+	free(s->parent);
 	free(s);
 }
 

@@ -14,6 +14,7 @@ struct query_same {
 	struct subtree t;
 	uint32_t *stack; /* [t.n]: by number */
 	uint32_t *first; /* [t.n]: the number of the one that stands for it */
+	uint32_t *parent; /* [t.n]: the number of the one that stands for its parent */
 };
 
 /* The number of the one that stands for a stack of the answer. */

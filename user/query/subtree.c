@@ -118,7 +118,7 @@ static void heap_carry(struct heap *h, const struct store *s, struct keysum c)
 
 int subtree_carry(struct keysums *k, const struct store *s)
 {
-	struct keysums left = { .max = k->max };
+	struct keysums left = { .max_cap = k->max_cap };
 	struct heap h;
 	uint64_t all = 0;
 	int rc = 0;
@@ -126,7 +126,7 @@ int subtree_carry(struct keysums *k, const struct store *s)
 	for (size_t i = 0; i < h.n; i++)
 		all += h.v[i].samples;
 	/* Each stack that stays has so many samples for itself: a quarter of the table at most. */
-	const uint64_t least = all / (k->max / 4) + 1;
+	const uint64_t least = all / (keysums_max(k) / 4) + 1;
 	while (!rc && h.n) {
 		struct keysum c = heap_take(&h);
 		if (c.samples >= least || c.key == ROOT)

@@ -101,7 +101,18 @@ static int on_rows(void *ctx, const struct store_row *rows, size_t n)
 	return rc;
 }
 
-/* A block or a folding without labels: of those that are asked for it has none. */
+/* A sum of the folding: each stack comes about once, so what it is need not be kept. */
+static int on_sum(void *ctx, const struct store_row *row)
+{
+	struct summing *m = ctx;
+	const struct measure *v = measure_of(&m->of->measures, m->q, row);
+	bool idle = v && is_idle(m->q->store, row->stack);
+	if (idle && m->once)
+		m->q->info.idle += measured(&m->of->measures, m->q, v, row).samples;
+	return v && m->of->measures.admitted && (!idle || m->of->spec.idle) ? on_rows(m, row, 1) : 0;
+}
+
+/* A block without labels: of those that are asked for it has none. */
 static int on_folded(void *ctx, const struct store_row *row)
 {
 	int wanted = on_group(ctx, row);
@@ -140,6 +151,12 @@ static int add_folded(struct summing *m, size_t i)
 	return rc;
 }
 
+static int end_rows(struct summing *m)
+{
+	int rc = sums_end_block(&m->sums);
+	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
+}
+
 static int add_block(struct summing *m, size_t i)
 {
 	const struct plan *p = &m->of->plan;
@@ -156,8 +173,8 @@ static int add_block(struct summing *m, size_t i)
 		rc = all ? add_folded(m, i) : 0;
 	if (rc)
 		return rc;
-	rc = sums_end_block(&m->sums);
-	return rc ? err_sys(m->err, rc, "cannot merge the rows") : store_goes_on(m->q->store, m->err);
+	rc = end_rows(m);
+	return rc ? rc : store_goes_on(m->q->store, m->err);
 }
 
 /* Read all rows once. -ENOBUFS: they do not fit. */
@@ -169,7 +186,8 @@ static int read_rows(struct summing *m)
 	m->q->info.idle = m->once ? 0 : m->q->info.idle;
 	for (size_t i = 0; !rc && i < p->blocks.n; i++)
 		rc = add_block(m, i);
-	return rc ? rc : store_fold_rows(m->q->store, &m->folding, on_folded, m, m->err);
+	rc = rc ? rc : store_fold_rows(m->q->store, &m->folding, on_sum, m, m->err);
+	return rc ? rc : end_rows(m);
 }
 
 int summing_read(struct summing *m, struct query *q, struct choice *of, struct err *err)

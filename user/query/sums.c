@@ -2,7 +2,6 @@
 #include "query/sums.h"
 
 #include "util/array.h"
-#include "util/radix.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +45,6 @@ static size_t room_for_rows(const struct sums *s)
 void sums_init(struct sums *s, struct query *q, enum query_labels labels, size_t budget)
 {
 	*s = (struct sums){ .q = q, .labels = labels, .budget = budget, .seed = q->sets.seed };
-	keysums_init(&s->stacks, budget / 4);
 }
 
 static void free_sums(struct sums *s)
@@ -169,8 +167,17 @@ static uint64_t key_of(uint32_t hash, uint32_t stack)
 	return (uint64_t)hash << 32 | stack;
 }
 
+/* Merging two runs takes as much again. */
+static int add_run(struct sums *s, const struct store_row *row)
+{
+	int rc = runs_add(&s->runs, row);
+	return !rc && s->pass == SUMS_ALL && runs_bytes(&s->runs) > room_for_rows(s) / 2 ? -ENOBUFS : rc;
+}
+
 static int add_stack(struct sums *s, const struct store_row *row)
 {
+	if (s->pass == SUMS_ALL)
+		return add_run(s, row);
 	if (s->pass == SUMS_CHOSEN) {
 		uint32_t at = subtree_nearest(&s->kept, s->q->store, row->stack);
 		struct sum *to = &s->node[subtree_index(&s->kept, at)][at != row->stack];
@@ -179,7 +186,7 @@ static int add_stack(struct sums *s, const struct store_row *row)
 		return 0;
 	}
 	int rc = keysums_add(&s->stacks, row->stack, row->samples, row->value);
-	if (rc != -ENOBUFS || s->pass == SUMS_ALL)
+	if (rc != -ENOBUFS)
 		return rc;
 	rc = subtree_carry(&s->stacks, s->q->store);
 	return rc ? rc : keysums_add(&s->stacks, row->stack, row->samples, row->value);
@@ -197,8 +204,7 @@ static int add_row(struct sums *s, const struct store_row *row)
 		return rc ? rc : count_key(&s->rows, key_of(row->set, row->stack), row->samples);
 	}
 	bool rest = s->pass == SUMS_CHOSEN && (row->set == QUERY_OTHER || !keysums_find(&s->rows, key_of(s->hash_of[row->set], row->stack)));
-	int rc = rest ? add_to_set(&s->set, row->set, row) : runs_add(&s->runs, row);
-	return !rc && s->pass == SUMS_ALL && runs_bytes(&s->runs) > room_for_rows(s) / 2 ? -ENOBUFS : rc;
+	return rest ? add_to_set(&s->set, row->set, row) : add_run(s, row);
 }
 
 int sums_add(struct sums *s, const struct store_row *row)
@@ -246,9 +252,8 @@ static int tree_fits(const struct sums *s, bool *ret)
 	*ret = (uint64_t)store_n_stacks(store) * (NODE_BYTES + FUNCTION_BYTES) <= room;
 	if (*ret || subtree_init(&t, store))
 		return *ret ? 0 : -ENOMEM;
-	for (size_t i = 0; i < s->stacks.cap; i++)
-		if (s->stacks.v[i].key)
-			subtree_add(&t, store, (uint32_t)(s->stacks.v[i].key - 1));
+	for (size_t i = 0; i < s->q->n_rows; i++)
+		subtree_add(&t, store, s->q->rows[i].stack);
 	*ret = t.n * (NODE_BYTES + FUNCTION_BYTES) <= room;
 	int rc = 0;
 	if (!*ret && t.n * NODE_BYTES < room) {
@@ -261,8 +266,11 @@ static int tree_fits(const struct sums *s, bool *ret)
 
 int sums_end(struct sums *s, bool *ret_again)
 {
+	struct query *q = s->q;
 	bool fits = true;
-	int rc = s->pass == SUMS_ALL && by_stack(s) ? tree_fits(s, &fits) : 0;
+	int rc = s->pass != SUMS_CHOOSE ? runs_finish(&s->runs, &q->rows, &q->n_rows) : 0;
+	if (!rc && s->pass == SUMS_ALL && by_stack(s))
+		rc = tree_fits(s, &fits);
 	*ret_again = s->pass == SUMS_CHOOSE || !fits;
 	return rc;
 }
@@ -299,6 +307,9 @@ int sums_next(struct sums *s)
 	struct query_info *info = &s->q->info;
 	info->samples = info->value = 0;
 	info->bounded = true;
+	free(s->q->rows);
+	s->q->rows = NULL;
+	s->q->n_rows = 0;
 	s->pass++;
 	return s->pass == SUMS_CHOOSE ? begin_choice(s) : begin_chosen(s);
 }
@@ -319,30 +330,11 @@ static void put(struct query *q, uint32_t set, uint32_t stack, const struct sum 
 		q->rows[q->n_rows++] = (struct store_row){ set, stack, q->event, sum->samples, sum->value };
 }
 
-/* In order of the stacks. */
-static int give_stacks(struct sums *s)
-{
-	struct query *q = s->q;
-	size_t n = keysums_pack(&s->stacks);
-	const struct keysum *v = s->stacks.v;
-	uint32_t *order = malloc((2 * n + 1) * sizeof(*order)), *keys = order + n;
-	q->rows = malloc((n + 1) * sizeof(*q->rows));
-	int rc = order && q->rows ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < n; i++) {
-		order[i] = (uint32_t)i;
-		keys[i] = (uint32_t)(v[i].key - 1);
-	}
-	rc = rc || !n ? rc : radix_sort(order, n, keys);
-	for (size_t i = 0; !rc && i < n; i++)
-		put(q, 0, keys[order[i]], &(struct sum){ v[order[i]].samples, v[order[i]].value });
-	free(order);
-	return rc;
-}
-
 static int give_nodes(struct sums *s)
 {
 	struct query *q = s->q;
 	const struct subtree *t = &s->kept;
+	free(q->rows);
 	q->rows = malloc((2 * t->n + 1) * sizeof(*q->rows));
 	if (!q->rows)
 		return -ENOMEM;
@@ -373,13 +365,11 @@ static int give_sets(struct sums *s)
 int sums_give(struct sums *s)
 {
 	struct query *q = s->q;
-	int rc;
-	if (by_stack(s)) {
-		rc = s->pass == SUMS_ALL ? give_stacks(s) : give_nodes(s);
-	} else {
-		rc = runs_finish(&s->runs, &q->rows, &q->n_rows);
-		rc = rc ? rc : give_sets(s);
-	}
+	int rc = 0;
+	if (by_stack(s) && s->pass == SUMS_CHOSEN)
+		rc = give_nodes(s);
+	else if (!by_stack(s))
+		rc = give_sets(s);
 	if (!rc && q->n_rows && !by_stack(s) && s->pass == SUMS_CHOSEN)
 		qsort(q->rows, q->n_rows, sizeof(*q->rows), by_set_and_stack);
 	return rc;

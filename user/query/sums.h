@@ -40,8 +40,8 @@ struct sums {
 	uint32_t *hash_of;    /* [hash_cap]: by the id of a set that was chosen */
 	size_t hash_cap;
 	struct set_sums set;  /* QUERY_KEYS: all rows; else those of rows whose stack is (other) */
-	struct runs runs;     /* rows with stacks and labels */
-	struct keysums stacks; /* QUERY_NO_LABELS: by stack */
+	struct runs runs;     /* rows with stacks */
+	struct keysums stacks; /* QUERY_NO_LABELS, what is being chosen: by stack */
 	struct keysums sets, rows; /* what is being chosen, or was: by hash; by hash and stack */
 	struct subtree kept;  /* QUERY_NO_LABELS: stacks that were chosen */
 	struct sum (*node)[2]; /* [kept.n]: of a stack itself, of those below it that were not chosen */
@@ -54,7 +54,7 @@ void sums_fini(struct sums *s);
 int sums_name(struct sums *s, const struct label *labels, size_t n, uint32_t *ret);
 /* Add a row. -ENOBUFS: there is no room to sum everything, go on with sums_next; -ENOMEM. */
 int sums_add(struct sums *s, const struct store_row *row);
-/* The rows of a block have all been added. -ENOMEM, -ENOBUFS. */
+/* The rows of a block have all been added. -ENOMEM. */
 int sums_end_block(struct sums *s);
 /*
  * All rows have been added. *ret_again: they must be added once more, after sums_next. -ENOMEM.

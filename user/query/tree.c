@@ -8,70 +8,61 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Of a stack by its number (same.h). */
-struct sums {
-	uint64_t self, total;
-	uint32_t node; /* its index in the tree */
-};
-
 struct building {
 	const struct query *q;
 	struct query_same *same;
-	struct sums *v;	 /* [same->t.n] */
-	uint64_t *other; /* [same->t.n]: samples below it that have no row; NULL: there are none */
+	struct query_node *nodes; /* by the number of a stack (same.h), then by place in the tree */
+	uint64_t *other;	  /* [same->t.n]: samples below a stack that have no row; NULL: there are none */
 };
 
-static uint32_t parent_of(const struct building *b, uint32_t number)
+static size_t count_other(const struct query *q)
 {
-	uint32_t parent, frame;
-	store_stack(b->q->store, b->same->stack[number], &parent, &frame);
-	return same_number(b->same, parent);
-}
-
-/* Return how many nodes the tree has. */
-static size_t sum_stacks(struct building *b)
-{
-	const struct query *q = b->q;
-	struct query_same *same = b->same;
-	size_t n = 1;
-	for (size_t i = 0; i < q->n_rows; i++) {
-		const struct store_row *row = &q->rows[i];
-		uint32_t at = row->stack == QUERY_OTHER_STACK ? 0 : same_number(same, row->stack);
-		b->v[at].total += row->samples;
-		if (query_row_is_other(q, row))
-			b->other[at] += row->samples;
-		else
-			b->v[at].self += row->samples;
-	}
-	for (uint32_t i = (uint32_t)same->t.n; i-- > 1;) {
-		if (same->first[i] != i)
-			continue;
-		b->v[parent_of(b, i)].total += b->v[i].total;
-		n++;
-	}
-	for (size_t i = 0; b->other && i < same->t.n; i++)
-		n += b->other[i] > 0;
+	size_t n = 0;
+	for (size_t i = 0; q->info.bounded && i < q->n_rows; i++)
+		n += query_row_is_other(q, &q->rows[i]);
 	return n;
 }
 
-static void place_nodes(struct building *b, struct query_node *nodes)
+static void sum_stacks(struct building *b)
 {
+	const struct query *q = b->q;
 	const struct query_same *same = b->same;
-	uint32_t n = 0;
+	for (size_t i = 0; i < q->n_rows; i++) {
+		const struct store_row *row = &q->rows[i];
+		uint32_t at = row->stack == QUERY_OTHER_STACK ? 0 : same_number(same, row->stack);
+		b->nodes[at].total += row->samples;
+		if (b->other && query_row_is_other(q, row))
+			b->other[at] += row->samples;
+		else
+			b->nodes[at].self += row->samples;
+	}
+	for (uint32_t i = (uint32_t)same->t.n; i-- > 1;)
+		if (same->first[i] == i)
+			b->nodes[same->parent[i]].total += b->nodes[i].total;
+}
+
+/* Move the nodes to their places, over those of stacks that another one stands for. Return how many there are. */
+static size_t place_nodes(struct building *b)
+{
+	struct query_same *same = b->same;
+	uint32_t *place = same->first, n = 0; /* a stack that stands for itself needs no other entry */
 	for (uint32_t i = 0; i < same->t.n; i++) {
-		struct sums *v = &b->v[i];
+		struct query_node *v = &b->nodes[i];
 		if (same->first[i] != i)
 			continue;
-		v->node = n;
-		nodes[n++] = (struct query_node){
-			.stack = same->stack[i], .parent = b->v[parent_of(b, i)].node, .self = v->self, .total = v->total
+		place[i] = n;
+		b->nodes[n++] = (struct query_node){
+			.stack = same->stack[i], .parent = place[same->parent[i]], .self = v->self, .total = v->total
 		};
+		if (b->other)
+			b->other[n - 1] = b->other[i];
 	}
-	for (uint32_t i = 0; b->other && i < same->t.n; i++)
+	for (uint32_t i = 0, n_stacks = n; b->other && i < n_stacks; i++)
 		if (b->other[i])
-			nodes[n++] = (struct query_node){
-				.stack = QUERY_OTHER_STACK, .parent = b->v[i].node, .self = b->other[i], .total = b->other[i]
+			b->nodes[n++] = (struct query_node){
+				.stack = QUERY_OTHER_STACK, .parent = i, .self = b->other[i], .total = b->other[i]
 			};
+	return n;
 }
 
 /* Descending; ties by stack. */
@@ -114,38 +105,32 @@ static int link_children(struct query_node *nodes, size_t n)
 	return 0;
 }
 
-static int make_nodes(struct building *b, struct query_node **ret, size_t *ret_n)
+static int make_nodes(struct building *b, size_t *ret_n)
 {
-	size_t n_stacks = b->same->t.n;
-	b->v = calloc(n_stacks, sizeof(*b->v));
-	b->other = b->v && b->q->info.bounded ? calloc(n_stacks, sizeof(*b->other)) : NULL;
-	if (!b->v || (b->q->info.bounded && !b->other))
+	size_t n = b->same->t.n, n_other = count_other(b->q);
+	b->nodes = calloc(n + n_other, sizeof(*b->nodes));
+	b->other = b->nodes && n_other ? calloc(n, sizeof(*b->other)) : NULL;
+	if (!b->nodes || (n_other && !b->other))
 		return -ENOMEM;
-	size_t n = sum_stacks(b);
-	*ret = calloc(n, sizeof(**ret));
-	if (!*ret)
-		return -ENOMEM;
-	place_nodes(b, *ret);
-	*ret_n = n;
+	sum_stacks(b);
+	*ret_n = place_nodes(b);
 	return 0;
 }
 
 static int build(struct query *q)
 {
 	struct building b = { .q = q };
-	struct query_node *nodes = NULL;
 	size_t n = 0;
 	int rc = query_same_new(&b.same, q);
-	rc = rc ? rc : make_nodes(&b, &nodes, &n);
+	rc = rc ? rc : make_nodes(&b, &n);
 	query_same_free(b.same);
-	free(b.v);
 	free(b.other);
-	rc = rc ? rc : link_children(nodes, n);
+	rc = rc ? rc : link_children(b.nodes, n);
 	if (rc) {
-		free(nodes);
+		free(b.nodes);
 		return rc;
 	}
-	q->nodes = nodes;
+	q->nodes = b.nodes;
 	q->n_nodes = n;
 	return 0;
 }
