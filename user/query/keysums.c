@@ -109,7 +109,8 @@ static int rebuild(struct keysums *k, size_t n)
 	struct keysum *left = malloc((n + 1) * sizeof(*left));
 	if (!left)
 		return -ENOMEM;
-	memcpy(left, k->v, n * sizeof(*left));
+	if (n)
+		memcpy(left, k->v, n * sizeof(*left));
 	free(k->v);
 	for (new.cap = CAP_MIN; new.cap / 4 * 3 <= n; )
 		new.cap *= 2;
