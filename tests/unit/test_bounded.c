@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "query/diff.h"
 #include "query/keysums.h"
 #include "query/query.h"
 #include "query/series.h"
@@ -607,8 +608,49 @@ static void check_series(struct fixture *f, size_t budget)
 	query_series_free(s);
 }
 
+static void check_diff(struct fixture *f, size_t budget)
+{
+	struct question a[2] = { draw_question(f, QUERY_KEYS, budget), draw_question(f, QUERY_KEYS, budget) };
+	const struct query_diff_spec how = { .keys = both_keys, .n_keys = 2 };
+	size_t n = (size_t)f->size.tenants * f->size.queries + 1;
+	struct query *q[2];
+	struct query_diff *d;
+	struct err err = { 0 };
+	uint64_t all[2], sum[2] = { 0 }, *want[2];
+	for (int i = 0; i < 2; i++)
+		want[i] = sums(f, &a[i], n, by_both, &all[i]);
+	int64_t before = begin_memory();
+	for (int i = 0; i < 2; i++) {
+		a[i].spec.keys = both_keys;
+		a[i].spec.n_keys = 2;
+		a[i].spec.parts = 3;
+		q[i] = ask(f, &a[i]);
+	}
+	assert_int_equal(query_diff(&d, q[0], q[1], &how, &err), 0);
+	check_memory(before, budget);
+	for (size_t i = 0; i < d->n_rows; i++) {
+		const struct query_diff_row *r = &d->rows[i];
+		size_t key = r->other ? 0 : both_of_values(f, r->values[0], r->values[1]);
+		for (int k = 0; k < 2; k++) {
+			bool cut = query_info(q[k])->bounded && !r->samples[k];
+			sum[k] += r->samples[k];
+			assert_true(r->other || cut || r->samples[k] == want[k][key]);
+			assert_true(!r->tested || !(r->other || cut));
+		}
+	}
+	for (int k = 0; k < 2; k++) {
+		assert_int_equal(sum[k], all[k]);
+		free(want[k]);
+	}
+	query_diff_free(d);
+	query_close(q[0]);
+	query_close(q[1]);
+}
+
 static void ask_all(struct fixture *f, size_t budget)
 {
+	check_diff(f, budget);
+
 	check_table(f, budget);
 	check_tree(f, budget);
 	check_rows(f, budget);

@@ -122,8 +122,11 @@ const struct answer_quantile answer_quantiles[ANSWER_QUANTILES] = {
 	{ 0.5, "p50", "P50" }, { 0.9, "p90", "P90" }, { 0.99, "p99", "P99" }, { 1, "max", "MAX" },
 };
 
-static int add_lengths(json_t *o, const struct hist_snapshot *h)
+/* A group that may have been cut has none of this. */
+static int add_lengths(json_t *o, const struct query_lengths *l, const struct hist_snapshot *h)
 {
+	if (!h && query_lengths_bounded(l))
+		return 0;
 	int rc = json_put(o, "waits", json_count(h ? h->total : 0));
 	for (size_t i = 0; !rc && h && h->total && i < ANSWER_QUANTILES; i++) {
 		struct hist_value v = hist_snapshot_quantile(h, answer_quantiles[i].q);
@@ -159,7 +162,7 @@ static json_t *table_row(const struct answer *a, const struct query *q, const st
 	if (r->other)
 		rc = rc ? rc : json_put(o, "other", json_true());
 	if (a->lengths)
-		rc = rc ? rc : add_lengths(o, r->other ? NULL : query_lengths_of(a->lengths, r->values, r->present));
+		rc = rc ? rc : add_lengths(o, a->lengths, r->other ? NULL : query_lengths_of(a->lengths, r->values, r->present));
 	return done(o, rc);
 }
 
@@ -177,6 +180,8 @@ json_t *answer_table(const struct answer *a, const struct query *q, const struct
 	rc = rc ? rc : json_put(o, "value", json_count(info->value));
 	if (a->lengths)
 		rc = rc ? rc : json_put(o, "quantile_error", json_real(LENGTHS_ERROR));
+	if (a->lengths && query_lengths_bounded(a->lengths))
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : add_asked(o, a, q);
 	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
 	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
@@ -233,6 +238,8 @@ json_t *answer_lengths(const struct answer *a, const struct query *q, const stru
 	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
 	rc = rc ? rc : json_put(o, "n_rows", json_count(n));
 	rc = rc ? rc : json_put(o, "error", json_real(LENGTHS_ERROR));
+	if (query_lengths_bounded(l))
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : add_sum(o, info);
 	rc = rc ? rc : add_asked(o, a, q);
 	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));

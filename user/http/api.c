@@ -215,6 +215,7 @@ static int table(struct request *r, struct store *s, struct asked *a, struct err
 		return rc;
 	struct answer answer = make_answer(a, s, &a->spec);
 	struct query_lengths *lengths = NULL;
+	a->spec.parts = query_lengths_serve(&a->spec) ? 2 : 1;
 	rc = query_open(&q, s, &a->spec, err);
 	rc = rc ? rc : query_table(q, a->spec.keys, a->n_keys, &t, err);
 	if (!rc && query_lengths_serve(&a->spec))

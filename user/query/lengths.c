@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A histogram takes some four times what a label set may cost, so a quarter of the budget is for the sets. */
+#define HIST_PARTS 4
+
 struct group {
 	size_t key, key_len; /* in keys */
 	struct hist_snapshot hist;
@@ -23,6 +26,7 @@ struct query_lengths {
 	struct group *group;
 	size_t n, cap;
 	struct idhash hash;
+	bool bounded;
 };
 
 struct key {
@@ -139,7 +143,9 @@ int query_lengths(struct query_lengths **ret, struct store *s, const struct quer
 	of.event = spec->metric == QUERY_OFF ? "off-cpu.lengths" : "runq.lengths";
 	of.metric = QUERY_SAMPLES;
 	of.labels = QUERY_KEYS_STACKS;
+	of.parts = HIST_PARTS * (spec->parts ? spec->parts : 1);
 	int rc = query_open(&q, s, &of, err);
+	l->bounded = !rc && query_info(q)->bounded;
 	rc = rc ? rc : fill(l, s, q, err);
 	query_close(q);
 	if (rc)
@@ -175,6 +181,11 @@ const struct hist_snapshot *query_lengths_of(const struct query_lengths *l, cons
 	}
 	buf_fini(&key);
 	return id == IDHASH_NONE ? NULL : &l->group[id].hist;
+}
+
+bool query_lengths_bounded(const struct query_lengths *l)
+{
+	return l->bounded;
 }
 
 static int by_total(const void *a, const void *b)
