@@ -3,11 +3,7 @@
  * Questions within budgets from tiny to ample, against brute force over all rows: what is shown is
  * exact, (other) is the exact rest, and the memory of a question stays within its budget.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "bounded_model.h"
 
 #include "query/diff.h"
 #include "query/keysums.h"
@@ -15,208 +11,6 @@
 #include "query/series.h"
 
 #include <errno.h>
-#include <ftw.h>
-#include <malloc.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-/* ---- bytes in use, and the most there were ---- */
-
-#ifdef __SANITIZE_ADDRESS__
-#define COUNTS_BYTES 0
-#define TRIALS 15 /* it is many times slower */
-static int64_t used, most;
-#else
-#define COUNTS_BYTES 1
-#define TRIALS 45
-static int64_t used, most;
-
-extern void *__libc_malloc(size_t n);
-extern void *__libc_calloc(size_t n, size_t each);
-extern void *__libc_realloc(void *p, size_t n);
-extern void __libc_free(void *p);
-
-static void *count(void *p)
-{
-	used += p ? (int64_t)malloc_usable_size(p) : 0;
-	most = used > most ? used : most;
-	return p;
-}
-
-void *malloc(size_t n)
-{
-	return count(__libc_malloc(n));
-}
-
-void *calloc(size_t n, size_t each)
-{
-	return count(__libc_calloc(n, each));
-}
-
-/* Moving takes both pieces of memory for a moment. */
-void *realloc(void *p, size_t n)
-{
-	int64_t had = p ? (int64_t)malloc_usable_size(p) : 0;
-	void *to = count(__libc_realloc(p, n));
-	used -= to || !n ? had : 0;
-	return to;
-}
-
-void *reallocarray(void *p, size_t n, size_t each)
-{
-	size_t bytes;
-	return __builtin_mul_overflow(n, each, &bytes) ? NULL : realloc(p, bytes);
-}
-
-void free(void *p)
-{
-	used -= p ? (int64_t)malloc_usable_size(p) : 0;
-	__libc_free(p);
-}
-#endif
-
-/* ---- a store and what is in it ---- */
-
-#define WINDOW_NS 10000000000ll
-#define FUNCTIONS 150
-#define NODES_MAX 20000
-#define WINDOWS_MAX 60
-
-struct size {
-	uint32_t windows, rows, tenants, queries, nodes;
-};
-
-struct row {
-	uint32_t window, tenant, query, node, event, samples;
-};
-
-struct fixture {
-	struct size size;
-	char dir[64];
-	struct store *s;
-	struct row *rows;
-	size_t n_rows;
-	uint32_t parent[NODES_MAX], function[NODES_MAX], n_nodes;
-	uint32_t child[NODES_MAX][FUNCTIONS]; /* 0: none */
-	uint64_t random;
-};
-
-static uint32_t draw(struct fixture *f, uint32_t below)
-{
-	f->random = f->random * 6364136223846793005u + 1442695040888963407u;
-	return (uint32_t)(f->random >> 33) % below;
-}
-
-/* Small numbers are far more frequent. */
-static uint32_t draw_skewed(struct fixture *f, uint32_t below)
-{
-	uint32_t x = draw(f, below);
-	for (int i = 0; i < 3 && draw(f, 3); i++)
-		x = draw(f, x + 1);
-	return x;
-}
-
-static const struct store_meta meta = { .host = "h", .os = "o", .what = "w", .lost_names = (const char *const[]){ "x" }, .n_lost = 1,
-					.flagged_names = (const char *const[]){ "y" }, .n_flagged = 1 };
-
-static void add_labels(struct store_writer *w, const struct row *r, uint32_t *ret)
-{
-	char tenant[20], comm[20];
-	snprintf(tenant, sizeof(tenant), "t%u", r->tenant);
-	snprintf(comm, sizeof(comm), "c%u", r->tenant % 4);
-	struct label l[3] = {
-		{ .key = "comm", .key_len = 4, .str = comm, .str_len = (uint32_t)strlen(comm), .type = LABEL_STRING },
-		{ .key = "query_id", .key_len = 8, .num = r->query, .type = LABEL_INT },
-		{ .key = "tenant", .key_len = 6, .str = tenant, .str_len = (uint32_t)strlen(tenant), .type = LABEL_STRING },
-	};
-	assert_int_equal(store_add_set(w, l, r->query % 7 ? 3 : 1, ret), 0); /* some have no more than a comm */
-}
-
-static void make_stacks(struct fixture *f, struct store_writer *w, uint32_t *id)
-{
-	uint32_t frame[FUNCTIONS];
-	for (uint32_t i = 0; i < FUNCTIONS; i++) {
-		struct store_frame fr = { .kind = FRAME_USER };
-		char name[20];
-		snprintf(name, sizeof(name), "f%u", i);
-		assert_int_equal(store_add_string(w, name, strlen(name), &fr.function), 0);
-		assert_int_equal(store_add_frame(w, &fr, &frame[i]), 0);
-	}
-	id[0] = 0;
-	f->n_nodes = 1;
-	for (uint32_t i = 1; i < f->size.nodes; i++) {
-		uint32_t parent = draw_skewed(f, f->n_nodes), function = draw(f, FUNCTIONS);
-		if (f->child[parent][function])
-			continue;
-		uint32_t n = f->n_nodes++;
-		f->parent[n] = parent;
-		f->function[n] = function;
-		f->child[parent][function] = n;
-		assert_int_equal(store_add_stack(w, id[parent], frame[function], &id[n]), 0);
-	}
-}
-
-static void draw_row(struct fixture *f, uint32_t window, struct row *r)
-{
-	*r = (struct row){ window, draw_skewed(f, f->size.tenants), draw_skewed(f, f->size.queries), 0, !draw(f, 5), 0 };
-	r->node = draw(f, 40) ? draw_skewed(f, f->n_nodes) : 0;
-	r->samples = 1 + (draw(f, 4) ? draw(f, 3) : draw(f, 400));
-}
-
-static void make(struct fixture *f, struct size size, uint64_t seed)
-{
-	static const struct store_event events[2] = { { "cpu-clock", "nanoseconds", 1000000, 1000000 }, { "page-faults", "count", 0, 1 } };
-	struct store_options o;
-	struct store_writer *w;
-	struct err err = { 0 };
-	uint64_t zero = 0;
-	*f = (struct fixture){ .size = size, .random = seed };
-	snprintf(f->dir, sizeof(f->dir), "/tmp/bounded.XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
-	store_options_default(&o);
-	o.grace_ns = 0;
-	o.reserve_bytes = 1;
-	o.max_bytes = 1ull << 40;
-	assert_int_equal(store_writer_open_with(&w, f->dir, &meta, &o, &err), 0);
-	uint32_t *id = malloc(NODES_MAX * sizeof(*id)), event[2];
-	make_stacks(f, w, id);
-	f->rows = malloc((size_t)size.windows * size.rows * sizeof(*f->rows));
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(store_add_event(w, &events[i], &event[i]), 0);
-	for (uint32_t i = 0; i < size.windows; i++) {
-		for (uint32_t k = 0; k < size.rows; k++) {
-			struct row *r = &f->rows[f->n_rows++];
-			uint32_t set;
-			draw_row(f, i, r);
-			add_labels(w, r, &set);
-			assert_int_equal(store_add_row(w, set, id[r->node], event[r->event], r->samples,
-						       r->samples * events[r->event].period), 0);
-		}
-		struct store_cpu_totals cpu = { 0, 1, 1, &zero, &zero };
-		struct store_totals t = { .cpu = &cpu, .n_cpus = 1 };
-		int64_t t0 = 1700000000000000000ll + i * WINDOW_NS;
-		assert_int_equal(store_commit_window(w, t0, t0 + WINDOW_NS, t0, &t, &err), 0);
-	}
-	assert_int_equal(store_compact(w, &err), 0);
-	store_writer_close(w);
-	free(id);
-	assert_int_equal(store_open(&f->s, f->dir, &err), 0);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
-static void fini(struct fixture *f)
-{
-	store_close(f->s);
-	free(f->rows);
-	nftw(f->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
 
 /* ---- questions ---- */
 
@@ -284,8 +78,11 @@ static struct question draw_question(struct fixture *f, enum query_labels labels
 		a.from = 0;
 		a.to = f->size.windows;
 	}
-	a.spec = (struct query_spec){ .where = selectors[a.selector].where, .labels = labels, .event = "cpu-clock",
-				      .from_ns = 1700000000000000000ll + a.from * WINDOW_NS, .to_ns = 1700000000000000000ll + a.to * WINDOW_NS };
+	a.spec = (struct query_spec){ .where = selectors[a.selector].where,
+				      .labels = labels,
+				      .event = "cpu-clock",
+				      .from_ns = 1700000000000000000ll + a.from * WINDOW_NS,
+				      .to_ns = 1700000000000000000ll + a.to * WINDOW_NS };
 	return a;
 }
 
@@ -302,8 +99,8 @@ static size_t draw_budget(struct fixture *f)
 
 /* ---- sums by brute force: of keys that are small numbers ---- */
 
-static uint64_t *sums(struct fixture *f, const struct question *a, size_t n, size_t (*key)(const struct fixture *f, const struct row *r),
-		      uint64_t *ret_all)
+static uint64_t *sums(struct fixture *f, const struct question *a, size_t n,
+		      size_t (*key)(const struct fixture *f, const struct row *r), uint64_t *ret_all)
 {
 	uint64_t *v = calloc(n, sizeof(*v));
 	*ret_all = 0;
@@ -318,7 +115,8 @@ static uint64_t *sums(struct fixture *f, const struct question *a, size_t n, siz
 /* tenant x query_id; (none, none) is the last. */
 static size_t by_both(const struct fixture *f, const struct row *r)
 {
-	return has_all(r) ? (size_t)r->tenant * f->size.queries + r->query : (size_t)f->size.tenants * f->size.queries;
+	return has_all(r) ? (size_t)r->tenant * f->size.queries + r->query
+			  : (size_t)f->size.tenants * f->size.queries;
 }
 
 static size_t by_node(const struct fixture *f, const struct row *r)
@@ -422,7 +220,8 @@ static void check_functions(struct fixture *f, struct query *q, const struct que
 {
 	struct query_table *t;
 	struct err err = { 0 };
-	uint64_t all, self[FUNCTIONS] = { 0 }, total[FUNCTIONS] = { 0 }, sum = 0, *own = sums(f, a, f->n_nodes, by_node, &all);
+	uint64_t all, self[FUNCTIONS] = { 0 }, total[FUNCTIONS] = { 0 }, sum = 0,
+		      *own = sums(f, a, f->n_nodes, by_node, &all);
 	for (uint32_t i = 1; i < f->n_nodes; i++) {
 		bool seen[FUNCTIONS] = { false };
 		self[f->function[i]] += own[i];
@@ -438,8 +237,10 @@ static void check_functions(struct fixture *f, struct query *q, const struct que
 		int function = r->other ? 0 : atoi(r->text + 1);
 		sum += r->self;
 		assert_true(!r->other || !strcmp(r->text, "(other)"));
-		assert_true(r->other || (r->self <= self[function] && r->self + r->error >= self[function]));
-		assert_true(r->other || (r->samples <= total[function] && r->samples + r->error >= total[function]));
+		assert_true(r->other ||
+			    (r->self <= self[function] && r->self + r->error >= self[function]));
+		assert_true(r->other ||
+			    (r->samples <= total[function] && r->samples + r->error >= total[function]));
 	}
 	assert_int_equal(sum + own[0], all);
 	query_table_free(t);
@@ -452,7 +253,8 @@ static void check_tree(struct fixture *f, size_t budget)
 	const struct query_node *nodes;
 	struct err err = { 0 };
 	size_t n;
-	uint64_t all, *total = sums(f, &a, f->n_nodes, by_node, &all), *self = malloc(f->n_nodes * sizeof(*self));
+	uint64_t all, *total = sums(f, &a, f->n_nodes, by_node, &all),
+		      *self = malloc(f->n_nodes * sizeof(*self));
 	memcpy(self, total, f->n_nodes * sizeof(*self));
 	for (uint32_t i = f->n_nodes; i-- > 1;)
 		total[f->parent[i]] += total[i];
@@ -481,7 +283,8 @@ static void check_tree(struct fixture *f, size_t budget)
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(nodes[i].self + children[i], nodes[i].total);
 	for (uint32_t i = 0; i < f->n_nodes; i++)
-		assert_true(!total[i] || (query_info(q)->bounded && (budget < 200000 || total[i] * 20 < all)));
+		assert_true(!total[i] ||
+			    (query_info(q)->bounded && (budget < 200000 || total[i] * 20 < all)));
 	free(path);
 	free(children);
 	query_close(q);
@@ -508,7 +311,8 @@ static size_t places(const struct fixture *f, const struct question *a, struct p
 	size_t n = 0, to = 0;
 	for (size_t i = 0; i < f->n_rows; i++)
 		if (counts(a, &f->rows[i]))
-			v[n++] = (struct place){ (uint32_t)by_both(f, &f->rows[i]), f->rows[i].node, f->rows[i].samples };
+			v[n++] = (struct place){ (uint32_t)by_both(f, &f->rows[i]), f->rows[i].node,
+						 f->rows[i].samples };
 	qsort(v, n, sizeof(*v), by_place);
 	for (size_t i = 0; i < n; i++)
 		if (to && !by_place(&v[to - 1], &v[i]))
@@ -559,7 +363,8 @@ static void check_rows(struct fixture *f, size_t budget)
 	check_memory(before, budget);
 	assert_int_equal(query_info(q)->samples, all);
 	for (size_t i = 0; i < n; i++) {
-		assert_true(!i || rows[i - 1].set < rows[i].set || (rows[i - 1].set == rows[i].set && rows[i - 1].stack < rows[i].stack));
+		assert_true(!i || rows[i - 1].set < rows[i].set ||
+			    (rows[i - 1].set == rows[i].set && rows[i - 1].stack < rows[i].stack));
 		sum += rows[i].samples;
 		if (rows[i].set == QUERY_OTHER) {
 			assert_true(query_info(q)->bounded && rows[i].stack == QUERY_OTHER_STACK);
@@ -571,7 +376,8 @@ static void check_rows(struct fixture *f, size_t budget)
 			assert_true(query_info(q)->bounded);
 			continue;
 		}
-		struct place *p = bsearch(&(struct place){ set, node_of_stack(f, rows[i].stack), 0 }, want, n_want, sizeof(*want), by_place);
+		struct place *p = bsearch(&(struct place){ set, node_of_stack(f, rows[i].stack), 0 }, want,
+					  n_want, sizeof(*want), by_place);
 		assert_non_null(p);
 		assert_int_equal(p->samples, rows[i].samples);
 	}
@@ -588,7 +394,10 @@ static void check_rows(struct fixture *f, size_t budget)
 static void check_series(struct fixture *f, size_t budget)
 {
 	struct question a = draw_question(f, QUERY_KEYS, budget);
-	struct query_series_spec spec = { .range = a.spec, .keys = both_keys, .n_keys = 1 + draw(f, 2), .step_ns = (1 + draw(f, 5)) * WINDOW_NS,
+	struct query_series_spec spec = { .range = a.spec,
+					  .keys = both_keys,
+					  .n_keys = 1 + draw(f, 2),
+					  .step_ns = (1 + draw(f, 5)) * WINDOW_NS,
 					  .top = draw(f, 2) ? 0 : 1 + draw(f, 20) };
 	struct query_series *s;
 	struct err err = { 0 };
@@ -610,7 +419,8 @@ static void check_series(struct fixture *f, size_t budget)
 
 static void check_diff(struct fixture *f, size_t budget)
 {
-	struct question a[2] = { draw_question(f, QUERY_KEYS, budget), draw_question(f, QUERY_KEYS, budget) };
+	struct question a[2] = { draw_question(f, QUERY_KEYS, budget),
+				 draw_question(f, QUERY_KEYS, budget) };
 	const struct query_diff_spec how = { .keys = both_keys, .n_keys = 2 };
 	size_t n = (size_t)f->size.tenants * f->size.queries + 1;
 	struct query *q[2];
@@ -673,13 +483,17 @@ static void small_stores(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		struct fixture *f = &fixture;
-		make(f, (struct size){ 6 + (uint32_t)seed * 4, 20 * (uint32_t)seed, 3 + 3 * (uint32_t)seed, 20 * (uint32_t)seed, 100 * (uint32_t)seed }, seed);
+		make(f,
+		     (struct size){ 6 + (uint32_t)seed * 4, 20 * (uint32_t)seed, 3 + 3 * (uint32_t)seed,
+				    20 * (uint32_t)seed, 100 * (uint32_t)seed },
+		     seed);
 		warm_up(f);
 		for (int i = 0; i < TRIALS; i++)
 			ask_all(f, draw_budget(f));
 		fini(f);
 	}
 	assert_true(n_bounded > 5 * TRIALS && n_whole > 5 * TRIALS);
+	assert_true(query_bounded_total() >= n_bounded);
 }
 
 static void large_store(void **state)
@@ -692,10 +506,12 @@ static void large_store(void **state)
 		for (int i = 0; i < 2 - !COUNTS_BYTES; i++)
 			ask_all(f, budget);
 	fini(f);
-	printf("at most %lld KiB beside the budget; %u answers were cut, %u were not\n", (long long)most_over / 1024, n_bounded, n_whole);
+	printf("at most %lld KiB beside the budget; %u answers were cut, %u were not\n",
+	       (long long)most_over / 1024, n_bounded, n_whole);
 }
 
-/* The keys of a stream in a table that is too small: none is lost that is larger than what was taken away. */
+/* The keys of a stream in a table that is too small: none is lost that is larger than what was taken away.
+ */
 static void largest_keys(void **state)
 {
 	(void)state;
@@ -720,7 +536,8 @@ static void largest_keys(void **state)
 		}
 		for (uint32_t i = 0; i < 20000; i++) {
 			struct keysum *s = keysums_find(&k, i);
-			assert_true(s ? s->samples <= want[i] && s->samples + k.missed >= want[i] : want[i] <= k.missed);
+			assert_true(s ? s->samples <= want[i] && s->samples + k.missed >= want[i]
+				      : want[i] <= k.missed);
 		}
 		assert_true(k.missed <= all / (keysums_max(&k) / 2));
 		keysums_fini(&k);
@@ -729,6 +546,7 @@ static void largest_keys(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(largest_keys), cmocka_unit_test(small_stores), cmocka_unit_test(large_store) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(largest_keys), cmocka_unit_test(small_stores),
+					    cmocka_unit_test(large_store) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* The matcher that postings can answer, with the forms that its value may have. */
-static size_t posted_value(const struct store *s, const struct selector *sel, struct label values[STORE_VALUES_MAX])
+static size_t posted_value(const struct store *s, const struct selector *sel,
+			   struct label values[STORE_VALUES_MAX])
 {
 	const char *key, *value;
 	size_t len;
@@ -14,12 +15,14 @@ static size_t posted_value(const struct store *s, const struct selector *sel, st
 		if (!selector_equal(sel, i, &key, &value, &len) || !store_is_wide(s, key))
 			continue;
 		char text[32], back[32];
-		values[0] = (struct label){ key, value, 0, (uint32_t)strlen(key), (uint32_t)len, LABEL_STRING };
+		values[0] =
+			(struct label){ key, value, 0, (uint32_t)strlen(key), (uint32_t)len, LABEL_STRING };
 		if (len >= sizeof(text))
 			return 1;
 		memcpy(text, value, len);
 		text[len] = 0;
-		values[1] = (struct label){ key, "", strtoll(text, NULL, 10), values[0].key_len, 0, LABEL_INT };
+		values[1] =
+			(struct label){ key, "", strtoll(text, NULL, 10), values[0].key_len, 0, LABEL_INT };
 		label_text(&values[1], back, sizeof(back));
 		return strcmp(text, back) ? 1 : 2;
 	}
@@ -73,7 +76,8 @@ static void keep_starts(const struct query_spec *spec, struct store_cover *c)
 		c->from_ns = c->to_ns = 0;
 }
 
-int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, const struct selector *sel, struct err *err)
+int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, const struct selector *sel,
+	      struct err *err)
 {
 	struct label values[STORE_VALUES_MAX];
 	struct store *s = q->store;
@@ -82,8 +86,10 @@ int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, co
 	if (rc)
 		return err_sys(err, rc, "cannot query");
 	size_t n_values = p->want == STORE_NARROW_KEYS && !spec->rest ? posted_value(s, sel, values) : 0;
-	rc = n_values ? store_cover_value(s, spec->from_ns, spec->to_ns, values, n_values, p->keys, p->n_keys, &p->blocks, err)
-		      : store_cover(s, spec->from_ns, spec->to_ns, p->want, p->keys, p->n_keys, &p->blocks, err);
+	rc = n_values ? store_cover_value(s, spec->from_ns, spec->to_ns, values, n_values, p->keys,
+					  p->n_keys, &p->blocks, err)
+		      : store_cover(s, spec->from_ns, spec->to_ns, p->want, p->keys, p->n_keys, &p->blocks,
+				    err);
 	if (rc)
 		return rc;
 	keep_starts(spec, &p->blocks);

@@ -16,7 +16,8 @@ struct plan {
 };
 
 /* Fill q's info about the range. The plan must be freed whatever the result. */
-int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, const struct selector *sel, struct err *err);
+int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, const struct selector *sel,
+	      struct err *err);
 void plan_fini(struct plan *p);
 
 /* Return the blocks that hold the range's counters. */

@@ -18,7 +18,8 @@ static int named_event(const struct store *s, const char *name, uint32_t *ret, s
 		size_t n = strlen(known);
 		snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", have);
 	}
-	return err_set(err, -EINVAL, "no event %s in the store, it has: %s", name, known[0] ? known : "none");
+	return err_set(err, -EINVAL, "no event %s in the store, it has: %s", name,
+		       known[0] ? known : "none");
 }
 
 /* The first that the selector admits, else the first. */
@@ -42,8 +43,10 @@ static const char *const metric_names[] = { "", "cpu", "off-cpu", "runq", "wall"
 
 int query_metric_named(const char *name, enum query_metric *ret)
 {
-	static const char *const names[] = { [QUERY_CPU] = "cpu", [QUERY_OFF] = "off", [QUERY_RUNQ] = "runq", [QUERY_WALL] = "wall",
-					     [QUERY_BLAME] = "blame", [QUERY_WAKER] = "waker" };
+	static const char *const names[] = {
+		[QUERY_CPU] = "cpu",   [QUERY_OFF] = "off",	[QUERY_RUNQ] = "runq",
+		[QUERY_WALL] = "wall", [QUERY_BLAME] = "blame", [QUERY_WAKER] = "waker"
+	};
 	*ret = QUERY_SAMPLES;
 	for (int i = QUERY_CPU; name && i <= QUERY_WAKER; i++)
 		if (!strcmp(name, names[i]))
@@ -63,7 +66,8 @@ static const char *cpu_event(const struct store *s)
 	return "";
 }
 
-static int choose_metric(struct measures *m, struct query *q, const struct query_spec *spec, struct selector *sel, struct err *err)
+static int choose_metric(struct measures *m, struct query *q, const struct query_spec *spec,
+			 struct selector *sel, struct err *err)
 {
 	enum query_metric metric = spec->metric;
 	const char *cpu = cpu_event(q->store), *name = metric_names[metric];
@@ -71,18 +75,21 @@ static int choose_metric(struct measures *m, struct query *q, const struct query
 	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
 		const struct store_event *e = store_event(q->store, i);
 		struct measure *v = &m->of[i];
-		bool wait = !strcmp(e->name, metric_names[QUERY_OFF]) || !strcmp(e->name, metric_names[QUERY_RUNQ]);
+		bool wait = !strcmp(e->name, metric_names[QUERY_OFF]) ||
+			    !strcmp(e->name, metric_names[QUERY_RUNQ]);
 		if ((metric == QUERY_CPU || metric == QUERY_WALL) && !strcmp(e->name, cpu)) {
 			*v = (struct measure){ .counts = true, .per_sample = e->ns_per_sample };
 			q->info.grain_ns = e->ns_per_sample;
 			any |= metric == QUERY_CPU;
-		} else if ((metric == QUERY_WALL && wait) || (metric != QUERY_CPU && !strcmp(e->name, name))) {
+		} else if ((metric == QUERY_WALL && wait) ||
+			   (metric != QUERY_CPU && !strcmp(e->name, name))) {
 			*v = (struct measure){ .counts = true, .value = true };
 			any = true;
 		}
 	}
 	if (!any && store_n_events(q->store))
-		return err_set(err, -EINVAL, "no %s times in the store: record with --wall%s", name, metric == QUERY_WAKER ? " --waker" : "");
+		return err_set(err, -EINVAL, "no %s times in the store: record with --wall%s", name,
+			       metric == QUERY_WAKER ? " --waker" : "");
 	q->metric = (struct store_event){ name, "nanoseconds", 1, 1 };
 	q->event = 0;
 	q->info.event = &q->metric;
@@ -95,7 +102,8 @@ bool query_is_profile(const struct store_event *e)
 	size_t n = strlen(e->name);
 	if (!strncmp(e->name, "ascribe_", 8)) /* what the recorder measured of itself */
 		return false;
-	return strcmp(e->name, "blame") && (n < sizeof(end) || strcmp(e->name + n - (sizeof(end) - 1), end));
+	return strcmp(e->name, "blame") &&
+	       (n < sizeof(end) || strcmp(e->name + n - (sizeof(end) - 1), end));
 }
 
 /* A store that is written at another rate than before has another event of the same name. */
@@ -103,7 +111,8 @@ static void measure_rates(struct measures *m, const struct query *q)
 {
 	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
 		const struct store_event *e = store_event(q->store, i);
-		bool other = i != q->event && e->ns_per_sample && q->info.event->ns_per_sample && !strcmp(e->name, q->info.event->name);
+		bool other = i != q->event && e->ns_per_sample && q->info.event->ns_per_sample &&
+			     !strcmp(e->name, q->info.event->name);
 		m->rates |= other;
 		m->of[i].counts = other || i == q->event;
 	}
@@ -111,7 +120,8 @@ static void measure_rates(struct measures *m, const struct query *q)
 		m->of[i].per_sample = m->rates ? store_event(q->store, i)->ns_per_sample : 1;
 }
 
-static int choose_event(struct measures *m, struct query *q, const struct query_spec *spec, struct selector *sel, struct err *err)
+static int choose_event(struct measures *m, struct query *q, const struct query_spec *spec,
+			struct selector *sel, struct err *err)
 {
 	const char *name = spec->event;
 	int rc = name && *name ? named_event(q->store, name, &q->event, err)
@@ -123,7 +133,8 @@ static int choose_event(struct measures *m, struct query *q, const struct query_
 	return selector_match_event(sel, q->info.event->name, &m->admitted, err);
 }
 
-int measures_choose(struct measures *m, struct query *q, const struct query_spec *spec, struct selector *sel, struct err *err)
+int measures_choose(struct measures *m, struct query *q, const struct query_spec *spec,
+		    struct selector *sel, struct err *err)
 {
 	*m = (struct measures){ .metric = spec->metric != QUERY_SAMPLES };
 	m->of = calloc((size_t)store_n_events(q->store) + 1, sizeof(*m->of));
@@ -141,7 +152,8 @@ void measures_fini(struct measures *m)
 	m->of = NULL;
 }
 
-const struct measure *measure_of(const struct measures *m, const struct query *q, const struct store_row *row)
+const struct measure *measure_of(const struct measures *m, const struct query *q,
+				 const struct store_row *row)
 {
 	struct measure *v = row->event < store_n_events(q->store) ? &m->of[row->event] : NULL;
 	if (!v || !v->counts)
@@ -150,8 +162,10 @@ const struct measure *measure_of(const struct measures *m, const struct query *q
 	return v;
 }
 
-struct store_row measured(const struct measures *m, const struct query *q, const struct measure *v, const struct store_row *row)
+struct store_row measured(const struct measures *m, const struct query *q, const struct measure *v,
+			  const struct store_row *row)
 {
 	uint64_t amount = v->value ? row->value : row->samples * v->per_sample;
-	return (struct store_row){ row->set, row->stack, q->event, amount, m->metric ? amount : row->value };
+	return (struct store_row){ row->set, row->stack, q->event, amount,
+				   m->metric ? amount : row->value };
 }

@@ -25,12 +25,15 @@ struct measures {
 };
 
 /* Choose by spec's event or metric, and set q's event. The measures must be freed whatever the result. */
-int measures_choose(struct measures *m, struct query *q, const struct query_spec *spec, struct selector *sel, struct err *err);
+int measures_choose(struct measures *m, struct query *q, const struct query_spec *spec,
+		    struct selector *sel, struct err *err);
 void measures_fini(struct measures *m);
 
 /* Return what a row of the store adds; NULL: nothing. */
-const struct measure *measure_of(const struct measures *m, const struct query *q, const struct store_row *row);
+const struct measure *measure_of(const struct measures *m, const struct query *q,
+				 const struct store_row *row);
 /* Return the row as it counts in the query. */
-struct store_row measured(const struct measures *m, const struct query *q, const struct measure *v, const struct store_row *row);
+struct store_row measured(const struct measures *m, const struct query *q, const struct measure *v,
+			  const struct store_row *row);
 
 #endif

@@ -14,7 +14,9 @@ static void count_rates(struct summing *m)
 	size_t n = 0, seen = 0;
 	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
 		const struct store_event *e = store_event(q->store, i);
-		bool longer = m->of->spec.ns_per_sample ? e->ns_per_sample == m->of->spec.ns_per_sample : m->of->measures.of[i].seen && e->ns_per_sample > ns;
+		bool longer = m->of->spec.ns_per_sample
+				      ? e->ns_per_sample == m->of->spec.ns_per_sample
+				      : m->of->measures.of[i].seen && e->ns_per_sample > ns;
 		seen += m->of->measures.of[i].seen;
 		if (!m->of->measures.of[i].counts || !longer)
 			continue;

@@ -112,12 +112,12 @@ static int rebuild(struct keysums *k, size_t n)
 	if (n)
 		memcpy(left, k->v, n * sizeof(*left));
 	free(k->v);
-	for (new.cap = CAP_MIN; new.cap / 4 * 3 <= n; )
+	for (new.cap = CAP_MIN; new.cap / 4 * 3 <= n;)
 		new.cap *= 2;
 	new.v = calloc(new.cap, sizeof(*new.v));
 	new.n = new.v ? n : 0;
 	new.cap = new.v ? new.cap : 0;
-	for (size_t i = 0; new.v && i < n; i++)
+	for (size_t i = 0; new.v &&i < n; i++)
 		*slot_of(new.v, new.cap, left[i].key - 1) = left[i];
 	free(left);
 	*k = new;

@@ -33,6 +33,13 @@ static void choice_fini(struct choice *c)
 	plan_fini(&c->plan);
 }
 
+static uint64_t bounded_total;
+
+uint64_t query_bounded_total(void)
+{
+	return __atomic_load_n(&bounded_total, __ATOMIC_RELAXED);
+}
+
 size_t query_budget(const struct store *s, const struct query_spec *spec)
 {
 	size_t budget = store_budget(s);
@@ -60,6 +67,8 @@ int query_read(struct query **ret, struct store *s, const struct query_spec *spe
 	rc = rc ? rc : summing_read(&m, q, &of, err);
 	if (!rc && summing_finish(&m))
 		rc = err_sys(err, -ENOMEM, "cannot merge the rows");
+	if (!rc && q->info.bounded)
+		__atomic_add_fetch(&bounded_total, 1, __ATOMIC_RELAXED);
 	summing_fini(&m);
 	choice_fini(&of);
 	if (rc)
@@ -95,7 +104,9 @@ void query_close(struct query *q)
 	free(q);
 }
 
-static const struct label other_label = { .key = "(other)", .key_len = 7, .str = "(other)", .str_len = 7, .type = LABEL_STRING };
+static const struct label other_label = {
+	.key = "(other)", .key_len = 7, .str = "(other)", .str_len = 7, .type = LABEL_STRING
+};
 
 int query_add_other(struct query *q)
 {

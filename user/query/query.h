@@ -132,6 +132,9 @@ struct query_info {
 
 const struct query_info *query_info(const struct query *q);
 
+/* How many queries of this process the budget has cut. */
+uint64_t query_bounded_total(void);
+
 /* The matched rows, each (set, stack, event) once, in order of (set, stack). Borrowed until query_close. */
 const struct store_row *query_rows(const struct query *q, size_t *ret_n);
 

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-int waits_choose(struct wait_choice *w, struct query *q, const struct measures *m, const struct query_spec *spec, struct selector *sel,
-		 struct err *err)
+int waits_choose(struct wait_choice *w, struct query *q, const struct measures *m,
+		 const struct query_spec *spec, struct selector *sel, struct err *err)
 {
 	*w = (struct wait_choice){ .idle = spec->idle, .named = selector_names_wait(sel) };
 	int rc = selector_match_wait(sel, "", &w->admits_others, err);
@@ -18,11 +18,13 @@ int waits_choose(struct wait_choice *w, struct query *q, const struct measures *
 	w->by_class = w->named || (blocked && !w->idle);
 	q->blocked = blocked && !others;
 	if (!rc && w->named && spec->rest)
-		return err_set(err, -EINVAL, "`wait` cannot be in the selector of a comparison with the rest");
+		return err_set(err, -EINVAL,
+			       "`wait` cannot be in the selector of a comparison with the rest");
 	return rc;
 }
 
-int waits_leave_out(const struct wait_choice *w, struct query *q, const struct measure *v, const struct store_row *row, bool *ret)
+int waits_leave_out(const struct wait_choice *w, struct query *q, const struct measure *v,
+		    const struct store_row *row, bool *ret)
 {
 	const struct wait_reason *r;
 	*ret = w->by_class && !v->blocked && !w->admits_others;

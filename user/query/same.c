@@ -20,8 +20,9 @@ struct node {
 static bool same_frame(const void *ctx, uint32_t id, const void *key)
 {
 	const struct store_frame *a = store_frame(((const struct merging *)ctx)->store, id), *b = key;
-	return a->kind == b->kind && a->flags == b->flags && a->function == b->function && a->module == b->module &&
-	       a->build_id == b->build_id && (a->function || a->offset == b->offset);
+	return a->kind == b->kind && a->flags == b->flags && a->function == b->function &&
+	       a->module == b->module && a->build_id == b->build_id &&
+	       (a->function || a->offset == b->offset);
 }
 
 static int merge_frame(struct merging *m, struct idhash *h, uint32_t frame)
@@ -29,7 +30,8 @@ static int merge_frame(struct merging *m, struct idhash *h, uint32_t frame)
 	const struct store_frame *f = store_frame(m->store, frame);
 	if (!f || m->frame[frame])
 		return 0;
-	const uint64_t key[4] = { (uint64_t)f->kind << 32 | f->flags, (uint64_t)f->function << 32 | f->module, f->build_id,
+	const uint64_t key[4] = { (uint64_t)f->kind << 32 | f->flags,
+				  (uint64_t)f->function << 32 | f->module, f->build_id,
 				  f->function ? 0 : f->offset };
 	uint32_t hash = idhash_hash(h, key, sizeof(key)), id = idhash_find(h, hash, same_frame, m, f);
 	m->frame[frame] = id == IDHASH_NONE ? frame : id;
@@ -77,7 +79,8 @@ static int merge_stacks(struct merging *m)
 	for (uint32_t i = 1; i < m->same->t.n && !rc; i++) {
 		m->same->parent[i] = m->same->first[m->same->parent[i]];
 		struct node n = node_of(m, i);
-		uint32_t hash = idhash_hash(&h, &n, sizeof(n)), id = idhash_find(&h, hash, same_stack, m, &n);
+		uint32_t hash = idhash_hash(&h, &n, sizeof(n)),
+			 id = idhash_find(&h, hash, same_stack, m, &n);
 		m->same->first[i] = id == IDHASH_NONE ? i : id;
 		if (id != IDHASH_NONE)
 			continue;

@@ -12,8 +12,8 @@
 
 struct query_same {
 	struct subtree t;
-	uint32_t *stack; /* [t.n]: by number */
-	uint32_t *first; /* [t.n]: the number of the one that stands for it */
+	uint32_t *stack;  /* [t.n]: by number */
+	uint32_t *first;  /* [t.n]: the number of the one that stands for it */
 	uint32_t *parent; /* [t.n]: the number of the one that stands for its parent */
 };
 

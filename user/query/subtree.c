@@ -152,7 +152,8 @@ struct chosen {
 static int by_samples(const void *a, const void *b)
 {
 	const struct keysum *x = a, *y = b;
-	return x->samples != y->samples ? (x->samples > y->samples ? -1 : 1) : (x->key > y->key) - (x->key < y->key);
+	return x->samples != y->samples ? (x->samples > y->samples ? -1 : 1)
+					: (x->key > y->key) - (x->key < y->key);
 }
 
 /* Keep at most `most`. A parent has no fewer samples than its children, and equals go together. */

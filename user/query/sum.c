@@ -163,12 +163,19 @@ static int add_block(struct summing *m, size_t i)
 	const struct query_spec *spec = &m->of->spec;
 	const struct store_keys keys = { p->keys, p->n_keys };
 	bool all = !spec->where || !*spec->where;
-	const struct store_reading how = { .keys = p->keys ? &keys : NULL, .filter = all ? NULL : wanted, .set = name_set, .group = on_group,
-					   .rows = on_rows, .fold_stacks = spec->labels == QUERY_KEYS && !m->of->waits.by_class,
-					   .fold_sets = spec->labels == QUERY_NO_LABELS, .ctx = m };
+	const struct store_reading how = { .keys = p->keys ? &keys : NULL,
+					   .filter = all ? NULL : wanted,
+					   .set = name_set,
+					   .group = on_group,
+					   .rows = on_rows,
+					   .fold_stacks =
+						   spec->labels == QUERY_KEYS && !m->of->waits.by_class,
+					   .fold_sets = spec->labels == QUERY_NO_LABELS,
+					   .ctx = m };
 	if (all && spec->rest)
 		return 0;
-	int rc = p->want == STORE_FOLDED ? add_folded(m, i) : store_block_read(m->q->store, p->blocks.blocks[i], &how, m->err);
+	int rc = p->want == STORE_FOLDED ? add_folded(m, i)
+					 : store_block_read(m->q->store, p->blocks.blocks[i], &how, m->err);
 	if (rc == -ENODATA)
 		rc = all ? add_folded(m, i) : 0;
 	if (rc)

@@ -25,7 +25,7 @@ struct choice {
 struct summing {
 	struct query *q;
 	struct choice *of;
-	bool once;		      /* no rows are left out: idle samples are counted on the way */
+	bool once; /* no rows are left out: idle samples are counted on the way */
 	struct sums sums;
 	struct store_folding folding; /* QUERY_NO_LABELS: of what is read without labels, in any pass */
 	size_t n_folded;	      /* blocks of the plan up to here are in it */

@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of an answer: of a node of a tree with its links, of a function in a table, of a row while runs are merged. */
+/* Bytes of an answer: of a node of a tree with its links, of a function in a table, of a row while runs are
+ * merged. */
 #define NODE_BYTES 96
 #define FUNCTION_BYTES 250
 #define ROW_BYTES 128
 /* Bytes of a stack that was chosen: its two nodes, its two rows, its sums and a function. */
-#define CHOSEN_BYTES (2 * NODE_BYTES + 2 * sizeof(struct store_row) + sizeof(struct sum[2]) + FUNCTION_BYTES)
+#define CHOSEN_BYTES                                                                                       \
+	(2 * NODE_BYTES + 2 * sizeof(struct store_row) + sizeof(struct sum[2]) + FUNCTION_BYTES)
 
 /* A label set in the answer: in the pool, in the sums and in a row of a table. */
 #define SET_BYTES 400
@@ -71,7 +73,8 @@ static uint64_t cost_of_set(const struct label *labels, size_t n)
 {
 	uint64_t cost = SET_BYTES + n * LABEL_BYTES;
 	for (size_t i = 0; i < n; i++)
-		cost += 3 * ((uint64_t)labels[i].key_len + (labels[i].type == LABEL_INT ? 8 : labels[i].str_len));
+		cost += 3 * ((uint64_t)labels[i].key_len +
+			     (labels[i].type == LABEL_INT ? 8 : labels[i].str_len));
 	return cost;
 }
 
@@ -80,7 +83,7 @@ static uint32_t class_of_cost(uint64_t cost)
 {
 	uint32_t class = 0;
 	while (class < (1u << COST_BITS) - 1 && (uint64_t)SET_BYTES << class < cost)
-		class++;
+		class ++;
 	return class;
 }
 
@@ -194,7 +197,8 @@ static int add_stack(struct sums *s, const struct store_row *row)
 
 static int add_set(struct sums *s, const struct store_row *row)
 {
-	return s->pass == SUMS_CHOOSE ? count_key(&s->sets, row->set, row->samples) : add_to_set(&s->set, row->set, row);
+	return s->pass == SUMS_CHOOSE ? count_key(&s->sets, row->set, row->samples)
+				      : add_to_set(&s->set, row->set, row);
 }
 
 static int add_row(struct sums *s, const struct store_row *row)
@@ -203,7 +207,9 @@ static int add_row(struct sums *s, const struct store_row *row)
 		int rc = count_key(&s->sets, row->set, row->samples);
 		return rc ? rc : count_key(&s->rows, key_of(row->set, row->stack), row->samples);
 	}
-	bool rest = s->pass == SUMS_CHOSEN && (row->set == QUERY_OTHER || !keysums_find(&s->rows, key_of(s->hash_of[row->set], row->stack)));
+	bool rest = s->pass == SUMS_CHOSEN &&
+		    (row->set == QUERY_OTHER ||
+		     !keysums_find(&s->rows, key_of(s->hash_of[row->set], row->stack)));
 	return rest ? add_to_set(&s->set, row->set, row) : add_run(s, row);
 }
 
@@ -233,7 +239,8 @@ static int count_frames(const struct store *s, const struct subtree *t, size_t *
 	for (size_t i = 0; i < t->n_words; i++)
 		for (uint64_t left = t->bits[i]; left; left &= left - 1) {
 			uint32_t parent, frame;
-			store_stack(s, (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left), &parent, &frame);
+			store_stack(s, (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left), &parent,
+				    &frame);
 			bits[frame / 64] |= (uint64_t)1 << frame % 64;
 		}
 	for (size_t i = 0; i < words; i++)
@@ -291,7 +298,8 @@ static int begin_choice(struct sums *s)
 static int begin_chosen(struct sums *s)
 {
 	if (by_stack(s)) {
-		int rc = subtree_choose(&s->kept, &s->stacks, s->q->store, s->budget / 4 * 3 / CHOSEN_BYTES);
+		int rc =
+			subtree_choose(&s->kept, &s->stacks, s->q->store, s->budget / 4 * 3 / CHOSEN_BYTES);
 		keysums_fini(&s->stacks);
 		s->node = rc ? NULL : calloc(s->kept.n, sizeof(*s->node));
 		return s->node ? 0 : -ENOMEM;
@@ -341,7 +349,9 @@ static int give_nodes(struct sums *s)
 	for (int other = 0; other < 2; other++)
 		for (size_t i = 0, at = 0; i < t->n_words; i++)
 			for (uint64_t left = t->bits[i]; left; left &= left - 1)
-				put(q, other ? QUERY_OTHER : 0, (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left), &s->node[at++][other]);
+				put(q, other ? QUERY_OTHER : 0,
+				    (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left),
+				    &s->node[at++][other]);
 	return 0;
 }
 

@@ -12,7 +12,7 @@ struct building {
 	const struct query *q;
 	struct query_same *same;
 	struct query_node *nodes; /* by the number of a stack (same.h), then by place in the tree */
-	uint64_t *other;	  /* [same->t.n]: samples below a stack that have no row; NULL: there are none */
+	uint64_t *other; /* [same->t.n]: samples below a stack that have no row; NULL: there are none */
 };
 
 static size_t count_other(const struct query *q)
@@ -41,7 +41,8 @@ static void sum_stacks(struct building *b)
 			b->nodes[same->parent[i]].total += b->nodes[i].total;
 }
 
-/* Move the nodes to their places, over those of stacks that another one stands for. Return how many there are. */
+/* Move the nodes to their places, over those of stacks that another one stands for. Return how many there
+ * are. */
 static size_t place_nodes(struct building *b)
 {
 	struct query_same *same = b->same;
@@ -51,17 +52,19 @@ static size_t place_nodes(struct building *b)
 		if (same->first[i] != i)
 			continue;
 		place[i] = n;
-		b->nodes[n++] = (struct query_node){
-			.stack = same->stack[i], .parent = place[same->parent[i]], .self = v->self, .total = v->total
-		};
+		b->nodes[n++] = (struct query_node){ .stack = same->stack[i],
+						     .parent = place[same->parent[i]],
+						     .self = v->self,
+						     .total = v->total };
 		if (b->other)
 			b->other[n - 1] = b->other[i];
 	}
 	for (uint32_t i = 0, n_stacks = n; b->other && i < n_stacks; i++)
 		if (b->other[i])
-			b->nodes[n++] = (struct query_node){
-				.stack = QUERY_OTHER_STACK, .parent = i, .self = b->other[i], .total = b->other[i]
-			};
+			b->nodes[n++] = (struct query_node){ .stack = QUERY_OTHER_STACK,
+							     .parent = i,
+							     .self = b->other[i],
+							     .total = b->other[i] };
 	return n;
 }
 

@@ -7,8 +7,8 @@
 
 bool values_serve(const struct store *s, const struct query_spec *spec)
 {
-	return spec->labels == QUERY_KEYS && spec->n_keys == 1 && (!spec->where || !*spec->where) && !spec->rest && !spec->metric &&
-	       store_is_wide(s, spec->keys[0]);
+	return spec->labels == QUERY_KEYS && spec->n_keys == 1 && (!spec->where || !*spec->where) &&
+	       !spec->rest && !spec->metric && store_is_wide(s, spec->keys[0]);
 }
 
 static int by_set(const void *a, const void *b)
@@ -56,7 +56,8 @@ int values_open(struct query **ret, struct store *s, const struct query_spec *sp
 	*ret = NULL;
 	int rc = query_read(&q, s, &all, err);
 	const struct query_info *info = rc ? NULL : &q->info;
-	bool serves = !rc && info->event && info->blocks < info->windows && (spec->idle || !info->idle || !query_is_system_key(spec->keys[0])) &&
+	bool serves = !rc && info->event && info->blocks < info->windows &&
+		      (spec->idle || !info->idle || !query_is_system_key(spec->keys[0])) &&
 		      info->value == info->samples * info->event->period;
 	if (serves)
 		rc = store_cover(s, info->from_ns, info->to_ns, STORE_FOLDED, NULL, 0, &cover, err);
