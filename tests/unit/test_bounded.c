@@ -391,12 +391,28 @@ static void check_rows(struct fixture *f, size_t budget)
 	free(of_set);
 }
 
+/* What sums up to one number needs no budget. */
+static void check_totals(struct fixture *f, size_t budget)
+{
+	struct question a = draw_question(f, QUERY_TOTALS, budget);
+	uint64_t all, *want = sums(f, &a, f->n_nodes, by_node, &all);
+	struct query *q = ask(f, &a);
+	size_t n;
+	const struct store_row *rows = query_rows(q, &n);
+	assert_false(query_info(q)->bounded);
+	assert_int_equal(query_info(q)->samples, all);
+	assert_int_equal(n, all > 0);
+	assert_true(!n || (!rows->set && !rows->stack && rows->samples == all));
+	query_close(q);
+	free(want);
+}
+
 static void check_series(struct fixture *f, size_t budget)
 {
 	struct question a = draw_question(f, QUERY_KEYS, budget);
 	struct query_series_spec spec = { .range = a.spec,
 					  .keys = both_keys,
-					  .n_keys = 1 + draw(f, 2),
+					  .n_keys = draw(f, 3),
 					  .step_ns = (1 + draw(f, 5)) * WINDOW_NS,
 					  .top = draw(f, 2) ? 0 : 1 + draw(f, 20) };
 	struct query_series *s;
@@ -464,6 +480,7 @@ static void ask_all(struct fixture *f, size_t budget)
 	check_table(f, budget);
 	check_tree(f, budget);
 	check_rows(f, budget);
+	check_totals(f, budget);
 	check_series(f, budget);
 }
 

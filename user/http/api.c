@@ -170,7 +170,7 @@ static int answer_top(struct request *r, struct store *s, struct asked *a, bool 
 	struct query_spec spec = a->spec;
 	struct query *q = NULL;
 	struct query_table *t = NULL;
-	spec.labels = QUERY_NO_LABELS;
+	spec.labels = QUERY_TOTALS;
 	spec.keys = NULL;
 	spec.n_keys = 0;
 	int rc = query_open(&q, s, &spec, err);

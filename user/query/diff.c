@@ -138,7 +138,7 @@ int query_diff_shared(struct store *s, const struct query_spec *a, const struct 
 	struct buf where = BUF_INIT;
 	both.from_ns = a->from_ns > b->from_ns ? a->from_ns : b->from_ns;
 	both.to_ns = a->to_ns < b->to_ns ? a->to_ns : b->to_ns;
-	both.labels = QUERY_NO_LABELS;
+	both.labels = QUERY_TOTALS;
 	bool apart = both.from_ns >= both.to_ns;
 	int rc = apart ? 0 : are_apart(a, b, &apart, err);
 	if (rc || apart) {

@@ -105,7 +105,7 @@ static int collect_events(struct store *s, const struct query_spec *asked, struc
 			continue;
 		struct query_spec spec = *asked;
 		spec.event = e->name;
-		spec.labels = QUERY_NO_LABELS;
+		spec.labels = QUERY_TOTALS;
 		struct query *q = NULL;
 		int rc = query_open(&q, s, &spec, err);
 		if (rc)

@@ -19,6 +19,7 @@ enum query_labels {
 	QUERY_KEYS,	      /* these keys, and those of the selector; all rows have stack 0 */
 	QUERY_NO_LABELS,      /* all rows have set 0, or QUERY_OTHER */
 	QUERY_KEYS_STACKS,    /* as QUERY_KEYS, with the stacks */
+	QUERY_TOTALS,	      /* one row with set 0 and stack 0: for who wants no more than query_info */
 };
 
 /*
@@ -189,7 +190,7 @@ void query_table_free(struct query_table *t);
 /*
  * By one wide key, from what the blocks of the query keep of it: the most frequent values, at least
  * so many samples each, and what is left in a row for all others. q must have no selector and
- * QUERY_NO_LABELS. query_top_serves: the key is wide and blocks above the windows would be read.
+ * QUERY_TOTALS. query_top_serves: the key is wide and blocks above the windows would be read.
  */
 bool query_top_serves(struct query *q, const char *key);
 int query_top(struct query *q, const char *key, struct query_table **ret, struct err *err);

@@ -151,7 +151,7 @@ static int open_table(struct builder *b, int64_t from, int64_t to, struct query 
 		spec.ns_per_sample = query_info(b->s->whole)->event->ns_per_sample;
 	spec.keys = asked->keys;
 	spec.n_keys = asked->n_keys;
-	spec.labels = asked->keys && !top ? QUERY_KEYS : QUERY_NO_LABELS;
+	spec.labels = asked->keys && !top ? QUERY_KEYS : QUERY_TOTALS;
 	int rc = query_open(ret_q, b->store, &spec, err);
 	if (!rc && top && !query_top_serves(*ret_q, asked->keys[0])) {
 		query_close(*ret_q);

@@ -138,11 +138,17 @@ static int add_account(struct summing *m, const struct store_block *b)
 	return m->once ? 0 : store_block_folded(m->q->store, b, on_idle, m, m->err);
 }
 
+/* Are the labels of the rows of no consequence? */
+static bool folds_sets(const struct summing *m)
+{
+	return m->of->spec.labels == QUERY_NO_LABELS || m->of->spec.labels == QUERY_TOTALS;
+}
+
 static int add_folded(struct summing *m, size_t i)
 {
 	struct store *s = m->q->store;
 	const struct store_block *b = m->of->plan.blocks.blocks[i];
-	if (m->of->spec.labels != QUERY_NO_LABELS)
+	if (!folds_sets(m))
 		return store_block_folded(s, b, on_folded, m, m->err);
 	if (i < m->n_folded)
 		return 0;
@@ -170,7 +176,7 @@ static int add_block(struct summing *m, size_t i)
 					   .rows = on_rows,
 					   .fold_stacks =
 						   spec->labels == QUERY_KEYS && !m->of->waits.by_class,
-					   .fold_sets = spec->labels == QUERY_NO_LABELS,
+					   .fold_sets = folds_sets(m),
 					   .ctx = m };
 	if (all && spec->rest)
 		return 0;

@@ -30,7 +30,7 @@ static bool by_stack(const struct sums *s)
 
 static bool by_set(const struct sums *s)
 {
-	return s->labels == QUERY_KEYS;
+	return s->labels == QUERY_KEYS || s->labels == QUERY_TOTALS;
 }
 
 /* Of rows with stacks the sets have a third of the memory. */

@@ -50,7 +50,7 @@ int values_open(struct query **ret, struct store *s, const struct query_spec *sp
 	struct query *q = NULL;
 	struct store_cover cover = { 0 };
 	struct store_top top = { 0 };
-	all.labels = QUERY_NO_LABELS;
+	all.labels = QUERY_TOTALS;
 	all.keys = NULL;
 	all.n_keys = 0;
 	*ret = NULL;
