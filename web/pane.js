@@ -6,6 +6,11 @@
 import { h } from './dom.js';
 import { Refused } from './api.js';
 
+const CUT = 'The answer was cut to fit into memory: the smallest rows are summed as (other).';
+
+/* Was any of the answers cut? */
+const isBounded = a => Array.isArray(a) ? a.some(isBounded) : !!(a && (a.bounded || (a.data && a.data.bounded)));
+
 export class Pane {
 	constructor(app, host) {
 		this.app = app;
@@ -30,6 +35,8 @@ export class Pane {
 				return;
 			this.note.hidden = true;
 			show(answer);
+			if (isBounded(answer))
+				this.fail(CUT);
 		} catch (e) {
 			if (e.name === 'AbortError' || mine !== this.running)
 				return;

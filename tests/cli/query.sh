@@ -258,11 +258,22 @@ def course(*args):
     r = run('report', 'long', '--by', 'query_id', '--step', '20m', '-n', '0', *args)
     assert sum(n for s in r['series'] for t, n in s['points']) == truth['samples'] == r['samples']
     return r['exact'], {s['key']['query_id']: dict(map(tuple, s['points'])) for s in r['series'] if not s['other']}
-(is_exact, every), (is_top, few) = course('--exact'), course()
+(is_exact, every), (is_top, few) = course('--exact', '--memory', '1GiB'), course()
 assert is_exact and not is_top and len(every) == len(count) and most in few and len(few) <= 256, (len(every), len(few))
 for key, points in few.items():
     assert all(n <= every[key][t] for t, n in points.items()), key
 assert sum(few[most].values()) > 0.9 * count[most]
+# Within a budget: the largest rows, and exactly the rest; said once.
+r = subprocess.run(['./ascribe', 'report', 'long', '--by', 'query_id', '--exact', '--memory', '2MiB', '--json', '-n', '0'], capture_output=True)
+assert r.stderr == b'The answer was cut to fit 2 MiB: the smallest rows are summed as (other).\n', r.stderr
+cut = json.loads(r.stdout)
+assert cut['bounded'] and 'bounded' not in exact and cut['samples'] == exact['samples'] == sum(r['samples'] for r in cut['rows'])
+assert cut['rows'][-1]['other'] and cut['rows'][-1]['key'] is None and 100 < len(cut['rows']) < len(count)
+assert all(r['samples'] == count[r['key']['query_id']] for r in cut['rows'][:-1])
+for args in ['export', 'long', '--format', 'folded', '--memory', '1MiB'], ['flame', 'long', '--json', '--memory', '1MiB'], \
+            ['diff', 'long', '--by', 'query_id', '--against', '{query_id=~"1.*"}', '--memory', '1MiB'], ['labels', 'long', '--memory', '1MiB']:
+    r = subprocess.run(['./ascribe', *args], capture_output=True)
+    assert r.returncode == 0 and (b'cut to fit 1 MiB' in r.stderr or args[0] == 'flame'), (args, r.stderr)
 # One value by postings: the same rows as from all windows.
 one = run('report', 'long', '--where', '{query_id="%s"}' % most)
 assert one['samples'] == count[most], (one['samples'], count[most])

@@ -171,6 +171,7 @@ ok "a crowd on the Unix socket" python3 "$here/crowd.py" "$dir/sock" slow 3
 gets 200 'reason="crowd"} ' "$url/metrics"
 ok "what had to make room is counted" sh -c "grep -q 'crowd\"} [1-9]' body"
 gets 200 'ascribe_http_refused_total{reason="slow_request"}' "$url/metrics"
+gets 200 'ascribe_queries_bounded_total ' "$url/metrics"
 ok "slow requests are counted" sh -c "grep -q 'slow_request\"} [1-9]' body"
 kb=$(rss)
 ok "resident memory: $kb KiB" test "$kb" -lt 60000

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "store/store.h"
+#include "query/query.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -292,17 +292,29 @@ static inline int model_commit(struct model *m, struct store_writer *sw, size_t 
 
 /* ---- back from a store ---- */
 
-static inline char *store_labels_text(const struct store *s, uint32_t set)
+static inline char *model_labels_text(const struct label *l, size_t n)
 {
 	char text[400] = "", value[100];
-	const struct label *l;
-	size_t n = store_set(s, set, &l);
 	for (size_t i = 0; i < n; i++) {
 		size_t len = strlen(text);
 		label_text(&l[i], value, sizeof(value));
 		snprintf(text + len, sizeof(text) - len, "%.*s=%s\n", (int)l[i].key_len, l[i].key, value);
 	}
 	return strdup(text);
+}
+
+static inline char *store_labels_text(const struct store *s, uint32_t set)
+{
+	const struct label *l;
+	size_t n = store_set(s, set, &l);
+	return model_labels_text(l, n);
+}
+
+static inline char *query_labels_text(const struct query *q, uint32_t set)
+{
+	const struct label *l;
+	size_t n = query_set(q, set, &l);
+	return model_labels_text(l, n);
 }
 
 static inline char *store_stack_text(const struct store *s, uint32_t stack)
@@ -328,6 +340,7 @@ static inline char *store_stack_text(const struct store *s, uint32_t stack)
 
 struct read_back {
 	const struct store *s;
+	const struct query *q; /* that the rows are of; NULL: of the store's blocks */
 	struct model_row *rows;
 	size_t n;
 };
@@ -336,7 +349,8 @@ static inline int read_back_row(void *ctx, const struct store_row *r)
 {
 	struct read_back *b = ctx;
 	b->rows = realloc(b->rows, (b->n + 1) * sizeof(*b->rows));
-	b->rows[b->n++] = (struct model_row){ store_labels_text(b->s, r->set), store_stack_text(b->s, r->stack),
+	char *labels = b->q ? query_labels_text(b->q, r->set) : store_labels_text(b->s, r->set);
+	b->rows[b->n++] = (struct model_row){ labels, store_stack_text(b->s, r->stack),
 					      r->event, r->samples, r->value };
 	return 0;
 }

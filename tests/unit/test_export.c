@@ -172,7 +172,7 @@ static void pprof_round_trip(void **state)
 	for (size_t i = 0; i < n; i++) {
 		const Pprof__Sample *s = p->sample[i];
 		const struct label *labels;
-		size_t n_labels = store_set(store, rows[i].set, &labels);
+		size_t n_labels = query_set(q, rows[i].set, &labels);
 		assert_int_equal(s->value[0], rows[i].samples);
 		assert_int_equal(s->value[1], rows[i].samples * 10101010);
 		assert_int_equal(s->n_label, n_labels + 1);

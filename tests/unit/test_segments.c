@@ -169,7 +169,7 @@ static struct model_window expect(const struct fixture *f, int64_t from, int64_t
 
 static struct model_window answer(struct fixture *f, struct query *q, const char *key)
 {
-	struct read_back b = { .s = f->s };
+	struct read_back b = { .s = f->s, .q = q };
 	struct model_window out = { 0 };
 	size_t n;
 	const struct store_row *rows = query_rows(q, &n);

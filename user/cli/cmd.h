@@ -82,10 +82,12 @@ struct filter {
 	const char *names; /* NULL: full */
 	bool by_start; /* see struct query_spec; no option */
 	uint64_t limit; /* UINT64_MAX: not given */
+	uint64_t memory; /* of an answer, in bytes */
+	unsigned parts;	 /* struct query_spec; no option */
 };
 
 /* clang-format off: a table */
-#define FILTER_INIT { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .limit = UINT64_MAX }
+#define FILTER_INIT { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .limit = UINT64_MAX, .memory = QUERY_MEMORY }
 
 #define NAMES_OPTIONS(type, member)                                                                               \
 	{ "names", 0, OPT_STRING, "STYLE",                                                                         \
@@ -96,6 +98,10 @@ struct filter {
 	  offsetof(type, member.from_ns), 0, 0 },                                                                  \
 	{ "to", 0, OPT_TIME, "T", "end; the windows that overlap the range are read whole",                        \
 	  offsetof(type, member.to_ns), 0, 0 }
+#define MEMORY_OPTION(type, member)                                                                               \
+	{ "memory", 0, OPT_SIZE, "SIZE",                                                                           \
+	  "memory for the answer: where that is too little the smallest rows\nare summed as (other) (default 64MiB)", \
+	  offsetof(type, member.memory), 1 << 20, 0 }
 #define WHERE_OPTIONS(type, member)                                                                               \
 	{ "where", 'w', OPT_STRING, "SELECTOR",                                                            \
 	  "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}",                        \
@@ -103,7 +109,8 @@ struct filter {
 	RANGE_OPTIONS(type, member),                                                                               \
 	{ "event", 'e', OPT_STRING, "EVENT", "the event to show (default: the first of the store)",                \
 	  offsetof(type, member.event), 0, 0 },                                                                    \
-	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs, and idle waits", offsetof(type, member.idle), 0, 0 }
+	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs, and idle waits", offsetof(type, member.idle), 0, 0 }, \
+	MEMORY_OPTION(type, member)
 #define METRIC_OPTION(type, member)                                                                               \
 	{ "metric", 'm', OPT_STRING, "METRIC",                                                                     \
 	  "time instead of samples: cpu, off (blocked), runq (waiting for a CPU), wall\n(all three); needs a recording with --wall. waker: blocked, by who ended it\n(--waker): stacks are the waker's, and its labels have by. before them", \
@@ -126,8 +133,8 @@ struct reading {
 	int64_t started_ns, step_ns; /* CLOCK_MONOTONIC */
 };
 
-/* Print what is wrong and return an exit status; 0 when open. Close in any case. */
-int reading_open_store(struct reading *r, const char *dir, bool explain);
+/* Print what is wrong and return an exit status; 0 when open. Close in any case. f NULL: no questions are asked. */
+int reading_open_store(struct reading *r, const char *dir, const struct filter *f);
 int reading_open(struct reading *r, const char *dir, const struct filter *f);
 int reading_open_keys(struct reading *r, const char *dir, const struct filter *f, enum query_labels labels,
 		      const struct opt_list *keys);
@@ -159,9 +166,11 @@ int reading_check_values(struct reading *r, const struct filter *f, const struct
 int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys);
 /* That part of it, for who asks the store directly: nothing of the store is in [from, to). */
 void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns);
+/* Say that the budget cut an answer to f. */
+void reading_bounded(const struct filter *f, bool bounded);
 /* Warn of windows whose labels are no longer there, or that are not there for these labels. */
 void reading_labels_gone(const struct query_info *info);
-/* Both, of the answer to f. */
+/* All of these, of the answer to f. */
 void reading_lacks(struct store *s, const struct filter *f, const struct query_info *info);
 /* The query's event; one without a name when the store is empty. */
 const struct store_event *reading_event(const struct reading *r);

@@ -32,6 +32,7 @@ static const struct opt options[] = {
 	RANGE_OPTIONS(struct blame_options, filter),
 	LIMIT_OPTION(struct blame_options, filter, "victims to print, 0 for all (default: 20; with --json all, at most\n2,000); the others are summed"),
 	JSON_OPTION(struct blame_options, filter),
+	MEMORY_OPTION(struct blame_options, filter),
 	EXPLAIN_OPTION(struct blame_options, filter),
 };
 
@@ -155,7 +156,7 @@ int cmd_blame(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	status = reading_check(&opts.filter, "--where", "--from");
-	status = status ? status : reading_open_store(&r, args.n ? args.v[0] : NULL, opts.filter.explain);
+	status = status ? status : reading_open_store(&r, args.n ? args.v[0] : NULL, &opts.filter);
 	status = status ? status : reading_check_keys(&r, &opts.filter, (const char *const *)&key, 1);
 	if (!status)
 		status = blame(&r, &opts, key);

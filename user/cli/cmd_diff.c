@@ -198,7 +198,7 @@ static int print_rows(struct sides *s, size_t n)
 	if (s->opts->by.n) {
 		rows = calloc(n + 1, sizeof(*rows));
 		for (size_t i = 0; rows && i < n; i++)
-			rows[i] = (struct group){ d->rows[i].values, d->rows[i].present };
+			rows[i] = (struct group){ d->rows[i].other ? NULL : d->rows[i].values, d->rows[i].present };
 		rc = rows ? groups_print(&s->opts->by, rows, n, group_numbers, s) : -ENOMEM;
 		free(rows);
 		return rc;
@@ -298,6 +298,7 @@ static int choose_sides(struct sides *s)
 	s->filter[0] = s->filter[1] = o->filter;
 	/* So that no window is on both sides of a time that parts them. */
 	s->filter[0].by_start = s->filter[1].by_start = true;
+	s->filter[0].parts = s->filter[1].parts = 3; /* and the difference */
 	if (o->against)
 		s->filter[1].where = o->against;
 	if (range || o->against_store) {
@@ -313,7 +314,7 @@ static int open_sides(struct sides *s, const char *dir)
 	const char *other = s->opts->against_store;
 	const struct opt_list *by = &s->opts->by;
 	enum query_labels labels = by->n ? QUERY_KEYS : QUERY_NO_LABELS;
-	int status = reading_open_store(&s->r[0], dir, s->filter[0].explain);
+	int status = reading_open_store(&s->r[0], dir, &s->filter[0]);
 	status = status ? status : reading_query(&s->r[0], &s->filter[0], labels, by);
 	if (status)
 		return status;
@@ -321,7 +322,7 @@ static int open_sides(struct sides *s, const char *dir)
 	if (*reading_event(&s->r[0])->name)
 		s->filter[1].event = reading_event(&s->r[0])->name;
 	if (other) {
-		status = reading_open_store(&s->r[1], other, s->filter[1].explain);
+		status = reading_open_store(&s->r[1], other, &s->filter[1]);
 	} else {
 		s->r[1] = s->r[0];
 		s->r[1].query = NULL;

@@ -165,6 +165,7 @@ int cmd_flame(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
+	opts.filter.parts = has_baseline(&opts) ? 3 : 1;
 	opts.filter.by_start = has_baseline(&opts); /* of ranges that meet, no window is in both */
 	struct filter other = baseline(&opts);
 	status = choose_view(&opts, &view);

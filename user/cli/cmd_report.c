@@ -349,11 +349,11 @@ static int open_report(struct reading *r, const char *dir, struct report *opts)
 	const struct filter *f = &opts->filter;
 	int status = reading_check(f, "--where", "--from");
 	if (!status)
-		status = reading_open_store(r, dir, f->explain);
+		status = reading_open_store(r, dir, f);
 	if (status)
 		return status;
 	if (opts->by.n == 1 && !opts->exact && !f->metric && !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
-		status = reading_query(r, f, QUERY_NO_LABELS, NULL);
+		status = reading_query(r, f, QUERY_TOTALS, NULL);
 		opts->top = !status && query_top_serves(r->query, opts->by.v[0]);
 		if (status || opts->top)
 			return status;

@@ -192,7 +192,7 @@ int cmd_stat(int argc, char **argv)
 		return status;
 	status = reading_check(&opts.filter, "--where", "--from");
 	if (!status)
-		status = reading_open_store(&r, args.n ? args.v[0] : NULL, opts.filter.explain);
+		status = reading_open_store(&r, args.n ? args.v[0] : NULL, &opts.filter);
 	if (!status)
 		status = stat_store(&r, &opts.filter);
 	reading_close(&r);

@@ -110,7 +110,7 @@ static int info(const char *dir)
 	struct reading r = { 0 };
 	struct err err = { 0 };
 	struct store_cover all = { 0 };
-	int status = reading_open_store(&r, dir, false);
+	int status = reading_open_store(&r, dir, NULL);
 	if (status)
 		return status;
 	const struct store_meta *m = store_meta(r.store);
@@ -185,7 +185,7 @@ static int compact(const char *dir)
 	struct store_writer *w = NULL;
 	struct store_options keep;
 	struct err err = { 0 };
-	int status = reading_open_store(&r, dir, false);
+	int status = reading_open_store(&r, dir, NULL);
 	if (status)
 		return status;
 	store_options_default(&keep);

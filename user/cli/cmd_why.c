@@ -31,6 +31,7 @@ static const struct opt options[] = {
 	{ "idle", 'i', OPT_FLAG, NULL, "include idle waits: of a worker for its next work", offsetof(struct why_options, filter.idle), 0, 0 },
 	NAMES_OPTIONS(struct why_options, filter),
 	JSON_OPTION(struct why_options, filter),
+	MEMORY_OPTION(struct why_options, filter),
 	EXPLAIN_OPTION(struct why_options, filter),
 };
 
@@ -63,6 +64,7 @@ struct why {
 static int open_sides(struct why *w, struct err *err)
 {
 	struct query_spec spec = reading_spec(&w->opts->filter, QUERY_NO_LABELS, NULL);
+	spec.parts = SIDES;
 	spec.by_start = true; /* so that no window is in two ranges */
 	int rc = why_side_open(&w->side[IT], w->r->store, &spec, w->by_work, err);
 	const struct why_side *it = &w->side[IT];
@@ -81,6 +83,14 @@ static int open_sides(struct why *w, struct err *err)
 			spec.to_ns = it->from_ns;
 	}
 	return spec.from_ns < spec.to_ns ? why_side_open(&w->side[BEFORE], w->r->store, &spec, w->by_work, err) : 0;
+}
+
+static bool is_bounded(const struct why *w)
+{
+	bool any = false;
+	for (int i = 0; i < SIDES; i++)
+		any |= w->side[i].bounded;
+	return any;
 }
 
 /* ---- times ---- */
@@ -145,6 +155,7 @@ static int samples_query(const struct why *w, int side, struct query **ret, stru
 {
 	struct query_spec spec = reading_spec(&w->opts->filter, QUERY_NO_LABELS, NULL);
 	const struct why_side *s = &w->side[side];
+	spec.parts = 4 * SIDES;
 	spec.by_start = side != BEFORE;
 	spec.rest = side == REST;
 	spec.from_ns = s->from_ns;
@@ -260,6 +271,7 @@ static int open_occupants(const struct why *w, struct query *q[SIDES], struct er
 	for (int i = 0; !rc && i < SIDES && has_occupants(w); i++) {
 		struct query_spec spec = reading_spec(&w->opts->filter, QUERY_KEYS, NULL);
 		spec.metric = QUERY_BLAME;
+		spec.parts = 4 * SIDES;
 		spec.by_start = i != BEFORE;
 		spec.rest = i == REST;
 		spec.keys = occupant_keys;
@@ -415,6 +427,8 @@ static int print_json(const struct why *w, struct err *err)
 	rc = rc ? rc : occupants_json(occupants, w, err);
 	rc = rc ? rc : code_json(rest, w, REST, err);
 	rc = rc ? rc : code_json(before, w, BEFORE, err);
+	if (is_bounded(w))
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : json_put(o, "blocked", json_incref(blocked));
 	rc = rc ? rc : json_put(o, "occupants", json_incref(occupants));
 	rc = rc ? rc : json_put(o, "differs_from_rest", json_incref(rest));
@@ -475,6 +489,8 @@ static int why(struct why *w)
 	cmd_flush();
 	if (!rc)
 		reading_labels_gone(query_info(w->side[IT].part[WHY_CPU]));
+	if (!rc)
+		reading_bounded(&w->opts->filter, is_bounded(w));
 	if (!rc && w->side[IT].there && why_wall(&w->side[IT]) <= 0)
 		cmd_warn("nothing matches");
 	if (!rc && !w->side[IT].waits)
@@ -502,7 +518,7 @@ int cmd_why(int argc, char **argv)
 	struct why w = { .r = &r, .opts = &opts, .by_work = !reading_of_threads(&opts.filter, NULL) };
 	status = reading_check(&opts.filter, "--where", "--from");
 	if (!status)
-		status = reading_open_store(&r, args.n ? args.v[0] : NULL, opts.filter.explain);
+		status = reading_open_store(&r, args.n ? args.v[0] : NULL, &opts.filter);
 	if (!status)
 		status = reading_check_keys(&r, &opts.filter, NULL, 0);
 	if (!status)

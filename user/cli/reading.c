@@ -31,11 +31,11 @@ void reading_step(struct reading *r, const char *what)
 	r->step_ns = now;
 }
 
-int reading_open_store(struct reading *r, const char *dir, bool explain)
+int reading_open_store(struct reading *r, const char *dir, const struct filter *f)
 {
 	struct err err = { 0 };
 	r->dir = dir ? dir : DEFAULT_STORE;
-	r->explain = explain;
+	r->explain = f && f->explain;
 	r->started_ns = r->step_ns = monotonic_ns();
 	int rc = store_open(&r->store, r->dir, &err);
 	if (rc == -ENOENT && !dir) {
@@ -46,6 +46,8 @@ int reading_open_store(struct reading *r, const char *dir, bool explain)
 		cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
+	if (f)
+		store_limit(r->store, &(struct store_limits){ .bytes = f->memory });
 	const char *damage = store_damage(r->store);
 	if (damage && store_lost_windows(r->store))
 		cmd_incomplete("%s; `ascribe store verify` says more", damage);
@@ -160,7 +162,7 @@ bool reading_of_threads(const struct filter *f, const struct opt_list *keys)
 struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys)
 {
 	struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event,
-				   .metric = (enum query_metric)reading_metric(f), .idle = f->idle, .names = (enum query_names)names_of(f), .labels = labels, .by_start = f->by_start };
+				   .metric = (enum query_metric)reading_metric(f), .idle = f->idle, .names = (enum query_names)names_of(f), .labels = labels, .by_start = f->by_start, .parts = f->parts };
 	if (keys) {
 		spec.keys = (const char *const *)keys->v;
 		spec.n_keys = keys->n;
@@ -178,11 +180,18 @@ void reading_labels_gone(const struct query_info *info)
 			 " (stacks without labels have what is known of them)", info->gone);
 }
 
+void reading_bounded(const struct filter *f, bool bounded)
+{
+	if (bounded)
+		fprintf(stderr, "The answer was cut to fit %" PRIu64 " MiB: the smallest rows are summed as (other).\n", f->memory >> 20);
+}
+
 void reading_lacks(struct store *s, const struct filter *f, const struct query_info *info)
 {
 	if (!info->blocks)
 		reading_no_data(s, f->from_ns, f->to_ns);
 	reading_labels_gone(info);
+	reading_bounded(f, info->bounded);
 }
 
 int reading_check_keys(struct reading *r, const struct filter *f, const char *const *keys, size_t n)
@@ -217,6 +226,8 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 		store_close(r->store);
 		r->store = NULL;
 		rc = store_open(&r->store, r->dir, &err);
+		if (!rc)
+			store_limit(r->store, &(struct store_limits){ .bytes = f->memory });
 		rc = rc ? rc : query_open(&r->query, r->store, &spec, &err);
 	}
 	if (rc) {
@@ -236,7 +247,7 @@ int reading_open_keys(struct reading *r, const char *dir, const struct filter *f
 {
 	int status = reading_check(f, "--where", "--from");
 	if (!status)
-		status = reading_open_store(r, dir, f->explain);
+		status = reading_open_store(r, dir, f);
 	return status ? status : reading_query(r, f, labels, keys);
 }
 

@@ -197,7 +197,7 @@ int series_report(struct reading *r, const char *dir, const struct filter *f, co
 		.exact = exact,
 	};
 	int status = reading_check(f, "--where", "--from");
-	status = status ? status : reading_open_store(r, dir, f->explain);
+	status = status ? status : reading_open_store(r, dir, f);
 	status = status ? status : reading_check_keys(r, f, spec.keys, spec.n_keys);
 	if (status)
 		return status;
@@ -215,6 +215,7 @@ int series_report(struct reading *r, const char *dir, const struct filter *f, co
 		return status;
 	}
 	reading_lacks(r->store, f, query_info(s->whole));
+	reading_bounded(f, s->bounded && !query_info(s->whole)->bounded);
 	reading_step(r, "series");
 	rc = f->json ? print_json(&c, f) : print_text(&c, f, step_ns);
 	reading_step(r, "print");

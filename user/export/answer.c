@@ -105,6 +105,8 @@ static int add_read(json_t *o, const struct query_info *info)
 	int rc = json_put(o, "blocks", json_count(info->blocks));
 	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
 	rc = rc ? rc : json_put(o, "coarse", json_count(info->coarse));
+	if (info->bounded)
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	return rc ? rc : json_put(o, "gone", json_count(info->gone));
 }
 
@@ -120,8 +122,11 @@ const struct answer_quantile answer_quantiles[ANSWER_QUANTILES] = {
 	{ 0.5, "p50", "P50" }, { 0.9, "p90", "P90" }, { 0.99, "p99", "P99" }, { 1, "max", "MAX" },
 };
 
-static int add_lengths(json_t *o, const struct hist_snapshot *h)
+/* A group that may have been cut has none of this. */
+static int add_lengths(json_t *o, const struct query_lengths *l, const struct hist_snapshot *h)
 {
+	if (!h && query_lengths_bounded(l))
+		return 0;
 	int rc = json_put(o, "waits", json_count(h ? h->total : 0));
 	for (size_t i = 0; !rc && h && h->total && i < ANSWER_QUANTILES; i++) {
 		struct hist_value v = hist_snapshot_quantile(h, answer_quantiles[i].q);
@@ -157,7 +162,7 @@ static json_t *table_row(const struct answer *a, const struct query *q, const st
 	if (r->other)
 		rc = rc ? rc : json_put(o, "other", json_true());
 	if (a->lengths)
-		rc = rc ? rc : add_lengths(o, r->other ? NULL : query_lengths_of(a->lengths, r->values, r->present));
+		rc = rc ? rc : add_lengths(o, a->lengths, r->other ? NULL : query_lengths_of(a->lengths, r->values, r->present));
 	return done(o, rc);
 }
 
@@ -175,6 +180,8 @@ json_t *answer_table(const struct answer *a, const struct query *q, const struct
 	rc = rc ? rc : json_put(o, "value", json_count(info->value));
 	if (a->lengths)
 		rc = rc ? rc : json_put(o, "quantile_error", json_real(LENGTHS_ERROR));
+	if (a->lengths && query_lengths_bounded(a->lengths))
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : add_asked(o, a, q);
 	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
 	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
@@ -231,6 +238,8 @@ json_t *answer_lengths(const struct answer *a, const struct query *q, const stru
 	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
 	rc = rc ? rc : json_put(o, "n_rows", json_count(n));
 	rc = rc ? rc : json_put(o, "error", json_real(LENGTHS_ERROR));
+	if (query_lengths_bounded(l))
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : add_sum(o, info);
 	rc = rc ? rc : add_asked(o, a, q);
 	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
@@ -352,6 +361,8 @@ json_t *answer_series(const struct answer *a, const struct query_series *s)
 	rc = rc ? rc : json_put(o, "n_steps", json_count(s->n_steps));
 	rc = rc ? rc : json_put(o, "n_groups", json_count(s->n_groups));
 	rc = rc ? rc : json_put(o, "exact", json_boolean(!s->approximate));
+	if (s->bounded)
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : json_put(o, "from", time_json(s->from_ns));
 	rc = rc ? rc : json_put(o, "to", time_json(s->to_ns));
 	rc = rc ? rc : add_sum(o, info);
@@ -499,7 +510,7 @@ static double amount(const struct answer_sides *s, int side, const struct query_
 static int add_name(json_t *o, const struct answer *a, const struct query_diff_row *r)
 {
 	if (a->n_keys)
-		return json_put(o, "key", answer_key(a->keys, a->n_keys, r->values, r->present));
+		return json_put(o, "key", r->other ? json_null() : answer_key(a->keys, a->n_keys, r->values, r->present));
 	int rc = json_put(o, "function", text(r->text));
 	return rc ? rc : json_put(o, "module", text(r->module));
 }
@@ -523,6 +534,8 @@ static json_t *diff_row(const struct answer_sides *s, const struct query_diff_ro
 	rc = rc ? rc : json_put(o, "q", json_real(r->q));
 	rc = rc ? rc : json_put(o, "tested", json_boolean(r->tested));
 	rc = rc ? rc : json_put(o, "verdict", json_string(answer_verdicts[r->verdict]));
+	if (r->other)
+		rc = rc ? rc : json_put(o, "other", json_true());
 	return done(o, rc);
 }
 
@@ -559,6 +572,8 @@ json_t *answer_diff(const struct answer_sides *s, const struct query_diff *d)
 	rc = rc ? rc : json_put(o, "shared", json_count(s->shared));
 	rc = rc ? rc : json_put(o, "event", text(event->name));
 	rc = rc ? rc : json_put(o, "unit", text(event->unit));
+	if (query_info(s->query[0])->bounded || query_info(s->query[1])->bounded)
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : json_put(o, "a", side_json(a, s->query[0]));
 	rc = rc ? rc : json_put(o, "b", side_json(&s->side[1], s->query[1]));
 	json_decref(rows);

@@ -222,6 +222,8 @@ static int add_header(const struct flame *fl, json_t *o)
 	rc = rc ? rc : json_put(o, "idle", json_count(info->idle));
 	rc = rc ? rc : json_put(o, "idle_waits", json_count(info->idle_waits));
 	rc = rc ? rc : json_put(o, "idle_included", json_boolean(fl->src->idle));
+	if (info->bounded)
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : json_put(o, "fired", json_count(info->fired));
 	rc = rc ? rc : json_put(o, "stored", json_count(info->stored));
 	rc = rc ? rc : json_put(o, "lost", counts(m->lost_names, info->lost, m->n_lost));
@@ -335,6 +337,8 @@ static int add_baseline(struct flame *fl, json_t *o, const struct query_info *ag
 	rc = rc ? rc : json_put(o, "against", json_incref(counts));
 	rc = rc ? rc : json_put(o, "verdicts", json_incref(verdicts));
 	rc = rc ? rc : json_put(o, "against_samples", json_count(all[1]));
+	if (against->bounded)
+		rc = rc ? rc : json_put(o, "bounded", json_true());
 	json_decref(counts);
 	json_decref(verdicts);
 	free(verdict);

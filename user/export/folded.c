@@ -8,6 +8,7 @@
 
 struct line {
 	uint32_t comm, stack;
+	bool other; /* samples below the stack that were cut */
 	uint64_t n; /* samples, or their value */
 };
 
@@ -16,15 +17,19 @@ static int by_comm_and_stack(const void *a, const void *b)
 	const struct line *x = a, *y = b;
 	if (x->comm != y->comm)
 		return x->comm < y->comm ? -1 : 1;
-	return (x->stack > y->stack) - (x->stack < y->stack);
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return x->other - y->other;
 }
 
 /* The comm of a set, interned. */
-static int find_comm(const struct store *s, uint32_t set, struct intern *comms, uint32_t *ret)
+static int find_comm(const struct query *q, uint32_t set, struct intern *comms, uint32_t *ret)
 {
-	static const char none[] = "(none)";
+	static const char none[] = "(none)", other[] = "(other)";
 	const struct label *labels;
-	size_t n = store_set(s, set, &labels);
+	size_t n = query_set(q, set, &labels);
+	if (set == QUERY_OTHER)
+		return intern_add(comms, other, sizeof(other) - 1, ret, NULL);
 	for (size_t i = 0; i < n; i++) {
 		const struct label *l = &labels[i];
 		if (l->key_len == 4 && !memcmp(l->key, "comm", 4) && l->type == LABEL_STRING)
@@ -60,6 +65,8 @@ static void put_line(const struct export_source *src, const struct intern *comms
 		else if (frame && frame->flags & FRAME_INLINED)
 			fputs("_[i]", f);
 	}
+	if (l->other)
+		fputs(";(other)", f);
 	fprintf(f, " %llu\n", (unsigned long long)l->n);
 }
 
@@ -77,11 +84,12 @@ int export_folded(const struct export_source *src, enum export_unit unit, FILE *
 	size_t n_rows, n = 0;
 	const struct store_row *rows = query_rows(src->query, &n_rows);
 	struct line *lines = calloc(n_rows + 1, sizeof(*lines));
-	uint32_t *same = NULL;
-	int rc = lines ? query_same_stacks(src->query, &same) : -ENOMEM;
+	struct query_same *same = NULL;
+	int rc = lines ? query_same_new(&same, src->query) : -ENOMEM;
 	for (size_t i = 0; !rc && i < n_rows; i++) {
-		lines[i] = (struct line){ 0, same ? same[rows[i].stack] : rows[i].stack, values ? export_value(e, &rows[i]) : rows[i].samples };
-		rc = find_comm(src->store, rows[i].set, &comms, &lines[i].comm);
+		bool other = query_row_is_other(src->query, &rows[i]);
+		lines[i] = (struct line){ 0, query_same_stack(same, rows[i].stack), other, values ? export_value(e, &rows[i]) : rows[i].samples };
+		rc = find_comm(src->query, rows[i].set, &comms, &lines[i].comm);
 	}
 	if (rc) {
 		rc = err_sys(err, rc, "folded stacks");
@@ -101,7 +109,7 @@ int export_folded(const struct export_source *src, enum export_unit unit, FILE *
 		rc = err_sys(err, errno ? -errno : -EIO, "folded stacks");
 out:
 	intern_fini(&comms);
-	free(same);
+	query_same_free(same);
 	free(lines);
 	return rc;
 }

@@ -171,6 +171,13 @@ static int add_function(struct pprof *p, uint32_t frame_id, const struct store_f
 	return emit(p, &part);
 }
 
+/* Frame 0 is (other), what the budget of the query cut. */
+static const struct store_frame *frame_of(const struct pprof *p, uint32_t id)
+{
+	static const struct store_frame other;
+	return id ? store_frame(p->src->store, id) : &other;
+}
+
 /* One location from n frames: inlined calls, innermost first, and the function they are in. */
 static int add_location(struct pprof *p, const uint32_t *frames, size_t n, uint64_t *ret_id)
 {
@@ -188,7 +195,7 @@ static int add_location(struct pprof *p, const uint32_t *frames, size_t n, uint6
 	const struct store_frame *frame = NULL;
 	rc = lines && ptrs ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n; i++) {
-		frame = store_frame(p->src->store, frames[i]);
+		frame = frame_of(p, frames[i]);
 		pprof__line__init(&lines[i]);
 		ptrs[i] = &lines[i];
 		lines[i].line = frame->line;
@@ -210,14 +217,15 @@ static int add_location(struct pprof *p, const uint32_t *frames, size_t n, uint6
 }
 
 /* The locations of a stack, leaf first. */
-static int add_stack(struct pprof *p, uint32_t stack, uint64_t *ret, size_t *ret_n)
+static int add_stack(struct pprof *p, const struct store_row *row, uint64_t *ret, size_t *ret_n)
 {
-	uint32_t frames[EXPORT_DEPTH_MAX];
-	size_t depth = export_stack(p->src->store, stack, frames), n = 0;
+	uint32_t frames[EXPORT_DEPTH_MAX + 1] = { 0 };
+	size_t other = query_row_is_other(p->src->query, row), n = 0;
+	size_t depth = other + export_stack(p->src->store, row->stack, frames + other);
 	for (size_t i = 0, len; i < depth; i += len) {
 		len = 1;
 		for (; i + len < depth; len++) {
-			const struct store_frame *f = store_frame(p->src->store, frames[i + len - 1]);
+			const struct store_frame *f = frame_of(p, frames[i + len - 1]);
 			if (!(f->flags & FRAME_INLINED))
 				break;
 		}
@@ -280,7 +288,7 @@ static int load_labels(struct pprof *p, uint32_t set)
 	const struct label *labels;
 	if (p->set_valid && p->set == set)
 		return 0;
-	size_t n = store_set(p->src->store, set, &labels);
+	size_t n = query_set(p->src->query, set, &labels);
 	int rc = reserve_labels(p, n + 1);
 	p->n_labels = 0;
 	p->set_valid = false;
@@ -316,13 +324,13 @@ uint64_t export_value(const struct store_event *e, const struct store_row *row)
 
 static int emit_row(struct pprof *p, const struct store_row *row)
 {
-	uint64_t locations[EXPORT_DEPTH_MAX];
+	uint64_t locations[EXPORT_DEPTH_MAX + 1];
 	int64_t values[2] = { (int64_t)row->samples, (int64_t)export_value(p->info->event, row) };
 	bool times = is_measured(p->info->event);
 	Pprof__Sample m = PPROF__SAMPLE__INIT, *ms = &m;
 	Pprof__Profile part = PPROF__PROFILE__INIT;
 	int rc = load_labels(p, row->set);
-	rc = rc ? rc : add_stack(p, row->stack, locations, &m.n_location_id);
+	rc = rc ? rc : add_stack(p, row, locations, &m.n_location_id);
 	m.location_id = locations;
 	m.n_value = times ? 1 : 2;
 	m.value = values + times;

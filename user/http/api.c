@@ -170,7 +170,7 @@ static int answer_top(struct request *r, struct store *s, struct asked *a, bool 
 	struct query_spec spec = a->spec;
 	struct query *q = NULL;
 	struct query_table *t = NULL;
-	spec.labels = QUERY_NO_LABELS;
+	spec.labels = QUERY_TOTALS;
 	spec.keys = NULL;
 	spec.n_keys = 0;
 	int rc = query_open(&q, s, &spec, err);
@@ -215,6 +215,7 @@ static int table(struct request *r, struct store *s, struct asked *a, struct err
 		return rc;
 	struct answer answer = make_answer(a, s, &a->spec);
 	struct query_lengths *lengths = NULL;
+	a->spec.parts = query_lengths_serve(&a->spec) ? 2 : 1;
 	rc = query_open(&q, s, &a->spec, err);
 	rc = rc ? rc : query_table(q, a->spec.keys, a->n_keys, &t, err);
 	if (!rc && query_lengths_serve(&a->spec))
@@ -367,6 +368,7 @@ static int diff(struct request *r, struct store *s, struct asked *a, struct err 
 	struct answer_sides sides = { .inclusive = a->inclusive, .absolute = a->absolute };
 	int rc = asked_against(a, r, &spec[1], err);
 	spec[0].by_start = true;
+	spec[0].parts = spec[1].parts = 3; /* and the difference */
 	rc = rc ? rc : query_open(&q[0], s, &spec[0], err);
 	if (!rc && query_info(q[0])->event) /* the same on both sides, whatever each would choose */
 		spec[0].event = spec[1].event = query_info(q[0])->event->name;

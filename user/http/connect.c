@@ -423,6 +423,7 @@ static int diff_levels(struct store *store, const Pyro__SelectRequest *const m[2
 	for (int i = 0; !rc && i < 2; i++) {
 		rc = make_spec(&spec[i], store, m[i]->profile_typeid, m[i]->label_selector, m[i]->start, m[i]->end, &where[i], err);
 		spec[i].by_start = true;
+		spec[i].parts = 3; /* and the difference */
 		rc = rc ? rc : query_open(&q[i], store, &spec[i], err);
 		scale[i] = rc ? 1 : pyro_scale(query_info(q[i])->event);
 	}

@@ -46,6 +46,7 @@ static int open_baseline(struct flame *f, const struct request *r, struct store 
 	if (!f->asked.metric && query_info(f->query[0])->event)
 		f->spec[1].event = query_info(f->query[0])->event->name;
 	f->spec[1].labels = QUERY_NO_LABELS;
+	f->spec[1].parts = 3;
 	rc = query_open(&f->query[1], s, &f->spec[1], err);
 	f->how.against = f->query[1];
 	return rc;
@@ -66,6 +67,7 @@ static int flame_open(struct flame *f, const struct request *r, struct store *s,
 	f->spec[0] = f->asked.spec;
 	f->spec[0].labels = QUERY_NO_LABELS;
 	f->spec[0].by_start = has_baseline(r);
+	f->spec[0].parts = has_baseline(r) ? 3 : 1;
 	rc = rc ? rc : query_open(&f->query[0], s, &f->spec[0], err);
 	rc = rc || !has_baseline(r) ? rc : open_baseline(f, r, s, err);
 	f->how.max_nodes = f->asked.max_nodes;

@@ -50,7 +50,7 @@ struct http_config {
 	unsigned request_s;	   /* time for a request to arrive; 0: 10 */
 	unsigned response_s;	   /* time for an answer to be taken; 0: 60 */
 	size_t cache_bytes;	   /* of answers; 0: 4 MiB */
-	size_t question_bytes;	   /* label sets and rows that a question may keep; 0: 64 MiB */
+	size_t question_bytes;	   /* that an answer keeps within, beside the dictionaries; 0: 64 MiB */
 	struct http_hooks hooks;
 };
 

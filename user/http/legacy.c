@@ -185,6 +185,7 @@ int pyro_render_diff(struct request *r, struct store *s, struct err *err)
 	for (int i = 0; !rc && i < 2; i++) {
 		rc = take_side(r, s, names[i], &side[i], err);
 		side[i].spec.by_start = true;
+		side[i].spec.parts = 3;
 		rc = rc ? rc : query_open(&q[i], s, &side[i].spec, err);
 	}
 	if (!rc) {

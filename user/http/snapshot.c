@@ -16,7 +16,6 @@
 
 #define LOOK_NS (HTTP_NS / 2)
 #define FILES_MAX 100000
-#define SETS_MAX 50000 /* label sets that a handle may have come to know: it never forgets one */
 
 struct snapshots {
 	pthread_mutex_t lock; /* of all below; never held while a store is opened */
@@ -155,10 +154,6 @@ int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struc
 
 void snapshots_give(struct snapshots *p, struct snapshot *s)
 {
-	if (store_n_sets(s->store) > SETS_MAX) {
-		snapshot_free(s);
-		return;
-	}
 	pthread_mutex_lock(&p->lock);
 	s->used_ns = http_now_ns();
 	s->next = p->idle;

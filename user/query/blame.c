@@ -19,12 +19,16 @@ struct side {
 /* Rows are (victim, occupant, the occupant's comm). */
 static struct side victim_of(const struct query_table_row *r, size_t row)
 {
+	if (r->other)
+		return (struct side){ BLAME_OTHER, "(other)", r->samples, row };
 	return (struct side){ r->present[0] ? BLAME_VALUE : BLAME_NONE, r->present[0] ? r->values[0] : "(none)", r->samples, row };
 }
 
 static struct side occupant_of(const struct query_table_row *r, size_t row)
 {
 	struct side s = { BLAME_VALUE, r->values[1], r->samples, row };
+	if (r->other)
+		return (struct side){ BLAME_OTHER, "(other)", r->samples, row };
 	if (r->present[1] && strcmp(r->values[1], r->values[2]))
 		return s;
 	/* Nobody is only called so in by.comm: it has no other label. */

@@ -14,7 +14,7 @@ enum blame_kind {
 	BLAME_NONE,	 /* a thread without the label */
 	BLAME_IDLE,	 /* nobody: the CPU was on its way out of idle. Occupants alone, as the next two */
 	BLAME_INTERRUPT, /* nobody: an interrupt woke it */
-	BLAME_OTHER,	 /* not known, or one of too many */
+	BLAME_OTHER,	 /* not known, or one of too many; of lines too, where a query was bounded */
 	BLAME_REST,	 /* all that have no line, or no column, of their own; always the last */
 };
 

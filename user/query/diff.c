@@ -42,6 +42,8 @@ static bool same_row(const void *ctx, uint32_t row, const void *key)
 	const struct builder *b = ctx;
 	const struct query_diff_row *x = &b->d->diff.rows[row];
 	const struct query_table_row *y = key;
+	if (x->other != y->other)
+		return false;
 	if (!b->spec->keys)
 		return !strcmp(x->text, y->text) && !strcmp(x->module, y->module);
 	for (size_t i = 0; i < b->spec->n_keys; i++)
@@ -83,7 +85,7 @@ static int find_row(struct builder *b, const struct query_table_row *r, uint32_t
 		return rc;
 	*ret = (uint32_t)d->n_rows++;
 	d->rows[*ret] = (struct query_diff_row){
-		.text = r->text, .module = r->module, .values = r->values, .present = r->present, .p = 1, .q = 1
+		.text = r->text, .module = r->module, .values = r->values, .present = r->present, .other = r->other, .p = 1, .q = 1
 	};
 	idhash_put(&b->hash, hash, *ret);
 	return 0;
@@ -136,7 +138,7 @@ int query_diff_shared(struct store *s, const struct query_spec *a, const struct 
 	struct buf where = BUF_INIT;
 	both.from_ns = a->from_ns > b->from_ns ? a->from_ns : b->from_ns;
 	both.to_ns = a->to_ns < b->to_ns ? a->to_ns : b->to_ns;
-	both.labels = QUERY_NO_LABELS;
+	both.labels = QUERY_TOTALS;
 	bool apart = both.from_ns >= both.to_ns;
 	int rc = apart ? 0 : are_apart(a, b, &apart, err);
 	if (rc || apart) {
@@ -179,6 +181,12 @@ static void measure(const struct builder *b, struct query_diff_row *r)
 	stats_change_interval(r->count[0], d->samples[0], r->count[1], d->samples[1], &r->low, &r->high);
 }
 
+/* A side that was cut may have what it does not show. */
+static bool may_be_cut(const struct builder *b, const struct query_diff_row *r)
+{
+	return r->other || (b->info[0]->bounded && !r->samples[0]) || (b->info[1]->bounded && !r->samples[1]);
+}
+
 static void test(const struct builder *b, struct query_diff_row *r)
 {
 	const uint64_t *k = r->count, *n = b->d->diff.samples;
@@ -190,7 +198,7 @@ static void test(const struct builder *b, struct query_diff_row *r)
 		least = stats_share_least_p(k[0] + k[1], n[0], n[1]);
 		r->p = stats_share_p(k[0], n[0], k[1], n[1]);
 	}
-	r->tested = least < QUERY_DIFF_RATE;
+	r->tested = least < QUERY_DIFF_RATE && !may_be_cut(b, r);
 }
 
 static double size_of_change(const struct query_diff_row *r, bool absolute)

@@ -48,6 +48,7 @@ struct query_diff_row {
 	double ratio;	    /* of the shares, or of the rates when absolute; INFINITY when B has none */
 	double p, q;	    /* q: adjusted; 1 when not tested */
 	bool tested;
+	bool other; /* what the budget of the queries cut; never tested */
 	enum query_diff_verdict verdict;
 };
 

@@ -75,12 +75,12 @@ static int collect(struct store *s, const struct query *q, const char *key, stru
 	for (size_t i = 0, next; i < n_rows; i = next) {
 		const struct label *labels;
 		uint64_t samples = 0;
-		int rc = store_within(s, l->cap * sizeof(*l->v) + n_rows * sizeof(*rows), err);
+		int rc = store_goes_on(s, err);
 		if (rc)
 			return rc;
 		for (next = i; next < n_rows && rows[next].set == rows[i].set; next++)
 			samples += rows[next].samples;
-		size_t n = store_set(s, rows[i].set, &labels);
+		size_t n = rows[i].set == QUERY_OTHER ? 0 : query_set(q, rows[i].set, &labels);
 		for (size_t j = 0; j < n; j++) {
 			if (key && (labels[j].key_len != key_len || memcmp(labels[j].key, key, key_len)))
 				continue;
@@ -105,7 +105,7 @@ static int collect_events(struct store *s, const struct query_spec *asked, struc
 			continue;
 		struct query_spec spec = *asked;
 		spec.event = e->name;
-		spec.labels = QUERY_NO_LABELS;
+		spec.labels = QUERY_TOTALS;
 		struct query *q = NULL;
 		int rc = query_open(&q, s, &spec, err);
 		if (rc)

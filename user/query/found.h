@@ -5,7 +5,7 @@
 
 #include "query/query.h"
 
-/* A key, or a value of the key that was asked for. The label is borrowed from the store. */
+/* A key, or a value of the key that was asked for. The label is borrowed from the query. */
 struct found {
 	struct label label;
 	uint64_t values, samples;

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A histogram takes some four times what a label set may cost, so a quarter of the budget is for the sets. */
+#define HIST_PARTS 4
+
 struct group {
 	size_t key, key_len; /* in keys */
 	struct hist_snapshot hist;
@@ -23,6 +26,7 @@ struct query_lengths {
 	struct group *group;
 	size_t n, cap;
 	struct idhash hash;
+	bool bounded;
 };
 
 struct key {
@@ -44,10 +48,10 @@ static int add_value(struct buf *b, bool present, const char *text, size_t len)
 	return rc ? rc : buf_add_u8(b, 0);
 }
 
-static int key_of_set(const struct query_lengths *l, const struct store *s, uint32_t set, struct buf *out)
+static int key_of_set(const struct query_lengths *l, const struct query *q, uint32_t set, struct buf *out)
 {
-	struct label labels[STORE_SET_MAX];
-	size_t n = store_set_copy(s, set, labels, STORE_SET_MAX);
+	const struct label *labels;
+	size_t n = query_set(q, set, &labels);
 	out->len = 0;
 	int rc = buf_add_u8(out, 0); /* no key is empty */
 	for (size_t i = 0; !rc && i < l->n_by; i++) {
@@ -105,8 +109,10 @@ static int fill(struct query_lengths *l, struct store *s, const struct query *q,
 	struct group *g = NULL;
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++) {
+		if (rows[i].set == QUERY_OTHER)
+			continue;
 		if (!g || rows[i].set != rows[i - 1].set) {
-			rc = key_of_set(l, s, rows[i].set, &key);
+			rc = key_of_set(l, q, rows[i].set, &key);
 			rc = rc ? rc : group_of(l, &key, &g);
 			rc = rc ? err_sys(err, rc, "cannot sum up the lengths of waits") : 0;
 		}
@@ -137,7 +143,9 @@ int query_lengths(struct query_lengths **ret, struct store *s, const struct quer
 	of.event = spec->metric == QUERY_OFF ? "off-cpu.lengths" : "runq.lengths";
 	of.metric = QUERY_SAMPLES;
 	of.labels = QUERY_KEYS_STACKS;
+	of.parts = HIST_PARTS * (spec->parts ? spec->parts : 1);
 	int rc = query_open(&q, s, &of, err);
+	l->bounded = !rc && query_info(q)->bounded;
 	rc = rc ? rc : fill(l, s, q, err);
 	query_close(q);
 	if (rc)
@@ -173,6 +181,11 @@ const struct hist_snapshot *query_lengths_of(const struct query_lengths *l, cons
 	}
 	buf_fini(&key);
 	return id == IDHASH_NONE ? NULL : &l->group[id].hist;
+}
+
+bool query_lengths_bounded(const struct query_lengths *l)
+{
+	return l->bounded;
 }
 
 static int by_total(const void *a, const void *b)

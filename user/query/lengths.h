@@ -24,6 +24,9 @@ bool query_lengths_serve(const struct query_spec *spec);
 int query_lengths(struct query_lengths **ret, struct store *s, const struct query_spec *spec, struct err *err);
 void query_lengths_free(struct query_lengths *l);
 
+/* Did the budget cut groups, or lengths of groups? */
+bool query_lengths_bounded(const struct query_lengths *l);
+
 /* The histogram of the group with these values (as in struct query_table_row), NULL when it has none. */
 const struct hist_snapshot *query_lengths_of(const struct query_lengths *l, const char *const *values, const bool *present);
 

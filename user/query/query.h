@@ -17,9 +17,23 @@
 enum query_labels {
 	QUERY_ALL_LABELS = 0, /* the sets as they were recorded: every window is read */
 	QUERY_KEYS,	      /* these keys, and those of the selector; all rows have stack 0 */
-	QUERY_NO_LABELS,      /* all rows have set 0 */
+	QUERY_NO_LABELS,      /* all rows have set 0, or QUERY_OTHER */
 	QUERY_KEYS_STACKS,    /* as QUERY_KEYS, with the stacks */
+	QUERY_TOTALS,	      /* one row with set 0 and stack 0: for who wants no more than query_info */
 };
+
+/*
+ * A query keeps within a budget of memory, that of its store (store_limit), or QUERY_MEMORY where
+ * that has none. What does not fit is summed as (other), the smallest rows
+ * first, and query_info.bounded is set. Sums stay exact, and so is every row that is shown:
+ *  - QUERY_KEYS: one row has the label set QUERY_OTHER, for all sets that have no row.
+ *  - QUERY_NO_LABELS: a row with the set QUERY_OTHER has the samples below its stack that have no row.
+ *  - else: a row with the stack QUERY_OTHER_STACK has the samples of its set that have no row, and its
+ *    set is QUERY_OTHER for all sets that have no row.
+ */
+#define QUERY_MEMORY ((size_t)64 << 20)
+#define QUERY_OTHER 1u
+#define QUERY_OTHER_STACK UINT32_MAX /* no stack of the store; its frame is 0, as that of all that is (other) */
 
 /*
  * What is summed: the samples of one event; or nanoseconds, of sampled CPU time and of waits that
@@ -60,6 +74,7 @@ struct query_spec {
 	const char *const *keys;  /* QUERY_KEYS: these */
 	size_t n_keys;
 	bool by_start;         /* windows that begin in [from, to), not rounded */
+	unsigned parts;	       /* so many answers are kept at a time, and each has that part of the budget; 0: 1 */
 	uint64_t ns_per_sample; /* of an event that was recorded at several rates: count in these; 0: the longest that the range has */
 };
 
@@ -86,8 +101,8 @@ struct query;
 /*
  * Parse the selector, choose the windows, merge their rows. The store must outlive the query.
  * -EINVAL: a bad selector (the text shows the place; selector_parse gives it as a number), an
- * unknown event. -E2BIG: a regular expression that went over its limits. No matching data is no
- * error. info.event is NULL in a store without events.
+ * unknown event. -E2BIG: a regular expression that went over its limits. -EAGAIN: the question shall
+ * end (store_limit). No matching data is no error. info.event is NULL in a store without events.
  */
 int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err);
 void query_close(struct query *q);
@@ -102,6 +117,7 @@ struct query_info {
 	uint64_t windows;        /* that they hold */
 	uint64_t coarse;         /* windows of them without the labels in question: older than what is kept whole, or short of space */
 	uint64_t gone;           /* windows of the range that are not among them: cut, where these labels are only in windows */
+	bool bounded;            /* the budget cut something: the smallest rows are summed as (other) */
 	int64_t covered_ns;      /* sum of their lengths, at most: less than to - from where nothing was recorded */
 	uint64_t fired, stored;  /* of all rows in the range, whatever the selector */
 	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */
@@ -117,13 +133,22 @@ struct query_info {
 
 const struct query_info *query_info(const struct query *q);
 
+/* How many queries of this process the budget has cut. */
+uint64_t query_bounded_total(void);
+
 /* The matched rows, each (set, stack, event) once, in order of (set, stack). Borrowed until query_close. */
 const struct store_row *query_rows(const struct query *q, size_t *ret_n);
+
+/* The labels of a row's set, borrowed until query_close; for QUERY_OTHER one label that says so. */
+size_t query_set(const struct query *q, uint32_t set, const struct label **ret);
+
+/* Whether a row has samples that were cut: of stacks below its stack, or of its set. */
+bool query_row_is_other(const struct query *q, const struct store_row *row);
 
 /* ---- merged tree: one node per distinct path of frames, for flame graphs and folded stacks ---- */
 
 struct query_node {
-	uint32_t stack;  /* store stack id; 0 for the root */
+	uint32_t stack;  /* store stack id; 0 for the root; QUERY_OTHER_STACK for what was cut below its parent */
 	uint32_t parent; /* index; the root is node 0, its own parent */
 	uint32_t first_child, next_sibling; /* index, 0: none; children by total, descending */
 	uint64_t self, total;               /* samples */
@@ -142,9 +167,9 @@ struct query_table_row {
 	const bool *present;        /* by keys: whether the label is there at all */
 	uint64_t samples;           /* total: stacks that contain the function, once per stack; or of the group */
 	uint64_t self;              /* by function: as the leaf; by keys: = samples */
-	uint64_t error;             /* it may have so many samples more (query_top) */
+	uint64_t error;             /* it may have so many samples more (query_top; functions of a query that is bounded) */
 	bool inlined;               /* by function: all of its calls are inlined ones */
-	bool other;                 /* all values that have no row (query_top) */
+	bool other;                 /* all that has no row: of values or sets, then it is the last; of functions, what was cut */
 	double low, high;           /* 95% interval of samples / info.samples (Wilson score); the share itself where it was measured */
 };
 
@@ -165,7 +190,7 @@ void query_table_free(struct query_table *t);
 /*
  * By one wide key, from what the blocks of the query keep of it: the most frequent values, at least
  * so many samples each, and what is left in a row for all others. q must have no selector and
- * QUERY_NO_LABELS. query_top_serves: the key is wide and blocks above the windows would be read.
+ * QUERY_TOTALS. query_top_serves: the key is wide and blocks above the windows would be read.
  */
 bool query_top_serves(struct query *q, const char *key);
 int query_top(struct query *q, const char *key, struct query_table **ret, struct err *err);
@@ -174,10 +199,14 @@ int query_top(struct query *q, const char *key, struct query_table **ret, struct
 void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);
 
 /*
- * For each stack the one that stands for all that differ from it in source lines only, as in
- * query_tree; to be freed. NULL: each stands for itself. 0 or -ENOMEM.
+ * Of the stacks of a query's rows, and the ancestors of these, those that differ in source lines only:
+ * one stands for all, as in query_tree. -ENOMEM.
  */
-int query_same_stacks(const struct query *q, uint32_t **ret);
+struct query_same;
+int query_same_new(struct query_same **ret, const struct query *q);
+void query_same_free(struct query_same *s);
+/* Return the one that stands for a row's stack. */
+uint32_t query_same_stack(const struct query_same *s, uint32_t stack);
 
 /*
  * The name to show for a frame: the function, or "basename(module)+0xoffset". Writes at most cap

@@ -4,10 +4,14 @@
 
 #include "query/query.h"
 #include "query/waits.h"
+#include "store/setpool.h"
 
 struct query {
 	struct store *store;
+	struct setpool sets; /* of the rows; the first is (other) */
+	size_t budget;
 	enum query_names names;
+	enum query_labels labels; /* of the rows */
 	struct query_info info;
 	uint32_t event; /* id; UINT32_MAX: the store has none */
 	struct store_event metric; /* what info.event is with a metric */
@@ -20,5 +24,14 @@ struct query {
 	struct query_node *nodes; /* NULL: not built yet */
 	size_t n_nodes;
 };
+
+/* Give the label set (other) its id, in an empty pool. -ENOMEM. */
+int query_add_other(struct query *q);
+
+/* Return the bytes that a query of spec may take. */
+size_t query_budget(const struct store *s, const struct query_spec *spec);
+
+/* query_open from the rows of the blocks. */
+int query_read(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err);
 
 #endif

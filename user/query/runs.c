@@ -18,6 +18,7 @@ int runs_add(struct runs *r, const struct store_row *row)
 		return rc;
 	if (r->open.n && key(&r->open.rows[r->open.n - 1]) >= key(row))
 		r->unsorted = true;
+	r->has_sets |= row->set != 0;
 	r->open.rows[r->open.n++] = *row;
 	return 0;
 }
@@ -66,7 +67,7 @@ static int merge_last_two(struct runs *r)
 	return 0;
 }
 
-static int sort_open(struct run *o)
+static int sort_open(struct run *o, bool has_sets)
 {
 	struct store_row *sorted = malloc(o->n * sizeof(*sorted));
 	uint32_t *order = malloc(2 * o->n * sizeof(*order)), *keys = order + o->n;
@@ -77,9 +78,9 @@ static int sort_open(struct run *o)
 	}
 	if (!rc)
 		rc = radix_sort(order, o->n, keys);
-	for (size_t i = 0; !rc && i < o->n; i++)
+	for (size_t i = 0; !rc && has_sets && i < o->n; i++)
 		keys[i] = o->rows[i].set;
-	if (!rc)
+	if (!rc && has_sets)
 		rc = radix_sort(order, o->n, keys);
 	for (size_t i = 0; !rc && i < o->n; i++)
 		sorted[i] = o->rows[order[i]];
@@ -114,7 +115,7 @@ int runs_close(struct runs *r)
 	if (!r->open.n)
 		return 0;
 	if (r->unsorted) {
-		rc = sort_open(&r->open);
+		rc = sort_open(&r->open, r->has_sets);
 		if (rc)
 			return rc;
 		sum_equal(&r->open);

@@ -19,6 +19,7 @@ struct runs {
 	size_t n_done;
 	struct run open;
 	bool unsorted; /* the open run */
+	bool has_sets; /* a row has a set that is not 0 */
 };
 
 /* Add to the open run, in any order; best in that of (set, stack). -ENOMEM. */

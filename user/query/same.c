@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Frames say at which source line their function was. Where functions are what is asked for, stacks
- * that differ in nothing but lines are one: the first of them stands for all.
- */
-#include "query/query_int.h"
+#include "query/same.h"
 
 #include "util/idhash.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-struct same {
+struct merging {
 	const struct store *store;
-	uint32_t *frame, *stack; /* [all]: who stands for it */
+	struct query_same *same;
+	uint32_t *frame; /* [store_n_frames]: which stands for it; 0: not looked at */
+	bool lines;	 /* a frame stands for another one */
 };
 
 struct node {
@@ -21,57 +19,69 @@ struct node {
 
 static bool same_frame(const void *ctx, uint32_t id, const void *key)
 {
-	const struct store_frame *a = store_frame(((const struct same *)ctx)->store, id), *b = key;
-	return a->kind == b->kind && a->flags == b->flags && a->function == b->function && a->module == b->module &&
-	       a->build_id == b->build_id && (a->function || a->offset == b->offset);
+	const struct store_frame *a = store_frame(((const struct merging *)ctx)->store, id), *b = key;
+	return a->kind == b->kind && a->flags == b->flags && a->function == b->function &&
+	       a->module == b->module && a->build_id == b->build_id &&
+	       (a->function || a->offset == b->offset);
 }
 
-/* How many frames are another one's; -ENOMEM. */
-static int64_t merge_frames(struct same *m)
+static int merge_frame(struct merging *m, struct idhash *h, uint32_t frame)
+{
+	const struct store_frame *f = store_frame(m->store, frame);
+	if (!f || m->frame[frame])
+		return 0;
+	const uint64_t key[4] = { (uint64_t)f->kind << 32 | f->flags,
+				  (uint64_t)f->function << 32 | f->module, f->build_id,
+				  f->function ? 0 : f->offset };
+	uint32_t hash = idhash_hash(h, key, sizeof(key)), id = idhash_find(h, hash, same_frame, m, f);
+	m->frame[frame] = id == IDHASH_NONE ? frame : id;
+	m->lines |= id != IDHASH_NONE;
+	if (id != IDHASH_NONE)
+		return 0;
+	int rc = idhash_reserve(h);
+	if (!rc)
+		idhash_put(h, hash, frame);
+	return rc;
+}
+
+static int merge_frames(struct merging *m)
 {
 	struct idhash h = { 0 };
-	int64_t merged = 0;
-	for (uint32_t i = 1; i < store_n_frames(m->store) && merged >= 0; i++) {
-		const struct store_frame *f = store_frame(m->store, i);
-		const uint64_t key[4] = { (uint64_t)f->kind << 32 | f->flags, (uint64_t)f->function << 32 | f->module, f->build_id,
-					  f->function ? 0 : f->offset };
-		uint32_t hash = idhash_hash(&h, key, sizeof(key)), id = idhash_find(&h, hash, same_frame, m, f);
-		m->frame[i] = id == IDHASH_NONE ? i : id;
-		merged += id != IDHASH_NONE;
-		if (id != IDHASH_NONE)
-			continue;
-		if (idhash_reserve(&h))
-			merged = -ENOMEM;
-		else
-			idhash_put(&h, hash, i);
+	int rc = 0;
+	for (size_t i = 1; !rc && i < m->same->t.n; i++) {
+		uint32_t parent, frame;
+		store_stack(m->store, m->same->stack[i], &parent, &frame);
+		rc = merge_frame(m, &h, frame);
 	}
 	idhash_fini(&h);
-	return merged;
+	return rc;
 }
 
-static struct node node_of(const struct same *m, uint32_t stack)
+static struct node node_of(const struct merging *m, uint32_t number)
 {
-	struct node n;
-	store_stack(m->store, stack, &n.parent, &n.frame);
-	return (struct node){ m->stack[n.parent], m->frame[n.frame] };
+	uint32_t parent, frame;
+	store_stack(m->store, m->same->stack[number], &parent, &frame);
+	return (struct node){ m->same->parent[number], m->frame[frame] };
 }
 
-static bool same_stack(const void *ctx, uint32_t id, const void *key)
+static bool same_stack(const void *ctx, uint32_t number, const void *key)
 {
 	const struct node *b = key;
-	struct node a = node_of(ctx, id);
+	struct node a = node_of(ctx, number);
 	return a.parent == b->parent && a.frame == b->frame;
 }
 
 /* A parent comes before its children. */
-static int merge_stacks(struct same *m)
+static int merge_stacks(struct merging *m)
 {
 	struct idhash h = { 0 };
 	int rc = 0;
-	for (uint32_t i = 1; i < store_n_stacks(m->store) && !rc; i++) {
+	for (uint32_t i = 1; i < m->same->t.n && !rc; i++) {
+		m->same->parent[i] = m->same->first[m->same->parent[i]];
 		struct node n = node_of(m, i);
-		uint32_t hash = idhash_hash(&h, &n, sizeof(n)), id = idhash_find(&h, hash, same_stack, m, &n);
-		m->stack[i] = id == IDHASH_NONE ? i : id;
+		uint32_t hash = idhash_hash(&h, &n, sizeof(n)),
+			 id = idhash_find(&h, hash, same_stack, m, &n);
+		m->same->first[i] = id == IDHASH_NONE ? i : id;
 		if (id != IDHASH_NONE)
 			continue;
 		rc = idhash_reserve(&h);
@@ -82,28 +92,64 @@ static int merge_stacks(struct same *m)
 	return rc;
 }
 
-static bool has_lines(const struct store *s)
+/* Number the stacks of the answer; each stands for itself. */
+static int number_stacks(struct query_same *s, const struct query *q)
 {
-	for (uint32_t i = 1; i < store_n_frames(s); i++)
-		if (store_frame(s, i)->line)
-			return true;
-	return false;
+	int rc = subtree_init(&s->t, q->store);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < q->n_rows; i++)
+		if (q->rows[i].stack != QUERY_OTHER_STACK)
+			subtree_add(&s->t, q->store, q->rows[i].stack);
+	subtree_number(&s->t);
+	s->stack = malloc(s->t.n * sizeof(*s->stack));
+	s->first = malloc(s->t.n * sizeof(*s->first));
+	s->parent = malloc(s->t.n * sizeof(*s->parent));
+	if (!s->stack || !s->first || !s->parent)
+		return -ENOMEM;
+	uint32_t n = 0;
+	for (size_t i = 0; i < s->t.n_words; i++)
+		for (uint64_t left = s->t.bits[i]; left; left &= left - 1, n++) {
+			uint32_t parent, frame;
+			s->stack[n] = (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left);
+			s->first[n] = n;
+			store_stack(q->store, s->stack[n], &parent, &frame);
+			s->parent[n] = subtree_index(&s->t, parent);
+		}
+	return 0;
 }
 
-int query_same_stacks(const struct query *q, uint32_t **ret)
+int query_same_new(struct query_same **ret, const struct query *q)
 {
-	struct same m = { .store = q->store };
-	*ret = NULL;
-	if (!has_lines(q->store))
-		return 0;
-	m.frame = calloc((size_t)store_n_frames(q->store) + 1, sizeof(*m.frame));
-	m.stack = calloc((size_t)store_n_stacks(q->store) + 1, sizeof(*m.stack));
-	int64_t merged = m.frame && m.stack ? merge_frames(&m) : -ENOMEM;
-	int rc = merged > 0 ? merge_stacks(&m) : (int)merged;
+	struct query_same *s = calloc(1, sizeof(*s));
+	struct merging m = { .store = q->store, .same = s };
+	int rc = s ? number_stacks(s, q) : -ENOMEM;
+	if (!rc) {
+		m.frame = calloc((size_t)store_n_frames(q->store) + 1, sizeof(*m.frame));
+		rc = m.frame ? merge_frames(&m) : -ENOMEM;
+	}
+	if (!rc && m.lines)
+		rc = merge_stacks(&m);
 	free(m.frame);
-	if (rc || !merged)
-		free(m.stack);
+	if (rc)
+		query_same_free(s);
 	else
-		*ret = m.stack;
+		*ret = s;
 	return rc;
+}
+
+void query_same_free(struct query_same *s)
+{
+	if (!s)
+		return;
+	subtree_fini(&s->t);
+	free(s->stack);
+	free(s->first);
+	free(s->parent);
+	free(s);
+}
+
+uint32_t query_same_stack(const struct query_same *s, uint32_t stack)
+{
+	return stack == QUERY_OTHER_STACK ? stack : s->stack[same_number(s, stack)];
 }

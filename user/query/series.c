@@ -5,6 +5,7 @@
  */
 #include "query/series.h"
 
+#include "query/query_int.h"
 #include "util/buf.h"
 #include "util/idhash.h"
 
@@ -141,6 +142,8 @@ static int open_table(struct builder *b, int64_t from, int64_t to, struct query 
 	const struct query_series_spec *asked = b->spec;
 	struct query_spec spec = asked->range;
 	bool top = by_top(b);
+	/* Half for the whole range, a quarter for a step, and one for the points. */
+	spec.parts = b->s->whole ? 4 : 2;
 	spec.from_ns = from;
 	spec.to_ns = to;
 	spec.by_start = true;
@@ -148,7 +151,7 @@ static int open_table(struct builder *b, int64_t from, int64_t to, struct query 
 		spec.ns_per_sample = query_info(b->s->whole)->event->ns_per_sample;
 	spec.keys = asked->keys;
 	spec.n_keys = asked->n_keys;
-	spec.labels = asked->keys && !top ? QUERY_KEYS : QUERY_NO_LABELS;
+	spec.labels = asked->keys && !top ? QUERY_KEYS : QUERY_TOTALS;
 	int rc = query_open(ret_q, b->store, &spec, err);
 	if (!rc && top && !query_top_serves(*ret_q, asked->keys[0])) {
 		query_close(*ret_q);
@@ -163,6 +166,7 @@ static int open_table(struct builder *b, int64_t from, int64_t to, struct query 
 		 : query_table(*ret_q, asked->keys ? asked->keys : none, asked->n_keys, ret_t, err);
 	if (!rc)
 		b->s->approximate |= (*ret_t)->approximate;
+	b->s->bounded |= query_info(*ret_q)->bounded;
 	return rc;
 }
 
@@ -211,7 +215,13 @@ static int choose_groups(struct builder *b, const struct query_table *t)
 	int rc = 0;
 	for (size_t i = 0; i < t->n_rows; i++)
 		s->n_groups += !t->rows[i].other;
+	const struct query_spec quarter = { .parts = 4 };
+	size_t room = query_budget(b->store, &quarter) / ((s->n_steps + 1) * sizeof(uint64_t) + sizeof(*s->rows));
 	size_t shown = b->spec->top && s->n_groups > b->spec->top ? b->spec->top : s->n_groups;
+	if (shown > room) {
+		shown = room;
+		s->bounded = true;
+	}
 	s->other_groups = s->n_groups - shown;
 	s->rows = calloc(shown + 1, sizeof(*s->rows));
 	if (!s->rows)

@@ -165,3 +165,20 @@ void stats_change_interval(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2, d
 	*ret_low = p1 - p2 - hypot(p1 - l1, u2 - p2);
 	*ret_high = p1 - p2 + hypot(u1 - p1, p2 - l2);
 }
+
+void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high)
+{
+	const double z = 1.959963984540054; /* the 97.5% quantile of the normal distribution */
+	*ret_low = 0;
+	*ret_high = 1;
+	if (!n)
+		return;
+	double p = (double)k / (double)n, zz = z * z / (double)n;
+	double mid = (p + zz / 2) / (1 + zz);
+	double half = z * sqrt(p * (1 - p) / (double)n + zz / (4 * (double)n)) / (1 + zz);
+	/* At the ends the formula gives 0 and 1 but for rounding. */
+	if (k)
+		*ret_low = mid - half > 0 ? mid - half : 0;
+	if (k < n)
+		*ret_high = mid + half < 1 ? mid + half : 1;
+}

@@ -101,11 +101,18 @@ struct functions {
 	size_t sample_cap;
 };
 
+/* Frame 0 is what the budget cut. */
+static const struct store_frame *frame_of(const struct functions *f, uint32_t id)
+{
+	static const struct store_frame other;
+	return id ? store_frame(f->q->store, id) : &other;
+}
+
 /* One row: a function in a module; or a place in a module that has no name. */
 static bool same_function(const void *ctx, uint32_t row, const void *key)
 {
 	const struct functions *f = ctx;
-	const struct store_frame *a = store_frame(f->q->store, f->sample[row]), *b = key;
+	const struct store_frame *a = frame_of(f, f->sample[row]), *b = key;
 	if (f->name) /* functions of one short name are one */
 		return a->module == b->module && !strcmp(f->t->table.rows[row].text, f->name);
 	return a->function == b->function && a->module == b->module && (a->function || a->offset == b->offset);
@@ -114,8 +121,8 @@ static bool same_function(const void *ctx, uint32_t row, const void *key)
 static int describe(struct functions *f, uint32_t frame, struct query_table_row *row)
 {
 	const struct store *s = f->q->store;
-	const struct store_frame *fr = store_frame(s, frame);
-	*row = (struct query_table_row){ .function = fr->function, .module = store_string(s, fr->module, NULL) };
+	const struct store_frame *fr = frame_of(f, frame);
+	*row = (struct query_table_row){ .function = fr->function, .module = store_string(s, fr->module, NULL), .other = !frame };
 	if (f->name) {
 		char *copy = table_alloc(f->t, strlen(f->name) + 1);
 		if (!copy)
@@ -139,7 +146,7 @@ static int describe(struct functions *f, uint32_t frame, struct query_table_row 
 static int group_of(struct functions *f, uint32_t frame, uint32_t *ret)
 {
 	if (f->group[frame] == NO_GROUP) {
-		const struct store_frame *fr = store_frame(f->q->store, frame);
+		const struct store_frame *fr = frame_of(f, frame);
 		const uint64_t key[3] = { fr->function, fr->module, fr->function ? 0 : fr->offset };
 		uint32_t hash = idhash_hash(&f->hash, key, sizeof(key));
 		if (f->name) {
@@ -203,6 +210,18 @@ static int walk(struct functions *f, const struct query_node *nodes, size_t n_no
 	return 0;
 }
 
+/* What was cut may be of any function. */
+static void bound_functions(const struct query *q, struct table *t)
+{
+	uint64_t cut = 0;
+	for (size_t i = 0; i < q->n_rows; i++)
+		cut += query_row_is_other(q, &q->rows[i]) ? q->rows[i].samples : 0;
+	for (size_t i = 0; i < t->table.n_rows; i++)
+		t->table.rows[i].error = t->table.rows[i].other ? 0 : cut;
+	t->table.approximate = true;
+	t->table.bound = cut;
+}
+
 static int by_function(struct query *q, struct table *t, struct err *err)
 {
 	struct functions f = { .q = q, .t = t };
@@ -223,6 +242,8 @@ static int by_function(struct query *q, struct table *t, struct err *err)
 		memset(f.group, 0xff, n_frames * sizeof(*f.group));
 		rc = walk(&f, nodes, n_nodes, groups);
 	}
+	if (!rc && q->info.bounded)
+		bound_functions(q, t);
 	free(groups);
 	free(f.group);
 	free(f.sample);
@@ -351,8 +372,8 @@ int table_row_of_values(struct table *t, const struct value *values, size_t n, s
 
 static int group_set(struct keys *k, uint32_t set, uint64_t samples)
 {
-	struct label labels[STORE_SET_MAX];
-	size_t n = store_set_copy(k->q->store, set, labels, STORE_SET_MAX);
+	const struct label *labels;
+	size_t n = query_set(k->q, set, &labels);
 	int rc = 0;
 	for (size_t i = 0; !rc && i < k->n; i++)
 		rc = find_value(k, k->keys[i], labels, n, &k->values[i]);
@@ -391,7 +412,10 @@ static int by_keys(struct query *q, const char *const *keys, size_t n_keys, stru
 		for (end = i; end < q->n_rows && q->rows[end].set == q->rows[i].set && !(k.by_stack && end > i); end++)
 			samples += q->rows[end].samples;
 		k.stack = q->rows[i].stack;
-		rc = group_set(&k, q->rows[i].set, samples);
+		if (q->rows[i].set == QUERY_OTHER || (k.by_stack && k.stack == QUERY_OTHER_STACK))
+			t->other += samples;
+		else
+			rc = group_set(&k, q->rows[i].set, samples);
 	}
 	free(k.values);
 	buf_fini(&k.packed);
@@ -411,6 +435,18 @@ static void measured_intervals(const struct query *q, struct query_table *t)
 	}
 }
 
+/* The sets that have no row of their own, in a last one. */
+static int add_other(struct table *t, size_t n_keys)
+{
+	struct value *v = calloc(n_keys + 1, sizeof(*v));
+	struct query_table_row row = { .samples = t->other, .self = t->other, .other = true };
+	for (size_t i = 0; v && i < n_keys; i++)
+		v[i] = (struct value){ .text = "(other)", .len = 7, .present = true };
+	int rc = v ? table_row_of_values(t, v, n_keys, &row) : -ENOMEM;
+	free(v);
+	return rc ? rc : table_add_row(t, &row);
+}
+
 int query_table(struct query *q, const char *const *keys, size_t n_keys, struct query_table **ret, struct err *err)
 {
 	struct table *t = calloc(1, sizeof(*t));
@@ -423,6 +459,10 @@ int query_table(struct query *q, const char *const *keys, size_t n_keys, struct 
 		return err_sys(err, rc, "cannot build the table");
 	}
 	table_finish(t, q->info.samples, keys ? n_keys : 0);
+	if (t->other && add_other(t, n_keys)) {
+		query_table_free(&t->table);
+		return err_sys(err, -ENOMEM, "cannot build the table");
+	}
 	if (q->info.event == &q->metric)
 		measured_intervals(q, &t->table);
 	*ret = &t->table;

@@ -15,6 +15,7 @@ struct table {
 	size_t cap;
 	char **texts; /* everything that rows point to, but for the store's strings */
 	size_t n_texts, texts_cap;
+	uint64_t other; /* samples of the sets that were cut */
 };
 
 int table_add_row(struct table *t, const struct query_table_row *row);

@@ -1,60 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The merged tree. A stack id names a path and parent < id, so sums by stack id, carried to the
- * parent from the highest id down, are the tree already. Lines are left out of it.
+ * The merged tree. A stack id names a path and parent < id, so sums of the stacks of the rows, carried
+ * to the parent from the highest id down, are the tree already. Lines are left out of it.
  */
-#include "query/query_int.h"
+#include "query/same.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-struct sums {
-	uint64_t self, total;
-	uint32_t node; /* index + 1 in the tree; while summing: not 0 when the stack is part of it */
+struct building {
+	const struct query *q;
+	struct query_same *same;
+	struct query_node *nodes; /* by the number of a stack (same.h), then by place in the tree */
+	uint64_t *other; /* [same->t.n]: samples below a stack that have no row; NULL: there are none */
 };
 
-/* The parent of a stack that stands for others (query_same_stacks), in those terms. */
-static uint32_t parent_of(const struct query *q, const uint32_t *same, uint32_t stack)
+static size_t count_other(const struct query *q)
 {
-	uint32_t parent, frame;
-	store_stack(q->store, stack, &parent, &frame);
-	return same ? same[parent] : parent;
+	size_t n = 0;
+	for (size_t i = 0; q->info.bounded && i < q->n_rows; i++)
+		n += query_row_is_other(q, &q->rows[i]);
+	return n;
 }
 
-static size_t sum_stacks(const struct query *q, const uint32_t *same, struct sums *v)
+static void sum_stacks(struct building *b)
 {
-	size_t n_used = 1;
+	const struct query *q = b->q;
+	const struct query_same *same = b->same;
 	for (size_t i = 0; i < q->n_rows; i++) {
-		uint32_t stack = q->rows[i].stack;
-		struct sums *s = &v[same ? same[stack] : stack];
-		s->self += q->rows[i].samples;
-		s->total += q->rows[i].samples;
-		s->node = 1;
+		const struct store_row *row = &q->rows[i];
+		uint32_t at = row->stack == QUERY_OTHER_STACK ? 0 : same_number(same, row->stack);
+		b->nodes[at].total += row->samples;
+		if (b->other && query_row_is_other(q, row))
+			b->other[at] += row->samples;
+		else
+			b->nodes[at].self += row->samples;
 	}
-	for (uint32_t id = store_n_stacks(q->store); id-- > 1;) {
-		if (!v[id].node)
-			continue;
-		uint32_t parent = parent_of(q, same, id);
-		v[parent].total += v[id].total;
-		v[parent].node = 1;
-		n_used++;
-	}
-	return n_used;
+	for (uint32_t i = (uint32_t)same->t.n; i-- > 1;)
+		if (same->first[i] == i)
+			b->nodes[same->parent[i]].total += b->nodes[i].total;
 }
 
-static void place_nodes(const struct query *q, const uint32_t *same, struct sums *v, struct query_node *nodes)
+/* Move the nodes to their places, over those of stacks that another one stands for. Return how many there
+ * are. */
+static size_t place_nodes(struct building *b)
 {
-	uint32_t n = 0;
-	v[0].node = 1;
-	for (uint32_t id = 0; id < store_n_stacks(q->store); id++) {
-		if (!v[id].node)
+	struct query_same *same = b->same;
+	uint32_t *place = same->first, n = 0; /* a stack that stands for itself needs no other entry */
+	for (uint32_t i = 0; i < same->t.n; i++) {
+		struct query_node *v = &b->nodes[i];
+		if (same->first[i] != i)
 			continue;
-		uint32_t parent = parent_of(q, same, id);
-		v[id].node = n + 1;
-		nodes[n++] = (struct query_node){
-			.stack = id, .parent = v[parent].node - 1, .self = v[id].self, .total = v[id].total
-		};
+		place[i] = n;
+		b->nodes[n++] = (struct query_node){ .stack = same->stack[i],
+						     .parent = place[same->parent[i]],
+						     .self = v->self,
+						     .total = v->total };
+		if (b->other)
+			b->other[n - 1] = b->other[i];
 	}
+	for (uint32_t i = 0, n_stacks = n; b->other && i < n_stacks; i++)
+		if (b->other[i])
+			b->nodes[n++] = (struct query_node){ .stack = QUERY_OTHER_STACK,
+							     .parent = i,
+							     .self = b->other[i],
+							     .total = b->other[i] };
+	return n;
 }
 
 /* Descending; ties by stack. */
@@ -97,30 +108,34 @@ static int link_children(struct query_node *nodes, size_t n)
 	return 0;
 }
 
+static int make_nodes(struct building *b, size_t *ret_n)
+{
+	size_t n = b->same->t.n, n_other = count_other(b->q);
+	b->nodes = calloc(n + n_other, sizeof(*b->nodes));
+	b->other = b->nodes && n_other ? calloc(n, sizeof(*b->other)) : NULL;
+	if (!b->nodes || (n_other && !b->other))
+		return -ENOMEM;
+	sum_stacks(b);
+	*ret_n = place_nodes(b);
+	return 0;
+}
+
 static int build(struct query *q)
 {
-	struct sums *v = calloc(store_n_stacks(q->store), sizeof(*v));
-	struct query_node *nodes = NULL;
-	uint32_t *same = NULL;
-	int rc = -ENOMEM;
-	if (!v || query_same_stacks(q, &same))
-		goto out;
-	size_t n = sum_stacks(q, same, v);
-	nodes = calloc(n, sizeof(*nodes));
-	if (!nodes)
-		goto out;
-	place_nodes(q, same, v, nodes);
-	rc = link_children(nodes, n);
-	if (rc)
-		goto out;
-	q->nodes = nodes;
+	struct building b = { .q = q };
+	size_t n = 0;
+	int rc = query_same_new(&b.same, q);
+	rc = rc ? rc : make_nodes(&b, &n);
+	query_same_free(b.same);
+	free(b.other);
+	rc = rc ? rc : link_children(b.nodes, n);
+	if (rc) {
+		free(b.nodes);
+		return rc;
+	}
+	q->nodes = b.nodes;
 	q->n_nodes = n;
-	nodes = NULL;
-out:
-	free(nodes);
-	free(same);
-	free(v);
-	return rc;
+	return 0;
 }
 
 int query_tree(struct query *q, const struct query_node **ret_nodes, size_t *ret_n, struct err *err)

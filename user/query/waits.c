@@ -13,33 +13,22 @@ void wait_reasons_fini(struct wait_reasons *w)
 	*w = (struct wait_reasons){ 0 };
 }
 
-size_t wait_reasons_bytes(const struct wait_reasons *w)
-{
-	return w->n_frames * (sizeof(*w->frames) + 1) + w->n_stacks * sizeof(*w->stacks);
-}
-
-/* Dictionaries may be loaded while rows are read: make room for what the store has now. */
+/* Dictionaries may be loaded while rows are read: make room for the frames that the store has now. */
 static int reserve(struct wait_reasons *w, const struct store *s)
 {
-	size_t frames = store_n_frames(s), stacks = store_n_stacks(s);
-	if (frames > w->n_frames) {
-		struct wait_frame *v = realloc(w->frames, frames * sizeof(*v));
-		w->frames = v ? v : w->frames;
-		uint8_t *known = v ? realloc(w->frame_known, frames) : NULL;
-		if (!known)
-			return -ENOMEM;
-		w->frame_known = known;
-		memset(known + w->n_frames, 0, frames - w->n_frames);
-		w->n_frames = frames;
-	}
-	if (stacks > w->n_stacks) {
-		struct wait_reason *v = realloc(w->stacks, stacks * sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		w->stacks = v;
-		memset(v + w->n_stacks, 0, (stacks - w->n_stacks) * sizeof(*v));
-		w->n_stacks = stacks;
-	}
+	size_t frames = store_n_frames(s);
+	if (!w->stacks && !(w->stacks = calloc(WAIT_STACKS, sizeof(*w->stacks))))
+		return -ENOMEM;
+	if (frames <= w->n_frames)
+		return 0;
+	struct wait_frame *v = realloc(w->frames, frames * sizeof(*v));
+	w->frames = v ? v : w->frames;
+	uint8_t *known = v ? realloc(w->frame_known, frames) : NULL;
+	if (!known)
+		return -ENOMEM;
+	w->frame_known = known;
+	memset(known + w->n_frames, 0, frames - w->n_frames);
+	w->n_frames = frames;
 	return 0;
 }
 
@@ -94,14 +83,16 @@ static struct wait_reason work_out(struct wait_reasons *w, const struct store *s
 int wait_reason_of(struct wait_reasons *w, const struct store *s, uint32_t stack, const struct wait_reason **ret)
 {
 	static const struct wait_reason none;
-	int rc = stack >= w->n_stacks ? reserve(w, s) : 0;
+	*ret = &none;
+	if (!stack || stack >= store_n_stacks(s))
+		return 0;
+	int rc = reserve(w, s);
 	if (rc)
 		return rc;
-	*ret = &none;
-	if (!stack || stack >= w->n_stacks)
-		return 0;
-	if (!w->stacks[stack].frame)
-		w->stacks[stack] = work_out(w, s, stack);
-	*ret = &w->stacks[stack];
+	struct wait_cached *c = &w->stacks[stack * 2654435761u >> 17];
+	_Static_assert(WAIT_STACKS == 1u << (32 - 17), "the upper bits of a hash");
+	if (c->stack != stack)
+		*c = (struct wait_cached){ stack, work_out(w, s, stack) };
+	*ret = &c->reason;
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Why a blocked thread waited, and in which function of its program, by its stack. Both are worked
- * out when the store is read, so recordings of any age have them, and kept for each stack.
+ * out when the store is read, so recordings of any age have them. The reasons of some tens of
+ * thousands of stacks are kept, since the same stacks come in every window.
  */
 #ifndef ASCRIBE_QUERY_WAITS_H
 #define ASCRIBE_QUERY_WAITS_H
@@ -16,16 +17,22 @@ struct wait_reason {
 	uint8_t class;	/* enum wait_class */
 };
 
+#define WAIT_STACKS 32768
+
+struct wait_cached {
+	uint32_t stack;
+	struct wait_reason reason;
+};
+
 /* All zero is empty. */
 struct wait_reasons {
 	struct wait_frame *frames; /* [n_frames], by id */
 	uint8_t *frame_known;	   /* [n_frames] */
-	struct wait_reason *stacks; /* [n_stacks], by id; frame 0: not worked out yet */
-	size_t n_frames, n_stacks;
+	size_t n_frames;
+	struct wait_cached *stacks; /* [WAIT_STACKS]: the last of each place */
 };
 
 void wait_reasons_fini(struct wait_reasons *w);
-size_t wait_reasons_bytes(const struct wait_reasons *w);
 
 /* Of a stack of event WAIT_EVENT. Borrowed until the next call. 0 or -ENOMEM. */
 int wait_reason_of(struct wait_reasons *w, const struct store *s, uint32_t stack, const struct wait_reason **ret);

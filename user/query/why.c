@@ -21,12 +21,15 @@ int why_side_open(struct why_side *ret, struct store *s, const struct query_spec
 	for (int i = 0; !rc && i < WHY_PARTS && (i == WHY_CPU || ret->waits); i++) {
 		struct query_spec of = *spec;
 		of.metric = metrics[i];
-		of.labels = QUERY_NO_LABELS;
+		of.labels = i == WHY_OFF ? QUERY_NO_LABELS : QUERY_TOTALS; /* where it was blocked is asked for, too */
+		of.parts = spec->parts ? spec->parts : 1;
+		of.parts *= WHY_PARTS + 1; /* and lengths */
 		rc = query_open(&ret->part[i], s, &of, err);
 		if (rc)
 			break;
 		const struct query_info *info = query_info(ret->part[i]);
 		ret->there = info->blocks > 0;
+		ret->bounded |= info->bounded;
 		ret->seconds[i] = info->seconds;
 		if (i == WHY_OFF)
 			ret->idle_s = (double)info->idle_waits / 1e9;

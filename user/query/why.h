@@ -15,6 +15,7 @@ struct why_side {
 	bool waits;			/* the store has waits (record --wall) */
 	int64_t from_ns, to_ns;		/* used */
 	double covered_s;
+	bool bounded;			/* the budget cut something (query_info) */
 	double seconds[WHY_PARTS];
 	double idle_s;			/* of idle waits, which are not in seconds[WHY_OFF] unless asked for */
 	uint64_t cpu_samples;		/* what seconds[WHY_CPU] comes from */

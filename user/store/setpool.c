@@ -133,14 +133,27 @@ static bool same_set(const void *ctx, uint32_t id, const void *key)
 	return labels_equal(s->labels, s->n, k->labels, k->n);
 }
 
+static uint32_t hash_set(const struct setpool *p, const struct label *labels, size_t n)
+{
+	uint64_t key = labels_key(labels, n, p->seed);
+	return (uint32_t)(key ^ key >> 32);
+}
+
+bool setpool_find(const struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id)
+{
+	uint32_t id = n ? idhash_find(&p->hash, hash_set(p, labels, n), same_set, p, &(struct set_key){ labels, n }) : 0;
+	if (id != IDHASH_NONE)
+		*ret_id = id;
+	return id != IDHASH_NONE;
+}
+
 int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id)
 {
 	if (!n) {
 		*ret_id = 0;
 		return 0;
 	}
-	uint64_t key = labels_key(labels, n, p->seed);
-	uint32_t hash = (uint32_t)(key ^ key >> 32);
+	uint32_t hash = hash_set(p, labels, n);
 	uint32_t id = idhash_find(&p->hash, hash, same_set, p, &(struct set_key){ labels, n });
 	if (id != IDHASH_NONE) {
 		*ret_id = id;

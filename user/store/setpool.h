@@ -35,6 +35,8 @@ void setpool_clear(struct setpool *p);
 
 /* labels are normalized. -ENOMEM, -E2BIG: nothing was added. */
 int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id);
+/* Find the id of a set that was added. labels are normalized. */
+bool setpool_find(const struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id);
 /* What it takes in memory, but for its hashes. */
 size_t setpool_bytes(const struct setpool *p);
 /* The empty set for ids out of range. */

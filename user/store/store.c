@@ -133,14 +133,16 @@ void store_limit(struct store *s, const struct store_limits *limits)
 	s->limits = *limits;
 }
 
-int store_within(const struct store *s, size_t bytes, struct err *err)
+size_t store_budget(const struct store *s)
+{
+	return s->limits.bytes;
+}
+
+int store_goes_on(const struct store *s, struct err *err)
 {
 	if (s->limits.stop && __atomic_load_n(s->limits.stop, __ATOMIC_RELAXED))
 		return err_set(err, -EAGAIN, "the server is about to end");
-	if (!s->limits.bytes || bytes + setpool_bytes(&s->sets) <= s->limits.bytes)
-		return 0;
-	return err_set(err, -E2BIG, "more than %zu MiB of label sets and rows: ask for a shorter range, for less of it, or by fewer keys",
-		       s->limits.bytes >> 20);
+	return 0;
 }
 
 uint32_t store_n_events(const struct store *s)
@@ -203,9 +205,14 @@ static int map_labels(struct reading *r, uint32_t narrow, const struct settable_
 		*ret = UNWANTED;
 		return rc;
 	}
-	rc = r->how->fold_sets ? 0 : setpool_add(&r->s->sets, labels, n, &id);
+	if (r->how->set && !r->how->fold_sets) {
+		rc = r->how->set(r->how->ctx, labels, n, &id);
+	} else if (!r->how->fold_sets) {
+		rc = setpool_add(&r->s->sets, labels, n, &id);
+		rc = rc ? failed(r, rc) : 0;
+	}
 	if (rc)
-		return failed(r, rc);
+		return rc;
 	*ret = WANTED(id);
 	return 0;
 }

@@ -273,19 +273,17 @@ uint32_t store_n_sets(const struct store *s);
 uint32_t store_n_events(const struct store *s);
 
 /*
- * What a question may take, for who answers others: memory that it keeps, this handle's label sets
- * included (0: all there is); *stop: it ends.
+ * What a question to this handle may take, for programs that answer others: bytes of memory beside
+ * the dictionaries (0: as many as whoever asks takes by itself); *stop: it ends.
  */
 struct store_limits {
 	size_t bytes;
 	const bool *stop; /* written by any thread; NULL: never */
 };
 void store_limit(struct store *s, const struct store_limits *limits);
-/*
- * Whether a question that keeps so many bytes beside the sets may go on. -E2BIG: that is too much;
- * -EAGAIN: it shall end.
- */
-int store_within(const struct store *s, size_t bytes, struct err *err);
+size_t store_budget(const struct store *s);
+/* -EAGAIN: the question shall end. */
+int store_goes_on(const struct store *s, struct err *err);
 
 /* ---- blocks: the segment tree ---- */
 
@@ -411,6 +409,8 @@ struct store_keys {
 struct store_reading {
 	const struct store_keys *keys; /* NULL: all */
 	store_filter *filter;	       /* which label sets; NULL: all */
+	/* Gives a label set that is wanted its id in the rows, below UINT32_MAX - 1; NULL: store_keep_set. */
+	int (*set)(void *ctx, const struct label *labels, size_t n, uint32_t *ret);
 	bool fold_stacks;	       /* rows are summed over all stacks: stack is 0 */
 	bool fold_sets;		       /* or over all sets that are wanted: set is 0 */
 	int (*group)(void *ctx, const struct store_row *sum); /* before the rows of a stack and event: 1 when they are wanted, else 0; NULL: all */

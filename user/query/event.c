@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/event.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int named_event(const struct store *s, const char *name, uint32_t *ret, struct err *err)
+{
+	char known[300] = "";
+	for (uint32_t i = 0; i < store_n_events(s); i++) {
+		const char *have = store_event(s, i)->name;
+		if (!strcmp(have, name)) {
+			*ret = i;
+			return 0;
+		}
+		size_t n = strlen(known);
+		snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", have);
+	}
+	return err_set(err, -EINVAL, "no event %s in the store, it has: %s", name,
+		       known[0] ? known : "none");
+}
+
+/* The first that the selector admits, else the first. */
+static int default_event(const struct store *s, struct selector *sel, uint32_t *ret, struct err *err)
+{
+	*ret = store_n_events(s) ? 0 : NO_EVENT;
+	for (uint32_t i = 0; selector_names_event(sel) && i < store_n_events(s); i++) {
+		bool match = false;
+		int rc = selector_match_event(sel, store_event(s, i)->name, &match, err);
+		if (rc)
+			return rc;
+		if (match) {
+			*ret = i;
+			break;
+		}
+	}
+	return 0;
+}
+
+static const char *const metric_names[] = { "", "cpu", "off-cpu", "runq", "wall", "blame", "waker" };
+
+int query_metric_named(const char *name, enum query_metric *ret)
+{
+	static const char *const names[] = {
+		[QUERY_CPU] = "cpu",   [QUERY_OFF] = "off",	[QUERY_RUNQ] = "runq",
+		[QUERY_WALL] = "wall", [QUERY_BLAME] = "blame", [QUERY_WAKER] = "waker"
+	};
+	*ret = QUERY_SAMPLES;
+	for (int i = QUERY_CPU; name && i <= QUERY_WAKER; i++)
+		if (!strcmp(name, names[i]))
+			*ret = (enum query_metric)i;
+	return name && *ret == QUERY_SAMPLES ? -EINVAL : 0;
+}
+
+/*
+ * The first event that stands for time is the CPU's; a store that was appended to at another rate
+ * has two of its name.
+ */
+static const char *cpu_event(const struct store *s)
+{
+	for (uint32_t i = 0; i < store_n_events(s); i++)
+		if (store_event(s, i)->ns_per_sample)
+			return store_event(s, i)->name;
+	return "";
+}
+
+static int choose_metric(struct measures *m, struct query *q, const struct query_spec *spec,
+			 struct selector *sel, struct err *err)
+{
+	enum query_metric metric = spec->metric;
+	const char *cpu = cpu_event(q->store), *name = metric_names[metric];
+	bool any = false;
+	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
+		const struct store_event *e = store_event(q->store, i);
+		struct measure *v = &m->of[i];
+		bool wait = !strcmp(e->name, metric_names[QUERY_OFF]) ||
+			    !strcmp(e->name, metric_names[QUERY_RUNQ]);
+		if ((metric == QUERY_CPU || metric == QUERY_WALL) && !strcmp(e->name, cpu)) {
+			*v = (struct measure){ .counts = true, .per_sample = e->ns_per_sample };
+			q->info.grain_ns = e->ns_per_sample;
+			any |= metric == QUERY_CPU;
+		} else if ((metric == QUERY_WALL && wait) ||
+			   (metric != QUERY_CPU && !strcmp(e->name, name))) {
+			*v = (struct measure){ .counts = true, .value = true };
+			any = true;
+		}
+	}
+	if (!any && store_n_events(q->store))
+		return err_set(err, -EINVAL, "no %s times in the store: record with --wall%s", name,
+			       metric == QUERY_WAKER ? " --waker" : "");
+	q->metric = (struct store_event){ name, "nanoseconds", 1, 1 };
+	q->event = 0;
+	q->info.event = &q->metric;
+	return selector_match_event(sel, name, &m->admitted, err);
+}
+
+bool query_is_profile(const struct store_event *e)
+{
+	static const char end[] = ".lengths";
+	size_t n = strlen(e->name);
+	if (!strncmp(e->name, "ascribe_", 8)) /* what the recorder measured of itself */
+		return false;
+	return strcmp(e->name, "blame") &&
+	       (n < sizeof(end) || strcmp(e->name + n - (sizeof(end) - 1), end));
+}
+
+/* A store that is written at another rate than before has another event of the same name. */
+static void measure_rates(struct measures *m, const struct query *q)
+{
+	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
+		const struct store_event *e = store_event(q->store, i);
+		bool other = i != q->event && e->ns_per_sample && q->info.event->ns_per_sample &&
+			     !strcmp(e->name, q->info.event->name);
+		m->rates |= other;
+		m->of[i].counts = other || i == q->event;
+	}
+	for (uint32_t i = 0; i < store_n_events(q->store); i++)
+		m->of[i].per_sample = m->rates ? store_event(q->store, i)->ns_per_sample : 1;
+}
+
+static int choose_event(struct measures *m, struct query *q, const struct query_spec *spec,
+			struct selector *sel, struct err *err)
+{
+	const char *name = spec->event;
+	int rc = name && *name ? named_event(q->store, name, &q->event, err)
+			       : default_event(q->store, sel, &q->event, err);
+	if (rc || q->event == NO_EVENT)
+		return rc;
+	q->info.event = store_event(q->store, q->event);
+	measure_rates(m, q);
+	return selector_match_event(sel, q->info.event->name, &m->admitted, err);
+}
+
+int measures_choose(struct measures *m, struct query *q, const struct query_spec *spec,
+		    struct selector *sel, struct err *err)
+{
+	*m = (struct measures){ .metric = spec->metric != QUERY_SAMPLES };
+	m->of = calloc((size_t)store_n_events(q->store) + 1, sizeof(*m->of));
+	if (!m->of)
+		return err_sys(err, -ENOMEM, "cannot query");
+	int rc = m->metric ? choose_metric(m, q, spec, sel, err) : choose_event(m, q, spec, sel, err);
+	for (uint32_t i = 0; !rc && i < store_n_events(q->store); i++)
+		m->of[i].blocked = !strcmp(store_event(q->store, i)->name, WAIT_EVENT);
+	return rc;
+}
+
+void measures_fini(struct measures *m)
+{
+	free(m->of);
+	m->of = NULL;
+}
+
+const struct measure *measure_of(const struct measures *m, const struct query *q,
+				 const struct store_row *row)
+{
+	struct measure *v = row->event < store_n_events(q->store) ? &m->of[row->event] : NULL;
+	if (!v || !v->counts)
+		return NULL;
+	v->seen = true;
+	return v;
+}
+
+struct store_row measured(const struct measures *m, const struct query *q, const struct measure *v,
+			  const struct store_row *row)
+{
+	uint64_t amount = v->value ? row->value : row->samples * v->per_sample;
+	return (struct store_row){ row->set, row->stack, q->event, amount,
+				   m->metric ? amount : row->value };
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which events of the store a query sums up, and how much a row of each adds. */
+#ifndef ASCRIBE_QUERY_EVENT_H
+#define ASCRIBE_QUERY_EVENT_H
+
+#include "query/query_int.h"
+#include "query/selector.h"
+
+#define NO_EVENT UINT32_MAX
+
+/* What a row of one event adds. */
+struct measure {
+	bool counts;	     /* the event is of the metric */
+	bool seen;	     /* the range has rows of it */
+	bool value;	     /* a row adds its value */
+	uint64_t per_sample; /* else this much for each of its samples */
+	bool blocked;	     /* its stacks say why a thread waited */
+};
+
+struct measures {
+	struct measure *of; /* [store_n_events] */
+	bool admitted;	    /* the selector admits the event */
+	bool rates;	    /* several events have the name: until all is summed, samples are nanoseconds */
+	bool metric;	    /* nanoseconds are summed: value is the same as samples */
+};
+
+/* Choose by spec's event or metric, and set q's event. The measures must be freed whatever the result. */
+int measures_choose(struct measures *m, struct query *q, const struct query_spec *spec,
+		    struct selector *sel, struct err *err);
+void measures_fini(struct measures *m);
+
+/* Return what a row of the store adds; NULL: nothing. */
+const struct measure *measure_of(const struct measures *m, const struct query *q,
+				 const struct store_row *row);
+/* Return the row as it counts in the query. */
+struct store_row measured(const struct measures *m, const struct query *q, const struct measure *v,
+			  const struct store_row *row);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Label keys that the recorder or the query itself gives a meaning. */
+#include "query/query.h"
+
+#include "query/selector.h"
+
+#include <string.h>
+
+static bool is_thread_key(const char *key)
+{
+	return !strcmp(key, "tgid") || !strcmp(key, "tid") || !strcmp(key, "thread");
+}
+
+bool query_of_threads(const char *where, const char *const *keys, size_t n_keys)
+{
+	const char *used[SELECTOR_KEYS_MAX];
+	struct selector *s = NULL;
+	bool found = false;
+	for (size_t i = 0; i < n_keys; i++)
+		found |= is_thread_key(keys[i]);
+	if (selector_parse(&s, where, NULL, NULL))
+		return found;
+	size_t n = selector_keys(s, used, SELECTOR_KEYS_MAX);
+	for (size_t i = 0; i < n && i < SELECTOR_KEYS_MAX; i++)
+		found |= is_thread_key(used[i]);
+	selector_free(s);
+	return found;
+}
+
+bool query_is_wait_key(const char *key)
+{
+	return !strcmp(key, "wait") || !strcmp(key, "wait_in");
+}
+
+/* What the recorder says of any sample, also of that of an idle CPU. */
+bool query_is_system_key(const char *key)
+{
+	static const char *const keys[] = { "comm", "tgid", "tid", "thread", "exe", "cgroup", "container", "pod", "unit" };
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(key, keys[i]))
+			return true;
+	return false;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/keysums.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CAP_MIN 64
+
+/* A table grows beside one of half its size at most. */
+void keysums_init(struct keysums *k, size_t bytes)
+{
+	size_t cap = CAP_MIN;
+	while (cap < (size_t)1 << 31 && 2 * cap * sizeof(*k->v) + cap * sizeof(*k->v) <= bytes)
+		cap *= 2;
+	*k = (struct keysums){ .max_cap = cap };
+}
+
+void keysums_fini(struct keysums *k)
+{
+	free(k->v);
+	*k = (struct keysums){ 0 };
+}
+
+size_t keysums_bytes(const struct keysums *k)
+{
+	return k->cap * sizeof(*k->v);
+}
+
+static size_t home(uint64_t key, size_t cap)
+{
+	uint64_t h = (key ^ key >> 32) * 0x9e3779b97f4a7c15u;
+	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
+	return (h ^ h >> 32) & (cap - 1);
+}
+
+/* Return the slot of a key, or the free one where it would be. */
+static struct keysum *slot_of(struct keysum *v, size_t cap, uint64_t key)
+{
+	size_t i = home(key, cap);
+	while (v[i].key && v[i].key != key + 1)
+		i = (i + 1) & (cap - 1);
+	return &v[i];
+}
+
+static int grow(struct keysums *k)
+{
+	size_t cap = k->cap ? 4 * k->cap : CAP_MIN;
+	cap = cap > k->max_cap ? k->max_cap : cap;
+	struct keysum *v = calloc(cap, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	for (size_t i = 0; i < k->cap; i++)
+		if (k->v[i].key)
+			*slot_of(v, cap, k->v[i].key - 1) = k->v[i];
+	free(k->v);
+	k->v = v;
+	k->cap = cap;
+	return 0;
+}
+
+int keysums_add(struct keysums *k, uint64_t key, uint64_t samples, uint64_t value)
+{
+	struct keysum *s = k->cap ? slot_of(k->v, k->cap, key) : NULL;
+	if (!s || !s->key) {
+		if (k->n >= keysums_max(k))
+			return -ENOBUFS;
+		if (k->n >= k->cap / 4 * 3) {
+			int rc = grow(k);
+			if (rc)
+				return rc;
+			s = slot_of(k->v, k->cap, key);
+		}
+		s->key = key + 1;
+		k->n++;
+	}
+	s->samples += samples;
+	s->value += value;
+	return 0;
+}
+
+struct keysum *keysums_find(const struct keysums *k, uint64_t key)
+{
+	struct keysum *s = k->cap ? slot_of(k->v, k->cap, key) : NULL;
+	return s && s->key ? s : NULL;
+}
+
+size_t keysums_pack(struct keysums *k)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < k->cap; i++)
+		if (k->v[i].key)
+			k->v[n++] = k->v[i];
+	return n;
+}
+
+static int by_samples(const void *a, const void *b)
+{
+	const struct keysum *x = a, *y = b;
+	if (x->samples != y->samples)
+		return x->samples > y->samples ? -1 : 1;
+	return (x->key > y->key) - (x->key < y->key);
+}
+
+/* Make the first n of the packed sums the table. */
+static int rebuild(struct keysums *k, size_t n)
+{
+	struct keysums new = { .max_cap = k->max_cap, .missed = k->missed };
+	struct keysum *left = malloc((n + 1) * sizeof(*left));
+	if (!left)
+		return -ENOMEM;
+	if (n)
+		memcpy(left, k->v, n * sizeof(*left));
+	free(k->v);
+	for (new.cap = CAP_MIN; new.cap / 4 * 3 <= n;)
+		new.cap *= 2;
+	new.v = calloc(new.cap, sizeof(*new.v));
+	new.n = new.v ? n : 0;
+	new.cap = new.v ? new.cap : 0;
+	for (size_t i = 0; new.v &&i < n; i++)
+		*slot_of(new.v, new.cap, left[i].key - 1) = left[i];
+	free(left);
+	*k = new;
+	return new.v ? 0 : -ENOMEM;
+}
+
+int keysums_shrink(struct keysums *k)
+{
+	size_t n = keysums_pack(k), left = 0;
+	if (!n)
+		return 0;
+	qsort(k->v, n, sizeof(*k->v), by_samples);
+	uint64_t less = k->v[n / 2].samples;
+	while (left < n && k->v[left].samples > less)
+		k->v[left++].samples -= less;
+	k->missed += less;
+	return rebuild(k, left);
+}
+
+int keysums_keep(struct keysums *k, uint64_t budget, uint64_t (*cost)(uint64_t key))
+{
+	size_t n = keysums_pack(k), left = 0;
+	if (n)
+		qsort(k->v, n, sizeof(*k->v), by_samples);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t more = cost(k->v[i].key - 1);
+		if (more > budget)
+			continue;
+		budget -= more;
+		k->v[left++] = k->v[i];
+	}
+	return rebuild(k, left);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/sum.h"
+
+#include "query/counters.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_ROWS 1024
+
+static bool is_idle(const struct store *s, uint32_t stack)
+{
+	uint32_t parent, frame;
+	store_stack(s, stack, &parent, &frame);
+	const struct store_frame *f = parent ? NULL : store_frame(s, frame);
+	return f && f->kind == FRAME_IDLE;
+}
+
+static int wanted(void *ctx, const struct label *labels, size_t n, bool *ret)
+{
+	struct summing *m = ctx;
+	int rc = selector_match(m->of->selector, labels, n, ret, m->err);
+	*ret ^= m->of->spec.rest;
+	return rc;
+}
+
+enum { IDLE_UNKNOWN, IDLE_NO, IDLE_YES };
+
+/*
+ * The same stacks come in every window, and their nodes are not near each other: what one is is
+ * kept beside that of the others.
+ */
+static int stack_is_idle(struct summing *m, uint32_t stack, bool *ret)
+{
+	if (stack >= m->idle.n) {
+		size_t n = store_n_stacks(m->q->store);
+		uint8_t *v = realloc(m->idle.v, n);
+		if (!v)
+			return -ENOMEM;
+		memset(v + m->idle.n, IDLE_UNKNOWN, n - m->idle.n);
+		m->idle.v = v;
+		m->idle.n = n;
+	}
+	if (m->idle.v[stack] == IDLE_UNKNOWN)
+		m->idle.v[stack] = is_idle(m->q->store, stack) ? IDLE_YES : IDLE_NO;
+	*ret = m->idle.v[stack] == IDLE_YES;
+	return 0;
+}
+
+/* Label sets get their ids from the sums. */
+static int name_set(void *ctx, const struct label *labels, size_t n, uint32_t *ret)
+{
+	struct summing *m = ctx;
+	int rc = sums_name(&m->sums, labels, n, ret);
+	return rc && rc != -ENOBUFS ? err_sys(m->err, rc, "cannot merge the rows") : rc;
+}
+
+/*
+ * Is a row part of the answer, by its event and stack? Of rows whose stacks are left out this is the
+ * last place where an idle CPU can be seen.
+ */
+static int admit(struct summing *m, const struct measure *v, const struct store_row *row, bool *ret)
+{
+	bool idle = false;
+	int rc = stack_is_idle(m, row->stack, &idle);
+	if (idle && m->once)
+		m->q->info.idle += measured(&m->of->measures, m->q, v, row).samples;
+	*ret = m->of->measures.admitted && (!idle || m->of->spec.idle);
+	return rc;
+}
+
+static int on_group(void *ctx, const struct store_row *sum)
+{
+	struct summing *m = ctx;
+	const struct measure *v = measure_of(&m->of->measures, m->q, sum);
+	bool wanted = false;
+	int rc = v ? admit(m, v, sum, &wanted) : 0;
+	return rc ? err_sys(m->err, rc, "cannot merge the rows") : wanted;
+}
+
+/* Add rows of groups that were admitted. */
+static int on_rows(void *ctx, const struct store_row *rows, size_t n)
+{
+	struct summing *m = ctx;
+	const struct measure *v = measure_of(&m->of->measures, m->q, rows);
+	int rc = 0;
+	m->unchecked += (unsigned)n;
+	if (m->unchecked >= LOOK_ROWS) {
+		m->unchecked = 0;
+		rc = store_goes_on(m->q->store, m->err);
+	}
+	for (size_t i = 0; !rc && v && i < n; i++) {
+		const struct store_row in = measured(&m->of->measures, m->q, v, &rows[i]);
+		bool out = false;
+		rc = waits_leave_out(&m->of->waits, m->q, v, &rows[i], &out);
+		rc = rc || out ? rc : sums_add(&m->sums, &in);
+		if (rc && rc != -ENOBUFS)
+			err_sys(m->err, rc, "cannot merge the rows");
+	}
+	return rc;
+}
+
+/* A sum of the folding: each stack comes about once, so what it is need not be kept. */
+static int on_sum(void *ctx, const struct store_row *row)
+{
+	struct summing *m = ctx;
+	const struct measure *v = measure_of(&m->of->measures, m->q, row);
+	bool idle = v && is_idle(m->q->store, row->stack);
+	if (idle && m->once)
+		m->q->info.idle += measured(&m->of->measures, m->q, v, row).samples;
+	return v && m->of->measures.admitted && (!idle || m->of->spec.idle) ? on_rows(m, row, 1) : 0;
+}
+
+/* A block without labels: of those that are asked for it has none. */
+static int on_folded(void *ctx, const struct store_row *row)
+{
+	int wanted = on_group(ctx, row);
+	return wanted <= 0 ? wanted : on_rows(ctx, row, 1);
+}
+
+static int on_idle(void *ctx, const struct store_row *row)
+{
+	struct summing *m = ctx;
+	const struct measure *v = measure_of(&m->of->measures, m->q, row);
+	bool idle = false;
+	int rc = v ? stack_is_idle(m, row->stack, &idle) : 0;
+	if (idle)
+		m->q->info.idle += measured(&m->of->measures, m->q, v, row).samples;
+	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
+}
+
+static int add_account(struct summing *m, const struct store_block *b)
+{
+	int rc = counters_add(m->q, b, m->err);
+	if (rc)
+		return rc;
+	return m->once ? 0 : store_block_folded(m->q->store, b, on_idle, m, m->err);
+}
+
+/* Are the labels of the rows of no consequence? */
+static bool folds_sets(const struct summing *m)
+{
+	return m->of->spec.labels == QUERY_NO_LABELS || m->of->spec.labels == QUERY_TOTALS;
+}
+
+static int add_folded(struct summing *m, size_t i)
+{
+	struct store *s = m->q->store;
+	const struct store_block *b = m->of->plan.blocks.blocks[i];
+	if (!folds_sets(m))
+		return store_block_folded(s, b, on_folded, m, m->err);
+	if (i < m->n_folded)
+		return 0;
+	int rc = store_fold_block(s, &m->folding, b, m->err);
+	m->n_folded = rc ? m->n_folded : i + 1;
+	return rc;
+}
+
+static int end_rows(struct summing *m)
+{
+	int rc = sums_end_block(&m->sums);
+	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
+}
+
+static int add_block(struct summing *m, size_t i)
+{
+	const struct plan *p = &m->of->plan;
+	const struct query_spec *spec = &m->of->spec;
+	const struct store_keys keys = { p->keys, p->n_keys };
+	bool all = !spec->where || !*spec->where;
+	const struct store_reading how = { .keys = p->keys ? &keys : NULL,
+					   .filter = all ? NULL : wanted,
+					   .set = name_set,
+					   .group = on_group,
+					   .rows = on_rows,
+					   .fold_stacks =
+						   spec->labels == QUERY_KEYS && !m->of->waits.by_class,
+					   .fold_sets = folds_sets(m),
+					   .ctx = m };
+	if (all && spec->rest)
+		return 0;
+	int rc = p->want == STORE_FOLDED ? add_folded(m, i)
+					 : store_block_read(m->q->store, p->blocks.blocks[i], &how, m->err);
+	if (rc == -ENODATA)
+		rc = all ? add_folded(m, i) : 0;
+	if (rc)
+		return rc;
+	rc = end_rows(m);
+	return rc ? rc : store_goes_on(m->q->store, m->err);
+}
+
+/* Read all rows once. -ENOBUFS: they do not fit. */
+static int read_rows(struct summing *m)
+{
+	const struct plan *p = &m->of->plan;
+	int rc = 0;
+	m->q->info.idle_waits = 0;
+	m->q->info.idle = m->once ? 0 : m->q->info.idle;
+	for (size_t i = 0; !rc && i < p->blocks.n; i++)
+		rc = add_block(m, i);
+	rc = rc ? rc : store_fold_rows(m->q->store, &m->folding, on_sum, m, m->err);
+	return rc ? rc : end_rows(m);
+}
+
+int summing_read(struct summing *m, struct query *q, struct choice *of, struct err *err)
+{
+	const struct plan *p = &of->plan;
+	const struct store_cover *range = plan_range(p);
+	bool again = true;
+	*m = (struct summing){ .q = q, .of = of, .err = err };
+	sums_init(&m->sums, q, of->spec.labels, q->budget);
+	m->once = !p->posted && (!of->spec.where || !*of->spec.where);
+	int rc = 0;
+	for (size_t i = 0; !rc && i < range->n; i++)
+		rc = add_account(m, range->blocks[i]);
+	while (!rc && again) {
+		rc = read_rows(m);
+		bool full = rc == -ENOBUFS;
+		if (rc && !full)
+			break;
+		rc = full ? 0 : sums_end(&m->sums, &again);
+		rc = rc || !again ? rc : sums_next(&m->sums);
+		rc = rc ? err_sys(err, rc, "cannot merge the rows") : 0;
+	}
+	return rc;
+}
+
+void summing_fini(struct summing *m)
+{
+	free(m->idle.v);
+	store_folding_fini(&m->folding);
+	sums_fini(&m->sums);
+}

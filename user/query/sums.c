@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/sums.h"
+
+#include "util/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of an answer: of a node of a tree with its links, of a function in a table, of a row while runs are
+ * merged. */
+#define NODE_BYTES 96
+#define FUNCTION_BYTES 250
+#define ROW_BYTES 128
+/* Bytes of a stack that was chosen: its two nodes, its two rows, its sums and a function. */
+#define CHOSEN_BYTES                                                                                       \
+	(2 * NODE_BYTES + 2 * sizeof(struct store_row) + sizeof(struct sum[2]) + FUNCTION_BYTES)
+
+/* A label set in the answer: in the pool, in the sums and in a row of a table. */
+#define SET_BYTES 400
+#define LABEL_BYTES 100
+/* Stands for a label set while keys are chosen: a hash, and the cost as a power of two. */
+#define COST_BITS 4
+#define HASH_BITS 26
+
+static bool by_stack(const struct sums *s)
+{
+	return s->labels == QUERY_NO_LABELS;
+}
+
+static bool by_set(const struct sums *s)
+{
+	return s->labels == QUERY_KEYS || s->labels == QUERY_TOTALS;
+}
+
+/* Of rows with stacks the sets have a third of the memory. */
+static size_t room_for_sets(const struct sums *s)
+{
+	return by_set(s) ? s->budget / 8 * 7 : s->budget / 3;
+}
+
+static size_t room_for_rows(const struct sums *s)
+{
+	return s->budget / 3;
+}
+
+void sums_init(struct sums *s, struct query *q, enum query_labels labels, size_t budget)
+{
+	*s = (struct sums){ .q = q, .labels = labels, .budget = budget, .seed = q->sets.seed };
+}
+
+static void free_sums(struct sums *s)
+{
+	keysums_fini(&s->stacks);
+	free(s->set.v);
+	s->set = (struct set_sums){ 0 };
+	runs_fini(&s->runs);
+}
+
+void sums_fini(struct sums *s)
+{
+	free_sums(s);
+	keysums_fini(&s->sets);
+	keysums_fini(&s->rows);
+	subtree_fini(&s->kept);
+	free(s->hash_of);
+	free(s->node);
+}
+
+/* ---- label sets ---- */
+
+static uint64_t cost_of_set(const struct label *labels, size_t n)
+{
+	uint64_t cost = SET_BYTES + n * LABEL_BYTES;
+	for (size_t i = 0; i < n; i++)
+		cost += 3 * ((uint64_t)labels[i].key_len +
+			     (labels[i].type == LABEL_INT ? 8 : labels[i].str_len));
+	return cost;
+}
+
+/* The lowest power of two, from SET_BYTES on, that is not below a cost. */
+static uint32_t class_of_cost(uint64_t cost)
+{
+	uint32_t class = 0;
+	while (class < (1u << COST_BITS) - 1 && (uint64_t)SET_BYTES << class < cost)
+		class ++;
+	return class;
+}
+
+static uint64_t cost_of_hash(uint64_t hash)
+{
+	return (uint64_t)SET_BYTES << (hash & ((1u << COST_BITS) - 1));
+}
+
+static uint64_t cost_of_row(uint64_t key)
+{
+	(void)key;
+	return ROW_BYTES;
+}
+
+/* Above QUERY_OTHER, and 0 for the empty set, which has that id in every pass. */
+static uint32_t hash_of_set(const struct sums *s, const struct label *labels, size_t n)
+{
+	uint64_t key = labels_key(labels, n, s->seed);
+	uint32_t hash = (uint32_t)(key ^ key >> 32) >> (32 - HASH_BITS);
+	return n ? (hash | 1) << COST_BITS | class_of_cost(cost_of_set(labels, n)) : 0;
+}
+
+/* Note the hash that a set was chosen by. */
+static int keep_hash(struct sums *s, uint32_t id, uint32_t hash)
+{
+	int rc = ARRAY_RESERVE(s->hash_of, s->hash_cap, (size_t)id + 1);
+	if (!rc)
+		s->hash_of[id] = hash;
+	return rc;
+}
+
+static int keep_set(struct sums *s, const struct label *labels, size_t n, uint32_t *ret)
+{
+	uint32_t before = s->q->sets.n;
+	int rc = setpool_add(&s->q->sets, labels, n, ret);
+	if (!rc && s->q->sets.n > before)
+		s->sets_cost += cost_of_set(labels, n);
+	return rc;
+}
+
+int sums_name(struct sums *s, const struct label *labels, size_t n, uint32_t *ret)
+{
+	if (s->pass == SUMS_ALL) {
+		int rc = keep_set(s, labels, n, ret);
+		return rc == -E2BIG || (!rc && s->sets_cost > room_for_sets(s)) ? -ENOBUFS : rc;
+	}
+	uint32_t hash = hash_of_set(s, labels, n);
+	*ret = hash;
+	if (s->pass == SUMS_CHOOSE || setpool_find(&s->q->sets, labels, n, ret))
+		return 0;
+	/* Sets of one hash may be more than were paid for. */
+	*ret = QUERY_OTHER;
+	if (!keysums_find(&s->sets, hash) || s->sets_cost + cost_of_set(labels, n) > room_for_sets(s))
+		return 0;
+	int rc = keep_set(s, labels, n, ret);
+	return rc ? rc : keep_hash(s, *ret, hash);
+}
+
+/* ---- rows ---- */
+
+static int add_to_set(struct set_sums *t, uint32_t set, const struct store_row *row)
+{
+	size_t had = t->cap;
+	int rc = ARRAY_RESERVE(t->v, t->cap, (size_t)set + 1);
+	if (rc)
+		return rc;
+	memset(t->v + had, 0, (t->cap - had) * sizeof(*t->v));
+	t->v[set].samples += row->samples;
+	t->v[set].value += row->value;
+	return 0;
+}
+
+static int count_key(struct keysums *k, uint64_t key, uint64_t samples)
+{
+	int rc = keysums_add(k, key, samples, 0);
+	if (rc != -ENOBUFS)
+		return rc;
+	rc = keysums_shrink(k);
+	return rc ? rc : keysums_add(k, key, samples, 0);
+}
+
+static uint64_t key_of(uint32_t hash, uint32_t stack)
+{
+	return (uint64_t)hash << 32 | stack;
+}
+
+/* Merging two runs takes as much again. */
+static int add_run(struct sums *s, const struct store_row *row)
+{
+	int rc = runs_add(&s->runs, row);
+	return !rc && s->pass == SUMS_ALL && runs_bytes(&s->runs) > room_for_rows(s) / 2 ? -ENOBUFS : rc;
+}
+
+static int add_stack(struct sums *s, const struct store_row *row)
+{
+	if (s->pass == SUMS_ALL)
+		return add_run(s, row);
+	if (s->pass == SUMS_CHOSEN) {
+		uint32_t at = subtree_nearest(&s->kept, s->q->store, row->stack);
+		struct sum *to = &s->node[subtree_index(&s->kept, at)][at != row->stack];
+		to->samples += row->samples;
+		to->value += row->value;
+		return 0;
+	}
+	int rc = keysums_add(&s->stacks, row->stack, row->samples, row->value);
+	if (rc != -ENOBUFS)
+		return rc;
+	rc = subtree_carry(&s->stacks, s->q->store);
+	return rc ? rc : keysums_add(&s->stacks, row->stack, row->samples, row->value);
+}
+
+static int add_set(struct sums *s, const struct store_row *row)
+{
+	return s->pass == SUMS_CHOOSE ? count_key(&s->sets, row->set, row->samples)
+				      : add_to_set(&s->set, row->set, row);
+}
+
+static int add_row(struct sums *s, const struct store_row *row)
+{
+	if (s->pass == SUMS_CHOOSE) {
+		int rc = count_key(&s->sets, row->set, row->samples);
+		return rc ? rc : count_key(&s->rows, key_of(row->set, row->stack), row->samples);
+	}
+	bool rest = s->pass == SUMS_CHOSEN &&
+		    (row->set == QUERY_OTHER ||
+		     !keysums_find(&s->rows, key_of(s->hash_of[row->set], row->stack)));
+	return rest ? add_to_set(&s->set, row->set, row) : add_run(s, row);
+}
+
+int sums_add(struct sums *s, const struct store_row *row)
+{
+	s->q->info.samples += row->samples;
+	s->q->info.value += row->value;
+	if (by_stack(s))
+		return add_stack(s, row);
+	return by_set(s) ? add_set(s, row) : add_row(s, row);
+}
+
+int sums_end_block(struct sums *s)
+{
+	return runs_close(&s->runs);
+}
+
+/* ---- passes ---- */
+
+/* Count the frames of the members: there are at most as many functions. */
+static int count_frames(const struct store *s, const struct subtree *t, size_t *ret)
+{
+	size_t words = (size_t)store_n_frames(s) / 64 + 1, n = 0;
+	uint64_t *bits = calloc(words, sizeof(*bits));
+	if (!bits)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n_words; i++)
+		for (uint64_t left = t->bits[i]; left; left &= left - 1) {
+			uint32_t parent, frame;
+			store_stack(s, (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left), &parent,
+				    &frame);
+			bits[frame / 64] |= (uint64_t)1 << frame % 64;
+		}
+	for (size_t i = 0; i < words; i++)
+		n += (size_t)__builtin_popcountll(bits[i]);
+	free(bits);
+	*ret = n;
+	return 0;
+}
+
+/* Does the tree of all stacks fit, and a table of its functions? */
+static int tree_fits(const struct sums *s, bool *ret)
+{
+	const struct store *store = s->q->store;
+	size_t room = s->budget / 2, frames = 0;
+	struct subtree t;
+	*ret = (uint64_t)store_n_stacks(store) * (NODE_BYTES + FUNCTION_BYTES) <= room;
+	if (*ret || subtree_init(&t, store))
+		return *ret ? 0 : -ENOMEM;
+	for (size_t i = 0; i < s->q->n_rows; i++)
+		subtree_add(&t, store, s->q->rows[i].stack);
+	*ret = t.n * (NODE_BYTES + FUNCTION_BYTES) <= room;
+	int rc = 0;
+	if (!*ret && t.n * NODE_BYTES < room) {
+		rc = count_frames(store, &t, &frames);
+		*ret = t.n * NODE_BYTES + frames * FUNCTION_BYTES <= room;
+	}
+	subtree_fini(&t);
+	return rc;
+}
+
+int sums_end(struct sums *s, bool *ret_again)
+{
+	struct query *q = s->q;
+	bool fits = true;
+	int rc = s->pass != SUMS_CHOOSE ? runs_finish(&s->runs, &q->rows, &q->n_rows) : 0;
+	if (!rc && s->pass == SUMS_ALL && by_stack(s))
+		rc = tree_fits(s, &fits);
+	*ret_again = s->pass == SUMS_CHOOSE || !fits;
+	return rc;
+}
+
+static int begin_choice(struct sums *s)
+{
+	free_sums(s);
+	setpool_clear(&s->q->sets);
+	int rc = query_add_other(s->q);
+	s->sets_cost = 0;
+	keysums_init(&s->stacks, s->budget / 2);
+	keysums_init(&s->sets, by_set(s) ? s->budget / 2 : s->budget / 4);
+	keysums_init(&s->rows, s->budget / 4);
+	return rc;
+}
+
+/* Take up what was chosen. */
+static int begin_chosen(struct sums *s)
+{
+	if (by_stack(s)) {
+		int rc =
+			subtree_choose(&s->kept, &s->stacks, s->q->store, s->budget / 4 * 3 / CHOSEN_BYTES);
+		keysums_fini(&s->stacks);
+		s->node = rc ? NULL : calloc(s->kept.n, sizeof(*s->node));
+		return s->node ? 0 : -ENOMEM;
+	}
+	int rc = keysums_keep(&s->sets, room_for_sets(s), cost_of_hash);
+	rc = rc ? rc : keysums_keep(&s->rows, room_for_rows(s), cost_of_row);
+	rc = rc ? rc : keep_hash(s, 0, 0);
+	return rc ? rc : keep_hash(s, QUERY_OTHER, QUERY_OTHER);
+}
+
+int sums_next(struct sums *s)
+{
+	struct query_info *info = &s->q->info;
+	info->samples = info->value = 0;
+	info->bounded = true;
+	free(s->q->rows);
+	s->q->rows = NULL;
+	s->q->n_rows = 0;
+	s->pass++;
+	return s->pass == SUMS_CHOOSE ? begin_choice(s) : begin_chosen(s);
+}
+
+/* ---- the answer ---- */
+
+static int by_set_and_stack(const void *a, const void *b)
+{
+	const struct store_row *x = a, *y = b;
+	if (x->set != y->set)
+		return x->set < y->set ? -1 : 1;
+	return (x->stack > y->stack) - (x->stack < y->stack);
+}
+
+static void put(struct query *q, uint32_t set, uint32_t stack, const struct sum *sum)
+{
+	if (sum->samples || sum->value)
+		q->rows[q->n_rows++] = (struct store_row){ set, stack, q->event, sum->samples, sum->value };
+}
+
+static int give_nodes(struct sums *s)
+{
+	struct query *q = s->q;
+	const struct subtree *t = &s->kept;
+	free(q->rows);
+	q->rows = malloc((2 * t->n + 1) * sizeof(*q->rows));
+	if (!q->rows)
+		return -ENOMEM;
+	for (int other = 0; other < 2; other++)
+		for (size_t i = 0, at = 0; i < t->n_words; i++)
+			for (uint64_t left = t->bits[i]; left; left &= left - 1)
+				put(q, other ? QUERY_OTHER : 0,
+				    (uint32_t)(64 * i) + (uint32_t)__builtin_ctzll(left),
+				    &s->node[at++][other]);
+	return 0;
+}
+
+/* Add the sums by set to the rows that are there. */
+static int give_sets(struct sums *s)
+{
+	struct query *q = s->q;
+	uint32_t stack = by_set(s) ? 0 : QUERY_OTHER_STACK;
+	size_t n = 0;
+	for (size_t i = 0; i < s->set.cap; i++)
+		n += s->set.v[i].samples || s->set.v[i].value;
+	struct store_row *v = realloc(q->rows, (q->n_rows + n + 1) * sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	q->rows = v;
+	for (size_t i = 0; i < s->set.cap; i++)
+		put(q, (uint32_t)i, stack, &s->set.v[i]);
+	return 0;
+}
+
+int sums_give(struct sums *s)
+{
+	struct query *q = s->q;
+	int rc = 0;
+	if (by_stack(s) && s->pass == SUMS_CHOSEN)
+		rc = give_nodes(s);
+	else if (!by_stack(s))
+		rc = give_sets(s);
+	if (!rc && q->n_rows && !by_stack(s) && s->pass == SUMS_CHOSEN)
+		qsort(q->rows, q->n_rows, sizeof(*q->rows), by_set_and_stack);
+	return rc;
+}
