@@ -15,7 +15,9 @@ $(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 $(BUILD)/fuzz/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 
-$(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ)
+$(FUZZ_OBJ): | $(BUILD)/gen/store/store.pb-c.h
+
+$(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ) $(BUILD)/gen/store/store.pb-c.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(FUZZ): $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/fuzz/libfuzzed.a

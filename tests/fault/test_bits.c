@@ -4,7 +4,7 @@
  *
  * Every bit (`make fault-full`; else one in so many, others each day): verify looks at every file
  * by itself, and in segments at every frame: one bit is flipped in each of them at once, and each
- * must be named. The kinds (segments; one sort of dictionary; header; manifest) take turns, because
+ * must be named. The kinds (segments; dictionaries; header; manifest) take turns, because
  * damage in one may be told of another too. Segments that have no bit left to flip are taken out of
  * the copy, as looking at the whole store takes tens of milliseconds; that they are missing is told
  * of them alone.
@@ -30,9 +30,9 @@ static size_t n_files, n_bytes;
 
 /* ---- the store ---- */
 
-static const char *const kinds[] = { "seg/", "strings.log", "frames.log", "stacks.log", "events.log", "leaves.log", "lab/", "HEADER.copy",
-				     "HEADER", "MANIFEST" };
+static const char *const kinds[] = { ".seg", ".sym", "HEADER.copy", "HEADER", "MANIFEST" };
 #define SEGMENTS 0
+#define SYMBOLS 1
 #define N_KINDS (int)(sizeof(kinds) / sizeof(kinds[0]))
 
 static int add_file(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -98,7 +98,7 @@ static int setup(void **state)
 	snprintf(whole, sizeof(whole), "%s/store", temp_dir(base));
 	scenario_make(&s, 80, run_size(40, 260));
 	o.keep_ns[0] = 0;
-	o.generation_bytes = 8000;
+	o.symbols_bytes = 8000;
 	for (size_t i = 0; i < s.m.n; i++) {
 		if (i % 8 == 0) {
 			store_writer_close(w);
@@ -221,24 +221,16 @@ static void round_of(struct sum *s, const char *dir, int kind, size_t bit, size_
 	s->looks++;
 }
 
-/*
- * Remove the segments of a copy that rounds of this kind from this bit on have nothing to do with.
- * A dictionary of the newest generation that ends early may be torn as well as damaged: what needs
- * its end is the last window, so the newest segment of windows stays.
- */
+/* Remove the segments of a copy that rounds of this kind from this bit on have nothing to do with. */
 static void remove_others(const char *dir, int kind, size_t bit)
 {
 	bool needed[FILES_MAX] = { false };
-	size_t newest = SIZE_MAX;
 	for (size_t u = 0; u < n_units; u++)
 		needed[units[u].file] |= kind == SEGMENTS && bit < 8 * units[u].len;
-	for (size_t i = 0; i < n_files && kind != SEGMENTS; i++)
-		if (strstr(files[i].path, "seg/10s-") && (newest == SIZE_MAX || strcmp(files[i].path, files[newest].path) > 0))
-			newest = i;
-	for (size_t i = 0; i < n_files; i++) {
+	for (size_t i = 0; i < n_files && kind != SYMBOLS; i++) {
 		char path[220];
 		snprintf(path, sizeof(path), "%.99s/%.99s", dir, files[i].path);
-		if (files[i].kind == SEGMENTS && !needed[i] && i != newest)
+		if (files[i].kind == SEGMENTS && !needed[i])
 			unlink(path);
 	}
 }

@@ -217,10 +217,10 @@ static void writer_refuses_damage(void **state)
 		assert_memory_equal(after.data[i], image.data[i], after.len[i]);
 	}
 	put_image(&image, dir);
-	file_path(path, dir, 3);
+	file_path(path, dir, 2);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(store_writer_open(&w, dir, &model_meta, &err), -EBADMSG);
-	assert_non_null(strstr(err.text, "frames.log is missing"));
+	assert_non_null(strstr(err.text, ".sym is missing"));
 	assert_int_equal(look(&m, dir).rc, -EBADMSG);
 	free_image(&image);
 	free_image(&after);

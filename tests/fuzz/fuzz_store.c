@@ -43,7 +43,7 @@ static void write_store(void)
 	uint64_t lost[2] = { 1, 2 }, flagged[1] = { 3 };
 	struct store_cpu_totals cpu = { 1, 103, 100, lost, flagged };
 	struct store_totals t = { &cpu, 1, 4, 5, 6 };
-	o.generation_bytes = 1500;
+	o.symbols_bytes = 1500;
 	o.grace_ns = SECOND;
 	if (store_writer_open_with(&w, dir, &model_meta, &o, &err))
 		abort();

@@ -59,7 +59,7 @@ kill -TERM "$pid"
 wait "$pid"
 
 # ---- files may not grow ----
-(ulimit -f 1; exec "$ascribe" record -F 999 -o limited -- timeout 2 sh -c 'grep SigIgn /proc/self/status >ignored; while :; do :; done') >say 2>&1
+(ulimit -f 2; exec "$ascribe" record -F 999 -o limited -- timeout 2 sh -c 'grep SigIgn /proc/self/status >ignored; while :; do :; done') >say 2>&1
 status=$?
 ok "ulimit -f: exit $status, not by SIGXFSZ" test $status -lt 128
 ok "it says what could not be written" grep -q 'could not be written.*No space' say

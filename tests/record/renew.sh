@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recorder whose store begins a new symbol generation after each window: every id is made anew, every name stays right.
+# A recorder whose store begins a new file after each window: every id is made anew, every name stays right.
 . "$(dirname "$0")/lib.bash"
 background "$loads/busy" spin 12 >/dev/null
 cat >loop.py <<'PY'
@@ -12,8 +12,8 @@ turn_here()
 PY
 background /usr/bin/python3 loop.py
 "$build/tests/renew" data 8 2>said || bad "renew: $(cat said)"
-generations=$(find data/sym -mindepth 1 -maxdepth 1 -type d | wc -l)
-if [ "$generations" -ge 4 ]; then good "$generations generations"; else bad "$generations generations"; fi
+files=$(find data/seg -name '10s-*.seg' | wc -l)
+if [ "$files" -ge 4 ]; then good "$files files of windows"; else bad "$files files of windows"; fi
 cat >windows.py <<'PY'
 import json, subprocess, sys
 def ask(*args):

@@ -12,7 +12,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 2;
 	store_options_default(&o);
-	o.generation_bytes = 1;
+	o.symbols_bytes = 1;
 	recording_run(&r, argv, &o);
 	recording_end(&r);
 	return 0;

@@ -62,7 +62,7 @@ static const struct store_options model_options = {
 	.wide_values = 5,
 	.wide_sets = 16384,
 	.grace_ns = 20000000000,
-	.generation_bytes = 64u << 20,
+	.symbols_bytes = 64u << 20,
 	.reserve_bytes = 1,
 	.max_bytes = 1ull << 40,
 };
@@ -478,12 +478,7 @@ static inline int fixture_teardown(void **state)
 static const char *const store_files[] = {
 	"HEADER",
 	"MANIFEST",
-	"sym/00000001/strings.log",
-	"sym/00000001/frames.log",
-	"sym/00000001/stacks.log",
-	"sym/00000001/events.log",
-	"sym/00000001/leaves.log",
-	"lab/00000001.log",
+	"seg/10s-00000001.sym",
 	"seg/10s-00000001.seg",
 };
 #define N_STORE_FILES (sizeof(store_files) / sizeof(store_files[0]))

@@ -336,6 +336,42 @@ static void size_cap(void **state)
 	life_end(&l);
 }
 
+static uint64_t tree_bytes;
+
+static int add_bytes(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)ftw;
+	if (type == FTW_F && strcmp(strrchr(path, '/') + 1, "reserve")) /* 256 KiB that are given up first */
+		tree_bytes += (uint64_t)st->st_size;
+	return 0;
+}
+
+/* At every moment, whatever is being written. */
+static void cap_at_every_moment(void **state)
+{
+	static struct life l;
+	uint64_t most = 0;
+	(void)state;
+	life_begin(&l, 41);
+	store_writer_close(l.w);
+	l.o.max_bytes = 300000;
+	life_open(&l);
+	for (size_t i = 0; i < N_MAX; i++) {
+		life_window(&l, 0);
+		store_renew(l.w);
+		store_renew_end(l.w);
+		tree_bytes = 0;
+		nftw(l.dir, add_bytes, 8, FTW_PHYS);
+		most = tree_bytes > most ? tree_bytes : most;
+	}
+	struct store *s = life_look(&l);
+	print_message("at most %" PRIu64 " of %" PRIu64 " bytes; %" PRIu64 " blocks of 10s were cut\n", most, l.o.max_bytes, store_cut(s, 0)->blocks);
+	assert_true(most <= l.o.max_bytes / 100 * 105);
+	assert_true(store_cut(s, 0)->blocks > 0);
+	store_close(s);
+	life_end(&l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +380,7 @@ int main(void)
 		cmocka_unit_test(levels_of_a_right_clock),
 		cmocka_unit_test(levels_of_a_wrong_clock),
 		cmocka_unit_test(size_cap),
+		cmocka_unit_test(cap_at_every_moment),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

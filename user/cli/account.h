@@ -18,7 +18,7 @@
 	X(unwind, "kernel: rows of unwind rules")                                                                        \
 	X(children, "anonymous memory of all children: parsers, readers, downloader")                                    \
 	X(symbols, "symbol tables that are kept")                                                                        \
-	X(dictionaries, "names, frames and stacks of the store's generation")                                            \
+	X(dictionaries, "dictionaries of the store's files that are written to")                                          \
 	X(window, "rows and label sets of the open window")                                                              \
 	X(queries, "answers that are kept to be given again")                                                            \
 	X(other, "everything else of our own pages, what questions in hand keep among it")

@@ -53,13 +53,13 @@ static void print_level(struct store *s, uint8_t level, const struct store_cover
 		       store_level_name(level), cut->blocks, cut->bytes_by_age, cut->bytes_by_size);
 }
 
-/* A key that is wide in many epochs in a row is told once, with the most values. */
+/* A key that is wide in many files is told once, with the most values. */
 static void print_wide_keys(struct store *s)
 {
 	struct store_wide_key k, other;
 	for (size_t i = 0; store_wide_key(s, i, &k); i++) {
 		bool told = false;
-		size_t epochs = 1;
+		size_t files = 1;
 		char from[40];
 		for (size_t j = 0; j < i && !told && store_wide_key(s, j, &other); j++)
 			told = !strcmp(other.key, k.key);
@@ -67,7 +67,7 @@ static void print_wide_keys(struct store *s)
 			if (strcmp(other.key, k.key))
 				continue;
 			k.values = other.values > k.values ? other.values : k.values;
-			epochs++;
+			files++;
 		}
 		if (told)
 			continue;
@@ -79,7 +79,7 @@ static void print_wide_keys(struct store *s)
 		else
 			printf(": the label sets became too many, and it had the most values, %" PRIu32, k.values);
 		text_time(k.from_ns, from);
-		printf("; in %zu of %zu epochs, the first from %s on\n", epochs, store_n_epochs(s), from);
+		printf("; in %zu of %zu files, the first from %s on\n", files, store_n_files(s), from);
 	}
 }
 
@@ -92,10 +92,7 @@ static int print_narrow_key(void *ctx, const char *key, uint32_t sets)
 	return 0;
 }
 
-/*
- * Narrow keys are summed up in the blocks above the windows; of wide ones those keep the most
- * frequent values.
- */
+/* Values of wide keys stand in the windows themselves, those of narrow keys once in a file. */
 static void print_keys(struct store *s)
 {
 	struct err err = { 0 };

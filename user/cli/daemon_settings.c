@@ -48,7 +48,6 @@ static const struct opt options[] = {
 	{ "store-reserve", 0, OPT_SIZE, "SIZE", "kept free on the file system (default: 1%, at most 64MiB)", AT(reserve_bytes), 0, 0 },
 	{ "keep", 0, OPT_LIST, "LEVEL=TIME,..", "cut blocks of a level at this age: 10s=2d,1m=30d (default: as the quota\nallows); time in which the host is off does not count", AT(keep), 0, 0 },
 	{ "wide-values", 0, OPT_UINT, "N", "a key with more values in an hour is wide (default 256)", AT(wide_values), 1, 100000 },
-	{ "generation", 0, OPT_DURATION, "TIME", "symbols are given up after so long (default 13w)", AT(generation_ns), 0, 0 },
 	{ "claim-cpus", 0, OPT_UINT, "N", NULL, AT(claim_cpus), 1, 8192 },
 	{ "kill-switch", 0, OPT_STRING, "FILE", "while this file is there nothing is sampled", AT(kill_switch), 0, 0 },
 };
@@ -219,10 +218,9 @@ static int parse_quota(struct daemon_settings *s, struct err *err)
 	s->store.max_bytes = o->max_bytes;
 	s->store.reserve_bytes = o->reserve_bytes;
 	s->store.wide_values = o->wide_values ? (uint32_t)o->wide_values : s->store.wide_values;
-	s->store.generation_ns = o->generation_ns ? o->generation_ns : s->store.generation_ns;
 	struct saving_shares share;
 	saving_shares(o->memory_max, &share);
-	s->store.generation_memory = share.dictionaries;
+	s->store.symbols_memory = share.dictionaries;
 	return o->max_bytes && o->max_bytes < 16u << 20 ? err_set(err, -EINVAL, "at least 16MiB") : 0;
 }
 

@@ -68,7 +68,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Of the newest epoch, and all that are wide, each once. */
+/* Of the newest file, and all that are wide, each once. */
 static int list_keys(struct store *s, struct names *l, struct err *err)
 {
 	struct store_wide_key wide;
@@ -122,7 +122,7 @@ int known_keys(struct store *s, const char *where, const char *const *keys, size
 	struct selector *sel = NULL;
 	struct err ignored;
 	int rc = 0;
-	if (!store_n_epochs(s))
+	if (!store_n_files(s))
 		return 0;
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = is_known(s, keys[i]) ? 0 : unknown_key(s, keys[i], err);

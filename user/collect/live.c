@@ -18,7 +18,7 @@
 #define NS 1000000000ull
 #define MEMORY_MAX (512ull << 20) /* limit of the file system; only the busiest hosts come near it */
 #define STORE_MAX (256ull << 20)
-#define GENERATION_BYTES (8ull << 20)
+#define SYMBOLS_BYTES (8ull << 20)
 #define BEHIND_NS 2000000ull /* after the end of a window, while it is written */
 #define RECORDER_NICE (-20)
 
@@ -52,7 +52,7 @@ int live_open(struct live **ret, const struct sampler_config *cfg, const char *w
 	o.windows_only = true;
 	o.recent_ns = recent_ns;
 	o.max_bytes = STORE_MAX;
-	o.generation_bytes = GENERATION_BYTES;
+	o.symbols_bytes = SYMBOLS_BYTES;
 	rc = rc ? rc : collector_open_store(&l->writer, l->path, what, &o, err);
 	rc = rc ? rc : collector_open(&l->collector, cfg, l->writer, ret_warning, err);
 	if (rc)

@@ -28,7 +28,7 @@ static struct answer make_answer(const struct asked *a, struct store *s, const s
 
 /* ---- labels ---- */
 
-/* Without a range or a selector the newest epoch's own list of keys will do, and no window is read. */
+/* Without a range or a selector the newest file's own list of keys will do, and no window is read. */
 struct names {
 	json_t *keys;
 };

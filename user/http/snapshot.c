@@ -154,6 +154,10 @@ int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struc
 
 void snapshots_give(struct snapshots *p, struct snapshot *s)
 {
+	if (store_is_full(s->store)) {
+		snapshot_free(s);
+		return;
+	}
 	pthread_mutex_lock(&p->lock);
 	s->used_ns = http_now_ns();
 	s->next = p->idle;

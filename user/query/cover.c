@@ -30,13 +30,13 @@ static size_t posted_value(const struct store *s, const struct selector *sel,
 }
 
 /* Choose what the rows must tell apart: the keys that are asked for, and those of the selector. */
-static int choose_keys(struct plan *p, const struct query_spec *spec, const struct selector *sel)
+static int choose_keys(struct plan *p, const struct query_spec *spec, const struct selector *sel, bool stacks)
 {
 	const char *keys[SELECTOR_KEYS_MAX + 1];
 	size_t n = selector_keys(sel, keys, SELECTOR_KEYS_MAX);
 	bool by_keys = spec->labels == QUERY_KEYS || spec->labels == QUERY_KEYS_STACKS;
 	size_t n_keys = by_keys ? spec->n_keys : 0;
-	p->want = STORE_NARROW_KEYS;
+	p->want = stacks ? STORE_NARROW_KEYS : STORE_KEY_SUMS;
 	if (spec->labels == QUERY_ALL_LABELS || n > SELECTOR_KEYS_MAX)
 		p->want = STORE_ALL_LABELS;
 	else if (!n && !n_keys)
@@ -77,15 +77,16 @@ static void keep_starts(const struct query_spec *spec, struct store_cover *c)
 }
 
 int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, const struct selector *sel,
-	      struct err *err)
+	      bool stacks, struct err *err)
 {
 	struct label values[STORE_VALUES_MAX];
 	struct store *s = q->store;
 	*p = (struct plan){ 0 };
-	int rc = choose_keys(p, spec, sel);
+	int rc = choose_keys(p, spec, sel, stacks);
 	if (rc)
 		return err_sys(err, rc, "cannot query");
-	size_t n_values = p->want == STORE_NARROW_KEYS && !spec->rest ? posted_value(s, sel, values) : 0;
+	bool labels = p->want == STORE_NARROW_KEYS || p->want == STORE_KEY_SUMS;
+	size_t n_values = labels && !spec->rest ? posted_value(s, sel, values) : 0;
 	rc = n_values ? store_cover_value(s, spec->from_ns, spec->to_ns, values, n_values, p->keys,
 					  p->n_keys, &p->blocks, err)
 		      : store_cover(s, spec->from_ns, spec->to_ns, p->want, p->keys, p->n_keys, &p->blocks,
@@ -99,6 +100,8 @@ int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, co
 		rc = store_cover(s, spec->from_ns, spec->to_ns, STORE_FOLDED, NULL, 0, &p->account, err);
 	if (p->posted && !rc)
 		keep_starts(spec, &p->account);
+	for (size_t i = 0; i < p->blocks.n; i++)
+		q->info.bounded |= (p->blocks.blocks[i]->flags & STORE_PRUNED) && p->want != STORE_KEY_SUMS && spec->labels != QUERY_TOTALS;
 	q->info.blocks = p->blocks.n;
 	q->info.coarse = p->blocks.coarse;
 	q->info.gone = p->blocks.gone;

@@ -15,9 +15,12 @@ struct plan {
 	bool posted;
 };
 
-/* Fill q's info about the range. The plan must be freed whatever the result. */
+/*
+ * Fill q's info about the range; stacks: the rows are told apart by them. The plan must be freed
+ * whatever the result.
+ */
 int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, const struct selector *sel,
-	      struct err *err);
+	      bool stacks, struct err *err);
 void plan_fini(struct plan *p);
 
 /* Return the blocks that hold the range's counters. */

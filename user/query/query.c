@@ -23,7 +23,8 @@ static int choose(struct choice *c, struct query *q, const struct query_spec *sp
 	for (size_t i = 0; !rc && q->blocked && own->labels == QUERY_KEYS && i < own->n_keys; i++)
 		if (query_is_wait_key(own->keys[i]))
 			own->labels = QUERY_KEYS_STACKS;
-	return rc ? rc : plan_make(&c->plan, q, own, c->selector, err);
+	bool stacks = own->labels != QUERY_KEYS || c->waits.by_class;
+	return rc ? rc : plan_make(&c->plan, q, own, c->selector, stacks, err);
 }
 
 static void choice_fini(struct choice *c)

@@ -199,7 +199,9 @@ static int read_rows(struct summing *m)
 	m->q->info.idle = m->once ? 0 : m->q->info.idle;
 	for (size_t i = 0; !rc && i < p->blocks.n; i++)
 		rc = add_block(m, i);
-	rc = rc ? rc : store_fold_rows(m->q->store, &m->folding, on_sum, m, m->err);
+	bool pruned = false;
+	rc = rc ? rc : store_fold_rows(m->q->store, &m->folding, on_sum, m, &pruned, m->err);
+	m->q->info.bounded |= pruned && m->of->spec.labels != QUERY_TOTALS;
 	return rc ? rc : end_rows(m);
 }
 

@@ -22,14 +22,11 @@ static int encode_info(struct buf *out, const struct block *b, uint8_t n_columns
 	buf_add_u8(out, (uint8_t)i->flags);
 	buf_add_u8(out, 0);
 	buf_add_u32(out, i->n_rows);
-	for (int k = 1; k <= N_DICTS; k++) {
-		buf_add_u64(out, b->marks[k].bytes);
-		buf_add_u32(out, b->marks[k].count);
-		buf_add_u32(out, 0);
-	}
-	const uint32_t v[] = { i->generation, i->epoch,	   i->seq,    i->n_children, i->child_lo,
-			       i->child_hi,   i->n_windows, i->anchor, i->n_folded, i->n_table,
-			       i->window_lo,  i->window_hi };
+	buf_add_u64(out, b->mark.bytes);
+	for (int k = 1; k <= N_DICTS; k++)
+		buf_add_u32(out, b->mark.count[k]);
+	const uint32_t v[] = { i->seq,	    i->n_children, i->child_lo, i->child_hi,  i->n_windows,
+			       i->anchor, i->n_folded,	   i->n_table,	i->window_lo, i->window_hi };
 	for (size_t k = 0; k < sizeof(v) / sizeof(v[0]); k++)
 		buf_add_u32(out, v[k]);
 	return buf_add_u64(out, 0); /* reserved, and the checksum */
@@ -59,8 +56,7 @@ static int encode_columns(struct buf *out, const struct block *b, struct buf *da
 			continue;
 		if (c->len > FRAME_STORED_MAX)
 			return -E2BIG;
-		/* Postings are read by pieces. */
-		if (i >= COLUMN_POST_HEAD)
+		if (i >= COLUMN_FIRST_RAW)
 			rc = buf_add(data, c->data, c->len);
 		else if (i == COLUMN_SET) /* numbers of label sets: the others have little noise */
 			rc = codec_pack_varints(data, c->data, c->len, &codec);
@@ -111,13 +107,9 @@ static void decode_info(struct block_head *h, struct cursor *c, uint8_t *ret_col
 	i->flags = cursor_u8(c);
 	cursor_u8(c);
 	i->n_rows = cursor_u32(c);
-	for (int k = 1; k <= N_DICTS; k++) {
-		h->marks[k].bytes = cursor_u64(c);
-		h->marks[k].count = cursor_u32(c);
-		cursor_u32(c);
-	}
-	i->generation = cursor_u32(c);
-	i->epoch = cursor_u32(c);
+	h->mark.bytes = cursor_u64(c);
+	for (int k = 1; k <= N_DICTS; k++)
+		h->mark.count[k] = cursor_u32(c);
 	i->seq = cursor_u32(c);
 	i->n_children = cursor_u32(c);
 	i->child_lo = cursor_u32(c);

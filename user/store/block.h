@@ -12,16 +12,16 @@
 #include "store/store.h"
 #include "util/buf.h"
 
-/* How far a dictionary went when the block was written. */
+/* How far the dictionaries of its segment went when the block was written. */
 struct block_mark {
-	uint64_t bytes;
-	uint32_t count;
+	uint64_t bytes;		     /* of all their frames */
+	uint32_t count[N_DICTS + 1]; /* ids, by enum kind */
 };
 
 /* To be written. Columns whose bit in `has` is not set are left out. */
 struct block {
 	struct store_block info;
-	struct block_mark marks[N_DICTS + 1]; /* by enum file_kind */
+	struct block_mark mark;
 	uint32_t has;
 	struct buf column[N_COLUMNS];
 };
@@ -38,7 +38,7 @@ struct block_column {
 /* Everything about a block but its columns. */
 struct block_head {
 	struct store_block info;
-	struct block_mark marks[N_DICTS + 1];
+	struct block_mark mark;
 	uint32_t has;
 	struct block_column column[N_COLUMNS];
 };

@@ -40,12 +40,12 @@ int columns_split(const uint8_t *data, size_t len, struct cursor *ret_columns, s
 #define WINDOW_LOG 19
 
 /* As ZSTD_compress. */
-static size_t compress(void *out, size_t cap, const void *data, size_t len)
+static size_t compress(void *out, size_t cap, const void *data, size_t len, int level)
 {
 	ZSTD_CCtx *c = ZSTD_createCCtx();
 	if (!c)
 		return (size_t)-ZSTD_error_memory_allocation;
-	ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, COMPRESSION_LEVEL);
+	ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, level);
 	if (len > 1u << WINDOW_LOG)
 		ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, WINDOW_LOG);
 	size_t n = ZSTD_compress2(c, out, cap, data, len);
@@ -53,13 +53,13 @@ static size_t compress(void *out, size_t cap, const void *data, size_t len)
 	return n;
 }
 
-int codec_pack(struct buf *out, const void *data, size_t len, uint8_t *ret_codec)
+static int pack(struct buf *out, const void *data, size_t len, int level, uint8_t *ret_codec)
 {
 	size_t bound = ZSTD_compressBound(len);
 	int rc = buf_reserve(out, bound > len ? bound : len);
 	if (rc)
 		return rc;
-	size_t n = len ? compress(out->data + out->len, bound, data, len) : 0;
+	size_t n = len ? compress(out->data + out->len, bound, data, len, level) : 0;
 	if (ZSTD_isError(n))
 		return -ENOMEM;
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
@@ -70,6 +70,21 @@ int codec_pack(struct buf *out, const void *data, size_t len, uint8_t *ret_codec
 		*ret_codec = CODEC_ZSTD;
 		return 0;
 	}
+	*ret_codec = CODEC_RAW;
+	return buf_add(out, data, len);
+}
+
+int codec_pack(struct buf *out, const void *data, size_t len, uint8_t *ret_codec)
+{
+	return pack(out, data, len, COMPRESSION_LEVEL, ret_codec);
+}
+
+#define SMALL 128 /* bytes that are hardly worth a compressor's start */
+
+int codec_pack_piece(struct buf *out, const void *data, size_t len, uint8_t *ret_codec)
+{
+	if (len >= SMALL)
+		return pack(out, data, len, COMPRESSION_LEVEL_BITS, ret_codec);
 	*ret_codec = CODEC_RAW;
 	return buf_add(out, data, len);
 }

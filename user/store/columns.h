@@ -27,6 +27,8 @@ int columns_split(const uint8_t *data, size_t len, struct cursor *ret_columns, s
  * Append data to out, compressed when that makes it smaller; *ret_codec says which. -ENOMEM.
  */
 int codec_pack(struct buf *out, const void *data, size_t len, uint8_t *ret_codec);
+/* The same for one of many small pieces: quick. */
+int codec_pack_piece(struct buf *out, const void *data, size_t len, uint8_t *ret_codec);
 /* The same for a column of varints, which has one more way. */
 int codec_pack_varints(struct buf *out, const void *data, size_t len, uint8_t *ret_codec);
 

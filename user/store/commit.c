@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Making a block of level 0 from the rows of the open window: label sets become narrow sets of the
- * epoch, and, where wide keys occur, entries of the block's own table.
+ * segment, and, where wide keys occur, entries of the block's own table.
  */
 #include "store/writer_int.h"
 
@@ -65,18 +65,20 @@ void commit_init(struct store_writer *w)
 	read_boot_id(w->boot_id);
 }
 
-/* ---- epochs ---- */
+/* ---- wide keys ---- */
 
-static int need_epoch(struct store_writer *w, int64_t t_ns, struct err *err)
+/* Which keys are wide in this window; its segment and the manifest say so before it is written. */
+static int choose_wide(struct store_writer *w, int64_t t_ns, struct err *err)
 {
-	bool border = w->epoch && floor_div(t_ns, SET_EPOCH_NS) != w->epoch_slot, changed = false;
-	if (border)
+	struct segment *g = writer_segment(w, 0);
+	if (!g || w->out[0].fresh || writer_ends_file(w, 0, t_ns))
 		wide_settle(w);
-	if (wide_count(w, t_ns, &changed))
+	if (wide_count(w, t_ns))
 		return err_sys(err, -ENOMEM, "cannot write %s", w->s.dir);
-	if (w->epoch && !border && !changed && !w->epoch_broken)
-		return 0;
-	return writer_new_epoch(w, t_ns, err);
+	int rc = writer_need_segment(w, 0, t_ns, &g, err);
+	if (!rc && wide_list(w, g))
+		rc = err_sys(err, -ENOMEM, "cannot write %s", w->s.dir);
+	return rc || !w->manifest_due ? rc : writer_save_manifest(w, err);
 }
 
 /* ---- label sets ---- */
@@ -90,7 +92,7 @@ struct split {
 };
 
 /*
- * The keys of wide labels are strings of the epoch too. Those of few values come first: tables are
+ * The keys of wide labels are strings of the segment too. Those of few values come first: tables are
  * sorted by their labels, and neighbours that have values in common are smaller.
  */
 static int split_set(struct split *p, uint32_t id)
@@ -117,10 +119,10 @@ static int split_set(struct split *p, uint32_t id)
 		most[at] = k->most;
 		struct settable_label *t = &wide[at];
 		*t = (struct settable_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
-		rc = strings_add(&w->epoch->d.label_text, l->key, l->key_len, &t->key);
+		rc = strings_add(&w->out[0].d.label_text, l->key, l->key_len, &t->key);
 	}
 	if (!rc)
-		rc = dicts_add_set(&w->epoch->d, narrow, n, &p->narrow[id]);
+		rc = dicts_add_set(&w->out[0].d, narrow, n, &p->narrow[id]);
 	if (!rc)
 		rc = settable_add(&p->table, p->narrow[id], wide, n_wide);
 	p->wide |= n_wide > 0;
@@ -176,40 +178,23 @@ static void split_fini(struct split *p)
 
 /* ---- the block ---- */
 
-static int add_dropped(struct store_writer *w, struct block *b)
+/* Of a window: the keys of its table. */
+static int add_keys(struct store_writer *w, const struct settable *t, struct block *b)
 {
+	struct block_keys keys = { 0 };
+	struct block_key *key;
 	int rc = 0;
-	for (size_t i = 0; !rc && i < w->n_keys; i++) {
-		uint32_t key;
-		if (!w->keys[i].wide)
-			continue;
-		rc = strings_add(&w->epoch->d.label_text, w->keys[i].key, w->keys[i].key_len, &key);
-		if (!rc)
-			rc = buf_add_varint(&b->column[COLUMN_DROPPED], key);
-		if (!rc) /* in no table, so that no postings find it */
-			rc = buf_add_varint(&b->column[COLUMN_DROPPED], 0);
+	for (size_t i = 0; !rc && i < t->n_labels; i++) {
+		size_t len;
+		const char *text = strings_get(&w->out[0].d.label_text, t->labels[i].key, &len);
+		rc = block_keys_need(&keys, text, len, &key);
+		if (!rc && key)
+			key->windows = 1;
 	}
-	b->has |= 1u << COLUMN_DROPPED;
-	return rc;
-}
-
-/* What the wide labels of the rows were, as far as it is kept when they are not. */
-static int add_top(const struct split *p, const struct rows *rows, struct block *b)
-{
-	struct top top = { 0 };
-	int rc = 0;
-	for (size_t i = 0; !rc && i < rows->n; i++) {
-		const struct store_row *row = &rows->v[i];
-		const struct settable_set *s = &p->table.sets[p->wide ? p->place[row->set] : row->set];
-		for (uint32_t k = 0; !rc && k < s->n; k++) {
-			const struct settable_label *l = &p->table.labels[s->first + k];
-			rc = top_add(&top, l->key, row->event, l, row->samples);
-		}
-	}
-	top_cut(&top);
 	if (!rc)
-		rc = top_encode(b, &top);
-	top_fini(&top);
+		rc = block_keys_encode(&b->column[COLUMN_KEYS], &keys);
+	b->has |= 1u << COLUMN_KEYS;
+	block_keys_fini(&keys);
 	return rc;
 }
 
@@ -227,20 +212,14 @@ static int put_rows(struct rows_writer *out, const struct rows *rows)
 }
 
 /* rows name sets of the window and stacks; they come out as they are written. */
-static int encode_rows(struct store_writer *w, struct split *p, struct rows *rows, enum space space, struct block *b)
+static int encode_rows(struct store_writer *w, struct split *p, struct rows *rows, struct block *b)
 {
-	struct rows_writer out = { .events = w->s.sym.events, .folded = space == SPACE_NO_LABELS };
-	bool table = p->wide && space == SPACE_FINE;
+	struct rows_writer out = { .events = w->out[0].d.events };
 	int rc = 0;
-	if (space != SPACE_FINE && p->wide) {
-		rc = add_dropped(w, b);
-		if (!rc)
-			rc = add_top(p, rows, b);
-	}
 	for (size_t i = 0; !rc && i < rows->n; i++) {
 		struct store_row *row = &rows->v[i];
-		row->set = out.folded ? 0 : table ? p->place[row->set] : p->narrow[row->set];
-		rc = dicts_add_leaf(&w->s.sym, row->stack, &row->stack);
+		row->set = p->wide ? p->place[row->set] : p->narrow[row->set];
+		rc = dicts_add_leaf(&w->out[0].d, row->stack, &row->stack);
 	}
 	if (!rc) {
 		rows_sort(rows);
@@ -251,8 +230,9 @@ static int encode_rows(struct store_writer *w, struct split *p, struct rows *row
 		return rc;
 	}
 	rows_finish(&out, b);
-	b->info.flags = out.folded ? BLOCK_FOLDED_ONLY : space == SPACE_NO_WIDE && p->wide ? BLOCK_NARROW_ONLY : 0;
-	return table ? settable_encode(b, &p->table) : 0;
+	if (p->wide)
+		rc = settable_encode(b, &p->table);
+	return rc || !p->wide ? rc : add_keys(w, &p->table, b);
 }
 
 /* Drop rows whose samples moved to others. */
@@ -265,8 +245,7 @@ static void drop_empty_rows(struct rows *rows)
 	rows->n = n;
 }
 
-static int write_window(struct store_writer *w, struct block *b, enum space space, const struct store_totals *totals,
-			struct err *err)
+static int write_window(struct store_writer *w, struct block *b, const struct store_totals *totals, struct err *err)
 {
 	const struct store_meta *m = &w->s.header.meta;
 	struct split p = { .w = w };
@@ -277,7 +256,7 @@ static int write_window(struct store_writer *w, struct block *b, enum space spac
 	b->has |= 1u << COLUMN_TOTALS;
 	drop_empty_rows(&w->rows);
 	if (!rc)
-		rc = encode_rows(w, &p, &w->rows, space, b);
+		rc = encode_rows(w, &p, &w->rows, b);
 	/*
 	 * Its parent's range has it in any case: a window that is not on these lists would be taken
 	 * for summed up.
@@ -294,8 +273,6 @@ static int write_window(struct store_writer *w, struct block *b, enum space spac
 	if (rc)
 		return rc;
 	w->state.windows++;
-	w->state.narrow_windows += ref.b.flags == BLOCK_NARROW_ONLY;
-	w->state.folded_windows += ref.b.flags == BLOCK_FOLDED_ONLY;
 	w->pending[0].v[w->pending[0].n++] = ref;
 	if (ref.b.n_table)
 		w->unposted.v[w->unposted.n++] = ref;
@@ -307,18 +284,15 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
 {
 	if (b->info.t0_ns >= b->info.t1_ns || totals->n_cpus > CPUS_MAX)
 		return err_set(err, -EINVAL, "a window must end after it begins");
-	enum space space = retain_space(w); /* before anything is written, which may spend the reserve */
-	if (space == SPACE_NONE)
+	if (!retain_make_room(w)) /* before anything is written, which may spend the reserve */
 		return err_set(err, -ENOSPC, "cannot write %s: the file system has no room but the reserve", w->s.dir);
-	int rc = writer_need_generation(w, b->info.t0_ns, err);
-	if (!rc)
-		rc = need_epoch(w, b->info.t0_ns, err);
+	int rc = choose_wide(w, b->info.t0_ns, err);
 	if (!rc && !(apart && w->s.manifest.n_anchors))
 		rc = need_anchor(w, b->info.t1_ns, b->info.boot_ns, err);
 	if (rc)
 		return rc;
 	b->info.anchor = (uint32_t)w->s.manifest.n_anchors - 1;
-	return write_window(w, b, space, totals, err);
+	return write_window(w, b, totals, err);
 }
 
 /*

@@ -87,6 +87,15 @@ static int finish(struct store_writer *w, uint8_t level, struct err *err)
 	return rc;
 }
 
+static void abandon(struct store_writer *w, int level)
+{
+	if (!w->merges[level])
+		return;
+	merge_free(w->merges[level]);
+	w->merges[level] = NULL;
+	writer_drop_parent(w, (uint8_t)level);
+}
+
 /*
  * A slot that cannot be merged must not hold up all others: its blocks stay without a parent,
  * questions read them as they are. The next writer tries again.
@@ -97,8 +106,7 @@ static void set_aside(struct store_writer *w, uint8_t level, const struct err *e
 	for (size_t i = 0; i < below->n; i++)
 		below->v[i].aside |= slot_of(level, below->v[i].b.t0_ns) == w->merge_slot[level];
 	w->any_aside = true;
-	merge_free(w->merges[level]);
-	w->merges[level] = NULL;
+	abandon(w, level);
 	w->state.parents_failed++;
 	if (err)
 		snprintf(w->state.last_error, sizeof(w->state.last_error), "%s", err->text);
@@ -135,10 +143,8 @@ static int compact_level(struct store_writer *w, uint8_t level, int64_t before, 
 
 void compact_abandon(struct store_writer *w)
 {
-	for (int k = 0; k < N_LEVELS; k++) {
-		merge_free(w->merges[k]);
-		w->merges[k] = NULL;
-	}
+	for (int k = 0; k < N_LEVELS; k++)
+		abandon(w, k);
 }
 
 static bool at_rest(const struct store_writer *w)
@@ -154,11 +160,9 @@ static int compact_before(struct store_writer *w, int64_t now_ns, int64_t before
 	int rc = 0;
 	if (w->compact_after_ns > now_ns && w->compact_after_ns - now_ns <= RETRY_NS)
 		return 0; /* it failed a moment ago */
-	if (retain_space(w) >= SPACE_NO_LABELS)
-		return 0;
-	for (uint8_t level = 1; !rc && w->epoch && level < N_LEVELS; level++)
+	for (uint8_t level = 1; !rc && level < N_LEVELS; level++)
 		rc = compact_level(w, level, before, &budget, err);
-	if (!rc && w->epoch)
+	if (!rc)
 		rc = postings_due(w, before, err);
 	if (rc)
 		compact_abandon(w);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the columns of a block say, in the ids of its generation and epoch. */
+/* What the columns of a block say, in the ids of its segment. */
 #include "store/store_int.h"
 
 #include <errno.h>
@@ -13,22 +13,19 @@ static int result(const struct store *s, const struct block_ref *r, int rc, stru
 	return rc ? err_sys(err, rc, "cannot read %s", s->dir) : 0;
 }
 
-int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h, struct rows_limits *l,
-		       struct err *err)
+int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h,
+		    bool sets, struct rows_limits *l, struct err *err)
 {
-	struct dict_gen *gen, *epoch;
-	int rc = store_gen(s, r, &gen, err);
-	if (!rc)
-		rc = store_epoch(s, r, &epoch, err);
+	const struct dicts *d;
+	const uint32_t *n = h->mark.count;
+	int rc = store_dicts(s, r, sets ? SYMBOLS_ALL : SYMBOLS_NAMES, &d, err);
 	if (rc)
 		return rc;
-	const struct dicts *d = dict_gen_dicts(s, gen);
-	const struct block_mark *m = h->marks;
-	if (m[KIND_LEAVES].count > d->n_leaves || m[KIND_EVENTS].count > d->n_events || m[KIND_SETS].count > epoch->d.n_sets ||
-	    !m[KIND_LEAVES].count)
+	if (n[KIND_LEAVES] > d->n_leaves || n[KIND_EVENTS] > d->n_events ||
+	    (sets && n[KIND_SETS] > d->n_sets) || !n[KIND_LEAVES])
 		return block_damaged(s, r, err);
-	*l = (struct rows_limits){ h->info.n_table ? h->info.n_table : m[KIND_SETS].count, m[KIND_LEAVES].count,
-				   m[KIND_EVENTS].count, d->events };
+	*l = (struct rows_limits){ h->info.n_table ? h->info.n_table : n[KIND_SETS], n[KIND_LEAVES],
+				   n[KIND_EVENTS], d->events };
 	return 0;
 }
 
@@ -36,84 +33,82 @@ int contents_rows(struct store *s, const struct block_ref *r, const struct block
 		  struct rows_reader *ret, struct err *err)
 {
 	struct rows_limits l;
-	int rc = contents_limits(s, r, &d->head, &l, err);
+	int rc = contents_limits(s, r, &d->head, sets, &l, err);
 	if (!rc)
 		rows_begin(ret, &d->head, d->column + COLUMN_LEAF, sets, &l);
 	return rc;
 }
 
-int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d, bool labels, const struct settable_keys *keys,
-		   struct settable *ret, struct err *err)
+int contents_table(struct store *s, const struct block_ref *r, const struct block_data *d,
+		   bool labels, const struct settable_keys *keys, struct settable *ret,
+		   struct err *err)
 {
-	struct dict_gen *epoch;
-	struct rows_limits l;
+	const struct dicts *dicts;
 	const struct block_head *h = &d->head;
 	*ret = (struct settable){ 0 };
 	if (!h->info.n_table)
 		return 0;
-	int rc = contents_limits(s, r, h, &l, err);
-	if (!rc)
-		rc = store_epoch(s, r, &epoch, err);
+	int rc = store_dicts(s, r, SYMBOLS_SETS, &dicts, err);
 	if (rc)
 		return rc;
-	if (!block_has(h, COLUMN_TABLE_NARROW))
+	if (!block_has(h, COLUMN_TABLE_NARROW) || h->mark.count[KIND_SETS] > dicts->n_sets)
 		return block_damaged(s, r, err);
 	const struct buf *raw = d->column + COLUMN_TABLE_NARROW;
-	rc = labels ? settable_decode(ret, raw, h->info.n_table, h->marks[KIND_SETS].count, epoch->d.label_text.n, keys) :
-		      settable_decode_narrow(ret, raw, h->info.n_table, h->marks[KIND_SETS].count);
+	rc = labels ? settable_decode(ret, raw, h->info.n_table, h->mark.count[KIND_SETS],
+				      dicts->label_text.n, keys)
+		    : settable_decode_narrow(ret, raw, h->info.n_table, h->mark.count[KIND_SETS]);
 	return result(s, r, rc, err);
 }
 
-int contents_totals(struct store *s, const struct block_ref *r, const struct block_data *d, struct totals *ret,
-		    struct err *err)
+int contents_totals(struct store *s, const struct block_ref *r, const struct block_data *d,
+		    struct totals *ret, struct err *err)
 {
 	const struct store_meta *m = &s->header.meta;
 	const struct buf *raw = &d->column[COLUMN_TOTALS];
 	struct cursor c = cursor_of(raw);
-	int rc = block_has(&d->head, COLUMN_TOTALS) ? totals_decode(ret, &c, m->n_lost, m->n_flagged) : -EBADMSG;
+	int rc = block_has(&d->head, COLUMN_TOTALS)
+			 ? totals_decode(ret, &c, m->n_lost, m->n_flagged)
+			 : -EBADMSG;
 	return result(s, r, rc, err);
 }
 
-int contents_dropped(struct store *s, const struct block_ref *r, const struct block_data *d, struct dropped_key **ret,
-		     size_t *ret_n, struct err *err)
+int contents_keys(struct store *s, const struct block_ref *r, const struct block_data *d,
+		  struct block_keys *ret, struct err *err)
 {
-	struct dict_gen *epoch;
-	const struct buf *raw = &d->column[COLUMN_DROPPED];
-	struct cursor c = cursor_of(raw);
-	int rc = store_epoch(s, r, &epoch, err);
+	*ret = (struct block_keys){ 0 };
+	int rc = block_has(&d->head, COLUMN_KEYS) ? block_keys_decode(ret, &d->column[COLUMN_KEYS])
+						  : 0;
+	return result(s, r, rc, err);
+}
+
+int contents_sums(struct store *s, const struct block_ref *r, const struct block_data *d,
+		  struct set_sums_reader *ret, struct err *err)
+{
+	const struct dicts *dicts;
+	const uint32_t *n = d->head.mark.count;
+	int rc = store_dicts(s, r, SYMBOLS_SETS, &dicts, err);
 	if (rc)
 		return rc;
-	struct dropped_key *v = malloc((raw->len + 1) * sizeof(*v));
-	size_t n = 0;
-	if (!v)
-		return result(s, r, -ENOMEM, err);
-	while (cursor_left(&c) && !c.bad) {
-		uint64_t key = cursor_varint(&c), windows = cursor_varint(&c);
-		if (c.bad || windows > r->b.n_windows || key >= epoch->d.label_text.n) {
-			free(v);
-			return block_damaged(s, r, err);
-		}
-		v[n++] = (struct dropped_key){ (uint32_t)key, (uint32_t)windows };
-	}
-	*ret = v;
-	*ret_n = n;
+	if (!block_has(&d->head, COLUMN_SUMS) || n[KIND_SETS] > dicts->n_sets ||
+	    n[KIND_EVENTS] > dicts->n_events)
+		return block_damaged(s, r, err);
+	set_sums_begin(ret, &d->column[COLUMN_SUMS], n[KIND_SETS], n[KIND_EVENTS], dicts->events);
 	return 0;
 }
 
-int contents_top(struct store *s, const struct block_ref *r, const struct block_data *d, struct top *ret,
-		 struct err *err)
+int contents_top(struct store *s, const struct block_ref *r, const struct block_data *d,
+		 struct top *ret, struct err *err)
 {
-	struct dict_gen *epoch;
-	struct rows_limits l;
+	const struct dicts *dicts;
 	*ret = (struct top){ 0 };
 	if (!block_has(&d->head, COLUMN_TOP))
 		return 0;
-	int rc = contents_limits(s, r, &d->head, &l, err);
-	if (!rc)
-		rc = store_epoch(s, r, &epoch, err);
-	if (!rc)
-		rc = result(s, r, top_decode(ret, &d->column[COLUMN_TOP], epoch->d.label_text.n, l.n_events), err);
-	return rc;
+	int rc = store_dicts(s, r, SYMBOLS_SETS, &dicts, err);
+	return rc ? rc
+		  : result(s, r,
+			   top_decode(ret, &d->column[COLUMN_TOP], dicts->label_text.n,
+				      dicts->n_events),
+			   err);
 }
 
 bool contents_wants(const struct store_keys *keys, const char *key)
@@ -124,8 +119,9 @@ bool contents_wants(const struct store_keys *keys, const char *key)
 	return !keys || i < keys->n;
 }
 
-size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t, const struct settable_set *ts,
-		       const struct settable_keys *keys, struct label *out)
+size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct settable *t,
+		       const struct settable_set *ts, const struct settable_keys *keys,
+		       struct label *out)
 {
 	const struct set_label *v;
 	size_t n = dicts_set(d, narrow, &v), n_out = 0;

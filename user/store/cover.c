@@ -24,6 +24,8 @@ struct walk {
 	const struct settable_label *values; /* [n_hashes]: the forms that it may have */
 	const uint32_t *hashes;
 	size_t n_hashes;
+	const struct block_ref **posted; /* blocks whose windows postings find */
+	size_t n_posted, posted_cap;
 	struct store_cover cover;
 	size_t cap;
 	struct err *err;
@@ -98,43 +100,50 @@ int store_children(struct store *s, const struct block_ref *p, const struct bloc
 
 /* ---- the walk down ---- */
 
-static int has_keys(struct walk *w, const struct block_ref *r, bool *ret, bool *ret_posted)
+/* The keys of a block, which are borrowed from d. */
+static int read_keys(struct walk *w, const struct block_ref *r, struct block_data *d, struct block_keys *ret)
 {
-	struct block_data d;
-	struct dropped_key *dropped = NULL;
-	size_t n = 0;
-	struct dict_gen *epoch;
-	int rc = block_read(w->s, r, WANT_DROPPED, &d, w->err);
-	*ret = true;
+	int rc = block_read(w->s, r, WANT_KEYS, d, w->err);
 	if (rc)
 		return rc;
-	if (block_has(&d.head, COLUMN_DROPPED)) {
-		rc = contents_dropped(w->s, r, &d, &dropped, &n, w->err);
-		if (!rc)
-			rc = store_epoch(w->s, r, &epoch, w->err);
-	}
-	for (size_t i = 0; !rc && i < n; i++)
-		for (size_t k = 0; k < w->n_keys; k++) {
-			const char *key = strings_get(&epoch->d.label_text, dropped[i].key, NULL);
-			if (strcmp(key, w->keys[k]))
-				continue;
-			*ret = false;
-			if (w->value_key && !strcmp(key, w->value_key) && dropped[i].windows == r->b.n_windows)
-				*ret_posted = true;
-		}
-	free(dropped);
-	block_data_fini(&d);
+	rc = contents_keys(w->s, r, d, ret, w->err);
+	if (rc)
+		block_data_fini(d);
 	return rc;
 }
 
-/* unknown: the answer where a repair had to make the manifest anew, which lost the lists. */
-static bool wide_in(const struct walk *w, const struct store_block *b, bool unknown)
+/* Is the key whose value is asked for in the table of this window? */
+static int in_table(struct walk *w, const struct block_ref *r, bool *ret)
 {
-	const struct manifest_epoch *e = w->value_key ? store_epoch_info(w->s, b->epoch) : NULL;
-	for (size_t i = 0; e && i < e->n_wide; i++)
-		if (!strcmp(e->wide[i].key, w->value_key))
-			return true;
-	return unknown && (!e || !e->t0_ns);
+	struct block_data d;
+	struct block_keys keys;
+	*ret = false;
+	if (!w->value_key || !r->b.n_table)
+		return 0;
+	int rc = read_keys(w, r, &d, &keys);
+	if (rc)
+		return rc;
+	*ret = block_keys_find(&keys, w->value_key, strlen(w->value_key)) != NULL;
+	block_keys_fini(&keys);
+	block_data_fini(&d);
+	return 0;
+}
+
+static int parent_has_detail(struct walk *w, const struct block_ref *r, bool *ret, bool *ret_posted)
+{
+	struct block_data d;
+	struct block_keys keys;
+	int rc = read_keys(w, r, &d, &keys);
+	if (rc)
+		return rc;
+	*ret = block_answers(&keys, w->keys, w->n_keys, w->want != STORE_KEY_SUMS);
+	if (!*ret && w->value_key) {
+		const struct block_key *key = block_keys_find(&keys, w->value_key, strlen(w->value_key));
+		*ret_posted = key && key->windows == r->b.n_windows;
+	}
+	block_keys_fini(&keys);
+	block_data_fini(&d);
+	return 0;
 }
 
 /*
@@ -143,23 +152,13 @@ static bool wide_in(const struct walk *w, const struct store_block *b, bool unkn
  */
 static int has_detail(struct walk *w, const struct block_ref *r, bool *ret, bool *ret_posted)
 {
-	const struct store_block *b = &r->b;
-	*ret = true;
+	*ret = w->want == STORE_FOLDED || !r->b.level;
 	*ret_posted = false;
-	if (w->want == STORE_FOLDED)
+	if (w->want == STORE_FOLDED || r->b.flags & BLOCK_NO_LABELS)
 		return 0;
-	*ret = false;
-	if (b->flags & BLOCK_FOLDED_ONLY)
-		return 0;
-	bool full = !b->level && !(b->flags & BLOCK_NARROW_ONLY);
-	if (full || w->want == STORE_ALL_LABELS) {
-		*ret = full;
-		*ret_posted = full && wide_in(w, b, false);
-		return 0;
-	}
-	int rc = has_keys(w, r, ret, ret_posted);
-	*ret &= !(b->flags & BLOCK_NO_ROWS);
-	return rc;
+	if (!r->b.level)
+		return in_table(w, r, ret_posted);
+	return w->want == STORE_ALL_LABELS ? 0 : parent_has_detail(w, r, ret, ret_posted);
 }
 
 static int take(struct walk *w, const struct block_ref *r, bool fine)
@@ -177,40 +176,35 @@ static int take(struct walk *w, const struct block_ref *r, bool fine)
 }
 
 /*
- * Children without rows whose own children are gone: the edge of the range cannot be finer than
- * their parent.
+ * A child that cannot answer, and whose own children are gone: the edge of the range cannot be
+ * finer than its parent, which can.
  */
 static int is_edge(struct walk *w, const struct block_ref **children, size_t n, bool *ret)
 {
 	int rc = 0;
 	*ret = false;
-	for (size_t i = 0; !rc && i < n; i++) {
+	for (size_t i = 0; !rc && !*ret && i < n; i++) {
 		const struct block_ref **below;
 		size_t n_below;
-		if (!(children[i]->b.flags & BLOCK_NO_ROWS))
+		bool fine, posted;
+		rc = has_detail(w, children[i], &fine, &posted);
+		if (rc || fine || posted)
 			continue;
-		rc = store_children(w->s, children[i], &below, &n_below);
-		if (rc)
+		if (store_children(w->s, children[i], &below, &n_below))
 			return no_memory(w);
-		*ret |= n_below != children[i]->b.n_children;
+		*ret = n_below != children[i]->b.n_children;
 		free(below);
 	}
 	return rc;
 }
 
-/*
- * A parent without rows of its own of which only some children are left: those have the labels of
- * their windows.
- */
-static bool in_part(struct walk *w, const struct block_ref *r, const struct block_ref **children, size_t n)
+/* A parent that cannot answer, of which only some children are left: those may. */
+static void count_gone(struct walk *w, const struct block_ref *r, const struct block_ref **children, size_t n)
 {
 	uint32_t left = 0;
-	if (w->want == STORE_FOLDED || !(r->b.flags & BLOCK_NO_ROWS) || !n)
-		return false;
 	for (size_t i = 0; i < n; i++)
 		left += children[i]->b.n_windows;
 	w->cover.gone += r->b.n_windows > left ? r->b.n_windows - left : 0;
-	return true;
 }
 
 static int visit(struct walk *w, const struct block_ref *r)
@@ -226,7 +220,7 @@ static int visit(struct walk *w, const struct block_ref *r)
 	if (posted) {
 		/* Windows that are gone cannot be found. */
 		w->cover.gone += r->b.t0_ns < w->s->manifest.cuts[0].before_ns ? r->b.n_windows : 0;
-		return 0;
+		return add_ref(&w->posted, &w->n_posted, &w->posted_cap, r) ? no_memory(w) : 0;
 	}
 	bool inside = r->b.t0_ns >= w->from && r->b.t1_ns <= w->to;
 	if (!r->b.level || (inside && fine))
@@ -236,8 +230,10 @@ static int visit(struct walk *w, const struct block_ref *r)
 		return no_memory(w);
 	if (fine && w->want != STORE_FOLDED)
 		rc = is_edge(w, children, n, &edge);
-	if (n != r->b.n_children && !in_part(w, r, children, n))
-		edge = true;
+	if (!fine && n && n != r->b.n_children)
+		count_gone(w, r, children, n);
+	else
+		edge |= n != r->b.n_children;
 	if (!rc && edge)
 		rc = take(w, r, fine);
 	for (size_t i = 0; !rc && !edge && i < n; i++)
@@ -388,9 +384,21 @@ static const struct block_ref *window_by_seq(struct store *s, uint32_t seq)
 	return NULL;
 }
 
+/* Other windows are part of blocks that answer by themselves, or were taken. */
+static bool is_posted(const struct walk *w, const struct store_block *b)
+{
+	for (size_t i = 0; i < w->n_posted; i++) {
+		const struct store_block *p = &w->posted[i]->b;
+		bool part = b->window_lo >= p->window_lo && b->window_hi <= p->window_hi;
+		if (part && slot_of(p->level, b->t0_ns) == slot_of(p->level, p->t0_ns))
+			return true;
+	}
+	return false;
+}
+
 static int take_window(struct walk *w, const struct block_ref *r)
 {
-	if (r->b.t1_ns <= w->from || r->b.t0_ns >= w->to || r->b.flags || !wide_in(w, &r->b, true))
+	if (r->b.t1_ns <= w->from || r->b.t0_ns >= w->to || !is_posted(w, &r->b))
 		return 0;
 	return take(w, r, true);
 }
@@ -458,7 +466,27 @@ static void drop_twins(struct store_cover *c)
 	c->n = n;
 }
 
-static int cover_walk(struct walk *w, struct store_cover *ret);
+static int walk_down(struct walk *w)
+{
+	int rc = 0;
+	for (int level = N_LEVELS - 1; !rc && w->from < w->to && level >= 0; level--)
+		rc = store_roots(w->s, (uint8_t)level, (uint8_t)(level + 1), w->from, w->to, on_root, w, w->err);
+	return rc;
+}
+
+static int finish(struct walk *w, int rc, struct store_cover *ret)
+{
+	free(w->posted);
+	if (rc) {
+		store_cover_free(&w->cover);
+		return rc;
+	}
+	if (w->cover.n)
+		qsort(w->cover.blocks, w->cover.n, sizeof(*w->cover.blocks), by_time);
+	drop_twins(&w->cover);
+	*ret = w->cover;
+	return 0;
+}
 
 int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
 		      const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err)
@@ -477,37 +505,19 @@ int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const str
 						    .num = values[i].num };
 		hashes[i] = postings_hash(key, values->key_len, &forms[i]);
 	}
-	int rc = from_ns < to_ns ? find_posted(&w) : 0;
-	if (!rc && from_ns < to_ns)
+	int rc = walk_down(&w);
+	if (!rc && w.n_posted)
+		rc = find_posted(&w);
+	if (!rc && w.n_posted)
 		rc = store_roots(s, 0, LEVEL_POSTINGS, from_ns, to_ns, on_unposted, &w, err);
-	if (rc) {
-		store_cover_free(&w.cover);
-		return rc;
-	}
-	return cover_walk(&w, ret);
+	return finish(&w, rc, ret);
 }
 
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
 		size_t n_keys, struct store_cover *ret, struct err *err)
 {
 	struct walk w = { .s = s, .from = from_ns, .to = to_ns, .want = want, .keys = keys, .n_keys = n_keys, .err = err };
-	return cover_walk(&w, ret);
-}
-
-static int cover_walk(struct walk *w, struct store_cover *ret)
-{
-	int rc = 0;
-	for (int level = N_LEVELS - 1; !rc && w->from < w->to && level >= 0; level--)
-		rc = store_roots(w->s, (uint8_t)level, (uint8_t)(level + 1), w->from, w->to, on_root, w, w->err);
-	if (rc) {
-		store_cover_free(&w->cover);
-		return rc;
-	}
-	if (w->cover.n)
-		qsort(w->cover.blocks, w->cover.n, sizeof(*w->cover.blocks), by_time);
-	drop_twins(&w->cover);
-	*ret = w->cover;
-	return 0;
+	return finish(&w, walk_down(&w), ret);
 }
 
 void store_cover_free(struct store_cover *c)

@@ -50,7 +50,9 @@ size_t dicts_bytes(const struct dicts *d)
 {
 	size_t hashes = (d->frame_hash.cap + d->stack_hash.cap) * sizeof(*d->frame_hash.slots);
 	size_t ids = (d->leaves_cap + d->leaf_of_cap) * sizeof(*d->leaves);
-	return strings_bytes(&d->strings) + d->frames_cap * sizeof(*d->frames) + d->stacks_cap * sizeof(*d->stacks) + hashes + ids;
+	size_t sets = d->labels_cap * sizeof(*d->labels) + d->set_end_cap * sizeof(*d->set_end) + d->set_hash.cap * sizeof(*d->set_hash.slots);
+	return strings_bytes(&d->strings) + strings_bytes(&d->label_text) + d->frames_cap * sizeof(*d->frames) +
+	       d->stacks_cap * sizeof(*d->stacks) + hashes + ids + sets;
 }
 
 void dicts_fini(struct dicts *d)
@@ -124,7 +126,7 @@ int dicts_make_index(struct dicts *d)
 	return rc;
 }
 
-uint32_t dicts_count(const struct dicts *d, enum file_kind kind)
+uint32_t dicts_count(const struct dicts *d, enum kind kind)
 {
 	switch (kind) {
 	case KIND_STRINGS:
@@ -144,7 +146,7 @@ uint32_t dicts_count(const struct dicts *d, enum file_kind kind)
 	}
 }
 
-uint32_t dicts_first(enum file_kind kind)
+uint32_t dicts_first(enum kind kind)
 {
 	return kind == KIND_EVENTS ? 0 : 1;
 }
@@ -191,6 +193,15 @@ int dicts_add_frame(struct dicts *d, const struct store_frame *f, uint32_t *ret_
 	}
 	*ret_id = id;
 	return 0;
+}
+
+uint32_t dicts_find_frame(const struct dicts *d, const struct store_frame *f)
+{
+	struct idhash seeded = d->frame_hash;
+	uint64_t v[FRAME_FIELDS];
+	frame_fields(f, v);
+	uint32_t id = d->frame_hash.cap ? idhash_find(&d->frame_hash, idhash_hash(&seeded, v, sizeof(v)), same_frame, d, v) : IDHASH_NONE;
+	return id == IDHASH_NONE ? 0 : id;
 }
 
 /* Each column holds the difference to the frame before, in the same batch. */
@@ -269,6 +280,14 @@ int dicts_add_stack(struct dicts *d, uint32_t parent, uint32_t frame, uint32_t *
 	return 0;
 }
 
+uint32_t dicts_find_stack(const struct dicts *d, uint32_t parent, uint32_t frame)
+{
+	struct idhash seeded = d->stack_hash;
+	const struct stack_node node = { parent, frame };
+	uint32_t id = d->stack_hash.cap ? idhash_find(&d->stack_hash, idhash_hash(&seeded, &node, sizeof(node)), same_stack, d, &node) : IDHASH_NONE;
+	return id == IDHASH_NONE ? 0 : id;
+}
+
 /* Columns: distance to the parent; frame, as the difference to the one before. */
 static int stacks_encode(const struct dicts *d, uint32_t from, struct buf *columns, uint32_t *ret_next)
 {
@@ -307,14 +326,27 @@ static int stacks_decode(struct dicts *d, struct cursor *c, uint32_t n)
 
 /* ---- leaves ---- */
 
+bool dicts_is_idle(const struct dicts *d, uint32_t stack)
+{
+	const struct stack_node *n = &d->stacks[stack];
+	return stack && !n->parent && d->frames[n->frame].kind == FRAME_IDLE;
+}
+
+static void append_leaf(struct dicts *d, uint32_t stack)
+{
+	if (!d->idle_leaf && dicts_is_idle(d, stack))
+		d->idle_leaf = d->n_leaves;
+	d->leaves[d->n_leaves++] = stack;
+}
+
 int dicts_add_leaf(struct dicts *d, uint32_t stack, uint32_t *ret_id)
 {
 	int rc = leaf_of_reserve(d);
 	if (!rc && stack && !d->leaf_of[stack]) {
 		rc = ARRAY_RESERVE(d->leaves, d->leaves_cap, (size_t)d->n_leaves + 1);
 		if (!rc) {
-			d->leaves[d->n_leaves] = stack;
-			d->leaf_of[stack] = d->n_leaves++;
+			d->leaf_of[stack] = d->n_leaves;
+			append_leaf(d, stack);
 		}
 	}
 	if (!rc)
@@ -347,7 +379,7 @@ static int leaves_decode(struct dicts *d, struct cursor *c, uint32_t n)
 			return -EBADMSG;
 		rc = ARRAY_RESERVE(d->leaves, d->leaves_cap, (size_t)d->n_leaves + 1);
 		if (!rc)
-			d->leaves[d->n_leaves++] = (uint32_t)stack;
+			append_leaf(d, (uint32_t)stack);
 	}
 	return rc || !d->index ? rc : index_leaves(d);
 }
@@ -371,19 +403,26 @@ static int event_append(struct dicts *d, const char *name, size_t name_len, cons
 	return 0;
 }
 
-int dicts_add_event(struct dicts *d, const struct store_event *e, uint32_t *ret_id)
+bool dicts_find_event(const struct dicts *d, const struct store_event *e, uint32_t *ret_id)
 {
-	size_t name_len = strlen(e->name), unit_len = strlen(e->unit);
-	if (name_len > STRING_MAX || unit_len > STRING_MAX)
-		return -E2BIG;
 	for (uint32_t i = 0; i < d->n_events; i++) {
 		const struct store_event *o = &d->events[i];
 		if (o->ns_per_sample == e->ns_per_sample && o->period == e->period && !strcmp(o->name, e->name) &&
 		    !strcmp(o->unit, e->unit)) {
 			*ret_id = i;
-			return 0;
+			return true;
 		}
 	}
+	return false;
+}
+
+int dicts_add_event(struct dicts *d, const struct store_event *e, uint32_t *ret_id)
+{
+	size_t name_len = strlen(e->name), unit_len = strlen(e->unit);
+	if (name_len > STRING_MAX || unit_len > STRING_MAX)
+		return -E2BIG;
+	if (dicts_find_event(d, e, ret_id))
+		return 0;
 	int rc = event_append(d, e->name, name_len, e->unit, unit_len, e->ns_per_sample, e->period);
 	if (!rc)
 		*ret_id = d->n_events - 1;
@@ -445,7 +484,7 @@ static const uint8_t n_columns[N_DICTS + 1] = {
 	[KIND_LEAVES] = 1,
 };
 
-int dicts_encode(const struct dicts *d, enum file_kind kind, const struct dict_mark *mark, struct buf *out,
+int dicts_encode(const struct dicts *d, enum kind kind, const struct dict_mark *mark, struct buf *out,
 		 struct dict_mark *ret_next)
 {
 	struct buf columns[COLUMNS_MAX] = { BUF_INIT };
@@ -482,7 +521,7 @@ int dicts_encode(const struct dicts *d, enum file_kind kind, const struct dict_m
 	return rc;
 }
 
-int dicts_decode(struct dicts *d, enum file_kind kind, const uint8_t *data, size_t len, uint32_t n)
+int dicts_decode(struct dicts *d, enum kind kind, const uint8_t *data, size_t len, uint32_t n)
 {
 	struct cursor c[COLUMNS_MAX];
 	int rc = columns_split(data, len, c, n_columns[kind]);

@@ -49,6 +49,7 @@ struct dicts {
 	struct store_event *events;
 	size_t events_cap;
 	uint32_t n_events;
+	uint32_t idle_leaf; /* the first whose stack is that of an idle CPU; 0: none */
 };
 
 int dicts_init(struct dicts *d, bool index);
@@ -56,16 +57,23 @@ void dicts_fini(struct dicts *d);
 /* Make equal content findable in dictionaries that were decoded without. */
 int dicts_make_index(struct dicts *d);
 
-/* What the strings, frames and stacks take in memory: not the label sets, which are another dictionary. */
+/* What they take in memory. */
 size_t dicts_bytes(const struct dicts *d);
 
 /* See store_add_*. -EINVAL for ids that do not exist. */
 int dicts_add_frame(struct dicts *d, const struct store_frame *f, uint32_t *ret_id);
 int dicts_add_stack(struct dicts *d, uint32_t parent, uint32_t frame, uint32_t *ret_id);
 int dicts_add_set(struct dicts *d, const struct label *labels, size_t n, uint32_t *ret_id);
+/* 0: it is not there. With an index. */
+uint32_t dicts_find_frame(const struct dicts *d, const struct store_frame *f);
+uint32_t dicts_find_stack(const struct dicts *d, uint32_t parent, uint32_t frame);
 /* The leaf of a stack, which must exist. -ENOMEM. */
 int dicts_add_leaf(struct dicts *d, uint32_t stack, uint32_t *ret_id);
 int dicts_add_event(struct dicts *d, const struct store_event *e, uint32_t *ret_id);
+bool dicts_find_event(const struct dicts *d, const struct store_event *e, uint32_t *ret_id);
+
+/* Is it the stack of an idle CPU? */
+bool dicts_is_idle(const struct dicts *d, uint32_t stack);
 
 /* The labels of a set, borrowed until the next add. */
 size_t dicts_set(const struct dicts *d, uint32_t id, const struct set_label **ret);
@@ -73,8 +81,8 @@ size_t dicts_set(const struct dicts *d, uint32_t id, const struct set_label **re
 struct label dicts_label(const struct dicts *d, const struct set_label *l);
 
 /* How many ids a dictionary has given, and the first that a file stores. */
-uint32_t dicts_count(const struct dicts *d, enum file_kind kind);
-uint32_t dicts_first(enum file_kind kind);
+uint32_t dicts_count(const struct dicts *d, enum kind kind);
+uint32_t dicts_first(enum kind kind);
 
 /*
  * Where saving stands: ids below are in files. text is for the strings of label sets, which are stored with
@@ -89,13 +97,13 @@ struct dict_mark {
  * Append to out the payload of one frame that begins at *mark, a batch at most; *ret_next is where
  * the next begins.
  */
-int dicts_encode(const struct dicts *d, enum file_kind kind, const struct dict_mark *mark, struct buf *out,
+int dicts_encode(const struct dicts *d, enum kind kind, const struct dict_mark *mark, struct buf *out,
 		 struct dict_mark *ret_next);
 
 /*
  * Append n decoded entries. -EBADMSG when they are malformed or name ids that do not exist; -E2BIG,
  * -ENOMEM.
  */
-int dicts_decode(struct dicts *d, enum file_kind kind, const uint8_t *data, size_t len, uint32_t n);
+int dicts_decode(struct dicts *d, enum kind kind, const uint8_t *data, size_t len, uint32_t n);
 
 #endif

@@ -12,24 +12,7 @@
 
 void file_name(char out[FILE_NAME_SIZE], struct place p)
 {
-	static const char *const symbols[] = { [KIND_STRINGS] = "strings", [KIND_FRAMES] = "frames",
-					       [KIND_STACKS] = "stacks", [KIND_EVENTS] = "events",
-					       [KIND_LEAVES] = "leaves" };
-	switch (p.kind) {
-	case KIND_STRINGS:
-	case KIND_FRAMES:
-	case KIND_STACKS:
-	case KIND_EVENTS:
-	case KIND_LEAVES:
-		snprintf(out, FILE_NAME_SIZE, "sym/%08u/%s.log", p.serial, symbols[p.kind]);
-		break;
-	case KIND_SETS:
-		snprintf(out, FILE_NAME_SIZE, "lab/%08u.log", p.serial);
-		break;
-	case KIND_BLOCKS:
-		snprintf(out, FILE_NAME_SIZE, "seg/%s-%08u.seg", levels[p.level].name, p.serial);
-		break;
-	}
+	snprintf(out, FILE_NAME_SIZE, "seg/%s-%08u.%s", levels[p.level].name, p.serial, p.kind == KIND_SYMBOLS ? "sym" : "seg");
 }
 
 int file_other_version(const char *what, uint32_t version, struct err *err)
@@ -232,13 +215,13 @@ uint64_t frame_end(const struct frame *h)
 }
 
 /* Whether p is the intact header of a frame of this file at this offset. */
-static bool decode_frame(const struct file *f, uint64_t offset, const uint8_t *p, struct frame *ret)
+static bool decode_frame(uint64_t offset, const uint8_t *p, struct frame *ret)
 {
 	struct cursor c = { p, p + FRAME_SIZE, 0 };
 	if (cursor_u32(&c) != FRAME_MAGIC)
 		return false;
-	uint8_t kind = cursor_u8(&c);
-	struct frame h = { .codec = cursor_u8(&c) };
+	struct frame h = { .kind = cursor_u8(&c) };
+	h.codec = cursor_u8(&c);
 	cursor_bytes(&c, 2);
 	h.offset = cursor_u64(&c);
 	h.first = cursor_u32(&c);
@@ -246,8 +229,7 @@ static bool decode_frame(const struct file *f, uint64_t offset, const uint8_t *p
 	h.raw_len = cursor_u32(&c);
 	h.stored_len = cursor_u32(&c);
 	h.payload_crc = cursor_u32(&c);
-	if (h.offset != offset || kind != f->place.kind || h.stored_len > FRAME_STORED_MAX ||
-	    cursor_u32(&c) != crc32c(p, FRAME_SIZE - 4))
+	if (h.offset != offset || h.stored_len > FRAME_STORED_MAX || cursor_u32(&c) != crc32c(p, FRAME_SIZE - 4))
 		return false;
 	*ret = h;
 	return true;
@@ -264,7 +246,7 @@ int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct fra
 	int rc = file_read(f, offset, head, sizeof(head));
 	if (rc)
 		return rc;
-	if (!decode_frame(f, offset, head, &h))
+	if (!decode_frame(offset, head, &h))
 		return -EBADMSG;
 	if (h.stored_len > limit - offset - FRAME_SIZE)
 		return -ENODATA;
@@ -283,7 +265,60 @@ int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct fra
 	return 0;
 }
 
-int file_find_frame(const struct file *f, uint64_t from, uint64_t *ret_at)
+/* A stretch of a file in memory. */
+struct stretch {
+	const struct file *f;
+	uint64_t at, to;
+	struct buf b;
+};
+
+/* len bytes from offset on; NULL: there are not so many. */
+static int stretch_read(struct stretch *s, uint64_t offset, size_t len, const uint8_t **ret)
+{
+	enum { AHEAD = 1 << 18 };
+	*ret = NULL;
+	if (offset > s->to || s->to - offset < len)
+		return 0;
+	if (offset < s->at || offset + len > s->at + s->b.len) {
+		size_t n = len > AHEAD ? len : AHEAD;
+		n = s->to - offset < n ? (size_t)(s->to - offset) : n;
+		s->b.len = 0;
+		int rc = buf_reserve(&s->b, n + 1);
+		if (!rc)
+			rc = file_read(s->f, offset, s->b.data, n);
+		if (rc)
+			return rc == -ENODATA ? 0 : rc;
+		s->at = offset;
+		s->b.len = n;
+	}
+	*ret = s->b.data + (offset - s->at);
+	return 0;
+}
+
+int file_each_frame(const struct file *f, uint64_t from, uint64_t to,
+		    int (*cb)(void *ctx, const struct frame *h, const uint8_t *payload), void *ctx, uint64_t *ret_end)
+{
+	struct stretch s = { .f = f, .to = to < f->size ? to : f->size };
+	int rc = 0;
+	*ret_end = from;
+	while (!rc) {
+		const uint8_t *p;
+		struct frame h;
+		rc = stretch_read(&s, *ret_end, FRAME_SIZE, &p);
+		if (rc || !p || !decode_frame(*ret_end, p, &h))
+			break;
+		rc = stretch_read(&s, *ret_end + FRAME_SIZE, h.stored_len, &p);
+		if (rc || !p || crc32c(p, h.stored_len) != h.payload_crc)
+			break;
+		rc = cb(ctx, &h, p);
+		if (!rc)
+			*ret_end = frame_end(&h);
+	}
+	buf_fini(&s.b);
+	return rc;
+}
+
+int file_find_frame(const struct file *f, enum kind kind, uint64_t from, uint64_t *ret_at)
 {
 	enum { CHUNK = 1 << 16 };
 	uint8_t b[CHUNK + FRAME_SIZE];
@@ -301,7 +336,7 @@ int file_find_frame(const struct file *f, uint64_t from, uint64_t *ret_at)
 			if (!p)
 				break;
 			i = (size_t)(p - b);
-			if (i + FRAME_SIZE <= len && decode_frame(f, at + i, p, &h)) {
+			if (i + FRAME_SIZE <= len && decode_frame(at + i, p, &h) && (!kind || h.kind == kind)) {
 				*ret_at = at + i;
 				return 0;
 			}
@@ -311,19 +346,18 @@ int file_find_frame(const struct file *f, uint64_t from, uint64_t *ret_at)
 	return 0;
 }
 
-int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, uint32_t raw_len,
-		const struct buf *stored)
+int file_append(struct file *f, const struct frame *frame, const struct buf *stored)
 {
 	uint8_t h[FRAME_SIZE] = { 0 };
 	if (stored->len > FRAME_STORED_MAX)
 		return -E2BIG;
 	put32(h, FRAME_MAGIC);
-	h[4] = (uint8_t)f->place.kind;
-	h[5] = codec;
+	h[4] = (uint8_t)frame->kind;
+	h[5] = frame->codec;
 	put64(h + 8, f->tail);
-	put32(h + 16, first);
-	put32(h + 20, count);
-	put32(h + 24, raw_len);
+	put32(h + 16, frame->first);
+	put32(h + 20, frame->count);
+	put32(h + 24, frame->raw_len);
 	put32(h + 28, (uint32_t)stored->len);
 	put32(h + 32, crc32c(stored->data, stored->len));
 	put32(h + 36, crc32c(h, 36));
@@ -343,6 +377,8 @@ int file_sync(struct file *f)
 void file_commit(struct file *f)
 {
 	f->end = f->tail;
+	if (f->size < f->end)
+		f->size = f->end;
 }
 
 int file_rollback(struct file *f)

@@ -15,12 +15,9 @@
 
 #include <stdbool.h>
 
-/*
- * Which file: serial is the generation, the epoch, or the number of the segment; level is for
- * segments only.
- */
+/* Which file: that of the blocks of a segment, or that of its dictionaries while it is open. */
 struct place {
-	enum file_kind kind;
+	enum kind kind; /* KIND_BLOCKS, KIND_SYMBOLS */
 	uint32_t serial;
 	uint8_t level;
 };
@@ -30,7 +27,7 @@ struct place {
 struct file {
 	int fd; /* -1: closed */
 	struct place place;
-	uint64_t size; /* when it was opened */
+	uint64_t size; /* when it was opened, and what was committed since */
 	uint64_t end;  /* durable up to here */
 	uint64_t tail; /* written up to here */
 	char path[512]; /* for messages */
@@ -38,6 +35,7 @@ struct file {
 
 struct frame {
 	uint64_t offset;
+	enum kind kind;
 	uint32_t first, count;
 	uint32_t raw_len, stored_len;
 	uint32_t payload_crc;
@@ -73,15 +71,24 @@ int file_read(const struct file *f, uint64_t offset, void *out, size_t len);
  */
 int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct frame *ret, struct buf *payload);
 
+/*
+ * Every frame of [from, to) that is whole, one after the other; stops at the first non-zero result
+ * of cb and returns it. *ret_end: behind the last whole one. 0, or an error of pread, -ENOMEM.
+ */
+int file_each_frame(const struct file *f, uint64_t from, uint64_t to,
+		    int (*cb)(void *ctx, const struct frame *h, const uint8_t *payload), void *ctx, uint64_t *ret_end);
+
 /* The offset behind a frame. */
 uint64_t frame_end(const struct frame *h);
 
-/* Where in [from, size) the first intact frame header begins; UINT64_MAX: nowhere. */
-int file_find_frame(const struct file *f, uint64_t from, uint64_t *ret_at);
+/* Where in [from, size) the first intact header of a frame of this kind (0: any) begins; UINT64_MAX: nowhere. */
+int file_find_frame(const struct file *f, enum kind kind, uint64_t from, uint64_t *ret_at);
 
-/* Write one frame at tail and move tail. -errno: tail is as before. */
-int file_append(struct file *f, uint32_t first, uint32_t count, uint8_t codec, uint32_t raw_len,
-		const struct buf *stored);
+/*
+ * Write one frame at tail and move tail; of h kind, first, count, codec and raw_len count. -errno:
+ * tail is as before.
+ */
+int file_append(struct file *f, const struct frame *h, const struct buf *stored);
 int file_sync(struct file *f);
 void file_commit(struct file *f);
 /* Forget what was written after end, and cut it off. -errno: it is still in the file. */

@@ -1,155 +1,278 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keep the open window within a number of rows: of each label set and event the rows with the
- * smallest values become one row. Sums of label sets stay exact. The sets with the most rows lose
- * theirs first.
+ * Many blocks without their labels, added up by stack. The dictionaries of one segment after the
+ * other are in memory, not those of all: the blocks of a segment are added up by leaf, which stand
+ * side by side, and then by the ids that the reader gives.
  */
-#include "store/writer_int.h"
+#include "store/prune.h"
+#include "store/store_int.h"
+
+#include "util/array.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-static bool is_pinned(const struct store_folding_rule *f, const struct store_row *row)
-{
-	bool event = false;
-	for (size_t i = 0; i < f->n_events; i++)
-		event |= f->events[i] == row->event;
-	return !event || row->stack == f->pinned;
-}
+#define MIN_STACKS 1024 /* that a segment may always add */
 
-/* By label set and event; then the largest first, but the row to fold into before all. */
-struct by_size {
-	struct store_row row;
-	bool is_other;
+/* By event of the segment: [n_leaves], or NULL. */
+struct leaf_sums {
+	struct rows_sum **v;
+	size_t *n; /* [n_events]: n_leaves each */
+	uint32_t n_events, n_leaves;
 };
 
-static int by_size(const void *pa, const void *pb)
+static void leaf_sums_fini(struct leaf_sums *l)
 {
-	const struct by_size *a = pa, *b = pb;
-	if (a->row.set != b->row.set)
-		return a->row.set < b->row.set ? -1 : 1;
-	if (a->row.event != b->row.event)
-		return a->row.event < b->row.event ? -1 : 1;
-	if (a->is_other != b->is_other)
-		return a->is_other ? -1 : 1;
-	if (a->row.value != b->row.value)
-		return a->row.value > b->row.value ? -1 : 1;
-	if (a->row.samples != b->row.samples)
-		return a->row.samples > b->row.samples ? -1 : 1;
-	return a->row.stack < b->row.stack ? -1 : a->row.stack > b->row.stack;
+	for (uint32_t e = 0; l->v && e < l->n_events; e++)
+		free(l->v[e]);
+	free(l->v);
+	free(l->n);
 }
 
-static size_t group_end(const struct by_size *v, size_t n, size_t from)
+int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b,
+		     struct err *err)
 {
-	size_t end = from + 1;
-	while (end < n && v[end].row.set == v[from].row.set && v[end].row.event == v[from].row.event)
-		end++;
-	return end;
-}
-
-/* How many rows stay when each group keeps `most` and one for the others. */
-static size_t rows_left(const struct by_size *v, size_t n, size_t most)
-{
-	size_t left = 0;
-	for (size_t i = 0, end; i < n; i = end) {
-		end = group_end(v, n, i);
-		left += end - i <= most + 1 ? end - i : most + 1;
-	}
-	return left;
-}
-
-/* The most rows that each group may keep so that no more than `target` stay; 0: one row for all of them. */
-static size_t choose_most(const struct by_size *v, size_t n, size_t target)
-{
-	size_t low = 0, high = n;
-	while (low < high) {
-		size_t middle = (low + high + 1) / 2;
-		if (rows_left(v, n, middle) <= target)
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	return low;
-}
-
-/* Put the groups back into the window's rows, which end at *n. */
-static uint64_t put_groups(struct store_row *rows, size_t *n, const struct by_size *v, size_t n_v, size_t most, uint32_t other)
-{
-	uint64_t folded = 0;
-	for (size_t i = 0, end; i < n_v; i = end) {
-		end = group_end(v, n_v, i);
-		if (end - i <= most + 1) {
-			for (size_t k = i; k < end; k++)
-				rows[(*n)++] = v[k].row;
-			continue;
-		}
-		size_t first = v[i].is_other ? i + 1 : i;
-		struct store_row sum = { v[i].row.set, other, v[i].row.event, 0, 0 };
-		for (size_t k = i; k < end; k++) {
-			if (k >= first && k < first + most) {
-				rows[(*n)++] = v[k].row;
-				continue;
-			}
-			sum.samples += v[k].row.samples;
-			sum.value += v[k].row.value;
-			folded += v[k].is_other ? 0 : v[k].row.samples;
-		}
-		if (sum.samples)
-			rows[(*n)++] = sum;
-	}
-	return folded;
-}
-
-/* No row is found by its content until this is done; there is room, since rows only became fewer. */
-static void hash_rows(struct store_writer *w)
-{
-	idhash_clear(&w->row_hash);
-	for (size_t i = 0; i < w->rows.n; i++)
-		writer_put_row_hash(w, (uint32_t)i);
-}
-
-int store_fold_small_rows(struct store_writer *w, const struct store_folding_rule *f, uint64_t *ret_samples)
-{
-	struct rows *r = &w->rows;
-	*ret_samples = 0;
-	if (r->n <= f->max)
-		return 0;
-	struct by_size *v = malloc(r->n * sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	size_t n = 0, kept = 0;
-	for (size_t i = 0; i < r->n; i++) {
-		if (is_pinned(f, &r->v[i]))
-			r->v[kept++] = r->v[i];
-		else if (r->v[i].samples)
-			v[n++] = (struct by_size){ r->v[i], r->v[i].stack == f->other };
-	}
-	qsort(v, n, sizeof(*v), by_size);
-	size_t target = f->max / 2 > kept ? f->max / 2 - kept : 0;
-	*ret_samples = put_groups(r->v, &kept, v, n, choose_most(v, n, target), f->other);
-	r->n = kept;
-	free(v);
-	hash_rows(w);
+	if (ARRAY_RESERVE(f->blocks, f->cap, f->n + 1))
+		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	f->blocks[f->n++] = b;
 	return 0;
 }
 
-size_t store_n_rows(const struct store_writer *w)
+void store_folding_fini(struct store_folding *f)
 {
-	return w->rows.n;
+	free(f->blocks);
+	*f = (struct store_folding){ 0 };
 }
 
-void store_writer_memory(const struct store_writer *w, struct store_memory *ret)
+static int by_segment(const void *pa, const void *pb)
 {
-	*ret = (struct store_memory){
-		.dictionaries = dicts_bytes(&w->s.sym) + (w->has_before ? dicts_bytes(&w->before) : 0),
-		.window = w->rows.cap * sizeof(*w->rows.v) + w->row_hash.cap * sizeof(*w->row_hash.slots) + setpool_bytes(&w->sets),
+	const struct block_ref *a = *(const struct block_ref *const *)pa,
+			       *b = *(const struct block_ref *const *)pb;
+	if (a->segment != b->segment)
+		return a->segment < b->segment ? -1 : 1;
+	return (a->b.seq > b->b.seq) - (a->b.seq < b->b.seq);
+}
+
+static int add_groups(struct leaf_sums *l, struct rows_reader *rows)
+{
+	int more;
+	while ((more = rows_next_group(rows)) > 0) {
+		struct rows_sum **v = &l->v[rows->group.event];
+		if (!*v && !(*v = calloc((size_t)l->n_leaves + 1, sizeof(**v))))
+			return -ENOMEM;
+		(*v)[rows->group.stack].samples += rows->group.samples;
+		(*v)[rows->group.stack].value += rows->group.value;
+	}
+	return more;
+}
+
+static int add_block(struct store *s, struct leaf_sums *l, const struct block_ref *ref,
+		     struct err *err)
+{
+	struct block_data d;
+	struct rows_reader rows;
+	int rc = block_read(s, ref, WANT_FOLDED, &d, err);
+	if (rc)
+		return rc;
+	rc = contents_rows(s, ref, &d, false, &rows, err);
+	if (!rc) { /* its limits are within those of the segment */
+		rc = add_groups(l, &rows);
+		if (rc)
+			rc = rc == -EBADMSG ? block_damaged(s, ref, err)
+					    : err_sys(err, rc, "cannot read %s", s->dir);
+	}
+	block_data_fini(&d);
+	return rc;
+}
+
+/* By event of the reader: [cap] by its stack. */
+struct stack_sums {
+	struct {
+		struct rows_sum *v;
+		size_t cap;
+	} * events;
+	uint32_t n_events;
+};
+
+static int stack_sum(struct stack_sums *t, const struct store *s, uint32_t event, uint32_t stack,
+		     struct rows_sum **ret)
+{
+	if (stack >= t->events[event].cap) {
+		size_t had = t->events[event].cap, cap = s->sym.n_stacks + s->sym.n_stacks / 4 + 64;
+		struct rows_sum *v = realloc(t->events[event].v, cap * sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		memset(v + had, 0, (cap - had) * sizeof(*v));
+		t->events[event].v = v;
+		t->events[event].cap = cap;
+	}
+	*ret = &t->events[event].v[stack];
+	return 0;
+}
+
+static int add_leaves(struct store *s, struct stack_sums *to, struct translation *t,
+		      const struct leaf_sums *l, uint32_t e)
+{
+	uint32_t event, stack;
+	int rc = translate_event(t, e, &event);
+	for (uint32_t leaf = 0; !rc && leaf < l->n_leaves; leaf++) {
+		const struct rows_sum *from = &l->v[e][leaf];
+		struct rows_sum *sum;
+		if (!from->samples)
+			continue;
+		rc = translate_leaf_stack(t, leaf, &stack);
+		if (!rc)
+			rc = stack_sum(to, s, event, stack, &sum);
+		if (rc)
+			break;
+		sum->samples += from->samples;
+		sum->value += from->value;
+	}
+	return rc;
+}
+
+static int leaf_sums_init(struct leaf_sums *l, const struct dicts *d)
+{
+	*l = (struct leaf_sums){ calloc((size_t)d->n_events + 1, sizeof(*l->v)),
+				 calloc((size_t)d->n_events + 1, sizeof(*l->n)), d->n_events,
+				 d->n_leaves };
+	for (uint32_t e = 0; l->n && e < d->n_events; e++)
+		l->n[e] = d->n_leaves;
+	return l->v && l->n ? 0 : -ENOMEM;
+}
+
+/* How many more stacks the reader's own dictionaries may get: half of all, the segments' have the
+ * rest. */
+static size_t room_for(const struct store *s)
+{
+	size_t most = symbols_limit(s) / 2, has = dicts_bytes(&s->sym);
+	return (most > has ? most - has : 0) / STACK_BYTES;
+}
+
+/* What the folding of all segments is at. */
+struct folding {
+	struct stack_sums sums;
+	bool pruned; /* stacks are only chosen, to be summed again */
+	bool frozen; /* that is now */
+	size_t left; /* segments to come, with this one */
+};
+
+/* Add the sums of a segment; where its stacks do not fit, only the largest are taken into the
+ * reader's dictionaries. */
+static int take_segment(struct store *s, struct folding *f, struct translation *t,
+			const struct leaf_sums *l)
+{
+	struct translation frozen = {
+		.from = t->from, .to = t->to, .no_new_events = true, .frozen = true
 	};
+	size_t room = room_for(s);
+	bool *keep;
+	int rc = 0;
+	if (!f->frozen && t->from->n_stacks > room &&
+	    prune_count(t->from, l->v, l->n, l->n_events) > room) {
+		f->pruned = true;
+		rc = prune_choose(t->from, l->v, l->n, l->n_events, room / f->left + MIN_STACKS,
+				  &keep);
+		if (rc)
+			return rc;
+		rc = prune_translate(t, keep);
+		free(keep);
+		return rc;
+	}
+	for (uint32_t e = 0; !rc && e < l->n_events; e++)
+		rc = l->v[e] ? add_leaves(s, &f->sums, f->frozen ? &frozen : t, l, e) : 0;
+	translation_fini(&frozen);
+	return rc;
 }
 
-void store_give_back(struct store_writer *w)
+/* The blocks of one segment. */
+static int fold_segment(struct store *s, const struct block_ref *const *refs, size_t n,
+			struct folding *f, struct err *err)
 {
-	if (w->rows.n)
-		return;
-	rows_fini(&w->rows);
-	idhash_fini(&w->row_hash);
+	struct translation *t;
+	struct leaf_sums l = { 0 };
+	int rc = store_translation(s, refs[0], &t, err);
+	if (rc)
+		return rc;
+	if (leaf_sums_init(&l, t->from))
+		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = add_block(s, &l, refs[i], err);
+	if (!rc && (rc = take_segment(s, f, t, &l)))
+		err_sys(err, rc, "cannot read %s", s->dir);
+	leaf_sums_fini(&l);
+	return rc;
+}
+
+static size_t segment_end(const struct block_ref *const *refs, size_t n, size_t from)
+{
+	size_t to = from;
+	while (to < n && refs[to]->segment == refs[from]->segment)
+		to++;
+	return to;
+}
+
+static int fold_segments(struct store *s, const struct block_ref *const *refs, size_t n,
+			 struct folding *f, struct err *err)
+{
+	int rc = 0;
+	f->left = 0;
+	for (size_t from = 0; from < n; from = segment_end(refs, n, from))
+		f->left++;
+	for (size_t from = 0, to; !rc && from < n; from = to, f->left--) {
+		to = segment_end(refs, n, from);
+		rc = fold_segment(s, refs + from, to - from, f, err);
+	}
+	return rc;
+}
+
+static int give(const struct stack_sums *t, int (*cb)(void *ctx, const struct store_row *row),
+		void *ctx)
+{
+	int rc = 0;
+	for (uint32_t e = 0; e < t->n_events; e++)
+		for (size_t i = 0; !rc && i < t->events[e].cap; i++) {
+			const struct rows_sum *sum = &t->events[e].v[i];
+			const struct store_row row = { 0, (uint32_t)i, e, sum->samples,
+						       sum->value };
+			rc = row.samples ? cb(ctx, &row) : 0;
+		}
+	return rc;
+}
+
+static void forget_sums(struct stack_sums *t)
+{
+	for (uint32_t e = 0; t->events && e < t->n_events; e++) {
+		free(t->events[e].v);
+		t->events[e].v = NULL;
+		t->events[e].cap = 0;
+	}
+}
+
+int store_fold_rows(struct store *s, const struct store_folding *of,
+		    int (*cb)(void *ctx, const struct store_row *row), void *ctx, bool *ret_pruned,
+		    struct err *err)
+{
+	const struct block_ref **refs = malloc((of->n + 1) * sizeof(*refs));
+	struct folding f = { .sums.n_events = s->sym.n_events };
+	f.sums.events = calloc((size_t)s->sym.n_events + 1, sizeof(*f.sums.events));
+	int rc = refs && f.sums.events ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	for (size_t i = 0; !rc && i < of->n; i++)
+		refs[i] = store_ref(of->blocks[i]);
+	if (!rc)
+		qsort(refs, of->n, sizeof(*refs), by_segment);
+	rc = rc ? rc : fold_segments(s, refs, of->n, &f, err);
+	if (!rc &&
+	    f.pruned) { /* now that it is known which stacks matter, their sums in all segments */
+		forget_sums(&f.sums);
+		f.frozen = true;
+		rc = fold_segments(s, refs, of->n, &f, err);
+	}
+	*ret_pruned = f.pruned;
+	rc = rc ? rc : give(&f.sums, cb, ctx);
+	forget_sums(&f.sums);
+	free(f.sums.events);
+	free(refs);
+	return rc;
 }

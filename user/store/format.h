@@ -5,7 +5,7 @@
 #ifndef ASCRIBE_STORE_FORMAT_H
 #define ASCRIBE_STORE_FORMAT_H
 
-#define FORMAT_VERSION 2
+#define FORMAT_VERSION 3
 
 #define HEADER_MAGIC "ASCRSTOR"
 #define MANIFEST_MAGIC "ASCRMANI"
@@ -15,17 +15,20 @@
 #define HEADER_SIZE 32 /* fixed part, the same in every version of the format */
 #define FILE_HEADER_SIZE 32
 #define FRAME_SIZE 40
-#define BLOCK_SIZE 184
+#define BLOCK_SIZE 112
 #define COLUMN_SIZE 16
 
-enum file_kind {
+/* What a frame holds; the file's own kind is one of the last two. */
+enum kind {
 	KIND_STRINGS = 1,
 	KIND_FRAMES = 2,
 	KIND_STACKS = 3,
 	KIND_SETS = 4,
 	KIND_EVENTS = 5,
 	KIND_LEAVES = 6,
-	KIND_BLOCKS = 7,
+	KIND_BLOCKS = 7, /* a segment, and a block of it */
+	KIND_INDEX = 8,  /* of a sealed segment */
+	KIND_SYMBOLS = 9, /* the dictionaries of a segment that is still open */
 };
 
 /* Dictionaries have kinds 1 to N_DICTS. */
@@ -44,10 +47,7 @@ enum column {
 	COLUMN_EVENT = 2,
 	COLUMN_SAMPLES = 3,
 	COLUMN_VALUE = 4,
-	/*
-	 * How each group is made up of label sets: of level 0 the full ones, of parents those of
-	 * narrow keys.
-	 */
+	/* Of level 0: how each group is made up of label sets. */
 	COLUMN_COUNT = 5,
 	COLUMN_SET = 6,
 	COLUMN_SET_SAMPLES = 7,
@@ -61,12 +61,18 @@ enum column {
 	COLUMN_TABLE_TEXT = 14,
 	COLUMN_TABLE_INT = 15,
 	COLUMN_TABLE_BIN = 16,
-	COLUMN_DROPPED = 17, /* keys that the rows of this block have lost */
-	COLUMN_TOP = 18,     /* the most frequent values of those keys */
-	COLUMN_POST_HEAD = 19,
-	COLUMN_POST_DATA = 20,
-	N_COLUMNS = 21,
+	COLUMN_KEYS = 17, /* which label keys the block has, and how they are answered */
+	COLUMN_TOP = 18,  /* the most frequent values of keys with too many of them */
+	COLUMN_SUMS = 19, /* sums by label set, without stacks */
+	/* Read by pieces: as they are. */
+	COLUMN_POST_HEAD = 20,
+	COLUMN_POST_DATA = 21,
+	COLUMN_VALUES = 22,	 /* lists of the values of projected keys */
+	COLUMN_PROJECTIONS = 23, /* the groups of each of those values */
+	N_COLUMNS = 24,
 };
+
+#define COLUMN_FIRST_RAW COLUMN_POST_HEAD
 
 /* Types of values in the table of a block: texts of a fixed form take their bytes only. */
 enum value_type {
@@ -76,9 +82,7 @@ enum value_type {
 	VALUE_HEX = 3,	/* 32 hexadecimal digits, small letters: a trace id */
 };
 
-#define BLOCK_FOLDED_ONLY 1u /* flags: space was low, the rows were not written */
-#define BLOCK_NARROW_ONLY 2u /* flags: space was low, a window without its wide labels */
-#define BLOCK_NO_ROWS 4u     /* flags: too many rows, or hardly fewer than those of its children, which have them */
+#define BLOCK_NO_LABELS 1u /* flags: of a parent whose windows were gone: groups alone are known */
 
 /*
  * Limits: a reader refuses what is above them, so that a damaged or hostile file cannot make it
@@ -99,7 +103,10 @@ enum value_type {
 #define MANIFEST_PAYLOAD_MAX (64u << 20)
 #define COLUMNS_OF_BLOCK_MAX 32u
 #define TABLE_MAX (1u << 22)         /* label sets of one block */
-#define TOP_K 256u                   /* values kept of a wide key */
+#define TOP_K 256u                   /* values kept of a key with too many of them */
+#define SUMS_MAX 4096u               /* label sets of a parent's sums */
+#define PROJECTED_MAX 20000u         /* values of a projected key */
+#define KEYS_MAX 4096u               /* keys of a block */
 
 /* A writer begins a new dictionary frame at these, far below the limits. */
 #define BATCH_BYTES (4u << 20)

@@ -3,134 +3,117 @@
 
 #include "store/file.h"
 #include "store/format.h"
-#include "util/crc32c.h"
+#include "store/message.h"
+#include "store/store.pb-c.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static int add_text(struct buf *b, const char *s)
+typedef Ascribe__Store__Header Message;
+
+static ProtobufCBinaryData bytes_of(const char *s)
 {
-	size_t len = s ? strlen(s) : 0;
-	if (len > STRING_MAX)
-		return -E2BIG;
-	int rc = buf_add_varint(b, len);
-	return rc ? rc : buf_add(b, s, len);
+	return (ProtobufCBinaryData){ s ? strlen(s) : 0, (uint8_t *)s };
 }
 
-static int add_names(struct buf *b, const char *const *names, size_t n)
+static int list_names(const char *const *names, size_t n, ProtobufCBinaryData **ret)
 {
 	if (n > COUNTERS_MAX)
 		return -E2BIG;
-	int rc = buf_add_varint(b, n);
-	for (size_t i = 0; !rc && i < n; i++)
-		rc = add_text(b, names[i]);
-	return rc;
+	*ret = calloc(n + 1, sizeof(**ret));
+	for (size_t i = 0; *ret && i < n; i++)
+		(*ret)[i] = bytes_of(names[i]);
+	return *ret ? 0 : -ENOMEM;
 }
 
-static int encode(struct buf *out, uint64_t store_id, const struct store_meta *m)
+static int encode_meta(struct buf *out, const struct store_meta *m)
 {
-	struct buf p = BUF_INIT;
-	int rc = buf_add_u64(&p, (uint64_t)m->created_ns);
+	Message p = ASCRIBE__STORE__HEADER__INIT;
+	p.created_ns = m->created_ns;
+	p.host = bytes_of(m->host);
+	p.os = bytes_of(m->os);
+	p.what = bytes_of(m->what);
+	p.n_lost = m->n_lost;
+	p.n_flagged = m->n_flagged;
+	int rc = list_names(m->lost_names, m->n_lost, &p.lost);
 	if (!rc)
-		rc = add_text(&p, m->host);
+		rc = list_names(m->flagged_names, m->n_flagged, &p.flagged);
 	if (!rc)
-		rc = add_text(&p, m->os);
-	if (!rc)
-		rc = add_text(&p, m->what);
-	if (!rc)
-		rc = add_names(&p, m->lost_names, m->n_lost);
-	if (!rc)
-		rc = add_names(&p, m->flagged_names, m->n_flagged);
-	if (!rc && p.len > HEADER_PAYLOAD_MAX)
+		rc = message_pack(out, &p.base);
+	if (!rc && out->len > HEADER_PAYLOAD_MAX)
 		rc = -E2BIG;
-	if (!rc)
-		rc = buf_reserve(out, HEADER_SIZE + p.len);
-	if (!rc) {
-		buf_add(out, HEADER_MAGIC, 8);
-		buf_add_u32(out, FORMAT_VERSION);
-		buf_add_u32(out, (uint32_t)p.len);
-		buf_add_u64(out, store_id);
-		buf_add_u32(out, crc32c(p.data, p.len));
-		buf_add_u32(out, crc32c(out->data, HEADER_SIZE - 4));
-		buf_add(out, p.data, p.len);
-	}
-	buf_fini(&p);
+	free(p.lost);
+	free(p.flagged);
 	return rc;
 }
 
-int header_write(int dir_fd, const char *dir, uint64_t store_id, const struct store_meta *meta, struct err *err)
+int header_write(int dir_fd, const char *dir, uint64_t store_id, const struct store_meta *meta,
+		 struct err *err)
 {
-	struct buf b = BUF_INIT;
-	int rc = encode(&b, store_id, meta);
+	struct buf b = BUF_INIT, payload = BUF_INIT;
+	int rc = encode_meta(&payload, meta);
+	if (!rc)
+		rc = message_frame(&b, HEADER_MAGIC, store_id, &payload);
 	/* The copy is for `store repair` alone. */
 	if (!rc)
 		rc = file_replace(dir_fd, HEADER_COPY_NAME, b.data, b.len);
 	if (!rc)
 		rc = file_replace(dir_fd, HEADER_NAME, b.data, b.len);
+	buf_fini(&payload);
 	buf_fini(&b);
 	return rc ? err_sys(err, rc, "cannot write %s/%s", dir, HEADER_NAME) : 0;
 }
 
-static const char *read_text(struct cursor *c)
+static char *text_of(const ProtobufCBinaryData *b)
 {
-	size_t len = cursor_varint(c);
-	const uint8_t *p = cursor_bytes(c, len);
-	return p ? strndup((const char *)p, len) : NULL;
+	return strndup(b->len ? (const char *)b->data : "", b->len);
 }
 
-static int read_names(struct cursor *c, const char *const **ret, size_t *ret_n)
+static int take_names(const ProtobufCBinaryData *v, size_t n, const char *const **ret,
+		      size_t *ret_n)
 {
-	size_t n = cursor_varint(c);
-	if (c->bad || n > COUNTERS_MAX)
+	if (n > COUNTERS_MAX)
 		return -EBADMSG;
-	const char **v = calloc(n + 1, sizeof(*v));
-	if (!v)
+	const char **names = calloc(n + 1, sizeof(*names));
+	if (!names)
 		return -ENOMEM;
-	*ret = v;
+	*ret = names;
 	*ret_n = n;
-	for (size_t i = 0; i < n; i++) {
-		v[i] = read_text(c);
-		if (!v[i])
-			return c->bad ? -EBADMSG : -ENOMEM;
-	}
+	for (size_t i = 0; i < n; i++)
+		if (!(names[i] = text_of(&v[i])))
+			return -ENOMEM;
 	return 0;
 }
 
-static int decode_meta(struct store_meta *m, struct cursor c)
+static int take_meta(struct store_meta *m, const Message *p)
 {
-	m->created_ns = (int64_t)cursor_u64(&c);
-	m->host = read_text(&c);
-	m->os = read_text(&c);
-	m->what = read_text(&c);
+	m->created_ns = p->created_ns;
+	m->host = text_of(&p->host);
+	m->os = text_of(&p->os);
+	m->what = text_of(&p->what);
 	if (!m->host || !m->os || !m->what)
-		return c.bad ? -EBADMSG : -ENOMEM;
-	int rc = read_names(&c, &m->lost_names, &m->n_lost);
-	if (!rc)
-		rc = read_names(&c, &m->flagged_names, &m->n_flagged);
-	return rc;
+		return -ENOMEM;
+	int rc = take_names(p->lost, p->n_lost, &m->lost_names, &m->n_lost);
+	return rc ? rc : take_names(p->flagged, p->n_flagged, &m->flagged_names, &m->n_flagged);
 }
 
 static int decode(struct header *h, const struct buf *b, uint32_t *ret_version)
 {
-	struct cursor c = { b->data + 8, b->data + b->len, 0 };
-	uint32_t version = cursor_u32(&c), len = cursor_u32(&c);
-	h->store_id = cursor_u64(&c);
-	uint32_t payload_crc = cursor_u32(&c), crc = cursor_u32(&c);
-	if (memcmp(b->data, HEADER_MAGIC, 8) || crc != crc32c(b->data, HEADER_SIZE - 4))
-		return -EBADMSG;
-	*ret_version = version;
-	if (version && version != FORMAT_VERSION)
-		return -EPROTONOSUPPORT;
-	if (!version || len != cursor_left(&c) || payload_crc != crc32c(c.p, len))
-		return -EBADMSG;
-	return decode_meta(&h->meta, c);
+	int rc = message_check(b, HEADER_MAGIC, &h->store_id, ret_version);
+	if (rc)
+		return rc;
+	ProtobufCMessage *p;
+	rc = message_unpack(&ascribe__store__header__descriptor, b, &p);
+	if (rc)
+		return rc;
+	rc = take_meta(&h->meta, (Message *)p);
+	protobuf_c_message_free_unpacked(p, NULL);
+	return rc;
 }
 
-int header_read_file(struct header *ret, int dir_fd, const char *dir, const char *name, struct err *err)
+int header_read_file(struct header *ret, int dir_fd, const char *dir, const char *name,
+		     struct err *err)
 {
 	struct buf b = BUF_INIT;
 	struct header h = { 0 };

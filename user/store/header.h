@@ -17,8 +17,10 @@ struct header {
 
 /* -ENOENT: there is none. -EBADMSG, -EPROTONOSUPPORT, or an error of the system. */
 int header_read(struct header *ret, int dir_fd, const char *dir, struct err *err);
-int header_read_file(struct header *ret, int dir_fd, const char *dir, const char *name, struct err *err);
-int header_write(int dir_fd, const char *dir, uint64_t store_id, const struct store_meta *meta, struct err *err);
+int header_read_file(struct header *ret, int dir_fd, const char *dir, const char *name,
+		     struct err *err);
+int header_write(int dir_fd, const char *dir, uint64_t store_id, const struct store_meta *meta,
+		 struct err *err);
 void header_fini(struct header *h);
 
 #endif

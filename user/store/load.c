@@ -33,12 +33,6 @@ void store_fini(struct store *s)
 	while (s->n_segments)
 		store_drop_segment(s, s->n_segments - 1);
 	free(s->segments);
-	for (size_t i = 0; i < s->n_gens; i++)
-		dict_gen_free(s->gens[i]);
-	free(s->gens);
-	for (size_t i = 0; i < s->n_epochs; i++)
-		dict_gen_free(s->epochs[i]);
-	free(s->epochs);
 	setpool_fini(&s->sets);
 	dicts_fini(&s->sym);
 	manifest_fini(&s->manifest);
@@ -78,119 +72,15 @@ static int load_header(struct store *s, struct err *err)
 	return 0;
 }
 
-/* ---- the newest generation ---- */
-
-/* Its dictionaries become those of the store, its ids those that the store gives. */
-static int load_newest(struct store *s, struct err *err)
-{
-	struct dict_gen *g;
-	if (!s->manifest.n_generations)
-		return dicts_init(&s->sym, s->write) ? err_sys(err, -ENOMEM, "cannot read %s", s->dir) : 0;
-	struct block_ref r = { .b.generation = s->manifest.generations[s->manifest.n_generations - 1].serial };
-	int rc = ARRAY_RESERVE(s->gens, s->gens_cap, 1);
-	g = rc ? NULL : calloc(1, sizeof(*g));
-	if (!g)
-		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
-	g->serial = r.b.generation;
-	s->gens[s->n_gens++] = g;
-	rc = dict_gen_load(s, g, false, s->write, err);
-	if (rc)
-		return rc;
-	s->sym = g->d;
-	memset(&g->d, 0, sizeof(g->d));
-	s->n_own_events = s->sym.n_events;
-	g->same = true;
-	return 0;
-}
-
-/*
- * Events are asked for by name before any block is read: those of all generations are known from
- * the start.
- */
+/* Events are asked for by name before any block is read. */
 static int load_events(struct store *s, struct err *err)
 {
-	for (size_t i = 0; i + 1 < s->manifest.n_generations; i++) {
-		struct dict_gen g = { .serial = s->manifest.generations[i].serial };
-		int rc = dict_gen_load_events(s, &g, err);
-		for (uint32_t k = 0; !rc && k < g.d.n_events; k++) {
-			uint32_t id;
-			rc = dicts_add_event(&s->sym, &g.d.events[k], &id);
-			if (rc)
-				err_sys(err, rc, "cannot read %s", s->dir);
-		}
-		dicts_fini(&g.d);
-		if (rc)
-			return rc;
+	int rc = dicts_init(&s->sym, true);
+	for (size_t i = 0; !rc && i < s->manifest.n_events; i++) {
+		uint32_t id;
+		rc = dicts_add_event(&s->sym, &s->manifest.events[i], &id);
 	}
-	return 0;
-}
-
-/* ---- blocks whose dictionaries are too short ---- */
-
-static uint64_t size_of(struct store *s, struct place p)
-{
-	char name[FILE_NAME_SIZE];
-	struct stat st;
-	file_name(name, p);
-	return fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) ? 0 : (uint64_t)st.st_size;
-}
-
-/* No crash does that. The windows before are told apart and can be read. */
-static void drop_short(struct store *s, struct segment *g)
-{
-	size_t n = g->n_refs, keep = n;
-	for (size_t i = 0; i < n; i++) {
-		const struct block_ref *r = &g->refs[i];
-		for (int k = 1; k <= N_DICTS; k++) {
-			uint32_t serial = k == KIND_SETS ? r->b.epoch : r->b.generation;
-			uint64_t size = i && g->refs[i - 1].mark_bytes[k] == r->mark_bytes[k]
-						? r->mark_bytes[k]
-						: size_of(s, (struct place){ k, serial, 0 });
-			if (r->mark_bytes[k] <= size)
-				continue;
-			char name[FILE_NAME_SIZE];
-			file_name(name, (struct place){ k, serial, 0 });
-			snprintf(s->damage, sizeof(s->damage),
-				 "%s/%s is cut short at offset %llu, %zu of %zu windows are left out", s->dir, name,
-				 (unsigned long long)size, n - i, n);
-			keep = i;
-			break;
-		}
-		if (keep < n)
-			break;
-	}
-	s->lost_windows |= keep < n;
-	g->n_refs = keep;
-}
-
-static int load_open_segments(struct store *s, struct err *err)
-{
-	for (size_t i = 0; i < s->n_segments; i++) {
-		struct segment *g = &s->segments[i];
-		if (g->m.state != SEGMENT_OPEN)
-			continue;
-		int rc = segment_load(s, g, err);
-		if (rc)
-			return rc;
-		drop_short(s, g);
-	}
-	return 0;
-}
-
-static int load_manifest(struct store *s, struct err *err)
-{
-	struct manifest m;
-	int rc = manifest_read(&m, s->dir_fd, s->dir, s->header.store_id, err);
-	if (rc)
-		return rc == -ENOENT ? -EBADMSG : rc;
-	manifest_fini(&s->manifest);
-	s->manifest = m;
-	while (s->n_segments)
-		store_drop_segment(s, s->n_segments - 1);
-	for (size_t i = 0; i < m.n_segments; i++)
-		if (store_add_segment(s, &m.segments[i], NULL))
-			return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
-	return 0;
+	return rc ? err_sys(err, rc, "cannot read %s", s->dir) : 0;
 }
 
 static struct manifest_stamp read_stamp(const struct store *s)
@@ -215,19 +105,64 @@ int store_missing(const struct store *s, const char *path, struct err *err)
 	return err_set(err, -EBADMSG, "%s is missing: the store is damaged", path);
 }
 
-static void drop_generations(struct store *s)
+/* ---- blocks whose dictionaries are too short ---- */
+
+/* No crash does that. The windows before are told apart and can be read; without the file none can. */
+static int drop_short(struct store *s, struct segment *g, struct err *err)
 {
-	while (s->n_gens)
-		dict_gen_free(s->gens[--s->n_gens]);
-	dicts_fini(&s->sym);
-	memset(&s->sym, 0, sizeof(s->sym));
+	char name[FILE_NAME_SIZE], path[600];
+	struct stat st;
+	size_t n = g->n_refs, keep = n;
+	file_name(name, (struct place){ KIND_SYMBOLS, g->m.serial, g->m.level });
+	snprintf(path, sizeof(path), "%s/%s", s->dir, name);
+	if (n && fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return store_missing(s, path, err);
+	uint64_t size = n ? (uint64_t)st.st_size : 0;
+	while (keep && g->refs[keep - 1].mark > (size > FILE_HEADER_SIZE ? size - FILE_HEADER_SIZE : 0))
+		keep--;
+	if (keep == n)
+		return 0;
+	snprintf(s->damage, sizeof(s->damage), "%s is cut short at offset %llu, %zu of %zu windows are left out", path,
+		 (unsigned long long)size, n - keep, n);
+	s->lost_windows = true;
+	g->n_refs = keep;
+	return 0;
+}
+
+static int load_open_segments(struct store *s, struct err *err)
+{
+	for (size_t i = 0; i < s->n_segments; i++) {
+		struct segment *g = &s->segments[i];
+		if (g->m.state != SEGMENT_OPEN)
+			continue;
+		int rc = segment_load(s, g, err);
+		rc = rc ? rc : drop_short(s, g, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int load_manifest(struct store *s, struct err *err)
+{
+	struct manifest m;
+	struct manifest_segment *segments;
+	size_t n;
+	int rc = manifest_read(&m, &segments, &n, s->dir_fd, s->dir, s->header.store_id, err);
+	if (rc)
+		return rc == -ENOENT ? -EBADMSG : rc;
+	manifest_fini(&s->manifest);
+	s->manifest = m;
+	while (s->n_segments)
+		store_drop_segment(s, s->n_segments - 1);
+	return store_take_segments(s, segments, n) ? err_sys(err, -ENOMEM, "cannot read %s", s->dir) : 0;
 }
 
 static int load_all(struct store *s, struct err *err)
 {
 	s->damage[0] = '\0';
 	s->lost_windows = false;
-	drop_generations(s);
+	dicts_fini(&s->sym);
 	s->stamp = read_stamp(s);
 	int rc = load_header(s, err);
 	if (!rc)
@@ -240,8 +175,6 @@ static int load_all(struct store *s, struct err *err)
 	 */
 	if (!rc)
 		rc = load_header(s, err);
-	if (!rc)
-		rc = load_newest(s, err);
 	return rc ? rc : load_events(s, err);
 }
 

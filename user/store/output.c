@@ -2,14 +2,16 @@
 /*
  * Putting blocks into files.
  *
- *  1. files' `end` is durable and agrees with the last acknowledged block; saved[k] is what stands before it.
- *  2. Ids at or above saved[k] are in memory only; the next block that succeeds writes them. A failure changes no
- *     id that was handed out.
- *  3. A file exists, empty and synced with its directory, before the manifest names it; the manifest is durable before the
- *     file is written to, and before a file that it names no longer is unlinked.
- *  4. After an fdatasync that failed, that file is not appended to again: what the page cache says of it is not believed. A
- *     segment is closed at `end` and another begun; dictionaries are written again from memory as a new generation or
- *     epoch, with the same ids.
+ *  1. files' `end` is durable and agrees with the last acknowledged block; saved[k] is what stands
+ *     before it.
+ *  2. Ids at or above saved[k] are in memory only; the next block that succeeds writes them. A
+ *     failure changes no id that was handed out.
+ *  3. A file exists, empty and synced with its directory, before the manifest names it; the manifest
+ *     is durable before the file is written to, and before a file that it names no longer is
+ *     unlinked.
+ *  4. After an fdatasync that failed, that file is not appended to again: what the page cache says of
+ *     it is not believed. The segment is closed at `end` and another begun, which gets all
+ *     dictionaries from memory, with the same ids.
  */
 #include "store/writer_int.h"
 
@@ -19,6 +21,9 @@
 
 #include <errno.h>
 #include <unistd.h>
+
+#define FILES_OF_CAP 64
+#define KEPT_LOADED (4u << 20) /* bytes of level 1's dictionaries that are not read again for every block */
 
 int pending_reserve(struct pending *p)
 {
@@ -48,296 +53,25 @@ int writer_save_manifest(struct store_writer *w, struct err *err)
 {
 	struct store *s = &w->s;
 	struct manifest *m = &s->manifest;
-	struct manifest_segment *v = malloc((s->n_segments + 1) * sizeof(*v));
+	const struct manifest_segment **v = malloc((s->n_segments + 1) * sizeof(*v));
 	if (!v)
 		return err_sys(err, -ENOMEM, "cannot write %s", s->dir);
 	for (size_t i = 0; i < s->n_segments; i++)
-		v[i] = s->segments[i].m;
-	free(m->segments);
-	m->segments = v;
-	m->n_segments = s->n_segments;
+		v[i] = &s->segments[i].m;
 	for (int k = 0; k < N_LEVELS; k++)
 		m->covered[k] = first_pending(&w->pending[k], m->seq[k]);
 	m->covered[LEVEL_POSTINGS] = first_pending(&w->unposted, m->seq[0]);
-	int rc = manifest_write(m, s->dir_fd, s->dir, s->header.store_id, err);
+	int rc = manifest_write(m, v, s->n_segments, s->dir_fd, s->dir, s->header.store_id, err);
 	if (rc == -ENOSPC && reserve_spend(s->dir_fd))
-		rc = manifest_write(m, s->dir_fd, s->dir, s->header.store_id, err);
+		rc = manifest_write(m, v, s->n_segments, s->dir_fd, s->dir, s->header.store_id, err);
+	free(v);
+	w->manifest_due &= rc != 0;
 	return rc;
 }
 
-/* ---- dictionaries ---- */
+/* ---- the open segments ---- */
 
-static const enum file_kind gen_kinds[] = { KIND_STRINGS, KIND_FRAMES, KIND_STACKS, KIND_EVENTS, KIND_LEAVES };
-
-static int open_dict(struct store_writer *w, enum file_kind kind, uint32_t serial, struct file *ret, struct err *err)
-{
-	struct store *s = &w->s;
-	return file_open(ret, s->dir_fd, s->dir, (struct place){ kind, serial, 0 }, s->header.store_id, true, err);
-}
-
-static int create_dict(struct store_writer *w, enum file_kind kind, uint32_t serial, struct file *ret, struct err *err)
-{
-	struct store *s = &w->s;
-	int rc = file_create(s->dir_fd, s->dir, (struct place){ kind, serial, 0 }, s->header.store_id, err);
-	return rc ? rc : open_dict(w, kind, serial, ret, err);
-}
-
-static void close_files(struct file *v)
-{
-	for (int k = 1; k <= N_DICTS; k++)
-		file_close(&v[k]);
-}
-
-/* Not written to any more. What a failure has left behind its end goes, in case it could not be cut then. */
-static void give_up(struct file *f)
-{
-	if (f->fd >= 0)
-		(void)file_rollback(f);
-	file_close(f);
-}
-
-static uint32_t newest_generation(const struct store_writer *w)
-{
-	const struct manifest *m = &w->s.manifest;
-	return m->n_generations ? m->generations[m->n_generations - 1].serial : 0;
-}
-
-/* Take the new files in the place of the old ones; everything in memory is to be written into them. */
-static void switch_generation(struct store_writer *w, struct file *files, uint32_t serial)
-{
-	struct store *s = &w->s;
-	for (size_t i = 0; i < sizeof(gen_kinds) / sizeof(gen_kinds[0]); i++) {
-		enum file_kind k = gen_kinds[i];
-		give_up(&w->dict[k]);
-		w->dict[k] = files[k];
-		w->saved[k] = (struct dict_mark){ dicts_first(k), 0 };
-	}
-	for (size_t i = 0; i < s->n_gens; i++)
-		s->gens[i]->same = false; /* what it has is read from its files when it is needed */
-	s->gens[s->n_gens - 1]->same = true;
-	s->gens[s->n_gens - 1]->serial = serial;
-	memset(s->gens[s->n_gens - 1]->good, 0xff, sizeof(s->gens[0]->good));
-	w->gen_broken = false;
-}
-
-int writer_need_generation(struct store_writer *w, int64_t t_ns, struct err *err)
-{
-	struct store *s = &w->s;
-	struct file files[N_DICTS + 1];
-	uint32_t serial = newest_generation(w) + 1;
-	if (newest_generation(w) && !w->gen_broken)
-		return 0;
-	compact_abandon(w);
-	for (int k = 0; k <= N_DICTS; k++)
-		files[k].fd = -1;
-	int rc = ARRAY_RESERVE(s->gens, s->gens_cap, s->n_gens + 1);
-	struct dict_gen *g = rc ? NULL : calloc(1, sizeof(*g));
-	if (!g)
-		return err_sys(err, -ENOMEM, "cannot write %s", s->dir);
-	for (size_t i = 0; !rc && i < sizeof(gen_kinds) / sizeof(gen_kinds[0]); i++)
-		rc = create_dict(w, gen_kinds[i], serial, &files[gen_kinds[i]], err);
-	if (!rc && manifest_add_generation(&s->manifest, serial, t_ns))
-		rc = err_sys(err, -ENOMEM, "cannot write %s", s->dir);
-	if (!rc) {
-		rc = writer_save_manifest(w, err);
-		if (rc)
-			manifest_drop_generation(&s->manifest, s->manifest.n_generations - 1);
-	}
-	if (rc) {
-		close_files(files);
-		free(g);
-		return rc;
-	}
-	s->gens[s->n_gens++] = g;
-	switch_generation(w, files, serial);
-	return 0;
-}
-
-/* The label sets begin anew. */
-int writer_new_epoch(struct store_writer *w, int64_t t_ns, struct err *err)
-{
-	struct store *s = &w->s;
-	struct manifest *m = &s->manifest;
-	struct manifest_epoch e = { .serial = m->n_epochs ? m->epochs[m->n_epochs - 1].serial + 1 : 1, .t0_ns = t_ns };
-	struct file f = { .fd = -1 };
-	compact_abandon(w);
-	int rc = ARRAY_RESERVE(s->epochs, s->epochs_cap, s->n_epochs + 1);
-	struct dict_gen *g = rc ? NULL : calloc(1, sizeof(*g));
-	if (!g || dicts_init(&g->d, true)) {
-		dict_gen_free(g);
-		return err_sys(err, -ENOMEM, "cannot write %s", s->dir);
-	}
-	g->serial = e.serial;
-	g->loaded = true;
-	memset(g->good, 0xff, sizeof(g->good));
-	rc = create_dict(w, KIND_SETS, e.serial, &f, err);
-	if (!rc && (wide_list(w, &e) || manifest_add_epoch(m, &e))) {
-		manifest_epoch_fini(&e);
-		rc = err_sys(err, -ENOMEM, "cannot write %s", s->dir);
-	}
-	if (!rc) {
-		rc = writer_save_manifest(w, err);
-		if (rc)
-			manifest_drop_epoch(m, m->n_epochs - 1);
-	}
-	if (rc) {
-		file_close(&f);
-		dict_gen_free(g);
-		return rc;
-	}
-	give_up(&w->dict[KIND_SETS]);
-	w->dict[KIND_SETS] = f;
-	w->saved[KIND_SETS] = (struct dict_mark){ 1, 1 };
-	s->epochs[s->n_epochs++] = g;
-	w->epoch = g;
-	w->epoch_broken = false;
-	w->epoch_slot = floor_div(t_ns, SET_EPOCH_NS);
-	return 0;
-}
-
-/* Cut off what was not whole, and stand at the end. */
-static int stand_at(struct store_writer *w, enum file_kind kind, uint32_t serial, uint64_t good, struct err *err)
-{
-	struct file *f = &w->dict[kind];
-	int rc = open_dict(w, kind, serial, f, err);
-	if (rc)
-		return rc;
-	f->end = f->tail = good;
-	if (f->size > good && ftruncate(f->fd, (off_t)good))
-		return err_sys(err, -errno, "cannot truncate %s", f->path);
-	return 0;
-}
-
-/* A block that needs more than there is: damage, and the store is left alone. */
-static int check_refs(struct store_writer *w, const struct dict_gen *gen, const struct dict_gen *epoch, struct err *err)
-{
-	struct store *s = &w->s;
-	for (size_t i = 0; i < s->n_segments; i++)
-		for (size_t k = 0; k < s->segments[i].n_refs; k++) {
-			const struct block_ref *r = &s->segments[i].refs[k];
-			struct dict_gen *g;
-			int rc = 0;
-			if (gen && r->b.generation == gen->serial)
-				rc = store_gen(s, r, &g, err);
-			if (!rc && epoch && r->b.epoch == epoch->serial)
-				rc = store_epoch(s, r, &g, err);
-			if (rc)
-				return rc;
-		}
-	return 0;
-}
-
-int writer_open_dicts(struct store_writer *w, struct err *err)
-{
-	struct store *s = &w->s;
-	const struct manifest *m = &s->manifest;
-	struct dict_gen *gen = s->n_gens ? s->gens[s->n_gens - 1] : NULL, *epoch = NULL;
-	int rc = 0;
-	if (m->n_epochs) {
-		struct block_ref r = { .b.epoch = m->epochs[m->n_epochs - 1].serial };
-		rc = store_epoch(s, &r, &epoch, err);
-	}
-	if (!rc)
-		rc = check_refs(w, gen, epoch, err);
-	for (size_t i = 0; !rc && gen && i < sizeof(gen_kinds) / sizeof(gen_kinds[0]); i++) {
-		enum file_kind k = gen_kinds[i];
-		rc = stand_at(w, k, gen->serial, gen->good[k], err);
-		/* Events that only older generations have are not in the file of this one. */
-		w->saved[k].next = k == KIND_EVENTS ? s->n_own_events : dicts_count(&s->sym, k);
-	}
-	if (!rc && epoch) {
-		rc = stand_at(w, KIND_SETS, epoch->serial, epoch->good[KIND_SETS], err);
-		w->saved[KIND_SETS] = (struct dict_mark){ epoch->d.n_sets, epoch->d.label_text.n };
-		w->epoch = epoch;
-		w->epoch_slot = floor_div(m->epochs[m->n_epochs - 1].t0_ns, SET_EPOCH_NS);
-		memset(epoch->good, 0xff, sizeof(epoch->good));
-	}
-	if (gen)
-		memset(gen->good, 0xff, sizeof(gen->good));
-	return rc;
-}
-
-void writer_drop_read(struct store_writer *w)
-{
-	struct store *s = &w->s;
-	size_t n = 0;
-	for (size_t i = 0; i < s->n_gens; i++) {
-		if (s->gens[i]->same)
-			s->gens[n++] = s->gens[i];
-		else
-			dict_gen_free(s->gens[i]);
-	}
-	s->n_gens = n;
-	n = 0;
-	for (size_t i = 0; i < s->n_epochs; i++) {
-		if (s->epochs[i] == w->epoch)
-			s->epochs[n++] = s->epochs[i];
-		else
-			dict_gen_free(s->epochs[i]);
-	}
-	s->n_epochs = n;
-}
-
-static const struct dicts *dicts_of(const struct store_writer *w, enum file_kind kind)
-{
-	return kind == KIND_SETS ? &w->epoch->d : &w->s.sym;
-}
-
-static bool unsaved(const struct store_writer *w, enum file_kind kind, const struct dict_mark *mark)
-{
-	const struct dicts *d = dicts_of(w, kind);
-	return mark->next < dicts_count(d, kind) || (kind == KIND_SETS && mark->text < d->label_text.n);
-}
-
-static int write_batch(struct store_writer *w, enum file_kind kind, struct dict_mark *mark)
-{
-	struct buf raw = BUF_INIT, packed = BUF_INIT;
-	struct dict_mark next;
-	uint8_t codec;
-	int rc = dicts_encode(dicts_of(w, kind), kind, mark, &raw, &next);
-	if (!rc)
-		rc = codec_pack(&packed, raw.data, raw.len, &codec);
-	if (!rc)
-		rc = file_append(&w->dict[kind], mark->next, next.next - mark->next, codec, (uint32_t)raw.len, &packed);
-	buf_fini(&raw);
-	buf_fini(&packed);
-	if (!rc)
-		*mark = next;
-	return rc;
-}
-
-static int write_dict(struct store_writer *w, enum file_kind kind, struct dict_mark *mark, bool *ret_broken)
-{
-	bool any = unsaved(w, kind, mark);
-	int rc = 0;
-	while (!rc && unsaved(w, kind, mark))
-		rc = write_batch(w, kind, mark);
-	if (rc || !any)
-		return rc;
-	rc = file_sync(&w->dict[kind]);
-	if (rc)
-		*ret_broken = true;
-	return rc;
-}
-
-static int write_dicts(struct store_writer *w, struct dict_mark *marks, struct err *err)
-{
-	for (int k = 1; k <= N_DICTS; k++) {
-		int rc = write_dict(w, k, &marks[k], k == KIND_SETS ? &w->epoch_broken : &w->gen_broken);
-		if (rc)
-			return err_sys(err, rc, "cannot write %s", w->dict[k].path);
-	}
-	return 0;
-}
-
-/* ---- segments ---- */
-
-static int64_t file_unit(const struct store_writer *w, uint8_t level, int64_t t_ns)
-{
-	return floor_div(t_ns, w->opt.recent_ns ? w->opt.recent_ns / 2 : levels[level].file_ns);
-}
-
-static struct segment *open_segment(struct store_writer *w, uint8_t level)
+struct segment *writer_segment(struct store_writer *w, uint8_t level)
 {
 	for (size_t i = w->s.n_segments; i-- > 0;) {
 		struct segment *g = &w->s.segments[i];
@@ -347,52 +81,324 @@ static struct segment *open_segment(struct store_writer *w, uint8_t level)
 	return NULL;
 }
 
-static void close_segment(struct segment *g)
+static int64_t file_unit(const struct store_writer *w, uint8_t level, int64_t t_ns)
 {
+	return floor_div(t_ns, w->opt.recent_ns ? w->opt.recent_ns / 2 : levels[level].file_ns);
+}
+
+/* A file is what retention cuts at once: it takes a small part of the cap, but most of it are blocks. */
+static bool is_full(const struct store_writer *w, const struct segment *g)
+{
+	uint64_t part = w->cap / FILES_OF_CAP, symbols = 2 * w->out[g->m.level].file.end;
+	return !w->opt.windows_only && g->file.end > (part > symbols ? part : symbols);
+}
+
+bool writer_ends_file(struct store_writer *w, uint8_t level, int64_t t_ns)
+{
+	const struct segment *g = writer_segment(w, level);
+	if (g && g->n_refs && is_full(w, g))
+		return true;
+	return g && g->n_refs && file_unit(w, level, g->refs[g->n_refs - 1].b.t0_ns) != file_unit(w, level, t_ns);
+}
+
+static void nothing_saved(struct output *o)
+{
+	for (int k = 1; k <= N_DICTS; k++)
+		o->saved[k] = (struct dict_mark){ dicts_first(k), k == KIND_SETS };
+}
+
+static void all_saved(struct output *o)
+{
+	for (int k = 1; k <= N_DICTS; k++)
+		o->saved[k] = (struct dict_mark){ dicts_count(&o->d, k), k == KIND_SETS ? o->d.label_text.n : 0 };
+}
+
+static int load_output(struct store_writer *w, uint8_t level, struct segment *g, struct err *err)
+{
+	struct store *s = &w->s;
+	struct output *o = &w->out[level];
+	struct place p = { KIND_SYMBOLS, g->m.serial, level };
+	struct symbols y = { 0 };
+	int rc = symbols_load(s, g, SYMBOLS_ALL, true, &y, err);
+	if (rc) {
+		dicts_fini(&y.d);
+		return rc;
+	}
+	if (g->n_refs && g->refs[g->n_refs - 1].mark > y.good) {
+		dicts_fini(&y.d);
+		char name[FILE_NAME_SIZE];
+		file_name(name, p);
+		return err_set(err, -EBADMSG, "%s/%s is damaged at offset %llu", s->dir, name, (unsigned long long)(y.good + FILE_HEADER_SIZE));
+	}
+	if (o->file.fd < 0)
+		rc = file_open(&o->file, s->dir_fd, s->dir, p, s->header.store_id, true, err);
+	if (!rc) {
+		o->file.end = o->file.tail = y.good + FILE_HEADER_SIZE;
+		if (o->file.size > o->file.end && ftruncate(o->file.fd, (off_t)o->file.end))
+			rc = err_sys(err, -errno, "cannot truncate %s", o->file.path);
+	}
+	if (rc) {
+		dicts_fini(&y.d);
+		return rc;
+	}
+	o->d = y.d;
+	o->loaded = true;
+	all_saved(o);
+	g->live = &o->d;
+	return 0;
+}
+
+/* Dictionaries that no segment has yet. */
+static int begin_fresh(struct store_writer *w, uint8_t level, struct err *err)
+{
+	struct output *o = &w->out[level];
+	struct segment *g = writer_segment(w, level);
+	struct dicts fresh;
+	if (dicts_init(&fresh, true)) {
+		dicts_fini(&fresh);
+		return err_sys(err, -ENOMEM, "cannot write %s", w->s.dir);
+	}
+	if (g)
+		g->live = NULL;
+	dicts_fini(&o->d);
+	o->d = fresh;
+	o->loaded = o->fresh = true;
+	return 0;
+}
+
+/* Behind the last block; what an interrupted writer left there is cut off. */
+static int stand_at_end(struct store_writer *w, struct segment *g, bool *ret_clean, struct err *err)
+{
+	struct store *s = &w->s;
+	const struct block_ref *last = g->n_refs ? &g->refs[g->n_refs - 1] : NULL;
+	int rc = segment_open(s, g, err);
+	if (rc)
+		return rc;
+	g->file.end = last ? last->offset + FRAME_SIZE + last->stored_len : FILE_HEADER_SIZE;
+	g->file.tail = g->file.end;
+	if (g->file.size > g->file.end && ftruncate(g->file.fd, (off_t)g->file.end))
+		return err_sys(err, -errno, "cannot truncate %s", g->file.path);
+	*ret_clean |= g->m.end != 0;
+	g->m.end = 0; /* from here on it may be torn */
+	if (last && s->manifest.seq[g->m.level] <= last->b.seq)
+		s->manifest.seq[g->m.level] = last->b.seq + 1;
+	return load_output(w, g->m.level, g, err);
+}
+
+static void unload(struct store_writer *w, uint8_t level)
+{
+	struct output *o = &w->out[level];
+	struct segment *g = writer_segment(w, level);
+	if (!level || !o->loaded || o->fresh)
+		return;
+	if (g)
+		g->live = NULL;
+	dicts_fini(&o->d);
+	o->loaded = false;
+}
+
+int writer_open_outputs(struct store_writer *w, bool *ret_clean, struct err *err)
+{
+	struct store *s = &w->s;
+	int rc = 0;
+	for (size_t i = 0; !rc && i < s->n_segments; i++)
+		if (s->segments[i].m.state == SEGMENT_OPEN) {
+			rc = stand_at_end(w, &s->segments[i], ret_clean, err);
+			unload(w, s->segments[i].m.level);
+		}
+	if (!rc && !w->out[0].loaded)
+		rc = begin_fresh(w, 0, err);
+	return rc;
+}
+
+int writer_begin_parent(struct store_writer *w, uint8_t level, int64_t t_ns, struct err *err)
+{
+	struct output *o = &w->out[level];
+	struct segment *g = writer_segment(w, level);
+	if (o->fresh)
+		return 0;
+	if (!g && !o->broken)
+		return begin_fresh(w, level, err);
+	if (!o->loaded) {
+		int rc = g ? load_output(w, level, g, err) : begin_fresh(w, level, err);
+		if (rc)
+			return rc;
+	}
+	bool large = w->opt.symbols_memory && dicts_bytes(&o->d) >= w->opt.symbols_memory / 2;
+	return large || writer_ends_file(w, level, t_ns) ? begin_fresh(w, level, err) : 0;
+}
+
+void writer_replace_parent(struct store_writer *w, uint8_t level, const struct dicts *d)
+{
+	struct output *o = &w->out[level];
+	struct segment *g = writer_segment(w, level);
+	if (g)
+		g->live = NULL;
+	dicts_fini(&o->d);
+	o->d = *d;
+	o->fresh = true;
+}
+
+void writer_drop_parent(struct store_writer *w, uint8_t level)
+{
+	struct output *o = &w->out[level];
+	struct segment *g = writer_segment(w, level);
+	if (!level)
+		return;
+	if (g)
+		g->live = NULL;
+	dicts_fini(&o->d);
+	o->loaded = o->fresh = false;
+}
+
+void writer_drop_read(struct store_writer *w)
+{
+	for (size_t i = 0; i < w->s.n_segments; i++)
+		symbols_free(&w->s.segments[i]);
+	for (uint8_t level = 1; level < N_SEGMENT_LEVELS; level++)
+		if (level > 1 || dicts_bytes(&w->out[level].d) > KEPT_LOADED)
+			unload(w, level);
+}
+
+/* ---- dictionaries ---- */
+
+static bool unsaved(const struct output *o, enum kind kind, const struct dict_mark *mark)
+{
+	return mark->next < dicts_count(&o->d, kind) || (kind == KIND_SETS && mark->text < o->d.label_text.n);
+}
+
+static int write_batch(struct output *o, enum kind kind, struct dict_mark *mark)
+{
+	struct buf raw = BUF_INIT, packed = BUF_INIT;
+	struct frame h = { .kind = kind, .first = mark->next };
+	struct dict_mark next;
+	int rc = dicts_encode(&o->d, kind, mark, &raw, &next);
+	if (!rc)
+		rc = codec_pack(&packed, raw.data, raw.len, &h.codec);
+	h.count = next.next - mark->next;
+	h.raw_len = (uint32_t)raw.len;
+	if (!rc)
+		rc = file_append(&o->file, &h, &packed);
+	buf_fini(&raw);
+	buf_fini(&packed);
+	if (!rc)
+		*mark = next;
+	return rc;
+}
+
+/* *ret_lost: what was written cannot be believed any more. */
+static int write_dicts(struct output *o, struct dict_mark *marks, bool *ret_lost)
+{
+	int rc = 0;
+	for (int k = 1; !rc && k <= N_DICTS; k++)
+		while (!rc && unsaved(o, k, &marks[k]))
+			rc = write_batch(o, k, &marks[k]);
+	if (rc || o->file.tail == o->file.end)
+		return rc;
+	rc = file_sync(&o->file);
+	*ret_lost = rc != 0;
+	return rc;
+}
+
+/* Readers ask for events by name before they read a block. */
+static int name_events(struct store_writer *w, const struct dicts *d, struct err *err)
+{
+	bool new;
+	for (uint32_t i = 0; i < d->n_events; i++) {
+		if (manifest_add_event(&w->s.manifest, &d->events[i], &new))
+			return err_sys(err, -ENOMEM, "cannot write %s", w->s.dir);
+		w->manifest_due |= new;
+	}
+	return w->manifest_due ? writer_save_manifest(w, err) : 0;
+}
+
+/* ---- segments ---- */
+
+/* It gets no more blocks. Its dictionaries stay the file that they are. */
+static void close_segment(struct store_writer *w, struct segment *g)
+{
+	struct output *o = &w->out[g->m.level];
 	segment_describe(g);
 	g->m.end = g->file.end;
 	g->m.state = SEGMENT_CLOSED;
+	g->live = NULL;
+	file_close(&o->file);
+	o->broken = true;
+}
+
+static int copy_frame(void *ctx, const struct frame *h, const uint8_t *payload)
+{
+	const struct buf stored = { (uint8_t *)payload, h->stored_len, h->stored_len };
+	return file_append(ctx, h, &stored);
+}
+
+/* The dictionaries, then the index: a file that stands by itself. */
+static int append_end(struct store_writer *w, struct segment *g, uint64_t *ret_index_at)
+{
+	struct output *o = &w->out[g->m.level];
+	struct buf raw = BUF_INIT, packed = BUF_INIT;
+	struct frame h = { .kind = KIND_INDEX };
+	uint64_t end;
+	int rc = file_each_frame(&o->file, FILE_HEADER_SIZE, o->file.end, copy_frame, &g->file, &end);
+	if (!rc && end != o->file.end)
+		rc = -EBADMSG; /* what was synced cannot be read again */
+	*ret_index_at = g->file.tail;
+	if (!rc)
+		rc = segment_encode_index(&raw, g);
+	if (!rc)
+		rc = codec_pack(&packed, raw.data, raw.len, &h.codec);
+	h.raw_len = (uint32_t)raw.len;
+	if (!rc)
+		rc = file_append(&g->file, &h, &packed);
+	buf_fini(&raw);
+	buf_fini(&packed);
+	return rc;
 }
 
 static int seal(struct store_writer *w, struct segment *g, struct err *err)
 {
-	struct buf raw = BUF_INIT, packed = BUF_INIT;
-	uint64_t at = g->file.end;
-	uint8_t codec;
-	int rc = segment_encode_index(&raw, g);
-	if (!rc)
-		rc = codec_pack(&packed, raw.data, raw.len, &codec);
-	if (!rc)
-		rc = file_append(&g->file, 0, 0, codec, (uint32_t)raw.len, &packed);
+	struct output *o = &w->out[g->m.level];
+	uint64_t at = g->file.end, index_at;
+	int rc = retain_reserve(w, 1) ? -ENOMEM : append_end(w, g, &index_at);
 	if (rc) {
 		(void)file_rollback(&g->file);
+		if (rc == -EBADMSG)
+			close_segment(w, g);
 	} else {
-		w->state.bytes_written += FRAME_SIZE + packed.len;
+		w->state.bytes_written += g->file.tail - g->file.end;
 		rc = file_sync(&g->file);
 		if (rc)
-			close_segment(g);
+			close_segment(w, g);
 	}
-	buf_fini(&raw);
-	buf_fini(&packed);
 	if (rc)
 		return err_sys(err, rc, "cannot write %s", g->file.path);
 	file_commit(&g->file);
 	segment_describe(g);
-	g->m.index_at = at;
+	g->m.symbols_at = at;
+	g->m.index_at = index_at;
 	g->m.end = g->file.end;
 	g->m.state = SEGMENT_SEALED;
+	g->live = NULL;
+	file_close(&o->file);
+	w->gone[w->n_gone++] = (struct place){ KIND_SYMBOLS, g->m.serial, g->m.level };
 	return 0;
 }
 
 static int new_segment(struct store_writer *w, uint8_t level, struct segment **ret, struct err *err)
 {
 	struct store *s = &w->s;
+	struct output *o = &w->out[level];
 	struct manifest_segment m = { .serial = ++s->manifest.next_segment, .level = level };
-	struct place p = { KIND_BLOCKS, m.serial, level };
-	if (retain_reserve(w, 1))
+	const struct place blocks = { KIND_BLOCKS, m.serial, level }, symbols = { KIND_SYMBOLS, m.serial, level };
+	if (retain_reserve(w, 2))
 		return err_sys(err, -ENOMEM, "cannot write %s", s->dir);
-	int rc = file_create(s->dir_fd, s->dir, p, s->header.store_id, err);
-	if (!rc && store_add_segment(s, &m, NULL))
+	int rc = file_create(s->dir_fd, s->dir, blocks, s->header.store_id, err);
+	if (!rc)
+		rc = file_create(s->dir_fd, s->dir, symbols, s->header.store_id, err);
+	if (!rc)
+		rc = file_open(&o->file, s->dir_fd, s->dir, symbols, s->header.store_id, true, err);
+	bool added = !rc && !store_add_segment(s, &m, NULL);
+	if (!rc && !added)
 		rc = err_sys(err, -ENOMEM, "cannot write %s", s->dir);
 	size_t i = s->n_segments - 1;
 	if (!rc) {
@@ -400,33 +406,65 @@ static int new_segment(struct store_writer *w, uint8_t level, struct segment **r
 		rc = segment_open(s, &s->segments[i], err);
 		if (!rc)
 			rc = writer_save_manifest(w, err);
-		if (rc)
-			store_drop_segment(s, i);
 	}
-	if (rc) /* the file may be there, and a manifest on the disk may name it */
-		w->gone[w->n_gone++] = p;
-	else
-		*ret = &s->segments[i];
-	return rc;
+	if (rc) { /* the files may be there, and a manifest on the disk may name them */
+		if (added)
+			store_drop_segment(s, i);
+		file_close(&o->file);
+		w->gone[w->n_gone++] = blocks;
+		w->gone[w->n_gone++] = symbols;
+		return rc;
+	}
+	nothing_saved(o);
+	o->fresh = o->broken = false;
+	s->segments[i].live = &o->d;
+	*ret = &s->segments[i];
+	retain_unlink(w);
+	return 0;
 }
 
-static int need_segment(struct store_writer *w, const struct store_block *b, struct segment **ret, struct err *err)
+/* A segment that has no block yet takes other dictionaries. */
+static int begin_again(struct output *o, struct segment *g, struct err *err)
 {
-	struct segment *g = open_segment(w, b->level);
-	if (g && (!g->n_refs || file_unit(w, b->level, g->refs[g->n_refs - 1].b.t0_ns) == file_unit(w, b->level, b->t0_ns))) {
+	o->file.end = FILE_HEADER_SIZE;
+	int rc = file_rollback(&o->file);
+	if (rc)
+		return err_sys(err, rc, "cannot truncate %s", o->file.path);
+	nothing_saved(o);
+	o->fresh = false;
+	g->live = &o->d;
+	return 0;
+}
+
+int writer_need_segment(struct store_writer *w, uint8_t level, int64_t t_ns, struct segment **ret, struct err *err)
+{
+	struct output *o = &w->out[level];
+	struct segment *g = writer_segment(w, level);
+	if (!o->loaded) { /* postings, and a parent that was begun: there is one */
+		int rc = g ? load_output(w, level, g, err) : begin_fresh(w, level, err);
+		if (rc)
+			return rc;
+	}
+	if (g && !o->fresh && !writer_ends_file(w, level, t_ns)) {
 		*ret = g;
 		return 0;
 	}
+	if (g && !g->n_refs) {
+		*ret = g;
+		return begin_again(o, g, err);
+	}
 	int rc = g ? seal(w, g, err) : 0;
-	return rc ? rc : new_segment(w, b->level, ret, err);
+	return rc ? rc : new_segment(w, level, ret, err);
 }
 
 static int append_block(struct store_writer *w, struct segment *g, struct block *b, struct err *err)
 {
 	struct buf out = BUF_INIT;
+	struct frame f = { .kind = KIND_BLOCKS, .first = b->info.seq, .count = 1, .codec = CODEC_RAW };
 	int rc = block_encode(&out, b);
+	f.raw_len = (uint32_t)out.len;
 	if (!rc)
-		rc = file_append(&g->file, b->info.seq, 1, CODEC_RAW, (uint32_t)out.len, &out);
+		rc = file_append(&g->file, &f, &out);
 	struct block_head h;
 	size_t len = out.len < BLOCK_HEAD_MAX ? out.len : BLOCK_HEAD_MAX;
 	if (!rc) /* room in the index, so that nothing can fail behind the sync */
@@ -440,29 +478,25 @@ static int append_block(struct store_writer *w, struct segment *g, struct block 
 		if (rc)
 			g->n_refs--;
 		if (rc)
-			close_segment(g);
+			close_segment(w, g);
 	}
 	buf_fini(&out);
 	return rc ? err_sys(err, rc, "cannot write %s", g->file.path) : 0;
 }
 
+/*
+ * The block first: without it, what stands in the dictionaries has no meaning. With it, all that it
+ * names must stay: nothing is written to these files any more, and they are cut when the manifest
+ * says that the segment ends before the block. Until then it may come back, as after a crash.
+ */
 static void roll_back(struct store_writer *w, struct segment *g)
 {
-	/* The block first: without it, what stands in the dictionaries has no meaning. */
-	if (g && file_rollback(&g->file)) {
-		/*
-		 * With it, all that it names must stay: nothing is written to these files any more,
-		 * and they are cut when the manifest says that the segment ends before the block.
-		 * Until then it may come back, as after a crash.
-		 */
-		close_segment(g);
-		w->gen_broken = w->epoch_broken = true;
-		return;
-	}
+	struct output *o = &w->out[g->m.level];
+	if (g->m.state == SEGMENT_OPEN && file_rollback(&g->file))
+		close_segment(w, g);
 	/* Where this fails the bytes stay until the next append writes over them. */
-	for (int k = 1; k <= N_DICTS; k++)
-		if (w->dict[k].fd >= 0)
-			(void)file_rollback(&w->dict[k]);
+	else if (o->file.fd >= 0)
+		(void)file_rollback(&o->file);
 }
 
 static void count_bytes(struct store_writer *w, const struct file *f)
@@ -473,34 +507,40 @@ static void count_bytes(struct store_writer *w, const struct file *f)
 int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *ret, struct err *err)
 {
 	struct store *s = &w->s;
+	struct output *o = &w->out[b->info.level];
 	struct dict_mark marks[N_DICTS + 1];
-	struct segment *g = NULL;
-	memcpy(marks, w->saved, sizeof(marks));
-	int rc = need_segment(w, &b->info, &g, err);
+	struct segment *g;
+	bool lost = false;
+	int rc = writer_need_segment(w, b->info.level, b->info.t0_ns, &g, err);
 	if (!rc)
-		rc = write_dicts(w, marks, err);
+		rc = name_events(w, &o->d, err);
+	if (rc)
+		return rc;
+	memcpy(marks, o->saved, sizeof(marks));
+	rc = write_dicts(o, marks, &lost);
+	if (rc)
+		err_sys(err, rc, "cannot write %s", o->file.path);
+	if (lost)
+		close_segment(w, g);
+	b->mark.bytes = o->file.tail - FILE_HEADER_SIZE;
 	for (int k = 1; k <= N_DICTS; k++)
-		b->marks[k] = (struct block_mark){ w->dict[k].tail, dicts_count(dicts_of(w, k), k) };
+		b->mark.count[k] = dicts_count(&o->d, k);
 	b->info.seq = s->manifest.seq[b->info.level];
 	if (!b->info.level) {
 		b->info.window_lo = b->info.seq;
 		b->info.window_hi = b->info.seq + 1;
 	}
-	b->info.generation = newest_generation(w);
-	b->info.epoch = w->epoch->serial;
 	if (!rc)
 		rc = append_block(w, g, b, err);
 	if (rc) {
 		roll_back(w, g);
 		return rc;
 	}
-	for (int k = 1; k <= N_DICTS; k++) {
-		count_bytes(w, &w->dict[k]);
-		file_commit(&w->dict[k]);
-	}
+	count_bytes(w, &o->file);
+	file_commit(&o->file);
 	count_bytes(w, &g->file);
 	file_commit(&g->file);
-	memcpy(w->saved, marks, sizeof(marks));
+	memcpy(o->saved, marks, sizeof(marks));
 	s->manifest.seq[b->info.level]++;
 	*ret = g->refs[g->n_refs - 1];
 	return 0;

@@ -51,14 +51,14 @@ static int by_number(const void *pa, const void *pb)
 	return (a > b) - (a < b);
 }
 
-static int hashes_of(const struct settable *t, const struct dicts *epoch, struct posted *ret)
+static int hashes_of(const struct settable *t, const struct dicts *d, struct posted *ret)
 {
 	struct posted p = { .hashes = malloc((t->n_labels + 1) * sizeof(*p.hashes)) };
 	if (!p.hashes)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_labels; i++) {
 		size_t len;
-		const char *key = strings_get(&epoch->label_text, t->labels[i].key, &len);
+		const char *key = strings_get(&d->label_text, t->labels[i].key, &len);
 		p.hashes[i] = postings_hash(key, len, &t->labels[i]);
 	}
 	qsort(p.hashes, t->n_labels, sizeof(*p.hashes), by_number);
@@ -75,7 +75,7 @@ static int hashes_of(const struct settable *t, const struct dicts *epoch, struct
 void postings_note(struct store_writer *w, const struct settable *t, uint32_t seq)
 {
 	struct posted p;
-	if (ARRAY_RESERVE(w->posted, w->posted_cap, w->n_posted + 1) || hashes_of(t, &w->epoch->d, &p))
+	if (ARRAY_RESERVE(w->posted, w->posted_cap, w->n_posted + 1) || hashes_of(t, &w->out[0].d, &p))
 		return;
 	p.seq = seq;
 	w->posted[w->n_posted++] = p;
@@ -104,14 +104,14 @@ static int read_window(struct store_writer *w, const struct block_ref *r, struct
 	struct store *s = &w->s;
 	struct block_data d;
 	struct settable t = { 0 };
-	struct dict_gen *epoch;
+	const struct dicts *dicts;
 	int rc = block_read(s, r, WANT_TABLE, &d, err);
 	if (rc)
 		return rc;
 	rc = contents_table(s, r, &d, true, NULL, &t, err);
 	if (!rc)
-		rc = store_epoch(s, r, &epoch, err);
-	if (!rc && hashes_of(&t, &epoch->d, ret))
+		rc = store_dicts(s, r, SYMBOLS_SETS, &dicts, err);
+	if (!rc && hashes_of(&t, dicts, ret))
 		rc = err_sys(err, -ENOMEM, "cannot compact %s", s->dir);
 	settable_fini(&t);
 	block_data_fini(&d);

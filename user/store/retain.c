@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Retention: whole files go, by age of their level (age.c) and then, while the store is larger than
- * its cap, the finest level and what was written first of it. The manifest says so before anything
- * is unlinked. Generations and epochs go with the last block that names them.
+ * its cap or the disk is full, the finest level and what was written first of it. The manifest says
+ * so before anything is unlinked.
  */
 #include "store/writer_int.h"
 
@@ -39,18 +39,21 @@ static struct place segment_place(const struct segment *g)
 	return (struct place){ KIND_BLOCKS, g->m.serial, g->m.level };
 }
 
+/* With its dictionaries. */
+static uint64_t segment_bytes(const struct store_writer *w, const struct segment *g)
+{
+	if (g->m.state == SEGMENT_SEALED)
+		return g->m.end;
+	if (g->m.state == SEGMENT_OPEN)
+		return g->file.end + w->out[g->m.level].file.end;
+	return file_bytes(&w->s, segment_place(g)) + file_bytes(&w->s, (struct place){ KIND_SYMBOLS, g->m.serial, g->m.level });
+}
+
 static uint64_t store_bytes(const struct store_writer *w)
 {
-	const struct store *s = &w->s;
 	uint64_t sum = 0;
-	for (size_t i = 0; i < s->n_segments; i++)
-		sum += file_bytes(s, segment_place(&s->segments[i]));
-	for (size_t i = 0; i < s->manifest.n_generations; i++)
-		for (int k = 1; k <= N_DICTS; k++)
-			if (k != KIND_SETS)
-				sum += file_bytes(s, (struct place){ k, s->manifest.generations[i].serial, 0 });
-	for (size_t i = 0; i < s->manifest.n_epochs; i++)
-		sum += file_bytes(s, (struct place){ KIND_SETS, s->manifest.epochs[i].serial, 0 });
+	for (size_t i = 0; i < w->s.n_segments; i++)
+		sum += segment_bytes(w, &w->s.segments[i]);
 	return sum;
 }
 
@@ -81,11 +84,13 @@ static int cut(struct store_writer *w, size_t i, bool by_age, int64_t now_ns)
 	struct store *s = &w->s;
 	struct segment *g = &s->segments[i];
 	struct store_cut *c = &s->manifest.cuts[g->m.level];
-	uint64_t bytes = file_bytes(s, segment_place(g));
-	int rc = retain_reserve(w, 1);
+	uint64_t bytes = segment_bytes(w, g);
+	int rc = retain_reserve(w, 2);
 	if (rc)
 		return rc;
 	w->gone[w->n_gone++] = segment_place(g);
+	if (g->m.state != SEGMENT_SEALED)
+		w->gone[w->n_gone++] = (struct place){ KIND_SYMBOLS, g->m.serial, g->m.level };
 	c->blocks += g->m.n_blocks;
 	*(by_age ? &c->bytes_by_age : &c->bytes_by_size) += bytes;
 	/* A time to come, of a clock that was wrong, says nothing about what is older than it. */
@@ -134,7 +139,7 @@ static bool finest(const struct store *s, size_t *ret)
 	return found;
 }
 
-static uint64_t cap_of(const struct store_writer *w)
+uint64_t retain_cap(const struct store_writer *w)
 {
 	struct statvfs v;
 	if (w->opt.max_bytes)
@@ -147,75 +152,26 @@ static uint64_t cap_of(const struct store_writer *w)
 
 static int cut_by_size(struct store_writer *w, int64_t now_ns)
 {
-	uint64_t bytes = store_bytes(w), cap = cap_of(w);
+	uint64_t bytes = store_bytes(w);
 	int rc = 0;
-	while (!rc && bytes > cap) {
+	while (!rc && bytes > w->cap) {
 		size_t i = 0;
 		if (!finest(&w->s, &i))
 			break;
-		bytes -= file_bytes(&w->s, segment_place(&w->s.segments[i]));
+		bytes -= segment_bytes(w, &w->s.segments[i]);
 		rc = cut(w, i, false, now_ns);
 	}
 	return rc;
-}
-
-/* ---- dictionaries that nobody names ---- */
-
-static bool named(const struct store *s, uint32_t serial, bool epoch)
-{
-	for (size_t i = 0; i < s->n_segments; i++) {
-		const struct segment *g = &s->segments[i];
-		/* Blocks name generations from the oldest that the manifest knows of to the newest. */
-		if (!complete(g)) {
-			for (size_t k = 0; k < g->n_refs; k++)
-				if ((epoch ? g->refs[k].b.epoch : g->refs[k].b.generation) == serial)
-					return true;
-		} else if (g->m.n_blocks && (epoch ? g->m.epoch : g->m.generation) <= serial &&
-			   (epoch ? g->m.epoch_hi : g->m.generation_hi) >= serial) {
-			return true;
-		}
-	}
-	return false;
-}
-
-static int drop_dicts(struct store_writer *w)
-{
-	struct manifest *m = &w->s.manifest;
-	int rc = retain_reserve(w, (m->n_generations + m->n_epochs) * N_DICTS);
-	for (size_t i = m->n_generations; !rc && i-- > 0;) {
-		uint32_t serial = m->generations[i].serial;
-		if (i + 1 == m->n_generations || named(&w->s, serial, false))
-			continue;
-		for (int k = 1; k <= N_DICTS; k++)
-			if (k != KIND_SETS)
-				w->gone[w->n_gone++] = (struct place){ k, serial, 0 };
-		manifest_drop_generation(m, i);
-	}
-	for (size_t i = m->n_epochs; !rc && i-- > 0;) {
-		uint32_t serial = m->epochs[i].serial;
-		if (i + 1 == m->n_epochs || named(&w->s, serial, true))
-			continue;
-		w->gone[w->n_gone++] = (struct place){ KIND_SETS, serial, 0 };
-		manifest_drop_epoch(m, i);
-	}
-	return rc;
-}
-
-static bool remove_name(const struct store *s, const char *name, int flags)
-{
-	return !unlinkat(s->dir_fd, name, flags) || errno == ENOENT || (flags && (errno == ENOTEMPTY || errno == EEXIST));
 }
 
 void retain_unlink(struct store_writer *w)
 {
 	size_t left = 0;
 	for (size_t i = 0; i < w->n_gone; i++) {
-		char name[FILE_NAME_SIZE], dir[FILE_NAME_SIZE];
+		char name[FILE_NAME_SIZE];
 		const struct place p = w->gone[i];
 		file_name(name, p);
-		snprintf(dir, sizeof(dir), "sym/%08u", p.serial);
-		bool alone = p.kind == KIND_BLOCKS || p.kind == KIND_SETS; /* else the last of its generation takes the directory along */
-		if (!remove_name(&w->s, name, 0) || (!alone && !remove_name(&w->s, dir, AT_REMOVEDIR)))
+		if (unlinkat(w->s.dir_fd, name, 0) && errno != ENOENT)
 			w->gone[left++] = p;
 	}
 	w->n_gone = left;
@@ -226,8 +182,6 @@ static int retain(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struc
 	int rc = cut_by_age(w, now_ns, boot_ns);
 	if (!rc)
 		rc = cut_by_size(w, now_ns);
-	if (!rc && w->n_gone)
-		rc = drop_dicts(w);
 	if (rc)
 		rc = err_sys(err, rc, "cannot cut %s", w->s.dir);
 	/* They are off the lists of this writer: the manifest must follow, at the next time if not now. */
@@ -242,27 +196,32 @@ static int retain(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struc
 
 int retain_due(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struct err *err)
 {
-	if (w->retain_after_ns > now_ns && w->retain_after_ns - now_ns <= RETAIN_EVERY_NS)
+	bool soon = w->retain_after_ns > now_ns && w->retain_after_ns - now_ns <= RETAIN_EVERY_NS;
+	if (soon && store_bytes(w) <= w->cap)
 		return 0;
+	w->cap = retain_cap(w);
 	w->retain_after_ns = now_ns + RETAIN_EVERY_NS;
 	int rc = retain(w, now_ns, boot_ns, err);
 	reserve_keep(w->s.dir_fd);
 	return rc;
 }
 
-enum space retain_space(const struct store_writer *w)
+static uint64_t reserve_of(const struct store_writer *w, const struct statvfs *v)
+{
+	uint64_t hundredth = (uint64_t)v->f_blocks * v->f_frsize / 100;
+	return w->opt.reserve_bytes ? w->opt.reserve_bytes : hundredth < RESERVE_MAX ? hundredth : RESERVE_MAX;
+}
+
+bool retain_make_room(struct store_writer *w)
 {
 	struct statvfs v;
-	uint64_t reserve = w->opt.reserve_bytes;
-	if (fstatvfs(w->s.dir_fd, &v))
-		return SPACE_FINE;
-	if (!reserve) {
-		uint64_t hundredth = (uint64_t)v.f_blocks * v.f_frsize / 100;
-		reserve = hundredth < RESERVE_MAX ? hundredth : RESERVE_MAX;
+	for (;;) {
+		size_t i = 0;
+		if (fstatvfs(w->s.dir_fd, &v) || (uint64_t)v.f_bavail * v.f_frsize >= reserve_of(w, &v))
+			return true;
+		if (!finest(&w->s, &i) || cut(w, i, false, INT64_MAX) || writer_save_manifest(w, NULL))
+			return false;
+		retain_unlink(w);
+		w->state.shed++;
 	}
-	uint64_t free_bytes = (uint64_t)v.f_bavail * v.f_frsize;
-	return free_bytes < reserve	? SPACE_NONE
-	       : free_bytes < 2 * reserve ? SPACE_NO_LABELS
-	       : free_bytes < 4 * reserve ? SPACE_NO_WIDE
-					  : SPACE_FINE;
 }

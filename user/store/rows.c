@@ -156,7 +156,7 @@ void rows_begin(struct rows_reader *r, const struct block_head *h, const struct 
 		const struct rows_limits *l)
 {
 	*r = (struct rows_reader){ .limits = *l, .has_value = block_has(h, COLUMN_VALUE), .groups_left = h->info.n_folded };
-	r->has_sets = sets && !(h->info.flags & (BLOCK_FOLDED_ONLY | BLOCK_NO_ROWS));
+	r->has_sets = sets && !h->info.level;
 	r->rows_left = r->has_sets ? h->info.n_rows : 0;
 	for (int i = 0; i < N; i++)
 		r->column[i] = cursor_of(&raw[i]);

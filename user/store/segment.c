@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Segments: files of blocks of one level, and the index of what is in them. A sealed segment ends
- * in a frame that repeats the fixed part of each of its blocks (count 0 tells it from a block); of
- * an open one the heads of the blocks are read.
+ * with its dictionaries and a frame that repeats the fixed part of each of its blocks; of an open
+ * one the heads of the blocks are read.
  */
 #include "store/store_int.h"
 
 #include "store/columns.h"
 #include "util/array.h"
+#include "util/crc32c.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,6 +29,19 @@ int store_add_segment(struct store *s, const struct manifest_segment *m, struct 
 	return 0;
 }
 
+int store_take_segments(struct store *s, struct manifest_segment *v, size_t n)
+{
+	int rc = ARRAY_RESERVE(s->segments, s->segments_cap, s->n_segments + n + 1);
+	for (size_t i = 0; i < n; i++) {
+		if (rc)
+			manifest_segment_fini(&v[i]);
+		else
+			store_add_segment(s, &v[i], NULL);
+	}
+	free(v);
+	return rc;
+}
+
 static void segment_close(struct store *s, struct segment *g)
 {
 	if (g->file.fd < 0)
@@ -40,7 +54,9 @@ void store_drop_segment(struct store *s, size_t i)
 {
 	struct segment *g = &s->segments[i];
 	segment_close(s, g);
+	symbols_free(g);
 	free(g->refs);
+	manifest_segment_fini(&g->m);
 	memmove(g, g + 1, (--s->n_segments - i) * sizeof(*g));
 	for (; i < s->n_segments; i++)
 		for (size_t k = 0; k < s->segments[i].n_refs; k++)
@@ -77,8 +93,7 @@ int segment_add_ref(struct store *s, struct segment *g, const struct block_head 
 		return rc;
 	struct block_ref *r = &g->refs[g->n_refs++];
 	*r = (struct block_ref){ .b = h->info, .offset = offset, .stored_len = stored_len, .segment = (uint32_t)(g - s->segments) };
-	for (int k = 1; k <= N_DICTS; k++)
-		r->mark_bytes[k] = h->marks[k].bytes;
+	r->mark = h->mark.bytes;
 	return 0;
 }
 
@@ -92,10 +107,6 @@ void segment_describe(struct segment *g)
 		m->t1_ns = i && m->t1_ns > b->t1_ns ? m->t1_ns : b->t1_ns;
 		m->seq_lo = i ? m->seq_lo : b->seq;
 		m->seq_hi = b->seq + 1;
-		m->generation = i && m->generation < b->generation ? m->generation : b->generation;
-		m->epoch = i && m->epoch < b->epoch ? m->epoch : b->epoch;
-		m->generation_hi = i && m->generation_hi > b->generation ? m->generation_hi : b->generation;
-		m->epoch_hi = i && m->epoch_hi > b->epoch ? m->epoch_hi : b->epoch;
 	}
 }
 
@@ -104,10 +115,8 @@ void segment_describe(struct segment *g)
 /* The fixed part of a head by itself: a block without columns. */
 static int encode_head(struct buf *out, const struct block_ref *r)
 {
-	struct block b = { .info = r->b };
+	struct block b = { .info = r->b, .mark.bytes = r->mark };
 	struct buf one = BUF_INIT;
-	for (int k = 1; k <= N_DICTS; k++)
-		b.marks[k].bytes = r->mark_bytes[k];
 	int rc = block_encode(&one, &b);
 	if (!rc)
 		rc = buf_add(out, one.data, one.len);
@@ -139,7 +148,7 @@ static int load_index(struct store *s, struct segment *g)
 	struct frame f;
 	int rc = file_frame(&g->file, g->m.index_at, g->m.end, &f, &payload);
 	if (!rc)
-		rc = f.count || f.raw_len > FRAME_RAW_MAX || f.raw_len != (uint64_t)g->m.n_blocks * INDEX_ENTRY
+		rc = f.kind != KIND_INDEX || f.raw_len > FRAME_RAW_MAX || f.raw_len != (uint64_t)g->m.n_blocks * INDEX_ENTRY
 			     ? -EBADMSG
 			     : codec_unpack(&raw, f.codec, payload.data, payload.len, f.raw_len);
 	struct cursor c = cursor_of(&raw);
@@ -149,7 +158,7 @@ static int load_index(struct store *s, struct segment *g)
 		uint32_t stored_len = cursor_u32(&c);
 		const uint8_t *p = cursor_bytes(&c, BLOCK_SIZE);
 		rc = p ? block_decode_head(&h, p, BLOCK_SIZE, BLOCK_SIZE) : -EBADMSG;
-		if (!rc && (!follows(g, &h.info) || offset > g->m.index_at || stored_len > g->m.index_at - offset))
+		if (!rc && (!follows(g, &h.info) || offset > g->m.symbols_at || stored_len > g->m.symbols_at - offset))
 			rc = -EBADMSG;
 		if (!rc)
 			rc = segment_add_ref(s, g, &h, offset, stored_len);
@@ -171,7 +180,7 @@ static int read_head(const struct file *f, uint64_t offset, uint64_t limit, stru
 		return rc;
 	size_t len = h.stored_len < sizeof(data) ? h.stored_len : sizeof(data);
 	rc = file_read(f, offset + FRAME_SIZE, data, len);
-	if (!rc && h.count)
+	if (!rc && h.kind == KIND_BLOCKS)
 		rc = block_decode_head(ret, data, len, h.stored_len);
 	if (!rc)
 		*ret_frame = h;
@@ -184,7 +193,7 @@ static int end_of_blocks(struct store *s, struct segment *g, uint64_t offset, ui
 	uint64_t found = UINT64_MAX;
 	if (offset >= limit)
 		return 0;
-	int rc = offset < g->m.end ? 0 : file_find_frame(&g->file, offset + 1, &found);
+	int rc = offset < g->m.end ? 0 : file_find_frame(&g->file, KIND_BLOCKS, offset + 1, &found);
 	if (rc)
 		return err_sys(err, rc, "cannot read %s", g->file.path);
 	if (found != UINT64_MAX || offset < g->m.end)
@@ -221,7 +230,7 @@ static int load_heads(struct store *s, struct segment *g, struct err *err)
 	struct frame f;
 	struct block_head h;
 	int rc;
-	while (!(rc = read_head(&g->file, offset, limit, &f, &h)) && f.count) {
+	while (!(rc = read_head(&g->file, offset, limit, &f, &h)) && f.kind == KIND_BLOCKS) {
 		if (!follows(g, &h.info))
 			return err_set(err, -EBADMSG, "%s is damaged at offset %llu", g->file.path,
 				       (unsigned long long)offset);
@@ -230,7 +239,7 @@ static int load_heads(struct store *s, struct segment *g, struct err *err)
 			return err_sys(err, rc, "cannot read %s", g->file.path);
 		offset = frame_end(&f);
 	}
-	if (!rc && !f.count)
+	if (!rc)
 		limit = offset; /* it was being sealed */
 	if (rc && rc != -ENODATA && rc != -EBADMSG)
 		return err_sys(err, rc, "cannot read %s", g->file.path);
@@ -301,6 +310,26 @@ int block_read_raw(struct store *s, const struct block_ref *r, const struct bloc
 	return rc ? err_sys(err, rc, "cannot read %s", g->file.path) : 0;
 }
 
+int block_read_piece(struct store *s, const struct block_ref *r, const struct block_head *h, enum column c, const struct block_column *at,
+		     struct buf *ret, struct err *err)
+{
+	struct buf stored = BUF_INIT;
+	const struct block_column *whole = &h->column[c];
+	if (!block_has(h, c) || at->at > whole->stored_len || at->stored_len > whole->stored_len - at->at || at->raw_len > FRAME_RAW_MAX)
+		return block_damaged(s, r, err);
+	if (buf_reserve(&stored, (size_t)at->stored_len + 1))
+		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	int rc = block_read_raw(s, r, h, c, at->at, stored.data, at->stored_len, err);
+	if (!rc) {
+		rc = crc32c(stored.data, at->stored_len) != at->crc ? -EBADMSG :
+		     codec_unpack(ret, at->codec, stored.data, at->stored_len, at->raw_len);
+		if (rc)
+			rc = rc == -EBADMSG ? block_damaged(s, r, err) : err_sys(err, rc, "cannot read %s", s->dir);
+	}
+	buf_fini(&stored);
+	return rc;
+}
+
 static int read_column(struct store *s, const struct block_ref *r, struct block_data *d, enum column c, struct err *err)
 {
 	struct buf stored = BUF_INIT;
@@ -323,8 +352,7 @@ static int read_column(struct store *s, const struct block_ref *r, struct block_
 static bool same_info(const struct store_block *a, const struct store_block *b)
 {
 	return a->t0_ns == b->t0_ns && a->t1_ns == b->t1_ns && a->level == b->level && a->seq == b->seq &&
-	       a->n_rows == b->n_rows && a->n_folded == b->n_folded && a->n_table == b->n_table &&
-	       a->generation == b->generation && a->epoch == b->epoch;
+	       a->n_rows == b->n_rows && a->n_folded == b->n_folded && a->n_table == b->n_table;
 }
 
 int block_read(struct store *s, const struct block_ref *r, uint32_t wanted, struct block_data *ret, struct err *err)

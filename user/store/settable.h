@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The label sets of one window that has wide keys: each is a narrow set of the epoch and the labels
+ * The label sets of one window that has wide keys: each is a narrow set of the segment and the labels
  * of wide keys, whose values stand in the block itself and nowhere else.
  */
 #ifndef ASCRIBE_STORE_SETTABLE_H
@@ -9,7 +9,7 @@
 #include "store/block.h"
 
 struct settable_label {
-	uint32_t key; /* string of the epoch */
+	uint32_t key; /* string of the segment's label sets */
 	uint32_t len;
 	enum label_type type;
 	const char *str; /* borrowed */

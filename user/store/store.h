@@ -104,15 +104,13 @@ int store_writer_open(struct store_writer **ret, const char *dir, const struct s
 struct store_options {
 #define STORE_WIDE_VALUES 256
 	uint32_t wide_values;	    /* a key with more values in an hour is wide: STORE_WIDE_VALUES */
-	uint32_t wide_sets;	    /* more narrow label sets in an epoch make the key with the most values wide: 4096 */
-	uint32_t parent_rows;	    /* a parent with more rows than this leaves them to its children: 4 Mi, which 0 stands for, at most */
+	uint32_t wide_sets;	    /* more narrow label sets in a file make the key with the most values wide: 4096 */
 	int64_t grace_ns;	    /* a parent is written so long after its slot ended: 20 s */
-	uint64_t generation_bytes;  /* a symbol generation ends at this size: 64 MiB */
-	uint64_t generation_memory; /* or when its dictionaries take so much of the writer's memory: 24 MiB, some 500,000 nodes of stacks */
-	int64_t generation_ns;	    /* or age: 13 weeks */
+	uint64_t symbols_bytes;	    /* a file ends when its dictionaries have this size: 16 MiB */
+	uint64_t symbols_memory;    /* or take so much of the writer's memory: 24 MiB, some 500,000 nodes of stacks */
 	uint64_t max_bytes;	    /* of the store; 0: 10% of the file system, at most 10 GiB */
-	uint64_t reserve_bytes;	    /* kept free on the file system: below 4 times this full rows are not written, below 2
-				       times no rows with labels, below it nothing; 0: 1% of the file system, at most 64 MiB */
+	uint64_t reserve_bytes;	    /* kept free on the file system: below this the oldest data goes first, and where there is
+				       none left nothing is written; 0: 1% of the file system, at most 64 MiB */
 	bool windows_only;	    /* a recording, kept as it was made: no parents (store_compact makes them), no retention */
 	int64_t recent_ns;	    /* with windows_only: only this much is kept, or up to twice as much; 0: all */
 	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never; not less than the level below. Age
@@ -168,13 +166,13 @@ int store_commit_apart(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int
 		       int (*fill)(struct store_writer *w, void *ctx), void *ctx, struct err *err);
 
 /*
- * Begin a new symbol generation if one is due by size or age. Only between windows. True: every id
- * of a string, frame, stack and event that was given before is void.
+ * Begin a new file of windows if one is due by size or time. Only between windows. True: every id of
+ * a string, frame, stack and event that was given before is void.
  */
 bool store_renew(struct store_writer *w);
 /*
  * Until store_renew_end, the frame of an id that was given before the last store_renew: the same in
- * the new generation. As store_add_frame.
+ * the new file. As store_add_frame.
  */
 int store_carry_frame(struct store_writer *w, uint32_t old, uint32_t *ret_id);
 void store_renew_end(struct store_writer *w);
@@ -197,7 +195,7 @@ size_t store_n_rows(const struct store_writer *w);
 
 /* Bytes that the writer keeps. */
 struct store_memory {
-	size_t dictionaries; /* names, frames and stacks of the generation */
+	size_t dictionaries; /* of the files that are written to */
 	size_t window;	     /* rows and label sets of the open window */
 };
 void store_writer_memory(const struct store_writer *w, struct store_memory *ret);
@@ -206,7 +204,7 @@ void store_give_back(struct store_writer *w);
 
 struct store_writer_state {
 	uint64_t parents_failed; /* attempts to write a block above level 0; they are repeated */
-	uint64_t narrow_windows, folded_windows; /* written without full rows, without any, for want of space */
+	uint64_t shed; /* files that went since the disk was full */
 	uint64_t bytes_written;	 /* payload and all */
 	uint64_t windows;
 	char last_error[500];
@@ -278,10 +276,13 @@ uint32_t store_n_events(const struct store *s);
  */
 struct store_limits {
 	size_t bytes;
+	size_t symbols; /* bytes of dictionaries; 0: as many as of `bytes`, at least 16 MiB */
 	const bool *stop; /* written by any thread; NULL: never */
 };
 void store_limit(struct store *s, const struct store_limits *limits);
 size_t store_budget(const struct store *s);
+/* What the handle keeps of earlier questions is much: it is better opened anew. */
+bool store_is_full(const struct store *s);
 /* -EAGAIN: the question shall end. */
 int store_goes_on(const struct store *s, struct err *err);
 
@@ -301,9 +302,9 @@ struct store_block {
 	uint32_t n_windows;
 	uint32_t n_children, child_lo, child_hi; /* seq of its children are in [lo, hi) */
 	uint32_t window_lo, window_hi;		 /* seq of its windows are in [lo, hi) */
-	uint32_t generation, epoch;
 	uint32_t anchor;    /* store_anchor */
 	uint8_t level;
+#define STORE_PRUNED 2u /* of its stacks only the largest are kept, what is below them is (other) */
 	uint8_t flags;
 };
 
@@ -329,7 +330,8 @@ int64_t store_level_span_ns(uint8_t level);
 
 enum store_want {
 	STORE_FOLDED,	   /* stacks only */
-	STORE_NARROW_KEYS, /* rows that have the keys in question exactly */
+	STORE_KEY_SUMS,	   /* sums by the keys in question, without stacks */
+	STORE_NARROW_KEYS, /* rows that have the keys in question exactly, with stacks */
 	STORE_ALL_LABELS,  /* rows as they were recorded: level 0 */
 };
 
@@ -344,7 +346,8 @@ struct store_cover {
 /*
  * The fewest blocks that hold every window overlapping [from, to) once. Where the wanted detail is
  * gone a parent stands in, and `coarse` counts its windows; but where it has none of it, and some
- * of its windows do, those are taken and `gone` counts the others. keys: for STORE_NARROW_KEYS.
+ * of its windows do, those are taken and `gone` counts the others. keys: for STORE_KEY_SUMS and
+ * STORE_NARROW_KEYS.
  * Owned by the caller; the blocks by the store.
  */
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
@@ -362,27 +365,28 @@ int store_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *e
  * looked into.
  */
 #define STORE_VALUES_MAX 2
-/* A key that an epoch of label sets keeps out of the blocks above level 0, since it has too many values. */
+/* A key whose values stand in the windows of a file themselves, since it has too many of them. */
 struct store_wide_key {
 	const char *key;	/* borrowed until store_close */
 	uint32_t values;	/* most in one hour, as far as they were counted: 8 times the limit */
-	int64_t from_ns, to_ns; /* the epoch; INT64_MAX: it is the newest */
+	int64_t from_ns, to_ns; /* of the file; INT64_MAX: it is the newest */
 };
 
-/* The i-th of all epochs, from the oldest on; false: there is none. */
+/* The i-th of all files of windows, from the oldest on; false: there is none. */
 bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret);
 /*
- * The keys that are narrow in the newest epoch, and how many of its label sets have each; stops at
+ * The other keys of the newest file of windows, and how many of its label sets have each; stops at
  * the first non-zero result of cb.
  */
 int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets), void *ctx, struct err *err);
-size_t store_n_epochs(const struct store *s);
+/* How many files of windows there are. */
+size_t store_n_files(const struct store *s);
 /*
- * Whether any label set of the store has this key. Cost: reads epochs from the newest on until one
+ * Whether any label set of the store has this key. Cost: reads files from the newest on until one
  * has it; a key of none reads all.
  */
 int store_has_key(struct store *s, const char *key, bool *ret, struct err *err);
-/* Whether a key is wide in any epoch of the store. */
+/* Whether a key is wide in any file of the store. */
 bool store_is_wide(const struct store *s, const char *key);
 int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
 		      const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err);
@@ -420,13 +424,12 @@ struct store_reading {
 
 /*
  * Rows of a block; stops at the first non-zero result of rows, or negative one of group, and
- * returns it. store_block_read: by label set (those of narrow keys alone above level 0), of sets
- * that the filter lets pass; not in any order. With keys neither the sets nor what the filter sees
- * have other labels, which is quicker where there are few of them: sets that differ in nothing else
- * are one, though their rows still come one by one. store_block_rows: the same one by one.
- * store_block_folded: set is 0. -ENODATA: the block has sums by stack alone (store_block_folded):
- * its children have the rows, or there was no room for them. -ESTALE: retention has unlinked the
- * block since the store was opened.
+ * returns it. store_block_read: by label set, of sets that the filter lets pass; not in any order.
+ * With keys neither the sets nor what the filter sees have other labels, which is quicker where
+ * there are few of them: sets that differ in nothing else are one, though their rows still come one
+ * by one, and a stack more than once. store_block_rows: the same one by one. store_block_folded: set
+ * is 0. -ENODATA: the block cannot tell; its windows can. -ESTALE: retention has unlinked the block
+ * since the store was opened.
  */
 int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how, struct err *err);
 int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys, store_filter *filter,
@@ -435,18 +438,18 @@ int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
 
 /*
- * The sums by stack of many blocks, added up by leaf: far fewer than stacks, which stand side by
- * side in every block. All zero is empty. store_fold_rows: each stack and event, some more than
- * once.
+ * The sums by stack of many blocks. All zero is empty; store_fold_rows does the work, and gives each
+ * stack and event once. *ret_pruned: where there was no room for all stacks the smallest are frames
+ * with the name (other) below those that are kept.
  */
 struct store_folding {
-	struct fold_gen *gens;
+	const struct store_block **blocks;
 	size_t n, cap;
 	size_t bytes; /* that it keeps */
 };
 int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b, struct err *err);
 int store_fold_rows(struct store *s, const struct store_folding *f, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
-		    struct err *err);
+		    bool *ret_pruned, struct err *err);
 void store_folding_fini(struct store_folding *f);
 
 /* The counters of a block; freed with store_totals_free. */
@@ -470,8 +473,8 @@ struct store_top {
 };
 
 /*
- * Merged over blocks, for one event: exact where the blocks are windows or the key is narrow in
- * them. Windows without labels, for want of space, add nothing.
+ * Merged over blocks, for one event: exact where the blocks are windows, or know the key's values.
+ * Blocks whose labels are gone add nothing.
  */
 int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
 	      struct store_top *ret, struct err *err);

@@ -9,12 +9,15 @@
 #include "store/dict.h"
 #include "store/file.h"
 #include "store/header.h"
+#include "store/block_keys.h"
 #include "store/manifest.h"
 #include "store/rows.h"
 #include "store/setpool.h"
+#include "store/set_sums.h"
 #include "store/settable.h"
 #include "store/top.h"
 #include "store/totals.h"
+#include "store/translate.h"
 
 #include <time.h>
 
@@ -22,11 +25,26 @@
 struct block_ref {
 	struct store_block b;
 	uint64_t offset; /* of its frame */
+	uint64_t mark;	 /* bytes of the dictionaries that it needs */
 	uint32_t stored_len;
 	uint32_t segment; /* index in store.segments */
-	uint64_t mark_bytes[N_DICTS + 1];
 	bool aside; /* of a writer's pending block: its slot could not be merged, do not try again */
 };
+
+/* The dictionaries of a segment, read when a block needs them. */
+struct symbols {
+	struct dicts d;
+	bool begun;    /* d is there, with the events */
+	unsigned have; /* SYMBOLS_* that were read */
+	uint64_t good; /* bytes of their frames that were intact */
+	struct translation to; /* into store.sym */
+	uint64_t used; /* store.n_uses at the last use */
+};
+
+/* Which dictionaries are wanted; events always are. */
+#define SYMBOLS_SETS 1u	 /* label sets and their text */
+#define SYMBOLS_NAMES 2u /* leaves, stacks, frames, strings */
+#define SYMBOLS_ALL (SYMBOLS_SETS | SYMBOLS_NAMES)
 
 struct segment {
 	struct manifest_segment m;
@@ -34,22 +52,12 @@ struct segment {
 	bool loaded;
 	struct block_ref *refs; /* in order of the file: of seq */
 	size_t n_refs, refs_cap;
+	struct symbols *symbols; /* NULL: not read */
+	const struct dicts *live; /* what a writer is appending to; else NULL */
 	/* A writer's, for retention (age.c): when its newest block was written. */
 	bool dated;
 	uint32_t last_anchor;
 	int64_t last_boot_ns;
-};
-
-/*
- * One symbol generation or one label epoch, read when a block needs it. Ids are translated into
- * those of store.sym by content; `same` says that they are equal as they are.
- */
-struct dict_gen {
-	uint32_t serial;
-	bool loaded, same;
-	struct dicts d;
-	uint64_t good[N_DICTS + 1]; /* bytes of each file that were intact */
-	uint32_t *strings, *frames, *stacks, *events, *sets; /* 0: not translated yet, else id + 1 */
 };
 
 struct store {
@@ -61,10 +69,8 @@ struct store {
 	struct segment *segments;
 	size_t n_segments, segments_cap;
 	uint32_t n_open; /* descriptors of segments */
-	struct dicts sym; /* strings, frames, stacks, events, leaves: of the newest generation, and what others add */
-	uint32_t n_own_events; /* of sym.events, those in the file of the newest generation */
-	struct dict_gen **gens, **epochs;
-	size_t n_gens, gens_cap, n_epochs, epochs_cap;
+	struct dicts sym; /* a reader's: what was translated so far, and all events */
+	uint64_t n_uses;
 	struct setpool sets; /* a reader's label sets */
 	struct store_limits limits;
 	const struct block_ref **windows; /* a reader's list of level 0 by t0, made when asked for */
@@ -85,10 +91,7 @@ void store_fini(struct store *s);
 /* Open the directory; -ENOENT, -ENOTDIR and others with their text. */
 int store_open_dir(struct store *s, const char *dir, struct err *err);
 
-/*
- * Header, manifest, indexes of the segments that may grow, and the newest generation (indexed for a
- * writer).
- */
+/* Header, manifest, and indexes of the segments that may grow. */
 int store_load(struct store *s, bool write, struct err *err);
 /*
  * What to say of a file that is not there though the manifest named it. -ESTALE: a reader's, whose
@@ -99,7 +102,10 @@ int store_missing(const struct store *s, const char *path, struct err *err);
 
 /* ---- segments (segment.c) ---- */
 
+/* m is the store's from then on. -ENOMEM: not. */
 int store_add_segment(struct store *s, const struct manifest_segment *m, struct segment **ret);
+/* All of them, which are the store's from then on, and the list is freed; also when it fails. */
+int store_take_segments(struct store *s, struct manifest_segment *v, size_t n);
 void store_drop_segment(struct store *s, size_t i);
 int segment_open(struct store *s, struct segment *g, struct err *err);
 /*
@@ -128,32 +134,40 @@ int block_damaged(const struct store *s, const struct block_ref *r, struct err *
 int block_read_raw(struct store *s, const struct block_ref *r, const struct block_head *h, enum column c, uint64_t at,
 		   void *out, size_t len, struct err *err);
 
+/* Append a part of such a column that has a checksum of its own, unpacked. */
+int block_read_piece(struct store *s, const struct block_ref *r, const struct block_head *h, enum column c, const struct block_column *at,
+		     struct buf *ret, struct err *err);
+/* Can a question by these keys be answered from a parent that has these? stacks: it is about stacks. */
+bool block_answers(const struct block_keys *k, const char *const *keys, size_t n, bool stacks);
+
 /* ---- dictionaries (symbols.c) ---- */
 
-/* Read the files of a generation or of an epoch (sets). */
-int dict_gen_load(struct store *s, struct dict_gen *g, bool epoch, bool index, struct err *err);
-/* What the manifest says of an epoch, NULL: nothing. */
-const struct manifest_epoch *store_epoch_info(const struct store *s, uint32_t serial);
-int dict_gen_load_events(struct store *s, struct dict_gen *g, struct err *err);
-int store_gen(struct store *s, const struct block_ref *r, struct dict_gen **ret, struct err *err);
-int store_epoch(struct store *s, const struct block_ref *r, struct dict_gen **ret, struct err *err);
-void dict_gen_free(struct dict_gen *g);
-/* Into the ids of s->sym. */
-int dict_gen_stack(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *ret);
-/* What its own ids mean: they are in store.sym when that is the same. */
-const struct dicts *dict_gen_dicts(const struct store *s, const struct dict_gen *g);
-/* A leaf: the stack that it is. */
-int dict_gen_leaf(struct store *s, struct dict_gen *g, uint32_t leaf, uint32_t *ret);
-int dict_gen_event(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *ret);
+/*
+ * The dictionaries of a block's segment, borrowed until other ones are asked for: a reader that is
+ * short of memory gives those up which were used longest ago. -EBADMSG: they are shorter than the
+ * block needs.
+ */
+int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const struct dicts **ret, struct err *err);
+/* A reader's: into the ids that it gives. Names and events. */
+int store_translation(struct store *s, const struct block_ref *r, struct translation **ret, struct err *err);
+/*
+ * Read more of them for a segment, all zero at first; y->good says how far. With an index for a
+ * writer that goes on with them. After an error they are of no use.
+ */
+int symbols_load(struct store *s, struct segment *g, unsigned what, bool index, struct symbols *y, struct err *err);
+void symbols_free(struct segment *g);
+/* What a reader's dictionaries may take in memory. */
+size_t symbols_limit(const struct store *s);
 
-/* ---- contents (contents.c): ids as in the block ---- */
+/* ---- contents (contents.c): ids as in the block's segment ---- */
 
 #define WANT_ROWS (0xffu << COLUMN_LEAF)
 #define WANT_TABLE (0xffu << COLUMN_TABLE_NARROW)
 #define WANT_NARROW (1u << COLUMN_TABLE_NARROW)
 #define WANT_FOLDED (0xfu << COLUMN_LEAF)
 #define WANT_TOTALS (1u << COLUMN_TOTALS)
-#define WANT_DROPPED (1u << COLUMN_DROPPED)
+#define WANT_KEYS (1u << COLUMN_KEYS)
+#define WANT_SUMS (1u << COLUMN_SUMS)
 #define WANT_TOP (1u << COLUMN_TOP)
 
 /*
@@ -161,11 +175,9 @@ int dict_gen_event(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *r
  * a mark before this has held them against the dictionaries, which may be damaged, or made by
  * somebody. -EBADMSG.
  */
-int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h, struct rows_limits *ret, struct err *err);
-/*
- * Begin to read the rows (sets) or only the groups, which were read into d. The ids are those of
- * the block's generation and of its table or epoch.
- */
+int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h, bool sets, struct rows_limits *ret,
+		    struct err *err);
+/* Begin to read the rows (sets) or only the groups, which were read into d. */
 int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, bool sets,
 		  struct rows_reader *ret, struct err *err);
 /*
@@ -176,14 +188,8 @@ int contents_table(struct store *s, const struct block_ref *r, const struct bloc
 		   struct settable *ret, struct err *err);
 int contents_totals(struct store *s, const struct block_ref *r, const struct block_data *d, struct totals *ret,
 		    struct err *err);
-/* A key that the rows of a block lack, and in how many of its windows it is in the table. */
-struct dropped_key {
-	uint32_t key; /* string of the epoch */
-	uint32_t windows;
-};
-
-int contents_dropped(struct store *s, const struct block_ref *r, const struct block_data *d, struct dropped_key **ret,
-		     size_t *ret_n, struct err *err);
+int contents_keys(struct store *s, const struct block_ref *r, const struct block_data *d, struct block_keys *ret, struct err *err);
+int contents_sums(struct store *s, const struct block_ref *r, const struct block_data *d, struct set_sums_reader *ret, struct err *err);
 int contents_top(struct store *s, const struct block_ref *r, const struct block_data *d, struct top *ret,
 		 struct err *err);
 bool contents_wants(const struct store_keys *keys, const char *key);

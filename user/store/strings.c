@@ -130,6 +130,14 @@ static bool same_string(const void *ctx, uint32_t id, const void *key)
 	return t->v[id].len == k->len && !memcmp(text_of(t, id), k->s, k->len);
 }
 
+uint32_t strings_find(const struct strings *t, const char *s, size_t len)
+{
+	struct idhash seeded = t->hash; /* of an empty table the seed may be drawn */
+	if (!len || !t->hash.cap)
+		return len ? UINT32_MAX : 0;
+	return idhash_find(&t->hash, idhash_hash(&seeded, s, len), same_string, t, &(struct key){ s, len });
+}
+
 static int reserve(struct strings *t, size_t len)
 {
 	if (t->n >= IDS_MAX || t->text.len + len + 1 > TEXT_MAX)

@@ -50,6 +50,9 @@ void strings_fini(struct strings *t);
 /* The id of these bytes, given now when they are new. -E2BIG, -ENOMEM: the table is as before. */
 int strings_add(struct strings *t, const char *s, size_t len, uint32_t *ret_id);
 
+/* UINT32_MAX: it is not there. With an index. */
+uint32_t strings_find(const struct strings *t, const char *s, size_t len);
+
 /* What they take in memory. */
 size_t strings_bytes(const struct strings *t);
 

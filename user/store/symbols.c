@@ -1,271 +1,203 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Generations and epochs: reading their files, and translating their ids into those of store.sym.
+ * The dictionaries of segments. While a segment is open they are a file beside it, to which every
+ * commit appends; when it is sealed they are copied into it, so that it stands by itself.
  *
  * A dictionary is read up to its end or its first bad frame. What stands behind the marks of the
- * blocks was never acknowledged and harms nobody; a block whose marks go beyond what was intact is
+ * blocks was never acknowledged and harms nobody; a block whose mark goes beyond what was intact is
  * refused when it is read.
  */
 #include "store/store_int.h"
 
 #include "store/columns.h"
-#include "util/array.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
-void dict_gen_free(struct dict_gen *g)
+#define LIMIT_DEFAULT (64u << 20) /* where nobody has set one */
+#define LIMIT_LEAST (16u << 20)
+
+struct loading {
+	struct symbols *y;
+	unsigned what; /* that was not read before */
+	bool events;
+	struct buf raw;
+};
+
+static bool is_wanted(const struct loading *l, enum kind kind)
 {
-	if (!g)
-		return;
-	dicts_fini(&g->d);
-	free(g->strings);
-	free(g->frames);
-	free(g->stacks);
-	free(g->events);
-	free(g->sets);
-	free(g);
+	return kind == KIND_EVENTS ? l->events
+	       : kind == KIND_SETS ? l->what & SYMBOLS_SETS
+				   : l->what & SYMBOLS_NAMES;
 }
 
-static int decode_frame(struct dicts *d, enum file_kind kind, const struct frame *h, const struct buf *payload,
-			struct buf *raw)
+static int on_frame(void *ctx, const struct frame *h, const uint8_t *payload)
 {
-	raw->len = 0;
-	if (h->raw_len > FRAME_RAW_MAX || h->first != dicts_count(d, kind))
+	struct loading *l = ctx;
+	if (h->kind < KIND_STRINGS || h->kind > N_DICTS)
 		return -EBADMSG;
-	int rc = codec_unpack(raw, h->codec, payload->data, payload->len, h->raw_len);
-	return rc ? rc : dicts_decode(d, kind, raw->data, raw->len, h->count);
-}
-
-static int load_frames(struct dict_gen *g, const struct file *f, struct err *err)
-{
-	struct buf payload = BUF_INIT, raw = BUF_INIT;
-	enum file_kind kind = f->place.kind;
-	uint64_t offset = FILE_HEADER_SIZE;
-	struct frame h;
-	int rc;
-	while (!(rc = file_frame(f, offset, f->size, &h, &payload))) {
-		rc = decode_frame(&g->d, kind, &h, &payload, &raw);
-		if (rc)
-			break;
-		offset = frame_end(&h);
-	}
-	g->good[kind] = offset;
-	buf_fini(&payload);
-	buf_fini(&raw);
-	return rc == -ENODATA || rc == -EBADMSG ? 0 : err_sys(err, rc, "cannot read %s", f->path);
-}
-
-static int load_file(struct store *s, struct dict_gen *g, enum file_kind kind, struct err *err)
-{
-	struct file f;
-	struct err why = { 0 };
-	int rc = file_open(&f, s->dir_fd, s->dir, (struct place){ kind, g->serial, 0 }, s->header.store_id, false, &why);
-	if (!rc)
-		rc = load_frames(g, &f, &why);
-	file_close(&f);
-	if (rc == -ENOENT)
-		return store_missing(s, f.path, err);
-	if (rc == -ENODATA) /* shorter than its header: no block can need it but a damaged one */
+	if (!is_wanted(l, h->kind))
 		return 0;
+	l->raw.len = 0;
+	if (h->raw_len > FRAME_RAW_MAX || h->first != dicts_count(&l->y->d, h->kind))
+		return -EBADMSG;
+	int rc = codec_unpack(&l->raw, h->codec, payload, h->stored_len, h->raw_len);
+	return rc ? rc : dicts_decode(&l->y->d, h->kind, l->raw.data, l->raw.len, h->count);
+}
+
+/* Where they are: in the segment itself, or in the file beside it. */
+static int open_symbols(struct store *s, struct segment *g, struct file *own,
+			const struct file **ret, uint64_t *from, uint64_t *to, struct err *err)
+{
+	struct err why = { 0 };
+	*from = FILE_HEADER_SIZE;
+	*to = UINT64_MAX;
+	if (g->m.state == SEGMENT_SEALED) {
+		int rc = segment_open(s, g, err);
+		if (rc == -ENOENT)
+			return store_missing(s, g->file.path, err);
+		*from = g->m.symbols_at;
+		*to = g->m.index_at;
+		*ret = &g->file;
+		return rc;
+	}
+	struct place p = { KIND_SYMBOLS, g->m.serial, g->m.level };
+	int rc = file_open(own, s->dir_fd, s->dir, p, s->header.store_id, false, &why);
+	*ret = own;
+	if (rc == -ENOENT)
+		return store_missing(s, own->path, err);
+	if (rc == -ENODATA) { /* shorter than its header: no block can need it but a damaged one */
+		*ret = NULL;
+		return 0;
+	}
 	return rc ? err_set(err, rc, "%s", why.text) : 0;
 }
 
-int dict_gen_load(struct store *s, struct dict_gen *g, bool epoch, bool index, struct err *err)
+int symbols_load(struct store *s, struct segment *g, unsigned what, bool index, struct symbols *y,
+		 struct err *err)
 {
-	int rc = dicts_init(&g->d, index);
-	if (rc)
-		err_sys(err, rc, "cannot read %s", s->dir);
-	for (int k = 1; !rc && k <= N_DICTS; k++)
-		if ((k == KIND_SETS) == epoch)
-			rc = load_file(s, g, k, err);
-	g->loaded = !rc;
-	if (rc)
-		dicts_fini(&g->d);
-	return rc;
-}
-
-int dict_gen_load_events(struct store *s, struct dict_gen *g, struct err *err)
-{
-	int rc = dicts_init(&g->d, false);
-	return rc ? err_sys(err, rc, "cannot read %s", s->dir) : load_file(s, g, KIND_EVENTS, err);
-}
-
-static int find_gen(struct dict_gen ***list, size_t *n, size_t *cap, uint32_t serial, struct dict_gen **ret)
-{
-	for (size_t i = *n; i-- > 0;) {
-		if ((*list)[i]->serial != serial)
-			continue;
-		*ret = (*list)[i];
-		return 0;
-	}
-	int rc = ARRAY_RESERVE(*list, *cap, *n + 1);
-	struct dict_gen *g = rc ? NULL : calloc(1, sizeof(*g));
-	if (!g)
-		return -ENOMEM;
-	g->serial = serial;
-	(*list)[(*n)++] = g;
-	*ret = g;
-	return 0;
-}
-
-/* Nothing in the block may name what the dictionary does not have. */
-static int check_marks(struct store *s, const struct dict_gen *g, const struct block_ref *r, bool epoch, struct err *err)
-{
-	for (int k = 1; k <= N_DICTS; k++) {
-		char name[FILE_NAME_SIZE];
-		if ((k == KIND_SETS) != epoch || r->mark_bytes[k] <= g->good[k])
-			continue;
-		file_name(name, (struct place){ k, g->serial, 0 });
-		return err_set(err, -EBADMSG, "%s/%s is damaged or cut short at offset %llu", s->dir, name,
-			       (unsigned long long)g->good[k]);
-	}
-	return 0;
-}
-
-int store_gen(struct store *s, const struct block_ref *r, struct dict_gen **ret, struct err *err)
-{
-	struct dict_gen *g;
-	int rc = find_gen(&s->gens, &s->n_gens, &s->gens_cap, r->b.generation, &g);
-	if (rc)
-		return err_sys(err, rc, "cannot read %s", s->dir);
-	if (!g->loaded && !g->same)
-		rc = dict_gen_load(s, g, false, false, err);
-	if (!rc)
-		rc = check_marks(s, g, r, false, err);
-	if (!rc)
-		*ret = g;
-	return rc;
-}
-
-int store_epoch(struct store *s, const struct block_ref *r, struct dict_gen **ret, struct err *err)
-{
-	struct dict_gen *g;
-	int rc = find_gen(&s->epochs, &s->n_epochs, &s->epochs_cap, r->b.epoch, &g);
-	if (rc)
-		return err_sys(err, rc, "cannot read %s", s->dir);
-	if (!g->loaded)
-		rc = dict_gen_load(s, g, true, s->write, err);
-	if (!rc)
-		rc = check_marks(s, g, r, true, err);
-	if (!rc)
-		*ret = g;
-	return rc;
-}
-
-const struct manifest_epoch *store_epoch_info(const struct store *s, uint32_t serial)
-{
-	const struct manifest *m = &s->manifest;
-	size_t lo = 0, hi = m->n_epochs;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (m->epochs[mid].serial < serial)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < m->n_epochs && m->epochs[lo].serial == serial ? &m->epochs[lo] : NULL;
-}
-
-/* ---- translation ---- */
-
-static int map_string(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *ret)
-{
-	size_t len;
-	if (!id || g->strings[id]) {
-		*ret = id ? g->strings[id] - 1 : 0;
-		return 0;
-	}
-	const char *text = strings_get(&g->d.strings, id, &len);
-	int rc = strings_add(&s->sym.strings, text, len, ret);
-	if (!rc)
-		g->strings[id] = *ret + 1;
-	return rc;
-}
-
-static int map_frame(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *ret)
-{
-	if (g->frames[id]) {
-		*ret = g->frames[id] - 1;
-		return 0;
-	}
-	struct store_frame f = g->d.frames[id];
-	int rc = map_string(s, g, f.function, &f.function);
-	if (!rc)
-		rc = map_string(s, g, f.module, &f.module);
-	if (!rc)
-		rc = map_string(s, g, f.build_id, &f.build_id);
-	if (!rc)
-		rc = map_string(s, g, f.file, &f.file);
-	if (!rc)
-		rc = dicts_add_frame(&s->sym, &f, ret);
-	if (!rc)
-		g->frames[id] = *ret + 1;
-	return rc;
-}
-
-static int prepare(struct store *s, struct dict_gen *g)
-{
-	int rc = dicts_make_index(&s->sym);
-	if (rc || g->stacks)
-		return rc;
-	g->strings = calloc(g->d.strings.n, sizeof(*g->strings));
-	g->frames = calloc(g->d.n_frames, sizeof(*g->frames));
-	uint32_t *stacks = calloc(g->d.n_stacks, sizeof(*g->stacks));
-	if (!g->strings || !g->frames || !stacks) {
-		free(g->strings);
-		free(g->frames);
-		free(stacks);
-		g->strings = g->frames = NULL;
-		return -ENOMEM;
-	}
-	stacks[0] = 1;
-	g->stacks = stacks;
-	return 0;
-}
-
-int dict_gen_stack(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *ret)
-{
-	if (g->same) {
-		*ret = id;
-		return 0;
-	}
-	int rc = g->stacks ? 0 : prepare(s, g);
+	struct file own = { .fd = -1 };
+	const struct file *f = NULL;
+	uint64_t from, to, end;
+	struct loading l = { y, what & ~y->have, !y->begun, BUF_INIT };
+	int rc = open_symbols(s, g, &own, &f, &from, &to, err);
 	if (rc)
 		return rc;
-	/* Climb to what is known, then come down; chains are as long as stacks are deep, and parent < id. */
-	while (!g->stacks[id]) {
-		uint32_t at = id, frame, mine;
-		while (!g->stacks[g->d.stacks[at].parent])
-			at = g->d.stacks[at].parent;
-		rc = map_frame(s, g, g->d.stacks[at].frame, &frame);
-		if (!rc)
-			rc = dicts_add_stack(&s->sym, g->stacks[g->d.stacks[at].parent] - 1, frame, &mine);
-		if (rc)
-			return rc;
-		g->stacks[at] = mine + 1;
+	rc = y->begun ? 0 : dicts_init(&y->d, index);
+	end = from;
+	if (!rc && f)
+		rc = file_each_frame(f, from, to, on_frame, &l, &end);
+	if (!y->begun || end - from < y->good)
+		y->good = end - from;
+	y->have |= what;
+	y->begun = true;
+	buf_fini(&l.raw);
+	file_close(&own);
+	if (!rc || rc == -EBADMSG)
+		return 0;
+	return err_sys(err, rc, "cannot read the symbols of %s",
+		       g->file.path[0] ? g->file.path : s->dir);
+}
+
+static size_t bytes_of(const struct symbols *y)
+{
+	return sizeof(*y) + dicts_bytes(&y->d) + translation_bytes(&y->to);
+}
+
+void symbols_free(struct segment *g)
+{
+	struct symbols *y = g->symbols;
+	if (!y)
+		return;
+	dicts_fini(&y->d);
+	translation_fini(&y->to);
+	free(y);
+	g->symbols = NULL;
+}
+
+size_t symbols_limit(const struct store *s)
+{
+	size_t most = s->limits.bytes ? s->limits.bytes : LIMIT_DEFAULT;
+	return s->limits.symbols ? s->limits.symbols : most > LIMIT_LEAST ? most : LIMIT_LEAST;
+}
+
+/* Half of them are those of segments. */
+static void make_room(struct store *s, const struct segment *keep)
+{
+	size_t most = symbols_limit(s) / 2;
+	for (;;) {
+		struct segment *oldest = NULL;
+		size_t sum = 0;
+		for (size_t i = 0; i < s->n_segments; i++) {
+			struct segment *g = &s->segments[i];
+			if (!g->symbols)
+				continue;
+			sum += bytes_of(g->symbols);
+			if (g != keep && (!oldest || g->symbols->used < oldest->symbols->used))
+				oldest = g;
+		}
+		if (sum <= most || !oldest)
+			return;
+		symbols_free(oldest);
 	}
-	*ret = g->stacks[id] - 1;
-	return 0;
 }
 
-int dict_gen_leaf(struct store *s, struct dict_gen *g, uint32_t leaf, uint32_t *ret)
+static int need(struct store *s, struct segment *g, unsigned what, struct err *err)
 {
-	if (!g->same)
-		return dict_gen_stack(s, g, g->d.leaves[leaf], ret);
-	*ret = s->sym.leaves[leaf];
-	return 0;
+	if (!g->symbols && !(g->symbols = calloc(1, sizeof(*g->symbols))))
+		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	struct symbols *y = g->symbols;
+	y->used = ++s->n_uses;
+	if (y->begun && (y->have & what) == what)
+		return 0;
+	int rc = symbols_load(s, g, what, false, y, err);
+	if (rc)
+		symbols_free(g);
+	else if (!s->write)
+		make_room(s, g);
+	return rc;
 }
 
-const struct dicts *dict_gen_dicts(const struct store *s, const struct dict_gen *g)
+static int check_mark(struct store *s, const struct segment *g, const struct block_ref *r,
+		      struct err *err)
 {
-	return g->same ? &s->sym : &g->d;
+	char name[FILE_NAME_SIZE];
+	uint64_t good = g->symbols->good;
+	if (r->mark <= good)
+		return 0;
+	bool sealed = g->m.state == SEGMENT_SEALED;
+	file_name(name,
+		  (struct place){ sealed ? KIND_BLOCKS : KIND_SYMBOLS, g->m.serial, g->m.level });
+	return err_set(err, -EBADMSG, "%s/%s is damaged or cut short at offset %llu", s->dir, name,
+		       (unsigned long long)(good + (sealed ? g->m.symbols_at : FILE_HEADER_SIZE)));
 }
 
-int dict_gen_event(struct store *s, struct dict_gen *g, uint32_t id, uint32_t *ret)
+int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const struct dicts **ret,
+		struct err *err)
 {
-	if (g->same) {
-		*ret = id;
+	struct segment *g = &s->segments[r->segment];
+	if (g->live) {
+		*ret = g->live;
 		return 0;
 	}
-	return dicts_add_event(&s->sym, &g->d.events[id], ret);
+	int rc = need(s, g, what, err);
+	if (!rc)
+		rc = check_mark(s, g, r, err);
+	if (!rc)
+		*ret = &g->symbols->d;
+	return rc;
+}
+
+int store_translation(struct store *s, const struct block_ref *r, struct translation **ret,
+		      struct err *err)
+{
+	const struct dicts *d;
+	int rc = store_dicts(s, r, SYMBOLS_NAMES, &d, err);
+	if (rc)
+		return rc;
+	*ret = &s->segments[r->segment].symbols->to;
+	(*ret)->from = d;
+	(*ret)->to = &s->sym;
+	(*ret)->no_new_events = true;
+	return 0;
 }

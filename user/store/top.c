@@ -9,7 +9,7 @@
 
 #include "util/array.h"
 
-static void list_fini(struct top_list *l)
+void top_list_fini(struct top_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		free((char *)l->v[i].value.str);
@@ -20,7 +20,7 @@ static void list_fini(struct top_list *l)
 void top_fini(struct top *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		list_fini(&t->lists[i]);
+		top_list_fini(&t->lists[i]);
 	free(t->lists);
 	memset(t, 0, sizeof(*t));
 }

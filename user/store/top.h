@@ -18,7 +18,7 @@ struct top_value {
 };
 
 struct top_list {
-	uint32_t key; /* string of the epoch */
+	uint32_t key; /* string of the segment's label sets */
 	uint32_t event;
 	uint64_t total;	  /* samples that carry the key */
 	uint64_t bound;	  /* of any value that is not listed */
@@ -33,6 +33,7 @@ struct top {
 	size_t n, cap;
 };
 
+void top_list_fini(struct top_list *l);
 void top_fini(struct top *t);
 /* Samples of one value, exactly. */
 int top_add(struct top *t, uint32_t key, uint32_t event, const struct settable_label *value, uint64_t samples);

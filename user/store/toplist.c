@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The most frequent values of a key in some blocks: from their lists where the key is wide, from
- * their rows, exactly, where it is narrow or where the blocks are windows.
+ * The most frequent values of a key in some blocks: exactly where they know all of them, else from
+ * their lists.
  */
 #include "store/store_int.h"
 
@@ -29,18 +29,19 @@ static int no_memory(const struct counting *c, int rc)
 
 static int merge_lists(struct counting *c, const struct block_ref *ref, const struct block_data *d)
 {
-	struct dict_gen *gen, *epoch;
+	struct translation *to = NULL;
+	const struct dicts *dicts;
 	struct top top = { 0 };
 	int rc = contents_top(c->s, ref, d, &top, c->err);
 	if (!rc)
-		rc = store_gen(c->s, ref, &gen, c->err);
+		rc = store_dicts(c->s, ref, SYMBOLS_ALL, &dicts, c->err);
 	if (!rc)
-		rc = store_epoch(c->s, ref, &epoch, c->err);
+		rc = store_translation(c->s, ref, &to, c->err);
 	for (size_t i = 0; !rc && i < top.n; i++) {
 		uint32_t event;
-		if (strcmp(strings_get(&epoch->d.label_text, top.lists[i].key, NULL), c->key))
+		if (strcmp(strings_get(&dicts->label_text, top.lists[i].key, NULL), c->key))
 			continue;
-		rc = dict_gen_event(c->s, gen, top.lists[i].event, &event);
+		rc = translate_event(to, top.lists[i].event, &event);
 		if (!rc && event == c->event)
 			rc = top_merge(&c->top, 0, 0, &top.lists[i]);
 		if (rc)
@@ -48,72 +49,6 @@ static int merge_lists(struct counting *c, const struct block_ref *ref, const st
 	}
 	top_fini(&top);
 	return rc;
-}
-
-/* *ret: the block's rows are without the key, which was in the tables of so many of its windows. */
-static int has_list(struct counting *c, const struct block_ref *ref, const struct block_data *d, bool *ret, uint32_t *ret_windows)
-{
-	struct dropped_key *v = NULL;
-	struct dict_gen *epoch;
-	size_t n = 0;
-	*ret = false;
-	*ret_windows = 0;
-	int rc = block_has(&d->head, COLUMN_DROPPED) ? contents_dropped(c->s, ref, d, &v, &n, c->err) : 0;
-	if (!rc)
-		rc = store_epoch(c->s, ref, &epoch, c->err);
-	for (size_t i = 0; !rc && i < n; i++) {
-		if (strcmp(strings_get(&epoch->d.label_text, v[i].key, NULL), c->key))
-			continue;
-		*ret = true;
-		*ret_windows = v[i].windows;
-	}
-	free(v);
-	return rc;
-}
-
-static int look_for_lacking(struct counting *c, const struct block_ref *ref);
-
-static int look_below(struct counting *c, const struct block_ref *ref)
-{
-	const struct block_ref **v;
-	size_t n;
-	int rc = store_children(c->s, ref, &v, &n);
-	if (rc)
-		return no_memory(c, rc);
-	c->lacking |= n != ref->b.n_children;
-	for (size_t i = 0; !rc && !c->lacking && i < n; i++)
-		rc = look_for_lacking(c, v[i]);
-	free(v);
-	return rc;
-}
-
-/*
- * Where the key was not in the table of some window it was narrow there, and is in the list, or
- * there was no room for its label: only the windows themselves know. There are few such blocks:
- * where an epoch ends, or a disk was full.
- */
-static int look_for_lacking(struct counting *c, const struct block_ref *ref)
-{
-	struct block_data d;
-	bool list = false;
-	uint32_t windows = 0;
-	if (ref->b.flags & BLOCK_FOLDED_ONLY) {
-		c->lacking = true;
-		return 0;
-	}
-	if (!ref->b.level && !ref->b.flags)
-		return 0;
-	int rc = block_read(c->s, ref, WANT_DROPPED, &d, c->err);
-	if (rc)
-		return rc;
-	rc = has_list(c, ref, &d, &list, &windows);
-	block_data_fini(&d);
-	if (rc || (list && windows == ref->b.n_windows))
-		return rc;
-	if (ref->b.level)
-		return look_below(c, ref);
-	c->lacking |= list;
-	return 0;
 }
 
 /* ---- rows ---- */
@@ -172,8 +107,6 @@ static int add_set(struct counting *c, uint32_t set, uint64_t samples)
 
 static int count_rows(struct counting *c, const struct store_block *b)
 {
-	if (b->flags & BLOCK_FOLDED_ONLY)
-		return 0;
 	const struct store_keys keys = { &c->key, 1 };
 	const struct store_reading how = { .keys = &keys, .filter = carries_key, .group = is_counted, .rows = count_some, .fold_stacks = true,
 					   .ctx = c };
@@ -186,38 +119,28 @@ static int count_rows(struct counting *c, const struct store_block *b)
 	return rc;
 }
 
-static int count_block(struct counting *c, const struct store_block *b);
-
-/* At most two levels down: blocks without rows have children with rows. */
-static int count_children(struct counting *c, const struct block_ref *ref)
+static int count_parent(struct counting *c, const struct block_ref *ref)
 {
-	const struct block_ref **v;
-	size_t n;
-	int rc = store_children(c->s, ref, &v, &n);
+	struct block_data d;
+	struct block_keys keys = { 0 };
+	int rc = block_read(c->s, ref, WANT_TOP | WANT_KEYS, &d, c->err);
 	if (rc)
-		return no_memory(c, rc);
-	for (size_t i = 0; !rc && i < n; i++)
-		rc = count_block(c, &v[i]->b);
-	free(v);
-	return rc;
+		return rc;
+	rc = contents_keys(c->s, ref, &d, &keys, c->err);
+	bool exact = block_answers(&keys, &c->key, 1, false);
+	if (!rc && !exact)
+		rc = merge_lists(c, ref, &d);
+	block_keys_fini(&keys);
+	block_data_fini(&d);
+	return rc || !exact ? rc : count_rows(c, &ref->b);
 }
 
 static int count_block(struct counting *c, const struct store_block *b)
 {
-	const struct block_ref *ref = store_ref(b);
-	struct block_data d;
-	bool list;
-	uint32_t windows;
-	int rc = block_read(c->s, ref, WANT_TOP | WANT_DROPPED, &d, c->err);
-	if (rc)
-		return rc;
-	rc = has_list(c, ref, &d, &list, &windows);
-	if (!rc && list)
-		rc = merge_lists(c, ref, &d);
-	block_data_fini(&d);
-	if (rc || list)
-		return rc;
-	return b->flags & BLOCK_NO_ROWS ? count_children(c, ref) : count_rows(c, b);
+	c->lacking |= b->flags & BLOCK_NO_LABELS;
+	if (b->flags & BLOCK_NO_LABELS)
+		return 0;
+	return b->level ? count_parent(c, store_ref(b)) : count_rows(c, b);
 }
 
 /* ---- the answer ---- */
@@ -265,8 +188,6 @@ int store_top(struct store *s, const struct store_block *const *blocks, size_t n
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = count_block(&c, blocks[i]);
-	for (size_t i = 0; !rc && !c.lacking && i < n; i++)
-		rc = look_for_lacking(&c, store_ref(blocks[i]));
 	if (!rc && give(&c, ret))
 		rc = no_memory(&c, -ENOMEM);
 	free(c.by_set);

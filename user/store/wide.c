@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which keys are wide. A key is wide in an epoch when it had more than opt.wide_values values
- * within an hour of it; the moment that this shows, a new epoch begins with the key wide from its
- * first window on, so that an epoch never changes its mind. At the regular border of epochs keys
- * with half as many values are narrow again.
+ * Which keys are wide: had more than opt.wide_values values within an hour, from the window on that
+ * shows it to the end of the file. The next file begins without those that had half as many. This is
+ * the store's own affair: what a question finds does not depend on it.
  */
 #include "store/writer_int.h"
 
@@ -107,21 +106,24 @@ static void new_hour(struct store_writer *w, int64_t hour)
 	w->hour = hour;
 }
 
-/* Narrow keys multiply: when the sets of an epoch become too many, the key with the most values has to go. */
-static bool too_many_sets(struct store_writer *w)
+/* Narrow keys multiply: when the sets of a file become too many, the key with the most values has to go. */
+static void limit_sets(struct store_writer *w)
 {
 	struct key_stat *most = NULL;
-	if (!w->epoch || w->epoch->d.n_sets <= w->opt.wide_sets)
-		return false;
+	uint32_t n = w->out[0].d.n_sets;
+	if (n < w->sets_counted)
+		w->sets_counted = 0;
+	if (n - w->sets_counted <= w->opt.wide_sets)
+		return;
 	for (size_t i = 0; i < w->n_keys; i++)
 		if (!w->keys[i].wide && w->keys[i].most > 1 && (!most || w->keys[i].most > most->most))
 			most = &w->keys[i];
 	if (most)
 		most->wide = true;
-	return most != NULL;
+	w->sets_counted = n;
 }
 
-int wide_count(struct store_writer *w, int64_t t_ns, bool *ret_changed)
+int wide_count(struct store_writer *w, int64_t t_ns)
 {
 	int64_t hour = floor_div(t_ns, HOUR_NS);
 	int rc = 0;
@@ -131,15 +133,9 @@ int wide_count(struct store_writer *w, int64_t t_ns, bool *ret_changed)
 		rc = count_labels(w, w->sets.sets[i].labels, w->sets.sets[i].n);
 	if (rc)
 		return rc;
-	bool changed = too_many_sets(w);
-	for (size_t i = 0; i < w->n_keys; i++) {
-		struct key_stat *k = &w->keys[i];
-		if (k->wide || k->n <= w->opt.wide_values)
-			continue;
-		k->wide = true;
-		changed = true;
-	}
-	*ret_changed = changed;
+	limit_sets(w);
+	for (size_t i = 0; i < w->n_keys; i++)
+		w->keys[i].wide |= w->keys[i].n > w->opt.wide_values;
 	return 0;
 }
 
@@ -153,35 +149,28 @@ void wide_settle(struct store_writer *w)
 	}
 }
 
-int wide_list(const struct store_writer *w, struct manifest_epoch *e)
+int wide_list(struct store_writer *w, struct segment *g)
 {
-	e->wide = calloc(w->n_keys + 1, sizeof(*e->wide));
-	e->n_wide = 0;
-	if (!e->wide)
-		return -ENOMEM;
-	for (size_t i = 0; i < w->n_keys; i++) {
-		if (!w->keys[i].wide)
-			continue;
-		e->wide[e->n_wide].key = strdup(w->keys[i].key);
-		e->wide[e->n_wide].values = w->keys[i].most;
-		if (!e->wide[e->n_wide].key)
-			return -ENOMEM;
-		e->n_wide++;
+	int rc = 0;
+	for (size_t i = 0; !rc && i < w->n_keys; i++) {
+		size_t before = g->m.n_wide;
+		if (w->keys[i].wide)
+			rc = manifest_set_wide(&g->m, w->keys[i].key, w->keys[i].key_len, w->keys[i].most);
+		w->manifest_due |= g->m.n_wide != before;
 	}
-	return 0;
+	return rc;
 }
 
-/* A writer that goes on with an epoch: what was wide stays so. */
+/* A writer that goes on with a file: what was wide stays so. */
 int wide_load(struct store_writer *w)
 {
-	const struct manifest *m = &w->s.manifest;
-	const struct manifest_epoch *e = m->n_epochs ? &m->epochs[m->n_epochs - 1] : NULL;
-	for (size_t i = 0; e && i < e->n_wide; i++) {
-		struct key_stat *k = find_key(w, e->wide[i].key, strlen(e->wide[i].key));
+	const struct segment *g = writer_segment(w, 0);
+	for (size_t i = 0; g && i < g->m.n_wide; i++) {
+		struct key_stat *k = find_key(w, g->m.wide[i].key, strlen(g->m.wide[i].key));
 		if (!k)
 			return -ENOMEM;
 		k->wide = true;
-		k->most = e->wide[i].values;
+		k->most = g->m.wide[i].values;
 	}
 	return 0;
 }

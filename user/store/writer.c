@@ -20,9 +20,8 @@ void store_options_default(struct store_options *o)
 		.wide_values = STORE_WIDE_VALUES,
 		.wide_sets = 4096,
 		.grace_ns = 20 * SECOND_NS,
-		.generation_bytes = 64ull << 20,
-		.generation_memory = 24ull << 20,
-		.generation_ns = 13 * WEEK_NS,
+		.symbols_bytes = 16ull << 20,
+		.symbols_memory = 24ull << 20,
 		.keep_ns = { 7 * DAY_NS, 30 * DAY_NS, 60 * DAY_NS, 90 * DAY_NS, 180 * DAY_NS, 400 * DAY_NS, 800 * DAY_NS,
 			     0, 0 },
 	};
@@ -109,7 +108,7 @@ static int create(struct store *s, const struct store_meta *meta, struct err *er
 		return err_sys(err, -errno, "cannot draw a random number");
 	int rc = sync_above(s, err);
 	if (!rc)
-		rc = manifest_write(&none, s->dir_fd, s->dir, id, err);
+		rc = manifest_write(&none, NULL, 0, s->dir_fd, s->dir, id, err);
 	return rc ? rc : header_write(s->dir_fd, s->dir, id, meta, err);
 }
 
@@ -155,70 +154,22 @@ static int agree_on_counters(struct store_writer *w, const struct store_meta *m,
 	return 0;
 }
 
-/* Stand behind the last block of each open segment, and cut off what an interrupted writer left. */
-static int stand_at_end(struct store_writer *w, bool *ret_clean, struct err *err)
-{
-	struct store *s = &w->s;
-	for (size_t i = 0; i < s->n_segments; i++) {
-		struct segment *g = &s->segments[i];
-		const struct block_ref *last = g->n_refs ? &g->refs[g->n_refs - 1] : NULL;
-		if (g->m.state != SEGMENT_OPEN)
-			continue;
-		int rc = segment_open(s, g, err);
-		if (rc)
-			return rc;
-		g->file.end = last ? last->offset + FRAME_SIZE + last->stored_len : FILE_HEADER_SIZE;
-		g->file.tail = g->file.end;
-		if (g->file.size > g->file.end && ftruncate(g->file.fd, (off_t)g->file.end))
-			return err_sys(err, -errno, "cannot truncate %s", g->file.path);
-		*ret_clean |= g->m.end != 0;
-		g->m.end = 0; /* from here on it may be torn */
-		if (last && s->manifest.seq[g->m.level] <= last->b.seq)
-			s->manifest.seq[g->m.level] = last->b.seq + 1;
-	}
-	return 0;
-}
-
 /* ---- what nobody names ---- */
 
-static bool known_file(const struct store *s, const char *dir, const char *name)
+static bool is_named(const struct store *s, const char *name)
 {
 	char path[FILE_NAME_SIZE];
-	const size_t n = strlen(dir) + 1;
+	const size_t dir = strlen("seg/");
 	for (size_t i = 0; i < s->n_segments; i++) {
-		file_name(path, (struct place){ KIND_BLOCKS, s->segments[i].m.serial, s->segments[i].m.level });
-		if (!strncmp(path, dir, n - 1) && !strcmp(path + n, name))
+		const struct manifest_segment *m = &s->segments[i].m;
+		file_name(path, (struct place){ KIND_BLOCKS, m->serial, m->level });
+		if (!strcmp(path + dir, name))
 			return true;
-	}
-	for (size_t i = 0; i < s->manifest.n_epochs; i++) {
-		file_name(path, (struct place){ KIND_SETS, s->manifest.epochs[i].serial, 0 });
-		if (!strncmp(path, dir, n - 1) && !strcmp(path + n, name))
+		file_name(path, (struct place){ KIND_SYMBOLS, m->serial, m->level });
+		if (m->state != SEGMENT_SEALED && !strcmp(path + dir, name))
 			return true;
 	}
 	return false;
-}
-
-static void sweep_dir(struct store *s, const char *dir)
-{
-	DIR *d = open_dir(s->dir_fd, dir);
-	if (!d)
-		return;
-	for (struct dirent *e; (e = readdir(d));)
-		if (e->d_name[0] != '.' && !known_file(s, dir, e->d_name))
-			unlinkat(dirfd(d), e->d_name, 0);
-	closedir(d);
-}
-
-static void sweep_generation(int sym_fd, const char *name)
-{
-	DIR *d = open_dir(sym_fd, name);
-	if (!d)
-		return;
-	for (struct dirent *e; (e = readdir(d));)
-		if (e->d_name[0] != '.')
-			unlinkat(dirfd(d), e->d_name, 0);
-	closedir(d);
-	unlinkat(sym_fd, name, AT_REMOVEDIR);
 }
 
 /*
@@ -227,54 +178,35 @@ static void sweep_generation(int sym_fd, const char *name)
  */
 static void sweep(struct store *s)
 {
-	sweep_dir(s, "seg");
-	sweep_dir(s, "lab");
-	DIR *d = open_dir(s->dir_fd, "sym");
+	DIR *d = open_dir(s->dir_fd, "seg");
 	if (!d)
 		return;
-	for (struct dirent *e; (e = readdir(d));) {
-		bool known = e->d_name[0] == '.';
-		for (size_t i = 0; i < s->manifest.n_generations; i++)
-			known |= strtoul(e->d_name, NULL, 10) == s->manifest.generations[i].serial;
-		if (!known)
-			sweep_generation(dirfd(d), e->d_name);
-	}
+	for (struct dirent *e; (e = readdir(d));)
+		if (e->d_name[0] != '.' && !is_named(s, e->d_name))
+			unlinkat(dirfd(d), e->d_name, 0);
 	closedir(d);
-}
-
-static uint64_t generation_bytes(const struct store_writer *w)
-{
-	return w->dict[KIND_STRINGS].end + w->dict[KIND_FRAMES].end + w->dict[KIND_STACKS].end;
 }
 
 bool store_renew(struct store_writer *w)
 {
-	struct store *s = &w->s;
-	const struct manifest *m = &s->manifest;
-	if (!m->n_generations || w->rows.n || w->gen_broken)
+	struct output *o = &w->out[0];
+	struct segment *g = writer_segment(w, 0);
+	if (w->rows.n || o->fresh || o->broken || !g || !g->n_refs)
 		return false;
-	int64_t last = INT64_MIN;
-	for (size_t i = 0; i < s->n_segments; i++)
-		if (!s->segments[i].m.level && s->segments[i].n_refs)
-			last = s->segments[i].refs[s->segments[i].n_refs - 1].b.t1_ns;
-	int64_t born = m->generations[m->n_generations - 1].t0_ns;
-	bool old = w->opt.generation_ns && last > born && last - born >= w->opt.generation_ns;
-	bool large = generation_bytes(w) >= w->opt.generation_bytes || (w->opt.generation_memory && dicts_bytes(&s->sym) >= w->opt.generation_memory);
-	if (!large && !old)
+	bool large = o->file.end >= w->opt.symbols_bytes || (w->opt.symbols_memory && dicts_bytes(&o->d) >= w->opt.symbols_memory);
+	if (!large && !writer_ends_file(w, 0, g->refs[g->n_refs - 1].b.t1_ns))
 		return false;
 	struct dicts fresh;
 	if (dicts_init(&fresh, true)) {
 		dicts_fini(&fresh);
 		return false;
 	}
-	compact_abandon(w);
-	while (s->n_gens)
-		dict_gen_free(s->gens[--s->n_gens]);
 	store_renew_end(w);
-	w->before = s->sym;
+	w->before = o->d;
 	w->has_before = true;
-	s->sym = fresh;
-	w->gen_broken = true; /* as far as its files go: the next commit makes new ones */
+	o->d = fresh;
+	o->fresh = true;
+	g->live = NULL; /* what it has is read from its file */
 	return true;
 }
 
@@ -322,10 +254,9 @@ static int open_writer(struct store_writer *w, const char *dir, const struct sto
 		rc = err_set(err, -EBADMSG, "%s; the store is not appended to", s->damage);
 	if (!rc)
 		rc = agree_on_counters(w, meta, err);
+	w->cap = retain_cap(w);
 	if (!rc)
-		rc = writer_open_dicts(w, err);
-	if (!rc)
-		rc = stand_at_end(w, &clean, err);
+		rc = writer_open_outputs(w, &clean, err);
 	if (!rc)
 		rc = compact_load(w, err);
 	if (!rc && (wide_load(w) || setpool_init(&w->sets)))
@@ -355,11 +286,9 @@ int store_writer_open_with(struct store_writer **ret, const char *dir, const str
 	for (int k = 1; k < N_LEVELS; k++)
 		if (w->opt.keep_ns[k] && (!w->opt.keep_ns[k - 1] || w->opt.keep_ns[k] < w->opt.keep_ns[k - 1]))
 			w->opt.keep_ns[k] = w->opt.keep_ns[k - 1];
-	if (!w->opt.parent_rows || w->opt.parent_rows > ROWS_MAX)
-		w->opt.parent_rows = ROWS_MAX;
 	w->lock_fd = -1;
-	for (int k = 0; k <= N_DICTS; k++)
-		w->dict[k].fd = -1;
+	for (int k = 0; k < N_SEGMENT_LEVELS; k++)
+		w->out[k].file.fd = -1;
 	int rc = open_writer(w, dir, meta, err);
 	if (rc) {
 		w->rows.n = 0;
@@ -397,8 +326,10 @@ void store_writer_close(struct store_writer *w)
 		end_cleanly(w);
 	compact_abandon(w);
 	store_renew_end(w);
-	for (int k = 1; k <= N_DICTS; k++)
-		file_close(&w->dict[k]);
+	for (int k = 0; k < N_SEGMENT_LEVELS; k++) {
+		file_close(&w->out[k].file);
+		dicts_fini(&w->out[k].d);
+	}
 	for (int k = 0; k < N_LEVELS; k++)
 		free(w->pending[k].v);
 	free(w->unposted.v);
@@ -424,17 +355,17 @@ const struct store_writer_state *store_writer_state(const struct store_writer *w
 
 int store_add_string(struct store_writer *w, const char *s, size_t len, uint32_t *ret_id)
 {
-	return strings_add(&w->s.sym.strings, s, len, ret_id);
+	return strings_add(&w->out[0].d.strings, s, len, ret_id);
 }
 
 int store_add_frame(struct store_writer *w, const struct store_frame *f, uint32_t *ret_id)
 {
-	return dicts_add_frame(&w->s.sym, f, ret_id);
+	return dicts_add_frame(&w->out[0].d, f, ret_id);
 }
 
 int store_add_stack(struct store_writer *w, uint32_t parent, uint32_t frame, uint32_t *ret_id)
 {
-	return dicts_add_stack(&w->s.sym, parent, frame, ret_id);
+	return dicts_add_stack(&w->out[0].d, parent, frame, ret_id);
 }
 
 int store_add_set(struct store_writer *w, const struct label *labels, size_t n, uint32_t *ret_id)
@@ -452,7 +383,7 @@ int store_add_set(struct store_writer *w, const struct label *labels, size_t n, 
 
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id)
 {
-	return dicts_add_event(&w->s.sym, e, ret_id);
+	return dicts_add_event(&w->out[0].d, e, ret_id);
 }
 
 static bool same_row(const void *ctx, uint32_t id, const void *key)
@@ -480,7 +411,7 @@ void writer_put_row_hash(struct store_writer *w, uint32_t i)
 int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t event, uint64_t samples,
 		  uint64_t value)
 {
-	const struct dicts *d = &w->s.sym;
+	const struct dicts *d = &w->out[0].d;
 	struct store_row row = { set, stack, event, samples, value };
 	if (!samples || set >= w->sets.n || stack >= d->n_stacks || event >= d->n_events)
 		return -EINVAL;

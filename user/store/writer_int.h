@@ -2,7 +2,7 @@
 /*
  * The writer's state, shared by the files that make it up: writer.c opens and takes rows, output.c
  * writes files, commit.c makes windows, wide.c decides which keys are wide, compact.c says when
- * parents are made and merge.c makes them, retain.c cuts what age.c finds to be old.
+ * parents are made, merge.c and project.c make them, retain.c cuts what age.c finds to be old.
  */
 #ifndef ASCRIBE_STORE_WRITER_INT_H
 #define ASCRIBE_STORE_WRITER_INT_H
@@ -13,9 +13,9 @@
 struct key_stat {
 	char *key;
 	size_t key_len;
-	bool wide;	   /* in this epoch */
+	bool wide;	   /* in this file of windows */
 	uint32_t n;	   /* values in this hour */
-	uint32_t most;	   /* in any hour of this epoch */
+	uint32_t most;	   /* in any hour of this file */
 	uint64_t *slots;   /* hashes, open addressing; 0: free */
 	size_t cap;
 };
@@ -32,19 +32,28 @@ struct posted {
 	size_t n;
 };
 
+/* Where blocks of a level go: the dictionaries of its open segment. */
+struct output {
+	struct dicts d; /* with an index */
+	bool loaded;	/* d is there */
+	bool fresh;	/* d is not that of the open segment: the next block begins another */
+	bool broken;	/* the segment was given up after an error: the next one gets all of d */
+	struct file file; /* KIND_SYMBOLS of the open segment */
+	struct dict_mark saved[N_DICTS + 1]; /* ids below are in the file and durable */
+};
+
 struct store_writer {
 	struct store s;
 	struct store_options opt;
 	int lock_fd;
 	bool failed; /* it never opened: there is nothing to end cleanly */
+	bool manifest_due; /* it lacks an event or a wide key of a block to come */
 	size_t n_lost, n_flagged; /* of the caller's counters; the store may have more */
-	struct file dict[N_DICTS + 1];
-	struct dict_mark saved[N_DICTS + 1]; /* ids below are in files and durable */
-	bool gen_broken, epoch_broken;	     /* an fsync failed: their files are not appended to any more */
-	struct dicts before;		     /* has_before: the generation before store_renew, until store_renew_end */
+	struct output out[N_SEGMENT_LEVELS]; /* the first has the ids that the caller was given */
+	struct dicts before; /* has_before: those of the file before store_renew, until store_renew_end */
 	bool has_before;
-	struct dict_gen *epoch;		     /* NULL: none yet */
-	int64_t epoch_slot, hour;
+	uint32_t sets_counted; /* of the open window file, when a key became wide for there were too many */
+	int64_t hour;
 	uint8_t boot_id[16];
 	int64_t anchor_drift_ns; /* of realtime beside BOOTTIME since the last anchor */
 	bool dated;		 /* age_date has run */
@@ -64,12 +73,11 @@ struct store_writer {
 	struct posted *posted; /* what those had, by seq; what is missing is read again */
 	size_t n_posted, posted_cap;
 	int64_t compact_after_ns, retain_after_ns;
+	uint64_t cap; /* bytes of all files */
 	struct place *gone; /* files that were cut: unlinked when a manifest without them is durable */
 	size_t n_gone, gone_cap;
 	struct store_writer_state state;
 };
-
-#define SET_EPOCH_NS (6 * HOUR_NS)
 
 /* -EBUSY: another process writes. */
 int writer_take_lock(struct store_writer *w, struct err *err);
@@ -80,15 +88,25 @@ void writer_put_row_hash(struct store_writer *w, uint32_t i);
 /* ---- output.c ---- */
 
 int writer_save_manifest(struct store_writer *w, struct err *err);
-/* A generation and an epoch to write into, made where there is none or the last one is broken. */
-int writer_need_generation(struct store_writer *w, int64_t t_ns, struct err *err);
-int writer_new_epoch(struct store_writer *w, int64_t t_ns, struct err *err);
-int writer_open_dicts(struct store_writer *w, struct err *err);
-/* Forget generations and epochs that were read for compaction. */
+/* Stand at the end of the open segments that an earlier writer left. */
+int writer_open_outputs(struct store_writer *w, bool *ret_clean, struct err *err);
+/* The open segment of a level, NULL: there is none. */
+struct segment *writer_segment(struct store_writer *w, uint8_t level);
+/* Whether a block that begins at t_ns would go to another file than the one before. */
+bool writer_ends_file(struct store_writer *w, uint8_t level, int64_t t_ns);
+/* The dictionaries that a parent of this level in the making adds to, until writer_put_block of it. */
+int writer_begin_parent(struct store_writer *w, uint8_t level, int64_t t_ns, struct err *err);
+/* Such dictionaries, which become the parent's in the place of those it had. */
+void writer_replace_parent(struct store_writer *w, uint8_t level, const struct dicts *d);
+/* It comes to nothing: what it added is forgotten. */
+void writer_drop_parent(struct store_writer *w, uint8_t level);
+/* A segment that a block which begins at t_ns may be appended to. */
+int writer_need_segment(struct store_writer *w, uint8_t level, int64_t t_ns, struct segment **ret, struct err *err);
+/* Free the dictionaries that were read for compaction. */
 void writer_drop_read(struct store_writer *w);
 /*
- * Dictionaries, then the block, each synced. b->info needs t0, t1, boot, level, flags, children, windows; the rest and the
- * marks are filled in. -errno: nothing has changed.
+ * Dictionaries, then the block, each synced. b->info needs t0, t1, boot, level, flags, children,
+ * windows; the rest and the mark are filled in. -errno: nothing has changed.
  */
 int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *ret, struct err *err);
 /* Room for one more. -ENOMEM. */
@@ -97,17 +115,15 @@ int pending_add(struct pending *p, const struct block_ref *r);
 
 /* ---- wide.c ---- */
 
-/*
- * Count the values of the open window's sets; *ret_changed: a narrow key has become wide, a new
- * epoch is needed.
- */
-int wide_count(struct store_writer *w, int64_t t_ns, bool *ret_changed);
-/* At the border of epochs: keys that have few values are narrow again. */
+/* Count the values of the open window's sets; keys with too many of them become wide. -ENOMEM. */
+int wide_count(struct store_writer *w, int64_t t_ns);
+/* At the beginning of a file: keys that have few values are narrow again. */
 void wide_settle(struct store_writer *w);
 /* NULL: the key is narrow. */
 const struct key_stat *wide_find(const struct store_writer *w, const char *key, size_t len);
 int wide_load(struct store_writer *w);
-int wide_list(const struct store_writer *w, struct manifest_epoch *e);
+/* Name them in the segment. -ENOMEM. */
+int wide_list(struct store_writer *w, struct segment *g);
 void wide_fini(struct store_writer *w);
 
 /* ---- commit.c, compact.c, postings.c, retain.c ---- */
@@ -115,7 +131,7 @@ void wide_fini(struct store_writer *w);
 void commit_init(struct store_writer *w);
 
 int compact_due(struct store_writer *w, int64_t now_ns, struct err *err);
-/* Give up what is in the making: its generation or epoch ends. */
+/* Give up what is in the making. */
 void compact_abandon(struct store_writer *w);
 int compact_load(struct store_writer *w, struct err *err);
 int postings_due(struct store_writer *w, int64_t now_ns, struct err *err);
@@ -124,6 +140,7 @@ void postings_note(struct store_writer *w, const struct settable *t, uint32_t se
 void postings_fini(struct store_writer *w);
 /* boot_ns: BOOTTIME at now_ns, of this boot. */
 int retain_due(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struct err *err);
+uint64_t retain_cap(const struct store_writer *w);
 /* Room in w->gone for so many more files. -ENOMEM. */
 int retain_reserve(struct store_writer *w, size_t more);
 /* Unlink what was cut; what fails is tried again. Only behind a manifest that was saved since. */
@@ -142,13 +159,7 @@ int age_date(struct store_writer *w);
 int64_t age_now(const struct store_writer *w, int64_t boot_ns);
 int64_t age_of_segment(const struct store_writer *w, size_t i, int64_t now_ns);
 
-enum space {
-	SPACE_FINE = 0,
-	SPACE_NO_WIDE,	 /* windows without wide labels */
-	SPACE_NO_LABELS, /* windows with labels folded */
-	SPACE_NONE,
-};
-
-enum space retain_space(const struct store_writer *w);
+/* Whether the file system has room for a window; old data goes first. */
+bool retain_make_room(struct store_writer *w);
 
 #endif
