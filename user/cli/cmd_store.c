@@ -117,10 +117,8 @@ static int info(const char *dir)
 	printf(", ");
 	text_put(stdout, m->os, 0);
 	putchar('\n');
-	printf("%zu windows; %" PRIu32 " strings, %" PRIu32 " frames, %" PRIu32 " stack nodes, %" PRIu32 " label sets, %" PRIu32
-	       " events\n",
-	       store_n_windows(r.store), store_n_strings(r.store), store_n_frames(r.store), store_n_stacks(r.store),
-	       store_n_sets(r.store), store_n_events(r.store));
+	printf("%zu windows in %zu files; %" PRIu32 " events\n", store_n_windows(r.store), store_n_files(r.store),
+	       store_n_events(r.store));
 	print_keys(r.store);
 	printf("in the cover of the whole range:\n");
 	if (store_cover(r.store, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &all, &err)) {

@@ -297,7 +297,7 @@ void reading_explain(struct reading *r)
 	if (!r->explain)
 		return;
 	uint64_t bytes = list_files(AT_FDCWD, r->dir, "", 2);
-	fprintf(stderr, "explain: store %s: %llu bytes; %u strings, %u frames, %u stacks, %u label sets\n", r->dir,
+	fprintf(stderr, "explain: store %s: %llu bytes; read of it: %u strings, %u frames, %u stacks, %u label sets\n", r->dir,
 		(unsigned long long)bytes, store_n_strings(r->store), store_n_frames(r->store),
 		store_n_stacks(r->store), store_n_sets(r->store));
 	if (r->query) {

@@ -25,6 +25,7 @@ struct column_key {
 	struct idhash hash;
 	bool left_out;
 	uint64_t samples;
+	size_t bytes; /* when it is complete: what it takes before compression */
 };
 
 #define NO_VALUE UINT64_MAX

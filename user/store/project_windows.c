@@ -13,6 +13,9 @@
 #include <string.h>
 
 #define ALWAYS 256     /* a key with so few values is projected */
+#define PART_OF_WINDOWS 2 /* projections take half of what the windows take, or */
+#define PROJECTIONS_LEAST (64u << 10)
+#define VALUE_BYTES 16 /* of a list, about */
 #define SAMPLES_EACH 8 /* else its values have so many samples each, on average */
 
 static int narrow_values(struct project *p, uint32_t set, uint32_t *ret)
@@ -212,6 +215,26 @@ static int by_value(const void *pa, const void *pb, void *ctx)
 	return value_compare(&v[*(const uint32_t *)pa].label, &v[*(const uint32_t *)pb].label);
 }
 
+/* Before compression. */
+static size_t bytes_of(const struct column_key *k)
+{
+	size_t sum = 0;
+	for (size_t i = 0; i < k->n; i++) {
+		sum += VALUE_BYTES + k->v[i].label.len;
+		for (size_t c = 0; c < k->v[i].n_cells; c++) {
+			const struct cell *cell = &k->v[i].cells[c];
+			sum += cell->leaves.len + cell->counts.len + (cell->explicit ? cell->values.len : 0);
+		}
+	}
+	return sum;
+}
+
+static int by_bytes(const void *pa, const void *pb)
+{
+	size_t a = ((const struct column_key *)pa)->bytes, b = ((const struct column_key *)pb)->bytes;
+	return (a > b) - (a < b);
+}
+
 static int put_key(struct project *p, struct column_key *k)
 {
 	if (k->left_out || !k->n || (k->n > ALWAYS && k->samples < k->n * SAMPLES_EACH))
@@ -233,6 +256,29 @@ static int put_key(struct project *p, struct column_key *k)
 	return rc ? project_failed(p, rc) : 0;
 }
 
+/*
+ * The keys whose values take least come first, until a part of what the windows take is used up:
+ * the others are thread ids and the like, or hardly fewer than the rows of the windows.
+ */
+static int put_keys(struct project *p)
+{
+	size_t most = 0;
+	int rc = 0;
+	for (size_t i = 0; i < p->n_windows; i++)
+		most += p->windows[i].at.ref.stored_len / PART_OF_WINDOWS;
+	most = most > PROJECTIONS_LEAST ? most : PROJECTIONS_LEAST;
+	for (size_t i = 0; i < p->n_keys; i++)
+		p->keys[i].bytes = bytes_of(&p->keys[i]);
+	if (p->n_keys)
+		qsort(p->keys, p->n_keys, sizeof(*p->keys), by_bytes);
+	for (size_t i = 0; !rc && i < p->n_keys; i++) {
+		if (p->m->lists.len + p->m->groups.len + p->keys[i].bytes / 2 <= most)
+			rc = put_key(p, &p->keys[i]);
+		project_key_fini(&p->keys[i]);
+	}
+	return rc;
+}
+
 int project_step_windows(struct project *p, size_t *budget, bool *ret_done)
 {
 	struct window *w = NULL;
@@ -249,10 +295,6 @@ int project_step_windows(struct project *p, size_t *budget, bool *ret_done)
 	}
 	if (rc || w || p->to < p->n_windows)
 		return rc;
-	for (size_t i = 0; !rc && i < p->n_keys; i++) {
-		rc = put_key(p, &p->keys[i]);
-		project_key_fini(&p->keys[i]);
-	}
-	*ret_done = !rc;
-	return rc;
+	*ret_done = true;
+	return put_keys(p);
 }
