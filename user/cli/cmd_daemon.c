@@ -16,6 +16,7 @@
 #include "cli/log.h"
 #include "cli/metrics.h"
 #include "cli/notify.h"
+#include "cli/old_store.h"
 #include "cli/saving.h"
 #include "cli/signals.h"
 #include "labels/recipe.h"
@@ -27,6 +28,8 @@
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -478,6 +481,24 @@ static int load_recipes(struct daemon *d, struct err *err)
 	return rc;
 }
 
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *fmt, ...)
+{
+	char line[1000];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	log_line(LOG_LINE_INFO, "%s", line);
+}
+
+/* It may take minutes. A signal ends it: the next start begins again. */
+static int rewrite_old_store(struct daemon *d, struct err *err)
+{
+	notify("EXTEND_TIMEOUT_USEC=3600000000\nSTATUS=looking for a store of an older version");
+	return old_store_rewrite(d->s.o.store, say, err);
+}
+
 static int begin(struct daemon *d, struct err *err)
 {
 	/* May we at all? Before any file is touched. Waits are no event that could be opened. */
@@ -497,6 +518,9 @@ static int begin(struct daemon *d, struct err *err)
 	cmd_server_memory();
 	saving_init(&d->saving);
 	own_raise_file_limit();
+	rc = rewrite_old_store(d, err);
+	if (rc)
+		return rc;
 	setpriority(PRIO_PROCESS, 0, -20); /* as record does, and for its reason */
 	d->signals = signals_take();
 	signal(SIGPIPE, SIG_IGN);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ascribe serve: the page and the API over a store, without recording. */
 #include "cli/cmd.h"
+#include "cli/old_store.h"
 #include "http/http.h"
 
 #include <errno.h>
@@ -134,6 +135,7 @@ int cmd_serve(int argc, char **argv)
 	};
 	struct store *store;
 	int rc = read_files(&o, &cfg, &token, &cert, &key, &err);
+	rc = rc ? rc : old_store_copy(&cfg.store, &err);
 	rc = rc ? rc : store_open(&store, cfg.store, &err); /* what cannot be read now would be a surprise later */
 	if (!rc) {
 		store_close(store);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ascribe store: what a store holds, whether it is whole, its parents, its repair. */
 #include "cli/cmd.h"
+#include "cli/old_store.h"
 #include "cli/text.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@ static const struct opt_command command = {
 	.usage = "info|verify|compact|repair STORE",
 	.about = "info     what the store holds: blocks by level, tables, what retention has cut\n"
 		 "verify   read every byte and say what is damaged; exit status 1 when anything is\n"
-		 "compact  write the blocks of the segment tree above the windows, so that long ranges are read faster\n"
+		 "compact  write the blocks of the segment tree above the windows, so that long ranges are read faster;\n"
+		 "         a store of an older version (format 2) is rewritten, which needs room for both\n"
 		 "repair   cut out what is damaged, keep all the rest, say exactly what was cut\n",
 	.examples = "  ascribe store info ./ascribe.data\n"
 		    "  ascribe store verify /var/lib/ascribe\n",
@@ -180,6 +182,10 @@ static int compact(const char *dir)
 	struct store_writer *w = NULL;
 	struct store_options keep;
 	struct err err = { 0 };
+	if (old_store_rewrite(dir, cmd_say, &err)) {
+		cmd_error("store compact: %s", err.text);
+		return EXIT_FAILED;
+	}
 	int status = reading_open_store(&r, dir, NULL);
 	if (status)
 		return status;

@@ -8,6 +8,7 @@
 #include "cli/cmd.h"
 #include "cli/known.h"
 #include "cli/groups.h"
+#include "cli/old_store.h"
 #include "cli/signals.h"
 #include "cli/target.h"
 #include "cli/term.h"
@@ -365,6 +366,9 @@ static int run(struct top *t, struct err *err)
 	ui->span_max_ns = t->o->store ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
 	if (!t->o->once && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
 		return err_set(err, -ENOTTY, "this is no terminal: use --once, or --once --json");
+	rc = t->o->store ? old_store_copy(&t->o->store, err) : 0;
+	if (rc)
+		return rc;
 	t->signals = signals_take();
 	rc = view_init(&ui->view, t->o->by, f->where, err);
 	if (!rc && !t->o->store)

@@ -2,6 +2,7 @@
 /* What every reading command does first: open the store, ask the query, say what is damaged. */
 #include "cli/cmd.h"
 #include "cli/known.h"
+#include "cli/old_store.h"
 #include "cli/text.h"
 #include "query/selector.h"
 
@@ -37,7 +38,8 @@ int reading_open_store(struct reading *r, const char *dir, const struct filter *
 	r->dir = dir ? dir : DEFAULT_STORE;
 	r->explain = f && f->explain;
 	r->started_ns = r->step_ns = monotonic_ns();
-	int rc = store_open(&r->store, r->dir, &err);
+	int rc = old_store_copy(&r->dir, &err);
+	rc = rc ? rc : store_open(&r->store, r->dir, &err);
 	if (rc == -ENOENT && !dir) {
 		cmd_error("%s; record one with `ascribe record`, or name a store", err.text);
 		return EXIT_FAILED;

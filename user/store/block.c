@@ -124,9 +124,9 @@ static void decode_info(struct block_head *h, struct cursor *c, uint8_t *ret_col
 }
 
 /* Columns that this program does not know are passed over. */
-static int decode_directory(struct block_head *h, struct cursor *c, uint8_t n, uint64_t payload_len)
+static int decode_columns(struct block_head *h, struct cursor *c, uint8_t n, size_t size, uint64_t payload_len)
 {
-	uint64_t at = BLOCK_SIZE + (uint64_t)n * COLUMN_SIZE;
+	uint64_t at = size + (uint64_t)n * COLUMN_SIZE;
 	for (uint8_t i = 0; i < n; i++) {
 		uint8_t id = cursor_u8(c), codec = cursor_u8(c);
 		cursor_bytes(c, 2);
@@ -144,12 +144,28 @@ static int decode_directory(struct block_head *h, struct cursor *c, uint8_t n, u
 	return at == payload_len ? 0 : -EBADMSG;
 }
 
-static uint32_t head_crc(const uint8_t *data, size_t len)
+static uint32_t head_crc(const uint8_t *data, size_t len, size_t size)
 {
-	uint8_t copy[BLOCK_HEAD_MAX];
+	uint8_t copy[OLD_BLOCK_SIZE + COLUMNS_OF_BLOCK_MAX * COLUMN_SIZE];
 	memcpy(copy, data, len);
-	memset(copy + BLOCK_SIZE - 4, 0, 4);
+	memset(copy + size - 4, 0, 4);
 	return crc32c(copy, len);
+}
+
+int block_decode_directory(struct block_head *h, struct cursor *c, uint8_t n, size_t size, const uint8_t *data, size_t len,
+			   uint64_t payload_len)
+{
+	size_t head = size + (size_t)n * COLUMN_SIZE;
+	if (n > COLUMNS_OF_BLOCK_MAX || head > len)
+		return -EBADMSG;
+	struct cursor crc = { data + size - 4, data + size, 0 };
+	if (cursor_u32(&crc) != head_crc(data, head, size))
+		return -EBADMSG;
+	const struct store_block *i = &h->info;
+	if (i->level >= N_SEGMENT_LEVELS || i->t0_ns >= i->t1_ns || i->n_rows > ROWS_MAX || i->n_folded > ROWS_MAX ||
+	    i->n_table > TABLE_MAX || i->child_lo > i->child_hi)
+		return -EBADMSG;
+	return decode_columns(h, c, n, size, payload_len);
 }
 
 int block_decode_head(struct block_head *ret, const uint8_t *data, size_t len, uint64_t payload_len)
@@ -160,17 +176,7 @@ int block_decode_head(struct block_head *ret, const uint8_t *data, size_t len, u
 	if (len < BLOCK_SIZE || payload_len > UINT32_MAX)
 		return -EBADMSG;
 	decode_info(&h, &c, &n_columns);
-	size_t head = BLOCK_SIZE + (size_t)n_columns * COLUMN_SIZE;
-	if (n_columns > COLUMNS_OF_BLOCK_MAX || head > len)
-		return -EBADMSG;
-	struct cursor crc = { data + BLOCK_SIZE - 4, data + BLOCK_SIZE, 0 };
-	if (cursor_u32(&crc) != head_crc(data, head))
-		return -EBADMSG;
-	const struct store_block *i = &h.info;
-	if (i->level >= N_SEGMENT_LEVELS || i->t0_ns >= i->t1_ns || i->n_rows > ROWS_MAX || i->n_folded > ROWS_MAX ||
-	    i->n_table > TABLE_MAX || i->child_lo > i->child_hi)
-		return -EBADMSG;
-	int rc = decode_directory(&h, &c, n_columns, payload_len);
+	int rc = block_decode_directory(&h, &c, n_columns, BLOCK_SIZE, data, len, payload_len);
 	if (!rc)
 		*ret = h;
 	return rc;

@@ -47,6 +47,12 @@ struct block_head {
 
 /* data: the first len bytes of a payload of payload_len, BLOCK_HEAD_MAX or all of it. -EBADMSG. */
 int block_decode_head(struct block_head *ret, const uint8_t *data, size_t len, uint64_t payload_len);
+/*
+ * Check a head whose fixed part of `size` bytes was decoded into h, and decode the directory of n
+ * columns behind it, at c. -EBADMSG.
+ */
+int block_decode_directory(struct block_head *h, struct cursor *c, uint8_t n, size_t size, const uint8_t *data, size_t len,
+			   uint64_t payload_len);
 
 static inline bool block_has(const struct block_head *h, enum column c)
 {

@@ -279,20 +279,32 @@ static int write_window(struct store_writer *w, struct block *b, const struct st
 	return 0;
 }
 
-/* apart: realtime of the window says nothing about the clocks of this host. */
-static int commit(struct store_writer *w, struct block *b, const struct store_totals *totals, bool apart, struct err *err)
+enum anchor_rule {
+	ANCHOR_NOW,   /* the window ends now */
+	ANCHOR_LAST,  /* realtime of the window says nothing about the clocks of this host */
+	ANCHOR_GIVEN, /* the block names one */
+};
+
+static int set_anchor(struct store_writer *w, struct block *b, enum anchor_rule rule, struct err *err)
+{
+	const struct manifest *m = &w->s.manifest;
+	if (rule == ANCHOR_GIVEN && b->info.anchor < m->n_anchors)
+		return 0;
+	int rc = rule == ANCHOR_NOW || !m->n_anchors ? need_anchor(w, b->info.t1_ns, b->info.boot_ns, err) : 0;
+	if (!rc)
+		b->info.anchor = (uint32_t)m->n_anchors - 1;
+	return rc;
+}
+
+static int commit(struct store_writer *w, struct block *b, const struct store_totals *totals, enum anchor_rule rule, struct err *err)
 {
 	if (b->info.t0_ns >= b->info.t1_ns || totals->n_cpus > CPUS_MAX)
 		return err_set(err, -EINVAL, "a window must end after it begins");
 	if (!retain_make_room(w)) /* before anything is written, which may spend the reserve */
 		return err_set(err, -ENOSPC, "cannot write %s: the file system has no room but the reserve", w->s.dir);
 	int rc = choose_wide(w, b->info.t0_ns, err);
-	if (!rc && !(apart && w->s.manifest.n_anchors))
-		rc = need_anchor(w, b->info.t1_ns, b->info.boot_ns, err);
-	if (rc)
-		return rc;
-	b->info.anchor = (uint32_t)w->s.manifest.n_anchors - 1;
-	return write_window(w, b, totals, err);
+	rc = rc ? rc : set_anchor(w, b, rule, err);
+	return rc ? rc : write_window(w, b, totals, err);
 }
 
 /*
@@ -313,16 +325,30 @@ static void after_commit(struct store_writer *w, int64_t now_ns, int64_t boot_ns
 	}
 }
 
+static void forget_window(struct store_writer *w)
+{
+	w->rows.n = 0;
+	idhash_clear(&w->row_hash);
+	setpool_clear(&w->sets);
+}
+
+int writer_commit_copy(struct store_writer *w, const struct store_block *of, const struct store_totals *totals, struct err *err)
+{
+	struct block b = { .info = { .t0_ns = of->t0_ns, .t1_ns = of->t1_ns, .boot_ns = of->boot_ns, .n_windows = 1, .anchor = of->anchor } };
+	int rc = commit(w, &b, totals, ANCHOR_GIVEN, err);
+	block_fini(&b);
+	forget_window(w);
+	return rc;
+}
+
 int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int64_t boot_ns,
 			const struct store_totals *totals, struct err *err)
 {
 	METRIC_TIME(store_write);
 	struct block b = { .info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 } };
-	int rc = commit(w, &b, totals, false, err);
+	int rc = commit(w, &b, totals, ANCHOR_NOW, err);
 	block_fini(&b);
-	w->rows.n = 0;
-	idhash_clear(&w->row_hash);
-	setpool_clear(&w->sets);
+	forget_window(w);
 	if (!rc || rc == -ENOSPC)
 		after_commit(w, t1_ns, boot_ns, !rc);
 	return rc;
@@ -343,7 +369,7 @@ int store_commit_apart(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int
 	if (!rc && (rc = fill(w, ctx)))
 		err_sys(err, rc, "cannot write %s", w->s.dir);
 	if (!rc && w->rows.n)
-		rc = commit(w, &b, &none, true, err);
+		rc = commit(w, &b, &none, ANCHOR_LAST, err);
 	block_fini(&b);
 	setpool_fini(&w->sets);
 	rows_fini(&w->rows);

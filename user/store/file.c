@@ -21,6 +21,10 @@ int file_other_version(const char *what, uint32_t version, struct err *err)
 		return err_set(err, -EPROTONOSUPPORT,
 			       "%s was written by a newer version (format %u; this program knows %u): use that version",
 			       what, version, FORMAT_VERSION);
+	if (version == FORMAT_OLD)
+		return err_set(err, -EPROTONOSUPPORT,
+			       "%s was written by an older version (format %u; this program writes %u): rewrite the store "
+			       "with `ascribe store compact`, or name a new directory", what, version, FORMAT_VERSION);
 	return err_set(err, -EPROTONOSUPPORT,
 		       "%s was written by an older version (format %u; this program knows %u): read it with that version, "
 		       "and name a new directory to record", what, version, FORMAT_VERSION);
@@ -123,7 +127,7 @@ int file_create(int dir_fd, const char *dir, struct place p, uint64_t store_id, 
 	return rc ? err_sys(err, rc, "cannot create %s/%s", dir, path) : 0;
 }
 
-static int check_header(struct file *f, uint64_t store_id, struct err *err)
+static int check_header(struct file *f, uint32_t wanted_version, uint64_t store_id, struct err *err)
 {
 	uint8_t h[FILE_HEADER_SIZE];
 	int rc = file_read(f, 0, h, sizeof(h));
@@ -135,7 +139,7 @@ static int check_header(struct file *f, uint64_t store_id, struct err *err)
 	uint32_t serial = cursor_u32(&c), crc = cursor_u32(&c);
 	if (memcmp(h, FILE_MAGIC, 8) || crc != crc32c(h, 28))
 		return err_set(err, -EBADMSG, "%s: the file header is damaged (offset 0)", f->path);
-	if (version != FORMAT_VERSION)
+	if (version != wanted_version)
 		return file_other_version(f->path, version, err);
 	if (kind != (f->place.kind | (uint32_t)f->place.level << 8) || id != store_id || serial != f->place.serial)
 		return err_set(err, -EBADMSG, "%s belongs to another store or place (offset 0)", f->path);
@@ -145,8 +149,14 @@ static int check_header(struct file *f, uint64_t store_id, struct err *err)
 int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id, bool write, struct err *err)
 {
 	char name[FILE_NAME_SIZE];
-	*f = (struct file){ .fd = -1, .place = p };
 	file_name(name, p);
+	return file_open_as(f, dir_fd, dir, name, FORMAT_VERSION, p, store_id, write, err);
+}
+
+int file_open_as(struct file *f, int dir_fd, const char *dir, const char *name, uint32_t version, struct place p,
+		 uint64_t store_id, bool write, struct err *err)
+{
+	*f = (struct file){ .fd = -1, .place = p };
 	snprintf(f->path, sizeof(f->path), "%s/%s", dir, name);
 	f->fd = openat(dir_fd, name, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (f->fd < 0)
@@ -160,7 +170,7 @@ int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint6
 	f->size = rc ? 0 : (uint64_t)st.st_size;
 	f->end = f->tail = FILE_HEADER_SIZE;
 	if (!rc)
-		rc = check_header(f, store_id, err);
+		rc = check_header(f, version, store_id, err);
 	if (rc)
 		file_close(f);
 	return rc;

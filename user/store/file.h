@@ -53,6 +53,9 @@ int file_create(int dir_fd, const char *dir, struct place p, uint64_t store_id, 
  * -EPROTONOSUPPORT; -ENODATA when it is shorter than its header.
  */
 int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id, bool write, struct err *err);
+/* The same with the name of the file and the version of the format that its header shall have. */
+int file_open_as(struct file *f, int dir_fd, const char *dir, const char *name, uint32_t version, struct place p,
+		 uint64_t store_id, bool write, struct err *err);
 void file_close(struct file *f);
 
 /* The error for a file of another version of the format, which is no damage: -EPROTONOSUPPORT. */

@@ -6,6 +6,7 @@
 #define ASCRIBE_STORE_FORMAT_H
 
 #define FORMAT_VERSION 3
+#define FORMAT_OLD 2 /* can be read, to be rewritten (old.h) */
 
 #define HEADER_MAGIC "ASCRSTOR"
 #define MANIFEST_MAGIC "ASCRMANI"
@@ -16,6 +17,7 @@
 #define FILE_HEADER_SIZE 32
 #define FRAME_SIZE 40
 #define BLOCK_SIZE 112
+#define OLD_BLOCK_SIZE 184
 #define COLUMN_SIZE 16
 
 /* What a frame holds; the file's own kind is one of the last two. */

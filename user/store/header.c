@@ -100,7 +100,7 @@ static int take_meta(struct store_meta *m, const Message *p)
 
 static int decode(struct header *h, const struct buf *b, uint32_t *ret_version)
 {
-	int rc = message_check(b, HEADER_MAGIC, &h->store_id, ret_version);
+	int rc = message_check(b, HEADER_MAGIC, FORMAT_VERSION, &h->store_id, ret_version);
 	if (rc)
 		return rc;
 	ProtobufCMessage *p;

@@ -342,7 +342,7 @@ static void reading_fini(struct reading *r)
 static int decode(struct reading *r, const struct buf *b, uint64_t store_id, uint32_t *ret_version)
 {
 	uint64_t id;
-	int rc = message_check(b, MANIFEST_MAGIC, &id, ret_version);
+	int rc = message_check(b, MANIFEST_MAGIC, FORMAT_VERSION, &id, ret_version);
 	if (rc)
 		return rc;
 	ProtobufCMessage *p;

@@ -24,7 +24,7 @@ int message_frame(struct buf *out, const char magic[8], uint64_t store_id,
 	return buf_add(out, payload->data, payload->len);
 }
 
-int message_check(const struct buf *b, const char magic[8], uint64_t *ret_store_id,
+int message_check(const struct buf *b, const char magic[8], uint32_t wanted_version, uint64_t *ret_store_id,
 		  uint32_t *ret_version)
 {
 	struct cursor c = { b->data + 8, b->data + b->len, 0 };
@@ -35,7 +35,7 @@ int message_check(const struct buf *b, const char magic[8], uint64_t *ret_store_
 		return -EBADMSG;
 	*ret_version = version;
 	*ret_store_id = id;
-	if (version && version != FORMAT_VERSION)
+	if (version && version != wanted_version)
 		return -EPROTONOSUPPORT;
 	return !version || len != cursor_left(&c) || payload_crc != crc32c(c.p, len) ? -EBADMSG : 0;
 }

@@ -11,10 +11,9 @@
 #include <protobuf-c/protobuf-c.h>
 
 /* Append the fixed part and the payload. -ENOMEM. */
-int message_frame(struct buf *out, const char magic[8], uint64_t store_id,
-		  const struct buf *payload);
-/* Is a whole file such a thing? -EBADMSG; -EPROTONOSUPPORT: of another version. */
-int message_check(const struct buf *b, const char magic[8], uint64_t *ret_store_id,
+int message_frame(struct buf *out, const char magic[8], uint64_t store_id, const struct buf *payload);
+/* Check a whole file. -EBADMSG; -EPROTONOSUPPORT: it has another version than the wanted one. */
+int message_check(const struct buf *b, const char magic[8], uint32_t wanted_version, uint64_t *ret_store_id,
 		  uint32_t *ret_version);
 /* Append a message. -ENOMEM. */
 int message_pack(struct buf *out, const ProtobufCMessage *m);

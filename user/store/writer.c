@@ -32,7 +32,7 @@ void store_options_default(struct store_options *o)
 static bool ours(const char *name)
 {
 	static const char *const names[] = { ".", "..", "lock", HEADER_NAME ".tmp", HEADER_COPY_NAME,
-					     HEADER_COPY_NAME ".tmp", MANIFEST_NAME, MANIFEST_NAME ".tmp", RESERVE_NAME };
+					     HEADER_COPY_NAME ".tmp", MANIFEST_NAME, MANIFEST_NAME ".tmp", RESERVE_NAME, STORE_REWRITING };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
 			return true;

@@ -79,6 +79,8 @@ struct store_writer {
 	struct store_writer_state state;
 };
 
+#define STORE_REWRITING "rewriting" /* a file in a store that is being rewritten (old_rewrite.c) */
+
 /* -EBUSY: another process writes. */
 int writer_take_lock(struct store_writer *w, struct err *err);
 
@@ -129,6 +131,11 @@ void wide_fini(struct store_writer *w);
 /* ---- commit.c, compact.c, postings.c, retain.c ---- */
 
 void commit_init(struct store_writer *w);
+/*
+ * As store_commit_window, with the times and the anchor of a block of another store, whose anchors
+ * are in the manifest already; no compaction and no retention.
+ */
+int writer_commit_copy(struct store_writer *w, const struct store_block *of, const struct store_totals *totals, struct err *err);
 
 int compact_due(struct store_writer *w, int64_t now_ns, struct err *err);
 /* Give up what is in the making. */
