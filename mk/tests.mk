@@ -19,7 +19,7 @@ alone = $(call script_list,$(filter-out $(BESIDE) $(PAIRED) $(WAITING),$(sort $(
 # those, one of these, which wait much of their time.
 BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.sh \
 	record/linkers.sh record/deep.sh record/i386.sh record/leaderless.sh http/budget.sh http/pyroscope.sh \
-	http/api.sh http/install.sh http/ingest.sh http/token.sh http/flood.sh http/lives.sh \
+	http/api.sh http/install.sh http/ingest.sh http/token.sh http/flood.sh http/lives.sh http/old.sh \
 	record/teardown.sh record/tables_grow.sh record/goabsent.sh record/cgo.sh record/lost_sideband.sh)
 ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
 # Nor do these, but they want a CPU when they want it: two at a time.

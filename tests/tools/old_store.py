@@ -3,8 +3,8 @@
 """Write a small store of format 2 (docs/format.md, "Format 2") into a new directory, and print its rows.
 
 Two generations of symbols, two epochs (a key is wide in the second), segments of all three states, a
-parent whose windows are still there (to be left out), one whose windows are gone, and one whose rows are
-gone too. A line for each row: t0 t1 boot anchor|event|stack, root first|labels|samples value. A line for
+parent whose windows are still there (to be left out), one whose windows are gone, one of which some are
+there (to be left out), and one whose rows are gone too. A line for each row: t0 t1 boot anchor|event|stack, root first|labels|samples value. A line for
 the totals of each window: T t0 outside own_cpu own_rss cpu:fired,stored,losses,flags ...
 """
 import os, struct, sys
@@ -52,8 +52,8 @@ def join(columns):
 STORE = 0x1122334455667788
 SECOND = 10**9
 BASE = 1700000000 // 86400 * 86400 * SECOND  # midnight
-LOST = ['lost_a', 'lost_b']
-FLAGS = ['truncated']
+LOST = ['not_run', 'idle_not_run']
+FLAGS = ['idle']
 EVENTS = [('cpu-clock', 'nanoseconds', 10**7, 10**7), ('page-faults', 'count', 0, 1)]
 KINDS = {'strings': 1, 'frames': 2, 'stacks': 3, 'events': 5, 'leaves': 6}
 
@@ -318,7 +318,7 @@ def show(b, lines):
 
 def main(path):
     a, b, idle, addr = ('main', 'f', 'g'), ('main', 'f'), ('[idle]',), ('main', '/lib/x.so@4096')
-    generations = {1: Generation([a, b, idle]), 2: Generation([addr, b, a, ('main',)])}
+    generations = {1: Generation([a, b, idle]), 2: Generation([addr, b, a, ('main',), idle])}
     generations = {k: (g, g.files(k)) for k, g in generations.items()}
     narrow = [{'tenant': 'a'}, {'tenant': 'b', 'shard': 7}, {'shard': -3}]
     epochs = {1: Epoch(narrow, []), 2: Epoch(narrow[:2], ['query'])}
@@ -345,9 +345,12 @@ def main(path):
     bare = Block([({'tenant': 'a'}, a, 0, 50, 50 * 10**7)], 2, 2, level=1, seq=2, t0=BASE + 120 * SECOND, t1=BASE + 140 * SECOND,
                  boot=230 * SECOND, children=(2, 11, 13), windows=(2, 11, 13), flags=4, anchor=1)
     late = [window(13, rich, 2, 2, 1, anchor=1), window(14, rich[:1], 2, 2, 1, anchor=1)]
+    kept = Block(plain, 2, 1, seq=16, t0=BASE + 250 * SECOND, t1=BASE + 260 * SECOND, boot=260 * SECOND, anchor=1)
+    partial = Block([(l, s, e, n * 3, v * 3) for l, s, e, n, v in plain], 2, 1, level=1, seq=3, t0=BASE + 240 * SECOND, t1=BASE + 270 * SECOND,
+                    boot=270 * SECOND, children=(3, 15, 18), windows=(3, 15, 18), anchor=1)
     lossy = Block([({'tenant': 'b', 'shard': 7}, b, 0, 8, 8 * 10**7)], 2, 2, level=2, seq=0, t0=BASE + 300 * SECOND, t1=BASE + 600 * SECOND,
-                  boot=250 * SECOND, children=(5, 3, 8), windows=(30, 15, 45), anchor=1, wide=[('query', 4)])
-    segments = [(1, 0, 1, first), (2, 0, 2, second), (3, 0, 0, late), (4, 1, 1, [gone, there, bare]), (5, 2, 0, [lossy])]
+                  boot=250 * SECOND, children=(5, 4, 9), windows=(30, 18, 48), anchor=1, wide=[('query', 4)])
+    segments = [(1, 0, 1, first), (2, 0, 2, second), (3, 0, 0, late + [kept]), (4, 1, 1, [gone, there, bare, partial]), (5, 2, 0, [lossy])]
     names = ['10s', '1m', '5m']
     entries = b''
     for serial, level, state, blocks in segments:
@@ -361,7 +364,7 @@ def main(path):
         write(f'{path}/lab/{k:08}.log', data)
     manifest = varint(5) + varint(10)
     for level in range(10):
-        manifest += varint([15, 3, 1][level] if level < 3 else 0) + varint(0) + zigzag(first[0].t0 if not level else 0) + \
+        manifest += varint([18, 4, 1][level] if level < 3 else 0) + varint(0) + zigzag(first[0].t0 if not level else 0) + \
                     varint(0 if level else 6) + varint(0) + varint(0)
     manifest += varint(len(segments)) + entries + varint(2) + b''.join(varint(k) + zigzag(BASE) for k in (1, 2))
     manifest += varint(2) + varint(1) + zigzag(BASE) + varint(0) + varint(2) + zigzag(BASE) + varint(1) + text('query') + varint(300)
@@ -373,7 +376,7 @@ def main(path):
     write(f'{path}/HEADER', meta(b'ASCRSTOR', header))
     write(f'{path}/lock', b'')
     lines = []
-    for block in [gone] + first + second + [bare] + late + [lossy]:
+    for block in [gone] + first + second + [bare] + late + [partial, lossy]:
         show(block, lines)
     print('\n'.join(sorted(lines)))
 

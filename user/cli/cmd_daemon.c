@@ -21,6 +21,7 @@
 #include "cli/signals.h"
 #include "labels/recipe.h"
 #include "proc/proc.h"
+#include "store/old.h"
 #include "util/own.h"
 
 #include <errno.h>
@@ -495,7 +496,8 @@ static void say(const char *fmt, ...)
 /* It may take minutes. A signal ends it: the next start begins again. */
 static int rewrite_old_store(struct daemon *d, struct err *err)
 {
-	notify("EXTEND_TIMEOUT_USEC=3600000000\nSTATUS=looking for a store of an older version");
+	if (store_is_old(d->s.o.store))
+		notify("EXTEND_TIMEOUT_USEC=3600000000\nSTATUS=rewriting the store of an older version");
 	return old_store_rewrite(d->s.o.store, say, err);
 }
 
