@@ -61,6 +61,14 @@ ok "with parents" grep -q 'level 5m ' <("$ascribe" store info compacted)
 ok "the same rows" cmp want <("$ascribe" report compacted -n 0 --json | jq -S 'del(.blocks)')
 ok "and again, as any other" "$ascribe" store compact compacted
 
+if [ "$(id -u)" = 0 ] && mkdir mounted && mount -t tmpfs none mounted 2>/dev/null; then
+	cp -r old/. mounted
+	"$ascribe" store compact mounted >out 2>err
+	ok "a mount point is refused before any work" test $? = 1 -a "$(grep -c 'is a mount point' err)" = 1
+	ok "and nothing is left" test ! -e mounted.new
+	umount mounted
+fi
+
 needs_recording
 "$ascribe" record --append -d 1s -o old >out 2>err
 ok "record does not append to it" test $? = 1 -a "$(grep -c 'rewrite the store with `ascribe store compact`' err)" = 1

@@ -6,8 +6,10 @@ Two generations of symbols, two epochs (a key is wide in the second), segments o
 parent whose windows are still there (to be left out), one whose windows are gone, one of which some are
 there (to be left out), and one whose rows are gone too. A line for each row: t0 t1 boot anchor|event|stack, root first|labels|samples value. A line for
 the totals of each window: T t0 outside own_cpu own_rss cpu:fired,stored,losses,flags ...
+
+With a number as second argument some bytes are wrong, under checksums that are right.
 """
-import os, struct, sys
+import os, random, struct, sys
 
 TABLE = []
 for i in range(256):
@@ -24,6 +26,19 @@ def crc(data):
 
 
 M64 = (1 << 64) - 1
+
+
+spoiling = random.Random(sys.argv[2]) if len(sys.argv) > 2 else None
+
+
+def spoil(data, chance=0.03):
+    if not spoiling or not data or spoiling.random() > chance:
+        return data
+    data = bytearray(data)
+    for _ in range(spoiling.choice((1, 1, 2, 8))):
+        at = spoiling.randrange(len(data))
+        data[at] = spoiling.choice((0, 1, 127, 128, 255, data[at] ^ 1 << spoiling.randrange(8), data[at] + 1 & 255))
+    return bytes(data)
 
 
 def varint(v):
@@ -65,6 +80,7 @@ class File:
         self.data = head + struct.pack('<I', crc(head))
 
     def frame(self, first, count, payload):
+        payload = payload if self.kind == 7 and count else spoil(payload)
         head = struct.pack('<IBBHQIIIII', 0x52465341, self.kind, 0, 0, len(self.data), first, count, len(payload), len(payload),
                            crc(payload))
         at = len(self.data)
@@ -266,8 +282,10 @@ class Block:
         marks = generation.marks(files)
         marks[4] = (len(data), len(epoch.sets) + 1)
         c = self.columns(generation, epoch)
-        fixed = self.fixed(marks, len(c))
+        c = {i: spoil(d, 0.02) for i, d in c.items()}
+        fixed = spoil(self.fixed(marks, len(c)))
         directory = b''.join(struct.pack('<BBHIII', i, 0, 0, len(d), len(d), crc(d)) for i, d in sorted(c.items()))
+        directory = spoil(directory)
         fixed = fixed[:-4] + struct.pack('<I', crc(fixed + directory))
         alone = self.fixed(marks, 0, False)
         self.index = alone[:-4] + struct.pack('<I', crc(alone))
@@ -291,6 +309,7 @@ def segment(serial, level, state, blocks, generations, epochs):
 
 
 def meta(magic, payload):
+    payload = spoil(payload)
     head = magic + struct.pack('<IIQI', 2, len(payload), STORE, crc(payload))
     return head + struct.pack('<I', crc(head)) + payload
 

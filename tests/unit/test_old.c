@@ -11,11 +11,20 @@
 #include <ftw.h>
 #include <glob.h>
 
+/* seed: not 0: bytes under right checksums are wrong. */
+static int make_store(const char *dir, const char *lines, unsigned seed)
+{
+	char command[700], number[12] = "";
+	if (seed)
+		snprintf(number, sizeof(number), "%u", seed);
+	snprintf(command, sizeof(command), "python3 tests/tools/old_store.py %s %s >%s", dir, number,
+		 lines);
+	return system(command);
+}
+
 static int make_old(const char *dir, const char *lines)
 {
-	char command[700];
-	snprintf(command, sizeof(command), "python3 tests/tools/old_store.py %s >%s", dir, lines);
-	return system(command);
+	return make_store(dir, lines, 0);
 }
 
 static int read_only_store(const char *dir, struct store **ret)
@@ -52,7 +61,8 @@ static void print_stack(struct dump *d, uint32_t stack)
 		fputs(name, d->out);
 	} else {
 		assert_string_equal(store_string(d->s, f->build_id, NULL), "ab12");
-		fprintf(d->out, "%s@%llu", store_string(d->s, f->module, NULL), (unsigned long long)f->offset);
+		fprintf(d->out, "%s@%llu", store_string(d->s, f->module, NULL),
+			(unsigned long long)f->offset);
 	}
 }
 
@@ -61,8 +71,8 @@ static int print_row(void *ctx, const struct store_row *row)
 	struct dump *d = ctx;
 	const struct label *labels;
 	size_t n = store_set(d->s, row->set, &labels);
-	fprintf(d->out, "%lld %lld %lld %u|%s|", (long long)d->b->t0_ns, (long long)d->b->t1_ns, (long long)d->b->boot_ns, d->b->anchor,
-		store_event(d->s, row->event)->name);
+	fprintf(d->out, "%lld %lld %lld %u|%s|", (long long)d->b->t0_ns, (long long)d->b->t1_ns,
+		(long long)d->b->boot_ns, d->b->anchor, store_event(d->s, row->event)->name);
 	print_stack(d, row->stack);
 	fputs("|", d->out);
 	for (size_t i = 0; i < n; i++) {
@@ -72,7 +82,8 @@ static int print_row(void *ctx, const struct store_row *row)
 		else
 			fprintf(d->out, "%.*s", (int)labels[i].str_len, labels[i].str);
 	}
-	fprintf(d->out, "|%llu %llu\n", (unsigned long long)row->samples, (unsigned long long)row->value);
+	fprintf(d->out, "|%llu %llu\n", (unsigned long long)row->samples,
+		(unsigned long long)row->value);
 	return 0;
 }
 
@@ -81,11 +92,12 @@ static void print_totals(struct dump *d)
 	struct store_totals *t;
 	struct err err = { 0 };
 	assert_int_equal(store_block_totals(d->s, d->b, &t, &err), 0);
-	fprintf(d->out, "T %lld %llu %llu %llu", (long long)d->b->t0_ns, (unsigned long long)t->outside, (unsigned long long)t->own_cpu_ns,
-		(unsigned long long)t->own_rss);
+	fprintf(d->out, "T %lld %llu %llu %llu", (long long)d->b->t0_ns, (unsigned long long)t->outside,
+		(unsigned long long)t->own_cpu_ns, (unsigned long long)t->own_rss);
 	for (size_t i = 0; i < t->n_cpus; i++)
-		fprintf(d->out, " %u:%llu,%llu,%llu,%llu,%llu", t->cpu[i].cpu, (unsigned long long)t->cpu[i].fired,
-			(unsigned long long)t->cpu[i].stored, (unsigned long long)t->cpu[i].lost[0], (unsigned long long)t->cpu[i].lost[1],
+		fprintf(d->out, " %u:%llu,%llu,%llu,%llu,%llu", t->cpu[i].cpu,
+			(unsigned long long)t->cpu[i].fired, (unsigned long long)t->cpu[i].stored,
+			(unsigned long long)t->cpu[i].lost[0], (unsigned long long)t->cpu[i].lost[1],
 			(unsigned long long)t->cpu[i].flagged[0]);
 	fputs("\n", d->out);
 	store_totals_free(t);
@@ -104,7 +116,8 @@ static void dump_store(const char *dir, const char *lines)
 	assert_int_equal(m->n_lost, 2);
 	assert_string_equal(m->flagged_names[0], "idle");
 	assert_int_equal(m->created_ns % 1000000000, 0);
-	assert_string_equal(store_event(d.s, 0)->name, "cpu-clock"); /* though rows of the other one come first */
+	assert_string_equal(store_event(d.s, 0)->name,
+			    "cpu-clock"); /* though rows of the other one come first */
 	assert_int_equal(store_event(d.s, 0)->ns_per_sample, 10000000);
 	snprintf(command, sizeof(command), "LC_ALL=C sort >%s", lines);
 	d.out = popen(command, "w");
@@ -117,7 +130,9 @@ static void dump_store(const char *dir, const char *lines)
 	assert_int_equal(pclose(d.out), 0);
 	assert_int_equal(d.s->manifest.n_anchors, 2);
 	assert_int_equal(store_anchor(d.s, 1)->boot_id[15], 15);
-	assert_int_equal(store_anchor(d.s, 1)->real_minus_boot_ns - store_anchor(d.s, 0)->real_minus_boot_ns, 1000000000);
+	assert_int_equal(store_anchor(d.s, 1)->real_minus_boot_ns -
+				 store_anchor(d.s, 0)->real_minus_boot_ns,
+			 1000000000);
 	store_close(d.s);
 }
 
@@ -213,7 +228,8 @@ static void check_damaged(struct paths *p, const char *what, size_t at)
 		dump_store(p->new, p->got);
 		if (!same_lines(p->want, p->got))
 			fail_msg("%s at %zu: other rows", what, at);
-	} else if (!strstr(err.text, "offset") && !strstr(err.text, "format") && !strstr(err.text, "is missing")) {
+	} else if (!strstr(err.text, "offset") && !strstr(err.text, "format") &&
+		   !strstr(err.text, "is missing")) {
 		fail_msg("%s at %zu: %s", what, at, err.text);
 	} else if (!strstr(err.text, p->old)) {
 		fail_msg("%s at %zu: %s", what, at, err.text);
@@ -265,6 +281,35 @@ static void damage(void **state)
 		globfree(&g);
 	}
 	assert_int_equal(n, 2 + 5 + 10 + 2);
+	end(&p);
+}
+
+/* Nothing is believed for its checksum: an answer or an error, and no more memory than files have bytes
+ * for. */
+static void crafted(void **state)
+{
+	const char *more = getenv("ASCRIBE_OLD_SEEDS");
+	unsigned n = more ? (unsigned)atoi(more) : 25, n_refused = 0;
+	struct paths p = begin();
+	(void)state;
+	for (unsigned seed = 1; seed <= n; seed++) {
+		struct store_conversion c;
+		struct err err = { 0 };
+		assert_int_equal(store_remove_tree(p.old), 0);
+		assert_int_equal(make_store(p.old, p.got, seed), 0);
+		int rc = store_convert(p.old, p.new, true, &c, &err);
+		if (rc && !strstr(err.text, p.old) && !strstr(err.text, p.new))
+			fail_msg("seed %u: %d %s", seed, rc, err.text);
+		n_refused += rc == -EBADMSG;
+		if (!rc) { /* what was written is whole */
+			struct store *s;
+			assert_int_equal(read_only_store(p.new, &s), 0);
+			assert_int_equal(store_n_windows(s), c.windows);
+			store_close(s);
+		}
+		assert_int_equal(access(p.new, F_OK) ? 0 : store_remove_tree(p.new), 0);
+	}
+	assert_true(n_refused > n / 4);
 	end(&p);
 }
 
@@ -328,10 +373,8 @@ static void rewrite(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_row),
-		cmocka_unit_test(torn_end),
-		cmocka_unit_test(damage),
-		cmocka_unit_test(rewrite),
+		cmocka_unit_test(every_row), cmocka_unit_test(torn_end), cmocka_unit_test(damage),
+		cmocka_unit_test(crafted),   cmocka_unit_test(rewrite),
 	};
 	if (system("command -v python3 >/dev/null")) {
 		print_message("skipped: python3 is needed\n");

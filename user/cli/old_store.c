@@ -80,13 +80,16 @@ static void report(const struct store_conversion *c, void (*say)(const char *fmt
 	if (c->torn[0])
 		say("%s", c->torn);
 	if (c->parents)
-		say("%" PRIu64 " of %" PRIu64 " windows are longer ones, of whose time only sums were left", c->parents, c->windows);
+		say("%" PRIu64 " of %" PRIu64
+		    " windows are longer ones, of whose time only sums were left",
+		    c->parents, c->windows);
 	if (c->replaced)
 		say("%" PRIu64 " windows are part of those", c->replaced);
 	if (c->unlabelled)
 		say("%" PRIu64 " samples had lost their labels in the old store", c->unlabelled);
 	if (c->without_wide)
-		say("%" PRIu64 " windows had lost the labels of keys with many values in the old store", c->without_wide);
+		say("%" PRIu64 " windows had lost the labels of keys with many values in the old store",
+		    c->without_wide);
 }
 
 static int make_copy(struct copy *c, const char *from, struct err *err)
@@ -97,7 +100,9 @@ static int make_copy(struct copy *c, const char *from, struct err *err)
 	if ((size_t)snprintf(c->dir, sizeof(c->dir), "%s/ascribe-XXXXXX", base) >= sizeof(c->dir))
 		return err_set(err, -ENAMETOOLONG, "the path in TMPDIR is too long");
 	if (!mkdtemp(c->dir))
-		return err_sys(err, -errno, "cannot make a temporary directory in %s (TMPDIR chooses another place)", base);
+		return err_sys(err, -errno,
+			       "cannot make a temporary directory in %s (TMPDIR chooses another place)",
+			       base);
 	int rc = start_cleaner(c);
 	if (rc) {
 		rmdir(c->dir);
@@ -105,8 +110,9 @@ static int make_copy(struct copy *c, const char *from, struct err *err)
 	}
 	if (!n_copies++)
 		atexit(remove_copies);
-	cmd_say("%s was written by an older version: reading a converted copy in %s; `ascribe store compact %s` rewrites it", from,
-		c->dir, from);
+	cmd_say("%s was written by an older version: reading a converted copy in %s; `ascribe store "
+		"compact %s` rewrites it",
+		from, c->dir, from);
 	rc = store_convert(from, c->dir, false, &done, err);
 	if (!rc)
 		report(&done, cmd_warn);

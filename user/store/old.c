@@ -24,12 +24,14 @@ static int cannot_read(const struct old_store *o, int rc, struct err *err)
 
 static int damaged_at(const char *path, uint64_t offset, struct err *err)
 {
-	return err_set(err, -EBADMSG, "%s is damaged or cut short at offset %llu", path, (unsigned long long)offset);
+	return err_set(err, -EBADMSG, "%s is damaged or cut short at offset %llu", path,
+		       (unsigned long long)offset);
 }
 
 /* ---- the head of a block ---- */
 
-static void decode_info(struct block_head *h, struct old_block *r, struct cursor *c, uint8_t *ret_columns)
+static void decode_info(struct block_head *h, struct old_block *r, struct cursor *c,
+			uint8_t *ret_columns)
 {
 	struct store_block *i = &h->info;
 	i->t0_ns = (int64_t)cursor_u64(c);
@@ -62,7 +64,8 @@ static void decode_info(struct block_head *h, struct old_block *r, struct cursor
 }
 
 /* r gets what the head says, and keeps its place. -EBADMSG. */
-static int decode_head(struct block_head *h, struct old_block *r, const uint8_t *data, size_t len, uint64_t payload_len)
+static int decode_head(struct block_head *h, struct old_block *r, const uint8_t *data, size_t len,
+		       uint64_t payload_len)
 {
 	struct cursor c = { data, data + len, 0 };
 	uint8_t n_columns = 0;
@@ -84,7 +87,8 @@ static int open_segment(struct old_store *o, uint32_t i, struct err *err)
 		return 0;
 	file_close(&o->file);
 	file_name(name, p);
-	int rc = file_open_as(&o->file, o->dir_fd, o->dir, name, FORMAT_OLD, p, o->header.store_id, false, err);
+	int rc = file_open_as(&o->file, o->dir_fd, o->dir, name, FORMAT_OLD, p, o->header.store_id,
+			      false, err);
 	o->file_of = i;
 	if (rc == -ENOENT)
 		return err_set(err, -EBADMSG, "%s is missing: the store is damaged", o->file.path);
@@ -110,13 +114,16 @@ static int load_sealed(struct old_store *o, uint32_t i, struct err *err)
 	struct frame f;
 	int rc = file_frame(&o->file, s->index_at, s->end, &f, &payload);
 	if (!rc)
-		rc = f.kind != KIND_BLOCKS || f.count || f.raw_len > FRAME_RAW_MAX || f.raw_len != (uint64_t)s->n_blocks * INDEX_ENTRY ?
-			     -EBADMSG :
-			     codec_unpack(&raw, f.codec, payload.data, payload.len, f.raw_len);
+		rc = f.kind != KIND_BLOCKS || f.count || f.raw_len > FRAME_RAW_MAX ||
+				     f.raw_len != (uint64_t)s->n_blocks * INDEX_ENTRY
+			     ? -EBADMSG
+			     : codec_unpack(&raw, f.codec, payload.data, payload.len, f.raw_len);
 	struct cursor c = cursor_of(&raw);
 	while (!rc && cursor_left(&c)) {
 		struct block_head h;
-		struct old_block r = { .segment = i, .offset = cursor_u64(&c), .stored_len = cursor_u32(&c) };
+		struct old_block r = { .segment = i,
+				       .offset = cursor_u64(&c),
+				       .stored_len = cursor_u32(&c) };
 		const uint8_t *p = cursor_bytes(&c, OLD_BLOCK_SIZE);
 		rc = p ? decode_head(&h, &r, p, OLD_BLOCK_SIZE, OLD_BLOCK_SIZE) : -EBADMSG;
 		if (!rc && (r.offset > s->index_at || r.stored_len > s->index_at - r.offset))
@@ -131,7 +138,8 @@ static int load_sealed(struct old_store *o, uint32_t i, struct err *err)
 }
 
 /* The head of the next block of a segment without an index; *ret_block: it is one, not an index. */
-static int next_block(struct old_store *o, uint64_t offset, uint64_t limit, struct old_block *r, uint64_t *ret_end, bool *ret_block)
+static int next_block(struct old_store *o, uint64_t offset, uint64_t limit, struct old_block *r,
+		      uint64_t *ret_end, bool *ret_block)
 {
 	uint8_t data[HEAD_MAX];
 	struct block_head head;
@@ -151,7 +159,8 @@ static int next_block(struct old_store *o, uint64_t offset, uint64_t limit, stru
 }
 
 /* What follows offset is no whole block: the torn end, or damage with blocks behind it. */
-static int end_of_blocks(struct old_store *o, const struct old_segment *s, uint64_t offset, uint64_t limit, struct err *err)
+static int end_of_blocks(struct old_store *o, const struct old_segment *s, uint64_t offset,
+			 uint64_t limit, struct err *err)
 {
 	uint64_t found = UINT64_MAX;
 	if (offset >= limit && limit >= s->end)
@@ -161,7 +170,8 @@ static int end_of_blocks(struct old_store *o, const struct old_segment *s, uint6
 		return cannot_read(o, rc, err);
 	if (found != UINT64_MAX || offset < s->end)
 		return damaged_at(o->file.path, offset, err);
-	snprintf(o->torn, sizeof(o->torn), "%s: the last block is incomplete (offset %llu), it is left out", o->file.path,
+	snprintf(o->torn, sizeof(o->torn),
+		 "%s: the last block is incomplete (offset %llu), it is left out", o->file.path,
 		 (unsigned long long)offset);
 	return 0;
 }
@@ -185,7 +195,8 @@ static int check_last(struct old_store *o, const struct old_segment *s, size_t f
 static int load_open(struct old_store *o, uint32_t i, struct err *err)
 {
 	const struct old_segment *s = &o->segments[i];
-	uint64_t offset = FILE_HEADER_SIZE, limit = s->state == SEGMENT_CLOSED ? s->end : o->file.size, end;
+	uint64_t offset = FILE_HEADER_SIZE, limit = s->state == SEGMENT_CLOSED ? s->end : o->file.size,
+		 end;
 	size_t first = o->n_blocks;
 	struct old_block r = { .segment = i };
 	bool is_block = false;
@@ -193,7 +204,8 @@ static int load_open(struct old_store *o, uint32_t i, struct err *err)
 	while (!(rc = next_block(o, offset, limit, &r, &end, &is_block)) && is_block) {
 		rc = add_block(o, &r);
 		if (rc)
-			return rc == -EBADMSG ? damaged_at(o->file.path, offset, err) : cannot_read(o, rc, err);
+			return rc == -EBADMSG ? damaged_at(o->file.path, offset, err)
+					      : cannot_read(o, rc, err);
 		offset = end;
 	}
 	if (!rc)
@@ -253,8 +265,11 @@ void old_close(struct old_store *o)
 
 static void dictionary_name(char out[FILE_NAME_SIZE], enum kind kind, uint32_t serial)
 {
-	static const char *const names[] = { [KIND_STRINGS] = "strings", [KIND_FRAMES] = "frames", [KIND_STACKS] = "stacks",
-					     [KIND_EVENTS] = "events", [KIND_LEAVES] = "leaves" };
+	static const char *const names[] = { [KIND_STRINGS] = "strings",
+					     [KIND_FRAMES] = "frames",
+					     [KIND_STACKS] = "stacks",
+					     [KIND_EVENTS] = "events",
+					     [KIND_LEAVES] = "leaves" };
 	if (kind == KIND_SETS)
 		snprintf(out, FILE_NAME_SIZE, "lab/%08u.log", serial);
 	else
@@ -285,7 +300,8 @@ static int load_dictionary(struct old_store *o, struct old_dicts *y, enum kind k
 	struct file f;
 	struct loading l = { &y->d, kind, BUF_INIT };
 	dictionary_name(name, kind, y->serial);
-	int rc = file_open_as(&f, o->dir_fd, o->dir, name, FORMAT_OLD, p, o->header.store_id, false, err);
+	int rc =
+		file_open_as(&f, o->dir_fd, o->dir, name, FORMAT_OLD, p, o->header.store_id, false, err);
 	if (rc == -ENOENT)
 		return err_set(err, -EBADMSG, "%s is missing: the store is damaged", f.path);
 	if (rc)
@@ -297,7 +313,8 @@ static int load_dictionary(struct old_store *o, struct old_dicts *y, enum kind k
 }
 
 /* sets: an epoch. */
-static int need_dictionaries(struct old_store *o, struct old_dicts *y, uint32_t serial, bool sets, struct err *err)
+static int need_dictionaries(struct old_store *o, struct old_dicts *y, uint32_t serial, bool sets,
+			     struct err *err)
 {
 	if (y->loaded && y->serial == serial)
 		return 0;
@@ -320,8 +337,8 @@ static int check_marks(const struct old_store *o, const struct old_block *r, str
 		if (r->bytes[k] <= y->good[k])
 			continue;
 		dictionary_name(name, k, y->serial);
-		return err_set(err, -EBADMSG, "%s/%s is damaged or cut short at offset %llu", o->dir, name,
-			       (unsigned long long)y->good[k]);
+		return err_set(err, -EBADMSG, "%s/%s is damaged or cut short at offset %llu", o->dir,
+			       name, (unsigned long long)y->good[k]);
 	}
 	return 0;
 }
@@ -343,8 +360,9 @@ static int result(const struct old_store *o, const struct old_block *r, int rc, 
 static bool same_info(const struct old_block *a, const struct old_block *b)
 {
 	const struct store_block *x = &a->b, *y = &b->b;
-	return x->t0_ns == y->t0_ns && x->t1_ns == y->t1_ns && x->level == y->level && x->seq == y->seq && x->n_rows == y->n_rows &&
-	       x->n_folded == y->n_folded && x->n_table == y->n_table && a->generation == b->generation && a->epoch == b->epoch;
+	return x->t0_ns == y->t0_ns && x->t1_ns == y->t1_ns && x->level == y->level &&
+	       x->seq == y->seq && x->n_rows == y->n_rows && x->n_folded == y->n_folded &&
+	       x->n_table == y->n_table && a->generation == b->generation && a->epoch == b->epoch;
 }
 
 /* The columns of rows, table and totals. */
@@ -357,12 +375,14 @@ static int read_columns(struct old_store *o, const struct old_block *r, struct o
 	if (!rc && (f.kind != KIND_BLOCKS || f.stored_len != r->stored_len))
 		rc = -EBADMSG;
 	if (!rc)
-		rc = decode_head(&ret->head, &again, payload.data, payload.len < HEAD_MAX ? payload.len : HEAD_MAX, payload.len);
+		rc = decode_head(&ret->head, &again, payload.data,
+				 payload.len < HEAD_MAX ? payload.len : HEAD_MAX, payload.len);
 	if (!rc && !same_info(&again, r))
 		rc = -EBADMSG;
 	for (int c = COLUMN_TOTALS; !rc && c <= COLUMN_TABLE_BIN; c++)
 		if (block_has(&ret->head, c))
-			rc = block_unpack(&ret->head, c, payload.data + ret->head.column[c].at, &ret->column[c]);
+			rc = block_unpack(&ret->head, c, payload.data + ret->head.column[c].at,
+					  &ret->column[c]);
 	buf_fini(&payload);
 	return rc;
 }
@@ -374,16 +394,22 @@ static int decode_contents(struct old_store *o, struct old_contents *c)
 	struct block_head *h = &c->head;
 	const uint32_t *n = h->mark.count;
 	struct cursor totals = cursor_of(&c->column[COLUMN_TOTALS]);
-	if (n[KIND_LEAVES] > d->n_leaves || !n[KIND_LEAVES] || n[KIND_EVENTS] > d->n_events || n[KIND_SETS] > o->labels.d.n_sets)
+	if (n[KIND_LEAVES] > d->n_leaves || !n[KIND_LEAVES] || n[KIND_EVENTS] > d->n_events ||
+	    n[KIND_SETS] > o->labels.d.n_sets)
 		return -EBADMSG;
-	c->limits = (struct rows_limits){ h->info.n_table ? h->info.n_table : n[KIND_SETS], n[KIND_LEAVES], n[KIND_EVENTS], d->events };
+	c->limits = (struct rows_limits){ h->info.n_table ? h->info.n_table : n[KIND_SETS],
+					  n[KIND_LEAVES], n[KIND_EVENTS], d->events };
 	c->has_sets = !(h->info.flags & (OLD_FOLDED_ONLY | OLD_NO_ROWS));
 	h->info.level = 0; /* rows by label set stand in blocks of all levels here */
-	int rc = block_has(h, COLUMN_TOTALS) ? totals_decode(&c->totals, &totals, m->n_lost, m->n_flagged) : -EBADMSG;
+	int rc = block_has(h, COLUMN_TOTALS)
+			 ? totals_decode(&c->totals, &totals, m->n_lost, m->n_flagged)
+			 : -EBADMSG;
 	if (rc || !h->info.n_table)
 		return rc;
-	return !block_has(h, COLUMN_TABLE_NARROW) ? -EBADMSG :
-	       settable_decode(&c->table, c->column + COLUMN_TABLE_NARROW, h->info.n_table, n[KIND_SETS], o->labels.d.label_text.n, NULL);
+	return !block_has(h, COLUMN_TABLE_NARROW)
+		       ? -EBADMSG
+		       : settable_decode(&c->table, c->column + COLUMN_TABLE_NARROW, h->info.n_table,
+					 n[KIND_SETS], o->labels.d.label_text.n, NULL);
 }
 
 int old_read(struct old_store *o, const struct old_block *r, struct old_contents *ret, struct err *err)

@@ -13,12 +13,14 @@
 
 /* What a conversion carried over, and what it could not. */
 struct store_conversion {
-	uint64_t windows;    /* written */
-	uint64_t parents;    /* of these: blocks of a higher level, since their windows had been cut by retention */
-	uint64_t replaced;   /* windows left out: one of those blocks holds them, and others that were cut */
-	uint64_t unlabelled; /* samples in blocks that had lost all their labels */
+	uint64_t windows;  /* written */
+	uint64_t parents;  /* of these: blocks of a higher level, since their windows had been cut by
+			      retention */
+	uint64_t replaced; /* windows left out: one of those blocks holds them, and others that were cut
+			    */
+	uint64_t unlabelled;   /* samples in blocks that had lost all their labels */
 	uint64_t without_wide; /* blocks that had lost the labels of wide keys */
-	char torn[700];	     /* the torn end that was left out; empty: none */
+	char torn[700];	       /* the torn end that was left out; empty: none */
 };
 
 /* 1: dir is a store of format 2; else 0, also when it cannot be read. */
@@ -30,11 +32,12 @@ bool store_is_old(const char *dir);
  * -EBADMSG names file and offset of the damage; -ENOSPC: `to` has no room. After a failure `to` is
  * incomplete.
  */
-int store_convert(const char *from, const char *to, bool parents, struct store_conversion *ret, struct err *err);
+int store_convert(const char *from, const char *to, bool parents, struct store_conversion *ret,
+		  struct err *err);
 
 /*
- * Replace the store of format 2 in dir by one of the format of today: convert it into DIR.new, verify that,
- * exchange both directories, remove the old one. Interrupted at any point dir is one of the two,
+ * Replace the store of format 2 in dir by one of the format of today: convert it into DIR.new, verify
+ * that, exchange both directories, remove the old one. Interrupted at any point dir is one of the two,
  * whole; the next call goes on. Needs room for both. -EBUSY: another process writes to it.
  */
 int store_rewrite(const char *dir, struct store_conversion *ret, struct err *err);

@@ -25,7 +25,9 @@ bool store_is_old(const char *dir)
 	uint64_t id;
 	uint32_t version = 0;
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = fd < 0 ? -errno : file_read_whole(fd, HEADER_NAME, HEADER_SIZE, HEADER_SIZE + HEADER_PAYLOAD_MAX, &b);
+	int rc = fd < 0 ? -errno
+			: file_read_whole(fd, HEADER_NAME, HEADER_SIZE, HEADER_SIZE + HEADER_PAYLOAD_MAX,
+					  &b);
 	rc = rc ? rc : message_check(&b, HEADER_MAGIC, 0, &id, &version);
 	buf_fini(&b);
 	if (fd >= 0)
@@ -44,7 +46,8 @@ struct choice {
 
 static int by_window(const void *pa, const void *pb)
 {
-	const struct store_block *a = &(*(const struct old_block *const *)pa)->b, *b = &(*(const struct old_block *const *)pb)->b;
+	const struct store_block *a = &(*(const struct old_block *const *)pa)->b,
+				 *b = &(*(const struct old_block *const *)pb)->b;
 	if (a->window_lo != b->window_lo)
 		return a->window_lo < b->window_lo ? -1 : 1;
 	return a->level != b->level ? a->level - b->level : (a->seq > b->seq) - (a->seq < b->seq);
@@ -65,7 +68,8 @@ static size_t first_from(const struct choice *c, uint32_t window)
 
 static bool is_part_of(const struct store_block *b, const struct store_block *p)
 {
-	return b->window_hi <= p->window_hi && slot_of(p->level, b->t0_ns) == slot_of(p->level, p->t0_ns);
+	return b->window_hi <= p->window_hi &&
+	       slot_of(p->level, b->t0_ns) == slot_of(p->level, p->t0_ns);
 }
 
 /*
@@ -171,7 +175,8 @@ static int map_set(struct converting *c, const struct old_contents *b, uint32_t 
 }
 
 /* -EBADMSG: the rows are damaged. */
-static int add_group(struct converting *c, const struct old_contents *b, struct rows_reader *rows, uint32_t *map)
+static int add_group(struct converting *c, const struct old_contents *b, struct rows_reader *rows,
+		     uint32_t *map)
 {
 	const struct store_row *g = &rows->group;
 	uint32_t stack, event;
@@ -188,7 +193,8 @@ static int add_group(struct converting *c, const struct old_contents *b, struct 
 		if (more < 0)
 			return more;
 		rc = map[row->set] ? 0 : map_set(c, b, row->set, map);
-		rc = rc ? rc : store_add_row(c->w, map[row->set] - 1, stack, event, row->samples, row->value);
+		rc = rc ? rc
+			: store_add_row(c->w, map[row->set] - 1, stack, event, row->samples, row->value);
 	}
 	return rc;
 }
@@ -249,8 +255,10 @@ static int check_room(const struct converting *c, const char *to)
 	uint64_t room = (uint64_t)v.f_bavail * v.f_frsize;
 	if (room >= bytes_there)
 		return 0;
-	return err_set(c->err, -ENOSPC, "converting %s needs about %" PRIu64 " MiB, and the file system of %s has %" PRIu64 " MiB", c->o.dir,
-		       (bytes_there >> 20) + 1, to, room >> 20);
+	return err_set(c->err, -ENOSPC,
+		       "converting %s needs about %" PRIu64
+		       " MiB, and the file system of %s has %" PRIu64 " MiB",
+		       c->o.dir, (bytes_there >> 20) + 1, to, room >> 20);
 }
 
 /* The new store begins with the clocks of the old one. */
@@ -275,7 +283,8 @@ static int convert_blocks(struct converting *c)
 	return rc;
 }
 
-int store_convert(const char *from, const char *to, bool parents, struct store_conversion *ret, struct err *err)
+int store_convert(const char *from, const char *to, bool parents, struct store_conversion *ret,
+		  struct err *err)
 {
 	struct store_conversion done = { 0 };
 	struct converting c = { .done = &done, .err = err };

@@ -53,7 +53,7 @@ struct old_store {
 	struct file file; /* of the segment that was read last */
 	uint32_t file_of;
 	struct old_dicts symbols, labels; /* those that were used last */
-	char torn[700]; /* empty: no torn end was left out */
+	char torn[700];			  /* empty: no torn end was left out */
 };
 
 /* A block, decoded. */

@@ -11,8 +11,8 @@
 
 #define LIST_MAX (1u << 20)
 
-static int read_meta(struct old_store *o, const char *name, const char magic[8], size_t max, struct buf *b, uint64_t *ret_id,
-		     struct err *err)
+static int read_meta(struct old_store *o, const char *name, const char magic[8], size_t max,
+		     struct buf *b, uint64_t *ret_id, struct err *err)
 {
 	uint32_t version = 0;
 	int rc = file_read_whole(o->dir_fd, name, HEADER_SIZE, HEADER_SIZE + max, b);
@@ -74,7 +74,8 @@ static int decode_header(struct store_meta *m, struct cursor *c)
 int old_read_header(struct old_store *o, struct err *err)
 {
 	struct buf b = BUF_INIT;
-	int rc = read_meta(o, HEADER_NAME, HEADER_MAGIC, HEADER_PAYLOAD_MAX, &b, &o->header.store_id, err);
+	int rc = read_meta(o, HEADER_NAME, HEADER_MAGIC, HEADER_PAYLOAD_MAX, &b, &o->header.store_id,
+			   err);
 	if (!rc) {
 		struct cursor c = { b.data + HEADER_SIZE, b.data + b.len, 0 };
 		rc = damaged(o, HEADER_NAME, decode_header(&o->header.meta, &c), err);
@@ -123,7 +124,8 @@ static void decode_segment(struct old_segment *s, struct cursor *c)
 		c->bad = 1;
 }
 
-/* Which dictionaries there are and which keys were wide: every block says it, or the new store finds out. */
+/* Which dictionaries there are and which keys were wide: every block says it, or the new store finds
+ * out. */
 static void skip_dictionaries(struct cursor *c)
 {
 	for (size_t n = get_count(c, LIST_MAX); n && !c->bad; n--)

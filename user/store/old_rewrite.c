@@ -4,7 +4,8 @@
  *
  *  1. DIR.new is made and marked (a file `rewriting` in it): DIR is the old store, untouched.
  *  2. It is written, synced and verified: the same.
- *  3. DIR is marked too, and both are exchanged, which is atomic: DIR is the new store, DIR.new the old one.
+ *  3. DIR is marked too, and both are exchanged, which is atomic: DIR is the new store, DIR.new the old
+ * one.
  *  4. DIR.new is removed, and the mark of DIR.
  *
  * So a DIR.new that is marked may be removed at any time.
@@ -59,11 +60,25 @@ static int names_of(struct rewrite *r, const char *dir, struct err *err)
 	return 0;
 }
 
+/* Renaming would fail, after all the work. */
+static int check_mount(const char *dir, struct err *err)
+{
+	struct statx st;
+	if (statx(AT_FDCWD, dir, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &st) ||
+	    !(st.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+		return 0;
+	return err_set(err, -EBUSY,
+		       "%s is a mount point, so no rewritten store can take its place: move its files into a "
+		       "directory below it, and rewrite that",
+		       dir);
+}
+
 static bool is_marked(const char *dir)
 {
 	char mark[PATH_MAX];
 	struct stat st;
-	return (size_t)snprintf(mark, sizeof(mark), "%s/" STORE_REWRITING, dir) < sizeof(mark) && !lstat(mark, &st);
+	return (size_t)snprintf(mark, sizeof(mark), "%s/" STORE_REWRITING, dir) < sizeof(mark) &&
+	       !lstat(mark, &st);
 }
 
 static int mark_dir(const char *dir, struct err *err)
@@ -80,28 +95,43 @@ static int mark_dir(const char *dir, struct err *err)
 	return rc;
 }
 
-/* Make DIR.new with the owner and the mode of DIR. */
-static int make_new(const struct rewrite *r, struct err *err)
+static int take_over_rights(const struct rewrite *r, struct err *err)
 {
 	struct stat st;
-	if (is_marked(r->new) && store_remove_tree(r->new))
-		return err_sys(err, -errno, "cannot remove %s, which an interrupted rewrite left", r->new);
+	if (!stat(r->dir, &st) && (!chown(r->new, st.st_uid, st.st_gid) || errno == EPERM) &&
+	    !chmod(r->new, st.st_mode & 07777))
+		return 0;
+	return err_sys(err, -errno, "cannot give %s the owner and the mode of %s", r->new, r->dir);
+}
+
+/* Make DIR.new, marked, with the owner and the mode of DIR. */
+static int make_new(const struct rewrite *r, struct err *err)
+{
+	int rc = is_marked(r->new) ? store_remove_tree(r->new) : 0;
+	if (rc)
+		return err_sys(err, rc, "cannot remove %s, which an interrupted rewrite left", r->new);
 	if (mkdir(r->new, 0700)) {
-		int rc = -errno;
+		rc = -errno;
 		if (rc == -EEXIST)
 			return err_set(err, rc, "%s is in the way: move it", r->new);
-		return err_sys(err, rc, "cannot make the directory %s beside the store, to rewrite it", r->new);
+		return err_sys(err, rc,
+			       "cannot make the directory %s, to rewrite the store (run `ascribe store compact "
+			       "%s` outside the service's sandbox)",
+			       r->new, r->dir);
 	}
-	if (stat(r->dir, &st) || (chown(r->new, st.st_uid, st.st_gid) && errno != EPERM) || chmod(r->new, st.st_mode & 07777))
-		return err_sys(err, -errno, "cannot give %s the owner and the mode of %s", r->new, r->dir);
-	return mark_dir(r->new, err);
+	rc = mark_dir(r->new, err);
+	rc = rc ? rc : take_over_rights(r, err);
+	if (rc)
+		store_remove_tree(r->new);
+	return rc;
 }
 
 static void on_finding(void *ctx, const struct store_finding *f)
 {
 	struct rewrite *r = ctx;
 	if (!r->damaged++)
-		snprintf(r->finding, sizeof(r->finding), "%s at %llu: %s", f->path, (unsigned long long)f->offset, f->text);
+		snprintf(r->finding, sizeof(r->finding), "%s at %llu: %s", f->path,
+			 (unsigned long long)f->offset, f->text);
 }
 
 /* Read every byte of what was written, and count its windows. */
@@ -110,15 +140,18 @@ static int verify(struct rewrite *r, const struct store_conversion *done, struct
 	struct store *s;
 	int rc = store_verify(r->new, on_finding, r, err);
 	if (!rc && r->damaged)
-		return err_set(err, -EIO, "the rewritten store is not whole (%s); %s is as it was", r->finding, r->dir);
+		return err_set(err, -EIO, "the rewritten store is not whole (%s); %s is as it was",
+			       r->finding, r->dir);
 	rc = rc ? rc : store_open(&s, r->new, err);
 	if (rc)
 		return rc;
 	size_t n = store_n_windows(s);
 	store_close(s);
-	return n == done->windows ? 0 :
-	       err_set(err, -EIO, "the rewritten store has %zu windows instead of %llu; %s is as it was", n,
-		       (unsigned long long)done->windows, r->dir);
+	return n == done->windows
+		       ? 0
+		       : err_set(err, -EIO,
+				 "the rewritten store has %zu windows instead of %llu; %s is as it was",
+				 n, (unsigned long long)done->windows, r->dir);
 }
 
 static int sync_above(const char *dir)
@@ -138,13 +171,14 @@ static int exchange(struct rewrite *r, struct err *err)
 	if (rc)
 		return rc;
 	if (renameat2(AT_FDCWD, r->new, AT_FDCWD, r->dir, RENAME_EXCHANGE)) {
-		rc = err_sys(err, -errno, "cannot exchange %s and %s (a mount point cannot be exchanged: move the store elsewhere)",
-			     r->dir, r->new);
+		rc = err_sys(err, -errno, "cannot exchange %s and %s", r->dir, r->new);
 		store_rewrite_clean(r->dir);
 		return rc;
 	}
 	rc = sync_above(r->dir);
-	return rc ? err_sys(err, rc, "cannot sync the directory above %s; the old store is kept in %s", r->dir, r->new) : 0;
+	return rc ? err_sys(err, rc, "cannot sync the directory above %s; the old store is kept in %s",
+			    r->dir, r->new)
+		  : 0;
 }
 
 void store_rewrite_clean(const char *dir)
@@ -164,6 +198,7 @@ static int rewrite(struct rewrite *r, struct store_conversion *ret, struct err *
 	struct store_conversion done;
 	int rc = store_open_dir(&r->lock.s, r->dir, err);
 	rc = rc ? rc : writer_take_lock(&r->lock, err);
+	rc = rc ? rc : check_mount(r->dir, err);
 	rc = rc ? rc : make_new(r, err);
 	if (rc)
 		return rc;
