@@ -7,7 +7,8 @@ parent whose windows are still there (to be left out), one whose windows are gon
 there (to be left out), and one whose rows are gone too. A line for each row: t0 t1 boot anchor|event|stack, root first|labels|samples value. A line for
 the totals of each window: T t0 outside own_cpu own_rss cpu:fired,stored,losses,flags ...
 
-With a number as second argument some bytes are wrong, under checksums that are right.
+With a number as second argument some bytes are wrong, under checksums that are right; with "nul" a
+key has a NUL.
 """
 import os, random, struct, sys
 
@@ -28,7 +29,8 @@ def crc(data):
 M64 = (1 << 64) - 1
 
 
-spoiling = random.Random(sys.argv[2]) if len(sys.argv) > 2 else None
+NUL = sys.argv[2:] == ['nul']
+spoiling = random.Random(sys.argv[2]) if len(sys.argv) > 2 and not NUL else None
 
 
 def spoil(data, chance=0.03):
@@ -169,6 +171,7 @@ class Epoch:
             self.string(k)
 
     def string(self, s):
+        s = 'sha\0d' if NUL and s == 'shard' else s
         if s not in self.text:
             self.text.append(s)
         return self.text.index(s) + 1

@@ -11,20 +11,17 @@
 #include <ftw.h>
 #include <glob.h>
 
-/* seed: not 0: bytes under right checksums are wrong. */
-static int make_store(const char *dir, const char *lines, unsigned seed)
+/* how: "", or a second argument of the script. */
+static int make_store(const char *dir, const char *lines, const char *how)
 {
-	char command[700], number[12] = "";
-	if (seed)
-		snprintf(number, sizeof(number), "%u", seed);
-	snprintf(command, sizeof(command), "python3 tests/tools/old_store.py %s %s >%s", dir, number,
-		 lines);
+	char command[700];
+	snprintf(command, sizeof(command), "python3 tests/tools/old_store.py %s %s >%s", dir, how, lines);
 	return system(command);
 }
 
 static int make_old(const char *dir, const char *lines)
 {
-	return make_store(dir, lines, 0);
+	return make_store(dir, lines, "");
 }
 
 static int read_only_store(const char *dir, struct store **ret)
@@ -295,8 +292,10 @@ static void crafted(void **state)
 	for (unsigned seed = 1; seed <= n; seed++) {
 		struct store_conversion c;
 		struct err err = { 0 };
+		char number[12];
 		assert_int_equal(store_remove_tree(p.old), 0);
-		assert_int_equal(make_store(p.old, p.got, seed), 0);
+		snprintf(number, sizeof(number), "%u", seed);
+		assert_int_equal(make_store(p.old, p.got, number), 0);
 		int rc = store_convert(p.old, p.new, true, &c, &err);
 		if (rc && !strstr(err.text, p.old) && !strstr(err.text, p.new))
 			fail_msg("seed %u: %d %s", seed, rc, err.text);
@@ -310,6 +309,19 @@ static void crafted(void **state)
 		assert_int_equal(access(p.new, F_OK) ? 0 : store_remove_tree(p.new), 0);
 	}
 	assert_true(n_refused > n / 4);
+	end(&p);
+}
+
+static void key_with_nul(void **state)
+{
+	struct paths p = begin();
+	struct store_conversion c;
+	struct err err = { 0 };
+	(void)state;
+	assert_int_equal(store_remove_tree(p.old), 0);
+	assert_int_equal(make_store(p.old, p.got, "nul"), 0);
+	assert_int_equal(store_convert(p.old, p.new, true, &c, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "seg/1m-00000004.seg is damaged or cut short at offset 32"));
 	end(&p);
 }
 
@@ -349,7 +361,6 @@ static void rewrite(void **state)
 	/* Interrupted before the exchange: a part of the new store is beside the old one. */
 	assert_int_equal(mkdir(beside, 0700), 0);
 	write_mark(beside);
-	snprintf(copy, sizeof(copy), "%s/HEADER", beside);
 	write_mark(p.old);
 	assert_int_equal(chmod(p.old, 0750), 0);
 	assert_int_equal(store_rewrite(p.old, &c, &err), 0);
@@ -374,7 +385,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row), cmocka_unit_test(torn_end), cmocka_unit_test(damage),
-		cmocka_unit_test(crafted),   cmocka_unit_test(rewrite),
+		cmocka_unit_test(crafted), cmocka_unit_test(key_with_nul),   cmocka_unit_test(rewrite),
 	};
 	if (system("command -v python3 >/dev/null")) {
 		print_message("skipped: python3 is needed\n");

@@ -161,13 +161,19 @@ static int follow_files(struct converting *c, const struct old_block *r)
 	return rc ? failed(c, rc) : 0;
 }
 
-/* map: by set of the block, 0 or the writer's id + 1. */
+/*
+ * map: by set of the block, 0 or the writer's id + 1. -EBADMSG: a key with a NUL, which no recorder
+ * writes and no reader of today takes.
+ */
 static int map_set(struct converting *c, const struct old_contents *b, uint32_t set, uint32_t *map)
 {
 	struct label labels[STORE_SET_MAX];
 	const struct settable_set *ts = b->table.n ? &b->table.sets[set] : NULL;
 	uint32_t id;
 	size_t n = contents_labels(&c->o.labels.d, ts ? ts->narrow : set, &b->table, ts, NULL, labels);
+	for (size_t i = 0; i < n; i++)
+		if (memchr(labels[i].key, 0, labels[i].key_len))
+			return -EBADMSG;
 	int rc = store_add_set(c->w, labels, n, &id);
 	if (!rc)
 		map[set] = id + 1;

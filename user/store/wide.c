@@ -23,9 +23,11 @@ static struct key_stat *find_key(struct store_writer *w, const char *key, size_t
 			return &w->keys[i];
 	if (ARRAY_RESERVE(w->keys, w->keys_cap, w->n_keys + 1))
 		return NULL;
-	char *copy = strndup(key, len);
+	char *copy = malloc(len + 1);
 	if (!copy)
 		return NULL;
+	memcpy(copy, key, len); /* as it is: it may hold a NUL */
+	copy[len] = 0;
 	w->keys[w->n_keys] = (struct key_stat){ .key = copy, .key_len = len };
 	return &w->keys[w->n_keys++];
 }
