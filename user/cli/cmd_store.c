@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ascribe store: what a store holds, whether it is whole, its parents, its repair. */
-#include "cli/cmd.h"
+#include "cli/cmd_store.h"
 #include "cli/old_store.h"
 #include "cli/text.h"
 
@@ -8,24 +8,40 @@
 #include <inttypes.h>
 #include <string.h>
 
-struct no_options {
-	bool unused;
+#define STORES_MAX 64 /* of one merge */
+
+static const struct opt options[] = {
+	{ "output", 'o', OPT_STRING, "STORE", "snapshot, merge: the new store", offsetof(struct store_command, output), 0, 0 },
+	{ "where", 'w', OPT_STRING, "SELECTOR", "delete: the samples with these labels: {tenant=\"a\",query_id=~\"4.*\"}",
+	  offsetof(struct store_command, where), 0, 0 },
+	{ "from", 0, OPT_TIME, "T", "delete: only from here on: now-1h, 2026-05-01T10:00:00Z, epoch seconds",
+	  offsetof(struct store_command, from_ns), 0, 0 },
+	{ "to", 0, OPT_TIME, "T", "delete: only up to here, in whole windows", offsetof(struct store_command, to_ns), 0, 0 },
 };
 
 static const struct opt_command command = {
 	.name = "store",
-	.usage = "info|verify|compact|repair STORE",
-	.about = "info     what the store holds: blocks by level, tables, what retention has cut\n"
-		 "verify   read every byte and say what is damaged; exit status 1 when anything is\n"
-		 "compact  write the blocks of the segment tree above the windows, so that long ranges are read faster;\n"
-		 "         a store of an older version (format 2) is rewritten, which needs room for both\n"
-		 "repair   cut out what is damaged, keep all the rest, say exactly what was cut\n",
+	.usage = "info|verify|compact|repair|snapshot|merge|delete STORE ... [OPTIONS]",
+	.about = "info      what the store holds: blocks by level, tables, what retention has cut\n"
+		 "verify    read every byte and say what is damaged; exit status 1 when anything is\n"
+		 "compact   write the blocks of the segment tree above the windows, so that long ranges are read faster;\n"
+		 "          a store of an older version (format 2) is rewritten, which needs room for both\n"
+		 "repair    cut out what is damaged, keep all the rest, say exactly what was cut\n"
+		 "snapshot  copy a store that may be written meanwhile to -o STORE; files that are complete become hard\n"
+		 "          links where that is possible\n"
+		 "merge     write the windows of several stores to -o STORE, in order of time. Samples get the label `host`\n"
+		 "          where they have none\n"
+		 "delete    remove the samples that match --where for good, from all levels. The store is written anew\n"
+		 "          beside the old one, so as much space is needed again; exit status 1 when nothing matches\n",
 	.examples = "  ascribe store info ./ascribe.data\n"
-		    "  ascribe store verify /var/lib/ascribe\n",
-	.opts = NULL,
-	.n_opts = 0,
+		    "  ascribe store verify /var/lib/ascribe\n"
+		    "  ascribe store snapshot /var/lib/ascribe -o /tmp/copy\n"
+		    "  ascribe store merge web1 web2 -o web && ascribe report web --by host\n"
+		    "  ascribe store delete ./ascribe.data --where '{tenant=\"acme\"}' --to now-1d\n",
+	.opts = options,
+	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
-	.max_args = 2,
+	.max_args = 1 + STORES_MAX,
 };
 
 static void print_level(struct store *s, uint8_t level, const struct store_cover *all)
@@ -104,8 +120,9 @@ static void print_keys(struct store *s)
 		cmd_warn("%s", err.text);
 }
 
-static int info(const char *dir)
+static int info(const struct store_command *c)
 {
+	const char *dir = c->dirs[0];
 	struct reading r = { 0 };
 	struct err err = { 0 };
 	struct store_cover all = { 0 };
@@ -151,8 +168,9 @@ static void on_finding(void *ctx, const struct store_finding *f)
 	n->cut += f->kind == STORE_CUT;
 }
 
-static int verify(const char *dir)
+static int verify(const struct store_command *c)
 {
+	const char *dir = c->dirs[0];
 	struct findings n = { 0 };
 	struct err err = { 0 };
 	if (store_verify(dir, on_finding, &n, &err)) {
@@ -163,8 +181,9 @@ static int verify(const char *dir)
 	return n.damaged ? EXIT_FAILED : EXIT_OK;
 }
 
-static int repair(const char *dir)
+static int repair(const struct store_command *c)
 {
+	const char *dir = c->dirs[0];
 	struct findings n = { 0 };
 	struct err err = { 0 };
 	if (store_repair(dir, on_finding, &n, &err)) {
@@ -176,8 +195,9 @@ static int repair(const char *dir)
 }
 
 /* Parents are written by a writer: it takes the lock, with the counters that the store has. */
-static int compact(const char *dir)
+static int compact(const struct store_command *c)
 {
+	const char *dir = c->dirs[0];
 	struct reading r = { 0 };
 	struct store_writer *w = NULL;
 	struct store_options keep;
@@ -202,21 +222,48 @@ static int compact(const char *dir)
 	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
+/* An option that the verb would pass over is a mistake. */
+static const struct verb {
+	const char *name;
+	int (*run)(const struct store_command *c);
+	bool makes, selects, many; /* takes --output; --where, --from and --to; more than one store */
+} verbs[] = {
+	{ "info", info, false, false, false },
+	{ "verify", verify, false, false, false },
+	{ "compact", compact, false, false, false },
+	{ "repair", repair, false, false, false },
+	{ "snapshot", store_command_snapshot, true, false, false },
+	{ "merge", store_command_merge, true, false, true },
+	{ "delete", store_command_delete, false, true, false },
+};
+
+static int run_verb(const struct verb *v, const struct store_command *c)
+{
+	bool selects = c->where || c->from_ns != INT64_MIN || c->to_ns != INT64_MAX;
+	const char *wrong = c->output && !v->makes   ? "--output is not for this" :
+			    selects && !v->selects   ? "--where, --from and --to are not for this" :
+			    c->n_dirs > 1 && !v->many ? "name one store" :
+							NULL;
+	if (!wrong)
+		return v->run(c);
+	cmd_error("store %s: %s (see ascribe store --help)", v->name, wrong);
+	return EXIT_USAGE;
+}
+
 int cmd_store(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		int (*run)(const char *dir);
-	} verbs[] = { { "info", info }, { "verify", verify }, { "compact", compact }, { "repair", repair } };
-	struct no_options o = { 0 };
+	static const char *const standard[] = { DEFAULT_STORE };
+	struct store_command c = { .from_ns = INT64_MIN, .to_ns = INT64_MAX };
 	struct opt_args args;
 	int status;
-	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
+	if (!cmd_parse(&command, argc, argv, &c, &args, &status))
 		return status;
+	c.dirs = args.n > 1 ? (const char *const *)args.v + 1 : standard;
+	c.n_dirs = args.n > 1 ? args.n - 1 : 1;
 	for (size_t i = 0; args.n && i < sizeof(verbs) / sizeof(verbs[0]); i++)
 		if (!strcmp(args.v[0], verbs[i].name))
-			return verbs[i].run(args.n > 1 ? args.v[1] : DEFAULT_STORE);
-	cmd_error("store: %s%s%s; there are info, verify, compact and repair (see ascribe store --help)",
+			return run_verb(&verbs[i], &c);
+	cmd_error("store: %s%s%s; there are info, verify, compact, repair, snapshot, merge and delete (see ascribe store --help)",
 		  args.n ? "no '" : "what is to be done", args.n ? args.v[0] : "", args.n ? "'" : "");
 	return EXIT_USAGE;
 }

@@ -83,6 +83,15 @@ static int load_events(struct store *s, struct err *err)
 	return rc ? err_sys(err, rc, "cannot read %s", s->dir) : 0;
 }
 
+int store_forget(struct store *s, struct err *err)
+{
+	for (size_t i = 0; i < s->n_segments; i++)
+		symbols_free(&s->segments[i]);
+	setpool_clear(&s->sets);
+	dicts_fini(&s->sym);
+	return load_events(s, err);
+}
+
 static struct manifest_stamp read_stamp(const struct store *s)
 {
 	struct stat st = { 0 };
@@ -91,7 +100,7 @@ static struct manifest_stamp read_stamp(const struct store *s)
 }
 
 /* The writer may replace the manifest, and unlink what it named before, at any time. */
-static bool is_stale(const struct store *s)
+bool store_is_stale(const struct store *s)
 {
 	struct manifest_stamp now = read_stamp(s);
 	return !s->write && (now.inode != s->stamp.inode || now.changed.tv_sec != s->stamp.changed.tv_sec ||
@@ -100,7 +109,7 @@ static bool is_stale(const struct store *s)
 
 int store_missing(const struct store *s, const char *path, struct err *err)
 {
-	if (is_stale(s))
+	if (store_is_stale(s))
 		return err_set(err, -ESTALE, "%s was cut by retention since the store was opened: ask again", path);
 	return err_set(err, -EBADMSG, "%s is missing: the store is damaged", path);
 }
@@ -185,10 +194,10 @@ int store_load(struct store *s, bool write, struct err *err)
 	/* Files that retention cuts meanwhile look like damage: begin again. */
 	for (int tries = 0; tries < 10; tries++) {
 		rc = load_all(s, err);
-		if ((!rc && !s->lost_windows) || !is_stale(s))
+		if ((!rc && !s->lost_windows) || !store_is_stale(s))
 			break;
 	}
-	if (rc && rc != -ENOMEM && is_stale(s))
+	if (rc && rc != -ENOMEM && store_is_stale(s))
 		rc = err_set(err, -ESTALE, "the files of %s change faster than they can be read", s->dir);
 	if (!rc && setpool_init(&s->sets))
 		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);

@@ -85,6 +85,9 @@ struct store {
 	char damage[700];  /* empty: none */
 };
 
+/* Forget the names and label sets that were read so far: their ids are void. Not of a writer. -ENOMEM. */
+int store_forget(struct store *s, struct err *err);
+
 void store_init(struct store *s);
 void store_fini(struct store *s);
 
@@ -93,6 +96,8 @@ int store_open_dir(struct store *s, const char *dir, struct err *err);
 
 /* Header, manifest, and indexes of the segments that may grow. */
 int store_load(struct store *s, bool write, struct err *err);
+/* Whether a writer has replaced the manifest since a reader read it. */
+bool store_is_stale(const struct store *s);
 /*
  * What to say of a file that is not there though the manifest named it. -ESTALE: a reader's, whose
  * manifest has been replaced since; retention has cut the file, open the store anew. -EBADMSG:

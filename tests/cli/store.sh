@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Stores made of others by the commands: a copy of a live store, several in one, samples removed for good.
+. "$(dirname "$0")/lib.bash"
+
+cat >lib.py <<'PY'
+import json, subprocess
+def run(*args):
+    return json.loads(subprocess.run(['./ascribe', *args, '--json'], capture_output=True, check=True).stdout)
+def by(store, key, *more):
+    return {r['key'].get(key): r['samples'] for r in run('report', store, '--by', key, '-n', '0', *more)['rows']}
+PY
+
+# ---- snapshot ----
+exits 0 '' "$ascribe" store snapshot store -o copy
+ok "it says what it did" grep -q 'copy: [0-9]* windows; [0-9]* files linked, [0-9]* copied' out
+ok "the copy is whole" "$ascribe" store verify copy
+"$ascribe" report store --json >want.json
+"$ascribe" report copy --json >got.json
+ok "the copy answers as the store does" cmp want.json got.json
+exits 1 'copy exists' "$ascribe" store snapshot store -o copy
+exits 1 'there is no store' "$ascribe" store snapshot nowhere -o other
+exits 2 'where to?' "$ascribe" store snapshot store
+exits 2 'name one store' "$ascribe" store snapshot store copy -o other
+exits 2 '--where, --from and --to are not for this' "$ascribe" store snapshot store -o other --where '{comm="a"}'
+exits 2 '--output is not for this' "$ascribe" store verify store -o other
+mkdir half.tmp
+exits 1 'half.tmp exists' "$ascribe" store snapshot store -o half
+ok "nothing was removed" test -d half.tmp -a ! -e half
+mkdir -p /dev/shm/ascribe-copy.$$ 2>/dev/null
+if [ "$(stat -c %d /dev/shm/ascribe-copy.$$ 2>/dev/null)" != "$(stat -c %d .)" ]; then
+	exits 0 '' "$ascribe" store snapshot store -o /dev/shm/ascribe-copy.$$/copy
+	ok "to another file system nothing is linked" grep -q ' 0 files linked' out
+	ok "and all is there" "$ascribe" store verify /dev/shm/ascribe-copy.$$/copy
+fi
+rm -rf /dev/shm/ascribe-copy.$$
+if [ "$(id -u)" = 0 ] && id nobody >/dev/null 2>&1; then
+	cp -r store readable
+	chmod -R a+rX readable
+	mkdir others
+	chmod 777 others
+	exits 0 '' setpriv --reuid=nobody --regid=nogroup --clear-groups "$ascribe" store snapshot "$dir/readable" -o "$dir/others/copy"
+	ok "a copy by another user is whole" "$ascribe" store verify others/copy
+fi
+cat >live.py <<'PY'
+import os, shutil, subprocess, sys
+from lib import run
+writer = subprocess.Popen([sys.argv[1], 'growing', 'grow'], stdout=subprocess.PIPE)
+n = 0
+while writer.poll() is None:
+    if not os.path.exists('growing/HEADER') or not (before := run('stat', 'growing')['stored']):
+        continue
+    subprocess.run(['./ascribe', 'store', 'snapshot', 'growing', '-o', 'live'], check=True, capture_output=True)
+    subprocess.run(['./ascribe', 'store', 'verify', 'live'], check=True, capture_output=True)
+    assert run('stat', 'live')['stored'] >= before
+    shutil.rmtree('live')
+    n += 1
+assert n and writer.wait() == 0, n
+print(n, 'copies')
+PY
+ok "of a store that is written" python3 live.py "$build/tests/mkstore"
+
+# ---- merge ----
+exits 0 '' "$ascribe" store merge store store -o twice
+ok "the merged store is whole" "$ascribe" store verify twice
+cat >merge.py <<'PY'
+from lib import run, by
+one, two = run('stat', 'store'), run('stat', 'twice')
+assert two['fired'] == 2 * one['fired'] and two['stored'] == 2 * one['stored']
+assert {k: 2 * v for k, v in one['lost'].items()} == two['lost']
+for key in 'comm', 'tenant':
+    assert {k: 2 * v for k, v in by('store', key).items()} == by('twice', key), key
+hosts = by('twice', 'host')
+assert len(hosts) == 1 and None not in hosts, hosts
+PY
+ok "sums are those of the sources" python3 merge.py
+exits 1 'twice exists' "$ascribe" store merge store -o twice
+exits 2 'where to?' "$ascribe" store merge store copy
+
+# ---- delete ----
+cp -r store pruned
+exits 0 '' "$ascribe" store delete pruned --where '{tenant="a"}'
+ok "it says how many samples and windows" grep -q 'pruned: [0-9]* samples deleted, of [0-9]* windows' out
+ok "the rest is whole" "$ascribe" store verify pruned
+cat >delete.py <<'PY'
+from lib import run, by
+old, new = run('stat', 'store'), run('stat', 'pruned')
+a, b = by('store', 'tenant', '--idle'), by('pruned', 'tenant', '--idle')
+gone = a.pop('a')
+assert a == b and gone > 0, (a, b)
+removed = new['lost']['deleted']
+assert removed >= gone and new['fired'] == old['fired'] and new['stored'] == old['stored'] - removed
+assert new['fired'] == new['stored'] + sum(new['lost'].values())
+PY
+ok "the samples are gone, and counted" python3 delete.py
+find pruned -type f -exec cksum {} + | sort >before
+exits 1 'nothing in pruned matches' "$ascribe" store delete pruned --where '{tenant="a"}'
+find pruned -type f -exec cksum {} + | sort >after
+ok "then nothing is changed" cmp before after
+ok "nothing is left beside it" test ! -e pruned.tmp
+exits 2 'which samples?' "$ascribe" store delete pruned
+exits 2 '--where' "$ascribe" store delete pruned --where '{tenant='
+exits 2 '`wait` is no label' "$ascribe" store delete pruned --where '{wait="io"}'
+exits 2 'must be before' "$ascribe" store delete pruned --where '{tenant="b"}' --from now-1h --to now-2h
+cp -r store pruned2
+exits 0 '' "$ascribe" store delete pruned2 --where '{event="page-faults"}'
+ok "no other event lost samples" python3 -c "from lib import by; assert by('store', 'comm') == by('pruned2', 'comm')"
+finish
