@@ -6,6 +6,7 @@
 #include "unit/store_model.h"
 
 #include "store/copy.h"
+#include "store/store_int.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -354,6 +355,8 @@ static void test_merge(void **state)
 		check_window(s, i, first ? &a.w[x++] : &b.w[y++], first ? "host" : "second");
 	}
 	assert_string_equal(store_meta(s)->host, "host, second");
+	assert_string_equal(store_meta(s)->what,
+			    "merged: all processes, cpu-clock at 99 Hz, pprof");
 	assert_int_equal(store_meta(s)->n_lost, 3);
 	assert_int_equal(lost_of(s, "not_run"), 120 * 2 * 3);
 	assert_int_equal(lost_of(s, "rows_full"), 120 * 2 * 5 + 80 * 2 * 3);
@@ -363,6 +366,28 @@ static void test_merge(void **state)
 	assert_absent(d.out, ".tmp");
 	model_fini(&a);
 	model_fini(&b);
+	remove_tree(d.base);
+}
+
+/* Ids are given anew behind store_forget, and mean the same. */
+static void test_forget(void **state)
+{
+	struct model m = { .random = 15 };
+	struct dirs d;
+	struct err err = { 0 };
+	(void)state;
+	make_dirs(&d);
+	make_store(&m, d.a, &model_meta, &model_options, 40, MINUTE);
+	struct store *s = open_store(d.a);
+	for (size_t i = 0; i < 40; i++) {
+		check_window(s, i, &m.w[i], NULL);
+		assert_true(store_n_stacks(s) > 1);
+		if (i % 3 == 0)
+			assert_int_equal(store_forget(s, &err), 0);
+		assert_int_equal(store_n_stacks(s) > 1, i % 3 != 0);
+	}
+	store_close(s);
+	model_fini(&m);
 	remove_tree(d.base);
 }
 
@@ -725,9 +750,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_snapshot_live),	 cmocka_unit_test(test_snapshot_retention),
 		cmocka_unit_test(test_snapshot_stopped), cmocka_unit_test(test_merge),
-		cmocka_unit_test(test_merge_coarse),	 cmocka_unit_test(test_delete),
-		cmocka_unit_test(test_delete_range),	 cmocka_unit_test(test_delete_coarse),
-		cmocka_unit_test(test_delete_blind),
+		cmocka_unit_test(test_forget),		 cmocka_unit_test(test_merge_coarse),
+		cmocka_unit_test(test_delete),		 cmocka_unit_test(test_delete_range),
+		cmocka_unit_test(test_delete_coarse),	 cmocka_unit_test(test_delete_blind),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

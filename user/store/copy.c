@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define NAMES_MEMORY (32u << 20) /* bytes of names that the reader of a source keeps */
+/* Bytes that the readers of all sources keep: half names, half dictionaries. */
+#define READERS_MEMORY (64u << 20)
+#define READER_LEAST (4u << 20) /* of one, however many there are */
 
 /* ---- the blocks ---- */
 
@@ -175,7 +177,7 @@ static int open_writer(struct copy *c, const char *dir)
 	struct names lost = { .n = 0 }, flagged = { .n = 0 };
 	struct store_meta m = *store_meta(c->sources[0].s);
 	struct store_options o;
-	char host[1024] = "", what[1024] = "merged: ";
+	char host[1024] = "", sources[900] = "", what[1024];
 	size_t deleted;
 	int rc = 0;
 	for (size_t i = 0; !rc && i < c->n_sources; i++) {
@@ -188,12 +190,13 @@ static int open_writer(struct copy *c, const char *dir)
 		m.os = strcmp(m.os, from->os) ? "several" : m.os;
 		if (!has_host(c, i))
 			join(host, sizeof(host), from->host);
-		join(what, sizeof(what), from->what);
+		join(sources, sizeof(sources), from->what);
 	}
 	if (!rc && c->del)
 		rc = name_counter(&lost, DELETED_LOSS, &deleted);
 	if (rc)
 		return err_sys(c->err, rc, "cannot write %s", dir);
+	snprintf(what, sizeof(what), "merged: %s", sources);
 	m.lost_names = lost.v;
 	m.n_lost = lost.n;
 	m.flagged_names = flagged.v;
@@ -330,7 +333,7 @@ static int begin_window(struct copy *c, struct copy_source *from)
 		for (size_t i = 0; i < c->n_sources; i++)
 			forget_ids(&c->sources[i]);
 	}
-	if (dicts_bytes(&from->s->sym) > NAMES_MEMORY) {
+	if (dicts_bytes(&from->s->sym) > store_budget(from->s) / 2) {
 		forget_ids(from);
 		rc = store_forget(from->s, c->err);
 	}
@@ -408,6 +411,8 @@ static void copy_fini(struct copy *c)
 
 static int open_sources(struct copy *c, const char *const *dirs, size_t n)
 {
+	const size_t share = READERS_MEMORY / n;
+	const struct store_limits limits = { .bytes = share > READER_LEAST ? share : READER_LEAST };
 	int rc = 0;
 	c->sources = calloc(n + 1, sizeof(*c->sources));
 	if (!c->sources)
@@ -415,6 +420,8 @@ static int open_sources(struct copy *c, const char *const *dirs, size_t n)
 	for (size_t i = 0; !rc && i < n; i++) {
 		c->n_sources++;
 		rc = open_source(&c->sources[i], dirs[i], !c->del, c->err);
+		if (!rc)
+			store_limit(c->sources[i].s, &limits);
 	}
 	return rc;
 }
