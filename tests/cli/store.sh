@@ -103,6 +103,9 @@ exits 2 '--where' "$ascribe" store delete pruned --where '{tenant='
 exits 2 '`wait` is no label' "$ascribe" store delete pruned --where '{wait="io"}'
 exits 2 'must be before' "$ascribe" store delete pruned --where '{tenant="b"}' --from now-1h --to now-2h
 cp -r store pruned2
-exits 0 '' "$ascribe" store delete pruned2 --where '{event="page-faults"}'
+ln -s pruned2 linked
+exits 0 '' "$ascribe" store delete linked --where '{event="page-faults"}'
+ok "a link to the store stays one" test -L linked -a ! -e linked.tmp -a ! -e pruned2.tmp
 ok "no other event lost samples" python3 -c "from lib import by; assert by('store', 'comm') == by('pruned2', 'comm')"
+ok "and those are gone" python3 -c "from lib import run; assert run('stat', 'pruned2')['lost']['deleted'] > 0"
 finish

@@ -472,8 +472,13 @@ int store_delete(const char *dir, const struct store_deletion *d, const volatile
 	struct store_writer lock = { .lock_fd = -1 };
 	store_init(&lock.s);
 	int rc = store_open_dir(&lock.s, dir, err);
+	/* Where a link leads, not the link, is exchanged and removed. */
+	char *real = rc ? NULL : realpath(dir, NULL);
+	if (!rc && !real)
+		rc = err_sys(err, -errno, "cannot find %s", dir);
 	rc = rc ? rc : writer_take_lock(&lock, err);
-	rc = rc ? rc : delete_rows(&c, dir);
+	rc = rc ? rc : delete_rows(&c, real);
+	free(real);
 	copy_fini(&c);
 	store_fini(&lock.s);
 	if (lock.lock_fd >= 0)
