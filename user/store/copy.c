@@ -190,7 +190,8 @@ static int open_writer(struct copy *c, const char *dir)
 		m.os = strcmp(m.os, from->os) ? "several" : m.os;
 		if (!has_host(c, i))
 			join(host, sizeof(host), from->host);
-		join(sources, sizeof(sources), from->what);
+		if (!strstr(sources, from->what))
+			join(sources, sizeof(sources), from->what);
 	}
 	if (!rc && c->del)
 		rc = name_counter(&lost, DELETED_LOSS, &deleted);
