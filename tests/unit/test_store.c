@@ -101,6 +101,26 @@ static void ids(void **state)
 	remove_tree(dir);
 }
 
+static void count_finding(void *ctx, const struct store_finding *f)
+{
+	(void)f;
+	++*(int *)ctx;
+}
+
+static int verify_findings(const char *dir)
+{
+	struct err err = { 0 };
+	int n = 0;
+	assert_int_equal(store_verify(dir, count_finding, &n, &err), 0);
+	return n;
+}
+
+static int add_samples(void *ctx, const struct store_row *row)
+{
+	*(uint64_t *)ctx += row->samples;
+	return 0;
+}
+
 struct chains {
 	const struct store *s;
 	bool seen[2001];
@@ -151,6 +171,40 @@ static void prefix_chains(void **state)
 		assert_int_equal(store_rows(r, i, see_chain, &c, &err), 0);
 	for (size_t i = 1; i <= 2000; i++)
 		assert_true(c.seen[i]);
+	store_close(r);
+	remove_tree(dir);
+}
+
+/* Labels are what other programs write: a key may have any bytes, and many values. */
+static void key_with_nul(void **state)
+{
+	(void)state;
+	char dir[64];
+	struct err err = { 0 };
+	struct store *r;
+	struct store_cover c;
+	struct store_writer *w = open_writer(temp_dir(dir));
+	uint64_t samples = 0;
+	for (uint32_t i = 0; i < 40 * 20; i++) {
+		char value[20];
+		uint32_t set, event;
+		snprintf(value, sizeof(value), "v%u", i);
+		const struct label l = { .key = "k\0y", .key_len = 3, .str = value, .str_len = (uint32_t)strlen(value) };
+		assert_int_equal(store_add_event(w, &model_events[0], &event), 0);
+		assert_int_equal(store_add_set(w, &l, 1, &set), 0);
+		assert_int_equal(store_add_row(w, set, 0, event, 1, 1), 0);
+		if (i % 20 == 19)
+			assert_int_equal(model_commit_at(w, i / 20, &err), 0);
+	}
+	assert_int_equal(store_compact(w, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(verify_findings(dir), 0);
+	assert_int_equal(store_open(&r, dir, &err), 0);
+	assert_int_equal(store_cover(r, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &c, &err), 0);
+	for (size_t i = 0; i < c.n; i++)
+		assert_int_equal(store_block_rows(r, c.blocks[i], NULL, NULL, add_samples, &samples, &err), 0);
+	assert_int_equal(samples, 40 * 20);
+	store_cover_free(&c);
 	store_close(r);
 	remove_tree(dir);
 }
@@ -411,7 +465,7 @@ int main(void)
 		cmocka_unit_test(round_trip),
 		cmocka_unit_test(meta_and_mode),
 		cmocka_unit_test(ids),
-		cmocka_unit_test(prefix_chains),
+		cmocka_unit_test(prefix_chains), cmocka_unit_test(key_with_nul),
 		cmocka_unit_test(refuses_other_things),
 		cmocka_unit_test(one_writer),
 		cmocka_unit_test(other_versions),

@@ -79,8 +79,7 @@ static int decode_key(struct block_keys *k, struct cursor *c)
 	uint32_t len = get32(c);
 	const char *text = (const char *)cursor_bytes(c, len);
 	struct block_key *key;
-	if (c->bad || len > STRING_MAX || (len && memchr(text, 0, len)) ||
-	    block_keys_find(k, text, len))
+	if (c->bad || len > STRING_MAX || block_keys_find(k, text, len))
 		return -EBADMSG;
 	int rc = block_keys_need(k, text, len, &key);
 	if (rc)

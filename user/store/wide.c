@@ -156,7 +156,8 @@ int wide_list(struct store_writer *w, struct segment *g)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < w->n_keys; i++) {
 		size_t before = g->m.n_wide;
-		if (w->keys[i].wide)
+		/* One with a NUL cannot be asked for: the windows know that it is wide. */
+		if (w->keys[i].wide && !memchr(w->keys[i].key, 0, w->keys[i].key_len))
 			rc = manifest_set_wide(&g->m, w->keys[i].key, w->keys[i].key_len, w->keys[i].most);
 		w->manifest_due |= g->m.n_wide != before;
 	}
