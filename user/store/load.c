@@ -191,10 +191,13 @@ int store_load(struct store *s, bool write, struct err *err)
 {
 	int rc = -EAGAIN;
 	s->write = write;
-	/* Files that retention cuts meanwhile look like damage: begin again. */
+	/*
+	 * Files that retention cuts meanwhile look like damage, and a block that is read after the
+	 * manifest may name an event that only the next one has: begin again.
+	 */
 	for (int tries = 0; tries < 10; tries++) {
 		rc = load_all(s, err);
-		if ((!rc && !s->lost_windows) || !store_is_stale(s))
+		if (!store_is_stale(s))
 			break;
 	}
 	if (rc && rc != -ENOMEM && store_is_stale(s))
