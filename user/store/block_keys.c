@@ -66,17 +66,9 @@ int block_keys_encode(struct buf *out, const struct block_keys *k)
 	return rc;
 }
 
-static uint32_t get32(struct cursor *c)
-{
-	uint64_t v = cursor_varint(c);
-	if (v > UINT32_MAX)
-		c->bad = 1;
-	return (uint32_t)v;
-}
-
 static int decode_key(struct block_keys *k, struct cursor *c)
 {
-	uint32_t len = get32(c);
+	uint32_t len = cursor_varint32(c);
 	const char *text = (const char *)cursor_bytes(c, len);
 	struct block_key *key;
 	if (c->bad || len > STRING_MAX || block_keys_find(k, text, len))
@@ -85,11 +77,11 @@ static int decode_key(struct block_keys *k, struct cursor *c)
 	if (rc)
 		return rc;
 	key->state = cursor_u8(c);
-	key->windows = get32(c);
+	key->windows = cursor_varint32(c);
 	if (key->state & KEY_PROJECTED) {
-		key->at = get32(c);
-		key->stored_len = get32(c);
-		key->raw_len = get32(c);
+		key->at = cursor_varint32(c);
+		key->stored_len = cursor_varint32(c);
+		key->raw_len = cursor_varint32(c);
 		key->codec = cursor_u8(c);
 		key->crc = cursor_u32(c);
 	}

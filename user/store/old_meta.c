@@ -86,14 +86,6 @@ int old_read_header(struct old_store *o, struct err *err)
 
 /* ---- MANIFEST ---- */
 
-static uint32_t get32(struct cursor *c)
-{
-	uint64_t v = cursor_varint(c);
-	if (v > UINT32_MAX)
-		c->bad = 1;
-	return (uint32_t)v;
-}
-
 /* How many elements follow; each takes a byte at least. */
 static size_t get_count(struct cursor *c, size_t max)
 {
@@ -111,14 +103,14 @@ static void skip(struct cursor *c, int n)
 
 static void decode_segment(struct old_segment *s, struct cursor *c)
 {
-	s->serial = get32(c);
-	uint32_t level = get32(c), state = get32(c);
+	s->serial = cursor_varint32(c);
+	uint32_t level = cursor_varint32(c), state = cursor_varint32(c);
 	s->level = (uint8_t)level;
 	s->state = (uint8_t)state;
 	s->end = cursor_varint(c);
 	s->index_at = cursor_varint(c);
 	skip(c, 2); /* t0, t1 */
-	s->n_blocks = get32(c);
+	s->n_blocks = cursor_varint32(c);
 	skip(c, 6); /* seq and dictionaries from and to: every block says them */
 	if (level >= N_SEGMENT_LEVELS || state > SEGMENT_CLOSED)
 		c->bad = 1;
@@ -142,7 +134,7 @@ static void skip_dictionaries(struct cursor *c)
 static int decode_manifest(struct old_store *o, struct cursor *c)
 {
 	skip(c, 1); /* the highest segment number */
-	if (get32(c) != N_SEGMENT_LEVELS)
+	if (cursor_varint32(c) != N_SEGMENT_LEVELS)
 		c->bad = 1;
 	skip(c, 6 * N_SEGMENT_LEVELS);
 	o->n_segments = get_count(c, LIST_MAX);

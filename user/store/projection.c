@@ -207,14 +207,6 @@ int value_list_begin(struct value_list *l, const struct buf *raw, uint32_t n_eve
 	return l->c.bad || l->left > PROJECTED_MAX ? -EBADMSG : 0;
 }
 
-static uint32_t get32(struct cursor *c)
-{
-	uint64_t v = cursor_varint(c);
-	if (v > UINT32_MAX)
-		c->bad = 1;
-	return (uint32_t)v;
-}
-
 static int read_sum(struct value_list *l)
 {
 	uint64_t what = cursor_varint(&l->c);
@@ -240,9 +232,9 @@ int value_list_next(struct value_list *l)
 		rc = read_sum(l);
 	if (rc)
 		return rc;
-	l->at = get32(c);
-	l->stored_len = get32(c);
-	l->raw_len = get32(c);
+	l->at = cursor_varint32(c);
+	l->stored_len = cursor_varint32(c);
+	l->raw_len = cursor_varint32(c);
 	l->codec = cursor_u8(c);
 	l->crc = cursor_u32(c);
 	return c->bad ? -EBADMSG : 1;
@@ -260,21 +252,14 @@ void groups_begin(struct groups_reader *r, const struct value_list *of, const st
 	*r = (struct groups_reader){ .of = of, .c = cursor_of(raw), .n_leaves = n_leaves };
 }
 
-static struct cursor part(struct cursor *c, uint64_t len)
-{
-	const uint8_t *p = cursor_bytes(c, len);
-	p = p ? p : (const uint8_t *)"";
-	return (struct cursor){ p, p + (c->bad ? 0 : len), c->bad };
-}
-
 static int next_cell(struct groups_reader *r)
 {
 	r->left = cursor_varint(&r->c);
 	uint64_t leaves = cursor_varint(&r->c), counts = cursor_varint(&r->c),
 		 values = cursor_varint(&r->c);
-	r->leaves = part(&r->c, leaves);
-	r->counts = part(&r->c, counts);
-	r->values = part(&r->c, values);
+	r->leaves = cursor_part(&r->c, leaves);
+	r->counts = cursor_part(&r->c, counts);
+	r->values = cursor_part(&r->c, values);
 	r->leaf = 0;
 	r->row.event = r->of->sums[r->cell].event;
 	r->idle = r->of->sums[r->cell].idle;

@@ -276,22 +276,15 @@ void set_sums_begin(struct set_sums_reader *r, const struct buf *raw, uint32_t n
 	r->groups_left = cursor_varint(&r->c);
 }
 
-static struct cursor part(struct cursor *c, uint64_t len)
-{
-	const uint8_t *p = cursor_bytes(c, len);
-	p = p ? p : (const uint8_t *)"";
-	return (struct cursor){ p, p + (c->bad ? 0 : len), c->bad };
-}
-
 static int next_group(struct set_sums_reader *r)
 {
 	uint64_t what = cursor_varint(&r->c);
 	r->left = cursor_varint(&r->c);
 	uint64_t sets = cursor_varint(&r->c), samples = cursor_varint(&r->c),
 		 values = cursor_varint(&r->c);
-	r->sets = part(&r->c, sets);
-	r->samples = part(&r->c, samples);
-	r->values = part(&r->c, values);
+	r->sets = cursor_part(&r->c, sets);
+	r->samples = cursor_part(&r->c, samples);
+	r->values = cursor_part(&r->c, values);
 	r->explicit = what & 1;
 	r->idle = what & 2;
 	r->row.event = (uint32_t)(what >> 2);

@@ -79,4 +79,21 @@ static inline uint64_t cursor_varint(struct cursor *c)
 	return cursor_long_varint(c);
 }
 
+/* Below 2^32, or c is bad. */
+static inline uint32_t cursor_varint32(struct cursor *c)
+{
+	uint64_t v = cursor_varint(c);
+	if (v > UINT32_MAX)
+		c->bad = 1;
+	return (uint32_t)v;
+}
+
+/* A cursor of its own over the next len bytes; it is bad when there are fewer. */
+static inline struct cursor cursor_part(struct cursor *c, uint64_t len)
+{
+	const uint8_t *p = cursor_bytes(c, len);
+	p = p ? p : (const uint8_t *)"";
+	return (struct cursor){ p, p + (c->bad ? 0 : len), c->bad };
+}
+
 #endif
