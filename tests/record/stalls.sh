@@ -55,9 +55,16 @@ check "what was sampled before the nursery went on is counted" s=nursery.s.json 
 # ---- one worker that stands still: another one takes its work, and nobody waits ----
 cp "$loads/labelled" by-another
 begin one
-for i in $(children "$nursery"); do
-	[ "$(cat "/proc/$i/comm")" != ascribe-parser ] || kill -STOP "$i" || bad "no worker to stop"
+# One may end between being seen and being stopped, when the machine is busy.
+stopped=0
+for _ in $(seq 50); do
+	for i in $(children "$nursery"); do
+		[ "$(cat "/proc/$i/comm" 2>/dev/null)" = ascribe-parser ] && kill -STOP "$i" 2>/dev/null && stopped=$((stopped + 1))
+	done
+	[ $stopped = 0 ] || break
+	sleep 0.1
 done
+echo "workers that stand still: $stopped"
 "./by-another" nest 1 >another.json
 kill -INT "$recorder"
 wait "$recorder"
