@@ -96,9 +96,8 @@ void block_fini(struct block *b)
 
 /* ---- decoding ---- */
 
-static void decode_info(struct block_head *h, struct cursor *c, uint8_t *ret_columns)
+void block_decode_begin(struct store_block *i, struct cursor *c, uint8_t *ret_columns)
 {
-	struct store_block *i = &h->info;
 	i->t0_ns = (int64_t)cursor_u64(c);
 	i->t1_ns = (int64_t)cursor_u64(c);
 	i->boot_ns = (int64_t)cursor_u64(c);
@@ -107,9 +106,10 @@ static void decode_info(struct block_head *h, struct cursor *c, uint8_t *ret_col
 	i->flags = cursor_u8(c);
 	cursor_u8(c);
 	i->n_rows = cursor_u32(c);
-	h->mark.bytes = cursor_u64(c);
-	for (int k = 1; k <= N_DICTS; k++)
-		h->mark.count[k] = cursor_u32(c);
+}
+
+void block_decode_end(struct store_block *i, struct cursor *c)
+{
 	i->seq = cursor_u32(c);
 	i->n_children = cursor_u32(c);
 	i->child_lo = cursor_u32(c);
@@ -121,6 +121,15 @@ static void decode_info(struct block_head *h, struct cursor *c, uint8_t *ret_col
 	i->window_lo = cursor_u32(c);
 	i->window_hi = cursor_u32(c);
 	cursor_bytes(c, 8);
+}
+
+static void decode_info(struct block_head *h, struct cursor *c, uint8_t *ret_columns)
+{
+	block_decode_begin(&h->info, c, ret_columns);
+	h->mark.bytes = cursor_u64(c);
+	for (int k = 1; k <= N_DICTS; k++)
+		h->mark.count[k] = cursor_u32(c);
+	block_decode_end(&h->info, c);
 }
 
 /* Columns that this program does not know are passed over. */

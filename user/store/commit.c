@@ -118,7 +118,7 @@ static int split_set(struct split *p, uint32_t id)
 		}
 		most[at] = k->most;
 		struct settable_label *t = &wide[at];
-		*t = (struct settable_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
+		*t = settable_value(l);
 		rc = strings_add(&w->out[0].d.label_text, l->key, l->key_len, &t->key);
 	}
 	if (!rc)

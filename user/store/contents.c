@@ -134,15 +134,7 @@ size_t contents_labels(const struct dicts *d, uint32_t narrow, const struct sett
 		if (keys && !keys->wants(keys->ctx, l->key))
 			continue;
 		const char *key = strings_get(&d->label_text, l->key, &len);
-		struct label *to = &out[n_out++];
-		*to = (struct label){ .key = key, .str = "", .type = l->type };
-		to->key_len = (uint32_t)len;
-		if (l->type == LABEL_INT) {
-			to->num = l->num;
-		} else {
-			to->str = l->str;
-			to->str_len = l->len;
-		}
+		out[n_out++] = settable_as_label(key, (uint32_t)len, l);
 	}
 	return ts && ts->n ? labels_normalize(out, n_out) : n_out;
 }

@@ -501,8 +501,7 @@ int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const str
 	memcpy(key, values->key, values->key_len);
 	key[values->key_len] = 0;
 	for (size_t i = 0; i < n_values; i++) {
-		forms[i] = (struct settable_label){ .len = values[i].str_len, .type = values[i].type, .str = values[i].str,
-						    .num = values[i].num };
+		forms[i] = settable_value(&values[i]);
 		hashes[i] = postings_hash(key, values->key_len, &forms[i]);
 	}
 	int rc = walk_down(&w);

@@ -76,24 +76,6 @@ void dicts_fini(struct dicts *d)
 	memset(d, 0, sizeof(*d));
 }
 
-static int index_symbols(struct dicts *d)
-{
-	int rc = strings_make_index(&d->strings);
-	for (uint32_t i = 1; !rc && i < d->n_frames; i++) {
-		uint64_t v[FRAME_FIELDS];
-		frame_fields(&d->frames[i], v);
-		rc = idhash_reserve(&d->frame_hash);
-		if (!rc)
-			idhash_put(&d->frame_hash, idhash_hash(&d->frame_hash, v, sizeof(v)), i);
-	}
-	for (uint32_t i = 1; !rc && i < d->n_stacks; i++) {
-		rc = idhash_reserve(&d->stack_hash);
-		if (!rc)
-			idhash_put(&d->stack_hash, idhash_hash(&d->stack_hash, &d->stacks[i], sizeof(d->stacks[i])), i);
-	}
-	return rc;
-}
-
 /* Room for the leaf of every stack that there is. */
 static int leaf_of_reserve(struct dicts *d)
 {
@@ -109,20 +91,6 @@ static int index_leaves(struct dicts *d)
 	int rc = leaf_of_reserve(d);
 	for (uint32_t i = 1; !rc && i < d->n_leaves; i++)
 		d->leaf_of[d->leaves[i]] = i;
-	return rc;
-}
-
-int dicts_make_index(struct dicts *d)
-{
-	if (d->index)
-		return 0;
-	idhash_clear(&d->frame_hash);
-	idhash_clear(&d->stack_hash);
-	int rc = index_symbols(d);
-	if (!rc)
-		rc = index_leaves(d);
-	if (!rc)
-		d->index = true;
 	return rc;
 }
 

@@ -54,8 +54,6 @@ struct dicts {
 
 int dicts_init(struct dicts *d, bool index);
 void dicts_fini(struct dicts *d);
-/* Make equal content findable in dictionaries that were decoded without. */
-int dicts_make_index(struct dicts *d);
 
 /* What they take in memory. */
 size_t dicts_bytes(const struct dicts *d);

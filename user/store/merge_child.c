@@ -9,17 +9,10 @@
 
 /* ---- the most frequent values ---- */
 
-static struct settable_label value_of(const struct label *l)
-{
-	return (struct settable_label){
-		.len = l->str_len, .type = l->type, .str = l->str, .num = l->num
-	};
-}
-
 int merge_add_to_top(void *ctx, const struct label *l, uint32_t event, uint64_t samples)
 {
 	struct merge *m = ctx;
-	struct settable_label v = value_of(l);
+	struct settable_label v = settable_value(l);
 	uint32_t key;
 	int rc = strings_add(&merge_dicts(m)->label_text, l->key, l->key_len, &key);
 	return rc ? rc : top_add(&m->top, key, event, &v, samples);
@@ -65,12 +58,7 @@ static int list_values(struct merge *m, struct source *s, const struct block_ref
 			break;
 		}
 		const struct settable_label *v = &list.value;
-		const struct label l = { .key = key->key,
-					 .key_len = key->len,
-					 .str = v->str,
-					 .str_len = v->len,
-					 .num = v->num,
-					 .type = v->type };
+		const struct label l = settable_as_label(key->key, key->len, v);
 		for (size_t i = 0; !rc && i < list.n_sums; i++) {
 			uint32_t event;
 			rc = translate_event(&s->to, list.sums[i].event, &event);

@@ -33,15 +33,7 @@ static int damaged_at(const char *path, uint64_t offset, struct err *err)
 static void decode_info(struct block_head *h, struct old_block *r, struct cursor *c,
 			uint8_t *ret_columns)
 {
-	struct store_block *i = &h->info;
-	i->t0_ns = (int64_t)cursor_u64(c);
-	i->t1_ns = (int64_t)cursor_u64(c);
-	i->boot_ns = (int64_t)cursor_u64(c);
-	i->level = cursor_u8(c);
-	*ret_columns = cursor_u8(c);
-	i->flags = cursor_u8(c);
-	cursor_u8(c);
-	i->n_rows = cursor_u32(c);
+	block_decode_begin(&h->info, c, ret_columns);
 	for (int k = 1; k <= N_DICTS; k++) {
 		r->bytes[k] = cursor_u64(c);
 		h->mark.count[k] = cursor_u32(c);
@@ -49,18 +41,8 @@ static void decode_info(struct block_head *h, struct old_block *r, struct cursor
 	}
 	r->generation = cursor_u32(c);
 	r->epoch = cursor_u32(c);
-	i->seq = cursor_u32(c);
-	i->n_children = cursor_u32(c);
-	i->child_lo = cursor_u32(c);
-	i->child_hi = cursor_u32(c);
-	i->n_windows = cursor_u32(c);
-	i->anchor = cursor_u32(c);
-	i->n_folded = cursor_u32(c);
-	i->n_table = cursor_u32(c);
-	i->window_lo = cursor_u32(c);
-	i->window_hi = cursor_u32(c);
-	cursor_bytes(c, 8);
-	r->b = *i;
+	block_decode_end(&h->info, c);
+	r->b = h->info;
 }
 
 /* r gets what the head says, and keeps its place. -EBADMSG. */

@@ -32,9 +32,7 @@ static int narrow_values(struct project *p, uint32_t set, uint32_t *ret)
 	int rc = ARRAY_RESERVE(n->list, n->list_cap, n->n_list + count + 1);
 	for (size_t i = 0; !rc && i < count; i++) {
 		const struct label l = dicts_label(d, &labels[i]);
-		const struct settable_label v = {
-			.len = l.str_len, .type = l.type, .str = l.str, .num = l.num
-		};
+		const struct settable_label v = settable_value(&l);
 		uint64_t value = 0;
 		rc = project_find_value(p, l.key, l.key_len, &v, &value);
 		if (!rc && value)

@@ -146,19 +146,6 @@ struct projecting {
 	uint32_t rest_set;
 };
 
-static struct label label_of(const struct projecting *p)
-{
-	const struct settable_label *v = &p->list.value;
-	struct label l = { .key = p->key->key, .key_len = p->key->len, .str = "", .type = v->type };
-	if (v->type == LABEL_INT) {
-		l.num = v->num;
-	} else {
-		l.str = v->str;
-		l.str_len = v->len;
-	}
-	return l;
-}
-
 /* The sums of a value, from the list alone. */
 static int give_value_sums(struct projecting *p, uint32_t set)
 {
@@ -236,7 +223,7 @@ static int read_values(struct projecting *p)
 		if (more < 0)
 			return more == -ENOMEM ? reading_failed(r, more)
 					       : block_damaged(r->s, r->ref, r->err);
-		label = label_of(p);
+		label = settable_as_label(p->key->key, p->key->len, &p->list.value);
 		rc = reading_map_labels(r, &label, 1, &id);
 		if (rc)
 			break;

@@ -16,6 +16,25 @@ struct settable_label {
 	int64_t num;
 };
 
+/* The value of a label, borrowed; the key is left to the caller. */
+static inline struct settable_label settable_value(const struct label *l)
+{
+	return (struct settable_label){ .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
+}
+
+/* The opposite: a label with this value, borrowed. */
+static inline struct label settable_as_label(const char *key, uint32_t key_len, const struct settable_label *v)
+{
+	struct label l = { .key = key, .key_len = key_len, .str = "", .type = v->type };
+	if (v->type == LABEL_INT) {
+		l.num = v->num;
+	} else {
+		l.str = v->str;
+		l.str_len = v->len;
+	}
+	return l;
+}
+
 struct settable_set {
 	uint32_t narrow;
 	uint32_t first, n; /* in labels[] */

@@ -89,20 +89,6 @@ size_t store_set(const struct store *s, uint32_t id, const struct label **ret_la
 	return setpool_get(&s->sets, id, ret_labels);
 }
 
-size_t store_set_copy(const struct store *s, uint32_t id, struct label *out, size_t cap)
-{
-	const struct label *v;
-	size_t n = setpool_get(&s->sets, id, &v);
-	for (size_t i = 0; i < n && i < cap; i++)
-		out[i] = v[i];
-	return n;
-}
-
-int store_keep_set(struct store *s, const struct label *labels, size_t n, uint32_t *ret_id)
-{
-	return setpool_add(&s->sets, labels, n, ret_id);
-}
-
 const struct store_event *store_event(const struct store *s, uint32_t id)
 {
 	return id < s->sym.n_events ? &s->sym.events[id] : NULL;

@@ -255,14 +255,7 @@ const struct store_frame *store_frame(const struct store *s, uint32_t id);
 /* The parent of a stack node and its frame; both 0 for id 0 and for ids out of range. parent < id always. */
 void store_stack(const struct store *s, uint32_t id, uint32_t *ret_parent, uint32_t *ret_frame);
 size_t store_set(const struct store *s, uint32_t id, const struct label **ret_labels);
-/* The same without keeping anything: writes at most cap labels, returns how many the set has. */
-size_t store_set_copy(const struct store *s, uint32_t id, struct label *out, size_t cap);
 #define STORE_SET_MAX 256 /* labels of a set */
-/*
- * The id of a set of the reader's own making, as of those that it has read. Labels are normalized.
- * -ENOMEM, -E2BIG.
- */
-int store_keep_set(struct store *s, const struct label *labels, size_t n, uint32_t *ret_id);
 const struct store_event *store_event(const struct store *s, uint32_t id);
 uint32_t store_n_strings(const struct store *s);
 uint32_t store_n_frames(const struct store *s);
@@ -413,7 +406,7 @@ struct store_keys {
 struct store_reading {
 	const struct store_keys *keys; /* NULL: all */
 	store_filter *filter;	       /* which label sets; NULL: all */
-	/* Gives a label set that is wanted its id in the rows, below UINT32_MAX - 1; NULL: store_keep_set. */
+	/* Gives a label set that is wanted its id in the rows, below UINT32_MAX - 1; NULL: the store does. */
 	int (*set)(void *ctx, const struct label *labels, size_t n, uint32_t *ret);
 	bool fold_stacks;	       /* rows are summed over all stacks: stack is 0 */
 	bool fold_sets;		       /* or over all sets that are wanted: set is 0 */
@@ -445,7 +438,6 @@ int store_block_folded(struct store *s, const struct store_block *b,
 struct store_folding {
 	const struct store_block **blocks;
 	size_t n, cap;
-	size_t bytes; /* that it keeps */
 };
 int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b, struct err *err);
 int store_fold_rows(struct store *s, const struct store_folding *f, int (*cb)(void *ctx, const struct store_row *row), void *ctx,

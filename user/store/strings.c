@@ -270,14 +270,3 @@ int strings_decode(struct strings *t, struct cursor *columns, uint32_t n, bool i
 			return -EBADMSG;
 	return 0;
 }
-
-int strings_make_index(struct strings *t)
-{
-	t->n_nodes = 0;
-	t->root = 0;
-	idhash_clear(&t->hash);
-	int rc = 0;
-	for (uint32_t id = 1; !rc && id < t->n; id++)
-		rc = index_string(t, id);
-	return rc;
-}

@@ -69,7 +69,4 @@ int strings_encode(const struct strings *t, uint32_t from, uint32_t to, struct b
 /* Append n decoded strings. With index, they can be found by strings_add. -EBADMSG, -E2BIG, -ENOMEM. */
 int strings_decode(struct strings *t, struct cursor *columns, uint32_t n, bool index);
 
-/* Index strings that were decoded without. */
-int strings_make_index(struct strings *t);
-
 #endif

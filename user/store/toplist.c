@@ -98,7 +98,7 @@ static int add_set(struct counting *c, uint32_t set, uint64_t samples)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++) {
 		const struct label *l = &labels[i];
-		struct settable_label v = { .len = l->str_len, .type = l->type, .str = l->str, .num = l->num };
+		struct settable_label v = settable_value(l);
 		if (l->key_len == len && !memcmp(l->key, c->key, len))
 			rc = top_add(&c->top, 0, 0, &v, samples);
 	}
