@@ -300,7 +300,7 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
 {
 	if (b->info.t0_ns >= b->info.t1_ns || totals->n_cpus > CPUS_MAX)
 		return err_set(err, -EINVAL, "a window must end after it begins");
-	if (!retain_make_room(w)) /* before anything is written, which may spend the reserve */
+	if (!retain_make_room(w, b->info.t1_ns)) /* before anything is written, which may spend the reserve */
 		return err_set(err, -ENOSPC, "cannot write %s: the file system has no room but the reserve", w->s.dir);
 	int rc = choose_wide(w, b->info.t0_ns, err);
 	rc = rc ? rc : set_anchor(w, b, rule, err);

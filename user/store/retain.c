@@ -212,14 +212,14 @@ static uint64_t reserve_of(const struct store_writer *w, const struct statvfs *v
 	return w->opt.reserve_bytes ? w->opt.reserve_bytes : hundredth < RESERVE_MAX ? hundredth : RESERVE_MAX;
 }
 
-bool retain_make_room(struct store_writer *w)
+bool retain_make_room(struct store_writer *w, int64_t now_ns)
 {
 	struct statvfs v;
 	for (;;) {
 		size_t i = 0;
 		if (fstatvfs(w->s.dir_fd, &v) || (uint64_t)v.f_bavail * v.f_frsize >= reserve_of(w, &v))
 			return true;
-		if (!finest(&w->s, &i) || cut(w, i, false, INT64_MAX) || writer_save_manifest(w, NULL))
+		if (!finest(&w->s, &i) || cut(w, i, false, now_ns) || writer_save_manifest(w, NULL))
 			return false;
 		retain_unlink(w);
 		w->state.shed++;

@@ -167,6 +167,6 @@ int64_t age_now(const struct store_writer *w, int64_t boot_ns);
 int64_t age_of_segment(const struct store_writer *w, size_t i, int64_t now_ns);
 
 /* Whether the file system has room for a window; old data goes first. */
-bool retain_make_room(struct store_writer *w);
+bool retain_make_room(struct store_writer *w, int64_t now_ns);
 
 #endif
