@@ -198,7 +198,8 @@ static int print_rows(struct sides *s, size_t n)
 	if (s->opts->by.n) {
 		rows = calloc(n + 1, sizeof(*rows));
 		for (size_t i = 0; rows && i < n; i++)
-			rows[i] = (struct group){ d->rows[i].other ? NULL : d->rows[i].values, d->rows[i].present };
+			rows[i] = (struct group){ d->rows[i].other ? NULL : d->rows[i].values,
+						  d->rows[i].present };
 		rc = rows ? groups_print(&s->opts->by, rows, n, group_numbers, s) : -ENOMEM;
 		free(rows);
 		return rc;

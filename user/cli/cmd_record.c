@@ -292,8 +292,10 @@ static void print_symbols(const struct symbolizer_stats *s, const struct sandbox
 	if (s->refused)
 		cmd_warn("names: %" PRIu64 " files refused (damaged, lying or too costly); their frames are file+0xoffset", s->refused);
 	if (s->debug_unchecked)
-		cmd_warn("names: %" PRIu64 " debug links lead to files of more than 64 MiB without a build id, which are"
-			 " not used; link with --build-id", s->debug_unchecked);
+		cmd_warn("names: %" PRIu64 " debug links lead to files of more than 64 MiB without "
+					   "a build id, which are"
+			 " not used; link with --build-id",
+			 s->debug_unchecked);
 	if (s->lines_refused)
 		cmd_warn("names: the DWARF of %" PRIu64 " files was given up (damaged or too costly); they have no inlined calls",
 			 s->lines_refused);

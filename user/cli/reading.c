@@ -163,8 +163,16 @@ bool reading_of_threads(const struct filter *f, const struct opt_list *keys)
 
 struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys)
 {
-	struct query_spec spec = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event,
-				   .metric = (enum query_metric)reading_metric(f), .idle = f->idle, .names = (enum query_names)names_of(f), .labels = labels, .by_start = f->by_start, .parts = f->parts };
+	struct query_spec spec = { .where = f->where,
+				   .from_ns = f->from_ns,
+				   .to_ns = f->to_ns,
+				   .event = f->event,
+				   .metric = (enum query_metric)reading_metric(f),
+				   .idle = f->idle,
+				   .names = (enum query_names)names_of(f),
+				   .labels = labels,
+				   .by_start = f->by_start,
+				   .parts = f->parts };
 	if (keys) {
 		spec.keys = (const char *const *)keys->v;
 		spec.n_keys = keys->n;
@@ -185,7 +193,10 @@ void reading_labels_gone(const struct query_info *info)
 void reading_bounded(const struct filter *f, bool bounded)
 {
 	if (bounded)
-		fprintf(stderr, "The answer was cut to fit %" PRIu64 " MiB: the smallest rows are summed as (other).\n", f->memory >> 20);
+		fprintf(stderr,
+			"The answer was cut to fit %" PRIu64
+			" MiB: the smallest rows are summed as (other).\n",
+			f->memory >> 20);
 }
 
 void reading_lacks(struct store *s, const struct filter *f, const struct query_info *info)
@@ -299,9 +310,11 @@ void reading_explain(struct reading *r)
 	if (!r->explain)
 		return;
 	uint64_t bytes = list_files(AT_FDCWD, r->dir, "", 2);
-	fprintf(stderr, "explain: store %s: %llu bytes; read of it: %u strings, %u frames, %u stacks, %u label sets\n", r->dir,
-		(unsigned long long)bytes, store_n_strings(r->store), store_n_frames(r->store),
-		store_n_stacks(r->store), store_n_sets(r->store));
+	fprintf(stderr,
+		"explain: store %s: %llu bytes; read of it: %u strings, %u frames, %u stacks, %u "
+		"label sets\n",
+		r->dir, (unsigned long long)bytes, store_n_strings(r->store),
+		store_n_frames(r->store), store_n_stacks(r->store), store_n_sets(r->store));
 	if (r->query) {
 		const struct query_info *info = query_info(r->query);
 		size_t matched;

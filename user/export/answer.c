@@ -162,7 +162,11 @@ static json_t *table_row(const struct answer *a, const struct query *q, const st
 	if (r->other)
 		rc = rc ? rc : json_put(o, "other", json_true());
 	if (a->lengths)
-		rc = rc ? rc : add_lengths(o, a->lengths, r->other ? NULL : query_lengths_of(a->lengths, r->values, r->present));
+		rc = rc ? rc
+			: add_lengths(
+				  o, a->lengths,
+				  r->other ? NULL
+					   : query_lengths_of(a->lengths, r->values, r->present));
 	return done(o, rc);
 }
 
@@ -510,7 +514,9 @@ static double amount(const struct answer_sides *s, int side, const struct query_
 static int add_name(json_t *o, const struct answer *a, const struct query_diff_row *r)
 {
 	if (a->n_keys)
-		return json_put(o, "key", r->other ? json_null() : answer_key(a->keys, a->n_keys, r->values, r->present));
+		return json_put(o, "key",
+				r->other ? json_null()
+					 : answer_key(a->keys, a->n_keys, r->values, r->present));
 	int rc = json_put(o, "function", text(r->text));
 	return rc ? rc : json_put(o, "module", text(r->module));
 }

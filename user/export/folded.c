@@ -88,7 +88,8 @@ int export_folded(const struct export_source *src, enum export_unit unit, FILE *
 	int rc = lines ? query_same_new(&same, src->query) : -ENOMEM;
 	for (size_t i = 0; !rc && i < n_rows; i++) {
 		bool other = query_row_is_other(src->query, &rows[i]);
-		lines[i] = (struct line){ 0, query_same_stack(same, rows[i].stack), other, values ? export_value(e, &rows[i]) : rows[i].samples };
+		lines[i] = (struct line){ 0, query_same_stack(same, rows[i].stack), other,
+					  values ? export_value(e, &rows[i]) : rows[i].samples };
 		rc = find_comm(src->query, rows[i].set, &comms, &lines[i].comm);
 	}
 	if (rc) {

@@ -143,7 +143,8 @@ static int take_rate(const struct request *r, uint64_t *ret, struct err *err)
 /* Unix time in seconds, milliseconds, microseconds or nanoseconds, by its size; 0: not given. */
 static int take_time(const struct request *r, const char *name, int64_t *ret, struct err *err)
 {
-	static const uint64_t below[] = { 100000000000, 100000000000000, 100000000000000000 }; /* in the year 5138 */
+	static const uint64_t below[] = { 100000000000, 100000000000000,
+					  100000000000000000 }; /* in the year 5138 */
 	uint64_t v = 0, unit = 1000000000;
 	if (request_number(r, name, INT64_MAX, &v) < 0)
 		return err_set(err, -EINVAL, "%s: Unix time, in seconds or finer", name);

@@ -108,8 +108,10 @@ static int add_store(struct http_server *s, struct buf *out)
 	rc = rc ? rc : metrics_family(out, "ascribe_http_cache_total", "counter", "Questions looked up among earlier answers.");
 	rc = rc ? rc : buf_printf(out, "ascribe_http_cache_total{result=\"hit\"} %" PRIu64 "\nascribe_http_cache_total{result=\"miss\"} %" PRIu64 "\n",
 				  hits, misses);
-	rc = rc ? rc : one(out, "ascribe_queries_bounded_total", "counter", "Queries whose smallest rows were summed as (other) to fit their memory.",
-			   (double)query_bounded_total());
+	rc = rc ? rc
+		: one(out, "ascribe_queries_bounded_total", "counter",
+		      "Queries whose smallest rows were summed as (other) to fit their memory.",
+		      (double)query_bounded_total());
 	return rc ? rc : one(out, "ascribe_http_cache_bytes", "gauge", "Earlier answers that are kept.", (double)cached);
 }
 

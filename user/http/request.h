@@ -69,7 +69,10 @@ extern const struct route routes[];
 extern const size_t n_routes;
 
 const char *request_param(const struct request *r, const char *name);
-/* Read a parameter of decimal digits, at most max. 1; 0: it is not given, or empty; -EINVAL, without a text. */
+/*
+ * Read a parameter of decimal digits, at most max. 1; 0: it is not given, or empty; -EINVAL,
+ * without a text.
+ */
 int request_number(const struct request *r, const char *name, uint64_t max, uint64_t *ret);
 /* -EINVAL names the parameter that is unknown or given twice. */
 int request_check_params(const struct request *r, struct err *err);

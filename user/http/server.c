@@ -509,7 +509,10 @@ int http_open(struct http_server **ret, const struct http_config *cfg, const str
 	s->started_ns = http_now_ns();
 	for (size_t i = 0; !rc && i < n_routes + 2; i++)
 		rc = hist_new(5, &s->stats[i].ns);
-	rc = rc ? rc : snapshots_new(&s->snapshots, s->cfg.store, &(struct store_limits){ .bytes = s->cfg.question_bytes, .stop = &s->stopping });
+	rc = rc ? rc
+		: snapshots_new(&s->snapshots, s->cfg.store,
+				&(struct store_limits){ .bytes = s->cfg.question_bytes,
+							.stop = &s->stopping });
 	rc = rc ? rc : cache_new(&s->cache, s->cfg.cache_bytes);
 	rc = rc ? rc : work_start(s);
 	rc = rc ? rc : -pthread_create(&s->keeper, NULL, run_keeper, s);

@@ -93,7 +93,7 @@ struct proc_image {
 	struct proc_image *older; /* the image before this one, of the same tgid */
 	char comm[PROC_COMM_SIZE + 1];
 	bool exec_known, exec_doubtful; /* doubtful: may be one too small */
-	bool cgroup_inherited;		/* from the parent or from before exec: may have changed since */
+	bool cgroup_inherited; /* from the parent or from before exec: may have changed since */
 	bool leader_exited;		/* other threads may run: proc_image_alive */
 
 	/* For user/proc alone. */

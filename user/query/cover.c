@@ -101,7 +101,8 @@ int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, co
 	if (p->posted && !rc)
 		keep_starts(spec, &p->account);
 	for (size_t i = 0; i < p->blocks.n; i++)
-		q->info.bounded |= (p->blocks.blocks[i]->flags & STORE_PRUNED) && p->want != STORE_KEY_SUMS && spec->labels != QUERY_TOTALS;
+		q->info.bounded |= (p->blocks.blocks[i]->flags & STORE_PRUNED) &&
+				   p->want != STORE_KEY_SUMS && spec->labels != QUERY_TOTALS;
 	q->info.blocks = p->blocks.n;
 	q->info.coarse = p->blocks.coarse;
 	q->info.gone = p->blocks.gone;

@@ -84,9 +84,13 @@ static int find_row(struct builder *b, const struct query_table_row *r, uint32_t
 	if (rc)
 		return rc;
 	*ret = (uint32_t)d->n_rows++;
-	d->rows[*ret] = (struct query_diff_row){
-		.text = r->text, .module = r->module, .values = r->values, .present = r->present, .other = r->other, .p = 1, .q = 1
-	};
+	d->rows[*ret] = (struct query_diff_row){ .text = r->text,
+						 .module = r->module,
+						 .values = r->values,
+						 .present = r->present,
+						 .other = r->other,
+						 .p = 1,
+						 .q = 1 };
 	idhash_put(&b->hash, hash, *ret);
 	return 0;
 }

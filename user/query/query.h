@@ -74,7 +74,8 @@ struct query_spec {
 	const char *const *keys;  /* QUERY_KEYS: these */
 	size_t n_keys;
 	bool by_start;         /* windows that begin in [from, to), not rounded */
-	unsigned parts;	       /* so many answers are kept at a time, and each has that part of the budget; 0: 1 */
+	unsigned parts; /* so many answers are kept at a time, and each has that part of the budget;
+			   0: 1 */
 	uint64_t ns_per_sample; /* of an event that was recorded at several rates: count in these; 0: the longest that the range has */
 };
 
@@ -148,7 +149,8 @@ bool query_row_is_other(const struct query *q, const struct store_row *row);
 /* ---- merged tree: one node per distinct path of frames, for flame graphs and folded stacks ---- */
 
 struct query_node {
-	uint32_t stack;  /* store stack id; 0 for the root; QUERY_OTHER_STACK for what was cut below its parent */
+	uint32_t stack;	 /* store stack id; 0 for the root; QUERY_OTHER_STACK for what was cut below
+			    its parent */
 	uint32_t parent; /* index; the root is node 0, its own parent */
 	uint32_t first_child, next_sibling; /* index, 0: none; children by total, descending */
 	uint64_t self, total;               /* samples */
@@ -167,9 +169,11 @@ struct query_table_row {
 	const bool *present;        /* by keys: whether the label is there at all */
 	uint64_t samples;           /* total: stacks that contain the function, once per stack; or of the group */
 	uint64_t self;              /* by function: as the leaf; by keys: = samples */
-	uint64_t error;             /* it may have so many samples more (query_top; functions of a query that is bounded) */
+	uint64_t error; /* it may have so many samples more (query_top; functions of a query that is
+			   bounded) */
 	bool inlined;               /* by function: all of its calls are inlined ones */
-	bool other;                 /* all that has no row: of values or sets, then it is the last; of functions, what was cut */
+	bool other; /* all that has no row: of values or sets, then it is the last; of functions,
+		       what was cut */
 	double low, high;           /* 95% interval of samples / info.samples (Wilson score); the share itself where it was measured */
 };
 

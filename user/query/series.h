@@ -40,7 +40,8 @@ struct query_series {
 	size_t n_rows;
 	size_t n_groups, other_groups; /* in all; summed in "other" */
 	bool approximate; /* one wide key: points are what a row has at least, what it may have more is in "other"; n_groups are those known */
-	bool bounded;	  /* the budget cut something: of the whole range, of a step, or groups that have no points of their own */
+	bool bounded;	  /* the budget cut something: of the whole range, of a step, or groups that
+			     have no points of their own */
 	struct query *whole; /* of the range used: its query_info and rows */
 };
 

@@ -44,7 +44,8 @@ struct sums {
 	struct keysums stacks;	   /* QUERY_NO_LABELS, what is being chosen: by stack */
 	struct keysums sets, rows; /* what is being chosen, or was: by hash; by hash and stack */
 	struct subtree kept;	   /* QUERY_NO_LABELS: stacks that were chosen */
-	struct sum (*node)[2];	   /* [kept.n]: of a stack itself, of those below it that were not chosen */
+	struct sum (
+		*node)[2]; /* [kept.n]: of a stack itself, of those below it that were not chosen */
 };
 
 void sums_init(struct sums *s, struct query *q, enum query_labels labels, size_t budget);

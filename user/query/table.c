@@ -122,7 +122,9 @@ static int describe(struct functions *f, uint32_t frame, struct query_table_row 
 {
 	const struct store *s = f->q->store;
 	const struct store_frame *fr = frame_of(f, frame);
-	*row = (struct query_table_row){ .function = fr->function, .module = store_string(s, fr->module, NULL), .other = !frame };
+	*row = (struct query_table_row){ .function = fr->function,
+					 .module = store_string(s, fr->module, NULL),
+					 .other = !frame };
 	if (f->name) {
 		char *copy = table_alloc(f->t, strlen(f->name) + 1);
 		if (!copy)

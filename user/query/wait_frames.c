@@ -166,8 +166,10 @@ static const char runtime_functions[] =
 /* A server's own functions for waiting: their callers say what for. */
 static const char server_functions[] =
 	"WaitEventSetWait WaitEventSetWaitBlock WaitLatch WaitLatchOrSocket ConditionVariableSleep "
-	"ConditionVariableTimedSleep ProcSleep WaitOnLock LockAcquire LockAcquireExtended LWLockAcquire "
-	"LWLockAcquireOrWait LWLockWaitForVar PGSemaphoreLock MDL_wait::timed_wait MDL_context::acquire_lock os_event_wait_low os_event::wait_low sync_array_wait_event";
+	"ConditionVariableTimedSleep ProcSleep WaitOnLock LockAcquire LockAcquireExtended "
+	"LWLockAcquire "
+	"LWLockAcquireOrWait LWLockWaitForVar PGSemaphoreLock MDL_wait::timed_wait "
+	"MDL_context::acquire_lock os_event_wait_low os_event::wait_low sync_array_wait_event";
 static const char libc_functions[] =
 	"_start start_thread clone clone3 syscall epoll_wait epoll_pwait poll ppoll select pselect accept accept4 nanosleep "
 	"clock_nanosleep usleep sleep read write readv writev pread* pwrite* recv recvfrom recvmsg send sendto sendmsg connect "

@@ -21,7 +21,9 @@ int why_side_open(struct why_side *ret, struct store *s, const struct query_spec
 	for (int i = 0; !rc && i < WHY_PARTS && (i == WHY_CPU || ret->waits); i++) {
 		struct query_spec of = *spec;
 		of.metric = metrics[i];
-		of.labels = i == WHY_OFF ? QUERY_NO_LABELS : QUERY_TOTALS; /* where it was blocked is asked for, too */
+		of.labels = i == WHY_OFF
+				    ? QUERY_NO_LABELS
+				    : QUERY_TOTALS; /* where it was blocked is asked for, too */
 		of.parts = spec->parts ? spec->parts : 1;
 		of.parts *= WHY_PARTS + 1; /* and lengths */
 		rc = query_open(&ret->part[i], s, &of, err);

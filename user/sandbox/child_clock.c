@@ -62,7 +62,8 @@ static uint64_t used_ns(const struct child_clock *c, pid_t pid, uint64_t now, ui
 	bool runnable = sandbox_child_state(pid) == 'R';
 	const struct times t = times_of(pid);
 	*ret_max = runnable ? c->cpu_max : c->blocked_max;
-	return runnable ? above(t.cpu_ns, c->cpu_ns) : above(now - c->begin_ns, above(t.queued_ns, c->queued_ns));
+	return runnable ? above(t.cpu_ns, c->cpu_ns)
+			: above(now - c->begin_ns, above(t.queued_ns, c->queued_ns));
 }
 
 uint64_t child_clock_used_ns(const struct child_clock *c, pid_t pid, uint64_t now)

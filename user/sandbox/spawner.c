@@ -72,7 +72,8 @@ void spawner_free(struct spawner *sp)
 
 static void start_clock(struct spawner *sp)
 {
-	child_clock_start(&sp->clock, sp->pid, SPAWNER_ANSWER_MS * 1000000ull, SPAWNER_ANSWER_MS * 1000000ull);
+	child_clock_start(&sp->clock, sp->pid, SPAWNER_ANSWER_MS * 1000000ull,
+			  SPAWNER_ANSWER_MS * 1000000ull);
 }
 
 int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory, struct sandbox_child *to)

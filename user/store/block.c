@@ -25,8 +25,8 @@ static int encode_info(struct buf *out, const struct block *b, uint8_t n_columns
 	buf_add_u64(out, b->mark.bytes);
 	for (int k = 1; k <= N_DICTS; k++)
 		buf_add_u32(out, b->mark.count[k]);
-	const uint32_t v[] = { i->seq,	    i->n_children, i->child_lo, i->child_hi,  i->n_windows,
-			       i->anchor, i->n_folded,	   i->n_table,	i->window_lo, i->window_hi };
+	const uint32_t v[] = { i->seq,	  i->n_children, i->child_lo, i->child_hi,  i->n_windows,
+			       i->anchor, i->n_folded,	 i->n_table,  i->window_lo, i->window_hi };
 	for (size_t k = 0; k < sizeof(v) / sizeof(v[0]); k++)
 		buf_add_u32(out, v[k]);
 	return buf_add_u64(out, 0); /* reserved, and the checksum */
@@ -133,7 +133,8 @@ static void decode_info(struct block_head *h, struct cursor *c, uint8_t *ret_col
 }
 
 /* Columns that this program does not know are passed over. */
-static int decode_columns(struct block_head *h, struct cursor *c, uint8_t n, size_t size, uint64_t payload_len)
+static int decode_columns(struct block_head *h, struct cursor *c, uint8_t n, size_t size,
+			  uint64_t payload_len)
 {
 	uint64_t at = size + (uint64_t)n * COLUMN_SIZE;
 	for (uint8_t i = 0; i < n; i++) {
@@ -161,8 +162,8 @@ static uint32_t head_crc(const uint8_t *data, size_t len, size_t size)
 	return crc32c(copy, len);
 }
 
-int block_decode_directory(struct block_head *h, struct cursor *c, uint8_t n, size_t size, const uint8_t *data, size_t len,
-			   uint64_t payload_len)
+int block_decode_directory(struct block_head *h, struct cursor *c, uint8_t n, size_t size,
+			   const uint8_t *data, size_t len, uint64_t payload_len)
 {
 	size_t head = size + (size_t)n * COLUMN_SIZE;
 	if (n > COLUMNS_OF_BLOCK_MAX || head > len)
@@ -171,8 +172,8 @@ int block_decode_directory(struct block_head *h, struct cursor *c, uint8_t n, si
 	if (cursor_u32(&crc) != head_crc(data, head, size))
 		return -EBADMSG;
 	const struct store_block *i = &h->info;
-	if (i->level >= N_SEGMENT_LEVELS || i->t0_ns >= i->t1_ns || i->n_rows > ROWS_MAX || i->n_folded > ROWS_MAX ||
-	    i->n_table > TABLE_MAX || i->child_lo > i->child_hi)
+	if (i->level >= N_SEGMENT_LEVELS || i->t0_ns >= i->t1_ns || i->n_rows > ROWS_MAX ||
+	    i->n_folded > ROWS_MAX || i->n_table > TABLE_MAX || i->child_lo > i->child_hi)
 		return -EBADMSG;
 	return decode_columns(h, c, n, size, payload_len);
 }

@@ -51,8 +51,8 @@ int block_decode_head(struct block_head *ret, const uint8_t *data, size_t len, u
  * Check a head whose fixed part of `size` bytes was decoded into h, and decode the directory of n
  * columns behind it, at c. -EBADMSG.
  */
-int block_decode_directory(struct block_head *h, struct cursor *c, uint8_t n, size_t size, const uint8_t *data, size_t len,
-			   uint64_t payload_len);
+int block_decode_directory(struct block_head *h, struct cursor *c, uint8_t n, size_t size,
+			   const uint8_t *data, size_t len, uint64_t payload_len);
 
 /* The parts of a fixed part that are the same in format 2: before the marks, and behind them. */
 void block_decode_begin(struct store_block *i, struct cursor *c, uint8_t *ret_columns);

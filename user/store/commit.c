@@ -245,7 +245,8 @@ static void drop_empty_rows(struct rows *rows)
 	rows->n = n;
 }
 
-static int write_window(struct store_writer *w, struct block *b, const struct store_totals *totals, struct err *err)
+static int write_window(struct store_writer *w, struct block *b, const struct store_totals *totals,
+			struct err *err)
 {
 	const struct store_meta *m = &w->s.header.meta;
 	struct split p = { .w = w };
@@ -290,18 +291,23 @@ static int set_anchor(struct store_writer *w, struct block *b, enum anchor_rule 
 	const struct manifest *m = &w->s.manifest;
 	if (rule == ANCHOR_GIVEN && b->info.anchor < m->n_anchors)
 		return 0;
-	int rc = rule == ANCHOR_NOW || !m->n_anchors ? need_anchor(w, b->info.t1_ns, b->info.boot_ns, err) : 0;
+	int rc = rule == ANCHOR_NOW || !m->n_anchors
+			 ? need_anchor(w, b->info.t1_ns, b->info.boot_ns, err)
+			 : 0;
 	if (!rc)
 		b->info.anchor = (uint32_t)m->n_anchors - 1;
 	return rc;
 }
 
-static int commit(struct store_writer *w, struct block *b, const struct store_totals *totals, enum anchor_rule rule, struct err *err)
+static int commit(struct store_writer *w, struct block *b, const struct store_totals *totals,
+		  enum anchor_rule rule, struct err *err)
 {
 	if (b->info.t0_ns >= b->info.t1_ns || totals->n_cpus > CPUS_MAX)
 		return err_set(err, -EINVAL, "a window must end after it begins");
 	if (!retain_make_room(w, b->info.t1_ns)) /* before anything is written, which may spend the reserve */
-		return err_set(err, -ENOSPC, "cannot write %s: the file system has no room but the reserve", w->s.dir);
+		return err_set(err, -ENOSPC,
+			       "cannot write %s: the file system has no room but the reserve",
+			       w->s.dir);
 	int rc = choose_wide(w, b->info.t0_ns, err);
 	rc = rc ? rc : set_anchor(w, b, rule, err);
 	return rc ? rc : write_window(w, b, totals, err);
@@ -332,9 +338,14 @@ static void forget_window(struct store_writer *w)
 	setpool_clear(&w->sets);
 }
 
-int writer_commit_copy(struct store_writer *w, const struct store_block *of, const struct store_totals *totals, struct err *err)
+int writer_commit_copy(struct store_writer *w, const struct store_block *of,
+		       const struct store_totals *totals, struct err *err)
 {
-	struct block b = { .info = { .t0_ns = of->t0_ns, .t1_ns = of->t1_ns, .boot_ns = of->boot_ns, .n_windows = 1, .anchor = of->anchor } };
+	struct block b = { .info = { .t0_ns = of->t0_ns,
+				     .t1_ns = of->t1_ns,
+				     .boot_ns = of->boot_ns,
+				     .n_windows = 1,
+				     .anchor = of->anchor } };
 	int rc = commit(w, &b, totals, ANCHOR_GIVEN, err);
 	block_fini(&b);
 	forget_window(w);

@@ -470,7 +470,8 @@ static int walk_down(struct walk *w)
 {
 	int rc = 0;
 	for (int level = N_LEVELS - 1; !rc && w->from < w->to && level >= 0; level--)
-		rc = store_roots(w->s, (uint8_t)level, (uint8_t)(level + 1), w->from, w->to, on_root, w, w->err);
+		rc = store_roots(w->s, (uint8_t)level, (uint8_t)(level + 1), w->from, w->to,
+				 on_root, w, w->err);
 	return rc;
 }
 

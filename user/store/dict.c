@@ -50,9 +50,11 @@ size_t dicts_bytes(const struct dicts *d)
 {
 	size_t hashes = (d->frame_hash.cap + d->stack_hash.cap) * sizeof(*d->frame_hash.slots);
 	size_t ids = (d->leaves_cap + d->leaf_of_cap) * sizeof(*d->leaves);
-	size_t sets = d->labels_cap * sizeof(*d->labels) + d->set_end_cap * sizeof(*d->set_end) + d->set_hash.cap * sizeof(*d->set_hash.slots);
-	return strings_bytes(&d->strings) + strings_bytes(&d->label_text) + d->frames_cap * sizeof(*d->frames) +
-	       d->stacks_cap * sizeof(*d->stacks) + hashes + ids + sets;
+	size_t sets = d->labels_cap * sizeof(*d->labels) + d->set_end_cap * sizeof(*d->set_end) +
+		      d->set_hash.cap * sizeof(*d->set_hash.slots);
+	return strings_bytes(&d->strings) + strings_bytes(&d->label_text) +
+	       d->frames_cap * sizeof(*d->frames) + d->stacks_cap * sizeof(*d->stacks) + hashes +
+	       ids + sets;
 }
 
 void dicts_fini(struct dicts *d)
@@ -168,7 +170,10 @@ uint32_t dicts_find_frame(const struct dicts *d, const struct store_frame *f)
 	struct idhash seeded = d->frame_hash;
 	uint64_t v[FRAME_FIELDS];
 	frame_fields(f, v);
-	uint32_t id = d->frame_hash.cap ? idhash_find(&d->frame_hash, idhash_hash(&seeded, v, sizeof(v)), same_frame, d, v) : IDHASH_NONE;
+	uint32_t id = d->frame_hash.cap
+			      ? idhash_find(&d->frame_hash, idhash_hash(&seeded, v, sizeof(v)),
+					    same_frame, d, v)
+			      : IDHASH_NONE;
 	return id == IDHASH_NONE ? 0 : id;
 }
 
@@ -252,7 +257,10 @@ uint32_t dicts_find_stack(const struct dicts *d, uint32_t parent, uint32_t frame
 {
 	struct idhash seeded = d->stack_hash;
 	const struct stack_node node = { parent, frame };
-	uint32_t id = d->stack_hash.cap ? idhash_find(&d->stack_hash, idhash_hash(&seeded, &node, sizeof(node)), same_stack, d, &node) : IDHASH_NONE;
+	uint32_t id = d->stack_hash.cap ? idhash_find(&d->stack_hash,
+						      idhash_hash(&seeded, &node, sizeof(node)),
+						      same_stack, d, &node)
+					: IDHASH_NONE;
 	return id == IDHASH_NONE ? 0 : id;
 }
 

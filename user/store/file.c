@@ -12,7 +12,8 @@
 
 void file_name(char out[FILE_NAME_SIZE], struct place p)
 {
-	snprintf(out, FILE_NAME_SIZE, "seg/%s-%08u.%s", levels[p.level].name, p.serial, p.kind == KIND_SYMBOLS ? "sym" : "seg");
+	snprintf(out, FILE_NAME_SIZE, "seg/%s-%08u.%s", levels[p.level].name, p.serial,
+		 p.kind == KIND_SYMBOLS ? "sym" : "seg");
 }
 
 int file_other_version(const char *what, uint32_t version, struct err *err)
@@ -23,8 +24,10 @@ int file_other_version(const char *what, uint32_t version, struct err *err)
 			       what, version, FORMAT_VERSION);
 	if (version == FORMAT_OLD)
 		return err_set(err, -EPROTONOSUPPORT,
-			       "%s was written by an older version (format %u; this program writes %u): rewrite the store "
-			       "with `ascribe store compact`, or name a new directory", what, version, FORMAT_VERSION);
+			       "%s was written by an older version (format %u; this program writes "
+			       "%u): rewrite the store "
+			       "with `ascribe store compact`, or name a new directory",
+			       what, version, FORMAT_VERSION);
 	return err_set(err, -EPROTONOSUPPORT,
 		       "%s was written by an older version (format %u; this program knows %u): read it with that version, "
 		       "and name a new directory to record", what, version, FORMAT_VERSION);
@@ -153,8 +156,8 @@ int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint6
 	return file_open_as(f, dir_fd, dir, name, FORMAT_VERSION, p, store_id, write, err);
 }
 
-int file_open_as(struct file *f, int dir_fd, const char *dir, const char *name, uint32_t version, struct place p,
-		 uint64_t store_id, bool write, struct err *err)
+int file_open_as(struct file *f, int dir_fd, const char *dir, const char *name, uint32_t version,
+		 struct place p, uint64_t store_id, bool write, struct err *err)
 {
 	*f = (struct file){ .fd = -1, .place = p };
 	snprintf(f->path, sizeof(f->path), "%s/%s", dir, name);
@@ -239,7 +242,8 @@ static bool decode_frame(uint64_t offset, const uint8_t *p, struct frame *ret)
 	h.raw_len = cursor_u32(&c);
 	h.stored_len = cursor_u32(&c);
 	h.payload_crc = cursor_u32(&c);
-	if (h.offset != offset || h.stored_len > FRAME_STORED_MAX || cursor_u32(&c) != crc32c(p, FRAME_SIZE - 4))
+	if (h.offset != offset || h.stored_len > FRAME_STORED_MAX ||
+	    cursor_u32(&c) != crc32c(p, FRAME_SIZE - 4))
 		return false;
 	*ret = h;
 	return true;
@@ -306,7 +310,8 @@ static int stretch_read(struct stretch *s, uint64_t offset, size_t len, const ui
 }
 
 int file_each_frame(const struct file *f, uint64_t from, uint64_t to,
-		    int (*cb)(void *ctx, const struct frame *h, const uint8_t *payload), void *ctx, uint64_t *ret_end)
+		    int (*cb)(void *ctx, const struct frame *h, const uint8_t *payload), void *ctx,
+		    uint64_t *ret_end)
 {
 	struct stretch s = { .f = f, .to = to < f->size ? to : f->size };
 	int rc = 0;
@@ -346,7 +351,8 @@ int file_find_frame(const struct file *f, enum kind kind, uint64_t from, uint64_
 			if (!p)
 				break;
 			i = (size_t)(p - b);
-			if (i + FRAME_SIZE <= len && decode_frame(at + i, p, &h) && (!kind || h.kind == kind)) {
+			if (i + FRAME_SIZE <= len && decode_frame(at + i, p, &h) &&
+			    (!kind || h.kind == kind)) {
 				*ret_at = at + i;
 				return 0;
 			}

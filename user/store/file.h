@@ -54,8 +54,8 @@ int file_create(int dir_fd, const char *dir, struct place p, uint64_t store_id, 
  */
 int file_open(struct file *f, int dir_fd, const char *dir, struct place p, uint64_t store_id, bool write, struct err *err);
 /* The same with the name of the file and the version of the format that its header shall have. */
-int file_open_as(struct file *f, int dir_fd, const char *dir, const char *name, uint32_t version, struct place p,
-		 uint64_t store_id, bool write, struct err *err);
+int file_open_as(struct file *f, int dir_fd, const char *dir, const char *name, uint32_t version,
+		 struct place p, uint64_t store_id, bool write, struct err *err);
 void file_close(struct file *f);
 
 /* The error for a file of another version of the format, which is no damage: -EPROTONOSUPPORT. */
@@ -79,12 +79,16 @@ int file_frame(const struct file *f, uint64_t offset, uint64_t limit, struct fra
  * of cb and returns it. *ret_end: behind the last whole one. 0, or an error of pread, -ENOMEM.
  */
 int file_each_frame(const struct file *f, uint64_t from, uint64_t to,
-		    int (*cb)(void *ctx, const struct frame *h, const uint8_t *payload), void *ctx, uint64_t *ret_end);
+		    int (*cb)(void *ctx, const struct frame *h, const uint8_t *payload), void *ctx,
+		    uint64_t *ret_end);
 
 /* The offset behind a frame. */
 uint64_t frame_end(const struct frame *h);
 
-/* Where in [from, size) the first intact header of a frame of this kind (0: any) begins; UINT64_MAX: nowhere. */
+/*
+ * Where in [from, size) the first intact header of a frame of this kind (0: any) begins;
+ * UINT64_MAX: nowhere.
+ */
 int file_find_frame(const struct file *f, enum kind kind, uint64_t from, uint64_t *ret_at);
 
 /*

@@ -110,7 +110,9 @@ bool store_is_stale(const struct store *s)
 int store_missing(const struct store *s, const char *path, struct err *err)
 {
 	if (store_is_stale(s))
-		return err_set(err, -ESTALE, "%s was cut by retention since the store was opened: ask again", path);
+		return err_set(err, -ESTALE,
+			       "%s was cut by retention since the store was opened: ask again",
+			       path);
 	return err_set(err, -EBADMSG, "%s is missing: the store is damaged", path);
 }
 
@@ -131,7 +133,8 @@ static int drop_short(struct store *s, struct segment *g, struct err *err)
 		keep--;
 	if (keep == n)
 		return 0;
-	snprintf(s->damage, sizeof(s->damage), "%s is cut short at offset %llu, %zu of %zu windows are left out", path,
+	snprintf(s->damage, sizeof(s->damage),
+		 "%s is cut short at offset %llu, %zu of %zu windows are left out", path,
 		 (unsigned long long)size, n - keep, n);
 	s->lost_windows = true;
 	g->n_refs = keep;

@@ -115,7 +115,8 @@ static int make_new(const struct rewrite *r, struct err *err)
 		if (rc == -EEXIST)
 			return err_set(err, rc, "%s is in the way: move it", r->new);
 		return err_sys(err, rc,
-			       "cannot make the directory %s, to rewrite the store (run `ascribe store compact "
+			       "cannot make the directory %s, to rewrite the store (run `ascribe "
+			       "store compact "
 			       "%s` outside the service's sandbox)",
 			       r->new, r->dir);
 	}

@@ -98,7 +98,8 @@ bool writer_ends_file(struct store_writer *w, uint8_t level, int64_t t_ns)
 	const struct segment *g = writer_segment(w, level);
 	if (g && g->n_refs && is_full(w, g))
 		return true;
-	return g && g->n_refs && file_unit(w, level, g->refs[g->n_refs - 1].b.t0_ns) != file_unit(w, level, t_ns);
+	return g && g->n_refs &&
+	       file_unit(w, level, g->refs[g->n_refs - 1].b.t0_ns) != file_unit(w, level, t_ns);
 }
 
 static void nothing_saved(struct output *o)
@@ -110,7 +111,8 @@ static void nothing_saved(struct output *o)
 static void all_saved(struct output *o)
 {
 	for (int k = 1; k <= N_DICTS; k++)
-		o->saved[k] = (struct dict_mark){ dicts_count(&o->d, k), k == KIND_SETS ? o->d.label_text.n : 0 };
+		o->saved[k] = (struct dict_mark){ dicts_count(&o->d, k),
+						  k == KIND_SETS ? o->d.label_text.n : 0 };
 }
 
 static int load_output(struct store_writer *w, uint8_t level, struct segment *g, struct err *err)
@@ -128,7 +130,8 @@ static int load_output(struct store_writer *w, uint8_t level, struct segment *g,
 		dicts_fini(&y.d);
 		char name[FILE_NAME_SIZE];
 		file_name(name, p);
-		return err_set(err, -EBADMSG, "%s/%s is damaged at offset %llu", s->dir, name, (unsigned long long)(y.good + FILE_HEADER_SIZE));
+		return err_set(err, -EBADMSG, "%s/%s is damaged at offset %llu", s->dir, name,
+			       (unsigned long long)(y.good + FILE_HEADER_SIZE));
 	}
 	if (o->file.fd < 0)
 		rc = file_open(&o->file, s->dir_fd, s->dir, p, s->header.store_id, true, err);
@@ -389,7 +392,8 @@ static int new_segment(struct store_writer *w, uint8_t level, struct segment **r
 	struct store *s = &w->s;
 	struct output *o = &w->out[level];
 	struct manifest_segment m = { .serial = ++s->manifest.next_segment, .level = level };
-	const struct place blocks = { KIND_BLOCKS, m.serial, level }, symbols = { KIND_SYMBOLS, m.serial, level };
+	const struct place blocks = { KIND_BLOCKS, m.serial, level },
+			   symbols = { KIND_SYMBOLS, m.serial, level };
 	if (retain_reserve(w, 2))
 		return err_sys(err, -ENOMEM, "cannot write %s", s->dir);
 	int rc = file_create(s->dir_fd, s->dir, blocks, s->header.store_id, err);
@@ -436,7 +440,8 @@ static int begin_again(struct output *o, struct segment *g, struct err *err)
 	return 0;
 }
 
-int writer_need_segment(struct store_writer *w, uint8_t level, int64_t t_ns, struct segment **ret, struct err *err)
+int writer_need_segment(struct store_writer *w, uint8_t level, int64_t t_ns, struct segment **ret,
+			struct err *err)
 {
 	struct output *o = &w->out[level];
 	struct segment *g = writer_segment(w, level);

@@ -141,7 +141,8 @@ struct projecting {
 	const struct block_key *key;
 	struct value_list list;
 	struct rest rest;
-	bool folds; /* all that is wanted is one: of the rest, what is not wanted is taken off; else what is is added up */
+	bool folds; /* all that is wanted is one: of the rest, what is not wanted is taken off; else
+		       what is is added up */
 	bool wants_rest;
 	uint32_t rest_set;
 };

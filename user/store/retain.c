@@ -46,7 +46,8 @@ static uint64_t segment_bytes(const struct store_writer *w, const struct segment
 		return g->m.end;
 	if (g->m.state == SEGMENT_OPEN)
 		return g->file.end + w->out[g->m.level].file.end;
-	return file_bytes(&w->s, segment_place(g)) + file_bytes(&w->s, (struct place){ KIND_SYMBOLS, g->m.serial, g->m.level });
+	return file_bytes(&w->s, segment_place(g)) +
+	       file_bytes(&w->s, (struct place){ KIND_SYMBOLS, g->m.serial, g->m.level });
 }
 
 static uint64_t store_bytes(const struct store_writer *w)
@@ -209,7 +210,9 @@ int retain_due(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struct e
 static uint64_t reserve_of(const struct store_writer *w, const struct statvfs *v)
 {
 	uint64_t hundredth = (uint64_t)v->f_blocks * v->f_frsize / 100;
-	return w->opt.reserve_bytes ? w->opt.reserve_bytes : hundredth < RESERVE_MAX ? hundredth : RESERVE_MAX;
+	return w->opt.reserve_bytes	 ? w->opt.reserve_bytes
+	       : hundredth < RESERVE_MAX ? hundredth
+					 : RESERVE_MAX;
 }
 
 bool retain_make_room(struct store_writer *w, int64_t now_ns)

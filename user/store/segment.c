@@ -148,7 +148,8 @@ static int load_index(struct store *s, struct segment *g)
 	struct frame f;
 	int rc = file_frame(&g->file, g->m.index_at, g->m.end, &f, &payload);
 	if (!rc)
-		rc = f.kind != KIND_INDEX || f.raw_len > FRAME_RAW_MAX || f.raw_len != (uint64_t)g->m.n_blocks * INDEX_ENTRY
+		rc = f.kind != KIND_INDEX || f.raw_len > FRAME_RAW_MAX ||
+				     f.raw_len != (uint64_t)g->m.n_blocks * INDEX_ENTRY
 			     ? -EBADMSG
 			     : codec_unpack(&raw, f.codec, payload.data, payload.len, f.raw_len);
 	struct cursor c = cursor_of(&raw);
@@ -158,7 +159,8 @@ static int load_index(struct store *s, struct segment *g)
 		uint32_t stored_len = cursor_u32(&c);
 		const uint8_t *p = cursor_bytes(&c, BLOCK_SIZE);
 		rc = p ? block_decode_head(&h, p, BLOCK_SIZE, BLOCK_SIZE) : -EBADMSG;
-		if (!rc && (!follows(g, &h.info) || offset > g->m.symbols_at || stored_len > g->m.symbols_at - offset))
+		if (!rc && (!follows(g, &h.info) || offset > g->m.symbols_at ||
+			    stored_len > g->m.symbols_at - offset))
 			rc = -EBADMSG;
 		if (!rc)
 			rc = segment_add_ref(s, g, &h, offset, stored_len);
@@ -310,12 +312,13 @@ int block_read_raw(struct store *s, const struct block_ref *r, const struct bloc
 	return rc ? err_sys(err, rc, "cannot read %s", g->file.path) : 0;
 }
 
-int block_read_piece(struct store *s, const struct block_ref *r, const struct block_head *h, enum column c, const struct block_column *at,
-		     struct buf *ret, struct err *err)
+int block_read_piece(struct store *s, const struct block_ref *r, const struct block_head *h,
+		     enum column c, const struct block_column *at, struct buf *ret, struct err *err)
 {
 	struct buf stored = BUF_INIT;
 	const struct block_column *whole = &h->column[c];
-	if (!block_has(h, c) || at->at > whole->stored_len || at->stored_len > whole->stored_len - at->at || at->raw_len > FRAME_RAW_MAX)
+	if (!block_has(h, c) || at->at > whole->stored_len ||
+	    at->stored_len > whole->stored_len - at->at || at->raw_len > FRAME_RAW_MAX)
 		return block_damaged(s, r, err);
 	if (buf_reserve(&stored, (size_t)at->stored_len + 1))
 		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
@@ -324,7 +327,8 @@ int block_read_piece(struct store *s, const struct block_ref *r, const struct bl
 		rc = crc32c(stored.data, at->stored_len) != at->crc ? -EBADMSG :
 		     codec_unpack(ret, at->codec, stored.data, at->stored_len, at->raw_len);
 		if (rc)
-			rc = rc == -EBADMSG ? block_damaged(s, r, err) : err_sys(err, rc, "cannot read %s", s->dir);
+			rc = rc == -EBADMSG ? block_damaged(s, r, err)
+					    : err_sys(err, rc, "cannot read %s", s->dir);
 	}
 	buf_fini(&stored);
 	return rc;

@@ -141,7 +141,9 @@ static uint32_t hash_set(const struct setpool *p, const struct label *labels, si
 
 bool setpool_find(const struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id)
 {
-	uint32_t id = n ? idhash_find(&p->hash, hash_set(p, labels, n), same_set, p, &(struct set_key){ labels, n }) : 0;
+	uint32_t id = n ? idhash_find(&p->hash, hash_set(p, labels, n), same_set, p,
+				      &(struct set_key){ labels, n })
+			: 0;
 	if (id != IDHASH_NONE)
 		*ret_id = id;
 	return id != IDHASH_NONE;

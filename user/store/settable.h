@@ -23,7 +23,8 @@ static inline struct settable_label settable_value(const struct label *l)
 }
 
 /* The opposite: a label with this value, borrowed. */
-static inline struct label settable_as_label(const char *key, uint32_t key_len, const struct settable_label *v)
+static inline struct label settable_as_label(const char *key, uint32_t key_len,
+					     const struct settable_label *v)
 {
 	struct label l = { .key = key, .key_len = key_len, .str = "", .type = v->type };
 	if (v->type == LABEL_INT) {

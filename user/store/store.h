@@ -104,13 +104,16 @@ int store_writer_open(struct store_writer **ret, const char *dir, const struct s
 struct store_options {
 #define STORE_WIDE_VALUES 256
 	uint32_t wide_values;	    /* a key with more values in an hour is wide: STORE_WIDE_VALUES */
-	uint32_t wide_sets;	    /* more narrow label sets in a file make the key with the most values wide: 4096 */
+	uint32_t wide_sets; /* more narrow label sets in a file make the key with the most values
+			       wide: 4096 */
 	int64_t grace_ns;	    /* a parent is written so long after its slot ended: 20 s */
 	uint64_t symbols_bytes;	    /* a file ends when its dictionaries have this size: 16 MiB */
-	uint64_t symbols_memory;    /* or take so much of the writer's memory: 24 MiB, some 500,000 nodes of stacks */
+	uint64_t symbols_memory;    /* or take so much of the writer's memory: 24 MiB, some 500,000
+				       nodes of stacks */
 	uint64_t max_bytes;	    /* of the store; 0: 10% of the file system, at most 10 GiB */
-	uint64_t reserve_bytes;	    /* kept free on the file system: below this the oldest data goes first, and where there is
-				       none left nothing is written; 0: 1% of the file system, at most 64 MiB */
+	uint64_t reserve_bytes;	    /* kept free on the file system: below this the oldest data goes
+				       first, and where there is none left nothing is written; 0: 1% of
+				       the file system, at most 64 MiB */
 	bool windows_only;	    /* a recording, kept as it was made: no parents (store_compact makes them), no retention */
 	int64_t recent_ns;	    /* with windows_only: only this much is kept, or up to twice as much; 0: all */
 	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never; not less than the level below. Age

@@ -140,8 +140,9 @@ int block_read_raw(struct store *s, const struct block_ref *r, const struct bloc
 		   void *out, size_t len, struct err *err);
 
 /* Append a part of such a column that has a checksum of its own, unpacked. */
-int block_read_piece(struct store *s, const struct block_ref *r, const struct block_head *h, enum column c, const struct block_column *at,
-		     struct buf *ret, struct err *err);
+int block_read_piece(struct store *s, const struct block_ref *r, const struct block_head *h,
+		     enum column c, const struct block_column *at, struct buf *ret,
+		     struct err *err);
 /* Can a question by these keys be answered from a parent that has these? stacks: it is about stacks. */
 bool block_answers(const struct block_keys *k, const char *const *keys, size_t n, bool stacks);
 
@@ -152,14 +153,16 @@ bool block_answers(const struct block_keys *k, const char *const *keys, size_t n
  * short of memory gives those up which were used longest ago. -EBADMSG: they are shorter than the
  * block needs.
  */
-int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const struct dicts **ret, struct err *err);
+int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const struct dicts **ret,
+		struct err *err);
 /* A reader's: into the ids that it gives. Names and events. */
 int store_translation(struct store *s, const struct block_ref *r, struct translation **ret, struct err *err);
 /*
  * Read more of them for a segment, all zero at first; y->good says how far. With an index for a
  * writer that goes on with them. After an error they are of no use.
  */
-int symbols_load(struct store *s, struct segment *g, unsigned what, bool index, struct symbols *y, struct err *err);
+int symbols_load(struct store *s, struct segment *g, unsigned what, bool index, struct symbols *y,
+		 struct err *err);
 void symbols_free(struct segment *g);
 /* What a reader's dictionaries may take in memory. */
 size_t symbols_limit(const struct store *s);
@@ -180,8 +183,8 @@ size_t symbols_limit(const struct store *s);
  * a mark before this has held them against the dictionaries, which may be damaged, or made by
  * somebody. -EBADMSG.
  */
-int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h, bool sets, struct rows_limits *ret,
-		    struct err *err);
+int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h,
+		    bool sets, struct rows_limits *ret, struct err *err);
 /* Begin to read the rows (sets) or only the groups, which were read into d. */
 int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, bool sets,
 		  struct rows_reader *ret, struct err *err);
@@ -193,8 +196,10 @@ int contents_table(struct store *s, const struct block_ref *r, const struct bloc
 		   struct settable *ret, struct err *err);
 int contents_totals(struct store *s, const struct block_ref *r, const struct block_data *d, struct totals *ret,
 		    struct err *err);
-int contents_keys(struct store *s, const struct block_ref *r, const struct block_data *d, struct block_keys *ret, struct err *err);
-int contents_sums(struct store *s, const struct block_ref *r, const struct block_data *d, struct set_sums_reader *ret, struct err *err);
+int contents_keys(struct store *s, const struct block_ref *r, const struct block_data *d,
+		  struct block_keys *ret, struct err *err);
+int contents_sums(struct store *s, const struct block_ref *r, const struct block_data *d,
+		  struct set_sums_reader *ret, struct err *err);
 int contents_top(struct store *s, const struct block_ref *r, const struct block_data *d, struct top *ret,
 		 struct err *err);
 bool contents_wants(const struct store_keys *keys, const char *key);

@@ -73,7 +73,8 @@ static size_t choose_most(const struct by_size *v, size_t n, size_t target)
 }
 
 /* Put the groups back into the window's rows, which end at *n. */
-static uint64_t put_groups(struct store_row *rows, size_t *n, const struct by_size *v, size_t n_v, size_t most, uint32_t other)
+static uint64_t put_groups(struct store_row *rows, size_t *n, const struct by_size *v, size_t n_v,
+			   size_t most, uint32_t other)
 {
 	uint64_t folded = 0;
 	for (size_t i = 0, end; i < n_v; i = end) {
@@ -145,7 +146,8 @@ void store_writer_memory(const struct store_writer *w, struct store_memory *ret)
 		dictionaries += dicts_bytes(&w->out[k].d);
 	*ret = (struct store_memory){
 		.dictionaries = dictionaries,
-		.window = w->rows.cap * sizeof(*w->rows.v) + w->row_hash.cap * sizeof(*w->row_hash.slots) + setpool_bytes(&w->sets),
+		.window = w->rows.cap * sizeof(*w->rows.v) +
+			  w->row_hash.cap * sizeof(*w->row_hash.slots) + setpool_bytes(&w->sets),
 	};
 }
 

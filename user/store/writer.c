@@ -31,8 +31,16 @@ void store_options_default(struct store_options *o)
 
 static bool ours(const char *name)
 {
-	static const char *const names[] = { ".", "..", "lock", HEADER_NAME ".tmp", HEADER_COPY_NAME,
-					     HEADER_COPY_NAME ".tmp", MANIFEST_NAME, MANIFEST_NAME ".tmp", RESERVE_NAME, STORE_REWRITING };
+	static const char *const names[] = { ".",
+					     "..",
+					     "lock",
+					     HEADER_NAME ".tmp",
+					     HEADER_COPY_NAME,
+					     HEADER_COPY_NAME ".tmp",
+					     MANIFEST_NAME,
+					     MANIFEST_NAME ".tmp",
+					     RESERVE_NAME,
+					     STORE_REWRITING };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
 			return true;
@@ -193,7 +201,8 @@ bool store_renew(struct store_writer *w)
 	struct segment *g = writer_segment(w, 0);
 	if (w->rows.n || o->fresh || o->broken || !g || !g->n_refs)
 		return false;
-	bool large = o->file.end >= w->opt.symbols_bytes || (w->opt.symbols_memory && dicts_bytes(&o->d) >= w->opt.symbols_memory);
+	bool large = o->file.end >= w->opt.symbols_bytes ||
+		     (w->opt.symbols_memory && dicts_bytes(&o->d) >= w->opt.symbols_memory);
 	if (!large && !writer_ends_file(w, 0, g->refs[g->n_refs - 1].b.t1_ns))
 		return false;
 	struct dicts fresh;

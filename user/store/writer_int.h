@@ -103,7 +103,8 @@ void writer_replace_parent(struct store_writer *w, uint8_t level, const struct d
 /* It comes to nothing: what it added is forgotten. */
 void writer_drop_parent(struct store_writer *w, uint8_t level);
 /* A segment that a block which begins at t_ns may be appended to. */
-int writer_need_segment(struct store_writer *w, uint8_t level, int64_t t_ns, struct segment **ret, struct err *err);
+int writer_need_segment(struct store_writer *w, uint8_t level, int64_t t_ns, struct segment **ret,
+			struct err *err);
 /* Free the dictionaries that were read for compaction. */
 void writer_drop_read(struct store_writer *w);
 /*
@@ -135,7 +136,8 @@ void commit_init(struct store_writer *w);
  * As store_commit_window, with the times and the anchor of a block of another store, whose anchors
  * are in the manifest already; no compaction and no retention.
  */
-int writer_commit_copy(struct store_writer *w, const struct store_block *of, const struct store_totals *totals, struct err *err);
+int writer_commit_copy(struct store_writer *w, const struct store_block *of,
+		       const struct store_totals *totals, struct err *err);
 
 int compact_due(struct store_writer *w, int64_t now_ns, struct err *err);
 /* Give up what is in the making. */
