@@ -142,8 +142,7 @@ static int leaf_sums_init(struct leaf_sums *l, const struct dicts *d)
 	return l->v && l->n ? 0 : -ENOMEM;
 }
 
-/* How many more stacks the reader's own dictionaries may get: half of all, the segments' have the
- * rest. */
+/* Count the stacks that still fit the reader's own dictionaries, which may take half of the limit. */
 static size_t room_for(const struct store *s)
 {
 	size_t most = symbols_limit(s) / 2, has = dicts_bytes(&s->sym);

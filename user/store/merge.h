@@ -69,7 +69,7 @@ void merge_free(struct merge *m);
 
 /* Add what a child has: merge_child.c. */
 int merge_add_child(struct merge *m, struct merge_child *c);
-/* A value of a key that has no sums: for the lists of the most frequent ones. */
+/* Count a value of a key that the sums leave out, for the list of the most frequent ones. */
 int merge_add_to_top(void *ctx, const struct label *l, uint32_t event, uint64_t samples);
 int merge_leaf_sum(struct merge *m, uint32_t event, uint32_t leaf, struct rows_sum **ret);
 /* Go on with the largest stacks in new dictionaries; what is below them becomes (other). */
@@ -77,7 +77,7 @@ int merge_prune(struct merge *m);
 
 /* The parent's dictionaries. */
 struct dicts *merge_dicts(const struct merge *m);
-/* The segment of a block, for this step; c->ref.segment is set right. -ESTALE: it was cut. */
+/* Find the segment of a child, for this step, and set c->ref.segment. -ESTALE: it was cut. */
 int merge_source(struct merge *m, struct merge_child *c, struct source **ret);
 /* NULL: there are too many keys. -ENOMEM. */
 int merge_need_key(struct merge *m, const char *key, size_t len, struct merge_key **ret);

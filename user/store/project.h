@@ -98,11 +98,11 @@ void project_key_fini(struct column_key *k);
 /* The value of a label, + 1; 0: its key is left out. */
 int project_find_value(struct project *p, const char *key, size_t len,
 		       const struct settable_label *label, uint64_t *ret);
-/* A row of the group at hand has this value. */
+/* Count a row of the group at hand for this value. */
 int project_touch(struct project *p, uint64_t value, const struct store_row *row);
 int project_find_cell(struct project *p, struct value *v, uint32_t event, bool idle,
 		      struct cell **ret);
-/* The group is complete: its values get what they have of it. */
+/* End the group at hand: append what each of its values has of it. */
 int project_flush_group(struct project *p, uint32_t event, uint32_t leaf, bool idle);
 
 /* All windows of the children; *ret_all: none is gone. */

@@ -9,7 +9,7 @@
 #include "store/rows.h"
 #include "store/translate.h"
 
-/* What a stack takes in dictionaries with an index, with its part of frames and names, about. */
+/* Bytes of a stack in dictionaries with an index, roughly, with its share of frames and names. */
 #define STACK_BYTES 96
 
 /* sums: by event, [n_leaves[event]] by leaf, or NULL. *ret: [n_stacks], to be freed. -ENOMEM. */

@@ -40,7 +40,7 @@ int reading_map_labels(struct reading *r, const struct label *labels, size_t n, 
 int reading_find_set(struct reading *r, uint32_t set, uint32_t *ret);
 /* Whether the caller wants the rows of the group at hand: 1, 0, or an error. */
 int reading_wants_group(const struct reading *r, uint64_t samples, uint64_t value);
-/* Say which keys are of interest, by their numbers. */
+/* Prepare r->wants, which tells keys of interest by their string ids. */
 int reading_want_keys(struct reading *r);
 int reading_parent(struct reading *r);
 

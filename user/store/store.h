@@ -277,7 +277,7 @@ struct store_limits {
 };
 void store_limit(struct store *s, const struct store_limits *limits);
 size_t store_budget(const struct store *s);
-/* What the handle keeps of earlier questions is much: it is better opened anew. */
+/* Whether earlier questions have left so much in this handle that it is better opened anew. */
 bool store_is_full(const struct store *s);
 /* -EAGAIN: the question shall end. */
 int store_goes_on(const struct store *s, struct err *err);

@@ -96,13 +96,13 @@ int writer_open_outputs(struct store_writer *w, bool *ret_clean, struct err *err
 struct segment *writer_segment(struct store_writer *w, uint8_t level);
 /* Whether a block that begins at t_ns would go to another file than the one before. */
 bool writer_ends_file(struct store_writer *w, uint8_t level, int64_t t_ns);
-/* The dictionaries that a parent of this level in the making adds to, until writer_put_block of it. */
+/* Load the dictionaries that a parent of this level adds to, until writer_put_block writes it. */
 int writer_begin_parent(struct store_writer *w, uint8_t level, int64_t t_ns, struct err *err);
-/* Such dictionaries, which become the parent's in the place of those it had. */
+/* Give a parent in the making these dictionaries instead of those it had; they are its own then. */
 void writer_replace_parent(struct store_writer *w, uint8_t level, const struct dicts *d);
-/* It comes to nothing: what it added is forgotten. */
+/* Forget what a parent in the making has added: it is given up. */
 void writer_drop_parent(struct store_writer *w, uint8_t level);
-/* A segment that a block which begins at t_ns may be appended to. */
+/* Find or make the segment for a block that begins at t_ns. */
 int writer_need_segment(struct store_writer *w, uint8_t level, int64_t t_ns, struct segment **ret,
 			struct err *err);
 /* Free the dictionaries that were read for compaction. */
