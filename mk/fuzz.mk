@@ -4,7 +4,7 @@
 
 FUZZ_CLANG ?= clang-14
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
-FUZZ_SRC := $(wildcard $(patsubst %,user/%/*.c,elf hist labels proc query sandbox store symbols unwind util))
+FUZZ_SRC := $(wildcard $(patsubst %,user/%/*.c,elf hist labels proc query sandbox store/* symbols unwind util))
 FUZZ_OBJ := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/%.o)
 FUZZ_CFLAGS := -g -O1 -std=gnu11 -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -DRECIPES='"$(BUILD)/gen/recipes.txt"' $(INCLUDE) -Itests -MMD -MP
@@ -15,9 +15,9 @@ $(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c
 	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 $(BUILD)/fuzz/user/labels/recipe_built_in.o: $(BUILD)/gen/recipes.txt
 
-$(FUZZ_OBJ): | $(BUILD)/gen/store/store.pb-c.h
+$(FUZZ_OBJ): | $(BUILD)/gen/store/file/store.pb-c.h
 
-$(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ) $(BUILD)/gen/store/store.pb-c.o
+$(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ) $(BUILD)/gen/store/file/store.pb-c.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(FUZZ): $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/fuzz/libfuzzed.a

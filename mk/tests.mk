@@ -120,7 +120,7 @@ $(BUILD)/tests/record/%: tests/record/%.cpp
 
 # The program with the BPF programs of each compiler that is tested: what knows their skeleton is compiled with it, the rest is as it is.
 WITH_CLANG := $(BUILD)/clang-14/ascribe $(BUILD)/clang-19/ascribe
-KNOW_SKELETON := $(shell grep -lE 'sampler_int\.h|\.skel\.h' user/*/*.c)
+KNOW_SKELETON := $(shell grep -lE 'sampler_int\.h|\.skel\.h' user/*/*.c user/*/*/*.c)
 $(BUILD)/clang-%/sample.bpf.o: bpf/sample.bpf.c
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
@@ -209,7 +209,7 @@ check-layers: ## includes go downwards only
 	$(Q)tools/check-layers
 
 check-headers: ## every header compiles by itself
-	@for h in user/*/*.h include/ascribe/*.h; do \
+	@for h in user/*/*.h user/*/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
 .PHONY: test-fresh test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers

@@ -14,7 +14,7 @@ HARDEN_LINK := $(if $(SANITIZE),,-pie -Wl,-z,relro,-z,now)
 override CFLAGS += -std=gnu11 $(WARN) $(SAN) $(HARDEN) -fno-strict-aliasing -D_GNU_SOURCE $(if $(CI),-Werror)
 override LDFLAGS += $(SAN) $(HARDEN_LINK)
 
-LIB_SRC := $(filter-out user/cli/%,$(sort $(wildcard user/*/*.c)))
+LIB_SRC := $(filter-out user/cli/%,$(sort $(wildcard user/*/*.c user/*/*/*.c)))
 CLI_SRC := $(sort $(wildcard user/cli/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/%.o) $(PB_OBJ) $(WEB_OBJ)
 CLI_OBJ := $(CLI_SRC:%.c=$(BUILD)/%.o)

@@ -7,7 +7,7 @@
 #include "fault/run.h"
 #include "fault/scenario.h"
 
-#include "store/store_int.h"
+#include "store/read/store_int.h"
 
 #define N_WINDOWS 36
 

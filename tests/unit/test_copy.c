@@ -5,8 +5,8 @@
  */
 #include "unit/store_model.h"
 
-#include "store/copy.h"
-#include "store/store_int.h"
+#include "store/ops/copy.h"
+#include "store/read/store_int.h"
 
 #include <signal.h>
 #include <sys/mman.h>

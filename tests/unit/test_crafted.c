@@ -7,7 +7,7 @@
 #include "unit/store_model.h"
 
 #include "query/query.h"
-#include "store/store_int.h"
+#include "store/read/store_int.h"
 #include "util/crc32c.h"
 
 #include <sys/resource.h>

@@ -2,7 +2,7 @@
 /* Estimated stacks of waits: sums stay exact, and the mean over many draws is the truth. */
 #include "collect/estimate.h"
 #include "store/store.h"
-#include "store/writer_int.h"
+#include "store/write/writer_int.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * Small rows of a window become (other): sums of each label set stay, the largest rows stay, the
  * count is kept.
  */
-#include "store/writer_int.h"
+#include "store/write/writer_int.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "labels/record.h"
-#include "store/setpool.h"
+#include "store/dict/setpool.h"
 
 static uint64_t state = 7;
 

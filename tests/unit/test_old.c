@@ -5,8 +5,8 @@
  */
 #include "unit/store_model.h"
 
-#include "store/old.h"
-#include "store/store_int.h"
+#include "store/old/old.h"
+#include "store/read/store_int.h"
 
 #include <ftw.h>
 #include <glob.h>

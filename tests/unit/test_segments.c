@@ -5,7 +5,7 @@
  */
 #include "unit/store_model.h"
 
-#include "store/store_int.h"
+#include "store/read/store_int.h"
 
 #include "query/query.h"
 

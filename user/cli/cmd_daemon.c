@@ -21,7 +21,7 @@
 #include "cli/signals.h"
 #include "labels/recipe.h"
 #include "proc/proc.h"
-#include "store/old.h"
+#include "store/old/old.h"
 #include "util/own.h"
 
 #include <errno.h>

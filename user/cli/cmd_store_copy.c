@@ -3,7 +3,7 @@
 #include "cli/cmd_store.h"
 
 #include "query/selector.h"
-#include "store/copy.h"
+#include "store/ops/copy.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "cli/old_store.h"
 
 #include "cli/cmd.h"
-#include "store/old.h"
+#include "store/old/old.h"
 
 #include <errno.h>
 #include <fcntl.h>

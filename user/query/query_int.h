@@ -4,7 +4,7 @@
 
 #include "query/query.h"
 #include "query/waits.h"
-#include "store/setpool.h"
+#include "store/dict/setpool.h"
 
 struct query {
 	struct store *store;

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/dict/setpool.h"
+
+#include "store/file/format.h"
+#include "util/array.h"
+
+#include <sys/random.h>
+
+#define CHUNK_SIZE ((size_t)1 << 18)
+
+struct setpool_chunk {
+	struct setpool_chunk *next;
+	size_t used, size;
+	_Alignas(16) uint8_t data[];
+};
+
+/* Keys and values come again and again: each is kept once. */
+struct setpool_text {
+	const char *p;
+	uint32_t len;
+};
+
+int setpool_init(struct setpool *p)
+{
+	memset(p, 0, sizeof(*p));
+	int rc = ARRAY_RESERVE(p->sets, p->cap, 1);
+	if (rc)
+		return rc;
+	/* Without randomness the table still works, it is only predictable. */
+	if (getrandom(&p->seed, sizeof(p->seed), GRND_NONBLOCK) != sizeof(p->seed))
+		p->seed = 1;
+	p->sets[0] = (struct setpool_set){ NULL, 0 };
+	p->n = 1;
+	return 0;
+}
+
+static void free_chunks(struct setpool *p)
+{
+	for (struct setpool_chunk *c = p->chunks, *next; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	p->chunks = NULL;
+	p->bytes = 0;
+}
+
+size_t setpool_bytes(const struct setpool *p)
+{
+	return p->bytes + p->cap * sizeof(*p->sets) + p->texts_cap * sizeof(*p->texts);
+}
+
+void setpool_fini(struct setpool *p)
+{
+	if (!p)
+		return;
+	free_chunks(p);
+	free(p->sets);
+	free(p->texts);
+	idhash_fini(&p->hash);
+	idhash_fini(&p->text_hash);
+	memset(p, 0, sizeof(*p));
+}
+
+void setpool_clear(struct setpool *p)
+{
+	free_chunks(p);
+	idhash_clear(&p->hash);
+	idhash_clear(&p->text_hash);
+	p->n = 1;
+	p->n_texts = 0;
+}
+
+static void *alloc(struct setpool *p, size_t len)
+{
+	len = (len + 15) & ~(size_t)15;
+	if (!p->chunks || p->chunks->size - p->chunks->used < len) {
+		size_t size = len > CHUNK_SIZE ? len : CHUNK_SIZE;
+		struct setpool_chunk *c = malloc(sizeof(*c) + size);
+		if (!c)
+			return NULL;
+		*c = (struct setpool_chunk){ .next = p->chunks, .size = size };
+		p->chunks = c;
+		p->bytes += size;
+	}
+	void *at = p->chunks->data + p->chunks->used;
+	p->chunks->used += len;
+	return at;
+}
+
+struct text_key {
+	const char *p;
+	uint32_t len;
+};
+
+static bool same_text(const void *ctx, uint32_t id, const void *key)
+{
+	const struct setpool_text *t = &((const struct setpool *)ctx)->texts[id];
+	const struct text_key *k = key;
+	return t->len == k->len && !memcmp(t->p, k->p, k->len);
+}
+
+static int intern_text(struct setpool *p, const char **text, uint32_t len)
+{
+	uint32_t hash = idhash_hash(&p->text_hash, *text, len);
+	uint32_t id = idhash_find(&p->text_hash, hash, same_text, p, &(struct text_key){ *text, len });
+	if (id != IDHASH_NONE) {
+		*text = p->texts[id].p;
+		return 0;
+	}
+	int rc = ARRAY_RESERVE(p->texts, p->texts_cap, (size_t)p->n_texts + 1);
+	if (!rc)
+		rc = idhash_reserve(&p->text_hash);
+	char *copy = rc ? NULL : alloc(p, (size_t)len + 1);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, *text, len);
+	copy[len] = 0;
+	p->texts[p->n_texts] = (struct setpool_text){ copy, len };
+	idhash_put(&p->text_hash, hash, p->n_texts++);
+	*text = copy;
+	return 0;
+}
+
+struct set_key {
+	const struct label *labels;
+	size_t n;
+};
+
+static bool same_set(const void *ctx, uint32_t id, const void *key)
+{
+	const struct setpool_set *s = &((const struct setpool *)ctx)->sets[id];
+	const struct set_key *k = key;
+	return labels_equal(s->labels, s->n, k->labels, k->n);
+}
+
+static uint32_t hash_set(const struct setpool *p, const struct label *labels, size_t n)
+{
+	uint64_t key = labels_key(labels, n, p->seed);
+	return (uint32_t)(key ^ key >> 32);
+}
+
+bool setpool_find(const struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id)
+{
+	uint32_t id = n ? idhash_find(&p->hash, hash_set(p, labels, n), same_set, p,
+				      &(struct set_key){ labels, n })
+			: 0;
+	if (id != IDHASH_NONE)
+		*ret_id = id;
+	return id != IDHASH_NONE;
+}
+
+int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id)
+{
+	if (!n) {
+		*ret_id = 0;
+		return 0;
+	}
+	uint32_t hash = hash_set(p, labels, n);
+	uint32_t id = idhash_find(&p->hash, hash, same_set, p, &(struct set_key){ labels, n });
+	if (id != IDHASH_NONE) {
+		*ret_id = id;
+		return 0;
+	}
+	if (p->n >= IDS_MAX)
+		return -E2BIG;
+	int rc = ARRAY_RESERVE(p->sets, p->cap, (size_t)p->n + 1);
+	if (!rc)
+		rc = idhash_reserve(&p->hash);
+	struct label *own = rc ? NULL : alloc(p, n * sizeof(*own));
+	if (!own)
+		return -ENOMEM;
+	memcpy(own, labels, n * sizeof(*own));
+	for (size_t i = 0; !rc && i < n; i++) {
+		rc = intern_text(p, &own[i].key, own[i].key_len);
+		if (!rc && own[i].type != LABEL_INT)
+			rc = intern_text(p, &own[i].str, own[i].str_len);
+	}
+	if (rc)
+		return rc;
+	p->sets[p->n] = (struct setpool_set){ own, (uint32_t)n };
+	idhash_put(&p->hash, hash, p->n);
+	*ret_id = p->n++;
+	return 0;
+}
+
+size_t setpool_get(const struct setpool *p, uint32_t id, const struct label **ret)
+{
+	if (id >= p->n) {
+		*ret = NULL;
+		return 0;
+	}
+	*ret = p->sets[id].labels;
+	return p->sets[id].n;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/dict/translate.h"
+
+#include "util/array.h"
+
+#define OTHER "(other)"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void translation_fini(struct translation *t)
+{
+	struct id_map *const maps[] = { &t->strings, &t->frames, &t->stacks, &t->leaves,
+					&t->events };
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+		free(maps[i]->v);
+		*maps[i] = (struct id_map){ 0 };
+	}
+}
+
+size_t translation_bytes(const struct translation *t)
+{
+	return (t->strings.cap + t->frames.cap + t->stacks.cap + t->leaves.cap + t->events.cap) *
+	       sizeof(uint32_t);
+}
+
+/* Room for the ids below n. */
+static int reserve(struct id_map *m, size_t n)
+{
+	if (n <= m->cap)
+		return 0;
+	size_t cap = n + n / 4 + 16;
+	uint32_t *v = realloc(m->v, cap * sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	memset(v + m->cap, 0, (cap - m->cap) * sizeof(*v));
+	m->v = v;
+	m->cap = cap;
+	return 0;
+}
+
+static int translate_string(struct translation *t, uint32_t id, uint32_t *ret)
+{
+	size_t len;
+	if (!id) {
+		*ret = 0;
+		return 0;
+	}
+	int rc = reserve(&t->strings, t->from->strings.n);
+	if (rc)
+		return rc;
+	if (!t->strings.v[id]) {
+		const char *text = strings_get(&t->from->strings, id, &len);
+		rc = strings_add(&t->to->strings, text, len, ret);
+		if (rc)
+			return rc;
+		t->strings.v[id] = *ret + 1;
+	}
+	*ret = t->strings.v[id] - 1;
+	return 0;
+}
+
+int translate_frame(struct translation *t, uint32_t id, uint32_t *ret)
+{
+	int rc = reserve(&t->frames, t->from->n_frames);
+	if (rc)
+		return rc;
+	if (t->frames.v[id]) {
+		*ret = t->frames.v[id] - 1;
+		return 0;
+	}
+	struct store_frame f = t->from->frames[id];
+	rc = translate_string(t, f.function, &f.function);
+	if (!rc)
+		rc = translate_string(t, f.module, &f.module);
+	if (!rc)
+		rc = translate_string(t, f.build_id, &f.build_id);
+	if (!rc)
+		rc = translate_string(t, f.file, &f.file);
+	if (!rc)
+		rc = dicts_add_frame(t->to, &f, ret);
+	if (!rc)
+		t->frames.v[id] = *ret + 1;
+	return rc;
+}
+
+/* The same frame where the other has it; 0: it has not. */
+static uint32_t find_frame(const struct translation *t, uint32_t id)
+{
+	struct store_frame f = t->from->frames[id];
+	uint32_t *const texts[] = { &f.function, &f.module, &f.build_id, &f.file };
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		size_t len;
+		const char *text = strings_get(&t->from->strings, *texts[i], &len);
+		*texts[i] = strings_find(&t->to->strings, text, len);
+		if (*texts[i] == UINT32_MAX)
+			return 0;
+	}
+	return dicts_find_frame(t->to, &f);
+}
+
+static int need_other(struct translation *t)
+{
+	struct store_frame f = { .kind = FRAME_USER };
+	int rc = t->other_frame
+			 ? 0
+			 : strings_add(&t->to->strings, OTHER, sizeof(OTHER) - 1, &f.function);
+	return rc || t->other_frame ? rc : dicts_add_frame(t->to, &f, &t->other_frame);
+}
+
+/* A node whose parent is there. */
+static int find_or_fold(struct translation *t, uint32_t parent, uint32_t frame, uint32_t *ret)
+{
+	int rc = need_other(t);
+	if (rc)
+		return rc;
+	*ret = parent;
+	if (t->to->stacks[parent].frame == t->other_frame)
+		return 0;
+	uint32_t mine = find_frame(t, frame);
+	*ret = mine ? dicts_find_stack(t->to, parent, mine) : 0;
+	return *ret ? 0 : dicts_add_stack(t->to, parent, t->other_frame, ret);
+}
+
+/* Climb to what was met before, then come down; chains are as long as stacks are deep, and parent <
+ * id. */
+int translate_stack(struct translation *t, uint32_t id, uint32_t *ret)
+{
+	const struct stack_node *nodes = t->from->stacks;
+	int rc = reserve(&t->stacks, t->from->n_stacks);
+	if (rc)
+		return rc;
+	t->stacks.v[0] = 1;
+	while (!t->stacks.v[id]) {
+		uint32_t at = id, frame, mine;
+		while (!t->stacks.v[nodes[at].parent])
+			at = nodes[at].parent;
+		uint32_t parent = t->stacks.v[nodes[at].parent] - 1;
+		rc = t->frozen ? find_or_fold(t, parent, nodes[at].frame, &mine)
+			       : translate_frame(t, nodes[at].frame, &frame);
+		if (!rc && !t->frozen)
+			rc = dicts_add_stack(t->to, parent, frame, &mine);
+		if (rc)
+			return rc;
+		t->stacks.v[at] = mine + 1;
+	}
+	*ret = t->stacks.v[id] - 1;
+	return 0;
+}
+
+int translate_leaf_stack(struct translation *t, uint32_t leaf, uint32_t *ret)
+{
+	uint32_t stack = t->from->leaves[leaf];
+	if (stack < t->stacks.cap && t->stacks.v[stack]) {
+		*ret = t->stacks.v[stack] - 1;
+		return 0;
+	}
+	return translate_stack(t, stack, ret);
+}
+
+int translate_leaf(struct translation *t, uint32_t leaf, uint32_t *ret)
+{
+	uint32_t stack;
+	int rc = reserve(&t->leaves, t->from->n_leaves);
+	if (rc)
+		return rc;
+	if (!t->leaves.v[leaf]) {
+		rc = translate_leaf_stack(t, leaf, &stack);
+		if (!rc)
+			rc = dicts_add_leaf(t->to, stack, ret);
+		if (rc)
+			return rc;
+		t->leaves.v[leaf] = *ret + 1;
+	}
+	*ret = t->leaves.v[leaf] - 1;
+	return 0;
+}
+
+int translate_event(struct translation *t, uint32_t id, uint32_t *ret)
+{
+	int rc = reserve(&t->events, t->from->n_events);
+	if (rc)
+		return rc;
+	if (!t->events.v[id]) {
+		if (t->no_new_events)
+			rc = dicts_find_event(t->to, &t->from->events[id], ret) ? 0 : -EBADMSG;
+		else
+			rc = dicts_add_event(t->to, &t->from->events[id], ret);
+		if (rc)
+			return rc;
+		t->events.v[id] = *ret + 1;
+	}
+	*ret = t->events.v[id] - 1;
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ids of one set of dictionaries in those of another, by content: of a segment in those that a
+ * reader gives, of a child's segment in those of its parent's. What is met is added to the other,
+ * which must have an index; both may grow meanwhile. Not thread-safe.
+ */
+#ifndef ASCRIBE_STORE_DICT_TRANSLATE_H
+#define ASCRIBE_STORE_DICT_TRANSLATE_H
+
+#include "store/dict/dict.h"
+
+/* By id: 0 not met yet, else the other's id + 1. */
+struct id_map {
+	uint32_t *v;
+	size_t cap;
+};
+
+/* All zero but for the first two. */
+struct translation {
+	const struct dicts *from;
+	struct dicts *to;
+	bool no_new_events; /* the other has all there are: another one is damage */
+	bool frozen; /* the other has the stacks that matter: what it lacks of one becomes a frame
+			(other) */
+	uint32_t other_frame;
+	struct id_map strings, frames, stacks, leaves, events;
+};
+
+void translation_fini(struct translation *t);
+size_t translation_bytes(const struct translation *t);
+
+/* Ids must be those of `from`. 0 or as dicts_add_*. */
+int translate_frame(struct translation *t, uint32_t id, uint32_t *ret);
+int translate_stack(struct translation *t, uint32_t id, uint32_t *ret);
+/* The stack of a leaf; a leaf as a leaf of the other. */
+int translate_leaf_stack(struct translation *t, uint32_t leaf, uint32_t *ret);
+int translate_leaf(struct translation *t, uint32_t leaf, uint32_t *ret);
+int translate_event(struct translation *t, uint32_t id, uint32_t *ret);
+
+#endif

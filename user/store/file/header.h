@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HEADER: what makes a directory a store. Version, identity and struct store_meta.
+ */
+#ifndef ASCRIBE_STORE_FILE_HEADER_H
+#define ASCRIBE_STORE_FILE_HEADER_H
+
+#include "store/store.h"
+
+#define HEADER_NAME "HEADER"
+#define HEADER_COPY_NAME "HEADER.copy"
+
+struct header {
+	uint64_t store_id;
+	struct store_meta meta; /* owned */
+};
+
+/* -ENOENT: there is none. -EBADMSG, -EPROTONOSUPPORT, or an error of the system. */
+int header_read(struct header *ret, int dir_fd, const char *dir, struct err *err);
+int header_read_file(struct header *ret, int dir_fd, const char *dir, const char *name,
+		     struct err *err);
+int header_write(int dir_fd, const char *dir, uint64_t store_id, const struct store_meta *meta,
+		 struct err *err);
+void header_fini(struct header *h);
+
+#endif

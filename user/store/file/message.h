@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HEADER and MANIFEST: a fixed part that is the same in every version of the format (magic,
+ * version, length of the payload, store id, two checksums), then a protobuf message (store.proto).
+ */
+#ifndef ASCRIBE_STORE_FILE_MESSAGE_H
+#define ASCRIBE_STORE_FILE_MESSAGE_H
+
+#include "util/buf.h"
+
+#include <protobuf-c/protobuf-c.h>
+
+/* Append the fixed part and the payload. -ENOMEM. */
+int message_frame(struct buf *out, const char magic[8], uint64_t store_id, const struct buf *payload);
+/* Check a whole file. -EBADMSG; -EPROTONOSUPPORT: it has another version than the wanted one. */
+int message_check(const struct buf *b, const char magic[8], uint32_t wanted_version, uint64_t *ret_store_id,
+		  uint32_t *ret_version);
+/* Append a message. -ENOMEM. */
+int message_pack(struct buf *out, const ProtobufCMessage *m);
+/* The payload of a file, to be freed with protobuf_c_message_free_unpacked. -EBADMSG, -ENOMEM. */
+int message_unpack(const ProtobufCMessageDescriptor *d, const struct buf *b,
+		   ProtobufCMessage **ret);
+
+#endif

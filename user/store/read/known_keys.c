@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which label keys a store knows: by the label sets of its files of windows, by the lists of its
+ * parents. */
+#include "store/read/store_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COARSE_LEVEL 4 /* blocks of an hour: what is finer has windows, or is part of one */
+
+static bool is_newest(const struct store *s, size_t i)
+{
+	while (++i < s->n_segments)
+		if (!s->segments[i].m.level)
+			return false;
+	return true;
+}
+
+static int64_t begin_of(const struct segment *g)
+{
+	return g->m.state == SEGMENT_OPEN ? g->n_refs ? g->refs[0].b.t0_ns : 0 : g->m.t0_ns;
+}
+
+bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret)
+{
+	for (size_t k = 0; k < s->n_segments; k++) {
+		const struct segment *g = &s->segments[k];
+		if (g->m.level || i >= g->m.n_wide) {
+			i -= g->m.level ? 0 : g->m.n_wide;
+			continue;
+		}
+		*ret = (struct store_wide_key){ g->m.wide[i].key, g->m.wide[i].values, begin_of(g),
+						is_newest(s, k) ? INT64_MAX : g->m.t1_ns };
+		return true;
+	}
+	return false;
+}
+
+/* How many label sets of a file have each of its strings as a key; to be freed. */
+static int count_keys(struct store *s, uint32_t segment, const struct dicts **ret,
+		      uint32_t **ret_sets, struct err *err)
+{
+	const struct block_ref r = { .segment = segment };
+	int rc = store_dicts(s, &r, SYMBOLS_SETS, ret, err);
+	uint32_t *sets = rc ? NULL : calloc((size_t)(*ret)->label_text.n + 1, sizeof(*sets));
+	if (!rc && !sets)
+		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	for (uint32_t id = 1; !rc && id < (*ret)->n_sets; id++) {
+		const struct set_label *v;
+		size_t n = dicts_set(*ret, id, &v);
+		for (size_t i = 0; i < n; i++)
+			sets[v[i].key]++; /* no key twice in a set */
+	}
+	if (rc)
+		return rc;
+	*ret_sets = sets;
+	return 0;
+}
+
+int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uint32_t sets),
+		      void *ctx, struct err *err)
+{
+	const struct dicts *d;
+	uint32_t *sets;
+	size_t i = s->n_segments;
+	while (i && s->segments[i - 1].m.level)
+		i--;
+	int rc = i ? count_keys(s, (uint32_t)i - 1, &d, &sets, err) : 0;
+	if (rc || !i)
+		return rc;
+	for (uint32_t key = 0; !rc && key < d->label_text.n; key++)
+		if (sets[key])
+			rc = cb(ctx, strings_get(&d->label_text, key, NULL), sets[key]);
+	free(sets);
+	return rc;
+}
+
+static int windows_have(struct store *s, size_t i, const char *key, bool *ret, struct err *err)
+{
+	const struct segment *g = &s->segments[i];
+	const struct dicts *d;
+	uint32_t *sets;
+	for (size_t k = 0; k < g->m.n_wide; k++)
+		if (!strcmp(g->m.wide[k].key, key)) {
+			*ret = true;
+			return 0;
+		}
+	int rc = count_keys(s, (uint32_t)i, &d, &sets, err);
+	for (uint32_t k = 0; !rc && !*ret && k < d->label_text.n; k++)
+		*ret = sets[k] && !strcmp(strings_get(&d->label_text, k, NULL), key);
+	if (!rc)
+		free(sets);
+	return rc;
+}
+
+static int parents_have(struct store *s, struct segment *g, const char *key, bool *ret,
+			struct err *err)
+{
+	int rc = segment_load(s, g, err);
+	for (size_t i = 0; !rc && !*ret && i < g->n_refs; i++) {
+		struct block_data d;
+		struct block_keys keys = { 0 };
+		rc = block_read(s, &g->refs[i], WANT_KEYS, &d, err);
+		if (rc)
+			break;
+		rc = contents_keys(s, &g->refs[i], &d, &keys, err);
+		*ret = !rc && block_keys_find(&keys, key, strlen(key));
+		block_keys_fini(&keys);
+		block_data_fini(&d);
+	}
+	return rc;
+}
+
+int store_has_key(struct store *s, const char *key, bool *ret, struct err *err)
+{
+	int rc = 0;
+	bool found = false;
+	for (size_t i = s->n_segments; !rc && !found && i-- > 0;)
+		if (!s->segments[i].m.level)
+			rc = windows_have(s, i, key, &found, err);
+	for (size_t i = s->n_segments; !rc && !found && i-- > 0;)
+		if (s->segments[i].m.level >= COARSE_LEVEL && s->segments[i].m.level < N_LEVELS)
+			rc = parents_have(s, &s->segments[i], key, &found, err);
+	if (!rc)
+		*ret = found;
+	return rc;
+}
+
+size_t store_n_files(const struct store *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->n_segments; i++)
+		n += !s->segments[i].m.level;
+	return n;
+}
+
+bool store_is_wide(const struct store *s, const char *key)
+{
+	for (size_t i = 0; i < s->n_segments; i++)
+		for (size_t k = 0; k < s->segments[i].m.n_wide; k++)
+			if (!strcmp(s->segments[i].m.wide[k].key, key))
+				return true;
+	return false;
+}

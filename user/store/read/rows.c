@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of a window, as they were recorded, and the groups of any block. */
+#include "store/read/rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SOME_ROWS 64
+int reading_failed(const struct reading *r, int rc)
+{
+	return err_sys(r->err, rc, "cannot read %s", r->s->dir);
+}
+
+static bool wants_key(void *ctx, uint32_t key)
+{
+	struct reading *r = ctx;
+	if (!r->known[key])
+		r->known[key] =
+			contents_wants(r->how->keys, strings_get(&r->d->label_text, key, NULL))
+				? WANTED(0)
+				: UNWANTED;
+	return r->known[key] == WANTED(0);
+}
+
+static const struct settable_keys *keys_of(const struct reading *r)
+{
+	return r->known ? &r->wants : NULL;
+}
+
+int reading_map_labels(struct reading *r, const struct label *labels, size_t n, uint32_t *ret)
+{
+	bool wanted = true;
+	uint32_t id = 0;
+	int rc = r->how->filter ? r->how->filter(r->how->ctx, labels, n, &wanted) : 0;
+	if (rc || !wanted) {
+		*ret = UNWANTED;
+		return rc;
+	}
+	if (r->how->set && !r->how->fold_sets) {
+		rc = r->how->set(r->how->ctx, labels, n, &id);
+	} else if (!r->how->fold_sets) {
+		rc = setpool_add(&r->s->sets, labels, n, &id);
+		rc = rc ? reading_failed(r, rc) : 0;
+	}
+	if (rc)
+		return rc;
+	*ret = WANTED(id);
+	return 0;
+}
+
+static int map_narrow(struct reading *r, uint32_t narrow, const struct settable_set *ts,
+		      uint32_t *ret)
+{
+	struct label labels[STORE_SET_MAX];
+	size_t n = contents_labels(r->d, narrow, &r->table, ts, keys_of(r), labels);
+	return reading_map_labels(r, labels, n, ret);
+}
+
+/* What the table has of a set are the labels of interest alone. */
+static int map_set(struct reading *r, uint32_t set)
+{
+	const struct settable_set *ts = r->table.n ? &r->table.sets[set] : NULL;
+	if (!ts || ts->n)
+		return map_narrow(r, ts ? ts->narrow : set, ts, &r->map[set]);
+	uint32_t *of = &r->of_narrow[ts->narrow];
+	int rc = *of ? 0 : map_narrow(r, ts->narrow, NULL, of);
+	r->map[set] = *of;
+	return rc;
+}
+
+int reading_find_set(struct reading *r, uint32_t set, uint32_t *ret)
+{
+	int rc = r->map[set] ? 0 : map_set(r, set);
+	*ret = r->map[set];
+	return rc;
+}
+
+/* ---- rows as they are ---- */
+
+static int give_rows(struct reading *r, struct store_row *rows, int n)
+{
+	size_t n_out = 0;
+	uint32_t id;
+	for (int i = 0; i < n; i++) {
+		int rc = reading_find_set(r, rows[i].set, &id);
+		if (rc)
+			return rc;
+		if (id != UNWANTED)
+			rows[n_out++] = (struct store_row){ id - WANTED(0), r->stack, r->event,
+							    rows[i].samples, rows[i].value };
+	}
+	return n_out ? r->how->rows(r->how->ctx, rows, n_out) : 0;
+}
+
+static int add_rows(struct reading *r, const struct store_row *rows, int n, struct store_row *sum)
+{
+	uint32_t id;
+	for (int i = 0; i < n; i++) {
+		int rc = reading_find_set(r, rows[i].set, &id);
+		if (rc)
+			return rc;
+		if (id != UNWANTED) {
+			sum->samples += rows[i].samples;
+			sum->value += rows[i].value;
+		}
+	}
+	return 0;
+}
+
+static int give_group(struct reading *r, struct rows_reader *rows)
+{
+	struct store_row some[SOME_ROWS], sum = { .stack = r->stack, .event = r->event };
+	int rc = 0, n;
+	while (!rc && (n = rows_take(rows, some, SOME_ROWS))) {
+		if (n < 0)
+			rc = block_damaged(r->s, r->ref, r->err);
+		else
+			rc = r->how->fold_sets ? add_rows(r, some, n, &sum) : give_rows(r, some, n);
+	}
+	return rc || !sum.samples ? rc : r->how->rows(r->how->ctx, &sum, 1);
+}
+
+/* ---- rows without their stacks: of each set one, when all have been added up ---- */
+
+static int sum_group(struct reading *r, struct rows_reader *rows)
+{
+	struct rows_sum **sums = &r->sums[rows->group.event];
+	if (!*sums && !(*sums = calloc((size_t)r->n_sets + 1, sizeof(**sums))))
+		return reading_failed(r, -ENOMEM);
+	return rows_sum(rows, *sums) ? block_damaged(r->s, r->ref, r->err) : 0;
+}
+
+static int give_sums(struct reading *r)
+{
+	struct store_row some[SOME_ROWS];
+	uint32_t event = 0;
+	int rc = 0;
+	r->stack = 0;
+	for (uint32_t e = 0; !rc && e < r->n_events; e++) {
+		const struct rows_sum *sums = r->sums[e];
+		int n = 0;
+		rc = sums ? translate_event(r->to, e, &event) : 0;
+		if (rc)
+			return reading_failed(r, rc);
+		r->event = event;
+		for (uint32_t i = 0; sums && !rc && i < r->n_sets; i++) {
+			if (sums[i].samples)
+				some[n++] = (struct store_row){ .set = i,
+								.samples = sums[i].samples,
+								.value = sums[i].value };
+			if (n == SOME_ROWS) {
+				rc = give_rows(r, some, n);
+				n = 0;
+			}
+		}
+		rc = rc || !n ? rc : give_rows(r, some, n);
+	}
+	return rc;
+}
+
+/* ---- a window, or the groups of any block ---- */
+
+/*
+ * The sum of a group. Filled in by parts: to copy the whole of it, right after its parts were
+ * written, is what would take longest.
+ */
+static int give_sum(struct reading *r, const struct store_row *group)
+{
+	const struct store_row out = { .stack = r->stack,
+				       .event = r->event,
+				       .samples = group->samples,
+				       .value = group->value };
+	return r->cb(r->ctx, &out);
+}
+
+int reading_wants_group(const struct reading *r, uint64_t samples, uint64_t value)
+{
+	const struct store_row sum = {
+		.stack = r->stack, .event = r->event, .samples = samples, .value = value
+	};
+	return r->how->group ? r->how->group(r->how->ctx, &sum) : 1;
+}
+
+/* Leaf and event of a group are looked up once. */
+static int read_group(struct reading *r, struct rows_reader *rows)
+{
+	int rc = translate_leaf_stack(r->to, rows->group.stack, &r->stack);
+	if (!rc)
+		rc = translate_event(r->to, rows->group.event, &r->event);
+	if (rc)
+		return reading_failed(r, rc);
+	if (!r->how)
+		return give_sum(r, &rows->group);
+	int wanted = reading_wants_group(r, rows->group.samples, rows->group.value);
+	if (wanted <= 0)
+		return wanted;
+	return r->sums ? sum_group(r, rows) : give_group(r, rows);
+}
+
+static int read_groups(struct reading *r, const struct block_data *d)
+{
+	struct rows_reader rows;
+	int more, rc = contents_rows(r->s, r->ref, d, r->how != NULL, &rows, r->err);
+	if (!rc)
+		rc = store_translation(r->s, r->ref, &r->to, r->err);
+	while (!rc && (more = rows_next_group(&rows)))
+		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : read_group(r, &rows);
+	return rc;
+}
+
+static int make_maps(struct reading *r, const struct block_data *d)
+{
+	struct rows_limits l;
+	int rc = contents_limits(r->s, r->ref, &d->head, true, &l, r->err);
+	if (rc)
+		return rc;
+	r->n_sets = l.n_sets;
+	r->map = calloc((size_t)r->n_sets + 1, sizeof(*r->map));
+	if (r->map && r->table.n)
+		r->of_narrow =
+			calloc((size_t)d->head.mark.count[KIND_SETS] + 1, sizeof(*r->of_narrow));
+	if (r->how->fold_stacks) {
+		r->n_events = l.n_events;
+		r->sums = calloc((size_t)r->n_events + 1, sizeof(*r->sums));
+	}
+	return r->map && (r->of_narrow || !r->table.n) && (r->sums || !r->how->fold_stacks)
+		       ? 0
+		       : reading_failed(r, -ENOMEM);
+}
+
+/* Whether a label of interest may be in the window's table: the others need not be unpacked. */
+static bool needs_table(const struct reading *r, const struct block_keys *k)
+{
+	for (size_t i = 0; i < k->n; i++) {
+		char key[STRING_MAX + 1];
+		memcpy(key, k->v[i].key, k->v[i].len);
+		key[k->v[i].len] = 0;
+		if (contents_wants(r->how->keys, key))
+			return true;
+	}
+	return false;
+}
+
+int reading_want_keys(struct reading *r)
+{
+	if (r->how->keys && !(r->known = calloc((size_t)r->d->label_text.n + 1, 1)))
+		return reading_failed(r, -ENOMEM);
+	r->wants = (struct settable_keys){ wants_key, r };
+	return 0;
+}
+
+static int read_window(struct reading *r)
+{
+	struct block_data d;
+	struct block_keys keys = { 0 };
+	int rc = block_read(r->s, r->ref, WANT_ROWS | WANT_TABLE | WANT_KEYS, &d, r->err);
+	if (rc)
+		return rc;
+	rc = contents_keys(r->s, r->ref, &d, &keys, r->err);
+	rc = rc ? rc : reading_want_keys(r);
+	rc = rc ? rc
+		: contents_table(r->s, r->ref, &d, needs_table(r, &keys), keys_of(r), &r->table,
+				 r->err);
+	rc = rc ? rc : make_maps(r, &d);
+	rc = rc ? rc : read_groups(r, &d);
+	rc = rc || !r->sums ? rc : give_sums(r);
+	block_keys_fini(&keys);
+	block_data_fini(&d);
+	return rc;
+}
+
+/* ---- any ---- */
+
+static void reading_fini(struct reading *r)
+{
+	for (uint32_t i = 0; r->sums && i < r->n_events; i++)
+		free(r->sums[i]);
+	free(r->sums);
+	free(r->map);
+	free(r->of_narrow);
+	free(r->known);
+	settable_fini(&r->table);
+}
+
+int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how,
+		     struct err *err)
+{
+	struct reading r = { .s = s, .ref = store_ref(b), .how = how, .err = err };
+	if (b->flags & BLOCK_NO_LABELS)
+		return err_set(err, -ENODATA, "the labels of this time are gone");
+	int rc = store_dicts(s, r.ref, SYMBOLS_ALL, &r.d, err);
+	if (!rc)
+		rc = b->level ? reading_parent(&r) : read_window(&r);
+	reading_fini(&r);
+	return rc;
+}
+
+struct one_by_one {
+	store_filter *filter;
+	int (*cb)(void *ctx, const struct store_row *row);
+	void *ctx;
+};
+
+static int filter_one(void *ctx, const struct label *labels, size_t n, bool *ret)
+{
+	const struct one_by_one *o = ctx;
+	return o->filter(o->ctx, labels, n, ret);
+}
+
+static int give_one_by_one(void *ctx, const struct store_row *rows, size_t n)
+{
+	const struct one_by_one *o = ctx;
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = o->cb(o->ctx, &rows[i]);
+	return rc;
+}
+
+int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys,
+		     store_filter *filter, int (*cb)(void *ctx, const struct store_row *row),
+		     void *ctx, struct err *err)
+{
+	struct one_by_one o = { filter, cb, ctx };
+	const struct store_reading how = { .keys = keys,
+					   .filter = filter ? filter_one : NULL,
+					   .rows = give_one_by_one,
+					   .ctx = &o };
+	return store_block_read(s, b, &how, err);
+}
+
+int store_block_folded(struct store *s, const struct store_block *b,
+		       int (*cb)(void *ctx, const struct store_row *row), void *ctx,
+		       struct err *err)
+{
+	struct reading r = { .s = s, .ref = store_ref(b), .cb = cb, .ctx = ctx, .err = err };
+	struct block_data d;
+	int rc = block_read(s, r.ref, WANT_FOLDED, &d, err);
+	if (rc)
+		return rc;
+	rc = read_groups(&r, &d);
+	block_data_fini(&d);
+	return rc;
+}

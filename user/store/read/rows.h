@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading the rows of a block with labels: rows.c has windows, parent.c what is above them. */
+#ifndef ASCRIBE_STORE_READ_ROWS_H
+#define ASCRIBE_STORE_READ_ROWS_H
+
+#include "store/read/store_int.h"
+
+#define UNWANTED 1
+#define WANTED(id) ((id) + 2)
+
+/* From the rows of a block to the ids that the store gives. */
+struct reading {
+	struct store *s;
+	const struct block_ref *ref;
+	const struct store_reading *how; /* NULL: groups are wanted */
+	const struct dicts *d;		 /* of the segment */
+	struct translation *to;
+	struct settable_keys wants;
+	uint8_t *known; /* per string of the label sets: 0 unknown, UNWANTED, WANTED(0) as a key;
+			   NULL: all keys are wanted */
+	struct settable table;
+	uint32_t *map;	     /* per set of the block: 0 unknown, UNWANTED, WANTED(id) */
+	uint32_t *of_narrow; /* the same per narrow set, of sets that have nothing else of interest;
+				NULL: there is no table */
+	uint32_t n_sets;     /* in map */
+	struct rows_sum **sums; /* [n_events] of the block, with fold_stacks: by set, NULL where
+				   there is none */
+	uint32_t n_events;
+	uint32_t stack, event; /* of the group at hand */
+	int (*cb)(void *ctx, const struct store_row *row);
+	void *ctx;
+	struct err *err;
+};
+
+int reading_failed(const struct reading *r, int rc);
+/* The set that the store gives for these labels, WANTED(id); UNWANTED: the filter does not let it
+ * pass. */
+int reading_map_labels(struct reading *r, const struct label *labels, size_t n, uint32_t *ret);
+/* The same of a set of the block. */
+int reading_find_set(struct reading *r, uint32_t set, uint32_t *ret);
+/* Whether the caller wants the rows of the group at hand: 1, 0, or an error. */
+int reading_wants_group(const struct reading *r, uint64_t samples, uint64_t value);
+/* Prepare r->wants, which tells keys of interest by their string ids. */
+int reading_want_keys(struct reading *r);
+int reading_parent(struct reading *r);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The dictionaries of segments. While a segment is open they are a file beside it, to which every
+ * commit appends; when it is sealed they are copied into it, so that it stands by itself.
+ *
+ * A dictionary is read up to its end or its first bad frame. What stands behind the marks of the
+ * blocks was never acknowledged and harms nobody; a block whose mark goes beyond what was intact is
+ * refused when it is read.
+ */
+#include "store/read/store_int.h"
+
+#include "store/file/columns.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define LIMIT_DEFAULT (64u << 20) /* where nobody has set one */
+#define LIMIT_LEAST (16u << 20)
+
+struct loading {
+	struct symbols *y;
+	unsigned what; /* that was not read before */
+	bool events;
+	struct buf raw;
+};
+
+static bool is_wanted(const struct loading *l, enum kind kind)
+{
+	return kind == KIND_EVENTS ? l->events
+	       : kind == KIND_SETS ? l->what & SYMBOLS_SETS
+				   : l->what & SYMBOLS_NAMES;
+}
+
+static int on_frame(void *ctx, const struct frame *h, const uint8_t *payload)
+{
+	struct loading *l = ctx;
+	if (h->kind < KIND_STRINGS || h->kind > N_DICTS)
+		return -EBADMSG;
+	if (!is_wanted(l, h->kind))
+		return 0;
+	l->raw.len = 0;
+	if (h->raw_len > FRAME_RAW_MAX || h->first != dicts_count(&l->y->d, h->kind))
+		return -EBADMSG;
+	int rc = codec_unpack(&l->raw, h->codec, payload, h->stored_len, h->raw_len);
+	return rc ? rc : dicts_decode(&l->y->d, h->kind, l->raw.data, l->raw.len, h->count);
+}
+
+/* Where they are: in the segment itself, or in the file beside it. */
+static int open_symbols(struct store *s, struct segment *g, struct file *own,
+			const struct file **ret, uint64_t *from, uint64_t *to, struct err *err)
+{
+	struct err why = { 0 };
+	*from = FILE_HEADER_SIZE;
+	*to = UINT64_MAX;
+	if (g->m.state == SEGMENT_SEALED) {
+		int rc = segment_open(s, g, err);
+		if (rc == -ENOENT)
+			return store_missing(s, g->file.path, err);
+		*from = g->m.symbols_at;
+		*to = g->m.index_at;
+		*ret = &g->file;
+		return rc;
+	}
+	struct place p = { KIND_SYMBOLS, g->m.serial, g->m.level };
+	int rc = file_open(own, s->dir_fd, s->dir, p, s->header.store_id, false, &why);
+	*ret = own;
+	if (rc == -ENOENT)
+		return store_missing(s, own->path, err);
+	if (rc == -ENODATA) { /* shorter than its header: no block can need it but a damaged one */
+		*ret = NULL;
+		return 0;
+	}
+	return rc ? err_set(err, rc, "%s", why.text) : 0;
+}
+
+int symbols_load(struct store *s, struct segment *g, unsigned what, bool index, struct symbols *y,
+		 struct err *err)
+{
+	struct file own = { .fd = -1 };
+	const struct file *f = NULL;
+	uint64_t from, to, end;
+	struct loading l = { y, what & ~y->have, !y->begun, BUF_INIT };
+	int rc = open_symbols(s, g, &own, &f, &from, &to, err);
+	if (rc)
+		return rc;
+	rc = y->begun ? 0 : dicts_init(&y->d, index);
+	end = from;
+	if (!rc && f)
+		rc = file_each_frame(f, from, to, on_frame, &l, &end);
+	if (!y->begun || end - from < y->good)
+		y->good = end - from;
+	y->have |= what;
+	y->begun = true;
+	buf_fini(&l.raw);
+	file_close(&own);
+	if (!rc || rc == -EBADMSG)
+		return 0;
+	return err_sys(err, rc, "cannot read the symbols of %s",
+		       g->file.path[0] ? g->file.path : s->dir);
+}
+
+static size_t bytes_of(const struct symbols *y)
+{
+	return sizeof(*y) + dicts_bytes(&y->d) + translation_bytes(&y->to);
+}
+
+void symbols_free(struct segment *g)
+{
+	struct symbols *y = g->symbols;
+	if (!y)
+		return;
+	dicts_fini(&y->d);
+	translation_fini(&y->to);
+	free(y);
+	g->symbols = NULL;
+}
+
+size_t symbols_limit(const struct store *s)
+{
+	size_t most = s->limits.bytes ? s->limits.bytes : LIMIT_DEFAULT;
+	return s->limits.symbols ? s->limits.symbols : most > LIMIT_LEAST ? most : LIMIT_LEAST;
+}
+
+/* Half of them are those of segments. */
+static void make_room(struct store *s, const struct segment *keep)
+{
+	size_t most = symbols_limit(s) / 2;
+	for (;;) {
+		struct segment *oldest = NULL;
+		size_t sum = 0;
+		for (size_t i = 0; i < s->n_segments; i++) {
+			struct segment *g = &s->segments[i];
+			if (!g->symbols)
+				continue;
+			sum += bytes_of(g->symbols);
+			if (g != keep && (!oldest || g->symbols->used < oldest->symbols->used))
+				oldest = g;
+		}
+		if (sum <= most || !oldest)
+			return;
+		symbols_free(oldest);
+	}
+}
+
+static int need(struct store *s, struct segment *g, unsigned what, struct err *err)
+{
+	if (!g->symbols && !(g->symbols = calloc(1, sizeof(*g->symbols))))
+		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	struct symbols *y = g->symbols;
+	y->used = ++s->n_uses;
+	if (y->begun && (y->have & what) == what)
+		return 0;
+	int rc = symbols_load(s, g, what, false, y, err);
+	if (rc)
+		symbols_free(g);
+	else if (!s->write)
+		make_room(s, g);
+	return rc;
+}
+
+static int check_mark(struct store *s, const struct segment *g, const struct block_ref *r,
+		      struct err *err)
+{
+	char name[FILE_NAME_SIZE];
+	uint64_t good = g->symbols->good;
+	if (r->mark <= good)
+		return 0;
+	bool sealed = g->m.state == SEGMENT_SEALED;
+	file_name(name,
+		  (struct place){ sealed ? KIND_BLOCKS : KIND_SYMBOLS, g->m.serial, g->m.level });
+	return err_set(err, -EBADMSG, "%s/%s is damaged or cut short at offset %llu", s->dir, name,
+		       (unsigned long long)(good + (sealed ? g->m.symbols_at : FILE_HEADER_SIZE)));
+}
+
+int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const struct dicts **ret,
+		struct err *err)
+{
+	struct segment *g = &s->segments[r->segment];
+	if (g->live) {
+		*ret = g->live;
+		return 0;
+	}
+	int rc = need(s, g, what, err);
+	if (!rc)
+		rc = check_mark(s, g, r, err);
+	if (!rc)
+		*ret = &g->symbols->d;
+	return rc;
+}
+
+int store_translation(struct store *s, const struct block_ref *r, struct translation **ret,
+		      struct err *err)
+{
+	const struct dicts *d;
+	int rc = store_dicts(s, r, SYMBOLS_NAMES, &d, err);
+	if (rc)
+		return rc;
+	*ret = &s->segments[r->segment].symbols->to;
+	(*ret)->from = d;
+	(*ret)->to = &s->sym;
+	(*ret)->no_new_events = true;
+	return 0;
+}

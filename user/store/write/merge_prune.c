@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A parent with more stacks than its dictionaries may have. */
+#include "store/write/merge.h"
+
+#include "store/block/prune.h"
+
+#include <stdlib.h>
+
+/* Events and the text of label sets keep their ids, which sums and lists have. */
+static int copy_ids(struct translation *t)
+{
+	const struct strings *text = &t->from->label_text;
+	uint32_t id;
+	int rc = 0;
+	for (uint32_t i = 0; !rc && i < t->from->n_events; i++)
+		rc = translate_event(t, i, &id);
+	for (uint32_t i = 1; !rc && i < text->n; i++) {
+		size_t len;
+		const char *s = strings_get(text, i, &len);
+		rc = strings_add(&t->to->label_text, s, len, &id);
+	}
+	return rc;
+}
+
+/* The sums so far, by the leaves of other dictionaries. */
+static int move_sums(struct merge *m, struct translation *t)
+{
+	struct merge to = { 0 };
+	int rc = 0;
+	for (uint32_t e = 0; !rc && e < m->n_events; e++)
+		for (uint32_t i = 0; !rc && i < m->leaves_cap[e]; i++) {
+			const struct rows_sum *from = &m->leaves[e][i];
+			struct rows_sum *sum;
+			uint32_t leaf;
+			if (!from->samples)
+				continue;
+			rc = translate_leaf(t, i, &leaf);
+			if (!rc)
+				rc = merge_leaf_sum(&to, e, leaf, &sum);
+			if (rc)
+				break;
+			sum->samples += from->samples;
+			sum->value += from->value;
+		}
+	struct merge *old = rc ? &to : m;
+	for (size_t e = 0; e < old->n_events; e++)
+		free(old->leaves[e]);
+	free(old->leaves);
+	free(old->leaves_cap);
+	if (rc)
+		return rc;
+	m->leaves = to.leaves;
+	m->leaves_cap = to.leaves_cap;
+	m->n_events = to.n_events;
+	return 0;
+}
+
+/*
+ * The parent's dictionaries are as large as they may be: it goes on with the largest stacks, in new
+ * ones, and what is below them becomes (other).
+ */
+int merge_prune(struct merge *m)
+{
+	struct dicts fresh;
+	struct translation t = { .from = merge_dicts(m), .to = &fresh };
+	bool *keep = NULL;
+	int rc = dicts_init(&fresh, true);
+	if (!rc)
+		rc = copy_ids(&t);
+	if (!rc)
+		rc = prune_choose(t.from, m->leaves, m->leaves_cap, m->n_events,
+				  m->w->opt.symbols_memory / 3 / STACK_BYTES, &keep);
+	if (!rc)
+		rc = prune_translate(&t, keep);
+	t.frozen = true;
+	if (!rc)
+		rc = move_sums(m, &t);
+	free(keep);
+	translation_fini(&t);
+	if (rc) {
+		dicts_fini(&fresh);
+		return merge_failed(m, rc);
+	}
+	writer_replace_parent(m->w, m->level, &fresh);
+	for (size_t i = 0; i < m->n_sources; i++)
+		translation_fini(&m->sources[i]->to);
+	m->pruned = true;
+	return 0;
+}
