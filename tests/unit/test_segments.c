@@ -5,6 +5,7 @@
  */
 #include "unit/store_model.h"
 
+#include "store/block/top.h"
 #include "store/read/store_int.h"
 
 #include "query/query.h"

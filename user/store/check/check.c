@@ -7,6 +7,9 @@
 #include "store/check/check.h"
 
 #include "store/block/projection.h"
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
+#include "store/read/symbols.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments without what is damaged in them. */
 #include "store/check/check.h"
+#include "store/read/symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>

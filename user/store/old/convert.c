@@ -3,10 +3,12 @@
  * Conversion of a store of format 2, window by window in the order of writing. Where retention has
  * cut windows, the finest blocks left that hold them become windows, as long as they are.
  */
+#include "store/dict/translate.h"
 #include "store/old/old.h"
 
 #include "store/file/message.h"
 #include "store/old/read.h"
+#include "store/read/contents.h"
 #include "store/write/writer_int.h"
 #include "util/array.h"
 

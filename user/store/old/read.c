@@ -5,6 +5,8 @@
  */
 #include "store/old/read.h"
 
+#include "store/block/rows.h"
+#include "store/block/settable.h"
 #include "store/file/columns.h"
 #include "util/array.h"
 

@@ -6,6 +6,10 @@
 #ifndef ASCRIBE_STORE_OLD_READ_H
 #define ASCRIBE_STORE_OLD_READ_H
 
+#include "store/block/block.h"
+#include "store/block/rows.h"
+#include "store/block/settable.h"
+#include "store/block/totals.h"
 #include "store/read/store_int.h"
 
 /* Flags of a block. */

@@ -9,6 +9,8 @@
  * left of the value are the sums of the other sets, without stacks.
  */
 #include "store/ops/copy_int.h"
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
 
 #include "util/array.h"
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the columns of a block say, in the ids of its segment. */
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
 #include "store/read/store_int.h"
+#include "store/read/symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,10 @@
  * from them the walk goes down where a block is not wholly in the range or lacks the wanted detail,
  * and stops where a child is gone.
  */
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
 #include "store/read/postings.h"
+#include "store/read/rows.h"
 #include "store/read/store_int.h"
 
 #include "util/array.h"

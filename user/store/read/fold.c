@@ -5,7 +5,10 @@
  * side by side, and then by the ids that the reader gives.
  */
 #include "store/block/prune.h"
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
 #include "store/read/store_int.h"
+#include "store/read/symbols.h"
 
 #include "util/array.h"
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which label keys a store knows: by the label sets of its files of windows, by the lists of its
  * parents. */
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
 #include "store/read/store_int.h"
+#include "store/read/symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>

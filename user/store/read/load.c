@@ -9,6 +9,7 @@
  * Only segments that may still grow are looked into; the others when a question needs them.
  */
 #include "store/read/store_int.h"
+#include "store/read/symbols.h"
 
 #include "util/array.h"
 

@@ -6,6 +6,9 @@
 #include "store/read/rows.h"
 
 #include "store/block/projection.h"
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
+#include "store/read/symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>

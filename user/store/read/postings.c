@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/read/postings.h"
 
+#include "store/block/settable.h"
+#include "store/read/block_data.h"
 #include "util/crc32c.h"
 
 #include <errno.h>

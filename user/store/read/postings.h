@@ -13,6 +13,7 @@
 #ifndef ASCRIBE_STORE_READ_POSTINGS_H
 #define ASCRIBE_STORE_READ_POSTINGS_H
 
+#include "store/block/settable.h"
 #include "store/read/store_int.h"
 
 /* Of a million hashes in an hour one in 270 is that of another value, too. */

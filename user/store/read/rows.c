@@ -2,6 +2,9 @@
 /* The rows of a window, as they were recorded, and the groups of any block. */
 #include "store/read/rows.h"
 
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
+#include "store/read/symbols.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,10 @@
 #ifndef ASCRIBE_STORE_READ_ROWS_H
 #define ASCRIBE_STORE_READ_ROWS_H
 
+#include "store/block/keys.h"
+#include "store/block/rows.h"
+#include "store/block/settable.h"
+#include "store/dict/translate.h"
 #include "store/read/store_int.h"
 
 #define UNWANTED 1
@@ -43,5 +47,8 @@ int reading_wants_group(const struct reading *r, uint64_t samples, uint64_t valu
 /* Prepare r->wants, which tells keys of interest by their string ids. */
 int reading_want_keys(struct reading *r);
 int reading_parent(struct reading *r);
+
+/* Can a question by these keys be answered from a parent that has these? stacks: it is about stacks. */
+bool block_answers(const struct block_keys *k, const char *const *keys, size_t n, bool stacks);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
 #include "store/read/store_int.h"
+#include "store/read/symbols.h"
 
 #include "util/array.h"
 

@@ -10,6 +10,7 @@
 #include "store/read/store_int.h"
 
 #include "store/file/columns.h"
+#include "store/read/symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>

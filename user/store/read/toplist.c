@@ -3,7 +3,11 @@
  * The most frequent values of a key in some blocks: exactly where they know all of them, else from
  * their lists.
  */
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
+#include "store/read/rows.h"
 #include "store/read/store_int.h"
+#include "store/read/symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,6 +3,9 @@
  * Making a block of level 0 from the rows of the open window: label sets become narrow sets of the
  * segment, and, where wide keys occur, entries of the block's own table.
  */
+#include "store/block/keys.h"
+#include "store/block/rows.h"
+#include "store/block/settable.h"
 #include "store/write/writer_int.h"
 
 #include "hist/metrics.h"

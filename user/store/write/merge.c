@@ -5,6 +5,9 @@
  */
 #include "store/write/merge.h"
 
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
+#include "store/read/symbols.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -4,6 +4,9 @@
 #define ASCRIBE_STORE_WRITE_MERGE_H
 
 #include "store/block/projection.h"
+#include "store/block/set_sums.h"
+#include "store/block/top.h"
+#include "store/dict/translate.h"
 #include "store/write/writer_int.h"
 
 /* A segment that children are in. Segments come and go between two steps: it is known by its

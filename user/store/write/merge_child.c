@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a child adds to its parent: counters, sums by stack and by label set, the most frequent
  * values. */
+#include "store/dict/translate.h"
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
 #include "store/write/merge.h"
 
 #include <errno.h>

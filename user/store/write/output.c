@@ -17,6 +17,7 @@
 
 #include "store/file/columns.h"
 #include "store/file/reserve.h"
+#include "store/read/symbols.h"
 #include "util/array.h"
 
 #include <errno.h>

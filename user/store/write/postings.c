@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hashes of a window's wide labels, kept until its hour is over; then their postings. */
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
 #include "store/read/postings.h"
+#include "store/read/symbols.h"
 #include "store/write/writer_int.h"
 #include "util/array.h"
 #include "util/crc32c.h"

@@ -5,6 +5,7 @@
  */
 #include "store/write/project.h"
 
+#include "store/read/block_data.h"
 #include "util/array.h"
 
 #include <errno.h>

@@ -6,6 +6,9 @@
 #ifndef ASCRIBE_STORE_WRITE_PROJECT_H
 #define ASCRIBE_STORE_WRITE_PROJECT_H
 
+#include "store/block/rows.h"
+#include "store/block/settable.h"
+#include "store/read/block_data.h"
 #include "store/write/merge.h"
 
 /* A value of a key in the making. */

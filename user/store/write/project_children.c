@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Above level 2 a value's groups are the sum of those that the children have, value by value. */
+#include "store/dict/translate.h"
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
 #include "store/write/project.h"
 
 #include "util/array.h"

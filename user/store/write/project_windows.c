@@ -4,6 +4,9 @@
  * they are merged as they are decoded, and what a value gets of each group is appended to what it
  * has.
  */
+#include "store/dict/translate.h"
+#include "store/read/block_data.h"
+#include "store/read/contents.h"
 #include "store/write/project.h"
 
 #include "util/array.h"

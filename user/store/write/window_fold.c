@@ -4,6 +4,7 @@
  * smallest values become one row. Sums of label sets stay exact. The sets with the most rows lose
  * theirs first.
  */
+#include "store/block/rows.h"
 #include "store/write/writer_int.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one writer of a store: opening, taking rows. */
+#include "store/block/rows.h"
 #include "store/write/writer_int.h"
 
 #include "store/file/reserve.h"

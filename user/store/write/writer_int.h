@@ -7,6 +7,8 @@
 #ifndef ASCRIBE_STORE_WRITE_WRITER_INT_H
 #define ASCRIBE_STORE_WRITE_WRITER_INT_H
 
+#include "store/block/rows.h"
+#include "store/block/settable.h"
 #include "store/read/store_int.h"
 
 /* How many values a key has had in this hour; exact up to the limit of a set of hashes. */
@@ -78,8 +80,6 @@ struct store_writer {
 	size_t n_gone, gone_cap;
 	struct store_writer_state state;
 };
-
-#define STORE_REWRITING "rewriting" /* a file in a store that is being rewritten (old/rewrite.c) */
 
 /* -EBUSY: another process writes. */
 int writer_take_lock(struct store_writer *w, struct err *err);
