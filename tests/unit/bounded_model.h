@@ -77,11 +77,13 @@ void free(void *p)
 
 #define WINDOW_NS 10000000000ll
 #define FUNCTIONS 150
+#define LINES 6
 #define NODES_MAX 20000
 #define WINDOWS_MAX 60
 
 struct size {
 	uint32_t windows, rows, tenants, queries, nodes;
+	bool lines; /* each function has LINES source lines: what differs in them alone is one node */
 };
 
 struct row {
@@ -144,17 +146,21 @@ static void add_labels(struct store_writer *w, const struct row *r, uint32_t *re
 			 0); /* some have no more than a comm */
 }
 
-static void make_stacks(struct fixture *f, struct store_writer *w, uint32_t *id)
+/* id: some for each node, which are equal but for lines. */
+static void make_stacks(struct fixture *f, struct store_writer *w, uint32_t (*id)[LINES])
 {
-	uint32_t frame[FUNCTIONS];
+	uint32_t frame[FUNCTIONS][LINES];
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
 		struct store_frame fr = { .kind = FRAME_USER };
 		char name[20];
 		snprintf(name, sizeof(name), "f%u", i);
 		assert_int_equal(store_add_string(w, name, strlen(name), &fr.function), 0);
-		assert_int_equal(store_add_frame(w, &fr, &frame[i]), 0);
+		for (uint32_t line = 0; line < LINES; line++) {
+			fr.line = f->size.lines ? 10 + line : 0;
+			assert_int_equal(store_add_frame(w, &fr, &frame[i][line]), 0);
+		}
 	}
-	id[0] = 0;
+	memset(id[0], 0, sizeof(id[0]));
 	f->n_nodes = 1;
 	for (uint32_t i = 1; i < f->size.nodes; i++) {
 		uint32_t parent = draw_skewed(f, f->n_nodes), function = draw(f, FUNCTIONS);
@@ -164,7 +170,9 @@ static void make_stacks(struct fixture *f, struct store_writer *w, uint32_t *id)
 		f->parent[n] = parent;
 		f->function[n] = function;
 		f->child[parent][function] = n;
-		assert_int_equal(store_add_stack(w, id[parent], frame[function], &id[n]), 0);
+		for (uint32_t line = 0; line < LINES; line++)
+			assert_int_equal(store_add_stack(w, id[parent][(line + n) % LINES], frame[function][line],
+							 &id[n][line]), 0);
 	}
 }
 
@@ -193,7 +201,7 @@ static void make(struct fixture *f, struct size size, uint64_t seed)
 	o.reserve_bytes = 1;
 	o.max_bytes = 1ull << 40;
 	assert_int_equal(store_writer_open_with(&w, f->dir, &meta, &o, &err), 0);
-	uint32_t *id = malloc(NODES_MAX * sizeof(*id)), event[2];
+	uint32_t(*id)[LINES] = malloc(NODES_MAX * sizeof(*id)), event[2];
 	make_stacks(f, w, id);
 	f->rows = malloc((size_t)size.windows * size.rows * sizeof(*f->rows));
 	for (int i = 0; i < 2; i++)
@@ -204,7 +212,7 @@ static void make(struct fixture *f, struct size size, uint64_t seed)
 			uint32_t set;
 			draw_row(f, i, r);
 			add_labels(w, r, &set);
-			assert_int_equal(store_add_row(w, set, id[r->node], event[r->event], r->samples,
+			assert_int_equal(store_add_row(w, set, id[r->node][k % LINES], event[r->event], r->samples,
 						       r->samples * events[r->event].period),
 					 0);
 		}

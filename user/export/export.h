@@ -72,12 +72,19 @@ uint64_t export_value(const struct store_event *e, const struct store_row *row);
  * name, a NUL, those of its module, as they stand in `frames`. against: a baseline, of the same
  * store and event.
  */
+#define EXPORT_FLAME_LEAST 10000 /* nodes with less than 1/10000 of the samples are in "(other)" */
 struct export_flame_spec {
 	uint64_t max_nodes; /* 0: 20,000; the others are summed in "(other)" */
 	const char *root;   /* NULL or "": everything */
 	struct query_view_spec view;
 	struct query *against; /* NULL: none */
 };
+/* query_spec.least of a question whose answer is only drawn as a flame graph. */
+static inline uint32_t export_flame_least(const struct export_flame_spec *how, bool against)
+{
+	bool whole = how->view.view == QUERY_VIEW_DOWN && (!how->root || !*how->root) && !against;
+	return whole ? EXPORT_FLAME_LEAST : 0;
+}
 
 /* A self-contained HTML page. */
 int export_flame(const struct export_source *src, const struct export_flame_spec *spec, FILE *f, struct err *err);

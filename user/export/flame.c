@@ -20,7 +20,6 @@
 #include <string.h>
 
 #define DEFAULT_MAX_NODES 20000
-#define MIN_SHARE 10000 /* 1 / 0.01% */
 
 struct flame {
 	const struct export_source *src;
@@ -58,7 +57,7 @@ static uint32_t next_node(const struct flame *fl, uint32_t i)
 static int choose_least(struct flame *fl, uint64_t max_nodes)
 {
 	size_t n = 0, seen = 0;
-	fl->least = fl->tree[fl->root].total / MIN_SHARE + 1;
+	fl->least = fl->tree[fl->root].total / EXPORT_FLAME_LEAST + 1;
 	uint64_t *totals = calloc(fl->n, sizeof(*totals));
 	if (!totals)
 		return -ENOMEM;
@@ -140,10 +139,17 @@ static void add_counts(const struct flame *fl, uint32_t node, uint64_t sum[2])
 	sum[1] += fl->diff ? fl->diff->nodes[node].total[1] : 0;
 }
 
+/* A node that the question has not asked for by itself is one of those that are pruned. */
+static bool is_pruned(const struct flame *fl, uint32_t node)
+{
+	return fl->tree[node].total < fl->least ||
+	       (!fl->diff && fl->tree[node].stack == QUERY_OTHER_STACK);
+}
+
 /* The first node from here on, among siblings, that is not pruned. */
 static uint32_t kept(const struct flame *fl, uint32_t node)
 {
-	while (node && fl->tree[node].total < fl->least)
+	while (node && is_pruned(fl, node))
 		node = fl->tree[node].next_sibling;
 	return node;
 }
@@ -153,7 +159,7 @@ static int add_other(struct flame *fl, uint32_t node, uint64_t depth)
 {
 	uint64_t sum[2] = { 0, 0 };
 	for (uint32_t c = fl->tree[node].first_child; c; c = fl->tree[c].next_sibling) {
-		if (fl->tree[c].total < fl->least)
+		if (is_pruned(fl, c))
 			add_counts(fl, c, sum);
 	}
 	return sum[0] || sum[1] ? add_node(fl, depth + 1, sum, 1) : 0;

@@ -66,12 +66,13 @@ static int flame_open(struct flame *f, const struct request *r, struct store *s,
 	rc = rc ? rc : take_view(r, &f->how.view, err);
 	f->spec[0] = f->asked.spec;
 	f->spec[0].labels = QUERY_NO_LABELS;
+	f->how.root = request_param(r, "root");
+	f->spec[0].least = export_flame_least(&f->how, has_baseline(r));
 	f->spec[0].by_start = has_baseline(r);
 	f->spec[0].parts = has_baseline(r) ? 3 : 1;
 	rc = rc ? rc : query_open(&f->query[0], s, &f->spec[0], err);
 	rc = rc || !has_baseline(r) ? rc : open_baseline(f, r, s, err);
 	f->how.max_nodes = f->asked.max_nodes;
-	f->how.root = request_param(r, "root");
 	f->source = (struct export_source){ s, f->query[0], f->spec[0].where, f->spec[0].idle };
 	return rc;
 }

@@ -28,11 +28,12 @@ enum query_labels {
  * first, and query_info.bounded is set. Sums stay exact, and so is every row that is shown:
  *  - QUERY_KEYS: one row has the label set QUERY_OTHER, for all sets that have no row.
  *  - QUERY_NO_LABELS: a row with the set QUERY_OTHER has the samples below its stack that have no row.
+ *    (Also with query_spec.least, without query_info.bounded.)
  *  - else: a row with the stack QUERY_OTHER_STACK has the samples of its set that have no row, and its
  *    set is QUERY_OTHER for all sets that have no row.
  */
 #define QUERY_MEMORY ((size_t)64 << 20)
-#define QUERY_OTHER 1u
+#define QUERY_OTHER STORE_OTHER
 #define QUERY_OTHER_STACK UINT32_MAX /* no stack of the store; its frame is 0, as that of all that is (other) */
 
 /*
@@ -74,6 +75,8 @@ struct query_spec {
 	const char *const *keys;  /* QUERY_KEYS: these */
 	size_t n_keys;
 	bool by_start;         /* windows that begin in [from, to), not rounded */
+	uint32_t least; /* QUERY_NO_LABELS: stacks with less than 1/least of the samples may be
+			   summed as (other) below their parents, and lines left out; 0: no */
 	unsigned parts; /* so many answers are kept at a time, and each has that part of the budget;
 			   0: 1 */
 	uint64_t ns_per_sample; /* of an event that was recorded at several rates: count in these; 0: the longest that the range has */

@@ -109,7 +109,10 @@ static int on_sum(void *ctx, const struct store_row *row)
 	bool idle = v && is_idle(m->q->store, row->stack);
 	if (idle && m->once)
 		m->q->info.idle += measured(&m->of->measures, m->q, v, row).samples;
-	return v && m->of->measures.admitted && (!idle || m->of->spec.idle) ? on_rows(m, row, 1) : 0;
+	struct store_row in = *row;
+	if (m->of->spec.labels == QUERY_TOTALS)
+		in.set = 0;
+	return v && m->of->measures.admitted && (!idle || m->of->spec.idle) ? on_rows(m, &in, 1) : 0;
 }
 
 /* A block without labels: of those that are asked for it has none. */
@@ -152,6 +155,9 @@ static int add_folded(struct summing *m, size_t i)
 		return store_block_folded(s, b, on_folded, m, m->err);
 	if (i < m->n_folded)
 		return 0;
+	/* What is left out by its stack must have all of it. */
+	if (!m->of->waits.by_class)
+		m->folding.least = m->of->spec.labels == QUERY_TOTALS ? 1 : m->of->spec.least;
 	int rc = store_fold_block(s, &m->folding, b, m->err);
 	m->n_folded = rc ? m->n_folded : i + 1;
 	return rc;

@@ -183,7 +183,7 @@ static int add_stack(struct sums *s, const struct store_row *row)
 		return add_run(s, row);
 	if (s->pass == SUMS_CHOSEN) {
 		uint32_t at = subtree_nearest(&s->kept, s->q->store, row->stack);
-		struct sum *to = &s->node[subtree_index(&s->kept, at)][at != row->stack];
+		struct sum *to = &s->node[subtree_index(&s->kept, at)][at != row->stack || row->set == QUERY_OTHER];
 		to->samples += row->samples;
 		to->value += row->value;
 		return 0;

@@ -218,6 +218,8 @@ static void bound_functions(const struct query *q, struct table *t)
 	uint64_t cut = 0;
 	for (size_t i = 0; i < q->n_rows; i++)
 		cut += query_row_is_other(q, &q->rows[i]) ? q->rows[i].samples : 0;
+	if (!cut && !q->info.bounded)
+		return;
 	for (size_t i = 0; i < t->table.n_rows; i++)
 		t->table.rows[i].error = t->table.rows[i].other ? 0 : cut;
 	t->table.approximate = true;
@@ -244,7 +246,7 @@ static int by_function(struct query *q, struct table *t, struct err *err)
 		memset(f.group, 0xff, n_frames * sizeof(*f.group));
 		rc = walk(&f, nodes, n_nodes, groups);
 	}
-	if (!rc && q->info.bounded)
+	if (!rc)
 		bound_functions(q, t);
 	free(groups);
 	free(f.group);

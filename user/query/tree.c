@@ -18,7 +18,7 @@ struct building {
 static size_t count_other(const struct query *q)
 {
 	size_t n = 0;
-	for (size_t i = 0; q->info.bounded && i < q->n_rows; i++)
+	for (size_t i = 0; i < q->n_rows; i++)
 		n += query_row_is_other(q, &q->rows[i]);
 	return n;
 }

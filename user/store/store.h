@@ -435,13 +435,16 @@ int store_block_folded(struct store *s, const struct store_block *b,
 
 /*
  * The sums by stack of many blocks. All zero is empty; store_fold_rows does the work, and gives each
- * stack and event once. *ret_pruned: where there was no room for all stacks the smallest are frames
- * with the name (other) below those that are kept.
+ * stack and event once. A row with the set STORE_OTHER has the samples below its stack whose own
+ * stacks were not kept: there was no room for them (*ret_pruned), or they are less than 1/least of
+ * the samples. With `least` stacks may come without source lines.
  */
 struct store_folding {
 	const struct store_block **blocks;
 	size_t n, cap;
+	uint32_t least; /* 0: all stacks are wanted */
 };
+#define STORE_OTHER 1u
 int store_fold_block(struct store *s, struct store_folding *f, const struct store_block *b, struct err *err);
 int store_fold_rows(struct store *s, const struct store_folding *f, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
 		    bool *ret_pruned, struct err *err);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ARRAY_DOUBLES 65536 /* elements; a larger array grows by a quarter, to waste less */
+
 static inline int array_grow(void **p, size_t *cap, size_t need, size_t size)
 {
 	if (need <= *cap)
@@ -19,7 +21,7 @@ static inline int array_grow(void **p, size_t *cap, size_t need, size_t size)
 	while (n < need) {
 		if (n > SIZE_MAX / 4)
 			return -ENOMEM;
-		n *= 2;
+		n += n < ARRAY_DOUBLES ? n : n / 4;
 	}
 	if (n > SIZE_MAX / 2 / size)
 		return -ENOMEM;

@@ -48,7 +48,8 @@ static void event_fini(struct store_event *e)
 
 size_t dicts_bytes(const struct dicts *d)
 {
-	size_t hashes = (d->frame_hash.cap + d->stack_hash.cap) * sizeof(*d->frame_hash.slots);
+	size_t hashes = d->frame_hash.cap * sizeof(*d->frame_hash.slots) +
+			d->stack_index.cap * sizeof(*d->stack_index.slots);
 	size_t ids = (d->leaves_cap + d->leaf_of_cap) * sizeof(*d->leaves);
 	size_t sets = d->labels_cap * sizeof(*d->labels) + d->set_end_cap * sizeof(*d->set_end) +
 		      d->set_hash.cap * sizeof(*d->set_hash.slots);
@@ -70,7 +71,7 @@ void dicts_fini(struct dicts *d)
 	strings_fini(&d->label_text);
 	free(d->leaf_of);
 	free(d->leaves);
-	idhash_fini(&d->stack_hash);
+	stack_index_fini(&d->stack_index);
 	free(d->stacks);
 	idhash_fini(&d->frame_hash);
 	free(d->frames);
@@ -220,18 +221,12 @@ static int frames_decode(struct dicts *d, struct cursor *c, uint32_t n)
 
 /* ---- stacks ---- */
 
-static bool same_stack(const void *ctx, uint32_t id, const void *key)
-{
-	const struct dicts *d = ctx;
-	return !memcmp(&d->stacks[id], key, sizeof(struct stack_node));
-}
-
 static int stack_reserve(struct dicts *d)
 {
 	if (d->n_stacks >= IDS_MAX)
 		return -E2BIG;
 	int rc = ARRAY_RESERVE(d->stacks, d->stacks_cap, (size_t)d->n_stacks + 1);
-	return rc || !d->index ? rc : idhash_reserve(&d->stack_hash);
+	return rc || !d->index ? rc : stack_index_reserve(&d->stack_index, d->stacks);
 }
 
 int dicts_add_stack(struct dicts *d, uint32_t parent, uint32_t frame, uint32_t *ret_id)
@@ -239,15 +234,14 @@ int dicts_add_stack(struct dicts *d, uint32_t parent, uint32_t frame, uint32_t *
 	if (parent >= d->n_stacks || !frame || frame >= d->n_frames)
 		return -EINVAL;
 	struct stack_node node = { parent, frame };
-	uint32_t hash = idhash_hash(&d->stack_hash, &node, sizeof(node));
-	uint32_t id = idhash_find(&d->stack_hash, hash, same_stack, d, &node);
-	if (id == IDHASH_NONE) {
+	uint32_t id = stack_index_find(&d->stack_index, d->stacks, node);
+	if (!id) {
 		int rc = stack_reserve(d);
 		if (rc)
 			return rc;
 		id = d->n_stacks++;
 		d->stacks[id] = node;
-		idhash_put(&d->stack_hash, hash, id);
+		stack_index_put(&d->stack_index, d->stacks, id);
 	}
 	*ret_id = id;
 	return 0;
@@ -255,13 +249,7 @@ int dicts_add_stack(struct dicts *d, uint32_t parent, uint32_t frame, uint32_t *
 
 uint32_t dicts_find_stack(const struct dicts *d, uint32_t parent, uint32_t frame)
 {
-	struct idhash seeded = d->stack_hash;
-	const struct stack_node node = { parent, frame };
-	uint32_t id = d->stack_hash.cap ? idhash_find(&d->stack_hash,
-						      idhash_hash(&seeded, &node, sizeof(node)),
-						      same_stack, d, &node)
-					: IDHASH_NONE;
-	return id == IDHASH_NONE ? 0 : id;
+	return stack_index_find(&d->stack_index, d->stacks, (struct stack_node){ parent, frame });
 }
 
 /* Columns: distance to the parent; frame, as the difference to the one before. */
@@ -284,18 +272,25 @@ static int stacks_encode(const struct dicts *d, uint32_t from, struct buf *colum
 static int stacks_decode(struct dicts *d, struct cursor *c, uint32_t n)
 {
 	uint64_t frame = 0;
+	if (n > cursor_left(&c[0]))
+		return -EBADMSG;
+	if (n > IDS_MAX - d->n_stacks)
+		return -E2BIG;
+	if (ARRAY_RESERVE(d->stacks, d->stacks_cap, (size_t)d->n_stacks + n))
+		return -ENOMEM;
 	for (uint32_t k = 0; k < n; k++) {
 		uint64_t back = cursor_varint(&c[0]);
 		frame += unzigzag(cursor_varint(&c[1]));
 		if (c[0].bad || c[1].bad || !back || back > d->n_stacks || !frame || frame >= d->n_frames)
 			return -EBADMSG;
 		struct stack_node node = { d->n_stacks - (uint32_t)back, (uint32_t)frame };
-		int rc = stack_reserve(d);
+		int rc = d->index ? stack_index_reserve(&d->stack_index, d->stacks) : 0;
 		if (rc)
 			return rc;
+		d->stacks[d->n_stacks] = node;
 		if (d->index)
-			idhash_put(&d->stack_hash, idhash_hash(&d->stack_hash, &node, sizeof(node)), d->n_stacks);
-		d->stacks[d->n_stacks++] = node;
+			stack_index_put(&d->stack_index, d->stacks, d->n_stacks);
+		d->n_stacks++;
 	}
 	return 0;
 }

@@ -9,12 +9,8 @@
 
 #include "store/file/format.h"
 #include "store/store.h"
+#include "store/dict/stack_index.h"
 #include "store/dict/strings.h"
-
-struct stack_node {
-	uint32_t parent;
-	uint32_t frame;
-};
 
 /* Keys and string values are ids in dicts.label_text. */
 struct set_label {
@@ -33,7 +29,7 @@ struct dicts {
 	struct stack_node *stacks;
 	size_t stacks_cap;
 	uint32_t n_stacks; /* with the empty stack */
-	struct idhash stack_hash;
+	struct stack_index stack_index;
 	uint32_t *leaves; /* stacks that samples ended in */
 	size_t leaves_cap;
 	uint32_t n_leaves; /* with the empty stack */

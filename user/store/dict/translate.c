@@ -71,6 +71,11 @@ int translate_frame(struct translation *t, uint32_t id, uint32_t *ret)
 		return 0;
 	}
 	struct store_frame f = t->from->frames[id];
+	if (t->no_lines) {
+		f.file = 0;
+		f.line = 0;
+		f.offset = f.function ? 0 : f.offset;
+	}
 	rc = translate_string(t, f.function, &f.function);
 	if (!rc)
 		rc = translate_string(t, f.module, &f.module);

@@ -20,6 +20,7 @@ struct translation {
 	const struct dicts *from;
 	struct dicts *to;
 	bool no_new_events; /* the other has all there are: another one is damage */
+	bool no_lines; /* frames lose their source lines */
 	bool frozen; /* the other has the stacks that matter: what it lacks of one becomes a frame
 			(other) */
 	uint32_t other_frame;
@@ -32,6 +33,11 @@ size_t translation_bytes(const struct translation *t);
 /* Ids must be those of `from`. 0 or as dicts_add_*. */
 int translate_frame(struct translation *t, uint32_t id, uint32_t *ret);
 int translate_stack(struct translation *t, uint32_t id, uint32_t *ret);
+/* Whether a stack was met before. */
+static inline bool translate_knows_stack(const struct translation *t, uint32_t id)
+{
+	return id < t->stacks.cap && t->stacks.v[id];
+}
 /* The stack of a leaf; a leaf as a leaf of the other. */
 int translate_leaf_stack(struct translation *t, uint32_t leaf, uint32_t *ret);
 int translate_leaf(struct translation *t, uint32_t leaf, uint32_t *ret);

@@ -13,6 +13,7 @@
 #include "util/array.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,10 +49,13 @@ void store_folding_fini(struct store_folding *f)
 	*f = (struct store_folding){ 0 };
 }
 
+/* Those of the highest level first: they have the most samples. */
 static int by_segment(const void *pa, const void *pb)
 {
 	const struct block_ref *a = *(const struct block_ref *const *)pa,
 			       *b = *(const struct block_ref *const *)pb;
+	if (a->b.level != b->b.level)
+		return a->b.level > b->b.level ? -1 : 1;
 	if (a->segment != b->segment)
 		return a->segment < b->segment ? -1 : 1;
 	return (a->b.seq > b->b.seq) - (a->b.seq < b->b.seq);
@@ -92,47 +96,26 @@ static int add_block(struct store *s, struct leaf_sums *l, const struct block_re
 /* By event of the reader: [cap] by its stack. */
 struct stack_sums {
 	struct {
-		struct rows_sum *v;
+		struct rows_sum (*v)[2]; /* of the stack, and of what is below it and was not kept */
 		size_t cap;
 	} * events;
 	uint32_t n_events;
 };
 
 static int stack_sum(struct stack_sums *t, const struct store *s, uint32_t event, uint32_t stack,
-		     struct rows_sum **ret)
+		     bool other, struct rows_sum **ret)
 {
 	if (stack >= t->events[event].cap) {
 		size_t had = t->events[event].cap, cap = s->sym.n_stacks + s->sym.n_stacks / 4 + 64;
-		struct rows_sum *v = realloc(t->events[event].v, cap * sizeof(*v));
+		struct rows_sum(*v)[2] = realloc(t->events[event].v, cap * sizeof(*v));
 		if (!v)
 			return -ENOMEM;
 		memset(v + had, 0, (cap - had) * sizeof(*v));
 		t->events[event].v = v;
 		t->events[event].cap = cap;
 	}
-	*ret = &t->events[event].v[stack];
+	*ret = &t->events[event].v[stack][other];
 	return 0;
-}
-
-static int add_leaves(struct store *s, struct stack_sums *to, struct translation *t,
-		      const struct leaf_sums *l, uint32_t e)
-{
-	uint32_t event, stack;
-	int rc = translate_event(t, e, &event);
-	for (uint32_t leaf = 0; !rc && leaf < l->n_leaves; leaf++) {
-		const struct rows_sum *from = &l->v[e][leaf];
-		struct rows_sum *sum;
-		if (!from->samples)
-			continue;
-		rc = translate_leaf_stack(t, leaf, &stack);
-		if (!rc)
-			rc = stack_sum(to, s, event, stack, &sum);
-		if (rc)
-			break;
-		sum->samples += from->samples;
-		sum->value += from->value;
-	}
-	return rc;
 }
 
 static int leaf_sums_init(struct leaf_sums *l, const struct dicts *d)
@@ -145,63 +128,232 @@ static int leaf_sums_init(struct leaf_sums *l, const struct dicts *d)
 	return l->v && l->n ? 0 : -ENOMEM;
 }
 
-/* Count the stacks that still fit the reader's own dictionaries, which may take half of the limit. */
-static size_t room_for(const struct store *s)
-{
-	size_t most = symbols_limit(s) / 2, has = dicts_bytes(&s->sym);
-	return (most > has ? most - has : 0) / STACK_BYTES;
-}
+/*
+ * All stacks are summed where there is room for them. Else the stacks that matter are chosen from one
+ * segment after the other, and then these are summed: that needs a second reading, but knows by then
+ * which stacks of a segment belong to a large one of another.
+ */
+enum mode {
+	SUM_ALL,
+	CHOOSE,
+	SUM_CHOSEN,
+};
 
 /* What the folding of all segments is at. */
 struct folding {
+	enum mode mode;
 	struct stack_sums sums;
-	bool pruned; /* stacks are only chosen, to be summed again */
-	bool frozen; /* that is now */
-	size_t left; /* segments to come, with this one */
+	uint32_t least;	     /* of the question, 0: all stacks are wanted */
+	struct idset chosen; /* of the reader's stacks, some of which are from other questions */
+	size_t left;	     /* segments to come, with this one */
+	double part;	     /* of what may be missed of a stack, that of this segment */
+	double *seen;	     /* [sums.n_events]: samples of the segments so far, without idle CPUs */
 };
 
-/* Add the sums of a segment; where its stacks do not fit, only the largest are taken into the
- * reader's dictionaries. */
-static int take_segment(struct store *s, struct folding *f, struct translation *t,
-			const struct leaf_sums *l)
+/*
+ * Count the stacks that still fit the reader's own dictionaries, which may take half of the limit.
+ * Where small stacks may be left out, it is sooner faster to do so.
+ */
+static size_t room_for(const struct store *s, const struct folding *f)
 {
-	struct translation frozen = {
-		.from = t->from, .to = t->to, .no_new_events = true, .frozen = true
-	};
-	size_t room = room_for(s);
-	bool *keep;
-	int rc = 0;
-	if (!f->frozen && t->from->n_stacks > room &&
-	    prune_count(t->from, l->v, l->n, l->n_events) > room) {
-		f->pruned = true;
-		rc = prune_choose(t->from, l->v, l->n, l->n_events, room / f->left + MIN_STACKS,
-				  &keep);
+	size_t most = symbols_limit(s) / (f->least && f->mode == SUM_ALL ? 3 : 2), has = dicts_bytes(&s->sym);
+	return (most > has ? most - has : 0) / STACK_BYTES;
+}
+
+/* ---- all stacks of a segment ---- */
+
+static int add_all(struct store *s, struct stack_sums *to, struct translation *t,
+		   const struct leaf_sums *l, uint32_t e)
+{
+	uint32_t event, stack;
+	int rc = translate_event(t, e, &event);
+	for (uint32_t leaf = 0; !rc && leaf < l->n_leaves; leaf++) {
+		const struct rows_sum *from = &l->v[e][leaf];
+		struct rows_sum *sum;
+		if (!from->samples)
+			continue;
+		rc = translate_leaf_stack(t, leaf, &stack);
+		if (!rc)
+			rc = stack_sum(to, s, event, stack, false, &sum);
 		if (rc)
-			return rc;
-		rc = prune_translate(t, keep);
-		free(keep);
-		return rc;
+			break;
+		sum->samples += from->samples;
+		sum->value += from->value;
 	}
-	for (uint32_t e = 0; !rc && e < l->n_events; e++)
-		rc = l->v[e] ? add_leaves(s, &f->sums, f->frozen ? &frozen : t, l, e) : 0;
-	translation_fini(&frozen);
 	return rc;
 }
 
-/* The blocks of one segment. */
+/* Whether what the reader lacks of the stacks fits. */
+static int all_fit(const struct store *s, const struct folding *f, const struct translation *t,
+		   const struct leaf_sums *l, bool *ret)
+{
+	size_t room = room_for(s, f), n = 0;
+	struct idset met = { 0 };
+	*ret = true;
+	if (t->from->n_stacks <= room)
+		return 0;
+	int rc = idset_init(&met, t->from->n_stacks);
+	for (uint32_t e = 0; !rc && e < l->n_events; e++)
+		for (uint32_t leaf = 0; l->v[e] && leaf < l->n_leaves; leaf++)
+			for (uint32_t id = l->v[e][leaf].samples ? t->from->leaves[leaf] : 0;
+			     id && !translate_knows_stack(t, id) && !idset_has(&met, id);
+			     id = t->from->stacks[id].parent) {
+				idset_add(&met, id);
+				n++;
+			}
+	idset_fini(&met);
+	*ret = n <= room;
+	return rc;
+}
+
+/* ---- those that are kept ---- */
+
+#define BELOW (1u << 31) /* the reader's stack is the nearest that is kept; ids are less */
+
+/*
+ * map: by stack of the segment that is used, the reader's, without source lines where the question
+ * leaves them out. keep: the stacks to be chosen; NULL: those that were.
+ */
+static int map_stacks(struct store *s, struct folding *f, struct translation *t,
+		      const struct prune_sums *of, const struct idset *used,
+		      const struct idset *keep, uint32_t *map)
+{
+	const struct stack_node *nodes = of->d->stacks;
+	int rc = 0;
+	map[0] = 0;
+	for (uint32_t id = idset_next(used, 1); !rc && id != IDSET_NONE; id = idset_next(used, id + 1)) {
+		uint32_t at = map[nodes[id].parent], frame, found;
+		if (of->same && of->same[id] != id) {
+			map[id] = map[of->same[id]];
+			continue;
+		}
+		map[id] = at | BELOW;
+		if (at & BELOW || (keep && !idset_has(keep, id)))
+			continue;
+		rc = translate_frame(t, nodes[id].frame, &frame);
+		if (rc)
+			break;
+		if (!keep) {
+			found = dicts_find_stack(&s->sym, at, frame);
+			map[id] = found && idset_has(&f->chosen, found) ? found : map[id];
+			continue;
+		}
+		rc = dicts_add_stack(&s->sym, at, frame, &map[id]);
+		if (!rc)
+			rc = idset_reserve(&f->chosen, s->sym.stacks_cap);
+		if (!rc)
+			idset_add(&f->chosen, map[id]);
+	}
+	return rc;
+}
+
+static int add_kept(struct store *s, struct stack_sums *to, struct translation *t,
+		    const struct leaf_sums *l, const uint32_t *map, uint32_t e)
+{
+	uint32_t event;
+	int rc = translate_event(t, e, &event);
+	for (uint32_t leaf = 0; !rc && leaf < l->n_leaves; leaf++) {
+		const struct rows_sum *from = &l->v[e][leaf];
+		struct rows_sum *sum;
+		if (!from->samples)
+			continue;
+		uint32_t at = map[t->from->leaves[leaf]];
+		rc = stack_sum(to, s, event, at & ~BELOW, at & BELOW, &sum);
+		if (rc)
+			break;
+		sum->samples += from->samples;
+		sum->value += from->value;
+	}
+	return rc;
+}
+
+static double busy_samples(const struct dicts *d, const struct rows_sum *v, size_t n)
+{
+	double sum = 0;
+	for (size_t i = 0; i < n; i++)
+		if (v[i].samples && !dicts_is_idle(d, d->leaves[i]))
+			sum += (double)v[i].samples;
+	return sum;
+}
+
+/*
+ * The share of a segment's samples below which a stack need not be chosen here. The parts of all
+ * segments are 1 in sum: a stack with 1/least of all samples has in one of them that part of it. All
+ * samples are at least those that were seen so far.
+ */
+static int least_share(struct folding *f, struct translation *t, const struct leaf_sums *l, double *ret)
+{
+	double ratio = INFINITY;
+	*ret = 0;
+	for (uint32_t e = 0; f->least && e < l->n_events; e++) {
+		uint32_t event;
+		double here = l->v[e] ? busy_samples(t->from, l->v[e], l->n[e]) : 0;
+		if (here <= 0)
+			continue;
+		int rc = translate_event(t, e, &event);
+		if (rc)
+			return rc;
+		f->seen[event] += here;
+		ratio = fmin(ratio, f->seen[event] / here);
+	}
+	if (f->least && isfinite(ratio))
+		*ret = ratio * f->part / f->least;
+	return 0;
+}
+
+/* Choose the stacks of a segment, or sum those that were chosen. */
+static int take_chosen(struct store *s, struct folding *f, struct translation *t,
+		       const uint32_t *same, const struct leaf_sums *l)
+{
+	const struct prune_sums of = { t->from, same, l->v, l->n, l->n_events };
+	struct idset used = { 0 }, keep = { 0 };
+	bool choose = f->mode == CHOOSE;
+	uint32_t *map = malloc(t->from->n_stacks * sizeof(*map));
+	double least = 0;
+	int rc = map ? prune_used(&of, &used) : -ENOMEM;
+	if (!rc && choose)
+		rc = least_share(f, t, l, &least);
+	if (!rc && choose)
+		rc = prune_choose(&of, &used, room_for(s, f) / f->left + MIN_STACKS, least, &keep);
+	if (!rc)
+		rc = map_stacks(s, f, t, &of, &used, choose ? &keep : NULL, map);
+	for (uint32_t e = 0; !rc && !choose && e < l->n_events; e++)
+		rc = l->v[e] ? add_kept(s, &f->sums, t, l, map, e) : 0;
+	idset_fini(&used);
+	idset_fini(&keep);
+	free(map);
+	return rc;
+}
+
+/* 1: there is no room for all. */
+static int take_segment(struct store *s, struct folding *f, struct translation *t,
+			const uint32_t *same, const struct leaf_sums *l)
+{
+	bool fit;
+	if (f->mode != SUM_ALL)
+		return take_chosen(s, f, t, same, l);
+	int rc = all_fit(s, f, t, l, &fit);
+	for (uint32_t e = 0; !rc && fit && e < l->n_events; e++)
+		rc = l->v[e] ? add_all(s, &f->sums, t, l, e) : 0;
+	return rc ? rc : !fit;
+}
+
+/* The blocks of one segment. As take_segment. */
 static int fold_segment(struct store *s, const struct block_ref *const *refs, size_t n,
 			struct folding *f, struct err *err)
 {
 	struct translation *t;
+	struct symbols *y = NULL;
 	struct leaf_sums l = { 0 };
-	int rc = store_translation(s, refs[0], &t, err);
+	int rc = f->least ? store_functions(s, refs[0], &y, err) : store_translation(s, refs[0], &t, err);
 	if (rc)
 		return rc;
+	t = y ? &y->functions : t;
 	if (leaf_sums_init(&l, t->from))
 		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = add_block(s, &l, refs[i], err);
-	if (!rc && (rc = take_segment(s, f, t, &l)))
+	if (!rc && (rc = take_segment(s, f, t, y ? y->same : NULL, &l)) < 0)
 		err_sys(err, rc, "cannot read %s", s->dir);
 	leaf_sums_fini(&l);
 	return rc;
@@ -215,30 +367,83 @@ static size_t segment_end(const struct block_ref *const *refs, size_t n, size_t 
 	return to;
 }
 
+/* Where there are more samples a stack may have more of them and be missed. */
+static double weight(const struct block_ref *const *refs, size_t n)
+{
+	double windows = 0;
+	for (size_t i = 0; i < n; i++)
+		windows += refs[i]->b.n_windows;
+	return sqrt(windows);
+}
+
 static int fold_segments(struct store *s, const struct block_ref *const *refs, size_t n,
 			 struct folding *f, struct err *err)
 {
 	int rc = 0;
+	double sum = 0;
 	f->left = 0;
-	for (size_t from = 0; from < n; from = segment_end(refs, n, from))
-		f->left++;
+	for (size_t from = 0; from < n; from = segment_end(refs, n, from), f->left++)
+		sum += weight(refs + from, segment_end(refs, n, from) - from);
 	for (size_t from = 0, to; !rc && from < n; from = to, f->left--) {
 		to = segment_end(refs, n, from);
+		f->part = weight(refs + from, to - from) / sum;
 		rc = fold_segment(s, refs + from, to - from, f, err);
 	}
 	return rc;
 }
 
-static int give(const struct stack_sums *t, int (*cb)(void *ctx, const struct store_row *row),
+/* Add the sums of stacks with too few samples to those of the nearest with enough. */
+static int leave_out_small(const struct store *s, struct rows_sum (*v)[2], size_t n, uint32_t least)
+{
+	const struct stack_node *nodes = s->sym.stacks;
+	struct rows_sum *total = calloc(n, sizeof(*total)), all = { 0 };
+	uint32_t *near = malloc(n * sizeof(*near));
+	int rc = total && near ? 0 : -ENOMEM;
+	for (size_t id = rc ? 0 : n; id-- > 0;) {
+		total[id].samples += v[id][0].samples;
+		total[id].value += v[id][0].value;
+		const struct rows_sum *to = id && !dicts_is_idle(&s->sym, (uint32_t)id)
+						    ? &total[nodes[id].parent] : NULL;
+		if (!to)
+			continue;
+		total[nodes[id].parent].samples += total[id].samples;
+		total[nodes[id].parent].value += total[id].value;
+	}
+	if (!rc)
+		all = total[0];
+	for (uint32_t id = 0; !rc && id < n; id++) {
+		bool large = total[id].samples >= all.samples / least + 1 ||
+			     total[id].value >= all.value / least + 1;
+		near[id] = !id || large || dicts_is_idle(&s->sym, id) ? id : near[nodes[id].parent];
+		if (near[id] == id)
+			continue;
+		v[near[id]][1].samples += v[id][0].samples;
+		v[near[id]][1].value += v[id][0].value;
+		v[id][0] = (struct rows_sum){ 0 };
+	}
+	free(total);
+	free(near);
+	return rc;
+}
+
+/* Stacks that the reader has now. */
+static size_t n_sums(const struct store *s, size_t cap)
+{
+	return cap < s->sym.n_stacks ? cap : s->sym.n_stacks;
+}
+
+static int give(const struct store *s, const struct stack_sums *t, int (*cb)(void *ctx, const struct store_row *row),
 		void *ctx)
 {
 	int rc = 0;
 	for (uint32_t e = 0; e < t->n_events; e++)
-		for (size_t i = 0; !rc && i < t->events[e].cap; i++) {
-			const struct rows_sum *sum = &t->events[e].v[i];
-			const struct store_row row = { 0, (uint32_t)i, e, sum->samples,
-						       sum->value };
-			rc = row.samples ? cb(ctx, &row) : 0;
+		for (size_t i = 0, n = n_sums(s, t->events[e].cap); !rc && i < n; i++) {
+			const struct rows_sum *sum = t->events[e].v[i];
+			for (uint32_t other = 0; !rc && other < 2; other++) {
+				const struct store_row row = { other ? STORE_OTHER : 0, (uint32_t)i, e,
+							       sum[other].samples, sum[other].value };
+				rc = row.samples ? cb(ctx, &row) : 0;
+			}
 		}
 	return rc;
 }
@@ -252,29 +457,46 @@ static void forget_sums(struct stack_sums *t)
 	}
 }
 
+static int fold(struct store *s, const struct block_ref *const *refs, size_t n, struct folding *f,
+		struct err *err)
+{
+	int rc = fold_segments(s, refs, n, f, err);
+	if (rc <= 0)
+		return rc;
+	forget_sums(&f->sums);
+	f->mode = CHOOSE;
+	rc = fold_segments(s, refs, n, f, err);
+	f->mode = SUM_CHOSEN;
+	if (!rc && (rc = idset_reserve(&f->chosen, s->sym.n_stacks)))
+		err_sys(err, rc, "cannot read %s", s->dir);
+	return rc ? rc : fold_segments(s, refs, n, f, err);
+}
+
 int store_fold_rows(struct store *s, const struct store_folding *of,
 		    int (*cb)(void *ctx, const struct store_row *row), void *ctx, bool *ret_pruned,
 		    struct err *err)
 {
 	const struct block_ref **refs = malloc((of->n + 1) * sizeof(*refs));
-	struct folding f = { .sums.n_events = s->sym.n_events };
+	struct folding f = { .sums.n_events = s->sym.n_events, .least = of->least };
 	f.sums.events = calloc((size_t)s->sym.n_events + 1, sizeof(*f.sums.events));
-	int rc = refs && f.sums.events ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	f.seen = calloc((size_t)s->sym.n_events + 1, sizeof(*f.seen));
+	int rc = refs && f.seen && f.sums.events ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	for (size_t i = 0; !rc && i < of->n; i++)
 		refs[i] = store_ref(of->blocks[i]);
-	if (!rc)
+	if (!rc) {
 		qsort(refs, of->n, sizeof(*refs), by_segment);
-	rc = rc ? rc : fold_segments(s, refs, of->n, &f, err);
-	if (!rc &&
-	    f.pruned) { /* now that it is known which stacks matter, their sums in all segments */
-		forget_sums(&f.sums);
-		f.frozen = true;
-		rc = fold_segments(s, refs, of->n, &f, err);
+		rc = fold(s, refs, of->n, &f, err);
 	}
-	*ret_pruned = f.pruned;
-	rc = rc ? rc : give(&f.sums, cb, ctx);
+	for (uint32_t e = 0; !rc && f.least && e < f.sums.n_events; e++)
+		if (f.sums.events[e].v &&
+		    (rc = leave_out_small(s, f.sums.events[e].v, n_sums(s, f.sums.events[e].cap), f.least)))
+			err_sys(err, rc, "cannot read %s", s->dir);
+	*ret_pruned = f.mode == SUM_CHOSEN && !f.least;
+	rc = rc ? rc : give(s, &f.sums, cb, ctx);
 	forget_sums(&f.sums);
 	free(f.sums.events);
+	free(f.seen);
+	idset_fini(&f.chosen);
 	free(refs);
 	return rc;
 }

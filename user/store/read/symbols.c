@@ -10,6 +10,7 @@
 #include "store/read/store_int.h"
 
 #include "store/file/columns.h"
+#include "store/read/same.h"
 #include "store/read/symbols.h"
 
 #include <errno.h>
@@ -102,7 +103,8 @@ int symbols_load(struct store *s, struct segment *g, unsigned what, bool index, 
 
 static size_t bytes_of(const struct symbols *y)
 {
-	return sizeof(*y) + dicts_bytes(&y->d) + translation_bytes(&y->to);
+	return sizeof(*y) + dicts_bytes(&y->d) + translation_bytes(&y->to) +
+	       translation_bytes(&y->functions) + (y->same ? y->d.n_stacks * sizeof(*y->same) : 0);
 }
 
 void symbols_free(struct segment *g)
@@ -112,6 +114,8 @@ void symbols_free(struct segment *g)
 		return;
 	dicts_fini(&y->d);
 	translation_fini(&y->to);
+	translation_fini(&y->functions);
+	free(y->same);
 	free(y);
 	g->symbols = NULL;
 }
@@ -122,10 +126,11 @@ size_t symbols_limit(const struct store *s)
 	return s->limits.symbols ? s->limits.symbols : most > LIMIT_LEAST ? most : LIMIT_LEAST;
 }
 
-/* Half of them are those of segments. */
+/* The reader's own have what those of segments leave, but at least those have a half. */
 static void make_room(struct store *s, const struct segment *keep)
 {
-	size_t most = symbols_limit(s) / 2;
+	size_t limit = symbols_limit(s), own = dicts_bytes(&s->sym) + setpool_bytes(&s->sets);
+	size_t most = own < limit / 4 ? limit / 4 * 3 - own : limit / 2;
 	for (;;) {
 		struct segment *oldest = NULL;
 		size_t sum = 0;
@@ -189,6 +194,13 @@ int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const
 	return rc;
 }
 
+static void translate_to(struct store *s, struct translation *t, const struct dicts *d)
+{
+	t->from = d;
+	t->to = &s->sym;
+	t->no_new_events = true;
+}
+
 int store_translation(struct store *s, const struct block_ref *r, struct translation **ret,
 		      struct err *err)
 {
@@ -197,8 +209,24 @@ int store_translation(struct store *s, const struct block_ref *r, struct transla
 	if (rc)
 		return rc;
 	*ret = &s->segments[r->segment].symbols->to;
-	(*ret)->from = d;
-	(*ret)->to = &s->sym;
-	(*ret)->no_new_events = true;
+	translate_to(s, *ret, d);
+	return 0;
+}
+
+int store_functions(struct store *s, const struct block_ref *r, struct symbols **ret,
+		    struct err *err)
+{
+	struct translation *to;
+	int rc = store_translation(s, r, &to, err);
+	if (rc)
+		return rc;
+	struct symbols *y = s->segments[r->segment].symbols;
+	translate_to(s, &y->functions, to->from);
+	y->functions.no_lines = true;
+	rc = y->same_known ? 0 : same_stacks(&y->d, &y->same);
+	if (rc)
+		return err_sys(err, rc, "cannot read %s", s->dir);
+	y->same_known = true;
+	*ret = y;
 	return 0;
 }

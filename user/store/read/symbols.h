@@ -14,6 +14,10 @@ struct symbols {
 	unsigned have; /* SYMBOLS_* that were read */
 	uint64_t good; /* bytes of their frames that were intact */
 	struct translation to; /* into store.sym */
+	struct translation functions; /* the same without source lines */
+	uint32_t *same; /* [d.n_stacks]: as in struct prune_sums; NULL: not looked for, or each
+			   stands for itself */
+	bool same_known;
 	uint64_t used; /* store.n_uses at the last use */
 };
 
@@ -31,6 +35,8 @@ int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const
 		struct err *err);
 /* A reader's: into the ids that it gives. Names and events. */
 int store_translation(struct store *s, const struct block_ref *r, struct translation **ret, struct err *err);
+/* The symbols themselves, with which stacks differ in source lines alone. */
+int store_functions(struct store *s, const struct block_ref *r, struct symbols **ret, struct err *err);
 /*
  * Read more of them for a segment, all zero at first; y->good says how far. With an index for a
  * writer that goes on with them. After an error they are of no use.

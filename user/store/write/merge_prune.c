@@ -63,19 +63,22 @@ int merge_prune(struct merge *m)
 {
 	struct dicts fresh;
 	struct translation t = { .from = merge_dicts(m), .to = &fresh };
-	bool *keep = NULL;
+	const struct prune_sums sums = { t.from, NULL, m->leaves, m->leaves_cap, m->n_events };
+	struct idset used = { 0 }, keep = { 0 };
 	int rc = dicts_init(&fresh, true);
 	if (!rc)
 		rc = copy_ids(&t);
 	if (!rc)
-		rc = prune_choose(t.from, m->leaves, m->leaves_cap, m->n_events,
-				  m->w->opt.symbols_memory / 3 / STACK_BYTES, &keep);
+		rc = prune_used(&sums, &used);
 	if (!rc)
-		rc = prune_translate(&t, keep);
+		rc = prune_choose(&sums, &used, m->w->opt.symbols_memory / 3 / STACK_BYTES, 0, &keep);
+	if (!rc)
+		rc = prune_translate(&t, &keep);
 	t.frozen = true;
 	if (!rc)
 		rc = move_sums(m, &t);
-	free(keep);
+	idset_fini(&used);
+	idset_fini(&keep);
 	translation_fini(&t);
 	if (rc) {
 		dicts_fini(&fresh);

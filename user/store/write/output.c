@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define FILES_OF_CAP 64
-#define KEPT_LOADED (4u << 20) /* bytes of level 1's dictionaries that are not read again for every block */
+#define KEPT_LOADED (16u << 20) /* bytes of level 1's dictionaries that are not read again for every block */
 
 int pending_reserve(struct pending *p)
 {
@@ -228,7 +228,7 @@ int writer_begin_parent(struct store_writer *w, uint8_t level, int64_t t_ns, str
 		if (rc)
 			return rc;
 	}
-	bool large = w->opt.symbols_memory && dicts_bytes(&o->d) >= w->opt.symbols_memory / 2;
+	bool large = w->opt.symbols_memory && dicts_bytes(&o->d) >= w->opt.symbols_memory / 3 * 2;
 	return large || writer_ends_file(w, level, t_ns) ? begin_fresh(w, level, err) : 0;
 }
 
