@@ -132,7 +132,10 @@ int store_writer_open_with(struct store_writer **ret, const char *dir, const str
 int store_add_string(struct store_writer *w, const char *s, size_t len, uint32_t *ret_id);
 int store_add_frame(struct store_writer *w, const struct store_frame *f, uint32_t *ret_id);
 int store_add_stack(struct store_writer *w, uint32_t parent, uint32_t frame, uint32_t *ret_id);
-/* labels must be normalized (labels_normalize). The id is good for the open window only. */
+/*
+ * labels in any order; of those with the same key the first one counts. The id is good for the open
+ * window only.
+ */
 int store_add_set(struct store_writer *w, const struct label *labels, size_t n, uint32_t *ret_id);
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id);
 
