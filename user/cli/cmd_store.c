@@ -126,7 +126,7 @@ static int info(const struct store_command *c)
 	struct reading r = { 0 };
 	struct err err = { 0 };
 	struct store_cover all = { 0 };
-	int status = reading_open_store(&r, dir, NULL);
+	int status = reading_open_store(&r, (char *[]){ (char *)dir }, 1, NULL);
 	if (status)
 		return status;
 	const struct store_meta *m = store_meta(r.store);
@@ -206,7 +206,7 @@ static int compact(const struct store_command *c)
 		cmd_error("store compact: %s", err.text);
 		return EXIT_FAILED;
 	}
-	int status = reading_open_store(&r, dir, NULL);
+	int status = reading_open_store(&r, (char *[]){ (char *)dir }, 1, NULL);
 	if (status)
 		return status;
 	store_options_default(&keep);

@@ -14,8 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One per store that the command reads; diff reads two. */
-#define COPIES_MAX 4
+#define COPIES_MAX (STORE_UNION_MAX + 1) /* one per store that the command reads; diff reads another */
 
 static struct copy {
 	char dir[PATH_MAX];
