@@ -202,7 +202,8 @@ static int compact(const struct store_command *c)
 	struct store_writer *w = NULL;
 	struct store_options keep;
 	struct err err = { 0 };
-	if (old_store_rewrite(dir, cmd_say, &err)) {
+	uint64_t rewritten;
+	if (old_store_rewrite(dir, cmd_say, &rewritten, &err)) {
 		cmd_error("store compact: %s", err.text);
 		return EXIT_FAILED;
 	}
@@ -216,7 +217,7 @@ static int compact(const struct store_command *c)
 	if (rc)
 		cmd_error("store compact: %s", err.text);
 	else
-		printf("%s: %" PRIu64 " bytes written\n", dir, store_writer_state(w)->bytes_written);
+		printf("%s: %" PRIu64 " bytes written\n", dir, rewritten + store_writer_state(w)->bytes_written);
 	store_writer_close(w);
 	reading_close(&r);
 	return rc ? EXIT_FAILED : EXIT_OK;
