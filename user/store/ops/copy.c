@@ -412,15 +412,68 @@ int store_merge(const char *const *from, size_t n, const char *to, const volatil
 	return rc;
 }
 
+/* ---- whether there is anything to delete ---- */
+
+struct looking {
+	const struct store_deletion *del;
+	struct store *s;
+};
+
+static int look_at_set(void *ctx, const struct label *labels, size_t n, bool *ret)
+{
+	const struct looking *l = ctx;
+	return l->del->matches(l->del->ctx, labels, n, ret);
+}
+
+static int look_at_event(void *ctx, const struct store_row *sum)
+{
+	const struct looking *l = ctx;
+	const struct store_event *e = store_event(l->s, sum->event);
+	bool match = true;
+	int rc = e && l->del->event ? l->del->event(l->del->ctx, e->name, &match) : 0;
+	return rc ? rc : match;
+}
+
+static int found(void *ctx, const struct store_row *rows, size_t n)
+{
+	(void)ctx;
+	(void)rows;
+	return n > 0;
+}
+
+/*
+ * *ret: no row matches, by the fewest blocks that can tell. Where labels are gone from some, rows are
+ * looked at one by one: false.
+ */
+static int matches_nothing(struct store *s, const struct store_deletion *d, bool *ret, struct err *err)
+{
+	const struct store_keys keys = { d->keys, d->n_keys };
+	struct looking l = { d, s };
+	const struct store_reading how = { .keys = d->keys ? &keys : NULL, .filter = look_at_set, .group = look_at_event, .rows = found,
+					   .fold_stacks = true, .fold_sets = true, .ctx = &l };
+	struct store_cover c;
+	int rc = store_cover(s, d->from_ns, d->to_ns, d->keys ? STORE_KEY_SUMS : STORE_ALL_LABELS, d->keys, d->n_keys, &c, err);
+	if (rc)
+		return rc;
+	bool blind = c.coarse || c.gone;
+	for (size_t i = 0; !rc && !blind && i < c.n; i++)
+		rc = store_block_read(s, c.blocks[i], &how, err);
+	store_cover_free(&c);
+	*ret = !rc && !blind;
+	return rc < 0 ? rc : 0;
+}
+
 /* With the lock of the store. */
 static int delete_rows(struct copy *c, const char *dir)
 {
 	struct store_deletion d = *c->del;
 	struct staging t;
+	bool none = false;
 	int rc = open_sources(c, &dir, 1);
 	rc = rc ? rc : store_round(c->sources[0].s, &d.from_ns, &d.to_ns, c->err);
+	rc = rc ? rc : matches_nothing(c->sources[0].s, &d, &none, c->err);
 	c->del = &d;
-	if (rc || (rc = staging_begin(&t, dir, true, c->err)))
+	if (rc || none || (rc = staging_begin(&t, dir, true, c->err)))
 		return rc;
 	rc = copy_all(c, t.tmp);
 	copy_fini(c);
