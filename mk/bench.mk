@@ -2,7 +2,7 @@
 # Figures. Each prints the figure, what was promised, and what it is compared with, in one run.
 
 BENCH_TOGGLED := $(BUILD)/bench/bench_switch $(BUILD)/bench/bench_pg
-BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so $(BUILD)/bench/bench_key $(BUILD)/bench/bench_filter
+BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so $(BUILD)/bench/bench_key $(BUILD)/bench/bench_sets $(BUILD)/bench/bench_filter
 BENCH_GO := $(if $(shell command -v go),$(BUILD)/bench/pprof_do)
 BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain bench_foreign)
 BENCH_KINDS := $(patsubst %,$(BUILD)/bench/bench_labelled_%,own otel custom path)
@@ -27,6 +27,11 @@ $(BUILD)/bench/bench_filter: tests/bench/bench_filter.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libascribe.a
+
+$(BUILD)/bench/bench_sets: tests/bench/bench_sets.c $(BUILD)/libascribe.a
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libascribe.a -lxxhash
 
 # Go's own labels, where Go is installed.
 $(BUILD)/bench/pprof_do: tests/bench/pprof_do.go
@@ -70,7 +75,7 @@ bench: ## every promised figure beside what it is compared with, as root (7 minu
 bench-programs: $(BENCH_GO) $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS) $(BENCH_KINDS)
 
 bench-labels: $(BENCH_LABELS) $(BENCH_GO) $(BUILD)/bench/bench_foreign $(BENCH_KINDS) $(BUILD)/ascribe ## what labels cost the application, and a sample (root)
-	$(Q)for b in bench_attach bench_key bench_filter bench_foreign; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
+	$(Q)for b in bench_attach bench_key bench_sets bench_filter bench_foreign; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
 
 $(BUILD)/bench/unwind_replay: tests/bench/unwind_replay.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)

@@ -99,29 +99,35 @@ ASCRIBE_HOT ascribe_u64 ascribe_hash_end(ascribe_u64 x, ascribe_u64 y)
 }
 
 /*
- * The hash of docs/labels.md, 16 bytes per multiplication; the last ones overlap those before, or
- * each other.
+ * Take in a text, 16 bytes per multiplication; the last ones overlap those before, or each other. Of
+ * what is taken in one more multiplication is due.
  */
-ASCRIBE_HOT ascribe_u64 ascribe_hash(ascribe_u64 seed, const void *data, unsigned long len)
+ASCRIBE_HOT void ascribe_hash_text(const ascribe_u8 *p, unsigned long len, ascribe_u64 *x, ascribe_u64 *y)
 {
-	const ascribe_u8 *p = (const ascribe_u8 *)data, *end = p + len;
-	ascribe_u64 x, y;
-	ascribe_hash_begin(seed, len, &x, &y);
+	const ascribe_u8 *end = p + len;
 	if (len > 16) {
 		for (; __builtin_expect(end - p > 32, 0); p += 16) {
-			ascribe_hash_16(p, &x, &y);
-			ascribe_mul(&x, &y);
+			ascribe_hash_16(p, x, y);
+			ascribe_mul(x, y);
 		}
-		ascribe_hash_16(p, &x, &y);
-		ascribe_mul(&x, &y);
-		ascribe_hash_16(end - 16, &x, &y);
+		ascribe_hash_16(p, x, y);
+		ascribe_mul(x, y);
+		ascribe_hash_16(end - 16, x, y);
 	} else if (len >= 4) { /* two words from the front and two from the back, the inner ones 4 bytes further from 8 on */
 		unsigned long inner = len / 8 * 4;
-		x ^= ascribe_load4(p) << 32 | ascribe_load4(p + inner);
-		y ^= ascribe_load4(end - 4) << 32 | ascribe_load4(end - 4 - inner);
+		*x ^= ascribe_load4(p) << 32 | ascribe_load4(p + inner);
+		*y ^= ascribe_load4(end - 4) << 32 | ascribe_load4(end - 4 - inner);
 	} else if (len) {
-		x ^= (ascribe_u64)p[0] << 16 | (ascribe_u64)p[len / 2] << 8 | end[-1];
+		*x ^= (ascribe_u64)p[0] << 16 | (ascribe_u64)p[len / 2] << 8 | end[-1];
 	}
+}
+
+/* The hash of docs/labels.md. */
+ASCRIBE_HOT ascribe_u64 ascribe_hash(ascribe_u64 seed, const void *data, unsigned long len)
+{
+	ascribe_u64 x, y;
+	ascribe_hash_begin(seed, len, &x, &y);
+	ascribe_hash_text((const ascribe_u8 *)data, len, &x, &y);
 	return ascribe_hash_end(x, y);
 }
 

@@ -178,7 +178,7 @@ for c in report flame export labels stat; do
 	exits 0 '' "$ascribe" help $c
 	exits 0 '' "$ascribe" $c --help
 	exits 2 "unknown option --nonsense" "$ascribe" $c --nonsense
-	exits 2 "unexpected argument" "$ascribe" $c store b c
+	exits 2 "unexpected argument" "$ascribe" $c $(seq 70)
 	args=
 	[ $c = export ] && args='--format pprof'
 	[ $c = flame ] && args='-o x.html'

@@ -18,6 +18,17 @@ ok "no accounting is made up" sh -c "! '$ascribe' report back 2>&1 | grep -q 'fi
 ok "a pipe is read" "$ascribe" import pprof - -o piped < <(cat cpu.pb.gz)
 ok "as the file is" cmp <(rows store) <(rows piped)
 
+# ---- what fails leaves nothing of its own, and what was there before ----
+{ yes 'main;work 1' | head -200000; echo 'main;work many'; } >broken.txt
+exits 1 'broken.txt' "$ascribe" import folded broken.txt -o broken
+ok "no store is left" test ! -e broken
+mkdir broken
+exits 1 'broken.txt' "$ascribe" import folded broken.txt -o broken
+ok "an empty directory stays one" test -d broken -a -z "$(ls -A broken)"
+cp -r back kept
+exits 1 'broken.txt' "$ascribe" import folded broken.txt -o kept
+ok "a store that was there stays" cmp <(rows back) <(rows kept)
+
 # ---- folded ----
 "$ascribe" export store --format folded >stacks.txt 2>/dev/null
 exits 0 '' "$ascribe" import folded stacks.txt -o folded --rate 99

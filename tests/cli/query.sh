@@ -224,6 +224,57 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	ok "whoever may read needs no more" setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" report "$dir/store"
 fi
 
+# ---- several stores, one of them of format 2 ----
+python3 "$here/../tools/old_store.py" old >/dev/null || exit 1
+"$build/tests/mkstore" drip.data drip >/dev/null &
+"$build/tests/mkstore" many long >/dev/null || exit 1
+wait
+cat >several.py <<'PY'
+import collections, json, subprocess
+def run(*args):
+    r = subprocess.run(['./ascribe', *args], capture_output=True)
+    assert r.returncode == 0, (args, r.stderr)
+    return r.stdout
+ask = lambda *a: json.loads(run(*a, '--json'))
+STORES = ['store', 'many', 'drip.data']
+def sums(d, keys, of='samples'):
+    c = collections.Counter()
+    for r in d['rows']:
+        c[tuple(r['key'].get(k) for k in keys)] += r[of]
+    return c
+e = ['-e', 'cpu-clock', '-n', '0']
+by = lambda stores, keys, *a: ask('report', *stores, '--by', ','.join(keys), *e, *a)
+for keys in ['tenant'], ['comm'], ['comm', 'tenant']:
+    want = collections.Counter()
+    for s in STORES:
+        want += sums(by([s], keys), keys)
+    assert sums(by(STORES, keys), keys) == want, keys
+    assert sums(by(STORES, ['host'] + keys), keys) == want, keys
+total = sum(want.values())
+assert list(sums(by(STORES, ['host']), ['host']).values()) == [total], 'hosts of one name are one'
+# Of another rate: samples are counted in one of the two, their time is what both have.
+host = {s: ask('stat', s)['host'] for s in STORES + ['old']}
+mixed = by(['old', 'store'], ['host'])
+assert set(sums(mixed, ['host'])) == {(host['old'],), (host['store'],)} and host['old'] != host['store']
+for s, op in ('old', '='), ('store', '!='):
+    alone, there = by([s], ['tenant']), by(['old', 'store'], ['tenant'], '--where', '{host%s"%s"}' % (op, host['old']))
+    alone, there = sums(alone, ['tenant'], 'seconds'), sums(there, ['tenant'], 'seconds')
+    assert set(alone) == set(there) and all(abs(alone[k] - there[k]) < 0.011 for k in alone), (alone, there)
+# Other commands: the same samples; diff takes one store, as before.
+folded = lambda *s: sum(int(l.rsplit(b' ', 1)[1]) for l in run('export', *s, '--format', 'folded', '-e', 'cpu-clock').splitlines())
+assert folded(*STORES) == sum(map(folded, STORES)) == total, total
+assert ask('stat', *STORES)['fired'] == sum(ask('stat', s)['fired'] for s in STORES)
+keys = lambda *a: {f['key']: f['samples'] for f in ask('labels', *a)['keys']}
+assert keys('store', 'drip.data')['host'] == sum(ask('report', s, *e)['samples'] for s in ('store', 'drip.data'))
+assert ask('labels', 'store', 'old', 'tenant')['values'], 'a key behind stores'
+assert b'host' in run('flame', *STORES, '-o', '-')
+steps = ask('report', *STORES, '--step', '1d', '--by', 'host', *e)
+assert sum(n for s in steps['series'] for t, n in s['points']) == total
+assert subprocess.run(['./ascribe', 'diff', 'store', 'old', '--against', ''], capture_output=True).returncode == 2
+assert subprocess.run(['./ascribe', 'report', 'store', 'nowhere'], capture_output=True).returncode == 1
+PY
+ok "several stores are one: sums by any label, of each host, over time" python3 several.py
+
 # ---- a key with too many values to keep, and what was cut ----
 # Stores of many windows wait for the disk with each: in memory, where there is such a place.
 if [ -d /dev/shm ]; then

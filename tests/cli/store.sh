@@ -95,6 +95,11 @@ PY
 ok "the samples are gone, and counted" python3 delete.py
 find pruned -type f -exec cksum {} + | sort >before
 exits 1 'nothing in pruned matches' "$ascribe" store delete pruned --where '{tenant="a"}'
+mkdir pruned.tmp # the new store would be made here
+exits 1 'nothing in pruned matches' "$ascribe" store delete pruned --where '{tenant="a"}'
+exits 1 'nothing in pruned matches' "$ascribe" store delete pruned --where '{event="no-such-event"}'
+exits 1 'pruned.tmp' "$ascribe" store delete pruned --where '{tenant="b"}'
+rmdir pruned.tmp
 find pruned -type f -exec cksum {} + | sort >after
 ok "then nothing is changed" cmp before after
 ok "nothing is left beside it" test ! -e pruned.tmp

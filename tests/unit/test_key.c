@@ -174,6 +174,12 @@ static void test_published(void **ctx)
 
 /* ---- the hash is never trusted ---- */
 
+static int cmp64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
 #define PAIRS 70
 
 /*
@@ -206,6 +212,29 @@ static void find_collision(struct label (*pair)[2], uint64_t seed, uint8_t secon
 		}
 	}
 	fail();
+}
+
+/*
+ * Beside `a` another set with the same key: the key has 64 bits, of which a table uses 32, so that
+ * sets that agree in these are found by trying (some 2^16 pairs of tries).
+ */
+static bool find_twin(const struct setpool *p, struct label *l, char *text, uint32_t *ret_a, uint32_t *ret_b)
+{
+	enum { TRIES = 1 << 18 };
+	static uint64_t keys[TRIES];
+	for (uint32_t i = 0; i < TRIES; i++) {
+		l->str_len = (uint32_t)sprintf(text, "%u", i);
+		uint64_t key = labels_list_key(l, 1, p->seed);
+		keys[i] = (key ^ key >> 32) << 32 | i;
+	}
+	qsort(keys, TRIES, sizeof(keys[0]), cmp64);
+	for (uint32_t i = 1; i < TRIES; i++)
+		if (keys[i - 1] >> 32 == keys[i] >> 32) {
+			*ret_a = (uint32_t)keys[i - 1];
+			*ret_b = (uint32_t)keys[i];
+			return true;
+		}
+	return false;
 }
 
 static void test_collisions(void **ctx)
@@ -241,6 +270,105 @@ static void test_collisions(void **ctx)
 	setpool_fini(&pool);
 }
 
+
+/* Two sets of one hash in a pool stay two, whichever is looked for. */
+static void test_twins(void **ctx)
+{
+	char text[2][16];
+	struct label l[2] = { { .key = "query", .key_len = 5, .str = text[0] }, { .key = "query", .key_len = 5, .str = text[1] } };
+	uint32_t a = 0, b = 0, id[2], again;
+	struct setpool pool;
+	(void)ctx;
+	assert_int_equal(setpool_init(&pool), 0);
+	assert_true(find_twin(&pool, &l[0], text[0], &a, &b));
+	l[0].str_len = (uint32_t)sprintf(text[0], "%u", a);
+	l[1].str_len = (uint32_t)sprintf(text[1], "%u", b);
+	uint64_t key[2] = { labels_list_key(&l[0], 1, pool.seed), labels_list_key(&l[1], 1, pool.seed) };
+	assert_int_equal((uint32_t)(key[0] ^ key[0] >> 32), (uint32_t)(key[1] ^ key[1] >> 32));
+	assert_int_equal(setpool_add(&pool, &l[0], 1, &id[0]), 0);
+	assert_false(setpool_find(&pool, &l[1], 1, &again));
+	assert_int_equal(setpool_add(&pool, &l[1], 1, &id[1]), 0);
+	assert_int_not_equal(id[0], id[1]);
+	for (int i = 0; i < 2; i++) {
+		assert_true(setpool_find(&pool, &l[i], 1, &again));
+		assert_int_equal(again, id[i]);
+	}
+	setpool_fini(&pool);
+}
+
+static void shuffle(struct label *v, size_t n)
+{
+	for (size_t i = n; i > 1; i--) {
+		uint32_t k = rnd((uint32_t)i);
+		struct label l = v[i - 1];
+		v[i - 1] = v[k];
+		v[k] = l;
+	}
+}
+
+/*
+ * Lists in any order, with keys that come several times, against their normalized sets: the same set
+ * has one id, other ones have others.
+ */
+static void test_lists(void **ctx)
+{
+	static const char *const names[] = { "a", "tenant", "tid", "the_name_of_a_key_of_the_application", "" };
+	static const char *const texts[] = { "", "x", "four", "of_eight", "of_sixteen_bytes", "longer_than_sixteen_bytes_by_far" };
+	static struct label kept[4096][8];
+	static size_t n_kept[4096];
+	struct setpool pool;
+	uint32_t n_sets = 1;
+	(void)ctx;
+	assert_int_equal(setpool_init(&pool), 0);
+	for (int round = 0; round < 60000; round++) {
+		struct label v[8], set[8];
+		uint32_t n = 1 + rnd(8), id, expected = 1;
+		for (uint32_t i = 0; i < n; i++) {
+			const char *key = names[rnd(5)], *str = texts[rnd(6)];
+			v[i] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .type = (enum label_type)(rnd(4) == 0) };
+			if (v[i].type == LABEL_INT)
+				v[i].num = rnd(2);
+			else
+				v[i] = (struct label){ .key = key, .key_len = v[i].key_len, .str = str, .str_len = (uint32_t)strlen(str) };
+		}
+		memcpy(set, v, sizeof(set));
+		size_t n_set = labels_normalize(set, n);
+		if (n_set == n)
+			shuffle(v, n);
+		while (expected < n_sets && !labels_equal(kept[expected], n_kept[expected], set, n_set))
+			expected++;
+		if (expected == 4096)
+			break;
+		assert_int_equal(setpool_find(&pool, v, n, &id), expected < n_sets);
+		assert_int_equal(setpool_add(&pool, v, n, &id), 0);
+		assert_int_equal(id, expected);
+		if (expected < n_sets)
+			continue;
+		memcpy(kept[n_sets], set, sizeof(set));
+		n_kept[n_sets++] = n_set;
+		const struct label *in_pool;
+		assert_int_equal(setpool_get(&pool, id, &in_pool), n_set);
+		assert_true(labels_equal(in_pool, n_set, set, n_set));
+	}
+	assert_true(n_sets > 1000);
+	setpool_fini(&pool);
+}
+
+/* A list in which one label comes twice is not the set that has another one instead. */
+static void test_twice_in_a_list(void **ctx)
+{
+	const struct label set[] = { { .key = "a", .key_len = 1, .str = "1", .str_len = 1 },
+				     { .key = "b", .key_len = 1, .str = "2", .str_len = 1 },
+				     { .key = "c", .key_len = 1, .str = "3", .str_len = 1 } };
+	const struct label list[] = { set[1], set[1], set[0] };
+	static const uint8_t order[] = { 1, 2, 0 };
+	(void)ctx;
+	assert_true(labels_match(set, NULL, set, 3));
+	assert_true(labels_match(set, order, set, 3));
+	assert_false(labels_match(set, order, list, 3));
+	assert_false(labels_match(set, NULL, list, 3));
+}
+
 /* ---- the hash ---- */
 
 /* Each bit of text and seed flips each bit of the result in half of the cases. */
@@ -267,12 +395,6 @@ static void test_avalanche(void **ctx)
 			for (int i = 0; i < 64; i++)
 				assert_in_range(flips[i], 130, 270); /* 200, and 7 standard deviations */
 		}
-}
-
-static int cmp64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
 }
 
 /* Counted values, as ids are: no two alike, and their low 32 bits no more often than by chance. */
@@ -302,7 +424,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_brute_force), cmocka_unit_test(test_labels), cmocka_unit_test(test_published),
-		cmocka_unit_test(test_collisions), cmocka_unit_test(test_avalanche), cmocka_unit_test(test_counted),
+		cmocka_unit_test(test_collisions), cmocka_unit_test(test_twins),
+		cmocka_unit_test(test_lists), cmocka_unit_test(test_twice_in_a_list),
+		cmocka_unit_test(test_avalanche), cmocka_unit_test(test_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

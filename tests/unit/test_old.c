@@ -5,6 +5,7 @@
  */
 #include "unit/store_model.h"
 
+#include "store/file/tree.h"
 #include "store/old/old.h"
 #include "store/read/store_int.h"
 
@@ -160,7 +161,7 @@ static struct paths begin(void)
 
 static void end(struct paths *p)
 {
-	assert_int_equal(store_remove_tree(p->base), 0);
+	assert_int_equal(tree_remove(p->base), 0);
 }
 
 static void every_row(void **state)
@@ -231,7 +232,7 @@ static void check_damaged(struct paths *p, const char *what, size_t at)
 	} else if (!strstr(err.text, p->old)) {
 		fail_msg("%s at %zu: %s", what, at, err.text);
 	}
-	assert_int_equal(access(p->new, F_OK) ? 0 : store_remove_tree(p->new), 0);
+	assert_int_equal(access(p->new, F_OK) ? 0 : tree_remove(p->new), 0);
 }
 
 static void damage_file(struct paths *p, const char *path)
@@ -293,7 +294,7 @@ static void crafted(void **state)
 		struct store_conversion c;
 		struct err err = { 0 };
 		char number[12];
-		assert_int_equal(store_remove_tree(p.old), 0);
+		assert_int_equal(tree_remove(p.old), 0);
 		snprintf(number, sizeof(number), "%u", seed);
 		assert_int_equal(make_store(p.old, p.got, number), 0);
 		int rc = store_convert(p.old, p.new, true, &c, &err);
@@ -306,7 +307,7 @@ static void crafted(void **state)
 			assert_int_equal(store_n_windows(s), c.windows);
 			store_close(s);
 		}
-		assert_int_equal(access(p.new, F_OK) ? 0 : store_remove_tree(p.new), 0);
+		assert_int_equal(access(p.new, F_OK) ? 0 : tree_remove(p.new), 0);
 	}
 	assert_true(n_refused > n / 4);
 	end(&p);
@@ -318,7 +319,7 @@ static void key_with_nul(void **state)
 	struct store_conversion c;
 	struct err err = { 0 };
 	(void)state;
-	assert_int_equal(store_remove_tree(p.old), 0);
+	assert_int_equal(tree_remove(p.old), 0);
 	assert_int_equal(make_store(p.old, p.got, "nul"), 0);
 	assert_int_equal(store_convert(p.old, p.new, true, &c, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "seg/1m-00000004.seg is damaged or cut short at offset 32"));
@@ -327,13 +328,39 @@ static void key_with_nul(void **state)
 
 /* ---- in its place ---- */
 
-static void write_mark(const char *dir)
+static void put_file(const char *dir, const char *name)
 {
 	char path[200];
-	snprintf(path, sizeof(path), "%s/rewriting", dir);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "unfinished", 10), 10);
 	close(fd);
+}
+
+static void put_dir(const char *dir, const char *name)
+{
+	char path[200];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static bool is_there(const char *dir, const char *name)
+{
+	char path[200];
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return !access(path, F_OK);
+}
+
+static void check_rewritten(const struct paths *p)
+{
+	static const char *const parts[] = { "rewriting", "MANIFEST.2", "sym", "lab", "seg/10s-00000099.seg" };
+	assert_false(store_is_old(p->old));
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		assert_false(is_there(p->old, parts[i]));
+	assert_true(is_there(p->old, "HEADER.copy"));
+	dump_store(p->old, p->got);
+	assert_true(same_lines(p->want, p->got));
 }
 
 static void rewrite(void **state)
@@ -342,42 +369,41 @@ static void rewrite(void **state)
 	struct store_conversion c;
 	struct err err = { 0 };
 	struct stat st;
-	char beside[120], path[200];
+	char copy[200], manifest[200], kept[200];
 	(void)state;
-	snprintf(beside, sizeof(beside), "%s.new", p.old);
-	snprintf(path, sizeof(path), "%s/rewriting", p.old);
-	/* What is in the way and is not ours stays. */
-	assert_int_equal(mkdir(beside, 0700), 0);
-	assert_int_equal(store_rewrite(p.old, &c, &err), -EEXIST);
-	assert_int_equal(rmdir(beside), 0);
 	/* Damage leaves everything as it was. */
-	char copy[200];
 	snprintf(copy, sizeof(copy), "%s/sym/00000002/leaves.log", p.old);
 	assert_int_equal(rename(copy, p.got), 0);
 	assert_int_equal(store_rewrite(p.old, &c, &err), -EBADMSG);
-	assert_int_equal(access(beside, F_OK), -1);
+	assert_false(is_there(p.old, "rewriting"));
 	assert_true(store_is_old(p.old));
 	assert_int_equal(rename(p.got, copy), 0);
-	/* Interrupted before the exchange: a part of the new store is beside the old one. */
-	assert_int_equal(mkdir(beside, 0700), 0);
-	write_mark(beside);
-	write_mark(p.old);
+	/* Interrupted before the new header is in its place: segments and MANIFEST are already. */
+	snprintf(manifest, sizeof(manifest), "%s/MANIFEST", p.old);
+	snprintf(kept, sizeof(kept), "%s/MANIFEST.2", p.old);
+	put_dir(p.old, "rewriting");
+	put_file(p.old, "rewriting/HEADER");
+	put_file(p.old, "seg/10s-00000099.seg");
+	assert_int_equal(rename(manifest, kept), 0);
+	put_file(p.old, "MANIFEST");
+	assert_int_equal(store_convert(p.old, p.new, true, &c, &err), 0);
+	assert_int_equal(c.windows, 11);
 	assert_int_equal(chmod(p.old, 0750), 0);
 	assert_int_equal(store_rewrite(p.old, &c, &err), 0);
 	assert_int_equal(c.windows, 11);
-	assert_int_equal(access(beside, F_OK), -1);
-	assert_int_equal(access(path, F_OK), -1);
+	assert_true(c.bytes > 1000);
 	assert_int_equal(stat(p.old, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0750);
-	dump_store(p.old, p.got);
-	assert_true(same_lines(p.want, p.got));
-	/* Interrupted behind it: the old store is beside the new one. */
-	assert_int_equal(make_old(beside, p.got), 0);
-	write_mark(beside);
-	write_mark(p.old);
+	check_rewritten(&p);
+	/* Interrupted behind it: what only the old store needs is still there. */
+	put_dir(p.old, "rewriting");
+	put_dir(p.old, "sym");
+	put_file(p.old, "sym/strings.log");
+	put_dir(p.old, "lab");
+	put_file(p.old, "seg/10s-00000099.seg");
+	put_file(p.old, "MANIFEST.2");
 	store_rewrite_clean(p.old);
-	assert_int_equal(access(beside, F_OK), -1);
-	assert_int_equal(access(path, F_OK), -1);
+	check_rewritten(&p);
 	end(&p);
 }
 

@@ -217,6 +217,26 @@ static void functions_of_values(void **state)
 	view_fini(&v);
 }
 
+/* What has no row is no value that could be selected, also beside a value of that name. */
+static void other_is_no_value(void **state)
+{
+	static const char *const keys[] = { "tenant", NULL };
+	struct fixture *f = *state;
+	for (int i = 0; i < 2; i++) {
+		struct top_view v;
+		open_view(&v, f, keys[i], N_WINDOWS);
+		size_t n = v.table->n_rows;
+		v.table->rows[n - 1].other = true;
+		assert_int_equal(view_arrange(&v), 0);
+		assert_int_equal(v.n_rows, n);
+		for (size_t k = 0; k < v.n_rows; k++) {
+			assert_int_equal(view_enter(&v, k), !v.rows[k].other);
+			assert_int_equal(view_leave(&v), !v.rows[k].other);
+		}
+		view_fini(&v);
+	}
+}
+
 struct call_sums {
 	const char *function;
 	bool callers;
@@ -550,7 +570,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values),
-		cmocka_unit_test(functions_of_values),
+		cmocka_unit_test(functions_of_values), cmocka_unit_test(other_is_no_value),
 		cmocka_unit_test(calls),
 		cmocka_unit_test(cursor_and_time),
 		cmocka_unit_test(keys_of_what_is_shown),

@@ -96,7 +96,15 @@ void sets_of(const struct sets *s, const struct row *row, const struct proc_imag
 	ret->flags &= ~LABELLING_LATE;
 	if (!kthread && !add_ruled(s, im, cgroup, ret->ruled[0], ret->redacted[0], ret))
 		ret->late = true;
-	ret->n = labels_normalize(ret->v, ret->n);
+}
+
+int sets_store(struct sets_labels *l, struct store_writer *w, uint32_t *ret)
+{
+	if (l->n > STORE_SET_MAX) {
+		l->n = labels_normalize(l->v, l->n);
+		l->n = l->n < STORE_SET_MAX ? l->n : STORE_SET_MAX;
+	}
+	return store_add_set(w, l->v, l->n, ret);
 }
 
 /* Prefix the keys with "by."; leave out those without room. */
@@ -133,12 +141,6 @@ void sets_add_occupant(const struct sets *s, const struct occupant *who, const s
 		add_system(&row, im, cgroup, SETS_WORK, l->by_thread, l->by_pod, l);
 		add_application(s, &row, from + SETS_LABELS_MAX - RULE_LABELS_MAX, l);
 		add_ruled(s, im, cgroup, l->ruled[1], l->redacted[1], l);
-		/*
-		 * Normalize the two alone first: a system label must come before an application's
-		 * label of the same name.
-		 */
-		l->n = from + labels_normalize(l->v + from, l->n - from);
 		prefix_keys(l, from);
 	}
-	l->n = labels_normalize(l->v, l->n);
 }

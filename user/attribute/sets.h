@@ -6,6 +6,7 @@
 #include "attribute/labelling.h"
 #include "attribute/ruled.h"
 #include "proc/proc.h"
+#include "store/store.h"
 
 #define SETS_LABELS_MAX 160
 #define SETS_BY "by." /* prefix of the keys of the thread that had the CPU while others waited */
@@ -16,7 +17,10 @@ struct sets {
 	struct ruled *ruled; /* NULL: no rules */
 };
 
-/* Texts point into this struct, procs, labelling and the rules. */
+/*
+ * Texts point into this struct, procs, labelling and the rules. Not sorted: of labels with the same
+ * key the first one counts.
+ */
 struct sets_labels {
 	struct label v[2 * SETS_LABELS_MAX];
 	size_t n;
@@ -35,7 +39,7 @@ enum sets_detail {
 };
 
 /*
- * Collect the labels of a row, normalized. The system's label wins over an application's label of
+ * Collect the labels of a row. The system's label wins over an application's label of
  * the same key: a process must not pass for another one. im may be NULL. kthread: rows of a kernel
  * thread have no cgroup.
  */
@@ -48,5 +52,8 @@ void sets_of(const struct sets *s, const struct row *row, const struct proc_imag
  */
 void sets_add_occupant(const struct sets *s, const struct occupant *who, const struct proc_image *im, const char *name,
 		       struct sets_labels *l);
+
+/* Give the set an id in the open window. Beyond STORE_SET_MAX labels the last by key are left out. */
+int sets_store(struct sets_labels *l, struct store_writer *w, uint32_t *ret);
 
 #endif

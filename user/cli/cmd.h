@@ -124,19 +124,23 @@ struct filter {
 	  offsetof(type, member.explain), 0, 0 }
 /* clang-format on */
 
-/* A store and a query on it, open. */
+/* A store and a query on it, open. Several stores are read as one. */
 struct reading {
-	const char *dir;
+	const char *dirs[STORE_UNION_MAX];
+	size_t n_dirs;
 	struct store *store;
 	struct query *query;
 	bool explain;
 	int64_t started_ns, step_ns; /* CLOCK_MONOTONIC */
 };
 
-/* Print what is wrong and return an exit status; 0 when open. Close in any case. f NULL: no questions are asked. */
-int reading_open_store(struct reading *r, const char *dir, const struct filter *f);
-int reading_open(struct reading *r, const char *dir, const struct filter *f);
-int reading_open_keys(struct reading *r, const char *dir, const struct filter *f, enum query_labels labels,
+/*
+ * Open the stores in dirs, DEFAULT_STORE where there are none. Print what is wrong and return an exit
+ * status; 0 when open. Close in any case. f NULL: no questions are asked.
+ */
+int reading_open_store(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
+int reading_open(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
+int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f, enum query_labels labels,
 		      const struct opt_list *keys);
 /*
  * What reading_open checks before it opens the store: the range, and the selector, which is shown

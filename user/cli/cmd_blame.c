@@ -38,7 +38,7 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "blame",
-	.usage = "[STORE] [OPTIONS]",
+	.usage = "[STORE ...] [OPTIONS]",
 	.about = "Who waited for a CPU, and who had it meanwhile, of a recording with --wall. A line for each who waited, a column\n"
 		 "for each who had the CPU: seconds, and their part of that line's waiting. (idle): nobody had it, the CPU was being\n"
 		 "woken. (other): not known, since more than 2048 runs of others came between, or the wait is not over.\n"
@@ -50,7 +50,7 @@ static const struct opt_command command = {
 	.opts = options,
 	.pages = true,
 	.n_opts = sizeof(options) / sizeof(options[0]),
-	.max_args = 1,
+	.max_args = STORE_UNION_MAX,
 };
 
 static void print_cell(uint64_t ns, uint64_t of)
@@ -156,7 +156,7 @@ int cmd_blame(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	status = reading_check(&opts.filter, "--where", "--from");
-	status = status ? status : reading_open_store(&r, args.n ? args.v[0] : NULL, &opts.filter);
+	status = status ? status : reading_open_store(&r, args.v, args.n, &opts.filter);
 	status = status ? status : reading_check_keys(&r, &opts.filter, (const char *const *)&key, 1);
 	if (!status)
 		status = blame(&r, &opts, key);

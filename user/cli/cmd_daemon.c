@@ -496,9 +496,10 @@ static void say(const char *fmt, ...)
 /* It may take minutes. A signal ends it: the next start begins again. */
 static int rewrite_old_store(struct daemon *d, struct err *err)
 {
+	uint64_t bytes;
 	if (store_is_old(d->s.o.store))
 		notify("EXTEND_TIMEOUT_USEC=3600000000\nSTATUS=rewriting the store of an older version");
-	return old_store_rewrite(d->s.o.store, say, err);
+	return old_store_rewrite(d->s.o.store, say, &bytes, err);
 }
 
 static int begin(struct daemon *d, struct err *err)

@@ -97,7 +97,7 @@ static int print_json(const struct sides *s, size_t n)
 	struct answer_sides a = { .inclusive = o->inclusive, .absolute = o->absolute, .shared = s->shared };
 	for (int i = 0; i < 2; i++) {
 		a.query[i] = s->r[i].query;
-		a.side[i] = (struct answer){ .store = s->r[i].store, .dir = s->r[i].dir, .where = s->filter[i].where,
+		a.side[i] = (struct answer){ .store = s->r[i].store, .dir = s->r[i].dirs[0], .where = s->filter[i].where,
 					      .keys = (const char *const *)o->by.v, .n_keys = o->by.n, .limit = n };
 	}
 	return cmd_print_json(answer_diff(&a, s->d));
@@ -112,7 +112,7 @@ static void print_side(const struct sides *s, int side)
 	char range[120];
 	printf("%c: ", 'A' + side);
 	if (s->opts->against_store) {
-		text_put(stdout, s->r[side].dir, 0);
+		text_put(stdout, s->r[side].dirs[0], 0);
 		fputs(", ", stdout);
 	}
 	if (where && *where) {
@@ -310,12 +310,12 @@ static int choose_sides(struct sides *s)
 	return status ? status : reading_check(&s->filter[1], "--against", "--against-from");
 }
 
-static int open_sides(struct sides *s, const char *dir)
+static int open_sides(struct sides *s, const struct opt_args *args)
 {
-	const char *other = s->opts->against_store;
+	char *other = (char *)s->opts->against_store;
 	const struct opt_list *by = &s->opts->by;
 	enum query_labels labels = by->n ? QUERY_KEYS : QUERY_NO_LABELS;
-	int status = reading_open_store(&s->r[0], dir, &s->filter[0]);
+	int status = reading_open_store(&s->r[0], args->v, args->n, &s->filter[0]);
 	status = status ? status : reading_query(&s->r[0], &s->filter[0], labels, by);
 	if (status)
 		return status;
@@ -323,7 +323,7 @@ static int open_sides(struct sides *s, const char *dir)
 	if (*reading_event(&s->r[0])->name)
 		s->filter[1].event = reading_event(&s->r[0])->name;
 	if (other) {
-		status = reading_open_store(&s->r[1], other, &s->filter[1]);
+		status = reading_open_store(&s->r[1], &other, 1, &s->filter[1]);
 	} else {
 		s->r[1] = s->r[0];
 		s->r[1].query = NULL;
@@ -364,7 +364,7 @@ int cmd_diff(int argc, char **argv)
 		return status;
 	status = check_keys(&opts);
 	status = status ? status : choose_sides(&s);
-	status = status ? status : open_sides(&s, args.n ? args.v[0] : NULL);
+	status = status ? status : open_sides(&s, &args);
 	status = status ? status : compare(&s);
 	close_sides(&s);
 	opt_release(&command, &opts);

@@ -42,7 +42,7 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "export",
-	.usage = "[STORE] --format FORMAT [OPTIONS]",
+	.usage = "[STORE ...] --format FORMAT [OPTIONS]",
 	.about = "Write the samples of a store in another tool's format: " FORMATS ".\n",
 	.examples = "  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n"
 		    "  ascribe export --format pprof --where '{tenant=\"a\"}' -o a.pb.gz\n"
@@ -50,7 +50,7 @@ static const struct opt_command command = {
 		    "  ascribe export --format folded --event off-cpu > blocked.txt    # nanoseconds\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
-	.max_args = 1,
+	.max_args = STORE_UNION_MAX,
 };
 
 static const struct format *find_format(const char *name)
@@ -118,7 +118,7 @@ int cmd_export(int argc, char **argv)
 		cmd_error("export: %s is binary: name a file with -o, or redirect stdout", format->name);
 		return EXIT_USAGE;
 	}
-	status = reading_open(&r, args.n ? args.v[0] : NULL, &opts.filter);
+	status = reading_open(&r, args.v, args.n, &opts.filter);
 	if (!status)
 		status = export(&r, &opts, format);
 	if (!status)

@@ -48,7 +48,7 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "flame",
-	.usage = "[STORE] [OPTIONS]",
+	.usage = "[STORE ...] [OPTIONS]",
 	.about = "Write a flame graph as one self-contained HTML page: zoom, search, hover; no network needed.\n",
 	.examples = "  ascribe flame -o flame.html\n"
 		    "  ascribe flame --where '{tenant=\"a\",endpoint=\"/search\"}' -o a.html\n"
@@ -56,7 +56,7 @@ static const struct opt_command command = {
 		    "  ascribe flame --from now-1h --against-from now-2h --against-to now-1h -o diff.html\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
-	.max_args = 1,
+	.max_args = STORE_UNION_MAX,
 };
 
 /* 0 or EXIT_USAGE. */
@@ -170,7 +170,7 @@ int cmd_flame(int argc, char **argv)
 	struct filter other = baseline(&opts);
 	status = choose_view(&opts, &view);
 	status = status || !has_baseline(&opts) ? status : reading_check(&other, "--against", "--against-from");
-	status = status ? status : reading_open_keys(&r, args.n ? args.v[0] : NULL, &opts.filter, QUERY_NO_LABELS, NULL);
+	status = status ? status : reading_open_keys(&r, args.v, args.n, &opts.filter, QUERY_NO_LABELS, NULL);
 	status = status || !has_baseline(&opts) ? status : open_baseline(&r, &other, &against);
 	status = status ? status : find_function(&r, &view);
 	status = status ? status : flame(&r, &opts, &view, against);

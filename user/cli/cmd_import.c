@@ -8,14 +8,17 @@
 #include "import/pprof.h"
 #include "import/write.h"
 #include "proc/proc.h"
+#include "store/file/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NS 1000000000ll
 #define DAY_NS (86400 * NS)
@@ -75,6 +78,7 @@ struct import {
 	struct store_writer *w;	   /* NULL until there is something to store */
 	uint64_t samples, skipped; /* records of the file; lines */
 	int64_t from_ns, to_ns;	   /* of all */
+	bool made_store, made_dir; /* by this run */
 };
 
 static int64_t now_ns(void)
@@ -102,7 +106,20 @@ static int open_store(struct import *i, struct err *err)
 	store_options_default(&keep);
 	keep.windows_only = true;
 	snprintf(what, sizeof(what), "imported from %s: %.200s", i->format->name, i->name);
+	/* Whether this run makes the store, and the directory. */
+	char header[PATH_MAX];
+	i->made_dir = access(i->opts->output, F_OK) != 0;
+	i->made_store = snprintf(header, sizeof(header), "%s/HEADER", i->opts->output) < (int)sizeof(header) &&
+			access(header, F_OK) != 0;
 	return collector_open_store(&i->w, i->opts->output, what, &keep, err);
+}
+
+/* Remove a store that this run made: an import that failed leaves nothing of its own. */
+static void remove_made(const struct import *i)
+{
+	int rc = !i->made_store ? 0 : i->made_dir ? tree_remove(i->opts->output) : tree_empty(i->opts->output);
+	if (rc)
+		cmd_warn("import: %s: cannot remove what was written: %s", i->opts->output, strerror(-rc));
 }
 
 /* Add a profile to the open window. */
@@ -318,6 +335,8 @@ int cmd_import(int argc, char **argv)
 	if (i.f && i.f != stdin)
 		fclose(i.f);
 	store_writer_close(i.w);
+	if (rc && i.w)
+		remove_made(&i);
 	opt_release(&command, &opts);
 	return status;
 }

@@ -6,6 +6,7 @@
 #include "export/answer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,16 +26,17 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "labels",
-	.usage = "[STORE] [KEY] [OPTIONS]",
+	.usage = "[STORE ...] [KEY] [OPTIONS]",
 	.about = "Print the label keys of a store with the number of their values, or the values of KEY with\n"
-		 "their samples. One argument alone is a KEY, unless it names an existing path or has a slash.\n",
+		 "their samples. The last argument is a KEY, unless it has a slash or names a store; if it is the\n"
+		 "only one, unless it has a slash or names any existing path.\n",
 	.examples = "  ascribe labels                        # the keys of " DEFAULT_STORE "\n"
 		    "  ascribe labels tenant                 # the tenants, by CPU time\n"
 		    "  ascribe labels /var/lib/ascribe comm  # another store\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
-	.max_args = 2,
+	.max_args = STORE_UNION_MAX + 1,
 };
 
 static int print_json(const struct reading *r, const struct filter *f, const struct found_list *l, size_t limit)
@@ -103,6 +105,15 @@ static int labels(struct reading *r, const struct filter *f, const char *key)
 	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
+/* Whether an argument is a key, not a store; alone: there is no other one. */
+static bool is_key(const char *arg, bool alone)
+{
+	char path[PATH_MAX];
+	if (strchr(arg, '/') || snprintf(path, sizeof(path), "%s/HEADER", arg) >= (int)sizeof(path))
+		return false;
+	return access(alone ? arg : path, F_OK) != 0;
+}
+
 int cmd_labels(int argc, char **argv)
 {
 	struct labels opts = { .filter = FILTER_INIT };
@@ -111,14 +122,10 @@ int cmd_labels(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	const char *dir = args.n ? args.v[0] : NULL, *key = args.n > 1 ? args.v[1] : NULL;
-	if (args.n == 1 && !strchr(dir, '/') && access(dir, F_OK)) {
-		key = dir;
-		dir = NULL;
-	}
+	const char *key = args.n && is_key(args.v[args.n - 1], args.n == 1) ? args.v[--args.n] : NULL;
 	char *keys[] = { (char *)key };
 	const struct opt_list list = { keys, 1 };
-	status = reading_open_keys(&r, dir, &opts.filter, key ? QUERY_KEYS : QUERY_ALL_LABELS, key ? &list : NULL);
+	status = reading_open_keys(&r, args.v, args.n, &opts.filter, key ? QUERY_KEYS : QUERY_ALL_LABELS, key ? &list : NULL);
 	if (!status)
 		status = labels(&r, &opts.filter, key);
 	reading_close(&r);

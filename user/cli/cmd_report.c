@@ -47,9 +47,10 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "report",
-	.usage = "[STORE] [OPTIONS]",
+	.usage = "[STORE ...] [OPTIONS]",
 	.about = "Print who and which code used the CPU. STORE is a directory written by `ascribe record`,\n"
-		 "by default " DEFAULT_STORE ". A share is printed with its 95% interval.\n",
+		 "by default " DEFAULT_STORE ". A share is printed with its 95% interval. Several stores are read\n"
+		 "as one; their rows have the label `host`.\n",
 	.examples = "  ascribe report                                 # functions, by their own time\n"
 		    "  ascribe report --by tenant                     # who used the CPU\n"
 		    "  ascribe report --by tenant,endpoint -n 10      # by two labels\n"
@@ -57,11 +58,12 @@ static const struct opt_command command = {
 		    "  ascribe report --step 1m --by tenant           # who, over time\n"
 		    "  ascribe report --metric off --by comm          # who was blocked, of a recording with --wall\n"
 		    "  ascribe report --metric off --by wait_in,wait  # in which function of the program, and why\n"
+		    "  ascribe report web1 web2 db --by host          # several stores, by their hosts\n"
 		    "  ascribe report --from now-1h --json            # for a program\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
-	.max_args = 1,
+	.max_args = STORE_UNION_MAX,
 };
 
 /* What a row stands for in seconds; 0 when the event is not time. */
@@ -344,12 +346,12 @@ static int check_keys(struct report *opts)
 }
 
 /* One wide key over a long range: the stacks alone are read first, which are what the shares are of. */
-static int open_report(struct reading *r, const char *dir, struct report *opts)
+static int open_report(struct reading *r, const struct opt_args *args, struct report *opts)
 {
 	const struct filter *f = &opts->filter;
 	int status = reading_check(f, "--where", "--from");
 	if (!status)
-		status = reading_open_store(r, dir, f);
+		status = reading_open_store(r, args->v, args->n, f);
 	if (status)
 		return status;
 	if (opts->by.n == 1 && !opts->exact && !f->metric && !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
@@ -371,12 +373,11 @@ int cmd_report(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	const char *dir = args.n ? args.v[0] : NULL;
 	status = check_keys(&opts);
 	if (!status && opts.step_ns)
-		status = series_report(&r, dir, &opts.filter, &opts.by, opts.step_ns, opts.exact);
+		status = series_report(&r, &args, &opts.filter, &opts.by, opts.step_ns, opts.exact);
 	else if (!status)
-		status = open_report(&r, dir, &opts);
+		status = open_report(&r, &args, &opts);
 	if (!status && !opts.step_ns)
 		status = report(&r, &opts);
 	reading_close(&r);

@@ -22,7 +22,7 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "stat",
-	.usage = "[STORE] [OPTIONS]",
+	.usage = "[STORE ...] [OPTIONS]",
 	.about = "Print the accounting of a store: fired = stored + each loss, per CPU and in total, what there is\n"
 		 "to say about the stored samples, and what the recorder itself used and how long it took.\n",
 	.examples = "  ascribe stat\n"
@@ -30,7 +30,7 @@ static const struct opt_command command = {
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
-	.max_args = 1,
+	.max_args = STORE_UNION_MAX,
 };
 
 /* ---- text ---- */
@@ -192,7 +192,7 @@ int cmd_stat(int argc, char **argv)
 		return status;
 	status = reading_check(&opts.filter, "--where", "--from");
 	if (!status)
-		status = reading_open_store(&r, args.n ? args.v[0] : NULL, &opts.filter);
+		status = reading_open_store(&r, args.v, args.n, &opts.filter);
 	if (!status)
 		status = stat_store(&r, &opts.filter);
 	reading_close(&r);

@@ -126,7 +126,7 @@ static int info(const struct store_command *c)
 	struct reading r = { 0 };
 	struct err err = { 0 };
 	struct store_cover all = { 0 };
-	int status = reading_open_store(&r, dir, NULL);
+	int status = reading_open_store(&r, (char *[]){ (char *)dir }, 1, NULL);
 	if (status)
 		return status;
 	const struct store_meta *m = store_meta(r.store);
@@ -202,11 +202,12 @@ static int compact(const struct store_command *c)
 	struct store_writer *w = NULL;
 	struct store_options keep;
 	struct err err = { 0 };
-	if (old_store_rewrite(dir, cmd_say, &err)) {
+	uint64_t rewritten;
+	if (old_store_rewrite(dir, cmd_say, &rewritten, &err)) {
 		cmd_error("store compact: %s", err.text);
 		return EXIT_FAILED;
 	}
-	int status = reading_open_store(&r, dir, NULL);
+	int status = reading_open_store(&r, (char *[]){ (char *)dir }, 1, NULL);
 	if (status)
 		return status;
 	store_options_default(&keep);
@@ -216,7 +217,7 @@ static int compact(const struct store_command *c)
 	if (rc)
 		cmd_error("store compact: %s", err.text);
 	else
-		printf("%s: %" PRIu64 " bytes written\n", dir, store_writer_state(w)->bytes_written);
+		printf("%s: %" PRIu64 " bytes written\n", dir, rewritten + store_writer_state(w)->bytes_written);
 	store_writer_close(w);
 	reading_close(&r);
 	return rc ? EXIT_FAILED : EXIT_OK;

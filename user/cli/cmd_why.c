@@ -37,7 +37,7 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "why",
-	.usage = "[STORE] --where SELECTOR [OPTIONS]",
+	.usage = "[STORE ...] --where SELECTOR [OPTIONS]",
 	.about = "Where the time of a selection went, on one page: beside everything else of the same time, and beside itself in an\n"
 		 "earlier range. Functions are named only where they differ by more than chance. Waits need a recording with --wall.\n",
 	.examples = "  ascribe why --where '{tenant=\"a\"}'\n"
@@ -45,7 +45,7 @@ static const struct opt_command command = {
 	.opts = options,
 	.pages = true,
 	.n_opts = sizeof(options) / sizeof(options[0]),
-	.max_args = 1,
+	.max_args = STORE_UNION_MAX,
 };
 
 enum { IT, REST, BEFORE, SIDES };
@@ -518,7 +518,7 @@ int cmd_why(int argc, char **argv)
 	struct why w = { .r = &r, .opts = &opts, .by_work = !reading_of_threads(&opts.filter, NULL) };
 	status = reading_check(&opts.filter, "--where", "--from");
 	if (!status)
-		status = reading_open_store(&r, args.n ? args.v[0] : NULL, &opts.filter);
+		status = reading_open_store(&r, args.v, args.n, &opts.filter);
 	if (!status)
 		status = reading_check_keys(&r, &opts.filter, NULL, 0);
 	if (!status)

@@ -2,6 +2,7 @@
 #include "cli/old_store.h"
 
 #include "cli/cmd.h"
+#include "store/file/tree.h"
 #include "store/old/old.h"
 
 #include <errno.h>
@@ -14,8 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One per store that the command reads; diff reads two. */
-#define COPIES_MAX 4
+#define COPIES_MAX (STORE_UNION_MAX + 1) /* one per store that the command reads; diff reads another */
 
 static struct copy {
 	char dir[PATH_MAX];
@@ -39,7 +39,7 @@ static void run_cleaner(const char *dir, int pipe)
 	close_range(4, ~0u, 0); /* whoever waits for those need not wait for this process */
 	while (read(3, &c, 1) < 0 && errno == EINTR)
 		;
-	store_remove_tree(dir);
+	tree_remove(dir);
 	_exit(0);
 }
 
@@ -119,19 +119,21 @@ static int make_copy(struct copy *c, const char *from, struct err *err)
 	return rc;
 }
 
-int old_store_rewrite(const char *dir, void (*say)(const char *fmt, ...), struct err *err)
+int old_store_rewrite(const char *dir, void (*say)(const char *fmt, ...), uint64_t *ret_bytes, struct err *err)
 {
 	struct store_conversion done;
+	*ret_bytes = 0;
 	if (!store_is_old(dir)) {
 		store_rewrite_clean(dir);
 		return 0;
 	}
-	say("%s was written by an older version: rewriting it beside, which needs room for both", dir);
+	say("%s was written by an older version: rewriting it, which needs room for both", dir);
 	int rc = store_rewrite(dir, &done, err);
 	if (rc)
 		return rc;
 	report(&done, say);
 	say("%s: %" PRIu64 " windows rewritten", dir, done.windows);
+	*ret_bytes = done.bytes;
 	return 0;
 }
 

@@ -5,6 +5,8 @@
 
 #include "util/err.h"
 
+#include <stdint.h>
+
 /*
  * *dir becomes a converted copy in a temporary directory (TMPDIR, else /var/tmp) where it is a store of
  * format 2; else it stays. Says so on stderr. The copy is removed when the process ends, however it
@@ -14,8 +16,8 @@ int old_store_copy(const char **dir, struct err *err);
 
 /*
  * Rewrite the store in dir where it is one of format 2, and remove what an interrupted rewrite left.
- * say: cmd_say, or a line of a log.
+ * say: cmd_say, or a line of a log. *ret_bytes: that were written.
  */
-int old_store_rewrite(const char *dir, void (*say)(const char *fmt, ...), struct err *err);
+int old_store_rewrite(const char *dir, void (*say)(const char *fmt, ...), uint64_t *ret_bytes, struct err *err);
 
 #endif

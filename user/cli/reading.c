@@ -32,15 +32,33 @@ void reading_step(struct reading *r, const char *what)
 	r->step_ns = now;
 }
 
-int reading_open_store(struct reading *r, const char *dir, const struct filter *f)
+/* Limit the memory of answers, where any are asked for. */
+static int open_stores(struct reading *r, uint64_t memory, struct err *err)
+{
+	int rc = store_open_all(&r->store, r->dirs, r->n_dirs, err);
+	if (!rc && memory)
+		store_limit(r->store, &(struct store_limits){ .bytes = memory });
+	return rc;
+}
+
+int reading_open_store(struct reading *r, char *const *dirs, size_t n, const struct filter *f)
 {
 	struct err err = { 0 };
-	r->dir = dir ? dir : DEFAULT_STORE;
+	int rc = 0;
+	if (n > STORE_UNION_MAX) {
+		cmd_error("more than %d stores", STORE_UNION_MAX);
+		return EXIT_USAGE;
+	}
+	r->dirs[0] = DEFAULT_STORE;
+	r->n_dirs = n ? n : 1;
+	for (size_t i = 0; i < n; i++)
+		r->dirs[i] = dirs[i];
 	r->explain = f && f->explain;
 	r->started_ns = r->step_ns = monotonic_ns();
-	int rc = old_store_copy(&r->dir, &err);
-	rc = rc ? rc : store_open(&r->store, r->dir, &err);
-	if (rc == -ENOENT && !dir) {
+	for (size_t i = 0; !rc && i < r->n_dirs; i++)
+		rc = old_store_copy(&r->dirs[i], &err);
+	rc = rc ? rc : open_stores(r, f ? f->memory : 0, &err);
+	if (rc == -ENOENT && !n) {
 		cmd_error("%s; record one with `ascribe record`, or name a store", err.text);
 		return EXIT_FAILED;
 	}
@@ -48,8 +66,6 @@ int reading_open_store(struct reading *r, const char *dir, const struct filter *
 		cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
-	if (f)
-		store_limit(r->store, &(struct store_limits){ .bytes = f->memory });
 	const char *damage = store_damage(r->store);
 	if (damage && store_lost_windows(r->store))
 		cmd_incomplete("%s; `ascribe store verify` says more", damage);
@@ -238,9 +254,7 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 	for (int tries = 0; rc == -ESTALE && tries < 3; tries++) {
 		store_close(r->store);
 		r->store = NULL;
-		rc = store_open(&r->store, r->dir, &err);
-		if (!rc)
-			store_limit(r->store, &(struct store_limits){ .bytes = f->memory });
+		rc = open_stores(r, f->memory, &err);
 		rc = rc ? rc : query_open(&r->query, r->store, &spec, &err);
 	}
 	if (rc) {
@@ -255,18 +269,18 @@ int reading_query(struct reading *r, const struct filter *f, enum query_labels l
 	return EXIT_OK;
 }
 
-int reading_open_keys(struct reading *r, const char *dir, const struct filter *f, enum query_labels labels,
+int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f, enum query_labels labels,
 		      const struct opt_list *keys)
 {
 	int status = reading_check(f, "--where", "--from");
 	if (!status)
-		status = reading_open_store(r, dir, f);
+		status = reading_open_store(r, dirs, n, f);
 	return status ? status : reading_query(r, f, labels, keys);
 }
 
-int reading_open(struct reading *r, const char *dir, const struct filter *f)
+int reading_open(struct reading *r, char *const *dirs, size_t n, const struct filter *f)
 {
-	return reading_open_keys(r, dir, f, QUERY_ALL_LABELS, NULL);
+	return reading_open_keys(r, dirs, n, f, QUERY_ALL_LABELS, NULL);
 }
 
 const struct store_event *reading_event(const struct reading *r)
@@ -309,11 +323,11 @@ void reading_explain(struct reading *r)
 {
 	if (!r->explain)
 		return;
-	uint64_t bytes = list_files(AT_FDCWD, r->dir, "", 2);
-	fprintf(stderr,
-		"explain: store %s: %llu bytes; read of it: %u strings, %u frames, %u stacks, %u "
-		"label sets\n",
-		r->dir, (unsigned long long)bytes, store_n_strings(r->store),
+	for (size_t i = 0; i < r->n_dirs; i++) {
+		uint64_t bytes = list_files(AT_FDCWD, r->dirs[i], "", 2);
+		fprintf(stderr, "explain: store %s: %llu bytes\n", r->dirs[i], (unsigned long long)bytes);
+	}
+	fprintf(stderr, "explain: read: %u strings, %u frames, %u stacks, %u label sets\n", store_n_strings(r->store),
 		store_n_frames(r->store), store_n_stacks(r->store), store_n_sets(r->store));
 	if (r->query) {
 		const struct query_info *info = query_info(r->query);

@@ -183,7 +183,7 @@ static int print_text(struct chart *c, const struct filter *f, int64_t asked_ns)
 	return rc;
 }
 
-int series_report(struct reading *r, const char *dir, const struct filter *f, const struct opt_list *by,
+int series_report(struct reading *r, const struct opt_args *args, const struct filter *f, const struct opt_list *by,
 		  int64_t step_ns, bool exact)
 {
 	struct query_series *s = NULL;
@@ -197,7 +197,7 @@ int series_report(struct reading *r, const char *dir, const struct filter *f, co
 		.exact = exact,
 	};
 	int status = reading_check(f, "--where", "--from");
-	status = status ? status : reading_open_store(r, dir, f);
+	status = status ? status : reading_open_store(r, args->v, args->n, f);
 	status = status ? status : reading_check_keys(r, f, spec.keys, spec.n_keys);
 	if (status)
 		return status;

@@ -19,7 +19,6 @@ static bool row_labels(struct collector *c, const struct row *row, const struct 
 	sets_of(&c->sets, row, im, SETS_THREAD, row->kind != ROW_TASK, l);
 	for (size_t i = 0; i < n_more; i++)
 		l->v[l->n++] = more[i];
-	l->n = labels_normalize(l->v, l->n);
 	return l->late;
 }
 
@@ -176,7 +175,7 @@ static int label_sample(struct collector *c, const struct proc_image *im, bool l
 	s->stack = stack;
 	s->by_trampolines = n;
 	s->label_flags = l.flags;
-	return store_add_set(c->store, l.v, l.n < STORE_SET_MAX ? l.n : STORE_SET_MAX, &s->set);
+	return sets_store(&l, c->store, &s->set);
 }
 
 /* All but the names of its frames. 0 or -errno. */

@@ -69,11 +69,6 @@ static int bucket_stack(struct waits *w, uint32_t bucket, uint32_t *ret)
 	return 0;
 }
 
-static int add_set(struct waits *w, struct sets_labels *l, uint32_t *ret)
-{
-	return store_add_set(w->store, l->v, l->n < STORE_SET_MAX ? l->n : STORE_SET_MAX, ret);
-}
-
 /*
  * Find the occupant at `at` of the arena. Return NULL, or a name where it is no thread. n_words: of
  * the occupant and its stack.
@@ -164,7 +159,7 @@ static int add_pair(struct waits *w, struct pairs *pairs, const struct row *row,
 		sets_add_occupant(w->sets, NULL, NULL, "(other)", l);
 		*ret_cut = true;
 	}
-	return add_set(w, l, ret_set);
+	return sets_store(l, w->store, ret_set);
 }
 
 /*
@@ -222,7 +217,7 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 	int rc;
 	if (row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED) {
 		sets_of(w->sets, row, im, SETS_THREAD, kthread, &l);
-		rc = add_set(w, &l, &set);
+		rc = sets_store(&l, w->store, &set);
 		rc = rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples * w->weight, row->value);
 		if (!rc)
 			waits_note_stack(w, row, im, set, w->no_stack, event_id[row->event]);
@@ -232,7 +227,7 @@ int waits_add(struct waits *w, const struct sampler_half *h, const struct row *r
 	if (row->kind == ROW_BLAME)
 		return add_blame(w, h, row, &l, ret_cut);
 	rc = bucket_stack(w, row->wait.bucket, &stack);
-	rc = rc ? rc : add_set(w, &l, &set);
+	rc = rc ? rc : sets_store(&l, w->store, &set);
 	return rc ? rc : store_add_row(w->store, set, stack, w->lengths[row->event == w->runq], row->samples, 0);
 }
 
@@ -262,14 +257,14 @@ int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_
 	l.n = 0;
 	l.v[l.n++] = (struct label){ .key = "comm", .key_len = 4, .str = "(other)", .str_len = 7, .type = LABEL_STRING };
 	*ret_stored = 0;
-	int rc = add_set(w, &l, &set);
+	int rc = sets_store(&l, w->store, &set);
 	for (unsigned i = 0; !rc && i < 2; i++) {
 		rc = add_other(w, &o->all[i], set, w->no_stack, event_id[i ? w->runq : w->off], o->all[i].n * w->weight);
 		*ret_stored += rc ? 0 : o->all[i].n;
 	}
 	rc = rc ? rc : add_other_lengths(w, o, set);
 	sets_add_occupant(w->sets, NULL, NULL, "(other)", &l);
-	rc = rc ? rc : add_set(w, &l, &set);
+	rc = rc ? rc : sets_store(&l, w->store, &set);
 	rc = rc ? rc : add_other(w, &o->blame, set, 0, w->blame, o->blame.n);
 	return rc || !w->wakers ? rc : add_other(w, &o->waker, set, w->no_stack, w->waker, o->waker.n * w->weight);
 }

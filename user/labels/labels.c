@@ -104,21 +104,96 @@ uint64_t labels_key(const struct label *v, size_t n, uint64_t seed)
 	return ascribe_set_key(&unique, n, hash_label, &(struct key_context){ v, seed });
 }
 
-static bool same_bytes(const char *a, uint32_t n_a, const char *b, uint32_t n_b)
+/* Key and value in one go. Their lengths are hashed, too: "ab" and "c" is not "a" and "bc". */
+ASCRIBE_HOT uint64_t hash_in_list(const struct label *l, uint64_t seed)
 {
-	return n_a == n_b && (!n_a || !memcmp(a, b, n_a));
+	ascribe_u64 value_len = l->type == LABEL_INT ? UINT32_MAX : l->str_len, x, y;
+	ascribe_hash_begin(seed, value_len << 32 | l->key_len, &x, &y);
+	ascribe_hash_text((const uint8_t *)l->key, l->key_len, &x, &y);
+	ascribe_mul(&x, &y);
+	if (l->type == LABEL_INT)
+		x ^= (uint64_t)l->num;
+	else
+		ascribe_hash_text((const uint8_t *)l->str, l->str_len, &x, &y);
+	return ascribe_hash_end(x, y);
+}
+
+uint64_t labels_list_key(const struct label *v, size_t n, uint64_t seed)
+{
+	uint64_t key = 0;
+	for (size_t i = 0; i < n; i++)
+		key += hash_in_list(&v[i], seed);
+	return key;
+}
+
+/* Compare without a call: nearly all texts of labels are short. */
+static inline bool same_bytes(const char *a, uint32_t n_a, const char *b, uint32_t n_b)
+{
+	const uint8_t *p = (const uint8_t *)a, *q = (const uint8_t *)b;
+	if (n_a != n_b)
+		return false;
+	if (n_a > 16)
+		return !memcmp(a, b, n_a);
+	if (n_a >= 8)
+		return ascribe_load8(p) == ascribe_load8(q) && ascribe_load8(p + n_a - 8) == ascribe_load8(q + n_a - 8);
+	if (n_a >= 4)
+		return ascribe_load4(p) == ascribe_load4(q) && ascribe_load4(p + n_a - 4) == ascribe_load4(q + n_a - 4);
+	for (uint32_t i = 0; i < n_a; i++)
+		if (p[i] != q[i])
+			return false;
+	return true;
+}
+
+static inline bool same_label(const struct label *a, const struct label *b)
+{
+	return a->type == b->type && same_bytes(a->key, a->key_len, b->key, b->key_len) &&
+	       (a->type == LABEL_INT ? a->num == b->num : same_bytes(a->str, a->str_len, b->str, b->str_len));
 }
 
 bool labels_equal(const struct label *a, size_t n_a, const struct label *b, size_t n_b)
 {
 	if (n_a != n_b)
 		return false;
-	for (size_t i = 0; i < n_a; i++) {
-		if (a[i].type != b[i].type || !same_bytes(a[i].key, a[i].key_len, b[i].key, b[i].key_len))
+	for (size_t i = 0; i < n_a; i++)
+		if (!same_label(&a[i], &b[i]))
 			return false;
-		if (a[i].type == LABEL_INT ? a[i].num != b[i].num
-					   : !same_bytes(a[i].str, a[i].str_len, b[i].str, b[i].str_len))
+	return true;
+}
+
+size_t labels_find(const struct label *sorted, size_t n, const struct label *key)
+{
+	size_t from = 0, to = n;
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+		int c = key_cmp(&sorted[mid], key);
+		if (!c)
+			return mid;
+		if (c < 0)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return n;
+}
+
+#define BIT(v, i) ((v)[(i) / 64] & 1ull << (i) % 64)
+
+bool labels_match(const struct label *set, const uint8_t *order, const struct label *v, size_t n)
+{
+	uint64_t taken[(UINT8_MAX + 1) / 64] = { 0 };
+	size_t i = 0;
+	while (i < n && same_label(&set[order ? order[i] : i], &v[i]))
+		i++;
+	if (i == n)
+		return true;
+	if (n > UINT8_MAX + 1)
+		return false;
+	/* Another order. No label of the set may stand for two: the list would lack another one. */
+	for (i = 0; i < n; i++) {
+		size_t at = labels_find(set, n, &v[i]);
+		if (at == n || BIT(taken, at) || !same_label(&set[at], &v[i]))
 			return false;
+		taken[at / 64] |= 1ull << at % 64;
 	}
 	return true;
 }

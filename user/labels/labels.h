@@ -36,6 +36,22 @@ size_t labels_normalize(struct label *v, size_t n);
  */
 uint64_t labels_key(const struct label *v, size_t n, uint64_t seed);
 
+/*
+ * A key for tables in memory: the same for the same labels in any order. The sum of their hashes; not
+ * the set_id. Lists in which a key comes twice have another one than the sets that they stand for.
+ */
+uint64_t labels_list_key(const struct label *v, size_t n, uint64_t seed);
+
+/*
+ * Whether a list of n labels in any order is this normalized set of n labels: the same labels, none
+ * of them twice. order: where in the set each label of the list is likely to be, a permutation; NULL:
+ * where it is in the list.
+ */
+bool labels_match(const struct label *set, const uint8_t *order, const struct label *v, size_t n);
+
+/* Find the label with this key in a normalized set; n: there is none. */
+size_t labels_find(const struct label *set, size_t n, const struct label *key);
+
 /* The same labels: both normalized. */
 bool labels_equal(const struct label *a, size_t n_a, const struct label *b, size_t n_b);
 

@@ -92,9 +92,7 @@ int account_sum(struct account *t, struct store *s, int64_t from_ns, int64_t to_
 	struct store_cover cover = { 0 };
 	int rc = totals_new(&t->all, m);
 	if (!rc)
-		rc = store_round(s, &from_ns, &to_ns, err);
-	if (!rc)
-		rc = store_cover(s, from_ns, to_ns, STORE_FOLDED, NULL, 0, &cover, err);
+		rc = store_cover_nearest(s, from_ns, to_ns, STORE_FOLDED, NULL, 0, &cover, err);
 	for (size_t i = 0; !rc && i < cover.n; i++) {
 		const struct store_block *b = cover.blocks[i];
 		struct store_totals *one;

@@ -58,22 +58,32 @@ static int choose_keys(struct plan *p, const struct query_spec *spec, const stru
  * begins before it are the windows on its edge (or a block whose children are gone, which counts
  * where it begins, too).
  */
-static void keep_starts(const struct query_spec *spec, struct store_cover *c)
+static void keep_starts(const struct query *q, struct store_cover *c)
 {
 	size_t n = 0;
-	for (size_t i = 0; spec->by_start && i < c->n; i++) {
+	for (size_t i = 0; q->by_start && i < c->n; i++) {
 		const struct store_block *b = c->blocks[i];
-		if (b->t0_ns < spec->from_ns)
+		if (b->t0_ns < q->from_ns)
 			continue;
 		c->from_ns = !n || b->t0_ns < c->from_ns ? b->t0_ns : c->from_ns;
 		c->to_ns = !n || b->t1_ns > c->to_ns ? b->t1_ns : c->to_ns;
 		c->blocks[n++] = b;
 	}
-	if (!spec->by_start)
+	if (!q->by_start)
 		return;
 	c->n = n;
 	if (!n)
 		c->from_ns = c->to_ns = 0;
+}
+
+int plan_cover(const struct query *q, enum store_want want, const char *const *keys, size_t n_keys,
+	       struct store_cover *ret, struct err *err)
+{
+	int rc = (q->by_start ? store_cover : store_cover_nearest)(q->store, q->from_ns, q->to_ns, want, keys, n_keys,
+								   ret, err);
+	if (!rc)
+		keep_starts(q, ret);
+	return rc;
 }
 
 int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, const struct selector *sel,
@@ -83,23 +93,24 @@ int plan_make(struct plan *p, struct query *q, const struct query_spec *spec, co
 	struct store *s = q->store;
 	*p = (struct plan){ 0 };
 	int rc = choose_keys(p, spec, sel, stacks);
+	q->from_ns = spec->from_ns;
+	q->to_ns = spec->to_ns;
+	q->by_start = spec->by_start;
 	if (rc)
 		return err_sys(err, rc, "cannot query");
 	bool labels = p->want == STORE_NARROW_KEYS || p->want == STORE_KEY_SUMS;
 	size_t n_values = labels && !spec->rest ? posted_value(s, sel, values) : 0;
-	rc = n_values ? store_cover_value(s, spec->from_ns, spec->to_ns, values, n_values, p->keys,
-					  p->n_keys, &p->blocks, err)
-		      : store_cover(s, spec->from_ns, spec->to_ns, p->want, p->keys, p->n_keys, &p->blocks,
-				    err);
+	rc = n_values ? store_cover_value(s, spec->from_ns, spec->to_ns, !spec->by_start, values, n_values,
+					  p->keys, p->n_keys, &p->blocks, err)
+		      : plan_cover(q, p->want, p->keys, p->n_keys, &p->blocks, err);
 	if (rc)
 		return rc;
-	keep_starts(spec, &p->blocks);
+	if (n_values)
+		keep_starts(q, &p->blocks);
 	p->posted = n_values > 0;
 	/* Windows that postings left out were in the range all the same, with their counters. */
 	if (p->posted)
-		rc = store_cover(s, spec->from_ns, spec->to_ns, STORE_FOLDED, NULL, 0, &p->account, err);
-	if (p->posted && !rc)
-		keep_starts(spec, &p->account);
+		rc = plan_cover(q, STORE_FOLDED, NULL, 0, &p->account, err);
 	for (size_t i = 0; i < p->blocks.n; i++)
 		q->info.bounded |= (p->blocks.blocks[i]->flags & STORE_PRUNED) &&
 				   p->want != STORE_KEY_SUMS && spec->labels != QUERY_TOTALS;

@@ -15,6 +15,10 @@ struct plan {
 	bool posted;
 };
 
+/* The blocks of the range that q is about. */
+int plan_cover(const struct query *q, enum store_want want, const char *const *keys, size_t n_keys,
+	       struct store_cover *ret, struct err *err);
+
 /*
  * Fill q's info about the range; stacks: the rows are told apart by them. The plan must be freed
  * whatever the result.

@@ -120,9 +120,7 @@ int query_own(struct store *s, int64_t from_ns, int64_t to_ns, struct query_own 
 		return err_sys(err, -ENOMEM, "cannot sum up what the recorder measured of itself");
 	for (uint32_t i = 0; i < o.n_events; i++)
 		any |= (o.kind[i] = kind_of(store_event(s, i)->name)) != NOT_OURS;
-	int rc = any ? store_round(s, &from_ns, &to_ns, err) : 0;
-	if (any && !rc)
-		rc = store_cover(s, from_ns, to_ns, STORE_FOLDED, NULL, 0, &cover, err);
+	int rc = any ? store_cover_nearest(s, from_ns, to_ns, STORE_FOLDED, NULL, 0, &cover, err) : 0;
 	for (size_t i = 0; !rc && i < cover.n; i++)
 		rc = store_block_folded(s, cover.blocks[i], on_row, &o, err);
 	if (!rc)

@@ -12,12 +12,9 @@
 /* Work out what is asked for, in terms of the store. */
 static int choose(struct choice *c, struct query *q, const struct query_spec *spec, struct err *err)
 {
-	struct store *s = q->store;
 	struct query_spec *own = &c->spec;
 	*c = (struct choice){ .spec = *spec };
 	int rc = selector_parse(&c->selector, spec->where, NULL, err);
-	if (!rc && !spec->by_start)
-		rc = store_round(s, &own->from_ns, &own->to_ns, err);
 	rc = rc ? rc : measures_choose(&c->measures, q, own, c->selector, err);
 	rc = rc ? rc : waits_choose(&c->waits, q, &c->measures, own, c->selector, err);
 	for (size_t i = 0; !rc && q->blocked && own->labels == QUERY_KEYS && i < own->n_keys; i++)

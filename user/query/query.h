@@ -67,7 +67,7 @@ struct query_spec {
 	enum query_names names;
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
 	bool rest;             /* what the selector does not admit; not with matchers of `event` or `wait` */
-	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; rounded to whole windows (store_round) */
+	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; rounded to whole windows (store_cover_nearest) */
 	enum query_metric metric; /* not QUERY_SAMPLES: samples are nanoseconds, and event is of no consequence */
 	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
 	bool idle;             /* include the samples of idle CPUs, and idle waits */

@@ -9,6 +9,8 @@
 struct query {
 	struct store *store;
 	struct setpool sets; /* of the rows; the first is (other) */
+	int64_t from_ns, to_ns; /* that were asked for */
+	bool by_start;		/* struct query_spec */
 	size_t budget;
 	enum query_names names;
 	enum query_labels labels; /* of the rows */

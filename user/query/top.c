@@ -3,6 +3,7 @@
  * A table by one key that has too many values for the blocks above the windows to keep them all:
  * their most frequent ones, with what each may have more, and the rest in one row.
  */
+#include "query/cover.h"
 #include "query/table_int.h"
 
 #include <stdio.h>
@@ -58,7 +59,7 @@ int query_top(struct query *q, const char *key, struct query_table **ret, struct
 	struct table *t = calloc(1, sizeof(*t));
 	if (!t)
 		return err_sys(err, -ENOMEM, "cannot build the table");
-	int rc = store_cover(q->store, q->info.from_ns, q->info.to_ns, STORE_FOLDED, NULL, 0, &cover, err);
+	int rc = plan_cover(q, STORE_FOLDED, NULL, 0, &cover, err);
 	if (!rc) {
 		rc = store_top(q->store, cover.blocks, cover.n, key, q->event, &top, err);
 		store_cover_free(&cover);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "query/values.h"
 
+#include "query/cover.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +62,7 @@ int values_open(struct query **ret, struct store *s, const struct query_spec *sp
 		      (spec->idle || !info->idle || !query_is_system_key(spec->keys[0])) &&
 		      info->value == info->samples * info->event->period;
 	if (serves)
-		rc = store_cover(s, info->from_ns, info->to_ns, STORE_FOLDED, NULL, 0, &cover, err);
+		rc = plan_cover(q, STORE_FOLDED, NULL, 0, &cover, err);
 	if (serves && !rc)
 		rc = store_top(s, cover.blocks, cover.n, spec->keys[0], q->event, &top, err);
 	serves &= !rc && top.exact && top.total <= info->samples;

@@ -132,7 +132,10 @@ int store_writer_open_with(struct store_writer **ret, const char *dir, const str
 int store_add_string(struct store_writer *w, const char *s, size_t len, uint32_t *ret_id);
 int store_add_frame(struct store_writer *w, const struct store_frame *f, uint32_t *ret_id);
 int store_add_stack(struct store_writer *w, uint32_t parent, uint32_t frame, uint32_t *ret_id);
-/* labels must be normalized (labels_normalize). The id is good for the open window only. */
+/*
+ * labels in any order; of those with the same key the first one counts. The id is good for the open
+ * window only.
+ */
 int store_add_set(struct store_writer *w, const struct label *labels, size_t n, uint32_t *ret_id);
 int store_add_event(struct store_writer *w, const struct store_event *e, uint32_t *ret_id);
 
@@ -239,6 +242,15 @@ struct store;
  */
 int store_open(struct store **ret, const char *dir, struct err *err);
 void store_close(struct store *s);
+
+/*
+ * Open several stores to be read as one, in any order: the rows of all, with the label `host` and the
+ * host name of their store where they have no such label. Counters are joined by their names.
+ * Ranges are rounded for each store by itself. Lists of windows (store_window) it has not. One store
+ * alone is opened as it is. -E2BIG: more than STORE_UNION_MAX. Else as store_open.
+ */
+#define STORE_UNION_MAX 64
+int store_open_all(struct store **ret, const char *const *dirs, size_t n, struct err *err);
 
 /* NULL when nothing is wrong, else a line that says what was left out. */
 const char *store_damage(const struct store *s);
@@ -348,9 +360,13 @@ struct store_cover {
  */
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
 		size_t n_keys, struct store_cover *ret, struct err *err);
+/* The same for the windows of which the greater part is in the range: store_round, then store_cover. */
+int store_cover_nearest(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
+			size_t n_keys, struct store_cover *ret, struct err *err);
 /*
  * Move the ends of a range to borders of windows (round.c), the nearest ones; as they are when it
- * would be empty then: a range within one window is that window. 0, or an error of store_cover.
+ * would be empty then: a range within one window is that window. Not of a union, whose stores have
+ * borders of their own. 0, or an error of store_cover.
  */
 int store_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *err);
 /*
@@ -358,7 +374,7 @@ int store_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *e
  * wide, postings say which windows may have it, and only those are given. values: the forms that
  * the value may have (text, integer), all of the same key, which must be among keys too. from_ns
  * and to_ns are those of the blocks given. gone also counts windows that are no longer there to be
- * looked into.
+ * looked into. nearest: as store_cover_nearest.
  */
 #define STORE_VALUES_MAX 2
 /* A key whose values stand in the windows of a file themselves, since it has too many of them. */
@@ -384,8 +400,8 @@ size_t store_n_files(const struct store *s);
 int store_has_key(struct store *s, const char *key, bool *ret, struct err *err);
 /* Whether a key is wide in any file of the store. */
 bool store_is_wide(const struct store *s, const char *key);
-int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
-		      const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err);
+int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, bool nearest, const struct label *values,
+		      size_t n_values, const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err);
 void store_cover_free(struct store_cover *c);
 
 struct store_row {

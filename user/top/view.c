@@ -156,7 +156,7 @@ static bool enter_function(struct top_view *v, const struct top_row *r)
 
 bool view_enter(struct top_view *v, size_t row)
 {
-	if (row >= v->n_rows)
+	if (row >= v->n_rows || v->rows[row].other)
 		return false;
 	switch (view_level(v)->kind) {
 	case TOP_KEY:
@@ -402,12 +402,13 @@ static int table_rows(struct top_view *v)
 	v->head.matching = v->table->n_rows;
 	for (size_t i = 0; !rc && i < v->table->n_rows; i++) {
 		const struct query_table_row *t = &v->table->rows[i];
-		struct top_row r = { .text = t->text, .module = t->module, .samples = t->samples, .self = t->self, .inlined = t->inlined };
+		struct top_row r = { .text = t->text, .module = t->module, .samples = t->samples, .self = t->self,
+				     .inlined = t->inlined, .other = t->other };
 		if (l->kind == TOP_KEY) {
 			r.text = t->values[0];
 			r.missing = !t->present[0];
 		}
-		r.id = calls_function(r.missing ? "\001" : r.text, r.module ? r.module : "");
+		r.id = calls_function(r.missing ? "\001" : r.other ? "\002" : r.text, r.module ? r.module : "");
 		if (wanted(l, r.missing ? "(none)" : r.text, r.module))
 			rc = add_row(v, &r);
 	}

@@ -34,6 +34,7 @@ struct top_row {
 	uint32_t node;	/* of a tree */
 	unsigned depth; /* of a tree: how many branches lie between it and the top */
 	bool missing;	/* the samples without this label */
+	bool other;	/* the samples without a row: of no one value or function, so it cannot be entered */
 	bool inlined, has_children, open, branch, last; /* branch: it has siblings, and is the last of them */
 };
 

@@ -110,6 +110,26 @@ int totals_add(struct totals *sum, const struct store_totals *t)
 	return 0;
 }
 
+int totals_map(struct totals *t, size_t n_lost, size_t n_flagged, const struct meta_map *at)
+{
+	for (size_t i = 0; i < t->t.n_cpus; i++) {
+		struct store_cpu_totals *cpu = &t->t.cpu[i];
+		uint64_t *v = calloc(n_lost + n_flagged + 1, sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		for (size_t k = 0; k < t->n_lost; k++)
+			v[at->lost_at[k]] += cpu->lost[k];
+		for (size_t k = 0; k < t->n_flagged; k++)
+			v[n_lost + at->flagged_at[k]] += cpu->flagged[k];
+		free(cpu->lost);
+		cpu->lost = v;
+		cpu->flagged = v + n_lost;
+	}
+	t->n_lost = n_lost;
+	t->n_flagged = n_flagged;
+	return 0;
+}
+
 void totals_fini(struct totals *t)
 {
 	for (size_t i = 0; i < t->t.n_cpus; i++)

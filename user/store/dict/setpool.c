@@ -29,7 +29,7 @@ int setpool_init(struct setpool *p)
 	/* Without randomness the table still works, it is only predictable. */
 	if (getrandom(&p->seed, sizeof(p->seed), GRND_NONBLOCK) != sizeof(p->seed))
 		p->seed = 1;
-	p->sets[0] = (struct setpool_set){ NULL, 0 };
+	p->sets[0] = (struct setpool_set){ NULL, NULL, 0 };
 	p->n = 1;
 	return 0;
 }
@@ -130,37 +130,61 @@ static bool same_set(const void *ctx, uint32_t id, const void *key)
 {
 	const struct setpool_set *s = &((const struct setpool *)ctx)->sets[id];
 	const struct set_key *k = key;
-	return labels_equal(s->labels, s->n, k->labels, k->n);
+	return s->n == k->n && labels_match(s->labels, s->order, k->labels, k->n);
 }
 
-static uint32_t hash_set(const struct setpool *p, const struct label *labels, size_t n)
+/* Return the id of a list, IDHASH_NONE where it is not there or a key comes twice. */
+static uint32_t find_list(const struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_hash)
 {
-	uint64_t key = labels_key(labels, n, p->seed);
-	return (uint32_t)(key ^ key >> 32);
+	uint64_t key = labels_list_key(labels, n, p->seed);
+	*ret_hash = (uint32_t)(key ^ key >> 32);
+	return n ? idhash_find(&p->hash, *ret_hash, same_set, p, &(struct set_key){ labels, n }) : 0;
+}
+
+/* The same for a list that was not found: normalized in `set`, which has room for n. */
+static uint32_t find_normalized(const struct setpool *p, const struct label *labels, size_t n, struct label *set,
+				size_t *ret_n, uint32_t *hash)
+{
+	memcpy(set, labels, n * sizeof(*set));
+	*ret_n = labels_normalize(set, n);
+	return *ret_n == n ? IDHASH_NONE : find_list(p, set, *ret_n, hash);
 }
 
 bool setpool_find(const struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id)
 {
-	uint32_t id = n ? idhash_find(&p->hash, hash_set(p, labels, n), same_set, p,
-				      &(struct set_key){ labels, n })
-			: 0;
+	struct label set[SET_LABELS_MAX];
+	uint32_t hash, id = find_list(p, labels, n, &hash);
+	if (id == IDHASH_NONE && n <= SET_LABELS_MAX)
+		id = find_normalized(p, labels, n, set, &n, &hash);
 	if (id != IDHASH_NONE)
 		*ret_id = id;
 	return id != IDHASH_NONE;
 }
 
-int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id)
+/* The order of a list beside the set that was made of it; NULL: that of the set. -ENOMEM. */
+static int keep_order(struct setpool *p, const struct label *set, const struct label *labels, size_t n, const uint8_t **ret)
 {
-	if (!n) {
-		*ret_id = 0;
-		return 0;
+	uint8_t order[SET_LABELS_MAX], *own = NULL;
+	bool sorted = true;
+	for (size_t i = 0; i < n; i++) {
+		order[i] = (uint8_t)labels_find(set, n, &labels[i]);
+		sorted = sorted && order[i] == i;
 	}
-	uint32_t hash = hash_set(p, labels, n);
-	uint32_t id = idhash_find(&p->hash, hash, same_set, p, &(struct set_key){ labels, n });
-	if (id != IDHASH_NONE) {
-		*ret_id = id;
-		return 0;
+	if (!sorted) {
+		own = alloc(p, n);
+		if (!own)
+			return -ENOMEM;
+		memcpy(own, order, n);
 	}
+	*ret = own;
+	return 0;
+}
+
+/* A set that is not there yet, with the order of the list that it was made of. */
+static int add_set(struct setpool *p, const struct label *set, size_t n, const struct label *list, uint32_t hash,
+		   uint32_t *ret_id)
+{
+	const uint8_t *order = NULL;
 	if (p->n >= IDS_MAX)
 		return -E2BIG;
 	int rc = ARRAY_RESERVE(p->sets, p->cap, (size_t)p->n + 1);
@@ -169,7 +193,9 @@ int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_
 	struct label *own = rc ? NULL : alloc(p, n * sizeof(*own));
 	if (!own)
 		return -ENOMEM;
-	memcpy(own, labels, n * sizeof(*own));
+	memcpy(own, set, n * sizeof(*own));
+	if (list)
+		rc = keep_order(p, set, list, n, &order);
 	for (size_t i = 0; !rc && i < n; i++) {
 		rc = intern_text(p, &own[i].key, own[i].key_len);
 		if (!rc && own[i].type != LABEL_INT)
@@ -177,9 +203,25 @@ int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_
 	}
 	if (rc)
 		return rc;
-	p->sets[p->n] = (struct setpool_set){ own, (uint32_t)n };
+	p->sets[p->n] = (struct setpool_set){ own, order, (uint32_t)n };
 	idhash_put(&p->hash, hash, p->n);
 	*ret_id = p->n++;
+	return 0;
+}
+
+int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id)
+{
+	struct label set[SET_LABELS_MAX];
+	size_t n_set;
+	uint32_t hash, id = find_list(p, labels, n, &hash);
+	if (id == IDHASH_NONE) {
+		if (n > SET_LABELS_MAX)
+			return -E2BIG;
+		id = find_normalized(p, labels, n, set, &n_set, &hash);
+	}
+	if (id == IDHASH_NONE)
+		return add_set(p, set, n_set, n_set == n ? labels : NULL, hash, ret_id);
+	*ret_id = id;
 	return 0;
 }
 

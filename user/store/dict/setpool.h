@@ -2,6 +2,9 @@
 /*
  * Label sets interned by content, with memory that does not move: what setpool_get gives stays
  * until setpool_clear. Id 0 is the empty set.
+ *
+ * Sets are found by a key without order, and compared without order: what is there already is never
+ * sorted. A set remembers the order in which it came first, since it comes in that order again.
  */
 #ifndef ASCRIBE_STORE_DICT_SETPOOL_H
 #define ASCRIBE_STORE_DICT_SETPOOL_H
@@ -11,7 +14,8 @@
 #include "util/idhash.h"
 
 struct setpool_set {
-	const struct label *labels;
+	const struct label *labels; /* normalized */
+	const uint8_t *order;	    /* [n] where each label of the first list stands in `labels`; NULL: in order */
 	uint32_t n;
 };
 
@@ -33,9 +37,12 @@ void setpool_fini(struct setpool *p);
 /* Forget everything but the empty set. */
 void setpool_clear(struct setpool *p);
 
-/* labels are normalized. -ENOMEM, -E2BIG: nothing was added. */
+/*
+ * labels in any order; of those with the same key the first one counts. -ENOMEM, -E2BIG (more than
+ * SET_LABELS_MAX, or too many sets): nothing was added.
+ */
 int setpool_add(struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id);
-/* Find the id of a set that was added. labels are normalized. */
+/* Find the id of a set that was added. labels: as above. */
 bool setpool_find(const struct setpool *p, const struct label *labels, size_t n, uint32_t *ret_id);
 /* What it takes in memory, but for its hashes. */
 size_t setpool_bytes(const struct setpool *p);

@@ -117,6 +117,4 @@ enum value_type {
 #define COMPRESSION_LEVEL 13
 #define COMPRESSION_LEVEL_BITS 3 /* nothing repeats in those but how often each comes */
 
-#define STORE_REWRITING "rewriting" /* a file in a store that is being rewritten (old/rewrite.c) */
-
 #endif

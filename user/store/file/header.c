@@ -4,6 +4,7 @@
 #include "store/file/file.h"
 #include "store/file/format.h"
 #include "store/file/message.h"
+#include "store/file/meta.h"
 #include "store/file/store.pb-c.h"
 
 #include <errno.h>
@@ -139,21 +140,10 @@ int header_read(struct header *ret, int dir_fd, const char *dir, struct err *err
 	return header_read_file(ret, dir_fd, dir, HEADER_NAME, err);
 }
 
-static void free_names(const char *const *names, size_t n)
-{
-	for (size_t i = 0; names && i < n; i++)
-		free((char *)names[i]);
-	free((void *)names);
-}
-
 void header_fini(struct header *h)
 {
 	if (!h)
 		return;
-	free((char *)h->meta.host);
-	free((char *)h->meta.os);
-	free((char *)h->meta.what);
-	free_names(h->meta.lost_names, h->meta.n_lost);
-	free_names(h->meta.flagged_names, h->meta.n_flagged);
+	meta_fini(&h->meta);
 	memset(h, 0, sizeof(*h));
 }

@@ -305,9 +305,12 @@ int store_convert(const char *from, const char *to, bool parents, struct store_c
 	opt.windows_only = true;
 	rc = store_writer_open_with(&c.w, to, &c.o.header.meta, &opt, err);
 	rc = rc ? rc : check_room(&c, to);
+	if (!rc) /* so that segments of both may stand in one directory */
+		c.w->s.manifest.next_segment = c.o.last_segment;
 	rc = rc ? rc : copy_anchors(&c);
 	rc = rc ? rc : convert_blocks(&c);
 	rc = rc || !parents ? rc : store_compact(c.w, err);
+	done.bytes = rc ? 0 : c.w->state.bytes_written;
 	translation_fini(&c.to);
 	store_writer_close(c.w);
 	old_close(&c.o);

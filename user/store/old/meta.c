@@ -6,8 +6,10 @@
 #include "store/file/message.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LIST_MAX (1u << 20)
 
@@ -133,7 +135,9 @@ static void skip_dictionaries(struct cursor *c)
 
 static int decode_manifest(struct old_store *o, struct cursor *c)
 {
-	skip(c, 1); /* the highest segment number */
+	o->last_segment = cursor_varint32(c);
+	if (o->last_segment > INT32_MAX) /* those of the new store follow */
+		c->bad = 1;
 	if (cursor_varint32(c) != N_SEGMENT_LEVELS)
 		c->bad = 1;
 	skip(c, 6 * N_SEGMENT_LEVELS);
@@ -162,7 +166,8 @@ int old_read_manifest(struct old_store *o, struct err *err)
 {
 	struct buf b = BUF_INIT;
 	uint64_t id = 0;
-	int rc = read_meta(o, MANIFEST_NAME, MANIFEST_MAGIC, MANIFEST_PAYLOAD_MAX, &b, &id, err);
+	bool kept = !faccessat(o->dir_fd, OLD_MANIFEST_NAME, F_OK, AT_SYMLINK_NOFOLLOW);
+	int rc = read_meta(o, kept ? OLD_MANIFEST_NAME : MANIFEST_NAME, MANIFEST_MAGIC, MANIFEST_PAYLOAD_MAX, &b, &id, err);
 	if (!rc) {
 		struct cursor c = { b.data + HEADER_SIZE, b.data + b.len, 0 };
 		rc = id != o->header.store_id ? -EBADMSG : decode_manifest(o, &c);

@@ -14,6 +14,7 @@
 /* What a conversion carried over, and what it could not. */
 struct store_conversion {
 	uint64_t windows;  /* written */
+	uint64_t bytes;	   /* written */
 	uint64_t parents;  /* of these: blocks of a higher level, since their windows had been cut by
 			      retention */
 	uint64_t replaced; /* windows left out: one of those blocks holds them, and others that were cut
@@ -36,15 +37,12 @@ int store_convert(const char *from, const char *to, bool parents, struct store_c
 		  struct err *err);
 
 /*
- * Replace the store of format 2 in dir by one of the format of today: convert it into DIR.new, verify
- * that, exchange both directories, remove the old one. Interrupted at any point dir is one of the two,
- * whole; the next call goes on. Needs room for both. -EBUSY: another process writes to it.
+ * Replace the store of format 2 in dir by one of the format of today: convert it into a directory
+ * below, verify that, and put its files into the place of the old ones. Interrupted at any point dir is
+ * one of the two, whole; the next call goes on. Needs room for both. -EBUSY: another process writes to it.
  */
 int store_rewrite(const char *dir, struct store_conversion *ret, struct err *err);
 /* Remove what an interrupted store_rewrite of dir left. */
 void store_rewrite_clean(const char *dir);
-
-/* Remove a directory and all that is in it. -errno. */
-int store_remove_tree(const char *dir);
 
 #endif

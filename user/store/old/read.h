@@ -19,6 +19,9 @@
 
 #define OLD_COLUMN_WIDE 17 /* keys that the rows of this block lack */
 
+#define STORE_REWRITING "rewriting"	/* the new store while it is made, a directory in the old one */
+#define OLD_MANIFEST_NAME "MANIFEST.2"	/* the manifest, where MANIFEST is already that of the new store */
+
 struct old_segment {
 	uint32_t serial;
 	uint8_t level;
@@ -50,6 +53,7 @@ struct old_store {
 	struct header header;
 	struct old_segment *segments;
 	size_t n_segments;
+	uint32_t last_segment; /* the highest number that one ever had */
 	struct store_anchor *anchors;
 	size_t n_anchors;
 	struct old_block *blocks; /* of all levels but the postings, by file */

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store of format 2 in its place replaced. The steps, and what an interruption leaves:
+ * Replace a store of format 2 in its own directory, which may be a mount point, or all that a
+ * service may write to. The steps, and what an interruption leaves:
  *
- *  1. DIR.new is made and marked (a file `rewriting` in it): DIR is the old store, untouched.
- *  2. It is written, synced and verified: the same.
- *  3. DIR is marked too, and both are exchanged, which is atomic: DIR is the new store, DIR.new the old
- * one.
- *  4. DIR.new is removed, and the mark of DIR.
+ *  1. A new store is written, synced and verified in DIR/rewriting. DIR is the old store. The numbers
+ *     of new segments are above those of the old ones.
+ *  2. Segments are moved into DIR/seg: no manifest of DIR names them.
+ *  3. MANIFEST is copied to MANIFEST.2, which readers of format 2 prefer, and is then replaced.
+ *  4. HEADER is replaced, by one rename: from here on DIR is the new store.
+ *  5. What only the old store needs is removed.
  *
- * So a DIR.new that is marked may be removed at any time.
+ * So DIR is one of the two stores at any time, whole. Before the next try what is left of one is
+ * undone (steps 1 to 3) or done (step 5).
  */
 #include "store/old/old.h"
 
+#include "store/file/reserve.h"
+#include "store/file/tree.h"
+#include "store/old/read.h"
 #include "store/write/writer_int.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,106 +31,133 @@
 #include <unistd.h>
 
 struct rewrite {
-	char dir[PATH_MAX], new[PATH_MAX]; /* without symbolic links: those are exchanged */
-	struct store_writer lock;	   /* of the old store */
+	const char *dir;
+	char new[PATH_MAX];	  /* DIR/rewriting */
+	struct store_writer lock; /* of the old store */
 	size_t damaged;
 	char finding[300]; /* the first one */
 };
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+/* ---- files that no manifest names ---- */
+
+struct named {
+	const struct manifest_segment *v;
+	const struct old_segment *old;
+	size_t n;
+};
+
+static bool is_named(const struct named *l, const char *name)
 {
-	(void)st;
-	(void)type;
-	/* The mark goes last: until then the next call may go on. */
-	if (ftw->level == 0 || (ftw->level == 1 && !strcmp(path + ftw->base, STORE_REWRITING)))
-		return 0;
-	return remove(path) ? -1 : 0;
+	static const char kinds[] = { KIND_BLOCKS, KIND_SYMBOLS };
+	char path[FILE_NAME_SIZE];
+	for (size_t i = 0; i < 2 * l->n; i++) {
+		struct place p = { kinds[i % 2], l->v ? l->v[i / 2].serial : l->old[i / 2].serial,
+				   l->v ? l->v[i / 2].level : l->old[i / 2].level };
+		file_name(path, p);
+		if (!strcmp(path + strlen("seg/"), name))
+			return true;
+	}
+	return false;
 }
 
-int store_remove_tree(const char *dir)
+static int remove_unnamed(int dir_fd, const struct named *l)
 {
-	char mark[PATH_MAX];
-	if (nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS))
-		return -errno;
-	if ((size_t)snprintf(mark, sizeof(mark), "%s/" STORE_REWRITING, dir) < sizeof(mark))
-		unlink(mark);
-	return rmdir(dir) ? -errno : 0;
-}
-
-static int names_of(struct rewrite *r, const char *dir, struct err *err)
-{
-	if (!realpath(dir, r->dir))
-		return err_sys(err, -errno, "cannot open the store %s", dir);
-	if ((size_t)snprintf(r->new, sizeof(r->new), "%s.new", r->dir) >= sizeof(r->new))
-		return err_set(err, -ENAMETOOLONG, "the path of the store %s is too long", dir);
-	return 0;
-}
-
-/* Renaming would fail, after all the work. */
-static int check_mount(const char *dir, struct err *err)
-{
-	struct statx st;
-	if (statx(AT_FDCWD, dir, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &st) ||
-	    !(st.stx_attributes & STATX_ATTR_MOUNT_ROOT))
-		return 0;
-	return err_set(err, -EBUSY,
-		       "%s is a mount point, so no rewritten store can take its place: move its files into a "
-		       "directory below it, and rewrite that",
-		       dir);
-}
-
-static bool is_marked(const char *dir)
-{
-	char mark[PATH_MAX];
-	struct stat st;
-	return (size_t)snprintf(mark, sizeof(mark), "%s/" STORE_REWRITING, dir) < sizeof(mark) &&
-	       !lstat(mark, &st);
-}
-
-static int mark_dir(const char *dir, struct err *err)
-{
-	char mark[PATH_MAX];
-	int fd = -1;
-	errno = ENAMETOOLONG;
-	if ((size_t)snprintf(mark, sizeof(mark), "%s/" STORE_REWRITING, dir) < sizeof(mark))
-		fd = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return err_sys(err, -errno, "cannot make %s/" STORE_REWRITING, dir);
-	int rc = fsync(fd) ? err_sys(err, -errno, "cannot sync %s", mark) : 0;
-	close(fd);
+	int rc = 0, fd = openat(dir_fd, "seg", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		rc = errno == ENOENT ? 0 : -errno;
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	for (struct dirent *e; !rc && (e = readdir(d));)
+		if (e->d_name[0] != '.' && !is_named(l, e->d_name) && unlinkat(dirfd(d), e->d_name, 0) && errno != ENOENT)
+			rc = -errno;
+	closedir(d);
 	return rc;
 }
 
-static int take_over_rights(const struct rewrite *r, struct err *err)
+/* ---- undoing, and finishing ---- */
+
+static int remove_below(const char *dir, const char *name)
 {
-	struct stat st;
-	if (!stat(r->dir, &st) && (!chown(r->new, st.st_uid, st.st_gid) || errno == EPERM) &&
-	    !chmod(r->new, st.st_mode & 07777))
-		return 0;
-	return err_sys(err, -errno, "cannot give %s the owner and the mode of %s", r->new, r->dir);
+	char path[PATH_MAX];
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", dir, name) >= sizeof(path))
+		return -ENAMETOOLONG;
+	int rc = tree_remove(path);
+	return rc == -ENOENT ? 0 : rc;
 }
 
-/* Make DIR.new, marked, with the owner and the mode of DIR. */
+/* Make DIR what it was before steps 1 to 3. */
+static int undo(const struct rewrite *r)
+{
+	struct old_store o = { .dir = (char *)r->dir, .dir_fd = r->lock.s.dir_fd, .file = { .fd = -1 } };
+	if (faccessat(o.dir_fd, STORE_REWRITING, F_OK, AT_SYMLINK_NOFOLLOW) &&
+	    faccessat(o.dir_fd, OLD_MANIFEST_NAME, F_OK, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	int rc = renameat(o.dir_fd, OLD_MANIFEST_NAME, o.dir_fd, MANIFEST_NAME) && errno != ENOENT ? -errno : 0;
+	rc = rc ? rc : old_read_header(&o, NULL);
+	rc = rc ? rc : old_read_manifest(&o, NULL);
+	rc = rc ? rc : remove_unnamed(o.dir_fd, &(struct named){ NULL, o.segments, o.n_segments });
+	header_fini(&o.header);
+	free(o.segments);
+	free(o.anchors);
+	return rc ? rc : remove_below(r->dir, STORE_REWRITING);
+}
+
+/* Move a file of the new store to its place, where it is not there yet. */
+static int move_up(int dir_fd, const char *name)
+{
+	char from[100];
+	snprintf(from, sizeof(from), STORE_REWRITING "/%s", name);
+	return renameat(dir_fd, from, dir_fd, name) && errno != ENOENT ? -errno : 0;
+}
+
+/* Step 5. MANIFEST.2 goes last but one: while it is there not all is done. */
+static int finish(const char *dir, int dir_fd)
+{
+	struct header h;
+	struct manifest m;
+	struct manifest_segment *v;
+	size_t n;
+	int rc = header_read(&h, dir_fd, dir, NULL);
+	if (rc)
+		return rc;
+	rc = manifest_read(&m, &v, &n, dir_fd, dir, h.store_id, NULL);
+	header_fini(&h);
+	if (rc)
+		return rc;
+	rc = move_up(dir_fd, HEADER_COPY_NAME);
+	rc = rc ? rc : move_up(dir_fd, RESERVE_NAME);
+	rc = rc ? rc : remove_unnamed(dir_fd, &(struct named){ v, NULL, n });
+	for (size_t i = 0; i < n; i++)
+		manifest_segment_fini(&v[i]);
+	free(v);
+	manifest_fini(&m);
+	rc = rc ? rc : remove_below(dir, "sym");
+	rc = rc ? rc : remove_below(dir, "lab");
+	rc = rc ? rc : remove_below(dir, STORE_REWRITING);
+	return rc ? rc : unlinkat(dir_fd, OLD_MANIFEST_NAME, 0) && errno != ENOENT ? -errno : 0;
+}
+
+void store_rewrite_clean(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (!faccessat(fd, OLD_MANIFEST_NAME, F_OK, AT_SYMLINK_NOFOLLOW))
+		finish(dir, fd);
+	close(fd);
+}
+
+/* ---- step 1 ---- */
+
 static int make_new(const struct rewrite *r, struct err *err)
 {
-	int rc = is_marked(r->new) ? store_remove_tree(r->new) : 0;
+	int rc = undo(r);
 	if (rc)
-		return err_sys(err, rc, "cannot remove %s, which an interrupted rewrite left", r->new);
-	if (mkdir(r->new, 0700)) {
-		rc = -errno;
-		if (rc == -EEXIST)
-			return err_set(err, rc, "%s is in the way: move it", r->new);
-		return err_sys(err, rc,
-			       "cannot make the directory %s, to rewrite the store (run `ascribe "
-			       "store compact "
-			       "%s` outside the service's sandbox)",
-			       r->new, r->dir);
-	}
-	rc = mark_dir(r->new, err);
-	rc = rc ? rc : take_over_rights(r, err);
-	if (rc)
-		store_remove_tree(r->new);
-	return rc;
+		return err_sys(err, rc, "cannot remove what an interrupted rewrite left in %s", r->dir);
+	return mkdir(r->new, 0700) ? err_sys(err, -errno, "cannot make the directory %s, to rewrite the store", r->new) : 0;
 }
 
 static void on_finding(void *ctx, const struct store_finding *f)
@@ -155,43 +188,54 @@ static int verify(struct rewrite *r, const struct store_conversion *done, struct
 				 n, (unsigned long long)done->windows, r->dir);
 }
 
-static int sync_above(const char *dir)
+/* ---- steps 2 to 4 ---- */
+
+static int move_segments(int dir_fd)
 {
-	char path[PATH_MAX + 4];
-	snprintf(path, sizeof(path), "%s/..", dir);
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = fd < 0 || fsync(fd) ? -errno : 0;
-	if (fd >= 0)
-		close(fd);
+	int rc = mkdirat(dir_fd, "seg", 0700) && errno != EEXIST ? -errno : 0;
+	int to = rc ? -1 : openat(dir_fd, "seg", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int from = rc ? -1 : openat(dir_fd, STORE_REWRITING "/seg", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	bool empty = from < 0 && errno == ENOENT;
+	DIR *d = from < 0 ? NULL : fdopendir(from);
+	if (!rc && (to < 0 || (!d && !empty)))
+		rc = -errno;
+	for (struct dirent *e; d && !rc && (e = readdir(d));)
+		if (e->d_name[0] != '.' && renameat(from, e->d_name, to, e->d_name))
+			rc = -errno;
+	if (!rc && fsync(to))
+		rc = -errno;
+	if (d)
+		closedir(d);
+	else if (from >= 0)
+		close(from);
+	if (to >= 0)
+		close(to);
 	return rc;
 }
 
-static int exchange(struct rewrite *r, struct err *err)
+static int keep_manifest(int dir_fd)
 {
-	int rc = mark_dir(r->dir, err);
-	if (rc)
-		return rc;
-	if (renameat2(AT_FDCWD, r->new, AT_FDCWD, r->dir, RENAME_EXCHANGE)) {
-		rc = err_sys(err, -errno, "cannot exchange %s and %s", r->dir, r->new);
-		store_rewrite_clean(r->dir);
-		return rc;
-	}
-	rc = sync_above(r->dir);
-	return rc ? err_sys(err, rc, "cannot sync the directory above %s; the old store is kept in %s",
-			    r->dir, r->new)
-		  : 0;
+	struct buf b = BUF_INIT;
+	int rc = file_read_whole(dir_fd, MANIFEST_NAME, HEADER_SIZE, MANIFEST_PAYLOAD_MAX + HEADER_SIZE, &b);
+	rc = rc ? rc : file_replace(dir_fd, OLD_MANIFEST_NAME, b.data, b.len);
+	buf_fini(&b);
+	return rc;
 }
 
-void store_rewrite_clean(const char *dir)
+static int replace(int dir_fd, const char *name)
 {
-	struct rewrite r;
-	char mark[PATH_MAX];
-	if (names_of(&r, dir, NULL))
-		return;
-	if (is_marked(r.new) && store_remove_tree(r.new))
-		return;
-	if ((size_t)snprintf(mark, sizeof(mark), "%s/" STORE_REWRITING, r.dir) < sizeof(mark))
-		unlink(mark);
+	char from[100];
+	snprintf(from, sizeof(from), STORE_REWRITING "/%s", name);
+	return renameat(dir_fd, from, dir_fd, name) || fsync(dir_fd) ? -errno : 0;
+}
+
+static int take_place(struct rewrite *r, struct err *err)
+{
+	int fd = r->lock.s.dir_fd, rc = move_segments(fd);
+	rc = rc ? rc : keep_manifest(fd);
+	rc = rc ? rc : replace(fd, MANIFEST_NAME);
+	rc = rc ? rc : replace(fd, HEADER_NAME);
+	return rc ? err_sys(err, rc, "cannot put the rewritten store into %s", r->dir) : 0;
 }
 
 static int rewrite(struct rewrite *r, struct store_conversion *ret, struct err *err)
@@ -199,19 +243,19 @@ static int rewrite(struct rewrite *r, struct store_conversion *ret, struct err *
 	struct store_conversion done;
 	int rc = store_open_dir(&r->lock.s, r->dir, err);
 	rc = rc ? rc : writer_take_lock(&r->lock, err);
-	rc = rc ? rc : check_mount(r->dir, err);
 	rc = rc ? rc : make_new(r, err);
 	if (rc)
 		return rc;
 	rc = store_convert(r->dir, r->new, true, &done, err);
 	rc = rc ? rc : verify(r, &done, err);
-	if (rc) {
-		store_remove_tree(r->new);
+	rc = rc ? rc : take_place(r, err);
+	/* The last call that may fail is the sync behind the rename of HEADER: that is no way back. */
+	if (rc && store_is_old(r->dir)) {
+		undo(r);
 		return rc;
 	}
-	rc = exchange(r, err);
 	if (!rc) {
-		store_rewrite_clean(r->dir);
+		finish(r->dir, r->lock.s.dir_fd);
 		*ret = done;
 	}
 	return rc;
@@ -222,10 +266,11 @@ int store_rewrite(const char *dir, struct store_conversion *ret, struct err *err
 	struct rewrite *r = calloc(1, sizeof(*r));
 	if (!r)
 		return err_sys(err, -ENOMEM, "cannot rewrite %s", dir);
+	r->dir = dir;
 	r->lock.lock_fd = -1;
 	store_init(&r->lock.s);
-	int rc = names_of(r, dir, err);
-	rc = rc ? rc : rewrite(r, ret, err);
+	bool fits = (size_t)snprintf(r->new, sizeof(r->new), "%s/" STORE_REWRITING, dir) < sizeof(r->new);
+	int rc = fits ? rewrite(r, ret, err) : err_set(err, -ENAMETOOLONG, "the path of the store %s is too long", dir);
 	store_fini(&r->lock.s);
 	if (r->lock.lock_fd >= 0)
 		close(r->lock.lock_fd);

@@ -132,84 +132,57 @@ static int list_blocks(struct copy *c, struct list *l)
 
 /* ---- the meta ---- */
 
-struct names {
-	const char *v[COUNTERS_MAX];
-	size_t n;
-};
-
-static int name_counter(struct names *t, const char *name, size_t *ret)
+/* Where the loss `deleted` is among names; n: not there. */
+static size_t deleted_at(const struct store_meta *m)
 {
-	for (*ret = 0; *ret < t->n; ++*ret)
-		if (!strcmp(t->v[*ret], name))
-			return 0;
-	if (t->n == COUNTERS_MAX)
-		return -E2BIG;
-	t->v[t->n++] = name;
-	return 0;
+	size_t i = 0;
+	while (i < m->n_lost && strcmp(m->lost_names[i], DELETED_LOSS))
+		i++;
+	return i;
 }
 
-static int map_names(struct names *t, const char *const *names, size_t n, size_t **ret)
+static int create_writer(struct copy *c, const char *dir, const struct store_meta *joined)
 {
-	*ret = calloc(n + 1, sizeof(**ret));
-	int rc = *ret ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < n; i++)
-		rc = name_counter(t, names[i], &(*ret)[i]);
-	return rc;
-}
-
-/* "a, b"; shortened to `size`. */
-static void join(char *out, size_t size, const char *text)
-{
-	size_t n = strlen(out);
-	snprintf(out + n, size - n, "%s%.200s", n ? ", " : "", text);
-}
-
-static bool has_host(const struct copy *c, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (!strcmp(store_meta(c->sources[k].s)->host, store_meta(c->sources[i].s)->host))
-			return true;
-	return false;
-}
-
-static int open_writer(struct copy *c, const char *dir)
-{
-	struct names lost = { .n = 0 }, flagged = { .n = 0 };
-	struct store_meta m = *store_meta(c->sources[0].s);
+	struct store_meta m = *joined;
 	struct store_options o;
-	char host[1024] = "", sources[900] = "", what[1024];
-	size_t deleted;
-	int rc = 0;
-	for (size_t i = 0; !rc && i < c->n_sources; i++) {
-		const struct store_meta *from = store_meta(c->sources[i].s);
-		rc = map_names(&lost, from->lost_names, from->n_lost, &c->sources[i].lost_at);
-		rc = rc ? rc
-			: map_names(&flagged, from->flagged_names, from->n_flagged,
-				    &c->sources[i].flagged_at);
-		m.created_ns = from->created_ns < m.created_ns ? from->created_ns : m.created_ns;
-		m.os = strcmp(m.os, from->os) ? "several" : m.os;
-		if (!has_host(c, i))
-			join(host, sizeof(host), from->host);
-		if (!strstr(sources, from->what))
-			join(sources, sizeof(sources), from->what);
+	const char *lost[COUNTERS_MAX];
+	char what[1040];
+	memcpy(lost, m.lost_names, m.n_lost * sizeof(*lost));
+	if (c->del && deleted_at(&m) == m.n_lost) {
+		if (m.n_lost == COUNTERS_MAX)
+			return err_sys(c->err, -E2BIG, "cannot write %s", dir);
+		lost[m.n_lost++] = DELETED_LOSS;
 	}
-	if (!rc && c->del)
-		rc = name_counter(&lost, DELETED_LOSS, &deleted);
-	if (rc)
-		return err_sys(c->err, rc, "cannot write %s", dir);
-	snprintf(what, sizeof(what), "merged: %s", sources);
-	m.lost_names = lost.v;
-	m.n_lost = lost.n;
-	m.flagged_names = flagged.v;
-	m.n_flagged = flagged.n;
-	if (!c->del) {
-		m.host = host;
+	m.lost_names = lost;
+	if (c->del) {
+		const struct store_meta *own = store_meta(c->sources[0].s);
+		m.host = own->host;
+		m.what = own->what;
+	} else {
+		snprintf(what, sizeof(what), "merged: %s", m.what);
 		m.what = what;
 	}
 	store_options_default(&o);
 	o.windows_only = true;
 	o.reserve_bytes = 1; /* on a full disk the copy fails: it does not cut itself */
 	return store_writer_open_with(&c->w, dir, &m, &o, c->err);
+}
+
+static int open_writer(struct copy *c, const char *dir)
+{
+	const struct store_meta **from = calloc(c->n_sources, sizeof(*from));
+	struct meta_map *maps = calloc(c->n_sources, sizeof(*maps));
+	struct store_meta joined = { 0 };
+	for (size_t i = 0; from && i < c->n_sources; i++)
+		from[i] = store_meta(c->sources[i].s);
+	int rc = from && maps ? meta_join(&joined, from, c->n_sources, maps) : -ENOMEM;
+	for (size_t i = 0; maps && i < c->n_sources; i++)
+		c->sources[i].counters = maps[i];
+	free(from);
+	free(maps);
+	rc = rc ? err_sys(c->err, rc, "cannot write %s", dir) : create_writer(c, dir, &joined);
+	meta_fini(&joined);
+	return rc;
 }
 
 /* ---- totals ---- */
@@ -264,18 +237,10 @@ static int map_totals(struct copy *c, const struct copy_source *from, const stru
 		*cpu = t->cpu[i];
 		cpu->lost = *ret_counters + i * each;
 		cpu->flagged = cpu->lost + m->n_lost;
-		map_counters(cpu->lost, t->cpu[i].lost, old->n_lost, from->lost_at);
-		map_counters(cpu->flagged, t->cpu[i].flagged, old->n_flagged, from->flagged_at);
+		map_counters(cpu->lost, t->cpu[i].lost, old->n_lost, from->counters.lost_at);
+		map_counters(cpu->flagged, t->cpu[i].flagged, old->n_flagged, from->counters.flagged_at);
 	}
 	return 0;
-}
-
-static size_t deleted_at(const struct store_meta *m)
-{
-	size_t i = 0;
-	while (i < m->n_lost && strcmp(m->lost_names[i], DELETED_LOSS))
-		i++;
-	return i;
 }
 
 /* ---- windows ---- */
@@ -399,8 +364,7 @@ static void copy_fini(struct copy *c)
 	for (size_t i = 0; i < c->n_sources; i++) {
 		translation_fini(&c->sources[i].to);
 		free(c->sources[i].key);
-		free(c->sources[i].lost_at);
-		free(c->sources[i].flagged_at);
+		meta_map_fini(&c->sources[i].counters);
 		if (c->sources[i].s)
 			store_close(c->sources[i].s);
 	}
@@ -448,15 +412,68 @@ int store_merge(const char *const *from, size_t n, const char *to, const volatil
 	return rc;
 }
 
+/* ---- whether there is anything to delete ---- */
+
+struct looking {
+	const struct store_deletion *del;
+	struct store *s;
+};
+
+static int look_at_set(void *ctx, const struct label *labels, size_t n, bool *ret)
+{
+	const struct looking *l = ctx;
+	return l->del->matches(l->del->ctx, labels, n, ret);
+}
+
+static int look_at_event(void *ctx, const struct store_row *sum)
+{
+	const struct looking *l = ctx;
+	const struct store_event *e = store_event(l->s, sum->event);
+	bool match = true;
+	int rc = e && l->del->event ? l->del->event(l->del->ctx, e->name, &match) : 0;
+	return rc ? rc : match;
+}
+
+static int found(void *ctx, const struct store_row *rows, size_t n)
+{
+	(void)ctx;
+	(void)rows;
+	return n > 0;
+}
+
+/*
+ * *ret: no row matches, by the fewest blocks that can tell. Where labels are gone from some, rows are
+ * looked at one by one: false.
+ */
+static int matches_nothing(struct store *s, const struct store_deletion *d, bool *ret, struct err *err)
+{
+	const struct store_keys keys = { d->keys, d->n_keys };
+	struct looking l = { d, s };
+	const struct store_reading how = { .keys = d->keys ? &keys : NULL, .filter = look_at_set, .group = look_at_event, .rows = found,
+					   .fold_stacks = true, .fold_sets = true, .ctx = &l };
+	struct store_cover c;
+	int rc = store_cover(s, d->from_ns, d->to_ns, d->keys ? STORE_KEY_SUMS : STORE_ALL_LABELS, d->keys, d->n_keys, &c, err);
+	if (rc)
+		return rc;
+	bool blind = c.coarse || c.gone;
+	for (size_t i = 0; !rc && !blind && i < c.n; i++)
+		rc = store_block_read(s, c.blocks[i], &how, err);
+	store_cover_free(&c);
+	*ret = !rc && !blind;
+	return rc < 0 ? rc : 0;
+}
+
 /* With the lock of the store. */
 static int delete_rows(struct copy *c, const char *dir)
 {
 	struct store_deletion d = *c->del;
 	struct staging t;
+	bool none = false;
 	int rc = open_sources(c, &dir, 1);
 	rc = rc ? rc : store_round(c->sources[0].s, &d.from_ns, &d.to_ns, c->err);
+	rc = rc ? rc : matches_nothing(c->sources[0].s, &d, &none, c->err);
 	c->del = &d;
-	if (rc || (rc = staging_begin(&t, dir, true, c->err)))
+	if (rc || none || (rc = staging_begin(&t, dir, true, c->err)))
 		return rc;
 	rc = copy_all(c, t.tmp);
 	copy_fini(c);

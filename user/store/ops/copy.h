@@ -47,7 +47,7 @@ struct store_deletion {
 	int (*event)(void *ctx, const char *event, bool *ret);
 	bool (*counts)(const struct store_event *e); /* whether samples of this event are in the
 							totals; NULL: all are */
-	const char *const *keys;		     /* that `matches` looks at */
+	const char *const *keys;		     /* that `matches` looks at; NULL: any */
 	size_t n_keys;
 	void *ctx;
 };

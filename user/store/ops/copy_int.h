@@ -8,13 +8,14 @@
 
 #include "store/ops/copy.h"
 #include "store/dict/translate.h"
+#include "store/file/meta.h"
 #include "store/write/writer_int.h"
 
 /* One of the stores that are read. */
 struct copy_source {
 	struct store *s;
 	struct translation to;	      /* ids of s in the dictionaries of the writer */
-	size_t *lost_at, *flagged_at; /* where its counters are among those of the writer */
+	struct meta_map counters;     /* where they are among those of the writer */
 	struct label host;
 	bool add_host;
 	char *key; /* that the stacks of the last parent were taken by */

@@ -73,10 +73,8 @@ static int put_set(struct taking *t, const struct label *labels, size_t n, enum 
 	n = n < STORE_SET_MAX ? n : STORE_SET_MAX;
 	if (n)
 		memcpy(v, labels, n * sizeof(*v));
-	if (t->from->add_host && n < STORE_SET_MAX) {
+	if (t->from->add_host && n < STORE_SET_MAX)
 		v[n++] = t->from->host;
-		n = labels_normalize(v, n);
-	}
 	int rc = store_add_set(t->c->w, v, n, &id);
 	if (!rc && id >= UINT32_MAX / VERDICTS - 1)
 		rc = -E2BIG;
@@ -311,10 +309,8 @@ static int give_value(void *ctx, const struct label *labels, size_t n, uint32_t 
 		if (n)
 			memcpy(v, t->common, n * sizeof(*v));
 	}
-	if (value) {
+	if (value)
 		v[n++] = *value;
-		n = labels_normalize(v, n);
-	}
 	return put_set(t, v, n, verdict, ret);
 }
 

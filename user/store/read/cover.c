@@ -7,6 +7,8 @@
  * from them the walk goes down where a block is not wholly in the range or lacks the wanted detail,
  * and stops where a child is gone.
  */
+#include "store/read/cover.h"
+
 #include "store/read/block_data.h"
 #include "store/read/contents.h"
 #include "store/read/postings.h"
@@ -356,7 +358,7 @@ static int on_root(void *ctx, const struct block_ref *r)
 	return visit(ctx, r);
 }
 
-static int by_time(const void *pa, const void *pb)
+int cover_by_time(const void *pa, const void *pb)
 {
 	const struct store_block *a = *(const struct store_block *const *)pa;
 	const struct store_block *b = *(const struct store_block *const *)pb;
@@ -486,14 +488,14 @@ static int finish(struct walk *w, int rc, struct store_cover *ret)
 		return rc;
 	}
 	if (w->cover.n)
-		qsort(w->cover.blocks, w->cover.n, sizeof(*w->cover.blocks), by_time);
+		qsort(w->cover.blocks, w->cover.n, sizeof(*w->cover.blocks), cover_by_time);
 	drop_twins(&w->cover);
 	*ret = w->cover;
 	return 0;
 }
 
-int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
-		      const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err)
+int cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const struct label *values, size_t n_values,
+		const char *const *keys, size_t n_keys, struct store_cover *ret, struct err *err)
 {
 	struct settable_label forms[STORE_VALUES_MAX];
 	uint32_t hashes[STORE_VALUES_MAX];
@@ -516,8 +518,8 @@ int store_cover_value(struct store *s, int64_t from_ns, int64_t to_ns, const str
 	return finish(&w, rc, ret);
 }
 
-int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
-		size_t n_keys, struct store_cover *ret, struct err *err)
+int cover_rows(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
+	       size_t n_keys, struct store_cover *ret, struct err *err)
 {
 	struct walk w = { .s = s, .from = from_ns, .to = to_ns, .want = want, .keys = keys, .n_keys = n_keys, .err = err };
 	return finish(&w, walk_down(&w), ret);

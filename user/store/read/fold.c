@@ -56,6 +56,8 @@ static int by_segment(const void *pa, const void *pb)
 			       *b = *(const struct block_ref *const *)pb;
 	if (a->b.level != b->b.level)
 		return a->b.level > b->b.level ? -1 : 1;
+	if (a->part != b->part)
+		return a->part < b->part ? -1 : 1;
 	if (a->segment != b->segment)
 		return a->segment < b->segment ? -1 : 1;
 	return (a->b.seq > b->b.seq) - (a->b.seq < b->b.seq);
@@ -345,14 +347,15 @@ static int fold_segment(struct store *s, const struct block_ref *const *refs, si
 	struct translation *t;
 	struct symbols *y = NULL;
 	struct leaf_sums l = { 0 };
-	int rc = f->least ? store_functions(s, refs[0], &y, err) : store_translation(s, refs[0], &t, err);
+	struct store *of = store_of(s, refs[0]);
+	int rc = f->least ? store_functions(of, refs[0], &y, err) : store_translation(of, refs[0], &t, err);
 	if (rc)
 		return rc;
 	t = y ? &y->functions : t;
 	if (leaf_sums_init(&l, t->from))
 		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	for (size_t i = 0; !rc && i < n; i++)
-		rc = add_block(s, &l, refs[i], err);
+		rc = add_block(of, &l, refs[i], err);
 	if (!rc && (rc = take_segment(s, f, t, y ? y->same : NULL, &l)) < 0)
 		err_sys(err, rc, "cannot read %s", s->dir);
 	leaf_sums_fini(&l);
@@ -362,7 +365,7 @@ static int fold_segment(struct store *s, const struct block_ref *const *refs, si
 static size_t segment_end(const struct block_ref *const *refs, size_t n, size_t from)
 {
 	size_t to = from;
-	while (to < n && refs[to]->segment == refs[from]->segment)
+	while (to < n && refs[to]->segment == refs[from]->segment && refs[to]->part == refs[from]->part)
 		to++;
 	return to;
 }

@@ -25,8 +25,19 @@ static int64_t begin_of(const struct segment *g)
 	return g->m.state == SEGMENT_OPEN ? g->n_refs ? g->refs[0].b.t0_ns : 0 : g->m.t0_ns;
 }
 
+static size_t count_wide(const struct store *s)
+{
+	size_t n = 0;
+	for (size_t k = 0; k < s->n_segments; k++)
+		n += s->segments[k].m.level ? 0 : s->segments[k].m.n_wide;
+	return n;
+}
+
 bool store_wide_key(const struct store *s, size_t i, struct store_wide_key *ret)
 {
+	for (size_t k = 0; k < s->n_parts; i -= count_wide(s->parts[k++]))
+		if (i < count_wide(s->parts[k]))
+			return store_wide_key(s->parts[k], i, ret);
 	for (size_t k = 0; k < s->n_segments; k++) {
 		const struct segment *g = &s->segments[k];
 		if (g->m.level || i >= g->m.n_wide) {
@@ -67,10 +78,15 @@ int store_narrow_keys(struct store *s, int (*cb)(void *ctx, const char *key, uin
 	const struct dicts *d;
 	uint32_t *sets;
 	size_t i = s->n_segments;
+	int rc = s->n_parts ? cb(ctx, s->parts[0]->host.key, 1) : 0;
+	for (size_t k = 0; !rc && k < s->n_parts; k++)
+		rc = store_narrow_keys(s->parts[k], cb, ctx, err);
 	while (i && s->segments[i - 1].m.level)
 		i--;
-	int rc = i ? count_keys(s, (uint32_t)i - 1, &d, &sets, err) : 0;
 	if (rc || !i)
+		return rc;
+	rc = count_keys(s, (uint32_t)i - 1, &d, &sets, err);
+	if (rc)
 		return rc;
 	for (uint32_t key = 0; !rc && key < d->label_text.n; key++)
 		if (sets[key])
@@ -118,7 +134,9 @@ static int parents_have(struct store *s, struct segment *g, const char *key, boo
 int store_has_key(struct store *s, const char *key, bool *ret, struct err *err)
 {
 	int rc = 0;
-	bool found = false;
+	bool found = s->host.str_len && !strcmp(key, s->host.key);
+	for (size_t i = 0; !rc && !found && i < s->n_parts; i++)
+		rc = store_has_key(s->parts[i], key, &found, err);
 	for (size_t i = s->n_segments; !rc && !found && i-- > 0;)
 		if (!s->segments[i].m.level)
 			rc = windows_have(s, i, key, &found, err);
@@ -135,11 +153,17 @@ size_t store_n_files(const struct store *s)
 	size_t n = 0;
 	for (size_t i = 0; i < s->n_segments; i++)
 		n += !s->segments[i].m.level;
+	for (size_t i = 0; i < s->n_parts; i++)
+		n += store_n_files(s->parts[i]);
 	return n;
 }
 
 bool store_is_wide(const struct store *s, const char *key)
 {
+	/* Of `host` neither postings nor lists know what a union adds. */
+	for (size_t i = 0; i < s->n_parts && strcmp(key, s->parts[i]->host.key); i++)
+		if (store_is_wide(s->parts[i], key))
+			return true;
 	for (size_t i = 0; i < s->n_segments; i++)
 		for (size_t k = 0; k < s->segments[i].m.n_wide; k++)
 			if (!strcmp(s->segments[i].m.wide[k].key, key))

@@ -34,6 +34,10 @@ void store_fini(struct store *s)
 	while (s->n_segments)
 		store_drop_segment(s, s->n_segments - 1);
 	free(s->segments);
+	while (s->n_parts)
+		store_close(s->parts[--s->n_parts]);
+	free(s->parts);
+	meta_map_fini(&s->counters);
 	setpool_fini(&s->sets);
 	dicts_fini(&s->sym);
 	manifest_fini(&s->manifest);

@@ -31,10 +31,24 @@ static const struct settable_keys *keys_of(const struct reading *r)
 	return r->known ? &r->wants : NULL;
 }
 
+/* The set with the label of the host, in room; a set that is full stays as it is. */
+static const struct label *add_host(const struct reading *r, const struct label *labels, size_t *n, struct label *room)
+{
+	if (!r->host || *n == STORE_SET_MAX || labels_find(labels, *n, r->host) != *n)
+		return labels;
+	if (*n)
+		memcpy(room, labels, *n * sizeof(*room));
+	room[(*n)++] = *r->host;
+	*n = labels_normalize(room, *n);
+	return room;
+}
+
 int reading_map_labels(struct reading *r, const struct label *labels, size_t n, uint32_t *ret)
 {
+	struct label room[STORE_SET_MAX];
 	bool wanted = true;
 	uint32_t id = 0;
+	labels = add_host(r, labels, &n, room);
 	int rc = r->how->filter ? r->how->filter(r->how->ctx, labels, n, &wanted) : 0;
 	if (rc || !wanted) {
 		*ret = UNWANTED;
@@ -43,7 +57,7 @@ int reading_map_labels(struct reading *r, const struct label *labels, size_t n, 
 	if (r->how->set && !r->how->fold_sets) {
 		rc = r->how->set(r->how->ctx, labels, n, &id);
 	} else if (!r->how->fold_sets) {
-		rc = setpool_add(&r->s->sets, labels, n, &id);
+		rc = setpool_add(&store_names(r->s)->sets, labels, n, &id);
 		rc = rc ? reading_failed(r, rc) : 0;
 	}
 	if (rc)
@@ -289,7 +303,10 @@ static void reading_fini(struct reading *r)
 int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how,
 		     struct err *err)
 {
+	s = store_of(s, store_ref(b));
 	struct reading r = { .s = s, .ref = store_ref(b), .how = how, .err = err };
+	if (s->host.str_len && (!how->keys || contents_wants(how->keys, s->host.key)))
+		r.host = &s->host;
 	if (b->flags & BLOCK_NO_LABELS)
 		return err_set(err, -ENODATA, "the labels of this time are gone");
 	int rc = store_dicts(s, r.ref, SYMBOLS_ALL, &r.d, err);
@@ -336,6 +353,7 @@ int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx,
 		       struct err *err)
 {
+	s = store_of(s, store_ref(b));
 	struct reading r = { .s = s, .ref = store_ref(b), .cb = cb, .ctx = ctx, .err = err };
 	struct block_data d;
 	int rc = block_read(s, r.ref, WANT_FOLDED, &d, err);

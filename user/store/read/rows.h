@@ -30,6 +30,7 @@ struct reading {
 	struct rows_sum **sums; /* [n_events] of the block, with fold_stacks: by set, NULL where
 				   there is none */
 	uint32_t n_events;
+	const struct label *host; /* what sets without such a label get; NULL: nothing */
 	uint32_t stack, event; /* of the group at hand */
 	int (*cb)(void *ctx, const struct store_row *row);
 	void *ctx;

@@ -77,7 +77,8 @@ int segment_open(struct store *s, struct segment *g, struct err *err)
 {
 	if (g->file.fd >= 0)
 		return 0;
-	for (size_t i = 0; s->n_open >= OPEN_MAX && i < s->n_segments; i++)
+	const uint32_t most = s->in ? OPEN_MAX / (uint32_t)s->in->n_parts : OPEN_MAX;
+	for (size_t i = 0; s->n_open >= most && i < s->n_segments; i++)
 		if (s->segments[i].m.state != SEGMENT_OPEN)
 			segment_close(s, &s->segments[i]);
 	struct place p = { KIND_BLOCKS, g->m.serial, g->m.level };
@@ -93,7 +94,7 @@ int segment_add_ref(struct store *s, struct segment *g, const struct block_head 
 	if (rc)
 		return rc;
 	struct block_ref *r = &g->refs[g->n_refs++];
-	*r = (struct block_ref){ .b = h->info, .offset = offset, .stored_len = stored_len, .segment = (uint32_t)(g - s->segments) };
+	*r = (struct block_ref){ .b = h->info, .offset = offset, .stored_len = stored_len, .segment = (uint32_t)(g - s->segments), .part = s->part };
 	r->mark = h->mark.bytes;
 	return 0;
 }

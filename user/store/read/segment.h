@@ -18,6 +18,7 @@ struct block_ref {
 	uint64_t mark;	 /* bytes of the dictionaries that it needs */
 	uint32_t stored_len;
 	uint32_t segment; /* index in store.segments */
+	uint16_t part;	  /* of the union that the store belongs to */
 	bool aside; /* of a writer's pending block: its slot could not be merged, do not try again */
 };
 

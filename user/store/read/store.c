@@ -65,7 +65,11 @@ const struct store_anchor *store_anchor(const struct store *s, uint32_t i)
 
 const struct store_cut *store_cut(const struct store *s, uint8_t level)
 {
-	return level < N_SEGMENT_LEVELS ? &s->manifest.cuts[level] : NULL;
+	const struct store_cut *cut = level < N_SEGMENT_LEVELS ? &s->manifest.cuts[level] : NULL;
+	for (size_t i = 0; cut && i < s->n_parts; i++)
+		if (s->parts[i]->manifest.cuts[level].before_ns > cut->before_ns)
+			cut = &s->parts[i]->manifest.cuts[level];
+	return cut;
 }
 
 /* ---- dictionaries ---- */
@@ -120,6 +124,8 @@ uint32_t store_n_sets(const struct store *s)
 void store_limit(struct store *s, const struct store_limits *limits)
 {
 	s->limits = *limits;
+	for (size_t i = 0; i < s->n_parts; i++)
+		s->parts[i]->limits = *limits;
 }
 
 size_t store_budget(const struct store *s)
@@ -160,7 +166,12 @@ static int read_totals(struct store *s, const struct block_ref *ref, struct tota
 int store_block_totals(struct store *s, const struct store_block *b, struct store_totals **ret, struct err *err)
 {
 	struct totals *t = calloc(1, sizeof(*t));
+	s = store_of(s, store_ref(b));
 	int rc = t ? read_totals(s, store_ref(b), t, err) : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	if (!rc && s->in && totals_map(t, s->in->header.meta.n_lost, s->in->header.meta.n_flagged, &s->counters)) {
+		totals_fini(t);
+		rc = err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	}
 	if (rc)
 		free(t);
 	else

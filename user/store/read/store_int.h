@@ -8,6 +8,7 @@
 #include "store/dict/setpool.h"
 #include "store/file/header.h"
 #include "store/file/manifest.h"
+#include "store/file/meta.h"
 #include "store/read/segment.h"
 
 #include <time.h>
@@ -33,9 +34,31 @@ struct store {
 		uint64_t inode;
 		struct timespec changed;
 	} stamp;
+	/*
+	 * Several stores that are read as one (union.c): of a union meta, names, label sets and limits
+	 * are its own, all else is in its parts.
+	 */
+	struct store **parts; /* [n_parts]; NULL: no union */
+	size_t n_parts;
+	struct store *in; /* the union that this store is a part of: ids are those that it gives */
+	uint16_t part;	  /* its number there */
+	struct label host; /* of a part: what its rows get that have no such label; without text: nothing */
+	struct meta_map counters; /* of a part: where they are among those of the union */
 	bool lost_windows; /* committed windows are left out because of a dictionary: more than a crash does */
 	char damage[700];  /* empty: none */
 };
+
+/* The store that a block is in, of a union. */
+static inline struct store *store_of(struct store *s, const struct block_ref *r)
+{
+	return s->n_parts ? s->parts[r->part] : s;
+}
+
+/* The store that gives the ids of names and label sets. */
+static inline struct store *store_names(struct store *s)
+{
+	return s->in ? s->in : s;
+}
 
 /* Forget the names and label sets that were read so far: their ids are void. Not of a writer. -ENOMEM. */
 int store_forget(struct store *s, struct err *err);

@@ -126,6 +126,23 @@ size_t symbols_limit(const struct store *s)
 	return s->limits.symbols ? s->limits.symbols : most > LIMIT_LEAST ? most : LIMIT_LEAST;
 }
 
+/* Add what the dictionaries of the segments take; the one that was used longest ago, but for `keep`. */
+static size_t sum_symbols(struct store *s, const struct segment *keep, struct segment **oldest)
+{
+	size_t sum = 0;
+	for (size_t i = 0; i < s->n_segments; i++) {
+		struct segment *g = &s->segments[i];
+		if (!g->symbols)
+			continue;
+		sum += bytes_of(g->symbols);
+		if (g != keep && (!*oldest || g->symbols->used < (*oldest)->symbols->used))
+			*oldest = g;
+	}
+	for (size_t i = 0; i < s->n_parts; i++)
+		sum += sum_symbols(s->parts[i], keep, oldest);
+	return sum;
+}
+
 /* The reader's own have what those of segments leave, but at least those have a half. */
 static void make_room(struct store *s, const struct segment *keep)
 {
@@ -133,15 +150,7 @@ static void make_room(struct store *s, const struct segment *keep)
 	size_t most = own < limit / 4 ? limit / 4 * 3 - own : limit / 2;
 	for (;;) {
 		struct segment *oldest = NULL;
-		size_t sum = 0;
-		for (size_t i = 0; i < s->n_segments; i++) {
-			struct segment *g = &s->segments[i];
-			if (!g->symbols)
-				continue;
-			sum += bytes_of(g->symbols);
-			if (g != keep && (!oldest || g->symbols->used < oldest->symbols->used))
-				oldest = g;
-		}
+		size_t sum = sum_symbols(s, keep, &oldest);
 		if (sum <= most || !oldest)
 			return;
 		symbols_free(oldest);
@@ -153,14 +162,14 @@ static int need(struct store *s, struct segment *g, unsigned what, struct err *e
 	if (!g->symbols && !(g->symbols = calloc(1, sizeof(*g->symbols))))
 		return err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	struct symbols *y = g->symbols;
-	y->used = ++s->n_uses;
+	y->used = ++store_names(s)->n_uses;
 	if (y->begun && (y->have & what) == what)
 		return 0;
 	int rc = symbols_load(s, g, what, false, y, err);
 	if (rc)
 		symbols_free(g);
 	else if (!s->write)
-		make_room(s, g);
+		make_room(store_names(s), g);
 	return rc;
 }
 
@@ -197,7 +206,7 @@ int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const
 static void translate_to(struct store *s, struct translation *t, const struct dicts *d)
 {
 	t->from = d;
-	t->to = &s->sym;
+	t->to = &store_names(s)->sym;
 	t->no_new_events = true;
 }
 

@@ -14,7 +14,8 @@
 #include <string.h>
 
 struct counting {
-	struct store *s;
+	struct store *of; /* that was asked */
+	struct store *s;  /* the block's: of a union a part */
 	const char *key;
 	uint32_t event;
 	struct top top; /* one list, key 0, event 0 */
@@ -98,7 +99,7 @@ static int count_some(void *ctx, const struct store_row *rows, size_t n)
 static int add_set(struct counting *c, uint32_t set, uint64_t samples)
 {
 	const struct label *labels;
-	size_t n = store_set(c->s, set, &labels), len = strlen(c->key);
+	size_t n = store_set(c->of, set, &labels), len = strlen(c->key);
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++) {
 		const struct label *l = &labels[i];
@@ -141,6 +142,7 @@ static int count_parent(struct counting *c, const struct block_ref *ref)
 
 static int count_block(struct counting *c, const struct store_block *b)
 {
+	c->s = store_of(c->of, store_ref(b));
 	c->lacking |= b->flags & BLOCK_NO_LABELS;
 	if (b->flags & BLOCK_NO_LABELS)
 		return 0;
@@ -188,7 +190,7 @@ static int give(struct counting *c, struct store_top *ret)
 int store_top(struct store *s, const struct store_block *const *blocks, size_t n, const char *key, uint32_t event,
 	      struct store_top *ret, struct err *err)
 {
-	struct counting c = { .s = s, .key = key, .event = event, .err = err };
+	struct counting c = { .of = s, .s = s, .key = key, .event = event, .err = err };
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = count_block(&c, blocks[i]);

@@ -40,8 +40,7 @@ static bool ours(const char *name)
 					     HEADER_COPY_NAME ".tmp",
 					     MANIFEST_NAME,
 					     MANIFEST_NAME ".tmp",
-					     RESERVE_NAME,
-					     STORE_REWRITING };
+					     RESERVE_NAME };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
 			return true;

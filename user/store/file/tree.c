@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/file/tree.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	return ftw->level && remove(path) ? -1 : 0;
+}
+
+int tree_empty(const char *dir)
+{
+	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) ? -errno : 0;
+}
+
+int tree_remove(const char *dir)
+{
+	int rc = tree_empty(dir);
+	return rc ? rc : rmdir(dir) ? -errno : 0;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Directories with all that is in them. */
+#ifndef ASCRIBE_STORE_FILE_TREE_H
+#define ASCRIBE_STORE_FILE_TREE_H
+
+/* Remove a directory and all that is in it. -errno. */
+int tree_remove(const char *dir);
+/* The same, but keep the directory itself. */
+int tree_empty(const char *dir);
+
+#endif
