@@ -42,7 +42,7 @@ static bool is_in_proc(const struct collector *c, const struct proc_image *im)
 	return newest && newest->to_ns == UINT64_MAX;
 }
 
-static struct proc_image *row_image(struct collector *c, const struct row *row)
+struct proc_image *rows_image(struct collector *c, const struct row *row)
 {
 	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
 	bool frames = has_user_frames(row);
@@ -56,13 +56,8 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 	return im;
 }
 
-/* The Python frames of a row, where it has any. */
-struct python_stack {
-	uint32_t frame[PYTHON_FRAMES_MAX];
-	bool entry[PYTHON_FRAMES_MAX];
-};
-
-static uint32_t python_stack(struct collector *c, const struct row *row, const uint64_t *words, struct python_stack *ret)
+uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t *words,
+		     struct rows_python *ret)
 {
 	uint32_t n = row->n_python <= PYTHON_FRAMES_MAX ? row->n_python : PYTHON_FRAMES_MAX;
 	for (uint32_t i = 0; i < n; i++) {
@@ -111,7 +106,9 @@ static void count_stored(struct window_cpu *w, uint64_t n, bool waits)
 static void add_wait(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
 {
 	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED, cut = false;
-	int rc = row->event < c->cfg.n_events ? waits_add(&c->waits, h, row, row_image(c, row), c->event_id, &cut) : -EINVAL;
+	int rc = row->event < c->cfg.n_events
+			 ? waits_add(&c->waits, h, row, rows_image(c, row), c->event_id, &cut)
+			 : -EINVAL;
 	if (cut)
 		w->counter[COUNTER_blame_cut] += row->samples;
 	if (row->kind == ROW_BLAME && row->occupant == OCCUPANT_OTHER)
@@ -120,43 +117,6 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_parts_full] += row->samples;
 	else if (summed)
 		count_stored(w, row->samples, true);
-}
-
-/*
- * Add blocked time by its waker: no samples, those are in the rows of the blocked thread. False,
- * only with put_off: names of the waker's stack are missing.
- */
-static bool add_waker(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row, bool put_off)
-{
-	const char *name;
-	const struct occupant *who = waits_waker(h, row, &name);
-	struct proc_image *im = row_image(c, row), *by = NULL;
-	struct python_stack py;
-	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off, 0 };
-	struct resolver_flags flags = { 0 };
-	bool known = who && s.n_kernel + s.n_user && !limit_is_full(c), cut = false;
-	uint32_t stack;
-	int rc = 0;
-	if (who) {
-		const struct proc_id id = { who->start_ns, who->tgid, who->exec_id };
-		by = procs_identify(c->procs, &id, row->last_ns, known ? PROC_MAPS : PROC_NAME);
-	}
-	if (known) {
-		const struct row of = { .start_ns = who->start_ns, .tgid = who->tgid, .exec_id = who->exec_id, .n_python = row->n_python };
-		s.frames = h->arena + row->stack + OCCUPANT_WORDS;
-		s.n_python = python_stack(c, &of, s.frames + s.n_kernel + s.n_user, &py);
-		s.python_cut = s.n_kernel + s.n_user + s.n_python >= WAIT_WORDS;
-		resolver_trim_waking(c->resolver, &s);
-		rc = resolver_stack(c->resolver, by, &s, &stack, &flags);
-	}
-	if (rc == -EINPROGRESS)
-		return false;
-	rc = rc ? rc : waits_add_waker(&c->waits, h, row, im, by, known ? &stack : NULL, &cut);
-	if (cut)
-		w->counter[COUNTER_waker_cut] += row->samples;
-	if (rc)
-		w->counter[COUNTER_wait_parts_full] += row->samples;
-	return true;
 }
 
 /*
@@ -180,14 +140,14 @@ static int label_sample(struct collector *c, const struct proc_image *im, bool l
 }
 
 /* All but the names of its frames. 0 or -errno. */
-static int find_sample(struct collector *c, const struct sampler_half *h, const struct row *row, struct python_stack *py,
-		       struct sample *ret)
+static int find_sample(struct collector *c, const struct sampler_half *h, const struct row *row,
+		       struct rows_python *py, struct sample *ret)
 {
 	uint32_t n_words = sampler_row_words(row);
-	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
+	struct proc_image *im = row->kind == ROW_IDLE ? NULL : rows_image(c, row);
 	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py->frame, py->entry, 0, false, true, 0 };
 	bool wait = is_wait(c, row);
-	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, py);
+	s.n_python = rows_python(c, row, s.frames + s.n_kernel + s.n_user, py);
 	s.python_cut = s.n_python >= PYTHON_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
 	if (wait && row->earlier && row->kind == ROW_TASK && !row->n_user)
 		s.root = c->waits.earlier;
@@ -285,7 +245,7 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 static bool add_sample(struct collector *c, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t n_words = sampler_row_words(row);
-	struct python_stack py;
+	struct rows_python py;
 	struct sample s;
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS ||
 	    find_sample(c, h, row, &py, &s))
@@ -295,17 +255,6 @@ static bool add_sample(struct collector *c, const struct sampler_half *h, const 
 	return true;
 }
 
-static void add_waker_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
-{
-	struct sample s = { .row = *row, .cpu = h->cpu };
-	if (add_waker(c, w, h, row, true))
-		return;
-	s.row.stack = 0; /* of the copy: the waker, and behind it the frames */
-	s.stack = (struct resolver_stack){ .frames = h->arena + row->stack, .n_user = sampler_row_words(row) };
-	if (!aside_add(&c->aside, &s, proc_now_ns()))
-		add_waker(c, w, h, row, false);
-}
-
 static void rows_add(struct collector *c, const struct sampler_half *h, const struct row *row)
 {
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
@@ -313,7 +262,7 @@ static void rows_add(struct collector *c, const struct sampler_half *h, const st
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
 		add_wait(c, w, h, row);
 	else if (row->kind == ROW_WAKER)
-		add_waker_row(c, w, h, row);
+		wakers_add(c, h, row);
 	else if (!add_sample(c, h, row))
 		w->counter[COUNTER_user_memory] += row->samples;
 }
@@ -322,10 +271,7 @@ static void rows_add(struct collector *c, const struct sampler_half *h, const st
 static bool try_again(void *ctx, const struct sample *s, bool last)
 {
 	struct collector *c = ctx;
-	if (s->row.kind != ROW_WAKER)
-		return store_sample(c, s, !last);
-	struct sampler_half h = { .cpu = s->cpu, .arena = s->stack.frames, .arena_words = s->stack.n_user };
-	return add_waker(c, window_cpu(c->window, s->cpu), &h, &s->row, !last);
+	return s->row.kind == ROW_WAKER ? wakers_try(c, s, last) : store_sample(c, s, !last);
 }
 
 /* A sample that came as a copy: a row of its own, without Python frames. */
@@ -381,6 +327,7 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 	w->counter[COUNTER_user_memory] += w->unkept;
 	w->unkept = 0;
 	count_runs(h->head);
+	wakers_begin_half(c);
 	for (size_t i = 0; i < N_COUNTERS; i++)
 		w->counter[i] += h->head->counters[i];
 	if (copies_newest(c->copies, h->id) >= c->news_ns)
@@ -413,10 +360,25 @@ void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words)
 	rows_add(c, &h, row);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
 		return;
-	if (row->event == c->waits.runq)
+	if (row->event == c->waits.runq) {
 		w->counter[COUNTER_blame_unknown] += row->samples;
-	if (c->waits.wakers && row->event == c->waits.off)
+		if (waits_add_runq_part(&c->waits, row, rows_image(c, row)))
+			w->counter[COUNTER_wait_parts_full] += row->samples;
+	} else if (c->waits.wakers) {
 		w->counter[COUNTER_waker_unknown] += row->samples;
-	if (waits_add_part(&c->waits, row, row_image(c, row)))
-		w->counter[COUNTER_wait_parts_full] += row->samples;
+		wakers_add_part(c, row, words);
+	}
+}
+
+void rows_end_window(struct collector *c)
+{
+	struct window_cpu *w = window_cpu(c->window, 0); /* sums of a label set are of all CPUs */
+	struct causes_result causes;
+	uint64_t n = waits_end(&c->waits, &causes);
+	w->counter[COUNTER_wait_estimated] += n;
+	w->counter[COUNTER_blame_cut] += causes.cut[CAUSE_BLAME];
+	w->counter[COUNTER_waker_cut] += causes.cut[CAUSE_WAKER];
+	w->counter[COUNTER_wait_parts_full] += causes.failed;
+	w->used |= n || causes.cut[CAUSE_BLAME] || causes.cut[CAUSE_WAKER] || causes.failed;
+	limit_rows(c);
 }
