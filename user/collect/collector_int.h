@@ -169,10 +169,11 @@ uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t 
 
 /* The rows to come are of another half. */
 void wakers_begin_half(struct collector *c);
-/* Add a ROW_WAKER, or put it aside while names are missing. */
+/* Add a ROW_WAKER, or put it aside while names or labels are missing. */
 void wakers_add(struct collector *c, const struct sampler_half *h, const struct row *row);
-/* Add one that was put aside. False, never with `last`: names are still missing. */
-bool wakers_try(struct collector *c, const struct sample *s, bool last);
+/* Add one that was put aside; h has its words. False, never with `last`: names or labels are still
+ * missing. */
+bool wakers_try(struct collector *c, const struct sampler_half *h, const struct sample *s, bool last);
 /* Add the part so far of blocked time that goes on; row is a record of the iterator with a stack. */
 void wakers_add_part(struct collector *c, const struct row *row, const uint64_t *words);
 

@@ -102,14 +102,22 @@ static void count_stored(struct window_cpu *w, uint64_t n, bool waits)
 		w->counter[COUNTER_waits] += n;
 }
 
-/* A row of waits without their stack; those that count as samples are in no other row. */
-static void add_wait(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
+/*
+ * Add a row of waits without their stack; those that count as samples are in no other row. False, only
+ * with put_off: labels are missing.
+ */
+static bool add_wait(struct collector *c, const struct sampler_half *h, const struct row *row,
+		     bool put_off)
 {
-	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED, cut = false;
+	struct window_cpu *w = window_cpu(c->window, h->cpu);
+	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
+	struct waits_try r = { .put_off = put_off };
 	int rc = row->event < c->cfg.n_events
-			 ? waits_add(&c->waits, h, row, rows_image(c, row), c->event_id, &cut)
+			 ? waits_add(&c->waits, h, row, rows_image(c, row), c->event_id, &r)
 			 : -EINVAL;
-	if (cut)
+	if (rc == -EINPROGRESS)
+		return false;
+	if (r.cut)
 		w->counter[COUNTER_blame_cut] += row->samples;
 	if (row->kind == ROW_BLAME && row->occupant == OCCUPANT_OTHER)
 		w->counter[COUNTER_blame_unknown] += row->samples;
@@ -117,6 +125,25 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_parts_full] += row->samples;
 	else if (summed)
 		count_stored(w, row->samples, true);
+	if (r.late && summed)
+		w->counter[COUNTER_labels_late] += row->samples;
+	return true;
+}
+
+/* The same, or put it aside while labels are missing. */
+static void add_wait_row(struct collector *c, const struct sampler_half *h, const struct row *row)
+{
+	const char *name;
+	struct sample s = { .row = *row, .cpu = h->cpu };
+	if (add_wait(c, h, row, true))
+		return;
+	if (row->kind == ROW_BLAME && waits_occupant(h, row, &name)) {
+		s.stack = (struct resolver_stack){ .frames = h->arena + row->occupant,
+						   .n_user = OCCUPANT_WORDS };
+		s.row.occupant = 0;
+	}
+	if (!aside_add(&c->aside, &s, proc_now_ns()))
+		add_wait(c, h, row, false);
 }
 
 /*
@@ -260,7 +287,7 @@ static void rows_add(struct collector *c, const struct sampler_half *h, const st
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
 	limit_rows(c);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
-		add_wait(c, w, h, row);
+		add_wait_row(c, h, row);
 	else if (row->kind == ROW_WAKER)
 		wakers_add(c, h, row);
 	else if (!add_sample(c, h, row))
@@ -271,7 +298,18 @@ static void rows_add(struct collector *c, const struct sampler_half *h, const st
 static bool try_again(void *ctx, const struct sample *s, bool last)
 {
 	struct collector *c = ctx;
-	return s->row.kind == ROW_WAKER ? wakers_try(c, s, last) : store_sample(c, s, !last);
+	const struct sampler_half h = { .cpu = s->cpu,
+					.arena = s->stack.frames,
+					.arena_words = s->stack.n_user };
+	switch (s->row.kind) {
+	case ROW_WAIT:
+	case ROW_BLAME:
+		return add_wait(c, &h, &s->row, !last);
+	case ROW_WAKER:
+		return wakers_try(c, &h, s, last);
+	default:
+		return store_sample(c, s, !last);
+	}
 }
 
 /* A sample that came as a copy: a row of its own, without Python frames. */
@@ -361,9 +399,12 @@ void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words)
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
 		return;
 	if (row->event == c->waits.runq) {
-		w->counter[COUNTER_blame_unknown] += row->samples;
-		if (waits_add_runq_part(&c->waits, row, rows_image(c, row)))
-			w->counter[COUNTER_wait_parts_full] += row->samples;
+		struct row of = *row;
+		of.kind = ROW_BLAME;
+		of.occupant = OCCUPANT_OTHER;
+		of.n_kernel = of.n_user = of.n_python = 0;
+		of.wait.flags = row->kind == ROW_KTHREAD ? WAIT_KTHREAD : 0;
+		rows_add(c, &h, &of);
 	} else if (c->waits.wakers) {
 		w->counter[COUNTER_waker_unknown] += row->samples;
 		wakers_add_part(c, row, words);

@@ -165,37 +165,47 @@ static struct proc_image *occupant_image(struct procs *p, const struct occupant 
 	return im;
 }
 
+/* Shall the row wait for labels that have no answer yet? */
+static bool is_put_off(const struct sets_labels *l, struct waits_try *io_try)
+{
+	io_try->late = l->late;
+	return l->late && io_try->put_off;
+}
+
 /*
  * Add waiting time by its cause: who, or where that is NULL, name. io_l has the labels of the thread
  * that waited.
  */
 static int add_cause(struct waits *w, struct cause *c, const struct row *row, const struct occupant *who,
 		     const struct proc_image *by, const char *name, struct sets_labels *io_l,
-		     bool *ret_cut)
+		     struct waits_try *io_try)
 {
 	c->n = row->samples;
 	c->ns = row->value;
 	memcpy(w->waited, io_l->v, io_l->n * sizeof(*io_l->v));
 	c->waited = (struct cause_labels){ w->waited, io_l->n };
 	sets_add_occupant(w->sets, who, by, name, io_l);
+	if (is_put_off(io_l, io_try))
+		return -EINPROGRESS;
 	c->pair = (struct cause_labels){ io_l->v, io_l->n };
 	c->process[0] = process_hash(row->tgid, row->start_ns);
 	c->process[1] = who ? process_hash(who->tgid, who->start_ns) : 0;
 	c->named = who;
-	return causes_add(&w->causes, c, ret_cut);
+	return causes_add(&w->causes, c, &io_try->cut);
 }
 
 static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row,
-		     struct sets_labels *io_l, bool *ret_cut)
+		     struct sets_labels *io_l, struct waits_try *io_try)
 {
 	const struct occupant *who;
 	const char *name = occupant_of(h, row->occupant, sampler_row_words(row), &who);
 	struct proc_image *by = who ? occupant_image(w->sets->procs, who, row->last_ns) : NULL;
 	struct cause c = { .event = CAUSE_BLAME };
-	return add_cause(w, &c, row, who, by, name, io_l, ret_cut);
+	return add_cause(w, &c, row, who, by, name, io_l, io_try);
 }
 
-const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name)
+const struct occupant *waits_occupant(const struct sampler_half *h, const struct row *row,
+				      const char **ret_name)
 {
 	const struct occupant *who;
 	*ret_name = occupant_of(h, row->occupant, sampler_row_words(row), &who);
@@ -203,41 +213,48 @@ const struct occupant *waits_waker(const struct sampler_half *h, const struct ro
 }
 
 int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct row *row,
-		    const struct waits_waker *k, bool *ret_cut)
+		    const struct waits_waker *k, struct waits_try *io_try)
 {
 	static struct sets_labels l;
 	struct cause c = { .event = CAUSE_WAKER, .part = k->part, .thinning = row->thinning };
 	const char *name;
-	const struct occupant *who = waits_waker(h, row, &name);
+	const struct occupant *who = waits_occupant(h, row, &name);
 	c.stack = k->stack				? *k->stack
 		  : row->occupant == OCCUPANT_INTERRUPT ? w->interrupt
 							: w->no_stack;
 	c.program = program_hash(row, k->image);
 	sets_of(w->sets, row, k->image, SETS_WORK, row->waker_flags & WAIT_KTHREAD, &l);
-	return add_cause(w, &c, row, who, k->by, name, &l, ret_cut);
+	return add_cause(w, &c, row, who, k->by, name, &l, io_try);
 }
 
-int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
-	      const uint32_t *event_id, bool *ret_cut)
+/* Waits without a stack: those that count as samples, or those of one length. */
+static int add_waits(struct waits *w, const struct row *row, const struct proc_image *im,
+		     const struct sets_labels *l, const uint32_t *event_id)
+{
+	bool summed = row->wait.flags & WAIT_SUMMED;
+	uint32_t set, stack = w->no_stack;
+	int rc = summed ? 0 : bucket_stack(w, row->wait.bucket, &stack);
+	rc = rc ? rc : store_add_set(w->store, l->v, l->n < STORE_SET_MAX ? l->n : STORE_SET_MAX, &set);
+	if (!rc && !summed)
+		return store_add_row(w->store, set, stack, w->lengths[row->event == w->runq],
+				     row->samples, 0);
+	rc = rc ? rc
+		: store_add_row(w->store, set, stack, event_id[row->event], row->samples * w->weight,
+				row->value);
+	if (!rc)
+		waits_note_stack(w, row, im, set, stack, event_id[row->event]);
+	return rc;
+}
+
+int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row,
+	      const struct proc_image *im, const uint32_t *event_id, struct waits_try *io_try)
 {
 	static struct sets_labels l; /* 30 KiB */
-	bool kthread = row->wait.flags & WAIT_KTHREAD;
-	uint32_t set, stack;
-	int rc;
-	if (row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED) {
-		sets_of(w->sets, row, im, SETS_THREAD, kthread, &l);
-		rc = add_set(w, &l, &set);
-		rc = rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples * w->weight, row->value);
-		if (!rc)
-			waits_note_stack(w, row, im, set, w->no_stack, event_id[row->event]);
-		return rc;
-	}
-	sets_of(w->sets, row, im, SETS_WORK, kthread, &l);
+	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
+	sets_of(w->sets, row, im, summed ? SETS_THREAD : SETS_WORK, row->wait.flags & WAIT_KTHREAD, &l);
 	if (row->kind == ROW_BLAME)
-		return add_blame(w, h, row, &l, ret_cut);
-	rc = bucket_stack(w, row->wait.bucket, &stack);
-	rc = rc ? rc : add_set(w, &l, &set);
-	return rc ? rc : store_add_row(w->store, set, stack, w->lengths[row->event == w->runq], row->samples, 0);
+		return add_blame(w, h, row, &l, io_try);
+	return is_put_off(&l, io_try) ? -EINPROGRESS : add_waits(w, row, im, &l, event_id);
 }
 
 /* Add the waits that found no row, of one event. */
@@ -276,14 +293,4 @@ int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_
 	rc = rc ? rc : add_set(w, &l, &set);
 	rc = rc ? rc : add_other(w, &o->blame, set, 0, w->blame, o->blame.n);
 	return rc || !w->wakers ? rc : add_other(w, &o->waker, set, w->no_stack, w->waker, o->waker.n * w->weight);
-}
-
-int waits_add_runq_part(struct waits *w, const struct row *row, const struct proc_image *im)
-{
-	static struct sets_labels l;
-	struct row of = *row;
-	bool cut;
-	of.occupant = OCCUPANT_OTHER;
-	sets_of(w->sets, row, im, SETS_WORK, row->kind == ROW_KTHREAD, &l);
-	return add_blame(w, NULL, &of, &l, &cut);
 }

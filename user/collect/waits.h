@@ -64,18 +64,28 @@ void waits_note_stack(struct waits *w, const struct row *row, const struct proc_
  */
 uint64_t waits_end(struct waits *w, struct causes_result *ret);
 
+/* How a row is added, and what came of it. */
+struct waits_try {
+	bool put_off; /* return -EINPROGRESS while some labels have no answer yet (proc/reader.h), and
+			 add nothing */
+	bool cut;     /* the cause found no room: it is "(other)" */
+	bool late;    /* the row was added without such labels */
+};
+
 /*
  * Add a row of kind ROW_WAIT or ROW_BLAME. im is of its process, or NULL; event_id[] are those of cfg.
- * 0 or -errno. *ret_cut is set when the cause found no room, and left alone otherwise.
+ * 0 or -errno.
  */
-int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
-	      const uint32_t *event_id, bool *ret_cut);
+int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row,
+	      const struct proc_image *im, const uint32_t *event_id, struct waits_try *io_try);
 
 /* Add the waits of a half that found no row. *ret_stored: those that count as samples. 0 or -errno. */
 int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id, uint64_t *ret_stored);
 
-/* Return the waker of a ROW_WAKER; NULL: no thread, *ret_name says what. Borrowed from the half. */
-const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name);
+/* Return the occupant of a ROW_BLAME or ROW_WAKER; NULL: no thread, *ret_name says what. Borrowed from
+ * the half. */
+const struct occupant *waits_occupant(const struct sampler_half *h, const struct row *row,
+				      const char **ret_name);
 
 /* What is known of a ROW_WAKER beyond the row. */
 struct waits_waker {
@@ -85,12 +95,8 @@ struct waits_waker {
 	enum cause_part part;  /* by the blocked thread's own stack */
 };
 
-/* Add a ROW_WAKER. 0 or -errno; *ret_cut as of waits_add. */
+/* Add a ROW_WAKER. 0 or -errno. */
 int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct row *row,
-		    const struct waits_waker *k, bool *ret_cut);
-
-/* Add the part so far of a wait for a CPU that goes on: who had the CPU is not known yet. 0 or -errno.
- */
-int waits_add_runq_part(struct waits *w, const struct row *row, const struct proc_image *im);
+		    const struct waits_waker *k, struct waits_try *io_try);
 
 #endif

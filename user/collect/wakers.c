@@ -129,16 +129,16 @@ static int waker_stack(struct collector *c, const struct sampler_half *h, const 
 /*
  * Add blocked time by its waker: no samples, those are in the rows of the blocked thread. lengths: of
  * the blocked thread's stack; 0: none. io_part: CAUSE_UNKNOWN, or what that stack said before. False,
- * only with put_off: names are missing.
+ * only with put_off: names or labels are missing.
  */
 static bool add_waker(struct collector *c, const struct sampler_half *h, const struct row *row,
 		      uint32_t lengths, enum cause_part *io_part, bool put_off)
 {
 	const char *name;
-	const struct occupant *who = waits_waker(h, row, &name);
+	const struct occupant *who = waits_occupant(h, row, &name);
 	uint64_t at = (row->waker_flags >> WAKER_BLOCKED_SHIFT) - 1;
-	bool stacks = !limit_is_full(c), taken = who && row->n_kernel + row->n_user && stacks,
-	     cut = false;
+	bool stacks = !limit_is_full(c), taken = who && row->n_kernel + row->n_user && stacks;
+	struct waits_try try = { .put_off = put_off };
 	struct proc_image *by = NULL;
 	uint32_t stack;
 	int rc = 0;
@@ -151,12 +151,14 @@ static bool add_waker(struct collector *c, const struct sampler_half *h, const s
 	if (rc != -EINPROGRESS && lengths && stacks && *io_part == CAUSE_UNKNOWN &&
 	    blocked_part(c, row, lengths, h->arena + at, put_off, io_part))
 		rc = -EINPROGRESS;
+	if (!rc) {
+		const struct waits_waker k = { rows_image(c, row), by, taken ? &stack : NULL, *io_part };
+		rc = waits_add_waker(&c->waits, h, row, &k, &try);
+	}
 	if (rc == -EINPROGRESS)
 		return false;
-	const struct waits_waker k = { rows_image(c, row), by, taken ? &stack : NULL, *io_part };
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
-	rc = rc ? rc : waits_add_waker(&c->waits, h, row, &k, &cut);
-	if (cut)
+	if (try.cut)
 		w->counter[COUNTER_waker_cut] += row->samples;
 	if (rc)
 		w->counter[COUNTER_wait_parts_full] += row->samples;
@@ -177,7 +179,7 @@ static bool put_aside(struct collector *c, const struct sampler_half *h, const s
 	const char *name;
 	if (n_blocked > WAIT_WORDS)
 		return false;
-	if (waits_waker(h, row, &name)) {
+	if (waits_occupant(h, row, &name)) {
 		n = sampler_row_words(row);
 		if (n > OCCUPANT_WORDS + WAIT_WORDS)
 			return false;
@@ -204,13 +206,10 @@ void wakers_add(struct collector *c, const struct sampler_half *h, const struct 
 		b->part = (uint8_t)part;
 }
 
-bool wakers_try(struct collector *c, const struct sample *s, bool last)
+bool wakers_try(struct collector *c, const struct sampler_half *h, const struct sample *s, bool last)
 {
-	const struct sampler_half h = { .cpu = s->cpu,
-					.arena = s->stack.frames,
-					.arena_words = s->stack.n_user };
 	enum cause_part part = CAUSE_UNKNOWN;
-	return add_waker(c, &h, &s->row, s->blocked, &part, !last);
+	return add_waker(c, h, &s->row, s->blocked, &part, !last);
 }
 
 void wakers_add_part(struct collector *c, const struct row *row, const uint64_t *words)
