@@ -277,7 +277,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	if (!rc) {
 		c->n_cpus = sampler_n_cpus(c->sampler);
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
-		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox, c->cfg.weight) : -ENOMEM;
+		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox, &c->cfg) : -ENOMEM;
 	}
 	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, sampler_sideband_bytes(c->sampler), &e);
 	if (!rc) {
@@ -592,7 +592,7 @@ void collector_set_detail(struct collector *c, const struct collector_detail *d)
 		sandbox_retire(c->sandbox, lane);
 }
 
-uint64_t collector_bpf_ns(struct collector *c, uint64_t now_ns)
+struct sampler_bpf_ns collector_bpf_ns(struct collector *c, uint64_t now_ns)
 {
 	return sampler_bpf_ns(c->sampler, now_ns);
 }
