@@ -183,6 +183,8 @@ __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u
 		row->value = off;
 		if (off && row_add(key, row) >= 0) {
 			half_count_waits(h, cfg.event_off, 1);
+			sc->blocked_stack.at = row->stack + 1;
+			sc->blocked_stack.active = sc->active;
 			left &= ~1;
 		}
 		row->event = (__u8)cfg.event_runq;

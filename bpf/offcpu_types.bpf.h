@@ -155,6 +155,9 @@ struct sched_cpu {
 		__u32 left;
 	} waker_tokens; /* waker.bpf.h */
 	struct occupant waker; /* a copy */
+	struct {
+		__u32 at, active; /* arena index plus 1, in that half; 0: none */
+	} blocked_stack;	  /* of the blocked time that was accounted last, for waker.bpf.h */
 	struct occupant current; /* the running thread: current_identify() */
 	struct cpu_run runs[] __attribute__((aligned(64))); /* cfg.run_mask + 1; a cache line each */
 } __attribute__((aligned(64)));

@@ -217,6 +217,17 @@ int on_waking(__u64 *ctx)
 
 /* ---- the end of a wait ---- */
 
+/* Name the blocked thread's own stack in the row of its waker, where the half of that row has it. */
+static __always_inline void row_set_blocked_stack(struct row *row, const struct sched_cpu *sc,
+						  const struct thread_wait *w)
+{
+	if (!sc->blocked_stack.at || sc->blocked_stack.active != sc->active)
+		return;
+	row->waker_flags |= sc->blocked_stack.at << WAKER_BLOCKED_SHIFT;
+	row->thinning = w->thinning & 15;
+	row->earlier = !w->began;
+}
+
 /* Add `off` ns of blocked time of w to the row of its waker, with the waker's stack unless that is 0. */
 __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occupant *who, __u32 stack, __u64 off)
 {
@@ -233,6 +244,7 @@ __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occu
 		row->event = (__u8)cfg.event_off;
 		row->waker_flags = w->kthread ? WAIT_KTHREAD : 0; /* no tid: by the labels of the work alone */
 		row->n_kernel = row->n_user = 0;
+		row_set_blocked_stack(row, sc, w);
 		row->samples = 1;
 		row->value = off;
 		if (!stack || wait_stack_take(key, stack, who, row))
@@ -245,8 +257,11 @@ __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occu
 			o->waker.ns += off;
 		}
 		row->n_python = 0;
+		row->thinning = 0;
+		row->earlier = 0;
 		ask_for_drain(h);
 	}
+	sc->blocked_stack.at = 0;
 	half_leave(c);
 	return 0;
 }

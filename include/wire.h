@@ -52,7 +52,8 @@ struct row {
 	__u32 tgid;
 	union {
 		__u32 tid; /* 0 in rows of lengths and of BLAME, which have the labels of the work alone */
-		__u32 waker_flags; /* ROW_WAKER: WAIT_KTHREAD or 0, of who was blocked */
+		__u32 waker_flags; /* ROW_WAKER, of who was blocked: WAIT_KTHREAD or 0, and its stack
+				      (WAKER_BLOCKED_SHIFT) */
 	};
 	__u32 exec_id; /* grows at each exec: tells images of one process apart */
 	union {
@@ -73,8 +74,9 @@ struct row {
 	};
 	__u8 event;
 	__u8 kind : 3;	   /* enum row_kind */
-	__u8 earlier : 1;  /* TASK, KTHREAD of waits: it began before the recording, so its user frames are not known */
-	__u8 thinning : 4; /* TASK, KTHREAD of waits: the stacks were taken with probability 4^-thinning */
+	/* TASK, KTHREAD of waits; WAKER, of a blocked thread's stack: */
+	__u8 earlier : 1;  /* it began before the recording, so its user frames are not known */
+	__u8 thinning : 4; /* the stacks were taken with probability 4^-thinning */
 	__u64 samples;
 	__u64 value;    /* sum of the events' periods */
 	__u64 first_ns; /* BOOTTIME of the first and the last sample */
@@ -96,6 +98,11 @@ enum row_kind {
 #define WAIT_HIST_BITS 3
 #define WAIT_SUMMED 1  /* ROW_WAIT: these waits count as samples, value is their time; without: waits of one length, no value */
 #define WAIT_KTHREAD 2 /* of a kernel thread */
+/*
+ * In waker_flags, shifted: 1 plus the index in the arena of the blocked thread's own stack, which a row
+ * TASK or KTHREAD of the same half has; 0: it was not sampled.
+ */
+#define WAKER_BLOCKED_SHIFT 2
 
 #define OCCUPANT_OTHER 0xffffffffu /* not known any more, or not yet */
 #define OCCUPANT_IDLE 0xfffffffeu  /* no process: the CPU was leaving idle */

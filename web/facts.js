@@ -18,6 +18,8 @@ export function factsOf(a) {
 		['fired', number(a.fired), `stored ${number(a.stored)} + lost ${number(sum)}`, false],
 		['lost', percent(sum, a.fired), lost.map(([k, n]) => `${k} ${number(n)}`).join(', ') || 'nothing', sum - (a.lost.idle_not_run || 0) > 0.01 * a.fired],
 		share('unlabelled'), share('truncated'),
+		flagged.waits_saved ?
+			['without waits', percent(flagged.waits_saved, a.stored), 'to keep within the CPU budget', false] : null,
 		flagged.reduced_rate ? ['at a reduced rate', percent(flagged.reduced_rate, a.stored), 'to keep within the CPU budget', false] : null,
 		a.own ? ['recorder', `${span > 0 ? percent(a.own.cpu_seconds, span) : seconds(a.own.cpu_seconds)} CPU, ${bytes(a.own.rss_bytes)}`,
 			`${seconds(a.own.cpu_seconds)} of CPU time in this range; most memory resident`, span > 0 && a.own.cpu_seconds > 0.02 * span] : null,

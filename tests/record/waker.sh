@@ -5,7 +5,7 @@
 load=$loads/wakers
 cpu=$(($(nproc) - 1))
 
-wakers() { "$ascribe" blame "$@" --wakers -n 0 --json 2>/dev/null; }
+wakers() { "$ascribe" blame "$@" --wakers --idle -n 0 --json 2>/dev/null; }
 
 # {(victim, waker): seconds}
 cells='(lambda b: {(c["victim"], c["occupant"] or c.get("nobody")): c["seconds"] for c in b["cells"]})'
@@ -17,8 +17,8 @@ record --wall --waker -F 99 -o kinds -- "$load" kinds 2 $cpu
 cp record.out truth.json
 wakers kinds --by tenant >by.json
 report kinds --metric off --idle --by tenant -n 0 >off.json
-report kinds --metric waker --by tenant,by.tenant -n 0 >waker.json
-report kinds --metric waker --where '{tenant="v",by.tenant="g"}' -n 0 >functions.json
+report kinds --metric waker --idle --by tenant,by.tenant -n 0 >waker.json
+report kinds --metric waker --idle --where '{tenant="v",by.tenant="g"}' -n 0 >functions.json
 "$ascribe" stat kinds --json >stat.json
 check "accounting" s=stat.json -- 'exact(s) and s["flagged"]["waker_cut"] == 0' 's["fired"], s["flagged"]["waker_unknown"]'
 check "blocked time by wakers is blocked time, to the nanosecond, of all and of each label" o=off.json w=waker.json b=by.json -- "$same and round(1e9 * b['seconds']) == round(1e9 * w['seconds'])"' and
@@ -37,6 +37,26 @@ check "the stack leads from the kernel to where its thread began" f=functions.js
 ok "the flame page is of that time" sh -c "'$ascribe' flame kinds --metric waker --json 2>/dev/null | grep -q '\"event\": *\"waker\"'"
 ok "the matrix as text" sh -c "'$ascribe' blame kinds --wakers --by tenant 2>/dev/null | grep -q '^ *BLOCKED .*(interrupt)'"
 
+# ---- threads that wait for work, beside threads that wait for a lock ----
+record --wall --waker -F 99 -o pool -- "$load" pool 3 $cpu
+"$ascribe" blame pool --wakers --by tenant -n 0 --json >busy.json 2>/dev/null
+wakers pool --by tenant >all.json
+report pool --metric off --idle --by tenant -n 0 >o.json
+report pool --metric off --by tenant,wait --idle -n 0 >wait.json
+"$ascribe" stat pool --json >stat.json
+# What the blocked threads' own stacks say of the same time, worked out when the store is read.
+idle='sum(x["seconds"] for x in w["rows"] if x["key"]["wait"] == "idle")'
+check "with --idle all of the time is there, to the nanosecond" o=o.json w=all.json s=stat.json -- \
+	"exact(s) and $same and w['idle_waits'] == 0" 'o["seconds"], w["seconds"]'
+check "workers that wait for work are left out, though 98% of waits were not sampled" b=busy.json a=all.json -- \
+	"$cells(a)['w', 'd'] > 5 and $cells(b).get(('w', 'd'), 0) < 0.05 * $cells(a)['w', 'd']" "$cells(b), $cells(a)"
+check "clerks who wait for each other's lock are not" b=busy.json a=all.json -- \
+	"$cells(b)['c', 'c'] == $cells(a)['c', 'c'] > 3" "$cells(b)['c', 'c'], $cells(a)['c', 'c']"
+check "what is left out is what the blocked threads' own stacks say, within 5%" b=busy.json w=wait.json -- \
+	"abs(b['idle_waits'] / 1e9 - $idle) < 0.05 * $idle and $idle > 5" "b['idle_waits'], $idle"
+"$ascribe" blame pool --wakers --by tenant >text 2>/dev/null
+ok "and the text says how much" grep -Eq '^blocked: .*; idle waits left out: [0-9.]+ s' text
+
 # ---- three that look at no share of time, at once ----
 background sleep 60
 pids=()
@@ -53,7 +73,7 @@ cp short.out truth.json
 wakers short --by tenant >w.json
 report short --metric off --idle --by tenant -n 0 >o.json
 report short --event waker --by tenant -n 0 >n.json
-report short --metric waker --where '{tenant="p"}' -n 0 >f.json
+report short --metric waker --idle --where '{tenant="p"}' -n 0 >f.json
 check "short waits: none is lost" o=o.json w=w.json -- "$same"
 # Where a wait goes on when a drain begins, its part so far is of (other): some milliseconds on a busy machine.
 check "ping and pong wake each other: 98% of their time, of each turn once at most" w=w.json o=o.json n=n.json t=truth.json -- \
@@ -81,8 +101,8 @@ check "who ends a wait that goes on is not known, and that is counted" o=o.json 
 background "$ascribe" serve kinds --listen "unix:$dir/http" 2>/dev/null
 for i in $(seq 200); do [ -S http ] && break; sleep 0.05; done
 get() { curl -s --unix-socket http --get "http://localhost/api/v1/$1" "${@:2}"; }
-get blame -d metric=waker -d by=tenant >b.json
-get table -d metric=waker --data-urlencode 'where={tenant="v"}' >t.json
+get blame -d metric=waker -d idle=1 -d by=tenant >b.json
+get table -d metric=waker -d idle=1 --data-urlencode 'where={tenant="v"}' >t.json
 get blame -d metric=off >bad.json
 check "the same matrix over HTTP, and functions" b=b.json w=by.json t=t.json f=functions.json x=bad.json -- \
 	"abs(b['seconds'] - w['seconds']) < 1e-6 and $cells(b)['v', 'g'] == $cells(w)['v', 'g'] and t['metric'] == 'waker' and

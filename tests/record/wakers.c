@@ -2,11 +2,15 @@
 /*
  * Threads that wake each other. wakers MODE SECONDS CPU; prints as JSON what the threads themselves
  * say: seconds by their clocks.
- *   kinds  thread `victim`, tenant "v", is blocked for some milliseconds at a time by a semaphore, a pipe, a mutex and a local socket, which
- *          thread `giver`, tenant "g", lets go of in a function for each; thread `sleeper`, tenant "s", sleeps on a CPU on which
- *          `spinner`, tenant "b", runs all the time
- *   short  threads `ping`, tenant "p", and `pong`, tenant "q": waits of microseconds for a byte of the other in a pipe
- *   many   thread `giver`, under each of 128 labels "step" in turn, wakes 64 threads `victim` with labels of their own: more pairs than are kept
+ *   kinds  thread `victim`, tenant "v", is blocked for some milliseconds at a time by a semaphore, a
+ * pipe, a mutex and a local socket, which thread `giver`, tenant "g", lets go of in a function for each;
+ * thread `sleeper`, tenant "s", sleeps on a CPU on which `spinner`, tenant "b", runs all the time short
+ * threads `ping`, tenant "p", and `pong`, tenant "q": waits of microseconds for a byte of the other in a
+ * pipe many   thread `giver`, under each of 128 labels "step" in turn, wakes 64 threads `victim` with
+ * labels of their own: more pairs than are kept pool   thread `boss`, tenant "d", gives work to 3
+ * threads `worker`, tenant "w", which wait for it by a condition variable: one of them some milliseconds
+ * each, one 10,000 times per second; 3 threads `clerk`, tenant "c", wait for a mutex that one of them
+ * always holds
  */
 #include <ascribe/label.h>
 
@@ -279,6 +283,79 @@ static void wake_many(void)
 		}
 }
 
+/* ---- pool ---- */
+
+#define CLERKS 3
+
+static pthread_mutex_t desk = PTHREAD_MUTEX_INITIALIZER;
+static struct pool {
+	pthread_mutex_t mutex;
+	pthread_cond_t work;
+	unsigned n;
+} pools[2] = { { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 },
+	       { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 } };
+
+static void *worker(void *arg)
+{
+	struct ascribe_scope scope;
+	struct pool *p = arg;
+	be("worker", -1);
+	ascribe_attach_string(&scope, tenant_key, "w");
+	pthread_mutex_lock(&p->mutex);
+	while (!over) {
+		while (!p->n)
+			pthread_cond_wait(&p->work, &p->mutex);
+		p->n--;
+	}
+	pthread_mutex_unlock(&p->mutex);
+	ascribe_detach(&scope);
+	return arg;
+}
+
+static void give_work(struct pool *p)
+{
+	pthread_mutex_lock(&p->mutex);
+	p->n = 1;
+	pthread_mutex_unlock(&p->mutex);
+	pthread_cond_signal(&p->work);
+}
+
+static void *clerk(void *arg)
+{
+	struct ascribe_scope scope;
+	be("clerk", -1);
+	ascribe_attach_string(&scope, tenant_key, "c");
+	while (!over) {
+		pthread_mutex_lock(&desk);
+		pause_for(0.003);
+		pthread_mutex_unlock(&desk);
+	}
+	ascribe_detach(&scope);
+	return arg;
+}
+
+static void give_all(void)
+{
+	struct ascribe_scope scope;
+	unsigned turns = 0;
+	pause_for(1);
+	for (int i = 0; i < CLERKS; i++)
+		start(clerk, NULL);
+	start(worker, &pools[0]);
+	start(worker, &pools[0]);
+	start(worker, &pools[1]);
+	be("boss", -1);
+	ascribe_attach_string(&scope, tenant_key, "d");
+	for (double end = now() + seconds, next = now(); now() < end; next += 1e-4) {
+		while (now() < next)
+			;
+		give_work(&pools[1]);
+		if (!(turns++ % 50))
+			give_work(&pools[0]);
+	}
+	ascribe_detach(&scope);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 4)
@@ -289,8 +366,10 @@ int main(int argc, char **argv)
 		kinds();
 	else if (!strcmp(argv[1], "short"))
 		ping();
-	else
+	else if (!strcmp(argv[1], "many"))
 		wake_many();
+	else
+		give_all();
 	fflush(stdout);
 	_exit(0);
 }

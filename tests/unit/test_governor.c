@@ -14,12 +14,14 @@ static struct governor g;
 static struct governor_reading now;
 static struct governor_limits limits;
 static unsigned ups, downs;
+static double sampling; /* part of the use that sampling has */
 
 static void begin(void)
 {
 	g = (struct governor){ 0 };
-	now = (struct governor_reading){ 1000 * NS, 5 * NS, N_CPUS, 40 << 20 };
-	limits = (struct governor_limits){ 0.01, 64 << 20, true, 4 };
+	now = (struct governor_reading){ 1000 * NS, 5 * NS, NS, N_CPUS, 40 << 20 };
+	limits = (struct governor_limits){ 0.01, 64 << 20, true, false, 4 };
+	sampling = 0.5;
 }
 
 /* One look at this share of all CPUs. */
@@ -27,6 +29,7 @@ static enum governor_move look(double share)
 {
 	now.now_ns += LOOK_S * NS;
 	now.cpu_ns += (uint64_t)(share * N_CPUS * LOOK_S * (double)NS);
+	now.sampling_ns += (uint64_t)(sampling * share * N_CPUS * LOOK_S * (double)NS);
 	enum governor_move move = governor_look_at_cpu(&g, &limits, &now);
 	ups += move == GOVERNOR_GIVE_UP;
 	downs += move == GOVERNOR_TAKE_BACK;
@@ -83,8 +86,47 @@ static void one_step_a_minute(void **state)
 		assert_true(s / 60 <= expected && s / 60 + 1 >= expected);
 		assert_int_equal(governor_weight(&g), expected < CPU_HALF_RATE ? 1 : expected < CPU_QUARTER_RATE ? 2 : 4);
 	}
-	assert_int_equal(expected, CPU_QUARTER_RATE);
+	assert_int_equal(expected, CPU_NO_WAITS);
 	assert_int_equal(governor_weight(&g), 4);
+	assert_false(governor_waits(&g));
+}
+
+/* Where sampling is a small part of the use the rate stays, on the way back, too: it is then nearly all
+ * of it. */
+static void a_rate_that_saves_nothing_stays(void **state)
+{
+	(void)state;
+	begin();
+	sampling = 0.1;
+	for (unsigned s = 0; s < 600; s += LOOK_S) {
+		look(0.5);
+		assert_true(governor_weight(&g) == 1 && g.cpu.step != CPU_HALF_RATE &&
+			    g.cpu.step != CPU_QUARTER_RATE);
+	}
+	assert_int_equal(g.cpu.step, CPU_NO_WAITS);
+	assert_int_equal(g.cpu.n_given_up, 4);
+	assert_true(governor_cpu_is_last(&g, &limits));
+	sampling = 0.9;
+	for (unsigned s = 0; s < 7200; s += LOOK_S) {
+		look(0.001);
+		assert_int_equal(governor_weight(&g), 1);
+	}
+	assert_int_equal(g.cpu.step, CPU_FULL);
+	run(600, 0.5); /* and now it saves something */
+	assert_int_equal(governor_weight(&g), 4);
+	/* Without waits the rate goes, whatever its part: fewer samples have fewer names. */
+	begin();
+	limits.waits = false;
+	sampling = 0.1;
+	run(600, 0.5);
+	assert_int_equal(governor_weight(&g), 4);
+	/* A recorder of waits alone keeps them. */
+	begin();
+	limits.only_waits = true;
+	sampling = 0;
+	run(600, 0.5);
+	assert_int_equal(g.cpu.step, CPU_NO_WAIT_STACKS);
+	assert_true(governor_waits(&g) && governor_cpu_is_last(&g, &limits));
 }
 
 /* Without waits there are none to give up, and a rate of 1 Hz is not cut. */
@@ -101,7 +143,8 @@ static void what_is_not_there_is_skipped(void **state)
 	begin();
 	limits.weight_max = 1;
 	run(600, 0.5);
-	assert_int_equal(g.cpu.step, CPU_NO_WAIT_STACKS);
+	assert_int_equal(g.cpu.step, CPU_NO_WAITS);
+	assert_int_equal(governor_weight(&g), 1);
 	begin();
 	limits.weight_max = 1;
 	limits.waits = false;
@@ -124,13 +167,13 @@ static void it_recovers(void **state)
 	(void)state;
 	begin();
 	run(600, 0.5);
-	assert_int_equal(g.cpu.step, CPU_QUARTER_RATE);
+	assert_int_equal(g.cpu.step, CPU_NO_WAITS);
 	run(7200, 0.005); /* twice the rate may cost twice as much: not at half of the limit */
-	assert_int_equal(g.cpu.step, CPU_QUARTER_RATE);
+	assert_int_equal(g.cpu.step, CPU_NO_WAITS);
 	run(290, 0.001);
 	assert_int_equal(downs, 0);
-	run(1600, 0.001);
-	assert_int_equal(downs, CPU_QUARTER_RATE);
+	run(1900, 0.001);
+	assert_int_equal(downs, CPU_NO_WAITS);
 	assert_int_equal(g.cpu.step, CPU_FULL);
 }
 
@@ -147,6 +190,7 @@ static void it_does_not_swing(void **state)
 		given_up += look(g.cpu.step >= CPU_NO_COLD_NAMES ? 0.005 : 0.02) == GOVERNOR_GIVE_UP;
 	assert_true(given_up >= 2 && given_up < 26);
 	begin();
+	sampling = 1;
 	for (unsigned s = 0; s < 6 * 3600; s += LOOK_S) /* a load whose cost is the rate's */
 		look(0.015 / governor_weight(&g));
 	assert_int_equal(g.cpu.step, CPU_HALF_RATE);
@@ -160,7 +204,7 @@ static void limits_change(void **state)
 	run(600, 0.5);
 	limits.cpu = 0; /* no limit */
 	governor_new_limits(&g);
-	run(1800, 0.5);
+	run(2200, 0.5);
 	assert_int_equal(g.cpu.step, CPU_FULL);
 	/* A rate that may not be cut any more comes back at once. */
 	begin();
@@ -206,6 +250,7 @@ int main(void)
 		cmocka_unit_test(below_the_limit),
 		cmocka_unit_test(the_share_is_of_all_cpus),
 		cmocka_unit_test(one_step_a_minute),
+		cmocka_unit_test(a_rate_that_saves_nothing_stays),
 		cmocka_unit_test(what_is_not_there_is_skipped),
 		cmocka_unit_test(a_burst_is_no_reason),
 		cmocka_unit_test(it_recovers),

@@ -33,7 +33,7 @@ static unsigned flood(uint64_t a, uint64_t b, unsigned n)
 {
 	unsigned got = 0;
 	for (unsigned i = 0; i < n; i++)
-		got += pairs_fit(&p, key_of(a << 16 | b, i), a, b);
+		got += pairs_fit(&p, PAIRS_MAX, key_of(a << 16 | b, i), a, b);
 	return got;
 }
 
@@ -41,10 +41,10 @@ static void test_known_stay(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 1000; i++)
-		assert_true(pairs_fit(&p, key_of(7, i), 7, i));
+		assert_true(pairs_fit(&p, PAIRS_MAX, key_of(7, i), 7, i));
 	flood(1, 2, 100000);
 	for (unsigned i = 0; i < 1000; i++)
-		assert_true(pairs_fit(&p, key_of(7, i), 7, i));
+		assert_true(pairs_fit(&p, PAIRS_MAX, key_of(7, i), 7, i));
 	assert_true(p.n <= PAIRS_MAX);
 }
 
@@ -86,7 +86,7 @@ static void test_any_order(void **state)
 	srand(1);
 	for (unsigned i = 0; i < 1000000; i++) {
 		uint64_t a = (uint64_t)rand() % 3000, b = (uint64_t)rand() % 3000;
-		pairs_fit(&p, key_of(a << 16 | b, (uint64_t)rand()), a, b);
+		pairs_fit(&p, PAIRS_MAX, key_of(a << 16 | b, (uint64_t)rand()), a, b);
 	}
 	assert_true(p.n <= PAIRS_MAX);
 }

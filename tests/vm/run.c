@@ -600,7 +600,7 @@ static void test_wakers(void)
 {
 	record_waits("wakers", "--waker", "sleep 1; true");
 	json_t *off = ask("report /tmp/wakers --metric off --idle");
-	json_t *woke = ask("blame /tmp/wakers --wakers -n 0");
+	json_t *woke = ask("blame /tmp/wakers --wakers --idle -n 0");
 	json_t *functions = ask("report /tmp/wakers --metric waker --where '{comm=\"sh\",by.comm=\"sleep\"}' -n 0");
 	double timer = cells(woke, "sleep", NULL, "(interrupt)"), child = cells(woke, "sh", "sleep", NULL);
 	double leaves = in_function(functions, "do_exit");

@@ -55,6 +55,7 @@ static void add_system(const struct row *row, const struct proc_image *im, const
 		add_text(l, "unit", id, len);
 }
 
+/* Return flags as of labelling_find; set l->late and leave LABELLING_LATE out. */
 static uint64_t add_application(const struct sets *s, const struct row *row, size_t max, struct sets_labels *l)
 {
 	const struct label *app;
@@ -62,15 +63,15 @@ static uint64_t add_application(const struct sets *s, const struct row *row, siz
 	size_t n = labelling_find(s->labelling, row, &app, &flags);
 	for (size_t i = 0; i < n && l->n < max; i++)
 		l->v[l->n++] = app[i];
-	return flags;
+	if (flags == LABELLING_UNKNOWN)
+		return flags;
+	l->late |= (flags & LABELLING_LATE) != 0;
+	return flags & ~LABELLING_LATE;
 }
 
-/*
- * Add the labels by rules. Copy their texts: the next process overwrites them. False: they have no
- * answer yet.
- */
-static bool add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup, char *text, char *redacted,
-		      struct sets_labels *l)
+/* Add the labels by rules. Copy their texts: the next process overwrites them. */
+static void add_ruled(const struct sets *s, const struct proc_image *im, const char *cgroup, char *text,
+		      char *redacted, struct sets_labels *l)
 {
 	const struct label *ruled;
 	struct label *v = l->v + l->n;
@@ -82,7 +83,7 @@ static bool add_ruled(const struct sets *s, const struct proc_image *im, const c
 		used += ruled[i].str_len;
 	}
 	l->n += labelling_filter(s->labelling, v, n, redacted);
-	return !late;
+	l->late |= late;
 }
 
 void sets_of(const struct sets *s, const struct row *row, const struct proc_image *im, enum sets_detail detail, bool kthread,
@@ -91,11 +92,10 @@ void sets_of(const struct sets *s, const struct row *row, const struct proc_imag
 	const char *cgroup = kthread ? NULL : row_cgroup(s, row->cgroup, im);
 	ret->n = 0;
 	add_system(row, im, cgroup, detail, ret->thread, ret->pod, ret);
+	ret->late = false;
 	ret->flags = add_application(s, row, SETS_LABELS_MAX - RULE_LABELS_MAX, ret);
-	ret->late = ret->flags != LABELLING_UNKNOWN && ret->flags & LABELLING_LATE;
-	ret->flags &= ~LABELLING_LATE;
-	if (!kthread && !add_ruled(s, im, cgroup, ret->ruled[0], ret->redacted[0], ret))
-		ret->late = true;
+	if (!kthread)
+		add_ruled(s, im, cgroup, ret->ruled[0], ret->redacted[0], ret);
 }
 
 int sets_store(struct sets_labels *l, struct store_writer *w, uint32_t *ret)

@@ -25,7 +25,7 @@ struct sets_labels {
 	struct label v[2 * SETS_LABELS_MAX];
 	size_t n;
 	uint64_t flags; /* of labelling_find, for the row's own thread */
-	bool late;	/* some labels have no answer yet (reader.h) */
+	bool late;	/* some labels, also of an occupant, have no answer yet (reader.h) */
 	char ruled[2][RULE_LABELS_MAX * RULE_VALUE_MAX];
 	char redacted[2][RULE_LABELS_MAX * REDACTED_LEN];
 	char thread[COMM_SIZE + 1], by_thread[COMM_SIZE + 1], pod[40], by_pod[40];

@@ -24,13 +24,23 @@ struct blame_options {
 };
 
 static const struct opt options[] = {
-	{ "by", 'b', OPT_LIST, "KEY", "by this label key (default comm)", offsetof(struct blame_options, by), 0, 0 },
-	{ "wakers", 0, OPT_FLAG, NULL, "instead of waits for a CPU those that somebody ended: a column for each who\n"
-	  "woke others (of a recording with --wall --waker)", offsetof(struct blame_options, wakers), 0, 0 },
-	{ "where", 'w', OPT_STRING, "SELECTOR", "only who waited with these labels: {tenant=\"a\"}; labels of who had the CPU\n"
-	  "have by. before them: {by.comm=\"make\"}", offsetof(struct blame_options, filter.where), 0, 0 },
+	{ "by", 'b', OPT_LIST, "KEY", "by this label key (default comm)",
+	  offsetof(struct blame_options, by), 0, 0 },
+	{ "wakers", 0, OPT_FLAG, NULL,
+	  "instead of waits for a CPU those that somebody ended: a column for each who\n"
+	  "woke others (of a recording with --wall --waker)",
+	  offsetof(struct blame_options, wakers), 0, 0 },
+	{ "where", 'w', OPT_STRING, "SELECTOR",
+	  "only who waited with these labels: {tenant=\"a\"}; labels of who had the CPU\n"
+	  "have by. before them: {by.comm=\"make\"}",
+	  offsetof(struct blame_options, filter.where), 0, 0 },
+	{ "idle", 'i', OPT_FLAG, NULL,
+	  "with --wakers: include idle waits, of a worker for its next work",
+	  offsetof(struct blame_options, filter.idle), 0, 0 },
 	RANGE_OPTIONS(struct blame_options, filter),
-	LIMIT_OPTION(struct blame_options, filter, "victims to print, 0 for all (default: 20; with --json all, at most\n2,000); the others are summed"),
+	LIMIT_OPTION(struct blame_options, filter,
+		     "victims to print, 0 for all (default: 20; with --json all, at most\n2,000); the "
+		     "others are summed"),
 	JSON_OPTION(struct blame_options, filter),
 	MEMORY_OPTION(struct blame_options, filter),
 	EXPLAIN_OPTION(struct blame_options, filter),
@@ -39,10 +49,15 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "blame",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about = "Who waited for a CPU, and who had it meanwhile, of a recording with --wall. A line for each who waited, a column\n"
-		 "for each who had the CPU: seconds, and their part of that line's waiting. (idle): nobody had it, the CPU was being\n"
-		 "woken. (other): not known, since more than 2048 runs of others came between, or the wait is not over.\n"
-		 "With --wakers who was blocked, and who woke it. (interrupt): no thread did, but a timer, a device or a packet.\n",
+	.about = "Who waited for a CPU, and who had it meanwhile, of a recording with --wall. A line "
+		 "for each who waited, a column\n"
+		 "for each who had the CPU: seconds, and their part of that line's waiting. (idle): "
+		 "nobody had it, the CPU was being\n"
+		 "woken. (other): not known, since more than 2048 runs of others came between, or the "
+		 "wait is not over.\n"
+		 "With --wakers who was blocked, and who woke it. (interrupt): no thread did, but a "
+		 "timer, a device or a packet.\n"
+		 "Idle waits are left out there, unless --idle asks for them.\n",
 	.examples = "  ascribe blame\n"
 		    "  ascribe blame --by tenant\n"
 		    "  ascribe blame --by tenant --wakers\n"
@@ -96,16 +111,21 @@ static void print_matrix(const struct query_blame *b, const char *key, bool wake
 		printf("\nthe rest: %zu who %s; --json has all\n", b->occupants - b->n_occupants + 1, wakers ? "woke them" : "had the CPU");
 }
 
-static int print_text(const struct reading *r, const struct query_blame *b, const char *key, bool wakers)
+static int print_text(const struct reading *r, const struct query_blame *b, const char *key,
+		      const struct blame_options *opts)
 {
 	const struct query_info *info = query_info(b->query);
+	bool wakers = opts->wakers;
 	char range[120];
 	accounting_title(r->store);
 	if (info->blocks) {
 		text_range(info->from_ns, info->to_ns, range);
 		puts(range);
 	}
-	printf("%s: %.3f s\n\n", wakers ? "blocked" : "waited for a CPU", info->seconds);
+	printf("%s: %.3f s", wakers ? "blocked" : "waited for a CPU", info->seconds);
+	if (info->idle_waits)
+		printf("; idle waits left out: %.3f s", (double)info->idle_waits / 1e9);
+	printf("\n\n");
 	if (b->n_victims)
 		print_matrix(b, key, wakers);
 	accounting_footer(r->store, info);
@@ -127,7 +147,7 @@ static int blame(struct reading *r, const struct blame_options *opts, const char
 	}
 	reading_lacks(r->store, f, query_info(b->query));
 	reading_step(r, "matrix");
-	rc = f->json ? cmd_print_json(answer_blame(&a, key, b)) : print_text(r, b, key, opts->wakers);
+	rc = f->json ? cmd_print_json(answer_blame(&a, key, b)) : print_text(r, b, key, opts);
 	query_blame_free(b);
 	if (rc == -ENOMEM)
 		cmd_error("out of memory");

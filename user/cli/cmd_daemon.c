@@ -92,10 +92,11 @@ static int open_writer(struct daemon *d, struct err *err)
 
 static struct saving_limits saving_limits(const struct daemon *d)
 {
-	bool waits = false;
+	unsigned n_waits = 0;
 	for (unsigned i = 0; i < d->s.n_events; i++)
-		waits |= d->s.event[i].wait;
-	return (struct saving_limits){ d->s.cpu_max, d->s.o.memory_max, d->s.o.hz, waits };
+		n_waits += d->s.event[i].wait;
+	return (struct saving_limits){ d->s.cpu_max, d->s.o.memory_max, d->s.o.hz, n_waits,
+				       n_waits == d->s.n_events };
 }
 
 static int new_collector(struct daemon *d, struct collector **ret, struct err *err)
@@ -106,7 +107,6 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 	const unsigned weight = governor_weight(&d->saving.governor);
 	saving_shares(d->s.o.memory_max, &share);
 	struct sampler_config cfg = {
-		.n_events = d->s.n_events,
 		.hz = (unsigned)(d->s.o.hz + weight - 1) / weight,
 		.window_s = DAEMON_WINDOW_S,
 		.weight = weight,
@@ -115,13 +115,16 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.table_rows = d->saving.tables.rows ? d->saving.tables.rows : TABLE_ROWS,
 		.resumed = d->resumed,
 		.recipes = &d->recipes,
-		.wakers = d->s.o.waker,
+		.wakers = d->s.o.waker && governor_waits(&d->saving.governor),
+		.waits_saved = limits.waits && !governor_waits(&d->saving.governor),
 		.jvm_attach = d->s.o.jvm_attach,
 		.unwind_bytes = d->s.o.unwind_max ? (size_t)d->s.o.unwind_max : share.unwind,
 		.symbols_bytes = share.symbols,
 	};
 	for (unsigned i = 0; i < d->s.n_events; i++) {
-		struct event *e = &cfg.event[i];
+		if (d->s.event[i].wait && cfg.waits_saved)
+			continue;
+		struct event *e = &cfg.event[cfg.n_events++];
 		*e = d->s.event[i];
 		if (!e->attr.freq) {
 			e->attr.sample_period *= weight;
@@ -303,8 +306,10 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 		malloc_trim(0);
 		start_http(d);
 	}
-	if (todo.rate || todo.tables)
-		restart(d, todo.rate ? "at another rate" : "with larger tables");
+	if (todo.rate || todo.waits || todo.tables)
+		restart(d, todo.rate	? "at another rate"
+			   : todo.waits ? "with or without waits"
+					: "with larger tables");
 	published_use(&d->published, &d->saving);
 }
 

@@ -3,12 +3,13 @@
  * Decide what the daemon gives up when it uses more than it may. Pure: readings go in, one step at
  * a time comes out.
  *
- *   CPU      inlined calls and lines -> names of cold files -> stacks of waits -> half the rate -> a quarter of it
- *   memory   caches -> stacks of waits -> distinct rows
+ *   CPU      inlined calls and lines -> names of cold files -> stacks of waits -> half the rate -> a
+ * quarter of it -> waits memory   caches -> stacks of waits -> distinct rows
  *
  * Use above the limit gives up the next thing. Low use for some periods takes the last one back.
  * When that was too early, the next try waits twice as long: nothing is given up and taken back
- * each minute.
+ * each minute. The rate is left as it is where waits are measured and sampling is a small part of the
+ * use: it would save next to nothing.
  */
 #ifndef ASCRIBE_CLI_GOVERNOR_H
 #define ASCRIBE_CLI_GOVERNOR_H
@@ -24,6 +25,7 @@ enum cpu_step {
 	CPU_NO_WAIT_STACKS,
 	CPU_HALF_RATE,
 	CPU_QUARTER_RATE,
+	CPU_NO_WAITS,
 	CPU_STEPS,
 };
 
@@ -53,22 +55,27 @@ struct ladder {
 struct governor_limits {
 	double cpu;	     /* share of all CPUs; 0: no limit */
 	uint64_t memory;     /* bytes; 0: no limit */
-	bool waits;	     /* stacks of waits are taken, so they can be given up */
+	bool waits;	     /* waits are measured, so their stacks can be given up, */
+	bool only_waits;     /* and nothing else: they must stay */
 	unsigned weight_max; /* samples that one may stand for: 1, 2 or 4 */
 };
 
 struct governor_reading {
 	uint64_t now_ns; /* CLOCK_BOOTTIME */
-	uint64_t cpu_ns; /* used since the start */
+	uint64_t cpu_ns; /* used since the start, */
+	uint64_t sampling_ns; /* of that, by programs that take samples */
 	unsigned n_cpus; /* of the host */
 	uint64_t memory; /* bytes in use */
 };
 
 struct governor {
 	struct ladder cpu, memory;
-	uint64_t since_ns, since_cpu_ns; /* of the minute being measured; 0: none is */
+	uint64_t since_ns, since_cpu_ns,
+		since_sampling_ns;	 /* of the minute being measured; 0: none is */
 	double cpu_share;		 /* of all CPUs, over the last whole minute */
 	bool measured;			 /* that minute was after the last step */
+	bool keep_rate;			 /* the steps of the rate are left out */
+	unsigned weight_max;		 /* of the limits at the last look; 0: none yet */
 };
 
 /* Look every few seconds. */
@@ -84,5 +91,11 @@ void governor_new_limits(struct governor *g);
 
 /* How many samples one stands for at this step. */
 unsigned governor_weight(const struct governor *g);
+
+/* Are waits measured at this step? */
+bool governor_waits(const struct governor *g);
+
+/* Is the last step taken that there is? */
+bool governor_cpu_is_last(const struct governor *g, const struct governor_limits *l);
 
 #endif

@@ -114,6 +114,7 @@ static const char *const cpu_given_up[CPU_STEPS] = {
 	[CPU_NO_WAIT_STACKS] = "stacks of waits are no longer taken",
 	[CPU_HALF_RATE] = "each sample stands for 2 now",
 	[CPU_QUARTER_RATE] = "each sample stands for 4 now",
+	[CPU_NO_WAITS] = "waits are no longer measured",
 };
 /* Texts for taking back a step. */
 static const char *const cpu_taken_back[CPU_STEPS] = {
@@ -122,6 +123,7 @@ static const char *const cpu_taken_back[CPU_STEPS] = {
 	[CPU_NO_WAIT_STACKS] = "stacks of waits are taken again",
 	[CPU_HALF_RATE] = "each sample stands for 1 now",
 	[CPU_QUARTER_RATE] = "each sample stands for 2 now",
+	[CPU_NO_WAITS] = "waits are measured again",
 };
 static const char *const memory_given_up[MEMORY_STEPS] = {
 	[MEMORY_NO_CACHES] = "caches are given up",
@@ -134,11 +136,13 @@ static const char *const memory_taken_back[MEMORY_STEPS] = {
 	[MEMORY_FEWER_ROWS] = "small rows are kept again",
 };
 
-/* Add the CPU time since the last look. A new recorder counts from 0 again. */
-static void add_cpu(struct saving *s, unsigned i, uint64_t now)
+/* Add the CPU time since the last look, and return it. A new recorder counts from 0 again. */
+static uint64_t add_cpu(struct saving *s, unsigned i, uint64_t now)
 {
-	s->cpu_ns += now >= s->cpu_last[i] ? now - s->cpu_last[i] : now;
+	uint64_t more = now >= s->cpu_last[i] ? now - s->cpu_last[i] : now;
+	s->cpu_ns += more;
 	s->cpu_last[i] = now;
+	return more;
 }
 
 static struct governor_reading read_use(struct saving *s, struct collector *c, const struct collector_progress *p)
@@ -147,9 +151,12 @@ static struct governor_reading read_use(struct saving *s, struct collector *c, c
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 	add_cpu(s, 0, p->parsing.cpu_ns);
 	add_cpu(s, 1, s->account.children_cpu_ns);
-	add_cpu(s, 2, collector_bpf_ns(c, now));
+	const struct sampler_bpf_ns bpf = collector_bpf_ns(c, now);
+	s->sampling_ns += add_cpu(s, 2, bpf.sampling);
+	add_cpu(s, 3, bpf.others);
 	/* The server's threads are left out: recording less would not make questions cheaper. */
-	return (struct governor_reading){ now, s->cpu_ns + own_thread_cpu_ns(), n > 0 ? (unsigned)n : 1,
+	return (struct governor_reading){ now, s->cpu_ns + own_thread_cpu_ns(), s->sampling_ns,
+					  n > 0 ? (unsigned)n : 1,
 					  s->account.total + s->account.more + s->account.reserved };
 }
 
@@ -176,13 +183,17 @@ static void log_memory(const struct saving *s, const struct saving_limits *l, en
 }
 
 /* Log once that cpu-max is exceeded although all steps were taken. */
-static void look_at_cpu_excess(struct saving *s, const struct saving_limits *l, enum governor_move move)
+static void look_at_cpu_excess(struct saving *s, const struct governor_limits *l,
+			       enum governor_move move)
 {
 	const struct governor *g = &s->governor;
-	bool over = l->cpu > 0 && g->measured && g->cpu_share > l->cpu && g->cpu.step == CPU_QUARTER_RATE && !move;
+	bool over = l->cpu > 0 && g->measured && g->cpu_share > l->cpu && governor_cpu_is_last(g, l) &&
+		    !move;
 	if (over && !s->cpu_over)
-		log_line(LOG_LINE_ERROR, "%.3g%% of all CPUs were used for a minute: cpu-max (%.3g%%) cannot be kept, %s", g->cpu_share * 100,
-			 l->cpu * 100, l->waits ? "since threads wait often: give more, or record without waits" : "give more");
+		log_line(LOG_LINE_ERROR,
+			 "%.3g%% of all CPUs were used for a minute: cpu-max (%.3g%%) cannot be kept, "
+			 "give more",
+			 g->cpu_share * 100, l->cpu * 100);
 	s->cpu_over = over;
 }
 
@@ -227,7 +238,11 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 {
 	struct governor *g = &s->governor;
 	const unsigned cpu = g->cpu.step, memory = g->memory.step, weight = governor_weight(g);
-	const struct governor_limits limits = { l->cpu, l->memory, l->waits, l->hz >= 4 ? 4 : l->hz >= 2 ? 2 : 1 };
+	const bool waits = governor_waits(g);
+	const struct governor_limits limits = { l->cpu, l->memory, l->waits, l->only_waits,
+						l->hz >= 4   ? 4
+						: l->hz >= 2 ? 2
+							     : 1 };
 	account_read(&s->account, p, s->program_bytes, queries);
 	if (!s->peaks)
 		s->account.more = 0;
@@ -237,10 +252,13 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 	enum governor_move in_cpu = governor_look_at_cpu(g, &limits, &now);
 	log_cpu(s, l, in_cpu, cpu);
 	log_memory(s, l, in_memory, memory);
-	look_at_cpu_excess(s, l, in_cpu);
+	look_at_cpu_excess(s, &limits, in_cpu);
 	look_at_memory_excess(s, l, in_memory);
 	if (in_cpu || in_memory)
 		saving_apply(s, l, c);
 	bool tables = look_at_tables(s, l, p, now.now_ns);
-	return (struct saving_todo){ governor_weight(g) != weight, tables, in_memory == GOVERNOR_GIVE_UP && g->memory.step == MEMORY_NO_CACHES };
+	return (struct saving_todo){ governor_weight(g) != weight,
+				     l->waits && governor_waits(g) != waits, tables,
+				     in_memory == GOVERNOR_GIVE_UP &&
+					     g->memory.step == MEMORY_NO_CACHES };
 }

@@ -23,7 +23,8 @@ struct saving {
 	struct account account;	 /* at the last look */
 	uint64_t program_bytes;
 	uint64_t base; /* of the account at the start, all but the kernel's memory; 0: not measured yet */
-	uint64_t cpu_ns, cpu_last[3]; /* used so far; what children and BPF had used at the last look */
+	uint64_t cpu_ns, sampling_ns,
+		cpu_last[4]; /* used so far; what children and BPF had used at the last look */
 	struct {
 		uint32_t rows;	/* of a CPU's table, of the next recorder; 0: as many as in the beginning */
 		uint64_t since_ns, early_drains; /* at the beginning of the minute */
@@ -36,7 +37,7 @@ struct saving_limits {
 	double cpu;	 /* share of all CPUs; 0: no limit */
 	uint64_t memory; /* 0: no limit */
 	uint64_t hz;
-	bool waits;
+	bool waits, only_waits; /* governor_limits */
 };
 
 /* Before any recorder is opened. */
@@ -57,6 +58,7 @@ void saving_apply(const struct saving *s, const struct saving_limits *l, struct 
 /* What is left to the daemon after a look. */
 struct saving_todo {
 	bool rate;   /* samples stand for another number: governor_weight */
+	bool waits;  /* waits are measured or not: governor_waits */
 	bool tables; /* they fill too often: twice as large ones */
 	bool caches; /* drop what is kept to answer quickly */
 };

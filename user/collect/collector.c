@@ -87,14 +87,6 @@ static void tell_waits(struct collector *c)
 	sampler_waits(c->sampler, rows_on_wait, c);
 }
 
-static void estimate_waits(struct collector *c)
-{
-	struct window_cpu *w = window_cpu(c->window, 0); /* sums of a label set are of all CPUs */
-	uint64_t n = waits_estimate(&c->waits);
-	w->counter[COUNTER_wait_estimated] += n;
-	w->used |= n != 0;
-}
-
 /* The window is over, and all of its samples were drained. What its last rows wait for may still come. */
 static void close_window(struct collector *c)
 {
@@ -119,7 +111,7 @@ static int write_window(struct collector *c, struct err *err)
 	int rc = 0;
 	c->closing = false;
 	rows_go_on(c, true);
-	estimate_waits(c);
+	rows_end_window(c);
 	size_t n = window_totals(c->window, &t);
 	if (t1 <= c->t0_ns)
 		t1 = c->t0_ns + 1; /* the clock was set back: time in the store does not go back */
@@ -285,7 +277,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	if (!rc) {
 		c->n_cpus = sampler_n_cpus(c->sampler);
 		c->poll = calloc(c->n_cpus + 1, sizeof(*c->poll));
-		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox, c->cfg.weight) : -ENOMEM;
+		rc = c->poll ? window_new(&c->window, c->sampler, c->sandbox, &c->cfg) : -ENOMEM;
 	}
 	rc = rc ? rc : sideband_open(&c->sideband, c->n_cpus, sampler_sideband_bytes(c->sampler), &e);
 	if (!rc) {
@@ -298,6 +290,10 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	if (!rc && cfg->jvm_attach)
 		resolver_ask_jvms(c->resolver);
 	rc = rc ? rc : pythons_new(&c->pythons, w);
+	if (!rc && cfg->wakers) {
+		resolver_note_reasons(c->resolver, &c->reasons);
+		pythons_note_reasons(c->pythons, &c->reasons);
+	}
 	rc = rc ? rc : labelling_new(&c->labelling, c->sampler, c->procs, c->resolver, cfg);
 	rc = rc ? rc : ruled_new(&c->ruled, cfg->recipes, &e);
 	rc = rc ? rc : trampolines_new(&c->trampolines, c->procs, c->resolver);
@@ -563,6 +559,7 @@ void collector_close(struct collector *c)
 	own_fini(&c->own);
 	waits_fini(&c->waits);
 	aside_clear(&c->aside);
+	free(c->blocked.v);
 	labelling_free(c->labelling);
 	ruled_free(c->ruled);
 	trampolines_free(c->trampolines);
@@ -571,6 +568,7 @@ void collector_close(struct collector *c)
 	procs_free(c->procs);
 	pythons_free(c->pythons);
 	resolver_free(c->resolver);
+	frame_reasons_fini(&c->reasons);
 	symbolizer_free(c->symbolizer);
 	proc_reader_stop(c->sandbox);
 	sandbox_free(c->sandbox);
@@ -594,7 +592,7 @@ void collector_set_detail(struct collector *c, const struct collector_detail *d)
 		sandbox_retire(c->sandbox, lane);
 }
 
-uint64_t collector_bpf_ns(struct collector *c, uint64_t now_ns)
+struct sampler_bpf_ns collector_bpf_ns(struct collector *c, uint64_t now_ns)
 {
 	return sampler_bpf_ns(c->sampler, now_ns);
 }

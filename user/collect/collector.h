@@ -76,7 +76,7 @@ struct collector_detail {
 void collector_set_detail(struct collector *c, const struct collector_detail *d);
 
 /* CPU time of the BPF programs: sampler_bpf_ns. */
-uint64_t collector_bpf_ns(struct collector *c, uint64_t now_ns);
+struct sampler_bpf_ns collector_bpf_ns(struct collector *c, uint64_t now_ns);
 
 struct collector_progress {
 	uint64_t fired, stored, lost, idle, outside; /* in the windows so far */

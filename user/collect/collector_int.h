@@ -5,6 +5,7 @@
  *   collector.c  open, the loop, drains, windows, close
  *   news.c       apply side-band records, and records of the BPF programs
  *   rows.c       add rows of a half, copies and waits to the store
+ *   wakers.c     add rows of wakers to the sums of the window
  */
 #ifndef ASCRIBE_COLLECT_COLLECTOR_INT_H
 #define ASCRIBE_COLLECT_COLLECTOR_INT_H
@@ -24,9 +25,24 @@
 #include "stacks/resolve.h"
 #include "stacks/unwinding.h"
 
+#include "python_wire.h"
+
 #include <poll.h>
 
 #define NS 1000000000ull
+
+/* Stacks of blocked threads in the arena of a half, for rows of wakers that name them. */
+struct blocked_stack {
+	uint32_t at;	  /* in the arena */
+	uint32_t lengths; /* stack_lengths_word */
+	uint8_t part;	  /* enum cause_part; CAUSE_UNKNOWN: not worked out yet */
+};
+
+struct blocked_stacks {
+	bool listed;		 /* false: not of this half yet */
+	struct blocked_stack *v; /* by `at` */
+	size_t n, cap;
+};
 
 struct collector {
 	struct sampler *sampler;
@@ -61,6 +77,8 @@ struct collector {
 	uint64_t next_attend_ns; /* BOOTTIME, while rows are added */
 	struct wire_record *arrived; /* of new processes: they wait for the side-band to be read up to them */
 	size_t n_arrived, cap_arrived;
+	struct frame_reasons reasons;  /* with wakers: why blocked threads wait, by frame */
+	struct blocked_stacks blocked; /* of the half in hand */
 	struct aside aside;  /* rows of the open window */
 	bool copies_left;    /* as of copies_hand_out */
 	bool hold_names;     /* debug files are being fetched: rows wait even if they could be stored */
@@ -132,5 +150,31 @@ bool rows_wait(const struct collector *c);
 
 /* Add a record of the iterator over threads: a part of a wait that goes on, or sums that are in no half. */
 void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words);
+
+/* Store what is only known at the end of a window. Call it before the window's totals are made. */
+void rows_end_window(struct collector *c);
+
+/* Return the image of a row, NULL: not known. */
+struct proc_image *rows_image(struct collector *c, const struct row *row);
+
+/* Find the store's frames of a row's Python words. Return their number. */
+struct rows_python {
+	uint32_t frame[PYTHON_FRAMES_MAX];
+	bool entry[PYTHON_FRAMES_MAX];
+};
+uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t *words,
+		     struct rows_python *ret);
+
+/* ---- wakers.c ---- */
+
+/* The rows to come are of another half. */
+void wakers_begin_half(struct collector *c);
+/* Add a ROW_WAKER, or put it aside while names or labels are missing. */
+void wakers_add(struct collector *c, const struct sampler_half *h, const struct row *row);
+/* Add one that was put aside; h has its words. False, never with `last`: names or labels are still
+ * missing. */
+bool wakers_try(struct collector *c, const struct sampler_half *h, const struct sample *s, bool last);
+/* Add the part so far of blocked time that goes on; row is a record of the iterator with a stack. */
+void wakers_add_part(struct collector *c, const struct row *row, const uint64_t *words);
 
 #endif

@@ -24,15 +24,17 @@ void limit_count(struct collector *c, uint64_t samples)
 
 void limit_rows(struct collector *c)
 {
-	uint32_t events[MAX_EVENTS + 1];
+	uint32_t events[MAX_EVENTS + 2];
 	uint64_t samples;
 	if (!c->detail.rows_max || store_n_rows(c->store) <= c->detail.rows_max)
 		return; /* the usual case, for each row */
 	struct store_folding_rule f = { c->detail.rows_max, c->other_stack, c->waits.no_stack, events, 0 };
 	for (unsigned i = 0; i < c->cfg.n_events; i++)
 		events[f.n_events++] = c->event_id[i];
-	if (c->waits.wakers)
+	if (c->waits.wakers) {
 		events[f.n_events++] = c->waits.waker;
+		events[f.n_events++] = c->waits.waker_idle;
+	}
 	if (!store_fold_small_rows(c->store, &f, &samples) && samples)
 		limit_count(c, samples / c->cfg.weight);
 }

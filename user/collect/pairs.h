@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limit the pairs of a window: a thread that waited for a CPU, and the thread that had it. At most
- * PAIRS_MAX, and no process may be part of more pairs than are free. So a process with ever new
+ * Limit the pairs of a window: a thread that waited, and the thread that caused it. At most so many as
+ * there is room for, and no process may be part of more pairs than are free. So a process with ever new
  * label sets takes half, the next such process half of the rest, and the few pairs of others fit.
  */
 #ifndef ASCRIBE_COLLECT_PAIRS_H
@@ -23,7 +23,10 @@ struct pairs {
 /* Begin a window. */
 void pairs_clear(struct pairs *p);
 
-/* Add the pair of this key (a hash). False: no room. a and b are hashes of its two processes. */
-bool pairs_fit(struct pairs *p, uint64_t key, uint64_t a, uint64_t b);
+/*
+ * Add the pair of this key (a hash). max: pairs that have room, at most PAIRS_MAX. a and b are hashes of
+ * its two processes. False: no room.
+ */
+bool pairs_fit(struct pairs *p, uint32_t max, uint64_t key, uint64_t a, uint64_t b);
 
 #endif

@@ -41,7 +41,7 @@ static bool is_in_proc(const struct collector *c, const struct proc_image *im)
 	return newest && newest->to_ns == UINT64_MAX;
 }
 
-static struct proc_image *row_image(struct collector *c, const struct row *row)
+struct proc_image *rows_image(struct collector *c, const struct row *row)
 {
 	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
 	bool frames = has_user_frames(row);
@@ -55,13 +55,8 @@ static struct proc_image *row_image(struct collector *c, const struct row *row)
 	return im;
 }
 
-/* The Python frames of a row, where it has any. */
-struct python_stack {
-	uint32_t frame[PYTHON_FRAMES_MAX];
-	bool entry[PYTHON_FRAMES_MAX];
-};
-
-static uint32_t python_stack(struct collector *c, const struct row *row, const uint64_t *words, struct python_stack *ret)
+uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t *words,
+		     struct rows_python *ret)
 {
 	uint32_t n = row->n_python <= PYTHON_FRAMES_MAX ? row->n_python : PYTHON_FRAMES_MAX;
 	for (uint32_t i = 0; i < n; i++) {
@@ -106,12 +101,22 @@ static void count_stored(struct window_cpu *w, uint64_t n, bool waits)
 		w->counter[COUNTER_waits] += n;
 }
 
-/* A row of waits without their stack; those that count as samples are in no other row. */
-static void add_wait(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
+/*
+ * Add a row of waits without their stack; those that count as samples are in no other row. False, only
+ * with put_off: labels are missing.
+ */
+static bool add_wait(struct collector *c, const struct sampler_half *h, const struct row *row,
+		     bool put_off)
 {
-	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED, cut = false;
-	int rc = row->event < c->cfg.n_events ? waits_add(&c->waits, h, row, row_image(c, row), c->event_id, &cut) : -EINVAL;
-	if (cut)
+	struct window_cpu *w = window_cpu(c->window, h->cpu);
+	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
+	struct waits_try r = { .put_off = put_off };
+	int rc = row->event < c->cfg.n_events
+			 ? waits_add(&c->waits, h, row, rows_image(c, row), c->event_id, &r)
+			 : -EINVAL;
+	if (rc == -EINPROGRESS)
+		return false;
+	if (r.cut)
 		w->counter[COUNTER_blame_cut] += row->samples;
 	if (row->kind == ROW_BLAME && row->occupant == OCCUPANT_OTHER)
 		w->counter[COUNTER_blame_unknown] += row->samples;
@@ -119,43 +124,25 @@ static void add_wait(struct collector *c, struct window_cpu *w, const struct sam
 		w->counter[summed ? COUNTER_user_memory : COUNTER_wait_parts_full] += row->samples;
 	else if (summed)
 		count_stored(w, row->samples, true);
+	if (r.late && summed)
+		w->counter[COUNTER_labels_late] += row->samples;
+	return true;
 }
 
-/*
- * Add blocked time by its waker: no samples, those are in the rows of the blocked thread. False,
- * only with put_off: names of the waker's stack are missing.
- */
-static bool add_waker(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row, bool put_off)
+/* The same, or put it aside while labels are missing. */
+static void add_wait_row(struct collector *c, const struct sampler_half *h, const struct row *row)
 {
 	const char *name;
-	const struct occupant *who = waits_waker(h, row, &name);
-	struct proc_image *im = row_image(c, row), *by = NULL;
-	struct python_stack py;
-	struct resolver_stack s = { NULL, row->n_kernel, row->n_user, py.frame, py.entry, 0, false, put_off, 0 };
-	struct resolver_flags flags = { 0 };
-	bool known = who && s.n_kernel + s.n_user && !limit_is_full(c), cut = false;
-	uint32_t stack;
-	int rc = 0;
-	if (who) {
-		const struct proc_id id = { who->start_ns, who->tgid, who->exec_id };
-		by = procs_identify(c->procs, &id, row->last_ns, known ? PROC_MAPS : PROC_NAME);
+	struct sample s = { .row = *row, .cpu = h->cpu };
+	if (add_wait(c, h, row, true))
+		return;
+	if (row->kind == ROW_BLAME && waits_occupant(h, row, &name)) {
+		s.stack = (struct resolver_stack){ .frames = h->arena + row->occupant,
+						   .n_user = OCCUPANT_WORDS };
+		s.row.occupant = 0;
 	}
-	if (known) {
-		const struct row of = { .start_ns = who->start_ns, .tgid = who->tgid, .exec_id = who->exec_id, .n_python = row->n_python };
-		s.frames = h->arena + row->stack + OCCUPANT_WORDS;
-		s.n_python = python_stack(c, &of, s.frames + s.n_kernel + s.n_user, &py);
-		s.python_cut = s.n_kernel + s.n_user + s.n_python >= WAIT_WORDS;
-		resolver_trim_waking(c->resolver, &s);
-		rc = resolver_stack(c->resolver, by, &s, &stack, &flags);
-	}
-	if (rc == -EINPROGRESS)
-		return false;
-	rc = rc ? rc : waits_add_waker(&c->waits, h, row, im, by, known ? &stack : NULL, &cut);
-	if (cut)
-		w->counter[COUNTER_waker_cut] += row->samples;
-	if (rc)
-		w->counter[COUNTER_wait_parts_full] += row->samples;
-	return true;
+	if (!aside_add(&c->aside, &s, proc_now_ns()))
+		add_wait(c, h, row, false);
 }
 
 /*
@@ -179,14 +166,14 @@ static int label_sample(struct collector *c, const struct proc_image *im, bool l
 }
 
 /* All but the names of its frames. 0 or -errno. */
-static int find_sample(struct collector *c, const struct sampler_half *h, const struct row *row, struct python_stack *py,
-		       struct sample *ret)
+static int find_sample(struct collector *c, const struct sampler_half *h, const struct row *row,
+		       struct rows_python *py, struct sample *ret)
 {
 	uint32_t n_words = sampler_row_words(row);
-	struct proc_image *im = row->kind == ROW_IDLE ? NULL : row_image(c, row);
+	struct proc_image *im = row->kind == ROW_IDLE ? NULL : rows_image(c, row);
 	struct resolver_stack s = { h->arena + row->stack, row->n_kernel, row->n_user, py->frame, py->entry, 0, false, true, 0 };
 	bool wait = is_wait(c, row);
-	s.n_python = python_stack(c, row, s.frames + s.n_kernel + s.n_user, py);
+	s.n_python = rows_python(c, row, s.frames + s.n_kernel + s.n_user, py);
 	s.python_cut = s.n_python >= PYTHON_FRAMES_MAX || n_words >= (wait ? WAIT_WORDS : STACK_WORDS_MAX);
 	if (wait && row->earlier && row->kind == ROW_TASK && !row->n_user)
 		s.root = c->waits.earlier;
@@ -284,7 +271,7 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 static bool add_sample(struct collector *c, const struct sampler_half *h, const struct row *row)
 {
 	uint32_t n_words = sampler_row_words(row);
-	struct python_stack py;
+	struct rows_python py;
 	struct sample s;
 	if (row->stack > h->arena_words || n_words > h->arena_words - row->stack || row->event >= MAX_EVENTS ||
 	    find_sample(c, h, row, &py, &s))
@@ -294,25 +281,14 @@ static bool add_sample(struct collector *c, const struct sampler_half *h, const 
 	return true;
 }
 
-static void add_waker_row(struct collector *c, struct window_cpu *w, const struct sampler_half *h, const struct row *row)
-{
-	struct sample s = { .row = *row, .cpu = h->cpu };
-	if (add_waker(c, w, h, row, true))
-		return;
-	s.row.stack = 0; /* of the copy: the waker, and behind it the frames */
-	s.stack = (struct resolver_stack){ .frames = h->arena + row->stack, .n_user = sampler_row_words(row) };
-	if (!aside_add(&c->aside, &s, proc_now_ns()))
-		add_waker(c, w, h, row, false);
-}
-
 static void rows_add(struct collector *c, const struct sampler_half *h, const struct row *row)
 {
 	struct window_cpu *w = window_cpu(c->window, h->cpu);
 	limit_rows(c);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
-		add_wait(c, w, h, row);
+		add_wait_row(c, h, row);
 	else if (row->kind == ROW_WAKER)
-		add_waker_row(c, w, h, row);
+		wakers_add(c, h, row);
 	else if (!add_sample(c, h, row))
 		w->counter[COUNTER_user_memory] += row->samples;
 }
@@ -321,10 +297,18 @@ static void rows_add(struct collector *c, const struct sampler_half *h, const st
 static bool try_again(void *ctx, const struct sample *s, bool last)
 {
 	struct collector *c = ctx;
-	if (s->row.kind != ROW_WAKER)
+	const struct sampler_half h = { .cpu = s->cpu,
+					.arena = s->stack.frames,
+					.arena_words = s->stack.n_user };
+	switch (s->row.kind) {
+	case ROW_WAIT:
+	case ROW_BLAME:
+		return add_wait(c, &h, &s->row, !last);
+	case ROW_WAKER:
+		return wakers_try(c, &h, s, last);
+	default:
 		return store_sample(c, s, !last);
-	struct sampler_half h = { .cpu = s->cpu, .arena = s->stack.frames, .arena_words = s->stack.n_user };
-	return add_waker(c, window_cpu(c->window, s->cpu), &h, &s->row, !last);
+	}
 }
 
 /* A sample that came as a copy: a row of its own, without Python frames. */
@@ -380,6 +364,7 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 	w->counter[COUNTER_user_memory] += w->unkept;
 	w->unkept = 0;
 	count_runs(h->head);
+	wakers_begin_half(c);
 	for (size_t i = 0; i < N_COUNTERS; i++)
 		w->counter[i] += h->head->counters[i];
 	if (copies_newest(c->copies, h->id) >= c->news_ns)
@@ -412,10 +397,28 @@ void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words)
 	rows_add(c, &h, row);
 	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
 		return;
-	if (row->event == c->waits.runq)
-		w->counter[COUNTER_blame_unknown] += row->samples;
-	if (c->waits.wakers && row->event == c->waits.off)
+	if (row->event == c->waits.runq) {
+		struct row of = *row;
+		of.kind = ROW_BLAME;
+		of.occupant = OCCUPANT_OTHER;
+		of.n_kernel = of.n_user = of.n_python = 0;
+		of.wait.flags = row->kind == ROW_KTHREAD ? WAIT_KTHREAD : 0;
+		rows_add(c, &h, &of);
+	} else if (c->waits.wakers) {
 		w->counter[COUNTER_waker_unknown] += row->samples;
-	if (waits_add_part(&c->waits, row, row_image(c, row)))
-		w->counter[COUNTER_wait_parts_full] += row->samples;
+		wakers_add_part(c, row, words);
+	}
+}
+
+void rows_end_window(struct collector *c)
+{
+	struct window_cpu *w = window_cpu(c->window, 0); /* sums of a label set are of all CPUs */
+	struct causes_result causes;
+	uint64_t n = waits_end(&c->waits, &causes);
+	w->counter[COUNTER_wait_estimated] += n;
+	w->counter[COUNTER_blame_cut] += causes.cut[CAUSE_BLAME];
+	w->counter[COUNTER_waker_cut] += causes.cut[CAUSE_WAKER];
+	w->counter[COUNTER_wait_parts_full] += causes.failed;
+	w->used |= n || causes.cut[CAUSE_BLAME] || causes.cut[CAUSE_WAKER] || causes.failed;
+	limit_rows(c);
 }

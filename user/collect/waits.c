@@ -41,7 +41,10 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 	int rc = add_event(w, EVENT_OFF ".lengths", &w->lengths[0]);
 	rc = rc ? rc : add_event(w, EVENT_RUNQ ".lengths", &w->lengths[1]);
 	rc = rc ? rc : add_event(w, "blame", &w->blame);
-	rc = rc || !w->wakers ? rc : add_event(w, "waker", &w->waker);
+	rc = rc || !w->wakers ? rc : add_event(w, WAKER_EVENT, &w->waker);
+	rc = rc || !w->wakers ? rc : add_event(w, WAKER_IDLE_EVENT, &w->waker_idle);
+	if (!rc && !w->causes.sets.n)
+		rc = causes_init(&w->causes);
 	rc = rc ? rc : store_add_string(w->store, WAITS_LENGTHS, strlen(WAITS_LENGTHS), &w->bucket_module);
 	rc = rc ? rc : store_add_string(w->store, WAITS_NO_STACK, strlen(WAITS_NO_STACK), &none.function);
 	rc = rc ? rc : store_add_string(w->store, "[kernel]", 8, &none.module);
@@ -91,13 +94,6 @@ static uint64_t process_hash(uint32_t tgid, uint64_t start_ns)
 	return start_ns ^ (uint64_t)tgid << 40;
 }
 
-/* True if the window has room for this pair. */
-static bool pair_fits(struct pairs *p, const struct sets_labels *l, const struct row *row, const struct occupant *who)
-{
-	return pairs_fit(p, labels_key(l->v, l->n, 0), process_hash(row->tgid, row->start_ns),
-			 process_hash(who->tgid, who->start_ns));
-}
-
 /* Kernel threads of one kind are one program: kworker/0:1 and kworker/u8:2. */
 static size_t kthread_kind(const char *comm)
 {
@@ -111,7 +107,7 @@ static uint64_t program_hash(const struct row *row, const struct proc_image *im)
 	if (im && im->exe)
 		return XXH3_64bits(im->exe->path, strlen(im->exe->path));
 	memcpy(comm, row->comm, COMM_SIZE);
-	return XXH3_64bits(comm, row->kind == ROW_KTHREAD || row->kind == ROW_WAIT ? kthread_kind(comm) : strlen(comm));
+	return XXH3_64bits(comm, row->kind == ROW_TASK ? strlen(comm) : kthread_kind(comm));
 }
 
 void waits_note_stack(struct waits *w, const struct row *row, const struct proc_image *im, uint32_t set, uint32_t stack,
@@ -126,40 +122,27 @@ void waits_note_stack(struct waits *w, const struct row *row, const struct proc_
 		estimate_add_sample(&w->estimate, &key, stack, (uint32_t)row->samples, row->samples * others, row->value * others);
 }
 
-uint64_t waits_estimate(struct waits *w)
+uint64_t waits_end(struct waits *w, struct causes_result *ret)
 {
-	return w->on ? estimate_divide(&w->estimate, w->store, w->no_stack, w->weight) : 0;
+	const struct causes_store to = { w->store, w->blame, w->waker, w->waker_idle, w->weight };
+	*ret = (struct causes_result){ 0 };
+	if (!w->on)
+		return 0;
+	causes_flush(&w->causes, &to, ret);
+	return estimate_divide(&w->estimate, w->store, w->no_stack, w->weight);
 }
 
 void waits_fini(struct waits *w)
 {
 	estimate_fini(&w->estimate);
+	causes_fini(&w->causes);
 }
 
 void waits_window(struct waits *w)
 {
 	estimate_clear(&w->estimate);
-	pairs_clear(&w->had);
-	pairs_clear(&w->woke);
-}
-
-/*
- * Append the labels of whoever caused the wait, or "(other)" past the window's pair limit: then set
- * *ret_cut.
- */
-static int add_pair(struct waits *w, struct pairs *pairs, const struct row *row, const struct occupant *who, const struct proc_image *im,
-		    const char *name, struct sets_labels *l, uint32_t *ret_set, bool *ret_cut)
-{
-	size_t n = l->n;
-	memcpy(w->victim, l->v, n * sizeof(*l->v));
-	sets_add_occupant(w->sets, who, im, name, l);
-	if (who && !pair_fits(pairs, l, row, who)) {
-		memcpy(l->v, w->victim, n * sizeof(*l->v));
-		l->n = n;
-		sets_add_occupant(w->sets, NULL, NULL, "(other)", l);
-		*ret_cut = true;
-	}
-	return sets_store(l, w->store, ret_set);
+	if (w->on)
+		causes_clear(&w->causes);
 }
 
 /*
@@ -177,58 +160,98 @@ static struct proc_image *occupant_image(struct procs *p, const struct occupant 
 	return im;
 }
 
-/* Append the labels of an occupant to l, those of the thread that waited. */
-static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row, struct sets_labels *l,
-		     bool *ret_cut)
+/* Shall the row wait for labels that have no answer yet? */
+static bool is_put_off(const struct sets_labels *l, struct waits_try *io_try)
+{
+	io_try->late = l->late;
+	return l->late && io_try->put_off;
+}
+
+/*
+ * Add waiting time by its cause: who, or where that is NULL, name. io_l has the labels of the thread
+ * that waited.
+ */
+static int add_cause(struct waits *w, struct cause *c, const struct row *row, const struct occupant *who,
+		     const struct proc_image *by, const char *name, struct sets_labels *io_l,
+		     struct waits_try *io_try)
+{
+	c->n = row->samples;
+	c->ns = row->value;
+	io_l->n = labels_normalize(io_l->v, io_l->n);
+	memcpy(w->waited, io_l->v, io_l->n * sizeof(*io_l->v));
+	c->waited = (struct cause_labels){ w->waited, io_l->n };
+	sets_add_occupant(w->sets, who, by, name, io_l);
+	if (is_put_off(io_l, io_try))
+		return -EINPROGRESS;
+	io_l->n = labels_normalize(io_l->v, io_l->n);
+	c->pair = (struct cause_labels){ io_l->v, io_l->n };
+	c->process[0] = process_hash(row->tgid, row->start_ns);
+	c->process[1] = who ? process_hash(who->tgid, who->start_ns) : 0;
+	c->named = who;
+	return causes_add(&w->causes, c, &io_try->cut);
+}
+
+static int add_blame(struct waits *w, const struct sampler_half *h, const struct row *row,
+		     struct sets_labels *io_l, struct waits_try *io_try)
 {
 	const struct occupant *who;
 	const char *name = occupant_of(h, row->occupant, sampler_row_words(row), &who);
-	struct proc_image *im = who ? occupant_image(w->sets->procs, who, row->last_ns) : NULL;
-	uint32_t set;
-	int rc = add_pair(w, &w->had, row, who, im, name, l, &set, ret_cut);
-	return rc ? rc : store_add_row(w->store, set, 0, w->blame, row->samples, row->value);
+	struct proc_image *by = who ? occupant_image(w->sets->procs, who, row->last_ns) : NULL;
+	struct cause c = { .event = CAUSE_BLAME };
+	return add_cause(w, &c, row, who, by, name, io_l, io_try);
 }
 
-const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name)
+const struct occupant *waits_occupant(const struct sampler_half *h, const struct row *row,
+				      const char **ret_name)
 {
 	const struct occupant *who;
 	*ret_name = occupant_of(h, row->occupant, sampler_row_words(row), &who);
 	return who;
 }
 
-int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
-		    const struct proc_image *by, const uint32_t *stack, bool *ret_cut)
+int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct row *row,
+		    const struct waits_waker *k, struct waits_try *io_try)
 {
 	static struct sets_labels l;
+	struct cause c = { .event = CAUSE_WAKER, .part = k->part, .thinning = row->thinning };
 	const char *name;
-	const struct occupant *who = waits_waker(h, row, &name);
-	uint32_t set, at = stack ? *stack : row->occupant == OCCUPANT_INTERRUPT ? w->interrupt : w->no_stack;
-	sets_of(w->sets, row, im, SETS_WORK, row->waker_flags & WAIT_KTHREAD, &l);
-	int rc = add_pair(w, &w->woke, row, who, by, name, &l, &set, ret_cut);
-	return rc ? rc : store_add_row(w->store, set, at, w->waker, row->samples * w->weight, row->value);
+	const struct occupant *who = waits_occupant(h, row, &name);
+	c.stack = k->stack				? *k->stack
+		  : row->occupant == OCCUPANT_INTERRUPT ? w->interrupt
+							: w->no_stack;
+	c.program = program_hash(row, k->image);
+	sets_of(w->sets, row, k->image, SETS_WORK, row->waker_flags & WAIT_KTHREAD, &l);
+	return add_cause(w, &c, row, who, k->by, name, &l, io_try);
 }
 
-int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
-	      const uint32_t *event_id, bool *ret_cut)
+/* Waits without a stack: those that count as samples, or those of one length. */
+static int add_waits(struct waits *w, const struct row *row, const struct proc_image *im,
+		     struct sets_labels *l, const uint32_t *event_id)
+{
+	bool summed = row->wait.flags & WAIT_SUMMED;
+	uint32_t set, stack = w->no_stack;
+	int rc = summed ? 0 : bucket_stack(w, row->wait.bucket, &stack);
+	rc = rc ? rc : sets_store(l, w->store, &set);
+	if (!rc && !summed)
+		return store_add_row(w->store, set, stack, w->lengths[row->event == w->runq],
+				     row->samples, 0);
+	rc = rc ? rc
+		: store_add_row(w->store, set, stack, event_id[row->event], row->samples * w->weight,
+				row->value);
+	if (!rc)
+		waits_note_stack(w, row, im, set, stack, event_id[row->event]);
+	return rc;
+}
+
+int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row,
+	      const struct proc_image *im, const uint32_t *event_id, struct waits_try *io_try)
 {
 	static struct sets_labels l; /* 30 KiB */
-	bool kthread = row->wait.flags & WAIT_KTHREAD;
-	uint32_t set, stack;
-	int rc;
-	if (row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED) {
-		sets_of(w->sets, row, im, SETS_THREAD, kthread, &l);
-		rc = sets_store(&l, w->store, &set);
-		rc = rc ? rc : store_add_row(w->store, set, w->no_stack, event_id[row->event], row->samples * w->weight, row->value);
-		if (!rc)
-			waits_note_stack(w, row, im, set, w->no_stack, event_id[row->event]);
-		return rc;
-	}
-	sets_of(w->sets, row, im, SETS_WORK, kthread, &l);
+	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
+	sets_of(w->sets, row, im, summed ? SETS_THREAD : SETS_WORK, row->wait.flags & WAIT_KTHREAD, &l);
 	if (row->kind == ROW_BLAME)
-		return add_blame(w, h, row, &l, ret_cut);
-	rc = bucket_stack(w, row->wait.bucket, &stack);
-	rc = rc ? rc : sets_store(&l, w->store, &set);
-	return rc ? rc : store_add_row(w->store, set, stack, w->lengths[row->event == w->runq], row->samples, 0);
+		return add_blame(w, h, row, &l, io_try);
+	return is_put_off(&l, io_try) ? -EINPROGRESS : add_waits(w, row, im, &l, event_id);
 }
 
 /* Add the waits that found no row, of one event. */
@@ -267,21 +290,4 @@ int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_
 	rc = rc ? rc : sets_store(&l, w->store, &set);
 	rc = rc ? rc : add_other(w, &o->blame, set, 0, w->blame, o->blame.n);
 	return rc || !w->wakers ? rc : add_other(w, &o->waker, set, w->no_stack, w->waker, o->waker.n * w->weight);
-}
-
-int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im)
-{
-	static struct sets_labels l;
-	struct row of = *row;
-	bool cut, kthread = row->kind == ROW_KTHREAD;
-	of.occupant = OCCUPANT_OTHER;
-	if (row->event == w->off && w->wakers) {
-		of.n_kernel = of.n_user = of.n_python = 0;
-		of.waker_flags = kthread ? WAIT_KTHREAD : 0;
-		return waits_add_waker(w, NULL, &of, im, NULL, NULL, &cut);
-	}
-	if (row->event != w->runq)
-		return 0;
-	sets_of(w->sets, row, im, SETS_WORK, kthread, &l);
-	return add_blame(w, NULL, &of, &l, &cut);
 }

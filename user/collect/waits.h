@@ -2,14 +2,14 @@
 /*
  * Rows about waiting, into the store: each event of waits (off-cpu, runq) has two events more,
  *
- *   off-cpu, runq                  nanoseconds by all labels and stack; estimated (collect/estimate.h) for waits whose stack was not
- *                                  sampled, "[no stack]" where no sample stands for them
- *   off-cpu.lengths, runq.lengths  how many waits had which length, by the labels of the work alone (no tgid, tid, thread). The
- *                                  only frame is the bucket: module WAITS_LENGTHS, its offset the shortest wait in ns. So
- *                                  lengths merge as all rows do
- *   blame                          runq by the labels of the work and of the thread that had the CPU (by.comm, by.tenant, ...)
- *   waker                          with --waker: off-cpu by the labels of the work and of the waker (by.comm, ...), with the
- *                                  waker's stack; WAITS_INTERRUPT where no thread woke it
+ *   off-cpu, runq                  nanoseconds by all labels and stack; estimated (collect/estimate.h)
+ * for waits whose stack was not sampled, "[no stack]" where no sample stands for them off-cpu.lengths,
+ * runq.lengths  how many waits had which length, by the labels of the work alone (no tgid, tid, thread).
+ * The only frame is the bucket: module WAITS_LENGTHS, its offset the shortest wait in ns. So lengths
+ * merge as all rows do blame                          runq by the labels of the work and of the thread
+ * that had the CPU (by.comm, by.tenant, ...) waker, waker.idle              with --waker: off-cpu by the
+ * labels of the work and of the waker (by.comm, ...), with the waker's stack; WAITS_INTERRUPT where no
+ * thread woke it. Waits for work are in waker.idle: see collect/causes.h
  *
  * Values are nanoseconds.
  */
@@ -17,8 +17,8 @@
 #define ASCRIBE_COLLECT_WAITS_H
 
 #include "attribute/sets.h"
+#include "collect/causes.h"
 #include "collect/estimate.h"
-#include "collect/pairs.h"
 #include "hist_bucket.h"
 #include "sampler/sampler.h"
 #include "stacks/resolve.h"
@@ -34,12 +34,13 @@ struct waits {
 	unsigned weight; /* samples of the store per wait: sampler_config.weight. Times and lengths are not scaled */
 	bool on, wakers;
 	uint32_t off, runq;                 /* indices of the events in rows */
-	uint32_t lengths[2], blame, waker;  /* ids of the store: of off, of runq */
+	uint32_t lengths[2], blame, waker, waker_idle; /* ids of the store: of off, of runq */
 	uint32_t no_stack, interrupt, bucket_module;
 	uint32_t earlier; /* stack: the root of waits that began before the recording */
-	struct pairs had, woke; /* of the window: with the thread that had the CPU, with the waker; beyond, "(other)" */
-	struct estimate estimate; /* of the window: stacks of waits that were not sampled */
-	struct label victim[2 * SETS_LABELS_MAX]; /* a copy of the waiting thread's labels, in add_pair */
+	struct causes causes; /* of the window: rows of blame, waker and waker.idle */
+	struct label
+		waited[2 * SETS_LABELS_MAX]; /* a copy of the waiting thread's labels, in add_cause */
+	struct estimate estimate;	     /* of the window: stacks of waits that were not sampled */
 	uint32_t bucket[HIST_BUCKETS(WAIT_HIST_BITS)]; /* stacks of the store, plus one; 0: none yet */
 };
 
@@ -57,30 +58,45 @@ void waits_fini(struct waits *w);
 void waits_note_stack(struct waits *w, const struct row *row, const struct proc_image *im, uint32_t set, uint32_t stack,
 		      uint32_t event_id);
 
-/* Before the window is committed: return how many waits got an estimated stack. */
-uint64_t waits_estimate(struct waits *w);
+/*
+ * Before the window is committed: store what is only known at its end. Return how many waits got an
+ * estimated stack.
+ */
+uint64_t waits_end(struct waits *w, struct causes_result *ret);
+
+/* How a row is added, and what came of it. */
+struct waits_try {
+	bool put_off; /* return -EINPROGRESS while some labels have no answer yet (proc/reader.h), and
+			 add nothing */
+	bool cut;     /* the cause found no room: it is "(other)" */
+	bool late;    /* the row was added without such labels */
+};
 
 /*
  * Add a row of kind ROW_WAIT or ROW_BLAME. im is of its process, or NULL; event_id[] are those of cfg.
- * 0 or -errno. *ret_cut is set when the pair found no room, and left alone otherwise.
+ * 0 or -errno.
  */
-int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
-	      const uint32_t *event_id, bool *ret_cut);
+int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row,
+	      const struct proc_image *im, const uint32_t *event_id, struct waits_try *io_try);
 
 /* Add the waits of a half that found no row. *ret_stored: those that count as samples. 0 or -errno. */
 int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id, uint64_t *ret_stored);
 
-/* Return the waker of a ROW_WAKER; NULL: no thread, *ret_name says what. Borrowed from the half. */
-const struct occupant *waits_waker(const struct sampler_half *h, const struct row *row, const char **ret_name);
+/* Return the occupant of a ROW_BLAME or ROW_WAKER; NULL: no thread, *ret_name says what. Borrowed from
+ * the half. */
+const struct occupant *waits_occupant(const struct sampler_half *h, const struct row *row,
+				      const char **ret_name);
 
-/*
- * Add a ROW_WAKER. im is of the blocked thread's process, by of the waker's, each NULL when unknown;
- * stack is the waker's in the store, NULL: none was taken. 0 or -errno; *ret_cut as of waits_add.
- */
-int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct row *row, const struct proc_image *im,
-		    const struct proc_image *by, const uint32_t *stack, bool *ret_cut);
+/* What is known of a ROW_WAKER beyond the row. */
+struct waits_waker {
+	const struct proc_image *image,
+		*by;	       /* of the blocked thread's process, of the waker's; NULL: unknown */
+	const uint32_t *stack; /* the waker's in the store; NULL: none was taken */
+	enum cause_part part;  /* by the blocked thread's own stack */
+};
 
-/* Add a part of a wait that goes on: its occupant and waker are not known yet. 0 or -errno. */
-int waits_add_part(struct waits *w, const struct row *row, const struct proc_image *im);
+/* Add a ROW_WAKER. 0 or -errno. */
+int waits_add_waker(struct waits *w, const struct sampler_half *h, const struct row *row,
+		    const struct waits_waker *k, struct waits_try *io_try);
 
 #endif

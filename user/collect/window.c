@@ -61,20 +61,23 @@ struct window {
 	struct sampler *sampler;
 	const struct sandbox *sandbox;
 	unsigned n_cpus, weight;
+	bool waits_saved; /* sampler_config */
 	struct window_cpu *cpu;
 	struct store_cpu_totals *totals;
 	uint64_t *totals_counters, *idle_ns;
 	uint64_t own_cpu_ns, bad_cpu;
 };
 
-int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb, unsigned weight)
+int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb,
+	       const struct sampler_config *cfg)
 {
 	struct window *w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
 	w->sampler = s;
 	w->sandbox = sb;
-	w->weight = weight;
+	w->weight = cfg->weight;
+	w->waits_saved = cfg->waits_saved;
 	w->n_cpus = sampler_n_cpus(s);
 	w->cpu = calloc(w->n_cpus, sizeof(*w->cpu));
 	w->totals = calloc(w->n_cpus, sizeof(*w->totals));
@@ -209,6 +212,8 @@ size_t window_totals(struct window *w, struct store_totals *ret)
 		ret->outside += c->outside * w->weight;
 		if (w->weight > 1)
 			weigh(o, w->weight);
+		if (w->waits_saved)
+			o->flagged[AT_waits_saved] = o->stored;
 	}
 	ret->cpu = w->totals;
 	ret->n_cpus = n;

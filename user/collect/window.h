@@ -24,9 +24,10 @@ struct window;
 
 /*
  * Account for the samples of s, and for our own CPU time with that of sb's children; borrow both.
- * Each sample counts as `weight` samples in the totals. 0 or -ENOMEM.
+ * Each sample counts as cfg->weight samples in the totals. 0 or -ENOMEM.
  */
-int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb, unsigned weight);
+int window_new(struct window **ret, struct sampler *s, const struct sandbox *sb,
+	       const struct sampler_config *cfg);
 void window_free(struct window *w);
 
 /*

@@ -77,13 +77,14 @@ static int choose_metric(struct measures *m, struct query *q, const struct query
 		struct measure *v = &m->of[i];
 		bool wait = !strcmp(e->name, metric_names[QUERY_OFF]) ||
 			    !strcmp(e->name, metric_names[QUERY_RUNQ]);
+		bool idle = metric == QUERY_WAKER && !strcmp(e->name, WAKER_IDLE_EVENT);
 		if ((metric == QUERY_CPU || metric == QUERY_WALL) && !strcmp(e->name, cpu)) {
 			*v = (struct measure){ .counts = true, .per_sample = e->ns_per_sample };
 			q->info.grain_ns = e->ns_per_sample;
 			any |= metric == QUERY_CPU;
 		} else if ((metric == QUERY_WALL && wait) ||
-			   (metric != QUERY_CPU && !strcmp(e->name, name))) {
-			*v = (struct measure){ .counts = true, .value = true };
+			   (metric != QUERY_CPU && !strcmp(e->name, name)) || idle) {
+			*v = (struct measure){ .counts = true, .value = true, .idle = idle };
 			any = true;
 		}
 	}
@@ -102,7 +103,7 @@ bool query_is_profile(const struct store_event *e)
 	size_t n = strlen(e->name);
 	if (!strncmp(e->name, "ascribe_", 8)) /* what the recorder measured of itself */
 		return false;
-	return strcmp(e->name, "blame") &&
+	return strcmp(e->name, "blame") && strcmp(e->name, WAKER_IDLE_EVENT) &&
 	       (n < sizeof(end) || strcmp(e->name + n - (sizeof(end) - 1), end));
 }
 

@@ -15,6 +15,7 @@ struct measure {
 	bool value;	     /* a row adds its value */
 	uint64_t per_sample; /* else this much for each of its samples */
 	bool blocked;	     /* its stacks say why a thread waited */
+	bool idle;	     /* all of its rows are of idle waits */
 };
 
 struct measures {

@@ -57,7 +57,10 @@ enum query_names {
 	QUERY_NAMES_SIMPLE,   /* without template arguments and parameters either */
 };
 
-/* Whether its stacks are stacks, not buckets of a histogram (NAME.lengths) or none at all (blame). */
+/*
+ * Is it an event to ask for? Not one of a histogram's buckets (NAME.lengths), without stacks (blame), or
+ * the idle part of another (waker.idle).
+ */
 bool query_is_profile(const struct store_event *e);
 
 /* `wait` and `wait_in`: known by the stack, so there is no set that has them. */

@@ -27,7 +27,9 @@ int waits_leave_out(const struct wait_choice *w, struct query *q, const struct m
 		    const struct store_row *row, bool *ret)
 {
 	const struct wait_reason *r;
-	*ret = w->by_class && !v->blocked && !w->admits_others;
+	*ret = (w->by_class && !v->blocked && !w->admits_others) || (v->idle && !w->idle);
+	if (v->idle && !w->idle)
+		q->info.idle_waits += row->value;
 	if (!w->by_class || !v->blocked)
 		return 0;
 	int rc = wait_reason_of(&q->reasons, q->store, row->stack, &r);

@@ -239,3 +239,29 @@ struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, cons
 		user_frame(function, module, file, &f);
 	return f;
 }
+
+void wait_see_towards_root(struct wait_decision *d, const struct wait_frame *f)
+{
+	d->futex |= f->futex;
+	if (d->rule == WAIT_RULE_FIRM || !f->rule)
+		return;
+	d->rule = f->rule;
+	d->class = f->class;
+}
+
+void wait_see_towards_leaf(struct wait_decision *d, const struct wait_frame *f)
+{
+	d->futex |= f->futex;
+	if (f->rule != WAIT_RULE_FIRM && (d->rule || !f->rule))
+		return;
+	d->rule = f->rule;
+	d->class = f->class;
+}
+
+enum wait_class wait_decided(const struct wait_decision *d, bool earlier)
+{
+	/* Locks are not held for that long. */
+	if (d->rule == WAIT_RULE_NONE && d->futex && earlier)
+		return WAIT_CLASS_IDLE;
+	return d->class;
+}

@@ -47,4 +47,17 @@ struct wait_frame {
 /* function, module and file as in struct store_frame; "" where unknown. */
 struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, const char *module, const char *file);
 
+/* The class of a wait, while the frames of its stack are seen one by one. All zero before the first. */
+struct wait_decision {
+	uint8_t class, rule; /* of the frame that decides so far */
+	bool futex;
+};
+
+/* See the next frame: from the leaf to the root, or from the root to the leaf. */
+void wait_see_towards_root(struct wait_decision *d, const struct wait_frame *f);
+void wait_see_towards_leaf(struct wait_decision *d, const struct wait_frame *f);
+
+/* Return the class. earlier: the wait began before the recording, so its user frames are not known. */
+enum wait_class wait_decided(const struct wait_decision *d, bool earlier);
+
 #endif

@@ -56,10 +56,9 @@ static bool began_earlier(const struct store *s, uint32_t frame)
 static struct wait_reason work_out(struct wait_reasons *w, const struct store *s, uint32_t stack)
 {
 	struct wait_reason r = { 0 };
-	enum wait_rule rule = WAIT_RULE_NONE;
+	struct wait_decision d = { 0 };
 	enum wait_owner owner = WAIT_OWNER_KERNEL;
 	uint32_t frame, last = 0;
-	bool futex = false;
 	for (uint32_t parent; stack; stack = parent) {
 		store_stack(s, stack, &parent, &frame);
 		const struct wait_frame *f = frame_of(w, s, frame);
@@ -67,16 +66,10 @@ static struct wait_reason work_out(struct wait_reasons *w, const struct store *s
 			r.frame = frame;
 			owner = f->owner;
 		}
-		futex |= f->futex;
+		wait_see_towards_root(&d, f);
 		last = frame;
-		if (rule == WAIT_RULE_FIRM || !f->rule)
-			continue;
-		rule = f->rule;
-		r.class = f->class;
 	}
-	/* Its user frames are not known. Locks are not held for that long. */
-	if (rule == WAIT_RULE_NONE && futex && began_earlier(s, last))
-		r.class = WAIT_CLASS_IDLE;
+	r.class = (uint8_t)wait_decided(&d, began_earlier(s, last));
 	return r;
 }
 

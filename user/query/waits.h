@@ -10,6 +10,9 @@
 #include "query/wait_frames.h"
 
 #define WAIT_EVENT "off-cpu" /* the event of blocked threads */
+#define WAKER_EVENT "waker"  /* blocked time by who ended it, */
+#define WAKER_IDLE_EVENT                                                                                \
+	"waker.idle" /* and that of idle waits: the recorder knows the blocked thread's stack */
 #define WAIT_EARLIER "[before the recording]" /* the outermost frame of waits that were under way at its begin */
 
 struct wait_reason {

@@ -96,15 +96,22 @@ void sampler_memory(const struct sampler *s, struct sampler_memory *ret)
 
 /* ---- CPU time ---- */
 
-/* Run time of all programs as far as the kernel counted it: while its statistics are on. */
-static uint64_t counted_ns(const struct sampler *s)
+static bool is_sampling(const struct bpf_program *p)
+{
+	return bpf_program__type(p) == BPF_PROG_TYPE_PERF_EVENT ||
+	       bpf_program__type(p) == BPF_PROG_TYPE_TRACEPOINT;
+}
+
+/* Run time of the programs as far as the kernel counted it: while its statistics are on. */
+static uint64_t counted_ns(const struct sampler *s, bool sampling)
 {
 	struct bpf_program *p;
 	uint64_t ns = 0;
 	bpf_object__for_each_program(p, s->skel->obj) {
 		struct bpf_prog_info info = { 0 };
 		uint32_t len = sizeof(info);
-		if (bpf_program__fd(p) >= 0 && !bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &len))
+		if (is_sampling(p) == sampling && bpf_program__fd(p) >= 0 &&
+		    !bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &len))
 			ns += info.run_time_ns;
 	}
 	return ns;
@@ -114,25 +121,30 @@ static uint64_t counted_ns(const struct sampler *s)
  * Counting costs each program two clock readings, so it is on for one interval in MEASURE_EVERY.
  * Neither call here is an operation on a map, which would make the kernel skip samples.
  */
-uint64_t sampler_bpf_ns(struct sampler *s, uint64_t now_ns)
+struct sampler_bpf_ns sampler_bpf_ns(struct sampler *s, uint64_t now_ns)
 {
 	struct sampler_bpf_time *t = &s->bpf_time;
 	uint64_t passed = t->at_ns ? now_ns - t->at_ns : 0;
+	bool counted = t->stats_fd > 0;
 	t->at_ns = now_ns;
-	if (t->stats_fd > 0) {
-		uint64_t more = counted_ns(s) - t->counted_ns;
+	for (int i = 0; i < 2; i++) {
+		struct sampler_bpf_part *part = &t->part[i];
+		uint64_t more = counted ? counted_ns(s, !i) - part->counted_ns
+					: (uint64_t)(part->share * (double)passed);
+		if (counted && passed)
+			part->share = (double)more / (double)passed;
+		part->ns += more;
+	}
+	if (counted) {
 		close(t->stats_fd);
 		t->stats_fd = 0;
-		t->share = passed ? (double)more / (double)passed : t->share;
-		t->ns += more;
-	} else {
-		t->ns += (uint64_t)(t->share * (double)passed);
 	}
 	if (t->calls++ % MEASURE_EVERY == 0) {
 		t->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-		t->counted_ns = t->stats_fd > 0 ? counted_ns(s) : 0;
+		for (int i = 0; i < 2 && t->stats_fd > 0; i++)
+			t->part[i].counted_ns = counted_ns(s, !i);
 	}
-	return t->ns;
+	return (struct sampler_bpf_ns){ t->part[0].ns, t->part[1].ns };
 }
 
 void sampler_end_bpf_time(struct sampler *s)

@@ -29,6 +29,7 @@ struct sampler_config {
 	const struct recipes *recipes; /* for user/attribute/labelling; NULL: none */
 	unsigned weight;     /* samples that each one stands for in the store; 0: 1. The period of event[] is that many times what its
 				ns_per_sample says */
+	bool waits_saved;    /* waits were given up to save CPU time: windows say so */
 	bool resumed;	     /* this process recorded before: what it used until now is counted already */
 	bool jvm_attach;     /* for user/stacks/resolve: ask JVMs for the names of their code */
 	bool wakers;         /* with waits: who ends them */
@@ -69,7 +70,11 @@ void sampler_memory(const struct sampler *s, struct sampler_memory *ret);
  * CPU time of the programs since the start, in ns; 0 where the kernel does not count it. Call it
  * every few seconds: the time is measured in some of the intervals and estimated for the others.
  */
-uint64_t sampler_bpf_ns(struct sampler *s, uint64_t now_ns);
+struct sampler_bpf_ns {
+	uint64_t sampling; /* of the programs that take samples */
+	uint64_t others;   /* that measure waits, and that follow processes */
+};
+struct sampler_bpf_ns sampler_bpf_ns(struct sampler *s, uint64_t now_ns);
 
 /* Rows of a CPU's table; *ret_may_grow: there is use and room for twice as many. */
 uint32_t sampler_table_rows(const struct sampler *s, bool *ret_may_grow);

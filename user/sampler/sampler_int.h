@@ -26,11 +26,13 @@ struct cpu {
 
 /* The estimate of sampler_bpf_ns. */
 struct sampler_bpf_time {
-	uint64_t at_ns;	     /* the last call */
-	uint64_t ns;	     /* up to then */
-	uint64_t counted_ns; /* by the kernel, when counting began */
-	double share;	     /* of one CPU, when it was measured last */
+	uint64_t at_ns; /* the last call */
 	unsigned calls;
+	struct sampler_bpf_part {
+		uint64_t ns;	     /* up to then */
+		uint64_t counted_ns; /* by the kernel, when counting began */
+		double share;	     /* of one CPU, when it was measured last */
+	} part[2];		     /* of the programs that sample, of all others */
 	int stats_fd;	     /* the kernel counts while it is open; 0: it is not */
 };
 

@@ -21,13 +21,16 @@ struct user_frame frame_locate(struct frames *f, const struct proc_image *im, ui
 	return u;
 }
 
-int frame_of_symbol(struct frames *f, const struct symbol *sym, uint32_t kind, uint32_t module, uint32_t build_id, uint32_t *ret)
+int frame_of_symbol(struct frames *f, const struct symbol *sym, const struct store_frame *in,
+		    const char *module, uint32_t *ret)
 {
 	if (kept_get(*sym->tag, f->life, ret))
 		return 0;
-	struct store_frame frame = { .kind = kind, .module = module, .build_id = build_id };
+	struct store_frame frame = *in;
 	int rc = store_add_string(f->store, sym->name, strlen(sym->name), &frame.function);
-	rc = rc ? rc : store_add_frame(f->store, &frame, ret);
+	rc = rc ? rc
+		: frame_reasons_add(f->reasons, f->store, &frame,
+				    &(struct frame_names){ sym->name, module, NULL }, ret);
 	if (!rc)
 		*sym->tag = kept_put(*ret, f->life);
 	return rc;
@@ -52,10 +55,12 @@ int frame_plain(struct frames *f, const struct user_frame *u, const struct symbo
 	const struct module *m = u->module;
 	struct store_frame frame = { .kind = FRAME_USER, .module = m->name, .build_id = m->build_id };
 	if (sym)
-		return frame_of_symbol(f, sym, FRAME_USER, m->name, m->build_id, ret);
-	if (m->path[0] == '/')
+		return frame_of_symbol(f, sym, &frame, m->path, ret);
+	bool file = m->path[0] == '/';
+	if (file)
 		frame.offset = u->offset;
 	else /* offsets in memory without a file have no meaning later: use one frame for all addresses */
 		frame.function = m->name;
-	return store_add_frame(f->store, &frame, ret);
+	return frame_reasons_add(f->reasons, f->store, &frame,
+				 &(struct frame_names){ file ? NULL : m->path, m->path, NULL }, ret);
 }

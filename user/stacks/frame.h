@@ -7,6 +7,7 @@
 #define ASCRIBE_STACKS_FRAME_H
 
 #include "proc/proc.h"
+#include "stacks/frame_reasons.h"
 #include "stacks/module.h"
 #include "store/store.h"
 
@@ -14,6 +15,7 @@
 struct frames {
 	struct store_writer *store;
 	struct modules *modules;
+	struct frame_reasons *reasons; /* NULL: not asked for */
 	uint32_t life;    /* number of the store's id space, see stacks/ids.h */
 	uint32_t unknown; /* the frame of an address without a mapping */
 };
@@ -32,8 +34,12 @@ struct user_frame {
 /* Find the mapping and the module of a user frame. im may be NULL. */
 struct user_frame frame_locate(struct frames *f, const struct proc_image *im, uint64_t addr, bool leaf);
 
-/* Return the frame of a symbol. module and build_id are strings of the store. 0 or -errno of the store. */
-int frame_of_symbol(struct frames *f, const struct symbol *sym, uint32_t kind, uint32_t module, uint32_t build_id, uint32_t *ret);
+/*
+ * Return the frame of a symbol. in: its kind, module and build id, which are strings of the store.
+ * module: the module's name. 0 or -errno of the store.
+ */
+int frame_of_symbol(struct frames *f, const struct symbol *sym, const struct store_frame *in,
+		    const char *module, uint32_t *ret);
 
 /*
  * Find the symbol at a place. -ENOENT: none; -EAGAIN: not now; -EBADF: the module's files are

@@ -112,7 +112,7 @@ static bool is_over(const struct inlined *x)
 static int add_frame(struct inlined *x, const struct module *m, const char *symbol, const struct line_frame *l, bool inlined,
 		     uint32_t *ret)
 {
-	char mangled[1025], name[4096];
+	char mangled[1025], name[4096], file[4096];
 	struct store_writer *w = x->frames->store;
 	struct store_frame f = { .kind = FRAME_USER, .flags = inlined ? FRAME_INLINED : 0, .module = m->name, .build_id = m->build_id,
 				 .line = l->line };
@@ -122,7 +122,10 @@ static int add_frame(struct inlined *x, const struct module *m, const char *symb
 	int rc = store_add_string(w, shown, strlen(shown), &f.function);
 	if (!rc && l->file_len)
 		rc = store_add_string(w, l->file, l->file_len, &f.file);
-	return rc ? rc : store_add_frame(w, &f, ret);
+	snprintf(file, sizeof(file), "%.*s", (int)l->file_len, l->file_len ? l->file : "");
+	return rc ? rc
+		  : frame_reasons_add(x->frames->reasons, w, &f,
+				      &(struct frame_names){ shown, m->path, file }, ret);
 }
 
 _Static_assert(PLACE_FRAMES_MAX >= LINE_FRAMES_MAX, "all frames of a place fit");

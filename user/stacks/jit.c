@@ -45,6 +45,7 @@ struct process {
 
 struct jits {
 	struct store_writer *store;
+	struct frame_reasons *reasons; /* NULL: not asked for */
 	struct symbolizer *symbolizer;
 	struct procs *procs;
 	struct process *bucket[BUCKETS];
@@ -65,14 +66,20 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static const char *const module_names[] = { "[jit]", "[python]", "[node]", "[java]" }; /* by MODULE_* */
+
 int jits_renewed(struct jits *j)
 {
-	static const char *const names[] = { "[jit]", "[python]", "[node]", "[java]" };
 	int rc = 0;
 	j->life++;
 	for (size_t i = 0; !rc && i < 4; i++)
-		rc = store_add_string(j->store, names[i], strlen(names[i]), &j->module[i]);
+		rc = store_add_string(j->store, module_names[i], strlen(module_names[i]), &j->module[i]);
 	return rc;
+}
+
+void jits_note_reasons(struct jits *j, struct frame_reasons *r)
+{
+	j->reasons = r;
 }
 
 int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s, struct procs *procs)
@@ -393,14 +400,18 @@ static int add_frame(struct jits *j, const struct process *p, const char *raw, u
 	static struct jit_name n; /* 4 KiB; one thread */
 	jit_split_name(&n, raw);
 	struct store_frame f = { .kind = FRAME_USER, .line = n.line };
-	f.module = n.language == JIT_PYTHON ? j->module[MODULE_PYTHON]
-		   : n.language == JIT_NODE ? j->module[MODULE_NODE]
-		   : p->is_jvm		    ? j->module[MODULE_JAVA]
-					    : j->module[MODULE_JIT];
+	int module = n.language == JIT_PYTHON ? MODULE_PYTHON
+		     : n.language == JIT_NODE ? MODULE_NODE
+		     : p->is_jvm	      ? MODULE_JAVA
+					      : MODULE_JIT;
+	f.module = j->module[module];
 	int rc = store_add_string(j->store, n.function, strlen(n.function), &f.function);
 	if (!rc && n.file[0])
 		rc = store_add_string(j->store, n.file, strlen(n.file), &f.file);
-	return rc ? rc : store_add_frame(j->store, &f, ret);
+	return rc ? rc
+		  : frame_reasons_add(j->reasons, j->store, &f,
+				      &(struct frame_names){ n.function, module_names[module], n.file },
+				      ret);
 }
 
 int jits_frame(struct jits *j, const struct proc_image *im, uint64_t addr, uint32_t *ret_frame)

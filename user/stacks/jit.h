@@ -12,6 +12,7 @@
 #define ASCRIBE_STACKS_JIT_H
 
 #include "proc/proc.h"
+#include "stacks/frame_reasons.h"
 #include "store/store.h"
 #include "symbols/jit.h"
 
@@ -28,6 +29,8 @@ struct jits_stats {
 
 /* Everything is borrowed until jits_free. */
 int jits_new(struct jits **ret, struct store_writer *w, struct symbolizer *s, struct procs *procs);
+/* Note in r what frames say of waits (frame_reasons.h). Call it before the first frame. */
+void jits_note_reasons(struct jits *j, struct frame_reasons *r);
 void jits_free(struct jits *j);
 
 /*

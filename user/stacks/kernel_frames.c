@@ -71,7 +71,7 @@ static int find(struct kernel_frames *k, uint64_t at, struct symbol *ret)
 int kernel_frames_at(struct kernel_frames *k, uint64_t addr, bool leaf, uint32_t *ret)
 {
 	uint64_t at = leaf ? addr : addr - 1;
-	uint32_t module = k->module;
+	struct store_frame f = { .kind = FRAME_KERNEL, .module = k->module };
 	struct symbol sym;
 	int rc = find(k, at, &sym);
 	if (rc) {
@@ -79,12 +79,12 @@ int kernel_frames_at(struct kernel_frames *k, uint64_t addr, bool leaf, uint32_t
 		rc = find(k, at, &sym);
 	}
 	if (rc) {
-		struct store_frame f = { .kind = FRAME_KERNEL, .module = module, .offset = k->symbols ? at : 0 };
+		f.offset = k->symbols ? at : 0;
 		return store_add_frame(k->frames->store, &f, ret);
 	}
 	if (sym.module && strcmp(sym.module, "[kernel]"))
-		rc = store_add_string(k->frames->store, sym.module, strlen(sym.module), &module);
-	return rc ? rc : frame_of_symbol(k->frames, &sym, FRAME_KERNEL, module, 0, ret);
+		rc = store_add_string(k->frames->store, sym.module, strlen(sym.module), &f.module);
+	return rc ? rc : frame_of_symbol(k->frames, &sym, &f, sym.module, ret);
 }
 
 uint32_t kernel_frames_above(struct kernel_frames *k, const uint64_t *frames, uint32_t n, const char *function, const char *caller)

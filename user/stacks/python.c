@@ -16,10 +16,12 @@ struct code {
 	uint64_t start_ns, code;
 	uint32_t tgid, exec_id;
 	uint32_t frame;
+	struct wait_frame says; /* what the frame says of waits, where that is asked for */
 };
 
 struct pythons {
 	struct store_writer *store;
+	struct frame_reasons *reasons; /* NULL: not asked for */
 	struct code *codes;
 	size_t n, cap;
 	struct idhash hash;
@@ -50,11 +52,19 @@ int pythons_new(struct pythons **ret, struct store_writer *w)
 	return 0;
 }
 
+void pythons_note_reasons(struct pythons *p, struct frame_reasons *r)
+{
+	p->reasons = r;
+}
+
 int pythons_renewed(struct pythons *p)
 {
 	int rc = set_up(p);
-	for (size_t i = 0; !rc && i < p->n; i++)
+	for (size_t i = 0; !rc && i < p->n; i++) {
 		rc = store_carry_frame(p->store, p->codes[i].frame, &p->codes[i].frame);
+		if (!rc && p->reasons)
+			frame_reasons_put(p->reasons, p->codes[i].frame, &p->codes[i].says);
+	}
 	if (rc) { /* better no names than wrong ones */
 		p->n = 0;
 		idhash_clear(&p->hash);
@@ -150,16 +160,23 @@ static bool is_width(uint32_t width)
 	return width == 1 || width == 2 || width == 4;
 }
 
-static int add_frame(struct pythons *p, const struct wire_python *w, uint32_t *ret)
+static int add_frame(struct pythons *p, const struct wire_python *w, struct code *c)
 {
-	char text[UTF8_MAX];
+	char text[UTF8_MAX + 1], file[UTF8_MAX + 1];
 	struct store_frame f = { .kind = FRAME_USER, .module = p->module, .line = w->line < INT32_MAX ? w->line : 0 };
 	size_t n = to_utf8(w->name.text, w->name.bytes, w->name.width, text);
 	int rc = n ? store_add_string(p->store, text, n, &f.function) : store_add_string(p->store, "[unknown]", 9, &f.function);
-	n = to_utf8(w->file.text, w->file.bytes, w->file.width, text);
+	text[n] = 0;
+	n = to_utf8(w->file.text, w->file.bytes, w->file.width, file);
+	file[n] = 0;
 	if (!rc && n)
-		rc = store_add_string(p->store, text, n, &f.file);
-	return rc ? rc : store_add_frame(p->store, &f, ret);
+		rc = store_add_string(p->store, file, n, &f.file);
+	rc = rc ? rc
+		: frame_reasons_add(p->reasons, p->store, &f,
+				    &(struct frame_names){ text, "[python]", file }, &c->frame);
+	if (!rc && p->reasons)
+		c->says = *frame_reasons_get(p->reasons, c->frame);
+	return rc;
 }
 
 void pythons_record(struct pythons *p, const struct wire_record *r, const void *payload)
@@ -171,11 +188,11 @@ void pythons_record(struct pythons *p, const struct wire_record *r, const void *
 	if (w.name.bytes > PYTHON_TEXT_MAX || w.file.bytes > PYTHON_TEXT_MAX || !is_width(w.name.width) || !is_width(w.file.width))
 		return;
 	struct code c = { .start_ns = r->start_ns, .code = w.id, .tgid = r->tgid, .exec_id = r->exec_id };
-	if (add_frame(p, &w, &c.frame))
+	if (add_frame(p, &w, &c))
 		return;
 	uint32_t hash = hash_of(p, &c), id = idhash_find(&p->hash, hash, same_code, p, &c);
 	if (id != IDHASH_NONE) {
-		p->codes[id].frame = c.frame; /* described again, after its entry was evicted */
+		p->codes[id] = c; /* described again, after its entry was evicted */
 		return;
 	}
 	if (p->n == CODES_MAX || ARRAY_RESERVE(p->codes, p->cap, p->n + 1) || idhash_reserve(&p->hash))

@@ -8,6 +8,7 @@
 #define ASCRIBE_STACKS_PYTHON_H
 
 #include "proc/proc.h"
+#include "stacks/frame_reasons.h"
 #include "stacks/resolve.h"
 #include "store/store.h"
 
@@ -18,6 +19,8 @@
 struct pythons;
 
 int pythons_new(struct pythons **ret, struct store_writer *w);
+/* Note in r what frames say of waits (frame_reasons.h). Call it before the first record. */
+void pythons_note_reasons(struct pythons *p, struct frame_reasons *r);
 /* Drop all ids of the store; between store_renew and its end. */
 int pythons_renewed(struct pythons *p);
 

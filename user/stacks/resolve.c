@@ -35,6 +35,8 @@ int resolver_renewed(struct resolver *r)
 {
 	struct store_frame unknown = { .kind = FRAME_USER };
 	r->frames.life++;
+	if (r->frames.reasons)
+		frame_reasons_clear(r->frames.reasons);
 	inlined_clear(r->inlined);
 	int rc = kernel_frames_renewed(r->kernel);
 	rc = rc ? rc : store_add_string(r->store, "[unknown]", 9, &unknown.module);
@@ -65,6 +67,12 @@ int resolver_new(struct resolver **ret, struct store_writer *w, struct symbolize
 	}
 	*ret = r;
 	return 0;
+}
+
+void resolver_note_reasons(struct resolver *r, struct frame_reasons *reasons)
+{
+	r->frames.reasons = reasons;
+	jits_note_reasons(r->jits, reasons);
 }
 
 void resolver_free(struct resolver *r)
@@ -254,24 +262,34 @@ static int frames_of(struct resolver *r, const struct user_frame *u, bool put_of
 
 /* ---- stacks ---- */
 
-/* The Python frames of eval number k, or all of them when there is no eval, on the stack. */
-static int push_python(struct resolver *r, const struct resolver_stack *s, uint32_t k, uint32_t n_evals, uint32_t *stack)
-{
-	struct interleave in = { s->entry, s->n_python, n_evals, s->python_cut };
-	uint32_t first = 0, n = n_evals ? interleave_part(&in, k, &first) : s->n_python;
-	int rc = n ? 0 : -ENOENT;
-	for (uint32_t i = first + n; !rc && i-- > first;)
-		rc = store_add_stack(r->store, *stack, s->python[i], stack);
-	return rc;
-}
-
 /* What is put on the stack for each user frame. */
 struct building {
 	const struct resolver_stack *s;
 	uint32_t n_user, n_evals;
 	uint32_t stack;
 	bool wants; /* some place is wanted now: nothing is put on the stack any more */
+	struct wait_decision wait;
 };
+
+/* Put a frame of the store on the stack. */
+static int push(struct resolver *r, struct building *b, uint32_t frame)
+{
+	if (r->frames.reasons)
+		wait_see_towards_leaf(&b->wait, frame_reasons_get(r->frames.reasons, frame));
+	return store_add_stack(r->store, b->stack, frame, &b->stack);
+}
+
+/* The Python frames of eval number k, or all of them when there is no eval, on the stack. */
+static int push_python(struct resolver *r, struct building *b, uint32_t k)
+{
+	const struct resolver_stack *s = b->s;
+	struct interleave in = { s->entry, s->n_python, b->n_evals, s->python_cut };
+	uint32_t first = 0, n = b->n_evals ? interleave_part(&in, k, &first) : s->n_python;
+	int rc = n ? 0 : -ENOENT;
+	for (uint32_t i = first + n; !rc && i-- > first;)
+		rc = push(r, b, s->python[i]);
+	return rc;
+}
 
 static int push_user(struct resolver *r, struct building *b, uint32_t i, struct resolver_flags *flags)
 {
@@ -283,7 +301,7 @@ static int push_user(struct resolver *r, struct building *b, uint32_t i, struct 
 		return 0;
 	}
 	while (!rc && !b->wants && n-- > 0)
-		rc = store_add_stack(r->store, b->stack, at_place[n], &b->stack);
+		rc = push(r, b, at_place[n]);
 	return rc;
 }
 
@@ -294,7 +312,7 @@ static int push_users(struct resolver *r, struct building *b, struct resolver_fl
 	for (uint32_t i = b->n_user, k = b->n_evals; !rc && i-- > 0;) {
 		k -= r->eval[i];
 		if (r->eval[i] && !b->wants) {
-			rc = push_python(r, b->s, k, b->n_evals, &b->stack);
+			rc = push_python(r, b, k);
 			if (rc != -ENOENT)
 				continue;
 		}
@@ -303,13 +321,13 @@ static int push_users(struct resolver *r, struct building *b, struct resolver_fl
 	return rc;
 }
 
-static int push_kernel(struct resolver *r, const struct resolver_stack *s, uint32_t *stack)
+static int push_kernel(struct resolver *r, struct building *b)
 {
 	uint32_t frame;
 	int rc = 0;
-	for (uint32_t i = s->n_kernel; !rc && i-- > 0;) {
-		rc = kernel_frames_at(r->kernel, s->frames[i], i == 0, &frame);
-		rc = rc ? rc : store_add_stack(r->store, *stack, frame, stack);
+	for (uint32_t i = b->s->n_kernel; !rc && i-- > 0;) {
+		rc = kernel_frames_at(r->kernel, b->s->frames[i], i == 0, &frame);
+		rc = rc ? rc : push(r, b, frame);
 	}
 	return rc;
 }
@@ -333,17 +351,19 @@ int resolver_stack(struct resolver *r, const struct proc_image *im, const struct
 	if (s->n_python) {
 		b.n_evals = evals_find(&r->frames, r->user, b.n_user, r->eval, &described);
 		if (!b.n_evals)
-			rc = push_python(r, s, 0, 0, &b.stack);
+			rc = push_python(r, &b, 0);
 		else if (described)
 			memset(r->eval, 0, b.n_user * sizeof(r->eval[0]));
 	}
 	rc = rc ? rc : push_users(r, &b, ret_flags);
 	if (!rc && b.wants)
 		return -EINPROGRESS;
-	rc = rc ? rc : push_kernel(r, s, &b.stack);
-	if (!rc)
-		*ret_stack = b.stack;
-	return rc;
+	rc = rc ? rc : push_kernel(r, &b);
+	if (rc)
+		return rc;
+	*ret_stack = b.stack;
+	ret_flags->wait = (uint8_t)wait_decided(&b.wait, s->root != 0);
+	return 0;
 }
 
 int resolver_idle(struct resolver *r, uint32_t *ret_stack)

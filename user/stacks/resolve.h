@@ -11,6 +11,7 @@
 #define ASCRIBE_STACKS_RESOLVE_H
 
 #include "proc/proc.h"
+#include "stacks/frame_reasons.h"
 #include "stacks/jit.h"
 #include "stacks/module.h"
 
@@ -72,6 +73,12 @@ void resolver_cancel(struct resolver *r, struct symbols_job *io_job);
 /* Return the bytes of the vdso and their number; NULL when there is none. */
 const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);
 
+/*
+ * Note in r what frames say of waits (frame_reasons.h), borrowed, so that resolver_flags.wait is known.
+ * Call it before the first stack.
+ */
+void resolver_note_reasons(struct resolver *r, struct frame_reasons *reasons);
+
 struct resolver_stack {
 	const uint64_t *frames; /* kernel frames, then user frames, both leaf first */
 	uint32_t n_kernel, n_user;
@@ -91,6 +98,8 @@ struct resolver_flags {
 	bool names_late;    /* some user frame lies in a file that was not read yet */
 	bool lines_saved;   /* inlined calls and lines of some user frame were not looked up: resolver_set_detail */
 	bool names_saved;   /* some user frame lies in a cold file, which was not read: resolver_set_detail */
+	uint8_t wait; /* enum wait_class: why a thread with this stack waits, after resolver_note_reasons
+		       */
 };
 
 /*

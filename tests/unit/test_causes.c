@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting time by its cause: sums stay exact, what was not sampled is divided, the largest pairs keep
+ * their names. */
+#include "collect/causes.h"
+#include "store/store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char dir[64];
+static struct store_writer *w;
+static struct causes_store to = { .weight = 1 };
+static struct causes c;
+static uint32_t stack;
+
+static uint32_t add_event(const char *name)
+{
+	const struct store_event e = { .name = name, .unit = "nanoseconds" };
+	uint32_t id;
+	assert_int_equal(store_add_event(w, &e, &id), 0);
+	return id;
+}
+
+static int set_up(void **state)
+{
+	struct err err = { 0 };
+	struct store_options o;
+	const struct store_meta meta = { .host = "h", .os = "o", .what = "w", .created_ns = 1 };
+	struct store_frame f = { .kind = FRAME_KERNEL };
+	uint32_t frame;
+	(void)state;
+	strcpy(dir, "/tmp/test_causes.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	strcat(dir, "/s");
+	store_options_default(&o);
+	assert_int_equal(store_writer_open_with(&w, dir, &meta, &o, &err), 0);
+	to.store = w;
+	to.blame = add_event("blame");
+	to.waker = add_event("waker");
+	to.waker_idle = add_event("waker.idle");
+	assert_int_equal(store_add_string(w, "f", 1, &f.function), 0);
+	assert_int_equal(store_add_frame(w, &f, &frame), 0);
+	assert_int_equal(store_add_stack(w, 0, frame, &stack), 0);
+	assert_int_equal(causes_init(&c), 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[100];
+	(void)state;
+	causes_fini(&c);
+	store_writer_close(w);
+	*strrchr(dir, '/') = 0;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+/* Add time of `waited`, caused by `by` unless that is NULL. */
+static bool add(const char *waited, const char *by, enum cause_part part, unsigned thinning, uint64_t n,
+		uint64_t ns)
+{
+	struct label l[2] = {
+		{ .key = "by.comm",
+		  .key_len = 7,
+		  .str = by ? by : "(other)",
+		  .str_len = (uint32_t)strlen(by ? by : "(other)"),
+		  .type = LABEL_STRING },
+		{ .key = "comm",
+		  .key_len = 4,
+		  .str = waited,
+		  .str_len = (uint32_t)strlen(waited),
+		  .type = LABEL_STRING },
+	};
+	const struct cause row = { .event = CAUSE_WAKER,
+				   .part = part,
+				   .thinning = thinning,
+				   .stack = stack,
+				   .n = n,
+				   .ns = ns,
+				   .waited = { l + 1, 1 },
+				   .pair = { l, 2 },
+				   .program = 7,
+				   .process = { labels_key(l + 1, 1, 0), labels_key(l, 1, 0) },
+				   .named = by };
+	bool cut = false;
+	assert_int_equal(causes_add(&c, &row, &cut), 0);
+	return cut;
+}
+
+/* What the window has, by (waited, by, event). */
+struct sum {
+	const char *waited, *by, *event;
+	uint64_t n, ns;
+};
+
+struct window {
+	struct store *s;
+	struct sum *of; /* to add up, or NULL */
+	uint64_t n, ns;
+	size_t pairs; /* rows whose cause is not (other) */
+};
+
+static const char *value_of(const struct label *v, size_t n, const char *key, char *out)
+{
+	for (size_t i = 0; i < n; i++)
+		if (v[i].key_len == strlen(key) && !memcmp(v[i].key, key, v[i].key_len)) {
+			memcpy(out, v[i].str, v[i].str_len);
+			out[v[i].str_len] = 0;
+		}
+	return out;
+}
+
+static int wanted(void *ctx, const struct store_row *group)
+{
+	(void)ctx;
+	(void)group;
+	return 1;
+}
+
+static int name_set(void *ctx, const struct label *labels, size_t n, uint32_t *ret)
+{
+	static char by[100], waited[100];
+	struct window *v = ctx;
+	value_of(labels, n, "by.comm", by);
+	value_of(labels, n, "comm", waited);
+	*ret = v->of && !strcmp(v->of->by, by) && !strcmp(v->of->waited, waited) ? 1
+	       : strcmp(by, "(other)")						 ? 2
+										 : 3;
+	return 0;
+}
+
+static int on_row(void *ctx, const struct store_row *rows, size_t n)
+{
+	struct window *v = ctx;
+	for (size_t i = 0; i < n; i++) {
+		const char *event = store_event(v->s, rows[i].event)->name;
+		v->n += rows[i].samples;
+		v->ns += rows[i].value;
+		v->pairs += rows[i].set != 3;
+		if (v->of && rows[i].set == 1 && !strcmp(v->of->event, event)) {
+			v->of->n += rows[i].samples;
+			v->of->ns += rows[i].value;
+		}
+	}
+	return 0;
+}
+
+static struct window read_window(struct sum *of)
+{
+	struct window v = { .of = of };
+	struct store_cover cover = { 0 };
+	struct err err = { 0 };
+	const struct store_reading how = { .set = name_set, .group = wanted, .rows = on_row, .ctx = &v };
+	assert_int_equal(store_open(&v.s, dir, &err), 0);
+	assert_int_equal(store_cover(v.s, INT64_MIN, INT64_MAX, STORE_ALL_LABELS, NULL, 0, &cover, &err),
+			 0);
+	assert_int_equal(cover.n, 1);
+	assert_int_equal(store_block_read(v.s, cover.blocks[0], &how, &err), 0);
+	store_cover_free(&cover);
+	store_close(v.s);
+	return v;
+}
+
+static struct causes_result flush(void)
+{
+	struct store_totals totals = { 0 };
+	struct causes_result r;
+	struct err err = { 0 };
+	causes_flush(&c, &to, &r);
+	assert_int_equal(r.failed, 0);
+	assert_int_equal(store_commit_window(w, 1000, 2000, 2000, &totals, &err), 0);
+	return r;
+}
+
+static struct sum sum_of(const char *waited, const char *by, const char *event)
+{
+	struct sum s = { waited, by, event, 0, 0 };
+	read_window(&s);
+	return s;
+}
+
+static void test_divided(void **state)
+{
+	(void)state;
+	/* Of "a", by "x": 8 idle and 8 busy samples, which stand for 3 times as much idle time. */
+	add("a", "x", CAUSE_IDLE, 2, 8, 8 * 300);
+	add("a", "x", CAUSE_BUSY, 2, 8, 8 * 100);
+	add("a", "x", CAUSE_UNKNOWN, 0, 1000, 400000);
+	/* Of "b" no sample stands for another wait: its rest is busy. */
+	add("b", "x", CAUSE_IDLE, 0, 100, 77777);
+	flush();
+	assert_int_equal(sum_of("a", "x", "waker.idle").ns, 8 * 300 + 300000);
+	assert_int_equal(sum_of("a", "x", "waker.idle").n, 8 + 500);
+	assert_int_equal(sum_of("a", "x", "waker").ns, 8 * 100 + 100000);
+	assert_int_equal(sum_of("b", "x", "waker.idle").ns, 77777);
+	struct window v = read_window(NULL);
+	assert_int_equal(v.ns, 8 * 400 + 400000 + 77777);
+	assert_int_equal(v.n, 1116);
+}
+
+/* A pair with few samples takes what those of the same thread, else of its program, stand for. */
+static void test_levels(void **state)
+{
+	(void)state;
+	add("a", "x", CAUSE_IDLE, 1, 20, 2000);
+	add("a", "y", CAUSE_BUSY, 1, 7, 700);
+	add("a", "y", CAUSE_UNKNOWN, 0, 270, 27000);
+	add("b", "y", CAUSE_UNKNOWN, 0, 1, 99);
+	flush();
+	assert_int_equal(sum_of("a", "y", "waker.idle").ns, 27000 * 20 / 27);
+	assert_int_equal(sum_of("a", "y", "waker").ns, 700 + 27000 * 7 / 27);
+	assert_int_equal(sum_of("b", "y", "waker.idle").ns, 99); /* one wait is not divided */
+	assert_int_equal(sum_of("b", "y", "waker").ns, 0);
+}
+
+static void test_without_samples(void **state)
+{
+	(void)state;
+	add("a", "x", CAUSE_UNKNOWN, 0, 10, 1000);
+	add("a", NULL, CAUSE_UNKNOWN, 0, 10, 500);
+	flush();
+	assert_int_equal(sum_of("a", "x", "waker").ns, 1000);
+	assert_int_equal(sum_of("a", "(other)", "waker").ns, 500);
+}
+
+/* Many small pairs come first: the large ones keep their names, and no time is lost. */
+static void test_largest_pairs(void **state)
+{
+	uint64_t small = 0;
+	char name[20];
+	(void)state;
+	for (unsigned i = 0; i < 2000; i++) {
+		snprintf(name, sizeof(name), "s%u", i);
+		assert_false(add(name, "x", CAUSE_BUSY, 0, 1, 10 + i % 7));
+		small += 10 + i % 7;
+	}
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "l%u", i);
+		assert_false(add(name, "y", CAUSE_BUSY, 0, 3, 1000000));
+	}
+	struct causes_result r = flush();
+	assert_int_equal(sum_of("l0", "y", "waker").ns, 1000000);
+	assert_int_equal(sum_of("l99", "y", "waker").ns, 1000000);
+	struct window v = read_window(NULL);
+	assert_int_equal(v.ns, small + 100 * 1000000);
+	assert_int_equal(v.n, 2000 + 300);
+	assert_true(v.pairs > 100 && v.pairs <= CAUSES_PAIRS);
+	assert_int_equal(r.cut[CAUSE_WAKER], 2100 - v.pairs);
+	assert_int_equal(r.cut[CAUSE_BLAME], 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_divided, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_levels, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_without_samples, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_largest_pairs, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/causes.h"
+
+#include "util/array.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_BYTES offsetof(struct causes_row, sum)
+#define SET_MORE (STORE_SET_MAX + 1)
+
+int causes_init(struct causes *c)
+{
+	return setpool_init(&c->sets);
+}
+
+void causes_fini(struct causes *c)
+{
+	free(c->v);
+	idhash_fini(&c->hash);
+	setpool_fini(&c->sets);
+	*c = (struct causes){ 0 };
+}
+
+void causes_clear(struct causes *c)
+{
+	c->n = 0;
+	idhash_clear(&c->hash);
+	setpool_clear(&c->sets);
+	for (int i = 0; i < CAUSE_EVENTS; i++)
+		pairs_clear(&c->pairs[i]);
+}
+
+/* ---- adding ---- */
+
+static bool same_row(const void *ctx, uint32_t id, const void *key)
+{
+	return !memcmp(&((const struct causes *)ctx)->v[id], key, KEY_BYTES);
+}
+
+static struct causes_row *find_row(struct causes *c, const struct causes_row *key)
+{
+	uint32_t hash = idhash_hash(&c->hash, key, KEY_BYTES),
+		 id = idhash_find(&c->hash, hash, same_row, c, key);
+	if (id != IDHASH_NONE)
+		return &c->v[id];
+	if (c->n == CAUSES_MAX || ARRAY_RESERVE(c->v, c->cap, c->n + 1) || idhash_reserve(&c->hash))
+		return NULL;
+	c->v[c->n] = *key;
+	idhash_put(&c->hash, hash, (uint32_t)c->n);
+	return &c->v[c->n++];
+}
+
+static void add_sum(struct cause_sum *to, uint64_t n, uint64_t ns)
+{
+	to->n += n;
+	to->ns += ns;
+}
+
+static size_t set_size(size_t n)
+{
+	return n < STORE_SET_MAX ? n : STORE_SET_MAX;
+}
+
+/* Add the cause "(other)" to the labels of who waited. Return their number. */
+static size_t add_other(const struct label *waited, size_t n, struct label out[SET_MORE])
+{
+	n = set_size(n);
+	memcpy(out, waited, n * sizeof(*out));
+	out[n++] = (struct label){
+		.key = "by.comm", .key_len = 7, .str = "(other)", .str_len = 7, .type = LABEL_STRING
+	};
+	return set_size(labels_normalize(out, n));
+}
+
+int causes_add(struct causes *c, const struct cause *row, bool *ret_cut)
+{
+	struct label other[SET_MORE];
+	struct cause_labels pair = row->pair;
+	struct causes_row key = { .event = row->event,
+				  .stack = row->stack,
+				  .program = row->program,
+				  .named = row->named,
+				  .process = { row->process[0], row->process[1] } };
+	if (key.named && !pairs_fit(&c->pairs[row->event], PAIRS_MAX, labels_key(pair.v, pair.n, 0),
+				    key.process[0], key.process[1])) {
+		pair = (struct cause_labels){ other, add_other(row->waited.v, row->waited.n, other) };
+		key.named = false;
+		*ret_cut = true;
+	}
+	int rc = setpool_add(&c->sets, row->waited.v, set_size(row->waited.n), &key.waited);
+	rc = rc ? rc : setpool_add(&c->sets, pair.v, set_size(pair.n), &key.pair);
+	struct causes_row *to = rc ? NULL : find_row(c, &key);
+	if (!to)
+		return -ENOMEM;
+	uint64_t others = (1ull << 2 * row->thinning) - 1; /* that a sampled wait stands for */
+	add_sum(&to->sum[row->part], row->n, row->ns);
+	if (row->part != CAUSE_UNKNOWN && others) {
+		add_sum(&to->stands[row->part], row->n * others, row->ns * others);
+		to->n_samples += row->n;
+	}
+	return 0;
+}
+
+/* ---- which pairs keep their names ---- */
+
+struct pair {
+	uint32_t event, pair;
+	uint64_t ns;
+	size_t first, n; /* rows, sorted by pair */
+};
+
+static int by_pair(const void *pa, const void *pb)
+{
+	const struct causes_row *a = pa, *b = pb;
+	if (a->event != b->event)
+		return a->event < b->event ? -1 : 1;
+	return a->pair != b->pair ? (a->pair < b->pair ? -1 : 1)
+				  : (a->stack > b->stack) - (a->stack < b->stack);
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct pair *a = pa, *b = pb;
+	return a->ns != b->ns ? (a->ns < b->ns ? 1 : -1) : (a->first > b->first) - (a->first < b->first);
+}
+
+static uint64_t row_n(const struct causes_row *r)
+{
+	return r->sum[CAUSE_BUSY].n + r->sum[CAUSE_IDLE].n + r->sum[CAUSE_UNKNOWN].n;
+}
+
+static uint64_t row_ns(const struct causes_row *r)
+{
+	return r->sum[CAUSE_BUSY].ns + r->sum[CAUSE_IDLE].ns + r->sum[CAUSE_UNKNOWN].ns;
+}
+
+/* Cut the smallest pairs of events that have too many. Without memory all keep their names. */
+static void cut_pairs(struct causes *c, struct causes_result *ret)
+{
+	struct pair *pairs = calloc(c->n + 1, sizeof(*pairs));
+	size_t n = 0;
+	for (size_t i = 0; pairs && i < c->n; i++) {
+		const struct causes_row *r = &c->v[i];
+		if (!r->named)
+			continue;
+		if (!n || pairs[n - 1].event != r->event || pairs[n - 1].pair != r->pair)
+			pairs[n++] = (struct pair){ r->event, r->pair, 0, i, 0 };
+		pairs[n - 1].ns += row_ns(r);
+		pairs[n - 1].n++;
+	}
+	if (n)
+		qsort(pairs, n, sizeof(*pairs), by_time);
+	for (int i = 0; i < CAUSE_EVENTS; i++)
+		pairs_clear(&c->pairs[i]);
+	for (size_t i = 0; i < n; i++) {
+		struct causes_row *r = &c->v[pairs[i].first];
+		bool fits = pairs_fit(&c->pairs[r->event], CAUSES_PAIRS,
+				      (uint64_t)(r->pair + 1) * 0x9e3779b97f4a7c15ull, r->process[0],
+				      r->process[1]);
+		for (size_t k = 0; !fits && k < pairs[i].n; k++) {
+			r[k].cut = true;
+			ret->cut[r->event] += row_n(&r[k]);
+		}
+	}
+	free(pairs);
+}
+
+/* ---- which part was idle ---- */
+
+enum level { BY_PAIR, BY_WAITED, BY_PROGRAM, LEVELS };
+
+/* What the samples of one group stand for. */
+struct group {
+	uint64_t key; /* 0: free */
+	uint64_t n_samples;
+	struct cause_sum stands[2];
+};
+
+struct groups {
+	struct group *v; /* open addressing; [mask + 1] for each level */
+	size_t mask;
+};
+
+static uint64_t level_key(const struct causes_row *r, enum level level)
+{
+	uint64_t k = level == BY_PAIR ? r->pair : level == BY_WAITED ? r->waited : r->program;
+	return (k + 1) * 0x9e3779b97f4a7c15ull | 1;
+}
+
+static struct group *group_of(const struct groups *g, const struct causes_row *r, enum level level)
+{
+	uint64_t key = level_key(r, level);
+	struct group *v = g->v + level * (g->mask + 1);
+	size_t at = (size_t)(key >> 32);
+	while (v[at & g->mask].key && v[at & g->mask].key != key)
+		at++;
+	return &v[at & g->mask];
+}
+
+static void add_to_groups(const struct groups *g, const struct causes_row *r)
+{
+	for (int level = 0; level < LEVELS; level++) {
+		struct group *to = group_of(g, r, level);
+		to->key = level_key(r, level);
+		to->n_samples += r->n_samples;
+		for (int i = 0; i < 2; i++)
+			add_sum(&to->stands[i], r->stands[i].n, r->stands[i].ns);
+	}
+}
+
+static uint64_t share(uint64_t whole, uint64_t part, uint64_t other)
+{
+	unsigned __int128 total = (unsigned __int128)part + other;
+	return total ? (uint64_t)((unsigned __int128)whole * part / total) : 0;
+}
+
+/* Divide the part of a row that no sample has. Where no sample stands for it, it counts as busy. */
+static void divide(const struct groups *g, struct causes_row *r)
+{
+	struct cause_sum all = r->sum[CAUSE_UNKNOWN], idle = { 0, 0 };
+	const struct group *of = NULL;
+	for (int level = 0; all.n && level < LEVELS && !of; level++) {
+		of = group_of(g, r, level);
+		if (of->n_samples < (level == BY_PROGRAM ? 1 : CAUSES_ENOUGH))
+			of = NULL;
+	}
+	if (of) {
+		idle.n = share(all.n, of->stands[CAUSE_IDLE].n, of->stands[CAUSE_BUSY].n);
+		idle.ns = share(all.ns, of->stands[CAUSE_IDLE].ns, of->stands[CAUSE_BUSY].ns);
+		bool more = idle.ns > all.ns / 2;
+		if (!idle.n || idle.n == all.n) /* time without a wait cannot be stored */
+			idle = more ? all : (struct cause_sum){ 0, 0 };
+	}
+	add_sum(&r->sum[CAUSE_IDLE], idle.n, idle.ns);
+	add_sum(&r->sum[CAUSE_BUSY], all.n - idle.n, all.ns - idle.ns);
+	r->sum[CAUSE_UNKNOWN] = (struct cause_sum){ 0, 0 };
+}
+
+static void divide_all(struct causes *c)
+{
+	struct groups g = { .mask = 1 };
+	while (g.mask < 2 * c->n)
+		g.mask = 2 * g.mask + 1;
+	g.v = calloc(LEVELS * (g.mask + 1), sizeof(*g.v));
+	for (size_t i = 0; g.v && i < c->n; i++)
+		if (c->v[i].n_samples)
+			add_to_groups(&g, &c->v[i]);
+	for (size_t i = 0; g.v && i < c->n; i++)
+		if (c->v[i].event == CAUSE_WAKER)
+			divide(&g, &c->v[i]);
+	free(g.v);
+}
+
+/* ---- storing ---- */
+
+/* Return the label set of a row in the store. */
+static int row_set(struct causes *c, const struct causes_row *r, struct store_writer *store,
+		   uint32_t *ret)
+{
+	const struct label *v;
+	struct label other[SET_MORE];
+	size_t n = setpool_get(&c->sets, r->cut ? r->waited : r->pair, &v);
+	if (r->cut) {
+		n = add_other(v, n, other);
+		v = other;
+	}
+	return store_add_set(store, v, n, ret);
+}
+
+static int store_sum(const struct causes_store *to, const struct causes_row *r, uint32_t set,
+		     uint32_t event, const struct cause_sum *s)
+{
+	unsigned weight = r->event == CAUSE_WAKER ? to->weight : 1;
+	return s->n ? store_add_row(to->store, set, r->stack, event, s->n * weight, s->ns) : 0;
+}
+
+static void store_row(struct causes *c, const struct causes_store *to, const struct causes_row *r,
+		      struct causes_result *ret)
+{
+	struct cause_sum busy = r->sum[CAUSE_BUSY];
+	const struct cause_sum *idle = &r->sum[CAUSE_IDLE];
+	uint32_t set;
+	add_sum(&busy, r->sum[CAUSE_UNKNOWN].n, r->sum[CAUSE_UNKNOWN].ns);
+	int rc = row_set(c, r, to->store, &set);
+	if (rc || store_sum(to, r, set, r->event == CAUSE_BLAME ? to->blame : to->waker, &busy))
+		ret->failed += busy.n;
+	if (rc || store_sum(to, r, set, to->waker_idle, idle))
+		ret->failed += idle->n;
+}
+
+void causes_flush(struct causes *c, const struct causes_store *to, struct causes_result *ret)
+{
+	*ret = (struct causes_result){ 0 };
+	if (!c->n)
+		return;
+	idhash_clear(&c->hash); /* the rows change their places */
+	qsort(c->v, c->n, sizeof(*c->v), by_pair);
+	cut_pairs(c, ret);
+	divide_all(c);
+	for (size_t i = 0; i < c->n; i++)
+		store_row(c, to, &c->v[i], ret);
+	c->n = 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Add rows of wakers to the sums of the window (collect/causes.h): the label set and stack of who ended
+ * a wait, and whether the wait was idle. The row names the blocked thread's own stack where that was
+ * sampled; its frames say what the wait was for, by the rule of all other waits.
+ */
+#include "collect/collector_int.h"
+
+#include "util/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- stacks of blocked threads ---- */
+
+void wakers_begin_half(struct collector *c)
+{
+	c->blocked.n = 0;
+	c->blocked.listed = false;
+}
+
+static int by_at(const void *pa, const void *pb)
+{
+	const struct blocked_stack *a = pa, *b = pb;
+	return (a->at > b->at) - (a->at < b->at);
+}
+
+/* List the stacks of all rows of blocked threads. Without memory some are missing. */
+static void list_stacks(struct collector *c, const struct sampler_half *h)
+{
+	struct blocked_stacks *b = &c->blocked;
+	size_t n = 0;
+	b->listed = true;
+	for (uint32_t i = 0; i < h->n_rows; i++) {
+		const struct row *r = &h->rows[i];
+		uint32_t n_words = sampler_row_words(r);
+		bool has = r->samples && r->event == c->waits.off &&
+			   (r->kind == ROW_TASK || r->kind == ROW_KTHREAD) && n_words;
+		if (!has || r->stack > h->arena_words || n_words > h->arena_words - r->stack ||
+		    ARRAY_RESERVE(b->v, b->cap, b->n + 1))
+			continue;
+		b->v[b->n++] = (struct blocked_stack){
+			r->stack, stack_lengths_word(r->n_kernel, r->n_user, r->n_python), CAUSE_UNKNOWN
+		};
+	}
+	if (b->n)
+		qsort(b->v, b->n, sizeof(*b->v), by_at);
+	for (size_t i = 0; i < b->n; i++)
+		if (!n || b->v[n - 1].at != b->v[i].at)
+			b->v[n++] = b->v[i];
+	b->n = n;
+}
+
+/* Find the blocked thread's stack that a ROW_WAKER of the half names; NULL: none. */
+static struct blocked_stack *find_stack(struct collector *c, const struct sampler_half *h,
+					const struct row *row)
+{
+	uint32_t at = row->waker_flags >> WAKER_BLOCKED_SHIFT;
+	const struct blocked_stack key = { .at = at - 1 };
+	if (!at)
+		return NULL;
+	if (!c->blocked.listed)
+		list_stacks(c, h);
+	return c->blocked.n ? bsearch(&key, c->blocked.v, c->blocked.n, sizeof(key), by_at) : NULL;
+}
+
+static struct resolver_stack stack_of(struct collector *c, const struct row *of, const uint64_t *words,
+				      struct rows_python *py)
+{
+	struct resolver_stack s = { words, of->n_kernel, of->n_user, py->frame, py->entry,
+				    0,	   false,	 false,	     0 };
+	s.n_python = rows_python(c, of, words + s.n_kernel + s.n_user, py);
+	s.python_cut = s.n_kernel + s.n_user + s.n_python >= WAIT_WORDS;
+	return s;
+}
+
+/*
+ * Work out whether the wait of a blocked thread was idle. 0, or with put_off -EINPROGRESS: names are
+ * missing.
+ */
+static int blocked_part(struct collector *c, const struct row *row, uint32_t lengths,
+			const uint64_t *words, bool put_off, enum cause_part *ret)
+{
+	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
+	bool kthread = row->waker_flags & WAIT_KTHREAD;
+	struct row of = *row;
+	struct rows_python py;
+	struct resolver_flags flags;
+	uint32_t stack;
+	of.n_kernel = lengths & 0xff;
+	of.n_user = lengths >> 8 & 0xfff;
+	of.n_python = (uint16_t)(lengths >> 20);
+	struct resolver_stack s = stack_of(c, &of, words, &py);
+	struct proc_image *im = procs_identify(c->procs, &id, row->last_ns,
+					       s.n_user && !kthread ? PROC_MAPS : PROC_NAME);
+	s.put_off = put_off;
+	if (row->earlier && !kthread && !s.n_user)
+		s.root = c->waits.earlier;
+	resolver_trim_switch(c->resolver, &s);
+	int rc = resolver_stack(c->resolver, im, &s, &stack, &flags);
+	if (rc == -EINPROGRESS)
+		return rc;
+	*ret = rc ? CAUSE_UNKNOWN : flags.wait == WAIT_CLASS_IDLE ? CAUSE_IDLE : CAUSE_BUSY;
+	return 0;
+}
+
+/* ---- wakers ---- */
+
+/* Find the waker's stack in the store. 0, -EINPROGRESS or -errno. */
+static int waker_stack(struct collector *c, const struct sampler_half *h, const struct row *row,
+		       const struct occupant *who, const struct proc_image *by, bool put_off,
+		       uint32_t *ret)
+{
+	const struct row of = { .start_ns = who->start_ns,
+				.tgid = who->tgid,
+				.exec_id = who->exec_id,
+				.n_kernel = row->n_kernel,
+				.n_user = row->n_user,
+				.n_python = row->n_python };
+	struct rows_python py;
+	struct resolver_flags flags;
+	struct resolver_stack s = stack_of(c, &of, h->arena + row->stack + OCCUPANT_WORDS, &py);
+	s.put_off = put_off;
+	resolver_trim_waking(c->resolver, &s);
+	return resolver_stack(c->resolver, by, &s, ret, &flags);
+}
+
+/*
+ * Add blocked time by its waker: no samples, those are in the rows of the blocked thread. lengths: of
+ * the blocked thread's stack; 0: none. io_part: CAUSE_UNKNOWN, or what that stack said before. False,
+ * only with put_off: names or labels are missing.
+ */
+static bool add_waker(struct collector *c, const struct sampler_half *h, const struct row *row,
+		      uint32_t lengths, enum cause_part *io_part, bool put_off)
+{
+	const char *name;
+	const struct occupant *who = waits_occupant(h, row, &name);
+	uint64_t at = (row->waker_flags >> WAKER_BLOCKED_SHIFT) - 1;
+	bool stacks = !limit_is_full(c), taken = who && row->n_kernel + row->n_user && stacks;
+	struct waits_try try = { .put_off = put_off };
+	struct proc_image *by = NULL;
+	uint32_t stack;
+	int rc = 0;
+	if (who) {
+		const struct proc_id id = { who->start_ns, who->tgid, who->exec_id };
+		by = procs_identify(c->procs, &id, row->last_ns, taken ? PROC_MAPS : PROC_NAME);
+	}
+	if (taken)
+		rc = waker_stack(c, h, row, who, by, put_off, &stack);
+	if (rc != -EINPROGRESS && lengths && stacks && *io_part == CAUSE_UNKNOWN &&
+	    blocked_part(c, row, lengths, h->arena + at, put_off, io_part))
+		rc = -EINPROGRESS;
+	if (!rc) {
+		const struct waits_waker k = { rows_image(c, row), by, taken ? &stack : NULL, *io_part };
+		rc = waits_add_waker(&c->waits, h, row, &k, &try);
+	}
+	if (rc == -EINPROGRESS)
+		return false;
+	struct window_cpu *w = window_cpu(c->window, h->cpu);
+	if (try.cut)
+		w->counter[COUNTER_waker_cut] += row->samples;
+	if (rc)
+		w->counter[COUNTER_wait_parts_full] += row->samples;
+	return true;
+}
+
+/*
+ * Put a row aside: the words of the waker and, behind them, those of the blocked thread's stack. They
+ * are as the arena of a half that has nothing else.
+ */
+static bool put_aside(struct collector *c, const struct sampler_half *h, const struct row *row,
+		      uint32_t lengths)
+{
+	uint64_t words[OCCUPANT_WORDS + 2 * WAIT_WORDS];
+	uint32_t at = (row->waker_flags >> WAKER_BLOCKED_SHIFT) - 1, n = 0;
+	uint32_t n_blocked = lengths ? (lengths & 0xff) + (lengths >> 8 & 0xfff) + (lengths >> 20) : 0;
+	struct sample s = { .row = *row, .cpu = h->cpu, .blocked = lengths };
+	const char *name;
+	if (n_blocked > WAIT_WORDS)
+		return false;
+	if (waits_occupant(h, row, &name)) {
+		n = sampler_row_words(row);
+		if (n > OCCUPANT_WORDS + WAIT_WORDS)
+			return false;
+		memcpy(words, h->arena + row->stack, n * sizeof(*words));
+		s.row.stack = 0;
+	}
+	s.row.waker_flags &= (1u << WAKER_BLOCKED_SHIFT) - 1;
+	if (lengths) {
+		memcpy(words + n, h->arena + at, n_blocked * sizeof(*words));
+		s.row.waker_flags |= (n + 1) << WAKER_BLOCKED_SHIFT;
+	}
+	s.stack = (struct resolver_stack){ .frames = words, .n_user = n + n_blocked };
+	return aside_add(&c->aside, &s, proc_now_ns());
+}
+
+void wakers_add(struct collector *c, const struct sampler_half *h, const struct row *row)
+{
+	struct blocked_stack *b = find_stack(c, h, row);
+	enum cause_part part = b ? b->part : CAUSE_UNKNOWN;
+	uint32_t lengths = b ? b->lengths : 0;
+	if (!add_waker(c, h, row, lengths, &part, true) && !put_aside(c, h, row, lengths))
+		add_waker(c, h, row, lengths, &part, false);
+	if (b)
+		b->part = (uint8_t)part;
+}
+
+bool wakers_try(struct collector *c, const struct sampler_half *h, const struct sample *s, bool last)
+{
+	enum cause_part part = CAUSE_UNKNOWN;
+	return add_waker(c, h, &s->row, s->blocked, &part, !last);
+}
+
+void wakers_add_part(struct collector *c, const struct row *row, const uint64_t *words)
+{
+	struct row of = *row;
+	const struct sampler_half h = { .arena = words, .arena_words = sampler_row_words(row) };
+	uint32_t lengths = stack_lengths_word(row->n_kernel, row->n_user, row->n_python);
+	enum cause_part part = CAUSE_UNKNOWN;
+	of.kind = ROW_WAKER;
+	of.occupant = OCCUPANT_OTHER;
+	of.n_kernel = of.n_user = of.n_python = 0;
+	of.waker_flags = (row->kind == ROW_KTHREAD ? WAIT_KTHREAD : 0) | 1u << WAKER_BLOCKED_SHIFT;
+	if (!add_waker(c, &h, &of, lengths, &part, true) && !put_aside(c, &h, &of, lengths))
+		add_waker(c, &h, &of, lengths, &part, false);
+}
