@@ -4,7 +4,6 @@
 
 #include "util/array.h"
 
-#define NEWS_SOON_NS (NS / 50)
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define ATTEND_NS (NS / 100)
 #define ARRIVALS_MAX 16384 /* images that the BPF programs ask about, until they are looked at: some ms */
@@ -34,7 +33,7 @@ void news_read(struct collector *c)
 	struct sideband_loss loss;
 	uint64_t since_ns = c->news_ns; /* without memory, all records from here on are missing */
 	c->news_ns = proc_now_ns();
-	c->next_news_ns = c->news_ns + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
+	c->next_news_ns = c->news_ns + NEWS_EVERY_NS;
 	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &loss);
 	c->sum.sideband_lost += loss.records;
 	c->sum.images_trimmed += procs_trim(c->procs);
