@@ -16,15 +16,22 @@ static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 	uint64_t at;
 	if (!m)
 		return;
+	struct proc_file *f = m->file;
 	unwinding_mapped(c->unwinding, im);
 	ruled_look(c->ruled, im);
-	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
-	resolver_note_code(c->resolver, im, m);
-	if (m->file->path[0] != '/')
+	if (f->plain && !im->layer[PROC_LABELS])
 		return;
+	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
+	bool made = resolver_note_code(c->resolver, im, m);
+	if (f->path[0] != '/') {
+		f->plain = !made;
+		return;
+	}
 	struct binary *b = resolver_binary(c->resolver, im, m);
+	bool trampolines = b && !binary_trampolines(b, &at);
+	f->plain = b && !made && !trampolines;
 	labelling_mapped(c->labelling, im, m);
-	if (b && !binary_trampolines(b, &at))
+	if (trampolines)
 		trampolines_mapped(c->trampolines, tgid);
 }
 

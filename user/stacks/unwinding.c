@@ -20,7 +20,6 @@
 #define UNUSED_NS 20000000000ull /* if it has been for so long: what runs again and again is not compiled each time */
 #define GONE_NS 60000000000ull /* and those that nobody has used for so long go in any case */
 #define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
-#define MAPPED_NS 1000000000ull
 #define IDLE_NS 10000000000ull /* a process without a sample for so long makes room for others' ranges */
 #define TICK_NS 20000000ull /* of opening files and publishing before samples are looked after again */
 
@@ -68,7 +67,6 @@ struct unwinding {
 	struct process *current; /* which is being updated */
 	size_t n_codes, n_processes;
 	uint64_t retry_ns; /* when to look for room again */
-	uint64_t unmap_ns;
 	struct unwinding_stats stats;
 };
 
@@ -618,13 +616,6 @@ static void try_again(struct unwinding *u)
 	}
 }
 
-/* Rows are written, and read here, when processes begin. */
-static void unmap(struct unwinding *u)
-{
-	sampler_unmap_shards(u->sampler);
-	u->unmap_ns = proc_now_ns() + MAPPED_NS;
-}
-
 void unwinding_go_on(struct unwinding *u)
 {
 	for (struct list_node *n = u->lacking.first; n; n = n->after) {
@@ -638,8 +629,6 @@ int unwinding_tick(struct unwinding *u)
 {
 	if (u->lacking.n && proc_now_ns() >= u->retry_ns)
 		try_again(u);
-	if (!any_waits(u) && proc_now_ns() >= u->unmap_ns)
-		unmap(u);
 	uint64_t until = any_waits(u) ? proc_now_ns() + TICK_NS : 0;
 	while (any_waits(u))
 		if (!update_next(u, until) || (any_waits(u) && proc_now_ns() >= until))
@@ -677,7 +666,7 @@ void unwinding_forget(struct unwinding *u)
 {
 	range_lists_collect(&u->lists, u->sampler);
 	give_back(u);
-	unmap(u);
+	sampler_unmap_shards(u->sampler); /* rows are written and read here when processes begin */
 }
 
 void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret)
