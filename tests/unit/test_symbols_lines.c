@@ -301,6 +301,15 @@ static void test_compressed(void **state)
 	check("packed");
 }
 
+/* One unit has no address ranges of its own, as clang's have none. */
+static void test_aranges(void **state)
+{
+	(void)state;
+	assert_int_equal(run("g++ -O2 -g -c -o one.o p.cc && g++ -O2 -g -c -Dmain=other -o two.o p.cc"), 0);
+	assert_int_equal(run("objcopy -R .debug_aranges -R .rela.debug_aranges two.o && g++ -o mixed one.o two.o"), 0);
+	check("mixed");
+}
+
 /* binutils 2.40 and llvm-objcopy 16 write it; the oracle may be older: it reads the file from before. */
 static void test_zstd(void **state)
 {
@@ -376,6 +385,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gcc),
 		cmocka_unit_test(test_compressed),
+		cmocka_unit_test(test_aranges),
 		cmocka_unit_test(test_zstd),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_clang),

@@ -4,7 +4,6 @@
 
 #include "util/array.h"
 
-#define NEWS_SOON_NS (NS / 50)
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define ATTEND_NS (NS / 100)
 #define ARRIVALS_MAX 16384 /* images that the BPF programs ask about, until they are looked at: some ms */
@@ -17,15 +16,22 @@ static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 	uint64_t at;
 	if (!m)
 		return;
+	struct proc_file *f = m->file;
 	unwinding_mapped(c->unwinding, im);
 	ruled_look(c->ruled, im);
-	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
-	resolver_note_code(c->resolver, im, m);
-	if (m->file->path[0] != '/')
+	if (f->plain && !im->layer[PROC_LABELS])
 		return;
+	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
+	bool made = resolver_note_code(c->resolver, im, m);
+	if (f->path[0] != '/') {
+		f->plain = !made;
+		return;
+	}
 	struct binary *b = resolver_binary(c->resolver, im, m);
+	bool trampolines = b && !binary_trampolines(b, &at);
+	f->plain = b && !made && !trampolines;
 	labelling_mapped(c->labelling, im, m);
-	if (b && !binary_trampolines(b, &at))
+	if (trampolines)
 		trampolines_mapped(c->trampolines, tgid);
 }
 
@@ -34,7 +40,7 @@ void news_read(struct collector *c)
 	struct sideband_loss loss;
 	uint64_t since_ns = c->news_ns; /* without memory, all records from here on are missing */
 	c->news_ns = proc_now_ns();
-	c->next_news_ns = c->news_ns + (unwinding_expects_news(c->unwinding) ? NEWS_SOON_NS : NEWS_EVERY_NS);
+	c->next_news_ns = c->news_ns + NEWS_EVERY_NS;
 	int rc = sideband_drain(c->sideband, c->procs, on_map, c, &loss);
 	c->sum.sideband_lost += loss.records;
 	c->sum.images_trimmed += procs_trim(c->procs);

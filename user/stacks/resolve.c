@@ -395,8 +395,10 @@ void resolver_ask_jvms(struct resolver *r)
 	jits_ask_jvms(r->jits);
 }
 
-void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map)
+bool resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map)
 {
-	if (jits_is_code(map))
+	bool is_code = jits_is_code(map);
+	if (is_code)
 		jits_note(r->jits, im);
+	return is_code;
 }

@@ -135,8 +135,11 @@ void resolver_trim_switch(struct resolver *r, struct resolver_stack *s);
 /* The same for a thread that woke another. */
 void resolver_trim_waking(struct resolver *r, struct resolver_stack *s);
 
-/* Note a new mapping without a file: the process may make code at run time. */
-void resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
+/*
+ * Note a new mapping without a file: the process may make code at run time. False: it is of a file, or not
+ * code.
+ */
+bool resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
 /* Begin the rows of a drain; drains are drain_ms apart. */
 void resolver_begin(struct resolver *r, unsigned drain_ms);

@@ -19,9 +19,7 @@
 #define ROWS_KEPT (8u << 20)  /* beyond so much files that nobody uses go before more is made */
 #define UNUSED_NS 20000000000ull /* if it has been for so long: what runs again and again is not compiled each time */
 #define GONE_NS 60000000000ull /* and those that nobody has used for so long go in any case */
-#define YOUNG_NS 200000000ull /* a new process goes on mapping its libraries */
 #define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
-#define MAPPED_NS 1000000000ull
 #define IDLE_NS 10000000000ull /* a process without a sample for so long makes room for others' ranges */
 #define TICK_NS 20000000ull /* of opening files and publishing before samples are looked after again */
 
@@ -69,8 +67,6 @@ struct unwinding {
 	struct process *current; /* which is being updated */
 	size_t n_codes, n_processes;
 	uint64_t retry_ns; /* when to look for room again */
-	uint64_t unmap_ns;
-	uint64_t young_until_ns;
 	struct unwinding_stats stats;
 };
 
@@ -287,7 +283,6 @@ static void add_rules(struct unwinding *u, struct code *c, const struct unwind_t
 static void compile(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m)
 {
 	struct unwind_table *t = NULL;
-	uint64_t begin = cpu_ns();
 	bool vdso = !strcmp(m->file->path, "[vdso]");
 	c->no_room = false;
 	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, c, im, m, &t);
@@ -295,6 +290,7 @@ static void compile(struct unwinding *u, struct code *c, const struct proc_image
 		return; /* the process is gone; the next one that maps it will do */
 	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc))
 		return;
+	uint64_t begin = cpu_ns();
 	c->tried = true;
 	c->again = (struct symbols_again){ 0 };
 	u->stats.compiled++;
@@ -561,7 +557,6 @@ void unwinding_new_process(struct unwinding *u, struct proc_image *im, const str
 	if (p->list) /* asked again: the table has lost it */
 		unwinding_known(u, im);
 	set_waits(u, p, true);
-	u->young_until_ns = proc_now_ns() + YOUNG_NS;
 }
 
 void unwinding_known(struct unwinding *u, const struct proc_image *im)
@@ -569,11 +564,6 @@ void unwinding_known(struct unwinding *u, const struct proc_image *im)
 	const struct process *p = im->layer[PROC_UNWIND];
 	if (p && p->list)
 		sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id, range_list_word(p->list));
-}
-
-bool unwinding_expects_news(const struct unwinding *u)
-{
-	return proc_now_ns() < u->young_until_ns;
 }
 
 void unwinding_mapped(struct unwinding *u, const struct proc_image *im)
@@ -626,13 +616,6 @@ static void try_again(struct unwinding *u)
 	}
 }
 
-/* Rows are written, and read here, when processes begin. */
-static void unmap(struct unwinding *u)
-{
-	sampler_unmap_shards(u->sampler);
-	u->unmap_ns = proc_now_ns() + MAPPED_NS;
-}
-
 void unwinding_go_on(struct unwinding *u)
 {
 	for (struct list_node *n = u->lacking.first; n; n = n->after) {
@@ -646,8 +629,6 @@ int unwinding_tick(struct unwinding *u)
 {
 	if (u->lacking.n && proc_now_ns() >= u->retry_ns)
 		try_again(u);
-	if (!any_waits(u) && proc_now_ns() >= u->unmap_ns)
-		unmap(u);
 	uint64_t until = any_waits(u) ? proc_now_ns() + TICK_NS : 0;
 	while (any_waits(u))
 		if (!update_next(u, until) || (any_waits(u) && proc_now_ns() >= until))
@@ -685,7 +666,7 @@ void unwinding_forget(struct unwinding *u)
 {
 	range_lists_collect(&u->lists, u->sampler);
 	give_back(u);
-	unmap(u);
+	sampler_unmap_shards(u->sampler); /* rows are written and read here when processes begin */
 }
 
 void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret)

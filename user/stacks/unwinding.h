@@ -49,9 +49,6 @@ void unwinding_lost(struct unwinding *u);
 /* Note a sample with a user stack at ns: processes without samples lose their ranges first. */
 void unwinding_sampled(struct unwinding *u, const struct proc_image *im, uint64_t ns);
 
-/* True while a new process maps its libraries: the side-band should be read more often. */
-bool unwinding_expects_news(const struct unwinding *u);
-
 /*
  * Submit files that are due to compilers, and publish the rules that have come, for some
  * milliseconds. Return in how many ms to call it again; -1: nothing is waiting.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An index of the units by address is made when a file is opened, one of the functions of a unit
- * when the first address in it is asked for; the tree of inlined calls is walked from the function
- * down. Some files stay open: stacks go through several.
+ * The units of a file are indexed by address when it is opened: by .debug_aranges, and by the units
+ * themselves once an address is in none of those. The functions of a unit are indexed when the first
+ * address in it is asked for; the tree of inlined calls is walked from the function down. Some files
+ * stay open: stacks go through several.
  */
 #include "symbols/lines.h"
 
@@ -20,9 +21,11 @@
 #include <unistd.h>
 
 #define RANGES_MAX (2u << 20) /* of units, or of the functions of one */
-#define UNITS_KEPT 8
+#define UNITS_KEPT 256             /* of a file, with their functions: */
+#define FUNCTIONS_KEPT (1u << 16)  /* of the units that are kept; those of the last one in any case */
 #define FILES_KEPT 12
 #define UNPACKED_MAX (40u << 20)      /* bytes of one file's compressed sections; the others are mapped, which is no memory of ours */
+#define PRIVATE_MAX (8 << 20)    /* bytes of a file whose pages may be changed: the worker's memory is charged for all of it */
 #define UNPACKED_KEPT_MAX (24u << 20) /* of all files that stay open, but for the last one */
 #define DEPTH_MAX 64          /* of scopes inside a function */
 #define DIES_MAX (4u << 20)   /* looked at in one unit */
@@ -52,8 +55,9 @@ struct file {
 	Elf *elf;
 	Dwarf *dwarf; /* NULL: a free place */
 	struct ranges units;
-	struct unit kept[UNITS_KEPT];
-	size_t next_kept;
+	bool has_all_units; /* not only those of .debug_aranges */
+	struct unit kept[UNITS_KEPT]; /* a ring */
+	size_t first_kept, n_kept, n_functions;
 	uint64_t unpacked;
 	struct zstd_sections zstd;
 	uint64_t used; /* when, by `uses` */
@@ -134,11 +138,31 @@ static void close_file(struct file *f)
 	memset(f, 0, sizeof(*f));
 }
 
+static int index_aranges(struct file *f)
+{
+	Dwarf_Aranges *all;
+	size_t n;
+	int rc = 0;
+	if (dwarf_getaranges(f->dwarf, &all, &n))
+		n = 0;
+	for (size_t i = 0; i < n && !rc; i++) {
+		Dwarf_Addr low;
+		Dwarf_Word len;
+		Dwarf_Off die;
+		if (!dwarf_getarangeinfo(dwarf_onearange(all, i), &low, &len, &die) && low + len > low)
+			rc = add_range(&f->units, low, low + len, die);
+	}
+	sort(&f->units);
+	return rc;
+}
+
 static int index_units(struct file *f)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
 	int rc = 0;
+	f->has_all_units = true;
+	f->units.n = 0;
 	while (!rc && dwarf_get_units(f->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0) {
 		/*
 		 * Of a split unit the skeleton has the addresses and the lines; the rest is in a
@@ -150,6 +174,60 @@ static int index_units(struct file *f)
 	}
 	sort(&f->units);
 	return rc;
+}
+
+/* Find the unit of an address; *ret NULL: it is in none. */
+static int find_unit(struct file *f, uint64_t addr, const struct range **ret)
+{
+	int rc = 0;
+	*ret = find(&f->units, addr);
+	if (!*ret && !f->has_all_units) {
+		rc = index_units(f);
+		*ret = find(&f->units, addr);
+	}
+	return rc;
+}
+
+/* Sections that only debuggers need. */
+static bool is_unused(const char *name)
+{
+	static const char *const names[] = { "loc", "loclists", "frame", "macro", "macinfo", "names", "pubnames", "pubtypes",
+					     "gnu_pubnames", "gnu_pubtypes" };
+	static const char prefix[] = ".debug_";
+	bool found = false;
+	if (!name || strncmp(name, prefix, sizeof(prefix) - 1))
+		return false;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !found; i++)
+		found = !strcmp(name + sizeof(prefix) - 1, names[i]);
+	return found;
+}
+
+/*
+ * Let libdw not unpack what is never read here, a fifth of libc's debug file: it passes over
+ * sections without contents. What libelf knows must be in memory of this process.
+ */
+static void hide_unused(Elf *elf)
+{
+	size_t names;
+	GElf_Shdr sh;
+	if (elf_getshdrstrndx(elf, &names))
+		return;
+	for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
+		if (!gelf_getshdr(s, &sh) || !(sh.sh_flags & SHF_COMPRESSED) || !is_unused(elf_strptr(elf, names, sh.sh_name)))
+			continue;
+		sh.sh_type = SHT_NOBITS;
+		sh.sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
+		gelf_update_shdr(s, &sh);
+	}
+}
+
+static Elf *open_elf(int fd, off_t size)
+{
+	bool small = size <= PRIVATE_MAX;
+	Elf *elf = elf_begin(fd, small ? ELF_C_READ_MMAP_PRIVATE : ELF_C_READ_MMAP, NULL);
+	if (elf && small)
+		hide_unused(elf);
+	return elf;
 }
 
 /* Bytes of memory that unpacking will take, as the sections' own heads say. */
@@ -208,21 +286,24 @@ static int unpack_zstd(struct file *f)
 {
 	elf_end(f->elf);
 	f->elf = elf_begin(f->fd, ELF_C_READ, NULL);
-	return f->elf ? zstd_sections_unpack(f->elf, &f->zstd) : -EBADMSG;
+	if (!f->elf)
+		return -EBADMSG;
+	hide_unused(f->elf);
+	return zstd_sections_unpack(f->elf, &f->zstd);
 }
 
 static int open_new(int fd, const struct stat *st, struct file **ret)
 {
 	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3), .dev = st->st_dev, .ino = st->st_ino, .mtime = st->st_mtim };
 	elf_version(EV_CURRENT);
-	n.elf = n.fd < 0 ? NULL : elf_begin(n.fd, ELF_C_READ_MMAP, NULL);
+	n.elf = n.fd < 0 ? NULL : open_elf(n.fd, st->st_size);
 	n.unpacked = n.elf ? unpacked_size(n.elf) : 0;
 	int rc = n.unpacked > UNPACKED_MAX ? -E2BIG : 0;
 	struct file *f = rc ? NULL : make_place(n.unpacked);
 	if (!rc && n.elf && zstd_sections_any(n.elf))
 		rc = unpack_zstd(&n);
 	n.dwarf = !rc && n.elf ? dwarf_begin_elf(n.elf, DWARF_C_READ, NULL) : NULL;
-	rc = rc ? rc : n.dwarf ? index_units(&n) : -EBADMSG;
+	rc = rc ? rc : n.dwarf ? index_aranges(&n) : -EBADMSG;
 	if (rc) {
 		close_file(&n);
 		return rc;
@@ -290,25 +371,52 @@ static int index_functions(struct ranges *r, Dwarf_Die *unit)
 	return 0;
 }
 
+static const struct unit *find_kept(const struct file *f, uint64_t die)
+{
+	for (size_t i = 0; i < f->n_kept; i++) {
+		const struct unit *k = &f->kept[(f->first_kept + i) % UNITS_KEPT];
+		if (k->die == die)
+			return k;
+	}
+	return NULL;
+}
+
+static void drop_kept(struct file *f)
+{
+	struct unit *k = &f->kept[f->first_kept];
+	f->n_functions -= k->functions.n;
+	ranges_fini(&k->functions);
+	f->first_kept = (f->first_kept + 1) % UNITS_KEPT;
+	f->n_kept--;
+}
+
+static const struct unit *keep(struct file *f, const struct unit *new)
+{
+	while (f->n_kept == UNITS_KEPT || (f->n_kept && f->n_functions + new->functions.n > FUNCTIONS_KEPT))
+		drop_kept(f);
+	struct unit *k = &f->kept[(f->first_kept + f->n_kept++) % UNITS_KEPT];
+	*k = *new;
+	f->n_functions += k->functions.n;
+	return k;
+}
+
 static int functions_of(struct file *f, const struct range *u, Dwarf_Die *ret_unit, const struct ranges **ret)
 {
 	if (!dwarf_offdie(f->dwarf, u->die, ret_unit))
 		return -EBADMSG;
-	for (size_t i = 0; i < UNITS_KEPT; i++) {
-		if (f->kept[i].die == u->die) {
-			*ret = &f->kept[i].functions;
-			return 0;
-		}
+	const struct unit *k = find_kept(f, u->die);
+	if (!k) {
+		struct unit new = { .die = u->die };
+		int rc = index_functions(&new.functions, ret_unit);
+		if (rc)
+			ranges_fini(&new.functions); /* nothing is known about this unit */
+		if (rc == -ENOMEM)
+			return rc;
+		sort(&new.functions);
+		k = keep(f, &new);
 	}
-	struct unit *k = &f->kept[f->next_kept++ % UNITS_KEPT];
-	ranges_fini(&k->functions);
-	k->die = u->die;
-	int rc = index_functions(&k->functions, ret_unit);
-	if (rc)
-		ranges_fini(&k->functions); /* what is known of this unit: nothing */
-	sort(&k->functions);
 	*ret = &k->functions;
-	return rc == -ENOMEM ? rc : 0;
+	return 0;
 }
 
 /* ---- answers ---- */
@@ -392,11 +500,11 @@ static const char *call_site(Dwarf_Die *unit, Dwarf_Die *call, int *ret_line)
 
 static int answer(struct file *file, uint64_t addr, struct buf *out)
 {
-	const struct range *u = find(&file->units, addr), *f;
+	const struct range *u, *f;
 	const struct ranges *functions;
 	Dwarf_Die unit, function, chain[LINE_FRAMES_MAX];
-	int line = 0;
-	int rc = u ? functions_of(file, u, &unit, &functions) : -ENOENT;
+	int line = 0, rc = find_unit(file, addr, &u);
+	rc = rc ? rc : u ? functions_of(file, u, &unit, &functions) : -ENOENT;
 	if (rc == -ENOMEM)
 		return rc;
 	if (rc)
