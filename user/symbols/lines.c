@@ -221,9 +221,15 @@ static void hide_unused(Elf *elf)
 	}
 }
 
+/* Bytes of a file's own mapping that the worker's memory is charged for. */
+static uint64_t private_size(off_t size)
+{
+	return size <= PRIVATE_MAX ? (uint64_t)size : 0;
+}
+
 static Elf *open_elf(int fd, off_t size)
 {
-	bool small = size <= PRIVATE_MAX;
+	bool small = private_size(size);
 	Elf *elf = elf_begin(fd, small ? ELF_C_READ_MMAP_PRIVATE : ELF_C_READ_MMAP, NULL);
 	if (elf && small)
 		hide_unused(elf);
@@ -297,7 +303,7 @@ static int open_new(int fd, const struct stat *st, struct file **ret)
 	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3), .dev = st->st_dev, .ino = st->st_ino, .mtime = st->st_mtim };
 	elf_version(EV_CURRENT);
 	n.elf = n.fd < 0 ? NULL : open_elf(n.fd, st->st_size);
-	n.unpacked = n.elf ? unpacked_size(n.elf) : 0;
+	n.unpacked = n.elf ? unpacked_size(n.elf) + private_size(st->st_size) : 0;
 	int rc = n.unpacked > UNPACKED_MAX ? -E2BIG : 0;
 	struct file *f = rc ? NULL : make_place(n.unpacked);
 	if (!rc && n.elf && zstd_sections_any(n.elf))
