@@ -6,7 +6,8 @@
  *  1. A new store is written, synced and verified in DIR/rewriting. DIR is the old store. The numbers
  *     of new segments are above those of the old ones.
  *  2. Segments are moved into DIR/seg: no manifest of DIR names them.
- *  3. MANIFEST is copied to MANIFEST.2, which readers of format 2 prefer, and is then replaced.
+ *  3. MANIFEST is copied to MANIFEST.2, which readers of format 2 prefer, and is then replaced. So is
+ *     HEADER.copy, which they do not read.
  *  4. HEADER is replaced, by one rename: from here on DIR is the new store.
  *  5. What only the old store needs is removed.
  *
@@ -127,8 +128,7 @@ static int finish(const char *dir, int dir_fd)
 	header_fini(&h);
 	if (rc)
 		return rc;
-	rc = move_up(dir_fd, HEADER_COPY_NAME);
-	rc = rc ? rc : move_up(dir_fd, RESERVE_NAME);
+	rc = move_up(dir_fd, RESERVE_NAME);
 	rc = rc ? rc : remove_unnamed(dir_fd, &(struct named){ v, NULL, n });
 	for (size_t i = 0; i < n; i++)
 		manifest_segment_fini(&v[i]);
@@ -234,6 +234,7 @@ static int take_place(struct rewrite *r, struct err *err)
 	int fd = r->lock.s.dir_fd, rc = move_segments(fd);
 	rc = rc ? rc : keep_manifest(fd);
 	rc = rc ? rc : replace(fd, MANIFEST_NAME);
+	rc = rc ? rc : replace(fd, HEADER_COPY_NAME);
 	rc = rc ? rc : replace(fd, HEADER_NAME);
 	return rc ? err_sys(err, rc, "cannot put the rewritten store into %s", r->dir) : 0;
 }
