@@ -72,7 +72,8 @@ static int remove_unnamed(int dir_fd, const struct named *l)
 		return rc;
 	}
 	for (struct dirent *e; !rc && (e = readdir(d));)
-		if (e->d_name[0] != '.' && !is_named(l, e->d_name) && unlinkat(dirfd(d), e->d_name, 0) && errno != ENOENT)
+		if (e->d_name[0] != '.' && !is_named(l, e->d_name) && unlinkat(dirfd(d), e->d_name, 0) &&
+		    errno != ENOENT)
 			rc = -errno;
 	closedir(d);
 	return rc;
@@ -157,7 +158,9 @@ static int make_new(const struct rewrite *r, struct err *err)
 	int rc = undo(r);
 	if (rc)
 		return err_sys(err, rc, "cannot remove what an interrupted rewrite left in %s", r->dir);
-	return mkdir(r->new, 0700) ? err_sys(err, -errno, "cannot make the directory %s, to rewrite the store", r->new) : 0;
+	if (!mkdir(r->new, 0700))
+		return 0;
+	return err_sys(err, -errno, "cannot make the directory %s, to rewrite the store", r->new);
 }
 
 static void on_finding(void *ctx, const struct store_finding *f)
@@ -271,7 +274,8 @@ int store_rewrite(const char *dir, struct store_conversion *ret, struct err *err
 	r->lock.lock_fd = -1;
 	store_init(&r->lock.s);
 	bool fits = (size_t)snprintf(r->new, sizeof(r->new), "%s/" STORE_REWRITING, dir) < sizeof(r->new);
-	int rc = fits ? rewrite(r, ret, err) : err_set(err, -ENAMETOOLONG, "the path of the store %s is too long", dir);
+	int rc = fits ? rewrite(r, ret, err)
+		      : err_set(err, -ENAMETOOLONG, "the path of the store %s is too long", dir);
 	store_fini(&r->lock.s);
 	if (r->lock.lock_fd >= 0)
 		close(r->lock.lock_fd);
