@@ -20,8 +20,8 @@ $(BUILD)/fault/test_%: $(BUILD)/fault/test_%.o $(FAULT_OBJ) $(BUILD)/libascribe.
 	$(call say,TEST,$@)
 	$(Q)$(CC) $(LDFLAGS) $(FAULT_WRAP) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
-# Its calls go through the recorder, which makes them fail.
-$(BUILD)/fault/test_calls: $(BUILD)/fault/recorder.o
+# Their calls go through the recorder, which makes them fail.
+$(BUILD)/fault/test_calls $(BUILD)/fault/test_ops: $(BUILD)/fault/recorder.o
 
 $(BUILD)/fault/test_alloc: $(BUILD)/fault/alloc.o
 ifneq ($(SANITIZE),)

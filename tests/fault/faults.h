@@ -11,7 +11,7 @@ enum fault_calls {
 	FAULT_FSYNC = 4,
 	FAULT_FDATASYNC = 8,
 	FAULT_OPEN = 16, /* also for reading */
-	FAULT_NAME = 32, /* rename, unlink, mkdir */
+	FAULT_NAME = 32, /* rename, link, unlink, mkdir */
 	FAULT_ALL = 63,
 };
 
@@ -20,6 +20,7 @@ extern struct faults {
 	unsigned int calls; /* enum fault_calls */
 	long at, times;
 	int error;
+	bool kill; /* SIGKILL comes instead of the call */
 	bool half; /* a write that fails writes half of its bytes instead */
 	long n;	   /* calls so far */
 	long hit;  /* that failed */

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -124,6 +125,8 @@ static bool fails(enum fault_calls call)
 	if (!faults.at || n < faults.at || n >= faults.at + faults.times)
 		return false;
 	faults.hit++;
+	if (faults.kill)
+		kill(getpid(), SIGKILL);
 	errno = faults.error;
 	return true;
 }
@@ -381,12 +384,33 @@ int rmdir(const char *name)
 	return unlinkat(AT_FDCWD, name, AT_REMOVEDIR);
 }
 
+/* The C library's own makes its calls past these. */
+int remove(const char *name)
+{
+	int rc = unlinkat(AT_FDCWD, name, 0);
+	return rc && errno == EISDIR ? rmdir(name) : rc;
+}
+
 /* ---- what no replay knows ---- */
+
+ssize_t copy_file_range(int from, off64_t *at, int to, off64_t *to_at, size_t len, unsigned int flags)
+{
+	char path[PATH_MAX];
+	bool in = fd_is_below(to, path);
+	if (in && fails(FAULT_WRITE))
+		return -1;
+	if (in)
+		unknown("copy_file_range");
+	return syscall(SYS_copy_file_range, from, at, to, to_at, len, flags);
+}
 
 int linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
 	char path[PATH_MAX];
-	if (below(to_dir, to, path))
+	bool in = below(to_dir, to, path);
+	if (in && fails(FAULT_NAME))
+		return -1;
+	if (in)
 		unknown("linkat");
 	return (int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags);
 }

@@ -345,6 +345,81 @@ static void test_budget(void **state)
 	sums_fini(&want);
 }
 
+/* A store of which retention has cut most windows; ret: its samples of the first event. */
+static void write_cut(const char *dir, uint64_t *ret)
+{
+	struct store_meta meta = model_meta;
+	struct store_options o = model_options;
+	struct store_writer *w;
+	struct model m = { .random = 8 };
+	struct err err = { 0 };
+	meta.host = "delta";
+	o.symbols_memory = 1; /* each window has a file */
+	o.keep_ns[0] = o.keep_ns[1] = 3600 * SECOND;
+	if (store_writer_open_with(&w, dir, &meta, &o, &err))
+		fail_msg("%s", err.text);
+	*ret = 0;
+	for (int64_t i = 0; i < 100; i++) {
+		struct model_window win = { 0 };
+		uint64_t none[2] = { 0 };
+		struct store_cpu_totals cpu = { 0, 1000, 1000, none, none };
+		struct store_totals t = { &cpu, 1, 0, 0, 0 };
+		store_renew(w);
+		store_renew_end(w);
+		model_fill(&m, w, &win, 10);
+		for (size_t k = 0; k < win.n; k++)
+			*ret += win.rows[k].event ? 0 : win.rows[k].samples;
+		model_window_fini(&win);
+		if (store_commit_window(w, T0 + i * 300 * SECOND, T0 + (i * 300 + 10) * SECOND, (i * 300 + 10) * SECOND, &t, &err))
+			fail_msg("%s", err.text);
+	}
+	store_writer_close(w);
+}
+
+/* Where labels are gone with their windows the host is not. */
+static void test_labels_gone(void **state)
+{
+	const struct asked a = { "", NULL, NULL, { "host" }, 1, INT64_MIN, INT64_MAX };
+	static const enum query_labels kinds[] = { QUERY_ALL_LABELS, QUERY_KEYS_STACKS, QUERY_KEYS };
+	const char *dirs[2] = { sources[1].dir };
+	struct store *before = all;
+	struct sums want = { .n = 0 };
+	struct err err = { 0 };
+	char dir[64];
+	uint64_t samples;
+	(void)state;
+	write_cut(dirs[1] = temp_dir(dir), &samples);
+	if (store_open_all(&all, dirs, 2, &err))
+		fail_msg("%s", err.text);
+	sums_add(&want, "host=delta\n", samples);
+	for (size_t k = 0; k < sources[1].m.n; k++)
+		for (size_t r = 0; r < sources[1].m.w[k].n; r++) {
+			char line[100];
+			line_of(&sources[1], &sources[1].m.w[k].rows[r], "host", line);
+			if (!sources[1].m.w[k].rows[r].event)
+				sums_add(&want, line, sources[1].m.w[k].rows[r].samples);
+		}
+	for (size_t i = 0; i < 3; i++) {
+		struct sums got = { .n = 0 };
+		struct query *q = ask(&a, kinds[i]);
+		size_t n;
+		const struct store_row *rows = query_rows(q, &n);
+		assert_true(i || query_info(q)->coarse > 0);
+		for (size_t k = 0; k < n; k++) {
+			char *text = keys_text(q, rows[k].set, &a);
+			sums_add(&got, text, rows[k].samples);
+			free(text);
+		}
+		check_same(&got, &want);
+		query_close(q);
+		sums_fini(&got);
+	}
+	store_close(all);
+	all = before;
+	sums_fini(&want);
+	remove_tree(dir);
+}
+
 static void test_keys(void **state)
 {
 	struct err err = { 0 };
@@ -377,6 +452,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums),   cmocka_unit_test(test_ranges), cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_budget), cmocka_unit_test(test_keys),   cmocka_unit_test(test_opening),
+		cmocka_unit_test(test_labels_gone),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

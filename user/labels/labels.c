@@ -135,9 +135,11 @@ static inline bool same_bytes(const char *a, uint32_t n_a, const char *b, uint32
 	if (n_a > 16)
 		return !memcmp(a, b, n_a);
 	if (n_a >= 8)
-		return ascribe_load8(p) == ascribe_load8(q) && ascribe_load8(p + n_a - 8) == ascribe_load8(q + n_a - 8);
+		return ascribe_load8(p) == ascribe_load8(q) &&
+		       ascribe_load8(p + n_a - 8) == ascribe_load8(q + n_a - 8);
 	if (n_a >= 4)
-		return ascribe_load4(p) == ascribe_load4(q) && ascribe_load4(p + n_a - 4) == ascribe_load4(q + n_a - 4);
+		return ascribe_load4(p) == ascribe_load4(q) &&
+		       ascribe_load4(p + n_a - 4) == ascribe_load4(q + n_a - 4);
 	for (uint32_t i = 0; i < n_a; i++)
 		if (p[i] != q[i])
 			return false;

@@ -162,7 +162,8 @@ bool setpool_find(const struct setpool *p, const struct label *labels, size_t n,
 }
 
 /* The order of a list beside the set that was made of it; NULL: that of the set. -ENOMEM. */
-static int keep_order(struct setpool *p, const struct label *set, const struct label *labels, size_t n, const uint8_t **ret)
+static int keep_order(struct setpool *p, const struct label *set, const struct label *labels, size_t n,
+		      const uint8_t **ret)
 {
 	uint8_t order[SET_LABELS_MAX], *own = NULL;
 	bool sorted = true;

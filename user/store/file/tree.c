@@ -15,7 +15,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 int tree_empty(const char *dir)
 {
-	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) ? -errno : 0;
+	return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) ? -errno : 0;
 }
 
 int tree_remove(const char *dir)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories with all that is in them. */
+/* Directories with all that is in them, but for other file systems. */
 #ifndef ASCRIBE_STORE_FILE_TREE_H
 #define ASCRIBE_STORE_FILE_TREE_H
 

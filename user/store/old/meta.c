@@ -167,7 +167,8 @@ int old_read_manifest(struct old_store *o, struct err *err)
 	struct buf b = BUF_INIT;
 	uint64_t id = 0;
 	bool kept = !faccessat(o->dir_fd, OLD_MANIFEST_NAME, F_OK, AT_SYMLINK_NOFOLLOW);
-	int rc = read_meta(o, kept ? OLD_MANIFEST_NAME : MANIFEST_NAME, MANIFEST_MAGIC, MANIFEST_PAYLOAD_MAX, &b, &id, err);
+	int rc = read_meta(o, kept ? OLD_MANIFEST_NAME : MANIFEST_NAME, MANIFEST_MAGIC,
+			   MANIFEST_PAYLOAD_MAX, &b, &id, err);
 	if (!rc) {
 		struct cursor c = { b.data + HEADER_SIZE, b.data + b.len, 0 };
 		rc = id != o->header.store_id ? -EBADMSG : decode_manifest(o, &c);

@@ -6,7 +6,8 @@
  *  1. A new store is written, synced and verified in DIR/rewriting. DIR is the old store. The numbers
  *     of new segments are above those of the old ones.
  *  2. Segments are moved into DIR/seg: no manifest of DIR names them.
- *  3. MANIFEST is copied to MANIFEST.2, which readers of format 2 prefer, and is then replaced.
+ *  3. MANIFEST is copied to MANIFEST.2, which readers of format 2 prefer, and is then replaced. So is
+ *     HEADER.copy, which they do not read.
  *  4. HEADER is replaced, by one rename: from here on DIR is the new store.
  *  5. What only the old store needs is removed.
  *
@@ -71,7 +72,8 @@ static int remove_unnamed(int dir_fd, const struct named *l)
 		return rc;
 	}
 	for (struct dirent *e; !rc && (e = readdir(d));)
-		if (e->d_name[0] != '.' && !is_named(l, e->d_name) && unlinkat(dirfd(d), e->d_name, 0) && errno != ENOENT)
+		if (e->d_name[0] != '.' && !is_named(l, e->d_name) && unlinkat(dirfd(d), e->d_name, 0) &&
+		    errno != ENOENT)
 			rc = -errno;
 	closedir(d);
 	return rc;
@@ -127,8 +129,7 @@ static int finish(const char *dir, int dir_fd)
 	header_fini(&h);
 	if (rc)
 		return rc;
-	rc = move_up(dir_fd, HEADER_COPY_NAME);
-	rc = rc ? rc : move_up(dir_fd, RESERVE_NAME);
+	rc = move_up(dir_fd, RESERVE_NAME);
 	rc = rc ? rc : remove_unnamed(dir_fd, &(struct named){ v, NULL, n });
 	for (size_t i = 0; i < n; i++)
 		manifest_segment_fini(&v[i]);
@@ -157,7 +158,9 @@ static int make_new(const struct rewrite *r, struct err *err)
 	int rc = undo(r);
 	if (rc)
 		return err_sys(err, rc, "cannot remove what an interrupted rewrite left in %s", r->dir);
-	return mkdir(r->new, 0700) ? err_sys(err, -errno, "cannot make the directory %s, to rewrite the store", r->new) : 0;
+	if (!mkdir(r->new, 0700))
+		return 0;
+	return err_sys(err, -errno, "cannot make the directory %s, to rewrite the store", r->new);
 }
 
 static void on_finding(void *ctx, const struct store_finding *f)
@@ -234,6 +237,7 @@ static int take_place(struct rewrite *r, struct err *err)
 	int fd = r->lock.s.dir_fd, rc = move_segments(fd);
 	rc = rc ? rc : keep_manifest(fd);
 	rc = rc ? rc : replace(fd, MANIFEST_NAME);
+	rc = rc ? rc : replace(fd, HEADER_COPY_NAME);
 	rc = rc ? rc : replace(fd, HEADER_NAME);
 	return rc ? err_sys(err, rc, "cannot put the rewritten store into %s", r->dir) : 0;
 }
@@ -270,7 +274,8 @@ int store_rewrite(const char *dir, struct store_conversion *ret, struct err *err
 	r->lock.lock_fd = -1;
 	store_init(&r->lock.s);
 	bool fits = (size_t)snprintf(r->new, sizeof(r->new), "%s/" STORE_REWRITING, dir) < sizeof(r->new);
-	int rc = fits ? rewrite(r, ret, err) : err_set(err, -ENAMETOOLONG, "the path of the store %s is too long", dir);
+	int rc = fits ? rewrite(r, ret, err)
+		      : err_set(err, -ENAMETOOLONG, "the path of the store %s is too long", dir);
 	store_fini(&r->lock.s);
 	if (r->lock.lock_fd >= 0)
 		close(r->lock.lock_fd);

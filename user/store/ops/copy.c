@@ -449,10 +449,12 @@ static int matches_nothing(struct store *s, const struct store_deletion *d, bool
 {
 	const struct store_keys keys = { d->keys, d->n_keys };
 	struct looking l = { d, s };
-	const struct store_reading how = { .keys = d->keys ? &keys : NULL, .filter = look_at_set, .group = look_at_event, .rows = found,
+	const struct store_reading how = { .keys = d->keys ? &keys : NULL, .filter = look_at_set,
+					   .group = look_at_event, .rows = found,
 					   .fold_stacks = true, .fold_sets = true, .ctx = &l };
 	struct store_cover c;
-	int rc = store_cover(s, d->from_ns, d->to_ns, d->keys ? STORE_KEY_SUMS : STORE_ALL_LABELS, d->keys, d->n_keys, &c, err);
+	enum store_want want = d->keys ? STORE_KEY_SUMS : STORE_ALL_LABELS;
+	int rc = store_cover(s, d->from_ns, d->to_ns, want, d->keys, d->n_keys, &c, err);
 	if (rc)
 		return rc;
 	bool blind = c.coarse || c.gone;

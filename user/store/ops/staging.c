@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/ops/staging.h"
 
+#include "store/file/tree.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st, (void)type, (void)at;
-	return remove(path);
-}
-
-static void remove_all(const char *dir)
-{
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
 
 static char *trimmed(const char *name)
 {
@@ -116,7 +106,7 @@ int staging_swap(struct staging *s, struct err *err)
 	int rc = sync_above(s->name);
 	if (rc)
 		return err_sys(err, rc, "cannot sync the directory above %s", s->name);
-	remove_all(s->tmp);
+	tree_remove(s->tmp);
 	release(s);
 	return 0;
 }
@@ -124,6 +114,6 @@ int staging_swap(struct staging *s, struct err *err)
 void staging_end(struct staging *s)
 {
 	if (s->tmp)
-		remove_all(s->tmp);
+		tree_remove(s->tmp);
 	release(s);
 }

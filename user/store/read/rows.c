@@ -300,6 +300,40 @@ static void reading_fini(struct reading *r)
 	settable_fini(&r->table);
 }
 
+/* ---- rows of a union whose labels are gone: what is left is their host ---- */
+
+struct host_rows {
+	const struct store_reading *how;
+	uint32_t set;
+};
+
+static int give_with_host(void *ctx, const struct store_row *group)
+{
+	const struct host_rows *h = ctx;
+	struct store_row row = *group;
+	int wanted = h->how->group ? h->how->group(h->how->ctx, group) : 1;
+	row.set = h->set;
+	row.stack = h->how->fold_stacks ? 0 : row.stack;
+	return wanted <= 0 ? wanted : h->how->rows(h->how->ctx, &row, 1);
+}
+
+/* Not for a filter that looks at other labels: whether it lets a row pass is not known. */
+static bool host_is_all(const struct reading *r)
+{
+	return r->host && (!r->how->filter || (r->how->keys && r->how->keys->n == 1));
+}
+
+static int read_with_host(struct reading *r)
+{
+	struct host_rows h = { r->how, 0 };
+	uint32_t id;
+	int rc = reading_map_labels(r, NULL, 0, &id);
+	if (rc || id == UNWANTED)
+		return rc;
+	h.set = id - WANTED(0);
+	return store_block_folded(r->s, &r->ref->b, give_with_host, &h, r->err);
+}
+
 int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how,
 		     struct err *err)
 {
@@ -307,11 +341,12 @@ int store_block_read(struct store *s, const struct store_block *b, const struct 
 	struct reading r = { .s = s, .ref = store_ref(b), .how = how, .err = err };
 	if (s->host.str_len && (!how->keys || contents_wants(how->keys, s->host.key)))
 		r.host = &s->host;
-	if (b->flags & BLOCK_NO_LABELS)
-		return err_set(err, -ENODATA, "the labels of this time are gone");
-	int rc = store_dicts(s, r.ref, SYMBOLS_ALL, &r.d, err);
+	int rc = b->flags & BLOCK_NO_LABELS ? err_set(err, -ENODATA, "the labels of this time are gone") : 0;
+	rc = rc ? rc : store_dicts(s, r.ref, SYMBOLS_ALL, &r.d, err);
 	if (!rc)
 		rc = b->level ? reading_parent(&r) : read_window(&r);
+	if (rc == -ENODATA && host_is_all(&r))
+		rc = read_with_host(&r);
 	reading_fini(&r);
 	return rc;
 }

@@ -94,7 +94,8 @@ int segment_add_ref(struct store *s, struct segment *g, const struct block_head 
 	if (rc)
 		return rc;
 	struct block_ref *r = &g->refs[g->n_refs++];
-	*r = (struct block_ref){ .b = h->info, .offset = offset, .stored_len = stored_len, .segment = (uint32_t)(g - s->segments), .part = s->part };
+	*r = (struct block_ref){ .b = h->info, .offset = offset, .stored_len = stored_len,
+				  .segment = (uint32_t)(g - s->segments), .part = s->part };
 	r->mark = h->mark.bytes;
 	return 0;
 }
