@@ -9,10 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-#define FILES_MAX 65536 /* contents known, with and without rules */
-#define ROWS_KEPT (8u << 20)  /* beyond so much files that nobody uses go before more is made */
-#define UNUSED_NS 20000000000ull /* if it has been for so long: what runs again and again is not compiled each time */
-#define GONE_NS 60000000000ull /* and those that nobody has used for so long go in any case */
+#define FILES_MAX 65536	     /* contents known, with and without rules */
+#define ROWS_KEPT (8u << 20) /* bytes: above, unused files go before more is made, */
+#define UNUSED_NS 20000000000ull /* if they were unused for so long: what runs again is not compiled each time */
+#define GONE_NS 60000000000ull	 /* unused for so long, they go in any case */
 
 static uint64_t cpu_ns(void)
 {
@@ -129,12 +129,18 @@ static int compile_vdso(struct unwinding *u, struct unwind_table **ret)
 	return rc;
 }
 
-static int compile_file(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m,
-			struct unwind_table **ret)
+static int compile_file(struct unwinding *u, struct code *c, const struct proc_image *im,
+			const struct proc_map *m, struct unwind_table **ret)
 {
 	struct buf reply = BUF_INIT;
 	size_t len = strlen(m->file->path);
-	const struct sandbox_call call = { .op = u->op, .priority = PRIORITY_RULES, .bytes = m->file->path, .len = len < 255 ? len : 255, .max_reply = UNWIND_REPLY_MAX };
+	const struct sandbox_call call = {
+		.op = u->op,
+		.priority = PRIORITY_RULES,
+		.bytes = m->file->path,
+		.len = len < 255 ? len : 255,
+		.max_reply = UNWIND_REPLY_MAX,
+	};
 	int rc = resolver_parse(u->resolver, im, m, &c->job, &call, &reply);
 	rc = rc ? rc : unwind_decode(ret, &reply);
 	buf_fini(&reply);

@@ -192,9 +192,11 @@ static struct code *unwanted_at(struct unwinding *u, const struct proc_image *im
 static struct unwind_range make_range(struct unwinding *u, const struct proc_image *im, const struct proc_map *m,
 				      const struct code *c)
 {
-	struct unwind_range r = { .start = m->start, .end = m->end, .page = code_is_unwanted(c) ? UNWIND_PAGE_LATE : 0 };
+	struct unwind_range r = { .start = m->start, .end = m->end };
 	struct binary *b = c && c->part.n_pages ? resolver_binary(u->resolver, im, m) : NULL;
 	uint64_t bias;
+	if (code_is_unwanted(c))
+		r.page = UNWIND_PAGE_LATE;
 	if (!b || binary_bias(b, m->start, m->pgoff, &bias))
 		return r;
 	r.bias = bias + (c->part.first_page << UNWIND_PAGE_BITS);
@@ -203,7 +205,10 @@ static struct unwind_range make_range(struct unwinding *u, const struct proc_ima
 	return r;
 }
 
-/* Have all files compiled that stacks lead to. -EINPROGRESS: some are not yet; -EAGAIN: there was no time to ask for all. */
+/*
+ * Have all files compiled that stacks lead to. -EINPROGRESS: some are not yet; -EAGAIN: there was
+ * no time to ask for all.
+ */
 static int compile_all(struct unwinding *u, const struct proc_image *im, uint64_t until_ns)
 {
 	int rc = 0;
@@ -251,8 +256,10 @@ static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct 
 	for (uint32_t i = 0; i < im->n_maps && n < UNWIND_PROC_RANGES_MAX; i++) {
 		struct code *c = code_of_map(u, im, &im->maps[i]);
 		struct unwind_range r = make_range(u, im, &im->maps[i], c);
-		if (n && !r.n_pages && !out[n - 1].n_pages && out[n - 1].page == r.page && out[n - 1].end == r.start) {
-			out[n - 1].end = r.end;
+		struct unwind_range *last = n ? &out[n - 1] : NULL;
+		bool alike = last && !r.n_pages && !last->n_pages && last->page == r.page;
+		if (alike && last->end == r.start) {
+			last->end = r.end;
 			continue;
 		}
 		out[n++] = r;
