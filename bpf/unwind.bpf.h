@@ -223,8 +223,8 @@ static __always_inline __u32 unwind_user(__u32 key, __u32 n_kernel, __u64 ranges
 __u64 mapping_asked_ns;
 
 /*
- * The state's stack leads out of what is published: the process has mapped something since. Asked
- * once for each page. 1: an answer may be under way.
+ * The state's stack leads out of what is published: the process has mapped something since, or no
+ * stack has led into this file yet. Asked once for each page. 1: an answer may be under way.
  */
 __noinline int ask_about_mapping(const struct image *im)
 {
@@ -234,9 +234,9 @@ __noinline int ask_about_mapping(const struct image *im)
 		return 0;
 	__u64 what = image_hash(im, s->pc >> UNWIND_PAGE_BITS);
 	if (was_sent(what, &cell) || !cell)
-		return now - mapping_asked_ns < ASKED_RECENTLY_NS;
+		return s->range.page == UNWIND_PAGE_LATE || now - mapping_asked_ns < ASKED_RECENTLY_NS;
 	struct wire_record r = { .kind = WIRE_NEW_MAPPING, .tgid = im->tgid, .exec_id = im->exec_id,
-				 .start_ns = im->start_ns };
+				 .start_ns = im->start_ns, .pc = s->pc };
 	if (ring_send(&r, sizeof(r), true))
 		return 0;
 	*cell = what;

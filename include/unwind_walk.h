@@ -352,6 +352,8 @@ UNWIND_GLOBAL int unwind_step(__u32 unused)
 			return unwind_by_fp(1);
 		return s->leaf ? unwind_by_fp(0) : COUNTER_unwind_no_mapping;
 	}
+	if (s->range.page == UNWIND_PAGE_LATE)
+		return COUNTER_unwind_no_mapping;
 	__u32 id = unwind_find_rule(s, at);
 	int end = id ? unwind_by_rule(s, id) : -1;
 	return end < 0 ? unwind_by_fp(1) : end;
@@ -367,7 +369,7 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 	s->by_fp = s->changed_stack = s->sp_lost = s->lr_known = 0;
 	s->bx_at = UNWIND_BX_SAME;
 	s->pc_at = s->fp_at = 0;
-	s->range.start = s->range.end = 0;
+	s->range.start = s->range.end = s->range.page = 0;
 	s->first = (__u32)ranges;
 	s->n = (__u32)(ranges >> 32);
 }

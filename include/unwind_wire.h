@@ -112,9 +112,12 @@ struct unwind_page {
 struct unwind_range {
 	__u64 start, end;
 	__u64 bias;
-	__u32 page;
+	__u32 page;    /* or UNWIND_PAGE_LATE, with n_pages 0 */
 	__u32 n_pages; /* 0: no rules for any of it */
 };
+
+/* No stack has led here yet, so the rules are not compiled: the walk ends, and user space goes on with it. */
+#define UNWIND_PAGE_LATE (~0u)
 
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");
 _Static_assert(sizeof(struct unwind_page) == 8, "unwind_page");

@@ -228,6 +228,7 @@ struct wire_record {
 	union {
 		__u64 set_id; /* of the sample: of all parts together */
 		__u64 at_ns;  /* WIRE_NEW_PROCESS: when it was sampled, BOOTTIME */
+		__u64 pc;     /* WIRE_NEW_MAPPING: where its stack led; it may be a return address */
 	};
 	__u64 key_table; /* address in the process */
 	__u32 generation;

@@ -57,4 +57,15 @@ check "no room for all rules: accounting" s=stat.json -- 'exact(s)'
 ok "no room for all rules: it is said" grep -qE '[1-9][0-9]* (files gave way|found no room)' record.err
 ok "no room for all rules: those that came last are right" \
 	python3 "$here/unwind.py" chains folded stat.json "_start;.*;$base;chain_a;chain_b;chain_c"
+
+# ---- files that no stack leads to ----
+unused=liblzma.so.5:libz.so.1:libzstd.so.1:libpcre2-8.so.0:libxxhash.so.0:libelf.so.1:libdw.so.1
+rm -rf preloaded
+record -F 499 -o preloaded -- env LD_PRELOAD=$unused "$load" plain 1 && {
+	stacks preloaded
+	ok "with libraries that are not used" \
+		python3 "$here/unwind.py" chains folded stat.json "_start;.*;$base;chain_a;chain_b;chain_c"
+	files=$(sed -n 's/.*unwind rules of \([0-9]*\) files.*/\1/p' record.err)
+	ok "rules of the program and of what it runs ($files files)" test "${files:-99}" -le 5
+}
 finish

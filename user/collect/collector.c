@@ -23,6 +23,7 @@
 #define LAST_DRAIN_MS 10000 /* the time for the files of the last drain is as if drains were so far apart */
 #define GO_ON_NS (NS / 50) /* between two looks at what parsers answered, while more is on its way, */
 #define LOOK_AGAIN_NS (NS / 10) /* and where no answer came, */
+#define ROWS_GO_ON_NS (NS / 10) /* and at rows that wait for names: it asks for all of their names */
 #define GO_ON_SHARE 3 /* and times the CPU time that was used since the last look: it may be for thousands of processes */
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 /*
@@ -423,8 +424,10 @@ static int parse_go_on(struct collector *c, bool idle)
 	unwinding_go_on(c->unwinding);
 	labelling_go_on(c->labelling);
 	copies_go_on(c->copies);
-	if (waits)
+	if (waits && (idle || c->stopped || now >= c->rows_ns + ROWS_GO_ON_NS)) {
+		c->rows_ns = now;
 		rows_go_on(c, false);
+	}
 	return rows_wait(c) ? (int)(LOOK_AGAIN_NS / 1000000) : -1;
 }
 

@@ -86,6 +86,7 @@ struct collector {
 	int64_t closing_end_ns, closing_end_boot_ns; /* its end */
 	uint64_t closing_ns; /* BOOTTIME: write it then at the latest */
 	uint64_t answered;   /* sandbox_stats.answered and reader_stats.moved at the last parse_go_on */
+	uint64_t rows_ns;    /* BOOTTIME of the last rows_go_on */
 	uint64_t go_on_ns, go_on_cpu_ns; /* BOOTTIME, and CPU time of this thread, at the last parse_go_on */
 	struct collector_detail detail;
 	uint32_t other_stack; /* "(other)", in the store */

@@ -117,8 +117,9 @@ void news_on_record(void *ctx, const struct wire_record *r, const void *payload)
 	case WIRE_PYTHON:
 		pythons_record(c->pythons, r, payload);
 		break;
-	case WIRE_NEW_MAPPING: /* the news of it is in the side-band */
+	case WIRE_NEW_MAPPING: /* a mapping that is new is in the side-band */
 		c->next_news_ns = 0;
+		unwinding_missed(c->unwinding, &(struct proc_id){ r->start_ns, r->tgid, r->exec_id }, r->pc);
 		break;
 	case WIRE_NEW_PROCESS:
 		if (c->n_arrived < ARRIVALS_MAX && !ARRAY_RESERVE(c->arrived, c->cap_arrived, c->n_arrived + 1))

@@ -41,7 +41,7 @@ struct proc_file {
 	uint64_t dev, ino; /* 0 where build_id identifies the file */
 	uint8_t build_id[PROC_BUILD_ID_MAX];
 	uint8_t build_id_len;
-	bool plain; /* for the reader of records: further mappings of it need no look unless their process was sampled */
+	bool plain; /* only mappings of processes that were sampled need a look */
 	uint32_t refs;
 	void *binary; /* of the layer that opens files, see procs_new */
 	struct proc_file *next;

@@ -1,74 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "stacks/unwinding.h"
-
-#include "stacks/ranges.h"
-#include "unwind/pool.h"
-#include "unwind/request.h"
-#include "util/array.h"
+/* Publish the unwind rules of the processes that are sampled, and unwind the copies of stacks. */
+#include "stacks/unwinding_int.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#define BUCKETS 4096
-#define FILES_MAX 65536 /* contents known, with and without rules */
 #define PROCESSES_MAX 16384
 #define ROWS_FIRST (4u << 20) /* bytes of rows made before recording begins: enough for most hosts' busy programs */
-#define ROWS_KEPT (8u << 20)  /* beyond so much files that nobody uses go before more is made */
-#define UNUSED_NS 20000000000ull /* if it has been for so long: what runs again and again is not compiled each time */
-#define GONE_NS 60000000000ull /* and those that nobody has used for so long go in any case */
 #define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
 #define IDLE_NS 10000000000ull /* a process without a sample for so long makes room for others' ranges */
 #define TICK_NS 20000000ull /* of opening files and publishing before samples are looked after again */
-
-/* One content of a file. */
-struct code {
-	struct code *next;
-	uint8_t id[RESOLVER_CONTENT];
-	uint32_t users;    /* lists of ranges that lead to it */
-	bool tried;        /* compiled, or found impossible */
-	bool no_room;      /* to be tried again when there is room */
-	struct symbols_again again; /* it is not compiled yet */
-	struct symbols_job job;
-	uint64_t used_ns;  /* when the last user went */
-	struct unwind_code part;
-};
-
-/* An image that is sampled: its proc_image.layer[PROC_UNWIND]. */
-struct process {
-	struct proc_id id;
-	struct proc_image *image; /* NULL: it has ended while it was being updated */
-	struct range_list *list;  /* published; NULL: none */
-	struct list_node waits;	  /* of unwinding.waiting: to be updated */
-	struct list_node lacks;	  /* of unwinding.lacking: one of its files found no room, or is not compiled yet: */
-	bool late;
-	uint64_t grace_ns; /* until when it waits for all of its files; 0: it does not */
-	struct list_node used; /* of unwinding.used, while it has a list */
-	uint64_t used_ns;      /* when it was last sampled, as far as its rows were read */
-};
-
-/* In turn: ourselves last, for we have many files, and others wait. */
-enum turn { OTHERS, OURSELVES, TURNS };
-
-struct unwinding {
-	struct sampler *sampler;
-	struct procs *procs;
-	struct resolver *resolver;
-	unsigned op;
-	struct sampler_unwind shared;
-	struct unwind_pool *pool;
-	struct range_lists lists;
-	struct code *codes[BUCKETS];
-	struct list waiting[TURNS];
-	struct list lacking;
-	struct list used; /* processes that have a list: who was sampled last is last */
-	struct process *current; /* which is being updated */
-	size_t n_codes, n_processes;
-	uint64_t retry_ns; /* when to look for room again */
-	struct unwinding_stats stats;
-};
 
 static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
 {
@@ -123,182 +65,10 @@ void unwinding_free(struct unwinding *u)
 	if (!u)
 		return;
 	procs_detach(u->procs, PROC_UNWIND);
-	for (size_t b = 0; b < BUCKETS; b++) {
-		for (struct code *c = u->codes[b], *next; c; c = next) {
-			next = c->next;
-			resolver_cancel(u->resolver, &c->job);
-			unwind_code_fini(&c->part);
-			free(c);
-		}
-	}
+	codes_free(u);
 	unwind_pool_free(u->pool);
 	range_lists_fini(&u->lists);
 	free(u);
-}
-
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-/* ---- files ---- */
-
-static struct code **code_bucket(struct unwinding *u, const uint8_t *id)
-{
-	uint64_t a, b;
-	memcpy(&a, id + 1, sizeof(a));
-	memcpy(&b, id + 16, sizeof(b));
-	return &u->codes[((a ^ b) * 0x9e3779b97f4a7c15ull >> 32) % BUCKETS];
-}
-
-/* Forget the contents without rules that nobody uses: they are tried again. */
-static void forget_codes(struct unwinding *u)
-{
-	for (size_t b = 0; b < BUCKETS; b++) {
-		for (struct code **at = &u->codes[b]; *at;) {
-			struct code *c = *at;
-			if (c->users || c->part.n_pages) {
-				at = &c->next;
-				continue;
-			}
-			*at = c->next;
-			resolver_cancel(u->resolver, &c->job);
-			free(c);
-			u->n_codes--;
-		}
-	}
-}
-
-static struct code *code_get(struct unwinding *u, const uint8_t *id)
-{
-	struct code **at = code_bucket(u, id), *c = *at;
-	while (c && memcmp(c->id, id, sizeof(c->id)))
-		c = c->next;
-	if (c)
-		return c;
-	if (u->n_codes >= FILES_MAX)
-		forget_codes(u);
-	if (u->n_codes >= FILES_MAX)
-		return NULL;
-	at = code_bucket(u, id);
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return NULL;
-	memcpy(c->id, id, sizeof(c->id));
-	c->next = *at;
-	*at = c;
-	u->n_codes++;
-	return c;
-}
-
-/* The file that nobody uses and that went out of use first, before then_ns, gives up its rows. */
-static bool evict_one(struct unwinding *u, uint64_t then_ns)
-{
-	struct code *oldest = NULL;
-	for (size_t b = 0; b < BUCKETS; b++)
-		for (struct code *c = u->codes[b]; c; c = c->next)
-			if (!c->users && c->part.n_pages && (!oldest || c->used_ns < oldest->used_ns))
-				oldest = c;
-	if (!oldest || oldest->used_ns > then_ns)
-		return false;
-	u->stats.files--;
-	u->stats.rows -= oldest->part.n_rows;
-	u->stats.evicted++;
-	unwind_pool_remove(u->pool, &oldest->part);
-	oldest->tried = false;
-	return true;
-}
-
-static bool let_go(struct unwinding *u);
-
-/* Room for one file more. */
-static bool make_room(struct unwinding *u)
-{
-	return evict_one(u, UINT64_MAX) || (let_go(u) && evict_one(u, UINT64_MAX));
-}
-
-/* Rather than that more memory is made for it what was of use some time ago goes. */
-static void make_old_room(struct unwinding *u, const struct unwind_table *t)
-{
-	uint64_t then = proc_now_ns() - UNUSED_NS;
-	while (!unwind_pool_fits(u->pool, t) && unwind_pool_made(u->pool) >= ROWS_KEPT && evict_one(u, then))
-		;
-}
-
-/* What was made for a moment of many programs is given back, in time. */
-static void give_back(struct unwinding *u)
-{
-	uint64_t then = proc_now_ns() - GONE_NS;
-	struct unwind_pool_stats pool;
-	if (!u->pool || unwind_pool_made(u->pool) <= ROWS_KEPT)
-		return;
-	do
-		unwind_pool_stats(u->pool, &pool);
-	while (pool.rows_bytes > ROWS_KEPT && evict_one(u, then));
-	unwind_pool_trim(u->pool, ROWS_KEPT); /* a bpf() call: one */
-}
-
-/* The vdso is the kernel's: it is compiled here. */
-static int compile_vdso(struct unwinding *u, struct unwind_table **ret)
-{
-	size_t size;
-	struct elf_image img;
-	const uint8_t *bytes = resolver_vdso(u->resolver, &size);
-	int rc = bytes ? elf_image_open_memory(&img, bytes, size, "[vdso]", NULL) : -ENOENT;
-	if (rc)
-		return rc;
-	rc = unwind_compile(ret, &img, "[vdso]", NULL);
-	elf_image_fini(&img);
-	return rc;
-}
-
-static int compile_file(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m,
-			struct unwind_table **ret)
-{
-	struct buf reply = BUF_INIT;
-	size_t len = strlen(m->file->path);
-	const struct sandbox_call call = { .op = u->op, .priority = PRIORITY_RULES, .bytes = m->file->path, .len = len < 255 ? len : 255, .max_reply = UNWIND_REPLY_MAX };
-	int rc = resolver_parse(u->resolver, im, m, &c->job, &call, &reply);
-	rc = rc ? rc : unwind_decode(ret, &reply);
-	buf_fini(&reply);
-	return rc;
-}
-
-/* Rules that were compiled for a content. */
-static void add_rules(struct unwinding *u, struct code *c, const struct unwind_table *t)
-{
-	int rc;
-	make_old_room(u, t);
-	while ((rc = unwind_pool_add(u->pool, t, &c->part)) == -ENOSPC && make_room(u))
-		;
-	c->no_room = rc == -ENOSPC;
-	u->stats.over_budget += rc == -ENOSPC || rc == -E2BIG;
-	u->stats.refused_entries += t->refused;
-	u->stats.files += !rc;
-	u->stats.rows += rc ? 0 : c->part.n_rows;
-}
-
-static void compile(struct unwinding *u, struct code *c, const struct proc_image *im, const struct proc_map *m)
-{
-	struct unwind_table *t = NULL;
-	bool vdso = !strcmp(m->file->path, "[vdso]");
-	c->no_room = false;
-	int rc = vdso ? compile_vdso(u, &t) : compile_file(u, c, im, m, &t);
-	if (rc == -ENODATA)
-		return; /* the process is gone; the next one that maps it will do */
-	if (symbols_is_late(rc) && symbols_put_off(&c->again, rc))
-		return;
-	uint64_t begin = cpu_ns();
-	c->tried = true;
-	c->again = (struct symbols_again){ 0 };
-	u->stats.compiled++;
-	u->stats.refused += rc && rc != -ENOENT && rc != -EPROTONOSUPPORT; /* 32-bit code has no rules */
-	if (!rc)
-		add_rules(u, c, t);
-	unwind_table_free(t);
-	u->stats.compile_ns += cpu_ns() - begin + c->job.cpu_ns;
 }
 
 /* ---- processes ---- */
@@ -318,6 +88,14 @@ static void set_lacks(struct unwinding *u, struct process *p, bool lacks)
 		list_remove(&u->lacking, &p->lacks);
 	else if (!p->lacks.listed)
 		list_append(&u->lacking, &p->lacks);
+}
+
+static void set_partial(struct unwinding *u, struct process *p, bool partial)
+{
+	if (!partial)
+		list_remove(&u->partial, &p->partial);
+	else if (!p->partial.listed)
+		list_append(&u->partial, &p->partial);
 }
 
 static bool any_waits(const struct unwinding *u)
@@ -357,6 +135,7 @@ static void on_end(void *ctx, struct proc_image *im)
 	publish(u, p, NULL);
 	set_waits(u, p, false);
 	set_lacks(u, p, false);
+	set_partial(u, p, false);
 	u->n_processes--;
 	p->image = NULL;
 	if (p != u->current)
@@ -364,7 +143,7 @@ static void on_end(void *ctx, struct proc_image *im)
 }
 
 /* Processes that have ended use nothing any more, also before the window ends. True when there was one. */
-static bool let_go(struct unwinding *u)
+bool unwinding_let_go(struct unwinding *u)
 {
 	procs_report_ended(u->procs, PROC_UNWIND);
 	bool any = u->lists.unused.n;
@@ -384,18 +163,30 @@ static bool evict_ranges(struct unwinding *u, const struct process *but)
 	if (!p || p->used_ns + IDLE_NS > proc_now_ns())
 		return false;
 	publish(u, p, NULL);
+	set_partial(u, p, false);
 	range_lists_collect(&u->lists, u->sampler);
 	u->stats.ranges_evicted++;
 	return true;
 }
 
-/* The code of a mapping's file, NULL when there is none to be had. */
-static struct code *map_code(struct unwinding *u, const struct proc_image *im, const struct proc_map *m)
+/* A stack leads here: compile it, for all processes that map it. */
+static void want(struct unwinding *u, struct code *c)
 {
-	const uint8_t *id = NULL;
-	if (m->file->path[0] == '/' || !strcmp(m->file->path, "[vdso]"))
-		id = resolver_content(u->resolver, im, m);
-	return id ? code_get(u, id) : NULL;
+	c->wanted = true;
+	for (struct list_node *n = u->partial.first; n; n = n->after) {
+		struct process *p = LIST_ENTRY(n, struct process, partial);
+		for (uint32_t i = 0; i < p->image->n_maps && !p->waits.listed; i++)
+			if (code_of_map(u, p->image, &p->image->maps[i]) == c)
+				set_waits(u, p, true);
+	}
+}
+
+/* The file at this address of an image, if no stack has led there before. */
+static struct code *unwanted_at(struct unwinding *u, const struct proc_image *im, uint64_t addr)
+{
+	const struct proc_map *m = im ? proc_image_map(im, addr) : NULL;
+	struct code *c = m ? code_of_map(u, im, m) : NULL;
+	return code_is_unwanted(c) ? c : NULL;
 }
 
 static struct unwind_range make_range(struct unwinding *u, const struct proc_image *im, const struct proc_map *m,
@@ -404,6 +195,8 @@ static struct unwind_range make_range(struct unwinding *u, const struct proc_ima
 	struct unwind_range r = { .start = m->start, .end = m->end };
 	struct binary *b = c && c->part.n_pages ? resolver_binary(u->resolver, im, m) : NULL;
 	uint64_t bias;
+	if (code_is_unwanted(c))
+		r.page = UNWIND_PAGE_LATE;
 	if (!b || binary_bias(b, m->start, m->pgoff, &bias))
 		return r;
 	r.bias = bias + (c->part.first_page << UNWIND_PAGE_BITS);
@@ -412,16 +205,19 @@ static struct unwind_range make_range(struct unwinding *u, const struct proc_ima
 	return r;
 }
 
-/* Have all files compiled. -EINPROGRESS: some are not yet; -EAGAIN: there was no time to ask for all. */
+/*
+ * Have all files compiled that stacks lead to. -EINPROGRESS: some are not yet; -EAGAIN: there was
+ * no time to ask for all.
+ */
 static int compile_all(struct unwinding *u, const struct proc_image *im, uint64_t until_ns)
 {
 	int rc = 0;
 	for (uint32_t i = 0; i < im->n_maps; i++) {
-		struct code *c = map_code(u, im, &im->maps[i]);
-		if (c && !c->tried && symbols_is_due(&c->again)) {
+		struct code *c = code_of_map(u, im, &im->maps[i]);
+		if (c && c->wanted && !c->tried && symbols_is_due(&c->again)) {
 			if (proc_now_ns() >= until_ns)
 				return -EAGAIN;
-			compile(u, c, im, &im->maps[i]);
+			code_compile(u, c, im, &im->maps[i]);
 		}
 		if (c ? !c->tried && c->again.at_ns : resolver_is_late(&im->maps[i]))
 			rc = -EINPROGRESS;
@@ -432,7 +228,7 @@ static int compile_all(struct unwinding *u, const struct proc_image *im, uint64_
 static bool lacks_room(struct unwinding *u, const struct proc_image *im)
 {
 	for (uint32_t i = 0; i < im->n_maps; i++) {
-		struct code *c = map_code(u, im, &im->maps[i]);
+		struct code *c = code_of_map(u, im, &im->maps[i]);
 		if (c && c->no_room)
 			return true;
 	}
@@ -444,7 +240,7 @@ static void hold(struct unwinding *u, const struct proc_image *im, uint32_t by)
 {
 	uint64_t now = proc_now_ns();
 	for (uint32_t i = 0; i < im->n_maps; i++) {
-		struct code *c = map_code(u, im, &im->maps[i]);
+		struct code *c = code_of_map(u, im, &im->maps[i]);
 		if (!c)
 			continue;
 		c->users += by;
@@ -458,10 +254,12 @@ static uint32_t gather(struct unwinding *u, const struct proc_image *im, struct 
 {
 	uint32_t n = 0, n_codes = 0;
 	for (uint32_t i = 0; i < im->n_maps && n < UNWIND_PROC_RANGES_MAX; i++) {
-		struct code *c = map_code(u, im, &im->maps[i]);
+		struct code *c = code_of_map(u, im, &im->maps[i]);
 		struct unwind_range r = make_range(u, im, &im->maps[i], c);
-		if (n && !r.n_pages && !out[n - 1].n_pages && out[n - 1].end == r.start) {
-			out[n - 1].end = r.end;
+		struct unwind_range *last = n ? &out[n - 1] : NULL;
+		bool alike = last && !r.n_pages && !last->n_pages && last->page == r.page;
+		if (alike && last->end == r.start) {
+			last->end = r.end;
 			continue;
 		}
 		out[n++] = r;
@@ -477,12 +275,14 @@ static void make_ranges(struct unwinding *u, struct process *p, const struct pro
 	struct unwind_range *r = malloc(UNWIND_PROC_RANGES_MAX * sizeof(*r));
 	struct code **codes = malloc(UNWIND_PROC_RANGES_MAX * sizeof(struct code *));
 	struct range_list *l = NULL;
-	bool made = false;
+	bool made = false, partial = false;
 	uint32_t n_codes, n = r && codes ? gather(u, im, r, codes, &n_codes) : 0;
 	int rc = n ? 0 : -ENOENT;
+	for (uint32_t i = 0; i < n && !partial; i++)
+		partial = r[i].page == UNWIND_PAGE_LATE;
 	if (!rc)
 		while ((rc = range_lists_get(&u->lists, r, n, (void **)codes, n_codes, &l, &made)) == -ENOSPC)
-			if (!let_go(u) && !evict_ranges(u, p))
+			if (!unwinding_let_go(u) && !evict_ranges(u, p))
 				break;
 	free(r);
 	free(codes);
@@ -497,11 +297,22 @@ static void make_ranges(struct unwinding *u, struct process *p, const struct pro
 	}
 	if (p->image) {
 		publish(u, p, l);
+		set_partial(u, p, partial);
 		p->used_ns = proc_now_ns();
 	} else {
 		range_lists_put(&u->lists, l);
 	}
 	range_lists_collect(&u->lists, u->sampler);
+}
+
+/* Nearly all stacks lead to the program itself. */
+static void want_program(struct unwinding *u, const struct proc_image *im)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		struct code *c = im->maps[i].file == im->exe ? code_of_map(u, im, &im->maps[i]) : NULL;
+		if (code_is_unwanted(c))
+			want(u, c);
+	}
 }
 
 /* False: there was no time to ask for all. */
@@ -512,6 +323,7 @@ static bool update(struct unwinding *u, struct process *p, uint64_t until_ns)
 		return true;
 	hold(u, im, 1);
 	resolver_want_program(u->resolver, im);
+	want_program(u, im);
 	int rc = compile_all(u, im, until_ns);
 	if (rc != -EAGAIN) {
 		uint64_t now = proc_now_ns();
@@ -566,6 +378,14 @@ void unwinding_known(struct unwinding *u, const struct proc_image *im)
 		sampler_set_ranges(u->sampler, p->id.tgid, p->id.start_ns, p->id.exec_id, range_list_word(p->list));
 }
 
+void unwinding_missed(struct unwinding *u, const struct proc_id *id, uint64_t pc)
+{
+	struct proc_image *im = procs_lookup(u->procs, id);
+	struct code *c = unwanted_at(u, im, pc - 1);
+	if (c)
+		want(u, c);
+}
+
 void unwinding_mapped(struct unwinding *u, const struct proc_image *im)
 {
 	struct process *p = im->layer[PROC_UNWIND];
@@ -589,23 +409,13 @@ void unwinding_sampled(struct unwinding *u, const struct proc_image *im, uint64_
 	list_append(&u->used, &p->used);
 }
 
-/* Is there a file with rows that nobody uses? */
-static bool has_room(const struct unwinding *u)
-{
-	for (size_t b = 0; b < BUCKETS; b++)
-		for (const struct code *c = u->codes[b]; c; c = c->next)
-			if (!c->users && c->part.n_pages)
-				return true;
-	return false;
-}
-
 /* Files that found no room, or were not read, in processes that still run: there may be some by now. */
 static void try_again(struct unwinding *u)
 {
 	u->retry_ns = proc_now_ns() + RETRY_MS * 1000000ull;
-	let_go(u);
-	bool room = has_room(u);
-	for (size_t b = 0; room && b < BUCKETS; b++)
+	unwinding_let_go(u);
+	bool room = codes_any_unused(u);
+	for (size_t b = 0; room && b < CODE_BUCKETS; b++)
 		for (struct code *c = u->codes[b]; c; c = c->next)
 			if (c->no_room)
 				c->tried = false;
@@ -636,36 +446,53 @@ int unwinding_tick(struct unwinding *u)
 	return u->lacking.n ? RETRY_MS : -1;
 }
 
-int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, const struct user_registers *regs,
-		   const struct unwind_memory *memory, bool now, uint64_t *out, unsigned *ret_n, enum counter *ret_end)
+/* Unwind by the rules of an image. -EINPROGRESS: some are being compiled. */
+static int walk_image(struct unwinding *u, struct proc_image *im, const struct user_registers *regs,
+		      const struct unwind_memory *memory, bool now, uint64_t *out, unsigned *ret_n, enum counter *ret_end)
 {
 	static struct unwind_range ranges[UNWIND_PROC_RANGES_MAX];
 	static struct code *codes[UNWIND_PROC_RANGES_MAX];
 	struct unwind_tables t = { ranges, 0, u->shared.pages, u->shared.rules, NULL, map_shard, u->sampler };
+	struct code *c = NULL;
 	uint32_t n_codes;
-	const struct proc_image *im = procs_identify(u->procs, id, ns, PROC_MAPS);
-	if (im && proc_image_is_late(im) && !now)
-		return -EINPROGRESS;
-	if (im) {
-		struct process *p = im->layer[PROC_UNWIND];
-		hold(u, im, 1);
-		bool all = !compile_all(u, im, proc_now_ns() + TICK_NS);
-		if (all || now)
-			t.n_ranges = gather(u, im, ranges, codes, &n_codes);
-		hold(u, im, -1u);
-		if (p && !p->list && !p->lacks.listed && im->to_ns == UINT64_MAX) /* its ranges made room for others' */
-			set_waits(u, p, true);
-		if (!all && !now)
+	do {
+		if (c)
+			want(u, c);
+		int rc = compile_all(u, im, proc_now_ns() + TICK_NS);
+		if (rc && !now)
 			return -EINPROGRESS;
-	}
-	*ret_n = unwind_walk(&t, memory, regs, out, ret_end);
+		t.n_ranges = gather(u, im, ranges, codes, &n_codes);
+		*ret_n = unwind_walk(&t, memory, regs, out, ret_end);
+		/* As unwind_step: the leaf's address is exact, what is above may return to behind its mapping. */
+		c = *ret_end == COUNTER_unwind_no_mapping ? unwanted_at(u, im, out[*ret_n - 1] - (*ret_n > 1)) : NULL;
+	} while (c);
 	return 0;
+}
+
+int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, const struct user_registers *regs,
+		   const struct unwind_memory *memory, bool now, uint64_t *out, unsigned *ret_n, enum counter *ret_end)
+{
+	const struct unwind_tables none = { 0 };
+	struct proc_image *im = procs_identify(u->procs, id, ns, PROC_MAPS);
+	if (!im) {
+		*ret_n = unwind_walk(&none, memory, regs, out, ret_end);
+		return 0;
+	}
+	if (proc_image_is_late(im) && !now)
+		return -EINPROGRESS;
+	struct process *p = im->layer[PROC_UNWIND];
+	hold(u, im, 1);
+	int rc = walk_image(u, im, regs, memory, now, out, ret_n, ret_end);
+	hold(u, im, -1u);
+	if (p && !p->list && !p->lacks.listed && im->to_ns == UINT64_MAX) /* its ranges made room for others' */
+		set_waits(u, p, true);
+	return rc;
 }
 
 void unwinding_forget(struct unwinding *u)
 {
 	range_lists_collect(&u->lists, u->sampler);
-	give_back(u);
+	codes_give_back(u);
 	sampler_unmap_shards(u->sampler); /* rows are written and read here when processes begin */
 }
 

@@ -40,6 +40,9 @@ void unwinding_new_process(struct unwinding *u, struct proc_image *im, const str
 /* The BPF program has an entry for this process now: publish the rules that were compiled before. */
 void unwinding_known(struct unwinding *u, const struct proc_image *im);
 
+/* The BPF program has met code of this process, before pc, without rules: compile them if it is of a file. */
+void unwinding_missed(struct unwinding *u, const struct proc_id *id, uint64_t pc);
+
 /* This process has a new mapping. */
 void unwinding_mapped(struct unwinding *u, const struct proc_image *im);
 
