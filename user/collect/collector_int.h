@@ -54,6 +54,7 @@ struct hangs {
 	size_t n;
 	struct hang_known *known; /* waits whose frames were looked for */
 	size_t n_known, cap_known;
+	uint32_t bucket[256]; /* of known, by tid: index plus 1 */
 };
 
 struct collector {

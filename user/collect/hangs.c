@@ -36,14 +36,27 @@ struct hang_known {
 	uint16_t n_user; /* 0: they could not be found */
 	bool seen;	 /* in this window */
 	uint64_t *user;
+	uint32_t next; /* of the same bucket: index plus 1 */
 };
 
 /* ---- waits whose frames were looked for ---- */
 
+static uint32_t *bucket_of(struct hangs *h, uint32_t tid)
+{
+	return &h->bucket[tid % (sizeof(h->bucket) / sizeof(h->bucket[0]))];
+}
+
+static void known_link(struct hangs *h, size_t i)
+{
+	uint32_t *bucket = bucket_of(h, h->known[i].tid);
+	h->known[i].next = *bucket;
+	*bucket = (uint32_t)i + 1;
+}
+
 static struct hang_known *known_find(struct hangs *h, const struct row *row, uint64_t switches)
 {
-	for (size_t i = 0; i < h->n_known; i++) {
-		struct hang_known *k = &h->known[i];
+	for (uint32_t i = *bucket_of(h, row->tid); i; i = h->known[i - 1].next) {
+		struct hang_known *k = &h->known[i - 1];
 		if (k->tid == row->tid && k->start_ns == row->start_ns && k->switches == switches)
 			return k;
 	}
@@ -54,7 +67,7 @@ static struct hang_known *known_find(struct hangs *h, const struct row *row, uin
  */
 static void known_add(struct hangs *h, const struct row *row, uint64_t switches, const uint64_t *user)
 {
-	struct hang_known k = { row->start_ns, switches, row->tid, row->n_user, true, NULL };
+	struct hang_known k = { row->start_ns, switches, row->tid, row->n_user, true, NULL, 0 };
 	if (ARRAY_RESERVE(h->known, h->cap_known, h->n_known + 1))
 		return;
 	k.user = k.n_user ? malloc(k.n_user * sizeof(*user)) : NULL;
@@ -62,17 +75,20 @@ static void known_add(struct hangs *h, const struct row *row, uint64_t switches,
 		return;
 	if (k.n_user)
 		memcpy(k.user, user, k.n_user * sizeof(*user));
-	h->known[h->n_known++] = k;
+	h->known[h->n_known] = k;
+	known_link(h, h->n_known++);
 }
 
 void hangs_forget(struct collector *c)
 {
 	struct hangs *h = &c->hangs;
 	size_t n = 0;
+	memset(h->bucket, 0, sizeof(h->bucket));
 	for (size_t i = 0; i < h->n_known; i++) {
 		if (h->known[i].seen) {
 			h->known[n] = h->known[i];
-			h->known[n++].seen = false;
+			h->known[n].seen = false;
+			known_link(h, n++);
 		} else {
 			free(h->known[i].user);
 		}
