@@ -9,6 +9,7 @@
 
 #include "offcpu_account.bpf.h"
 #include "offcpu_clock.bpf.h"
+#include "regs.bpf.h"
 #include "select.bpf.h"
 
 /* waits_begin: give storage to all threads. waits_over: the recording ended, no switch adds waits. */
@@ -20,6 +21,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct wire_wait);
 } waits_out SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, saved_regs); /* too large for the stack */
+} waits_regs SEC(".maps");
 
 /* A thread that is blocked when recording begins waits since now. */
 static __always_inline void iter_begin_thread(struct task_struct *t, __u64 now)
@@ -90,6 +98,30 @@ static __always_inline __u64 iter_stack(struct wire_wait *o, struct task_struct 
 	return n;
 }
 
+/*
+ * Append where user space finds the user frames of a blocked thread that has none. Return the number of
+ * words.
+ */
+static __always_inline __u64 iter_append_hang(struct wire_wait *o, struct task_struct *t,
+					      const struct thread_wait *w, __u64 n)
+{
+	__u32 zero = 0;
+	saved_regs *regs = bpf_map_lookup_elem(&waits_regs, &zero);
+	const struct pt_regs *user = (void *)bpf_task_pt_regs(t);
+	if (o->row.kind != ROW_TASK || o->row.n_user || !(w->state & WAIT_BLOCKED) || !regs ||
+	    !is_user64(user))
+		return n;
+	barrier_var(n);
+	if (n > WAIT_WORDS - HANG_WORDS || bpf_probe_read_kernel(regs, sizeof(*regs), user))
+		return n;
+	struct wire_hang *hang = (void *)(o->words + n);
+	hang->regs.pc = unwind_registers(hang->regs.reg, regs);
+	hang->began = w->began;
+	hang->switches = t->nvcsw + t->nivcsw;
+	o->row.stack = WAIT_HAS_HANG;
+	return n + HANG_WORDS;
+}
+
 static __always_inline void iter_write_wait(struct seq_file *seq, struct wire_wait *o, __u64 n, __u32 event, __u64 ns)
 {
 	o->row.event = (__u8)event;
@@ -115,7 +147,7 @@ static __always_inline void iter_report_wait(struct seq_file *seq, struct wire_w
 	o->row.first_ns = since;
 	o->row.samples = 1;
 	o->row.earlier = !w->began;
-	__u64 n = iter_stack(o, t, w);
+	__u64 n = iter_append_hang(o, t, w, iter_stack(o, t, w));
 	if (__sync_val_compare_and_swap(&w->since, raw, until) != raw)
 		return;
 	__u64 queued = !blocked ? since : woken ? woken : until;

@@ -119,15 +119,32 @@ struct occupant {
 	__u32 exec_id;
 };
 
+/* Of a thread in user mode, by DWARF number. */
+struct user_registers {
+	__u64 reg[UNWIND_REGS];
+	__u64 pc;
+};
+
 /*
  * A record of the iterator over all threads: the part of a wait that goes on and is not reported yet,
  * or sums that are in no row yet.
  */
 #define WAIT_WORDS 127
 struct wire_wait {
-	struct row row; /* stack, occupant: 0, or OCCUPANT_* */
-	__u64 words[WAIT_WORDS]; /* TASK, KTHREAD: the stack; WAIT: none; BLAME: the occupant */
+	struct row row;		 /* stack, occupant: 0, or OCCUPANT_*; WAIT_HAS_HANG */
+	__u64 words[WAIT_WORDS]; /* TASK, KTHREAD: the stack, and a struct wire_hang; WAIT: none; BLAME:
+				    the occupant */
 };
+
+#define WAIT_HAS_HANG 1 /* in row.stack: behind the words stands a struct wire_hang */
+
+/* A blocked thread without user frames: where user space finds them. */
+struct wire_hang {
+	struct user_registers regs;
+	__u64 began;	/* BOOTTIME; 0: before the recording */
+	__u64 switches; /* of the thread so far: while it is the same, the thread has not run */
+};
+#define HANG_WORDS (sizeof(struct wire_hang) / 8)
 
 /* Waits of a half that found no row. [0] is off-cpu, [1] is runq. */
 #define WAIT_BUCKETS 496 /* HIST_BUCKETS(WAIT_HIST_BITS) */
@@ -201,12 +218,6 @@ struct proc_entry {
 };
 
 #define PROC_GONE 0xffffffffu
-
-/* Of a thread in user mode, by DWARF number. */
-struct user_registers {
-	__u64 reg[UNWIND_REGS];
-	__u64 pc;
-};
 
 /* Records of the ring buffer. */
 enum wire_kind {

@@ -63,6 +63,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct mm_struct *mm;
+	unsigned long nvcsw, nivcsw; /* how often it was switched out */
 	u64 start_boottime;
 	u64 self_exec_id;
 	char comm[16];

@@ -57,6 +57,16 @@ check "what is left out is what the blocked threads' own stacks say, within 5%" 
 "$ascribe" blame pool --wakers --by tenant >text 2>/dev/null
 ok "and the text says how much" grep -Eq '^blocked: .*; idle waits left out: [0-9.]+ s' text
 
+# ---- what is deleted: rows of wakers are no samples of their own ----
+report pool --event off-cpu --idle --where '{tenant="w"}' -n 0 >off.json
+report pool --event runq --where '{tenant="w"}' -n 0 >runq.json
+report pool --event cpu-clock --where '{tenant="w"}' -n 0 >cpu.json
+ok "delete" "$ascribe" store delete pool --where '{tenant="w"}'
+"$ascribe" stat pool --json >stat.json
+check "counts what was stored of it" s=stat.json o=off.json r=runq.json c=cpu.json -- \
+	'exact(s) and s["lost"]["deleted"] == o["samples"] + r["samples"] + c["samples"] > 0' \
+	's["lost"]["deleted"], o["samples"], r["samples"], c["samples"]'
+
 # ---- three that look at no share of time, at once ----
 background sleep 60
 pids=()

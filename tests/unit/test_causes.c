@@ -257,6 +257,24 @@ static void test_largest_pairs(void **state)
 	assert_int_equal(r.cut[CAUSE_BLAME], 0);
 }
 
+/* More rows than there is room for: no time is lost, and of those that came first all is known. */
+static void test_full(void **state)
+{
+	uint64_t ns = 0;
+	char name[20];
+	(void)state;
+	add("early", "x", CAUSE_BUSY, 0, 1, 1000000);
+	for (unsigned i = 0; i < CAUSES_MAX + 1000; i++, ns += 3) {
+		snprintf(name, sizeof(name), "w%u", i);
+		add(name, NULL, CAUSE_BUSY, 0, 1, 3);
+	}
+	assert_true(add("late", "x", CAUSE_BUSY, 0, 1, 5));
+	flush();
+	assert_int_equal(sum_of("early", "x", "waker").ns, 1000000);
+	assert_int_equal(sum_of("(other)", "(other)", "waker").ns, 3 * 1001 + 5);
+	assert_int_equal(read_window(NULL).ns, 1000000 + ns + 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +282,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_levels, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_without_samples, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_largest_pairs, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,7 +120,7 @@ static int delete_matching(const struct store_command *c, struct selector *s)
 		.to_ns = c->to_ns,
 		.matches = match_set,
 		.event = selector_names_event(s) ? match_event : NULL,
-		.counts = query_is_profile,
+		.counts = query_counts_samples,
 		.keys = keys,
 		.n_keys = n < SELECTOR_KEYS_MAX ? n : SELECTOR_KEYS_MAX,
 		.ctx = &ctx,

@@ -40,13 +40,14 @@ static bool same_row(const void *ctx, uint32_t id, const void *key)
 	return !memcmp(&((const struct causes *)ctx)->v[id], key, KEY_BYTES);
 }
 
-static struct causes_row *find_row(struct causes *c, const struct causes_row *key)
+/* max: rows that there may be. */
+static struct causes_row *find_row(struct causes *c, const struct causes_row *key, size_t max)
 {
-	uint32_t hash = idhash_hash(&c->hash, key, KEY_BYTES),
-		 id = idhash_find(&c->hash, hash, same_row, c, key);
+	uint32_t hash = idhash_hash(&c->hash, key, KEY_BYTES);
+	uint32_t id = idhash_find(&c->hash, hash, same_row, c, key);
 	if (id != IDHASH_NONE)
 		return &c->v[id];
-	if (c->n == CAUSES_MAX || ARRAY_RESERVE(c->v, c->cap, c->n + 1) || idhash_reserve(&c->hash))
+	if (c->n >= max || ARRAY_RESERVE(c->v, c->cap, c->n + 1) || idhash_reserve(&c->hash))
 		return NULL;
 	c->v[c->n] = *key;
 	idhash_put(&c->hash, hash, (uint32_t)c->n);
@@ -75,29 +76,58 @@ static size_t add_other(const struct label *waited, size_t n, struct label out[S
 	return set_size(labels_normalize(out, n));
 }
 
+/* Find the row of a cause without a name, of a thread with these labels. NULL: there is no room or
+ * memory. */
+static struct causes_row *other_row(struct causes *c, const struct causes_row *of,
+				    const struct cause_labels *waited, size_t max)
+{
+	struct causes_row key = *of;
+	struct label other[SET_MORE];
+	size_t n = add_other(waited->v, waited->n, other);
+	key.named = false;
+	if (setpool_add(&c->sets, waited->v, set_size(waited->n), &key.waited) ||
+	    setpool_add(&c->sets, other, n, &key.pair))
+		return NULL;
+	return find_row(c, &key, max);
+}
+
+/* The same where the table is full: without the stack, and where that is not there, for all threads. */
+static struct causes_row *last_row(struct causes *c, const struct causes_row *of,
+				   const struct cause_labels *waited)
+{
+	static const struct label nobody = {
+		.key = "comm", .key_len = 4, .str = "(other)", .str_len = 7, .type = LABEL_STRING
+	};
+	const struct cause_labels all = { &nobody, 1 };
+	struct causes_row key = *of, *found;
+	key.stack = of->event == CAUSE_WAKER ? c->no_stack : 0;
+	found = other_row(c, &key, waited, CAUSES_MAX);
+	return found ? found : other_row(c, &key, &all, CAUSES_MAX + CAUSE_EVENTS);
+}
+
 int causes_add(struct causes *c, const struct cause *row, bool *ret_cut)
 {
-	struct label other[SET_MORE];
-	struct cause_labels pair = row->pair;
 	struct causes_row key = { .event = row->event,
 				  .stack = row->stack,
 				  .program = row->program,
 				  .named = row->named,
 				  .process = { row->process[0], row->process[1] } };
-	if (key.named && !pairs_fit(&c->pairs[row->event], PAIRS_MAX, labels_key(pair.v, pair.n, 0),
-				    key.process[0], key.process[1])) {
-		pair = (struct cause_labels){ other, add_other(row->waited.v, row->waited.n, other) };
-		key.named = false;
-		*ret_cut = true;
-	}
-	int rc = setpool_add(&c->sets, row->waited.v, set_size(row->waited.n), &key.waited);
-	rc = rc ? rc : setpool_add(&c->sets, pair.v, set_size(pair.n), &key.pair);
-	struct causes_row *to = rc ? NULL : find_row(c, &key);
+	uint64_t hash = labels_key(row->pair.v, row->pair.n, 0),
+		 others = (1ull << 2 * row->thinning) - 1;
+	struct causes_row *to = NULL;
+	bool fits = !key.named ||
+		    pairs_fit(&c->pairs[row->event], PAIRS_MAX, hash, key.process[0], key.process[1]);
+	if (!fits)
+		to = other_row(c, &key, &row->waited, CAUSES_MAX);
+	else if (!setpool_add(&c->sets, row->waited.v, set_size(row->waited.n), &key.waited) &&
+		 !setpool_add(&c->sets, row->pair.v, set_size(row->pair.n), &key.pair))
+		to = find_row(c, &key, CAUSES_MAX);
+	*ret_cut |= !fits || !to;
+	to = to ? to : last_row(c, &key, &row->waited);
 	if (!to)
 		return -ENOMEM;
-	uint64_t others = (1ull << 2 * row->thinning) - 1; /* that a sampled wait stands for */
 	add_sum(&to->sum[row->part], row->n, row->ns);
-	if (row->part != CAUSE_UNKNOWN && others) {
+	if (row->part != CAUSE_UNKNOWN && others) { /* what a sampled wait stands for */
 		add_sum(&to->stands[row->part], row->n * others, row->ns * others);
 		to->n_samples += row->n;
 	}

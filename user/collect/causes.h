@@ -20,7 +20,7 @@
 #include "store/dict/setpool.h"
 #include "store/store.h"
 
-#define CAUSES_MAX (1u << 14) /* distinct rows of one window; 152 bytes each */
+#define CAUSES_MAX (1u << 14) /* distinct rows of one window; 176 bytes each */
 #define CAUSES_PAIRS 512      /* pairs of one window and event that keep their names */
 #define CAUSES_ENOUGH 8	      /* samples that say which part of a pair's time was idle */
 
@@ -52,6 +52,7 @@ struct causes {
 	struct idhash hash;
 	struct setpool sets;
 	struct pairs pairs[CAUSE_EVENTS];
+	uint32_t no_stack; /* of the store: for what finds no row */
 };
 
 int causes_init(struct causes *c);

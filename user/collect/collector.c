@@ -86,6 +86,7 @@ static void tell_waits(struct collector *c)
 	sampler_poll_ring(c->sampler);
 	resolver_begin(c->resolver, sampler_drain_ms(c->sampler));
 	sampler_waits(c->sampler, rows_on_wait, c);
+	hangs_go_on(c, false);
 }
 
 /* The window is over, and all of its samples were drained. What its last rows wait for may still come. */
@@ -154,6 +155,7 @@ static int write_window(struct collector *c, struct err *err)
 	procs_forget(c->procs, proc_now_ns() - FORGET_AFTER_NS);
 	labelling_forget(c->labelling);
 	trampolines_forget(c->trampolines);
+	hangs_forget(c);
 	unwinding_forget(c->unwinding);
 	resolver_forget(c->resolver);
 	pythons_forget(c->pythons, c->procs);
@@ -563,6 +565,7 @@ void collector_close(struct collector *c)
 	waits_fini(&c->waits);
 	aside_clear(&c->aside);
 	free(c->blocked.v);
+	hangs_fini(c);
 	labelling_free(c->labelling);
 	ruled_free(c->ruled);
 	trampolines_free(c->trampolines);

@@ -6,6 +6,7 @@
  *   news.c       apply side-band records, and records of the BPF programs
  *   rows.c       add rows of a half, copies and waits to the store
  *   wakers.c     add rows of wakers to the sums of the window
+ *   hangs.c      find the user frames of threads that hang
  */
 #ifndef ASCRIBE_COLLECT_COLLECTOR_INT_H
 #define ASCRIBE_COLLECT_COLLECTOR_INT_H
@@ -30,6 +31,7 @@
 #include <poll.h>
 
 #define NS 1000000000ull
+#define HANGS 16 /* threads of a window whose user frames are looked for */
 
 /* Stacks of blocked threads in the arena of a half, for rows of wakers that name them. */
 struct blocked_stack {
@@ -42,6 +44,17 @@ struct blocked_stacks {
 	bool listed;		 /* false: not of this half yet */
 	struct blocked_stack *v; /* by `at` */
 	size_t n, cap;
+};
+
+/* Threads that hang: hangs.c. */
+struct hang;
+struct hang_known;
+struct hangs {
+	struct hang *v[HANGS]; /* of the open window, whose frames are being found */
+	size_t n;
+	struct hang_known *known; /* waits whose frames were looked for */
+	size_t n_known, cap_known;
+	uint32_t bucket[256]; /* of known, by tid: index plus 1 */
 };
 
 struct collector {
@@ -79,6 +92,7 @@ struct collector {
 	size_t n_arrived, cap_arrived;
 	struct frame_reasons reasons;  /* with wakers: why blocked threads wait, by frame */
 	struct blocked_stacks blocked; /* of the half in hand */
+	struct hangs hangs;
 	struct aside aside;  /* rows of the open window */
 	bool copies_left;    /* as of copies_hand_out */
 	bool hold_names;     /* debug files are being fetched: rows wait even if they could be stored */
@@ -165,6 +179,23 @@ struct rows_python {
 };
 uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t *words,
 		     struct rows_python *ret);
+
+/* Add the part so far of a wait that goes on; words are those of its stack. */
+void rows_add_part(struct collector *c, const struct row *row, const uint64_t *words);
+
+/* ---- hangs.c ---- */
+
+/*
+ * Take the part so far of a wait without user frames, to be added with them: now if they are known, else
+ * by hangs_go_on. False: it is not taken.
+ */
+bool hangs_take(struct collector *c, const struct row *row, const uint64_t *words,
+		const struct wire_hang *hang);
+/* Go on with what was taken. now: add it with the frames that there are. */
+void hangs_go_on(struct collector *c, bool now);
+/* A window has ended: forget waits that are over. */
+void hangs_forget(struct collector *c);
+void hangs_fini(struct collector *c);
 
 /* ---- wakers.c ---- */
 

@@ -325,12 +325,13 @@ static void on_copy(void *ctx, unsigned cpu, const struct row *row, const uint64
 void rows_go_on(struct collector *c, bool now)
 {
 	c->copies_left = copies_hand_out(c->copies, now, on_copy, c);
+	hangs_go_on(c, now);
 	aside_try(&c->aside, proc_now_ns(), now, try_again, c);
 }
 
 bool rows_wait(const struct collector *c)
 {
-	return c->aside.n || c->copies_left;
+	return c->aside.n || c->copies_left || c->hangs.n;
 }
 
 static void count_runs(const struct half *h)
@@ -383,20 +384,11 @@ void rows_on_half(void *ctx, const struct sampler_half *h)
 		add_others(c, w, h->others);
 }
 
-void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words)
+void rows_add_part(struct collector *c, const struct row *row, const uint64_t *words)
 {
-	struct collector *c = ctx;
 	struct window_cpu *w = window_cpu(c->window, 0);
-	struct sampler_half h = { .arena = words, .arena_words = sampler_row_words(row) };
-	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
-	if (row->kind == ROW_TASK || row->kind == ROW_KTHREAD || summed)
-		w->ran += row->samples;
-	if (summed)
-		w->counter[COUNTER_wait_summed] += row->samples;
-	w->used = true;
+	const struct sampler_half h = { .arena = words, .arena_words = sampler_row_words(row) };
 	rows_add(c, &h, row);
-	if (row->kind == ROW_WAIT || row->kind == ROW_BLAME)
-		return;
 	if (row->event == c->waits.runq) {
 		struct row of = *row;
 		of.kind = ROW_BLAME;
@@ -404,10 +396,37 @@ void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words)
 		of.n_kernel = of.n_user = of.n_python = 0;
 		of.wait.flags = row->kind == ROW_KTHREAD ? WAIT_KTHREAD : 0;
 		rows_add(c, &h, &of);
-	} else if (c->waits.wakers) {
+		return;
+	}
+	if (row->kind == ROW_TASK && !row->n_user && row->n_kernel)
+		w->counter[COUNTER_wait_no_user_stack] += row->samples;
+	if (c->waits.wakers) {
 		w->counter[COUNTER_waker_unknown] += row->samples;
 		wakers_add_part(c, row, words);
 	}
+}
+
+void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words)
+{
+	struct collector *c = ctx;
+	struct window_cpu *w = window_cpu(c->window, 0);
+	const struct sampler_half h = { .arena = words, .arena_words = sampler_row_words(row) };
+	bool part = row->kind == ROW_TASK || row->kind == ROW_KTHREAD;
+	bool summed = row->kind == ROW_WAIT && row->wait.flags & WAIT_SUMMED;
+	w->used = true;
+	if (part || summed)
+		w->ran += row->samples;
+	if (summed)
+		w->counter[COUNTER_wait_summed] += row->samples;
+	if (!part) {
+		rows_add(c, &h, row);
+		return;
+	}
+	struct row of = *row;
+	of.stack = 0;
+	if (row->stack != WAIT_HAS_HANG || row->event != c->waits.off ||
+	    !hangs_take(c, &of, words, (const void *)(words + sampler_row_words(row))))
+		rows_add_part(c, &of, words);
 }
 
 void rows_end_window(struct collector *c)

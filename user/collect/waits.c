@@ -53,6 +53,7 @@ int waits_renew(struct waits *w, const struct sampler_config *cfg)
 	rc = rc ? rc : store_add_string(w->store, WAIT_EARLIER, strlen(WAIT_EARLIER), &earlier.function);
 	rc = rc ? rc : one_frame(w, &earlier, &w->earlier);
 	rc = rc || !w->wakers ? rc : store_add_string(w->store, WAITS_INTERRUPT, strlen(WAITS_INTERRUPT), &interrupt.function);
+	w->causes.no_stack = w->no_stack;
 	return rc || !w->wakers ? rc : one_frame(w, &interrupt, &w->interrupt);
 }
 

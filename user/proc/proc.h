@@ -199,6 +199,12 @@ int proc_find_mapping(uint32_t tgid, const char *texts, uint64_t *ret_start);
 /* Read len bytes of a process's memory, all of them or none: -EFAULT. */
 int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len);
 
+/* Read the memory from addr on that can be read, at most cap bytes. -EFAULT: none. */
+int proc_read_stack(uint32_t tgid, uint64_t addr, void *out, size_t cap, size_t *ret_len);
+
+/* Return how often a thread was switched out. -ESRCH: it has ended. */
+int proc_thread_switches(uint32_t tgid, uint32_t tid, uint64_t *ret);
+
 /* Read up to cap bytes of a file of /proc/TGID. */
 int proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap, size_t *ret_len);
 

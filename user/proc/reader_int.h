@@ -8,18 +8,21 @@
 #include "util/buf.h"
 
 enum reader_op {
-	READ_MEMORY,	/* a: address, b: bytes */
-	READ_MAPS,	/* b: any number. The lines of executable mappings, and when they were read: BOOTTIME, 8 bytes */
-	READ_LINE,	/* a: address. struct proc_line */
-	FIND_LINE,	/* text: alternatives for the line, one per line. Answers a start address, 8 bytes */
-	READ_TEXT,	/* text: a file of /proc/TGID, b: bytes at most */
-	OPEN_MAP,	/* a, b: the mapping. Answers a descriptor and struct proc_opened, like all that open */
-	OPEN_IN_ROOT,	/* a: the process of the root, 0: ours. text: the path */
-	ROOT_OPEN,	/* a: the name of the root for later requests */
-	ROOT_FILE,	/* a: as above, b: the user. text: the path */
-	ROOT_TMP_FILE,	/* the same in its /tmp */
-	ROOT_TMP,	/* a: as above. Answers an O_PATH descriptor of its /tmp, of a local filesystem only */
-	ROOT_CLOSE,	/* a */
+	READ_MEMORY, /* a: address, b: bytes */
+	READ_STACK,  /* a: address, b: bytes at most. What can be read from there on */
+	READ_MAPS, /* b: any number. The lines of executable mappings, and when they were read: BOOTTIME,
+		      8 bytes */
+	READ_LINE, /* a: address. struct proc_line */
+	FIND_LINE, /* text: alternatives for the line, one per line. Answers a start address, 8 bytes */
+	READ_TEXT, /* text: a file of /proc/TGID, b: bytes at most */
+	OPEN_MAP,  /* a, b: the mapping. Answers a descriptor and struct proc_opened, like all that open
+		    */
+	OPEN_IN_ROOT,  /* a: the process of the root, 0: ours. text: the path */
+	ROOT_OPEN,     /* a: the name of the root for later requests */
+	ROOT_FILE,     /* a: as above, b: the user. text: the path */
+	ROOT_TMP_FILE, /* the same in its /tmp */
+	ROOT_TMP, /* a: as above. Answers an O_PATH descriptor of its /tmp, of a local filesystem only */
+	ROOT_CLOSE, /* a */
 	READER_OPS,
 };
 

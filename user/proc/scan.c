@@ -214,6 +214,21 @@ int proc_read_memory(uint32_t tgid, uint64_t addr, void *out, size_t len)
 	return rc && rc != -EINPROGRESS ? -EFAULT : rc;
 }
 
+int proc_read_stack(uint32_t tgid, uint64_t addr, void *out, size_t cap, size_t *ret_len)
+{
+	const struct reader_request q = { .op = READ_STACK, .tgid = tgid, .a = addr, .b = cap };
+	struct buf reply = BUF_INIT;
+	int rc = reader_ask(&q, NULL, &reply, NULL);
+	if (!rc && (reply.len > cap || !reply.len))
+		rc = -EFAULT;
+	if (!rc) {
+		memcpy(out, reply.data, reply.len);
+		*ret_len = reply.len;
+	}
+	buf_fini(&reply);
+	return rc && rc != -EINPROGRESS ? -EFAULT : rc;
+}
+
 int proc_read_text(uint32_t tgid, const char *name, char *out, size_t cap, size_t *ret_len)
 {
 	const struct reader_request q = { .op = READ_TEXT, .tgid = tgid, .b = cap };

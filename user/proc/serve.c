@@ -29,6 +29,8 @@
 
 #define ROOTS_MAX 1024
 #define MEMORY_MAX (1u << 20)
+#define STACK_MAX (1u << 16)
+#define PAGE_BYTES 4096u
 #define MAPS_BYTES (16u << 20)
 #define COPY_PIECE (1u << 20)
 #define XFS_MAGIC 0x58465342
@@ -323,6 +325,28 @@ static int read_memory(const struct reader_request *q, struct buf *out)
 	return 0;
 }
 
+/* By pages: a transfer ends at the first piece that cannot be read whole. */
+static int read_stack(const struct reader_request *q, struct buf *out)
+{
+	struct iovec remote[STACK_MAX / PAGE_BYTES + 1], local;
+	size_t n = 0;
+	int rc = q->b > STACK_MAX ? -E2BIG : buf_reserve(out, q->b + 1);
+	if (rc)
+		return rc;
+	for (uint64_t at = q->a, end = q->a + q->b; at < end;) {
+		uint64_t len = PAGE_BYTES - at % PAGE_BYTES;
+		len = len < end - at ? len : end - at;
+		remote[n++] = (struct iovec){ (void *)(uintptr_t)at, len }; /* NOLINT */
+		at += len;
+	}
+	local = (struct iovec){ out->data + out->len, q->b };
+	ssize_t got = process_vm_readv((pid_t)proc_thread(q->tgid), &local, 1, remote, n, 0);
+	if (got <= 0)
+		return -EFAULT;
+	out->len += (size_t)got;
+	return 0;
+}
+
 static FILE *open_proc(uint32_t tgid, const char *name)
 {
 	char path[96];
@@ -412,6 +436,8 @@ int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd)
 	switch ((enum reader_op)q->op) {
 	case READ_MEMORY:
 		return read_memory(q, out);
+	case READ_STACK:
+		return read_stack(q, out);
 	case READ_MAPS:
 		return read_maps(q, out);
 	case READ_LINE:

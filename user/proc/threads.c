@@ -7,6 +7,7 @@
 #include "proc/proc_int.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,4 +55,23 @@ uint32_t proc_thread(uint32_t tgid)
 bool proc_image_alive(const struct proc_image *im)
 {
 	return im && im->to_ns == UINT64_MAX && (!im->leader_exited || proc_thread(im->tgid));
+}
+
+int proc_thread_switches(uint32_t tgid, uint32_t tid, uint64_t *ret)
+{
+	char path[64], line[256];
+	unsigned long long n;
+	unsigned found = 0;
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", tgid, tid);
+	FILE *f = fopen(path, "re");
+	*ret = 0;
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "voluntary_ctxt_switches: %llu", &n) == 1 ||
+		    sscanf(line, "nonvoluntary_ctxt_switches: %llu", &n) == 1) {
+			*ret += n;
+			found++;
+		}
+	if (f)
+		fclose(f);
+	return found == 2 ? 0 : -ESRCH;
 }

@@ -107,6 +107,11 @@ bool query_is_profile(const struct store_event *e)
 	       (n < sizeof(end) || strcmp(e->name + n - (sizeof(end) - 1), end));
 }
 
+bool query_counts_samples(const struct store_event *e)
+{
+	return query_is_profile(e) && strcmp(e->name, WAKER_EVENT);
+}
+
 /* A store that is written at another rate than before has another event of the same name. */
 static void measure_rates(struct measures *m, const struct query *q)
 {

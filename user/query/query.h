@@ -63,6 +63,9 @@ enum query_names {
  */
 bool query_is_profile(const struct store_event *e);
 
+/* Do its rows count as samples of the recorder? Not those of `waker`: that time is in `off-cpu`, too. */
+bool query_counts_samples(const struct store_event *e);
+
 /* `wait` and `wait_in`: known by the stack, so there is no set that has them. */
 bool query_is_wait_key(const char *key);
 

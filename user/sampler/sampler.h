@@ -120,8 +120,9 @@ uint32_t sampler_row_words(const struct row *row);
 
 /*
  * Report the parts of waits that go on, and sums of waits that are in no half; `words` are those of
- * sampler_row_words. Call it after sampler_drain, at the end of each window and after sampler_stop:
- * what it reported is in no row later. 0 or -errno of the iterator; without waits 0.
+ * sampler_row_words, and a struct wire_hang where the row says so. Call it after sampler_drain, at the
+ * end of each window and after sampler_stop: what it reported is in no row later. 0 or -errno of the
+ * iterator; without waits 0.
  */
 int sampler_waits(struct sampler *s, void (*on_wait)(void *ctx, const struct row *row, const uint64_t *words), void *ctx);
 

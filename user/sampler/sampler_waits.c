@@ -270,6 +270,8 @@ static int iterate(struct bpf_link *threads, void (*on_wait)(void *, const struc
 				break;
 			memcpy(&row, (char *)buf + at, sizeof(row));
 			size_t size = sizeof(row) + sampler_row_words(&row) * sizeof(uint64_t);
+			if (row.kind == ROW_TASK && row.stack == WAIT_HAS_HANG)
+				size += sizeof(struct wire_hang);
 			if (size > sizeof(buf[0]) || have - at < size)
 				break;
 			if (on_wait)

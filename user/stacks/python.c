@@ -91,23 +91,35 @@ static int layout_of(uint32_t version)
 	return -1;
 }
 
+/* Find CPython in the mappings of a process. Return its mapping, with the bias of that; NULL: there is
+ * none. */
+static const struct proc_map *find_python(struct resolver *r, const struct proc_image *im,
+					  struct binary_python *ret, uint64_t *ret_bias)
+{
+	for (uint32_t i = 0; i < im->n_maps; i++) {
+		const struct proc_map *m = &im->maps[i];
+		struct binary *b = resolver_binary(r, im, m);
+		if (b && !binary_python(b, ret) && !binary_bias(b, m->start, m->pgoff, ret_bias))
+			return m;
+	}
+	return NULL;
+}
+
+bool python_is_in(struct resolver *r, const struct proc_image *im)
+{
+	struct binary_python py;
+	uint64_t bias;
+	return find_python(r, im, &py, &bias);
+}
+
 void python_locate(struct resolver *r, const struct proc_image *im, struct proc_entry *e)
 {
 	struct binary_python py;
 	uint64_t bias;
-	e->python_runtime = e->python_layout = 0;
-	for (uint32_t i = 0; i < im->n_maps; i++) {
-		const struct proc_map *m = &im->maps[i];
-		struct binary *b = resolver_binary(r, im, m);
-		if (!b || binary_python(b, &py) || binary_bias(b, m->start, m->pgoff, &bias))
-			continue;
-		int layout = layout_of(py.version);
-		if (layout < 0)
-			continue;
-		e->python_runtime = bias + py.runtime;
-		e->python_layout = (uint64_t)layout;
-		return;
-	}
+	const struct proc_map *m = find_python(r, im, &py, &bias);
+	int layout = m ? layout_of(py.version) : -1;
+	e->python_runtime = layout < 0 ? 0 : bias + py.runtime;
+	e->python_layout = layout < 0 ? 0 : (uint64_t)layout;
 }
 
 /* ---- code objects ---- */

@@ -21,6 +21,8 @@ struct pythons;
 int pythons_new(struct pythons **ret, struct store_writer *w);
 /* Note in r what frames say of waits (frame_reasons.h). Call it before the first record. */
 void pythons_note_reasons(struct pythons *p, struct frame_reasons *r);
+/* Does this process run CPython, as far as its files were read? */
+bool python_is_in(struct resolver *r, const struct proc_image *im);
 /* Drop all ids of the store; between store_renew and its end. */
 int pythons_renewed(struct pythons *p);
 
