@@ -84,6 +84,7 @@ struct filter {
 	uint64_t limit; /* UINT64_MAX: not given */
 	uint64_t memory; /* of an answer, in bytes */
 	unsigned parts;	 /* struct query_spec; no option */
+	uint32_t least;	 /* likewise */
 };
 
 /* clang-format off: a table */

@@ -169,6 +169,7 @@ int cmd_flame(int argc, char **argv)
 	opts.filter.by_start = has_baseline(&opts); /* of ranges that meet, no window is in both */
 	struct filter other = baseline(&opts);
 	status = choose_view(&opts, &view);
+	opts.filter.least = export_flame_least(&(struct export_flame_spec){ .view = view }, has_baseline(&opts));
 	status = status || !has_baseline(&opts) ? status : reading_check(&other, "--against", "--against-from");
 	status = status ? status : reading_open_keys(&r, args.v, args.n, &opts.filter, QUERY_NO_LABELS, NULL);
 	status = status || !has_baseline(&opts) ? status : open_baseline(&r, &other, &against);

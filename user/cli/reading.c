@@ -188,7 +188,8 @@ struct query_spec reading_spec(const struct filter *f, enum query_labels labels,
 				   .names = (enum query_names)names_of(f),
 				   .labels = labels,
 				   .by_start = f->by_start,
-				   .parts = f->parts };
+				   .parts = f->parts,
+				   .least = f->least };
 	if (keys) {
 		spec.keys = (const char *const *)keys->v;
 		spec.n_keys = keys->n;
