@@ -395,35 +395,39 @@ static int fold_segments(struct store *s, const struct block_ref *const *refs, s
 	return rc;
 }
 
-/* Add the sums of stacks with too few samples to those of the nearest with enough. */
-static int leave_out_small(const struct store *s, struct rows_sum (*v)[2], size_t n, uint32_t least)
+static void add_sum(struct rows_sum *to, const struct rows_sum *sum)
 {
-	const struct stack_node *nodes = s->sym.stacks;
-	struct rows_sum *total = calloc(n, sizeof(*total)), all = { 0 };
-	uint32_t *near = malloc(n * sizeof(*near));
-	int rc = total && near ? 0 : -ENOMEM;
-	for (size_t id = rc ? 0 : n; id-- > 0;) {
-		total[id].samples += v[id][0].samples;
-		total[id].value += v[id][0].value;
-		const struct rows_sum *to = id && !dicts_is_idle(&s->sym, (uint32_t)id)
-						    ? &total[nodes[id].parent] : NULL;
-		if (!to)
-			continue;
-		total[nodes[id].parent].samples += total[id].samples;
-		total[nodes[id].parent].value += total[id].value;
+	to->samples += sum->samples;
+	to->value += sum->value;
+}
+
+/* Sums of the stacks with all below them, by the stacks of the reader; that of idle CPUs is apart. */
+static struct rows_sum *totals_of(const struct dicts *d, struct rows_sum (*v)[2], size_t n)
+{
+	struct rows_sum *total = calloc(n, sizeof(*total));
+	for (uint32_t id = total ? (uint32_t)n : 0; id-- > 0;) {
+		add_sum(&total[id], &v[id][0]);
+		if (id && !dicts_is_idle(d, id))
+			add_sum(&total[d->stacks[id].parent], &total[id]);
 	}
-	if (!rc)
-		all = total[0];
-	for (uint32_t id = 0; !rc && id < n; id++) {
-		bool large = total[id].samples >= all.samples / least + 1 ||
-			     total[id].value >= all.value / least + 1;
-		near[id] = !id || large || dicts_is_idle(&s->sym, id) ? id : near[nodes[id].parent];
+	return total;
+}
+
+/* Add the sums of stacks with too few samples to those of the nearest with enough. */
+static int leave_out_small(const struct dicts *d, struct rows_sum (*v)[2], size_t n, uint32_t least)
+{
+	struct rows_sum *total = totals_of(d, v, n);
+	uint32_t *near = malloc(n * sizeof(*near));
+	for (uint32_t id = 0; total && near && id < n; id++) {
+		bool large = total[id].samples >= total[0].samples / least + 1 ||
+			     total[id].value >= total[0].value / least + 1;
+		near[id] = !id || large || dicts_is_idle(d, id) ? id : near[d->stacks[id].parent];
 		if (near[id] == id)
 			continue;
-		v[near[id]][1].samples += v[id][0].samples;
-		v[near[id]][1].value += v[id][0].value;
+		add_sum(&v[near[id]][1], &v[id][0]);
 		v[id][0] = (struct rows_sum){ 0 };
 	}
+	int rc = total && near ? 0 : -ENOMEM;
 	free(total);
 	free(near);
 	return rc;
@@ -492,7 +496,7 @@ int store_fold_rows(struct store *s, const struct store_folding *of,
 	}
 	for (uint32_t e = 0; !rc && f.least && e < f.sums.n_events; e++)
 		if (f.sums.events[e].v &&
-		    (rc = leave_out_small(s, f.sums.events[e].v, n_sums(s, f.sums.events[e].cap), f.least)))
+		    (rc = leave_out_small(&s->sym, f.sums.events[e].v, n_sums(s, f.sums.events[e].cap), f.least)))
 			err_sys(err, rc, "cannot read %s", s->dir);
 	*ret_pruned = f.mode == SUM_CHOSEN && !f.least;
 	rc = rc ? rc : give(s, &f.sums, cb, ctx);
