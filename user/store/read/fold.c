@@ -348,7 +348,7 @@ static int fold_segment(struct store *s, const struct block_ref *const *refs, si
 	struct symbols *y = NULL;
 	struct leaf_sums l = { 0 };
 	struct store *of = store_of(s, refs[0]);
-	int rc = f->least ? store_functions(of, refs[0], &y, err) : store_translation(of, refs[0], &t, err);
+	int rc = f->least ? store_functions(of, refs[0], &y, err) : store_translation(of, refs[0], SYMBOLS_NAMES, &t, err);
 	if (rc)
 		return rc;
 	t = y ? &y->functions : t;

@@ -16,14 +16,6 @@
 
 /* ---- above: sums of label sets ---- */
 
-/* Idle CPUs have one stack: by it the caller tells them. */
-static int find_stack(struct reading *r, bool idle)
-{
-	r->stack = 0;
-	return idle && r->d->idle_leaf ? translate_leaf_stack(r->to, r->d->idle_leaf, &r->stack)
-				       : 0;
-}
-
 static int give_one(struct reading *r, uint32_t set, uint32_t stack, uint64_t samples,
 		    uint64_t value)
 {
@@ -49,7 +41,7 @@ static int read_sums(struct reading *r)
 			rc = block_damaged(r->s, r->ref, r->err);
 			break;
 		}
-		rc = find_stack(r, in.idle);
+		rc = reading_idle(r, in.idle);
 		rc = rc ? rc : translate_event(r->to, in.row.event, &r->event);
 		if (rc) {
 			rc = reading_failed(r, rc);
@@ -127,7 +119,7 @@ static int give_rest(struct reading *r, const struct rest *rest, uint32_t set)
 			const struct rows_sum *sum = &rest->v[e][leaf];
 			if (!sum->samples)
 				continue;
-			if (translate_leaf_stack(r->to, leaf, &r->stack) ||
+			if (reading_leaf(r, leaf) ||
 			    translate_event(r->to, e, &r->event))
 				return reading_failed(r, -ENOMEM);
 			int wanted = reading_wants_group(r, sum->samples, sum->value);
@@ -157,7 +149,7 @@ static int give_value_sums(struct projecting *p, uint32_t set)
 	int rc = 0;
 	for (size_t i = 0; !rc && i < p->list.n_sums; i++) {
 		const struct value_sum *sum = &p->list.sums[i];
-		rc = find_stack(r, sum->idle);
+		rc = reading_idle(r, sum->idle);
 		rc = rc ? rc : translate_event(r->to, sum->event, &r->event);
 		if (rc)
 			return reading_failed(r, rc);
@@ -184,7 +176,7 @@ static int fold_group(struct projecting *p, const struct store_row *row, bool ad
 static int give_group(struct projecting *p, const struct store_row *row, uint32_t set)
 {
 	struct reading *r = p->r;
-	int rc = translate_leaf_stack(r->to, row->stack, &r->stack);
+	int rc = reading_leaf(r, row->stack);
 	if (!rc)
 		rc = translate_event(r->to, row->event, &r->event);
 	if (rc)
@@ -249,7 +241,8 @@ static int read_projections(struct reading *r, const struct block_data *d,
 	struct projecting p = { .r = r, .head = &d->head, .key = key };
 	struct buf raw = BUF_INIT;
 	uint32_t rest = UNWANTED;
-	int rc = reading_map_labels(r, NULL, 0, &rest);
+	int rc = store_dicts(r->s, r->ref, SYMBOLS_ALL, &r->d, r->err);
+	rc = rc ? rc : reading_map_labels(r, NULL, 0, &rest);
 	p.folds = r->how->fold_sets && !r->how->fold_stacks;
 	p.wants_rest = rest != UNWANTED;
 	p.rest_set = p.wants_rest ? rest - WANTED(0) : 0;
@@ -313,7 +306,7 @@ int reading_parent(struct reading *r)
 		one = key ? key : one;
 	}
 	if (!rc)
-		rc = store_translation(r->s, r->ref, &r->to, r->err);
+		rc = store_translation(r->s, r->ref, 0, &r->to, r->err);
 	if (!rc)
 		rc = summed ? read_sums(r) : read_projections(r, &d, one);
 	block_keys_fini(&have);

@@ -199,10 +199,29 @@ int reading_wants_group(const struct reading *r, uint64_t samples, uint64_t valu
 	return r->how->group ? r->how->group(r->how->ctx, &sum) : 1;
 }
 
+int reading_idle(struct reading *r, bool idle)
+{
+	struct store *s = store_names(r->s);
+	const struct store_frame f = { .kind = FRAME_IDLE };
+	uint32_t frame;
+	r->stack = 0;
+	if (!idle)
+		return 0;
+	int rc = dicts_add_frame(&s->sym, &f, &frame);
+	return rc ? rc : dicts_add_stack(&s->sym, 0, frame, &r->stack);
+}
+
+int reading_leaf(struct reading *r, uint32_t leaf)
+{
+	if (r->how && r->how->fold_stacks)
+		return reading_idle(r, dicts_is_idle(r->d, r->d->leaves[leaf]));
+	return translate_leaf_stack(r->to, leaf, &r->stack);
+}
+
 /* Leaf and event of a group are looked up once. */
 static int read_group(struct reading *r, struct rows_reader *rows)
 {
-	int rc = translate_leaf_stack(r->to, rows->group.stack, &r->stack);
+	int rc = reading_leaf(r, rows->group.stack);
 	if (!rc)
 		rc = translate_event(r->to, rows->group.event, &r->event);
 	if (rc)
@@ -220,7 +239,7 @@ static int read_groups(struct reading *r, const struct block_data *d)
 	struct rows_reader rows;
 	int more, rc = contents_rows(r->s, r->ref, d, r->how != NULL, &rows, r->err);
 	if (!rc)
-		rc = store_translation(r->s, r->ref, &r->to, r->err);
+		rc = store_translation(r->s, r->ref, SYMBOLS_NAMES, &r->to, r->err);
 	while (!rc && (more = rows_next_group(&rows)))
 		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : read_group(r, &rows);
 	return rc;
@@ -342,7 +361,7 @@ int store_block_read(struct store *s, const struct store_block *b, const struct 
 	if (s->host.str_len && (!how->keys || contents_wants(how->keys, s->host.key)))
 		r.host = &s->host;
 	int rc = b->flags & BLOCK_NO_LABELS ? err_set(err, -ENODATA, "the labels of this time are gone") : 0;
-	rc = rc ? rc : store_dicts(s, r.ref, SYMBOLS_ALL, &r.d, err);
+	rc = rc ? rc : store_dicts(s, r.ref, b->level ? SYMBOLS_SETS : SYMBOLS_ALL, &r.d, err);
 	if (!rc)
 		rc = b->level ? reading_parent(&r) : read_window(&r);
 	if (rc == -ENODATA && host_is_all(&r))

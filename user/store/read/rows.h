@@ -43,6 +43,13 @@ int reading_failed(const struct reading *r, int rc);
 int reading_map_labels(struct reading *r, const struct label *labels, size_t n, uint32_t *ret);
 /* The same of a set of the block. */
 int reading_find_set(struct reading *r, uint32_t set, uint32_t *ret);
+/*
+ * Set the stack of the group at hand. Where stacks are folded it only says whether the CPUs were
+ * idle: then one stack of the reader stands for all of these, and other stacks are not translated.
+ */
+int reading_leaf(struct reading *r, uint32_t leaf);
+/* The same for sums that say themselves whether they are of idle CPUs. */
+int reading_idle(struct reading *r, bool idle);
 /* Whether the caller wants the rows of the group at hand: 1, 0, or an error. */
 int reading_wants_group(const struct reading *r, uint64_t samples, uint64_t value);
 /* Prepare r->wants, which tells keys of interest by their string ids. */

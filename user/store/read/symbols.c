@@ -210,11 +210,11 @@ static void translate_to(struct store *s, struct translation *t, const struct di
 	t->no_new_events = true;
 }
 
-int store_translation(struct store *s, const struct block_ref *r, struct translation **ret,
-		      struct err *err)
+int store_translation(struct store *s, const struct block_ref *r, unsigned what,
+		      struct translation **ret, struct err *err)
 {
 	const struct dicts *d;
-	int rc = store_dicts(s, r, SYMBOLS_NAMES, &d, err);
+	int rc = store_dicts(s, r, what, &d, err);
 	if (rc)
 		return rc;
 	*ret = &s->segments[r->segment].symbols->to;
@@ -226,7 +226,7 @@ int store_functions(struct store *s, const struct block_ref *r, struct symbols *
 		    struct err *err)
 {
 	struct translation *to;
-	int rc = store_translation(s, r, &to, err);
+	int rc = store_translation(s, r, SYMBOLS_NAMES, &to, err);
 	if (rc)
 		return rc;
 	struct symbols *y = s->segments[r->segment].symbols;

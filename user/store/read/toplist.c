@@ -39,9 +39,9 @@ static int merge_lists(struct counting *c, const struct block_ref *ref, const st
 	struct top top = { 0 };
 	int rc = contents_top(c->s, ref, d, &top, c->err);
 	if (!rc)
-		rc = store_dicts(c->s, ref, SYMBOLS_ALL, &dicts, c->err);
+		rc = store_dicts(c->s, ref, SYMBOLS_SETS, &dicts, c->err);
 	if (!rc)
-		rc = store_translation(c->s, ref, &to, c->err);
+		rc = store_translation(c->s, ref, 0, &to, c->err);
 	for (size_t i = 0; !rc && i < top.n; i++) {
 		uint32_t event;
 		if (strcmp(strings_get(&dicts->label_text, top.lists[i].key, NULL), c->key))
