@@ -19,10 +19,7 @@ struct node {
 
 static bool same_frame(const void *ctx, uint32_t id, const void *key)
 {
-	const struct store_frame *a = store_frame(((const struct merging *)ctx)->store, id), *b = key;
-	return a->kind == b->kind && a->flags == b->flags && a->function == b->function &&
-	       a->module == b->module && a->build_id == b->build_id &&
-	       (a->function || a->offset == b->offset);
+	return store_same_function(store_frame(((const struct merging *)ctx)->store, id), key);
 }
 
 static int merge_frame(struct merging *m, struct idhash *h, uint32_t frame)
@@ -30,10 +27,8 @@ static int merge_frame(struct merging *m, struct idhash *h, uint32_t frame)
 	const struct store_frame *f = store_frame(m->store, frame);
 	if (!f || m->frame[frame])
 		return 0;
-	const uint64_t key[4] = { (uint64_t)f->kind << 32 | f->flags,
-				  (uint64_t)f->function << 32 | f->module, f->build_id,
-				  f->function ? 0 : f->offset };
-	uint32_t hash = idhash_hash(h, key, sizeof(key)), id = idhash_find(h, hash, same_frame, m, f);
+	const struct store_function_key key = store_function_key(f);
+	uint32_t hash = idhash_hash(h, &key, sizeof(key)), id = idhash_find(h, hash, same_frame, m, f);
 	m->frame[frame] = id == IDHASH_NONE ? frame : id;
 	m->lines |= id != IDHASH_NONE;
 	if (id != IDHASH_NONE)

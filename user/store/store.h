@@ -449,6 +449,14 @@ int store_block_rows(struct store *s, const struct store_block *b, const struct 
 int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
 
+/* Frames of one function are equal but for their source lines. */
+bool store_same_function(const struct store_frame *a, const struct store_frame *b);
+/* What they have in common, to be hashed. */
+struct store_function_key {
+	uint64_t v[4];
+};
+struct store_function_key store_function_key(const struct store_frame *f);
+
 /*
  * The sums by stack of many blocks. All zero is empty; store_fold_rows does the work, and gives each
  * stack and event once. A row with the set STORE_OTHER has the samples below its stack whose own

@@ -219,6 +219,20 @@ static int frames_decode(struct dicts *d, struct cursor *c, uint32_t n)
 	return 0;
 }
 
+bool store_same_function(const struct store_frame *a, const struct store_frame *b)
+{
+	return a->kind == b->kind && a->flags == b->flags && a->function == b->function &&
+	       a->module == b->module && a->build_id == b->build_id &&
+	       (a->function || a->offset == b->offset);
+}
+
+struct store_function_key store_function_key(const struct store_frame *f)
+{
+	return (struct store_function_key){ { (uint64_t)f->kind << 32 | f->flags,
+					      (uint64_t)f->function << 32 | f->module, f->build_id,
+					      f->function ? 0 : f->offset } };
+}
+
 /* ---- stacks ---- */
 
 static int stack_reserve(struct dicts *d)

@@ -154,7 +154,7 @@ struct folding {
 
 /*
  * Count the stacks that still fit the reader's own dictionaries, which may take half of the limit.
- * Where small stacks may be left out, it is sooner faster to do so.
+ * Where small stacks may be left out, less room is given: leaving them out is faster then.
  */
 static size_t room_for(const struct store *s, const struct folding *f)
 {
@@ -162,28 +162,38 @@ static size_t room_for(const struct store *s, const struct folding *f)
 	return (most > has ? most - has : 0) / STACK_BYTES;
 }
 
-/* ---- all stacks of a segment ---- */
+#define BELOW (1u << 31) /* the reader's stack is the nearest that is kept; ids are less */
 
-static int add_all(struct store *s, struct stack_sums *to, struct translation *t,
-		   const struct leaf_sums *l, uint32_t e)
+static void add_sum(struct rows_sum *to, const struct rows_sum *sum)
 {
-	uint32_t event, stack;
+	to->samples += sum->samples;
+	to->value += sum->value;
+}
+
+/* Add the sums of an event. map: as of map_stacks; NULL: all stacks are kept. */
+static int add_leaves(struct store *s, struct stack_sums *to, struct translation *t,
+		      const struct leaf_sums *l, const uint32_t *map, uint32_t e)
+{
+	uint32_t event, at;
 	int rc = translate_event(t, e, &event);
 	for (uint32_t leaf = 0; !rc && leaf < l->n_leaves; leaf++) {
 		const struct rows_sum *from = &l->v[e][leaf];
 		struct rows_sum *sum;
 		if (!from->samples)
 			continue;
-		rc = translate_leaf_stack(t, leaf, &stack);
+		if (map)
+			at = map[t->from->leaves[leaf]];
+		else
+			rc = translate_leaf_stack(t, leaf, &at);
 		if (!rc)
-			rc = stack_sum(to, s, event, stack, false, &sum);
-		if (rc)
-			break;
-		sum->samples += from->samples;
-		sum->value += from->value;
+			rc = stack_sum(to, s, event, at & ~BELOW, at & BELOW, &sum);
+		if (!rc)
+			add_sum(sum, from);
 	}
 	return rc;
 }
+
+/* ---- all stacks of a segment ---- */
 
 /* Whether what the reader lacks of the stacks fits. */
 static int all_fit(const struct store *s, const struct folding *f, const struct translation *t,
@@ -209,8 +219,6 @@ static int all_fit(const struct store *s, const struct folding *f, const struct 
 }
 
 /* ---- those that are kept ---- */
-
-#define BELOW (1u << 31) /* the reader's stack is the nearest that is kept; ids are less */
 
 /*
  * map: by stack of the segment that is used, the reader's, without source lines where the question
@@ -245,26 +253,6 @@ static int map_stacks(struct store *s, struct folding *f, struct translation *t,
 			rc = idset_reserve(&f->chosen, s->sym.stacks_cap);
 		if (!rc)
 			idset_add(&f->chosen, map[id]);
-	}
-	return rc;
-}
-
-static int add_kept(struct store *s, struct stack_sums *to, struct translation *t,
-		    const struct leaf_sums *l, const uint32_t *map, uint32_t e)
-{
-	uint32_t event;
-	int rc = translate_event(t, e, &event);
-	for (uint32_t leaf = 0; !rc && leaf < l->n_leaves; leaf++) {
-		const struct rows_sum *from = &l->v[e][leaf];
-		struct rows_sum *sum;
-		if (!from->samples)
-			continue;
-		uint32_t at = map[t->from->leaves[leaf]];
-		rc = stack_sum(to, s, event, at & ~BELOW, at & BELOW, &sum);
-		if (rc)
-			break;
-		sum->samples += from->samples;
-		sum->value += from->value;
 	}
 	return rc;
 }
@@ -320,7 +308,7 @@ static int take_chosen(struct store *s, struct folding *f, struct translation *t
 	if (!rc)
 		rc = map_stacks(s, f, t, &of, &used, choose ? &keep : NULL, map);
 	for (uint32_t e = 0; !rc && !choose && e < l->n_events; e++)
-		rc = l->v[e] ? add_kept(s, &f->sums, t, l, map, e) : 0;
+		rc = l->v[e] ? add_leaves(s, &f->sums, t, l, map, e) : 0;
 	idset_fini(&used);
 	idset_fini(&keep);
 	free(map);
@@ -336,7 +324,7 @@ static int take_segment(struct store *s, struct folding *f, struct translation *
 		return take_chosen(s, f, t, same, l);
 	int rc = all_fit(s, f, t, l, &fit);
 	for (uint32_t e = 0; !rc && fit && e < l->n_events; e++)
-		rc = l->v[e] ? add_all(s, &f->sums, t, l, e) : 0;
+		rc = l->v[e] ? add_leaves(s, &f->sums, t, l, NULL, e) : 0;
 	return rc ? rc : !fit;
 }
 
@@ -370,7 +358,10 @@ static size_t segment_end(const struct block_ref *const *refs, size_t n, size_t 
 	return to;
 }
 
-/* Where there are more samples a stack may have more of them and be missed. */
+/*
+ * Weigh a segment by the root of its number of windows: where there are more samples, more of a
+ * stack's may be missed.
+ */
 static double weight(const struct block_ref *const *refs, size_t n)
 {
 	double windows = 0;
@@ -395,13 +386,7 @@ static int fold_segments(struct store *s, const struct block_ref *const *refs, s
 	return rc;
 }
 
-static void add_sum(struct rows_sum *to, const struct rows_sum *sum)
-{
-	to->samples += sum->samples;
-	to->value += sum->value;
-}
-
-/* Sums of the stacks with all below them, by the stacks of the reader; that of idle CPUs is apart. */
+/* Return each stack's sum with those of all stacks below it. Idle CPUs are not added to the root. */
 static struct rows_sum *totals_of(const struct dicts *d, struct rows_sum (*v)[2], size_t n)
 {
 	struct rows_sum *total = calloc(n, sizeof(*total));
@@ -433,7 +418,7 @@ static int leave_out_small(const struct dicts *d, struct rows_sum (*v)[2], size_
 	return rc;
 }
 
-/* Stacks that the reader has now. */
+/* Return how many of the sums belong to stacks that the reader has. */
 static size_t n_sums(const struct store *s, size_t cap)
 {
 	return cap < s->sym.n_stacks ? cap : s->sym.n_stacks;

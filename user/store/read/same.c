@@ -8,19 +8,14 @@
 
 static bool same_function(const void *ctx, uint32_t id, const void *key)
 {
-	const struct store_frame *a = &((const struct dicts *)ctx)->frames[id], *b = key;
-	return a->kind == b->kind && a->flags == b->flags && a->function == b->function &&
-	       a->module == b->module && a->build_id == b->build_id &&
-	       (a->function || a->offset == b->offset);
+	return store_same_function(&((const struct dicts *)ctx)->frames[id], key);
 }
 
 static int find_function(const struct dicts *d, struct idhash *h, uint32_t frame, uint32_t *ret)
 {
 	const struct store_frame *f = &d->frames[frame];
-	const uint64_t key[4] = { (uint64_t)f->kind << 32 | f->flags,
-				  (uint64_t)f->function << 32 | f->module, f->build_id,
-				  f->function ? 0 : f->offset };
-	uint32_t hash = idhash_hash(h, key, sizeof(key)), id = idhash_find(h, hash, same_function, d, f);
+	const struct store_function_key key = store_function_key(f);
+	uint32_t hash = idhash_hash(h, &key, sizeof(key)), id = idhash_find(h, hash, same_function, d, f);
 	int rc = id == IDHASH_NONE ? idhash_reserve(h) : 0;
 	if (!rc && id == IDHASH_NONE)
 		idhash_put(h, hash, frame);

@@ -143,7 +143,10 @@ static size_t sum_symbols(struct store *s, const struct segment *keep, struct se
 	return sum;
 }
 
-/* The reader's own have what those of segments leave, but at least those have a half. */
+/*
+ * Give up the dictionaries of segments that were used longest ago. Those of segments may take three
+ * quarters of the limit without the reader's own, or a half where the reader's own are large.
+ */
 static void make_room(struct store *s, const struct segment *keep)
 {
 	size_t limit = symbols_limit(s), own = dicts_bytes(&s->sym) + setpool_bytes(&s->sets);
