@@ -230,6 +230,12 @@ void jits_begin(struct jits *j)
 			ask_jvm(j, p, now_ns());
 }
 
+void jits_go_on(struct jits *j)
+{
+	for (struct process *p = j->oldest; p; p = p->newer)
+		open_root(p);
+}
+
 void jits_forget(struct jits *j)
 {
 	for (struct process *p = j->oldest, *next; p; p = next) {

@@ -51,6 +51,9 @@ void jits_note(struct jits *j, const struct proc_image *im);
 /* Begin a drain: take what JVMs have answered. */
 void jits_begin(struct jits *j);
 
+/* Open the roots that readers had no time for: a process may end before its first drain. */
+void jits_go_on(struct jits *j);
+
 /*
  * Return the store's frame of an address in such a mapping. -ENOENT: no map names it. -EINPROGRESS:
  * a map is being read.

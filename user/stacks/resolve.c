@@ -175,6 +175,7 @@ void resolver_go_on(struct resolver *r)
 	if (modules_take_downloads(r->modules))
 		inlined_clear(r->inlined);
 	inlined_ask(r->inlined);
+	jits_go_on(r->jits);
 }
 
 void resolver_want_program(struct resolver *r, const struct proc_image *im)
