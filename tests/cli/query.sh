@@ -109,11 +109,20 @@ exits 2 'no event cycles' "$ascribe" diff store $against -e cycles
 exits 0 'holds no window' "$ascribe" diff empty $against
 exits 0 'no sample matches A' "$ascribe" diff store --where 'tenant="a",comm="kworker/0:1"' $against
 
+# ---- findings: tests/unit/test_findings.c has a host where something happens ----
+ok "findings: nothing in half a minute" sh -c "./ascribe findings store | grep -q 'none: nothing differs'"
+ok "findings: it says that there is nothing before" sh -c "./ascribe findings store | grep -q 'Nothing was recorded before'"
+ok "findings: JSON" sh -c "./ascribe findings store --by tenant --json | jq -e '.findings == [] and .keys == [\"tenant\"] and .tested > 2 and .before == false and .from == 1777629600'"
+exits 0 'holds no window' "$ascribe" findings empty
+exits 2 'at most 8 keys' "$ascribe" findings store --by a,b,c,d,e,f,g,h,i
+exits 2 '--from must be before --to' "$ascribe" findings store --from 20 --to 10
+
 # ---- keys and values that nothing has: the nearest that there is; what others have is an empty answer ----
 for c in 'report store --by tenat' 'report store --by tenant,tenat' 'report store --step 10s --by tenat' 'report store --where {tenat="a"}' \
 	'report store --step 10s --where {tenat="a"}' 'report store --where {tenat!="a"}' 'report store --by tenat --json' 'labels store tenat' \
 	'diff store --by tenat --against {tenant="a"}' 'diff store --against {tenat="a"}' 'flame store --where {tenat="a"} -o x.html' \
 	'export store --format folded --where {tenat="a"}' 'blame store --by tenat' 'why store --where {tenat="a"}' \
+	'findings store --by tenat' 'findings store --where {tenat="a"}' \
 	'top --store store --once --by tenat' 'top --store store --once --where {tenat="a"}'; do
 	# shellcheck disable=SC2086
 	exits 2 'unknown label key "tenat"; did you mean "tenant"? keys here: comm, event, query_id, tenant, thread' "$ascribe" $c

@@ -2,6 +2,7 @@
 /* /api/v1: the questions of the commands, answered as `--json` answers them (docs/json.md, docs/http.md). */
 #include "http/asked.h"
 
+#include "export/findings.h"
 #include "hist/metrics.h"
 #include "hist/snapshot.h"
 #include "http/server_int.h"
@@ -395,6 +396,23 @@ int api_diff(struct request *r, struct store *s, struct err *err)
 	struct asked a;
 	int rc = asked_parse(&a, r, err);
 	rc = rc ? rc : diff(r, s, &a, err);
+	asked_fini(&a);
+	return rc;
+}
+
+/* ---- findings ---- */
+
+#define FINDINGS 12
+
+int api_findings(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	struct findings *f = NULL;
+	int rc = asked_parse(&a, r, err);
+	const struct findings_spec spec = { a.spec.where, a.spec.from_ns, a.spec.to_ns, a.keys, a.n_keys, a.limit ? a.limit : FINDINGS };
+	rc = rc ? rc : query_findings(&f, s, &spec, err);
+	rc = rc ? rc : request_json(r, answer_findings(f, spec.where), err);
+	query_findings_free(f);
 	asked_fini(&a);
 	return rc;
 }

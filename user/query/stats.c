@@ -70,7 +70,7 @@ static double two_sided(const struct peak *d, double at)
 	return p < STATS_P_MIN ? STATS_P_MIN : p > 1 ? 1 : p;
 }
 
-static double normal_p(double z)
+double stats_normal_p(double z)
 {
 	double p = erfc(fabs(z) / M_SQRT2);
 	return p < STATS_P_MIN ? STATS_P_MIN : p;
@@ -101,7 +101,7 @@ double stats_share_p(uint64_t k1, uint64_t n1, uint64_t k2, uint64_t n2)
 		return two_sided(&d, (double)k1);
 	}
 	double pooled = k / n;
-	return normal_p(((double)k1 / a - (double)k2 / b) / sqrt(pooled * (1 - pooled) * (1 / a + 1 / b)));
+	return stats_normal_p(((double)k1 / a - (double)k2 / b) / sqrt(pooled * (1 - pooled) * (1 / a + 1 / b)));
 }
 
 double stats_share_least_p(uint64_t k, uint64_t n1, uint64_t n2)
@@ -117,7 +117,7 @@ double stats_rate_p(uint64_t k1, double e1, uint64_t k2, double e2)
 		return 1;
 	double share = e1 / (e1 + e2);
 	if (k * fmin(share, 1 - share) >= LARGE)
-		return normal_p(((double)k1 - k * share) / sqrt(k * share * (1 - share)));
+		return stats_normal_p(((double)k1 - k * share) / sqrt(k * share * (1 - share)));
 	struct peak d = { .binomial = true, .k = k, .odds = e1 / e2, .low = 0, .high = k };
 	d.mode = clamp(floor((k + 1) * share), 0, k);
 	return two_sided(&d, (double)k1);

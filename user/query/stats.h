@@ -29,6 +29,9 @@ double stats_share_least_p(uint64_t k, uint64_t n1, uint64_t n2);
 double stats_rate_p(uint64_t k1, double e1, uint64_t k2, double e2);
 double stats_rate_least_p(uint64_t k, double e1, double e2);
 
+/* The two-sided p-value of z standard deviations of the normal distribution. */
+double stats_normal_p(double z);
+
 /*
  * Benjamini and Hochberg: from p[n] the q[n] with which taking all tests of q <= x for real makes
  * at most a share x of them wrong, on average. -ENOMEM.

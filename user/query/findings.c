@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "query/findings.h"
+
+#include "query/account.h"
+#include "query/change.h"
+#include "query/diff.h"
+#include "query/findings_int.h"
+#include "query/stats.h"
+#include "util/array.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS 1e9
+#define DAY_NS (86400 * 1000000000ll)
+#define VALUES 50	/* of a key, those with the most time */
+#define STEPS 60	/* of the range */
+#define WORK_KEYS 3	/* that programs gave their work, beside who it is */
+#define FUNCTIONS 6	/* findings whose functions are compared */
+#define USUAL 0.8	/* of the rate: so much of it a day before makes it usual */
+#define SATURATED 0.95	/* of all CPUs */
+#define LEAST_SHARE 0.02 /* of the CPUs: the least change, */
+#define LEAST 0.05	 /* within these bounds */
+#define LEAST_MOST 0.5
+#define LEAST_BURST 0.25
+#define LEAST_WAIT 0.1
+
+const char *const finding_names[FINDING_KINDS] = {
+	[FINDING_SATURATED] = "saturated", [FINDING_BUILD] = "build", [FINDING_MORE] = "more", [FINDING_BURST] = "burst",
+	[FINDING_RUNQ] = "runq",	   [FINDING_OFF] = "blocked", [FINDING_LESS] = "less",
+};
+
+/* ---- texts and rows ---- */
+
+int findings_keep(struct looking *l, const char *text, const char **ret)
+{
+	char *copy = text ? strdup(text) : NULL;
+	int rc = !text || copy ? 0 : -ENOMEM;
+	rc = rc || !text ? rc : ARRAY_RESERVE(l->texts, l->cap_texts, l->n_texts + 1);
+	if (rc) {
+		free(copy);
+		return err_set(l->err, -ENOMEM, "out of memory");
+	}
+	if (text)
+		l->texts[l->n_texts++] = copy;
+	*ret = copy;
+	return 0;
+}
+
+int findings_add(struct looking *l, const struct finding *f)
+{
+	if (ARRAY_RESERVE(l->v, l->cap, l->n + 1))
+		return err_set(l->err, -ENOMEM, "out of memory");
+	l->v[l->n++] = *f;
+	return 0;
+}
+
+/* ---- the range ---- */
+
+/* The windows that there are, as far as they are in the range. */
+static int find_range(struct looking *l)
+{
+	struct store_cover c;
+	int rc = store_cover(l->store, l->spec->from_ns, l->spec->to_ns, STORE_FOLDED, NULL, 0, &c, l->err);
+	if (rc)
+		return rc;
+	l->to_ns = c.to_ns < l->spec->to_ns ? c.to_ns : l->spec->to_ns;
+	l->from_ns = l->spec->from_ns == INT64_MIN ? l->to_ns - FINDINGS_RANGE_NS : l->spec->from_ns;
+	if (l->spec->from_ns == INT64_MIN && l->from_ns < c.from_ns)
+		l->from_ns = c.from_ns;
+	if (!c.n)
+		l->from_ns = l->to_ns = 0;
+	store_cover_free(&c);
+	int64_t length = l->to_ns - l->from_ns;
+	l->step_ns = (length / STEPS + QUERY_WINDOW_NS - 1) / QUERY_WINDOW_NS * QUERY_WINDOW_NS;
+	if (l->step_ns < QUERY_WINDOW_NS)
+		l->step_ns = QUERY_WINDOW_NS;
+	l->from_ns -= l->from_ns % l->step_ns;
+	l->before_ns = l->from_ns - (l->to_ns - l->from_ns);
+	return 0;
+}
+
+static int add_key(void *ctx, const char *key, uint32_t sets)
+{
+	struct looking *l = ctx;
+	(void)sets;
+	bool chosen = l->n_keys && !strcmp(l->keys[0], key), code = !strncmp(key, "python_", 7), waits = !strncmp(key, "by.", 3);
+	if (l->n_keys <= WORK_KEYS && !chosen && !code && !waits && !query_is_system_key(key) && !query_is_wait_key(key))
+		return findings_keep(l, key, &l->keys[l->n_keys++]);
+	return 0;
+}
+
+/* Choose who it is, by the best key that there is, and labels that programs gave their work. */
+static int choose_keys(struct looking *l)
+{
+	static const char *const who[] = { "service", "container", "comm" };
+	bool has = false;
+	int rc = 0;
+	for (size_t i = 0; !rc && !has && i < sizeof(who) / sizeof(who[0]); i++) {
+		rc = store_has_key(l->store, who[i], &has, l->err);
+		if (!rc && has)
+			l->keys[l->n_keys++] = who[i];
+	}
+	return rc ? rc : store_narrow_keys(l->store, add_key, l, l->err);
+}
+
+/* ---- rates over time ---- */
+
+static struct query_series_spec series_spec(const struct looking *l, enum query_metric metric, const char *const *key, int64_t from_ns,
+					    int64_t to_ns)
+{
+	return (struct query_series_spec){
+		.range = { .where = l->spec->where, .from_ns = from_ns, .to_ns = to_ns, .metric = metric },
+		.keys = key,
+		.n_keys = key ? 1 : 0,
+		.step_ns = l->step_ns,
+		.top = VALUES,
+	};
+}
+
+void findings_rates(const struct query_series *s, const struct query_series_row *row, double *ret)
+{
+	for (size_t i = 0; i < s->n_steps; i++)
+		ret[i] = s->covered_ns[i] > 0 ? (double)row->points[i] / (double)s->covered_ns[i] : NAN;
+}
+
+/* The mean rate of a value in [from, to); NAN: nothing was recorded then. */
+static double mean_rate(const struct query_series *s, const struct query_series_row *row, int64_t from_ns, int64_t to_ns)
+{
+	double sum = 0, covered = 0;
+	for (size_t i = 0; i < s->n_steps; i++) {
+		int64_t at = s->from_ns + (int64_t)i * s->step_ns;
+		if (at < from_ns || at >= to_ns)
+			continue;
+		sum += row ? (double)row->points[i] : 0;
+		covered += (double)s->covered_ns[i];
+	}
+	return covered > 0 ? sum / covered : NAN;
+}
+
+static const struct query_series_row *row_of(const struct query_series *s, const char *value)
+{
+	for (size_t i = 0; i < s->n_rows; i++)
+		if (!s->rows[i].other && s->rows[i].present[0] && !strcmp(s->rows[i].values[0], value))
+			return &s->rows[i];
+	return NULL;
+}
+
+/* ---- what changed ---- */
+
+static double least_change(const struct looking *l, enum query_metric metric)
+{
+	double least = LEAST_SHARE * (double)l->n_cpus;
+	least = least < LEAST ? LEAST : least > LEAST_MOST ? LEAST_MOST : least;
+	return metric == QUERY_CPU || least > LEAST_WAIT ? least : LEAST_WAIT;
+}
+
+static enum finding_kind kind_of(enum query_metric metric, enum change_kind c)
+{
+	return metric == QUERY_RUNQ ? FINDING_RUNQ : metric == QUERY_OFF ? FINDING_OFF : c == CHANGE_MORE ? FINDING_MORE
+			  : c == CHANGE_BURST					  ? FINDING_BURST
+										  : FINDING_LESS;
+}
+
+static int add_change(struct looking *l, enum query_metric metric, const char *key, const char *value, const struct query_series *s,
+		      const struct query_series *day, const struct change *c)
+{
+	int64_t since = s->from_ns + (int64_t)c->begin * s->step_ns, end = s->from_ns + (int64_t)c->end * s->step_ns;
+	const struct query_series_row *then = day ? row_of(day, value) : NULL;
+	struct finding f = {
+		.kind = kind_of(metric, c->kind),
+		.now = c->inside,
+		.before = c->outside,
+		.day = day ? mean_rate(day, then, since - DAY_NS, end - DAY_NS) : NAN,
+		.since_ns = since,
+		.span_ns = (end > l->to_ns ? l->to_ns : end) - since,
+		.q = c->p,
+	};
+	f.usual = c->kind == CHANGE_LESS ? f.day <= f.now / USUAL : f.day >= USUAL * f.now;
+	int rc = findings_keep(l, key, &f.key);
+	rc = rc ? rc : findings_keep(l, value, &f.value);
+	return rc ? rc : findings_add(l, &f);
+}
+
+/* Every test counts for the adjustment, also of what did not change. */
+static int note_test(struct looking *l, double p, bool told)
+{
+	if (ARRAY_RESERVE(l->p, l->cap_p, l->n_p + 1) || ARRAY_RESERVE(l->told, l->cap_told, l->n_p + 1))
+		return err_set(l->err, -ENOMEM, "out of memory");
+	l->told[l->n_p] = told ? l->n : 0; /* the last one */
+	l->p[l->n_p++] = p;
+	return 0;
+}
+
+static int test_value(struct looking *l, enum query_metric metric, const char *key, const struct query_series *s,
+		      const struct query_series *day, const struct query_series_row *row, double *rates)
+{
+	const struct query_info *info = query_info(s->whole);
+	double least = least_change(l, metric);
+	struct change_spec spec = {
+		.from = l->from_ns > s->from_ns ? (size_t)((l->from_ns - s->from_ns) / s->step_ns) : 0,
+		.least = least,
+		.least_burst = metric == QUERY_CPU ? LEAST_BURST : INFINITY,
+		.per_step = (double)s->step_ns / (double)(info->grain_ns ? info->grain_ns : 1),
+	};
+	struct change c;
+	findings_rates(s, row, rates);
+	if (change_find(&c, rates, s->n_steps, &spec))
+		return err_set(l->err, -ENOMEM, "out of memory");
+	bool new = metric == QUERY_OFF && c.outside < least; /* whoever is new is blocked, too */
+	if (metric != QUERY_CPU && (c.kind != CHANGE_MORE || new))
+		c.kind = CHANGE_NONE; /* and who waits less is no news */
+	bool told = c.kind != CHANGE_NONE;
+	int rc = told ? add_change(l, metric, key, row->values[0], s, day, &c) : 0;
+	return rc ? rc : note_test(l, c.p, told);
+}
+
+static int test_key(struct looking *l, enum query_metric metric, const char *key)
+{
+	struct query_series *s = NULL, *day = NULL;
+	struct query_series_spec spec = series_spec(l, metric, &key, l->before_ns, l->to_ns);
+	struct query_series_spec then = series_spec(l, metric, &key, l->from_ns - DAY_NS, l->to_ns - DAY_NS);
+	int rc = query_series(&s, l->store, &spec, l->err);
+	rc = rc ? rc : query_series(&day, l->store, &then, l->err);
+	double *rates = rc ? NULL : malloc((s->n_steps + 1) * sizeof(*rates));
+	if (!rc && !rates)
+		rc = err_set(l->err, -ENOMEM, "out of memory");
+	for (size_t i = 0; !rc && i < s->n_rows; i++)
+		if (!s->rows[i].other && s->rows[i].present[0])
+			rc = test_value(l, metric, key, s, day->n_steps ? day : NULL, &s->rows[i], rates);
+	if (!rc) {
+		l->bounded |= s->bounded || s->approximate;
+		l->has_before |= s->n_steps && s->from_ns < l->from_ns;
+		l->has_day |= day->n_steps > 0;
+	}
+	free(rates);
+	query_series_free(s);
+	query_series_free(day);
+	return rc;
+}
+
+/* Every value that is told is one whose q, among all tests, is small enough. */
+static int keep_significant(struct looking *l)
+{
+	double *q = malloc((l->n_p + 1) * sizeof(*q));
+	size_t n = 0;
+	int rc = q ? stats_adjust(l->p, l->n_p, q) : -ENOMEM;
+	for (size_t i = 0; !rc && i < l->n_p; i++) {
+		if (!l->told[i] || q[i] > FINDINGS_RATE)
+			continue;
+		l->v[n] = l->v[l->told[i] - 1];
+		l->v[n++].q = q[i];
+	}
+	if (!rc)
+		l->n = n;
+	free(q);
+	return rc ? err_set(l->err, -ENOMEM, "out of memory") : 0;
+}
+
+/* ---- all CPUs at once ---- */
+
+/* Who waited most for a CPU in the range. */
+static int find_waiter(struct looking *l, struct finding *f)
+{
+	struct query_series *s = NULL;
+	struct query_series_spec spec = series_spec(l, QUERY_RUNQ, &l->keys[0], l->from_ns, l->to_ns);
+	int rc = l->has_waits ? query_series(&s, l->store, &spec, l->err) : 0;
+	for (size_t i = 0; !rc && s && i < s->n_rows && !f->value; i++) {
+		if (s->rows[i].other || !s->rows[i].present[0] || !s->rows[i].samples)
+			continue;
+		rc = findings_keep(l, l->keys[0], &f->key);
+		rc = rc ? rc : findings_keep(l, s->rows[i].values[0], &f->value);
+	}
+	query_series_free(s);
+	return rc;
+}
+
+static int test_saturation(struct looking *l)
+{
+	struct query_series *s = NULL;
+	struct query_series_spec spec = series_spec(l, QUERY_CPU, NULL, l->before_ns, l->to_ns);
+	struct finding f = { .kind = FINDING_SATURATED, .day = NAN, .since_ns = 0 };
+	spec.range.where = NULL;
+	int rc = query_series(&s, l->store, &spec, l->err);
+	for (size_t i = 0; !rc && s->n_rows && i < s->n_steps; i++) {
+		int64_t at = s->from_ns + (int64_t)i * s->step_ns;
+		if (at < l->from_ns || s->covered_ns[i] <= 0)
+			continue;
+		if ((double)s->rows[0].points[i] < SATURATED * (double)l->n_cpus * (double)s->covered_ns[i])
+			continue;
+		f.span_ns += s->covered_ns[i];
+		f.since_ns = f.since_ns ? f.since_ns : at;
+	}
+	if (!rc && s->n_rows && l->n_cpus && f.span_ns * 10 >= l->to_ns - l->from_ns) {
+		f.now = mean_rate(s, &s->rows[0], l->from_ns, l->to_ns);
+		f.before = mean_rate(s, &s->rows[0], l->before_ns, l->from_ns);
+		rc = find_waiter(l, &f);
+		rc = rc ? rc : findings_add(l, &f);
+	}
+	query_series_free(s);
+	return rc;
+}
+
+/* ---- the code behind it ---- */
+
+/* The selector with one value more. To be freed; NULL: out of memory. */
+static char *with_value(const char *where, const char *key, const char *value)
+{
+	size_t len = where ? strlen(where) : 0, cap = len + 4 * strlen(key) + 4 * strlen(value) + 16, n = 0;
+	char *out = malloc(cap);
+	if (!out)
+		return NULL;
+	const char *inner = where ? where + strspn(where, " \t") : "", *end = inner + strlen(inner);
+	if (*inner == '{') {
+		inner++;
+		while (end > inner && *--end != '}')
+			;
+	}
+	n += (size_t)snprintf(out, cap, "{%.*s", (int)(end - inner), inner);
+	if (strspn(inner, " \t") < (size_t)(end - inner))
+		out[n++] = ',';
+	const char *const parts[] = { key, value };
+	for (int i = 0; i < 2; i++) {
+		out[n++] = '"';
+		for (const char *p = parts[i]; *p; p++)
+			n += (size_t)sprintf(out + n, (unsigned char)*p < ' ' || *p == '"' || *p == '\\' ? "\\x%02x" : "%c",
+					     (unsigned char)*p);
+		out[n++] = '"';
+		out[n++] = i ? '}' : '=';
+	}
+	out[n] = 0;
+	return out;
+}
+
+static int open_side(struct looking *l, const char *where, int64_t from_ns, int64_t to_ns, struct query **ret)
+{
+	struct query_spec spec = { .where = where, .from_ns = from_ns, .to_ns = to_ns, .labels = QUERY_NO_LABELS, .by_start = true, .parts = 3 };
+	return query_open(ret, l->store, &spec, l->err);
+}
+
+static double growth(const struct query_diff_node *n, const double covered_s[2])
+{
+	return (double)n->total[0] / covered_s[0] - (double)n->total[1] / covered_s[1];
+}
+
+/* The function nearest to the leaf that has more than half of what grew; NULL: there is none. */
+static const struct query_diff_node *heart(const struct looking *l, const struct query_diff_tree *t, const double covered_s[2])
+{
+	const struct query_diff_node *at = t->nodes, *found = NULL;
+	double half = growth(at, covered_s) / 2;
+	while (at) {
+		const struct query_diff_node *next = NULL;
+		for (uint32_t c = at->first_child; c; c = t->nodes[c].next_sibling)
+			if (growth(&t->nodes[c], covered_s) > half)
+				next = &t->nodes[c];
+		const struct store_frame *f = next ? store_frame(l->store, next->frame) : NULL;
+		if (f && f->kind == FRAME_USER)
+			found = next;
+		at = next;
+	}
+	return found;
+}
+
+static int find_function(struct looking *l, struct finding *f)
+{
+	struct query *q[2] = { NULL, NULL };
+	struct query_diff_tree *t = NULL;
+	double covered[2] = { 1, 1 };
+	char *where = with_value(l->spec->where, f->key, f->value);
+	int rc = where ? open_side(l, where, f->since_ns, f->since_ns + f->span_ns, &q[0]) :
+			 err_set(l->err, -ENOMEM, "out of memory");
+	rc = rc ? rc : open_side(l, where, l->before_ns, f->since_ns, &q[1]);
+	for (int i = 0; !rc && i < 2; i++)
+		if (query_info(q[i])->covered_ns)
+			covered[i] = (double)query_info(q[i])->covered_ns / NS;
+	rc = rc ? rc : query_diff_tree(&t, q[0], q[1], l->err);
+	const struct query_diff_node *n = rc ? NULL : heart(l, t, covered);
+	if (n) {
+		double each = (double)query_info(q[0])->event->ns_per_sample / NS;
+		f->function_now = (double)n->total[0] * each / covered[0];
+		f->function_before = (double)n->total[1] * each / covered[1];
+		rc = findings_keep(l, n->text, &f->function);
+		rc = rc ? rc : findings_keep(l, n->module, &f->module);
+	}
+	query_diff_tree_free(t);
+	query_close(q[0]);
+	query_close(q[1]);
+	free(where);
+	return rc;
+}
+
+static int find_functions(struct looking *l)
+{
+	int rc = 0;
+	for (size_t i = 0, n = 0; !rc && i < l->n && n < FUNCTIONS; i++)
+		if (l->v[i].kind == FINDING_MORE || l->v[i].kind == FINDING_BURST) {
+			rc = find_function(l, &l->v[i]);
+			n++;
+		}
+	return rc;
+}
+
+/* ---- in order ---- */
+
+/* What is usual comes last; else CPU before waits, and who uses less after who uses more. */
+static int place(const struct finding *f)
+{
+	static const int places[FINDING_KINDS] = { [FINDING_SATURATED] = 0, [FINDING_MORE] = 1, [FINDING_BURST] = 1, [FINDING_RUNQ] = 2,
+						   [FINDING_BUILD] = 3,	    [FINDING_OFF] = 4,	[FINDING_LESS] = 5 };
+	return f->usual ? FINDING_KINDS : places[f->kind];
+}
+
+static double weight(const struct finding *f)
+{
+	return fabs(f->now - f->before) * (double)f->span_ns;
+}
+
+static int by_weight(const void *pa, const void *pb)
+{
+	const struct finding *a = pa, *b = pb;
+	if (place(a) != place(b))
+		return place(a) - place(b);
+	double x = weight(a), y = weight(b);
+	if (a->kind != FINDING_BUILD && x != y)
+		return x < y ? 1 : -1;
+	return strcmp(a->value ? a->value : "", b->value ? b->value : "");
+}
+
+static int look(struct looking *l)
+{
+	static const enum query_metric metrics[] = { QUERY_CPU, QUERY_RUNQ, QUERY_OFF };
+	struct account t = { 0 };
+	int rc = find_range(l);
+	if (rc || l->from_ns == l->to_ns)
+		return rc;
+	rc = account_sum(&t, l->store, l->from_ns, l->to_ns, l->err);
+	l->n_cpus = t.n_cpus;
+	account_fini(&t);
+	for (uint32_t i = 0; i < store_n_events(l->store); i++)
+		l->has_waits |= !strcmp(store_event(l->store, i)->name, "runq");
+	if (!rc && !l->n_keys)
+		rc = choose_keys(l);
+	for (size_t k = 0; k < l->n_keys; k++)
+		for (size_t m = 0; !rc && m < (l->has_waits && !k ? 3 : 1); m++) /* waits: of who it is alone */
+			rc = test_key(l, metrics[m], l->keys[k]);
+	rc = rc ? rc : keep_significant(l);
+	rc = rc ? rc : test_saturation(l);
+	rc = rc ? rc : findings_builds(l);
+	if (!rc && l->n)
+		qsort(l->v, l->n, sizeof(*l->v), by_weight);
+	return rc ? rc : find_functions(l);
+}
+
+int query_findings(struct findings **ret, struct store *s, const struct findings_spec *spec, struct err *err)
+{
+	struct kept *k = calloc(1, sizeof(*k));
+	if (!k)
+		return err_set(err, -ENOMEM, "out of memory");
+	struct looking *l = &k->l;
+	*l = (struct looking){ .store = s, .spec = spec, .err = err };
+	for (; l->n_keys < spec->n_keys && l->n_keys < FINDINGS_KEYS_MAX; l->n_keys++)
+		l->keys[l->n_keys] = spec->keys[l->n_keys];
+	int rc = look(l);
+	k->f = (struct findings){ l->v, spec->limit && l->n > spec->limit ? spec->limit : l->n, l->n, l->from_ns, l->to_ns, l->before_ns,
+				  l->step_ns, l->has_before, l->has_day, l->has_waits, l->n_cpus, l->n_p, { NULL }, l->n_keys, l->bounded };
+	memcpy(k->f.keys, l->keys, sizeof(k->f.keys));
+	if (rc)
+		query_findings_free(&k->f);
+	else
+		*ret = &k->f;
+	return rc;
+}
+
+void query_findings_free(struct findings *f)
+{
+	struct kept *k = (struct kept *)f; /* its first member */
+	if (!k)
+		return;
+	for (size_t i = 0; i < k->l.n_texts; i++)
+		free(k->l.texts[i]);
+	free(k->l.texts);
+	free(k->l.v);
+	free(k->l.p);
+	free(k->l.told);
+	free(k);
+}

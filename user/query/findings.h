@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is worth a look in a range of time, beside the same length of time before it, and beside the
+ * same hours of the day before: who needs more or less CPU, who waits longer, whether the CPUs are
+ * saturated, which programs are of a new build.
+ *
+ * Of every value of a few keys, the rate in each step is tested (query/change.h); the p-values of
+ * all tests together are adjusted by Benjamini and Hochberg (query/stats.h), and only findings with
+ * q <= FINDINGS_RATE are told. Rates are seconds per second: CPUs used, or threads that waited.
+ */
+#ifndef ASCRIBE_QUERY_FINDINGS_H
+#define ASCRIBE_QUERY_FINDINGS_H
+
+#include "query/query.h"
+
+#define FINDINGS_RATE 0.05
+#define FINDINGS_KEYS_MAX 8
+#define FINDINGS_RANGE_NS (900 * 1000000000ll) /* where none is given: the last 15 minutes */
+
+enum finding_kind {
+	FINDING_SATURATED, /* the CPUs of the host: in at least 95% of `span_ns` */
+	FINDING_BUILD,	   /* a program or library has a build that it did not have before */
+	FINDING_MORE,	   /* more CPU, from since_ns to the end */
+	FINDING_BURST,	   /* more CPU for a moment, from since_ns for span_ns */
+	FINDING_RUNQ,	   /* waits longer for a CPU */
+	FINDING_OFF,	   /* is blocked longer */
+	FINDING_LESS,	   /* less CPU */
+	FINDING_KINDS
+};
+
+extern const char *const finding_names[FINDING_KINDS];
+
+struct finding {
+	enum finding_kind kind;
+	const char *key, *value; /* who; of FINDING_SATURATED who waits most for a CPU, of FINDING_BUILD key NULL
+				    and value the file. NULL: nobody */
+	double now, before;	 /* seconds per second from since_ns on (BURST: for span_ns), and before */
+	double day;		 /* the same, a day before; NAN: not recorded */
+	bool usual;		 /* a day before, it was at least as much */
+	int64_t since_ns, span_ns;
+	double q;
+	const char *function, *module; /* MORE and BURST: the one nearest to the leaf that has more than half of
+					  what grew, with what it calls; NULL: there is none */
+	double function_now, function_before; /* CPUs */
+	const char *build[2]; /* FINDING_BUILD: now and before */
+};
+
+struct findings_spec {
+	const char *where;
+	int64_t from_ns, to_ns;	 /* INT64_MIN: FINDINGS_RANGE_NS before the end; INT64_MAX: the newest */
+	const char *const *keys; /* n_keys 0: findings_keys */
+	size_t n_keys;
+	size_t limit; /* findings; 0: all */
+};
+
+struct findings {
+	struct finding *v; /* the largest first, those that are usual last */
+	size_t n, n_all;   /* n_all: before the limit */
+	int64_t from_ns, to_ns, before_ns; /* the range, and the begin of what was before */
+	int64_t step_ns;
+	bool has_before, has_day, has_waits;
+	size_t n_cpus;
+	size_t n_tested;
+	const char *keys[FINDINGS_KEYS_MAX];
+	size_t n_keys;
+	bool bounded; /* the budget cut something: small values were not tested */
+};
+
+/* -EINVAL: a bad selector or a range without an end; -EAGAIN: as query_open. No data is no error: from_ns == to_ns. */
+int query_findings(struct findings **ret, struct store *s, const struct findings_spec *spec, struct err *err);
+void query_findings_free(struct findings *f);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of findings share. */
+#ifndef ASCRIBE_QUERY_FINDINGS_INT_H
+#define ASCRIBE_QUERY_FINDINGS_INT_H
+
+#include "query/findings.h"
+#include "query/series.h"
+
+/* The search for findings. */
+struct looking {
+	struct store *store;
+	const struct findings_spec *spec;
+	struct err *err;
+	int64_t from_ns, to_ns, before_ns, step_ns;
+	size_t n_cpus;
+	bool has_before, has_day, has_waits, bounded;
+	const char *keys[FINDINGS_KEYS_MAX];
+	size_t n_keys;
+	struct finding *v;
+	size_t n, cap;
+	double *p;	 /* of all tests, */
+	size_t *told;	 /* and the finding of each, plus one; 0: nothing changed */
+	size_t n_p, cap_p, cap_told;
+	char **texts; /* what findings point to */
+	size_t n_texts, cap_texts;
+};
+
+struct kept {
+	struct findings f;
+	struct looking l;
+};
+
+/* Keep a copy of a text, NULL for NULL. -ENOMEM. */
+int findings_keep(struct looking *l, const char *text, const char **ret);
+int findings_add(struct looking *l, const struct finding *f);
+/* The rate of a row in each step, NAN where nothing was recorded. */
+void findings_rates(const struct query_series *s, const struct query_series_row *row, double *ret);
+
+/* Add files that have a build in the range which they did not have before. */
+int findings_builds(struct looking *l);
+
+#endif
