@@ -6,6 +6,7 @@ import { BlamePane } from './blame_pane.js';
 import { Chart } from './chart.js';
 import { byId, h, later } from './dom.js';
 import { FactsPane } from './facts.js';
+import { FindingsPane } from './findings.js';
 import { FlamePane, question } from './flame_pane.js';
 import { brief } from './format.js';
 import { FunctionsPane } from './functions.js';
@@ -16,27 +17,29 @@ import { Tip } from './tip.js';
 import { ValuesPane } from './values.js';
 import { WaitsPane } from './waits_pane.js';
 
-const LIVE_MS = 5000, SOON_MS = 60, STACKED_S = 600, SERIES = 50, SELECTOR_MAX = 8000;
-/* Keys that the system has for every sample: a label that programs gave themselves is shown first. */
+const LIVE_MS = 2000, LIVE_S = 30, FIRST_S = 900, STACKED_S = 600, SERIES = 50, SELECTOR_MAX = 8000;
 const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$|^waker$/;
-const USUAL = ['tenant', 'customer', 'service', 'service_name', 'endpoint', 'route'];
-const SYSTEM = ['comm', 'unit', 'container', 'pod', 'namespace', 'exe', 'cgroup', 'thread', 'event', 'tgid', 'tid'];
+/* Who it is, which every sample has, comes first; then what programs call their work; then the rest of the system's. */
+const WHO = ['service', 'workload', 'pod', 'container', 'unit', 'comm'];
+const USUAL = ['tenant', 'customer', 'service_name', 'endpoint', 'route', 'query_id'];
+const SYSTEM = ['parent', 'cmdline', 'namespace', 'exe', 'cgroup', 'thread', 'event', 'tgid', 'tid'];
 
 class App {
 	constructor() {
 		byId('skip').addEventListener('click', e => { e.preventDefault(); byId('tab-' + this.state.tab).focus(); });
 		[this.state, this.problems] = parse(location.search);
-		this.chosenBy = '';
 		this.used = null;
+		this.cpus = 0;
 		this.tip = new Tip();
 		this.say = later(text => { byId('said').textContent = text; }, 50);
 		this.bar = new Bar(this, byId('bar'));
 		this.facts = new FactsPane(this, byId('facts'));
+		this.findings = new FindingsPane(this, byId('findings'));
 		this.time = new TimePane(this, byId('time'));
 		this.values = new ValuesPane(this, byId('values'));
 		this.tabs = this.makeTabs(byId('panes'));
 		this.flame = new FlamePane(this, this.tabs.flame);
-		addEventListener('popstate', () => { [this.state, this.problems] = parse(location.search); this.defaultBy(); this.update(); });
+		addEventListener('popstate', () => { [this.state, this.problems] = parse(location.search); this.complete(); this.update(); });
 		addEventListener('keydown', e => this.key(e));
 		document.addEventListener('visibilitychange', () => this.tick());
 		setInterval(() => this.tick(), LIVE_MS);
@@ -87,7 +90,7 @@ class App {
 			return;
 		this.state = next;
 		this.problems = [];
-		history[instead ? 'replaceState' : 'pushState'](null, '', format(this.shownState()) || location.pathname);
+		history[instead ? 'replaceState' : 'pushState'](null, '', format(this.state) || location.pathname);
 		if (before)
 			before();
 		if (!instead || Object.hasOwn(changes, 'filter'))
@@ -107,12 +110,14 @@ class App {
 		byId('problems').replaceChildren(...this.problems.map(p => h('p', null, h('bdi', null, brief(p, 300)))));
 	}
 
-	/* The key that was chosen for who did not choose is not in the address. */
-	shownState() { return this.state.by === this.chosenBy ? { ...this.state, by: '' } : this.state; }
-
 	range(from, to) {
 		const round = t => String(Math.round(t * 10) / 10);
 		this.go({ from: round(from), to: round(Math.max(to, from + 1)), live: '' });
+	}
+
+	compareWith(from, to) {
+		const round = t => String(Math.round(t * 10) / 10);
+		this.go({ against_from: round(from), against_to: round(Math.max(to, from + 1)), root: '', split: '' });
 	}
 
 	/* Around one function; its inlined calls are calls of it. */
@@ -185,6 +190,7 @@ class App {
 		this.showProblems();
 		this.bar.update();
 		this.facts.update(again);
+		this.findings.update(again);
 		this.time.update(again);
 		this.values.showKeys(this.keys || [], s.by);
 		this.values.update(again);
@@ -209,9 +215,15 @@ class App {
 			this.values.draw();
 	}
 
-	tick() {
-		if (this.state.live && !document.hidden && !document.querySelector('[aria-busy]')) /* what takes longer than that is waited for */
+	/* Ask for what is new; only that is shown anew. What takes longer than a tick is waited for. */
+	async tick() {
+		if (!this.state.live || document.hidden || document.querySelector('[aria-busy]'))
+			return;
+		const { to, now } = await ask('labels', { names_only: true }).catch(() => ({}));
+		if (to && to !== this.newest)
 			this.update(true);
+		this.newest = to || this.newest;
+		this.bar.showAge(to ? now - to : -1);
 	}
 
 	/* For whoever measures: performance marks, the first time each. */
@@ -227,9 +239,28 @@ class App {
 		this.bar.showChips(this.state);
 	}
 
-	defaultBy() {
-		if (!this.state.by)
-			this.state.by = this.chosenBy;
+	cpus_known(n) {
+		const other = n !== this.cpus;
+		this.cpus = n;
+		if (other)
+			this.time.draw();
+	}
+
+	/* Who gave no range and no label gets the last 15 minutes, and who it was. The address says so: a link shows the same to others. */
+	complete() {
+		const s = this.state, names = this.names, first = !location.search.replace('?', '');
+		if (!names)
+			return;
+		if (!s.by && this.keys.length)
+			s.by = this.keys[0].key;
+		if (first && names.to) {
+			if (names.now - names.to < LIVE_S)
+				Object.assign(s, { from: 'now-15m', live: '1' });
+			else if (names.to - names.from > 4 * FIRST_S)
+				Object.assign(s, { from: String(names.to - FIRST_S), to: String(names.to) });
+			s.split = '1';
+		}
+		history.replaceState(null, '', format(s) || location.pathname);
 	}
 
 	/* Waits are events, too, with metrics and panes of their own. */
@@ -242,34 +273,31 @@ class App {
 	async start() {
 		startTheme(() => this.repaint());
 		this.bar.showTheme();
-		const names = this.askNames();
-		await Promise.race([names, new Promise(go => setTimeout(go, SOON_MS))]);
-		if (!this.named && !this.state.by && !this.state.split && this.state.colour !== 'label')
-			this.update(); /* what is not shown by a key needs no list of them */
-		await names;
-		this.defaultBy();
+		await this.askNames();
+		this.complete();
 		this.update();
 		noLonger();
 	}
 
 	async askNames() {
 		try {
-			const { keys, events } = await ask('labels', { names_only: true });
-			this.keys = order(keys);
-			this.showEvents(events);
-			this.chosenBy = this.keys.length ? this.keys[0].key : '';
+			this.names = await ask('labels', { names_only: true });
+			this.keys = order(this.names.keys);
+			this.newest = this.names.to;
+			this.showEvents(this.names.events);
+			this.bar.showHost(this.names.host);
 		} catch (e) {
 			if (!this.refused(e))
 				this.problems.push(e.message);
 		}
-		this.named = true;
 	}
 }
 
-/* Labels of the programs first, those that most sets have before others, those with very many values behind them, then those of the system. */
+/* Of the others, those with very many values come later; those of who waited for whom are for the panes of waits. */
 function order(keys) {
-	const rank = k => SYSTEM.includes(k.key) ? 200 + SYSTEM.indexOf(k.key) : k.wide ? 100 : USUAL.includes(k.key) ? USUAL.indexOf(k.key) : 50;
-	return keys.slice().sort((a, b) => rank(a) - rank(b) || b.sets - a.sets || (a.key < b.key ? -1 : 1));
+	const place = (list, k) => list.includes(k.key) ? list.indexOf(k.key) : -1;
+	const rank = k => place(WHO, k) >= 0 ? place(WHO, k) : place(SYSTEM, k) >= 0 ? 300 + place(SYSTEM, k) : k.wide ? 200 : place(USUAL, k) >= 0 ? 100 + place(USUAL, k) : 150;
+	return keys.filter(k => !k.key.startsWith('by.')).sort((a, b) => rank(a) - rank(b) || b.sets - a.sets || (a.key < b.key ? -1 : 1));
 }
 
 class TimePane extends Pane {
@@ -278,7 +306,7 @@ class TimePane extends Pane {
 		this.plot = h('div.plot', { role: 'img' });
 		this.wide = h('p.over', { hidden: true });
 		host.append(this.note, this.plot, this.wide);
-		this.chart = new Chart(this.plot, { onrange: (from, to) => app.range(from, to), tip: app.tip });
+		this.chart = new Chart(this.plot, { onrange: (from, to) => app.range(from, to), onbaseline: (from, to) => app.compareWith(from, to), tip: app.tip });
 		this.plot.addEventListener('mouseleave', () => app.tip.hide());
 	}
 
@@ -296,10 +324,10 @@ class TimePane extends Pane {
 				this.wide.hidden = answer.exact !== false;
 				this.wide.textContent = answer.exact === false ? `${brief(s.by, 40)} has very many values: each has at least what is drawn, the rest is in (other).` : '';
 			}
+			if (!wide)
+				this.app.values.ofChart(answer, s.by); /* and the colours with it */
 			this.draw();
 			this.app.range_used(answer);
-			if (!wide)
-				this.app.values.ofChart(answer, s.by);
 			this.app.drawn('chart');
 		});
 	}
@@ -311,8 +339,9 @@ class TimePane extends Pane {
 	}
 
 	draw() {
+		const { against_from, against_to } = this.app.state, baseline = against_from && against_to ? [Number(against_from), Number(against_to)] : null;
 		if (this.answer)
-			this.chart.show(this.answer, this.by, v => this.app.values.rank(this.by, v));
+			this.chart.show(this.answer, this.by, v => this.app.values.rank(this.by, v), this.app.cpus, baseline);
 	}
 }
 
@@ -320,8 +349,9 @@ class TimePane extends Pane {
 function begin() {
 	const [state] = parse(location.search);
 	askEarly('labels', { names_only: true });
-	askEarly('stat', { from: state.from, to: state.to });
-	if (state.tab === 'flame' && state.view !== 'sandwich' && !state.split && state.colour !== 'label')
+	if (state.from)
+		askEarly('stat', { from: state.from, to: state.to });
+	if (state.from && state.tab === 'flame' && state.view !== 'sandwich' && !state.split && state.colour !== 'label')
 		askEarly('flame', question(state));
 }
 

@@ -32,15 +32,17 @@ export class Bar {
 		const move = (text, title, f) => h('button.small', { type: 'button', title, 'aria-label': title, name: title.split(' ')[0].toLowerCase(), onclick: () => this.move(f) }, text);
 		this.live = h('button', { type: 'button', name: 'live', 'aria-pressed': 'false', onclick: () => go({ live: app.state.live ? '' : '1' }) }, 'Live');
 		this.theme = h('button.small', { type: 'button', name: 'theme', onclick: () => { nextTheme(); this.showTheme(); app.repaint(); } });
+		this.shareButton = h('button', { type: 'button', name: 'share', title: 'Copy a link with absolute times', onclick: () => this.share() }, 'Share');
+		this.host = h('bdi.host');
 		this.chips = h('div.chips', { 'aria-label': 'Selection' });
 		this.menu = h('details.menu', null, h('summary', null, 'Export'), h('div'));
 		this.title = h('h1', null, h('a', { href: './' }, 'ascribe'));
 		host.append(
-			h('div.row', null, this.title, this.from, '–', this.to, h('span.group', { role: 'group', 'aria-label': 'Ranges' }, this.presets),
+			h('div.row', null, this.title, this.host, this.from, '–', this.to, h('span.group', { role: 'group', 'aria-label': 'Ranges' }, this.presets),
 				h('span.group', { role: 'group', 'aria-label': 'Move the range' },
 					move('◂', 'Earlier', (a, w) => [a - w / 2, a + w / 2]), move('▸', 'Later', (a, w) => [a + w / 2, a + 1.5 * w]),
 					move('+', 'Narrower', (a, w) => [a + w / 4, a + 0.75 * w]), move('−', 'Wider', (a, w) => [a - w / 2, a + 1.5 * w])),
-				this.live, h('span.fill'), this.menu, this.theme),
+				this.live, this.shareButton, h('span.fill'), this.menu, this.theme),
 			h('div.row', null, this.where, this.event, this.chips));
 		document.addEventListener('click', e => { if (!this.menu.contains(e.target)) this.menu.open = false; });
 		this.menu.addEventListener('focusout', e => { if (e.relatedTarget && !this.menu.contains(e.relatedTarget)) this.menu.open = false; });
@@ -52,6 +54,26 @@ export class Bar {
 		this.theme.textContent = { auto: '◐', light: '☀', dark: '☾' }[name];
 		this.theme.title = this.theme.ariaLabel = `Colours: ${name}`;
 		this.theme.setAttribute('aria-label', `Colours: ${name}`);
+	}
+
+	showHost(host) {
+		this.host.textContent = brief(host || '', 40);
+	}
+
+	/* How old the newest data is, in seconds; -1: not known. */
+	showAge(age) {
+		this.live.textContent = age < 0 ? 'Live' : `Live, ${Math.max(0, Math.round(age))} s old`;
+	}
+
+	/* A link with absolute times: who opens it sees the same. */
+	async share() {
+		const used = this.app.used, at = t => String(Math.round(t * 10) / 10);
+		if (used)
+			this.app.go({ from: at(used.from), to: at(used.to), live: '' });
+		await navigator.clipboard?.writeText(location.href).catch(() => {});
+		this.app.say('The address has absolute times now, and is in the clipboard.');
+		this.shareButton.textContent = 'Copied';
+		setTimeout(() => { this.shareButton.textContent = 'Share'; }, 2000);
 	}
 
 	/* True: there was one to close. */

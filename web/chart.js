@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU over time, stacked by the values of a label; a range is selected by dragging over it. */
+/*
+ * CPU over time, stacked by the values of a label, below a line for all CPUs there are. Dragging selects a range, with the shift key
+ * the range to compare with. What was not recorded is hatched.
+ */
 /*! uPlot: Copyright (c) 2022 Leon Sorokin, MIT licence: uPlot-LICENSE.txt */
 import uPlot from 'uplot';
 import { N_VALUES, valueColour } from './colour.js';
@@ -11,12 +14,13 @@ const HEIGHT = 132;
 /* [[t...], [sum of the lowest...], ...]: uPlot draws from the highest sum down, each over the one behind it. */
 export function stack(answer, rows, scale) {
 	const n = answer.n_steps, at = Array.from({ length: n + 1 }, (_, i) => answer.from + i * answer.step);
+	const perSecond = i => scale / (answer.covered[i] || answer.step);
 	const sums = new Float64Array(n), known = new Uint8Array(n), out = [];
 	for (const row of rows) {
 		for (const [t, samples] of row.points) {
 			const i = Math.round((t - answer.from) / answer.step);
 			if (i >= 0 && i < n) {
-				sums[i] += samples * scale;
+				sums[i] += samples * perSecond(i);
 				known[i] = 1;
 			}
 		}
@@ -49,19 +53,23 @@ function sumPoints(rows) {
 }
 
 export class Chart {
-	/* onrange(from, to): seconds since 1970. */
-	constructor(host, { onrange, tip }) {
+	/* onrange(from, to), onbaseline(from, to): seconds since 1970. */
+	constructor(host, { onrange, onbaseline, tip }) {
 		this.host = host;
 		this.onrange = onrange;
+		this.onbaseline = onbaseline;
 		this.tip = tip;
+		host.addEventListener('mousedown', e => { this.shifted = e.shiftKey; }, true);
 		this.plot = null;
 		new ResizeObserver(() => this.plot && this.plot.setSize({ width: this.host.clientWidth, height: HEIGHT })).observe(host);
 	}
 
-	/* rank: the place of a value among all, that has its colour. */
-	show(answer, key, rank) {
+	/* rank: the place of a value among all, that has its colour. cpus: of the host, 0: not known. baseline: [from, to] or null. */
+	show(answer, key, rank, cpus, baseline) {
 		const cpu = answer.samples ? answer.seconds / answer.samples : 0; /* 0: no time, then a rate */
-		const rows = groups(answer), scale = (cpu || 1) / (answer.step || 1);
+		const rows = groups(answer), scale = cpu || 1;
+		this.capacity = cpu && (!answer.metric || answer.metric === 'cpu') ? cpus : 0;
+		this.baseline = baseline;
 		const names = rows.map(r => r.other ? '(others)' : key ? r.key[key] === null ? '(none)' : plain(r.key[key]) : 'all');
 		this.unit = !cpu ? 'per s' : answer.metric && answer.metric !== 'cpu' ? 'threads' : 'CPUs';
 		this.host.setAttribute('aria-label', `${this.unit} over time${key ? ' by ' + plain(key) : ''}: ` +
@@ -88,23 +96,66 @@ export class Chart {
 		return {
 			width: this.host.clientWidth, height: HEIGHT, legend: { show: false }, padding: [6, 24, 0, 0],
 			cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
-			scales: { x: { time: true, range: () => [answer.from, answer.to] }, y: { range: (u, lo, hi) => [0, (hi || 1) * 1.06] } },
+			scales: { x: { time: true, range: () => [answer.from, answer.to] }, y: { range: (u, lo, hi) => [0, Math.max(hi || 1, this.capacity <= 4 * hi ? this.capacity : 0) * 1.1] } },
 			axes: [
 				{ font, stroke: get('--soft'), grid, ticks, size: 22, space: 70, values: (u, at) => at.map((t, i) => label(t, at, i)) },
 				{ font, stroke: get('--soft'), grid, ticks, size: 46, space: 26, values: (u, at) => at.map(v => v >= 1000 ? number(v) : String(+v.toPrecision(3))) },
 			],
 			series: [{}, ...this.rows.map((r, i) => ({ paths: stepped, fill: fills[i], stroke: fills[i], width: 0, points: { show: false } }))],
 			hooks: {
+				drawClear: [u => this.below(u, answer, get)],
+				draw: [u => this.above(u, get)],
 				setSelect: [u => {
 					if (u.select.width < 3)
 						return;
 					const from = u.posToVal(u.select.left, 'x'), to = u.posToVal(u.select.left + u.select.width, 'x');
 					u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-					this.onrange(from, to);
+					(this.shifted ? this.onbaseline : this.onrange)(from, to);
 				}],
 				setCursor: [u => this.point(u, answer)],
 			},
 		};
+	}
+
+	/* Hatch the steps in which nothing was recorded, and shade the range that is compared with. */
+	below(u, answer, get) {
+		const { ctx, bbox } = u, x = t => u.valToPos(t, 'x', true);
+		ctx.save();
+		ctx.beginPath();
+		ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+		ctx.clip();
+		if (this.baseline) {
+			ctx.fillStyle = get('--bar');
+			ctx.fillRect(x(this.baseline[0]), bbox.top, x(this.baseline[1]) - x(this.baseline[0]), bbox.height);
+		}
+		ctx.strokeStyle = get('--line');
+		ctx.beginPath();
+		for (let i = 0; i < answer.n_steps; i++) {
+			if (answer.covered[i])
+				continue;
+			const left = x(answer.from + i * answer.step), right = x(answer.from + (i + 1) * answer.step);
+			for (let at = left - left % 8; at < right; at += 8) {
+				ctx.moveTo(at, bbox.top + bbox.height);
+				ctx.lineTo(at + bbox.height, bbox.top);
+			}
+		}
+		ctx.stroke();
+		ctx.restore();
+	}
+
+	/* A line at all CPUs, where it is in sight. */
+	above(u, get) {
+		const { ctx, bbox } = u, y = Math.round(u.valToPos(this.capacity, 'y', true));
+		if (!this.capacity || y < bbox.top)
+			return;
+		ctx.save();
+		ctx.strokeStyle = ctx.fillStyle = get('--more');
+		ctx.setLineDash([6 * devicePixelRatio, 4 * devicePixelRatio]);
+		ctx.beginPath();
+		ctx.moveTo(bbox.left, y);
+		ctx.lineTo(bbox.left + bbox.width, y);
+		ctx.stroke();
+		ctx.restore();
 	}
 
 	/* What is at the pointer. */
@@ -120,9 +171,11 @@ export class Chart {
 			if (v !== null && v - under > 0)
 				lines.push([`${cut(this.names[k - 1], 60)}: ${+(v - under).toPrecision(3)} ${this.unit}`, this.colours[k - 1]]);
 		}
+		if (this.capacity)
+			lines.push([`of ${number(this.capacity)} CPUs`]);
 		const box = u.over.getBoundingClientRect();
 		this.tip.show(box.left + u.cursor.left, box.top + u.cursor.top, time(answer.from + i * answer.step),
-			lines.length ? lines : [['nothing recorded']]);
+			answer.covered[i] ? lines : [['nothing was recorded']]);
 	}
 }
 

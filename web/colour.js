@@ -6,10 +6,26 @@ const KINDS = ['kernel', 'library', 'executable', 'run-time code', 'other', 'lab
 const HUES = [20, 150, 212, 285, 0, 0, 48, 95, 330];
 const LANGUAGES = { '[python]': 6, '[node]': 7, '[java]': 8 };
 
-/* One for each value that has its own, the last for the others. */
-const VALUES = ['#5b8ec9', '#e58a3c', '#5fae63', '#b07cc0', '#d9626c', '#4fb0ac', '#d2b13c', '#a37d63', '#9aa1ac'];
-export const N_VALUES = VALUES.length - 1;
-export const valueColour = i => VALUES[i < 0 || i >= N_VALUES ? N_VALUES : i];
+/* So many values have a colour of their own. It depends on the value alone, unless two want the same. */
+const PALETTE = ['#5b8ec9', '#e58a3c', '#5fae63', '#b07cc0', '#d9626c', '#4fb0ac', '#d2b13c', '#a37d63', '#7f86d6', '#c9698f', '#8fae4a', '#4f9fcb'];
+const OTHERS = '#9aa1ac';
+export const N_VALUES = 8;
+let values = [...PALETTE.slice(0, N_VALUES), OTHERS];
+export const valueColour = i => values[i < 0 || i >= N_VALUES ? N_VALUES : i];
+
+/* Give the values, largest first, their colours. */
+export function colourValues(names) {
+	const taken = new Set();
+	values = names.slice(0, N_VALUES).map(name => {
+		let at = hash(String(name)) % PALETTE.length;
+		while (taken.has(at))
+			at = (at + 1) % PALETTE.length;
+		taken.add(at);
+		return PALETTE[at];
+	});
+	while (values.length <= N_VALUES)
+		values.push(OTHERS);
+}
 
 export const dark = () => getComputedStyle(document.documentElement).getPropertyValue('--dark').trim() === '1';
 
@@ -58,8 +74,8 @@ export function painter(t, mode, sums) {
 	const plain = i => frames[t.frame[i]] ||= of(t.frames[3 * t.frame[i] + 2], t.frames[3 * t.frame[i] + 1], t.frames[3 * t.frame[i]], night);
 	if (!t.value)
 		return plain;
-	const values = VALUES.map(v => mix(v, night ? 0.55 : 0.6, night)), none = night ? '#3b424d' : '#e4e7ec';
-	return i => t.value[i] === 255 ? none : values[Math.min(t.value[i], N_VALUES)];
+	const shades = values.map(v => mix(v, night ? 0.55 : 0.6, night)), none = night ? '#3b424d' : '#e4e7ec';
+	return i => t.value[i] === 255 ? none : shades[Math.min(t.value[i], N_VALUES)];
 }
 
 /* [[name, colour], ...] of what is in the picture. */

@@ -5,7 +5,7 @@
  */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
-import { valueColour } from './colour.js';
+import { colourValues, valueColour } from './colour.js';
 import { h, refill, tell } from './dom.js';
 import { brief, number, percent, plain, seconds, shares } from './format.js';
 import { and, parse, valueOf, without } from './selector.js';
@@ -78,6 +78,7 @@ export class ValuesPane extends Pane {
 		this.series = answer;
 		this.coursesOf = by;
 		this.points = new Map(answer.series.filter(r => !r.other).map(r => [r.key[by], r.points]));
+		colourValues(answer.series.filter(r => !r.other).map(r => r.key[by]));
 		this.ranks = new Map(answer.series.filter(r => !r.other).map((r, i) => [r.key[by], i]));
 	}
 

@@ -27,6 +27,7 @@ same 'series?by=tenant&step=10s' report store --by tenant --step 10s
 same 'labels?limit=100000' labels store
 same 'values?key=tenant' labels store tenant
 same 'values?key=event' labels store event
+same 'findings?by=tenant' findings store --by tenant
 same 'stat' stat store
 same 'flame' flame store
 same 'flame?where={tenant="a"}&max_nodes=20' flame store --where '{tenant="a"}' -n 20

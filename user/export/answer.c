@@ -353,6 +353,15 @@ static json_t *series_row(const struct answer *a, const struct query_series *s, 
 	return done(o, rc);
 }
 
+static json_t *covered_json(const struct query_series *s)
+{
+	json_t *v = json_array();
+	for (size_t i = 0; v && i < s->n_steps; i++)
+		if (json_array_append_new(v, time_json(s->covered_ns[i])))
+			return done(v, -ENOMEM);
+	return v;
+}
+
 json_t *answer_series(const struct answer *a, const struct query_series *s)
 {
 	const struct query_info *info = query_info(s->whole);
@@ -363,6 +372,7 @@ json_t *answer_series(const struct answer *a, const struct query_series *s)
 	rc = rc ? rc : json_put(o, "series", json_incref(rows));
 	rc = rc ? rc : json_put(o, "step", time_json(s->step_ns));
 	rc = rc ? rc : json_put(o, "n_steps", json_count(s->n_steps));
+	rc = rc ? rc : json_put(o, "covered", covered_json(s));
 	rc = rc ? rc : json_put(o, "n_groups", json_count(s->n_groups));
 	rc = rc ? rc : json_put(o, "exact", json_boolean(!s->approximate));
 	if (s->bounded)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define DEFAULT_ROWS 100
 #define BLAME_PARTIES 20 /* lines, and columns */
@@ -80,6 +81,22 @@ static json_t *events_json(const struct store *s)
 	return v;
 }
 
+/* The times of the first and the last window, and of the answer: a browser's own clock may be wrong. */
+static int put_times(json_t *o, struct store *s, struct err *err)
+{
+	struct store_cover c;
+	struct timespec now;
+	int rc = store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, err);
+	if (rc)
+		return rc;
+	clock_gettime(CLOCK_REALTIME, &now);
+	rc = json_put(o, "from", json_real((double)c.from_ns / 1e9));
+	rc = rc ? rc : json_put(o, "to", json_real((double)c.to_ns / 1e9));
+	rc = rc ? rc : json_put(o, "now", json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
+	store_cover_free(&c);
+	return rc ? rc : json_put(o, "host", json_text(store_meta(s)->host, strlen(store_meta(s)->host)));
+}
+
 static int answer_names(struct request *r, struct store *s, struct err *err)
 {
 	struct names n = { json_array() };
@@ -88,6 +105,7 @@ static int answer_names(struct request *r, struct store *s, struct err *err)
 	json_t *o = json_object();
 	rc = rc ? rc : json_put(o, "keys", json_incref(n.keys));
 	rc = rc ? rc : json_put(o, "events", events_json(s));
+	rc = rc ? rc : put_times(o, s, err);
 	json_decref(n.keys);
 	if (!rc)
 		return request_json(r, o, err);

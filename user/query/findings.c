@@ -278,25 +278,38 @@ static int find_waiter(struct looking *l, struct finding *f)
 	return rc;
 }
 
+/* CPUs of all values in a step; 0 where nothing was recorded. */
+static double used_in(const struct query_series *s, size_t step)
+{
+	double sum = 0;
+	for (size_t i = 0; i < s->n_rows; i++)
+		sum += (double)s->rows[i].points[step];
+	return s->covered_ns[step] > 0 ? sum / (double)s->covered_ns[step] : 0;
+}
+
+/* By the values of a key: the sums of windows by key need no stacks. */
 static int test_saturation(struct looking *l)
 {
 	struct query_series *s = NULL;
-	struct query_series_spec spec = series_spec(l, QUERY_CPU, NULL, l->before_ns, l->to_ns);
-	struct finding f = { .kind = FINDING_SATURATED, .day = NAN, .since_ns = 0 };
+	struct query_series_spec spec = series_spec(l, QUERY_CPU, &l->keys[0], l->before_ns, l->to_ns);
+	struct finding f = { .kind = FINDING_SATURATED, .day = NAN };
+	double sum[2] = { 0, 0 }, covered[2] = { 0, 0 };
 	spec.range.where = NULL;
+	spec.top = 1;
 	int rc = query_series(&s, l->store, &spec, l->err);
-	for (size_t i = 0; !rc && s->n_rows && i < s->n_steps; i++) {
+	for (size_t i = 0; !rc && i < s->n_steps; i++) {
 		int64_t at = s->from_ns + (int64_t)i * s->step_ns;
-		if (at < l->from_ns || s->covered_ns[i] <= 0)
-			continue;
-		if ((double)s->rows[0].points[i] < SATURATED * (double)l->n_cpus * (double)s->covered_ns[i])
+		bool before = at < l->from_ns;
+		sum[before] += used_in(s, i) * (double)s->covered_ns[i];
+		covered[before] += (double)s->covered_ns[i];
+		if (before || !l->n_cpus || used_in(s, i) < SATURATED * (double)l->n_cpus)
 			continue;
 		f.span_ns += s->covered_ns[i];
 		f.since_ns = f.since_ns ? f.since_ns : at;
 	}
-	if (!rc && s->n_rows && l->n_cpus && f.span_ns * 10 >= l->to_ns - l->from_ns) {
-		f.now = mean_rate(s, &s->rows[0], l->from_ns, l->to_ns);
-		f.before = mean_rate(s, &s->rows[0], l->before_ns, l->from_ns);
+	f.now = sum[0] / covered[0];
+	f.before = sum[1] / covered[1]; /* NAN: there is none */
+	if (!rc && f.span_ns && f.span_ns * 10 >= l->to_ns - l->from_ns) {
 		rc = find_waiter(l, &f);
 		rc = rc ? rc : findings_add(l, &f);
 	}

@@ -5,6 +5,7 @@
  */
 #include "query/series.h"
 
+#include "query/values.h"
 #include "query/query_int.h"
 #include "util/buf.h"
 #include "util/idhash.h"
@@ -128,11 +129,11 @@ static int choose_steps(struct builder *b, struct err *err)
  * Of one wide key blocks above the windows keep the most frequent values: enough for a chart, and
  * windows need not be read.
  */
-static bool by_top(const struct builder *b)
+static bool by_top(const struct builder *b, int64_t from, int64_t to)
 {
 	const struct query_spec *r = &b->spec->range;
 	return b->spec->n_keys == 1 && !b->spec->exact && !r->metric && !(r->where && *r->where) &&
-	       store_is_wide(b->store, b->spec->keys[0]);
+	       values_kept(b->store, b->spec->keys[0], from, to);
 }
 
 /* A query of [from, to) and its table by the keys; both are the caller's, also after a failure. */
@@ -141,7 +142,7 @@ static int open_table(struct builder *b, int64_t from, int64_t to, struct query 
 	static const char *const none[1];
 	const struct query_series_spec *asked = b->spec;
 	struct query_spec spec = asked->range;
-	bool top = by_top(b);
+	bool top = by_top(b, from, to);
 	/* Half for the whole range, a quarter for a step, and one for the points. */
 	spec.parts = b->s->whole ? 4 : 2;
 	spec.from_ns = from;

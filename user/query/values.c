@@ -7,10 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool values_serve(const struct store *s, const struct query_spec *spec)
+bool values_kept(struct store *s, const char *key, int64_t from_ns, int64_t to_ns)
+{
+	struct store_cover c;
+	bool kept = false;
+	if (!store_is_wide(s, key) || store_cover(s, from_ns, to_ns, STORE_FOLDED, NULL, 0, &c, NULL))
+		return false;
+	for (size_t i = 0; i < c.n && !kept; i++)
+		kept = c.blocks[i]->n_windows > 1;
+	store_cover_free(&c);
+	return kept;
+}
+
+bool values_serve(struct store *s, const struct query_spec *spec)
 {
 	return spec->labels == QUERY_KEYS && spec->n_keys == 1 && (!spec->where || !*spec->where) &&
-	       !spec->rest && !spec->metric && store_is_wide(s, spec->keys[0]);
+	       !spec->rest && !spec->metric && values_kept(s, spec->keys[0], spec->from_ns, spec->to_ns);
 }
 
 static int by_set(const void *a, const void *b)

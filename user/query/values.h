@@ -5,8 +5,10 @@
 
 #include "query/query_int.h"
 
+/* Whether a range has blocks above the windows, which keep values of this wide key. Reads no block. */
+bool values_kept(struct store *s, const char *key, int64_t from_ns, int64_t to_ns);
 /* Whether the query may be answered like this. */
-bool values_serve(const struct store *s, const struct query_spec *spec);
+bool values_serve(struct store *s, const struct query_spec *spec);
 /*
  * Blocks above the windows keep the most frequent values of a wide key. Where those are all that
  * there are, nothing else needs to be read. *ret is NULL where they are not, or where samples of
