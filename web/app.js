@@ -192,6 +192,7 @@ class App {
 		this.facts.update(again);
 		this.findings.update(again);
 		this.time.update(again);
+		byId('page').classList.toggle('waits', !!s.waits);
 		this.values.showKeys(this.keys || [], s.by);
 		this.values.update(again);
 		const left = Object.keys(this.tabs).some(id => id !== s.tab && this.tabs[id].contains(document.activeElement));
@@ -236,6 +237,7 @@ class App {
 	range_used(answer) {
 		this.used = answer.to ? { from: answer.from, to: answer.to } : null;
 		this.facts.select(answer);
+		this.values.compare();
 		this.bar.showChips(this.state);
 	}
 
@@ -256,7 +258,7 @@ class App {
 		if (first && names.to) {
 			if (names.now - names.to < LIVE_S)
 				Object.assign(s, { from: 'now-15m', live: '1' });
-			else if (names.to - names.from > 4 * FIRST_S)
+			else if (names.to - names.from > 1.5 * FIRST_S)
 				Object.assign(s, { from: String(names.to - FIRST_S), to: String(names.to) });
 			s.split = '1';
 		}
@@ -267,7 +269,6 @@ class App {
 	showEvents(names) {
 		this.has_waits = names.includes('runq') || names.includes('off-cpu');
 		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits, names.includes('waker'));
-		byId('page').classList.toggle('waits', this.has_waits);
 	}
 
 	async start() {

@@ -19,11 +19,12 @@ export class Bar {
 			if (e.key === 'Enter')
 				f(e.target.value.trim());
 			else if (e.key === 'Escape')
-				e.target.value = app.state[name];
+				e.target.value = name === 'where' ? app.state[name] : clock(app.state[name]);
 		};
+		const read = (name, v) => name === 'where' ? v : typed(v);
 		const field = (name, label, size) => h('input', { name, size, 'aria-label': label, placeholder: label, spellcheck: false, autocomplete: 'off',
-			onkeydown: keys(name, v => go(name === 'where' ? { where: v, root: '' } : { [name]: v })),
-			onchange: e => go(name === 'where' ? { where: e.target.value.trim(), root: '' } : { [name]: e.target.value.trim() }) });
+			onkeydown: keys(name, v => go(name === 'where' ? { where: v, root: '' } : { [name]: read(name, v) })),
+			onchange: e => go(name === 'where' ? { where: e.target.value.trim(), root: '' } : { [name]: read(name, e.target.value.trim()) }) });
 		this.from = field('from', 'from', 19);
 		this.to = field('to', 'to', 19);
 		this.where = field('where', 'selector: {tenant="a"}', 30);
@@ -118,11 +119,9 @@ export class Bar {
 
 	update() {
 		const s = this.app.state, show = (input, v) => { if (document.activeElement !== input || input.value !== v) input.value = v; };
-		show(this.from, s.from);
-		show(this.to, s.to);
+		show(this.from, clock(s.from));
+		show(this.to, clock(s.to));
 		show(this.where, s.where);
-		for (const input of [this.from, this.to])
-			input.title = /^\d+(\.\d+)?$/.test(input.value) ? time(Number(input.value)) : '';
 		this.showEvent();
 		for (const b of this.presets)
 			b.setAttribute('aria-pressed', String(!s.to && b.dataset.from === s.from));
@@ -176,3 +175,14 @@ export class Bar {
 }
 
 const clock = t => /^\d+(\.\d+)?$/.test(t) ? time(Number(t)) : t;
+
+/* A time as people write it: "5m" or "-5m" for five minutes ago, "14:05", "2026-11-22 15:00". */
+export function typed(text) {
+	const ago = text.match(/^-?\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w|min|hours?|days?|minutes?)(?: ago)?$/), clocked = text.match(/^(?:(\d{4}-\d\d-\d\d)[ T])?(\d\d:\d\d(?::\d\d)?)$/);
+	if (ago)
+		return `now-${ago[1]}${ago[2][0]}`;
+	if (!clocked)
+		return text.replace(/^now-(\d+(?:\.\d+)?)\s*min(?:utes?)?$/, 'now-$1m');
+	const day = clocked[1] || time(Date.now() / 1000).slice(0, 10), at = new Date(`${day}T${clocked[2]}`).getTime() / 1000;
+	return isNaN(at) ? text : String(at);
+}

@@ -11,27 +11,24 @@ import { cut, number, plain, time } from './format.js';
 
 const HEIGHT = 132;
 
-/* [[t...], [sum of the lowest...], ...]: uPlot draws from the highest sum down, each over the one behind it. */
+/*
+ * [[t...], [sum of the lowest...], ...]: uPlot draws from the highest sum down, each over the one behind it. What was not recorded is 0
+ * here: before a null, uPlot would leave out the step that was recorded.
+ */
 export function stack(answer, rows, scale) {
 	const n = answer.n_steps, at = Array.from({ length: n + 1 }, (_, i) => answer.from + i * answer.step);
 	const perSecond = i => scale / (answer.covered[i] || answer.step);
-	const sums = new Float64Array(n), known = new Uint8Array(n), out = [];
+	const sums = new Float64Array(n), out = [];
 	for (const row of rows) {
 		for (const [t, samples] of row.points) {
 			const i = Math.round((t - answer.from) / answer.step);
-			if (i >= 0 && i < n) {
+			if (i >= 0 && i < n)
 				sums[i] += samples * perSecond(i);
-				known[i] = 1;
-			}
 		}
 		out.push(Array.from(sums));
 	}
-	for (const line of out) {
-		for (let i = 0; i < n; i++)
-			if (!known[i])
-				line[i] = null;
-		line.push(n ? line[n - 1] : null); /* the last step has a width, too */
-	}
+	for (const line of out)
+		line.push(n ? line[n - 1] : 0); /* the last step has a width, too */
 	return [at, ...out.reverse()];
 }
 
@@ -128,16 +125,16 @@ export class Chart {
 			ctx.fillStyle = get('--bar');
 			ctx.fillRect(x(this.baseline[0]), bbox.top, x(this.baseline[1]) - x(this.baseline[0]), bbox.height);
 		}
+		ctx.beginPath();
+		for (let i = 0; i < answer.n_steps; i++)
+			if (!answer.covered[i])
+				ctx.rect(x(answer.from + i * answer.step), bbox.top, x(answer.step) - x(0), bbox.height);
+		ctx.clip();
 		ctx.strokeStyle = get('--line');
 		ctx.beginPath();
-		for (let i = 0; i < answer.n_steps; i++) {
-			if (answer.covered[i])
-				continue;
-			const left = x(answer.from + i * answer.step), right = x(answer.from + (i + 1) * answer.step);
-			for (let at = left - left % 8; at < right; at += 8) {
-				ctx.moveTo(at, bbox.top + bbox.height);
-				ctx.lineTo(at + bbox.height, bbox.top);
-			}
+		for (let at = bbox.left - bbox.height; at < bbox.left + bbox.width; at += 8) {
+			ctx.moveTo(at, bbox.top + bbox.height);
+			ctx.lineTo(at + bbox.height, bbox.top);
 		}
 		ctx.stroke();
 		ctx.restore();
@@ -168,7 +165,7 @@ export class Chart {
 		const lines = [];
 		for (let k = this.rows.length; k >= 1; k--) {
 			const v = u.data[k][i], under = k < this.rows.length ? u.data[k + 1][i] : 0;
-			if (v !== null && v - under > 0)
+			if (v - under > 0)
 				lines.push([`${cut(this.names[k - 1], 60)}: ${+(v - under).toPrecision(3)} ${this.unit}`, this.colours[k - 1]]);
 		}
 		if (this.capacity)

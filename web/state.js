@@ -35,6 +35,7 @@ const FIELDS = {
 	against_to: ['', when],
 	names: ['', choice('', 'full', 'folded', 'simple')],
 	idle: ['', flag],
+	waits: ['', flag],
 	live: ['', flag],
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of one label: CPU, its interval, its course; the way to one value, to all but it, and to how it differs from the rest. When
- * one is chosen the others stay, so that one gets from each to the next.
+ * Who: the values of one label, their CPU, how it changed, and when it was used; the way to one value, to all but it, and to how it differs
+ * from the rest. When one is chosen the others stay, so that one gets from each to the next.
  */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
@@ -19,8 +19,10 @@ export class ValuesPane extends Pane {
 		super(app, host);
 		this.keys = h('select', { 'aria-label': 'Label', name: 'by', onchange: e => app.go({ by: e.target.value }) });
 		this.status = h('span.match', { role: 'status' });
+		this.waitsBox = h('input', { type: 'checkbox', name: 'waits', onchange: e => app.go({ waits: e.target.checked ? '1' : '' }) });
+		this.waitsLabel = h('label.check', { hidden: true }, this.waitsBox, 'waits');
 		this.body = h('div.scroll', { tabIndex: 0, role: 'region', 'aria-label': 'Values of the label' });
-		host.append(h('div.tools', null, h('label', null, h('span', null, 'By'), this.keys), this.status), this.note, this.body);
+		host.append(h('div.tools', null, h('label', null, h('span', null, 'Who, by'), this.keys), this.waitsLabel, this.status), this.note, this.body);
 		this.points = new Map();
 	}
 
@@ -41,7 +43,7 @@ export class ValuesPane extends Pane {
 			return this.body.replaceChildren();
 		const own = without(s.where, s.by), params = { ...this.app.select(), where: own, by: s.by, limit: ROWS };
 		const askAll = async signal => {
-			const waits = metric => this.app.has_waits && !THREADS.includes(s.by) ? ask('table', { ...params, event: '', metric, limit: 1000 }, signal).catch(e => {
+			const waits = metric => this.showsWaits(s) ? ask('table', { ...params, event: '', metric, limit: 1000 }, signal).catch(e => {
 				if (e.name === 'AbortError')
 					throw e;
 				return null; /* not kept by this selector */
@@ -49,7 +51,9 @@ export class ValuesPane extends Pane {
 			const [answer, series, runq, off] = await Promise.all([ask('table', params, signal), own === s.where || this.app.time.tooWide(s) ? null : ask('series', params, signal), waits('runq'), waits('off')]);
 			return { answer, series, by: s.by, waits: runq && off ? [runq, off] : null };
 		};
-		const key = JSON.stringify([params, own === s.where, !!this.app.has_waits]);
+		this.waitsLabel.hidden = !this.app.has_waits || THREADS.includes(s.by);
+		this.waitsBox.checked = !!s.waits;
+		const key = JSON.stringify([params, own === s.where, this.showsWaits(s)]);
 		if (key === this.asked && !again)
 			return this.answer && this.draw(); /* another one may be chosen */
 		return this.load(key, again, askAll, got => {
@@ -62,6 +66,27 @@ export class ValuesPane extends Pane {
 			}
 			this.draw();
 		});
+	}
+
+	showsWaits(s) { return !!s.waits && this.app.has_waits && !THREADS.includes(s.by); }
+
+	/* How each changed against the range to compare with, or the same length of time before. Not for a key with very many values. */
+	compare() {
+		const s = this.app.state, used = this.app.used;
+		const range = used && { against_from: used.from - (used.to - used.from), against_to: used.from };
+		const { against_from, against_to } = s, against = against_from || against_to ? { against_from, against_to } : range;
+		const params = { ...this.app.select(), where: without(s.where, s.by), by: s.by, absolute: true, limit: 1000, ...against }, key = JSON.stringify([params, used]);
+		if (!s.by || s.metric || !used || s.against || this.app.time.tooWide(s) || key === this.comparedAs)
+			return;
+		this.comparedAs = key;
+		ask('diff', params).then(a => {
+			if (key !== this.comparedAs)
+				return;
+			this.change = a.b.windows ? new Map(a.rows.filter(r => !r.other).map(r => [r.key[s.by], r])) : null;
+			this.changeOf = s.by;
+			if (this.answer)
+				this.draw();
+		}).catch(() => { /* the table is there without it */ });
 	}
 
 	/* Where no value is chosen, the answer of the chart has the courses of all. */
@@ -95,10 +120,10 @@ export class ValuesPane extends Pane {
 			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
 				{ id: 'value', title: brief(by, 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
 				{ id: 'cpu', title: a.metric && a.metric !== 'cpu' ? 'Time' : time ? 'CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
-				{ id: 'share', title: 'Share', number: true, cell: r => bar(r.share, percent(r.samples, a.samples)) },
-				...(a.metric ? [] : [{ id: 'range', title: '95%', number: true, hint: '95% interval of the share', cell: r => shares(r.low, r.high) }]),
+				{ id: 'share', title: 'Share', number: true, hint: 'with its 95% interval', cell: r => h('span', { title: a.metric ? '' : `95% interval: ${shares(r.low, r.high)}` }, bar(r.share, percent(r.samples, a.samples))) },
+				...(this.change && this.changeOf === by && !this.app.state.against ? [{ id: 'change', title: 'Change', number: true, hint: 'in CPUs, against before; grey: may be chance', cell: r => this.changeCell(r) }] : []),
 				...(this.waits ? [this.waitColumn('runq', 'Run queue', 'waited for a CPU', 0), this.waitColumn('off', 'Blocked', 'blocked', 1)] : []),
-				{ id: 'course', title: 'Course', cell: r => this.sparkCell(r, rank(r)) },
+				{ id: 'course', title: 'Over time', cell: r => this.sparkCell(r, rank(r)) },
 				{ id: 'do', title: '', stays: true, cell: r => this.actions(r) },
 			] })], this.keys);
 		this.app.drawn('values');
@@ -118,6 +143,14 @@ export class ValuesPane extends Pane {
 		return h('button.link', { type: 'button', 'data-value': brief(valueOf(v), 80), title: `Only ${brief(valueOf(v) || '(none)', 200)}`,
 			'aria-current': this.chosen(r) ? 'true' : null, onclick: () => this.choose(v, this.chosen(r)) },
 		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)') : h('bdi', null, brief(v, 60)));
+	}
+
+	changeCell(r) {
+		const c = !r.other && r.key && this.change.get(r.key[this.by]);
+		if (!c)
+			return '';
+		const by = c.rate[0] - c.rate[1], text = (by < 0 ? '−' : '+') + Math.abs(by).toFixed(2);
+		return h('span', { className: c.verdict, title: `${c.rate[0].toFixed(2)} CPUs, ${c.rate[1].toFixed(2)} before` + (c.verdict === 'noise' ? ': may be chance' : '') }, text);
 	}
 
 	waitColumn(id, title, words, which) {

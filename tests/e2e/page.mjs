@@ -7,7 +7,7 @@ import { api, build, clickFrame, colours, digits, launch, open, param, q, run, s
 const truth = JSON.parse(readFileSync('truth.json'));
 const only = process.argv[2];
 const browser = await launch();
-const url = await serve('store'), wide = await serve('wide'), long = await serve('long'), names = await serve('names');
+const url = await serve('store'), wide = await serve('wide'), long = await serve('long'), names = await serve('names'), incident = await serve('incident');
 const tests = [];
 const test = (name, f) => (!only || name.includes(only)) && tests.push([name, f]);
 
@@ -20,7 +20,9 @@ const onPage = (name, base, query, f, options) => test(name, async () => {
 	await it.context.close();
 });
 
-onPage('what is recorded is shown', url, '', async page => {
+onPage('what is recorded is shown', url, '?by=tenant', async page => {
+	assert.match(await said(page, '#facts'), /Complete 9\d\.\d+% · labels cover [\d.]+% of samples · overhead [\d.]+% of a CPU/);
+	await page.click('summary[name=health]');
 	assert.match(await said(page, '#facts'), new RegExp(`fired ${truth.fired.toLocaleString('en-US').replace(',', '.')}`));
 	assert.match(await said(page, '#facts'), /lost 1\.31%[\s\S]*unlabelled [\d.]+%[\s\S]*truncated [\d.]+%[\s\S]*recorder [\d.]+% CPU, 20 MiB/);
 	assert.match(await said(page, '#facts'), new RegExp(`${truth.samples.toLocaleString('en-US').replace(',', '.')} samples`));
@@ -31,19 +33,74 @@ onPage('what is recorded is shown', url, '', async page => {
 	assert.equal(await page.locator('#values svg.spark').count(), rows.length);
 	assert.ok(await colours(page, '#time canvas') >= 4);
 	assert.ok(await colours(page, '#panel-flame .graph canvas >> nth=-1') >= 8);
-	assert.equal(param(page, 'by'), '');
+	assert.equal(param(page, 'by'), 'tenant');
+});
+
+/* Without any parameter: the last quarter of an hour, by who it was, split by that; the address says so. */
+onPage('the first screen', incident, '', async page => {
+	const all = await api(incident, 'labels?names_only=1');
+	assert.deepEqual(['by', 'split', 'from', 'to'].map(p => param(page, p)), ['comm', '1', String(all.to - 900), String(all.to)]);
+	assert.match(await said(page, '#bar'), /test.*host/);
+	assert.match(await said(page, '#findings'), /^server uses 0\.9\d CPUs since \d\d:\d\d:\d\d, 0\.2\d before, mostly in render_report\nb uses 0\.8\d CPUs/);
+	const found = await api(incident, `findings?from=${all.to - 900}&to=${all.to}&limit=12`);
+	assert.equal(await page.locator('#findings li').count(), found.findings.length);
+	assert.match(await said(page, '#values tbody tr:nth-child(1)'), /^server/);
+	assert.match(await said(page, '#values tbody tr:nth-child(1) .more'), /^\+0\.2\d$/);
+	assert.match(await said(page, '#panel-flame .legend'), /^server\npostgres/);
+	await page.click('#findings li:nth-child(2) button');
+	await settled(page);
+	assert.deepEqual(['where', 'by', 'against_to'].map(p => param(page, p)), ['{tenant="b"}', 'tenant', param(page, 'from')]);
+	assert.match(await said(page, '#panel-flame .legend'), /may be chance/);
+});
+
+/* A colour is the value's, wherever it stands among the others; what was not recorded is no zero. */
+onPage('colours stay, gaps are told', incident, '?by=comm', async page => {
+	const colour = async value => page.locator(`#values button[data-value=${value}] .swatch`).evaluate(e => e.style.background);
+	const before = [await colour('server'), await colour('postgres')];
+	await page.goto(`${incident}/?by=comm&to=1777629700`);
+	await settled(page);
+	assert.deepEqual([await colour('server'), await colour('postgres')], before);
+	await page.goto(`${incident}/?by=comm`);
+	await settled(page);
+	const box = await page.locator('#time .u-over').boundingBox();
+	await page.mouse.move(box.x + box.width * 121 / 180, box.y + 40);
+	await page.waitForFunction(() => /nothing was recorded/.test(document.querySelector('.tip').textContent));
+});
+
+/* With the shift key, the range to compare with. */
+onPage('a second brush', incident, '?by=comm&from=1777631000', async page => {
+	const box = await page.locator('#time .u-over').boundingBox(), y = box.y + 40;
+	await page.keyboard.down('Shift');
+	await page.mouse.move(box.x + box.width * 0.1, y);
+	await page.mouse.down();
+	await page.mouse.move(box.x + box.width * 0.4, y, { steps: 4 });
+	await page.mouse.up();
+	await page.keyboard.up('Shift');
+	await settled(page);
+	assert.equal(param(page, 'from'), '1777631000');
+	assert.ok(Number(param(page, 'against_to')) > Number(param(page, 'against_from')));
+	assert.match(await said(page, '#panel-flame .legend'), /may be chance/);
+});
+
+/* Times as people write them. */
+onPage('times as they are typed', incident, '?by=comm', async page => {
+	for (const [text, want] of [['5m', 'now-5m'], ['-2h', 'now-2h'], ['10 minutes ago', 'now-10m'], ['2026-05-01 10:00', String(new Date('2026-05-01T10:00').getTime() / 1000)]]) {
+		await page.fill('input[name=from]', text);
+		await page.keyboard.press('Enter');
+		assert.equal(param(page, 'from'), want);
+	}
+	await settled(page);
+	assert.equal(await page.inputValue('input[name=from]'), '2026-05-01 10:00:00');
 });
 
 /* However many columns there are: a narrow window, columns side by side. */
-onPage('what can be done with a value stays in sight', url, '', async page => {
+onPage('what can be done with a value stays in sight', url, '?by=tenant', async page => {
 	const row = page.locator('#values tbody tr').first(), scroll = await page.locator('#values .scroll').boundingBox();
-	const inner = await page.locator('#values .scroll').evaluate(e => [e.scrollWidth, e.clientWidth]);
-	assert.ok(inner[0] > inner[1], `too wide to show it all: ${inner}`);
 	const button = await row.locator('button[name=rest]').boundingBox();
 	assert.ok(button.x + button.width <= scroll.x + scroll.width + 1, JSON.stringify([button, scroll]));
 }, { viewport: { width: 920, height: 700 } });
 
-onPage('brush, back and forward', long, '', async page => {
+onPage('brush, back and forward', long, '?by=tenant', async page => {
 	const box = await page.locator('#time .u-over').boundingBox(), y = box.y + 40;
 	await page.mouse.move(box.x + box.width * 0.25, y);
 	await page.mouse.down();
@@ -67,7 +124,7 @@ onPage('brush, back and forward', long, '', async page => {
 	assert.ok(Number(param(page, 'from')) < Number(from) && Number(param(page, 'to')) > Number(to));
 });
 
-onPage('from a tenant to its queries to the rest', url, '', async page => {
+onPage('from a tenant to its queries to the rest', url, '?by=tenant', async page => {
 	await page.click('#values button[data-value=a]');
 	await settled(page);
 	assert.equal(param(page, 'where'), '{tenant="a"}');
@@ -97,7 +154,7 @@ onPage('from a tenant to its queries to the rest', url, '', async page => {
 	assert.equal(param(page, 'where'), '');
 });
 
-onPage('zoom fetches what was left out', wide, '', async page => {
+onPage('zoom fetches what was left out', wide, '?by=comm', async page => {
 	const asked = [];
 	page.on('request', r => r.url().includes('root=') && r.url().includes('/flame') && asked.push(r.url()));
 	assert.ok(await page.evaluate(() => !!document.querySelector('#panel-flame')));
@@ -127,7 +184,7 @@ onPage('zoom fetches what was left out', wide, '', async page => {
 	assert.equal(param(page, 'root'), '');
 });
 
-onPage('search', url, '', async page => {
+onPage('search', url, '?by=tenant', async page => {
 	const inner = (await api(url, 'table?limit=1000')).rows.find(r => r.function === 'inner');
 	await page.keyboard.press('/');
 	await page.keyboard.type('^inner$');
@@ -155,7 +212,7 @@ onPage('from the leaf; callers and callees', url, '?view=inverted', async page =
 	assert.equal(param(page, 'view'), '');
 });
 
-onPage('colours by library and by label', url, '?colour=library', async page => {
+onPage('colours by library and by label', url, '?by=tenant&colour=library', async page => {
 	assert.match(await said(page, '.legend'), /libc\.so\.6/);
 	await page.selectOption('select[name=colour]', 'label');
 	await settled(page);
@@ -237,7 +294,7 @@ test('what the server refuses is said, and left out', async () => {
 	}
 });
 
-onPage('by keyboard alone', url, '', async page => {
+onPage('by keyboard alone', url, '?by=tenant', async page => {
 	const order = [];
 	for (let i = 0; i < 80; i++) {
 		await page.keyboard.press('Tab');
@@ -272,7 +329,7 @@ onPage('by keyboard alone', url, '', async page => {
 });
 
 /* What is shown anew must not send the keyboard back to the top of the page. */
-onPage('the keyboard stays where it is', url, '', async page => {
+onPage('the keyboard stays where it is', url, '?by=tenant', async page => {
 	const at = () => page.evaluate(() => { const e = document.activeElement; return [e.tagName, e.name || e.id, e.dataset.value ?? e.dataset.sort ?? ''].filter(Boolean).join(' '); });
 	const enter = async selector => { await page.focus(selector); await page.keyboard.press('Enter'); await settled(page); return at(); };
 	await page.keyboard.press('Tab');
@@ -294,7 +351,7 @@ onPage('the keyboard stays where it is', url, '', async page => {
 	await page.focus('#values tbody tr:nth-child(2) button[name=but]');
 	await page.waitForFunction(() => !document.querySelector('#values tbody tr[data-old]'));
 	assert.equal(await at(), 'BUTTON but');
-	await page.goto(url + '/');
+	await page.goto(url + '/?by=tenant');
 	await settled(page);
 	await clickFrame(page, 1, 0.1);
 	const root = param(page, 'root');
@@ -324,7 +381,7 @@ onPage('light and dark', url, '', async page => {
 	assert.equal(await ground(), dark);
 }, { colorScheme: 'dark' });
 
-onPage('a narrow window', names, '', async page => {
+onPage('a narrow window', names, '?by=tenant', async page => {
 	assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
 }, { viewport: { width: 380, height: 700 } });
 
@@ -353,7 +410,7 @@ onPage('nothing to show', url, '?from=100&to=200', async page => {
 	assert.match(await said(page, '#panel-flame'), /No sample matches/);
 });
 
-onPage('a value too long to be selected', names, '', async page => {
+onPage('a value too long to be selected', names, '?by=tenant', async page => {
 	await page.click('#values button[data-value^=xxxx]');
 	assert.match(await said(page, '#problems'), /cannot be selected/);
 	assert.equal(param(page, 'where'), '');
@@ -368,6 +425,7 @@ test('live', async () => {
 	}
 	const { page, bad, context } = await open(browser, base + '/?live=1&from=now-1h');
 	await settled(page);
+	await page.click('summary[name=health]');
 	const fired = async () => digits((await said(page, '#facts')).match(/fired ([\d\u202f]+)/)[1]), before = await fired();
 	await page.waitForFunction(n => Number(document.querySelector('#facts').innerText.match(/fired ([\d\u202f]+)/)[1].replace('\u202f', '')) > n, before, { timeout: 60000 });
 	assert.equal(await page.getAttribute('button[name=live]', 'aria-pressed'), 'true');
@@ -423,6 +481,7 @@ if (process.env.REAL) {
 		const base = await serve(process.env.REAL), stat = await api(base, 'stat');
 		const { page, bad, context } = await open(browser, base + '/?by=comm');
 		await settled(page);
+		await page.click('summary[name=health]');
 		assert.equal(digits((await said(page, '#facts')).match(/fired ([\d\u202f]+)/)[1]), stat.fired);
 		await clickFrame(page, 1, 0.01);
 		await page.goto(base + '/?by=comm&tab=blame');
@@ -435,6 +494,8 @@ if (process.env.REAL) {
 		const waits = await api(base, 'histogram?metric=runq&by=comm&limit=30');
 		assert.equal(digits(await page.locator('#panel-waits tbody tr:nth-child(1) td.n').first().innerText()), waits.rows[0].count);
 		assert.equal(await page.locator('#panel-waits svg.hist').count(), waits.rows.length);
+		await page.check('input[name=waits]');
+		await settled(page);
 		assert.match(await said(page, '#values thead'), /Run queue[\s\S]*Blocked/);
 		await page.selectOption('select[name=event]', 'metric:wall');
 		await page.click('#tab-flame');

@@ -329,6 +329,24 @@ static void spread(int n, int64_t apart, int queries)
 	}
 }
 
+/* Half an hour, in the last five minutes of which tenant b of the server renders reports; a gap of two windows. */
+static void incident(void)
+{
+	uint32_t clock = event("cpu-clock", "nanoseconds", 10101010, 10101010);
+	for (int i = 0; i < 180; i++) {
+		uint64_t before = sums.stored;
+		uint32_t work = push(push(0, frame(FRAME_USER, "main", "/usr/bin/server")), frame(FRAME_USER, "serve", "/usr/bin/server"));
+		uint32_t reports = push(work, frame(FRAME_USER, "render_report", "/usr/bin/server"));
+		if (i == 120 || i == 121)
+			continue;
+		row(set("server", "a", -1), work, clock, 90 + draw(20), 0);
+		row(set("server", "b", -1), i < 150 ? work : reports, clock, (i < 150 ? 90 : 790) + draw(20), 0);
+		row(set("postgres", "a", -1), random_stack(3), clock, 180 + draw(40), 0);
+		sums.samples += sums.stored - before;
+		commit_at(T0 + i * WINDOW, sums.stored - before, 0, 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 2 ? argv[2] : "host";
@@ -343,7 +361,7 @@ int main(int argc, char **argv)
 		.created_ns = T0,
 	};
 	struct store_options options;
-	if (argc < 2)
+	if (argc < 2 || argv[1][0] == '-')
 		return 2;
 	store_options_default(&options);
 	options.max_bytes = !strcmp(kind, "cut");
@@ -360,6 +378,8 @@ int main(int argc, char **argv)
 		grow();
 	else if (!strcmp(kind, "drip"))
 		drip();
+	else if (!strcmp(kind, "incident"))
+		incident();
 	else if (!strcmp(kind, "names"))
 		names();
 	store_writer_close(w);
