@@ -197,7 +197,7 @@ says 'nothere' nothere -l 127.0.0.1:0
 # ---- while it is written ----
 "$build/tests/mkstore" growing grow >/dev/null &
 writer=$!
-for i in $(seq 600); do [ -e growing/MANIFEST ] && break; sleep 0.05; done
+for i in $(seq 600); do [ -e growing/HEADER ] && break; sleep 0.05; done
 serve log4 "$ascribe" serve growing -l 127.0.0.1:0 --anonymous || finish
 last=0 seen=0
 while kill -0 $writer 2>/dev/null; do
