@@ -84,7 +84,7 @@ static int add_block(struct store *s, struct leaf_sums *l, const struct block_re
 	int rc = block_read(s, ref, WANT_FOLDED, &d, err);
 	if (rc)
 		return rc;
-	rc = contents_rows(s, ref, &d, false, &rows, err);
+	rc = contents_rows(s, ref, &d, SYMBOLS_NAMES, &rows, err);
 	if (!rc) { /* its limits are within those of the segment */
 		rc = add_groups(l, &rows);
 		if (rc)
@@ -453,7 +453,7 @@ static int fold(struct store *s, const struct block_ref *const *refs, size_t n, 
 		struct err *err)
 {
 	/* To choose costs less than to translate the stacks that are left out then. */
-	int rc = f->least > 1 ? 1 : fold_segments(s, refs, n, f, err);
+	int rc = f->least ? 1 : fold_segments(s, refs, n, f, err);
 	if (rc <= 0)
 		return rc;
 	forget_sums(&f->sums);
