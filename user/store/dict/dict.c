@@ -319,7 +319,7 @@ bool dicts_is_idle(const struct dicts *d, uint32_t stack)
 
 static void append_leaf(struct dicts *d, uint32_t stack)
 {
-	if (dicts_is_idle(d, stack))
+	if (d->index && dicts_is_idle(d, stack))
 		d->idle = d->idle == 1 ? d->n_leaves + 1 : 0;
 	d->leaves[d->n_leaves++] = stack;
 }
