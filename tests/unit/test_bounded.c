@@ -279,6 +279,8 @@ static void check_tree(struct fixture *f, size_t budget)
 		assert_true(!i || path[i]);
 		assert_int_equal(nodes[i].self, self[path[i]]);
 		assert_int_equal(nodes[i].total, total[path[i]]);
+		if (i && a.spec.least && (!a.spec.where || !*a.spec.where))
+			assert_true(nodes[i].total * a.spec.least >= all);
 		least = nodes[i].total < least ? nodes[i].total : least;
 		total[path[i]] = 0;
 	}

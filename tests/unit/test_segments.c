@@ -7,6 +7,7 @@
 
 #include "store/block/top.h"
 #include "store/read/store_int.h"
+#include "store/read/symbols.h"
 
 #include "query/query.h"
 
@@ -439,6 +440,39 @@ static void decoder_agrees(void **state)
 		assert_true(level < STORE_N_LEVELS - 1 ? theirs >= all : theirs == all);
 	}
 	store_cover_free(&c);
+}
+
+/* A question by labels tells idle CPUs without the names of any segment. */
+static void labels_need_no_names(void **state)
+{
+	static const char *const key = "comm", *const wheres[] = { NULL, "comm=\"sh\"" };
+	struct fixture *f = *state;
+	for (size_t k = 0; k < 2; k++) {
+		struct query_spec spec = { .from_ns = INT64_MIN, .to_ns = INT64_MAX, .event = "cpu-clock",
+					   .labels = QUERY_KEYS, .keys = &key, .n_keys = 1, .where = wheres[k] };
+		uint64_t idle = 0, busy = 0;
+		struct err err = { 0 };
+		struct store *s;
+		struct query *q;
+		for (size_t i = 0; i < f->m.n; i++)
+			for (size_t r = 0; r < f->m.w[i].n; r++) {
+				const struct model_row *row = &f->m.w[i].rows[r];
+				bool wanted = !k || strstr(row->labels, "comm=sh\n");
+				if (row->event)
+					continue;
+				idle += model_is_idle(row) ? row->samples : 0;
+				busy += wanted && !model_is_idle(row) ? row->samples : 0;
+			}
+		assert_int_equal(store_open(&s, f->dir, &err), 0);
+		assert_int_equal(query_open(&q, s, &spec, &err), 0);
+		assert_true(idle > 0);
+		assert_int_equal(query_info(q)->idle, idle);
+		assert_int_equal(query_info(q)->samples, busy);
+		for (size_t i = 0; i < s->n_segments; i++)
+			assert_false(s->segments[i].symbols && s->segments[i].symbols->have & SYMBOLS_NAMES);
+		query_close(q);
+		store_close(s);
+	}
 }
 
 /* ---- damage ---- */
@@ -1030,6 +1064,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_ranges),
 		cmocka_unit_test(uses_parents), cmocka_unit_test(top_values), cmocka_unit_test(values_of_wide_keys), cmocka_unit_test(some_keys), cmocka_unit_test(decoder_agrees),
+		cmocka_unit_test(labels_need_no_names),
 		cmocka_unit_test(damaged_child),
 		cmocka_unit_test(retention),
 		cmocka_unit_test(part_of_a_minute),

@@ -126,11 +126,9 @@ static int on_idle(void *ctx, const struct store_row *row)
 {
 	struct summing *m = ctx;
 	const struct measure *v = measure_of(&m->of->measures, m->q, row);
-	bool idle = false;
-	int rc = v ? stack_is_idle(m, row->stack, &idle) : 0;
-	if (idle)
+	if (v && is_idle(m->q->store, row->stack))
 		m->q->info.idle += measured(&m->of->measures, m->q, v, row).samples;
-	return rc ? err_sys(m->err, rc, "cannot merge the rows") : 0;
+	return 0;
 }
 
 static int add_account(struct summing *m, const struct store_block *b)
@@ -138,7 +136,8 @@ static int add_account(struct summing *m, const struct store_block *b)
 	int rc = counters_add(m->q, b, m->err);
 	if (rc)
 		return rc;
-	return m->once ? 0 : store_block_folded(m->q->store, b, on_idle, m, m->err);
+	bool none = m->once || b->idle == 1;
+	return none ? 0 : store_block_sums(m->q->store, b, on_idle, m, m->err);
 }
 
 /* Are the labels of the rows of no consequence? */
@@ -153,11 +152,13 @@ static int add_folded(struct summing *m, size_t i)
 	const struct store_block *b = m->of->plan.blocks.blocks[i];
 	if (!folds_sets(m))
 		return store_block_folded(s, b, on_folded, m, m->err);
+	/* What is left out by its stack must have all of it. */
+	if (m->of->spec.labels == QUERY_TOTALS && !m->of->waits.by_class)
+		return store_block_sums(s, b, on_sum, m, m->err);
 	if (i < m->n_folded)
 		return 0;
-	/* What is left out by its stack must have all of it. */
 	if (!m->of->waits.by_class)
-		m->folding.least = m->of->spec.labels == QUERY_TOTALS ? 1 : m->of->spec.least;
+		m->folding.least = m->of->spec.least;
 	int rc = store_fold_block(s, &m->folding, b, m->err);
 	m->n_folded = rc ? m->n_folded : i + 1;
 	return rc;

@@ -310,6 +310,7 @@ struct store_block {
 	uint32_t n_windows;
 	uint32_t n_children, child_lo, child_hi; /* seq of its children are in [lo, hi) */
 	uint32_t window_lo, window_hi;		 /* seq of its windows are in [lo, hi) */
+	uint32_t idle; /* the leaf of idle CPUs + 1; 1: it has none; 0: unknown, or several */
 	uint32_t anchor;    /* store_anchor */
 	uint8_t level;
 #define STORE_PRUNED 2u /* of its stacks only the largest are kept, what is below them is (other) */
@@ -448,6 +449,9 @@ int store_block_rows(struct store *s, const struct store_block *b, const struct 
 		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
 int store_block_folded(struct store *s, const struct store_block *b,
 		       int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
+/* As store_block_folded, summed over all stacks: stack is 0, or that of idle CPUs. */
+int store_block_sums(struct store *s, const struct store_block *b,
+		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err);
 
 /* Frames of one function are equal but for their source lines. */
 bool store_same_function(const struct store_frame *a, const struct store_frame *b);

@@ -26,10 +26,11 @@ static int encode_info(struct buf *out, const struct block *b, uint8_t n_columns
 	for (int k = 1; k <= N_DICTS; k++)
 		buf_add_u32(out, b->mark.count[k]);
 	const uint32_t v[] = { i->seq,	  i->n_children, i->child_lo, i->child_hi,  i->n_windows,
-			       i->anchor, i->n_folded,	 i->n_table,  i->window_lo, i->window_hi };
+			       i->anchor, i->n_folded,	 i->n_table,  i->window_lo, i->window_hi,
+			       i->idle };
 	for (size_t k = 0; k < sizeof(v) / sizeof(v[0]); k++)
 		buf_add_u32(out, v[k]);
-	return buf_add_u64(out, 0); /* reserved, and the checksum */
+	return buf_add_u32(out, 0); /* the checksum */
 }
 
 static int encode_entry(struct buf *out, uint8_t id, uint8_t codec, size_t raw_len, const uint8_t *stored, size_t len)
@@ -120,7 +121,8 @@ void block_decode_end(struct store_block *i, struct cursor *c)
 	i->n_table = cursor_u32(c);
 	i->window_lo = cursor_u32(c);
 	i->window_hi = cursor_u32(c);
-	cursor_bytes(c, 8);
+	i->idle = cursor_u32(c);
+	cursor_bytes(c, 4);
 }
 
 static void decode_info(struct block_head *h, struct cursor *c, uint8_t *ret_columns)

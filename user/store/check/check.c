@@ -160,12 +160,19 @@ static int check_manifest(struct check *c)
 
 /* ---- blocks ---- */
 
+/* What a block says of idle CPUs is true of this leaf. */
+static bool idle_is_right(const struct store_block *b, const struct dicts *d, uint32_t leaf)
+{
+	return !b->idle || (leaf && leaf + 1 == b->idle) == dicts_is_idle(d, d->leaves[leaf]);
+}
+
 /* To the end: every group, every row. */
-static int read_rows(struct rows_reader *r)
+static int read_rows(struct rows_reader *r, const struct store_block *b, const struct dicts *d)
 {
 	int rc;
 	while ((rc = rows_next_group(r)) > 0)
-		;
+		if (!idle_is_right(b, d, r->group.stack))
+			return -EBADMSG;
 	return rc;
 }
 
@@ -242,8 +249,8 @@ static int check_block(struct check *c, struct segment *g, const struct block_re
 		return rc;
 	rc = store_dicts(s, r, SYMBOLS_ALL, &dicts, why);
 	if (!rc && r->b.level != LEVEL_POSTINGS) {
-		rc = contents_rows(s, r, &d, true, &rows, why);
-		if (!rc && read_rows(&rows))
+		rc = contents_rows(s, r, &d, SYMBOLS_ALL, &rows, why);
+		if (!rc && read_rows(&rows, &r->b, dicts))
 			rc = block_damaged(s, r, why);
 		if (!rc)
 			rc = contents_table(s, r, &d, true, NULL, &table, why);

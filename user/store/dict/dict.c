@@ -36,7 +36,7 @@ int dicts_init(struct dicts *d, bool index)
 	d->stacks[0] = (struct stack_node){ 0 };
 	d->set_end[0] = 0;
 	d->leaves[0] = 0;
-	d->n_frames = d->n_stacks = d->n_sets = d->n_leaves = 1;
+	d->n_frames = d->n_stacks = d->n_sets = d->n_leaves = d->idle = 1;
 	return 0;
 }
 
@@ -319,8 +319,8 @@ bool dicts_is_idle(const struct dicts *d, uint32_t stack)
 
 static void append_leaf(struct dicts *d, uint32_t stack)
 {
-	if (!d->idle_leaf && dicts_is_idle(d, stack))
-		d->idle_leaf = d->n_leaves;
+	if (d->index && dicts_is_idle(d, stack))
+		d->idle = d->idle == 1 ? d->n_leaves + 1 : 0;
 	d->leaves[d->n_leaves++] = stack;
 }
 

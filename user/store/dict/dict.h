@@ -45,7 +45,7 @@ struct dicts {
 	struct store_event *events;
 	size_t events_cap;
 	uint32_t n_events;
-	uint32_t idle_leaf; /* the first whose stack is that of an idle CPU; 0: none */
+	uint32_t idle; /* with an index: as store_block.idle, of all leaves */
 };
 
 int dicts_init(struct dicts *d, bool index);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/file/bits.h"
 
+#include "store/file/decompress.h"
 #include "store/file/format.h"
 
 #include <endian.h>
@@ -150,7 +151,7 @@ int bits_unpack(struct buf *out, const uint8_t *data, size_t len, size_t raw_len
 		return -EBADMSG;
 	uint8_t *classes = malloc(n);
 	int rc = classes && raw_len <= SIZE_MAX - VARINT_SLACK ? buf_reserve(out, raw_len + VARINT_SLACK) : -ENOMEM;
-	if (!rc && ZSTD_decompress(classes, n, packed, n_packed) != n)
+	if (!rc && decompress(classes, n, packed, n_packed) != n)
 		rc = -EBADMSG;
 	if (!rc)
 		rc = join(out, classes, n, &c, raw_len);

@@ -2,6 +2,7 @@
 #include "store/file/columns.h"
 
 #include "store/file/bits.h"
+#include "store/file/decompress.h"
 #include "store/file/format.h"
 
 #include <errno.h>
@@ -116,7 +117,7 @@ int codec_unpack(struct buf *out, uint8_t codec, const uint8_t *data, size_t len
 	int rc = buf_reserve(out, raw_len);
 	if (rc)
 		return rc;
-	size_t n = ZSTD_decompress(out->data + out->len, raw_len, data, len);
+	size_t n = decompress(out->data + out->len, raw_len, data, len);
 	if (ZSTD_isError(n) && ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)
 		return -ENOMEM;
 	if (ZSTD_isError(n) || n != raw_len)

@@ -17,28 +17,28 @@ static int result(const struct store *s, const struct block_ref *r, int rc, stru
 }
 
 int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h,
-		    bool sets, struct rows_limits *l, struct err *err)
+		    unsigned what, struct rows_limits *l, struct err *err)
 {
 	const struct dicts *d;
 	const uint32_t *n = h->mark.count;
-	int rc = store_dicts(s, r, sets ? SYMBOLS_ALL : SYMBOLS_NAMES, &d, err);
+	int rc = store_dicts(s, r, what, &d, err);
 	if (rc)
 		return rc;
-	if (n[KIND_LEAVES] > d->n_leaves || n[KIND_EVENTS] > d->n_events ||
-	    (sets && n[KIND_SETS] > d->n_sets) || !n[KIND_LEAVES])
+	if ((what & SYMBOLS_NAMES && n[KIND_LEAVES] > d->n_leaves) || !n[KIND_LEAVES] ||
+	    (what & SYMBOLS_SETS && n[KIND_SETS] > d->n_sets) || n[KIND_EVENTS] > d->n_events)
 		return block_damaged(s, r, err);
 	*l = (struct rows_limits){ h->info.n_table ? h->info.n_table : n[KIND_SETS], n[KIND_LEAVES],
 				   n[KIND_EVENTS], d->events };
 	return 0;
 }
 
-int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, bool sets,
-		  struct rows_reader *ret, struct err *err)
+int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d,
+		  unsigned what, struct rows_reader *ret, struct err *err)
 {
 	struct rows_limits l;
-	int rc = contents_limits(s, r, &d->head, sets, &l, err);
+	int rc = contents_limits(s, r, &d->head, what, &l, err);
 	if (!rc)
-		rows_begin(ret, &d->head, d->column + COLUMN_LEAF, sets, &l);
+		rows_begin(ret, &d->head, d->column + COLUMN_LEAF, what & SYMBOLS_SETS, &l);
 	return rc;
 }
 

@@ -11,17 +11,19 @@
 #include "store/block/totals.h"
 #include "store/dict/dict.h"
 #include "store/read/block_data.h"
+#include "store/read/symbols.h"
 
 /*
  * What ids the rows of a block may have: those of its marks. Nothing is allocated by the numbers of
  * a mark before this has held them against the dictionaries, which may be damaged, or made by
- * somebody. -EBADMSG.
+ * somebody. what: SYMBOLS_NAMES for leaves, SYMBOLS_SETS for label sets; the others are not looked
+ * up. -EBADMSG.
  */
 int contents_limits(struct store *s, const struct block_ref *r, const struct block_head *h,
-		    bool sets, struct rows_limits *ret, struct err *err);
-/* Begin to read the rows (sets) or only the groups, which were read into d. */
-int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d, bool sets,
-		  struct rows_reader *ret, struct err *err);
+		    unsigned what, struct rows_limits *ret, struct err *err);
+/* Begin to read the groups, which were read into d, and with SYMBOLS_SETS their rows. */
+int contents_rows(struct store *s, const struct block_ref *r, const struct block_data *d,
+		  unsigned what, struct rows_reader *ret, struct err *err);
 /*
  * n = 0 where the block has none: rows name narrow sets then. labels: also those of the sets that
  * are in the table alone, of these keys (NULL: all).

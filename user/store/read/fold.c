@@ -84,7 +84,7 @@ static int add_block(struct store *s, struct leaf_sums *l, const struct block_re
 	int rc = block_read(s, ref, WANT_FOLDED, &d, err);
 	if (rc)
 		return rc;
-	rc = contents_rows(s, ref, &d, false, &rows, err);
+	rc = contents_rows(s, ref, &d, SYMBOLS_NAMES, &rows, err);
 	if (!rc) { /* its limits are within those of the segment */
 		rc = add_groups(l, &rows);
 		if (rc)
@@ -131,9 +131,9 @@ static int leaf_sums_init(struct leaf_sums *l, const struct dicts *d)
 }
 
 /*
- * All stacks are summed where there is room for them. Else the stacks that matter are chosen from one
- * segment after the other, and then these are summed: that needs a second reading, but knows by then
- * which stacks of a segment belong to a large one of another.
+ * All stacks are summed where all are wanted and there is room for them. Else the stacks that matter
+ * are chosen from one segment after the other, and then these are summed: that needs a second
+ * reading, but knows by then which stacks of a segment belong to a large one of another.
  */
 enum mode {
 	SUM_ALL,
@@ -152,13 +152,10 @@ struct folding {
 	double *seen;	     /* [sums.n_events]: samples of the segments so far, without idle CPUs */
 };
 
-/*
- * Count the stacks that still fit the reader's own dictionaries, which may take half of the limit.
- * Where small stacks may be left out, less room is given: leaving them out is faster then.
- */
-static size_t room_for(const struct store *s, const struct folding *f)
+/* Count the stacks that still fit the reader's own dictionaries, which may take half of the limit. */
+static size_t room_for(const struct store *s)
 {
-	size_t most = symbols_limit(s) / (f->least && f->mode == SUM_ALL ? 3 : 2), has = dicts_bytes(&s->sym);
+	size_t most = symbols_limit(s) / 2, has = dicts_bytes(&s->sym);
 	return (most > has ? most - has : 0) / STACK_BYTES;
 }
 
@@ -196,10 +193,10 @@ static int add_leaves(struct store *s, struct stack_sums *to, struct translation
 /* ---- all stacks of a segment ---- */
 
 /* Whether what the reader lacks of the stacks fits. */
-static int all_fit(const struct store *s, const struct folding *f, const struct translation *t,
-		   const struct leaf_sums *l, bool *ret)
+static int all_fit(const struct store *s, const struct translation *t, const struct leaf_sums *l,
+		   bool *ret)
 {
-	size_t room = room_for(s, f), n = 0;
+	size_t room = room_for(s), n = 0;
 	struct idset met = { 0 };
 	*ret = true;
 	if (t->from->n_stacks <= room)
@@ -304,7 +301,7 @@ static int take_chosen(struct store *s, struct folding *f, struct translation *t
 	if (!rc && choose)
 		rc = least_share(f, t, l, &least);
 	if (!rc && choose)
-		rc = prune_choose(&of, &used, room_for(s, f) / f->left + MIN_STACKS, least, &keep);
+		rc = prune_choose(&of, &used, room_for(s) / f->left + MIN_STACKS, least, &keep);
 	if (!rc)
 		rc = map_stacks(s, f, t, &of, &used, choose ? &keep : NULL, map);
 	for (uint32_t e = 0; !rc && !choose && e < l->n_events; e++)
@@ -322,7 +319,7 @@ static int take_segment(struct store *s, struct folding *f, struct translation *
 	bool fit;
 	if (f->mode != SUM_ALL)
 		return take_chosen(s, f, t, same, l);
-	int rc = all_fit(s, f, t, l, &fit);
+	int rc = all_fit(s, t, l, &fit);
 	for (uint32_t e = 0; !rc && fit && e < l->n_events; e++)
 		rc = l->v[e] ? add_leaves(s, &f->sums, t, l, NULL, e) : 0;
 	return rc ? rc : !fit;
@@ -392,6 +389,7 @@ static struct rows_sum *totals_of(const struct dicts *d, struct rows_sum (*v)[2]
 	struct rows_sum *total = calloc(n, sizeof(*total));
 	for (uint32_t id = total ? (uint32_t)n : 0; id-- > 0;) {
 		add_sum(&total[id], &v[id][0]);
+		add_sum(&total[id], &v[id][1]);
 		if (id && !dicts_is_idle(d, id))
 			add_sum(&total[d->stacks[id].parent], &total[id]);
 	}
@@ -409,8 +407,10 @@ static int leave_out_small(const struct dicts *d, struct rows_sum (*v)[2], size_
 		near[id] = !id || large || dicts_is_idle(d, id) ? id : near[d->stacks[id].parent];
 		if (near[id] == id)
 			continue;
-		add_sum(&v[near[id]][1], &v[id][0]);
-		v[id][0] = (struct rows_sum){ 0 };
+		for (int other = 0; other < 2; other++) {
+			add_sum(&v[near[id]][1], &v[id][other]);
+			v[id][other] = (struct rows_sum){ 0 };
+		}
 	}
 	int rc = total && near ? 0 : -ENOMEM;
 	free(total);
@@ -452,7 +452,8 @@ static void forget_sums(struct stack_sums *t)
 static int fold(struct store *s, const struct block_ref *const *refs, size_t n, struct folding *f,
 		struct err *err)
 {
-	int rc = fold_segments(s, refs, n, f, err);
+	/* To choose costs less than to translate the stacks that are left out then. */
+	int rc = f->least ? 1 : fold_segments(s, refs, n, f, err);
 	if (rc <= 0)
 		return rc;
 	forget_sums(&f->sums);

@@ -83,7 +83,8 @@ static void rest_fini(struct rest *rest)
 static int rest_init(struct reading *r, struct rest *ret)
 {
 	const struct dicts *d = r->d;
-	*ret = (struct rest){ calloc((size_t)d->n_events + 1, sizeof(*ret->v)), d->n_events, d->n_leaves };
+	*ret = (struct rest){ calloc((size_t)d->n_events + 1, sizeof(*ret->v)), d->n_events,
+			      d->n_leaves };
 	return ret->v ? 0 : reading_failed(r, -ENOMEM);
 }
 
@@ -95,7 +96,7 @@ static int rest_begin(struct reading *r, struct rest *ret)
 	int more, rc = block_read(r->s, r->ref, WANT_FOLDED, &d, r->err);
 	if (rc)
 		return rc;
-	rc = contents_rows(r->s, r->ref, &d, false, &rows, r->err);
+	rc = contents_rows(r->s, r->ref, &d, SYMBOLS_NAMES, &rows, r->err);
 	rc = rc ? rc : rest_init(r, ret);
 	while (!rc && (more = rows_next_group(&rows))) {
 		struct rows_sum *v;
@@ -241,8 +242,9 @@ static int read_projections(struct reading *r, const struct block_data *d,
 	struct projecting p = { .r = r, .head = &d->head, .key = key };
 	struct buf raw = BUF_INIT;
 	uint32_t rest = UNWANTED;
-	int rc = store_dicts(r->s, r->ref, SYMBOLS_ALL, &r->d, r->err);
-	rc = rc ? rc : reading_map_labels(r, NULL, 0, &rest);
+	int rc = reading_map_labels(r, NULL, 0, &rest);
+	bool names = rest != UNWANTED || reading_names(r);
+	rc = rc ? rc : store_dicts(r->s, r->ref, names ? SYMBOLS_ALL : SYMBOLS_SETS, &r->d, r->err);
 	p.folds = r->how->fold_sets && !r->how->fold_stacks;
 	p.wants_rest = rest != UNWANTED;
 	p.rest_set = p.wants_rest ? rest - WANTED(0) : 0;
@@ -257,7 +259,7 @@ static int read_projections(struct reading *r, const struct block_data *d,
 	}
 	if (!rc && key && value_list_begin(&p.list, &raw, r->d->n_events, r->d->events))
 		rc = block_damaged(r->s, r->ref, r->err);
-	if (!rc && (d->head.mark.count[KIND_LEAVES] > r->d->n_leaves))
+	if (!rc && names && d->head.mark.count[KIND_LEAVES] > r->d->n_leaves)
 		rc = block_damaged(r->s, r->ref, r->err);
 	rc = rc ? rc : read_values(&p);
 	value_list_fini(&p.list);

@@ -211,10 +211,21 @@ int reading_idle(struct reading *r, bool idle)
 	return rc ? rc : dicts_add_stack(&s->sym, 0, frame, &r->stack);
 }
 
+/* Is this leaf of a block that of idle CPUs? Without the names of its segment where the block says it. */
+static bool leaf_is_idle(const struct store_block *b, const struct dicts *d, uint32_t leaf)
+{
+	return b->idle ? leaf + 1 == b->idle && leaf : dicts_is_idle(d, d->leaves[leaf]);
+}
+
+unsigned reading_names(const struct reading *r)
+{
+	return r->how && r->how->fold_stacks && r->ref->b.idle ? 0 : SYMBOLS_NAMES;
+}
+
 int reading_leaf(struct reading *r, uint32_t leaf)
 {
 	if (r->how && r->how->fold_stacks)
-		return reading_idle(r, dicts_is_idle(r->d, r->d->leaves[leaf]));
+		return reading_idle(r, leaf_is_idle(&r->ref->b, r->d, leaf));
 	return translate_leaf_stack(r->to, leaf, &r->stack);
 }
 
@@ -237,9 +248,10 @@ static int read_group(struct reading *r, struct rows_reader *rows)
 static int read_groups(struct reading *r, const struct block_data *d)
 {
 	struct rows_reader rows;
-	int more, rc = contents_rows(r->s, r->ref, d, r->how != NULL, &rows, r->err);
+	unsigned what = reading_names(r) | (r->how ? SYMBOLS_SETS : 0);
+	int more, rc = contents_rows(r->s, r->ref, d, what, &rows, r->err);
 	if (!rc)
-		rc = store_translation(r->s, r->ref, SYMBOLS_NAMES, &r->to, r->err);
+		rc = store_translation(r->s, r->ref, what, &r->to, r->err);
 	while (!rc && (more = rows_next_group(&rows)))
 		rc = more < 0 ? block_damaged(r->s, r->ref, r->err) : read_group(r, &rows);
 	return rc;
@@ -248,7 +260,7 @@ static int read_groups(struct reading *r, const struct block_data *d)
 static int make_maps(struct reading *r, const struct block_data *d)
 {
 	struct rows_limits l;
-	int rc = contents_limits(r->s, r->ref, &d->head, true, &l, r->err);
+	int rc = contents_limits(r->s, r->ref, &d->head, SYMBOLS_SETS, &l, r->err);
 	if (rc)
 		return rc;
 	r->n_sets = l.n_sets;
@@ -361,7 +373,8 @@ int store_block_read(struct store *s, const struct store_block *b, const struct 
 	if (s->host.str_len && (!how->keys || contents_wants(how->keys, s->host.key)))
 		r.host = &s->host;
 	int rc = b->flags & BLOCK_NO_LABELS ? err_set(err, -ENODATA, "the labels of this time are gone") : 0;
-	rc = rc ? rc : store_dicts(s, r.ref, b->level ? SYMBOLS_SETS : SYMBOLS_ALL, &r.d, err);
+	rc = rc ? rc : store_dicts(s, r.ref, b->level ? SYMBOLS_SETS : SYMBOLS_SETS | reading_names(&r), &r.d,
+			       err);
 	if (!rc)
 		rc = b->level ? reading_parent(&r) : read_window(&r);
 	if (rc == -ENODATA && host_is_all(&r))
@@ -414,6 +427,61 @@ int store_block_folded(struct store *s, const struct store_block *b,
 	if (rc)
 		return rc;
 	rc = read_groups(&r, &d);
+	block_data_fini(&d);
+	return rc;
+}
+
+/* ---- sums over all stacks ---- */
+
+/* sums: by event, of busy and of idle CPUs. */
+static int sum_events(struct reading *r, struct rows_reader *rows, struct rows_sum (*sums)[2])
+{
+	int more;
+	while ((more = rows_next_group(rows)) > 0) {
+		struct rows_sum *to =
+			&sums[rows->group.event][leaf_is_idle(&r->ref->b, r->d, rows->group.stack)];
+		to->samples += rows->group.samples;
+		to->value += rows->group.value;
+	}
+	return more ? block_damaged(r->s, r->ref, r->err) : 0;
+}
+
+static int give_event_sums(struct reading *r, struct rows_sum (*sums)[2])
+{
+	int rc = 0;
+	for (uint32_t e = 0; !rc && e < r->d->n_events; e++)
+		for (int idle = 0; !rc && idle < 2; idle++) {
+			const struct store_row sum = { .samples = sums[e][idle].samples,
+						       .value = sums[e][idle].value };
+			if (!sum.samples)
+				continue;
+			rc = translate_event(r->to, e, &r->event);
+			rc = rc ? rc : reading_idle(r, idle);
+			rc = rc ? reading_failed(r, rc) : give_sum(r, &sum);
+		}
+	return rc;
+}
+
+int store_block_sums(struct store *s, const struct store_block *b,
+		     int (*cb)(void *ctx, const struct store_row *row), void *ctx, struct err *err)
+{
+	s = store_of(s, store_ref(b));
+	struct reading r = { .s = s, .ref = store_ref(b), .cb = cb, .ctx = ctx, .err = err };
+	const unsigned what = b->idle ? 0 : SYMBOLS_NAMES;
+	struct rows_sum(*sums)[2] = NULL;
+	struct block_data d;
+	struct rows_reader rows;
+	int rc = block_read(s, r.ref, WANT_FOLDED, &d, err);
+	if (rc)
+		return rc;
+	rc = contents_rows(s, r.ref, &d, what, &rows, err);
+	rc = rc ? rc : store_dicts(s, r.ref, what, &r.d, err);
+	rc = rc ? rc : store_translation(s, r.ref, what, &r.to, err);
+	if (!rc && !(sums = calloc((size_t)r.d->n_events + 1, sizeof(*sums))))
+		rc = reading_failed(&r, -ENOMEM);
+	rc = rc ? rc : sum_events(&r, &rows, sums);
+	rc = rc ? rc : give_event_sums(&r, sums);
+	free(sums);
 	block_data_fini(&d);
 	return rc;
 }

@@ -48,6 +48,8 @@ int reading_find_set(struct reading *r, uint32_t set, uint32_t *ret);
  * idle: then one stack of the reader stands for all of these, and other stacks are not translated.
  */
 int reading_leaf(struct reading *r, uint32_t leaf);
+/* SYMBOLS_NAMES, or 0 where the question needs no names of stacks. */
+unsigned reading_names(const struct reading *r);
 /* The same for sums that say themselves whether they are of idle CPUs. */
 int reading_idle(struct reading *r, bool idle);
 /* Whether the caller wants the rows of the group at hand: 1, 0, or an error. */

@@ -231,7 +231,7 @@ static int add_window(struct merge *m, struct source *s, const struct block_ref 
 	struct settable table = { 0 };
 	struct rows_reader in;
 	struct by_set b = { 0 };
-	int rc = contents_rows(&m->w->s, r, d, true, &in, m->err);
+	int rc = contents_rows(&m->w->s, r, d, SYMBOLS_ALL, &in, m->err);
 	if (rc)
 		return rc;
 	b = (struct by_set){ calloc(2 * (size_t)in.limits.n_events + 1, sizeof(*b.v)),
@@ -266,7 +266,7 @@ static int add_parent(struct merge *m, struct source *s, const struct block_ref 
 		      const struct block_data *d)
 {
 	struct rows_reader in;
-	int rc = contents_rows(&m->w->s, r, d, false, &in, m->err);
+	int rc = contents_rows(&m->w->s, r, d, SYMBOLS_NAMES, &in, m->err);
 	rc = rc ? rc : add_groups(m, s, r, &in, NULL);
 	if (rc || m->no_labels)
 		return rc;

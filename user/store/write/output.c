@@ -531,6 +531,7 @@ int writer_put_block(struct store_writer *w, struct block *b, struct block_ref *
 	b->mark.bytes = o->file.tail - FILE_HEADER_SIZE;
 	for (int k = 1; k <= N_DICTS; k++)
 		b->mark.count[k] = dicts_count(&o->d, k);
+	b->info.idle = o->d.idle;
 	b->info.seq = s->manifest.seq[b->info.level];
 	if (!b->info.level) {
 		b->info.window_lo = b->info.seq;

@@ -144,7 +144,7 @@ static int open_window(struct project *p, struct window *w)
 	const struct block_ref *r = &w->at.ref;
 	int rc = merge_source(p->m, &w->at, &p->source);
 	rc = rc ? rc : block_read(s, r, WANT_ROWS | WANT_TABLE, &w->d, p->m->err);
-	rc = rc ? rc : contents_rows(s, r, &w->d, true, &w->in, p->m->err);
+	rc = rc ? rc : contents_rows(s, r, &w->d, SYMBOLS_ALL, &w->in, p->m->err);
 	rc = rc ? rc : contents_table(s, r, &w->d, true, NULL, &w->table, p->m->err);
 	if (rc)
 		return rc;
