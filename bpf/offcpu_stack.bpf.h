@@ -20,7 +20,6 @@
 #include "table.bpf.h"
 #include "unwind.bpf.h"
 
-#define TOKEN_BITS 23 /* one token per 8.4 ms (2^23 ns) and CPU, for known and for unknown call sites each */
 #define THINNING_MAX 8 /* p >= 4^-8 */
 #define EXPECTED_UNKNOWN 1024 /* us (2^10 ns) that the wait of an unknown call site is taken to last */
 #define WAIT_STACK_PROBES 8
@@ -52,10 +51,13 @@ static __always_inline void tokens_set(struct stack_tokens *k, __u32 missing)
 	k->threshold = threshold < THRESHOLD_MAX ? threshold : THRESHOLD_MAX;
 }
 
-/* Add the tokens of the time since the last call. */
+/*
+ * Add the tokens of the time since the last call: one per 2^cfg.token_shift ns and CPU, for known and
+ * for unknown call sites each.
+ */
 static __always_inline void tokens_refill(struct stack_tokens *k, __u64 now)
 {
-	__u64 slice = now >> TOKEN_BITS, more = slice - k->slice;
+	__u64 slice = now >> cfg.token_shift, more = slice - k->slice;
 	if (unlikely(more)) {
 		k->slice = slice;
 		tokens_set(k, more < k->missing ? k->missing - (__u32)more : 0);

@@ -21,10 +21,10 @@
 
 #include "offcpu.bpf.h"
 
-#define WAKER_SLICE_BITS 20 /* one token for a waker's stack per 1.05 ms (2^20 ns) */
+#define WAKER_SLICE_SHIFT 3 /* 8 tokens for wakers' stacks, where a wait's stack has one: cfg.token_shift */
 #define WAKER_TOKENS 64
 #define WAKER_LONG_FACTOR 16 /* multiples of cfg.wait_ns: waits are medium 1-16, long >= 16 */
-#define WAKER_MEDIUM_SLICE_BITS 21 /* one medium wait per 2.1 ms (2^21 ns) when tokens are few */
+#define WAKER_MEDIUM_SLICE_SHIFT 2 /* likewise, one medium wait each, when tokens are few */
 #define EARLY_NEAR 50000 /* ns between an early wake-up and the switch out, at most */
 
 /* preempt_count, include/linux/preempt.h: in an NMI or a hard interrupt; serving a softirq */
@@ -143,13 +143,13 @@ static __always_inline bool waker_take_token(struct sched_cpu *sc, __u64 ns, __u
 {
 	if (no_wait_stacks)
 		return false;
-	__u64 slice = now >> WAKER_SLICE_BITS, more = slice - sc->waker_tokens.slice;
+	__u64 slice = now >> (cfg.token_shift - WAKER_SLICE_SHIFT), more = slice - sc->waker_tokens.slice;
 	__u32 left = sc->waker_tokens.left;
 	sc->waker_tokens.slice = slice;
 	left = more < WAKER_TOKENS && left + more < WAKER_TOKENS ? left + (__u32)more : WAKER_TOKENS;
 	sc->waker_tokens.left = left;
 	if (ns < WAKER_LONG_FACTOR * cfg.wait_ns) {
-		__u64 medium = now >> WAKER_MEDIUM_SLICE_BITS;
+		__u64 medium = now >> (cfg.token_shift - WAKER_MEDIUM_SLICE_SHIFT);
 		if (left < WAKER_TOKENS / 2 && sc->waker_tokens.slice_medium == medium)
 			return false;
 		sc->waker_tokens.slice_medium = medium;

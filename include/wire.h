@@ -291,6 +291,7 @@ struct config {
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
 	__u64 wait_ns;  /* how long a label set that was read counts for waits, and from which on wakers have a stack */
 	__u32 event_off, event_runq; /* indices of these two events */
+	__u32 token_shift; /* one stack of a wait per 2^token_shift ns and CPU, for known and for unknown call sites each */
 	__u32 queue_times; /* the kernel notes when a thread came into its queue */
 	__u32 wakers; /* who wakes is asked for */
 	__u64 preempt_count; /* where a CPU keeps it, behind its run queue; not on arm64 */

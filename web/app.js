@@ -268,7 +268,8 @@ class App {
 	/* Waits are events, too, with metrics and panes of their own. */
 	showEvents(names) {
 		this.has_waits = names.includes('runq') || names.includes('off-cpu');
-		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits, names.includes('waker'));
+		this.has_wakers = names.includes('waker');
+		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits, this.has_wakers);
 	}
 
 	async start() {

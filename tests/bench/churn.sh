@@ -76,11 +76,12 @@ ascribe_once() { # name, arguments: appends "percent MiB" to the name's file
 
 # perf 6.1 aborts at times, on an assertion about the sizes of build ids, while other recorders run on
 # this host. Its cost until then is no measurement: run it again.
+mmap_ids=$(perf record -h 2>&1 | grep -qe --buildid-mmap && echo --buildid-mmap || :) # since 5.12; else perf reads all files when it ends
 perf_once() { # name, rate
 	local before after
 	for _ in 1 2 3; do
 		before=$(usage_us)
-		in_group perf record -q -a -g -F "$2" -e cpu-clock -o "$dir/perf.data"
+		in_group perf record -q $mmap_ids -a -g -F "$2" -e cpu-clock -o "$dir/perf.data"
 		sleep "$each"
 		kill -INT $pid
 		wait $pid || :

@@ -489,6 +489,25 @@ if (process.env.REAL) {
 		const blame = await api(base, 'blame?by=comm&limit=12');
 		assert.equal(await page.locator('.matrix tbody tr').count(), blame.victims.length || 1);
 		assert.equal(await page.locator('.matrix td.heat').count(), blame.cells.length);
+		assert.equal(await page.locator('input[name=blame-idle]').isVisible(), false); /* waits for a CPU are never idle */
+		await page.selectOption('select[name=blame]', 'waker');
+		await settled(page);
+		const heats = async query => {
+			const wakers = await api(base, 'blame?by=comm&limit=12&metric=waker' + query), text = await said(page, '#panel-blame .match');
+			assert.equal(await page.locator('.matrix td.heat').count(), wakers.cells.length);
+			assert.match(text, /blocked by \d+ values of comm/);
+			assert.equal(/idle waits left out/.test(text), wakers.idle_waits > 0);
+			return wakers;
+		};
+		const without = await heats('');
+		await page.check('input[name=blame-idle]');
+		await settled(page);
+		assert.match(page.url(), /[?&]idle=1/);
+		const all = await heats('&idle=1');
+		assert.ok(without.idle_waits > 0 && all.seconds > without.seconds);
+		await page.uncheck('input[name=blame-idle]');
+		await page.selectOption('select[name=blame]', '');
+		await settled(page);
 		await page.click('#tab-waits');
 		await settled(page);
 		const waits = await api(base, 'histogram?metric=runq&by=comm&limit=30');

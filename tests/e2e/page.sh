@@ -5,7 +5,7 @@
 mk=$BUILD/tests/mkstore
 "$mk" store >truth.json && "$mk" wide wide >/dev/null && "$mk" long long >/dev/null && "$mk" names names >/dev/null && "$mk" incident incident >/dev/null || exit 1
 echo "0123456789abcdef0123" >token
-if [ "$(id -u)" = 0 ] && "$BUILD/ascribe" record --wall -d 1s -o real >/dev/null 2>&1; then
+if [ "$(id -u)" = 0 ] && "$BUILD/ascribe" record --wall --waker -d 1s -o real >/dev/null 2>&1; then
 	export REAL=real
 fi
 timeout 300 node "$here/page.mjs" "$@"

@@ -103,4 +103,15 @@ wait "$recorder"
 # Whether a wait has its stack is decided when it begins: beside a busy neighbour some have none.
 check "of waits that go on the function shows, too" r=off.json -- \
 	'10 < sum(x["seconds"] for x in r["rows"] if x["function"] == "stays") <= r["seconds"]' 'r["seconds"]'
+
+# ---- a thread that waited before recording began ----
+background "$python" -c 'import time
+time.sleep(60)'
+sleep 1
+record --wall -F 19 -d 3s -p "$pid" -o before
+"$ascribe" stat before --json >stat.json
+report before --metric off --idle --by wait -n 0 >off.json
+check "has its time without user frames, and is counted" s=stat.json r=off.json -- \
+	'exact(s) and 0 < s["flagged"]["wait_python"] <= s["flagged"]["wait_no_user_stack"] and 2 < r["seconds"] < 4' \
+	's["flagged"]["wait_python"], r["seconds"]'
 finish

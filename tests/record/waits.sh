@@ -98,6 +98,14 @@ check "what waits for work is left out and counted, what sleeps is not" o=off.js
 	'o["seconds"], o["idle_waits"], [(x["key"], x["seconds"]) for x in i["rows"]]'
 kill "$pool"
 
+# ---- stacks of waits cost what samples do: fewer at a lower rate ----
+record --wall -F 9 -o rare -- "$load" convoy 4 -1
+"$ascribe" stat rare --json >rare.json
+"$ascribe" stat convoy --json >often.json
+check "a lower rate takes fewer stacks of waits, and counts all waits" r=rare.json o=often.json -- \
+	'(lambda taken: 0 < taken(r) < 0.6 * taken(o) and exact(r))(lambda s: s["flagged"]["waits"] - s["flagged"]["wait_summed"])' \
+	'[(s["flagged"]["waits"], s["flagged"]["wait_summed"]) for s in (r, o)]'
+
 # ---- bad input ----
 exits 2 'none of cpu, off, runq, wall' "$ascribe" report shares --metric nothing
 exits 2 'exclude each other' "$ascribe" report shares --metric off --event cpu-clock

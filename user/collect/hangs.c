@@ -35,6 +35,7 @@ struct hang_known {
 	uint32_t tid;
 	uint16_t n_user; /* 0: they could not be found */
 	bool seen;	 /* in this window */
+	bool python;	 /* left out */
 	uint64_t *user;
 	uint32_t next; /* of the same bucket: index plus 1 */
 };
@@ -65,9 +66,10 @@ static struct hang_known *known_find(struct hangs *h, const struct row *row, uin
 
 /* Keep the user frames of a row, or that there are none to be found. Without memory it is tried again.
  */
-static void known_add(struct hangs *h, const struct row *row, uint64_t switches, const uint64_t *user)
+static void known_add(struct hangs *h, const struct row *row, uint64_t switches, const uint64_t *user,
+		      bool python)
 {
-	struct hang_known k = { row->start_ns, switches, row->tid, row->n_user, true, NULL, 0 };
+	struct hang_known k = { row->start_ns, switches, row->tid, row->n_user, true, python, NULL, 0 };
 	if (ARRAY_RESERVE(h->known, h->cap_known, h->n_known + 1))
 		return;
 	k.user = k.n_user ? malloc(k.n_user * sizeof(*user)) : NULL;
@@ -104,6 +106,11 @@ void hangs_fini(struct collector *c)
 	for (size_t i = 0; i < c->hangs.n; i++)
 		free(c->hangs.v[i]);
 	c->hangs = (struct hangs){ 0 };
+}
+
+static void count_python(struct collector *c, const struct row *row)
+{
+	window_cpu(c->window, 0)->counter[COUNTER_wait_python] += row->samples;
 }
 
 /* ---- choosing ---- */
@@ -149,6 +156,8 @@ bool hangs_take(struct collector *c, const struct row *row, const uint64_t *word
 		k->seen = true;
 		if (k->n_user)
 			add_known(c, row, words, k);
+		else if (k->python)
+			count_python(c, row);
 		return k->n_user;
 	}
 	if (row->value < HANG_NS || row->n_kernel > WAIT_WORDS || c->detail.no_wait_stacks)
@@ -226,8 +235,11 @@ void hangs_go_on(struct collector *c, bool now)
 			h->v[n++] = p;
 			continue;
 		}
+		if (rc == -ENOTSUP)
+			count_python(c, &p->row);
 		if (rc != -EINPROGRESS)
-			known_add(h, &p->row, p->at.switches, p->words + p->row.n_kernel);
+			known_add(h, &p->row, p->at.switches, p->words + p->row.n_kernel,
+				  rc == -ENOTSUP);
 		rows_add_part(c, &p->row, p->words);
 		free(p);
 	}

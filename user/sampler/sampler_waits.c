@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #define ITERATOR_READ 8192
+#define TOKEN_SHIFT_MIN 23
+#define TOKEN_SHIFT_MAX 27
 
 /*
  * Where a member of a structure begins, also one of an anonymous part of it. -ENOENT: it has none
@@ -177,6 +179,18 @@ int sampler_check_waits(struct sampler *s, struct err *err)
 	return rc;
 }
 
+/*
+ * Take about as many stacks of waits as samples: each costs as much. At 2^23 ns there are 119 a
+ * second, at 2^27 ns 7.
+ */
+static uint32_t token_shift(unsigned hz)
+{
+	uint32_t shift = TOKEN_SHIFT_MIN;
+	while (shift < TOKEN_SHIFT_MAX && 1000000000ull >> (shift + 1) >= hz)
+		shift++;
+	return shift;
+}
+
 int sampler_size_waits(struct sampler *s)
 {
 	struct sample_bpf *k = s->skel;
@@ -188,6 +202,7 @@ int sampler_size_waits(struct sampler *s)
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
 		bpf_program__set_autoload(programs[i], s->waits);
 	((struct config *)&k->rodata->cfg)->queue_times = s->queue_times;
+	((struct config *)&k->rodata->cfg)->token_shift = token_shift(s->cfg.hz);
 	if (s->waits)
 		bpf_program__set_autoload(s->queue_times ? k->progs.on_wakeup : k->progs.on_migrate, false);
 	for (size_t i = 0; i < sizeof(wakers) / sizeof(wakers[0]); i++)
