@@ -469,13 +469,16 @@ static void test_command(void)
 /* Processes that are gone before anybody could look at them. */
 static void test_brief(void)
 {
-	const double cpu = 60 * 0.012;
+	const double wanted = 60 * 0.012 * HZ;
 	control_begin();
 	int status = run(NULL, 0, "ascribe record -q -F 99 -o /tmp/brief -- guest brief 60 12");
 	double late = control_end();
+	/* The ticks that plain perf lost are no samples of anybody; at most half may be missing for them. */
+	double lost = fmin(fmax(late, 0), wanted / 2);
 	double all, n = folded("/tmp/brief", "{comm=\"guest\",exe=~\".*guest\"}", ";main;outer;middle;inner", "", &all);
-	check(!status && n >= 0.6 * cpu * HZ, "brief", "status %d, %.0f samples with exe and names of %.0f expected",
-	      status, n, cpu * HZ);
+	check(!status && n >= 0.6 * (wanted - lost), "brief",
+	      "status %d, %.0f samples with exe and names, of %.0f of the program and %.0f expected (plain perf lost %.0f)", status, n,
+	      all, wanted, late);
 	accounting("brief-accounting", "/tmp/brief", late);
 }
 
