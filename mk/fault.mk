@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Faults of the store: power lost, calls and allocations that fail, writers killed, bits flipped. Every tests/fault/test_*.c is a
-# test program; `make test` runs them at a size that takes seconds, `make fault-full` at one that takes minutes.
+# Faults of the store: power lost, calls and allocations that fail, writers killed, bits flipped. Every
+# tests/fault/test_*.c is a test program. `make test-all` runs all of them at a size that takes a minute or two, `make test` a
+# part of that, `make fault-full` at one that takes a quarter of an hour.
 
 comma := ,
 FAULT := $(patsubst tests/fault/%.c,$(BUILD)/fault/%,$(sort $(wildcard tests/fault/test_*.c)))
 # Those that are worth it under sanitizers; the others start programs, or do the same many times.
 FAULT_ASAN := $(filter-out %/test_power %/test_kill %/test_bits,$(FAULT))
+# `make test` runs those with sanitizers, and the others without.
+FAULT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(FAULT),$(filter-out $(FAULT_ASAN),$(FAULT)))
 FAULT_OBJ := $(BUILD)/fault/scenario.o $(BUILD)/fault/disk.o
 FAULT_WRITERS := $(BUILD)/fault/writer $(patsubst %,$(BUILD)/fault/writer-no-%,fdatasync fsync dirsync)
 FAULT_CFLAGS = $(INCLUDE) -Itests -DFAULT_RECORDER='"$(abspath $(BUILD))/fault/recorder.so"' \
@@ -48,8 +51,8 @@ $(BUILD)/fault/test_power $(BUILD)/fault/test_kill: | $(BUILD)/fault/recorder.so
 
 fault-programs: $(FAULT)
 .SECONDARY: $(FAULT:=.o) $(FAULT_OBJ) $(BUILD)/fault/writer.o
-fault: $(FAULT) ## the store's faults alone, as in make test
-	$(Q)tools/test $(foreach t,$(FAULT),'fault/$(notdir $(t))=$(t)')
+fault: $(FAULT_PLAIN) ## the store's faults alone; all of them with ASCRIBE_TEST_ALL=1
+	$(Q)tools/test $(foreach t,$(FAULT_PLAIN),'fault/$(notdir $(t))=$(t)')
 
 fault-full: $(FAULT) ## the store's faults in full: some 15 minutes
 	$(Q)for t in $(FAULT); do echo "== $$t"; ASCRIBE_FAULT_FULL=1 $$t || exit 1; done

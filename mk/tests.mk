@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every test is a program: 0 passed, 77 skipped (the last line says why), anything else failed.
+# `make test-all` (ASCRIBE_TEST_ALL) runs all of every test. `make test` leaves out what another test of its own shows, too: plain
+# builds of what runs with sanitizers, and positions of sweeps (tests/part.h; `part` in tests/lib.bash).
 #   tests/unit/test_x.c    -> build/tests/test_x (cmocka)
 #   tests/fault/           the store's faults (mk/fault.mk)
 #   tests/labels/*.sh      the label library, with every compiler there is
@@ -11,25 +13,37 @@
 #   tests/vm/              other kernels (mk/vm.mk)
 
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
-# Of a list, of a directory, and of a directory those that need the machine for themselves.
 script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
-alone = $(call script_list,$(filter-out $(BESIDE) $(PAIRED) $(WAITING),$(sort $(wildcard tests/$(1)/*.sh))))
-# These look at no share of time: they run beside whatever uses both CPUs. The store's faults have as many processes as there are CPUs: one of
-# those, one of these, which wait much of their time.
-BESIDE := $(addprefix tests/,record/bad.sh record/debuginfod.sh record/sources.sh \
-	record/linkers.sh record/deep.sh record/i386.sh record/leaderless.sh http/budget.sh http/pyroscope.sh \
-	http/api.sh http/install.sh http/ingest.sh http/token.sh http/flood.sh http/lives.sh http/old.sh \
-	record/teardown.sh record/tables_grow.sh record/goabsent.sh record/cgo.sh record/lost_sideband.sh)
-ALTERNATE = $(subst |, ,$(join $(addsuffix |,$(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT)),$(BESIDE)))
-# Nor do these, but they want a CPU when they want it: two at a time.
-UNIT_PAIRED := test_sandbox test_symbols_sources
-PAIRED := $(patsubst %,tests/record/%.sh,jit foreign names names_bad debug_links recipes hostile top filter python renew pprof otel \
-	loading unwind_programs unwind_jit unwind_changes waker)
-UNIT_BESIDE := $(filter-out $(UNIT_PAIRED),$(notdir $(UNIT)))
-# These hardly do anything but wait: three at a time.
-WAITING := $(addprefix tests/,record/reading.sh http/bad.sh http/restart.sh http/tables.sh http/daemon.sh http/full.sh record/waits_long.sh record/python_waits.sh)
+# Those of a directory that need the machine for themselves.
+alone = $(call script_list,$(filter-out $(BESIDE) $(BROWSER),$(sort $(wildcard tests/$(1)/*.sh))))
+# These look at no share of time that others on the machine could change: they run beside each other. The slowest come first.
+BESIDE := $(addprefix tests/,http/budget.sh record/jit.sh record/bad.sh record/hangs.sh http/lives.sh http/bad.sh record/foreign.sh \
+	record/waits_bad.sh record/linkers.sh record/reading.sh record/names.sh record/unwind.sh http/full.sh http/restart.sh \
+	http/daemon.sh record/recipes.sh record/tables_grow.sh record/unwind_programs.sh record/unwind_changes.sh http/ingest.sh \
+	record/filter.sh record/hostile.sh record/why.sh record/waker.sh record/debug_links.sh record/top.sh record/lost_sideband.sh \
+	record/waits_long.sh record/debuginfod.sh record/deep.sh record/unwind_perf.sh record/async.sh record/blocking.sh \
+	record/storm.sh http/api.sh http/pyroscope.sh http/install.sh http/flood.sh record/python.sh record/renew.sh \
+	record/unwind_jit.sh record/leaderless.sh record/python_waits.sh record/otel.sh record/pprof.sh record/loading.sh http/tables.sh \
+	http/old.sh http/token.sh record/cgo.sh record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
+	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh)
+BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
+# Half the time of -O2 to compile, and as fast to run. The plain build warns.
+ASAN_CFLAGS := -O1 -g -w
+UNIT_NAMES := $(notdir $(UNIT))
+# `make test` runs these without sanitizers, too: they have cases that no sanitizer bears, or walk the code of their own build.
+UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_downloads test_recipe test_crafted test_unwind_walk)
+UNIT_RUN := $(UNIT_NAMES:%=$(ASAN)/tests/%) $(UNIT_PLAIN:%=$(BUILD)/tests/%)
+# What computes for long, the longest first: else the last one would run while the other CPU is idle.
+LONG := bounded retain copy segments symbols_sources unwind symbols_lines sideband sandbox symbols_kernel union old
+UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
+COMPUTES := tests/labels/matrix.sh tests/cli/query.sh $(BROWSER) $(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) $(UNIT_LONG) \
+	$(filter-out tests/cli/query.sh,$(sort $(wildcard tests/cli/*.sh))) tests/labels/key.sh
+# Beside each other: one that mostly waits and one that computes in turn, at last what takes a second.
+TURNS := $(subst |, ,$(join $(addsuffix |,$(BESIDE)),$(COMPUTES))) $(filter-out $(UNIT_LONG),$(UNIT_RUN))
+test_kind = $(if $(filter $(ASAN)/%,$(1)),$(if $(filter %/fault/,$(dir $(1))),asan-fault,asan),$(if $(filter %/fault/,$(dir $(1))),fault,unit))
+one_test = $(if $(filter %.sh,$(1)),$(call script_list,$(1)),'$(test_kind)/$(notdir $(1))=$(1)')
 LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
 
 $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
@@ -141,42 +155,32 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
 
-test: ## install, build, pass every test
+test: ## install, build, pass the tests: ten minutes on two CPUs
 	$(Q)rm -f $(PHASES)
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(PHASE) 'build' $(MAKE) $(JOBS) --no-print-directory test-programs $(BUILD)/vm/initrd.gz $(WITH_CLANG)
-	$(Q)$(PHASE) 'build with sanitizers' $(MAKE) $(JOBS) --no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined test-asan-programs
-	$(Q)PHASES=$(PHASES) tools/test '-j2=beside each other' \
+	$(Q)$(PHASE) 'build with sanitizers' $(MAKE) $(JOBS) --no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
+	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test '-j3=beside each other' \
+		$(foreach t,$(TURNS),$(call one_test,$(t))) \
+		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
+		'tsan/hist_threads=$(TSAN)' \
 		'layers=tools/check-layers' \
 		'headers=$(MAKE) --no-print-directory check-headers' \
-		'labels/matrix=BUILD=$(BUILD) QUICK=1 bash tests/labels/matrix.sh' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
-		$(foreach t,$(UNIT_BESIDE),'unit/$(t)=$(BUILD)/tests/$(t)') \
-		$(foreach t,$(UNIT_BESIDE),'asan/$(t)=$(ASAN)/tests/$(t)') \
-		'tsan/hist_threads=$(TSAN)' \
-		$(foreach t,$(ALTERNATE),$(if $(filter %.sh,$(t)),$(call script_list,$(t)),'$(if $(filter $(ASAN)/%,$(t)),asan-)fault/$(notdir $(t))=$(t)')) \
-		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
-		'labels/key=bash tests/labels/key.sh' \
-		$(call scripts,cli) \
-		'-j2=in pairs' \
-		$(foreach t,$(UNIT_PAIRED),'unit/$(t)=$(BUILD)/tests/$(t)') \
-		$(foreach t,$(UNIT_PAIRED),'asan/$(t)=$(ASAN)/tests/$(t)') \
-		$(call script_list,$(PAIRED)) \
-		-j3=waiting \
-		$(call script_list,$(WAITING)) \
-		-j1=alone \
-		$(call alone,record) \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
 		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
+		-j1=alone \
+		$(call alone,record) \
 		$(call alone,http) \
-		$(call scripts,web) \
-		$(call scripts,e2e) \
 		'-j1=other kernels' \
 		$(foreach k,$(KERNELS),'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
 		-r2
 
-test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT) $(TSAN) $(FAULT) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) $(BUILD)/tests/torn/torn
+test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
+
+test-all: ## the same with all positions of every sweep, and plain builds beside sanitizers: half an hour
+	$(Q)$(MAKE) --no-print-directory ASCRIBE_TEST_ALL=1 test
 
 test-fresh: ## `make run` and `make test` on a minimal Debian 12 in build/fresh, as root; needs debootstrap
 	$(Q)tools/fresh $(BUILD)/fresh
@@ -212,7 +216,7 @@ check-headers: ## every header compiles by itself
 	@for h in user/*/*.h user/*/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-fresh test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
+.PHONY: test-all test-fresh test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)
 
 # The label resolver against the log of threads that change their labels every microsecond: tests/torn/torn.c.

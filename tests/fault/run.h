@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much a fault test does: the size that fits into `make test`, or that of `make fault-full`;
- * and work shared among processes.
+ * How much a fault test does: the size of `make test-all`, of which `make test` takes a part
+ * (part.h), or that of `make fault-full`; and work shared among processes.
  */
 #ifndef TESTS_FAULT_RUN_H
 #define TESTS_FAULT_RUN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "part.h"
+
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -38,13 +38,14 @@ judge "99 Hz" hz99 99
 no_loss "99 Hz"
 
 # ---- 999 Hz beside a million system calls a second, and beside perf's own sampling of the same ----
-background "$load" syscalls 6 0 >syscalls.json
+busy_for=$(in_part 4 6)
+background "$load" syscalls $busy_for 0 >syscalls.json
 busy=$pid
-background "$load" spin 6 $((n_cpus - 1)) >spin.json
+background "$load" spin $busy_for $((n_cpus - 1)) >spin.json
 spin=$pid
 background perf record -q -F 999 -e cpu-clock -p "$spin" -o perf.data >/dev/null 2>&1
 perf=$pid
-record -a -F 999 -d 7s -o hz999
+record -a -F 999 -d $((busy_for + 1))s -o hz999
 wait "$busy" "$spin" "$perf"
 judge "999 Hz, system calls" hz999 999
 no_loss "999 Hz, system calls"
@@ -61,9 +62,10 @@ check "as many samples of it as perf has, within 5%" r=tgid.json p=perf.json -- 
 	"abs(samples(r)['$spin'] - p['samples']) < 0.05 * p['samples'] + 300" "samples(r)['$spin'], p['samples']"
 
 # ---- 4,999 Hz, nearly every stack new ----
-background "$load" deep 4 0 >/dev/null
-background "$load" deep 4 $((n_cpus - 1)) >/dev/null
-record -a -F 4999 -d 4s -o hz4999
+deep_for=$(in_part 2 4)
+background "$load" deep $deep_for 0 >/dev/null
+background "$load" deep $deep_for $((n_cpus - 1)) >/dev/null
+record -a -F 4999 -d ${deep_for}s -o hz4999
 judge "4999 Hz, deep stacks" hz4999 4999
 "$ascribe" export hz4999 --format folded 2>/dev/null >folded
 check "4999 Hz: nearly all is stored" s=stat.json -- 's["stored"] + s["lost"]["not_run"] + s["lost"]["idle_not_run"] > 0.9 * s["fired"]'
@@ -90,22 +92,22 @@ check "report has every stored sample" s=stat.json r=all.json -- 'r["samples"] =
 
 # ---- other events ----
 # Every hit of these is a sample: as many as the load makes, and what starting a process needs.
-record -e page-faults -o page-faults -- "$load" faults 2
+record -e page-faults -o page-faults -- "$load" faults "$(in_part 1 2)"
 cp record.out truth.json
 judge "page-faults" page-faults
 check "page-faults: every one" s=stat.json l=truth.json -- '0 <= s["fired"] - l["calls"] < 1000 + 0.001 * l["calls"]' 's["fired"], l["calls"]'
-record -e context-switches -o context-switches -- "$load" switches 2 0
+record -e context-switches -o context-switches -- "$load" switches "$(in_part 1 2)" 0
 cp record.out truth.json
 judge "context-switches" context-switches
 # Two for each round trip on one CPU; others take the CPU in between, and a late answer saves one.
 check "context-switches: every one" s=stat.json l=truth.json -- \
 	'0.9 < s["fired"] / (2 * l["calls"]) < 1.1' 's["fired"], 2 * l["calls"]'
-background "$load" switches 6 >/dev/null
+background "$load" switches "$(in_part 3 6)" >/dev/null
 [ -d /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 if [ -d /sys/kernel/tracing/events/sched ]; then
-	record -a -e sched:sched_switch -d 2s -o tracepoint
+	record -a -e sched:sched_switch -d "$(in_part 1 2)s" -o tracepoint
 	judge "a tracepoint" tracepoint
-	background "$load" switches 5 >/dev/null
+	background "$load" switches "$(in_part 3 5)" >/dev/null
 	record -a -F 499 -e cpu-clock,sched:sched_switch -d 2s -o two
 	judge "two events at once" two
 	"$ascribe" report two --event cpu-clock --idle --json 2>/dev/null >clock.json

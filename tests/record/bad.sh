@@ -41,8 +41,8 @@ setcap -r "$copy"
 exits 2 'unknown option --pid; did you mean --tgid' "$ascribe" record --pid 1
 exits 127 'cannot run /nonexistent: No such file' "$ascribe" record -d 1s -o gone -- /nonexistent
 
-# This one is killed much later, when it has written some windows. What it records gives way to all others.
-background nice -n 19 "$load" spin 100 >/dev/null
+# This one is killed much later, when it has written some windows. What it records hardly needs a CPU.
+background sh -c 'while :; do "$0" spin 0.05; sleep 0.3; done >/dev/null' "$load"
 spin=$pid
 background "$ascribe" record -F 199 -o killed 2>killed.err
 killed=$pid

@@ -20,12 +20,15 @@ if [ $cpu -gt 0 ]; then
 else
 	nice_store=nice
 	record --wall -F 99 -o pair -- sh -c '"$0" pair 3 0 >truth.json' "$load"
-	record --wall -F 99 -o nice -- ./nicer pair 4 0 5
+	record --wall -F 99 -o nice -- sh -c './nicer pair 4 0 5 >nice.out'
 fi
 of_pair='{tenant=~"l|r",exe!~".*/nicer"}'
 blame pair --by tenant --where "$of_pair" >pair.json
 "$ascribe" report pair --metric runq --by tenant --where "$of_pair" -n 0 --json >runq.json 2>/dev/null
-check "two labels blame each other 1:1, within 15%" b=pair.json -- "abs($cells(b)['l', 'r'] / $cells(b)['r', 'l'] - 1) < 0.15" "$cells(b)"
+# Both always want the CPU: each waits for the other as long as the other ran, by its own CPU clock, whoever else runs there.
+as_ran="all(abs($cells(b)[v, o] - t[o]['run']) < 0.05 * t[o]['run'] + 0.05 for v, o in ('lr', 'rl'))"
+check "of two labels on one CPU each waits for the other as long as that ran, within 5%" b=pair.json t=truth.json -- \
+	"$as_ran" "$cells(b), {k: t[k]['run'] for k in 'lr'}"
 check "their waits are what the kernel says, within 2%" r=runq.json t=truth.json -- \
 	'all(abs(rows(r)[k]["seconds"] - t[k]["runq"]) < 0.02 * t[k]["runq"] + 0.005 for k in "lr")' \
 	'{k: (rows(r)[k]["seconds"], t[k]["runq"]) for k in "lr"}'
@@ -39,10 +42,11 @@ check "occupants' time is the waits' time, to the nanosecond" b=pair.json r=runq
 counted='(not any(c.get("nobody") == "(other)" for c in b["cells"]) or sum(s["flagged"][k] for k in ("blame_unknown", "blame_cut", "wait_rows_full", "wait_parts_full")) > 0)'
 check "what nobody is known for is counted" b=pair.json s=stat.json -- "$counted" 's["flagged"]["blame_unknown"]'
 
-# ---- the nice one, as the scheduler's weights say: 1024 to 335 at nice 5 ----
+# ---- the nice one: 1024 to 335 at nice 5 by the scheduler's weights ----
 blame $nice_store --by tenant --where '{tenant=~"l|r",exe=~".*/nicer"}' >nice.json
-check "at nice 5 it waits for the other 1024/335 times as long as that for it, within 20%" b=nice.json -- \
-	"abs($cells(b)['r', 'l'] / $cells(b)['l', 'r'] / (1024 / 335) - 1) < 0.2" "$cells(b)"
+cp nice.out truth.json
+check "and so does one at nice 5, which waits longer than the other" b=nice.json t=truth.json -- \
+	"$as_ran and $cells(b)['r', 'l'] > 2 * $cells(b)['l', 'r']" "$cells(b), {k: t[k]['run'] for k in 'lr'}"
 
 # ---- more pairs of a program than are kept, and a few of others ----
 record --wall -F 99 -o pairs -- sh -c '"$0" steps 5 0 & "$0" spin 5 "$1" & "$0" victim 4 "$1"; wait' "$load" $cpu

@@ -4,7 +4,12 @@ import json
 import sys
 
 cut = sys.argv.index('--')
-v = {k: json.load(open(f)) for k, f in (a.split('=', 1) for a in sys.argv[1:cut])}
+v = {}
+for k, f in (a.split('=', 1) for a in sys.argv[1:cut]):
+    try:
+        v[k] = json.load(open(f))
+    except (OSError, ValueError) as e:
+        sys.exit(f'{f} is no JSON: {e}')
 
 
 def rows(report):
@@ -37,7 +42,19 @@ def exact(stat):
 
 
 v.update(rows=rows, samples=samples, wilson=wilson, exact=exact, json=json)
+
+
+def value(text):
+    try:
+        return eval('(' + text + ')', v)
+    except Exception as e:  # a key that is not there, say: what the JSON holds is not what the test expects
+        return e
+
+
 if len(sys.argv) > cut + 2:
-    print(eval('(' + sys.argv[cut + 2] + ')', v))
-if not eval('(' + sys.argv[cut + 1] + ')', v):
-    sys.exit('not so: ' + sys.argv[cut + 1])
+    print(value(sys.argv[cut + 2]))
+holds = value(sys.argv[cut + 1])
+if isinstance(holds, Exception):
+    print(repr(holds))
+if not holds or isinstance(holds, Exception):
+    sys.exit('not so: ' + ' '.join(sys.argv[cut + 1].split()))

@@ -10,7 +10,7 @@ background "$ascribe" record -q -F 99 -o orphan -- "$load" orphan 10.5 >/dev/nul
 orphan=$pid
 
 # ---- shares: two threads, 3:1, on CPUs of their own ----
-record -F 999 -o share -- "$load" share 5
+record -F 999 -o share -- "$load" share "$(in_part 3 5)"
 cp record.out share.json
 report share --by tenant --where '{tenant!=""}' >tenant.json
 report share --by thread,tenant --where '{tenant!=""}' >cross.json

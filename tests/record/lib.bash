@@ -24,7 +24,7 @@ exits() {
 check() {
 	local what=$1
 	shift
-	ok "$what" python3 "$here/check.py" "$@"
+	ok "$what" python3 -I -S "$here/check.py" "$@"
 }
 
 record() { # a recording that must succeed

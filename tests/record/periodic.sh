@@ -41,7 +41,7 @@ pair() {
 first="sum(n['samples'] for n in r['rows'] if n['function'] == 'first_part')"
 second="sum(n['samples'] for n in r['rows'] if n['function'] == 'second_part')"
 
-pair 999 4 "the period of the clock" 1001001 "half of it" 500500
-pair 999 4 "twice as long" 2002002 "2.5 kHz" 400000
-pair 99 8 "the period of the clock" 10101010 "half of it" 5050505
+pair 999 "$(in_part 2.5 4)" "the period of the clock" 1001001 "half of it" 500500
+pair 999 "$(in_part 2.5 4)" "twice as long" 2002002 "2.5 kHz" 400000
+pair 99 "$(in_part 6 8)" "the period of the clock" 10101010 "half of it" 5050505
 finish

@@ -65,7 +65,7 @@ for _ in $(seq 50); do
 	sleep 0.1
 done
 echo "workers that stand still: $stopped"
-"./by-another" nest 1 >another.json
+"./by-another" nest 0.5 >another.json
 kill -INT "$recorder"
 wait "$recorder"
 report one --by tenant --where '{exe=~".*/by-another"}' -n 0 >one.r.json

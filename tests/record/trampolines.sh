@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.bash"
 load=$loads/trampolines
 
-record -F 999 -o tramp -- "$load" 3
+record -F 999 -o tramp -- "$load" "$(in_part 2 3)"
 cp record.out truth.json
 report tramp --by thread,task --where '{task=~"first|second"}' >cross.json
 report tramp --by task,step --where '{task=~"first|second"}' >steps.json

@@ -20,8 +20,8 @@ roots() { # name, share, command...
 cat >work.py <<'PY'
 import json, re, sys, time
 def deep(n): return n if n < 2 else deep(n - 1) + deep(n - 2)
-end = time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end:
+end = time.process_time() + float(sys.argv[1])  # as many samples where the host is busy
+while time.process_time() < end:
     text = json.dumps([{'n': i, 's': str(i) * 3} for i in range(500)])
     json.loads(text)
     re.findall(r'"n": (\d+)', text)

@@ -94,7 +94,9 @@ def roots(stat, share, path=None):
     print(f"{whole} of {known} whole, {f['frame_pointers']} before the rules were there",
           {k: f[k] for k in ENDS if f[k]})
     assert sum(f[k] for k in ENDS) == s['stored'], 'every stack has one end'
-    assert known > 50 and whole >= float(share) * known
+    # The share is that of many samples: of few, three standard deviations more may be without their root.
+    least = float(share) * known - 3 * (known * float(share) * (1 - float(share))) ** 0.5
+    assert known > 50 and whole >= least, f'{whole} of {known} stacks reach their root, {least:.0f} are expected'
 
 
 def name(frame):

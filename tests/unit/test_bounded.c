@@ -4,6 +4,7 @@
  * exact, (other) is the exact rest, and the memory of a question stays within its budget.
  */
 #include "bounded_model.h"
+#include "part.h"
 
 #include "query/diff.h"
 #include "query/keysums.h"
@@ -502,6 +503,7 @@ static struct fixture fixture; /* large */
 static void small_stores(void **state)
 {
 	(void)state;
+	const unsigned trials = TRIALS / (unsigned)part_of("budgets of small stores", 3);
 	for (uint64_t seed = 1; seed <= 10; seed++) {
 		struct fixture *f = &fixture;
 		make(f,
@@ -509,11 +511,11 @@ static void small_stores(void **state)
 				    20 * (uint32_t)seed, 100 * (uint32_t)seed, false },
 		     seed);
 		warm_up(f);
-		for (int i = 0; i < TRIALS; i++)
+		for (unsigned i = 0; i < trials; i++)
 			ask_all(f, draw_budget(f));
 		fini(f);
 	}
-	assert_true(n_bounded > 5 * TRIALS && n_whole > 5 * TRIALS);
+	assert_true(n_bounded > 5 * trials && n_whole > 5 * trials);
 	assert_true(query_bounded_total() >= n_bounded);
 }
 
@@ -523,7 +525,8 @@ static void large_store(void **state)
 	struct fixture *f = &fixture;
 	make(f, (struct size){ 40, 4000, 300, 3000, NODES_MAX, false }, 99);
 	warm_up(f);
-	for (size_t budget = 1 << 20; budget <= 64 << 20; budget *= 2)
+	const size_t factor = part_of("budgets of a large store", 2) > 1 ? 8 : 2;
+	for (size_t budget = 1 << 20; budget <= 64 << 20; budget *= factor)
 		for (int i = 0; i < 2 - !COUNTS_BYTES; i++)
 			ask_all(f, budget);
 	fini(f);
@@ -538,7 +541,8 @@ static void small_stacks(void **state)
 	struct fixture *f = &fixture;
 	make(f, (struct size){ 40, 4000, 3, 3, NODES_MAX, true }, 7);
 	check_tree(f, (size_t)1 << 30);
-	for (int i = 0; i < 30; i++)
+	const size_t n = 30 / part_of("trees of small stacks", 3);
+	for (size_t i = 0; i < n; i++)
 		check_tree(f, (size_t)64 << 20);
 	fini(f);
 }

@@ -4,6 +4,7 @@
  * was written, in time that the host had been up, and what realtime said. It knows nothing of
  * anchors or files.
  */
+#include "part.h"
 #include "unit/store_model.h"
 
 #include "store/read/store_int.h"
@@ -225,8 +226,9 @@ static void day_of_steps(void **state)
 	static struct life l;
 	(void)state;
 	life_begin(&l, 20);
-	while (l.n < N_MAX) {
-		uint32_t what = model_random(&l.m, 8640);
+	const size_t part = part_of("windows of a day of steps", 8);
+	while (l.n < N_MAX / part) {
+		uint32_t what = model_random(&l.m, (uint32_t)(8640 / part));
 		if (what < 250)
 			life_step(&l);
 		else if (what < 255)
@@ -274,18 +276,19 @@ static void each_level(uint64_t seed, uint32_t steps, uint32_t boots)
 {
 	static const int64_t keep_days[STORE_N_LEVELS] = { 2, 5, 10, 20, 40, 80, 120, 200, 0 };
 	static struct life l;
+	const uint32_t part = (uint32_t)part_of("windows of 500 days", 2);
 	life_begin(&l, seed);
 	store_writer_close(l.w);
 	for (int k = 0; k < STORE_N_LEVELS; k++)
 		l.o.keep_ns[k] = keep_days[k] * DAY;
 	life_open(&l);
-	while (l.n < 1000) {
-		uint32_t what = model_random(&l.m, 1000);
+	while (l.n < 1000 / part) {
+		uint32_t what = model_random(&l.m, 1000 / part);
 		if (what < steps)
 			life_step(&l);
 		else if (what < steps + boots)
 			life_reboot(&l);
-		life_window(&l, 12 * HOUR - 10 * SECOND);
+		life_window(&l, part * 12 * HOUR - 10 * SECOND);
 	}
 	struct store *s = life_look(&l);
 	static bool there[N_MAX];
@@ -356,7 +359,8 @@ static void cap_at_every_moment(void **state)
 	store_writer_close(l.w);
 	l.o.max_bytes = 300000;
 	life_open(&l);
-	for (size_t i = 0; i < N_MAX; i++) {
+	const size_t n = N_MAX / part_of("windows under a cap", 4);
+	for (size_t i = 0; i < n; i++) {
 		life_window(&l, 0);
 		store_renew(l.w);
 		store_renew_end(l.w);

@@ -469,13 +469,16 @@ static void test_command(void)
 /* Processes that are gone before anybody could look at them. */
 static void test_brief(void)
 {
-	const double cpu = 60 * 0.012;
+	const double wanted = 60 * 0.012 * HZ;
 	control_begin();
 	int status = run(NULL, 0, "ascribe record -q -F 99 -o /tmp/brief -- guest brief 60 12");
 	double late = control_end();
+	/* The ticks that plain perf lost are no samples of anybody; at most half may be missing for them. */
+	double lost = fmin(fmax(late, 0), wanted / 2);
 	double all, n = folded("/tmp/brief", "{comm=\"guest\",exe=~\".*guest\"}", ";main;outer;middle;inner", "", &all);
-	check(!status && n >= 0.6 * cpu * HZ, "brief", "status %d, %.0f samples with exe and names of %.0f expected",
-	      status, n, cpu * HZ);
+	check(!status && n >= 0.6 * (wanted - lost), "brief",
+	      "status %d, %.0f samples with exe and names, of %.0f of the program and %.0f expected (plain perf lost %.0f)", status, n,
+	      all, wanted, late);
 	accounting("brief-accounting", "/tmp/brief", late);
 }
 
@@ -719,15 +722,26 @@ static void test_waits_clock(void)
 
 int main(void)
 {
+	/* `all`: for make test-all alone. Kernels differ least in these, or they take longest. */
 	static const struct {
 		const char *name;
 		void (*test)(void);
+		bool all;
 	} tests[] = {
-		{ "check", test_check },     { "labels", test_labels },	  { "selection", test_selection },
-		{ "cgroup", test_cgroup },   { "command", test_command }, { "brief", test_brief },
-		{ "waits", test_waits },     { "wakers", test_wakers },	  { "hotplug", test_hotplug },
-		{ "events", test_events },   { "waits-hotplug", test_waits_hotplug }, { "waits-clock", test_waits_clock },
+		{ "check", test_check, false },
+		{ "labels", test_labels, false },
+		{ "selection", test_selection, true },
+		{ "cgroup", test_cgroup, false },
+		{ "command", test_command, true },
+		{ "brief", test_brief, false },
+		{ "waits", test_waits, false },
+		{ "wakers", test_wakers, false },
+		{ "hotplug", test_hotplug, true },
+		{ "events", test_events, false },
+		{ "waits-hotplug", test_waits_hotplug, true },
+		{ "waits-clock", test_waits_clock, true },
 	};
+	const bool all = getenv("ASCRIBE_TEST_ALL") != NULL;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (getppid() != 1) { /* it takes a CPU away */
 		fputs("only for the init script of a virtual machine of its own\n", stderr);
@@ -735,6 +749,8 @@ int main(void)
 	}
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
 		struct timespec t0, t1;
+		if (tests[i].all && !all)
+			continue;
 		clock_gettime(CLOCK_MONOTONIC, &t0);
 		tests[i].test();
 		clock_gettime(CLOCK_MONOTONIC, &t1);
