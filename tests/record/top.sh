@@ -173,7 +173,7 @@ ok "is told what can be done" grep -q 'cannot place its cursor: use --once' dumb
 wait "$on_tty" "$on_file"
 tr '\r' '\n' <tty.log >tty.lines
 ok "progress on a terminal: elapsed, samples, losses" grep -qE 'ascribe: [1-9][0-9]* s, [0-9]+ samples, [0-9]+ lost' tty.lines
-ok "in one line, that is written over" sh -c "! grep -aqE 'ascribe: [0-9]+ s, .*processes.?$' tty.log && grep -aq 'fired .* = stored' tty.log"
+ok "in one line, that is written over" sh -c "! grep -aqE 'ascribe: [0-9]+ s, .*processes.?$' tty.log && grep -aq 'complete: .* samples' tty.log"
 ok "elsewhere a line now and then, and nothing that moves a cursor" \
 	sh -c "grep -qE '^ascribe: [56] s, [0-9]+ samples, [0-9]+ lost' plain.err && ! grep -q '$(printf '[\033\r]')' plain.err"
 
