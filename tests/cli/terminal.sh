@@ -74,7 +74,7 @@ ok "a full disk is no reader gone" sh -c "'$ascribe' report store >/dev/full 2>f
 
 # ---- colour: on a terminal alone ----
 tty() { # command: what a terminal gets
-	script -qec "$1" tty.log </dev/null >/dev/null 2>&1
+	script -qec "stty cols 160; $1" tty.log </dev/null >/dev/null 2>&1
 	sed '1{/^Script started/d};${/^Script done/d}' tty.log | tr -d '\r' >tty.out
 }
 "$ascribe" report store >plain 2>/dev/null
@@ -112,7 +112,7 @@ ok "never without a terminal" sh -c '! test -e paged && grep -q SAMPLES out'
 tty "PAGER=./pager $ascribe report store --no-pager"
 ok "nor with --no-pager" sh -c '! test -e paged && grep -q SAMPLES tty.out'
 tty "PAGER=cat $ascribe report store; PAGER= $ascribe report store"
-ok "cat and nothing are none" sh -c 'test "$(grep -c SAMPLES tty.out)" = 2'
+ok "cat and nothing are none" sh -c 'test "$(grep -c SELF% tty.out)" = 2'
 tty "$ascribe stat empty"
 ok "less ends by itself when all fits" grep -q 'host' tty.out
 tty "mkdir -p bin; ln -sf $(command -v sh) bin/sh; PATH=$dir/bin $ascribe report store"

@@ -2,10 +2,12 @@
 #include "cli/accounting.h"
 
 #include "cli/cmd.h"
+#include "cli/term.h"
 #include "cli/text.h"
 #include "query/account.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *counter_help(const char *name)
@@ -37,12 +39,15 @@ uint64_t counter_sum(const uint64_t *counts, size_t n)
 void accounting_title(const struct store *s)
 {
 	const struct store_meta *m = store_meta(s);
-	text_put(stdout, m->what, 0);
-	fputs("; host ", stdout);
-	text_put(stdout, m->host, 0);
-	fputs(", ", stdout);
-	text_put(stdout, m->os, 0);
-	putchar('\n');
+	char *text = NULL, *shown = NULL;
+	if (asprintf(&text, "%s; host %s, %s", m->what, m->host, m->os) < 0)
+		text = NULL;
+	shown = text ? text_printable(text, strlen(text)) : NULL;
+	if (shown && term_width())
+		text_cut(shown, term_width());
+	puts(shown ? shown : "");
+	free(shown);
+	free(text);
 }
 
 #define INCOMPLETE_PERCENT 1 /* of the samples that fired, lost while a CPU was busy */
