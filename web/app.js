@@ -19,8 +19,8 @@ import { WaitsPane } from './waits_pane.js';
 const LIVE_MS = 5000, SOON_MS = 60, STACKED_S = 600, SERIES = 50, SELECTOR_MAX = 8000;
 /* Keys that the system has for every sample: a label that programs gave themselves is shown first. */
 const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$|^waker$/;
-const USUAL = ['tenant', 'customer', 'service', 'service_name', 'endpoint', 'route'];
-const SYSTEM = ['comm', 'unit', 'container', 'pod', 'namespace', 'exe', 'cgroup', 'thread', 'event', 'tgid', 'tid'];
+const USUAL = ['tenant', 'customer', 'service_name', 'endpoint', 'route'];
+const SYSTEM = ['service', 'comm', 'parent', 'unit', 'container', 'pod', 'namespace', 'exe', 'cgroup', 'thread', 'event', 'cmdline', 'tgid', 'tid'];
 
 class App {
 	constructor() {

@@ -55,7 +55,7 @@ static const struct opt options[] = {
 	  offsetof(struct record_options, events), 0, 0 },
 	{ "label-keep", 0, OPT_LIST, "KEY,..", "of the labels that programs attach keep only these; prefix* stands for all\n"
 	  "that begin so, and the longest rule decides", offsetof(struct record_options, labels.keep), 0, 0 },
-	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", offsetof(struct record_options, labels.drop), 0, 0 },
+	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out; cmdline is one of them", offsetof(struct record_options, labels.drop), 0, 0 },
 	{ "label-redact", 0, OPT_LIST, "KEY,..", "record of their values only a hash whose key is never written: different\n"
 	  "values stay different", offsetof(struct record_options, labels.redact), 0, 0 },
 	{ "debuginfod", 0, OPT_LIST, "URL,..", "ask these servers for debug files that this host has not, by build id;\n"
@@ -148,6 +148,7 @@ static int parse_events(struct recording *r, struct err *err)
 		return err_set(err, -EINVAL, "--waker goes with --wall");
 	r->cfg.wakers = r->o->waker;
 	r->cfg.jvm_attach = r->o->jvm_attach;
+	r->cfg.cmdline = !r->filter || filter_find(r->filter, "cmdline", 7) != FILTER_DROP;
 	/* May we at all? Asked before any file is touched. */
 	int fd;
 	if (r->cfg.event[0].wait)
