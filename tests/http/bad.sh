@@ -43,9 +43,9 @@ asks 'selector, column' 'table?where={tenant=}'
 asks 'selector, column' 'flame?where={tenant=~"("}'
 asks 'selector' "table?where=$(printf '%%7b%%00')"
 asks 'more than 8192' "table?where={a=\"$(printf 'x%.0s' $(seq 9000))\"}"
-asks 'is no time' 'stat?from=yesterday'
-asks 'is no time' 'stat?from=now-'
-asks 'is no time' 'stat?to=99999999999999999999'
+asks 'is not a time' 'stat?from=yesterday'
+asks 'is not a time' 'stat?from=now-'
+asks 'is not a time' 'stat?to=99999999999999999999'
 asks 'from must be before' 'stat?from=100&to=50'
 asks 'no event' 'table?event=nope'
 asks 'limit: a number' 'table?limit=-1'

@@ -155,7 +155,7 @@ assert d['leftTicks'] == truth['a'] * NS and d['rightTicks'] == truth['b'] * NS 
 assert len(d['flamebearer']['levels'][0]) == 7
 assert {'a', 'b'} <= set(get('/pyroscope/label-values', label='tenant'))
 for path, q, text in (('/pyroscope/render', {}, 'query is missing'), ('/pyroscope/render', dict(query='nope{}'), 'no profile type'),
-                      ('/pyroscope/render', dict(query='{'), 'selector'), ('/pyroscope/render', dict(query='{}', from_='x'), 'is no time'),
+                      ('/pyroscope/render', dict(query='{'), 'selector'), ('/pyroscope/render', dict(query='{}', from_='x'), 'is not a time'),
                       ('/pyroscope/render', dict(query='{}', format='svg'), 'json alone'), ('/pyroscope/render', dict(query='{}', maxNodes='-1'), 'maxNodes'),
                       ('/pyroscope/render', dict(query='{}', from_='5', until='4'), 'must be before'), ('/pyroscope/label-values', {}, 'which label'),
                       ('/pyroscope/render-diff', dict(leftQuery='{}'), 'rightQuery is missing')):

@@ -213,7 +213,7 @@ for signal in INT TERM HUP; do
 	kill -$signal "$recorder"
 	wait "$recorder"
 	ok "SIG$signal: exit 0" test $? = 0
-	ok "SIG$signal: says what was recorded: $(tail -1 signal.err)" grep -q 'fired .* = stored' signal.err
+	ok "SIG$signal: says what was recorded: $(tail -1 signal.err)" grep -q 'complete: .* samples' signal.err
 	whole "SIG$signal" "$signal" 1
 done
 # Twice: at once, and while a slow disk holds up the end. A shell's background jobs ignore SIGINT: not here.
@@ -275,7 +275,7 @@ ok "closed descriptors: exit 0" test $? = 0
 whole "closed descriptors" closed 1
 exits 1 'Too many open files' sh -c 'ulimit -n 24; exec "$0" record -d 1s -o few' "$ascribe"
 # Usually no sample at all; on a machine that is late, one or two.
-exits 0 'fired [0-9]' "$ascribe" record -F 1 -d 1ms -o short
+exits 0 'complete: [0-9]' "$ascribe" record -F 1 -d 1ms -o short
 exits 0 '' "$ascribe" report short
 
 # kill -9 while recording, some time after two windows: they are there.

@@ -109,7 +109,7 @@ if [ "$(uname -m)" = x86_64 ]; then
 			chown 12345 /tmp/hsperfdata_x/$$
 			exec setpriv --reuid 12345 --regid 12345 --clear-groups "$1" 3 ./libjvm.so /tmp/hsperfdata_x/$$ catch
 		SH
-		quits=$("$ascribe" record --jvm-attach -F 499 -o fake3 -- unshare --mount sh looks.sh "$fake" 2>fake3.err)
+		quits=$("$ascribe" record --explain --jvm-attach -F 499 -o fake3 -- unshare --mount sh looks.sh "$fake" 2>fake3.err)
 		ok "a directory of root's: no signal ($quits)" test "$quits" = 0
 		ok "a directory of root's: nothing is made there" test "$(stat -c %Y roots)" -le "$(stat -c %Z roots/hsperfdata_x)"
 		ok "it was asked" grep -q 'JVMs asked [1-9]\|without answer' fake3.err

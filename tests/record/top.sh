@@ -95,7 +95,7 @@ ok "rate, losses, unlabelled share and our own cost stand above" \
 
 # ---- down into a value, a function, its callers and callees, and back ----
 keys main Enter
-ok "a value: its functions" sees main '> tenant=a *\|SELF%.*FUNCTION.*[0-9] burn +labelled'
+ok "a value: its functions" sees main '> tenant=a *\| *CPU%.*FUNCTION.*[0-9] burn +labelled'
 keys main / b u r n Enter
 ok "searched for" sees main 'FUNCTION  /burn: [0-9]+ of [0-9]+.*[0-9] burn +labelled'
 keys main Enter
@@ -151,7 +151,7 @@ p=$(pgrep -o -f "^$ascribe top --by comm")
 kill -TERM "$p"
 ok "SIGTERM ends it" ended evil 0
 ok "and leaves the terminal as it was" restored evil
-terminal interrupted 80x24 "env TERM=screen $ascribe top"
+terminal interrupted 80x24 "env TERM=screen $ascribe top --by function"
 terminal crashed 80x24 "env TERM=xterm $ascribe top -F 49"
 terminal console 80x24 "env TERM=linux $ascribe top -F 48"
 terminal dumb 80x24 "env TERM=dumb $ascribe top -F 47"
@@ -159,6 +159,7 @@ ok "up in a terminal of another kind" sees interrupted 'ascribe top .*f function
 keys interrupted C-c
 ok "Ctrl-C ends it" ended interrupted 0
 ok "and leaves the terminal as it was" restored interrupted
+ok "it opens by process" sees crashed 'CPU%.* comm  [0-9]+.*'
 ok "and in another" sees crashed 'ascribe top .*f function'
 ok "a thread that crashes" py crash "$(pgrep -o -f "^$ascribe top -F 49")"
 ok "ends it as a crash does" ended crashed 139
@@ -173,7 +174,7 @@ ok "is told what can be done" grep -q 'cannot place its cursor: use --once' dumb
 wait "$on_tty" "$on_file"
 tr '\r' '\n' <tty.log >tty.lines
 ok "progress on a terminal: elapsed, samples, losses" grep -qE 'ascribe: [1-9][0-9]* s, [0-9]+ samples, [0-9]+ lost' tty.lines
-ok "in one line, that is written over" sh -c "! grep -aqE 'ascribe: [0-9]+ s, .*processes.?$' tty.log && grep -aq 'fired .* = stored' tty.log"
+ok "in one line, that is written over" sh -c "! grep -aqE 'ascribe: [0-9]+ s, .*processes.?$' tty.log && grep -aq 'complete: .* samples' tty.log"
 ok "elsewhere a line now and then, and nothing that moves a cursor" \
 	sh -c "grep -qE '^ascribe: [56] s, [0-9]+ samples, [0-9]+ lost' plain.err && ! grep -q '$(printf '[\033\r]')' plain.err"
 

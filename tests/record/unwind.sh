@@ -61,7 +61,7 @@ ok "no room for all rules: those that came last are right" \
 # ---- files that no stack leads to ----
 unused=liblzma.so.5:libz.so.1:libzstd.so.1:libpcre2-8.so.0:libxxhash.so.0:libelf.so.1:libdw.so.1
 rm -rf preloaded
-record -F 499 -o preloaded -- env LD_PRELOAD=$unused "$load" plain 1 && {
+record --explain -F 499 -o preloaded -- env LD_PRELOAD=$unused "$load" plain 1 && {
 	stacks preloaded
 	ok "with libraries that are not used" \
 		python3 "$here/unwind.py" chains folded stat.json "_start;.*;$base;chain_a;chain_b;chain_c"

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CONTAINER_SHORT 12 /* digits of a container id, as container tools print it */
+
 static void add_text(struct sets_labels *l, const char *key, const char *s, size_t len)
 {
 	if (!len)
@@ -26,6 +28,27 @@ static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struc
 	return im && im->cgroup ? im->cgroup : path;
 }
 
+/*
+ * Name the service: the systemd unit, else the container, else the process. Sessions and the manager
+ * of a user are no services. comm and not exe: a link to a program of many names, and a script, have
+ * the name of something else as their exe.
+ */
+static void add_service(const struct proc_image *im, const char *cgroup, const char *comm, struct sets_labels *l)
+{
+	static const char end[] = ".service";
+	const size_t cut = sizeof(end) - 1;
+	const char *id = NULL;
+	size_t len = cgroup ? proc_unit(cgroup, &id) : 0;
+	if (len > cut && !memcmp(id + len - cut, end, cut) && strncmp(id, "user@", 5))
+		add_text(l, "service", id, len - cut);
+	else if (cgroup && proc_container_id(cgroup, &id))
+		add_text(l, "service", id, CONTAINER_SHORT);
+	else if (im && proc_image_is_kernel(im))
+		add_text(l, "service", "[kernel]", 8);
+	else
+		add_text(l, "service", comm, strlen(comm));
+}
+
 static void add_system(const struct row *row, const struct proc_image *im, const char *cgroup, enum sets_detail detail,
 		       char *thread, char *pod, struct sets_labels *l)
 {
@@ -41,8 +64,12 @@ static void add_system(const struct row *row, const struct proc_image *im, const
 			add_text(l, "thread", thread, strlen(thread));
 		}
 	}
+	if (detail == SETS_THREAD && im && !proc_image_is_kernel(im))
+		add_text(l, "parent", im->parent_comm, strlen(im->parent_comm));
 	if (im && im->exe)
 		add_text(l, "exe", im->exe->path, strlen(im->exe->path));
+	if (row->kind != ROW_IDLE)
+		add_service(im, cgroup, comm, l);
 	if (!cgroup)
 		return;
 	add_text(l, "cgroup", cgroup, strlen(cgroup));
@@ -53,6 +80,18 @@ static void add_system(const struct row *row, const struct proc_image *im, const
 	len = proc_unit(cgroup, &id);
 	if (len)
 		add_text(l, "unit", id, len);
+}
+
+/* Add the command line, unless a rule drops it. */
+static void add_cmdline(const struct sets *s, const struct proc_image *im, struct sets_labels *l)
+{
+	size_t from = l->n;
+	if (!s->cmdline || !im)
+		return;
+	l->late |= im->cmdline_late;
+	if (im->cmdline)
+		add_text(l, "cmdline", im->cmdline, strlen(im->cmdline));
+	l->n = from + labelling_filter(s->labelling, l->v + from, l->n - from, l->cmdline);
 }
 
 /* Return flags as of labelling_find; set l->late and leave LABELLING_LATE out. */
@@ -93,6 +132,8 @@ void sets_of(const struct sets *s, const struct row *row, const struct proc_imag
 	ret->n = 0;
 	add_system(row, im, cgroup, detail, ret->thread, ret->pod, ret);
 	ret->late = false;
+	if (detail == SETS_THREAD)
+		add_cmdline(s, im, ret);
 	ret->flags = add_application(s, row, SETS_LABELS_MAX - RULE_LABELS_MAX, ret);
 	if (!kthread)
 		add_ruled(s, im, cgroup, ret->ruled[0], ret->redacted[0], ret);

@@ -15,6 +15,7 @@ struct sets {
 	struct procs *procs;
 	struct labelling *labelling;
 	struct ruled *ruled; /* NULL: no rules */
+	bool cmdline;	     /* with the command lines that the images have */
 };
 
 /*
@@ -29,13 +30,14 @@ struct sets_labels {
 	char ruled[2][RULE_LABELS_MAX * RULE_VALUE_MAX];
 	char redacted[2][RULE_LABELS_MAX * REDACTED_LEN];
 	char thread[COMM_SIZE + 1], by_thread[COMM_SIZE + 1], pod[40], by_pod[40];
+	char cmdline[REDACTED_LEN];
 	char keys[8192]; /* of an occupant */
 };
 
 /* The labels to include. */
 enum sets_detail {
 	SETS_THREAD, /* all */
-	SETS_WORK,   /* without tgid, tid and thread: for sums of low cardinality */
+	SETS_WORK,   /* without tgid, tid, thread and parent: for sums of low cardinality */
 };
 
 /*

@@ -2,10 +2,12 @@
 #include "cli/accounting.h"
 
 #include "cli/cmd.h"
+#include "cli/term.h"
 #include "cli/text.h"
 #include "query/account.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *counter_help(const char *name)
@@ -37,53 +39,90 @@ uint64_t counter_sum(const uint64_t *counts, size_t n)
 void accounting_title(const struct store *s)
 {
 	const struct store_meta *m = store_meta(s);
-	text_put(stdout, m->what, 0);
-	fputs("; host ", stdout);
-	text_put(stdout, m->host, 0);
-	fputs(", ", stdout);
-	text_put(stdout, m->os, 0);
-	putchar('\n');
+	char *text = NULL, *shown = NULL;
+	if (asprintf(&text, "%s; host %s, %s", m->what, m->host, m->os) < 0)
+		text = NULL;
+	shown = text ? text_printable(text, strlen(text)) : NULL;
+	if (shown && term_width())
+		text_cut(shown, term_width());
+	puts(shown ? shown : "");
+	free(shown);
+	free(text);
 }
 
-static void losses(const struct store_meta *m, const struct query_info *info)
+#define INCOMPLETE_PERCENT 1 /* of the samples that fired, lost while a CPU was busy */
+#define LACKING_PERCENT 5    /* of the samples that a flag is about */
+
+void accounting_print(FILE *f, const struct accounting *a)
 {
-	uint64_t lost = counter_sum(info->lost, m->n_lost);
-	fprintf(stderr, "fired %llu = stored %llu + lost %llu", (unsigned long long)info->fired,
-		(unsigned long long)info->stored, (unsigned long long)lost);
-	const char *sep = " (";
+	char stored[32], fired[32], lost[32], asleep[32];
+	text_count(a->stored, stored);
+	text_count(a->fired, fired);
+	text_count(a->lost, lost);
+	text_count(a->asleep, asleep);
+	fprintf(f, "%s: %s of %s samples", accounting_is_complete(a) ? "complete" : "incomplete", stored, fired);
+	if (a->asleep && a->asleep == a->lost)
+		fprintf(f, "; %s lost while idle", lost);
+	else if (a->asleep)
+		fprintf(f, "; %s lost, %s of them while idle", lost, asleep);
+	else if (a->lost)
+		fprintf(f, "; %s lost", lost);
+}
+
+bool accounting_is_complete(const struct accounting *a)
+{
+	return (a->lost - a->asleep) * 100 <= a->fired * INCOMPLETE_PERCENT;
+}
+
+static struct accounting accounting_of(const struct store_meta *m, const struct query_info *info)
+{
+	struct accounting a = { info->fired, info->stored, counter_sum(info->lost, m->n_lost), 0 };
+	for (size_t i = 0; i < m->n_lost; i++)
+		if (!strcmp(m->lost_names[i], "idle_not_run"))
+			a.asleep = info->lost[i];
+	return a;
+}
+
+/* Say why, where many samples were lost. */
+static void print_losses(const struct store_meta *m, const struct query_info *info)
+{
+	const char *sep = ": ";
 	for (size_t i = 0; i < m->n_lost; i++) {
-		if (!info->lost[i])
+		char count[32];
+		if (!info->lost[i] || !strcmp(m->lost_names[i], "idle_not_run"))
 			continue;
 		fputs(sep, stderr);
 		text_put(stderr, m->lost_names[i], 0);
-		fprintf(stderr, " %llu", (unsigned long long)info->lost[i]);
+		text_count(info->lost[i], count);
+		fprintf(stderr, " %s", count);
 		sep = ", ";
 	}
-	fputs(lost ? ")\n" : "\n", stderr);
-	if (info->fired != info->stored + lost)
-		cmd_warn("the counts do not add up: the store was written by a faulty version");
 }
 
-static void flags(const struct store_meta *m, const struct query_info *info)
+/* Does a sample with this flag lack anything that its readers would miss? */
+static bool is_lack(const char *flag)
 {
-	const char *sep = "of the stored: ";
-	for (size_t i = 0; i < m->n_flagged && info->stored; i++) {
+	static const char *const none[] = { "idle",   "unlabelled",  "new_process",    "rooted",	"copied",
+					    "waits",  "wait_summed", "wait_estimated", "blame_unknown", "waker_unknown",
+					    "reduced_rate" };
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		if (!strcmp(flag, none[i]))
+			return false;
+	return true;
+}
+
+/* A line for each flag that many samples have, with what it means. */
+static void print_lacks(const struct store_meta *m, const struct query_info *info)
+{
+	for (size_t i = 0; i < m->n_flagged; i++) {
 		const char *name = m->flagged_names[i];
-		bool always = !strcmp(name, "unlabelled") || !strcmp(name, "truncated");
-		if (!info->flagged[i] && !always)
-			continue;
-		fputs(sep, stderr);
-		text_put(stderr, name, 0);
 		uint64_t of = account_base(m, info->flagged, info->stored, name);
-		if (of || !info->flagged[i])
-			fprintf(stderr, " %.1f%%",
-				of ? 100.0 * (double)info->flagged[i] / (double)of : 0);
-		else
-			fprintf(stderr, " %llu", (unsigned long long)info->flagged[i]);
-		sep = ", ";
+		if (!of || !is_lack(name) || info->flagged[i] * 100 < of * LACKING_PERCENT)
+			continue;
+		fprintf(stderr, "%.1f%% ", 100.0 * (double)info->flagged[i] / (double)of);
+		text_put(stderr, name, 0);
+		fprintf(stderr, ": %s\n", counter_help(name));
 	}
-	if (*sep == ',')
-		fputc('\n', stderr);
 }
 
 void accounting_footer(const struct store *s, const struct query_info *info)
@@ -93,8 +132,14 @@ void accounting_footer(const struct store *s, const struct query_info *info)
 	if (!info->blocks)
 		return; /* said when the query was asked */
 	if (info->fired) { /* none: the samples were imported */
-		losses(m, info);
-		flags(m, info);
+		struct accounting a = accounting_of(m, info);
+		accounting_print(stderr, &a);
+		if (!accounting_is_complete(&a))
+			print_losses(m, info);
+		fputc('\n', stderr);
+		if (a.fired != a.stored + a.lost)
+			cmd_warn("the counts do not add up: the store was written by a faulty version");
+		print_lacks(m, info);
 	}
 	if (!info->samples)
 		cmd_warn("no sample matches");

@@ -92,10 +92,10 @@ struct filter {
 
 #define NAMES_OPTIONS(type, member)                                                                               \
 	{ "names", 0, OPT_STRING, "STYLE",                                                                         \
-	  "full; folded: clones (.isra.0, .cold, ...) are their function;\nsimple: also without template arguments and parameters",  \
+	  "full; folded: clones (.isra.0, .cold, ...) are their function;\nsimple: also without template arguments and parameters (default of tables for people)",  \
 	  offsetof(type, member.names), 0, 0 }
 #define RANGE_OPTIONS(type, member)                                                                               \
-	{ "from", 0, OPT_TIME, "T", "start: now-1h, 2026-05-01T10:00:00Z, epoch seconds",                          \
+	{ "from", 0, OPT_TIME, "T", "start: -1h, \"10 minutes ago\", 14:05, \"2026-11-23 14:05\",\n2026-11-23T14:05:00Z, epoch seconds", \
 	  offsetof(type, member.from_ns), 0, 0 },                                                                  \
 	{ "to", 0, OPT_TIME, "T", "end; the windows that overlap the range are read whole",                        \
 	  offsetof(type, member.to_ns), 0, 0 }

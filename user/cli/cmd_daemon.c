@@ -118,6 +118,7 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.wakers = d->s.o.waker && governor_waits(&d->saving.governor),
 		.waits_saved = limits.waits && !governor_waits(&d->saving.governor),
 		.jvm_attach = d->s.o.jvm_attach,
+		.cmdline = d->s.o.cmdline,
 		.unwind_bytes = d->s.o.unwind_max ? (size_t)d->s.o.unwind_max : share.unwind,
 		.symbols_bytes = share.symbols,
 	};
@@ -351,7 +352,7 @@ static void tick(struct daemon *d)
 static bool same_recording(const struct daemon_settings *a, const struct daemon_settings *b)
 {
 	return a->n_events == b->n_events && !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) && a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
-	       a->o.jvm_attach == b->o.jvm_attach &&
+	       a->o.jvm_attach == b->o.jvm_attach && a->o.cmdline == b->o.cmdline &&
 	       a->o.unwind_max == b->o.unwind_max && label_rules_same(&a->o.labels, &b->o.labels);
 }
 

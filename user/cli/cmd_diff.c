@@ -41,7 +41,7 @@ static const struct opt options[] = {
 	  offsetof(struct diff, absolute), 0, 0 },
 	{ "changes", 'c', OPT_FLAG, NULL, "leave the noise out", offsetof(struct diff, changes_only), 0, 0 },
 	LIMIT_OPTION(struct diff, filter, "rows to print, 0 for all (default: 30; with --json all)"),
-	{ "full-names", 0, OPT_FLAG, NULL, "print function names whole, however long",
+	{ "full-names", 0, OPT_FLAG, NULL, "print names whole, with template arguments and parameters",
 	  offsetof(struct diff, full_names), 0, 0 },
 	JSON_OPTION(struct diff, filter),
 	EXPLAIN_OPTION(struct diff, filter),
@@ -141,16 +141,36 @@ static void print_header(const struct sides *s)
 	       d->n_rows - d->n_tested);
 }
 
+#define WIDE 130 /* columns of a terminal; a narrower one shows the shares, the change and the verdict */
+
+static bool is_wide(void)
+{
+	return !term_width() || term_width() >= WIDE;
+}
+
+static unsigned heads_width(const struct sides *s)
+{
+	if (!is_wide())
+		return s->opts->absolute ? 37 : 35;
+	return 20 + 22 * is_time(s) + (s->opts->absolute ? 30 : 47) + 25;
+}
+
 static void print_heads(const struct sides *s)
 {
-	printf("%9s %9s ", "SAMPLES A", "B");
-	if (is_time(s))
+	bool wide = is_wide();
+	if (wide)
+		printf("%9s %9s ", "SAMPLES A", "B");
+	if (wide && is_time(s))
 		printf("%10s %10s ", "SECONDS A", "B");
 	if (s->opts->absolute)
 		printf("%9s %9s %9s ", is_time(s) ? "CPUS A" : "PER S A", "B", "CHANGE");
 	else
-		printf("%8s %8s %8s  %-18s ", "SHARE A", "B", "CHANGE", "    95% INTERVAL");
-	printf("%7s %8s  %-5s  ", "RATIO", "Q", "");
+		printf("%8s %8s %8s  ", "SHARE A", "B", "CHANGE");
+	if (wide && !s->opts->absolute)
+		printf("%-18s ", "    95% INTERVAL");
+	if (wide)
+		printf("%7s %8s  ", "RATIO", "Q");
+	printf("%-5s  ", "");
 }
 
 static void print_ratio(double ratio)
@@ -163,18 +183,23 @@ static void print_ratio(double ratio)
 
 static void print_numbers(const struct sides *s, const struct query_diff_row *r)
 {
-	printf("%9llu %9llu ", (unsigned long long)r->count[0], (unsigned long long)r->count[1]);
-	if (is_time(s))
+	bool wide = is_wide();
+	if (wide)
+		printf("%9llu %9llu ", (unsigned long long)r->count[0], (unsigned long long)r->count[1]);
+	if (wide && is_time(s))
 		printf("%10.3f %10.3f ", seconds(s, 0, r->count[0]), seconds(s, 1, r->count[1]));
 	if (s->opts->absolute) {
 		double a = amount(s, 0, r), b = amount(s, 1, r);
 		printf("%9.4f %9.4f %+9.4f ", a, b, a - b);
 	} else {
-		printf("%7.2f%% %7.2f%% %+8.2f  %+7.2f .. %+7.2f ", 100 * r->share[0], 100 * r->share[1],
-		       100 * r->change, 100 * r->low, 100 * r->high);
+		printf("%7.2f%% %7.2f%% %+8.2f  ", 100 * r->share[0], 100 * r->share[1], 100 * r->change);
 	}
-	print_ratio(r->ratio);
-	printf(r->q < 0.001 ? "%8.0e  " : "%8.3f  ", r->q);
+	if (wide && !s->opts->absolute)
+		printf("%+7.2f .. %+7.2f ", 100 * r->low, 100 * r->high);
+	if (wide)
+		print_ratio(r->ratio);
+	if (wide)
+		printf(r->q < 0.001 ? "%8.0e  " : "%8.3f  ", r->q);
 	term_begin(stdout, r->verdict == DIFF_MORE ? TERM_BAD : r->verdict == DIFF_LESS ? TERM_GOOD : TERM_DIM);
 	printf("%-5s", answer_verdicts[r->verdict]);
 	term_end(stdout);
@@ -200,7 +225,7 @@ static int print_rows(struct sides *s, size_t n)
 		for (size_t i = 0; rows && i < n; i++)
 			rows[i] = (struct group){ d->rows[i].other ? NULL : d->rows[i].values,
 						  d->rows[i].present };
-		rc = rows ? groups_print(&s->opts->by, rows, n, group_numbers, s) : -ENOMEM;
+		rc = rows ? groups_print(&s->opts->by, rows, n, term_room(heads_width(s)), group_numbers, s) : -ENOMEM;
 		free(rows);
 		return rc;
 	}
@@ -208,7 +233,7 @@ static int print_rows(struct sides *s, size_t n)
 	puts("FUNCTION");
 	for (size_t i = 0; !rc && i < n; i++) {
 		print_numbers(s, &d->rows[i]);
-		rc = function_print(d->rows[i].text, d->rows[i].module, false, s->opts->full_names ? 0 : NAME_WIDTH);
+		rc = function_print(d->rows[i].text, d->rows[i].module, false, s->opts->full_names ? 0 : term_room(heads_width(s)));
 	}
 	return rc;
 }
@@ -362,6 +387,8 @@ int cmd_diff(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
+	if (!opts.full_names && !opts.filter.json)
+		opts.filter.names = "simple";
 	status = check_keys(&opts);
 	status = status ? status : choose_sides(&s);
 	status = status ? status : open_sides(&s, &args);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ascribe record: sample until the time, the command, the processes or the user say stop; write a store. */
+#include "cli/accounting.h"
 #include "cli/child.h"
 #include "cli/cmd.h"
 #include "cli/debuginfod.h"
@@ -29,7 +30,7 @@
 struct record_options {
 	uint64_t hz;
 	int64_t duration_ns;
-	bool all, append, quiet, wall, waker, jvm_attach;
+	bool all, append, quiet, explain, wall, waker, jvm_attach;
 	struct opt_list tgids, tids, events, debuginfod;
 	struct label_rules labels;
 	const char *cgroup, *out, *recipes, *debuginfod_cache;
@@ -54,7 +55,7 @@ static const struct opt options[] = {
 	  offsetof(struct record_options, events), 0, 0 },
 	{ "label-keep", 0, OPT_LIST, "KEY,..", "of the labels that programs attach keep only these; prefix* stands for all\n"
 	  "that begin so, and the longest rule decides", offsetof(struct record_options, labels.keep), 0, 0 },
-	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", offsetof(struct record_options, labels.drop), 0, 0 },
+	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out; cmdline is one of them", offsetof(struct record_options, labels.drop), 0, 0 },
 	{ "label-redact", 0, OPT_LIST, "KEY,..", "record of their values only a hash whose key is never written: different\n"
 	  "values stay different", offsetof(struct record_options, labels.redact), 0, 0 },
 	{ "debuginfod", 0, OPT_LIST, "URL,..", "ask these servers for debug files that this host has not, by build id;\n"
@@ -74,6 +75,8 @@ static const struct opt options[] = {
 	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", offsetof(struct record_options, no_recipes), 0, 0 },
 	{ "append", 0, OPT_FLAG, NULL, "add to the store that is there", offsetof(struct record_options, append), 0, 0 },
 	{ "quiet", 'q', OPT_FLAG, NULL, "no progress, errors only", offsetof(struct record_options, quiet), 0, 0 },
+	{ "explain", 0, OPT_FLAG, NULL, "say at the end what was read and compiled for stacks and names",
+	  offsetof(struct record_options, explain), 0, 0 },
 };
 
 static const struct opt_command command = {
@@ -145,6 +148,7 @@ static int parse_events(struct recording *r, struct err *err)
 		return err_set(err, -EINVAL, "--waker goes with --wall");
 	r->cfg.wakers = r->o->waker;
 	r->cfg.jvm_attach = r->o->jvm_attach;
+	r->cfg.cmdline = !r->filter || filter_find(r->filter, "cmdline", 7) != FILTER_DROP;
 	/* May we at all? Asked before any file is touched. */
 	int fd;
 	if (r->cfg.event[0].wait)
@@ -254,13 +258,19 @@ static void print_trimmed(const struct collector_progress *p)
 			 p->images_trimmed, PROC_ENDED_MAX, PROC_IMAGES_BYTES_MAX >> 20);
 }
 
+static void explain(const struct collector_progress *p)
+{
+	const struct unwinding_stats *u = &p->unwinding;
+	fprintf(stderr,
+		"explain: unwind rules of %" PRIu64 " files, %" PRIu64 " rows, compiled in %.3f s; at most %" PRIu64
+		" ranges in %" PRIu64 " lists\n",
+		u->compiled, u->rows, (double)u->compile_ns / 1e9, u->ranges, u->range_lists);
+	fprintf(stderr, "explain: names of code made at run time: maps read %" PRIu64 " times, JVMs asked %" PRIu64 " times\n",
+		p->jit.maps, p->jit.asked);
+}
+
 static void print_unwinding(const struct unwinding_stats *u)
 {
-	if (u->compiled)
-		fprintf(stderr,
-			"ascribe: unwind rules of %" PRIu64 " files, %" PRIu64 " rows, compiled in %.3f s; at most %" PRIu64
-			" ranges in %" PRIu64 " lists\n",
-			u->compiled, u->rows, (double)u->compile_ns / 1e9, u->ranges, u->range_lists);
 	if (u->evicted || u->over_budget)
 		cmd_warn("unwind rules: %" PRIu64 " files gave way to others, %" PRIu64 " found no room", u->evicted,
 			 u->over_budget);
@@ -308,9 +318,6 @@ static void print_symbols(const struct symbolizer_stats *s, const struct sandbox
 
 static void print_jit(const struct jits_stats *j)
 {
-	if (j->maps)
-		fprintf(stderr, "ascribe: names of code made at run time: maps read %" PRIu64 " times, JVMs asked %" PRIu64 " times\n",
-			j->maps, j->asked);
 	if (j->jvms && !j->asked)
 		fprintf(stderr, "ascribe: the code of %" PRIu64 " JVMs has no names: record with --jvm-attach, or run"
 			" `jcmd PID Compiler.perfmap` before\n", j->jvms);
@@ -325,13 +332,12 @@ static void print_summary(struct recording *r, bool tty)
 	collector_progress(r->collector, &p);
 	if (tty)
 		fputs("\r\033[K", stderr);
-	fprintf(stderr, "ascribe: %s: fired %" PRIu64 " = stored %" PRIu64 " (%" PRIu64 " idle) + lost %" PRIu64, r->o->out,
-		p.fired, p.stored, p.idle, p.lost);
-	if (p.asleep)
-		fprintf(stderr, " (%" PRIu64 " on idle CPUs)", p.asleep);
+	const struct accounting counted = { p.fired, p.stored, p.lost, p.asleep };
+	fprintf(stderr, "ascribe: %s: ", r->o->out);
+	accounting_print(stderr, &counted);
 	if (p.outside)
-		fprintf(stderr, "; %" PRIu64 " fired outside the selection", p.outside);
-	fprintf(stderr, "; %" PRIu64 " window%s\n", p.windows, p.windows == 1 ? "" : "s");
+		fprintf(stderr, "; %" PRIu64 " outside the selection", p.outside);
+	fputc('\n', stderr);
 	print_processes(&p);
 	print_trimmed(&p);
 	if (p.unknown_cpus)
@@ -344,6 +350,11 @@ static void print_summary(struct recording *r, bool tty)
 	print_jit(&p.jit);
 	if (r->downloads)
 		debuginfod_print(r->downloads);
+	if (r->o->explain)
+		explain(&p);
+	if (p.stored && !p.failed)
+		fprintf(stderr, "ascribe: next: ascribe report%s%s\n", strcmp(r->o->out, DEFAULT_STORE) ? " " : "",
+			strcmp(r->o->out, DEFAULT_STORE) ? r->o->out : "");
 }
 
 /* ---- recording ---- */

@@ -1,42 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ascribe report: the table, by function or by label keys. */
+/* ascribe report: who and which code used the CPU, as tables, as a tree, or around one function. */
+#include "cli/report.h"
+
 #include "cli/accounting.h"
-#include "cli/cmd.h"
-#include "cli/groups.h"
 #include "cli/series.h"
 #include "cli/term.h"
-#include "cli/text.h"
 #include "export/answer.h"
-#include "query/lengths.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
+#define WHO_ROWS 10
+#define WHERE_ROWS 15
 #define DEFAULT_ROWS 30
-
-struct report {
-	struct filter filter;
-	struct opt_list by;
-	int64_t step_ns; /* 0: no series */
-	bool full_names;
-	bool exact;
-	bool top; /* the answer is query_top's */
-	struct query_lengths *lengths; /* of waits, by `by`; NULL: not asked for */
-};
+#define TREE_ROWS 40
+#define PEEK_ROWS 10
 
 static const struct opt options[] = {
-	{ "by", 'b', OPT_LIST, "KEY,..", "by these label keys (event, comm, tenant, ...);\n\"function\" is the default",
+	{ "by", 'b', OPT_LIST, "KEY,..", "by these label keys (comm, tenant, event, ...), or by \"function\"",
 	  offsetof(struct report, by), 0, 0 },
 	{ "step", 's', OPT_DURATION, "TIME", "over time, in steps of so long (1m); windows are never split",
 	  offsetof(struct report, step_ns), 0, 0 },
+	{ "tree", 0, OPT_FLAG, NULL, "the calls from the roots on, those with most samples", offsetof(struct report, tree), 0, 0 },
+	{ "peek", 0, OPT_STRING, "FUNCTION", "who calls a function, and what it calls; a part of its name is enough",
+	  offsetof(struct report, peek), 0, 0 },
 	WHERE_OPTIONS(struct report, filter),
 	METRIC_OPTION(struct report, filter),
 	NAMES_OPTIONS(struct report, filter),
 	LIMIT_OPTION(struct report, filter,
-		     "rows to print, 0 for all (default: 30; with --json all; with --step 10, the\n"
-		     "others are summed)"),
-	{ "full-names", 0, OPT_FLAG, NULL, "print function names whole, however long",
+		     "rows to print, 0 for all. Default: 10 and 15, 30 with --by, 40 with --tree, all\n"
+		     "with --json, 10 with --step, where the others are summed"),
+	{ "full-names", 0, OPT_FLAG, NULL, "print names whole, with template arguments and parameters",
 	  offsetof(struct report, full_names), 0, 0 },
 	{ "exact", 0, OPT_FLAG, NULL,
 	  "with --by and one key that has very many values: read every window, not\nonly the most frequent values of long ranges",
@@ -48,46 +43,28 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "report",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about = "Print who and which code used the CPU. STORE is a directory written by `ascribe record`,\n"
-		 "by default " DEFAULT_STORE ". A share is printed with its 95% interval. Several stores are read\n"
-		 "as one; their rows have the label `host`.\n",
-	.examples = "  ascribe report                                 # functions, by their own time\n"
+	.about = "Print who used the CPU, then which code. STORE is a directory written by `ascribe record`,\n"
+		 "by default " DEFAULT_STORE ". The first table is by a label that programs set, such as\n"
+		 "tenant, where one covers half of the samples; else by process. A share is printed with its\n"
+		 "95% interval where there is room. Several stores are read as one; their rows have the\n"
+		 "label `host`.\n",
+	.examples = "  ascribe report                                 # who, then where\n"
+		    "  ascribe report --by function                   # functions, by their own time\n"
 		    "  ascribe report --by tenant                     # who used the CPU\n"
 		    "  ascribe report --by tenant,endpoint -n 10      # by two labels\n"
 		    "  ascribe report --where '{tenant=\"a\"}'          # the code of one tenant\n"
+		    "  ascribe report --tree                          # the calls\n"
+		    "  ascribe report --peek memcpy                   # who calls it, and what it calls\n"
 		    "  ascribe report --step 1m --by tenant           # who, over time\n"
 		    "  ascribe report --metric off --by comm          # who was blocked, of a recording with --wall\n"
 		    "  ascribe report --metric off --by wait_in,wait  # in which function of the program, and why\n"
 		    "  ascribe report web1 web2 db --by host          # several stores, by their hosts\n"
-		    "  ascribe report --from now-1h --json            # for a program\n",
+		    "  ascribe report --from -1h --json               # for a program\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
 	.max_args = STORE_UNION_MAX,
 };
-
-/* What a row stands for in seconds; 0 when the event is not time. */
-static double seconds(const struct reading *r, uint64_t samples)
-{
-	return (double)samples * (double)reading_event(r)->ns_per_sample / 1e9;
-}
-
-/* Time, not samples: what is counted are nanoseconds. */
-static bool is_time(const struct reading *r)
-{
-	return reading_event(r)->ns_per_sample == 1;
-}
-
-static double share(const struct reading *r, uint64_t samples)
-{
-	const struct query_info *info = query_info(r->query);
-	return info->samples ? (double)samples / (double)info->samples : 0;
-}
-
-static const struct hist_snapshot *row_lengths(const struct report *opts, const struct query_table_row *r)
-{
-	return opts->lengths && !r->other ? query_lengths_of(opts->lengths, r->values, r->present) : NULL;
-}
 
 static int print_json(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
 {
@@ -99,186 +76,75 @@ static int print_json(const struct reading *r, const struct report *opts, const 
 
 /* ---- text ---- */
 
-static void print_header(const struct reading *r, const struct report *opts)
+static size_t rows_of(const struct report *opts, size_t by_default)
 {
-	const struct query_info *info = query_info(r->query);
-	char range[120];
-	uint64_t seen = info->samples + info->idle;
-	accounting_title(r->store);
-	if (info->blocks) {
-		text_range(info->from_ns, info->to_ns, range);
-		puts(range);
-	}
-	if (opts->filter.where && *opts->filter.where) {
-		fputs("where ", stdout);
-		text_put(stdout, opts->filter.where, 0);
-		putchar('\n');
-	}
-	text_put(stdout, *reading_event(r)->name ? reading_event(r)->name : "nothing", 0);
-	if (is_time(r))
-		printf(": %.3f s", info->seconds);
-	else
-		printf(": %llu samples", (unsigned long long)info->samples);
-	if (!is_time(r) && reading_event(r)->ns_per_sample)
-		printf(" = %.3f s", info->seconds);
-	if (!opts->filter.idle && info->idle)
-		printf(is_time(r) ? "; idle CPUs left out: %.3f s"
-				  : "; idle CPUs left out: %.0f samples",
-		       is_time(r) ? seconds(r, info->idle) : (double)info->idle);
-	/* They are of the whole host: what a selector leaves is no base for a share. */
-	if (!opts->filter.idle && info->idle && !(opts->filter.where && *opts->filter.where))
-		printf(" (%.1f%%)", 100.0 * (double)info->idle / (double)seen);
-	if (info->idle_waits && is_time(r))
-		printf("; idle waits left out: %.3f s", seconds(r, info->idle_waits));
-	else if (info->idle_waits)
-		printf("; idle waits left out: %llu samples", (unsigned long long)info->idle_waits);
-	puts("\n");
-}
-
-/* Waits are measured: no chance is in them. */
-static bool has_interval(const struct reading *rd)
-{
-	return !is_time(rd) || query_info(rd->query)->grain_ns;
-}
-
-static void print_numbers(const struct reading *rd, const struct query_table_row *r, bool by_function)
-{
-	if (!is_time(rd))
-		printf("%9llu ", (unsigned long long)r->samples);
-	if (reading_event(rd)->ns_per_sample)
-		printf("%10.3f ", seconds(rd, r->samples));
-	printf("%6.2f%%  ", 100 * share(rd, r->samples));
-	if (has_interval(rd))
-		printf("%6.2f%% - %6.2f%% ", 100 * r->low, 100 * r->high);
-	if (by_function && is_time(rd))
-		printf("%10.3f %6.2f%%", seconds(rd, r->self), 100 * share(rd, r->self));
-	else if (by_function)
-		printf("%9llu %6.2f%%", (unsigned long long)r->self, 100 * share(rd, r->self));
-	fputs("  ", stdout);
-}
-
-static void print_columns(const struct reading *rd, bool by_function)
-{
-	if (!is_time(rd))
-		printf("%9s ", "SAMPLES");
-	if (reading_event(rd)->ns_per_sample)
-		printf("%10s ", "SECONDS");
-	printf("%7s  ", "SHARE");
-	if (has_interval(rd))
-		printf("%-17s ", "     95% INTERVAL");
-	if (by_function)
-		printf("%*s %7s", is_time(rd) ? 10 : 9, "SELF", "SELF%");
-	fputs("  ", stdout);
-}
-
-static int print_functions(const struct reading *rd, const struct report *opts, const struct query_table *t, size_t limit)
-{
-	uint64_t rest = query_info(rd->query)->samples;
-	term_begin(stdout, TERM_HEAD);
-	print_columns(rd, true);
-	fputs("FUNCTION", stdout);
-	term_end(stdout);
-	putchar('\n');
-	for (size_t i = 0; i < t->n_rows && i < limit; i++) {
-		const struct query_table_row *r = &t->rows[i];
-		print_numbers(rd, r, true);
-		if (function_print(r->text, r->module, r->inlined, opts->full_names ? 0 : NAME_WIDTH))
-			return -ENOMEM;
-		rest -= r->self < rest ? r->self : rest;
-	}
-	if (limit < t->n_rows && is_time(rd))
-		printf("\nnot shown: %zu, with %.3f s of their own; -n 0 prints all\n", t->n_rows - (size_t)limit,
-		       seconds(rd, rest));
-	else if (limit < t->n_rows)
-		printf("\nnot shown: %zu, with %llu samples of their own; -n 0 prints all\n", t->n_rows - (size_t)limit,
-		       (unsigned long long)rest);
-	return 0;
-}
-
-static void print_length_heads(void)
-{
-	printf("%9s", "WAITS");
-	for (size_t i = 0; i < ANSWER_QUANTILES; i++)
-		printf(" %9s", answer_quantiles[i].head);
-	fputs("  ", stdout);
-}
-
-/* How many waits, and their quantiles. */
-static void print_lengths(const struct hist_snapshot *h)
-{
-	char text[32];
-	printf("%9llu", (unsigned long long)(h ? h->total : 0));
-	for (size_t i = 0; i < ANSWER_QUANTILES; i++) {
-		text_duration(h && h->total ? hist_snapshot_quantile(h, answer_quantiles[i].q).value : 0, text);
-		printf(" %9s", h && h->total ? text : "-");
-	}
-	fputs("  ", stdout);
-}
-
-struct printer {
-	const struct reading *rd;
-	const struct report *opts;
-	const struct query_table *t;
-};
-
-static void group_numbers(void *ctx, size_t i)
-{
-	const struct printer *p = ctx;
-	if (i == GROUP_HEAD)
-		print_columns(p->rd, false);
-	else
-		print_numbers(p->rd, &p->t->rows[i], false);
-	if (p->opts->lengths && i == GROUP_HEAD)
-		print_length_heads();
-	else if (p->opts->lengths)
-		print_lengths(row_lengths(p->opts, &p->t->rows[i]));
-}
-
-static uint64_t most_error(const struct query_table *t)
-{
-	uint64_t most = 0;
-	for (size_t i = 0; i < t->n_rows; i++)
-		most = t->rows[i].error > most ? t->rows[i].error : most;
-	return most;
-}
-
-static int print_groups(const struct reading *rd, const struct report *opts, const struct query_table *t, size_t limit)
-{
-	const struct opt_list *by = &opts->by;
-	size_t shown = t->n_rows < limit ? t->n_rows : limit;
-	struct group *rows = calloc(shown + 1, sizeof(*rows));
-	struct printer p = { rd, opts, t };
-	uint64_t rest = query_info(rd->query)->samples;
-	if (!rows)
-		return -ENOMEM;
-	for (size_t i = 0; i < shown; i++) {
-		rows[i] = (struct group){ t->rows[i].other ? NULL : t->rows[i].values, t->rows[i].present };
-		rest -= t->rows[i].samples;
-	}
-	int rc = groups_print(by, rows, shown, group_numbers, &p);
-	free(rows);
-	if (!rc && opts->lengths)
-		printf("\nquantiles are of whole waits that ended in this time, within %.2f%% of the true ones\n", 100 * LENGTHS_ERROR);
-	if (!rc && t->approximate)
-		printf("\napproximate: a value of %s has at most %llu samples more than are printed; one that is not printed has\n"
-		       "at most %llu. --exact counts them all by reading every window.\n",
-		       by->v[0], (unsigned long long)most_error(t), (unsigned long long)t->bound);
-	if (!rc && shown < t->n_rows && is_time(rd))
-		printf("\nnot shown: %zu, with %.3f s; -n 0 prints all\n", t->n_rows - shown, seconds(rd, rest));
-	else if (!rc && shown < t->n_rows)
-		printf("\nnot shown: %zu, with %llu samples; -n 0 prints all\n", t->n_rows - shown,
-		       (unsigned long long)rest);
-	return rc;
+	uint64_t limit = opts->filter.limit;
+	return limit == UINT64_MAX ? by_default : limit ? limit : SIZE_MAX;
 }
 
 static int print_text(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
 {
-	print_header(r, opts);
-	int rc = 0;
-	if (t->n_rows)
-		rc = opts->by.n ? print_groups(r, opts, t, limit) : print_functions(r, opts, t, limit);
+	report_header(r, opts);
+	int rc = report_table(r, opts, t, limit);
 	accounting_footer(r->store, query_info(r->query));
 	return rc;
+}
+
+/* Print the table by the label that says for whom the samples are. */
+static int print_who(struct reading *r, const struct report *opts, struct err *err)
+{
+	char key[256], *keys[1] = { key };
+	struct report who = *opts;
+	struct reading other = *r; /* the same store, another question */
+	struct query_table *t = NULL;
+	int rc = report_who_key(r, &opts->filter, key, err);
+	if (rc)
+		return rc;
+	who.by = (struct opt_list){ keys, 1 };
+	struct query_spec spec = reading_spec(&opts->filter, QUERY_KEYS, &who.by);
+	other.query = NULL;
+	rc = query_open(&other.query, r->store, &spec, err);
+	rc = rc ? rc : query_table(other.query, spec.keys, 1, &t, err);
+	rc = rc ? rc : report_table(&other, &who, t, rows_of(opts, WHO_ROWS));
+	query_table_free(t);
+	query_close(other.query);
+	return rc;
+}
+
+/* "Who", then "where". */
+static int print_both(struct reading *r, const struct report *opts, struct err *err)
+{
+	struct query_table *t = NULL;
+	report_header(r, opts);
+	int rc = query_info(r->query)->samples ? print_who(r, opts, err) : 0;
+	rc = rc ? rc : query_table(r->query, NULL, 0, &t, err);
+	if (!rc && t->n_rows) {
+		putchar('\n');
+		rc = report_table(r, opts, t, rows_of(opts, WHERE_ROWS));
+	}
+	query_table_free(t);
+	accounting_footer(r->store, query_info(r->query));
+	return rc;
+}
+
+static int report_calls(struct reading *r, const struct report *opts)
+{
+	int status = opts->peek ? report_peek(r, opts, rows_of(opts, PEEK_ROWS)) : report_tree(r, opts, rows_of(opts, TREE_ROWS));
+	if (!status)
+		accounting_footer(r->store, query_info(r->query));
+	reading_explain(r);
+	return status;
+}
+
+static int report_who_where(struct reading *r, const struct report *opts)
+{
+	struct err err = { 0 };
+	int rc = print_both(r, opts, &err);
+	if (rc)
+		cmd_error("%s", err.text[0] ? err.text : "out of memory");
+	reading_step(r, "print");
+	reading_explain(r);
+	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
 /* Waits have lengths, by label keys; not by thread. */
@@ -293,19 +159,14 @@ static int report(struct reading *r, struct report *opts)
 	const char *const *keys = (const char *const *)opts->by.v;
 	struct query_table *t = NULL;
 	struct err err = { 0 };
-	uint64_t limit = opts->filter.limit;
-	if (limit == UINT64_MAX && !opts->filter.json)
-		limit = DEFAULT_ROWS;
-	if (!limit)
-		limit = UINT64_MAX;
+	size_t limit = rows_of(opts, opts->filter.json ? SIZE_MAX : DEFAULT_ROWS);
 	int rc = opts->top ? query_top(r->query, opts->by.v[0], &t, &err)
 			   : query_table(r->query, opts->by.n ? keys : NULL, opts->by.n, &t, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
 		return EXIT_FAILED;
 	}
-	if (!rc)
-		rc = open_lengths(r, opts, &err);
+	rc = open_lengths(r, opts, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
 		query_table_free(t);
@@ -325,9 +186,14 @@ static int report(struct reading *r, struct report *opts)
 	return rc ? EXIT_FAILED : EXIT_OK;
 }
 
-/* `--by function` is the default spelt out; with other keys it would be another question. */
-static int check_keys(struct report *opts)
+/* `--by function` stands alone: with other keys it would be another question. */
+static int check_keys(struct report *opts, bool *ret_function)
 {
+	bool calls = opts->tree || opts->peek;
+	if (calls && (opts->by.n || opts->step_ns || (opts->tree && opts->peek) || opts->filter.json)) {
+		cmd_error("report: --tree and --peek stand alone; `ascribe flame --json` is the tree as JSON");
+		return EXIT_USAGE;
+	}
 	for (size_t i = 0; i < opts->by.n; i++) {
 		if (strcmp(opts->by.v[i], "function"))
 			continue;
@@ -341,6 +207,7 @@ static int check_keys(struct report *opts)
 			return EXIT_USAGE;
 		}
 		opt_release(&command, opts);
+		*ret_function = true;
 	}
 	return EXIT_OK;
 }
@@ -373,13 +240,18 @@ int cmd_report(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	status = check_keys(&opts);
+	bool by_function = opts.filter.json;
+	if (!opts.filter.names && !opts.filter.json)
+		opts.filter.names = opts.full_names ? "full" : "simple";
+	status = check_keys(&opts, &by_function);
 	if (!status && opts.step_ns)
 		status = series_report(&r, &args, &opts.filter, &opts.by, opts.step_ns, opts.exact);
 	else if (!status)
 		status = open_report(&r, &args, &opts);
 	if (!status && !opts.step_ns)
-		status = report(&r, &opts);
+		status = opts.tree || opts.peek		? report_calls(&r, &opts)
+			 : !opts.by.n && !by_function ? report_who_where(&r, &opts)
+						      : report(&r, &opts);
 	reading_close(&r);
 	opt_release(&command, &opts);
 	return status;

@@ -24,7 +24,8 @@ static const struct opt_command command = {
 	.name = "stat",
 	.usage = "[STORE ...] [OPTIONS]",
 	.about = "Print the accounting of a store: fired = stored + each loss, per CPU and in total, what there is\n"
-		 "to say about the stored samples, and what the recorder itself used and how long it took.\n",
+		 "to say about the stored samples, and what the recorder itself used and how long it took. Counters\n"
+		 "that are 0 are left out; --json has them all.\n",
 	.examples = "  ascribe stat\n"
 		    "  ascribe stat --from now-1h --json\n",
 	.opts = options,
@@ -46,7 +47,7 @@ static void print_counter(const char *name, uint64_t count, uint64_t of)
 	fputs("  ", stdout);
 	text_put(stdout, name, 17);
 	printf(" %12llu ", (unsigned long long)count);
-	if (of || !count)
+	if (of)
 		printf("%8.3f%%", percent(count, of));
 	else
 		printf("%9s", "");
@@ -56,8 +57,9 @@ static void print_counter(const char *name, uint64_t count, uint64_t of)
 static void print_flags(const struct store_meta *m, const struct store_cpu_totals *all)
 {
 	for (size_t i = 0; i < m->n_flagged; i++)
-		print_counter(m->flagged_names[i], all->flagged[i],
-			      account_base(m, all->flagged, all->stored, m->flagged_names[i]));
+		if (all->flagged[i])
+			print_counter(m->flagged_names[i], all->flagged[i],
+				      account_base(m, all->flagged, all->stored, m->flagged_names[i]));
 }
 
 static void print_cpus(const struct account *t, const struct store_meta *m)
@@ -146,7 +148,8 @@ static int print_text(const struct store *s, const struct account *t, const stru
 	uint64_t lost = counter_sum(t->all.lost, m->n_lost);
 	printf("%-19s %12llu %8.3f%%\n", "lost", (unsigned long long)lost, percent(lost, t->all.fired));
 	for (size_t i = 0; i < m->n_lost; i++)
-		print_counter(m->lost_names[i], t->all.lost[i], t->all.fired);
+		if (t->all.lost[i])
+			print_counter(m->lost_names[i], t->all.lost[i], t->all.fired);
 	puts("\nof the stored:");
 	print_flags(m, &t->all);
 	print_cpus(t, m);

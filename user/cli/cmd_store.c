@@ -14,7 +14,7 @@ static const struct opt options[] = {
 	{ "output", 'o', OPT_STRING, "STORE", "snapshot, merge: the new store", offsetof(struct store_command, output), 0, 0 },
 	{ "where", 'w', OPT_STRING, "SELECTOR", "delete: the samples with these labels: {tenant=\"a\",query_id=~\"4.*\"}",
 	  offsetof(struct store_command, where), 0, 0 },
-	{ "from", 0, OPT_TIME, "T", "delete: only from here on: now-1h, 2026-05-01T10:00:00Z, epoch seconds",
+	{ "from", 0, OPT_TIME, "T", "delete: only from here on: -1h, 14:05, \"2026-11-23 14:05\", epoch seconds",
 	  offsetof(struct store_command, from_ns), 0, 0 },
 	{ "to", 0, OPT_TIME, "T", "delete: only up to here, in whole windows", offsetof(struct store_command, to_ns), 0, 0 },
 };

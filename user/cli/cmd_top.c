@@ -44,7 +44,7 @@ struct top_options {
 };
 
 static const struct opt options[] = {
-	{ "by", 'b', OPT_STRING, "KEY", "by this label key (default: by function)", offsetof(struct top_options, by), 0, 0 },
+	{ "by", 'b', OPT_STRING, "KEY", "by this label key, or by \"function\" (default: comm)", offsetof(struct top_options, by), 0, 0 },
 	{ "where", 'w', OPT_STRING, "SELECTOR", "only samples with these labels:\n{tenant=\"a\",query_id=~\"4.*\",comm!=\"sh\"}",
 	  offsetof(struct top_options, filter.where), 0, 0 },
 	{ "span", 0, OPT_DURATION, "TIME", "show so much of the past (default 10s)", offsetof(struct top_options, span_ns), 0, 0 },
@@ -69,10 +69,11 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "top",
 	.usage = "[OPTIONS]",
-	.about = "Show who and which code uses the CPU, while it does: by function or by any label, with a way down from a\n"
+	.about = "Show who and which code uses the CPU, while it does: by process or by any label, with a way down from a\n"
 		 "label's value to its functions and their callers. Press ? for the keys. As root; --store needs only the\n"
 		 "right to read the store. Nothing is written to disk.\n",
-	.examples = "  ascribe top                          # functions\n"
+	.examples = "  ascribe top                          # processes\n"
+		    "  ascribe top --by function            # functions\n"
 		    "  ascribe top --by tenant              # who\n"
 		    "  ascribe top -p 1234 -F 999           # one process, closely\n"
 		    "  ascribe top --store /var/lib/ascribe --span 1m --by comm    # what a daemon records\n"
@@ -184,7 +185,7 @@ int top_print(const struct top_view *v, uint64_t limit)
 	else
 		printf("%.1f per second", h->busy);
 	printf("; own %.2f%% CPU, %.0f MiB\n\n", 100 * h->own_cpu, (double)h->own_rss / 1048576);
-	printf("%8s %15s %8s %9s  ", !h->time ? "RATE/S" : l->key ? "CPU%" : "SELF%", "95% INTERVAL", l->key ? "SHARE" : h->time ? "TOTAL%" : "TOTAL/S", "SAMPLES");
+	printf("%8s %15s %8s %9s  ", !h->time ? "RATE/S" : "CPU%", "95% INTERVAL", l->key ? "SHARE" : h->time ? "TOTAL%" : "TOTAL/S", "SAMPLES");
 	text_put(stdout, l->key ? l->key : "FUNCTION", 0);
 	putchar('\n');
 	for (size_t i = 0; i < v->n_rows && i < limit; i++) {
@@ -200,7 +201,7 @@ int top_print(const struct top_view *v, uint64_t limit)
 		else
 			printf("%8.1f ", unit * view_rate(v, r->samples));
 		printf("%9" PRIu64 "  ", n);
-		if (!l->key && function_print(r->text, r->module, r->inlined, NAME_WIDTH))
+		if (!l->key && function_print(r->text, r->module, r->inlined, term_room(44)))
 			return -ENOMEM;
 		if (l->key)
 			text_put(stdout, r->missing ? "(none)" : *r->text ? r->text : "\"\"", 0);
@@ -342,7 +343,9 @@ static int check(struct top_options *o)
 		cmd_error("top: --span: at most %s", o->store ? "24h" : "5m, which is what is kept in memory; --store shows more");
 		return EXIT_USAGE;
 	}
-	if (o->by && !strcmp(o->by, "function"))
+	if (!o->by)
+		o->by = "comm";
+	else if (!strcmp(o->by, "function"))
 		o->by = NULL;
 	return reading_check(&o->filter, "--where", "--from");
 }

@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "cli/accounting.h"
 #include "cli/groups.h"
+#include "cli/term.h"
 #include "cli/text.h"
 #include "export/answer.h"
 #include "query/diff.h"
@@ -16,7 +17,6 @@
 #include <string.h>
 
 #define LINES 5	 /* of each list */
-#define NAME 60	 /* columns of a name */
 
 struct why_options {
 	struct filter filter;
@@ -171,7 +171,7 @@ static int print_changes(const struct query_diff *d, int against)
 		if (n++ >= LINES)
 			continue;
 		printf("  %6.2f%% here, %6.2f%% %-8s  ", 100 * r->share[0], 100 * r->share[1], against == REST ? "there" : "before");
-		if (function_print(r->text, r->module, false, NAME))
+		if (function_print(r->text, r->module, false, term_room(34)))
 			return -ENOMEM;
 	}
 	if (n > LINES)
@@ -226,7 +226,10 @@ static int print_tables(const struct why *w, struct query *const q[SIDES], const
 		const struct query_table_row *r = &t[IT]->rows[k];
 		if (!r->self)
 			break;
+		unsigned used = 13;
 		fputs("  ", stdout);
+		for (int i = 0; i < SIDES; i++)
+			used += w->side[i].there ? 17 : 0;
 		for (int i = 0; i < SIDES; i++)
 			if (w->side[i].there)
 				printf("%6.2f%% %-9s", q[i] ? 100 * share_of(t[i], query_info(q[i])->samples, r) : 0, side_names[i]);
@@ -234,7 +237,7 @@ static int print_tables(const struct why *w, struct query *const q[SIDES], const
 		if (keys == blocked_keys)
 			printf("%-8s ", r->values[1]);
 		if (keys == blocked_keys)
-			rc = function_print(r->values[0], r->module, false, NAME);
+			rc = function_print(r->values[0], r->module, false, term_room(used));
 		else if (r->present[0])
 			text_put(stdout, *r->text ? r->text : "\"\"", 0);
 		else
@@ -515,6 +518,8 @@ int cmd_why(int argc, char **argv)
 		cmd_error("why: --where SELECTOR says about what (see ascribe why --help)");
 		return EXIT_USAGE;
 	}
+	if (!opts.filter.names && !opts.filter.json)
+		opts.filter.names = "simple";
 	struct why w = { .r = &r, .opts = &opts, .by_work = !reading_of_threads(&opts.filter, NULL) };
 	status = reading_check(&opts.filter, "--where", "--from");
 	if (!status)

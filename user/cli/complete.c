@@ -33,7 +33,7 @@ static const struct value_kind {
 	{ "FORMAT", WORDS, "pprof folded" },
 	{ "METRIC", WORDS, "cpu off runq wall waker" },
 	{ "WHEN", WORDS, "auto always never" },
-	{ "T", WORDS, "now-5m now-1h now-1d now" },
+	{ "T", WORDS, "-5m -1h -1d now" },
 	{ "TIME", WORDS, "10s 30s 1m 5m 1h" },
 };
 

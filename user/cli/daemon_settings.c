@@ -28,6 +28,10 @@ static const struct opt options[] = {
 	{ "jvm-attach", 0, OPT_FLAG, NULL, "ask JVMs for the names of their code, as in record",
 	  AT(jvm_attach), 0, 0 },
 	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0, 0 },
+	{ "cmdline", 0, OPT_FLAG, NULL,
+	  "label samples with the command line (120 bytes). Off by default: it may hold secrets,\nand "
+	  "whoever reads the store sees them",
+	  AT(cmdline), 0, 0 },
 	{ "label-keep", 0, OPT_LIST, "KEY,..",
 	  "of the labels that programs attach, and that come with profiles by others, keep\nonly these; "
 	  "prefix* as in record",

@@ -18,8 +18,25 @@ static char *cell(const struct group *g, size_t i)
 	return *g->values[i] ? text_printable(g->values[i], strlen(g->values[i])) : strdup("\"\"");
 }
 
-int groups_print(const struct opt_list *by, const struct group *rows, size_t n, void (*numbers)(void *ctx, size_t i),
-		 void *ctx)
+#define LEAST_WIDTH 8 /* columns that a cell keeps on a narrow terminal */
+
+/* Take columns from the widest cells until all fit; a gap of 2 is between two cells. */
+static void fit_columns(size_t *width, size_t n, size_t room)
+{
+	for (;;) {
+		size_t sum = 2 * (n - 1), widest = 0;
+		for (size_t i = 0; i < n; i++) {
+			sum += width[i];
+			widest = width[i] > width[widest] ? i : widest;
+		}
+		if (sum <= room || width[widest] <= LEAST_WIDTH)
+			return;
+		width[widest]--;
+	}
+}
+
+int groups_print(const struct opt_list *by, const struct group *rows, size_t n, size_t room,
+		 void (*numbers)(void *ctx, size_t i), void *ctx)
 {
 	size_t *width = calloc(by->n + 1, sizeof(*width));
 	char **cells = calloc((n + 1) * by->n + 1, sizeof(*cells));
@@ -31,6 +48,10 @@ int groups_print(const struct opt_list *by, const struct group *rows, size_t n, 
 		if (cells[i] && text_width(cells[i]) > width[col])
 			width[col] = text_width(cells[i]);
 	}
+	if (!rc && room && by->n)
+		fit_columns(width, by->n, room);
+	for (size_t i = 0; !rc && room && i < (n + 1) * by->n; i++)
+		text_cut(cells[i], width[i % by->n]);
 	for (size_t row = 0; !rc && row <= n; row++) {
 		if (!row)
 			term_begin(stdout, TERM_HEAD);
@@ -48,16 +69,19 @@ int groups_print(const struct opt_list *by, const struct group *rows, size_t n, 
 	return rc;
 }
 
-int function_print(const char *text, const char *module, bool inlined, size_t width)
+int function_print(const char *text, const char *module, bool inlined, size_t room)
 {
-	const char *base = module ? strrchr(module, '/') : NULL;
+	const char *base = module ? strrchr(module, '/') : NULL, *mark = inlined ? " (inlined)" : "";
 	base = base ? base + 1 : module ? module : "";
 	char *name = text_printable(text, strlen(text)), *file = text_printable(base, strlen(base));
 	int rc = name && file ? 0 : -ENOMEM;
-	if (!rc && width)
-		text_cut(name, width);
+	if (!rc && room) {
+		text_cut(file, room / 3 > LEAST_WIDTH ? room / 3 : LEAST_WIDTH);
+		size_t rest = text_width(file) + strlen(mark) + 4;
+		text_cut(name, room > rest + LEAST_WIDTH ? room - rest : LEAST_WIDTH);
+	}
 	if (!rc)
-		printf("%s%s  %s%s%s\n", name, inlined ? " (inlined)" : "", *file == '[' ? "" : "(", file, *file == '[' ? "" : ")");
+		printf("%s%s  %s%s%s\n", name, mark, *file == '[' ? "" : "(", file, *file == '[' ? "" : ")");
 	free(name);
 	free(file);
 	return rc;

@@ -11,19 +11,18 @@ struct group {
 };
 
 /*
- * A line of heads, then a line per group: what `numbers` prints, then the values in aligned
- * columns. numbers(ctx, i) is for row i, GROUP_HEAD for the heads. -ENOMEM.
+ * Print a line of heads, then a line per group: what `numbers` prints, then the values in aligned
+ * columns. numbers(ctx, i) is for row i, GROUP_HEAD for the heads. room: columns for the values,
+ * which are cut to fit; 0: any. -ENOMEM.
  */
 #define GROUP_HEAD SIZE_MAX
-int groups_print(const struct opt_list *by, const struct group *rows, size_t n, void (*numbers)(void *ctx, size_t i),
-		 void *ctx);
+int groups_print(const struct opt_list *by, const struct group *rows, size_t n, size_t room,
+		 void (*numbers)(void *ctx, size_t i), void *ctx);
 
 /*
- * A function's name, cut to width columns (0: whole), whether all of its calls are inlined ones,
- * and its file, as a table ends a line with them. -ENOMEM.
+ * End a line with a function's name, whether all of its calls are inlined, and its file. room:
+ * columns for all of it; 0: print it whole. -ENOMEM.
  */
-int function_print(const char *text, const char *module, bool inlined, size_t width);
-
-#define NAME_WIDTH 100 /* columns of a function's name; template arguments easily fill a screen */
+int function_print(const char *text, const char *module, bool inlined, size_t room);
 
 #endif

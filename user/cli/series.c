@@ -112,7 +112,7 @@ static int print_groups(struct chart *c)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->s->n_rows; i++)
 		rows[i] = (struct group){ c->s->rows[i].values, c->s->rows[i].present };
-	int rc = groups_print(c->by, rows, c->s->n_rows, group_numbers, c);
+	int rc = groups_print(c->by, rows, c->s->n_rows, 0, group_numbers, c);
 	free(rows);
 	if (!rc && c->s->other_groups)
 		printf("\n(other): %zu of %zu groups; -n 0 prints all\n", c->s->other_groups, c->s->n_groups);

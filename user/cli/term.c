@@ -14,6 +14,7 @@
 
 static pid_t pager; /* 0: none */
 static bool pager_has_stderr;
+static unsigned pager_columns; /* of the terminal that it shows */
 
 /* ---- colour ---- */
 
@@ -55,6 +56,17 @@ unsigned term_columns(FILE *f)
 	if (!isatty(fileno(f)) || dumb())
 		return 0;
 	return ioctl(fileno(f), TIOCGWINSZ, &w) || !w.ws_col ? 80 : w.ws_col;
+}
+
+unsigned term_width(void)
+{
+	return pager ? pager_columns : term_columns(stdout);
+}
+
+unsigned term_room(unsigned used)
+{
+	unsigned width = term_width();
+	return !width ? 0 : width > used + 24 ? width - used : 24;
 }
 
 /* ---- the pager ---- */
@@ -106,6 +118,7 @@ void term_page(void)
 	    (command && (!*command || !strcmp(command, "cat"))) || pipe2(p, O_CLOEXEC))
 		return;
 	fflush(stdout);
+	pager_columns = term_columns(stdout);
 	pid_t child = fork();
 	if (child == 0) {
 		dup2(p[0], STDIN_FILENO);

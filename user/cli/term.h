@@ -20,6 +20,13 @@ void term_end(FILE *f);
 unsigned term_columns(FILE *f);
 
 /*
+ * Columns of the terminal that stdout goes to, through a pager or not; 0: it is none, so nothing is
+ * cut. term_room: what is left of them behind `used` columns, at least 24.
+ */
+unsigned term_width(void);
+unsigned term_room(unsigned used);
+
+/*
  * From here on what goes to stdout, and to stderr when that is a terminal too, goes through a
  * pager: ASCRIBE_PAGER, else PAGER, else less, which ends by itself when all fits on the screen.
  * Nothing happens without a terminal, with --no-pager, or when the pager is "" or "cat".

@@ -106,3 +106,15 @@ void text_duration(uint64_t ns, char *out)
 	}
 	snprintf(out, 32, "%.*f %s", !u || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, units[u]);
 }
+
+void text_count(uint64_t n, char *out)
+{
+	char digits[24];
+	int len = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)n);
+	for (int i = 0; i < len; i++) {
+		if (i && !((len - i) % 3))
+			*out++ = ',';
+		*out++ = digits[i];
+	}
+	*out = '\0';
+}

@@ -29,6 +29,9 @@ void text_time(int64_t ns, char *out);
 /* Nanoseconds to three digits: "1.25 ms"; out has room for 32 bytes. */
 void text_duration(uint64_t ns, char *out);
 
+/* "1,234,567"; out has room for 32 bytes. */
+void text_count(uint64_t n, char *out);
+
 /* "from .. to (10.0 s)"; out has room for 120 bytes. */
 void text_range(int64_t from_ns, int64_t to_ns, char *out);
 

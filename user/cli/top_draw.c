@@ -279,7 +279,7 @@ static void headings(const struct top_ui *ui, const struct columns *c)
 	bool time = ui->view.head.time || !ui->view.store, sorted = !is_tree(l) && l->sort == TOP_BY_SELF;
 	begin_line(ui, HEAD_LINES, STYLE_BAR);
 	move(HEAD_LINES, 0);
-	heading(ui, !time ? "RATE/S" : l->kind == TOP_FUNCTION ? "SELF%" : "CPU%", widths[C_RATE], sorted, l->reverse);
+	heading(ui, !time ? "RATE/S" : "CPU%", widths[C_RATE], sorted, l->reverse);
 	if (c->has[C_INTERVAL])
 		heading(ui, "95%", widths[C_INTERVAL], false, false);
 	if (c->has[C_TOTAL])

@@ -303,7 +303,7 @@ int collector_open(struct collector **ret, const struct sampler_config *cfg, str
 	struct unwinding_config uc = { UNWIND_OP, cfg->unwind_bytes ? cfg->unwind_bytes : UNWIND_BUDGET };
 	rc = rc ? rc : unwinding_new(&c->unwinding, c->sampler, c->procs, c->resolver, &uc);
 	rc = rc ? rc : copies_new(&c->copies, c->unwinding);
-	c->sets = (struct sets){ c->procs, c->labelling, c->ruled };
+	c->sets = (struct sets){ c->procs, c->labelling, c->ruled, cfg->cmdline };
 	c->waits.sets = &c->sets;
 	c->waits.store = w;
 	c->waits.weight = c->cfg.weight;

@@ -74,6 +74,8 @@ void news_admit(struct collector *c)
 		labelling_new_process(c->labelling, im, &id);
 		unwinding_new_process(c->unwinding, im, &id);
 		ruled_look(c->ruled, im);
+		if (c->sets.cmdline)
+			proc_image_read_cmdline(im); /* it may have ended by the next drain */
 	}
 	c->n_arrived = 0;
 }

@@ -41,6 +41,13 @@ static bool is_in_proc(const struct collector *c, const struct proc_image *im)
 	return newest && newest->to_ns == UINT64_MAX;
 }
 
+static struct proc_image *with_cmdline(const struct collector *c, struct proc_image *im)
+{
+	if (im && c->sets.cmdline)
+		proc_image_read_cmdline(im);
+	return im;
+}
+
 struct proc_image *rows_image(struct collector *c, const struct row *row)
 {
 	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
@@ -52,7 +59,7 @@ struct proc_image *rows_image(struct collector *c, const struct row *row)
 		unwinding_sampled(c->unwinding, im, row->last_ns);
 	if (im->cgroup_inherited && !procs_in_cgroup(c->procs, row->cgroup) && is_in_proc(c, im))
 		proc_image_read_cgroup(im);
-	return im;
+	return with_cmdline(c, im);
 }
 
 uint32_t rows_python(struct collector *c, const struct row *row, const uint64_t *words,
@@ -224,7 +231,7 @@ static struct proc_image *sample_image(struct collector *c, const struct row *ro
 {
 	const struct proc_id id = { row->start_ns, row->tgid, row->exec_id };
 	struct proc_image *im = row->kind == ROW_IDLE ? NULL : procs_lookup(c->procs, &id);
-	return im && proc_image_is_late(im) ? procs_identify(c->procs, &id, row->last_ns, PROC_MAPS) : im;
+	return with_cmdline(c, im && proc_image_is_late(im) ? procs_identify(c->procs, &id, row->last_ns, PROC_MAPS) : im);
 }
 
 /* Store a sample. False: names or labels are missing, and it may be put off. */

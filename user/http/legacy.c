@@ -38,7 +38,7 @@ static int take_time(const struct request *r, const char *name, int64_t missing,
 		return 0;
 	}
 	if (times_parse(text, now.tv_sec * 1000000000ll + now.tv_nsec, ret))
-		return err_set(err, -EINVAL, "%s: '%.60s' is no time", name, text);
+		return err_set(err, -EINVAL, "%s: '%.60s' is not a time", name, text);
 	return 0;
 }
 

@@ -89,6 +89,7 @@ static void image_free(struct procs *p, struct proc_image *im)
 	proc_maps_clear(p, im);
 	proc_file_put(p, im->exe);
 	shared_text_put(im->cgroup);
+	shared_text_put(im->cmdline);
 	free(im);
 	p->bytes -= sizeof(*im);
 }
@@ -204,6 +205,8 @@ static void copy_origin(struct proc_image *to, const struct proc_image *from)
 {
 	proc_set_comm(to, from->comm);
 	to->cgroup = shared_text_get(from->cgroup);
+	to->cmdline = shared_text_get(from->cmdline);
+	to->cmdline_read = from->cmdline_read;
 	to->exe = from->exe;
 	if (to->exe)
 		to->exe->refs++;
@@ -234,6 +237,7 @@ void procs_fork(struct procs *p, uint32_t tgid, uint32_t parent, uint64_t ns)
 	if (!from)
 		return;
 	copy_origin(im, from);
+	memcpy(im->parent_comm, from->comm, sizeof(im->parent_comm));
 	proc_maps_share(im, from);
 	im->named = from->named;
 	/*
@@ -266,6 +270,7 @@ void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
 	if (!old)
 		return;
 	im->parent = old->parent;
+	memcpy(im->parent_comm, old->parent_comm, sizeof(im->parent_comm));
 	im->cgroup = shared_text_get(old->cgroup);
 	im->start_ns = old->start_ns;
 	im->tick_ns = old->tick_ns;

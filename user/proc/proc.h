@@ -33,6 +33,7 @@
 #define PROC_ENDED_MAX 65536		  /* images of ended processes: procs_trim */
 #define PROC_IMAGES_BYTES_MAX (32u << 20) /* memory of all images: procs_trim */
 #define PROC_BUILD_ID_MAX 20
+#define PROC_CMDLINE_MAX 120 /* bytes of a command line that are kept */
 #define PROC_RETRY_NS 1000000000ull /* between two attempts to read the mappings of a process */
 
 /* A mapped file, shared by all its mappings. The same path with another content is another file. */
@@ -90,11 +91,15 @@ struct proc_image {
 	const struct proc_map *maps;
 	struct proc_file *exe; /* NULL for kernel threads and when unknown */
 	char *cgroup;          /* path from /proc/TGID/cgroup, or NULL; shared_text, shared with children */
+	char *cmdline;	       /* shared_text, shared with children; NULL: not read, or none */
 	void *layer[PROC_LAYERS];
 	struct proc_image *older; /* the image before this one, of the same tgid */
 	char comm[PROC_COMM_SIZE + 1];
+	char parent_comm[PROC_COMM_SIZE + 1]; /* when the process forked, else when it was read; "": unknown */
 	bool exec_known, exec_doubtful; /* doubtful: may be one too small */
 	bool cgroup_inherited; /* from the parent or from before exec: may have changed since */
+	bool cmdline_read;		/* or it cannot be read */
+	bool cmdline_late;		/* there is no answer yet */
 	bool leader_exited;		/* other threads may run: proc_image_alive */
 
 	/* For user/proc alone. */
@@ -172,6 +177,13 @@ uint64_t procs_reads(const struct procs *p);
 
 /* Read the cgroup of an image that inherited it, once per image. */
 void proc_image_read_cgroup(struct proc_image *im);
+
+/*
+ * Read the command line of an image, once per image: its first PROC_CMDLINE_MAX bytes with blanks
+ * between the arguments, and '?' for characters that show nothing themselves. Sets cmdline_late while
+ * there is no answer.
+ */
+void proc_image_read_cmdline(struct proc_image *im);
 
 /*
  * Return a thread by which /proc/N shows the memory, root and cgroup of a process: tgid itself, or
@@ -331,6 +343,12 @@ uint64_t proc_now_ns(void);
 const char *procs_cgroup_path(struct procs *p, uint64_t id);
 /* True when the cgroup was found and is not the root: /proc/TGID/cgroup has nothing more to say. */
 bool procs_in_cgroup(struct procs *p, uint64_t id);
+
+/* Is it a thread of the kernel? These are children of kthreadd. */
+static inline bool proc_image_is_kernel(const struct proc_image *im)
+{
+	return im->parent == 2 || im->tgid == 2;
+}
 
 /*
  * Return the length of the systemd unit in a cgroup path: its last part that ends with .service or

@@ -7,6 +7,7 @@
 #include "proc/proc_int.h"
 #include "proc/reader_int.h"
 #include "util/shared_text.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -352,6 +353,47 @@ void proc_image_read_cgroup(struct proc_image *im)
 	im->cgroup = cgroup;
 }
 
+/* Make a command line printable, in place: at most PROC_CMDLINE_MAX bytes, and a NUL. */
+static void clean_cmdline(char *text, size_t len)
+{
+	size_t out = 0, n;
+	while (len && !text[len - 1])
+		len--;
+	for (size_t i = 0; i < len; i += n) {
+		n = utf8_char(text + i, len - i);
+		bool hidden = !n || utf8_is_hidden(text + i, n);
+		char c = text[i] ? '?' : ' ';
+		n = n ? n : 1;
+		if (out + (hidden ? 1 : n) > PROC_CMDLINE_MAX)
+			break;
+		if (hidden)
+			text[out++] = c;
+		else
+			memmove(text + out, text + i, n);
+		out += hidden ? 0 : n;
+	}
+	text[out] = '\0';
+}
+
+void proc_image_read_cmdline(struct proc_image *im)
+{
+	char text[PROC_CMDLINE_MAX + 8]; /* a character that is cut has no place to be shown */
+	size_t len = 0;
+	if (im->cmdline_read || im->to_ns != UINT64_MAX || proc_image_is_kernel(im))
+		return;
+	int rc = proc_read_text(im->tgid, "cmdline", text, sizeof(text) - 1, &len);
+	im->cmdline_late = rc == -EINPROGRESS || rc == -EINTR;
+	if (im->cmdline_late)
+		return;
+	if (rc || !len || !runs_program(im)) {
+		im->cmdline_read = rc != 0; /* in the middle of an exec there is nothing to read */
+		return;
+	}
+	clean_cmdline(text, len);
+	im->cmdline = shared_text_new(text);
+	im->cmdline_read = true;
+}
+
 bool proc_image_is_since(const struct proc_image *im, uint64_t start_ns)
 {
 	if (im->start_ns)
@@ -391,6 +433,15 @@ static struct proc_image *image_for(struct procs *p, uint32_t tgid, const struct
 	return proc_image_add(p, tgid, begin);
 }
 
+/* Without the record of its fork, name the parent that it has now. */
+static void read_parent(struct proc_image *im)
+{
+	struct process parent;
+	if (im->parent_comm[0] || !im->parent || proc_image_is_kernel(im) || read_stat(im->parent, &parent))
+		return;
+	snprintf(im->parent_comm, sizeof(im->parent_comm), "%.*s", PROC_COMM_SIZE, parent.comm);
+}
+
 static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id, uint64_t ns, enum proc_need need)
 {
 	uint64_t now = proc_now_ns();
@@ -412,6 +463,7 @@ static int read_process(struct procs *p, uint32_t tgid, const struct proc_id *id
 		proc_image_bind(im, id, ns);
 	proc_set_comm(im, found.comm);
 	im->parent = found.parent;
+	read_parent(im);
 	im->tick_ns = found.start_ns;
 	im->cgroup_inherited = im->named = true;
 	im->threaded |= found.n_threads > 1;

@@ -31,6 +31,7 @@ struct sampler_config {
 				ns_per_sample says */
 	bool waits_saved;    /* waits were given up to save CPU time: windows say so */
 	bool resumed;	     /* this process recorded before: what it used until now is counted already */
+	bool cmdline;	     /* for user/attribute/sets: read the command lines of processes that are sampled */
 	bool jvm_attach;     /* for user/stacks/resolve: ask JVMs for the names of their code */
 	bool wakers;         /* with waits: who ends them */
 	uint64_t wait_ns;    /* with waits: how long labels that were read count, and the shortest wait whose waker has a stack; 0: 1 ms */

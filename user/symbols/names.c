@@ -207,13 +207,13 @@ static bool take_paren(struct simple *p)
 	return true;
 }
 
-/* '<': Rust's "<T as Trait>", which is the name, or arguments. */
+/* '<': Rust's "<T as Trait>" and Python's "f.<locals>.<lambda>", which are names, or arguments. */
 static bool take_angle(struct simple *p)
 {
 	size_t end = skip(p->s, p->at, p->len);
 	if (!end)
 		return false;
-	if (!p->n) {
+	if (!p->n || p->out[p->n - 1] == '.') {
 		put(p, end - p->at);
 		return true;
 	}

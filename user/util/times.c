@@ -12,12 +12,27 @@
 #define NSEC 1000000000ll
 
 static const struct {
-	const char *name;
+	const char *names; /* each with a space behind it */
 	int64_t ns;
 } units[] = {
-	{ "ns", 1 },	    { "us", 1000 },	  { "ms", 1000000 },	 { "s", NSEC },
-	{ "m", 60 * NSEC }, { "h", 3600 * NSEC }, { "d", 86400 * NSEC }, { "w", 7 * 86400 * NSEC },
+	{ "ns ", 1 },
+	{ "us ", 1000 },
+	{ "ms ", 1000000 },
+	{ "s sec secs second seconds ", NSEC },
+	{ "m min mins minute minutes ", 60 * NSEC },
+	{ "h hr hrs hour hours ", 3600 * NSEC },
+	{ "d day days ", 86400 * NSEC },
+	{ "w week weeks ", 7 * 86400 * NSEC },
 };
+
+/* Find a word in a list of words with a space behind each. */
+static bool has_word(const char *list, const char *word, size_t len)
+{
+	for (const char *end; (end = strchr(list, ' ')); list = end + 1)
+		if ((size_t)(end - list) == len && !memcmp(list, word, len))
+			return true;
+	return false;
+}
 
 static int unit_ns(const char *name, size_t len, int64_t *ret)
 {
@@ -26,7 +41,7 @@ static int unit_ns(const char *name, size_t len, int64_t *ret)
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		if (strlen(units[i].name) == len && !memcmp(units[i].name, name, len)) {
+		if (has_word(units[i].names, name, len)) {
 			*ret = units[i].ns;
 			return 0;
 		}
@@ -63,6 +78,8 @@ static int duration_part(const char **p, int64_t *ret)
 			return -EINVAL;
 		s += n_frac;
 	}
+	if (*s == ' ' && isalpha((unsigned char)s[1])) /* "10 minutes" */
+		s++;
 	size_t len = strspn(s, "abcdefghijklmnopqrstuvwxyz");
 	int64_t unit, ns;
 	if (unit_ns(s, len, &unit))
@@ -159,28 +176,91 @@ static int days_of_month(int year, int month)
 	return days[month - 1] + (month == 2 && leap);
 }
 
-static int rfc3339(const char *p, int64_t *ret_ns)
+/* "14:05", "14:05:30", "14:05:30.25". */
+static int clock_time(const char **p, struct tm *tm, int64_t *ret_ns, bool *ret_seconds)
+{
+	int64_t ns = 0;
+	if (digits(p, 2, 0, 23, &tm->tm_hour) || literal(p, ":") || digits(p, 2, 0, 59, &tm->tm_min))
+		return -EINVAL;
+	*ret_seconds = **p == ':';
+	if (*ret_seconds && (literal(p, ":") || digits(p, 2, 0, 60, &tm->tm_sec)))
+		return -EINVAL;
+	if (*ret_seconds && **p == '.') {
+		size_t n = strspn(++*p, "0123456789");
+		if (!n)
+			return -EINVAL;
+		ns = fraction_ns(*p, n, NSEC);
+		*p += n;
+	}
+	*ret_ns = ns;
+	return 0;
+}
+
+/* RFC 3339; without a zone also "2026-05-01" and "2026-05-01 10:00", local time. */
+static int date_time(const char *p, int64_t *ret_ns)
 {
 	struct tm tm = { 0 };
 	int64_t ns = 0, seconds;
+	bool whole = true;
 	if (digits(&p, 4, 1970, 2262, &tm.tm_year) || literal(&p, "-") || digits(&p, 2, 1, 12, &tm.tm_mon) ||
 	    literal(&p, "-") || digits(&p, 2, 1, 31, &tm.tm_mday) || tm.tm_mday > days_of_month(tm.tm_year, tm.tm_mon))
 		return -EINVAL;
-	if (literal(&p, "Tt ") || digits(&p, 2, 0, 23, &tm.tm_hour) || literal(&p, ":") ||
-	    digits(&p, 2, 0, 59, &tm.tm_min) || literal(&p, ":") || digits(&p, 2, 0, 60, &tm.tm_sec))
+	if (*p && (literal(&p, "Tt ") || clock_time(&p, &tm, &ns, &whole)))
 		return -EINVAL;
-	if (*p == '.') {
-		size_t n = strspn(++p, "0123456789");
-		if (!n)
-			return -EINVAL;
-		ns = fraction_ns(p, n, NSEC);
-		p += n;
-	}
+	if (*p && !whole)
+		return -EINVAL;
 	tm.tm_year -= 1900;
 	tm.tm_mon -= 1;
 	if (zone_seconds(p, &tm, &seconds))
 		return -EINVAL;
 	return seconds_ns(seconds, ns, ret_ns);
+}
+
+/* "14:05": the last time that the local clock showed it. */
+static int time_of_day(const char *p, int64_t now_ns, int64_t *ret_ns)
+{
+	time_t now = now_ns / NSEC, t;
+	struct tm tm;
+	int64_t ns, v;
+	bool seconds;
+	if (!localtime_r(&now, &tm))
+		return -ERANGE;
+	tm.tm_sec = 0;
+	if (clock_time(&p, &tm, &ns, &seconds) || *p)
+		return -EINVAL;
+	struct tm today = tm;
+	today.tm_isdst = tm.tm_isdst = -1;
+	t = mktime(&today);
+	int rc = seconds_ns(t, ns, &v);
+	if (!rc && v > now_ns) {
+		tm.tm_mday--;
+		t = mktime(&tm);
+		rc = seconds_ns(t, ns, &v);
+	}
+	if (!rc)
+		*ret_ns = v;
+	return rc;
+}
+
+/* "-1h", "1h", "1h ago", "10 minutes ago". A bare number of seconds would be a time since 1970. */
+static int time_ago(const char *text, int64_t now_ns, int64_t *ret_ns)
+{
+	char duration[64];
+	int64_t d, v;
+	const char *from = text + (*text == '-');
+	size_t len = strlen(from);
+	if (len > 4 && !strcmp(from + len - 4, " ago"))
+		len -= 4;
+	if (len >= sizeof(duration) || strspn(from, "0123456789.") >= len)
+		return -EINVAL;
+	memcpy(duration, from, len);
+	duration[len] = '\0';
+	int rc = times_duration(duration, &d);
+	if (!rc && __builtin_sub_overflow(now_ns, d, &v))
+		rc = -ERANGE;
+	if (!rc)
+		*ret_ns = v;
+	return rc;
 }
 
 static int epoch(const char *p, int64_t *ret_ns)
@@ -216,7 +296,10 @@ int times_parse(const char *text, int64_t now_ns, int64_t *ret_ns)
 		*ret_ns = v;
 		return 0;
 	}
-	if (!isdigit((unsigned char)*text))
-		return -EINVAL;
-	return strchr(text, '-') ? rfc3339(text, ret_ns) : epoch(text, ret_ns);
+	if (isdigit((unsigned char)*text) && !text[strspn(text, "0123456789.")])
+		return epoch(text, ret_ns);
+	if (isdigit((unsigned char)text[0]) && isdigit((unsigned char)text[1]) && text[2] == ':')
+		return time_of_day(text, now_ns, ret_ns);
+	return strspn(text, "0123456789") == 4 && text[4] == '-' ? date_time(text, ret_ns)
+								 : time_ago(text, now_ns, ret_ns);
 }

@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# `ascribe report` for people: who and where, as wide as the terminal, and the calls, against the folded stacks.
+. "$(dirname "$0")/lib.bash"
+
+# ---- who, then where ----
+"$ascribe" report store >both.txt 2>both.err
+"$ascribe" report store --by tenant -n 10 >who.txt 2>/dev/null
+"$ascribe" report store --by function -n 15 >where.txt 2>/dev/null
+ok "who is by the label that covers most samples" diff <(sed -n '/SHARE/,/^$/p' both.txt) <(sed -n '/SHARE/,$p' who.txt; echo)
+ok "where is by function" diff <(sed -n '/SELF%/,$p' both.txt) <(sed -n '/SELF%/,$p' where.txt)
+"$ascribe" report store --where 'tenant!~".+"' >none.txt 2>/dev/null
+ok "by process where no label covers half" grep -q 'SHARE.* comm$' none.txt
+ok "-n is for both" test "$("$ascribe" report store -n 2 2>/dev/null | grep -c '%')" = 7 # rows, heads, idle CPUs
+ok "nothing for nothing" sh -c "./ascribe report empty 2>/dev/null | grep -q 'nothing: 0 samples'"
+
+# ---- names: short, whole where nothing is cut off ----
+"$ascribe" report store --by function -n 0 >simple.txt 2>/dev/null
+"$ascribe" report store --by function -n 0 --full-names >full.txt 2>/dev/null
+ok "without parameters" sh -c "grep -q 'serve_request  ' simple.txt && ! grep -q 'serve_request(' simple.txt"
+ok "with them" grep -q 'serve_request(request const&)  ' full.txt
+ok "JSON has whole names" sh -c "./ascribe report store --json 2>/dev/null | grep -q 'serve_request(request const&)'"
+
+# ---- as wide as the terminal; whole into a pipe ----
+"$build/tests/mkstore" wide wide >/dev/null
+screen() { # columns, command
+	script -qec "stty cols $1; $2" tty.log </dev/null >/dev/null 2>&1
+	sed '1{/^Script started/d};${/^Script done/d}' tty.log | tr -d '\r' | sed 's/\x1b\[[0-9;]*m//g' >tty.out
+}
+for cols in 60 80 100 160; do
+	for c in 'report store' 'report store --by tenant,comm' 'report store --by function -n 0' 'report wide --by tenant' 'report store --tree' \
+		'report store --peek main' 'diff store --against tenant="a" -n 0' 'diff store --against tenant="a" --by comm,tenant' \
+		'report store --full-names --by tenant'; do
+		screen $cols "ASCRIBE_PAGER= $ascribe $c"
+		most=$(grep -v '^ascribe: \|complete: \|^not shown\|idle CPUs\|rows changed\|UTC\|Z \.\.\|Z:' tty.out | python3 -c 'import sys; print(max(len(l.rstrip("\n")) for l in sys.stdin))')
+		ok "$cols columns: $c ($most)" test "$most" -le $cols
+	done
+done
+screen 80 "ASCRIBE_PAGER=cat $ascribe report store"
+ok "80 columns: the shares, no interval" sh -c "grep -q 'SELF%' tty.out && ! grep -q INTERVAL tty.out"
+screen 160 "ASCRIBE_PAGER='cat' $ascribe report store"
+ok "160 columns: the interval, too" grep -q '95% INTERVAL' tty.out
+long=xxx$(printf "x%.0s" {1..300})
+printf '%s;leaf 7\n' "$long" >long.folded
+ok "a long name" "$ascribe" import folded long.folded -o long
+ok "is whole in a pipe" sh -c "./ascribe report long --by function 2>/dev/null | grep -q '$long'"
+screen 80 "$ascribe report long --by function --no-pager"
+ok "and cut on a terminal" sh -c "grep -q 'xxx…' tty.out && ! grep -q '$long' tty.out"
+screen 80 "$ascribe report long --by function --no-pager --full-names"
+ok "but when asked for" grep -q "$long" tty.out
+
+# ---- calls ----
+"$ascribe" report store --tree -n 0 >tree.txt 2>/dev/null
+"$ascribe" report store --peek deflate_slow -n 0 >peek.txt 2>/dev/null
+"$ascribe" report store --peek rve_reque -n 0 >part.txt 2>part.err
+"$ascribe" export store --format folded >folded.txt 2>/dev/null
+cat >check.py <<'PY'
+import collections, re
+stacks = [(l.rsplit(' ', 1)[0].split(';')[1:], int(l.rsplit(' ', 1)[1])) for l in open('folded.txt', errors='replace')]
+short = lambda name: re.sub(r'\(.*', '', name)
+stacks = [([short(f) for f in s], n) for s, n in stacks]
+total = sum(n for _, n in stacks)
+# The first lines of the tree: what all stacks begin with.
+tree = [l.rstrip('\n') for l in open('tree.txt') if re.match(r' *\d+\.\d\d% ', l)]
+assert tree[0].split()[:3] == ['100.00%', '0.00%', '_start'], tree[0]
+paths = collections.Counter()
+for s, n in stacks:
+    for i in range(len(s)):
+        paths[tuple(s[:i + 1])] += n
+assert abs(len(tree) - len(paths)) <= 0.02 * len(paths), (len(tree), len(paths))
+seconds = sorted((n for p, n in paths.items() if len(p) == 3), reverse=True)
+below = [l for l in tree if re.search(r'%  [├└]─ ', l)]
+assert [l.split()[0] for l in below] == [f'{100 * n / total:.2f}%' for n in seconds], (below, seconds)
+# Callers and callees of where it is called first.
+callers, callees, own, of = collections.Counter(), collections.Counter(), 0, 0
+for s, n in stacks:
+    if 'deflate_slow' in s:
+        i = s.index('deflate_slow')
+        of += n
+        callers[s[i - 1]] += n
+        if i + 1 < len(s):
+            callees[s[i + 1]] += n
+        else:
+            own += n
+lines = [l.rstrip('\n') for l in open('peek.txt')]
+at = [i for i, l in enumerate(lines) if l.startswith('----')]
+rows = lambda ls: sorted(l.split()[0] for l in ls if '|' in l)
+want = lambda c: sorted(f'{100 * n / total:.2f}%' for n in c.values())
+assert rows(lines[:at[0]]) == want(callers), (lines, callers)
+assert rows(lines[at[1]:]) == want(callees), (lines, callees)
+it = lines[at[0] + 1:at[1]]
+assert it[0].split()[:3] == [f'{100 * of / total:.2f}%', '100.00%', 'deflate_slow'] and it[1].split()[0] == f'{100 * own / total:.2f}%', it
+assert 'serve_request' in open('part.txt').read(), open('part.err').read()
+PY
+ok "tree and peek against the stacks" python3 check.py
+exits 2 "no function of these samples has 'nosuch'" "$ascribe" report store --peek nosuch
+exits 2 'which one?' "$ascribe" report store --peek e
+exits 2 'stand alone' "$ascribe" report store --tree --by comm
+exits 2 'stand alone' "$ascribe" report store --tree --peek main
+exits 0 'holds no window' "$ascribe" report empty --peek main
+exits 0 'no sample matches' "$ascribe" report store --tree --where 'tenant=~"x.*"'
+finish

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of `ascribe report`: its options, and each kind of its text. */
+#ifndef ASCRIBE_CLI_REPORT_H
+#define ASCRIBE_CLI_REPORT_H
+
+#include "cli/cmd.h"
+#include "query/lengths.h"
+
+struct report {
+	struct filter filter;
+	struct opt_list by;
+	int64_t step_ns; /* 0: no series */
+	bool full_names;
+	bool exact;
+	bool tree;
+	const char *peek; /* a function, or a part of its name; NULL: none */
+	bool top; /* the answer is query_top's */
+	struct query_lengths *lengths; /* of waits, by `by`; NULL: not asked for */
+};
+
+/* Time, not samples: what is counted are nanoseconds. */
+bool report_is_time(const struct reading *r);
+double report_seconds(const struct reading *r, uint64_t samples);
+double report_share(const struct reading *r, uint64_t samples);
+
+/* The lines above a table. */
+void report_header(const struct reading *r, const struct report *opts);
+
+/* A table by function or by opts->by, of at most `limit` rows. 0 or -ENOMEM. */
+int report_table(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit);
+
+/*
+ * The label that says best for whom the samples are: one that programs set, where it covers half of
+ * them, else `service`, where the store has it, else `comm`. ret has room for 256 bytes.
+ */
+int report_who_key(struct reading *r, const struct filter *f, char *ret, struct err *err);
+
+/* Print the `limit` largest nodes of the call tree. An exit status. */
+int report_tree(struct reading *r, const struct report *opts, size_t limit);
+/* Print the callers and the callees of opts->peek. An exit status. */
+int report_peek(struct reading *r, const struct report *opts, size_t limit);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of `ascribe report` as text: by function, or by label keys. */
+#include "cli/report.h"
+
+#include "cli/accounting.h"
+#include "cli/groups.h"
+#include "cli/term.h"
+#include "cli/text.h"
+#include "export/answer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WIDE 100 /* columns of a terminal; on a narrower one shares and times have to do */
+
+double report_seconds(const struct reading *r, uint64_t samples)
+{
+	return (double)samples * (double)reading_event(r)->ns_per_sample / 1e9;
+}
+
+bool report_is_time(const struct reading *r)
+{
+	return reading_event(r)->ns_per_sample == 1;
+}
+
+double report_share(const struct reading *r, uint64_t samples)
+{
+	const struct query_info *info = query_info(r->query);
+	return info->samples ? (double)samples / (double)info->samples : 0;
+}
+
+void report_header(const struct reading *r, const struct report *opts)
+{
+	const struct query_info *info = query_info(r->query);
+	bool is_time = report_is_time(r);
+	char range[120];
+	uint64_t seen = info->samples + info->idle;
+	accounting_title(r->store);
+	if (info->blocks) {
+		text_range(info->from_ns, info->to_ns, range);
+		puts(range);
+	}
+	if (opts->filter.where && *opts->filter.where) {
+		fputs("where ", stdout);
+		text_put(stdout, opts->filter.where, 0);
+		putchar('\n');
+	}
+	text_put(stdout, *reading_event(r)->name ? reading_event(r)->name : "nothing", 0);
+	if (is_time)
+		printf(": %.3f s", info->seconds);
+	else
+		printf(": %llu samples", (unsigned long long)info->samples);
+	if (!is_time && reading_event(r)->ns_per_sample)
+		printf(" = %.3f s", info->seconds);
+	if (!opts->filter.idle && info->idle)
+		printf(is_time ? "; idle CPUs left out: %.3f s" : "; idle CPUs left out: %.0f samples",
+		       is_time ? report_seconds(r, info->idle) : (double)info->idle);
+	/* They are of the whole host: what a selector leaves is no base for a share. */
+	if (!opts->filter.idle && info->idle && !(opts->filter.where && *opts->filter.where))
+		printf(" (%.1f%%)", 100.0 * (double)info->idle / (double)seen);
+	if (info->idle_waits && is_time)
+		printf("; idle waits left out: %.3f s", report_seconds(r, info->idle_waits));
+	else if (info->idle_waits)
+		printf("; idle waits left out: %llu samples", (unsigned long long)info->idle_waits);
+	puts("\n");
+}
+
+/* ---- the columns of numbers ---- */
+
+struct columns {
+	bool self, samples, seconds, interval, lengths;
+	unsigned width;
+};
+
+static struct columns choose_columns(const struct reading *r, const struct report *opts)
+{
+	bool wide = !term_width() || term_width() >= WIDE, is_time = report_is_time(r);
+	struct columns c = { .self = !opts->by.n,
+			     .seconds = reading_event(r)->ns_per_sample,
+			     /* Measured waits have no sampling error. */
+			     .interval = wide && (!is_time || query_info(r->query)->grain_ns),
+			     .lengths = opts->lengths };
+	c.samples = !is_time && (wide || !c.seconds);
+	c.width = 9 + 10 * c.samples + 11 * c.seconds + 8 * c.self + 18 * c.interval + (11 + 10 * ANSWER_QUANTILES) * c.lengths;
+	return c;
+}
+
+static void print_heads(const struct columns *c)
+{
+	if (c->samples)
+		printf("%9s ", "SAMPLES");
+	if (c->seconds)
+		printf("%10s ", "SECONDS");
+	printf("%7s ", c->self ? "SELF%" : "SHARE");
+	if (c->self)
+		printf("%7s ", "TOTAL%");
+	if (c->interval)
+		printf("%-17s ", "     95% INTERVAL");
+	for (size_t i = 0; c->lengths && i < ANSWER_QUANTILES + 1; i++)
+		printf("%9s ", i ? answer_quantiles[i - 1].head : "WAITS");
+	fputs(c->lengths ? "  " : " ", stdout);
+}
+
+/* How many waits, and their quantiles. */
+static void print_lengths(const struct hist_snapshot *h)
+{
+	char text[32];
+	printf("%9llu ", (unsigned long long)(h ? h->total : 0));
+	for (size_t i = 0; i < ANSWER_QUANTILES; i++) {
+		text_duration(h && h->total ? hist_snapshot_quantile(h, answer_quantiles[i].q).value : 0, text);
+		printf("%9s ", h && h->total ? text : "-");
+	}
+	fputs("  ", stdout);
+}
+
+/* Functions go by their own samples; the interval is that of the total. */
+static void print_numbers(const struct reading *rd, const struct columns *c, const struct query_table_row *r)
+{
+	uint64_t n = c->self ? r->self : r->samples;
+	if (c->samples)
+		printf("%9llu ", (unsigned long long)n);
+	if (c->seconds)
+		printf("%10.3f ", report_seconds(rd, n));
+	printf("%6.2f%% ", 100 * report_share(rd, n));
+	if (c->self)
+		printf("%6.2f%% ", 100 * report_share(rd, r->samples));
+	if (c->interval)
+		printf("%6.2f%% - %6.2f%% ", 100 * r->low, 100 * r->high);
+}
+
+/* ---- rows ---- */
+
+/* own: of functions, who have the rest as leaves. */
+static void print_rest(const struct reading *r, size_t rows, uint64_t rest, bool own)
+{
+	const char *what = own ? " of their own" : "";
+	if (report_is_time(r))
+		printf("\nnot shown: %zu, with %.3f s%s; -n 0 prints all\n", rows, report_seconds(r, rest), what);
+	else
+		printf("\nnot shown: %zu, with %llu samples%s; -n 0 prints all\n", rows, (unsigned long long)rest, what);
+}
+
+static int print_functions(const struct reading *rd, const struct report *opts, const struct query_table *t, size_t limit)
+{
+	const struct columns c = choose_columns(rd, opts);
+	unsigned room = opts->full_names ? 0 : term_room(c.width);
+	uint64_t rest = query_info(rd->query)->samples;
+	term_begin(stdout, TERM_HEAD);
+	print_heads(&c);
+	fputs("FUNCTION", stdout);
+	term_end(stdout);
+	putchar('\n');
+	for (size_t i = 0; i < t->n_rows && i < limit; i++) {
+		const struct query_table_row *r = &t->rows[i];
+		print_numbers(rd, &c, r);
+		putchar(' ');
+		if (function_print(r->text, r->module, r->inlined, room))
+			return -ENOMEM;
+		rest -= r->self < rest ? r->self : rest;
+	}
+	if (limit < t->n_rows)
+		print_rest(rd, t->n_rows - limit, rest, true);
+	return 0;
+}
+
+struct printer {
+	const struct reading *rd;
+	const struct report *opts;
+	const struct query_table *t;
+	struct columns columns;
+};
+
+static void group_numbers(void *ctx, size_t i)
+{
+	const struct printer *p = ctx;
+	const struct query_table_row *r = i == GROUP_HEAD ? NULL : &p->t->rows[i];
+	if (!r) {
+		print_heads(&p->columns);
+		return;
+	}
+	print_numbers(p->rd, &p->columns, r);
+	if (p->columns.lengths)
+		print_lengths(r->other ? NULL : query_lengths_of(p->opts->lengths, r->values, r->present));
+	else
+		putchar(' ');
+}
+
+static uint64_t most_error(const struct query_table *t)
+{
+	uint64_t most = 0;
+	for (size_t i = 0; i < t->n_rows; i++)
+		most = t->rows[i].error > most ? t->rows[i].error : most;
+	return most;
+}
+
+static int print_groups(const struct reading *rd, const struct report *opts, const struct query_table *t, size_t limit)
+{
+	const struct opt_list *by = &opts->by;
+	size_t shown = t->n_rows < limit ? t->n_rows : limit;
+	struct group *rows = calloc(shown + 1, sizeof(*rows));
+	struct printer p = { rd, opts, t, choose_columns(rd, opts) };
+	uint64_t rest = query_info(rd->query)->samples;
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < shown; i++) {
+		rows[i] = (struct group){ t->rows[i].other ? NULL : t->rows[i].values, t->rows[i].present };
+		rest -= t->rows[i].samples;
+	}
+	int rc = groups_print(by, rows, shown, opts->full_names ? 0 : term_room(p.columns.width), group_numbers, &p);
+	free(rows);
+	if (!rc && opts->lengths)
+		printf("\nquantiles are of whole waits that ended in this time, within %.2f%% of the true ones\n", 100 * LENGTHS_ERROR);
+	if (!rc && t->approximate)
+		printf("\napproximate: a value of %s has at most %llu samples more than are printed; one that is not printed has\n"
+		       "at most %llu. --exact counts them all by reading every window.\n",
+		       by->v[0], (unsigned long long)most_error(t), (unsigned long long)t->bound);
+	if (!rc && shown < t->n_rows)
+		print_rest(rd, t->n_rows - shown, rest, false);
+	return rc;
+}
+
+int report_table(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
+{
+	if (!t->n_rows)
+		return 0;
+	return opts->by.n ? print_groups(r, opts, t, limit) : print_functions(r, opts, t, limit);
+}
