@@ -9,7 +9,7 @@ import { FactsPane } from './facts.js';
 import { FindingsPane } from './findings.js';
 import { FlamePane, question } from './flame_pane.js';
 import { brief } from './format.js';
-import { FunctionsPane } from './functions.js';
+import { DiffPane, FunctionsPane } from './functions.js';
 import { Pane } from './pane.js';
 import { baseline, compared, format, parse, select } from './state.js';
 import { startTheme } from './theme.js';
@@ -49,7 +49,7 @@ class App {
 		const panels = {};
 		this.tabList = h('div.tabs', { role: 'tablist', 'aria-label': 'Views', onkeydown: e => this.tabKey(e) });
 		host.append(this.tabList);
-		for (const [id, text] of [['flame', 'Flame graph'], ['functions', 'Functions'], ['blame', 'Blame'], ['waits', 'Waits']]) {
+		for (const [id, text] of [['flame', 'Flame graph'], ['diff', 'Diff'], ['functions', 'Functions'], ['blame', 'Blame'], ['waits', 'Waits']]) {
 			const tab = h('button', { type: 'button', role: 'tab', id: 'tab-' + id, 'aria-controls': 'panel-' + id, onclick: () => this.go({ tab: id }) }, text);
 			panels[id] = h('div.panel', { role: 'tabpanel', id: 'panel-' + id, 'aria-labelledby': 'tab-' + id });
 			this.tabList.append(tab);
@@ -60,6 +60,7 @@ class App {
 
 	/* What many never look at is made when somebody does. */
 	get functions() { return this.functionsPane ||= new FunctionsPane(this, this.tabs.functions); }
+	get diff() { return this.diffPane ||= new DiffPane(this, this.tabs.diff); }
 	get blame() { return this.blamePane ||= new BlamePane(this, this.tabs.blame); }
 	get waits() { return this.waitsPane ||= new WaitsPane(this, this.tabs.waits); }
 
@@ -176,7 +177,7 @@ class App {
 				this.flame.zoomOut();
 		} else if (!typing && e.key === '/') {
 			e.preventDefault();
-			(this.state.tab === 'flame' ? this.flame.search : this.functions.filter).focus();
+			({ flame: this.flame.search, diff: this.diff.filter }[this.state.tab] || this.functions.filter).focus();
 		} else if (!typing && e.key === 'i') {
 			this.go({ up: this.state.up ? '' : '1' });
 		}
@@ -238,6 +239,8 @@ class App {
 		this.used = answer.to ? { from: answer.from, to: answer.to } : null;
 		this.facts.select(answer);
 		this.values.compare();
+		if (this.state.tab === 'diff')
+			this.diff.update();
 		this.bar.showChips(this.state);
 	}
 

@@ -17,22 +17,31 @@ export class FunctionsPane extends Pane {
 		this.names = h('select', { 'aria-label': 'Names', name: 'names', onchange: e => app.go({ names: e.target.value }) },
 			[['', 'full names'], ['folded', 'without clones'], ['simple', 'simple names']].map(([value, text]) => h('option', { value }, text)));
 		this.body = h('div.scroll', { tabIndex: 0, role: 'region', 'aria-label': 'Functions' });
-		host.append(h('div.tools', null, this.filter, this.names, this.status), this.note, this.body);
+		host.append(h('div.tools', null, this.filter, this.names, this.options(), this.status), this.note, this.body);
+	}
+
+	options() { return null; }
+
+	/* What is asked for beside the selection; null: not yet. */
+	question(s) {
+		const compared = this.app.compared();
+		return { what: compared ? 'diff' : 'table', ...this.app.baseline(), sort: compared || s.sort !== 'samples' ? '' : 'samples', inclusive: compared && s.sort === 'samples' };
 	}
 
 	update(again) {
-		const s = this.app.state, compared = this.app.compared();
+		const s = this.app.state, question = this.question(s);
 		if (document.activeElement !== this.filter)
 			this.filter.value = s.filter;
 		this.names.value = s.names;
-		const params = { ...this.app.select(), ...this.app.baseline(), names: s.names, limit: ROWS, match: s.filter,
-			sort: compared || s.sort !== 'samples' ? '' : 'samples', inclusive: compared && s.sort === 'samples' };
-		const key = JSON.stringify([compared, params]);
+		if (!question)
+			return;
+		const { what, ...rest } = question, params = { ...this.app.select(), ...rest, names: s.names, limit: ROWS, match: s.filter };
+		const key = JSON.stringify([what, params]);
 		if (key === this.asked && !again)
 			return this.draw();
-		return this.load(key, again, signal => ask(compared ? 'diff' : 'table', params, signal), answer => {
+		return this.load(key, again, signal => ask(what, params, signal), answer => {
 			this.answer = answer;
-			this.compared = compared;
+			this.compared = what === 'diff';
 			this.draw();
 		});
 	}
@@ -98,5 +107,22 @@ export class FunctionsPane extends Pane {
 			{ id: 'n', title: 'Samples', number: true, cell: r => `${number(r[k][0])} / ${number(r[k][1])}` },
 			{ id: 'file', title: 'File', cell: r => this.fileCell(r) },
 		];
+	}
+}
+
+/* How functions changed, with what they call: against what is compared with, else the same length of time before. */
+export class DiffPane extends FunctionsPane {
+	options() {
+		this.own = h('input', { type: 'checkbox', name: 'own', onchange: e => this.app.go({ own: e.target.checked ? '1' : '' }) });
+		return h('label.check', null, this.own, 'their own CPU alone');
+	}
+
+	question(s) {
+		const used = this.app.used;
+		this.own.checked = !!s.own;
+		if (!this.app.compared() && !used)
+			return null;
+		const before = used && { against_from: used.from - (used.to - used.from), against_to: used.from };
+		return { what: 'diff', ...(this.app.compared() ? this.app.baseline() : before), inclusive: !s.own };
 	}
 }

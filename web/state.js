@@ -19,7 +19,7 @@ const FIELDS = {
 	event: ['', text(256)],
 	metric: ['', choice('', 'cpu', 'off', 'runq', 'wall', 'waker')],
 	by: ['', text(255)],
-	tab: ['flame', choice('flame', 'functions', 'blame', 'waits')],
+	tab: ['flame', choice('flame', 'diff', 'functions', 'blame', 'waits')],
 	view: ['', choice('', 'inverted', 'sandwich')],
 	fn: ['', text(4200)],
 	module: ['', text(4200)],
@@ -36,6 +36,7 @@ const FIELDS = {
 	names: ['', choice('', 'full', 'folded', 'simple')],
 	idle: ['', flag],
 	waits: ['', flag],
+	own: ['', flag],
 	live: ['', flag],
 };
 

@@ -82,6 +82,18 @@ onPage('a second brush', incident, '?by=comm&from=1777631000', async page => {
 	assert.match(await said(page, '#panel-flame .legend'), /may be chance/);
 });
 
+/* Against the same length of time before, with what functions call; their own CPU alone when asked for. */
+onPage('what changed', incident, '?by=comm&from=1777631000&to=1777631400&tab=diff', async page => {
+	const range = 'from=1777631000&to=1777631400&against_from=1777630600&against_to=1777631000&limit=1000';
+	const diff = await api(incident, `diff?${range}&inclusive=1`), own = await api(incident, `diff?${range}`);
+	const row = n => page.locator(`#panel-diff tbody tr:nth-child(${n})`).innerText();
+	assert.ok((await row(1)).includes('render_report') && diff.rows[0].function === 'render_report');
+	assert.match(await said(page, '#panel-diff [role=status]'), new RegExp(`${diff.n_rows} functions, ${diff.n_changed} changed`));
+	await page.check('input[name=own]');
+	await settled(page);
+	assert.match(await said(page, '#panel-diff [role=status]'), new RegExp(`${own.n_rows} functions, ${own.n_changed} changed`));
+});
+
 /* Times as people write them. */
 onPage('times as they are typed', incident, '?by=comm', async page => {
 	for (const [text, want] of [['5m', 'now-5m'], ['-2h', 'now-2h'], ['10 minutes ago', 'now-10m'], ['2026-05-01 10:00', String(new Date('2026-05-01T10:00').getTime() / 1000)]]) {
@@ -322,7 +334,7 @@ onPage('by keyboard alone', url, '?by=tenant', async page => {
 	await page.focus('#tab-flame');
 	await page.keyboard.press('ArrowRight');
 	await settled(page);
-	assert.equal(param(page, 'tab'), 'functions');
+	assert.equal(param(page, 'tab'), 'diff');
 	const unnamed = await page.evaluate(() => [...document.querySelectorAll('button, input, select, canvas, a')].filter(e => e.checkVisibility() && !e.closest('[role=img]'))
 		.filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim())).map(e => e.outerHTML.slice(0, 120)));
 	assert.deepEqual(unnamed, []);
