@@ -16,6 +16,7 @@ import { startTheme } from './theme.js';
 import { Tip } from './tip.js';
 import { ValuesPane } from './values.js';
 import { WaitsPane } from './waits_pane.js';
+import { WhyPane } from './why_pane.js';
 
 const LIVE_MS = 2000, LIVE_S = 30, FIRST_S = 900, STACKED_S = 600, SERIES = 50, SELECTOR_MAX = 8000;
 const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$|^waker$/;
@@ -49,7 +50,7 @@ class App {
 		const panels = {};
 		this.tabList = h('div.tabs', { role: 'tablist', 'aria-label': 'Views', onkeydown: e => this.tabKey(e) });
 		host.append(this.tabList);
-		for (const [id, text] of [['flame', 'Flame graph'], ['diff', 'Diff'], ['functions', 'Functions'], ['blame', 'Blame'], ['waits', 'Waits']]) {
+		for (const [id, text] of [['flame', 'Flame graph'], ['diff', 'Diff'], ['functions', 'Functions'], ['waits', 'Waits'], ['blame', 'Blame'], ['why', 'Why']]) {
 			const tab = h('button', { type: 'button', role: 'tab', id: 'tab-' + id, 'aria-controls': 'panel-' + id, onclick: () => this.go({ tab: id }) }, text);
 			panels[id] = h('div.panel', { role: 'tabpanel', id: 'panel-' + id, 'aria-labelledby': 'tab-' + id });
 			this.tabList.append(tab);
@@ -62,6 +63,7 @@ class App {
 	get functions() { return this.functionsPane ||= new FunctionsPane(this, this.tabs.functions); }
 	get diff() { return this.diffPane ||= new DiffPane(this, this.tabs.diff); }
 	get blame() { return this.blamePane ||= new BlamePane(this, this.tabs.blame); }
+	get why() { return this.whyPane ||= new WhyPane(this, this.tabs.why); }
 	get waits() { return this.waitsPane ||= new WaitsPane(this, this.tabs.waits); }
 
 	tabKey(e) {

@@ -57,16 +57,16 @@ export class FindingsPane extends Pane {
 		const text = [h('b', null, h('bdi', null, brief(who || '(empty)', 60))), what + usual];
 		if (f.finding === 'build')
 			return text;
-		const title = f.finding === 'saturated' ? 'Who waits for a CPU, and who has it' : 'Show it against the time before';
+		const title = f.finding === 'saturated' ? 'Who waits for a CPU, and who has it' : 'Why: its time against the time before';
 		return h('button.link', { type: 'button', title, onclick: () => this.open(f, a) }, text);
 	}
 
-	/* Its own time against the time before, by what it is about. */
+	/* Why: its time from the change on, against the same length before. */
 	open(f, a) {
 		if (f.finding === 'saturated')
 			return this.app.go({ tab: this.app.has_waits ? 'blame' : 'flame', metric: '', by: f.key || this.app.state.by, root: '' });
-		const at = t => String(Math.round(t * 10) / 10), waits = { runq: 'runq', blocked: 'off' }[f.finding] || '';
-		return this.app.go({ from: at(f.since), to: at(f.since + f.seconds), live: '', by: f.key, where: and('', f.key, '=', f.value), metric: waits, root: '', tab: 'flame',
-			split: '', view: '', against: '', against_from: at(a.before_from), against_to: at(f.since) });
+		const at = t => String(Math.round(t * 10) / 10);
+		return this.app.go({ from: at(f.since), to: at(f.since + f.seconds), live: '', by: f.key, where: and('', f.key, '=', f.value), metric: '', root: '', tab: 'why',
+			split: '', view: '', against: '', against_from: '', against_to: '' });
 	}
 }

@@ -19,7 +19,7 @@ const FIELDS = {
 	event: ['', text(256)],
 	metric: ['', choice('', 'cpu', 'off', 'runq', 'wall', 'waker')],
 	by: ['', text(255)],
-	tab: ['flame', choice('flame', 'diff', 'functions', 'blame', 'waits')],
+	tab: ['flame', choice('flame', 'diff', 'functions', 'waits', 'blame', 'why')],
 	view: ['', choice('', 'inverted', 'sandwich')],
 	fn: ['', text(4200)],
 	module: ['', text(4200)],

@@ -49,8 +49,10 @@ onPage('the first screen', incident, '', async page => {
 	assert.match(await said(page, '#panel-flame .legend'), /^server\npostgres/);
 	await page.click('#findings li:nth-child(2) button');
 	await settled(page);
-	assert.deepEqual(['where', 'by', 'against_to'].map(p => param(page, p)), ['{tenant="b"}', 'tenant', param(page, 'from')]);
-	assert.match(await said(page, '#panel-flame .legend'), /may be chance/);
+	assert.deepEqual(['where', 'by', 'tab'].map(p => param(page, p)), ['{tenant="b"}', 'tenant', 'why']);
+	const why = await api(incident, `why?where=${q('{tenant="b"}')}&from=${param(page, 'from')}&to=${param(page, 'to')}`);
+	assert.match(await said(page, '#panel-why'), new RegExp(`on a CPU\\t${why.this.cpu.seconds.toFixed(0)} s`));
+	assert.match(await said(page, '#panel-why'), /Code that changed against before[\s\S]*100%\t0%\trender_report/);
 });
 
 /* A colour is the value's, wherever it stands among the others; what was not recorded is no zero. */

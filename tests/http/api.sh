@@ -27,6 +27,7 @@ same 'series?by=tenant&step=10s' report store --by tenant --step 10s
 same 'labels?limit=100000' labels store
 same 'values?key=tenant' labels store tenant
 same 'values?key=event' labels store event
+same 'why?where=%7Btenant%3D%22a%22%7D' why store --where '{tenant="a"}'
 same 'findings?by=tenant' findings store --by tenant
 same 'stat' stat store
 same 'flame' flame store

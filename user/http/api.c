@@ -3,6 +3,7 @@
 #include "http/asked.h"
 
 #include "export/findings.h"
+#include "export/why.h"
 #include "hist/metrics.h"
 #include "hist/snapshot.h"
 #include "http/server_int.h"
@@ -431,6 +432,31 @@ int api_findings(struct request *r, struct store *s, struct err *err)
 	rc = rc ? rc : query_findings(&f, s, &spec, err);
 	rc = rc ? rc : request_json(r, answer_findings(f, spec.where), err);
 	query_findings_free(f);
+	asked_fini(&a);
+	return rc;
+}
+
+/* ---- why ---- */
+
+int api_why(struct request *r, struct store *s, struct err *err)
+{
+	struct asked a;
+	struct why w;
+	json_t *o = NULL;
+	int64_t before = INT64_MIN;
+	int rc = asked_parse(&a, r, err);
+	if (!rc && (!a.spec.where || !*a.spec.where))
+		rc = err_set(err, -EINVAL, "where: why what? a selector");
+	rc = rc ? rc : asked_time(r, "before", &before, err);
+	if (rc) {
+		asked_fini(&a);
+		return rc;
+	}
+	a.spec.labels = QUERY_NO_LABELS;
+	rc = why_open(&w, s, &a.spec, before, err);
+	rc = rc ? rc : answer_why(&w, &o, err);
+	rc = rc ? rc : request_json(r, o, err);
+	why_close(&w);
 	asked_fini(&a);
 	return rc;
 }

@@ -13,7 +13,7 @@
 #define MAX_NODES 100000
 #define LIMIT_MAX 100000
 
-static int take_time(const struct request *r, const char *name, int64_t *ret, struct err *err)
+int asked_time(const struct request *r, const char *name, int64_t *ret, struct err *err)
 {
 	const char *text = request_param(r, name);
 	struct timespec now;
@@ -109,8 +109,8 @@ int asked_parse(struct asked *a, const struct request *r, struct err *err)
 	s->event = request_param(r, "event");
 	if (s->event && !*s->event)
 		s->event = NULL;
-	int rc = take_time(r, "from", &s->from_ns, err);
-	rc = rc ? rc : take_time(r, "to", &s->to_ns, err);
+	int rc = asked_time(r, "from", &s->from_ns, err);
+	rc = rc ? rc : asked_time(r, "to", &s->to_ns, err);
 	rc = rc ? rc : take_flag(r, "idle", &s->idle, err);
 	rc = rc ? rc : take_names(r, &s->names, err);
 	rc = rc ? rc : take_metric(a, r, err);
@@ -148,8 +148,8 @@ int asked_against(const struct asked *a, const struct request *r, struct query_s
 		s.from_ns = INT64_MIN;
 		s.to_ns = INT64_MAX;
 	}
-	int rc = take_time(r, "against_from", &s.from_ns, err);
-	rc = rc ? rc : take_time(r, "against_to", &s.to_ns, err);
+	int rc = asked_time(r, "against_from", &s.from_ns, err);
+	rc = rc ? rc : asked_time(r, "against_to", &s.to_ns, err);
 	rc = rc ? rc : check_range(&s, "against_", err);
 	s.by_start = true;
 	*ret = s;

@@ -22,6 +22,8 @@ struct asked {
 /* -EINVAL names the parameter. To be released either way. */
 int asked_parse(struct asked *a, const struct request *r, struct err *err);
 void asked_fini(struct asked *a);
+/* A time that the request gives by this name; without it *ret stays. -EINVAL. */
+int asked_time(const struct request *r, const char *name, int64_t *ret, struct err *err);
 
 /* The other side of a comparison: against, against_from, against_to; the rest as in a. */
 int asked_against(const struct asked *a, const struct request *r, struct query_spec *ret, struct err *err);

@@ -29,6 +29,7 @@ const struct route routes[] = {
 	{ "/api/v1/diff", "diff", ASK, 0, api_diff,
 	  PARAMS(SELECT, "names", "by", "limit", "against", "against_from", "against_to", "inclusive", "absolute", "changes", "match") },
 	{ "/api/v1/findings", "findings", ASK, 0, api_findings, PARAMS(RANGE, "where", "by", "limit") },
+	{ "/api/v1/why", "why", ASK, 0, api_why, PARAMS(WHERE, "names", "before") },
 	{ "/api/v1/blame", "blame", ASK, 0, api_blame, PARAMS(WHERE, "by", "limit", "metric") },
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
 	{ QUERIER "ProfileTypes", "ProfileTypes", CALL, CALL_MAX, pyro_profile_types, none },

@@ -76,3 +76,142 @@ const struct hist_snapshot *why_lengths(const struct why_side *s, enum why_part 
 {
 	return s->lengths[part] ? query_lengths_of(s->lengths[part], NULL, NULL) : NULL;
 }
+
+/* ---- the sides together ---- */
+
+const char *const why_blocked_keys[2] = { "wait_in", "wait" };
+const char *const why_occupant_keys[1] = { "by.comm" };
+
+static int open_before(struct why *w, struct query_spec *spec, int64_t before_ns, struct err *err)
+{
+	const struct why_side *it = &w->side[WHY_THIS];
+	int64_t length = it->to_ns - it->from_ns;
+	spec->by_start = false; /* a window that reaches into the range from before belongs to what was before */
+	spec->to_ns = it->from_ns;
+	spec->from_ns = it->from_ns - length;
+	if (before_ns != INT64_MIN) {
+		spec->from_ns = before_ns;
+		if (__builtin_add_overflow(spec->from_ns, length, &spec->to_ns) || spec->to_ns > it->from_ns)
+			spec->to_ns = it->from_ns;
+	}
+	return spec->from_ns < spec->to_ns ? why_side_open(&w->side[WHY_BEFORE], w->store, spec, w->by_work, err) : 0;
+}
+
+int why_open(struct why *ret, struct store *s, const struct query_spec *spec, int64_t before_ns, struct err *err)
+{
+	*ret = (struct why){ .store = s, .spec = *spec, .by_work = !query_of_threads(spec->where, NULL, 0) };
+	struct query_spec of = *spec;
+	of.parts = WHY_SIDES;
+	of.by_start = true; /* so that no window is in two ranges */
+	int rc = why_side_open(&ret->side[WHY_THIS], s, &of, ret->by_work, err);
+	struct query_spec rest = of;
+	rest.rest = true;
+	rc = rc ? rc : why_side_open(&ret->side[WHY_REST], s, &rest, ret->by_work, err);
+	return rc || !ret->side[WHY_THIS].there ? rc : open_before(ret, &of, before_ns, err);
+}
+
+void why_close(struct why *w)
+{
+	for (int i = 0; i < WHY_SIDES; i++)
+		why_side_close(&w->side[i]);
+}
+
+bool why_bounded(const struct why *w)
+{
+	bool any = false;
+	for (int i = 0; i < WHY_SIDES; i++)
+		any |= w->side[i].bounded;
+	return any;
+}
+
+/* A question about one side, beside the answers that are kept. */
+static struct query_spec side_spec(const struct why *w, int side)
+{
+	struct query_spec spec = w->spec;
+	spec.parts = 4 * WHY_SIDES;
+	spec.by_start = side != WHY_BEFORE;
+	spec.rest = side == WHY_REST;
+	spec.from_ns = w->side[side].from_ns;
+	spec.to_ns = w->side[side].to_ns;
+	return spec;
+}
+
+static int make_tables(struct why_tables *t, struct query *const q[WHY_SIDES], const char *const *keys, size_t n_keys, struct err *err)
+{
+	int rc = 0;
+	for (int i = 0; !rc && i < WHY_SIDES; i++) {
+		t->query[i] = q[i];
+		if (q[i])
+			rc = query_table(q[i], keys, n_keys, &t->table[i], err);
+	}
+	return rc;
+}
+
+int why_blocked(const struct why *w, struct why_tables *ret, struct err *err)
+{
+	struct query *q[WHY_SIDES];
+	*ret = (struct why_tables){ 0 };
+	if (!w->side[WHY_THIS].part[WHY_OFF] || w->side[WHY_THIS].seconds[WHY_OFF] <= 0)
+		return 0;
+	for (int i = 0; i < WHY_SIDES; i++)
+		q[i] = w->side[i].part[WHY_OFF];
+	return make_tables(ret, q, why_blocked_keys, 2, err);
+}
+
+int why_occupants(const struct why *w, struct why_tables *ret, struct err *err)
+{
+	const struct why_side *it = &w->side[WHY_THIS];
+	int rc = 0;
+	*ret = (struct why_tables){ 0 };
+	if (!w->by_work || !it->part[WHY_RUNQ] || it->seconds[WHY_RUNQ] <= 0)
+		return 0;
+	for (int i = 0; !rc && i < WHY_SIDES; i++) {
+		struct query_spec spec = side_spec(w, i);
+		spec.labels = QUERY_KEYS;
+		spec.metric = QUERY_BLAME;
+		spec.keys = why_occupant_keys;
+		spec.n_keys = 1;
+		if (w->side[i].there)
+			rc = query_open(&ret->own[i], w->store, &spec, err);
+	}
+	return rc ? rc : make_tables(ret, ret->own, why_occupant_keys, 1, err);
+}
+
+void why_tables_free(struct why_tables *t)
+{
+	for (int i = 0; i < WHY_SIDES; i++) {
+		query_table_free(t->table[i]);
+		query_close(t->own[i]);
+	}
+}
+
+double why_row_share(const struct why_tables *t, int side, const struct query_table_row *of)
+{
+	const struct query_table *in = t->table[side];
+	const char *module = of->module ? of->module : "";
+	uint64_t all = in ? query_info(t->query[side])->samples : 0;
+	for (size_t i = 0; all && i < in->n_rows; i++)
+		if (!strcmp(in->rows[i].text, of->text) && !strcmp(in->rows[i].module ? in->rows[i].module : "", module))
+			return (double)in->rows[i].self / (double)all;
+	return 0;
+}
+
+/* Samples are what the tests are about, not nanoseconds. */
+int why_changes(const struct why *w, int against, bool inclusive, struct why_changes *ret, struct err *err)
+{
+	const struct query_diff_spec how = { .inclusive = inclusive };
+	*ret = (struct why_changes){ 0 };
+	if (!w->side[against].there)
+		return 0;
+	struct query_spec a = side_spec(w, WHY_THIS), b = side_spec(w, against);
+	int rc = query_open(&ret->q[0], w->store, &a, err);
+	rc = rc ? rc : query_open(&ret->q[1], w->store, &b, err);
+	return rc ? rc : query_diff(&ret->diff, ret->q[0], ret->q[1], &how, err);
+}
+
+void why_changes_free(struct why_changes *c)
+{
+	query_diff_free(c->diff);
+	query_close(c->q[0]);
+	query_close(c->q[1]);
+}
