@@ -106,3 +106,12 @@ void text_duration(uint64_t ns, char *out)
 	}
 	snprintf(out, 32, "%.*f %s", !u || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, units[u]);
 }
+
+const char *text_join(char *out, size_t cap, const char *const *v, size_t n)
+{
+	size_t len = 0;
+	out[0] = 0;
+	for (size_t i = 0; i < n && len < cap; i++)
+		len += (size_t)snprintf(out + len, cap - len, "%s%s", i ? ", " : "", v[i]);
+	return out;
+}
