@@ -195,6 +195,14 @@ says '16 to 1024 bytes' store --token-file /dev/null -l 127.0.0.1:0
 says 'cannot listen on' store -l "${url#https://}"
 says 'nothere' nothere -l 127.0.0.1:0
 
+# ---- several stores ----
+serve log5 "$ascribe" serve store wide -l 127.0.0.1:0 --anonymous || finish
+both=$(curl -s "$url/api/v1/stat" | jq .fired)
+ok "several stores are served as one: $both" test "$both" = \
+	$(($("$ascribe" stat store --json | jq .fired) + $("$ascribe" stat wide --json | jq .fired)))
+ok "with the label host" sh -c "curl -s '$url/api/v1/labels' | jq -e '[.keys[].key] | index(\"host\")' >/dev/null"
+kill "$pid"
+
 # ---- while it is written ----
 "$build/tests/mkstore" growing grow >/dev/null &
 writer=$!

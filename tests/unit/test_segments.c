@@ -476,6 +476,38 @@ static void labels_need_no_names(void **state)
 	}
 }
 
+static int count_root(void *ctx, const struct block_ref *r)
+{
+	(void)r;
+	++*(size_t *)ctx;
+	return 0;
+}
+
+/* Windows in postings are not looked into by readers, nor posted again by a writer. */
+static void posted_windows(void **state)
+{
+	struct fixture *f = *state;
+	size_t n = 0, want = 0, windows = 0;
+	struct err err = { 0 };
+	assert_int_equal(store_roots(f->s, 0, LEVEL_POSTINGS, INT64_MIN, INT64_MAX, count_root, &n, &err), 0);
+	for (size_t i = 0; i < f->s->n_segments; i++) /* store_roots has loaded them */
+		for (size_t k = 0; f->s->segments[i].m.level == 0 && k < f->s->segments[i].n_refs; k++) {
+			const struct store_block *b = &f->s->segments[i].refs[k].b;
+			bool posted = false;
+			for (size_t j = 0; j < f->s->n_segments; j++)
+				for (size_t m = 0; f->s->segments[j].m.level == LEVEL_POSTINGS &&
+						   m < f->s->segments[j].n_refs; m++) {
+					const struct store_block *p = &f->s->segments[j].refs[m].b;
+					posted |= slot_of(LEVEL_POSTINGS, p->t0_ns) == slot_of(LEVEL_POSTINGS, b->t0_ns) &&
+						  b->seq >= p->child_lo && b->seq < p->child_hi;
+				}
+			windows++;
+			want += !posted;
+		}
+	assert_true(want < windows / 2);
+	assert_int_equal(n, want);
+}
+
 /* ---- damage ---- */
 
 struct findings {
@@ -1067,6 +1099,7 @@ int main(void)
 		cmocka_unit_test(random_ranges),
 		cmocka_unit_test(uses_parents), cmocka_unit_test(top_values), cmocka_unit_test(values_of_wide_keys), cmocka_unit_test(some_keys), cmocka_unit_test(decoder_agrees),
 		cmocka_unit_test(labels_need_no_names),
+		cmocka_unit_test(posted_windows),
 		cmocka_unit_test(damaged_child),
 		cmocka_unit_test(retention),
 		cmocka_unit_test(part_of_a_minute),

@@ -101,7 +101,9 @@ static void each(const struct fixture *f, size_t windows, const char *tenant, ea
 static void open_view(struct top_view *v, const struct fixture *f, const char *key, size_t windows)
 {
 	struct err err = { 0 };
-	*v = (struct top_view){ .dir = f->dir, .event = "cpu-clock", .span_ns = (int64_t)windows * 10000000000 };
+	static const char *dirs[1];
+	dirs[0] = f->dir;
+	*v = (struct top_view){ .dirs = dirs, .n_dirs = 1, .event = "cpu-clock", .span_ns = (int64_t)windows * 10000000000 };
 	assert_int_equal(view_init(v, key, NULL, &err), 0);
 	if (view_load(v, &err))
 		fail_msg("%s", err.text);
@@ -389,7 +391,8 @@ static void keys_of_what_is_shown(void **state)
 
 static void no_store(void **state)
 {
-	struct top_view v = { .dir = "/nonexistent/store", .span_ns = 1 };
+	const char *const dirs[] = { "/nonexistent/store" };
+	struct top_view v = { .dirs = dirs, .n_dirs = 1, .span_ns = 1 };
 	struct err err = { 0 };
 	(void)state;
 	assert_int_equal(view_init(&v, NULL, NULL, &err), 0);
@@ -416,7 +419,8 @@ static void recent_windows(void **state)
 	o.recent_ns = 200ll * 1000000000;
 	struct fixture *f = fixture_new(9, &o, &w);
 	for (size_t i = 0; i < 90; i++) {
-		struct top_view v = { .dir = f->dir, .event = "cpu-clock", .span_ns = o.recent_ns / 2 };
+		const char *const dirs[] = { f->dir };
+		struct top_view v = { .dirs = dirs, .n_dirs = 1, .event = "cpu-clock", .span_ns = o.recent_ns / 2 };
 		uint64_t want = 0;
 		assert_int_equal(model_commit(&f->m, w, 5, &err), 0);
 		for (size_t k = i < 10 ? 0 : i - 9; k <= i; k++)

@@ -81,7 +81,8 @@ static int begin(void **state)
 	sem_init(&taken, 0, 0);
 	sem_init(&answer, 0, 0);
 	sem_init(&done, 0, 0);
-	return snapshots_new(&server.snapshots, "/nonexistent", &(struct store_limits){ 0 }) || cache_new(&server.cache, 1 << 20) || work_start(&server);
+	static const char *const dirs[] = { "/nonexistent" };
+	return snapshots_new(&server.snapshots, dirs, 1, &(struct store_limits){ 0 }) || cache_new(&server.cache, 1 << 20) || work_start(&server);
 }
 
 static int end(void **state)

@@ -215,6 +215,8 @@ static void start_http(struct daemon *d)
 	}
 	struct saving_shares share;
 	saving_shares(d->s.o.memory_max, &share);
+	d->s.http.stores = &d->s.o.store;
+	d->s.http.n_stores = 1;
 	d->s.http.question_bytes = share.question;
 	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };
 	if (http_sockets_open(&d->sockets, &d->s.http, &err) || http_open(&d->http, &d->s.http, d->sockets, &err)) {

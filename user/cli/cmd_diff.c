@@ -17,8 +17,8 @@
 
 struct diff {
 	struct filter filter; /* A */
-	struct opt_list by;
-	const char *against, *against_store;
+	struct opt_list by, against_stores;
+	const char *against;
 	int64_t against_from_ns, against_to_ns;
 	bool absolute, inclusive, changes_only, full_names;
 };
@@ -31,8 +31,8 @@ static const struct opt options[] = {
 	{ "against-to", 0, OPT_TIME, "T",
 	  "end of what to compare with; without both the range is the\nsame as of A, or all of another store",
 	  offsetof(struct diff, against_to_ns), 0, 0 },
-	{ "against-store", 0, OPT_STRING, "STORE", "another recording to compare with",
-	  offsetof(struct diff, against_store), 0, 0 },
+	{ "against-store", 0, OPT_LIST, "STORE,..", "another recording to compare with, or several as one",
+	  offsetof(struct diff, against_stores), 0, 0 },
 	{ "by", 'b', OPT_LIST, "KEY,..", "by these label keys (event, comm, tenant, ...);\n\"function\" is the default",
 	  offsetof(struct diff, by), 0, 0 },
 	{ "inclusive", 'I', OPT_FLAG, NULL, "functions: with all that they call, not only their own time",
@@ -49,20 +49,22 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "diff",
-	.usage = "[STORE] [--where A] --against B [OPTIONS]",
+	.usage = "[STORE ...] [--where A] --against B [OPTIONS]",
 	.about = "Compare two selections A and B, two time ranges, or two stores: which functions (or label values)\n"
-		 "have more of A than of B. A window counts where it begins, so that ranges side by side share none.\n"
+		 "have more of A than of B. The stores named are those of A, and of B where it has none of its own; several are\n"
+		 "read as one, with the label host. A window counts where it begins, so that ranges side by side share none.\n"
 		 "Each row is tested (Fisher's exact test for shares, the exact binomial\n"
 		 "test for --absolute); of the rows called \"more\" or \"less\" at most 5% are wrong, on average\n"
 		 "(Benjamini and Hochberg); the rest is noise. Samples are taken as independent.\n",
 	.examples = "  ascribe diff --where '{tenant=\"a\"}' --against '{tenant=\"b\"}'\n"
 		    "  ascribe diff --from now-1h --against-from now-2h --against-to now-1h\n"
 		    "  ascribe diff --from 2026-05-01T10:00:00Z --against-to 2026-05-01T10:00:00Z --by tenant\n"
-		    "  ascribe diff after.data --against-store before.data --absolute\n",
+		    "  ascribe diff after.data --against-store before.data --absolute\n"
+		    "  ascribe diff a.data b.data --where '{host=\"a\"}' --against '{host=\"b\"}'\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.pages = true,
-	.max_args = 1,
+	.max_args = STORE_UNION_MAX,
 };
 
 /* Both sides open. */
@@ -95,9 +97,11 @@ static int print_json(const struct sides *s, size_t n)
 {
 	const struct diff *o = s->opts;
 	struct answer_sides a = { .inclusive = o->inclusive, .absolute = o->absolute, .shared = s->shared };
+	char names[2][4096];
 	for (int i = 0; i < 2; i++) {
+		text_join(names[i], sizeof(names[i]), s->r[i].dirs, s->r[i].n_dirs);
 		a.query[i] = s->r[i].query;
-		a.side[i] = (struct answer){ .store = s->r[i].store, .dir = s->r[i].dirs[0], .where = s->filter[i].where,
+		a.side[i] = (struct answer){ .store = s->r[i].store, .dir = names[i], .where = s->filter[i].where,
 					      .keys = (const char *const *)o->by.v, .n_keys = o->by.n, .limit = n };
 	}
 	return cmd_print_json(answer_diff(&a, s->d));
@@ -111,8 +115,9 @@ static void print_side(const struct sides *s, int side)
 	const char *where = s->filter[side].where;
 	char range[120];
 	printf("%c: ", 'A' + side);
-	if (s->opts->against_store) {
-		text_put(stdout, s->r[side].dirs[0], 0);
+	if (s->opts->against_stores.n) {
+		char names[4096];
+		text_put(stdout, text_join(names, sizeof(names), s->r[side].dirs, s->r[side].n_dirs), 0);
 		fputs(", ", stdout);
 	}
 	if (where && *where) {
@@ -316,7 +321,7 @@ static int choose_sides(struct sides *s)
 {
 	const struct diff *o = s->opts;
 	bool range = o->against_from_ns != INT64_MIN || o->against_to_ns != INT64_MAX;
-	if (!o->against && !o->against_store && !range) {
+	if (!o->against && !o->against_stores.n && !range) {
 		cmd_error("diff: nothing to compare with: --against SELECTOR, --against-from and --against-to, or "
 			  "--against-store");
 		return EXIT_USAGE;
@@ -327,7 +332,7 @@ static int choose_sides(struct sides *s)
 	s->filter[0].parts = s->filter[1].parts = 3; /* and the difference */
 	if (o->against)
 		s->filter[1].where = o->against;
-	if (range || o->against_store) {
+	if (range || o->against_stores.n) {
 		s->filter[1].from_ns = o->against_from_ns;
 		s->filter[1].to_ns = o->against_to_ns;
 	}
@@ -337,7 +342,7 @@ static int choose_sides(struct sides *s)
 
 static int open_sides(struct sides *s, const struct opt_args *args)
 {
-	char *other = (char *)s->opts->against_store;
+	const struct opt_list *others = &s->opts->against_stores;
 	const struct opt_list *by = &s->opts->by;
 	enum query_labels labels = by->n ? QUERY_KEYS : QUERY_NO_LABELS;
 	int status = reading_open_store(&s->r[0], args->v, args->n, &s->filter[0]);
@@ -347,8 +352,8 @@ static int open_sides(struct sides *s, const struct opt_args *args)
 	/* The same event on both sides, whatever each would choose. */
 	if (*reading_event(&s->r[0])->name)
 		s->filter[1].event = reading_event(&s->r[0])->name;
-	if (other) {
-		status = reading_open_store(&s->r[1], &other, 1, &s->filter[1]);
+	if (others->n) {
+		status = reading_open_store(&s->r[1], others->v, others->n, &s->filter[1]);
 	} else {
 		s->r[1] = s->r[0];
 		s->r[1].query = NULL;
@@ -374,7 +379,8 @@ static int check_keys(struct diff *opts)
 			cmd_error("diff: --by function stands alone");
 			return EXIT_USAGE;
 		}
-		opt_release(&command, opts);
+		free(opts->by.v[0]);
+		opts->by.n = 0;
 	}
 	return EXIT_OK;
 }

@@ -2,6 +2,7 @@
 /* ascribe serve: the page and the API over a store, without recording. */
 #include "cli/cmd.h"
 #include "cli/old_store.h"
+#include "cli/text.h"
 #include "http/http.h"
 
 #include <errno.h>
@@ -36,13 +37,14 @@ static const struct opt options[] = {
 
 static const struct opt_command command = {
 	.name = "serve",
-	.usage = "[STORE] [OPTIONS]",
-	.about = "Serve the page and the HTTP API of docs/http.md over a store, read-only; the store may be written meanwhile.\n",
+	.usage = "[STORE ...] [OPTIONS]",
+	.about = "Serve the page and the HTTP API of docs/http.md over a store, read-only; the store may be written meanwhile.\n"
+		 "Several stores are served as one, with the label host.\n",
 	.examples = "  ascribe serve                                   # " DEFAULT_STORE ", at the address that is printed\n"
 		    "  ascribe serve /var/lib/ascribe -l unix:/tmp/a.sock\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
-	.max_args = 1,
+	.max_args = STORE_UNION_MAX,
 };
 
 static int read_files(const struct serve_options *o, struct http_config *cfg, char **token, char **cert, char **key, struct err *err)
@@ -76,13 +78,15 @@ void cmd_server_memory(void)
 static void say_addresses(const struct http_server *server, const struct http_config *cfg)
 {
 	const char *address, *scheme = cfg->tls_cert ? "https://" : "http://";
+	char stores[1024];
+	text_join(stores, sizeof(stores), cfg->stores, cfg->n_stores);
 	for (size_t i = 0; (address = http_address(server, i)); i++) {
 		if (!strncmp(address, "unix:", 5))
-			cmd_say("serving %s on %s", cfg->store, address);
+			cmd_say("serving %s on %s", stores, address);
 		else if (cfg->token && cfg->token_tcp_only)
-			cmd_say("serving %s on %s%s/#token=%s", cfg->store, scheme, address, cfg->token);
+			cmd_say("serving %s on %s%s/#token=%s", stores, scheme, address, cfg->token);
 		else
-			cmd_say("serving %s on %s%s", cfg->store, scheme, address);
+			cmd_say("serving %s on %s%s", stores, scheme, address);
 	}
 }
 
@@ -122,8 +126,12 @@ int cmd_serve(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &o, &args, &status))
 		return status;
+	const char *stores[STORE_UNION_MAX] = { DEFAULT_STORE };
+	for (size_t i = 0; i < args.n; i++)
+		stores[i] = args.v[i];
 	struct http_config cfg = {
-		.store = args.n ? args.v[0] : DEFAULT_STORE,
+		.stores = stores,
+		.n_stores = args.n ? args.n : 1,
 		.listen = o.listen.n ? (const char *const *)o.listen.v : by_default,
 		.n_listen = o.listen.n ? o.listen.n : 1,
 		.hosts = (const char *const *)o.hosts.v,
@@ -135,8 +143,9 @@ int cmd_serve(int argc, char **argv)
 	};
 	struct store *store;
 	int rc = read_files(&o, &cfg, &token, &cert, &key, &err);
-	rc = rc ? rc : old_store_copy(&cfg.store, &err);
-	rc = rc ? rc : store_open(&store, cfg.store, &err); /* what cannot be read now would be a surprise later */
+	rc = rc ? rc : old_store_copies(stores, cfg.n_stores, &err);
+	/* What cannot be read now would be a surprise later. */
+	rc = rc ? rc : store_open_all(&store, cfg.stores, cfg.n_stores, &err);
 	if (!rc) {
 		store_close(store);
 		rc = serve(&cfg, &err);

@@ -36,7 +36,8 @@
 
 struct top_options {
 	struct filter filter; /* where, event, idle, names, json, limit */
-	const char *by, *store, *cgroup;
+	const char *by, *cgroup;
+	struct opt_list stores;
 	struct opt_list tgids, tids;
 	uint64_t hz, seconds;
 	int64_t delay_ns, span_ns;
@@ -58,8 +59,8 @@ static const struct opt options[] = {
 	{ "cgroup", 'G', OPT_STRING, "CGROUP", "only what runs in this v2 cgroup or below it", offsetof(struct top_options, cgroup), 0, 0 },
 	{ "idle", 'i', OPT_FLAG, NULL, "include the samples of idle CPUs, and idle waits", offsetof(struct top_options, filter.idle), 0, 0 },
 	NAMES_OPTIONS(struct top_options, filter),
-	{ "store", 's', OPT_STRING, "STORE", "record nothing: show what is written there, by a daemon or by record",
-	  offsetof(struct top_options, store), 0, 0 },
+	{ "store", 's', OPT_LIST, "STORE,..", "record nothing: show what is written there, by a daemon or by record;\nseveral stores are shown as one, with the label host",
+	  offsetof(struct top_options, stores), 0, 0 },
 	{ "once", 0, OPT_FLAG, NULL, "no screen: record for some seconds, print the table and end", offsetof(struct top_options, once), 0, 0 },
 	{ "seconds", 'S', OPT_UINT, "N", "with --once: so long (default 5)", offsetof(struct top_options, seconds), 1, 3600 },
 	LIMIT_OPTION(struct top_options, filter, "with --once: rows to print, 0 for all (default: 30; with --json all)"),
@@ -91,7 +92,9 @@ struct top {
 	struct sampler_config cfg;
 	struct target target;
 	struct recipes recipes;
-	struct live *live; /* NULL: somebody else's store */
+	struct live *live; /* NULL: stores of others */
+	const char *dirs[STORE_UNION_MAX];
+	size_t n_dirs;
 	char what[256];
 	int signals;
 	struct top_ui ui;
@@ -105,7 +108,7 @@ static int choose_target(struct top *t, struct err *err)
 	int n = !!o->tgids.n + !!o->tids.n + !!o->cgroup, rc = 0;
 	if (n > 1)
 		return err_set(err, -EINVAL, "-p, -t and -G exclude each other");
-	if (n && o->store)
+	if (n && o->stores.n)
 		return err_set(err, -EINVAL, "-p, -t and -G choose what to record; --store records nothing (--where chooses there)");
 	rc = target_choose(&t->target, &o->tgids, &o->tids, o->cgroup, err);
 	target_configure(&t->target, &t->cfg);
@@ -338,9 +341,9 @@ static int check(struct top_options *o)
 		cmd_error("top: --json goes with --once");
 		return EXIT_USAGE;
 	}
-	int64_t most = o->store ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
+	int64_t most = o->stores.n ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
 	if (o->span_ns > most) {
-		cmd_error("top: --span: at most %s", o->store ? "24h" : "5m, which is what is kept in memory; --store shows more");
+		cmd_error("top: --span: at most %s", o->stores.n ? "24h" : "5m, which is what is kept in memory; --store shows more");
 		return EXIT_USAGE;
 	}
 	if (!o->by)
@@ -348,6 +351,17 @@ static int check(struct top_options *o)
 	else if (!strcmp(o->by, "function"))
 		o->by = NULL;
 	return reading_check(&o->filter, "--where", "--from");
+}
+
+/* Stores of others, where they are named. */
+static int open_stores(struct top *t, struct err *err)
+{
+	const struct opt_list *l = &t->o->stores;
+	if (l->n > STORE_UNION_MAX)
+		return err_set(err, -EINVAL, "--store: more than %d stores", STORE_UNION_MAX);
+	for (t->n_dirs = 0; t->n_dirs < l->n; t->n_dirs++)
+		t->dirs[t->n_dirs] = l->v[t->n_dirs];
+	return old_store_copies(t->dirs, t->n_dirs, err);
 }
 
 static int run(struct top *t, struct err *err)
@@ -365,20 +379,25 @@ static int run(struct top *t, struct err *err)
 	ui->view.span_ns = t->o->span_ns;
 	ui->interval_s = (unsigned)(t->o->delay_ns / SECOND);
 	ui->hz = (unsigned)t->o->hz;
-	ui->live = !t->o->store;
-	ui->span_max_ns = t->o->store ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
+	ui->live = !t->o->stores.n;
+	ui->span_max_ns = t->o->stores.n ? STORE_SPAN_MAX_NS : LIVE_KEPT_NS / 2;
 	if (!t->o->once && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
 		return err_set(err, -ENOTTY, "this is no terminal: use --once, or --once --json");
-	rc = t->o->store ? old_store_copy(&t->o->store, err) : 0;
+	rc = open_stores(t, err);
 	if (rc)
 		return rc;
 	t->signals = signals_take();
 	rc = view_init(&ui->view, t->o->by, f->where, err);
-	if (!rc && !t->o->store)
+	if (!rc && !t->o->stores.n)
 		rc = open_live(t, err);
 	if (rc)
 		return rc;
-	ui->view.dir = t->live ? live_store(t->live) : t->o->store;
+	if (t->live) {
+		t->dirs[0] = live_store(t->live);
+		t->n_dirs = 1;
+	}
+	ui->view.dirs = t->dirs;
+	ui->view.n_dirs = t->n_dirs;
 	ui->view.event = t->live ? NULL : f->event;
 	return t->o->once ? run_once(t, err) : run_live(t, err);
 }

@@ -23,6 +23,7 @@ static const struct value_kind {
 	{ "PATH", FILES, NULL },
 	{ "DIR", DIRS, NULL },
 	{ "STORE", DIRS, NULL },
+	{ "STORE,..", DIRS, NULL },
 	{ "CGROUP", DIRS, NULL },
 	{ "KEY", KEYS, NULL },
 	{ "KEY,..", KEYS, NULL },
@@ -258,7 +259,7 @@ static size_t arguments(struct line *l)
 	for (size_t i = 1; i + 1 < l->n; i++) {
 		struct stat st;
 		const struct opt *o = value_of(l, i);
-		if (o && !strcmp(o->arg, "STORE"))
+		if (o && !strncmp(o->arg, "STORE", strlen("STORE")))
 			l->store = l->word[i];
 		if (o || l->word[i][0] == '-')
 			continue;

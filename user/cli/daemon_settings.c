@@ -230,7 +230,6 @@ static int parse_listen(struct daemon_settings *s, struct err *err)
 	static const char *const by_default[] = { "127.0.0.1:4041" };
 	const struct daemon_options *o = &s->o;
 	struct http_config *h = &s->http;
-	h->store = o->store;
 	h->listen = o->listen.n ? (const char *const *)o->listen.v : by_default;
 	h->n_listen = o->listen.n ? o->listen.n : 1;
 	h->anonymous = o->anonymous;

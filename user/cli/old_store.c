@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COPIES_MAX (STORE_UNION_MAX + 1) /* one per store that the command reads; diff reads another */
+#define COPIES_MAX (2 * STORE_UNION_MAX) /* one per store that the command reads; diff has two sides */
 
 static struct copy {
 	char dir[PATH_MAX];
@@ -147,5 +147,13 @@ int old_store_copy(const char **dir, struct err *err)
 	int rc = make_copy(c, *dir, err);
 	if (!rc)
 		*dir = c->dir;
+	return rc;
+}
+
+int old_store_copies(const char **dirs, size_t n, struct err *err)
+{
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = old_store_copy(&dirs[i], err);
 	return rc;
 }

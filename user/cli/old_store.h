@@ -5,6 +5,7 @@
 
 #include "util/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -13,6 +14,8 @@
  * ends. Before there are threads.
  */
 int old_store_copy(const char **dir, struct err *err);
+/* The same for each of n; stops at the first error. */
+int old_store_copies(const char **dirs, size_t n, struct err *err);
 
 /*
  * Rewrite the store in dir where it is one of format 2, and remove what an interrupted rewrite left.

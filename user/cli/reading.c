@@ -44,7 +44,6 @@ static int open_stores(struct reading *r, uint64_t memory, struct err *err)
 int reading_open_store(struct reading *r, char *const *dirs, size_t n, const struct filter *f)
 {
 	struct err err = { 0 };
-	int rc = 0;
 	if (n > STORE_UNION_MAX) {
 		cmd_error("more than %d stores", STORE_UNION_MAX);
 		return EXIT_USAGE;
@@ -55,8 +54,7 @@ int reading_open_store(struct reading *r, char *const *dirs, size_t n, const str
 		r->dirs[i] = dirs[i];
 	r->explain = f && f->explain;
 	r->started_ns = r->step_ns = monotonic_ns();
-	for (size_t i = 0; !rc && i < r->n_dirs; i++)
-		rc = old_store_copy(&r->dirs[i], &err);
+	int rc = old_store_copies(r->dirs, r->n_dirs, &err);
 	rc = rc ? rc : open_stores(r, f ? f->memory : 0, &err);
 	if (rc == -ENOENT && !n) {
 		cmd_error("%s; record one with `ascribe record`, or name a store", err.text);

@@ -118,3 +118,12 @@ void text_count(uint64_t n, char *out)
 	}
 	*out = '\0';
 }
+
+const char *text_join(char *out, size_t cap, const char *const *v, size_t n)
+{
+	size_t len = 0;
+	out[0] = 0;
+	for (size_t i = 0; i < n && len < cap; i++)
+		len += (size_t)snprintf(out + len, cap - len, "%s%s", i ? ", " : "", v[i]);
+	return out;
+}

@@ -23,6 +23,9 @@ void text_put(FILE *f, const char *s, int width);
 /* Cut s in place to at most width columns, the last one then being an ellipsis. width > 0. */
 void text_cut(char *s, size_t width);
 
+/* Put the texts into out, with ", " between them; what does not fit is cut. Returns out. */
+const char *text_join(char *out, size_t cap, const char *const *v, size_t n);
+
 /* Realtime as RFC 3339 in local time; out has room for 40 bytes. */
 void text_time(int64_t ns, char *out);
 

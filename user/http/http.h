@@ -33,7 +33,8 @@ struct http_hooks {
 };
 
 struct http_config {
-	const char *store;
+	const char *const *stores; /* read as one, where there are several */
+	size_t n_stores;
 	const char *const *listen; /* "unix:/path", "127.0.0.1:4041", "[::1]:4041", "localhost:4041" */
 	size_t n_listen;
 	const char *const *hosts; /* names that a Host header may have besides addresses of this host itself that are listened on */

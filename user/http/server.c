@@ -510,7 +510,7 @@ int http_open(struct http_server **ret, const struct http_config *cfg, const str
 	for (size_t i = 0; !rc && i < n_routes + 2; i++)
 		rc = hist_new(5, &s->stats[i].ns);
 	rc = rc ? rc
-		: snapshots_new(&s->snapshots, s->cfg.store,
+		: snapshots_new(&s->snapshots, s->cfg.stores, s->cfg.n_stores,
 				&(struct store_limits){ .bytes = s->cfg.question_bytes,
 							.stop = &s->stopping });
 	rc = rc ? rc : cache_new(&s->cache, s->cfg.cache_bytes);

@@ -19,20 +19,23 @@
 
 struct snapshots {
 	pthread_mutex_t lock; /* of all below; never held while a store is opened */
-	const char *dir;
+	const char *const *dirs;
+	size_t n_dirs;
 	struct store_limits limits;
 	struct snapshot *idle; /* the last used first */
 	uint64_t state, looked_ns;
 	uint64_t opened, bytes;
 };
 
-int snapshots_new(struct snapshots **ret, const char *dir, const struct store_limits *limits)
+int snapshots_new(struct snapshots **ret, const char *const *dirs, size_t n_dirs,
+		  const struct store_limits *limits)
 {
 	struct snapshots *p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_init(&p->lock, NULL);
-	p->dir = dir;
+	p->dirs = dirs;
+	p->n_dirs = n_dirs;
 	p->limits = *limits;
 	*ret = p;
 	return 0;
@@ -103,7 +106,8 @@ static void look(struct snapshots *p, bool fresh)
 	struct sight seen = { 0 };
 	if (!fresh && p->looked_ns && now - p->looked_ns < LOOK_NS)
 		return;
-	see_dir(AT_FDCWD, p->dir, false, 2, &seen);
+	for (size_t i = 0; i < p->n_dirs; i++)
+		see_dir(AT_FDCWD, p->dirs[i], false, 2, &seen);
 	p->state = seen.state;
 	p->bytes = seen.bytes;
 	p->looked_ns = now;
@@ -139,7 +143,7 @@ int snapshots_take(struct snapshots *p, bool fresh, struct snapshot **ret, struc
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->state = state;
-	int rc = store_open(&s->store, p->dir, err);
+	int rc = store_open_all(&s->store, p->dirs, p->n_dirs, err);
 	if (rc) {
 		free(s);
 		return rc;

@@ -19,8 +19,9 @@ struct snapshot {
 	struct snapshot *next;
 };
 
-/* limits: of each question that is asked of a handle. */
-int snapshots_new(struct snapshots **ret, const char *dir, const struct store_limits *limits);
+/* limits: of each question that is asked of a handle. dirs: borrowed; several are read as one. */
+int snapshots_new(struct snapshots **ret, const char *const *dirs, size_t n_dirs,
+		  const struct store_limits *limits);
 void snapshots_free(struct snapshots *p);
 
 /* Any thread. fresh: look now, whatever was seen before. */

@@ -251,6 +251,8 @@ void store_close(struct store *s);
  */
 #define STORE_UNION_MAX 64
 int store_open_all(struct store **ret, const char *const *dirs, size_t n, struct err *err);
+/* Which of these a block is in, from 0. */
+size_t store_block_source(const struct store_block *b);
 
 /* NULL when nothing is wrong, else a line that says what was left out. */
 const char *store_damage(const struct store *s);

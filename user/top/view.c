@@ -305,17 +305,34 @@ static uint64_t counter(const char *const *names, const uint64_t *counts, size_t
 	return 0;
 }
 
+/* As many CPUs as the newest window of each store had. */
+static int count_cpus(const struct top_view *v, int64_t to_ns, unsigned *ret, struct err *err)
+{
+	unsigned newest[STORE_UNION_MAX] = { 0 }, sum = 0;
+	struct store_cover c = { 0 };
+	int rc = store_cover_nearest(v->store, view_from(v, to_ns), to_ns, STORE_FOLDED, NULL, 0, &c, err);
+	for (size_t i = 0; !rc && i < c.n; i++) {
+		struct store_totals *t;
+		rc = store_block_totals(v->store, c.blocks[i], &t, err);
+		if (rc)
+			break;
+		newest[store_block_source(c.blocks[i])] = (unsigned)t->n_cpus;
+		store_totals_free(t);
+	}
+	store_cover_free(&c);
+	for (size_t i = 0; i < STORE_UNION_MAX; i++)
+		sum += newest[i];
+	*ret = sum ? sum : 1;
+	return rc;
+}
+
 static int read_head(struct top_view *v, int64_t to_ns, struct err *err)
 {
 	const struct query_info *info = query_info(v->query);
 	const struct store_meta *m = store_meta(v->store);
-	struct account last = { 0 };
 	struct top_head h = { .seconds = (double)info->covered_ns / NS, .samples = info->samples, .fired = info->fired,
 			      .stored = info->stored, .own_rss = info->own_rss_max, .to_ns = to_ns };
-	/* As many CPUs as the newest window had. */
-	int rc = account_sum(&last, v->store, to_ns - 1, to_ns, err);
-	h.n_cpus = last.n_cpus ? (unsigned)last.n_cpus : 1;
-	account_fini(&last);
+	int rc = count_cpus(v, to_ns, &h.n_cpus, err);
 	for (size_t i = 0; i < m->n_lost; i++)
 		h.lost += info->lost[i];
 	h.idle_lost = counter(m->lost_names, info->lost, m->n_lost, "idle_not_run");
@@ -335,7 +352,7 @@ int view_load(struct top_view *v, struct err *err)
 {
 	int64_t to_ns = v->frozen_ns;
 	unload(v);
-	int rc = store_open(&v->store, v->dir, err);
+	int rc = store_open_all(&v->store, v->dirs, v->n_dirs, err);
 	if (!rc && !to_ns)
 		rc = newest(v->store, &to_ns, err);
 	rc = rc ? rc : ask(v, to_ns, err);

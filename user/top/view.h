@@ -79,7 +79,8 @@ struct top_head {
 
 struct top_view {
 	/* Set by whoever shows it. */
-	const char *dir;
+	const char *const *dirs; /* stores, read as one */
+	size_t n_dirs;
 	const char *event;
 	enum query_names names;
 	bool idle;

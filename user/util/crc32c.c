@@ -2,6 +2,7 @@
 #include "util/crc32c.h"
 
 #include <pthread.h>
+#include <string.h>
 
 /*
  * Eight tables: eight bytes per step, table[k] advances a byte that lies k bytes before the end of
@@ -28,13 +29,8 @@ static uint32_t le32(const uint8_t *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-uint32_t crc32c(const void *data, size_t len)
+uint32_t crc32c_table(const void *data, size_t len)
 {
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-	/* Every change of a byte would be found. libFuzzer's documentation names the macro. */
-	(void)data, (void)len;
-	return 0;
-#endif
 	pthread_once(&once, fill_tables);
 	const uint8_t *p = data;
 	uint32_t c = ~0u;
@@ -46,4 +42,49 @@ uint32_t crc32c(const void *data, size_t len)
 	for (; len; p++, len--)
 		c = c >> 8 ^ table[0][(c ^ *p) & 0xff];
 	return ~c;
+}
+
+/* ---- by the instruction that some CPUs have for it ---- */
+
+#if defined(__x86_64__)
+#define CRC_TARGET __attribute__((target("sse4.2")))
+#define CRC_8(c, v) ((uint32_t)__builtin_ia32_crc32di(c, v))
+#define CRC_1(c, v) __builtin_ia32_crc32qi(c, v)
+#define CRC_HAS __builtin_cpu_supports("sse4.2")
+#elif defined(__aarch64__)
+#include <arm_acle.h>
+#include <sys/auxv.h>
+#define CRC_TARGET __attribute__((target("+crc")))
+#define CRC_8(c, v) __crc32cd(c, v)
+#define CRC_1(c, v) __crc32cb(c, v)
+#define CRC_HAS (getauxval(AT_HWCAP) & 1ul << 7) /* HWCAP_CRC32 */
+#endif
+
+#ifdef CRC_TARGET
+CRC_TARGET static uint32_t crc32c_instruction(const uint8_t *p, size_t len)
+{
+	uint32_t c = ~0u;
+	for (; len >= 8; p += 8, len -= 8) {
+		uint64_t v;
+		memcpy(&v, p, sizeof(v));
+		c = CRC_8(c, v);
+	}
+	for (; len; p++, len--)
+		c = CRC_1(c, *p);
+	return ~c;
+}
+#endif
+
+uint32_t crc32c(const void *data, size_t len)
+{
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+	/* Every change of a byte would be found. libFuzzer's documentation names the macro. */
+	(void)data, (void)len;
+	return 0;
+#endif
+#ifdef CRC_TARGET
+	if (CRC_HAS)
+		return crc32c_instruction(data, len);
+#endif
+	return crc32c_table(data, len);
 }

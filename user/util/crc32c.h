@@ -10,5 +10,7 @@
 #include <stdint.h>
 
 uint32_t crc32c(const void *data, size_t len);
+/* The same for CPUs that have no instruction for it. */
+uint32_t crc32c_table(const void *data, size_t len);
 
 #endif

@@ -106,6 +106,11 @@ int store_open_all(struct store **ret, const char *const *dirs, size_t n, struct
 	return rc;
 }
 
+size_t store_block_source(const struct store_block *b)
+{
+	return store_ref(b)->part;
+}
+
 /* ---- which blocks hold a range, of one store or of each ---- */
 
 struct question {
