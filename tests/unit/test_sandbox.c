@@ -526,6 +526,37 @@ static void test_keeping_lane(void **state)
 	sandbox_cancel(f->s, &slow);
 }
 
+/* Where CPUs are busy another worker is no help: it would unpack the same files, and be as late. */
+static void test_keeping_lane_starved(void **state)
+{
+	struct fixture *f = *state;
+	struct sandbox_call c = { .lane = SANDBOX_KEEPING_LANE, .op = ECHO, .deadline_ms = 10000, .max_reply = 100 };
+	struct sandbox_job *job = NULL;
+	struct timespec begin;
+	char loops[16] = "10000000";
+	assert_int_equal(run(f, &c), 0);
+	c.op = BURN;
+	c.bytes = loops;
+	c.len = sizeof(loops);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_int_equal(run(f, &c), 0);
+	snprintf(loops, sizeof(loops), "%.0f", 1e7 * 80 / since_ms(&begin));
+	pid_t worker = child_of(child_of(getpid())), loop = starve(worker, 10);
+	if (!loop)
+		skip();
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	assert_int_equal(sandbox_submit(f->s, &c, &job), 0);
+	c.op = ECHO;
+	int rc = run(f, &c);
+	double ms = since_ms(&begin);
+	starve_end(loop);
+	print_message("80 ms of CPU time took %.0f ms\n", ms);
+	assert_int_equal(rc, 0);
+	assert_int_equal(await(f, &job), 0);
+	assert_true(ms > SANDBOX_SLOW_KEEPING_MS);
+	assert_int_equal(spawned(f), 1);
+}
+
 /*
  * A lower limit counts for all that comes; there are as many workers as may be, one for each lane
  * at least.
@@ -676,6 +707,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow_users, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_memory_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_keeping_lane, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_keeping_lane_starved, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_limits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_waiting, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_full, set_up, tear_down),

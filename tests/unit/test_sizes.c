@@ -88,12 +88,24 @@ static void they_grow(void **state)
 	}
 }
 
+/* Few CPUs begin with large tables: each time they grow costs a new start. */
+static void they_begin_by_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(sizes_first_rows(2, 8 * MIB), 8192);
+	assert_int_equal(sizes_first_rows(2, 1 * MIB), 2048);
+	assert_int_equal(sizes_first_rows(512, 8 * MIB), 2048);
+	for (unsigned n = 1; n <= 512; n++)
+		assert_true(is_pow2(sizes_first_rows(n, 8 * MIB)) && sizes_first_rows(n, 8 * MIB) >= sizes_first_rows(n + 1, 8 * MIB));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(within_the_budget),
 		cmocka_unit_test(as_large_as_needed),
 		cmocka_unit_test(they_grow),
+		cmocka_unit_test(they_begin_by_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

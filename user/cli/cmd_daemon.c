@@ -46,7 +46,6 @@
 #define STALLED_NS 60000000000ull /* without a drain: the watchdog gets nothing any more */
 #define END_S 9
 #define SPARE_BYTES (4u << 20)
-#define TABLE_ROWS 2048 /* of a CPU to begin with: saving.h makes them larger where they fill */
 
 struct daemon {
 	int argc;
@@ -112,7 +111,8 @@ static int new_collector(struct daemon *d, struct collector **ret, struct err *e
 		.weight = weight,
 		.label_sets = share.label_sets,
 		.claim_cpus = (unsigned)d->s.o.claim_cpus,
-		.table_rows = d->saving.tables.rows ? d->saving.tables.rows : TABLE_ROWS,
+		.table_rows = d->saving.tables.rows,
+		.table_bytes = share.tables,
 		.resumed = d->resumed,
 		.recipes = &d->recipes,
 		.wakers = d->s.o.waker && governor_waits(&d->saving.governor),

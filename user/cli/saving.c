@@ -14,6 +14,7 @@
 #define SYMBOLS_BYTES (16u * MIB) /* files that few samples need are read again sooner than they are kept for days */
 #define DICTIONARY_BYTES (24u * MIB)
 #define UNWIND_BYTES (64u * MIB)
+#define TABLES_BYTES (8u * MIB)
 #define QUESTION_LEAST (8u * MIB)
 #define LEAST_BYTES (32u * MIB) /* less is refused (saving_check), which takes a recorder to measure */
 #ifndef MINUTE_NS /* a build for tests has shorter minutes, with fewer early drains */
@@ -42,6 +43,7 @@ void saving_shares(uint64_t memory_max, struct saving_shares *ret)
 		.unwind = at_most(m / 4, UNWIND_BYTES),
 		.question = m / 8 > QUESTION_LEAST ? (size_t)(m / 8) : QUESTION_LEAST, /* there are two */
 		.label_sets = at_most(m / 8192, LABEL_SETS),
+		.tables = at_most(m / 32, TABLES_BYTES),
 		.worker = memory_max ? worker : SYMBOLS_MEMORY,
 		.workers = memory_max ? (unsigned)at_most(workers / worker, SANDBOX_LANES * SANDBOX_WORKERS) : 0,
 		.rows = memory_max ? (size_t)(m / 16 / ROW_BYTES) : 0,

@@ -13,6 +13,7 @@
 /* Shares of memory-max. With the default of 256 MiB or more they are what each part needs at most. */
 struct saving_shares {
 	size_t symbols, dictionaries, unwind, question, label_sets, rows;
+	size_t tables;	  /* of all CPUs to begin with: they grow where they fill */
 	size_t worker;	  /* of a parsing child */
 	unsigned workers; /* at a time; 0: no limit but the sandbox's */
 };

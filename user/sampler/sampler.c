@@ -44,7 +44,8 @@ static void choose_sizes(struct sampler *s)
 		.window_s = s->cfg.window_s,
 		.waits = s->waits,
 		.wakers = s->wakers,
-		.rows = s->cfg.table_rows,
+		.rows = s->cfg.table_rows || !s->cfg.table_bytes ? s->cfg.table_rows
+								: sizes_first_rows(s->n_cpus, s->cfg.table_bytes),
 		.half_extra_bytes = s->waits ? sizeof(struct wait_others) : 0,
 		.run_bytes = s->waits ? CPU_RUN_BYTES : 0,
 		.reuse_bytes = REUSE_SLOT_BYTES,

@@ -36,7 +36,8 @@ struct sampler_config {
 	bool wakers;         /* with waits: who ends them */
 	uint64_t wait_ns;    /* with waits: how long labels that were read count, and the shortest wait whose waker has a stack; 0: 1 ms */
 	unsigned claim_cpus; /* for tests: make tables for so many CPUs though there are fewer */
-	uint32_t table_rows; /* of a CPU's table to begin with; 0: as many as a window may need. In the end the budget of sizes.h counts */
+	uint32_t table_rows; /* of a CPU's table to begin with; 0: by table_bytes. In the end the budget of sizes.h counts */
+	size_t table_bytes; /* of all CPUs' tables to begin with; 0: as many rows as a window may need */
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 	size_t symbols_bytes; /* of symbol tables that are kept; 0: SYMBOLIZER_TABLE_BYTES */
 };

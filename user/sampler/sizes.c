@@ -14,6 +14,8 @@
 #define WAKER_WORDS_ALL 60000
 
 #define ROWS_LEAST 64u
+#define ROWS_FIRST_LEAST 2048u
+#define ROW_WAIT_WORDS 5 /* of stacks, for each row of a half: WAIT_WORDS_ALL / WAIT_ROWS */
 #define WORDS_LEAST 512u
 #define SPARES_MAX 16u
 
@@ -113,4 +115,14 @@ void sizes_choose(const struct sizes_question *q, struct sizes *ret)
 	s.bytes = total(q, &s, s.rows, s.words);
 	s.may_grow = 2 * s.rows <= all_rows && total(q, &s, 2 * s.rows, words_for(2 * s.rows, all_rows, all_words)) <= budget;
 	*ret = s;
+}
+
+uint32_t sizes_first_rows(unsigned n_cpus, size_t bytes)
+{
+	struct sizes s;
+	uint32_t rows = ROWS_FIRST_LEAST;
+	sizes_of_cpus(n_cpus, &s);
+	while (rows < 1u << 30 && s.n_halves * half_bytes(2 * rows, 2 * rows * ROW_WAIT_WORDS) <= bytes)
+		rows *= 2;
+	return rows;
 }

@@ -43,4 +43,7 @@ void sizes_choose(const struct sizes_question *q, struct sizes *ret);
 /* The part that depends on the number of CPUs alone. */
 void sizes_of_cpus(unsigned n_cpus, struct sizes *ret);
 
+/* Return how many rows a half begins with where all halves have `bytes` together: 2,048 at least. */
+uint32_t sizes_first_rows(unsigned n_cpus, size_t bytes);
+
 #endif

@@ -141,10 +141,18 @@ static bool may_grow(const struct sandbox *s, const struct lane *of)
 	return !own || n < s->cfg.workers;
 }
 
-/* The time from which a worker that runs a job is slow. */
-static uint64_t slow_ns(const struct sandbox *s, const struct lane *l, const struct worker *w)
+/*
+ * Is the worker's job slow? Time in the run queue does not count: where CPUs are busy another worker
+ * would not be faster, and unpack the same files.
+ */
+static bool is_slow(struct worker *w, uint64_t now)
 {
-	return w->begin_ns + (l == &s->lane[SANDBOX_KEEPING_LANE] ? SANDBOX_SLOW_KEEPING_MS : SANDBOX_SLOW_MS) * MS;
+	const uint64_t slow = lane_slow_ns(w->job->lane);
+	if (w->look_ns != UINT64_MAX && now >= w->look_ns) {
+		uint64_t used = child_clock_used_ns(&w->clock, w->child.pid, now);
+		w->look_ns = used >= slow ? UINT64_MAX : now + (slow - used) / 2 + MS;
+	}
+	return w->look_ns == UINT64_MAX;
 }
 
 /* Return an idle worker, or a free slot for a new one if all workers are slow. NULL: none now. */
@@ -158,7 +166,7 @@ static struct worker *find_worker(const struct sandbox *s, struct lane *l, uint6
 			return w;
 		if (!w->job && !none)
 			none = w;
-		slow &= !w->job || now >= slow_ns(s, l, w);
+		slow &= !w->job || is_slow(w, now);
 	}
 	return slow && none && may_grow(s, l) ? none : NULL;
 }
@@ -292,9 +300,9 @@ static uint64_t due_ns(const struct sandbox *s)
 			const struct worker *w = &l->worker[k];
 			if (!w->job)
 				continue;
-			uint64_t late = w->clock.look_ns, slow = slow_ns(s, l, w);
-			if (l->queue.n && slow > channel_now_ns() && slow < late)
-				late = slow;
+			uint64_t late = w->clock.look_ns;
+			if (l->queue.n && w->look_ns > channel_now_ns() && w->look_ns < late)
+				late = w->look_ns;
 			due = late < due ? late : due;
 		}
 	}

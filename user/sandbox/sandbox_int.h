@@ -39,6 +39,7 @@ struct worker {
 	size_t memory; /* that it may allocate */
 	uint64_t begin_ns, ran_ns; /* of its job; ran_ns: its CPU time before */
 	struct child_clock clock;  /* of its job */
+	uint64_t look_ns;	   /* when to look next whether its job is slow; UINT64_MAX: it is */
 	size_t sent;		   /* bytes of the job; len: all */
 	struct channel_head head;
 	bool has_head;
@@ -84,6 +85,12 @@ void job_end(struct sandbox *s, struct sandbox_job *j, int rc);
 
 /* Its worker was lost: another one tries, once. */
 void job_again(struct sandbox *s, struct sandbox_job *j, int rc);
+
+/* CLOCK_MONOTONIC ns that a job may take until another worker helps. */
+static inline uint64_t lane_slow_ns(unsigned lane)
+{
+	return (lane == SANDBOX_KEEPING_LANE ? SANDBOX_SLOW_KEEPING_MS : SANDBOX_SLOW_MS) * MS;
+}
 
 /* ---- worker.c ---- */
 

@@ -241,6 +241,7 @@ void worker_begin(struct sandbox *s, struct worker *w, struct sandbox_job *j)
 	w->begin_ns = channel_now_ns();
 	w->ran_ns = worker_cpu_ns(w);
 	child_clock_start(&w->clock, w->child.pid, j->deadline_ms * MS, j->deadline_ms * MS);
+	w->look_ns = w->begin_ns + lane_slow_ns(j->lane);
 	w->served++;
 	w->sent = w->got = 0;
 	w->has_head = w->ready = false;
