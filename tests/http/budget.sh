@@ -6,7 +6,8 @@
 . "$(dirname "$0")/lib.bash"
 needs_recording
 hasty=$build/tests/hasty/ascribe
-background bash -c 'while :; do :; done'
+# Busy for about half of the time: the sums are held against its own CPU clock.
+background bash -c 'while :; do for ((i = 0; i < 30000; i++)); do :; done; sleep 0.1; done'
 spinner=$pid
 cpu_of() { awk '{ print ($14 + $15) / 100 }' "/proc/$1/stat"; }
 begun=$(cpu_of "$spinner")

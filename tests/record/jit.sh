@@ -96,6 +96,7 @@ fi
 # ---- what only looks like a JVM ----
 fake=$build/tests/record/fakejvm
 cp "$fake" libjvm.so
+cp "$fake" fakejvm # is found where another directory stands in the place of /tmp, too
 if [ "$(uname -m)" = x86_64 ]; then
 	ok "a libjvm.so, SIGQUIT not caught: it lives" test "$("$ascribe" record --jvm-attach -F 499 -o fake1 -- "$fake" 3 ./libjvm.so 2>/dev/null)" = 0
 	ok "a libjvm.so, SIGQUIT caught: none comes" test "$("$ascribe" record --jvm-attach -F 499 -o fake2 -- "$fake" 3 ./libjvm.so catch 2>/dev/null)" = 0
@@ -109,7 +110,7 @@ if [ "$(uname -m)" = x86_64 ]; then
 			chown 12345 /tmp/hsperfdata_x/$$
 			exec setpriv --reuid 12345 --regid 12345 --clear-groups "$1" 3 ./libjvm.so /tmp/hsperfdata_x/$$ catch
 		SH
-		quits=$("$ascribe" record --explain --jvm-attach -F 499 -o fake3 -- unshare --mount sh looks.sh "$fake" 2>fake3.err)
+		quits=$("$ascribe" record --explain --jvm-attach -F 499 -o fake3 -- unshare --mount sh looks.sh ./fakejvm 2>fake3.err)
 		ok "a directory of root's: no signal ($quits)" test "$quits" = 0
 		ok "a directory of root's: nothing is made there" test "$(stat -c %Y roots)" -le "$(stat -c %Z roots/hsperfdata_x)"
 		ok "it was asked" grep -q 'JVMs asked [1-9]\|without answer' fake3.err

@@ -75,10 +75,10 @@ wait "$perf"
 report leaf -n 0 >leaf.json
 perf script -i perf.data -F ip,sym 2>/dev/null | awk 'NF { print $2 }' | sort | uniq -c |
 	jq -R -n '[inputs | capture("(?<n>[0-9]+) (?<f>.*)") | {(.f): (.n | tonumber)}] | add' >perf.json
-# Both are samples of some 4,000: 5 points is more than five standard deviations.
+# Two samplings of one load: four standard deviations of the difference of two shares, and a point for the load itself.
 check "the leaf functions are those of perf" r=leaf.json p=perf.json -- \
-	'sum(p.values()) > 500 and r["samples"] > 500 and all(abs(sum(x["self"] for x in r["rows"] if x["function"] == f) / r["samples"] -
-	n / sum(p.values())) < 0.05 for f, n in p.items()) and
-	all(abs(x["self"] / r["samples"] - p.get(x["function"], 0) / sum(p.values())) < 0.05 for x in r["rows"])' \
+	'(lambda n, m: n > 200 and m > 200 and (lambda near: all(abs(sum(x["self"] for x in r["rows"] if x["function"] == f) / n -
+	k / m) < near for f, k in p.items()) and all(abs(x["self"] / n - p.get(x["function"], 0) / m) < near for x in r["rows"]))
+	(0.01 + 4 * (0.25 * (1 / n + 1 / m)) ** 0.5))(r["samples"], sum(p.values()))' \
 	'[(x["function"], x["self"], p.get(x["function"])) for x in r["rows"][:4]]'
 finish

@@ -40,8 +40,11 @@ def chains(path, stat, chain, copied=None):
         else:
             bad[text] += n
     print(good, 'of', total, 'as written;', flagged['frame_pointers'], 'before the rules were there', dict(bad.most_common(2)))
+    # A page of a stack that is not in memory ends it, which is flagged.
     allowed = flagged['frame_pointers'] + (flagged['copied'] if copied else 0) + total // 500
-    assert total > 40 and total - good <= allowed, bad.most_common(5)
+    allowed += min(flagged['unwind_fault'], 1 + total // 200)
+    assert total > 40 and total - good <= allowed, (
+        f'{total} samples, {total - good} of them not as written; more than 40 and at most {allowed} are expected', bad.most_common(5))
 
 
 CALLERS = {'main.framed': 'main.calls', 'main.frameless': 'main.calls;main.framed', 'runtime.duffzero': 'main.calls;main.framed',
