@@ -181,20 +181,35 @@ static int print_changes(const struct query_diff *d, int against)
 	return 0;
 }
 
+/* Compare two sides by a function's own samples, or by those with all that it calls. */
+static int print_code_by(const struct why *w, int against, bool inclusive, struct query *const q[2], struct err *err)
+{
+	struct query_diff *d = NULL;
+	struct query_diff_spec spec = { .inclusive = inclusive };
+	int rc = query_diff(&d, q[0], q[1], &spec, err);
+	if (rc)
+		return rc;
+	printf("\nCODE that differs from %s by more than chance, %s (%llu samples here)\n", side_names[against],
+	       inclusive ? "with all that it calls" : "by its own samples", (unsigned long long)w->side[IT].cpu_samples);
+	rc = print_changes(d, against);
+	query_diff_free(d);
+	return rc;
+}
+
+/*
+ * Beside the rest, all callers of what is special differ as well, from main on: own samples say
+ * enough there.
+ */
 static int print_code(const struct why *w, int against, struct err *err)
 {
 	struct query *q[2] = { NULL, NULL };
-	struct query_diff *d = NULL;
-	struct query_diff_spec spec = { 0 };
 	if (!w->side[against].there)
 		return 0;
-	printf("\nCODE that differs from %s by more than chance, by its own samples (%llu here)\n", side_names[against],
-	       (unsigned long long)w->side[IT].cpu_samples);
 	int rc = samples_query(w, IT, &q[0], err);
 	rc = rc ? rc : samples_query(w, against, &q[1], err);
-	rc = rc ? rc : query_diff(&d, q[0], q[1], &spec, err);
-	rc = rc ? rc : print_changes(d, against);
-	query_diff_free(d);
+	if (!rc && against == BEFORE)
+		rc = print_code_by(w, against, true, q, err);
+	rc = rc ? rc : print_code_by(w, against, false, q, err);
 	query_close(q[0]);
 	query_close(q[1]);
 	return rc;
