@@ -43,11 +43,11 @@ export class WhyPane extends Pane {
 			add('Blocked in', a.blocked, [...shares, { id: 'wait', title: 'Wait', cell: r => r.wait }, { id: 'in', title: 'Function', header: true, wide: true, cell: code }]);
 		if (a.occupants.length)
 			add('Who had the CPU while it waited for one', a.occupants, [...shares, { id: 'who', title: 'Who', header: true, wide: true, cell: r => h('bdi', null, brief(r.occupant ?? '(none)', 60)) }]);
-		const changes = (title, rows, there) => add(title, rows, [{ id: 'here', title: 'this', number: true, cell: r => share(r.share[0]) },
-			{ id: 'there', title: there, number: true, cell: r => share(r.share[1]) }, { id: 'fn', title: 'Function, with what it calls', header: true, wide: true, cell: code }]);
+		const changes = (title, rows, there, what) => add(title, rows, [{ id: 'here', title: 'this', number: true, cell: r => share(r.share[0]) },
+			{ id: 'there', title: there, number: true, cell: r => share(r.share[1]) }, { id: 'fn', title: what, header: true, wide: true, cell: code }]);
 		if (a.before)
-			changes('Code that changed against before', a.differs_from_before, 'before');
-		changes('Code that all others have less of', a.differs_from_rest.filter(r => r.verdict === 'more'), 'all others');
+			changes('Code that changed against before', a.differs_from_before, 'before', 'Function, with what it calls');
+		changes('Code that all others have less of', a.differs_from_rest.filter(r => r.verdict === 'more'), 'all others', 'Function, by itself');
 		refill(this.body, [h('p.note', null, timeRange(a.this.from, a.this.to), a.before ? `; before: ${timeRange(a.before.from, a.before.to)}` : '; nothing was recorded before',
 			a.waits ? '' : '; waits are not recorded: record --wall'), ...parts], this.body);
 	}

@@ -120,6 +120,40 @@ ok "without less all is printed" grep -q SAMPLES tty.out
 tty "PAGER='head -1' $ascribe report store -n 0; echo status \$?"
 ok "a pager that ends early is no failure" sh -c 'grep -q "status [01]" tty.out || grep -q "status 141" tty.out'
 
+# ---- --open: the browser of this desktop, else how to reach the page ----
+mkdir -p desktop
+printf '#!/bin/sh\nprintf "%%s\\n" "$@" >>opened\ncp "$1" opened.html\n' >desktop/xdg-open
+chmod +x desktop/xdg-open
+exits 0 'wrote flame.html' env -u SSH_CONNECTION -u WAYLAND_DISPLAY DISPLAY=:7 PATH="$dir/desktop:$PATH" "$ascribe" flame store --open
+for _ in $(seq 100); do [ -s opened ] && break; sleep 0.05; done
+ok "flame: the browser has the page" grep -qx "$dir/flame.html" opened
+exits 0 "scp 192.0.2.7:$dir/flame.html" env SSH_CONNECTION='192.0.2.1 5 192.0.2.7 22' DISPLAY=:7 PATH="$dir/desktop:$PATH" "$ascribe" flame store --open
+exits 0 'no desktop here' env -u SSH_CONNECTION -u WAYLAND_DISPLAY -u DISPLAY "$ascribe" flame store --open
+rm -f opened
+serving() { # file, environment...: the server until the file is there, or its text
+	local text=$1 log=$2 _
+	shift 2
+	background env "$@" "$ascribe" serve store --open -l 127.0.0.1:0 2>"$log"
+	for _ in $(seq 200); do
+		grep -q "$text" "$log" "opened" 2>/dev/null && break
+		sleep 0.05
+	done
+}
+serving html serve.log -u SSH_CONNECTION -u WAYLAND_DISPLAY DISPLAY=:7 XDG_RUNTIME_DIR="$dir" PATH="$dir/desktop:$PATH"
+for _ in $(seq 100); do [ -s opened.html ] && break; sleep 0.05; done
+token=$(sed -n 's/.*#token=//p' serve.log)
+redirect=$(cat opened)
+ok "serve: the address is in a file of the owner alone, not in an argument" sh -c "test -n '$token' && ! grep -q '$token' opened && grep -q '#token=$token' '$redirect' && test \$(stat -c %a '$redirect') = 600"
+kill -TERM "$pid"
+wait "$pid"
+ok "which is removed at the end" test ! -e "$redirect"
+rm -f opened
+serving 'ssh -L' ssh.log SSH_CONNECTION='192.0.2.1 5 192.0.2.7 22'
+kill -TERM "$pid"
+wait "$pid"
+port=$(sed -n 's/.*127.0.0.1:\([0-9]*\)\/#token.*/\1/p' ssh.log)
+ok "serve: by ssh" grep -q "ssh -L $port:127.0.0.1:$port 192.0.2.7" ssh.log
+
 # ---- completion ----
 cp -r store ascribe.data
 complete() { "$ascribe" complete -- "$@" | sed 's/\t.*//'; }

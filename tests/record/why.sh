@@ -15,6 +15,14 @@ record --wall -F 499 --append -o two -- "$load" pair 2 $cpu
 "$ascribe" why two --where '{comm="waits"}' --from "$from" --before "$first" >page 2>err
 ok "a page with an earlier range" sh -c "grep -q '^before  *20' page && grep -q '^waiting for a CPU .* s .* s .* s' page"
 ok "its code differs: it slept before" grep -q 'CODE that differs from before' page
+ok "with what it calls, and by itself" sh -c "grep -q 'before .*, with all that it calls' page && grep -q 'before .*, by its own samples' page"
+for m in cpu off runq wall; do
+	"$ascribe" export two -f folded --metric $m 2>unit >folded
+	"$ascribe" report two --metric $m --json >metric.json 2>/dev/null
+	ok "export --metric $m: nanoseconds, as many as report says" sh -c "grep -q 'nanoseconds of $m' unit && awk '{ n += \$NF } END { printf \"%.6f\\n\", n / 1e9 }' folded |
+		python3 -c 'import json, sys; assert abs(float(sys.stdin.read()) - json.load(open(\"metric.json\"))[\"seconds\"]) < 1e-3'"
+done
+exits 2 'unit samples is for events' "$ascribe" export two -f folded --metric off --unit samples
 "$ascribe" why two --where '{tenant="l"}' --from "$from" >page 2>err
 check_part() { # name, least share of this side
 	awk -v p="$1" -v least="$2" 'index($0, p) == 1 && !seen { seen = 1; v = substr($0, length(p) + 1); split(v, f, " "); sub("%", "", f[3]);

@@ -36,6 +36,7 @@ static const struct opt options[] = {
 	{ "output", 'o', OPT_STRING, "FILE", "where to write (default: stdout)",
 	  offsetof(struct export_options, output), 0, 0 },
 	WHERE_OPTIONS(struct export_options, filter),
+	METRIC_OPTION(struct export_options, filter),
 	NAMES_OPTIONS(struct export_options, filter),
 	EXPLAIN_OPTION(struct export_options, filter),
 };
@@ -47,7 +48,8 @@ static const struct opt_command command = {
 	.examples = "  ascribe export --format pprof -o cpu.pb.gz && go tool pprof -top cpu.pb.gz\n"
 		    "  ascribe export --format pprof --where '{tenant=\"a\"}' -o a.pb.gz\n"
 		    "  ascribe export --format folded > stacks.txt\n"
-		    "  ascribe export --format folded --event off-cpu > blocked.txt    # nanoseconds\n",
+		    "  ascribe export --format folded --metric off > blocked.txt    # nanoseconds\n"
+		    "  ascribe export --format pprof --metric wall -o wall.pb.gz      # and CPU time, and waits for a CPU\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
 	.max_args = STORE_UNION_MAX,
@@ -114,6 +116,10 @@ int cmd_export(int argc, char **argv)
 		cmd_error("export: --unit: %s is none of samples, value", opts.unit);
 		return EXIT_USAGE;
 	}
+	if (opts.filter.metric && unit_of(opts.unit) == EXPORT_SAMPLES) {
+		cmd_error("export: --metric sums nanoseconds: --unit samples is for events");
+		return EXIT_USAGE;
+	}
 	if (format->binary && !opts.output && isatty(STDOUT_FILENO)) {
 		cmd_error("export: %s is binary: name a file with -o, or redirect stdout", format->name);
 		return EXIT_USAGE;
@@ -121,6 +127,8 @@ int cmd_export(int argc, char **argv)
 	status = reading_open(&r, args.v, args.n, &opts.filter);
 	if (!status)
 		status = export(&r, &opts, format);
+	if (!status && opts.filter.metric)
+		cmd_say("the numbers are nanoseconds of %s", opts.filter.metric);
 	if (!status)
 		accounting_footer(r.store, query_info(r.query));
 	reading_close(&r);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ascribe flame: the samples as one HTML page. */
 #include "cli/accounting.h"
+#include "cli/browser.h"
 #include "cli/cmd.h"
 #include "cli/output.h"
 #include "export/export.h"
@@ -15,6 +16,7 @@
 struct flame_options {
 	struct filter filter;
 	const char *output;
+	bool open;
 	const char *view, *function, *module;
 	const char *against;
 	int64_t against_from_ns, against_to_ns;
@@ -41,6 +43,8 @@ static const struct opt options[] = {
 	  offsetof(struct flame_options, against_from_ns), 0, 0 },
 	{ "against-to", 0, OPT_TIME, "T", "end of what to compare with (default of both: the same range)",
 	  offsetof(struct flame_options, against_to_ns), 0, 0 },
+	{ "open", 0, OPT_FLAG, NULL, "start the browser; without a desktop say how to fetch the page",
+	  offsetof(struct flame_options, open), 0, 0 },
 	{ "json", 0, OPT_FLAG, NULL, "write the page's data only, as JSON", offsetof(struct flame_options, filter.json),
 	  0, 0 },
 	EXPLAIN_OPTION(struct flame_options, filter),
@@ -51,6 +55,7 @@ static const struct opt_command command = {
 	.usage = "[STORE ...] [OPTIONS]",
 	.about = "Write a flame graph as one self-contained HTML page: zoom, search, hover; no network needed.\n",
 	.examples = "  ascribe flame -o flame.html\n"
+		    "  ascribe flame --open                           # in the browser\n"
 		    "  ascribe flame --where '{tenant=\"a\",endpoint=\"/search\"}' -o a.html\n"
 		    "  ascribe flame --view callers --function memcpy -o callers.html\n"
 		    "  ascribe flame --from now-1h --against-from now-2h --against-to now-1h -o diff.html\n",
@@ -133,7 +138,7 @@ static int flame(struct reading *r, const struct flame_options *opts, const stru
 	const char *path = opts->output;
 	struct output out = OUTPUT_INIT;
 	struct err err = { 0 };
-	if (!path && !opts->filter.json && isatty(STDOUT_FILENO))
+	if (!path && !opts->filter.json && (opts->open || isatty(STDOUT_FILENO)))
 		path = DEFAULT_FILE;
 	int rc = output_open(&out, path, &err);
 	if (!rc && opts->filter.json)
@@ -152,6 +157,8 @@ static int flame(struct reading *r, const struct flame_options *opts, const stru
 	accounting_footer(r->store, query_info(r->query));
 	if (path)
 		fprintf(stderr, "wrote %s\n", path);
+	if (path && opts->open)
+		browser_open_file(path);
 	return EXIT_OK;
 }
 

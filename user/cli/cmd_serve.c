@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ascribe serve: the page and the API over a store, without recording. */
+#include "cli/browser.h"
 #include "cli/cmd.h"
 #include "cli/old_store.h"
 #include "cli/text.h"
@@ -16,7 +17,7 @@
 struct serve_options {
 	struct opt_list listen, hosts;
 	const char *token_file, *tls_cert, *tls_key;
-	bool anonymous, plain;
+	bool anonymous, plain, open;
 	uint64_t workers, connections;
 };
 
@@ -31,6 +32,8 @@ static const struct opt options[] = {
 	{ "tls-key", 0, OPT_STRING, "FILE", "and its key", offsetof(struct serve_options, tls_key), 0, 0 },
 	{ "anonymous", 0, OPT_FLAG, NULL, "no token: every user who can connect may read the store", offsetof(struct serve_options, anonymous), 0, 0 },
 	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS", offsetof(struct serve_options, plain), 0, 0 },
+	{ "open", 0, OPT_FLAG, NULL, "start the browser; without a desktop print the ssh command that leads here",
+	  offsetof(struct serve_options, open), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", offsetof(struct serve_options, workers), 1, 16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)", offsetof(struct serve_options, connections), 1, 10000 },
 };
@@ -41,6 +44,7 @@ static const struct opt_command command = {
 	.about = "Serve the page and the HTTP API of docs/http.md over a store, read-only; the store may be written meanwhile.\n"
 		 "Several stores are served as one, with the label host.\n",
 	.examples = "  ascribe serve                                   # " DEFAULT_STORE ", at the address that is printed\n"
+		    "  ascribe serve --open                            # in the browser\n"
 		    "  ascribe serve /var/lib/ascribe -l unix:/tmp/a.sock\n",
 	.opts = options,
 	.n_opts = sizeof(options) / sizeof(options[0]),
@@ -75,25 +79,29 @@ void cmd_server_memory(void)
  * A token of our own making stands behind "#": a browser keeps that part to itself, and the page
  * moves it from the address bar into its session.
  */
-static void say_addresses(const struct http_server *server, const struct http_config *cfg)
+static void say_addresses(const struct http_server *server, const struct http_config *cfg, struct browser *b)
 {
 	const char *address, *scheme = cfg->tls_cert ? "https://" : "http://";
 	char stores[1024];
 	text_join(stores, sizeof(stores), cfg->stores, cfg->n_stores);
+	bool opened = !b;
 	for (size_t i = 0; (address = http_address(server, i)); i++) {
-		if (!strncmp(address, "unix:", 5))
-			cmd_say("serving %s on %s", stores, address);
-		else if (cfg->token && cfg->token_tcp_only)
-			cmd_say("serving %s on %s%s/#token=%s", stores, scheme, address, cfg->token);
-		else
-			cmd_say("serving %s on %s%s", stores, scheme, address);
+		bool own = cfg->token && cfg->token_tcp_only, tcp = strncmp(address, "unix:", 5) != 0;
+		char url[512];
+		snprintf(url, sizeof(url), "%s%s%s%s", tcp ? scheme : "", address, tcp && own ? "/#token=" : "",
+			 tcp && own ? cfg->token : "");
+		cmd_say("serving %s on %s", stores, url);
+		if (tcp && !opened)
+			browser_open_address(b, url);
+		opened |= tcp;
 	}
 }
 
-static int serve(const struct http_config *cfg, struct err *err)
+static int serve(const struct http_config *cfg, bool open, struct err *err)
 {
 	struct http_server *server;
 	struct http_sockets *sockets = NULL;
+	struct browser browser = BROWSER_INIT;
 	sigset_t set;
 	int sig;
 	sigemptyset(&set);
@@ -109,8 +117,9 @@ static int serve(const struct http_config *cfg, struct err *err)
 		http_sockets_close(sockets);
 		return rc;
 	}
-	say_addresses(server, cfg);
+	say_addresses(server, cfg, open ? &browser : NULL);
 	sigwait(&set, &sig);
+	browser_done(&browser);
 	http_close(server);
 	http_sockets_close(sockets);
 	return 0;
@@ -148,7 +157,7 @@ int cmd_serve(int argc, char **argv)
 	rc = rc ? rc : store_open_all(&store, cfg.stores, cfg.n_stores, &err);
 	if (!rc) {
 		store_close(store);
-		rc = serve(&cfg, &err);
+		rc = serve(&cfg, o.open, &err);
 	}
 	if (rc)
 		cmd_error("serve: %s", err.text);

@@ -125,20 +125,29 @@ static int print_changes(const struct query_diff *d, int against)
 	return 0;
 }
 
+static int print_code_by(const struct why *w, int against, bool inclusive, struct err *err)
+{
+	struct why_changes c;
+	printf("\nCODE that differs from %s by more than chance, %s (%llu samples here)\n", side_names[against],
+	       inclusive ? "with all that it calls" : "by its own samples", (unsigned long long)w->side[WHY_THIS].cpu_samples);
+	int rc = why_changes(w, against, inclusive, &c, err);
+	rc = rc ? rc : print_changes(c.diff, against);
+	why_changes_free(&c);
+	return rc;
+}
+
+/*
+ * Beside the rest, all callers of what is special differ as well, from main on: own samples say
+ * enough there.
+ */
 static int print_code(const struct why *w, int against, struct err *err)
 {
 	int rc = 0;
 	if (!w->side[against].there)
 		return 0;
-	for (int inclusive = 1; !rc && inclusive >= 0; inclusive--) {
-		struct why_changes c;
-		printf("\nCODE that differs from %s by more than chance, %s (%llu samples here)\n", side_names[against],
-		       inclusive ? "with what it calls" : "by itself", (unsigned long long)w->side[WHY_THIS].cpu_samples);
-		rc = why_changes(w, against, inclusive, &c, err);
-		rc = rc ? rc : print_changes(c.diff, against);
-		why_changes_free(&c);
-	}
-	return rc;
+	if (against == WHY_BEFORE)
+		rc = print_code_by(w, against, true, err);
+	return rc ? rc : print_code_by(w, against, false, err);
 }
 
 /* ---- waits ---- */

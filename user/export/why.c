@@ -121,9 +121,8 @@ static int put_lists(json_t *o, const struct why *w, struct err *err)
 	rc = rc ? rc : put_tables(o, "occupants", &occupants, false);
 	why_tables_free(&blocked);
 	why_tables_free(&occupants);
-	rc = rc ? rc : put_changes(o, "differs_from_rest", w, WHY_REST, true, err);
+	rc = rc ? rc : put_changes(o, "differs_from_rest", w, WHY_REST, false, err);
 	rc = rc ? rc : put_changes(o, "differs_from_before", w, WHY_BEFORE, true, err);
-	rc = rc ? rc : put_changes(o, "self_differs_from_rest", w, WHY_REST, false, err);
 	return rc ? rc : put_changes(o, "self_differs_from_before", w, WHY_BEFORE, false, err);
 }
 

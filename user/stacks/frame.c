@@ -27,10 +27,11 @@ int frame_of_symbol(struct frames *f, const struct symbol *sym, const struct sto
 	if (kept_get(*sym->tag, f->life, ret))
 		return 0;
 	struct store_frame frame = *in;
-	int rc = store_add_string(f->store, sym->name, strlen(sym->name), &frame.function);
+	const char *name = *sym->name ? sym->name : NULL;
+	int rc = name ? store_add_string(f->store, name, strlen(name), &frame.function) : 0;
 	rc = rc ? rc
 		: frame_reasons_add(f->reasons, f->store, &frame,
-				    &(struct frame_names){ sym->name, module, NULL }, ret);
+				    &(struct frame_names){ name, module, NULL }, ret);
 	if (!rc)
 		*sym->tag = kept_put(*ret, f->life);
 	return rc;
@@ -54,9 +55,11 @@ int frame_plain(struct frames *f, const struct user_frame *u, const struct symbo
 {
 	const struct module *m = u->module;
 	struct store_frame frame = { .kind = FRAME_USER, .module = m->name, .build_id = m->build_id };
-	if (sym)
-		return frame_of_symbol(f, sym, &frame, m->path, ret);
 	bool file = m->path[0] == '/';
+	if (sym && !*sym->name) /* of the function, not of the address */
+		frame.offset = u->offset - (u->vaddr - sym->start);
+	if (sym && (*sym->name || file))
+		return frame_of_symbol(f, sym, &frame, m->path, ret);
 	if (file)
 		frame.offset = u->offset;
 	else /* offsets in memory without a file have no meaning later: use one frame for all addresses */

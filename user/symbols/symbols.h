@@ -20,7 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A symbol as looked up. The name is demangled and borrowed until the table is freed. */
+/*
+ * A symbol as looked up. The name is demangled and borrowed until the table is freed. "": a function
+ * of a stripped file, of which only the start is there.
+ */
 struct symbol {
 	const char *name;
 	const char *module; /* kernel only: "[kernel]", "[ext4]", "[bpf]"; NULL for binaries */

@@ -9,6 +9,7 @@
 
 #include "elf/headers.h"
 #include "symbols/gopclntab.h"
+#include "symbols/unnamed.h"
 #include "util/buf.h"
 
 #include <elf.h>
@@ -25,6 +26,7 @@
  * before .dynsym, global before weak before local, no leading underscore before some, short before
  * long.
  */
+#define RANK_UNNAMED (1u << 21 | RANK_LABEL)
 #define RANK_LABEL (1u << 20)
 #define RANK_DYNSYM (1u << 19)
 #define RANK_WEAK (1u << 17)
@@ -326,6 +328,43 @@ static int add_go(struct reader *r, const struct elf_image *img)
 	return take_candidates(r, &s, before);
 }
 
+/* The section around vaddr, of overlapping ones that which ends last. */
+static const struct elf_text *text_around(const struct reader *r, uint64_t vaddr)
+{
+	const struct elf_text *found = NULL;
+	for (size_t f = 0; f < r->n_all; f++) {
+		for (size_t i = 0; i < r->all[f]->n_text; i++) {
+			const struct elf_text *t = &r->all[f]->text[i];
+			if (vaddr < t->vaddr || vaddr - t->vaddr >= t->size)
+				continue;
+			if (!found || t->vaddr + t->size > found->vaddr + found->size)
+				found = t;
+		}
+	}
+	return found;
+}
+
+static int add_unnamed_start(void *ctx, uint64_t vaddr)
+{
+	struct reader *r = ctx;
+	uint64_t addr = vaddr - r->base;
+	if (vaddr < r->base || addr >= UINT32_MAX || !text_around(r, vaddr))
+		return 0;
+	return add_candidate(r, (struct candidate){ .addr = (uint32_t)addr, .name = (uint32_t)r->names.len, .rank = RANK_UNNAMED });
+}
+
+/* Add starts of functions without a name, so that their samples are one function's. */
+static int add_unnamed(struct reader *r, const struct elf_image *img)
+{
+	size_t before = r->n;
+	int rc = unnamed_walk(img, TABLE_SYMBOLS_MAX - before, add_unnamed_start, r);
+	rc = rc || r->n == before ? rc : buf_add_u8(&r->names, 0);
+	rc = rc || r->n == before ? rc : sort(r->v, r->n, BY_ADDR);
+	if (rc)
+		r->n = before;
+	return rc == -ENOENT ? 0 : rc;
+}
+
 /* ---- candidates -> entries ---- */
 
 /* Keep the best of each address, and before it the longest other one when that reaches further. */
@@ -366,22 +405,6 @@ static void drop_covered_labels(struct reader *r)
 	r->n = kept;
 }
 
-/* The section around vaddr, of overlapping ones that which ends last. */
-static const struct elf_text *text_around(const struct reader *r, uint64_t vaddr)
-{
-	const struct elf_text *found = NULL;
-	for (size_t f = 0; f < r->n_all; f++) {
-		for (size_t i = 0; i < r->all[f]->n_text; i++) {
-			const struct elf_text *t = &r->all[f]->text[i];
-			if (vaddr < t->vaddr || vaddr - t->vaddr >= t->size)
-				continue;
-			if (!found || t->vaddr + t->size > found->vaddr + found->size)
-				found = t;
-		}
-	}
-	return found;
-}
-
 /* A symbol without a size reaches to the next or to the end of its section. */
 static void guess_sizes(struct reader *r)
 {
@@ -400,31 +423,6 @@ static void guess_sizes(struct reader *r)
 		uint64_t size = (end < next ? end : next) - addr;
 		c->size = (uint32_t)(size < INT32_MAX ? size : INT32_MAX) | TABLE_SIZE_GUESSED;
 	}
-}
-
-static uint32_t entry_end(const struct table_entry *e)
-{
-	uint64_t end = (uint64_t)e->addr + (e->size & ~TABLE_SIZE_GUESSED);
-	return end < UINT32_MAX ? (uint32_t)end : UINT32_MAX;
-}
-
-int table_make_reach(struct table *t)
-{
-	size_t blocks = (t->n + TABLE_BLOCK - 1) / TABLE_BLOCK;
-	uint32_t all = 0;
-	t->reach = calloc(blocks ? blocks : 1, sizeof(*t->reach));
-	if (!t->reach)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->n; i++) {
-		struct table_reach *b = &t->reach[i / TABLE_BLOCK];
-		uint32_t end = entry_end(&t->entries[i]);
-		if (end > b->block)
-			b->block = end;
-		if (end > all)
-			all = end;
-		b->all = all;
-	}
-	return 0;
 }
 
 /* Names of dropped aliases leave holes: close them. v is sorted by address and is spoiled. */
@@ -491,7 +489,10 @@ static int add_sources(struct reader *r, const char *path, struct err *err)
 		note(&first, add_symbols(r, r->all[i], &r->all[i]->symtab, 0), ".symtab", path, err);
 	if (!r->n)
 		note(&first, add_go(r, r->all[0]), ".gopclntab", path, err);
+	bool stripped = !r->n;
 	note(&first, add_symbols(r, r->all[0], &r->all[0]->dynsym, RANK_DYNSYM), ".dynsym", path, err);
+	if (stripped)
+		note(&first, add_unnamed(r, r->all[0]), ".eh_frame_hdr", path, err);
 	return first;
 }
 
@@ -526,66 +527,4 @@ void table_fini(struct table *t)
 	free(t->reach);
 	free(t->memory);
 	*t = (struct table){ 0 };
-}
-
-/* ---- look-up ---- */
-
-/* The first entry behind addr. */
-static size_t entry_behind(const struct table *t, uint32_t addr)
-{
-	size_t low = 0, high = t->n;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		if (t->entries[mid].addr <= addr)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-int64_t table_find(const struct table *t, uint64_t vaddr)
-{
-	if (!t->n || vaddr < t->base || vaddr - t->base >= UINT32_MAX)
-		return -ENOENT;
-	uint32_t addr = (uint32_t)(vaddr - t->base);
-	for (size_t i = entry_behind(t, addr); i > 0;) {
-		const struct table_reach *b = &t->reach[(i - 1) / TABLE_BLOCK];
-		size_t begin = (i - 1) / TABLE_BLOCK * TABLE_BLOCK;
-		if (b->all <= addr)
-			return -ENOENT;
-		for (; b->block > addr && i > begin; i--)
-			if (entry_end(&t->entries[i - 1]) > addr)
-				return (int64_t)(i - 1);
-		i = begin;
-	}
-	return -ENOENT;
-}
-
-/*
- * Up to the next entry the same ones begin before an address. So what is in the last of them stays
- * in it up to its end, and what is in none of them is in none further on.
- */
-bool table_piece(const struct table *t, uint64_t vaddr, int64_t found, uint64_t *ret_start, uint64_t *ret_end)
-{
-	if (!t->n || vaddr < t->base || vaddr - t->base >= UINT32_MAX)
-		return false;
-	uint32_t addr = (uint32_t)(vaddr - t->base);
-	size_t next = entry_behind(t, addr);
-	uint32_t start = addr, end = next < t->n ? t->entries[next].addr : UINT32_MAX;
-	if (found >= 0) {
-		if ((size_t)found + 1 != next)
-			return false;
-		start = t->entries[found].addr;
-		uint32_t last = entry_end(&t->entries[found]);
-		end = last < end ? last : end;
-	}
-	*ret_start = t->base + start;
-	*ret_end = t->base + end;
-	return true;
-}
-
-size_t table_memory(const struct table *t)
-{
-	return t->n * sizeof(*t->entries) + (t->n + TABLE_BLOCK - 1) / TABLE_BLOCK * sizeof(*t->reach) + t->names_len;
 }

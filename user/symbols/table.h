@@ -54,6 +54,7 @@ struct table {
  * Read the symbols of a file, images[0], and of n - 1 further images that say more about it (its
  * .gnu_debugdata, its separate debug file), as though nothing had been stripped: every .symtab in
  * order; where there is none, .gopclntab; then the file's .dynsym for what is still without a name.
+ * Without .symtab and .gopclntab, the starts in .eh_frame_hdr follow, as functions named "".
  * A source that cannot be read leaves the others in place: ret is valid (perhaps empty) in every
  * case, and the first error is returned.
  */
