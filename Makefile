@@ -2,7 +2,7 @@
 #
 #   make            build/ascribe
 #   make run        everything: install what is missing, build, record the host beside a demo, show the result
-#   make test       install what is missing, build, pass every test
+#   make test       install what is missing, build, pass the tests; make test-all runs them at full length
 #   make bench      the figures of docs/benchmarks.md
 #   make help       all targets
 #

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every test is a program: 0 passed, 77 skipped (the last line says why), anything else failed.
-# `make test-all` (ASCRIBE_TEST_ALL) runs all of every test. `make test` leaves out what another test of its own shows, too: plain
-# builds of what runs with sanitizers, and positions of sweeps (tests/part.h; `part` in tests/lib.bash).
+# `make test-all` (ASCRIBE_TEST_ALL) runs all of every test. `make test` leaves out what another of
+# its tests shows, too: plain builds of what runs with sanitizers, and positions of sweeps
+# (tests/part.h; `in_part` in tests/lib.bash).
 #   tests/unit/test_x.c    -> build/tests/test_x (cmocka)
 #   tests/fault/           the store's faults (mk/fault.mk)
 #   tests/labels/*.sh      the label library, with every compiler there is
@@ -17,22 +18,30 @@ script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
 # Those of a directory that need the machine for themselves.
 alone = $(call script_list,$(filter-out $(BESIDE) $(BROWSER),$(sort $(wildcard tests/$(1)/*.sh))))
-# These look at no share of time that others on the machine could change: they run beside each other. The slowest come first.
-BESIDE := $(addprefix tests/,http/budget.sh record/jit.sh record/bad.sh record/hangs.sh http/lives.sh http/bad.sh record/foreign.sh \
-	record/waits_bad.sh record/linkers.sh record/reading.sh record/names.sh record/unwind.sh http/full.sh http/restart.sh \
-	http/daemon.sh record/recipes.sh record/tables_grow.sh record/unwind_programs.sh record/unwind_changes.sh http/ingest.sh \
-	record/filter.sh record/hostile.sh record/why.sh record/waker.sh record/debug_links.sh record/top.sh record/lost_sideband.sh \
-	record/waits_long.sh record/debuginfod.sh record/deep.sh record/unwind_perf.sh record/async.sh record/blocking.sh \
-	record/storm.sh http/api.sh http/pyroscope.sh http/install.sh http/flood.sh record/python.sh record/renew.sh \
-	record/unwind_jit.sh record/leaderless.sh record/python_waits.sh record/otel.sh record/pprof.sh record/loading.sh http/tables.sh \
-	http/old.sh http/token.sh record/cgo.sh record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
-	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh record/labels.sh record/short.sh record/prefork.sh)
+# These look at no share of time that others on the machine could change: they run beside each
+# other. The slowest come first.
+BESIDE := $(addprefix tests/, \
+	http/budget.sh record/jit.sh record/bad.sh record/hangs.sh http/lives.sh http/bad.sh \
+	record/foreign.sh record/waits_bad.sh record/linkers.sh record/reading.sh \
+	record/names.sh record/unwind.sh http/full.sh http/restart.sh http/daemon.sh \
+	record/recipes.sh record/tables_grow.sh record/unwind_programs.sh \
+	record/unwind_changes.sh http/ingest.sh record/filter.sh record/hostile.sh record/why.sh \
+	record/waker.sh record/debug_links.sh record/top.sh record/lost_sideband.sh \
+	record/waits_long.sh record/debuginfod.sh record/deep.sh record/unwind_perf.sh \
+	record/async.sh record/blocking.sh record/storm.sh http/api.sh http/pyroscope.sh \
+	http/install.sh http/flood.sh record/python.sh record/renew.sh record/unwind_jit.sh \
+	record/leaderless.sh record/python_waits.sh record/otel.sh record/pprof.sh \
+	record/loading.sh http/tables.sh http/old.sh http/token.sh record/cgo.sh \
+	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
+	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
+	record/labels.sh record/short.sh record/prefork.sh)
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
 # Half the time of -O2 to compile, and as fast to run. The plain build warns.
 ASAN_CFLAGS := -O1 -g -w
 UNIT_NAMES := $(notdir $(UNIT))
-# `make test` runs these without sanitizers, too: they have cases that no sanitizer bears, or walk the code of their own build.
+# `make test` runs these without sanitizers, too: they have cases that no sanitizer bears, or walk
+# the code of their own build.
 UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_downloads test_recipe test_crafted test_unwind_walk)
 UNIT_RUN := $(UNIT_NAMES:%=$(ASAN)/tests/%) $(UNIT_PLAIN:%=$(BUILD)/tests/%)
 # What computes for long, the longest first: else the last one would run while the other CPU is idle.
@@ -155,7 +164,7 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
 
-test: ## install, build, pass the tests: ten minutes on two CPUs
+test: ## install, build, pass the tests: some ten minutes on two CPUs
 	$(Q)rm -f $(PHASES)
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(PHASE) 'build' $(MAKE) $(JOBS) --no-print-directory test-programs $(BUILD)/vm/initrd.gz $(WITH_CLANG)

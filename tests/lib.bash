@@ -6,9 +6,11 @@ set -u
 build=$(realpath "${BUILD:-build}")
 ascribe=$build/ascribe
 name=$(basename "$0")
+shorter=
+[ -n "${ASCRIBE_TEST_ALL:-}" ] || ! grep -q in_part "$0" || shorter=', shorter than in test-all'
 here=$(realpath "$(dirname "${BASH_SOURCE[1]}")")
 dir=$(mktemp -d)
-passed=0 failed=0 left=0
+passed=0 failed=0
 started=() failures=()
 export TZ=UTC HOME=$dir PPROF_TMPDIR=$dir
 PATH=$PATH:/usr/sbin:/sbin
@@ -17,15 +19,7 @@ case $(head -c 2 "$(command -v python3 || echo /dev/null)" | tr -d '\0') in
 '#!') PATH=$(python3 -S -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH ;;
 esac
 
-# Whether to run what is named, which `make test` leaves to `make test-all`. A test leaves out positions, never a kind of case.
-part() {
-	[ -z "${ASCRIBE_TEST_ALL:-}" ] || return 0
-	left=$((left + 1))
-	echo "--    left to make test-all: $*"
-	return 1
-}
-
-# The first value in `make test`, the second in `make test-all`.
+# The first value in `make test`, the second in `make test-all`; the test's line says that there is a difference.
 in_part() { [ -n "${ASCRIBE_TEST_ALL:-}" ] && echo "$2" || echo "$1"; }
 
 skip() {
@@ -80,7 +74,7 @@ finish() {
 	for f in "${failures[@]}"; do # again: tools/test shows the end
 		echo "FAILED: $f"
 	done
-	echo "$passed passed, $failed failed$([ $left = 0 ] || echo ", $left left to test-all")"
+	echo "$passed passed, $failed failed$shorter"
 	[ $failed = 0 ] && [ $passed -gt 0 ]
 	exit
 }
