@@ -189,8 +189,11 @@ static int print_code_by(const struct why *w, int against, bool inclusive, struc
 	int rc = query_diff(&d, q[0], q[1], &spec, err);
 	if (rc)
 		return rc;
-	printf("\nCODE that differs from %s by more than chance, %s (%llu samples here)\n", side_names[against],
-	       inclusive ? "with all that it calls" : "by its own samples", (unsigned long long)w->side[IT].cpu_samples);
+	char line[160];
+	snprintf(line, sizeof(line), "CODE that differs from %s by more than chance, %s (%llu samples here)", side_names[against],
+		 inclusive ? "with all that it calls" : "by its own samples", (unsigned long long)w->side[IT].cpu_samples);
+	putchar('\n');
+	text_fold(stdout, line, 0, 2, term_width());
 	rc = print_changes(d, against);
 	query_diff_free(d);
 	return rc;
