@@ -32,10 +32,12 @@ for cols in 60 80 100 160; do
 		'report store --peek main' 'diff store --against tenant="a" -n 0' 'diff store --against tenant="a" --by comm,tenant' \
 		'report store --full-names --by tenant'; do
 		screen $cols "ASCRIBE_PAGER= $ascribe $c"
-		most=$(grep -v '^ascribe: \|complete: \|^not shown\|idle CPUs\|rows changed\|UTC\|Z \.\.\|Z:' tty.out | python3 -c 'import sys; print(max(len(l.rstrip("\n")) for l in sys.stdin))')
+		most=$(grep -v '^ascribe: \|complete: \|^not shown\|idle CPUs\|UTC\|Z \.\.\|Z:' tty.out | python3 -c 'import sys; print(max(len(l.rstrip("\n")) for l in sys.stdin))')
 		ok "$cols columns: $c ($most)" test "$most" -le $cols
 	done
 done
+screen 80 "ASCRIBE_PAGER= $ascribe stat store"
+ok "stat folds what a counter means" sh -c "grep -q '^ *the CPU was idle' tty.out || grep -q '%  the CPU was idle$' tty.out; test \$(grep -c '^\{81\}' tty.out) = 0 && test \$(sed -n '/^fired/,/^CPU/p' tty.out | awk '{ if (length > n) n = length } END { print n }') -le 80"
 screen 80 "ASCRIBE_PAGER=cat $ascribe report store"
 ok "80 columns: the shares, no interval" sh -c "grep -q 'SELF%' tty.out && ! grep -q INTERVAL tty.out"
 screen 160 "ASCRIBE_PAGER='cat' $ascribe report store"

@@ -109,41 +109,57 @@ static int print_json(const struct sides *s, size_t n)
 
 /* ---- text ---- */
 
-static void print_side(const struct sides *s, int side)
+static void print_side(const struct sides *s, int side, FILE *f)
 {
 	const struct query_info *info = query_info(s->r[side].query);
 	const char *where = s->filter[side].where;
 	char range[120];
-	printf("%c: ", 'A' + side);
+	fprintf(f, "%c: ", 'A' + side);
 	if (s->opts->against_stores.n) {
 		char names[4096];
-		text_put(stdout, text_join(names, sizeof(names), s->r[side].dirs, s->r[side].n_dirs), 0);
-		fputs(", ", stdout);
+		text_put(f, text_join(names, sizeof(names), s->r[side].dirs, s->r[side].n_dirs), 0);
+		fputs(", ", f);
 	}
 	if (where && *where) {
-		text_put(stdout, where, 0);
-		fputs(", ", stdout);
+		text_put(f, where, 0);
+		fputs(", ", f);
 	}
 	if (info->blocks) {
 		text_range(info->from_ns, info->to_ns, range);
-		printf("%s: ", range);
+		fprintf(f, "%s: ", range);
 	}
-	printf("%llu samples", (unsigned long long)info->samples);
+	fprintf(f, "%llu samples", (unsigned long long)info->samples);
 	if (is_time(s))
-		printf(" = %.3f s", info->seconds);
-	putchar('\n');
+		fprintf(f, " = %.3f s", info->seconds);
+	fputc('\n', f);
 }
 
-static void print_header(const struct sides *s)
+static void write_header(const struct sides *s, FILE *f)
 {
 	const struct query_diff *d = s->d;
-	print_side(s, 0);
-	print_side(s, 1);
-	text_put(stdout, reading_event(&s->r[0])->name, 0);
-	printf(", %s%s: %zu of %zu rows changed (5%% of such rows may be wrong), %zu have too few samples to tell\n\n",
-	       s->opts->absolute ? is_time(s) ? "CPUs" : "events per second" : "shares",
-	       s->opts->by.n ? "" : s->opts->inclusive ? ", with callees" : ", own time", d->n_changed, d->n_rows,
-	       d->n_rows - d->n_tested);
+	print_side(s, 0, f);
+	print_side(s, 1, f);
+	text_put(f, reading_event(&s->r[0])->name, 0);
+	fprintf(f, ", %s%s: %zu of %zu rows changed (5%% of such rows may be wrong), %zu have too few samples to tell\n",
+		s->opts->absolute ? is_time(s) ? "CPUs" : "events per second" : "shares",
+		s->opts->by.n ? "" : s->opts->inclusive ? ", with callees" : ", own time", d->n_changed, d->n_rows,
+		d->n_rows - d->n_tested);
+}
+
+/* Fold its lines to the terminal. */
+static void print_header(const struct sides *s)
+{
+	char *text = NULL, *save = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+	if (!f)
+		return;
+	write_header(s, f);
+	if (!fclose(f))
+		for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+			text_fold(stdout, line, 0, 3, term_width());
+	putchar('\n');
+	free(text);
 }
 
 #define WIDE 130 /* columns of a terminal; a narrower one shows the shares, the change and the verdict */

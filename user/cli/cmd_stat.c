@@ -2,6 +2,7 @@
 /* ascribe stat: every sample accounted for, per CPU and in total. */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
+#include "cli/term.h"
 #include "cli/text.h"
 #include "export/answer.h"
 #include "query/own.h"
@@ -41,6 +42,8 @@ static double percent(uint64_t part, uint64_t of)
 	return of ? 100.0 * (double)part / (double)of : 0;
 }
 
+#define HELP_COLUMN 44 /* behind name, count and share */
+
 /* of 0: without a share. */
 static void print_counter(const char *name, uint64_t count, uint64_t of)
 {
@@ -51,7 +54,8 @@ static void print_counter(const char *name, uint64_t count, uint64_t of)
 		printf("%8.3f%%", percent(count, of));
 	else
 		printf("%9s", "");
-	printf("  %s\n", counter_help(name));
+	fputs("  ", stdout);
+	text_fold(stdout, counter_help(name), HELP_COLUMN, HELP_COLUMN, term_width());
 }
 
 static void print_flags(const struct store_meta *m, const struct store_cpu_totals *all)

@@ -128,8 +128,11 @@ static int print_changes(const struct query_diff *d, int against)
 static int print_code_by(const struct why *w, int against, bool inclusive, struct err *err)
 {
 	struct why_changes c;
-	printf("\nCODE that differs from %s by more than chance, %s (%llu samples here)\n", side_names[against],
-	       inclusive ? "with all that it calls" : "by its own samples", (unsigned long long)w->side[WHY_THIS].cpu_samples);
+	char line[160];
+	snprintf(line, sizeof(line), "CODE that differs from %s by more than chance, %s (%llu samples here)", side_names[against],
+		 inclusive ? "with all that it calls" : "by its own samples", (unsigned long long)w->side[WHY_THIS].cpu_samples);
+	putchar('\n');
+	text_fold(stdout, line, 0, 2, term_width());
 	int rc = why_changes(w, against, inclusive, &c, err);
 	rc = rc ? rc : print_changes(c.diff, against);
 	why_changes_free(&c);

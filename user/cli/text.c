@@ -127,3 +127,23 @@ const char *text_join(char *out, size_t cap, const char *const *v, size_t n)
 		len += (size_t)snprintf(out + len, cap - len, "%s%s", i ? ", " : "", v[i]);
 	return out;
 }
+
+void text_fold(FILE *f, const char *text, unsigned at, unsigned indent, unsigned width)
+{
+	unsigned column = at;
+	for (const char *end; *text; text = end) {
+		size_t blanks = strspn(text, " ");
+		end = text + blanks + strcspn(text + blanks, " ");
+		char word[512];
+		snprintf(word, sizeof(word), "%.*s", (int)(end - text), text);
+		unsigned columns = (unsigned)text_width(word);
+		if (width && column > indent && column + columns > width) {
+			fprintf(f, "\n%*s%s", (int)indent, "", word + blanks);
+			column = indent + columns - (unsigned)blanks;
+		} else {
+			fputs(word, f);
+			column += columns;
+		}
+	}
+	fputc('\n', f);
+}

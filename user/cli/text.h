@@ -20,6 +20,12 @@ size_t text_width(const char *s);
 /* A printable copy on f, with spaces behind it up to width columns, or before it up to -width. */
 void text_put(FILE *f, const char *s, int width);
 
+/*
+ * Print a line, broken at blanks so that it fits into width columns (0: any). It begins in column
+ * `at`; further lines begin with `indent` blanks.
+ */
+void text_fold(FILE *f, const char *text, unsigned at, unsigned indent, unsigned width);
+
 /* Cut s in place to at most width columns, the last one then being an ellipsis. width > 0. */
 void text_cut(char *s, size_t width);
 
