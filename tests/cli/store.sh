@@ -100,6 +100,16 @@ exits 1 'nothing in pruned matches' "$ascribe" store delete pruned --where '{ten
 exits 1 'nothing in pruned matches' "$ascribe" store delete pruned --where '{event="no-such-event"}'
 exits 1 'pruned.tmp' "$ascribe" store delete pruned --where '{tenant="b"}'
 rmdir pruned.tmp
+# What a killed command left is removed, unless another one is at it.
+mkdir left.tmp left.tmp/seg
+printf 'in the making\n' >left.tmp/lock
+exec 9<left.tmp
+flock 9
+exits 1 'left.tmp exists' "$ascribe" store snapshot store -o left
+exec 9<&-
+exits 0 '' "$ascribe" store snapshot store -o left
+ok "and the next try has made the store" sh -c "'$ascribe' store verify left && [ ! -e left.tmp ] && [ ! -s left/lock ]"
+rm -r left
 find pruned -type f -exec cksum {} + | sort >after
 ok "then nothing is changed" cmp before after
 ok "nothing is left beside it" test ! -e pruned.tmp

@@ -232,6 +232,14 @@ static const char *judge(const struct operation *o, const struct place *p, const
 	return bad ? bad : *ret_done ? NULL : "something half-made has the final name";
 }
 
+static bool is_marked(const char *tmp)
+{
+	char path[120];
+	struct stat st;
+	snprintf(path, sizeof(path), "%s/lock", tmp);
+	return !stat(path, &st) && st.st_size;
+}
+
 static const char *try_again(const struct operation *o, struct place *p, const struct expected *e)
 {
 	char tmp[110];
@@ -242,7 +250,8 @@ static const char *try_again(const struct operation *o, struct place *p, const s
 	snprintf(tmp, sizeof(tmp), "%s.tmp", o->in_place ? p->a : p->new);
 	if (o->resumes && !access(tmp, F_OK))
 		return "something is left beside the store";
-	if (!bad && !access(tmp, F_OK) && tree_remove(tmp)) /* of a process that was killed */
+	/* What a killed process left is removed by the next, unless the mark was not there yet. */
+	if (!bad && !access(tmp, F_OK) && (done || !is_marked(tmp)) && tree_remove(tmp))
 		bad = "what was left cannot be removed";
 	if (bad || (done && !o->resumes))
 		return bad;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,29 +22,84 @@ static char *trimmed(const char *name)
 
 static void release(struct staging *s)
 {
+	if (s->name && s->fd >= 0)
+		close(s->fd);
 	free(s->name);
 	free(s->tmp);
-	*s = (struct staging){ 0 };
+	*s = (struct staging){ .fd = -1 };
 }
 
-static int make(const struct staging *s, bool replaces, struct err *err)
+/* What `lock` of a directory in the making holds; that of a store is empty. */
+#define MARK "in the making\n"
+
+static int write_mark(int dir_fd, const char *text)
+{
+	int fd = openat(dir_fd, "lock", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	size_t n = strlen(text);
+	int rc = write(fd, text, n) == (ssize_t)n ? 0 : -EIO;
+	close(fd);
+	return rc;
+}
+
+static bool has_mark(int dir_fd)
+{
+	char text[sizeof(MARK)];
+	int fd = openat(dir_fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	if (fd >= 0)
+		close(fd);
+	return n == sizeof(MARK) - 1 && !memcmp(text, MARK, sizeof(MARK) - 1);
+}
+
+/* Remove a directory that a command of ours left, which no process writes to. */
+static void reclaim(const char *tmp)
+{
+	struct stat st;
+	int fd = open(tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && st.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB) && has_mark(fd))
+		tree_remove(tmp);
+	close(fd);
+}
+
+static int begin(struct staging *s)
+{
+	if (mkdir(s->tmp, 0700))
+		return -errno;
+	s->fd = open(s->tmp, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int rc = s->fd < 0 ? -errno : 0;
+	/* Where directories cannot be locked, as over NFS, nobody removes what is left. */
+	if (!rc && flock(s->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return -EEXIST;
+	rc = rc ? rc : write_mark(s->fd, MARK);
+	if (rc)
+		tree_remove(s->tmp);
+	return rc;
+}
+
+static int make(struct staging *s, bool replaces, struct err *err)
 {
 	struct stat st;
 	if (!replaces && !lstat(s->name, &st))
 		return err_set(err, -EEXIST, "%s exists: name a new directory", s->name);
-	if (!mkdir(s->tmp, 0700))
-		return 0;
-	if (errno != EEXIST)
-		return err_sys(err, -errno, "cannot make the directory %s", s->tmp);
-	return err_set(
-		err, -EEXIST,
-		"%s exists: another command is writing it, or was interrupted; remove it then",
-		s->tmp);
+	int rc = begin(s);
+	if (rc == -EEXIST) {
+		reclaim(s->tmp);
+		rc = begin(s);
+	}
+	if (rc == -EEXIST)
+		return err_set(err, rc,
+			       "%s exists: another command is writing it, or it is not of ascribe; remove it then",
+			       s->tmp);
+	return rc ? err_sys(err, rc, "cannot make the directory %s", s->tmp) : 0;
 }
 
 int staging_begin(struct staging *ret, const char *name, bool replaces, struct err *err)
 {
-	struct staging s = { .name = trimmed(name) };
+	struct staging s = { .name = trimmed(name), .fd = -1 };
 	if (!s.name || asprintf(&s.tmp, "%s" STAGING_SUFFIX, s.name) < 0) {
 		s.tmp = NULL;
 		release(&s);
@@ -81,6 +137,7 @@ int staging_commit(struct staging *s, struct err *err)
 		return err_set(err, -EEXIST, "%s exists: name a new directory", s->name);
 	if (rc)
 		return err_sys(err, rc, "cannot rename %s to %s", s->tmp, s->name);
+	(void)write_mark(s->fd, ""); /* a store that has its name is none in the making, whatever it says */
 	rc = sync_above(s->name);
 	rc = rc ? err_sys(err, rc, "cannot sync the directory above %s", s->name) : 0;
 	release(s);
@@ -103,6 +160,7 @@ int staging_swap(struct staging *s, struct err *err)
 	take_over_mode(s);
 	if (renameat2(AT_FDCWD, s->tmp, AT_FDCWD, s->name, RENAME_EXCHANGE))
 		return err_sys(err, -errno, "cannot exchange %s and %s", s->tmp, s->name);
+	(void)write_mark(s->fd, "");
 	int rc = sync_above(s->name);
 	if (rc)
 		return err_sys(err, rc, "cannot sync the directory above %s", s->name);

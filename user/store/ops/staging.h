@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory in the making. It has the name NAME.tmp until it is complete, so that nothing
- * half-made ever has the name that was asked for.
+ * half-made ever has the name that was asked for. Its file `lock` says that it is in the making, and
+ * the directory is locked meanwhile: the next command of the same NAME removes what a killed one left.
  */
 #ifndef ASCRIBE_STORE_OPS_STAGING_H
 #define ASCRIBE_STORE_OPS_STAGING_H
@@ -14,10 +15,12 @@
 
 struct staging {
 	char *name, *tmp; /* without a slash at the end */
+	int fd;		  /* of the directory, locked */
 };
 
 /*
- * Make NAME.tmp with mode 0700. -EEXIST: NAME.tmp is there, or NAME is and `replaces` is false.
+ * Make NAME.tmp with mode 0700. -EEXIST: NAME is there and `replaces` is false, or NAME.tmp is, which
+ * another command is writing or somebody else made.
  * Nothing has to be released after a failure.
  */
 int staging_begin(struct staging *s, const char *name, bool replaces, struct err *err);

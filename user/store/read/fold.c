@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define MIN_STACKS 1024 /* that a segment may always add */
+#define FEW_STACKS (1u << 17) /* that are translated in some 20 ms */
 
 /* By event of the segment: [n_leaves], or NULL. */
 struct leaf_sums {
@@ -131,9 +132,9 @@ static int leaf_sums_init(struct leaf_sums *l, const struct dicts *d)
 }
 
 /*
- * All stacks are summed where all are wanted and there is room for them. Else the stacks that matter
- * are chosen from one segment after the other, and then these are summed: that needs a second
- * reading, but knows by then which stacks of a segment belong to a large one of another.
+ * All stacks are summed where there is room for them. Else the stacks that matter are chosen from one
+ * segment after the other, and then these are summed: that needs a second reading, but knows by then
+ * which stacks of a segment belong to a large one of another.
  */
 enum mode {
 	SUM_ALL,
@@ -148,15 +149,24 @@ struct folding {
 	uint32_t least;	     /* of the question, 0: all stacks are wanted */
 	struct idset chosen; /* of the reader's stacks, some of which are from other questions */
 	size_t left;	     /* segments to come, with this one */
+	uint32_t first;	     /* of the reader's stacks that this question adds */
 	double part;	     /* of what may be missed of a stack, that of this segment */
 	double *seen;	     /* [sums.n_events]: samples of the segments so far, without idle CPUs */
 };
 
-/* Count the stacks that still fit the reader's own dictionaries, which may take half of the limit. */
-static size_t room_for(const struct store *s)
+/*
+ * Count the stacks that still fit the reader's own dictionaries, which may take half of the limit.
+ * Where small stacks may be left out, a question adds a few of all and then chooses: to choose costs
+ * less than to translate what is left out then. What it added makes the next question cheaper.
+ */
+static size_t room_for(const struct store *s, const struct folding *f)
 {
-	size_t most = symbols_limit(s) / 2, has = dicts_bytes(&s->sym);
-	return (most > has ? most - has : 0) / STACK_BYTES;
+	bool few = f->least && f->mode == SUM_ALL;
+	size_t most = symbols_limit(s) / (few ? 3 : 2), has = dicts_bytes(&s->sym);
+	size_t room = (most > has ? most - has : 0) / STACK_BYTES, added = s->sym.n_stacks - f->first;
+	if (few && room > FEW_STACKS - (added < FEW_STACKS ? added : FEW_STACKS))
+		room = FEW_STACKS - (added < FEW_STACKS ? added : FEW_STACKS);
+	return room;
 }
 
 #define BELOW (1u << 31) /* the reader's stack is the nearest that is kept; ids are less */
@@ -193,10 +203,10 @@ static int add_leaves(struct store *s, struct stack_sums *to, struct translation
 /* ---- all stacks of a segment ---- */
 
 /* Whether what the reader lacks of the stacks fits. */
-static int all_fit(const struct store *s, const struct translation *t, const struct leaf_sums *l,
-		   bool *ret)
+static int all_fit(const struct store *s, const struct folding *f, const struct translation *t,
+		   const struct leaf_sums *l, bool *ret)
 {
-	size_t room = room_for(s), n = 0;
+	size_t room = room_for(s, f), n = 0;
 	struct idset met = { 0 };
 	*ret = true;
 	if (t->from->n_stacks <= room)
@@ -301,7 +311,7 @@ static int take_chosen(struct store *s, struct folding *f, struct translation *t
 	if (!rc && choose)
 		rc = least_share(f, t, l, &least);
 	if (!rc && choose)
-		rc = prune_choose(&of, &used, room_for(s) / f->left + MIN_STACKS, least, &keep);
+		rc = prune_choose(&of, &used, room_for(s, f) / f->left + MIN_STACKS, least, &keep);
 	if (!rc)
 		rc = map_stacks(s, f, t, &of, &used, choose ? &keep : NULL, map);
 	for (uint32_t e = 0; !rc && !choose && e < l->n_events; e++)
@@ -319,7 +329,7 @@ static int take_segment(struct store *s, struct folding *f, struct translation *
 	bool fit;
 	if (f->mode != SUM_ALL)
 		return take_chosen(s, f, t, same, l);
-	int rc = all_fit(s, t, l, &fit);
+	int rc = all_fit(s, f, t, l, &fit);
 	for (uint32_t e = 0; !rc && fit && e < l->n_events; e++)
 		rc = l->v[e] ? add_leaves(s, &f->sums, t, l, NULL, e) : 0;
 	return rc ? rc : !fit;
@@ -452,8 +462,7 @@ static void forget_sums(struct stack_sums *t)
 static int fold(struct store *s, const struct block_ref *const *refs, size_t n, struct folding *f,
 		struct err *err)
 {
-	/* To choose costs less than to translate the stacks that are left out then. */
-	int rc = f->least ? 1 : fold_segments(s, refs, n, f, err);
+	int rc = fold_segments(s, refs, n, f, err);
 	if (rc <= 0)
 		return rc;
 	forget_sums(&f->sums);
@@ -470,7 +479,8 @@ int store_fold_rows(struct store *s, const struct store_folding *of,
 		    struct err *err)
 {
 	const struct block_ref **refs = malloc((of->n + 1) * sizeof(*refs));
-	struct folding f = { .sums.n_events = s->sym.n_events, .least = of->least };
+	struct folding f = { .sums.n_events = s->sym.n_events, .least = of->least,
+			     .first = s->sym.n_stacks };
 	f.sums.events = calloc((size_t)s->sym.n_events + 1, sizeof(*f.sums.events));
 	f.seen = calloc((size_t)s->sym.n_events + 1, sizeof(*f.seen));
 	int rc = refs && f.seen && f.sums.events ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
