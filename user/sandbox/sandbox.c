@@ -142,12 +142,14 @@ static bool may_grow(const struct sandbox *s, const struct lane *of)
 }
 
 /*
- * Is the worker's job slow? Time in the run queue does not count: where CPUs are busy another worker
- * would not be faster, and unpack the same files.
+ * Is the worker's job slow? In the lane whose workers keep files time in the run queue does not
+ * count: where CPUs are busy another worker would unpack the same files, and make them busier.
  */
 static bool is_slow(struct worker *w, uint64_t now)
 {
 	const uint64_t slow = lane_slow_ns(w->job->lane);
+	if (w->job->lane != SANDBOX_KEEPING_LANE)
+		return now >= w->look_ns;
 	if (w->look_ns != UINT64_MAX && now >= w->look_ns) {
 		uint64_t used = child_clock_used_ns(&w->clock, w->child.pid, now);
 		w->look_ns = used >= slow ? UINT64_MAX : now + (slow - used) / 2 + MS;

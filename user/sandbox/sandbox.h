@@ -18,11 +18,11 @@
  *                       ^          |
  *                       +- worker died, once: it may have been for what it kept of earlier jobs
  *
- * 1. A lane has one worker as long as that one answers within SANDBOX_SLOW_MS; time in the run
- *    queue does not count (child_clock.h). While all of its workers take longer, another one serves
- *    the queue, up to SANDBOX_WORKERS and to what all lanes may have. One user has at most
- *    SANDBOX_WORKERS_USER. A worker of SANDBOX_KEEPING_LANE keeps the files that it unpacked, and
- *    another one would unpack them again: there, a worker may take SANDBOX_SLOW_KEEPING_MS.
+ * 1. A lane has one worker as long as that one answers within SANDBOX_SLOW_MS. While all of its
+ *    workers take longer, another one serves the queue, up to SANDBOX_WORKERS and to what all lanes
+ *    may have. One user has at most SANDBOX_WORKERS_USER. A worker of SANDBOX_KEEPING_LANE keeps
+ *    the files that it unpacked, and another one would unpack them again: there, a worker may take
+ *    SANDBOX_SLOW_KEEPING_MS, and time in the run queue does not count (child_clock.h).
  * 2. A late worker is killed and left to itself, since it may be in a read that no signal ends. Of
  *    a user who has SANDBOX_STUCK_USER such workers no job is taken until one of them has ended; in
  *    all there are SANDBOX_STUCK_MAX.
