@@ -22,6 +22,9 @@ for m in cpu off runq wall; do
 	ok "export --metric $m: nanoseconds, as many as report says" sh -c "grep -q 'nanoseconds of $m' unit && awk '{ n += \$NF } END { printf \"%.6f\\n\", n / 1e9 }' folded |
 		python3 -c 'import json, sys; assert abs(float(sys.stdin.read()) - json.load(open(\"metric.json\"))[\"seconds\"]) < 1e-3'"
 done
+for m in off runq wall; do
+	ok "report --step --metric $m: as long as without steps" sh -c "'$ascribe' report two --metric $m --by comm --step 10s --json | jq -e --argjson want \"\$('$ascribe' report two --metric $m --json | jq .seconds)\" '.metric == \"$m\" and (.seconds - \$want | fabs) < 1e-3'"
+done
 exits 2 'unit samples is for events' "$ascribe" export two -f folded --metric off --unit samples
 "$ascribe" why two --where '{tenant="l"}' --from "$from" >page 2>err
 check_part() { # name, least share of this side

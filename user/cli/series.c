@@ -19,11 +19,13 @@ struct chart {
 	const struct reading *r;
 	const struct query_series *s;
 	const struct opt_list *by;
+	bool times; /* a metric: what is summed is nanoseconds */
 };
 
 static int print_json(const struct chart *c, const struct filter *f)
 {
-	const struct answer a = { .store = c->r->store, .where = f->where, .keys = (const char *const *)c->by->v, .n_keys = c->by->n };
+	const struct answer a = { .store = c->r->store, .where = f->where, .keys = (const char *const *)c->by->v, .n_keys = c->by->n,
+				  .metric = f->metric };
 	return cmd_print_json(answer_series(&a, c->s));
 }
 
@@ -38,7 +40,7 @@ static double rate(const struct chart *c, uint64_t samples, int64_t covered_ns)
 
 static const char *rate_name(const struct chart *c)
 {
-	return reading_event(c->r)->ns_per_sample ? "CPUS" : "PER S";
+	return c->times ? "THREADS" : reading_event(c->r)->ns_per_sample ? "CPUS" : "PER S";
 }
 
 static double peak(const struct chart *c, const struct query_series_row *row, size_t per_column)
@@ -89,14 +91,16 @@ static void group_numbers(void *ctx, size_t i)
 	uint64_t ns = reading_event(c->r)->ns_per_sample;
 	size_t per = steps_per_column(c->s), columns = (c->s->n_steps + per - 1) / per;
 	if (i == GROUP_HEAD) {
-		printf("%9s ", "SAMPLES");
+		if (!c->times)
+			printf("%9s ", "SAMPLES");
 		if (ns)
 			printf("%10s ", "SECONDS");
 		printf("%7s %8s  %-*s  ", "SHARE", "PEAK", (int)columns, columns < 9 ? "" : "OVER TIME");
 		return;
 	}
 	const struct query_series_row *row = &c->s->rows[i];
-	printf("%9llu ", (unsigned long long)row->samples);
+	if (!c->times)
+		printf("%9llu ", (unsigned long long)row->samples);
 	if (ns)
 		printf("%10.3f ", (double)row->samples * (double)ns / 1e9);
 	printf("%6.2f%% %8.3f  ", 100.0 * (double)row->samples / (double)(info->samples ? info->samples : 1),
@@ -128,7 +132,7 @@ static void print_steps(const struct chart *c)
 	const struct query_series *s = c->s;
 	const struct query_series_row *row = &s->rows[0];
 	double most = peak(c, row, 1);
-	printf("%-25s %9s %9s\n", "FROM", "SAMPLES", rate_name(c));
+	printf("%-25s %9s %9s\n", "FROM", c->times ? "SECONDS" : "SAMPLES", rate_name(c));
 	for (size_t i = 0; i < s->n_steps; i++) {
 		double x = rate(c, row->points[i], s->covered_ns[i]);
 		char at[40];
@@ -137,7 +141,10 @@ static void print_steps(const struct chart *c)
 			printf("%-25s %9s\n", at, "-");
 			continue;
 		}
-		printf("%-25s %9llu %9.3f  ", at, (unsigned long long)row->points[i], x);
+		if (c->times)
+			printf("%-25s %9.3f %9.3f  ", at, (double)row->points[i] / 1e9, x);
+		else
+			printf("%-25s %9llu %9.3f  ", at, (unsigned long long)row->points[i], x);
 		for (int k = 0; most > 0 && k < (int)(x / most * BAR_WIDTH + 0.5); k++)
 			putchar('#');
 		putchar('\n');
@@ -164,9 +171,12 @@ static void print_header(const struct chart *c, const struct filter *f, int64_t 
 		       QUERY_WINDOW_NS / 1000000000);
 	puts("; a window counts where it begins");
 	text_put(stdout, reading_event(c->r)->name, 0);
-	printf(": %llu samples", (unsigned long long)query_info(s->whole)->samples);
+	if (c->times)
+		printf(": %.3f s", query_info(s->whole)->seconds);
+	else
+		printf(": %llu samples", (unsigned long long)query_info(s->whole)->samples);
 	if (c->by->n && s->n_rows)
-		printf("; PEAK in %s, a column is %lld s", reading_event(c->r)->ns_per_sample ? "CPUs" : "events per second",
+		printf("; PEAK in %s, a column is %lld s", c->times ? "threads" : reading_event(c->r)->ns_per_sample ? "CPUs" : "events per second",
 		       (long long)per * (long long)(s->step_ns / 1000000000));
 	puts("\n");
 }
@@ -189,7 +199,7 @@ int series_report(struct reading *r, const struct opt_args *args, const struct f
 	struct query_series *s = NULL;
 	struct err err = { 0 };
 	struct query_series_spec spec = {
-		.range = { .where = f->where, .from_ns = f->from_ns, .to_ns = f->to_ns, .event = f->event, .idle = f->idle },
+		.range = reading_spec(f, QUERY_NO_LABELS, NULL),
 		.keys = by->n ? (const char *const *)by->v : NULL,
 		.n_keys = by->n,
 		.step_ns = step_ns,
@@ -206,7 +216,7 @@ int series_report(struct reading *r, const struct opt_args *args, const struct f
 		cmd_error("%s", err.text);
 		return rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
-	struct chart c = { r, s, by };
+	struct chart c = { r, s, by, f->metric != NULL };
 	r->query = s->whole;
 	status = reading_check_values(r, f, query_info(s->whole));
 	if (status) {
