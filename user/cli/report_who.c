@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CANDIDATES 8	 /* keys that are looked at; each is a query */
+#define CANDIDATES 8 /* keys that are looked at; each is a query */
 #define COVERED_PERCENT 50
 
 struct candidates {
@@ -27,7 +27,8 @@ static int add_candidate(void *ctx, const char *key, uint32_t sets)
 }
 
 /* Find the samples that have the label. */
-static int covered(struct reading *r, const struct filter *f, const char *key, uint64_t *ret, uint64_t *ret_all, struct err *err)
+static int covered(struct reading *r, const struct filter *f, const char *key, uint64_t *ret,
+		   uint64_t *ret_all, struct err *err)
 {
 	struct opt_list by = { (char *[]){ (char *)key }, 1 };
 	struct query_spec spec = reading_spec(f, QUERY_KEYS, &by);
