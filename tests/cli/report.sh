@@ -4,6 +4,7 @@
 . "$(dirname "$0")/lib.bash"
 
 # ---- who, then where ----
+cp -r store copy
 "$ascribe" report store >both.txt 2>both.err
 "$ascribe" report store --by tenant -n 10 >who.txt 2>/dev/null
 "$ascribe" report store --by function -n 15 >where.txt 2>/dev/null
@@ -11,6 +12,8 @@ ok "who is by the label that covers most samples" diff <(sed -n '/SHARE/,/^$/p' 
 ok "where is by function" diff <(sed -n '/SELF%/,$p' both.txt) <(sed -n '/SELF%/,$p' where.txt)
 "$ascribe" report store --where 'tenant!~".+"' >none.txt 2>/dev/null
 ok "by process where no label covers half" grep -q 'SHARE.* comm$' none.txt
+"$ascribe" report store copy --where 'tenant!~".+"' >hosts.txt 2>/dev/null
+ok "nor by host, which every sample of several stores has" grep -q 'SHARE.* comm$' hosts.txt
 ok "-n is for both" test "$("$ascribe" report store -n 2 2>/dev/null | grep -c '%')" = 7 # rows, heads, idle CPUs
 ok "nothing for nothing" sh -c "./ascribe report empty 2>/dev/null | grep -q 'nothing: 0 samples'"
 

@@ -34,7 +34,7 @@ done
 ok "all of six" test "$(getcap "$copy" | grep -o 'cap_' | wc -l)" = 6
 # With them it records for its caller, and runs nothing that its caller names.
 as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
-exits 0 '[12] window' "${as_nobody[@]}" "$copy" record -d 1s -o nobody/s
+exits 0 'complete: ' "${as_nobody[@]}" "$copy" record -d 1s -o nobody/s
 exits 2 "no command '4096'" "${as_nobody[@]}" bash -c 'exec -a ascribe-nursery "$0" 4096 1 1048576 4096' "$copy"
 rm -rf nobody/s
 setcap -r "$copy"

@@ -61,7 +61,8 @@ void browser_open_file(const char *path)
 	char host[256], *whole = realpath(path, NULL);
 	if (whole && !start(whole)) {
 		host_name(host, sizeof(host));
-		cmd_say("no desktop here; on your machine: scp %s:%s . and open it in a browser", host, whole);
+		cmd_say("no desktop here; on your machine: scp %s:%s . and open it in a browser",
+			host, whole);
 	}
 	free(whole);
 }
@@ -75,7 +76,9 @@ static char *write_redirect(const char *url)
 	int fd = mkostemps(path, 5, O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	bool written = dprintf(fd, "<!DOCTYPE html><meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", url) > 0;
+	bool written =
+		dprintf(fd, "<!DOCTYPE html><meta http-equiv=\"refresh\" content=\"0; url=%s\">\n",
+			url) > 0;
 	close(fd);
 	if (!written)
 		unlink(path);
@@ -94,8 +97,9 @@ void browser_open_address(struct browser *b, const char *url)
 		return;
 	int n = (int)strspn(port + 1, "0123456789");
 	host_name(host, sizeof(host));
-	cmd_say("no desktop here; on your machine: ssh -L %.*s:127.0.0.1:%.*s %s, then open that address there", n, port + 1, n,
-		port + 1, host);
+	cmd_say("no desktop here; on your machine: ssh -L %.*s:127.0.0.1:%.*s %s, then open that "
+		"address there",
+		n, port + 1, n, port + 1, host);
 }
 
 void browser_done(struct browser *b)

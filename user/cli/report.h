@@ -13,8 +13,8 @@ struct report {
 	bool full_names;
 	bool exact;
 	bool tree;
-	const char *peek; /* a function, or a part of its name; NULL: none */
-	bool top; /* the answer is query_top's */
+	const char *peek;	       /* a function, or a part of its name; NULL: none */
+	bool top;		       /* the answer is query_top's */
 	struct query_lengths *lengths; /* of waits, by `by`; NULL: not asked for */
 };
 
@@ -27,7 +27,8 @@ double report_share(const struct reading *r, uint64_t samples);
 void report_header(const struct reading *r, const struct report *opts);
 
 /* A table by function or by opts->by, of at most `limit` rows. 0 or -ENOMEM. */
-int report_table(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit);
+int report_table(const struct reading *r, const struct report *opts, const struct query_table *t,
+		 size_t limit);
 
 /*
  * The label that says best for whom the samples are: one that programs set, where it covers half of

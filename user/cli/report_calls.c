@@ -25,7 +25,8 @@ static int print_name(const struct reading *r, const struct query_node *node, un
 		store_stack(r->store, node->stack, &parent, &frame);
 	f = frame ? store_frame(r->store, frame) : NULL;
 	query_name(r->query, frame, name, sizeof(name));
-	return function_print(name, f ? store_string(r->store, f->module, NULL) : NULL, f && f->flags & FRAME_INLINED, room);
+	return function_print(name, f ? store_string(r->store, f->module, NULL) : NULL,
+			      f && f->flags & FRAME_INLINED, room);
 }
 
 /* ---- the tree ---- */
@@ -78,14 +79,14 @@ static int print_node(const struct tree *t, uint32_t at, const char *branch)
 {
 	const struct query_node *node = &t->nodes[at];
 	unsigned used = 17 + t->columns + (*branch ? 3 : 0);
-	printf("%6.2f%% %6.2f%%  %s%s", 100 * report_share(t->r, node->total), 100 * report_share(t->r, node->self), t->prefix,
-	       branch);
+	printf("%6.2f%% %6.2f%%  %s%s", 100 * report_share(t->r, node->total),
+	       100 * report_share(t->r, node->self), t->prefix, branch);
 	return print_name(t->r, node, t->opts->full_names ? 0 : term_room(used));
 }
 
 /*
- * Print what is below a node. A single child stands below its parent without a branch, so a chain of
- * calls stays at one place.
+ * Print what is below a node. A single child stands below its parent without a branch, so a chain
+ * of calls stays at one place.
  */
 static int print_children(struct tree *t, uint32_t parent)
 {
@@ -173,10 +174,12 @@ static int unclear(const struct report *opts, const struct names *n)
 {
 	char *shown = text_printable(opts->peek, strlen(opts->peek));
 	if (!n->n) {
-		cmd_error("--peek: no function of these samples has '%s' in its name; ascribe report --by function -n 0 lists them",
+		cmd_error("--peek: no function of these samples has '%s' in its name; ascribe "
+			  "report --by function -n 0 lists them",
 			  shown ? shown : "");
 	} else {
-		cmd_error("--peek: '%s' is in the names of %zu functions; which one?", shown ? shown : "", n->all);
+		cmd_error("--peek: '%s' is in the names of %zu functions; which one?",
+			  shown ? shown : "", n->all);
 		for (size_t i = 0; i < n->n; i++) {
 			fputs("  ", stderr);
 			text_put(stderr, n->v[i], 0);
@@ -187,28 +190,32 @@ static int unclear(const struct report *opts, const struct names *n)
 	return EXIT_USAGE;
 }
 
-static int print_neighbours(const struct reading *r, const struct report *opts, const struct query_view_tree *v, size_t limit)
+static int print_neighbours(const struct reading *r, const struct report *opts,
+			    const struct query_view_tree *v, size_t limit)
 {
 	size_t n = 0;
 	uint64_t rest = 0, of = v->nodes[v->nodes[0].first_child].total;
-	for (uint32_t at = v->nodes[v->nodes[0].first_child].first_child; at; at = v->nodes[at].next_sibling) {
+	for (uint32_t at = v->nodes[v->nodes[0].first_child].first_child; at;
+	     at = v->nodes[at].next_sibling) {
 		const struct query_node *node = &v->nodes[at];
 		if (n++ >= limit) {
 			rest += node->total;
 			continue;
 		}
-		printf("%6.2f%% %6.2f%%  | ", 100 * report_share(r, node->total), of ? 100.0 * (double)node->total / (double)of : 0);
+		printf("%6.2f%% %6.2f%%  | ", 100 * report_share(r, node->total),
+		       of ? 100.0 * (double)node->total / (double)of : 0);
 		if (print_name(r, node, opts->full_names ? 0 : term_room(19)))
 			return -ENOMEM;
 	}
 	if (n > limit)
-		printf("%6.2f%% %6.2f%%  | (other): %zu\n", 100 * report_share(r, rest), of ? 100.0 * (double)rest / (double)of : 0,
-		       n - limit);
+		printf("%6.2f%% %6.2f%%  | (other): %zu\n", 100 * report_share(r, rest),
+		       of ? 100.0 * (double)rest / (double)of : 0, n - limit);
 	return 0;
 }
 
 /* Callers above the function, callees below it. */
-static int print_peek(const struct reading *r, const struct report *opts, const struct query_view_tree v[2], size_t limit)
+static int print_peek(const struct reading *r, const struct report *opts,
+		      const struct query_view_tree v[2], size_t limit)
 {
 	const struct query_node *it = &v[1].nodes[v[1].nodes[0].first_child];
 	term_begin(stdout, TERM_HEAD);
@@ -237,14 +244,16 @@ int report_peek(struct reading *r, const struct report *opts, size_t limit)
 	if (!rc) {
 		find_names(t, opts->peek, &names);
 		if (names.all != 1) {
-			int status = query_info(r->query)->samples ? unclear(opts, &names) : EXIT_OK;
+			int status =
+				query_info(r->query)->samples ? unclear(opts, &names) : EXIT_OK;
 			query_table_free(t);
 			return status;
 		}
 	}
 	report_header(r, opts);
 	for (int i = 0; !rc && i < 2; i++) {
-		struct query_view_spec spec = { i ? QUERY_VIEW_CALLEES : QUERY_VIEW_CALLERS, names.v[0], NULL };
+		struct query_view_spec spec = { i ? QUERY_VIEW_CALLEES : QUERY_VIEW_CALLERS,
+						names.v[0], NULL };
 		rc = query_view(&v[i], r->query, &spec, &err);
 	}
 	rc = rc ? rc : print_peek(r, opts, v, limit);

@@ -54,7 +54,8 @@ void report_header(const struct reading *r, const struct report *opts)
 	if (!is_time && reading_event(r)->ns_per_sample)
 		printf(" = %.3f s", info->seconds);
 	if (!opts->filter.idle && info->idle)
-		printf(is_time ? "; idle CPUs left out: %.3f s" : "; idle CPUs left out: %.0f samples",
+		printf(is_time ? "; idle CPUs left out: %.3f s"
+			       : "; idle CPUs left out: %.0f samples",
 		       is_time ? report_seconds(r, info->idle) : (double)info->idle);
 	/* They are of the whole host: what a selector leaves is no base for a share. */
 	if (!opts->filter.idle && info->idle && !(opts->filter.where && *opts->filter.where))
@@ -82,7 +83,8 @@ static struct columns choose_columns(const struct reading *r, const struct repor
 			     .interval = wide && (!is_time || query_info(r->query)->grain_ns),
 			     .lengths = opts->lengths };
 	c.samples = !is_time && (wide || !c.seconds);
-	c.width = 9 + 10 * c.samples + 11 * c.seconds + 8 * c.self + 18 * c.interval + (11 + 10 * ANSWER_QUANTILES) * c.lengths;
+	c.width = 9 + 10 * c.samples + 11 * c.seconds + 8 * c.self + 18 * c.interval +
+		  (11 + 10 * ANSWER_QUANTILES) * c.lengths;
 	return c;
 }
 
@@ -108,14 +110,17 @@ static void print_lengths(const struct hist_snapshot *h)
 	char text[32];
 	printf("%9llu ", (unsigned long long)(h ? h->total : 0));
 	for (size_t i = 0; i < ANSWER_QUANTILES; i++) {
-		text_duration(h && h->total ? hist_snapshot_quantile(h, answer_quantiles[i].q).value : 0, text);
+		text_duration(h && h->total ? hist_snapshot_quantile(h, answer_quantiles[i].q).value
+					    : 0,
+			      text);
 		printf("%9s ", h && h->total ? text : "-");
 	}
 	fputs("  ", stdout);
 }
 
 /* Functions go by their own samples; the interval is that of the total. */
-static void print_numbers(const struct reading *rd, const struct columns *c, const struct query_table_row *r)
+static void print_numbers(const struct reading *rd, const struct columns *c,
+			  const struct query_table_row *r)
 {
 	uint64_t n = c->self ? r->self : r->samples;
 	if (c->samples)
@@ -136,12 +141,15 @@ static void print_rest(const struct reading *r, size_t rows, uint64_t rest, bool
 {
 	const char *what = own ? " of their own" : "";
 	if (report_is_time(r))
-		printf("\nnot shown: %zu, with %.3f s%s; -n 0 prints all\n", rows, report_seconds(r, rest), what);
+		printf("\nnot shown: %zu, with %.3f s%s; -n 0 prints all\n", rows,
+		       report_seconds(r, rest), what);
 	else
-		printf("\nnot shown: %zu, with %llu samples%s; -n 0 prints all\n", rows, (unsigned long long)rest, what);
+		printf("\nnot shown: %zu, with %llu samples%s; -n 0 prints all\n", rows,
+		       (unsigned long long)rest, what);
 }
 
-static int print_functions(const struct reading *rd, const struct report *opts, const struct query_table *t, size_t limit)
+static int print_functions(const struct reading *rd, const struct report *opts,
+			   const struct query_table *t, size_t limit)
 {
 	const struct columns c = choose_columns(rd, opts);
 	unsigned room = opts->full_names ? 0 : term_room(c.width);
@@ -181,7 +189,8 @@ static void group_numbers(void *ctx, size_t i)
 	}
 	print_numbers(p->rd, &p->columns, r);
 	if (p->columns.lengths)
-		print_lengths(r->other ? NULL : query_lengths_of(p->opts->lengths, r->values, r->present));
+		print_lengths(r->other ? NULL
+				       : query_lengths_of(p->opts->lengths, r->values, r->present));
 	else
 		putchar(' ');
 }
@@ -194,7 +203,8 @@ static uint64_t most_error(const struct query_table *t)
 	return most;
 }
 
-static int print_groups(const struct reading *rd, const struct report *opts, const struct query_table *t, size_t limit)
+static int print_groups(const struct reading *rd, const struct report *opts,
+			const struct query_table *t, size_t limit)
 {
 	const struct opt_list *by = &opts->by;
 	size_t shown = t->n_rows < limit ? t->n_rows : limit;
@@ -204,15 +214,20 @@ static int print_groups(const struct reading *rd, const struct report *opts, con
 	if (!rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < shown; i++) {
-		rows[i] = (struct group){ t->rows[i].other ? NULL : t->rows[i].values, t->rows[i].present };
+		rows[i] = (struct group){ t->rows[i].other ? NULL : t->rows[i].values,
+					  t->rows[i].present };
 		rest -= t->rows[i].samples;
 	}
-	int rc = groups_print(by, rows, shown, opts->full_names ? 0 : term_room(p.columns.width), group_numbers, &p);
+	int rc = groups_print(by, rows, shown, opts->full_names ? 0 : term_room(p.columns.width),
+			      group_numbers, &p);
 	free(rows);
 	if (!rc && opts->lengths)
-		printf("\nquantiles are of whole waits that ended in this time, within %.2f%% of the true ones\n", 100 * LENGTHS_ERROR);
+		printf("\nquantiles are of whole waits that ended in this time, within %.2f%% of "
+		       "the true ones\n",
+		       100 * LENGTHS_ERROR);
 	if (!rc && t->approximate)
-		printf("\napproximate: a value of %s has at most %llu samples more than are printed; one that is not printed has\n"
+		printf("\napproximate: a value of %s has at most %llu samples more than are "
+		       "printed; one that is not printed has\n"
 		       "at most %llu. --exact counts them all by reading every window.\n",
 		       by->v[0], (unsigned long long)most_error(t), (unsigned long long)t->bound);
 	if (!rc && shown < t->n_rows)
@@ -220,7 +235,8 @@ static int print_groups(const struct reading *rd, const struct report *opts, con
 	return rc;
 }
 
-int report_table(const struct reading *r, const struct report *opts, const struct query_table *t, size_t limit)
+int report_table(const struct reading *r, const struct report *opts, const struct query_table *t,
+		 size_t limit)
 {
 	if (!t->n_rows)
 		return 0;

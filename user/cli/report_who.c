@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CANDIDATES 8	 /* keys that are looked at; each is a query */
+#define CANDIDATES 8 /* keys that are looked at; each is a query */
 #define COVERED_PERCENT 50
 
 struct candidates {
@@ -16,18 +16,26 @@ struct candidates {
 	size_t n;
 };
 
+/* Does a label tell where the samples are, or who was in the way, and not for whom they are? */
+static bool is_no_who(const char *key)
+{
+	return query_is_system_key(key) || !strcmp(key, "host") || !strncmp(key, "by.", 3) ||
+	       !strncmp(key, "python_", 7);
+}
+
 static int add_candidate(void *ctx, const char *key, uint32_t sets)
 {
 	struct candidates *c = ctx;
 	(void)sets;
-	if (query_is_system_key(key) || c->n == CANDIDATES || strlen(key) > 255)
+	if (is_no_who(key) || c->n == CANDIDATES || strlen(key) > 255)
 		return 0;
 	c->v[c->n] = strdup(key);
 	return c->v[c->n++] ? 0 : -ENOMEM;
 }
 
 /* Find the samples that have the label. */
-static int covered(struct reading *r, const struct filter *f, const char *key, uint64_t *ret, uint64_t *ret_all, struct err *err)
+static int covered(struct reading *r, const struct filter *f, const char *key, uint64_t *ret,
+		   uint64_t *ret_all, struct err *err)
 {
 	struct opt_list by = { (char *[]){ (char *)key }, 1 };
 	struct query_spec spec = reading_spec(f, QUERY_KEYS, &by);

@@ -30,7 +30,6 @@ int table_make_reach(struct table *t)
 	return 0;
 }
 
-
 /* The first entry behind addr. */
 static size_t entry_behind(const struct table *t, uint32_t addr)
 {
@@ -67,7 +66,8 @@ int64_t table_find(const struct table *t, uint64_t vaddr)
  * Up to the next entry the same ones begin before an address. So what is in the last of them stays
  * in it up to its end, and what is in none of them is in none further on.
  */
-bool table_piece(const struct table *t, uint64_t vaddr, int64_t found, uint64_t *ret_start, uint64_t *ret_end)
+bool table_piece(const struct table *t, uint64_t vaddr, int64_t found, uint64_t *ret_start,
+		 uint64_t *ret_end)
 {
 	if (!t->n || vaddr < t->base || vaddr - t->base >= UINT32_MAX)
 		return false;
@@ -88,5 +88,6 @@ bool table_piece(const struct table *t, uint64_t vaddr, int64_t found, uint64_t 
 
 size_t table_memory(const struct table *t)
 {
-	return t->n * sizeof(*t->entries) + (t->n + TABLE_BLOCK - 1) / TABLE_BLOCK * sizeof(*t->reach) + t->names_len;
+	return t->n * sizeof(*t->entries) +
+	       (t->n + TABLE_BLOCK - 1) / TABLE_BLOCK * sizeof(*t->reach) + t->names_len;
 }

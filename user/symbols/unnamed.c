@@ -21,7 +21,8 @@ struct entry {
 	int32_t start, fde;
 };
 
-int unnamed_walk(const struct elf_image *img, size_t max, int (*add)(void *ctx, uint64_t vaddr), void *ctx)
+int unnamed_walk(const struct elf_image *img, size_t max, int (*add)(void *ctx, uint64_t vaddr),
+		 void *ctx)
 {
 	static const uint8_t usual[4] = { 1, PCREL_SDATA4, UDATA4, DATAREL_SDATA4 };
 	struct entry v[AT_ONCE];
@@ -43,7 +44,8 @@ int unnamed_walk(const struct elf_image *img, size_t max, int (*add)(void *ctx, 
 		return -EBADMSG;
 	for (uint32_t at = 0; at < n; at += AT_ONCE) {
 		uint32_t some = n - at < AT_ONCE ? n - at : AT_ONCE;
-		rc = elf_image_read(img, place.offset + HEAD + (uint64_t)at * sizeof(*v), v, some * sizeof(*v));
+		rc = elf_image_read(img, place.offset + HEAD + (uint64_t)at * sizeof(*v), v,
+				    some * sizeof(*v));
 		for (uint32_t i = 0; !rc && i < some; i++)
 			rc = add(ctx, place.vaddr + (uint64_t)(int64_t)v[i].start);
 		if (rc)

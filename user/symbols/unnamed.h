@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the functions of a stripped file begin: its .eh_frame_hdr lists each one that has call frame information. */
+/* Where the functions of a stripped file begin: its .eh_frame_hdr lists each one that has call
+ * frame information. */
 #ifndef ASCRIBE_SYMBOLS_UNNAMED_H
 #define ASCRIBE_SYMBOLS_UNNAMED_H
 
@@ -10,6 +11,7 @@
  * ends the walk. -ENOENT: there is no such list, or not in the usual encoding; -E2BIG: over max
  * functions.
  */
-int unnamed_walk(const struct elf_image *img, size_t max, int (*add)(void *ctx, uint64_t vaddr), void *ctx);
+int unnamed_walk(const struct elf_image *img, size_t max, int (*add)(void *ctx, uint64_t vaddr),
+		 void *ctx);
 
 #endif
