@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libFuzzer: the text formats that `ascribe import` reads. Whatever is accepted names only frames,
+ * labels and stacks that are there, and keeps its limits.
+ *
+ *   make fuzz
+ *   build/fuzz/fuzz_import -max_len=4096
+ *
+ * The first byte chooses: folded stacks, or what perf script prints.
+ */
+#include "import/folded.h"
+#include "import/perf_script.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check(const struct profile *p)
+{
+	const struct profile_limits *l = profile_limits_of(p);
+	require(p->n_samples <= l->samples && p->n_frames <= l->frames && p->n_stacks <= l->stacks);
+	for (size_t i = 0; i < p->n_samples; i++) {
+		const struct profile_sample *s = &p->samples[i];
+		require((uint64_t)s->stack + s->depth <= p->n_stacks);
+		require((uint64_t)s->label + s->n_labels <= p->n_labels);
+		for (uint32_t k = 0; k < s->depth; k++)
+			require(p->stacks[s->stack + k] < p->n_frames);
+	}
+	for (size_t i = 0; i < p->n_frames; i++)
+		require(strlen(p->frames[i].function) <= PROFILE_TEXT_MAX &&
+			strlen(p->frames[i].module) <= PROFILE_TEXT_MAX);
+	profile_size(p);
+}
+
+static void read_folded(const uint8_t *data, size_t size)
+{
+	struct profile p = { .limits = &profile_file };
+	struct profile_labels l = { 0 };
+	size_t line = 0;
+	while (size && data[size - 1] != '\n') /* whole lines */
+		size--;
+	if (!profile_add_folded(&p, data, size, 100, &line, &l, NULL))
+		check(&p);
+	profile_fini(&p);
+}
+
+static void read_perf_script(uint8_t *data, size_t size)
+{
+	struct perf_script s = { 0 };
+	struct profile_labels l = { 0 };
+	FILE *f = size ? fmemopen(data, size, "r") : NULL;
+	int more = f != NULL;
+	while (more > 0) {
+		struct profile p = { .limits = &profile_file };
+		more = perf_script_read(&s, f, 1000000000, 16, &l, &p, NULL);
+		require(p.n_samples <= 16);
+		check(&p);
+		profile_fini(&p);
+	}
+	perf_script_fini(&s);
+	if (f)
+		fclose(f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!size)
+		return 0;
+	uint8_t *copy = malloc(size);
+	memcpy(copy, data, size);
+	if (data[0] & 1)
+		read_folded(copy + 1, size - 1);
+	else
+		read_perf_script(copy + 1, size - 1);
+	free(copy);
+	return 0;
+}
