@@ -59,6 +59,7 @@ struct file {
 	struct unit kept[UNITS_KEPT]; /* a ring */
 	size_t first_kept, n_kept, n_functions;
 	uint64_t unpacked;
+	bool packed; /* it has sections that must be unpacked */
 	struct zstd_sections zstd;
 	uint64_t used; /* when, by `uses` */
 };
@@ -258,12 +259,16 @@ static uint64_t unpacked_size(Elf *elf)
 	return sum;
 }
 
+/* The file to close: one that is opened again without unpacking, if there is any, used longest ago. */
 static struct file *least_used(void)
 {
 	struct file *f = NULL;
-	for (size_t i = 0; i < FILES_KEPT; i++)
-		if (files[i].dwarf && (!f || files[i].used < f->used))
-			f = &files[i];
+	for (size_t i = 0; i < FILES_KEPT; i++) {
+		struct file *k = &files[i];
+		bool sooner = f && (k->packed != f->packed ? !k->packed : k->used < f->used);
+		if (k->dwarf && (!f || sooner))
+			f = k;
+	}
 	return f;
 }
 
@@ -303,7 +308,9 @@ static int open_new(int fd, const struct stat *st, struct file **ret)
 	struct file n = { .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3), .dev = st->st_dev, .ino = st->st_ino, .mtime = st->st_mtim };
 	elf_version(EV_CURRENT);
 	n.elf = n.fd < 0 ? NULL : open_elf(n.fd, st->st_size);
-	n.unpacked = n.elf ? unpacked_size(n.elf) + private_size(st->st_size) : 0;
+	uint64_t packed = n.elf ? unpacked_size(n.elf) : 0;
+	n.packed = packed > 0;
+	n.unpacked = n.elf ? packed + private_size(st->st_size) : 0;
 	int rc = n.unpacked > UNPACKED_MAX ? -E2BIG : 0;
 	struct file *f = rc ? NULL : make_place(n.unpacked);
 	if (!rc && n.elf && zstd_sections_any(n.elf))
