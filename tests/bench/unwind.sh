@@ -41,7 +41,7 @@ command -v node >/dev/null && spin node spin.js
 command -v java >/dev/null && spin java Spin.java
 sleep 2
 mapped=$(cat $(printf '/proc/%s/maps ' "${crowd[@]}") 2>/dev/null | awk '$2 ~ /x/ && $5 > 0 { print $4, $5 }' | sort -u | wc -l)
-read -r known rows cpu <<<"$("$build/ascribe" record -p "$(IFS=,; echo "${crowd[*]}")" -F 999 -d 2s -o known 2>&1 |
+read -r known rows cpu <<<"$("$build/ascribe" record --explain -p "$(IFS=,; echo "${crowd[*]}")" -F 999 -d 2s -o known 2>&1 |
 	sed -n 's/.*unwind rules of \([0-9]*\) files, \([0-9]*\) rows, compiled in \([0-9.]*\) s.*/\1 \2 \3/p')"
 echo "${#crowd[@]} busy processes map $mapped files: rules of $known and $rows rows known when 2 s are over, $cpu s of CPU"
 awk -v a="$known" -v b="$mapped" 'BEGIN { printf "=> promised all within 2 s: %s\n", a >= b ? "met" : "MISSED" }'
