@@ -67,7 +67,8 @@ check "and few services are in it" r=services.json -- 'len(samples(r)) < 12' 'sa
 # ---- the daemon keeps no command line unless it is told to ----
 background "$ascribe" daemon -s daemon.store -l none -F 99
 daemon=$pid
-sleep 4
+"$loads/busy" spin 3 >/dev/null
+sleep 1
 kill -TERM "$daemon"
 wait "$daemon"
 ok "the daemon has a parent and a service" sh -c "'$ascribe' labels daemon.store 2>/dev/null >keys; grep -q ' parent' keys && grep -q ' service' keys"
