@@ -123,4 +123,23 @@ exits 0 '' "$ascribe" store delete linked --where '{event="page-faults"}'
 ok "a link to the store stays one" test -L linked -a ! -e linked.tmp -a ! -e pruned2.tmp
 ok "no other event lost samples" python3 -c "from lib import by; assert by('store', 'comm') == by('pruned2', 'comm')"
 ok "and those are gone" python3 -c "from lib import run; assert run('stat', 'pruned2')['lost']['deleted'] > 0"
+
+# ---- files of two stores mixed, bytes in another order ----
+"$build/tests/mkstore" stranger grow >/dev/null
+cp -r store mixed
+cp stranger/seg/10s-00000001.* mixed/seg/
+exits 1 'belongs to another store' "$ascribe" report mixed
+"$ascribe" store verify mixed >out 2>&1
+ok "verify names the file" grep -q 'mixed/seg/10s-00000001.seg.*belongs to another store' out
+cp -r store swapped
+python3 - swapped/seg/*.seg <<'PY'
+import sys
+for path in sys.argv[1:]:
+    with open(path, 'r+b') as f:
+        head = f.read(4096)
+        f.seek(0)
+        f.write(b''.join(head[i:i + 8][::-1] for i in range(0, len(head), 8)))
+PY
+exits 1 'swapped/seg/' "$ascribe" report swapped
+ok "not a sample of it is shown" test ! -s out
 finish
