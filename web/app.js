@@ -8,7 +8,7 @@ import { byId, h, later } from './dom.js';
 import { FactsPane } from './facts.js';
 import { FindingsPane } from './findings.js';
 import { FlamePane, question } from './flame_pane.js';
-import { brief } from './format.js';
+import { brief, stamp } from './format.js';
 import { DiffPane, FunctionsPane } from './functions.js';
 import { Pane } from './pane.js';
 import { baseline, compared, format, parse, select } from './state.js';
@@ -114,13 +114,17 @@ class App {
 	}
 
 	range(from, to) {
-		const round = t => String(Math.round(t * 10) / 10);
-		this.go({ from: round(from), to: round(Math.max(to, from + 1)), live: '' });
+		this.go({ from: stamp(from), to: stamp(Math.max(to, from + 1)), live: '' });
+	}
+
+	/* The same length of time before the range in use. null: no range is in use yet. */
+	before() {
+		const used = this.used;
+		return used && { against_from: used.from - (used.to - used.from), against_to: used.from };
 	}
 
 	compareWith(from, to) {
-		const round = t => String(Math.round(t * 10) / 10);
-		this.go({ against_from: round(from), against_to: round(Math.max(to, from + 1)), root: '', split: '' });
+		this.go({ against_from: stamp(from), against_to: stamp(Math.max(to, from + 1)), root: '', split: '' });
 	}
 
 	/* Around one function; its inlined calls are calls of it. */

@@ -2,7 +2,7 @@
 /* The bar on top: range, selection, what it is compared with, live, light or dark, export. */
 import { address, download, hasToken } from './api.js';
 import { byId, h, refill } from './dom.js';
-import { brief, time } from './format.js';
+import { brief, stamp, time } from './format.js';
 import * as selector from './selector.js';
 import { nextTheme, themeName } from './theme.js';
 
@@ -68,9 +68,9 @@ export class Bar {
 
 	/* A link with absolute times: who opens it sees the same. */
 	async share() {
-		const used = this.app.used, at = t => String(Math.round(t * 10) / 10);
+		const used = this.app.used;
 		if (used)
-			this.app.go({ from: at(used.from), to: at(used.to), live: '' });
+			this.app.go({ from: stamp(used.from), to: stamp(used.to), live: '' });
 		await navigator.clipboard?.writeText(location.href).catch(() => {});
 		this.app.say('The address has absolute times now, and is in the clipboard.');
 		this.shareButton.textContent = 'Copied';
@@ -150,8 +150,8 @@ export class Bar {
 	}
 
 	before() {
-		const { from, to } = this.app.used, w = to - from;
-		this.app.go({ from: String(from), to: String(to), against_from: String(from - w), against_to: String(from), root: '' });
+		const { from, to } = this.app.used, { against_from, against_to } = this.app.before();
+		this.app.go({ from: String(from), to: String(to), against_from: String(against_from), against_to: String(against_to), root: '' });
 	}
 
 	showMenu(s) {

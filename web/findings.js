@@ -3,7 +3,7 @@
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h, refill } from './dom.js';
-import { baseName, brief, seconds, time } from './format.js';
+import { baseName, brief, seconds, stamp, time } from './format.js';
 import { and } from './selector.js';
 
 const SHOWN = 4, ASKED = 12;
@@ -65,8 +65,7 @@ export class FindingsPane extends Pane {
 	open(f, a) {
 		if (f.finding === 'saturated')
 			return this.app.go({ tab: this.app.has_waits ? 'blame' : 'flame', metric: '', by: f.key || this.app.state.by, root: '' });
-		const at = t => String(Math.round(t * 10) / 10);
-		return this.app.go({ from: at(f.since), to: at(f.since + f.seconds), live: '', by: f.key, where: and('', f.key, '=', f.value), metric: '', root: '', tab: 'why',
-			split: '', view: '', against: '', against_from: '', against_to: '' });
+		return this.app.go({ from: stamp(f.since), to: stamp(f.since + f.seconds), live: '', by: f.key, where: and('', f.key, '=', f.value),
+			metric: '', root: '', tab: 'why', split: '', view: '', against: '', against_from: '', against_to: '' });
 	}
 }

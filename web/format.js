@@ -49,6 +49,9 @@ export function bytes(n) {
 			n /= 1024;
 }
 
+/* A time for the address, seconds since 1970. */
+export const stamp = t => String(Math.round(t * 10) / 10);
+
 const two = n => String(n).padStart(2, '0');
 
 /* Local time, seconds since 1970. */

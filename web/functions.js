@@ -118,11 +118,10 @@ export class DiffPane extends FunctionsPane {
 	}
 
 	question(s) {
-		const used = this.app.used;
+		const before = this.app.before();
 		this.own.checked = !!s.own;
-		if (!this.app.compared() && !used)
+		if (!this.app.compared() && !before)
 			return null;
-		const before = used && { against_from: used.from - (used.to - used.from), against_to: used.from };
 		return { what: 'diff', ...(this.app.compared() ? this.app.baseline() : before), inclusive: !s.own };
 	}
 }

@@ -73,8 +73,7 @@ export class ValuesPane extends Pane {
 	/* How each changed against the range to compare with, or the same length of time before. Not for a key with very many values. */
 	compare() {
 		const s = this.app.state, used = this.app.used;
-		const range = used && { against_from: used.from - (used.to - used.from), against_to: used.from };
-		const { against_from, against_to } = s, against = against_from || against_to ? { against_from, against_to } : range;
+		const { against_from, against_to } = s, against = against_from || against_to ? { against_from, against_to } : this.app.before();
 		const params = { ...this.app.select(), where: without(s.where, s.by), by: s.by, absolute: true, limit: 1000, ...against }, key = JSON.stringify([params, used]);
 		if (!s.by || s.metric || !used || s.against || this.app.time.tooWide(s) || key === this.comparedAs)
 			return;
