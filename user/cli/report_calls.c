@@ -40,15 +40,6 @@ struct tree {
 	unsigned columns; /* of the prefix */
 };
 
-static int by_total(const void *a, const void *b, void *ctx)
-{
-	const struct query_node *nodes = ctx;
-	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-	if (nodes[i].total != nodes[j].total)
-		return nodes[i].total > nodes[j].total ? -1 : 1;
-	return (i > j) - (i < j);
-}
-
 /* Choose the largest nodes. A parent has at least the samples of a child and comes before it. */
 static int choose_nodes(struct tree *t, size_t n, size_t limit)
 {
@@ -60,7 +51,7 @@ static int choose_nodes(struct tree *t, size_t n, size_t limit)
 	}
 	for (uint32_t i = 0; i < n; i++)
 		order[i] = i;
-	qsort_r(order, n, sizeof(*order), by_total, (void *)(uintptr_t)t->nodes);
+	qsort_r(order, n, sizeof(*order), query_by_total, (void *)(uintptr_t)t->nodes);
 	for (size_t i = 0; i < n && i <= limit; i++)
 		t->shown[order[i]] = true;
 	free(order);

@@ -167,6 +167,8 @@ struct query_node {
 
 /* Nodes with parents before children. Borrowed until query_close; built at the first call. */
 int query_tree(struct query *q, const struct query_node **ret_nodes, size_t *ret_n, struct err *err);
+/* For qsort_r: compare indices (uint32_t) of ctx, an array of nodes, by total, descending; ties by index. */
+int query_by_total(const void *a, const void *b, void *ctx);
 
 /* ---- table: by function or by label keys ---- */
 

@@ -68,8 +68,7 @@ static size_t place_nodes(struct building *b)
 	return n;
 }
 
-/* Descending; ties by stack. */
-static int by_total(const void *a, const void *b, void *ctx)
+int query_by_total(const void *a, const void *b, void *ctx)
 {
 	const struct query_node *nodes = ctx;
 	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
@@ -99,7 +98,7 @@ static int link_children(struct query_node *nodes, size_t n)
 		if (!len)
 			continue;
 		if (len > 1)
-			qsort_r(order + from, len, sizeof(*order), by_total, nodes);
+			qsort_r(order + from, len, sizeof(*order), query_by_total, nodes);
 		nodes[p].first_child = order[from];
 		for (size_t k = from; k + 1 < end[p]; k++)
 			nodes[order[k]].next_sibling = order[k + 1];
