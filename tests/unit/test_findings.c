@@ -35,7 +35,8 @@ struct host {
 	bool usual;  /* that day, too, the service grew */
 };
 
-static uint32_t stack_of(struct host *h, const char *function, const char *module, const char *build)
+static uint32_t stack_of(struct host *h, const char *function, const char *module,
+			 const char *build)
 {
 	struct store_frame f = { .kind = FRAME_USER };
 	uint32_t frame, stack;
@@ -56,11 +57,20 @@ static double noisy(double rate)
 }
 
 /* Seconds per second of an event in this window. */
-static void put(struct host *h, int event, const char *service, const char *tenant, const char *function, const char *build, double rate)
+static void put(struct host *h, int event, const char *service, const char *tenant,
+		const char *function, const char *build, double rate)
 {
 	struct label labels[] = {
-		{ .key = "service", .key_len = 7, .str = service, .str_len = (uint32_t)strlen(service), .type = LABEL_STRING },
-		{ .key = "tenant", .key_len = 6, .str = tenant, .str_len = (uint32_t)strlen(tenant), .type = LABEL_STRING },
+		{ .key = "service",
+		  .key_len = 7,
+		  .str = service,
+		  .str_len = (uint32_t)strlen(service),
+		  .type = LABEL_STRING },
+		{ .key = "tenant",
+		  .key_len = 6,
+		  .str = tenant,
+		  .str_len = (uint32_t)strlen(tenant),
+		  .type = LABEL_STRING },
 	};
 	double s = noisy(rate) * 10;
 	uint64_t samples = event == CPU ? (uint64_t)(s * 1e9 / NS_PER_SAMPLE) : 100;
@@ -72,29 +82,35 @@ static void put(struct host *h, int event, const char *service, const char *tena
 		h->used += s / 10;
 	snprintf(module, sizeof(module), "/usr/bin/%s", service);
 	assert_int_equal(store_add_set(h->w, labels, *tenant ? 2 : 1, &set), 0);
-	assert_int_equal(store_add_row(h->w, set, stack_of(h, function, module, build), h->event[event], samples,
-				       event == CPU ? samples * NS_PER_SAMPLE : (uint64_t)(s * 1e9)),
-			 0);
+	assert_int_equal(
+		store_add_row(h->w, set, stack_of(h, function, module, build), h->event[event],
+			      samples,
+			      event == CPU ? samples * NS_PER_SAMPLE : (uint64_t)(s * 1e9)),
+		0);
 }
 
 static void window(struct host *h)
 {
-	bool late = !h->day && h->t >= END - 300 * SECOND, burst = h->t >= END - 600 * SECOND && h->t < END - 580 * SECOND;
+	bool late = !h->day && h->t >= END - 300 * SECOND,
+	     burst = h->t >= END - 600 * SECOND && h->t < END - 580 * SECOND;
 	bool recent = !h->day && h->t >= FROM;
 	h->used = 0;
 	put(h, CPU, "steady", "", "serve", "aa", 0.3);
 	put(h, CPU, "web", "a", "render", "aa", 0.1);
-	put(h, CPU, "web", "b", late || (h->day && h->usual) ? "render_report" : "render", recent ? "bb" : "aa", late || (h->day && h->usual) ? 0.8 : 0.1);
+	put(h, CPU, "web", "b", late || (h->day && h->usual) ? "render_report" : "render",
+	    recent ? "bb" : "aa", late || (h->day && h->usual) ? 0.8 : 0.1);
 	put(h, CPU, "cron", "", "compress", "aa", !h->day && burst ? 0.7 : 0);
 	put(h, CPU, "leaver", "", "work", "aa", late ? 0 : 0.2);
 	put(h, CPU, "tiny", "", "work", "aa", late ? 0.02 : 0.002);
 	put(h, RUNQ, "steady", "", "serve", "aa", late ? 0.6 : 0.01);
 	put(h, OFF, "steady", "", "serve", "aa", 2);
 	uint64_t lost[2] = { 0 }, flagged[1] = { 0 };
-	struct store_cpu_totals cpu[CPUS] = { { 0, 990, 990, lost, flagged }, { 1, 990, 990, lost, flagged } };
+	struct store_cpu_totals cpu[CPUS] = { { 0, 990, 990, lost, flagged },
+					      { 1, 990, 990, lost, flagged } };
 	struct store_totals t = { cpu, CPUS, 0, 0, 0 };
 	struct err err = { 0 };
-	if (store_commit_window(h->w, h->t, h->t + WINDOW, h->t + WINDOW - (END - 2 * DAY), &t, &err))
+	if (store_commit_window(h->w, h->t, h->t + WINDOW, h->t + WINDOW - (END - 2 * DAY), &t,
+				&err))
 		fail_msg("%s", err.text);
 }
 
@@ -147,13 +163,16 @@ static void what_happened_is_found(void **state)
 	struct store *s;
 	(void)state;
 	struct findings *f = find(false, true, &s);
-	const struct finding *web = of(f, FINDING_MORE, "web"), *cron = of(f, FINDING_BURST, "cron");
-	assert_true(fabs(web->now - 0.9) < 0.1 && fabs(web->before - 0.2) < 0.05 && fabs(web->day - 0.2) < 0.05);
+	const struct finding *web = of(f, FINDING_MORE, "web"),
+			     *cron = of(f, FINDING_BURST, "cron");
+	assert_true(fabs(web->now - 0.9) < 0.1 && fabs(web->before - 0.2) < 0.05 &&
+		    fabs(web->day - 0.2) < 0.05);
 	assert_true(llabs(web->since_ns - (END - 300 * SECOND)) <= 2 * f->step_ns);
 	assert_string_equal(web->function, "render_report");
 	assert_false(web->usual);
 	assert_ptr_equal(of(f, FINDING_MORE, "b")->key[0] == 't' ? web : NULL, web);
-	assert_true(llabs(cron->since_ns - (END - 600 * SECOND)) <= f->step_ns && cron->span_ns <= 30 * SECOND);
+	assert_true(llabs(cron->since_ns - (END - 600 * SECOND)) <= f->step_ns &&
+		    cron->span_ns <= 30 * SECOND);
 	assert_string_equal(cron->function, "compress");
 	assert_true(isfinite(of(f, FINDING_RUNQ, "steady")->now));
 	assert_true(of(f, FINDING_LESS, "leaver")->now < 0.01);

@@ -20,12 +20,17 @@ struct findings_options {
 };
 
 static const struct opt options[] = {
-	{ "by", 'b', OPT_LIST, "KEY[,KEY...]", "the labels to look at (default: service, container or comm, and\n"
-	  "labels that programs gave their work)", offsetof(struct findings_options, by), 0, 0 },
-	{ "where", 'w', OPT_STRING, "SELECTOR", "only samples with these labels: {service=\"a\"}", offsetof(struct findings_options, filter.where), 0, 0 },
-	{ "from", 0, OPT_TIME, "T", "start of the range (default: the last 15 minutes that were recorded)",
+	{ "by", 'b', OPT_LIST, "KEY[,KEY...]",
+	  "the labels to look at (default: service, container or comm, and\n"
+	  "labels that programs gave their work)",
+	  offsetof(struct findings_options, by), 0, 0 },
+	{ "where", 'w', OPT_STRING, "SELECTOR", "only samples with these labels: {service=\"a\"}",
+	  offsetof(struct findings_options, filter.where), 0, 0 },
+	{ "from", 0, OPT_TIME, "T",
+	  "start of the range (default: the last 15 minutes that were recorded)",
 	  offsetof(struct findings_options, filter.from_ns), 0, 0 },
-	{ "to", 0, OPT_TIME, "T", "end of the range", offsetof(struct findings_options, filter.to_ns), 0, 0 },
+	{ "to", 0, OPT_TIME, "T", "end of the range",
+	  offsetof(struct findings_options, filter.to_ns), 0, 0 },
 	LIMIT_OPTION(struct findings_options, filter, "findings to print (default 10; 0: all)"),
 	JSON_OPTION(struct findings_options, filter),
 	MEMORY_OPTION(struct findings_options, filter),
@@ -34,9 +39,10 @@ static const struct opt options[] = {
 static const struct opt_command command = {
 	.name = "findings",
 	.usage = "[STORE ...] [OPTIONS]",
-	.about = "Print what is worth a look in a range of time: who needs more CPU than before, for a moment or since when,\n"
-		 "who waits longer, whether the CPUs are saturated, and which programs are of a new build. A finding differs\n"
-		 "from the time before by more than chance; one that was there a day before is marked as usual.\n",
+	.about =
+		"Print what is worth a look in a range of time: who needs more CPU than before, for a moment or since when,\n"
+		"who waits longer, whether the CPUs are saturated, and which programs are of a new build. A finding differs\n"
+		"from the time before by more than chance; one that was there a day before is marked as usual.\n",
 	.examples = "  ascribe findings\n"
 		    "  ascribe findings --from now-1h --by tenant\n",
 	.opts = options,
@@ -114,8 +120,11 @@ static int put_finding(const struct finding *f, const struct findings *of)
 	put_who(f);
 	clock_of(f->since_ns, at);
 	text_duration((uint64_t)f->span_ns, span);
-	printf("%s: %.2f %s ", f->kind == FINDING_RUNQ ? " waits for a CPU" : f->kind == FINDING_OFF ? " is blocked" : "", f->now,
-	       f->kind == FINDING_RUNQ || f->kind == FINDING_OFF ? "s per second" : "CPUs");
+	printf("%s: %.2f %s ",
+	       f->kind == FINDING_RUNQ	? " waits for a CPU"
+	       : f->kind == FINDING_OFF ? " is blocked"
+					: "",
+	       f->now, f->kind == FINDING_RUNQ || f->kind == FINDING_OFF ? "s per second" : "CPUs");
 	if (f->kind == FINDING_BURST)
 		printf("for %s at %s", span, at);
 	else
@@ -161,7 +170,8 @@ static int findings(struct reading *r, const struct findings_options *o)
 	if (!rc && f->from_ns == f->to_ns)
 		reading_no_data(r->store, o->filter.from_ns, o->filter.to_ns);
 	else if (!rc)
-		rc = o->filter.json ? cmd_print_json(answer_findings(f, o->filter.where)) : print_text(r, f);
+		rc = o->filter.json ? cmd_print_json(answer_findings(f, o->filter.where))
+				    : print_text(r, f);
 	cmd_flush();
 	if (!rc)
 		reading_bounded(&o->filter, f->bounded);
@@ -179,13 +189,15 @@ int cmd_findings(int argc, char **argv)
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
-	status = opts.by.n > FINDINGS_KEYS_MAX ? EXIT_USAGE : reading_check(&opts.filter, "--where", "--from");
+	status = opts.by.n > FINDINGS_KEYS_MAX ? EXIT_USAGE
+					       : reading_check(&opts.filter, "--where", "--from");
 	if (opts.by.n > FINDINGS_KEYS_MAX)
 		cmd_error("findings: --by takes at most %d keys", FINDINGS_KEYS_MAX);
 	if (!status)
 		status = reading_open_store(&r, args.v, args.n, &opts.filter);
 	if (!status)
-		status = reading_check_keys(&r, &opts.filter, (const char *const *)opts.by.v, opts.by.n);
+		status = reading_check_keys(&r, &opts.filter, (const char *const *)opts.by.v,
+					    opts.by.n);
 	if (!status)
 		status = findings(&r, &opts);
 	reading_close(&r);

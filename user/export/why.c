@@ -7,7 +7,9 @@
 #include <string.h>
 
 static const char *const side_keys[] = { "this", "rest", "before" };
-static const char *const part_keys[] = { [WHY_CPU] = "cpu", [WHY_RUNQ] = "runq", [WHY_OFF] = "off" };
+static const char *const part_keys[] = {
+	[WHY_CPU] = "cpu", [WHY_RUNQ] = "runq", [WHY_OFF] = "off"
+};
 
 static int put_text(json_t *o, const char *key, const char *text)
 {
@@ -50,7 +52,8 @@ static json_t *shares_json(const struct why_tables *t, const struct query_table_
 	json_t *o = json_object();
 	int rc = 0;
 	for (int i = 0; !rc && i < WHY_SIDES; i++)
-		rc = json_put(o, side_keys[i], t->table[i] ? json_real(why_row_share(t, i, r)) : json_null());
+		rc = json_put(o, side_keys[i],
+			      t->table[i] ? json_real(why_row_share(t, i, r)) : json_null());
 	if (!rc)
 		return o;
 	json_decref(o);
@@ -66,7 +69,8 @@ static json_t *row_json(const struct why_tables *t, const struct query_table_row
 		rc = rc ? rc : put_text(o, "module", r->module);
 		rc = rc ? rc : put_text(o, "wait", r->values[1]);
 	} else {
-		rc = json_put(o, "occupant", r->present[0] ? json_text(r->text, strlen(r->text)) : json_null());
+		rc = json_put(o, "occupant",
+			      r->present[0] ? json_text(r->text, strlen(r->text)) : json_null());
 	}
 	rc = rc ? rc : json_put(o, "share", shares_json(t, r));
 	if (!rc)
@@ -81,7 +85,8 @@ static int put_tables(json_t *o, const char *key, const struct why_tables *t, bo
 	json_t *list = json_array();
 	int rc = list ? 0 : -ENOMEM;
 	for (size_t k = 0; !rc && first && k < first->n_rows && first->rows[k].self; k++)
-		rc = json_array_append_new(list, row_json(t, &first->rows[k], blocked)) ? -ENOMEM : 0;
+		rc = json_array_append_new(list, row_json(t, &first->rows[k], blocked)) ? -ENOMEM
+											: 0;
 	rc = rc ? rc : json_put(o, key, json_incref(list));
 	json_decref(list);
 	return rc;
@@ -89,7 +94,8 @@ static int put_tables(json_t *o, const char *key, const struct why_tables *t, bo
 
 static json_t *change_json(const struct query_diff_row *r)
 {
-	json_t *o = json_pack("{s:[f,f],s:f,s:s}", "share", r->share[0], r->share[1], "q", r->q, "verdict", answer_verdicts[r->verdict]);
+	json_t *o = json_pack("{s:[f,f],s:f,s:s}", "share", r->share[0], r->share[1], "q", r->q,
+			      "verdict", answer_verdicts[r->verdict]);
 	int rc = put_text(o, "function", r->text);
 	rc = rc ? rc : put_text(o, "module", r->module);
 	if (!rc)
@@ -98,12 +104,14 @@ static json_t *change_json(const struct query_diff_row *r)
 	return NULL;
 }
 
-static int put_changes(json_t *o, const char *key, const struct why *w, int against, bool inclusive, struct err *err)
+static int put_changes(json_t *o, const char *key, const struct why *w, int against, bool inclusive,
+		       struct err *err)
 {
 	struct why_changes c;
 	json_t *list = json_array();
 	int rc = why_changes(w, against, inclusive, &c, err);
-	for (size_t i = 0; !rc && c.diff && i < c.diff->n_rows && c.diff->rows[i].verdict != DIFF_NOISE; i++)
+	for (size_t i = 0;
+	     !rc && c.diff && i < c.diff->n_rows && c.diff->rows[i].verdict != DIFF_NOISE; i++)
 		rc = json_array_append_new(list, change_json(&c.diff->rows[i])) ? -ENOMEM : 0;
 	rc = rc ? rc : json_put(o, key, json_incref(list));
 	json_decref(list);
@@ -131,7 +139,8 @@ int answer_why(const struct why *w, json_t **ret, struct err *err)
 	json_t *o = json_object();
 	int rc = put_text(o, "where", w->spec.where);
 	for (int i = 0; !rc && i < WHY_SIDES; i++)
-		rc = json_put(o, side_keys[i], w->side[i].there ? side_json(&w->side[i]) : json_null());
+		rc = json_put(o, side_keys[i],
+			      w->side[i].there ? side_json(&w->side[i]) : json_null());
 	rc = rc ? rc : json_put(o, "waits", json_boolean(w->side[WHY_THIS].waits));
 	if (why_bounded(w))
 		rc = rc ? rc : json_put(o, "bounded", json_true());

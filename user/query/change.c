@@ -51,8 +51,9 @@ static void steps_fini(struct steps *s)
 static int steps_init(struct steps *s, const double *rate, size_t n)
 {
 	size_t *order = malloc((n + 1) * sizeof(*order));
-	*s = (struct steps){ 0, malloc((n + 1) * sizeof(*s->at)), malloc((n + 1) * sizeof(*s->rate)),
-			     malloc((n + 1) * sizeof(*s->rank)), 0 };
+	*s = (struct steps){ 0, malloc((n + 1) * sizeof(*s->at)),
+			     malloc((n + 1) * sizeof(*s->rate)), malloc((n + 1) * sizeof(*s->rank)),
+			     0 };
 	int rc = order && s->at && s->rate && s->rank ? 0 : -ENOMEM;
 	for (size_t i = 0; !rc && i < n; i++) {
 		if (isnan(rate[i]))
@@ -108,7 +109,8 @@ static double split_z(const struct steps *s, size_t i, double ranks_after)
 }
 
 /* Judge the best split, at which the rates differ most. */
-static int judge_split(struct change *c, const struct steps *s, size_t i, const struct change_spec *spec)
+static int judge_split(struct change *c, const struct steps *s, size_t i,
+		       const struct change_spec *spec)
 {
 	double before = mean(s->rate, i), after = mean(s->rate + i, s->n - i), most, middle;
 	bool more = after > before;
@@ -165,7 +167,8 @@ static int find_split(struct change *c, const struct steps *s, const struct chan
 	return judge_split(c, s, sharpen(s, at, spec), spec);
 }
 
-static bool is_burst(const struct steps *s, size_t begin, size_t end, double peak, const struct change_spec *spec)
+static bool is_burst(const struct steps *s, size_t begin, size_t end, double peak,
+		     const struct change_spec *spec)
 {
 	size_t wanted = 0;
 	for (size_t i = 0; i < s->n; i++) {
@@ -192,12 +195,15 @@ static void find_burst(struct change *c, const struct steps *s, const struct cha
 		end++;
 	if (!is_burst(s, begin, end, peak, spec))
 		return;
-	double in = mean(s->rate + begin, end - begin), n_in = (double)(end - begin), n_out = (double)s->n - n_in;
+	double in = mean(s->rate + begin, end - begin), n_in = (double)(end - begin),
+	       n_out = (double)s->n - n_in;
 	double out = (mean(s->rate, s->n) * (double)s->n - in * n_in) / n_out;
 	if (in - out < spec->least_burst)
 		return;
-	double p = stats_rate_p((uint64_t)(in * n_in * spec->per_step), n_in, (uint64_t)(out * n_out * spec->per_step), n_out);
-	*c = (struct change){ CHANGE_BURST, s->at[begin], s->at[end - 1] + 1, in, out, fmin(1, p * (double)s->n) };
+	double p = stats_rate_p((uint64_t)(in * n_in * spec->per_step), n_in,
+				(uint64_t)(out * n_out * spec->per_step), n_out);
+	*c = (struct change){ CHANGE_BURST, s->at[begin], s->at[end - 1] + 1,
+			      in,	    out,	  fmin(1, p * (double)s->n) };
 }
 
 int change_find(struct change *ret, const double *rate, size_t n, const struct change_spec *spec)

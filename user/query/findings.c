@@ -16,12 +16,12 @@
 
 #define NS 1e9
 #define DAY_NS (86400 * 1000000000ll)
-#define VALUES 50	/* of a key, those with the most time */
-#define STEPS 60	/* of the range */
-#define WORK_KEYS 3	/* that programs gave their work, beside who it is */
-#define FUNCTIONS 6	/* findings whose functions are compared */
-#define USUAL 0.8	/* of the rate: so much of it a day before makes it usual */
-#define SATURATED 0.95	/* of all CPUs */
+#define VALUES 50	 /* of a key, those with the most time */
+#define STEPS 60	 /* of the range */
+#define WORK_KEYS 3	 /* that programs gave their work, beside who it is */
+#define FUNCTIONS 6	 /* findings whose functions are compared */
+#define USUAL 0.8	 /* of the rate: so much of it a day before makes it usual */
+#define SATURATED 0.95	 /* of all CPUs */
 #define LEAST_SHARE 0.02 /* of the CPUs: the least change, */
 #define LEAST 0.05	 /* within these bounds */
 #define LEAST_MOST 0.5
@@ -29,8 +29,9 @@
 #define LEAST_WAIT 0.1
 
 const char *const finding_names[FINDING_KINDS] = {
-	[FINDING_SATURATED] = "saturated", [FINDING_BUILD] = "build", [FINDING_MORE] = "more", [FINDING_BURST] = "burst",
-	[FINDING_RUNQ] = "runq",	   [FINDING_OFF] = "blocked", [FINDING_LESS] = "less",
+	[FINDING_SATURATED] = "saturated", [FINDING_BUILD] = "build", [FINDING_MORE] = "more",
+	[FINDING_BURST] = "burst",	   [FINDING_RUNQ] = "runq",   [FINDING_OFF] = "blocked",
+	[FINDING_LESS] = "less",
 };
 
 /* ---- texts and rows ---- */
@@ -60,15 +61,17 @@ int findings_add(struct looking *l, const struct finding *f)
 
 /* ---- the range ---- */
 
-/* The windows that there are, as far as they are in the range. */
+/* Cut the range to the windows that were recorded, and choose the step. */
 static int find_range(struct looking *l)
 {
 	struct store_cover c;
-	int rc = store_cover(l->store, l->spec->from_ns, l->spec->to_ns, STORE_FOLDED, NULL, 0, &c, l->err);
+	int rc = store_cover(l->store, l->spec->from_ns, l->spec->to_ns, STORE_FOLDED, NULL, 0, &c,
+			     l->err);
 	if (rc)
 		return rc;
 	l->to_ns = c.to_ns < l->spec->to_ns ? c.to_ns : l->spec->to_ns;
-	l->from_ns = l->spec->from_ns == INT64_MIN ? l->to_ns - FINDINGS_RANGE_NS : l->spec->from_ns;
+	l->from_ns =
+		l->spec->from_ns == INT64_MIN ? l->to_ns - FINDINGS_RANGE_NS : l->spec->from_ns;
 	if (l->spec->from_ns == INT64_MIN && l->from_ns < c.from_ns)
 		l->from_ns = c.from_ns;
 	if (!c.n)
@@ -87,8 +90,10 @@ static int add_key(void *ctx, const char *key, uint32_t sets)
 {
 	struct looking *l = ctx;
 	(void)sets;
-	bool chosen = l->n_keys && !strcmp(l->keys[0], key), code = !strncmp(key, "python_", 7), waits = !strncmp(key, "by.", 3);
-	if (l->n_keys <= WORK_KEYS && !chosen && !code && !waits && !query_is_system_key(key) && !query_is_wait_key(key))
+	bool chosen = l->n_keys && !strcmp(l->keys[0], key), code = !strncmp(key, "python_", 7),
+	     waits = !strncmp(key, "by.", 3);
+	if (l->n_keys <= WORK_KEYS && !chosen && !code && !waits && !query_is_system_key(key) &&
+	    !query_is_wait_key(key))
 		return findings_keep(l, key, &l->keys[l->n_keys++]);
 	return 0;
 }
@@ -109,26 +114,33 @@ static int choose_keys(struct looking *l)
 
 /* ---- rates over time ---- */
 
-static struct query_series_spec series_spec(const struct looking *l, enum query_metric metric, const char *const *key, int64_t from_ns,
-					    int64_t to_ns)
+static struct query_series_spec series_spec(const struct looking *l, enum query_metric metric,
+					    const char *const *key, int64_t from_ns, int64_t to_ns)
 {
 	return (struct query_series_spec){
-		.range = { .where = l->spec->where, .from_ns = from_ns, .to_ns = to_ns, .metric = metric },
+		.range = { .where = l->spec->where,
+			   .from_ns = from_ns,
+			   .to_ns = to_ns,
+			   .metric = metric },
 		.keys = key,
-		.n_keys = key ? 1 : 0,
+		.n_keys = 1,
 		.step_ns = l->step_ns,
 		.top = VALUES,
 	};
 }
 
-void findings_rates(const struct query_series *s, const struct query_series_row *row, double *ret)
+/* Write the rate of a row in each step, NAN where nothing was recorded. */
+static void read_rates(const struct query_series *s, const struct query_series_row *row,
+		       double *ret)
 {
 	for (size_t i = 0; i < s->n_steps; i++)
-		ret[i] = s->covered_ns[i] > 0 ? (double)row->points[i] / (double)s->covered_ns[i] : NAN;
+		ret[i] = s->covered_ns[i] > 0 ? (double)row->points[i] / (double)s->covered_ns[i]
+					      : NAN;
 }
 
 /* The mean rate of a value in [from, to); NAN: nothing was recorded then. */
-static double mean_rate(const struct query_series *s, const struct query_series_row *row, int64_t from_ns, int64_t to_ns)
+static double mean_rate(const struct query_series *s, const struct query_series_row *row,
+			int64_t from_ns, int64_t to_ns)
 {
 	double sum = 0, covered = 0;
 	for (size_t i = 0; i < s->n_steps; i++) {
@@ -144,7 +156,8 @@ static double mean_rate(const struct query_series *s, const struct query_series_
 static const struct query_series_row *row_of(const struct query_series *s, const char *value)
 {
 	for (size_t i = 0; i < s->n_rows; i++)
-		if (!s->rows[i].other && s->rows[i].present[0] && !strcmp(s->rows[i].values[0], value))
+		if (!s->rows[i].other && s->rows[i].present[0] &&
+		    !strcmp(s->rows[i].values[0], value))
 			return &s->rows[i];
 	return NULL;
 }
@@ -160,15 +173,19 @@ static double least_change(const struct looking *l, enum query_metric metric)
 
 static enum finding_kind kind_of(enum query_metric metric, enum change_kind c)
 {
-	return metric == QUERY_RUNQ ? FINDING_RUNQ : metric == QUERY_OFF ? FINDING_OFF : c == CHANGE_MORE ? FINDING_MORE
-			  : c == CHANGE_BURST					  ? FINDING_BURST
-										  : FINDING_LESS;
+	return metric == QUERY_RUNQ  ? FINDING_RUNQ
+	       : metric == QUERY_OFF ? FINDING_OFF
+	       : c == CHANGE_MORE    ? FINDING_MORE
+	       : c == CHANGE_BURST   ? FINDING_BURST
+				     : FINDING_LESS;
 }
 
-static int add_change(struct looking *l, enum query_metric metric, const char *key, const char *value, const struct query_series *s,
+static int add_change(struct looking *l, enum query_metric metric, const char *key,
+		      const char *value, const struct query_series *s,
 		      const struct query_series *day, const struct change *c)
 {
-	int64_t since = s->from_ns + (int64_t)c->begin * s->step_ns, end = s->from_ns + (int64_t)c->end * s->step_ns;
+	int64_t since = s->from_ns + (int64_t)c->begin * s->step_ns,
+		end = s->from_ns + (int64_t)c->end * s->step_ns;
 	const struct query_series_row *then = day ? row_of(day, value) : NULL;
 	struct finding f = {
 		.kind = kind_of(metric, c->kind),
@@ -185,32 +202,35 @@ static int add_change(struct looking *l, enum query_metric metric, const char *k
 	return rc ? rc : findings_add(l, &f);
 }
 
-/* Every test counts for the adjustment, also of what did not change. */
+/* Note the p-value of a test: the adjustment needs those of values without a change, too. */
 static int note_test(struct looking *l, double p, bool told)
 {
-	if (ARRAY_RESERVE(l->p, l->cap_p, l->n_p + 1) || ARRAY_RESERVE(l->told, l->cap_told, l->n_p + 1))
+	if (ARRAY_RESERVE(l->p, l->cap_p, l->n_p + 1) ||
+	    ARRAY_RESERVE(l->told, l->cap_told, l->n_p + 1))
 		return err_set(l->err, -ENOMEM, "out of memory");
 	l->told[l->n_p] = told ? l->n : 0; /* the last one */
 	l->p[l->n_p++] = p;
 	return 0;
 }
 
-static int test_value(struct looking *l, enum query_metric metric, const char *key, const struct query_series *s,
-		      const struct query_series *day, const struct query_series_row *row, double *rates)
+static int test_value(struct looking *l, enum query_metric metric, const char *key,
+		      const struct query_series *s, const struct query_series *day,
+		      const struct query_series_row *row, double *rates)
 {
 	const struct query_info *info = query_info(s->whole);
 	double least = least_change(l, metric);
 	struct change_spec spec = {
-		.from = l->from_ns > s->from_ns ? (size_t)((l->from_ns - s->from_ns) / s->step_ns) : 0,
+		.from = l->from_ns > s->from_ns ? (size_t)((l->from_ns - s->from_ns) / s->step_ns)
+						: 0,
 		.least = least,
 		.least_burst = metric == QUERY_CPU ? LEAST_BURST : INFINITY,
 		.per_step = (double)s->step_ns / (double)(info->grain_ns ? info->grain_ns : 1),
 	};
 	struct change c;
-	findings_rates(s, row, rates);
+	read_rates(s, row, rates);
 	if (change_find(&c, rates, s->n_steps, &spec))
 		return err_set(l->err, -ENOMEM, "out of memory");
-	bool new = metric == QUERY_OFF && c.outside < least; /* whoever is new is blocked, too */
+	bool new = metric == QUERY_OFF &&c.outside < least; /* whoever is new is blocked, too */
 	if (metric != QUERY_CPU && (c.kind != CHANGE_MORE || new))
 		c.kind = CHANGE_NONE; /* and who waits less is no news */
 	bool told = c.kind != CHANGE_NONE;
@@ -222,7 +242,8 @@ static int test_key(struct looking *l, enum query_metric metric, const char *key
 {
 	struct query_series *s = NULL, *day = NULL;
 	struct query_series_spec spec = series_spec(l, metric, &key, l->before_ns, l->to_ns);
-	struct query_series_spec then = series_spec(l, metric, &key, l->from_ns - DAY_NS, l->to_ns - DAY_NS);
+	struct query_series_spec then =
+		series_spec(l, metric, &key, l->from_ns - DAY_NS, l->to_ns - DAY_NS);
 	int rc = query_series(&s, l->store, &spec, l->err);
 	rc = rc ? rc : query_series(&day, l->store, &then, l->err);
 	double *rates = rc ? NULL : malloc((s->n_steps + 1) * sizeof(*rates));
@@ -230,7 +251,8 @@ static int test_key(struct looking *l, enum query_metric metric, const char *key
 		rc = err_set(l->err, -ENOMEM, "out of memory");
 	for (size_t i = 0; !rc && i < s->n_rows; i++)
 		if (!s->rows[i].other && s->rows[i].present[0])
-			rc = test_value(l, metric, key, s, day->n_steps ? day : NULL, &s->rows[i], rates);
+			rc = test_value(l, metric, key, s, day->n_steps ? day : NULL, &s->rows[i],
+					rates);
 	if (!rc) {
 		l->bounded |= s->bounded || s->approximate;
 		l->has_before |= s->n_steps && s->from_ns < l->from_ns;
@@ -242,7 +264,7 @@ static int test_key(struct looking *l, enum query_metric metric, const char *key
 	return rc;
 }
 
-/* Every value that is told is one whose q, among all tests, is small enough. */
+/* Keep the findings whose q, adjusted over all tests, is small enough. */
 static int keep_significant(struct looking *l)
 {
 	double *q = malloc((l->n_p + 1) * sizeof(*q));
@@ -262,11 +284,12 @@ static int keep_significant(struct looking *l)
 
 /* ---- all CPUs at once ---- */
 
-/* Who waited most for a CPU in the range. */
+/* Find who waited most for a CPU in the range. */
 static int find_waiter(struct looking *l, struct finding *f)
 {
 	struct query_series *s = NULL;
-	struct query_series_spec spec = series_spec(l, QUERY_RUNQ, &l->keys[0], l->from_ns, l->to_ns);
+	struct query_series_spec spec =
+		series_spec(l, QUERY_RUNQ, &l->keys[0], l->from_ns, l->to_ns);
 	int rc = l->has_waits ? query_series(&s, l->store, &spec, l->err) : 0;
 	for (size_t i = 0; !rc && s && i < s->n_rows && !f->value; i++) {
 		if (s->rows[i].other || !s->rows[i].present[0] || !s->rows[i].samples)
@@ -278,7 +301,7 @@ static int find_waiter(struct looking *l, struct finding *f)
 	return rc;
 }
 
-/* CPUs of all values in a step; 0 where nothing was recorded. */
+/* Return the CPUs that all values used in a step; 0 where nothing was recorded. */
 static double used_in(const struct query_series *s, size_t step)
 {
 	double sum = 0;
@@ -287,11 +310,12 @@ static double used_in(const struct query_series *s, size_t step)
 	return s->covered_ns[step] > 0 ? sum / (double)s->covered_ns[step] : 0;
 }
 
-/* By the values of a key: the sums of windows by key need no stacks. */
+/* Sum the values of a key: unlike totals, sums by key need no stacks. */
 static int test_saturation(struct looking *l)
 {
 	struct query_series *s = NULL;
-	struct query_series_spec spec = series_spec(l, QUERY_CPU, &l->keys[0], l->before_ns, l->to_ns);
+	struct query_series_spec spec =
+		series_spec(l, QUERY_CPU, &l->keys[0], l->before_ns, l->to_ns);
 	struct finding f = { .kind = FINDING_SATURATED, .day = NAN };
 	double sum[2] = { 0, 0 }, covered[2] = { 0, 0 };
 	spec.range.where = NULL;
@@ -319,10 +343,11 @@ static int test_saturation(struct looking *l)
 
 /* ---- the code behind it ---- */
 
-/* The selector with one value more. To be freed; NULL: out of memory. */
+/* Return the selector with one more matcher, to be freed. NULL: out of memory. */
 static char *with_value(const char *where, const char *key, const char *value)
 {
-	size_t len = where ? strlen(where) : 0, cap = len + 4 * strlen(key) + 4 * strlen(value) + 16, n = 0;
+	size_t len = where ? strlen(where) : 0,
+	       cap = len + 4 * strlen(key) + 4 * strlen(value) + 16, n = 0;
 	char *out = malloc(cap);
 	if (!out)
 		return NULL;
@@ -339,7 +364,10 @@ static char *with_value(const char *where, const char *key, const char *value)
 	for (int i = 0; i < 2; i++) {
 		out[n++] = '"';
 		for (const char *p = parts[i]; *p; p++)
-			n += (size_t)sprintf(out + n, (unsigned char)*p < ' ' || *p == '"' || *p == '\\' ? "\\x%02x" : "%c",
+			n += (size_t)sprintf(out + n,
+					     (unsigned char)*p < ' ' || *p == '"' || *p == '\\'
+						     ? "\\x%02x"
+						     : "%c",
 					     (unsigned char)*p);
 		out[n++] = '"';
 		out[n++] = i ? '}' : '=';
@@ -348,9 +376,15 @@ static char *with_value(const char *where, const char *key, const char *value)
 	return out;
 }
 
-static int open_side(struct looking *l, const char *where, int64_t from_ns, int64_t to_ns, struct query **ret)
+static int open_side(struct looking *l, const char *where, int64_t from_ns, int64_t to_ns,
+		     struct query **ret)
 {
-	struct query_spec spec = { .where = where, .from_ns = from_ns, .to_ns = to_ns, .labels = QUERY_NO_LABELS, .by_start = true, .parts = 3 };
+	struct query_spec spec = { .where = where,
+				   .from_ns = from_ns,
+				   .to_ns = to_ns,
+				   .labels = QUERY_NO_LABELS,
+				   .by_start = true,
+				   .parts = 3 };
 	return query_open(ret, l->store, &spec, l->err);
 }
 
@@ -360,7 +394,8 @@ static double growth(const struct query_diff_node *n, const double covered_s[2])
 }
 
 /* The function nearest to the leaf that has more than half of what grew; NULL: there is none. */
-static const struct query_diff_node *heart(const struct looking *l, const struct query_diff_tree *t, const double covered_s[2])
+static const struct query_diff_node *heart(const struct looking *l, const struct query_diff_tree *t,
+					   const double covered_s[2])
 {
 	const struct query_diff_node *at = t->nodes, *found = NULL;
 	double half = growth(at, covered_s) / 2;
@@ -383,8 +418,8 @@ static int find_function(struct looking *l, struct finding *f)
 	struct query_diff_tree *t = NULL;
 	double covered[2] = { 1, 1 };
 	char *where = with_value(l->spec->where, f->key, f->value);
-	int rc = where ? open_side(l, where, f->since_ns, f->since_ns + f->span_ns, &q[0]) :
-			 err_set(l->err, -ENOMEM, "out of memory");
+	int rc = where ? open_side(l, where, f->since_ns, f->since_ns + f->span_ns, &q[0])
+		       : err_set(l->err, -ENOMEM, "out of memory");
 	rc = rc ? rc : open_side(l, where, l->before_ns, f->since_ns, &q[1]);
 	for (int i = 0; !rc && i < 2; i++)
 		if (query_info(q[i])->covered_ns)
@@ -421,8 +456,11 @@ static int find_functions(struct looking *l)
 /* What is usual comes last; else CPU before waits, and who uses less after who uses more. */
 static int place(const struct finding *f)
 {
-	static const int places[FINDING_KINDS] = { [FINDING_SATURATED] = 0, [FINDING_MORE] = 1, [FINDING_BURST] = 1, [FINDING_RUNQ] = 2,
-						   [FINDING_BUILD] = 3,	    [FINDING_OFF] = 4,	[FINDING_LESS] = 5 };
+	static const int places[FINDING_KINDS] = {
+		[FINDING_SATURATED] = 0, [FINDING_MORE] = 1,  [FINDING_BURST] = 1,
+		[FINDING_RUNQ] = 2,	 [FINDING_BUILD] = 3, [FINDING_OFF] = 4,
+		[FINDING_LESS] = 5
+	};
 	return f->usual ? FINDING_KINDS : places[f->kind];
 }
 
@@ -457,7 +495,8 @@ static int look(struct looking *l)
 	if (!rc && !l->n_keys)
 		rc = choose_keys(l);
 	for (size_t k = 0; k < l->n_keys; k++)
-		for (size_t m = 0; !rc && m < (l->has_waits && !k ? 3 : 1); m++) /* waits: of who it is alone */
+		for (size_t m = 0; !rc && m < (l->has_waits && !k ? 3 : 1);
+		     m++) /* waits: of who it is alone */
 			rc = test_key(l, metrics[m], l->keys[k]);
 	rc = rc ? rc : keep_significant(l);
 	rc = rc ? rc : test_saturation(l);
@@ -467,7 +506,8 @@ static int look(struct looking *l)
 	return rc ? rc : find_functions(l);
 }
 
-int query_findings(struct findings **ret, struct store *s, const struct findings_spec *spec, struct err *err)
+int query_findings(struct findings **ret, struct store *s, const struct findings_spec *spec,
+		   struct err *err)
 {
 	struct kept *k = calloc(1, sizeof(*k));
 	if (!k)
@@ -477,8 +517,16 @@ int query_findings(struct findings **ret, struct store *s, const struct findings
 	for (; l->n_keys < spec->n_keys && l->n_keys < FINDINGS_KEYS_MAX; l->n_keys++)
 		l->keys[l->n_keys] = spec->keys[l->n_keys];
 	int rc = look(l);
-	k->f = (struct findings){ l->v, spec->limit && l->n > spec->limit ? spec->limit : l->n, l->n, l->from_ns, l->to_ns, l->before_ns,
-				  l->step_ns, l->has_before, l->has_day, l->has_waits, l->n_cpus, l->n_p, { NULL }, l->n_keys, l->bounded };
+	k->f = (struct findings){
+		l->v,	    spec->limit && l->n > spec->limit ? spec->limit : l->n,
+		l->n,	    l->from_ns,
+		l->to_ns,   l->before_ns,
+		l->step_ns, l->has_before,
+		l->has_day, l->has_waits,
+		l->n_cpus,  l->n_p,
+		{ NULL },   l->n_keys,
+		l->bounded
+	};
 	memcpy(k->f.keys, l->keys, sizeof(k->f.keys));
 	if (rc)
 		query_findings_free(&k->f);

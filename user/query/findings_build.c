@@ -38,10 +38,11 @@ static int add(struct builds *b, uint32_t file, uint32_t id)
 static int by_file(const void *pa, const void *pb)
 {
 	const struct build *a = pa, *b = pb;
-	return a->file != b->file ? (a->file < b->file ? -1 : 1) : (a->id > b->id) - (a->id < b->id);
+	return a->file != b->file ? (a->file < b->file ? -1 : 1)
+				  : (a->id > b->id) - (a->id < b->id);
 }
 
-/* The files of all frames of the stacks of a range, each node of the stacks once. */
+/* Add the files of all frames in the stacks of a query; each node is visited once. */
 static int see(struct looking *l, struct query *q, struct builds *b)
 {
 	struct idset nodes, frames;
@@ -59,7 +60,8 @@ static int see(struct looking *l, struct query *q, struct builds *b)
 			if (!f || idset_has(&frames, frame))
 				continue;
 			idset_add(&frames, frame);
-			if (f->kind == FRAME_USER && f->build_id && *store_string(l->store, f->module, NULL) == '/')
+			if (f->kind == FRAME_USER && f->build_id &&
+			    *store_string(l->store, f->module, NULL) == '/')
 				rc = add(b, f->module, f->build_id);
 		}
 	}
@@ -71,14 +73,18 @@ static int see(struct looking *l, struct query *q, struct builds *b)
 static int read_builds(struct looking *l, int64_t from_ns, int64_t to_ns, struct builds *b)
 {
 	struct query *q = NULL;
-	struct query_spec spec = { .where = l->spec->where, .from_ns = from_ns, .to_ns = to_ns, .labels = QUERY_NO_LABELS, .by_start = true };
+	struct query_spec spec = { .where = l->spec->where,
+				   .from_ns = from_ns,
+				   .to_ns = to_ns,
+				   .labels = QUERY_NO_LABELS,
+				   .by_start = true };
 	int rc = query_open(&q, l->store, &spec, l->err);
 	rc = rc ? rc : see(l, q, b);
 	query_close(q);
 	return rc;
 }
 
-/* Another build of the same file; NULL: there is none, or also this one. */
+/* Return another build of the same file. NULL: there is none, or this build was there, too. */
 static const struct build *other_build(const struct builds *before, const struct build *b)
 {
 	const struct build *other = NULL;
@@ -108,8 +114,10 @@ int findings_builds(struct looking *l)
 			continue;
 		last = now.v[i].file;
 		rc = findings_keep(l, store_string(l->store, now.v[i].file, NULL), &f.value);
-		rc = rc ? rc : findings_keep(l, store_string(l->store, now.v[i].id, NULL), &f.build[0]);
-		rc = rc ? rc : findings_keep(l, store_string(l->store, other->id, NULL), &f.build[1]);
+		rc = rc ? rc
+			: findings_keep(l, store_string(l->store, now.v[i].id, NULL), &f.build[0]);
+		rc = rc ? rc
+			: findings_keep(l, store_string(l->store, other->id, NULL), &f.build[1]);
 		rc = rc ? rc : findings_add(l, &f);
 		told++;
 	}

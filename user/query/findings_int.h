@@ -33,8 +33,6 @@ struct kept {
 /* Keep a copy of a text, NULL for NULL. -ENOMEM. */
 int findings_keep(struct looking *l, const char *text, const char **ret);
 int findings_add(struct looking *l, const struct finding *f);
-/* The rate of a row in each step, NAN where nothing was recorded. */
-void findings_rates(const struct query_series *s, const struct query_series_row *row, double *ret);
 
 /* Add files that have a build in the range which they did not have before. */
 int findings_builds(struct looking *l);
