@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/accounting.h"
 
-#include "cli/cmd.h"
+#include "cli/message.h"
 #include "cli/term.h"
 #include "cli/text.h"
 #include "query/account.h"

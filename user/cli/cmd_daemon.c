@@ -11,6 +11,7 @@
  * there are threads, so the server rests meanwhile; connections wait in its sockets, which stay
  * open.
  */
+#include "cli/cmd.h"
 #include "cli/daemon.h"
 #include "cli/debuginfod.h"
 #include "cli/log.h"

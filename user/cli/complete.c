@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/complete.h"
 
-#include "cli/cmd.h"
+#include "cli/filter.h"
+#include "cli/message.h"
 #include "query/found.h"
 
 #include <stdlib.h>
@@ -45,6 +46,7 @@ struct line {
 	const char *last, *before; /* of last that stays as it is: "--by=", "a,b," */
 	size_t before_len;
 	const char *store;
+	complete_table table;
 };
 
 /* ---- candidates ---- */
@@ -80,7 +82,7 @@ static void offer_words(const struct line *l, const char *words)
 static void offer_commands(const struct line *l)
 {
 	const char *name, *summary;
-	for (size_t i = 0; cmd_table(i, &name, &summary); i++)
+	for (size_t i = 0; l->table(i, &name, &summary); i++)
 		offer(l, name, strlen(name), summary);
 	offer(l, "help", 4, "what a command does");
 }
@@ -296,7 +298,7 @@ static void complete(struct line *l)
 		return;
 	}
 	for (size_t i = 0; !l->cmd; i++) {
-		const struct opt_command *c = cmd_table(i, &name, NULL);
+		const struct opt_command *c = l->table(i, &name, NULL);
 		if (!c)
 			return;
 		if (!strcmp(name, l->word[0]))
@@ -318,10 +320,10 @@ static void complete(struct line *l)
 	}
 }
 
-int complete_words(int argc, char **argv)
+int complete_words(int argc, char **argv, complete_table table)
 {
 	int first = argc > 1 && !strcmp(argv[1], "--") ? 2 : 1;
-	struct line l = { .word = argv + first, .n = (size_t)(argc - first) };
+	struct line l = { .word = argv + first, .n = (size_t)(argc - first), .table = table };
 	if (l.n)
 		complete(&l);
 	return EXIT_OK;

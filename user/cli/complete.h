@@ -8,7 +8,13 @@
 #ifndef ASCRIBE_CLI_COMPLETE_H
 #define ASCRIBE_CLI_COMPLETE_H
 
+#include "cli/options.h"
+
+/* The i-th command, its name and what it is for (either may be NULL); NULL: there are fewer. */
+typedef const struct opt_command *(*complete_table)(size_t i, const char **ret_name,
+						    const char **ret_summary);
+
 /* argv[0] is "complete". Never prints an error: there is nothing to complete then. */
-int complete_words(int argc, char **argv);
+int complete_words(int argc, char **argv, complete_table table);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/config.h"
 
-#include "cli/cmd.h"
+#include "cli/files.h"
 #include "util/array.h"
 
 #include <errno.h>

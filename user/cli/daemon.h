@@ -3,7 +3,7 @@
 #ifndef ASCRIBE_CLI_DAEMON_H
 #define ASCRIBE_CLI_DAEMON_H
 
-#include "cli/cmd.h"
+#include "cli/options.h"
 #include "cli/config.h"
 #include "cli/label_rules.h"
 #include "collect/collector.h"

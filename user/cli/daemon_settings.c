@@ -2,6 +2,7 @@
 #include "cli/daemon.h"
 
 #include "cli/debuginfod.h"
+#include "cli/files.h"
 #include "cli/saving.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/debuginfod.h"
 
-#include "cli/cmd.h"
+#include "cli/message.h"
 #include "util/buf.h"
 
 #include <errno.h>

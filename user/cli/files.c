@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text files that the commands read: configuration, tokens, certificates and keys. */
-#include "cli/cmd.h"
+#include "cli/files.h"
 #include "util/trust.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/old_store.h"
 
-#include "cli/cmd.h"
+#include "cli/message.h"
 #include "store/file/tree.h"
 #include "store/old/old.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
