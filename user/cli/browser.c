@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/browser.h"
 
-#include "cli/message.h"
+#include "opt/message.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -3,10 +3,10 @@
 #ifndef ASCRIBE_CLI_CMD_H
 #define ASCRIBE_CLI_CMD_H
 
-#include "cli/command.h"
-#include "cli/filter.h"
-#include "cli/message.h"
 #include "cli/reading.h"
+#include "opt/command.h"
+#include "opt/filter.h"
+#include "opt/message.h"
 
 #define ASCRIBE_VERSION "0.1.0"
 #define ASCRIBE_DATE "2026-11-21"

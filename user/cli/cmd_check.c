@@ -2,7 +2,7 @@
 /* ascribe check: try what recording needs, one thing at a time, and say how to get what is missing. */
 #include "cli/cmd.h"
 #include "cli/runtimes.h"
-#include "cli/term.h"
+#include "opt/term.h"
 #include "proc/proc.h"
 #include "sampler/sampler.h"
 #include "symbols/symbols.h"

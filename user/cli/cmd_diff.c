@@ -3,9 +3,9 @@
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "cli/groups.h"
-#include "cli/term.h"
-#include "cli/text.h"
 #include "export/answer.h"
+#include "opt/term.h"
+#include "opt/text.h"
 #include "query/diff.h"
 
 #include <errno.h>

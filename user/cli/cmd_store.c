@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ascribe store: what a store holds, whether it is whole, its parents, its repair. */
 #include "cli/cmd_store.h"
-#include "cli/old_store.h"
-#include "cli/text.h"
+#include "opt/old_store.h"
+#include "opt/text.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -6,18 +6,18 @@
  */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
-#include "cli/known.h"
 #include "cli/groups.h"
-#include "cli/old_store.h"
-#include "cli/signals.h"
-#include "cli/target.h"
-#include "cli/term.h"
-#include "cli/text.h"
-#include "cli/top.h"
+#include "cli/known.h"
 #include "collect/live.h"
 #include "export/answer.h"
 #include "labels/recipe.h"
+#include "opt/old_store.h"
+#include "opt/signals.h"
+#include "opt/target.h"
+#include "opt/term.h"
+#include "opt/text.h"
 #include "proc/proc.h"
+#include "top/ui.h"
 #include "util/own.h"
 
 #include <curses.h>
@@ -176,7 +176,7 @@ static int print_json(const struct top_view *v, const struct filter *f, uint64_t
 	return cmd_print_json(answer);
 }
 
-int top_print(const struct top_view *v, uint64_t limit)
+static int print_table(const struct top_view *v, uint64_t limit)
 {
 	const struct top_level *l = &v->level[0];
 	const struct top_head *h = &v->head;
@@ -250,7 +250,7 @@ static int run_once(struct top *t, struct err *err)
 	rc = rc ? rc : known_keys(v->store, f->where, &t->o->by, t->o->by != NULL, err);
 	if (rc)
 		return rc;
-	return f->json ? print_json(v, f, limit) : top_print(v, limit);
+	return f->json ? print_json(v, f, limit) : print_table(v, limit);
 }
 
 /* ---- the screen ---- */

@@ -3,12 +3,12 @@
  * ascribe why: one page about a selection: its time, its waits, who was in its way and its code,
  * against the rest and against before.
  */
-#include "cli/cmd.h"
 #include "cli/accounting.h"
+#include "cli/cmd.h"
 #include "cli/groups.h"
-#include "cli/term.h"
-#include "cli/text.h"
 #include "export/why.h"
+#include "opt/term.h"
+#include "opt/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: find the command, run it, see that its output arrived. */
 #include "cli/cmd.h"
-#include "cli/complete.h"
-#include "cli/man.h"
+#include "opt/complete.h"
+#include "opt/man.h"
 
 #include <errno.h>
 #include <fcntl.h>

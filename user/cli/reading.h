@@ -3,7 +3,7 @@
 #ifndef ASCRIBE_CLI_READING_H
 #define ASCRIBE_CLI_READING_H
 
-#include "cli/filter.h"
+#include "opt/filter.h"
 
 /* A store and a query on it, open. Several stores are read as one. */
 struct reading {

@@ -3,8 +3,8 @@
 
 #include "cli/accounting.h"
 #include "cli/groups.h"
-#include "cli/text.h"
 #include "export/answer.h"
+#include "opt/text.h"
 #include "query/series.h"
 
 #include <errno.h>
