@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ascribe record: sample until the time, the command, the processes or the user say stop; write a store. */
+/*
+ * ascribe record: sample until the time, the command, the processes or the user say stop; write a
+ * store.
+ */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "collect/collector.h"

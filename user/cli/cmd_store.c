@@ -227,7 +227,8 @@ static int compact(const struct store_command *c)
 static const struct verb {
 	const char *name;
 	int (*run)(const struct store_command *c);
-	bool makes, selects, many; /* takes --output; --where, --from and --to; more than one store */
+	/* Takes --output; --where, --from and --to; more than one store */
+	bool makes, selects, many;
 } verbs[] = {
 	{ "info", info, false, false, false },
 	{ "verify", verify, false, false, false },

@@ -29,7 +29,8 @@
 #include <unistd.h>
 
 #define SECOND 1000000000ll
-#define LIVE_KEPT_NS (600 * SECOND) /* what is in memory: twice the longest time that can be shown */
+/* what is in memory: twice the longest time that can be shown */
+#define LIVE_KEPT_NS (600 * SECOND)
 #define STORE_SPAN_MAX_NS (86400 * SECOND)
 #define ONCE_SECONDS 5
 #define DEFAULT_ROWS 30
@@ -217,7 +218,10 @@ static int print_table(const struct top_view *v, uint64_t limit)
 	return 0;
 }
 
-/* Until the time is over, or somebody asks to end: what was sampled until then is printed either way. */
+/*
+ * Until the time is over, or somebody asks to end: what was sampled until then is printed either
+ * way.
+ */
 static int wait_once(struct top *t, struct err *err)
 {
 	uint64_t end = proc_now_ns() + t->o->seconds * (uint64_t)SECOND, now;

@@ -154,6 +154,7 @@ static void fill_standard_descriptors(void)
 int main(int argc, char **argv)
 {
 	fill_standard_descriptors();
-	signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` writing fails with EFBIG, as on a full disk */
+	/* Beyond `ulimit -f` writing fails with EFBIG, as on a full disk */
+	signal(SIGXFSZ, SIG_IGN);
 	return cmd_end(run(argc, argv));
 }

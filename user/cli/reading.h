@@ -16,8 +16,8 @@ struct reading {
 };
 
 /*
- * Open the stores in dirs, DEFAULT_STORE where there are none. Print what is wrong and return an exit
- * status; 0 when open. Close in any case. f NULL: no questions are asked.
+ * Open the stores in dirs, DEFAULT_STORE where there are none. Print what is wrong and return an
+ * exit status; 0 when open. Close in any case. f NULL: no questions are asked.
  */
 int reading_open_store(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
 int reading_open(struct reading *r, char *const *dirs, size_t n, const struct filter *f);

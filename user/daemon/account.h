@@ -35,15 +35,22 @@ extern const char *const account_names[N_ACCOUNT];
 struct account {
 	uint64_t part[N_ACCOUNT];
 	uint64_t total;
-	uint64_t more;	   /* beyond the total: our own pages that came and went since the last look */
-	uint64_t reserved; /* beyond the total: what parsers may still allocate before the next look */
+	/* Beyond the total: our own pages that came and went since the last look */
+	uint64_t more;
+	/* Beyond the total: what parsers may still allocate before the next look */
+	uint64_t reserved;
 	uint64_t children_cpu_ns; /* of the direct children themselves, not of workers */
 };
 
-/* program_bytes: resident pages of files before any map was mapped. queries: what the server reports. */
+/*
+ * program_bytes: resident pages of files before any map was mapped. queries: what the server
+ * reports.
+ */
 void account_read(struct account *ret, const struct collector_progress *p, uint64_t program_bytes, uint64_t queries);
 
-/* Of memory-max, one part in so many is kept for parsers: they come, grow and go between two looks. */
+/*
+ * Of memory-max, one part in so many is kept for parsers: they come, grow and go between two looks.
+ */
 #define ACCOUNT_WORKERS 4
 
 /*

@@ -15,9 +15,11 @@
 
 struct published {
 	pthread_mutex_t lock;
-	struct collector_progress now, before; /* of the recorder that runs; sums of those that ended */
+	/* Of the recorder that runs; sums of those that ended */
+	struct collector_progress now, before;
 	struct store_writer_state store;
-	uint64_t at_ns, committed_ns, late_ns; /* committed_ns: when the last window was written, or could be expected from then on */
+	/* committed_ns: when the last window was written, or could be expected from then on */
+	uint64_t at_ns, committed_ns, late_ns;
 	struct governor governor;
 	struct account account;
 	bool killed, gone; /* gone: the store */

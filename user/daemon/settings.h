@@ -33,7 +33,8 @@ struct daemon_settings {
 	struct label_filter *filter; /* NULL: all labels */
 	struct http_config http;
 	char *token, *cert, *key;
-	bool own_token; /* no token was configured: http.token in the store has it (daemon_settings_keep_token) */
+	/* No token was configured: http.token in the store has it (daemon_settings_keep_token) */
+	bool own_token;
 	double cpu_max; /* share of all CPUs; 0: no limit */
 	char what[256];
 };
@@ -47,7 +48,10 @@ extern const struct opt_command daemon_command;
 int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err);
 /* err is about the value of that option. */
 void daemon_settings_blame(const struct daemon_settings *s, const char *key, struct err *err);
-/* Take the token of http.token in the store, which exists by now, or write one there. *ret_path: its name. */
+/*
+ * Take the token of http.token in the store, which exists by now, or write one there. *ret_path:
+ * its name.
+ */
 int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512], struct err *err);
 void daemon_settings_fini(struct daemon_settings *s);
 

@@ -4,7 +4,8 @@
 #include "opt/message.h"
 #include "opt/term.h"
 
-static const struct opt_command **asked_for; /* not NULL: --help hands over the command's table instead of printing it */
+/* Not NULL: --help hands over the command's table instead of printing it */
+static const struct opt_command **asked_for;
 
 int cmd_help(const struct opt_command *cmd)
 {

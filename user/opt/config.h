@@ -15,7 +15,8 @@ struct config_file {
 	const char *path; /* borrowed */
 	char **texts; /* what OPT_STRING borrows */
 	size_t n_texts, cap;
-	size_t line[CONFIG_OPTIONS_MAX]; /* of each option that was taken from the file; 0: it was not */
+	/* Of each option that was taken from the file; 0: it was not */
+	size_t line[CONFIG_OPTIONS_MAX];
 };
 
 /*

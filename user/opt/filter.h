@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of every command that reads a store: which store, which part of it, how it is shown. */
+/*
+ * The options of every command that reads a store: which store, which part of it, how it is shown.
+ */
 #ifndef ASCRIBE_OPT_FILTER_H
 #define ASCRIBE_OPT_FILTER_H
 

@@ -84,7 +84,10 @@ static bool reader_gone(void)
 	return stdout_errno == EPIPE || (poll(&p, 1, 0) > 0 && p.revents & POLLERR);
 }
 
-/* Whoever read the output has seen enough: as if by SIGPIPE, whether or not somebody has it ignored. */
+/*
+ * Whoever read the output has seen enough: as if by SIGPIPE, whether or not somebody has it
+ * ignored.
+ */
 static int end_quietly(void)
 {
 	signal(SIGPIPE, SIG_DFL);

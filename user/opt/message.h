@@ -25,7 +25,9 @@ void cmd_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  */
 void cmd_incomplete(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Let the data that was printed so far go before what follows on stderr; main() reports a failure. */
+/*
+ * Let the data that was printed so far go before what follows on stderr; main() reports a failure.
+ */
 void cmd_flush(void);
 
 /* A line of JSON on stdout, taking over the value. -EIO; -ENOMEM when there is none. */

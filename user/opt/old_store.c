@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COPIES_MAX (2 * STORE_UNION_MAX) /* one per store that the command reads; diff has two sides */
+/* One per store that the command reads; diff has two sides */
+#define COPIES_MAX (2 * STORE_UNION_MAX)
 
 static struct copy {
 	char dir[PATH_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command-line options as data: one table per command, from which parsing, --help and error messages come.
+ * Command-line options as data: one table per command, from which parsing, --help and error
+ * messages come.
  *
  * Forms: --name VALUE, --name=VALUE, -x VALUE, -xVALUE, flags together (-ai). Options and arguments
  * may be mixed; `--` ends the options. Of a repeated option the last counts, but lists grow. Every
@@ -55,7 +56,8 @@ struct opt_command {
 	const struct opt *opts;
 	size_t n_opts;
 	size_t max_args;   /* arguments that are not options */
-	bool runs_command; /* the first argument ends the options: a command and its own arguments follow */
+	/* The first argument ends the options: a command and its own arguments follow */
+	bool runs_command;
 	const char *notes_title;      /* "KEYS" */
 	const struct opt_note *notes; /* NULL: none; the list ends with a NULL */
 	bool pages;	   /* what it prints is for a pager, where there is a terminal */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turn SIGINT, SIGTERM and SIGHUP into a descriptor that a loop polls. Call before threads are made. */
+/*
+ * Turn SIGINT, SIGTERM and SIGHUP into a descriptor that a loop polls. Call before threads are
+ * made.
+ */
 #ifndef ASCRIBE_OPT_SIGNALS_H
 #define ASCRIBE_OPT_SIGNALS_H
 

@@ -29,7 +29,9 @@ int target_choose(struct target *t, const struct opt_list *tgids, const struct o
 /* What is to be sampled; ids stay the target's. */
 void target_configure(const struct target *t, struct sampler_config *ret);
 
-/* Descriptors that become readable when a process or thread ends; out has room for TARGET_FDS_MAX. */
+/*
+ * Descriptors that become readable when a process or thread ends; out has room for TARGET_FDS_MAX.
+ */
 size_t target_fds(const struct target *t, int *out);
 void target_gone(struct target *t, int fd);
 bool target_all_gone(const struct target *t);

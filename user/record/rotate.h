@@ -14,7 +14,10 @@
  */
 int rotate_store(const char *dir, bool *ret_moved, struct err *err);
 
-/* Take that back: remove the new store, which holds nothing, and give the earlier one its place again. */
+/*
+ * Take that back: remove the new store, which holds nothing, and give the earlier one its place
+ * again.
+ */
 void rotate_undo(const char *dir);
 
 #endif

@@ -49,7 +49,9 @@ size_t top_page(const struct top_ui *ui);
 
 void top_key(struct top_ui *ui, int key);
 
-/* The keys and what they do, for the help on the screen and the manual. The list ends with a NULL. */
+/*
+ * The keys and what they do, for the help on the screen and the manual. The list ends with a NULL.
+ */
 extern const struct opt_note top_help[];
 
 #endif
