@@ -37,6 +37,7 @@ include mk/vm.mk
 include mk/bench-store.mk
 include mk/bench-hist.mk
 include mk/demo.mk
+include mk/lint.mk
 include mk/install.mk
 
 help:

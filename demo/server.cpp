@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The demo: a server without a network. Requests of three tenants, 60 / 30 / 10 of a hundred, come through a
- * bounded queue to worker threads, which do real work under the request's labels. At the end it says what CPU
- * time each tenant and endpoint used by the threads' own clocks, so that a profile can be compared with it.
+ * The demo: a server without a network. Requests of three tenants, 60 / 30 / 10 of a hundred, come
+ * through a bounded queue to worker threads, which do real work under the request's labels. At the
+ * end it says what CPU time each tenant and endpoint used by the threads' own clocks, so that a
+ * profile can be compared with it.
  */
 #include <ascribe/label.hpp>
 
@@ -263,7 +264,10 @@ int main(int argc, char **argv)
 			usage_error("is no option", argv[i]);
 	}
 
-	/* Signals wait for this thread, which waits for nothing else: until one comes or the time is over. */
+	/*
+	 * Signals wait for this thread, which waits for nothing else: until one comes or the time
+	 * is over.
+	 */
 	sigset_t stop;
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGINT);

@@ -13,8 +13,9 @@ static inline double thread_cpu_s(void)
 }
 
 /*
- * Use the CPU for so long in the mean, half of that at least; returns for how long it was. As real work it differs from time to time: what takes
- * always the same is seen by samples of a fixed frequency always at the same place.
+ * Use the CPU for so long in the mean, half of that at least; returns for how long it was. As real
+ * work it differs from time to time: what takes always the same is seen by samples of a fixed
+ * frequency always at the same place.
  */
 static inline double burn(double seconds)
 {

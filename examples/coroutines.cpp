@@ -2,8 +2,9 @@
 /*
  * C++20 coroutines that keep their labels while they move between threads.
  *
- * The labels are in the promise (ascribe::task_labels). The scheduler swaps them in before a turn and out behind it: one load
- * and one store each. A scope that the coroutine has open when it suspends stays open, whichever thread goes on with it.
+ * The labels are in the promise (ascribe::task_labels). The scheduler swaps them in before a turn
+ * and out behind it: one load and one store each. A scope that the coroutine has open when it
+ * suspends stays open, whichever thread goes on with it.
  *
  * Prints the CPU seconds of each label, measured by the work itself.   coroutines [SECONDS]
  */
@@ -25,7 +26,8 @@
 
 struct task {
 	struct promise_type {
-		ascribe::task_labels labels; /* starts with what is attached where the coroutine is made */
+		/* Starts with what is attached where the coroutine is made */
+		ascribe::task_labels labels;
 
 		task get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
 		std::suspend_always initial_suspend() noexcept { return {}; }
@@ -110,7 +112,8 @@ static task serve(request &r, double seconds)
 		{
 			ascribe::scope s{"step", "parse"};
 			r.parse_s += burn(0.0005);
-			co_await scheduler::yield(); /* wakes up on any thread, "parse" still attached */
+			/* Wakes up on any thread, "parse" still attached */
+			co_await scheduler::yield();
 			r.parse_s += burn(0.0005);
 		}
 		ascribe::scope s{"step", "query"};

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread, an epoll loop, many connections: each has a label set of its own, attached while its handler runs. That is one
- * store before the handler and one behind it (ascribe_swap). A handler may add labels for a part of its work. uring.c is the same
- * with io_uring.
+ * One thread, an epoll loop, many connections: each has a label set of its own, attached while its
+ * handler runs. That is one store before the handler and one behind it (ascribe_swap). A handler
+ * may add labels for a part of its work. uring.c is the same with io_uring.
  *
- * Clients are threads that send a byte and wait for the answer. Prints the CPU seconds of each label, measured by the work
- * itself.   event_loop [SECONDS]
+ * Clients are threads that send a byte and wait for the answer. Prints the CPU seconds of each
+ * label, measured by the work itself.
+ *
+ *   event_loop [SECONDS]
  */
 #include <ascribe/label.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Futures that are polled, as Rust's are: a task is a state machine, an executor calls poll() until it says ready. The task has
- * the record that is to be attached while it is polled; the executor swaps it in and out, one load and one store each. In Rust
- * it would be a wrapper around the future whose poll() does the same.
+ * Futures that are polled, as Rust's are: a task is a state machine, an executor calls poll() until
+ * it says ready. The task has the record that is to be attached while it is polled; the executor
+ * swaps it in and out, one load and one store each. In Rust it would be a wrapper around the future
+ * whose poll() does the same.
  *
  * Prints the CPU seconds of each label, measured by the work itself.   poll [SECONDS]
  */

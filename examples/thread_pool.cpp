@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread pool that runs work with the labels of whoever submitted it: context::current() by value at submit, apply() around
- * the call. Work that submits more work hands its labels on.
+ * A thread pool that runs work with the labels of whoever submitted it: context::current() by value
+ * at submit, apply() around the call. Work that submits more work hands its labels on.
  *
  * Prints the CPU seconds of each label, measured by the work itself.   thread_pool [SECONDS]
  */
@@ -82,7 +82,10 @@ struct tenant {
 	std::atomic<long> scan_us{0}, sort_us{0};
 };
 
-/* The work of the second step is submitted by that of the first: it inherits the tenant and adds its step. */
+/*
+ * The work of the second step is submitted by that of the first: it inherits the tenant and adds
+ * its step.
+ */
 static void scan(pool &p, tenant &t)
 {
 	{

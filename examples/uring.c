@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread, an io_uring loop, many connections: a completion's user_data leads to the connection, whose labels are attached
- * while it is handled. That is one store before and one behind. A connection has one operation under way: a read, then the
- * answer's write.
+ * One thread, an io_uring loop, many connections: a completion's user_data leads to the connection,
+ * whose labels are attached while it is handled. That is one store before and one behind. A
+ * connection has one operation under way: a read, then the answer's write.
  *
- * Clients are threads that send a byte and wait for the answer. Prints the CPU seconds of each label, measured by the work
- * itself; exits 77 where the kernel has no io_uring, or forbids it.   uring [SECONDS]
+ * Clients are threads that send a byte and wait for the answer. Prints the CPU seconds of each
+ * label, measured by the work itself; exits 77 where the kernel has no io_uring, or forbids it.
+ *
+ *   uring [SECONDS]
  */
 #include <ascribe/label.h>
 
@@ -33,7 +35,8 @@ struct connection {
 /* Begin the connection's next operation; it is submitted with those of the others. */
 static void begin(struct io_uring *ring, struct connection *c)
 {
-	struct io_uring_sqe *e = io_uring_get_sqe(ring); /* there is room for one of each connection */
+	/* There is room for one of each connection */
+	struct io_uring_sqe *e = io_uring_get_sqe(ring);
 	if (c->answering)
 		io_uring_prep_send(e, c->server, &c->byte, 1, MSG_NOSIGNAL);
 	else

@@ -12,7 +12,8 @@
  *   bucket width  1               2                    4                        2^(63-bits)
  *   shift         0               1                    2                        63-bits
  *
- *   index = (shift << bits) + (value >> shift)     rises by one from bucket to bucket, 0 .. HIST_BUCKETS(bits) - 1
+ *   index = (shift << bits) + (value >> shift)     rises by one from bucket to bucket, 0 ..
+ *                                                  HIST_BUCKETS(bits) - 1
  *
  * Half the width of a bucket is at most 2^-(bits+1) of any value in it: 0.78% with 6 bits. Buckets
  * of fewer bits are unions of whole buckets of more bits.

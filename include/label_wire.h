@@ -6,7 +6,8 @@
  *   proc_labels[i]: up to LABEL_SOURCES sources of the process in proc_entry[i]
  *     -> one capture for each sample: entries, one behind the other, in the order of the sources
  *
- * The hash of a capture is the set's id. What was hashed is what is sent, once: nothing is read twice.
+ * The hash of a capture is the set's id. What was hashed is what is sent, once: nothing is read
+ * twice.
  */
 #ifndef ASCRIBE_LABEL_WIRE_H
 #define ASCRIBE_LABEL_WIRE_H
@@ -28,7 +29,11 @@ enum label_kind {
 	LABEL_NONE = 0,
 	LABEL_OTEL = 1,   /* pointer to a thread context record, OTEP 4947 */
 	LABEL_CUSTOM = 2, /* pointer to {label *, count}; with arg 1 that itself */
-	LABEL_GO_MAP = 3, /* pointer to g, or with LABEL_AT_GO_REGISTER g itself; arg: offset of curg << 16 | offset of labels */
+	/*
+	 * Pointer to g, or with LABEL_AT_GO_REGISTER g itself; arg: offset of curg << 16 | offset
+	 * of labels
+	 */
+	LABEL_GO_MAP = 3,
 	LABEL_GO_SLICE = 4,
 	LABEL_PATH = 5,   /* steps [arg, arg + arg2) */
 	LABEL_NODE = 6,   /* the draft's structure nodejs_v1_dev */
@@ -78,7 +83,11 @@ enum label_op {
 	STEP_SAVE,      /* saved[len] = cur */
 	STEP_LOAD,      /* cur = saved[len]; 0 ends the field */
 	STEP_NUMBER,    /* acc = the integer of |len| bytes at cur + imm, signed when flags & 1 */
-	STEP_EXPECT,    /* acc must be imm; flags & 1: else, unless it is 0, the source is malformed; flags & 2: must not be imm */
+	/*
+	 * Acc must be imm; flags & 1: else, unless it is 0, the source is malformed; flags & 2:
+	 * must not be imm
+	 */
+	STEP_EXPECT,
 	STEP_EXPECT_TP, /* acc must be the thread pointer */
 	STEP_MAIN,      /* only in the first thread of the process */
 	STEP_AND,       /* acc &= imm */
@@ -109,7 +118,11 @@ enum entry_what {
 	ENTRY_PAIR = 2, /* key, value */
 	ENTRY_INT = 3,  /* 8 bytes: a number of field `field` */
 	ENTRY_BYTES = 4, /* of field `field` */
-	ENTRY_ABSENT = 5, /* key, then struct label_absent: its value is in memory that is not resident, for user space to read */
+	/*
+	 * Key, then struct label_absent: its value is in memory that is not resident, for user
+	 * space to read
+	 */
+	ENTRY_ABSENT = 5,
 };
 
 /*

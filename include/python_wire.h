@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where CPython keeps what bpf/python.bpf.h walks: runtime -> interpreter -> thread -> frames -> code. Offsets in bytes on 64-bit
- * machines; they hold for all releases of a minor version (they are that of structures that extensions were built with, or have
- * not changed within it), in builds without --with-pydebug and --disable-gil.
+ * Where CPython keeps what bpf/python.bpf.h walks: runtime -> interpreter -> thread -> frames ->
+ * code. Offsets in bytes on 64-bit machines; they hold for all releases of a minor version (they
+ * are that of structures that extensions were built with, or have not changed within it), in builds
+ * without --with-pydebug and --disable-gil.
  */
 #ifndef ASCRIBE_PYTHON_WIRE_H
 #define ASCRIBE_PYTHON_WIRE_H
@@ -12,19 +13,26 @@
 
 struct python_layout {
 	__u32 version;        /* PY_VERSION_HEX >> 16 */
-	__u16 holder;         /* runtime: the thread that holds the GIL, PYTHON_NOWHERE: it is not there */
+	/* Runtime: the thread that holds the GIL, PYTHON_NOWHERE: it is not there */
+	__u16 holder;
 	__u16 main;           /* runtime: the main interpreter */
 	__u16 threads;        /* interpreter: its first thread */
 	__u16 thread_next;
 	__u16 thread_id;      /* the thread's pthread_t, which is its thread pointer */
 	__u16 thread_frame;
-	__u16 cframe_frame;   /* in between stands a structure; PYTHON_NOWHERE: the thread has the frame itself */
+	/* In between stands a structure; PYTHON_NOWHERE: the thread has the frame itself */
+	__u16 cframe_frame;
 	__u16 frame_code;
 	__u16 frame_previous;
 	__u16 frame_entry;    /* a byte that is 1: this one was called from C; or PYTHON_NOWHERE */
-	__u16 frame_owner;    /* a byte that is PYTHON_OWNER_C: no Python frame, those before it were called from C; or PYTHON_NOWHERE */
+	/*
+	 * A byte that is PYTHON_OWNER_C: no Python frame, those before it were called from C; or
+	 * PYTHON_NOWHERE
+	 */
+	__u16 frame_owner;
 	__u16 code_file, code_line, code_name;
-	__u16 ascii, wide;    /* string: its characters, when they are ASCII and when they are not */
+	/* String: its characters, when they are ASCII and when they are not */
+	__u16 ascii, wide;
 };
 
 #define PYTHON_OWNER_C 3

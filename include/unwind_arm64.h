@@ -30,7 +30,10 @@
  */
 #define RA_IN_FRAME 1
 
-/* Bits that an address of a process has; includers define it. Above them are the signature and the tag. */
+/*
+ * Bits that an address of a process has; includers define it. Above them are the signature and the
+ * tag.
+ */
 static __always_inline __u64 unwind_address_mask(void);
 
 static __always_inline __u64 unwind_unsigned(__u64 at)

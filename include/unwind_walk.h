@@ -32,7 +32,11 @@ struct unwind_state {
 	__u32 by_fp; /* the last frame was found by the frame pointer */
 	__u32 changed_stack;
 	__u64 bx_at; /* x86-64: where this frame's rbx is in memory; or one of UNWIND_BX_* */
-	__u64 pc_at, fp_at; /* where this frame's pc and fp were read; pc_at 0: not in this simple way; fp_at 0: fp is the callee's */
+	/*
+	 * Where this frame's pc and fp were read; pc_at 0: not in this simple way; fp_at 0: fp is
+	 * the callee's
+	 */
+	__u64 pc_at, fp_at;
 	__u32 reuse;    /* of bpf/reuse.bpf.h */
 	__u32 sp_lost;  /* arm64: sp is only known to be no lower */
 	__u32 lr_known; /* arm64: reg[UNWIND_ARM_LR] is this frame's, though it is not the leaf */
@@ -320,7 +324,8 @@ static __always_inline int unwind_by_rule(struct unwind_state *s, __u32 id)
 	s->fp_at = r->fp == UNWIND_FP_CFA ? cfa + fp_off : 0;
 	to.pc = unwind_unsigned(to.pc);
 	if (!to.pc)
-		return COUNTER_rooted; /* what a thread's first frame returns to in some libraries */
+		/* What a thread's first frame returns to in some libraries */
+		return COUNTER_rooted;
 	if (RA_IN_FRAME && ra == UNWIND_RA_CFA && ra_off >= 0)
 		cfa += ra_off + 8;
 	bool go = r->cfa == UNWIND_CFA_GO;
@@ -382,9 +387,9 @@ static __always_inline void unwind_begin(struct unwind_state *s, __u64 pc, __u64
 #define UNWIND_KNOWN 255
 
 /*
- * The frames from the state's on, `max` at most and UNWIND_PART, to out[from], out[from + 1], ... below
- * KERNEL_FRAMES_MAX + USER_FRAMES_MAX: their number << 8 | the counter that says why they end, or UNWIND_KNOWN.
- * After that and after `truncated` the state is at the next frame.
+ * The frames from the state's on, `max` at most and UNWIND_PART, to out[from], out[from + 1], ...
+ * below KERNEL_FRAMES_MAX + USER_FRAMES_MAX: their number << 8 | the counter that says why they
+ * end, or UNWIND_KNOWN. After that and after `truncated` the state is at the next frame.
  */
 static __always_inline __u32 unwind_frames(struct unwind_state *s, __u64 *out, __u32 from, __u32 max)
 {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * Unwind rules as user/unwind compiles them from call frame information and bpf/unwind.bpf.h follows them.
+ * Unwind rules as user/unwind compiles them from call frame information and bpf/unwind.bpf.h
+ * follows them.
  *
- * A row holds for the code from its address to the next row of its page: (low 12 bits of the address) << 20 | rule.
- * Rule 0 is "no rule". Rows of a page ascend, the first one says what holds where the page begins. Pages and rules
- * live in one array each, rows in shards that are made when they are needed; everything is written by user space
- * through shared memory:
+ * A row holds for the code from its address to the next row of its page: (low 12 bits of the
+ * address) << 20 | rule. Rule 0 is "no rule". Rows of a page ascend, the first one says what holds
+ * where the page begins. Pages and rules live in one array each, rows in shards that are made when
+ * they are needed; everything is written by user space through shared memory:
  *
  *   proc_entry.ranges -> struct unwind_range [n], sorted by address, one per executable mapping
  *     -> struct unwind_page, one per 4 KiB of a binary's text -> its rows -> struct unwind_rule
  *
- * A range or page that is being replaced is not reused before every CPU has been outside of the program once.
+ * A range or page that is being replaced is not reused before every CPU has been outside of the
+ * program once.
  */
 #ifndef ASCRIBE_UNWIND_WIRE_H
 #define ASCRIBE_UNWIND_WIRE_H
@@ -21,11 +23,14 @@
 
 #define UNWIND_SHARD_BITS 18                            /* rows of a shard: 1 MiB */
 #define UNWIND_SHARDS 64                                /* 64 MiB of rows at most */
-#define UNWIND_BLOCK_BITS 11                            /* rows are given out in blocks; a page lies in one */
-#define UNWIND_PAGE_ROWS_MAX (1u << UNWIND_BLOCK_BITS)  /* a page with more has no rules; real ones have 20 to 1,300 */
+/* Rows are given out in blocks; a page lies in one */
+#define UNWIND_BLOCK_BITS 11
+/* A page with more has no rules; real ones have 20 to 1,300 */
+#define UNWIND_PAGE_ROWS_MAX (1u << UNWIND_BLOCK_BITS)
 #define UNWIND_PAGES (1u << 18)                         /* 1 GiB of text in all, 2 MiB */
 #define UNWIND_RULES (1u << 15)                         /* a whole Debian host has 5,000; 512 KiB */
-#define UNWIND_RANGES (1u << 15)                        /* mappings of the processes that are sampled, 1 MiB */
+/* Mappings of the processes that are sampled, 1 MiB */
+#define UNWIND_RANGES (1u << 15)
 #define UNWIND_PROC_RANGES_MAX 1024                     /* of one process */
 
 /* Where the canonical frame address (the stack pointer before the call) is. */
@@ -33,9 +38,11 @@ enum unwind_cfa {
 	UNWIND_CFA_NONE = 0,
 	UNWIND_CFA_REG = 1,   /* reg + cfa_off; cfa_add says where the caller's rbx is */
 	UNWIND_CFA_DEREF = 2, /* *(reg + cfa_off) + cfa_add; rbx is lost */
-	UNWIND_CFA_INDEX = 4, /* *(sp + 8 * reg + cfa_off) + cfa_add: OpenSSL's Montgomery multiplication */
+	/* *(sp + 8 * reg + cfa_off) + cfa_add: OpenSSL's Montgomery multiplication */
+	UNWIND_CFA_INDEX = 4,
 	UNWIND_CFA_PLT = 3,   /* sp + cfa_off, and 8 more where (pc & 15) >= cfa_add */
-	UNWIND_CFA_GO = 5,    /* reg + cfa_off: Go's, where the caller's frame may be on another stack; rbx is lost */
+	/* reg + cfa_off: Go's, where the caller's frame may be on another stack; rbx is lost */
+	UNWIND_CFA_GO = 5,
 };
 
 /* Where the caller's frame pointer is. */
@@ -53,7 +60,8 @@ enum unwind_ra {
 	UNWIND_RA_CFA = 1,   /* *(cfa + ra_off) */
 	UNWIND_RA_AT_SP = 2, /* *(sp + ra_off) */
 	UNWIND_RA_AT_FP = 3,
-	UNWIND_RA_REG = 4,   /* in register ra_off: of the leaf, or on arm64 what a signal interrupted */
+	/* In register ra_off: of the leaf, or on arm64 what a signal interrupted */
+	UNWIND_RA_REG = 4,
 	UNWIND_RA_KIND = 0x7f,
 	UNWIND_RA_SIGNAL = 0x80, /* a signal frame: what it returns to is not behind a call */
 };
@@ -78,8 +86,9 @@ struct unwind_rule {
 };
 
 /*
- * DWARF numbers. x86-64: 0 rax 1 rdx 2 rcx 3 rbx 4 rsi 5 rdi 6 rbp 7 rsp 8..15 r8..r15 16 return address.
- * arm64: 0..30 x0..x30, of which 29 is the frame pointer and 30 the return address, 31 the stack pointer.
+ * DWARF numbers. x86-64: 0 rax 1 rdx 2 rcx 3 rbx 4 rsi 5 rdi 6 rbp 7 rsp 8..15 r8..r15 16 return
+ * address. arm64: 0..30 x0..x30, of which 29 is the frame pointer and 30 the return address, 31 the
+ * stack pointer.
  */
 #define UNWIND_X86_BX 3
 #define UNWIND_X86_FP 6
@@ -89,7 +98,10 @@ struct unwind_rule {
 #define UNWIND_ARM_LR 30
 #define UNWIND_ARM_SP 31
 
-/* Those of the machine whose threads are walked. UNWIND_FOR_ARM64 is also set by tests, on other machines. */
+/*
+ * Those of the machine whose threads are walked. UNWIND_FOR_ARM64 is also set by tests, on other
+ * machines.
+ */
 #if defined(__TARGET_ARCH_arm64) || defined(__aarch64__)
 #define UNWIND_FOR_ARM64
 #endif
@@ -116,7 +128,10 @@ struct unwind_range {
 	__u32 n_pages; /* 0: no rules for any of it */
 };
 
-/* No stack has led here yet, so the rules are not compiled: the walk ends, and user space goes on with it. */
+/*
+ * No stack has led here yet, so the rules are not compiled: the walk ends, and user space goes on
+ * with it.
+ */
 #define UNWIND_PAGE_LATE (~0u)
 
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule");

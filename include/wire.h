@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the BPF programs and user/sampler exchange. One machine, one build: no byte order, no versions.
+ * What the BPF programs and user/sampler exchange. One machine, one build: no byte order, no
+ * versions.
  *
  * The map `halves`, mapped by user space, has one half for each CPU and some spare ones:
  *
- *   struct half | struct row [n_rows] | struct stack_ref [n_refs] | u64 arena [arena_mask + 1 + STACK_WORDS_MAX]
+ *   struct half | struct row [n_rows] | struct stack_ref [n_refs] |
+ *   u64 arena [arena_mask + 1 + STACK_WORDS_MAX]
  *
  * The BPF program of a CPU writes only the half that cpu_state.active names, between two increments
  * of cpu_state.seq (odd: inside). User space gives the CPU a spare half by `active`, waits until
@@ -29,7 +31,8 @@ enum counter {
 #define KERNEL_FRAMES_MAX 127 /* the kernel's own limit; kernel.perf_event_max_stack may be lower */
 #define USER_FRAMES_MAX 1024
 #define PYTHON_FRAMES_MAX 1024
-#define STACK_WORDS_MAX 1280 /* of one stack: kernel and user frames, then as many Python frames as are left */
+/* of one stack: kernel and user frames, then as many Python frames as are left */
+#define STACK_WORDS_MAX 1280
 #define MAX_EVENTS 8
 #define COMM_SIZE 16
 #define PROC_SLOTS 4 /* label slots (modules) read per process */
@@ -51,23 +54,35 @@ struct row {
 	__u64 comm[COMM_SIZE / 8];
 	__u32 tgid;
 	union {
-		__u32 tid; /* 0 in rows of lengths and of BLAME, which have the labels of the work alone */
-		__u32 waker_flags; /* ROW_WAKER, of who was blocked: WAIT_KTHREAD or 0, and its stack
-				      (WAKER_BLOCKED_SHIFT) */
+		/* 0 in rows of lengths and of BLAME, which have the labels of the work alone */
+		__u32 tid;
+		/*
+		 * ROW_WAKER, of who was blocked: WAIT_KTHREAD or 0, and its stack
+		 * (WAKER_BLOCKED_SHIFT)
+		 */
+		__u32 waker_flags;
 	};
 	__u32 exec_id; /* grows at each exec: tells images of one process apart */
 	union {
 		__u32 stack;    /* TASK, KTHREAD, IDLE: index of the first word in the arena */
-		__u32 occupant; /* BLAME, WAKER: index of a struct occupant in the arena, or OCCUPANT_*; WAIT: OCCUPANT_OTHER */
+		/*
+		 * BLAME, WAKER: index of a struct occupant in the arena, or OCCUPANT_*; WAIT:
+		 * OCCUPANT_OTHER
+		 */
+		__u32 occupant;
 	};
 	union {
 		struct { /* TASK, KTHREAD, IDLE; WAKER: the words behind the occupant */
-			__u16 n_kernel; /* words: kernel frames first, then user frames, leaf first, */
+			/* words: kernel frames first, then user frames, leaf first, */
+			__u16 n_kernel;
 			__u16 n_user;
 			__u16 n_python; /* then Python frames (python_wire.h) */
 		};
 		struct { /* WAIT, BLAME: no stack */
-			__u16 bucket; /* of the length (hist_bucket.h, WAIT_HIST_BITS); WAIT_SUMMED and BLAME: 0 */
+			/*
+			 * of the length (hist_bucket.h, WAIT_HIST_BITS); WAIT_SUMMED and BLAME: 0
+			 */
+			__u16 bucket;
 			__u16 flags;  /* WAIT_* */
 			__u16 zero;
 		} wait;
@@ -96,17 +111,22 @@ enum row_kind {
 };
 
 #define WAIT_HIST_BITS 3
-#define WAIT_SUMMED 1  /* ROW_WAIT: these waits count as samples, value is their time; without: waits of one length, no value */
+/*
+ * ROW_WAIT: these waits count as samples, value is their time; without: waits of one length, no
+ * value
+ */
+#define WAIT_SUMMED 1
 #define WAIT_KTHREAD 2 /* of a kernel thread */
 /*
- * In waker_flags, shifted: 1 plus the index in the arena of the blocked thread's own stack, which a row
- * TASK or KTHREAD of the same half has; 0: it was not sampled.
+ * In waker_flags, shifted: 1 plus the index in the arena of the blocked thread's own stack, which a
+ * row TASK or KTHREAD of the same half has; 0: it was not sampled.
  */
 #define WAKER_BLOCKED_SHIFT 2
 
 #define OCCUPANT_OTHER 0xffffffffu /* not known any more, or not yet */
 #define OCCUPANT_IDLE 0xfffffffeu  /* no process: the CPU was leaving idle */
-#define OCCUPANT_INTERRUPT 0xfffffffdu /* no process: a device, a timer or another CPU's call woke the thread */
+/* No process: a device, a timer or another CPU's call woke the thread */
+#define OCCUPANT_INTERRUPT 0xfffffffdu
 #define OCCUPANT_WORDS 6
 
 /* A thread that had a CPU while others waited for it, or that woke another. */
@@ -126,14 +146,14 @@ struct user_registers {
 };
 
 /*
- * A record of the iterator over all threads: the part of a wait that goes on and is not reported yet,
- * or sums that are in no row yet.
+ * A record of the iterator over all threads: the part of a wait that goes on and is not reported
+ * yet, or sums that are in no row yet.
  */
 #define WAIT_WORDS 127
 struct wire_wait {
 	struct row row;		 /* stack, occupant: 0, or OCCUPANT_*; WAIT_HAS_HANG */
-	__u64 words[WAIT_WORDS]; /* TASK, KTHREAD: the stack, and a struct wire_hang; WAIT: none; BLAME:
-				    the occupant */
+	/* TASK, KTHREAD: the stack, and a struct wire_hang; WAIT: none; BLAME: the occupant */
+	__u64 words[WAIT_WORDS];
 };
 
 #define WAIT_HAS_HANG 1 /* in row.stack: behind the words stands a struct wire_hang */
@@ -174,11 +194,16 @@ static inline __u32 stack_lengths_word(__u32 n_kernel, __u32 n_user, __u32 n_pyt
 struct half {
 	__u64 counters[N_COUNTERS];
 	__u64 ran[MAX_EVENTS];     /* samples that reached the program, idle and outside ones too */
-	__u64 covered[MAX_EVENTS]; /* of the event's count: what the ticks that ran cover, samples or not */
+	/* of the event's count: what the ticks that ran cover, samples or not */
+	__u64 covered[MAX_EVENTS];
 	__u64 outside[MAX_EVENTS]; /* not of the selection */
 	__u64 idle; /* samples of an idle CPU, outside of the selection or not */
 	__u64 run_begin; /* CLOCK_MONOTONIC */
-	__u32 run[RUN_BUCKETS]; /* how long the sampling program ran: include/hist_bucket.h, RUN_HIST_BITS, ns; the last: longer */
+	/*
+	 * How long the sampling program ran: include/hist_bucket.h, RUN_HIST_BITS, ns; the last:
+	 * longer
+	 */
+	__u32 run[RUN_BUCKETS];
 	__u32 rows_used;
 	__u32 refs_used;
 	__u32 arena_used; /* words */
@@ -195,14 +220,19 @@ struct half {
 #define HALF_INDEX(id) ((id) & 0xffff)
 
 struct cpu_state {
-	__u32 active; /* id of its half (struct half): the index, and a count of times that it was given out; by user space */
+	/*
+	 * id of its half (struct half): the index, and a count of times that it was given out; by
+	 * user space
+	 */
+	__u32 active;
 	__u32 seq;    /* odd while the program is inside */
 	__u32 notified_hash[14];
 };
 
 /* One process image whose label slots user space has looked for. tgid is written last. */
 struct proc_entry {
-	__u32 tgid; /* 0: never used, ends a probe; PROC_GONE: may be reused, does not end a probe */
+	/* 0: never used, ends a probe; PROC_GONE: may be reused, does not end a probe */
+	__u32 tgid;
 	__u32 exec_id;
 	__u64 start_ns;
 	__u16 n_slots;
@@ -212,7 +242,11 @@ struct proc_entry {
 		__s64 tp_offset;
 		__u64 key_table;
 	} slot[PROC_SLOTS];
-	__u64 ranges; /* of struct unwind_range: how many << 32 | the first; 0: not known yet. Written in one piece */
+	/*
+	 * of struct unwind_range: how many << 32 | the first; 0: not known yet. Written in one
+	 * piece
+	 */
+	__u64 ranges;
 	__u64 python_runtime; /* of CPython: address in the process, 0: none */
 	__u64 python_layout;  /* index in python_layouts */
 };
@@ -227,7 +261,10 @@ enum wire_kind {
 	WIRE_FILLING = 4,    /* a half is three quarters full */
 	WIRE_PYTHON = 6, /* followed by struct wire_python */
 	WIRE_FOREIGN = 7, /* followed by what was read from foreign sources: label_wire.h */
-	WIRE_NEW_MAPPING = 5, /* a stack of this process leads to where nothing was mapped when its ranges were published */
+	/*
+	 * a stack of this process leads to where nothing was mapped when its ranges were published
+	 */
+	WIRE_NEW_MAPPING = 5,
 };
 
 struct wire_record {
@@ -239,7 +276,8 @@ struct wire_record {
 	union {
 		__u64 set_id; /* of the sample: of all parts together */
 		__u64 at_ns;  /* WIRE_NEW_PROCESS: when it was sampled, BOOTTIME */
-		__u64 pc;     /* WIRE_NEW_MAPPING: where its stack led; it may be a return address */
+		/* WIRE_NEW_MAPPING: where its stack led; it may be a return address */
+		__u64 pc;
 	};
 	__u64 key_table; /* address in the process */
 	__u32 generation;
@@ -255,7 +293,8 @@ struct wire_record {
  */
 #define COPY_STACK_MAX 16384
 #define COPY_OTHER_MAX 4096 /* of another stack, to which a chain of frame pointers leads */
-#define COPY_BELOW 128 /* it begins below the stack pointer: rules may still speak of what has just been popped */
+/* It begins below the stack pointer: rules may still speak of what has just been popped */
+#define COPY_BELOW 128
 
 struct wire_copy {
 	struct row row; /* stack, n_user, samples: 0 */
@@ -275,7 +314,8 @@ struct config {
 	__u32 row_mask;  /* rows - 1, a power of two minus one */
 	__u32 rows_max;  /* rows in use at most */
 	__u32 ref_mask;  /* stack refs - 1 */
-	__u32 arena_mask; /* a stack begins at or below this word; STACK_WORDS_MAX words more follow */
+	/* a stack begins at or below this word; STACK_WORDS_MAX words more follow */
+	__u32 arena_mask;
 	__u32 half_size;  /* bytes */
 	__u32 run_mask;	  /* runs kept of a CPU - 1, a power of two minus one */
 	__u32 reuse_mask; /* threads of a CPU with recorded frames - 1, likewise */
@@ -289,9 +329,17 @@ struct config {
 	__u64 cgroup_id;
 	__u64 secret;    /* so that nobody can choose what two of our hashes have in common */
 	__u64 ring_wake; /* bytes in the ring from which user space is woken */
-	__u64 wait_ns;  /* how long a label set that was read counts for waits, and from which on wakers have a stack */
+	/*
+	 * How long a label set that was read counts for waits, and from which on wakers have a
+	 * stack
+	 */
+	__u64 wait_ns;
 	__u32 event_off, event_runq; /* indices of these two events */
-	__u32 token_shift; /* one stack of a wait per 2^token_shift ns and CPU, for known and for unknown call sites each */
+	/*
+	 * one stack of a wait per 2^token_shift ns and CPU, for known and for unknown call sites
+	 * each
+	 */
+	__u32 token_shift;
 	__u32 queue_times; /* the kernel notes when a thread came into its queue */
 	__u32 wakers; /* who wakes is asked for */
 	__u64 preempt_count; /* where a CPU keeps it, behind its run queue; not on arm64 */
@@ -299,7 +347,8 @@ struct config {
 		__u64 from, to;
 	} bottom_half, backlog; /* kernel functions; 0: not known */
 	__u64 address_mask; /* bits of a user address; arm64 signs return addresses above them */
-	__u64 period_ns[MAX_EVENTS]; /* of a clock: time that one sample stands for; 0: each hit is a sample */
+	/* of a clock: time that one sample stands for; 0: each hit is a sample */
+	__u64 period_ns[MAX_EVENTS];
 };
 
 enum selection {

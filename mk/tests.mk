@@ -114,14 +114,14 @@ $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/test
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
 # The program with a daemon that looks each second, and whose minutes have four: what its budgets do would take minutes to see.
-HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,governor cmd_daemon saving)
-$(HASTY): $(BUILD)/tests/hasty/%.o: user/cli/%.c $(BUILD)/flags
+HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,daemon/governor daemon/saving cli/cmd_daemon)
+$(HASTY): $(BUILD)/tests/hasty/%.o: user/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull -DMINUTE_NS=4000000000ull -DEARLY_DRAINS=4 -DCPU_PATIENCE=1 \
 		-DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
 
-$(BUILD)/tests/hasty/ascribe: $(filter-out %/governor.o %/cmd_daemon.o %/saving.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
+$(BUILD)/tests/hasty/ascribe: $(filter-out %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 -include $(HASTY:.o=.d)

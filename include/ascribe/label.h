@@ -14,21 +14,22 @@
  *
  * or, for one label until the end of the block: ASCRIBE_LABEL_SCOPE("tenant", name);
  *
- * Header-only; needs libc headers, gcc or clang, x86-64 or aarch64 (LP64), C11 or C++11. C++ has a nicer
- * face in label.hpp. docs/labels.md is the manual and the specification of what is published.
+ * Header-only; needs libc headers, gcc or clang, x86-64 or aarch64 (LP64), C11 or C++11. C++ has a
+ * nicer face in label.hpp. docs/labels.md is the manual and the specification of what is published.
  *
  * Rules
- *  - A set is built by one thread, then never changed while it is attached anywhere. Many threads may attach
- *    the same set at once. It must outlive every scope that it is attached by.
- *  - A scope is used by one thread, or by one coroutine / fiber that may move between threads, and scopes end
- *    in the reverse order of their begin. It must not be moved or copied while attached.
- *  - Nothing allocates. Attaching is one 8-byte store when nothing is attached; otherwise the union of the
- *    two sets is built in the scope, the inner value winning.
- *  - Attach, detach and swap are async-signal-safe (a handler must restore what it found). Adding to a set
- *    is too, except that a key that is new may be refused with -EDEADLK when the signal interrupted the
- *    registration of another key.
- *  - Each module (executable or shared library) has its own slot and key table. A set may be attached by
- *    another module than the one that built it; its keys are then looked up by name, which costs more.
+ *  - A set is built by one thread, then never changed while it is attached anywhere. Many threads
+ *    may attach the same set at once. It must outlive every scope that it is attached by.
+ *  - A scope is used by one thread, or by one coroutine / fiber that may move between threads, and
+ *    scopes end in the reverse order of their begin. It must not be moved or copied while attached.
+ *  - Nothing allocates. Attaching is one 8-byte store when nothing is attached; otherwise the union
+ *    of the two sets is built in the scope, the inner value winning.
+ *  - Attach, detach and swap are async-signal-safe (a handler must restore what it found). Adding
+ *    to a set is too, except that a key that is new may be refused with -EDEADLK when the signal
+ *    interrupted the registration of another key.
+ *  - Each module (executable or shared library) has its own slot and key table. A set may be
+ *    attached by another module than the one that built it; its keys are then looked up by name,
+ *    which costs more.
  */
 #ifndef ASCRIBE_LABEL_H
 #define ASCRIBE_LABEL_H
@@ -63,17 +64,22 @@ extern "C" {
  */
 struct ascribe_module_state {
 	struct ascribe_key_table keys;
-	ascribe_u64 lock;         /* owner of the registration: tgid << 32 | a number of the thread; 0: free */
+	/* owner of the registration: tgid << 32 | a number of the thread; 0: free */
+	ascribe_u64 lock;
 	ascribe_u64 reserved;
 	ascribe_u64 hash[256];    /* by key: seed of the hash of its values */
 	ascribe_u16 offset[256];  /* by key: where its entry stands in keys.text */
-	ascribe_u8 sibling[256];  /* by key: 1 + the key of the same name and the other type, 0: none */
-	ascribe_u8 index[512];    /* open addressing by hash: 1 + key, 0: empty; never more than half full */
+	/* By key: 1 + the key of the same name and the other type, 0: none */
+	ascribe_u8 sibling[256];
+	/* Open addressing by hash: 1 + key, 0: empty; never more than half full */
+	ascribe_u8 index[512];
 };
 #define ASCRIBE_STATE_SIZE_ 7440
 ASCRIBE_ABI_ASSERT(sizeof(struct ascribe_module_state) == ASCRIBE_STATE_SIZE_, "module state");
 
-/* Behind the slot stands what OpenTelemetry's readers look for, by this name in programs: otel.h. */
+/*
+ * Behind the slot stands what OpenTelemetry's readers look for, by this name in programs: otel.h.
+ */
 #if defined(ASCRIBE_NO_OTEL) || (defined(__PIC__) && !defined(__PIE__) && !defined(ASCRIBE_OTEL))
 #define ASCRIBE_OTEL_SYMBOL_
 #else
@@ -85,10 +91,12 @@ ASCRIBE_ABI_ASSERT(sizeof(struct ascribe_module_state) == ASCRIBE_STATE_SIZE_, "
 #endif
 
 /*
- * One COMDAT group per module holds the note, the descriptor, the key table and the slot: however many
- * translation units include this header, in C or C++, the linker keeps one group, and keeps it whole under
- * --gc-sections. (.ifndef: link-time optimisation puts the text of all units into one assembly.)
+ * One COMDAT group per module holds the note, the descriptor, the key table and the slot: however
+ * many translation units include this header, in C or C++, the linker keeps one group, and keeps it
+ * whole under --gc-sections. (.ifndef: link-time optimisation puts the text of all units into one
+ * assembly.)
  */
+/* clang-format off */
 __asm__(".ifndef ascribe_descriptor_v1\n"
 	".pushsection .note.ascribe,\"aG\",@note,ascribe_group_v1,comdat\n"
 	".balign 4\n"
@@ -127,15 +135,17 @@ __asm__(".ifndef ascribe_descriptor_v1\n"
 	".zero 8\n"
 	".popsection\n"
 	".endif\n");
+/* clang-format on */
 
 extern struct ascribe_descriptor ascribe_descriptor_v1 __attribute__((visibility("hidden")));
 extern struct ascribe_module_state ascribe_state_v1 __attribute__((visibility("hidden")));
 
 /*
- * The slot. The compiler never sees it as a thread-local variable: it would keep its address in a register
- * across a fiber switch, and the fiber may wake up on another thread. The offset from the thread pointer is
- * the same for all threads and may be kept; the thread pointer is used afresh by each access. (A plain
- * initial-exec variable has one more flaw: gcc folds its GOT load into cmp and sub, which ld cannot relax.)
+ * The slot. The compiler never sees it as a thread-local variable: it would keep its address in a
+ * register across a fiber switch, and the fiber may wake up on another thread. The offset from the
+ * thread pointer is the same for all threads and may be kept; the thread pointer is used afresh by
+ * each access. (A plain initial-exec variable has one more flaw: gcc folds its GOT load into cmp
+ * and sub, which ld cannot relax.)
  */
 #ifdef __x86_64__
 ASCRIBE_HOT ascribe_s64 ascribe_slot_offset(void)
@@ -202,8 +212,8 @@ ASCRIBE_HOT ascribe_u64 ascribe_thread_number(void)
 #endif
 
 /*
- * Make the module readable; runs before main or inside dlopen, once per translation unit (to no harm: each
- * writes the same). tp_offset goes last, it says that the rest is there.
+ * Make the module readable; runs before main or inside dlopen, once per translation unit (to no
+ * harm: each writes the same). tp_offset goes last, it says that the rest is there.
  */
 static void __attribute__((constructor(101), used)) ascribe_module_init(void)
 {
@@ -219,15 +229,18 @@ static void __attribute__((constructor(101), used)) ascribe_module_init(void)
 
 /* ---- keys ---- */
 
-/* A number for this thread in this process; lower words of two threads are alike only 64 GiB apart. */
+/*
+ * A number for this thread in this process; lower words of two threads are alike only 64 GiB apart.
+ */
 ASCRIBE_COLD ascribe_u64 ascribe_lock_owner(void)
 {
 	return (ascribe_u64)(ascribe_u32)getpid() << 32 | (ascribe_u32)(ascribe_thread_number() >> 4);
 }
 
 /*
- * Registration only. After a fork the owner may be a thread that the child does not have: its tgid tells, and
- * the lock is taken over. Nothing is half done then that matters, see ascribe_key_register().
+ * Registration only. After a fork the owner may be a thread that the child does not have: its tgid
+ * tells, and the lock is taken over. Nothing is half done then that matters, see
+ * ascribe_key_register().
  */
 ASCRIBE_COLD int ascribe_lock(ascribe_u64 me)
 {
@@ -303,9 +316,9 @@ unlock:
 }
 
 /*
- * The number of a key, new or known, 0 .. ASCRIBE_KEYS_MAX - 1. Thread-safe, lock-free for a known key.
- * -EINVAL: no name or more than ASCRIBE_KEY_MAX bytes. -ENOSPC: the table is full (255 keys or 4080 bytes of
- * names, each with 2 bytes on top). -EDEADLK: see the rules.
+ * The number of a key, new or known, 0 .. ASCRIBE_KEYS_MAX - 1. Thread-safe, lock-free for a known
+ * key. -EINVAL: no name or more than ASCRIBE_KEY_MAX bytes. -ENOSPC: the table is full (255 keys or
+ * 4080 bytes of names, each with 2 bytes on top). -EDEADLK: see the rules.
  */
 ASCRIBE_FN int ascribe_key(const char *name, size_t len, int type)
 {
@@ -324,10 +337,14 @@ ASCRIBE_FN int ascribe_key(const char *name, size_t len, int type)
 
 /* ---- sets ---- */
 
-/* What stands from prefix on is published, see label_abi.h; 688 bytes, of which attrs is used as needed. */
+/*
+ * What stands from prefix on is published, see label_abi.h; 688 bytes, of which attrs is used as
+ * needed.
+ */
 struct ascribe_label_set {
 	const struct ascribe_key_table *keys; /* of the module that built the set */
-	ascribe_u32 dropped;                  /* attributes that found no room, here or in an outer set */
+	/* attributes that found no room, here or in an outer set */
+	ascribe_u32 dropped;
 	ascribe_u32 reserved;
 	struct ascribe_record_prefix prefix;
 	struct ascribe_record_header header;
@@ -432,8 +449,9 @@ ASCRIBE_FN void ascribe_set_remove(struct ascribe_label_set *set, unsigned int k
 }
 
 /*
- * Add an attribute by the number of its key (ascribe_key()); a negative number is handed back. A value of the
- * same key goes in any case: rather no value than a wrong one. text: len <= ASCRIBE_VALUE_MAX bytes.
+ * Add an attribute by the number of its key (ascribe_key()); a negative number is handed back. A
+ * value of the same key goes in any case: rather no value than a wrong one. text: len <=
+ * ASCRIBE_VALUE_MAX bytes.
  */
 ASCRIBE_FN int ascribe_set_put(struct ascribe_label_set *set, int key, const char *text, size_t len)
 {
@@ -459,10 +477,10 @@ ASCRIBE_FN int ascribe_set_put(struct ascribe_label_set *set, int key, const cha
 }
 
 /*
- * The calls that add a label. The set must not be attached. 0, or the label is left out (and the set's
- * `dropped` counts it): -EINVAL no key, no value or a key of more than 63 bytes; -ENOSPC record or key table
- * full. A key that the set has gets the new value. Strings are UTF-8; more than 255 bytes are cut at a
- * character.
+ * The calls that add a label. The set must not be attached. 0, or the label is left out (and the
+ * set's `dropped` counts it): -EINVAL no key, no value or a key of more than 63 bytes; -ENOSPC
+ * record or key table full. A key that the set has gets the new value. Strings are UTF-8; more than
+ * 255 bytes are cut at a character.
  */
 ASCRIBE_FN int ascribe_set_add_bytes(struct ascribe_label_set *set, const char *key, size_t key_len,
 				     const char *value, size_t len)
@@ -611,9 +629,10 @@ ASCRIBE_HOT const struct ascribe_record_header *ascribe_current(void)
 }
 
 /*
- * Replace what is attached by next (NULL: nothing) and return what was. No union. This is the switch for
- * coroutines, fibers and event loops: one store. next is &set.header of a set of this module, or a value that
- * ascribe_current() or ascribe_swap() returned in this module, and must live while it is attached.
+ * Replace what is attached by next (NULL: nothing) and return what was. No union. This is the
+ * switch for coroutines, fibers and event loops: one store. next is &set.header of a set of this
+ * module, or a value that ascribe_current() or ascribe_swap() returned in this module, and must
+ * live while it is attached.
  */
 ASCRIBE_HOT const struct ascribe_record_header *ascribe_swap(const struct ascribe_record_header *next)
 {
@@ -727,8 +746,9 @@ ASCRIBE_OVERLOAD_(unsigned long long, uint, ascribe_u64)
 #endif
 
 /*
- * ASCRIBE_LABEL_SCOPE("tenant", name): a label from here to the end of the enclosing block. The value is a
- * string or an integer and is copied. Two statements: not the body of an if without braces.
+ * ASCRIBE_LABEL_SCOPE("tenant", name): a label from here to the end of the enclosing block. The
+ * value is a string or an integer and is copied. Two statements: not the body of an if without
+ * braces.
  */
 #define ASCRIBE_LABEL_SCOPE(key, value) ASCRIBE_LABEL_SCOPE2_(key, value, __COUNTER__)
 #define ASCRIBE_LABEL_SCOPE2_(key, value, n) ASCRIBE_LABEL_SCOPE3_(key, value, n)

@@ -2,20 +2,21 @@
 /*
  * label.h for C++17 and later. Its rules hold here too.
  *
- *	ascribe::label q{"query_id", id};                       // once per request
- *	ascribe::label q{{"tenant", name}, {"query_id", id}};   // several labels
- *	auto rows = q.apply([&] { return run(plan); });         // each piece of its work, on any thread
+ *	ascribe::label q{"query_id", id};                     // once per request
+ *	ascribe::label q{{"tenant", name}, {"query_id", id}}; // several labels
+ *	auto rows = q.apply([&] { return run(plan); });       // each piece of its work, anywhere
  *
- *	ascribe::scope s{q};                                    // the same, to the end of the block
- *	ascribe::scope s{"endpoint", "/sort"};                  // one label, built in place
+ *	ascribe::scope s{q};                                  // the same, to the end of the block
+ *	ascribe::scope s{"endpoint", "/sort"};                // one label, built in place
  *
- *	ascribe::context c = ascribe::context::current();       // hand the labels of this thread ...
- *	pool.submit([c] { c.apply(work); });                    // ... to another one, by value
+ *	ascribe::context c = ascribe::context::current();     // hand the labels of this thread ...
+ *	pool.submit([c] { c.apply(work); });                  // ... to another one, by value
  *
- *	ascribe::task_labels t{q};                              // in a coroutine's promise or a fiber
- *	t.swap(); handle.resume(); t.swap();                    // around each resume: one store
+ *	ascribe::task_labels t{q};                            // in a coroutine's promise or a fiber
+ *	t.swap(); handle.resume(); t.swap();                  // around each resume: one store
  *
- * Nothing throws, nothing allocates. A label that found no room is left out and counted by dropped().
+ * Nothing throws, nothing allocates. A label that found no room is left out and counted by
+ * dropped().
  */
 #ifndef ASCRIBE_LABEL_HPP
 #define ASCRIBE_LABEL_HPP
@@ -32,7 +33,10 @@
 
 namespace ascribe {
 
-/* One key and value, borrowed until the end of the expression. Integers, enums and bool become numbers. */
+/*
+ * One key and value, borrowed until the end of the expression. Integers, enums and bool become
+ * numbers.
+ */
 class attribute {
 public:
 	ASCRIBE_MEMBER attribute(std::string_view key, std::string_view value) noexcept
@@ -149,7 +153,9 @@ public:
 		return l;
 	}
 
-	/* Call f with the labels attached and return what it returns. They go when it throws, too. */
+	/*
+	 * Call f with the labels attached and return what it returns. They go when it throws, too.
+	 */
 	template <typename F> ASCRIBE_MEMBER __attribute__((always_inline)) std::invoke_result_t<F> apply(F &&f) const
 	{
 		scope s(*this);
@@ -213,9 +219,9 @@ private:
 };
 
 /*
- * The labels of a task that runs in turns: a coroutine, a fiber, a state machine. swap() before a turn puts
- * its labels on the thread and keeps the thread's own; swap() after the turn puts those back and keeps
- * whatever the task has attached by then (scopes may stay open across a suspension).
+ * The labels of a task that runs in turns: a coroutine, a fiber, a state machine. swap() before a
+ * turn puts its labels on the thread and keeps the thread's own; swap() after the turn puts those
+ * back and keeps whatever the task has attached by then (scopes may stay open across a suspension).
  */
 class task_labels {
 public:

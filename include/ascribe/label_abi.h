@@ -3,8 +3,8 @@
  * The label ABI: what an application publishes and what a profiler reads.
  *
  * Shared by three readers of the same bytes: the application (label.h), the BPF program
- * (bpf/labels.bpf.h) and the daemon (user/labels/). Only layouts and constants live here; it compiles
- * freestanding, in C and C++, on the host and for BPF.
+ * (bpf/labels.bpf.h) and the daemon (user/labels/). Only layouts and constants live here; it
+ * compiles freestanding, in C and C++, on the host and for BPF.
  *
  *   thread          slot (8 bytes of TLS) ----> header [attributes ...]
  *                                         ^--- the prefix stands in the 32 bytes before it
@@ -12,16 +12,18 @@
  *     ELF note "ascribe" --(relative offset)--> descriptor --> key table
  *
  * Rules for writers
- *  1. A record is immutable from the moment its address is stored in a slot until the slot has moved on.
- *  2. Publishing is one aligned 8-byte store, after a compiler barrier. Detaching is the same store with
- *     the previous address (or 0), before the memory of the record is reused.
+ *  1. A record is immutable from the moment its address is stored in a slot until the slot has
+ *     moved on.
+ *  2. Publishing is one aligned 8-byte store, after a compiler barrier. Detaching is the same store
+ *     with the previous address (or 0), before the memory of the record is reused.
  *  3. The key table only grows: text first, then `bytes` by a release store.
  *  4. descriptor.tp_offset stays 0 until the slot may be read.
- * Rules for readers: trust nothing. Every field is another process's memory: check magic, abi and sizes.
+ * Rules for readers: trust nothing. Every field is another process's memory: check magic, abi and
+ * sizes.
  *
- * The header and attributes follow OpenTelemetry's thread-context record (OTEP 4947): packed, attributes
- * are {u8 key, u8 len, bytes[len]}, the last duplicate of a key wins. Values are text; a key whose table
- * entry says integer has a decimal int64 as its text.
+ * The header and attributes follow OpenTelemetry's thread-context record (OTEP 4947): packed,
+ * attributes are {u8 key, u8 len, bytes[len]}, the last duplicate of a key wins. Values are text; a
+ * key whose table entry says integer has a decimal int64 as its text.
  */
 #ifndef ASCRIBE_LABEL_ABI_H
 #define ASCRIBE_LABEL_ABI_H
@@ -66,7 +68,8 @@ struct ascribe_record_header {
 	ascribe_u8 span_id[8];
 	ascribe_u8 valid; /* 1 */
 	ascribe_u8 trace_flags;
-	ascribe_u8 attrs_size[2]; /* u16 in the machine's byte order, bytes of attributes that follow */
+	/* u16 in the machine's byte order, bytes of attributes that follow */
+	ascribe_u8 attrs_size[2];
 };
 
 /* Entries in text: {u8 type, u8 len, name[len]}, in order of their index: the first is key 0. */
@@ -91,8 +94,8 @@ struct ascribe_descriptor {
 
 /*
  * The note's descriptor (16 bytes): u32 abi, u32 0, then s64 offset = address of the struct
- * ascribe_descriptor minus the address of this s64 itself. No relocation is needed, so it stands in a
- * read-only segment and survives strip.
+ * ascribe_descriptor minus the address of this s64 itself. No relocation is needed, so it stands in
+ * a read-only segment and survives strip.
  */
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
  * nor on how often one is said.
  *
  *	hash of a label = ascribe_label_hash(seed, type, key, value)
- *	key of the set  = XOR of the hashes of its different labels, ASCRIBE_SET_EMPTY where that is 0
+ *	key of the set  = XOR of the hashes of its labels, ASCRIBE_SET_EMPTY where that is 0
  *
  * The same functions serve the application (label.h), the profiler (user/labels) and BPF. Nothing
  * is sorted or allocated. Freestanding C11, C++11, and C for BPF; docs/labels.md is the
@@ -20,8 +20,8 @@
 #include "label_abi.h"
 
 /*
- * Hidden, always: an inline function that the dynamic linker resolved to another module's copy would use
- * that module's slot with this module's key numbers.
+ * Hidden, always: an inline function that the dynamic linker resolved to another module's copy
+ * would use that module's slot with this module's key numbers.
  */
 #ifdef __cplusplus
 #define ASCRIBE_LINKAGE_ inline __attribute__((visibility("hidden")))
@@ -99,8 +99,8 @@ ASCRIBE_HOT ascribe_u64 ascribe_hash_end(ascribe_u64 x, ascribe_u64 y)
 }
 
 /*
- * Take in a text, 16 bytes per multiplication; the last ones overlap those before, or each other. Of
- * what is taken in one more multiplication is due.
+ * Take in a text, 16 bytes per multiplication; the last ones overlap those before, or each other.
+ * Of what is taken in one more multiplication is due.
  */
 ASCRIBE_HOT void ascribe_hash_text(const ascribe_u8 *p, unsigned long len, ascribe_u64 *x, ascribe_u64 *y)
 {
@@ -113,7 +113,11 @@ ASCRIBE_HOT void ascribe_hash_text(const ascribe_u8 *p, unsigned long len, ascri
 		ascribe_hash_16(p, x, y);
 		ascribe_mul(x, y);
 		ascribe_hash_16(end - 16, x, y);
-	} else if (len >= 4) { /* two words from the front and two from the back, the inner ones 4 bytes further from 8 on */
+	} else if (len >= 4) {
+		/*
+		 * Two words from the front and two from the back, the inner ones 4 bytes further
+		 * from 8 on
+		 */
 		unsigned long inner = len / 8 * 4;
 		*x ^= ascribe_load4(p) << 32 | ascribe_load4(p + inner);
 		*y ^= ascribe_load4(end - 4) << 32 | ascribe_load4(end - 4 - inner);

@@ -28,7 +28,8 @@ extern long syscall(long number, ...); /* strict C11 */
 #define ASCRIBE_OTEL_MESSAGE_MAX 8176
 
 enum ascribe_otel_mode {
-	ASCRIBE_OTEL_OFF = 0, /* nothing is stored: not wanted, not yet, or somebody else publishes */
+	/* Nothing is stored: not wanted, not yet, or somebody else publishes */
+	ASCRIBE_OTEL_OFF = 0,
 	ASCRIBE_OTEL_ON = 1,
 	ASCRIBE_OTEL_LEFT = 2, /* taken back; threads still have pointers of ours */
 };
@@ -48,6 +49,7 @@ struct ascribe_otel_state {
 #define ASCRIBE_OTEL_STATE_SIZE_ 16384
 ASCRIBE_ABI_ASSERT(sizeof(struct ascribe_otel_state) == ASCRIBE_OTEL_STATE_SIZE_, "otel state");
 
+/* clang-format off */
 __asm__(".ifndef ascribe_otel_state_v1\n"
 	".pushsection .bss.ascribe_otel,\"awG\",@nobits,ascribe_otel_group_v1,comdat\n"
 	".balign 64\n"
@@ -59,13 +61,18 @@ __asm__(".ifndef ascribe_otel_state_v1\n"
 	".zero " ASCRIBE_TEXT_(ASCRIBE_OTEL_STATE_SIZE_) "\n"
 	".popsection\n"
 	".endif\n");
+/* clang-format on */
 
 extern struct ascribe_otel_state ascribe_otel_state_v1 __attribute__((visibility("hidden")));
-extern const char __ehdr_start[] __attribute__((weak, visibility("hidden"))); /* by the linker: the module's first byte */
+/* By the linker: the module's first byte */
+extern const char __ehdr_start[] __attribute__((weak, visibility("hidden")));
 
 #define ASCRIBE_OTEL_BEHIND_ 8 /* our slot, in label.h */
 
-/* What this thread still shows of ours goes, and nothing else does. `off` is our slot, not changed yet. */
+/*
+ * What this thread still shows of ours goes, and nothing else does. `off` is our slot, not changed
+ * yet.
+ */
 ASCRIBE_COLD void ascribe_otel_leave(ascribe_s64 off)
 {
 	const struct ascribe_record_header *shown = ascribe_slot_load(off + ASCRIBE_OTEL_BEHIND_);
@@ -210,7 +217,8 @@ ASCRIBE_COLD ascribe_u8 *ascribe_otel_page(void)
 	if (p == MAP_FAILED)
 		return NULL;
 	(void)syscall(SYS_madvise, p, 4096L, 10L /* MADV_DONTFORK */);
-	prctl(0x53564d41 /* PR_SET_VMA */, 0 /* PR_SET_VMA_ANON_NAME */, p, 4096, "OTEL_CTX"); /* where it is anonymous */
+	/* Where it is anonymous */
+	prctl(0x53564d41 /* PR_SET_VMA */, 0 /* PR_SET_VMA_ANON_NAME */, p, 4096, "OTEL_CTX");
 	return (ascribe_u8 *)p;
 }
 
@@ -224,7 +232,8 @@ ASCRIBE_COLD ascribe_u64 ascribe_otel_now(void)
 /* May we publish? Whoever came first stays; where somebody came later, we go. */
 ASCRIBE_COLD int ascribe_otel_may(struct ascribe_otel_state *s, ascribe_u64 now)
 {
-	if (s->tgid != (ascribe_u32)getpid()) { /* the first time, or a child, which does not have the mapping */
+	if (s->tgid != (ascribe_u32)getpid()) {
+		/* The first time, or a child, which does not have the mapping */
 		s->page = NULL;
 		s->looked_ns = 0;
 		s->tgid = (ascribe_u32)getpid();
@@ -258,7 +267,8 @@ ASCRIBE_COLD void ascribe_otel_publish(const struct ascribe_key_table *keys)
 	ascribe_u8 *message = s->message[++s->turn & 1];
 	ascribe_u32 version = 2, size = (ascribe_u32)ascribe_otel_message(message, keys->text, keys->bytes);
 	ascribe_u64 at = (ascribe_u64)(size_t)message;
-	__atomic_store_n((ascribe_u64 *)(void *)(s->page + 16), zero, __ATOMIC_SEQ_CST); /* being changed */
+	/* Being changed */
+	__atomic_store_n((ascribe_u64 *)(void *)(s->page + 16), zero, __ATOMIC_SEQ_CST);
 	memcpy(s->page + 8, &version, 4);
 	memcpy(s->page + 12, &size, 4);
 	memcpy(s->page + 24, &at, 8);

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only OR BSD-2-Clause */
 /*
- * Labels that stand on the stack instead of in thread-local storage, for code that must not touch that, and for profilers that see
- * stacks only.
+ * Labels that stand on the stack instead of in thread-local storage, for code that must not touch
+ * that, and for profilers that see stacks only.
  *
- *	ascribe::trampoline_label q{{"query_id", id}};   // once per query: takes one of 256 trampolines
- *	q.apply([&] { run(plan); });                     // each piece of its work, on any thread
+ *	ascribe::trampoline_label q{{"query_id", id}}; // once per query: takes one of 256
+ *	q.apply([&] { run(plan); });                    // each piece of its work, on any thread
  *
- * apply() calls the work through the label's trampoline, a function of its own address, and does nothing else. Which label a
- * trampoline had at what time stays in a history. Whoever samples stacks, this process itself included, finds out:
+ * apply() calls the work through the label's trampoline, a function of its own address, and does
+ * nothing else. Which label a trampoline had at what time stays in a history. Whoever samples
+ * stacks, this process itself included, finds out:
  *
  *	int t = ascribe::trampoline_of(return_address);             // -1: none
  *	ascribe::trampoline_at(t, time_ns, [](auto key, auto value) { ... });
  *
  * Rules
- *  - A label lives for milliseconds or longer: making one takes a lock, two clock readings and some 100 ns. Trampolines
- *    are reused in the order in which they became free, and each keeps its last 8 labels.
- *  - When all 256 are taken the label is not seen: bound() is false, apply() calls the work directly.
+ *  - A label lives for milliseconds or longer: making one takes a lock, two clock readings and some
+ *    100 ns. Trampolines are reused in the order in which they became free, and each keeps its last
+ *    8 labels.
+ *  - When all 256 are taken the label is not seen: bound() is false, apply() calls the work
+ *    directly.
  *  - Inside one another the inner label counts, key by key.
- *  - At most 216 bytes of text: three for each label, key and value. What finds no room is left out, see dropped().
+ *  - At most 216 bytes of text: three for each label, key and value. What finds no room is left
+ *    out, see dropped().
  *  - Code, table and history are of the module (executable or shared library) that includes this.
- *  - C++17; exceptions pass; not for signal handlers (making a label, that is: applying is fine anywhere).
+ *  - C++17; exceptions pass; not for signal handlers (making a label, that is: applying is fine
+ *    anywhere).
  */
 #ifndef ASCRIBE_TRAMPOLINE_HPP
 #define ASCRIBE_TRAMPOLINE_HPP
@@ -47,9 +52,10 @@
 #define ASCRIBE_TRAMPOLINE_TEXT_(x) ASCRIBE_TRAMPOLINE_TEXT2_(x)
 
 /*
- * The code: 256 times the same few instructions, each with a frame: void (void *argument, void (*work)(void *)). They are assembly, so
- * that no compiler or linker finds them equal and keeps one. They have one symbol, that of trampoline<0>: a profiler that
- * knows nothing shows them as one function.
+ * The code: 256 times the same few instructions, each with a frame: void (void *argument, void
+ * (*work)(void *)). They are assembly, so that no compiler or linker finds them equal and keeps
+ * one. They have one symbol, that of trampoline<0>: a profiler that knows nothing shows them as one
+ * function.
  */
 #ifdef __x86_64__
 #define ASCRIBE_TRAMPOLINE_STEP 16
@@ -84,6 +90,7 @@
 #endif
 
 /* One COMDAT group per module, as in label.h: note, code, history. */
+/* clang-format off */
 __asm__(".ifndef ascribe_trampolines_v1\n"
 	".pushsection .note.ascribe.trampolines,\"aG\",@note,ascribe_trampolines_group_v1,comdat\n"
 	".balign 4\n"
@@ -118,16 +125,21 @@ __asm__(".ifndef ascribe_trampolines_v1\n"
 	".size ascribe_trampolines_v1, . - ascribe_trampolines_v1\n"
 	".popsection\n"
 	".endif\n");
+/* clang-format on */
 
 namespace ascribe {
 namespace trampolines {
 
-/* What stands at ascribe_trampolines_v1: what a profiler reads, then what only we do. Zero is the empty state. */
+/*
+ * What stands at ascribe_trampolines_v1: what a profiler reads, then what only we do. Zero is the
+ * empty state.
+ */
 struct module_state {
 	ascribe_trampoline_table table;
 	ascribe_binding binding[ASCRIBE_TRAMPOLINES][ASCRIBE_BINDINGS];
 	std::uint32_t lock;
-	std::uint32_t first, taken; /* the free ones, a ring: waiting[(first + i) % 256] from the oldest on */
+	/* the free ones, a ring: waiting[(first + i) % 256] from the oldest on */
+	std::uint32_t first, taken;
 	std::uint32_t ready;
 	std::uint64_t exhausted;
 	std::uint64_t reserved[5];
@@ -291,7 +303,10 @@ private:
 	int type_ = ASCRIBE_KEY_STRING;
 };
 
-/* Bound from construction to destruction, and alive while it is applied. Any number of threads may apply it at once. */
+/*
+ * Bound from construction to destruction, and alive while it is applied. Any number of threads may
+ * apply it at once.
+ */
 class trampoline_label {
 public:
 	ASCRIBE_TRAMPOLINE_FN explicit trampoline_label(std::initializer_list<trampoline_attribute> attributes) noexcept
@@ -386,7 +401,10 @@ ASCRIBE_TRAMPOLINE_FN std::uint64_t trampoline_clock_ns() noexcept
 	return trampolines::now_ns();
 }
 
-/* Which trampoline of this module a return address is in, -1: none. Async-signal-safe, as what follows. */
+/*
+ * Which trampoline of this module a return address is in, -1: none. Async-signal-safe, as what
+ * follows.
+ */
 ASCRIBE_TRAMPOLINE_FN int trampoline_of(const void *return_address) noexcept
 {
 	std::uintptr_t at = reinterpret_cast<std::uintptr_t>(return_address) - reinterpret_cast<std::uintptr_t>(trampolines::code);
@@ -401,8 +419,8 @@ ASCRIBE_TRAMPOLINE_FN const void *trampoline_fold(const void *return_address) no
 }
 
 /*
- * The labels that a trampoline had at a time: f(std::string_view key, std::string_view value) for each. False when it had none then,
- * or it is too long ago. The views live during the call.
+ * The labels that a trampoline had at a time: f(std::string_view key, std::string_view value) for
+ * each. False when it had none then, or it is too long ago. The views live during the call.
  */
 template <typename F> ASCRIBE_TRAMPOLINE_FN bool trampoline_at(int index, std::uint64_t time_ns, F &&f)
 {

@@ -131,7 +131,8 @@ static int open_output(const char *name)
 pid_t bench_spawn(const char *const *argv, const char *out, const char *err)
 {
 	fflush(stdout);
-	int o = open_output(out), e = open_output(err); /* in the parent: emptied before anybody reads them */
+	/* In the parent: emptied before anybody reads them */
+	int o = open_output(out), e = open_output(err);
 	pid_t child = fork();
 	if (child < 0)
 		bench_die("fork: %s", strerror(errno));

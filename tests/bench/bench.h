@@ -17,7 +17,10 @@
 
 /* Where the built programs are: the directory above the running benchmark. */
 const char *bench_build(void);
-/* A directory of our own for stores and the like; removed by bench_cleanup, which ends the loads too. */
+/*
+ * A directory of our own for stores and the like; removed by bench_cleanup, which ends the loads
+ * too.
+ */
 const char *bench_tmp(void);
 void bench_cleanup(void);
 
@@ -26,7 +29,10 @@ __attribute__((noreturn, format(printf, 1, 2))) void bench_die(const char *fmt, 
 /* The online CPUs. */
 unsigned bench_cpus(const unsigned **ret);
 
-/* Start one bench_load on each CPU, e.g. "20", "label"; wait until all run. bench_load_stop ends them. */
+/*
+ * Start one bench_load on each CPU, e.g. "20", "label"; wait until all run. bench_load_stop ends
+ * them.
+ */
 void bench_load_start(const char *frames, const char *label, const char *cold);
 void bench_load_stop(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench_attach [ROUNDS]: what labels cost the application, in ns of CPU time per operation. The cases take
- * turns within each round and the median over the rounds is printed, so that a slow moment of the machine
- * meets all of them. Exit status 1: a promised figure was missed.
+ * bench_attach [ROUNDS]: what labels cost the application, in ns of CPU time per operation. The
+ * cases take turns within each round and the median over the rounds is printed, so that a slow
+ * moment of the machine meets all of them. Exit status 1: a promised figure was missed.
  */
 #include <ascribe/label.hpp>
 #include <ascribe/trampoline.hpp>
@@ -139,7 +139,10 @@ static void define_eight(long n)
 	}
 }
 
-/* What a writer pays that allocates its sets, as custom-labels does: set node, key and value, then free. */
+/*
+ * What a writer pays that allocates its sets, as custom-labels does: set node, key and value, then
+ * free.
+ */
 static void malloc_set(long n)
 {
 	struct pair {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A measured loop: does its work n times. The same cases are built into a program and into a library. */
+/*
+ * A measured loop: does its work n times. The same cases are built into a program and into a
+ * library.
+ */
 #ifndef ASCRIBE_TESTS_BENCH_ATTACH_H
 #define ASCRIBE_TESTS_BENCH_ATTACH_H
 

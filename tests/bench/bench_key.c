@@ -128,7 +128,8 @@ static void make_labels(size_t n, size_t times)
 	for (size_t i = 0; i < n; i++) {
 		struct label *l = &labels[i];
 		texts[i] = (struct text){ at, l->key.len + l->value.len };
-		l->key.p = memcpy(at, l->key.p, texts[i].len); /* the value stands right behind the key */
+		/* The value stands right behind the key */
+		l->key.p = memcpy(at, l->key.p, texts[i].len);
 		l->value.p = at + l->key.len;
 		at += texts[i].len;
 	}

@@ -23,7 +23,8 @@ static volatile int stop; /* never set */
 __attribute__((noinline)) static void work(void)
 {
 	uint64_t v = 1;
-	KEEP(__builtin_frame_address(0)); /* a leaf would have no frame otherwise, and hide its caller */
+	/* A leaf would have no frame otherwise, and hide its caller */
+	KEEP(__builtin_frame_address(0));
 	while (!stop) {
 		v = v * 6364136223846793005u + 1442695040888963407u;
 		if (cold)

@@ -55,7 +55,10 @@ static struct bench_cost run(const char *const *argv, const char *what)
 	return c;
 }
 
-/* perf 6.1 aborts at its end when some process has mapped a file with a build id longer than 20 bytes. */
+/*
+ * perf 6.1 aborts at its end when some process has mapped a file with a build id longer than 20
+ * bytes.
+ */
 static struct bench_cost record_perf(const char *seconds)
 {
 	const char *const usual[] = { "perf", "record", "-q", "-a", "-g", "-F", "99", "-o", data, "--", "sleep", seconds,

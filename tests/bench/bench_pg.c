@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What watching the scheduler costs a PostgreSQL server, for each transaction: bench_pg CONNINFO SECONDS select|tpcb nothing|RECORDER (see
- * toggle.h). Four clients, one statement at a time, as pgbench's; CPU time of the server's processes.
+ * What watching the scheduler costs a PostgreSQL server, for each transaction: bench_pg CONNINFO
+ * SECONDS select|tpcb nothing|RECORDER (see toggle.h). Four clients, one statement at a time, as
+ * pgbench's; CPU time of the server's processes.
  */
 #include <pthread.h>
 #include <stdbool.h>

@@ -223,7 +223,8 @@ int main(int argc, char **argv)
 	int rounds = argc > 1 ? atoi(argv[1]) : 9;
 	if (rounds < 1 || rounds > ROUNDS_MAX)
 		bench_die("rounds: 1 to %d", ROUNDS_MAX);
-	setpriority(PRIO_PROCESS, 0, -10); /* what else runs here is sampled too: let it be little */
+	/* what else runs here is sampled too: let it be little */
+	setpriority(PRIO_PROCESS, 0, -10);
 	int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (stats < 0)
 		bench_die("BPF statistics: %s (root is needed)", strerror(errno));

@@ -3,11 +3,13 @@
  * bench_sets [ROUNDS]: what it costs to find the label set of a row, in ns of CPU time per row. The
  * sets are known to the open window, as those of nearly all rows are. Two kinds of lists:
  *
- *  - as rows have them: labels of the system in the recorder's order, then those of the application;
+ *  - as rows have them: labels of the system in the recorder's order, then those of the
+ *    application;
  *  - labels of 18 to 22 bytes, key and value together, in no order, for the comparison.
  *
- * "sort first" is the same after labels_normalize. "agent" is the key alone, from the datadog-agent's
- * own benchmark, measured once on the machine of docs/benchmarks.md: it has no look-up behind it.
+ * "sort first" is the same after labels_normalize. "agent" is the key alone, from the
+ * datadog-agent's own benchmark, measured once on the machine of docs/benchmarks.md: it has no
+ * look-up behind it.
  */
 #include "labels/labels.h"
 #include "store/dict/setpool.h"

@@ -3,8 +3,9 @@
  * The program's walk over the stacks that perf has recorded: what perf unwinds by DWARF and what we
  * find by rules, from the same registers and bytes.
  *
- *   unwind_replay perf.data     of `perf record --call-graph dwarf`; for each sample: "time tid end address...", leaf first,
- *                               as perf script writes them: callers one back, and as offsets in their files
+ *   unwind_replay perf.data     of `perf record --call-graph dwarf`; for each sample: "time tid end
+ *                               address...", leaf first, as perf script writes them: callers one
+ *                               back, and as offsets in their files
  */
 #include "unwind/pool.h"
 #include "unwind/walk.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What tests/bpf/hist.bpf.c and tests/unit/test_hist_bpf.c exchange: one value of the map `work`. */
+/*
+ * What tests/bpf/hist.bpf.c and tests/unit/test_hist_bpf.c exchange: one value of the map `work`.
+ */
 #ifndef TESTS_BPF_HIST_H
 #define TESTS_BPF_HIST_H
 

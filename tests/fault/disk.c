@@ -266,7 +266,10 @@ static void apply_any(struct state *s, const struct op *o, uint64_t *random)
 		apply(s, o);
 }
 
-/* A copy of what is certain, contents and all, is only made of files that something pending may change. */
+/*
+ * A copy of what is certain, contents and all, is only made of files that something pending may
+ * change.
+ */
 static void begin(const struct disk *d, struct state *s, bool *own)
 {
 	memcpy(s->names, d->certain.names, d->certain.n_names * sizeof(*s->names));

@@ -15,7 +15,8 @@
 struct op {
 	enum op_kind kind;
 	const char *path, *to; /* without the root; "" is the root itself */
-	uint64_t file;	       /* not an inode's number, which may come again: the n-th file that was made */
+	/* Not an inode's number, which may come again: the n-th file that was made */
+	uint64_t file;
 	uint64_t offset;
 	size_t len;
 	const unsigned char *data;

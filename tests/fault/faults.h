@@ -15,7 +15,10 @@ enum fault_calls {
 	FAULT_ALL = 63,
 };
 
-/* Of the calls of these kinds below the root, those from `at` on (from 1; 0: none) fail, `times` of them. */
+/*
+ * Of the calls of these kinds below the root, those from `at` on (from 1; 0: none) fail, `times` of
+ * them.
+ */
 extern struct faults {
 	unsigned int calls; /* enum fault_calls */
 	long at, times;

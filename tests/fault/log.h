@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the recorder writes and disk.c reads: this record, then the path, the second path, the data. */
+/*
+ * What the recorder writes and disk.c reads: this record, then the path, the second path, the data.
+ */
 #ifndef TESTS_FAULT_LOG_H
 #define TESTS_FAULT_LOG_H
 

@@ -2,13 +2,14 @@
 /*
  * The calls by which a program changes files, recorded or made to fail. Two ways to use it:
  *
- *   as LD_PRELOAD of a program that knows nothing of it: FAULT_ROOT names a directory, FAULT_LOG a file; every change below
- *   the directory is appended to it in the form of log.h, and what the program writes to its standard output, between them
- *   where it belongs;
+ *   as LD_PRELOAD of a program that does not use it: FAULT_ROOT names a directory, FAULT_LOG a
+ *   file; every change below the directory is appended to it in the form of log.h, and what the
+ *   program writes to its standard output, between them where it belongs;
  *
  *   linked into a test, for faults.h: the n-th call fails.
  *
- * Every call goes to the kernel by syscall(2): nothing of the C library is replaced that is needed here.
+ * Every call goes to the kernel by syscall(2): nothing of the C library is replaced that is needed
+ * here.
  */
 #include "fault/faults.h"
 #include "fault/log.h"

@@ -29,11 +29,15 @@ void scenario_fini(struct scenario *s);
  * NULL.
  */
 int scenario_before(struct store_writer **w, const char *dir, size_t i, struct err *err);
-/* Rows and commit; rows that cannot be added for want of memory are -ENOMEM, and the window is given up. */
+/*
+ * Rows and commit; rows that cannot be added for want of memory are -ENOMEM, and the window is
+ * given up.
+ */
 int scenario_commit(const struct scenario *s, struct store_writer *w, size_t i, struct err *err);
 
 /*
- * Whether a directory holds what it must: NULL, else what is wrong with it (good until the next call).
+ * Whether a directory holds what it must: NULL, else what is wrong with it (good until the next
+ * call).
  *
  * Each window that is there is window i for some i, with its rows and counters, and is not there
  * twice. Those with must[i] are there, or have been cut by retention; those with may[i] may be.
@@ -44,7 +48,9 @@ int scenario_commit(const struct scenario *s, struct store_writer *w, size_t i, 
  */
 const char *scenario_judge(const struct scenario *s, const char *dir, const bool *must, const bool *may, bool *present);
 
-/* The same after a writer has opened it and added window `next`; then nothing may be torn either. */
+/*
+ * The same after a writer has opened it and added window `next`; then nothing may be torn either.
+ */
 const char *scenario_go_on(const struct scenario *s, const char *dir, const bool *must, const bool *may, size_t next);
 
 #endif

@@ -65,7 +65,8 @@ static int ask(struct store *s, const char *where, enum query_labels labels, str
 	if (!rc)
 		rc = query_table(q, NULL, 0, &t, err);
 	if (!rc) {
-		ret->n = query_info(q)->bounded && labels != QUERY_NO_LABELS ? 0 : n; /* which of equal sets stay is chance */
+		/* Which of equal sets stay is chance */
+		ret->n = query_info(q)->bounded && labels != QUERY_NO_LABELS ? 0 : n;
 		query_table_free(t);
 	}
 	query_close(q);
@@ -154,7 +155,8 @@ static const char *read_windows(const char *dir)
 	want = want ? want : got;
 	if (rc)
 		return rc == -ENOMEM ? NULL : "an error that is not -ENOMEM";
-	return !n ? NULL : got != want ? "a wrong sum" : NULL; /* no list without memory: store_n_windows says none */
+	/* no list without memory: store_n_windows says none */
+	return !n ? NULL : got != want ? "a wrong sum" : NULL;
 }
 
 /* ---- the sweep ---- */
@@ -250,9 +252,15 @@ static void every_allocation_fails(void **state)
 
 /* ---- lists that grow ---- */
 
-#define LATE 60 /* windows of a second: until their minute has a parent, the list of those that wait for one grows at 17 and 33 */
+/*
+ * windows of a second: until their minute has a parent, the list of those that wait for one grows
+ * at 17 and 33
+ */
+#define LATE 60
 
-/* Allocation `at` of the commits that make a list grow fails. What was kept is in the parent then. */
+/*
+ * Allocation `at` of the commits that make a list grow fails. What was kept is in the parent then.
+ */
 static bool grow_with(const char *dir, long at)
 {
 	struct store_options o = scenario_options;

@@ -212,7 +212,10 @@ static void round_of(struct sum *s, const char *dir, int kind, size_t bit, size_
 	verify(dir, &f);
 	for (size_t i = 0; i < n; i++) {
 		const struct unit *u = &units[flipped[i]];
-		/* An error instead of findings (the version, the size) is about the one file of its kind. */
+		/*
+		 * An error instead of findings (the version, the size) is about the one file of its
+		 * kind.
+		 */
 		if (!(kind == SEGMENTS ? f.unit[flipped[i]] : f.file[u->file]) && !(n == 1 && f.refused))
 			bad(s, "%s: bit %zu of the bytes from %zu is not found", files[u->file].path, bit, u->at);
 		flip(dir, u->file, 8 * u->at + bit);
@@ -221,7 +224,9 @@ static void round_of(struct sum *s, const char *dir, int kind, size_t bit, size_
 	s->looks++;
 }
 
-/* Remove the segments of a copy that rounds of this kind from this bit on have nothing to do with. */
+/*
+ * Remove the segments of a copy that rounds of this kind from this bit on have nothing to do with.
+ */
 static void remove_others(const char *dir, int kind, size_t bit)
 {
 	bool needed[FILES_MAX] = { false };

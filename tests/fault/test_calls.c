@@ -194,7 +194,8 @@ static void commit_far(struct store_writer *w, size_t i)
 	store_renew_end(w);
 	model_fill(&m, w, &win, 2);
 	model_window_fini(&win);
-	model_commit_at(w, 6 * 360 * i, &err); /* it may fail: what is cut meanwhile is looked at here */
+	/* it may fail: what is cut meanwhile is looked at here */
+	model_commit_at(w, 6 * 360 * i, &err);
 }
 
 static struct store_writer *open_far(const char *dir)

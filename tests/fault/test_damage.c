@@ -199,7 +199,10 @@ static void writer_after_truncation(void **state)
 	remove_tree(dir);
 }
 
-/* No crash shortens a dictionary below what a block names: the writer must not cut windows away for it. */
+/*
+ * No crash shortens a dictionary below what a block names: the writer must not cut windows away for
+ * it.
+ */
 static void writer_refuses_damage(void **state)
 {
 	(void)state;
@@ -451,7 +454,9 @@ static void full_disk(void **state)
 	struct store_options o;
 	struct model m = { .random = 17 };
 	temp_dir(base);
-	/* Files fill up their last page even on a full disk: the window must be larger than that. */
+	/*
+	 * Files fill up their last page even on a full disk: the window must be larger than that.
+	 */
 	/* A mount namespace of its own, so that nothing stays mounted when the test fails. */
 	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("none", base, "tmpfs", 0, "size=256k")) {

@@ -149,7 +149,8 @@ static void readers_beside(void **state)
 	}
 	struct store_writer *w = NULL;
 	for (size_t life = 0; life < run_size(8, 30); life++) {
-		write_on(&w, dir, 0, N_WINDOWS); /* the same windows again are others: they are not looked at here */
+		/* the same windows again are others: they are not looked at here */
+		write_on(&w, dir, 0, N_WINDOWS);
 		store_writer_close(w);
 		w = NULL;
 	}

@@ -30,7 +30,10 @@ static int add_samples(void *ctx, const struct store_row *r)
 	return 0;
 }
 
-/* As much is kept free as `reserve` says: relative to what the file system has, so that the test fits any. */
+/*
+ * As much is kept free as `reserve` says: relative to what the file system has, so that the test
+ * fits any.
+ */
 static struct store_writer *open_with(const char *dir, double reserve)
 {
 	struct store_options o = model_options;
@@ -45,8 +48,8 @@ static struct store_writer *open_with(const char *dir, double reserve)
 }
 
 /*
- * A disk with room, then without: the oldest files go first, and when none is left that could go the
- * window is refused. With room again the store goes on.
+ * A disk with room, then without: the oldest files go first, and when none is left that could go
+ * the window is refused. With room again the store goes on.
  */
 static void low_space(void **state)
 {

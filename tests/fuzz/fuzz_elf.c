@@ -36,7 +36,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint64_t off = 0; off < size; off += 1 + size / 200)
 		if (!binary_bias(b, off, off, &bias))
 			ask(b, off - bias);
-	/* Whatever the symbols claim as their place: every eighth word of the file as an address. */
+	/*
+	 * Whatever the symbols claim as their place: every eighth word of the file as an address.
+	 */
 	for (size_t at = 0; at + 8 <= size; at += 64) {
 		memcpy(&vaddr, data + at, 8);
 		ask(b, vaddr);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libFuzzer: call frame information. The input is an .eh_frame section: it is put into an ELF file around it.
+ * libFuzzer: call frame information. The input is an .eh_frame section: it is put into an ELF file
+ * around it.
  *
  *   make fuzz
  *   objcopy -O binary --only-section=.eh_frame --set-section-flags .eh_frame=alloc FILE CORPUS/x

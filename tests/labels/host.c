@@ -3,6 +3,8 @@
  * host PLUGIN.so ...: runs plugins, loaded or linked (-DLINKED), with labels of its own
  * (-DLABELLED) or none.
  */
+#include "linkage.h"
+
 #include <ascribe/label_abi.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -15,10 +17,7 @@ struct ascribe_label_set;
 #include "reader.h"
 #endif
 
-#ifdef __cplusplus
-extern "C"
-#endif
-int plugin_run(const struct ascribe_label_set *foreign);
+C_LINKAGE int plugin_run(const struct ascribe_label_set *foreign);
 
 typedef int (*plugin_fn)(const struct ascribe_label_set *);
 

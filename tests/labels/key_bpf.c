@@ -34,7 +34,8 @@ static void make(struct key_task *t, unsigned int round)
 			continue;
 		}
 		t->text[i].len = i ? rnd(KEY_TEXT_MAX + 1) : round % (KEY_TEXT_MAX + 1);
-		for (unsigned int k = 0; k < KEY_TEXT_MAX; k++) /* behind the text, too: it must not count */
+		/* Behind the text, too: it must not count */
+		for (unsigned int k = 0; k < KEY_TEXT_MAX; k++)
 			t->text[i].bytes[k] = (unsigned char)rnd(256);
 	}
 }

@@ -5,6 +5,8 @@
  * later: it comes when we have published, and we go. otel quiet: nothing is to be published (built
  * or started so). Prints the reason and exits 1 when it is not so.
  */
+#include "linkage.h"
+
 #include <ascribe/label.h>
 
 #include <stdint.h>
@@ -13,12 +15,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#ifdef __cplusplus
-extern "C"
-#else
-extern
-#endif
-__thread unsigned char *otel_thread_ctx_v1;
+C_LINKAGE __thread unsigned char *otel_thread_ctx_v1;
 
 static char key[256][64];
 static int n_keys;
@@ -183,7 +180,8 @@ static int publish_and_leave(void)
 	CHECK(!strcmp(value("first_key"), "1"));
 	other = (unsigned long)(uintptr_t)publish_another();
 	sleep(1);
-	CHECK(ascribe_attach_int(&scope, "second_key", 2) == 0); /* looked for again: ours goes, and what this thread showed of it */
+	/* Looked for again: ours goes, and what this thread showed of it */
+	CHECK(ascribe_attach_int(&scope, "second_key", 2) == 0);
 	CHECK(contexts(&at) == 1 && at == other && !otel_thread_ctx_v1);
 	otel_thread_ctx_v1 = &theirs;
 	ascribe_detach(&scope);

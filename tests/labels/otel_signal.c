@@ -5,6 +5,8 @@
  * instruction is tried: the child is single-stepped to it, then gets the signal. Prints what
  * disagrees, or PASS.
  */
+#include "linkage.h"
+
 #include <ascribe/label.h>
 
 #include <signal.h>
@@ -14,12 +16,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-#ifdef __cplusplus
-extern "C"
-#else
-extern
-#endif
-	__thread const struct ascribe_record_header *volatile otel_thread_ctx_v1;
+C_LINKAGE __thread const struct ascribe_record_header *volatile otel_thread_ctx_v1;
 
 enum region { FIRST_KEY, PLAIN, UNION, AGAIN, SWAP, REGIONS };
 static const char *const names[] = { "the first key", "attach", "attach with a union",

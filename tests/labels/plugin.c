@@ -2,12 +2,10 @@
 /* A shared library with labels of its own; NAME is part of its file name. */
 #include <ascribe/label.h>
 
+#include "linkage.h"
 #include "reader.h"
 
-#ifdef __cplusplus
-extern "C"
-#endif
-int plugin_run(const struct ascribe_label_set *foreign);
+C_LINKAGE int plugin_run(const struct ascribe_label_set *foreign);
 
 static int expect(int line, const char *want)
 {
@@ -20,7 +18,10 @@ static int expect(int line, const char *want)
 	return 1;
 }
 
-/* foreign: a set {tenant=host, n=#1} that the caller's module built; its key numbers differ from ours. */
+/*
+ * foreign: a set {tenant=host, n=#1} that the caller's module built; its key numbers differ from
+ * ours.
+ */
 int plugin_run(const struct ascribe_label_set *foreign)
 {
 	int bad = expect(__LINE__, "-");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A reader of the label ABI for tests, written from docs/labels.md and label_abi.h alone: it looks at its
- * own process from outside (maps, ELF files, /proc/self/mem) and shares no code with label.h. C and C++.
+ * A reader of the label ABI for tests, written from docs/labels.md and label_abi.h alone: it looks
+ * at its own process from outside (maps, ELF files, /proc/self/mem) and shares no code with
+ * label.h. C and C++.
  */
 #ifndef ASCRIBE_TESTS_LABELS_READER_H
 #define ASCRIBE_TESTS_LABELS_READER_H
@@ -96,7 +97,8 @@ static inline int reader_cmp(const void *a, const void *b)
 static inline const char *reader_record(unsigned long long slot, const struct ascribe_key_table *keys,
 						struct reading *r)
 {
-	char rows[ASCRIBE_ATTRS_MAX / 2 + 1][400]; /* on the stack: a library's TLS must stay small, see labels.md */
+	/* On the stack: a library's TLS must stay small, see labels.md */
+	char rows[ASCRIBE_ATTRS_MAX / 2 + 1][400];
 	unsigned char rec[ASCRIBE_PREFIX_SIZE + ASCRIBE_RECORD_MAX];
 	struct ascribe_record_prefix pre;
 	struct ascribe_record_header head;
@@ -140,7 +142,10 @@ static inline const char *reader_record(unsigned long long slot, const struct as
 	return NULL;
 }
 
-/* What this thread publishes through the module whose path contains `module`; NULL or what is wrong. */
+/*
+ * What this thread publishes through the module whose path contains `module`; NULL or what is
+ * wrong.
+ */
 static inline const char *reader_read(const char *module, struct reading *r)
 {
 	struct ascribe_key_table keys;

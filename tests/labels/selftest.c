@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything label.h promises, seen through the independent reader. Compiled as C and as C++, linked in every
- * way that there is (matrix.sh). Prints one line per failure and "PASS" or "FAIL" last.
+ * Everything label.h promises, seen through the independent reader. Compiled as C and as C++,
+ * linked in every way that there is (matrix.sh). Prints one line per failure and "PASS" or "FAIL"
+ * last.
  */
 #include <ascribe/label.h>
 
@@ -9,6 +10,7 @@
 #include <stdint.h>
 #include <sys/wait.h>
 
+#include "linkage.h"
 #include "reader.h"
 
 #ifndef MODULE
@@ -41,10 +43,7 @@ static unsigned long long expect(int line, const char *want, unsigned long long 
 }
 
 /* unit2.c: another translation unit of the same module. */
-#ifdef __cplusplus
-extern "C"
-#endif
-int unit2_attach(struct ascribe_scope *scope, const char *key, const char *value);
+C_LINKAGE int unit2_attach(struct ascribe_scope *scope, const char *key, const char *value);
 
 static void nesting(void)
 {

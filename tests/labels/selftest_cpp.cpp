@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What label.hpp promises, through the independent reader. C++17; with C++20 also a coroutine that moves. */
+/*
+ * What label.hpp promises, through the independent reader. C++17; with C++20 also a coroutine that
+ * moves.
+ */
 #include <ascribe/label.hpp>
 
 #include <cstdint>

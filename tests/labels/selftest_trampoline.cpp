@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trampoline.hpp: results and exceptions pass, the history says what our own log says, and a profiler in the same process,
- * made of a timer signal, a stack walk by unwind tables and the look-up, finds the label of each thread.
+ * trampoline.hpp: results and exceptions pass, the history says what our own log says, and a
+ * profiler in the same process, made of a timer signal, a stack walk by unwind tables and the
+ * look-up, finds the label of each thread.
  */
 #include <ascribe/trampoline.hpp>
 
@@ -95,7 +96,8 @@ static void folding()
 		EXPECT_OK(ascribe::trampoline_of(at) == i);
 		EXPECT_OK(ascribe::trampoline_fold(at) == ascribe::trampolines::code + 10);
 	}
-	EXPECT_OK(ascribe::trampoline_of(ascribe::trampolines::code) == -1); /* a return address is behind a call */
+	/* a return address is behind a call */
+	EXPECT_OK(ascribe::trampoline_of(ascribe::trampolines::code) == -1);
 	const char *end = ascribe::trampolines::code + ASCRIBE_TRAMPOLINES * ASCRIBE_TRAMPOLINE_STEP;
 	EXPECT_OK(ascribe::trampoline_of(end) == -1 && ascribe::trampoline_fold(end) == end);
 }
@@ -118,7 +120,10 @@ static void all_taken()
 		EXPECT_OK(!seen[ascribe::trampoline_label("i", i).index()]++);
 }
 
-/* The history against a log of our own: threads bind and unbind, then each remembered binding is asked for in its time. */
+/*
+ * The history against a log of our own: threads bind and unbind, then each remembered binding is
+ * asked for in its time.
+ */
 static void history()
 {
 	struct bound {
@@ -193,7 +198,10 @@ __attribute__((noinline)) static void burn(double seconds)
 			asm volatile("");
 }
 
-/* SIGPROF for every 2 ms of this thread's CPU time: a timer of the process may leave out a thread on a busy host. */
+/*
+ * SIGPROF for every 2 ms of this thread's CPU time: a timer of the process may leave out a thread
+ * on a busy host.
+ */
 static timer_t tick_by_own_clock()
 {
 	sigevent to = {};
@@ -247,7 +255,8 @@ static void profiler()
 	int count[2][2] = {}, other = 0, in_work = 0;
 	for (int i = 0; i < std::min(n_samples.load(), samples_max); i++) {
 		labels all, got;
-		for (int k = 0; k < samples[i].n; k++) /* from the innermost on: the first of a key counts */
+		/* from the innermost on: the first of a key counts */
+		for (int k = 0; k < samples[i].n; k++)
 			if (look_up(ascribe::trampoline_of(samples[i].frame[k]), samples[i].time, got))
 				all.insert(got.begin(), got.end());
 		if (all.empty()) {
@@ -259,7 +268,10 @@ static void profiler()
 		EXPECT_OK(all["thread"] == std::to_string(t));
 		count[t][all["step"] == "inner"]++;
 	}
-	/* 1 in 4 outside of the inner label, by the threads' own clocks. A tick may be 4 ms: some 40 samples, so with much room. */
+	/*
+	 * 1 in 4 outside of the inner label, by the threads' own clocks. A tick may be 4 ms: some
+	 * 40 samples, so with much room.
+	 */
 	std::printf("samples: %d:%d %d:%d, %d without\n", count[0][0], count[0][1], count[1][0], count[1][1], other);
 	for (auto &c : count)
 		EXPECT_OK(c[0] + c[1] > 5 && c[1] > 0.3 * (c[0] + c[1]));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spin SECONDS KEY=VALUE[:PERCENT] ...: one thread per label, each using PERCENT of a CPU (100 by default) in
- * spin_work(). An integer value becomes an integer label, "-" in place of KEY=VALUE no label. At the end one
- * line per thread: the label, its tid and the CPU seconds that it used.
+ * spin SECONDS KEY=VALUE[:PERCENT] ...: one thread per label, each using PERCENT of a CPU (100 by
+ * default) in spin_work(). An integer value becomes an integer label, "-" in place of KEY=VALUE no
+ * label. At the end one line per thread: the label, its tid and the CPU seconds that it used.
  */
 #include <ascribe/label.h>
 

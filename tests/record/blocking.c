@@ -2,12 +2,15 @@
 /*
  * A filesystem that does not answer the profiler, and programs that lead it there.
  *
- *   blocking serve MNT FILES LOG    FILES, read-only, below each of MNT/{lookup,getattr,open,read,flush,later}: requests of
- *                                   that kind by a process whose name begins with "ascribe" are never answered; "later"
- *                                   answers the first LATER opens of a file. One line is appended to LOG for each.
+ *   blocking serve MNT FILES LOG    FILES, read-only, below each of
+ *                                   MNT/{lookup,getattr,open,read,flush,later}: requests of that
+ *                                   kind by a process whose name begins with "ascribe" are never
+ *                                   answered; "later" answers the first LATER opens of a file. One
+ *                                   line is appended to LOG for each.
  *   blocking page FILE              write the page that holds the label descriptor of this program
  *   blocking descriptor FILE S      map it from there, and run S seconds of CPU time
- *   blocking jit S [FILE]           run machine code that no file has; FILE is mapped as a jitdump would be
+ *   blocking jit S [FILE]           run machine code that no file has; FILE is mapped as a jitdump
+ *                                   would be
  *   blocking spin S
  *   blocking libraries S FILE...    in the function "work" of each, in turns
  *   blocking traced S               run S seconds of CPU time, then stay stopped by a tracer
@@ -194,7 +197,7 @@ static int map_page(const char *file, double seconds)
 	uintptr_t at = (uintptr_t)&ascribe_descriptor_v1 & ~(PAGE - 1);
 	ascribe_attach_string(&scope, "tenant", "blocked");
 	int fd = open(file, O_RDONLY);
-	if (fd < 0 || mmap((void *)at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) /* NOLINT */
+	if (fd < 0 || mmap((void *)at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED)
 		return 1;
 	spin(seconds);
 	_exit(0);

@@ -3,9 +3,11 @@
  * Chains of calls that are known, in code without frame pointers: what the unwinder has to find is
  * written here.
  *
- *   chains KIND SECONDS [DEPTH]     plain, qsort, signal, altstack, alloca, realign, deep, vfork, thread, asm, turns
+ *   chains KIND SECONDS [DEPTH]     plain, qsort, signal, altstack, alloca, realign, deep, vfork,
+ *                                   thread, asm, turns
  *
- * Every kind burns CPU in leaf(), called by chain_c <- chain_b <- chain_a <- what KIND says <- main.
+ * Every kind burns CPU in leaf(), called by chain_c <- chain_b <- chain_a <- what KIND says <-
+ * main.
  */
 #include <alloca.h>
 #include <pthread.h>

@@ -5,7 +5,8 @@
  *
  *   dlopen SECONDS LIBRARY...   load each in turn, call its burn(seconds) from by_dlopen
  *   jit SECONDS                 make code in a new mapping each 20 ms; it calls leaf
- *   exec SECONDS PROGRAM...     burn in before_exec, then exec PROGRAM exec SECONDS with the other programs
+ *   exec SECONDS PROGRAM...     burn in before_exec, then exec PROGRAM exec SECONDS with the other
+ *                               programs
  *   run SECONDS                 burn in leaf
  */
 #include <dlfcn.h>

@@ -2,7 +2,8 @@
 /*
  * A program that looks like a JVM and is none: it maps a file called libjvm.so and runs code of its
  * own making.
- *   fakejvm SECONDS MAPPED...    with "catch" as a word: counts SIGQUIT, prints how many came; without it, SIGQUIT kills
+ *   fakejvm SECONDS MAPPED...    with "catch" as a word: counts SIGQUIT, prints how many came;
+ *                                without it, SIGQUIT kills
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -177,7 +177,8 @@ static void relation(double seconds)
 			x = (x * 48271 + 11) % 2147483647;
 			y = x * 7919 % 1000003;
 			snprintf(text, sizeof(text), "%lld", x + y);
-			ascribe_set_init(&set); /* the very same memory: it must never be seen half built */
+			/* The very same memory: it must never be seen half built */
+			ascribe_set_init(&set);
 			ascribe_set_add_int(&set, "x", x);
 			ascribe_set_add_int(&set, "y", y);
 			ascribe_set_add_string(&set, "z", text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program whose work repeats with a clock: periodic PERIOD_NS SHARE SECONDS CPU. In each period of
- * CLOCK_MONOTONIC the first SHARE is spent in first_part, the rest in second_part. Prints the CPU
- * seconds that each took, by the thread's CPU clock.
+ * A program whose work repeats with a clock: periodic PERIOD_NS SHARE SECONDS CPU. In each period
+ * of CLOCK_MONOTONIC the first SHARE is spent in first_part, the rest in second_part. Prints the
+ * CPU seconds that each took, by the thread's CPU clock.
  */
 #include <sched.h>
 #include <stdint.h>

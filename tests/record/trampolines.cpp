@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trampolines SECONDS: two threads that label their work by trampolines, a fresh label every 3 ms, each with a number of its own; a third of
- * the time below an inner label. Prints the CPU seconds of each thread and kind, by the thread's own clock, and how many
- * labels there were.
+ * trampolines SECONDS: two threads that label their work by trampolines, a fresh label every 3 ms,
+ * each with a number of its own; a third of the time below an inner label. Prints the CPU seconds
+ * of each thread and kind, by the thread's own clock, and how many labels there were.
  */
 #include <ascribe/trampoline.hpp>
 
@@ -36,7 +36,10 @@ static std::atomic<long> labels;
 static void work(int id, double seconds)
 {
 	prctl(PR_SET_NAME, id ? "second" : "first");
-	/* Who records finds the process meanwhile: the samples whose labels it cannot know yet are of this. */
+	/*
+	 * Who records finds the process meanwhile: the samples whose labels it cannot know yet are
+	 * of this.
+	 */
 	ascribe::trampoline_label warm{"task", "warm"};
 	warm.apply([] { return burn(0.5); });
 	ascribe::trampoline_label inner{"step", "inner"};
@@ -51,8 +54,8 @@ static void work(int id, double seconds)
 }
 
 /*
- * A table that lies: all of the program is trampolines, as many and with as long histories as are believed at all, and what
- * stands there changes all the time.
+ * A table that lies: all of the program is trampolines, as many and with as long histories as are
+ * believed at all, and what stands there changes all the time.
  */
 static void lie(double seconds)
 {

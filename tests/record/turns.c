@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * turns N OTHER...: spin, then become the first other, which is a copy of this program; N times, in turn.
- * A copy called `long` spins for 10 ms of CPU time, any other for 1 ms.
+ * turns N OTHER...: spin, then become the first other, which is a copy of this program; N times, in
+ * turn. A copy called `long` spins for 10 ms of CPU time, any other for 1 ms.
  */
 #include <stdio.h>
 #include <stdlib.h>

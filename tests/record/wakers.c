@@ -2,15 +2,17 @@
 /*
  * Threads that wake each other. wakers MODE SECONDS CPU; prints as JSON what the threads themselves
  * say: seconds by their clocks.
- *   kinds  thread `victim`, tenant "v", is blocked for some milliseconds at a time by a semaphore, a
- * pipe, a mutex and a local socket, which thread `giver`, tenant "g", lets go of in a function for each;
- * thread `sleeper`, tenant "s", sleeps on a CPU on which `spinner`, tenant "b", runs all the time short
- * threads `ping`, tenant "p", and `pong`, tenant "q": waits of microseconds for a byte of the other in a
- * pipe many   thread `giver`, under each of 128 labels "step" in turn, wakes 64 threads `victim` with
- * labels of their own: more pairs than are kept pool   thread `boss`, tenant "d", gives work to 3
- * threads `worker`, tenant "w", which wait for it by a condition variable: one of them some milliseconds
- * each, one 10,000 times per second; 3 threads `clerk`, tenant "c", wait for a mutex that one of them
- * always holds
+ *
+ *   kinds  thread `victim`, tenant "v", is blocked for some milliseconds at a time by a semaphore,
+ *          a pipe, a mutex and a local socket, which thread `giver`, tenant "g", lets go of in a
+ *          function for each; thread `sleeper`, tenant "s", sleeps on a CPU on which `spinner`,
+ *          tenant "b", runs all the time; short threads `ping`, tenant "p", and `pong`, tenant
+ *          "q": waits of microseconds for a byte of the other in a pipe
+ *   many   thread `giver`, under each of 128 labels "step" in turn, wakes 64 threads `victim` with
+ *          labels of their own: more pairs than are kept
+ *   pool   thread `boss`, tenant "d", gives work to 3 threads `worker`, tenant "w", which wait for
+ *          it by a condition variable: one of them some milliseconds each, one 10,000 times per
+ *          second; 3 threads `clerk`, tenant "c", wait for a mutex that one of them always holds
  */
 #include <ascribe/label.h>
 
@@ -241,7 +243,8 @@ static void ping(void)
 		put_byte(to_pong[1]);
 		take_byte(to_ping[0]);
 	}
-	printf("{\"turns\":%ld}\n", turns); /* labelled until the end, which ends pong's last wait */
+	/* Labelled until the end, which ends pong's last wait */
+	printf("{\"turns\":%ld}\n", turns);
 }
 
 /* ---- many ---- */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mkstore DIR [host|empty|wide|long|cut|grow|drip|names]: a synthetic store, and on stdout what is in it, as JSON: the oracle of tests/cli.
+ * mkstore DIR [host|empty|wide|long|cut|grow|drip|names]: a synthetic store, and on stdout what is
+ * in it, as JSON: the oracle of tests/cli.
  *
- *   host   3 windows, 2 CPUs, two events, idle samples, losses, tenants a, b, c; names made to break formats
+ *   host   3 windows, 2 CPUs, two events, idle samples, losses, tenants a, b, c; names made to
+ *          break formats
  *   empty  no window
  *   wide   one window, a tree of some 100,000 nodes, up to 200 frames deep
- *   long   1,200 windows, a minute apart, with parents; query_id has some 80 values in each, one of them always the same
+ *   long   1,200 windows, a minute apart, with parents; query_id has some 80 values in each, one of
+ *          them always the same
  *   cut    900 windows, a day apart, of which a cap on bytes leaves the last year
  *   grow   300 windows at about 100 a second: something to read while it is written
  *   drip   60 windows, four a second, the newest of them now
- *   names  names and label values that are as long as they can be, turn the direction of text, have control characters or markup
+ *   names  names and label values that are as long as they can be, turn the direction of text, have
+ *          control characters or markup
  */
 #include "store/store.h"
 
@@ -329,7 +333,10 @@ static void spread(int n, int64_t apart, int queries)
 	}
 }
 
-/* Half an hour, in the last five minutes of which tenant b of the server renders reports; a gap of two windows. */
+/*
+ * Half an hour, in the last five minutes of which tenant b of the server renders reports; a gap of
+ * two windows.
+ */
 static void incident(void)
 {
 	uint32_t clock = event("cpu-clock", "nanoseconds", 10101010, 10101010);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the recorders for tests share: NAME STORE SECONDS records the host at 99 Hz, in windows of a second. */
+/*
+ * What the recorders for tests share: NAME STORE SECONDS records the host at 99 Hz, in windows of a
+ * second.
+ */
 #ifndef ASCRIBE_TESTS_RECORDING_H
 #define ASCRIBE_TESTS_RECORDING_H
 

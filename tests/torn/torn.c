@@ -500,7 +500,8 @@ static void start_writers(pthread_t *thread)
 int main(int argc, char **argv)
 {
 	uint64_t target = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000;
-	double limit = 30 + (double)target / 2000; /* a machine that cannot give samples must not hang the test */
+	/* a machine that cannot give samples must not hang the test */
+	double limit = 30 + (double)target / 2000;
 	pthread_t thread[WRITERS];
 	if (geteuid()) {
 		puts("root is needed to sample");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random stores for test_bounded.c with what is in them, and a count of the bytes that are allocated. */
+/*
+ * Random stores for test_bounded.c with what is in them, and a count of the bytes that are
+ * allocated.
+ */
 #ifndef TESTS_BOUNDED_MODEL_H
 #define TESTS_BOUNDED_MODEL_H
 
@@ -83,7 +86,8 @@ void free(void *p)
 
 struct size {
 	uint32_t windows, rows, tenants, queries, nodes;
-	bool lines; /* each function has LINES source lines: what differs in them alone is one node */
+	/* each function has LINES source lines: what differs in them alone is one node */
+	bool lines;
 };
 
 struct row {

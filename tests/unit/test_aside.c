@@ -69,7 +69,10 @@ static void assert_empty(const struct aside *a)
 	assert_int_equal(a->bytes, 0);
 }
 
-/* A copy shares no memory with the sample: the half, from which its frames are, is zeroed after the drain. */
+/*
+ * A copy shares no memory with the sample: the half, from which its frames are, is zeroed after the
+ * drain.
+ */
 static bool compare(void *ctx, const struct sample *s, bool last)
 {
 	unsigned *seen = ctx;
@@ -119,7 +122,9 @@ static void test_copy(void **state)
 	assert_empty(&a);
 }
 
-/* Rows are handed out in the order in which they came, also when some of them left and others came. */
+/*
+ * Rows are handed out in the order in which they came, also when some of them left and others came.
+ */
 static void test_order(void **state)
 {
 	struct aside a;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decoder of trampoline bindings: times by brute force, and text of any bytes, which must stay inside. */
+/*
+ * The decoder of trampoline bindings: times by brute force, and text of any bytes, which must stay
+ * inside.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -547,7 +547,9 @@ static void small_stacks(void **state)
 	fini(f);
 }
 
-/* The keys of a stream in a table that is too small: none is lost that is larger than what was taken away.
+/*
+ * The keys of a stream in a table that is too small: none is lost that is larger than what was
+ * taken away.
  */
 static void largest_keys(void **state)
 {

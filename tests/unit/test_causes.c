@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting time by its cause: sums stay exact, what was not sampled is divided, the largest pairs keep
- * their names. */
+/*
+ * Waiting time by its cause: sums stay exact, what was not sampled is divided, the largest pairs
+ * keep their names.
+ */
 #include "collect/causes.h"
 #include "store/store.h"
 

@@ -127,7 +127,10 @@ static int ask_windows(struct store *s, struct err *err)
 	return rc;
 }
 
-/* -errno: the store does not open; else how many questions found damage; each of the others has an answer. */
+/*
+ * -errno: the store does not open; else how many questions found damage; each of the others has an
+ * answer.
+ */
 static int damaged_answers(const char *dir)
 {
 	struct store *s;

@@ -80,7 +80,8 @@ static void test_trim(void **state)
 	put(files, "aa05", "debuginfo.Xyz123", 5000, 2 * 3600);
 	put(files, "aa06", "debuginfo.Xyz124", 5000, 60);
 	put(files, "not an id", "debuginfo", 5000, 90 * DAY);
-	assert_int_equal(download_cache_file(files, "aa02", &fd), 0); /* it is used: the youngest now */
+	/* It is used: the youngest now */
+	assert_int_equal(download_cache_file(files, "aa02", &fd), 0);
 	close(fd);
 	assert_int_equal(download_cache_file(files, "aa05", &fd), -ENOENT); /* nobody has it */
 	assert_int_equal(download_cache_file(files, "aa99", &fd), -ENOENT);
@@ -89,7 +90,8 @@ static void test_trim(void **state)
 	assert_true(there(files, "aa02/debuginfo") && there(files, "aa03/debuginfo") && there(files, "aa04/debuginfo"));
 	assert_true(there(files, "aa05/debuginfo"));
 	assert_false(there(files, "aa05/debuginfo.Xyz123")); /* broken off */
-	assert_true(there(files, "aa06/debuginfo.Xyz124"));  /* being written, perhaps by another recorder */
+	/* Being written, perhaps by another recorder */
+	assert_true(there(files, "aa06/debuginfo.Xyz124"));
 	assert_true(there(files, "not an id/debuginfo"));    /* not ours to remove */
 	download_cache_trim(files, 240000, 7 * DAY);
 	assert_false(there(files, "aa04")); /* unused for longest */
@@ -218,7 +220,8 @@ static void test_dead(void **state)
 	do {
 		struct pollfd p = { .fd = downloads_fd(d), .events = POLLIN };
 		assert_int_equal(poll(&p, 1, 15000), 1);
-		assert_int_equal(downloads_take(d, &got), -EAGAIN); /* not the last word: servers come back */
+		/* not the last word: servers come back */
+		assert_int_equal(downloads_take(d, &got), -EAGAIN);
 		downloads_stats(d, &s);
 	} while (!s.failed);
 	assert_int_equal(s.failed, 1);

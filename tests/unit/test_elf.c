@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that lie, are cut, or are no files: every call must come back, with an error or with what is true.
- * Meant to run under AddressSanitizer and UBSan too.
+ * Files that lie, are cut, or are no files: every call must come back, with an error or with what
+ * is true. Meant to run under AddressSanitizer and UBSan too.
  */
 #include "symbols/symbols.h"
 
@@ -294,7 +294,9 @@ static void test_lies(void **state)
 	LIE(-EBADMSG, (load_of(copy)->p_offset = UINT64_MAX - 1, load_of(copy)->p_filesz = 16));
 }
 
-/* Names past the end of the strings spoil .symtab; .dynsym still serves, and the reason can be had. */
+/*
+ * Names past the end of the strings spoil .symtab; .dynsym still serves, and the reason can be had.
+ */
 static void test_bad_names(void **state)
 {
 	(void)state;
@@ -413,7 +415,8 @@ static void test_costly(void **state)
 			binary_find(b, next_random() % (1u << 30), &s);
 		print_message("mode %d: rc %d, load %.0f ms, 1000 look-ups %.1f ms, %zu MiB, peak +%ld MiB\n", mode, rc,
 			      loaded - before, cpu_ms() - loaded, binary_memory(b) >> 20, (peak_kb() - rss) >> 10);
-		assert_true(cpu_ms() - before < 10000); /* sanitizers and a busy machine; 2 s is the goal */
+		/* Sanitizers and a busy machine; 2 s is the goal */
+		assert_true(cpu_ms() - before < 10000);
 		binary_free(b);
 		close(fd);
 	}

@@ -119,7 +119,10 @@ static const char *valid_name(const char *name, char *out)
 	return out;
 }
 
-/* The lines of the sample's locations, innermost first, must be the frames of the stack, leaf first. */
+/*
+ * The lines of the sample's locations, innermost first, must be the frames of the stack, leaf
+ * first.
+ */
 static void same_stack(const Pprof__Profile *p, const Pprof__Sample *s, uint32_t stack)
 {
 	size_t loc = 0, line = 0;

@@ -81,7 +81,8 @@ static void test_random(void **ctx)
 	for (int round = 0; round < 3000; round++) {
 		const char *alphabet = alphabets[rnd(5)];
 		size_t most = rnd(8) ? 1 + rnd(9) : 100, n = 0;
-		enum filter_action least = rnd(2) ? FILTER_DROP : FILTER_KEEP; /* with keep rules or without */
+		/* With keep rules or without */
+		enum filter_action least = rnd(2) ? FILTER_DROP : FILTER_KEEP;
 		for (uint32_t want = rnd(rnd(4) ? 12 : 200); want; want--) {
 			size_t len = make_text(text[n], alphabet, most);
 			if (rnd(3) == 0 || !len)
@@ -97,7 +98,8 @@ static void test_random(void **ctx)
 		for (int i = 0; i < 60; i++) {
 			char key[400];
 			size_t len = make_key(key, r, n, alphabet, most);
-			char *exact = malloc(len ? len : 1); /* of its exact size, for the sanitizer */
+			/* Of its exact size, for the sanitizer */
+			char *exact = malloc(len ? len : 1);
 			memcpy(exact, key, len);
 			assert_int_equal(filter_find(f, exact, len), brute_force(r, n, key, len));
 			free(exact);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a daemon gives up that uses more than it may: hours of readings, five seconds apart. */
-#include "cli/governor.c"
+#include "daemon/governor.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -180,10 +180,12 @@ static void test_bad_binary(void **state)
 	assert_int_equal(TRY("HIST\1\6\2\0\1\0\1"), -EBADMSG);	       /* the same index twice */
 	assert_int_equal(TRY("HIST\1\6\1\277\35\1"), 0);	       /* 3775 is the last */
 	assert_int_equal(TRY("HIST\1\6\1\300\35\1"), -EBADMSG);	       /* 3776 */
-	assert_int_equal(TRY("HIST\1\6\2\1\1\377\377\377\377\377\377\377\377\377\1\1"), -EBADMSG); /* index wraps to 0 */
+	/* Index wraps to 0 */
+	assert_int_equal(TRY("HIST\1\6\2\1\1\377\377\377\377\377\377\377\377\377\1\1"), -EBADMSG);
 	assert_int_equal(TRY("HIST\1\6\2\1\1\377\377\377\377\17\1"), -EBADMSG);
 	assert_int_equal(TRY("HIST\1\6\377\377\377\377\17\0\1"), -EBADMSG);
-	assert_int_equal(TRY("HIST\1\6\1\0\377\377\377\377\377\377\377\377\377\2"), -EBADMSG); /* count of 65 bits */
+	/* Count of 65 bits */
+	assert_int_equal(TRY("HIST\1\6\1\0\377\377\377\377\377\377\377\377\377\2"), -EBADMSG);
 	assert_int_equal(TRY("HIST\1\6\2\0\377\377\377\377\377\377\377\377\377\1\1\1"), -EBADMSG);
 	assert_int_equal(try_binary((const uint8_t *)"", 0), -EBADMSG);
 	/* longer than any: refused before it is looked at */

@@ -193,7 +193,8 @@ static void *add(void *arg)
 {
 	struct work *w = arg;
 	for (size_t i = 0; i < w->n; i++) {
-		hist_add(w->h, 123456, i % 64 ? 1u << 16 : 3u << 29); /* without the lock, and under it */
+		/* Without the lock, and under it */
+		hist_add(w->h, 123456, i % 64 ? 1u << 16 : 3u << 29);
 		hist_record(w->h, 123456);
 	}
 	return NULL;
@@ -268,7 +269,10 @@ static void check_total(const struct hist *h, uint64_t want)
 	hist_snapshot_fini(&s);
 }
 
-/* Who records does not wait for a snapshot: the carry comes later, and what is added meanwhile finds room. */
+/*
+ * Who records does not wait for a snapshot: the carry comes later, and what is added meanwhile
+ * finds room.
+ */
 static void test_late_carry(void **state)
 {
 	(void)state;

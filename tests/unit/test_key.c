@@ -307,8 +307,8 @@ static void shuffle(struct label *v, size_t n)
 }
 
 /*
- * Lists in any order, with keys that come several times, against their normalized sets: the same set
- * has one id, other ones have others.
+ * Lists in any order, with keys that come several times, against their normalized sets: the same
+ * set has one id, other ones have others.
  */
 static void test_lists(void **ctx)
 {
@@ -393,7 +393,8 @@ static void test_avalanche(void **ctx)
 					flips[i] += h >> i & 1;
 			}
 			for (int i = 0; i < 64; i++)
-				assert_in_range(flips[i], 130, 270); /* 200, and 7 standard deviations */
+				/* 200, and 7 standard deviations */
+				assert_in_range(flips[i], 130, 270);
 		}
 }
 

@@ -270,7 +270,10 @@ static void test_links_copies_deleted(void **state)
 	assert_name(w, &p, 0, "first");
 	assert_int_equal(counts(w).heads, before.heads + 1);
 	stop(w, &p);
-	/* Deleted after its start: what is known has a name; what is not is read from the mapping itself. */
+	/*
+	 * Deleted after its start: what is known has a name; what is not is read from the mapping
+	 * itself.
+	 */
 	p = start("with-gone");
 	assert_int_equal(run("rm with-gone"), 0);
 	assert_name(w, &p, 0, "first");
@@ -283,7 +286,9 @@ static void test_links_copies_deleted(void **state)
 	world_free(w);
 }
 
-/* What is known costs nothing; what is not opens the file once more, and both have the right name. */
+/*
+ * What is known costs nothing; what is not opens the file once more, and both have the right name.
+ */
 static void test_again(void **state)
 {
 	struct world *w = world_new();

@@ -195,7 +195,10 @@ static void append_bytes(const char *path, const void *data, size_t len)
 	close(fd);
 }
 
-/* What an interrupted writer left behind the last block of an open segment, and behind dictionaries. */
+/*
+ * What an interrupted writer left behind the last block of an open segment, and behind
+ * dictionaries.
+ */
 static void torn_end(void **state)
 {
 	struct paths p = begin();
@@ -282,8 +285,10 @@ static void damage(void **state)
 	end(&p);
 }
 
-/* Nothing is believed for its checksum: an answer or an error, and no more memory than files have bytes
- * for. */
+/*
+ * Nothing is believed for its checksum: an answer or an error, and no more memory than files have
+ * bytes for.
+ */
 static void crafted(void **state)
 {
 	const char *more = getenv("ASCRIBE_OLD_SEEDS");

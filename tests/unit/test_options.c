@@ -3,7 +3,7 @@
  * The option parser, durations and times. The oracle for times is timegm and `date`'s arithmetic,
  * written out.
  */
-#include "cli/options.c"
+#include "opt/options.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where there is no room for all stacks: what a reader keeps has its exact sums, and (other) below it
- * has the rest. Parents of a writer without room keep the largest stacks, and say so.
+ * Where there is no room for all stacks: what a reader keeps has its exact sums, and (other) below
+ * it has the rest. Parents of a writer without room keep the largest stacks, and say so.
  */
 #include "unit/store_model.h"
 
@@ -79,8 +79,8 @@ static void free_paths(struct path *v, size_t n)
 }
 
 /*
- * Of `less` every path that is not (other) is in `all`, with the same sums, or no larger ones. Returns
- * how many of its nodes are (other).
+ * Of `less` every path that is not (other) is in `all`, with the same sums, or no larger ones.
+ * Returns how many of its nodes are (other).
  */
 static size_t compare(struct path *all, size_t n_all, const struct path *less, size_t n_less, bool exact)
 {

@@ -368,7 +368,9 @@ static void limits(void **state)
 
 static const struct store_event rates[] = { { "clock", "nanoseconds", 10000000, 10000000 }, { "clock", "nanoseconds", 30000000, 30000000 } };
 
-/* Windows 0 and 1 are of the higher rate, 2 of both, 3 of the lower one: what was put in, by set. */
+/*
+ * Windows 0 and 1 are of the higher rate, 2 of both, 3 of the lower one: what was put in, by set.
+ */
 static struct store *store_of_rates(const char *dir, uint64_t ns[4][5])
 {
 	struct model m = { .random = 7 };

@@ -88,7 +88,10 @@ static void rate_by_enumeration(void **state)
 			}
 }
 
-/* Fisher's tea: 3 of 4 beside 1 of 4 is 34/70. 1 of 10 beside 11 of 14 is the example in many manuals. */
+/*
+ * Fisher's tea: 3 of 4 beside 1 of 4 is 34/70. 1 of 10 beside 11 of 14 is the example in many
+ * manuals.
+ */
 static void known_values(void **state)
 {
 	(void)state;
@@ -107,7 +110,9 @@ static void large_counts(void **state)
 {
 	(void)state;
 	for (unsigned d = 0; d < 600; d += 50) {
-		/* Expected counts over 10,000: z. Below, half of that: exact until d goes beyond. */
+		/*
+		 * Expected counts over 10,000: z. Below, half of that: exact until d goes beyond.
+		 */
 		double large = stats_share_p(19000 + d, 1000000, 19000, 1000000);
 		double z = (double)d / 1e6 / sqrt(2e-6 * ((38000.0 + d) / 2e6) * (1 - (38000.0 + d) / 2e6));
 		assert_true(near(large, erfc(z / M_SQRT2), 1e-9));
@@ -280,7 +285,10 @@ static void functions(void **state)
 			assert_true(named <= all); /* some stacks are empty */
 			assert_true(near(d->covered_s[side], 10.0 * (double)(v[side].to - v[side].from), 1e-12));
 		}
-		/* Amounts are compared in samples of one CPU: with one event on both sides time will do. */
+		/*
+		 * Amounts are compared in samples of one CPU: with one event on both sides time
+		 * will do.
+		 */
 		check_verdicts(d, spec.absolute);
 		query_diff_free(d);
 		query_close(a);
@@ -417,7 +425,10 @@ static void tree(void **state)
 
 /* ---- false alarms, and true ones ---- */
 
-/* Windows of one sample per row drawn from 200 functions; in `hot` the first ten are 1.5 times as likely. */
+/*
+ * Windows of one sample per row drawn from 200 functions; in `hot` the first ten are 1.5 times as
+ * likely.
+ */
 static void draws(struct model *m, struct store_writer *w, const uint32_t *stacks, const char *who, size_t n, bool hot)
 {
 	struct label l = { .key = "who", .key_len = 3, .str = who, .str_len = (uint32_t)strlen(who) };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Series over random windows, beside a sum of the plain-text rows: windows at odd times, gaps, overlaps. */
+/*
+ * Series over random windows, beside a sum of the plain-text rows: windows at odd times, gaps,
+ * overlaps.
+ */
 #include "unit/store_model.h"
 
 #include "query/series.h"
@@ -8,7 +11,10 @@
 #define SECOND 1000000000ll
 #define T0 1700000003000000000ll /* on no multiple of a step */
 
-/* Ten seconds each; a gap of some minutes here and there, a clock that is set back, a short last window. */
+/*
+ * Ten seconds each; a gap of some minutes here and there, a clock that is set back, a short last
+ * window.
+ */
 static void place_windows(struct model *m)
 {
 	int64_t t = T0;
@@ -201,7 +207,8 @@ static void nothing_there(void **state)
 	s = ask(f, &spec);
 	assert_int_equal(s->n_steps, 0);
 	query_series_free(s);
-	spec.range.from_ns = f->m.w[N_WINDOWS - 1].t0 + 1; /* rounded out to the step in which the window begins */
+	/* Rounded out to the step in which the window begins */
+	spec.range.from_ns = f->m.w[N_WINDOWS - 1].t0 + 1;
 	s = ask(f, &spec);
 	assert_int_equal(s->n_steps, 1);
 	assert_int_equal(s->windows[0] > 0, 1);

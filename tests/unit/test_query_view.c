@@ -84,7 +84,8 @@ static void brute(struct query *q, const struct query_view_spec *spec, char **pa
 		size_t depth = names_of(s, rows[r].stack, stack), len = depth ? seen_as(spec, stack, depth, view) : 0, k = 0;
 		while (k < n && k < len && !strcmp(path[k], view[k]))
 			k++;
-		if (k == n && (len || (!depth && spec->view == QUERY_VIEW_INVERTED))) { /* a sample may have no stack at all */
+		if (k == n && (len || (!depth && spec->view == QUERY_VIEW_INVERTED))) {
+			/* a sample may have no stack at all */
 			ret[0] += rows[r].samples;
 			ret[1] += len == n ? rows[r].samples : 0;
 		}

@@ -159,7 +159,8 @@ static void test_files(void **state)
 	close(fd);
 	unlink(name);
 	assert_int_equal(ANSWER(proc_open_in_root(self, self, name, &o)), -ENOENT);
-	fd = open("/sys/kernel/btf/vmlinux", O_RDONLY); /* a large file of a filesystem that is no disk's */
+	/* a large file of a filesystem that is no disk's */
+	fd = open("/sys/kernel/btf/vmlinux", O_RDONLY);
 	if (fd < 0)
 		return;
 	assert_int_equal(ANSWER(proc_open_in_root(self, 0, "/sys/kernel/btf/vmlinux", &o)), 0);
@@ -203,7 +204,10 @@ static void test_copies(void **state)
 	close(o.fd);
 }
 
-/* A child of another user, one page of whose memory is never there: its pid, and where that page is. */
+/*
+ * A child of another user, one page of whose memory is never there: its pid, and where that page
+ * is.
+ */
 static pid_t start_trap(uint64_t *ret_page)
 {
 	int pipes[2];
@@ -252,7 +256,10 @@ static int ask_briefly(pid_t p, uint64_t at, void *out, size_t len)
 	return rc;
 }
 
-/* Nobody waits for memory that never comes. Its process is refused after the deadline, and nobody else. */
+/*
+ * Nobody waits for memory that never comes. Its process is refused after the deadline, and nobody
+ * else.
+ */
 static void test_blocked_memory(void **state)
 {
 	struct reader_silence silence;
@@ -526,7 +533,8 @@ static void test_confined(void **state)
 	while (fgets(line, sizeof(line), f))
 		sscanf(line, "CapPrm: %llx", &caps);
 	fclose(f);
-	assert_int_equal(caps & ~(1ull << 2 | 1ull << 19 | 1ull << 40), 0); /* DAC_READ_SEARCH, SYS_PTRACE, CHECKPOINT_RESTORE */
+	/* DAC_READ_SEARCH, SYS_PTRACE, CHECKPOINT_RESTORE */
+	assert_int_equal(caps & ~(1ull << 2 | 1ull << 19 | 1ull << 40), 0);
 }
 
 int main(void)

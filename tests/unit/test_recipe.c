@@ -222,7 +222,10 @@ static void test_rules(void **state)
 	recipes_fini(&r);
 }
 
-/* ---- functions that give a member: what was decoded, done by hand, gives what the function gives ---- */
+/*
+ * ---- functions that give a member: what was decoded, done by hand, gives what the function gives
+ * ----
+ */
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 struct inner {

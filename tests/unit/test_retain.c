@@ -344,7 +344,8 @@ static uint64_t tree_bytes;
 static int add_bytes(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)ftw;
-	if (type == FTW_F && strcmp(strrchr(path, '/') + 1, "reserve")) /* 256 KiB that are given up first */
+	/* 256 KiB that are given up first */
+	if (type == FTW_F && strcmp(strrchr(path, '/') + 1, "reserve"))
 		tree_bytes += (uint64_t)st->st_size;
 	return 0;
 }

@@ -271,7 +271,8 @@ static void test_deaths(void **state)
 	}
 	sandbox_stats(f->s, &st);
 	assert_int_equal(st.late - st.stalled, 3);
-	assert_int_equal(st.died, 2 * CONFINED); /* asked once more of a new one, which had served nobody */
+	/* Asked once more of a new one, which had served nobody */
+	assert_int_equal(st.died, 2 * CONFINED);
 }
 
 /* The only child of a process, or of ours. */
@@ -330,7 +331,9 @@ static void test_stalled_worker(void **state)
 	expect_recovery(f);
 }
 
-/* Time in the run queue does not count: a parse that needs little CPU time ends well, however late. */
+/*
+ * Time in the run queue does not count: a parse that needs little CPU time ends well, however late.
+ */
 static void test_starved_worker(void **state)
 {
 	struct fixture *f = *state;
@@ -376,7 +379,8 @@ static void expect_replaced(struct fixture *f, int signal)
 	assert_int_equal(st.restarted, restarted + 1);
 	for (int i = 0; i < 20; i++)
 		expect_alive(f);
-	for (int i = 0; child_of(getpid()) == nursery && i < 100; i++) { /* killed, and to be reaped */
+	for (int i = 0; child_of(getpid()) == nursery && i < 100; i++) {
+		/* Killed, and to be reaped */
 		sleep_ms(20);
 		expect_alive(f);
 	}
@@ -502,12 +506,14 @@ static void test_memory_kept(void **state)
 	assert_int_equal(ask(f, KEEP, "20", 3, NULL, 0), 0);
 	expect_alive(f);
 	assert_int_equal(spawned(f), 1);
-	assert_int_equal(ask(f, ALLOCATE, "50", 3, NULL, 0), 0); /* beside the 20 that were kept there was no room: a new one */
+	/* Beside the 20 that were kept there was no room: a new one */
+	assert_int_equal(ask(f, ALLOCATE, "50", 3, NULL, 0), 0);
 	assert_int_equal(ask(f, ALLOCATE, "70", 3, NULL, 0), -ENOMEM); /* there is in none */
 	assert_int_equal(spawned(f), 3);
 	assert_int_equal(ask(f, KEEP, "50", 3, NULL, 0), 0);
 	expect_alive(f);
-	assert_int_equal(spawned(f), 5); /* the one that ran out of memory was replaced, and the one that keeps much */
+	/* The one that ran out of memory was replaced, and the one that keeps much */
+	assert_int_equal(spawned(f), 5);
 }
 
 /* In the lane whose workers keep files, a second worker begins later than elsewhere. */

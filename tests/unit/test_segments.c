@@ -115,7 +115,10 @@ static char *value_in(const char *labels, const char *key)
 	return p ? strndup(p + strlen(line), strcspn(p, "\n") - strlen(line)) : NULL;
 }
 
-/* The windows in halves: the greater part of those across an end decides, unless nothing would be left. */
+/*
+ * The windows in halves: the greater part of those across an end decides, unless nothing would be
+ * left.
+ */
 static void round_range(const struct fixture *f, int64_t *from, int64_t *to)
 {
 	int64_t ends[2] = { *from, *to };
@@ -336,7 +339,8 @@ static void damaged_child(void **state)
 	struct store_cover c;
 	assert_int_equal(store_open(&s, dir, &err), 0);
 	assert_int_equal(store_cover(s, INT64_MIN, INT64_MAX, STORE_FOLDED, NULL, 0, &c, &err), 0);
-	assert_int_equal(c.n, 1 + 4 + 6); /* five minutes, four, and the windows of the one that has the damage */
+	/* Five minutes, four, and the windows of the one that has the damage */
+	assert_int_equal(c.n, 1 + 4 + 6);
 	store_cover_free(&c);
 	store_close(s);
 	remove_tree(dir);
@@ -382,7 +386,10 @@ static void model_line(struct lines *l, const struct model_row *r)
 	add_line(l, line);
 }
 
-/* Samples of all stacks of all blocks of a level, by the decoder; its rows too when they are asked for. */
+/*
+ * Samples of all stacks of all blocks of a level, by the decoder; its rows too when they are asked
+ * for.
+ */
 static uint64_t decode(const char *dir, const char *level, struct lines *rows, uint64_t *ret_fired)
 {
 	char command[200], line[8000];
@@ -591,8 +598,8 @@ static void small_levels(struct model *m, const char *dir)
 }
 
 /*
- * One bit of some byte in 40, or in a part of these; all of them with ASCRIBE_FAULT_FULL. Never a wrong count, always
- * found, always mended.
+ * One bit of some byte in 40, or in a part of these; all of them with ASCRIBE_FAULT_FULL. Never a
+ * wrong count, always found, always mended.
  */
 static void every_flip(void **state)
 {
@@ -640,7 +647,10 @@ static void every_flip(void **state)
 					fail_msg("%s: bit %lld: after repair: %s", walked[i], (long long)bit, after.first);
 				assert_int_equal(ask_all(copy, &s2, &f2, &w2), 0);
 				assert_true(s2 <= samples && w2 <= windows);
-				/* A block of one file is gone; the rest, and the parents over it, are not. */
+				/*
+				 * A block of one file is gone; the rest, and the parents over it,
+				 * are not.
+				 */
 				if (strstr(walked[i], "/seg/"))
 					assert_true(w2 + 1 >= windows);
 				repaired++;
@@ -661,7 +671,10 @@ static void every_flip(void **state)
 	model_fini(&m);
 }
 
-/* Retention: old windows go, their parents stay; a small cap cuts the finest first; what was cut is told. */
+/*
+ * Retention: old windows go, their parents stay; a small cap cuts the finest first; what was cut is
+ * told.
+ */
 static void retention(void **state)
 {
 	(void)state;
@@ -732,7 +745,9 @@ static uint64_t samples_with(const struct model *m, const char *text)
 	return samples;
 }
 
-/* The most frequent values of a wide key lie within their bounds, whatever blocks they come from. */
+/*
+ * The most frequent values of a wide key lie within their bounds, whatever blocks they come from.
+ */
 static void top_values(void **state)
 {
 	struct fixture *f = *state;
@@ -824,8 +839,8 @@ static void put_windows(struct store_writer *w, struct model *m, int64_t from, i
 }
 
 /*
- * Parents have all values of a key with few, so that windows need not be read; and the most frequent
- * ones of a key with many.
+ * Parents have all values of a key with few, so that windows need not be read; and the most
+ * frequent ones of a key with many.
  */
 static void values_of_wide_keys(void **state)
 {

@@ -74,7 +74,8 @@ static void check_child(struct procs *p, pid_t child, bool exec)
 	const struct proc_image *im = procs_find(p, (uint32_t)child, UINT64_MAX);
 	assert_non_null(im);
 	assert_true(im->leader_exited);
-	assert_true(im->to_ns < UINT64_MAX); /* it had one thread: nothing is left to be looked up */
+	/* It had one thread: nothing is left to be looked up */
+	assert_true(im->to_ns < UINT64_MAX);
 	assert_string_equal(im->comm, exec ? "true" : program_invocation_short_name);
 	if (!exec)
 		return;
@@ -223,7 +224,8 @@ static void test_loss_begins(void **state)
 	assert_int_equal(sideband_drain(sb, p, NULL, NULL, &loss), 0);
 	assert_true(loss.any && loss.records > 0);
 	assert_true(loss.from_ns <= proc_now_ns());
-	for (int tries = 0; loss.any && tries < 50; tries++) /* other processes may fill a ring, too */
+	/* Other processes may fill a ring, too */
+	for (int tries = 0; loss.any && tries < 50; tries++)
 		assert_int_equal(sideband_drain(sb, p, NULL, NULL, &loss), 0);
 	assert_false(loss.any);
 	procs_free(p);

@@ -66,7 +66,10 @@ static void test_began_before(void **state)
 	assert_int_equal(p.runq_full, 0);
 }
 
-/* Times that cannot be: whatever the kernel counted, the parts add up to the wait and none is negative. */
+/*
+ * Times that cannot be: whatever the kernel counted, the parts add up to the wait and none is
+ * negative.
+ */
 static void test_sums_hold(void **state)
 {
 	static const uint64_t odd[] = { 0, 1, 7, 99, 1000, 1ull << 40, 1ull << 63, ~0ull >> 1 };

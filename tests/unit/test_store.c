@@ -257,8 +257,10 @@ static void one_writer(void **state)
 	remove_tree(dir);
 }
 
-/* Byte 8 of the header is the version, byte 28 its checksum: both are written anew, by an implementation of CRC-32C
- * that is not the store's. */
+/*
+ * Byte 8 of the header is the version, byte 28 its checksum: both are written anew, by an
+ * implementation of CRC-32C that is not the store's.
+ */
 static void put_version(const char *dir, unsigned char version, bool sum)
 {
 	char path[100];
@@ -390,7 +392,9 @@ static void no_finding(void *ctx, const struct store_finding *f)
 	fail_msg("%s at %" PRIu64 ": %s", f->path, f->offset, f->text);
 }
 
-/* An event that only an older generation has is written again with the first block that needs it. */
+/*
+ * An event that only an older generation has is written again with the first block that needs it.
+ */
 static void events_of_generations(void **state)
 {
 	(void)state;

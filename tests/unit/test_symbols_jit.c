@@ -167,7 +167,8 @@ static void test_dump(void **state)
 	add_header(&b);
 	add_load(&b, 0x5000, 0x100, 1, "one", 0x100);
 	add_load(&b, 0x6000, 0x100, 2, "two", 400000); /* longer than what is read at once */
-	buf_add_u32(&b, 4), buf_add_u32(&b, 24), buf_add_u64(&b, 0), buf_add_u64(&b, 0); /* unwinding: not ours */
+	/* Unwinding: not ours */
+	buf_add_u32(&b, 4), buf_add_u32(&b, 24), buf_add_u64(&b, 0), buf_add_u64(&b, 0);
 	add_move(&b, 0x5000, 0x9000, 0x100, 1);
 	add_load(&b, 0x6080, 0x10, 3, "in two", 0x10);
 	add_move(&b, 0x5000, 0xa000, 0x100, 77); /* of what was never loaded */
@@ -218,7 +219,8 @@ static void test_lies(void **state)
 	jit_fini(&t);
 	close(fd);
 	add_header(&b);
-	buf_add_u32(&b, 2), buf_add_u32(&b, 0), buf_add_u64(&b, 0); /* a record that does not move on */
+	/* a record that does not move on */
+	buf_add_u32(&b, 2), buf_add_u32(&b, 0), buf_add_u64(&b, 0);
 	assert_int_equal(read_bytes(&t, b.data, b.len, JIT_DUMP), -EBADMSG);
 	b.len -= 16;
 	buf_add_u32(&b, 0), buf_add_u32(&b, 0xfffffff0), buf_add_u64(&b, 0); /* past the end */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernel_symbols_* against a linear scan of the same text: the running kernel's, and texts made up here.
+ * kernel_symbols_* against a linear scan of the same text: the running kernel's, and texts made up
+ * here.
  */
 #include "symbols/symbols.h"
 
@@ -204,7 +205,8 @@ static void test_modules_and_gaps(void **state)
 	expect(k, 0xffffffff810003ff, NULL, NULL);
 	expect(k, 0xffffffff81000404, "weak_one", "[kernel]");
 	expect(k, 0xffffffff81001fff, "last_of_kernel", "[kernel]");
-	expect(k, 0xffffffff81001000 + 0x10000, NULL, NULL); /* too far behind the last of the kernel */
+	/* Too far behind the last of the kernel */
+	expect(k, 0xffffffff81001000 + 0x10000, NULL, NULL);
 	expect(k, 0xffffffffc01fffff, NULL, NULL);           /* the gap before a module */
 	expect(k, 0xffffffffc0200fff, "ext4_init", "[ext4]");
 	expect(k, 0xffffffffc0201010, "ext4_get", "[ext4]");
@@ -315,7 +317,8 @@ static void test_unprivileged(void **state)
 	if (!n)
 		skip();
 	int rc = kernel_symbols_read(&k, path, &err);
-	assert_true(rc == -EPERM || rc == 0); /* 0: kptr_restrict 0 with a permissive perf_event_paranoid */
+	/* 0: kptr_restrict 0 with a permissive perf_event_paranoid */
+	assert_true(rc == -EPERM || rc == 0);
 	kernel_symbols_free(k);
 }
 

@@ -98,7 +98,10 @@ static void test_explosive_names(void **state)
 		symbol_demangle(name, out, sizeof(out));
 		name[len] = 'P';
 	}
-	/* Costs that print nothing: counting to 62^11, and template arguments read twice at every level. */
+	/*
+	 * Costs that print nothing: counting to 62^11, and template arguments read twice at every
+	 * level.
+	 */
 	expect("_RMINvC1a1bFGzzzzzzzzzzz_EuEj", "_RMINvC1a1bFGzzzzzzzzzzz_EuEj");
 	expect("_RMINvC1a1bFG1_EuEj", "<usize>");
 	strcpy(name, "_Zcv");

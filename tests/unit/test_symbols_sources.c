@@ -190,7 +190,8 @@ static void test_debugdata_lies(void **state)
 	refuse_debugdata("head -c 400M /dev/zero | xz -c >lie.xz");                   /* a bomb */
 	refuse_debugdata("xz -c mini.debug | head -c 300 >lie.xz");                   /* cut */
 	refuse_debugdata("head -c 5000 /dev/urandom >lie.xz");                        /* noise */
-	refuse_debugdata("xz -c --lzma2=dict=1GiB mini.debug >lie.xz");               /* needs 1 GiB */
+	/* Needs 1 GiB */
+	refuse_debugdata("xz -c --lzma2=dict=1GiB mini.debug >lie.xz");
 	refuse_debugdata("xz -c p.c >lie.xz");                                        /* not ELF */
 }
 
@@ -358,7 +359,8 @@ static void check_go(const char *flags)
 	assert_int_equal(right, n);
 	n = count_named(b, "truth.go", "runtime.", &right);
 	print_message("go %s: %d of %d functions of the runtime\n", flags, right, n);
-	assert_true(right * 100 >= n * 99); /* the linker's own marks (runtime.text, ...) are no functions */
+	/* the linker's own marks (runtime.text, ...) are no functions */
+	assert_true(right * 100 >= n * 99);
 	binary_free(b);
 }
 
@@ -377,7 +379,10 @@ static void test_go(void **state)
 	check_go("-buildmode=pie");
 }
 
-/* Every byte of the head of the table, and some behind, to every kind of value: never more than a refusal. */
+/*
+ * Every byte of the head of the table, and some behind, to every kind of value: never more than a
+ * refusal.
+ */
 static void test_go_lies(void **state)
 {
 	static const uint8_t values[] = { 0x00, 0x01, 0x7f, 0x80, 0xff };

@@ -82,7 +82,10 @@ static bool label_of(const char *labels, const char *key, char *out, size_t cap)
 	return false;
 }
 
-/* What the last `windows` windows have, of tasks that use CPU, with tenant (NULL: any; "": without it). */
+/*
+ * What the last `windows` windows have, of tasks that use CPU, with tenant (NULL: any; "": without
+ * it).
+ */
 typedef void each_row(void *ctx, const struct model_row *r, char *fn[16], size_t n);
 
 static void each(const struct fixture *f, size_t windows, const char *tenant, each_row *cb, void *ctx)
@@ -327,7 +330,9 @@ static void calls(void **state)
 	}
 }
 
-/* The cursor stays with its row, wherever that goes; a frozen view asks for the same windows again. */
+/*
+ * The cursor stays with its row, wherever that goes; a frozen view asks for the same windows again.
+ */
 static void cursor_and_time(void **state)
 {
 	struct fixture *f = *state;
@@ -430,7 +435,8 @@ static void recent_windows(void **state)
 		if (view_load(&v, &err))
 			fail_msg("%s", err.text);
 		assert_int_equal(v.head.samples, want);
-		assert_true(store_n_windows(v.store) <= 20 + 10 + 6 + 1); /* recent, a file, a minute, the one that is open */
+		/* Recent, a file, a minute, the one that is open */
+		assert_true(store_n_windows(v.store) <= 20 + 10 + 6 + 1);
 		view_fini(&v);
 	}
 	fixture_open(f, w);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three stores read as one, beside a sum of the plain-text rows: two of one host, windows that begin
- * at other times, events and counters in another order, rows with a label `host` of their own.
+ * Three stores read as one, beside a sum of the plain-text rows: two of one host, windows that
+ * begin at other times, events and counters in another order, rows with a label `host` of their
+ * own.
  */
 #include "unit/store_model.h"
 
@@ -155,7 +156,8 @@ static void check_same(const struct sums *got, const struct sums *want)
 
 struct asked {
 	const char *where;			/* of the query */
-	const char *host, *label;		/* the same: its host; a line of its labels; NULL: any */
+	/* The same: its host; a line of its labels; NULL: any */
+	const char *host, *label;
 	const char *keys[2];
 	size_t n_keys;
 	int64_t from, to;

@@ -2,8 +2,10 @@
 /*
  * The unwind tables of real files against libdw, address by address, and files that lie.
  *
- *   test_unwind               some thirty files of this machine, all of arm64 that there are, and the hostile ones
- *   test_unwind PATH...       these files, and every ELF file of these directories (make test-unwind-all)
+ *   test_unwind               some thirty files of this machine, all of arm64 that there are, and
+ *                             the hostile ones
+ *   test_unwind PATH...       these files, and every ELF file of these directories (make
+ *                             test-unwind-all)
  */
 #include "unwind/unwind.h"
 
@@ -29,7 +31,8 @@
 
 static struct {
 	uint64_t files, rows, rules, compared, unequal, followed, refused, bytes, text;
-	uint64_t other[32]; /* rows whose CFA is in this register: above the leaf only what is followed can be used */
+	/* rows whose CFA is in this register: above the leaf only what is followed can be used */
+	uint64_t other[32];
 	uint64_t none, fp_lost;
 	double seconds;
 } sum;
@@ -139,7 +142,8 @@ static enum place dw_register(Dwarf_Frame *f, int regno, int64_t *reg, int64_t *
 		*off = (int64_t)ops[1].number;
 		return AT_CFA;
 	}
-	if (ops[0].atom == DW_OP_call_frame_cfa) { /* where an expression begins with: breg does not look at it */
+	if (ops[0].atom == DW_OP_call_frame_cfa) {
+		/* Where an expression begins with: breg does not look at it */
 		ops++;
 		n--;
 	}
@@ -159,7 +163,11 @@ static struct unwind_rule dw_rule(Dwarf_Frame *f)
 	int ra = dwarf_frame_info(f, NULL, NULL, &signal);
 	enum place saved = dw_register(f, ra, &reg, &off);
 	if (saved == UNDEFINED && cpu.arm && ra != UNWIND_ARM_LR)
-		saved = SAME; /* libdw says "undefined" where nothing is said: rawmemchr keeps its return address in x15 */
+		/*
+		 * libdw says "undefined" where nothing is said: rawmemchr keeps its return address
+		 * in x15
+		 */
+		saved = SAME;
 	switch (saved) {
 	case UNDEFINED:
 		return (struct unwind_rule){ .cfa = UNWIND_CFA_REG, .reg = (uint8_t)cpu.sp };
@@ -499,7 +507,8 @@ static void test_lying_headers(void **state)
 	sh->sh_offset = UINT64_MAX - 8;
 	assert_int_equal(compile_copy(), -EBADMSG);
 	sh->sh_offset = sound.sh_offset;
-	sh->sh_addr = UINT64_MAX - 100; /* the entries point to where there is no text: none is used */
+	/* the entries point to where there is no text: none is used */
+	sh->sh_addr = UINT64_MAX - 100;
 	assert_int_equal(compile_copy(), 0);
 	*sh = sound;
 	Elf64_Ehdr *eh = (void *)bytes;

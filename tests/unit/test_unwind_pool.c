@@ -180,7 +180,9 @@ static void test_give_back(void **state)
 	free(cfg.rules);
 }
 
-/* Fewer rules than all files have together: those of files that went are given to files that come. */
+/*
+ * Fewer rules than all files have together: those of files that went are given to files that come.
+ */
 static void test_rules_come_and_go(void **state)
 {
 	static const char *const paths[] = { "/bin/bash", "/usr/bin/gdb", "/usr/bin/perl", "/usr/bin/openssl", "/usr/bin/git",
@@ -207,7 +209,8 @@ static void test_rules_come_and_go(void **state)
 	for (int round = 0; round < 5 * N; round++) {
 		int i = round % N, old = (round + N - 1) % N;
 		if (c[old].n_pages) {
-			check_all(p, &c[old], t[old]); /* another may have come and gone: its rules are still its own */
+			/* Another may have come and gone: its rules are still its own */
+			check_all(p, &c[old], t[old]);
 			unwind_pool_remove(p, &c[old]);
 		}
 		assert_int_equal(unwind_pool_add(p, t[i], &c[i]), 0); /* any one fits */
@@ -277,7 +280,10 @@ static void test_extents(void **state)
 	extents_fini(&e);
 }
 
-/* What a worker answers is the table; what one that was taken over answers is refused, or does no harm. */
+/*
+ * What a worker answers is the table; what one that was taken over answers is refused, or does no
+ * harm.
+ */
 static void test_request(void **state)
 {
 	struct unwind_table *t = compile("/proc/self/exe"), *back = NULL;

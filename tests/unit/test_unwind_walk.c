@@ -416,7 +416,8 @@ static void compare_step(Dwfl *d)
 		root = theirs[n_theirs - 1];
 	bool same = true;
 	for (unsigned i = 0; i < n && i < n_theirs; i++)
-		same &= ours[i] == theirs[i] || (i && exact[i] && ours[i] == theirs[i] + 1); /* what a signal interrupted */
+		/* What a signal interrupted */
+		same &= ours[i] == theirs[i] || (i && exact[i] && ours[i] == theirs[i] + 1);
 	if (same && n == n_theirs)
 		sum.equal++;
 	else if (same && n > n_theirs && end == COUNTER_rooted && ours[n - 1] == root)
@@ -489,7 +490,8 @@ static void test_truncated(void **state)
 	assert_true(n >= 15);
 	for (rec.n = 0; rec.n <= deepest.n; rec.n += 8) {
 		unsigned k = unwind_walk(&tables, &recorded, &rec.regs, got, &end);
-		assert_true(k >= last && k <= n); /* more memory, more frames, and always the same ones */
+		/* more memory, more frames, and always the same ones */
+		assert_true(k >= last && k <= n);
 		assert_memory_equal(got, whole, k * sizeof(*got));
 		assert_int_equal(end, k == n ? COUNTER_rooted : COUNTER_unwind_fault);
 		last = k;

@@ -290,7 +290,8 @@ static void make_tables(void)
 static struct stack {
 	uint64_t pc[256];
 	unsigned n;
-} theirs, interrupted, called, bound; /* here; where the signal struck; before the last call; before the last one by .plt */
+/* here; where the signal struck; before the last call; before the last one by .plt */
+} theirs, interrupted, called, bound;
 
 static int on_frame(Dwfl_Frame *f, void *arg)
 {
@@ -364,7 +365,10 @@ static bool same(const uint64_t *ours, const uint64_t *want, unsigned n)
 	return !memcmp(ours, want, n * sizeof(*ours));
 }
 
-/* In a handler: libdw's as far as the trampoline, then what was interrupted, written as one behind it. */
+/*
+ * In a handler: libdw's as far as the trampoline, then what was interrupted, written as one behind
+ * it.
+ */
 static bool compare_handler(const uint64_t *ours, unsigned n, unsigned k)
 {
 	sum.in_handler++;
@@ -479,7 +483,8 @@ static void test_steps(void **state)
 		sum.steps++;
 		uint32_t code = 0;
 		read_remote(NULL, &code, sizeof(code), regs.pc);
-		bool calls = (code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000; /* bl, blr */
+		/* Bl, blr */
+		bool calls = (code & 0xfc000000) == 0x94000000 || (code & 0xfffffc1f) == 0xd63f0000;
 		if (calls || sig == GDB_SIGUSR1 || is_of_interest(i))
 			compare_step();
 		if (sig == GDB_SIGUSR1) {

@@ -214,7 +214,10 @@ static void classes(void **state)
 	query_close(q);
 }
 
-/* Idle waits are left out and counted, in every way that rows are read; run queues and CPU time stay. */
+/*
+ * Idle waits are left out and counted, in every way that rows are read; run queues and CPU time
+ * stay.
+ */
 static void idle_left_out(void **state)
 {
 	static const char *const comm[] = { "comm" }, *const where[] = { NULL, "{comm=\"a\"}", "{comm=\"b\"}" };

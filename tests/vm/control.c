@@ -46,7 +46,8 @@ static unsigned came(const struct perf_event_mmap_page *page)
 	uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
 	for (uint64_t at = 0; at < head && at < PAGES * 4096;) {
 		struct perf_event_header h;
-		memcpy(&h, data + at, sizeof(h)); /* records are multiples of 8 and the ring has not wrapped */
+		/* Records are multiples of 8 and the ring has not wrapped */
+		memcpy(&h, data + at, sizeof(h));
 		if (!h.size)
 			break;
 		n += h.type == PERF_RECORD_SAMPLE;

@@ -10,7 +10,10 @@
 /* Count from now on, on the CPUs 0 and 1; 0 or -errno. One control at a time. */
 int control_begin(void);
 
-/* Ticks due since control_begin() less those that came; -1 when that is not known. Ends the control. */
+/*
+ * Ticks due since control_begin() less those that came; -1 when that is not known. Ends the
+ * control.
+ */
 double control_end(void);
 
 #endif

@@ -2,13 +2,15 @@
 /*
  * What the tests in a virtual machine profile: work whose code, labels and CPU seconds are known.
  *
- *	guest labels SECONDS       threads a, b and over, see below; at the end a line "NAME CPU-SECONDS" for each
+ *	guest labels SECONDS       threads a, b and over, see below; at the end a line
+ *	                           "NAME CPU-SECONDS" for each
  *	guest spin SECONDS [CPU]   two threads, main and second, always busy; pinned to CPU
  *	guest burn MILLISECONDS    one thread, that much CPU time
  *	guest brief N MS           N processes, one after the other, each a `guest burn MS`
  *	guest touch PAGES          touch so many fresh pages, 512 at a time; prints its page faults
  *
- * Slices of work have pseudo-random lengths (a fixed seed): a fixed length could keep step with the sampling.
+ * Slices of work have pseudo-random lengths (a fixed seed): a fixed length could keep step with the
+ * sampling.
  */
 #include <ascribe/label.h>
 
@@ -64,7 +66,10 @@ static __attribute__((noinline)) void outer(double until)
 	__asm__ volatile("");
 }
 
-/* Not by libc, whose functions have no frame pointers: the caller's frame would be missing in the stack. */
+/*
+ * Not by libc, whose functions have no frame pointers: the caller's frame would be missing in the
+ * stack.
+ */
 static inline long raw_syscall(long number, long a, long b, long c)
 {
 	long rc;

@@ -50,8 +50,10 @@ __attribute__((format(printf, 3, 4))) static void check(bool ok, const char *nam
 
 /* ---- running programs ---- */
 
-/* A shell command; its exit status, -1 when it was killed; stdout and stderr (cut to size) into text when that is not
- * NULL. */
+/*
+ * A shell command; its exit status, -1 when it was killed; stdout and stderr (cut to size) into
+ * text when that is not NULL.
+ */
 __attribute__((format(printf, 3, 4))) static int run(char *text, size_t size, const char *fmt, ...)
 {
 	char command[512], line[2000];
@@ -325,12 +327,18 @@ static double check_threads(const json_t *r, const char *store)
 	return told;
 }
 
-/* Override and detach: a third of the thread's time each under d, under e inside of d, and under nothing. */
+/*
+ * Override and detach: a third of the thread's time each under d, under e inside of d, and under
+ * nothing.
+ */
 static void check_override(const json_t *r, double told)
 {
 	double all = SAMPLES(r, "thread", "over"), d = SAMPLES(r, "thread", "over", "tenant", "d");
 	double e = SAMPLES(r, "thread", "over", "tenant", "e"), none = SAMPLES(r, "thread", "over", "tenant", "-");
-	/* Samples from before the process was known have no label: they are flagged, and no detached ones. */
+	/*
+	 * Samples from before the process was known have no label: they are flagged, and no
+	 * detached ones.
+	 */
 	double late = none - (d + e) / 2 > 0 ? none - (d + e) / 2 : 0;
 	check(fabs(share(d, d + e) - 50) <= 17 && share(none, all) >= 16 && late <= told + 0.17 * all,
 	      "labels-override", "d %.1f%%, e inside it %.1f%%, detached %.1f%% of %.0f, a third each is right",
@@ -369,7 +377,8 @@ static void test_stacks(const char *store)
 	check(share(kernel, all) > 50 && share(n, kernel) > 20, "stacks-kernel",
 	      "%.0f samples, %.0f in the kernel, %.0f in vfs_read below syscalls", all, kernel, n);
 	kernel = folded(store, "{comm=~\".*\"}", "_[k]", "", &all);
-	n = folded(store, "{comm=~\".*\"}", "[kernel]+0x", "_[k]", &all); /* user frames of stripped libraries are not meant */
+	/* user frames of stripped libraries are not meant */
+	n = folded(store, "{comm=~\".*\"}", "[kernel]+0x", "_[k]", &all);
 	check(kernel > 0 && n <= kernel / 50, "stacks-kernel-named",
 	      "%.0f samples in the kernel, %.0f with an unnamed frame", kernel, n);
 }
@@ -474,7 +483,10 @@ static void test_brief(void)
 	control_begin();
 	int status = run(NULL, 0, "ascribe record -q -F 99 -o /tmp/brief -- guest brief 60 12");
 	double late = control_end();
-	/* The ticks that plain perf lost are no samples of anybody; at most half may be missing for them. */
+	/*
+	 * The ticks that plain perf lost are no samples of anybody; at most half may be missing for
+	 * them.
+	 */
 	double lost = fmin(fmax(late, 0), wanted / 2);
 	double all, n = folded("/tmp/brief", "{comm=\"guest\",exe=~\".*guest\"}", ";main;outer;middle;inner", "", &all);
 	check(!status && n >= 0.6 * (wanted - lost), "brief",
@@ -483,7 +495,10 @@ static void test_brief(void)
 	accounting("brief-accounting", "/tmp/brief", late);
 }
 
-/* CPU 1 goes and comes back while a recording runs: it is recorded again, and nothing is lost track of. */
+/*
+ * CPU 1 goes and comes back while a recording runs: it is recorded again, and nothing is lost track
+ * of.
+ */
 static void test_hotplug(void)
 {
 	pid_t recorder = record("-a -o /tmp/hotplug"), busy = spawn("guest", "spin", "60", NULL);
@@ -491,7 +506,8 @@ static void test_hotplug(void)
 	bool off = put(online, "0");
 	rest(1000);
 	bool on = put(online, "1");
-	pid_t after = spawn("guest", "spin", "4", "1"); /* the recorder looks for CPUs once a second */
+	/* the recorder looks for CPUs once a second */
+	pid_t after = spawn("guest", "spin", "4", "1");
 	int status_after = finish(after), status = stop(recorder);
 	end(busy);
 	char tgid[32];
@@ -510,7 +526,8 @@ static void test_events(void)
 {
 	int status = run(NULL, 0, "ascribe record -q -a -e sched:sched_switch -o /tmp/switch -- guest labels 2");
 	json_t *r = ask("report /tmp/switch --by thread");
-	json_t *by_label = ask("report /tmp/switch --by thread,tenant"); /* nothing where no label was seen */
+	/* Nothing where no label was seen */
+	json_t *by_label = ask("report /tmp/switch --by thread,tenant");
 	double n = SAMPLES(by_label, "thread", "a", "tenant", "a");
 	double b = SAMPLES(by_label, "thread", "b", "tenant", "a");
 	const char *event = json_string_value(json_object_get(r, "event"));
@@ -554,7 +571,10 @@ static void check_parts(const char *name, double least, const json_t *waits, con
 	      "waits %.6f s, of those in the matrix %.6f s", number(waits, "seconds"), number(parts, "seconds"));
 }
 
-/* Waits, measured by the scheduler's tracepoints: of a process that sleeps 1 s, and what the whole took. */
+/*
+ * Waits, measured by the scheduler's tracepoints: of a process that sleeps 1 s, and what the whole
+ * took.
+ */
 static void test_waits(void)
 {
 	record_waits("waits", "", "sleep 1; guest burn 300");
@@ -599,8 +619,13 @@ static double in_function(const json_t *report, const char *name)
 	return 0;
 }
 
-/* Who ended them: a shell waits for a process that sleeps, a timer wakes that one, and its end the shell. */
-/* Windows begin at multiples of 10 s; what of a wait was in an earlier one has the waker (other). */
+/*
+ * Who ended them: a shell waits for a process that sleeps, a timer wakes that one, and its end the
+ * shell.
+ */
+/*
+ * Windows begin at multiples of 10 s; what of a wait was in an earlier one has the waker (other).
+ */
 static void begin_early_in_window(void)
 {
 	struct timespec t;

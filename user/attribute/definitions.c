@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define LABELS_MAX 128 /* labels of one set, all parts */
-#define ABSENT_READS_A_SECOND 256 /* reads of values that were not resident, of all processes together */
+/* Reads of values that were not resident, of all processes together */
+#define ABSENT_READS_A_SECOND 256
 
 struct definition {
 	struct definition *next;
@@ -179,7 +180,9 @@ static struct definition *definition_add(struct labelling *l, struct labelled *p
 	return d;
 }
 
-/* Copy the labels of earlier parts, unless this is the first part; then append those of this part. */
+/*
+ * Copy the labels of earlier parts, unless this is the first part; then append those of this part.
+ */
 static size_t earlier_parts(const struct definition *d, const struct wire_record *rec, struct label *v)
 {
 	if (!d || !rec->part)
@@ -343,7 +346,10 @@ static void define_again(struct labelling *l, struct definition *d)
 	l->bytes -= d->kept_bytes;
 	p->bytes -= d->kept_bytes;
 	d->kept_bytes = 0;
-	/* Decode from the start: labels that other sources gave later must not win over these names. */
+	/*
+	 * Decode from the start: labels that other sources gave later must not win over these
+	 * names.
+	 */
 	free(d->labels);
 	d->labels = d->before;
 	d->n_labels = d->n_before;

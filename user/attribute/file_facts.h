@@ -16,7 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Indices of the sandbox's operations: after those of user/symbols and user/unwind (collector.c). */
+/*
+ * Indices of the sandbox's operations: after those of user/symbols and user/unwind (collector.c).
+ */
 #define FILE_FACTS_OP (SYMBOLS_OPS + 1)
 #define FILE_PATH_OP (SYMBOLS_OPS + 2)
 

@@ -14,11 +14,13 @@
 #include <unistd.h>
 
 #define PROC_PUBLISHED_MAX 16384
-#define TRIES 60 /* for a constructor to have run: each 20 ms for a second, then after 40 ms, 80 ms, ... 10 s */
+/* for a constructor to have run: each 20 ms for a second, then after 40 ms, 80 ms, ... 10 s */
+#define TRIES 60
 #define TRIES_SLOW 10
 #define RETRY_NS 20000000ull
 #define TICK_NS 10000000ull /* then others have their turn: new processes may wait to be heard of */
-#define LATE_NS 250000000ull /* for a file that is not read yet, unless an answer comes: as long as the resolver tries */
+/* for a file that is not read yet, unless an answer comes: as long as the resolver tries */
+#define LATE_NS 250000000ull
 
 static void on_end(void *ctx, struct proc_image *im);
 
@@ -203,7 +205,8 @@ void labelling_new_process(struct labelling *l, struct proc_image *im, const str
 	k->id = *id;
 	k->tries = TRIES;
 	due_remove(&l->due, &k->due);
-	if (id->tgid == (uint32_t)getpid()) /* later than others: we have no labels, but many files */
+	/* Later than others: we have no labels, but many files */
+	if (id->tgid == (uint32_t)getpid())
 		due_put(&l->due, &k->due, proc_now_ns() + LATE_NS);
 	else if (!k->fresh.listed)
 		list_append(&l->fresh, &k->fresh);

@@ -44,7 +44,10 @@ void labelling_new_process(struct labelling *l, struct proc_image *im, const str
 /* Another record of the ring buffer. */
 void labelling_record(struct labelling *l, const struct wire_record *rec, const void *payload);
 
-/* This process has mapped a new file: look again if we had looked before, and the file may have labels. */
+/*
+ * This process has mapped a new file: look again if we had looked before, and the file may have
+ * labels.
+ */
 void labelling_mapped(struct labelling *l, const struct proc_image *im, const struct proc_map *m);
 
 /*

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by labelling.c (which processes have labels, and where) and definitions.c (what their sets mean). */
+/*
+ * Shared by labelling.c (which processes have labels, and where) and definitions.c (what their sets
+ * mean).
+ */
 #ifndef ASCRIBE_ATTRIBUTE_LABELLING_INT_H
 #define ASCRIBE_ATTRIBUTE_LABELLING_INT_H
 
@@ -11,9 +14,11 @@
 
 #define LABELLING_BUCKETS 65536
 #define LABELLING_KEY_BUCKETS 1024
-#define DEFINITIONS_MAX 262144 /* kept at a time; at half of it, all are asked for again after the window */
+/* Kept at a time; at half of it, all are asked for again after the window */
+#define DEFINITIONS_MAX 262144
 #define DEFINITIONS_BYTES (64u << 20)
-#define PROC_SETS_MAX 32768 /* of one process: further ones are (other) until all are asked for again */
+/* Of one process: further ones are (other) until all are asked for again */
+#define PROC_SETS_MAX 32768
 #define PROC_BYTES_MAX (8u << 20)
 #define PROC_KEYS_MAX 16 /* keys that (other) is shown for */
 #define KEY_TABLES_MAX 16384

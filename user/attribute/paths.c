@@ -27,7 +27,8 @@ static bool segment_holds(const struct elf_image *img, const struct elf_segment 
 			break;
 		found = memmem(piece, some, text, n) != NULL;
 		*left -= some < *left ? some : *left;
-		at += some == SEARCH_PIECE ? some - n : some; /* pieces overlap: the text may be across two */
+		/* Pieces overlap: the text may be across two */
+		at += some == SEARCH_PIECE ? some - n : some;
 	}
 	free(piece);
 	return found;

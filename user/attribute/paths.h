@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compile recipes to the steps of the BPF program: look up symbols, file offsets and members in the file. */
+/*
+ * Compile recipes to the steps of the BPF program: look up symbols, file offsets and members in the
+ * file.
+ */
 #ifndef ASCRIBE_ATTRIBUTE_PATHS_H
 #define ASCRIBE_ATTRIBUTE_PATHS_H
 

@@ -15,7 +15,8 @@ struct ruled_image {
 	uint64_t from_ns;
 	uint64_t drain; /* of the last read of the title; 0: it was never read */
 	bool has_environment;
-	struct rule_labels fixed, all; /* from the environment; from all of it, title and cgroup included */
+	/* from the environment; from all of it, title and cgroup included */
+	struct rule_labels fixed, all;
 };
 
 struct ruled {
@@ -77,7 +78,10 @@ static int read_text(struct ruled *r, const struct proc_image *im, const char *n
 	return rc == -EINPROGRESS || rc == -EINTR ? -EINPROGRESS : 0;
 }
 
-/* Read the title into buf, with blanks between its parts. *ret_len 0: none. -EINPROGRESS: no answer yet. */
+/*
+ * Read the title into buf, with blanks between its parts. *ret_len 0: none. -EINPROGRESS: no answer
+ * yet.
+ */
 static int read_title(struct ruled *r, const struct proc_image *im, size_t *ret_len)
 {
 	size_t len = 0;
@@ -111,7 +115,9 @@ static void copy_labels(struct rule_labels *to, const struct rule_labels *from)
 		to->v[i].str = to->text[i];
 }
 
-/* Read what may have changed since the drain before. -EINPROGRESS: not all of it has an answer yet. */
+/*
+ * Read what may have changed since the drain before. -EINPROGRESS: not all of it has an answer yet.
+ */
 static int update(struct ruled *r, const struct proc_image *im, const char *cgroup, struct ruled_image *p)
 {
 	const char *exe = im->exe->path;

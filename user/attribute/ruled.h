@@ -18,7 +18,10 @@ void ruled_free(struct ruled *r);
 /* Begin a drain: read each title again when it is needed. */
 void ruled_begin(struct ruled *r);
 
-/* Read a process with a new image or mapping, unless it has answered: it may end before the next drain. */
+/*
+ * Read a process with a new image or mapping, unless it has answered: it may end before the next
+ * drain.
+ */
 void ruled_look(struct ruled *r, const struct proc_image *im);
 
 /*

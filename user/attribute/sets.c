@@ -19,7 +19,10 @@ static void add_int(struct sets_labels *l, const char *key, int64_t num)
 	l->v[l->n++] = (struct label){ .key = key, .key_len = (uint32_t)strlen(key), .num = num, .type = LABEL_INT };
 }
 
-/* Return the cgroup: the v2 one in the row, or the one from /proc where the v2 one is only the root. */
+/*
+ * Return the cgroup: the v2 one in the row, or the one from /proc where the v2 one is only the
+ * root.
+ */
 static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struct proc_image *im)
 {
 	const char *path = procs_cgroup_path(s->procs, cgroup);
@@ -29,9 +32,9 @@ static const char *row_cgroup(const struct sets *s, uint64_t cgroup, const struc
 }
 
 /*
- * Name the service: the systemd unit, else the container, else the process. Sessions and the manager
- * of a user are no services. comm and not exe: a link to a program of many names, and a script, have
- * the name of something else as their exe.
+ * Name the service: the systemd unit, else the container, else the process. Sessions and the
+ * manager of a user are no services. comm and not exe: a link to a program of many names, and a
+ * script, have the name of something else as their exe.
  */
 static void add_service(const struct proc_image *im, const char *cgroup, const char *comm, struct sets_labels *l)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The label set of a row: labels of the thread by the system, and labels of its work by the application. */
+/*
+ * The label set of a row: labels of the thread by the system, and labels of its work by the
+ * application.
+ */
 #ifndef ASCRIBE_ATTRIBUTE_SETS_H
 #define ASCRIBE_ATTRIBUTE_SETS_H
 
@@ -55,7 +58,9 @@ void sets_of(const struct sets *s, const struct row *row, const struct proc_imag
 void sets_add_occupant(const struct sets *s, const struct occupant *who, const struct proc_image *im, const char *name,
 		       struct sets_labels *l);
 
-/* Give the set an id in the open window. Beyond STORE_SET_MAX labels the last by key are left out. */
+/*
+ * Give the set an id in the open window. Beyond STORE_SET_MAX labels the last by key are left out.
+ */
 int sets_store(struct sets_labels *l, struct store_writer *w, uint32_t *ret);
 
 #endif

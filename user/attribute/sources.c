@@ -274,7 +274,8 @@ static const struct facts *facts_of(struct sources *s, const struct proc_image *
 		return NULL;
 	}
 	int rc = known ? 0 : read_file(s, im, m, f);
-	if (symbols_is_late(rc) && !symbols_put_off(&f->again, rc)) { /* that was the last time: it has what was found */
+	if (symbols_is_late(rc) && !symbols_put_off(&f->again, rc)) {
+		/* That was the last time: it has what was found */
 		f->read = true;
 		f->n_recipes = s->recipes ? s->recipes->n : 0;
 		rc = 0;
@@ -495,7 +496,8 @@ static void add_perforator(struct looking *l)
 		const char *type = v->name + sizeof(prefix) - 1, *key;
 		if (strncmp(v->name, prefix, sizeof(prefix) - 1) || !(key = strchr(type, '_')) || !key[1])
 			continue;
-		bool text = !strncmp(type, "string_", 7) || !strncmp(type, "TString", 7); /* TString_, TStringBuf_; else ui64_ */
+		/* TString_, TStringBuf_; else ui64_ */
+		bool text = !strncmp(type, "string_", 7) || !strncmp(type, "TString", 7);
 		add_path(l, v, COUNTER_perforator_fault, text ? l->s->perforator_text : l->s->perforator_int,
 			 text ? l->s->perforator_text_n : l->s->perforator_int_n, key + 1,
 			 text ? FOREIGN_TEXT : FOREIGN_UINT);
@@ -531,7 +533,9 @@ static void each_file(struct looking *l, const struct proc_image *im, uint8_t ra
 	}
 }
 
-/* Where a program of ours shows its record to others, too: right behind its slot (ascribe/otel.h). */
+/*
+ * Where a program of ours shows its record to others, too: right behind its slot (ascribe/otel.h).
+ */
 static bool is_own_otel(struct looking *l)
 {
 	const struct elf_variable *v = variable(l->facts, "otel_thread_ctx_v1");

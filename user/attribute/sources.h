@@ -45,13 +45,16 @@ void sources_free(struct sources *s);
 #define SOURCES_NOT_YET 1
 #define SOURCES_LATE 2
 #define SOURCES_NAMELESS 4
-#define SOURCES_UNANSWERED 8 /* with SOURCES_LATE: the process's memory has no answer yet (reader.h) */
+/* With SOURCES_LATE: the process's memory has no answer yet (reader.h) */
+#define SOURCES_UNANSWERED 8
 int sources_find(struct sources *s, const struct proc_image *im, struct source_list *list);
 
 /* Might this file have labels? For files that a process maps later. */
 bool sources_has(struct sources *s, const struct proc_image *im, const struct proc_map *m);
 
-/* An attribute's name was not known: read the process context again, unless that was done just now. */
+/*
+ * An attribute's name was not known: read the process context again, unless that was done just now.
+ */
 void sources_read_otel(struct source_list *list, uint32_t tgid);
 
 /* What was wrong with a recipe for a file that runs here; "" when nothing was. */

@@ -25,7 +25,10 @@ struct trampolines;
 int trampolines_new(struct trampolines **ret, struct procs *procs, struct resolver *r);
 void trampolines_free(struct trampolines *t);
 
-/* Look for trampolines in the mappings of a process. Call it for a new process, and after a new mapping. */
+/*
+ * Look for trampolines in the mappings of a process. Call it for a new process, and after a new
+ * mapping.
+ */
 void trampolines_new_process(struct trampolines *t, const struct wire_record *rec);
 void trampolines_mapped(struct trampolines *t, uint32_t tgid);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/accounting.h"
 
-#include "cli/cmd.h"
-#include "cli/term.h"
-#include "cli/text.h"
+#include "opt/message.h"
+#include "opt/term.h"
+#include "opt/text.h"
 #include "query/account.h"
 
 #include <errno.h>

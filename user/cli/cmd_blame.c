@@ -5,8 +5,8 @@
  */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
-#include "cli/text.h"
 #include "export/answer.h"
+#include "opt/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

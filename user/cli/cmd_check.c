@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ascribe check: try what recording needs, one thing at a time, and say how to get what is missing. */
+/*
+ * ascribe check: try what recording needs, one thing at a time, and say how to get what is missing.
+ */
 #include "cli/cmd.h"
 #include "cli/runtimes.h"
-#include "cli/term.h"
+#include "opt/term.h"
 #include "proc/proc.h"
 #include "sampler/sampler.h"
 #include "symbols/symbols.h"

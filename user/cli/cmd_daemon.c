@@ -11,15 +11,16 @@
  * there are threads, so the server rests meanwhile; connections wait in its sockets, which stay
  * open.
  */
-#include "cli/daemon.h"
-#include "cli/debuginfod.h"
-#include "cli/log.h"
-#include "cli/metrics.h"
-#include "cli/notify.h"
-#include "cli/old_store.h"
-#include "cli/saving.h"
-#include "cli/signals.h"
+#include "cli/cmd.h"
+#include "daemon/log.h"
+#include "daemon/metrics.h"
+#include "daemon/notify.h"
+#include "daemon/saving.h"
+#include "daemon/settings.h"
 #include "labels/recipe.h"
+#include "opt/debuginfod.h"
+#include "opt/old_store.h"
+#include "opt/signals.h"
 #include "proc/proc.h"
 #include "store/old/old.h"
 #include "util/own.h"
@@ -53,7 +54,10 @@ struct daemon {
 	struct daemon_settings s;
 	struct recipes recipes; /* a recorder points into it: read once */
 	struct downloads *downloads;
-	struct redactor redactor; /* its key is nowhere else, and ends with us: what is redacted is the same in all recorders */
+	/*
+	 * Its key is nowhere else, and ends with us: what is redacted is the same in all recorders
+	 */
+	struct redactor redactor;
 	struct store_writer *writer;
 	struct collector *collector; /* NULL: killed, or it could not begin again */
 	struct http_sockets *sockets; /* they stay open while the server rests */
@@ -316,7 +320,10 @@ static void look_at_use(struct daemon *d, const struct collector_progress *p)
 	published_use(&d->published, &d->saving);
 }
 
-/* What drains and commits needed for a moment: the allocator would keep 64 MiB of it (cmd_server_memory). */
+/*
+ * What drains and commits needed for a moment: the allocator would keep 64 MiB of it
+ * (cmd_server_memory).
+ */
 static void give_back(void)
 {
 	uint64_t used = mallinfo2().uordblks, resident = own_private_bytes();
@@ -389,7 +396,11 @@ static void reload(struct daemon *d)
 	struct daemon_settings old = d->s;
 	d->s = s;
 	governor_new_limits(&d->saving.governor);
-	if (store) { /* what the store is written by is asked for anew: the recorder ends with it, between two windows' worth of time */
+	if (store) {
+		/*
+		 * what the store is written by is asked for anew: the recorder ends with it,
+		 * between two windows' worth of time
+		 */
 		end_collector(d);
 		store_writer_close(d->writer);
 		d->writer = NULL;

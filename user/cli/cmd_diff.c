@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ascribe diff: what changed between two selections, two ranges or two stores, and what is noise. */
+/*
+ * ascribe diff: what changed between two selections, two ranges or two stores, and what is noise.
+ */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "cli/groups.h"
-#include "cli/term.h"
-#include "cli/text.h"
 #include "export/answer.h"
+#include "opt/term.h"
+#include "opt/text.h"
 #include "query/diff.h"
 
 #include <errno.h>
@@ -162,7 +164,8 @@ static void print_header(const struct sides *s)
 	free(text);
 }
 
-#define WIDE 130 /* columns of a terminal; a narrower one shows the shares, the change and the verdict */
+/* Columns of a terminal; a narrower one shows the shares, the change and the verdict */
+#define WIDE 130
 
 static bool is_wide(void)
 {

@@ -3,8 +3,8 @@
 #include "cli/accounting.h"
 #include "cli/cmd.h"
 #include "cli/groups.h"
-#include "cli/text.h"
 #include "export/findings.h"
+#include "opt/text.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ascribe import: profiles of other tools into a store. */
 #include "cli/cmd.h"
-#include "cli/text.h"
 #include "collect/collector.h"
 #include "import/folded.h"
 #include "import/perf_script.h"
 #include "import/pprof.h"
 #include "import/write.h"
+#include "opt/text.h"
 #include "proc/proc.h"
 #include "store/file/tree.h"
 

@@ -2,8 +2,8 @@
 /* ascribe labels: which keys there are, and the values of one key. */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
-#include "cli/text.h"
 #include "export/answer.h"
+#include "opt/text.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ascribe record: sample until the time, the command, the processes or the user say stop; write a store. */
+/*
+ * ascribe record: sample until the time, the command, the processes or the user say stop; write a
+ * store.
+ */
 #include "cli/accounting.h"
-#include "cli/child.h"
 #include "cli/cmd.h"
-#include "cli/debuginfod.h"
-#include "cli/label_rules.h"
-#include "cli/rotate.h"
-#include "cli/signals.h"
-#include "cli/target.h"
-#include "cli/term.h"
 #include "collect/collector.h"
 #include "labels/recipe.h"
+#include "opt/debuginfod.h"
+#include "opt/label_rules.h"
+#include "opt/signals.h"
+#include "opt/target.h"
+#include "opt/term.h"
 #include "proc/proc.h"
+#include "record/child.h"
+#include "record/rotate.h"
 #include "util/own.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
 
 #include "cli/accounting.h"
 #include "cli/series.h"
-#include "cli/term.h"
 #include "export/answer.h"
+#include "opt/term.h"
 
 #include <errno.h>
 #include <stdio.h>

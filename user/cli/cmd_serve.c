@@ -2,9 +2,10 @@
 /* ascribe serve: the page and the API over a store, without recording. */
 #include "cli/browser.h"
 #include "cli/cmd.h"
-#include "cli/old_store.h"
-#include "cli/text.h"
 #include "http/http.h"
+#include "opt/files.h"
+#include "opt/old_store.h"
+#include "opt/text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 /* ascribe stat: every sample accounted for, per CPU and in total. */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
-#include "cli/term.h"
-#include "cli/text.h"
 #include "export/answer.h"
+#include "opt/term.h"
+#include "opt/text.h"
 #include "query/own.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ascribe store: what a store holds, whether it is whole, its parents, its repair. */
 #include "cli/cmd_store.h"
-#include "cli/old_store.h"
-#include "cli/text.h"
+#include "opt/old_store.h"
+#include "opt/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -227,7 +227,8 @@ static int compact(const struct store_command *c)
 static const struct verb {
 	const char *name;
 	int (*run)(const struct store_command *c);
-	bool makes, selects, many; /* takes --output; --where, --from and --to; more than one store */
+	/* Takes --output; --where, --from and --to; more than one store */
+	bool makes, selects, many;
 } verbs[] = {
 	{ "info", info, false, false, false },
 	{ "verify", verify, false, false, false },

@@ -6,18 +6,18 @@
  */
 #include "cli/accounting.h"
 #include "cli/cmd.h"
-#include "cli/known.h"
 #include "cli/groups.h"
-#include "cli/old_store.h"
-#include "cli/signals.h"
-#include "cli/target.h"
-#include "cli/term.h"
-#include "cli/text.h"
-#include "cli/top.h"
+#include "cli/known.h"
 #include "collect/live.h"
 #include "export/answer.h"
 #include "labels/recipe.h"
+#include "opt/old_store.h"
+#include "opt/signals.h"
+#include "opt/target.h"
+#include "opt/term.h"
+#include "opt/text.h"
 #include "proc/proc.h"
+#include "top/ui.h"
 #include "util/own.h"
 
 #include <curses.h>
@@ -29,7 +29,8 @@
 #include <unistd.h>
 
 #define SECOND 1000000000ll
-#define LIVE_KEPT_NS (600 * SECOND) /* what is in memory: twice the longest time that can be shown */
+/* what is in memory: twice the longest time that can be shown */
+#define LIVE_KEPT_NS (600 * SECOND)
 #define STORE_SPAN_MAX_NS (86400 * SECOND)
 #define ONCE_SECONDS 5
 #define DEFAULT_ROWS 30
@@ -176,7 +177,7 @@ static int print_json(const struct top_view *v, const struct filter *f, uint64_t
 	return cmd_print_json(answer);
 }
 
-int top_print(const struct top_view *v, uint64_t limit)
+static int print_table(const struct top_view *v, uint64_t limit)
 {
 	const struct top_level *l = &v->level[0];
 	const struct top_head *h = &v->head;
@@ -217,7 +218,10 @@ int top_print(const struct top_view *v, uint64_t limit)
 	return 0;
 }
 
-/* Until the time is over, or somebody asks to end: what was sampled until then is printed either way. */
+/*
+ * Until the time is over, or somebody asks to end: what was sampled until then is printed either
+ * way.
+ */
 static int wait_once(struct top *t, struct err *err)
 {
 	uint64_t end = proc_now_ns() + t->o->seconds * (uint64_t)SECOND, now;
@@ -250,7 +254,7 @@ static int run_once(struct top *t, struct err *err)
 	rc = rc ? rc : known_keys(v->store, f->where, &t->o->by, t->o->by != NULL, err);
 	if (rc)
 		return rc;
-	return f->json ? print_json(v, f, limit) : top_print(v, limit);
+	return f->json ? print_json(v, f, limit) : print_table(v, limit);
 }
 
 /* ---- the screen ---- */

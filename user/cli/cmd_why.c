@@ -3,12 +3,12 @@
  * ascribe why: one page about a selection: its time, its waits, who was in its way and its code,
  * against the rest and against before.
  */
-#include "cli/cmd.h"
 #include "cli/accounting.h"
+#include "cli/cmd.h"
 #include "cli/groups.h"
-#include "cli/term.h"
-#include "cli/text.h"
 #include "export/why.h"
+#include "opt/term.h"
+#include "opt/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +97,8 @@ static void print_lengths(const struct why *w, enum why_part part)
 			snprintf(line, sizeof(line), "%s/%s/%s", text[0], text[1], text[2]);
 		else
 			snprintf(line, sizeof(line), "none");
-		for (char *p = line, *o = line; (*o = *p); p++) /* "1.2 ms": without the blank, three fit */
+		/* "1.2 ms": without the blank, three fit */
+		for (char *p = line, *o = line; (*o = *p); p++)
 			o += *p != ' ';
 		printf("  %21s", line);
 	}
@@ -111,7 +112,8 @@ static int print_changes(const struct query_diff *d, int against)
 	size_t n = 0;
 	for (size_t i = 0; i < d->n_rows && d->rows[i].verdict != DIFF_NOISE; i++) {
 		const struct query_diff_row *r = &d->rows[i];
-		bool others = against == WHY_REST && r->verdict == DIFF_LESS; /* the code of other programs */
+		/* the code of other programs */
+		bool others = against == WHY_REST && r->verdict == DIFF_LESS;
 		if (others || n++ >= LINES)
 			continue;
 		printf("  %6.2f%% here, %6.2f%% %-8s  ", 100 * r->share[0], 100 * r->share[1], against == WHY_REST ? "there" : "before");

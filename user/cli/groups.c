@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/groups.h"
 
-#include "cli/term.h"
-#include "cli/text.h"
+#include "opt/term.h"
+#include "opt/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

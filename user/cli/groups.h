@@ -3,7 +3,7 @@
 #ifndef ASCRIBE_CLI_GROUPS_H
 #define ASCRIBE_CLI_GROUPS_H
 
-#include "cli/options.h"
+#include "opt/options.h"
 
 struct group {
 	const char *const *values; /* NULL: the row of all others, "(other)" */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/known.h"
 
-#include "cli/options.h"
-#include "cli/text.h"
+#include "opt/options.h"
+#include "opt/text.h"
 #include "query/found.h"
 #include "query/selector.h"
 #include "top/view.h"

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: find the command, run it, see that its output arrived. */
 #include "cli/cmd.h"
-#include "cli/complete.h"
-#include "cli/man.h"
-#include "cli/term.h"
+#include "opt/complete.h"
+#include "opt/man.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,103 +21,6 @@ static const struct command {
 };
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-static const struct opt_command **asked_for; /* not NULL: --help hands over the command's table instead of printing it */
-static int stdout_errno; /* the first reason why stdout could not be written */
-
-void cmd_flush(void)
-{
-	errno = 0;
-	if (fflush(stdout) && !stdout_errno)
-		stdout_errno = errno ? errno : EIO;
-}
-
-int cmd_print_json(json_t *value)
-{
-	int rc = json_print(value, stdout);
-	json_decref(value);
-	return rc;
-}
-
-/* Its first word in colour, where there is any. */
-static void message(enum term_style style, const char *prefix, const char *fmt, va_list ap)
-{
-	cmd_flush();
-	flockfile(stderr);
-	if (style != TERM_DIM)
-		term_begin(stderr, style);
-	fputs(prefix, stderr);
-	if (style != TERM_DIM)
-		term_end(stderr);
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
-	funlockfile(stderr);
-}
-
-void cmd_error(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	message(TERM_BAD, "ascribe: ", fmt, ap);
-	va_end(ap);
-}
-
-void cmd_say(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	message(TERM_DIM, "ascribe: ", fmt, ap);
-	va_end(ap);
-}
-
-void cmd_warn(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	message(TERM_WARN, "ascribe: warning: ", fmt, ap);
-	va_end(ap);
-}
-
-static bool incomplete;
-
-void cmd_incomplete(const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	message(TERM_WARN, "ascribe: warning: ", fmt, ap);
-	va_end(ap);
-	incomplete = true;
-}
-
-int cmd_help(const struct opt_command *cmd)
-{
-	if (asked_for) {
-		*asked_for = cmd;
-		return EXIT_OK;
-	}
-	term_page();
-	opt_print_help(cmd, stdout);
-	return EXIT_OK;
-}
-
-bool cmd_parse(const struct opt_command *cmd, int argc, char **argv, void *out, struct opt_args *ret_args,
-	       int *ret_exit)
-{
-	struct err err = { 0 };
-	int rc = opt_parse(cmd, argc, argv, out, ret_args, &err);
-	if (!rc && cmd->pages)
-		term_page();
-	if (!rc)
-		return true;
-	opt_release(cmd, out);
-	if (rc == OPT_HELP) {
-		*ret_exit = cmd_help(cmd);
-	} else {
-		cmd_error("%s: %s (see ascribe %s --help)", cmd->name, err.text, cmd->name);
-		*ret_exit = EXIT_USAGE;
-	}
-	return false;
-}
 
 static void print_usage(FILE *f)
 {
@@ -155,27 +55,16 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-static int command_help(const struct command *c)
+/* The i-th command of commands.def, its name and what it is for; NULL: there are fewer. */
+static const struct opt_command *command_table(size_t i, const char **ret_name, const char **ret_summary)
 {
-	char name[32], help[] = "--help";
-	char *args[] = { name, help, NULL };
-	snprintf(name, sizeof(name), "%s", c->name);
-	return c->run(2, args);
-}
-
-const struct opt_command *cmd_table(size_t i, const char **ret_name, const char **ret_summary)
-{
-	const struct opt_command *table = NULL;
 	if (i >= N_COMMANDS)
 		return NULL;
-	asked_for = &table;
-	command_help(&commands[i]);
-	asked_for = NULL;
 	if (ret_name)
 		*ret_name = commands[i].name;
 	if (ret_summary)
 		*ret_summary = commands[i].summary;
-	return table;
+	return cmd_table_of(commands[i].run);
 }
 
 /* The manual page of one command, or ascribe(1). */
@@ -189,7 +78,7 @@ static int print_man_page(const char *name)
 	size_t len;
 	FILE *f = open_memstream(&page, &len);
 	if (f && c) {
-		man_command(&source, cmd_table((size_t)(c - commands), NULL, NULL), c->summary, f);
+		man_command(&source, command_table((size_t)(c - commands), NULL, NULL), c->summary, f);
 	} else if (f) {
 		man_begin(&source, f);
 		for (size_t i = 0; i < N_COMMANDS; i++)
@@ -224,7 +113,7 @@ static int run_help(int argc, char **argv)
 	if (!strcmp(argv[1], "--commands"))
 		return print_names();
 	const struct command *c = find_command(argv[1]);
-	return c ? command_help(c) : EXIT_USAGE;
+	return c ? cmd_help(cmd_table_of(c->run)) : EXIT_USAGE;
 }
 
 static int run(int argc, char **argv)
@@ -241,7 +130,7 @@ static int run(int argc, char **argv)
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help"))
 		return run_help(argc - 1, argv + 1);
 	if (!strcmp(name, "complete")) /* for shells: no command of people */
-		return complete_words(argc - 1, argv + 1);
+		return complete_words(argc - 1, argv + 1, command_table);
 	if (name[0] == '-') {
 		cmd_error("unknown option %s: a command comes first (see ascribe --help)", name);
 		return EXIT_USAGE;
@@ -262,32 +151,10 @@ static void fill_standard_descriptors(void)
 	}
 }
 
-static bool reader_gone(void)
-{
-	struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
-	return stdout_errno == EPIPE || (poll(&p, 1, 0) > 0 && p.revents & POLLERR);
-}
-
-/* Whoever read the output has seen enough: as if by SIGPIPE, whether or not somebody has it ignored. */
-static int end_quietly(void)
-{
-	signal(SIGPIPE, SIG_DFL);
-	raise(SIGPIPE);
-	return 128 + SIGPIPE;
-}
-
 int main(int argc, char **argv)
 {
 	fill_standard_descriptors();
-	signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` writing fails with EFBIG, as on a full disk */
-	int status = run(argc, argv);
-	cmd_flush();
-	if ((stdout_errno || ferror(stdout)) && reader_gone())
-		return end_quietly();
-	if ((stdout_errno || ferror(stdout)) && status == EXIT_OK) {
-		cmd_error("writing the output failed: %s", strerror(stdout_errno ? stdout_errno : EIO));
-		status = EXIT_FAILED;
-	}
-	term_page_end();
-	return status == EXIT_OK && incomplete ? EXIT_FAILED : status;
+	/* Beyond `ulimit -f` writing fails with EFBIG, as on a full disk */
+	signal(SIGXFSZ, SIG_IGN);
+	return cmd_end(run(argc, argv));
 }

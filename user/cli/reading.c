@@ -2,8 +2,8 @@
 /* What every reading command does first: open the store, ask the query, say what is damaged. */
 #include "cli/cmd.h"
 #include "cli/known.h"
-#include "cli/old_store.h"
-#include "cli/text.h"
+#include "opt/old_store.h"
+#include "opt/text.h"
 #include "query/selector.h"
 
 #include <dirent.h>

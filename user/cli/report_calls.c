@@ -3,8 +3,8 @@
 #include "cli/report.h"
 
 #include "cli/groups.h"
-#include "cli/term.h"
-#include "cli/text.h"
+#include "opt/term.h"
+#include "opt/text.h"
 #include "query/view.h"
 
 #include <errno.h>

@@ -4,9 +4,9 @@
 
 #include "cli/accounting.h"
 #include "cli/groups.h"
-#include "cli/term.h"
-#include "cli/text.h"
 #include "export/answer.h"
+#include "opt/term.h"
+#include "opt/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For `ascribe check`: running programs whose code is named only when they were started with an option. */
+/*
+ * For `ascribe check`: running programs whose code is named only when they were started with an
+ * option.
+ */
 #ifndef ASCRIBE_CLI_RUNTIMES_H
 #define ASCRIBE_CLI_RUNTIMES_H
 

@@ -3,8 +3,8 @@
 
 #include "cli/accounting.h"
 #include "cli/groups.h"
-#include "cli/text.h"
 #include "export/answer.h"
+#include "opt/text.h"
 #include "query/series.h"
 
 #include <errno.h>
@@ -64,7 +64,10 @@ static size_t steps_per_column(const struct query_series *s)
 	return s->n_steps ? (s->n_steps + CHART_WIDTH - 1) / CHART_WIDTH : 1;
 }
 
-/* One column per step, or per some steps: eighths of the row's peak; a blank where nothing was recorded. */
+/*
+ * One column per step, or per some steps: eighths of the row's peak; a blank where nothing was
+ * recorded.
+ */
 static void sparkline(const struct chart *c, const struct query_series_row *row)
 {
 	static const char *const eighths[] = { "\u2581", "\u2582", "\u2583", "\u2584",

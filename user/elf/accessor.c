@@ -34,7 +34,8 @@ static bool skip_frame(struct decoder *d)
 		return true;
 	if (d->reg != RAX && skips(d, "\x31\xc0", 2)) /* xor eax, eax: what it returns for NULL */
 		return true;
-	const char test[3] = { 0x48, (char)0x85, (char)(0xc0 | d->reg << 3 | d->reg) }; /* of the value with itself; je */
+	/* Of the value with itself; je */
+	const char test[3] = { 0x48, (char)0x85, (char)(0xc0 | d->reg << 3 | d->reg) };
 	if (skips(d, test, 3)) {
 		if (d->end - d->p >= 2 && d->p[0] == 0x74)
 			d->p += 2;

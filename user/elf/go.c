@@ -87,7 +87,10 @@ bool elf_go_layout(unsigned version, struct elf_go_layout *ret)
 	return false;
 }
 
-/* Where symbols were stripped: on x86-64 it is all there is of thread-local memory, on arm64 one of two. */
+/*
+ * Where symbols were stripped: on x86-64 it is all there is of thread-local memory, on arm64 one of
+ * two.
+ */
 bool elf_go_tls(const struct elf_image *img, int64_t *ret)
 {
 	bool x86 = img->machine == EM_X86_64;

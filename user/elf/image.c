@@ -134,7 +134,9 @@ static void take_note(struct elf_image *img, const Elf64_Nhdr *nh, const uint8_t
 
 static void walk_notes(struct elf_image *img, const uint8_t *p, size_t size, const struct note_part *part)
 {
-	/* Names and descriptors are padded to 4, in segments that say so to 8 (GNU property notes). */
+	/*
+	 * Names and descriptors are padded to 4, in segments that say so to 8 (GNU property notes).
+	 */
 	uint64_t align = part->align == 8 ? 8 : 4;
 	uint64_t at = 0;
 	while (inside(size, at, sizeof(Elf64_Nhdr))) {

@@ -45,7 +45,10 @@ struct elf_text {
 	uint32_t index; /* of its section header; the array is sorted by it */
 };
 
-/* A symbol table and the string table it links to; size 0 when there is none. Both lie inside the file. */
+/*
+ * A symbol table and the string table it links to; size 0 when there is none. Both lie inside the
+ * file.
+ */
 struct elf_symbols {
 	uint64_t offset;
 	uint64_t size; /* bytes: a multiple of elf_symbol_size */
@@ -59,7 +62,11 @@ struct elf_image {
 	uint64_t size;
 	uint16_t machine;
 	uint16_t type;
-	bool is_32; /* i386: names, lines and build id are read; labels, rules, Go and Python are those of 64-bit files alone */
+	/*
+	 * i386: names, lines and build id are read; labels, rules, Go and Python are those of
+	 * 64-bit files alone
+	 */
+	bool is_32;
 	uint64_t shoff;
 	uint32_t n_sections;
 	uint16_t shstrndx; /* the section that holds their names, or SHN_XINDEX */
@@ -72,10 +79,12 @@ struct elf_image {
 	struct elf_segment tls; /* memsz 0: there is none */
 	uint64_t tls_align;
 	uint64_t dynamic_offset, dynamic_size;
-	uint64_t interp_offset, interp_size; /* the path of the dynamic linker; size 0: there is none */
+	/* The path of the dynamic linker; size 0: there is none */
+	uint64_t interp_offset, interp_size;
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_len;
-	int label_rc;         /* 0: label_vaddr is valid; -ENOENT no note; -EBADMSG, -EPROTONOSUPPORT a wrong one */
+	/* 0: label_vaddr is valid; -ENOENT no note; -EBADMSG, -EPROTONOSUPPORT a wrong one */
+	int label_rc;
 	uint64_t label_vaddr; /* of struct ascribe_descriptor */
 	int trampolines_rc;   /* the same for the table of trampoline labels */
 	uint64_t trampolines_vaddr;
@@ -93,7 +102,9 @@ int elf_image_open_memory(struct elf_image *img, const void *bytes, size_t size,
 /* The same, and bytes (from malloc) belong to the image from now on, also on failure. */
 int elf_image_adopt(struct elf_image *img, uint8_t *bytes, size_t size, const char *name, struct err *err);
 
-/* Exactly len bytes at offset, or -EBADMSG when the file does not have them, or the errno of pread. */
+/*
+ * Exactly len bytes at offset, or -EBADMSG when the file does not have them, or the errno of pread.
+ */
 int elf_image_read(const struct elf_image *img, uint64_t offset, void *out, size_t len);
 
 /*

@@ -12,7 +12,9 @@
 #define AT_ONCE 64u
 #define NAMES_MAX (1u << 20) /* bytes of names that are looked at; linked files have some hundred */
 
-/* The names of all sections, read at once: one by one they would be some hundred reads of a file. */
+/*
+ * The names of all sections, read at once: one by one they would be some hundred reads of a file.
+ */
 struct names {
 	char *text; /* owned */
 	size_t size;

@@ -175,7 +175,10 @@ int elf_variables(const struct elf_image *img, const char *const *names, struct 
 
 /* ---- executables ---- */
 
-/* x86-64: the block lies below the thread pointer, its end rounded up; aarch64: above, behind 16 bytes. */
+/*
+ * x86-64: the block lies below the thread pointer, its end rounded up; aarch64: above, behind 16
+ * bytes.
+ */
 int64_t elf_static_tls(const struct elf_image *img, uint64_t value)
 {
 	uint64_t align = img->tls_align ? img->tls_align : 1;

@@ -21,8 +21,10 @@
  */
 enum elf_access {
 	ELF_ACCESS_NONE = 0,    /* data or code: value is its vaddr */
-	ELF_ACCESS_UNKNOWN = 1, /* thread-local, and no way found: an executable's is static all the same */
-	ELF_ACCESS_TPOFF = 2,   /* at: the offset from the thread pointer (initial-exec); addend 0 or value */
+	/* thread-local, and no way found: an executable's is static all the same */
+	ELF_ACCESS_UNKNOWN = 1,
+	/* at: the offset from the thread pointer (initial-exec); addend 0 or value */
+	ELF_ACCESS_TPOFF = 2,
 	ELF_ACCESS_DESC = 3,    /* at: {resolver, argument} (TLSDESC) */
 	ELF_ACCESS_PAIR = 4,    /* at: {module, offset} (general-dynamic) */
 	ELF_ACCESS_MODULE = 5,  /* at: module; the offset is the value (local-dynamic) */
@@ -44,10 +46,16 @@ struct elf_variable {
  */
 int elf_variables(const struct elf_image *img, const char *const *names, struct elf_variable *ret, size_t max);
 
-/* The offset from the thread pointer of what stands at `value` in an executable's own thread-local block. */
+/*
+ * The offset from the thread pointer of what stands at `value` in an executable's own thread-local
+ * block.
+ */
 int64_t elf_static_tls(const struct elf_image *img, uint64_t value);
 
-/* Is this an executable rather than a library? ET_EXEC, or marked as position independent executable. */
+/*
+ * Is this an executable rather than a library? ET_EXEC, or marked as position independent
+ * executable.
+ */
 bool elf_is_executable(const struct elf_image *img);
 
 /* Is it made for musl's dynamic linker? */

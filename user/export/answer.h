@@ -31,7 +31,9 @@ struct answer {
 
 /* {"name": count, ...} */
 json_t *answer_counts(const char *const *names, const uint64_t *counts, size_t n);
-/* Adds fired, stored, lost, flagged, idle, outside, own of the query's range to an object. -ENOMEM. */
+/*
+ * Adds fired, stored, lost, flagged, idle, outside, own of the query's range to an object. -ENOMEM.
+ */
 int answer_accounting(json_t *object, const struct store *s, const struct query_info *info);
 /* {"tenant": "a", "query_id": null}: null where the label is missing. */
 json_t *answer_key(const char *const *keys, size_t n_keys, const char *const *values, const bool *present);

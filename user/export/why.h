@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the time of a selection went, as JSON (docs/json.md), the same from the command and over HTTP. */
+/*
+ * Where the time of a selection went, as JSON (docs/json.md), the same from the command and over
+ * HTTP.
+ */
 #ifndef ASCRIBE_EXPORT_WHY_H
 #define ASCRIBE_EXPORT_WHY_H
 

@@ -70,7 +70,10 @@ static int load_bucket(struct hist_snapshot *s, uint64_t index, uint64_t count, 
 	return rc == -EOVERFLOW ? bad(err, "it counts more than 2^64 - 1 values") : rc;
 }
 
-/* The checksum has been seen to be right, so this is what somebody wrote: it may be hostile all the same. */
+/*
+ * The checksum has been seen to be right, so this is what somebody wrote: it may be hostile all the
+ * same.
+ */
 static int load_buckets(struct hist_snapshot *s, struct cursor *c, struct err *err)
 {
 	uint64_t n = cursor_varint(c), index = 0;

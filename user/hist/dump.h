@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot as text and as bytes. Both name the precision, so that any two can be merged after loading.
+ * A snapshot as text and as bytes. Both name the precision, so that any two can be merged after
+ * loading.
  *
- * Text, for people and scripts: one line per bucket in which something was counted, decimal, ascending.
+ * Text, for people and scripts: one line per bucket in which something was counted, decimal,
+ * ascending.
  *
  *   histogram bits 6 buckets 2 total 12
  *   0 0 5                                 smallest value, greatest value, count
@@ -10,8 +12,9 @@
  *
  * Binary, for files and the wire; integers are LEB128 (util/buf.h) unless a size is given:
  *
- *   4 bytes "HIST" | u8 version 1 | u8 bits | number of buckets | per bucket: index minus the index before it (the first:
- *   index), count | u32 CRC-32C of all before it, little-endian
+ *   4 bytes "HIST" | u8 version 1 | u8 bits | number of buckets |
+ *   per bucket: index minus the index before it (the first: index), count |
+ *   u32 CRC-32C of all before it, little-endian
  *
  * Both are refused as a whole unless they are exactly that: counts of 0, indices out of order or
  * out of range, a total beyond 2^64 - 1, anything behind the end. What is loaded takes memory for

@@ -6,7 +6,8 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#define FIRST 16u              /* rows begin behind one cache line, so that no place in use is below 64 */
+/* rows begin behind one cache line, so that no place in use is below 64 */
+#define FIRST 16u
 #define LOCKED_ADD (1u << 16)  /* hist_add of more than that at once works under the lock */
 #define WAIT_AT (3u << 30)
 

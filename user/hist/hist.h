@@ -4,10 +4,12 @@
  * bytes, frames), each known to 2^-(bits+1) of itself (include/hist_bucket.h). Any value may be
  * recorded; recording never allocates, fails or waits for another thread.
  *
- *   struct hist            one mapping of memory: a table from the logarithm of a value to a row of counters. A row is taken from the
- *                          mapping when the first value needs it, and memory that nobody needed is never touched.
+ *   struct hist            one mapping of memory: a table from the logarithm of a value to a row of
+ *                          counters. A row is taken from the mapping when the first value needs it,
+ *                          and memory that nobody needed is never touched.
  *   hist_record            for any number of threads: one atomic add
- *   hist_record_own        for the one thread that owns this histogram: plain instructions, a fifth of the time
+ *   hist_record_own        for the one thread that owns this histogram: plain instructions, a fifth
+ *                          of the time
  *   multi.h                one such histogram per thread, behind one name
  *   snapshot.h             everything that is asked of a histogram is asked of a copy
  *
@@ -16,9 +18,11 @@
  * untouched until then. Invariants:
  *
  *   1. the count of a bucket is high * 2^31 + count;
- *   2. only who holds `lock` changes high, or reads more than one counter: a snapshot sees no carry half done;
- *   3. who records never waits for the lock: a carry that finds it taken is left to the next value of that bucket. Only when a
- *      counter has come to 3/4 of its range meanwhile, 2^30 values later, does a thread wait.
+ *   2. only who holds `lock` changes high, or reads more than one counter: a snapshot sees no carry
+ *      half done;
+ *   3. who records never waits for the lock: a carry that finds it taken is left to the next value
+ *      of that bucket. Only when a counter has come to 3/4 of its range meanwhile, 2^30 values
+ *      later, does a thread wait.
  */
 #ifndef ASCRIBE_HIST_HIST_H
 #define ASCRIBE_HIST_HIST_H
@@ -86,7 +90,11 @@ HIST_INLINE uint32_t *hist_counter(struct hist *h, uint64_t value)
 HIST_INLINE bool hist_increment(uint32_t *c)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
-	bool negative; /* one instruction instead of three: a load, an addition and a store of 32 bits, none of them torn */
+	/*
+	 * One instruction instead of three: a load, an addition and a store of 32 bits, none of
+	 * them torn
+	 */
+	bool negative;
 	__asm__ volatile("addl $1, %0" : "+m"(*c), "=@ccs"(negative));
 	return negative;
 #else

@@ -3,7 +3,8 @@
  * ascribe's own latencies and sizes, as histograms of the process: metrics.def names them. To
  * measure one is one line, from any thread:
  *
- *   METRIC_TIME(drain);                              from here to the end of the block, whichever way it is left
+ *   METRIC_TIME(drain);                              from here to the end of the block, whichever
+ *                                                    way it is left
  *   metric_record(METRIC_stack_depth, n_frames);
  *
  * A histogram is made when its first value comes; without memory for it the value is counted in

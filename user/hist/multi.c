@@ -21,7 +21,10 @@ static struct {
 
 _Static_assert(HIST_SLOTS == 64, "slots.used has one bit for each");
 
-/* value: the slot plus one. What the thread's later destructors record goes to the shared histogram. */
+/*
+ * value: the slot plus one. What the thread's later destructors record goes to the shared
+ * histogram.
+ */
 static void give_back(void *value)
 {
 	uint32_t slot = (uint32_t)(uintptr_t)value - 1;

@@ -17,7 +17,8 @@
 #define HIST_SLOT_NONE (HIST_SLOTS + 1)
 
 struct hist_multi {
-	struct hist *own[HIST_SLOTS + 2]; /* by slot; hist_none: not yet, and always for the two that are no slots */
+	/* By slot; hist_none: not yet, and always for the two that are no slots */
+	struct hist *own[HIST_SLOTS + 2];
 	struct hist *shared;
 };
 

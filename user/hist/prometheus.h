@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot in other buckets, and in Prometheus' text format (version 0.0.4) as a classic histogram:
+ * A snapshot in other buckets, and in Prometheus' text format (version 0.0.4) as a classic
+ * histogram:
  *
  *   # HELP ascribe_drain_seconds Time to drain the tables.
  *   # TYPE ascribe_drain_seconds histogram
@@ -38,12 +39,16 @@ struct hist_label {
 struct hist_family {
 	const char *name; /* [a-zA-Z_:][a-zA-Z0-9_:]*, with the unit at its end */
 	const char *help;
-	unsigned decimals;      /* values are in 10^-decimals of the unit of the name: 9 for nanoseconds and _seconds */
+	/* Values are in 10^-decimals of the unit of the name: 9 for nanoseconds and _seconds */
+	unsigned decimals;
 	const uint64_t *bounds; /* ascending, in the unit of the values */
 	size_t n_bounds;
 };
 
-/* All append. -EINVAL: not a name; -ENOMEM. The head comes once, then the samples of all label sets. */
+/*
+ * All append. -EINVAL: not a name; -ENOMEM. The head comes once, then the samples of all label
+ * sets.
+ */
 int hist_prometheus_head(const struct hist_family *f, struct buf *out, struct err *err);
 int hist_prometheus(const struct hist_family *f, const struct hist_snapshot *s, const struct hist_label *labels, size_t n_labels,
 		    struct buf *out, struct err *err);

@@ -108,7 +108,9 @@ static bool read_all(struct hist_snapshot *s, struct hist *h)
 	bool ok = true;
 	hist_lock(h);
 	for (unsigned row = 0; row < n_rows(s) && ok; row++) {
-		/* The first two rows hold what is not shifted; row 0 is told by any of its values. */
+		/*
+		 * The first two rows hold what is not shifted; row 0 is told by any of its values.
+		 */
 		uint32_t place = hist_place(h, row ? hist_bucket_low(h->bits, row << h->bits) : 0);
 		if (place >= 64)
 			ok = read_row(s, h, row, (place >> 6) + (row ? unit : 0));

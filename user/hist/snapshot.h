@@ -4,8 +4,8 @@
  * those in which something was counted. Not thread-safe; the histogram may be written while the
  * copy is taken.
  *
- * A value is known as its bucket. Where one number stands for it, it is the middle of the bucket, and with
- * E = 2^-(bits+1), for any values at all:
+ * A value is known as its bucket. Where one number stands for it, it is the middle of the bucket,
+ * and with E = 2^-(bits+1), for any values at all:
  *
  *   quantile, value at a rank    within E of the true one
  *   mean                         within E of the true one
@@ -23,12 +23,15 @@ struct hist_snapshot {
 	uint8_t bits;
 	uint64_t total;
 	uint64_t row_total[HIST_ROWS_MAX]; /* by index >> bits */
-	uint32_t at[HIST_ROWS_MAX];        /* where the row begins in counts, plus one; 0: an empty row */
+	/* Where the row begins in counts, plus one; 0: an empty row */
+	uint32_t at[HIST_ROWS_MAX];
 	uint64_t *counts;
 	size_t n, cap; /* of counts */
 };
 
-/* Empty; bits <= HIST_BITS_MAX. hist_snapshot_fini frees what it came to hold and leaves it empty. */
+/*
+ * Empty; bits <= HIST_BITS_MAX. hist_snapshot_fini frees what it came to hold and leaves it empty.
+ */
 void hist_snapshot_init(struct hist_snapshot *s, unsigned bits);
 void hist_snapshot_fini(struct hist_snapshot *s);
 
@@ -60,7 +63,10 @@ struct hist_value {
 	uint64_t value;     /* the middle */
 };
 
-/* The value at a rank, 0 <= rank < total, of the values in ascending order. An empty snapshot gives 0. */
+/*
+ * The value at a rank, 0 <= rank < total, of the values in ascending order. An empty snapshot gives
+ * 0.
+ */
 struct hist_value hist_snapshot_at(const struct hist_snapshot *s, uint64_t rank);
 
 /*

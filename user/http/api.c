@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /api/v1: the questions of the commands, answered as `--json` answers them (docs/json.md, docs/http.md). */
+/*
+ * /api/v1: the questions of the commands, answered as `--json` answers them (docs/json.md,
+ * docs/http.md).
+ */
 #include "http/asked.h"
 
 #include "export/findings.h"
@@ -31,7 +34,9 @@ static struct answer make_answer(const struct asked *a, struct store *s, const s
 
 /* ---- labels ---- */
 
-/* Without a range or a selector the newest file's own list of keys will do, and no window is read. */
+/*
+ * Without a range or a selector the newest file's own list of keys will do, and no window is read.
+ */
 struct names {
 	json_t *keys;
 };
@@ -82,7 +87,10 @@ static json_t *events_json(const struct store *s)
 	return v;
 }
 
-/* The times of the first and the last window, and of the answer: a browser's own clock may be wrong. */
+/*
+ * The times of the first and the last window, and of the answer: a browser's own clock may be
+ * wrong.
+ */
 static int put_times(json_t *o, struct store *s, struct err *err)
 {
 	struct store_cover c;

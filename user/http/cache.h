@@ -17,7 +17,10 @@ struct cache;
 int cache_new(struct cache **ret, size_t max_bytes);
 void cache_free(struct cache *c);
 
-/* Whether there is an answer, past or not: who asks while somebody makes a newer one gets it at once. */
+/*
+ * Whether there is an answer, past or not: who asks while somebody makes a newer one gets it at
+ * once.
+ */
 bool cache_has(struct cache *c, const struct buf *question);
 
 /* Copies the answer behind out; *ret_type is a static text. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* querier.v1.QuerierService over connect: unary calls, unframed, as Grafana's data source makes them. */
+/*
+ * querier.v1.QuerierService over connect: unary calls, unframed, as Grafana's data source makes
+ * them.
+ */
 #include "http/levels.h"
 #include "http/message.h"
 #include "http/pyroscope.h"
@@ -550,7 +553,10 @@ int pyro_stats(struct request *r, struct store *store, struct err *err)
 	return rc;
 }
 
-/* The last so many seconds that were written: they were recorded already, nobody needs to wait for them. */
+/*
+ * The last so many seconds that were written: they were recorded already, nobody needs to wait for
+ * them.
+ */
 int http_pprof(struct request *r, struct store *store, struct err *err)
 {
 	const char *text = request_param(r, "seconds"), *idle = request_param(r, "idle");

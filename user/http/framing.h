@@ -9,7 +9,10 @@
 
 struct MHD_Connection;
 
-/* A static text of why the head must be refused, NULL: it need not. version: as it came, "HTTP/1.1". */
+/*
+ * A static text of why the head must be refused, NULL: it need not. version: as it came,
+ * "HTTP/1.1".
+ */
 const char *framing_check(struct MHD_Connection *c, const char *version);
 
 #endif

@@ -18,7 +18,10 @@ struct guard {
 	bool unix_socket, tls;
 };
 
-/* What a request says of where it comes from and who sent it; members are NULL where it does not say. */
+/*
+ * What a request says of where it comes from and who sent it; members are NULL where it does not
+ * say.
+ */
 struct guard_asker {
 	const char *host, *origin, *authorization;
 	const char *password; /* of "Authorization: Basic", whatever the user name */

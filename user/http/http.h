@@ -28,19 +28,29 @@ struct http_hooks {
 	int (*metrics)(void *ctx, struct buf *out);
 	/* Whether recording goes on as it should; why not, a static text. */
 	bool (*ready)(void *ctx, const char **ret_why);
-	/* Store a profile (profile.h) that somebody sent; waits until that is done. -EAGAIN: not now. */
+	/*
+	 * Store a profile (profile.h) that somebody sent; waits until that is done. -EAGAIN: not
+	 * now.
+	 */
 	int (*ingest)(void *ctx, const struct profile *p, struct err *err);
 };
 
 struct http_config {
 	const char *const *stores; /* read as one, where there are several */
 	size_t n_stores;
-	const char *const *listen; /* "unix:/path", "127.0.0.1:4041", "[::1]:4041", "localhost:4041" */
+	/* "unix:/path", "127.0.0.1:4041", "[::1]:4041", "localhost:4041" */
+	const char *const *listen;
 	size_t n_listen;
-	const char *const *hosts; /* names that a Host header may have besides addresses of this host itself that are listened on */
+	/*
+	 * Names that a Host header may have besides addresses of this host itself that are listened
+	 * on
+	 */
+	const char *const *hosts;
 	size_t n_hosts;
-	const char *token;	   /* every request but /healthz needs it; NULL: none, then anonymous or Unix sockets alone */
-	bool token_tcp_only;	   /* requests over Unix sockets do not need it: their mode says who may connect */
+	/* Every request but /healthz needs it; NULL: none, then anonymous or Unix sockets alone */
+	const char *token;
+	/* Requests over Unix sockets do not need it: their mode says who may connect */
+	bool token_tcp_only;
 	const char *tls_cert, *tls_key; /* PEM text; both or none; not on Unix sockets */
 	bool anonymous;		   /* no token: whoever can connect may read everything */
 	bool plain;		   /* the token may cross the network unencrypted */
@@ -51,7 +61,8 @@ struct http_config {
 	unsigned request_s;	   /* time for a request to arrive; 0: 10 */
 	unsigned response_s;	   /* time for an answer to be taken; 0: 60 */
 	size_t cache_bytes;	   /* of answers; 0: 4 MiB */
-	size_t question_bytes;	   /* that an answer keeps within, beside the dictionaries; 0: 64 MiB */
+	/* That an answer keeps within, beside the dictionaries; 0: 64 MiB */
+	size_t question_bytes;
 	struct http_hooks hooks;
 };
 

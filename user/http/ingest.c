@@ -96,7 +96,10 @@ int pyro_push(struct request *r, struct store *store, struct err *err)
 
 /* ---- ingest ---- */
 
-/* The part of a form that is called name. -EINVAL: the body is no form; -ENOENT: it has no such part. */
+/*
+ * The part of a form that is called name. -EINVAL: the body is no form; -ENOENT: it has no such
+ * part.
+ */
 static int form_part(const struct request *r, const char *name, const uint8_t **ret, size_t *ret_len, struct err *err)
 {
 	const char *b = strcasestr(r->content_type, "boundary=");
@@ -124,7 +127,8 @@ static int form_part(const struct request *r, const char *name, const uint8_t **
 			break;
 		if (memmem(at, (size_t)(head_end - at), wanted, strlen(wanted))) {
 			*ret = body;
-			*ret_len = (size_t)(next - body) - 2; /* the end of the line before the mark */
+			/* the end of the line before the mark */
+			*ret_len = (size_t)(next - body) - 2;
 			return 0;
 		}
 		at = next;

@@ -186,7 +186,8 @@ int http_sockets_open(struct http_sockets **io, const struct http_config *cfg, s
 	for (; !rc && s->n < cfg->n_listen; s->n += !rc) {
 		struct http_socket *now = &s->v[s->n], *was = find_socket(old, cfg->listen[s->n]);
 		if (was && was->at.unix_path[0] && chmod(was->at.unix_path, mode)) {
-			was->at.unix_path[0] = 0; /* somebody removed it: nobody can connect to that one any more */
+			/* Somebody removed it: nobody can connect to that one any more */
+			was->at.unix_path[0] = 0;
 			was = NULL;
 		}
 		if (was) {

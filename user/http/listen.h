@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses to listen on: "unix:/path", "host:port" with a number or `localhost` as host, "[v6]:port". */
+/*
+ * Addresses to listen on: "unix:/path", "host:port" with a number or `localhost` as host,
+ * "[v6]:port".
+ */
 #ifndef ASCRIBE_HTTP_LISTEN_H
 #define ASCRIBE_HTTP_LISTEN_H
 

@@ -97,7 +97,8 @@ static int from_value(const json_t *v, const ProtobufCFieldDescriptor *f, struct
 		*(protobuf_c_boolean *)at = json_is_true(v);
 		return json_is_boolean(v) ? 0 : wrong(f, err);
 	}
-	if (f->type == PROTOBUF_C_TYPE_INT32 && json_is_string(v)) /* the name of an enum's value: none of them matters here */
+	/* the name of an enum's value: none of them matters here */
+	if (f->type == PROTOBUF_C_TYPE_INT32 && json_is_string(v))
 		return 0;
 	rc = from_number(v, f, &real, &num, err);
 	if (rc)

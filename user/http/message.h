@@ -11,7 +11,10 @@
 #include "http/request.h"
 #include "import/message_memory.h"
 
-/* The body of a request; to be freed with message_free. -EINVAL with the text; *ret_json: it came as JSON. */
+/*
+ * The body of a request; to be freed with message_free. -EINVAL with the text; *ret_json: it came
+ * as JSON.
+ */
 int message_read(const struct request *r, const ProtobufCMessageDescriptor *d, struct message_memory *m, ProtobufCMessage **ret, bool *ret_json,
 		 struct err *err);
 

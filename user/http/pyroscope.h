@@ -14,8 +14,11 @@
 #define PYRO_NODES_MAX 65536
 #define PYRO_NAMES_MAX 2000  /* values in a list */
 
-/* "process_cpu:cpu:nanoseconds:cpu:nanoseconds" is the first event that stands for time; others are called after their event: times of waits (and
- * of who ended them) "off-cpu:delay:nanoseconds:waits:count". */
+/*
+ * "process_cpu:cpu:nanoseconds:cpu:nanoseconds" is the first event that stands for time; others are
+ * called after their event: times of waits (and of who ended them)
+ * "off-cpu:delay:nanoseconds:waits:count".
+ */
 void pyro_type_id(const struct store *s, uint32_t event, char out[PYRO_ID_MAX]);
 /* -EINVAL: no such type. */
 int pyro_find_type(const struct store *s, const char *id, uint32_t *ret_event, struct err *err);

@@ -12,8 +12,9 @@ struct request;
 struct asset;
 
 /*
- * Fills r->out and r->type. 0, or an error whose text the client gets: -EINVAL and -E2BIG 400, -ENOENT 404, -EOPNOTSUPP 501,
- * -EDQUOT 429, -EAGAIN and -ENOMEM 503, -ESTALE is tried again, anything else 500. s is NULL for routes that need no store.
+ * Fills r->out and r->type. 0, or an error whose text the client gets: -EINVAL and -E2BIG 400,
+ * -ENOENT 404, -EOPNOTSUPP 501, -EDQUOT 429, -EAGAIN and -ENOMEM 503, -ESTALE is tried again,
+ * anything else 500. s is NULL for routes that need no store.
  */
 typedef int request_handler(struct request *r, struct store *s, struct err *err);
 

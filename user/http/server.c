@@ -40,7 +40,9 @@ struct exchange {
 	bool refused; /* the answer went out before the body came in */
 };
 
-/* The page holds nothing of the store, and whoever has a token can give it nowhere else than there. */
+/*
+ * The page holds nothing of the store, and whoever has a token can give it nowhere else than there.
+ */
 static const struct route page_route = { "/", "page", ROUTE_GET | ROUTE_OPEN, 0, NULL, NULL };
 static const struct route no_route = { "", "none", ROUTE_GET | ROUTE_POST, 0, NULL, NULL };
 
@@ -63,7 +65,8 @@ static void add_headers(const struct request *r, struct MHD_Response *m)
 		MHD_add_response_header(m, "Content-Encoding", "gzip");
 	if (r->asset)
 		MHD_add_response_header(m, "Vary", "Accept-Encoding");
-	if (r->status == 200 && !strncmp(r->path, "/export/", 8)) /* pages of their own: never shown as if they were ours */
+	/* Pages of their own: never shown as if they were ours */
+	if (r->status == 200 && !strncmp(r->path, "/export/", 8))
 		MHD_add_response_header(m, "Content-Disposition", "attachment");
 	if (r->status == 401)
 		MHD_add_response_header(m, "WWW-Authenticate", "Bearer realm=\"ascribe\"");
@@ -255,7 +258,8 @@ static enum MHD_Result look(struct address *a, struct MHD_Connection *c, const c
 		return refuse(a, c, x, 400, REFUSED_length, "too many parameters");
 	MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, add_param, r);
 	r->retry_after = r->route->flags & ROUTE_INGEST ? intake_delay_s(&a->server->intake, x->began_ns) : 0;
-	if (r->retry_after) { /* once the body has come: who still sends does not read when to come again */
+	if (r->retry_after) {
+		/* Once the body has come: who still sends does not read when to come again */
 		count_refused(a->server, REFUSED_ingest);
 		request_fail(r, 429, "more profiles come than are taken in");
 	}
@@ -270,7 +274,8 @@ static enum MHD_Result take_body(struct address *a, struct exchange *x, const ch
 	__atomic_fetch_add(&a->server->received_bytes, n, __ATOMIC_RELAXED);
 	if (x->refused || r->status)
 		return MHD_YES;
-	if (n > r->route->body_max - r->body.len) { /* the answer can go only when all has come: until then nothing is kept */
+	if (n > r->route->body_max - r->body.len) {
+		/* the answer can go only when all has come: until then nothing is kept */
 		count_refused(a->server, REFUSED_length);
 		buf_fini(&r->body);
 		request_fail(r, 413, "the body is longer than this path takes");
@@ -320,7 +325,10 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	return send_answer(a, c, x);
 }
 
-/* A NUL would end the text for us and not for whoever wrote it: it becomes a byte that is in no name. */
+/*
+ * A NUL would end the text for us and not for whoever wrote it: it becomes a byte that is in no
+ * name.
+ */
 static size_t unescape(void *ctx, struct MHD_Connection *c, char *s)
 {
 	(void)ctx;
@@ -362,7 +370,8 @@ static void on_connection(void *ctx, struct MHD_Connection *c, void **own, enum 
 		return;
 	}
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-	own_thread_be_nice(); /* libmicrohttpd made this thread; it has done nothing before its first connection */
+	/* libmicrohttpd made this thread; it has done nothing before its first connection */
+	own_thread_be_nice();
 	*own = conns_open(a, info ? info->connect_fd : -1);
 }
 

@@ -24,7 +24,10 @@ static int write_question(struct request *r)
 	return rc ? rc : buf_add(q, r->body.data, r->body.len);
 }
 
-/* With a handle of the store; when retention has taken away what was to be read, once more with a new one. */
+/*
+ * With a handle of the store; when retention has taken away what was to be read, once more with a
+ * new one.
+ */
 static int ask_store(struct http_server *s, struct request *r, uint64_t *ret_state, struct err *err)
 {
 	int rc = -ESTALE;

@@ -12,7 +12,10 @@
 /* A label takes four bytes at the least. */
 #define BINDING_LABELS_MAX (ASCRIBE_BINDING_TEXT / 4)
 
-/* What a table says, checked: 0, -EBADMSG, -EPROTONOSUPPORT; -EAGAIN when its constructor has not run yet. */
+/*
+ * What a table says, checked: 0, -EBADMSG, -EPROTONOSUPPORT; -EAGAIN when its constructor has not
+ * run yet.
+ */
 int binding_check_table(const struct ascribe_trampoline_table *t);
 
 /*

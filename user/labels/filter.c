@@ -9,7 +9,8 @@
 #define FILTER_TEXT 1
 #define FILTER_HIGH 2	  /* the high 6 bits of the first byte */
 #define FILTER_FROM_END 4 /* << 1 for the second byte */
-#define FILTER_LEFT 4	  /* by how much the second byte goes left, in the bits from this one on; 6: it does not count */
+/* By how much the second byte goes left, in the bits from this one on; 6: it does not count */
+#define FILTER_LEFT 4
 #define NODES_MAX UINT16_MAX
 
 /* ---- looking up ---- */

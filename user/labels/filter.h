@@ -23,7 +23,8 @@
 enum filter_action {
 	FILTER_KEEP,
 	FILTER_DROP,
-	FILTER_REDACT, /* the value gives way to a keyed hash of it: values stay different, and secret */
+	/* The value gives way to a keyed hash of it: values stay different, and secret */
+	FILTER_REDACT,
 };
 
 struct filter_rule {
@@ -44,7 +45,8 @@ struct filter_node {
 	uint8_t need;	/* bytes that the key must have; the text's length */
 	union {
 		int16_t at[2];	  /* of the bytes; those from the end are negative */
-		uint8_t action[2]; /* text: of the key itself, of keys that begin with it; FILTER_NONE */
+		/* text: of the key itself, of keys that begin with it; FILTER_NONE */
+		uint8_t action[2];
 	};
 };
 

@@ -42,7 +42,8 @@ struct foreign_field {
 
 struct foreign_source {
 	uint8_t kind; /* enum label_kind */
-	uint8_t rank; /* below FOREIGN_RANKS: labels of a lower one win, whatever the order of sources */
+	/* Below FOREIGN_RANKS: labels of a lower one win, whatever the order of sources */
+	uint8_t rank;
 	const struct foreign_field *fields; /* LABEL_PATH */
 	size_t n_fields;
 	char *const *keys; /* LABEL_OTEL: by index, NULL where there is none */

@@ -37,15 +37,16 @@ size_t labels_normalize(struct label *v, size_t n);
 uint64_t labels_key(const struct label *v, size_t n, uint64_t seed);
 
 /*
- * A key for tables in memory: the same for the same labels in any order. The sum of their hashes; not
- * the set_id. Lists in which a key comes twice have another one than the sets that they stand for.
+ * A key for tables in memory: the same for the same labels in any order. The sum of their hashes;
+ * not the set_id. Lists in which a key comes twice have another one than the sets that they stand
+ * for.
  */
 uint64_t labels_list_key(const struct label *v, size_t n, uint64_t seed);
 
 /*
  * Whether a list of n labels in any order is this normalized set of n labels: the same labels, none
- * of them twice. order: where in the set each label of the list is likely to be, a permutation; NULL:
- * where it is in the list.
+ * of them twice. order: where in the set each label of the list is likely to be, a permutation;
+ * NULL: where it is in the list.
  */
 bool labels_match(const struct label *set, const uint8_t *order, const struct label *v, size_t n);
 
@@ -58,7 +59,10 @@ bool labels_equal(const struct label *a, size_t n_a, const struct label *b, size
 /* All of the text is a decimal int64, or false. */
 bool label_int(const char *text, size_t len, int64_t *ret);
 
-/* The value as text, decimal for integers: writes at most cap bytes with a NUL, returns the length it has. */
+/*
+ * The value as text, decimal for integers: writes at most cap bytes with a NUL, returns the length
+ * it has.
+ */
 size_t label_text(const struct label *l, char *out, size_t cap);
 
 #endif

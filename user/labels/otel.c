@@ -7,9 +7,11 @@
 #include <string.h>
 
 /*
- * ProcessContext { Resource resource = 1; repeated KeyValue attributes = 2; }   Resource { repeated KeyValue attributes = 1; }
- * KeyValue { string key = 1; AnyValue value = 2; }   AnyValue { string = 1; ...; ArrayValue = 5; }   ArrayValue { repeated
- * AnyValue values = 1; }
+ * ProcessContext { Resource resource = 1; repeated KeyValue attributes = 2; }
+ * Resource { repeated KeyValue attributes = 1; }
+ * KeyValue { string key = 1; AnyValue value = 2; }
+ * AnyValue { string = 1; ...; ArrayValue = 5; }
+ * ArrayValue { repeated AnyValue values = 1; }
  */
 struct bytes {
 	const uint8_t *p;

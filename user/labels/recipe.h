@@ -24,7 +24,8 @@
 enum recipe_op {
 	RECIPE_SYMBOL = 1, /* name, imm: the address of a variable */
 	RECIPE_FILE,       /* imm: an offset in the file */
-	RECIPE_VIA,        /* name: what this function makes of its argument, or of nothing at the start of a path */
+	/* name: what this function makes of its argument, or of nothing at the start of a path */
+	RECIPE_VIA,
 	RECIPE_LET,        /* arg: what that let gave */
 	RECIPE_DEREF,      /* imm */
 	RECIPE_ADD,        /* imm */
@@ -71,8 +72,12 @@ struct recipe_env {
 struct recipe {
 	char name[FOREIGN_KEY_MAX];
 	char source[128]; /* file, for messages */
-	/* What it is for: one of the files, one of the texts, one of the build ids; none of a kind: any. */
-	char file[RECIPE_PATTERNS_MAX][RECIPE_NAME_MAX]; /* with a '/': the whole path; '*' and '?' */
+	/*
+	 * What it is for: one of the files, one of the texts, one of the build ids; none of a kind:
+	 * any.
+	 */
+	/* With a '/': the whole path; '*' and '?' */
+	char file[RECIPE_PATTERNS_MAX][RECIPE_NAME_MAX];
 	char text[RECIPE_PATTERNS_MAX][RECIPE_NAME_MAX]; /* stands in the file's data */
 	char build_id[RECIPE_PATTERNS_MAX][RECIPE_NAME_MAX]; /* hexadecimal */
 	size_t n_files, n_texts, n_build_ids;

@@ -169,7 +169,8 @@ static void maps_cut(struct procs *p, struct proc_image *im, uint64_t start, uin
 	uint32_t i = map_lower(im, start);
 	while (i < im->n_maps && im->maps[i].start < end) {
 		struct proc_map *m = &list_of(im)->v[i];
-		if (m->start < start && m->end > end) { /* split in two; the caller reserved the room */
+		if (m->start < start && m->end > end) {
+			/* Split in two; the caller reserved the room */
 			struct proc_map right = *m;
 			right.pgoff += end - m->start;
 			right.start = end;
@@ -211,7 +212,10 @@ void proc_set_exe(struct procs *p, struct proc_image *im, const char *path)
 	struct proc_file *f = NULL;
 	for (uint32_t i = 0; i < im->n_maps && !f; i++)
 		if (!strcmp(im->maps[i].file->path, path))
-			f = im->maps[i].file; /* the same struct: callers compare files to find the program's own mapping */
+			/*
+			 * The same struct: callers compare files to find the program's own mapping
+			 */
+			f = im->maps[i].file;
 	if (f)
 		f->refs++;
 	else

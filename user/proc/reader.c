@@ -119,7 +119,8 @@ static bool take_answer(const struct buf *question, struct buf *reply, int *ret_
 		return false;
 	struct answer *a = &reader.answer[i];
 	uint64_t start = refusal_start(request_of(question)->tgid);
-	bool same = !start || a->start == start; /* else the process has ended, and its id is that of another one */
+	/* else the process has ended, and its id is that of another one */
+	bool same = !start || a->start == start;
 	if (same) {
 		*ret_rc = a->rc;
 		reader.answers_bytes -= a->reply.len;
@@ -370,7 +371,8 @@ static int ask_now(struct helper *h, struct buf *reply, int *ret_fd)
 {
 	const struct reader_request *q = request_of(&reader.request);
 	int rc = -EPIPE;
-	for (int i = 0; i < 2 && rc && rc != -EINPROGRESS; i++) { /* it may have ended before: once more, of a new one */
+	for (int i = 0; i < 2 && rc && rc != -EINPROGRESS; i++) {
+		/* It may have ended before: once more, of a new one */
 		rc = send_question(h, &reader.request);
 		rc = rc ? rc : await(h);
 		if (rc && rc != -EINPROGRESS)
@@ -448,7 +450,8 @@ void reader_close_root(const struct reader_request *q)
 		buf_fini(&none);
 		return;
 	}
-	if (reader.n_closing == CLOSINGS_MAX) { /* their reader does not answer: they are closed with it */
+	if (reader.n_closing == CLOSINGS_MAX) {
+		/* Their reader does not answer: they are closed with it */
 		helper_end(&reader.helper[ROOTS_READER]);
 		helper_reset(&reader.helper[ROOTS_READER]);
 		reader.n_closing = 0;
@@ -498,7 +501,9 @@ int proc_ask_file(const struct reader_request *q, const char *path, struct proc_
 
 /* ---- life ---- */
 
-/* End idle readers that are not needed, or were killed: then their sockets are readable for ever. */
+/*
+ * End idle readers that are not needed, or were killed: then their sockets are readable for ever.
+ */
 static void end_idle(void)
 {
 	uint64_t now = channel_now_ns();
@@ -547,7 +552,8 @@ void proc_reader_start(struct sandbox *s)
 	reader.idle_look_ns = 0;
 	for (size_t i = 0; i < READERS; i++)
 		reader.helper[i] = (struct helper){ .child = SANDBOX_NO_CHILD, .fd = -1 };
-	helper_order(&reader.helper[ROOTS_READER + 1]); /* so that the first question need not wait for it */
+	/* So that the first question need not wait for it */
+	helper_order(&reader.helper[ROOTS_READER + 1]);
 }
 
 void proc_reader_stop(const struct sandbox *s)

@@ -24,7 +24,8 @@
  *    filesystem, or of a sealed copy in memory (at most READER_COPY_MAX bytes each,
  *    READER_COPIES_MAX in all).
  *
- * Without a reader (before proc_reader_start) the calling process runs the requests itself. Not thread-safe.
+ * Without a reader (before proc_reader_start) the calling process runs the requests itself. Not
+ * thread-safe.
  */
 #ifndef ASCRIBE_PROC_READER_H
 #define ASCRIBE_PROC_READER_H
@@ -37,7 +38,8 @@
 
 #define READERS 8u /* those beyond the first two as long as others are slow */
 #define READER_IDLE_NS 10000000000ull
-#define READER_IDLE_LOOK_NS 10000000ull /* between two looks at idle readers, each a system call a reader */
+/* Between two looks at idle readers, each a system call a reader */
+#define READER_IDLE_LOOK_NS 10000000ull
 #define READER_WAIT_NS 2000000ull
 #define READER_PATIENCE_NS 20000000ull
 #define READER_PATIENCE_EARN 5u
@@ -45,7 +47,8 @@
 #define READER_USER_MAX 2u
 #define READER_MS 200u
 #define READER_CPU_MS 1000u
-#define READER_REFUSE_NS 10000000000ull /* after the first miss of a process; four times longer after each further one */
+/* After the first miss of a process; four times longer after each further one */
+#define READER_REFUSE_NS 10000000000ull
 #define READER_SLOW_NS 20000000ull	/* only longer requests are charged to the user */
 #define READER_SPEND_NS 1000000000ull
 #define READER_EARN 5u /* a user's spending decreases by a fifth of the time */

@@ -10,18 +10,23 @@
 enum reader_op {
 	READ_MEMORY, /* a: address, b: bytes */
 	READ_STACK,  /* a: address, b: bytes at most. What can be read from there on */
-	READ_MAPS, /* b: any number. The lines of executable mappings, and when they were read: BOOTTIME,
-		      8 bytes */
+	/*
+	 * b: any number. The lines of executable mappings, and when they were read: BOOTTIME, 8
+	 * bytes
+	 */
+	READ_MAPS,
 	READ_LINE, /* a: address. struct proc_line */
-	FIND_LINE, /* text: alternatives for the line, one per line. Answers a start address, 8 bytes */
+	/* text: alternatives for the line, one per line. Answers a start address, 8 bytes */
+	FIND_LINE,
 	READ_TEXT, /* text: a file of /proc/TGID, b: bytes at most */
-	OPEN_MAP,  /* a, b: the mapping. Answers a descriptor and struct proc_opened, like all that open
-		    */
+	/* a, b: the mapping. Answers a descriptor and struct proc_opened, like all that open */
+	OPEN_MAP,
 	OPEN_IN_ROOT,  /* a: the process of the root, 0: ours. text: the path */
 	ROOT_OPEN,     /* a: the name of the root for later requests */
 	ROOT_FILE,     /* a: as above, b: the user. text: the path */
 	ROOT_TMP_FILE, /* the same in its /tmp */
-	ROOT_TMP, /* a: as above. Answers an O_PATH descriptor of its /tmp, of a local filesystem only */
+	/* a: as above. Answers an O_PATH descriptor of its /tmp, of a local filesystem only */
+	ROOT_TMP,
 	ROOT_CLOSE, /* a */
 	READER_OPS,
 };
@@ -42,11 +47,15 @@ struct reader_request {
 	char text[]; /* NUL-terminated */
 };
 
-/* Serve a request. Append the answer to out. *ret_fd: -1, or the descriptor of the answer. 0 or -errno. */
+/*
+ * Serve a request. Append the answer to out. *ret_fd: -1, or the descriptor of the answer. 0 or
+ * -errno.
+ */
 int reader_serve(const struct reader_request *q, struct buf *out, int *ret_fd);
 
 /*
- * Ask a reader. text may be NULL. reply is emptied first. ret_fd may be NULL where no descriptor is expected.
+ * Ask a reader. text may be NULL. reply is emptied first. ret_fd may be NULL where no descriptor is
+ * expected.
  *
  * -EINPROGRESS: there is no answer yet; ask the same again later, at the latest READER_KEEP_NS
  * after the answer has come. -EBUSY: the process is refused. -EINTR: the reader ended, which says

@@ -51,7 +51,10 @@ uint64_t refusal_start(uint32_t tgid)
 	return proc_start(tgid, &start) ? 0 : start;
 }
 
-/* Who made the outermost user namespace below ours: a user may map thousands of users of his own into it. */
+/*
+ * Who made the outermost user namespace below ours: a user may map thousands of users of his own
+ * into it.
+ */
 static uint32_t namespace_owner(uint32_t tgid, uint32_t uid)
 {
 	char path[64];

@@ -68,7 +68,8 @@ int proc_identity(uint32_t tgid, uint32_t *ret_inner, uint32_t *ret_uid)
 	snprintf(path, sizeof(path), "/proc/%u/status", tgid);
 	if (read_small(path, text, sizeof(text)) <= 0)
 		return -ESRCH;
-	last_number(text, "\nNSpid:", UINT32_MAX, &inner); /* missing in kernels without PID namespaces */
+	/* Missing in kernels without PID namespaces */
+	last_number(text, "\nNSpid:", UINT32_MAX, &inner);
 	if (!last_number(text, "\nUid:", 2, &uid)) /* real, effective */
 		return -ESRCH;
 	*ret_inner = inner;
@@ -293,7 +294,10 @@ static void set_maps(struct procs *p, struct proc_image *im, struct buf *reply, 
 	im->tried_ns = 0;
 }
 
-/* False where the process runs another program by now, and the record of that is missing or not read yet. */
+/*
+ * False where the process runs another program by now, and the record of that is missing or not
+ * read yet.
+ */
 static bool runs_program(const struct proc_image *im)
 {
 	char exe[PATH_MAX];
@@ -483,7 +487,9 @@ int procs_scan_one(struct procs *p, uint32_t tgid)
 	return read_process(p, tgid, NULL, 0, PROC_MAPS);
 }
 
-/* True within PROC_RETRY_NS of a failure: do not read a process that hangs again for each sample. */
+/*
+ * True within PROC_RETRY_NS of a failure: do not read a process that hangs again for each sample.
+ */
 static bool was_tried(const struct proc_image *im)
 {
 	return im->tried_ns && proc_now_ns() - im->tried_ns < PROC_RETRY_NS;

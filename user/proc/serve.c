@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a reader does, in the helper: each function here may block for as long as another process likes. */
+/*
+ * What a reader does, in the helper: each function here may block for as long as another process
+ * likes.
+ */
 #include "proc/reader.h"
 #include "proc/proc_int.h"
 #include "proc/reader_int.h"

@@ -17,7 +17,10 @@ struct channel_head {
 
 #define CHANNEL_FOREVER 0
 
-/* until_ns: CLOCK_MONOTONIC, CHANNEL_FOREVER waits. -ETIMEDOUT, -EPIPE (the other end is gone), -errno. */
+/*
+ * until_ns: CLOCK_MONOTONIC, CHANNEL_FOREVER waits. -ETIMEDOUT, -EPIPE (the other end is gone),
+ * -errno.
+ */
 int channel_send(int fd, const struct channel_head *h, const void *bytes, const int *fds, size_t n_fds, uint64_t until_ns);
 
 /* The head alone, with descriptors, without waiting; -EAGAIN: there is no room. */

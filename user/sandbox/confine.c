@@ -56,7 +56,10 @@ static int data_size(size_t *ret)
 	return 0;
 }
 
-/* What a worker has when it is forked: RLIMIT_DATA counts from zero. Read while paths can still be opened. */
+/*
+ * What a worker has when it is forked: RLIMIT_DATA counts from zero. Read while paths can still be
+ * opened.
+ */
 static size_t data_before;
 
 int confine_privileges(int keep, unsigned user)
@@ -124,7 +127,9 @@ static int allow_path(int ruleset, const struct allowed_path *p)
 	return rc;
 }
 
-/* No paths but these. Kernels without Landlock (before 5.13, or not configured) have seccomp alone. */
+/*
+ * No paths but these. Kernels without Landlock (before 5.13, or not configured) have seccomp alone.
+ */
 static int forbid_paths(const struct allowed_path *but, size_t n)
 {
 	struct landlock_ruleset_attr attr = { .handled_access_fs = ALL_PATHS };
@@ -239,7 +244,8 @@ static int forbid_processes(scmp_filter_ctx f)
 {
 	const uint64_t thread = CLONE_THREAD;
 	int rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, thread, 0));
-	return rc ? rc : seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0); /* libc then uses clone */
+	/* Libc then uses clone */
+	return rc ? rc : seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
 /*

@@ -194,7 +194,8 @@ int download_cache_file(int files, const char *hex, int *ret_fd)
 	int fd = openat(files, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -ENOENT;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size) { /* an empty file: servers were asked in vain */
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size) {
+		/* An empty file: servers were asked in vain */
 		close(fd);
 		return -ENOENT;
 	}

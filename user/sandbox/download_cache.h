@@ -14,7 +14,9 @@
 
 #define DOWNLOAD_HEX_MAX (2 * 64 + 1)
 
-/* Make the directories if need be, and open the one of files. It must belong to us, and be no link. */
+/*
+ * Make the directories if need be, and open the one of files. It must belong to us, and be no link.
+ */
 int download_cache_open(const char *dir, int *ret_fd, struct err *err);
 
 /*

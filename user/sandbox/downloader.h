@@ -6,7 +6,8 @@
 #include "sandbox/downloads.h"
 
 enum downloader_order {
-	DOWNLOADER_GET = 1,	/* bytes: the build id; answered by 0 and the open file, or -errno in what */
+	/* Bytes: the build id; answered by 0 and the open file, or -errno in what */
+	DOWNLOADER_GET = 1,
 	DOWNLOADER_LOOK = 2,	/* the same from the cache alone: -ENODATA when it has none */
 	DOWNLOADER_DISCARD = 3, /* bytes: the build id; not answered */
 };

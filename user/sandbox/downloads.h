@@ -2,8 +2,9 @@
 /*
  * Debug files from debuginfod servers, without waiting for them.
  *
- *   recorder -- GET build id, DISCARD --> downloader -- fork --> one process for each file, libdebuginfod
- *      +-------- result, open file ----------+                        +--> cache directory, servers
+ *   recorder -- GET build id, DISCARD --> downloader -- fork --> a process for each file
+ *      +-------- result, open file ----------+                     (libdebuginfod)
+ *                                                                     +--> cache directory, servers
  *
  * The downloader is forked before anything sensitive is open and does nothing until it is asked.
  * Build ids wait in a queue here; one at a time is under way. Those that the cache has come first,
@@ -32,7 +33,8 @@ struct downloads_config {
 	const char *cache;	/* directory; made, with its parents, for us alone */
 	uint64_t file_bytes;	/* of one file at most [DOWNLOADS_FILE_BYTES] */
 	unsigned file_s;	/* for one file at most [DOWNLOADS_FILE_S] */
-	uint64_t cache_bytes;	/* the files that were not used for longest go [DOWNLOADS_CACHE_BYTES] */
+	/* The files that were not used for longest go [DOWNLOADS_CACHE_BYTES] */
+	uint64_t cache_bytes;
 	unsigned cache_age_s;	/* since a file was used last [DOWNLOADS_CACHE_AGE_S] */
 };
 
@@ -75,7 +77,8 @@ bool downloads_busy(const struct downloads *d);
 struct download {
 	uint8_t id[DOWNLOADS_ID_MAX];
 	size_t len;
-	int fd; /* a regular file that may be read, to be closed by the caller; -1: there will be none */
+	/* A regular file that may be read, to be closed by the caller; -1: there will be none */
+	int fd;
 };
 int downloads_take(struct downloads *d, struct download *ret);
 

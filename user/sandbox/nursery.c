@@ -143,7 +143,8 @@ static int obey(const struct sandbox_config *cfg)
 	pid_t p = fork_child(&h, fd, cfg);
 	close(fd);
 	if (p > 0)
-		pidfd = (int)syscall(SYS_pidfd_open, p, 0); /* not reaped yet: the number is its own */
+		/* Not reaped yet: the number is its own */
+		pidfd = (int)syscall(SYS_pidfd_open, p, 0);
 	if (p > 0 && pidfd < 0) {
 		answer.what = -errno;
 		kill(p, SIGKILL);

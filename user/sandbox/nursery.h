@@ -18,7 +18,8 @@
  */
 enum nursery_order {
 	NURSERY_WORKER = 1, /* parses: nobody's user, no capability, seccomp */
-	NURSERY_READER = 2, /* runs cfg.reader: no capability but those that reading other processes takes */
+	/* Runs cfg.reader: no capability but those that reading other processes takes */
+	NURSERY_READER = 2,
 };
 
 /*

@@ -76,18 +76,25 @@ struct sandbox_config {
 	size_t n_ops;
 	void (*reader)(int fd); /* of a child of sandbox_order_reader; NULL: there are none */
 	size_t memory;         /* bytes that a worker may allocate */
-	unsigned workers;      /* at a time, of all lanes; 0: SANDBOX_WORKERS of each. A lane may always have one */
+	/* At a time, of all lanes; 0: SANDBOX_WORKERS of each. A lane may always have one */
+	unsigned workers;
 	unsigned serves;       /* requests until a worker is replaced */
 };
 
 struct sandbox_stats {
 	uint64_t calls, spawned;
 	uint64_t answered; /* jobs that are done, whatever came of them */
-	uint64_t full; /* jobs that were not taken: the queue was full, or their user's workers do not end */
+	/* Jobs that were not taken: the queue was full, or their user's workers do not end */
+	uint64_t full;
 	uint64_t late; /* workers that missed a deadline, and were killed */
-	uint64_t stalled; /* of these, those that had not been given the time: the machine was busy, or their file was slow */
+	/*
+	 * Of these, those that had not been given the time: the machine was busy, or their file was
+	 * slow
+	 */
+	uint64_t stalled;
 	uint64_t restarted; /* nurseries that had been killed, or did not answer */
-	uint64_t died; /* workers that ended by themselves: out of memory, a forbidden call, a crash */
+	/* workers that ended by themselves: out of memory, a forbidden call, a crash */
+	uint64_t died;
 	size_t memory_max; /* bytes that all workers together may allocate */
 	uint64_t cpu_ns; /* CPU time of readers, and of workers for calls, answered or not */
 };
@@ -111,7 +118,10 @@ struct sandbox_call {
 	size_t max_reply;
 };
 
-/* A job belongs to the caller, until sandbox_take or sandbox_cancel, which must come before sandbox_free. */
+/*
+ * A job belongs to the caller, until sandbox_take or sandbox_cancel, which must come before
+ * sandbox_free.
+ */
 struct sandbox_job;
 
 /* 0; -E2BIG; -EBUSY: there is no room now; -errno. */
@@ -152,12 +162,15 @@ struct sandbox_child {
 #define SANDBOX_NO_CHILD ((struct sandbox_child){ .fd = -1, .pidfd = -1 })
 
 /*
- * Order a child that runs cfg.reader and keeps our user and our capabilities. to->fd is usable at once. pid and pidfd come
- * with sandbox_tick or sandbox_find_readers; when no child could be made, fd is -1 then. 0 or -errno.
+ * Order a child that runs cfg.reader and keeps our user and our capabilities. to->fd is usable at
+ * once. pid and pidfd come with sandbox_tick or sandbox_find_readers; when no child could be made,
+ * fd is -1 then. 0 or -errno.
  */
 int sandbox_order_reader(struct sandbox *s, struct sandbox_child *to);
 void sandbox_find_readers(struct sandbox *s);
-/* Close the descriptors of a reader: it ends. One whose pid has not come is killed when it comes. */
+/*
+ * Close the descriptors of a reader: it ends. One whose pid has not come is killed when it comes.
+ */
 void sandbox_drop_reader(struct sandbox *s, struct sandbox_child *to);
 /* Kill it; it is not waited for. */
 void sandbox_child_kill(const struct sandbox_child *c);

@@ -39,7 +39,8 @@ struct worker {
 	size_t memory; /* that it may allocate */
 	uint64_t begin_ns, ran_ns; /* of its job; ran_ns: its CPU time before */
 	struct child_clock clock;  /* of its job */
-	uint64_t look_ns;	   /* when to look next whether its job is slow; UINT64_MAX: it is */
+	/* When to look next whether its job is slow; UINT64_MAX: it is */
+	uint64_t look_ns;
 	size_t sent;		   /* bytes of the job; len: all */
 	struct channel_head head;
 	bool has_head;

@@ -35,8 +35,9 @@ int spawner_init(struct spawner *sp, const struct sandbox_config *cfg);
 void spawner_free(struct spawner *sp);
 
 /*
- * Order a child; memory: what a worker may allocate. to->fd is our end of its socket; pid and pidfd follow. When no child could be made, to->fd is -1 again after
- * some spawner_read. 0; -EPIPE: as spawner_read, the next order goes to a new nursery; -errno.
+ * Order a child; memory: what a worker may allocate. to->fd is our end of its socket; pid and pidfd
+ * follow. When no child could be made, to->fd is -1 again after some spawner_read. 0; -EPIPE: as
+ * spawner_read, the next order goes to a new nursery; -errno.
  */
 int spawner_order(struct spawner *sp, enum nursery_order order, size_t memory, struct sandbox_child *to);
 
@@ -46,7 +47,10 @@ void spawner_forget(struct spawner *sp, const struct sandbox_child *to);
 /* Take the answers that are there. -EPIPE: the nursery is lost, and all of its children with it. */
 int spawner_read(struct spawner *sp);
 
-/* CLOCK_MONOTONIC: when spawner_read is to be called at the latest; UINT64_MAX: no answer is missing. */
+/*
+ * CLOCK_MONOTONIC: when spawner_read is to be called at the latest; UINT64_MAX: no answer is
+ * missing.
+ */
 uint64_t spawner_due_ns(const struct spawner *sp);
 
 #endif

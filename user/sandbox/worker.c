@@ -172,7 +172,8 @@ static void worker_failed(struct sandbox *s, struct worker *w, int rc)
 static void worker_answered(struct sandbox *s, struct worker *w)
 {
 	struct sandbox_job *j = w->job;
-	uint64_t took = channel_now_ns() - w->begin_ns, cpu = w->head.value < took ? w->head.value : took; /* one thread */
+	/* One thread */
+	uint64_t took = channel_now_ns() - w->begin_ns, cpu = w->head.value < took ? w->head.value : took;
 	s->stats.cpu_ns += cpu;
 	bool fresh = w->served == 1;
 	j->cpu_ns += cpu;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The contents of mapped files: compile their unwind rules, keep the rows in the pool, evict them. */
+/*
+ * The contents of mapped files: compile their unwind rules, keep the rows in the pool, evict them.
+ */
 #include "stacks/unwinding_int.h"
 
 #include "unwind/request.h"
@@ -11,7 +13,8 @@
 
 #define FILES_MAX 65536	     /* contents known, with and without rules */
 #define ROWS_KEPT (8u << 20) /* bytes: above, unused files go before more is made, */
-#define UNUSED_NS 20000000000ull /* if they were unused for so long: what runs again is not compiled each time */
+/* if they were unused for so long: what runs again is not compiled each time */
+#define UNUSED_NS 20000000000ull
 #define GONE_NS 60000000000ull	 /* unused for so long, they go in any case */
 
 static uint64_t cpu_ns(void)
@@ -175,7 +178,8 @@ void code_compile(struct unwinding *u, struct code *c, const struct proc_image *
 	c->tried = true;
 	c->again = (struct symbols_again){ 0 };
 	u->stats.compiled++;
-	u->stats.refused += rc && rc != -ENOENT && rc != -EPROTONOSUPPORT; /* 32-bit code has no rules */
+	/* 32-bit code has no rules */
+	u->stats.refused += rc && rc != -ENOENT && rc != -EPROTONOSUPPORT;
 	if (!rc)
 		add_rules(u, c, t);
 	unwind_table_free(t);

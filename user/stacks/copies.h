@@ -7,7 +7,7 @@
  *
  *   copies_add -> queue -> unwind (copies_tick, after the side-band was read up to its time)
  *                   |        |
- *                   +--------+-> taken with its half (copies_take) -> handed out, when it is unwound
+ *                   +--------+-> taken with its half (copies_take) -> handed out when unwound
  *
  * The queue is bounded: beyond COPIES_BYTES_MAX, and when its window ends, a sample is unwound with
  * the rules that exist. Not thread-safe.
@@ -43,8 +43,9 @@ uint64_t copies_newest(const struct copies *c, uint32_t key);
 void copies_take(struct copies *c, uint32_t key);
 
 /*
- * Pass the samples that were taken and unwound to row, each with its frames (row->stack is 0) and the counter for the end of its
- * user stack. With `now`, unwind the others first, with the rules that exist. Return true if some are left.
+ * Pass the samples that were taken and unwound to row, each with its frames (row->stack is 0) and
+ * the counter for the end of its user stack. With `now`, unwind the others first, with the rules
+ * that exist. Return true if some are left.
  */
 bool copies_hand_out(struct copies *c, bool now,
 		     void (*row)(void *ctx, unsigned cpu, const struct row *row, const uint64_t *frames, enum counter end), void *ctx);

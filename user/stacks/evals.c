@@ -14,7 +14,8 @@ static bool is_eval(struct frames *f, const struct user_frame *u)
 		return false;
 	if (u->vaddr >= py.eval && u->vaddr - py.eval < py.eval_size)
 		return true;
-	return !frame_symbol(f, u, &sym) && !strncmp(sym.name, eval, sizeof(eval) - 1); /* or its cold part */
+	/* Or its cold part */
+	return !frame_symbol(f, u, &sym) && !strncmp(sym.name, eval, sizeof(eval) - 1);
 }
 
 uint32_t evals_find(struct frames *f, const struct user_frame *user, uint32_t n, bool *is, bool *ret_described)

@@ -62,7 +62,8 @@ int frame_plain(struct frames *f, const struct user_frame *u, const struct symbo
 		return frame_of_symbol(f, sym, &frame, m->path, ret);
 	if (file)
 		frame.offset = u->offset;
-	else /* offsets in memory without a file have no meaning later: use one frame for all addresses */
+	else
+		/* Offsets in memory without a file have no meaning later: one frame for all. */
 		frame.function = m->name;
 	return frame_reasons_add(f->reasons, f->store, &frame,
 				 &(struct frame_names){ file ? NULL : m->path, m->path, NULL }, ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each frame of the open store says about a wait (query/wait_frames.h), by the frame's id. It is
- * noted while the frame's names are at hand: a store that is being written cannot be asked for them.
- * Not thread-safe.
+ * What each frame of the open store says about a wait (query/wait_frames.h), by the frame's id. It
+ * is noted while the frame's names are at hand: a store that is being written cannot be asked for
+ * them. Not thread-safe.
  */
 #ifndef ASCRIBE_STACKS_FRAME_REASONS_H
 #define ASCRIBE_STACKS_FRAME_REASONS_H

@@ -10,7 +10,8 @@
 #include <time.h>
 
 #define SPEND_NS 1000000000ull /* at most, in one drain */
-#define SPEND_PART 4           /* part of the time between two drains, since tables fill meanwhile */
+/* part of the time between two drains, since tables fill meanwhile */
+#define SPEND_PART 4
 #define WANTED_MAX 65536
 #define BATCH_MAX 256 /* places in one request */
 #define BATCHES_MAX 4 /* requests at a time, each for another file */
@@ -130,7 +131,9 @@ static int add_frame(struct inlined *x, const struct module *m, const char *symb
 
 _Static_assert(PLACE_FRAMES_MAX >= LINE_FRAMES_MAX, "all frames of a place fit");
 
-/* Cache the frames of an address. Each frame has the line that ran, or that called the next frame. */
+/*
+ * Cache the frames of an address. Each frame has the line that ran, or that called the next frame.
+ */
 static int take_place(struct inlined *x, const struct batch *b, size_t i, const struct line_frame *frames, size_t n)
 {
 	const struct user_frame u = { .module = b->module, .vaddr = b->vaddr[i], .offset = b->offset[i], .has_vaddr = true };

@@ -4,7 +4,8 @@
  * (stacks/places.h). Addresses without an answer are collected, and workers look up many at once.
  *
  *   inlined_frames -> cached: frames
- *                  -> wanted (-EINPROGRESS) -> inlined_ask: a batch of up to 256 of one file -> answered -> cached
+ *                  -> wanted (-EINPROGRESS) -> inlined_ask: a batch of up to 256 of one file
+ *                     -> answered -> cached
  *
  * A drain spends at most a quarter of its interval, and 1 s, on batches. Not thread-safe.
  */

@@ -15,15 +15,18 @@
 #define PROCESSES_MAX 512              /* with roots and maps; the least recently used is evicted */
 #define MAPS_BYTES_MAX (24u << 20)     /* of all maps together */
 #define READ_AGAIN_NS 500000000ull     /* least time between two reads of a map that grows */
-#define ASK_AGAIN_NS 5000000000ull     /* least time between two requests to a JVM; doubles without an answer */
+/* Least time between two requests to a JVM; doubles without an answer */
+#define ASK_AGAIN_NS 5000000000ull
 #define ASK_MS 500u                    /* deadline of one answer */
 #define REMOVE_MS 200 /* deadline for removing a JVM's map */
 
 struct source {
 	uint64_t size; /* of the file at the last read */
 	uint64_t mtime;
-	bool refused;  /* wrong owner, too large or malformed; do not read it again until it changes */
-	struct symbols_job job; /* while the file is being read, with the size and time it had then */
+	/* Wrong owner, too large or malformed; do not read it again until it changes */
+	bool refused;
+	/* while the file is being read, with the size and time it had then */
+	struct symbols_job job;
 	uint64_t job_size, job_mtime;
 };
 
@@ -66,7 +69,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static const char *const module_names[] = { "[jit]", "[python]", "[node]", "[java]" }; /* by MODULE_* */
+/* By MODULE_* */
+static const char *const module_names[] = { "[jit]", "[python]", "[node]", "[java]" };
 
 int jits_renewed(struct jits *j)
 {
@@ -248,7 +252,10 @@ void jits_forget(struct jits *j)
 
 /* ---- reading ---- */
 
-/* Make room for a map that was read: drop the maps of the least recently used processes, but not of p. */
+/*
+ * Make room for a map that was read: drop the maps of the least recently used processes, but not of
+ * p.
+ */
 static void keep_within(struct jits *j, const struct process *p)
 {
 	for (struct process *q = j->oldest; q && j->bytes > MAPS_BYTES_MAX; q = q->newer) {

@@ -20,7 +20,8 @@ struct jits;
 
 struct jits_stats {
 	uint64_t maps;     /* maps read */
-	uint64_t refused;  /* files that were not read: wrong owner, too large, malformed; each once */
+	/* Files that were not read: wrong owner, too large, malformed; each once */
+	uint64_t refused;
 	uint64_t failures; /* malformed lines and records */
 	uint64_t jvms;     /* JVMs that were sampled */
 	uint64_t asked;    /* requests to JVMs for their map */

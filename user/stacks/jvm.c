@@ -94,7 +94,10 @@ static bool catches_sigquit(uint32_t tgid)
 	return line && sscanf(line, "\nSigCgt: %llx", &caught) == 1 && caught >> (SIGQUIT - 1) & 1;
 }
 
-/* Check a line of maps for HotSpot's library and for its counters. Copy the counters' name below /tmp. */
+/*
+ * Check a line of maps for HotSpot's library and for its counters. Copy the counters' name below
+ * /tmp.
+ */
 static void look_at_line(const char *line, uint32_t inner, bool *io_library, char counters[static 128])
 {
 	char wanted[16];
@@ -156,7 +159,9 @@ static int become(const struct job *j)
 	return fchdir(j->tmp) ? -errno : 0;
 }
 
-/* Parse HotSpot's counters: a magic number, then names and values, with the arguments among them. */
+/*
+ * Parse HotSpot's counters: a magic number, then names and values, with the arguments among them.
+ */
 static bool allows_attach(const struct job *j, const char *counters)
 {
 	static char data[COUNTERS_MAX];
@@ -224,7 +229,10 @@ static int wait_for(int fd, short what, int64_t until)
 	return left > 0 && poll(&p, 1, (int)left) > 0 ? 0 : -ETIMEDOUT;
 }
 
-/* Read the answer: it begins with a number and a newline, 0 for success, and ends when the map is written. */
+/*
+ * Read the answer: it begins with a number and a newline, 0 for success, and ends when the map is
+ * written.
+ */
 static int read_answer(int fd, int64_t until)
 {
 	char head[16] = "", rest[1024];
@@ -252,9 +260,13 @@ static bool has_ended(int pidfd)
 
 static void ask(const struct job *j, struct answer *ret)
 {
-	static const char request[] = "1\0jcmd\0Compiler.perfmap\0\0"; /* with the NUL of the literal: three arguments */
+	/* With the NUL of the literal: three arguments */
+	static const char request[] = "1\0jcmd\0Compiler.perfmap\0\0";
 	char counters[128], map[64];
-	/* Alive after the checks: so all checks were of this process, and not of another one with its id. */
+	/*
+	 * Alive after the checks: so all checks were of this process, and not of another one with
+	 * its id.
+	 */
 	bool proven = catches_sigquit(j->tgid) && maps_hotspot(j, counters) && !has_ended(j->pidfd);
 	ret->rc = proven ? become(j) : -EPERM;
 	if (!ret->rc && !allows_attach(j, counters))

@@ -4,7 +4,8 @@
  * however many processes, paths and links it has. Its identity is its build id, else device, inode,
  * modification time and size.
  *
- *   mapping -> proc_file.binary, else build id of the kernel's record, else open and look at fstat, else parse the head
+ *   mapping -> proc_file.binary, else build id of the kernel's record,
+ *              else open and look at fstat, else parse the head
  *
  * No call waits for a parser. While a file is being opened, its mapping has a module without a
  * binary, which is late. Later calls use the answers that have come, until the module of the
@@ -46,10 +47,12 @@ struct module {
 	bool wants_debug;         /* request its debug file when it is first needed */
 	struct symbols_again again; /* when to try to open it again */
 	struct opening *opening;    /* while the file is being opened, else NULL */
-	struct module *opened;	    /* the module of the content, which replaces this one; holds a reference */
+	/* The module of the content, which replaces this one; holds a reference */
+	struct module *opened;
 	struct module *next_offered; /* while a downloaded debug file is parsed */
 	bool offered;
-	uint32_t n_cold; /* frames left without a name because the file is cold: resolver_set_detail */
+	/* Frames left without a name because the file is cold: resolver_set_detail */
+	uint32_t n_cold;
 	size_t idle_bytes;
 	struct module *next_id, *next_file; /* hash chains */
 	struct module *newer, *older;       /* while idle */
@@ -76,7 +79,9 @@ int modules_renewed(struct modules *ms);
  */
 struct module *modules_of(struct modules *ms, const struct proc_image *im, const struct proc_map *map);
 
-/* True while the file is not opened, or not reopened, yet: try again later. False after some tries. */
+/*
+ * True while the file is not opened, or not reopened, yet: try again later. False after some tries.
+ */
 bool module_is_late(const struct module *m);
 
 /*
@@ -89,7 +94,10 @@ int modules_reopen(struct modules *ms, struct module *m, const struct proc_image
 void module_hold(struct module *m);
 void module_put(void *module);
 
-/* Return the bytes of the vdso of 64-bit processes, which is the same in all of them. NULL: there is none. */
+/*
+ * Return the bytes of the vdso of 64-bit processes, which is the same in all of them. NULL: there
+ * is none.
+ */
 const uint8_t *modules_vdso(const struct modules *ms, size_t *ret_size);
 
 /*

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Open the files of modules: by mapping, by path in the roots that may have them; and their debug files. */
+/*
+ * Open the files of modules: by mapping, by path in the roots that may have them; and their debug
+ * files.
+ */
 #include "stacks/module_int.h"
 
 #include <errno.h>
@@ -22,7 +25,8 @@ struct opening {
 	 * Processes that share a file go on with the questions of one of them, instead of asking
 	 * the same once more each.
 	 */
-	uint32_t asked;	     /* the process that has no answer about its mapping, until then: CLOCK_BOOTTIME */
+	/* The process that has no answer about its mapping, until then: CLOCK_BOOTTIME */
+	uint32_t asked;
 	uint64_t asked_until_ns;
 	uint32_t debug_tgid; /* the process whose root is searched for debug files; 0: none yet */
 };
@@ -34,7 +38,9 @@ static struct symbols_file file_of(const struct proc_opened *o)
 	return (struct symbols_file){ o->dev, o->ino, o->size, o->mtime_ns };
 }
 
-/* What tells this content from others: the build id, else which file it is and when it was written. */
+/*
+ * What tells this content from others: the build id, else which file it is and when it was written.
+ */
 static void content_id(const struct binary *b, const struct proc_opened *o, uint8_t out[MODULE_ID_BYTES])
 {
 	const uint8_t *id = NULL;
@@ -120,7 +126,8 @@ static int open_candidate(struct modules *ms, struct opening *op, const struct p
 	op->try = 0;
 	if (rc == -EINTR)
 		return -EBUSY;
-	return symbols_is_late(rc) ? -EAGAIN : -ENOENT; /* late: it may be refused only, so it is a few times */
+	/* Late: it may be refused only, so it is a few times */
+	return symbols_is_late(rc) ? -EAGAIN : -ENOENT;
 }
 
 /* Have the candidate's head read: 0, and head_rc says with what result; or late. */
@@ -135,7 +142,8 @@ static int read_candidate(struct modules *ms, struct opening *op, const char *pa
 	if (rc) {
 		if (op->binary && rc)
 			binary_free(op->binary);
-		op->binary = NULL; /* not ELF, or refused: the file is known all the same, without names */
+		/* Not ELF, or refused: the file is known all the same, without names */
+		op->binary = NULL;
 	}
 	op->has_head = true;
 	op->head_rc = rc;
@@ -243,7 +251,8 @@ bool modules_take_downloads(struct modules *ms)
 	bool any = go_on_with_offers(ms);
 	while (ms->downloads && !downloads_take(ms->downloads, &got)) {
 		module_build_id(got.id, got.len, id);
-		struct module *m = module_find(ms, id); /* NULL: the module is forgotten, what came is in the cache */
+		/* NULL: the module is forgotten, what came is in the cache */
+		struct module *m = module_find(ms, id);
 		int rc = m && m->binary && got.fd >= 0 ? binary_offer_debug(m->binary, got.fd, NULL) : -EAGAIN;
 		if (rc == -EINPROGRESS && !m->offered) {
 			m->offered = true;
@@ -307,7 +316,8 @@ static int open_mapped(struct modules *ms, struct module *m, const struct proc_i
 	const struct symbols_file file = file_of(&op->file);
 	module_set_file(m->opened, &file);
 	if (op->head_rc)
-		m->opened->refused = op->head_rc != -ENOEXEC && op->head_rc != -EPROTONOSUPPORT; /* honest files of another kind */
+		/* Honest files of another kind */
+		m->opened->refused = op->head_rc != -ENOEXEC && op->head_rc != -EPROTONOSUPPORT;
 	else
 		note_wants_debug(m->opened);
 	return 0;
@@ -348,7 +358,11 @@ struct module *module_open(struct modules *ms, const struct proc_image *im, cons
 	const struct proc_file *f = map->file;
 	uint8_t id[MODULE_ID_BYTES];
 	struct module *m = module_build_id(f->build_id, f->build_id_len, id) ? module_find(ms, id) : NULL;
-	if (m) { /* a copy of what is known needs no opening, and may be gone together with its process */
+	if (m) {
+		/*
+		 * A copy of what is known needs no opening, and may be gone together with its
+		 * process
+		 */
 		module_hold(m);
 		return m;
 	}

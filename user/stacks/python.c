@@ -91,8 +91,10 @@ static int layout_of(uint32_t version)
 	return -1;
 }
 
-/* Find CPython in the mappings of a process. Return its mapping, with the bias of that; NULL: there is
- * none. */
+/*
+ * Find CPython in the mappings of a process. Return its mapping, with the bias of that; NULL: there
+ * is none.
+ */
 static const struct proc_map *find_python(struct resolver *r, const struct proc_image *im,
 					  struct binary_python *ret, uint64_t *ret_bias)
 {

@@ -30,7 +30,10 @@ struct resolver {
 
 /* ---- life ---- */
 
-/* The ids that are kept for good; those of symbols and places are asked for again as they are needed. */
+/*
+ * The ids that are kept for good; those of symbols and places are asked for again as they are
+ * needed.
+ */
 int resolver_renewed(struct resolver *r)
 {
 	struct store_frame unknown = { .kind = FRAME_USER };

@@ -2,7 +2,8 @@
 /*
  * Resolve sampled addresses to frames and stacks of the store.
  *
- *   address -> mapping -> module (module.h) -> inlined calls (inlined.h), else the JIT's map, else the symbol (frame.h)
+ *   address -> mapping -> module (module.h) -> inlined calls (inlined.h),
+ *              else the JIT's map, else the symbol (frame.h)
  *
  * No call waits for a parser. A file is opened when a process first maps it, so that a process that
  * ends before its window still gets its names. Not thread-safe.
@@ -45,7 +46,10 @@ int resolver_renewed(struct resolver *r);
 /* For procs_new: no process maps this file any more. */
 void resolver_file_gone(void *module);
 
-/* Open the file of a mapping, unless that was tried before. NULL: it cannot be opened, or it is late. */
+/*
+ * Open the file of a mapping, unless that was tried before. NULL: it cannot be opened, or it is
+ * late.
+ */
 struct binary *resolver_binary(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 
 /*
@@ -74,15 +78,16 @@ void resolver_cancel(struct resolver *r, struct symbols_job *io_job);
 const uint8_t *resolver_vdso(const struct resolver *r, size_t *ret_size);
 
 /*
- * Note in r what frames say of waits (frame_reasons.h), borrowed, so that resolver_flags.wait is known.
- * Call it before the first stack.
+ * Note in r what frames say of waits (frame_reasons.h), borrowed, so that resolver_flags.wait is
+ * known. Call it before the first stack.
  */
 void resolver_note_reasons(struct resolver *r, struct frame_reasons *reasons);
 
 struct resolver_stack {
 	const uint64_t *frames; /* kernel frames, then user frames, both leaf first */
 	uint32_t n_kernel, n_user;
-	const uint32_t *python; /* the store's frames of Python code, leaf first; see stacks/interleave.h */
+	/* The store's frames of Python code, leaf first; see stacks/interleave.h */
+	const uint32_t *python;
 	const bool *entry;
 	uint32_t n_python;
 	bool python_cut; /* frames towards the root are missing */
@@ -93,13 +98,16 @@ struct resolver_stack {
 /* Flags of the frames of a stack. */
 struct resolver_flags {
 	bool no_mapping;    /* some user frame lies in no known mapping */
-	bool jit_unnamed;   /* some user frame lies in code made at run time that its process does not describe */
+	/* Some user frame lies in code made at run time that its process does not describe */
+	bool jit_unnamed;
 	bool names_refused; /* some user frame lies in a file whose symbols were refused */
 	bool names_late;    /* some user frame lies in a file that was not read yet */
-	bool lines_saved;   /* inlined calls and lines of some user frame were not looked up: resolver_set_detail */
-	bool names_saved;   /* some user frame lies in a cold file, which was not read: resolver_set_detail */
-	uint8_t wait; /* enum wait_class: why a thread with this stack waits, after resolver_note_reasons
-		       */
+	/* Inlined calls and lines of some user frame were not looked up: resolver_set_detail */
+	bool lines_saved;
+	/* Some user frame lies in a cold file, which was not read: resolver_set_detail */
+	bool names_saved;
+	/* Enum wait_class: why a thread with this stack waits, after resolver_note_reasons */
+	uint8_t wait;
 };
 
 /*
@@ -136,8 +144,8 @@ void resolver_trim_switch(struct resolver *r, struct resolver_stack *s);
 void resolver_trim_waking(struct resolver *r, struct resolver_stack *s);
 
 /*
- * Note a new mapping without a file: the process may make code at run time. False: it is of a file, or not
- * code.
+ * Note a new mapping without a file: the process may make code at run time. False: it is of a file,
+ * or not code.
  */
 bool resolver_note_code(struct resolver *r, const struct proc_image *im, const struct proc_map *map);
 

@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #define PROCESSES_MAX 16384
-#define ROWS_FIRST (4u << 20) /* bytes of rows made before recording begins: enough for most hosts' busy programs */
+/* bytes of rows made before recording begins: enough for most hosts' busy programs */
+#define ROWS_FIRST (4u << 20)
 #define RETRY_MS 1000 /* between two looks for room, or time, for files that found none */
-#define IDLE_NS 10000000000ull /* a process without a sample for so long makes room for others' ranges */
-#define TICK_NS 20000000ull /* of opening files and publishing before samples are looked after again */
+/* A process without a sample for so long makes room for others' ranges */
+#define IDLE_NS 10000000000ull
+/* Of opening files and publishing before samples are looked after again */
+#define TICK_NS 20000000ull
 
 static int add_shard(void *ctx, unsigned shard, uint32_t **ret_rows)
 {
@@ -142,7 +145,10 @@ static void on_end(void *ctx, struct proc_image *im)
 		free(p);
 }
 
-/* Processes that have ended use nothing any more, also before the window ends. True when there was one. */
+/*
+ * Processes that have ended use nothing any more, also before the window ends. True when there was
+ * one.
+ */
 bool unwinding_let_go(struct unwinding *u)
 {
 	procs_report_ended(u->procs, PROC_UNWIND);
@@ -409,7 +415,10 @@ void unwinding_sampled(struct unwinding *u, const struct proc_image *im, uint64_
 	list_append(&u->used, &p->used);
 }
 
-/* Files that found no room, or were not read, in processes that still run: there may be some by now. */
+/*
+ * Files that found no room, or were not read, in processes that still run: there may be some by
+ * now.
+ */
 static void try_again(struct unwinding *u)
 {
 	u->retry_ns = proc_now_ns() + RETRY_MS * 1000000ull;
@@ -463,7 +472,10 @@ static int walk_image(struct unwinding *u, struct proc_image *im, const struct u
 			return -EINPROGRESS;
 		t.n_ranges = gather(u, im, ranges, codes, &n_codes);
 		*ret_n = unwind_walk(&t, memory, regs, out, ret_end);
-		/* As unwind_step: the leaf's address is exact, what is above may return to behind its mapping. */
+		/*
+		 * As unwind_step: the leaf's address is exact, what is above may return to behind
+		 * its mapping.
+		 */
 		c = *ret_end == COUNTER_unwind_no_mapping ? unwanted_at(u, im, out[*ret_n - 1] - (*ret_n > 1)) : NULL;
 	} while (c);
 	return 0;
@@ -484,7 +496,8 @@ int unwinding_walk(struct unwinding *u, const struct proc_id *id, uint64_t ns, c
 	hold(u, im, 1);
 	int rc = walk_image(u, im, regs, memory, now, out, ret_n, ret_end);
 	hold(u, im, -1u);
-	if (p && !p->list && !p->lacks.listed && im->to_ns == UINT64_MAX) /* its ranges made room for others' */
+	/* Its ranges made room for others' */
+	if (p && !p->list && !p->lacks.listed && im->to_ns == UINT64_MAX)
 		set_waits(u, p, true);
 	return rc;
 }

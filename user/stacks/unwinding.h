@@ -25,7 +25,10 @@
 
 struct unwinding;
 
-/* Files are compiled by op (unwind_op) of the sandbox. budget: bytes of rows; 0: frame pointers alone. */
+/*
+ * Files are compiled by op (unwind_op) of the sandbox. budget: bytes of rows; 0: frame pointers
+ * alone.
+ */
 struct unwinding_config {
 	unsigned op;
 	size_t budget;
@@ -37,10 +40,15 @@ void unwinding_free(struct unwinding *u);
 /* The BPF program asks for the rules of this image, which has that identity. */
 void unwinding_new_process(struct unwinding *u, struct proc_image *im, const struct proc_id *id);
 
-/* The BPF program has an entry for this process now: publish the rules that were compiled before. */
+/*
+ * The BPF program has an entry for this process now: publish the rules that were compiled before.
+ */
 void unwinding_known(struct unwinding *u, const struct proc_image *im);
 
-/* The BPF program has met code of this process, before pc, without rules: compile them if it is of a file. */
+/*
+ * The BPF program has met code of this process, before pc, without rules: compile them if it is of
+ * a file.
+ */
 void unwinding_missed(struct unwinding *u, const struct proc_id *id, uint64_t pc);
 
 /* This process has a new mapping. */
@@ -80,11 +88,14 @@ struct unwinding_stats {
 	uint64_t refused;            /* files whose unwind information could not be used */
 	uint64_t refused_entries;    /* of the others: entries that could not be understood */
 	uint64_t ranges_full;        /* processes that found no room for their mappings */
-	uint64_t ranges_evicted;     /* processes whose mappings made room for others', because they had no samples */
-	uint64_t ranges, range_lists; /* published when they were most; images with the same mappings share a list */
+	/* Processes whose mappings made room for others', because they had no samples */
+	uint64_t ranges_evicted;
+	/* Published when they were most; images with the same mappings share a list */
+	uint64_t ranges, range_lists;
 	uint64_t compile_ns;         /* of CPU */
 	size_t bytes;                /* of rows */
-	size_t unmapped;             /* kernel memory for rows that is not part of our resident memory now */
+	/* Kernel memory for rows that is not part of our resident memory now */
+	size_t unmapped;
 };
 void unwinding_stats(const struct unwinding *u, struct unwinding_stats *ret);
 

@@ -29,9 +29,11 @@ struct process {
 	struct proc_image *image; /* NULL: it has ended while it was being updated */
 	struct range_list *list;  /* published; NULL: none */
 	struct list_node waits;	  /* of unwinding.waiting: to be updated */
-	struct list_node lacks;	  /* of unwinding.lacking: one of its files found no room, or is not compiled yet: */
+	/* Of unwinding.lacking: one of its files found no room, or is not compiled yet: */
+	struct list_node lacks;
 	bool late;
-	struct list_node partial; /* of unwinding.partial: its list has files that nobody wants yet */
+	/* Of unwinding.partial: its list has files that nobody wants yet */
+	struct list_node partial;
 	uint64_t grace_ns; /* until when it waits for all of its files; 0: it does not */
 	struct list_node used; /* of unwinding.used, while it has a list */
 	uint64_t used_ns;      /* when it was last sampled, as far as its rows were read */
@@ -58,7 +60,10 @@ struct unwinding {
 	struct unwinding_stats stats;
 };
 
-/* Report processes that have ended before the window does: they use nothing any more. True when there was one. */
+/*
+ * Report processes that have ended before the window does: they use nothing any more. True when
+ * there was one.
+ */
 bool unwinding_let_go(struct unwinding *u);
 
 /* ---- codes.c ---- */

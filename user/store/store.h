@@ -2,17 +2,18 @@
 /*
  * The store: what `record` and the daemon write and everything else reads. Layout: docs/format.md.
  *
- * A store is a directory of append-only, checksummed files. Ids are u32, given in order of first use:
+ * A store is a directory of append-only, checksummed files. Ids are u32, given in order of first
+ * use:
  *   string   id -> bytes; id 0 is the empty string
  *   frame    (kind, function, module, build id, source file, line, offset); id 0 is never used
- *   stack    node of a parent-pointer tree (parent, frame): the id names the path from the root to this
- *            leaf; id 0 is the empty stack
+ *   stack    node of a parent-pointer tree (parent, frame): the id names the path from the root to
+ *            this leaf; id 0 is the empty stack
  *   set      a label set; id 0 is the empty set
  *   event    what fired
  * and windows: [t0, t1) with rows (set, stack, event) -> samples, value, and totals per CPU.
  *
- * One writer per store (it holds a lock); any number of readers, in any process, without locks. A reader sees
- * the windows that were committed when it opened the store.
+ * One writer per store (it holds a lock); any number of readers, in any process, without locks. A
+ * reader sees the windows that were committed when it opened the store.
  */
 #ifndef ASCRIBE_STORE_STORE_H
 #define ASCRIBE_STORE_STORE_H
@@ -32,12 +33,15 @@ enum frame_kind {
 
 #define FRAME_INLINED 1u /* flags: an inlined call, its caller is the next frame towards the root */
 
-/* All members are values or string ids. A frame with function 0 is known by module and offset only. */
+/*
+ * All members are values or string ids. A frame with function 0 is known by module and offset only.
+ */
 struct store_frame {
 	uint32_t kind;     /* enum frame_kind */
 	uint32_t flags;    /* FRAME_* */
 	uint32_t function; /* string: the name to show, demangled */
-	uint32_t module;   /* string: path of the file, "[kernel]", a kernel module "[ext4]", "[vdso]", "[jit]" */
+	/* String: path of the file, "[kernel]", a kernel module "[ext4]", "[vdso]", "[jit]" */
+	uint32_t module;
 	uint32_t build_id; /* string: hexadecimal, empty when there is none */
 	uint32_t file;     /* string: source file, empty when unknown */
 	uint32_t line;     /* 0 when unknown */
@@ -48,13 +52,14 @@ struct store_frame {
 struct store_event {
 	const char *name;       /* "cpu-clock", "page-faults", "sched:sched_switch" */
 	const char *unit;       /* of a row's value: "nanoseconds", "cycles", "count" */
-	uint64_t ns_per_sample; /* time that one sample stands for; 0 when it does not stand for time */
+	/* Time that one sample stands for; 0 when it does not stand for time */
+	uint64_t ns_per_sample;
 	uint64_t period;        /* value that one sample adds when it is constant, else 0 */
 };
 
 /*
- * Counters of one window on one CPU: fired == stored + sum(lost). The names of lost[] and flagged[] are in
- * struct store_meta.
+ * Counters of one window on one CPU: fired == stored + sum(lost). The names of lost[] and flagged[]
+ * are in struct store_meta.
  */
 struct store_cpu_totals {
 	uint32_t cpu;
@@ -67,7 +72,8 @@ struct store_cpu_totals {
 struct store_totals {
 	struct store_cpu_totals *cpu;
 	size_t n_cpus;
-	uint64_t outside;    /* fired outside the selection (-p, -t, -G, COMMAND); not part of fired */
+	/* fired outside the selection (-p, -t, -G, COMMAND); not part of fired */
+	uint64_t outside;
 	uint64_t own_cpu_ns; /* the recorder's own CPU time in this window */
 	uint64_t own_rss;    /* its resident bytes at the end of the window */
 };
@@ -103,7 +109,8 @@ int store_writer_open(struct store_writer **ret, const char *dir, const struct s
 /* What may be tuned; store_options_default() fills it. */
 struct store_options {
 #define STORE_WIDE_VALUES 256
-	uint32_t wide_values;	    /* a key with more values in an hour is wide: STORE_WIDE_VALUES */
+	/* a key with more values in an hour is wide: STORE_WIDE_VALUES */
+	uint32_t wide_values;
 	uint32_t wide_sets; /* more narrow label sets in a file make the key with the most values
 			       wide: 4096 */
 	int64_t grace_ns;	    /* a parent is written so long after its slot ended: 20 s */
@@ -111,13 +118,20 @@ struct store_options {
 	uint64_t symbols_memory;    /* or take so much of the writer's memory: 24 MiB, some 500,000
 				       nodes of stacks */
 	uint64_t max_bytes;	    /* of the store; 0: 10% of the file system, at most 10 GiB */
-	uint64_t reserve_bytes;	    /* kept free on the file system: below this the oldest data goes
-				       first, and where there is none left nothing is written; 0: 1% of
-				       the file system, at most 64 MiB */
-	bool windows_only;	    /* a recording, kept as it was made: no parents (store_compact makes them), no retention */
-	int64_t recent_ns;	    /* with windows_only: only this much is kept, or up to twice as much; 0: all */
-	int64_t keep_ns[9];	    /* by level: blocks older than this are cut; 0: never; not less than the level below. Age
-				       is the time that the host has been up since: clocks that are set cut nothing */
+	/*
+	 * Kept free on the file system: below this the oldest data goes first, and where there is
+	 * none left nothing is written; 0: 1% of the file system, at most 64 MiB
+	 */
+	uint64_t reserve_bytes;
+	/* a recording, kept as it was made: no parents (store_compact makes them), no retention */
+	bool windows_only;
+	/* With windows_only: only this much is kept, or up to twice as much; 0: all */
+	int64_t recent_ns;
+	/*
+	 * By level: blocks older than this are cut; 0: never; not less than the level below. Age is
+	 * the time that the host has been up since: clocks that are set cut nothing
+	 */
+	int64_t keep_ns[9];
 };
 
 void store_options_default(struct store_options *o);
@@ -147,9 +161,10 @@ int store_add_row(struct store_writer *w, uint32_t set, uint32_t stack, uint32_t
 		  uint64_t value);
 
 /*
- * Move samples and value of a row of the open window to the same row with another stack. -EINVAL: the
- * row has less, or would keep a value without samples, or the other row is new and gets no samples.
- * -ENOENT: there is no such row. Else as store_add_row. After a failure nothing has changed.
+ * Move samples and value of a row of the open window to the same row with another stack. -EINVAL:
+ * the row has less, or would keep a value without samples, or the other row is new and gets no
+ * samples. -ENOENT: there is no such row. Else as store_add_row. After a failure nothing has
+ * changed.
  */
 int store_move_row(struct store_writer *w, uint32_t set, uint32_t event, uint32_t from, uint32_t to, uint64_t samples,
 		   uint64_t value);
@@ -172,8 +187,8 @@ int store_commit_apart(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, int
 		       int (*fill)(struct store_writer *w, void *ctx), void *ctx, struct err *err);
 
 /*
- * Begin a new file of windows if one is due by size or time. Only between windows. True: every id of
- * a string, frame, stack and event that was given before is void.
+ * Begin a new file of windows if one is due by size or time. Only between windows. True: every id
+ * of a string, frame, stack and event that was given before is void.
  */
 bool store_renew(struct store_writer *w);
 /*
@@ -235,19 +250,19 @@ void store_writer_close(struct store_writer *w);
 struct store;
 
 /*
- * Open for reading. A directory that is no store: -ENOTDIR or -EINVAL with a text that says so; a newer
- * format: -EPROTONOSUPPORT; damage before the last window: -EBADMSG names the file and offset. A tail cut
- * short (a crash, a store being written) is not an error: the whole windows before it are there and
- * store_damage() tells.
+ * Open for reading. A directory that is no store: -ENOTDIR or -EINVAL with a text that says so; a
+ * newer format: -EPROTONOSUPPORT; damage before the last window: -EBADMSG names the file and
+ * offset. A tail cut short (a crash, a store being written) is not an error: the whole windows
+ * before it are there and store_damage() tells.
  */
 int store_open(struct store **ret, const char *dir, struct err *err);
 void store_close(struct store *s);
 
 /*
- * Open several stores to be read as one, in any order: the rows of all, with the label `host` and the
- * host name of their store where they have no such label. Counters are joined by their names.
- * Ranges are rounded for each store by itself. Lists of windows (store_window) it has not. One store
- * alone is opened as it is. -E2BIG: more than STORE_UNION_MAX. Else as store_open.
+ * Open several stores to be read as one, in any order: the rows of all, with the label `host` and
+ * the host name of their store where they have no such label. Counters are joined by their names.
+ * Ranges are rounded for each store by itself. Lists of windows (store_window) it has not. One
+ * store alone is opened as it is. -E2BIG: more than STORE_UNION_MAX. Else as store_open.
  */
 #define STORE_UNION_MAX 64
 int store_open_all(struct store **ret, const char *const *dirs, size_t n, struct err *err);
@@ -257,7 +272,9 @@ size_t store_block_source(const struct store_block *b);
 /* NULL when nothing is wrong, else a line that says what was left out. */
 const char *store_damage(const struct store *s);
 
-/* Acknowledged windows are left out, since a dictionary is too short for them: no crash does that. */
+/*
+ * Acknowledged windows are left out, since a dictionary is too short for them: no crash does that.
+ */
 bool store_lost_windows(const struct store *s);
 
 const struct store_meta *store_meta(const struct store *s);
@@ -269,7 +286,10 @@ const struct store_meta *store_meta(const struct store *s);
  */
 const char *store_string(const struct store *s, uint32_t id, size_t *ret_len);
 const struct store_frame *store_frame(const struct store *s, uint32_t id);
-/* The parent of a stack node and its frame; both 0 for id 0 and for ids out of range. parent < id always. */
+/*
+ * The parent of a stack node and its frame; both 0 for id 0 and for ids out of range. parent < id
+ * always.
+ */
 void store_stack(const struct store *s, uint32_t id, uint32_t *ret_parent, uint32_t *ret_frame);
 size_t store_set(const struct store *s, uint32_t id, const struct label **ret_labels);
 #define STORE_SET_MAX 256 /* labels of a set */
@@ -308,7 +328,8 @@ struct store_block {
 	uint32_t n_rows;    /* with labels */
 	uint32_t n_folded;  /* with labels folded */
 	uint32_t n_table;   /* label sets that stand in the block itself */
-	uint32_t seq;	    /* order of writing within the level: the order in time, whatever the clock did */
+	/* Order of writing within the level: the order in time, whatever the clock did */
+	uint32_t seq;
 	uint32_t n_windows;
 	uint32_t n_children, child_lo, child_hi; /* seq of its children are in [lo, hi) */
 	uint32_t window_lo, window_hi;		 /* seq of its windows are in [lo, hi) */
@@ -350,8 +371,13 @@ struct store_cover {
 	const struct store_block **blocks; /* by t0 */
 	size_t n;
 	int64_t from_ns, to_ns; /* that they cover: whole windows */
-	uint64_t coarse;	/* windows without what was wanted: only parents are left, or rows were not written */
-	uint64_t gone;		/* windows of the range that none of the blocks holds: cut, and what is left of their parents cannot be told apart */
+	/* windows without what was wanted: only parents are left, or rows were not written */
+	uint64_t coarse;
+	/*
+	 * windows of the range that none of the blocks holds: cut, and what is left of their
+	 * parents cannot be told apart
+	 */
+	uint64_t gone;
 };
 
 /*
@@ -363,7 +389,10 @@ struct store_cover {
  */
 int store_cover(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
 		size_t n_keys, struct store_cover *ret, struct err *err);
-/* The same for the windows of which the greater part is in the range: store_round, then store_cover. */
+/*
+ * The same for the windows of which the greater part is in the range: store_round, then
+ * store_cover.
+ */
 int store_cover_nearest(struct store *s, int64_t from_ns, int64_t to_ns, enum store_want want, const char *const *keys,
 			size_t n_keys, struct store_cover *ret, struct err *err);
 /*
@@ -383,7 +412,8 @@ int store_round(struct store *s, int64_t *from_ns, int64_t *to_ns, struct err *e
 /* A key whose values stand in the windows of a file themselves, since it has too many of them. */
 struct store_wide_key {
 	const char *key;	/* borrowed until store_close */
-	uint32_t values;	/* most in one hour, as far as they were counted: 8 times the limit */
+	/* Most in one hour, as far as they were counted: 8 times the limit */
+	uint32_t values;
 	int64_t from_ns, to_ns; /* of the file; INT64_MAX: it is the newest */
 };
 
@@ -428,12 +458,17 @@ struct store_keys {
 struct store_reading {
 	const struct store_keys *keys; /* NULL: all */
 	store_filter *filter;	       /* which label sets; NULL: all */
-	/* Gives a label set that is wanted its id in the rows, below UINT32_MAX - 1; NULL: the store does. */
+	/*
+	 * Gives a label set that is wanted its id in the rows, below UINT32_MAX - 1; NULL: the
+	 * store does.
+	 */
 	int (*set)(void *ctx, const struct label *labels, size_t n, uint32_t *ret);
 	bool fold_stacks;	       /* rows are summed over all stacks: stack is 0 */
 	bool fold_sets;		       /* or over all sets that are wanted: set is 0 */
-	int (*group)(void *ctx, const struct store_row *sum); /* before the rows of a stack and event: 1 when they are wanted, else 0; NULL: all */
-	int (*rows)(void *ctx, const struct store_row *rows, size_t n); /* some, of one stack and one event; borrowed during the call */
+	/* Before the rows of a stack and event: 1 when they are wanted, else 0; NULL: all */
+	int (*group)(void *ctx, const struct store_row *sum);
+	/* Some, of one stack and one event; borrowed during the call */
+	int (*rows)(void *ctx, const struct store_row *rows, size_t n);
 	void *ctx;
 };
 
@@ -442,9 +477,9 @@ struct store_reading {
  * returns it. store_block_read: by label set, of sets that the filter lets pass; not in any order.
  * With keys neither the sets nor what the filter sees have other labels, which is quicker where
  * there are few of them: sets that differ in nothing else are one, though their rows still come one
- * by one, and a stack more than once. store_block_rows: the same one by one. store_block_folded: set
- * is 0. -ENODATA: the block cannot tell; its windows can. -ESTALE: retention has unlinked the block
- * since the store was opened.
+ * by one, and a stack more than once. store_block_rows: the same one by one. store_block_folded:
+ * set is 0. -ENODATA: the block cannot tell; its windows can. -ESTALE: retention has unlinked the
+ * block since the store was opened.
  */
 int store_block_read(struct store *s, const struct store_block *b, const struct store_reading *how, struct err *err);
 int store_block_rows(struct store *s, const struct store_block *b, const struct store_keys *keys, store_filter *filter,
@@ -464,10 +499,10 @@ struct store_function_key {
 struct store_function_key store_function_key(const struct store_frame *f);
 
 /*
- * The sums by stack of many blocks. All zero is empty; store_fold_rows does the work, and gives each
- * stack and event once. A row with the set STORE_OTHER has the samples below its stack whose own
- * stacks were not kept: there was no room for them (*ret_pruned), or they are less than 1/least of
- * the samples. With `least` stacks may come without source lines.
+ * The sums by stack of many blocks. All zero is empty; store_fold_rows does the work, and gives
+ * each stack and event once. A row with the set STORE_OTHER has the samples below its stack whose
+ * own stacks were not kept: there was no room for them (*ret_pruned), or they are less than 1/least
+ * of the samples. With `least` stacks may come without source lines.
  */
 struct store_folding {
 	const struct store_block **blocks;
@@ -492,7 +527,8 @@ struct store_top_value {
 };
 
 struct store_top {
-	uint64_t total; /* samples that carry the key; "(other)" is total minus the sum of samples */
+	/* samples that carry the key; "(other)" is total minus the sum of samples */
+	uint64_t total;
 	uint64_t bound; /* of any value that is not listed */
 	struct store_top_value *v;
 	size_t n;
@@ -521,7 +557,10 @@ size_t store_n_windows(struct store *s);
 /* Borrowed until the next call. NULL: out of range, or damaged (err says). */
 const struct store_window *store_window(struct store *s, size_t i, struct err *err);
 
-/* Decode the rows of window i and hand them to cb; stops at the first non-zero result and returns it. */
+/*
+ * Decode the rows of window i and hand them to cb; stops at the first non-zero result and returns
+ * it.
+ */
 int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct store_row *row), void *ctx,
 	       struct err *err);
 
@@ -529,7 +568,8 @@ int store_rows(struct store *s, size_t i, int (*cb)(void *ctx, const struct stor
 
 enum store_finding_kind {
 	STORE_DAMAGED, /* bytes that were durable once and are wrong or gone */
-	STORE_TORN,    /* the end of what an interrupted writer was writing: nothing that was acknowledged */
+	/* The end of what an interrupted writer was writing: nothing that was acknowledged */
+	STORE_TORN,
 	STORE_CUT,     /* by store_repair: blocks that are no longer there */
 };
 

@@ -48,7 +48,8 @@ int binary_ask(struct binary *b, struct symbols_job *io_job, enum symbols_op op,
 /* The text of a failed request, if there is one. */
 static int refused(struct binary *b, int rc, const struct buf *reply, struct err *err)
 {
-	if (b->symbolizer && rc != -ENOEXEC && rc != -EPROTONOSUPPORT && !symbols_is_late(rc)) /* these are honest files of another kind */
+	/* These are honest files of another kind */
+	if (b->symbolizer && rc != -ENOEXEC && rc != -EPROTONOSUPPORT && !symbols_is_late(rc))
 		b->symbolizer->stats.refused++;
 	if (reply->len && reply->len < 500)
 		return err_set(err, rc, "%.*s", (int)reply->len, (const char *)reply->data);
@@ -330,7 +331,8 @@ static int read_table(struct binary *b, struct err *err)
 	}
 	uint64_t hash = rc ? 0 : XXH3_64bits(reply.data, reply.len);
 	if (!rc && b->evicted && hash != b->table_hash)
-		rc = err_set(err, -ESTALE, "%s has changed", b->path); /* cells go by the order of symbols */
+		/* cells go by the order of symbols */
+		rc = err_set(err, -ESTALE, "%s has changed", b->path);
 	rc = rc ? rc : parser_decode_table(&b->table, &reply, &load_rc, err);
 	buf_fini(&reply);
 	b->table_hash = hash;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The separate debug file of an ELF file: where it may be, and whether one that is offered is it. */
+/*
+ * The separate debug file of an ELF file: where it may be, and whether one that is offered is it.
+ */
 #include "symbols/binary_int.h"
 
 #include "symbols/debugdata.h"

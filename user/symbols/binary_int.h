@@ -28,7 +28,10 @@ struct binary {
 	struct table table;
 	struct cells cells;
 	struct known known; /* what was asked for; for when the table is gone */
-	uint64_t table_hash; /* of what was read first: a file that reads differently the second time has no more names */
+	/*
+	 * Of what was read first: a file that reads differently the second time has no more names
+	 */
+	uint64_t table_hash;
 	bool loaded;         /* was tried */
 	bool lines_bad;      /* its DWARF is not asked again */
 	bool debug_lines;    /* debug_fd has DWARF */

@@ -26,7 +26,10 @@ struct cells {
 /* The cell of index, or NULL. */
 struct cell *cells_find(const struct cells *c, uint32_t index);
 
-/* Make the cell of index, which must not have one; raw is demangled and made printable. NULL: no memory. */
+/*
+ * Make the cell of index, which must not have one; raw is demangled and made printable. NULL: no
+ * memory.
+ */
 struct cell *cells_add(struct cells *c, uint32_t index, const char *raw);
 void cells_fini(struct cells *c);
 

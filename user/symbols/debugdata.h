@@ -13,7 +13,8 @@
 #define DEBUGDATA_MAX (24u << 20)         /* unpacked; Fedora's largest have some 10 MiB */
 #define DEBUGDATA_XZ_MEMORY (20u << 20)   /* of the unpacker: xz -7 and below */
 #define DEBUGLINK_NAME_MAX 256u
-#define DEBUGLINK_FILE_MAX (64ull << 20)  /* its CRC takes 30 to 60 ms, from the time for files of its user */
+/* Its CRC takes 30 to 60 ms, from the time for files of its user */
+#define DEBUGLINK_FILE_MAX (64ull << 20)
 
 /* Unpack into *ret. -ENOENT: there is none; -EBADMSG: it lies; -E2BIG: a cap. */
 int debugdata_open(struct elf_image *ret, const struct elf_image *img, const char *path, struct err *err);

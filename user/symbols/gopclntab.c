@@ -43,7 +43,8 @@ struct pclntab {
 	struct window w[WINDOWS];
 };
 
-#define TOP_FRAME 1 /* of the flags; a signal's trampoline has it, too, but is nothing special: kind 0 */
+/* Of the flags; a signal's trampoline has it, too, but is nothing special: kind 0 */
+#define TOP_FRAME 1
 
 /* len bytes of the section from `at`. */
 static int get(struct pclntab *t, int window, uint64_t at, void *out, size_t len)
@@ -65,7 +66,10 @@ static int get(struct pclntab *t, int window, uint64_t at, void *out, size_t len
 	return 0;
 }
 
-/* In position-independent programs the header's own address of text is filled in when the program starts. */
+/*
+ * In position-independent programs the header's own address of text is filled in when the program
+ * starts.
+ */
 static uint64_t text_start(const struct elf_image *img, uint64_t said)
 {
 	struct elf_place text;
@@ -220,7 +224,8 @@ int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret
 	struct pclntab t = { .img = img };
 	int rc = img->is_32 ? -ENOENT : elf_section_find(img, ".gopclntab", &t.place);
 	if (rc == -ENOENT)
-		rc = elf_section_find(img, ".data.rel.ro.gopclntab", &t.place); /* position-independent */
+		/* position-independent */
+		rc = elf_section_find(img, ".data.rel.ro.gopclntab", &t.place);
 	if (rc)
 		return rc;
 	if (t.place.compressed)

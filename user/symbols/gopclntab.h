@@ -5,10 +5,11 @@
  *
  *   magic u32, 0 u16, quantum u8, pointer size u8, number of functions, ...
  *   functab: {entry, offset of its _func} for every function, then the end of the last
- *   _func:   entry, offset of its name, two numbers, pcsp, three numbers, cuOffset since 1.16, startLine since 1.20, u8 what it is,
- *            u8 flags since 1.17
- *   pcsp:    where in pctab the depths of its stack stand: pairs of varints, a change of the depth (zigzag, the first from -1) and the
- *            length of code (in quanta) that it holds for; a change of 0 that is not the first ends them
+ *   _func:   entry, offset of its name, two numbers, pcsp, three numbers, cuOffset since 1.16,
+ *            startLine since 1.20, u8 what it is, u8 flags since 1.17
+ *   pcsp:    where in pctab the depths of its stack stand: pairs of varints, a change of the depth
+ *            (zigzag, the first from -1) and the length of code (in quanta) that it holds for; a
+ *            change of 0 that is not the first ends them
  *
  * Entries are addresses of 8 bytes until 1.16 and distances of 4 bytes from the start of text since
  * 1.18. Only tables of 64-bit little-endian programs are read; the table of a large program has
@@ -26,7 +27,11 @@ struct go_function {
 	uint64_t size;
 	uint32_t name; /* offset in the names */
 	bool top; /* the runtime's outermost functions of a stack: goexit, mstart, rt0_go */
-	bool plain; /* known to be none of those that the runtime treats in a way of their own: those may change stacks */
+	/*
+	 * Known to be none of those that the runtime treats in a way of their own: those may change
+	 * stacks
+	 */
+	bool plain;
 	uint64_t depths; /* for gopclntab_depths */
 	struct pclntab *table;
 };
@@ -44,7 +49,9 @@ struct go_names {
 int gopclntab_walk(const struct elf_image *img, size_t max, struct go_names *ret_names,
 		   int (*add)(void *ctx, const struct go_function *f), void *ctx);
 
-/* Whether the name of a function that the walk gives, while it does, begins so; at most 63 bytes. */
+/*
+ * Whether the name of a function that the walk gives, while it does, begins so; at most 63 bytes.
+ */
 bool gopclntab_is_named(const struct go_function *f, const char *prefix);
 
 /*

@@ -3,7 +3,8 @@
  * Names of code that a process made while it ran, as it wrote them down itself:
  *
  *   perf-TGID.map   text lines: start and size in hexadecimal, name
- *   jit-TGID.dump   "jitdump", as described in linux/tools/perf/Documentation/jitdump-specification.txt
+ *   jit-TGID.dump   "jitdump", as described in
+ *                   linux/tools/perf/Documentation/jitdump-specification.txt
  *
  * Both say more and more; what is said later about an address holds.
  */

@@ -13,7 +13,9 @@ struct jit_said {
 	uint32_t failures;
 };
 
-/* -E2BIG when there is no room. A size of 0 or an end past the address space counts as a failure. */
+/*
+ * -E2BIG when there is no room. A size of 0 or an end past the address space counts as a failure.
+ */
 int jit_say(struct jit_said *s, uint64_t addr, uint64_t size, const char *name, size_t len);
 
 /* The same function at another place. */

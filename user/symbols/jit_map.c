@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perf-TGID.map: "START SIZE NAME" to the end of the line, numbers in hexadecimal with or without 0x. */
+/*
+ * perf-TGID.map: "START SIZE NAME" to the end of the line, numbers in hexadecimal with or without
+ * 0x.
+ */
 #include "symbols/jit_int.h"
 
 #include <ctype.h>
@@ -58,7 +61,10 @@ struct lines {
 	bool skipping; /* the rest of a line that did not fit */
 };
 
-/* All whole lines in the buffer; what is left moves to its begin. A line longer than the buffer is cut. */
+/*
+ * All whole lines in the buffer; what is left moves to its begin. A line longer than the buffer is
+ * cut.
+ */
 static int take_lines(struct jit_said *s, struct lines *l, bool at_end)
 {
 	size_t at = 0;

@@ -10,8 +10,8 @@
  * symbol, but never further than the caps below, because behind the last one of a module may lie
  * anything.
  *
- *   spans     stretches of the address space of at most 4 GiB: a base, and the first entry (modules and BPF programs
- *             may lie far from the kernel)
+ *   spans     stretches of the address space of at most 4 GiB: a base, and the first entry (modules
+ *             and BPF programs may lie far from the kernel)
  *   entries   {address - base, name}, sorted; name NO_NAME ends a stretch of functions
  *   runs      which module the entries from `first` on belong to
  */
@@ -34,7 +34,8 @@
 #define MODULES_MAX 65535u
 #define READ_SIZE (64u * 1024)
 
-#define REACH_MAX (1u << 20)        /* the largest kernel functions have about 100 KiB, BPF programs less than this */
+/* the largest kernel functions have about 100 KiB, BPF programs less than this */
+#define REACH_MAX (1u << 20)
 #define REACH_LAST (64u * 1024)     /* of the last one before another module begins */
 #define NO_NAME UINT32_MAX
 
@@ -115,7 +116,8 @@ static int find_module(struct reader *r, const char *s, size_t len, uint16_t *re
 			return 0;
 		}
 		if (r->n_modules - i > 16 && i > 1)
-			i = 1; /* look at the last few and at the kernel; a name may be interned twice */
+			/* Look at the last few and at the kernel; a name may be interned twice */
+			i = 1;
 	}
 	if (r->n_modules == MODULES_MAX)
 		return -E2BIG;
@@ -248,7 +250,8 @@ static int read_text(struct reader *r, int fd, char *buf)
 		have -= used;
 		memmove(buf, buf + used, have);
 		if (have == READ_SIZE)
-			have = LINE_MAX_BYTES; /* a line without end: keep enough of it to know it as too long */
+			/* a line without end: keep enough of it to know it as too long */
+			have = LINE_MAX_BYTES;
 	}
 	if (!rc && have && have < LINE_MAX_BYTES && !memchr(buf, '\0', have))
 		rc = take_line(r, buf, have); /* no newline at the end */

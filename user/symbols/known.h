@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KNOWN_MAX 16384u /* of one binary; what is asked for beyond it is looked up in the table each time */
+/* Of one binary; what is asked for beyond it is looked up in the table each time */
+#define KNOWN_MAX 16384u
 
 struct known_piece {
 	uint64_t start, end;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The units of a file are indexed by address when it is opened: by .debug_aranges, and by the units
- * themselves once an address is in none of those. The functions of a unit are indexed when the first
- * address in it is asked for; the tree of inlined calls is walked from the function down. Some files
- * stay open: stacks go through several.
+ * themselves once an address is in none of those. The functions of a unit are indexed when the
+ * first address in it is asked for; the tree of inlined calls is walked from the function down.
+ * Some files stay open: stacks go through several.
  */
 #include "symbols/lines.h"
 
@@ -22,10 +22,13 @@
 
 #define RANGES_MAX (2u << 20) /* of units, or of the functions of one */
 #define UNITS_KEPT 256             /* of a file, with their functions: */
-#define FUNCTIONS_KEPT (1u << 16)  /* of the units that are kept; those of the last one in any case */
+/* Of the units that are kept; those of the last one in any case */
+#define FUNCTIONS_KEPT (1u << 16)
 #define FILES_KEPT 12
-#define UNPACKED_MAX (40u << 20)      /* bytes of one file's compressed sections; the others are mapped, which is no memory of ours */
-#define PRIVATE_MAX (8 << 20)    /* bytes of a file whose pages may be changed: the worker's memory is charged for all of it */
+/* bytes of one file's compressed sections; the others are mapped, which is no memory of ours */
+#define UNPACKED_MAX (40u << 20)
+/* bytes of a file whose pages may be changed: the worker's memory is charged for all of it */
+#define PRIVATE_MAX (8 << 20)
 #define UNPACKED_KEPT_MAX (24u << 20) /* of all files that stay open, but for the last one */
 #define DEPTH_MAX 64          /* of scopes inside a function */
 #define DIES_MAX (4u << 20)   /* looked at in one unit */
@@ -259,7 +262,9 @@ static uint64_t unpacked_size(Elf *elf)
 	return sum;
 }
 
-/* The file to close: one that is opened again without unpacking, if there is any, used longest ago. */
+/*
+ * The file to close: one that is opened again without unpacking, if there is any, used longest ago.
+ */
 static struct file *least_used(void)
 {
 	struct file *f = NULL;
@@ -527,7 +532,8 @@ static int answer(struct file *file, uint64_t addr, struct buf *out)
 	if (l)
 		dwarf_lineno(l, &line);
 	f = find(functions, addr);
-	if (!f || !dwarf_offdie(file->dwarf, f->die, &function)) /* assembler, or what stands for an equal function */
+	/* Assembler, or what stands for an equal function */
+	if (!f || !dwarf_offdie(file->dwarf, f->die, &function))
 		return line > 0 ? add_nameless(out, source, line) : buf_add_u32(out, 0);
 	size_t n = inlined_chain(&function, addr, chain);
 	rc = buf_add_u32(out, (uint32_t)n);

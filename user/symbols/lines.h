@@ -13,7 +13,10 @@
 #define LINES_BATCH_MAX 4096u /* addresses of one request */
 #define LINES_REPLY_MAX (16u << 20)
 
-/* The request: addresses, u64 each; the first descriptor has the DWARF. See lines_decode for the answer. */
+/*
+ * The request: addresses, u64 each; the first descriptor has the DWARF. See lines_decode for the
+ * answer.
+ */
 int lines_op(const struct sandbox_request *q, struct buf *out);
 
 /*

@@ -12,7 +12,10 @@
 /* ---- clones ---- */
 
 
-/* How much of s[0, len) is left without its last ".word[.number]"; len when that is not a clone's mark. */
+/*
+ * How much of s[0, len) is left without its last ".word[.number]"; len when that is not a clone's
+ * mark.
+ */
 static size_t without_mark(const char *s, size_t len)
 {
 	static const char *const marks[] = { ".isra", ".constprop", ".part", ".cold", ".lto_priv", ".llvm",
@@ -138,7 +141,8 @@ struct simple {
 	char out[LENGTH_MAX];
 	size_t n;
 	size_t name_begin;             /* in s: of the qualified name, behind a return type */
-	size_t space;                  /* in out: behind the last space outside of brackets, 0: none */
+	/* In out: behind the last space outside of brackets, 0: none */
+	size_t space;
 	size_t args_begin, args_end;   /* in s: the last parameter list */
 	size_t last_begin;             /* in s: of the last component */
 	bool has_args;

@@ -10,7 +10,8 @@
 #include <stddef.h>
 
 /*
- * "foo.isra.0", "foo.part.2.cold", "foo(int) [clone .constprop.0]" -> "foo", "foo(int)". Writes at most cap bytes with a NUL.
+ * "foo.isra.0", "foo.part.2.cold", "foo(int) [clone .constprop.0]" -> "foo", "foo(int)". Writes at
+ * most cap bytes with a NUL.
  */
 void name_fold_clones(const char *name, char *out, size_t cap);
 
@@ -18,7 +19,8 @@ void name_fold_clones(const char *name, char *out, size_t cap);
  * Clones folded, and template arguments, parameters, return types and qualifiers left out:
  *
  *   std::vector<int, std::allocator<int> >::push_back(int const&)   std::vector::push_back
- *   Foo::Foo(Foo const&), Foo::Foo(Foo&&)                           Foo::copy_construct, Foo::move_construct
+ *   Foo::Foo(Foo const&)                                            Foo::copy_construct
+ *   Foo::Foo(Foo&&)                                                 Foo::move_construct
  *   main::{lambda(int)#1}::operator()(int) const                    main::{lambda#1}::operator()
  *   std::enable_if<(sizeof (Foo))>(4), void>::type f<Foo>(Foo)      f
  *

@@ -20,7 +20,8 @@
 
 /* The head of a file. */
 struct facts {
-	struct elf_image img; /* machine, type, loads, build id and label only: no descriptor, no sections */
+	/* Machine, type, loads, build id and label only: no descriptor, no sections */
+	struct elf_image img;
 	uint32_t has;         /* FACT_* */
 	char link[DEBUGLINK_NAME_MAX]; /* empty: no .gnu_debuglink */
 	uint32_t link_crc;

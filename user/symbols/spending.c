@@ -21,7 +21,8 @@ static void spending_earn(struct spending *s, uint64_t now_ns)
 
 static struct spender *spender_find(struct spending *s, uint32_t user, uint64_t now_ns)
 {
-	return spenders_find(&s->users, user, 200 / SPENDING_PERCENT, now_ns); /* half of what all earn */
+	/* Half of what all earn */
+	return spenders_find(&s->users, user, 200 / SPENDING_PERCENT, now_ns);
 }
 
 bool spending_may(struct spending *s, uint32_t user, uint64_t now_ns)

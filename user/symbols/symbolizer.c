@@ -134,7 +134,8 @@ int symbolizer_ask(struct symbolizer *s, struct symbols_job *io_job, const struc
 		.len = q->len,
 		.fds = q->fds,
 		.n_fds = q->n_fds,
-		.priority = q->op == OP_OPEN ? PRIORITY_LABELS : PRIORITY_NAMES, /* labels and rules need an open file, too */
+		/* Labels and rules need an open file, too */
+		.priority = q->op == OP_OPEN ? PRIORITY_LABELS : PRIORITY_NAMES,
 		.max_reply = q->max_reply,
 	};
 	return symbolizer_run(s, io_job, &c, reply);

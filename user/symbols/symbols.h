@@ -21,8 +21,8 @@
 #include <stdint.h>
 
 /*
- * A symbol as looked up. The name is demangled and borrowed until the table is freed. "": a function
- * of a stripped file, of which only the start is there.
+ * A symbol as looked up. The name is demangled and borrowed until the table is freed. "": a
+ * function of a stripped file, of which only the start is there.
  */
 struct symbol {
 	const char *name;
@@ -37,7 +37,10 @@ struct symbol {
 #define SYMBOLS_OPS 6
 extern const sandbox_op symbols_ops[SYMBOLS_OPS];
 
-/* Its initializers, for a constant table that has other ops behind them. In the order of enum symbols_op. */
+/*
+ * Its initializers, for a constant table that has other ops behind them. In the order of enum
+ * symbols_op.
+ */
 #define SYMBOLS_OPS_LIST parser_op_open, parser_op_load, parser_op_crc, jit_op_perf_map, jit_op_dump, lines_op
 int parser_op_open(const struct sandbox_request *q, struct buf *out);
 int parser_op_load(const struct sandbox_request *q, struct buf *out);
@@ -100,7 +103,10 @@ struct symbolizer_stats {
 	uint64_t lines;    /* addresses looked up in DWARF */
 	uint64_t lines_refused; /* files whose DWARF was given up */
 	size_t bytes;      /* of tables now */
-	uint64_t put_off;  /* requests that were not made now: the time for them, or for those of one user, was used up */
+	/*
+	 * Requests that were not made now: the time for them, or for those of one user, was used up
+	 */
+	uint64_t put_off;
 };
 
 int symbolizer_new(struct symbolizer **ret, const struct symbolizer_config *cfg);
@@ -207,8 +213,11 @@ int binary_find(struct binary *b, uint64_t vaddr, struct symbol *ret);
  */
 int binary_load(struct binary *b, struct err *err);
 
-/* The ascribe label note (include/ascribe/label_abi.h): vaddr of the descriptor; -ENOENT when there is none,
- * -EBADMSG when it points outside the file's segments, -EPROTONOSUPPORT for another version of the ABI. */
+/*
+ * The ascribe label note (include/ascribe/label_abi.h): vaddr of the descriptor; -ENOENT when there
+ * is none, -EBADMSG when it points outside the file's segments, -EPROTONOSUPPORT for another
+ * version of the ABI.
+ */
 int binary_label_descriptor(const struct binary *b, uint64_t *ret_vaddr);
 
 /* The same for the table of trampoline labels (include/ascribe/trampoline_abi.h). */

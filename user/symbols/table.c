@@ -134,7 +134,8 @@ static int judge(const struct reader *r, const Elf64_Sym *sym, struct candidate 
 	uint64_t size = sym->st_size < left ? sym->st_size : left;
 	uint64_t addr = sym->st_value - r->base;
 	if (addr >= UINT32_MAX)
-		return 1; /* code further than 4 GiB from the first: no linker makes such a file by default */
+		/* Code further than 4 GiB from the first: no linker makes such a file by default */
+		return 1;
 	if (size > INT32_MAX)
 		size = INT32_MAX;
 	*ret = (struct candidate){ .addr = (uint32_t)addr, .size = (uint32_t)size, .name = sym->st_name };
@@ -190,7 +191,9 @@ static int drop_known(struct reader *r, size_t before)
 
 /* ---- names ---- */
 
-/* Assembler labels that mark data or code inside functions ($x, $d.1), or that a compiler made up. */
+/*
+ * Assembler labels that mark data or code inside functions ($x, $d.1), or that a compiler made up.
+ */
 static int is_marker(const char *name, uint32_t rank)
 {
 	return rank & RANK_LABEL && (name[0] == '$' || !strncmp(name, ".L", 2));
@@ -243,7 +246,8 @@ static int fetch_names(struct reader *r, const struct elf_symbols *s, struct can
 		}
 		size_t room = w->len - (size_t)(at - w->offset);
 		size_t len = strnlen(name, room < TABLE_NAME_MAX ? room : TABLE_NAME_MAX);
-		if (len == TABLE_NAME_MAX || len == room) { /* too long, or the strings end without a NUL */
+		if (len == TABLE_NAME_MAX || len == room) {
+			/* Too long, or the strings end without a NUL */
 			v[i].name = NO_NAME;
 			continue;
 		}
@@ -409,7 +413,8 @@ static void drop_covered_labels(struct reader *r)
 static void guess_sizes(struct reader *r)
 {
 	uint64_t next = UINT64_MAX;          /* the first address behind that is not this one */
-	const struct elf_text *text = NULL;  /* symbols come in order: each section is searched for once */
+	/* symbols come in order: each section is searched for once */
+	const struct elf_text *text = NULL;
 	for (size_t i = r->n; i-- > 0;) {
 		struct candidate *c = &r->v[i];
 		uint64_t addr = r->base + c->addr;

@@ -3,9 +3,10 @@
  * The symbols of one binary, 12 bytes each beside their names, sorted by address.
  *
  *   base       the lowest address; entries hold the distance to it
- *   entries    {addr, size, name}, sorted by addr; at most two with one addr: first a longer one that is second
- *              choice, then the first choice
- *   reach      for every TABLE_BLOCK entries: the furthest end in the block, and the furthest of all up to it
+ *   entries    {addr, size, name}, sorted by addr; at most two with one addr: first a longer one
+ *              that is second choice, then the first choice
+ *   reach      for every TABLE_BLOCK entries: the furthest end in the block, and the furthest of
+ *              all up to it
  *   names      NUL-terminated names, shared suffixes kept shared
  *
  * Symbols may nest (an entry point inside a bigger function), so a look-up takes the last symbol

@@ -96,7 +96,8 @@ static int add_all(struct builder *b, const struct query_node *nodes, size_t n, 
 	for (uint32_t i = 1; !rc && i < n; i++) {
 		uint32_t frame = node_frame(b, &nodes[i]);
 		where[i] = where[nodes[i].parent];
-		if (where[i] == NOWHERE && frame_function(b, frame) == function) { /* an outermost call */
+		if (where[i] == NOWHERE && frame_function(b, frame) == function) {
+			/* An outermost call */
 			where[i] = 0;
 			b->c->v[0].frame = frame;
 			if (callers)
@@ -104,7 +105,8 @@ static int add_all(struct builder *b, const struct query_node *nodes, size_t n, 
 		} else if (where[i] != NOWHERE && !callers) {
 			rc = child(b, where[i], frame, &where[i]);
 		} else {
-			continue; /* not of it, or below an outermost call, where its samples count */
+			/* Not of it, or below an outermost call, where its samples count */
+			continue;
 		}
 		if (!rc) {
 			b->c->v[where[i]].samples += nodes[i].total;

@@ -18,7 +18,8 @@ struct calls_node {
 };
 
 struct calls {
-	struct calls_node *v; /* v[0] is the function itself, its frame 0 when no stack has it; parents before children */
+	/* v[0] is the function itself, its frame 0 when no stack has it; parents before children */
+	struct calls_node *v;
 	size_t n, cap;
 };
 

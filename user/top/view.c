@@ -11,7 +11,8 @@
 #include <xxhash.h>
 
 #define NS 1000000000.0
-#define LATE_NS 400000000ll /* windows end when they were drained: this much of one more is no reason to show it */
+/* Windows end when they were drained: this much of one more is no reason to show it */
+#define LATE_NS 400000000ll
 #define OPEN_SHARE 0.5 /* of its parent: a branch this heavy is open unless it was closed */
 
 struct top_level *view_level(struct top_view *v)
@@ -180,7 +181,8 @@ int view_regroup(struct top_view *v, const char *key)
 {
 	struct top_level *l = view_level(v);
 	bool failed = false;
-	if (l->kind == TOP_CALLERS || l->kind == TOP_CALLEES) { /* of the selection that the function was seen in */
+	if (l->kind == TOP_CALLERS || l->kind == TOP_CALLEES) {
+		/* of the selection that the function was seen in */
 		view_leave(v);
 		l = view_level(v);
 	}

@@ -34,8 +34,10 @@ struct top_row {
 	uint32_t node;	/* of a tree */
 	unsigned depth; /* of a tree: how many branches lie between it and the top */
 	bool missing;	/* the samples without this label */
-	bool other;	/* the samples without a row: of no one value or function, so it cannot be entered */
-	bool inlined, has_children, open, branch, last; /* branch: it has siblings, and is the last of them */
+	/* The samples without a row: of no one value or function, so it cannot be entered */
+	bool other;
+	/* branch: it has siblings, and is the last of them */
+	bool inlined, has_children, open, branch, last;
 };
 
 #define TOP_FILTER_MAX 128
@@ -62,7 +64,8 @@ struct top_level {
 /* What was read, for the head of the screen. */
 struct top_head {
 	double seconds;	      /* of time that was read */
-	double busy;	      /* CPUs in use by what the selector lets pass; samples per second when they are no time */
+	/* CPUs in use by what the selector lets pass; samples per second when they are no time */
+	double busy;
 	uint64_t samples, fired, lost, idle_lost, stored, unlabelled, truncated;
 	uint64_t sampled; /* of the stored, those that are no waits: unlabelled and truncated are
 			     shares of them */

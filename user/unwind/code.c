@@ -12,8 +12,8 @@
 #define ENTRIES_MAX (1u << 20)
 #define CODE_MAX (16u << 20)	/* bytes of one file that are looked at */
 /*
- * Bytes without an entry. More of them are the code of a runtime with conventions of its own, such as
- * the 1.3 MiB of V8's builtins, and have frame pointers. A byte takes 37 bytes of memory.
+ * Bytes without an entry. More of them are the code of a runtime with conventions of its own, such
+ * as the 1.3 MiB of V8's builtins, and have frame pointers. A byte takes 37 bytes of memory.
  */
 #define GAP_MAX (256u * 1024)
 #define STEPS 4			/* instructions that are looked at, for each byte of code */
@@ -200,9 +200,9 @@ static void follow_rest(struct flow *f, uint64_t vaddr)
 }
 
 /*
- * Does the function at `at` return, and always with the depth that it was entered with? One that only
- * jumps may have been jumped to with a frame of its own, as the interpreter's handlers of V8. Where
- * it ends.
+ * Does the function at `at` return, and always with the depth that it was entered with? One that
+ * only jumps may have been jumped to with a frame of its own, as the interpreter's handlers of V8.
+ * Where it ends.
  */
 static bool is_understood(const struct flow *f, uint32_t at, uint32_t *ret_end)
 {

@@ -124,7 +124,8 @@ static int parse_cie(struct cie *cie, struct cursor c, const struct pointer_base
 		;
 	if (c.bad || (version != 1 && version != 3 && version != 4))
 		return -EBADMSG;
-	if (version == 4 && (cursor_u8(&c) != 8 || cursor_u8(&c))) /* size of addresses, of segments */
+	/* size of addresses, of segments */
+	if (version == 4 && (cursor_u8(&c) != 8 || cursor_u8(&c)))
 		return -EBADMSG;
 	cie->code_align = cursor_varint(&c);
 	cie->data_align = signed_read(&c);
@@ -275,7 +276,10 @@ static int add_start(struct compiler *k, uint64_t next)
 	return end > start ? table_add(&k->out, start, end, &root) : 0;
 }
 
-/* What stands before the next entry and has none. Where the file is entered is dealt with by add_start. */
+/*
+ * What stands before the next entry and has none. Where the file is entered is dealt with by
+ * add_start.
+ */
 static int add_gap(struct compiler *k, uint64_t until)
 {
 	uint64_t from = k->seen;

@@ -11,7 +11,10 @@
 #define FUNCTIONS_MAX (2u * 1024 * 1024)
 #define PIECES_MAX (4u * 1024 * 1024)
 
-/* Where ucontext, at the stack pointer, has rbp, rsp and rip (arch/x86/include/uapi/asm/sigcontext.h). */
+/*
+ * Where ucontext, at the stack pointer, has rbp, rsp and rip
+ * (arch/x86/include/uapi/asm/sigcontext.h).
+ */
 #define SIGNAL_FP 120
 #define SIGNAL_SP 160
 #define SIGNAL_PC 168

@@ -17,8 +17,13 @@ struct go_piece {
 	uint32_t depth; /* of the stack */
 	enum go_kind {
 		GO_BARE, /* the caller's frame pointer is in its register */
-		GO_SAVED, /* and here below the return address: that of a frame, or what who calls duffzero or duffcopy puts there */
-		GO_SWITCH, /* a frame by its frame pointer: the stack pointer may be that of another stack */
+		/*
+		 * And here below the return address: that of a frame, or what who calls duffzero or
+		 * duffcopy puts there
+		 */
+		GO_SAVED,
+		/* A frame by its frame pointer: the stack pointer may be that of another stack */
+		GO_SWITCH,
 		GO_SIGNAL, /* what a signal handler returns to: above it is what the kernel saved */
 		GO_ROOT, /* the outermost frame */
 	} kind;

@@ -37,7 +37,8 @@ enum {
 	CFA_VAL_OFFSET_SF = 0x15,
 	CFA_VAL_EXPRESSION = 0x16,
 	CFA_AARCH64_NEGATE_RA_STATE_WITH_PC = 0x2c,
-	CFA_AARCH64_NEGATE_RA_STATE = 0x2d, /* from here on the return address is signed, or no longer */
+	/* From here on the return address is signed, or no longer */
+	CFA_AARCH64_NEGATE_RA_STATE = 0x2d,
 	CFA_GNU_ARGS_SIZE = 0x2e,
 	CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
 	CFA_ADVANCE_LOC = 0x40,
@@ -352,7 +353,8 @@ static bool frame_rule(struct machine *m, uint8_t op)
 	case CFA_NOP:
 		return true;
 	case CFA_AARCH64_NEGATE_RA_STATE_WITH_PC:
-	case CFA_AARCH64_NEGATE_RA_STATE: /* the walk takes signatures off wherever there may be one */
+	case CFA_AARCH64_NEGATE_RA_STATE:
+		/* The walk takes signatures off wherever there may be one */
 		return m->cie->arch->machine == EM_AARCH64;
 	case CFA_GNU_ARGS_SIZE:
 		cursor_varint(c);

@@ -43,7 +43,11 @@ struct arch {
 	uint32_t sp, fp, ra;
 	uint32_t kept;    /* one more, followed above the leaf */
 	uint32_t n;       /* those below are integer registers */
-	bool ra_in_reg;   /* a call leaves the return address in register ra (glibc's rawmemchr: in x15), else on the stack */
+	/*
+	 * A call leaves the return address in register ra (glibc's rawmemchr: in x15), else on the
+	 * stack
+	 */
+	bool ra_in_reg;
 	uint32_t padding; /* between functions, bytes at most */
 };
 

@@ -13,7 +13,10 @@
 
 #define UNWIND_REPLY_MAX ((UNWIND_ROWS_MAX + UNWIND_FILE_PAGES_MAX) * 4u + (1u << 20))
 
-/* The request: the file is the descriptor, its name the bytes. The result is that of unwind_compile. */
+/*
+ * The request: the file is the descriptor, its name the bytes. The result is that of
+ * unwind_compile.
+ */
 int unwind_op(const struct sandbox_request *q, struct buf *out);
 
 int unwind_encode(const struct unwind_table *t, struct buf *out);

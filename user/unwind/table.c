@@ -16,7 +16,10 @@ static bool same_rule(const void *ctx, uint32_t id, const void *key)
 	return !memcmp(&t->rules[id], key, sizeof(t->rules[0]));
 }
 
-/* The place of a rule in `recent`. Files repeat some hundred rules; only speed depends on collisions. */
+/*
+ * The place of a rule in `recent`. Files repeat some hundred rules; only speed depends on
+ * collisions.
+ */
 static uint32_t *recent_slot(struct table_builder *b, const struct unwind_rule *rule)
 {
 	uint64_t words[2];
@@ -119,7 +122,8 @@ static int set_rule(struct table_builder *b, uint64_t addr, uint32_t rule)
 		return rc;
 	b->rule = rule;
 	uint32_t begin = t->page_at[b->page];
-	if (t->n_rows > begin && t->rows[t->n_rows - 1] >> UNWIND_RULE_BITS == low) { /* only the page's beginning */
+	if (t->n_rows > begin && t->rows[t->n_rows - 1] >> UNWIND_RULE_BITS == low) {
+		/* Only the page's beginning */
 		t->rows[t->n_rows - 1] = low << UNWIND_RULE_BITS | rule;
 		return 0;
 	}

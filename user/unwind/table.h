@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building an unwind table: pieces of code with their rules, in ascending order. For user/unwind alone. */
+/*
+ * Building an unwind table: pieces of code with their rules, in ascending order. For user/unwind
+ * alone.
+ */
 #ifndef ASCRIBE_UNWIND_TABLE_H
 #define ASCRIBE_UNWIND_TABLE_H
 

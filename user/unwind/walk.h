@@ -14,7 +14,8 @@
 #include "wire.h"
 
 struct unwind_tables {
-	const struct unwind_range *ranges; /* [n_ranges], sorted, not overlapping: those of one process */
+	/* [n_ranges], sorted, not overlapping: those of one process */
+	const struct unwind_range *ranges;
 	uint32_t n_ranges;
 	const struct unwind_page *pages; /* [UNWIND_PAGES] */
 	const struct unwind_rule *rules; /* [UNWIND_RULES] */

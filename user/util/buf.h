@@ -31,8 +31,8 @@ int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf
 void buf_fini(struct buf *b);
 
 /*
- * A reader over bytes that somebody else owns. After an attempt to read past the end `bad` stays set and
- * every further read gives 0, so that a decoder may check once.
+ * A reader over bytes that somebody else owns. After an attempt to read past the end `bad` stays
+ * set and every further read gives 0, so that a decoder may check once.
  */
 struct cursor {
 	const uint8_t *p;

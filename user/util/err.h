@@ -2,8 +2,9 @@
 /*
  * Errors as values: libraries fill a struct err and return a negative errno; only user/cli prints.
  *
- * Convention of the whole tree: `int` results are 0 or -errno. Corrupt data is -EBADMSG, an unknown version
- * -EPROTONOSUPPORT, a limit reached -E2BIG. A text says what failed, on what, and what to do about it.
+ * Convention of the whole tree: `int` results are 0 or -errno. Corrupt data is -EBADMSG, an unknown
+ * version -EPROTONOSUPPORT, a limit reached -E2BIG. A text says what failed, on what, and what to
+ * do about it.
  */
 #ifndef ASCRIBE_UTIL_ERR_H
 #define ASCRIBE_UTIL_ERR_H

@@ -9,7 +9,10 @@
 
 uint32_t idhash_hash(struct idhash *h, const void *data, size_t len)
 {
-	/* 0 means "not drawn yet"; without randomness the table still works, it is only predictable. */
+	/*
+	 * 0 means "not drawn yet"; without randomness the table still works, it is only
+	 * predictable.
+	 */
 	if (!h->seed && getrandom(&h->seed, sizeof(h->seed), GRND_NONBLOCK) != sizeof(h->seed))
 		h->seed = 1;
 	return (uint32_t)XXH3_64bits_withSeed(data, len, h->seed);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file system in memory that nobody else sees and that goes with the process, however that ends. */
+/*
+ * A file system in memory that nobody else sees and that goes with the process, however that ends.
+ */
 #ifndef ASCRIBE_UTIL_MEMFS_H
 #define ASCRIBE_UTIL_MEMFS_H
 

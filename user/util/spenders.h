@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time that users have spent lately: a leaky bucket for each of SPENDERS users. Where there are more,
- * the one who spent least is forgotten. Not thread-safe.
+ * Time that users have spent lately: a leaky bucket for each of SPENDERS users. Where there are
+ * more, the one who spent least is forgotten. Not thread-safe.
  */
 #ifndef ASCRIBE_UTIL_SPENDERS_H
 #define ASCRIBE_UTIL_SPENDERS_H

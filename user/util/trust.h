@@ -6,8 +6,8 @@
 #include "util/err.h"
 
 /*
- * Refuse an open file that another user owns, or that its group or others may write. Character devices pass.
- * path is for the message. 0, -EPERM, or the errno of fstat. Any thread.
+ * Refuse an open file that another user owns, or that its group or others may write. Character
+ * devices pass. path is for the message. 0, -EPERM, or the errno of fstat. Any thread.
  */
 int trust_check(int fd, const char *path, struct err *err);
 

@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The length of the UTF-8 character at s, 0 when it is none (overlong, surrogate, cut short). len > 0. */
+/*
+ * The length of the UTF-8 character at s, 0 when it is none (overlong, surrogate, cut short). len >
+ * 0.
+ */
 size_t utf8_char(const char *s, size_t len);
 
 /*

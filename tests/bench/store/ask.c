@@ -122,8 +122,8 @@ static void ask_once(struct store *s, const struct question *q, int64_t from, in
 }
 
 /*
- * CPU time, the best of three, or of a dozen where the store stays open and each question adds to what
- * it knows; the memory of the first. dir: the store is opened anew each time.
+ * CPU time, the best of three, or of a dozen where the store stays open and each question adds to
+ * what it knows; the memory of the first. dir: the store is opened anew each time.
  */
 static struct timing ask(struct store *s, const char *dir, const struct question *q, int64_t from, int64_t to)
 {
@@ -175,7 +175,9 @@ static void time_strings(struct store *s)
 	free(ids);
 }
 
-/* The id of a query that ran near the end, kept by the writer beside the store: only with tenants. */
+/*
+ * The id of a query that ran near the end, kept by the writer beside the store: only with tenants.
+ */
 static bool query_id(const char *dir, char *where, size_t cap)
 {
 	char path[4096], id[64];

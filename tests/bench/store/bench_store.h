@@ -15,7 +15,8 @@
 #include <string.h>
 
 #define WINDOW_NS 10000000000ll
-#define T0 1767225600000000000ll /* 2026-01-01T00:00:00Z: a slot of every level up to a day begins here */
+/* 2026-01-01T00:00:00Z: a slot of every level up to a day begins here */
+#define T0 1767225600000000000ll
 #define SAMPLES 30000
 #define TENANTS 200
 #define QUERIES 2800
@@ -70,7 +71,10 @@ void measure(const char *dir);
 
 /* ---- stacks.c ---- */
 
-/* Stacks as folded text, root first. A writer learns of a stack when it is drawn first, as from a recorder. */
+/*
+ * Stacks as folded text, root first. A writer learns of a stack when it is drawn first, as from a
+ * recorder.
+ */
 struct corpus {
 	struct store_writer *w;
 	char **lines;

@@ -3,11 +3,14 @@
  * The store on a generated load, beside what else one might keep the samples in.
  * tests/bench/bench_store.sh runs it.
  *
- *   bench_store write DIR low|high|thin|real WINDOWS SECONDS [STACKS]   write windows so long; time, memory and bytes of it
+ *   bench_store write DIR low|high|thin|real WINDOWS SECONDS [STACKS]
+ *                                                     write windows so long; time, memory and bytes
+ *                                                     of it
  *   bench_store query DIR [RANGE]                     symbol trie, questions of growing ranges
  *   bench_store cover DIR                             blocks merged for random ranges
- *   bench_store compare DIR SCRATCH WINDOWS           the first windows as pprof and folded stacks, gzipped, and the
- *                                                     store's own blocks in SQLite and LMDB
+ *   bench_store compare DIR SCRATCH WINDOWS           the first windows as pprof and folded stacks,
+ *                                                     gzipped, and the store's own blocks in SQLite
+ *                                                     and LMDB
  *
  * The load: a window of 10 s holds 30,000 samples, stacks drawn by Zipf(1.05). low: a label of 64
  * containers, drawn by Zipf, too, but for the LOW_HOME share of samples that run where their stack
@@ -15,8 +18,9 @@
  * fresh UUID each; HIGH_HOME of a query's samples are of one stack: about 24,000 rows. thin: 20
  * samples, where only the blocks count. STACKS: a directory of folded stacks from real programs
  * (*.folded, root first), of which 34,670 are taken; without it as many are made up, 22 frames deep
- * on average, of 9,921 functions. CONTAINERS and N_STACKS in the environment: other numbers of them.
- * real: each file of STACKS is a window, with its own samples, in turns. All from fixed seeds.
+ * on average, of 9,921 functions. CONTAINERS and N_STACKS in the environment: other numbers of
+ * them. real: each file of STACKS is a window, with its own samples, in turns. All from fixed
+ * seeds.
  */
 #include "export/export.h"
 #include "query/query.h"

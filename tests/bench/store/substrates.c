@@ -56,7 +56,9 @@ static size_t window_as(struct store *s, int64_t from, bool pprof, double *ms, u
 	return len;
 }
 
-/* Blobs of the sizes that the store's windows have, of bytes that do not compress: what a block is. */
+/*
+ * Blobs of the sizes that the store's windows have, of bytes that do not compress: what a block is.
+ */
 static struct blob *make_blobs(uint64_t n, size_t bytes)
 {
 	struct blob *v = need(calloc(n, sizeof(*v)));

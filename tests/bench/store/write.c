@@ -133,7 +133,8 @@ void write_store(const char *dir, const char *kind, uint64_t windows, int64_t se
 	double samples = 0, *ms = need(calloc(2 * windows + 1, sizeof(*ms))), *sorted = ms + windows;
 	uint32_t event, want = setting("N_STACKS", real ? UINT32_MAX : 34670);
 	char id[37];
-	memset(ms, 1, 2 * windows * sizeof(*ms)); /* so that it is resident before, as the stacks are */
+	/* So that it is resident before, as the stacks are */
+	memset(ms, 1, 2 * windows * sizeof(*ms));
 	stacks && *stacks ? real_stacks(&c, stacks, want) : made_stacks(&c, want);
 	if (real)
 		l.n_recorded = real_windows(&c, stacks, &l.recorded);

@@ -63,7 +63,9 @@ static inline bool block_has(const struct block_head *h, enum column c)
 	return h->has >> c & 1;
 }
 
-/* Append the column whose stored bytes these are to out. -EBADMSG: not what the head says. -ENOMEM. */
+/*
+ * Append the column whose stored bytes these are to out. -EBADMSG: not what the head says. -ENOMEM.
+ */
 int block_unpack(const struct block_head *h, enum column c, const uint8_t *stored, struct buf *out);
 
 #endif

@@ -13,7 +13,10 @@ static size_t leaves_of(const struct prune_sums *of, size_t event)
 	return n < of->d->n_leaves ? n : of->d->n_leaves;
 }
 
-/* Return the node that a node's samples are carried to: the one that stands for it, else its parent. */
+/*
+ * Return the node that a node's samples are carried to: the one that stands for it, else its
+ * parent.
+ */
 static uint32_t above(const struct prune_sums *of, uint32_t id)
 {
 	return of->same && of->same[id] != id ? of->same[id] : of->d->stacks[id].parent;

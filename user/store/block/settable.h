@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The label sets of one window that has wide keys: each is a narrow set of the segment and the labels
- * of wide keys, whose values stand in the block itself and nowhere else.
+ * The label sets of one window that has wide keys: each is a narrow set of the segment and the
+ * labels of wide keys, whose values stand in the block itself and nowhere else.
  */
 #ifndef ASCRIBE_STORE_BLOCK_SETTABLE_H
 #define ASCRIBE_STORE_BLOCK_SETTABLE_H

@@ -22,7 +22,10 @@ int totals_encode(struct buf *b, const struct store_totals *t, size_t n_lost, si
 /* -EBADMSG, -ENOMEM. */
 int totals_decode(struct totals *ret, struct cursor *c, size_t n_lost, size_t n_flagged);
 int totals_add(struct totals *sum, const struct store_totals *t);
-/* Bring the counters into the order of a store with other names. -ENOMEM: some CPUs have it already. */
+/*
+ * Bring the counters into the order of a store with other names. -ENOMEM: some CPUs have it
+ * already.
+ */
 int totals_map(struct totals *t, size_t n_lost, size_t n_flagged, const struct meta_map *at);
 void totals_fini(struct totals *t);
 

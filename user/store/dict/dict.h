@@ -38,7 +38,8 @@ struct dicts {
 	struct strings label_text;
 	struct set_label *labels; /* of all sets, one after the other */
 	size_t labels_cap;
-	size_t *set_end; /* where the labels of a set end; they begin where those of the set before end */
+	/* Where the labels of a set end; they begin where those of the set before end */
+	size_t *set_end;
 	size_t set_end_cap;
 	uint32_t n_sets; /* with the empty set */
 	struct idhash set_hash;
@@ -79,8 +80,8 @@ uint32_t dicts_count(const struct dicts *d, enum kind kind);
 uint32_t dicts_first(enum kind kind);
 
 /*
- * Where saving stands: ids below are in files. text is for the strings of label sets, which are stored with
- * the sets that brought them.
+ * Where saving stands: ids below are in files. text is for the strings of label sets, which are
+ * stored with the sets that brought them.
  */
 struct dict_mark {
 	uint32_t next;

@@ -15,7 +15,8 @@
 
 struct setpool_set {
 	const struct label *labels; /* normalized */
-	const uint8_t *order;	    /* [n] where each label of the first list stands in `labels`; NULL: in order */
+	/* [n] where each label of the first list stands in `labels`; NULL: in order */
+	const uint8_t *order;
 	uint32_t n;
 };
 

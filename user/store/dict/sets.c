@@ -126,8 +126,8 @@ static int encode_set(const struct dicts *d, uint32_t id, struct buf *c)
 }
 
 /*
- * All the strings go before the sets that name them: strings may fill several batches with no set in them. A
- * string whose set could not be added stays and costs only its bytes.
+ * All the strings go before the sets that name them: strings may fill several batches with no set
+ * in them. A string whose set could not be added stays and costs only its bytes.
  */
 int sets_encode(const struct dicts *d, const struct dict_mark *mark, struct buf *c, struct dict_mark *ret_next)
 {

@@ -49,7 +49,10 @@ const char *strings_get(const struct strings *t, uint32_t id, size_t *ret_len)
 	return ok ? (const char *)text_of(t, id) : "";
 }
 
-/* A byte is 0x100 | value and the end is 0, so that a string differs from every longer one, NULs included. */
+/*
+ * A byte is 0x100 | value and the end is 0, so that a string differs from every longer one, NULs
+ * included.
+ */
 static uint32_t symbol(const uint8_t *s, size_t len, size_t at)
 {
 	return at < len ? 0x100u | s[at] : 0;
@@ -212,7 +215,10 @@ int strings_encode(const struct strings *t, uint32_t from, uint32_t to, struct b
 	return 0;
 }
 
-/* Put a decoded string into the index; one that is there already keeps its id but cannot be found by it. */
+/*
+ * Put a decoded string into the index; one that is there already keeps its id but cannot be found
+ * by it.
+ */
 static int index_string(struct strings *t, uint32_t id)
 {
 	int rc = reserve_index(t);

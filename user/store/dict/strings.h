@@ -62,11 +62,15 @@ const char *strings_get(const struct strings *t, uint32_t id, size_t *ret_len);
 #define STRINGS_COLUMNS 4
 
 /*
- * Append strings from..to-1 to STRINGS_COLUMNS buffers, at most a batch: *ret_next is the first id left out.
+ * Append strings from..to-1 to STRINGS_COLUMNS buffers, at most a batch: *ret_next is the first id
+ * left out.
  */
 int strings_encode(const struct strings *t, uint32_t from, uint32_t to, struct buf *columns, uint32_t *ret_next);
 
-/* Append n decoded strings. With index, they can be found by strings_add. -EBADMSG, -E2BIG, -ENOMEM. */
+/*
+ * Append n decoded strings. With index, they can be found by strings_add. -EBADMSG, -E2BIG,
+ * -ENOMEM.
+ */
 int strings_decode(struct strings *t, struct cursor *columns, uint32_t n, bool index);
 
 #endif

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <zstd.h>
 
-#define VALUE_MAX (1ull << 32) /* so that the bits of one value and the rest of a byte fit into 64 */
+/* So that the bits of one value and the rest of a byte fit into 64 */
+#define VALUE_MAX (1ull << 32)
 
 struct bit_writer {
 	struct buf *out;
@@ -119,7 +120,8 @@ static inline uint8_t *put_varint(uint8_t *to, uint64_t v)
 	return to;
 }
 
-#define VARINT_SLACK 8 /* behind what is expected, so that only one place is looked at before a value is written */
+/* Behind what is expected, so that only one place is looked at before a value is written */
+#define VARINT_SLACK 8
 
 /* Room for raw_len + VARINT_SLACK was made. */
 static int join(struct buf *out, const uint8_t *classes, size_t n, const struct cursor *bits, size_t raw_len)

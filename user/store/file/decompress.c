@@ -18,7 +18,10 @@ static void make_key(void)
 		contexts = (pthread_key_t)-1;
 }
 
-/* To make a context takes longer than to decompress a small frame: each thread keeps one, of 160 KiB. */
+/*
+ * To make a context takes longer than to decompress a small frame: each thread keeps one, of 160
+ * KiB.
+ */
 static ZSTD_DCtx *thread_context(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;

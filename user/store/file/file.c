@@ -53,7 +53,8 @@ static int write_all(int fd, const void *data, size_t len, uint64_t offset)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return !n ? -EIO : errno == EFBIG || errno == EDQUOT ? -ENOSPC : -errno; /* a limit or a quota: as full */
+			/* a limit or a quota: as full */
+			return !n ? -EIO : errno == EFBIG || errno == EDQUOT ? -ENOSPC : -errno;
 		p += n;
 		len -= (size_t)n;
 		offset += (size_t)n;

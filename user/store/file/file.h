@@ -45,7 +45,10 @@ struct frame {
 /* Where the file lies in the directory of a store. */
 void file_name(char out[FILE_NAME_SIZE], struct place p);
 
-/* Make the file, empty, whatever stood there: by temporary file, fsync, rename, fsync of its directory. */
+/*
+ * Make the file, empty, whatever stood there: by temporary file, fsync, rename, fsync of its
+ * directory.
+ */
 int file_create(int dir_fd, const char *dir, struct place p, uint64_t store_id, struct err *err);
 
 /*

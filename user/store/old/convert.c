@@ -132,7 +132,8 @@ static int choose_level(struct choice *c, const struct old_store *o, uint8_t lev
 struct converting {
 	struct old_store o;
 	struct store_writer *w;
-	struct translation to; /* from the symbols that the old store has read to those of the writer */
+	/* from the symbols that the old store has read to those of the writer */
+	struct translation to;
 	uint32_t generation;   /* that `to` is about */
 	struct store_conversion *done;
 	struct err *err;

@@ -118,8 +118,10 @@ static void decode_segment(struct old_segment *s, struct cursor *c)
 		c->bad = 1;
 }
 
-/* Which dictionaries there are and which keys were wide: every block says it, or the new store finds
- * out. */
+/*
+ * Which dictionaries there are and which keys were wide: every block says it, or the new store
+ * finds out.
+ */
 static void skip_dictionaries(struct cursor *c)
 {
 	for (size_t n = get_count(c, LIST_MAX); n && !c->bad; n--)

@@ -15,10 +15,10 @@
 struct store_conversion {
 	uint64_t windows;  /* written */
 	uint64_t bytes;	   /* written */
-	uint64_t parents;  /* of these: blocks of a higher level, since their windows had been cut by
-			      retention */
-	uint64_t replaced; /* windows left out: one of those blocks holds them, and others that were cut
-			    */
+	/* Of these: blocks of a higher level, since their windows had been cut by retention */
+	uint64_t parents;
+	/* windows left out: one of those blocks holds them, and others that were cut */
+	uint64_t replaced;
 	uint64_t unlabelled;   /* samples in blocks that had lost all their labels */
 	uint64_t without_wide; /* blocks that had lost the labels of wide keys */
 	char torn[700];	       /* the torn end that was left out; empty: none */
@@ -38,8 +38,9 @@ int store_convert(const char *from, const char *to, bool parents, struct store_c
 
 /*
  * Replace the store of format 2 in dir by one of the format of today: convert it into a directory
- * below, verify that, and put its files into the place of the old ones. Interrupted at any point dir is
- * one of the two, whole; the next call goes on. Needs room for both. -EBUSY: another process writes to it.
+ * below, verify that, and put its files into the place of the old ones. Interrupted at any point
+ * dir is one of the two, whole; the next call goes on. Needs room for both. -EBUSY: another process
+ * writes to it.
  */
 int store_rewrite(const char *dir, struct store_conversion *ret, struct err *err);
 /* Remove what an interrupted store_rewrite of dir left. */

@@ -160,7 +160,10 @@ static int end_of_blocks(struct old_store *o, const struct old_segment *s, uint6
 	return 0;
 }
 
-/* A block is written after the one before was synced: only the last one can be torn behind its head. */
+/*
+ * A block is written after the one before was synced: only the last one can be torn behind its
+ * head.
+ */
 static int check_last(struct old_store *o, const struct old_segment *s, size_t first, struct err *err)
 {
 	struct buf payload = BUF_INIT;

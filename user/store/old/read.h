@@ -19,8 +19,10 @@
 
 #define OLD_COLUMN_WIDE 17 /* keys that the rows of this block lack */
 
-#define STORE_REWRITING "rewriting"	/* the new store while it is made, a directory in the old one */
-#define OLD_MANIFEST_NAME "MANIFEST.2"	/* the manifest, where MANIFEST is already that of the new store */
+/* The new store while it is made, a directory in the old one */
+#define STORE_REWRITING "rewriting"
+/* The manifest, where MANIFEST is already that of the new store */
+#define OLD_MANIFEST_NAME "MANIFEST.2"
 
 struct old_segment {
 	uint32_t serial;

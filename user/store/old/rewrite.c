@@ -3,11 +3,11 @@
  * Replace a store of format 2 in its own directory, which may be a mount point, or all that a
  * service may write to. The steps, and what an interruption leaves:
  *
- *  1. A new store is written, synced and verified in DIR/rewriting. DIR is the old store. The numbers
- *     of new segments are above those of the old ones.
+ *  1. A new store is written, synced and verified in DIR/rewriting. DIR is the old store. The
+ *     numbers of new segments are above those of the old ones.
  *  2. Segments are moved into DIR/seg: no manifest of DIR names them.
- *  3. MANIFEST is copied to MANIFEST.2, which readers of format 2 prefer, and is then replaced. So is
- *     HEADER.copy, which they do not read.
+ *  3. MANIFEST is copied to MANIFEST.2, which readers of format 2 prefer, and is then replaced. So
+ *     is HEADER.copy, which they do not read.
  *  4. HEADER is replaced, by one rename: from here on DIR is the new store.
  *  5. What only the old store needs is removed.
  *
@@ -253,7 +253,9 @@ static int rewrite(struct rewrite *r, struct store_conversion *ret, struct err *
 	rc = store_convert(r->dir, r->new, true, &done, err);
 	rc = rc ? rc : verify(r, &done, err);
 	rc = rc ? rc : take_place(r, err);
-	/* The last call that may fail is the sync behind the rename of HEADER: that is no way back. */
+	/*
+	 * The last call that may fail is the sync behind the rename of HEADER: that is no way back.
+	 */
 	if (rc && store_is_old(r->dir)) {
 		undo(r);
 		return rc;

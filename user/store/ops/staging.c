@@ -148,7 +148,8 @@ int staging_commit(struct staging *s, struct err *err)
 		return err_set(err, -EEXIST, "%s exists: name a new directory", s->name);
 	if (rc)
 		return err_sys(err, rc, "cannot rename %s to %s", s->tmp, s->name);
-	(void)write_mark(s->fd, ""); /* a store that has its name is none in the making, whatever it says */
+	/* a store that has its name is none in the making, whatever it says */
+	(void)write_mark(s->fd, "");
 	rc = sync_above(s->name);
 	rc = rc ? err_sys(err, rc, "cannot sync the directory above %s", s->name) : 0;
 	release(s);

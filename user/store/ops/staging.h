@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory in the making. It has the name NAME.tmp until it is complete, so that nothing
- * half-made ever has the name that was asked for. Its file `lock` says that it is in the making, and
- * the directory is locked meanwhile: the next command of the same NAME removes what a killed one left.
+ * half-made ever has the name that was asked for. Its file `lock` says that it is in the making,
+ * and the directory is locked meanwhile: the next command of the same NAME removes what a killed
+ * one left.
  */
 #ifndef ASCRIBE_STORE_OPS_STAGING_H
 #define ASCRIBE_STORE_OPS_STAGING_H
@@ -19,9 +20,9 @@ struct staging {
 };
 
 /*
- * Make NAME.tmp with mode 0700. -EEXIST: NAME is there and `replaces` is false, or NAME.tmp is, which
- * another command is writing or somebody else made.
- * Nothing has to be released after a failure.
+ * Make NAME.tmp with mode 0700. -EEXIST: NAME is there and `replaces` is false, or NAME.tmp is,
+ * which another command is writing or somebody else made. Nothing has to be released after a
+ * failure.
  */
 int staging_begin(struct staging *s, const char *name, bool replaces, struct err *err);
 /* Give it its name. -EEXIST: something else has that name by now. */

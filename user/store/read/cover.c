@@ -326,7 +326,8 @@ int store_roots(struct store *s, uint8_t level, uint8_t parent_level, int64_t fr
 		int (*cb)(void *ctx, const struct block_ref *r), void *ctx, struct err *err)
 {
 	int rc = 0;
-	bool top = level == N_LEVELS - 1; /* above them there is nothing; postings have the same number */
+	/* above them there is nothing; postings have the same number */
+	bool top = level == N_LEVELS - 1;
 	uint32_t covered = s->manifest.covered[parent_level == LEVEL_POSTINGS ? LEVEL_POSTINGS : level];
 	/* By index: loading may add nothing, but the callback may load. */
 	for (size_t i = 0; !rc && i < s->n_segments; i++) {

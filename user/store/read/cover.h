@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which blocks of one store hold a range: store_cover and store_cover_value without their unions. */
+/*
+ * Which blocks of one store hold a range: store_cover and store_cover_value without their unions.
+ */
 #ifndef ASCRIBE_STORE_READ_COVER_H
 #define ASCRIBE_STORE_READ_COVER_H
 

@@ -99,7 +99,8 @@ static int add_block(struct store *s, struct leaf_sums *l, const struct block_re
 /* By event of the reader: [cap] by its stack. */
 struct stack_sums {
 	struct {
-		struct rows_sum (*v)[2]; /* of the stack, and of what is below it and was not kept */
+		/* of the stack, and of what is below it and was not kept */
+		struct rows_sum (*v)[2];
 		size_t cap;
 	} * events;
 	uint32_t n_events;
@@ -132,9 +133,9 @@ static int leaf_sums_init(struct leaf_sums *l, const struct dicts *d)
 }
 
 /*
- * All stacks are summed where there is room for them. Else the stacks that matter are chosen from one
- * segment after the other, and then these are summed: that needs a second reading, but knows by then
- * which stacks of a segment belong to a large one of another.
+ * All stacks are summed where there is room for them. Else the stacks that matter are chosen from
+ * one segment after the other, and then these are summed: that needs a second reading, but knows by
+ * then which stacks of a segment belong to a large one of another.
  */
 enum mode {
 	SUM_ALL,
@@ -151,13 +152,15 @@ struct folding {
 	size_t left;	     /* segments to come, with this one */
 	uint32_t first;	     /* of the reader's stacks that this question adds */
 	double part;	     /* of what may be missed of a stack, that of this segment */
-	double *seen;	     /* [sums.n_events]: samples of the segments so far, without idle CPUs */
+	/* [sums.n_events]: samples of the segments so far, without idle CPUs */
+	double *seen;
 };
 
 /*
  * Count the stacks that still fit the reader's own dictionaries, which may take half of the limit.
- * Where small stacks may be left out, a question adds a few of all and then chooses: to choose costs
- * less than to translate what is left out then. What it added makes the next question cheaper.
+ * Where small stacks may be left out, a question adds a few of all and then chooses: to choose
+ * costs less than to translate what is left out then. What it added makes the next question
+ * cheaper.
  */
 static size_t room_for(const struct store *s, const struct folding *f)
 {
@@ -275,8 +278,8 @@ static double busy_samples(const struct dicts *d, const struct rows_sum *v, size
 
 /*
  * The share of a segment's samples below which a stack need not be chosen here. The parts of all
- * segments are 1 in sum: a stack with 1/least of all samples has in one of them that part of it. All
- * samples are at least those that were seen so far.
+ * segments are 1 in sum: a stack with 1/least of all samples has in one of them that part of it.
+ * All samples are at least those that were seen so far.
  */
 static int least_share(struct folding *f, struct translation *t, const struct leaf_sums *l, double *ret)
 {
@@ -393,7 +396,9 @@ static int fold_segments(struct store *s, const struct block_ref *const *refs, s
 	return rc;
 }
 
-/* Return each stack's sum with those of all stacks below it. Idle CPUs are not added to the root. */
+/*
+ * Return each stack's sum with those of all stacks below it. Idle CPUs are not added to the root.
+ */
 static struct rows_sum *totals_of(const struct dicts *d, struct rows_sum (*v)[2], size_t n)
 {
 	struct rows_sum *total = calloc(n, sizeof(*total));

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening. A commit writes dictionaries, syncs them, then writes the block that says how far they went. So
+ * Opening. A commit writes dictionaries, syncs them, then writes the block that says how far they
+ * went. So
  *
  *  1. the segments decide: a window exists when its block is whole;
  *  2. what stands in a dictionary behind the marks of the last block was never acknowledged;
- *  3. what stands before them was durable before the block was: if it is bad, the disk did that, not a crash.
+ *  3. what stands before them was durable before the block was: if it is bad, the disk did that,
+ *     not a crash.
  *
  * Only segments that may still grow are looked into; the others when a question needs them.
  */
@@ -123,7 +125,9 @@ int store_missing(const struct store *s, const char *path, struct err *err)
 
 /* ---- blocks whose dictionaries are too short ---- */
 
-/* No crash does that. The windows before are told apart and can be read; without the file none can. */
+/*
+ * No crash does that. The windows before are told apart and can be read; without the file none can.
+ */
 static int drop_short(struct store *s, struct segment *g, struct err *err)
 {
 	char name[FILE_NAME_SIZE], path[600];

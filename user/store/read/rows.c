@@ -211,7 +211,10 @@ int reading_idle(struct reading *r, bool idle)
 	return rc ? rc : dicts_add_stack(&s->sym, 0, frame, &r->stack);
 }
 
-/* Is this leaf of a block that of idle CPUs? Without the names of its segment where the block says it. */
+/*
+ * Is this leaf of a block that of idle CPUs? Without the names of its segment where the block says
+ * it.
+ */
 static bool leaf_is_idle(const struct store_block *b, const struct dicts *d, uint32_t leaf)
 {
 	return b->idle ? leaf + 1 == b->idle && leaf : dicts_is_idle(d, d->leaves[leaf]);

@@ -58,7 +58,10 @@ int reading_wants_group(const struct reading *r, uint64_t samples, uint64_t valu
 int reading_want_keys(struct reading *r);
 int reading_parent(struct reading *r);
 
-/* Can a question by these keys be answered from a parent that has these? stacks: it is about stacks. */
+/*
+ * Can a question by these keys be answered from a parent that has these? stacks: it is about
+ * stacks.
+ */
 bool block_answers(const struct block_keys *k, const char *const *keys, size_t n, bool stacks);
 
 #endif

@@ -11,7 +11,10 @@ struct dicts;
 struct store;
 struct symbols;
 
-/* A block that the index knows. b first: a struct store_block * that was handed out is one of these. */
+/*
+ * A block that the index knows. b first: a struct store_block * that was handed out is one of
+ * these.
+ */
 struct block_ref {
 	struct store_block b;
 	uint64_t offset; /* of its frame */
@@ -19,7 +22,8 @@ struct block_ref {
 	uint32_t stored_len;
 	uint32_t segment; /* index in store.segments */
 	uint16_t part;	  /* of the union that the store belongs to */
-	bool aside; /* of a writer's pending block: its slot could not be merged, do not try again */
+	/* Of a writer's pending block: its slot could not be merged, do not try again */
+	bool aside;
 };
 
 struct segment {

@@ -26,25 +26,29 @@ struct store {
 	uint64_t n_uses;
 	struct setpool sets; /* a reader's label sets */
 	struct store_limits limits;
-	const struct block_ref **windows; /* a reader's list of level 0 by t0, made when asked for */
+	/* A reader's list of level 0 by t0, made when asked for */
+	const struct block_ref **windows;
 	size_t n_windows;
 	struct totals *window_totals; /* [n_windows], read when asked for */
 	struct store_window window;
-	struct manifest_stamp { /* of the file that was read: another one by now says that a writer has gone on */
+	/* Of the file that was read: another one by now says that a writer has gone on */
+	struct manifest_stamp {
 		uint64_t inode;
 		struct timespec changed;
 	} stamp;
 	/*
-	 * Several stores that are read as one (union.c): of a union meta, names, label sets and limits
-	 * are its own, all else is in its parts.
+	 * Several stores that are read as one (union.c): of a union meta, names, label sets and
+	 * limits are its own, all else is in its parts.
 	 */
 	struct store **parts; /* [n_parts]; NULL: no union */
 	size_t n_parts;
 	struct store *in; /* the union that this store is a part of: ids are those that it gives */
 	uint16_t part;	  /* its number there */
-	struct label host; /* of a part: what its rows get that have no such label; without text: nothing */
+	/* Of a part: what its rows get that have no such label; without text: nothing */
+	struct label host;
 	struct meta_map counters; /* of a part: where they are among those of the union */
-	bool lost_windows; /* committed windows are left out because of a dictionary: more than a crash does */
+	/* Committed windows are left out because of a dictionary: more than a crash does */
+	bool lost_windows;
 	char damage[700];  /* empty: none */
 };
 
@@ -60,7 +64,10 @@ static inline struct store *store_names(struct store *s)
 	return s->in ? s->in : s;
 }
 
-/* Forget the names and label sets that were read so far: their ids are void. Not of a writer. -ENOMEM. */
+/*
+ * Forget the names and label sets that were read so far: their ids are void. Not of a writer.
+ * -ENOMEM.
+ */
 int store_forget(struct store *s, struct err *err);
 
 void store_init(struct store *s);

@@ -126,7 +126,10 @@ size_t symbols_limit(const struct store *s)
 	return s->limits.symbols ? s->limits.symbols : most > LIMIT_LEAST ? most : LIMIT_LEAST;
 }
 
-/* Add what the dictionaries of the segments take; the one that was used longest ago, but for `keep`. */
+/*
+ * Add what the dictionaries of the segments take; the one that was used longest ago, but for
+ * `keep`.
+ */
 static size_t sum_symbols(struct store *s, const struct segment *keep, struct segment **oldest)
 {
 	size_t sum = 0;

@@ -33,7 +33,10 @@ struct symbols {
  */
 int store_dicts(struct store *s, const struct block_ref *r, unsigned what, const struct dicts **ret,
 		struct err *err);
-/* A reader's: into the ids that it gives, of events and of what else is wanted (SYMBOLS_NAMES, or 0). */
+/*
+ * A reader's: into the ids that it gives, of events and of what else is wanted (SYMBOLS_NAMES, or
+ * 0).
+ */
 int store_translation(struct store *s, const struct block_ref *r, unsigned what, struct translation **ret,
 		      struct err *err);
 /* The symbols themselves, with which stacks differ in source lines alone. */

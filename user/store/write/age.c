@@ -5,8 +5,10 @@
  * Realtime cannot be trusted to delete history: one wrong step of the clock would make everything
  * old. So age is counted on the store's clock, which knows CLOCK_BOOTTIME alone:
  *
- *  1. within a boot it advances as BOOTTIME does, whatever realtime does, whether a writer runs or not;
- *  2. a boot begins where the blocks of the boot before end. Time in which the host was off does not count;
+ *  1. within a boot it advances as BOOTTIME does, whatever realtime does, whether a writer runs or
+ *     not;
+ *  2. a boot begins where the blocks of the boot before end. Time in which the host was off does
+ *     not count;
  *  3. so a block is never thought to be older than it is.
  *
  * A block names its anchor, and an anchor its boot: that and the block's BOOTTIME are its place on
@@ -18,7 +20,8 @@
 
 #include <errno.h>
 
-#define UP_MAX (1ll << 60) /* ns of one boot, 36 years: whatever a damaged store says, sums do not overflow */
+/* ns of one boot, 36 years: whatever a damaged store says, sums do not overflow */
+#define UP_MAX (1ll << 60)
 
 static int64_t bounded(int64_t ns)
 {

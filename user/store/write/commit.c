@@ -18,7 +18,8 @@
 
 /* ---- anchors ---- */
 
-#define STEP_NS (1 * SECOND_NS) /* realtime drifts against BOOTTIME by less than this between two windows */
+/* Realtime drifts against BOOTTIME by less than this between two windows */
+#define STEP_NS (1 * SECOND_NS)
 
 static void read_boot_id(uint8_t out[16])
 {
@@ -95,8 +96,8 @@ struct split {
 };
 
 /*
- * The keys of wide labels are strings of the segment too. Those of few values come first: tables are
- * sorted by their labels, and neighbours that have values in common are smaller.
+ * The keys of wide labels are strings of the segment too. Those of few values come first: tables
+ * are sorted by their labels, and neighbours that have values in common are smaller.
  */
 static int split_set(struct split *p, uint32_t id)
 {
@@ -307,7 +308,8 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
 {
 	if (b->info.t0_ns >= b->info.t1_ns || totals->n_cpus > CPUS_MAX)
 		return err_set(err, -EINVAL, "a window must end after it begins");
-	if (!retain_make_room(w, b->info.t1_ns)) /* before anything is written, which may spend the reserve */
+	/* Before anything is written, which may spend the reserve */
+	if (!retain_make_room(w, b->info.t1_ns))
 		return err_set(err, -ENOSPC,
 			       "cannot write %s: the file system has no room but the reserve",
 			       w->s.dir);

@@ -45,7 +45,9 @@ static bool slot_is_due(uint8_t level, int64_t slot, int64_t before)
 	return begin + levels[level].span_ns <= before || begin - DAY_NS > before;
 }
 
-/* A parent of what is left would seem to hold what was set aside, too: its windows lie among them. */
+/*
+ * A parent of what is left would seem to hold what was set aside, too: its windows lie among them.
+ */
 static bool slot_is_aside(const struct store_writer *w, uint8_t level, int64_t slot)
 {
 	for (uint8_t k = 0; k < level; k++)
@@ -55,7 +57,10 @@ static bool slot_is_aside(const struct store_writer *w, uint8_t level, int64_t s
 	return false;
 }
 
-/* The blocks of the first slot of this level that is due: *ret_n of them from *ret_from on; 0: none. */
+/*
+ * The blocks of the first slot of this level that is due: *ret_n of them from *ret_from on; 0:
+ * none.
+ */
 static void find_due(struct store_writer *w, uint8_t level, int64_t before, size_t *ret_from, size_t *ret_n)
 {
 	struct pending *p = &w->pending[level - 1];

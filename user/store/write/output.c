@@ -6,11 +6,11 @@
  *     before it.
  *  2. Ids at or above saved[k] are in memory only; the next block that succeeds writes them. A
  *     failure changes no id that was handed out.
- *  3. A file exists, empty and synced with its directory, before the manifest names it; the manifest
- *     is durable before the file is written to, and before a file that it names no longer is
- *     unlinked.
- *  4. After an fdatasync that failed, that file is not appended to again: what the page cache says of
- *     it is not believed. The segment is closed at `end` and another begun, which gets all
+ *  3. A file exists, empty and synced with its directory, before the manifest names it; the
+ *     manifest is durable before the file is written to, and before a file that it names no longer
+ *     is unlinked.
+ *  4. After an fdatasync that failed, that file is not appended to again: what the page cache says
+ *     of it is not believed. The segment is closed at `end` and another begun, which gets all
  *     dictionaries from memory, with the same ids.
  */
 #include "store/write/writer_int.h"
@@ -24,7 +24,8 @@
 #include <unistd.h>
 
 #define FILES_OF_CAP 64
-#define KEPT_LOADED (16u << 20) /* bytes of level 1's dictionaries that are not read again for every block */
+/* bytes of level 1's dictionaries that are not read again for every block */
+#define KEPT_LOADED (16u << 20)
 
 int pending_reserve(struct pending *p)
 {
@@ -87,7 +88,10 @@ static int64_t file_unit(const struct store_writer *w, uint8_t level, int64_t t_
 	return floor_div(t_ns, w->opt.recent_ns ? w->opt.recent_ns / 2 : levels[level].file_ns);
 }
 
-/* A file is what retention cuts at once: it takes a small part of the cap, but most of it are blocks. */
+/*
+ * A file is what retention cuts at once: it takes a small part of the cap, but most of it are
+ * blocks.
+ */
 static bool is_full(const struct store_writer *w, const struct segment *g)
 {
 	uint64_t part = w->cap / FILES_OF_CAP, symbols = 2 * w->out[g->m.level].file.end;

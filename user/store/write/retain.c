@@ -185,7 +185,10 @@ static int retain(struct store_writer *w, int64_t now_ns, int64_t boot_ns, struc
 		rc = cut_by_size(w, now_ns);
 	if (rc)
 		rc = err_sys(err, rc, "cannot cut %s", w->s.dir);
-	/* They are off the lists of this writer: the manifest must follow, at the next time if not now. */
+	/*
+	 * They are off the lists of this writer: the manifest must follow, at the next time if not
+	 * now.
+	 */
 	if (w->n_gone) {
 		int saved = writer_save_manifest(w, err);
 		if (!saved)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which keys are wide: had more than opt.wide_values values within an hour, from the window on that
- * shows it to the end of the file. The next file begins without those that had half as many. This is
- * the store's own affair: what a question finds does not depend on it.
+ * shows it to the end of the file. The next file begins without those that had half as many. This
+ * is the store's own affair: what a question finds does not depend on it.
  */
 #include "store/write/writer_int.h"
 
@@ -108,7 +108,10 @@ static void new_hour(struct store_writer *w, int64_t hour)
 	w->hour = hour;
 }
 
-/* Narrow keys multiply: when the sets of a file become too many, the key with the most values has to go. */
+/*
+ * Narrow keys multiply: when the sets of a file become too many, the key with the most values has
+ * to go.
+ */
 static void limit_sets(struct store_writer *w)
 {
 	struct key_stat *most = NULL;

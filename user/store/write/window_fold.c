@@ -59,7 +59,10 @@ static size_t rows_left(const struct by_size *v, size_t n, size_t most)
 	return left;
 }
 
-/* The most rows that each group may keep so that no more than `target` stay; 0: one row for all of them. */
+/*
+ * The most rows that each group may keep so that no more than `target` stay; 0: one row for all of
+ * them.
+ */
 static size_t choose_most(const struct by_size *v, size_t n, size_t target)
 {
 	size_t low = 0, high = n;
@@ -102,7 +105,9 @@ static uint64_t put_groups(struct store_row *rows, size_t *n, const struct by_si
 	return folded;
 }
 
-/* No row is found by its content until this is done; there is room, since rows only became fewer. */
+/*
+ * No row is found by its content until this is done; there is room, since rows only became fewer.
+ */
 static void hash_rows(struct store_writer *w)
 {
 	idhash_clear(&w->row_hash);

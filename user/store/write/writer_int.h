@@ -53,14 +53,17 @@ struct store_writer {
 	bool manifest_due; /* it lacks an event or a wide key of a block to come */
 	size_t n_lost, n_flagged; /* of the caller's counters; the store may have more */
 	struct output out[N_SEGMENT_LEVELS]; /* the first has the ids that the caller was given */
-	struct dicts before; /* has_before: those of the file before store_renew, until store_renew_end */
+	/* has_before: those of the file before store_renew, until store_renew_end */
+	struct dicts before;
 	bool has_before;
-	uint32_t sets_counted; /* of the open window file, when a key became wide for there were too many */
+	/* of the open window file, when a key became wide for there were too many */
+	uint32_t sets_counted;
 	int64_t hour;
 	uint8_t boot_id[16];
 	int64_t anchor_drift_ns; /* of realtime beside BOOTTIME since the last anchor */
 	bool dated;		 /* age_date has run */
-	int64_t *up_ns;		 /* [n_up] by anchor: the largest BOOTTIME that a block of it names */
+	/* [n_up] by anchor: the largest BOOTTIME that a block of it names */
+	int64_t *up_ns;
 	size_t n_up, up_cap;
 	/* The open window. */
 	struct setpool sets;
@@ -77,7 +80,8 @@ struct store_writer {
 	size_t n_posted, posted_cap;
 	int64_t compact_after_ns, retain_after_ns;
 	uint64_t cap; /* bytes of all files */
-	struct place *gone; /* files that were cut: unlinked when a manifest without them is durable */
+	/* Files that were cut: unlinked when a manifest without them is durable */
+	struct place *gone;
 	size_t n_gone, gone_cap;
 	struct store_writer_state state;
 };
@@ -161,7 +165,10 @@ void retain_unlink(struct store_writer *w);
 
 /* g gets this block. -ENOMEM. */
 int age_note(struct store_writer *w, struct segment *g, const struct store_block *b);
-/* Read the indexes of the segments that earlier writers left. The first call does all of it. -ENOMEM. */
+/*
+ * Read the indexes of the segments that earlier writers left. The first call does all of it.
+ * -ENOMEM.
+ */
 int age_date(struct store_writer *w);
 /*
  * The store's clock (age.c) at this BOOTTIME of this boot, and when the newest block of a segment

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A store that a command reads: open it, ask it, say what is missing of the answer. */
+#ifndef ASCRIBE_CLI_READING_H
+#define ASCRIBE_CLI_READING_H
+
+#include "opt/filter.h"
+
+/* A store and a query on it, open. Several stores are read as one. */
+struct reading {
+	const char *dirs[STORE_UNION_MAX];
+	size_t n_dirs;
+	struct store *store;
+	struct query *query;
+	bool explain;
+	int64_t started_ns, step_ns; /* CLOCK_MONOTONIC */
+};
+
+/*
+ * Open the stores in dirs, DEFAULT_STORE where there are none. Print what is wrong and return an
+ * exit status; 0 when open. Close in any case. f NULL: no questions are asked.
+ */
+int reading_open_store(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
+int reading_open(struct reading *r, char *const *dirs, size_t n, const struct filter *f);
+int reading_open_keys(struct reading *r, char *const *dirs, size_t n, const struct filter *f, enum query_labels labels,
+		      const struct opt_list *keys);
+/*
+ * What reading_open checks before it opens the store: the range, and the selector, which is shown
+ * with a mark under the place that is wrong. where, from: what the options are called. 0 or
+ * EXIT_USAGE.
+ */
+int reading_check(const struct filter *f, const char *where, const char *from);
+/* The metric that a filter names; -1: there is none of that name. */
+int reading_metric(const struct filter *f);
+/*
+ * Whether keys or selector tell threads or processes apart, which the lengths of waits and who had
+ * the CPU are not kept by.
+ */
+bool reading_of_threads(const struct filter *f, const struct opt_list *keys);
+/* What to ask: of a filter and the labels and keys (NULL: none) that the rows are to keep. */
+struct query_spec reading_spec(const struct filter *f, enum query_labels labels, const struct opt_list *keys);
+/*
+ * Label keys, and after an answer values, that nothing in the store has: said with the nearest that
+ * there is. 0 or EXIT_USAGE. reading_query does both.
+ */
+int reading_check_keys(struct reading *r, const struct filter *f, const char *const *keys, size_t n);
+int reading_check_values(struct reading *r, const struct filter *f, const struct query_info *info);
+/*
+ * The query alone, on the store that is open; labels and keys (NULL: none) as in query_spec. Says
+ * on stderr why there is no data, where there is none.
+ */
+int reading_query(struct reading *r, const struct filter *f, enum query_labels labels, const struct opt_list *keys);
+/* That part of it, for who asks the store directly: nothing of the store is in [from, to). */
+void reading_no_data(struct store *s, int64_t from_ns, int64_t to_ns);
+/* Say that the budget cut an answer to f. */
+void reading_bounded(const struct filter *f, bool bounded);
+/* Warn of windows whose labels are no longer there, or that are not there for these labels. */
+void reading_labels_gone(const struct query_info *info);
+/* All of these, of the answer to f. */
+void reading_lacks(struct store *s, const struct filter *f, const struct query_info *info);
+/* The query's event; one without a name when the store is empty. */
+const struct store_event *reading_event(const struct reading *r);
+/* --explain: one line for the step that ends now. */
+void reading_step(struct reading *r, const char *what);
+/* --explain: the blocks, rows and files. */
+void reading_explain(struct reading *r);
+void reading_close(struct reading *r);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/metrics.h"
+
+#include "proc/proc.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void published_init(struct published *p, uint64_t late_ns)
+{
+	pthread_mutex_init(&p->lock, NULL);
+	ingest_init(&p->ingest);
+	p->late_ns = late_ns;
+	p->committed_ns = p->at_ns = proc_now_ns();
+}
+
+void published_progress(struct published *p, const struct collector_progress *now, const struct store_writer_state *store)
+{
+	pthread_mutex_lock(&p->lock);
+	p->at_ns = proc_now_ns();
+	if (now->windows != p->now.windows)
+		p->committed_ns = p->at_ns;
+	p->now = *now;
+	p->store = *store;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void published_ended(struct published *p, const struct collector_progress *last)
+{
+	pthread_mutex_lock(&p->lock);
+	struct collector_progress *b = &p->before;
+	b->fired += last->fired;
+	b->stored += last->stored;
+	b->lost += last->lost;
+	b->idle += last->idle;
+	b->windows += last->windows;
+	b->failed += last->failed;
+	b->drains += last->drains;
+	b->drain_ns += last->drain_ns;
+	b->sideband_lost += last->sideband_lost;
+	b->folded += last->folded;
+	b->reading.late += last->reading.late;
+	b->reading.abandoned += last->reading.abandoned;
+	b->reading.refused += last->reading.refused;
+	b->parsing.full += last->parsing.full;
+	b->symbols.debug_unchecked += last->symbols.debug_unchecked;
+	memset(&p->now, 0, sizeof(p->now));
+	pthread_mutex_unlock(&p->lock);
+}
+
+void published_use(struct published *p, const struct saving *s)
+{
+	pthread_mutex_lock(&p->lock);
+	p->governor = s->governor;
+	p->account = s->account;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void published_store(struct published *p, bool is_there)
+{
+	pthread_mutex_lock(&p->lock);
+	p->gone = !is_there;
+	pthread_mutex_unlock(&p->lock);
+}
+
+void published_killed(struct published *p, bool killed)
+{
+	pthread_mutex_lock(&p->lock);
+	p->killed = killed;
+	p->committed_ns = proc_now_ns();
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Where the memory goes. */
+static int add_parts(const struct account *a, struct buf *out)
+{
+	int rc = buf_printf(out, "# HELP ascribe_memory_bytes Parts of ascribe_memory_used_bytes.\n# TYPE ascribe_memory_bytes gauge\n");
+	for (unsigned i = 0; !rc && i < N_ACCOUNT; i++)
+		rc = buf_printf(out, "ascribe_memory_bytes{part=\"%s\"} %.15g\n", account_names[i], (double)a->part[i]);
+	return rc;
+}
+
+int published_metrics(void *ctx, struct buf *out)
+{
+	struct published *shared = ctx, p;
+	uint64_t profiles, samples, refused;
+	pthread_mutex_lock(&shared->ingest.lock);
+	profiles = shared->ingest.profiles;
+	samples = shared->ingest.samples;
+	refused = shared->ingest.refused;
+	pthread_mutex_unlock(&shared->ingest.lock);
+	pthread_mutex_lock(&shared->lock);
+	p = *shared;
+	pthread_mutex_unlock(&shared->lock);
+	const struct collector_progress *n = &p.now, *b = &p.before;
+	const struct {
+		const char *name, *type, *help;
+		double value;
+	} v[] = {
+		{ "ascribe_samples_fired_total", "counter", "Samples that fired, in windows that ended.",
+		  (double)(n->fired + b->fired) },
+		{ "ascribe_samples_stored_total", "counter", "Samples in the store.",
+		  (double)(n->stored + b->stored) },
+		{ "ascribe_samples_lost_total", "counter",
+		  "Samples that fired and were not stored; ascribe stat tells why.",
+		  (double)(n->lost + b->lost) },
+		{ "ascribe_samples_idle_total", "counter", "Stored samples of idle CPUs.",
+		  (double)(n->idle + b->idle) },
+		{ "ascribe_windows_total", "counter", "Windows written.",
+		  (double)(n->windows + b->windows) },
+		{ "ascribe_windows_failed_total", "counter", "Windows that could not be written.",
+		  (double)(n->failed + b->failed) },
+		{ "ascribe_drains_total", "counter", "Drains of the tables.",
+		  (double)(n->drains + b->drains) },
+		{ "ascribe_drain_cpu_seconds_total", "counter", "CPU time of the drains.",
+		  (double)(n->drain_ns + b->drain_ns) / 1e9 },
+		{ "ascribe_sideband_lost_total", "counter",
+		  "News of processes that the kernel could not deliver.",
+		  (double)(n->sideband_lost + b->sideband_lost) },
+		{ "ascribe_processes", "gauge", "Processes that are followed.", (double)n->processes },
+		{ "ascribe_sample_weight", "gauge",
+		  "How many samples each one stands for: more than 1 when the CPU budget lowered "
+		  "the rate.",
+		  governor_weight(&p.governor) },
+		{ "ascribe_cpu_share", "gauge",
+		  "Share of all CPUs used in the last minute: recorder, children, BPF programs.",
+		  p.governor.cpu_share },
+		{ "ascribe_cpu_step", "gauge",
+		  "What the CPU budget gave up: 1 lines, 2 names of cold files, 3 stacks of waits, "
+		  "4 half the rate, 5 a quarter, 6 waits.",
+		  p.governor.cpu.step },
+		{ "ascribe_memory_step", "gauge",
+		  "What the memory budget gave up: 1 caches, 2 stacks of waits, 3 small rows.",
+		  p.governor.memory.step },
+		{ "ascribe_cpu_given_up_total", "counter", "Steps that the CPU budget gave up.",
+		  (double)p.governor.cpu.n_given_up },
+		{ "ascribe_memory_given_up_total", "counter", "Steps that the memory budget gave up.",
+		  (double)p.governor.memory.n_given_up },
+		{ "ascribe_rows_other_samples_total", "counter",
+		  "Samples whose stack is called (other) for want of memory.",
+		  (double)(n->folded + b->folded) },
+		{ "ascribe_memory_used_bytes", "gauge", "All memory, as memory-max counts it.",
+		  (double)p.account.total },
+		{ "ascribe_memory_more_bytes", "gauge",
+		  "Of our own pages, what came and went between two looks.", (double)p.account.more },
+		{ "ascribe_memory_reserved_bytes", "gauge",
+		  "What parsers may allocate beyond that; memory-max leaves room for it.",
+		  (double)p.account.reserved },
+		{ "ascribe_switched_off", "gauge", "1 while the kill switch is there.", p.killed },
+		{ "ascribe_store_written_bytes_total", "counter", "Bytes written into the store.",
+		  (double)p.store.bytes_written },
+		{ "ascribe_store_shed_files_total", "counter",
+		  "Files of the store that went since the disk was full.", (double)p.store.shed },
+		{ "ascribe_ingest_profiles_total", "counter",
+		  "Profiles that others sent and that were stored.", (double)profiles },
+		{ "ascribe_ingest_samples_total", "counter", "Samples of those.", (double)samples },
+		{ "ascribe_ingest_refused_total", "counter",
+		  "Profiles that could not be stored when they came.", (double)refused },
+		{ "ascribe_reads_late_total", "counter",
+		  "Reads of other processes without an answer at once.",
+		  (double)(n->reading.late + b->reading.late) },
+		{ "ascribe_reads_abandoned_total", "counter",
+		  "Reads of other processes that did not answer in time; ascribe stat names them.",
+		  (double)(n->reading.abandoned + b->reading.abandoned) },
+		{ "ascribe_reads_refused_total", "counter",
+		  "Reads that were not made, of processes or users that had not answered.",
+		  (double)(n->reading.refused + b->reading.refused) },
+		{ "ascribe_jobs_refused_total", "counter", "Files for which the parsers had no room.",
+		  (double)(n->parsing.full + b->parsing.full) },
+		{ "ascribe_debug_links_unchecked_total", "counter",
+		  "Debug links to files without a build id that are too large to check their CRC.",
+		  (double)(n->symbols.debug_unchecked + b->symbols.debug_unchecked) },
+		{ "ascribe_unwind_files", "gauge", "Files whose unwind rules were compiled.",
+		  (double)n->unwinding.compiled },
+	};
+	int rc = 0;
+	for (size_t i = 0; !rc && i < sizeof(v) / sizeof(v[0]); i++)
+		rc = buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", v[i].name, v[i].help, v[i].name, v[i].type, v[i].name, v[i].value);
+	return rc ? rc : add_parts(&p.account, out);
+}
+
+int published_ingest(void *ctx, const struct profile *p, struct err *err)
+{
+	struct published *shared = ctx;
+	return ingest_put(&shared->ingest, p, err);
+}
+
+bool published_ready(void *ctx, const char **ret_why)
+{
+	struct published *p = ctx;
+	pthread_mutex_lock(&p->lock);
+	bool killed = p->killed, gone = p->gone, late = proc_now_ns() - p->committed_ns > p->late_ns;
+	pthread_mutex_unlock(&p->lock);
+	*ret_why = killed ? "switched off by the kill switch"
+		   : gone ? "the store was deleted or moved: restart the daemon"
+			  : "no window was written for three windows' time: see the log";
+	return !killed && !gone && !late;
+}

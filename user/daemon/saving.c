@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/saving.h"
+
+#include "daemon/log.h"
+#include "proc/proc.h"
+#include "util/own.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define MIB (1u << 20)
+#define SYMBOLS_BYTES (16u * MIB) /* files that few samples need are read again sooner than they are kept for days */
+#define DICTIONARY_BYTES (24u * MIB)
+#define UNWIND_BYTES (64u * MIB)
+#define TABLES_BYTES (8u * MIB)
+#define QUESTION_LEAST (8u * MIB)
+#define LEAST_BYTES (32u * MIB) /* less is refused (saving_check), which takes a recorder to measure */
+#ifndef MINUTE_NS /* a build for tests has shorter minutes, with fewer early drains */
+#define MINUTE_NS 60000000000ull
+#define EARLY_DRAINS 60 /* in a minute */
+#endif
+#define NOISE_BYTES (4u * MIB)
+#define WORKERS_LEAST 3u
+#define LABEL_SETS 32768u /* of one process */
+#define ROW_BYTES 100	  /* with its places in the hash and while rows are sorted */
+#define FEWER_ROWS 8	  /* under the last step, one row in so many */
+
+static size_t at_most(uint64_t share, size_t most)
+{
+	return share < most ? (size_t)share : most;
+}
+
+void saving_shares(uint64_t memory_max, struct saving_shares *ret)
+{
+	uint64_t m = !memory_max ? 256u * MIB : memory_max < LEAST_BYTES ? LEAST_BYTES : memory_max;
+	const uint64_t workers = m / ACCOUNT_WORKERS;
+	const size_t worker = at_most(workers / WORKERS_LEAST, SYMBOLS_MEMORY);
+	*ret = (struct saving_shares){
+		.symbols = at_most(m / 16, SYMBOLS_BYTES),
+		.dictionaries = at_most(m / 10, DICTIONARY_BYTES),
+		.unwind = at_most(m / 4, UNWIND_BYTES),
+		.question = m / 8 > QUESTION_LEAST ? (size_t)(m / 8) : QUESTION_LEAST, /* there are two */
+		.label_sets = at_most(m / 8192, LABEL_SETS),
+		.tables = at_most(m / 32, TABLES_BYTES),
+		.worker = memory_max ? worker : SYMBOLS_MEMORY,
+		.workers = memory_max ? (unsigned)at_most(workers / worker, SANDBOX_LANES * SANDBOX_WORKERS) : 0,
+		.rows = memory_max ? (size_t)(m / 16 / ROW_BYTES) : 0,
+	};
+}
+
+void saving_init(struct saving *s)
+{
+	struct own_memory own;
+	*s = (struct saving){ 0 };
+	own_memory(&own);
+	s->program_bytes = own.files; /* no map is mapped yet */
+}
+
+/* ---- detail ---- */
+
+void saving_apply(const struct saving *s, const struct saving_limits *l, struct collector *c)
+{
+	struct saving_shares share;
+	const unsigned cpu = s->governor.cpu.step, memory = s->governor.memory.step;
+	saving_shares(l->memory, &share);
+	const struct collector_detail d = {
+		.names = { cpu >= CPU_NO_LINES || memory >= MEMORY_NO_CACHES, cpu >= CPU_NO_COLD_NAMES },
+		.fresh_workers = memory >= MEMORY_NO_CACHES,
+		.no_wait_stacks = cpu >= CPU_NO_WAIT_STACKS || memory >= MEMORY_NO_WAIT_STACKS,
+		.worker_memory = share.worker,
+		.workers = share.workers,
+		.symbols_bytes = memory >= MEMORY_NO_CACHES ? share.symbols / 8 : share.symbols,
+		.rows_max = memory >= MEMORY_FEWER_ROWS ? share.rows / FEWER_ROWS : share.rows,
+		.dictionaries_max = l->memory ? share.dictionaries / 2 * 3 : 0,
+	};
+	collector_set_detail(c, &d);
+}
+
+/* ---- at the start ---- */
+
+static uint64_t kernel_bytes(const struct account *a)
+{
+	return a->part[ACCOUNT_tables] + a->part[ACCOUNT_rings] + a->part[ACCOUNT_threads] + a->part[ACCOUNT_unwind];
+}
+
+int saving_check(struct saving *s, const struct saving_limits *l, struct collector *c, struct err *err)
+{
+	struct collector_progress p;
+	struct account a;
+	char text[200];
+	collector_progress(c, &p);
+	account_read(&a, &p, s->program_bytes, 0);
+	if (!s->base)
+		s->base = a.total - kernel_bytes(&a);
+	a.total = s->base + kernel_bytes(&a);
+	uint64_t needs = account_needs(&a);
+	if (!l->memory || l->memory >= needs)
+		return 0;
+	/* Name some more than this start needs: the next start may use more. */
+	return err_set(err, -E2BIG, "memory-max is too small: %.1f MiB are given, at least %.0f MiB are needed here (%s, and room to work)",
+		       (double)l->memory / MIB, (double)(needs + NOISE_BYTES) / MIB, account_text(&a, text, sizeof(text)));
+}
+
+bool saving_has_room(const struct saving *s, const struct saving_limits *l)
+{
+	return !l->memory || s->account.total + kernel_bytes(&s->account) <= l->memory;
+}
+
+/* ---- looking ---- */
+
+static const char *const cpu_given_up[CPU_STEPS] = {
+	[CPU_NO_LINES] = "inlined calls and lines are no longer looked up",
+	[CPU_NO_COLD_NAMES] = "files with few samples are no longer read for their names",
+	[CPU_NO_WAIT_STACKS] = "stacks of waits are no longer taken",
+	[CPU_HALF_RATE] = "each sample stands for 2 now",
+	[CPU_QUARTER_RATE] = "each sample stands for 4 now",
+	[CPU_NO_WAITS] = "waits are no longer measured",
+};
+/* Texts for taking back a step. */
+static const char *const cpu_taken_back[CPU_STEPS] = {
+	[CPU_NO_LINES] = "inlined calls and lines are looked up again",
+	[CPU_NO_COLD_NAMES] = "files with few samples are read for their names again",
+	[CPU_NO_WAIT_STACKS] = "stacks of waits are taken again",
+	[CPU_HALF_RATE] = "each sample stands for 1 now",
+	[CPU_QUARTER_RATE] = "each sample stands for 2 now",
+	[CPU_NO_WAITS] = "waits are measured again",
+};
+static const char *const memory_given_up[MEMORY_STEPS] = {
+	[MEMORY_NO_CACHES] = "caches are given up",
+	[MEMORY_NO_WAIT_STACKS] = "stacks of waits are no longer taken",
+	[MEMORY_FEWER_ROWS] = "more of the small rows of each label set become (other)",
+};
+static const char *const memory_taken_back[MEMORY_STEPS] = {
+	[MEMORY_NO_CACHES] = "caches are kept again",
+	[MEMORY_NO_WAIT_STACKS] = "stacks of waits are taken again",
+	[MEMORY_FEWER_ROWS] = "small rows are kept again",
+};
+
+/* Add the CPU time since the last look, and return it. A new recorder counts from 0 again. */
+static uint64_t add_cpu(struct saving *s, unsigned i, uint64_t now)
+{
+	uint64_t more = now >= s->cpu_last[i] ? now - s->cpu_last[i] : now;
+	s->cpu_ns += more;
+	s->cpu_last[i] = now;
+	return more;
+}
+
+static struct governor_reading read_use(struct saving *s, struct collector *c, const struct collector_progress *p)
+{
+	uint64_t now = proc_now_ns();
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	add_cpu(s, 0, p->parsing.cpu_ns);
+	add_cpu(s, 1, s->account.children_cpu_ns);
+	const struct sampler_bpf_ns bpf = collector_bpf_ns(c, now);
+	s->sampling_ns += add_cpu(s, 2, bpf.sampling);
+	add_cpu(s, 3, bpf.others);
+	/* The server's threads are left out: recording less would not make questions cheaper. */
+	return (struct governor_reading){ now, s->cpu_ns + own_thread_cpu_ns(), s->sampling_ns,
+					  n > 0 ? (unsigned)n : 1,
+					  s->account.total + s->account.more + s->account.reserved };
+}
+
+static void log_cpu(const struct saving *s, const struct saving_limits *l, enum governor_move move, unsigned before)
+{
+	const struct governor *g = &s->governor;
+	if (move == GOVERNOR_GIVE_UP)
+		log_line(LOG_LINE_WARNING, "%.3g%% of all CPUs were used for a minute, more than cpu-max (%.3g%%): %s", g->cpu_share * 100,
+			 l->cpu * 100, cpu_given_up[g->cpu.step]);
+	if (move == GOVERNOR_TAKE_BACK)
+		log_line(LOG_LINE_INFO, "CPU use is low again (%.3g%% of all CPUs): %s", g->cpu_share * 100, cpu_taken_back[before]);
+}
+
+static void log_memory(const struct saving *s, const struct saving_limits *l, enum governor_move move, unsigned before)
+{
+	char text[200];
+	double used = (double)s->account.total / MIB;
+	if (move == GOVERNOR_GIVE_UP)
+		log_line(LOG_LINE_WARNING, "%.1f MiB of memory are in use (%s), %.1f MiB are for parsers, close to memory-max (%.1f MiB): %s",
+			 used, account_text(&s->account, text, sizeof(text)), (double)s->account.reserved / MIB, (double)l->memory / MIB,
+			 memory_given_up[s->governor.memory.step]);
+	if (move == GOVERNOR_TAKE_BACK)
+		log_line(LOG_LINE_INFO, "memory use is low again (%.1f MiB): %s", used, memory_taken_back[before]);
+}
+
+/* Log once that cpu-max is exceeded although all steps were taken. */
+static void look_at_cpu_excess(struct saving *s, const struct governor_limits *l,
+			       enum governor_move move)
+{
+	const struct governor *g = &s->governor;
+	bool over = l->cpu > 0 && g->measured && g->cpu_share > l->cpu && governor_cpu_is_last(g, l) &&
+		    !move;
+	if (over && !s->cpu_over)
+		log_line(LOG_LINE_ERROR,
+			 "%.3g%% of all CPUs were used for a minute: cpu-max (%.3g%%) cannot be kept, "
+			 "give more",
+			 g->cpu_share * 100, l->cpu * 100);
+	s->cpu_over = over;
+}
+
+/* Log once that memory-max is exceeded although all steps were taken. */
+static void look_at_memory_excess(struct saving *s, const struct saving_limits *l, enum governor_move move)
+{
+	char text[200];
+	bool over = l->memory && s->account.total > l->memory && s->governor.memory.step == MEMORY_FEWER_ROWS && !move;
+	if (over && !s->memory_over)
+		log_line(LOG_LINE_ERROR, "%.1f MiB of memory are in use (%s): memory-max (%.1f MiB) cannot be kept, give more",
+			 (double)s->account.total / MIB, account_text(&s->account, text, sizeof(text)), (double)l->memory / MIB);
+	s->memory_over = over;
+}
+
+/*
+ * Tables that are nearly full are drained early, at some cost and with some risk to fill. When that
+ * was often in a minute there shall be twice as many rows, if the budgets have room for two
+ * recorders at a time.
+ */
+static bool look_at_tables(struct saving *s, const struct saving_limits *l, const struct collector_progress *p, uint64_t now)
+{
+	if (!s->tables.since_ns || p->early_drains < s->tables.early_drains) {
+		s->tables.since_ns = now;
+		s->tables.early_drains = p->early_drains;
+		return false;
+	}
+	if (now - s->tables.since_ns < MINUTE_NS)
+		return false;
+	uint64_t more = p->early_drains - s->tables.early_drains;
+	s->tables.since_ns = now;
+	s->tables.early_drains = p->early_drains;
+	if (more < EARLY_DRAINS || !p->tables_may_grow || s->governor.memory.step || !saving_has_room(s, l))
+		return false;
+	s->tables.rows = 2 * p->table_rows;
+	log_line(LOG_LINE_INFO, "tables were nearly full %" PRIu64 " times in a minute: there are %" PRIu32 " rows for each CPU now", more,
+		 s->tables.rows);
+	return true;
+}
+
+struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, struct collector *c,
+			       const struct collector_progress *p, uint64_t queries)
+{
+	struct governor *g = &s->governor;
+	const unsigned cpu = g->cpu.step, memory = g->memory.step, weight = governor_weight(g);
+	const bool waits = governor_waits(g);
+	const struct governor_limits limits = { l->cpu, l->memory, l->waits, l->only_waits,
+						l->hz >= 4   ? 4
+						: l->hz >= 2 ? 2
+							     : 1 };
+	account_read(&s->account, p, s->program_bytes, queries);
+	if (!s->peaks)
+		s->account.more = 0;
+	s->peaks = own_begin_peak();
+	const struct governor_reading now = read_use(s, c, p);
+	enum governor_move in_memory = governor_look_at_memory(g, &limits, &now);
+	enum governor_move in_cpu = governor_look_at_cpu(g, &limits, &now);
+	log_cpu(s, l, in_cpu, cpu);
+	log_memory(s, l, in_memory, memory);
+	look_at_cpu_excess(s, &limits, in_cpu);
+	look_at_memory_excess(s, l, in_memory);
+	if (in_cpu || in_memory)
+		saving_apply(s, l, c);
+	bool tables = look_at_tables(s, l, p, now.now_ns);
+	return (struct saving_todo){ governor_weight(g) != weight,
+				     l->waits && governor_waits(g) != waits, tables,
+				     in_memory == GOVERNOR_GIVE_UP &&
+					     g->memory.step == MEMORY_NO_CACHES };
+}

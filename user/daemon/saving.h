@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hold the daemon to memory-max and cpu-max: measure (account.h), decide (governor.h), say in the
+ * log what is given up, and give the collector its part of it. The daemon changes the rate and
+ * drops caches. By the recorder's thread.
+ */
+#ifndef ASCRIBE_DAEMON_SAVING_H
+#define ASCRIBE_DAEMON_SAVING_H
+
+#include "daemon/account.h"
+#include "daemon/governor.h"
+
+/* Shares of memory-max. With the default of 256 MiB or more they are what each part needs at most. */
+struct saving_shares {
+	size_t symbols, dictionaries, unwind, question, label_sets, rows;
+	size_t tables;	  /* of all CPUs to begin with: they grow where they fill */
+	size_t worker;	  /* of a parsing child */
+	unsigned workers; /* at a time; 0: no limit but the sandbox's */
+};
+void saving_shares(uint64_t memory_max, struct saving_shares *ret);
+
+struct saving {
+	struct governor governor;
+	struct account account;	 /* at the last look */
+	uint64_t program_bytes;
+	uint64_t base; /* of the account at the start, all but the kernel's memory; 0: not measured yet */
+	uint64_t cpu_ns, sampling_ns,
+		cpu_last[4]; /* used so far; what children and BPF had used at the last look */
+	struct {
+		uint32_t rows;	/* of a CPU's table, of the next recorder; 0: as many as in the beginning */
+		uint64_t since_ns, early_drains; /* at the beginning of the minute */
+	} tables;
+	bool peaks; /* the account has the peak since the last look, not that of the whole life */
+	bool memory_over, cpu_over; /* it was logged that the limit cannot be kept */
+};
+
+struct saving_limits {
+	double cpu;	 /* share of all CPUs; 0: no limit */
+	uint64_t memory; /* 0: no limit */
+	uint64_t hz;
+	bool waits, only_waits; /* governor_limits */
+};
+
+/* Before any recorder is opened. */
+void saving_init(struct saving *s);
+
+/*
+ * Is memory-max enough for this recorder, which has just begun or begins? -E2BIG: no, and err says
+ * what is needed.
+ */
+int saving_check(struct saving *s, const struct saving_limits *l, struct collector *c, struct err *err);
+
+/* Is there room for a second recorder beside the one that runs? */
+bool saving_has_room(const struct saving *s, const struct saving_limits *l);
+
+/* A recorder is new: it gives up what the one before did. */
+void saving_apply(const struct saving *s, const struct saving_limits *l, struct collector *c);
+
+/* What is left to the daemon after a look. */
+struct saving_todo {
+	bool rate;   /* samples stand for another number: governor_weight */
+	bool waits;  /* waits are measured or not: governor_waits */
+	bool tables; /* they fill too often: twice as large ones */
+	bool caches; /* drop what is kept to answer quickly */
+};
+
+/* Every few seconds. queries: bytes that the server keeps. */
+struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, struct collector *c,
+			       const struct collector_progress *p, uint64_t queries);
+
+#endif

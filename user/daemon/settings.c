@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/settings.h"
+
+#include "daemon/saving.h"
+#include "opt/debuginfod.h"
+#include "opt/files.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define AT(member) offsetof(struct daemon_options, member)
+
+static const struct opt options[] = {
+	{ "config", 'c', OPT_STRING, "FILE",
+	  "YAML: `name: value` with the long names of these options; the command line\nhas the last "
+	  "word",
+	  AT(config), 0, 0 },
+	{ "check-config", 0, OPT_FLAG, NULL, "check options and file, say what is wrong, and end",
+	  AT(check_config), 0, 0 },
+	{ "store", 's', OPT_STRING, "DIR", "the store to write (default " DAEMON_STORE ")", AT(store), 0,
+	  0 },
+	{ "frequency", 'F', OPT_UINT, "HZ", "samples per second and CPU (default 19)", AT(hz), 1, 1000 },
+	{ "event", 'e', OPT_LIST, "EVENT,..",
+	  "as in record (default: cycles where there is a PMU, else cpu-clock)", AT(events), 0, 0 },
+	{ "wall", 0, OPT_FLAG, NULL, "all time, as in record: also the events off-cpu and runq",
+	  AT(wall), 0, 0 },
+	{ "jvm-attach", 0, OPT_FLAG, NULL, "ask JVMs for the names of their code, as in record",
+	  AT(jvm_attach), 0, 0 },
+	{ "waker", 0, OPT_FLAG, NULL, "with these: who ended the wait, as in record", AT(waker), 0, 0 },
+	{ "cmdline", 0, OPT_FLAG, NULL,
+	  "label samples with the command line (120 bytes). Off by default: it may hold secrets,\nand "
+	  "whoever reads the store sees them",
+	  AT(cmdline), 0, 0 },
+	{ "label-keep", 0, OPT_LIST, "KEY,..",
+	  "of the labels that programs attach, and that come with profiles by others, keep\nonly these; "
+	  "prefix* as in record",
+	  AT(labels.keep), 0, 0 },
+	{ "label-drop", 0, OPT_LIST, "KEY,..", "leave these labels out", AT(labels.drop), 0, 0 },
+	{ "label-redact", 0, OPT_LIST, "KEY,..",
+	  "record of their values only a hash whose key ends with the daemon", AT(labels.redact), 0, 0 },
+	{ "debuginfod", 0, OPT_LIST, "URL,..",
+	  "ask these servers for debug files, as in record; read when the daemon begins", AT(debuginfod),
+	  0, 0 },
+	{ "debuginfod-cache", 0, OPT_STRING, "DIR",
+	  "where such files are kept (default /var/cache/ascribe/debuginfod)", AT(debuginfod_cache), 0,
+	  0 },
+	{ "recipes", 0, OPT_STRING, "PATH",
+	  "more label paths, as in record; read when the daemon begins", AT(recipes), 0, 0 },
+	{ "no-recipes", 0, OPT_FLAG, NULL, "no built-in label paths", AT(no_recipes), 0, 0 },
+	{ "listen", 'l', OPT_LIST, "ADDRESS,..",
+	  "unix:/path, 127.0.0.1:PORT, [::1]:PORT, none\n(default 127.0.0.1:4041)", AT(listen), 0, 0 },
+	{ "token-file", 0, OPT_STRING, "FILE",
+	  "every request needs the token in this file (default: TCP addresses need that of\nhttp.token "
+	  "in the store, written when it is missing)",
+	  AT(token_file), 0, 0 },
+	{ "host", 0, OPT_LIST, "NAME,..", "names that a Host header may have, besides localhost",
+	  AT(hosts), 0, 0 },
+	{ "tls-cert", 0, OPT_STRING, "FILE", "serve TLS with this certificate (PEM)", AT(tls_cert), 0,
+	  0 },
+	{ "tls-key", 0, OPT_STRING, "FILE", "and its key", AT(tls_key), 0, 0 },
+	{ "anonymous", 0, OPT_FLAG, NULL, "no token: every user who can connect may read the store",
+	  AT(anonymous), 0, 0 },
+	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS", AT(plain), 0,
+	  0 },
+	{ "socket-mode", 0, OPT_STRING, "MODE", "of Unix sockets, octal (default 0660)", AT(socket_mode),
+	  0, 0 },
+	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1, 16 },
+	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
+	  AT(connections), 1, 10000 },
+	{ "cpu-max", 0, OPT_STRING, "PERCENT",
+	  "of all CPUs of the host, over a minute, with BPF programs and children, without "
+	  "what\nanswers questions. Beyond it are given up: inlined calls and lines, names of files "
+	  "with\nfew samples, stacks of waits, up to three quarters of the samples, and last "
+	  "waits\n(default 1%; 0: no limit)",
+	  AT(cpu_max), 0, 0 },
+	{ "memory-max", 0, OPT_SIZE, "SIZE",
+	  "all memory: our own, of children, of BPF maps. Close to it are given up: caches, stacks "
+	  "of\nwaits, small rows, which become (other) (default 256MiB; 0: no limit)",
+	  AT(memory_max), 0, 0 },
+	{ "unwind-max", 0, OPT_SIZE, "SIZE", "of it, unwind rules (default: a quarter, at most 64MiB)",
+	  AT(unwind_max), 0, 0 },
+	{ "store-max", 0, OPT_SIZE, "SIZE",
+	  "bytes of the store (default: a tenth of the file system, at most 10GiB)", AT(max_bytes), 0,
+	  0 },
+	{ "store-reserve", 0, OPT_SIZE, "SIZE",
+	  "kept free on the file system (default: 1%, at most 64MiB)", AT(reserve_bytes), 0, 0 },
+	{ "keep", 0, OPT_LIST, "LEVEL=TIME,..",
+	  "cut blocks of a level at this age: 10s=2d,1m=30d (default: as the quota\nallows); time in "
+	  "which the host is off does not count",
+	  AT(keep), 0, 0 },
+	{ "wide-values", 0, OPT_UINT, "N", "a key with more values in an hour is wide (default 256)",
+	  AT(wide_values), 1, 100000 },
+	{ "claim-cpus", 0, OPT_UINT, "N", NULL, AT(claim_cpus), 1, 8192 },
+	{ "kill-switch", 0, OPT_STRING, "FILE", "while this file is there nothing is sampled",
+	  AT(kill_switch), 0, 0 },
+};
+
+const struct opt_command daemon_command = {
+	.name = "daemon",
+	.usage = "[OPTIONS]",
+	.about = "Profile the whole host continuously into a store that is kept within its quota, and serve the page and the\n"
+		 "HTTP API of docs/http.md. SIGHUP reads the file again, SIGTERM writes what there is and ends.\n",
+	.examples = "  ascribe daemon --store /var/lib/ascribe\n"
+		    "  ascribe daemon --config /etc/ascribe/ascribe.yaml --check-config\n",
+	.opts = options,
+	.n_opts = sizeof(options) / sizeof(options[0]),
+	.max_args = 0,
+};
+
+static int parse_keep(struct daemon_settings *s, struct err *err)
+{
+	for (size_t i = 0; i < s->o.keep.n; i++) {
+		const char *text = s->o.keep.v[i], *eq = strchr(text, '=');
+		bool found = false;
+		for (uint8_t level = 0; eq && level < STORE_N_LEVELS; level++) {
+			const char *name = store_level_name(level);
+			if (strlen(name) != (size_t)(eq - text) || memcmp(name, text, strlen(name)))
+				continue;
+			found = !opt_duration(eq + 1, &s->store.keep_ns[level]);
+		}
+		if (!found)
+			return err_set(err, -EINVAL, "'%s' is not LEVEL=TIME; levels are 10s 1m 5m 20m 1h 4h 1d 1w 4w", text);
+	}
+	int64_t below = 0;
+	for (uint8_t level = 0; level < STORE_N_LEVELS; level++) {
+		int64_t keep = s->store.keep_ns[level];
+		if (keep && keep < below)
+			return err_set(err, -EINVAL, "%s is kept for less time than the level below", store_level_name(level));
+		below = keep ? keep : below;
+	}
+	return 0;
+}
+
+static int parse_cpu(struct daemon_settings *s, struct err *err)
+{
+	const char *text = s->o.cpu_max;
+	char *end;
+	double v = strtod(text, &end);
+	if (end == text || (*end && strcmp(end, "%")) || !(v >= 0) || v > 100)
+		return err_set(err, -EINVAL, "'%s' is no percentage of all CPUs; try 0.5%%", text);
+	s->cpu_max = v / 100;
+	return 0;
+}
+
+static int parse_events(struct daemon_settings *s, struct err *err)
+{
+	const struct opt_list *l = &s->o.events;
+	if (l->n > MAX_EVENTS)
+		return err_set(err, -EINVAL, "%zu events are more than the %d at a time", l->n, MAX_EVENTS);
+	s->n_events = l->n ? (unsigned)l->n : 1;
+	size_t at = (size_t)snprintf(s->what, sizeof(s->what), "all processes");
+	bool waits = s->o.wall;
+	int rc = 0;
+	for (unsigned i = 0; !rc && i < s->n_events; i++) {
+		rc = event_parse(&s->event[i], l->n ? l->v[i] : event_default(), (unsigned)s->o.hz, err);
+		waits |= !rc && s->event[i].wait;
+	}
+	if (!rc && waits)
+		rc = events_add_waits(s->event, &s->n_events, MAX_EVENTS, err);
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < s->n_events; i++) {
+		if (at < sizeof(s->what))
+			at += (size_t)snprintf(s->what + at, sizeof(s->what) - at, ", %s", s->event[i].name);
+	}
+	if (at < sizeof(s->what))
+		snprintf(s->what + at, sizeof(s->what) - at, " at %u Hz", (unsigned)s->o.hz);
+	return 0;
+}
+
+static int check_waker(struct daemon_settings *s, struct err *err)
+{
+	bool waits = false;
+	for (unsigned i = 0; i < s->n_events; i++)
+		waits |= s->event[i].wait;
+	return s->o.waker && !waits ? err_set(err, -EINVAL, "goes with wall, or the event " EVENT_OFF) : 0;
+}
+
+static int parse_labels(struct daemon_settings *s, struct err *err)
+{
+	int rc = label_rules_filter(&s->o.labels, &s->filter, err);
+	return rc == -E2BIG ? err_set(err, -EINVAL, "%s", err->text) : rc;
+}
+
+static int parse_debuginfod(struct daemon_settings *s, struct err *err)
+{
+	return s->o.debuginfod.n ? debuginfod_check(&s->o.debuginfod, err) : 0;
+}
+
+static int parse_mode(struct daemon_settings *s, struct err *err)
+{
+	char *end = NULL;
+	unsigned long mode = s->o.socket_mode ? strtoul(s->o.socket_mode, &end, 8) : 0;
+	if (s->o.socket_mode && (end == s->o.socket_mode || *end || mode > 0777 || !mode))
+		return err_set(err, -EINVAL, "'%s' is no mode; try 0660", s->o.socket_mode);
+	s->http.socket_mode = (unsigned)mode;
+	return 0;
+}
+
+static int read_token(struct daemon_settings *s, struct err *err)
+{
+	int rc = 0;
+	s->own_token = !s->o.token_file && !s->o.anonymous;
+	if (s->o.token_file)
+		rc = cmd_read_token(s->o.token_file, &s->token, err);
+	else if (s->own_token) /* until the store is there, nobody has it */
+		rc = cmd_make_token(&s->token, err);
+	s->http.token = s->token;
+	s->http.token_tcp_only = s->own_token;
+	return rc ? rc : http_check_token(&s->http, err);
+}
+
+static int read_cert(struct daemon_settings *s, struct err *err)
+{
+	int rc = s->o.tls_cert ? cmd_read_text(s->o.tls_cert, 1 << 20, &s->cert, err) : 0;
+	s->http.tls_cert = s->cert;
+	return rc || !s->o.tls_cert || s->o.tls_key ? rc : err_set(err, -EINVAL, "needs its key: tls-key");
+}
+
+static int read_key(struct daemon_settings *s, struct err *err)
+{
+	int rc = s->o.tls_key ? cmd_read_text(s->o.tls_key, 1 << 20, &s->key, err) : 0;
+	s->http.tls_key = s->key;
+	return rc || !s->o.tls_key || s->o.tls_cert ? rc : err_set(err, -EINVAL, "needs its certificate: tls-cert");
+}
+
+static int parse_listen(struct daemon_settings *s, struct err *err)
+{
+	static const char *const by_default[] = { "127.0.0.1:4041" };
+	const struct daemon_options *o = &s->o;
+	struct http_config *h = &s->http;
+	h->listen = o->listen.n ? (const char *const *)o->listen.v : by_default;
+	h->n_listen = o->listen.n ? o->listen.n : 1;
+	h->anonymous = o->anonymous;
+	h->plain = o->plain;
+	h->hosts = (const char *const *)o->hosts.v;
+	h->n_hosts = o->hosts.n;
+	h->workers = (unsigned)o->workers;
+	h->connections = (unsigned)o->connections;
+	if (o->listen.n == 1 && !strcmp(o->listen.v[0], "none"))
+		h->n_listen = 0;
+	return h->n_listen ? http_check(h, err) : 0;
+}
+
+static int check_store(struct daemon_settings *s, struct err *err)
+{
+	return s->o.store[0] == '/' || !s->o.config ? 0 : err_set(err, -EINVAL, "'%s' does not begin with /", s->o.store);
+}
+
+static int check_switch(struct daemon_settings *s, struct err *err)
+{
+	const char *file = s->o.kill_switch;
+	return !file || file[0] == '/' ? 0 : err_set(err, -EINVAL, "'%s' does not begin with /", file);
+}
+
+static int parse_quota(struct daemon_settings *s, struct err *err)
+{
+	const struct daemon_options *o = &s->o;
+	store_options_default(&s->store);
+	s->store.max_bytes = o->max_bytes;
+	s->store.reserve_bytes = o->reserve_bytes;
+	s->store.wide_values = o->wide_values ? (uint32_t)o->wide_values : s->store.wide_values;
+	struct saving_shares share;
+	saving_shares(o->memory_max, &share);
+	s->store.symbols_memory = share.dictionaries;
+	return o->max_bytes && o->max_bytes < 16u << 20 ? err_set(err, -EINVAL, "at least 16MiB") : 0;
+}
+
+/* What a value means that could be read; a complaint is about the key. */
+static const struct {
+	const char *key;
+	int (*f)(struct daemon_settings *s, struct err *err);
+} meanings[] = {
+	{ "store", check_store },	{ "kill-switch", check_switch },   { "store-max", parse_quota },
+	{ "keep", parse_keep },		{ "cpu-max", parse_cpu },	   { "event", parse_events },	   { "waker", check_waker },
+	{ "debuginfod", parse_debuginfod }, { "socket-mode", parse_mode }, { "token-file", read_token },   { "tls-cert", read_cert },
+	{ "tls-key", read_key },	{ "listen", parse_listen },
+};
+
+/* The list that has the rule which is complained of. */
+static const char *blamed_rules(const struct daemon_settings *s, const char *why)
+{
+	static const char *const key[] = { "label-keep", "label-drop", "label-redact" };
+	const struct opt_list *lists[] = { &s->o.labels.keep, &s->o.labels.drop, &s->o.labels.redact };
+	for (size_t i = 3; i--;)
+		for (size_t k = 0; k < lists[i]->n; k++)
+			if (strstr(why, lists[i]->v[k]))
+				return key[i];
+	return lists[0]->n ? key[0] : lists[1]->n ? key[1] : key[2];
+}
+
+void daemon_settings_blame(const struct daemon_settings *s, const char *key, struct err *err)
+{
+	config_blame(&s->config, &daemon_command, key, err);
+}
+
+static int make_sense(struct daemon_settings *s, struct err *err)
+{
+	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
+		int rc = meanings[i].f(s, err);
+		if (rc) {
+			daemon_settings_blame(s, meanings[i].key, err);
+			return rc == -ENOMEM ? rc : -EINVAL;
+		}
+	}
+	int rc = parse_labels(s, err);
+	if (rc)
+		daemon_settings_blame(s, blamed_rules(s, err->text), err);
+	return rc;
+}
+
+int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err)
+{
+	struct opt_args args;
+	*s = (struct daemon_settings){ .o = { .store = DAEMON_STORE, .hz = 19, .cpu_max = "1%", .memory_max = 256u << 20 } };
+	int rc = opt_parse(&daemon_command, argc, argv, &s->o, &args, err);
+	*ret_help = rc == OPT_HELP;
+	if (rc)
+		return rc;
+	if (s->o.config)
+		rc = config_read(&s->config, s->o.config, &daemon_command, args.given, &s->o, err);
+	return rc ? rc : make_sense(s, err);
+}
+
+int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512], struct err *err)
+{
+	char *token;
+	if (snprintf(ret_path, 512, "%s/http.token", s->o.store) >= 512)
+		return err_set(err, -ENAMETOOLONG, "%s: too long a name", s->o.store);
+	int rc = cmd_keep_token(ret_path, &token, err);
+	if (rc)
+		return rc;
+	free(s->token);
+	s->http.token = s->token = token;
+	return http_check_token(&s->http, err);
+}
+
+void daemon_settings_fini(struct daemon_settings *s)
+{
+	opt_release(&daemon_command, &s->o);
+	config_fini(&s->config);
+	filter_free(s->filter);
+	free(s->token);
+	free(s->cert);
+	free(s->key);
+	*s = (struct daemon_settings){ 0 };
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's options, from its command line and its file, and what they mean. */
+#ifndef ASCRIBE_DAEMON_SETTINGS_H
+#define ASCRIBE_DAEMON_SETTINGS_H
+
+#include "collect/collector.h"
+#include "http/http.h"
+#include "opt/config.h"
+#include "opt/label_rules.h"
+#include "opt/options.h"
+
+#define DAEMON_STORE "/var/lib/ascribe"
+#define DAEMON_WINDOW_S 10
+
+struct daemon_options {
+	const char *store, *config;
+	bool check_config, anonymous, plain, no_recipes, wall, waker, jvm_attach, cmdline;
+	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
+	struct opt_list events, keep, listen, hosts, debuginfod;
+	struct label_rules labels;
+	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes, *debuginfod_cache;
+	uint64_t workers, connections;
+	uint64_t claim_cpus; /* for tests: tables as of a host with so many */
+};
+
+/* All of it, made sense of. */
+struct daemon_settings {
+	struct daemon_options o;
+	struct config_file config;
+	struct store_options store;
+	struct event event[MAX_EVENTS]; /* at the full rate */
+	unsigned n_events;
+	struct label_filter *filter; /* NULL: all labels */
+	struct http_config http;
+	char *token, *cert, *key;
+	/* No token was configured: http.token in the store has it (daemon_settings_keep_token) */
+	bool own_token;
+	double cpu_max; /* share of all CPUs; 0: no limit */
+	char what[256];
+};
+
+extern const struct opt_command daemon_command;
+
+/*
+ * From argv and the file that it names. 0; -EINVAL and others with the text. False in *ret_go:
+ * --help was asked for, with its exit status. To be released either way.
+ */
+int daemon_settings_read(struct daemon_settings *s, int argc, char **argv, bool *ret_help, struct err *err);
+/* err is about the value of that option. */
+void daemon_settings_blame(const struct daemon_settings *s, const char *key, struct err *err);
+/*
+ * Take the token of http.token in the store, which exists by now, or write one there. *ret_path:
+ * its name.
+ */
+int daemon_settings_keep_token(struct daemon_settings *s, char ret_path[static 512], struct err *err);
+void daemon_settings_fini(struct daemon_settings *s);
+
+#endif

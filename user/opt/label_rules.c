@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "opt/label_rules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int label_rules_filter(const struct label_rules *r, struct label_filter **ret, struct err *err)
+{
+	const struct {
+		const struct opt_list *list;
+		enum filter_action action;
+	} lists[] = { { &r->keep, FILTER_KEEP }, { &r->drop, FILTER_DROP }, { &r->redact, FILTER_REDACT } };
+	size_t n = 0;
+	struct filter_rule *rules = calloc(r->keep.n + r->drop.n + r->redact.n + 1, sizeof(*rules));
+	if (!rules)
+		return err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		for (size_t k = 0; k < lists[i].list->n; k++)
+			rules[n++] = (struct filter_rule){ lists[i].list->v[k], lists[i].action };
+	int rc = n ? filter_new(ret, rules, n, err) : 0;
+	free(rules);
+	return rc;
+}
+
+static bool same_list(const struct opt_list *a, const struct opt_list *b)
+{
+	bool same = a->n == b->n;
+	for (size_t i = 0; same && i < a->n; i++)
+		same = !strcmp(a->v[i], b->v[i]);
+	return same;
+}
+
+bool label_rules_same(const struct label_rules *a, const struct label_rules *b)
+{
+	return same_list(&a->keep, &b->keep) && same_list(&a->drop, &b->drop) && same_list(&a->redact, &b->redact);
+}
