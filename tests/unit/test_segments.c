@@ -11,6 +11,7 @@
 #include "store/read/symbols.h"
 
 #include "query/query.h"
+#include "store/damage.h"
 
 #include <sys/statvfs.h>
 
