@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bar on top: range, selection, what it is compared with, live, light or dark, export. */
 import { address, download, hasToken } from './api.js';
-import { byId, h, refill } from './dom.js';
+import { h, refill } from './dom.js';
 import { brief, stamp, time } from './format.js';
 import * as selector from './selector.js';
 import { nextTheme, themeName } from './theme.js';

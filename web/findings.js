@@ -58,11 +58,11 @@ export class FindingsPane extends Pane {
 		if (f.finding === 'build')
 			return text;
 		const title = f.finding === 'saturated' ? 'Who waits for a CPU, and who has it' : 'Why: its time against the time before';
-		return h('button.link', { type: 'button', title, onclick: () => this.open(f, a) }, text);
+		return h('button.link', { type: 'button', title, onclick: () => this.open(f) }, text);
 	}
 
 	/* Why: its time from the change on, against the same length before. */
-	open(f, a) {
+	open(f) {
 		if (f.finding === 'saturated')
 			return this.app.go({ tab: this.app.has_waits ? 'blame' : 'flame', metric: '', by: f.key || this.app.state.by, root: '' });
 		return this.app.go({ from: stamp(f.since), to: stamp(f.since + f.seconds), live: '', by: f.key, where: and('', f.key, '=', f.value),

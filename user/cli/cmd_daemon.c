@@ -146,6 +146,17 @@ static void tick(struct daemon *d)
 
 /* ---- reload ---- */
 
+/* Compare members: bytes between them may differ. */
+static bool same_store(const struct store_options *a, const struct store_options *b)
+{
+	return a->wide_values == b->wide_values && a->wide_sets == b->wide_sets &&
+	       a->grace_ns == b->grace_ns && a->symbols_bytes == b->symbols_bytes &&
+	       a->symbols_memory == b->symbols_memory && a->max_bytes == b->max_bytes &&
+	       a->reserve_bytes == b->reserve_bytes && a->windows_only == b->windows_only &&
+	       a->recent_ns == b->recent_ns &&
+	       !memcmp(a->keep_ns, b->keep_ns, sizeof(a->keep_ns));
+}
+
 static bool same_recording(const struct daemon_settings *a, const struct daemon_settings *b)
 {
 	return a->n_events == b->n_events && !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) && a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
@@ -179,7 +190,7 @@ static void reload(struct daemon *d)
 		notify("READY=1");
 		return;
 	}
-	bool record = !same_recording(&d->s, &s), store = memcmp(&d->s.store, &s.store, sizeof(s.store)) != 0;
+	bool record = !same_recording(&d->s, &s), store = !same_store(&d->s.store, &s.store);
 	daemon_stop_http(d);
 	struct daemon_settings old = d->s;
 	d->s = s;
