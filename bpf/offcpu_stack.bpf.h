@@ -36,7 +36,27 @@ static __always_inline __u32 call_site_of(struct task_struct *t, bool blocked)
 		struct pt_regs *regs = (void *)bpf_task_pt_regs(t);
 		h = mix(h ^ REGS_SP(regs) << 20, REGS_PC(regs));
 	}
-	return (__u32)(mix(0x73706f74, h) >> 32) & (CALL_SITES - 1);
+	return (__u32)(mix(0x73706f74, h) >> 32);
+}
+
+/*
+ * Return the expected length of a wait at this site, as other threads learned it; 0: unknown. Short
+ * processes use up entries without end, so an entry says whose it is: its upper half is the site.
+ */
+static __always_inline __u32 call_site_expected(__u32 site)
+{
+	__u32 i = site & (CALL_SITES - 1);
+	__u64 *kept = bpf_map_lookup_elem(&call_sites, &i);
+	return kept && *kept >> 32 == site ? (__u32)*kept : 0;
+}
+
+/*
+ * Return how long a wait at an unknown site is taken to last: as long as this thread's waits
+ * elsewhere. A server's session that waits for seconds has few waits, and each of them matters.
+ */
+static __always_inline __u64 unknown_expected(const struct thread_wait *w, bool blocked)
+{
+	return blocked && w->usual_ms ? (__u64)w->usual_ms << 10 : EXPECTED_UNKNOWN;
 }
 
 /*
@@ -92,13 +112,12 @@ static __always_inline bool stack_is_sampled(const struct switch_ctx *s, bool bl
 		return false;
 	__u32 site = call_site_of(s->task, blocked);
 	if (w->site != site || !w->expected) {
-		__u64 *expected = bpf_map_lookup_elem(&call_sites, &site);
 		w->site = site;
-		w->expected = w->expected_kept = expected ? (__u32)*expected : 0;
+		w->expected = w->expected_kept = call_site_expected(site);
 	}
 	struct stack_tokens *k = w->expected ? &s->sched->tokens : &s->sched->tokens_unknown;
 	tokens_refill(k, s->now);
-	__u32 thinning = thinning_of(w->expected ? w->expected : EXPECTED_UNKNOWN, k);
+	__u32 thinning = thinning_of(w->expected ? w->expected : unknown_expected(w, blocked), k);
 	if (!draw_one_in_4_to(s->sched, thinning))
 		return false;
 	w->thinning = (__u16)thinning;
@@ -106,23 +125,32 @@ static __always_inline bool stack_is_sampled(const struct switch_ctx *s, bool bl
 	return true;
 }
 
+/* Return the next expectation after a wait of `length`. It rises fast and falls slowly: long waits matter. */
+static __always_inline __u64 expect(__u64 was, __u64 length)
+{
+	return length > was ? was + (length - was + 1) / 2 : was - (was - length + 7) / 8;
+}
+
 /*
- * The wait lasted `ns`. The expectation rises fast and falls slowly: long waits matter. It is shared
- * with other threads when it has changed by an eighth.
+ * The wait lasted `ns`. The expectation is shared with other threads when it has changed by an eighth.
  */
 static __always_inline void call_site_learn(struct thread_wait *w, __u64 ns)
 {
-	__u64 length = (ns >> 10) + 1, was = w->expected, kept = w->expected_kept;
+	__u64 length = (ns >> 10) + 1, ms = length >> 10;
 	if (length > 0x3fffffff)
 		length = 0x3fffffff; /* 18 minutes; shifted by 2 * THINNING_MAX it fits into 64 bits */
-	__u64 is = !was ? length : length > was ? was + (length - was + 1) / 2 : was - (was - length) / 8;
+	if (ms > 0xffff)
+		ms = 0xffff;
+	if (w->state & WAIT_BLOCKED)
+		w->usual_ms = (__u16)(w->usual_ms ? expect(w->usual_ms, ms) : ms);
+	__u64 is = w->expected ? expect(w->expected, length) : length, kept = w->expected_kept;
 	w->expected = (__u32)is;
 	if (is <= kept + kept / 8 && is >= kept - kept / 8)
 		return;
-	__u32 site = w->site;
-	__u64 *expected = bpf_map_lookup_elem(&call_sites, &site);
-	if (expected)
-		*expected = is;
+	__u32 i = w->site & (CALL_SITES - 1);
+	__u64 *entry = bpf_map_lookup_elem(&call_sites, &i);
+	if (entry)
+		*entry = (__u64)w->site << 32 | is;
 	w->expected_kept = (__u32)is;
 }
 

@@ -57,7 +57,7 @@ struct thread_wait {
 	struct occupant who; /* at the last switch out */
 	__u64 summed_since; /* end of the first wait in the sums; 0: the sums are empty */
 	__u32 tid;
-	__u32 site; /* index in call_sites */
+	__u32 site; /* call site of the last wait: a hash */
 
 	struct wait_sum sum[2]; /* off-cpu, runq */
 	__u64 last_ns; /* end of the last wait */
@@ -76,7 +76,7 @@ struct thread_wait {
 	__u64 woken, arrived;
 	__u32 cpu;
 	__u16 thinning; /* of `stack`: it was taken with probability 4^-thinning */
-	__u16 reserved;
+	__u16 usual_ms; /* length of this thread's blocked waits, wherever; at most 65 s */
 	__u16 length[2][LENGTHS]; /* waits by length, those with a stack included; see length_index() */
 
 	struct blame_sum blame[BLAME_SUMS];
@@ -107,7 +107,10 @@ struct {
 	__type(value, struct wait_stack);
 } wait_stacks SEC(".maps");
 
-/* Expected length of a wait by call site, in units of 2^10 ns; 0: unknown. Written without locks. */
+/*
+ * By call site: the site in the upper half, the expected length of a wait in units of 2^10 ns in the
+ * lower. Written without locks.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, CALL_SITES);

@@ -124,6 +124,51 @@ ok "a link to the store stays one" test -L linked -a ! -e linked.tmp -a ! -e pru
 ok "no other event lost samples" python3 -c "from lib import by; assert by('store', 'comm') == by('pruned2', 'comm')"
 ok "and those are gone" python3 -c "from lib import run; assert run('stat', 'pruned2')['lost']['deleted'] > 0"
 
+# ---- stores of different rates in one ----
+"$ascribe" export store -f folded >stacks.txt 2>/dev/null
+"$ascribe" import folded stacks.txt -o slow --rate 99 2>err
+"$ascribe" import folded stacks.txt -o fast --rate 499 2>err
+exits 0 '' "$ascribe" store merge slow fast -o rates
+ok "the merged store is whole" "$ascribe" store verify rates
+cat >rates.py <<'PY' # samples are counted in one of the two rates: to one sample
+from lib import run
+slow, fast, both = (run('report', name)['seconds'] for name in ('slow', 'fast', 'rates'))
+assert abs(slow / fast - 499 / 99) < 1e-6 and abs(slow + fast - both) < 1 / 99, (slow, fast, both)
+PY
+ok "each sample counts the time of its own rate" python3 rates.py
+
+# ---- a store on what cannot be written, or not be renamed ----
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+	cat >mounts.sh <<-'SH'
+		set -e
+		mkdir mnt && mount -t tmpfs none mnt && mkdir mnt/up mnt/work mnt/low mnt/over
+		cp -r store mnt/low/store
+		mount -t overlay none mnt/over -o lowerdir=mnt/low,upperdir=mnt/up,workdir=mnt/work
+		"$1" store compact mnt/over/store >compacted 2>&1
+		"$1" report mnt/over/store --json >over.json
+		! "$1" store delete mnt/over/store --where '{tenant="a"}' 2>over.err
+		"$1" store verify mnt/over/store >over.out 2>&1
+		umount mnt/over
+		mount -o remount,ro mnt
+		"$1" report mnt/low/store --json >ro.json
+		"$1" store verify mnt/low/store >ro.out 2>&1
+		"$1" store snapshot mnt/low/store -o of-ro >ro.out 2>&1
+		! "$1" store compact mnt/low/store 2>ro.err
+		umount mnt
+		mount -t tmpfs none mnt && cp -r store/. mnt
+		! "$1" store delete mnt --where '{tenant="a"}' 2>mount.err
+		umount mnt
+	SH
+	ok "a store on an overlay, on a read-only disk, and as a mount point" unshare -m bash mounts.sh "$ascribe"
+	ok "the overlay answers as the store does" cmp want.json over.json
+	ok "the read-only disk, too" cmp want.json ro.json
+	ok "a copy of it is whole" "$ascribe" store verify of-ro
+	ok "each says what to do" sh -c "grep -q 'work on the copy' over.err && grep -q 'Read-only file system' ro.err && grep -q 'mount point.*below it' mount.err"
+	ok "nothing is left beside it" sh -c '! ls -d mnt.tmp mnt/over/store.tmp 2>/dev/null'
+else
+	echo "--    mounts: this test needs root and a mount namespace of its own"
+fi
+
 # ---- files of two stores mixed, bytes in another order ----
 "$build/tests/mkstore" stranger grow >/dev/null
 cp -r store mixed

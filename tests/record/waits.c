@@ -12,6 +12,8 @@
  *   many     10,000 threads `many`, which wait for 0.5 to 2.5 s at a time
  *   convoy   16 threads `convoy`, tenants "x" and "y", at one mutex, which two functions wait for; between two locks they pause for 50 us,
  *            now and then for 100 ms. Prints the time that each function waited, and all time that each tenant's threads did not run
+ *   session  32 threads `strange` that sleep 1 ms, each time at another depth of the stack; beside them a thread `session`,
+ *            which sleeps 3.5 s, and then 4 times 0.3 s, each time at another depth. Prints how long it slept the 4 times
  *   lengths  thread `sleeper`, tenant "s": sleeps of 46 us to 24 ms; quantiles of how long it was blocked, and in the queue
  */
 #include <ascribe/label.h>
@@ -373,6 +375,49 @@ static void crowd(void)
 
 /* ---- many ---- */
 
+/* A call site is known by the depth of the stack, among other things. */
+__attribute__((noinline)) void sleep_at_depth(double s, unsigned depth);
+void sleep_at_depth(double s, unsigned depth)
+{
+	volatile char *deeper = __builtin_alloca(32 + depth);
+	deeper[0] = 0;
+	pause_for(s);
+	deeper[0] = 0;
+}
+__attribute__((noinline)) void session_waits(unsigned turn);
+void session_waits(unsigned turn)
+{
+	sleep_at_depth(0.3, 64 * turn);
+	__asm__ volatile("nop" ::: "memory"); /* no tail call */
+}
+static void *strange(void *unused)
+{
+	be("strange", 0);
+	for (unsigned i = 1;; i++)
+		sleep_at_depth(1e-3, 16 * (i % 16384));
+	return unused;
+}
+static void *session(void *waited)
+{
+	be("session", 0);
+	pause_for(3.5); /* so the 4 waits are expected to be longer than the highest threshold, 2.1 s */
+	double from = now(CLOCK_MONOTONIC);
+	for (unsigned turn = 1; turn <= 4; turn++)
+		session_waits(turn);
+	*(double *)waited = now(CLOCK_MONOTONIC) - from;
+	return NULL;
+}
+static void sessions(void)
+{
+	pthread_t thread;
+	double waited;
+	for (unsigned i = 0; i < 32; i++)
+		pthread_create(&thread, NULL, strange, NULL);
+	pause_for(1);
+	pthread_create(&thread, NULL, session, &waited);
+	pthread_join(thread, NULL);
+	printf("{\"waited\":%.6f}\n", waited);
+}
 static pthread_barrier_t all_there;
 static double many_end;
 
@@ -521,7 +566,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} modes[] = { { "shares", shares }, { "pair", pair }, { "victim", victim }, { "spin", spin }, { "steps", steps }, { "lengths", lengths },
-		      { "crowd", crowd }, { "many", many }, { "convoy", convoy } };
+		      { "crowd", crowd }, { "many", many }, { "convoy", convoy }, { "session", sessions } };
 	if (argc < 4)
 		return 2;
 	seconds = atof(argv[2]);

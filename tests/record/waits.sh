@@ -106,6 +106,15 @@ check "a lower rate takes fewer stacks of waits, and counts all waits" r=rare.js
 	'(lambda taken: 0 < taken(r) < 0.6 * taken(o) and exact(r))(lambda s: s["flagged"]["waits"] - s["flagged"]["wait_summed"])' \
 	'[(s["flagged"]["waits"], s["flagged"]["wait_summed"]) for s in (r, o)]'
 
+# ---- a session that waits at ever new places, each time for long, beside threads that wait there for a moment ----
+record --wall -F 99 -o session -- "$load" session 4 -1
+cp record.out truth.json
+of session off function '{thread="session"}' >session.json
+check "each of its few long waits has its own stack, and none has another thread's" r=session.json t=truth.json -- \
+	'max(x["seconds"] for x in r["rows"] if x["function"] == "session_waits") > 0.98 * t["waited"] > 1 and
+	not any(x["function"] == "strange" for x in r["rows"])' \
+	'[(x["function"], x["seconds"]) for x in r["rows"][:6]], t'
+
 # ---- bad input ----
 exits 2 'none of cpu, off, runq, wall' "$ascribe" report shares --metric nothing
 exits 2 'exclude each other' "$ascribe" report shares --metric off --event cpu-clock

@@ -166,6 +166,13 @@ static void test_wider(void **state)
 	assert_int_equal(row_of(1, 1).value, 77);
 	assert_int_equal(row_of(1, 1).samples, 3);
 	assert_int_equal(row_of(2, 1).value, 55);
+	begin_window(); /* what is much longer is no such wait */
+	add_sampled(0, 1, 100, 2);
+	add_rest(1, 1, 100 * ESTIMATE_ALIKE);
+	add_rest(2, 2, 2 * 100 * ESTIMATE_ALIKE + 1);
+	assert_int_equal(estimate_divide(&e, w, stack[0], 1), 1);
+	assert_int_equal(row_of(1, 1).value, 100 * ESTIMATE_ALIKE);
+	assert_int_equal(row_of(2, 0).value, 2 * 100 * ESTIMATE_ALIKE + 1);
 	struct estimate_key alien = { event, set[2], 100, 101 };
 	begin_window();
 	add_sampled(0, 1, 100, 2);

@@ -157,6 +157,12 @@ static bool find_group(const struct estimate_list *l, const struct estimate_key 
 	return ret->n_samples >= (level == BY_PROGRAM ? 1 : ESTIMATE_ENOUGH);
 }
 
+/* May the waits be among those that the samples of a wider group stand for? */
+static bool is_alike(const struct estimate_item *rest, const struct group *g)
+{
+	return rest->ns * g->waits <= ESTIMATE_ALIKE * g->ns * rest->n;
+}
+
 /* Return the share of `part` in `total`, of a whole. The shares of all parts add up to the whole. */
 static uint64_t share(uint64_t whole, unsigned __int128 part, unsigned __int128 total)
 {
@@ -232,7 +238,7 @@ uint64_t estimate_divide(struct estimate *e, struct store_writer *store, uint32_
 			qsort(e->samples.v, e->samples.n, sizeof(*e->samples.v), order[level]);
 		for (size_t i = 0; i < e->rest.n; i++) {
 			const struct estimate_item *rest = &e->rest.v[i];
-			if (!find_group(&e->samples, &rest->key, level, &g))
+			if (!find_group(&e->samples, &rest->key, level, &g) || (level != BY_SET && !is_alike(rest, &g)))
 				e->rest.v[left++] = *rest;
 			else if (level == BY_SET)
 				divide_all(&m, rest, &g);

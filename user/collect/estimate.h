@@ -12,6 +12,9 @@
  *   3. else of the same event and program (executable, or the name of a kernel thread);
  *   4. else the time stays under "[no stack]".
  *
+ * A wider group must fit: waits that are on average more than ESTIMATE_ALIKE times as long as those
+ * that its samples stand for are others. A second in a lock says nothing of who sleeps for a moment.
+ *
  * Sums per label set are exact: time only moves from "[no stack]" to stacks. Time per stack is an
  * unbiased estimate, but for the bias of a ratio, which falls with the number of samples: the shares
  * of a few samples favour stacks that are sampled often. So a group needs ESTIMATE_ENOUGH.
@@ -23,6 +26,7 @@
 
 #define ESTIMATE_MAX (1u << 15) /* distinct samples, and distinct remainders, of one window; 96 bytes each */
 #define ESTIMATE_ENOUGH 8 /* samples */
+#define ESTIMATE_ALIKE 16
 #define ESTIMATE_POINTS 4 /* most stacks that a label set takes from a wider group */
 
 /* The groups of a wait: set and event are ids of the store, the others hashes. */

@@ -80,9 +80,20 @@ static int begin(struct staging *s)
 	return rc;
 }
 
+static bool is_mount_point(const char *name)
+{
+	struct statx st;
+	return !statx(AT_FDCWD, name, 0, 0, &st) && st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
 static int make(struct staging *s, bool replaces, struct err *err)
 {
 	struct stat st;
+	if (replaces && is_mount_point(s->name))
+		return err_set(err, -EBUSY,
+			       "%s is a mount point, which no new store can replace: keep the store in a "
+			       "directory below it",
+			       s->name);
 	if (!replaces && !lstat(s->name, &st))
 		return err_set(err, -EEXIST, "%s exists: name a new directory", s->name);
 	int rc = begin(s);
@@ -159,8 +170,14 @@ static void take_over_mode(const struct staging *s)
 int staging_swap(struct staging *s, struct err *err)
 {
 	take_over_mode(s);
-	if (renameat2(AT_FDCWD, s->tmp, AT_FDCWD, s->name, RENAME_EXCHANGE))
-		return err_sys(err, -errno, "cannot exchange %s and %s", s->tmp, s->name);
+	int swapped = renameat2(AT_FDCWD, s->tmp, AT_FDCWD, s->name, RENAME_EXCHANGE) ? -errno : 0;
+	if (swapped == -EXDEV) /* overlayfs, where the directory is of a lower layer */
+		return err_set(err, swapped,
+			       "the file system cannot replace %s: copy the store by `ascribe store "
+			       "snapshot`, and work on the copy",
+			       s->name);
+	if (swapped)
+		return err_sys(err, swapped, "cannot exchange %s and %s", s->tmp, s->name);
 	(void)write_mark(s->fd, "");
 	int rc = sync_above(s->name);
 	if (rc)

@@ -322,12 +322,12 @@ static int commit(struct store_writer *w, struct block *b, const struct store_to
  * What can be made up for later: said, counted, not a failure of the window. On a full disk what is
  * old goes all the same.
  */
-static void after_commit(struct store_writer *w, int64_t now_ns, int64_t boot_ns, bool committed)
+static void after_commit(struct store_writer *w, int64_t now_ns, int64_t boot_ns, size_t rows, bool committed)
 {
 	struct err err = { 0 };
 	if (w->opt.windows_only && !w->opt.recent_ns)
 		return;
-	int rc = committed && !w->opt.windows_only ? compact_due(w, now_ns, &err) : 0;
+	int rc = committed && !w->opt.windows_only ? compact_due(w, now_ns, rows, &err) : 0;
 	if (!rc)
 		rc = retain_due(w, now_ns, boot_ns, &err);
 	if (rc) {
@@ -362,11 +362,12 @@ int store_commit_window(struct store_writer *w, int64_t t0_ns, int64_t t1_ns, in
 {
 	METRIC_TIME(store_write);
 	struct block b = { .info = { .t0_ns = t0_ns, .t1_ns = t1_ns, .boot_ns = boot_ns, .n_windows = 1 } };
+	size_t rows = w->rows.n;
 	int rc = commit(w, &b, totals, ANCHOR_NOW, err);
 	block_fini(&b);
 	forget_window(w);
 	if (!rc || rc == -ENOSPC)
-		after_commit(w, t1_ns, boot_ns, !rc);
+		after_commit(w, t1_ns, boot_ns, rows, !rc);
 	return rc;
 }
 

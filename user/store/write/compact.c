@@ -14,7 +14,14 @@
 #include <stdio.h>
 
 #define RETRY_NS (60 * SECOND_NS)
-#define ROWS_PER_COMMIT (1u << 17)
+
+/*
+ * Work of a commit, counted in rows of children. All levels together read a row of a window some
+ * three times, so with four times the window's rows, and some more, none falls behind.
+ */
+#define WORK_PER_COMMIT (1u << 14)
+#define WORK_PER_ROW 4
+#define STACKS_PER_ROW 32 /* of a dictionary that are read in the time of a row */
 
 /* ---- which slots are due ---- */
 
@@ -117,6 +124,11 @@ static void set_aside(struct store_writer *w, uint8_t level, const struct err *e
 		snprintf(w->state.last_error, sizeof(w->state.last_error), "%s", err->text);
 }
 
+static void spend(size_t *budget, size_t n)
+{
+	*budget -= n < *budget ? n : *budget;
+}
+
 /* All slots of this level that are due, as far as the budget goes. */
 static int compact_level(struct store_writer *w, uint8_t level, int64_t before, size_t *budget, struct err *err)
 {
@@ -133,11 +145,15 @@ static int compact_level(struct store_writer *w, uint8_t level, int64_t before, 
 				return err_sys(err, -ENOMEM, "cannot compact %s", w->s.dir);
 			w->merge_slot[level] = slot_of(level, w->pending[level - 1].v[from].b.t0_ns);
 			rc = merge_begin(&w->merges[level], w, level, w->pending[level - 1].v + from, n, err);
+			if (!rc)
+				spend(budget, merge_dicts(w->merges[level])->n_stacks / STACKS_PER_ROW);
 		}
 		if (!rc)
 			rc = merge_step(w->merges[level], budget, &done, err);
-		if (!rc && done)
+		if (!rc && done && *budget) {
+			spend(budget, merge_dicts(w->merges[level])->n_leaves);
 			rc = finish(w, level, err);
+		}
 		if (rc == -E2BIG || rc == -EBADMSG) {
 			set_aside(w, level, err);
 			rc = 0;
@@ -177,9 +193,10 @@ static int compact_before(struct store_writer *w, int64_t now_ns, int64_t before
 	return rc;
 }
 
-int compact_due(struct store_writer *w, int64_t now_ns, struct err *err)
+int compact_due(struct store_writer *w, int64_t now_ns, size_t rows, struct err *err)
 {
-	return compact_before(w, now_ns, now_ns - w->opt.grace_ns, ROWS_PER_COMMIT, err);
+	return compact_before(w, now_ns, now_ns - w->opt.grace_ns, WORK_PER_COMMIT + WORK_PER_ROW * rows,
+			      err);
 }
 
 int store_compact(struct store_writer *w, struct err *err)

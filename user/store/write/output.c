@@ -171,6 +171,7 @@ static int begin_fresh(struct store_writer *w, uint8_t level, struct err *err)
 	dicts_fini(&o->d);
 	o->d = fresh;
 	o->loaded = o->fresh = true;
+	o->full = false;
 	return 0;
 }
 
@@ -193,6 +194,12 @@ static int stand_at_end(struct store_writer *w, struct segment *g, bool *ret_cle
 	return load_output(w, g->m.level, g, err);
 }
 
+/* A third is left for what the next block brings. */
+static bool is_full_of_symbols(const struct store_writer *w, const struct output *o)
+{
+	return w->opt.symbols_memory && dicts_bytes(&o->d) >= w->opt.symbols_memory / 3 * 2;
+}
+
 static void unload(struct store_writer *w, uint8_t level)
 {
 	struct output *o = &w->out[level];
@@ -201,6 +208,7 @@ static void unload(struct store_writer *w, uint8_t level)
 		return;
 	if (g)
 		g->live = NULL;
+	o->full = is_full_of_symbols(w, o);
 	dicts_fini(&o->d);
 	o->loaded = false;
 }
@@ -225,15 +233,10 @@ int writer_begin_parent(struct store_writer *w, uint8_t level, int64_t t_ns, str
 	struct segment *g = writer_segment(w, level);
 	if (o->fresh)
 		return 0;
-	if (!g && !o->broken)
+	if ((!g && !o->broken) || o->full || writer_ends_file(w, level, t_ns))
 		return begin_fresh(w, level, err);
-	if (!o->loaded) {
-		int rc = g ? load_output(w, level, g, err) : begin_fresh(w, level, err);
-		if (rc)
-			return rc;
-	}
-	bool large = w->opt.symbols_memory && dicts_bytes(&o->d) >= w->opt.symbols_memory / 3 * 2;
-	return large || writer_ends_file(w, level, t_ns) ? begin_fresh(w, level, err) : 0;
+	int rc = o->loaded ? 0 : g ? load_output(w, level, g, err) : begin_fresh(w, level, err);
+	return !rc && is_full_of_symbols(w, o) ? begin_fresh(w, level, err) : rc;
 }
 
 void writer_replace_parent(struct store_writer *w, uint8_t level, const struct dicts *d)

@@ -39,6 +39,7 @@ struct output {
 	struct dicts d; /* with an index */
 	bool loaded;	/* d is there */
 	bool fresh;	/* d is not that of the open segment: the next block begins another */
+	bool full;	/* d, which was too large when it was unloaded: the next block begins another */
 	bool broken;	/* the segment was given up after an error: the next one gets all of d */
 	struct file file; /* KIND_SYMBOLS of the open segment */
 	struct dict_mark saved[N_DICTS + 1]; /* ids below are in the file and durable */
@@ -143,7 +144,8 @@ void commit_init(struct store_writer *w);
 int writer_commit_copy(struct store_writer *w, const struct store_block *of,
 		       const struct store_totals *totals, struct err *err);
 
-int compact_due(struct store_writer *w, int64_t now_ns, struct err *err);
+/* Work on parents that are due, in proportion to the rows of the window that was committed. */
+int compact_due(struct store_writer *w, int64_t now_ns, size_t rows, struct err *err);
 /* Give up what is in the making. */
 void compact_abandon(struct store_writer *w);
 int compact_load(struct store_writer *w, struct err *err);
