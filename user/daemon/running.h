@@ -51,7 +51,10 @@ int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *e
 /* Write what it has, whatever becomes of the store, and close it. */
 void daemon_end_collector(struct daemon *d);
 
-/* Serve at the addresses of the settings. What fails is logged: the daemon records without a server. */
+/*
+ * Serve at the addresses of the settings. What fails is logged: the daemon records without a
+ * server.
+ */
 void daemon_start_http(struct daemon *d);
 /* Rest: the sockets stay open, so that connections wait. */
 void daemon_stop_http(struct daemon *d);

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Append what data unpacks to, at most `max` bytes in all in out. -EMSGSIZE: it is more. -EINVAL: no
- * whole stream. -ENOMEM. After an error out has a part.
+ * Append what data unpacks to, at most `max` bytes in all in out. -EMSGSIZE: it is more. -EINVAL:
+ * no whole stream. -ENOMEM. After an error out has a part.
  */
 int gunzip(const uint8_t *data, size_t len, size_t max, struct buf *out, struct err *err);
 
