@@ -37,8 +37,10 @@ export function factsOf(a) {
 		a.own
 			? ['recorder',
 				(span > 0 ? percent(a.own.cpu_seconds, span)
-					: seconds(a.own.cpu_seconds)) + ` CPU, ${bytes(a.own.rss_bytes)}`,
-				`${seconds(a.own.cpu_seconds)} of CPU time in this range; most memory resident`,
+					: seconds(a.own.cpu_seconds)) +
+					` CPU, ${bytes(a.own.rss_bytes)}`,
+				`${seconds(a.own.cpu_seconds)} of CPU time in this range; ` +
+					'most memory resident',
 				span > 0 && a.own.cpu_seconds > 0.02 * span] : null,
 	].filter(Boolean);
 }
