@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 #   make            build/ascribe
-#   make run        everything: install what is missing, build, record the host beside a demo, show the result
-#   make test       install what is missing, build, pass the tests; make test-all runs them at full length
+#   make run        everything: install what is missing, build, record the host beside a demo, show
+#                   the result
+#   make test       install what is missing, build, pass the tests; make test-all runs them at full
+#                   length
 #   make bench      the figures of docs/benchmarks.md
 #   make help       all targets
 #
-# A source file is found by its place: user/<layer>/*.c are the program, bpf/*.bpf.c the BPF programs,
-# tests/unit/test_*.c one test program each. Variables: CLANG=clang-19, V=1, BUILD=dir, SANITIZE=address,undefined.
+# A source file is found by its place: user/<layer>/*.c are the program, bpf/*.bpf.c the BPF
+# programs, tests/unit/test_*.c one test program each. Variables: CLANG=clang-19, V=1, BUILD=dir,
+# SANITIZE=address,undefined.
 
 BUILD ?= build
-CLANG ?= $(firstword $(foreach c,clang clang-19 clang-16 clang-15 clang-14,$(if $(shell command -v $(c)),$(c))) clang)
+CLANG ?= $(firstword $(foreach c,clang clang-19 clang-16 clang-15 \
+	clang-14,$(if $(shell command -v $(c)),$(c))) clang)
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
 CC ?= cc
 CXX ?= c++

@@ -11,9 +11,13 @@
 
 #include "common.bpf.h"
 
-#define SPAN_MAX 2048 /* bytes read at once where a source's texts are close together, as from one allocator */
+/* bytes read at once where a source's texts are close together, as from one allocator */
+#define SPAN_MAX 2048
 
-/* Keep the fields that most samples use together: they are in small pages whose TLB entries are cold. */
+/*
+ * Keep the fields that most samples use together: they are in small pages whose TLB entries are
+ * cold.
+ */
 struct capture {
 	union {
 		__u64 words[64];

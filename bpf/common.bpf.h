@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What every part of the sampling program needs: types, configuration, the words shared with user space. */
+/*
+ * What every part of the sampling program needs: types, configuration, the words shared with user
+ * space.
+ */
 #ifndef ASCRIBE_COMMON_BPF_H
 #define ASCRIBE_COMMON_BPF_H
 
@@ -8,16 +11,22 @@
 #include <bpf/bpf_helpers.h>
 #include "wire.h"
 
-#define PF_FORKNOEXEC 0x00000040 /* include/linux/sched.h: it has not called exec since its parent forked it */
+/* include/linux/sched.h: it has not called exec since its parent forked it */
+#define PF_FORKNOEXEC 0x00000040
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h */
 
-/* Filled by user/sampler between open and load; the verifier then knows every size as a constant. */
+/*
+ * Filled by user/sampler between open and load; the verifier then knows every size as a constant.
+ */
 const volatile struct config cfg = {};
 
 /* Raised by user space when it has thrown definitions away: all are sent again. */
 volatile __u32 generation = 1;
 
-/* Samples on a CPU that was not there when the tables were made: there is no place to count them but here. */
+/*
+ * Samples on a CPU that was not there when the tables were made: there is no place to count them
+ * but here.
+ */
 __u64 lost_bad_cpu;
 
 struct {

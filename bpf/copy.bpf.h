@@ -14,14 +14,17 @@
 
 #define COPIES_A_SECOND 1024 /* of one CPU */
 #define COPIES_RING (1 << 21) /* bytes: room for 110 of the largest */
-#define COPY_CHUNK 4096     /* a page: what is read at once, so that a hole costs only what lies behind it */
+/* A page: what is read at once, so that a hole costs only what lies behind it */
+#define COPY_CHUNK 4096
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, COPIES_RING);
 } copies SEC(".maps");
 
-/* Buffers are shared: a CPU has that of its number, and there are fewer where there are many CPUs. */
+/*
+ * Buffers are shared: a CPU has that of its number, and there are fewer where there are many CPUs.
+ */
 struct copy_cpu {
 	__u64 busy;   /* a CPU writes it */
 	__u64 second; /* that `sent` counts for */
@@ -130,7 +133,10 @@ static __always_inline int copy_failed(struct half *h, struct copy_cpu *c, int w
 	return not_sent(h, why);
 }
 
-/* 0 when the sample is in the ring; why not is counted. Its kernel frames stand at the tail of half `key`. */
+/*
+ * 0 when the sample is in the ring; why not is counted. Its kernel frames stand at the tail of half
+ * `key`.
+ */
 __noinline int copy_send(__u32 key, const struct row *row, __u32 n_kernel)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);

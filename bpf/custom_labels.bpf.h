@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The set of labels of custom-labels, version 1: an array of pairs, at an address or behind a pointer. */
+/*
+ * The set of labels of custom-labels, version 1: an array of pairs, at an address or behind a
+ * pointer.
+ */
 #ifndef ASCRIBE_CUSTOM_LABELS_BPF_H
 #define ASCRIBE_CUSTOM_LABELS_BPF_H
 

@@ -75,7 +75,8 @@ __noinline int read_go_map(void)
 		return -1;
 	if (!at)
 		return 0;
-	if (read_at(&at, 8, at)) /* the label map is a pointer to a map, which is a pointer itself */
+	/* The label map is a pointer to a map, which is a pointer itself */
+	if (read_at(&at, 8, at))
 		return capture_fault(c);
 	if (!at)
 		return 0;

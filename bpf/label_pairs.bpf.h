@@ -45,7 +45,10 @@ __noinline int span_pairs(__u32 n, __u32 swap)
 	return 0;
 }
 
-/* Append the n pairs of strings in the area. `swap`: {pointer, length} (Go), else {length, pointer}. */
+/*
+ * Append the n pairs of strings in the area. `swap`: {pointer, length} (Go), else {length,
+ * pointer}.
+ */
 __noinline int append_pairs(__u32 n, __u32 swap)
 {
 	struct capture *c = capture();

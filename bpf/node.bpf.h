@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Node: OpenTelemetry's record behind V8's map of the current asynchronous context, draft nodejs_v1_dev.
+ * Node: OpenTelemetry's record behind V8's map of the current asynchronous context, draft
+ * nodejs_v1_dev.
  */
 #ifndef ASCRIBE_NODE_BPF_H
 #define ASCRIBE_NODE_BPF_H
@@ -8,9 +9,11 @@
 #include "capture.bpf.h"
 #include "otel.bpf.h"
 
-#define V8_TAG 1           /* lowest bits of a pointer into V8's heap; small integers are in the upper half of a word */
+/* Lowest bits of a pointer into V8's heap; small integers are in the upper half of a word */
+#define V8_TAG 1
 #define V8_MAP_TABLE 0x18  /* from a JSMap to its OrderedHashMap */
-#define V8_TABLE_COUNTS 0x10 /* elements, deleted ones, buckets; then the buckets, then entries of key, value, next */
+/* Elements, deleted ones, buckets; then the buckets, then entries of key, value, next */
+#define V8_TABLE_COUNTS 0x10
 #define V8_TABLE_BUCKETS 0x28
 #define V8_TABLE_ENTRY 24
 #define NODE_TRIES 16

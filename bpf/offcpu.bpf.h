@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Off-CPU time: how long threads are blocked (event off-cpu: from the switch out to the wake-up) and
- * runnable (event runq: from the wake-up, or the preemption, to the switch in). Every wait is
+ * Off-CPU time: how long threads are blocked (event off-cpu: from the switch out to the wake-up)
+ * and runnable (event runq: from the wake-up, or the preemption, to the switch in). Every wait is
  * measured in nanoseconds.
  *
  *            switch out: begin a wait                      switch out: account the wait before
@@ -12,13 +12,15 @@
  * thread, and wake-ups are not watched: each tracepoint with a program costs 100 ns by itself.
  *
  *   offcpu_types    the maps and structures
- *   offcpu_clock    the times of a wait, from one of two back-ends: offcpu_schedinfo, offcpu_wakeups
+ *   offcpu_clock    the times of a wait, from one of two back-ends: offcpu_schedinfo,
+ *                   offcpu_wakeups
  *   offcpu_stack    whose stack is taken, and where it is kept
  *   offcpu_account  rows, and sums per thread
  *   runq_blame      who had the CPU meanwhile
  *   offcpu_iter     the iterator over all threads, at the ends of windows
  *
- * The programs of the scheduler run with interrupts off and a run queue locked: they allocate nothing.
+ * The programs of the scheduler run with interrupts off and a run queue locked: they allocate
+ * nothing.
  */
 #ifndef ASCRIBE_OFFCPU_BPF_H
 #define ASCRIBE_OFFCPU_BPF_H
@@ -26,7 +28,10 @@
 #include "offcpu_iter.bpf.h"
 #include "runq_blame.bpf.h"
 
-/* waker.bpf.h: account who ended the wait of the current thread, of which it was blocked for `off` ns. */
+/*
+ * waker.bpf.h: account who ended the wait of the current thread, of which it was blocked for `off`
+ * ns.
+ */
 int waker_over(__u32 cpu, struct thread_wait *w, __u64 off);
 
 /* ---- whose waits ---- */
@@ -80,8 +85,9 @@ static __always_inline void identity_set_current(const struct switch_ctx *s, __u
 
 /*
  * Read the thread's name, cgroup and labels; flush the sums where they changed. Each read of a
- * process's memory costs 80 ns, so the result counts for a while: 8 wait_ns where the process has no
- * labels. Unknown processes are asked for only where a stack is taken: there may be thousands per second.
+ * process's memory costs 80 ns, so the result counts for a while: 8 wait_ns where the process has
+ * no labels. Unknown processes are asked for only where a stack is taken: there may be thousands
+ * per second.
  */
 static __always_inline void identity_refresh(const struct switch_ctx *s, bool take)
 {
@@ -142,7 +148,9 @@ static __always_inline void wait_add_runq(const struct switch_ctx *s, const stru
 	}
 }
 
-/* Account the wait that ended when the thread arrived on this CPU. Return how long it was blocked. */
+/*
+ * Account the wait that ended when the thread arrived on this CPU. Return how long it was blocked.
+ */
 static __always_inline __u64 wait_end(const struct switch_ctx *s, __u64 since, __u64 arrived)
 {
 	struct thread_wait *w = s->wait;
@@ -309,7 +317,8 @@ int on_wakeup_new(__u64 *ctx)
 	__u64 now = bpf_ktime_get_boot_ns();
 	w->stack = 0;
 	occupant_identify(t, &w->who);
-	identity_set(t, w, 0); /* its first wait is one of this image, whatever it has become at its first switch out */
+	/* Its first wait is one of this image, whatever it has become at its first switch out */
+	identity_set(t, w, 0);
 	w->state = WAIT_RUNNABLE;
 	w->before = 0;
 	w->moved = 0;

@@ -71,7 +71,10 @@ static __always_inline void row_add_waits(struct half *h, __u32 key, struct row 
 {
 	row->kind = ROW_WAIT;
 	if (!(flags & WAIT_SUMMED))
-		row->tid = 0; /* lengths are kept by the labels of the work alone: all threads of it share a row */
+		/*
+		 * lengths are kept by the labels of the work alone: all threads of it share a row
+		 */
+		row->tid = 0;
 	row->occupant = OCCUPANT_OTHER;
 	row->event = (__u8)(runq ? cfg.event_runq : cfg.event_off);
 	row->wait.bucket = (__u16)bucket;
@@ -132,7 +135,10 @@ static __always_inline __u32 occupant_intern(__u32 key, struct sched_cpu *sc, co
 	return (__u32)at;
 }
 
-/* Add run queue time to the row of sc: `n` parts of waits, `ns` in all, during which `who` had the CPU. */
+/*
+ * Add run queue time to the row of sc: `n` parts of waits, `ns` in all, during which `who` had the
+ * CPU.
+ */
 __noinline int row_add_blame(__u32 key, const struct occupant *who, __u64 ns, __u64 n)
 {
 	__u32 me = bpf_get_smp_processor_id();
@@ -161,8 +167,8 @@ __noinline int row_add_blame(__u32 key, const struct occupant *who, __u64 ns, __
 }
 
 /*
- * Add a wait with its stack, `off` ns blocked and `runq` ns runnable. Return what found no row: bit 0
- * blocked, bit 1 runnable; those are summed without their stack.
+ * Add a wait with its stack, `off` ns blocked and `runq` ns runnable. Return what found no row: bit
+ * 0 blocked, bit 1 runnable; those are summed without their stack.
  */
 __noinline int rows_add_stacked(__u32 cpu, struct thread_wait *w, __u64 off, __u64 runq)
 {
@@ -226,8 +232,8 @@ static __always_inline bool sums_are_held(const struct thread_wait *w)
 }
 
 /*
- * Index of a bucket in thread_wait.length[]; LENGTHS if it is not counted per thread. The last index
- * is bucket 0, a thread that ran at once: a length, but no sample.
+ * Index of a bucket in thread_wait.length[]; LENGTHS if it is not counted per thread. The last
+ * index is bucket 0, a thread that ran at once: a length, but no sample.
  */
 static __always_inline __u64 length_index(__u32 bucket)
 {
@@ -349,7 +355,9 @@ __noinline int sum_add_row(__u32 cpu, struct thread_wait *w, __u32 what, __u64 n
 	return 0;
 }
 
-/* Account one wait: `ns` of it now; the whole wait was `full` ns long. what: SUM_* and WAIT_SUMMED. */
+/*
+ * Account one wait: `ns` of it now; the whole wait was `full` ns long. what: SUM_* and WAIT_SUMMED.
+ */
 static __always_inline void sum_add(__u32 cpu, struct thread_wait *w, __u32 what, __u64 ns, __u64 full)
 {
 	__u32 bucket = hist_bucket_index(WAIT_HIST_BITS, full), runq = what & SUM_RUNQ ? 1 : 0;

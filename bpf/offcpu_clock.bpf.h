@@ -12,7 +12,8 @@
 /* cfg is constant for the verifier: it drops the back-end that is not used. */
 #define BACKEND(call, ...) (cfg.queue_times ? schedinfo_##call(__VA_ARGS__) : wakeups_##call(__VA_ARGS__))
 
-#define CLOCK_FRESH (1ull << 20) /* ns until the run queue's clock is compared with CLOCK_BOOTTIME again */
+/* Ns until the run queue's clock is compared with CLOCK_BOOTTIME again */
+#define CLOCK_FRESH (1ull << 20)
 #define ARRIVAL_NEAR 20000 /* ns by which two readings of one switch differ at most */
 
 /*
@@ -36,7 +37,10 @@ static __always_inline bool is_near(__u64 a, __u64 b, __u64 distance)
 	return a - b + distance - 1 < 2 * distance - 1;
 }
 
-/* Return since when the current thread has had this CPU: when the run before ended, where both agree. */
+/*
+ * Return since when the current thread has had this CPU: when the run before ended, where both
+ * agree.
+ */
 static __always_inline __u64 arrival(const struct switch_ctx *s)
 {
 	__u64 arrived = BACKEND(arrived, s);

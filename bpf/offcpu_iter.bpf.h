@@ -12,7 +12,9 @@
 #include "regs.bpf.h"
 #include "select.bpf.h"
 
-/* waits_begin: give storage to all threads. waits_over: the recording ended, no switch adds waits. */
+/*
+ * waits_begin: give storage to all threads. waits_over: the recording ended, no switch adds waits.
+ */
 bool waits_begin, waits_over;
 
 struct {
@@ -89,7 +91,8 @@ static __always_inline __u64 iter_stack(struct wire_wait *o, struct task_struct 
 		n = o->row.n_kernel + o->row.n_user + o->row.n_python;
 		barrier_var(n);
 		if (n > WAIT_WORDS || bpf_probe_read_kernel(o->words, n * 8, s->words))
-			n = o->row.n_kernel = o->row.n_user = o->row.n_python = 0; /* written meanwhile */
+			/* Written meanwhile */
+			n = o->row.n_kernel = o->row.n_user = o->row.n_python = 0;
 	} else if (w->state & WAIT_BLOCKED && !stack) {
 		long size = bpf_get_task_stack(t, o->words, WAIT_WORDS * 8, 0);
 		n = size > 0 ? (__u64)size / 8 : 0;
@@ -99,8 +102,8 @@ static __always_inline __u64 iter_stack(struct wire_wait *o, struct task_struct 
 }
 
 /*
- * Append where user space finds the user frames of a blocked thread that has none. Return the number of
- * words.
+ * Append where user space finds the user frames of a blocked thread that has none. Return the
+ * number of words.
  */
 static __always_inline __u64 iter_append_hang(struct wire_wait *o, struct task_struct *t,
 					      const struct thread_wait *w, __u64 n)
@@ -132,7 +135,10 @@ static __always_inline void iter_write_wait(struct seq_file *seq, struct wire_wa
 		bpf_seq_write(seq, o, n);
 }
 
-/* Report what of a wait is not reported yet. The exchange on `since` fails when the wait ended meanwhile. */
+/*
+ * Report what of a wait is not reported yet. The exchange on `since` fails when the wait ended
+ * meanwhile.
+ */
 static __always_inline void iter_report_wait(struct seq_file *seq, struct wire_wait *o, struct task_struct *t,
 					     struct thread_wait *w, __u64 now)
 {

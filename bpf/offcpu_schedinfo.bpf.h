@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Back-end of kernels that note when a thread came into a run queue (CONFIG_SCHED_INFO). No wake-up
- * is watched: at the switch out, task_struct still has the arrival and the run queue time of the wait before.
+ * is watched: at the switch out, task_struct still has the arrival and the run queue time of the
+ * wait before.
  */
 #ifndef ASCRIBE_OFFCPU_SCHEDINFO_BPF_H
 #define ASCRIBE_OFFCPU_SCHEDINFO_BPF_H
 
 #include "offcpu_types.bpf.h"
 
-#define RUN_DELAY_SLACK (1ull << 20) /* ns by which the run queue's clock and CLOCK_BOOTTIME differ at most */
+/* Ns by which the run queue's clock and CLOCK_BOOTTIME differ at most */
+#define RUN_DELAY_SLACK (1ull << 20)
 
 /*
  * The run queue's clock, which the scheduler read just before the tracepoint. Loading it saves the
@@ -92,8 +94,8 @@ static __always_inline void schedinfo_entered(struct task_struct *next, __u64 no
 }
 
 /*
- * For the iterator: return until when the thread waited (now: it still does). *ret_woken: since when
- * it was in queues; 0: it is blocked.
+ * For the iterator: return until when the thread waited (now: it still does). *ret_woken: since
+ * when it was in queues; 0: it is blocked.
  */
 static __always_inline __u64 schedinfo_progress(const struct thread_wait *w, struct task_struct *t, __u64 now, __u64 *ret_woken)
 {

@@ -4,11 +4,11 @@
  * current one, and costs microseconds: so stacks are sampled. A sampled stack is kept in
  * `wait_stacks` until the wait ends.
  *
- * The stack of each wait is taken with a probability p = 4^-thinning that depends on the past alone:
- * on how long waits of this call site were expected to last, and on how many stacks this CPU took of
- * late. The outcome is drawn, and no later limit refuses it. The row of the wait carries `thinning`,
- * so user space knows p: a sampled wait of y ns stands for y * (1/p - 1) ns of waits that were not
- * sampled, and the sum of that over all samples is an unbiased estimate of their time
+ * The stack of each wait is taken with a probability p = 4^-thinning that depends on the past
+ * alone: on how long waits of this call site were expected to last, and on how many stacks this CPU
+ * took of late. The outcome is drawn, and no later limit refuses it. The row of the wait carries
+ * `thinning`, so user space knows p: a sampled wait of y ns stands for y * (1/p - 1) ns of waits
+ * that were not sampled, and the sum of that over all samples is an unbiased estimate of their time
  * (Horvitz-Thompson), however wrong the expectation was. p grows with the expected length, which
  * makes the estimate of time precise: a wait that is expected to be long is always sampled.
  */
@@ -21,7 +21,8 @@
 #include "unwind.bpf.h"
 
 #define THINNING_MAX 8 /* p >= 4^-8 */
-#define EXPECTED_UNKNOWN 1024 /* us (2^10 ns) that the wait of an unknown call site is taken to last */
+/* Us (2^10 ns) that the wait of an unknown call site is taken to last */
+#define EXPECTED_UNKNOWN 1024
 #define WAIT_STACK_PROBES 8
 
 /* ---- which stacks to take ---- */
@@ -61,8 +62,8 @@ static __always_inline __u64 unknown_expected(const struct thread_wait *w, bool 
 
 /*
  * Set the threshold: the expected length from which on all waits are sampled. It doubles with each
- * TOKENS_PER_DOUBLING tokens that are missing, from 1 us (2^10 ns) on; at 63 it is 2 s. So the rate of
- * stacks follows that of tokens without a limit that would refuse a sampled wait.
+ * TOKENS_PER_DOUBLING tokens that are missing, from 1 us (2^10 ns) on; at 63 it is 2 s. So the rate
+ * of stacks follows that of tokens without a limit that would refuse a sampled wait.
  */
 static __always_inline void tokens_set(struct stack_tokens *k, __u32 missing)
 {
@@ -72,8 +73,8 @@ static __always_inline void tokens_set(struct stack_tokens *k, __u32 missing)
 }
 
 /*
- * Add the tokens of the time since the last call: one per 2^cfg.token_shift ns and CPU, for known and
- * for unknown call sites each.
+ * Add the tokens of the time since the last call: one per 2^cfg.token_shift ns and CPU, for known
+ * and for unknown call sites each.
  */
 static __always_inline void tokens_refill(struct stack_tokens *k, __u64 now)
 {
@@ -125,20 +126,25 @@ static __always_inline bool stack_is_sampled(const struct switch_ctx *s, bool bl
 	return true;
 }
 
-/* Return the next expectation after a wait of `length`. It rises fast and falls slowly: long waits matter. */
+/*
+ * Return the next expectation after a wait of `length`. It rises fast and falls slowly: long waits
+ * matter.
+ */
 static __always_inline __u64 expect(__u64 was, __u64 length)
 {
 	return length > was ? was + (length - was + 1) / 2 : was - (was - length + 7) / 8;
 }
 
 /*
- * The wait lasted `ns`. The expectation is shared with other threads when it has changed by an eighth.
+ * The wait lasted `ns`. The expectation is shared with other threads when it has changed by an
+ * eighth.
  */
 static __always_inline void call_site_learn(struct thread_wait *w, __u64 ns)
 {
 	__u64 length = (ns >> 10) + 1, ms = length >> 10;
 	if (length > 0x3fffffff)
-		length = 0x3fffffff; /* 18 minutes; shifted by 2 * THINNING_MAX it fits into 64 bits */
+		/* 18 minutes; shifted by 2 * THINNING_MAX it fits into 64 bits */
+		length = 0x3fffffff;
 	if (ms > 0xffff)
 		ms = 0xffff;
 	if (w->state & WAIT_BLOCKED)
@@ -179,7 +185,9 @@ static __always_inline void wait_stack_free(__u32 stack, __u32 tid)
 		__sync_val_compare_and_swap(&s->owner, tid, 0);
 }
 
-/* Keep the stack at the arena's tail of half `key`. Return its index plus 1; 0: no entry is free. */
+/*
+ * Keep the stack at the arena's tail of half `key`. Return its index plus 1; 0: no entry is free.
+ */
 __noinline __u32 wait_stack_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_user, __u32 n_python)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);
@@ -208,8 +216,8 @@ __noinline __u32 wait_stack_keep(__u32 key, __u32 tid, __u32 n_kernel, __u32 n_u
 }
 
 /*
- * Move a kept stack into the table of half `key`, behind the words of `who` unless that is NULL, and
- * name it in *row. Its entry is free then, also after a failure. 0 or -1.
+ * Move a kept stack into the table of half `key`, behind the words of `who` unless that is NULL,
+ * and name it in *row. Its entry is free then, also after a failure. 0 or -1.
  */
 __noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *who, struct row *row)
 {
@@ -239,7 +247,10 @@ __noinline int wait_stack_take(__u32 key, __u32 stack, const struct occupant *wh
 	return 0;
 }
 
-/* Unwind the current thread, whose image is in sc, in half `key`, and keep the stack for thread `tid`. */
+/*
+ * Unwind the current thread, whose image is in sc, in half `key`, and keep the stack for thread
+ * `tid`.
+ */
 static __always_inline __u32 wait_stack_unwind(void *ctx, struct task_struct *t, struct sched_cpu *sc, __u32 key, __u32 tid)
 {
 	bool kthread = t->flags & PF_KTHREAD;

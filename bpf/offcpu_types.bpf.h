@@ -48,7 +48,8 @@ struct blame_sum {
  * the structure.
  */
 struct thread_wait {
-	__u64 since;  /* start of what is not reported yet; 0: running or unknown. Claimed by exchange */
+	/* Start of what is not reported yet; 0: running or unknown. Claimed by exchange */
+	__u64 since;
 	__u64 began;  /* start of the whole wait; 0: before the recording */
 	__u64 run_delay, pcount, ran; /* sched_info and se of the kernel, at the switch out */
 	__u64 before; /* ns in other queues than the last, since the switch out */
@@ -77,7 +78,8 @@ struct thread_wait {
 	__u32 cpu;
 	__u16 thinning; /* of `stack`: it was taken with probability 4^-thinning */
 	__u16 usual_ms; /* length of this thread's blocked waits, wherever; at most 65 s */
-	__u16 length[2][LENGTHS]; /* waits by length, those with a stack included; see length_index() */
+	/* waits by length, those with a stack included; see length_index() */
+	__u16 length[2][LENGTHS];
 
 	struct blame_sum blame[BLAME_SUMS];
 };
@@ -108,8 +110,8 @@ struct {
 } wait_stacks SEC(".maps");
 
 /*
- * By call site: the site in the upper half, the expected length of a wait in units of 2^10 ns in the
- * lower. Written without locks.
+ * By call site: the site in the upper half, the expected length of a wait in units of 2^10 ns in
+ * the lower. Written without locks.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -162,7 +164,8 @@ struct sched_cpu {
 		__u32 at, active; /* arena index plus 1, in that half; 0: none */
 	} blocked_stack;	  /* of the blocked time that was accounted last, for waker.bpf.h */
 	struct occupant current; /* the running thread: current_identify() */
-	struct cpu_run runs[] __attribute__((aligned(64))); /* cfg.run_mask + 1; a cache line each */
+	/* cfg.run_mask + 1; a cache line each */
+	struct cpu_run runs[] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
 _Static_assert(!(__builtin_offsetof(struct sched_cpu, runs) % 64) && sizeof(struct cpu_run) == CPU_RUN_BYTES, "cache lines");
@@ -205,7 +208,10 @@ volatile __u64 waits_from = ~0ull, waits_until = ~0ull;
 /* Stacks of waits and of wakers are not taken: user space is short of time or memory. */
 volatile bool no_wait_stacks;
 
-/* What the steps of one context switch share. The compiler keeps it in registers: all of them are inlined. */
+/*
+ * What the steps of one context switch share. The compiler keeps it in registers: all of them are
+ * inlined.
+ */
 struct switch_ctx {
 	void *ctx; /* of the tracepoint */
 	struct task_struct *task; /* switched out */

@@ -5,7 +5,8 @@
  * processes that are CPython and the address of their runtime. Each code object is described to
  * user space once, in the sample that first sees it.
  *
- * All of this is the process's own memory: a process can only falsify its own frames. Each loop has a bound.
+ * All of this is the process's own memory: a process can only falsify its own frames. Each loop has
+ * a bound.
  */
 #ifndef ASCRIBE_PYTHON_BPF_H
 #define ASCRIBE_PYTHON_BPF_H
@@ -215,7 +216,8 @@ static __always_inline __u32 python_stack(const struct image *im, __u32 key, __u
 {
 	struct proc_entry *e = proc_find(im);
 	struct python_cpu *c = python_cpu();
-	if (!c || !e || !e->python_runtime || !bpf_get_current_task_btf()->mm) /* exiting: without memory */
+	/* Exiting: without memory */
+	if (!c || !e || !e->python_runtime || !bpf_get_current_task_btf()->mm)
 		return 0;
 	c->end = end;
 	return python_frames(im, key, from, e->python_runtime, (__u32)e->python_layout);

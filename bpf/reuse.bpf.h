@@ -2,12 +2,13 @@
 /*
  * Reuse of the frames that a thread had when it was sampled before.
  *
- * Most of a stack is the same from sample to sample. A step from a frame to its caller depends on pc,
- * sp and fp, on the rules, and on two words of the frame: the return address and the saved frame
- * pointer (unwind_walk.h, is_simple). So the steps of a walk are recorded with where those words are.
- * The next walk of the thread goes on by rules until it comes to a recorded frame with the same pc,
- * sp and fp. From there on one read of the stack shows whether the words are the same as well. As
- * far as they are, so are the callers. The walk by rules continues at the last of these.
+ * Most of a stack is the same from sample to sample. A step from a frame to its caller depends on
+ * pc, sp and fp, on the rules, and on two words of the frame: the return address and the saved
+ * frame pointer (unwind_walk.h, is_simple). So the steps of a walk are recorded with where those
+ * words are. The next walk of the thread goes on by rules until it comes to a recorded frame with
+ * the same pc, sp and fp. From there on one read of the stack shows whether the words are the same
+ * as well. As far as they are, so are the callers. The walk by rules continues at the last of
+ * these.
  *
  * A slot holds one thread's steps, in 2.1 KiB. It is found by the thread's id, so threads of one
  * CPU share slots: eight, and fewer where there are many CPUs.
@@ -79,7 +80,8 @@ static __always_inline struct reuse_slot *reuse_slot(struct reuse_cpu *r)
 static __always_inline struct reuse_frame *reuse_frame(struct reuse_slot *slot, __u32 i)
 {
 	__u64 at = i;
-	barrier_var(at); /* or the compiler drops the mask in loops whose bound the verifier of 6.1 does not see */
+	/* Or the compiler drops the mask in loops whose bound the verifier of 6.1 does not see */
+	barrier_var(at);
 	return &slot->frame[at & (REUSE_FRAMES - 1)];
 }
 
@@ -173,12 +175,16 @@ __noinline int reuse_search(void)
  */
 static __always_inline __u64 reuse_word_differs(const struct reuse_cpu *r, __u64 off, __u64 bytes, __u64 value, bool is_pc)
 {
-	__u64 at = off / 8 & (REUSE_BYTES / 8 - 1), beyond = (bytes - 1 - off) >> 63; /* off < 2^63: reuse_differs() */
+	/* off < 2^63: reuse_differs() */
+	__u64 at = off / 8 & (REUSE_BYTES / 8 - 1), beyond = (bytes - 1 - off) >> 63;
 	barrier_var(at);
 	return ((is_pc ? unwind_unsigned(r->words[at]) : r->words[at]) ^ value) | (off & 7) | beyond;
 }
 
-/* 0 where the words read from `base` on say that `f` called `callee`, as it did when both were recorded. */
+/*
+ * 0 where the words read from `base` on say that `f` called `callee`, as it did when both were
+ * recorded.
+ */
 static __always_inline __u64 reuse_differs(const struct reuse_cpu *r, const struct reuse_frame *callee,
 					   const struct reuse_frame *f, __u64 base, __u64 bytes)
 {
@@ -236,7 +242,10 @@ __noinline __u32 reuse_take(__u32 key, __u32 from, __u32 max)
 	return n;
 }
 
-/* The walk is over. Where most of the frames had to be found by rules, the next one records them anew. */
+/*
+ * The walk is over. Where most of the frames had to be found by rules, the next one records them
+ * anew.
+ */
 __noinline int reuse_end(void)
 {
 	struct unwind_cpu *c = unwind_cpu();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Attribute run queue time to the threads that ran on that CPU meanwhile. Each CPU keeps its last
- * runs (cfg.run_mask); time that they do not cover is OCCUPANT_OTHER. The parts add up to the wait, to the
- * nanosecond.
+ * runs (cfg.run_mask); time that they do not cover is OCCUPANT_OTHER. The parts add up to the wait,
+ * to the nanosecond.
  */
 #ifndef ASCRIBE_RUNQ_BLAME_BPF_H
 #define ASCRIBE_RUNQ_BLAME_BPF_H
@@ -83,8 +83,8 @@ static __always_inline __u64 run_overlap(struct sched_cpu *on, __u32 i, __u64 fr
 }
 
 /*
- * Attribute what the i-th newest run of CPU `on_cpu` had of [sc->from, sc->until), at most `left` ns,
- * and return it. A global function: the verifier cannot follow clang 19's loop otherwise.
+ * Attribute what the i-th newest run of CPU `on_cpu` had of [sc->from, sc->until), at most `left`
+ * ns, and return it. A global function: the verifier cannot follow clang 19's loop otherwise.
  */
 __noinline __u64 blame_run(__u32 cpu, struct thread_wait *w, __u32 on_cpu, __u32 i, __u64 left)
 {
@@ -121,7 +121,10 @@ __noinline __u64 blame_part(__u32 cpu, struct thread_wait *w, __u32 on, __u32 fi
 	return left;
 }
 
-/* Attribute [from, to) to those who ran on CPU `on`; the rest, and `elsewhere` ns more, to OCCUPANT_OTHER. */
+/*
+ * Attribute [from, to) to those who ran on CPU `on`; the rest, and `elsewhere` ns more, to
+ * OCCUPANT_OTHER.
+ */
 __noinline int blame_runs(__u32 cpu, struct thread_wait *w, __u64 from, __u64 to, __u64 elsewhere)
 {
 	struct sched_cpu *sc = bpf_map_lookup_elem(&sched_cpus, &cpu);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * One sample: who ran (thread, process image, cgroup), for whom (label set), where (stacks) -> one more in the row of this
- * CPU's active half. No map operation here takes a lock; nothing is waited for.
+ * One sample: who ran (thread, process image, cgroup), for whom (label set), where (stacks) -> one
+ * more in the row of this CPU's active half. No map operation here takes a lock; nothing is waited
+ * for.
  */
 #include "common.bpf.h"
 #include "copy.bpf.h"
@@ -57,7 +58,10 @@ static __always_inline void sample_task(void *ctx, struct half *h, __u32 half_ke
 
 	im.start_ns = key->start_ns = t->group_leader->start_boottime;
 	im.exec_id = key->exec_id = (__u32)t->self_exec_id;
-	/* Plain loads: the helpers for these two cost some 60 ns each, because their code is never warm. */
+	/*
+	 * Plain loads: the helpers for these two cost some 60 ns each, because their code is never
+	 * warm.
+	 */
 	key->cgroup = t->cgroups->dfl_cgrp->kn->id;
 	const __u64 *comm = (const void *)&t->comm;
 	key->comm[0] = comm[0];

@@ -3,8 +3,8 @@
  * The per-CPU table of a half: rows found by open addressing, their stacks in an arena, each
  * distinct stack once.
  *
- * Hashes only choose where to look: a stack and a row are the same only when every word is. Nothing is
- * ever moved or removed before user space takes the half, so that an index stays good.
+ * Hashes only choose where to look: a stack and a row are the same only when every word is. Nothing
+ * is ever moved or removed before user space takes the half, so that an index stays good.
  */
 #ifndef ASCRIBE_TABLE_BPF_H
 #define ASCRIBE_TABLE_BPF_H
@@ -64,7 +64,8 @@ static __always_inline struct stack_ref *ref_at(struct half *h, __u32 i)
 static __always_inline __u64 *arena_ptr(struct half *h, __u64 at)
 {
 	at &= cfg.arena_mask;
-	barrier_var(at); /* the compiler must not look through the mask: the verifier needs to see it */
+	/* the compiler must not look through the mask: the verifier needs to see it */
+	barrier_var(at);
 	return (void *)((char *)h + arena_at() + at * 8);
 }
 
@@ -93,7 +94,10 @@ static __always_inline __u64 *stack_part(__u64 *base, __u64 from, __u64 n)
 #define WORDS_PART 128
 _Static_assert(STACK_WORDS_MAX % WORDS_PART == 0, "a part that begins within a stack ends in the arena");
 
-/* The next WORDS_PART of the n words at the tail of the half `key`, from number `from` on, into `hash`. */
+/*
+ * The next WORDS_PART of the n words at the tail of the half `key`, from number `from` on, into
+ * `hash`.
+ */
 __noinline __u64 hash_part(__u32 key, __u32 from, __u32 n, __u64 hash)
 {
 	struct half *h = bpf_map_lookup_elem(&halves, &key);

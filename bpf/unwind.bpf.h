@@ -26,7 +26,8 @@ struct stack_lengths {
 	int later;    /* the rules for it are not in yet: user space should unwind it */
 };
 
-#define NO_PAGE 4096 /* nothing is mapped below: chains end there, and asking would cost a page fault */
+/* Nothing is mapped below: chains end there, and asking would cost a page fault */
+#define NO_PAGE 4096
 
 #define UNWIND_GLOBAL __noinline
 #include "unwind_walk.h"
@@ -154,7 +155,8 @@ __noinline __u64 unwind_ranges_of(const struct image *im)
 		return 0;
 	e = proc_find(&of);
 	if (!e)
-		ask_about(&of); /* a server that only waits for its children would never be sampled itself */
+		/* A server that only waits for its children would never be sampled itself */
+		ask_about(&of);
 	return e ? e->ranges : 0;
 }
 
@@ -168,7 +170,10 @@ __noinline int unwind_prepare(__u64 ranges)
 	struct task_struct *t = bpf_get_current_task_btf();
 	if (!c)
 		return -1;
-	/* Entering the kernel from user mode, for whatever reason, leaves the user's registers here. */
+	/*
+	 * Entering the kernel from user mode, for whatever reason, leaves the user's registers
+	 * here.
+	 */
 	const void *saved = (const void *)bpf_task_pt_regs(t);
 	if (bpf_probe_read_kernel(&c->regs, sizeof(c->regs), saved))
 		return -1;
@@ -179,8 +184,9 @@ __noinline int unwind_prepare(__u64 ranges)
 }
 
 /*
- * The next frames of the state's stack, up to `max` in all, behind n_kernel words and those found before at the tail of half
- * `key`. Their number, with those before, << 8 | the counter that says why they end; `truncated`: there may be more.
+ * The next frames of the state's stack, up to `max` in all, behind n_kernel words and those found
+ * before at the tail of half `key`. Their number, with those before, << 8 | the counter that says
+ * why they end; `truncated`: there may be more.
  */
 __noinline __u32 unwind_part(__u32 key, __u32 n_kernel, __u32 max)
 {

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Wakers: who ended a wait. The thread that ran where a blocked one was woken, with its label set and,
- * where the wait was long, its stack. Loaded only for record --waker.
+ * Wakers: who ended a wait. The thread that ran where a blocked one was woken, with its label set
+ * and, where the wait was long, its stack. Loaded only for record --waker.
  *
- *   blocked thread   blocked ----------------------> queue --> running --> switch out: account off-cpu by waker
+ *   blocked thread   blocked ----------------------> queue --> running --> switch out:
+ *                                                                      account off-cpu by waker
  *   waker            ----- on_waking: note itself -----> ...
  *
- * sched_waking runs in the waker's context with the blocked thread's pi_lock held: one at a time per
- * blocked thread. In an interrupt the current thread is not the waker; but who sends to a local socket
- * delivers the packet itself, in a softirq that it lets run. How long the thread was blocked is known
- * by then, so no guess is needed: the waker's stack is taken from cfg.wait_ns on, and wherever the
- * blocked thread's was. It is kept in wait_stacks until then.
+ * sched_waking runs in the waker's context with the blocked thread's pi_lock held: one at a time
+ * per blocked thread. In an interrupt the current thread is not the waker; but who sends to a local
+ * socket delivers the packet itself, in a softirq that it lets run. How long the thread was blocked
+ * is known by then, so no guess is needed: the waker's stack is taken from cfg.wait_ns on, and
+ * wherever the blocked thread's was. It is kept in wait_stacks until then.
  *
- * The time goes into a row together with that of offcpu.bpf.h, so that both sums are the same: at the
- * next switch out. Until then the thread may be woken again, before it is blocked a second time. Such a
- * wake-up finds it on its CPU and is noted in `early`, which counts only where no other waker is known.
+ * The time goes into a row together with that of offcpu.bpf.h, so that both sums are the same: at
+ * the next switch out. Until then the thread may be woken again, before it is blocked a second
+ * time. Such a wake-up finds it on its CPU and is noted in `early`, which counts only where no
+ * other waker is known.
  */
 #ifndef ASCRIBE_WAKER_BPF_H
 #define ASCRIBE_WAKER_BPF_H
 
 #include "offcpu.bpf.h"
 
-#define WAKER_SLICE_SHIFT 3 /* 8 tokens for wakers' stacks, where a wait's stack has one: cfg.token_shift */
+/* 8 tokens for wakers' stacks, where a wait's stack has one: cfg.token_shift */
+#define WAKER_SLICE_SHIFT 3
 #define WAKER_TOKENS 64
 #define WAKER_LONG_FACTOR 16 /* multiples of cfg.wait_ns: waits are medium 1-16, long >= 16 */
 #define WAKER_MEDIUM_SLICE_SHIFT 2 /* likewise, one medium wait each, when tokens are few */
@@ -61,8 +64,8 @@ struct {
 
 #if defined(__TARGET_ARCH_x86)
 /*
- * Return this CPU's preempt_count. It and the run queue are per-CPU variables, equally far apart on all
- * CPUs; not every kernel gives us preempt_count by its name.
+ * Return this CPU's preempt_count. It and the run queue are per-CPU variables, equally far apart on
+ * all CPUs; not every kernel gives us preempt_count by its name.
  */
 static __always_inline __u32 preempt_count_of(struct task_struct *by)
 {
@@ -116,8 +119,9 @@ static __always_inline bool in_interrupt(void *ctx, struct task_struct *by, stru
 /* ---- the waker ---- */
 
 /*
- * Return the label set of the current thread, whose image is in sc. As in identity_refresh: a set that
- * was read a moment ago counts after a short wait, and unknown processes are asked for only with a stack.
+ * Return the label set of the current thread, whose image is in sc. As in identity_refresh: a set
+ * that was read a moment ago counts after a short wait, and unknown processes are asked for only
+ * with a stack.
  */
 static __always_inline __u64 waker_labels(struct sched_cpu *sc, struct task_struct *t, bool take, __u64 now)
 {
@@ -136,8 +140,8 @@ static __always_inline __u64 waker_labels(struct sched_cpu *sc, struct task_stru
 }
 
 /*
- * Take a token for the waker's stack of a wait of `ns`. The upper half of the tokens is for all waits,
- * the lower half for long ones: a busy host has thousands of medium waits per second.
+ * Take a token for the waker's stack of a wait of `ns`. The upper half of the tokens is for all
+ * waits, the lower half for long ones: a busy host has thousands of medium waits per second.
  */
 static __always_inline bool waker_take_token(struct sched_cpu *sc, __u64 ns, __u64 now)
 {
@@ -182,8 +186,9 @@ static __always_inline void waker_set_none(struct waker *k, __u64 which)
 }
 
 /*
- * Ignore threads that were preempted on their way to being blocked, and those that are woken already:
- * they wait for a CPU. Where the interrupt has stopped a program of ours, the waker stays unknown.
+ * Ignore threads that were preempted on their way to being blocked, and those that are woken
+ * already: they wait for a CPU. Where the interrupt has stopped a program of ours, the waker stays
+ * unknown.
  */
 SEC("tp_btf/sched_waking")
 int on_waking(__u64 *ctx)
@@ -217,7 +222,9 @@ int on_waking(__u64 *ctx)
 
 /* ---- the end of a wait ---- */
 
-/* Name the blocked thread's own stack in the row of its waker, where the half of that row has it. */
+/*
+ * Name the blocked thread's own stack in the row of its waker, where the half of that row has it.
+ */
 static __always_inline void row_set_blocked_stack(struct row *row, const struct sched_cpu *sc,
 						  const struct thread_wait *w)
 {
@@ -228,7 +235,10 @@ static __always_inline void row_set_blocked_stack(struct row *row, const struct 
 	row->earlier = !w->began;
 }
 
-/* Add `off` ns of blocked time of w to the row of its waker, with the waker's stack unless that is 0. */
+/*
+ * Add `off` ns of blocked time of w to the row of its waker, with the waker's stack unless that is
+ * 0.
+ */
 __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occupant *who, __u32 stack, __u64 off)
 {
 	struct cpu_state *c = bpf_map_lookup_elem(&cpu_states, &cpu);
@@ -242,7 +252,8 @@ __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occu
 		struct row *row = row_begin(sc, w);
 		row->kind = ROW_WAKER;
 		row->event = (__u8)cfg.event_off;
-		row->waker_flags = w->kthread ? WAIT_KTHREAD : 0; /* no tid: by the labels of the work alone */
+		/* No tid: by the labels of the work alone */
+		row->waker_flags = w->kthread ? WAIT_KTHREAD : 0;
 		row->n_kernel = row->n_user = 0;
 		row_set_blocked_stack(row, sc, w);
 		row->samples = 1;
@@ -266,7 +277,10 @@ __noinline int row_add_waker(__u32 cpu, struct thread_wait *w, const struct occu
 	return 0;
 }
 
-/* Was the thread woken before it was switched out? Copy that waker to *ret; another CPU may be writing it. */
+/*
+ * Was the thread woken before it was switched out? Copy that waker to *ret; another CPU may be
+ * writing it.
+ */
 static __always_inline bool waker_early(struct waking *all, const struct thread_wait *w, struct occupant *ret)
 {
 	__u64 at = __sync_fetch_and_add(&all->early.at, 0);

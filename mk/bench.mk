@@ -2,7 +2,8 @@
 # Figures. Each prints the figure, what was promised, and what it is compared with, in one run.
 
 BENCH_TOGGLED := $(BUILD)/bench/bench_switch $(BUILD)/bench/bench_pg
-BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so $(BUILD)/bench/bench_key $(BUILD)/bench/bench_sets $(BUILD)/bench/bench_filter
+BENCH_LABELS := $(BUILD)/bench/bench_attach $(BUILD)/bench/libbench_attach.so \
+	$(BUILD)/bench/bench_key $(BUILD)/bench/bench_sets $(BUILD)/bench/bench_filter
 BENCH_GO := $(if $(shell command -v go),$(BUILD)/bench/pprof_do)
 BENCH_PROGRAMS := $(patsubst %,$(BUILD)/bench/%,bench_sample bench_own bench_drain bench_foreign)
 BENCH_KINDS := $(patsubst %,$(BUILD)/bench/bench_labelled_%,own otel custom path)
@@ -16,7 +17,8 @@ $(BUILD)/bench/libbench_attach.so: tests/bench/bench_attach_lib.c
 $(BUILD)/bench/bench_attach: tests/bench/bench_attach.cpp $(BUILD)/bench/libbench_attach.so
 	$(call say,CXX,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -O2 -g -std=c++17 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $^ -Wl,-rpath,'$$ORIGIN'
+	$(Q)$(CXX) -O2 -g -std=c++17 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $^ \
+		-Wl,-rpath,'$$ORIGIN'
 
 $(BUILD)/bench/bench_key: tests/bench/bench_key.c
 	$(call say,CC,$@)
@@ -26,12 +28,14 @@ $(BUILD)/bench/bench_key: tests/bench/bench_key.c
 $(BUILD)/bench/bench_filter: tests/bench/bench_filter.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libascribe.a
+	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) -MMD -MP -MF $@.d \
+		-o $@ $< $(BUILD)/libascribe.a
 
 $(BUILD)/bench/bench_sets: tests/bench/bench_sets.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) -MMD -MP -MF $@.d -o $@ $< $(BUILD)/libascribe.a -lxxhash
+	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) -MMD -MP -MF $@.d \
+		-o $@ $< $(BUILD)/libascribe.a -lxxhash
 
 # Go's own labels, where Go is installed.
 $(BUILD)/bench/pprof_do: tests/bench/pprof_do.go
@@ -43,7 +47,8 @@ $(BUILD)/bench/pprof_do: tests/bench/pprof_do.go
 $(BUILD)/bench/bench.bpf.o: tests/bench/bench.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -MMD -MP -c -o $@ $<
+	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror \
+		-Ivmlinux/$(ARCH) -MMD -MP -c -o $@ $<
 
 $(BUILD)/bench/bench.skel.h: $(BUILD)/bench/bench.bpf.o
 	$(call say,SKEL,$@)
@@ -53,18 +58,22 @@ $(BUILD)/bench/bench.skel.h: $(BUILD)/bench/bench.bpf.o
 $(BUILD)/bench/bench_load $(BUILD)/bench/high_load: $(BUILD)/bench/%: tests/bench/%.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -std=gnu11 -D_GNU_SOURCE $(WARN) \
+	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -fno-optimize-sibling-calls -std=gnu11 \
+		-D_GNU_SOURCE $(WARN) \
 		-Iinclude -MMD -MP -MF $@.d -o $@ $<
 
 # Loads under labels of one kind each.
 $(BENCH_KINDS): $(BUILD)/bench/bench_labelled_%: tests/bench/bench_labelled.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -std=gnu11 -D_GNU_SOURCE $(WARN) -DKIND_$* -Iinclude -MMD -MP -MF $@.d -o $@ $<
+	$(Q)$(CC) -O2 -g -fno-omit-frame-pointer -std=gnu11 -D_GNU_SOURCE $(WARN) \
+		-DKIND_$* -Iinclude -MMD -MP -MF $@.d -o $@ $<
 
-$(BENCH_PROGRAMS): $(BUILD)/bench/%: tests/bench/%.c tests/bench/bench.c $(BUILD)/bench/bench.skel.h $(BUILD)/libascribe.a
+$(BENCH_PROGRAMS): $(BUILD)/bench/%: tests/bench/%.c tests/bench/bench.c \
+	$(BUILD)/bench/bench.skel.h $(BUILD)/libascribe.a
 	$(call say,CC,$@)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) $(BENCH_INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $(filter %.c,$^) \
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) $(BENCH_INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) \
+		-o $@ $(filter %.c,$^) \
 		$(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
 bench: ## every promised figure beside what it is compared with, as root (7 minutes)
@@ -72,68 +81,88 @@ bench: ## every promised figure beside what it is compared with, as root (7 minu
 	$(Q)$(MAKE) --no-print-directory bench-programs
 	$(Q)tests/bench/run $(BUILD)
 
-bench-programs: $(BENCH_GO) $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load $(BENCH_PROGRAMS) $(BENCH_LABELS) $(BENCH_KINDS)
+bench-programs: $(BENCH_GO) $(BUILD)/ascribe $(BUILD)/demo $(BUILD)/bench/bench_load \
+	$(BENCH_PROGRAMS) $(BENCH_LABELS) $(BENCH_KINDS)
 
-bench-labels: $(BENCH_LABELS) $(BENCH_GO) $(BUILD)/bench/bench_foreign $(BENCH_KINDS) $(BUILD)/ascribe ## what labels cost the application, and a sample (root)
-	$(Q)for b in bench_attach bench_key bench_sets bench_filter bench_foreign; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
+bench-labels: $(BENCH_LABELS) $(BENCH_GO) $(BUILD)/bench/bench_foreign $(BENCH_KINDS) \
+	$(BUILD)/ascribe
+bench-labels: ## what labels cost the application, and a sample (root)
+	$(Q)for b in bench_attach bench_key bench_sets bench_filter \
+		bench_foreign; do $(BUILD)/bench/$$b || [ $$? = 1 ] || exit 1; echo; done
 
 $(BUILD)/bench/unwind_replay: tests/bench/unwind_replay.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) \
+		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
 bench-unwind: $(BUILD)/bench/unwind_replay
-bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/chains ## what unwinding by rules costs, and perf's stacks, as root
+bench-unwind: $(BUILD)/ascribe $(BUILD)/tests/test_unwind $(BUILD)/tests/record/chains
+bench-unwind: ## what unwinding by rules costs, and perf's stacks, as root
 	$(Q)tests/bench/unwind.sh $(BUILD)
 	$(Q)tests/bench/unwind_perf.sh $(BUILD)
 
 $(BUILD)/bench/bench_symbols: tests/bench/bench_symbols.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) \
+		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols $(BUILD)/tests/test_symbols_lines ## names: 100,000 addresses against nm, the time of a million, memory
+bench-symbols: $(BUILD)/bench/bench_symbols $(BUILD)/tests/test_symbols \
+	$(BUILD)/tests/test_symbols_lines
+bench-symbols: ## names: 100,000 addresses against nm, the time of a million, memory
 	$(Q)ASCRIBE_SYMBOLS_FULL=1 $(BUILD)/tests/test_symbols
 	$(Q)ASCRIBE_SYMBOLS_FULL=1 $(BUILD)/tests/test_symbols_lines
 	$(Q)$< /usr/bin /usr/sbin /usr/lib
 
 .PHONY: bench-labels bench-unwind bench-symbols bench-programs
--include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) $(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/high_load.d $(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d
+-include $(BUILD)/bench/unwind_replay.d $(BENCH_LABELS:=.d) $(BENCH_PROGRAMS:=.d) \
+	$(BENCH_KINDS:=.d) $(BUILD)/bench/bench_load.d $(BUILD)/bench/high_load.d \
+	$(BUILD)/bench/bench_symbols.d $(BUILD)/bench/bench.bpf.d
 
 $(BUILD)/bench/serve_store: tests/bench/serve_store.c $(BUILD)/libascribe.a
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP -MF $@.d $(LDFLAGS) \
+		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-bench-serve: $(BUILD)/bench/serve_store $(BUILD)/bench/high_load $(BUILD)/ascribe ## the server's and the daemon's figures, as root (20 minutes)
+bench-serve: $(BUILD)/bench/serve_store $(BUILD)/bench/high_load $(BUILD)/ascribe
+bench-serve: ## the server's and the daemon's figures, as root (20 minutes)
 	$(Q)BUILD=$(BUILD) bash tests/bench/bench_serve.sh
 
-bench-page: $(BUILD)/bench/serve_store $(BUILD)/ascribe ## the page in Chromium: until it can be used, frames at 100,000 nodes, size
+bench-page: $(BUILD)/bench/serve_store $(BUILD)/ascribe
+bench-page: ## the page in Chromium: until it can be used, frames at 100,000 nodes, size
 	$(Q)BUILD=$(BUILD) bash tests/bench/bench_page.sh
 
 .PHONY: bench-serve bench-page
 
 # The client library of PostgreSQL has its header in a directory of its own.
-$(BENCH_TOGGLED): $(BUILD)/bench/%: tests/bench/%.c tests/bench/toggle.c $(BUILD)/bench/bench.skel.h $(BUILD)/gen/sample.skel.h
+$(BENCH_TOGGLED): $(BUILD)/bench/%: tests/bench/%.c tests/bench/toggle.c \
+	$(BUILD)/bench/bench.skel.h $(BUILD)/gen/sample.skel.h
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) $(BENCH_INCLUDE) -isystem /usr/include/postgresql -MMD -MP -MF $@.d -o $@ \
+	$(Q)$(CC) -O2 -g -std=gnu11 -D_GNU_SOURCE $(WARN) $(INCLUDE) $(BENCH_INCLUDE) \
+		-isystem /usr/include/postgresql -MMD -MP -MF $@.d -o $@ \
 		$(filter %.c,$^) -lbpf -lpthread -lm $(if $(findstring pg,$*),-lpq)
 
 bench-sched: ## what watching the scheduler (record --wall) costs, as root; RUNS=7
-	$(Q)$(MAKE) --no-print-directory $(BUILD)/ascribe $(BENCH_TOGGLED) $(BUILD)/tests/record/waits
+	$(Q)$(MAKE) --no-print-directory $(BUILD)/ascribe $(BENCH_TOGGLED) \
+		$(BUILD)/tests/record/waits
 	$(Q)RUNS=$(or $(RUNS),7) bash tests/bench/sched.sh $(BUILD)
 
 .PHONY: bench-sched
 -include $(BENCH_TOGGLED:=.d)
 
-bench-churn: $(BUILD)/ascribe ## what recording costs beside compilers and short processes, against perf, as root; RUNS=3
+bench-churn: $(BUILD)/ascribe
+bench-churn: ## what recording costs beside compilers and short processes, against perf; RUNS=3
 	$(Q)BUILD=$(BUILD) RUNS=$(or $(RUNS),3) bash tests/bench/churn.sh
 
-bench-memory: $(BUILD)/tests/hasty/ascribe $(BUILD)/tests/record/crowd ## memory-max of a daemon beside a flood of stacks, labels and waits, as root
+bench-memory: $(BUILD)/tests/hasty/ascribe $(BUILD)/tests/record/crowd
+bench-memory: ## memory-max of a daemon beside a flood of stacks, labels and waits, as root
 	$(Q)BUILD=$(BUILD) bash tests/bench/memory.sh
 
-bench-idle: $(BUILD)/ascribe $(BUILD)/tests/record/idle ## what 32,000 processes that do nothing cost, as root (2 minutes)
+bench-idle: $(BUILD)/ascribe $(BUILD)/tests/record/idle
+bench-idle: ## what 32,000 processes that do nothing cost, as root (2 minutes)
 	$(Q)BUILD=$(BUILD) bash tests/bench/idle.sh
 
 .PHONY: bench-churn bench-memory bench-idle

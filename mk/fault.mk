@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Faults of the store: power lost, calls and allocations that fail, writers killed, bits flipped. Every
-# tests/fault/test_*.c is a test program. `make test-all` runs all of them at a size that takes a minute or two, `make test` a
-# part of that, `make fault-full` at one that takes a quarter of an hour.
+# Faults of the store: power lost, calls and allocations that fail, writers killed, bits flipped.
+# Every tests/fault/test_*.c is a test program. `make test-all` runs all of them at a size that
+# takes a minute or two, `make test` a part of that, `make fault-full` at one that takes a quarter
+# of an hour.
 
 comma := ,
 FAULT := $(patsubst tests/fault/%.c,$(BUILD)/fault/%,$(sort $(wildcard tests/fault/test_*.c)))
@@ -10,7 +11,8 @@ FAULT_ASAN := $(filter-out %/test_power %/test_kill %/test_bits,$(FAULT))
 # `make test` runs those with sanitizers, and the others without.
 FAULT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(FAULT),$(filter-out $(FAULT_ASAN),$(FAULT)))
 FAULT_OBJ := $(BUILD)/fault/scenario.o $(BUILD)/fault/disk.o
-FAULT_WRITERS := $(BUILD)/fault/writer $(patsubst %,$(BUILD)/fault/writer-no-%,fdatasync fsync dirsync)
+FAULT_WRITERS := $(BUILD)/fault/writer $(patsubst %,$(BUILD)/fault/writer-no-%,fdatasync fsync \
+	dirsync)
 FAULT_CFLAGS = $(INCLUDE) -Itests -DFAULT_RECORDER='"$(abspath $(BUILD))/fault/recorder.so"' \
 	-DFAULT_WRITER='"$(abspath $(BUILD))/fault/writer"' -MMD -MP
 
@@ -21,30 +23,35 @@ $(BUILD)/fault/%.o: tests/fault/%.c $(BUILD)/flags
 
 $(BUILD)/fault/test_%: $(BUILD)/fault/test_%.o $(FAULT_OBJ) $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
-	$(Q)$(CC) $(LDFLAGS) $(FAULT_WRAP) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
+	$(Q)$(CC) $(LDFLAGS) $(FAULT_WRAP) -o $@ $(filter %.o,$^) $(BUILD)/libascribe.a $(IBERTY) \
+		$(LIBS) -lcmocka
 
 # Their calls go through the recorder, which makes them fail.
 $(BUILD)/fault/test_calls $(BUILD)/fault/test_ops: $(BUILD)/fault/recorder.o
 
 $(BUILD)/fault/test_alloc: $(BUILD)/fault/alloc.o
 ifneq ($(SANITIZE),)
-$(BUILD)/fault/test_alloc: FAULT_WRAP := $(foreach f,malloc calloc realloc strdup strndup,-Wl$(comma)--wrap=$(f))
+$(BUILD)/fault/test_alloc: FAULT_WRAP := \
+	$(foreach f,malloc calloc realloc strdup strndup,-Wl$(comma)--wrap=$(f))
 endif
 
 # Never with a sanitizer: it is loaded before programs that know nothing of it.
 $(BUILD)/fault/recorder.so: tests/fault/recorder.c tests/fault/log.h tests/fault/faults.h
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE -DRECORDER_SHARED -Itests -shared -fPIC -o $@ $<
+	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) \
+		-D_GNU_SOURCE -DRECORDER_SHARED -Itests -shared -fPIC -o $@ $<
 
 # The program, and builds of it that do not sync.
 $(BUILD)/fault/writer-no-fdatasync: FAULT_STUB := -DSTUB_DATA
 $(BUILD)/fault/writer-no-fsync: FAULT_STUB := -DSTUB_FILES
 $(BUILD)/fault/writer-no-dirsync: FAULT_STUB := -DSTUB_DIRS
-$(FAULT_WRITERS): $(BUILD)/fault/writer.o $(BUILD)/fault/scenario.o tests/fault/stub_sync.c $(BUILD)/libascribe.a
+$(FAULT_WRITERS): $(BUILD)/fault/writer.o $(BUILD)/fault/scenario.o tests/fault/stub_sync.c \
+	$(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
-		$(if $(FAULT_STUB),$(FAULT_STUB) -Wl$(comma)--wrap=fdatasync$(comma)--wrap=fsync tests/fault/stub_sync.c) \
+		$(if $(FAULT_STUB),$(FAULT_STUB) -Wl$(comma)--wrap=fdatasync$(comma)--wrap=fsync \
+			tests/fault/stub_sync.c) \
 		$(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
 $(BUILD)/fault/test_power $(BUILD)/fault/test_kill: | $(BUILD)/fault/recorder.so $(FAULT_WRITERS)

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# Fuzzers for clang's libFuzzer: tests/fuzz/fuzz_x.c -> build/fuzz/fuzz_x. What they are linked with has no checksums, and a store no
-# compression (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION): a changed byte is read for what it means. Needs libclang-rt-14-dev.
+# Fuzzers for clang's libFuzzer: tests/fuzz/fuzz_x.c -> build/fuzz/fuzz_x. What they are linked with
+# has no checksums, and a store no compression (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION): a changed
+# byte is read for what it means. Needs libclang-rt-14-dev.
 
 FUZZ_CLANG ?= clang-14
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
-FUZZ_SRC := $(wildcard $(patsubst %,user/%/*.c,elf hist labels proc query sandbox store/* symbols unwind util))
+FUZZ_SRC := $(wildcard $(patsubst %,user/%/*.c,elf hist labels proc query sandbox store/* symbols \
+	unwind util))
 FUZZ_SRC += user/import/folded.c user/import/perf_script.c user/import/profile.c
 FUZZ_OBJ := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/%.o)
-FUZZ_CFLAGS := -g -O1 -std=gnu11 -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=address,undefined -fno-sanitize-recover=all \
-	-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -DRECIPES='"$(BUILD)/gen/recipes.txt"' $(INCLUDE) -Itests -MMD -MP
+FUZZ_CFLAGS := -g -O1 -std=gnu11 -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=address,undefined \
+	-fno-sanitize-recover=all \
+	-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION \
+		-DRECIPES='"$(BUILD)/gen/recipes.txt"' $(INCLUDE) -Itests -MMD -MP
 
 $(FUZZ_OBJ): $(BUILD)/fuzz/%.o: %.c
 	$(call say,CC,$@)
@@ -23,7 +27,8 @@ $(BUILD)/fuzz/libfuzzed.a: $(FUZZ_OBJ) $(BUILD)/gen/store/file/store.pb-c.o
 
 $(FUZZ): $(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/fuzz/libfuzzed.a
 	$(call say,FUZZ,$@)
-	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/fuzz/libfuzzed.a $(IBERTY) $(LIBS) -lcmocka
+	$(Q)$(FUZZ_CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/fuzz/libfuzzed.a \
+		$(IBERTY) $(LIBS) -lcmocka
 
 fuzz: $(FUZZ) ## the fuzzers, by clang; the head of each in tests/fuzz says how it is run
 

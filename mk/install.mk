@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-#   make install [DESTDIR=] [PREFIX=/usr/local]; make uninstall removes what that made, never the store or a file of /etc
+#   make install [DESTDIR=] [PREFIX=/usr/local]; make uninstall removes what that made, never the
+#   store or a file of /etc
 #   make deb: build/ascribe_VERSION_ARCH.deb, by dpkg-deb
 
 PREFIX ?= /usr/local
@@ -18,7 +19,8 @@ VERSION := $(shell sed -n 's/^.define ASCRIBE_VERSION "\(.*\)"/\1/p' user/cli/cm
 DEB_ARCH := $(shell dpkg --print-architecture 2>/dev/null)
 DEB := $(BUILD)/ascribe_$(VERSION)_$(DEB_ARCH).deb
 
-install: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## the program, headers, manual, completions, systemd unit: DESTDIR, PREFIX
+install: $(BUILD)/ascribe $(BUILD)/man/ascribe.1
+install: ## the program, headers, manual, completions, systemd unit: DESTDIR, PREFIX
 	install -D -m 755 $(BUILD)/ascribe $(DESTDIR)$(PREFIX)/bin/ascribe
 	install -d $(DESTDIR)$(MAN1)
 	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(MAN1)/
@@ -26,18 +28,25 @@ install: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## the program, headers, manual
 	install -D -m 644 deploy/completion/_ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe
 	install -D -m 644 deploy/completion/ascribe.fish $(DESTDIR)$(FISH_DIR)/ascribe.fish
 	install -d $(DESTDIR)$(PREFIX)/include/ascribe $(DESTDIR)$(SYSTEMD)
-	install -m 644 include/ascribe/*.h include/ascribe/*.hpp $(DESTDIR)$(PREFIX)/include/ascribe/
-	sed 's|@BIN@|$(PREFIX)/bin/ascribe|' deploy/ascribe.service >$(DESTDIR)$(SYSTEMD)/ascribe.service
+	install -m 644 include/ascribe/*.h include/ascribe/*.hpp \
+		$(DESTDIR)$(PREFIX)/include/ascribe/
+	sed 's|@BIN@|$(PREFIX)/bin/ascribe|' deploy/ascribe.service \
+		>$(DESTDIR)$(SYSTEMD)/ascribe.service
 	chmod 644 $(DESTDIR)$(SYSTEMD)/ascribe.service
 	install -d $(DESTDIR)$(DOC_DIR)
 	install -m 644 $(DOCS:%=docs/%.md) $(DESTDIR)$(DOC_DIR)/
 	install -D -m 644 deploy/ascribe.tmpfiles $(DESTDIR)$(TMPFILES)/ascribe.conf
-	[ -e $(DESTDIR)/etc/ascribe/ascribe.yaml ] || install -D -m 644 deploy/ascribe.yaml $(DESTDIR)/etc/ascribe/ascribe.yaml
+	[ -e $(DESTDIR)/etc/ascribe/ascribe.yaml ] || \
+		install -D -m 644 deploy/ascribe.yaml $(DESTDIR)/etc/ascribe/ascribe.yaml
 
 uninstall: ## what install made; the store and /etc/ascribe stay
-	rm -f $(DESTDIR)$(PREFIX)/bin/ascribe $(DESTDIR)$(MAN1)/ascribe.1 $(DESTDIR)$(MAN1)/ascribe-*.1 $(DESTDIR)$(SYSTEMD)/ascribe.service \
-		$(DESTDIR)$(BASH_DIR)/ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe $(DESTDIR)$(FISH_DIR)/ascribe.fish \
-		$(DESTDIR)$(TMPFILES)/ascribe.conf $(DOCS:%=$(DESTDIR)$(DOC_DIR)/%.md) $(patsubst include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard include/ascribe/*.h*))
+	rm -f $(DESTDIR)$(PREFIX)/bin/ascribe $(DESTDIR)$(MAN1)/ascribe.1 \
+		$(DESTDIR)$(MAN1)/ascribe-*.1 $(DESTDIR)$(SYSTEMD)/ascribe.service \
+		$(DESTDIR)$(BASH_DIR)/ascribe $(DESTDIR)$(ZSH_DIR)/_ascribe \
+			$(DESTDIR)$(FISH_DIR)/ascribe.fish \
+		$(DESTDIR)$(TMPFILES)/ascribe.conf $(DOCS:%=$(DESTDIR)$(DOC_DIR)/%.md) \
+			$(patsubst include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard \
+			include/ascribe/*.h*))
 	-rmdir $(DESTDIR)$(PREFIX)/include/ascribe $(DESTDIR)$(DOC_DIR)
 
 deb: $(BUILD)/ascribe $(BUILD)/man/ascribe.1 ## a Debian package

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-# How sources look: `make lint` says it in seconds, `make format` mends C. `make tidy` runs clang-tidy
-# over the program, which takes minutes. The rules: .clang-format, .clang-tidy, .shellcheckrc,
-# tools/eslint, tools/check-lines.
+# How sources look: `make lint` says it in seconds, `make format` mends C. `make tidy` runs
+# clang-tidy over the program, which takes minutes. The rules: .clang-format, .clang-tidy,
+# .shellcheckrc, tools/eslint, tools/check-lines.
 
 CLANG_FORMAT ?= clang-format-19
 CLANG_TIDY ?= clang-tidy-19
 # Subjects of later commits have at most 72 characters.
 LINT_SINCE ?= d712108f6091
 LINT_DIRS := .ci bpf demo deploy docs examples include mk tests tools user web
-lint_find = $(shell find $(LINT_DIRS) -type f '(' -false $(foreach e,$(1),-o -name '*.$(e)') ')' | sort)
+lint_find = $(shell find $(LINT_DIRS) -type f '(' -false $(foreach e,$(1),-o -name '*.$(e)') ')' | \
+	sort)
 LINT_C = $(call lint_find,c h cpp hpp)
 LINT_JS = $(call lint_find,js mjs)
 # Programs without an ending say in their first line that a shell runs them.
 LINT_SHELL = $(call lint_find,sh bash) \
-	$(shell find .ci tests tools -type f ! -name '*.*' -exec awk 'FNR == 1 && /^#!.*sh$$/ { print FILENAME } { nextfile }' {} +)
-LINT_TEXT = $(LINT_C) $(LINT_JS) $(LINT_SHELL) $(call lint_find,def mk md) Makefile README.md HACKING.md
+	$(shell find .ci tests tools -type f ! -name '*.*' -exec awk \
+		'FNR == 1 && /^#!.*sh$$/ { print FILENAME } { nextfile }' {} +)
+LINT_TEXT = $(LINT_C) $(LINT_JS) $(LINT_SHELL) $(call lint_find,def mk md) Makefile README.md \
+	HACKING.md
 LINT_MODULES := build/npm/lint/node_modules
 TIDY := $(patsubst %.c,$(BUILD)/tidy/%.ok,$(wildcard user/*/*.c user/*/*/*.c))
 
@@ -25,17 +28,20 @@ $(LINT_MODULES)/.fetched: tools/eslint/package.json tools/eslint/package-lock.js
 format: ## lay out all C and C++ files as .clang-format says
 	$(Q)$(CLANG_FORMAT) -i $(LINT_C)
 
-lint: lint-c lint-shell lint-js lint-lines lint-subjects ## layout of the sources, shell and JavaScript, subjects of commits
+lint: lint-c lint-shell lint-js lint-lines lint-subjects
+lint: ## layout of the sources, shell and JavaScript, subjects of commits
 
 lint-c:
 	$(Q)$(CLANG_FORMAT) --dry-run -Werror --ferror-limit=3 $(LINT_C)
 
 lint-shell:
-	$(Q)printf '%s\n' $(LINT_SHELL) | xargs -P 2 -n 20 shellcheck --severity=warning --format=gcc
+	$(Q)printf '%s\n' $(LINT_SHELL) | xargs -P 2 -n 20 shellcheck \
+		--severity=warning --format=gcc
 
 lint-js: $(LINT_MODULES)/.fetched
 	$(Q)[ ! -d $(LINT_MODULES)/eslint ] || NODE_PATH=$(LINT_MODULES) \
-		node $(LINT_MODULES)/eslint/bin/eslint.js --config tools/eslint/eslint.config.cjs $(LINT_JS)
+		node $(LINT_MODULES)/eslint/bin/eslint.js \
+			--config tools/eslint/eslint.config.cjs $(LINT_JS)
 
 lint-lines:
 	$(Q)tools/check-lines $(LINT_TEXT)
@@ -49,7 +55,8 @@ $(BUILD)/tidy/%.ok: %.c $(BUILD)/%.o .clang-tidy
 	$(call say,TIDY,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG_TIDY) --quiet $< -- $(filter-out -f% -W%,$(CFLAGS)) $(INCLUDE) \
-		-DRECIPES='"$(BUILD)/gen/recipes.txt"' -DFLAME_PAGE='"$(WEB)/flame.html"' 2>/dev/null
+		-DRECIPES='"$(BUILD)/gen/recipes.txt"' -DFLAME_PAGE='"$(WEB)/flame.html"' \
+			2>/dev/null
 	@touch $@
 
 .PHONY: lint-c lint-shell lint-js lint-lines lint-subjects tidy

@@ -45,7 +45,7 @@ UNIT_NAMES := $(notdir $(UNIT))
 UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_downloads test_recipe test_crafted test_unwind_walk)
 UNIT_RUN := $(UNIT_NAMES:%=$(ASAN)/tests/%) $(UNIT_PLAIN:%=$(BUILD)/tests/%)
 # What computes for long, the longest first: else the last one would run while the other CPU is idle.
-LONG := bounded retain copy segments symbols_sources unwind symbols_lines sideband sandbox symbols_kernel union old
+LONG := bounded retain copy segments_damage segments symbols_sources unwind symbols_lines sideband sandbox symbols_kernel union old
 UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
 COMPUTES := tests/labels/matrix.sh tests/cli/query.sh $(BROWSER) $(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) $(UNIT_LONG) \
 	$(filter-out tests/cli/query.sh,$(sort $(wildcard tests/cli/*.sh))) tests/labels/key.sh
@@ -174,6 +174,8 @@ test: ## install, build, pass the tests: some ten minutes on two CPUs
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'tsan/hist_threads=$(TSAN)' \
 		'layers=tools/check-layers' \
+		'lint=$(MAKE) --no-print-directory lint' \
+		$(if $(ASCRIBE_TEST_ALL),'tidy=$(MAKE) --no-print-directory tidy') \
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
 		'record/clang-14=$(BUILD)/clang-14/ascribe check' \

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # The program: every layer into one archive, the command line linked on top.
 
-LIBS := -lbpf -lseccomp -lZydis -llzma -ldw -lelf -lz -lzstd -lxxhash -lpcre2-8 -lroaring -ljansson -lprotobuf-c -lmicrohttpd -lyaml -lncursesw -ltinfo -lm -lpthread
+LIBS := -lbpf -lseccomp -lZydis -llzma -ldw -lelf -lz -lzstd -lxxhash -lpcre2-8 -lroaring \
+	-ljansson -lprotobuf-c -lmicrohttpd -lyaml -lncursesw -ltinfo -lm -lpthread
 IBERTY := $(firstword $(wildcard /usr/lib/*/libiberty.a) -liberty)
 
 CFLAGS ?= -O2 -g
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	-Wwrite-strings -Wvla
 INCLUDE := -Iuser -Iinclude -I$(BUILD)/gen
 SAN := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-# Not beside sanitizers: their checks come first, and FORTIFY's calls hide what they look at. Debian's PIE is the default of its gcc alone.
-HARDEN := $(if $(SANITIZE),,-fstack-protector-strong -fPIE $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+# Not beside sanitizers: their checks come first, and FORTIFY's calls hide what they look at.
+# Debian's PIE is the default of its gcc alone.
+HARDEN := $(if $(SANITIZE),,-fstack-protector-strong \
+	-fPIE $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 HARDEN_LINK := $(if $(SANITIZE),,-pie -Wl,-z,relro,-z,now)
-override CFLAGS += -std=gnu11 $(WARN) $(SAN) $(HARDEN) -fno-strict-aliasing -D_GNU_SOURCE $(if $(CI),-Werror)
+override CFLAGS += -std=gnu11 $(WARN) $(SAN) $(HARDEN) \
+	-fno-strict-aliasing -D_GNU_SOURCE $(if $(CI),-Werror)
 override LDFLAGS += $(SAN) $(HARDEN_LINK)
 
 LIB_SRC := $(filter-out user/cli/%,$(sort $(wildcard user/*/*.c user/*/*/*.c)))
@@ -27,7 +32,8 @@ man: $(BUILD)/man/ascribe.1 ## the manual pages, from the option tables
 $(BUILD)/man/ascribe.1: $(BUILD)/ascribe
 	$(call say,MAN,$@)
 	@mkdir -p $(@D)
-	$(Q)for c in $$($< help --commands); do $< help --man $$c >$(@D)/ascribe-$$c.1 || exit 1; done
+	$(Q)for c in $$($< help --commands); do $< help --man $$c >$(@D)/ascribe-$$c.1 || \
+		exit 1; done
 	$(Q)$< help --man >$@
 
 $(BUILD)/libascribe.a: $(LIB_OBJ)

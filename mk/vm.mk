@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The built program under other kernels, in QEMU: make test-kernels [KERNELS="6.1 6.12"] [TIMEOUT=180]. Kernels are
-# Debian packages, fetched once into build/vm.
+# The built program under other kernels, in QEMU: make test-kernels [KERNELS="6.1 6.12"]
+# [TIMEOUT=180]. Kernels are Debian packages, fetched once into build/vm.
 
 KERNELS ?= 6.1 6.12
 VM := $(BUILD)/vm
@@ -8,21 +8,24 @@ VM := $(BUILD)/vm
 $(VM)/guest: tests/vm/guest.c
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE -fno-omit-frame-pointer -static \
+	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) \
+		-D_GNU_SOURCE -fno-omit-frame-pointer -static \
 		-Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread
 
 $(VM)/run: tests/vm/run.c tests/vm/control.c tests/vm/control.h
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE -o $@ $(filter %.c,$^) \
-		-ljansson -lm
+	$(Q)$(CC) -O2 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE \
+		-o $@ $(filter %.c,$^) -ljansson -lm
 
 $(VM)/initrd.gz: $(BUILD)/ascribe $(VM)/guest $(VM)/run tests/vm/init tests/vm/initrd
 	$(call say,INITRD,$@)
 	$(Q)tests/vm/initrd $@ $(BUILD)/ascribe $(VM)/guest $(VM)/run
 
-test-kernels: $(VM)/initrd.gz ## label, stack and accounting tests under Debian's 6.1 and 6.12, in QEMU; KERNELS=6.1
-	@failed=; for k in $(KERNELS); do $(if $(ASCRIBE_TEST_ALL),ASCRIBE_TEST_ALL=1) tests/vm/boot $$k $< $(VM) || failed="$$failed $$k"; done; \
+test-kernels: $(VM)/initrd.gz
+test-kernels: ## label, stack and accounting tests under Debian's 6.1 and 6.12, in QEMU; KERNELS=6.1
+	@failed=; for k in $(KERNELS); do $(if $(ASCRIBE_TEST_ALL),ASCRIBE_TEST_ALL=1) \
+		tests/vm/boot $$k $< $(VM) || failed="$$failed $$k"; done; \
 		[ -z "$$failed" ] || { echo "failed on:$$failed"; exit 1; }
 
 .PHONY: test-kernels

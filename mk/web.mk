@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# web/ -> build/gen/web/: the page, bundled by esbuild (Debian's) with uPlot (npm's, by its checksum in web/package-lock.json), inside the
-# program. Where npm is missing or reaches nothing, the page is built without its time chart, and says so.
+# web/ -> build/gen/web/: the page, bundled by esbuild (Debian's) with uPlot (npm's, by its checksum
+# in web/package-lock.json), inside the program. Where npm is missing or reaches nothing, the page
+# is built without its time chart, and says so.
 
 WEB := $(BUILD)/gen/web
 WEB_OBJ := $(WEB)/assets.o
 WEB_SRC := $(wildcard web/*.js) web/style.css
 WEB_MODULES := build/npm/web/node_modules
-ESBUILD := esbuild --bundle --minify --target=es2022 --charset=utf8 --legal-comments=inline --log-level=warning
+ESBUILD := esbuild --bundle --minify --target=es2022 --charset=utf8 --legal-comments=inline \
+	--log-level=warning
 ASSETS := web/index.html web/icon.svg $(WEB)/app.js $(WEB)/app.css $(WEB)/uPlot-LICENSE.txt
 
 # One copy for all build directories; fetched once, kept until the lock changes.
@@ -18,8 +20,11 @@ UPLOT = $(wildcard $(WEB_MODULES)/uplot)
 $(WEB)/app.js: $(WEB_SRC) $(WEB_MODULES)/.fetched mk/web.mk
 	$(call say,ESBUILD,$@)
 	@mkdir -p $(@D)
-	$(Q)NODE_PATH=$(WEB_MODULES) $(ESBUILD) --format=esm --define:Intl.NumberFormat=PlainNumbers --define:Intl.DateTimeFormat=PlainDates \
-		--inject:./web/no_intl.js $(if $(UPLOT),,--alias:uplot=./web/no_chart.js) --outfile=$@ web/app.js
+	$(Q)NODE_PATH=$(WEB_MODULES) $(ESBUILD) \
+		--format=esm --define:Intl.NumberFormat=PlainNumbers \
+		--define:Intl.DateTimeFormat=PlainDates \
+		--inject:./web/no_intl.js $(if $(UPLOT),,--alias:uplot=./web/no_chart.js) \
+			--outfile=$@ web/app.js
 
 $(WEB)/app.css: web/style.css $(WEB_MODULES)/.fetched mk/web.mk
 	$(call say,ESBUILD,$@)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to the server. An answer that nobody waits for any more is given up; what is refused is an Error with the server's words. */
+/*
+ * Questions to the server. An answer that nobody waits for any more is given up; what is refused is
+ * an Error with the server's words.
+ */
 export class Refused extends Error {
 	constructor(status, text) {
 		super(text);
@@ -14,7 +17,10 @@ export function setToken(token) {
 	try { sessionStorage.setItem(TOKEN, token); } catch { /* kept by nobody */ }
 }
 
-/* A token comes behind "#", which no browser sends to a server; it does not stay in the address bar. */
+/*
+ * A token comes behind "#", which no browser sends to a server; it does not stay in the address
+ * bar.
+ */
 export function takeToken() {
 	const given = new URLSearchParams(location.hash.slice(1)).get('token');
 	if (!given)
@@ -44,7 +50,8 @@ export async function request(path, params, signal) {
 	const token = stored(), headers = token ? { Authorization: 'Bearer ' + token } : {};
 	for (let turn = 0;; turn++) {
 		const r = await fetch(address(path, params), { signal, headers }).catch(e => {
-			throw e.name === 'AbortError' ? e : new Refused(0, 'the server cannot be reached');
+			throw e.name === 'AbortError' ? e : new Refused(0,
+				'the server cannot be reached');
 		});
 		if (r.ok)
 			return r;
@@ -56,7 +63,8 @@ export async function request(path, params, signal) {
 
 /* Save an answer as a file. A link would not carry the token. */
 export async function download(at, name) {
-	const url = URL.createObjectURL(await (await request(at, {})).blob()), a = document.createElement('a');
+	const url = URL.createObjectURL(await (await request(at, {})).blob()),
+		a = document.createElement('a');
 	a.href = url;
 	a.download = name;
 	a.click();
@@ -65,9 +73,13 @@ export async function download(at, name) {
 
 export const hasToken = () => !!stored();
 
-const answer = async (what, params, signal) => (await request('api/v1/' + what, params, signal)).json();
+const answer = async (what, params, signal) => (await request('api/v1/' + what, params, signal))
+	.json();
 
-/* What is asked before there is anything to show it in: whoever asks the same first takes that answer. */
+/*
+ * What is asked before there is anything to show it in: whoever asks the same first takes that
+ * answer.
+ */
 const early = new Map();
 
 export function askEarly(what, params) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who caused waits: a line for each who waited, a column for each who had the CPU meanwhile, or who woke those that were blocked. The second
- * needs a recording with --waker, and can leave out idle waits.
+ * Who caused waits: a line for each who waited, a column for each who had the CPU meanwhile, or who
+ * woke those that were blocked. The second needs a recording with --waker, and can leave out idle
+ * waits.
  */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
@@ -12,24 +13,35 @@ import { and } from './selector.js';
 const PARTIES = 12;
 
 const KINDS = {
-	'': { label: 'Who had the CPU', did: 'had the CPU', waited: 'waited', amount: 'waited for a CPU', lines: 'Lines waited, columns had the CPU meanwhile.',
-		caption: 'Seconds waited for a CPU, by who waited and who had it', empty: 'Nobody waited.' },
-	waker: { label: 'Who woke whom', did: 'ended its waits', waited: 'was blocked', amount: 'blocked', lines: 'Lines were blocked, columns woke them.',
-		caption: 'Seconds blocked, by who was blocked and who woke them', empty: 'Nobody was blocked.' },
+	'': { label: 'Who had the CPU', did: 'had the CPU', waited: 'waited',
+		amount: 'waited for a CPU', lines: 'Lines waited, columns had the CPU meanwhile.',
+		caption: 'Seconds waited for a CPU, by who waited and who had it',
+			empty: 'Nobody waited.' },
+	waker: { label: 'Who woke whom', did: 'ended its waits', waited: 'was blocked',
+		amount: 'blocked', lines: 'Lines were blocked, columns woke them.',
+		caption: 'Seconds blocked, by who was blocked and who woke them',
+			empty: 'Nobody was blocked.' },
 };
 
-const nameOf = (p, v) => p.rest ? '(all others)' : p.nobody || (v === null ? '(none)' : v === '' ? '(empty)' : v);
+const nameOf = (p, v) => p.rest ? '(all others)'
+	: p.nobody || (v === null ? '(none)' : v === '' ? '(empty)' : v);
 
 export class BlamePane extends Pane {
 	constructor(app, host) {
 		super(app, host);
-		this.kind = h('select', { name: 'blame', 'aria-label': 'Kind of blame', onchange: () => this.update() },
-			h('option', { value: '' }, 'who had the CPU'), h('option', { value: 'waker' }, 'who woke them'));
-		this.idle = h('input', { type: 'checkbox', name: 'blame-idle', onchange: () => this.app.go({ idle: this.idle.checked ? '1' : '' }) });
-		this.idleLabel = h('label', { title: 'Idle: a worker that waits for its next work' }, this.idle, ' idle waits');
+		this.kind = h('select', { name: 'blame', 'aria-label': 'Kind of blame',
+			onchange: () => this.update() },
+			h('option', { value: '' }, 'who had the CPU'),
+				h('option', { value: 'waker' }, 'who woke them'));
+		this.idle = h('input', { type: 'checkbox', name: 'blame-idle',
+			onchange: () => this.app.go({ idle: this.idle.checked ? '1' : '' }) });
+		this.idleLabel = h('label',
+			{ title: 'Idle: a worker that waits for its next work' }, this.idle,
+			' idle waits');
 		this.status = h('span.match', { role: 'status' });
 		this.body = h('div.scroll', { tabIndex: 0, role: 'region' });
-		host.append(h('div.tools', null, this.kind, this.idleLabel, this.status), this.note, this.body);
+		host.append(h('div.tools', null, this.kind, this.idleLabel, this.status), this.note,
+			this.body);
 	}
 
 	update(again) {
@@ -40,8 +52,10 @@ export class BlamePane extends Pane {
 		const metric = this.kind.value;
 		this.idleLabel.hidden = !metric;
 		this.idle.checked = !!s.idle;
-		const params = { from, to, where, by: s.by, limit: PARTIES, metric, idle: metric ? s.idle : '' };
-		return this.load(JSON.stringify(params), again, signal => ask('blame', params, signal), answer => {
+		const params = { from, to, where, by: s.by, limit: PARTIES, metric,
+			idle: metric ? s.idle : '' };
+		return this.load(JSON.stringify(params), again,
+			signal => ask('blame', params, signal), answer => {
 			this.answer = answer;
 			this.by = s.by;
 			this.words = KINDS[metric];
@@ -51,20 +65,29 @@ export class BlamePane extends Pane {
 
 	draw() {
 		const a = this.answer, w = this.words, n = a.occupants.length, share = new Map();
-		const left = a.idle_waits ? ` ${seconds(a.idle_waits / 1e9)} of idle waits left out.` : '';
+		const left = a.idle_waits
+			? ` ${seconds(a.idle_waits / 1e9)} of idle waits left out.` : '';
 		for (const c of a.cells)
 			share.set(c.at[0] * n + c.at[1], c);
-		tell(this.status, `${seconds(a.seconds)} ${w.amount} by ${a.n_victims} values of ${brief(this.by, 40)}. ${w.lines}${left}`);
-		const head = h('tr', null, h('th', { scope: 'col' }, w.waited), h('th.n', { scope: 'col' }, 'in all'),
-			a.occupants.map(o => h('th.n', { scope: 'col', title: `${brief(nameOf(o, o.occupant), 200)} ${w.did}: ${seconds(o.seconds)} of others' waiting` },
+		tell(this.status,
+			`${seconds(a.seconds)} ${w.amount} by ${a.n_victims} values of ${brief(this.by, 40)}. ${w.lines}${left}`);
+		const head = h('tr', null, h('th', { scope: 'col' }, w.waited),
+			h('th.n', { scope: 'col' }, 'in all'),
+			a.occupants.map(o => h('th.n', { scope: 'col',
+				title: `${brief(nameOf(o, o.occupant), 200)} ${w.did}: ${seconds(o.seconds)} of others' waiting` },
 				h('bdi', null, brief(nameOf(o, o.occupant), 18)))));
 		const rows = a.victims.map((v, i) => h('tr', null,
-			h('th.wide', { scope: 'row' }, v.rest ? h('bdi', null, nameOf(v, null)) : h('button.link', { type: 'button',
-				onclick: () => this.app.go({ where: and(this.app.state.where, this.by, '=', v.victim || ''), root: '' }) }, h('bdi', null, brief(nameOf(v, v.victim), 60)))),
+			h('th.wide', { scope: 'row' }, v.rest ? h('bdi', null, nameOf(v, null))
+				: h('button.link', { type: 'button',
+				onclick: () => this.app.go({ where: and(this.app.state.where,
+					this.by, '=', v.victim || ''), root: '' }) },
+					h('bdi', null, brief(nameOf(v, v.victim), 60)))),
 			h('td.n', null, seconds(v.seconds)),
 			a.occupants.map((o, k) => this.cell(share.get(i * n + k), v, o))));
-		refill(this.body, [h('table.matrix', null, h('caption.unseen', null, w.caption), h('thead', null, head),
-			h('tbody', null, rows.length ? rows : h('tr', null, h('td.empty', { colSpan: n + 2 }, w.empty))))]);
+		refill(this.body, [h('table.matrix', null, h('caption.unseen', null, w.caption),
+			h('thead', null, head),
+			h('tbody', null, rows.length ? rows
+				: h('tr', null, h('td.empty', { colSpan: n + 2 }, w.empty))))]);
 		this.body.setAttribute('aria-label', w.label);
 		this.app.drawn('blame');
 	}
@@ -72,7 +95,9 @@ export class BlamePane extends Pane {
 	cell(c, v, o) {
 		if (!c)
 			return h('td.n', null, '');
-		const e = h('td.n', { title: `${brief(nameOf(v, v.victim), 80)} ${this.words.waited} ${seconds(c.seconds)}, ${percent(c.share, 1)} of its waiting: ${brief(nameOf(o, o.occupant), 80)} ${this.words.did}` },
+		const e =
+			h('td.n',
+			{ title: `${brief(nameOf(v, v.victim), 80)} ${this.words.waited} ${seconds(c.seconds)}, ${percent(c.share, 1)} of its waiting: ${brief(nameOf(o, o.occupant), 80)} ${this.words.did}` },
 			seconds(c.seconds), h('small', null, ' ' + percent(c.share, 1)));
 		e.style.setProperty('--share', Math.min(60, 8 + 52 * c.share).toFixed(0) + '%');
 		e.classList.add('heat');

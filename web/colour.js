@@ -2,12 +2,17 @@
 /* Colours of frames and of label values, for light and dark pages. */
 import { baseName } from './format.js';
 
-const KINDS = ['kernel', 'library', 'executable', 'run-time code', 'other', 'label', 'Python', 'JavaScript', 'Java'];
+const KINDS = ['kernel', 'library', 'executable', 'run-time code', 'other', 'label', 'Python',
+	'JavaScript', 'Java'];
 const HUES = [20, 150, 212, 285, 0, 0, 48, 95, 330];
 const LANGUAGES = { '[python]': 6, '[node]': 7, '[java]': 8 };
 
-/* So many values have a colour of their own. It depends on the value alone, unless two want the same. */
-const PALETTE = ['#5b8ec9', '#e58a3c', '#5fae63', '#b07cc0', '#d9626c', '#4fb0ac', '#d2b13c', '#a37d63', '#7f86d6', '#c9698f', '#8fae4a', '#4f9fcb'];
+/*
+ * So many values have a colour of their own. It depends on the value alone, unless two want the
+ * same.
+ */
+const PALETTE = ['#5b8ec9', '#e58a3c', '#5fae63', '#b07cc0', '#d9626c', '#4fb0ac', '#d2b13c',
+	'#a37d63', '#7f86d6', '#c9698f', '#8fae4a', '#4f9fcb'];
 const OTHERS = '#9aa1ac';
 export const N_VALUES = 8;
 let values = [...PALETTE.slice(0, N_VALUES), OTHERS];
@@ -27,7 +32,8 @@ export function colourValues(names) {
 		values.push(OTHERS);
 }
 
-export const dark = () => getComputedStyle(document.documentElement).getPropertyValue('--dark').trim() === '1';
+export const dark = () => getComputedStyle(document.documentElement).getPropertyValue('--dark')
+	.trim() === '1';
 
 function hash(text) {
 	let v = 7;
@@ -49,7 +55,8 @@ const byKind = (kind, module, name, night) => {
 	return hsl(HUES[k], k === 4 ? 5 : night ? 34 : 58, name, night);
 };
 const byLibrary = (kind, module, name, night) =>
-	module ? hsl(hash(module) * 0.618 % 360, night ? 34 : 55, name, night) : hsl(0, 5, name, night);
+	module ? hsl(hash(module) * 0.618 % 360, night ? 34 : 55, name, night)
+		: hsl(0, 5, name, night);
 
 function mix(colour, share, night) {
 	const page = night ? 26 : 255, n = parseInt(colour.slice(1), 16);
@@ -65,16 +72,22 @@ function difference(a, b, verdict, night) {
 	return mix(a > b ? '#e0433a' : '#3577d4', (night ? 0.4 : 0.3) + 0.14 * steps, night);
 }
 
-/* -> a function from a node to its colour. mode: kind, library, label; a tree with a baseline shows the difference. */
+/*
+ * -> a function from a node to its colour. mode: kind, library, label; a tree with a baseline shows
+ * the difference.
+ */
 export function painter(t, mode, sums) {
 	const night = dark();
 	if (t.against && sums)
-		return i => difference(t.total[i] / (sums[0] || 1), t.against[i] / (sums[1] || 1), t.verdict[i], night);
+		return i => difference(t.total[i] / (sums[0] || 1), t.against[i] / (sums[1] || 1),
+			t.verdict[i], night);
 	const frames = [], of = mode === 'library' ? byLibrary : byKind;
-	const plain = i => frames[t.frame[i]] ||= of(t.frames[3 * t.frame[i] + 2], t.frames[3 * t.frame[i] + 1], t.frames[3 * t.frame[i]], night);
+	const plain = i => frames[t.frame[i]] ||= of(t.frames[3 * t.frame[i] + 2],
+		t.frames[3 * t.frame[i] + 1], t.frames[3 * t.frame[i]], night);
 	if (!t.value)
 		return plain;
-	const shades = values.map(v => mix(v, night ? 0.55 : 0.6, night)), none = night ? '#3b424d' : '#e4e7ec';
+	const shades = values.map(v => mix(v, night ? 0.55 : 0.6, night)),
+		none = night ? '#3b424d' : '#e4e7ec';
 	return i => t.value[i] === 255 ? none : shades[Math.min(t.value[i], N_VALUES)];
 }
 
@@ -82,14 +95,16 @@ export function painter(t, mode, sums) {
 export function legend(t, mode, diff) {
 	const night = dark(), seen = new Map();
 	if (diff)
-		return [['more', difference(4, 1, 1, night)], ['less', difference(1, 4, 1, night)], ['may be chance', difference(1, 1, 0, night)]];
+		return [['more', difference(4, 1, 1, night)], ['less', difference(1, 4, 1, night)],
+			['may be chance', difference(1, 1, 0, night)]];
 	if (t.value)
 		return t.values.map((v, i) => [v, mix(valueColour(i), night ? 0.55 : 0.6, night)]);
 	for (let f = 6; f < t.frames.length; f += 3) {
 		const kind = t.frames[f + 2], module = t.frames[f + 1];
 		const key = mode === 'library' ? baseName(module) : kindName(kind, module);
 		if (key && !seen.has(key))
-			seen.set(key, (mode === 'library' ? byLibrary : byKind)(kind, module, '', night));
+			seen.set(key, (mode === 'library' ? byLibrary : byKind)(kind, module, '',
+				night));
 	}
 	return [...seen];
 }

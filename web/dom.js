@@ -19,19 +19,23 @@ export function h(tag, props, ...children) {
 }
 
 const REACHED = 'a[href], button:enabled, input:enabled, select:enabled, summary, [tabindex="0"]';
-const calledAs = e => [e.tagName, e.name, e.dataset.sort || e.dataset.value || e.getAttribute('aria-label') || e.textContent].join('\0');
+const calledAs = e => [e.tagName, e.name, e.dataset.sort || e.dataset.value ||
+	e.getAttribute('aria-label') || e.textContent].join('\0');
 
 /*
- * Other children. Whoever was at one of them with the keyboard is at the one that is called the same then, else at what stands in its
- * place, else at `otherwise`: a page that is drawn anew must not send anybody back to its top.
+ * Other children. Whoever was at one of them with the keyboard is at the one that is called the
+ * same then, else at what stands in its place, else at `otherwise`: a page that is drawn anew must
+ * not send anybody back to its top.
  */
 export function refill(host, children, otherwise) {
-	const had = document.activeElement, inside = had !== host && host.contains(had), list = () => [...host.querySelectorAll(REACHED)];
+	const had = document.activeElement, inside = had !== host && host.contains(had),
+		list = () => [...host.querySelectorAll(REACHED)];
 	const called = inside && calledAs(had), at = inside ? list().indexOf(had) : 0;
 	host.replaceChildren(...children);
 	if (!inside)
 		return;
-	const now = list(), next = now.find(e => calledAs(e) === called) || now[Math.min(at, now.length - 1)] || otherwise;
+	const now = list(), next = now.find(e => calledAs(e) === called) ||
+		now[Math.min(at, now.length - 1)] || otherwise;
 	if (next)
 		next.focus({ preventScroll: true });
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is selected, and how far it can be trusted: what was lost, left without labels or cut off, and what recording cost. */
+/*
+ * What is selected, and how far it can be trusted: what was lost, left without labels or cut off,
+ * and what recording cost.
+ */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
 import { h, tell } from './dom.js';
@@ -9,27 +12,48 @@ const FEW = 100; /* samples; below that shares say little */
 
 /* The accounting of an answer as [name, text, title, whether it is bad]. */
 export function factsOf(a) {
-	const lost = Object.entries(a.lost).filter(e => e[1]), sum = lost.reduce((n, e) => n + e[1], 0);
+	const lost = Object.entries(a.lost).filter(e => e[1]),
+		sum = lost.reduce((n, e) => n + e[1], 0);
 	const flagged = a.flagged || {}, span = a.to - a.from;
-	const of = name => (a.flagged_of || {})[name] ?? a.stored; /* waits have flags of their own */
-	const share = name => flagged[name] === undefined ? null : [name, percent(flagged[name], of(name)), `${number(flagged[name])} of ${number(of(name))} stored samples`,
+	/* Waits have flags of their own */
+	const of = name => (a.flagged_of || {})[name] ?? a.stored;
+	const share = name => flagged[name] === undefined ? null
+		: [name, percent(flagged[name], of(name)),
+		`${number(flagged[name])} of ${number(of(name))} stored samples`,
 		flagged[name] > 0.05 * of(name)];
 	return [
-		['fired', number(a.fired), `stored ${number(a.stored)} + lost ${number(sum)}`, false],
-		['lost', percent(sum, a.fired), lost.map(([k, n]) => `${k} ${number(n)}`).join(', ') || 'nothing', sum - (a.lost.idle_not_run || 0) > 0.01 * a.fired],
+		['fired', number(a.fired), `stored ${number(a.stored)} + lost ${number(sum)}`,
+			false],
+		['lost', percent(sum, a.fired), lost.map(([k, n]) => `${k} ${number(n)}`)
+			.join(', ') || 'nothing', sum - (a.lost.idle_not_run || 0) > 0.01 *
+			a.fired],
 		share('unlabelled'), share('truncated'),
 		flagged.waits_saved ?
-			['without waits', percent(flagged.waits_saved, a.stored), 'to keep within the CPU budget', false] : null,
-		flagged.reduced_rate ? ['at a reduced rate', percent(flagged.reduced_rate, a.stored), 'to keep within the CPU budget', false] : null,
-		a.own ? ['recorder', `${span > 0 ? percent(a.own.cpu_seconds, span) : seconds(a.own.cpu_seconds)} CPU, ${bytes(a.own.rss_bytes)}`,
-			`${seconds(a.own.cpu_seconds)} of CPU time in this range; most memory resident`, span > 0 && a.own.cpu_seconds > 0.02 * span] : null,
+			['without waits', percent(flagged.waits_saved, a.stored),
+				'to keep within the CPU budget', false] : null,
+		flagged.reduced_rate ? ['at a reduced rate',
+			percent(flagged.reduced_rate, a.stored), 'to keep within the CPU budget',
+			false] : null,
+		a.own
+			? ['recorder',
+				(span > 0 ? percent(a.own.cpu_seconds, span)
+					: seconds(a.own.cpu_seconds)) +
+					` CPU, ${bytes(a.own.rss_bytes)}`,
+				`${seconds(a.own.cpu_seconds)} of CPU time in this range; ` +
+					'most memory resident',
+				span > 0 && a.own.cpu_seconds > 0.02 * span] : null,
 	].filter(Boolean);
 }
 
-/* The same in one line: "Complete 99.98% · labels cover 2% of samples · overhead 1.4% of a CPU", and whether it is bad. */
+/*
+ * The same in one line: "Complete 99.98% · labels cover 2% of samples · overhead 1.4% of a CPU",
+ * and whether it is bad.
+ */
 function health(a) {
-	const lost = Object.entries(a.lost).reduce((n, e) => n + (e[0] === 'idle_not_run' ? 0 : e[1]), 0), span = a.to - a.from;
-	const of = (a.flagged_of || {}).unlabelled ?? a.stored, parts = [`Complete ${percent(a.fired - lost, a.fired)}`];
+	const lost = Object.entries(a.lost).reduce((n, e) =>
+		n + (e[0] === 'idle_not_run' ? 0 : e[1]), 0), span = a.to - a.from;
+	const of = (a.flagged_of || {}).unlabelled ?? a.stored,
+		parts = [`Complete ${percent(a.fired - lost, a.fired)}`];
 	if (a.flagged && a.flagged.unlabelled !== undefined && of)
 		parts.push(`labels cover ${percent(of - a.flagged.unlabelled, of)} of samples`);
 	if (a.own && span > 0)
@@ -38,7 +62,8 @@ function health(a) {
 }
 
 export const factList = list => list.map(([name, text, title, bad]) =>
-	h('span', { className: bad ? 'bad' : '', title: plain(title) }, name + ' ', h('b', null, text), h('span.unseen', null, ` (${plain(title)})`)));
+	h('span', { className: bad ? 'bad' : '', title: plain(title) }, name + ' ',
+		h('b', null, text), h('span.unseen', null, ` (${plain(title)})`)));
 
 export class FactsPane extends Pane {
 	constructor(app, host) {
@@ -52,7 +77,8 @@ export class FactsPane extends Pane {
 
 	update(again) {
 		const { from, to } = this.app.select();
-		return this.load(from + ' ' + to, again, signal => ask('stat', { from, to }, signal), a => {
+		return this.load(from + ' ' + to, again,
+			signal => ask('stat', { from, to }, signal), a => {
 			const [text, bad] = health(a);
 			tell(this.pill, text);
 			this.health.hidden = false;
@@ -68,18 +94,28 @@ export class FactsPane extends Pane {
 		const shown = this.app.state.idle;
 		if (!a.idle_waits && !(shown && a.metric))
 			return [];
-		const text = shown ? 'with idle waits' : a.metric ? `${seconds(a.idle_waits / 1e9)} of idle waits left out` : `${number(a.idle_waits)} idle waits left out`;
-		return ['; ', h('button.link', { type: 'button', 'aria-pressed': String(!!shown), title: 'Idle: a worker that waits for its next work. Show or hide such waits',
+		const text = shown ? 'with idle waits' : a.metric
+			? `${seconds(a.idle_waits / 1e9)} of idle waits left out`
+			: `${number(a.idle_waits)} idle waits left out`;
+		return ['; ', h('button.link', { type: 'button', 'aria-pressed': String(!!shown),
+			title: 'Idle: a worker that waits for its next work. Show or hide such waits',
 			onclick: () => this.app.go({ idle: shown ? '' : '1' }) }, text)];
 	}
 
 	/* Of what is selected: an answer with samples and seconds. */
 	select(a) {
-		const few = a.samples < FEW && !a.metric, what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time', cpu: 'CPU', waker: 'blocked' }[a.metric];
+		const few = a.samples < FEW && !a.metric,
+			what = { off: 'blocked', runq: 'waiting for a CPU', wall: 'wall time',
+			cpu: 'CPU', waker: 'blocked' }[a.metric];
 		const cut = (a.coarse || 0) + (a.gone || 0);
 		this.chosen.className = few || cut ? 'bad' : '';
-		const amount = !a.samples ? [h('b', null, 'no samples')] : [h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)),
-			...(a.metric ? [' ' + what] : [a.seconds ? ' CPU, ' : ' ', `${number(a.samples)} samples`]), few ? ': too few to say much' : ''];
-		this.chosen.replaceChildren(...amount, ...this.idle(a), cut ? `: these labels are cut in ${number(cut)} of the windows` : '', a.to ? h('span.when', null, ' ' + timeRange(a.from, a.to)) : '');
+		const amount = !a.samples ? [h('b', null, 'no samples')]
+			: [h('b', null, a.seconds ? seconds(a.seconds) : number(a.samples)),
+			...(a.metric ? [' ' + what] : [a.seconds ? ' CPU, ' : ' ',
+				`${number(a.samples)} samples`]),
+				few ? ': too few to say much' : ''];
+		this.chosen.replaceChildren(...amount, ...this.idle(a),
+			cut ? `: these labels are cut in ${number(cut)} of the windows` : '',
+			a.to ? h('span.when', null, ' ' + timeRange(a.from, a.to)) : '');
 	}
 }

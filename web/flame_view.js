@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flame graph on a canvas: drawn, panned, zoomed, walked through by keyboard. It knows nothing of servers: who owns it is told what was
- * picked (onpick) or pointed at (onpoint), and gives it another tree.
+ * A flame graph on a canvas: drawn, panned, zoomed, walked through by keyboard. It knows nothing of
+ * servers: who owns it is told what was picked (onpick) or pointed at (onpoint), and gives it
+ * another tree.
  *
- * The frames that lead to the tree (crumbs) stand before it, each as wide as the view. A view is a range of samples of the tree, from
- * left to right; the canvas shows the rows that are scrolled to.
+ * The frames that lead to the tree (crumbs) stand before it, each as wide as the view. A view is a
+ * range of samples of the tree, from left to right; the canvas shows the rows that are scrolled to.
  */
 import { brief, cut } from './format.js';
 import { children } from './tree.js';
 import { h, perFrame } from './dom.js';
 
-const ROW = 18, SLIVER = 2, FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
+const ROW = 18, SLIVER = 2,
+	FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 const CLOSEST = 4; /* samples a view has at least */
 
 export class FlameView {
@@ -18,7 +20,8 @@ export class FlameView {
 		this.up = up;
 		this.onpick = onpick;
 		this.onpoint = onpoint || (() => {});
-		this.canvas = h('canvas', { tabIndex: 0, role: 'application', 'aria-roledescription': 'flame graph', 'aria-label': label });
+		this.canvas = h('canvas', { tabIndex: 0, role: 'application',
+			'aria-roledescription': 'flame graph', 'aria-label': label });
 		this.space = h('div.space');
 		this.element = h('div.graph', null, this.canvas, this.space);
 		this.context = this.canvas.getContext('2d', { alpha: false });
@@ -26,7 +29,8 @@ export class FlameView {
 		this.crumbs = [];
 		this.hits = null;
 		this.scrolls = 0; /* as far as it can be scrolled */
-		this.cursor = this.hover = -1; /* a node; crumbs are -2, -3, ... from the innermost */
+		/* A node; crumbs are -2, -3, ... from the innermost */
+		this.cursor = this.hover = -1;
 		this.redraw = perFrame(() => this.draw());
 		this.listen();
 	}
@@ -72,8 +76,10 @@ export class FlameView {
 	layout() {
 		if (!this.tree)
 			return;
-		const w = this.element.clientWidth, hgt = Math.min(this.element.clientHeight, Math.max(ROW, this.levels * ROW));
-		const ratio = devicePixelRatio || 1, last = this.up && this.element.scrollTop >= this.scrolls - 1;
+		const w = this.element.clientWidth, hgt =
+			Math.min(this.element.clientHeight, Math.max(ROW, this.levels * ROW));
+		const ratio = devicePixelRatio || 1, last = this.up &&
+			this.element.scrollTop >= this.scrolls - 1;
 		if (this.width !== w || this.height !== hgt || this.ratio !== ratio) {
 			this.canvas.width = Math.max(1, Math.round(w * ratio));
 			this.canvas.height = Math.max(1, Math.round(hgt * ratio));
@@ -90,8 +96,10 @@ export class FlameView {
 	/* ---- drawing ---- */
 
 	readStyle() {
-		const css = getComputedStyle(document.documentElement), get = n => css.getPropertyValue(n).trim();
-		return { page: get('--page'), text: get('--frame-text'), hit: get('--hit'), soft: get('--panel'), line: get('--line'), accent: get('--accent') };
+		const css = getComputedStyle(document.documentElement),
+			get = n => css.getPropertyValue(n).trim();
+		return { page: get('--page'), text: get('--frame-text'), hit: get('--hit'),
+			soft: get('--panel'), line: get('--line'), accent: get('--accent') };
 	}
 
 	draw() {
@@ -129,7 +137,8 @@ export class FlameView {
 		c.globalAlpha = 1;
 		c.fillStyle = this.style.soft;
 		c.fillRect(0, y, this.width, ROW - 1);
-		this.texts.push({ text: brief(crumb.name, Math.floor(this.width / this.letter) - 2), x: 5, y, w: this.width, dim: true, ascii: false });
+		this.texts.push({ text: brief(crumb.name, Math.floor(this.width / this.letter) - 2),
+			x: 5, y, w: this.width, dim: true, ascii: false });
 	}
 
 	/* The first of a row that ends to the right of the view's left edge. */
@@ -148,12 +157,14 @@ export class FlameView {
 
 	drawRow(row, y) {
 		const t = this.tree, scale = this.width / (this.to - this.from);
-		let at = 0, end = 0, widest = 0, some = -1; /* narrow neighbours are one sliver, with the colour of the widest */
+		/* Narrow neighbours are one sliver, with the colour of the widest */
+		let at = 0, end = 0, widest = 0, some = -1;
 		for (let j = this.firstInView(row); j < row.length; j++) {
 			const i = row[j], left = Math.max(0, (t.start[i] - this.from) * scale);
 			if (left >= this.width)
 				break;
-			const w = Math.min(this.width, (t.start[i] - this.from + t.total[i]) * scale) - left;
+			const w = Math.min(this.width, (t.start[i] - this.from + t.total[i]) *
+				scale) - left;
 			if (w >= 2) {
 				if (some >= 0)
 					this.box(some, at, Math.max(end - at, SLIVER), y);
@@ -184,7 +195,8 @@ export class FlameView {
 		const c = this.context, hit = this.hits && this.hits[this.tree.frame[i]];
 		c.globalAlpha = this.hits && !hit ? .3 : 1;
 		c.fillStyle = hit ? this.style.hit : this.paint(i);
-		const x = Math.round(left); /* on whole pixels: edges that are blended take several times as long */
+		/* On whole pixels: edges that are blended take several times as long */
+		const x = Math.round(left);
 		c.fillRect(x, y, Math.max(1, Math.round(left + w) - x), ROW - 1);
 	}
 
@@ -195,7 +207,8 @@ export class FlameView {
 			return;
 		const f = this.tree.frame[i];
 		const n = this.names[f] ||= this.nameOf(f);
-		this.texts.push({ text: n.text.length > room ? cut(n.text, room) : n.text, x: left + 4, y, w: w - 6, ascii: n.ascii, inlined: n.inlined,
+		this.texts.push({ text: n.text.length > room ? cut(n.text, room) : n.text,
+			x: left + 4, y, w: w - 6, ascii: n.ascii, inlined: n.inlined,
 			dim: this.hits && !this.hits[f] });
 	}
 
@@ -206,7 +219,8 @@ export class FlameView {
 	}
 
 	drawTexts() {
-		const c = this.context, upright = this.texts.filter(x => !x.inlined), slanted = this.texts.filter(x => x.inlined);
+		const c = this.context, upright = this.texts.filter(x => !x.inlined),
+			slanted = this.texts.filter(x => x.inlined);
 		c.fillStyle = this.style.text;
 		for (const [list, font] of [[upright, FONT], [slanted, 'italic ' + FONT]]) {
 			if (list.length)
@@ -230,7 +244,9 @@ export class FlameView {
 
 	drawMarks(scroll) {
 		const c = this.context;
-		for (const [i, colour, width] of [[this.hover, this.style.text, 1], [document.activeElement === this.canvas ? this.cursor : -1, this.style.accent, 2]]) {
+		for (const [i, colour, width] of [[this.hover, this.style.text, 1],
+			[document.activeElement === this.canvas ? this.cursor : -1,
+			this.style.accent, 2]]) {
 			if (i === -1)
 				continue;
 			const [left, right, level] = this.extent(i);
@@ -239,7 +255,8 @@ export class FlameView {
 			c.strokeStyle = colour;
 			c.lineWidth = width;
 			const x = Math.max(0, left), w = Math.min(this.width, right) - x;
-			c.strokeRect(x + width / 2, this.top(level) - scroll + width / 2, Math.max(1, w - width - 1), ROW - 1 - width);
+			c.strokeRect(x + width / 2, this.top(level) - scroll + width / 2,
+				Math.max(1, w - width - 1), ROW - 1 - width);
 		}
 	}
 
@@ -248,18 +265,22 @@ export class FlameView {
 		if (i < -1)
 			return [0, this.width, this.crumbs.length + 1 + i];
 		const t = this.tree, scale = this.width / (this.to - this.from);
-		return [(t.start[i] - this.from) * scale, (t.start[i] + t.total[i] - this.from) * scale, this.crumbs.length + t.depth[i]];
+		return [(t.start[i] - this.from) * scale,
+			(t.start[i] + t.total[i] - this.from) * scale,
+			this.crumbs.length + t.depth[i]];
 	}
 
 	/* ---- where ---- */
 
 	nodeAt(x, y) {
-		const r = Math.floor((y + this.element.scrollTop) / ROW), level = this.up ? this.levels - 1 - r : r;
+		const r = Math.floor((y + this.element.scrollTop) / ROW),
+			level = this.up ? this.levels - 1 - r : r;
 		if (level < 0 || level >= this.levels || x < 0 || x > this.width)
 			return -1;
 		if (level < this.crumbs.length)
 			return level - this.crumbs.length - 1;
-		const t = this.tree, row = t.rows[level - this.crumbs.length], at = this.from + x * (this.to - this.from) / this.width;
+		const t = this.tree, row = t.rows[level - this.crumbs.length],
+			at = this.from + x * (this.to - this.from) / this.width;
 		let low = 0, high = row.length;
 		while (low < high) {
 			const mid = (low + high) >> 1;
@@ -282,7 +303,8 @@ export class FlameView {
 	}
 
 	zoomAt(x, factor) {
-		const at = this.from + x * (this.to - this.from) / this.width, w = (this.to - this.from) * factor;
+		const at = this.from + x * (this.to - this.from) / this.width,
+			w = (this.to - this.from) * factor;
 		this.view(at - x / this.width * w, at - x / this.width * w + w);
 	}
 
@@ -294,7 +316,8 @@ export class FlameView {
 	reveal(i) {
 		const [left, right, level] = this.extent(i), y = this.top(level), e = this.element;
 		if (i >= 0 && (right <= 0 || left >= this.width || right - left < 2))
-			this.view(this.tree.start[i] - this.tree.total[i], this.tree.start[i] + 2 * this.tree.total[i]);
+			this.view(this.tree.start[i] - this.tree.total[i],
+				this.tree.start[i] + 2 * this.tree.total[i]);
 		if (y < e.scrollTop)
 			e.scrollTop = y;
 		else if (y + ROW > e.scrollTop + e.clientHeight)
@@ -304,7 +327,10 @@ export class FlameView {
 	/* ---- mouse and keys ---- */
 
 	listen() {
-		const c = this.canvas, place = e => { const b = c.getBoundingClientRect(); return [e.clientX - b.left, e.clientY - b.top]; };
+		const c = this.canvas, place = e => {
+			const b = c.getBoundingClientRect();
+			return [e.clientX - b.left, e.clientY - b.top];
+		};
 		let drag = null;
 		c.addEventListener('pointermove', e => {
 			if (drag) {
@@ -335,13 +361,18 @@ export class FlameView {
 				return;
 			e.preventDefault();
 			if (e.ctrlKey)
-				this.zoomAt(place(e)[0], Math.exp(e.deltaY * (e.deltaMode ? 0.05 : 0.002)));
+				this.zoomAt(place(e)[0], Math.exp(
+					e.deltaY * (e.deltaMode ? 0.05 : 0.002)));
 			else
 				this.pan(e.deltaX || e.deltaY);
 		}, { passive: false });
 		this.element.addEventListener('scroll', this.redraw);
 		c.addEventListener('keydown', e => this.key(e));
-		c.addEventListener('focus', () => { if (this.cursor === -1 && this.tree) this.move(0); this.redraw(); });
+		c.addEventListener('focus', () => {
+			if (this.cursor === -1 && this.tree)
+				this.move(0);
+			this.redraw();
+		});
 		c.addEventListener('blur', () => this.redraw());
 		new ResizeObserver(this.redraw).observe(this.element);
 	}
@@ -378,7 +409,9 @@ export class FlameView {
 					best = c;
 			this.move(best);
 		};
-		const inward = () => this.move(i > 0 ? t.parent[i] : i === 0 ? (this.crumbs.length ? -2 : -1) : -i - 1 < this.crumbs.length ? i - 1 : -1);
+		const inward = () => this.move(i > 0 ? t.parent[i] : i === 0
+			? (this.crumbs.length ? -2 : -1) : -i - 1 < this.crumbs.length ? i - 1
+			: -1);
 		const sideways = by => {
 			if (i < 0)
 				return;

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers, times and foreign text as people read them. */
 
-/* Control characters, and those that turn the direction of what stands beside them: names must not change the page around them. */
-const HOSTILE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+/*
+ * Control characters, and those that turn the direction of what stands beside them: names must not
+ * change the page around them.
+ */
+const HOSTILE =
+	/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
 export const plain = text => String(text).replace(HOSTILE, '\ufffd');
 
@@ -25,7 +29,8 @@ export function percent(part, of) {
 	if (!of)
 		return '0%';
 	const p = 100 * part / of;
-	return (p === 0 || p >= 99.995 ? p.toFixed(0) : p >= 0.095 ? p.toFixed(p < 10 ? 2 : 1) : p < 0.01 ? '<0.01' : p.toFixed(2)) + '%';
+	return (p === 0 || p >= 99.995 ? p.toFixed(0) : p >= 0.095 ? p.toFixed(p < 10 ? 2 : 1)
+		: p < 0.01 ? '<0.01' : p.toFixed(2)) + '%';
 }
 
 export function seconds(s) {
@@ -57,7 +62,8 @@ const two = n => String(n).padStart(2, '0');
 /* Local time, seconds since 1970. */
 export function time(t) {
 	const d = new Date(1000 * t);
-	return isNaN(d) ? '?' : `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+	return isNaN(d) ? '?'
+		: `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
 export function timeRange(from, to) {

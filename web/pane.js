@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A part of the page that shows answers: it asks when what it is about has changed, gives up what it asked before, and says why when there is
- * no answer.
+ * A part of the page that shows answers: it asks when what it is about has changed, gives up what
+ * it asked before, and says why when there is no answer.
  */
 import { h } from './dom.js';
 import { Refused } from './api.js';
@@ -9,7 +9,8 @@ import { Refused } from './api.js';
 const CUT = 'The answer was cut to fit into memory: the smallest rows are summed as (other).';
 
 /* Was any of the answers cut? */
-const isBounded = a => Array.isArray(a) ? a.some(isBounded) : !!(a && (a.bounded || (a.data && a.data.bounded)));
+const isBounded = a => Array.isArray(a) ? a.some(isBounded)
+	: !!(a && (a.bounded || (a.data && a.data.bounded)));
 
 export class Pane {
 	constructor(app, host) {

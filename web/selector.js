@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selectors, {tenant="a",comm!="sh"}: taken apart into matchers and put together. The server has the last word on what is one. */
+/*
+ * Selectors, {tenant="a",comm!="sh"}: taken apart into matchers and put together. The server has
+ * the last word on what is one.
+ */
 const KEY = /^[A-Za-z0-9_:./-]+/;
 const OPS = /^(=~|!=|!~|=)/;
 const ESCAPES = { n: '\n', t: '\t', r: '\r', '\\': '\\', '"': '"', "'": "'" };
@@ -30,7 +33,8 @@ export function parse(text) {
 		s = s.slice(1, -1);
 	const out = [];
 	for (s = s.trim(); s;) {
-		const m = /^["'`]/.test(s) ? quoted(s) : KEY.test(s) && [s.match(KEY)[0], s.replace(KEY, '')];
+		const m = /^["'`]/.test(s) ? quoted(s)
+			: KEY.test(s) && [s.match(KEY)[0], s.replace(KEY, '')];
 		const op = m && m[1].trimStart().match(OPS);
 		const rest = op && m[1].trimStart().slice(op[0].length).trimStart();
 		const v = rest && /^["'`]/.test(rest) ? quoted(rest) : null;
@@ -45,17 +49,24 @@ export function parse(text) {
 	return out;
 }
 
-const quote = s => '"' + s.replace(/[\\"]/g, '\\$&').replace(/\n/g, '\\n').replace(/\t/g, '\\t').replace(/\r/g, '\\r') + '"';
+const quote = s => '"' + s.replace(/[\\"]/g, '\\$&').replace(/\n/g, '\\n').replace(/\t/g, '\\t')
+	.replace(/\r/g, '\\r') + '"';
 const key = k => KEY.test(k) && k.match(KEY)[0] === k ? k : quote(k);
 
-export const format = list => list.length ? '{' + list.map(m => key(m.key) + m.op + quote(m.value)).join(',') + '}' : '';
+export const format = list => list.length ? '{' + list.map(m => key(m.key) + m.op + quote(m.value))
+	.join(',') + '}' : '';
 
-/* The selector with one matcher more; one of the same key, operator and value is not repeated, another "=" of the key gives way. */
+/*
+ * The selector with one matcher more; one of the same key, operator and value is not repeated,
+ * another "=" of the key gives way.
+ */
 export function and(text, k, op, value) {
 	const list = parse(text);
 	if (!list) /* put behind what is there: the server understands it, if it is a selector */
-		return '{' + text.trim().replace(/^\{|\}$/g, '').replace(/,\s*$/, '') + ',' + key(k) + op + quote(value) + '}';
-	const kept = list.filter(m => m.key !== k || (m.op !== '=' && (m.op !== op || m.value !== value)));
+		return '{' + text.trim().replace(/^\{|\}$/g, '')
+			.replace(/,\s*$/, '') + ',' + key(k) + op + quote(value) + '}';
+	const kept = list.filter(m => m.key !== k ||
+		(m.op !== '=' && (m.op !== op || m.value !== value)));
 	return format([...kept, { key: k, op, value }]);
 }
 

@@ -13,10 +13,18 @@ const FEW = 100;
 class Single {
 	constructor(data) {
 		this.data = data;
-		this.state = { view: '', root: '', find: '', colour: 'kind', split: '', up: '', by: '', fn: '', module: '', names: '', where: data.where, tab: 'flame' };
+		this.state = { view: '', root: '', find: '', colour: 'kind', split: '', up: '',
+			by: '', fn: '', module: '', names: '', where: data.where, tab: 'flame' };
 		this.tip = new Tip();
 		this.say = later(text => { byId('said').textContent = text; }, 50);
-		this.theme = h('button.small', { type: 'button', name: 'theme', onclick: () => { nextTheme(); this.repaint(); } });
+		this.theme = h('button.small', {
+			type: 'button',
+			name: 'theme',
+			onclick: () => {
+				nextTheme();
+				this.repaint();
+			}
+		});
 		this.showHead();
 		this.flame = new FlamePane(this, byId('panes'), data);
 		startTheme(() => this.repaint());
@@ -64,14 +72,26 @@ class Single {
 	}
 
 	showHead() {
-		const d = this.data, text = t => h('bdi', null, brief(t, 300)), measured = d.ns_per_sample === 1, few = d.samples < FEW && !measured;
-		byId('bar').append(h('div.row', null, h('h1', null, 'ascribe'), h('b', null, text(d.what)), h('span', null, 'host ', text(d.host)), h('span', null, text(d.os)),
-			d.where ? h('span.chip', null, text(d.where)) : '', h('span.fill'), this.theme));
-		byId('facts').append(h('span', { className: few ? 'bad' : '' }, h('b', null, d.ns_per_sample ? amount(d.samples, d.ns_per_sample) : number(d.samples)),
-			` ${plain(d.event)}` + (measured ? '' : `, ${number(d.samples)} samples`) + (few ? ': too few to say much' : ''), d.to ? h('span.when', null, timeRange(d.from, d.to)) : ''),
-		h('span.facts', null, d.idle ? h('span', null, d.idle_included ? 'idle included ' : 'idle left out ',
-			h('b', null, percent(d.idle, d.idle + (d.idle_included ? d.samples - d.idle : d.samples)))) : '', factList(factsOf(d)),
-		d.pruned ? h('span', null, '(other) ', h('b', null, `${number(d.pruned)} small frames`)) : ''));
+		const d = this.data, text = t => h('bdi', null, brief(t, 300)),
+			measured = d.ns_per_sample === 1, few = d.samples < FEW && !measured;
+		byId('bar').append(h('div.row', null, h('h1', null, 'ascribe'),
+			h('b', null, text(d.what)), h('span', null, 'host ', text(d.host)),
+			h('span', null, text(d.os)),
+			d.where ? h('span.chip', null, text(d.where)) : '', h('span.fill'),
+				this.theme));
+		byId('facts').append(h('span', { className: few ? 'bad' : '' },
+			h('b', null, d.ns_per_sample ? amount(d.samples, d.ns_per_sample)
+			: number(d.samples)),
+			` ${plain(d.event)}` + (measured ? '' : `, ${number(d.samples)} samples`) +
+				(few ? ': too few to say much' : ''),
+				d.to ? h('span.when', null, timeRange(d.from, d.to)) : ''),
+		h('span.facts', null, d.idle ? h('span', null,
+			d.idle_included ? 'idle included ' : 'idle left out ',
+			h('b', null, percent(d.idle, d.idle +
+				(d.idle_included ? d.samples - d.idle : d.samples)))) : '',
+				factList(factsOf(d)),
+		d.pruned ? h('span', null, '(other) ',
+			h('b', null, `${number(d.pruned)} small frames`)) : ''));
 	}
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is shown, as the address says it: each field a parameter, those that have their default left out. A parameter that is unknown or makes
- * no sense is named, and its default taken instead.
+ * What is shown, as the address says it: each field a parameter, those that have their default left
+ * out. A parameter that is unknown or makes no sense is named, and its default taken instead.
  */
-const TIME = /^(now(-\d+(\.\d+)?(ms|s|m|h|d|w))?|\d{1,12}(\.\d{1,9})?|\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))$/;
+const TIME =
+	/^(now(-\d+(\.\d+)?(ms|s|m|h|d|w))?|\d{1,12}(\.\d{1,9})?|\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))$/;
 const PATH = /^[0-9a-f]{8}(\.[0-9a-f]{8})*$/;
 
-const text = (max, pattern, what) => v => v.length > max ? `longer than ${max} characters` : pattern && v && !pattern.test(v) ? what : '';
+const text = (max, pattern, what) => v => v.length > max ? `longer than ${max} characters`
+	: pattern && v && !pattern.test(v) ? what : '';
 const choice = (...of) => v => of.includes(v) ? '' : `none of ${of.join(', ')}`;
 const flag = choice('', '1');
 const when = text(64, TIME, 'no time: now-1h, 2026-05-01T10:00:00Z or seconds since 1970');
@@ -40,22 +42,26 @@ const FIELDS = {
 	live: ['', flag],
 };
 
-export const defaults = () => Object.fromEntries(Object.entries(FIELDS).map(([name, [value]]) => [name, value]));
+export const defaults = () => Object.fromEntries(Object.entries(FIELDS)
+	.map(([name, [value]]) => [name, value]));
 
 /* -> [state, problems]: a query string with or without its "?". */
 export function parse(query) {
 	const state = defaults(), problems = [], seen = new Set();
 	for (const [name, value] of new URLSearchParams(query)) {
 		const field = Object.hasOwn(FIELDS, name) && FIELDS[name];
-		const wrong = !field ? 'nothing here is called so' : seen.has(name) ? 'given twice' : value === field[0] ? '' : field[1](value);
+		const wrong = !field ? 'nothing here is called so' : seen.has(name) ? 'given twice'
+			: value === field[0] ? '' : field[1](value);
 		seen.add(name);
 		if (wrong)
 			problems.push(`${name.slice(0, 40)}=${value.slice(0, 60)}: ${wrong}`);
 		else
 			state[name] = value;
 	}
-	if (/^\d/.test(state.from) && /^\d/.test(state.to) && instant(state.from) >= instant(state.to)) {
-		problems.push(`from=${state.from}, to=${state.to}: the range ends before it begins`);
+	if (/^\d/.test(state.from) && /^\d/.test(state.to) &&
+		instant(state.from) >= instant(state.to)) {
+		problems.push(
+			`from=${state.from}, to=${state.to}: the range ends before it begins`);
 		state.from = state.to = '';
 	}
 	if (state.view === 'sandwich' && !state.fn) {

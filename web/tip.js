@@ -21,7 +21,8 @@ export class Tip {
 		}));
 		e.hidden = false;
 		const left = x + 14 + e.offsetWidth > innerWidth ? x - 14 - e.offsetWidth : x + 14;
-		const top = y + 16 + e.offsetHeight > innerHeight ? y - 10 - e.offsetHeight : y + 16;
+		const top = y + 16 + e.offsetHeight > innerHeight ? y - 10 - e.offsetHeight
+			: y + 16;
 		e.style.left = Math.max(4, left) + 'px';
 		e.style.top = Math.max(4, top) + 'px';
 	}

@@ -21,7 +21,7 @@ _ascribe() {
 		COMPREPLY+=("${candidates[@]}")
 	done < <("${words[0]}" complete -- "${words[@]:1:cword-1}" "$cur" 2>/dev/null)
 	# More may follow a key=, a list, an option that wants a value behind its =.
-	if [ "${#COMPREPLY[@]}" = 1 ] && [[ ${COMPREPLY[0]} == *[=,] || $quote && ${COMPREPLY[0]} == *[{=\"]* ]]; then
+	if [ "${#COMPREPLY[@]}" = 1 ] && [[ ${COMPREPLY[0]} == *[=,] || $quote && ${COMPREPLY[0]} == *[\{=\"]* ]]; then
 		compopt -o nospace 2>/dev/null
 	fi
 	# Readline replaces what stands behind the last character that breaks words, which = and : do outside of quotes.

@@ -1,13 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The server's figures: the time of the flame graph API over 24 hours, 50 readers beside a writer, what the daemon uses at 19 Hz.
-# BUILD; PARTS: of flame, readers, daemon, high (default: all); SECONDS_DAEMON: how long the daemon is measured (default 120); DAY, HIGH: stores
-# that bench/serve_store made before, for flame and high; ROUNDS: how often the readers ask for 30 s (default 1); SECONDS_HIGH: how long beside the load of high (default 300).
+# The server's figures: the time of the flame graph API over 24 hours, 50 readers beside a writer,
+# what the daemon uses at 19 Hz. BUILD; PARTS: of flame, readers, daemon, high (default: all);
+# SECONDS_DAEMON: how long the daemon is measured (default 120); DAY, HIGH: stores that
+# bench/serve_store made before, for flame and high; ROUNDS: how often the readers ask for 30 s
+# (default 1); SECONDS_HIGH: how long beside the load of high (default 300).
 set -u
 build=$(realpath "${BUILD:-build}")
 # A day of windows is 8,640 times waiting for a disk: in memory, where there is such a place.
 dir=$(TMPDIR=$([ -d /dev/shm ] && echo /dev/shm || echo /tmp) mktemp -d)
 pids=()
+# shellcheck disable=SC2154 # p is of the loop in the trap
 trap 'for p in "${pids[@]}"; do kill -9 "$p" 2>/dev/null; done; rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
 
@@ -17,7 +20,7 @@ start() { # log, command...
 	"$@" 2>"$log" &
 	pid=$!
 	pids+=("$pid")
-	for i in $(seq 200); do
+	for _ in $(seq 200); do
 		url=$(sed -n 's/.* on \(http:\/\/.*\)/\1/p' "$log" | head -1)
 		[ -n "$url" ] && return
 		sleep 0.05
@@ -29,7 +32,11 @@ rss_kib() { awk '/VmRSS/ { print $2 }' "/proc/$1/status"; }
 
 flame() {
 	echo "== flame graph API: 24 hours, 20,000 nodes (promised: 60 ms of server time)"
-	if [ -n "${DAY:-}" ]; then ln -s "$DAY" day; else "$build/bench/serve_store" day || exit 1; fi
+	if [ -n "${DAY:-}" ]; then
+		ln -s "$DAY" day
+	else
+		"$build/bench/serve_store" day || exit 1
+	fi
 	start log "$build/ascribe" serve day -l 127.0.0.1:0 --workers 2 --anonymous
 	cat >flame.py <<'PY'
 import json, sys, time, urllib.request
@@ -97,7 +104,7 @@ for p, v in sorted(by.items()):
     v.sort()
     print('  %-64s %4d: median %6.1f ms, 90%% %6.1f ms, worst %6.1f ms' % (p, len(v), q(0.5, v), q(0.9, v), v[-1] * 1e3))
 PY
-	for i in $(seq "${ROUNDS:-1}"); do python3 readers.py "$url"; done
+	for _ in $(seq "${ROUNDS:-1}"); do python3 readers.py "$url"; done
 	kill -TERM "$writer"
 	wait "$writer"
 	cat live.txt
@@ -110,14 +117,15 @@ daemon() {
 	[ "$(id -u)" = 0 ] || return
 	seconds=${SECONDS_DAEMON:-120}
 	echo "== the daemon at 19 Hz, $seconds s, two busy CPUs (promised: 0.15% of one CPU, 64 MiB)"
-	for i in 1 2; do openssl speed -seconds 1000 sha256 >/dev/null 2>&1 & pids+=($!); done
+	for _ in 1 2; do openssl speed -seconds 1000 sha256 >/dev/null 2>&1 & pids+=($!); done
 	start log3 "$build/ascribe" daemon -s "$dir/own" -l 127.0.0.1:0 --anonymous
 	sleep 20
 	cpu() { awk '{ print ($14 + $15) * 10 }' "/proc/$1/stat"; }
 	before=$(cpu "$pid")
 	sleep "$seconds"
 	after=$(cpu "$pid")
-	echo "CPU: $(awk "BEGIN { printf \"%.3f\", ($after - $before) / 10 / $seconds }")% of one CPU; resident $(rss_kib "$pid") KiB"
+	share=$(awk "BEGIN { printf \"%.3f\", ($after - $before) / 10 / $seconds }")
+	echo "CPU: $share% of one CPU; resident $(rss_kib "$pid") KiB"
 	kill -TERM "$pid"
 	wait "$pid"
 	"$build/ascribe" stat own 2>/dev/null | grep 'own cost'
@@ -126,7 +134,11 @@ daemon() {
 high() {
 	[ "$(id -u)" = 0 ] || return
 	echo "== a day of high cardinality: 2,800 new query ids in each of 8,640 windows, then a daemon that goes on there (promised: 64 MiB resident, no growth)"
-	if [ -n "${HIGH:-}" ]; then cp -r "$HIGH" high; else "$build/bench/serve_store" high high || exit 1; fi
+	if [ -n "${HIGH:-}" ]; then
+		cp -r "$HIGH" high
+	else
+		"$build/bench/serve_store" high high || exit 1
+	fi
 	"$build/bench/high_load" 2 & pids+=($!)
 	start log4 "$build/ascribe" daemon -s "$dir/high" -l 127.0.0.1:0 --anonymous
 	cat >high.py <<'PY'

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The store on a generated load: see bench_store.c. WINDOWS, HIGH_WINDOWS: how many of 10 s (a day is 8640, a year
-# 3153600); STACKS: folded stacks of real programs. The stores are written in memory where there is room, so that the
-# disk is not what is measured; the substrates are compared in TMPDIR. YEAR=0: without the long ones, which take half an hour.
+# The store on a generated load: see bench_store.c. WINDOWS, HIGH_WINDOWS: how many of 10 s (a day
+# is 8640, a year 3153600); STACKS: folded stacks of real programs. The stores are written in memory
+# where there is room, so that the disk is not what is measured; the substrates are compared in
+# TMPDIR. YEAR=0: without the long ones, which take half an hour.
 set -eu
 bench=${BUILD:-build}/bench/bench_store
 windows=${WINDOWS:-4320}
@@ -35,9 +36,11 @@ per_sample() { # what, bytes
 	awk -v what="$1" -v b="$2" -v n="$samples" 'BEGIN { printf "  %-16s %9d bytes, %6.2f per sample\n", what, b, b / n }'
 }
 recording() {
-	"$ascribe" record -q -a -F 99 -d 60s -o "$dir/real" -- "${BUILD:-build}/demo" --seconds 60 >/dev/null
+	"$ascribe" record -q -a -F 99 -d 60s -o "$dir/real" -- "${BUILD:-build}/demo" --seconds 60 \
+		>/dev/null
 	"$ascribe" store compact "$dir/real" >/dev/null
-	samples=$("$ascribe" stat "$dir/real" --json | grep -o '"stored":[0-9]*' | head -1 | cut -d: -f2)
+	samples=$("$ascribe" stat "$dir/real" --json | grep -o '"stored":[0-9]*' | head -1 |
+		cut -d: -f2)
 	"$ascribe" export "$dir/real" -f pprof --idle -o "$scratch/pprof.gz"
 	"$ascribe" export "$dir/real" -f folded --idle | gzip >"$scratch/folded.gz"
 	echo "  $samples samples"
@@ -49,7 +52,11 @@ recording() {
 ascribe=${BUILD:-build}/ascribe
 echo
 echo "== a recording of this host, 60 s at 99 Hz, with the demo server (labels of tenants and queries)"
-if [ -x "$ascribe" ] && [ "$(id -u)" = 0 ]; then recording; else echo "  skipped: needs root and $ascribe"; fi
+if [ -x "$ascribe" ] && [ "$(id -u)" = 0 ]; then
+	recording
+else
+	echo "  skipped: needs root and $ascribe"
+fi
 [ "${YEAR:-1}" = 0 ] && exit
 # What long ranges need does not depend on how long the windows are: ten minutes each.
 run "a year, with what retention leaves of it" low 53000 600 no

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Compare what recording costs beside compilers, interpreters and short processes: ascribe against `perf record -a -g` with
-# `perf script`. Runs are interleaved; medians are printed. CPU time is that of the recorder's cgroup, so its children
-# count, and of its BPF programs, which run in other processes' time. Arguments: none. RUNS=3 SECONDS_EACH=20 BUILD=build.
+# Compare what recording costs beside compilers, interpreters and short processes: ascribe against
+# `perf record -a -g` with `perf script`. Runs are interleaved; medians are printed. CPU time is
+# that of the recorder's cgroup, so its children count, and of its BPF programs, which run in other
+# processes' time. Arguments: none. RUNS=3 SECONDS_EACH=20 BUILD=build.
 set -eu
 ascribe=$(realpath "${BUILD:-build}/ascribe")
 runs=${RUNS:-3} each=${SECONDS_EACH:-20}
@@ -41,11 +42,13 @@ EOF
 set -m
 (cd "$dir" && while :; do gcc -O2 -c -o a.o a.c; g++ -O1 -c -o b.o b.cpp; done) >/dev/null 2>&1 &
 loads+=($!)
-(cd "$dir" && while :; do python3 -c 'import json'; perl -e '$x = 1'; for i in 1 2 3 4 5 6 7 8; do sh -c 'ls >list; sed -n 1p list; true'; done; done) >/dev/null 2>&1 &
+(cd "$dir" && while :; do python3 -c 'import json'; perl -e '$x = 1'; for _ in 1 \
+	2 3 4 5 6 7 8; do sh -c 'ls >list; sed -n 1p list; true'; done; done) >/dev/null 2>&1 &
 loads+=($!)
 set +m
 
-# The time that the BPF programs of a recorder have run for, in microseconds: its own, since others may record, too.
+# The time that the BPF programs of a recorder have run for, in microseconds: its own, since others
+# may record, too.
 bpf_us() {
 	awk '/^prog_id:/ { id = $2 } /^run_time_ns:/ { ns[id] = $2 } END { for (id in ns) sum += ns[id]; print int(sum / 1000) }' \
 		/proc/"$1"/fdinfo/* 2>/dev/null
@@ -74,9 +77,10 @@ ascribe_once() { # name, arguments: appends "percent MiB" to the name's file
 	echo "$((after - before + bpf)) $bpf $peak" >>"$dir/$name.runs"
 }
 
-# perf 6.1 aborts at times, on an assertion about the sizes of build ids, while other recorders run on
-# this host. Its cost until then is no measurement: run it again.
-mmap_ids=$(perf record -h 2>&1 | grep -qe --buildid-mmap && echo --buildid-mmap || :) # since 5.12; else perf reads all files when it ends
+# perf 6.1 aborts at times, on an assertion about the sizes of build ids, while other recorders run
+# on this host. Its cost until then is no measurement: run it again.
+# Since 5.12; else perf reads all files when it ends
+mmap_ids=$(perf record -h 2>&1 | grep -qe --buildid-mmap && echo --buildid-mmap || :)
 perf_once() { # name, rate
 	local before after
 	for _ in 1 2 3; do

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A daemon with little memory beside a flood of stacks, labels and waits: it keeps to its limit at each look, by what the kernel says
-# of all its processes and maps; sums of labels stay right, what became (other) is counted, and it never begins anew. A reload with
-# too little memory is refused. By a build that looks each second. As root.
+# A daemon with little memory beside a flood of stacks, labels and waits: it keeps to its limit at
+# each look, by what the kernel says of all its processes and maps; sums of labels stay right, what
+# became (other) is counted, and it never begins anew. A reload with too little memory is refused.
+# By a build that looks each second. As root.
 . "$(dirname "$0")/../http/lib.bash"
 needs_recording
 limit=96
@@ -18,7 +19,8 @@ anonymous: true
 Y
 serve log "$build/tests/hasty/ascribe" daemon -c a.yaml || finish
 daemon=$pid
-# Memory of the processes and of the maps, each counted once; the program's own pages are those of the start.
+# Memory of the processes and of the maps, each counted once; the program's own pages are those of
+# the start.
 cat >watch.py <<'PY'
 import glob, json, re, socket, sys, time
 daemon, seconds = int(sys.argv[1]), float(sys.argv[2])
@@ -83,7 +85,7 @@ ok "its own account agrees with the kernel's" jq -e '.ratio > 0.95 and .ratio < 
 ok "it is the same recorder" test "$(curl -s --unix-socket sock http://x/metrics | sed -n 's/^ascribe_sample_weight //p')" = 1
 sed -i 's/^memory-max.*/memory-max: 20MiB/' a.yaml
 kill -HUP "$daemon"
-for i in $(seq 100); do
+for _ in $(seq 100); do
 	grep -q reload log && break
 	sleep 0.05
 done

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What watching the scheduler costs: `make bench-sched`, as root. Medians, of neighbours in one run (tests/bench/toggle.h) or of interleaved
-# runs. CPU time of the load alone counts, so that others on the machine add noise but no cost.
+# What watching the scheduler costs: `make bench-sched`, as root. Medians, of neighbours in one run
+# (tests/bench/toggle.h) or of interleaved runs. CPU time of the load alone counts, so that others
+# on the machine add noise but no cost.
 set -u
 build=$(realpath "$1")
 runs=${RUNS:-7}
@@ -27,7 +28,8 @@ judge() { # what, figure, promised at most, unit
 	awk -v w="$1" -v x="$2" -v p="$3" -v u="$4" 'BEGIN { printf "%-58s %8.2f %-3s  promised %g%s%s\n", w, x, u, p, u, x <= p ? "" : "  MISSED" }'
 }
 
-# What a load's CPU time grows by, nanoseconds and percent: bench_switch or bench_pg beside a program that does nothing, and beside a recorder.
+# What a load's CPU time grows by, nanoseconds and percent: bench_switch or bench_pg beside a
+# program that does nothing, and beside a recorder.
 toggled() { # command...
 	"$@" nothing >nothing.json
 	"$build/ascribe" record -q -a -d 3600s --wall -o store 2>/dev/null &
@@ -47,7 +49,9 @@ toggled "$build/bench/bench_switch" $((runs * 3))
 judge "a switch costs more, --wall" "$(both more)" 250 ns
 
 others="bpftrace perf"
-for o in $others; do command -v $o >/dev/null || { echo "no $o here to compare with"; others=${others/$o/}; }; done
+for o in $others; do
+	command -v $o >/dev/null || { echo "no $o here to compare with"; others=${others/$o/}; }
+done
 cat >off.bt <<'END'
 tracepoint:sched:sched_switch {
 	if (args->prev_pid) { @off[args->prev_pid] = nsecs; }
@@ -64,23 +68,28 @@ beside() { # command...: the load while that runs
 	wait $other
 }
 echo "== the same beside an unprofiled run, and what others cost, $runs runs"
-for i in $(seq "$runs"); do
+for _ in $(seq "$runs"); do
 	"$build/bench/bench_switch" 1 >plain.json
 	options= && profiled "$build/bench/bench_switch" 1 >samples.json
 	options=--wall && profiled "$build/bench/bench_switch" 1 >wall.json
 	options="--wall --waker" && profiled "$build/bench/bench_switch" 1 >waker.json
 	[[ $others != *bpftrace* ]] || beside bpftrace off.bt >bpftrace.json
-	[[ $others != *perf* ]] || { beside perf record -q -a -e sched:sched_switch -o perf.data >perf.json; beside perf sched record -o perf.data >perfsched.json; }
+	[[ $others != *perf* ]] || {
+		beside perf record -q -a -e sched:sched_switch -o perf.data >perf.json
+		beside perf sched record -o perf.data >perfsched.json
+	}
 	paste plain.json | awk -F'[:,}]' '{ printf "%.0f\n", $4 / $6 }' >>rate
 	for k in samples wall waker bpftrace perf perfsched; do
-		[ ! -f $k.json ] || echo "$(field ns <$k.json) $(field ns <plain.json)" | awk '{ print $1 - $2 }' >>$k.more
+		[ ! -f $k.json ] || echo "$(field ns <$k.json) $(field ns <plain.json)" |
+			awk '{ print $1 - $2 }' >>$k.more
 	done
 	field ns <plain.json >>plain.ns
 	rm -f ./*.json perf.data*
 done
 echo "unprofiled $(median plain.ns) ns of CPU a switch, $(median rate) switches a second; runs differ by more than what is looked for"
 judge "a switch costs more, --wall, run beside run" "$(median wall.more)" 250 ns
-for k in "samples sampling alone, 99 Hz" "waker --wall --waker" "bpftrace bpftrace: off-CPU time by command, a histogram each, no stack" \
+for k in "samples sampling alone, 99 Hz" \
+	"waker --wall --waker" "bpftrace bpftrace: off-CPU time by command, a histogram each, no stack" \
 	"perf perf record -e sched:sched_switch, no stack" "perfsched perf sched record"; do
 	[ ! -f "${k%% *}.more" ] || printf '%-76s %8.0f ns\n' "${k#* }" "$(median "${k%% *}.more")"
 done
@@ -90,13 +99,16 @@ if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
 	as() { setpriv --reuid postgres --regid postgres --clear-groups -- "$@"; }
 	mkdir data && chown postgres data && chmod 755 "$dir"
 	as "$pg/initdb" -D data -A trust -U postgres -N >/dev/null 2>&1
-	as "$pg/pg_ctl" -D data -w -l data/log -o "-k $dir/data -c listen_addresses= -c fsync=off" start >/dev/null 2>&1
-	stop() { as "$pg/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1; cd /; rm -rf "$dir"; }
+	as "$pg/pg_ctl" -D data -w -l data/log \
+		-o "-k $dir/data -c listen_addresses= -c fsync=off" start >/dev/null 2>&1
+	stop() { as "$pg/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null \
+		2>&1; cd /; rm -rf "$dir"; }
 	trap stop EXIT
 	as pgbench -h "$dir/data" -U postgres -i -s 5 -q postgres >/dev/null 2>&1
 	for kind in select tpcb; do
 		echo "== PostgreSQL, pgbench's $kind, 4 clients: CPU of the server for each transaction; switched on and off every 30 ms"
-		toggled "$build/bench/bench_pg" "host=$dir/data user=postgres dbname=postgres" $((runs * 6)) $kind
+		toggled "$build/bench/bench_pg" "host=$dir/data user=postgres dbname=postgres" \
+			$((runs * 6)) $kind
 		judge "pgbench costs more, --wall" "$(both percent)" 2 %
 	done
 else
@@ -104,8 +116,12 @@ else
 fi
 
 echo "== sums, of a thread on one CPU for 10 s"
-"$build/ascribe" record -q --wall -F 99 -o sums -- "$build/tests/record/waits" shares 10 0 >truth.json
-for m in off runq; do "$build/ascribe" report sums --metric $m --by tenant --where '{tenant="a"}' --json 2>/dev/null >$m.json; done
+"$build/ascribe" record -q --wall -F 99 -o sums -- "$build/tests/record/waits" shares 10 0 \
+	>truth.json
+for m in off runq; do
+	"$build/ascribe" report sums --metric $m --by tenant --where '{tenant="a"}' \
+		--json 2>/dev/null >$m.json
+done
 python3 - <<'END'
 import json
 t = json.load(open('truth.json'))['worker']

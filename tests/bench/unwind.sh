@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# unwind.sh BUILD: what user stacks by rules cost. Rows compiled per second, and of the largest library; how soon the processes of a busy host
-# are known; then, by the kernel's statistics, what one more frame of a chain without frame pointers costs in the BPF program.
+# unwind.sh BUILD: what user stacks by rules cost. Rows compiled per second, and of the largest
+# library; how soon the processes of a busy host are known; then, by the kernel's statistics, what
+# one more frame of a chain without frame pointers costs in the BPF program.
 set -u
 build=$(realpath "$1")
 dir=$(mktemp -d)
@@ -12,20 +13,23 @@ PATH=$PATH:/usr/sbin
 
 "$build/tests/test_unwind" /usr/lib/x86_64-linux-gnu | grep files,
 
-llvm=$(ls /usr/lib/x86_64-linux-gnu/libLLVM*.so* /usr/lib/llvm-*/lib/libLLVM*.so* 2>/dev/null | xargs -rn 1 realpath | sort -u |
+# shellcheck disable=SC2011 # names of libraries have no blanks
+llvm=$(ls /usr/lib/x86_64-linux-gnu/libLLVM*.so* /usr/lib/llvm-*/lib/libLLVM*.so* 2>/dev/null |
+	xargs -rn 1 realpath | sort -u |
 	xargs -r ls -S | head -1)
 [ -z "$llvm" ] || "$build/tests/test_unwind" "$llvm" | awk -v name="$llvm" '/files,/ {
 	printf "%s: %d rows, %.3f s, %s MB\n", name, $3, $6, $(NF - 1)
 	printf "=> promised <= 0.4 s and <= 6 MB: %s\n", $6 <= 0.4 && $(NF - 1) <= 6 ? "met" : "MISSED" }'
 
-# ---- a host that is busy when recording begins: what is known after 2 s, and what there was to know ----
+# ---- a host that is busy when recording begins: what is known after 2 s, and what there was to
+# know ----
 spin() {
 	nice "$@" >/dev/null 2>&1 </dev/null &
 	crowd+=($!)
 }
 echo 'for (;;) JSON.parse(JSON.stringify([1, 2, 3]))' >spin.js
 echo 'public class Spin { public static void main(String[] a) { for (long i = 0; ; i++) a = new String[] { "" + i }; } }' >Spin.java
-for i in 1 2 3 4; do
+for _ in 1 2 3 4; do
 	spin python3 -c 'import json, ssl, sqlite3, ctypes, decimal
 while 1: json.loads("[1, 2]")'
 	spin perl -e 'use POSIX; use List::Util; 1 while ++$x'
@@ -40,8 +44,12 @@ done
 command -v node >/dev/null && spin node spin.js
 command -v java >/dev/null && spin java Spin.java
 sleep 2
-mapped=$(cat $(printf '/proc/%s/maps ' "${crowd[@]}") 2>/dev/null | awk '$2 ~ /x/ && $5 > 0 { print $4, $5 }' | sort -u | wc -l)
-read -r known rows cpu <<<"$("$build/ascribe" record --explain -p "$(IFS=,; echo "${crowd[*]}")" -F 999 -d 2s -o known 2>&1 |
+# shellcheck disable=SC2046 # a word for each process
+mapped=$(cat $(printf '/proc/%s/maps ' "${crowd[@]}") 2>/dev/null |
+	awk '$2 ~ /x/ && $5 > 0 { print $4, $5 }' | sort -u | wc -l)
+tgids=$(IFS=,; echo "${crowd[*]}")
+read -r known rows cpu <<<"$("$build/ascribe" record --explain -p "$tgids" -F 999 -d 2s -o known \
+	2>&1 |
 	sed -n 's/.*unwind rules of \([0-9]*\) files, \([0-9]*\) rows, compiled in \([0-9.]*\) s.*/\1 \2 \3/p')"
 echo "${#crowd[@]} busy processes map $mapped files: rules of $known and $rows rows known when 2 s are over, $cpu s of CPU"
 awk -v a="$known" -v b="$mapped" 'BEGIN { printf "=> promised all within 2 s: %s\n", a >= b ? "met" : "MISSED" }'
@@ -60,9 +68,11 @@ cost() { # depth -> "ns per sample, frames per sample" of the loaded program
 	"$build/tests/record/chains" deep 3 "$1" &
 	sleep 1
 	local from to
-	from=$(bpftool prog show name on_event --json | jq -c 'if type == "array" then last else . end | [.run_time_ns, .run_cnt]')
+	from=$(bpftool prog show name on_event --json |
+		jq -c 'if type == "array" then last else . end | [.run_time_ns, .run_cnt]')
 	sleep 1.5
-	to=$(bpftool prog show name on_event --json | jq -c 'if type == "array" then last else . end | [.run_time_ns, .run_cnt]')
+	to=$(bpftool prog show name on_event --json |
+		jq -c 'if type == "array" then last else . end | [.run_time_ns, .run_cnt]')
 	wait $a $recorder
 	"$build/ascribe" export chains --format folded --where '{comm="chains"}' 2>/dev/null |
 		awk -v from="$from" -v to="$to" '{ n = $NF; frames += n * (gsub(/;/, ";")); all += n }

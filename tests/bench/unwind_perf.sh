@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# unwind_perf.sh BUILD: stacks by rules against `perf record --call-graph dwarf`, from the same registers and stack bytes, on real
-# programs. Those that are not installed are left out, and named.
+# unwind_perf.sh BUILD: stacks by rules against `perf record --call-graph dwarf`, from the same
+# registers and stack bytes, on real programs. Those that are not installed are left out, and named.
 set -u
 build=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")
@@ -27,7 +27,8 @@ judge() { # name: of NAME.data
 perf_record() { # name, what perf is told...
 	local name=$1
 	shift
-	perf record -q -F 149 -e cpu-clock --call-graph dwarf,65528 -o "$name.data" "$@" >perf.out 2>&1
+	perf record -q -F 149 -e cpu-clock --call-graph dwarf,65528 -o "$name.data" "$@" >perf.out \
+		2>&1
 	judge "$name"
 }
 have() {
@@ -84,10 +85,12 @@ if [ -n "$bin" ] && id postgres >/dev/null 2>&1; then
 	chown postgres db
 	as() { setpriv --reuid postgres --regid postgres --init-groups "$@"; }
 	as "$bin/initdb" -A trust -D "$dir/db" >initdb.out 2>&1
-	as "$bin/pg_ctl" -D "$dir/db" -o "-k $dir/db -c listen_addresses=" -l "$dir/db/log" -w start >pg.log 2>&1
+	as "$bin/pg_ctl" -D "$dir/db" -o "-k $dir/db -c listen_addresses=" -l "$dir/db/log" \
+		-w start >pg.log 2>&1
 	started+=("$(head -1 db/postmaster.pid)")
 	as "$bin/pgbench" -h "$dir/db" -i -s 2 postgres >pgbench.out 2>&1
-	setpriv --reuid postgres --regid postgres --init-groups "$bin/pgbench" -h "$dir/db" -T 7 -c 2 -S postgres >pgbench.out 2>&1 &
+	setpriv --reuid postgres --regid postgres --init-groups "$bin/pgbench" -h "$dir/db" -T 7 \
+		-c 2 -S postgres >pgbench.out 2>&1 &
 	bench=$!
 	sleep 1
 	backend=$(pgrep -P "${started[0]}" -f '^postgres: postgres postgres' | head -1)

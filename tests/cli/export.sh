@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The reading commands on a synthetic store whose contents tests/tools/mkstore.c prints: sums, pprof as Go reads it, JSON,
-# hostile names, and the exit status of every misuse.
+# The reading commands on a synthetic store whose contents tests/tools/mkstore.c prints: sums, pprof
+# as Go reads it, JSON, hostile names, and the exit status of every misuse.
 . "$(dirname "$0")/lib.bash"
 "$build/tests/mkstore" wide wide >wide.json || exit 1
 ln -s store ascribe.data
@@ -83,7 +83,8 @@ ok "explain" sh -c "'$ascribe' report store --explain 2>&1 >/dev/null | grep -q 
 
 # ---- Go's pprof ----
 if command -v go >/dev/null; then
-	pprof() { go tool pprof -sample_index=samples -nodecount=1000000 -nodefraction=0 -edgefraction=0 "$@" cpu.pb.gz; }
+	pprof() { go tool pprof -sample_index=samples -nodecount=1000000 -nodefraction=0 \
+		-edgefraction=0 "$@" cpu.pb.gz; }
 	pprof -top >top.txt 2>err || cat err
 	pprof -tags >tags.txt 2>err || cat err
 	cat >pprof.py <<'PY'
@@ -156,7 +157,8 @@ exits 2 'of which --function' "$ascribe" flame store --view callers -o no.html
 exits 2 'are for --view' "$ascribe" flame store --function main -o no.html
 exits 1 'no such function' "$ascribe" flame store --view callers --function nobody -o no.html
 exits 2 '--against: selector' "$ascribe" flame store --against '{a=' -o no.html
-exits 2 '--against-from must be before' "$ascribe" flame store --against-from now --against-to now-1h -o no.html
+exits 2 '--against-from must be before' \
+	"$ascribe" flame store --against-from now --against-to now-1h -o no.html
 ok "no file of what was not done" test ! -e no.html
 mkdir other && echo x >other/file
 echo x >plain
@@ -193,7 +195,8 @@ for c in report flame export labels stat; do
 	[ $c = stat ] || exits 2 'no-such' "$ascribe" $c store $args --event no-such
 	exits 1 'o space left' sh -c "exec '$ascribe' $c store ${args/-o x.html/} >/dev/full"
 	exits 1 '' sh -c "exec '$ascribe' $c store ${args/-o x.html/} >&-"
-	# A reader that is gone, whether SIGPIPE is ignored or not: quiet, as by SIGPIPE (-13 in a byte).
+	# A reader that is gone, whether SIGPIPE is ignored or not: quiet, as by SIGPIPE (-13 in a
+	# byte).
 	exits 243 '' python3 broken.py "$ascribe" $c store ${args/-o x.html/}
 	ok "$c: nobody complains" sh -c '! grep -v "complete: " err'
 done

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# ascribe import: what it reads is what the report shows, for each format; what is no profile leaves no store.
+# ascribe import: what it reads is what the report shows, for each format; what is no profile leaves
+# no store.
 . "$(dirname "$0")/lib.bash"
 export PYTHONPATH=$here/../http
 
-rows() { "$ascribe" report "$@" -n 0 --json 2>/dev/null | jq -S '[.rows[] | [.key // [.function, .self], .samples, .seconds]] | sort'; }
+rows() { "$ascribe" report "$@" -n 0 --json 2>/dev/null |
+	jq -S '[.rows[] | [.key // [.function, .self], .samples, .seconds]] | sort'; }
 
 # ---- pprof: our own, there and back ----
 "$ascribe" export store --format pprof -o cpu.pb.gz 2>/dev/null
@@ -12,7 +14,8 @@ exits 0 '' "$ascribe" import pprof cpu.pb.gz -o back -l site=b,rack=4
 ok "functions are those of the export" cmp <(rows store) <(rows back)
 ok "and tenants" cmp <(rows store --by tenant) <(rows back --by tenant)
 ok "and query ids" cmp <(rows store --by query_id) <(rows back --by query_id)
-ok "and its time" test "$("$ascribe" report back --json 2>/dev/null | jq -c '[.from, .to]')" = "[1777629600,1777629630]"
+ok "and its time" test "$("$ascribe" report back --json 2>/dev/null | jq -c '[.from, .to]')" = \
+	"[1777629600,1777629630]"
 ok "labels of all samples" test "$(rows back --by site,rack | jq -c '.[0][0]')" = '{"rack":"4","site":"b"}'
 ok "no accounting is made up" sh -c "! '$ascribe' report back 2>&1 | grep -q 'complete:'"
 ok "a pipe is read" "$ascribe" import pprof - -o piped < <(cat cpu.pb.gz)
@@ -32,7 +35,8 @@ ok "a store that was there stays" cmp <(rows back) <(rows kept)
 # ---- folded ----
 "$ascribe" export store --format folded >stacks.txt 2>/dev/null
 exits 0 '' "$ascribe" import folded stacks.txt -o folded --rate 99
-ok "all samples, in the time of 99 Hz" test "$(rows folded --by event | jq -c '.[0][1]')" = "$(jq .samples truth.json)"
+ok "all samples, in the time of 99 Hz" test "$(rows folded --by event | jq -c '.[0][1]')" = \
+	"$(jq .samples truth.json)"
 ok "the kernel's frames are the kernel's" sh -c "'$ascribe' report folded -n 0 2>/dev/null | grep -q 'vfs_read  \[kernel\]'"
 ok "inlined frames are inlined" sh -c "'$ascribe' report folded -n 0 2>/dev/null | grep -q 'inner (inlined)'"
 
@@ -86,7 +90,8 @@ PY
 python3 make.py && touch -d '2026-05-01T10:00:00Z' old tomorrow
 for name in old tomorrow; do
 	exits 0 "the profile's time cannot be right" "$ascribe" import pprof $name -o of-$name
-	ok "then it is of when the file was written" test "$("$ascribe" report of-$name -e alloc_space --json 2>/dev/null | jq -c '[.from, .value]')" = '[1777629600,7]'
+	ok "then it is of when the file was written" \
+		test "$("$ascribe" report of-$name -e alloc_space --json 2>/dev/null | jq -c '[.from, .value]')" = '[1777629600,7]'
 done
 exits 1 'too many samples' "$ascribe" import pprof large -o none
 head -c 300 cpu.pb.gz >cut.pb.gz

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of the reading commands share; sourced, not run. The stores `store` (truth.json says what is in it) and `empty` are there;
-# $ascribe is where other users may run it, too.
+# What the tests of the reading commands share; sourced, not run. The stores `store` (truth.json
+# says what is in it) and `empty` are there; $ascribe is where other users may run it, too.
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.bash"
 chmod 755 "$dir"
 cp "$build/ascribe" ascribe

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What each flag is a share of: waits for those of waits, the other stored samples for those of samples.
+# What each flag is a share of: waits for those of waits, the other stored samples for those of
+# samples.
 . "$(dirname "$0")/lib.bash"
 
 "$ascribe" stat store --json >stat.json

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Stores made of others by the commands: a copy of a live store, several in one, samples removed for good.
+# Stores made of others by the commands: a copy of a live store, several in one, samples removed for
+# good.
 . "$(dirname "$0")/lib.bash"
 
 cat >lib.py <<'PY'
@@ -22,7 +23,8 @@ exits 1 'copy exists' "$ascribe" store snapshot store -o copy
 exits 1 'there is no store' "$ascribe" store snapshot nowhere -o other
 exits 2 'where to?' "$ascribe" store snapshot store
 exits 2 'name one store' "$ascribe" store snapshot store copy -o other
-exits 2 '--where, --from and --to are not for this' "$ascribe" store snapshot store -o other --where '{comm="a"}'
+exits 2 '--where, --from and --to are not for this' \
+	"$ascribe" store snapshot store -o other --where '{comm="a"}'
 exits 2 '--output is not for this' "$ascribe" store verify store -o other
 mkdir half.tmp
 exits 1 'half.tmp exists' "$ascribe" store snapshot store -o half
@@ -39,7 +41,8 @@ if [ "$(id -u)" = 0 ] && id nobody >/dev/null 2>&1; then
 	chmod -R a+rX readable
 	mkdir others
 	chmod 777 others
-	exits 0 '' setpriv --reuid=nobody --regid=nogroup --clear-groups "$ascribe" store snapshot "$dir/readable" -o "$dir/others/copy"
+	exits 0 '' setpriv --reuid=nobody --regid=nogroup --clear-groups "$ascribe" store snapshot \
+		"$dir/readable" -o "$dir/others/copy"
 	ok "a copy by another user is whole" "$ascribe" store verify others/copy
 fi
 cat >live.py <<'PY'
@@ -116,7 +119,8 @@ ok "nothing is left beside it" test ! -e pruned.tmp
 exits 2 'which samples?' "$ascribe" store delete pruned
 exits 2 '--where' "$ascribe" store delete pruned --where '{tenant='
 exits 2 '`wait` is no label' "$ascribe" store delete pruned --where '{wait="io"}'
-exits 2 'must be before' "$ascribe" store delete pruned --where '{tenant="b"}' --from now-1h --to now-2h
+exits 2 'must be before' "$ascribe" store delete pruned --where '{tenant="b"}' --from now-1h \
+	--to now-2h
 cp -r store pruned2
 ln -s pruned2 linked
 exits 0 '' "$ascribe" store delete linked --where '{event="page-faults"}'

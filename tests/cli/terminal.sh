@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Manners: help and manual from one table, exit statuses, colour, pager, pipes that close, completion in real shells.
+# Manners: help and manual from one table, exit statuses, colour, pager, pipes that close,
+# completion in real shells.
 . "$(dirname "$0")/lib.bash"
 completion=$(cd "$OLDPWD" && realpath "$(dirname "$0")/../../deploy/completion")
 export TERM=xterm LC_ALL=C.UTF-8
@@ -9,7 +10,9 @@ commands=$("$ascribe" help --commands)
 esc=$(printf '\033')
 
 # ---- help and manual: every option of every command, examples ----
-ok "every command is in the list" test "$("$ascribe" --help | sed -n '/^Commands/,/^$/p' | grep -c '^  ')" = $(($(echo "$commands" | wc -l) + 1))
+ok "every command is in the list" \
+	test "$("$ascribe" --help | sed -n '/^Commands/,/^$/p' | grep -c '^  ')" = \
+	$(($(echo "$commands" | wc -l) + 1))
 "$ascribe" help --man >ascribe.1
 for c in $commands; do
 	"$ascribe" "$c" --help >help
@@ -20,9 +23,11 @@ for c in $commands; do
 	"$ascribe" complete -- "$c" -- | sed 's/\t.*//' | sort >options
 	grep -o '^  [ -][a-zA-Z ],\? *--[a-z-]*' help | grep -o -- '--[a-z-]*' | sort >said
 	ok "$c: help, completion have the same options" cmp options said
-	tr -d '\\' <"ascribe-$c.1" | grep -o 'fB--[a-z-]*fR' | sed 's/^fB//; s/fR$//' | sort -u >listed
+	tr -d '\\' <"ascribe-$c.1" | grep -o 'fB--[a-z-]*fR' | sed 's/^fB//; s/fR$//' |
+		sort -u >listed
 	ok "$c: and the manual" sh -c 'comm -23 options listed | grep . && exit 1 || exit 0'
-	# Each option that help names is known: with a value that none takes, or none, it is no unknown option.
+	# Each option that help names is known: with a value that none takes, or none, it is no
+	# unknown option.
 	for o in $(cat said); do
 		[ "$o" = --help ] && continue
 		timeout 10 "$ascribe" "$c" "$o=" --no-such-thing >out 2>err </dev/null
@@ -44,7 +49,8 @@ for c in $commands; do
 	exits 2 'unknown option --no-such-thing' "$ascribe" "$c" --no-such-thing
 	exits 2 'auto, always or never' "$ascribe" "$c" --color=perhaps
 done
-for c in report flame labels stat "export --format folded" "diff --where comm=\"server\" --against tenant=\"a\""; do
+for c in report flame labels stat "export --format folded" \
+	"diff --where comm=\"server\" --against tenant=\"a\""; do
 	read -r -a args <<<"$c"
 	[ "${args[0]}" = flame ] && args+=(-o out.html)
 	exits 1 'there is no store' "$ascribe" "${args[0]}" nowhere "${args[@]:1}"
@@ -66,9 +72,11 @@ exits 2 'expected , or }' "$ascribe" report store --where '{'
 # ---- a reader that goes away ----
 "$build/tests/mkstore" wide wide >/dev/null
 for shell in 'trap "" PIPE;' ''; do
+	# shellcheck disable=SC2238 # a file by the name of a program
 	bash -c "$shell '$ascribe' report wide -n 0 2>pipe.err; echo \$? >pipe.status" | head -1 >head
 	ok "head has its line" test -s head
-	ok "nobody complains, the status is that of SIGPIPE" sh -c 'grep -qx 141 pipe.status && ! grep -v "complete: " pipe.err'
+	ok "nobody complains, the status is that of SIGPIPE" \
+		sh -c 'grep -qx 141 pipe.status && ! grep -v "complete: " pipe.err'
 done
 ok "a full disk is no reader gone" sh -c "'$ascribe' report store >/dev/full 2>full.err; test \$? = 1 && grep -q 'writing the output failed' full.err"
 
@@ -102,7 +110,8 @@ SH
 chmod +x pager
 rm -f paged
 tty "ASCRIBE_PAGER=./pager PAGER=false $ascribe report store"
-ok "ASCRIBE_PAGER has it all, with what goes to stderr behind it" sh -c 'grep -q "^paged" tty.out && head -1 paged | grep -q host && tail -2 paged | grep -q "complete: "'
+ok "ASCRIBE_PAGER has it all, with what goes to stderr behind it" \
+	sh -c 'grep -q "^paged" tty.out && head -1 paged | grep -q host && tail -2 paged | grep -q "complete: "'
 rm -f paged
 tty "PAGER=./pager $ascribe stat store"
 ok "PAGER else" grep -q "^paged" tty.out
@@ -124,11 +133,14 @@ ok "a pager that ends early is no failure" sh -c 'grep -q "status [01]" tty.out 
 mkdir -p desktop
 printf '#!/bin/sh\nprintf "%%s\\n" "$@" >>opened\ncp "$1" opened.html\n' >desktop/xdg-open
 chmod +x desktop/xdg-open
-exits 0 'wrote flame.html' env -u SSH_CONNECTION -u WAYLAND_DISPLAY DISPLAY=:7 PATH="$dir/desktop:$PATH" "$ascribe" flame store --open
+exits 0 'wrote flame.html' env -u SSH_CONNECTION \
+	-u WAYLAND_DISPLAY DISPLAY=:7 PATH="$dir/desktop:$PATH" "$ascribe" flame store --open
 for _ in $(seq 100); do [ -s opened ] && break; sleep 0.05; done
 ok "flame: the browser has the page" grep -qx "$dir/flame.html" opened
-exits 0 "scp 192.0.2.7:$dir/flame.html" env SSH_CONNECTION='192.0.2.1 5 192.0.2.7 22' DISPLAY=:7 PATH="$dir/desktop:$PATH" "$ascribe" flame store --open
-exits 0 'no desktop here' env -u SSH_CONNECTION -u WAYLAND_DISPLAY -u DISPLAY "$ascribe" flame store --open
+exits 0 "scp 192.0.2.7:$dir/flame.html" env SSH_CONNECTION='192.0.2.1 5 192.0.2.7 22' DISPLAY=:7 \
+	PATH="$dir/desktop:$PATH" "$ascribe" flame store --open
+exits 0 'no desktop here' env -u SSH_CONNECTION -u WAYLAND_DISPLAY -u DISPLAY \
+	"$ascribe" flame store --open
 rm -f opened
 serving() { # file, environment...: the server until the file is there, or its text
 	local text=$1 log=$2 _
@@ -139,11 +151,13 @@ serving() { # file, environment...: the server until the file is there, or its t
 		sleep 0.05
 	done
 }
-serving html serve.log -u SSH_CONNECTION -u WAYLAND_DISPLAY DISPLAY=:7 XDG_RUNTIME_DIR="$dir" PATH="$dir/desktop:$PATH"
+serving html serve.log -u SSH_CONNECTION \
+	-u WAYLAND_DISPLAY DISPLAY=:7 XDG_RUNTIME_DIR="$dir" PATH="$dir/desktop:$PATH"
 for _ in $(seq 100); do [ -s opened.html ] && break; sleep 0.05; done
 token=$(sed -n 's/.*#token=//p' serve.log)
 redirect=$(cat opened)
-ok "serve: the address is in a file of the owner alone, not in an argument" sh -c "test -n '$token' && ! grep -q '$token' opened && grep -q '#token=$token' '$redirect' && test \$(stat -c %a '$redirect') = 600"
+ok "serve: the address is in a file of the owner alone, not in an argument" \
+	sh -c "test -n '$token' && ! grep -q '$token' opened && grep -q '#token=$token' '$redirect' && test \$(stat -c %a '$redirect') = 600"
 kill -TERM "$pid"
 wait "$pid"
 ok "which is removed at the end" test ! -e "$redirect"
@@ -162,7 +176,11 @@ has() { # words of the line, then -- and what must be among the candidates
 	while [ "$1" != -- ]; do words+=("$1"); shift; done
 	shift
 	for want in "$@"; do
-		complete "${words[@]}" | grep -qxF -- "$want" || { echo "no $want in:"; complete "${words[@]}"; return 1; }
+		complete "${words[@]}" | grep -qxF -- "$want" || {
+			echo "no $want in:"
+			complete "${words[@]}"
+			return 1
+		}
 	done
 }
 ok "commands" has "" -- $commands help
@@ -203,7 +221,8 @@ try ascribe store veri
 try ascribe labels ascribe.d
 BASH
 bash --norc in.bash >bash.out 2>&1
-for want in 'ascribe rep: report' 'ascribe report --wh: --where' 'ascribe report --by ten: tenant' "ascribe report --where '{tena: {tenant=" \
+for want in 'ascribe rep: report' 'ascribe report --wh: --where' 'ascribe report --by ten: tenant' \
+	"ascribe report --where '{tena: {tenant=" \
 	'ascribe store veri: verify' 'ascribe labels ascribe.d: ascribe.data'; do
 	ok "bash: $want" grep -qxF "$want" bash.out
 done
@@ -224,8 +243,7 @@ if command -v zsh >/dev/null && command -v tmux >/dev/null; then
 	mux send-keys -t z -l "cd $dir; autoload -U compinit; compinit -u -D; . $completion/_ascribe; clear; echo ready"
 	mux send-keys -t z Enter
 	on_screen() { # pattern, at most 10 s
-		local i
-		for i in $(seq 100); do
+		for _ in $(seq 100); do
 			mux capture-pane -p -t z >z.out
 			grep -qF -- "$1" z.out && return
 			sleep 0.1
@@ -241,8 +259,10 @@ if command -v zsh >/dev/null && command -v tmux >/dev/null; then
 	}
 	ok "zsh: commands" zsh_completes 'ascribe repo' 'ascribe report'
 	ok "zsh: options" zsh_completes 'ascribe report --wh' 'ascribe report --where'
-	ok "zsh: keys" zsh_completes 'ascribe report --by comm,ten' 'ascribe report --by comm,tenant'
-	ok "zsh: matchers" zsh_completes "ascribe report --where '{tena" "ascribe report --where '{tenant="
+	ok "zsh: keys" zsh_completes 'ascribe report --by comm,ten' \
+		'ascribe report --by comm,tenant'
+	ok "zsh: matchers" zsh_completes "ascribe report --where '{tena" \
+		"ascribe report --where '{tenant="
 	mux kill-server
 fi
 finish

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests in a browser share; sourced. Playwright is fetched once into build/npm/e2e; without it or a browser: 77.
+# What the tests in a browser share; sourced. Playwright is fetched once into build/npm/e2e; without
+# it or a browser: 77.
 set -u
 here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 name=$(basename "$0")
@@ -8,10 +9,12 @@ skip() {
 	exit 77
 }
 BUILD=$(realpath "${BUILD:-build}")
-BROWSER=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no chromium"
+BROWSER=$(command -v chromium || command -v chromium-browser || command -v google-chrome) ||
+	skip "no chromium"
 command -v node >/dev/null || skip "no node"
 E2E_MODULES=$here/../../build/npm/e2e/node_modules
-if [ ! -f "$E2E_MODULES/.fetched" ] || [ "$here/package-lock.json" -nt "$E2E_MODULES/.fetched" ]; then
+if [ ! -f "$E2E_MODULES/.fetched" ] || [ "$here/package-lock.json" \
+	-nt "$E2E_MODULES/.fetched" ]; then
 	(cd "$here/../.." && CI= tools/fetch-npm tests/e2e build/npm/e2e playwright-core)
 fi
 [ -d "$E2E_MODULES/playwright-core" ] || skip "no playwright-core"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault/scenario.h"
+#include "store/damage.h"
 
 #include <stdbool.h>
 #include <xxhash.h>

@@ -9,6 +9,7 @@
 #include "fault/scenario.h"
 
 #include "query/query.h"
+#include "store/damage.h"
 
 #define N_WINDOWS 36
 

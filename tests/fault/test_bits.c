@@ -15,6 +15,7 @@
 #include "fault/scenario.h"
 
 #include "query/query.h"
+#include "store/damage.h"
 
 #define FILES_MAX 400
 #define UNITS_MAX 4000

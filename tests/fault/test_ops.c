@@ -7,6 +7,7 @@
  */
 #include "fault/faults.h"
 #include "fault/run.h"
+#include "store/damage.h"
 #include "unit/store_model.h"
 
 #include "store/file/tree.h"

@@ -14,6 +14,7 @@
 
 #include "query/query.h"
 #include "query/series.h"
+#include "store/damage.h"
 
 #define FILES_MAX 256
 #define CHANGES_MAX 16

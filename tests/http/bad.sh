@@ -4,7 +4,8 @@
 . "$(dirname "$0")/lib.bash"
 
 "$build/tests/mkstore" store >/dev/null || exit 1
-serve log "$ascribe" serve store -l 127.0.0.1:0,unix:"$dir/sock" --host profiles.example --anonymous || finish
+serve log "$ascribe" serve store -l 127.0.0.1:0,unix:"$dir/sock" --host profiles.example \
+	--anonymous || finish
 port=${url##*:}
 rss() { awk '/VmRSS/ { print $2 }' "/proc/$pid/status"; }
 
@@ -24,7 +25,8 @@ refused 403 'other origins' -H "Origin: http://127.0.0.1" "$url/api/v1/stat"
 gets 200 '' -H "Origin: http://127.0.0.1:$port" "$url/api/v1/stat"
 
 # ---- for what ----
-for p in /nope /api /api/v1 /api/v1/ /api/v1/tables /../../etc/passwd /..%2f..%2fetc%2fpasswd /web/../../HEADER /%00 //api/v1/stat /style.css/ \
+for p in /nope /api /api/v1 /api/v1/ /api/v1/tables /../../etc/passwd /..%2f..%2fetc%2fpasswd \
+	/web/../../HEADER /%00 //api/v1/stat /style.css/ \
 	/./style.css /STYLE.CSS "/$(printf 'a%.0s' $(seq 3000))"; do
 	refused 404 'nothing is at this path' "$url$p"
 done

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A daemon that uses more CPU than it may gives up one thing after another, the rate by 4 at most, or waits:
-# the sums stay right, the store says so, and no time is missing. With a higher limit it takes all of it back. By a build whose minutes are four seconds and
-# that has the patience of one. As root.
+# A daemon that uses more CPU than it may gives up one thing after another, the rate by 4 at most,
+# or waits: the sums stay right, the store says so, and no time is missing. With a higher limit it
+# takes all of it back. By a build whose minutes are four seconds and that has the patience of one.
+# As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording
 hasty=$build/tests/hasty/ascribe
@@ -21,8 +22,7 @@ Y
 serve log "$hasty" daemon -c daemon.yaml || finish
 daemon=$pid
 until_says() { # text: within 30 s
-	local i
-	for i in $(seq 600); do
+	for _ in $(seq 600); do
 		grep -q -- "$1" log && return
 		sleep 0.05
 	done
@@ -52,11 +52,13 @@ ok "it ends well" test $? = 0
 used=$(python3 -c "print($(cpu_of "$spinner") - $begun)")
 ok "the store is whole" "$ascribe" store verify store
 "$ascribe" stat store --json >stat.json 2>/dev/null
-ok "the store tells of the samples that stand for several" jq -e '.flagged.reduced_rate > 0 and .flagged.reduced_rate < .stored' stat.json
+ok "the store tells of the samples that stand for several" \
+	jq -e '.flagged.reduced_rate > 0 and .flagged.reduced_rate < .stored' stat.json
 ok "and of names that were not looked up" jq -e '.flagged.names_saved > 0' stat.json
 ok "every sample is accounted for" jq -e '.fired == .stored + ([.lost[]] | add)' stat.json
 "$ascribe" report store --by tgid --where '{comm="bash"}' --json >spinner.json 2>/dev/null
-# It recorded a little less than the whole of that time, and a sample of weight 4 is 40 ms: far from what a forgotten weight would give.
+# It recorded a little less than the whole of that time, and a sample of weight 4 is 40 ms: far from
+# what a forgotten weight would give.
 ok "the sums stay right" python3 - "$spinner" "$used" <<'PY'
 import json, sys
 tgid, used = sys.argv[1], float(sys.argv[2])
@@ -67,7 +69,8 @@ PY
 "$ascribe" diff store --against-to now --json >diff.json 2>/dev/null
 ok "no gap" jq -e '.b | .to - .from - .covered < 1' diff.json
 
-# ---- with waits: sampling is a small part of the use, so the rate stays, and waits are given up last ----
+# ---- with waits: sampling is a small part of the use, so the rate stays, and waits are given up
+# last ----
 python3 -c 'import time
 while True: time.sleep(0.00005)' &
 started+=($!)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The daemon on this host, as root: its file, what systemd is told, reload and kill switch without a gap, one at a time, its end.
+# The daemon on this host, as root: its file, what systemd is told, reload and kill switch without a
+# gap, one at a time, its end.
 . "$(dirname "$0")/lib.bash"
 
 # ---- the file: every mistake with its line and key ----
@@ -41,7 +42,8 @@ wrong 'bad.yaml:1: invalid' 'store: /x\xff\n'
 wrong 'bad.yaml: longer than 256 KiB' "$(printf 'store: /x%0300000d' 0)"
 : >empty.yaml
 ok "an empty file" "$ascribe" daemon -c empty.yaml --check-config
-ok "each option has a line in the file that is installed" sh -c '"$2" daemon --help | sed -n "s/^ .*--\([a-z-]*\).*/\1/p" | while read -r o; do
+ok "each option has a line in the file that is installed" \
+	sh -c '"$2" daemon --help | sed -n "s/^ .*--\([a-z-]*\).*/\1/p" | while read -r o; do
 	case $o in config|check-config|color|no-pager|help) ;; *) grep -q "^\(# \)\{0,1\}$o:" "$1" || { echo "$o"; exit 1; };; esac; done' \
 	sh "$here/../../deploy/ascribe.yaml" "$ascribe"
 ok "a file with every option" sh -c 'sed "s/^# \([a-z-]*:\)/\1/" "$1" >all.yaml; sed -i "/^token-file\|^tls-\|^recipes/d" all.yaml; "$2" daemon -c all.yaml --check-config' \
@@ -58,7 +60,7 @@ while True: print(s.recv(4096).decode(), flush=True)
 PY
 python3 notified.py >told &
 started+=($!)
-for i in $(seq 600); do [ -S notify ] && break; sleep 0.05; done
+for _ in $(seq 600); do [ -S notify ] && break; sleep 0.05; done
 cat >a.yaml <<E
 store: $dir/store
 listen: [127.0.0.1:0, unix:$dir/sock]
@@ -68,8 +70,7 @@ export NOTIFY_SOCKET=$dir/notify WATCHDOG_USEC=60000000
 serve log "$ascribe" daemon -c a.yaml --anonymous || finish
 unset WATCHDOG_USEC
 until_says() { # text, file: within 15 s
-	local i
-	for i in $(seq 300); do
+	for _ in $(seq 300); do
 		grep -q -- "$1" "$2" && return
 		sleep 0.05
 	done
@@ -78,7 +79,7 @@ until_says() { # text, file: within 15 s
 ok "systemd is told that it is ready" until_says READY=1 told
 gets 200 ready --unix-socket sock http://x/readyz
 ok "one at a time" sh -c "! '$ascribe' daemon -s '$dir/store' -l none 2>say && grep -q 'is a daemon running' say"
-for i in $(seq 150); do
+for _ in $(seq 150); do
 	n=$(curl -s --unix-socket sock http://x/api/v1/stat | jq .stored)
 	[ "${n:-0}" -gt 0 ] 2>/dev/null && break
 	sleep 0.1
@@ -129,7 +130,8 @@ ok "on again" until_says 'recording again' log2
 gets 200 ready --unix-socket sock http://x/readyz
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
-serve log3 "$ascribe" daemon -c a.yaml --anonymous || finish # a socket that nobody listens on is no obstacle, nor is what it left half-written
+# A socket that nobody listens on is no obstacle, nor is what it left half-written
+serve log3 "$ascribe" daemon -c a.yaml --anonymous || finish
 ok "after kill -9 the store is whole" "$ascribe" stat store
 kill -INT "$pid"
 wait "$pid"

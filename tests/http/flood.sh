@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A flood of questions to the daemon: it is answered at nice 0 and does not lower the recorder's rate. By a build whose minutes are
-# four seconds. As root.
+# A flood of questions to the daemon: it is answered at nice 0 and does not lower the recorder's
+# rate. By a build whose minutes are four seconds. As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording
 hasty=$build/tests/hasty/ascribe
@@ -22,13 +22,15 @@ for i in 1 2 3; do
 done
 sleep 4.5
 nice=$(awk -v main="$daemon" '$1 != main { print $19 }' "/proc/$daemon"/task/*/stat | sort -u)
-ok "the recorder runs at nice -20" test "$(awk '{ print $19 }' "/proc/$daemon/task/$daemon/stat")" = -20
+ok "the recorder runs at nice -20" test "$(awk '{ print $19 }' "/proc/$daemon/task/$daemon/stat")" \
+	= -20
 ok "whoever answers at nice 0: $nice" test "$nice" = 0
 sleep 4.5
 read -r main_after others_after < <(ticks)
 echo "recorder $((main_after - main_before)), questions $((others_after - others_before)) hundredths of a second"
 ok "it was a flood" test $((others_after - others_before)) -gt 200
-ok "each sample still stands for one" test "$(curl -s "$url/metrics" | awk '/^ascribe_sample_weight/ { print $2 }')" = 1
+ok "each sample still stands for one" test \
+	"$(curl -s "$url/metrics" | awk '/^ascribe_sample_weight/ { print $2 }')" = 1
 ok "the governor had nothing to say" sh -c '! grep -qE "stands for|no longer" log'
 kill -TERM "$daemon"
 wait "$daemon"

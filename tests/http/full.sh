@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A daemon that cannot write says so at /readyz: its disk is full, its store was deleted, its files may not grow. By a build that
-# is late after 12 s. As root.
+# A daemon that cannot write says so at /readyz: its disk is full, its store was deleted, its files
+# may not grow. By a build that is late after 12 s. As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording
 hasty=$build/tests/hasty/ascribe
@@ -10,8 +10,8 @@ mount -t tmpfs -o size=24m none small 2>/dev/null || skip "no tmpfs can be mount
 at_end='umount -l small'
 
 ready() { # status, text: within 30 s
-	local i got
-	for i in $(seq 120); do
+	local got
+	for _ in $(seq 120); do
 		got=$(curl -s -o ready.out -w '%{http_code}' --unix-socket "$dir/sock" http://x/readyz)
 		[ "$got" = "$1" ] && { [ -z "$2" ] || grep -qF -- "$2" ready.out; } && return
 		sleep 0.25
@@ -21,8 +21,7 @@ ready() { # status, text: within 30 s
 }
 
 says() { # file, text: within 20 s, more than a window
-	local i
-	for i in $(seq 80); do
+	for _ in $(seq 80); do
 		grep -q "$2" "$1" && return
 		sleep 0.25
 	done
@@ -59,7 +58,8 @@ kill -TERM "$pid"
 wait "$pid"
 
 # ---- files may not grow ----
-(ulimit -f 2; exec "$ascribe" record -F 999 -o limited -- timeout 2 sh -c 'grep SigIgn /proc/self/status >ignored; while :; do :; done') >say 2>&1
+(ulimit -f 2; exec "$ascribe" record -F 999 -o limited -- timeout \
+	2 sh -c 'grep SigIgn /proc/self/status >ignored; while :; do :; done') >say 2>&1
 status=$?
 ok "ulimit -f: exit $status, not by SIGXFSZ" test $status -lt 128
 ok "it says what could not be written" grep -q 'could not be written.*No space' say

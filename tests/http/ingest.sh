@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Profiles that others send into the daemon's store: as Pyroscope's SDKs send them (a form with pprof, folded text, connect's Push), and what
-# nobody should send. As root.
+# Profiles that others send into the daemon's store: as Pyroscope's SDKs send them (a form with
+# pprof, folded text, connect's Push), and what nobody should send. As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording
 
@@ -135,7 +135,8 @@ ok "what was sent is found, and nothing else is changed" python3 found.py "$ascr
 ok "the store is whole" "$ascribe" store verify store
 
 # ---- more than is taken in ----
-serve log1 "$ascribe" daemon -s "$dir/flooded" -l 127.0.0.1:0 --anonymous --store-max 64MiB || finish
+serve log1 "$ascribe" daemon -s "$dir/flooded" -l 127.0.0.1:0 --anonymous --store-max 64MiB ||
+	finish
 cat >bodies.py <<'PY'
 import socket, sys, time
 # Bodies that do not end: each is as long as one may be.
@@ -162,5 +163,6 @@ wait "$pid"
 
 serve log2 "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish
 refused 501 'nothing is written here' -X POST -d 'a 1' "$url/ingest?name=a"
-gets 200 'ingest.cpu:cpu' -X POST -H 'Content-Type: application/json' -d '{}' "$url/querier.v1.QuerierService/ProfileTypes"
+gets 200 'ingest.cpu:cpu' -X POST -H 'Content-Type: application/json' -d '{}' \
+	"$url/querier.v1.QuerierService/ProfileTypes"
 finish

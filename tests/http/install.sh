@@ -13,7 +13,8 @@ ok "and the one of all" sh -c "grep -q 'EXIT STATUS' root/opt/a/share/man/man1/a
 ok "completions" sh -c 'cd root/opt/a/share && ls bash-completion/completions/ascribe zsh/site-functions/_ascribe fish/vendor_completions.d/ascribe.fish'
 ok "what the help refers to" sh -c '(root/opt/a/bin/ascribe daemon --help; root/opt/a/bin/ascribe report --help; cat root/opt/a/share/man/man1/*) | grep -o "docs/[a-z]*\.md" | sort -u |
 	while read -r f; do ls "root/opt/a/share/doc/ascribe/${f#docs/}" || exit 1; done'
-ok "the unit names it" grep -q 'ExecStart=/opt/a/bin/ascribe daemon' root/opt/a/lib/systemd/system/ascribe.service
+ok "the unit names it" grep -q 'ExecStart=/opt/a/bin/ascribe daemon' \
+	root/opt/a/lib/systemd/system/ascribe.service
 ok "a header compiles" sh -c 'echo "#include <ascribe/label.h>" | cc -xc -Iroot/opt/a/include -fsyntax-only -'
 echo changed: 1 >>root/etc/ascribe/ascribe.yaml
 ok "install again" run install DESTDIR="$dir/root" PREFIX=/opt/a
@@ -37,7 +38,8 @@ ok "no stack is executable" sh -c "readelf -lW '$elf' | grep GNU_STACK | grep -q
 if command -v systemd-analyze >/dev/null; then
 	sed -i "s|ExecStart=/usr|ExecStart=$dir/deb/usr|; s|ExecStartPre=/usr|ExecStartPre=$dir/deb/usr|; /^Documentation/d" deb/usr/lib/systemd/system/ascribe.service
 	ok "systemd reads the unit" sh -c "! systemd-analyze verify --man=no deb/usr/lib/systemd/system/ascribe.service 2>&1 | grep ascribe.service"
-	score=$(systemd-analyze security --offline=true deb/usr/lib/systemd/system/ascribe.service 2>/dev/null | sed -n 's/.*: \([0-9.]*\) .*/\1/p' | tail -1)
+	score=$(systemd-analyze security --offline=true deb/usr/lib/systemd/system/ascribe.service \
+		2>/dev/null | sed -n 's/.*: \([0-9.]*\) .*/\1/p' | tail -1)
 	# SYS_ADMIN (events on Debian's kernels) and a /proc with kallsyms cost 0.5 of it.
 	ok "systemd-analyze security: $score" awk "BEGIN { exit !(${score:-10} <= 4.2) }"
 	echo "systemd-analyze security: $score"

@@ -5,10 +5,10 @@ export no_proxy='*' PYTHONPATH=$here PYTHONDONTWRITEBYTECODE=1
 
 # Start a server in the background: log file, command... Sets $pid and $url (of its TCP address).
 serve() {
-	local log=$1 i
+	local log=$1
 	shift
 	background "$@" 2>"$log"
-	for i in $(seq 1200); do
+	for _ in $(seq 1200); do
 		url=$(sed -n 's/.* on \(https\{0,1\}:\/\/.*\)/\1/p' "$log" | head -1)
 		[ -n "$url" ] && return
 		kill -0 "$pid" 2>/dev/null || break

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The listener lives through changes of the daemon: other rates, the kill switch, a reload. No connection is refused and none is
-# dropped. By a build whose minutes are four seconds. As root.
+# The listener lives through changes of the daemon: other rates, the kill switch, a reload. No
+# connection is refused and none is dropped. By a build whose minutes are four seconds. As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording
 hasty=$build/tests/hasty/ascribe
@@ -41,8 +41,7 @@ PY
 python3 ask.py "$port" "$dir/sock" 32 >asked 2>&1 &
 asker=$!
 until_says() { # text: within 30 s
-	local i
-	for i in $(seq 600); do
+	for _ in $(seq 600); do
 		grep -q -- "$1" log && return
 		sleep 0.05
 	done

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A store of format 2: commands read a converted copy and leave nothing behind, nobody appends to it, `store compact` and the daemon rewrite it.
+# A store of format 2: commands read a converted copy and leave nothing behind, nobody appends to
+# it, `store compact` and the daemon rewrite it.
 . "$(dirname "$0")/lib.bash"
 command -v python3 >/dev/null || skip "python3 is needed"
 make_old() { python3 "$here/../tools/old_store.py" "$1" >/dev/null; }
@@ -10,8 +11,7 @@ export TMPDIR=$dir/tmp
 unchanged() { (cd "$1" && find . -type f | sort | xargs sha256sum); }
 unchanged old >before
 left() { # until nothing is left of the copies
-	local i
-	for i in $(seq 100); do
+	for _ in $(seq 100); do
 		[ -z "$(ls tmp)" ] && return
 		sleep 0.1
 	done
@@ -19,11 +19,13 @@ left() { # until nothing is left of the copies
 	return 1
 }
 
-for command in "report old --by tenant --json" "stat old --json" "labels old" "export old --format folded" "store info old" "top --store old --once" \
+for command in "report old --by tenant --json" "stat old --json" "labels old" \
+	"export old --format folded" "store info old" "top --store old --once" \
 	"diff old --where {tenant=\"a\"} --against {tenant=\"b\"}"; do
 	timeout 60 "$ascribe" $command >out 2>err </dev/null
 	ok "$command" test $? = 0
-	ok "$command: says so, and how to rewrite it" grep -q 'old was written by an older version: .* `ascribe store compact old` rewrites it' err
+	ok "$command: says so, and how to rewrite it" \
+		grep -q 'old was written by an older version: .* `ascribe store compact old` rewrites it' err
 	ok "$command: the copy is gone" test -z "$(ls tmp)"
 done
 fired=$("$ascribe" stat old --json 2>/dev/null | jq .fired)
@@ -60,7 +62,8 @@ ok "and again, as any other" "$ascribe" store compact compacted
 if [ "$(id -u)" = 0 ] && mkdir mounted && mount -t tmpfs none mounted 2>/dev/null; then
 	cp -r old/. mounted
 	ok "a mount point is rewritten, too" "$ascribe" store compact mounted
-	ok "with the same rows" cmp want <("$ascribe" report mounted -n 0 --json | jq -S 'del(.blocks)')
+	ok "with the same rows" cmp want <("$ascribe" report mounted -n 0 --json |
+		jq -S 'del(.blocks)')
 	umount mounted
 fi
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# As Grafana's data source asks (connect, protobuf and JSON), as older clients ask (/pyroscope/render), as go tool pprof asks; against what the
-# store is known to hold.
+# As Grafana's data source asks (connect, protobuf and JSON), as older clients ask
+# (/pyroscope/render), as go tool pprof asks; against what the store is known to hold.
 . "$(dirname "$0")/lib.bash"
 
 "$build/tests/mkstore" store >truth.json || exit 1
@@ -175,20 +175,28 @@ assert abs(total - want) < 0.01, (total, want)'
 	ok "of a selection" sh -c "go tool pprof -tags '$url/debug/pprof/profile?seconds=3000&where=%7Btenant%3D%22a%22%7D' 2>/dev/null | grep -q tenant"
 	ok "SelectMergeProfile is one" sh -c 'go tool pprof -top profile.pb.gz 2>/dev/null | grep -q "flat%"'
 fi
-for s in 0 -1 x 86401; do refused 400 'seconds: 1 to 86400' "$url/debug/pprof/profile?seconds=$s"; done
+for s in 0 -1 x 86401; do
+	refused 400 'seconds: 1 to 86400' "$url/debug/pprof/profile?seconds=$s"
+done
 refused 400 'selector' "$url/debug/pprof/profile?where={"
 
 # ---- waits, where they can be recorded: the time, not how often ----
 if [ "$(id -u)" = 0 ] && "$ascribe" record --wall -d 1s -o waits >/dev/null 2>&1; then
 	serve waits.log "$ascribe" serve waits -l 127.0.0.1:0 --anonymous || finish
 	"$ascribe" report waits --metric off --json 2>/dev/null | jq .seconds >blocked
-	ask() { curl -gsS -H 'Content-Type: application/json' -d "$2" "$url/querier.v1.QuerierService/$1"; }
+	ask() { curl -gsS -H 'Content-Type: application/json' -d "$2" \
+		"$url/querier.v1.QuerierService/$1"; }
 	type=off-cpu:delay:nanoseconds:waits:count
 	ok "a type of their own" sh -c "$(declare -f ask); url=$url; ask ProfileTypes '{}' | jq -e '[.profileTypes[].ID] | index(\"$type\")'"
 	ask SelectMergeStacktraces "{\"profileTypeID\": \"$type\", \"labelSelector\": \"{}\"}" >stacks.json
-	ok "what was waited: $(cat blocked) s" jq -e --argjson s "$(cat blocked)" '(.flamegraph.total | tonumber) / 1e9 / $s - 1 | fabs < 1e-6' stacks.json
+	ok "what was waited: $(cat blocked) s" \
+		jq -e --argjson s "$(cat blocked)" \
+		'(.flamegraph.total | tonumber) / 1e9 / $s - 1 | fabs < 1e-6' stacks.json
 	if command -v go >/dev/null; then
-		ok "and go tool pprof's: $(cat blocked) s" sh -c "go tool pprof -top -unit=ns '$url/debug/pprof/profile?seconds=3000&event=off-cpu' >top 2>err && grep 'Type: off-cpu' top &&
+		profile="$url/debug/pprof/profile?seconds=3000&event=off-cpu"
+		ok "and go tool pprof's: $(cat blocked) s" \
+			sh -c "go tool pprof -top -unit=ns '$profile' >top 2>err &&
+			grep 'Type: off-cpu' top &&
 			awk -v want=$(cat blocked) '/ total\$/ { sub(\"ns\", \"\", \$8); x = \$8 / 1e9 / want } END { exit !(x > 0.999 && x < 1.001) }' top"
 	fi
 fi
@@ -197,9 +205,10 @@ fi
 if command -v prometheus >/dev/null; then
 	printf 'global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: ascribe\n  static_configs: [{targets: ["%s"]}]\n' "${url#http://}" >prom.yaml
 	port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-	prometheus --config.file=prom.yaml --storage.tsdb.path=tsdb --web.listen-address=127.0.0.1:"$port" >prom.log 2>&1 &
+	prometheus --config.file=prom.yaml --storage.tsdb.path=tsdb \
+		--web.listen-address=127.0.0.1:"$port" >prom.log 2>&1 &
 	started+=($!)
-	for i in $(seq 150); do
+	for _ in $(seq 150); do
 		v=$(curl -gs "http://127.0.0.1:$port/api/v1/query?query=ascribe_store_bytes" | jq -r '.data.result[0].value[1] // empty' 2>/dev/null)
 		[ -n "$v" ] && break
 		sleep 0.1

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The tables of a host with 512 CPUs fit into 64 MiB, with everything switched on, and a daemon with them records as any. As root.
+# The tables of a host with 512 CPUs fit into 64 MiB, with everything switched on, and a daemon with
+# them records as any. As root.
 . "$(dirname "$0")/lib.bash"
 needs_recording
-serve log "$build/tests/hasty/ascribe" daemon -s store -l unix:"$dir/sock",127.0.0.1:0 --wall --waker --claim-cpus 512 --cpu-max 0 --anonymous || finish
+serve log "$build/tests/hasty/ascribe" daemon -s store -l unix:"$dir/sock",127.0.0.1:0 \
+	--wall --waker --claim-cpus 512 --cpu-max 0 --anonymous || finish
 part() { curl -s --unix-socket sock http://x/metrics | sed -n "s/^ascribe_memory_bytes{part=\"$1\"} //p"; }
-for i in $(seq 200); do
+for _ in $(seq 200); do
 	[ "$(part tables)" -gt 0 ] 2>/dev/null && break
 	sleep 0.1
 done

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who may read a store by default: nobody but whoever has the token. Which files a configuration may come from.
+# Who may read a store by default: nobody but whoever has the token. Which files a configuration may
+# come from.
 . "$(dirname "$0")/lib.bash"
 "$build/tests/mkstore" store >/dev/null || exit 1
 
@@ -43,11 +44,13 @@ echo "0123456789abcdef0123" >token
 says 'unencrypted' serve store -l 0.0.0.0:0 --token-file token
 says 'unencrypted' daemon -s new -l 0.0.0.0:0 --token-file token --check-config
 says 'unencrypted' daemon -s new -l 0.0.0.0:0 --check-config
-ok "allowed when it is said" "$ascribe" daemon -s new -l 0.0.0.0:0 --token-file token --plain-http --check-config
+ok "allowed when it is said" "$ascribe" daemon -s new -l 0.0.0.0:0 --token-file token \
+	--plain-http --check-config
 ok "and without a token" "$ascribe" daemon -s new -l 0.0.0.0:0 --anonymous --check-config
 
 # ---- files that another user may change, or owns ----
-openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost 2>/dev/null
+openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 \
+	-subj /CN=localhost 2>/dev/null
 printf 'tls-cert: %s\ntls-key: %s\ntoken-file: %s\nrecipes: %s\nlisten: 127.0.0.1:0\n' "$dir"/{cert.pem,key.pem,token,my.recipe} >a.yaml
 printf 'recipe mine\nfile mine\nlet a = symbol my_label deref\nlabel mine = a cstr 9\n' >my.recipe
 ok "a configuration of mine" "$ascribe" daemon -c a.yaml --check-config
@@ -80,7 +83,7 @@ if command -v setpriv >/dev/null; then
 fi
 cp daily/http.token before
 kill -HUP "$pid"
-for i in $(seq 100); do grep -q reloaded log4 && break; sleep 0.05; done
+for _ in $(seq 100); do grep -q reloaded log4 && break; sleep 0.05; done
 kill "$pid"
 wait "$pid"
 serve log5 "$ascribe" daemon -s "$dir/daily" -l 127.0.0.1:0 || finish

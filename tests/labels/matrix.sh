@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Build the self tests with every compiler, language and way of linking, and run each: the labels must be
-# readable from outside, through one note per module. `make test-all` takes every compiler, LTO and the other architecture;
-# `make test` one compiler of each family, C by both, C++ by gcc, trampolines by clang. Every way of linking is in both.
+# Build the self tests with every compiler, language and way of linking, and run each: the labels
+# must be readable from outside, through one note per module. `make test-all` takes every compiler,
+# LTO and the other architecture; `make test` one compiler of each family, C by both, C++ by gcc,
+# trampolines by clang. Every way of linking is in both.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 dir=$(mktemp -d) || exit 1
@@ -55,16 +56,20 @@ programs() { # compiler, language flags, sources ...
 	shift 2
 	compile "$cc $lang -fno-pie" "$dir/-fno-pie" "$*" $cc $flags $lang -fno-pie
 	compile "$cc $lang -fPIE" "$dir/-fPIE" "$*" $cc $flags $lang -fPIE
-	compile "$cc $lang gc" "$dir/gc" "$*" $cc $flags $lang -O0 -ffunction-sections -fdata-sections
+	compile "$cc $lang gc" "$dir/gc" "$*" $cc $flags $lang \
+		-O0 -ffunction-sections -fdata-sections
 	for ld in "" -fuse-ld=lld; do
 		[ -n "$ld" ] && { [[ $cc == clang* ]] && have ld.lld || continue; }
-		for mode in "-fno-pie -no-pie" "-fPIE -pie" "-fno-pie -static" "-fPIE -static-pie"; do
+		for mode in "-fno-pie -no-pie" "-fPIE -pie" "-fno-pie -static" \
+			"-fPIE -static-pie"; do
 			local name="$cc $lang $ld $mode"
-			build "$name" $cc $mode $ld -o "$dir/selftest" "$dir/${mode% *}".*.o -lpthread || continue
+			build "$name" $cc $mode $ld -o "$dir/selftest" "$dir/${mode% *}".*.o \
+				-lpthread || continue
 			check "$name" "$dir/selftest"
 			strip "$dir/selftest" && check "$name stripped" "$dir/selftest"
 		done
-		build "$cc gc" $cc $ld -Wl,--gc-sections -o "$dir/selftest" "$dir"/gc.*.o -lpthread &&
+		build "$cc gc" $cc $ld -Wl,--gc-sections -o "$dir/selftest" "$dir"/gc.*.o \
+			-lpthread &&
 			check "$cc $lang $ld gc-sections -O0" "$dir/selftest"
 	done
 	[ -z "${ASCRIBE_TEST_ALL:-}" ] || [[ $cc == clang* ]] ||
@@ -86,12 +91,15 @@ plugins() { # compiler, language flags
 			tests/labels/plugin.c || return
 	done
 	strip "$dir/plugin_two.so"
-	build "$cc host" $cc $flags $lang -o "$dir/host" tests/labels/host.c -lpthread -ldl || return
+	build "$cc host" $cc $flags $lang -o "$dir/host" tests/labels/host.c -lpthread -ldl ||
+		return
 	unlabelled=1 check "$cc $lang dlopen" "$dir/host" "$dir"/plugin_*.so
-	build "$cc host" $cc $flags $lang -DLABELLED -rdynamic -o "$dir/host" tests/labels/host.c -lpthread -ldl ||
+	build "$cc host" $cc $flags $lang -DLABELLED -rdynamic -o "$dir/host" tests/labels/host.c \
+		-lpthread -ldl ||
 		return
 	check "$cc $lang dlopen, two tables" "$dir/host" "$dir"/plugin_*.so
-	build "$cc host" $cc $flags $lang -DLABELLED -DLINKED -o "$dir/host" tests/labels/host.c -x none \
+	build "$cc host" $cc $flags $lang -DLABELLED -DLINKED -o "$dir/host" tests/labels/host.c \
+		-x none \
 		"$dir/plugin_one.so" -Wl,-rpath,"$dir" -lpthread -ldl || return
 	check "$cc $lang linked library" "$dir/host" "$dir/plugin_two.so"
 }
@@ -100,9 +108,11 @@ compilers="gcc clang"
 [ -z "${ASCRIBE_TEST_ALL:-}" ] || compilers="gcc clang clang-14 clang-19"
 seen=
 for cc in $compilers; do
-	[ "$cc" = clang ] && ! have clang && cc=$(compgen -c clang- | grep -xE 'clang-[0-9]+' | sort -V | tail -n 1)
+	[ "$cc" = clang ] && ! have clang &&
+		cc=$(compgen -c clang- | grep -xE 'clang-[0-9]+' | sort -V | tail -n 1)
 	version=$(have "${cc:-none}" && $cc --version | head -n 1)
-	if [ -z "$version" ] || [[ $seen == *"<$version>"* ]]; then # absent, or another name of one that was
+	# Absent, or another name of one that was
+	if [ -z "$version" ] || [[ $seen == *"<$version>"* ]]; then
 		skip=$((skip + 1))
 		continue
 	fi
@@ -129,25 +139,32 @@ for cc in $compilers; do
 	fi
 	plugins "$cxx" "-std=c++17 -x c++"
 	build "$cxx otel" $cxx $flags -x c++ -o "$dir/otel" tests/labels/otel.c && otel "$cxx"
-	build "$cxx otel_signal" $cxx $flags -x c++ -o "$dir/otel_signal" tests/labels/otel_signal.c &&
+	build "$cxx otel_signal" $cxx $flags -x c++ \
+		-o "$dir/otel_signal" tests/labels/otel_signal.c &&
 		check "$cxx, signals between its stores" "$dir/otel_signal"
 	# one module of both languages
 	build "$cc + $cxx" $cc $flags -c -o "$dir/unit2.o" tests/labels/unit2.c &&
-		build "$cc + $cxx" $cxx $flags -c -x c++ -o "$dir/selftest.o" tests/labels/selftest.c &&
-		build "$cc + $cxx" $cxx -o "$dir/selftest" "$dir/selftest.o" "$dir/unit2.o" -lpthread &&
+		build "$cc + $cxx" $cxx $flags -c -x c++ \
+			-o "$dir/selftest.o" tests/labels/selftest.c &&
+		build "$cc + $cxx" $cxx -o "$dir/selftest" "$dir/selftest.o" "$dir/unit2.o" \
+			-lpthread &&
 		check "$cc + $cxx in one module" "$dir/selftest"
 done
 # The other architecture, where its compiler and an emulator are installed.
 arm=aarch64-linux-gnu
-if [ -n "${ASCRIBE_TEST_ALL:-}" ] && [ "$(uname -m)" = x86_64 ] && have $arm-gcc && have qemu-aarch64; then
+if [ -n "${ASCRIBE_TEST_ALL:-}" ] && [ "$(uname -m)" = x86_64 ] && have $arm-gcc &&
+	have qemu-aarch64; then
 	emulator="qemu-aarch64 -L /usr/$arm"
 	for mode in "-fno-pie -no-pie" "-fPIE -pie" "-static -fno-pie" "-fPIE -static-pie"; do
-		build "$arm $mode" $arm-gcc $flags $mode -o "$dir/selftest" tests/labels/selftest.c tests/labels/unit2.c \
+		build "$arm $mode" $arm-gcc $flags $mode \
+			-o "$dir/selftest" tests/labels/selftest.c tests/labels/unit2.c \
 			-lpthread && check "$arm $mode" "$dir/selftest"
 	done
-	build "$arm plugin" $arm-gcc $flags -fPIC -shared -DNAME='"plugin_arm"' -o "$dir/plugin_arm.so" \
+	build "$arm plugin" $arm-gcc $flags -fPIC -shared -DNAME='"plugin_arm"' -o \
+		"$dir/plugin_arm.so" \
 		tests/labels/plugin.c &&
-		build "$arm host" $arm-gcc $flags -DLABELLED -o "$dir/host" tests/labels/host.c -lpthread -ldl &&
+		build "$arm host" $arm-gcc $flags -DLABELLED -o "$dir/host" tests/labels/host.c \
+			-lpthread -ldl &&
 		check "$arm dlopen" "$dir/host" "$dir/plugin_arm.so"
 	emulator=
 fi

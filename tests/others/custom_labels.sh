@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Polar Signals' own library of custom-labels, unmodified: two threads whose set is replaced all the time; and as it was when it published
-# version 0 of its ABI, whose one set is changed in place. Its source is github.com/polarsignals/custom-labels, or a clone of it in the
-# directory CUSTOM_LABELS; what is built stays in build/others.
+# Polar Signals' own library of custom-labels, unmodified: two threads whose set is replaced all the
+# time; and as it was when it published version 0 of its ABI, whose one set is changed in place. Its
+# source is github.com/polarsignals/custom-labels, or a clone of it in the directory CUSTOM_LABELS;
+# what is built stays in build/others.
 . "$(dirname "$0")/../record/lib.bash"
 source=${CUSTOM_LABELS:-$build/others/custom-labels}
 if [ ! -e "$source/src/customlabels.h" ]; then
@@ -68,7 +69,8 @@ static void *run(void *name)
 	return NULL;
 }
 END
-ok "a program that uses it builds" ${CC:-cc} -O2 -D_GNU_SOURCE -I. -I"$source" -o use use.c -L"$source" -lcustomlabels \
+ok "a program that uses it builds" ${CC:-cc} -O2 -D_GNU_SOURCE -I. -I"$source" -o use use.c \
+	-L"$source" -lcustomlabels \
 	-Wl,-rpath,"$source" -lpthread
 record -F 1999 -o use.data -- ./use
 report use.data --by thread,tenant >threads.json
@@ -79,7 +81,9 @@ check "version 1: no sample with half of one set and half of another" r=xy.json 
 	'r["samples"] > 200 and all(int(x) * 7919 % 1000003 == int(y) for x, y in samples(r))' 'r["samples"], len(r["rows"])'
 
 mkdir -p v0/src
-for f in Makefile src/customlabels.c src/customlabels.h; do git -C "$source" show "fce574d:$f" >v0/$f; done
+for f in Makefile src/customlabels.c src/customlabels.h; do
+	git -C "$source" show "fce574d:$f" >v0/$f
+done
 ok "the library of version 0 builds" make -s -C v0
 cat >use0.c <<'END'
 #include "threads.h"
@@ -101,7 +105,8 @@ static void *run(void *name)
 	}
 }
 END
-ok "a program that uses it builds" ${CC:-cc} -O2 -D_GNU_SOURCE -I. -Iv0 -o use0 use0.c -Lv0 -lcustomlabels -Wl,-rpath,"$PWD/v0" -lpthread
+ok "a program that uses it builds" ${CC:-cc} -O2 -D_GNU_SOURCE -I. -Iv0 -o use0 use0.c \
+	-Lv0 -lcustomlabels -Wl,-rpath,"$PWD/v0" -lpthread
 record -F 999 -o use0.data -- ./use0
 report use0.data --by thread,tenant >threads0.json
 report use0.data --by round --where '{thread="one"}' >rounds0.json

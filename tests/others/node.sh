@@ -1,13 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Node with @datadog/pprof, unmodified from npm, which publishes OpenTelemetry's draft for Node (nodejs_v1_dev): two asynchronous
-# tasks that take turns on one thread, each with a trace id of its own. Needs the network once; the packages stay in build/others.
+# Node with @datadog/pprof, unmodified from npm, which publishes OpenTelemetry's draft for Node
+# (nodejs_v1_dev): two asynchronous tasks that take turns on one thread, each with a trace id of its
+# own. Needs the network once; the packages stay in build/others.
 . "$(dirname "$0")/../record/lib.bash"
 modules=$build/others/node
 command -v npm >/dev/null || skip "no npm"
 mkdir -p "$modules"
-if [ ! -d "$modules/node_modules/@datadog/pprof" ] || [ ! -x "$modules/node_modules/node/bin/node" ]; then
-	(cd "$modules" && npm install --no-audit --no-fund node@24 @datadog/pprof@5.20.0 >npm.log 2>&1) || skip "npm cannot install the packages"
+if [ ! -d "$modules/node_modules/@datadog/pprof" ] ||
+	[ ! -x "$modules/node_modules/node/bin/node" ]; then
+	(cd "$modules" && npm install --no-audit --no-fund node@24 @datadog/pprof@5.20.0 >npm.log \
+		2>&1) || skip "npm cannot install the packages"
 fi
 node=$modules/node_modules/node/bin/node
 cat >tasks.js <<'END'
@@ -46,5 +49,6 @@ check "tasks' trace ids for as long as they ran" r=ids.json t=truth.json -- \
 	for b, s in (("11", "12"), ("22", "23"))) and set(v) == {("11" * 16, "12" * 8), ("22" * 16, "23" * 8), (None, None)})(rows(r))' \
 	'{k[0] and k[0][:2]: round(x["seconds"], 2) for k, x in rows(r).items()}, t'
 check "attributes whose names nobody publishes are counted" s=stat.json -- \
-	's["flagged"]["unknown_key"] > 0 and not s["flagged"]["node_invalid"]' 's["flagged"]["unknown_key"], s["flagged"]["node_fault"]'
+	's["flagged"]["unknown_key"] > 0 and not s["flagged"]["node_invalid"]' \
+		's["flagged"]["unknown_key"], s["flagged"]["node_fault"]'
 finish

@@ -1,14 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Grafana's SDK for Node, @pyroscope/nodejs, unmodified from npm, sends its profiles to our daemon: they are found by the name of the
-# application, by the labels that the program set, and by function. Needs the network once; the packages stay in build/others.
+# Grafana's SDK for Node, @pyroscope/nodejs, unmodified from npm, sends its profiles to our daemon:
+# they are found by the name of the application, by the labels that the program set, and by
+# function. Needs the network once; the packages stay in build/others.
 . "$(dirname "$0")/../http/lib.bash"
 needs_recording
 modules=$build/others/pyroscope
 command -v npm >/dev/null || skip "no npm"
 mkdir -p "$modules"
-if [ ! -d "$modules/node_modules/@pyroscope/nodejs" ] || [ ! -x "$modules/node_modules/node/bin/node" ]; then
-	(cd "$modules" && npm install --no-audit --no-fund node@24 @pyroscope/nodejs@0.6.4 >npm.log 2>&1) ||
+if [ ! -d "$modules/node_modules/@pyroscope/nodejs" ] ||
+	[ ! -x "$modules/node_modules/node/bin/node" ]; then
+	(cd "$modules" && npm install --no-audit --no-fund node@24 @pyroscope/nodejs@0.6.4 \
+		>npm.log 2>&1) ||
 		skip "npm cannot install the packages"
 fi
 serve log "$ascribe" daemon -s "$dir/store" -l 127.0.0.1:0 --anonymous || finish
@@ -36,7 +39,8 @@ function search(ms) { spin('search', ms); }
   console.log(JSON.stringify(used));
 })();
 END
-ok "the program ends" env NODE_PATH="$modules/node_modules" "$modules/node_modules/node/bin/node" shop.js "$url"
+ok "the program ends" env NODE_PATH="$modules/node_modules" \
+	"$modules/node_modules/node/bin/node" shop.js "$url"
 cp ok.out truth.json
 cat >found.py <<'PY'
 import json, sys, time, urllib.parse, urllib.request

@@ -1,14 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# speedscope, unmodified from npm, in Debian's Chromium opens what `ascribe export` writes, pprof and folded. Needs the network once; the
-# package stays in build/others.
+# speedscope, unmodified from npm, in Debian's Chromium opens what `ascribe export` writes, pprof
+# and folded. Needs the network once; the package stays in build/others.
 set -u
 build=$(realpath "${BUILD:-build}")
 modules=$build/others/speedscope
 dir=$(mktemp -d)
 server=
 trap '[ -z "$server" ] || kill "$server"; rm -rf "$dir"' EXIT
-command -v npm >/dev/null && command -v chromium >/dev/null || { echo "speedscope.sh: no npm or no chromium"; exit 77; }
+command -v npm >/dev/null && command -v chromium >/dev/null || {
+	echo "speedscope.sh: no npm or no chromium"
+	exit 77
+}
 mkdir -p "$modules"
 if [ ! -d "$modules/node_modules/speedscope" ]; then
 	(cd "$modules" && npm install --no-audit --no-fund speedscope@1.25.0 >npm.log 2>&1) ||
@@ -16,7 +19,8 @@ if [ ! -d "$modules/node_modules/speedscope" ]; then
 fi
 cp -r "$modules/node_modules/speedscope/dist/release/." "$dir" && cd "$dir" || exit 1
 "$build/tests/mkstore" store >truth.json || exit 1
-"$build/ascribe" export store --format pprof -o cpu.pb.gz 2>/dev/null && "$build/ascribe" export store --format folded -o cpu.txt 2>/dev/null || exit 1
+"$build/ascribe" export store --format pprof -o cpu.pb.gz 2>/dev/null &&
+	"$build/ascribe" export store --format folded -o cpu.txt 2>/dev/null || exit 1
 head -c 2000 /dev/urandom >garbage.pb.gz
 python3 -u -c 'import http.server as h
 s = h.ThreadingHTTPServer(("127.0.0.1", 0), type("Quiet", (h.SimpleHTTPRequestHandler,), {"log_message": lambda *a: None}))
@@ -27,7 +31,8 @@ failed=0
 opened() { # file: what the page's toolbar says once a profile is shown
 	local at
 	at=http://127.0.0.1:$(cat port)
-	timeout 90 chromium --headless=new --no-sandbox --disable-gpu --user-data-dir="$dir/profile" --virtual-time-budget=10000 --dump-dom \
+	timeout 90 chromium --headless=new --no-sandbox --disable-gpu \
+		--user-data-dir="$dir/profile" --virtual-time-budget=10000 --dump-dom \
 		"$at/index.html#profileURL=$at/$1" >dom 2>/dev/null
 	grep -q "Sandwich</div></div>$1<" dom
 }

@@ -1,17 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every sample is accounted for: fired == stored + each named loss, on each CPU and in total, at any rate and under any
-# load; and `fired` is what the clock says, samples are what the process's own CPU clock says.
+# Every sample is accounted for: fired == stored + each named loss, on each CPU and in total, at any
+# rate and under any load; and `fired` is what the clock says, samples are what the process's own
+# CPU clock says.
 . "$(dirname "$0")/lib.bash"
 load=$loads/busy
 n_cpus=$(nproc)
 
-# What, store, rate: the identity, and fired against rate x time x CPUs. Fired counts from the first event to the last; the
-# window is some milliseconds longer.
+# What, store, rate: the identity, and fired against rate x time x CPUs. Fired counts from the first
+# event to the last; the window is some milliseconds longer.
 judge() {
 	local what=$1 store=$2 hz=${3:-}
 	"$ascribe" stat "$store" --json >stat.json
-	check "$what: fired == stored + losses on each CPU" s=stat.json -- "exact(s) and s['fired'] > 0" \
+	check "$what: fired == stored + losses on each CPU" s=stat.json -- \
+		"exact(s) and s['fired'] > 0" \
 		's["fired"], s["stored"], {k: n for k, n in s["lost"].items() if n}'
 	check "$what: a depth for each stack stored, among the recorder's own metrics" s=stat.json -- \
 		's["own"]["metrics"]["ascribe_stack_depth_frames"]["count"] == s["stored"] - s["flagged"]["idle"] and
@@ -21,8 +23,9 @@ judge() {
 		"round(s['fired'] / ($hz * (s['to'] - s['from']) * $n_cpus), 4)"
 }
 
-# No sample may be missed because the profiler drains, nor a table be full: at 99 and 999 Hz never. `not_run` has a part that
-# is not ours: a virtual CPU that is not given time has no timer. It is 0 where nobody else uses the machine; 5% is let pass.
+# No sample may be missed because the profiler drains, nor a table be full: at 99 and 999 Hz never.
+# `not_run` has a part that is not ours: a virtual CPU that is not given time has no timer. It is 0
+# where nobody else uses the machine; 5% is let pass.
 no_loss() {
 	check "$1: tables never full, nothing else lost" s=stat.json -- \
 		"all(s['lost'][k] == 0 for k in s['lost'] if k not in ('not_run', 'idle_not_run')) and
@@ -37,7 +40,8 @@ wait "$spin"
 judge "99 Hz" hz99 99
 no_loss "99 Hz"
 
-# ---- 999 Hz beside a million system calls a second, and beside perf's own sampling of the same ----
+# ---- 999 Hz beside a million system calls a second, and beside perf's own sampling of the same
+# ----
 busy_for=$(in_part 4 6)
 background "$load" syscalls $busy_for 0 >syscalls.json
 busy=$pid
@@ -88,14 +92,16 @@ judge "full tables" full 4999
 check "full tables are counted by name" s=stat.json -- 's["lost"]["rows_full"] + s["lost"]["stacks_full"] > 1000'
 # The sum over all rows is what was stored: none is lost between table and report.
 "$ascribe" report full --idle --json 2>/dev/null >all.json
-check "report has every stored sample" s=stat.json r=all.json -- 'r["samples"] == s["stored"]' 'r["samples"]'
+check "report has every stored sample" s=stat.json r=all.json -- 'r["samples"] == s["stored"]' \
+	'r["samples"]'
 
 # ---- other events ----
 # Every hit of these is a sample: as many as the load makes, and what starting a process needs.
 record -e page-faults -o page-faults -- "$load" faults "$(in_part 1 2)"
 cp record.out truth.json
 judge "page-faults" page-faults
-check "page-faults: every one" s=stat.json l=truth.json -- '0 <= s["fired"] - l["calls"] < 1000 + 0.001 * l["calls"]' 's["fired"], l["calls"]'
+check "page-faults: every one" s=stat.json l=truth.json \
+	-- '0 <= s["fired"] - l["calls"] < 1000 + 0.001 * l["calls"]' 's["fired"], l["calls"]'
 record -e context-switches -o context-switches -- "$load" switches "$(in_part 1 2)" 0
 cp record.out truth.json
 judge "context-switches" context-switches

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# examples/: labels that go with a task from thread to thread. The share of each task against what the task itself measured.
+# examples/: labels that go with a task from thread to thread. The share of each task against what
+# the task itself measured.
 . "$(dirname "$0")/lib.bash"
 
-# NAME KEYS SECONDS [WORD]: the example's labels, by these keys; WORD is what the truth calls no second label.
+# NAME KEYS SECONDS [WORD]: the example's labels, by these keys; WORD is what the truth calls no
+# second label.
 example() {
 	local name=$1 keys=$2 seconds=$3 word=${4:-}
 	record -F 999 -o "$name.data" -- "$build/examples/$name" "$seconds"

@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Bad use and bad luck: a clear message on stderr, the right exit status, and nothing lost that was recorded.
+# Bad use and bad luck: a clear message on stderr, the right exit status, and nothing lost that was
+# recorded.
 . "$(dirname "$0")/lib.bash"
 load=$loads/busy
 chmod 755 "$dir"
 
-# A store that is whole: it can be read, its counts add up, it has N windows at least and some samples.
+# A store that is whole: it can be read, its counts add up, it has N windows at least and some
+# samples.
 whole() { # what, store, windows
 	"$ascribe" stat "$2" --json >stat.json 2>stat.err || echo '{}' >stat.json
 	report "$2" --idle >report.json || echo '{}' >report.json
@@ -17,14 +19,17 @@ whole() { # what, store, windows
 copy=$dir/ascribe
 cp "$ascribe" "$copy" && chmod 755 "$copy"
 mkdir -m 777 nobody
-exits 1 'CAP_(BPF|PERFMON).*' setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all \
+exits 1 'CAP_(BPF|PERFMON).*' setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all \
+	--bounding-set=-all \
 	"$copy" record -d 1s -o nobody/s
 ok "the message says what to do" grep -qE 'be root|sudo|setcap|CAP_PERFMON' said
 ok "no store is left by it" test ! -e nobody/s
-exits 1 'CAP_BPF' setpriv --bounding-set=-bpf,-sys_admin --inh-caps=-all "$copy" record -d 1s -o nobody/s
+exits 1 'CAP_BPF' setpriv --bounding-set=-bpf,-sys_admin --inh-caps=-all "$copy" record -d 1s \
+	-o nobody/s
 
 # What check says to do gives all that is missing, at once.
-setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all "$copy" check >check.out 2>&1
+setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all "$copy" \
+	check >check.out 2>&1
 ok "check names one setcap" test "$(grep -o '`setcap [^`]*`' check.out | sort -u | wc -l)" = 1
 advice=$(grep -o 'setcap [^`]*' check.out | head -1)
 ok "which works: $advice" sh -c "$advice"
@@ -35,13 +40,15 @@ ok "all of six" test "$(getcap "$copy" | grep -o 'cap_' | wc -l)" = 6
 # With them it records for its caller, and runs nothing that its caller names.
 as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --)
 exits 0 'complete: ' "${as_nobody[@]}" "$copy" record -d 1s -o nobody/s
-exits 2 "no command '4096'" "${as_nobody[@]}" bash -c 'exec -a ascribe-nursery "$0" 4096 1 1048576 4096' "$copy"
+exits 2 "no command '4096'" "${as_nobody[@]}" \
+	bash -c 'exec -a ascribe-nursery "$0" 4096 1 1048576 4096' "$copy"
 rm -rf nobody/s
 setcap -r "$copy"
 exits 2 'unknown option --pid; did you mean --tgid' "$ascribe" record --pid 1
 exits 127 'cannot run /nonexistent: No such file' "$ascribe" record -d 1s -o gone -- /nonexistent
 
-# This one is killed much later, when it has written some windows. What it records hardly needs a CPU.
+# This one is killed much later, when it has written some windows. What it records hardly needs a
+# CPU.
 background sh -c 'while :; do "$0" spin 0.05; sleep 0.3; done >/dev/null' "$load"
 spin=$pid
 background "$ascribe" record -F 199 -o killed 2>killed.err
@@ -77,13 +84,15 @@ whole "a process that exits" ended 1
 kill -9 "$gone"; wait "$gone" 2>/dev/null
 exits 1 "there is no process $gone" "$ascribe" record -p "$gone" -d 1s -o x
 
-# A thread that is not the first of its process: where the kernel cannot watch it, -d ends the recording.
+# A thread that is not the first of its process: where the kernel cannot watch it, -d ends the
+# recording.
 background "$load" switches 2.5 >/dev/null
 sleep 0.3
 tid=$(ls "/proc/$pid/task" | tail -1)
 exits 0 '' "$ascribe" record -F 499 -t "$tid" -d 5s -o thread
 report thread --by tid >tid.json
-check "-t: that thread and no other" r=tid.json -- "set(samples(r)) <= {'$tid'} and len(r['rows']) == 1" 'samples(r)'
+check "-t: that thread and no other" r=tid.json \
+	-- "set(samples(r)) <= {'$tid'} and len(r['rows']) == 1" 'samples(r)'
 
 # ---- places that cannot be written ----
 echo text >plain
@@ -100,7 +109,8 @@ mkdir ro && if mount -t tmpfs -o ro none ro 2>/dev/null; then
 	umount ro
 fi 2>/dev/null
 
-# A disk that fills up: the windows before stay, what could not be written is counted and said. Without what fills it there is room for several.
+# A disk that fills up: the windows before stay, what could not be written is counted and said.
+# Without what fills it there is room for several.
 mkdir small && if mount -t tmpfs -o size=2m none small 2>/dev/null; then
 	at_end='umount small'
 	background "$load" deep 40 >/dev/null
@@ -119,7 +129,8 @@ mkdir small && if mount -t tmpfs -o size=2m none small 2>/dev/null; then
 	status=$?
 	kill -9 "$deep"; wait "$deep" 2>/dev/null
 	ok "a full disk: exit 1" test "$status" = 1
-	ok "and says so: $(tail -1 small.err)" grep -qE 'windows could not be written.*(No space left|no room)' small.err
+	ok "and says so: $(tail -1 small.err)" \
+		grep -qE 'windows could not be written.*(No space left|no room)' small.err
 	whole "a full disk" small/s 1
 	rm small/filler
 	whole "a full disk, when there is room again" small/s 1
@@ -151,7 +162,8 @@ mkdir empty
 exits 1 'empty' "$ascribe" report empty
 exits 1 'plain' "$ascribe" report plain
 exits 1 'nowhere' "$ascribe" report nowhere
-# HEADER.copy is the spare one: without it everything is there, and only verify says that it is gone.
+# HEADER.copy is the spare one: without it everything is there, and only verify says that it is
+# gone.
 cp -a ended spare && truncate -s 100 spare/HEADER.copy
 "$ascribe" store verify spare >out 2>err
 status=$?
@@ -160,11 +172,13 @@ for file in $(cd ended && find . -type f -size +0 ! -name HEADER.copy ! -name re
 	rm -rf cut && cp -a ended cut
 	size=$(stat -c %s "cut/$file")
 	truncate -s $((size / 2)) "cut/$file"
-	for command in 'report' 'stat' 'labels' 'flame -o cut.html' 'export --format pprof -o cut.pb'; do
+	for command in 'report' 'stat' 'labels' 'flame -o cut.html' \
+		'export --format pprof -o cut.pb'; do
 		set -- $command
 		timeout 60 "$ascribe" "$1" cut "${@:2}" >out 2>err
 		got=$?
-		# Nothing of the window is left: an error with a text, or no data; never a crash, never silence.
+		# Nothing of the window is left: an error with a text, or no data; never a crash,
+		# never silence.
 		if [ $got -le 1 ] && [ -s err ]; then
 			passed=$((passed + 1))
 		else
@@ -183,7 +197,8 @@ else
 fi
 
 # ---- a CPU that is there only later: the host has one more than /sys says it has ----
-if unshare -m true 2>/dev/null && [ "$(cat /sys/devices/system/cpu/online)" = "0-$(($(nproc) - 1))" ] && [ "$(nproc)" -gt 1 ]; then
+if unshare -m true 2>/dev/null && [ "$(cat /sys/devices/system/cpu/online)" = \
+	"0-$(($(nproc) - 1))" ] && [ "$(nproc)" -gt 1 ]; then
 	echo "0-$(($(nproc) - 2))" >fewer
 	exits 0 '1 CPUs were added after the recording began' unshare -m sh -c \
 		'mount --bind fewer /sys/devices/system/cpu/present && exec "$0" record -d 1s -o fewer.store' "$ascribe"
@@ -216,7 +231,8 @@ for signal in INT TERM HUP; do
 	ok "SIG$signal: says what was recorded: $(tail -1 signal.err)" grep -q 'complete: .* samples' signal.err
 	whole "SIG$signal" "$signal" 1
 done
-# Twice: at once, and while a slow disk holds up the end. A shell's background jobs ignore SIGINT: not here.
+# Twice: at once, and while a slow disk holds up the end. A shell's background jobs ignore SIGINT:
+# not here.
 for pause in 0 0.005; do
 	rm -rf twice*
 	background env --default-signal=INT "$ascribe" record -F 999 -o twice 2>signal.err
@@ -235,7 +251,8 @@ for pause in 0 0.005; do
 done
 if command -v strace >/dev/null && cp -a INT slow; then
 	background env --default-signal=INT strace -qq -o /dev/null -e trace=fsync,fdatasync \
-		-e inject=fsync,fdatasync:delay_enter=1s "$ascribe" record --append -F 999 -o slow 2>signal.err
+		-e inject=fsync,fdatasync:delay_enter=1s \
+			"$ascribe" record --append -F 999 -o slow 2>signal.err
 	tracer=$pid
 	recording signal.err
 	sleep 0.5
@@ -258,7 +275,8 @@ timeout 2 "$ascribe" record -F 499 -o timeout 2>signal.err
 ok "timeout(1): its status, 124" test $? = 124
 whole "timeout(1)" timeout 1
 # Ctrl-C goes to the command too: it ends by it, and what was recorded stays.
-background env --default-signal=INT setsid --wait "$ascribe" record -F 499 -o both -- sh -c 'echo $$ >child; while :; do :; done' 2>signal.err
+background env --default-signal=INT setsid --wait "$ascribe" record -F 499 -o both \
+	-- sh -c 'echo $$ >child; while :; do :; done' 2>signal.err
 recording signal.err
 sleep 1
 kill -INT -- -"$(ps -o pgid= -p "$(cat child)" | tr -d ' ')"
@@ -309,6 +327,7 @@ record_exits 143 sh -c 'kill -TERM $$'
 ok "its arguments are its own" test "$(cat out)" = '[a][b c][][-F][1]'
 exits 0 '' sh -c 'echo in | "$0" record -q -o command -- cat | grep -qx in' "$ascribe"
 # -d ends the recording, not the command; its status is waited for, and that is said.
-exits 3 'still runs' "$ascribe" record -F 499 -d 1s -o outlived -- sh -c 'while :; do :; done & p=$!; sleep 3; kill $p; exit 3'
+exits 3 'still runs' "$ascribe" record -F 499 -d 1s -o outlived \
+	-- sh -c 'while :; do :; done & p=$!; sleep 3; kill $p; exit 3'
 whole "a command that outlives -d" outlived 1
 finish

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who had the CPU while others waited for it, and how long waits were: two threads on one CPU, a nice one, a noisy neighbour, sleeps
-# that the program measures itself.
+# Who had the CPU while others waited for it, and how long waits were: two threads on one CPU, a
+# nice one, a noisy neighbour, sleeps that the program measures itself.
 . "$(dirname "$0")/lib.bash"
 load=$loads/waits
 cpu=$(($(nproc) - 1))
@@ -12,20 +12,24 @@ blame() { "$ascribe" blame "$@" -n 0 --json 2>/dev/null; }
 # {(victim, occupant): seconds}
 cells='(lambda b: {(c["victim"], c["occupant"] or c.get("nobody")): c["seconds"] for c in b["cells"]})'
 
-# ---- two labels on one CPU blame each other 1:1; two others meanwhile on another, where there is one, one of them a nice one ----
+# ---- two labels on one CPU blame each other 1:1; two others meanwhile on another, where there is
+# one, one of them a nice one ----
 cp "$load" nicer
 if [ $cpu -gt 0 ]; then
 	nice_store=pair
-	record --wall -F 99 -o pair -- sh -c '"$0" pair 3 "$2" >truth.json & "$1" pair 4 0 5 >nice.out; wait' "$load" ./nicer $cpu
+	record --wall -F 99 -o pair -- sh -c \
+		'"$0" pair 3 "$2" >truth.json & "$1" pair 4 0 5 >nice.out; wait' "$load" ./nicer $cpu
 else
-	nice_store=nice
+	nice_store="nice"
 	record --wall -F 99 -o pair -- sh -c '"$0" pair 3 0 >truth.json' "$load"
 	record --wall -F 99 -o nice -- sh -c './nicer pair 4 0 5 >nice.out'
 fi
 of_pair='{tenant=~"l|r",exe!~".*/nicer"}'
 blame pair --by tenant --where "$of_pair" >pair.json
-"$ascribe" report pair --metric runq --by tenant --where "$of_pair" -n 0 --json >runq.json 2>/dev/null
-# Both always want the CPU: each waits for the other as long as the other ran, by its own CPU clock, whoever else runs there.
+"$ascribe" report pair --metric runq --by tenant --where "$of_pair" -n 0 --json >runq.json \
+	2>/dev/null
+# Both always want the CPU: each waits for the other as long as the other ran, by its own CPU clock,
+# whoever else runs there.
 as_ran="all(abs($cells(b)[v, o] - t[o]['run']) < 0.05 * t[o]['run'] + 0.05 for v, o in ('lr', 'rl'))"
 check "of two labels on one CPU each waits for the other as long as that ran, within 5%" b=pair.json t=truth.json -- \
 	"$as_ran" "$cells(b), {k: t[k]['run'] for k in 'lr'}"
@@ -40,7 +44,8 @@ check "occupants' time is the waits' time, to the nanosecond" b=pair.json r=runq
 "$ascribe" stat pair --json >stat.json
 # What is (other) is counted as such, whatever the reason.
 counted='(not any(c.get("nobody") == "(other)" for c in b["cells"]) or sum(s["flagged"][k] for k in ("blame_unknown", "blame_cut", "wait_rows_full", "wait_parts_full")) > 0)'
-check "what nobody is known for is counted" b=pair.json s=stat.json -- "$counted" 's["flagged"]["blame_unknown"]'
+check "what nobody is known for is counted" b=pair.json s=stat.json -- "$counted" \
+	's["flagged"]["blame_unknown"]'
 
 # ---- the nice one: 1024 to 335 at nice 5 by the scheduler's weights ----
 blame $nice_store --by tenant --where '{tenant=~"l|r",exe=~".*/nicer"}' >nice.json
@@ -58,10 +63,12 @@ check "of more than 4,096 pairs in a window who had the CPU is counted as cut, u
 	's["flagged"]["blame_cut"] > 0 and exact(s) and sum(c["seconds"] for c in b["cells"] if c.get("nobody") == "(other)") > 0 and
 	len([c for c in b["cells"] if c["occupant"]]) <= 4096 * s["blocks"]' \
 	's["flagged"]["blame_cut"], len(b["cells"])'
-check "of others who had the CPU is named all the same" b=others.json -- "$cells(b)['victim', 'noisy'] > 0.002" \
+check "of others who had the CPU is named all the same" b=others.json \
+	-- "$cells(b)['victim', 'noisy'] > 0.002" \
 	"sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
 # What found no row for who had it is in nobody's name.
-check "and the sums stay what they are" b=pairs.json r=runq.json s=stat.json -- 'round(1e9 * b["seconds"]) == round(1e9 * r["seconds"]) and
+check "and the sums stay what they are" b=pairs.json r=runq.json s=stat.json -- '
+	round(1e9 * b["seconds"]) == round(1e9 * r["seconds"]) and
 	all(s["flagged"]["wait_rows_full"] + s["flagged"]["wait_parts_full"] > 0 or abs(sum(c["seconds"] for c in b["cells"] if c["victim"] == x["key"]["step"]) - x["seconds"]) < 1e-6 for x in r["rows"])' \
 	'b["seconds"], r["seconds"]'
 
@@ -71,9 +78,11 @@ background "$load" spin 4 $cpu
 record --wall -a -F 99 -d 3s -o noisy -- "$load" victim 2 $cpu
 blame noisy --by comm --where '{tenant="v"}' >noisy.json
 "$ascribe" stat noisy --json >stat.json
-check "the noisy process is among those who are named" b=noisy.json s=stat.json -- "$cells(b)['victim', 'noisy'] > 0.002" \
+check "the noisy process is among those who are named" b=noisy.json s=stat.json \
+	-- "$cells(b)['victim', 'noisy'] > 0.002" \
 	"{k: s['flagged'][k] for k in ('blame_cut', 'wait_rows_full', 'wait_parts_full')}, s['lost']['stacks_full'], sorted(((round(s, 3), o) for (v, o), s in $cells(b).items()), reverse=True)[:4]"
-check "what nobody is known for is counted there, too" b=noisy.json s=stat.json -- "$counted" 's["flagged"]["blame_unknown"]'
+check "what nobody is known for is counted there, too" b=noisy.json s=stat.json -- "$counted" \
+	's["flagged"]["blame_unknown"]'
 if [ "$running" -le 2 ]; then # whoever else keeps the machine busy is an occupant, too
 	check "and the first of them" b=noisy.json -- "max(($cells(b)).items(), key=lambda x: x[1])[0][1] == 'noisy'"
 fi
@@ -83,7 +92,8 @@ ok "blame as text" sh -c "'$ascribe' blame noisy 2>/dev/null | grep -q 'waited f
 record --wall -F 99 -o lengths -- "$load" lengths 3 $cpu
 cp record.out truth.json
 for metric in off runq; do
-	"$ascribe" report lengths --metric $metric --by tenant --where '{tenant="s"}' --json >$metric.json 2>/dev/null
+	"$ascribe" report lengths --metric $metric --by tenant --where '{tenant="s"}' \
+		--json >$metric.json 2>/dev/null
 done
 # A bucket is known to 1/16; the program's clocks are read some microseconds around the wait.
 quantiles='all(x[q]["low"] * 0.97 - 1e-5 <= t[q] <= x[q]["high"] * 1.03 + 1e-5 for x in [rows(r)["s"]] for q in ("p50", "p90"))'
@@ -92,7 +102,8 @@ late='all(x[q]["low"] * 0.97 - 5e-5 <= t[q] <= x[q]["high"] * 1.03 + 5e-5 for x 
 check "quantiles of being blocked are those that the program logged" r=off.json t=truth.json -- \
 	"(lambda t: $quantiles)(t['off'])" '{q: (rows(r)["s"][q], t["off"][q]) for q in ("p50", "p90", "p99")}'
 # But for those before its label was seen for the first time.
-check "no wait is missing" r=off.json t=truth.json -- '-6 <= rows(r)["s"]["waits"] - t["off"]["n"] <= 3' 'rows(r)["s"]["waits"], t["off"]["n"]'
+check "no wait is missing" r=off.json t=truth.json \
+	-- '-6 <= rows(r)["s"]["waits"] - t["off"]["n"] <= 3' 'rows(r)["s"]["waits"], t["off"]["n"]'
 check "the queue's quantiles too" r=runq.json t=truth.json -- "(lambda t: $late)(t['queue'])" \
 	'{q: (rows(r)["s"][q], t["queue"][q]) for q in ("p50", "p90", "p99")}'
 # ---- the same over HTTP ----
@@ -101,7 +112,7 @@ get() { # store, question, selector, curl's options
 }
 for store in lengths noisy; do
 	background "$ascribe" serve $store --listen "unix:$dir/$store.http" 2>/dev/null
-	for i in $(seq 200); do [ -S $store.http ] && break; sleep 0.05; done
+	for _ in $(seq 200); do [ -S $store.http ] && break; sleep 0.05; done
 done
 get lengths histogram '{tenant="s"}' -d metric=off -d by=tenant >h.json
 get lengths table '{tenant="s"}' -d metric=off -d by=tenant >t.json
@@ -129,7 +140,8 @@ check "of three programs in turn, ten of twelve parts of the CPU are the first o
 	for n in ("long", "two", "three")})' '[x for x in b["occupants"] if x["seconds"] > 0.05]'
 
 report lengths --metric off --by thread >thread.json
-check "no histograms by thread, and none is shown" r=thread.json -- 'all("waits" not in x for x in r["rows"]) and r["rows"]'
+check "no histograms by thread, and none is shown" r=thread.json \
+	-- 'all("waits" not in x for x in r["rows"]) and r["rows"]'
 exits 2 'labels of the work' "$ascribe" blame pair --by tid
 exits 2 'blame: --by takes one key' "$ascribe" blame pair --by comm,tenant
 record -F 99 -d 200ms -o plain

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs whose memory, files, roots and maps lie on a filesystem that never answers the profiler (blocking.c), beside one
-# that behaves: the recording ends in time, loses nothing, has the other's labels and names, and counts what did not answer.
+# Programs whose memory, files, roots and maps lie on a filesystem that never answers the profiler
+# (blocking.c), beside one that behaves: the recording ends in time, loses nothing, has the other's
+# labels and names, and counts what did not answer.
 . "$(dirname "$0")/lib.bash"
 load=$loads/labelled
 mnt=$dir/mnt
@@ -14,7 +15,8 @@ command -v fusermount3 >/dev/null || skip "needs fuse3"
 let_go() {
 	local device
 	device=$(awk -v m="$mnt" '$5 == m { split($3, d, ":"); print d[2] }' /proc/self/mountinfo)
-	mountpoint -q /sys/fs/fuse/connections || mount -t fusectl fusectl /sys/fs/fuse/connections 2>/dev/null
+	mountpoint -q /sys/fs/fuse/connections ||
+		mount -t fusectl fusectl /sys/fs/fuse/connections 2>/dev/null
 	[ -z "$device" ] || echo 1 >"/sys/fs/fuse/connections/$device/abort" 2>/dev/null
 	umount -l "$mnt" 2>/dev/null
 	return 0
@@ -26,23 +28,29 @@ mkdir "$mnt" files linked
 # ---- what it has ----
 cp "$loads/blocking" blocking
 strip -s -o linked/prog blocking && objcopy --only-keep-debug blocking files/prog.debug &&
-	objcopy --remove-section=.note.gnu.build-id --add-gnu-debuglink=files/prog.debug linked/prog ||
+	objcopy --remove-section=.note.gnu.build-id \
+		--add-gnu-debuglink=files/prog.debug linked/prog ||
 	bad "a program with a debug link"
-# Without a build id, by which it would be known; its section headers lie where the program itself has nothing read.
+# Without a build id, by which it would be known; its section headers lie where the program itself
+# has nothing read.
 head -c 1M /dev/urandom >pad
-objcopy --remove-section=.note.gnu.build-id --add-section .pad=pad blocking files/prog || bad "a program without a build id"
+objcopy --remove-section=.note.gnu.build-id --add-section .pad=pad blocking files/prog ||
+	bad "a program without a build id"
 cp /bin/busybox files/
 printf '1000 100 not_answered\n' >files/map
 head -c 4096 /dev/zero >files/jit-1.dump
 ln -s "$mnt/open/prog.debug" linked/prog.debug
 cp linked/prog files/linked # its debug link is looked up beside it
 setarch -R ./blocking page files/page || bad "the page of the descriptor"
-# Libraries whose debug link leads to a file of 64 MiB, which has to be read in whole to know that it is another one's.
+# Libraries whose debug link leads to a file of 64 MiB, which has to be read in whole to know that
+# it is another one's.
 echo 'void work(void) { for (volatile int i = 0; i < 1000000; i++); }' >lib.c
-${CC:-cc} -g -O1 -shared -fPIC -Wl,--build-id=none -o x.debug lib.c && objcopy --strip-all --add-gnu-debuglink=x.debug x.debug lib.so ||
+${CC:-cc} -g -O1 -shared -fPIC -Wl,--build-id=none -o x.debug lib.c &&
+	objcopy --strip-all --add-gnu-debuglink=x.debug x.debug lib.so ||
 	bad "a library with a debug link"
 for i in $(seq 24); do
-	mkdir "lib$i" && cp lib.so "lib$i/" && cp x.debug "lib$i/" && truncate -s 64M "lib$i/x.debug"
+	mkdir "lib$i" && cp lib.so "lib$i/" && cp x.debug "lib$i/" &&
+		truncate -s 64M "lib$i/x.debug"
 done
 background "$loads/blocking" serve "$mnt" "$dir/files" "$dir/kept"
 for _ in $(seq 100); do
@@ -54,7 +62,8 @@ ok "others see the files" cmp "$mnt/open/prog" files/prog
 # ---- all at once ----
 printf 'recipe titles\ntitle "labelled (?<how>share)"\n' >titles.recipe
 background "$load" share 8 >before.json
-background timeout -s KILL 60 "$ascribe" record -a -F 99 -d $seconds --recipes titles.recipe -o st 2>err
+background timeout -s KILL 60 "$ascribe" record -a -F 99 -d $seconds --recipes titles.recipe -o st \
+	2>err
 recorder=$pid
 recording err
 # As a user of its own, of whom nothing was heard before.
@@ -123,6 +132,7 @@ check "who stands still is not among them" s=stat.json -- "not any(\"[$stopped]\
 	's["own"]["unanswered"]'
 check "no drain waits for it" s=stat.json -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 3e8' \
 	's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9'
-check "names that there was no time for are counted" s=stat.json -- 's["flagged"]["names_late"] > 0' 's["flagged"]["names_late"]'
+check "names that there was no time for are counted" s=stat.json \
+	-- 's["flagged"]["names_late"] > 0' 's["flagged"]["names_late"]'
 ok "it says so" grep -q 'reads of their memory or files did not answer in time' err
 finish

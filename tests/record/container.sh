@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A container as runtimes make one: PID and mount namespaces, a root and a cgroup of its own. Seen from the host, its program has its
-# names, labels and container; only the container has the program's file at that path. What a recorder inside says is in bad.sh.
+# A container as runtimes make one: PID and mount namespaces, a root and a cgroup of its own. Seen
+# from the host, its program has its names, labels and container; only the container has the
+# program's file at that path. What a recorder inside says is in bad.sh.
 . "$(dirname "$0")/lib.bash"
 unshare --pid --fork --mount true 2>/dev/null || skip "no namespaces here"
 root=$dir/root
@@ -41,6 +42,7 @@ check "it has its path, its name and its container" r=who.json -- \
 check "its labels, for as long as it says itself" t=truth.json r=tenant.json -- \
 	'set(samples(r)) == {"a", "b"} and all(0.7 * t[k] < x["seconds"] < 1.1 * t[k] + 0.05 for k, x in rows(r).items())' \
 	'{k: x["seconds"] for k, x in rows(r).items()}, t'
-check "its functions" r=names.json -- 'samples(r).get("burn", 0) > 0.8 * r["samples"]' 'list(samples(r).items())[:5]'
+check "its functions" r=names.json -- 'samples(r).get("burn", 0) > 0.8 * r["samples"]' \
+	'list(samples(r).items())[:5]'
 check "every sample is accounted for" s=stat.json -- 'exact(s)'
 finish

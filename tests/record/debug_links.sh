@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# 24 stripped libraries have a debug link to one sparse file of 1 GiB without a build id, which only the CRC of the whole
-# file could tell from theirs. It is not read: no drain waits for it, no sample is lost, and functions have their names from
-# .dynsym at once.
+# 24 stripped libraries have a debug link to one sparse file of 1 GiB without a build id, which only
+# the CRC of the whole file could tell from theirs. It is not read: no drain waits for it, no sample
+# is lost, and functions have their names from .dynsym at once.
 . "$(dirname "$0")/lib.bash"
 n=24
 
@@ -47,7 +47,8 @@ C
 ${CC:-cc} -O1 -g -DN=$n -o load load.c -ldl || bad "no load"
 lib 0 && objcopy --only-keep-debug lib/0.so lib/big.debug || bad "no debug file"
 for i in $(seq $n); do
-	lib "$i" && objcopy --strip-all --add-gnu-debuglink=lib/big.debug "lib/$i.so" || bad "no library $i"
+	lib "$i" && objcopy --strip-all --add-gnu-debuglink=lib/big.debug "lib/$i.so" ||
+		bad "no library $i"
 done
 truncate -s 1G lib/big.debug # no longer what the links' CRC says
 
@@ -57,8 +58,10 @@ report store -n 0 >names.json
 check "each library's function is named" r=names.json -- \
 	"(lambda named: all('link_%d' % i in named for i in range(1, $n + 1)))({x['function'] for x in r['rows']})" \
 	"sorted(x['function'] for x in r['rows'] if x['function'].startswith('link_'))"
-ok "links that were not followed are counted" grep -q "$n debug links lead to files of more than 64 MiB" record.err
-check "names do not wait for it" s=stat.json -- 's["flagged"]["names_late"] < 0.05 * s["stored"]' 's["flagged"]["names_late"], s["stored"]'
+ok "links that were not followed are counted" \
+	grep -q "$n debug links lead to files of more than 64 MiB" record.err
+check "names do not wait for it" s=stat.json -- 's["flagged"]["names_late"] < 0.05 * s["stored"]' \
+	's["flagged"]["names_late"], s["stored"]'
 check "no drain waits" s=stat.json -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 1e9' \
 	's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9'
 check "no sample is lost" s=stat.json -- 'exact(s) and not any(n for k, n in s["lost"].items() if k not in ("not_run", "idle_not_run"))' \

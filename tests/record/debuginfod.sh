@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Names from debuginfod: Debian's own server on loopback has the debug files of stripped programs. Whether it is asked is read in its
-# log, or seen by a listener that counts connections. Servers that are dead, slow or lie cost their names and no time.
+# Names from debuginfod: Debian's own server on loopback has the debug files of stripped programs.
+# Whether it is asked is read in its log, or seen by a listener that counts connections. Servers
+# that are dead, slow or lie cost their names and no time.
 . "$(dirname "$0")/lib.bash"
 for tool in gcc objcopy readelf debuginfod python3 ss jq; do
 	command -v $tool >/dev/null || skip "no $tool here"
@@ -9,7 +10,8 @@ done
 ldconfig -p | grep -q 'libdebuginfod\.so\.1' || skip "no libdebuginfod here"
 chmod 755 "$dir"
 
-# One function is in .dynsym, the other in .symtab alone, which goes. X makes different files of them.
+# One function is in .dynsym, the other in .symtab alone, which goes. X makes different files of
+# them.
 cat >spin.c <<'C'
 #include <stdlib.h>
 #include <time.h>
@@ -42,7 +44,8 @@ program() { # name, number, where its debug file goes
 	strip "$1"
 }
 mkdir kept
-program one 1 served && program unknown 2 kept && program liar 3 kept && program huge 4 kept && program endless 5 kept && program junk 6 kept
+program one 1 served && program unknown 2 kept && program liar 3 kept && program huge 4 kept &&
+	program endless 5 kept && program junk 6 kept
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 # Samples of a program in a function, and in code without a name.
@@ -54,13 +57,17 @@ recorded() { # store, options...
 }
 named() { # store, program: nearly all of it
 	local hidden exported bare
-	hidden=$(samples "$1.json" "$2" '^hidden_work$') exported=$(samples "$1.json" "$2" '^exported_work$') bare=$(samples "$1.json" "$2" '\+0x')
+	hidden=$(samples "$1.json" "$2" '^hidden_work$') \
+		exported=$(samples "$1.json" "$2" '^exported_work$') \
+		bare=$(samples "$1.json" "$2" '\+0x')
 	echo "hidden_work $hidden, exported_work $exported, without a name $bare"
 	[ "$hidden" -gt 20 ] && [ "$exported" -gt 20 ] && [ $((2 * bare)) -lt "$hidden" ]
 }
 only_dynsym() { # store, program
 	local hidden exported bare
-	hidden=$(samples "$1.json" "$2" '^hidden_work$') exported=$(samples "$1.json" "$2" '^exported_work$') bare=$(samples "$1.json" "$2" '\+0x')
+	hidden=$(samples "$1.json" "$2" '^hidden_work$') \
+		exported=$(samples "$1.json" "$2" '^exported_work$') \
+		bare=$(samples "$1.json" "$2" '\+0x')
 	echo "hidden_work $hidden, exported_work $exported, without a name $bare"
 	[ "$hidden" = 0 ] && [ "$exported" -gt 20 ] && [ "$bare" -gt 20 ]
 }
@@ -69,7 +76,7 @@ only_dynsym() { # store, program
 port=$(free_port) url=http://127.0.0.1:$port cache=$dir/cache/deep
 background env -u DEBUGINFOD_URLS debuginfod -vv -d :memory: -F -p "$port" served >server.log 2>&1
 server=$pid
-for i in $(seq 200); do
+for _ in $(seq 200); do
 	python3 -c "import urllib.request as u; u.urlopen('$url/buildid/$(build_id one)/debuginfo')" 2>/dev/null && break
 	sleep 0.05
 done
@@ -110,7 +117,8 @@ ok "a file of it" cmp served/one.debug "$cache/files/$(build_id one)/debuginfo"
 # ---- servers that are dead ----
 # It is given 90 s for a file. A recording that waited for it would be stopped here.
 in_time() { # store, options...
-	ASCRIBE=$ascribe timeout 30 bash -c '"$ASCRIBE" record -F 499 -o "$@" 2>record.err' - "$@" || return
+	ASCRIBE=$ascribe timeout 30 bash -c '"$ASCRIBE" record -F 499 -o "$@" 2>record.err' - \
+		"$@" || return
 	"$ascribe" report "$1" --json -n 0 >"$1.json" 2>/dev/null
 	cp record.err "$1.err"
 }
@@ -124,11 +132,12 @@ while True:
 PY
 port=$(free_port)
 background python3 silent.py "$port" >silent.log
-for i in $(seq 600); do ss -Hltn "sport = :$port" | grep -q . && break; sleep 0.05; done
+for _ in $(seq 600); do ss -Hltn "sport = :$port" | grep -q . && break; sleep 0.05; done
 ok "a server that never answers" in_time silent --debuginfod "http://127.0.0.1:$port" --debuginfod-cache "$dir/c1" -- ./one 2
 ok "was asked" grep -q connection silent.log
 ok "its programs keep what they have" only_dynsym silent one
-ok "no drain was late" jq -e '.lost.rows_full == 0 and .lost.stacks_full == 0 and .fired == .stored + ([.lost[]] | add) and .stored > 50' <("$ascribe" stat silent --json 2>/dev/null)
+ok "no drain was late" jq -e \
+	'.lost.rows_full == 0 and .lost.stacks_full == 0 and .fired == .stored + ([.lost[]] | add) and .stored > 50' <("$ascribe" stat silent --json 2>/dev/null)
 ok "what is not here is still waited for" grep -q ' [1-9][0-9]* are still waited for' silent.err
 ok "a closed port" in_time closed --debuginfod "http://127.0.0.1:$(free_port)" --debuginfod-cache "$dir/c2" -- ./one 2
 ok "its programs keep what they have" only_dynsym closed one
@@ -164,8 +173,9 @@ class Liar(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Liar).serve_forever()
 PY
 port=$(free_port)
-background python3 liar.py "$port" "$(build_id junk)" "$(build_id huge)" "$(build_id endless)" "$(build_id liar)" >liar.log
-for i in $(seq 600); do ss -Hltn "sport = :$port" | grep -q . && break; sleep 0.05; done
+background python3 liar.py "$port" "$(build_id junk)" "$(build_id huge)" "$(build_id endless)" \
+	"$(build_id liar)" >liar.log
+for _ in $(seq 600); do ss -Hltn "sport = :$port" | grep -q . && break; sleep 0.05; done
 ASCRIBE_DEBUGINFOD_MIB=8 recorded lies --debuginfod "http://127.0.0.1:$port" --debuginfod-cache "$dir/c3" -- \
 	bash -c './junk 2 & ./huge 2 & ./endless 2 & ./liar 2; wait; sleep 0.5'
 for p in junk huge endless liar; do
@@ -174,12 +184,14 @@ done
 ok "all four were asked for" test "$(sort -u liar.log | grep -cE '^asked for (junk|huge|endless|other)$')" = 4
 ok "all four were refused" grep -q 'debuginfod: 4 files refused' lies.err
 ok "no more than the limit was taken" awk '/^sent/ { n++; if ($3 > 24 * 1048576) bad = 1 } END { print n + 0 " broken off"; exit bad || n != 2 }' liar.log
-ok "nothing of it stays in the cache" test "$(find "$dir/c3/files" -mindepth 2 -type f -size +0 | wc -l)" = 0
+ok "nothing of it stays in the cache" test \
+	"$(find "$dir/c3/files" -mindepth 2 -type f -size +0 | wc -l)" = 0
 ok "and no process" test "$(readlink /proc/[0-9]*/cwd 2>/dev/null | grep -c "^$dir/c")" = 0
 
 # ---- bad use ----
 exits 2 "is no server" "$ascribe" record --debuginfod ftp://x -d 1s -o x
-exits 2 "DEBUGINFOD_URLS is not set" env -u DEBUGINFOD_URLS "$ascribe" record --debuginfod env -d 1s -o x
+exits 2 "DEBUGINFOD_URLS is not set" env -u DEBUGINFOD_URLS \
+	"$ascribe" record --debuginfod env -d 1s -o x
 mkdir owned && chown 65534 owned
 exits 1 "belongs to somebody else" "$ascribe" record --debuginfod http://127.0.0.1:1 --debuginfod-cache "$dir/owned" -d 1s -o x
 ln -s "$cache" link

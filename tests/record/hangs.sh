@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Threads that hang: in which function, though no stack was taken when their wait began. A few of each window
-# are looked at, those that began first; what was found is kept, so that the next windows look at others.
+# Threads that hang: in which function, though no stack was taken when their wait began. A few of
+# each window are looked at, those that began first; what was found is kept, so that the next
+# windows look at others.
 . "$(dirname "$0")/lib.bash"
 background "$loads/hangs" 60
 program=$pid

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What makes a recorder's life hard: its helpers are killed and stopped again and again, /proc hides processes, a program changes its
-# name and calls exec in a loop. It goes on, accounts for every sample, and leaves no process behind.
+# What makes a recorder's life hard: its helpers are killed and stopped again and again, /proc hides
+# processes, a program changes its name and calls exec in a loop. It goes on, accounts for every
+# sample, and leaves no process behind.
 . "$(dirname "$0")/lib.bash"
 [ -r "/proc/$$/task/$$/children" ] || skip "this kernel does not tell a process's children"
 cp "$loads/labelled" beside
@@ -44,7 +45,8 @@ descendants() {
 
 whole() { # store: what holds of each recording
 	"$ascribe" stat "$1" --json >"$1.s.json"
-	check "$1: every sample is accounted for" s="$1.s.json" -- 'exact(s) and s["stored"] > 0' 's["stored"], {k: n for k, n in s["lost"].items() if n}'
+	check "$1: every sample is accounted for" s="$1.s.json" -- 'exact(s) and s["stored"] > 0' \
+		's["stored"], {k: n for k, n in s["lost"].items() if n}'
 	check "$1: no drain waited" s="$1.s.json" -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 1e9' \
 		's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9'
 }
@@ -83,7 +85,8 @@ done
 ok "helpers: none is left" test -z "$left"
 whole helpers
 report helpers --by tenant --where '{exe=~".*/beside"}' >tenants.json
-check "helpers: labels, once they are left alone" r=tenants.json -- 'samples(r).get("a", 0) > 100' 'samples(r)'
+check "helpers: labels, once they are left alone" r=tenants.json -- 'samples(r).get("a", 0) > 100' \
+	'samples(r)'
 
 # ---- a /proc that hides processes, and a program that changes its name ----
 unshare --mount sh -c 'mount -t proc -o hidepid=2 proc /proc && exec "$0" record -F 499 -o names -- ./turns 100' "$ascribe" 2>names.err
@@ -94,5 +97,6 @@ check "names: each name has its part of the time, after each exec" r=threads.jso
 	"(lambda s: all(0.1 * sum(s.values()) < s.get(('$PWD/turns', 'name_%d' % i), 0) < 0.4 * sum(s.values()) for i in range(4)))(samples(r))" \
 	'samples(r)'
 report names --where '{exe=~".*/turns"}' -n 0 >functions.json
-check "names: and its functions" r=functions.json -- 'samples(r).get("burn", 0) > 0.5 * r["samples"]' 'samples(r).get("burn", 0), r["samples"]'
+check "names: and its functions" r=functions.json \
+	-- 'samples(r).get("burn", 0) > 0.5 * r["samples"]' 'samples(r).get("burn", 0), r["samples"]'
 finish

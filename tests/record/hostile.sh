@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs whose labels are not what they should be (hostile.c), beside one that behaves: its labels are unharmed, nothing is
-# lost without a name, and each kind of failure is counted.
+# Programs whose labels are not what they should be (hostile.c), beside one that behaves: its labels
+# are unharmed, nothing is lost without a name, and each kind of failure is counted.
 . "$(dirname "$0")/lib.bash"
 load=$loads/hostile
-ok "the program that behaves builds" ${CC:-cc} -O2 -g -D_GNU_SOURCE -o victim "$here/foreign.c" -lpthread
+ok "the program that behaves builds" ${CC:-cc} -O2 -g -D_GNU_SOURCE -o victim "$here/foreign.c" \
+	-lpthread
 cp "$load" ./floods
 cp "$load" ./other
 
@@ -51,7 +52,8 @@ check "none of them is mixed" r=xy.json -- \
 check "texts are cut between two characters" r=cut.json -- \
 	'r["samples"] > 100 and all(len(k.encode()) <= 255 and "\ufffd" not in k and k == "z" + 84 * "\u20ac" for k in samples(r))' \
 	'{k[-3:]: (n, len(k.encode())) for k, n in samples(r).items()}'
-check "the flood came" f=floods.json -- 'f["turns"] > 4 * 20000' # what is asked for, less what the others take 'f["turns"]'
+# What is asked for, less what the others take 'f["turns"]'
+check "the flood came" f=floods.json -- 'f["turns"] > 4 * 20000'
 check "every kind of failure has a name" s=stat.json -- \
 	'all(s["flagged"][k] > 0 for k in ("otel_fault", "otel_invalid", "custom_fault", "custom_invalid", "elastic_fault",
 	"elastic_invalid", "datadog_invalid", "perforator_fault", "node_fault", "node_invalid", "go_fault", "go_invalid",
@@ -77,6 +79,8 @@ report many --by thread,tenant --where '{comm="victim"}' >victims.json
 "$ascribe" stat many --json >stat.json 2>/dev/null
 check "beyond the limit: (other), and the sum is exact" r=flow.json all=comm.json s=stat.json -- \
 	'samples(r).get("(other)", 0) > 20 and sum(samples(r).values()) == all["samples"] and len(r["rows"]) <= 22 and
-	s["flagged"]["labels_other"] >= samples(r)["(other)"]' 'len(r["rows"]), samples(r)["(other)"], all["samples"]'
-check "every key that the process has is (other) then" r=floy.json -- 'set(samples(r)) == {"(other)"}' 'samples(r)'
+	s["flagged"]["labels_other"] >= samples(r)["(other)"]' \
+	'len(r["rows"]), samples(r)["(other)"], all["samples"]'
+check "every key that the process has is (other) then" r=floy.json \
+	-- 'set(samples(r)) == {"(other)"}' 'samples(r)'
 finish

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Processes that do nothing cost nothing: 3,000 of them are neither read nor kept, when recording begins or later.
+# Processes that do nothing cost nothing: 3,000 of them are neither read nor kept, when recording
+# begins or later.
 . "$(dirname "$0")/lib.bash"
 
 "$loads/idle" 3000 >idle.out &
@@ -17,7 +18,8 @@ sleep 0.5
 followed=$(sed -n 's/.* \([0-9]*\) processes$/\1/p' record.err | tail -1)
 ok "few are followed: $followed" test "$followed" -gt 0 -a "$followed" -lt 1000
 report store --by tgid >tgids.json
-check "one that ran before, and runs, has its samples" r=tgids.json -- "rows(r)['$busy']['seconds'] > 0.3" "rows(r)['$busy']"
+check "one that ran before, and runs, has its samples" r=tgids.json \
+	-- "rows(r)['$busy']['seconds'] > 0.3" "rows(r)['$busy']"
 report store --by function --where "{tgid=\"$busy\"}" >functions.json
 check "and its names" r=functions.json -- '"spin_here" in rows(r)' 'sorted(rows(r))[:5]'
 finish

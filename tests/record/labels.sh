@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Labels on the samples of real processes, against what the process itself says about its time (its threads' CPU clocks).
+# Labels on the samples of real processes, against what the process itself says about its time (its
+# threads' CPU clocks).
 . "$(dirname "$0")/lib.bash"
 load=$loads/labelled
 cc=${CC:-cc}
@@ -14,8 +15,9 @@ record -F 999 -o share -- "$load" share "$(in_part 3 5)"
 cp record.out share.json
 report share --by tenant --where '{tenant!=""}' >tenant.json
 report share --by thread,tenant --where '{tenant!=""}' >cross.json
-# The interval that is printed is one of 95%: it would fail one run in twenty. So the truth is held against the one of
-# 99.9% for the same counts, and the printed one must be there and lie around the share.
+# The interval that is printed is one of 95%: it would fail one run in twenty. So the truth is held
+# against the one of 99.9% for the same counts, and the printed one must be there and lie around the
+# share.
 check "shares of a and b against their CPU clocks" truth=share.json r=tenant.json -- \
 	'set(samples(r)) == {"a", "b"} and all((lambda lo, hi: lo <= truth[k] / (truth["a"] + truth["b"]) <= hi)
 	(*wilson(samples(r)[k], r["samples"], 3.29)) for k in truth)' \
@@ -24,7 +26,8 @@ check "shares of a and b against their CPU clocks" truth=share.json r=tenant.jso
 check "the printed interval is around the share and that of 95%" r=tenant.json -- \
 	'all(x["low"] <= x["share"] <= x["high"] and all(abs(p - q) < 0.002 for p, q in
 	zip(wilson(x["samples"], r["samples"], 1.96), (x["low"], x["high"]))) for x in r["rows"])'
-check "neither thread has the other's label" r=cross.json -- 'set(samples(r)) == {("a", "a"), ("b", "b")}' 'samples(r)'
+check "neither thread has the other's label" r=cross.json \
+	-- 'set(samples(r)) == {("a", "a"), ("b", "b")}' 'samples(r)'
 "$ascribe" report share --by tenant >text 2>/dev/null
 ok "the text form prints the interval" grep -Eq '95% INTERVAL' text
 
@@ -34,7 +37,8 @@ cp record.out nest.json
 report nest --by tenant,query_id --where '{comm="labelled"}' >sets.json
 check "nesting gives exactly these sets" r=sets.json -- \
 	'set(samples(r)) == {(None, None), ("x", None), ("x", "7"), ("x", "-8"), ("y", "7")}' 'samples(r)'
-# What is not labelled also holds the start of the process. 0.1 s of slack: one descheduled millisecond is no error.
+# What is not labelled also holds the start of the process. 0.1 s of slack: one descheduled
+# millisecond is no error.
 check "each set for as long as the process says" r=sets.json truth=nest.json -- \
 	'all(abs(x["seconds"] - truth[k]) < 0.05 * truth[k] + 0.1 for k, x in
 	(((k[0] or "none") + str(k[1] or ""), x) for k, x in rows(r).items()))' \
@@ -72,7 +76,8 @@ check "what has no query id is named" r=ids.json -- \
 check "no definition missed" r=ids.json -- 'r["flagged"]["label_unknown"] == 0 and samples(r).get(None, 0) < 0.05 * r["samples"]'
 
 # ---- a library's own slot, opened after the start ----
-ok "the library builds" $cc -O2 -DPLUGIN -D_GNU_SOURCE -fPIC -shared -fno-omit-frame-pointer -I"$source_root/include" \
+ok "the library builds" $cc -O2 -DPLUGIN -D_GNU_SOURCE -fPIC -shared -fno-omit-frame-pointer \
+	-I"$source_root/include" \
 	-o plugin.so "$here/labelled.c"
 record -F 999 -o dlopen -- "$load" dlopen ./plugin.so
 cp record.out dlopen.json
@@ -109,7 +114,8 @@ report host --by tgid,tenant >host.json
 report host --by comm,tenant --where '{tenant=~"parent|child"}' >forks.json
 report host --by thread,tenant --where '{tenant=~"even|odd"}' >exits.json
 check "started before the recorder" r=host.json -- \
-	"{t for p, t in samples(r) if str(p) == '$before'} >= {'a', 'b'}" "{k: n for k, n in samples(r).items() if str(k[0]) == '$before'}"
+	"{t for p, t in samples(r) if str(p) == '$before'} >= {'a', 'b'}" \
+		"{k: n for k, n in samples(r).items() if str(k[0]) == '$before'}"
 check "started after it" r=host.json -- "{'x', 'y'} <= {t for p, t in samples(r)}"
 check "fork without exec: inherited, then its own" r=forks.json -- \
 	'set(samples(r)) >= {("child", "parent"), ("child", "child"), ("labelled", "parent")} and

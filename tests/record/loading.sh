@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Libraries with labels that are looked at while the dynamic linker maps them: the code is there, the data is not, and in its place are
-# other bytes of the file. strace holds up each mmap; the program has run before, so that it is known.
+# Libraries with labels that are looked at while the dynamic linker maps them: the code is there,
+# the data is not, and in its place are other bytes of the file. strace holds up each mmap; the
+# program has run before, so that it is known.
 . "$(dirname "$0")/lib.bash"
 command -v strace >/dev/null || skip "no strace"
 cc=${CC:-cc}
@@ -40,7 +41,8 @@ for name in "${names[@]}"; do
 	ok "$name: the library was held up" grep -q 'PROT_EXEC.*= 0x.*DELAYED' "strace.$name"
 	check "$name: each thread has its own labels" r=tenants.json -- \
 		"(lambda v: {k[2] for k in v} >= {'one', 'two'} and all(k[2] in (None, k[1]) for k in v))({k: n for k, n in samples(r).items()
-		if k[0] == '$name' and k[1] in ('one', 'two')})" "{k[1:]: n for k, n in samples(r).items() if k[0] == '$name'}"
+		if k[0] == '$name' and k[1] in ('one', 'two')})" \
+		"{k[1:]: n for k, n in samples(r).items() if k[0] == '$name'}"
 done
 check "no label was looked for in a wrong place" s=stat.json -- \
 	'not any(v for k, v in s["flagged"].items() if k.endswith("_invalid") or k.endswith("_fault") and not k.startswith("unwind"))' \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recorder that gets no CPU while processes fork, exec and end: it says what the kernel dropped, and
-# samples from before keep the program that ran then.
+# A recorder that gets no CPU while processes fork, exec and end: it says what the kernel dropped,
+# and samples from before keep the program that ran then.
 . "$(dirname "$0")/lib.bash"
 cp "$loads/changes" ./first
 cp "$loads/changes" ./second

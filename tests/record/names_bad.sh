@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs whose files lie about their symbols: they run, are recorded, and go without names; who runs beside them has his; the child that
-# parses may die of them, the recorder does not.
+# Programs whose files lie about their symbols: they run, are recorded, and go without names; who
+# runs beside them has his; the child that parses may die of them, the recorder does not.
 . "$(dirname "$0")/lib.bash"
 
 cat >spin.c <<'C'
@@ -79,6 +79,7 @@ for lie in dwarf sparse; do
 	ok "$lie: the symbols stay" jq -e --arg m "/bad-$lie" \
 		'[.rows[] | select(.function == "my_work" and (.module | endswith($m)))] | length > 0' all.json
 done
-ok "refusals are counted" jq -e '.flagged.names_refused > 0' <("$ascribe" stat st --json 2>/dev/null)
+ok "refusals are counted" jq -e '.flagged.names_refused > 0' \
+	<("$ascribe" stat st --json 2>/dev/null)
 ok "and said" grep -q 'names: .* files refused' rec.err
 finish

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Our labels stand in OpenTelemetry's variable, too: they are counted once; and beside an SDK in the same program both are read.
+# Our labels stand in OpenTelemetry's variable, too: they are counted once; and beside an SDK in the
+# same program both are read.
 . "$(dirname "$0")/lib.bash"
-build_both() { ${CC:-cc} -O2 -g -D_GNU_SOURCE -fno-omit-frame-pointer -I"$here/../../include" "$@"; }
+build_both() { ${CC:-cc} -O2 -g -D_GNU_SOURCE -fno-omit-frame-pointer -I"$here/../../include" \
+	"$@"; }
 ok "programs build" eval 'build_both -DSDK -c -o sdk.o "$here/both.c" && build_both -o both "$here/both.c" sdk.o &&
 	build_both -o alone -Wl,--export-dynamic-symbol=otel_thread_ctx_v1 "$here/both.c"'
 ok "the variable is there for others" eval 'nm -D alone | grep -q "otel_thread_ctx_v1"'

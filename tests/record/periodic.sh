@@ -5,7 +5,8 @@
 . "$(dirname "$0")/lib.bash"
 share=0.3
 
-# Record a program at a rate for some seconds: rate, length of the program's period in ns, seconds, CPU.
+# Record a program at a rate for some seconds: rate, length of the program's period in ns, seconds,
+# CPU.
 record_one() {
 	local store=p$1.$2
 	"$loads/periodic" "$2" $share "$(awk "BEGIN { print $3 + 1 }")" "$4" >"$store.load" &
@@ -26,7 +27,8 @@ judge() {
 	check "$2 Hz, $1: fired == stored + losses" s=stat.json -- "exact(s) and s['fired'] > 0"
 }
 
-# Two programs at the same time, on a CPU each: rate, seconds, then what and the length of the period of each.
+# Two programs at the same time, on a CPU each: rate, seconds, then what and the length of the
+# period of each.
 pair() {
 	local first_one
 	background record_one "$1" "$4" "$2" 0

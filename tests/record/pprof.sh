@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A real recording as Go's pprof reads it: every label is a tag, and the totals are those of `report`.
+# A real recording as Go's pprof reads it: every label is a tag, and the totals are those of
+# `report`.
 . "$(dirname "$0")/lib.bash"
 command -v go >/dev/null || skip "no go here: no go tool pprof"
 pprof() { go tool pprof "$@" 2>/dev/null; }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# 650 workers of a prefork server, which maps 100 pieces of code: more mappings in all than there are ranges. All have unwind rules.
+# 650 workers of a prefork server, which maps 100 pieces of code: more mappings in all than there
+# are ranges. All have unwind rules.
 . "$(dirname "$0")/lib.bash"
 workers=650 mappings=100
 
@@ -14,7 +15,8 @@ ok "equal mappings are published once: ${lists% *} ranges in ${lists#* } lists" 
 "$ascribe" stat store --json >stat.json
 check "few samples are copied" s=stat.json -- 's["flagged"]["copied"] + s["flagged"]["frame_pointers"] < 0.15 * s["stored"]' \
 	's["flagged"]["copied"], s["flagged"]["frame_pointers"], s["stored"]'
-check "stacks reach their root" s=stat.json -- 's["flagged"]["rooted"] > 0.9 * s["stored"]' 's["flagged"]["rooted"], s["stored"]'
+check "stacks reach their root" s=stat.json -- 's["flagged"]["rooted"] > 0.9 * s["stored"]' \
+	's["flagged"]["rooted"], s["stored"]'
 report store --by function >functions.json
 check "the function is named" r=functions.json -- '"worker_burns" in rows(r)' 'sorted(rows(r))[:5]'
 finish

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Python frames without the interpreter's help, for each CPython 3.11 to 3.13 that is here: whole chains, also through C, in threads that have
-# let go of the lock, in generators, in forked children; how the time is shared against the program's own clock.
+# Python frames without the interpreter's help, for each CPython 3.11 to 3.13 that is here: whole
+# chains, also through C, in threads that have let go of the lock, in generators, in forked
+# children; how the time is shared against the program's own clock.
 . "$(dirname "$0")/lib.bash"
 
 cat >load.py <<'PY'
@@ -92,7 +93,8 @@ clock() { awk -v f="$2" '$1 == f { print $2 }' "$1.took"; }
 
 versions=0 known=
 pids=()
-for p in /usr/bin/python3.1[123] "$HOME"/.pyenv/versions/3.1[123].*/bin/python3 /root/.pyenv/versions/3.1[123].*/bin/python3; do
+for p in /usr/bin/python3.1[123] "$HOME"/.pyenv/versions/3.1[123].*/bin/python3 \
+	/root/.pyenv/versions/3.1[123].*/bin/python3; do
 	[ -x "$p" ] || continue
 	v=$("$p" -c 'import sys; print("%d.%d" % sys.version_info[:2])') || continue
 	case $known in *" $v "*) continue ;; esac
@@ -108,17 +110,25 @@ done
 for v in $known; do
 	st=st$v
 	"$ascribe" export $st --format folded -o $st.folded 2>/dev/null
-	ok "$v: a method" seen $st ';<module>;main;timed;([^;<]*;)*Server[.]heavy;burn(;| )' "$(clock $st Server.heavy)" 80
-	ok "$v: another" seen $st ';<module>;main;timed;([^;<]*;)*Server[.]light;burn(;| )' "$(clock $st Server.light)" 70
-	ok "$v: not ASCII" seen $st ';<module>;main;timed;([^;<]*;)*Server[.]größe;burn(;| )' "$(clock $st Server.größe)" 60
-	ok "$v: called back by C" seen $st ';timed;([^;<]*;)*through_c;[^<]*;through_c[.]<locals>[.]by_key;burn(;| )' "$(clock $st through_c)" 60
-	ok "$v: C is in between" seen $st ';through_c;([^;<]*;)*[^;<]*(sort|[+]0x)[^<]*;through_c[.]<locals>[.]by_key;' "$(clock $st through_c)" 60
-	ok "$v: a generator" seen $st ';timed;([^;<]*;)*in_generator;([^;<]*;)*numbers;burn(;| )' "$(clock $st in_generator)" 60
+	ok "$v: a method" seen $st ';<module>;main;timed;([^;<]*;)*Server[.]heavy;burn(;| )' \
+		"$(clock $st Server.heavy)" 80
+	ok "$v: another" seen $st ';<module>;main;timed;([^;<]*;)*Server[.]light;burn(;| )' \
+		"$(clock $st Server.light)" 70
+	ok "$v: not ASCII" seen $st ';<module>;main;timed;([^;<]*;)*Server[.]größe;burn(;| )' \
+		"$(clock $st Server.größe)" 60
+	ok "$v: called back by C" seen $st \
+		';timed;([^;<]*;)*through_c;[^<]*;through_c[.]<locals>[.]by_key;burn(;| )' "$(clock $st through_c)" 60
+	ok "$v: C is in between" seen $st \
+		';through_c;([^;<]*;)*[^;<]*(sort|[+]0x)[^<]*;through_c[.]<locals>[.]by_key;' "$(clock $st through_c)" 60
+	ok "$v: a generator" seen $st ';timed;([^;<]*;)*in_generator;([^;<]*;)*numbers;burn(;| )' \
+		"$(clock $st in_generator)" 60
 	for i in 0 3 7; do
-		ok "$v: code where other code was: $i" seen $st ";([^;<]*;)*reuse;([^;<]*;)*reused_$i;burn(;| )" 0.05 30
+		ok "$v: code where other code was: $i" seen $st \
+			";([^;<]*;)*reuse;([^;<]*;)*reused_$i;burn(;| )" 0.05 30
 	done
 	ok "$v: deeper than can be kept" seen $st '(;deep){100}.*;burn(;| )' "$(clock $st deep)" 60
-	ok "$v: a thread that has let go of the lock" seen $st ';([^;]*bootstrap[^;]*|Thread[.]run);.*timed;([^;<]*;)*without_lock;' "$(clock $st without_lock)" 70
+	ok "$v: a thread that has let go of the lock" seen $st \
+		';([^;]*bootstrap[^;]*|Thread[.]run);.*timed;([^;<]*;)*without_lock;' "$(clock $st without_lock)" 70
 	ok "$v: a child that was forked" seen $st ';main;in_child;burn(;| )' 0.2 50
 	ok "$v: where" test "$("$ascribe" export $st --format pprof -o - 2>/dev/null | gzip -dc | grep -ac 'load\.py')" -ge 1
 	"$ascribe" report $st --json -n 0 >$st.json 2>/dev/null

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Python functions in which threads are blocked, and those that end their waits, against the program's own clock.
+# Python functions in which threads are blocked, and those that end their waits, against the
+# program's own clock.
 . "$(dirname "$0")/lib.bash"
 
 python=
@@ -71,7 +72,8 @@ main(time.monotonic() + 2)
 print(json.dumps(took))
 PY
 
-# Blocked in a function: at most as long as it took, which has the time in the queue of its CPU, too.
+# Blocked in a function: at most as long as it took, which has the time in the queue of its CPU,
+# too.
 blocked='all(0.5 * t[f] < s[f] < 1.01 * t[f] for f in t for s in [{x["function"]: x["seconds"] for x in r["rows"] if x["module"] == "[python]"}])'
 
 record --wall --waker -F 99 -o store -- "$python" load.py
@@ -85,7 +87,8 @@ check "blocked in each function as long as it took: asleep, for a lock, called b
 check "who let go of the lock ended the wait for it" w=waker.json t=truth.json -- \
 	'all(0.5 * t["lock_here"] < s["let_go"] < 1.01 * t["lock_here"] and s["holder"] >= s["let_go"]
 	for s in [{x["function"]: x["seconds"] for x in w["rows"] if x["module"] == "[python]"}])'
-ok "in their places among the native frames" grep -qE ';<module>;main;timed;([^;<]*;)*sleep_here;[^<]*nanosleep' off.folded
+ok "in their places among the native frames" \
+	grep -qE ';<module>;main;timed;([^;<]*;)*sleep_here;[^<]*nanosleep' off.folded
 ok "C is in between" grep -qE ';timed;([^;<]*;)*through_c;[^<]*(sort|[+]0x)[^<]*;called_back;[^<]*nanosleep' off.folded
 check "all code is known" r=off.json -- 'not any(x["module"] == "[python]" and x["function"] == "[unknown]" for x in r["rows"])'
 check "accounting" s=stat.json -- 'exact(s)'
@@ -95,7 +98,7 @@ background "$ascribe" record --wall -a -F 99 -d 60s -o open 2>open.err
 recorder=$pid
 recording open.err
 background "$python" load.py there
-for i in $(seq 400); do [ -e there ] && break; sleep 0.05; done
+for _ in $(seq 400); do [ -e there ] && break; sleep 0.05; done
 sleep 1
 kill -INT "$recorder"
 wait "$recorder"

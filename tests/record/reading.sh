@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recording that is read while it is written: report after report, none fails, none has a wrong count.
+# A recording that is read while it is written: report after report, none fails, none has a wrong
+# count.
 . "$(dirname "$0")/lib.bash"
 background "$ascribe" record -a -F 99 -d 25s -o live
 recorder=$pid

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Label paths into unmodified servers of the distribution, against what the servers themselves say; each is left out when it is
-# not installed. And rules without reads of memory.
+# Label paths into unmodified servers of the distribution, against what the servers themselves say;
+# each is left out when it is not installed. And rules without reads of memory.
 . "$(dirname "$0")/lib.bash"
 chmod 755 "$dir"
 tested=0
@@ -14,21 +14,26 @@ everything() {
 	bad "$1: $(tail -1 "$1.err")"
 }
 
-# ---- PostgreSQL 15: three kinds of queries of known order of cost; the query ids are those of pg_stat_statements ----
+# ---- PostgreSQL 15: three kinds of queries of known order of cost; the query ids are those of
+# pg_stat_statements ----
 pg=/usr/lib/postgresql/15/bin
-if [ -x $pg/postgres ] && [ -x $pg/pgbench ] && [ -e /usr/share/postgresql/15/extension/pg_stat_statements.control ] &&
+if [ -x $pg/postgres ] && [ -x $pg/pgbench ] &&
+	[ -e /usr/share/postgresql/15/extension/pg_stat_statements.control ] &&
 	id postgres >/dev/null 2>&1; then
 	tested=$((tested + 1))
 	mkdir -m 755 pg
 	chown postgres pg
-	su postgres -c "$pg/initdb -D '$dir/pg/data' -A trust --no-sync" >initdb.out 2>&1 || bad "initdb: $(tail -1 initdb.out)"
-	setpriv --reuid postgres --regid postgres --clear-groups $pg/postgres -D "$dir/pg/data" -k "$dir/pg" -p 5599 \
-		-c listen_addresses= -c shared_preload_libraries=pg_stat_statements -c compute_query_id=on -c fsync=off \
+	su postgres -c "$pg/initdb -D '$dir/pg/data' -A trust --no-sync" >initdb.out 2>&1 ||
+		bad "initdb: $(tail -1 initdb.out)"
+	setpriv --reuid postgres --regid postgres --clear-groups $pg/postgres -D "$dir/pg/data" \
+		-k "$dir/pg" -p 5599 \
+		-c listen_addresses= -c shared_preload_libraries=pg_stat_statements \
+			-c compute_query_id=on -c fsync=off \
 		-c max_parallel_workers_per_gather=0 >pg.log 2>&1 &
 	server=$!
 	started+=("$server")
 	sql() { psql -h "$dir/pg" -p 5599 -U postgres -qAtX "$@"; }
-	for i in $(seq 600); do sql -c 'select 1' >/dev/null 2>&1 && break; sleep 0.1; done
+	for _ in $(seq 600); do sql -c 'select 1' >/dev/null 2>&1 && break; sleep 0.1; done
 	sql -c 'create extension pg_stat_statements' -c 'create database shop' >/dev/null
 	sql -d shop -c "create table t as select i, md5(i::text) m from generate_series(1,20000) i" -c 'analyze t'
 	echo "select sum(hashtext(m || i::text)::bigint), count(distinct m) from t;" >heavy.sql
@@ -36,8 +41,10 @@ if [ -x $pg/postgres ] && [ -x $pg/pgbench ] && [ -e /usr/share/postgresql/15/ex
 	echo "select count(*) from t where i < 3000;" >light.sql
 	sql -c 'select pg_stat_statements_reset()' >/dev/null
 	everything pg.data
-	sleep 1 # the files of a busy host are parsed one after the other, and labels come after that
-	PGAPPNAME=shop-bench $pg/pgbench -h "$dir/pg" -p 5599 -U postgres -n -T 3 -c 2 -f heavy.sql -f middle.sql -f light.sql \
+	# The files of a busy host are parsed one after the other, and labels come after that
+	sleep 1
+	PGAPPNAME=shop-bench $pg/pgbench -h "$dir/pg" -p 5599 -U postgres -n -T 3 -c 2 \
+		-f heavy.sql -f middle.sql -f light.sql \
 		shop >pgbench.out 2>&1 || bad "pgbench: $(tail -1 pgbench.out)"
 	kill -INT "$recorder"
 	wait "$recorder"
@@ -53,27 +60,32 @@ if [ -x $pg/postgres ] && [ -x $pg/pgbench ] && [ -e /usr/share/postgresql/15/ex
 		[k for k, n in sorted(samples(r).items(), key=lambda x: -x[1]) if k in t],
 		sorted(t, key=lambda k: -t[k]["ms"])) and sum(n for k, n in samples(r).items() if k in t) > 0.8 * r["samples"]' \
 		'[(t[k]["query"][:40], round(t[k]["ms"]), n) for k, n in samples(r).items() if k in t]'
-	check "PostgreSQL: database and user" r=who.json -- 'max(samples(r).items(), key=lambda x: x[1])[0] == ("shop", "postgres")' \
+	check "PostgreSQL: database and user" r=who.json -- \
+		'max(samples(r).items(), key=lambda x: x[1])[0] == ("shop", "postgres")' \
 		'samples(r)'
 fi
 
 # ---- MariaDB: the connection that each statement ran on ----
-if command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null && id mysql >/dev/null 2>&1; then
+if command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null &&
+	id mysql >/dev/null 2>&1; then
 	tested=$((tested + 1))
 	mkdir -m 755 my
 	chown mysql my
-	mariadb-install-db --user=mysql --datadir="$dir/my/data" --auth-root-authentication-method=normal --skip-test-db \
+	mariadb-install-db --user=mysql --datadir="$dir/my/data" \
+		--auth-root-authentication-method=normal --skip-test-db \
 		>install.out 2>&1 || bad "mariadb-install-db: $(tail -1 install.out)"
-	background mariadbd --no-defaults --user=mysql --datadir="$dir/my/data" --socket="$dir/my/s" --skip-networking \
+	background mariadbd --no-defaults --user=mysql --datadir="$dir/my/data" \
+		--socket="$dir/my/s" --skip-networking \
 		--pid-file="$dir/my/pid" >my.log 2>&1
 	server=$pid
 	my() { mariadb --no-defaults -S "$dir/my/s" -N "$@"; }
-	for i in $(seq 600); do my -e 'select 1' >/dev/null 2>&1 && break; sleep 0.1; done
+	for _ in $(seq 600); do my -e 'select 1' >/dev/null 2>&1 && break; sleep 0.1; done
 	my -e "create database d; use d; create table t as select seq i, md5(seq) m from seq_1_to_50000;
 		create user one@localhost; create user two@localhost; grant all on *.* to one@localhost, two@localhost"
 	everything my.data
-	sleep 1 # the files of a busy host are parsed one after the other, and labels come after that
-	statement() { for i in $(seq "$1"); do echo "$2;"; done; echo "select connection_id();"; }
+	# The files of a busy host are parsed one after the other, and labels come after that
+	sleep 1
+	statement() { for _ in $(seq "$1"); do echo "$2;"; done; echo "select connection_id();"; }
 	statement 30 "select count(*) from t where m like '%ab%'" | my -u one d | tail -1 >one.id &
 	clients=($!)
 	statement 30 "select count(distinct m) from t" | my -u two d | tail -1 >two.id &
@@ -88,18 +100,25 @@ if command -v mariadbd >/dev/null && command -v mariadb-install-db >/dev/null &&
 	check "MariaDB: users and their connections" r=who.json -- \
 		"(lambda v: v == {('one', '$(cat one.id)'), ('two', '$(cat two.id)')})({(u, str(c)) for (u, c), n in samples(r).items()
 		if n > 5})" 'samples(r)'
-	check "MariaDB: one query id for each statement" r=ids.json -- '10 <= len([k for k in samples(r) if k]) <= 40' 'len(samples(r))'
+	check "MariaDB: one query id for each statement" r=ids.json \
+		-- '10 <= len([k for k in samples(r) if k]) <= 40' 'len(samples(r))'
 fi
 
 # ---- Redis: the command that the main thread executes ----
-if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null && redis-server --version | grep -q 'v=7\.0'; then
+if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null &&
+	redis-server --version | grep -q 'v=7\.0'; then
 	tested=$((tested + 1))
-	background redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir" --save '' >redis.log 2>&1
+	background redis-server --port 0 --unixsocket "$dir/redis.sock" --dir "$dir" --save '' \
+		>redis.log 2>&1
 	server=$pid
-	for i in $(seq 600); do redis-cli -s redis.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
+	for _ in $(seq 600); do
+		redis-cli -s redis.sock ping >/dev/null 2>&1 && break; sleep 0.1
+	done
 	everything redis.data
-	sleep 1 # the files of a busy host are parsed one after the other, and labels come after that
-	# The cheap ones take 0.1 us each: as many as some tens of samples need, and when the server is known already.
+	# The files of a busy host are parsed one after the other, and labels come after that
+	sleep 1
+	# The cheap ones take 0.1 us each: as many as some tens of samples need, and when the server
+	# is known already.
 	redis-benchmark -s "$dir/redis.sock" -q -n 20000 -t lrange_300 -P 8 >/dev/null 2>&1
 	redis-benchmark -s "$dir/redis.sock" -q -n 100000 -t lpush,set -P 8 >/dev/null 2>&1
 	redis-cli -s redis.sock info commandstats | tr -d '\r' |
@@ -188,9 +207,12 @@ report rules.data --by team,job,tenant >rules.json
 check "labels from the environment and the title, beside the program's own" r=rules.json -- \
 	'{k[:2] for k, n in samples(r).items() if k[2] and n > 60} == {("storage", "42")}' 'samples(r)'
 printf 'recipe x\nfile y\nlabel z = symbol s u9\n' >bad.recipe
-exits 2 'bad.recipe:3: z: .u9. is neither a step nor a let' "$ascribe" record -d 100ms --recipes bad.recipe -o bad.data
+exits 2 'bad.recipe:3: z: .u9. is neither a step nor a let' \
+	"$ascribe" record -d 100ms --recipes bad.recipe -o bad.data
 printf 'recipe x\nfile labelled\nlabel z = symbol no_such_symbol u8\n' >missing.recipe
-"$ascribe" record --recipes missing.recipe -o missing.data -- "$loads/labelled" nest 0.02 >/dev/null 2>missing.err
-ok "a symbol that is not there is named" grep -q 'missing.recipe:3: z: in .*labelled: there is no symbol .no_such_symbol.' missing.err
+"$ascribe" record --recipes missing.recipe -o missing.data -- "$loads/labelled" nest 0.02 \
+	>/dev/null 2>missing.err
+ok "a symbol that is not there is named" \
+	grep -q 'missing.recipe:3: z: in .*labelled: there is no symbol .no_such_symbol.' missing.err
 [ $tested -gt 0 ] || bad "none of the servers is installed: see tools/deps test"
 finish

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recorder whose store begins a new file after each window: every id is made anew, every name stays right.
+# A recorder whose store begins a new file after each window: every id is made anew, every name
+# stays right.
 . "$(dirname "$0")/lib.bash"
 background "$loads/busy" spin 12 >/dev/null
 cat >loop.py <<'PY'

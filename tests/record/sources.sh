@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# One program with its names in every place where they may be: in it, compressed in it, beside it, under /usr/lib/debug, in Go's own
-# table; in containers, where one path is two files. Each has a function that only its own build has. The oracles are the source, nm
-# and addr2line.
+# One program with its names in every place where they may be: in it, compressed in it, beside it,
+# under /usr/lib/debug, in Go's own table; in containers, where one path is two files. Each has a
+# function that only its own build has. The oracles are the source, nm and addr2line.
 . "$(dirname "$0")/lib.bash"
 for tool in gcc objcopy xz readelf unshare; do
 	command -v $tool >/dev/null || skip "no $tool here"
@@ -31,19 +31,23 @@ int main(int c, char **v)
 	return x == 42;
 }
 C
-hot_line=$(grep -n 'the hot line' spin.c | cut -d: -f1) call_line=$(grep -n 'the inlined call' spin.c | cut -d: -f1)
-build() { gcc -O1 -g -fno-omit-frame-pointer -DWORK="$1_work" -Wl,--build-id="${2:-sha1}" -o "$1" spin.c; }
+hot_line=$(grep -n 'the hot line' spin.c |
+	cut -d: -f1) call_line=$(grep -n 'the inlined call' spin.c | cut -d: -f1)
+build() { gcc -O1 -g -fno-omit-frame-pointer -DWORK="$1_work" -Wl,--build-id="${2:-sha1}" -o "$1" \
+	spin.c; }
 build full
 build stripped && strip stripped
 # As Fedora does it: the functions that .dynsym has not, compressed.
 build mini
-objcopy --only-keep-debug mini mini.debug && objcopy -S --remove-section .gnu_debuglink mini.debug mini.symbols 2>/dev/null
+objcopy --only-keep-debug mini mini.debug &&
+	objcopy -S --remove-section .gnu_debuglink mini.debug mini.symbols 2>/dev/null
 nm mini --format=posix --defined-only | awk '$2 == "T" || $2 == "t" { print $1 }' | sort >keep
 objcopy -S --remove-section .comment --keep-symbols=keep mini mini.symbols && strip -g mini.symbols
 objcopy --only-keep-debug --keep-symbols=keep mini mini.symbols && strip --strip-debug mini.symbols
 xz -f mini.symbols && strip mini && objcopy --add-section .gnu_debugdata=mini.symbols.xz mini
 for p in link wronglink; do
-	build $p none && objcopy --only-keep-debug $p $p.debug && strip $p && objcopy --add-gnu-debuglink=$p.debug $p
+	build $p none && objcopy --only-keep-debug $p $p.debug && strip $p &&
+		objcopy --add-gnu-debuglink=$p.debug $p
 done
 printf x >>wronglink.debug # its checksum
 build buildid
@@ -75,7 +79,8 @@ func main() {
 	}
 }
 GO
-	GOCACHE=$dir/cache GOFLAGS=-mod=mod go build -ldflags='-s -w' -o gospin spin.go 2>go.err && programs="$programs gospin"
+	GOCACHE=$dir/cache GOFLAGS=-mod=mod go build -ldflags='-s -w' -o gospin spin.go 2>go.err &&
+		programs="$programs gospin"
 fi
 # Two containers with one path, and a third file under it here.
 build one && build two && build here
@@ -113,24 +118,28 @@ ok "symbols and DWARF in the file" has full full_work
 ok "stripped: no names" jq -e '[.rows[] | select(.module | endswith("/stripped"))] | length > 0 and all(.function | startswith("stripped+0x") or . == "_start")' all.json
 ok ".gnu_debugdata" has mini mini_work
 ok ".gnu_debuglink" has link link_work
-ok ".gnu_debuglink to another file: not believed" jq -e '[.rows[] | select(.function == "wronglink_work")] | length == 0' all.json
+ok ".gnu_debuglink to another file: not believed" \
+	jq -e '[.rows[] | select(.function == "wronglink_work")] | length == 0' all.json
 ok "/usr/lib/debug by build id" has buildid buildid_work
 case $programs in *gospin) ok "Go without symbols, by its pclntab" has gospin main.goWork ;; esac
 if unshare -m true 2>/dev/null; then
 	for c in one two here; do
-		ok "one path, three files: $c" jq -e --arg f "${c}_work" '[.rows[] | select(.function == $f and (.module | endswith("/m/at/app"))) | .samples] | add > 20' all.json
+		ok "one path, three files: $c" jq -e --arg f "${c}_work" \
+			'[.rows[] | select(.function == $f and (.module | endswith("/m/at/app"))) | .samples] | add > 20' all.json
 	done
 fi
 ok "a file that was removed" jq -e '[.rows[] | select(.function == "gone_work") | .samples] | add > 20' all.json
 for c in before after; do
-	ok "a file that was replaced while it ran: $c" jq -e --arg f "${c}_work" '[.rows[] | select(.function == $f) | .samples] | add > 20' all.json
+	ok "a file that was replaced while it ran: $c" \
+		jq -e --arg f "${c}_work" '[.rows[] | select(.function == $f) | .samples] | add > 20' all.json
 done
 
 # ---- inlined calls and lines ----
 ok "report: the inlined call, marked" jq -e '[.rows[] | select(.function == "hot" and .inlined and (.module | endswith("/full")))] | length == 1 and .[0].self > 20' all.json
 ok "report: its caller is not" jq -e '[.rows[] | select(.function == "full_work" and .inlined)] | length == 0' all.json
 for f in link buildid; do
-	ok "$f: inlined calls of the separate file" jq -e --arg m "/$f" '[.rows[] | select(.function == "hot" and .inlined and (.module | endswith($m)))] | length == 1' all.json
+	ok "$f: inlined calls of the separate file" \
+		jq -e --arg m "/$f" '[.rows[] | select(.function == "hot" and .inlined and (.module | endswith($m)))] | length == 1' all.json
 done
 "$ascribe" export st --where '{comm="full"}' --format folded -o folded 2>/dev/null
 ok "folded" awk '/;main;full_work;hot_\[i\] [0-9]+$/ { n += $NF; lines++ } END { print n " samples in " lines " line"; exit !(n > 20 && lines == 1) }' folded

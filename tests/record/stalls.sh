@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A machine that has no time for the children that read files: what a program has is found out later, not never. All children are
-# stopped for longer than their deadline, the other recording's nursery, and of the third one worker alone: that delays nobody.
+# A machine that has no time for the children that read files: what a program has is found out
+# later, not never. All children are stopped for longer than their deadline, the other recording's
+# nursery, and of the third one worker alone: that delays nobody.
 . "$(dirname "$0")/lib.bash"
 cp "$loads/labelled" by-worker
 cp "$loads/labelled" by-nursery
@@ -14,7 +15,8 @@ begin() { # store: $recorder, $nursery
 	recorder=$pid
 	recorders+=("$pid")
 	recording "$1.err"
-	nursery=$(for i in $(children "$recorder"); do grep -qx ascribe-nursery "/proc/$i/comm" && echo "$i"; done)
+	nursery=$(for i in $(children "$recorder"); do grep -qx ascribe-nursery "/proc/$i/comm" &&
+		echo "$i"; done)
 	[ -n "$nursery" ] || bad "$1: no nursery"
 }
 
@@ -29,7 +31,8 @@ for i in $(children "$nursery"); do kill -KILL "$i"; done
 programs=($!)
 ./by-worker nest 0.5 >worker.json &
 programs+=($!)
-# Whoever is to read files stands still, for longer than an answer is waited for; where the machine is slow, that was no stall.
+# Whoever is to read files stands still, for longer than an answer is waited for; where the machine
+# is slow, that was no stall.
 end=$(($(date +%s%N) + 3000000000))
 while [ "$(date +%s%N)" -lt $end ]; do
 	for i in $(children "$stopping"); do kill -STOP "$i" 2>/dev/null; done
@@ -44,13 +47,16 @@ for who in worker nursery; do
 	report $who --by tenant --where "{exe=~\".*/by-$who\"}" -n 0 >$who.r.json
 	report $who --where "{exe=~\".*/by-$who\",tenant!=\"\"}" -n 0 >$who.f.json
 	"$ascribe" stat $who --json >$who.s.json
-	check "$who: labels are there after the stall" r=$who.r.json -- 'sum(n for k, n in samples(r).items() if k) > 0.1 * r["samples"]' 'samples(r)'
-	check "$who: and names" f=$who.f.json -- 'samples(f).get("burn", 0) > 0.3 * f["samples"]' 'list(samples(f).items())[:3]'
+	check "$who: labels are there after the stall" r=$who.r.json \
+		-- 'sum(n for k, n in samples(r).items() if k) > 0.1 * r["samples"]' 'samples(r)'
+	check "$who: and names" f=$who.f.json -- 'samples(f).get("burn", 0) > 0.3 * f["samples"]' \
+		'list(samples(f).items())[:3]'
 	check "$who: every sample is accounted for" s=$who.s.json -- 'exact(s)'
 done
 # The worker may have read the program's file before it was stopped.
 check "what was sampled before the nursery went on is counted" s=nursery.s.json -- \
-	's["flagged"]["labels_late"] + s["flagged"]["new_process"] > 0' 's["flagged"]["labels_late"], s["flagged"]["new_process"]'
+	's["flagged"]["labels_late"] + s["flagged"]["new_process"] > 0' \
+		's["flagged"]["labels_late"], s["flagged"]["new_process"]'
 
 # ---- one worker that stands still: another one takes its work, and nobody waits ----
 cp "$loads/labelled" by-another
@@ -59,7 +65,8 @@ begin one
 stopped=0
 for _ in $(seq 50); do
 	for i in $(children "$nursery"); do
-		[ "$(cat "/proc/$i/comm" 2>/dev/null)" = ascribe-parser ] && kill -STOP "$i" 2>/dev/null && stopped=$((stopped + 1))
+		[ "$(cat "/proc/$i/comm" 2>/dev/null)" = ascribe-parser ] &&
+			kill -STOP "$i" 2>/dev/null && stopped=$((stopped + 1))
 	done
 	[ $stopped = 0 ] || break
 	sleep 0.1
@@ -71,8 +78,10 @@ wait "$recorder"
 report one --by tenant --where '{exe=~".*/by-another"}' -n 0 >one.r.json
 report one --where '{exe=~".*/by-another",tenant!=""}' -n 0 >one.f.json
 "$ascribe" stat one --json >one.s.json
-check "one: labels while a worker stands still" r=one.r.json -- 'sum(n for k, n in samples(r).items() if k) > 0.6 * r["samples"]' 'samples(r)'
-check "one: and names" f=one.f.json -- 'samples(f).get("burn", 0) > 0.9 * f["samples"]' 'list(samples(f).items())[:3]'
+check "one: labels while a worker stands still" r=one.r.json \
+	-- 'sum(n for k, n in samples(r).items() if k) > 0.6 * r["samples"]' 'samples(r)'
+check "one: and names" f=one.f.json -- 'samples(f).get("burn", 0) > 0.9 * f["samples"]' \
+	'list(samples(f).items())[:3]'
 check "one: every sample is accounted for" s=one.s.json -- 'exact(s)'
 check "one: no drain waited" s=one.s.json -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 1e9' \
 	's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9'

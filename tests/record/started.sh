@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who started it: the labels parent, service and cmdline, of a job, of a storm of short processes, of a hostile command line.
+# Who started it: the labels parent, service and cmdline, of a job, of a storm of short processes,
+# of a hostile command line.
 . "$(dirname "$0")/lib.bash"
 
-# ---- a job that starts one busy process after another, each too short for a look into /proc later ----
+# ---- a job that starts one busy process after another, each too short for a look into /proc later
+# ----
 cat >burst.py <<'PY'
 import time
 e = time.process_time() + .05
@@ -18,7 +20,8 @@ report job --by parent --where '{comm="nightly.sh"}' >job.json
 report job --by service --where '{comm="python3"}' >service.json
 check "a burst has the name of the job that started it" r=parent.json -- \
 	'samples(r).get("nightly.sh", 0) > 0.9 * r["samples"] > 100' 'samples(r)'
-check "the job that of who started it" r=job.json -- 'set(samples(r)) <= {"crond", "nightly.sh"} and samples(r)' 'samples(r)'
+check "the job that of who started it" r=job.json \
+	-- 'set(samples(r)) <= {"crond", "nightly.sh"} and samples(r)' 'samples(r)'
 check "its service is the process where there is no unit" r=service.json -- 'len(samples(r)) == 1' 'samples(r)'
 "$ascribe" stat job --json >stat.json
 check "every sample is accounted for" s=stat.json -- 'exact(s)'
@@ -35,8 +38,10 @@ record -F 499 -o lines -- bash evil.sh "$evil" "$long"
 report lines --by cmdline >lines.json
 check "no control character, no character that turns the text" r=lines.json -- \
 	'any(k and k.startswith("a?[31mb?c?d?e?f") for k in samples(r)) and not any(c < " " for k in samples(r) if k for c in k)' 'samples(r)'
-check "at most 120 bytes" r=lines.json -- 'max(len(k.encode()) for k in samples(r) if k) <= 120' '[len(k) for k in samples(r) if k]'
-check "most samples have one" r=lines.json -- 'samples(r).get(None, 0) < 0.2 * r["samples"]' 'samples(r).get(None, 0), r["samples"]'
+check "at most 120 bytes" r=lines.json -- 'max(len(k.encode()) for k in samples(r) if k) <= 120' \
+	'[len(k) for k in samples(r) if k]'
+check "most samples have one" r=lines.json -- 'samples(r).get(None, 0) < 0.2 * r["samples"]' \
+	'samples(r).get(None, 0), r["samples"]'
 record --label-drop cmdline -d 1s -o dropped
 exits 2 'unknown label key|no sample' sh -c "$ascribe report dropped --where '{cmdline=\"x\"}'"
 ok "and none when a rule drops it" sh -c "! '$ascribe' labels dropped 2>/dev/null | grep -q cmdline"
@@ -61,7 +66,8 @@ record --wall -F 499 -o storm -- sh storm.sh
 "$ascribe" stat storm --json >storm.json
 report storm --by service >services.json
 check "a storm: every sample is accounted for, few are lost" s=storm.json -- \
-	'exact(s) and s["lost"]["rows_full"] + s["lost"]["user_memory"] == 0' 's["fired"], {k: n for k, n in s["lost"].items() if n}'
+	'exact(s) and s["lost"]["rows_full"] + s["lost"]["user_memory"] == 0' \
+		's["fired"], {k: n for k, n in s["lost"].items() if n}'
 check "and few services are in it" r=services.json -- 'len(samples(r)) < 12' 'samples(r)'
 
 # ---- the daemon keeps no command line unless it is told to ----

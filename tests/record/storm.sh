@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# 2,000 short processes a second, for 5 s (STORM_SECONDS): who each of them was, against the kernel's own tracepoints
-# sched_process_exec and sched_process_exit, read through tracefs. Then the same for 3 s, and who of them is still held for alive.
+# 2,000 short processes a second, for 5 s (STORM_SECONDS): who each of them was, against the
+# kernel's own tracepoints sched_process_exec and sched_process_exit, read through tracefs. Then the
+# same for 3 s, and who of them is still held for alive.
 . "$(dirname "$0")/lib.bash"
 tracing=/sys/kernel/tracing
 [ -d $tracing/events/sched/sched_process_exec ] || mount -t tracefs tracefs $tracing 2>/dev/null
@@ -66,7 +67,8 @@ check "their CPU time is what the kernel charged them, within 8%" r=cpu.json t=t
 	'(lambda own, all: own < 1.08 * t["seconds"] and all > 0.92 * t["seconds"])(
 	sum(x["seconds"] for x in r["rows"] if (x["key"]["comm"] or "").startswith("p_")), r["seconds"])' \
 	'[(x["key"], round(x["seconds"], 2)) for x in r["rows"][:3]], t["seconds"]'
-check "accounting" s=stat.json -- 'exact(s) and s["lost"]["wait_untracked"] == 0' 's["fired"], {k: n for k, n in s["lost"].items() if n}'
+check "accounting" s=stat.json -- 'exact(s) and s["lost"]["wait_untracked"] == 0' \
+	's["fired"], {k: n for k, n in s["lost"].items() if n}'
 
 # ---- nobody stays who ended ----
 background "$build/tests/images" held 5 >images.json 2>images.err

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A daemon whose tables fill again and again begins anew with tables twice as large, a few times at most. Nothing is unaccounted for.
+# A daemon whose tables fill again and again begins anew with tables twice as large, a few times at
+# most. Nothing is unaccounted for.
 . "$(dirname "$0")/lib.bash"
 cp "$loads/storm" storm
 
-background "$build/tests/hasty/ascribe" daemon -s store -l unix:"$dir/sock" --wall --waker --cpu-max 0 --claim-cpus 8 2>log
+background "$build/tests/hasty/ascribe" daemon -s store -l unix:"$dir/sock" \
+	--wall --waker --cpu-max 0 --claim-cpus 8 2>log
 daemon=$pid
 for _ in $(seq 200); do
 	curl -sf --unix-socket sock http://x/metrics >/dev/null && break
@@ -21,7 +23,8 @@ ok "each time twice as many rows: $rows" expr " 4096 8192 16384 32768 " : " $row
 ok "more than once" test "$(wc -w <<<"$rows")" -gt 1
 ok "for no other reason" [ "$(grep -c ' serving ' log)" = $(($(wc -w <<<"$rows") + 1)) ]
 "$ascribe" stat store --json >stat.json
-check "every sample is accounted for" s=stat.json -- 'exact(s)' 's["fired"], s["stored"], {k: n for k, n in s["lost"].items() if n}'
+check "every sample is accounted for" s=stat.json -- 'exact(s)' \
+	's["fired"], s["stored"], {k: n for k, n in s["lost"].items() if n}'
 check "those of each recorder" s=stat.json -- "s['fired'] >= ${fired:-0} > 0" "${fired:-0}"
 check "few are lost" s=stat.json -- 's["lost"]["rows_full"] + s["lost"]["stacks_full"] < 0.01 * s["stored"]' \
 	's["lost"]["rows_full"] + s["lost"]["stacks_full"]'

@@ -12,8 +12,9 @@ at_end=at_end
 export LANG=C.UTF-8 LC_ALL=C.UTF-8
 unset NO_COLOR TMUX
 
-# A terminal with a shell script in it: name, size, command. What it prints on stderr goes to NAME.err, its exit status to NAME.status,
-# the terminal's modes before and after it to NAME.before, NAME.after.
+# A terminal with a shell script in it: name, size, command. What it prints on stderr goes to
+# NAME.err, its exit status to NAME.status, the terminal's modes before and after it to NAME.before,
+# NAME.after.
 terminal() {
 	cat >"$1.sh" <<-SCRIPT
 		cd $dir
@@ -35,7 +36,7 @@ keys() { # session, keys...
 # Until a pattern is on the screen (lines joined), at most 20 s.
 sees() {
 	local i
-	for i in $(seq ${patience:-200}); do
+	for _ in $(seq ${patience:-200}); do
 		shows "$1" 2>/dev/null
 		tr '\n' '|' <"$1.screen" | grep -qE -- "$2" && return
 		sleep 0.1
@@ -45,15 +46,18 @@ sees() {
 	return 1
 }
 ended() {
-	local i
-	for i in $(seq 200); do
+	for _ in $(seq 200); do
 		[ -e "$1.status" ] && break
 		sleep 0.1
 	done
-	[ "$(cat "$1.status")" = "$2" ] || { echo "exit $(cat "$1.status"), want $2: $(cat "$1.err")"; return 1; }
+	[ "$(cat "$1.status")" = "$2" ] || {
+		echo "exit $(cat "$1.status"), want $2: $(cat "$1.err")"
+		return 1
+	}
 }
 restored() { # modes, and the screen that was there before
-	cmp "$1.before" "$1.after" && [ "$(mux display-message -p -t "$1" '#{alternate_on} #{cursor_flag}')" = '0 1' ]
+	cmp "$1.before" "$1.after" &&
+		[ "$(mux display-message -p -t "$1" '#{alternate_on} #{cursor_flag}')" = '0 1' ]
 }
 background "$load" ratio 3600 >main.json
 main=$pid
@@ -70,13 +74,15 @@ on_tty=$!
 on_file=$!
 
 # ---- once, as JSON, beside the clocks ----
-background "$ascribe" top --once --seconds 60 -F 499 --by tenant --where "{comm=\"once$$\"}" --json >top.json 2>once.err
+background "$ascribe" top --once --seconds 60 -F 499 --by tenant --where "{comm=\"once$$\"}" \
+	--json >top.json 2>once.err
 once=$pid
-for i in $(seq 400); do
+for _ in $(seq 400); do
 	grep -q '^ascribe: recording' once.err && break
 	sleep 0.05
 done
-objcopy --remove-section .note.gnu.build-id "$load" "once$$" # a content of its own: one content has one module, by the path it was first seen at
+# A content of its own: one content has one module, by the path it was first seen at
+objcopy --remove-section .note.gnu.build-id "$load" "once$$"
 "./once$$" ratio 1.5 >truth.json
 kill -INT "$once"
 ok "once, until it is interrupted" wait "$once"
@@ -173,7 +179,8 @@ ok "is told what can be done" grep -q 'cannot place its cursor: use --once' dumb
 # ---- what record says meanwhile: one line on a terminal, lines elsewhere ----
 wait "$on_tty" "$on_file"
 tr '\r' '\n' <tty.log >tty.lines
-ok "progress on a terminal: elapsed, samples, losses" grep -qE 'ascribe: [1-9][0-9]* s, [0-9]+ samples, [0-9]+ lost' tty.lines
+ok "progress on a terminal: elapsed, samples, losses" \
+	grep -qE 'ascribe: [1-9][0-9]* s, [0-9]+ samples, [0-9]+ lost' tty.lines
 ok "in one line, that is written over" sh -c "! grep -aqE 'ascribe: [0-9]+ s, .*processes.?$' tty.log && grep -aq 'complete: .* samples' tty.log"
 ok "elsewhere a line now and then, and nothing that moves a cursor" \
 	sh -c "grep -qE '^ascribe: [56] s, [0-9]+ samples, [0-9]+ lost' plain.err && ! grep -q '$(printf '[\033\r]')' plain.err"
@@ -191,7 +198,8 @@ exits 1 'root|CAP_|perf_event_paranoid' setpriv --reuid 65534 --clear-groups "$a
 # ---- somebody's store, without any right but to read it ----
 record -q -d 1s -o stored -p "$main"
 chmod -R a+rX stored
-ok "a store that is there" setpriv --reuid 65534 --clear-groups "$ascribe" top --once --store stored --by tenant --json
+ok "a store that is there" setpriv --reuid 65534 --clear-groups "$ascribe" top \
+	--once --store stored --by tenant --json
 cp ok.out stored.json
 check "has its labels" t=stored.json -- 'set(samples(t)) >= {"a", "b"}' 'samples(t)'
 finish

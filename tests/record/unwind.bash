@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # For the tests of user stacks, after lib.bash.
+# shellcheck disable=SC2034,SC2154 # variables of lib.bash, and for scripts
 [ "$(uname -m)" = x86_64 ] || skip "unwind rules are for x86-64"
 load=$loads/chains
 
@@ -14,7 +15,8 @@ roots() { # name, share, command...
 	rm -rf real
 	record -F 299 -o real -- "$@" || return
 	stacks real
-	ok "$what: stacks reach their root" python3 "$here/unwind.py" roots stat.json "$share" folded
+	ok "$what: stacks reach their root" python3 "$here/unwind.py" roots stat.json \
+		"$share" folded
 }
 
 cat >work.py <<'PY'

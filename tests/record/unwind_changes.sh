@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# User stacks of code that comes and goes: libraries that are loaded late, generated code, exec after exec, files that are replaced while
-# they run; and more rules than there is room for.
+# User stacks of code that comes and goes: libraries that are loaded late, generated code, exec
+# after exec, files that are replaced while they run; and more rules than there is room for.
 . "$(dirname "$0")/lib.bash"
 . "$here/unwind.bash"
 load=$loads/changes
@@ -36,14 +36,17 @@ done
 
 store=jit
 record -F 499 -o $store -- "$load" jit 1.5
-# The mappings are made in by_jit itself, which on some machines takes part of the time: that is a stack of its own.
-whole "code that is made as it is needed, in 75 mappings" '_start;.*;main;by_jit(;[^;]*;called;leaf|;clock_gettime|$)' 500
+# The mappings are made in by_jit itself, which on some machines takes part of the time: that is a
+# stack of its own.
+whole "code that is made as it is needed, in 75 mappings" \
+	'_start;.*;main;by_jit(;[^;]*;called;leaf|;clock_gettime|$)' 500
 
 for i in 1 2 3 4 5 6; do
 	cp "$load" "./changes$i"
 done
-store=exec
-record -F 499 -o $store -- "$load" exec 0.1 ./changes1 ./changes2 ./changes3 ./changes4 ./changes5 ./changes6
+store="exec"
+record -F 499 -o $store -- "$load" exec 0.1 ./changes1 ./changes2 ./changes3 ./changes4 ./changes5 \
+	./changes6
 whole "exec after exec" '_start;.*;main;before_exec;leaf' 200 0.95
 
 # ---- files that are replaced while they run ----
@@ -63,7 +66,8 @@ recorder=$pid
 sleep 0.5
 wait $recorder
 whole "deleted: the library that runs" '_start;.*;main;(by_dlopen;burn;before|leaf)' 150
-ok "deleted: the old library's function by its name, not the new one's" sh -c 'grep -q ";before\(;\| \)" folded && ! grep -q ";after" folded'
+ok "deleted: the old library's function by its name, not the new one's" \
+	sh -c 'grep -q ";before\(;\| \)" folded && ! grep -q ";after" folded'
 rm -rf $store
 record -F 499 -o $store -- ./running dlopen 0.5 ./in_use.so
 whole "the new library under the same name" '_start;.*;main;by_dlopen;burn;after' 150

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The verifier's work is most of what a start costs, some microseconds for ten instructions. It follows each turn of
-# a loop: one loop with branches can cost more than all else together.
+# The verifier's work is most of what a start costs, some microseconds for ten instructions. It
+# follows each turn of a loop: one loop with branches can cost more than all else together.
 . "$(dirname "$0")/lib.bash"
 most=125000 # instructions of one program; the largest has 95,000
 "$ascribe" record -F 19 --wall --waker -o s >out 2>err &

@@ -3,18 +3,25 @@
  * Loads that wait. waits MODE SECONDS CPU [NICE]; every mode prints, as JSON, what the threads
  * themselves say: their clocks, and the kernel's own account of each thread
  * (/proc/thread-self/schedstat: time on a CPU, time in its queue).
- *   shares   thread `worker`, tenant "a", in turns of 100 ms: sleeps 30, spins 50, waits for a mutex that another holds 20
- *   pair     threads `left`, tenant "l", and `right`, tenant "r", the latter at nice NICE, both spinning on one CPU
+ *   shares   thread `worker`, tenant "a", in turns of 100 ms: sleeps 30, spins 50, waits for a
+ *            mutex that another holds 20
+ *   pair     threads `left`, tenant "l", and `right`, tenant "r", the latter at nice NICE, both
+ *            spinning on one CPU
  *   victim   thread `victim`, tenant "v": sleeps 2 ms, spins 0.3 ms
  *   spin     spins, unlabelled
- *   steps    8 threads `steps`, spinning on one CPU in turns of 0.15 ms, each turn under another of 32 labels "step" of their own
- *   crowd    40 threads that sleep 2 to 3 ms, over and over; beside them one thread `once` after the other, which sleeps 1 s, its only wait
+ *   steps    8 threads `steps`, spinning on one CPU in turns of 0.15 ms, each turn under another of
+ *            32 labels "step" of their own
+ *   crowd    40 threads that sleep 2 to 3 ms, over and over; beside them one thread `once` after
+ *            the other, which sleeps 1 s, its only wait
  *   many     10,000 threads `many`, which wait for 0.5 to 2.5 s at a time
- *   convoy   16 threads `convoy`, tenants "x" and "y", at one mutex, which two functions wait for; between two locks they pause for 50 us,
- *            now and then for 100 ms. Prints the time that each function waited, and all time that each tenant's threads did not run
- *   session  32 threads `strange` that sleep 1 ms, each time at another depth of the stack; beside them a thread `session`,
- *            which sleeps 3.5 s, and then 4 times 0.3 s, each time at another depth. Prints how long it slept the 4 times
- *   lengths  thread `sleeper`, tenant "s": sleeps of 46 us to 24 ms; quantiles of how long it was blocked, and in the queue
+ *   convoy   16 threads `convoy`, tenants "x" and "y", at one mutex, which two functions wait for;
+ *            between two locks they pause for 50 us, now and then for 100 ms. Prints the time that
+ *            each function waited, and all time that each tenant's threads did not run
+ *   session  32 threads `strange` that sleep 1 ms, each time at another depth of the stack; beside
+ *            them a thread `session`, which sleeps 3.5 s, and then 4 times 0.3 s, each time at
+ *            another depth. Prints how long it slept the 4 times
+ *   lengths  thread `sleeper`, tenant "s": sleeps of 46 us to 24 ms; quantiles of how long it was
+ *            blocked, and in the queue
  */
 #include <ascribe/label.h>
 
@@ -312,8 +319,10 @@ static void lengths(void)
 		seed ^= seed << 13;
 		seed ^= seed >> 7;
 		seed ^= seed << 17;
-		double q = queued(), length = 46e-6 * (double)(1 << (seed >> 20) % 9); /* half and nine tenths of them end within a bucket, not at its edge */
-		if (q > before) /* it was preempted between two sleeps: these waits are recorded, too */
+		/* Half and nine tenths of them end within a bucket, not at its edge */
+		double q = queued(), length = 46e-6 * (double)(1 << (seed >> 20) % 9);
+		/* It was preempted between two sleeps: these waits are recorded, too */
+		if (q > before)
 			runq[n_runq++] = q - before;
 		t = now(CLOCK_MONOTONIC);
 		pause_for(length * (1 + (double)(seed >> 40 & 0xff) / 256));
@@ -400,7 +409,8 @@ static void *strange(void *unused)
 static void *session(void *waited)
 {
 	be("session", 0);
-	pause_for(3.5); /* so the 4 waits are expected to be longer than the highest threshold, 2.1 s */
+	/* So the 4 waits are expected to be longer than the highest threshold, 2.1 s */
+	pause_for(3.5);
 	double from = now(CLOCK_MONOTONIC);
 	for (unsigned turn = 1; turn <= 4; turn++)
 		session_waits(turn);
@@ -503,7 +513,8 @@ void convoy_short(void)
 __attribute__((noinline)) void convoy_long(void);
 void convoy_long(void)
 {
-	volatile char deeper[512] = ""; /* another stack pointer in the system call: another call site */
+	/* Another stack pointer in the system call: another call site */
+	volatile char deeper[512] = "";
 	pause_for(deeper[1] ? 1 : 0.1);
 }
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Where the time went: waits against the program's own clocks and the kernel's account of each thread (schedstat).
+# Where the time went: waits against the program's own clocks and the kernel's account of each
+# thread (schedstat).
 . "$(dirname "$0")/lib.bash"
 load=$loads/waits
 cpu=$(($(nproc) - 1))
@@ -13,7 +14,8 @@ of() { # store, metric, keys or "function", selector
 }
 
 # ---- sleeps 30%, spins 50%, waits for a mutex 20% ----
-# What others take from the CPU unseen: the hypervisor, interrupts; a thread's clock leaves out the first, or both.
+# What others take from the CPU unseen: the hypervisor, interrupts; a thread's clock leaves out the
+# first, or both.
 unseen() { awk -v cpu="cpu$cpu" '$1 == cpu { printf "%.2f", ($7 + $8 + $9) / 100 }' /proc/stat; }
 before=$(unseen)
 record --wall -F 999 -o shares -- "$load" shares 4 $cpu
@@ -29,7 +31,8 @@ check "what is a wait and what a sample" s=stat.json r=clock.json -- \
 	's["flagged"]["waits"] == s["stored"] - r["samples"] > 0 and
 	s["flagged_of"]["unlabelled"] == r["samples"] and s["flagged_of"]["wait_summed"] == s["flagged"]["waits"]' \
 	's["flagged"]["waits"], s["stored"], r["samples"]'
-check "accounting" s=stat.json -- 'exact(s) and s["lost"]["wait_untracked"] == 0' 's["fired"], s["flagged"]["wait_summed"]'
+check "accounting" s=stat.json -- 'exact(s) and s["lost"]["wait_untracked"] == 0' \
+	's["fired"], s["flagged"]["wait_summed"]'
 check "time in the queue is what the kernel says, within 2%" r=runq.json t=truth.json -- \
 	'abs(r["seconds"] - t["worker"]["runq"]) < 0.02 * t["worker"]["runq"] + 0.002' 'r["seconds"], t["worker"]["runq"]'
 check "running + queue + blocked is the wall clock, within 0.5%" q=runq.json o=off.json t=truth.json -- \
@@ -43,13 +46,16 @@ check "each part under its function, by the wall clock, within 5%" r=wall-functi
 check "blocked: asleep and for the mutex, not spinning" r=off-functions.json t=truth.json -- \
 	'(lambda f: abs(f["sleep_here"] + f["lock_here"] - r["seconds"]) < 0.03 * r["seconds"] and f.get("spin_here", 0) == 0)
 	({x["function"]: x["seconds"] for x in r["rows"]})' '[(x["function"], round(x["seconds"], 3)) for x in r["rows"][:4]]'
-check "measured shares have no interval but themselves" r=off-functions.json -- 'all(x["low"] == x["share"] == x["high"] for x in r["rows"])'
+check "measured shares have no interval but themselves" r=off-functions.json \
+	-- 'all(x["low"] == x["share"] == x["high"] for x in r["rows"])'
 ok "the flame page is of that time" sh -c "'$ascribe' flame shares --metric off --json 2>/dev/null | grep -q '\"event\": *\"off-cpu\"'"
-"$ascribe" export shares --format folded --event off-cpu --where '{thread="worker",tenant="a"}' >off.folded 2>/dev/null
+"$ascribe" export shares --format folded --event off-cpu --where '{thread="worker",tenant="a"}' \
+	>off.folded 2>/dev/null
 check "folded stacks of waits have their nanoseconds" r=off.json -- \
 	"abs(r['seconds'] - $(awk '{ n += $NF } END { printf "%d", n }' off.folded) / 1e9) < 1e-6" 'r["seconds"]'
 
-# ---- many short waits for one mutex, a few long ones beside them: stacks are sampled, the rest is estimated ----
+# ---- many short waits for one mutex, a few long ones beside them: stacks are sampled, the rest is
+# estimated ----
 record --wall -F 99 -o convoy -- "$load" convoy 4 -1
 cp record.out truth.json
 for metric in off runq; do
@@ -61,11 +67,13 @@ done
 both='(lambda *rs: {k: sum(x["seconds"] for r in rs for x in r["rows"] if (x.get("function") or x["key"]["tenant"]) == k)
 	for r in rs for x in r["rows"] for k in [x.get("function") or x["key"]["tenant"]]})'
 check "a convoy: less than 1% is without a stack" o=off.json q=runq.json -- \
-	"$both(o, q).get('[no stack]', 0) < 0.01 * (o['seconds'] + q['seconds'])" "$both(o, q).get('[no stack]', 0), o['seconds'] + q['seconds']"
+	"$both(o, q).get('[no stack]', 0) < 0.01 * (o['seconds'] + q['seconds'])" \
+		"$both(o, q).get('[no stack]', 0), o['seconds'] + q['seconds']"
 check "each function has the time that it waited, within the error of sampling" o=off.json q=runq.json t=truth.json -- \
 	"all(abs($both(o, q).get(k, 0) - v) < 0.25 * v + 0.02 * sum(t['functions'].values()) for k, v in t['functions'].items())" \
 	"{k: (round(v, 2), round($both(o, q).get(k, 0), 2)) for k, v in t['functions'].items()}"
-check "each tenant has what its threads did not run, within 0.5%" o=off-tenants.json q=runq-tenants.json t=truth.json -- \
+check "each tenant has what its threads did not run, within 0.5%" o=off-tenants.json \
+	q=runq-tenants.json t=truth.json -- \
 	"all(abs($both(o, q)[k] / t[k] - 1) < 0.005 for k in 'xy')" "$both(o, q), t"
 of convoy off wait_in,wait '{thread="convoy"}' >reasons.json
 check "all of them under the program's function, and for what" r=reasons.json o=off.json -- \
@@ -81,7 +89,8 @@ check "most waits are estimated, and counted as such" s=stat.json -- \
 	's["flagged"]["wait_summed"] >= s["flagged"]["wait_estimated"] > 0.99 * s["flagged"]["wait_summed"] > 0.5 * s["flagged"]["waits"] and exact(s)' \
 	's["flagged"]["waits"], s["flagged"]["wait_summed"], s["flagged"]["wait_estimated"]'
 
-# ---- threads that wait for work since before the recording: idle, though only their kernel frames are known ----
+# ---- threads that wait for work since before the recording: idle, though only their kernel frames
+# are known ----
 background python3 -c 'import queue, threading, time
 q = queue.Queue()
 for _ in range(5): threading.Thread(target=q.get, daemon=True).start()
@@ -106,7 +115,8 @@ check "a lower rate takes fewer stacks of waits, and counts all waits" r=rare.js
 	'(lambda taken: 0 < taken(r) < 0.6 * taken(o) and exact(r))(lambda s: s["flagged"]["waits"] - s["flagged"]["wait_summed"])' \
 	'[(s["flagged"]["waits"], s["flagged"]["wait_summed"]) for s in (r, o)]'
 
-# ---- a session that waits at ever new places, each time for long, beside threads that wait there for a moment ----
+# ---- a session that waits at ever new places, each time for long, beside threads that wait there
+# for a moment ----
 record --wall -F 99 -o session -- "$load" session 4 -1
 cp record.out truth.json
 of session off function '{thread="session"}' >session.json

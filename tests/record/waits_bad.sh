@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Waits where things go wrong: a kernel without the tracepoints, very many threads, processes killed while they are blocked, tables that
-# fill. Whatever happens is counted under a name; no time is negative, none goes on after its thread.
+# Waits where things go wrong: a kernel without the tracepoints, very many threads, processes killed
+# while they are blocked, tables that fill. Whatever happens is counted under a name; no time is
+# negative, none goes on after its thread.
 . "$(dirname "$0")/lib.bash"
 
 # ---- a kernel without them: types of another world stand for its own ----
@@ -39,7 +40,8 @@ print('{"least": %f, "most": %f}' % (0.3 * len(threads), sum(end - b + 1 for t, 
 PY
 record --wall -F 99 -o threads -- python3 threads.py
 cp record.out truth.json
-"$ascribe" report threads --metric off --by comm,tid --where '{exe=~".*python.*"}' -n 0 --json >off.json 2>/dev/null
+"$ascribe" report threads --metric off --by comm,tid --where '{exe=~".*python.*"}' -n 0 \
+	--json >off.json 2>/dev/null
 "$ascribe" report threads --metric runq --by comm,tid -n 0 --json >runq.json 2>/dev/null
 "$ascribe" stat threads --json >stat.json
 check "3,000 threads: every wait is stored or lost under a name" s=stat.json -- 'exact(s)' \
@@ -52,15 +54,20 @@ check "no time is negative, none longer than the recording" o=off.json q=runq.js
 # ---- 10,000 threads that wait, some 7,000 waits a second: none is lost, no drain is long ----
 record --wall -F 99 -o many -- "$loads/waits" many 12 -1
 cp record.out truth.json
-"$ascribe" report many --metric off --where '{thread="many"}' --by thread --idle --json >off.json 2>/dev/null
+"$ascribe" report many --metric off --where '{thread="many"}' --by thread --idle --json >off.json \
+	2>/dev/null
 "$ascribe" stat many --json >stat.json
-# A recorder that gets no CPU for a while may find its tables full: what then has no row is summed, and counted.
+# A recorder that gets no CPU for a while may find its tables full: what then has no row is summed,
+# and counted.
 check "10,000 threads: waits and their parts have a row" s=stat.json -- \
 	'exact(s) and all(s["flagged"][k] < 0.001 * s["fired"] for k in ("wait_no_place", "wait_rows_full", "wait_parts_full")) and
 	all(s["lost"][k] == 0 for k in s["lost"] if k not in ("not_run", "idle_not_run"))' \
 	's["fired"], {k: s["flagged"][k] for k in ("wait_no_place", "wait_rows_full", "wait_parts_full")}, {k: n for k, n in s["lost"].items() if n}'
-check "they wait for all of their time" r=off.json t=truth.json -- 'r["seconds"] > 0.95 * t["least"]' 'r["seconds"], t["least"]'
-check "no drain takes a second" s=stat.json -- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 1e9' 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]'
+check "they wait for all of their time" r=off.json t=truth.json \
+	-- 'r["seconds"] > 0.95 * t["least"]' 'r["seconds"], t["least"]'
+check "no drain takes a second" s=stat.json \
+	-- 's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 1e9' \
+	's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]'
 
 # ---- thousands of waits of some milliseconds a second beside those that matter ----
 record --wall -F 99 -o crowd -- "$loads/waits" crowd 1 -1
@@ -73,14 +80,14 @@ check "who waits for long, for the first time, among 40 threads that nap: the st
 background "$ascribe" record --wall -a -F 99 -d 60s -o killed 2>killed.err
 recorder=$pid
 recording killed.err
-for i in $(seq 40); do
+for _ in $(seq 40); do
 	sleep 100 &
 	started+=($!)
 	victims="${victims:-} $!"
 	disown
 done
 for v in $victims; do
-	for i in $(seq 400); do
+	for _ in $(seq 400); do
 		[ "$(cat /proc/$v/comm)" = sleep ] && break
 		sleep 0.05
 	done
@@ -91,9 +98,11 @@ sleep 0.5
 kill -INT "$recorder"
 wait "$recorder"
 "$ascribe" stat killed --json >stat.json
-"$ascribe" report killed --metric off --by tid --where '{comm="sleep"}' -n 0 --json >off.json 2>/dev/null
+"$ascribe" report killed --metric off --by tid --where '{comm="sleep"}' -n 0 --json >off.json \
+	2>/dev/null
 check "40 processes killed while they sleep: each was blocked until then" r=off.json s=stat.json -- \
-	"all(0.5 < rows(r)[t]['seconds'] < s['to'] - s['from'] for t in '$victims'.split())" 'sorted(round(x["seconds"], 2) for x in r["rows"])[-3:]'
+	"all(0.5 < rows(r)[t]['seconds'] < s['to'] - s['from'] for t in '$victims'.split())" \
+		'sorted(round(x["seconds"], 2) for x in r["rows"])[-3:]'
 check "accounting" s=stat.json -- 'exact(s) and s["lost"]["wait_untracked"] == 0' 's["fired"], s["lost"]'
 ok "the store is whole" "$ascribe" store verify killed
 finish

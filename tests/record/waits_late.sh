@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Labels that a reader of /proc answers late: waits without a stack wait for them, as samples do. The
-# readers stand still while a new program's first rows are drained.
+# Labels that a reader of /proc answers late: waits without a stack wait for them, as samples do.
+# The readers stand still while a new program's first rows are drained.
 . "$(dirname "$0")/lib.bash"
 cp "$(realpath "$(command -v bash)")" sleeper
 mkfifo nothing
@@ -12,7 +12,8 @@ printf 'recipe late\nenv ASCRIBE_TEST_TEAM as team\n' >late.recipe
 background "$ascribe" record -a --wall --waker -F 99 --recipes late.recipe -o late 2>late.err
 recorder=$pid
 recording late.err
-nursery=$(for i in $(children "$recorder"); do grep -qx ascribe-nursery "/proc/$i/comm" && echo "$i"; done)
+nursery=$(for i in $(children "$recorder"); do grep -qx ascribe-nursery "/proc/$i/comm" &&
+	echo "$i"; done)
 [ -n "$nursery" ] || bad "no nursery"
 # For less than a second: then another nursery would take its place.
 kill -STOP "$nursery"
@@ -35,9 +36,11 @@ for metric in off runq; do
 done
 report late --event off-cpu.lengths --by team --where "$selector" -n 0 >lengths.json
 check "so have their lengths" r=lengths.json -- '{*rows(r)} == {"storage"}' 'samples(r)'
-"$ascribe" blame late --wakers --idle --by team --where "$selector" -n 0 --json >blame.json 2>/dev/null
+"$ascribe" blame late --wakers --idle --by team --where "$selector" -n 0 --json >blame.json \
+	2>/dev/null
 check "and who woke it" r=blame.json -- 'r["cells"] and all(c["victim"] == "storage" for c in r["cells"])' \
 	'[(c["victim"], c["occupant"], c.get("nobody"), round(c["seconds"], 3)) for c in r["cells"]]'
 "$ascribe" stat late --json >stat.json
-check "every wait is accounted for" s=stat.json -- 'exact(s)' 's["fired"], s["flagged"]["labels_late"]'
+check "every wait is accounted for" s=stat.json -- 'exact(s)' \
+	's["fired"], s["flagged"]["labels_late"]'
 finish

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who ended a wait: its labels, and the function it was in, against what the program knows of itself; interrupts, which are nobody's.
+# Who ended a wait: its labels, and the function it was in, against what the program knows of
+# itself; interrupts, which are nobody's.
 . "$(dirname "$0")/lib.bash"
 load=$loads/wakers
 cpu=$(($(nproc) - 1))
@@ -12,7 +13,8 @@ cells='(lambda b: {(c["victim"], c["occupant"] or c.get("nobody")): c["seconds"]
 # Blocked time is divided among wakers, to the nanosecond.
 same='round(1e9 * o["seconds"]) == round(1e9 * w["seconds"])'
 
-# ---- blocked in four ways by a thread with a label of its own; a sleeper on a CPU where another thread always runs ----
+# ---- blocked in four ways by a thread with a label of its own; a sleeper on a CPU where another
+# thread always runs ----
 record --wall --waker -F 99 -o kinds -- "$load" kinds 2 $cpu
 cp record.out truth.json
 wakers kinds --by tenant >by.json
@@ -20,11 +22,15 @@ report kinds --metric off --idle --by tenant -n 0 >off.json
 report kinds --metric waker --idle --by tenant,by.tenant -n 0 >waker.json
 report kinds --metric waker --idle --where '{tenant="v",by.tenant="g"}' -n 0 >functions.json
 "$ascribe" stat kinds --json >stat.json
-check "accounting" s=stat.json -- 'exact(s) and s["flagged"]["waker_cut"] == 0' 's["fired"], s["flagged"]["waker_unknown"]'
-check "blocked time by wakers is blocked time, to the nanosecond, of all and of each label" o=off.json w=waker.json b=by.json -- "$same and round(1e9 * b['seconds']) == round(1e9 * w['seconds'])"' and
+check "accounting" s=stat.json -- 'exact(s) and s["flagged"]["waker_cut"] == 0' \
+	's["fired"], s["flagged"]["waker_unknown"]'
+check "blocked time by wakers is blocked time, to the nanosecond, of all and of each label" \
+	o=off.json w=waker.json b=by.json -- \
+	"$same and round(1e9 * b['seconds']) == round(1e9 * w['seconds'])"' and
 	all(abs(sum(x["seconds"] for x in w["rows"] if x["key"]["tenant"] == k) - rows(o)[k]["seconds"]) < 1e-6 for k in "vgs")' \
 	'o["seconds"], w["seconds"]'
-check "the victim was woken by the giver: 95%" b=by.json o=off.json -- "$cells(b)['v', 'g'] > 0.95 * rows(o)['v']['seconds'] > 0.5" "$cells(b)"
+check "the victim was woken by the giver: 95%" b=by.json o=off.json \
+	-- "$cells(b)['v', 'g'] > 0.95 * rows(o)['v']['seconds'] > 0.5" "$cells(b)"
 check "the sleeper by an interrupt, though another thread ran there: 95%" b=by.json o=off.json -- \
 	"$cells(b)['s', '(interrupt)'] > 0.95 * rows(o)['s']['seconds'] > 0.5 and $cells(b).get(('s', 'b'), 0) == 0"
 # The victim's clocks have the time in the queue of its CPU, too.
@@ -85,7 +91,8 @@ report short --metric off --idle --by tenant -n 0 >o.json
 report short --event waker --by tenant -n 0 >n.json
 report short --metric waker --idle --where '{tenant="p"}' -n 0 >f.json
 check "short waits: none is lost" o=o.json w=w.json -- "$same"
-# Where a wait goes on when a drain begins, its part so far is of (other): some milliseconds on a busy machine.
+# Where a wait goes on when a drain begins, its part so far is of (other): some milliseconds on a
+# busy machine.
 check "ping and pong wake each other: 98% of their time, of each turn once at most" w=w.json o=o.json n=n.json t=truth.json -- \
 	"(lambda c: all(c[k, j] > 0.98 * (rows(o)[k]['seconds'] - c.get((k, '(other)'), 0)) > 0 and c.get((k, '(other)'), 0) < 0.1 and
 	0 < rows(n)[k]['samples'] <= t['turns'] + 9 for k, j in ('pq', 'qp')))($cells(w))" \
@@ -109,12 +116,13 @@ check "who ends a wait that goes on is not known, and that is counted" o=o.json 
 
 # ---- over HTTP ----
 background "$ascribe" serve kinds --listen "unix:$dir/http" 2>/dev/null
-for i in $(seq 200); do [ -S http ] && break; sleep 0.05; done
+for _ in $(seq 200); do [ -S http ] && break; sleep 0.05; done
 get() { curl -s --unix-socket http --get "http://localhost/api/v1/$1" "${@:2}"; }
 get blame -d metric=waker -d idle=1 -d by=tenant >b.json
 get table -d metric=waker -d idle=1 --data-urlencode 'where={tenant="v"}' >t.json
 get blame -d metric=off >bad.json
-check "the same matrix over HTTP, and functions" b=b.json w=by.json t=t.json f=functions.json x=bad.json -- \
+check "the same matrix over HTTP, and functions" b=b.json w=by.json t=t.json f=functions.json \
+	x=bad.json -- \
 	"abs(b['seconds'] - w['seconds']) < 1e-6 and $cells(b)['v', 'g'] == $cells(w)['v', 'g'] and t['metric'] == 'waker' and
 	any(x['function'] == 'give_pipe' for x in t['rows']) and x['code'] == 'invalid_argument'"
 
@@ -129,15 +137,19 @@ kernel() { # tracepoints: their types alone
 }
 if [ -n "$clang" ]; then
 	kernel sched_switch sched_wakeup_new sched_process_fork
-	exits 1 'no tracepoint sched_waking: .* without it waits can' "$ascribe" record --wall --waker -d 100ms -o none
+	exits 1 'no tracepoint sched_waking: .* without it waits can' \
+		"$ascribe" record --wall --waker -d 100ms -o none
 	kernel sched_switch sched_wakeup_new sched_process_fork sched_waking
-	exits 1 'do not say where it counts interrupts: .* without it waits can' "$ascribe" record --wall --waker -d 100ms -o none
+	exits 1 'do not say where it counts interrupts: .* without it waits can' \
+		"$ascribe" record --wall --waker -d 100ms -o none
 	unset ASCRIBE_KERNEL_TYPES
 fi
 exits 2 'waker goes with --wall' "$ascribe" record --waker -d 100ms -o none
 record -F 99 --wall -d 200ms -o plain
 exits 2 'no waker times.*--wall --waker' "$ascribe" report plain --metric waker
 exits 2 'no waker times.*--wall --waker' "$ascribe" blame plain --wakers
-exits 2 'waker: goes with wall, or the event off-cpu' "$ascribe" daemon --check-config --waker --store "$dir/store" --listen none
-exits 0 '' "$ascribe" daemon --check-config --waker --event cpu-clock,off-cpu --store "$dir/store" --listen none
+exits 2 'waker: goes with wall, or the event off-cpu' \
+	"$ascribe" daemon --check-config --waker --store "$dir/store" --listen none
+exits 0 '' "$ascribe" daemon --check-config --waker --event cpu-clock,off-cpu --store "$dir/store" \
+	--listen none
 finish

@@ -3,6 +3,7 @@
  * Stores made of others, beside the plain rows of the model: a copy of a store that another process
  * writes, two stores in one, a store without some of its rows.
  */
+#include "store/damage.h"
 #include "unit/store_model.h"
 
 #include "store/ops/copy.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing and reading back, and what a directory may be. */
+#include "store/damage.h"
 #include "unit/store_model.h"
 
 static struct store_writer *open_writer(const char *dir)

@@ -9,6 +9,7 @@ const rules = {
 	'eqeqeq': ['error', 'always', { null: 'ignore' }],
 	'no-implicit-globals': 'error',
 	'no-self-compare': 'error',
+	'no-control-regex': 'off', /* foreign text is searched for control characters */
 	'no-template-curly-in-string': 'error',
 	'no-unreachable-loop': 'error',
 	'no-unused-vars': ['error', { args: 'after-used', caughtErrors: 'none' }],

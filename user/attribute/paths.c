@@ -275,8 +275,9 @@ static int compile_word(struct compiler *c, const struct recipe_word *w, bool fi
 		return emit(c, (struct label_step){ .op = STEP_EXPECT, .flags = 2 });
 	case RECIPE_SHIFT:
 		return emit(c, (struct label_step){ .op = STEP_SHIFT, .imm = w->imm });
+	default:
+		return fail(c, -EINVAL, "a step that is not known");
 	}
-	return fail(c, -EINVAL, "a step that is not known");
 }
 
 static bool ends_in_number(const struct recipe_line *l)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "attribute/sources.h"
+#include "attribute/sources_int.h"
 
-#include "ascribe/label_key.h"
-#include "attribute/file_facts.h"
+#include "ascribe/label_abi.h"
 #include "elf/go.h"
 
 #include <elf.h>
@@ -12,51 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BUCKETS 1024
-#define FACTS_MAX 16384 /* contents remembered; beyond, all are found out again */
 #define MODULE_MAX 65536 /* thread-local modules of a process; more is no module number */
-#define OTEL_SOON_NS 2000000ull
-#define OTEL_AGAIN_NS 200000000ull
-
-/* A recipe compiled for a file. */
-struct file_path {
-	struct file_path *next;
-	uint32_t step, n_steps;
-	struct elf_variable start; /* as in struct path */
-	size_t n_fields;
-	struct foreign_field field[];
-};
-
-/* What one content of a file has. With recipes for its path: under that path. */
-struct facts {
-	struct facts *next;
-	uint64_t path; /* hash; 0: no recipe is for it */
-	uint64_t seen; /* hash of the path that it was looked up by last */
-	uint8_t content[RESOLVER_CONTENT];
-	struct file_facts file;
-	struct file_path *paths;
-	bool read;        /* file is known, */
-	size_t n_recipes; /* and so many recipes were looked at */
-	struct symbols_again again; /* the rest has no answer yet */
-	struct symbols_job job;
-};
-
-struct sources {
-	struct sampler *sampler;
-	struct resolver *resolver;
-	struct facts *facts[BUCKETS];
-	size_t n_facts;
-	const struct recipes *recipes;
-	struct err warning;
-	struct label_step *steps; /* shared with the BPF program */
-	uint32_t n_steps;
-	uint32_t elastic, datadog, perforator_int, perforator_text; /* steps of built-in paths */
-	uint32_t elastic_n, datadog_n, perforator_int_n, perforator_text_n;
-};
 
 /* ---- paths that are built in: ABIs that are one read behind a variable ---- */
 
-static uint32_t add_steps(struct sources *s, const struct label_step *v, uint32_t n, uint32_t *ret_n)
+uint32_t sources_add_steps(struct sources *s, const struct label_step *v, uint32_t n, uint32_t *ret_n)
 {
 	if (n > LABEL_STEPS - s->n_steps)
 		return 0;
@@ -102,10 +61,10 @@ static void add_built_in(struct sources *s)
 		{ .op = STEP_DEREF, .imm = 8 },
 		{ .op = STEP_TEXT, .len = LABEL_TEXT_BYTES },
 	};
-	s->elastic = add_steps(s, elastic, sizeof(elastic) / sizeof(elastic[0]), &s->elastic_n);
-	s->datadog = add_steps(s, datadog, sizeof(datadog) / sizeof(datadog[0]), &s->datadog_n);
-	s->perforator_int = add_steps(s, number, sizeof(number) / sizeof(number[0]), &s->perforator_int_n);
-	s->perforator_text = add_steps(s, text, sizeof(text) / sizeof(text[0]), &s->perforator_text_n);
+	s->elastic = sources_add_steps(s, elastic, sizeof(elastic) / sizeof(elastic[0]), &s->elastic_n);
+	s->datadog = sources_add_steps(s, datadog, sizeof(datadog) / sizeof(datadog[0]), &s->datadog_n);
+	s->perforator_int = sources_add_steps(s, number, sizeof(number) / sizeof(number[0]), &s->perforator_int_n);
+	s->perforator_text = sources_add_steps(s, text, sizeof(text) / sizeof(text[0]), &s->perforator_text_n);
 }
 
 int sources_new(struct sources **ret, struct sampler *sampler, struct resolver *r,
@@ -123,171 +82,18 @@ int sources_new(struct sources **ret, struct sampler *sampler, struct resolver *
 	return 0;
 }
 
-static void facts_free(struct sources *s, struct facts *f)
-{
-	resolver_cancel(s->resolver, &f->job);
-	for (struct file_path *p = f->paths, *next; p; p = next) {
-		next = p->next;
-		free(p);
-	}
-	free(f);
-}
-
-/* All at once. Steps of paths stay where they are: processes go on using them. */
-static void forget_facts(struct sources *s)
-{
-	for (size_t b = 0; b < BUCKETS; b++) {
-		for (struct facts *f = s->facts[b], *next; f; f = next) {
-			next = f->next;
-			facts_free(s, f);
-		}
-		s->facts[b] = NULL;
-	}
-	s->n_facts = 0;
-}
-
 void sources_free(struct sources *s)
 {
 	if (!s)
 		return;
-	forget_facts(s);
+	source_facts_forget(s);
 	free(s);
-}
-
-/* ---- what a file has ---- */
-
-static struct file_path *add_file_path(struct sources *s, const struct path *p)
-{
-	struct file_path *f = malloc(sizeof(*f) + p->n_fields * sizeof(p->field[0]));
-	uint32_t n = 0;
-	if (!f)
-		return NULL;
-	*f = (struct file_path){ .step = add_steps(s, p->step, (uint32_t)p->n_steps, &n), .start = p->start,
-				 .n_fields = p->n_fields };
-	f->n_steps = n;
-	memcpy(f->field, p->field, p->n_fields * sizeof(p->field[0]));
-	if (!n)
-		err_set(&s->warning, -E2BIG, "%s: no room for more label paths", p->recipe->name);
-	return f;
-}
-
-/* What a recipe's path leads to in this file. Late: not now. */
-static int read_path(struct sources *s, const struct proc_image *im, const struct proc_map *m, struct symbols_job *io_job,
-		     const struct recipe *r, struct file_path **ret)
-{
-	struct buf request = BUF_INIT, reply = BUF_INIT;
-	struct path *p = malloc(sizeof(*p));
-	int rc = p ? file_path_request(r, m->file->path, &request) : -ENOMEM;
-	const struct sandbox_call c = { .lane = 1, .op = FILE_PATH_OP, .priority = PRIORITY_LABELS, .bytes = request.data, .len = request.len,
-					.max_reply = FILE_FACTS_REPLY_MAX };
-	rc = rc ? rc : resolver_parse(s->resolver, im, m, io_job, &c, &reply);
-	/* Of ours nothing is said: that a program has the name of another is no mistake. */
-	if (rc && reply.len && strcmp(r->source, RECIPES_BUILT_IN) != 0)
-		err_set(&s->warning, rc, "%.*s", (int)reply.len, (const char *)reply.data);
-	rc = rc ? rc : file_path_decode(p, r, &reply);
-	*ret = rc ? NULL : add_file_path(s, p);
-	buf_fini(&request);
-	buf_fini(&reply);
-	free(p);
-	return rc;
-}
-
-static int read_paths(struct sources *s, const struct proc_image *im, const struct proc_map *m, struct facts *f)
-{
-	struct file_path **last = &f->paths;
-	while (*last)
-		last = &(*last)->next;
-	for (; f->path && f->n_recipes < s->recipes->n; f->n_recipes++) {
-		const struct recipe *r = s->recipes->v[f->n_recipes];
-		int rc = r->n_lines && recipe_is_for(r, m->file->path) ? read_path(s, im, m, &f->job, r, last) : 0;
-		if (symbols_is_late(rc) || rc == -ENODATA)
-			return rc;
-		if (*last)
-			last = &(*last)->next;
-	}
-	return 0;
-}
-
-static int read_file(struct sources *s, const struct proc_image *im, const struct proc_map *m, struct facts *f)
-{
-	const struct sandbox_call c = { .op = FILE_FACTS_OP, .priority = PRIORITY_LABELS, .max_reply = FILE_FACTS_REPLY_MAX };
-	struct buf reply = BUF_INIT;
-	int rc = f->read ? 0 : resolver_parse(s->resolver, im, m, &f->job, &c, &reply);
-	if (!rc && !f->read && file_facts_decode(&f->file, &reply))
-		f->file = (struct file_facts){ 0 };
-	buf_fini(&reply);
-	if (symbols_is_late(rc) || rc == -ENODATA)
-		return rc;
-	f->read = true; /* what cannot be read has nothing */
-	return read_paths(s, im, m, f);
-}
-
-/* Is there a recipe for files of this path? */
-static bool has_recipe(const struct sources *s, const char *path)
-{
-	for (size_t i = 0; s->recipes && i < s->recipes->n; i++)
-		if (s->recipes->v[i]->n_lines && recipe_is_for(s->recipes->v[i], path))
-			return true;
-	return false;
-}
-
-static struct facts *facts_get(struct sources *s, const uint8_t *content, const char *path)
-{
-	uint64_t hash, seen = ascribe_hash(0, path, strlen(path)) | 1;
-	memcpy(&hash, content + 8, sizeof(hash));
-	struct facts **b = &s->facts[hash * 0x9e3779b97f4a7c15ull >> 54 & (BUCKETS - 1)], *f;
-	for (f = *b; f; f = f->next)
-		if (f->seen == seen && !memcmp(f->content, content, RESOLVER_CONTENT))
-			return f;
-	uint64_t of_path = has_recipe(s, path) ? seen : 0;
-	for (f = *b; f && (f->path != of_path || memcmp(f->content, content, RESOLVER_CONTENT));)
-		f = f->next;
-	if (f) {
-		f->seen = seen;
-		return f;
-	}
-	if (s->n_facts >= FACTS_MAX)
-		forget_facts(s);
-	f = calloc(1, sizeof(*f));
-	if (!f)
-		return NULL;
-	memcpy(f->content, content, RESOLVER_CONTENT);
-	f->path = of_path;
-	f->seen = seen;
-	f->next = *b;
-	*b = f;
-	s->n_facts++;
-	return f;
-}
-
-/* NULL: not known, and with *ret_late only not yet. */
-static const struct facts *facts_of(struct sources *s, const struct proc_image *im, const struct proc_map *m, bool *ret_late)
-{
-	const uint8_t *content = m->file->path[0] == '/' ? resolver_content(s->resolver, im, m) : NULL;
-	struct facts *f = content ? facts_get(s, content, m->file->path) : NULL;
-	*ret_late = !content && resolver_is_late(m);
-	if (!f)
-		return NULL;
-	bool known = f->read && (!f->path || f->n_recipes == s->recipes->n);
-	if (!known && !symbols_is_due(&f->again)) {
-		*ret_late = true;
-		return NULL;
-	}
-	int rc = known ? 0 : read_file(s, im, m, f);
-	if (symbols_is_late(rc) && !symbols_put_off(&f->again, rc)) {
-		/* That was the last time: it has what was found */
-		f->read = true;
-		f->n_recipes = s->recipes ? s->recipes->n : 0;
-		rc = 0;
-	}
-	*ret_late = symbols_is_late(rc);
-	return rc ? NULL : f;
 }
 
 bool sources_has(struct sources *s, const struct proc_image *im, const struct proc_map *m)
 {
 	bool late;
-	const struct facts *f = facts_of(s, im, m, &late);
+	const struct facts *f = source_facts_of(s, im, m, &late);
 	return late || (f && (f->file.n || f->file.go || f->paths));
 }
 
@@ -518,7 +324,7 @@ static void each_file(struct looking *l, const struct proc_image *im, uint8_t ra
 		if (m->file == before)
 			continue;
 		before = m->file;
-		l->facts = facts_of(l->s, im, m, &late);
+		l->facts = source_facts_of(l->s, im, m, &late);
 		if (late)
 			l->waiting |= SOURCES_LATE;
 		if (!l->facts || (!l->facts->file.n && !l->facts->file.go && !l->facts->paths))
@@ -592,7 +398,7 @@ static bool uses_musl(struct sources *s, const struct proc_image *im, bool *ret_
 	for (uint32_t i = 0; i < im->n_maps; i++) {
 		if (im->maps[i].file != im->exe)
 			continue;
-		const struct facts *f = facts_of(s, im, &im->maps[i], ret_late);
+		const struct facts *f = source_facts_of(s, im, &im->maps[i], ret_late);
 		return f && f->file.musl;
 	}
 	return false;
@@ -620,90 +426,6 @@ int sources_find(struct sources *s, const struct proc_image *im, struct source_l
 	return l.waiting;
 }
 
-/* ---- OpenTelemetry's process context ---- */
-
-/* Find the address of the mapping that holds it; 0: none. False: no answer yet. */
-static bool otel_mapping(uint32_t tgid, uint64_t *ret)
-{
-	*ret = 0;
-	return proc_find_mapping(tgid, "[anon_shmem:OTEL_CTX]\n[anon:OTEL_CTX]\n/memfd:OTEL_CTX", ret) != -EINPROGRESS;
-}
-
-/* Programs publish it when they begin: look for it often at first. */
-static bool otel_locate(struct source_list *list, uint32_t tgid)
-{
-	uint64_t now = proc_now_ns();
-	if (list->otel_at)
-		return true;
-	if (list->otel_looked_ns && now - list->otel_looked_ns < (list->otel_looks < 100 ? OTEL_SOON_NS : OTEL_AGAIN_NS))
-		return false;
-	if (!otel_mapping(tgid, &list->otel_at))
-		return false;
-	list->otel_looked_ns = now;
-	list->otel_looks++;
-	return list->otel_at;
-}
-
-static void otel_forget(struct source_list *list)
-{
-	free(list->otel_message);
-	list->otel_message = NULL;
-	list->otel_head.size = 0;
-}
-
-/* Read the head, unless it was read. 0; -EALREADY: its names are in use. */
-static int otel_read_head(struct source_list *list, uint32_t tgid)
-{
-	struct otel_context_head h;
-	if (list->otel_head.size)
-		return 0;
-	int rc = proc_read_memory(tgid, list->otel_at, &h, sizeof(h));
-	if (rc)
-		return rc;
-	if (memcmp(h.signature, "OTEL_CTX", 8) || h.version != 2 || !h.published_ns || !h.size || h.size > OTEL_CONTEXT_MAX)
-		return -EBADMSG;
-	if (h.published_ns == list->otel_published_ns)
-		return -EALREADY;
-	list->otel_head = h;
-	return 0;
-}
-
-static int otel_read_message(struct source_list *list, uint32_t tgid)
-{
-	if (list->otel_message)
-		return 0;
-	void *message = malloc(list->otel_head.size);
-	int rc = message ? proc_read_memory(tgid, list->otel_head.message, message, list->otel_head.size) : -ENOMEM;
-	if (rc)
-		free(message);
-	else
-		list->otel_message = message;
-	return rc;
-}
-
-/*
- * In steps, each of which may have no answer yet: head, message, and the head again, which must not
- * have changed.
- */
-void sources_read_otel(struct source_list *list, uint32_t tgid)
-{
-	struct otel_context_head again;
-	int rc = otel_locate(list, tgid) ? otel_read_head(list, tgid) : -EINPROGRESS;
-	rc = rc ? rc : otel_read_message(list, tgid);
-	rc = rc ? rc : proc_read_memory(tgid, list->otel_at, &again, sizeof(again));
-	if (rc == -EINPROGRESS)
-		return;
-	if (!rc && !memcmp(&list->otel_head, &again, sizeof(again)) &&
-	    !otel_context_parse(&list->otel, list->otel_message, list->otel_head.size)) {
-		list->otel_published_ns = again.published_ns;
-		for (uint32_t i = 0; i < list->n; i++) {
-			list->decoder[i].keys = list->otel.keys;
-			list->decoder[i].n_keys = list->otel.n_keys;
-		}
-	}
-	otel_forget(list);
-}
-
 const char *sources_warning(const struct sources *s)
 {
 	return s->warning.text;
@@ -713,6 +435,6 @@ void source_list_fini(struct source_list *list)
 {
 	for (uint32_t i = 0; i < list->n; i++)
 		free(list->fields[i]);
-	otel_forget(list);
+	source_list_forget_otel(list);
 	otel_context_fini(&list->otel);
 }

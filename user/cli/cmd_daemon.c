@@ -5,19 +5,11 @@
  * The main thread is the recorder; the server's threads read the store as anybody would and never
  * touch what is the recorder's. What they tell of the recorder (/metrics, /readyz) they read from a
  * copy under a lock.
- *
- * Recording is changed (another rate, other events) by opening a second recorder beside the first,
- * stopping the one, starting the other: some milliseconds. The second needs a child forked before
- * there are threads, so the server rests meanwhile; connections wait in its sockets, which stay
- * open.
  */
 #include "cli/cmd.h"
 #include "daemon/log.h"
-#include "daemon/metrics.h"
 #include "daemon/notify.h"
-#include "daemon/saving.h"
-#include "daemon/settings.h"
-#include "labels/recipe.h"
+#include "daemon/running.h"
 #include "opt/debuginfod.h"
 #include "opt/old_store.h"
 #include "opt/signals.h"
@@ -48,28 +40,6 @@
 #define END_S 9
 #define SPARE_BYTES (4u << 20)
 
-struct daemon {
-	int argc;
-	char **argv;
-	struct daemon_settings s;
-	struct recipes recipes; /* a recorder points into it: read once */
-	struct downloads *downloads;
-	/*
-	 * Its key is nowhere else, and ends with us: what is redacted is the same in all recorders
-	 */
-	struct redactor redactor;
-	struct store_writer *writer;
-	struct collector *collector; /* NULL: killed, or it could not begin again */
-	struct http_sockets *sockets; /* they stay open while the server rests */
-	struct http_server *http;
-	struct saving saving;
-	struct published published;
-	bool resumed, killed, gone; /* gone: the store */
-	int signals;
-	uint64_t drains, drained_ns, failed;
-	uint64_t drains_before; /* of recorders that ended */
-};
-
 /* ---- settings ---- */
 
 static int read_settings(struct daemon *d, struct daemon_settings *s, bool *ret_help, struct err *err)
@@ -91,188 +61,6 @@ static int open_writer(struct daemon *d, struct err *err)
 	return rc == -EBUSY ? err_set(err, rc, "%s is being written by another process: is a daemon running?", d->s.o.store) : rc;
 }
 
-/* ---- recording ---- */
-
-static struct saving_limits saving_limits(const struct daemon *d)
-{
-	unsigned n_waits = 0;
-	for (unsigned i = 0; i < d->s.n_events; i++)
-		n_waits += d->s.event[i].wait;
-	return (struct saving_limits){ d->s.cpu_max, d->s.o.memory_max, d->s.o.hz, n_waits,
-				       n_waits == d->s.n_events };
-}
-
-static int new_collector(struct daemon *d, struct collector **ret, struct err *err)
-{
-	struct err warning = { 0 };
-	struct saving_shares share;
-	const struct saving_limits limits = saving_limits(d);
-	const unsigned weight = governor_weight(&d->saving.governor);
-	saving_shares(d->s.o.memory_max, &share);
-	struct sampler_config cfg = {
-		.hz = (unsigned)(d->s.o.hz + weight - 1) / weight,
-		.window_s = DAEMON_WINDOW_S,
-		.weight = weight,
-		.label_sets = share.label_sets,
-		.claim_cpus = (unsigned)d->s.o.claim_cpus,
-		.table_rows = d->saving.tables.rows,
-		.table_bytes = share.tables,
-		.resumed = d->resumed,
-		.recipes = &d->recipes,
-		.wakers = d->s.o.waker && governor_waits(&d->saving.governor),
-		.waits_saved = limits.waits && !governor_waits(&d->saving.governor),
-		.jvm_attach = d->s.o.jvm_attach,
-		.cmdline = d->s.o.cmdline,
-		.unwind_bytes = d->s.o.unwind_max ? (size_t)d->s.o.unwind_max : share.unwind,
-		.symbols_bytes = share.symbols,
-	};
-	for (unsigned i = 0; i < d->s.n_events; i++) {
-		if (d->s.event[i].wait && cfg.waits_saved)
-			continue;
-		struct event *e = &cfg.event[cfg.n_events++];
-		*e = d->s.event[i];
-		if (!e->attr.freq) {
-			e->attr.sample_period *= weight;
-			continue;
-		}
-		/*
-		 * The kernel takes whole Hz: 10 for half of 19. What each stands for follows;
-		 * queries add up such rates.
-		 */
-		e->attr.sample_freq = cfg.hz;
-		if (e->ns_per_sample && weight > 1)
-			e->ns_per_sample = 1000000000ull / (cfg.hz * weight);
-	}
-	struct collector *c;
-	int rc = collector_open(&c, &cfg, d->writer, &warning, err);
-	if (rc)
-		return rc;
-	rc = d->s.filter ? collector_set_filter(c, d->s.filter, &d->redactor) : 0;
-	if (rc) {
-		collector_close(c);
-		return err_sys(err, rc, "rules for labels");
-	}
-	rc = d->resumed ? 0 : saving_check(&d->saving, &limits, c, err);
-	if (rc) {
-		collector_close(c);
-		return rc;
-	}
-	saving_apply(&d->saving, &limits, c);
-	if (d->downloads)
-		collector_set_downloads(c, d->downloads);
-	if (warning.code)
-		log_line(LOG_LINE_WARNING, "%s", warning.text);
-	*ret = c;
-	return 0;
-}
-
-/* What there is is written, whatever becomes of the store. */
-static void end_collector(struct daemon *d)
-{
-	struct collector_progress p;
-	struct err err = { 0 };
-	if (!d->collector)
-		return;
-	if (collector_stop(d->collector, &err))
-		log_line(LOG_LINE_ERROR, "the last window: %s", err.text);
-	collector_progress(d->collector, &p);
-	published_ended(&d->published, &p);
-	d->drains_before += p.drains;
-	collector_close(d->collector);
-	d->collector = NULL;
-	d->resumed = true;
-	d->failed = 0;
-}
-
-static bool listens_on_tcp(const struct daemon *d)
-{
-	for (size_t i = 0; i < d->s.http.n_listen; i++)
-		if (strncmp(d->s.http.listen[i], "unix:", 5))
-			return true;
-	return false;
-}
-
-static bool keep_token(struct daemon *d)
-{
-	struct err err = { 0 };
-	char path[512];
-	if (daemon_settings_keep_token(&d->s, path, &err)) {
-		log_line(LOG_LINE_ERROR, "http: %s", err.text);
-		return false;
-	}
-	log_line(LOG_LINE_INFO, "requests to TCP addresses need the token in %s", path);
-	return true;
-}
-
-static void close_sockets(struct daemon *d)
-{
-	http_sockets_close(d->sockets);
-	d->sockets = NULL;
-}
-
-static void start_http(struct daemon *d)
-{
-	struct err err = { 0 };
-	if (!d->s.http.n_listen || (d->s.own_token && listens_on_tcp(d) && !keep_token(d))) {
-		close_sockets(d);
-		return;
-	}
-	struct saving_shares share;
-	saving_shares(d->s.o.memory_max, &share);
-	d->s.http.stores = &d->s.o.store;
-	d->s.http.n_stores = 1;
-	d->s.http.question_bytes = share.question;
-	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };
-	if (http_sockets_open(&d->sockets, &d->s.http, &err) || http_open(&d->http, &d->s.http, d->sockets, &err)) {
-		d->http = NULL;
-		close_sockets(d);
-		log_line(LOG_LINE_ERROR, "http: %s", err.text);
-		return;
-	}
-	for (size_t i = 0; http_address(d->http, i); i++)
-		log_line(LOG_LINE_INFO, "serving %s on %s%s", d->s.o.store,
-			 strncmp(http_address(d->http, i), "unix:", 5) ? d->s.http.tls_cert ? "https://" : "http://" : "", http_address(d->http, i));
-}
-
-static void stop_http(struct daemon *d)
-{
-	http_close(d->http);
-	d->http = NULL;
-}
-
-/*
- * Another recorder in the place of the one that is there, or of none. On failure the old one goes
- * on, unless there was no memory for two at a time.
- */
-static int switch_collector(struct daemon *d, struct err *err)
-{
-	struct collector *c;
-	bool served = d->http != NULL;
-	stop_http(d);
-	const struct saving_limits limits = saving_limits(d);
-	if (d->collector && !saving_has_room(&d->saving, &limits))
-		end_collector(d);
-	int rc = new_collector(d, &c, err);
-	if (!rc) {
-		end_collector(d);
-		d->collector = c;
-		rc = collector_start(c, err);
-		d->drained_ns = proc_now_ns();
-	}
-	if (served)
-		start_http(d);
-	return rc;
-}
-
-static void restart(struct daemon *d, const char *why)
-{
-	struct err err = { 0 };
-	if (switch_collector(d, &err))
-		log_line(LOG_LINE_ERROR, "recording anew (%s): %s", why, err.text);
-	malloc_trim(0);
-	governor_new_minute(&d->saving.governor);
-}
-
 /* ---- what is looked at now and then ---- */
 
 static void look_at_switch(struct daemon *d)
@@ -284,9 +72,9 @@ static void look_at_switch(struct daemon *d)
 	d->killed = there;
 	published_killed(&d->published, there);
 	if (there) {
-		end_collector(d);
+		daemon_end_collector(d);
 		log_line(LOG_LINE_WARNING, "%s is there: nothing is sampled until it goes", d->s.o.kill_switch);
-	} else if (switch_collector(d, &err)) {
+	} else if (daemon_switch_collector(d, &err)) {
 		log_line(LOG_LINE_ERROR, "recording again: %s", err.text);
 	} else {
 		log_line(LOG_LINE_INFO, "%s is gone: recording again", d->s.o.kill_switch);
@@ -304,17 +92,17 @@ static void look_at_store(struct daemon *d)
 
 static void look_at_use(struct daemon *d, const struct collector_progress *p)
 {
-	const struct saving_limits limits = saving_limits(d);
+	const struct saving_limits limits = daemon_saving_limits(d);
 	struct saving_todo todo = saving_look(&d->saving, &limits, d->collector, p, http_memory(d->http));
 	if (todo.caches) {
-		stop_http(d);
+		daemon_stop_http(d);
 		if (d->writer)
 			store_give_back(d->writer);
 		malloc_trim(0);
-		start_http(d);
+		daemon_start_http(d);
 	}
 	if (todo.rate || todo.waits || todo.tables)
-		restart(d, todo.rate	? "at another rate"
+		daemon_restart(d, todo.rate	? "at another rate"
 			   : todo.waits ? "with or without waits"
 					: "with larger tables");
 	published_use(&d->published, &d->saving);
@@ -358,6 +146,17 @@ static void tick(struct daemon *d)
 
 /* ---- reload ---- */
 
+/* Compare members: bytes between them may differ. */
+static bool same_store(const struct store_options *a, const struct store_options *b)
+{
+	return a->wide_values == b->wide_values && a->wide_sets == b->wide_sets &&
+	       a->grace_ns == b->grace_ns && a->symbols_bytes == b->symbols_bytes &&
+	       a->symbols_memory == b->symbols_memory && a->max_bytes == b->max_bytes &&
+	       a->reserve_bytes == b->reserve_bytes && a->windows_only == b->windows_only &&
+	       a->recent_ns == b->recent_ns &&
+	       !memcmp(a->keep_ns, b->keep_ns, sizeof(a->keep_ns));
+}
+
 static bool same_recording(const struct daemon_settings *a, const struct daemon_settings *b)
 {
 	return a->n_events == b->n_events && !memcmp(a->event, b->event, a->n_events * sizeof(a->event[0])) && a->o.hz == b->o.hz && a->o.waker == b->o.waker &&
@@ -391,8 +190,8 @@ static void reload(struct daemon *d)
 		notify("READY=1");
 		return;
 	}
-	bool record = !same_recording(&d->s, &s), store = memcmp(&d->s.store, &s.store, sizeof(s.store)) != 0;
-	stop_http(d);
+	bool record = !same_recording(&d->s, &s), store = !same_store(&d->s.store, &s.store);
+	daemon_stop_http(d);
 	struct daemon_settings old = d->s;
 	d->s = s;
 	governor_new_limits(&d->saving.governor);
@@ -401,18 +200,18 @@ static void reload(struct daemon *d)
 		 * what the store is written by is asked for anew: the recorder ends with it,
 		 * between two windows' worth of time
 		 */
-		end_collector(d);
+		daemon_end_collector(d);
 		store_writer_close(d->writer);
 		d->writer = NULL;
 		if (open_writer(d, &err))
 			log_line(LOG_LINE_ERROR, "reload: %s", err.text);
 	}
-	if ((record || store) && d->writer && !d->killed && switch_collector(d, &err))
+	if ((record || store) && d->writer && !d->killed && daemon_switch_collector(d, &err))
 		log_line(LOG_LINE_ERROR, "reload: %s", err.text);
-	const struct saving_limits limits = saving_limits(d);
+	const struct saving_limits limits = daemon_saving_limits(d);
 	if (d->collector)
 		saving_apply(&d->saving, &limits, d->collector);
-	start_http(d);
+	daemon_start_http(d);
 	daemon_settings_fini(&old);
 	log_line(LOG_LINE_INFO, "reloaded%s%s", record ? ", recording as it is asked for now" : "", store ? ", the store's limits are new" : "");
 	notify("READY=1");
@@ -481,11 +280,11 @@ static void end(struct daemon *d)
 	notify("STOPPING=1");
 	signal(SIGALRM, too_late);
 	alarm(END_S);
-	end_collector(d);
+	daemon_end_collector(d);
 	store_writer_close(d->writer);
 	ingest_take(&d->published.ingest, NULL, NULL, NULL);
-	stop_http(d);
-	close_sockets(d);
+	daemon_stop_http(d);
+	daemon_close_sockets(d);
 	alarm(0);
 	ingest_fini(&d->published.ingest);
 }
@@ -550,13 +349,13 @@ static int begin(struct daemon *d, struct err *err)
 	d->killed = d->s.o.kill_switch && !access(d->s.o.kill_switch, F_OK);
 	published_killed(&d->published, d->killed);
 	if (!rc && !d->killed)
-		rc = new_collector(d, &d->collector, err);
+		rc = daemon_new_collector(d, &d->collector, err);
 	if (!rc && d->collector)
 		rc = collector_start(d->collector, err);
 	if (rc)
 		return rc;
 	d->drained_ns = proc_now_ns();
-	start_http(d);
+	daemon_start_http(d);
 	if (d->s.http.n_listen && !d->http)
 		return err_set(err, -EIO, "the server could not begin");
 	log_line(LOG_LINE_INFO, "recording %s into %s", d->s.what, d->s.o.store);

@@ -3,6 +3,7 @@
 #include "cli/cmd_store.h"
 #include "opt/old_store.h"
 #include "opt/text.h"
+#include "store/damage.h"
 
 #include <errno.h>
 #include <inttypes.h>

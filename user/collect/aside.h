@@ -17,7 +17,8 @@
 struct sample {
 	struct row row;
 	unsigned cpu;
-	bool unset;		/* some labels have no answer yet (proc/reader.h): find them again */
+	/* Some labels have no answer yet (proc/reader.h): find them again */
+	bool unset;
 	uint32_t set;		/* of the store */
 	uint64_t label_flags;	/* labelling_find */
 	bool by_trampolines;	/* it has labels of trampolines */

@@ -91,7 +91,10 @@ static struct causes_row *other_row(struct causes *c, const struct causes_row *o
 	return find_row(c, &key, max);
 }
 
-/* The same where the table is full: without the stack, and where that is not there, for all threads. */
+/*
+ * The same where the table is full: without the stack, and where that is not there, for all
+ * threads.
+ */
 static struct causes_row *last_row(struct causes *c, const struct causes_row *of,
 				   const struct cause_labels *waited)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting time of one window by who caused it: who had the CPU (event `blame`), or who woke the thread
- * (events `waker` and `waker.idle`). Rows are summed here until the window ends, because two things
- * are known only then:
+ * Waiting time of one window by who caused it: who had the CPU (event `blame`), or who woke the
+ * thread (events `waker` and `waker.idle`). Rows are summed here until the window ends, because two
+ * things are known only then:
  *
- *   - Which pairs of a waiting thread and a cause matter. CAUSES_PAIRS of each event keep their names,
- *     those with the most time first; the cause of the others is "(other)".
- *   - How much of a blocked time was idle. The blocked thread's stack says so where it was sampled. A
- *     sampled wait of probability p stands for 1/p - 1 others (collect/estimate.h). The rest of a pair's
- *     time is divided in proportion to what the samples of the same pair stand for; of a pair with few
- *     samples, by those of all pairs of the same blocked work, else of the same program.
+ *   - Which pairs of a waiting thread and a cause matter. CAUSES_PAIRS of each event keep their
+ *     names, those with the most time first; the cause of the others is "(other)".
+ *   - How much of a blocked time was idle. The blocked thread's stack says so where it was sampled.
+ *     A sampled wait of probability p stands for 1/p - 1 others (collect/estimate.h). The rest of a
+ *     pair's time is divided in proportion to what the samples of the same pair stand for; of a
+ *     pair with few samples, by those of all pairs of the same blocked work, else of the same
+ *     program.
  *
  * Sums stay exact, of each event pair and of each label set of the threads that waited.
  */
@@ -35,7 +36,8 @@ struct cause_sum {
 
 /* The key comes first, up to `sum`. */
 struct causes_row {
-	uint32_t event, waited, pair; /* enum cause_event; sets of the pool: of who waited, of both */
+	/* enum cause_event; sets of the pool: of who waited, of both */
+	uint32_t event, waited, pair;
 	uint32_t stack;		      /* of the store */
 	struct cause_sum sum[CAUSE_PARTS];
 	struct cause_sum stands[2]; /* for waits that were not sampled: CAUSE_BUSY, CAUSE_IDLE */
@@ -70,7 +72,8 @@ struct cause_labels {
 struct cause {
 	enum cause_event event;
 	enum cause_part part;
-	unsigned thinning; /* the stack that `part` is known by was taken with probability 4^-thinning */
+	/* The stack that `part` is known by was taken with probability 4^-thinning */
+	unsigned thinning;
 	uint32_t stack;
 	uint64_t n, ns;
 	struct cause_labels waited,
@@ -81,8 +84,8 @@ struct cause {
 };
 
 /*
- * Add a row. *ret_cut is set when the cause is "(other)" for lack of room, and left alone otherwise. 0;
- * -ENOMEM: nothing was added.
+ * Add a row. *ret_cut is set when the cause is "(other)" for lack of room, and left alone
+ * otherwise. 0; -ENOMEM: nothing was added.
  */
 int causes_add(struct causes *c, const struct cause *row, bool *ret_cut);
 

@@ -3,7 +3,8 @@
  * The recorder: takes samples from the kernel, processes from the side-band and names from files,
  * and writes windows to the store.
  *
- *   sampler --half--> rows --(procs, resolver, labelling)--> store rows --each window--> store_commit_window
+ *   sampler --half--> rows --(procs, resolver, labelling)--> store rows
+ *           --each window--> store_commit_window
  *
  * One thread runs one event loop. Windows begin and end at multiples of window_s of real time,
  * except for the begin of the first and the end of the last. Each sample is in a window, or in its
@@ -28,7 +29,10 @@ extern const char *const collector_lost_names[];
 extern const char *const collector_flagged_names[];
 extern const size_t collector_n_lost, collector_n_flagged;
 
-/* Open the store of this host for a collector; `what` describes the recording. As store_writer_open_with. */
+/*
+ * Open the store of this host for a collector; `what` describes the recording. As
+ * store_writer_open_with.
+ */
 int collector_open_store(struct store_writer **ret, const char *dir, const char *what, const struct store_options *o,
 			 struct err *err);
 
@@ -39,7 +43,10 @@ int collector_open_store(struct store_writer **ret, const char *dir, const char 
  */
 int collector_open(struct collector **ret, const struct sampler_config *cfg, struct store_writer *w,
 		   struct err *ret_warning, struct err *err);
-/* Set which labels of programs are kept (labelling_set_filter), before the start. Copied. 0 or -errno. */
+/*
+ * Set which labels of programs are kept (labelling_set_filter), before the start. Copied. 0 or
+ * -errno.
+ */
 int collector_set_filter(struct collector *c, const struct label_filter *f, const struct redactor *r);
 /*
  * Download debug files from d, borrowed; call it before the start. The end of recording waits for
@@ -66,12 +73,14 @@ void collector_close(struct collector *c);
 struct collector_detail {
 	struct resolver_detail names;
 	bool no_wait_stacks;
-	bool fresh_workers; /* replace the workers, which keep the memory of files that they parsed */
+	/* Replace the workers, which keep the memory of files that they parsed */
+	bool fresh_workers;
 	size_t worker_memory; /* that a worker may allocate; 0: SYMBOLS_MEMORY */
 	unsigned workers; /* at a time; 0: as many as the sandbox may have */
 	size_t symbols_bytes; /* of symbol tables that are kept; 0: that of the configuration */
 	size_t rows_max;      /* distinct rows of a window; 0: no limit but that of the store */
-	size_t dictionaries_max; /* bytes: with more, rows of the window get the stack "(other)"; 0: no limit */
+	/* Bytes: with more, rows of the window get the stack "(other)"; 0: no limit */
+	size_t dictionaries_max;
 };
 void collector_set_detail(struct collector *c, const struct collector_detail *d);
 
@@ -86,10 +95,12 @@ struct collector_progress {
 	uint64_t failed;         /* windows that could not be written */
 	struct err failure;      /* the last of those */
 	uint64_t drains, drain_ns; /* CPU time of the drains */
-	uint64_t processes, alive; /* images with a sample, a child or a parent; alive: those that live */
+	/* Images with a sample, a child or a parent; alive: those that live */
+	uint64_t processes, alive;
 	uint64_t sideband_lost;	   /* records that the kernel has reported as dropped */
 	uint64_t images_trimmed;   /* ended processes that were forgotten early: procs_trim */
-	uint64_t sideband_gaps; /* times that records may have been missing, and /proc was read instead */
+	/* Times that records may have been missing, and /proc was read instead */
+	uint64_t sideband_gaps;
 	uint64_t early_drains; /* because a CPU's table was nearly full */
 	uint32_t table_rows;   /* of a CPU's table */
 	bool tables_may_grow;

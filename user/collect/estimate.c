@@ -163,7 +163,9 @@ static bool is_alike(const struct estimate_item *rest, const struct group *g)
 	return rest->ns * g->waits <= ESTIMATE_ALIKE * g->ns * rest->n;
 }
 
-/* Return the share of `part` in `total`, of a whole. The shares of all parts add up to the whole. */
+/*
+ * Return the share of `part` in `total`, of a whole. The shares of all parts add up to the whole.
+ */
 static uint64_t share(uint64_t whole, unsigned __int128 part, unsigned __int128 total)
 {
 	while (total >> 63) { /* keep the products within 128 bits */
@@ -214,7 +216,8 @@ static void divide_all(struct move *m, const struct estimate_item *rest, const s
 static void divide_some(struct move *m, const struct estimate_item *rest, const struct group *g)
 {
 	uint64_t points = rest->n < ESTIMATE_POINTS ? rest->n : ESTIMATE_POINTS;
-	uint64_t begin = (rest->key.set + 1) * 0x9e3779b97f4a7c15ull >> 32; /* of 2^32: position of each point in its part */
+	/* Of 2^32: position of each point in its part */
+	uint64_t begin = (rest->key.set + 1) * 0x9e3779b97f4a7c15ull >> 32;
 	unsigned __int128 upto = g->v[0].ns;
 	for (uint64_t p = 0, i = 0; p < points; p++) {
 		unsigned __int128 at = g->ns / points * p + (g->ns / points * begin >> 32);

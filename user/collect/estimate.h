@@ -4,8 +4,8 @@
  *
  * Every wait is measured, but the stack of a wait is taken only with a known probability p
  * (bpf/offcpu_stack.bpf.h). A sampled wait of y ns is stored with its own stack, and stands for
- * y * (1/p - 1) ns more. The time of all other waits is known exactly per label set; at the end of a
- * window it is divided among the stacks in proportion to what their samples stand for:
+ * y * (1/p - 1) ns more. The time of all other waits is known exactly per label set; at the end of
+ * a window it is divided among the stacks in proportion to what their samples stand for:
  *
  *   1. samples of the same event and label set, where there are ESTIMATE_ENOUGH;
  *   2. else of the same event and process image, where there are as many;
@@ -13,18 +13,20 @@
  *   4. else the time stays under "[no stack]".
  *
  * A wider group must fit: waits that are on average more than ESTIMATE_ALIKE times as long as those
- * that its samples stand for are others. A second in a lock says nothing of who sleeps for a moment.
+ * that its samples stand for are others. A second in a lock says nothing of who sleeps for a
+ * moment.
  *
  * Sums per label set are exact: time only moves from "[no stack]" to stacks. Time per stack is an
- * unbiased estimate, but for the bias of a ratio, which falls with the number of samples: the shares
- * of a few samples favour stacks that are sampled often. So a group needs ESTIMATE_ENOUGH.
+ * unbiased estimate, but for the bias of a ratio, which falls with the number of samples: the
+ * shares of a few samples favour stacks that are sampled often. So a group needs ESTIMATE_ENOUGH.
  */
 #ifndef ASCRIBE_COLLECT_ESTIMATE_H
 #define ASCRIBE_COLLECT_ESTIMATE_H
 
 #include "store/store.h"
 
-#define ESTIMATE_MAX (1u << 15) /* distinct samples, and distinct remainders, of one window; 96 bytes each */
+/* Distinct samples, and distinct remainders, of one window; 96 bytes each */
+#define ESTIMATE_MAX (1u << 15)
 #define ESTIMATE_ENOUGH 8 /* samples */
 #define ESTIMATE_ALIKE 16
 #define ESTIMATE_POINTS 4 /* most stacks that a label set takes from a wider group */
@@ -63,7 +65,10 @@ void estimate_clear(struct estimate *e);
 void estimate_add_sample(struct estimate *e, const struct estimate_key *key, uint32_t stack, uint32_t n_samples, uint64_t n,
 			 uint64_t ns);
 
-/* Add n waits, ns in all, that were stored without a stack. Without room or memory they stay without one. */
+/*
+ * Add n waits, ns in all, that were stored without a stack. Without room or memory they stay
+ * without one.
+ */
 void estimate_add_rest(struct estimate *e, const struct estimate_key *key, uint64_t n, uint64_t ns);
 
 /*

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The user frames of threads that hang. The stack of a wait is taken when it begins, or not at all: a
- * thread that waited before the recording began, or unexpectedly long, has its kernel frames alone. At
- * the end of a window such a thread stands still, so its stack can be read:
+ * The user frames of threads that hang. The stack of a wait is taken when it begins, or not at all:
+ * a thread that waited before the recording began, or unexpectedly long, has its kernel frames
+ * alone. At the end of a window such a thread stands still, so its stack can be read:
  *
- *   iterator: registers of the system call -> a reader: memory of the stack -> the rules of user/unwind
+ *   iterator: registers of the system call -> a reader: memory of the stack
+ *             -> the rules of user/unwind
  *
- * The number of the thread's context switches says whether it has run since. Of each window HANGS waits
- * are tried, those first that began first. What was found is kept until the wait is over, so the next
- * windows try others. CPython is left out: native frames of its locks without the Python frames say less
- * than none (docs/architecture.md, "What a wait is for").
+ * The number of the thread's context switches says whether it has run since. Of each window HANGS
+ * waits are tried, those first that began first. What was found is kept until the wait is over, so
+ * the next windows try others. CPython is left out: native frames of its locks without the Python
+ * frames say less than none (docs/architecture.md, "What a wait is for").
  */
 #include "collect/collector_int.h"
 
@@ -64,7 +65,9 @@ static struct hang_known *known_find(struct hangs *h, const struct row *row, uin
 	return NULL;
 }
 
-/* Keep the user frames of a row, or that there are none to be found. Without memory it is tried again.
+/*
+ * Keep the user frames of a row, or that there are none to be found. Without memory it is tried
+ * again.
  */
 static void known_add(struct hangs *h, const struct row *row, uint64_t switches, const uint64_t *user,
 		      bool python)
@@ -184,8 +187,10 @@ static bool read_memory(void *ctx, void *to, size_t n, uint64_t at)
 	return true;
 }
 
-/* Read the stack of a thread that has not run since. 0, -EINPROGRESS, or another error: it cannot be
- * read. */
+/*
+ * Read the stack of a thread that has not run since. 0, -EINPROGRESS, or another error: it cannot
+ * be read.
+ */
 static int read_stack(struct hang *h)
 {
 	uint64_t switches;

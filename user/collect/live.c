@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #define NS 1000000000ull
-#define MEMORY_MAX (512ull << 20) /* limit of the file system; only the busiest hosts come near it */
+/* Limit of the file system; only the busiest hosts come near it */
+#define MEMORY_MAX (512ull << 20)
 #define STORE_MAX (256ull << 20)
 #define SYMBOLS_BYTES (8ull << 20)
 #define BEHIND_NS 2000000ull /* after the end of a window, while it is written */

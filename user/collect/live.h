@@ -4,9 +4,11 @@
  * windows into a store in memory. The program reads that store like any other. Nothing touches a
  * disk, and nothing is left when the process ends.
  *
- *   live_open (no thread yet: it forks children) -> live_start -> [live_fd readable: live_look, read live_store] -> live_stop
+ *   live_open (no thread yet: it forks children) -> live_start
+ *             -> [live_fd readable: live_look, read live_store] -> live_stop
  *
- * The thread owns the collector from live_start to live_stop. It blocks all signals but those of faults.
+ * The thread owns the collector from live_start to live_stop. It blocks all signals but those of
+ * faults.
  */
 #ifndef ASCRIBE_COLLECT_LIVE_H
 #define ASCRIBE_COLLECT_LIVE_H
@@ -27,7 +29,10 @@ int live_start(struct live *l, struct err *err);
 /* Return the store's directory, valid in this process. */
 const char *live_store(const struct live *l);
 
-/* Return a descriptor that is readable after a window was written or recording ended, until live_look. */
+/*
+ * Return a descriptor that is readable after a window was written or recording ended, until
+ * live_look.
+ */
 int live_fd(const struct live *l);
 
 struct live_state {
@@ -39,7 +44,9 @@ struct live_state {
 
 void live_look(struct live *l, struct live_state *ret);
 
-/* End recording and write the last window. Return the first error of the recording or of its end. */
+/*
+ * End recording and write the last window. Return the first error of the recording or of its end.
+ */
 int live_stop(struct live *l, struct err *err);
 /* NULL is allowed, and a recording that never started. */
 void live_close(struct live *l);

@@ -9,7 +9,8 @@ void own_init(struct own_metrics *o)
 	for (unsigned m = 0; m < N_METRICS; m++) {
 		hist_snapshot_init(&o->told[m], OWN_BITS);
 		hist_snapshot_init(&o->next[m], OWN_BITS);
-		metric_snapshot(m, &o->told[m], NULL); /* counted by a collector before this one; on -ENOMEM it is counted again */
+		/* Counted by a collector before this one; on -ENOMEM it is counted again */
+		metric_snapshot(m, &o->told[m], NULL);
 	}
 }
 

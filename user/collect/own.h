@@ -5,7 +5,8 @@
  * one frame: the bucket, as those of waits (collect/waits.h). So `ascribe stat` knows the
  * recorder's latencies over any range. Beside them, counts:
  *
- *   OWN_SILENT        requests that a process did not answer; the frame's function is "comm[tgid]", none for all others
+ *   OWN_SILENT        requests that a process did not answer; the frame's function is "comm[tgid]",
+ *                     none for all others
  *   OWN_JOBS_REFUSED  jobs for which the sandbox had no room
  *
  * Not thread-safe; one per process.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limit the pairs of a window: a thread that waited, and the thread that caused it. At most so many as
- * there is room for, and no process may be part of more pairs than are free. So a process with ever new
- * label sets takes half, the next such process half of the rest, and the few pairs of others fit.
+ * Limit the pairs of a window: a thread that waited, and the thread that caused it. At most so many
+ * as there is room for, and no process may be part of more pairs than are free. So a process with
+ * ever new label sets takes half, the next such process half of the rest, and the few pairs of
+ * others fit.
  */
 #ifndef ASCRIBE_COLLECT_PAIRS_H
 #define ASCRIBE_COLLECT_PAIRS_H
@@ -24,8 +25,8 @@ struct pairs {
 void pairs_clear(struct pairs *p);
 
 /*
- * Add the pair of this key (a hash). max: pairs that have room, at most PAIRS_MAX. a and b are hashes of
- * its two processes. False: no room.
+ * Add the pair of this key (a hash). max: pairs that have room, at most PAIRS_MAX. a and b are
+ * hashes of its two processes. False: no room.
  */
 bool pairs_fit(struct pairs *p, uint32_t max, uint64_t key, uint64_t a, uint64_t b);
 

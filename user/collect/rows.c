@@ -109,8 +109,8 @@ static void count_stored(struct window_cpu *w, uint64_t n, bool waits)
 }
 
 /*
- * Add a row of waits without their stack; those that count as samples are in no other row. False, only
- * with put_off: labels are missing.
+ * Add a row of waits without their stack; those that count as samples are in no other row. False,
+ * only with put_off: labels are missing.
  */
 static bool add_wait(struct collector *c, const struct sampler_half *h, const struct row *row,
 		     bool put_off)
@@ -265,7 +265,8 @@ static bool store_sample(struct collector *c, const struct sample *p, bool put_o
 		waits_note_stack(&c->waits, row, im, p->set, stack, c->event_id[row->event]);
 	if (wait && stack == c->waits.no_stack)
 		w->counter[COUNTER_wait_summed] += row->samples;
-	if (p->by_trampolines && !row->set_id && !wait) /* the kernel saw no label: those of trampolines are found here */
+	/* The kernel saw no label: those of trampolines are found here */
+	if (p->by_trampolines && !row->set_id && !wait)
 		w->counter[COUNTER_unlabelled] -= row->samples;
 	if (row->kind != ROW_IDLE)
 		metric_add(METRIC_stack_depth, sampler_row_words(row), row->samples);

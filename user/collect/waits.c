@@ -116,7 +116,8 @@ void waits_note_stack(struct waits *w, const struct row *row, const struct proc_
 {
 	const uint64_t image[] = { row->start_ns, (uint64_t)row->tgid << 32 | row->exec_id };
 	const struct estimate_key key = { event_id, set, XXH3_64bits(image, sizeof(image)), program_hash(row, im) };
-	uint64_t others = (1ull << 2 * row->thinning) - 1; /* waits that a sampled one stands for, without itself */
+	/* waits that a sampled one stands for, without itself */
+	uint64_t others = (1ull << 2 * row->thinning) - 1;
 	if (stack == w->no_stack)
 		estimate_add_rest(&w->estimate, &key, row->samples, row->value);
 	else
@@ -147,9 +148,10 @@ void waits_window(struct waits *w)
 }
 
 /*
- * The occupant had the CPU at some time during waits of which the last ended at ns. So only its exact
- * identity finds its image. An image that no row has identified yet is taken by time, if the process
- * has had no other for BLAME_SPAN_NS. Else none: a row never gets what belongs to another image.
+ * The occupant had the CPU at some time during waits of which the last ended at ns. So only its
+ * exact identity finds its image. An image that no row has identified yet is taken by time, if the
+ * process has had no other for BLAME_SPAN_NS. Else none: a row never gets what belongs to another
+ * image.
  */
 static struct proc_image *occupant_image(struct procs *p, const struct occupant *who, uint64_t ns)
 {
@@ -169,8 +171,8 @@ static bool is_put_off(const struct sets_labels *l, struct waits_try *io_try)
 }
 
 /*
- * Add waiting time by its cause: who, or where that is NULL, name. io_l has the labels of the thread
- * that waited.
+ * Add waiting time by its cause: who, or where that is NULL, name. io_l has the labels of the
+ * thread that waited.
  */
 static int add_cause(struct waits *w, struct cause *c, const struct row *row, const struct occupant *who,
 		     const struct proc_image *by, const char *name, struct sets_labels *io_l,

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows about waiting, into the store: each event of waits (off-cpu, runq) has two events more,
+ * Rows about waiting, into the store. Each event of waits (off-cpu, runq) has further events:
  *
- *   off-cpu, runq                  nanoseconds by all labels and stack; estimated (collect/estimate.h)
- * for waits whose stack was not sampled, "[no stack]" where no sample stands for them off-cpu.lengths,
- * runq.lengths  how many waits had which length, by the labels of the work alone (no tgid, tid, thread).
- * The only frame is the bucket: module WAITS_LENGTHS, its offset the shortest wait in ns. So lengths
- * merge as all rows do blame                          runq by the labels of the work and of the thread
- * that had the CPU (by.comm, by.tenant, ...) waker, waker.idle              with --waker: off-cpu by the
- * labels of the work and of the waker (by.comm, ...), with the waker's stack; WAITS_INTERRUPT where no
- * thread woke it. Waits for work are in waker.idle: see collect/causes.h
+ *   off-cpu, runq   nanoseconds by all labels and stack; estimated (collect/estimate.h) for waits
+ *                   whose stack was not sampled, "[no stack]" where no sample stands for them
+ *   off-cpu.lengths, runq.lengths
+ *                   how many waits had which length, by the labels of the work alone (no tgid, tid,
+ *                   thread). The only frame is the bucket: module WAITS_LENGTHS, its offset the
+ *                   shortest wait in ns. So lengths merge as all rows do
+ *   blame           runq by the labels of the work and of the thread that had the CPU (by.comm,
+ *                   by.tenant, ...)
+ *   waker, waker.idle
+ *                   with --waker: off-cpu by the labels of the work and of the waker (by.comm,
+ *                   ...), with the waker's stack; WAITS_INTERRUPT where no thread woke it. Waits
+ *                   for work are in waker.idle: see collect/causes.h
  *
  * Values are nanoseconds.
  */
@@ -31,7 +35,8 @@
 struct waits {
 	const struct sets *sets;
 	struct store_writer *store;
-	unsigned weight; /* samples of the store per wait: sampler_config.weight. Times and lengths are not scaled */
+	/* Samples of the store per wait: sampler_config.weight. Times and lengths are not scaled */
+	unsigned weight;
 	bool on, wakers;
 	uint32_t off, runq;                 /* indices of the events in rows */
 	uint32_t lengths[2], blame, waker, waker_idle; /* ids of the store: of off, of runq */
@@ -39,9 +44,12 @@ struct waits {
 	uint32_t earlier; /* stack: the root of waits that began before the recording */
 	struct causes causes; /* of the window: rows of blame, waker and waker.idle */
 	struct label
-		waited[2 * SETS_LABELS_MAX]; /* a copy of the waiting thread's labels, in add_cause */
-	struct estimate estimate;	     /* of the window: stacks of waits that were not sampled */
-	uint32_t bucket[HIST_BUCKETS(WAIT_HIST_BITS)]; /* stacks of the store, plus one; 0: none yet */
+		/* A copy of the waiting thread's labels, in add_cause */
+		waited[2 * SETS_LABELS_MAX];
+	/* Of the window: stacks of waits that were not sampled */
+	struct estimate estimate;
+	/* stacks of the store, plus one; 0: none yet */
+	uint32_t bucket[HIST_BUCKETS(WAIT_HIST_BITS)];
 };
 
 /* Add the events to the store, after those of cfg; ids of before are void. 0 or -errno. */
@@ -52,8 +60,8 @@ void waits_window(struct waits *w);
 void waits_fini(struct waits *w);
 
 /*
- * A row of a wait was stored with this label set and stack (no_stack: none). im may be NULL. At the end
- * of the window waits_estimate gives stacks to those without.
+ * A row of a wait was stored with this label set and stack (no_stack: none). im may be NULL. At the
+ * end of the window waits_estimate gives stacks to those without.
  */
 void waits_note_stack(struct waits *w, const struct row *row, const struct proc_image *im, uint32_t set, uint32_t stack,
 		      uint32_t event_id);
@@ -66,24 +74,30 @@ uint64_t waits_end(struct waits *w, struct causes_result *ret);
 
 /* How a row is added, and what came of it. */
 struct waits_try {
-	bool put_off; /* return -EINPROGRESS while some labels have no answer yet (proc/reader.h), and
-			 add nothing */
+	/*
+	 * Return -EINPROGRESS while some labels have no answer yet (proc/reader.h), and add nothing
+	 */
+	bool put_off;
 	bool cut;     /* the cause found no room: it is "(other)" */
 	bool late;    /* the row was added without such labels */
 };
 
 /*
- * Add a row of kind ROW_WAIT or ROW_BLAME. im is of its process, or NULL; event_id[] are those of cfg.
- * 0 or -errno.
+ * Add a row of kind ROW_WAIT or ROW_BLAME. im is of its process, or NULL; event_id[] are those of
+ * cfg. 0 or -errno.
  */
 int waits_add(struct waits *w, const struct sampler_half *h, const struct row *row,
 	      const struct proc_image *im, const uint32_t *event_id, struct waits_try *io_try);
 
-/* Add the waits of a half that found no row. *ret_stored: those that count as samples. 0 or -errno. */
+/*
+ * Add the waits of a half that found no row. *ret_stored: those that count as samples. 0 or -errno.
+ */
 int waits_add_others(struct waits *w, const struct wait_others *o, const uint32_t *event_id, uint64_t *ret_stored);
 
-/* Return the occupant of a ROW_BLAME or ROW_WAKER; NULL: no thread, *ret_name says what. Borrowed from
- * the half. */
+/*
+ * Return the occupant of a ROW_BLAME or ROW_WAKER; NULL: no thread, *ret_name says what. Borrowed
+ * from the half.
+ */
 const struct occupant *waits_occupant(const struct sampler_half *h, const struct row *row,
 				      const char **ret_name);
 

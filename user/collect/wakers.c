@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Add rows of wakers to the sums of the window (collect/causes.h): the label set and stack of who ended
- * a wait, and whether the wait was idle. The row names the blocked thread's own stack where that was
- * sampled; its frames say what the wait was for, by the rule of all other waits.
+ * Add rows of wakers to the sums of the window (collect/causes.h): the label set and stack of who
+ * ended a wait, and whether the wait was idle. The row names the blocked thread's own stack where
+ * that was sampled; its frames say what the wait was for, by the rule of all other waits.
  */
 #include "collect/collector_int.h"
 
@@ -76,8 +76,8 @@ static struct resolver_stack stack_of(struct collector *c, const struct row *of,
 }
 
 /*
- * Work out whether the wait of a blocked thread was idle. 0, or with put_off -EINPROGRESS: names are
- * missing.
+ * Work out whether the wait of a blocked thread was idle. 0, or with put_off -EINPROGRESS: names
+ * are missing.
  */
 static int blocked_part(struct collector *c, const struct row *row, uint32_t lengths,
 			const uint64_t *words, bool put_off, enum cause_part *ret)
@@ -127,9 +127,9 @@ static int waker_stack(struct collector *c, const struct sampler_half *h, const 
 }
 
 /*
- * Add blocked time by its waker: no samples, those are in the rows of the blocked thread. lengths: of
- * the blocked thread's stack; 0: none. io_part: CAUSE_UNKNOWN, or what that stack said before. False,
- * only with put_off: names or labels are missing.
+ * Add blocked time by its waker: no samples, those are in the rows of the blocked thread. lengths:
+ * of the blocked thread's stack; 0: none. io_part: CAUSE_UNKNOWN, or what that stack said before.
+ * False, only with put_off: names or labels are missing.
  */
 static bool add_waker(struct collector *c, const struct sampler_half *h, const struct row *row,
 		      uint32_t lengths, enum cause_part *io_part, bool put_off)
@@ -166,8 +166,8 @@ static bool add_waker(struct collector *c, const struct sampler_half *h, const s
 }
 
 /*
- * Put a row aside: the words of the waker and, behind them, those of the blocked thread's stack. They
- * are as the arena of a half that has nothing else.
+ * Put a row aside: the words of the waker and, behind them, those of the blocked thread's stack.
+ * They are as the arena of a half that has nothing else.
  */
 static bool put_aside(struct collector *c, const struct sampler_half *h, const struct row *row,
 		      uint32_t lengths)

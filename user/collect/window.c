@@ -119,7 +119,9 @@ static uint64_t own_cpu(const struct window *w)
 	return parsing.cpu_ns + own_cpu_ns();
 }
 
-/* Idle time of each CPU since boot, from /proc/stat: idle and waiting for I/O, in ticks of 10 ms. */
+/*
+ * Idle time of each CPU since boot, from /proc/stat: idle and waiting for I/O, in ticks of 10 ms.
+ */
 static void read_idle(struct window *w)
 {
 	char line[512];

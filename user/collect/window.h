@@ -16,7 +16,8 @@ struct window_cpu {
 	uint64_t ran, stored, outside;
 	uint64_t not_run, idle_not_run; /* counted since the start */
 	uint64_t idle_base_ns;          /* the CPU's idle time when recording began */
-	uint64_t unkept; /* copies without memory since the last drain; they belong to the half that it takes next */
+	/* Copies without memory since the last drain; they belong to the half that it takes next */
+	uint64_t unkept;
 	bool used;
 };
 
@@ -56,7 +57,10 @@ extern const size_t window_idle_flag;
 /* The window was written: empty it. */
 void window_clear(struct window *w);
 
-/* The window could not be written: count its samples as lost (store_failed) in the next one's totals. */
+/*
+ * The window could not be written: count its samples as lost (store_failed) in the next one's
+ * totals.
+ */
 void window_lost(struct window *w);
 
 #endif

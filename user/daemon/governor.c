@@ -14,7 +14,10 @@
 #define MEMORY_HIGH 0.95 /* of the limit: what a step frees takes a moment to show */
 #define MEMORY_CALM 0.75
 
-/* Take a step back when use is below this share of the limit. Twice the rate costs at most twice as much. */
+/*
+ * Take a step back when use is below this share of the limit. Twice the rate costs at most twice as
+ * much.
+ */
 static const double cpu_calm[CPU_STEPS] = { 0, 0.6, 0.6, 0.6, 0.45, 0.45, 0.45 };
 
 #define SAMPLING_SMALL 4 /* one part in so many of the use, or less, is a small part */

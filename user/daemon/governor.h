@@ -3,13 +3,14 @@
  * Decide what the daemon gives up when it uses more than it may. Pure: readings go in, one step at
  * a time comes out.
  *
- *   CPU      inlined calls and lines -> names of cold files -> stacks of waits -> half the rate -> a
+ *   CPU      inlined calls and lines -> names of cold files -> stacks of waits -> half the rate ->
+ *            a
  * quarter of it -> waits memory   caches -> stacks of waits -> distinct rows
  *
  * Use above the limit gives up the next thing. Low use for some periods takes the last one back.
  * When that was too early, the next try waits twice as long: nothing is given up and taken back
- * each minute. The rate is left as it is where waits are measured and sampling is a small part of the
- * use: it would save next to nothing.
+ * each minute. The rate is left as it is where waits are measured and sampling is a small part of
+ * the use: it would save next to nothing.
  */
 #ifndef ASCRIBE_DAEMON_GOVERNOR_H
 #define ASCRIBE_DAEMON_GOVERNOR_H
@@ -48,7 +49,8 @@ struct ladder {
 	unsigned step;
 	unsigned calm;	     /* periods of low use, one after the other */
 	unsigned patience;   /* calm periods before a step is taken back; 0: not set yet */
-	unsigned since_back; /* periods since a step was taken back; 0: none was since the last one was given up */
+	/* Periods since a step was taken back; 0: none was since the last one was given up */
+	unsigned since_back;
 	uint64_t n_given_up; /* steps given up so far */
 };
 

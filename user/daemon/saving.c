@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #define MIB (1u << 20)
-#define SYMBOLS_BYTES (16u * MIB) /* files that few samples need are read again sooner than they are kept for days */
+/* files that few samples need are read again sooner than they are kept for days */
+#define SYMBOLS_BYTES (16u * MIB)
 #define DICTIONARY_BYTES (24u * MIB)
 #define UNWIND_BYTES (64u * MIB)
 #define TABLES_BYTES (8u * MIB)
 #define QUESTION_LEAST (8u * MIB)
-#define LEAST_BYTES (32u * MIB) /* less is refused (saving_check), which takes a recorder to measure */
+/* Less is refused (saving_check), which takes a recorder to measure */
+#define LEAST_BYTES (32u * MIB)
 #ifndef MINUTE_NS /* a build for tests has shorter minutes, with fewer early drains */
 #define MINUTE_NS 60000000000ull
 #define EARLY_DRAINS 60 /* in a minute */
@@ -41,7 +43,8 @@ void saving_shares(uint64_t memory_max, struct saving_shares *ret)
 		.symbols = at_most(m / 16, SYMBOLS_BYTES),
 		.dictionaries = at_most(m / 10, DICTIONARY_BYTES),
 		.unwind = at_most(m / 4, UNWIND_BYTES),
-		.question = m / 8 > QUESTION_LEAST ? (size_t)(m / 8) : QUESTION_LEAST, /* there are two */
+		/* there are two */
+		.question = m / 8 > QUESTION_LEAST ? (size_t)(m / 8) : QUESTION_LEAST,
 		.label_sets = at_most(m / 8192, LABEL_SETS),
 		.tables = at_most(m / 32, TABLES_BYTES),
 		.worker = memory_max ? worker : SYMBOLS_MEMORY,

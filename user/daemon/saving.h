@@ -10,7 +10,9 @@
 #include "daemon/account.h"
 #include "daemon/governor.h"
 
-/* Shares of memory-max. With the default of 256 MiB or more they are what each part needs at most. */
+/*
+ * Shares of memory-max. With the default of 256 MiB or more they are what each part needs at most.
+ */
 struct saving_shares {
 	size_t symbols, dictionaries, unwind, question, label_sets, rows;
 	size_t tables;	  /* of all CPUs to begin with: they grow where they fill */
@@ -23,11 +25,13 @@ struct saving {
 	struct governor governor;
 	struct account account;	 /* at the last look */
 	uint64_t program_bytes;
-	uint64_t base; /* of the account at the start, all but the kernel's memory; 0: not measured yet */
+	/* Of the account at the start, all but the kernel's memory; 0: not measured yet */
+	uint64_t base;
 	uint64_t cpu_ns, sampling_ns,
 		cpu_last[4]; /* used so far; what children and BPF had used at the last look */
 	struct {
-		uint32_t rows;	/* of a CPU's table, of the next recorder; 0: as many as in the beginning */
+		/* Of a CPU's table, of the next recorder; 0: as many as in the beginning */
+		uint32_t rows;
 		uint64_t since_ns, early_drains; /* at the beginning of the minute */
 	} tables;
 	bool peaks; /* the account has the peak since the last look, not that of the whole life */

@@ -75,7 +75,7 @@ static bool take_operand(struct decoder *d, uint8_t op, uint8_t size)
 		return false;
 	bool rip = mod == 0 && base == 5;
 	if (mod == 1 && d->end - d->p >= 1)
-		disp = (int8_t)*d->p++;
+		disp = (int8_t)*d->p++; /* NOLINT(bugprone-signed-char-misuse): it has a sign */
 	else if ((mod == 2 || rip) && d->end - d->p >= 4)
 		disp = take32(d);
 	else if (mod)

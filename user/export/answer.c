@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "export/answer.h"
+#include "export/answer_int.h"
 
 #include "query/own.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *const answer_verdicts[] = { [DIFF_NOISE] = "noise", [DIFF_MORE] = "more", [DIFF_LESS] = "less" };
 
 const struct store_event *answer_event(const struct query *q)
 {
@@ -17,28 +14,9 @@ const struct store_event *answer_event(const struct query *q)
 	return e ? e : &none;
 }
 
-/* What is in the making, or nothing when a part of it could not be made. */
-static json_t *done(json_t *o, int rc)
-{
-	if (!rc)
-		return o;
-	json_decref(o);
-	return NULL;
-}
-
-static json_t *text(const char *s)
-{
-	return json_text(s ? s : "", s ? strlen(s) : 0);
-}
-
-static double seconds(const struct query *q, uint64_t samples)
+double answer_seconds(const struct query *q, uint64_t samples)
 {
 	return (double)samples * (double)answer_event(q)->ns_per_sample / 1e9;
-}
-
-static json_t *time_json(int64_t ns)
-{
-	return json_real((double)ns / 1e9);
 }
 
 /* ---- what every answer has ---- */
@@ -49,7 +27,7 @@ json_t *answer_counts(const char *const *names, const uint64_t *counts, size_t n
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n; i++)
 		rc = json_put(o, names[i], json_count(counts[i]));
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 static json_t *own_json(uint64_t cpu_ns, uint64_t rss)
@@ -65,7 +43,7 @@ static json_t *bases_json(const struct store_meta *m, const uint64_t *flagged, u
 	for (size_t i = 0; !rc && i < m->n_flagged; i++)
 		rc = json_put(o, m->flagged_names[i],
 			      json_count(account_base(m, flagged, stored, m->flagged_names[i])));
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 int answer_accounting(json_t *object, const struct store *s, const struct query_info *info)
@@ -87,20 +65,20 @@ json_t *answer_key(const char *const *keys, size_t n_keys, const char *const *va
 	json_t *key = json_object();
 	int rc = 0;
 	for (size_t i = 0; !rc && i < n_keys; i++)
-		rc = json_put(key, keys[i], present[i] ? text(values[i]) : json_null());
-	return done(key, rc);
+		rc = json_put(key, keys[i], present[i] ? json_string_of(values[i]) : json_null());
+	return json_done(key, rc);
 }
 
 static int add_asked(json_t *o, const struct answer *a, const struct query *q)
 {
-	int rc = json_put(o, "event", text(answer_event(q)->name));
-	rc = rc ? rc : json_put(o, "unit", text(answer_event(q)->unit));
+	int rc = json_put(o, "event", json_string_of(answer_event(q)->name));
+	rc = rc ? rc : json_put(o, "unit", json_string_of(answer_event(q)->unit));
 	if (a->metric)
-		rc = rc ? rc : json_put(o, "metric", text(a->metric));
-	return rc ? rc : json_put(o, "where", text(a->where));
+		rc = rc ? rc : json_put(o, "metric", json_string_of(a->metric));
+	return rc ? rc : json_put(o, "where", json_string_of(a->where));
 }
 
-static int add_read(json_t *o, const struct query_info *info)
+int answer_add_read(json_t *o, const struct query_info *info)
 {
 	int rc = json_put(o, "blocks", json_count(info->blocks));
 	rc = rc ? rc : json_put(o, "windows", json_count(info->windows));
@@ -110,7 +88,7 @@ static int add_read(json_t *o, const struct query_info *info)
 	return rc ? rc : json_put(o, "gone", json_count(info->gone));
 }
 
-static int add_sum(json_t *o, const struct query_info *info)
+int answer_add_sum(json_t *o, const struct query_info *info)
 {
 	int rc = json_put(o, "samples", json_count(info->samples));
 	return rc ? rc : json_put(o, "seconds", json_real(info->seconds));
@@ -144,16 +122,16 @@ static json_t *table_row(const struct answer *a, const struct query *q, const st
 	if (a->n_keys) {
 		rc = json_put(o, "key", r->other ? json_null() : answer_key(a->keys, a->n_keys, r->values, r->present));
 	} else {
-		rc = json_put(o, "function", text(r->text));
-		rc = rc ? rc : json_put(o, "module", text(r->module));
+		rc = json_put(o, "function", json_string_of(r->text));
+		rc = rc ? rc : json_put(o, "module", json_string_of(r->module));
 		if (r->inlined)
 			rc = rc ? rc : json_put(o, "inlined", json_true());
 	}
 	double share = info->samples ? (double)r->samples / (double)info->samples : 0;
 	rc = rc ? rc : json_put(o, "samples", json_count(r->samples));
 	rc = rc ? rc : json_put(o, "self", json_count(r->self));
-	rc = rc ? rc : json_put(o, "seconds", json_real(seconds(q, r->samples)));
-	rc = rc ? rc : json_put(o, "self_seconds", json_real(seconds(q, r->self)));
+	rc = rc ? rc : json_put(o, "seconds", json_real(answer_seconds(q, r->samples)));
+	rc = rc ? rc : json_put(o, "self_seconds", json_real(answer_seconds(q, r->self)));
 	rc = rc ? rc : json_put(o, "share", json_real(share));
 	rc = rc ? rc : json_put(o, "low", json_real(r->low));
 	rc = rc ? rc : json_put(o, "high", json_real(r->high));
@@ -167,7 +145,7 @@ static json_t *table_row(const struct answer *a, const struct query *q, const st
 				  o, a->lengths,
 				  r->other ? NULL
 					   : query_lengths_of(a->lengths, r->values, r->present));
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 json_t *answer_table(const struct answer *a, const struct query *q, const struct query_table *t)
@@ -180,19 +158,19 @@ json_t *answer_table(const struct answer *a, const struct query *q, const struct
 	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
 	rc = rc ? rc : json_put(o, "n_rows", json_count(t->n_rows));
 	rc = rc ? rc : json_put(o, "exact", json_boolean(!t->approximate));
-	rc = rc ? rc : add_sum(o, info);
+	rc = rc ? rc : answer_add_sum(o, info);
 	rc = rc ? rc : json_put(o, "value", json_count(info->value));
 	if (a->lengths)
 		rc = rc ? rc : json_put(o, "quantile_error", json_real(LENGTHS_ERROR));
 	if (a->lengths && query_lengths_bounded(a->lengths))
 		rc = rc ? rc : json_put(o, "bounded", json_true());
 	rc = rc ? rc : add_asked(o, a, q);
-	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
-	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
-	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : json_put(o, "from", json_time(info->from_ns));
+	rc = rc ? rc : json_put(o, "to", json_time(info->to_ns));
+	rc = rc ? rc : answer_add_read(o, info);
 	rc = rc ? rc : answer_accounting(o, a->store, info);
 	json_decref(rows);
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 /* ---- lengths of waits ---- */
@@ -204,7 +182,7 @@ json_t *answer_buckets(const struct hist_snapshot *h)
 	for (uint32_t i = 0; v && hist_snapshot_next(h, &i, &n); i++) {
 		json_t *b = json_pack("[o,o,o]", json_count(hist_bucket_low(h->bits, i)), json_count(hist_bucket_high(h->bits, i)), json_count(n));
 		if (json_array_append_new(v, b))
-			return done(v, -ENOMEM);
+			return json_done(v, -ENOMEM);
 	}
 	return v;
 }
@@ -216,7 +194,7 @@ json_t *answer_quantile_values(const struct hist_snapshot *h)
 	int rc = 0;
 	for (size_t i = 0; !rc && h->total && i < sizeof(names) / sizeof(names[0]); i++)
 		rc = json_put(o, names[i], json_count(hist_snapshot_quantile(h, strtod(names[i], NULL)).value));
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 static json_t *lengths_row(const struct answer *a, const struct query_lengths_group *g)
@@ -227,7 +205,7 @@ static json_t *lengths_row(const struct answer *a, const struct query_lengths_gr
 	rc = rc ? rc : json_put(o, "mean", json_real(hist_snapshot_moments(g->hist).mean));
 	rc = rc ? rc : json_put(o, "quantiles", answer_quantile_values(g->hist));
 	rc = rc ? rc : json_put(o, "buckets", answer_buckets(g->hist));
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 json_t *answer_lengths(const struct answer *a, const struct query *q, const struct query_lengths *l)
@@ -244,15 +222,15 @@ json_t *answer_lengths(const struct answer *a, const struct query *q, const stru
 	rc = rc ? rc : json_put(o, "error", json_real(LENGTHS_ERROR));
 	if (query_lengths_bounded(l))
 		rc = rc ? rc : json_put(o, "bounded", json_true());
-	rc = rc ? rc : add_sum(o, info);
+	rc = rc ? rc : answer_add_sum(o, info);
 	rc = rc ? rc : add_asked(o, a, q);
-	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
-	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
-	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : json_put(o, "from", json_time(info->from_ns));
+	rc = rc ? rc : json_put(o, "to", json_time(info->to_ns));
+	rc = rc ? rc : answer_add_read(o, info);
 	rc = rc ? rc : answer_accounting(o, a->store, info);
 	query_lengths_groups_free(groups);
 	json_decref(rows);
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 /* ---- who had the CPU ---- */
@@ -260,7 +238,7 @@ json_t *answer_lengths(const struct answer *a, const struct query *q, const stru
 /* Null where it is no value. */
 static int put_name(json_t *o, const char *who, const struct blame_party *p)
 {
-	return json_put(o, who, p->kind == BLAME_VALUE ? text(p->name) : json_null());
+	return json_put(o, who, p->kind == BLAME_VALUE ? json_string_of(p->name) : json_null());
 }
 
 /* What it is instead; nothing for one without the label. */
@@ -268,7 +246,7 @@ static int put_kind(json_t *o, const struct blame_party *p)
 {
 	if (p->kind == BLAME_REST)
 		return json_put(o, "rest", json_true());
-	return p->kind == BLAME_IDLE || p->kind == BLAME_INTERRUPT || p->kind == BLAME_OTHER ? json_put(o, "nobody", text(p->name)) : 0;
+	return p->kind == BLAME_IDLE || p->kind == BLAME_INTERRUPT || p->kind == BLAME_OTHER ? json_put(o, "nobody", json_string_of(p->name)) : 0;
 }
 
 static json_t *party_json(const char *who, const struct blame_party *p)
@@ -276,7 +254,7 @@ static json_t *party_json(const char *who, const struct blame_party *p)
 	json_t *o = json_object();
 	int rc = put_name(o, who, p);
 	rc = rc ? rc : put_kind(o, p);
-	return done(o, rc ? rc : json_put(o, "seconds", json_real((double)p->ns / 1e9)));
+	return json_done(o, rc ? rc : json_put(o, "seconds", json_real((double)p->ns / 1e9)));
 }
 
 static json_t *parties_json(const char *who, const struct blame_party *v, size_t n)
@@ -284,7 +262,7 @@ static json_t *parties_json(const char *who, const struct blame_party *v, size_t
 	json_t *list = json_array();
 	for (size_t i = 0; list && i < n; i++)
 		if (json_array_append_new(list, party_json(who, &v[i])))
-			return done(list, -ENOMEM);
+			return json_done(list, -ENOMEM);
 	return list;
 }
 
@@ -298,7 +276,7 @@ static json_t *cell_json(const struct query_blame *b, size_t victim, size_t occu
 	rc = rc ? rc : put_kind(o, &b->occupant[occupant]);
 	rc = rc ? rc : json_put(o, "seconds", json_real((double)ns / 1e9));
 	rc = rc ? rc : json_put(o, "share", json_real(of ? (double)ns / (double)of : 0));
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 json_t *answer_blame(const struct answer *a, const char *key, const struct query_blame *b)
@@ -310,20 +288,20 @@ json_t *answer_blame(const struct answer *a, const char *key, const struct query
 		for (size_t k = 0; !rc && k < b->n_occupants; k++)
 			if (query_blame_ns(b, i, k))
 				rc = json_array_append_new(cells, cell_json(b, i, k)) ? -ENOMEM : 0;
-	rc = rc ? rc : json_put(o, "key", text(key));
+	rc = rc ? rc : json_put(o, "key", json_string_of(key));
 	rc = rc ? rc : json_put(o, "victims", parties_json("victim", b->victim, b->n_victims));
 	rc = rc ? rc : json_put(o, "occupants", parties_json("occupant", b->occupant, b->n_occupants));
 	rc = rc ? rc : json_put(o, "cells", json_incref(cells));
 	rc = rc ? rc : json_put(o, "n_victims", json_count(b->victims));
 	rc = rc ? rc : json_put(o, "n_occupants", json_count(b->occupants));
 	rc = rc ? rc : json_put(o, "seconds", json_real((double)b->total / 1e9));
-	rc = rc ? rc : json_put(o, "where", text(a->where));
-	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
-	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
-	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : json_put(o, "where", json_string_of(a->where));
+	rc = rc ? rc : json_put(o, "from", json_time(info->from_ns));
+	rc = rc ? rc : json_put(o, "to", json_time(info->to_ns));
+	rc = rc ? rc : answer_add_read(o, info);
 	rc = rc ? rc : answer_accounting(o, a->store, info);
 	json_decref(cells);
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 /* ---- series ---- */
@@ -337,7 +315,7 @@ static json_t *points(const struct query_series *s, const struct query_series_ro
 		if (!s->windows[i])
 			continue;
 		if (json_array_append_new(v, json_pack("[I,o]", (json_int_t)t, json_count(row->points[i]))))
-			return done(v, -ENOMEM);
+			return json_done(v, -ENOMEM);
 	}
 	return v;
 }
@@ -348,17 +326,17 @@ static json_t *series_row(const struct answer *a, const struct query_series *s, 
 	int rc = json_put(o, "key", row->other ? json_null() : answer_key(a->keys, a->n_keys, row->values, row->present));
 	rc = rc ? rc : json_put(o, "other", json_boolean(row->other));
 	rc = rc ? rc : json_put(o, "samples", json_count(row->samples));
-	rc = rc ? rc : json_put(o, "seconds", json_real(seconds(s->whole, row->samples)));
+	rc = rc ? rc : json_put(o, "seconds", json_real(answer_seconds(s->whole, row->samples)));
 	rc = rc ? rc : json_put(o, "points", points(s, row));
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 static json_t *covered_json(const struct query_series *s)
 {
 	json_t *v = json_array();
 	for (size_t i = 0; v && i < s->n_steps; i++)
-		if (json_array_append_new(v, time_json(s->covered_ns[i])))
-			return done(v, -ENOMEM);
+		if (json_array_append_new(v, json_time(s->covered_ns[i])))
+			return json_done(v, -ENOMEM);
 	return v;
 }
 
@@ -370,21 +348,21 @@ json_t *answer_series(const struct answer *a, const struct query_series *s)
 	for (size_t i = 0; !rc && i < s->n_rows; i++)
 		rc = json_array_append_new(rows, series_row(a, s, &s->rows[i])) ? -ENOMEM : 0;
 	rc = rc ? rc : json_put(o, "series", json_incref(rows));
-	rc = rc ? rc : json_put(o, "step", time_json(s->step_ns));
+	rc = rc ? rc : json_put(o, "step", json_time(s->step_ns));
 	rc = rc ? rc : json_put(o, "n_steps", json_count(s->n_steps));
 	rc = rc ? rc : json_put(o, "covered", covered_json(s));
 	rc = rc ? rc : json_put(o, "n_groups", json_count(s->n_groups));
 	rc = rc ? rc : json_put(o, "exact", json_boolean(!s->approximate));
 	if (s->bounded)
 		rc = rc ? rc : json_put(o, "bounded", json_true());
-	rc = rc ? rc : json_put(o, "from", time_json(s->from_ns));
-	rc = rc ? rc : json_put(o, "to", time_json(s->to_ns));
-	rc = rc ? rc : add_sum(o, info);
+	rc = rc ? rc : json_put(o, "from", json_time(s->from_ns));
+	rc = rc ? rc : json_put(o, "to", json_time(s->to_ns));
+	rc = rc ? rc : answer_add_sum(o, info);
 	rc = rc ? rc : add_asked(o, a, s->whole);
-	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : answer_add_read(o, info);
 	rc = rc ? rc : answer_accounting(o, a->store, info);
 	json_decref(rows);
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 /* ---- labels ---- */
@@ -399,14 +377,14 @@ static json_t *found_json(const struct found *f, bool keys)
 		rc = json_put(o, "key", json_text(l->key, l->key_len));
 		rc = rc ? rc : json_put(o, "values", json_count(f->values));
 		rc = rc ? rc : json_put(o, "samples", json_count(f->samples));
-		return done(o, rc);
+		return json_done(o, rc);
 	}
 	char *value = found_text(l, &len);
 	rc = json_put(o, "value", value ? json_text(value, len) : NULL);
 	free(value);
 	rc = rc ? rc : json_put(o, "samples", json_count(f->samples));
 	rc = rc ? rc : json_put(o, "seconds", json_real(f->seconds));
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 json_t *answer_found(const struct answer *a, const struct query *q, const struct found_list *l)
@@ -417,11 +395,11 @@ json_t *answer_found(const struct answer *a, const struct query *q, const struct
 	for (size_t i = 0; !rc && i < l->n && i < a->limit; i++)
 		rc = json_array_append_new(rows, found_json(&l->v[i], l->keys)) ? -ENOMEM : 0;
 	rc = rc ? rc : json_put(o, l->keys ? "keys" : "values", json_incref(rows));
-	rc = rc ? rc : add_sum(o, info);
-	rc = rc ? rc : add_read(o, info);
+	rc = rc ? rc : answer_add_sum(o, info);
+	rc = rc ? rc : answer_add_read(o, info);
 	rc = rc ? rc : answer_accounting(o, a->store, info);
 	json_decref(rows);
-	return done(o, rc);
+	return json_done(o, rc);
 }
 
 /* ---- stat ---- */
@@ -443,7 +421,7 @@ static json_t *cpus_json(const struct account *t, const struct store_meta *m)
 		json_t *o = json_pack("{s:I}", "cpu", (json_int_t)t->cpu[i].cpu);
 		int rc = add_totals(o, &t->cpu[i], m);
 		if (json_array_append_new(v, o) || rc)
-			return done(v, -ENOMEM);
+			return json_done(v, -ENOMEM);
 	}
 	return v;
 }
@@ -461,9 +439,9 @@ static json_t *metrics_json(const struct hist_snapshot *own)
 		rc = rc ? rc : json_put(o, "mean", json_real(hist_snapshot_moments(&own[m]).mean));
 		rc = rc ? rc : json_put(o, "quantiles", answer_quantile_values(&own[m]));
 		rc = rc ? rc : json_put(o, "buckets", answer_buckets(&own[m]));
-		rc = json_put(all, metric_name(m), done(o, rc));
+		rc = json_put(all, metric_name(m), json_done(o, rc));
 	}
-	return done(all, rc);
+	return json_done(all, rc);
 }
 
 /* [{"process": "comm[tgid]", "requests": n}, ...] */
@@ -472,10 +450,10 @@ static json_t *silent_json(const struct query_own *own)
 	json_t *all = json_array();
 	for (size_t i = 0; all && i < own->n_silent; i++) {
 		json_t *o = json_object();
-		int rc = json_put(o, "process", text(own->silent[i].name));
+		int rc = json_put(o, "process", json_string_of(own->silent[i].name));
 		rc = rc ? rc : json_put(o, "requests", json_count(own->silent[i].requests));
-		if (json_array_append_new(all, done(o, rc)))
-			return done(all, -ENOMEM);
+		if (json_array_append_new(all, json_done(o, rc)))
+			return json_done(all, -ENOMEM);
 	}
 	return all;
 }
@@ -489,109 +467,15 @@ json_t *answer_account(const struct store *s, const struct account *t, const str
 	rc = rc ? rc : json_put(self, "unanswered", silent_json(own));
 	rc = rc ? rc : json_put(self, "unanswered_others", json_count(own->other_requests));
 	rc = rc ? rc : json_put(self, "jobs_refused", json_count(own->jobs_refused));
-	rc = json_put(o, "own", done(self, rc));
+	rc = json_put(o, "own", json_done(self, rc));
 	rc = rc ? rc : add_totals(o, &t->all, m);
 	rc = rc ? rc : json_put(o, "outside", json_count(t->outside));
 	rc = rc ? rc : json_put(o, "cpus", cpus_json(t, m));
-	rc = rc ? rc : json_put(o, "from", time_json(t->from_ns));
-	rc = rc ? rc : json_put(o, "to", time_json(t->to_ns));
+	rc = rc ? rc : json_put(o, "from", json_time(t->from_ns));
+	rc = rc ? rc : json_put(o, "to", json_time(t->to_ns));
 	rc = rc ? rc : json_put(o, "blocks", json_count(t->blocks));
-	rc = rc ? rc : json_put(o, "what", text(m->what));
-	rc = rc ? rc : json_put(o, "host", text(m->host));
-	rc = rc ? rc : json_put(o, "os", text(m->os));
-	return done(o, rc);
-}
-
-/* ---- diff ---- */
-
-static json_t *pair(json_t *a, json_t *b)
-{
-	return a && b ? json_pack("[o,o]", a, b) : NULL;
-}
-
-static json_t *reals(double a, double b)
-{
-	return pair(json_real(a), json_real(b));
-}
-
-/* CPUs in use, or events per second. */
-static double amount(const struct answer_sides *s, int side, const struct query_diff_row *r)
-{
-	double ns = (double)answer_event(s->query[side])->ns_per_sample;
-	return ns > 0 ? r->rate[side] * ns / 1e9 : r->rate[side];
-}
-
-static int add_name(json_t *o, const struct answer *a, const struct query_diff_row *r)
-{
-	if (a->n_keys)
-		return json_put(o, "key",
-				r->other ? json_null()
-					 : answer_key(a->keys, a->n_keys, r->values, r->present));
-	int rc = json_put(o, "function", text(r->text));
-	return rc ? rc : json_put(o, "module", text(r->module));
-}
-
-static json_t *diff_row(const struct answer_sides *s, const struct query_diff_row *r)
-{
-	const struct query *a = s->query[0], *b = s->query[1];
-	json_t *o = json_object();
-	int rc = add_name(o, &s->side[0], r);
-	rc = rc ? rc : json_put(o, "samples", pair(json_count(r->samples[0]), json_count(r->samples[1])));
-	rc = rc ? rc : json_put(o, "self", pair(json_count(r->self[0]), json_count(r->self[1])));
-	rc = rc ? rc : json_put(o, "seconds", reals(seconds(a, r->samples[0]), seconds(b, r->samples[1])));
-	rc = rc ? rc : json_put(o, "self_seconds", reals(seconds(a, r->self[0]), seconds(b, r->self[1])));
-	rc = rc ? rc : json_put(o, "share", reals(r->share[0], r->share[1]));
-	rc = rc ? rc : json_put(o, "rate", reals(amount(s, 0, r), amount(s, 1, r)));
-	rc = rc ? rc : json_put(o, "change", json_real(r->change));
-	rc = rc ? rc : json_put(o, "low", json_real(r->low));
-	rc = rc ? rc : json_put(o, "high", json_real(r->high));
-	rc = rc ? rc : json_put(o, "ratio", isfinite(r->ratio) ? json_real(r->ratio) : json_null());
-	rc = rc ? rc : json_put(o, "p", json_real(r->p));
-	rc = rc ? rc : json_put(o, "q", json_real(r->q));
-	rc = rc ? rc : json_put(o, "tested", json_boolean(r->tested));
-	rc = rc ? rc : json_put(o, "verdict", json_string(answer_verdicts[r->verdict]));
-	if (r->other)
-		rc = rc ? rc : json_put(o, "other", json_true());
-	return done(o, rc);
-}
-
-static json_t *side_json(const struct answer *a, const struct query *q)
-{
-	const struct query_info *info = query_info(q);
-	json_t *o = json_object();
-	int rc = json_put(o, "store", text(a->dir));
-	rc = rc ? rc : json_put(o, "where", text(a->where));
-	rc = rc ? rc : json_put(o, "from", time_json(info->from_ns));
-	rc = rc ? rc : json_put(o, "to", time_json(info->to_ns));
-	rc = rc ? rc : json_put(o, "covered", time_json(info->covered_ns));
-	rc = rc ? rc : add_sum(o, info);
-	rc = rc ? rc : add_read(o, info);
-	rc = rc ? rc : answer_accounting(o, a->store, info);
-	return done(o, rc);
-}
-
-json_t *answer_diff(const struct answer_sides *s, const struct query_diff *d)
-{
-	const struct store_event *event = answer_event(s->query[0]);
-	const struct answer *a = &s->side[0];
-	json_t *o = json_object(), *rows = json_array();
-	int rc = o && rows ? 0 : -ENOMEM;
-	for (size_t i = 0; !rc && i < d->n_rows && i < a->limit; i++)
-		rc = json_array_append_new(rows, diff_row(s, &d->rows[i])) ? -ENOMEM : 0;
-	rc = rc ? rc : json_put(o, "rows", json_incref(rows));
-	rc = rc ? rc : json_put(o, "n_rows", json_count(d->n_rows));
-	rc = rc ? rc : json_put(o, "n_tested", json_count(d->n_tested));
-	rc = rc ? rc : json_put(o, "n_changed", json_count(d->n_changed));
-	rc = rc ? rc : json_put(o, "compared", json_string(s->absolute ? "rate" : "share"));
-	rc = rc ? rc : json_put(o, "of", json_string(a->n_keys || s->inclusive ? "samples" : "self"));
-	rc = rc ? rc : json_put(o, "threshold", json_real(QUERY_DIFF_RATE));
-	rc = rc ? rc : json_put(o, "shared", json_count(s->shared));
-	rc = rc ? rc : json_put(o, "event", text(event->name));
-	rc = rc ? rc : json_put(o, "unit", text(event->unit));
-	if (query_info(s->query[0])->bounded || query_info(s->query[1])->bounded)
-		rc = rc ? rc : json_put(o, "bounded", json_true());
-	rc = rc ? rc : json_put(o, "a", side_json(a, s->query[0]));
-	rc = rc ? rc : json_put(o, "b", side_json(&s->side[1], s->query[1]));
-	json_decref(rows);
-	return done(o, rc);
+	rc = rc ? rc : json_put(o, "what", json_string_of(m->what));
+	rc = rc ? rc : json_put(o, "host", json_string_of(m->host));
+	rc = rc ? rc : json_put(o, "os", json_string_of(m->os));
+	return json_done(o, rc);
 }

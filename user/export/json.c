@@ -49,6 +49,24 @@ int json_put(json_t *object, const char *key, json_t *value)
 	return rc ? -ENOMEM : 0;
 }
 
+json_t *json_string_of(const char *s)
+{
+	return json_text(s ? s : "", s ? strlen(s) : 0);
+}
+
+json_t *json_time(int64_t ns)
+{
+	return json_real((double)ns / 1e9);
+}
+
+json_t *json_done(json_t *o, int rc)
+{
+	if (!rc)
+		return o;
+	json_decref(o);
+	return NULL;
+}
+
 json_t *json_count(uint64_t n)
 {
 	return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);

@@ -13,11 +13,20 @@
 /* A string value; NULL when out of memory. */
 json_t *json_text(const char *s, size_t len);
 
+/* The same of a C string; NULL is "". */
+json_t *json_string_of(const char *s);
+
+/* Seconds since 1970. */
+json_t *json_time(int64_t ns);
+
 /*
  * Set key (made UTF-8 like json_text), taking over the value; -ENOMEM when either is NULL or the
  * object cannot grow.
  */
 int json_put(json_t *object, const char *key, json_t *value);
+
+/* Return o, or release it and return NULL when a part of it could not be made (rc). */
+json_t *json_done(json_t *o, int rc);
 
 /* A count; what does not fit in a JSON integer is cut to INT64_MAX. */
 json_t *json_count(uint64_t n);

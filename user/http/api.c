@@ -7,8 +7,6 @@
 
 #include "export/findings.h"
 #include "export/why.h"
-#include "hist/metrics.h"
-#include "hist/snapshot.h"
 #include "http/server_int.h"
 #include "query/own.h"
 
@@ -17,20 +15,12 @@
 #include <string.h>
 #include <time.h>
 
-#define DEFAULT_ROWS 100
 #define BLAME_PARTIES 20 /* lines, and columns */
 #define BLAME_PARTIES_MAX 300
 #define SERIES_TOP 10
 #define SERIES_STEPS 100 /* when no step is asked for: about so many */
 #define SERIES_STEPS_MAX 2000
 #define STEP_NS QUERY_WINDOW_NS
-
-static struct answer make_answer(const struct asked *a, struct store *s, const struct query_spec *spec)
-{
-	uint64_t limit = a->limit ? a->limit : DEFAULT_ROWS;
-	return (struct answer){ .store = s, .dir = "", .where = spec->where, .keys = spec->keys, .n_keys = spec->n_keys, .limit = limit,
-				.metric = a->metric };
-}
 
 /* ---- labels ---- */
 
@@ -134,7 +124,7 @@ static int answer_list(struct request *r, struct store *s, struct asked *a, cons
 	int rc = query_open(&q, s, &a->spec, err);
 	rc = rc ? rc : found_collect(&l, s, q, &a->spec, key, err);
 	if (!rc) {
-		struct answer answer = make_answer(a, s, &a->spec);
+		struct answer answer = asked_answer(a, s, &a->spec);
 		rc = request_json(r, answer_found(&answer, q, &l), err);
 	}
 	found_fini(&l);
@@ -204,7 +194,7 @@ static int answer_top(struct request *r, struct store *s, struct asked *a, bool 
 	int rc = query_open(&q, s, &spec, err);
 	*ret_done = !rc && query_top_serves(q, a->keys[0]);
 	if (*ret_done) {
-		struct answer answer = make_answer(a, s, &a->spec);
+		struct answer answer = asked_answer(a, s, &a->spec);
 		rc = query_top(q, a->keys[0], &t, err);
 		rc = rc ? rc : request_json(r, answer_table(&answer, q, t), err);
 	}
@@ -241,7 +231,7 @@ static int table(struct request *r, struct store *s, struct asked *a, struct err
 		rc = answer_top(r, s, a, &done, err);
 	if (rc || done)
 		return rc;
-	struct answer answer = make_answer(a, s, &a->spec);
+	struct answer answer = asked_answer(a, s, &a->spec);
 	struct query_lengths *lengths = NULL;
 	a->spec.parts = query_lengths_serve(&a->spec) ? 2 : 1;
 	rc = query_open(&q, s, &a->spec, err);
@@ -299,7 +289,7 @@ static int answer_values(struct request *r, struct store *s, struct asked *a, co
 	if (!rc && list_of_table(q, t, key, &l))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	if (!rc) {
-		struct answer answer = make_answer(a, s, &a->spec);
+		struct answer answer = asked_answer(a, s, &a->spec);
 		rc = request_json(r, answer_found(&answer, q, &l), err);
 	}
 	found_fini(&l);
@@ -355,7 +345,7 @@ int api_series(struct request *r, struct store *s, struct err *err)
 		rc = err_set(err, -EINVAL, "limit: at most 1000 groups");
 	rc = rc ? rc : query_series(&series, s, &spec, err);
 	if (!rc) {
-		struct answer answer = make_answer(&a, s, &a.spec);
+		struct answer answer = asked_answer(&a, s, &a.spec);
 		rc = request_json(r, answer_series(&answer, series), err);
 	}
 	query_series_free(series);
@@ -405,7 +395,7 @@ static int diff(struct request *r, struct store *s, struct asked *a, struct err 
 	rc = rc ? rc : query_diff_shared(s, &spec[0], &spec[1], &sides.shared, err);
 	if (!rc) {
 		for (int i = 0; i < 2; i++) {
-			sides.side[i] = make_answer(a, s, &spec[i]);
+			sides.side[i] = asked_answer(a, s, &spec[i]);
 			sides.query[i] = q[i];
 		}
 		if (a->changes && sides.side[0].limit > d->n_changed)
@@ -486,7 +476,7 @@ int api_blame(struct request *r, struct store *s, struct err *err)
 		rc = err_set(err, -EINVAL, "waits are kept here by the labels of the work, not by tgid, tid or thread");
 	rc = rc ? rc : query_blame(&b, s, &a.spec, key, limit, limit, err);
 	if (!rc) {
-		struct answer answer = make_answer(&a, s, &a.spec);
+		struct answer answer = asked_answer(&a, s, &a.spec);
 		rc = request_json(r, answer_blame(&answer, key, b), err);
 	}
 	query_blame_free(b);
@@ -509,80 +499,4 @@ int api_stat(struct request *r, struct store *s, struct err *err)
 	account_fini(&t);
 	asked_fini(&a);
 	return rc;
-}
-
-/* ---- histogram ---- */
-
-static json_t *hist_json(const char *name, const char *unit, const struct hist_snapshot *h)
-{
-	json_t *o = json_object();
-	int rc = json_put(o, "name", json_string(name));
-	rc = rc ? rc : json_put(o, "unit", json_string(unit));
-	rc = rc ? rc : json_put(o, "count", json_count(h->total));
-	rc = rc ? rc : json_put(o, "error", json_real(hist_snapshot_moments(h).error));
-	rc = rc ? rc : json_put(o, "mean", json_real(hist_snapshot_moments(h).mean));
-	rc = rc ? rc : json_put(o, "quantiles", answer_quantile_values(h));
-	rc = rc ? rc : json_put(o, "buckets", answer_buckets(h));
-	if (!rc)
-		return o;
-	json_decref(o);
-	return NULL;
-}
-
-/* One of the process's own (hist/metrics.def). */
-static int answer_metric(struct request *r, const char *name, struct err *err)
-{
-	struct hist_snapshot h;
-	for (int i = 0; i < N_METRICS; i++) {
-		if (strcmp(metric_name((enum metric)i), name))
-			continue;
-		hist_snapshot_init(&h, 6);
-		int rc = metric_snapshot((enum metric)i, &h, err);
-		rc = rc ? rc : request_json(r, hist_json(name, strstr(name, "_seconds") ? "nanoseconds" : "count", &h), err);
-		hist_snapshot_fini(&h);
-		return rc;
-	}
-	return err_set(err, -EINVAL, "metric: '%.60s' is no histogram of /metrics", name);
-}
-
-/* Of waits, from the store. */
-static int answer_waits(struct request *r, struct store *s, struct err *err)
-{
-	struct asked a;
-	struct query *q = NULL;
-	struct query_lengths *l = NULL;
-	int rc = asked_parse(&a, r, err);
-	if (!rc && query_of_threads(a.spec.where, a.keys, a.n_keys))
-		rc = err_set(err, -EINVAL, "lengths of waits are kept by the labels of the work, not by tgid, tid or thread");
-	rc = rc ? rc : query_open(&q, s, &a.spec, err);
-	rc = rc ? rc : query_lengths(&l, s, &a.spec, err);
-	if (!rc) {
-		struct answer answer = make_answer(&a, s, &a.spec);
-		rc = request_json(r, answer_lengths(&answer, q, l), err);
-	}
-	query_lengths_free(l);
-	query_close(q);
-	asked_fini(&a);
-	return rc;
-}
-
-/* Waits, one of the process's own histograms, or the server's times so far. */
-int api_histogram(struct request *r, struct store *s, struct err *err)
-{
-	const char *route = request_param(r, "route"), *metric = request_param(r, "metric");
-	struct hist_snapshot h;
-	if (metric && (!strcmp(metric, "off") || !strcmp(metric, "runq")))
-		return answer_waits(r, s, err);
-	if (metric)
-		return answer_metric(r, metric, err);
-	for (size_t i = 0; i < n_routes; i++) {
-		if (!route || strcmp(routes[i].name, route))
-			continue;
-		hist_snapshot_init(&h, 5);
-		int rc = hist_snapshot_add(&h, r->server->stats[i].ns, err);
-		rc = rc ? rc : request_json(r, hist_json(route, "nanoseconds", &h), err);
-		hist_snapshot_fini(&h);
-		return rc;
-	}
-	return err_set(err, -EINVAL, "route: the times of which route? flame, table, series, ... (the names in /metrics)");
 }

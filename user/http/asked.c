@@ -12,6 +12,7 @@
 #define WHERE_MAX_BYTES 8192
 #define MAX_NODES 100000
 #define LIMIT_MAX 100000
+#define DEFAULT_ROWS 100
 
 int asked_time(const struct request *r, const char *name, int64_t *ret, struct err *err)
 {
@@ -154,4 +155,11 @@ int asked_against(const struct asked *a, const struct request *r, struct query_s
 	s.by_start = true;
 	*ret = s;
 	return rc;
+}
+
+struct answer asked_answer(const struct asked *a, struct store *s, const struct query_spec *spec)
+{
+	uint64_t limit = a->limit ? a->limit : DEFAULT_ROWS;
+	return (struct answer){ .store = s, .dir = "", .where = spec->where, .keys = spec->keys, .n_keys = spec->n_keys, .limit = limit,
+				.metric = a->metric };
 }

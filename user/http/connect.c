@@ -10,11 +10,11 @@
 
 #include "query/series.h"
 #include "util/array.h"
+#include "util/gunzip.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #define QUESTION_MEMORY (4u << 20)
 #define MS 1000000ll
@@ -471,22 +471,6 @@ int pyro_diff(struct request *r, struct store *store, struct err *err)
 
 /* ---- pprof, and what there is at all ---- */
 
-static int inflate_all(const uint8_t *data, size_t len, struct buf *out)
-{
-	z_stream z = { .next_in = (uint8_t *)(uintptr_t)data, .avail_in = (uInt)len };
-	if (inflateInit2(&z, 15 + 16) != Z_OK)
-		return -ENOMEM;
-	int rc = Z_OK;
-	while (rc == Z_OK && !buf_reserve(out, 65536)) {
-		z.next_out = out->data + out->len;
-		z.avail_out = 65536;
-		rc = inflate(&z, Z_NO_FLUSH);
-		out->len += 65536 - z.avail_out;
-	}
-	inflateEnd(&z);
-	return rc == Z_STREAM_END ? 0 : -ENOMEM;
-}
-
 static int write_pprof(struct request *r, const struct export_source *src, bool gzipped, struct err *err)
 {
 	char *data = NULL;
@@ -495,7 +479,7 @@ static int write_pprof(struct request *r, const struct export_source *src, bool 
 	int rc = f ? export_pprof(src, EXPORT_BY_EVENT, f, err) : err_set(err, -ENOMEM, "out of memory");
 	if (f && fclose(f) && !rc)
 		rc = err_set(err, -ENOMEM, "out of memory");
-	if (!rc && (gzipped ? buf_add(&r->out, data, len) : inflate_all((const uint8_t *)data, len, &r->out)))
+	if (!rc && (gzipped ? buf_add(&r->out, data, len) : gunzip((const uint8_t *)data, len, SIZE_MAX, &r->out, err)))
 		rc = err_set(err, -ENOMEM, "out of memory");
 	free(data);
 	return rc;

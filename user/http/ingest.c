@@ -7,6 +7,7 @@
 #include "http/server_int.h"
 #include "import/folded.h"
 #include "import/pprof.h"
+#include "util/gunzip.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static int unpack_body(struct request *r, struct err *err)
 		return 0;
 	if (strcasecmp(r->encoding, "gzip"))
 		return err_set(err, -EINVAL, "Content-Encoding: gzip alone");
-	int rc = profile_gunzip(r->body.data, r->body.len, PLAIN_MAX, &plain, err);
+	int rc = gunzip(r->body.data, r->body.len, PLAIN_MAX, &plain, err);
 	if (rc) {
 		buf_fini(&plain);
 		return rc;

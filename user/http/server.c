@@ -11,6 +11,7 @@
 #include "http/assets.h"
 #include "http/clock.h"
 #include "http/framing.h"
+#include "util/gunzip.h"
 #include "util/own.h"
 
 #include <errno.h>
@@ -22,7 +23,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #define SPARE_CONNECTIONS 16 /* accepted while others are being closed to make room */
 #define CONN_MEMORY 32768 /* head and parameters */
@@ -118,22 +118,6 @@ static enum MHD_Result refuse(struct address *a, struct MHD_Connection *c, struc
 
 /* ---- the page ---- */
 
-static int inflate_asset(const struct asset *f, struct buf *out)
-{
-	z_stream z = { .next_in = (uint8_t *)(uintptr_t)f->gz, .avail_in = (uInt)f->gz_len };
-	if (inflateInit2(&z, 15 + 16) != Z_OK)
-		return -ENOMEM;
-	int rc = Z_OK;
-	while (rc == Z_OK && !buf_reserve(out, 65536)) {
-		z.next_out = out->data + out->len;
-		z.avail_out = 65536;
-		rc = inflate(&z, Z_NO_FLUSH);
-		out->len += 65536 - z.avail_out;
-	}
-	inflateEnd(&z);
-	return rc == Z_STREAM_END ? 0 : -ENOMEM;
-}
-
 static void answer_asset(struct request *r)
 {
 	const struct asset *f = r->asset;
@@ -145,7 +129,7 @@ static void answer_asset(struct request *r)
 		return;
 	}
 	r->gzipped = r->takes_gzip;
-	if (r->gzipped ? buf_add(&r->out, f->gz, f->gz_len) : inflate_asset(f, &r->out))
+	if (r->gzipped ? buf_add(&r->out, f->gz, f->gz_len) : gunzip(f->gz, f->gz_len, SIZE_MAX, &r->out, NULL))
 		request_fail(r, 503, "out of memory");
 }
 
@@ -416,57 +400,6 @@ static void *run_keeper(void *arg)
 
 /* ---- life ---- */
 
-static void set_defaults(struct http_config *c)
-{
-	c->workers = c->workers ? c->workers : 2;
-	c->workers = c->workers > WORKERS_MAX ? WORKERS_MAX : c->workers;
-	c->connections = c->connections ? c->connections : 128;
-	c->queue = c->queue ? c->queue : 64;
-	c->request_s = c->request_s ? c->request_s : 10;
-	c->response_s = c->response_s ? c->response_s : 60;
-	c->cache_bytes = c->cache_bytes ? c->cache_bytes : 4u << 20;
-	c->question_bytes = c->question_bytes ? c->question_bytes : 64u << 20;
-}
-
-int http_check_token(const struct http_config *cfg, struct err *err)
-{
-	size_t n = cfg->token ? strlen(cfg->token) : 16;
-	return n < 16 || n > 1024 ? err_set(err, -EINVAL, "a token has 16 to 1024 bytes") : 0;
-}
-
-/* Every local user can connect to a port of loopback, every host to the other addresses. */
-static int check_reach(const struct http_config *cfg, const struct listen_at *at, const char *text, struct err *err)
-{
-	if (at->unix_path[0] || (cfg->anonymous && !cfg->token))
-		return 0;
-	if (!cfg->token)
-		return err_set(err, -EINVAL, "%s can be reached from other hosts or by other users: set a token (or allow anonymous access)", text);
-	if (!at->is_local && !cfg->tls_cert && !cfg->plain)
-		return err_set(err, -EINVAL, "%s would send the token over the network unencrypted: set tls-cert and tls-key (or plain-http)", text);
-	return 0;
-}
-
-int http_check(const struct http_config *cfg, struct err *err)
-{
-	struct listen_at at;
-	int rc = 0;
-	if (!cfg->n_listen || cfg->n_listen > ADDRESSES_MAX)
-		return err_set(err, -EINVAL, "%zu addresses to listen on: 1 to %d", cfg->n_listen, ADDRESSES_MAX);
-	rc = http_check_token(cfg, err);
-	if (rc)
-		return rc;
-	if (!cfg->tls_cert != !cfg->tls_key)
-		return err_set(err, -EINVAL, "TLS needs a certificate and a key");
-	if (cfg->tls_cert && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
-		return err_set(err, -EINVAL, "this libmicrohttpd has no TLS");
-	for (size_t i = 0; !rc && i < cfg->n_listen; i++) {
-		rc = listen_parse(&at, cfg->listen[i], err);
-		if (!rc)
-			rc = check_reach(cfg, &at, cfg->listen[i], err);
-	}
-	return rc;
-}
-
 static int open_address(struct http_server *s, const struct http_socket *socket, struct err *err)
 {
 	struct address *a = &s->address[s->n_addresses];
@@ -509,7 +442,7 @@ int http_open(struct http_server **ret, const struct http_config *cfg, const str
 	if (!s)
 		return err_set(err, -ENOMEM, "out of memory");
 	s->cfg = *cfg;
-	set_defaults(&s->cfg);
+	config_set_defaults(&s->cfg);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->conns_lock, NULL);
 	intake_init(&s->intake);

@@ -91,6 +91,10 @@ struct http_server {
 	uint64_t started_ns;
 };
 
+/* ---- config.c ---- */
+/* Fill in what was not given. */
+void config_set_defaults(struct http_config *c);
+
 /* ---- work.c ---- */
 int work_start(struct http_server *s);
 /* Refuse what waits, end what is being answered: whoever stops us may have to record. */

@@ -3,38 +3,15 @@
 
 #include "export/profile.pb-c.h"
 #include "import/message_memory.h"
+#include "util/gunzip.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-#define CHUNK 65536
 #define PERIOD_MIN_NS 1000
 #define PERIOD_MAX_NS 10000000000
-
-int profile_gunzip(const uint8_t *data, size_t len, size_t max, struct buf *out, struct err *err)
-{
-	z_stream z = { .next_in = (uint8_t *)(uintptr_t)data, .avail_in = (uInt)len };
-	int rc = Z_OK;
-	if (inflateInit2(&z, 15 + 16) != Z_OK)
-		return err_set(err, -ENOMEM, "out of memory");
-	while (rc == Z_OK && out->len <= max) {
-		if (buf_reserve(out, CHUNK)) {
-			inflateEnd(&z);
-			return err_set(err, -ENOMEM, "out of memory");
-		}
-		z.next_out = out->data + out->len;
-		z.avail_out = CHUNK;
-		rc = inflate(&z, Z_NO_FLUSH);
-		out->len += CHUNK - z.avail_out;
-	}
-	inflateEnd(&z);
-	if (out->len > max)
-		return err_set(err, -EMSGSIZE, "it unpacks to more than %zu bytes", max);
-	return rc == Z_STREAM_END ? 0 : err_set(err, -EINVAL, "it is no whole gzip stream");
-}
 
 struct by_id {
 	uint64_t id;
@@ -249,7 +226,7 @@ int profile_add_pprof(struct profile *p, const uint8_t *data, size_t len,
 	struct buf plain = BUF_INIT;
 	int rc = 0;
 	if (len >= 2 && data[0] == 0x1f && data[1] == 0x8b) {
-		rc = profile_gunzip(data, len, limits->bytes, &plain, err);
+		rc = gunzip(data, len, limits->bytes, &plain, err);
 		data = plain.data;
 		len = plain.len;
 	}

@@ -4,7 +4,6 @@
 #define ASCRIBE_IMPORT_PPROF_H
 
 #include "import/profile.h"
-#include "util/buf.h"
 
 /*
  * Add the samples of a pprof profile, all with the labels l, and its time unless p has one. The
@@ -13,11 +12,5 @@
  */
 int profile_add_pprof(struct profile *p, const uint8_t *data, size_t len,
 		      const struct profile_labels *l, struct err *err);
-
-/*
- * Unpack at most max bytes of gzip into out. -EMSGSIZE for more, -EINVAL when it is no whole gzip
- * stream, -ENOMEM.
- */
-int profile_gunzip(const uint8_t *data, size_t len, size_t max, struct buf *out, struct err *err);
 
 #endif

@@ -75,6 +75,8 @@ static bool next(struct bytes *b, struct field *f, bool *ok)
 	case 5:
 		*ok = skip(b, 4);
 		break;
+	default:
+		break;
 	}
 	return *ok;
 }

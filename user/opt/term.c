@@ -103,7 +103,8 @@ static void interrupted(int sig)
 	close(STDOUT_FILENO);
 	if (pager_has_stderr)
 		close(STDERR_FILENO);
-	while (waitpid(pager, NULL, 0) < 0 && errno == EINTR)
+	/* errno is the thread's own, and nothing goes on behind raise(). */
+	while (waitpid(pager, NULL, 0) < 0 && errno == EINTR) /* NOLINT(bugprone-signal-handler) */
 		;
 	signal(sig, SIG_DFL);
 	raise(sig);

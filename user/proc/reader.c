@@ -6,7 +6,6 @@
 #include "sandbox/channel.h"
 #include "sandbox/child_clock.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,7 +13,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define READER_MS_NS (READER_MS * 1000000ull)
@@ -26,7 +24,6 @@
 #define CLOSINGS_MAX 256
 #define ROOTS_READER 0 /* the reader that keeps roots open, and does nothing else */
 #define AT_ONCE 1      /* CLOCK_MONOTONIC, long ago: do not wait */
-#define COPY_NAME "/memfd:ascribe-copy"
 
 /* A reader, and its question. */
 struct helper {
@@ -463,23 +460,6 @@ void reader_close_root(const struct reader_request *q)
 
 /* ---- files ---- */
 
-/* Bytes of all copies that are open here, whoever keeps them. */
-static uint64_t copies_bytes(void)
-{
-	char link[64];
-	struct stat st;
-	uint64_t sum = 0;
-	DIR *d = opendir("/proc/self/fd");
-	for (struct dirent *e; d && (e = readdir(d));) {
-		ssize_t n = readlinkat(dirfd(d), e->d_name, link, sizeof(link));
-		if (n >= (ssize_t)strlen(COPY_NAME) && !memcmp(link, COPY_NAME, strlen(COPY_NAME)) && !fstat(atoi(e->d_name), &st))
-			sum += (uint64_t)st.st_size;
-	}
-	if (d)
-		closedir(d);
-	return sum;
-}
-
 int proc_ask_file(const struct reader_request *q, const char *path, struct proc_opened *ret)
 {
 	struct buf reply = BUF_INIT;
@@ -490,7 +470,7 @@ int proc_ask_file(const struct reader_request *q, const char *path, struct proc_
 		memcpy(ret, reply.data, sizeof(*ret));
 		ret->fd = fd;
 		reader.stats.copies += ret->copied;
-		if (ret->copied && copies_bytes() > READER_COPIES_MAX)
+		if (ret->copied && reader_copies_bytes() > READER_COPIES_MAX)
 			rc = -ENOSPC;
 	}
 	buf_fini(&reply);

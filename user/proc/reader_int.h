@@ -83,4 +83,7 @@ void refusal_charge(uint32_t tgid, uint64_t ns);
 void refusal_abandon(uint32_t tgid, struct sandbox_child *child, uint64_t took_ns);
 void refusal_forget(void);
 
+/* Return the bytes of all copies of files that are open in this process. */
+uint64_t reader_copies_bytes(void);
+
 #endif

@@ -33,7 +33,10 @@ static void totals_add(struct store_cpu_totals *to, const struct store_cpu_total
 		to->flagged[i] += c->flagged[i];
 }
 
-/* The CPUs come in the same order in every window but for those that came or went: look near `hint` first. */
+/*
+ * The CPUs come in the same order in every window but for those that came or went: look near `hint`
+ * first.
+ */
 static int find_cpu(struct account *t, uint32_t cpu, size_t hint, const struct store_meta *m,
 		    struct store_cpu_totals **ret)
 {

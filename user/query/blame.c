@@ -64,7 +64,8 @@ static int by_ns(const void *a, const void *b)
 static int rank(struct side *v, size_t n, size_t max, struct blame_party **ret, size_t *ret_n, size_t *ret_all, size_t *of_row)
 {
 	struct side *distinct = calloc(n + 1, sizeof(*distinct));
-	size_t *first = calloc(n + 1, sizeof(*first)); /* of a row: its place among the distinct, by name */
+	/* of a row: its place among the distinct, by name */
+	size_t *first = calloc(n + 1, sizeof(*first));
 	size_t *place = calloc(n + 1, sizeof(*place)); /* of those: by time */
 	size_t all = 0;
 	*ret = calloc(max + 1 < n + 1 ? max + 1 : n + 1, sizeof(**ret));

@@ -12,9 +12,11 @@
 enum blame_kind {
 	BLAME_VALUE = 0, /* name is the label's value */
 	BLAME_NONE,	 /* a thread without the label */
-	BLAME_IDLE,	 /* nobody: the CPU was on its way out of idle. Occupants alone, as the next two */
+	/* Nobody: the CPU was on its way out of idle. Occupants alone, as the next two */
+	BLAME_IDLE,
 	BLAME_INTERRUPT, /* nobody: an interrupt woke it */
-	BLAME_OTHER,	 /* not known, or one of too many; of lines too, where a query was bounded */
+	/* Not known, or one of too many; of lines too, where a query was bounded */
+	BLAME_OTHER,
 	BLAME_REST,	 /* all that have no line, or no column, of their own; always the last */
 };
 

@@ -26,7 +26,8 @@ enum change_kind {
 struct change {
 	enum change_kind kind;
 	size_t begin, end;     /* steps */
-	double inside, outside; /* mean rates: from begin to end, and before (CHANGE_BURST: of all other steps) */
+	/* Mean rates: from begin to end, and before (CHANGE_BURST: of all other steps) */
+	double inside, outside;
 	double p;
 };
 

@@ -33,7 +33,9 @@ static void add_totals(struct query *q, const struct store_totals *t)
 		q->info.own_rss_max = t->own_rss;
 }
 
-/* A parent does not know the gaps between its windows; none of them is longer than a window of a recorder.
+/*
+ * A parent does not know the gaps between its windows; none of them is longer than a window of a
+ * recorder.
  */
 static int64_t covered(const struct store_block *b)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the blocks of a range count beside their rows: query_info's fired, stored, lost, covered_ns, ... */
+/*
+ * What the blocks of a range count beside their rows: query_info's fired, stored, lost, covered_ns,
+ * ...
+ */
 #ifndef ASCRIBE_QUERY_COUNTERS_H
 #define ASCRIBE_QUERY_COUNTERS_H
 

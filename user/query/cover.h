@@ -11,7 +11,8 @@ struct plan {
 	const char **keys; /* [n_keys] that tell rows apart; NULL: all do */
 	size_t n_keys;
 	struct store_cover blocks;
-	struct store_cover account; /* the whole range, where postings left blocks out; else empty */
+	/* The whole range, where postings left blocks out; else empty */
+	struct store_cover account;
 	bool posted;
 };
 

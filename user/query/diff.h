@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The difference between two queries, A beside the baseline B: what changed, and what is only chance.
+ * The difference between two queries, A beside the baseline B: what changed, and what is only
+ * chance.
  *
  * Rows are matched by what they show (function and module, or the values of the keys), so that the
  * two may be of different stores. What is compared is either the share of each row in its side's
@@ -30,7 +31,10 @@ enum query_diff_verdict {
 struct query_diff_spec {
 	const char *const *keys; /* NULL: by function */
 	size_t n_keys;
-	bool inclusive; /* functions: compare samples with the function anywhere on the stack, not only as the leaf */
+	/*
+	 * Functions: compare samples with the function anywhere on the stack, not only as the leaf
+	 */
+	bool inclusive;
 	bool absolute;  /* compare amounts, not shares */
 };
 
@@ -45,7 +49,8 @@ struct query_diff_row {
 	double rate[2];	    /* count per second covered */
 	double change;	    /* share[0] - share[1] */
 	double low, high;   /* 95% interval of change, of this row by itself */
-	double ratio;	    /* of the shares, or of the rates when absolute; INFINITY when B has none */
+	/* Of the shares, or of the rates when absolute; INFINITY when B has none */
+	double ratio;
 	double p, q;	    /* q: adjusted; 1 when not tested */
 	bool tested;
 	bool other; /* what the budget of the queries cut; never tested */
@@ -53,7 +58,8 @@ struct query_diff_row {
 };
 
 struct query_diff {
-	struct query_diff_row *rows; /* changes before noise, then by the size of the change, descending; ties by text */
+	/* Changes before noise, then by the size of the change, descending; ties by text */
+	struct query_diff_row *rows;
 	size_t n_rows, n_tested, n_changed;
 	uint64_t samples[2];
 	double covered_s[2];
@@ -76,9 +82,14 @@ int query_diff_shared(struct store *s, const struct query_spec *a, const struct 
 
 struct query_diff_node {
 	const char *text, *module; /* "" for the root; owned by the tree */
-	uint32_t parent, first_child, next_sibling; /* as in struct query_node; children by both totals, descending */
+	/* As in struct query_node; children by both totals, descending */
+	uint32_t parent, first_child, next_sibling;
 	uint64_t self[2], total[2];
-	uint32_t frame; /* one of those that it stands for, of the store that it was seen in first: A's, if it is there */
+	/*
+	 * One of those that it stands for, of the store that it was seen in first: A's, if it is
+	 * there
+	 */
+	uint32_t frame;
 };
 
 struct query_diff_tree {
@@ -86,7 +97,10 @@ struct query_diff_tree {
 	size_t n_nodes;
 };
 
-/* One node for each path of (name, module): frames of one function that differ in line are one here. */
+/*
+ * One node for each path of (name, module): frames of one function that differ in line are one
+ * here.
+ */
 int query_diff_tree(struct query_diff_tree **ret, struct query *a, struct query *b, struct err *err);
 /* The same of two views; spec NULL: of the trees themselves. */
 int query_diff_view(struct query_diff_tree **ret, struct query *a, struct query *b, const struct query_view_spec *spec, struct err *err);

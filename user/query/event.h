@@ -25,7 +25,10 @@ struct measures {
 	bool metric;	    /* nanoseconds are summed: value is the same as samples */
 };
 
-/* Choose by spec's event or metric, and set q's event. The measures must be freed whatever the result. */
+/*
+ * Choose by spec's event or metric, and set q's event. The measures must be freed whatever the
+ * result.
+ */
 int measures_choose(struct measures *m, struct query *q, const struct query_spec *spec,
 		    struct selector *sel, struct err *err);
 void measures_fini(struct measures *m);

@@ -32,22 +32,30 @@ extern const char *const finding_names[FINDING_KINDS];
 
 struct finding {
 	enum finding_kind kind;
-	const char *key, *value; /* who; of FINDING_SATURATED who waits most for a CPU, of FINDING_BUILD key NULL
-				    and value the file. NULL: nobody */
-	double now, before;	 /* seconds per second from since_ns on (BURST: for span_ns), and before */
+	/*
+	 * Who; of FINDING_SATURATED who waits most for a CPU, of FINDING_BUILD key NULL and value
+	 * the file. NULL: nobody
+	 */
+	const char *key, *value;
+	/* Seconds per second from since_ns on (BURST: for span_ns), and before */
+	double now, before;
 	double day;		 /* the same, a day before; NAN: not recorded */
 	bool usual;		 /* a day before, it was at least as much */
 	int64_t since_ns, span_ns;
 	double q;
-	const char *function, *module; /* MORE and BURST: the one nearest to the leaf that has more than half of
-					  what grew, with what it calls; NULL: there is none */
+	/*
+	 * MORE and BURST: the one nearest to the leaf that has more than half of what grew, with
+	 * what it calls; NULL: there is none
+	 */
+	const char *function, *module;
 	double function_now, function_before; /* CPUs */
 	const char *build[2]; /* FINDING_BUILD: now and before */
 };
 
 struct findings_spec {
 	const char *where;
-	int64_t from_ns, to_ns;	 /* INT64_MIN: FINDINGS_RANGE_NS before the end; INT64_MAX: the newest */
+	/* INT64_MIN: FINDINGS_RANGE_NS before the end; INT64_MAX: the newest */
+	int64_t from_ns, to_ns;
 	const char *const *keys; /* n_keys 0: findings_keys */
 	size_t n_keys;
 	size_t limit; /* findings; 0: all */
@@ -66,7 +74,10 @@ struct findings {
 	bool bounded; /* the budget cut something: small values were not tested */
 };
 
-/* -EINVAL: a bad selector or a range without an end; -EAGAIN: as query_open. No data is no error: from_ns == to_ns. */
+/*
+ * -EINVAL: a bad selector or a range without an end; -EAGAIN: as query_open. No data is no error:
+ * from_ns == to_ns.
+ */
 int query_findings(struct findings **ret, struct store *s, const struct findings_spec *spec, struct err *err);
 void query_findings_free(struct findings *f);
 

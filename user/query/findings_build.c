@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which programs and libraries run in another build than before, by the build ids of their frames. */
+/*
+ * Which programs and libraries run in another build than before, by the build ids of their frames.
+ */
 #include "query/findings_int.h"
 #include "util/array.h"
 #include "util/idset.h"

@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A histogram takes some four times what a label set may cost, so a quarter of the budget is for the sets. */
+/*
+ * A histogram takes some four times what a label set may cost, so a quarter of the budget is for
+ * the sets.
+ */
 #define HIST_PARTS 4
 
 struct group {
@@ -44,7 +47,8 @@ static bool same_key(const void *ctx, uint32_t id, const void *key)
 static int add_value(struct buf *b, bool present, const char *text, size_t len)
 {
 	int rc = buf_add_u8(b, present);
-	rc = rc ? rc : buf_add(b, text, strnlen(text, len)); /* a table shows a value up to its first NUL */
+	/* a table shows a value up to its first NUL */
+	rc = rc ? rc : buf_add(b, text, strnlen(text, len));
 	return rc ? rc : buf_add_u8(b, 0);
 }
 

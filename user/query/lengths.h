@@ -27,10 +27,16 @@ void query_lengths_free(struct query_lengths *l);
 /* Did the budget cut groups, or lengths of groups? */
 bool query_lengths_bounded(const struct query_lengths *l);
 
-/* The histogram of the group with these values (as in struct query_table_row), NULL when it has none. */
+/*
+ * The histogram of the group with these values (as in struct query_table_row), NULL when it has
+ * none.
+ */
 const struct hist_snapshot *query_lengths_of(const struct query_lengths *l, const char *const *values, const bool *present);
 
-/* All groups, by how many waits there were, descending; keys as in a table. Borrowed of l. 0 or -ENOMEM. */
+/*
+ * All groups, by how many waits there were, descending; keys as in a table. Borrowed of l. 0 or
+ * -ENOMEM.
+ */
 struct query_lengths_group {
 	const char **values;
 	bool *present;

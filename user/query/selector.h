@@ -46,13 +46,21 @@ bool selector_names_wait(const struct selector *s);
 
 #define SELECTOR_KEYS_MAX 64 /* matchers */
 
-/* The keys of the matchers but the virtual ones, borrowed; writes at most cap, returns how many there are. */
+/*
+ * The keys of the matchers but the virtual ones, borrowed; writes at most cap, returns how many
+ * there are.
+ */
 size_t selector_keys(const struct selector *s, const char **keys, size_t cap);
 
-/* Whether matcher i (below SELECTOR_KEYS_MAX) asks for one value, not empty, of a key; both borrowed. */
+/*
+ * Whether matcher i (below SELECTOR_KEYS_MAX) asks for one value, not empty, of a key; both
+ * borrowed.
+ */
 bool selector_equal(const struct selector *s, size_t i, const char **ret_key, const char **ret_value, size_t *ret_len);
 
-/* No label set can match both: one wants a value that the other does not. False: it is not known. */
+/*
+ * No label set can match both: one wants a value that the other does not. False: it is not known.
+ */
 bool selector_excludes(const struct selector *a, const struct selector *b);
 
 #endif

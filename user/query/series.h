@@ -19,7 +19,8 @@ struct query_series_spec {
 	size_t n_keys;
 	int64_t step_ns;	 /* > 0; rounded up to a multiple of QUERY_WINDOW_NS */
 	size_t max_steps;	 /* 0: QUERY_STEPS_MAX */
-	size_t top;		 /* so many groups, those with the most samples; the others are summed. 0: all */
+	/* So many groups, those with the most samples; the others are summed. 0: all */
+	size_t top;
 	bool exact;		 /* one wide key: every window is read (query_top) */
 };
 
@@ -32,22 +33,29 @@ struct query_series_row {
 };
 
 struct query_series {
-	int64_t from_ns, to_ns, step_ns; /* used: whole steps; from + n_steps * step == to; both 0 when there is none */
+	/* Used: whole steps; from + n_steps * step == to; both 0 when there is none */
+	int64_t from_ns, to_ns, step_ns;
 	size_t n_steps;
-	uint64_t *windows; /* [n_steps]; 0: nothing was recorded then, which is not the same as 0 samples */
+	/* [n_steps]; 0: nothing was recorded then, which is not the same as 0 samples */
+	uint64_t *windows;
 	int64_t *covered_ns; /* [n_steps] time that they cover */
-	struct query_series_row *rows; /* by samples, descending; "other" last, when it holds anything */
+	/* By samples, descending; "other" last, when it holds anything */
+	struct query_series_row *rows;
 	size_t n_rows;
 	size_t n_groups, other_groups; /* in all; summed in "other" */
-	bool approximate; /* one wide key: points are what a row has at least, what it may have more is in "other"; n_groups are those known */
+	/*
+	 * One wide key: points are what a row has at least, what it may have more is in "other";
+	 * n_groups are those known
+	 */
+	bool approximate;
 	bool bounded;	  /* the budget cut something: of the whole range, of a step, or groups that
 			     have no points of their own */
 	struct query *whole; /* of the range used: its query_info and rows */
 };
 
 /*
- * As query_open; -EINVAL also for a step below 1 ns, -E2BIG for more steps than that (the text names a step
- * that fits).
+ * As query_open; -EINVAL also for a step below 1 ns, -E2BIG for more steps than that (the text
+ * names a step that fits).
  */
 int query_series(struct query_series **ret, struct store *s, const struct query_series_spec *spec, struct err *err);
 void query_series_free(struct query_series *s);

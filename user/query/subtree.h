@@ -47,7 +47,10 @@ uint32_t subtree_nearest(const struct subtree *t, const struct store *s, uint32_
  */
 int subtree_carry(struct keysums *k, const struct store *s);
 
-/* Choose at most `most` stacks, those whose subtrees have the most samples of k. k is used up. -ENOMEM. */
+/*
+ * Choose at most `most` stacks, those whose subtrees have the most samples of k. k is used up.
+ * -ENOMEM.
+ */
 int subtree_choose(struct subtree *ret, struct keysums *k, const struct store *s, size_t most);
 
 #endif

@@ -57,8 +57,8 @@ static int name_set(void *ctx, const struct label *labels, size_t n, uint32_t *r
 }
 
 /*
- * Is a row part of the answer, by its event and stack? Of rows whose stacks are left out this is the
- * last place where an idle CPU can be seen.
+ * Is a row part of the answer, by its event and stack? Of rows whose stacks are left out this is
+ * the last place where an idle CPU can be seen.
  */
 static int admit(struct summing *m, const struct measure *v, const struct store_row *row, bool *ret)
 {

@@ -27,7 +27,8 @@ struct summing {
 	struct choice *of;
 	bool once; /* no rows are left out: idle samples are counted on the way */
 	struct sums sums;
-	struct store_folding folding; /* QUERY_NO_LABELS: of what is read without labels, in any pass */
+	/* QUERY_NO_LABELS: of what is read without labels, in any pass */
+	struct store_folding folding;
 	size_t n_folded;	      /* blocks of the plan up to here are in it */
 	struct idle_stacks idle;
 	unsigned unchecked; /* rows since the question was last seen to go on */

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of an answer: of a node of a tree with its links, of a function in a table, of a row while runs are
- * merged. */
+/*
+ * Bytes of an answer: of a node of a tree with its links, of a function in a table, of a row while
+ * runs are merged.
+ */
 #define NODE_BYTES 96
 #define FUNCTION_BYTES 250
 #define ROW_BYTES 128

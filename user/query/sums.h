@@ -35,11 +35,13 @@ struct sums {
 	enum query_labels labels;
 	enum sums_pass pass;
 	size_t budget;
-	uint64_t sets_cost; /* of the label sets that are kept, about what the answer takes for them */
+	/* Of the label sets that are kept, about what the answer takes for them */
+	uint64_t sets_cost;
 	uint64_t seed;	    /* of the sets' hashes */
 	uint32_t *hash_of;  /* [hash_cap]: by the id of a set that was chosen */
 	size_t hash_cap;
-	struct set_sums set;	   /* QUERY_KEYS: all rows; else those of rows whose stack is (other) */
+	/* QUERY_KEYS: all rows; else those of rows whose stack is (other) */
+	struct set_sums set;
 	struct runs runs;	   /* rows with stacks */
 	struct keysums stacks;	   /* QUERY_NO_LABELS, what is being chosen: by stack */
 	struct keysums sets, rows; /* what is being chosen, or was: by hash; by hash and stack */

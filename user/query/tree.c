@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The merged tree. A stack id names a path and parent < id, so sums of the stacks of the rows, carried
- * to the parent from the highest id down, are the tree already. Lines are left out of it.
+ * The merged tree. A stack id names a path and parent < id, so sums of the stacks of the rows,
+ * carried to the parent from the highest id down, are the tree already. Lines are left out of it.
  */
 #include "query/same.h"
 
@@ -12,7 +12,8 @@ struct building {
 	const struct query *q;
 	struct query_same *same;
 	struct query_node *nodes; /* by the number of a stack (same.h), then by place in the tree */
-	uint64_t *other; /* [same->t.n]: samples below a stack that have no row; NULL: there are none */
+	/* [same->t.n]: samples below a stack that have no row; NULL: there are none */
+	uint64_t *other;
 };
 
 static size_t count_other(const struct query *q)
@@ -41,12 +42,15 @@ static void sum_stacks(struct building *b)
 			b->nodes[same->parent[i]].total += b->nodes[i].total;
 }
 
-/* Move the nodes to their places, over those of stacks that another one stands for. Return how many there
- * are. */
+/*
+ * Move the nodes to their places, over those of stacks that another one stands for. Return how many
+ * there are.
+ */
 static size_t place_nodes(struct building *b)
 {
 	struct query_same *same = b->same;
-	uint32_t *place = same->first, n = 0; /* a stack that stands for itself needs no other entry */
+	/* a stack that stands for itself needs no other entry */
+	uint32_t *place = same->first, n = 0;
 	for (uint32_t i = 0; i < same->t.n; i++) {
 		struct query_node *v = &b->nodes[i];
 		if (same->first[i] != i)

@@ -5,7 +5,9 @@
 
 #include "query/query_int.h"
 
-/* Whether a range has blocks above the windows, which keep values of this wide key. Reads no block. */
+/*
+ * Whether a range has blocks above the windows, which keep values of this wide key. Reads no block.
+ */
 bool values_kept(struct store *s, const char *key, int64_t from_ns, int64_t to_ns);
 /* Whether the query may be answered like this. */
 bool values_serve(struct store *s, const struct query_spec *spec);

@@ -23,11 +23,13 @@ enum query_view {
 
 struct query_view_spec {
 	enum query_view view;
-	const char *function, *module; /* callees, callers; module NULL: of any; without the mark of inlined calls */
+	/* Callees, callers; module NULL: of any; without the mark of inlined calls */
+	const char *function, *module;
 };
 
 struct query_view_tree {
-	const struct query_node *nodes; /* as query_tree's; `stack` is one that ends in the node's frame */
+	/* As query_tree's; `stack` is one that ends in the node's frame */
+	const struct query_node *nodes;
 	size_t n;
 	struct query_node *owned; /* NULL: they belong to the query */
 };

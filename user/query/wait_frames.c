@@ -109,7 +109,9 @@ static void kernel_frame(const char *function, struct wait_frame *f)
 
 /* ---- user code ---- */
 
-/* Threads of C and C++ programs. A mutex that is taken again behind a condition variable is a lock. */
+/*
+ * Threads of C and C++ programs. A mutex that is taken again behind a condition variable is a lock.
+ */
 static const struct rule libc[] = {
 	{ "pthread_mutex_lock __pthread_mutex_lock* ___pthread_mutex_lock* pthread_mutex_timedlock* pthread_mutex_clocklock* "
 	  "___pthread_mutex_*lock* __pthread_mutex_cond_lock* __lll_lock_wait* lll_mutex_lock* pthread_rwlock_* "
@@ -187,7 +189,8 @@ static bool in_system_directory(const char *module, const char *base)
 	const char *end = base > module ? base - 1 : module, *dir = end;
 	while (dir > module && dir[-1] != '/')
 		dir--;
-	if (memmem(dir, (size_t)(end - dir), "-linux-", 7) && dir > module) { /* /usr/lib/x86_64-linux-gnu */
+	if (memmem(dir, (size_t)(end - dir), "-linux-", 7) && dir > module) {
+		/* /usr/lib/x86_64-linux-gnu */
 		end = dir - 1;
 		for (dir = end; dir > module && dir[-1] != '/'; dir--)
 			;
@@ -202,7 +205,8 @@ static enum wait_owner owner_of(const char *function, const char *module, const 
 {
 	if (any_word(libc_files, base))
 		return WAIT_OWNER_LIBC;
-	if (any_word(libc_functions, function) || (function[0] == '_' && function[1] == '_')) /* reserved names, of static programs */
+	/* Reserved names, of static programs */
+	if (any_word(libc_functions, function) || (function[0] == '_' && function[1] == '_'))
 		return WAIT_OWNER_LIBC;
 	if (any_word(runtime_files, base) || strstr(module, "/lib-dynload/"))
 		return WAIT_OWNER_RUNTIME;

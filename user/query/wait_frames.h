@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one frame of a blocked thread's stack says: why the thread waits, and whether the frame is the
- * program's own code. The rules are in docs/architecture.md, "What a wait is for".
+ * What one frame of a blocked thread's stack says: why the thread waits, and whether the frame is
+ * the program's own code. The rules are in docs/architecture.md, "What a wait is for".
  */
 #ifndef ASCRIBE_QUERY_WAIT_FRAMES_H
 #define ASCRIBE_QUERY_WAIT_FRAMES_H
@@ -28,7 +28,10 @@ extern const char *const wait_class_names[WAIT_CLASSES];
  */
 enum wait_rule { WAIT_RULE_NONE, WAIT_RULE_WEAK, WAIT_RULE_FIRM };
 
-/* Whose code a frame is, from the kernel's to the program's own. UNNAMED: the program's, without a name. */
+/*
+ * Whose code a frame is, from the kernel's to the program's own. UNNAMED: the program's, without a
+ * name.
+ */
 enum wait_owner {
 	WAIT_OWNER_KERNEL,
 	WAIT_OWNER_LIBC,
@@ -47,7 +50,10 @@ struct wait_frame {
 /* function, module and file as in struct store_frame; "" where unknown. */
 struct wait_frame wait_frame_of(enum frame_kind kind, const char *function, const char *module, const char *file);
 
-/* The class of a wait, while the frames of its stack are seen one by one. All zero before the first. */
+/*
+ * The class of a wait, while the frames of its stack are seen one by one. All zero before the
+ * first.
+ */
 struct wait_decision {
 	uint8_t class, rule; /* of the frame that decides so far */
 	bool futex;
@@ -57,7 +63,9 @@ struct wait_decision {
 void wait_see_towards_root(struct wait_decision *d, const struct wait_frame *f);
 void wait_see_towards_leaf(struct wait_decision *d, const struct wait_frame *f);
 
-/* Return the class. earlier: the wait began before the recording, so its user frames are not known. */
+/*
+ * Return the class. earlier: the wait began before the recording, so its user frames are not known.
+ */
 enum wait_class wait_decided(const struct wait_decision *d, bool earlier);
 
 #endif

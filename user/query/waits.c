@@ -13,7 +13,9 @@ void wait_reasons_fini(struct wait_reasons *w)
 	*w = (struct wait_reasons){ 0 };
 }
 
-/* Dictionaries may be loaded while rows are read: make room for the frames that the store has now. */
+/*
+ * Dictionaries may be loaded while rows are read: make room for the frames that the store has now.
+ */
 static int reserve(struct wait_reasons *w, const struct store *s)
 {
 	size_t frames = store_n_frames(s);

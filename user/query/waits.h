@@ -13,10 +13,15 @@
 #define WAKER_EVENT "waker"  /* blocked time by who ended it, */
 #define WAKER_IDLE_EVENT                                                                                \
 	"waker.idle" /* and that of idle waits: the recorder knows the blocked thread's stack */
-#define WAIT_EARLIER "[before the recording]" /* the outermost frame of waits that were under way at its begin */
+/* the outermost frame of waits that were under way at its begin */
+#define WAIT_EARLIER "[before the recording]"
 
 struct wait_reason {
-	uint32_t frame; /* the first frame of the program itself; else the first that is not the kernel's, else the leaf */
+	/*
+	 * the first frame of the program itself; else the first that is not the kernel's, else the
+	 * leaf
+	 */
+	uint32_t frame;
 	uint8_t class;	/* enum wait_class */
 };
 

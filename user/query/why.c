@@ -86,7 +86,8 @@ static int open_before(struct why *w, struct query_spec *spec, int64_t before_ns
 {
 	const struct why_side *it = &w->side[WHY_THIS];
 	int64_t length = it->to_ns - it->from_ns;
-	spec->by_start = false; /* a window that reaches into the range from before belongs to what was before */
+	/* a window that reaches into the range from before belongs to what was before */
+	spec->by_start = false;
 	spec->to_ns = it->from_ns;
 	spec->from_ns = it->from_ns - length;
 	if (before_ns != INT64_MIN) {

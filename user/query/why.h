@@ -19,10 +19,12 @@ struct why_side {
 	double covered_s;
 	bool bounded;			/* the budget cut something (query_info) */
 	double seconds[WHY_PARTS];
-	double idle_s;			/* of idle waits, which are not in seconds[WHY_OFF] unless asked for */
+	/* of idle waits, which are not in seconds[WHY_OFF] unless asked for */
+	double idle_s;
 	uint64_t cpu_samples;		/* what seconds[WHY_CPU] comes from */
 	struct query *part[WHY_PARTS];	/* NULL: nothing of the kind in the store */
-	struct query_lengths *lengths[WHY_PARTS]; /* of runq and off; NULL: not to be had for this selector */
+	/* of runq and off; NULL: not to be had for this selector */
+	struct query_lengths *lengths[WHY_PARTS];
 };
 
 /*
@@ -68,7 +70,10 @@ struct why_tables {
 extern const char *const why_blocked_keys[2];  /* the program's function, what the wait is for */
 extern const char *const why_occupant_keys[1];
 
-/* What it was blocked in, and who had the CPU while it waited for one. Free them whatever the result. */
+/*
+ * What it was blocked in, and who had the CPU while it waited for one. Free them whatever the
+ * result.
+ */
 int why_blocked(const struct why *w, struct why_tables *ret, struct err *err);
 int why_occupants(const struct why *w, struct why_tables *ret, struct err *err);
 void why_tables_free(struct why_tables *t);

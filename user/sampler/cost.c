@@ -72,7 +72,8 @@ void sampler_memory(const struct sampler *s, struct sampler_memory *ret)
 {
 	struct bpf_map *map;
 	int n_possible = libbpf_num_possible_cpus();
-	size_t n_cpus = n_possible > 0 && (unsigned)n_possible > s->n_cpus ? (size_t)n_possible : s->n_cpus; /* claimed ones, too */
+	/* Claimed ones, too */
+	size_t n_cpus = n_possible > 0 && (unsigned)n_possible > s->n_cpus ? (size_t)n_possible : s->n_cpus;
 	size_t n_threads = count_threads();
 	*ret = (struct sampler_memory){ 0 };
 	bpf_object__for_each_map(map, s->skel->obj) {

@@ -44,7 +44,8 @@ int sampler_attach_cpu(struct sampler *s, unsigned cpu, struct err *err)
 		int rc = event_open_jittered(e, (int)cpu, &c->fd[i], err);
 		if (rc)
 			return rc;
-		if (e->tracepoint) /* this event only counts: the program is attached to the tracepoint once */
+		/* This event only counts: the program is attached to the tracepoint once */
+		if (e->tracepoint)
 			continue;
 		LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = i);
 		c->link[i] = bpf_program__attach_perf_event_opts(s->skel->progs.on_event, c->fd[i], &opts);

@@ -2,8 +2,8 @@
 /*
  * Take what the BPF programs wrote. Each CPU has a half, and some halves are spare:
  *
- *   for some CPUs at a time: give each a spare half; wait until its program is not in the old one; copy what is in use of
- *   that, zero it: it is spare
+ *   for some CPUs at a time: give each a spare half; wait until its program is not in the old one;
+ *   copy what is in use of that, zero it: it is spare
  *   then the records of the ring, then the copies, CPU by CPU, to the caller
  *
  * A half has an id: its index, and a count of the times that it was given out. What belongs to a
@@ -140,7 +140,8 @@ static void copy_half(const struct sampler *s, unsigned cpu, struct half *h, str
 		struct row *row = &t->rows[n++];
 		*row = rows[i];
 		if (row->kind <= ROW_IDLE && !sampler_row_words(row))
-			row->stack = 0; /* it may be what another row had, in an arena that is no more */
+			/* It may be what another row had, in an arena that is no more */
+			row->stack = 0;
 	}
 }
 
@@ -181,7 +182,8 @@ static unsigned take_some(struct sampler *s, unsigned first)
 	for (unsigned i = 0; i < n; i++) {
 		uint32_t old = s->states[first + i].active, id = s->spare[i] + GIVEN_OUT;
 		half_at(s, id)->id = id;
-		__atomic_store_n(&s->states[first + i].active, id, __ATOMIC_RELEASE); /* the zeroes of the last drain come first */
+		/* The zeroes of the last drain come first */
+		__atomic_store_n(&s->states[first + i].active, id, __ATOMIC_RELEASE);
 		s->spare[i] = old;
 	}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -20,7 +20,8 @@ struct event {
 	bool fixed_period;      /* constant period: cpu-clock, task-clock */
 	uint64_t ns_per_sample; /* 0 where a sample is not a time */
 	const char *unit;       /* of the event's own count */
-	bool wait;              /* no perf event: bpf/offcpu.bpf.h writes the rows of off-cpu and runq */
+	/* No perf event: bpf/offcpu.bpf.h writes the rows of off-cpu and runq */
+	bool wait;
 };
 
 #define EVENT_OFF "off-cpu"

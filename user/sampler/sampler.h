@@ -27,17 +27,31 @@ struct sampler_config {
 	bool no_labels; /* for measuring what they cost */
 	size_t label_sets; /* kept of one process; 0: 32,768 */
 	const struct recipes *recipes; /* for user/attribute/labelling; NULL: none */
-	unsigned weight;     /* samples that each one stands for in the store; 0: 1. The period of event[] is that many times what its
-				ns_per_sample says */
+	/*
+	 * Samples that each one stands for in the store; 0: 1. The period of event[] is that many
+	 * times what its ns_per_sample says
+	 */
+	unsigned weight;
 	bool waits_saved;    /* waits were given up to save CPU time: windows say so */
-	bool resumed;	     /* this process recorded before: what it used until now is counted already */
-	bool cmdline;	     /* for user/attribute/sets: read the command lines of processes that are sampled */
+	/* This process recorded before: what it used until now is counted already */
+	bool resumed;
+	/* For user/attribute/sets: read the command lines of processes that are sampled */
+	bool cmdline;
 	bool jvm_attach;     /* for user/stacks/resolve: ask JVMs for the names of their code */
 	bool wakers;         /* with waits: who ends them */
-	uint64_t wait_ns;    /* with waits: how long labels that were read count, and the shortest wait whose waker has a stack; 0: 1 ms */
+	/*
+	 * With waits: how long labels that were read count, and the shortest wait whose waker has a
+	 * stack; 0: 1 ms
+	 */
+	uint64_t wait_ns;
 	unsigned claim_cpus; /* for tests: make tables for so many CPUs though there are fewer */
-	uint32_t table_rows; /* of a CPU's table to begin with; 0: by table_bytes. In the end the budget of sizes.h counts */
-	size_t table_bytes; /* of all CPUs' tables to begin with; 0: as many rows as a window may need */
+	/*
+	 * Of a CPU's table to begin with; 0: by table_bytes. In the end the budget of sizes.h
+	 * counts
+	 */
+	uint32_t table_rows;
+	/* Of all CPUs' tables to begin with; 0: as many rows as a window may need */
+	size_t table_bytes;
 	size_t unwind_bytes; /* budget of the unwind rows; 0: 64 MiB, made as they are needed */
 	size_t symbols_bytes; /* of symbol tables that are kept; 0: SYMBOLIZER_TABLE_BYTES */
 };
@@ -55,7 +69,9 @@ int sampler_start(struct sampler *s, struct err *err);
 /* Disable the events; what was sampled stays to be drained. */
 void sampler_stop(struct sampler *s);
 
-/* Select one more process (SELECTION_TGIDS), e.g. a child just made. -E2BIG when there is no place. */
+/*
+ * Select one more process (SELECTION_TGIDS), e.g. a child just made. -E2BIG when there is no place.
+ */
 int sampler_select(struct sampler *s, uint32_t id);
 
 unsigned sampler_n_cpus(const struct sampler *s);
@@ -95,7 +111,11 @@ struct sampler_half {
 	uint32_t n_rows;
 	const uint64_t *arena;
 	uint32_t arena_words;
-	const struct wait_others *others; /* what found no row, all 0 but where the head counts wait_rows_full or wait_parts_full; NULL: no waits */
+	/*
+	 * What found no row, all 0 but where the head counts wait_rows_full or wait_parts_full;
+	 * NULL: no waits
+	 */
+	const struct wait_others *others;
 };
 
 /*
@@ -106,8 +126,8 @@ struct sampler_half {
 int sampler_drain(struct sampler *s, void (*on_half)(void *ctx, const struct sampler_half *h), void *ctx);
 
 /*
- * Records of the ring go to on_record, of sampler_poll_ring and sampler_drain alike. payload has record->size bytes,
- * already checked to be there.
+ * Records of the ring go to on_record, of sampler_poll_ring and sampler_drain alike. payload has
+ * record->size bytes, already checked to be there.
  */
 void sampler_on_record(struct sampler *s, void (*on_record)(void *ctx, const struct wire_record *r, const void *payload),
 		       void *ctx);
@@ -122,9 +142,9 @@ uint32_t sampler_row_words(const struct row *row);
 
 /*
  * Report the parts of waits that go on, and sums of waits that are in no half; `words` are those of
- * sampler_row_words, and a struct wire_hang where the row says so. Call it after sampler_drain, at the
- * end of each window and after sampler_stop: what it reported is in no row later. 0 or -errno of the
- * iterator; without waits 0.
+ * sampler_row_words, and a struct wire_hang where the row says so. Call it after sampler_drain, at
+ * the end of each window and after sampler_stop: what it reported is in no row later. 0 or -errno
+ * of the iterator; without waits 0.
  */
 int sampler_waits(struct sampler *s, void (*on_wait)(void *ctx, const struct row *row, const uint64_t *words), void *ctx);
 
@@ -148,7 +168,10 @@ void sampler_take_wait_stacks(struct sampler *s, bool take);
 /* Samples that wait in the tables for the next drain: for progress, not exact. */
 uint64_t sampler_pending(const struct sampler *s);
 
-/* CPUs that came or went since the last call: events are opened or closed to match. The number of changes. */
+/*
+ * CPUs that came or went since the last call: events are opened or closed to match. The number of
+ * changes.
+ */
 int sampler_follow_cpus(struct sampler *s, void (*on_change)(void *ctx, unsigned cpu, bool online), void *ctx);
 
 /* Samples on CPUs that have no table; children that found no place in the selection. */
@@ -158,8 +181,8 @@ uint64_t sampler_bad_cpu(const struct sampler *s);
 uint64_t sampler_selected_full(const struct sampler *s);
 
 /*
- * Publish the label slots of a process image and e->n_sources sources. Replaces what is there for it, except its ranges.
- * -E2BIG: no place.
+ * Publish the label slots of a process image and e->n_sources sources. Replaces what is there for
+ * it, except its ranges. -E2BIG: no place.
  */
 int sampler_publish(struct sampler *s, const struct proc_entry *e, const struct label_source *sources);
 void sampler_withdraw(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id);
@@ -193,22 +216,29 @@ uint32_t *sampler_shard(struct sampler *s, unsigned shard);
 void sampler_unmap_shards(struct sampler *s);
 /* Bytes of the shards that are not mapped now: memory that is ours all the same. */
 size_t sampler_unmapped(const struct sampler *s);
-/* No row of it is in use. A bpf() call; its memory goes when no program can be reading it any more. */
+/*
+ * No row of it is in use. A bpf() call; its memory goes when no program can be reading it any more.
+ */
 int sampler_drop_shard(struct sampler *s, unsigned shard);
 
 /* The ranges of an image that was published, as in struct proc_entry. */
 void sampler_set_ranges(struct sampler *s, uint32_t tgid, uint64_t start_ns, uint32_t exec_id, uint64_t ranges);
 
 /*
- * Wait until no CPU is any more in a sample that began before the call: what was replaced may be reused.
- * Microseconds.
+ * Wait until no CPU is any more in a sample that began before the call: what was replaced may be
+ * reused. Microseconds.
  */
 void sampler_pass(struct sampler *s);
 
-/* Ask for all definitions again: those made before carry another generation. Returns the new one. */
+/*
+ * Ask for all definitions again: those made before carry another generation. Returns the new one.
+ */
 uint32_t sampler_new_generation(struct sampler *s);
 
-/* CPUs in a list file such as /sys/devices/system/cpu/online; calls back for each; -errno when unreadable. */
+/*
+ * CPUs in a list file such as /sys/devices/system/cpu/online; calls back for each; -errno when
+ * unreadable.
+ */
 int sampler_cpu_list(const char *path, void (*cb)(void *ctx, unsigned cpu), void *ctx);
 
 #endif

@@ -19,7 +19,8 @@ struct cpu {
 	struct bpf_link *link[MAX_EVENTS];
 	bool online, counted;
 	uint64_t base[MAX_EVENTS]; /* counts of descriptors that were closed with their CPU */
-	uint64_t count[MAX_EVENTS]; /* of the event, just before the last drain: what ran since then is not drained yet */
+	/* Of the event, just before the last drain: what ran since then is not drained yet */
+	uint64_t count[MAX_EVENTS];
 	uint64_t look_covered, look_count; /* of the clock, when the CPUs were last looked at */
 	uint64_t ran[MAX_EVENTS], covered[MAX_EVENTS], idle; /* of struct half, drained so far */
 };
@@ -72,7 +73,10 @@ struct sampler {
 	struct cpu *cpu;
 };
 
-/* A BPF table and where to put the address of its memory, which user space shares with the programs. */
+/*
+ * A BPF table and where to put the address of its memory, which user space shares with the
+ * programs.
+ */
 struct sampler_table {
 	struct bpf_map *map;
 	size_t size; /* bytes */
@@ -88,7 +92,9 @@ struct half *sampler_half_of(const struct sampler *s, unsigned cpu);
 int sampler_give_halves(struct sampler *s);
 void sampler_free_drain(struct sampler *s);
 
-/* Bytes of the tables that sizes.h does not choose, and of those of each CPU; before they are made. */
+/*
+ * Bytes of the tables that sizes.h does not choose, and of those of each CPU; before they are made.
+ */
 void sampler_fixed_bytes(const struct sampler *s, size_t *ret_fixed, size_t *ret_cpu);
 
 /*
@@ -111,7 +117,8 @@ void sampler_unmap_unwind(struct sampler *s);
  * The scheduler (waits.c): the programs that are needed, attached in an order in which no thread is
  * missed; detached.
  */
-int sampler_check_waits(struct sampler *s, struct err *err); /* -ENOTSUP: this kernel cannot; before the others */
+/* -ENOTSUP: this kernel cannot; before the others */
+int sampler_check_waits(struct sampler *s, struct err *err);
 int sampler_size_waits(struct sampler *s);
 int sampler_map_waits(struct sampler *s, struct err *err);
 void sampler_unmap_waits(struct sampler *s);

@@ -68,7 +68,9 @@ static bool has_tracepoint(const struct btf *btf, const char *tracepoint)
 }
 
 #if !defined(__aarch64__)
-/* The place of a variable of each CPU among all of them. -ENOENT: the kernel's types do not tell. */
+/*
+ * The place of a variable of each CPU among all of them. -ENOENT: the kernel's types do not tell.
+ */
 static int64_t percpu_at(const struct btf *btf, const char *name)
 {
 	int id = btf__find_by_name_kind(btf, name, BTF_KIND_VAR), section = btf__find_by_name_kind(btf, ".data..percpu", BTF_KIND_DATASEC);
@@ -171,10 +173,14 @@ int sampler_check_waits(struct sampler *s, struct err *err)
 		rc = check_wakers(s, btf, err);
 	if (!rc && s->wakers)
 		find_softirqs(s);
-	/* Does it note when a thread came into its queue (CONFIG_SCHED_INFO), by a clock that we can read? */
+	/*
+	 * Does it note when a thread came into its queue (CONFIG_SCHED_INFO), by a clock that we
+	 * can read?
+	 */
 	s->queue_times = btf && has_member(btf, "sched_info", "last_queued") && has_member(btf, "cfs_rq", "rq") &&
 			 has_member(btf, "task_struct", "sched_info") &&
-			 !getenv("ASCRIBE_WATCH_WAKEUPS"); /* for tests: as on a kernel that does not */
+			 /* for tests: as on a kernel that does not */
+			 !getenv("ASCRIBE_WATCH_WAKEUPS");
 	btf__free(btf);
 	return rc;
 }
@@ -258,9 +264,9 @@ uint32_t sampler_row_words(const struct row *row)
 }
 
 /*
- * Run the iterator over all threads; pass each record to on_wait. The kernel has room for 32 KiB. It
- * asks the program again for a thread whose records did not fit, but the program reports a wait once:
- * so 8 KiB are read at a time, to which no thread adds 24.
+ * Run the iterator over all threads; pass each record to on_wait. The kernel has room for 32 KiB.
+ * It asks the program again for a thread whose records did not fit, but the program reports a wait
+ * once: so 8 KiB are read at a time, to which no thread adds 24.
  */
 static int iterate(struct bpf_link *threads, void (*on_wait)(void *, const struct row *, const uint64_t *), void *ctx)
 {
@@ -386,8 +392,9 @@ static void await_programs(unsigned n_cpus)
 }
 
 /*
- * End all waits at one instant, since detaching takes a while; return when no program that runs now is
- * left. The one on sched_switch stays attached: threads that exit before the iterator flush their sums.
+ * End all waits at one instant, since detaching takes a while; return when no program that runs now
+ * is left. The one on sched_switch stays attached: threads that exit before the iterator flush
+ * their sums.
  */
 void sampler_end_waits(struct sampler *s)
 {

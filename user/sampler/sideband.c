@@ -38,7 +38,9 @@ struct sideband {
 	struct ring ring[];
 };
 
-/* Layouts: include/uapi/linux/perf_event.h, enum perf_event_type; sample_id holds the time alone. */
+/*
+ * Layouts: include/uapi/linux/perf_event.h, enum perf_event_type; sample_id holds the time alone.
+ */
 struct rec_comm {
 	struct perf_event_header h;
 	uint32_t tgid, tid;
@@ -225,7 +227,8 @@ int sideband_read(struct sideband *sb, unsigned cpu, uint64_t before_ns)
 		return rc;
 	}
 	sb->copy.len = end;
-	if (sb->data_size - len < RECORD_MAX) /* no room for the largest record: the kernel may have dropped one */
+	/* No room for the largest record: the kernel may have dropped one */
+	if (sb->data_size - len < RECORD_MAX)
 		note_loss(sb, r);
 	r->read_to_ns = before_ns;
 	__atomic_store_n(&r->head->data_tail, tail + (end - base), __ATOMIC_RELEASE);
@@ -240,7 +243,10 @@ static int by_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* The kernel marks the path of a file that has been unlinked; it is the same file, as in proc/scan.c. */
+/*
+ * The kernel marks the path of a file that has been unlinked; it is the same file, as in
+ * proc/scan.c.
+ */
 static const char *without_mark(const char *path, char out[PATH_MAX])
 {
 	static const char deleted[] = " (deleted)";

@@ -29,7 +29,11 @@ typedef void sideband_on_map(void *ctx, uint32_t tgid, uint64_t addr);
 struct sideband_loss {
 	bool any;	  /* records may be missing */
 	uint64_t from_ns; /* BOOTTIME: all records before this time were read */
-	uint64_t records; /* lost records that the kernel reported; it reports them with the next record that it writes */
+	/*
+	 * Lost records that the kernel reported; it reports them with the next record that it
+	 * writes
+	 */
+	uint64_t records;
 };
 
 /*

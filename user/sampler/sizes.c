@@ -6,7 +6,10 @@
 
 #define HALF_SAMPLES_MAX 1024 /* a higher rate is drained more often instead */
 #define STACK_WORDS_MEAN 48
-/* Rows and words of stacks that a window's waits need: each thread has a row for each length of its waits. */
+/*
+ * Rows and words of stacks that a window's waits need: each thread has a row for each length of its
+ * waits.
+ */
 #define WAIT_ROWS 12000
 #define WAIT_WORDS_ALL 60000
 /* And wakers: a row for each that woke it. */
@@ -37,7 +40,9 @@ static uint32_t pow2_at_least(uint32_t n)
 	return p;
 }
 
-/* The largest power of two of which all CPUs together have at most `all`; from `least` to `most`. */
+/*
+ * The largest power of two of which all CPUs together have at most `all`; from `least` to `most`.
+ */
 static uint32_t share(uint32_t all, unsigned n_cpus, uint32_t least, uint32_t most)
 {
 	uint32_t n = most;

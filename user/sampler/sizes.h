@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIZES_BUDGET (64ull << 20) /* bytes of kernel memory for up to 512 CPUs; with more 128 KiB each */
+/* bytes of kernel memory for up to 512 CPUs; with more 128 KiB each */
+#define SIZES_BUDGET (64ull << 20)
 
 /* What is to be recorded, where. */
 struct sizes_question {
@@ -28,7 +29,8 @@ struct sizes_question {
 /* All counts but n_halves are powers of two. */
 struct sizes {
 	uint32_t n_halves;	/* one for each CPU, and those that take their places in a drain */
-	uint32_t rows, words;	/* of a half: rows and references to stacks; of its arena, without the room behind it */
+	/* Of a half: rows and references to stacks; of its arena, without the room behind it */
+	uint32_t rows, words;
 	uint32_t half_bytes;	/* rounded up to 8 */
 	uint32_t runs, reuse;	/* of a CPU */
 	uint32_t copies;	/* of the host */
@@ -43,7 +45,9 @@ void sizes_choose(const struct sizes_question *q, struct sizes *ret);
 /* The part that depends on the number of CPUs alone. */
 void sizes_of_cpus(unsigned n_cpus, struct sizes *ret);
 
-/* Return how many rows a half begins with where all halves have `bytes` together: 2,048 at least. */
+/*
+ * Return how many rows a half begins with where all halves have `bytes` together: 2,048 at least.
+ */
 uint32_t sizes_first_rows(unsigned n_cpus, size_t bytes);
 
 #endif

@@ -140,7 +140,7 @@ static int read_candidate(struct modules *ms, struct opening *op, const char *pa
 	if (symbols_is_late(rc))
 		return rc;
 	if (rc) {
-		if (op->binary && rc)
+		if (op->binary)
 			binary_free(op->binary);
 		/* Not ELF, or refused: the file is known all the same, without names */
 		op->binary = NULL;

@@ -32,7 +32,6 @@
 #define UNPACKED_KEPT_MAX (24u << 20) /* of all files that stay open, but for the last one */
 #define DEPTH_MAX 64          /* of scopes inside a function */
 #define DIES_MAX (4u << 20)   /* looked at in one unit */
-#define TEXT_MAX 1024
 
 /* A stretch of addresses, and the DIE (offset in .debug_info) that it belongs to. */
 struct range {
@@ -452,7 +451,7 @@ static const char *function_name(Dwarf_Die *die)
 
 static int add_text(struct buf *out, const char *s)
 {
-	size_t len = s ? strnlen(s, TEXT_MAX) : 0;
+	size_t len = s ? strnlen(s, LINE_TEXT_MAX) : 0;
 	int rc = buf_add_u32(out, (uint32_t)len);
 	return rc ? rc : buf_add(out, s ? s : "", len);
 }
@@ -564,34 +563,4 @@ int lines_dwarf(int fd, Dwarf **ret)
 	if (!rc)
 		*ret = f->dwarf;
 	return rc;
-}
-
-/* ---- the recorder's side ---- */
-
-static int take_text(struct cursor *c, const char **ret, size_t *ret_len)
-{
-	size_t len = cursor_u32(c);
-	const uint8_t *p = len <= TEXT_MAX ? cursor_bytes(c, len) : NULL;
-	if (!p)
-		return -EBADMSG;
-	*ret = (const char *)p;
-	*ret_len = len;
-	return memchr(p, 0, len) ? -EBADMSG : 0;
-}
-
-int lines_decode(struct cursor *c, struct line_frame out[LINE_FRAMES_MAX], size_t *ret_n)
-{
-	size_t n = cursor_u32(c);
-	if (c->bad || n > LINE_FRAMES_MAX)
-		return -EBADMSG;
-	for (size_t i = 0; i < n; i++) {
-		struct line_frame *f = &out[i];
-		int rc = take_text(c, &f->function, &f->function_len);
-		rc = rc ? rc : take_text(c, &f->file, &f->file_len);
-		f->line = cursor_u32(c);
-		if (rc || c->bad)
-			return -EBADMSG;
-	}
-	*ret_n = n;
-	return 0;
 }

@@ -12,6 +12,7 @@
 
 #define LINES_BATCH_MAX 4096u /* addresses of one request */
 #define LINES_REPLY_MAX (16u << 20)
+#define LINE_TEXT_MAX 1024 /* bytes of a name or a path */
 
 /*
  * The request: addresses, u64 each; the first descriptor has the DWARF. See lines_decode for the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums by a 64-bit key, in bounded memory. When the table is full, the caller makes room: by giving up
- * (-ENOBUFS), or by keysums_shrink, which keeps the keys with the largest sums.
+ * Sums by a 64-bit key, in bounded memory. When the table is full, the caller makes room: by giving
+ * up (-ENOBUFS), or by keysums_shrink, which keeps the keys with the largest sums.
  */
 #ifndef ASCRIBE_UTIL_KEYSUMS_H
 #define ASCRIBE_UTIL_KEYSUMS_H
@@ -19,7 +19,8 @@ struct keysums {
 	struct keysum *v; /* [cap], open addressing */
 	size_t n, cap;	  /* cap: 0 or a power of two */
 	size_t max_cap;	  /* 3/4 of it may be used */
-	uint64_t missed;  /* at most this many samples of any key were taken away by keysums_shrink */
+	/* At most this many samples of any key were taken away by keysums_shrink */
+	uint64_t missed;
 };
 
 /* Keep at most so many bytes, also while the table grows. At least a few keys fit. */
@@ -33,7 +34,10 @@ static inline size_t keysums_max(const struct keysums *k)
 void keysums_fini(struct keysums *k);
 size_t keysums_bytes(const struct keysums *k);
 
-/* Add to the sums of a key below UINT64_MAX. -ENOMEM; -ENOBUFS: the key is new and there is no room. */
+/*
+ * Add to the sums of a key below UINT64_MAX. -ENOMEM; -ENOBUFS: the key is new and there is no
+ * room.
+ */
 int keysums_add(struct keysums *k, uint64_t key, uint64_t samples, uint64_t value);
 /* Return the sums of a key; NULL: there are none. */
 struct keysum *keysums_find(const struct keysums *k, uint64_t key);
@@ -51,7 +55,10 @@ int keysums_shrink(struct keysums *k);
  */
 int keysums_keep(struct keysums *k, uint64_t budget, uint64_t (*cost)(uint64_t key));
 
-/* Move the sums to the front of v[], free no memory; the table must then be given up. Return how many. */
+/*
+ * Move the sums to the front of v[], free no memory; the table must then be given up. Return how
+ * many.
+ */
 size_t keysums_pack(struct keysums *k);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef ASCRIBE_STORE_CHECK_CHECK_H
 #define ASCRIBE_STORE_CHECK_CHECK_H
 
+#include "store/damage.h"
 #include "store/write/writer_int.h"
 
 struct check {

@@ -14,6 +14,7 @@
  * So DIR is one of the two stores at any time, whole. Before the next try what is left of one is
  * undone (steps 1 to 3) or done (step 5).
  */
+#include "store/damage.h"
 #include "store/old/old.h"
 
 #include "store/file/reserve.h"

@@ -39,7 +39,8 @@ struct output {
 	struct dicts d; /* with an index */
 	bool loaded;	/* d is there */
 	bool fresh;	/* d is not that of the open segment: the next block begins another */
-	bool full;	/* d, which was too large when it was unloaded: the next block begins another */
+	/* d, which was too large when it was unloaded: the next block begins another */
+	bool full;
 	bool broken;	/* the segment was given up after an error: the next one gets all of d */
 	struct file file; /* KIND_SYMBOLS of the open segment */
 	struct dict_mark saved[N_DICTS + 1]; /* ids below are in the file and durable */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/running.h"
+
+#include "daemon/log.h"
+#include "proc/proc.h"
+
+#include <malloc.h>
+#include <string.h>
+
+struct saving_limits daemon_saving_limits(const struct daemon *d)
+{
+	unsigned n_waits = 0;
+	for (unsigned i = 0; i < d->s.n_events; i++)
+		n_waits += d->s.event[i].wait;
+	return (struct saving_limits){ d->s.cpu_max, d->s.o.memory_max, d->s.o.hz, n_waits,
+				       n_waits == d->s.n_events };
+}
+
+int daemon_new_collector(struct daemon *d, struct collector **ret, struct err *err)
+{
+	struct err warning = { 0 };
+	struct saving_shares share;
+	const struct saving_limits limits = daemon_saving_limits(d);
+	const unsigned weight = governor_weight(&d->saving.governor);
+	saving_shares(d->s.o.memory_max, &share);
+	struct sampler_config cfg = {
+		.hz = (unsigned)(d->s.o.hz + weight - 1) / weight,
+		.window_s = DAEMON_WINDOW_S,
+		.weight = weight,
+		.label_sets = share.label_sets,
+		.claim_cpus = (unsigned)d->s.o.claim_cpus,
+		.table_rows = d->saving.tables.rows,
+		.table_bytes = share.tables,
+		.resumed = d->resumed,
+		.recipes = &d->recipes,
+		.wakers = d->s.o.waker && governor_waits(&d->saving.governor),
+		.waits_saved = limits.waits && !governor_waits(&d->saving.governor),
+		.jvm_attach = d->s.o.jvm_attach,
+		.cmdline = d->s.o.cmdline,
+		.unwind_bytes = d->s.o.unwind_max ? (size_t)d->s.o.unwind_max : share.unwind,
+		.symbols_bytes = share.symbols,
+	};
+	for (unsigned i = 0; i < d->s.n_events; i++) {
+		if (d->s.event[i].wait && cfg.waits_saved)
+			continue;
+		struct event *e = &cfg.event[cfg.n_events++];
+		*e = d->s.event[i];
+		if (!e->attr.freq) {
+			e->attr.sample_period *= weight;
+			continue;
+		}
+		/*
+		 * The kernel takes whole Hz: 10 for half of 19. What each stands for follows;
+		 * queries add up such rates.
+		 */
+		e->attr.sample_freq = cfg.hz;
+		if (e->ns_per_sample && weight > 1)
+			e->ns_per_sample = 1000000000ull / (cfg.hz * weight);
+	}
+	struct collector *c;
+	int rc = collector_open(&c, &cfg, d->writer, &warning, err);
+	if (rc)
+		return rc;
+	rc = d->s.filter ? collector_set_filter(c, d->s.filter, &d->redactor) : 0;
+	if (rc) {
+		collector_close(c);
+		return err_sys(err, rc, "rules for labels");
+	}
+	rc = d->resumed ? 0 : saving_check(&d->saving, &limits, c, err);
+	if (rc) {
+		collector_close(c);
+		return rc;
+	}
+	saving_apply(&d->saving, &limits, c);
+	if (d->downloads)
+		collector_set_downloads(c, d->downloads);
+	if (warning.code)
+		log_line(LOG_LINE_WARNING, "%s", warning.text);
+	*ret = c;
+	return 0;
+}
+
+void daemon_end_collector(struct daemon *d)
+{
+	struct collector_progress p;
+	struct err err = { 0 };
+	if (!d->collector)
+		return;
+	if (collector_stop(d->collector, &err))
+		log_line(LOG_LINE_ERROR, "the last window: %s", err.text);
+	collector_progress(d->collector, &p);
+	published_ended(&d->published, &p);
+	d->drains_before += p.drains;
+	collector_close(d->collector);
+	d->collector = NULL;
+	d->resumed = true;
+	d->failed = 0;
+}
+
+static bool listens_on_tcp(const struct daemon *d)
+{
+	for (size_t i = 0; i < d->s.http.n_listen; i++)
+		if (strncmp(d->s.http.listen[i], "unix:", 5))
+			return true;
+	return false;
+}
+
+static bool keep_token(struct daemon *d)
+{
+	struct err err = { 0 };
+	char path[512];
+	if (daemon_settings_keep_token(&d->s, path, &err)) {
+		log_line(LOG_LINE_ERROR, "http: %s", err.text);
+		return false;
+	}
+	log_line(LOG_LINE_INFO, "requests to TCP addresses need the token in %s", path);
+	return true;
+}
+
+void daemon_close_sockets(struct daemon *d)
+{
+	http_sockets_close(d->sockets);
+	d->sockets = NULL;
+}
+
+void daemon_start_http(struct daemon *d)
+{
+	struct err err = { 0 };
+	if (!d->s.http.n_listen || (d->s.own_token && listens_on_tcp(d) && !keep_token(d))) {
+		daemon_close_sockets(d);
+		return;
+	}
+	struct saving_shares share;
+	saving_shares(d->s.o.memory_max, &share);
+	d->s.http.stores = &d->s.o.store;
+	d->s.http.n_stores = 1;
+	d->s.http.question_bytes = share.question;
+	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };
+	if (http_sockets_open(&d->sockets, &d->s.http, &err) || http_open(&d->http, &d->s.http, d->sockets, &err)) {
+		d->http = NULL;
+		daemon_close_sockets(d);
+		log_line(LOG_LINE_ERROR, "http: %s", err.text);
+		return;
+	}
+	for (size_t i = 0; http_address(d->http, i); i++)
+		log_line(LOG_LINE_INFO, "serving %s on %s%s", d->s.o.store,
+			 strncmp(http_address(d->http, i), "unix:", 5) ? d->s.http.tls_cert ? "https://" : "http://" : "", http_address(d->http, i));
+}
+
+void daemon_stop_http(struct daemon *d)
+{
+	http_close(d->http);
+	d->http = NULL;
+}
+
+int daemon_switch_collector(struct daemon *d, struct err *err)
+{
+	struct collector *c;
+	bool served = d->http != NULL;
+	daemon_stop_http(d);
+	const struct saving_limits limits = daemon_saving_limits(d);
+	if (d->collector && !saving_has_room(&d->saving, &limits))
+		daemon_end_collector(d);
+	int rc = daemon_new_collector(d, &c, err);
+	if (!rc) {
+		daemon_end_collector(d);
+		d->collector = c;
+		rc = collector_start(c, err);
+		d->drained_ns = proc_now_ns();
+	}
+	if (served)
+		daemon_start_http(d);
+	return rc;
+}
+
+void daemon_restart(struct daemon *d, const char *why)
+{
+	struct err err = { 0 };
+	if (daemon_switch_collector(d, &err))
+		log_line(LOG_LINE_ERROR, "recording anew (%s): %s", why, err.text);
+	malloc_trim(0);
+	governor_new_minute(&d->saving.governor);
+}
