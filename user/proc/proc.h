@@ -28,7 +28,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROC_MAPS_MAX 65536 /* mappings of one image; further ones are ignored */
+/*
+ * Executable mappings of one image; further ones are ignored. Adding one moves those above: where a
+ * program makes the most of them, from the top down, that takes 0.2 s in all.
+ */
+#define PROC_MAPS_MAX 16384
 #define PROC_COMM_SIZE 16
 #define PROC_ENDED_MAX 65536 /* images of ended processes: procs_trim */
 #define PROC_READ_MAX 16384  /* the same, while their rows have been read */

@@ -31,6 +31,7 @@
 #define MEMORY_MAX (1u << 20)
 #define STACK_MAX (1u << 16)
 #define PAGE_BYTES 4096u
+#define LINES_MAX 65536 /* of /proc/TGID/maps, where one mapping is looked for */
 #define MAPS_BYTES (16u << 20)
 #define COPY_PIECE (1u << 20)
 #define XFS_MAGIC 0x58465342
@@ -378,7 +379,7 @@ static int read_line(const struct reader_request *q, struct buf *out)
 	char line[PATH_MAX + 128], *path;
 	struct proc_line l;
 	int rc = -ENOENT;
-	for (size_t i = 0; f && rc && i < PROC_MAPS_MAX && fgets(line, sizeof(line), f); i++)
+	for (size_t i = 0; f && rc && i < LINES_MAX && fgets(line, sizeof(line), f); i++)
 		if (proc_parse_line(line, &l, &path) && q->a >= l.start && q->a < l.end)
 			rc = buf_add(out, &l, sizeof(l));
 	if (f)
@@ -405,7 +406,7 @@ static int find_line(const struct reader_request *q, struct buf *out)
 	char line[PATH_MAX + 128], *path;
 	struct proc_line l;
 	int rc = -ENOENT;
-	for (size_t i = 0; f && rc && i < PROC_MAPS_MAX && fgets(line, sizeof(line), f); i++)
+	for (size_t i = 0; f && rc && i < LINES_MAX && fgets(line, sizeof(line), f); i++)
 		if (holds_any(line, q->text) && proc_parse_line(line, &l, &path))
 			rc = buf_add(out, &l.start, sizeof(l.start));
 	if (f)
