@@ -361,12 +361,16 @@ static int read_maps(const struct reader_request *q, struct buf *out)
 	size_t cap = 0;
 	ssize_t n;
 	int rc = 0;
+	uint32_t left = PROC_MAPS_MAX;
 	FILE *f = open_proc(q->tgid, "maps");
 	if (!f)
 		return -errno;
-	while (!rc && out->len < MAPS_BYTES && (n = getline(&line, &cap, f)) > 0)
-		if (sscanf(line, "%*x-%*x %4s", prot) == 1 && prot[2] == 'x')
-			rc = buf_add(out, line, (size_t)n);
+	while (!rc && left && out->len < MAPS_BYTES && (n = getline(&line, &cap, f)) > 0) {
+		if (sscanf(line, "%*x-%*x %4s", prot) != 1 || prot[2] != 'x')
+			continue;
+		rc = buf_add(out, line, (size_t)n);
+		left--;
+	}
 	uint64_t now = proc_now_ns();
 	free(line);
 	fclose(f);
