@@ -191,6 +191,9 @@ void proc_image_read_cgroup(struct proc_image *im);
  */
 void proc_image_read_cmdline(struct proc_image *im);
 
+/* Give an image its command line: the first bytes of its arguments, each with a NUL behind it. */
+void proc_image_set_cmdline(struct proc_image *im, const char *arguments, size_t len);
+
 /*
  * Return a thread by which /proc/N shows the memory, root and cgroup of a process: tgid itself, or
  * another thread where the first one has exited. 0 when no thread is left. Costs some 10 us.
