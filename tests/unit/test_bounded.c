@@ -7,7 +7,6 @@
 #include "part.h"
 
 #include "query/diff.h"
-#include "query/keysums.h"
 #include "query/query.h"
 #include "query/series.h"
 
@@ -547,46 +546,54 @@ static void small_stacks(void **state)
 	fini(f);
 }
 
-/*
- * The keys of a stream in a table that is too small: none is lost that is larger than what was
- * taken away.
- */
-static void largest_keys(void **state)
+/* Many events, each of few stacks: sums take memory for what is there, not for each event and stack. */
+static void many_events(void **state)
 {
 	(void)state;
+	enum { EVENTS = 32, STACKS = 100000 };
 	struct fixture *f = &fixture;
-	for (size_t bytes = 1 << 13; bytes <= 1 << 19; bytes *= 2) {
-		static uint64_t want[20000];
-		struct keysums k;
-		uint64_t all = 0;
-		*f = (struct fixture){ .random = bytes };
-		memset(want, 0, sizeof(want));
-		keysums_init(&k, bytes);
-		for (int i = 0; i < 200000; i++) {
-			uint32_t key = draw_skewed(f, 20000), samples = 1 + draw(f, 5);
-			int rc = keysums_add(&k, key, samples, 0);
-			if (rc == -ENOBUFS) {
-				assert_int_equal(keysums_shrink(&k), 0);
-				rc = keysums_add(&k, key, samples, 0);
-			}
-			assert_int_equal(rc, 0);
-			want[key] += samples;
-			all += samples;
-		}
-		for (uint32_t i = 0; i < 20000; i++) {
-			struct keysum *s = keysums_find(&k, i);
-			assert_true(s ? s->samples <= want[i] && s->samples + k.missed >= want[i]
-				      : want[i] <= k.missed);
-		}
-		assert_true(k.missed <= all / (keysums_max(&k) / 2));
-		keysums_fini(&k);
+	struct store_writer *w;
+	struct err err = { 0 };
+	struct query *q;
+	*f = (struct fixture){ .random = 1 };
+	snprintf(f->dir, sizeof(f->dir), "/tmp/bounded.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	assert_int_equal(store_writer_open(&w, f->dir, &meta, &err), 0);
+	uint32_t event[EVENTS], set, under = 0, all = 0;
+	assert_int_equal(store_add_set(w, NULL, 0, &set), 0);
+	for (uint32_t i = 0; i < EVENTS; i++) {
+		char name[16];
+		snprintf(name, sizeof(name), "event-%u", i);
+		struct store_event e = { name, "count", 0, 1 };
+		assert_int_equal(store_add_event(w, &e, &event[i]), 0);
 	}
+	for (uint32_t i = 0; i < STACKS; i++) {
+		struct store_frame frame = { .kind = FRAME_USER };
+		uint32_t id, stack;
+		char name[16];
+		snprintf(name, sizeof(name), "f%u", i % 1000);
+		assert_int_equal(store_add_string(w, name, strlen(name), &frame.function), 0);
+		assert_int_equal(store_add_frame(w, &frame, &id), 0);
+		assert_int_equal(store_add_stack(w, under, id, &stack), 0);
+		under = i % 1000 ? under : stack;
+		all += i % EVENTS == 0;
+		assert_int_equal(store_add_row(w, set, stack, event[i % EVENTS], 1, 1), 0);
+	}
+	assert_int_equal(store_commit_window(w, 1, 1000, 1, &(struct store_totals){ 0 }, &err), 0);
+	store_writer_close(w);
+	assert_int_equal(store_open(&f->s, f->dir, &err), 0);
+	struct query_spec spec = { .event = "event-0", .labels = QUERY_NO_LABELS, .from_ns = INT64_MIN, .to_ns = INT64_MAX };
+	int64_t before = begin_memory();
+	assert_int_equal(query_open(&q, f->s, &spec, &err), 0);
+	check_memory(before, (size_t)64 << 20);
+	assert_int_equal(query_info(q)->samples, all);
+	query_close(q);
+	fini(f);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(largest_keys), cmocka_unit_test(small_stores),
-					    cmocka_unit_test(small_stacks),
-					    cmocka_unit_test(large_store) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(small_stores), cmocka_unit_test(small_stacks),
+					    cmocka_unit_test(large_store), cmocka_unit_test(many_events) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

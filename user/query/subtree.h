@@ -7,7 +7,7 @@
 #ifndef ASCRIBE_QUERY_SUBTREE_H
 #define ASCRIBE_QUERY_SUBTREE_H
 
-#include "query/keysums.h"
+#include "util/keysums.h"
 #include "store/store.h"
 
 /* One bit for each stack of the store, and the number of members before each word of them. */

@@ -11,6 +11,7 @@
 #include "store/read/symbols.h"
 
 #include "util/array.h"
+#include "util/keysums.h"
 
 #include <errno.h>
 #include <math.h>
@@ -96,30 +97,19 @@ static int add_block(struct store *s, struct leaf_sums *l, const struct block_re
 	return rc;
 }
 
-/* By event of the reader: [cap] by its stack. */
-struct stack_sums {
-	struct {
-		/* of the stack, and of what is below it and was not kept */
-		struct rows_sum (*v)[2];
-		size_t cap;
-	} * events;
-	uint32_t n_events;
-};
+/* ---- sums by the reader's stacks ---- */
 
-static int stack_sum(struct stack_sums *t, const struct store *s, uint32_t event, uint32_t stack,
-		     bool other, struct rows_sum **ret)
+#define BELOW (1u << 31) /* of what is below a stack and was not kept; ids of stacks are less */
+
+/* Few stacks have samples of an event, and there may be many events: so sums are sparse. */
+static uint64_t sum_key(uint32_t event, uint32_t at)
 {
-	if (stack >= t->events[event].cap) {
-		size_t had = t->events[event].cap, cap = s->sym.n_stacks + s->sym.n_stacks / 4 + 64;
-		struct rows_sum(*v)[2] = realloc(t->events[event].v, cap * sizeof(*v));
-		if (!v)
-			return -ENOMEM;
-		memset(v + had, 0, (cap - had) * sizeof(*v));
-		t->events[event].v = v;
-		t->events[event].cap = cap;
-	}
-	*ret = &t->events[event].v[stack][other];
-	return 0;
+	return (uint64_t)event << 32 | at;
+}
+
+static int add_sum(struct keysums *to, uint32_t event, uint32_t at, const struct rows_sum *sum)
+{
+	return keysums_add(to, sum_key(event, at), sum->samples, sum->value);
 }
 
 static int leaf_sums_init(struct leaf_sums *l, const struct dicts *d)
@@ -146,13 +136,13 @@ enum mode {
 /* What the folding of all segments is at. */
 struct folding {
 	enum mode mode;
-	struct stack_sums sums;
+	struct keysums sums; /* by sum_key(), of stacks of the reader */
 	uint32_t least;	     /* of the question, 0: all stacks are wanted */
 	struct idset chosen; /* of the reader's stacks, some of which are from other questions */
 	size_t left;	     /* segments to come, with this one */
 	uint32_t first;	     /* of the reader's stacks that this question adds */
 	double part;	     /* of what may be missed of a stack, that of this segment */
-	/* [sums.n_events]: samples of the segments so far, without idle CPUs */
+	/* by event of the reader: samples of the segments so far, without idle CPUs */
 	double *seen;
 };
 
@@ -172,23 +162,14 @@ static size_t room_for(const struct store *s, const struct folding *f)
 	return room;
 }
 
-#define BELOW (1u << 31) /* the reader's stack is the nearest that is kept; ids are less */
-
-static void add_sum(struct rows_sum *to, const struct rows_sum *sum)
-{
-	to->samples += sum->samples;
-	to->value += sum->value;
-}
-
 /* Add the sums of an event. map: as of map_stacks; NULL: all stacks are kept. */
-static int add_leaves(struct store *s, struct stack_sums *to, struct translation *t,
-		      const struct leaf_sums *l, const uint32_t *map, uint32_t e)
+static int add_leaves(struct keysums *to, struct translation *t, const struct leaf_sums *l,
+		      const uint32_t *map, uint32_t e)
 {
 	uint32_t event, at;
 	int rc = translate_event(t, e, &event);
 	for (uint32_t leaf = 0; !rc && leaf < l->n_leaves; leaf++) {
 		const struct rows_sum *from = &l->v[e][leaf];
-		struct rows_sum *sum;
 		if (!from->samples)
 			continue;
 		if (map)
@@ -196,9 +177,7 @@ static int add_leaves(struct store *s, struct stack_sums *to, struct translation
 		else
 			rc = translate_leaf_stack(t, leaf, &at);
 		if (!rc)
-			rc = stack_sum(to, s, event, at & ~BELOW, at & BELOW, &sum);
-		if (!rc)
-			add_sum(sum, from);
+			rc = add_sum(to, event, at, from);
 	}
 	return rc;
 }
@@ -318,7 +297,7 @@ static int take_chosen(struct store *s, struct folding *f, struct translation *t
 	if (!rc)
 		rc = map_stacks(s, f, t, &of, &used, choose ? &keep : NULL, map);
 	for (uint32_t e = 0; !rc && !choose && e < l->n_events; e++)
-		rc = l->v[e] ? add_leaves(s, &f->sums, t, l, map, e) : 0;
+		rc = l->v[e] ? add_leaves(&f->sums, t, l, map, e) : 0;
 	idset_fini(&used);
 	idset_fini(&keep);
 	free(map);
@@ -334,7 +313,7 @@ static int take_segment(struct store *s, struct folding *f, struct translation *
 		return take_chosen(s, f, t, same, l);
 	int rc = all_fit(s, f, t, l, &fit);
 	for (uint32_t e = 0; !rc && fit && e < l->n_events; e++)
-		rc = l->v[e] ? add_leaves(s, &f->sums, t, l, NULL, e) : 0;
+		rc = l->v[e] ? add_leaves(&f->sums, t, l, NULL, e) : 0;
 	return rc ? rc : !fit;
 }
 
@@ -396,72 +375,88 @@ static int fold_segments(struct store *s, const struct block_ref *const *refs, s
 	return rc;
 }
 
-/*
- * Return each stack's sum with those of all stacks below it. Idle CPUs are not added to the root.
- */
-static struct rows_sum *totals_of(const struct dicts *d, struct rows_sum (*v)[2], size_t n)
+/* ---- the sums of a question ---- */
+
+static uint32_t event_of(const struct keysum *sum)
 {
-	struct rows_sum *total = calloc(n, sizeof(*total));
-	for (uint32_t id = total ? (uint32_t)n : 0; id-- > 0;) {
-		add_sum(&total[id], &v[id][0]);
-		add_sum(&total[id], &v[id][1]);
-		if (id && !dicts_is_idle(d, id))
-			add_sum(&total[d->stacks[id].parent], &total[id]);
-	}
+	return (uint32_t)((sum->key - 1) >> 32);
+}
+
+static uint32_t at_of(const struct keysum *sum)
+{
+	return (uint32_t)(sum->key - 1);
+}
+
+/*
+ * Return each stack's sum of an event with those of all stacks below it. Idle CPUs are not added to
+ * the root.
+ */
+static struct rows_sum *totals_of(const struct dicts *d, const struct keysum *v, size_t n, uint32_t event)
+{
+	struct rows_sum *total = calloc(d->n_stacks, sizeof(*total));
+	for (size_t i = 0; total && i < n; i++)
+		if (event_of(&v[i]) == event) {
+			total[at_of(&v[i]) & ~BELOW].samples += v[i].samples;
+			total[at_of(&v[i]) & ~BELOW].value += v[i].value;
+		}
+	for (uint32_t id = total ? d->n_stacks : 0; id-- > 1;)
+		if (!dicts_is_idle(d, id)) {
+			total[d->stacks[id].parent].samples += total[id].samples;
+			total[d->stacks[id].parent].value += total[id].value;
+		}
 	return total;
 }
 
-/* Add the sums of stacks with too few samples to those of the nearest with enough. */
-static int leave_out_small(const struct dicts *d, struct rows_sum (*v)[2], size_t n, uint32_t least)
+/* Add the sums of an event to `to`, those of stacks with too few samples to the nearest with enough. */
+static int keep_large(const struct dicts *d, const struct keysum *v, size_t n, uint32_t event, uint32_t least,
+		      struct keysums *to)
 {
-	struct rows_sum *total = totals_of(d, v, n);
-	uint32_t *near = malloc(n * sizeof(*near));
-	for (uint32_t id = 0; total && near && id < n; id++) {
+	struct rows_sum *total = totals_of(d, v, n, event);
+	uint32_t *near = malloc(d->n_stacks * sizeof(*near));
+	int rc = total && near ? 0 : -ENOMEM;
+	for (uint32_t id = 0; !rc && id < d->n_stacks; id++) {
 		bool large = total[id].samples >= total[0].samples / least + 1 ||
 			     total[id].value >= total[0].value / least + 1;
 		near[id] = !id || large || dicts_is_idle(d, id) ? id : near[d->stacks[id].parent];
-		if (near[id] == id)
-			continue;
-		for (int other = 0; other < 2; other++) {
-			add_sum(&v[near[id]][1], &v[id][other]);
-			v[id][other] = (struct rows_sum){ 0 };
-		}
 	}
-	int rc = total && near ? 0 : -ENOMEM;
+	for (size_t i = 0; !rc && i < n; i++) {
+		uint32_t id = at_of(&v[i]) & ~BELOW;
+		const struct rows_sum sum = { v[i].samples, v[i].value };
+		if (event_of(&v[i]) == event)
+			rc = add_sum(to, event, near[id] == id ? at_of(&v[i]) : near[id] | BELOW, &sum);
+	}
 	free(total);
 	free(near);
 	return rc;
 }
 
-/* Return how many of the sums belong to stacks that the reader has. */
-static size_t n_sums(const struct store *s, size_t cap)
+/* Add the sums of small stacks to those of large ones. */
+static int leave_out_small(const struct store *s, struct folding *f)
 {
-	return cap < s->sym.n_stacks ? cap : s->sym.n_stacks;
-}
-
-static int give(const struct store *s, const struct stack_sums *t, int (*cb)(void *ctx, const struct store_row *row),
-		void *ctx)
-{
+	struct keysums all = f->sums;
+	size_t n = keysums_pack(&all);
+	uint32_t n_events = 0;
 	int rc = 0;
-	for (uint32_t e = 0; e < t->n_events; e++)
-		for (size_t i = 0, n = n_sums(s, t->events[e].cap); !rc && i < n; i++) {
-			const struct rows_sum *sum = t->events[e].v[i];
-			for (uint32_t other = 0; !rc && other < 2; other++) {
-				const struct store_row row = { other ? STORE_OTHER : 0, (uint32_t)i, e,
-							       sum[other].samples, sum[other].value };
-				rc = row.samples ? cb(ctx, &row) : 0;
-			}
-		}
+	keysums_init(&f->sums, SIZE_MAX);
+	for (size_t i = 0; i < n; i++)
+		n_events = event_of(&all.v[i]) >= n_events ? event_of(&all.v[i]) + 1 : n_events;
+	for (uint32_t e = 0; !rc && e < n_events; e++)
+		rc = keep_large(&s->sym, all.v, n, e, f->least, &f->sums);
+	keysums_fini(&all);
 	return rc;
 }
 
-static void forget_sums(struct stack_sums *t)
+static int give(struct keysums *sums, int (*cb)(void *ctx, const struct store_row *row), void *ctx)
 {
-	for (uint32_t e = 0; t->events && e < t->n_events; e++) {
-		free(t->events[e].v);
-		t->events[e].v = NULL;
-		t->events[e].cap = 0;
+	int rc = 0;
+	for (size_t i = 0, n = keysums_pack(sums); !rc && i < n; i++) {
+		const struct keysum *sum = &sums->v[i];
+		uint32_t at = at_of(sum);
+		const struct store_row row = { at & BELOW ? STORE_OTHER : 0, at & ~BELOW, event_of(sum),
+					       sum->samples, sum->value };
+		rc = cb(ctx, &row);
 	}
+	return rc;
 }
 
 static int fold(struct store *s, const struct block_ref *const *refs, size_t n, struct folding *f,
@@ -470,7 +465,8 @@ static int fold(struct store *s, const struct block_ref *const *refs, size_t n, 
 	int rc = fold_segments(s, refs, n, f, err);
 	if (rc <= 0)
 		return rc;
-	forget_sums(&f->sums);
+	keysums_fini(&f->sums);
+	keysums_init(&f->sums, SIZE_MAX);
 	f->mode = CHOOSE;
 	rc = fold_segments(s, refs, n, f, err);
 	f->mode = SUM_CHOSEN;
@@ -484,25 +480,21 @@ int store_fold_rows(struct store *s, const struct store_folding *of,
 		    struct err *err)
 {
 	const struct block_ref **refs = malloc((of->n + 1) * sizeof(*refs));
-	struct folding f = { .sums.n_events = s->sym.n_events, .least = of->least,
-			     .first = s->sym.n_stacks };
-	f.sums.events = calloc((size_t)s->sym.n_events + 1, sizeof(*f.sums.events));
+	struct folding f = { .least = of->least, .first = s->sym.n_stacks };
+	keysums_init(&f.sums, SIZE_MAX);
 	f.seen = calloc((size_t)s->sym.n_events + 1, sizeof(*f.seen));
-	int rc = refs && f.seen && f.sums.events ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
+	int rc = refs && f.seen ? 0 : err_sys(err, -ENOMEM, "cannot read %s", s->dir);
 	for (size_t i = 0; !rc && i < of->n; i++)
 		refs[i] = store_ref(of->blocks[i]);
 	if (!rc) {
 		qsort(refs, of->n, sizeof(*refs), by_segment);
 		rc = fold(s, refs, of->n, &f, err);
 	}
-	for (uint32_t e = 0; !rc && f.least && e < f.sums.n_events; e++)
-		if (f.sums.events[e].v &&
-		    (rc = leave_out_small(&s->sym, f.sums.events[e].v, n_sums(s, f.sums.events[e].cap), f.least)))
-			err_sys(err, rc, "cannot read %s", s->dir);
+	if (!rc && f.least && (rc = leave_out_small(s, &f)))
+		err_sys(err, rc, "cannot read %s", s->dir);
 	*ret_pruned = f.mode == SUM_CHOSEN && !f.least;
-	rc = rc ? rc : give(s, &f.sums, cb, ctx);
-	forget_sums(&f.sums);
-	free(f.sums.events);
+	rc = rc ? rc : give(&f.sums, cb, ctx);
+	keysums_fini(&f.sums);
 	free(f.seen);
 	idset_fini(&f.chosen);
 	free(refs);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "query/keysums.h"
+#include "util/keysums.h"
 
 #include <errno.h>
 #include <stdlib.h>

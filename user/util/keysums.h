@@ -3,8 +3,8 @@
  * Sums by a 64-bit key, in bounded memory. When the table is full, the caller makes room: by giving
  * up (-ENOBUFS), or by keysums_shrink, which keeps the keys with the largest sums.
  */
-#ifndef ASCRIBE_QUERY_KEYSUMS_H
-#define ASCRIBE_QUERY_KEYSUMS_H
+#ifndef ASCRIBE_UTIL_KEYSUMS_H
+#define ASCRIBE_UTIL_KEYSUMS_H
 
 #include <stdbool.h>
 #include <stddef.h>

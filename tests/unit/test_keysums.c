@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keys of a stream in a table that is too small: none is lost that is larger than what was
+ * taken away.
+ */
+#include "util/keysums.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#define KEYS 20000
+
+static uint64_t random_state;
+
+static uint32_t draw(uint32_t below)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)((random_state >> 32) * below >> 32);
+}
+
+/* Small keys come more often. */
+static uint32_t draw_key(void)
+{
+	return draw(draw(KEYS) + 1);
+}
+
+/* Return the sum of all samples; want[] has those of each key. */
+static uint64_t add_stream(struct keysums *k, uint64_t *want)
+{
+	uint64_t all = 0;
+	for (int i = 0; i < 200000; i++) {
+		uint32_t key = draw_key(), samples = 1 + draw(5);
+		int rc = keysums_add(k, key, samples, 0);
+		if (rc == -ENOBUFS) {
+			assert_int_equal(keysums_shrink(k), 0);
+			rc = keysums_add(k, key, samples, 0);
+		}
+		assert_int_equal(rc, 0);
+		want[key] += samples;
+		all += samples;
+	}
+	return all;
+}
+
+static void largest_keys(void **state)
+{
+	static uint64_t want[KEYS];
+	(void)state;
+	for (size_t bytes = 1 << 13; bytes <= 1 << 19; bytes *= 2) {
+		struct keysums k;
+		random_state = bytes;
+		memset(want, 0, sizeof(want));
+		keysums_init(&k, bytes);
+		uint64_t all = add_stream(&k, want);
+		for (uint32_t i = 0; i < KEYS; i++) {
+			struct keysum *s = keysums_find(&k, i);
+			assert_true(s ? s->samples <= want[i] && s->samples + k.missed >= want[i]
+				      : want[i] <= k.missed);
+		}
+		assert_true(k.missed <= all / (keysums_max(&k) / 2));
+		keysums_fini(&k);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(largest_keys) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
