@@ -42,7 +42,7 @@ ASAN_CFLAGS := -O1 -g -w
 UNIT_NAMES := $(notdir $(UNIT))
 # `make test` runs these without sanitizers, too: they have cases that no sanitizer bears, or walk
 # the code of their own build.
-UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_downloads test_recipe test_crafted test_unwind_walk)
+UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_sandbox_limits test_downloads test_recipe test_crafted test_unwind_walk)
 UNIT_RUN := $(UNIT_NAMES:%=$(ASAN)/tests/%) $(UNIT_PLAIN:%=$(BUILD)/tests/%)
 # What computes for long, the longest first: else the last one would run while the other CPU is idle.
 LONG := bounded retain copy segments_damage segments symbols_sources unwind symbols_lines sideband sandbox symbols_kernel union old
