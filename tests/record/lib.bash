@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of real recordings share; sourced, not run. $loads: what they record. What is well is said, too.
+# What the tests of real recordings share; sourced, not run. $loads: what they record. What is well
+# is said, too.
 TELL=1
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.bash"
 loads=$build/tests/record
@@ -20,7 +21,8 @@ exits() {
 	fi
 }
 
-# A condition in Python over the JSON files named before it: check "what" a=a.json b=b.json -- 'expression', values to show
+# A condition in Python over the JSON files named before it: check "what" a=a.json b=b.json --
+# 'expression', values to show
 check() {
 	local what=$1
 	shift
