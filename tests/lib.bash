@@ -9,6 +9,7 @@ ascribe=$build/ascribe
 name=$(basename "$0")
 shorter=
 [ -n "${ASCRIBE_TEST_ALL:-}" ] || ! grep -q in_part "$0" || shorter=', shorter than in test-all'
+# shellcheck disable=SC2034 # for scripts
 here=$(realpath "$(dirname "${BASH_SOURCE[1]}")")
 dir=$(mktemp -d)
 passed=0 failed=0

@@ -226,6 +226,7 @@ PY
 rm -rf newer && cp -r store newer
 ok "make a newer store" python3 newer.py newer/HEADER 99
 for c in report labels stat "diff $against"; do
+	# shellcheck disable=SC2046 # a word for each option
 	exits 1 'newer version (format 99' "$ascribe" ${c%% *} newer $(cut -sd' ' -f2- <<<"$c")
 done
 ok "make an older store" python3 newer.py newer/HEADER 1

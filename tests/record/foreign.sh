@@ -148,7 +148,7 @@ if [ -n "$go" ]; then
 fi
 halves='[(k, n) for k, n in samples(r).items() if int(k[1]) * 7919 % 1000003 != int(k[2])]'
 check "no sample with half of one set and half of another" r=xy.json -- \
-	"sum(samples(r).values()) > 100 and not $halves" "sum(samples(r).values()), $halves[:5]"
+	"sum(samples(r).values()) > 100 and not $halves" "sum(samples(r).values()), ${halves}[:5]"
 check "trace ids of the thread" r=traces.json -- \
 	'all(i in (None, ("%02x" % ord(t[0])) * 16) for c, t, i in samples(r)) and
 	{c for c, t, i in samples(r) if i} >= {"r-otel", "r-elastic", "r-gd"}' '{(c, i) for c, t, i in samples(r) if i}'
