@@ -98,6 +98,24 @@ static __always_inline __u64 image_hash(const struct image *im, __u64 salt)
 	return mix(h, generation) | 1;
 }
 
+/*
+ * Read n bytes of the process into the payload; send the record with n bytes of payload. Both check
+ * n in the register that they pass on: the verifier often loses a bound that was checked in a copy
+ * (32-bit moves, spills), mostly on 6.1.
+ */
+static __always_inline bool payload_read(struct scratch *s, __u64 n, __u64 addr)
+{
+	barrier_var(n);
+	return n <= WIRE_PAYLOAD_MAX && !bpf_probe_read_user(&s->payload, n, (void *)addr);
+}
+
+static __always_inline bool payload_send(struct scratch *s, __u64 n)
+{
+	n += sizeof(s->head);
+	barrier_var(n);
+	return n <= sizeof(s->head) + WIRE_PAYLOAD_MAX && !ring_send(s, n, false);
+}
+
 /* Not inlined, like the others below: the stack frames of a call chain share 512 bytes. */
 __noinline int ask_about(const struct image *im)
 {
@@ -109,6 +127,37 @@ __noinline int ask_about(const struct image *im)
 	struct wire_record r = { .kind = WIRE_NEW_PROCESS, .tgid = im->tgid, .exec_id = im->exec_id,
 				 .start_ns = im->start_ns, .at_ns = bpf_ktime_get_boot_ns() };
 	if (!ring_send(&r, sizeof(r), true))
+		*cell = what;
+	return 0;
+}
+
+/*
+ * The same for the running thread's image, with its command line: reading that here costs some
+ * 100 ns, asking for it later two context switches, when the process may have ended.
+ */
+__noinline int ask_about_current(const struct image *im)
+{
+	struct task_struct *t = bpf_get_current_task_btf();
+	struct scratch *s = scratch();
+	__u64 *cell, n = 0;
+	if (!im || !s)
+		return 0;
+	__u64 what = image_hash(im, 0x6e6577);
+	if (was_sent(what, &cell) || !cell)
+		return 0;
+	struct mm_struct *mm = t->mm;
+	if (cfg.cmdline && mm) {
+		__u64 from = mm->arg_start, len = mm->arg_end - from;
+		len = len > WIRE_CMDLINE_MAX ? WIRE_CMDLINE_MAX : len;
+		if (payload_read(s, len, from))
+			n = len;
+	}
+	s->head = (struct wire_record){ .kind = WIRE_NEW_PROCESS, .size = (__u32)n, .tgid = im->tgid,
+					.exec_id = im->exec_id, .start_ns = im->start_ns,
+					.at_ns = bpf_ktime_get_boot_ns() };
+	n += sizeof(s->head);
+	barrier_var(n);
+	if (n <= sizeof(s->head) + WIRE_CMDLINE_MAX && !ring_send(s, n, true))
 		*cell = what;
 	return 0;
 }
@@ -134,24 +183,6 @@ static __always_inline struct proc_entry *proc_find(const struct image *im)
 {
 	__u32 index;
 	return proc_find_at(im, &index);
-}
-
-/*
- * Read n bytes of the process into the payload; send the record with n bytes of payload. Both check
- * n in the register that they pass on: the verifier often loses a bound that was checked in a copy
- * (32-bit moves, spills), mostly on 6.1.
- */
-static __always_inline bool payload_read(struct scratch *s, __u64 n, __u64 addr)
-{
-	barrier_var(n);
-	return n <= WIRE_PAYLOAD_MAX && !bpf_probe_read_user(&s->payload, n, (void *)addr);
-}
-
-static __always_inline bool payload_send(struct scratch *s, __u64 n)
-{
-	n += sizeof(s->head);
-	barrier_var(n);
-	return n <= sizeof(s->head) + WIRE_PAYLOAD_MAX && !ring_send(s, n, false);
 }
 
 /* Send the key table at `addr` if it has grown since it was sent. False when sending failed. */
@@ -383,7 +414,7 @@ __noinline __u64 read_labels(const struct image *im, struct label_flags *ret)
 	struct proc_entry *e = proc_find_at(im, &index);
 	if (!e) {
 		ret->flag = COUNTER_new_process;
-		ask_about(im);
+		ask_about_current(im);
 		return 0;
 	}
 	struct task_struct *t = bpf_get_current_task_btf();

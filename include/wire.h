@@ -285,6 +285,7 @@ struct wire_record {
 };
 
 #define WIRE_PAYLOAD_MAX 4096
+#define WIRE_CMDLINE_MAX 127 /* bytes of arguments behind a WIRE_NEW_PROCESS */
 
 /*
  * A sample whose process has no unwind rules yet, in the ring `copies`: registers and a piece of
@@ -342,6 +343,8 @@ struct config {
 	__u32 token_shift;
 	__u32 queue_times; /* the kernel notes when a thread came into its queue */
 	__u32 wakers; /* who wakes is asked for */
+	__u32 cmdline; /* the record of a new process has its command line */
+	__u32 pad;
 	__u64 preempt_count; /* where a CPU keeps it, behind its run queue; not on arm64 */
 	struct {
 		__u64 from, to;

@@ -26,6 +26,7 @@ struct css_set {
 };
 
 struct mm_struct {
+	unsigned long arg_start, arg_end; /* the arguments; both 0 in the middle of an exec */
 	unsigned long start_stack; /* the main thread's stack pointer at exec: above are arguments and environment */
 };
 

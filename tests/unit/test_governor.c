@@ -80,15 +80,57 @@ static void one_step_a_minute(void **state)
 	(void)state;
 	begin();
 	for (unsigned s = 0; s < 1200; s += LOOK_S) {
-		if (look(0.5) != GOVERNOR_GIVE_UP)
+		if (look(0.019) != GOVERNOR_GIVE_UP)
 			continue;
 		assert_int_equal(g.cpu.step, ++expected);
+		assert_int_equal(g.cpu.moved, BIT(expected));
 		assert_true(s / 60 <= expected && s / 60 + 1 >= expected);
 		assert_int_equal(governor_weight(&g), expected < CPU_HALF_RATE ? 1 : expected < CPU_QUARTER_RATE ? 2 : 4);
 	}
 	assert_int_equal(expected, CPU_NO_WAITS);
 	assert_int_equal(governor_weight(&g), 4);
 	assert_false(governor_waits(&g));
+}
+
+/*
+ * A storm that costs twelve times the limit: the step that keeps the limit is reached in three
+ * decisions, and left when the storm is over. Each step is said once on either way.
+ */
+static void two_steps_far_above(void **state)
+{
+	static const double storm[CPU_STEPS] = { 0.12, 0.08, 0.05, 0.03, 0.025, 0.021, 0.008 };
+	unsigned said = 0, decisions = 0;
+	(void)state;
+	begin();
+	for (unsigned s = 0; s < 600; s += LOOK_S) {
+		if (look(storm[g.cpu.step]) == GOVERNOR_STAY)
+			continue;
+		assert_false(said & g.cpu.moved);
+		said |= g.cpu.moved;
+		decisions++;
+		assert_true(s <= 60 * decisions + LOOK_S);
+	}
+	assert_int_equal(decisions, 3);
+	assert_int_equal(g.cpu.step, CPU_NO_WAITS);
+	assert_int_equal(g.cpu.n_given_up, CPU_NO_WAITS);
+	for (unsigned s = 0; s < 2400; s += LOOK_S) {
+		if (look(0.001) == GOVERNOR_STAY)
+			continue;
+		assert_true((said & g.cpu.moved) == g.cpu.moved);
+		said &= ~g.cpu.moved;
+	}
+	assert_int_equal(said, 0);
+	assert_int_equal(g.cpu.step, CPU_FULL);
+	/* No further than it must: less than twice the limit is one step. */
+	begin();
+	static const double short_storm[CPU_STEPS] = { 0.05, 0.03, 0.015, 0.008, 0, 0, 0 };
+	for (unsigned s = 0; s < 250; s += LOOK_S)
+		look(short_storm[g.cpu.step]);
+	assert_int_equal(g.cpu.step, CPU_NO_WAIT_STACKS);
+	/* Memory: far above is two steps as well, and caches are among them. */
+	look_at_memory(1, 130);
+	assert_int_equal(g.memory.step, MEMORY_NO_WAIT_STACKS);
+	assert_int_equal(g.memory.moved, BIT(MEMORY_NO_CACHES) | BIT(MEMORY_NO_WAIT_STACKS));
 }
 
 /* Where sampling is a small part of the use the rate stays, on the way back, too: it is then nearly all
@@ -136,7 +178,8 @@ static void what_is_not_there_is_skipped(void **state)
 	begin();
 	limits.waits = false;
 	run(600, 0.5);
-	assert_int_equal(ups, 4);
+	assert_int_equal(ups, 2);
+	assert_int_equal(g.cpu.n_given_up, 4);
 	assert_int_equal(g.cpu.step, CPU_QUARTER_RATE);
 	run(7200, 0);
 	assert_int_equal(downs, 4);
@@ -250,6 +293,7 @@ int main(void)
 		cmocka_unit_test(below_the_limit),
 		cmocka_unit_test(the_share_is_of_all_cpus),
 		cmocka_unit_test(one_step_a_minute),
+		cmocka_unit_test(two_steps_far_above),
 		cmocka_unit_test(a_rate_that_saves_nothing_stays),
 		cmocka_unit_test(what_is_not_there_is_skipped),
 		cmocka_unit_test(a_burst_is_no_reason),

@@ -465,6 +465,33 @@ static void test_fork_storm(void **state)
 	procs_free(p);
 }
 
+/* Fewer stay where rows are read when that is due, and none of those is counted as trimmed. */
+static void test_fork_storm_read(void **state)
+{
+	(void)state;
+	const uint32_t forks = 100000, parent = 10;
+	struct procs *p;
+	size_t most = 0, trimmed = 0, reads = 0;
+	assert_int_equal(procs_new(&p, count_gone), 0);
+	procs_exec(p, parent, "parent", 1);
+	for (uint32_t i = 0; i < forks; i++) {
+		procs_fork(p, 0x40000000 + i, parent, 10 + i);
+		procs_exit(p, 0x40000000 + i, 10 + i);
+		if (procs_read_is_due(p)) {
+			procs_read(p, 10 + i); /* but for the last one */
+			reads++;
+		}
+		trimmed += procs_trim(p);
+		most = procs_count(p) > most ? procs_count(p) : most;
+	}
+	assert_int_equal(trimmed, 0);
+	assert_int_equal(reads, forks / PROC_UNREAD_DUE);
+	assert_true(most <= PROC_READ_MAX + PROC_UNREAD_DUE + 2);
+	assert_non_null(procs_find(p, 0x40000000 + forks - PROC_READ_MAX, UINT64_MAX));
+	assert_null(procs_find(p, 0x40000000, UINT64_MAX));
+	procs_free(p);
+}
+
 /* A tgid that is used again is another process. */
 static void test_reuse(void **state)
 {
@@ -632,6 +659,7 @@ int main(void)
 		cmocka_unit_test(test_child_of_unread),
 		cmocka_unit_test(test_layers),
 		cmocka_unit_test(test_fork_storm),
+		cmocka_unit_test(test_fork_storm_read),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_scan_self),
 		cmocka_unit_test(test_open_refuses),

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define FORGET_AFTER_NS (30 * NS) /* images that ended stay for samples that come late */
+#define ENDS_NS NS /* from the record of an exit to the last switch of its thread, at most */
 #define UNWIND_BUDGET (64u << 20) /* bytes of unwind rows, made as they are needed */
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
 #define LAST_NAMES_NS (2 * NS) /* for names that are missing when recording ends */
@@ -200,6 +201,7 @@ static void drain(struct collector *c)
 	}
 	c->filling = false; /* it may fill again while rows are added */
 	sampler_drain(c->sampler, on_half, c);
+	procs_read(c->procs, now - ENDS_NS);
 	if (c->lost_to_ns < now) /* no row of that time is left */
 		c->lost_from_ns = c->lost_to_ns = 0;
 	uint64_t wait = sampler_drain_ms(c->sampler) * 1000000ull;
@@ -390,6 +392,8 @@ static void do_due(struct collector *c)
 	}
 	bool window = (int64_t)clock_ns(CLOCK_REALTIME) >= c->next_window_ns;
 	bool due = window || c->filling || now >= c->next_drain_ns;
+	/* In a storm of processes: so few of those that ended need be kept. */
+	due |= procs_read_is_due(c->procs) && !c->closing;
 	if (c->closing && !due && (!rows_wait(c) || now >= c->closing_ns))
 		write_window(c, &c->sum.failure);
 	c->sum.early_drains += c->filling;

@@ -57,6 +57,12 @@ struct hangs {
 	uint32_t bucket[256]; /* of known, by tid: index plus 1 */
 };
 
+/* A new process, by its first sample. */
+struct arrival {
+	struct wire_record record;
+	char arguments[WIRE_CMDLINE_MAX];
+};
+
 struct collector {
 	struct sampler *sampler;
 	struct sideband *sideband;
@@ -89,7 +95,7 @@ struct collector {
 	uint64_t lost_from_ns,
 		lost_to_ns; /* BOOTTIME: records of the side-band are missing between; 0: none */
 	uint64_t next_attend_ns; /* BOOTTIME, while rows are added */
-	struct wire_record *arrived; /* of new processes: they wait for the side-band to be read up to them */
+	struct arrival *arrived; /* they wait for the side-band to be read up to them */
 	size_t n_arrived, cap_arrived;
 	struct frame_reasons reasons;  /* with wakers: why blocked threads wait, by frame */
 	struct blocked_stacks blocked; /* of the half in hand */

@@ -6,6 +6,8 @@
 
 #include "util/array.h"
 
+#include <string.h>
+
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define ATTEND_NS (NS / 100)
 /* Images that the BPF programs ask about, until they are looked at: some ms */
@@ -72,9 +74,12 @@ void news_admit(struct collector *c)
 	 * exec. An image before it must not take that name.
 	 */
 	for (size_t i = c->n_arrived; i-- > 0;) {
-		const struct wire_record *r = &c->arrived[i];
+		const struct arrival *a = &c->arrived[i];
+		const struct wire_record *r = &a->record;
 		const struct proc_id id = { r->start_ns, r->tgid, r->exec_id };
 		struct proc_image *im = procs_identify(c->procs, &id, r->at_ns, PROC_NAME);
+		if (im)
+			proc_image_set_cmdline(im, a->arguments, r->size);
 		if (!im || im->to_ns != UINT64_MAX)
 			continue; /* it has ended by now, or has called exec */
 		labelling_new_process(c->labelling, im, &id);
@@ -116,6 +121,16 @@ void news_on_known(void *ctx, struct proc_image *im)
 	trampolines_new_process(c->trampolines, &who);
 }
 
+static void add_arrival(struct collector *c, const struct wire_record *r, const void *arguments)
+{
+	if (r->size > WIRE_CMDLINE_MAX || c->n_arrived == ARRIVALS_MAX ||
+	    ARRAY_RESERVE(c->arrived, c->cap_arrived, c->n_arrived + 1))
+		return;
+	struct arrival *a = &c->arrived[c->n_arrived++];
+	a->record = *r;
+	memcpy(a->arguments, arguments, r->size);
+}
+
 void news_on_record(void *ctx, const struct wire_record *r, const void *payload)
 {
 	struct collector *c = ctx;
@@ -131,8 +146,7 @@ void news_on_record(void *ctx, const struct wire_record *r, const void *payload)
 		unwinding_missed(c->unwinding, &(struct proc_id){ r->start_ns, r->tgid, r->exec_id }, r->pc);
 		break;
 	case WIRE_NEW_PROCESS:
-		if (c->n_arrived < ARRIVALS_MAX && !ARRAY_RESERVE(c->arrived, c->cap_arrived, c->n_arrived + 1))
-			c->arrived[c->n_arrived++] = *r;
+		add_arrival(c, r, payload);
 		break;
 	default:
 		labelling_record(c->labelling, r, payload);

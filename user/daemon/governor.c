@@ -20,7 +20,11 @@
  */
 static const double cpu_calm[CPU_STEPS] = { 0, 0.6, 0.6, 0.6, 0.45, 0.45, 0.45 };
 
+#define FAR 2 /* times the limit: one step seldom saves half, so two are given up at once */
+
 #define SAMPLING_SMALL 4 /* one part in so many of the use, or less, is a small part */
+
+#define BIT(step) (1u << (step))
 
 struct ladder_rules {
 	unsigned steps;	     /* the last one that may be reached */
@@ -31,10 +35,18 @@ struct ladder_rules {
 
 static void ladder_move(struct ladder *l, const struct ladder_rules *r, int by)
 {
+	unsigned from = l->step;
 	do
 		l->step += (unsigned)by;
 	while (r->skip >> l->step & 1);
+	l->moved |= BIT(by > 0 ? l->step : from);
 	l->calm = 0;
+}
+
+static void ladder_give_up(struct ladder *l, const struct ladder_rules *r)
+{
+	l->n_given_up++;
+	ladder_move(l, r, 1);
 }
 
 /* Look at one period's use, as a share of the limit. */
@@ -42,14 +54,16 @@ static enum governor_move ladder_look(struct ladder *l, const struct ladder_rule
 {
 	if (!l->patience)
 		l->patience = r->patience;
+	l->moved = 0;
 	l->calm = use < r->calm ? l->calm + 1 : 0;
 	l->since_back += l->since_back != 0;
 	if (use > r->high && l->step < r->steps) {
 		bool too_early = l->since_back && l->since_back <= 2 * l->patience;
 		l->patience = !too_early ? r->patience : l->patience < r->patience_max ? 2 * l->patience : l->patience;
 		l->since_back = 0;
-		l->n_given_up++;
-		ladder_move(l, r, 1);
+		ladder_give_up(l, r);
+		if (use > FAR && l->step < r->steps)
+			ladder_give_up(l, r);
 		return GOVERNOR_GIVE_UP;
 	}
 	bool allowed = l->step <= r->steps && !(r->skip >> l->step & 1);
@@ -59,8 +73,6 @@ static enum governor_move ladder_look(struct ladder *l, const struct ladder_rule
 	l->since_back = 1;
 	return GOVERNOR_TAKE_BACK;
 }
-
-#define BIT(step) (1u << (step))
 
 static struct ladder_rules cpu_rules(const struct governor *g, const struct governor_limits *l)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decide what the daemon gives up when it uses more than it may. Pure: readings go in, one step at
- * a time comes out.
+ * Decide what the daemon gives up when it uses more than it may. Pure: readings go in, steps
+ * come out.
  *
- *   CPU      inlined calls and lines -> names of cold files -> stacks of waits -> half the rate ->
- *            a
- * quarter of it -> waits memory   caches -> stacks of waits -> distinct rows
+ *   CPU      inlined calls and lines -> names of cold files -> stacks of waits -> half the rate
+ *            -> a quarter of the rate -> waits
+ *   memory   caches -> stacks of waits -> distinct rows
  *
- * Use above the limit gives up the next thing. Low use for some periods takes the last one back.
+ * Use above the limit gives up the next thing, use above twice the limit the next two. Low use for
+ * some periods takes the last one back.
  * When that was too early, the next try waits twice as long: nothing is given up and taken back
  * each minute. The rate is left as it is where waits are measured and sampling is a small part of
  * the use: it would save next to nothing.
@@ -40,13 +41,14 @@ enum memory_step {
 
 enum governor_move {
 	GOVERNOR_STAY,
-	GOVERNOR_GIVE_UP,   /* one step more */
+	GOVERNOR_GIVE_UP,   /* one step more, or two */
 	GOVERNOR_TAKE_BACK, /* one step less */
 };
 
 /* All zero in the beginning. A period is a minute for CPU time, a look for memory. */
 struct ladder {
 	unsigned step;
+	unsigned moved;	     /* bits of the steps that the last look gave up or took back */
 	unsigned calm;	     /* periods of low use, one after the other */
 	unsigned patience;   /* calm periods before a step is taken back; 0: not set yet */
 	/* Periods since a step was taken back; 0: none was since the last one was given up */

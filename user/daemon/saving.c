@@ -165,26 +165,42 @@ static struct governor_reading read_use(struct saving *s, struct collector *c, c
 					  s->account.total + s->account.more + s->account.reserved };
 }
 
-static void log_cpu(const struct saving *s, const struct saving_limits *l, enum governor_move move, unsigned before)
+/* Log each step that the last look gave up or took back. */
+static void log_cpu(const struct saving *s, const struct saving_limits *l, enum governor_move move)
 {
 	const struct governor *g = &s->governor;
-	if (move == GOVERNOR_GIVE_UP)
-		log_line(LOG_LINE_WARNING, "%.3g%% of all CPUs were used for a minute, more than cpu-max (%.3g%%): %s", g->cpu_share * 100,
-			 l->cpu * 100, cpu_given_up[g->cpu.step]);
-	if (move == GOVERNOR_TAKE_BACK)
-		log_line(LOG_LINE_INFO, "CPU use is low again (%.3g%% of all CPUs): %s", g->cpu_share * 100, cpu_taken_back[before]);
+	for (unsigned step = 0; step < CPU_STEPS; step++) {
+		if (!(g->cpu.moved >> step & 1))
+			continue;
+		if (move == GOVERNOR_GIVE_UP)
+			log_line(LOG_LINE_WARNING,
+				 "%.3g%% of all CPUs were used for a minute, more than cpu-max (%.3g%%): %s",
+				 g->cpu_share * 100, l->cpu * 100, cpu_given_up[step]);
+		else
+			log_line(LOG_LINE_INFO, "CPU use is low again (%.3g%% of all CPUs): %s",
+				 g->cpu_share * 100, cpu_taken_back[step]);
+	}
 }
 
-static void log_memory(const struct saving *s, const struct saving_limits *l, enum governor_move move, unsigned before)
+static void log_memory(const struct saving *s, const struct saving_limits *l,
+		       enum governor_move move)
 {
 	char text[200];
 	double used = (double)s->account.total / MIB;
-	if (move == GOVERNOR_GIVE_UP)
-		log_line(LOG_LINE_WARNING, "%.1f MiB of memory are in use (%s), %.1f MiB are for parsers, close to memory-max (%.1f MiB): %s",
-			 used, account_text(&s->account, text, sizeof(text)), (double)s->account.reserved / MIB, (double)l->memory / MIB,
-			 memory_given_up[s->governor.memory.step]);
-	if (move == GOVERNOR_TAKE_BACK)
-		log_line(LOG_LINE_INFO, "memory use is low again (%.1f MiB): %s", used, memory_taken_back[before]);
+	for (unsigned step = 0; step < MEMORY_STEPS; step++) {
+		if (!(s->governor.memory.moved >> step & 1))
+			continue;
+		if (move == GOVERNOR_GIVE_UP)
+			log_line(LOG_LINE_WARNING,
+				 "%.1f MiB of memory are in use (%s), %.1f MiB are for parsers, "
+				 "close to memory-max (%.1f MiB): %s",
+				 used, account_text(&s->account, text, sizeof(text)),
+				 (double)s->account.reserved / MIB, (double)l->memory / MIB,
+				 memory_given_up[step]);
+		else
+			log_line(LOG_LINE_INFO, "memory use is low again (%.1f MiB): %s", used,
+				 memory_taken_back[step]);
+	}
 }
 
 /* Log once that cpu-max is exceeded although all steps were taken. */
@@ -242,7 +258,7 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 			       const struct collector_progress *p, uint64_t queries)
 {
 	struct governor *g = &s->governor;
-	const unsigned cpu = g->cpu.step, memory = g->memory.step, weight = governor_weight(g);
+	const unsigned weight = governor_weight(g);
 	const bool waits = governor_waits(g);
 	const struct governor_limits limits = { l->cpu, l->memory, l->waits, l->only_waits,
 						l->hz >= 4   ? 4
@@ -255,8 +271,8 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 	const struct governor_reading now = read_use(s, c, p);
 	enum governor_move in_memory = governor_look_at_memory(g, &limits, &now);
 	enum governor_move in_cpu = governor_look_at_cpu(g, &limits, &now);
-	log_cpu(s, l, in_cpu, cpu);
-	log_memory(s, l, in_memory, memory);
+	log_cpu(s, l, in_cpu);
+	log_memory(s, l, in_memory);
 	look_at_cpu_excess(s, &limits, in_cpu);
 	look_at_memory_excess(s, l, in_memory);
 	if (in_cpu || in_memory)
@@ -265,5 +281,5 @@ struct saving_todo saving_look(struct saving *s, const struct saving_limits *l, 
 	return (struct saving_todo){ governor_weight(g) != weight,
 				     l->waits && governor_waits(g) != waits, tables,
 				     in_memory == GOVERNOR_GIVE_UP &&
-					     g->memory.step == MEMORY_NO_CACHES };
+					     (g->memory.moved >> MEMORY_NO_CACHES & 1) };
 }

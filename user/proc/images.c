@@ -65,8 +65,10 @@ void proc_image_end(struct procs *p, struct proc_image *im, uint64_t ns)
 	if (im->to_ns > ns)
 		im->to_ns = ns;
 	im->settled |= im->gap == p->gap;
-	if (im->state == PROC_LIVES || im->state == PROC_LEADERLESS)
-		move_to(p, im, PROC_ENDED);
+	if (im->state != PROC_LIVES && im->state != PROC_LEADERLESS)
+		return;
+	move_to(p, im, PROC_ENDED);
+	p->n_ended_unread++;
 }
 
 void proc_image_leaderless(struct procs *p, struct proc_image *im)
@@ -415,16 +417,33 @@ static size_t n_ended(const struct procs *p)
 	return p->list[PROC_ENDED].n + p->list[PROC_REPORTED].n;
 }
 
+void procs_read(struct procs *p, uint64_t ns)
+{
+	p->read_ns = ns;
+	p->n_ended_unread = 0;
+}
+
+bool procs_read_is_due(const struct procs *p)
+{
+	return p->n_ended_unread >= PROC_UNREAD_DUE;
+}
+
+/* The ended image that goes next; NULL: all are below their limits. */
+static struct proc_image *next_to_trim(const struct procs *p)
+{
+	struct proc_image *im = first_of(p, PROC_REPORTED);
+	im = im ? im : first_of(p, PROC_ENDED);
+	bool over = n_ended(p) > PROC_ENDED_MAX || p->bytes > PROC_IMAGES_BYTES_MAX;
+	over |= im && n_ended(p) > PROC_READ_MAX && im->to_ns < p->read_ns;
+	return over ? im : NULL;
+}
+
 size_t procs_trim(struct procs *p)
 {
 	size_t n = 0;
 	struct proc_image *im;
-	while (n_ended(p) > PROC_ENDED_MAX || p->bytes > PROC_IMAGES_BYTES_MAX) {
-		im = first_of(p, PROC_REPORTED);
-		im = im ? im : first_of(p, PROC_ENDED);
-		if (!im)
-			break;
-		n += im->state == PROC_ENDED; /* its window has not ended */
+	while ((im = next_to_trim(p))) {
+		n += im->to_ns >= p->read_ns;
 		image_remove(p, im);
 	}
 	/* Then live images that were never sampled; /proc has them when they are. */

@@ -134,10 +134,10 @@ const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr
 static int maps_reserve(struct procs *p, struct proc_image *im, uint32_t n)
 {
 	struct map_list *old = list_of(im), *l;
-	if (old && old->refs == 1 && im->n_maps + n <= old->cap)
-		return 0;
 	if (im->n_maps + n > PROC_MAPS_MAX)
 		return -E2BIG;
+	if (old && old->refs == 1 && im->n_maps + n <= old->cap)
+		return 0;
 	uint32_t cap = im->n_maps + n <= 8 ? 8 : (im->n_maps + n) * 3 / 2;
 	l = malloc(list_bytes(cap));
 	if (!l)
@@ -194,6 +194,17 @@ static void maps_cut(struct procs *p, struct proc_image *im, uint64_t start, uin
 	}
 }
 
+/* Put m in the place of a mapping of the same addresses. False: there is none. */
+static bool map_replace(struct procs *p, struct proc_image *im, struct proc_map m)
+{
+	uint32_t i = map_lower(im, m.start);
+	if (i == im->n_maps || im->maps[i].start != m.start || im->maps[i].end != m.end)
+		return false;
+	proc_file_put(p, im->maps[i].file);
+	list_of(im)->v[i] = m;
+	return true;
+}
+
 struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct proc_map m, const char *path,
 			       uint64_t dev, uint64_t ino, const uint8_t *id, size_t id_len)
 {
@@ -202,8 +213,10 @@ struct proc_file *proc_map_add(struct procs *p, struct proc_image *im, struct pr
 	m.file = file_get(p, path, dev, ino, id, id_len);
 	if (!m.file)
 		return NULL;
-	maps_cut(p, im, m.start, m.end);
-	map_insert(im, map_lower(im, m.start), m);
+	if (!map_replace(p, im, m)) {
+		maps_cut(p, im, m.start, m.end);
+		map_insert(im, map_lower(im, m.start), m);
+	}
 	return m.file;
 }
 

@@ -27,6 +27,8 @@ struct procs {
 	struct proc_image *images[1u << IMAGE_BITS]; /* the newest image of each tgid */
 	struct list list[PROC_STATES];		     /* each image is in one list, in the order of arrival */
 	struct proc_listener layer[PROC_LAYERS];
+	uint64_t read_ns;	/* images that ended before have no row left to be read */
+	size_t n_ended_unread;	/* since the last procs_read */
 	uint32_t gap; /* counts procs_lost */
 	uint64_t lost_from_ns;
 	struct proc_file *files[FILE_BUCKETS];

@@ -379,9 +379,24 @@ static void clean_cmdline(char *text, size_t len)
 	text[out] = '\0';
 }
 
+#define CMDLINE_TEXT (PROC_CMDLINE_MAX + 8) /* a character that is cut has no place to be shown */
+
+void proc_image_set_cmdline(struct proc_image *im, const char *arguments, size_t len)
+{
+	char text[CMDLINE_TEXT];
+	if (im->cmdline_read || !len || proc_image_is_kernel(im))
+		return;
+	len = len < sizeof(text) - 1 ? len : sizeof(text) - 1;
+	memcpy(text, arguments, len);
+	clean_cmdline(text, len);
+	im->cmdline = shared_text_new(text);
+	im->cmdline_read = true;
+	im->cmdline_late = false;
+}
+
 void proc_image_read_cmdline(struct proc_image *im)
 {
-	char text[PROC_CMDLINE_MAX + 8]; /* a character that is cut has no place to be shown */
+	char text[CMDLINE_TEXT];
 	size_t len = 0;
 	if (im->cmdline_read || im->to_ns != UINT64_MAX || proc_image_is_kernel(im))
 		return;
@@ -393,9 +408,7 @@ void proc_image_read_cmdline(struct proc_image *im)
 		im->cmdline_read = rc != 0; /* in the middle of an exec there is nothing to read */
 		return;
 	}
-	clean_cmdline(text, len);
-	im->cmdline = shared_text_new(text);
-	im->cmdline_read = true;
+	proc_image_set_cmdline(im, text, len);
 }
 
 bool proc_image_is_since(const struct proc_image *im, uint64_t start_ns)

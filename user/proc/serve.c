@@ -34,6 +34,7 @@
 #define MEMORY_MAX (1u << 20)
 #define STACK_MAX (1u << 16)
 #define PAGE_BYTES 4096u
+#define LINES_MAX 65536 /* of /proc/TGID/maps, where one mapping is looked for */
 #define MAPS_BYTES (16u << 20)
 #define COPY_PIECE (1u << 20)
 #define XFS_MAGIC 0x58465342
@@ -363,12 +364,16 @@ static int read_maps(const struct reader_request *q, struct buf *out)
 	size_t cap = 0;
 	ssize_t n;
 	int rc = 0;
+	uint32_t left = PROC_MAPS_MAX;
 	FILE *f = open_proc(q->tgid, "maps");
 	if (!f)
 		return -errno;
-	while (!rc && out->len < MAPS_BYTES && (n = getline(&line, &cap, f)) > 0)
-		if (sscanf(line, "%*x-%*x %4s", prot) == 1 && prot[2] == 'x')
-			rc = buf_add(out, line, (size_t)n);
+	while (!rc && left && out->len < MAPS_BYTES && (n = getline(&line, &cap, f)) > 0) {
+		if (sscanf(line, "%*x-%*x %4s", prot) != 1 || prot[2] != 'x')
+			continue;
+		rc = buf_add(out, line, (size_t)n);
+		left--;
+	}
 	uint64_t now = proc_now_ns();
 	free(line);
 	fclose(f);
@@ -381,7 +386,7 @@ static int read_line(const struct reader_request *q, struct buf *out)
 	char line[PATH_MAX + 128], *path;
 	struct proc_line l;
 	int rc = -ENOENT;
-	for (size_t i = 0; f && rc && i < PROC_MAPS_MAX && fgets(line, sizeof(line), f); i++)
+	for (size_t i = 0; f && rc && i < LINES_MAX && fgets(line, sizeof(line), f); i++)
 		if (proc_parse_line(line, &l, &path) && q->a >= l.start && q->a < l.end)
 			rc = buf_add(out, &l, sizeof(l));
 	if (f)
@@ -408,7 +413,7 @@ static int find_line(const struct reader_request *q, struct buf *out)
 	char line[PATH_MAX + 128], *path;
 	struct proc_line l;
 	int rc = -ENOENT;
-	for (size_t i = 0; f && rc && i < PROC_MAPS_MAX && fgets(line, sizeof(line), f); i++)
+	for (size_t i = 0; f && rc && i < LINES_MAX && fgets(line, sizeof(line), f); i++)
 		if (holds_any(line, q->text) && proc_parse_line(line, &l, &path))
 			rc = buf_add(out, &l.start, sizeof(l.start));
 	if (f)

@@ -158,6 +158,7 @@ static int set_sizes(struct sampler *s)
 		.cgroup_level = s->cfg.cgroup_level,
 		.cgroup_id = s->cfg.cgroup_id,
 		.ring_wake = RING_BYTES / 4,
+		.cmdline = s->cfg.cmdline,
 		.wait_ns = s->cfg.wait_ns ? s->cfg.wait_ns : WAIT_NS,
 	};
 	if (getrandom(&c->secret, sizeof(c->secret), 0) != sizeof(c->secret))

@@ -184,9 +184,12 @@ void resolver_go_on(struct resolver *r)
 void resolver_want_program(struct resolver *r, const struct proc_image *im)
 {
 	for (uint32_t i = 0; i < im->n_maps; i++) {
-		struct module *m = im->maps[i].file == im->exe ? modules_of(r->modules, im, &im->maps[i]) : NULL;
+		if (im->maps[i].file != im->exe)
+			continue;
+		struct module *m = modules_of(r->modules, im, &im->maps[i]);
 		if (m)
 			module_ask_debug(m);
+		return; /* all of its mappings have this module */
 	}
 }
 

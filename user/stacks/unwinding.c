@@ -175,14 +175,38 @@ static bool evict_ranges(struct unwinding *u, const struct process *but)
 	return true;
 }
 
+struct file_place {
+	uint32_t map, n_files;
+	const struct proc_file *before;
+};
+
+/*
+ * Return the next mapping of another file than the one before, from *io_at on: most programs that
+ * have thousands of mappings made them of a few files. NULL: there is none among those that can
+ * have ranges.
+ */
+static const struct proc_map *next_file(const struct proc_image *im, struct file_place *io_at)
+{
+	while (io_at->map < im->n_maps && io_at->n_files < UNWIND_PROC_RANGES_MAX) {
+		const struct proc_map *m = &im->maps[io_at->map++];
+		if (m->file == io_at->before)
+			continue;
+		io_at->before = m->file;
+		io_at->n_files++;
+		return m;
+	}
+	return NULL;
+}
+
 /* A stack leads here: compile it, for all processes that map it. */
 static void want(struct unwinding *u, struct code *c)
 {
 	c->wanted = true;
 	for (struct list_node *n = u->partial.first; n; n = n->after) {
 		struct process *p = LIST_ENTRY(n, struct process, partial);
-		for (uint32_t i = 0; i < p->image->n_maps && !p->waits.listed; i++)
-			if (code_of_map(u, p->image, &p->image->maps[i]) == c)
+		const struct proc_map *m;
+		for (struct file_place at = { 0 }; !p->waits.listed && (m = next_file(p->image, &at));)
+			if (code_of_map(u, p->image, m) == c)
 				set_waits(u, p, true);
 	}
 }
@@ -217,15 +241,16 @@ static struct unwind_range make_range(struct unwinding *u, const struct proc_ima
  */
 static int compile_all(struct unwinding *u, const struct proc_image *im, uint64_t until_ns)
 {
+	const struct proc_map *m;
 	int rc = 0;
-	for (uint32_t i = 0; i < im->n_maps; i++) {
-		struct code *c = code_of_map(u, im, &im->maps[i]);
+	for (struct file_place at = { 0 }; (m = next_file(im, &at));) {
+		struct code *c = code_of_map(u, im, m);
 		if (c && c->wanted && !c->tried && symbols_is_due(&c->again)) {
 			if (proc_now_ns() >= until_ns)
 				return -EAGAIN;
-			code_compile(u, c, im, &im->maps[i]);
+			code_compile(u, c, im, m);
 		}
-		if (c ? !c->tried && c->again.at_ns : resolver_is_late(&im->maps[i]))
+		if (c ? !c->tried && c->again.at_ns : resolver_is_late(m))
 			rc = -EINPROGRESS;
 	}
 	return rc;
@@ -233,8 +258,9 @@ static int compile_all(struct unwinding *u, const struct proc_image *im, uint64_
 
 static bool lacks_room(struct unwinding *u, const struct proc_image *im)
 {
-	for (uint32_t i = 0; i < im->n_maps; i++) {
-		struct code *c = code_of_map(u, im, &im->maps[i]);
+	const struct proc_map *m;
+	for (struct file_place at = { 0 }; (m = next_file(im, &at));) {
+		const struct code *c = code_of_map(u, im, m);
 		if (c && c->no_room)
 			return true;
 	}
@@ -245,8 +271,9 @@ static bool lacks_room(struct unwinding *u, const struct proc_image *im)
 static void hold(struct unwinding *u, const struct proc_image *im, uint32_t by)
 {
 	uint64_t now = proc_now_ns();
-	for (uint32_t i = 0; i < im->n_maps; i++) {
-		struct code *c = code_of_map(u, im, &im->maps[i]);
+	const struct proc_map *m;
+	for (struct file_place at = { 0 }; (m = next_file(im, &at));) {
+		struct code *c = code_of_map(u, im, m);
 		if (!c)
 			continue;
 		c->users += by;
@@ -314,8 +341,9 @@ static void make_ranges(struct unwinding *u, struct process *p, const struct pro
 /* Nearly all stacks lead to the program itself. */
 static void want_program(struct unwinding *u, const struct proc_image *im)
 {
-	for (uint32_t i = 0; i < im->n_maps; i++) {
-		struct code *c = im->maps[i].file == im->exe ? code_of_map(u, im, &im->maps[i]) : NULL;
+	const struct proc_map *m;
+	for (struct file_place at = { 0 }; (m = next_file(im, &at));) {
+		struct code *c = m->file == im->exe ? code_of_map(u, im, m) : NULL;
 		if (code_is_unwanted(c))
 			want(u, c);
 	}
