@@ -61,8 +61,8 @@ enum query_names {
 };
 
 /*
- * Is it an event to ask for? Not one of a histogram's buckets (NAME.lengths), without stacks (blame), or
- * the idle part of another (waker.idle).
+ * Is it an event to ask for? Not one of a histogram's buckets (NAME.lengths), without stacks
+ * (blame), or the idle part of another (waker.idle).
  */
 bool query_is_profile(const struct store_event *e);
 
