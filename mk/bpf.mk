@@ -8,7 +8,8 @@ BPF_ARCH := $(if $(filter aarch64,$(ARCH)),arm64,x86)
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude \
+	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror \
+		-Ivmlinux/$(ARCH) -Iinclude \
 		-MMD -MP -c -o $@ $<
 
 $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
@@ -21,7 +22,8 @@ BPF_ARM64 := $(patsubst %,$(BUILD)/clang-%/sample.arm64.o,14 19)
 $(BPF_ARM64): $(BUILD)/clang-%/sample.arm64.o: bpf/sample.bpf.c
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
-	$(Q)clang-$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_arm64 -Wall -Werror -Ivmlinux/aarch64 -Iinclude \
+	$(Q)clang-$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_arm64 -Wall -Werror \
+		-Ivmlinux/aarch64 -Iinclude \
 		-MMD -MP -c -o $@ $<
 
 check-bpf-arm64: $(BPF_ARM64) $(BUILD)/clang-14/sample.bpf.o $(BUILD)/clang-19/sample.bpf.o

@@ -42,23 +42,29 @@ ASAN_CFLAGS := -O1 -g -w
 UNIT_NAMES := $(notdir $(UNIT))
 # `make test` runs these without sanitizers, too: they have cases that no sanitizer bears, or walk
 # the code of their own build.
-UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_downloads test_recipe test_crafted test_unwind_walk)
+UNIT_PLAIN := $(if $(ASCRIBE_TEST_ALL),$(UNIT_NAMES),test_sandbox test_sandbox_limits test_downloads test_recipe test_crafted test_unwind_walk)
 UNIT_RUN := $(UNIT_NAMES:%=$(ASAN)/tests/%) $(UNIT_PLAIN:%=$(BUILD)/tests/%)
 # What computes for long, the longest first: else the last one would run while the other CPU is idle.
 LONG := bounded retain copy segments_damage segments symbols_sources unwind symbols_lines sideband sandbox symbols_kernel union old
 UNIT_LONG := $(foreach l,$(LONG),$(filter %/test_$(l),$(UNIT_RUN)))
 COMPUTES := tests/labels/matrix.sh tests/cli/query.sh $(BROWSER) $(FAULT_ASAN:$(BUILD)/%=$(ASAN)/%) $(FAULT_PLAIN) $(UNIT_LONG) \
 	$(filter-out tests/cli/query.sh,$(sort $(wildcard tests/cli/*.sh))) tests/labels/key.sh
-# Beside each other: one that mostly waits and one that computes in turn, at last what takes a second.
-TURNS := $(subst |, ,$(join $(addsuffix |,$(BESIDE)),$(COMPUTES))) $(filter-out $(UNIT_LONG),$(UNIT_RUN))
-test_kind = $(if $(filter $(ASAN)/%,$(1)),$(if $(filter %/fault/,$(dir $(1))),asan-fault,asan),$(if $(filter %/fault/,$(dir $(1))),fault,unit))
+# Beside each other: one that mostly waits and one that computes in turn, at last what takes a
+# second.
+TURNS := $(subst |, ,$(join $(addsuffix |,$(BESIDE)),$(COMPUTES))) \
+	$(filter-out $(UNIT_LONG),$(UNIT_RUN))
+test_kind = $(if $(filter $(ASAN)/%,$(1)),$(if \
+	$(filter %/fault/,$(dir $(1))),asan-fault,asan),$(if \
+	$(filter %/fault/,$(dir $(1))),fault,unit))
 one_test = $(if $(filter %.sh,$(1)),$(call script_list,$(1)),'$(test_kind)/$(notdir $(1))=$(1)')
-LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename $(wildcard tests/record/*.c tests/record/*.cpp)))
+LOADS := $(patsubst tests/record/%,$(BUILD)/tests/record/%,$(basename \
+	$(wildcard tests/record/*.c tests/record/*.cpp)))
 
 $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -Itests -MMD -MP $(LDFLAGS) \
+		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS) -lcmocka
 
 # Holds our unwind tables against libdw's.
 $(BUILD)/tests/test_unwind $(BUILD)/tests/test_unwind_walk $(BUILD)/tests/test_unwind_walk_arm64 \
@@ -72,30 +78,37 @@ TSAN := $(BUILD)/tests/tsan_hist_threads
 $(TSAN): tests/unit/test_hist_threads.c $(wildcard user/hist/*.c user/util/*.c)
 	$(call say,TSAN,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O1 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) -D_GNU_SOURCE -fno-strict-aliasing -fsanitize=thread \
-		$(INCLUDE) -Itests -MMD -MP -MF $@.d -o $@ $(filter %.c,$^) -lxxhash -lcmocka -lm -lpthread
+	$(Q)$(CC) -O1 -g -std=gnu11 $(WARN) $(if $(CI),-Werror) \
+		-D_GNU_SOURCE -fno-strict-aliasing -fsanitize=thread \
+		$(INCLUDE) -Itests -MMD -MP -MF $@.d -o $@ $(filter %.c,$^) \
+			-lxxhash -lcmocka -lm -lpthread
 
 # The buckets that BPF and user space share, from every compiler that is there.
 HIST_BPF := $(foreach c,clang-14 clang-19,$(if $(shell command -v $(c)),$(BUILD)/tests/bpf/hist.$(c).o))
 $(HIST_BPF): $(BUILD)/tests/bpf/hist.%.o: tests/bpf/hist.bpf.c tests/bpf/hist.h include/hist_bucket.h
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
-	$(Q)$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude -c -o $@ $<
+	$(Q)$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror \
+		-Ivmlinux/$(ARCH) -Iinclude -c -o $@ $<
 
 $(BUILD)/tests/test_hist_bpf: | $(HIST_BPF)
 
 # What it walks: a program for arm64, where there is a compiler for it.
 ARM64_CC := $(shell command -v aarch64-linux-gnu-gcc)
-$(BUILD)/tests/test_unwind_walk_arm64: $(if $(ARM64_CC),$(BUILD)/tests/test_unwind_walk_arm64.walked)
+$(BUILD)/tests/test_unwind_walk_arm64: $(if \
+	$(ARM64_CC),$(BUILD)/tests/test_unwind_walk_arm64.walked)
 $(BUILD)/tests/test_unwind_walk_arm64.walked: tests/unit/arm64/walked.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(ARM64_CC) -O2 -g -std=gnu11 $(WARN) -mbranch-protection=standard -Wl,-z,lazy -o $@ $< -lm
+	$(Q)$(ARM64_CC) -O2 -g -std=gnu11 $(WARN) \
+		-mbranch-protection=standard -Wl,-z,lazy -o $@ $< -lm
 
-# Go programs for both machines, where there are Go and a compiler for arm64; those of the sanitizers' build are the same.
+# Go programs for both machines, where there are Go and a compiler for arm64; those of the
+# sanitizers' build are the same.
 ifneq ($(shell command -v go),)
 $(BUILD)/tests/test_unwind_go: | $(BUILD)/tests/go.amd64
-$(BUILD)/tests/test_go: | $(BUILD)/tests/go.amd64 $(BUILD)/tests/go.arm64 $(if $(ARM64_CC),$(BUILD)/tests/go-cgo.arm64)
+$(BUILD)/tests/test_go: | $(BUILD)/tests/go.amd64 $(BUILD)/tests/go.arm64 \
+	$(if $(ARM64_CC),$(BUILD)/tests/go-cgo.arm64)
 go_build = GOCACHE=$(abspath build)/gocache GOARCH=$(subst .,,$(suffix $@)) go build -o $@ $<
 $(BUILD)/tests/go.amd64 $(BUILD)/tests/go.arm64: tests/record/golabels.go
 	$(call say,GO,$@)
@@ -107,8 +120,10 @@ $(BUILD)/tests/go-cgo.arm64: tests/record/golabels.go
 	$(Q)CC=$(ARM64_CC) CGO_ENABLED=1 GOFLAGS=-ldflags=-linkmode=external $(go_build)
 endif
 
-# A synthetic store for tests/cli, a recorder with generations of one window, one that shows its process table.
-$(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/tests/%: tests/tools/%.c $(BUILD)/libascribe.a
+# A synthetic store for tests/cli, a recorder with generations of one window, one that shows its
+# process table.
+$(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/tests/%: \
+	tests/tools/%.c $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
@@ -118,7 +133,8 @@ HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,daemon/governor daemon/saving cli
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/%.c $(BUILD)/flags
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull -DMINUTE_NS=4000000000ull -DEARLY_DRAINS=4 -DCPU_PATIENCE=1 \
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -DTICK_NS=1000000000ull -DMINUTE_NS=4000000000ull \
+		-DEARLY_DRAINS=4 -DCPU_PATIENCE=1 \
 		-DLATE_NS=12000000000ull -MMD -MP -c -o $@ $<
 
 $(BUILD)/tests/hasty/ascribe: $(filter-out %/cmd_daemon.o,$(CLI_OBJ)) $(HASTY) $(BUILD)/libascribe.a
@@ -134,12 +150,14 @@ $(BUILD)/tests/record/storm $(BUILD)/tests/record/idle: LOAD_LIBS = -static
 $(BUILD)/tests/record/%: tests/record/%.c
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d -o $@ $< $(LOAD_LIBS) -lpthread -lm -ldl
+	$(Q)$(CC) -O2 $(LOAD_FRAMES) -D_GNU_SOURCE $(WARN) -Iinclude -MMD -MP -MF $@.d \
+		-o $@ $< $(LOAD_LIBS) -lpthread -lm -ldl
 
 $(BUILD)/tests/record/%: tests/record/%.cpp
 	$(call say,TEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -O2 $(LOAD_FRAMES) -std=c++20 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d -o $@ $< -lpthread
+	$(Q)$(CXX) -O2 $(LOAD_FRAMES) -std=c++20 -Wall -Wextra -Iinclude -MMD -MP -MF $@.d \
+		-o $@ $< -lpthread
 
 # The program with the BPF programs of each compiler that is tested: what knows their skeleton is compiled with it, the rest is as it is.
 WITH_CLANG := $(BUILD)/clang-14/ascribe $(BUILD)/clang-19/ascribe
@@ -147,19 +165,23 @@ KNOW_SKELETON := $(shell grep -lE 'sampler_int\.h|\.skel\.h' user/*/*.c user/*/*
 $(BUILD)/clang-%/sample.bpf.o: bpf/sample.bpf.c
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
-	$(Q)clang-$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude -MMD -MP -c -o $@ $<
+	$(Q)clang-$* -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror \
+		-Ivmlinux/$(ARCH) -Iinclude -MMD -MP -c -o $@ $<
 
 $(BUILD)/clang-%/sample.skel.h: $(BUILD)/clang-%/sample.bpf.o
 	$(call say,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name sample_bpf >$@
 
-$(WITH_CLANG): $(BUILD)/clang-%/ascribe: $(BUILD)/clang-%/sample.skel.h $(KNOW_SKELETON) $(CLI_OBJ) $(BUILD)/libascribe.a
+$(WITH_CLANG): $(BUILD)/clang-%/ascribe: $(BUILD)/clang-%/sample.skel.h $(KNOW_SKELETON) \
+	$(CLI_OBJ) $(BUILD)/libascribe.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) -I$(@D) $(INCLUDE) $(LDFLAGS) -o $@ $(filter %.c %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+	$(Q)$(CC) $(CFLAGS) -I$(@D) $(INCLUDE) $(LDFLAGS) \
+		-o $@ $(filter %.c %.o,$^) $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 .SECONDARY: $(patsubst %/ascribe,%/sample.bpf.o,$(WITH_CLANG))
 -include $(patsubst %/ascribe,%/sample.bpf.d,$(WITH_CLANG))
 
-# As many jobs as there are CPUs, where nobody said how many; the seconds of each phase for tools/test to show.
+# As many jobs as there are CPUs, where nobody said how many; the seconds of each phase for
+# tools/test to show.
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
@@ -169,7 +191,8 @@ test: ## install, build, pass the tests: some ten minutes on two CPUs
 	$(Q)$(PHASE) 'packages' tools/deps build test
 	$(Q)$(PHASE) 'build' $(MAKE) $(JOBS) --no-print-directory test-programs $(BUILD)/vm/initrd.gz $(WITH_CLANG)
 	$(Q)$(PHASE) 'build with sanitizers' $(MAKE) $(JOBS) --no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
-	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test '-j3=beside each other' \
+	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
+		'-j3=beside each other' \
 		$(foreach t,$(TURNS),$(call one_test,$(t))) \
 		'labels/torn=$(BUILD)/tests/torn/torn 100000' \
 		'tsan/hist_threads=$(TSAN)' \
@@ -208,7 +231,8 @@ http-tests: test-programs ## the server and the daemon
 record-tests: test-programs ## the commands on real processes, as root
 	$(Q)tools/test $(call scripts,record)
 
-test-unwind-all: $(BUILD)/tests/test_unwind ## unwind tables of every ELF file in /usr/bin and /usr/lib
+test-unwind-all: $(BUILD)/tests/test_unwind
+test-unwind-all: ## unwind tables of every ELF file in /usr/bin and /usr/lib
 	$(Q)$< /usr/bin /usr/sbin /usr/lib /usr/libexec
 
 web-tests: ## the page's modules that need no browser
@@ -217,7 +241,8 @@ web-tests: ## the page's modules that need no browser
 e2e: test-programs ## the pages in a browser
 	$(Q)tools/test $(call scripts,e2e)
 
-test-others: $(BUILD)/ascribe $(BUILD)/tests/mkstore ## programs by others (npm, GitHub) that publish labels, as root; needs the network
+test-others: $(BUILD)/ascribe $(BUILD)/tests/mkstore
+test-others: ## programs by others (npm, GitHub) that publish labels, as root; needs the network
 	$(Q)tools/test $(call scripts,others)
 
 check-layers: ## includes go downwards only
@@ -230,12 +255,14 @@ check-headers: ## every header compiles by itself
 .PHONY: test-all test-fresh test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)
 
-# The label resolver against the log of threads that change their labels every microsecond: tests/torn/torn.c.
+# The label resolver against the log of threads that change their labels every microsecond:
+# tests/torn/torn.c.
 TORN := $(BUILD)/tests/torn
 $(TORN)/torn.bpf.o: tests/torn/torn.bpf.c
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror -Ivmlinux/$(ARCH) -Iinclude -Ibpf -Itests/torn \
+	$(Q)$(CLANG) -g -O2 -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -Wall -Werror \
+		-Ivmlinux/$(ARCH) -Iinclude -Ibpf -Itests/torn \
 		-MMD -MP -c -o $@ $<
 
 $(TORN)/torn.skel.h: $(TORN)/torn.bpf.o
@@ -244,9 +271,11 @@ $(TORN)/torn.skel.h: $(TORN)/torn.bpf.o
 
 $(TORN)/torn: tests/torn/torn.c $(TORN)/torn.skel.h $(BUILD)/libascribe.a
 	$(call say,TEST,$@)
-	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -I$(TORN) -Itests/torn -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -I$(TORN) -Itests/torn -MMD -MP -MF $@.d $(LDFLAGS) \
+		-o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
-test-torn: $(TORN)/torn ## label sets that change every microsecond: 10M samples against their log, as root (some minutes)
+test-torn: $(TORN)/torn
+test-torn: ## label sets that change every microsecond: 10M samples against their log, as root (some minutes)
 	$(Q)$< 10000000
 
 .PHONY: test-torn

@@ -1,25 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the test scripts of the commands, of recordings and of the server share; sourced by their own lib.bash. $ascribe: what was built.
-# The working directory is a fresh one. A test says what it saw with ok, good and bad, and ends with `finish`; what is in `started` ends with it
-# at the latest, and then the command at_end is run. TELL=1: what is well is said, too.
+# What the test scripts of the commands, of recordings and of the server share; sourced by their own
+# lib.bash. $ascribe: what was built. The working directory is a fresh one. A test says what it saw
+# with ok, good and bad, and ends with `finish`; what is in `started` ends with it at the latest,
+# and then the command at_end is run. TELL=1: what is well is said, too.
 set -u
 build=$(realpath "${BUILD:-build}")
 ascribe=$build/ascribe
 name=$(basename "$0")
 shorter=
 [ -n "${ASCRIBE_TEST_ALL:-}" ] || ! grep -q in_part "$0" || shorter=', shorter than in test-all'
+# shellcheck disable=SC2034 # for scripts
 here=$(realpath "$(dirname "${BASH_SOURCE[1]}")")
 dir=$(mktemp -d)
 passed=0 failed=0
 started=() failures=()
 export TZ=UTC HOME=$dir PPROF_TMPDIR=$dir
 PATH=$PATH:/usr/sbin:/sbin
-# Where python3 is a script that looks for the interpreter (pyenv), find it once: that takes longer than most checks.
+# Where python3 is a script that looks for the interpreter (pyenv), find it once: that takes longer
+# than most checks.
 case $(head -c 2 "$(command -v python3 || echo /dev/null)" | tr -d '\0') in
 '#!') PATH=$(python3 -S -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH ;;
 esac
 
-# The first value in `make test`, the second in `make test-all`; the test's line says that there is a difference.
+# The first value in `make test`, the second in `make test-all`; the test's line says that there is
+# a difference.
 in_part() { [ -n "${ASCRIBE_TEST_ALL:-}" ] && echo "$2" || echo "$1"; }
 
 skip() {

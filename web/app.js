@@ -20,14 +20,21 @@ import { WhyPane } from './why_pane.js';
 
 const LIVE_MS = 2000, LIVE_S = 30, FIRST_S = 900, STACKED_S = 600, SERIES = 50, SELECTOR_MAX = 8000;
 const WAITS = /^(off-cpu|runq)(\.lengths)?$|^blame$|^waker$/;
-/* Who it is, which every sample has, comes first; then what programs call their work; then the rest of the system's. */
+/*
+ * Who it is, which every sample has, comes first; then what programs call their work; then the rest
+ * of the system's.
+ */
 const WHO = ['service', 'workload', 'pod', 'container', 'unit', 'comm'];
 const USUAL = ['tenant', 'customer', 'service_name', 'endpoint', 'route', 'query_id'];
-const SYSTEM = ['parent', 'cmdline', 'namespace', 'exe', 'cgroup', 'thread', 'event', 'tgid', 'tid'];
+const SYSTEM = ['parent', 'cmdline', 'namespace', 'exe', 'cgroup', 'thread', 'event', 'tgid',
+	'tid'];
 
 class App {
 	constructor() {
-		byId('skip').addEventListener('click', e => { e.preventDefault(); byId('tab-' + this.state.tab).focus(); });
+		byId('skip').addEventListener('click', e => {
+			e.preventDefault();
+			byId('tab-' + this.state.tab).focus();
+		});
 		[this.state, this.problems] = parse(location.search);
 		this.used = null;
 		this.cpus = 0;
@@ -40,7 +47,11 @@ class App {
 		this.values = new ValuesPane(this, byId('values'));
 		this.tabs = this.makeTabs(byId('panes'));
 		this.flame = new FlamePane(this, this.tabs.flame);
-		addEventListener('popstate', () => { [this.state, this.problems] = parse(location.search); this.complete(); this.update(); });
+		addEventListener('popstate', () => {
+			[this.state, this.problems] = parse(location.search);
+			this.complete();
+			this.update();
+		});
 		addEventListener('keydown', e => this.key(e));
 		document.addEventListener('visibilitychange', () => this.tick());
 		setInterval(() => this.tick(), LIVE_MS);
@@ -48,11 +59,17 @@ class App {
 
 	makeTabs(host) {
 		const panels = {};
-		this.tabList = h('div.tabs', { role: 'tablist', 'aria-label': 'Views', onkeydown: e => this.tabKey(e) });
+		this.tabList = h('div.tabs', { role: 'tablist', 'aria-label': 'Views',
+			onkeydown: e => this.tabKey(e) });
 		host.append(this.tabList);
-		for (const [id, text] of [['flame', 'Flame graph'], ['diff', 'Diff'], ['functions', 'Functions'], ['waits', 'Waits'], ['blame', 'Blame'], ['why', 'Why']]) {
-			const tab = h('button', { type: 'button', role: 'tab', id: 'tab-' + id, 'aria-controls': 'panel-' + id, onclick: () => this.go({ tab: id }) }, text);
-			panels[id] = h('div.panel', { role: 'tabpanel', id: 'panel-' + id, 'aria-labelledby': 'tab-' + id });
+		for (const [id, text] of [['flame', 'Flame graph'], ['diff', 'Diff'],
+			['functions', 'Functions'], ['waits', 'Waits'], ['blame', 'Blame'],
+			['why', 'Why']]) {
+			const tab = h('button', { type: 'button', role: 'tab', id: 'tab-' + id,
+				'aria-controls': 'panel-' + id,
+				onclick: () => this.go({ tab: id }) }, text);
+			panels[id] = h('div.panel', { role: 'tabpanel', id: 'panel-' + id,
+				'aria-labelledby': 'tab-' + id });
 			this.tabList.append(tab);
 			host.append(panels[id]);
 		}
@@ -60,18 +77,22 @@ class App {
 	}
 
 	/* What many never look at is made when somebody does. */
-	get functions() { return this.functionsPane ||= new FunctionsPane(this, this.tabs.functions); }
+	get functions() {
+		return this.functionsPane ||= new FunctionsPane(this, this.tabs.functions);
+	}
 	get diff() { return this.diffPane ||= new DiffPane(this, this.tabs.diff); }
 	get blame() { return this.blamePane ||= new BlamePane(this, this.tabs.blame); }
 	get why() { return this.whyPane ||= new WhyPane(this, this.tabs.why); }
 	get waits() { return this.waitsPane ||= new WaitsPane(this, this.tabs.waits); }
 
 	tabKey(e) {
-		const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key], names = Object.keys(this.tabs).filter(id => !byId('tab-' + id).hidden);
+		const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key],
+			names = Object.keys(this.tabs).filter(id => !byId('tab-' + id).hidden);
 		if (!by)
 			return;
 		e.preventDefault();
-		const to = names[(names.indexOf(this.state.tab) + by + names.length) % names.length];
+		const to = names[(names.indexOf(this.state.tab) + by +
+			names.length) % names.length];
 		this.go({ tab: to });
 		byId('tab-' + to).focus();
 	}
@@ -84,7 +105,9 @@ class App {
 
 	/* ---- what is done ---- */
 
-	/* instead: the address changes, but not what "back" leads to; nothing else is shown anew. */
+	/*
+	 * instead: the address changes, but not what "back" leads to; nothing else is shown anew.
+	 */
 	go(changes, before, instead) {
 		const next = { ...this.state, ...changes };
 		if (next.where.length + next.against.length > SELECTOR_MAX)
@@ -93,7 +116,8 @@ class App {
 			return;
 		this.state = next;
 		this.problems = [];
-		history[instead ? 'replaceState' : 'pushState'](null, '', format(this.state) || location.pathname);
+		history[instead ? 'replaceState' : 'pushState'](null, '',
+			format(this.state) || location.pathname);
 		if (before)
 			before();
 		if (!instead || Object.hasOwn(changes, 'filter'))
@@ -110,7 +134,8 @@ class App {
 		if (text === this.told) /* said once */
 			return;
 		this.told = text;
-		byId('problems').replaceChildren(...this.problems.map(p => h('p', null, h('bdi', null, brief(p, 300)))));
+		byId('problems').replaceChildren(...this.problems.map(p =>
+			h('p', null, h('bdi', null, brief(p, 300)))));
 	}
 
 	range(from, to) {
@@ -120,16 +145,19 @@ class App {
 	/* The same length of time before the range in use. null: no range is in use yet. */
 	before() {
 		const used = this.used;
-		return used && { against_from: used.from - (used.to - used.from), against_to: used.from };
+		return used && { against_from: used.from - (used.to - used.from),
+			against_to: used.from };
 	}
 
 	compareWith(from, to) {
-		this.go({ against_from: stamp(from), against_to: stamp(Math.max(to, from + 1)), root: '', split: '' });
+		this.go({ against_from: stamp(from), against_to: stamp(Math.max(to, from + 1)),
+			root: '', split: '' });
 	}
 
 	/* Around one function; its inlined calls are calls of it. */
 	sandwich(name, module) {
-		this.go({ view: 'sandwich', fn: name.replace(/ \(inlined\)$/, ''), module, root: '', tab: 'flame', split: '' });
+		this.go({ view: 'sandwich', fn: name.replace(/ \(inlined\)$/, ''), module, root: '',
+			tab: 'flame', split: '' });
 	}
 
 	/* An answer was refused: true when that was dealt with. */
@@ -144,9 +172,14 @@ class App {
 		}
 		if (e.status !== 400)
 			return false;
-		const s = this.state, changes = /^selector|regular expression/.test(e.message) ? { where: '', against: '', against_from: '', against_to: '' }
-			: /event/.test(e.message) && s.event ? { event: '' } : /against_/.test(e.message) ? { against: '', against_from: '', against_to: '' }
-				: /from|to\b/.test(e.message) && (s.from || s.to) ? { from: '', to: '' } : /root/.test(e.message) && s.root ? { root: '' } : null;
+		const s = this.state, changes = /^selector|regular expression/.test(e.message)
+			? { where: '', against: '', against_from: '', against_to: '' }
+			: /event/.test(e.message) && s.event ? { event: '' }
+				: /against_/.test(e.message) ? { against: '', against_from: '',
+				against_to: '' }
+				: /from|to\b/.test(e.message) && (s.from || s.to)
+					? { from: '', to: '' } : /root/.test(e.message) && s.root
+					? { root: '' } : null;
 		if (!changes || Object.keys(changes).every(k => !s[k]))
 			return false;
 		this.fallBack(changes, e.message);
@@ -163,9 +196,13 @@ class App {
 	askToken(text) {
 		if (byId('token'))
 			return;
-		const input = h('input', { type: 'password', name: 'token', 'aria-label': 'Token', autocomplete: 'current-password', size: 30 });
-		const form = h('form', { id: 'token', onsubmit: e => { e.preventDefault(); setToken(input.value); location.reload(); } },
-			h('span', null, brief(text, 120) + ': '), input, h('button', { type: 'submit' }, 'Use'));
+		const input = h('input', { type: 'password', name: 'token', 'aria-label': 'Token',
+			autocomplete: 'current-password', size: 30 });
+		const form = h('form', { id: 'token',
+			onsubmit: e => { e.preventDefault(); setToken(input.value);
+			location.reload(); } },
+			h('span', null, brief(text, 120) + ': '), input,
+				h('button', { type: 'submit' }, 'Use'));
 		byId('problems').replaceChildren(form);
 		input.focus();
 	}
@@ -183,7 +220,8 @@ class App {
 				this.flame.zoomOut();
 		} else if (!typing && e.key === '/') {
 			e.preventDefault();
-			({ flame: this.flame.search, diff: this.diff.filter }[this.state.tab] || this.functions.filter).focus();
+			({ flame: this.flame.search, diff: this.diff.filter }[this.state.tab] ||
+				this.functions.filter).focus();
 		} else if (!typing && e.key === 'i') {
 			this.go({ up: this.state.up ? '' : '1' });
 		}
@@ -193,7 +231,9 @@ class App {
 
 	update(again) {
 		const s = this.state;
-		document.title = ['ascribe', ...[s.where, s.view === 'sandwich' ? s.fn : ''].filter(Boolean).map(t => brief(t, 60))].join(': ');
+		document.title = ['ascribe', ...[s.where,
+			s.view === 'sandwich' ? s.fn : ''].filter(Boolean)
+			.map(t => brief(t, 60))].join(': ');
 		this.showProblems();
 		this.bar.update();
 		this.facts.update(again);
@@ -206,7 +246,8 @@ class App {
 		for (const id of Object.keys(this.tabs)) {
 			const shown = id === s.tab, tab = byId('tab-' + id);
 			this.tabs[id].hidden = !shown;
-			tab.hidden = (id === 'blame' || id === 'waits') && !this.has_waits && !shown;
+			tab.hidden = (id === 'blame' || id === 'waits') && !this.has_waits &&
+				!shown;
 			tab.setAttribute('aria-selected', String(shown));
 			tab.tabIndex = shown ? 0 : -1;
 		}
@@ -223,7 +264,10 @@ class App {
 			this.values.draw();
 	}
 
-	/* Ask for what is new; only that is shown anew. What takes longer than a tick is waited for. */
+	/*
+	 * Ask for what is new; only that is shown anew. What takes longer than a tick is waited
+	 * for.
+	 */
 	async tick() {
 		if (!this.state.live || document.hidden || document.querySelector('[aria-busy]'))
 			return;
@@ -257,7 +301,10 @@ class App {
 			this.time.draw();
 	}
 
-	/* Who gave no range and no label gets the last 15 minutes, and who it was. The address says so: a link shows the same to others. */
+	/*
+	 * Who gave no range and no label gets the last 15 minutes, and who it was. The address says
+	 * so: a link shows the same to others.
+	 */
 	complete() {
 		const s = this.state, names = this.names, first = !location.search.replace('?', '');
 		if (!names)
@@ -268,7 +315,8 @@ class App {
 			if (names.now - names.to < LIVE_S)
 				Object.assign(s, { from: 'now-15m', live: '1' });
 			else if (names.to - names.from > 1.5 * FIRST_S)
-				Object.assign(s, { from: String(names.to - FIRST_S), to: String(names.to) });
+				Object.assign(s, { from: String(names.to - FIRST_S),
+					to: String(names.to) });
 			s.split = '1';
 		}
 		history.replaceState(null, '', format(s) || location.pathname);
@@ -278,7 +326,8 @@ class App {
 	showEvents(names) {
 		this.has_waits = names.includes('runq') || names.includes('off-cpu');
 		this.has_wakers = names.includes('waker');
-		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits, this.has_wakers);
+		this.bar.showEvents(names.filter(n => !WAITS.test(n)), this.has_waits,
+			this.has_wakers);
 	}
 
 	async start() {
@@ -304,11 +353,17 @@ class App {
 	}
 }
 
-/* Of the others, those with very many values come later; those of who waited for whom are for the panes of waits. */
+/*
+ * Of the others, those with very many values come later; those of who waited for whom are for the
+ * panes of waits.
+ */
 function order(keys) {
 	const place = (list, k) => list.includes(k.key) ? list.indexOf(k.key) : -1;
-	const rank = k => place(WHO, k) >= 0 ? place(WHO, k) : place(SYSTEM, k) >= 0 ? 300 + place(SYSTEM, k) : k.wide ? 200 : place(USUAL, k) >= 0 ? 100 + place(USUAL, k) : 150;
-	return keys.filter(k => !k.key.startsWith('by.')).sort((a, b) => rank(a) - rank(b) || b.sets - a.sets || (a.key < b.key ? -1 : 1));
+	const rank = k => place(WHO, k) >= 0 ? place(WHO, k) : place(SYSTEM, k) >= 0
+		? 300 + place(SYSTEM, k) : k.wide ? 200 : place(USUAL, k) >= 0
+		? 100 + place(USUAL, k) : 150;
+	return keys.filter(k => !k.key.startsWith('by.'))
+		.sort((a, b) => rank(a) - rank(b) || b.sets - a.sets || (a.key < b.key ? -1 : 1));
 }
 
 class TimePane extends Pane {
@@ -317,23 +372,28 @@ class TimePane extends Pane {
 		this.plot = h('div.plot', { role: 'img' });
 		this.wide = h('p.over', { hidden: true });
 		host.append(this.note, this.plot, this.wide);
-		this.chart = new Chart(this.plot, { onrange: (from, to) => app.range(from, to), onbaseline: (from, to) => app.compareWith(from, to), tip: app.tip });
+		this.chart = new Chart(this.plot, { onrange: (from, to) => app.range(from, to),
+			onbaseline: (from, to) => app.compareWith(from, to), tip: app.tip });
 		this.plot.addEventListener('mouseleave', () => app.tip.hide());
 	}
 
 	update(again) {
 		const s = this.app.state, select = this.app.select();
-		const wide = this.tooWide(s) && !!(select.where || select.metric), params = { ...select, by: wide ? '' : s.by, limit: SERIES };
+		const wide = this.tooWide(s) && !!(select.where || select.metric),
+			params = { ...select, by: wide ? '' : s.by, limit: SERIES };
 		if (!s.by && !this.app.keys)
 			return;
 		this.wide.hidden = !wide;
-		this.wide.textContent = wide ? `${brief(s.by, 40)} has very many values: of a selection they are stacked in ranges of up to ten minutes.` : '';
-		return this.load(JSON.stringify(params), again, signal => ask('series', params, signal), answer => {
+		this.wide.textContent = wide
+			? `${brief(s.by, 40)} has very many values: of a selection they are stacked in ranges of up to ten minutes.` : '';
+		return this.load(JSON.stringify(params), again,
+			signal => ask('series', params, signal), answer => {
 			this.answer = answer;
 			this.by = wide ? '' : s.by;
 			if (!wide) {
 				this.wide.hidden = answer.exact !== false;
-				this.wide.textContent = answer.exact === false ? `${brief(s.by, 40)} has very many values: each has at least what is drawn, the rest is in (other).` : '';
+				this.wide.textContent = answer.exact === false
+					? `${brief(s.by, 40)} has very many values: each has at least what is drawn, the rest is in (other).` : '';
 			}
 			if (!wide)
 				this.app.values.ofChart(answer, s.by); /* and the colours with it */
@@ -343,16 +403,23 @@ class TimePane extends Pane {
 		});
 	}
 
-	/* What each value of such a key did by itself is in the windows alone: a day of them takes long to read. */
+	/*
+	 * What each value of such a key did by itself is in the windows alone: a day of them takes
+	 * long to read.
+	 */
 	tooWide(s) {
-		const key = (this.app.keys || []).find(k => k.key === s.by), span = s.to && s.from ? Number(s.to) - Number(s.from) : NaN;
+		const key = (this.app.keys || []).find(k => k.key === s.by),
+			span = s.to && s.from ? Number(s.to) - Number(s.from) : NaN;
 		return !!key && key.wide && !(span <= STACKED_S);
 	}
 
 	draw() {
-		const { against_from, against_to } = this.app.state, baseline = against_from && against_to ? [Number(against_from), Number(against_to)] : null;
+		const { against_from, against_to } = this.app.state,
+			baseline = against_from && against_to
+			? [Number(against_from), Number(against_to)] : null;
 		if (this.answer)
-			this.chart.show(this.answer, this.by, v => this.app.values.rank(this.by, v), this.app.cpus, baseline);
+			this.chart.show(this.answer, this.by, v => this.app.values.rank(this.by, v),
+				this.app.cpus, baseline);
 	}
 }
 

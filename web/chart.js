@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPU over time, stacked by the values of a label, below a line for all CPUs there are. Dragging selects a range, with the shift key
- * the range to compare with. What was not recorded is hatched.
+ * CPU over time, stacked by the values of a label, below a line for all CPUs there are. Dragging
+ * selects a range, with the shift key the range to compare with. What was not recorded is hatched.
  */
 /*! uPlot: Copyright (c) 2022 Leon Sorokin, MIT licence: uPlot-LICENSE.txt */
 import uPlot from 'uplot';
@@ -58,28 +58,41 @@ export class Chart {
 		this.tip = tip;
 		host.addEventListener('mousedown', e => { this.shifted = e.shiftKey; }, true);
 		this.plot = null;
-		new ResizeObserver(() => this.plot && this.plot.setSize({ width: this.host.clientWidth, height: HEIGHT })).observe(host);
+		new ResizeObserver(() => this.plot &&
+			this.plot.setSize({ width: this.host.clientWidth, height: HEIGHT }))
+			.observe(host);
 	}
 
-	/* rank: the place of a value among all, that has its colour. cpus: of the host, 0: not known. baseline: [from, to] or null. */
+	/*
+	 * rank: the place of a value among all, that has its colour. cpus: of the host, 0: not
+	 * known. baseline: [from, to] or null.
+	 */
 	show(answer, key, rank, cpus, baseline) {
-		const cpu = answer.samples ? answer.seconds / answer.samples : 0; /* 0: no time, then a rate */
+		/* 0: no time, then a rate */
+		const cpu = answer.samples ? answer.seconds / answer.samples : 0;
 		const rows = groups(answer), scale = cpu || 1;
 		this.capacity = cpu && (!answer.metric || answer.metric === 'cpu') ? cpus : 0;
 		this.baseline = baseline;
-		const names = rows.map(r => r.other ? '(others)' : key ? r.key[key] === null ? '(none)' : plain(r.key[key]) : 'all');
-		this.unit = !cpu ? 'per s' : answer.metric && answer.metric !== 'cpu' ? 'threads' : 'CPUs';
-		this.host.setAttribute('aria-label', `${this.unit} over time${key ? ' by ' + plain(key) : ''}: ` +
-			names.map((n, i) => `${cut(n, 60)} ${number(rows[i].samples)} samples`).join(', '));
+		const names = rows.map(r => r.other ? '(others)' : key ? r.key[key] === null
+			? '(none)' : plain(r.key[key]) : 'all');
+		this.unit = !cpu ? 'per s' : answer.metric && answer.metric !== 'cpu' ? 'threads'
+			: 'CPUs';
+		this.host.setAttribute('aria-label',
+			`${this.unit} over time${key ? ' by ' + plain(key) : ''}: ` +
+			names.map((n, i) => `${cut(n, 60)} ${number(rows[i].samples)} samples`)
+				.join(', '));
 		if (this.plot)
 			this.plot.destroy();
 		this.plot = null;
-		const colours = rows.map((r, i) => valueColour(r.other ? -1 : key && rank(r.key[key]) >= 0 ? rank(r.key[key]) : i));
+		const colours = rows.map((r, i) => valueColour(r.other ? -1
+			: key && rank(r.key[key]) >= 0 ? rank(r.key[key]) : i));
 		this.colours = colours.slice().reverse();
 		this.rows = rows.slice().reverse();
 		this.names = names.slice().reverse();
 		if (!uPlot || !answer.n_steps) {
-			this.host.replaceChildren(h('p.note', null, answer.n_steps ? 'This build has no time chart.' : 'No window in this range.'));
+			this.host.replaceChildren(h('p.note', null,
+				answer.n_steps ? 'This build has no time chart.'
+				: 'No window in this range.'));
 			return;
 		}
 		this.host.replaceChildren();
@@ -87,26 +100,41 @@ export class Chart {
 	}
 
 	options(answer) {
-		const css = getComputedStyle(document.documentElement), get = n => css.getPropertyValue(n).trim();
-		const font = '11px system-ui, sans-serif', grid = { stroke: get('--grid'), width: 1 }, ticks = { show: false };
+		const css = getComputedStyle(document.documentElement),
+			get = n => css.getPropertyValue(n).trim();
+		const font = '11px system-ui, sans-serif',
+			grid = { stroke: get('--grid'), width: 1 }, ticks = { show: false };
 		const stepped = uPlot.paths.stepped({ align: 1 }), fills = this.colours;
 		return {
-			width: this.host.clientWidth, height: HEIGHT, legend: { show: false }, padding: [6, 24, 0, 0],
-			cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
-			scales: { x: { time: true, range: () => [answer.from, answer.to] }, y: { range: (u, lo, hi) => [0, Math.max(hi || 1, this.capacity <= 4 * hi ? this.capacity : 0) * 1.1] } },
+			width: this.host.clientWidth, height: HEIGHT, legend: { show: false },
+				padding: [6, 24, 0, 0],
+			cursor: { drag: { x: true, y: false, setScale: false },
+				points: { show: false }, y: false },
+			scales: { x: { time: true, range: () => [answer.from, answer.to] },
+				y: { range: (u, lo, hi) => [0,
+				Math.max(hi || 1, this.capacity <= 4 * hi ? this.capacity : 0) *
+				1.1] } },
 			axes: [
-				{ font, stroke: get('--soft'), grid, ticks, size: 22, space: 70, values: (u, at) => at.map((t, i) => label(t, at, i)) },
-				{ font, stroke: get('--soft'), grid, ticks, size: 46, space: 26, values: (u, at) => at.map(v => v >= 1000 ? number(v) : String(+v.toPrecision(3))) },
+				{ font, stroke: get('--soft'), grid, ticks, size: 22, space: 70,
+					values: (u, at) => at.map((t, i) => label(t, at, i)) },
+				{ font, stroke: get('--soft'), grid, ticks, size: 46, space: 26,
+					values: (u, at) => at.map(v => v >= 1000 ? number(v)
+					: String(+v.toPrecision(3))) },
 			],
-			series: [{}, ...this.rows.map((r, i) => ({ paths: stepped, fill: fills[i], stroke: fills[i], width: 0, points: { show: false } }))],
+			series: [{}, ...this.rows.map((r, i) =>
+				({ paths: stepped, fill: fills[i], stroke: fills[i], width: 0,
+				points: { show: false } }))],
 			hooks: {
 				drawClear: [u => this.below(u, answer, get)],
 				draw: [u => this.above(u, get)],
 				setSelect: [u => {
 					if (u.select.width < 3)
 						return;
-					const from = u.posToVal(u.select.left, 'x'), to = u.posToVal(u.select.left + u.select.width, 'x');
-					u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+					const from = u.posToVal(u.select.left, 'x'),
+						to = u.posToVal(u.select.left + u.select.width,
+						'x');
+					u.setSelect({ left: 0, top: 0, width: 0, height: 0 },
+						false);
 					(this.shifted ? this.onbaseline : this.onrange)(from, to);
 				}],
 				setCursor: [u => this.point(u, answer)],
@@ -114,7 +142,9 @@ export class Chart {
 		};
 	}
 
-	/* Hatch the steps in which nothing was recorded, and shade the range that is compared with. */
+	/*
+	 * Hatch the steps in which nothing was recorded, and shade the range that is compared with.
+	 */
 	below(u, answer, get) {
 		const { ctx, bbox } = u, x = t => u.valToPos(t, 'x', true);
 		ctx.save();
@@ -123,7 +153,8 @@ export class Chart {
 		ctx.clip();
 		if (this.baseline) {
 			ctx.fillStyle = get('--bar');
-			ctx.fillRect(x(this.baseline[0]), bbox.top, x(this.baseline[1]) - x(this.baseline[0]), bbox.height);
+			ctx.fillRect(x(this.baseline[0]), bbox.top,
+				x(this.baseline[1]) - x(this.baseline[0]), bbox.height);
 		}
 		ctx.beginPath();
 		for (let i = 0; i < answer.n_steps; i++)
@@ -157,7 +188,8 @@ export class Chart {
 
 	/* What is at the pointer. */
 	point(u, answer) {
-		const i = u.cursor.left < 0 ? -1 : Math.floor((u.posToVal(u.cursor.left, 'x') - answer.from) / answer.step);
+		const i = u.cursor.left < 0 ? -1 : Math.floor(
+			(u.posToVal(u.cursor.left, 'x') - answer.from) / answer.step);
 		if (i < 0 || i >= answer.n_steps) {
 			this.tip.hide();
 			return;
@@ -166,7 +198,9 @@ export class Chart {
 		for (let k = this.rows.length; k >= 1; k--) {
 			const v = u.data[k][i], under = k < this.rows.length ? u.data[k + 1][i] : 0;
 			if (v - under > 0)
-				lines.push([`${cut(this.names[k - 1], 60)}: ${+(v - under).toPrecision(3)} ${this.unit}`, this.colours[k - 1]]);
+				lines.push(
+					[
+					`${cut(this.names[k - 1], 60)}: ${+(v - under).toPrecision(3)} ${this.unit}`, this.colours[k - 1]]);
 		}
 		if (this.capacity)
 			lines.push([`of ${number(this.capacity)} CPUs`]);
@@ -181,6 +215,8 @@ const two = n => String(n).padStart(2, '0');
 /* The date where it changes, seconds where they matter. */
 function label(t, at, i) {
 	const d = new Date(1000 * t), before = i ? new Date(1000 * at[i - 1]) : null;
-	const clock = `${two(d.getHours())}:${two(d.getMinutes())}` + (at.length > 1 && at[1] - at[0] < 60 ? ':' + two(d.getSeconds()) : '');
-	return before && before.getDate() !== d.getDate() ? `${two(d.getMonth() + 1)}-${two(d.getDate())}` : clock;
+	const clock = `${two(d.getHours())}:${two(d.getMinutes())}` +
+		(at.length > 1 && at[1] - at[0] < 60 ? ':' + two(d.getSeconds()) : '');
+	return before && before.getDate() !== d.getDate()
+		? `${two(d.getMonth() + 1)}-${two(d.getDate())}` : clock;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flame graph with what belongs to it: how it is drawn, search, zoom with what the server left out, the frame that is looked at. */
+/*
+ * The flame graph with what belongs to it: how it is drawn, search, zoom with what the server left
+ * out, the frame that is looked at.
+ */
 import { Pane } from './pane.js';
 import { FlameView } from './flame_view.js';
 import { FrameLine } from './frame_line.js';
@@ -26,36 +29,55 @@ export class FlamePane extends Pane {
 		super(app, host);
 		this.data = data;
 		this.cache = new Map();
-		this.view = new FlameView({ label: 'Flame graph. Arrow keys walk through frames, Enter zooms, Escape zooms out.',
-			onpick: i => this.pick(i), onpoint: (i, e) => this.point(this.view, i, e) });
-		this.callers = new FlameView({ label: 'Callers', up: true, onpick: i => this.sandwich(this.callers, i),
+		this.view = new FlameView(
+			{ label: 'Flame graph. Arrow keys walk through frames, Enter zooms, Escape zooms out.',
+			onpick: i => this.pick(i), onpoint: (i, e) =>
+				this.point(this.view, i, e) });
+		this.callers = new FlameView({ label: 'Callers', up: true,
+			onpick: i => this.sandwich(this.callers, i),
 			onpoint: (i, e) => this.point(this.callers, i, e) });
 		this.controls();
 		this.line = new FrameLine(app);
-		this.list = h('details.list', { ontoggle: () => this.showList() }, h('summary', null, 'As a table', h('span.keys', { 'aria-hidden': 'true' }, 'drag: pan · Ctrl and wheel: zoom · arrows, Enter, Escape · / search · i turn')), h('div'));
-		this.callersHost = h('div.half', { hidden: true }, h('p.label', null, 'Callers'), this.callers.element);
+		this.list = h('details.list', { ontoggle: () => this.showList() },
+			h('summary', null, 'As a table', h('span.keys', { 'aria-hidden': 'true' },
+			'drag: pan · Ctrl and wheel: zoom · arrows, Enter, Escape · / search · i turn')), h('div'));
+		this.callersHost = h('div.half', { hidden: true }, h('p.label', null, 'Callers'),
+			this.callers.element);
 		this.calleesLabel = h('p.label', { hidden: true }, 'Callees');
-		host.append(this.tools, this.legend, this.note, h('div.graphs', null, this.callersHost, this.calleesLabel, this.view.element), this.line.element, this.list);
+		host.append(this.tools, this.legend, this.note,
+			h('div.graphs', null, this.callersHost, this.calleesLabel,
+			this.view.element), this.line.element, this.list);
 	}
 
 	controls() {
 		const go = changes => this.app.go(changes);
 		const choose = (field, title, options) => {
-			const select = h('select', { 'aria-label': title, name: field, onchange: e => go({ [field]: e.target.value }) },
+			const select = h('select', { 'aria-label': title, name: field,
+				onchange: e => go({ [field]: e.target.value }) },
 				options.map(([value, text]) => h('option', { value }, text)));
 			return h('label', null, h('span', null, title), select);
 		};
-		this.viewSelect = choose('view', 'View', [['', 'from the root'], ['inverted', 'from the leaf'], ['sandwich', 'callers and callees']]);
-		this.colourSelect = choose('colour', 'Colour', [['kind', 'kind'], ['library', 'library'], ['label', 'label']]);
-		this.splitBox = h('input', { type: 'checkbox', name: 'split', onchange: e => go({ split: e.target.checked ? '1' : '', root: '' }) });
+		this.viewSelect = choose('view', 'View',
+			[['', 'from the root'], ['inverted', 'from the leaf'],
+			['sandwich', 'callers and callees']]);
+		this.colourSelect = choose('colour', 'Colour',
+			[['kind', 'kind'], ['library', 'library'], ['label', 'label']]);
+		this.splitBox = h('input', { type: 'checkbox', name: 'split',
+			onchange: e => go({ split: e.target.checked ? '1' : '', root: '' }) });
 		this.splitText = h('span');
-		this.flip = h('button', { type: 'button', onclick: () => go({ up: this.app.state.up ? '' : '1' }), name: 'flip' });
-		this.out = h('button', { type: 'button', onclick: () => this.zoomOut(), title: 'Escape', name: 'out' }, 'Zoom out');
-		this.search = h('input', { type: 'search', name: 'find', placeholder: 'Search (regex)  /', 'aria-label': 'Search functions and files', spellcheck: false,
+		this.flip = h('button', { type: 'button',
+			onclick: () => go({ up: this.app.state.up ? '' : '1' }), name: 'flip' });
+		this.out = h('button', { type: 'button', onclick: () => this.zoomOut(),
+			title: 'Escape', name: 'out' }, 'Zoom out');
+		this.search = h('input', { type: 'search', name: 'find',
+			placeholder: 'Search (regex)  /',
+			'aria-label': 'Search functions and files', spellcheck: false,
 			autocomplete: 'off', oninput: e => this.find(e.target.value, true) });
 		this.match = h('span.match', { role: 'status' });
 		this.legend = h('div.legend', { 'aria-label': 'Colours' });
-		this.tools = h('div.tools', null, this.viewSelect, this.colourSelect, h('label.check', null, this.splitBox, this.splitText), this.flip, this.out, this.search, this.match);
+		this.tools = h('div.tools', null, this.viewSelect, this.colourSelect,
+			h('label.check', null, this.splitBox, this.splitText), this.flip, this.out,
+			this.search, this.match);
 	}
 
 	/* ---- asking ---- */
@@ -188,13 +210,16 @@ export class FlamePane extends Pane {
 		this.tree = tree;
 		this.crumbs = crumbs;
 		this.sums = tree.against ? [got.data.samples, got.data.against_samples] : null;
-		const paint = painter(tree, s.colour === 'label' && !tree.value ? 'kind' : s.colour, this.sums);
+		const paint = painter(tree, s.colour === 'label' && !tree.value ? 'kind' : s.colour,
+			this.sums);
 		this.view.up = !!s.up && s.view !== 'sandwich';
 		this.view.show(tree, crumbs, paint, keep);
 		const sandwich = !!got.callers;
 		this.callersHost.hidden = this.calleesLabel.hidden = !sandwich;
 		if (sandwich)
-			this.callers.show(got.callers.tree, [], painter(got.callers.tree, s.colour, got.callers.tree.against && this.sums), keep);
+			this.callers.show(got.callers.tree, [],
+				painter(got.callers.tree, s.colour,
+				got.callers.tree.against && this.sums), keep);
 		this.showLegend();
 		this.find(s.find, false);
 		this.line.show(this.about(this.view, this.view.cursor >= 0 ? this.view.cursor : 0));
@@ -215,7 +240,8 @@ export class FlamePane extends Pane {
 					next = c;
 			if (next < 0)
 				break;
-			crumbs.push({ name: name(tree, at), module: module(tree, at), total: tree.total[at] });
+			crumbs.push({ name: name(tree, at), module: module(tree, at),
+				total: tree.total[at] });
 			at = next;
 		}
 		return at ? [below(tree, at), crumbs] : [tree, []];
@@ -228,22 +254,29 @@ export class FlamePane extends Pane {
 			box.style.background = colour;
 			return h('span', null, box, h('bdi', null, brief(text, 40)));
 		}), list.length > MOST ? `and ${list.length - MOST} more` : '',
-			!this.data && (this.app.state.split || this.app.state.colour === 'label') && this.app.time.tooWide(this.app.state) ? 'in ranges of up to ten minutes each value is one' : '');
+			!this.data && (this.app.state.split || this.app.state.colour === 'label') &&
+				this.app.time.tooWide(this.app.state)
+				? 'in ranges of up to ten minutes each value is one' : '');
 	}
 
 	/* ---- zoom ---- */
 
-	ids(i) { return pathOf(this.tree, i).map(k => frameId(name(this.tree, k), module(this.tree, k))); }
+	ids(i) {
+		return pathOf(this.tree, i)
+			.map(k => frameId(name(this.tree, k), module(this.tree, k)));
+	}
 	rootIds() { return this.app.state.root ? this.app.state.root.split('.') : []; }
 
 	pick(i) {
 		if (this.app.state.view === 'sandwich')
 			return this.sandwich(this.view, i);
 		if (i < -1)
-			return this.app.go({ root: this.rootIds().slice(0, Math.max(0, this.rootIds().length + 1 + i)).join('.') });
+			return this.app.go({ root: this.rootIds()
+				.slice(0, Math.max(0, this.rootIds().length + 1 + i)).join('.') });
 		if (i === 0)
 			return;
-		if (this.tree.frame[i] === 1 || (this.tree.frame[i] !== 1 && name(this.tree, i) === '(other)'))
+		if (this.tree.frame[i] === 1 || (this.tree.frame[i] !== 1 &&
+			name(this.tree, i) === '(other)'))
 			i = this.tree.parent[i]; /* what is in it is seen where it is */
 		if (i <= 0)
 			return this.app.say('These frames are too small to be told apart here.');
@@ -255,7 +288,9 @@ export class FlamePane extends Pane {
 
 	/* At once with what is here; what the server left out comes after. */
 	zoomTo(i, root) {
-		const t = this.tree, crumbs = [...this.crumbs, ...[0, ...pathOf(t, i).slice(0, -1)].map(k => ({ name: name(t, k), module: module(t, k), total: t.total[k] }))];
+		const t = this.tree, crumbs = [...this.crumbs,
+			...[0, ...pathOf(t, i).slice(0, -1)].map(k =>
+			({ name: name(t, k), module: module(t, k), total: t.total[k] }))];
 		const got = { ...this.shown, tree: below(t, i), crumbs };
 		const whole = !prunedBelow(t, i);
 		if (this.data || (this.shown.merged && this.app.state.split))
@@ -300,7 +335,8 @@ export class FlamePane extends Pane {
 		this.search.setAttribute('aria-invalid', String(!!text && !hits));
 		this.view.setHits(hits);
 		if (this.shown.callers)
-			this.callers.setHits(text ? matchFrames(this.shown.callers.tree, text) : null);
+			this.callers.setHits(text ? matchFrames(this.shown.callers.tree, text)
+				: null);
 		const sum = hits ? matchedTotal(t, hits) : 0;
 		tell(this.match, !text ? '' : !hits ? 'not a regular expression'
 			: `matched ${percent(sum, t.total[0])}, ${this.shown.data.ns_per_sample === 1 ? seconds(sum / 1e9) : number(sum) + ' samples'}`);
@@ -314,11 +350,15 @@ export class FlamePane extends Pane {
 			return null;
 		if (i < -1) {
 			const c = view.crumbs[view.crumbs.length + 1 + i];
-			return { name: c.name, module: c.module, kind: 4, total: c.total, of: this.shown.samples, data: this.shown.data };
+			return { name: c.name, module: c.module, kind: 4, total: c.total,
+				of: this.shown.samples, data: this.shown.data };
 		}
-		return { name: name(t, i), module: module(t, i), kind: t.frames[3 * t.frame[i] + 2], total: t.total[i], own: t.own[i], zoom: t.total[0],
-			of: this.shown.samples, against: t.against ? t.against[i] : null, sums: this.sums, verdict: t.verdict ? t.verdict[i] : 0,
-			value: t.value && t.value[i] !== 255 ? t.values[t.value[i]] : null, data: this.shown.data };
+		return { name: name(t, i), module: module(t, i), kind: t.frames[3 * t.frame[i] + 2],
+			total: t.total[i], own: t.own[i], zoom: t.total[0],
+			of: this.shown.samples, against: t.against ? t.against[i] : null,
+				sums: this.sums, verdict: t.verdict ? t.verdict[i] : 0,
+			value: t.value && t.value[i] !== 255 ? t.values[t.value[i]] : null,
+				data: this.shown.data };
 	}
 
 	point(view, i, event) {
@@ -332,7 +372,8 @@ export class FlamePane extends Pane {
 			return;
 		}
 		if (about)
-			this.app.tip.show(event.clientX, event.clientY, brief(about.name, 300), this.line.lines(about));
+			this.app.tip.show(event.clientX, event.clientY, brief(about.name, 300),
+				this.line.lines(about));
 		else
 			this.app.tip.hide();
 	}
@@ -344,12 +385,20 @@ export class FlamePane extends Pane {
 		const t = this.tree, rows = [0, ...children(t, 0)];
 		refill(this.list.lastChild, [table({
 			caption: 'Frames below the one that is zoomed to', rows, columns: [
-				{ id: 'name', title: 'Frame', header: true, wide: true, cell: i => i && t.frame[i] !== 1 ? h('button.link', { type: 'button', onclick: () => this.pick(i) },
-					h('bdi', null, brief(name(t, i), 200))) : h('bdi', null, brief(name(t, i), 200)) },
-				{ id: 'module', title: 'File', cell: i => h('bdi', null, brief(module(t, i), 80)) },
-				{ id: 'total', title: 'Samples', number: true, cell: i => number(t.total[i]) },
-				{ id: 'share', title: 'Of all', number: true, cell: i => percent(t.total[i], this.shown.samples) },
-				{ id: 'own', title: 'Self', number: true, cell: i => number(t.own[i]) },
+				{ id: 'name', title: 'Frame', header: true, wide: true,
+					cell: i => i && t.frame[i] !== 1
+					? h('button.link', { type: 'button',
+					onclick: () => this.pick(i) },
+					h('bdi', null, brief(name(t, i), 200)))
+						: h('bdi', null, brief(name(t, i), 200)) },
+				{ id: 'module', title: 'File',
+					cell: i => h('bdi', null, brief(module(t, i), 80)) },
+				{ id: 'total', title: 'Samples', number: true,
+					cell: i => number(t.total[i]) },
+				{ id: 'share', title: 'Of all', number: true,
+					cell: i => percent(t.total[i], this.shown.samples) },
+				{ id: 'own', title: 'Self', number: true,
+					cell: i => number(t.own[i]) },
 			] })], this.list.firstChild);
 	}
 }

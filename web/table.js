@@ -14,13 +14,19 @@ export function table({ caption, columns, rows, sort, onsort, rowClass, empty })
 		return h('th', { ...props, 'aria-sort': sorted ? (c.number ? 'descending' : 'ascending') : 'none' },
 			h('button.sort', { type: 'button', onclick: () => onsort(c.id), 'data-sort': c.id }, c.title, h('i', { 'aria-hidden': 'true' }, sorted ? (c.number ? '▾' : '▴') : '')));
 	});
-	const body = rows.map(r => h('tr', { className: rowClass ? rowClass(r) : '' }, columns.map((c, k) => {
-		const content = c.cell(r), props = { className: [c.number ? 'n' : '', c.wide ? 'wide' : '', c.stays ? 'stays' : ''].join(' ').trim() };
-		return k === columns.findIndex(x => x.header) ? h('th', { ...props, scope: 'row' }, content) : h('td', props, content);
+	const body = rows.map(r => h('tr', { className: rowClass ? rowClass(r) : '' },
+		columns.map((c, k) => {
+		const content = c.cell(r),
+			props = { className: [c.number ? 'n' : '', c.wide ? 'wide' : '',
+			c.stays ? 'stays' : ''].join(' ').trim() };
+		return k === columns.findIndex(x => x.header)
+			? h('th', { ...props, scope: 'row' }, content) : h('td', props, content);
 	})));
 	if (!rows.length)
-		body.push(h('tr', null, h('td.empty', { colSpan: columns.length }, empty || 'Nothing matches.')));
-	return h('table', null, h('caption.unseen', null, caption), h('thead', null, h('tr', null, head)), h('tbody', null, body));
+		body.push(h('tr', null, h('td.empty', { colSpan: columns.length },
+			empty || 'Nothing matches.')));
+	return h('table', null, h('caption.unseen', null, caption),
+		h('thead', null, h('tr', null, head)), h('tbody', null, body));
 }
 
 /* A share as a bar behind its number. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flame graphs as parallel arrays in depth-first order: a subtree is a piece of them, and each level a list from left to right.
- * Frame 0 is the root, frame 1 "(other)": docs/http.md, flame.
+ * Flame graphs as parallel arrays in depth-first order: a subtree is a piece of them, and each
+ * level a list from left to right. Frame 0 is the root, frame 1 "(other)": docs/http.md, flame.
  */
 export const OTHER = 1;
 const SEARCHED = 2000; /* of a name: an expression may take long on more */
@@ -62,8 +62,10 @@ export const children = function* (t, i) {
 /* The part below node i, which becomes node 0. */
 export function below(t, i) {
 	const from = i, to = t.end[i], d = t.depth[i], piece = a => a && a.slice(from, to);
-	return build({ frames: t.frames, depth: t.depth.slice(from, to).map(x => x - d), total: piece(t.total), frame: piece(t.frame),
-		against: piece(t.against), verdict: piece(t.verdict), value: piece(t.value), values: t.values });
+	return build({ frames: t.frames, depth: t.depth.slice(from, to).map(x => x - d),
+		total: piece(t.total), frame: piece(t.frame),
+		against: piece(t.against), verdict: piece(t.verdict), value: piece(t.value),
+			values: t.values });
 }
 
 /* Whether something below i was left out by the server. */
@@ -117,10 +119,12 @@ function internFrames(trees) {
 		const map = new Uint32Array(t.frames.length / 3);
 		map[1] = 1;
 		for (let f = 2; f < map.length; f++) {
-			const key = t.frames[3 * f] + '\0' + t.frames[3 * f + 1] + '\0' + t.frames[3 * f + 2];
+			const key = t.frames[3 * f] + '\0' + t.frames[3 * f + 1] + '\0' +
+				t.frames[3 * f + 2];
 			if (!known.has(key)) {
 				known.set(key, frames.length / 3);
-				frames.push(t.frames[3 * f], t.frames[3 * f + 1], t.frames[3 * f + 2]);
+				frames.push(t.frames[3 * f], t.frames[3 * f + 1],
+					t.frames[3 * f + 2]);
 			}
 			map[f] = known.get(key);
 		}
@@ -142,7 +146,8 @@ function flatten(root, frames, values) {
 		for (const k of kids.reverse())
 			stack.push([k, d + 1]);
 	}
-	return build({ frames, depth: Uint32Array.from(depth), total: Float64Array.from(total), frame: Uint32Array.from(frame),
+	return build({ frames, depth: Uint32Array.from(depth), total: Float64Array.from(total),
+		frame: Uint32Array.from(frame),
 		against: null, verdict: null, value: Uint8Array.from(value), values });
 }
 
@@ -191,7 +196,9 @@ export function overlay(trees, values) {
 
 /* ---- search ---- */
 
-/* Which frames a regular expression finds; null when it is none. "(inlined)" is no part of a name. */
+/*
+ * Which frames a regular expression finds; null when it is none. "(inlined)" is no part of a name.
+ */
 export function matchFrames(t, text) {
 	let re;
 	try {
@@ -201,7 +208,8 @@ export function matchFrames(t, text) {
 	}
 	const hits = new Uint8Array(t.frames.length / 3), some = text => text.slice(0, SEARCHED);
 	for (let f = 2; f < hits.length; f++)
-		hits[f] = re.test(some(t.frames[3 * f]).replace(/ \(inlined\)$/, '')) || re.test(some(t.frames[3 * f + 1])) ? 1 : 0;
+		hits[f] = re.test(some(t.frames[3 * f]).replace(/ \(inlined\)$/, '')) ||
+			re.test(some(t.frames[3 * f + 1])) ? 1 : 0;
 	return hits;
 }
 

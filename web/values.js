@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who: the values of one label, their CPU, how it changed, and when it was used; the way to one value, to all but it, and to how it differs
- * from the rest. When one is chosen the others stay, so that one gets from each to the next.
+ * Who: the values of one label, their CPU, how it changed, and when it was used; the way to one
+ * value, to all but it, and to how it differs from the rest. When one is chosen the others stay, so
+ * that one gets from each to the next.
  */
 import { Pane } from './pane.js';
 import { ask } from './api.js';
@@ -17,11 +18,14 @@ const ROWS = 50, THREADS = ['tgid', 'tid', 'thread']; /* of those no lengths of 
 export class ValuesPane extends Pane {
 	constructor(app, host) {
 		super(app, host);
-		this.keys = h('select', { 'aria-label': 'Label', name: 'by', onchange: e => app.go({ by: e.target.value }) });
+		this.keys = h('select', { 'aria-label': 'Label', name: 'by',
+			onchange: e => app.go({ by: e.target.value }) });
 		this.status = h('span.match', { role: 'status' });
-		this.waitsBox = h('input', { type: 'checkbox', name: 'waits', onchange: e => app.go({ waits: e.target.checked ? '1' : '' }) });
+		this.waitsBox = h('input', { type: 'checkbox', name: 'waits',
+			onchange: e => app.go({ waits: e.target.checked ? '1' : '' }) });
 		this.waitsLabel = h('label.check', { hidden: true }, this.waitsBox, 'waits');
-		this.body = h('div.scroll', { tabIndex: 0, role: 'region', 'aria-label': 'Values of the label' });
+		this.body = h('div.scroll', { tabIndex: 0, role: 'region',
+			'aria-label': 'Values of the label' });
 		host.append(h('div.tools', null, h('label', null, h('span', null, 'Who, by'), this.keys), this.waitsLabel, this.status), this.note, this.body);
 		this.points = new Map();
 	}
@@ -31,7 +35,8 @@ export class ValuesPane extends Pane {
 		if (by && !known.includes(by))
 			known.push(by);
 		if (known.join('\0') !== this.known) {
-			this.keys.replaceChildren(...known.map(k => h('option', { value: k }, brief(k, 40))));
+			this.keys.replaceChildren(...known.map(k =>
+				h('option', { value: k }, brief(k, 40))));
 			this.known = known.join('\0');
 		}
 		this.keys.value = by;
@@ -41,15 +46,22 @@ export class ValuesPane extends Pane {
 		const s = this.app.state;
 		if (!s.by)
 			return this.body.replaceChildren();
-		const own = without(s.where, s.by), params = { ...this.app.select(), where: own, by: s.by, limit: ROWS };
+		const own = without(s.where, s.by), params =
+			{ ...this.app.select(), where: own, by: s.by, limit: ROWS };
 		const askAll = async signal => {
-			const waits = metric => this.showsWaits(s) ? ask('table', { ...params, event: '', metric, limit: 1000 }, signal).catch(e => {
+			const waits = metric => this.showsWaits(s)
+				? ask('table', { ...params, event: '', metric, limit: 1000 },
+				signal).catch(e => {
 				if (e.name === 'AbortError')
 					throw e;
 				return null; /* not kept by this selector */
 			}) : null;
-			const [answer, series, runq, off] = await Promise.all([ask('table', params, signal), own === s.where || this.app.time.tooWide(s) ? null : ask('series', params, signal), waits('runq'), waits('off')]);
-			return { answer, series, by: s.by, waits: runq && off ? [runq, off] : null };
+			const [answer, series, runq, off] =
+				await Promise.all([ask('table', params, signal),
+				own === s.where || this.app.time.tooWide(s) ? null
+				: ask('series', params, signal), waits('runq'), waits('off')]);
+			return { answer, series, by: s.by,
+				waits: runq && off ? [runq, off] : null };
 		};
 		this.waitsLabel.hidden = !this.app.has_waits || THREADS.includes(s.by);
 		this.waitsBox.checked = !!s.waits;
@@ -59,7 +71,8 @@ export class ValuesPane extends Pane {
 		return this.load(key, again, askAll, got => {
 			this.answer = got.answer;
 			this.by = got.by;
-			this.waits = got.waits && got.waits.map(a => new Map(a.rows.map(r => [r.other ? undefined : r.key[got.by], r])));
+			this.waits = got.waits && got.waits.map(a =>
+				new Map(a.rows.map(r => [r.other ? undefined : r.key[got.by], r])));
 			if (got.series) {
 				this.courses(got.series, got.by);
 				this.app.time.draw();
@@ -70,18 +83,27 @@ export class ValuesPane extends Pane {
 
 	showsWaits(s) { return !!s.waits && this.app.has_waits && !THREADS.includes(s.by); }
 
-	/* How each changed against the range to compare with, or the same length of time before. Not for a key with very many values. */
+	/*
+	 * How each changed against the range to compare with, or the same length of time before.
+	 * Not for a key with very many values.
+	 */
 	compare() {
 		const s = this.app.state, used = this.app.used;
-		const { against_from, against_to } = s, against = against_from || against_to ? { against_from, against_to } : this.app.before();
-		const params = { ...this.app.select(), where: without(s.where, s.by), by: s.by, absolute: true, limit: 1000, ...against }, key = JSON.stringify([params, used]);
-		if (!s.by || s.metric || !used || s.against || this.app.time.tooWide(s) || key === this.comparedAs)
+		const { against_from, against_to } = s,
+			against = against_from || against_to ? { against_from, against_to }
+			: this.app.before();
+		const params = { ...this.app.select(), where: without(s.where, s.by), by: s.by,
+			absolute: true, limit: 1000, ...against },
+			key = JSON.stringify([params, used]);
+		if (!s.by || s.metric || !used || s.against || this.app.time.tooWide(s) ||
+			key === this.comparedAs)
 			return;
 		this.comparedAs = key;
 		ask('diff', params).then(a => {
 			if (key !== this.comparedAs)
 				return;
-			this.change = a.b.windows ? new Map(a.rows.filter(r => !r.other).map(r => [r.key[s.by], r])) : null;
+			this.change = a.b.windows ? new Map(a.rows.filter(r => !r.other)
+				.map(r => [r.key[s.by], r])) : null;
 			this.changeOf = s.by;
 			if (this.answer)
 				this.draw();
@@ -101,7 +123,8 @@ export class ValuesPane extends Pane {
 	courses(answer, by) {
 		this.series = answer;
 		this.coursesOf = by;
-		this.points = new Map(answer.series.filter(r => !r.other).map(r => [r.key[by], r.points]));
+		this.points = new Map(answer.series.filter(r => !r.other)
+			.map(r => [r.key[by], r.points]));
 		colourValues(answer.series.filter(r => !r.other).map(r => r.key[by]));
 		this.ranks = new Map(answer.series.filter(r => !r.other).map((r, i) => [r.key[by], i]));
 	}
@@ -116,11 +139,22 @@ export class ValuesPane extends Pane {
 		tell(this.status, a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`);
 		const rank = r => r.key ? this.rank(by, r.key[by]) : -1;
 		refill(this.body, [table({
-			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
-				{ id: 'value', title: brief(by, 30), header: true, wide: true, cell: r => this.valueCell(r, rank(r)) },
-				{ id: 'cpu', title: a.metric && a.metric !== 'cpu' ? 'Time' : time ? 'CPU' : 'Count', number: true, cell: r => time ? seconds(r.seconds) : number(r.samples) },
-				{ id: 'share', title: 'Share', number: true, hint: 'with its 95% interval', cell: r => h('span', { title: a.metric ? '' : `95% interval: ${shares(r.low, r.high)}` }, bar(r.share, percent(r.samples, a.samples))) },
-				...(this.change && this.changeOf === by && !this.app.state.against ? [{ id: 'change', title: 'Change', number: true, hint: 'in CPUs, against before; grey: may be chance', cell: r => this.changeCell(r) }] : []),
+			caption: `Values of ${plain(by)}`, rows: a.rows,
+				rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
+				{ id: 'value', title: brief(by, 30), header: true, wide: true,
+					cell: r => this.valueCell(r, rank(r)) },
+				{ id: 'cpu', title: a.metric && a.metric !== 'cpu' ? 'Time' : time
+					? 'CPU' : 'Count', number: true,
+					cell: r => time ? seconds(r.seconds) : number(r.samples) },
+				{ id: 'share', title: 'Share', number: true,
+					hint: 'with its 95% interval',
+					cell: r => h('span', { title: a.metric ? ''
+					: `95% interval: ${shares(r.low, r.high)}` },
+					bar(r.share, percent(r.samples, a.samples))) },
+				...(this.change && this.changeOf === by && !this.app.state.against
+					? [{ id: 'change', title: 'Change', number: true,
+					hint: 'in CPUs, against before; grey: may be chance',
+					cell: r => this.changeCell(r) }] : []),
 				...(this.waits ? [this.waitColumn('runq', 'Run queue', 'waited for a CPU', 0), this.waitColumn('off', 'Blocked', 'blocked', 1)] : []),
 				{ id: 'course', title: 'Over time', cell: r => this.sparkCell(r, rank(r)) },
 				{ id: 'do', title: '', stays: true, cell: r => this.actions(r) },
@@ -130,7 +164,8 @@ export class ValuesPane extends Pane {
 
 	chosen(r) {
 		const list = parse(this.app.state.where) || [];
-		return !r.other && r.key && list.some(m => m.key === this.by && m.op === '=' && m.value === valueOf(r.key[this.by]));
+		return !r.other && r.key && list.some(m => m.key === this.by && m.op === '=' &&
+			m.value === valueOf(r.key[this.by]));
 	}
 
 	valueCell(r, rank) {
@@ -148,40 +183,57 @@ export class ValuesPane extends Pane {
 		const c = !r.other && r.key && this.change.get(r.key[this.by]);
 		if (!c)
 			return '';
-		const by = c.rate[0] - c.rate[1], text = (by < 0 ? '−' : '+') + Math.abs(by).toFixed(2);
-		return h('span', { className: c.verdict, title: `${c.rate[0].toFixed(2)} CPUs, ${c.rate[1].toFixed(2)} before` + (c.verdict === 'noise' ? ': may be chance' : '') }, text);
+		const by = c.rate[0] - c.rate[1], text = (by < 0 ? '−' : '+') + Math.abs(by)
+			.toFixed(2);
+		return h('span', { className: c.verdict,
+			title: `${c.rate[0].toFixed(2)} CPUs, ${c.rate[1].toFixed(2)} before` +
+			(c.verdict === 'noise' ? ': may be chance' : '') }, text);
 	}
 
 	waitColumn(id, title, words, which) {
 		const text = q => q ? seconds(q.value) : '?';
-		return { id, title, number: true, hint: `${words}, all waits; the longest of 99%`, cell: r => {
+		return { id, title, number: true, hint: `${words}, all waits; the longest of 99%`,
+			cell: r => {
 			const w = !r.other && r.key && this.waits[which].get(r.key[this.by]);
-			return w ? h('span', { title: `${words} ${seconds(w.seconds)}, ${number(w.waits)} waits: half of them up to ${text(w.p50)}, 99% up to ${text(w.p99)}, the longest ${text(w.max)}` },
+			return w ? h('span',
+				{ title: `${words} ${seconds(w.seconds)}, ${number(w.waits)} waits: half of them up to ${text(w.p50)}, 99% up to ${text(w.p99)}, the longest ${text(w.max)}` },
 				seconds(w.seconds), h('small', null, ' ' + text(w.p99))) : '';
 		} };
 	}
 
 	/* A baseline that was the rest of one value is the rest of the next. */
 	choose(v, again) {
-		const s = this.app.state, own = without(s.where, this.by), rest = s.against && without(s.against, this.by) === own && s.against !== own;
+		const s = this.app.state, own = without(s.where, this.by),
+			rest = s.against && without(s.against, this.by) === own &&
+			s.against !== own;
 		this.app.go({ where: again ? own : and(own, this.by, '=', valueOf(v)), root: '',
-			...(rest ? { against: again ? '' : and(own, this.by, '!=', valueOf(v)) } : {}) });
+			...(rest ? { against: again ? '' : and(own, this.by, '!=', valueOf(v)) }
+				: {}) });
 	}
 
 	sparkCell(r, rank) {
-		const points = this.by === this.coursesOf && r.key && this.points.get(r.key[this.by]);
+		const points = this.by === this.coursesOf && r.key &&
+			this.points.get(r.key[this.by]);
 		if (!points || !this.series.n_steps)
 			return '';
-		return spark(points, this.series.from, this.series.to, this.series.n_steps, valueColour(rank), 'over the range shown above');
+		return spark(points, this.series.from, this.series.to, this.series.n_steps,
+			valueColour(rank), 'over the range shown above');
 	}
 
 	actions(r) {
 		if (r.other || !r.key)
 			return '';
-		const v = valueOf(r.key[this.by]), own = without(this.app.state.where, this.by), what = brief(v || '(none)', 60);
-		const small = (text, title, name, changes) => h('button.small', { type: 'button', title, 'aria-label': title, name, onclick: () => this.app.go(changes()) }, text);
+		const v = valueOf(r.key[this.by]), own = without(this.app.state.where, this.by),
+			what = brief(v || '(none)', 60);
+		const small = (text, title, name, changes) =>
+			h('button.small', { type: 'button', title, 'aria-label': title, name,
+			onclick: () => this.app.go(changes()) }, text);
 		return h('span.actions', null,
-			small('≠', `All but ${what}`, 'but', () => ({ where: and(this.app.state.where, this.by, '!=', v), root: '' })),
-			small('±', `${what} against the rest`, 'rest', () => ({ where: and(own, this.by, '=', v), against: and(own, this.by, '!=', v), root: '', split: '' })));
+			small('≠', `All but ${what}`, 'but',
+				() => ({ where: and(this.app.state.where, this.by, '!=', v),
+				root: '' })),
+			small('±', `${what} against the rest`, 'rest',
+				() => ({ where: and(own, this.by, '=', v),
+				against: and(own, this.by, '!=', v), root: '', split: '' })));
 	}
 }

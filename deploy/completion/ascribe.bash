@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash: candidates are those of `ascribe complete`, from the program's own tables and the store that is there.
+# bash: candidates are those of `ascribe complete`, from the program's own tables and the store that
+# is there.
 _ascribe() {
 	local cur words cword line quote= candidates=()
 	if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -14,17 +15,25 @@ _ascribe() {
 	COMPREPLY=()
 	while IFS= read -r line; do
 		case $line in
-		@files) compopt -o filenames 2>/dev/null; mapfile -t candidates < <(compgen -f -- "$cur") ;;
-		@dirs) compopt -o filenames 2>/dev/null; mapfile -t candidates < <(compgen -d -- "$cur") ;;
+		@files)
+			compopt -o filenames 2>/dev/null
+			mapfile -t candidates < <(compgen -f -- "$cur")
+			;;
+		@dirs)
+			compopt -o filenames 2>/dev/null
+			mapfile -t candidates < <(compgen -d -- "$cur")
+			;;
 		*) candidates=("${line%%$'\t'*}") ;;
 		esac
 		COMPREPLY+=("${candidates[@]}")
 	done < <("${words[0]}" complete -- "${words[@]:1:cword-1}" "$cur" 2>/dev/null)
 	# More may follow a key=, a list, an option that wants a value behind its =.
-	if [ "${#COMPREPLY[@]}" = 1 ] && [[ ${COMPREPLY[0]} == *[=,] || $quote && ${COMPREPLY[0]} == *[\{=\"]* ]]; then
+	if [ "${#COMPREPLY[@]}" = 1 ] && [[ ${COMPREPLY[0]} == *[=,] ||
+		$quote && ${COMPREPLY[0]} == *[\{=\"]* ]]; then
 		compopt -o nospace 2>/dev/null
 	fi
-	# Readline replaces what stands behind the last character that breaks words, which = and : do outside of quotes.
+	# Readline replaces what stands behind the last character that breaks words, which = and :
+	# do outside of quotes.
 	if [ -z "$quote" ] && declare -F __ltrim_colon_completions >/dev/null; then
 		local i prefix=${cur%"${cur##*[=:]}"}
 		if [[ $COMP_WORDBREAKS == *=* && $prefix ]]; then

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Questions to a store through the commands: diff and series against sums of plain reports, and every bad input: a wrong
-# selector, a regular expression without end, ranges without data, stores that are damaged, newer, forbidden, or being
-# written while they are read.
+# Questions to a store through the commands: diff and series against sums of plain reports, and
+# every bad input: a wrong selector, a regular expression without end, ranges without data, stores
+# that are damaged, newer, forbidden, or being written while they are read.
 . "$(dirname "$0")/lib.bash"
 
 # ---- diff, series ----
@@ -103,7 +103,8 @@ exits 1 'there is no store b' "$ascribe" diff store b $against
 exits 1 'nowhere' "$ascribe" diff nowhere $against
 exits 1 'nowhere' "$ascribe" diff store --against-store nowhere
 exits 2 '--from must be before --to' "$ascribe" diff store $against --from 20 --to 10
-exits 2 '--against-from must be before --against-to' "$ascribe" diff store --against-from 20 --against-to 10
+exits 2 '--against-from must be before --against-to' "$ascribe" diff store --against-from 20 \
+	--against-to 10
 exits 2 '--by function stands alone' "$ascribe" diff store $against --by function,comm
 exits 2 'no event cycles' "$ascribe" diff store $against -e cycles
 exits 0 'holds no window' "$ascribe" diff empty $against
@@ -117,19 +118,26 @@ exits 0 'holds no window' "$ascribe" findings empty
 exits 2 'at most 8 keys' "$ascribe" findings store --by a,b,c,d,e,f,g,h,i
 exits 2 '--from must be before --to' "$ascribe" findings store --from 20 --to 10
 
-# ---- keys and values that nothing has: the nearest that there is; what others have is an empty answer ----
-for c in 'report store --by tenat' 'report store --by tenant,tenat' 'report store --step 10s --by tenat' 'report store --where {tenat="a"}' \
-	'report store --step 10s --where {tenat="a"}' 'report store --where {tenat!="a"}' 'report store --by tenat --json' 'labels store tenat' \
-	'diff store --by tenat --against {tenant="a"}' 'diff store --against {tenat="a"}' 'flame store --where {tenat="a"} -o x.html' \
-	'export store --format folded --where {tenat="a"}' 'blame store --by tenat' 'why store --where {tenat="a"}' \
+# ---- keys and values that nothing has: the nearest that there is; what others have is an empty
+# answer ----
+for c in 'report store --by tenat' 'report store --by tenant,tenat' \
+	'report store --step 10s --by tenat' 'report store --where {tenat="a"}' \
+	'report store --step 10s --where {tenat="a"}' 'report store --where {tenat!="a"}' \
+		'report store --by tenat --json' 'labels store tenat' \
+	'diff store --by tenat --against {tenant="a"}' 'diff store --against {tenat="a"}' \
+		'flame store --where {tenat="a"} -o x.html' \
+	'export store --format folded --where {tenat="a"}' 'blame store --by tenat' \
+		'why store --where {tenat="a"}' \
 	'findings store --by tenat' 'findings store --where {tenat="a"}' \
 	'top --store store --once --by tenat' 'top --store store --once --where {tenat="a"}'; do
 	# shellcheck disable=SC2086
 	exits 2 'unknown label key "tenat"; did you mean "tenant"? keys here: comm, event, query_id, tenant, thread' "$ascribe" $c
 	ok "nothing is printed" test ! -s out
 done
-for c in 'report store --where {comm="servr"}' 'report store --step 10s --where {comm="servr"}' 'report store --where {comm="servr",tenant="a"} --json' \
-	'diff store --where {comm="servr"} --against {tenant="a"}' 'export store --format pprof -o x.pb.gz --where {comm="servr"}'; do
+for c in 'report store --where {comm="servr"}' 'report store --step 10s --where {comm="servr"}' \
+	'report store --where {comm="servr",tenant="a"} --json' \
+	'diff store --where {comm="servr"} --against {tenant="a"}' \
+		'export store --format pprof -o x.pb.gz --where {comm="servr"}'; do
 	# shellcheck disable=SC2086
 	exits 2 'no sample has comm="servr"; did you mean "server"? values in this time: server, ' "$ascribe" $c
 done
@@ -151,7 +159,8 @@ exits 2 'step' "$ascribe" report store --step nonsense
 # what is wrong, the column from 0, the selector
 caret() {
 	local text=$1 at=$2 where=$3 c
-	for c in 'report store --where' 'labels store --where' 'flame store -o x.html --where' 'diff store --against' \
+	for c in 'report store --where' 'labels store --where' 'flame store -o x.html --where' \
+		'diff store --against' \
 		'export store --format folded --where' 'report store --step 1m --where'; do
 		exits 2 "$text" "$ascribe" $c "$where"
 		ok "caret: $where" test "$(sed -n 3p err)" = "  $(printf '%*s' "$at" '')^"
@@ -169,9 +178,11 @@ caret 'regular expression: missing closing parenthesis' 9 '{tenant=~"(a"}'
 caret 'regular expression' 15 '{comm="é",tid=~"*"}'  # columns of the screen, not bytes
 caret 'expected = or' 8 $'{ten\tant="a"}'                # a tab is shown as \x09
 caret 'expected' 0 '=' # nothing before the place
-exits 1 'takes too many steps on the value' "$ascribe" report store --where '{tenant=~"(.*)*(.*)*(.*)*[!?]"}'
+exits 1 'takes too many steps on the value' \
+	"$ascribe" report store --where '{tenant=~"(.*)*(.*)*(.*)*[!?]"}'
 exits 1 'takes too many steps' "$ascribe" diff store --against '{tenant=~"(a|a?)+(((.+)+)+)+[yz0]"}'
-exits 1 'takes too many steps' "$ascribe" report store --step 1m --where '{tenant=~"(.*)*(.*)*(.*)*[!?]"}'
+exits 1 'takes too many steps' "$ascribe" report store --step 1m \
+	--where '{tenant=~"(.*)*(.*)*(.*)*[!?]"}'
 exits 2 'pattern' "$ascribe" report store --where "{tenant=~\"$(printf '%05000d' 0)\"}"
 
 # ---- ranges without data ----
@@ -190,7 +201,8 @@ for f in $(cd store && find . -type f ! -name lock ! -name reserve ! -name '*.co
 	rm -rf cut
 	cp -r store cut
 	rm "cut/$f"
-	# Refused, or read without what needs the file; the message names it and the status says so in any case.
+	# Refused, or read without what needs the file; the message names it and the status says so
+	# in any case.
 	"$ascribe" report cut >out 2>err </dev/null
 	got=$?
 	ok "without $f" sh -c "grep -qF '${f##*/}' err && [ $got = 1 ]"
@@ -214,6 +226,7 @@ PY
 rm -rf newer && cp -r store newer
 ok "make a newer store" python3 newer.py newer/HEADER 99
 for c in report labels stat "diff $against"; do
+	# shellcheck disable=SC2046 # a word for each option
 	exits 1 'newer version (format 99' "$ascribe" ${c%% *} newer $(cut -sd' ' -f2- <<<"$c")
 done
 ok "make an older store" python3 newer.py newer/HEADER 1
@@ -224,13 +237,17 @@ exits 1 'HEADER' "$ascribe" report damaged
 ok "damage is not taken for a newer version" sh -c "! grep -q newer err"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; }
-	exits 1 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" report "$dir/store"
+	exits 1 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" \
+		report "$dir/store"
 	ok "the message names the store" grep -q "$dir/store" err
-	exits 1 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" diff "$dir/store" $against
+	exits 1 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" \
+		diff "$dir/store" $against
 	chmod -R a+rX store && chmod 600 "$(find store -name '*.seg' | head -1)"
-	exits 1 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" report "$dir/store"
+	exits 1 'ermission denied' setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" \
+		report "$dir/store"
 	chmod -R a+rX store
-	ok "whoever may read needs no more" setpriv --reuid=65534 --regid=65534 --clear-groups "$ascribe" report "$dir/store"
+	ok "whoever may read needs no more" setpriv --reuid=65534 --regid=65534 --clear-groups \
+		"$ascribe" report "$dir/store"
 fi
 
 # ---- several stores, one of them of format 2 ----

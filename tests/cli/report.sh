@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# `ascribe report` for people: who and where, as wide as the terminal, and the calls, against the folded stacks.
+# `ascribe report` for people: who and where, as wide as the terminal, and the calls, against the
+# folded stacks.
 . "$(dirname "$0")/lib.bash"
 
 # ---- who, then where ----
@@ -8,13 +9,15 @@ cp -r store copy
 "$ascribe" report store >both.txt 2>both.err
 "$ascribe" report store --by tenant -n 10 >who.txt 2>/dev/null
 "$ascribe" report store --by function -n 15 >where.txt 2>/dev/null
-ok "who is by the label that covers most samples" diff <(sed -n '/SHARE/,/^$/p' both.txt) <(sed -n '/SHARE/,$p' who.txt; echo)
+ok "who is by the label that covers most samples" diff <(sed -n '/SHARE/,/^$/p' both.txt) \
+	<(sed -n '/SHARE/,$p' who.txt; echo)
 ok "where is by function" diff <(sed -n '/SELF%/,$p' both.txt) <(sed -n '/SELF%/,$p' where.txt)
 "$ascribe" report store --where 'tenant!~".+"' >none.txt 2>/dev/null
 ok "by process where no label covers half" grep -q 'SHARE.* comm$' none.txt
 "$ascribe" report store copy --where 'tenant!~".+"' >hosts.txt 2>/dev/null
 ok "nor by host, which every sample of several stores has" grep -q 'SHARE.* comm$' hosts.txt
-ok "-n is for both" test "$("$ascribe" report store -n 2 2>/dev/null | grep -c '%')" = 7 # rows, heads, idle CPUs
+# Rows, heads, idle CPUs
+ok "-n is for both" test "$("$ascribe" report store -n 2 2>/dev/null | grep -c '%')" = 7
 ok "nothing for nothing" sh -c "./ascribe report empty 2>/dev/null | grep -q 'nothing: 0 samples'"
 
 # ---- names: short, whole where nothing is cut off ----
@@ -28,14 +31,18 @@ ok "JSON has whole names" sh -c "./ascribe report store --json 2>/dev/null | gre
 "$build/tests/mkstore" wide wide >/dev/null
 screen() { # columns, command
 	script -qec "stty cols $1; $2" tty.log </dev/null >/dev/null 2>&1
-	sed '1{/^Script started/d};${/^Script done/d}' tty.log | tr -d '\r' | sed 's/\x1b\[[0-9;]*m//g' >tty.out
+	sed '1{/^Script started/d};${/^Script done/d}' tty.log | tr -d '\r' |
+		sed 's/\x1b\[[0-9;]*m//g' >tty.out
 }
 for cols in 60 80 100 160; do
-	for c in 'report store' 'report store --by tenant,comm' 'report store --by function -n 0' 'report wide --by tenant' 'report store --tree' \
-		'report store --peek main' 'diff store --against tenant="a" -n 0' 'diff store --against tenant="a" --by comm,tenant' \
+	for c in 'report store' 'report store --by tenant,comm' 'report store --by function -n 0' \
+		'report wide --by tenant' 'report store --tree' \
+		'report store --peek main' 'diff store --against tenant="a" -n 0' \
+			'diff store --against tenant="a" --by comm,tenant' \
 		'report store --full-names --by tenant'; do
 		screen $cols "ASCRIBE_PAGER= $ascribe $c"
-		most=$(grep -v '^ascribe: \|complete: \|^not shown\|idle CPUs\|UTC\|Z \.\.\|Z:' tty.out | python3 -c 'import sys; print(max(len(l.rstrip("\n")) for l in sys.stdin))')
+		most=$(grep -v '^ascribe: \|complete: \|^not shown\|idle CPUs\|UTC\|Z \.\.\|Z:' \
+			tty.out | python3 -c 'import sys; print(max(len(l.rstrip("\n")) for l in sys.stdin))')
 		ok "$cols columns: $c ($most)" test "$most" -le $cols
 	done
 done

@@ -7,7 +7,8 @@ import { api, build, clickFrame, colours, digits, launch, open, param, q, run, s
 const truth = JSON.parse(readFileSync('truth.json'));
 const only = process.argv[2];
 const browser = await launch();
-const url = await serve('store'), wide = await serve('wide'), long = await serve('long'), names = await serve('names'), incident = await serve('incident');
+const url = await serve('store'), wide = await serve('wide'), long = await serve('long'),
+	names = await serve('names'), incident = await serve('incident');
 const tests = [];
 const test = (name, f) => (!only || name.includes(only)) && tests.push([name, f]);
 
@@ -21,27 +22,39 @@ const onPage = (name, base, query, f, options) => test(name, async () => {
 });
 
 onPage('what is recorded is shown', url, '?by=tenant', async page => {
-	assert.match(await said(page, '#facts'), /Complete 9\d\.\d+% · labels cover [\d.]+% of samples · overhead [\d.]+% of a CPU/);
+	assert.match(await said(page, '#facts'),
+		/Complete 9\d\.\d+% · labels cover [\d.]+% of samples · overhead [\d.]+% of a CPU/);
 	await page.click('summary[name=health]');
-	assert.match(await said(page, '#facts'), new RegExp(`fired ${truth.fired.toLocaleString('en-US').replace(',', '.')}`));
-	assert.match(await said(page, '#facts'), /lost 1\.31%[\s\S]*unlabelled [\d.]+%[\s\S]*truncated [\d.]+%[\s\S]*recorder [\d.]+% CPU, 20 MiB/);
-	assert.match(await said(page, '#facts'), new RegExp(`${truth.samples.toLocaleString('en-US').replace(',', '.')} samples`));
-	const rows = await page.locator('#values tbody tr').allInnerTexts(), table = await api(url, 'table?by=tenant');
+	assert.match(await said(page, '#facts'), new RegExp(
+		`fired ${truth.fired.toLocaleString('en-US').replace(',', '.')}`));
+	assert.match(await said(page, '#facts'),
+		/lost 1\.31%[\s\S]*unlabelled [\d.]+%[\s\S]*truncated [\d.]+%[\s\S]*recorder [\d.]+% CPU, 20 MiB/);
+	assert.match(await said(page, '#facts'), new RegExp(
+		`${truth.samples.toLocaleString('en-US').replace(',', '.')} samples`));
+	const rows = await page.locator('#values tbody tr').allInnerTexts(),
+		table = await api(url, 'table?by=tenant');
 	assert.equal(rows.length, table.rows.length);
-	const seconds = (await page.locator('#values tbody tr:nth-child(1) td.n').first().innerText());
-	assert.equal(seconds, table.rows[0].seconds.toFixed(table.rows[0].seconds >= 10 ? 1 : 2) + ' s');
+	const seconds = (await page.locator('#values tbody tr:nth-child(1) td.n').first()
+		.innerText());
+	assert.equal(seconds, table.rows[0].seconds.toFixed(table.rows[0].seconds >= 10 ? 1 : 2) +
+		' s');
 	assert.equal(await page.locator('#values svg.spark').count(), rows.length);
 	assert.ok(await colours(page, '#time canvas') >= 4);
 	assert.ok(await colours(page, '#panel-flame .graph canvas >> nth=-1') >= 8);
 	assert.equal(param(page, 'by'), 'tenant');
 });
 
-/* Without any parameter: the last quarter of an hour, by who it was, split by that; the address says so. */
+/*
+ * Without any parameter: the last quarter of an hour, by who it was, split by that; the address
+ * says so.
+ */
 onPage('the first screen', incident, '', async page => {
 	const all = await api(incident, 'labels?names_only=1');
-	assert.deepEqual(['by', 'split', 'from', 'to'].map(p => param(page, p)), ['comm', '1', String(all.to - 900), String(all.to)]);
+	assert.deepEqual(['by', 'split', 'from', 'to'].map(p => param(page, p)),
+		['comm', '1', String(all.to - 900), String(all.to)]);
 	assert.match(await said(page, '#bar'), /test.*host/);
-	assert.match(await said(page, '#findings'), /^server uses 0\.9\d CPUs since \d\d:\d\d:\d\d, 0\.2\d before, mostly in render_report\nb uses 0\.8\d CPUs/);
+	assert.match(await said(page, '#findings'),
+		/^server uses 0\.9\d CPUs since \d\d:\d\d:\d\d, 0\.2\d before, mostly in render_report\nb uses 0\.8\d CPUs/);
 	const found = await api(incident, `findings?from=${all.to - 900}&to=${all.to}&limit=12`);
 	assert.equal(await page.locator('#findings li').count(), found.findings.length);
 	assert.match(await said(page, '#values tbody tr:nth-child(1)'), /^server/);
@@ -49,15 +62,19 @@ onPage('the first screen', incident, '', async page => {
 	assert.match(await said(page, '#panel-flame .legend'), /^server\npostgres/);
 	await page.click('#findings li:nth-child(2) button');
 	await settled(page);
-	assert.deepEqual(['where', 'by', 'tab'].map(p => param(page, p)), ['{tenant="b"}', 'tenant', 'why']);
-	const why = await api(incident, `why?where=${q('{tenant="b"}')}&from=${param(page, 'from')}&to=${param(page, 'to')}`);
-	assert.match(await said(page, '#panel-why'), new RegExp(`on a CPU\\t${why.this.cpu.seconds.toFixed(0)} s`));
+	assert.deepEqual(['where', 'by', 'tab'].map(p => param(page, p)),
+		['{tenant="b"}', 'tenant', 'why']);
+	const why = await api(incident,
+		`why?where=${q('{tenant="b"}')}&from=${param(page, 'from')}&to=${param(page, 'to')}`);
+	assert.match(await said(page, '#panel-why'),
+		new RegExp(`on a CPU\\t${why.this.cpu.seconds.toFixed(0)} s`));
 	assert.match(await said(page, '#panel-why'), /Code that changed against before[\s\S]*100%\t0%\trender_report/);
 });
 
 /* A colour is the value's, wherever it stands among the others; what was not recorded is no zero. */
 onPage('colours stay, gaps are told', incident, '?by=comm', async page => {
-	const colour = async value => page.locator(`#values button[data-value=${value}] .swatch`).evaluate(e => e.style.background);
+	const colour = async value => page.locator(`#values button[data-value=${value}] .swatch`)
+		.evaluate(e => e.style.background);
 	const before = [await colour('server'), await colour('postgres')];
 	await page.goto(`${incident}/?by=comm&to=1777629700`);
 	await settled(page);
@@ -66,7 +83,8 @@ onPage('colours stay, gaps are told', incident, '?by=comm', async page => {
 	await settled(page);
 	const box = await page.locator('#time .u-over').boundingBox();
 	await page.mouse.move(box.x + box.width * 121 / 180, box.y + 40);
-	await page.waitForFunction(() => /nothing was recorded/.test(document.querySelector('.tip').textContent));
+	await page.waitForFunction(() => /nothing was recorded/.test(document.querySelector('.tip')
+		.textContent));
 });
 
 /* With the shift key, the range to compare with. */
@@ -84,21 +102,31 @@ onPage('a second brush', incident, '?by=comm&from=1777631000', async page => {
 	assert.match(await said(page, '#panel-flame .legend'), /may be chance/);
 });
 
-/* Against the same length of time before, with what functions call; their own CPU alone when asked for. */
+/*
+ * Against the same length of time before, with what functions call; their own CPU alone when asked
+ * for.
+ */
 onPage('what changed', incident, '?by=comm&from=1777631000&to=1777631400&tab=diff', async page => {
-	const range = 'from=1777631000&to=1777631400&against_from=1777630600&against_to=1777631000&limit=1000';
-	const diff = await api(incident, `diff?${range}&inclusive=1`), own = await api(incident, `diff?${range}`);
+	const range =
+		'from=1777631000&to=1777631400&against_from=1777630600&against_to=1777631000&limit=1000';
+	const diff = await api(incident, `diff?${range}&inclusive=1`),
+		own = await api(incident, `diff?${range}`);
 	const row = n => page.locator(`#panel-diff tbody tr:nth-child(${n})`).innerText();
-	assert.ok((await row(1)).includes('render_report') && diff.rows[0].function === 'render_report');
-	assert.match(await said(page, '#panel-diff [role=status]'), new RegExp(`${diff.n_rows} functions, ${diff.n_changed} changed`));
+	assert.ok((await row(1)).includes('render_report') &&
+		diff.rows[0].function === 'render_report');
+	assert.match(await said(page, '#panel-diff [role=status]'),
+		new RegExp(`${diff.n_rows} functions, ${diff.n_changed} changed`));
 	await page.check('input[name=own]');
 	await settled(page);
-	assert.match(await said(page, '#panel-diff [role=status]'), new RegExp(`${own.n_rows} functions, ${own.n_changed} changed`));
+	assert.match(await said(page, '#panel-diff [role=status]'),
+		new RegExp(`${own.n_rows} functions, ${own.n_changed} changed`));
 });
 
 /* Times as people write them. */
 onPage('times as they are typed', incident, '?by=comm', async page => {
-	for (const [text, want] of [['5m', 'now-5m'], ['-2h', 'now-2h'], ['10 minutes ago', 'now-10m'], ['2026-05-01 10:00', String(new Date('2026-05-01T10:00').getTime() / 1000)]]) {
+	for (const [text, want] of [['5m', 'now-5m'], ['-2h', 'now-2h'],
+		['10 minutes ago', 'now-10m'], ['2026-05-01 10:00',
+		String(new Date('2026-05-01T10:00').getTime() / 1000)]]) {
 		await page.fill('input[name=from]', text);
 		await page.keyboard.press('Enter');
 		assert.equal(param(page, 'from'), want);
@@ -109,9 +137,11 @@ onPage('times as they are typed', incident, '?by=comm', async page => {
 
 /* However many columns there are: a narrow window, columns side by side. */
 onPage('what can be done with a value stays in sight', url, '?by=tenant', async page => {
-	const row = page.locator('#values tbody tr').first(), scroll = await page.locator('#values .scroll').boundingBox();
+	const row = page.locator('#values tbody tr').first(),
+		scroll = await page.locator('#values .scroll').boundingBox();
 	const button = await row.locator('button[name=rest]').boundingBox();
-	assert.ok(button.x + button.width <= scroll.x + scroll.width + 1, JSON.stringify([button, scroll]));
+	assert.ok(button.x + button.width <= scroll.x + scroll.width + 1,
+		JSON.stringify([button, scroll]));
 }, { viewport: { width: 920, height: 700 } });
 
 onPage('brush, back and forward', long, '?by=tenant', async page => {
@@ -122,44 +152,53 @@ onPage('brush, back and forward', long, '?by=tenant', async page => {
 	await page.mouse.up();
 	await settled(page);
 	const from = param(page, 'from'), to = param(page, 'to'), all = await api(long, 'series');
-	assert.ok(Math.abs(from - (all.from + (all.to - all.from) / 4)) < (all.to - all.from) / 50, `${from} of ${all.from}`);
+	assert.ok(Math.abs(from - (all.from + (all.to - all.from) / 4)) < (all.to - all.from) / 50,
+		`${from} of ${all.from}`);
 	const part = await api(long, `series?from=${from}&to=${to}`);
 	assert.ok(part.samples < all.samples / 2 && part.samples > all.samples / 8);
-	assert.equal(digits((await said(page, '#facts')).match(/([\d\u202f]+) samples/)[1]), part.samples);
+	assert.equal(digits((await said(page, '#facts')).match(/([\d\u202f]+) samples/)[1]),
+		part.samples);
 	await page.goBack();
 	await settled(page);
 	assert.equal(param(page, 'from'), '');
-	assert.equal(digits((await said(page, '#facts')).match(/([\d\u202f]+) samples/)[1]), all.samples);
+	assert.equal(digits((await said(page, '#facts')).match(/([\d\u202f]+) samples/)[1]),
+		all.samples);
 	await page.goForward();
 	await settled(page);
 	assert.equal(param(page, 'to'), to);
 	await page.click('button[name=wider]');
 	await settled(page);
-	assert.ok(Number(param(page, 'from')) < Number(from) && Number(param(page, 'to')) > Number(to));
+	assert.ok(Number(param(page, 'from')) < Number(from) &&
+		Number(param(page, 'to')) > Number(to));
 });
 
 onPage('from a tenant to its queries to the rest', url, '?by=tenant', async page => {
 	await page.click('#values button[data-value=a]');
 	await settled(page);
 	assert.equal(param(page, 'where'), '{tenant="a"}');
-	assert.equal(digits((await said(page, '#facts')).match(/([\d\u202f]+) samples/)[1]), truth.a);
+	assert.equal(digits((await said(page, '#facts')).match(/([\d\u202f]+) samples/)[1]),
+		truth.a);
 	assert.equal(await page.locator('#values tr.chosen').count(), 1);
 	await page.selectOption('select[name=by]', 'query_id');
 	await page.check('input[name=split]');
 	await settled(page);
 	const values = await api(url, `table?by=query_id&where=${q('{tenant="a"}')}`);
-	assert.match(await said(page, '#panel-flame .legend'), new RegExp(`^${values.rows[0].key.query_id ?? '\\(none\\)'}\\n`));
+	assert.match(await said(page, '#panel-flame .legend'),
+		new RegExp(`^${values.rows[0].key.query_id ?? '\\(none\\)'}\\n`));
 	await clickFrame(page, 1, 0.02);
 	assert.match(param(page, 'root'), /^[0-9a-f]{8}$/);
-	assert.match(await said(page, '#panel-flame .frame'), new RegExp(`${values.rows[0].samples} samples`));
+	assert.match(await said(page, '#panel-flame .frame'),
+		new RegExp(`${values.rows[0].samples} samples`));
 	await page.click('button[name=against-rest]');
 	await settled(page);
 	assert.equal(param(page, 'against'), '{tenant!="a"}');
 	assert.match(await said(page, '#panel-flame .legend'), /may be chance/);
 	await page.click('#tab-functions');
 	await settled(page);
-	const diff = await api(url, `diff?where=${q('{tenant="a"}')}&against=${q('{tenant!="a"}')}&limit=1000`);
-	assert.match(await said(page, '#panel-functions [role=status]'), new RegExp(`${diff.n_rows} functions, ${diff.n_changed} changed`));
+	const diff = await api(url,
+		`diff?where=${q('{tenant="a"}')}&against=${q('{tenant!="a"}')}&limit=1000`);
+	assert.match(await said(page, '#panel-functions [role=status]'),
+		new RegExp(`${diff.n_rows} functions, ${diff.n_changed} changed`));
 	await page.click('button[name=no-baseline]');
 	await settled(page);
 	assert.equal(param(page, 'against'), '');
@@ -170,7 +209,8 @@ onPage('from a tenant to its queries to the rest', url, '?by=tenant', async page
 
 onPage('zoom fetches what was left out', wide, '?by=comm', async page => {
 	const asked = [];
-	page.on('request', r => r.url().includes('root=') && r.url().includes('/flame') && asked.push(r.url()));
+	page.on('request', r => r.url().includes('root=') && r.url().includes('/flame') &&
+		asked.push(r.url()));
 	assert.ok(await page.evaluate(() => !!document.querySelector('#panel-flame')));
 	await clickFrame(page, 3, 0.05);
 	await page.waitForFunction(() => !document.querySelector('[aria-busy]'));
@@ -178,7 +218,8 @@ onPage('zoom fetches what was left out', wide, '?by=comm', async page => {
 	assert.equal(asked.length, 1);
 	await page.click('.list summary');
 	await page.waitForSelector('.list tbody tr');
-	const rows = await page.locator('.list tbody tr').allInnerTexts(), sub = await api(wide, `flame?max_nodes=8192&root=${param(page, 'root')}`);
+	const rows = await page.locator('.list tbody tr').allInnerTexts(),
+		sub = await api(wide, `flame?max_nodes=8192&root=${param(page, 'root')}`);
 	assert.equal(digits(rows[0].split('\t')[2]), sub.nodes[1]);
 	const kids = [];
 	for (let i = 3; i < sub.nodes.length; i += 3)
@@ -193,7 +234,8 @@ onPage('zoom fetches what was left out', wide, '?by=comm', async page => {
 	await settled(page);
 	await page.click('.list summary');
 	await page.waitForSelector('.list tbody tr');
-	assert.equal(digits((await page.locator('.list tbody tr').first().innerText()).split('\t')[2]), sub.nodes[1]);
+	assert.equal(digits((await page.locator('.list tbody tr').first().innerText())
+		.split('\t')[2]), sub.nodes[1]);
 	await clickFrame(page, 0, 0.5);
 	assert.equal(param(page, 'root'), '');
 });
@@ -203,7 +245,8 @@ onPage('search', url, '?by=tenant', async page => {
 	await page.keyboard.press('/');
 	await page.keyboard.type('^inner$');
 	const text = `matched ${(100 * inner.share).toFixed(1)}%, ${inner.samples} samples`;
-	await page.waitForFunction(t => document.querySelector('#panel-flame .match').textContent === t, text);
+	await page.waitForFunction(t => document.querySelector('#panel-flame .match')
+		.textContent === t, text);
 	assert.equal(param(page, 'find'), '^inner$');
 	await page.fill('input[name=find]', '(');
 	assert.equal(await said(page, '#panel-flame .match'), 'not a regular expression');
@@ -213,13 +256,16 @@ onPage('search', url, '?by=tenant', async page => {
 });
 
 onPage('from the leaf; callers and callees', url, '?view=inverted', async page => {
-	const t = await api(url, 'table?limit=1000'), top = t.rows.reduce((a, b) => b.self > a.self ? b : a);
+	const t = await api(url, 'table?limit=1000'),
+		top = t.rows.reduce((a, b) => b.self > a.self ? b : a);
 	await clickFrame(page, 1, 0.01);
 	assert.match(await said(page, '#panel-flame .frame'), new RegExp(`${top.self} samples`));
 	await page.click('#panel-flame button[name=sandwich]');
 	await settled(page);
 	assert.equal(param(page, 'fn'), top.function);
-	assert.match(await said(page, '#panel-flame .frame'), new RegExp(`^${top.function.replace(/[^\w ]/g, '.')}[\\s\\S]*${top.samples} samples`));
+	assert.match(await said(page, '#panel-flame .frame'),
+		new RegExp(
+		`^${top.function.replace(/[^\w ]/g, '.')}[\\s\\S]*${top.samples} samples`));
 	assert.equal(await page.locator('#panel-flame .graph canvas >> visible=true').count(), 2);
 	await page.keyboard.press('Escape');
 	await settled(page);
@@ -240,11 +286,14 @@ onPage('from the bottom up', url, '?up=1&view=inverted', async page => {
 		await page.setViewportSize({ width: 1100, height });
 		await settled(page);
 		let said = '';
-		for (let i = 0; i < 100 && said !== 'all'; i++) { /* the canvas follows the window a frame later */
-			const box = await page.locator('#panel-flame .graph canvas >> visible=true').boundingBox();
+		/* The canvas follows the window a frame later */
+		for (let i = 0; i < 100 && said !== 'all'; i++) {
+			const box = await page.locator('#panel-flame .graph canvas >> visible=true')
+				.boundingBox();
 			await page.mouse.move(1, 1);
 			await page.mouse.move(box.x + 20, box.y + box.height - 5);
-			said = await page.evaluate(() => document.querySelector('.tip').hidden ? '' : document.querySelector('.tip b').textContent);
+			said = await page.evaluate(() => document.querySelector('.tip').hidden ? ''
+				: document.querySelector('.tip b').textContent);
 		}
 		assert.equal(said, 'all');
 	}
@@ -254,40 +303,49 @@ onPage('the table of functions', url, '?tab=functions', async page => {
 	const first = () => page.locator('#panel-functions tbody tr:nth-child(1)').innerText();
 	const t = await api(url, 'table?limit=1000');
 	assert.ok((await first()).includes(t.rows[0].function));
-	assert.equal(await page.locator('#panel-functions th[aria-sort=descending]').innerText(), 'Self▾');
+	assert.equal(await page.locator('#panel-functions th[aria-sort=descending]').innerText(),
+		'Self▾');
 	await page.click('button[data-sort=samples]');
 	await settled(page);
 	assert.ok((await first()).includes('main') || (await first()).includes('_start'));
 	await page.fill('input[name=filter]', 'LIBZ');
-	await page.waitForFunction(() => !document.querySelector('[aria-busy]') && /of \d+ functions/.test(document.querySelector('#panel-functions .match').textContent));
+	await page.waitForFunction(() => !document.querySelector('[aria-busy]') &&
+		/of \d+ functions/.test(document.querySelector('#panel-functions .match')
+		.textContent));
 	await settled(page);
 	const match = t.rows.filter(r => /libz/i.test(r.function + ' ' + r.module)).length;
-	await page.waitForFunction(n => document.querySelectorAll('#panel-functions tbody tr').length === n, match);
+	await page.waitForFunction(n => document.querySelectorAll('#panel-functions tbody tr')
+		.length === n, match);
 	assert.equal(param(page, 'filter'), 'LIBZ');
 });
 
 onPage('export', url, `?where=${q('{tenant="a"}')}`, async (page, { context }) => {
 	await page.click('.menu summary');
 	const save = async name => {
-		const [d] = await Promise.all([page.waitForEvent('download'), page.click(`a[data-export="${name}"]`)]);
+		const [d] = await Promise.all([page.waitForEvent('download'),
+			page.click(`a[data-export="${name}"]`)]);
 		await d.saveAs('saved-' + name);
 		return readFileSync('saved-' + name);
 	};
 	assert.deepEqual([...(await save('profile.pb.gz')).subarray(0, 2)], [0x1f, 0x8b]);
-	const folded = (await save('stacks.folded')).toString().trim().split('\n').reduce((n, l) => n + Number(l.match(/ (\d+)$/)[1]), 0);
+	const folded = (await save('stacks.folded')).toString().trim().split('\n')
+		.reduce((n, l) => n + Number(l.match(/ (\d+)$/)[1]), 0);
 	assert.equal(folded, truth.a);
 	await save('flame.html');
 	const file = await context.newPage(), bad = [];
 	file.on('console', m => bad.push(m.text()));
 	file.on('pageerror', e => bad.push(e.message));
 	await file.goto('file://' + process.cwd() + '/saved-flame.html');
-	assert.match(await file.locator('#facts').innerText(), new RegExp(`${truth.a.toLocaleString('en-US').replace(',', '.')} samples`));
+	assert.match(await file.locator('#facts').innerText(),
+		new RegExp(`${truth.a.toLocaleString('en-US').replace(',', '.')} samples`));
 	assert.deepEqual(bad, []);
 });
 
-onPage('bad addresses say what is wrong', url, '?from=yesterday&nothing=1&tab=x&colour=red&root=zz&view=sandwich', async page => {
+onPage('bad addresses say what is wrong', url,
+	'?from=yesterday&nothing=1&tab=x&colour=red&root=zz&view=sandwich', async page => {
 	const text = await said(page, '#problems');
-	for (const name of ['from=yesterday', 'nothing=1', 'tab=x', 'colour=red', 'root=zz', 'view=sandwich'])
+	for (const name of ['from=yesterday', 'nothing=1', 'tab=x', 'colour=red', 'root=zz',
+		'view=sandwich'])
 		assert.ok(text.includes(name), `${name} in ${text}`);
 	assert.ok(await colours(page, '#panel-flame .graph canvas >> nth=-1') >= 8);
 	await page.click('#tab-functions');
@@ -296,12 +354,17 @@ onPage('bad addresses say what is wrong', url, '?from=yesterday&nothing=1&tab=x&
 
 /* What the server refuses is a message in the console, too: that one is the browser's. */
 test('what the server refuses is said, and left out', async () => {
-	for (const [query, text, left] of [[`?where=${q('{tenant=')}`, 'selector, column', 'where'], ['?root=00000001', 'no such frame', 'root'],
-		['?event=none', 'event', 'event'], [`?from=5&to=${q('now-90000w')}`, 'from', 'from']]) {
+	for (const [query, text,
+		left] of [
+		[
+		`?where=${q('{tenant=')}`, 'selector, column', 'where'], ['?root=00000001', 'no such frame', 'root'],
+		['?event=none', 'event', 'event'], [`?from=5&to=${q('now-90000w')}`, 'from',
+			'from']]) {
 		const { page, bad, context } = await open(browser, url + '/' + query);
 		await settled(page);
 		await page.waitForFunction(() => document.querySelector('#problems').textContent);
-		assert.ok((await said(page, '#problems')).includes(text), await said(page, '#problems'));
+		assert.ok((await said(page, '#problems')).includes(text),
+			await said(page, '#problems'));
 		assert.ok((await said(page, '#facts')).includes('samples'), left);
 		assert.deepEqual(bad.filter(b => !/status of 40[04]/.test(b)), []);
 		await context.close();
@@ -312,7 +375,10 @@ onPage('by keyboard alone', url, '?by=tenant', async page => {
 	const order = [];
 	for (let i = 0; i < 80; i++) {
 		await page.keyboard.press('Tab');
-		const at = await page.evaluate(() => { const e = document.activeElement; return e === document.body ? '' : e.name || e.id || e.tagName; });
+		const at = await page.evaluate(() => {
+			const e = document.activeElement;
+			return e === document.body ? '' : e.name || e.id || e.tagName;
+		});
 		if (!at || order[0] === at && i > 3)
 			break;
 		order.push(at);
@@ -323,7 +389,8 @@ onPage('by keyboard alone', url, '?by=tenant', async page => {
 		assert.ok(order.includes(name), `${name} in ${order}`);
 	for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowRight'])
 		await page.keyboard.press(key);
-	await page.waitForFunction(() => /samples/.test(document.querySelector('#said').textContent));
+	await page.waitForFunction(() => /samples/.test(document.querySelector('#said')
+		.textContent));
 	const words = await said(page, '#said');
 	await page.keyboard.press('Enter');
 	await settled(page);
@@ -337,15 +404,28 @@ onPage('by keyboard alone', url, '?by=tenant', async page => {
 	await page.keyboard.press('ArrowRight');
 	await settled(page);
 	assert.equal(param(page, 'tab'), 'diff');
-	const unnamed = await page.evaluate(() => [...document.querySelectorAll('button, input, select, canvas, a')].filter(e => e.checkVisibility() && !e.closest('[role=img]'))
-		.filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim())).map(e => e.outerHTML.slice(0, 120)));
+	const unnamed = await page.evaluate(() =>
+		[...document.querySelectorAll('button, input, select, canvas, a')].filter(e =>
+		e.checkVisibility() && !e.closest('[role=img]'))
+		.filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() ||
+			e.labels?.[0]?.textContent.trim())).map(e => e.outerHTML.slice(0, 120)));
 	assert.deepEqual(unnamed, []);
 });
 
 /* What is shown anew must not send the keyboard back to the top of the page. */
 onPage('the keyboard stays where it is', url, '?by=tenant', async page => {
-	const at = () => page.evaluate(() => { const e = document.activeElement; return [e.tagName, e.name || e.id, e.dataset.value ?? e.dataset.sort ?? ''].filter(Boolean).join(' '); });
-	const enter = async selector => { await page.focus(selector); await page.keyboard.press('Enter'); await settled(page); return at(); };
+	const at = () => page.evaluate(() => {
+		const e = document.activeElement;
+		return [e.tagName, e.name || e.id, e.dataset.value ?? e.dataset.sort ?? '']
+			.filter(Boolean)
+			.join(' ');
+	});
+	const enter = async selector => {
+		await page.focus(selector);
+		await page.keyboard.press('Enter');
+		await settled(page);
+		return at();
+	};
 	await page.keyboard.press('Tab');
 	assert.equal(await at(), 'A skip');
 	assert.ok((await page.locator('#skip').boundingBox()).y >= 0);
@@ -358,9 +438,13 @@ onPage('the keyboard stays where it is', url, '?by=tenant', async page => {
 	await page.click('#tab-functions');
 	await settled(page);
 	assert.equal(await enter('button[data-sort=samples]'), 'BUTTON samples');
-	assert.equal(await enter('#panel-functions tbody tr:nth-child(3) button.link'), 'BUTTON tab-flame');
+	assert.equal(await enter('#panel-functions tbody tr:nth-child(3) button.link'),
+		'BUTTON tab-flame');
 	await page.focus('#values tbody tr:nth-child(2) button[name=but]');
-	await page.evaluate(() => { for (const e of document.querySelectorAll('#values tbody tr')) e.dataset.old = '1'; });
+	await page.evaluate(() => {
+		for (const e of document.querySelectorAll('#values tbody tr'))
+			e.dataset.old = '1';
+	});
 	await page.click('button[name=live]');
 	await page.focus('#values tbody tr:nth-child(2) button[name=but]');
 	await page.waitForFunction(() => !document.querySelector('#values tbody tr[data-old]'));
@@ -400,20 +484,29 @@ onPage('a narrow window', names, '?by=tenant', async page => {
 }, { viewport: { width: 380, height: 700 } });
 
 /* Names that try to become markup, script or layout. */
-for (const query of ['', '?tab=functions', '?split=1&colour=label', '?by=comm', `?where=${q('{tenant="</script><script>alert(1)</script>"}')}&against=${q('{tenant=""}')}`])
+for (const query of ['', '?tab=functions', '?split=1&colour=label', '?by=comm',
+	`?where=${q('{tenant="</script><script>alert(1)</script>"}')}&against=${q('{tenant=""}')}`])
 	onPage('hostile names ' + query, names, query, async page => {
 		assert.equal(await page.evaluate(() => document.scripts.length), 1);
-		assert.equal(await page.evaluate(() => document.images.length + document.querySelectorAll('i > i, b b, iframe').length), 0);
-		assert.ok(!/[\u0000-\u0008\u000b-\u001f\u202a-\u202e\u2066-\u2069]/.test(await page.evaluate(() => document.body.textContent + document.title)));
-		assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+		assert.equal(await page.evaluate(() =>
+			document.images.length + document.querySelectorAll('i > i, b b, iframe')
+			.length), 0);
+		assert.ok(!/[\u0000-\u0008\u000b-\u001f\u202a-\u202e\u2066-\u2069]/.test(
+			await page.evaluate(() => document.body.textContent + document.title)));
+		assert.ok(await page.evaluate(() =>
+			document.documentElement.scrollWidth <= innerWidth));
 		assert.ok((await page.evaluate(() => document.body.textContent.length)) < 100000);
 	});
 
-/* The name beside the number that it is sorted by, without scrolling; both ends of the range in one line. */
+/*
+ * The name beside the number that it is sorted by, without scrolling; both ends of the range in one
+ * line.
+ */
 onPage('functions in a narrow window', url, '?tab=functions', async page => {
 	const name = await page.locator('#panel-functions tbody th').first().boundingBox();
 	assert.ok(name.x + name.width <= 400 && name.width > 60, JSON.stringify(name));
-	const [from, to] = await Promise.all(['from', 'to'].map(n => page.locator(`input[name=${n}]`).boundingBox()));
+	const [from, to] = await Promise.all(['from',
+		'to'].map(n => page.locator(`input[name=${n}]`).boundingBox()));
 	assert.equal(from.y, to.y);
 }, { viewport: { width: 400, height: 700 } });
 
@@ -440,8 +533,11 @@ test('live', async () => {
 	const { page, bad, context } = await open(browser, base + '/?live=1&from=now-1h');
 	await settled(page);
 	await page.click('summary[name=health]');
-	const fired = async () => digits((await said(page, '#facts')).match(/fired ([\d\u202f]+)/)[1]), before = await fired();
-	await page.waitForFunction(n => Number(document.querySelector('#facts').innerText.match(/fired ([\d\u202f]+)/)[1].replace('\u202f', '')) > n, before, { timeout: 60000 });
+	const fired = async () => digits((await said(page, '#facts'))
+		.match(/fired ([\d\u202f]+)/)[1]), before = await fired();
+	await page.waitForFunction(n => Number(document.querySelector('#facts')
+		.innerText.match(/fired ([\d\u202f]+)/)[1].replace('\u202f', '')) > n, before,
+		{ timeout: 60000 });
 	assert.equal(await page.getAttribute('button[name=live]', 'aria-pressed'), 'true');
 	assert.deepEqual(bad, []);
 	await context.close();
@@ -458,7 +554,8 @@ test('a token', async () => {
 });
 
 test('the token of the address', async () => {
-	const base = await serve('store', '--workers', '2'), token = base.match(/#token=([0-9a-f]{48})$/)[1];
+	const base = await serve('store', '--workers', '2'),
+		token = base.match(/#token=([0-9a-f]{48})$/)[1];
 	assert.equal((await fetch(base.replace(/#.*/, 'api/v1/stat'))).status, 401);
 	const { page, bad, context } = await open(browser, base), asked = [];
 	page.on('request', r => asked.push(r.url()));
@@ -468,7 +565,8 @@ test('the token of the address', async () => {
 	await settled(page);
 	assert.match(await said(page, '#facts'), /samples/);
 	await page.click('.menu summary');
-	const [d] = await Promise.all([page.waitForEvent('download'), page.click('a[data-export="stacks.folded"]')]);
+	const [d] = await Promise.all([page.waitForEvent('download'),
+		page.click('a[data-export="stacks.folded"]')]);
 	assert.equal(d.suggestedFilename(), 'stacks.folded');
 	await d.saveAs('saved-with-token');
 	assert.match(readFileSync('saved-with-token', 'utf8'), / \d+\n$/);
@@ -496,19 +594,25 @@ if (process.env.REAL) {
 		const { page, bad, context } = await open(browser, base + '/?by=comm');
 		await settled(page);
 		await page.click('summary[name=health]');
-		assert.equal(digits((await said(page, '#facts')).match(/fired ([\d\u202f]+)/)[1]), stat.fired);
+		assert.equal(digits((await said(page, '#facts')).match(/fired ([\d\u202f]+)/)[1]),
+			stat.fired);
 		await clickFrame(page, 1, 0.01);
 		await page.goto(base + '/?by=comm&tab=blame');
-		await page.waitForFunction(() => performance.getEntriesByName('drawn-blame').length);
+		await page.waitForFunction(() => performance.getEntriesByName('drawn-blame')
+			.length);
 		const blame = await api(base, 'blame?by=comm&limit=12');
-		assert.equal(await page.locator('.matrix tbody tr').count(), blame.victims.length || 1);
+		assert.equal(await page.locator('.matrix tbody tr').count(),
+			blame.victims.length || 1);
 		assert.equal(await page.locator('.matrix td.heat').count(), blame.cells.length);
-		assert.equal(await page.locator('input[name=blame-idle]').isVisible(), false); /* waits for a CPU are never idle */
+		/* Waits for a CPU are never idle */
+		assert.equal(await page.locator('input[name=blame-idle]').isVisible(), false);
 		await page.selectOption('select[name=blame]', 'waker');
 		await settled(page);
 		const heats = async query => {
-			const wakers = await api(base, 'blame?by=comm&limit=12&metric=waker' + query), text = await said(page, '#panel-blame .match');
-			assert.equal(await page.locator('.matrix td.heat').count(), wakers.cells.length);
+			const wakers = await api(base, 'blame?by=comm&limit=12&metric=waker' +
+				query), text = await said(page, '#panel-blame .match');
+			assert.equal(await page.locator('.matrix td.heat').count(),
+				wakers.cells.length);
 			assert.match(text, /blocked by \d+ values of comm/);
 			assert.equal(/idle waits left out/.test(text), wakers.idle_waits > 0);
 			return wakers;
@@ -525,8 +629,10 @@ if (process.env.REAL) {
 		await page.click('#tab-waits');
 		await settled(page);
 		const waits = await api(base, 'histogram?metric=runq&by=comm&limit=30');
-		assert.equal(digits(await page.locator('#panel-waits tbody tr:nth-child(1) td.n').first().innerText()), waits.rows[0].count);
-		assert.equal(await page.locator('#panel-waits svg.hist').count(), waits.rows.length);
+		assert.equal(digits(await page.locator('#panel-waits tbody tr:nth-child(1) td.n')
+			.first().innerText()), waits.rows[0].count);
+		assert.equal(await page.locator('#panel-waits svg.hist').count(),
+			waits.rows.length);
 		await page.check('input[name=waits]');
 		await settled(page);
 		assert.match(await said(page, '#values thead'), /Run queue[\s\S]*Blocked/);
@@ -534,7 +640,8 @@ if (process.env.REAL) {
 		await page.click('#tab-flame');
 		await settled(page);
 		assert.match(await said(page, '#facts'), /wall time/);
-		assert.match(await said(page, '#panel-flame .frame'), /^all\s+[\d.]+ (s|ms|min|h), 100% of all/);
+		assert.match(await said(page, '#panel-flame .frame'),
+			/^all\s+[\d.]+ (s|ms|min|h), 100% of all/);
 		assert.deepEqual(bad, []);
 		await context.close();
 	});
@@ -544,9 +651,11 @@ let failed = 0;
 async function worker() {
 	for (let next; (next = tests.shift());) {
 		const [name, f] = next, begin = Date.now();
-		await f().then(() => process.env.V && console.log(`ok ${name} ${Date.now() - begin} ms`), e => {
+		await f().then(() => process.env.V &&
+			console.log(`ok ${name} ${Date.now() - begin} ms`), e => {
 			failed++;
-			console.log(`FAIL: ${name}: ${e.message}\n${e.stack.split('\n').filter(l => l.includes('.mjs')).slice(0, 4).join('\n')}`);
+			console.log(
+				`FAIL: ${name}: ${e.message}\n${e.stack.split('\n').filter(l => l.includes('.mjs')).slice(0, 4).join('\n')}`);
 		});
 	}
 }

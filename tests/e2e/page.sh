@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The page in a real browser, over real servers: tests/e2e/page.mjs. With arguments: only the tests whose names have that in them. V=1: times.
+# The page in a real browser, over real servers: tests/e2e/page.mjs. With arguments: only the tests
+# whose names have that in them. V=1: times.
 . "$(dirname "$0")/lib.bash"
 mk=$BUILD/tests/mkstore
 "$mk" store >truth.json && "$mk" wide wide >/dev/null && "$mk" long long >/dev/null && "$mk" names names >/dev/null && "$mk" incident incident >/dev/null || exit 1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The API over a store whose contents are known (tests/tools/mkstore.c), beside what the commands print; the page; /metrics; TLS and
-# tokens; the store growing under it.
+# The API over a store whose contents are known (tests/tools/mkstore.c), beside what the commands
+# print; the page; /metrics; TLS and tokens; the store growing under it.
 . "$(dirname "$0")/lib.bash"
 
 "$build/tests/mkstore" store >truth.json || exit 1
@@ -157,19 +157,25 @@ for i in 1 2 3; do curl -gs "$url/api/v1/table?where={comm=\"never$i\"}" >/dev/n
 gets 200 'ascribe_http_requests_total{route="flame",code="2xx"}' "$url/metrics"
 ok "promtool check metrics" sh -c 'promtool check metrics <body'
 before=$(grep -c . body)
-for i in $(seq 40); do curl -gs "$url/api/v1/table?where={comm=\"x$i\"}&by=k$i" "$url/no/$i" >/dev/null; done
+for i in $(seq 40); do
+	curl -gs "$url/api/v1/table?where={comm=\"x$i\"}&by=k$i" "$url/no/$i" >/dev/null
+done
 gets 200 '' "$url/metrics"
 ok "series do not grow with what is asked" test "$(grep -c . body)" -le $((before + 25))
 
 # ---- tokens, TLS ----
 echo "0123456789abcdef0123" >token
-openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>/dev/null
-serve log3 "$ascribe" serve store -l 127.0.0.1:0 --token-file token --tls-cert cert.pem --tls-key key.pem || finish
+openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 \
+	-subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 2>/dev/null
+serve log3 "$ascribe" serve store -l 127.0.0.1:0 --token-file token --tls-cert cert.pem \
+	--tls-key key.pem || finish
 gets 200 ok --cacert cert.pem "$url/healthz"
 refused 401 'a token is needed' --cacert cert.pem "$url/api/v1/stat"
-refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Bearer 0123456789abcdef0124' "$url/api/v1/stat"
+refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Bearer 0123456789abcdef0124' \
+	"$url/api/v1/stat"
 refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Bearer ' "$url/api/v1/stat"
-refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Basic 0123456789abcdef0123' "$url/api/v1/stat"
+refused 401 'wrong token' --cacert cert.pem -H 'Authorization: Basic 0123456789abcdef0123' \
+	"$url/api/v1/stat"
 refused 401 'a token is needed' --cacert cert.pem "$url/metrics"
 gets 200 '<!doctype html>' --cacert cert.pem "$url/" # it asks for the token
 refused 401 'a token is needed' --cacert cert.pem "$url/export/flame.html"
@@ -199,7 +205,8 @@ says 'nothere' nothere -l 127.0.0.1:0
 serve log5 "$ascribe" serve store wide -l 127.0.0.1:0 --anonymous || finish
 both=$(curl -s "$url/api/v1/stat" | jq .fired)
 ok "several stores are served as one: $both" test "$both" = \
-	$(($("$ascribe" stat store --json | jq .fired) + $("$ascribe" stat wide --json | jq .fired)))
+	$(($("$ascribe" stat store --json | jq .fired) + \
+		$("$ascribe" stat wide --json | jq .fired)))
 ok "with the label host" sh -c "curl -s '$url/api/v1/labels' | jq -e '[.keys[].key] | index(\"host\")' >/dev/null"
 kill "$pid"
 

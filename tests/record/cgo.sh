@@ -10,7 +10,8 @@ cp -r "$here/cgo" source
 record -F 499 -o cgo -- ./cgoload 2
 "$ascribe" export cgo --format folded 2>/dev/null >folded
 go='runtime.goexit(.abi0)?;runtime.main;main.main'
-# The first samples are copies, which hold the stack of C alone: more of them where the parsers have to wait for a CPU.
+# The first samples are copies, which hold the stack of C alone: more of them where the parsers have
+# to wait for a CPU.
 copied=$("$ascribe" stat cgo --json 2>/dev/null | jq .flagged.copied)
 share=$(awk -v copied="$copied" 'BEGIN { s = 0.97 - copied / 100; print s < 0.5 ? 0.5 : s }')
 ok "C that Go has called" python3 "$here/unwind.py" whole folded \

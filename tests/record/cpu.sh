@@ -40,12 +40,14 @@ report cpus --by comm,tenant --where '{comm="labelled",tenant!=""}' >labels.json
 check "accounting" s=stat.json -- 'exact(s)' '{c["cpu"]: (c["fired"], c["stored"], c["lost"]) for c in s["cpus"]}'
 check "CPU 0 was there all the time" s=stat.json -- \
 	"abs([c['fired'] for c in s['cpus'] if c['cpu'] == 0][0] / (499 * (s['to'] - s['from'])) - 1) < 0.03"
-# Found within a second each time, on a busy machine later; without the second time it has less than the first.
+# Found within a second each time, on a busy machine later; without the second time it has less than
+# the first.
 check "CPU $cpu was sampled both times" s=stat.json -- \
 	"499 * ($went - $came + 0.3 * ($end - $back)) < [c['fired'] for c in s['cpus'] if c['cpu'] == $cpu][0]
 	< 499 * ($went - $came + $end - $back + 1)" "($went - $came, $end - $back)"
 check "no CPU is unknown" s=stat.json -- 's["lost"]["bad_cpu"] == 0'
-check "labels on the CPU that came back" r=labels.json -- '{t for c, t in samples(r)} == {"x", "y"}' 'samples(r)'
+check "labels on the CPU that came back" r=labels.json \
+	-- '{t for c, t in samples(r)} == {"x", "y"}' 'samples(r)'
 
 # ---- away and back between two looks at the CPUs ----
 background "$ascribe" record -a -F 199 -d 8s -o blink 2>blink.err

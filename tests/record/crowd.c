@@ -33,7 +33,9 @@ static uint64_t step(uint64_t path, int depth);
 		volatile uint64_t sum = step(path * 6364136223846793005u + n, depth - 1); \
 		return sum + n;                                                          \
 	}
+/* clang-format off */
 CALL(0) CALL(1) CALL(2) CALL(3) CALL(4) CALL(5) CALL(6) CALL(7)
+/* clang-format on */
 
 __attribute__((noinline)) static uint64_t step(uint64_t path, int depth)
 {

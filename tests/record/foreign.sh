@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Labels that programs publish in other ways than ours: by the published layouts (foreign.c), in every way that a thread-local
-# variable can be found, with glibc and musl; and by Go's own runtime/pprof. The programs say nothing about us.
+# Labels that programs publish in other ways than ours: by the published layouts (foreign.c), in
+# every way that a thread-local variable can be found, with glibc and musl; and by Go's own
+# runtime/pprof. The programs say nothing about us.
 . "$(dirname "$0")/lib.bash"
 cc=${CC:-cc}
 flags="-O2 -g -D_GNU_SOURCE -fno-omit-frame-pointer"
@@ -38,7 +39,8 @@ if command -v go >/dev/null; then
 fi
 
 
-# While musl's dynamic linker works, threads have no variables yet, but a thread pointer: here that takes a while.
+# While musl's dynamic linker works, threads have no variables yet, but a thread pointer: here that
+# takes a while.
 if [ -n "$musl" ]; then
 	awk 'BEGIN { print ".data"; for (i = 0; i < 1000; i++) print ".globl s" i "\ns" i ": .quad 0"
 		print ".rept 400"; for (i = 0; i < 1000; i++) print ".quad s" i; print ".endr" }' >slow.s
@@ -54,8 +56,9 @@ if [ -n "$musl" ]; then
 		'samples(r), {k: v for k, v in s["flagged"].items() if v}'
 fi
 
-# What used an attribute before it had a name has it once there is one, in the same window: those end with each ten seconds. The new
-# processes are what makes the recorder look at definitions meanwhile.
+# What used an attribute before it had a name has it once there is one, in the same window: those
+# end with each ten seconds. The new processes are what makes the recorder look at definitions
+# meanwhile.
 while [ $(($(date +%s) % 10)) -gt 5 ]; do sleep 0.1; done
 record -F 499 -o late -- bash -c './plain otel_late 2 & while kill -0 $! 2>/dev/null; do (for ((i = 0; i < 20000; i++)); do :; done); done'
 report late --by thread,tenant --where '{comm="plain"}' >late.json
@@ -67,7 +70,8 @@ check "and win over those of the next source" r=late-xy.json -- \
 	'len(r["rows"]) > 100 and all(int(x) * 7919 % 1000003 == int(y) for c, x, y in samples(r))' \
 	'len(r["rows"]), [k for k in samples(r) if int(k[1]) * 7919 % 1000003 != int(k[2])][:3]'
 
-# A label path that starts at a library's thread-local variable: the first label of its set of custom-labels.
+# A label path that starts at a library's thread-local variable: the first label of its set of
+# custom-labels.
 cat >library.recipe <<'RECIPE'
 recipe library
 file gd.so
@@ -92,10 +96,13 @@ together() { # four at a time
 group=()
 # name:program:ABI:library; each process has a name of its own
 programs=(otel:plain:otel: custom1:plain:custom1: custom0:plain0:custom0: elastic:plain:elastic: datadog:plain:datadog:
-	perforator:plain:perforator: static:static:otel: gd:host:otel:gd.so desc:host:otel:desc.so sdesc:host:otel:sdesc.so
-	ie:host:otel:ie.so gdcustom:host:custom1:gd.so desccustom:host:custom1:desc.so iecustom:host:custom1:ie.so
+	perforator:plain:perforator: static:static:otel: gd:host:otel:gd.so desc:host:otel:desc.so \
+		sdesc:host:otel:sdesc.so
+	ie:host:otel:ie.so gdcustom:host:custom1:gd.so desccustom:host:custom1:desc.so \
+		iecustom:host:custom1:ie.so
 	go124:go124:go: go125:go125:go: go126:go126:go:)
-[ -z "$musl" ] || programs+=(musl:musl:otel: mstatic:mstatic:custom1: mgd:mhost:otel:mgd.so mdesc:mhost:otel:mdesc.so mgdcustom:mhost:custom1:mgd.so)
+[ -z "$musl" ] || programs+=(musl:musl:otel: mstatic:mstatic:custom1: mgd:mhost:otel:mgd.so \
+	mdesc:mhost:otel:mdesc.so mgdcustom:mhost:custom1:mgd.so)
 for p in "${programs[@]}"; do
 	IFS=: read -r name program abi library <<<"$p"
 	cp "$program" "r-$name"
@@ -111,11 +118,13 @@ wait "$recorder"
 ok "the recording ended well" test $? = 0
 
 report all --by comm,thread,tenant >tenants.json
-report all --by comm,thread,path_tenant,path_ballast --where '{comm=~"r-.*custom",path_tenant!=""}' >paths.json
+report all --by comm,thread,path_tenant,path_ballast \
+	--where '{comm=~"r-.*custom",path_tenant!=""}' >paths.json
 report all --by comm,x,y --where '{x!="",y!=""}' >xy.json
 report all --by comm,thread,trace_id --where '{comm=~"r-.*"}' >traces.json
 report all --by comm,span_id,transaction_id --where '{comm="r-elastic",span_id!=""}' >elastic.json
-report all --by comm,span_id,local_root_span_id --where '{comm="r-datadog",span_id!=""}' >datadog.json
+report all --by comm,span_id,local_root_span_id --where '{comm="r-datadog",span_id!=""}' \
+	>datadog.json
 report all --by text --where '{comm="r-otel"}' >text.json
 
 for name in "${names[@]}"; do
@@ -139,7 +148,7 @@ if [ -n "$go" ]; then
 fi
 halves='[(k, n) for k, n in samples(r).items() if int(k[1]) * 7919 % 1000003 != int(k[2])]'
 check "no sample with half of one set and half of another" r=xy.json -- \
-	"sum(samples(r).values()) > 100 and not $halves" "sum(samples(r).values()), $halves[:5]"
+	"sum(samples(r).values()) > 100 and not $halves" "sum(samples(r).values()), ${halves}[:5]"
 check "trace ids of the thread" r=traces.json -- \
 	'all(i in (None, ("%02x" % ord(t[0])) * 16) for c, t, i in samples(r)) and
 	{c for c, t, i in samples(r) if i} >= {"r-otel", "r-elastic", "r-gd"}' '{(c, i) for c, t, i in samples(r) if i}'
@@ -148,7 +157,8 @@ check "Elastic: span and transaction belong together" r=elastic.json -- \
 	for v in k[1:])) for k in samples(r))' 'len(r["rows"])'
 check "Datadog: span and root span belong together" r=datadog.json -- \
 	'len(r["rows"]) > 10 and all(int(x) * 7919 % 1000003 == int(y) for c, x, y in samples(r))' 'len(r["rows"])'
-check "a record of more than one read" r=text.json -- '"a value of some length, so that the record has two parts" in samples(r)' 'samples(r)'
+check "a record of more than one read" r=text.json \
+	-- '"a value of some length, so that the record has two parts" in samples(r)' 'samples(r)'
 check "label paths from a library's thread-local variables" r=paths.json -- \
 	"{k[0] for k in samples(r)} == set('r-gdcustom r-desccustom r-iecustom ${musl:+r-mgdcustom}'.split()) and
 	all(t == p and b == '1' for c, t, p, b in samples(r))" 'samples(r)'

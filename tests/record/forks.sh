@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # 65,000 vforks and 51,000 forks (20,000 in `make test`), one after the other: what is kept of the
-# children stays small, by the daemon's own account and by the kernel's, and the children have names.
+# children stays small, by the daemon's own account and by the kernel's, and the children have
+# names.
 . "$(dirname "$0")/../http/lib.bash"
 TELL=1
 needs_recording
@@ -17,7 +18,8 @@ anonymous: true
 Y
 serve log "$build/tests/hasty/ascribe" daemon -c a.yaml || finish
 daemon=$pid
-account() { # its part `other` in KiB: symbols and parsers of what else the host runs are in other parts
+# Its part `other` in KiB: symbols and parsers of what else the host runs are in other parts
+account() {
 	curl -s --unix-socket sock http://x/metrics |
 		awk -F '[ "]' '/^ascribe_memory_bytes{part="other"/ { printf "%d\n", $4 / 1024 }'
 }

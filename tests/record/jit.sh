@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Code that processes made while they ran, named by what they say about it: node, the JVM (asked by us), CPython with its
-# trampoline; and maps that must not be believed.
+# Code that processes made while they ran, named by what they say about it: node, the JVM (asked by
+# us), CPython with its trampoline; and maps that must not be believed.
 . "$(dirname "$0")/lib.bash"
 
 # The share of CPU seconds of one function, in percent, in all rows of the report.
@@ -44,7 +44,8 @@ PY
 
 run=(sh -c 'echo /tmp/perf-$$.map >>maps; exec "$@"' sh)
 if command -v node >/dev/null; then
-	ok "node: recorded" "$ascribe" record -F 499 -o node -- "${run[@]}" node --perf-basic-prof hot.js
+	ok "node: recorded" "$ascribe" record -F 499 -o node -- "${run[@]}" node \
+		--perf-basic-prof hot.js
 	ok "node: its function" at_least 50 node fibonacci
 	ok "node: where it stands" test "$("$ascribe" export node --format pprof -o - 2>/dev/null | gzip -dc | grep -ac 'hot\.js')" -ge 1
 fi
@@ -61,7 +62,8 @@ checked() { # what must be there and what not (@: its number), command
 	grep -E "$want" check.out | grep -v "$without"
 }
 if command -v node >/dev/null; then
-	ok "check: a node without" checked '^note  Node .*--perf-basic-prof' '^$' node -e 'setTimeout(() => 0, 20000)'
+	ok "check: a node without" checked '^note  Node .*--perf-basic-prof' '^$' node \
+		-e 'setTimeout(() => 0, 20000)'
 	ok "check: a node with" checked '^(ok|note) *Node ' '[( ]@[,)]' node --perf-basic-prof -e 'setTimeout(() => 0, 20000)'
 fi
 if command -v java >/dev/null; then # one that waits before its first class: a JRE will do
@@ -88,7 +90,8 @@ for p in python3.13 python3.12 /root/.pyenv/versions/3.1[23]*/bin/python3; do
 	"$p" -X perf -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && python=$p
 done
 if [ -n "$python" ]; then
-	ok "python: recorded" "$ascribe" record -F 499 -o python -- "${run[@]}" "$python" -X perf hot.py
+	ok "python: recorded" "$ascribe" record -F 499 -o python -- "${run[@]}" "$python" \
+		-X perf hot.py
 	ok "python: calls" "$ascribe" flame python -o python.html
 	ok "python: its function" test "$(grep -c 'fibonacci' python.html)" -ge 1
 fi
@@ -98,9 +101,14 @@ fake=$build/tests/record/fakejvm
 cp "$fake" libjvm.so
 cp "$fake" fakejvm # is found where another directory stands in the place of /tmp, too
 if [ "$(uname -m)" = x86_64 ]; then
-	ok "a libjvm.so, SIGQUIT not caught: it lives" test "$("$ascribe" record --jvm-attach -F 499 -o fake1 -- "$fake" 3 ./libjvm.so 2>/dev/null)" = 0
-	ok "a libjvm.so, SIGQUIT caught: none comes" test "$("$ascribe" record --jvm-attach -F 499 -o fake2 -- "$fake" 3 ./libjvm.so catch 2>/dev/null)" = 0
-	# It has the counters of a JVM, too, in a /tmp of its own choice, which is root's and not its user's.
+	ok "a libjvm.so, SIGQUIT not caught: it lives" \
+		test \
+		"$("$ascribe" record --jvm-attach -F 499 -o fake1 -- "$fake" 3 ./libjvm.so 2>/dev/null)" = 0
+	ok "a libjvm.so, SIGQUIT caught: none comes" \
+		test \
+		"$("$ascribe" record --jvm-attach -F 499 -o fake2 -- "$fake" 3 ./libjvm.so catch 2>/dev/null)" = 0
+	# It has the counters of a JVM, too, in a /tmp of its own choice, which is root's and not
+	# its user's.
 	mkdir -m 755 roots roots/hsperfdata_x
 	chmod 755 .
 	if unshare --mount true 2>/dev/null && command -v setpriv >/dev/null; then
@@ -110,9 +118,11 @@ if [ "$(uname -m)" = x86_64 ]; then
 			chown 12345 /tmp/hsperfdata_x/$$
 			exec setpriv --reuid 12345 --regid 12345 --clear-groups "$1" 3 ./libjvm.so /tmp/hsperfdata_x/$$ catch
 		SH
-		quits=$("$ascribe" record --explain --jvm-attach -F 499 -o fake3 -- unshare --mount sh looks.sh ./fakejvm 2>fake3.err)
+		quits=$("$ascribe" record --explain --jvm-attach -F 499 -o fake3 -- unshare \
+			--mount sh looks.sh ./fakejvm 2>fake3.err)
 		ok "a directory of root's: no signal ($quits)" test "$quits" = 0
-		ok "a directory of root's: nothing is made there" test "$(stat -c %Y roots)" -le "$(stat -c %Z roots/hsperfdata_x)"
+		ok "a directory of root's: nothing is made there" \
+			test "$(stat -c %Y roots)" -le "$(stat -c %Z roots/hsperfdata_x)"
 		ok "it was asked" grep -q 'JVMs asked [1-9]\|without answer' fake3.err
 	fi
 fi

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tests of real recordings share; sourced, not run. $loads: what they record. What is well is said, too.
+# What the tests of real recordings share; sourced, not run. $loads: what they record. What is well
+# is said, too.
 TELL=1
 . "$(dirname "${BASH_SOURCE[0]}")/../lib.bash"
+# shellcheck disable=SC2034 # for scripts
 loads=$build/tests/record
+# shellcheck disable=SC2034 # likewise
 source_root=$(realpath "$here/../..")
 
 # Exit status, a pattern that stderr must match, command... What it said stays in the file `said`.
@@ -20,7 +23,8 @@ exits() {
 	fi
 }
 
-# A condition in Python over the JSON files named before it: check "what" a=a.json b=b.json -- 'expression', values to show
+# A condition in Python over the JSON files named before it: check "what" a=a.json b=b.json --
+# 'expression', values to show
 check() {
 	local what=$1
 	shift
@@ -39,8 +43,7 @@ report() { "$ascribe" report "$@" --json 2>/dev/null; }
 
 # Wait until a recorder in the background says that it records: its stderr file, at most 20 s.
 recording() {
-	local i
-	for i in $(seq 400); do
+	for _ in $(seq 400); do
 		grep -q '^ascribe: recording' "$1" && return
 		sleep 0.05
 	done

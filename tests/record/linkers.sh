@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs of each linker's layout, in C, with ThinLTO and in Rust: all callers and all names, in one recording.
+# Programs of each linker's layout, in C, with ThinLTO and in Rust: all callers and all names, in
+# one recording.
 . "$(dirname "$0")/lib.bash"
 . "$here/unwind.bash"
 source=$here/chains.c
@@ -55,8 +56,10 @@ record -F 999 -o all -- bash all.sh "${programs[@]}"
 "$ascribe" stat all --json >stat.json
 for p in "${programs[@]}"; do
 	case $p in labelled* | trampolines*) continue ;; esac
-	"$ascribe" export all --format folded --where "{comm=\"$p\"}" 2>/dev/null | sed 's/;linked::/;/g' >folded
-	ok "$p: every stack whole" python3 "$here/unwind.py" chains folded stat.json '_start;.*;main;run;chain_a;chain_b;chain_c'
+	"$ascribe" export all --format folded --where "{comm=\"$p\"}" 2>/dev/null |
+		sed 's/;linked::/;/g' >folded
+	ok "$p: every stack whole" python3 "$here/unwind.py" chains folded stat.json \
+		'_start;.*;main;run;chain_a;chain_b;chain_c'
 done
 
 # What else is found by where a file was mapped: labels and trampoline labels.
@@ -64,5 +67,6 @@ report all --by tenant,query_id --where '{comm="labelled-lld"}' >labels.json
 check "labels of a program that lld has linked" r=labels.json -- \
 	'set(samples(r)) == {(None, None), ("x", None), ("x", "7"), ("x", "-8"), ("y", "7")}' 'samples(r)'
 report all --by task --where '{comm="trampolines-lld"}' >tasks.json
-check "trampoline labels of a program that lld has linked" r=tasks.json -- '{"first", "second"} <= set(samples(r))' 'samples(r)'
+check "trampoline labels of a program that lld has linked" r=tasks.json \
+	-- '{"first", "second"} <= set(samples(r))' 'samples(r)'
 finish

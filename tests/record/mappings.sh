@@ -29,7 +29,8 @@ judge() { # store
 	"$ascribe" stat "$1" --json >stat.json
 	report "$1" --by exe --where "{tgid=\"$load\"}" >exe.json
 	report "$1" --where "{tgid=\"$load\"}" -n 0 >functions.json
-	check "$1: every sample is accounted for" s=stat.json -- 'exact(s) and s["stored"] > 0' 's["stored"]'
+	check "$1: every sample is accounted for" s=stat.json -- 'exact(s) and s["stored"] > 0' \
+		's["stored"]'
 	check "$1: no drain over 5 s, as on a busy host" s=stat.json -- \
 		's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 5e9' \
 		's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9'

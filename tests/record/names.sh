@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Names on the frames of programs that are not ours, against readelf; and the functions of one load against perf.
+# Names on the frames of programs that are not ours, against readelf; and the functions of one load
+# against perf.
 . "$(dirname "$0")/lib.bash"
 
 # ---- a host at work: openssl, python3, gcc, the demo server, postgres where there is one ----
@@ -75,7 +76,8 @@ wait "$perf"
 report leaf -n 0 >leaf.json
 perf script -i perf.data -F ip,sym 2>/dev/null | awk 'NF { print $2 }' | sort | uniq -c |
 	jq -R -n '[inputs | capture("(?<n>[0-9]+) (?<f>.*)") | {(.f): (.n | tonumber)}] | add' >perf.json
-# Two samplings of one load: four standard deviations of the difference of two shares, and a point for the load itself.
+# Two samplings of one load: four standard deviations of the difference of two shares, and a point
+# for the load itself.
 check "the leaf functions are those of perf" r=leaf.json p=perf.json -- \
 	'(lambda n, m: n > 200 and m > 200 and (lambda near: all(abs(sum(x["self"] for x in r["rows"] if x["function"] == f) / n -
 	k / m) < near for f, k in p.items()) and all(abs(x["self"] / n - p.get(x["function"], 0) / m) < near for x in r["rows"]))

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A container by runc, as container runtimes make them. Seen from the host, its program has its path,
-# labels, functions and the container's id; a recorder inside of it refuses, and says what to do.
+# A container by runc, as container runtimes make them. Seen from the host, its program has its
+# path, labels, functions and the container's id; a recorder inside of it refuses, and says what to
+# do.
 . "$(dirname "$0")/lib.bash"
 command -v runc >/dev/null || skip "no runc here: apt-get install runc"
 id=$(printf '%064x' $$)
@@ -49,7 +50,8 @@ check "it has its path, its name and its container" r=who.json -- \
 check "its labels, for as long as it says itself" t=truth.json r=tenant.json -- \
 	'set(samples(r)) == {"a", "b"} and all(0.7 * t[k] < x["seconds"] < 1.1 * t[k] + 0.05 for k, x in rows(r).items())' \
 	'{k: x["seconds"] for k, x in rows(r).items()}, t'
-check "its functions" r=names.json -- 'samples(r).get("burn", 0) > 0.8 * r["samples"]' 'list(samples(r).items())[:5]'
+check "its functions" r=names.json -- 'samples(r).get("burn", 0) > 0.8 * r["samples"]' \
+	'list(samples(r).items())[:5]'
 check "every sample is accounted for" s=stat.json -- 'exact(s)'
 
 # ---- a recorder inside ----

@@ -35,7 +35,6 @@ keys() { # session, keys...
 }
 # Until a pattern is on the screen (lines joined), at most 20 s.
 sees() {
-	local i
 	for _ in $(seq ${patience:-200}); do
 		shows "$1" 2>/dev/null
 		tr '\n' '|' <"$1.screen" | grep -qE -- "$2" && return

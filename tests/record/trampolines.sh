@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Trampoline labels of a real process, a fresh one every 3 ms: whose sample is whose, and the shares against the threads' clocks.
+# Trampoline labels of a real process, a fresh one every 3 ms: whose sample is whose, and the shares
+# against the threads' clocks.
 . "$(dirname "$0")/lib.bash"
 load=$loads/trampolines
 
@@ -10,7 +11,8 @@ report tramp --by thread,task --where '{task=~"first|second"}' >cross.json
 report tramp --by task,step --where '{task=~"first|second"}' >steps.json
 report tramp --by number --where '{task=~"first|second"}' >numbers.json
 "$ascribe" stat tramp --json >stat.json 2>/dev/null
-check "no sample has the other thread's label" r=cross.json -- 'set(samples(r)) == {("first", "first"), ("second", "second")}' 'samples(r)'
+check "no sample has the other thread's label" r=cross.json \
+	-- 'set(samples(r)) == {("first", "first"), ("second", "second")}' 'samples(r)'
 check "the share of each thread and step, the inner label over the outer" r=steps.json truth=truth.json -- \
 	'all((lambda lo, hi: lo <= truth[" ".join(k)] / sum(truth[t] for t in truth if t != "labels") <= hi)
 	(*wilson(samples(r)[k], r["samples"], 3.29)) for k in samples(r)) and len(samples(r)) == 4' 'samples(r), truth'
@@ -27,8 +29,10 @@ ok "one function for all trampolines" sh -c "grep -o 'ascribe::trampoline<[^;]*'
 cp "$load" stripped && strip stripped
 record -F 999 --label-drop step -o stripped.data -- ./stripped 1
 report stripped.data --by thread,task --where '{task=~"first|second"}' >cross.json
-check "without symbols, by the note" r=cross.json -- 'set(samples(r)) == {("first", "first"), ("second", "second")} and r["samples"] > 300' 'samples(r)'
-exits 2 'unknown label key "step"' "$ascribe" report stripped.data --by step # what is denied is denied here too
+check "without symbols, by the note" r=cross.json \
+	-- 'set(samples(r)) == {("first", "first"), ("second", "second")} and r["samples"] > 300' 'samples(r)'
+# What is denied is denied here too
+exits 2 'unknown label key "step"' "$ascribe" report stripped.data --by step
 
 # ---- a table that lies, beside one that does not ----
 background "$load" 4 liar

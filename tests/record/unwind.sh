@@ -27,7 +27,8 @@ asm _start;.*;$base;by_asm;asm_calls
 END
 stacks chains # of asm
 for f in asm_bare asm_saves; do
-	ok "$f, which has no call frame information" python3 "$here/unwind.py" whole folded "_start;.*;$base;by_asm;$f" 20 0.99 $f
+	ok "$f, which has no call frame information" \
+		python3 "$here/unwind.py" whole folded "_start;.*;$base;by_asm;$f" 20 0.99 $f
 done
 
 # ---- from the first sample on ----
@@ -64,7 +65,8 @@ rm -rf preloaded
 record --explain -F 499 -o preloaded -- env LD_PRELOAD=$unused "$load" plain 1 && {
 	stacks preloaded
 	ok "with libraries that are not used" \
-		python3 "$here/unwind.py" chains folded stat.json "_start;.*;$base;chain_a;chain_b;chain_c"
+		python3 "$here/unwind.py" chains folded stat.json \
+			"_start;.*;$base;chain_a;chain_b;chain_c"
 	files=$(sed -n 's/.*unwind rules of \([0-9]*\) files.*/\1/p' record.err)
 	ok "rules of the program and of what it runs ($files files)" test "${files:-99}" -le 5
 }

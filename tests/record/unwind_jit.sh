@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# User stacks of code that is made while it runs, and of Go, reach their root. Each for a second of CPU time, so that there are as many
-# samples on a busy host.
+# User stacks of code that is made while it runs, and of Go, reach their root. Each for a second of
+# CPU time, so that there are as many samples on a busy host.
 . "$(dirname "$0")/lib.bash"
 . "$here/unwind.bash"
 

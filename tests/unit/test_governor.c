@@ -135,8 +135,10 @@ static void two_steps_far_above(void **state)
 	assert_int_equal(g.memory.moved, BIT(MEMORY_NO_CACHES) | BIT(MEMORY_NO_WAIT_STACKS));
 }
 
-/* Where sampling is a small part of the use the rate stays, on the way back, too: it is then nearly all
- * of it. */
+/*
+ * Where sampling is a small part of the use the rate stays, on the way back, too: it is then nearly
+ * all of it.
+ */
 static void a_rate_that_saves_nothing_stays(void **state)
 {
 	(void)state;

@@ -87,7 +87,10 @@ static void test_mappings_replace(void **state)
 	}
 }
 
-/* A child has its parent's mappings as they were; what either maps later is its own. Exec starts empty. */
+/*
+ * A child has its parent's mappings as they were; what either maps later is its own. Exec starts
+ * empty.
+ */
 static void test_fork_and_exec(void **state)
 {
 	(void)state;
@@ -204,11 +207,15 @@ static void test_identity(void **state)
 	id.exec_id = 10; /* of an exec that nobody told of, and the process has ended */
 	assert_null(procs_identify(p, &id, 125 * ms, PROC_MAPS));
 	id = (struct proc_id){ .start_ns = 500 * ms, .tgid = NOBODY - 1, .exec_id = 9 };
-	assert_null(procs_identify(p, &id, 510 * ms, PROC_MAPS)); /* another process with the same number */
+	/* Another process with the same number */
+	assert_null(procs_identify(p, &id, 510 * ms, PROC_MAPS));
 	procs_free(p);
 }
 
-/* A row of the moment between an exec's record and the kernel's count of it: the next row puts it right. */
+/*
+ * A row of the moment between an exec's record and the kernel's count of it: the next row puts it
+ * right.
+ */
 static void test_identity_in_exec(void **state)
 {
 	(void)state;
@@ -274,7 +281,8 @@ static void test_missed_exec_of_same_path(void **state)
 	assert_ptr_not_equal(second, first);
 	assert_int_equal(procs_reads(p), 2);
 	assert_string_equal(second->exe->path, first->exe->path);
-	assert_int_equal(first->maps[0].start, was); /* addresses are random: the first image's are not the second's */
+	/* Addresses are random: the first image's are not the second's */
+	assert_int_equal(first->maps[0].start, was);
 	assert_true(second->maps[0].start != was || second->n_maps != first->n_maps);
 	id.exec_id = 3;
 	assert_ptr_equal(procs_identify(p, &id, between, PROC_MAPS), first);
@@ -289,7 +297,10 @@ static void test_missed_exec_of_same_path(void **state)
 	}
 }
 
-/* Records were lost, an exec of another path among them: rows from before the exec keep the first program. */
+/*
+ * Records were lost, an exec of another path among them: rows from before the exec keep the first
+ * program.
+ */
 static void test_lost_exec_of_another_path(void **state)
 {
 	(void)state;
@@ -530,7 +541,10 @@ static void test_files(void **state)
 	procs_free(p);
 }
 
-/* Our own process, as /proc tells it, against the linker's own addresses; then its files can be opened. */
+/*
+ * Our own process, as /proc tells it, against the linker's own addresses; then its files can be
+ * opened.
+ */
 static void test_scan_self(void **state)
 {
 	(void)state;
@@ -550,7 +564,8 @@ static void test_scan_self(void **state)
 	assert_string_equal(im->exe->path, exe);
 	assert_ptr_equal(im->exe, m->file); /* one and the same, as news of an exec have it */
 	assert_int_equal(im->parent, getppid());
-	assert_null(proc_image_map(im, (uint64_t)(uintptr_t)state)); /* the stack is not executable */
+	/* The stack is not executable */
+	assert_null(proc_image_map(im, (uint64_t)(uintptr_t)state));
 
 	unsigned try = 0, opened = 0;
 	struct proc_opened o;
@@ -574,7 +589,9 @@ static void test_scan_self(void **state)
 	procs_free(p);
 }
 
-/* Paths belong to the process: a link out of its root, a FIFO, a directory are not opened as files. */
+/*
+ * Paths belong to the process: a link out of its root, a FIFO, a directory are not opened as files.
+ */
 static void test_open_refuses(void **state)
 {
 	(void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * binary_* against nm: real binaries of this machine, a freshly compiled one, our own process, the vdso.
+ * binary_* against nm: real binaries of this machine, a freshly compiled one, our own process, the
+ * vdso.
  */
 #include "symbols/symbols.h"
 
@@ -310,7 +311,9 @@ static int setup(void **state)
 	if (!f)
 		return -1;
 	fputs(program, f);
-	/* wide holds 100 entry points, more than one block of the table, and 8 bytes behind them. */
+	/*
+	 * wide holds 100 entry points, more than one block of the table, and 8 bytes behind them.
+	 */
 	fputs("asm(\".text\\n.type wide,%function\\nwide:\\n.fill 1,1,0x90\\n\"\n", f);
 	for (int i = 0; i < 100; i++)
 		fprintf(f, "\".type entry_%d,%%function\\nentry_%d:\\n.fill 1,1,0x90\\n.size entry_%d,1\\n\"\n", i, i, i);
@@ -447,8 +450,8 @@ static void test_build_ids(void **state)
 }
 
 /*
- * b: `built` without its names. Each address of a function leads to where nm says that it begins; the
- * start-up code of the C library has no call frame information.
+ * b: `built` without its names. Each address of a function leads to where nm says that it begins;
+ * the start-up code of the C library has no call frame information.
  */
 static void check_unnamed(struct binary *b)
 {

@@ -141,8 +141,10 @@ static char *read_truth(FILE *f, char *line, size_t cap, int *more)
 			break;
 		}
 		snprintf(function, sizeof(function), "%.*s", (int)strcspn(line, "\n"), line);
-		name_fold_clones(function, function, sizeof(function)); /* the symbol's name; DWARF has the source's */
-		symbol_demangle(function, shown, sizeof(shown)); /* constructors that are one have two symbols */
+		/* The symbol's name; DWARF has the source's */
+		name_fold_clones(function, function, sizeof(function));
+		/* Constructors that are one have two symbols */
+		symbol_demangle(function, shown, sizeof(shown));
 		if (!fgets(line, (int)cap, f))
 			break;
 		line[strcspn(line, "\n")] = 0;
@@ -263,7 +265,9 @@ static int check(const char *name)
 	return check_against(name, name, true);
 }
 
-/* make bench-symbols: every program of this machine that has DWARF, and the debug file of its libc. */
+/*
+ * make bench-symbols: every program of this machine that has DWARF, and the debug file of its libc.
+ */
 static void test_real(void **state)
 {
 	char path[4096];
@@ -311,7 +315,10 @@ static void test_aranges(void **state)
 	check("mixed");
 }
 
-/* binutils 2.40 and llvm-objcopy 16 write it; the oracle may be older: it reads the file from before. */
+/*
+ * binutils 2.40 and llvm-objcopy 16 write it; the oracle may be older: it reads the file from
+ * before.
+ */
 static void test_zstd(void **state)
 {
 	(void)state;
@@ -320,7 +327,10 @@ static void test_zstd(void **state)
 	check_against("zstd", "gcc5", true);
 }
 
-/* Units in two halves: lines are in the program, inlined calls in .dwo files that a worker cannot open. */
+/*
+ * Units in two halves: lines are in the program, inlined calls in .dwo files that a worker cannot
+ * open.
+ */
 static void test_split(void **state)
 {
 	(void)state;

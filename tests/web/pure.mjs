@@ -10,10 +10,13 @@ let passed = 0;
 const test = (what, f) => { f(); passed++; };
 
 test('the address and back', () => {
-	const s = { ...state.defaults(), where: '{a="ü &%="}', from: 'now-1h', root: '0123abcd.00000000', live: '1' };
+	const s = { ...state.defaults(), where: '{a="ü &%="}', from: 'now-1h',
+		root: '0123abcd.00000000', live: '1' };
 	assert.deepEqual(state.parse(state.format(s)), [s, []]);
 	assert.equal(state.format(state.defaults()), '');
-	for (const bad of ['from=x', 'tab=', 'root=0', 'no=1', '__proto__=1', 'toString=1', 'live=2', 'from=1&from=2', 'from=9&to=3', 'view=sandwich', 'where=' + 'x'.repeat(9000)]) {
+	for (const bad of ['from=x', 'tab=', 'root=0', 'no=1', '__proto__=1', 'toString=1',
+		'live=2', 'from=1&from=2', 'from=9&to=3', 'view=sandwich',
+		'where=' + 'x'.repeat(9000)]) {
 		const [got, problems] = state.parse(bad);
 		assert.equal(problems.length, 1, bad);
 		for (const name of ['tab', 'root', 'view', 'to', 'where'])
@@ -25,10 +28,14 @@ test('selectors', () => {
 	const values = ['a', '', 'q"\\', "'`", 'line\nbreak\t', '{},="', 'ü\u202e'];
 	for (const v of values)
 		for (const k of ['tenant', 'a b', 'x"y']) {
-			const text = selector.format([{ key: k, op: '!~', value: v }, { key: 'z', op: '=', value: '1' }]);
-			assert.deepEqual(selector.parse(text), [{ key: k, op: '!~', value: v }, { key: 'z', op: '=', value: '1' }], text);
+			const text = selector.format([{ key: k, op: '!~', value: v },
+				{ key: 'z', op: '=', value: '1' }]);
+			assert.deepEqual(selector.parse(text),
+				[{ key: k, op: '!~', value: v }, { key: 'z', op: '=', value: '1' }],
+				text);
 		}
-	assert.deepEqual(selector.parse(" a = 'x' , b=~`\\d+` "), [{ key: 'a', op: '=', value: 'x' }, { key: 'b', op: '=~', value: '\\d+' }]);
+	assert.deepEqual(selector.parse(" a = 'x' , b=~`\\d+` "),
+		[{ key: 'a', op: '=', value: 'x' }, { key: 'b', op: '=~', value: '\\d+' }]);
 	for (const bad of ['{a="1"', 'a', 'a="', 'a="1" b="2"', '="1"', 'a="\\x41"'])
 		assert.equal(selector.parse(bad), null, bad);
 	assert.equal(selector.and('{a="1",b="2"}', 'a', '=', '3'), '{b="2",a="3"}');
@@ -58,7 +65,8 @@ test('numbers', () => {
 	assert.equal(seconds(0.00999), '10 ms');
 	assert.equal(seconds(0.0123), '12 ms');
 	assert.equal(seconds(3e-6), '3.0 µs');
-	const [low, high] = interval(10, 100); /* Wilson's, by his formula's published example: 5.5% to 17.4% */
+	/* Wilson's, by his formula's published example: 5.5% to 17.4% */
+	const [low, high] = interval(10, 100);
 	assert.ok(Math.abs(low - 0.0552) < 5e-4 && Math.abs(high - 0.1744) < 5e-4);
 });
 
@@ -88,19 +96,29 @@ test('trees', () => {
 		const t = unpack(draw(7, seed));
 		for (let i = 0; i < t.n; i++) {
 			const kids = [...children(t, i)];
-			assert.equal(t.own[i], t.total[i] - kids.reduce((n, c) => n + t.total[c], 0));
-			assert.ok(kids.every(c => t.parent[c] === i && t.start[c] >= t.start[i] && t.start[c] + t.total[c] <= t.start[i] + t.total[i]));
+			assert.equal(t.own[i], t.total[i] -
+				kids.reduce((n, c) => n + t.total[c], 0));
+			assert.ok(kids.every(c => t.parent[c] === i && t.start[c] >= t.start[i] &&
+				t.start[c] + t.total[c] <= t.start[i] + t.total[i]));
 			const b = below(t, i);
 			assert.equal(b.n, t.end[i] - i);
 			assert.deepEqual([...b.total], [...t.total.slice(i, t.end[i])]);
 			assert.equal(b.own[0], t.own[i]);
 			assert.equal(prunedBelow(t, i), [...b.frame].includes(1));
-			const path = pathOf(t, i), at = follow(t, path.map(k => frameId(name(t, k), t.frames[3 * t.frame[k] + 1])));
-			assert.ok(at === i || path.some(k => t.frame[k] === 1)); /* there may be several (other) here */
+			const path = pathOf(t, i), at = follow(t,
+				path.map(k => frameId(name(t, k), t.frames[3 * t.frame[k] + 1])));
+			/* There may be several (other) here */
+			assert.ok(at === i || path.some(k => t.frame[k] === 1));
 		}
 		const hits = matchFrames(t, 'F3');
 		let sum = 0;
-		const walk = i => { if (t.frame[i] === 5) sum += t.total[i]; else for (const c of children(t, i)) walk(c); };
+		const walk = i => {
+			if (t.frame[i] === 5)
+				sum += t.total[i];
+			else
+				for (const c of children(t, i))
+					walk(c);
+		};
 		walk(0);
 		assert.equal(matchedTotal(t, hits), sum);
 	}

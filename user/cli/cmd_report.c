@@ -212,7 +212,10 @@ static int check_keys(struct report *opts, bool *ret_function)
 	return EXIT_OK;
 }
 
-/* One wide key over a long range: the stacks alone are read first, which are what the shares are of. */
+/*
+ * One wide key over a long range: the stacks alone are read first, which are what the shares are
+ * of.
+ */
 static int open_report(struct reading *r, const struct opt_args *args, struct report *opts)
 {
 	const struct filter *f = &opts->filter;

@@ -21,15 +21,19 @@
 #define UNWIND_OP SYMBOLS_OPS /* behind those of symbols */
 #define LAST_NAMES_NS (2 * NS) /* for names that are missing when recording ends */
 #define LAST_LOOK_MS 20
-#define LAST_DRAIN_MS 10000 /* the time for the files of the last drain is as if drains were so far apart */
-#define GO_ON_NS (NS / 50) /* between two looks at what parsers answered, while more is on its way, */
+/* The time for the files of the last drain is as if drains were so far apart */
+#define LAST_DRAIN_MS 10000
+/* Between two looks at what parsers answered, while more is on its way, */
+#define GO_ON_NS (NS / 50)
 #define LOOK_AGAIN_NS (NS / 10) /* and where no answer came, */
-#define ROWS_GO_ON_NS (NS / 10) /* and at rows that wait for names: it asks for all of their names */
-#define GO_ON_SHARE 3 /* and times the CPU time that was used since the last look: it may be for thousands of processes */
+/* And at rows that wait for names: it asks for all of their names */
+#define ROWS_GO_ON_NS (NS / 10)
+/* And times the CPU time that was used since the last look: it may be for thousands of processes */
+#define GO_ON_SHARE 3
 #define PARSER_SERVES 64 /* files until the parsing child is replaced */
 /*
- * Read records of the BPF programs that follow each other together. A pause of 10 ms on 5 CPUs fills
- * half of the ring `copies` at most (bpf/copy.bpf.h); more CPUs have shorter pauses.
+ * Read records of the BPF programs that follow each other together. A pause of 10 ms on 5 CPUs
+ * fills half of the ring `copies` at most (bpf/copy.bpf.h); more CPUs have shorter pauses.
  */
 #define RING_PAUSE_NS (NS / 100)
 #define RING_PAUSE_CPUS 5
@@ -90,7 +94,10 @@ static void tell_waits(struct collector *c)
 	hangs_go_on(c, false);
 }
 
-/* The window is over, and all of its samples were drained. What its last rows wait for may still come. */
+/*
+ * The window is over, and all of its samples were drained. What its last rows wait for may still
+ * come.
+ */
 static void close_window(struct collector *c)
 {
 	uint64_t window = c->cfg.window_s * NS, patience = window / 2 < ASIDE_NS ? window / 2 : ASIDE_NS;
@@ -130,7 +137,8 @@ static int write_window(struct collector *c, struct err *err)
 	if (n || t.outside) {
 		proc_reader_silence(&silence);
 		sandbox_stats(c->sandbox, &parsing);
-		own_add(&c->own, c->store, &silence, parsing.full); /* without memory, parts of it are missing */
+		/* Without memory, parts of it are missing */
+		own_add(&c->own, c->store, &silence, parsing.full);
 		rc = store_commit_window(c->store, c->t0_ns, t1, c->closing_end_boot_ns, &t, err);
 		if (rc) {
 			c->sum.failed++;
@@ -479,7 +487,8 @@ int collector_run(struct collector *c, uint64_t until_ns, const int *fds, size_t
 		wait = min_wait(wait, copies_tick(c->copies, c->news_ns));
 		wait = min_wait(wait, c->downloads ? downloads_tick(c->downloads) : -1);
 		wait = min_wait(wait, proc_reader_tick());
-		wait = min_wait(wait, sandbox_tick(c->sandbox)); /* last: with what was submitted above */
+		/* Last: with what was submitted above */
+		wait = min_wait(wait, sandbox_tick(c->sandbox));
 		bool paused = now < c->ring_ns;
 		wait = min_wait(wait, paused ? ms_until(c->ring_ns, now) : -1);
 		size_t n = fill_poll(c, paused);
@@ -516,7 +525,10 @@ out:
 	return rc;
 }
 
-/* The last rows wait for their names: those of this host's files, and debug files that were asked for. */
+/*
+ * The last rows wait for their names: those of this host's files, and debug files that were asked
+ * for.
+ */
 static void await_names(struct collector *c, uint64_t until_ns)
 {
 	uint64_t now;

@@ -87,7 +87,8 @@ struct collector {
 	struct window *window;
 	struct pollfd *poll;
 	int64_t t0_ns, next_window_ns; /* realtime */
-	int64_t end_ns, end_boot_ns;   /* the last drain began, or recording was stopped: what comes later is the next window's */
+	/* The last drain began, or recording was stopped: what comes later is the next window's */
+	int64_t end_ns, end_boot_ns;
 	uint64_t next_drain_ns, next_cpus_ns, next_news_ns; /* BOOTTIME */
 	uint64_t ring_ns; /* BOOTTIME: read no further records of the BPF programs until then */
 	uint64_t news_ns; /* BOOTTIME: the side-band was read up to here */
@@ -101,18 +102,22 @@ struct collector {
 	struct hangs hangs;
 	struct aside aside;  /* rows of the open window */
 	bool copies_left;    /* as of copies_hand_out */
-	bool hold_names;     /* debug files are being fetched: rows wait even if they could be stored */
+	/* Debug files are being fetched: rows wait even if they could be stored */
+	bool hold_names;
 	bool closing;	     /* the window has ended, and its last rows wait for their names */
 	int64_t closing_end_ns, closing_end_boot_ns; /* its end */
 	uint64_t closing_ns; /* BOOTTIME: write it then at the latest */
-	uint64_t answered;   /* sandbox_stats.answered and reader_stats.moved at the last parse_go_on */
+	/* sandbox_stats.answered and reader_stats.moved at the last parse_go_on */
+	uint64_t answered;
 	uint64_t rows_ns;    /* BOOTTIME of the last rows_go_on */
-	uint64_t go_on_ns, go_on_cpu_ns; /* BOOTTIME, and CPU time of this thread, at the last parse_go_on */
+	/* BOOTTIME, and CPU time of this thread, at the last parse_go_on */
+	uint64_t go_on_ns, go_on_cpu_ns;
 	struct collector_detail detail;
 	uint32_t other_stack; /* "(other)", in the store */
 	bool ids_void; /* those of the store, until new ones are made */
 	bool filling, stopped;
-	uint64_t folded[STACK_WORDS_MAX]; /* frames of the row in hand, those of trampolines changed */
+	/* Frames of the row in hand, those of trampolines changed */
+	uint64_t folded[STACK_WORDS_MAX];
 	struct collector_progress sum;
 };
 
@@ -149,7 +154,9 @@ void news_on_known(void *ctx, struct proc_image *im);
 
 /* ---- limit.c ---- */
 
-/* Fold the smallest rows of the open window when it has more than it may. Call it between two rows. */
+/*
+ * Fold the smallest rows of the open window when it has more than it may. Call it between two rows.
+ */
 void limit_rows(struct collector *c);
 /* Do the store's dictionaries have no room for more stacks? Then rows get c->other_stack. */
 bool limit_is_full(const struct collector *c);
@@ -169,7 +176,10 @@ void rows_go_on(struct collector *c, bool now);
 /* Are there any? */
 bool rows_wait(const struct collector *c);
 
-/* Add a record of the iterator over threads: a part of a wait that goes on, or sums that are in no half. */
+/*
+ * Add a record of the iterator over threads: a part of a wait that goes on, or sums that are in no
+ * half.
+ */
 void rows_on_wait(void *ctx, const struct row *row, const uint64_t *words);
 
 /* Store what is only known at the end of a window. Call it before the window's totals are made. */
@@ -192,8 +202,8 @@ void rows_add_part(struct collector *c, const struct row *row, const uint64_t *w
 /* ---- hangs.c ---- */
 
 /*
- * Take the part so far of a wait without user frames, to be added with them: now if they are known, else
- * by hangs_go_on. False: it is not taken.
+ * Take the part so far of a wait without user frames, to be added with them: now if they are known,
+ * else by hangs_go_on. False: it is not taken.
  */
 bool hangs_take(struct collector *c, const struct row *row, const uint64_t *words,
 		const struct wire_hang *hang);
@@ -212,7 +222,9 @@ void wakers_add(struct collector *c, const struct sampler_half *h, const struct 
 /* Add one that was put aside; h has its words. False, never with `last`: names or labels are still
  * missing. */
 bool wakers_try(struct collector *c, const struct sampler_half *h, const struct sample *s, bool last);
-/* Add the part so far of blocked time that goes on; row is a record of the iterator with a stack. */
+/*
+ * Add the part so far of blocked time that goes on; row is a record of the iterator with a stack.
+ */
 void wakers_add_part(struct collector *c, const struct row *row, const uint64_t *words);
 
 #endif

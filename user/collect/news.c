@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Apply the records of the side-band and of the BPF programs: new images, mappings, first samples. */
+/*
+ * Apply the records of the side-band and of the BPF programs: new images, mappings, first samples.
+ */
 #include "collect/collector_int.h"
 
 #include "util/array.h"
@@ -8,7 +10,8 @@
 
 #define NEWS_EVERY_NS (NS / 10) /* files are opened and label slots looked for while their process is still there */
 #define ATTEND_NS (NS / 100)
-#define ARRIVALS_MAX 16384 /* images that the BPF programs ask about, until they are looked at: some ms */
+/* Images that the BPF programs ask about, until they are looked at: some ms */
+#define ARRIVALS_MAX 16384
 
 static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 {
@@ -23,7 +26,10 @@ static void on_map(void *ctx, uint32_t tgid, uint64_t addr)
 	ruled_look(c->ruled, im);
 	if (f->plain && !im->layer[PROC_LABELS])
 		return;
-	/* Opened at the first sight of a file: later its process may be gone, and its container with it. */
+	/*
+	 * Opened at the first sight of a file: later its process may be gone, and its container
+	 * with it.
+	 */
 	bool made = resolver_note_code(c->resolver, im, m);
 	if (f->path[0] != '/') {
 		f->plain = !made;
@@ -111,7 +117,8 @@ void news_on_known(void *ctx, struct proc_image *im)
 	const struct collector *c = ctx;
 	const struct wire_record who = { .start_ns = im->start_ns, .tgid = im->tgid, .exec_id = im->exec_id };
 	unwinding_known(c->unwinding, im);
-	trampolines_new_process(c->trampolines, &who); /* its mappings have been read, and perhaps a file more */
+	/* Its mappings have been read, and perhaps a file more */
+	trampolines_new_process(c->trampolines, &who);
 }
 
 static void add_arrival(struct collector *c, const struct wire_record *r, const void *arguments)

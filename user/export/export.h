@@ -54,7 +54,10 @@ enum export_kind {
 /* What a frame is, by its kind and its module's name. */
 enum export_kind export_frame_kind(const struct store *s, uint32_t frame);
 
-/* "comm;root;...;leaf_[k] count" per line: Brendan Gregg's folded stacks; inlined calls end in _[i]. */
+/*
+ * "comm;root;...;leaf_[k] count" per line: Brendan Gregg's folded stacks; inlined calls end in
+ * _[i].
+ */
 int export_folded(const struct export_source *src, enum export_unit unit, FILE *f, struct err *err);
 
 /*

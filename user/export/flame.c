@@ -309,7 +309,10 @@ static json_t *path_json(struct flame *fl)
 	return NULL;
 }
 
-/* Times that were measured are what they are; sampled ones are tested by the samples that they come from. */
+/*
+ * Times that were measured are what they are; sampled ones are tested by the samples that they come
+ * from.
+ */
 static int judge(const struct flame *fl, const uint64_t all[2], uint8_t *ret)
 {
 	bool times = fl->info->event && fl->info->event->ns_per_sample == 1;

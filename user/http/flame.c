@@ -37,7 +37,10 @@ static bool has_baseline(const struct request *r)
 	return request_param(r, "against") || request_param(r, "against_from") || request_param(r, "against_to");
 }
 
-/* The sides are of one event, whatever each would choose; of ranges that meet, no window is in both. */
+/*
+ * The sides are of one event, whatever each would choose; of ranges that meet, no window is in
+ * both.
+ */
 static int open_baseline(struct flame *f, const struct request *r, struct store *s, struct err *err)
 {
 	int rc = asked_against(&f->asked, r, &f->spec[1], err);

@@ -23,8 +23,11 @@ struct MHD_Connection;
 #define ROUTES_MAX 48 /* and the assets, and what is on no route */
 
 /* What is refused before anybody looks at the question. */
+/* clang-format off */
 #define REFUSALS(X) \
-	X(host) X(framing) X(origin) X(token) X(method) X(path) X(length) X(queue) X(crowd) X(ingest) X(memory) X(slow_request) X(slow_response) X(protocol)
+	X(host) X(framing) X(origin) X(token) X(method) X(path) X(length) X(queue) X(crowd) \
+	X(ingest) X(memory) X(slow_request) X(slow_response) X(protocol)
+/* clang-format on */
 
 enum refusal {
 #define X(name) REFUSED_##name,

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <time.h>
 
-#define SWEEP_MAX 1024 /* processes to look up in /proc in one procs_forget, after a loss of records */
-#define EXEC_NS 100000u /* the kernel increments exec_id some us after it writes the record of the exec */
+/* Processes to look up in /proc in one procs_forget, after a loss of records */
+#define SWEEP_MAX 1024
+/* The kernel increments exec_id some us after it writes the record of the exec */
+#define EXEC_NS 100000u
 
 uint64_t proc_now_ns(void)
 {
@@ -197,7 +199,9 @@ struct proc_image *procs_find(struct procs *p, uint32_t tgid, uint64_t ns)
 
 /* ---- records of the side-band ---- */
 
-/* True for a record older than the image, or older than the read of /proc that created the image. */
+/*
+ * True for a record older than the image, or older than the read of /proc that created the image.
+ */
 static bool is_old_news(const struct proc_image *im, uint64_t ns)
 {
 	return im && (ns < im->read_ns || ns < im->from_ns);
@@ -276,7 +280,8 @@ void procs_exec(struct procs *p, uint32_t tgid, const char *comm, uint64_t ns)
 	im->cgroup = shared_text_get(old->cgroup);
 	im->start_ns = old->start_ns;
 	im->tick_ns = old->tick_ns;
-	im->exec_known = old->exec_known && !old->exec_doubtful && old->gap == p->gap; /* else an exec may have been missed */
+	/* else an exec may have been missed */
+	im->exec_known = old->exec_known && !old->exec_doubtful && old->gap == p->gap;
 	im->exec_id = old->exec_id + 1;
 }
 
@@ -293,7 +298,9 @@ void procs_exit(struct procs *p, uint32_t tgid, uint64_t ns)
 	if (!im || is_old_news(im, ns))
 		return;
 	im->leader_exited = true;
-	/* Where a record is missing, or /proc was not read, there may be threads without a record. */
+	/*
+	 * Where a record is missing, or /proc was not read, there may be threads without a record.
+	 */
 	if (im->threaded || im->gap != p->gap || (!im->from_ns && !im->read_ns))
 		proc_image_leaderless(p, im);
 	else

@@ -12,11 +12,13 @@
  * 2. /proc is read when a sample needs it (procs_identify), or when a child inherits from its
  *    parent. The result is authoritative for its moment: older records about that process are
  *    ignored.
- * 3. After a loss of records (procs_lost) every image is uncertain, and is read again when a sample needs it.
+ * 3. After a loss of records (procs_lost) every image is uncertain, and is read again when a sample
+ *    needs it.
  * 4. No call takes longer for more live images, except procs_free and procs_detach. Images are
  *    found by hash; those that ended are in lists, in the order of their end.
  *
- * Not thread-safe. Everything that a process can choose (paths, comm, the number of its mappings) is capped.
+ * Not thread-safe. Everything that a process can choose (paths, comm, the number of its mappings)
+ * is capped.
  */
 #ifndef ASCRIBE_PROC_PROC_H
 #define ASCRIBE_PROC_PROC_H
@@ -89,19 +91,22 @@ enum proc_state {
 struct proc_image {
 	uint32_t tgid;
 	uint32_t parent; /* tgid, 0 when unknown */
-	uint64_t from_ns, to_ns; /* from_ns: 0 where it began before us; to_ns: UINT64_MAX while it lives */
+	/* from_ns: 0 where it began before us; to_ns: UINT64_MAX while it lives */
+	uint64_t from_ns, to_ns;
 	uint64_t start_ns;	 /* struct proc_id; 0: no row had it yet */
 	uint32_t exec_id;
 	uint32_t n_maps;
 	/* Sorted by start, never overlapping; shared with a child until either maps more. */
 	const struct proc_map *maps;
 	struct proc_file *exe; /* NULL for kernel threads and when unknown */
-	char *cgroup;          /* path from /proc/TGID/cgroup, or NULL; shared_text, shared with children */
+	/* path from /proc/TGID/cgroup, or NULL; shared_text, shared with children */
+	char *cgroup;
 	char *cmdline;	       /* shared_text, shared with children; NULL: not read, or none */
 	void *layer[PROC_LAYERS];
 	struct proc_image *older; /* the image before this one, of the same tgid */
 	char comm[PROC_COMM_SIZE + 1];
-	char parent_comm[PROC_COMM_SIZE + 1]; /* when the process forked, else when it was read; "": unknown */
+	/* When the process forked, else when it was read; "": unknown */
+	char parent_comm[PROC_COMM_SIZE + 1];
 	bool exec_known, exec_doubtful; /* doubtful: may be one too small */
 	bool cgroup_inherited; /* from the parent or from before exec: may have changed since */
 	bool cmdline_read;		/* or it cannot be read */
@@ -115,9 +120,14 @@ struct proc_image {
 	bool settled;	     /* the image ended, and no record of its life is missing */
 	bool threaded;	     /* the side-band showed a second thread */
 	enum proc_state state : 8;
-	uint32_t gap, swept; /* number of losses (procs_lost) when maps was certain; when the process was last seen in /proc */
+	/*
+	 * Number of losses (procs_lost) when maps was certain; when the process was last seen in
+	 * /proc
+	 */
+	uint32_t gap, swept;
 	uint32_t asked_gap;  /* gap at asked_ns */
-	uint64_t asked_ns;   /* when its mappings were asked for, and no answer has come; 0: they were not */
+	/* When its mappings were asked for, and no answer has come; 0: they were not */
+	uint64_t asked_ns;
 	uint64_t read_ns;    /* when /proc was read, 0: never */
 	uint64_t tried_ns;   /* when reading /proc failed, 0: never */
 	uint64_t tick_ns;    /* start time in /proc/TGID/stat, 0: not read */
@@ -128,13 +138,16 @@ struct proc_image {
 
 struct procs;
 
-/* Call release_file (may be NULL) with proc_file.binary when the last mapping of a file is removed. */
+/*
+ * Call release_file (may be NULL) with proc_file.binary when the last mapping of a file is removed.
+ */
 int procs_new(struct procs **ret, void (*release_file)(void *binary));
 void procs_free(struct procs *p);
 
 /*
- * Have on_end called for each image with a pointer of this layer when the image has ended: in procs_forget,
- * procs_report_ended, procs_trim, procs_detach and procs_free. The layer clears its pointer there.
+ * Have on_end called for each image with a pointer of this layer when the image has ended: in
+ * procs_forget, procs_report_ended, procs_trim, procs_detach and procs_free. The layer clears its
+ * pointer there.
  */
 void procs_on_end(struct procs *p, enum proc_layer layer, void (*on_end)(void *ctx, struct proc_image *im), void *ctx);
 /* Call the layer for each image with its pointer, and then never again. */
@@ -186,8 +199,8 @@ void proc_image_read_cgroup(struct proc_image *im);
 
 /*
  * Read the command line of an image, once per image: its first PROC_CMDLINE_MAX bytes with blanks
- * between the arguments, and '?' for characters that show nothing themselves. Sets cmdline_late while
- * there is no answer.
+ * between the arguments, and '?' for characters that show nothing themselves. Sets cmdline_late
+ * while there is no answer.
  */
 void proc_image_read_cmdline(struct proc_image *im);
 
@@ -259,9 +272,14 @@ static inline bool proc_image_is_late(const struct proc_image *im)
 {
 	return im->asked_ns != 0;
 }
-/* True while a thread of this image runs; false for NULL. Reads /proc where the first thread has exited. */
+/*
+ * True while a thread of this image runs; false for NULL. Reads /proc where the first thread has
+ * exited.
+ */
 bool proc_image_alive(const struct proc_image *im);
-/* False when a process that started at start_ns cannot be that of the image: its id was used again. */
+/*
+ * False when a process that started at start_ns cannot be that of the image: its id was used again.
+ */
 bool proc_image_holds(const struct proc_image *im, uint64_t start_ns);
 const struct proc_map *proc_image_map(const struct proc_image *im, uint64_t addr);
 
@@ -353,13 +371,19 @@ size_t procs_trim(struct procs *p);
 
 /* Number of images, ended ones included. */
 size_t procs_count(const struct procs *p);
-/* Number of live images. A process without a sample and without a new child since the start has none. */
+/*
+ * Number of live images. A process without a sample and without a new child since the start has
+ * none.
+ */
 size_t procs_alive(const struct procs *p);
 
 /* Current BOOTTIME. */
 uint64_t proc_now_ns(void);
 
-/* Return the path of a v2 cgroup id, or NULL when it is not found. Cached; borrowed until procs_free. */
+/*
+ * Return the path of a v2 cgroup id, or NULL when it is not found. Cached; borrowed until
+ * procs_free.
+ */
 const char *procs_cgroup_path(struct procs *p, uint64_t id);
 /* True when the cgroup was found and is not the root: /proc/TGID/cgroup has nothing more to say. */
 bool procs_in_cgroup(struct procs *p, uint64_t id);

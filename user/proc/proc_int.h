@@ -58,7 +58,10 @@ static inline bool proc_image_is_read(const struct procs *p, const struct proc_i
 {
 	return im->complete && im->gap == p->gap;
 }
-/* True when a process with this start time in /proc (rounded down to a tick) can be that of the image. */
+/*
+ * True when a process with this start time in /proc (rounded down to a tick) can be that of the
+ * image.
+ */
 bool proc_image_is_since(const struct proc_image *im, uint64_t start_ns);
 void proc_set_comm(struct proc_image *im, const char *comm);
 void proc_set_exe(struct procs *p, struct proc_image *im, const char *path);

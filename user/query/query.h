@@ -2,9 +2,9 @@
 /*
  * Questions to a store: which rows (selector, time range), and their merges: rows, tree, table.
  *
- * Labels seen by a query are the labels of the set plus the virtual label `event`; of blocked threads
- * (off-cpu) also `wait`, the class of the wait, and in tables `wait_in`, the program's function
- * (query/waits.h).
+ * Labels seen by a query are the labels of the set plus the virtual label `event`; of blocked
+ * threads (off-cpu) also `wait`, the class of the wait, and in tables `wait_in`, the program's
+ * function (query/waits.h).
  */
 #ifndef ASCRIBE_QUERY_QUERY_H
 #define ASCRIBE_QUERY_QUERY_H
@@ -19,7 +19,8 @@ enum query_labels {
 	QUERY_KEYS,	      /* these keys, and those of the selector; all rows have stack 0 */
 	QUERY_NO_LABELS,      /* all rows have set 0, or QUERY_OTHER */
 	QUERY_KEYS_STACKS,    /* as QUERY_KEYS, with the stacks */
-	QUERY_TOTALS,	      /* one row with set 0 and stack 0: for who wants no more than query_info */
+	/* One row with set 0 and stack 0: for who wants no more than query_info */
+	QUERY_TOTALS,
 };
 
 /*
@@ -27,14 +28,15 @@ enum query_labels {
  * that has none. What does not fit is summed as (other), the smallest rows
  * first, and query_info.bounded is set. Sums stay exact, and so is every row that is shown:
  *  - QUERY_KEYS: one row has the label set QUERY_OTHER, for all sets that have no row.
- *  - QUERY_NO_LABELS: a row with the set QUERY_OTHER has the samples below its stack that have no row.
- *    (Also with query_spec.least, without query_info.bounded.)
- *  - else: a row with the stack QUERY_OTHER_STACK has the samples of its set that have no row, and its
- *    set is QUERY_OTHER for all sets that have no row.
+ *  - QUERY_NO_LABELS: a row with the set QUERY_OTHER has the samples below its stack that have no
+ *    row. (Also with query_spec.least, without query_info.bounded.)
+ *  - else: a row with the stack QUERY_OTHER_STACK has the samples of its set that have no row, and
+ *    its set is QUERY_OTHER for all sets that have no row.
  */
 #define QUERY_MEMORY ((size_t)64 << 20)
 #define QUERY_OTHER STORE_OTHER
-#define QUERY_OTHER_STACK UINT32_MAX /* no stack of the store; its frame is 0, as that of all that is (other) */
+/* No stack of the store; its frame is 0, as that of all that is (other) */
+#define QUERY_OTHER_STACK UINT32_MAX
 
 /*
  * What is summed: the samples of one event; or nanoseconds, of sampled CPU time and of waits that
@@ -47,7 +49,8 @@ enum query_metric {
 	QUERY_RUNQ,  /* waiting for a CPU */
 	QUERY_WALL,  /* all three */
 	QUERY_BLAME, /* waiting for a CPU, by whom (labels by.*) */
-	QUERY_WAKER, /* blocked, by who ended it (labels by.*), with that one's stacks (record --waker) */
+	/* Blocked, by who ended it (labels by.*), with that one's stacks (record --waker) */
+	QUERY_WAKER,
 };
 
 /* How functions are called, and which of them are one. */
@@ -58,8 +61,8 @@ enum query_names {
 };
 
 /*
- * Is it an event to ask for? Not one of a histogram's buckets (NAME.lengths), without stacks (blame), or
- * the idle part of another (waker.idle).
+ * Is it an event to ask for? Not one of a histogram's buckets (NAME.lengths), without stacks
+ * (blame), or the idle part of another (waker.idle).
  */
 bool query_is_profile(const struct store_event *e);
 
@@ -72,10 +75,17 @@ bool query_is_wait_key(const char *key);
 struct query_spec {
 	enum query_names names;
 	const char *where;     /* selector text, NULL or "" for everything; see selector.h */
-	bool rest;             /* what the selector does not admit; not with matchers of `event` or `wait` */
-	int64_t from_ns, to_ns; /* realtime; INT64_MIN / INT64_MAX for open ends; rounded to whole windows (store_cover_nearest) */
-	enum query_metric metric; /* not QUERY_SAMPLES: samples are nanoseconds, and event is of no consequence */
-	const char *event;     /* only this event; NULL: the first event of the store that the selector admits */
+	/* What the selector does not admit; not with matchers of `event` or `wait` */
+	bool rest;
+	/*
+	 * Realtime; INT64_MIN / INT64_MAX for open ends; rounded to whole windows
+	 * (store_cover_nearest)
+	 */
+	int64_t from_ns, to_ns;
+	/* Not QUERY_SAMPLES: samples are nanoseconds, and event is of no consequence */
+	enum query_metric metric;
+	/* Only this event; NULL: the first event of the store that the selector admits */
+	const char *event;
 	bool idle;             /* include the samples of idle CPUs, and idle waits */
 	enum query_labels labels; /* which labels the rows keep */
 	const char *const *keys;  /* QUERY_KEYS: these */
@@ -85,7 +95,11 @@ struct query_spec {
 			   summed as (other) below their parents, and lines left out; 0: no */
 	unsigned parts; /* so many answers are kept at a time, and each has that part of the budget;
 			   0: 1 */
-	uint64_t ns_per_sample; /* of an event that was recorded at several rates: count in these; 0: the longest that the range has */
+	/*
+	 * Of an event that was recorded at several rates: count in these; 0: the longest that the
+	 * range has
+	 */
+	uint64_t ns_per_sample;
 };
 
 /*
@@ -111,24 +125,39 @@ struct query;
 /*
  * Parse the selector, choose the windows, merge their rows. The store must outlive the query.
  * -EINVAL: a bad selector (the text shows the place; selector_parse gives it as a number), an
- * unknown event. -E2BIG: a regular expression that went over its limits. -EAGAIN: the question shall
- * end (store_limit). No matching data is no error. info.event is NULL in a store without events.
+ * unknown event. -E2BIG: a regular expression that went over its limits. -EAGAIN: the question
+ * shall end (store_limit). No matching data is no error. info.event is NULL in a store without
+ * events.
  */
 int query_open(struct query **ret, struct store *s, const struct query_spec *spec, struct err *err);
 void query_close(struct query *q);
 
 struct query_info {
-	int64_t from_ns, to_ns;  /* the range really used: whole windows; both 0 when there is none */
+	/* The range really used: whole windows; both 0 when there is none */
+	int64_t from_ns, to_ns;
 	uint64_t samples, value; /* of the rows that matched */
 	double seconds;          /* samples * ns_per_sample; 0 for events that are not time */
 	uint64_t idle;           /* samples of idle CPUs in the range, left out or not */
-	uint64_t idle_waits;     /* of the rows that matched: idle waits, left out unless asked for by spec.idle or by the selector */
+	/*
+	 * Of the rows that matched: idle waits, left out unless asked for by spec.idle or by the
+	 * selector
+	 */
+	uint64_t idle_waits;
 	uint64_t blocks;         /* of the segment tree, that were merged */
 	uint64_t windows;        /* that they hold */
-	uint64_t coarse;         /* windows of them without the labels in question: older than what is kept whole, or short of space */
-	uint64_t gone;           /* windows of the range that are not among them: cut, where these labels are only in windows */
-	bool bounded;            /* the budget cut something: the smallest rows are summed as (other) */
-	int64_t covered_ns;      /* sum of their lengths, at most: less than to - from where nothing was recorded */
+	/*
+	 * windows of them without the labels in question: older than what is kept whole, or short
+	 * of space
+	 */
+	uint64_t coarse;
+	/*
+	 * windows of the range that are not among them: cut, where these labels are only in windows
+	 */
+	uint64_t gone;
+	/* The budget cut something: the smallest rows are summed as (other) */
+	bool bounded;
+	/* Sum of their lengths, at most: less than to - from where nothing was recorded */
+	int64_t covered_ns;
 	uint64_t fired, stored;  /* of all rows in the range, whatever the selector */
 	const uint64_t *lost;    /* [store_meta()->n_lost] in the range */
 	const uint64_t *flagged; /* [store_meta()->n_flagged] */
@@ -138,7 +167,11 @@ struct query_info {
 	 * others are converted, so their sum is the time.
 	 */
 	const struct store_event *event;
-	uint64_t grain_ns; /* with a metric: what one sample stands for in the sampled part of it; 0: all of it was measured */
+	/*
+	 * With a metric: what one sample stands for in the sampled part of it; 0: all of it was
+	 * measured
+	 */
+	uint64_t grain_ns;
 };
 
 const struct query_info *query_info(const struct query *q);
@@ -146,7 +179,10 @@ const struct query_info *query_info(const struct query *q);
 /* How many queries of this process the budget has cut. */
 uint64_t query_bounded_total(void);
 
-/* The matched rows, each (set, stack, event) once, in order of (set, stack). Borrowed until query_close. */
+/*
+ * The matched rows, each (set, stack, event) once, in order of (set, stack). Borrowed until
+ * query_close.
+ */
 const struct store_row *query_rows(const struct query *q, size_t *ret_n);
 
 /* The labels of a row's set, borrowed until query_close; for QUERY_OTHER one label that says so. */
@@ -155,7 +191,9 @@ size_t query_set(const struct query *q, uint32_t set, const struct label **ret);
 /* Whether a row has samples that were cut: of stacks below its stack, or of its set. */
 bool query_row_is_other(const struct query *q, const struct store_row *row);
 
-/* ---- merged tree: one node per distinct path of frames, for flame graphs and folded stacks ---- */
+/*
+ * ---- merged tree: one node per distinct path of frames, for flame graphs and folded stacks ----
+ */
 
 struct query_node {
 	uint32_t stack;	 /* store stack id; 0 for the root; QUERY_OTHER_STACK for what was cut below
@@ -167,29 +205,40 @@ struct query_node {
 
 /* Nodes with parents before children. Borrowed until query_close; built at the first call. */
 int query_tree(struct query *q, const struct query_node **ret_nodes, size_t *ret_n, struct err *err);
-/* For qsort_r: compare indices (uint32_t) of ctx, an array of nodes, by total, descending; ties by index. */
+/*
+ * For qsort_r: compare indices (uint32_t) of ctx, an array of nodes, by total, descending; ties by
+ * index.
+ */
 int query_by_total(const void *a, const void *b, void *ctx);
 
 /* ---- table: by function or by label keys ---- */
 
 struct query_table_row {
-	uint32_t function;          /* string id, when by function; frames without a name: see text */
-	const char *text;           /* function: the name to show ("file+0x12" when unresolved); keys: "a,b" */
+	/* String id, when by function; frames without a name: see text */
+	uint32_t function;
+	/* function: the name to show ("file+0x12" when unresolved); keys: "a,b" */
+	const char *text;
 	const char *module;         /* by function: the module's name */
 	const char *const *values;  /* by keys: one text per key, "" where the label is missing */
 	const bool *present;        /* by keys: whether the label is there at all */
-	uint64_t samples;           /* total: stacks that contain the function, once per stack; or of the group */
+	/* total: stacks that contain the function, once per stack; or of the group */
+	uint64_t samples;
 	uint64_t self;              /* by function: as the leaf; by keys: = samples */
 	uint64_t error; /* it may have so many samples more (query_top; functions of a query that is
 			   bounded) */
 	bool inlined;               /* by function: all of its calls are inlined ones */
 	bool other; /* all that has no row: of values or sets, then it is the last; of functions,
 		       what was cut */
-	double low, high;           /* 95% interval of samples / info.samples (Wilson score); the share itself where it was measured */
+	/*
+	 * 95% interval of samples / info.samples (Wilson score); the share itself where it was
+	 * measured
+	 */
+	double low, high;
 };
 
 struct query_table {
-	struct query_table_row *rows; /* by self, then samples, descending; ties by values (integers as such), text, module */
+	/* By self, then samples, descending; ties by values (integers as such), text, module */
+	struct query_table_row *rows;
 	size_t n_rows;
 	bool approximate; /* rows have errors, or some values have no row */
 	uint64_t bound;   /* what a value without a row has at most */
@@ -214,8 +263,8 @@ int query_top(struct query *q, const char *key, struct query_table **ret, struct
 void query_interval(uint64_t k, uint64_t n, double *ret_low, double *ret_high);
 
 /*
- * Of the stacks of a query's rows, and the ancestors of these, those that differ in source lines only:
- * one stands for all, as in query_tree. -ENOMEM.
+ * Of the stacks of a query's rows, and the ancestors of these, those that differ in source lines
+ * only: one stands for all, as in query_tree. -ENOMEM.
  */
 struct query_same;
 int query_same_new(struct query_same **ret, const struct query *q);

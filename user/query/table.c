@@ -427,7 +427,10 @@ static int by_keys(struct query *q, const char *const *keys, size_t n_keys, stru
 	return rc;
 }
 
-/* Of times: what was sampled is as sure as the samples it comes from, what was measured is what it is. */
+/*
+ * Of times: what was sampled is as sure as the samples it comes from, what was measured is what it
+ * is.
+ */
 static void measured_intervals(const struct query *q, struct query_table *t)
 {
 	uint64_t all = q->info.samples, grain = q->info.grain_ns;

@@ -442,8 +442,8 @@ static int found(void *ctx, const struct store_row *rows, size_t n)
 }
 
 /*
- * *ret: no row matches, by the fewest blocks that can tell. Where labels are gone from some, rows are
- * looked at one by one: false.
+ * *ret: no row matches, by the fewest blocks that can tell. Where labels are gone from some, rows
+ * are looked at one by one: false.
  */
 static int matches_nothing(struct store *s, const struct store_deletion *d, bool *ret, struct err *err)
 {
