@@ -55,6 +55,20 @@ onPage('the first screen', incident, '', async page => {
 	assert.match(await said(page, '#panel-why'), /Code that changed against before[\s\S]*100%\t0%\trender_report/);
 });
 
+/* The whole graph stands there until the one that is split has come, which takes the server longer. */
+onPage('the first graph does not wait for the split', incident, '?by=comm', async page => {
+	let release;
+	const held = new Promise(go => { release = go; });
+	await page.route(u => u.searchParams.has('split') && u.pathname.includes('/flame'), async r => { await held; await r.continue(); });
+	await page.goto(incident);
+	await page.waitForFunction(() => performance.getEntriesByName('drawn-flame').length);
+	assert.equal(await page.locator('#panes [aria-busy], #panel-flame[aria-busy]').count(), 1);
+	assert.doesNotMatch(await said(page, '#panel-flame .legend'), /postgres/);
+	release();
+	await settled(page);
+	assert.match(await said(page, '#panel-flame .legend'), /^server\npostgres/);
+});
+
 /* A colour is the value's, wherever it stands among the others; what was not recorded is no zero. */
 onPage('colours stay, gaps are told', incident, '?by=comm', async page => {
 	const colour = async value => page.locator(`#values button[data-value=${value}] .swatch`).evaluate(e => e.style.background);

@@ -6,7 +6,9 @@
 #define RANGE "from", "to"
 #define WHERE RANGE, "where", "idle"
 #define SELECT WHERE, "event", "metric"
-#define FLAME SELECT, "names", "max_nodes", "root", "view", "function", "module", "against", "against_from", "against_to"
+#define FLAME                                                                                    \
+	SELECT, "names", "max_nodes", "root", "view", "function", "module", "against", "against_from", \
+		"against_to", "split", "limit"
 #define PARAMS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 static const char *const none[] = { NULL };
