@@ -12,7 +12,7 @@ import { and, parse, valueOf, without } from './selector.js';
 import { spark } from './spark.js';
 import { bar, table } from './table.js';
 
-const ROWS = 50, THREADS = ['tgid', 'tid', 'thread']; /* of those no lengths of waits are kept */
+const ROWS = 50, STATEMENTS = 5, STATEMENT_MS = 300, THREADS = ['tgid', 'tid', 'thread']; /* of those no lengths of waits are kept */
 
 export class ValuesPane extends Pane {
 	constructor(app, host) {
@@ -24,6 +24,7 @@ export class ValuesPane extends Pane {
 		this.body = h('div.scroll', { tabIndex: 0, role: 'region', 'aria-label': 'Values of the label' });
 		host.append(h('div.tools', null, h('label', null, h('span', null, 'Who, by'), this.keys), this.waitsLabel, this.status), this.note, this.body);
 		this.points = new Map();
+		this.sql = {};
 	}
 
 	showKeys(keys, by) {
@@ -65,7 +66,24 @@ export class ValuesPane extends Pane {
 				this.app.time.draw();
 			}
 			this.draw();
+			this.askStatements();
 		});
+	}
+
+	/* The SQL behind query ids, where the server asks a database for it; it may take some turns until that has answered. */
+	async askStatements() {
+		const { answer } = this, ids = this.by === 'query_id' ? answer.rows.filter(r => r.key && /^-?\d+$/.test(r.key.query_id)).map(r => r.key.query_id) : [];
+		for (let turn = 0; ids.length && !this.noStatements && turn < STATEMENTS && this.answer === answer; turn++) {
+			const a = await ask('statements', { ids: ids.join(',') }).catch(() => ({}));
+			this.noStatements = a.configured === false;
+			this.sqlError = a.error;
+			Object.assign(this.sql, a.statements);
+			if (this.answer === answer && (Object.keys(a.statements || {}).length || a.error))
+				this.draw();
+			if (!a.pending)
+				return;
+			await new Promise(go => setTimeout(go, STATEMENT_MS));
+		}
 	}
 
 	showsWaits(s) { return !!s.waits && this.app.has_waits && !THREADS.includes(s.by); }
@@ -113,7 +131,7 @@ export class ValuesPane extends Pane {
 
 	draw() {
 		const a = this.answer, by = this.by, time = a.seconds > 0;
-		tell(this.status, a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`);
+		tell(this.status, a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}${by === 'query_id' && this.sqlError ? `; no SQL: ${brief(this.sqlError, 120)}` : ''}`);
 		const rank = r => r.key ? this.rank(by, r.key[by]) : -1;
 		refill(this.body, [table({
 			caption: `Values of ${plain(by)}`, rows: a.rows, rowClass: r => this.chosen(r) ? 'chosen' : '', columns: [
@@ -139,9 +157,11 @@ export class ValuesPane extends Pane {
 		box.style.background = valueColour(rank);
 		if (r.other)
 			return h('span', null, box, '(all others)');
-		return h('button.link', { type: 'button', 'data-value': brief(valueOf(v), 80), title: `Only ${brief(valueOf(v) || '(none)', 200)}`,
+		const sql = this.by === 'query_id' && this.sql[v];
+		const button = h('button.link', { type: 'button', 'data-value': brief(valueOf(v), 80), title: `Only ${brief(valueOf(v) || '(none)', 200)}`,
 			'aria-current': this.chosen(r) ? 'true' : null, onclick: () => this.choose(v, this.chosen(r)) },
 		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)') : h('bdi', null, brief(v, 60)));
+		return sql ? h('span', null, button, h('small.sql', { title: brief(sql, 1000) }, h('bdi', null, brief(sql.replace(/\s+/g, ' '), 200)))) : button;
 	}
 
 	changeCell(r) {

@@ -182,6 +182,21 @@ onPage('from a tenant to its queries to the rest', url, '?by=tenant', async page
 	assert.equal(param(page, 'where'), '');
 });
 
+/* The server asks a database for it: at first there is no answer. */
+onPage('the SQL behind query ids', url, '?by=tenant', async page => {
+	const ids = (await api(url, 'table?by=query_id')).rows.map(r => r.key.query_id).filter(v => v !== null), asked = [];
+	await page.route('**/api/v1/statements?*', r => {
+		asked.push(new URL(r.request().url()).searchParams.get('ids'));
+		const done = asked.length > 1;
+		r.fulfill({ json: { configured: true, pending: !done, error: null, statements: done ? { [ids[0]]: 'select\n  <img src=x onerror=alert(1)>\u202e from t' } : {} } });
+	});
+	await page.selectOption('select[name=by]', 'query_id');
+	await page.waitForSelector('#values small.sql');
+	assert.equal(await said(page, '#values small.sql'), 'select <img src=x onerror=alert(1)>\ufffd from t');
+	assert.equal(asked.length, 2);
+	assert.ok(asked[0].split(',').includes(ids[0]));
+});
+
 onPage('zoom fetches what was left out', wide, '?by=comm', async page => {
 	const asked = [];
 	page.on('request', r => r.url().includes('root=') && r.url().includes('/flame') && asked.push(r.url()));

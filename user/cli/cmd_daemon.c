@@ -23,6 +23,7 @@
 #include "proc/proc.h"
 #include "store/old/old.h"
 #include "util/own.h"
+#include "sql/texts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -53,6 +54,7 @@ struct daemon {
 	struct daemon_settings s;
 	struct recipes recipes; /* a recorder points into it: read once */
 	struct downloads *downloads;
+	struct sql_texts *sql;
 	struct redactor redactor; /* its key is nowhere else, and ends with us: what is redacted is the same in all recorders */
 	struct store_writer *writer;
 	struct collector *collector; /* NULL: killed, or it could not begin again */
@@ -62,8 +64,7 @@ struct daemon {
 	struct published published;
 	bool resumed, killed, gone; /* gone: the store */
 	int signals;
-	uint64_t drains, drained_ns, failed;
-	uint64_t drains_before; /* of recorders that ended */
+	uint64_t drains, drained_ns, failed, drains_before; /* the last: of recorders that ended */
 };
 
 /* ---- settings ---- */
@@ -218,6 +219,7 @@ static void start_http(struct daemon *d)
 	d->s.http.stores = &d->s.o.store;
 	d->s.http.n_stores = 1;
 	d->s.http.question_bytes = share.question;
+	d->s.http.sql = d->sql;
 	d->s.http.hooks = (struct http_hooks){ &d->published, published_metrics, published_ready, published_ingest };
 	if (http_sockets_open(&d->sockets, &d->s.http, &err) || http_open(&d->http, &d->s.http, d->sockets, &err)) {
 		d->http = NULL;
@@ -518,8 +520,9 @@ static int begin(struct daemon *d, struct err *err)
 		return rc;
 	if (!rc)
 		close(fd);
-	/* Its process is forked here, before anything is open. */
+	/* Their processes are forked here, before anything is open. */
 	rc = d->s.o.debuginfod.n ? debuginfod_start(&d->downloads, &d->s.o.debuginfod, d->s.o.debuginfod_cache, err) : 0;
+	rc = rc || !d->s.o.postgres ? rc : sql_texts_open(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
 		return rc;
@@ -590,6 +593,7 @@ int cmd_daemon(int argc, char **argv)
 		close(d.signals);
 out:
 	downloads_free(d.downloads);
+	sql_texts_close(d.sql);
 	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);
 	return status;

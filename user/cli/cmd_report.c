@@ -6,6 +6,7 @@
 #include "cli/series.h"
 #include "cli/term.h"
 #include "export/answer.h"
+#include "sql/texts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,6 +37,10 @@ static const struct opt options[] = {
 	{ "exact", 0, OPT_FLAG, NULL,
 	  "with --by and one key that has very many values: read every window, not\nonly the most frequent values of long ranges",
 	  offsetof(struct report, exact), 0, 0 },
+	{ "postgres", 0, OPT_STRING, "CONNINFO",
+	  "with --by query_id: print the SQL from pg_stat_statements of this PostgreSQL server\n"
+	  "(a connection string of libpq)",
+	  offsetof(struct report, postgres), 0, 0 },
 	JSON_OPTION(struct report, filter),
 	EXPLAIN_OPTION(struct report, filter),
 };
@@ -56,6 +61,7 @@ static const struct opt_command command = {
 		    "  ascribe report --tree                          # the calls\n"
 		    "  ascribe report --peek memcpy                   # who calls it, and what it calls\n"
 		    "  ascribe report --step 1m --by tenant           # who, over time\n"
+		    "  ascribe report --by query_id --postgres \"host=/run/postgresql user=monitor\"  # with SQL\n"
 		    "  ascribe report --metric off --by comm          # who was blocked, of a recording with --wall\n"
 		    "  ascribe report --metric off --by wait_in,wait  # in which function of the program, and why\n"
 		    "  ascribe report web1 web2 db --by host          # several stores, by their hosts\n"
@@ -86,6 +92,7 @@ static int print_text(const struct reading *r, const struct report *opts, const 
 {
 	report_header(r, opts);
 	int rc = report_table(r, opts, t, limit);
+	report_sql(opts->sql, opts, t, limit);
 	accounting_footer(r->store, query_info(r->query));
 	return rc;
 }
@@ -241,6 +248,11 @@ int cmd_report(int argc, char **argv)
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
 	bool by_function = opts.filter.json;
+	struct err err = { 0 };
+	if (opts.postgres && sql_texts_open(&opts.sql, opts.postgres, &err)) {
+		cmd_error("%s", err.text);
+		return EXIT_FAILED;
+	}
 	if (!opts.filter.names && !opts.filter.json)
 		opts.filter.names = opts.full_names ? "full" : "simple";
 	status = check_keys(&opts, &by_function);
@@ -253,6 +265,7 @@ int cmd_report(int argc, char **argv)
 			 : !opts.by.n && !by_function ? report_who_where(&r, &opts)
 						      : report(&r, &opts);
 	reading_close(&r);
+	sql_texts_close(opts.sql);
 	opt_release(&command, &opts);
 	return status;
 }

@@ -6,6 +6,8 @@
 #include "cli/cmd.h"
 #include "query/lengths.h"
 
+struct sql_texts;
+
 struct report {
 	struct filter filter;
 	struct opt_list by;
@@ -13,6 +15,8 @@ struct report {
 	bool full_names;
 	bool exact;
 	bool tree;
+	const char *postgres;	       /* a connection string; NULL: none */
+	struct sql_texts *sql;
 	const char *peek;	       /* a function, or a part of its name; NULL: none */
 	bool top;		       /* the answer is query_top's */
 	struct query_lengths *lengths; /* of waits, by `by`; NULL: not asked for */
@@ -25,6 +29,10 @@ double report_share(const struct reading *r, uint64_t samples);
 
 /* The lines above a table. */
 void report_header(const struct reading *r, const struct report *opts);
+
+/* Print the statements behind the query ids of a table's first rows; nothing without opts->by query_id. */
+void report_sql(struct sql_texts *sql, const struct report *opts, const struct query_table *t,
+		size_t limit);
 
 /* A table by function or by opts->by, of at most `limit` rows. 0 or -ENOMEM. */
 int report_table(const struct reading *r, const struct report *opts, const struct query_table *t,

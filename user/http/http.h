@@ -20,6 +20,7 @@
 
 struct http_server;
 struct profile;
+struct sql_texts;
 
 /* What only a daemon has; any may be NULL. Called by threads of the server. */
 struct http_hooks {
@@ -52,6 +53,7 @@ struct http_config {
 	unsigned response_s;	   /* time for an answer to be taken; 0: 60 */
 	size_t cache_bytes;	   /* of answers; 0: 4 MiB */
 	size_t question_bytes;	   /* that an answer keeps within, beside the dictionaries; 0: 64 MiB */
+	struct sql_texts *sql;	   /* statements behind query ids; NULL: none */
 	struct http_hooks hooks;
 };
 
