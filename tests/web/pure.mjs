@@ -5,6 +5,7 @@ import { baseName, brief, interval, percent, plain, seconds } from '../../web/fo
 import * as selector from '../../web/selector.js';
 import * as state from '../../web/state.js';
 import { below, children, follow, frameId, matchFrames, matchedTotal, name, overlay, pathOf, prunedBelow, unpack, unpackSplit } from '../../web/tree.js';
+import { sources, stack } from '../../web/steps.js';
 
 let passed = 0;
 const test = (what, f) => { f(); passed++; };
@@ -119,6 +120,20 @@ test('trees of several values', () => {
 		assert.equal(o.total[c], of[0] + of[1] + of[2]);
 		assert.equal(of[o.value[c]], Math.max(...of));
 	}
+});
+
+test('a window is drawn where it ran', () => {
+	const of = (covered, step = 10) => [...sources({ covered, step, n_steps: covered.length })];
+	assert.deepEqual(of([10, 10, 10]), [0, 1, 2]);
+	assert.deepEqual(of([10, 0, 10]), [0, -1, 2]); /* a gap */
+	assert.deepEqual(of([20, 0, 10]), [0, 0, 2]); /* two windows, the second a moment too early */
+	assert.deepEqual(of([19.8, 0, 10.2]), [0, 0, 2]);
+	assert.deepEqual(of([35, 0, 0, 0, 0, 10]), [0, 0, 0, 0, -1, 5]); /* a late one */
+	assert.deepEqual(of([30, 10, 0]), [0, 1, -1]);
+	assert.deepEqual(of([0, 3, 0]), [-1, 1, -1]);
+	const answer = { n_steps: 3, from: 100, step: 10, covered: [20, 0, 10] };
+	const [at, high, low] = stack(answer, [{ points: [[100, 40], [120, 10]] }, { points: [[100, 20]] }], 1);
+	assert.deepEqual([at, low, high], [[100, 110, 120, 130], [2, 2, 1, 1], [3, 3, 1, 1]]);
 });
 
 test('a tree that is split by values', () => {
