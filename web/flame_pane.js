@@ -214,6 +214,12 @@ export class FlamePane extends Pane {
 		this.app.drawn('flame');
 	}
 
+	/* The values have other colours. */
+	recolour() {
+		if (this.shown && this.shown.tree.value)
+			this.display(this.shown, true);
+	}
+
 	localZoom(tree, ids) {
 		const crumbs = [];
 		let at = 0;

@@ -122,6 +122,7 @@ export class ValuesPane extends Pane {
 		this.points = new Map(answer.series.filter(r => !r.other).map(r => [r.key[by], r.points]));
 		colourValues(answer.series.filter(r => !r.other).map(r => r.key[by]));
 		this.ranks = new Map(answer.series.filter(r => !r.other).map((r, i) => [r.key[by], i]));
+		this.app.flame.recolour();
 	}
 
 	/* The place of a value among all of its key; -1: not known. */
@@ -141,7 +142,7 @@ export class ValuesPane extends Pane {
 				...(this.change && this.changeOf === by && !this.app.state.against ? [{ id: 'change', title: 'Change', number: true, hint: 'in CPUs, against before; grey: may be chance', cell: r => this.changeCell(r) }] : []),
 				...(this.waits ? [this.waitColumn('runq', 'Run queue', 'waited for a CPU', 0), this.waitColumn('off', 'Blocked', 'blocked', 1)] : []),
 				{ id: 'course', title: 'Over time', cell: r => this.sparkCell(r, rank(r)) },
-				{ id: 'do', title: '', stays: true, cell: r => this.actions(r) },
+				{ id: 'do', title: '', unseen: 'Actions', stays: true, cell: r => this.actions(r) },
 			] })], this.keys);
 		this.app.drawn('values');
 	}

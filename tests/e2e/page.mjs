@@ -69,6 +69,22 @@ onPage('the first graph does not wait for the split', incident, '?by=comm', asyn
 	assert.match(await said(page, '#panel-flame .legend'), /^server\npostgres/);
 });
 
+/* Whichever of them comes first, graph and chart give a value the same hue. */
+for (const late of ['flame', 'series'])
+	onPage(`one colour for a value, ${late} comes last`, incident, '?by=comm', async page => {
+		await page.route(`**/api/v1/${late}?*`, async r => { await new Promise(go => setTimeout(go, 800)); await r.continue(); });
+		await page.goto(`${incident}/?by=comm&split=1`);
+		await settled(page);
+		const hue = e => {
+			const [r, g, b] = getComputedStyle(e).backgroundColor.match(/\d+/g).map(Number), max = Math.max(r, g, b), d = max - Math.min(r, g, b);
+			return Math.round(60 * (max === r ? ((g - b) / d + 6) % 6 : max === g ? (b - r) / d + 2 : (r - g) / d + 4));
+		};
+		for (const i of [0, 1]) {
+			const chart = await page.locator('#values .swatch').nth(i).evaluate(hue), graph = await page.locator('#panel-flame .legend i').nth(i).evaluate(hue);
+			assert.ok(Math.abs(chart - graph) <= 3, `${chart} ${graph}`);
+		}
+	});
+
 /* A colour is the value's, wherever it stands among the others; what was not recorded is no zero. */
 onPage('colours stay, gaps are told', incident, '?by=comm', async page => {
 	const colour = async value => page.locator(`#values button[data-value=${value}] .swatch`).evaluate(e => e.style.background);
