@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page over real servers, in Chromium: what a person does, and what the API says of it. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { api, build, clickFrame, colours, digits, launch, open, param, q, run, said, serve, settled, stop } from './lib.mjs';
 
 const truth = JSON.parse(readFileSync('truth.json'));
@@ -196,6 +196,62 @@ onPage('from a tenant to its queries to the rest', url, '?by=tenant', async page
 	await page.click('.chip button');
 	await settled(page);
 	assert.equal(param(page, 'where'), '');
+});
+
+/* A link to a label that nobody sets any more. */
+onPage('a key that is gone', url, '?by=no_such_key&split=1', async page => {
+	assert.equal(param(page, 'by'), 'no_such_key');
+	assert.match(await said(page, '#values'), /\(none\)[\s\S]*100%|no_such_key/);
+	assert.equal(await page.locator('#values select[name=by]').inputValue(), 'no_such_key');
+	await page.selectOption('select[name=by]', 'comm');
+	await settled(page);
+	assert.match(await said(page, '#values tbody tr:nth-child(1)'), /server/);
+});
+
+/* The times of the host are those that count, whatever the clock of the browser says. */
+onPage('a browser with a wrong clock', incident, '?by=comm', async page => {
+	await page.addInitScript(() => { const now = Date.now; Date.now = () => now() + 400 * 86400000; });
+	await page.goto(incident);
+	await settled(page);
+	const all = await api(incident, 'labels?names_only=1');
+	assert.deepEqual([param(page, 'from'), param(page, 'to')], [String(all.to - 900), String(all.to)]);
+	assert.match(await said(page, '#findings'), /server uses/);
+	await page.click('button[data-from="now-1h"]');
+	await settled(page);
+	assert.equal(param(page, 'from'), 'now-1h');
+});
+
+/* Each has an address of its own. */
+onPage('two windows of one page', url, '?by=comm', async (page, { context }) => {
+	const other = await context.newPage();
+	await other.goto(`${url}/?by=tenant`);
+	await settled(other);
+	await page.click('#tab-functions');
+	await other.click('#values button[data-value=a]');
+	await Promise.all([settled(page), settled(other)]);
+	assert.deepEqual([param(page, 'where'), param(page, 'tab'), param(page, 'by')], ['', 'functions', 'comm']);
+	assert.deepEqual([param(other, 'where'), param(other, 'tab'), param(other, 'by')], ['{tenant="a"}', '', 'tenant']);
+	await other.goBack();
+	await settled(other);
+	assert.equal(param(other, 'where'), '');
+});
+
+/* What was shown stays, and what cannot be answered any more is said; the page goes on when the store is there again. */
+test('a store that is deleted while it is shown', async () => {
+	cpSync('store', 'doomed', { recursive: true });
+	const { page, context, bad } = await open(browser, await serve('doomed') + '/?by=comm');
+	await settled(page);
+	rmSync('doomed', { recursive: true });
+	await page.click('button[data-from="now-6h"]');
+	await page.waitForFunction(() => !document.querySelector('[aria-busy]'));
+	assert.match(await said(page, 'body'), /the store is not there/);
+	assert.match(await said(page, '#values tbody tr:nth-child(1)'), /server/);
+	cpSync('store', 'doomed', { recursive: true });
+	await page.click('button[data-from=""]');
+	await settled(page);
+	assert.doesNotMatch(await said(page, 'body'), /the store is not there/);
+	assert.deepEqual(bad.filter(t => !/status of 50\d/.test(t)), []);
+	await context.close();
 });
 
 /* The server asks a database for it: at first there is no answer. */
