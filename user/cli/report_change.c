@@ -84,8 +84,8 @@ void report_changes_close(struct report_changes *c)
 void report_change_print(const struct report_changes *c, const struct reading *r,
 			 const struct query_table_row *row)
 {
-	const struct query_diff_row key = { .text = row->text, .module = row->module },
-				    *at = &key, **found = NULL;
+	const struct query_diff_row key = { .text = row->text, .module = row->module }, *at = &key,
+				    **found = NULL;
 	if (!row->other && c->diff->n_rows)
 		found = bsearch(&at, c->rows, c->diff->n_rows, sizeof(*c->rows), by_text);
 	double unit = (double)reading_event(r)->ns_per_sample / 1e9;

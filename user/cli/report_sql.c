@@ -41,7 +41,8 @@ static void print_statement(int64_t id, char *sql, bool full)
 	putchar('\n');
 }
 
-void report_sql(struct sql_texts *sql, const struct report *opts, const struct query_table *t, size_t limit)
+void report_sql(struct sql_texts *sql, const struct report *opts, const struct query_table *t,
+		size_t limit)
 {
 	int64_t ids[SQL_IDS_MAX];
 	char *text[SQL_IDS_MAX] = { NULL }, error[SQL_ERROR_MAX];

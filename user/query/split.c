@@ -63,7 +63,7 @@ static int choose_values(struct splitting *s, struct dealing *d, uint32_t most)
 		const struct query_table_row *r = &t->rows[order[i]];
 		d->value_of[order[i]] = i < n ? i : n;
 		if (i < n)
-			s->split.text[i] = !r->present[0]    ? "(none)"
+			s->split.text[i] = !r->present[0]  ? "(none)"
 					   : *r->values[0] ? r->values[0]
 							   : "(empty)";
 	}

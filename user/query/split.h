@@ -14,7 +14,7 @@ struct query_split {
 	struct query_node *nodes; /* as query_tree's; a value's own `stack` is 0 */
 	size_t n;
 	uint32_t n_values;
-	uint32_t node[QUERY_SPLIT_MAX + 1]; /* of each value */
+	uint32_t node[QUERY_SPLIT_MAX + 1];    /* of each value */
 	const char *text[QUERY_SPLIT_MAX + 1]; /* "(none)": without it; "(others)": the rest */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that asks a PostgreSQL server. libpq hangs where it likes: an alarm ends the child. */
+/* The process that asks a PostgreSQL server. An alarm ends its child, wherever libpq hangs. */
 #include "sql/messages.h"
 
 #include <dlfcn.h>
@@ -17,9 +17,10 @@
 #define TO_TEXT_(x) #x
 #define TO_TEXT(x) TO_TEXT_(x)
 
-static const char sql[] =
-	"select distinct on (queryid) queryid::text, left(query, " TO_TEXT(SQL_TEXT_MAX) ") "
-	"from pg_stat_statements where queryid = any($1::bigint[]) order by queryid, calls desc";
+static const char sql[] = "select distinct on (queryid) queryid::text, left(query, " TO_TEXT(
+	SQL_TEXT_MAX) ") "
+		      "from pg_stat_statements where queryid = any($1::bigint[]) order by queryid, "
+		      "calls desc";
 
 /* The part of libpq's interface that is used, as libpq-fe.h of version 15 declares it. */
 struct libpq {
@@ -27,8 +28,9 @@ struct libpq {
 	int (*status)(const void *conn);
 	char *(*error)(const void *conn);
 	int (*set_encoding)(void *conn, const char *encoding);
-	void *(*query)(void *conn, const char *sql, int n, const unsigned *types, const char *const *values,
-		       const int *lengths, const int *formats, int result_format);
+	void *(*query)(void *conn, const char *sql, int n, const unsigned *types,
+		       const char *const *values, const int *lengths, const int *formats,
+		       int result_format);
 	int (*result)(const void *res);
 	int (*n_rows)(const void *res);
 	char *(*value)(const void *res, int row, int column);
@@ -43,14 +45,10 @@ static int load(struct libpq *l, char *why)
 		const char *name;
 		void *to;
 	} names[] = {
-		{ "PQconnectdb", &l->connect },
-		{ "PQstatus", &l->status },
-		{ "PQerrorMessage", &l->error },
-		{ "PQsetClientEncoding", &l->set_encoding },
-		{ "PQexecParams", &l->query },
-		{ "PQresultStatus", &l->result },
-		{ "PQntuples", &l->n_rows },
-		{ "PQgetvalue", &l->value },
+		{ "PQconnectdb", &l->connect },	 { "PQstatus", &l->status },
+		{ "PQerrorMessage", &l->error }, { "PQsetClientEncoding", &l->set_encoding },
+		{ "PQexecParams", &l->query },	 { "PQresultStatus", &l->result },
+		{ "PQntuples", &l->n_rows },	 { "PQgetvalue", &l->value },
 	};
 	for (size_t i = 0; lib && i < sizeof(names) / sizeof(names[0]); i++) {
 		void *f = dlsym(lib, names[i].name);
@@ -81,7 +79,8 @@ static void write_ids(const struct sql_question *q, char *out, size_t cap)
 	snprintf(out + at, cap - at, "}");
 }
 
-static int ask(const char *conninfo, const struct sql_question *q, struct sql_answer *a, size_t *ret_used)
+static int ask(const char *conninfo, const struct sql_question *q, struct sql_answer *a,
+	       size_t *ret_used)
 {
 	struct libpq l = { 0 };
 	char ids[SQL_IDS_MAX * 22 + 3];
@@ -146,7 +145,8 @@ _Noreturn void sql_ask_run(int fd, const char *conninfo)
 		if (pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
 			continue;
 		snprintf(answer.error, sizeof(answer.error),
-			 pid < 0 ? "no process can be started" : "no answer within %d s", SQL_DEADLINE_S);
+			 pid < 0 ? "no process can be started" : "no answer within %d s",
+			 SQL_DEADLINE_S);
 		send_answer(fd, 0);
 	}
 	_exit(0);

@@ -167,7 +167,8 @@ static void ask(struct sql_texts *t, const int64_t *ids, size_t n)
 			t->question.id[t->question.n++] = ids[i];
 	}
 	if (t->question.n)
-		t->waiting = send(t->fd, &t->question, sizeof(t->question), MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+		t->waiting = send(t->fd, &t->question, sizeof(t->question),
+				  MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
 enum sql_state sql_texts_look(struct sql_texts *t, const int64_t *ids, size_t n, char **text,
