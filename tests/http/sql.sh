@@ -67,6 +67,8 @@ gets 200 '"pending":true' "$url/api/v1/statements?ids=$id"
 gets 200 '' "$url/api/v1/table?by=query_id"
 texts "$id"
 ok "no answer within a second" jq -e '.error == "no answer within 1 s" and .statements == {}' body
+printf 'store: %s\npostgres: "%s"\n' "$dir/none" "$conninfo" >daemon.yaml
+ok "the daemon's file may name it" "$ascribe" daemon --config daemon.yaml --check-config
 serve log3 "$ascribe" serve store -l 127.0.0.1:0 --anonymous || finish
 gets 200 '"configured":false' "$url/api/v1/statements?ids=$id"
 server=$pid
