@@ -237,11 +237,15 @@ class App {
 		this.showProblems();
 		this.bar.update();
 		this.facts.update(again);
-		this.findings.update(again);
-		this.time.update(again);
 		byId('page').classList.toggle('waits', !!s.waits);
 		this.values.showKeys(this.keys || [], s.by);
+		this.showTab(s, again);
+		this.time.update(again);
 		this.values.update(again);
+		this.findings.update(again); /* takes the server longest: last */
+	}
+
+	showTab(s, again) {
 		const left = Object.keys(this.tabs).some(id => id !== s.tab && this.tabs[id].contains(document.activeElement));
 		for (const id of Object.keys(this.tabs)) {
 			const shown = id === s.tab, tab = byId('tab-' + id);
@@ -429,8 +433,8 @@ function begin() {
 	askEarly('labels', { names_only: true });
 	if (state.from)
 		askEarly('stat', { from: state.from, to: state.to });
-	if (state.from && state.tab === 'flame' && state.view !== 'sandwich' && !state.split && state.colour !== 'label')
-		askEarly('flame', question(state));
+	if (state.from && state.tab === 'flame' && state.view !== 'sandwich' && (state.split ? !state.root : state.colour !== 'label'))
+		askEarly('flame', question(state, ''));
 }
 
 takeToken();

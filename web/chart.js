@@ -5,49 +5,12 @@
  */
 /*! uPlot: Copyright (c) 2022 Leon Sorokin, MIT licence: uPlot-LICENSE.txt */
 import uPlot from 'uplot';
-import { N_VALUES, valueColour } from './colour.js';
+import { valueColour } from './colour.js';
 import { h } from './dom.js';
 import { cut, number, plain, time } from './format.js';
+import { groups, sources, stack } from './steps.js';
 
 const HEIGHT = 132;
-
-/*
- * [[t...], [sum of the lowest...], ...]: uPlot draws from the highest sum down, each over the one behind it. What was not recorded is 0
- * here: before a null, uPlot would leave out the step that was recorded.
- */
-export function stack(answer, rows, scale) {
-	const n = answer.n_steps, at = Array.from({ length: n + 1 }, (_, i) => answer.from + i * answer.step);
-	const perSecond = i => scale / (answer.covered[i] || answer.step);
-	const sums = new Float64Array(n), out = [];
-	for (const row of rows) {
-		for (const [t, samples] of row.points) {
-			const i = Math.round((t - answer.from) / answer.step);
-			if (i >= 0 && i < n)
-				sums[i] += samples * perSecond(i);
-		}
-		out.push(Array.from(sums));
-	}
-	for (const line of out)
-		line.push(n ? line[n - 1] : 0); /* the last step has a width, too */
-	return [at, ...out.reverse()];
-}
-
-/* The values that have a colour, and what is left as one. */
-export function groups(answer) {
-	const rows = answer.series.filter(r => !r.other), rest = [...rows.slice(N_VALUES), ...answer.series.filter(r => r.other)];
-	const shown = rows.slice(0, N_VALUES);
-	if (rest.length)
-		shown.push({ key: null, other: true, samples: rest.reduce((a, r) => a + r.samples, 0), points: sumPoints(rest) });
-	return shown;
-}
-
-function sumPoints(rows) {
-	const at = new Map();
-	for (const r of rows)
-		for (const [t, n] of r.points)
-			at.set(t, (at.get(t) || 0) + n);
-	return [...at].sort((a, b) => a[0] - b[0]);
-}
 
 export class Chart {
 	/* onrange(from, to), onbaseline(from, to): seconds since 1970. */
@@ -96,6 +59,7 @@ export class Chart {
 			return;
 		}
 		this.host.replaceChildren();
+		this.sources = sources(answer);
 		this.plot = new uPlot(this.options(answer), stack(answer, rows, scale), this.host);
 	}
 
@@ -158,7 +122,7 @@ export class Chart {
 		}
 		ctx.beginPath();
 		for (let i = 0; i < answer.n_steps; i++)
-			if (!answer.covered[i])
+			if (this.sources[i] < 0)
 				ctx.rect(x(answer.from + i * answer.step), bbox.top, x(answer.step) - x(0), bbox.height);
 		ctx.clip();
 		ctx.strokeStyle = get('--line');
@@ -206,7 +170,7 @@ export class Chart {
 			lines.push([`of ${number(this.capacity)} CPUs`]);
 		const box = u.over.getBoundingClientRect();
 		this.tip.show(box.left + u.cursor.left, box.top + u.cursor.top, time(answer.from + i * answer.step),
-			answer.covered[i] ? lines : [['nothing was recorded']]);
+			this.sources[i] >= 0 ? lines : [['nothing was recorded']]);
 	}
 }
 

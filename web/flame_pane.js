@@ -12,7 +12,7 @@ import { h, refill, tell } from './dom.js';
 import { brief, number, percent, seconds } from './format.js';
 import { and, valueOf } from './selector.js';
 import { baseline, select } from './state.js';
-import { below, children, frameId, matchFrames, matchedTotal, module, name, overlay, pathOf, prunedBelow, split, unpack } from './tree.js';
+import { below, children, frameId, matchFrames, matchedTotal, module, name, overlay, pathOf, prunedBelow, unpack, unpackSplit } from './tree.js';
 import { table } from './table.js';
 
 const MAX_NODES = 8192, CACHED = 24;
@@ -20,8 +20,8 @@ const MAX_NODES = 8192, CACHED = 24;
 const questionBase = s => ({ ...select(s), names: s.names, max_nodes: MAX_NODES, ...baseline(s) });
 const viewOf = s => ({ view: s.view === 'inverted' ? 'inverted' : '' });
 
-/* What is asked for one graph from the root or from the leaf. */
-export const question = s => ({ ...questionBase(s), ...viewOf(s), root: s.root });
+/* What is asked for one graph from the root or from the leaf; split: the label whose values come first. */
+export const question = (s, by) => ({ ...questionBase(s), ...viewOf(s), root: s.root, split: by });
 
 export class FlamePane extends Pane {
 	/* data: the one graph there is, when there is no server. */
@@ -85,38 +85,51 @@ export class FlamePane extends Pane {
 	update(again) {
 		if (this.data)
 			return this.updateAlone();
-		const s = this.app.state, merged = this.isMerged(s);
-		this.showControls(s, merged);
-		const base = questionBase(s), view = viewOf(s);
-		const key = JSON.stringify([base, s.view, s.fn, s.module, merged && [s.by, s.split], s.split && merged ? '' : s.root]);
+		const s = this.app.state;
+		this.showControls(s);
+		const key = this.keyOf(s);
 		if (again)
 			this.cache.clear();
 		const load = async signal => {
 			const had = this.cache.get(key);
 			if (had)
 				return had;
-			const got = s.view === 'sandwich' ? await this.askSandwich(base, s, signal) : merged ? await this.askMerged(base, view, s, signal)
-				: this.unpacked(await ask('flame', question(s), signal));
+			const got = s.view === 'sandwich' ? await this.askSandwich(s, signal) : this.isMerged(s) ? await this.askMerged(s, signal)
+				: this.unpacked(await ask('flame', question(s, this.splitBy(s)), signal));
 			this.remember(key, got);
 			return got;
 		};
 		this.key = key;
 		if (key === this.asked && !again)
-			this.display(this.shown, true);
-		else
-			this.load(key, true, load, got => this.display(got, again));
+			return this.display(this.shown, true);
+		const loaded = this.load(key, true, load, got => this.display(got, again));
+		if (!this.shown && this.splitBy(s) && !s.root)
+			this.showWhole(key, s, this.running.signal);
+		return loaded;
 	}
 
-	/* A graph for each value; of a key with very many every window of the range would be read for each. */
-	isMerged(s) {
-		return (s.split || s.colour === 'label') && s.by && !this.app.compared() && s.view !== 'sandwich' && !this.app.time.tooWide(s);
+	/* At first: the graph that is not split takes the server a tenth of the time, and stands there until the other one comes. */
+	async showWhole(key, s, signal) {
+		const data = await ask('flame', question(s, ''), signal).catch(() => null);
+		if (data && key === this.asked && !this.shown)
+			this.display({ ...this.unpacked(data), provisional: true }, false);
 	}
+
+	/* By its values? Of a key with very many every window of the range would be read. */
+	byValues(s) { return s.by && !this.app.compared() && s.view !== 'sandwich' && !this.app.time.tooWide(s); }
+	splitBy(s) { return s.split && this.byValues(s) ? s.by : ''; }
+
+	/* A graph for each value, laid over each other. */
+	isMerged(s) { return !s.split && s.colour === 'label' && this.byValues(s); }
+
+	/* What a graph depends on. */
+	keyOf(s) { return JSON.stringify([questionBase(s), s.view, s.fn, s.module, this.isMerged(s) && s.by, this.splitBy(s), s.root]); }
 
 	/* Zoomed to in what is here. */
 	updateAlone() {
 		const s = this.app.state;
 		this.alone ||= this.unpacked(this.data);
-		this.showControls(s, false);
+		this.showControls(s);
 		const [tree, crumbs] = s.root ? this.localZoom(this.alone.tree, s.root.split('.')) : [this.alone.tree, []];
 		this.display({ ...this.alone, tree, crumbs: [...this.alone.crumbs, ...crumbs] }, s.root === this.root);
 		this.root = s.root;
@@ -132,11 +145,11 @@ export class FlamePane extends Pane {
 		const crumbs = [];
 		for (let i = 0; data.path && i < data.path.length; i += 3)
 			crumbs.push({ name: data.path[i], module: data.path[i + 1], total: data.path[i + 2] });
-		return { data, tree: unpack(data), crumbs, samples: data.samples };
+		return { data, tree: data.values ? unpackSplit(data) : unpack(data), crumbs, samples: data.samples };
 	}
 
-	async askSandwich(base, s, signal) {
-		const of = view => ask('flame', { ...base, view, function: s.fn, module: s.module }, signal);
+	async askSandwich(s, signal) {
+		const of = view => ask('flame', { ...questionBase(s), view, function: s.fn, module: s.module }, signal);
 		const [callees, callers] = await Promise.all([of('callees'), of('callers')]);
 		const alone = data => { /* without the root above the function */
 			const got = this.unpacked(data);
@@ -146,23 +159,24 @@ export class FlamePane extends Pane {
 	}
 
 	/* A graph for each of the most frequent values, and one of all others. */
-	async askMerged(base, view, s, signal) {
+	async askMerged(s, signal) {
+		const base = { ...questionBase(s), ...viewOf(s) };
 		const top = await ask('table', { ...this.app.select(), by: s.by, limit: N_VALUES }, signal);
 		const values = top.rows.filter(r => !r.other).map(r => valueOf(r.key[s.by]));
 		const wheres = values.map(v => and(s.where, s.by, '=', v));
 		if (top.n_rows > values.length)
 			wheres.push(values.reduce((w, v) => and(w, s.by, '!=', v), s.where));
-		const root = s.split ? '' : s.root;
-		const answers = await Promise.all(wheres.map(where => ask('flame', { ...base, ...view, where, root, max_nodes: MAX_NODES / 4 }, signal).catch(e => {
+		const root = s.root;
+		const answers = await Promise.all(wheres.map(where => ask('flame', { ...base, where, root, max_nodes: MAX_NODES / 4 }, signal).catch(e => {
 			if (root && e.status === 404)
 				return null; /* this value never was there */
 			throw e;
 		})));
 		const names = [...values.map(v => v === '' ? '(none)' : v), '(others)'], there = answers.map((a, i) => [a, i]).filter(([a]) => a);
 		if (!there.length)
-			return this.unpacked(await ask('flame', { ...base, ...view, root }, signal));
+			return this.unpacked(await ask('flame', { ...base, root }, signal));
 		const trees = there.map(([a]) => unpack(a));
-		const tree = (s.split ? split : overlay)(trees, there.map(([, i]) => names[i]), there.at(-1)[1] === values.length);
+		const tree = overlay(trees, there.map(([, i]) => names[i]));
 		for (let i = 0; i < tree.n; i++) /* the colours of the chart, whichever are missing here */
 			if (tree.value[i] !== 255)
 				tree.value[i] = there[tree.value[i]][1];
@@ -172,12 +186,12 @@ export class FlamePane extends Pane {
 			tree.frames[0] = one[3 * there[0][0].nodes[2]];
 			tree.frames[1] = one[3 * there[0][0].nodes[2] + 1];
 		}
-		return { data: there[0][0], tree, crumbs: this.unpacked(there[0][0]).crumbs, samples: top.samples, merged: true };
+		return { data: there[0][0], tree, crumbs: this.unpacked(there[0][0]).crumbs, samples: top.samples };
 	}
 
 	/* ---- showing ---- */
 
-	showControls(s, merged) {
+	showControls(s) {
 		this.viewSelect.hidden = this.splitBox.parentNode.hidden = !!this.data;
 		this.colourSelect.lastChild.lastChild.disabled = !s.by;
 		this.viewSelect.lastChild.value = s.view;
@@ -192,7 +206,6 @@ export class FlamePane extends Pane {
 		this.out.disabled = !s.root && s.view !== 'sandwich';
 		if (document.activeElement !== this.search)
 			this.search.value = s.find;
-		this.merged = merged;
 	}
 
 	/* keep: what is looked at stays, if it can. */
@@ -202,11 +215,7 @@ export class FlamePane extends Pane {
 		const s = this.app.state;
 		keep = keep || (this.shown && this.shown.provisional && got.key === this.shown.key);
 		this.shown = got;
-		let { tree, crumbs } = got;
-		if (s.split && got.merged && s.root) { /* all of it is here */
-			const ids = s.root.split('.');
-			[tree, crumbs] = this.localZoom(tree, ids);
-		}
+		const { tree, crumbs } = got;
 		this.tree = tree;
 		this.crumbs = crumbs;
 		this.sums = tree.against ? [got.data.samples, got.data.against_samples] : null;
@@ -228,6 +237,12 @@ export class FlamePane extends Pane {
 		if (!tree.total[0] && !(tree.against && tree.against[0]))
 			this.fail('No sample matches.');
 		this.app.drawn('flame');
+	}
+
+	/* The values have other colours. */
+	recolour() {
+		if (this.shown && this.shown.tree.value)
+			this.display(this.shown, true);
 	}
 
 	localZoom(tree, ids) {
@@ -293,17 +308,13 @@ export class FlamePane extends Pane {
 			({ name: name(t, k), module: module(t, k), total: t.total[k] }))];
 		const got = { ...this.shown, tree: below(t, i), crumbs };
 		const whole = !prunedBelow(t, i);
-		if (this.data || (this.shown.merged && this.app.state.split))
+		if (this.data)
 			return this.app.go({ root });
 		this.display({ ...got, provisional: true }, false);
 		this.zooming = whole ? got : null;
 		this.app.go({ root }, () => {
-			const s = this.app.state;
-			if (whole) {
-				const base = questionBase(s);
-				const merged = this.isMerged(s);
-				this.remember(JSON.stringify([base, s.view, s.fn, s.module, merged && [s.by, s.split], s.split && merged ? '' : s.root]), got);
-			}
+			if (whole)
+				this.remember(this.keyOf(this.app.state), got);
 		});
 	}
 

@@ -132,24 +132,25 @@ export class FunctionsPane extends Pane {
 		];
 	}
 
+	changeCell(r, k, points) {
+		const title = `95% interval: ${points(r.low)} … ${points(r.high)}; ` +
+			`${number(r[k][0])} samples here, ${number(r[k][1])} in the baseline`;
+		return h('span', { title }, points(r.change),
+			h('span.unseen', null, r.verdict === 'noise' ? ' may be chance' : ` ${r.verdict}`));
+	}
+
 	diffColumns(a) {
 		const k = a.of === 'self' ? 'self' : 'samples',
 			points = x => (x > 0 ? '+' : x < 0 ? '−' : '') + percent(Math.abs(x), 1);
 		return [
 			{ id: 'change', title: 'Change', number: true, sortable: true,
-				hint: 'of the share', cell: r => points(r.change) },
+				hint: 'of the share; grey: may be chance (q of 0.05 or more after Benjamini and Hochberg)',
+				cell: r => this.changeCell(r, k, points) },
 			this.nameColumn(),
-			{ id: 'range', title: '95%', number: true,
-				cell: r => `${points(r.low)} … ${points(r.high)}` },
-			{ id: 'verdict', title: 'Verdict',
-				hint: 'q < 0.05 after Benjamini and Hochberg',
-				cell: r => r.verdict === 'noise' ? 'may be chance' : r.verdict },
 			{ id: 'a', title: 'Here', number: true,
 				cell: r => `${percent(r.share[0], 1)}` },
 			{ id: 'b', title: 'Baseline', number: true,
 				cell: r => `${percent(r.share[1], 1)}` },
-			{ id: 'n', title: 'Samples', number: true,
-				cell: r => `${number(r[k][0])} / ${number(r[k][1])}` },
 			{ id: 'file', title: 'File', cell: r => this.fileCell(r) },
 		];
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table with sortable heads. columns: [{id, title, hint, number, sortable, stays, cell(row) -> text or element}]; what stays is in sight when
- * the table is too wide. Rows are in order already: who owns the table sorts (the server often did).
+ * the table is too wide; unseen: a title that is only read out. Rows are in order already: who owns the table sorts (the server often did).
  */
 import { h } from './dom.js';
 
@@ -10,7 +10,7 @@ export function table({ caption, columns, rows, sort, onsort, rowClass, empty })
 		const sorted = c.id === sort;
 		const props = { scope: 'col', className: c.number ? 'n' : c.stays ? 'stays' : '', title: c.hint };
 		if (!c.sortable)
-			return h('th', props, c.title);
+			return h('th', props, c.title || h('span.unseen', null, c.unseen));
 		return h('th', { ...props, 'aria-sort': sorted ? (c.number ? 'descending' : 'ascending') : 'none' },
 			h('button.sort', { type: 'button', onclick: () => onsort(c.id), 'data-sort': c.id }, c.title, h('i', { 'aria-hidden': 'true' }, sorted ? (c.number ? '▾' : '▴') : '')));
 	});

@@ -19,6 +19,18 @@ export function unpack(data) {
 		verdict: data.verdicts ? Uint8Array.from(data.verdicts) : null, value: null, values: null });
 }
 
+/* The same of an answer whose first level is the values of a label: each node has the place of its value. */
+export function unpackSplit(data) {
+	const t = unpack(data), path = data.path || [], at = new Map(data.values.map((v, i) => [v, i]));
+	const place = text => at.has(text) ? at.get(text) : 255;
+	t.values = data.values;
+	t.value = new Uint8Array(t.n).fill(path.length > 3 ? place(path[3]) : path.length ? place(name(t, 0)) : 255);
+	if (!path.length)
+		for (const c of children(t, 0))
+			t.value.fill(place(name(t, c)), c, t.end[c]);
+	return t;
+}
+
 /* The rest follows from depth, total and frame. */
 function build(t) {
 	const n = t.n = t.depth.length, path = [], filled = [];
@@ -142,7 +154,7 @@ function flatten(root, frames, values) {
 		total.push(node.total);
 		frame.push(node.frame);
 		value.push(node.value);
-		const kids = [...node.kids.values()].sort((a, b) => (a.frame === OTHER || a.last) - (b.frame === OTHER || b.last) || b.total - a.total);
+		const kids = [...node.kids.values()].sort((a, b) => (a.frame === OTHER) - (b.frame === OTHER) || b.total - a.total);
 		for (const k of kids.reverse())
 			stack.push([k, d + 1]);
 	}
@@ -151,27 +163,7 @@ function flatten(root, frames, values) {
 		against: null, verdict: null, value: Uint8Array.from(value), values });
 }
 
-const fresh = (frame, value) => ({ frame, total: 0, value, best: 0, last: false, kids: new Map() });
-
-/* Each value a frame of its own below the root; that of all others, if there is one, is the last. */
-export function split(trees, values, others) {
-	const [frames, maps] = internFrames(trees), root = fresh(0, 255);
-	trees.forEach((t, v) => {
-		const top = fresh(frames.length / 3, v), path = [];
-		frames.push(values[v], '', 5);
-		top.last = others && v === trees.length - 1;
-		for (let i = 0; i < t.n; i++) {
-			const node = i ? fresh(maps[v][t.frame[i]], v) : top;
-			node.total = t.total[i];
-			path[t.depth[i]] = node;
-			if (i)
-				path[t.depth[i] - 1].kids.set(i, node);
-		}
-		root.total += top.total;
-		root.kids.set(v, top);
-	});
-	return flatten(root, frames, values);
-}
+const fresh = (frame, value) => ({ frame, total: 0, value, best: 0, kids: new Map() });
 
 /* One tree of all, each node with the value that has most of it. */
 export function overlay(trees, values) {

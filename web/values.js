@@ -13,7 +13,7 @@ import { and, parse, valueOf, without } from './selector.js';
 import { spark } from './spark.js';
 import { bar, table } from './table.js';
 
-const ROWS = 50, THREADS = ['tgid', 'tid', 'thread']; /* of those no lengths of waits are kept */
+const ROWS = 50, STATEMENTS = 5, STATEMENT_MS = 300, THREADS = ['tgid', 'tid', 'thread']; /* of those no lengths of waits are kept */
 
 export class ValuesPane extends Pane {
 	constructor(app, host) {
@@ -28,6 +28,7 @@ export class ValuesPane extends Pane {
 			'aria-label': 'Values of the label' });
 		host.append(h('div.tools', null, h('label', null, h('span', null, 'Who, by'), this.keys), this.waitsLabel, this.status), this.note, this.body);
 		this.points = new Map();
+		this.sql = {};
 	}
 
 	showKeys(keys, by) {
@@ -78,7 +79,24 @@ export class ValuesPane extends Pane {
 				this.app.time.draw();
 			}
 			this.draw();
+			this.askStatements();
 		});
+	}
+
+	/* The SQL behind query ids, where the server asks a database for it; it may take some turns until that has answered. */
+	async askStatements() {
+		const { answer } = this, ids = this.by === 'query_id' ? answer.rows.filter(r => r.key && /^-?\d+$/.test(r.key.query_id)).map(r => r.key.query_id) : [];
+		for (let turn = 0; ids.length && !this.noStatements && turn < STATEMENTS && this.answer === answer; turn++) {
+			const a = await ask('statements', { ids: ids.join(',') }).catch(() => ({}));
+			this.noStatements = a.configured === false;
+			this.sqlError = a.error;
+			Object.assign(this.sql, a.statements);
+			if (this.answer === answer && (Object.keys(a.statements || {}).length || a.error))
+				this.draw();
+			if (!a.pending)
+				return;
+			await new Promise(go => setTimeout(go, STATEMENT_MS));
+		}
 	}
 
 	showsWaits(s) { return !!s.waits && this.app.has_waits && !THREADS.includes(s.by); }
@@ -127,6 +145,7 @@ export class ValuesPane extends Pane {
 			.map(r => [r.key[by], r.points]));
 		colourValues(answer.series.filter(r => !r.other).map(r => r.key[by]));
 		this.ranks = new Map(answer.series.filter(r => !r.other).map((r, i) => [r.key[by], i]));
+		this.app.flame.recolour();
 	}
 
 	/* The place of a value among all of its key; -1: not known. */
@@ -136,7 +155,7 @@ export class ValuesPane extends Pane {
 
 	draw() {
 		const a = this.answer, by = this.by, time = a.seconds > 0;
-		tell(this.status, a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}`);
+		tell(this.status, a.n_rows === 1 ? '1 value' : `${number(Math.min(a.rows.length, a.n_rows))} of ${number(a.n_rows)} values${a.exact ? '' : ', the most frequent'}${by === 'query_id' && this.sqlError ? `; no SQL: ${brief(this.sqlError, 120)}` : ''}`);
 		const rank = r => r.key ? this.rank(by, r.key[by]) : -1;
 		refill(this.body, [table({
 			caption: `Values of ${plain(by)}`, rows: a.rows,
@@ -157,7 +176,7 @@ export class ValuesPane extends Pane {
 					cell: r => this.changeCell(r) }] : []),
 				...(this.waits ? [this.waitColumn('runq', 'Run queue', 'waited for a CPU', 0), this.waitColumn('off', 'Blocked', 'blocked', 1)] : []),
 				{ id: 'course', title: 'Over time', cell: r => this.sparkCell(r, rank(r)) },
-				{ id: 'do', title: '', stays: true, cell: r => this.actions(r) },
+				{ id: 'do', title: '', unseen: 'Actions', stays: true, cell: r => this.actions(r) },
 			] })], this.keys);
 		this.app.drawn('values');
 	}
@@ -174,9 +193,11 @@ export class ValuesPane extends Pane {
 		box.style.background = valueColour(rank);
 		if (r.other)
 			return h('span', null, box, '(all others)');
-		return h('button.link', { type: 'button', 'data-value': brief(valueOf(v), 80), title: `Only ${brief(valueOf(v) || '(none)', 200)}`,
+		const sql = this.by === 'query_id' && this.sql[v];
+		const button = h('button.link', { type: 'button', 'data-value': brief(valueOf(v), 80), title: `Only ${brief(valueOf(v) || '(none)', 200)}`,
 			'aria-current': this.chosen(r) ? 'true' : null, onclick: () => this.choose(v, this.chosen(r)) },
 		box, v === null ? h('em', null, '(none)') : v === '' ? h('em', null, '(empty)') : h('bdi', null, brief(v, 60)));
+		return sql ? h('span', null, button, h('small.sql', { title: brief(sql, 1000) }, h('bdi', null, brief(sql.replace(/\s+/g, ' '), 200)))) : button;
 	}
 
 	changeCell(r) {

@@ -4,7 +4,7 @@
 # nodes is zoomed and panned; the size of what is loaded. BUILD; N: page loads (default 15); DAY: a store that
 # bench/serve_store made before.
 . "$(dirname "$0")/../e2e/lib.bash"
-echo "== size (promised: 150 KiB)"
+echo "== size (promised: 70 kB)"
 BUILD=$BUILD bash "$here/bundle.sh"
 if [ -n "${DAY:-}" ]; then
 	ln -s "$DAY" day

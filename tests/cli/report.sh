@@ -111,4 +111,48 @@ exits 2 'stand alone' "$ascribe" report store --tree --by comm
 exits 2 'stand alone' "$ascribe" report store --tree --peek main
 exits 0 'holds no window' "$ascribe" report empty --peek main
 exits 0 'no sample matches' "$ascribe" report store --tree --where 'tenant=~"x.*"'
+
+# ---- what changed: against the amounts that each range has by itself ----
+"$build/tests/mkstore" incident incident >/dev/null
+to=$("$ascribe" stat incident --json | jq '.to | floor')
+range() { echo "--from $((to - $1)) --to $((to - $2))"; }
+for by in function tenant; do
+	# shellcheck disable=SC2046
+	"$ascribe" report incident --by $by $(range 1800 900) --json >before.json 2>/dev/null
+	# shellcheck disable=SC2046
+	"$ascribe" report incident --by $by $(range 900 0) --json >now.json 2>/dev/null
+	# shellcheck disable=SC2046
+	"$ascribe" report incident --by $by $(range 900 0) --before $((to - 1800)) -n 0 --full-names >table.txt 2>err
+	cat >change.py <<'PY'
+import json, re, sys
+by = sys.argv[1]
+name = lambda r: r['key'][by] if by == 'tenant' else r['function']
+def read(f):
+    d, out = json.load(open(f)), {}
+    for r in d['rows']: out[name(r)] = out.get(name(r), 0) + r['samples'] * d['seconds'] / d['samples'] / (10 * d['windows'])
+    return out
+now, before = read('now.json'), read('before.json')
+lines = [l for l in open('table.txt') if re.match(r'^ +\d+ +\d+\.\d{3} ', l)]
+assert len(lines) > (1 if by == 'tenant' else 10)
+changed = 0
+for l in lines:
+    f = l.split()
+    at = 3 if by == 'tenant' else 4
+    who = l.split('%')[-1].strip().split('  ')[0].removesuffix(' (inlined)')
+    if f[at] == '.' or who not in now or ' (inlined)' in l or list(l.split('%')[-1].strip().split('  ')[0] == x.split('%')[-1].strip().split('  ')[0] for x in lines).count(True) > 1:
+        continue
+    changed += 1
+    assert abs(float(f[at]) - (now[who] - before.get(who, 0))) < 0.006, (l, now[who], before.get(who, 0))
+assert changed > (0 if by == 'tenant' else 5), lines
+assert by == 'tenant' or any(l.split()[4] == '.' for l in lines), 'all changed'
+PY
+	ok "the column of the change, by $by" python3 change.py $by
+done
+ok "the earlier range is said" grep -q 'CHANGE: in CPUs .* against 20.*;' table.txt
+"$ascribe" report incident --from $((to - 900)) --before $((to - 1800)) >table.txt 2>err
+ok "in both tables" test "$(grep -c ' CHANGE ' table.txt)" = 2
+"$ascribe" report incident --from $((to - 900)) --before $((to - 9000)) >table.txt 2>err
+ok "an earlier range without data is said" grep -q 'nothing was recorded in the earlier range' table.txt
+exits 2 'before is for tables' "$ascribe" report incident --before -1h --json
+exits 2 'before is for tables' "$ascribe" report incident --before -1h --tree
 finish

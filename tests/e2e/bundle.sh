@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The page's size, everything that a browser loads, compressed as it is sent: 150 KiB at most.
+# The page's size, everything that a browser loads, compressed as it is sent: 70 kB at most.
 set -u
 build=$(realpath "${BUILD:-build}")
 [ -s "$build/gen/web/uPlot-LICENSE.txt" ] || {
@@ -9,4 +9,4 @@ build=$(realpath "${BUILD:-build}")
 }
 bytes=$(cat "$build"/gen/web/{index.html,icon.svg,app.js,app.css,uPlot-LICENSE.txt}.gz | wc -c)
 echo "$bytes bytes"
-[ "$bytes" -gt 10000 ] && [ "$bytes" -le $((150 * 1024)) ]
+[ "$bytes" -gt 10000 ] && [ "$bytes" -le 70000 ]

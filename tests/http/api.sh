@@ -83,6 +83,45 @@ assert d['n_rows'] == whole['n_rows'] and d['rows'] == [r for r in whole['rows']
 root = get('flame', max_nodes=50)
 PY
 ok "views, baselines, parts of tables" python3 views.py "$url"
+# By the values of a label: each is the graph of that value alone; what has no place is in the last.
+cat >split.py <<'PY'
+import json, sys, urllib.parse, urllib.request
+url = sys.argv[1]
+def get(what, **q):
+    return json.load(urllib.request.urlopen(url + '/api/v1/' + what + '?' + urllib.parse.urlencode(q)))
+def fnv(text, h=2166136261):
+    for b in text.encode(): h = ((h ^ b) * 16777619) & 0xffffffff
+    return '%08x' % h
+def paths(d, drop=0):  # path -> samples; without the root and so many levels
+    out, path = {}, []
+    for depth, samples, frame in zip(*[iter(d['nodes'])] * 3):
+        path[depth:] = [tuple(d['frames'][3 * frame:3 * frame + 2])]
+        if depth > drop: out.setdefault(tuple(path[1:]), samples)
+    return out
+for view in '', 'inverted':
+    d, rows = get('flame', split='tenant', view=view, max_nodes=100000), get('table', by='tenant')['rows']
+    top = sorted(rows, key=lambda r: (-r['samples'], r['key']['tenant'] or ''))
+    names = ['(none)' if r['key']['tenant'] is None else r['key']['tenant'] or '(empty)' for r in top]
+    got = paths(d)
+    assert sorted(d['values']) == sorted(names) and len(names) > 2, (d['values'], names)
+    assert d['nodes'][1] == d['samples']
+    for r, name in zip(top, names):
+        assert got[((name, ''),)] == r['samples'], name
+        if not r['key']['tenant']: continue  # no selector tells these two apart
+        of = '{tenant="%s"}' % (r['key']['tenant'] or '')
+        alone = paths(get('flame', where=of, view=view, max_nodes=100000))
+        assert {p[1:]: n for p, n in got.items() if p[0][0] == name and len(p) > 1} == alone, name
+        below = get('flame', split='tenant', view=view, max_nodes=100000, root=fnv(name + '\0'))
+        assert paths(below) == alone and below['values'] == d['values'] and below['path'][0] == 'all'
+two = get('flame', split='tenant', limit=2, max_nodes=100000)
+assert len(two['values']) == 3 and two['values'][2] == '(others)', two['values']
+assert paths(two)[(('(others)', ''),)] == sum(r['samples'] for r in top[2:])
+assert get('flame', split='nosuch')['values'] == ['(none)']
+PY
+ok "a graph by values" python3 split.py "$url"
+refused 400 'split: ' "$url/api/v1/flame?split=tenant&against=x"
+refused 400 'split: ' "$url/api/v1/flame?split=tenant&view=callers&function=x"
+refused 400 'at most 20' "$url/api/v1/flame?split=tenant&limit=21"
 refused 400 'view: ' "$url/api/v1/flame?view=up"
 refused 400 'function: ' "$url/api/v1/flame?view=callers"
 refused 400 'sort: ' "$url/api/v1/table?sort=name"

@@ -16,6 +16,7 @@
 #include "proc/proc.h"
 #include "store/old/old.h"
 #include "util/own.h"
+#include "sql/texts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -328,8 +329,9 @@ static int begin(struct daemon *d, struct err *err)
 		return rc;
 	if (!rc)
 		close(fd);
-	/* Its process is forked here, before anything is open. */
+	/* Their processes are forked here, before anything is open. */
 	rc = d->s.o.debuginfod.n ? debuginfod_start(&d->downloads, &d->s.o.debuginfod, d->s.o.debuginfod_cache, err) : 0;
+	rc = rc || !d->s.o.postgres ? rc : sql_texts_open(&d->sql, d->s.o.postgres, err);
 	rc = rc ? rc : load_recipes(d, err);
 	if (rc)
 		return rc;
@@ -400,6 +402,7 @@ int cmd_daemon(int argc, char **argv)
 		close(d.signals);
 out:
 	downloads_free(d.downloads);
+	sql_texts_close(d.sql);
 	recipes_fini(&d.recipes);
 	daemon_settings_fini(&d.s);
 	return status;

@@ -6,6 +6,7 @@
 #include "cli/series.h"
 #include "export/answer.h"
 #include "opt/term.h"
+#include "sql/texts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +23,9 @@ static const struct opt options[] = {
 	  offsetof(struct report, by), 0, 0 },
 	{ "step", 's', OPT_DURATION, "TIME", "over time, in steps of so long (1m); windows are never split",
 	  offsetof(struct report, step_ns), 0, 0 },
+	{ "before", 0, OPT_TIME, "T",
+	  "with a column of the change since an earlier range of the same length, which begins here",
+	  offsetof(struct report, before_ns), 0, 0 },
 	{ "tree", 0, OPT_FLAG, NULL, "the calls from the roots on, those with most samples", offsetof(struct report, tree), 0, 0 },
 	{ "peek", 0, OPT_STRING, "FUNCTION", "who calls a function, and what it calls; a part of its name is enough",
 	  offsetof(struct report, peek), 0, 0 },
@@ -36,6 +40,10 @@ static const struct opt options[] = {
 	{ "exact", 0, OPT_FLAG, NULL,
 	  "with --by and one key that has very many values: read every window, not\nonly the most frequent values of long ranges",
 	  offsetof(struct report, exact), 0, 0 },
+	{ "postgres", 0, OPT_STRING, "CONNINFO",
+	  "with --by query_id: print the SQL from pg_stat_statements of this PostgreSQL server\n"
+	  "(a connection string of libpq)",
+	  offsetof(struct report, postgres), 0, 0 },
 	JSON_OPTION(struct report, filter),
 	EXPLAIN_OPTION(struct report, filter),
 };
@@ -53,9 +61,11 @@ static const struct opt_command command = {
 		    "  ascribe report --by tenant                     # who used the CPU\n"
 		    "  ascribe report --by tenant,endpoint -n 10      # by two labels\n"
 		    "  ascribe report --where '{tenant=\"a\"}'          # the code of one tenant\n"
+		    "  ascribe report --from -15m --before -30m       # and how that changed\n"
 		    "  ascribe report --tree                          # the calls\n"
 		    "  ascribe report --peek memcpy                   # who calls it, and what it calls\n"
 		    "  ascribe report --step 1m --by tenant           # who, over time\n"
+		    "  ascribe report --by query_id --postgres \"host=/run/postgresql user=monitor\"  # with SQL\n"
 		    "  ascribe report --metric off --by comm          # who was blocked, of a recording with --wall\n"
 		    "  ascribe report --metric off --by wait_in,wait  # in which function of the program, and why\n"
 		    "  ascribe report web1 web2 db --by host          # several stores, by their hosts\n"
@@ -86,8 +96,16 @@ static int print_text(const struct reading *r, const struct report *opts, const 
 {
 	report_header(r, opts);
 	int rc = report_table(r, opts, t, limit);
+	if (opts->changes)
+		report_change_note(opts->changes, r, !opts->by.n);
+	report_sql(opts->sql, opts, t, limit);
 	accounting_footer(r->store, query_info(r->query));
 	return rc;
+}
+
+static bool with_changes(const struct report *opts)
+{
+	return opts->before_ns != INT64_MIN;
 }
 
 /* Print the table by the label that says for whom the samples are. */
@@ -105,7 +123,9 @@ static int print_who(struct reading *r, const struct report *opts, struct err *e
 	other.query = NULL;
 	rc = query_open(&other.query, r->store, &spec, err);
 	rc = rc ? rc : query_table(other.query, spec.keys, 1, &t, err);
+	rc = rc || !with_changes(opts) ? rc : report_changes_open(&who.changes, &other, &who, err);
 	rc = rc ? rc : report_table(&other, &who, t, rows_of(opts, WHO_ROWS));
+	report_changes_close(who.changes);
 	query_table_free(t);
 	query_close(other.query);
 	return rc;
@@ -115,13 +135,18 @@ static int print_who(struct reading *r, const struct report *opts, struct err *e
 static int print_both(struct reading *r, const struct report *opts, struct err *err)
 {
 	struct query_table *t = NULL;
+	struct report where = *opts;
 	report_header(r, opts);
 	int rc = query_info(r->query)->samples ? print_who(r, opts, err) : 0;
 	rc = rc ? rc : query_table(r->query, NULL, 0, &t, err);
+	rc = rc || !with_changes(opts) ? rc : report_changes_open(&where.changes, r, opts, err);
 	if (!rc && t->n_rows) {
 		putchar('\n');
-		rc = report_table(r, opts, t, rows_of(opts, WHERE_ROWS));
+		rc = report_table(r, &where, t, rows_of(opts, WHERE_ROWS));
 	}
+	if (!rc && where.changes)
+		report_change_note(where.changes, r, true);
+	report_changes_close(where.changes);
 	query_table_free(t);
 	accounting_footer(r->store, query_info(r->query));
 	return rc;
@@ -167,6 +192,7 @@ static int report(struct reading *r, struct report *opts)
 		return EXIT_FAILED;
 	}
 	rc = open_lengths(r, opts, &err);
+	rc = rc || !with_changes(opts) ? rc : report_changes_open(&opts->changes, r, opts, &err);
 	if (rc) {
 		cmd_error("%s", err.text);
 		query_table_free(t);
@@ -179,6 +205,7 @@ static int report(struct reading *r, struct report *opts)
 		rc = print_text(r, opts, t, limit);
 	query_table_free(t);
 	query_lengths_free(opts->lengths);
+	report_changes_close(opts->changes);
 	reading_step(r, "print");
 	reading_explain(r);
 	if (rc == -ENOMEM)
@@ -192,6 +219,10 @@ static int check_keys(struct report *opts, bool *ret_function)
 	bool calls = opts->tree || opts->peek;
 	if (calls && (opts->by.n || opts->step_ns || (opts->tree && opts->peek) || opts->filter.json)) {
 		cmd_error("report: --tree and --peek stand alone; `ascribe flame --json` is the tree as JSON");
+		return EXIT_USAGE;
+	}
+	if (with_changes(opts) && (calls || opts->step_ns || opts->filter.json)) {
+		cmd_error("report: --before is for tables; `ascribe diff --json` is the difference as JSON");
 		return EXIT_USAGE;
 	}
 	for (size_t i = 0; i < opts->by.n; i++) {
@@ -224,7 +255,7 @@ static int open_report(struct reading *r, const struct opt_args *args, struct re
 		status = reading_open_store(r, args->v, args->n, f);
 	if (status)
 		return status;
-	if (opts->by.n == 1 && !opts->exact && !f->metric && !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
+	if (opts->by.n == 1 && !opts->exact && !with_changes(opts) && !f->metric && !(f->where && *f->where) && store_is_wide(r->store, opts->by.v[0])) {
 		status = reading_query(r, f, QUERY_TOTALS, NULL);
 		opts->top = !status && query_top_serves(r->query, opts->by.v[0]);
 		if (status || opts->top)
@@ -237,13 +268,18 @@ static int open_report(struct reading *r, const struct opt_args *args, struct re
 
 int cmd_report(int argc, char **argv)
 {
-	struct report opts = { .filter = FILTER_INIT };
+	struct report opts = { .filter = FILTER_INIT, .before_ns = INT64_MIN };
 	struct reading r = { 0 };
 	struct opt_args args;
 	int status;
 	if (!cmd_parse(&command, argc, argv, &opts, &args, &status))
 		return status;
 	bool by_function = opts.filter.json;
+	struct err err = { 0 };
+	if (opts.postgres && sql_texts_open(&opts.sql, opts.postgres, &err)) {
+		cmd_error("%s", err.text);
+		return EXIT_FAILED;
+	}
 	if (!opts.filter.names && !opts.filter.json)
 		opts.filter.names = opts.full_names ? "full" : "simple";
 	status = check_keys(&opts, &by_function);
@@ -256,6 +292,7 @@ int cmd_report(int argc, char **argv)
 			 : !opts.by.n && !by_function ? report_who_where(&r, &opts)
 						      : report(&r, &opts);
 	reading_close(&r);
+	sql_texts_close(opts.sql);
 	opt_release(&command, &opts);
 	return status;
 }

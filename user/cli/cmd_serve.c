@@ -6,6 +6,7 @@
 #include "opt/files.h"
 #include "opt/old_store.h"
 #include "opt/text.h"
+#include "sql/texts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 
 struct serve_options {
 	struct opt_list listen, hosts;
-	const char *token_file, *tls_cert, *tls_key;
+	const char *token_file, *tls_cert, *tls_key, *postgres;
 	bool anonymous, plain, open;
 	uint64_t workers, connections;
 };
@@ -35,6 +36,10 @@ static const struct opt options[] = {
 	{ "plain-http", 0, OPT_FLAG, NULL, "let the token cross the network without TLS", offsetof(struct serve_options, plain), 0, 0 },
 	{ "open", 0, OPT_FLAG, NULL, "start the browser; without a desktop print the ssh command that leads here",
 	  offsetof(struct serve_options, open), 0, 0 },
+	{ "postgres", 0, OPT_STRING, "CONNINFO",
+	  "PostgreSQL to ask for the SQL behind query ids, from pg_stat_statements: a connection\n"
+	  "string of libpq, such as \"host=/run/postgresql user=monitor dbname=postgres\"",
+	  offsetof(struct serve_options, postgres), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", offsetof(struct serve_options, workers), 1, 16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)", offsetof(struct serve_options, connections), 1, 10000 },
 };
@@ -152,7 +157,8 @@ int cmd_serve(int argc, char **argv)
 		.connections = (unsigned)o.connections,
 	};
 	struct store *store;
-	int rc = read_files(&o, &cfg, &token, &cert, &key, &err);
+	int rc = o.postgres ? sql_texts_open(&cfg.sql, o.postgres, &err) : 0;
+	rc = rc ? rc : read_files(&o, &cfg, &token, &cert, &key, &err);
 	rc = rc ? rc : old_store_copies(stores, cfg.n_stores, &err);
 	/* What cannot be read now would be a surprise later. */
 	rc = rc ? rc : store_open_all(&store, cfg.stores, cfg.n_stores, &err);
@@ -162,6 +168,7 @@ int cmd_serve(int argc, char **argv)
 	}
 	if (rc)
 		cmd_error("serve: %s", err.text);
+	sql_texts_close(cfg.sql);
 	free(token);
 	free(cert);
 	free(key);

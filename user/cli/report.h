@@ -6,13 +6,20 @@
 #include "cli/cmd.h"
 #include "query/lengths.h"
 
+struct report_changes;
+struct sql_texts;
+
 struct report {
 	struct filter filter;
 	struct opt_list by;
 	int64_t step_ns; /* 0: no series */
 	bool full_names;
+	int64_t before_ns; /* INT64_MIN: no earlier range */
+	struct report_changes *changes; /* of this table; NULL: no column of them */
 	bool exact;
 	bool tree;
+	const char *postgres;	       /* a connection string; NULL: none */
+	struct sql_texts *sql;
 	const char *peek;	       /* a function, or a part of its name; NULL: none */
 	bool top;		       /* the answer is query_top's */
 	struct query_lengths *lengths; /* of waits, by `by`; NULL: not asked for */
@@ -25,6 +32,22 @@ double report_share(const struct reading *r, uint64_t samples);
 
 /* The lines above a table. */
 void report_header(const struct reading *r, const struct report *opts);
+
+/*
+ * Compare r->query, by opts->by or by function, with the same question of the same length of time
+ * from opts->before_ns on.
+ */
+int report_changes_open(struct report_changes **ret, const struct reading *r,
+			const struct report *opts, struct err *err);
+void report_changes_close(struct report_changes *c);
+/* Print a row's cell, of 9 columns; and below the table, what the column says. */
+void report_change_print(const struct report_changes *c, const struct reading *r,
+			 const struct query_table_row *row);
+void report_change_note(const struct report_changes *c, const struct reading *r, bool functions);
+
+/* Print the statements behind the query ids of a table's first rows; nothing without opts->by query_id. */
+void report_sql(struct sql_texts *sql, const struct report *opts, const struct query_table *t,
+		size_t limit);
 
 /* A table by function or by opts->by, of at most `limit` rows. 0 or -ENOMEM. */
 int report_table(const struct reading *r, const struct report *opts, const struct query_table *t,

@@ -70,7 +70,7 @@ void report_header(const struct reading *r, const struct report *opts)
 /* ---- the columns of numbers ---- */
 
 struct columns {
-	bool self, samples, seconds, interval, lengths;
+	bool self, samples, seconds, interval, lengths, change;
 	unsigned width;
 };
 
@@ -81,9 +81,10 @@ static struct columns choose_columns(const struct reading *r, const struct repor
 			     .seconds = reading_event(r)->ns_per_sample,
 			     /* Measured waits have no sampling error. */
 			     .interval = wide && (!is_time || query_info(r->query)->grain_ns),
-			     .lengths = opts->lengths };
+			     .lengths = opts->lengths,
+			     .change = opts->changes };
 	c.samples = !is_time && (wide || !c.seconds);
-	c.width = 9 + 10 * c.samples + 11 * c.seconds + 8 * c.self + 18 * c.interval +
+	c.width = 9 + 10 * c.samples + 11 * c.seconds + 8 * c.self + 18 * c.interval + 9 * c.change +
 		  (11 + 10 * ANSWER_QUANTILES) * c.lengths;
 	return c;
 }
@@ -97,6 +98,8 @@ static void print_heads(const struct columns *c)
 	printf("%7s ", c->self ? "SELF%" : "SHARE");
 	if (c->self)
 		printf("%7s ", "TOTAL%");
+	if (c->change)
+		printf("%8s ", "CHANGE");
 	if (c->interval)
 		printf("%-17s ", "     95% INTERVAL");
 	for (size_t i = 0; c->lengths && i < ANSWER_QUANTILES + 1; i++)
@@ -120,7 +123,7 @@ static void print_lengths(const struct hist_snapshot *h)
 
 /* Functions go by their own samples; the interval is that of the total. */
 static void print_numbers(const struct reading *rd, const struct columns *c,
-			  const struct query_table_row *r)
+			  const struct report *opts, const struct query_table_row *r)
 {
 	uint64_t n = c->self ? r->self : r->samples;
 	if (c->samples)
@@ -130,6 +133,8 @@ static void print_numbers(const struct reading *rd, const struct columns *c,
 	printf("%6.2f%% ", 100 * report_share(rd, n));
 	if (c->self)
 		printf("%6.2f%% ", 100 * report_share(rd, r->samples));
+	if (c->change)
+		report_change_print(opts->changes, rd, r);
 	if (c->interval)
 		printf("%6.2f%% - %6.2f%% ", 100 * r->low, 100 * r->high);
 }
@@ -161,7 +166,7 @@ static int print_functions(const struct reading *rd, const struct report *opts,
 	putchar('\n');
 	for (size_t i = 0; i < t->n_rows && i < limit; i++) {
 		const struct query_table_row *r = &t->rows[i];
-		print_numbers(rd, &c, r);
+		print_numbers(rd, &c, opts, r);
 		putchar(' ');
 		if (function_print(r->text, r->module, r->inlined, room))
 			return -ENOMEM;
@@ -187,7 +192,7 @@ static void group_numbers(void *ctx, size_t i)
 		print_heads(&p->columns);
 		return;
 	}
-	print_numbers(p->rd, &p->columns, r);
+	print_numbers(p->rd, &p->columns, p->opts, r);
 	if (p->columns.lengths)
 		print_lengths(r->other ? NULL
 				       : query_lengths_of(p->opts->lengths, r->values, r->present));

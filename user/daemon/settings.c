@@ -66,6 +66,11 @@ static const struct opt options[] = {
 	  0 },
 	{ "socket-mode", 0, OPT_STRING, "MODE", "of Unix sockets, octal (default 0660)", AT(socket_mode),
 	  0, 0 },
+	{ "postgres", 0, OPT_STRING, "CONNINFO",
+	  "PostgreSQL to ask for the SQL behind query ids, from pg_stat_statements: a connection\n"
+	  "string of libpq, such as \"host=/run/postgresql user=monitor dbname=postgres\";\n"
+	  "read when the daemon begins",
+	  AT(postgres), 0, 0 },
 	{ "workers", 0, OPT_UINT, "N", "questions answered at a time (default 2)", AT(workers), 1, 16 },
 	{ "connections", 0, OPT_UINT, "N", "connections at a time and address (default 128)",
 	  AT(connections), 1, 10000 },

@@ -18,7 +18,7 @@ struct daemon_options {
 	uint64_t hz, wide_values, max_bytes, reserve_bytes, memory_max, unwind_max;
 	struct opt_list events, keep, listen, hosts, debuginfod;
 	struct label_rules labels;
-	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes, *debuginfod_cache;
+	const char *token_file, *tls_cert, *tls_key, *cpu_max, *kill_switch, *socket_mode, *recipes, *debuginfod_cache, *postgres;
 	uint64_t workers, connections;
 	uint64_t claim_cpus; /* for tests: tables as of a host with so many */
 };

@@ -49,6 +49,7 @@ enum export_kind {
 	EXPORT_EXECUTABLE,
 	EXPORT_JIT,
 	EXPORT_OTHER, /* idle, unknown, root */
+	EXPORT_LABEL, /* of a label: no frame */
 };
 
 /* What a frame is, by its kind and its module's name. */
@@ -81,11 +82,15 @@ struct export_flame_spec {
 	const char *root;   /* NULL or "": everything */
 	struct query_view_spec view;
 	struct query *against; /* NULL: none */
+	const char *split; /* NULL, or a key: the root's children are its values; without a baseline.
+			      The query is one of QUERY_KEYS_STACKS by that key. */
+	uint32_t values;   /* of split: so many, and all others as one */
 };
 /* query_spec.least of a question whose answer is only drawn as a flame graph. */
 static inline uint32_t export_flame_least(const struct export_flame_spec *how, bool against)
 {
-	bool whole = how->view.view == QUERY_VIEW_DOWN && (!how->root || !*how->root) && !against;
+	bool whole = how->view.view == QUERY_VIEW_DOWN && (!how->root || !*how->root) && !against &&
+		     !how->split;
 	return whole ? EXPORT_FLAME_LEAST : 0;
 }
 

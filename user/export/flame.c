@@ -13,6 +13,7 @@
 #include "export/flame_page.h"
 #include "export/json.h"
 #include "query/diff.h"
+#include "query/split.h"
 #include "util/array.h"
 
 #include <errno.h>
@@ -27,6 +28,8 @@ struct flame {
 	const struct query_node *tree;
 	size_t n;
 	const struct query_diff_tree *diff; /* NULL: no baseline */
+	const struct query_split *split; /* NULL: the root's children are frames */
+	uint32_t value_frame[QUERY_SPLIT_MAX + 1]; /* of each value: place in frames, 0: not yet */
 	uint64_t (*counts)[2]; /* with a baseline: of each node that was added, both sides */
 	size_t n_counts, counts_cap;
 	uint32_t root;	       /* what the graph begins with; 0: all */
@@ -92,11 +95,26 @@ static int add_frame(struct flame *fl, const char *name, const char *module, siz
 	return rc;
 }
 
+/* Find the frame that stands for a value. */
+static int find_value(struct flame *fl, uint32_t node, uint32_t *ret)
+{
+	uint32_t v = 0, index = fl->n_frames;
+	while (fl->split->node[v] != node)
+		v++;
+	int rc = fl->value_frame[v] ? 0 : add_frame(fl, fl->split->text[v], "", 0, EXPORT_LABEL);
+	if (!rc && !fl->value_frame[v])
+		fl->value_frame[v] = index;
+	*ret = fl->value_frame[v];
+	return rc;
+}
+
 static int find_frame(struct flame *fl, uint32_t node, uint32_t *ret)
 {
 	const struct store *s = fl->src->store;
 	uint32_t parent, frame;
 	char name[4096];
+	if (fl->split && node && !fl->tree[node].parent)
+		return find_value(fl, node, ret);
 	if (fl->diff)
 		frame = fl->diff->nodes[node].frame;
 	else
@@ -354,6 +372,18 @@ static int add_baseline(struct flame *fl, json_t *o, const struct query_info *ag
 	return rc;
 }
 
+/* The values in order: who draws the part below one of them gives it the same colour. */
+static int add_values(const struct flame *fl, json_t *o)
+{
+	json_t *v = json_array();
+	int rc = v ? 0 : -ENOMEM;
+	for (uint32_t i = 0; !rc && i < fl->split->n_values; i++)
+		rc = append(v, json_text(fl->split->text[i], strlen(fl->split->text[i])));
+	rc = rc ? rc : json_put(o, "values", json_incref(v));
+	json_decref(v);
+	return rc;
+}
+
 /* Frames that were made to look for the root stay, though no node may need them. */
 static int add_tree(struct flame *fl, json_t *o, const struct export_flame_spec *spec, struct err *err)
 {
@@ -370,6 +400,7 @@ static int add_tree(struct flame *fl, json_t *o, const struct export_flame_spec 
 	rc = rc ? rc : json_put(o, "pruned", json_count(fl->pruned));
 	rc = rc ? rc : json_put(o, "frames", json_incref(fl->frames));
 	rc = rc ? rc : json_put(o, "nodes", json_incref(fl->nodes));
+	rc = rc || !fl->split ? rc : add_values(fl, o);
 	rc = rc || !fl->diff ? rc : add_baseline(fl, o, query_info(spec->against));
 	json_decref(fl->frames);
 	json_decref(fl->nodes);
@@ -382,6 +413,7 @@ static int add_tree(struct flame *fl, json_t *o, const struct export_flame_spec 
 
 struct graph {
 	struct query_view_tree view;
+	struct query_split *split;
 	struct query_diff_tree *diff;
 	struct query_node *both; /* the tree of a difference, by the sums of both */
 };
@@ -389,6 +421,7 @@ struct graph {
 static void graph_free(struct graph *g)
 {
 	query_view_free(&g->view);
+	query_split_free(g->split);
 	query_diff_tree_free(g->diff);
 	free(g->both);
 }
@@ -407,10 +440,22 @@ static int graph_of_both(struct graph *g, struct err *err)
 	return 0;
 }
 
+static int split_open(struct graph *g, struct flame *fl, const struct export_flame_spec *spec,
+		      struct err *err)
+{
+	int rc = query_split(&g->split, fl->src->query, spec->split, spec->values, &spec->view, err);
+	fl->split = g->split;
+	fl->tree = rc ? NULL : g->split->nodes;
+	fl->n = rc ? 0 : g->split->n;
+	return rc;
+}
+
 static int graph_open(struct graph *g, struct flame *fl, const struct export_flame_spec *spec, struct err *err)
 {
 	int rc;
 	*g = (struct graph){ 0 };
+	if (spec->split)
+		return split_open(g, fl, spec, err);
 	if (!spec->against) {
 		rc = query_view(&g->view, fl->src->query, &spec->view, err);
 		fl->tree = g->view.nodes;

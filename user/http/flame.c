@@ -3,6 +3,7 @@
 #include "http/asked.h"
 
 #include "export/export.h"
+#include "query/split.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -55,6 +56,26 @@ static int open_baseline(struct flame *f, const struct request *r, struct store 
 	return rc;
 }
 
+#define VALUES 8 /* of a label that the graph is split by */
+
+/* split: a key whose values are the first level. */
+static int take_split(struct flame *f, const struct request *r, struct err *err)
+{
+	const char *key = request_param(r, "split");
+	if (!key || !*key)
+		return 0;
+	if (has_baseline(r) || f->how.view.view >= QUERY_VIEW_CALLEES)
+		return err_set(err, -EINVAL, "split: not with a baseline, nor around a function");
+	if (f->asked.limit > QUERY_SPLIT_MAX)
+		return err_set(err, -EINVAL, "limit: at most %d values", QUERY_SPLIT_MAX);
+	f->how.split = key;
+	f->how.values = f->asked.limit ? (uint32_t)f->asked.limit : VALUES;
+	f->spec[0].labels = QUERY_KEYS_STACKS;
+	f->spec[0].keys = &f->how.split;
+	f->spec[0].n_keys = 1;
+	return 0;
+}
+
 static void flame_close(struct flame *f)
 {
 	query_close(f->query[0]);
@@ -69,6 +90,7 @@ static int flame_open(struct flame *f, const struct request *r, struct store *s,
 	rc = rc ? rc : take_view(r, &f->how.view, err);
 	f->spec[0] = f->asked.spec;
 	f->spec[0].labels = QUERY_NO_LABELS;
+	rc = rc ? rc : take_split(f, r, err);
 	f->how.root = request_param(r, "root");
 	f->spec[0].least = export_flame_least(&f->how, has_baseline(r));
 	f->spec[0].by_start = has_baseline(r);

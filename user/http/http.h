@@ -20,6 +20,7 @@
 
 struct http_server;
 struct profile;
+struct sql_texts;
 
 /* What only a daemon has; any may be NULL. Called by threads of the server. */
 struct http_hooks {
@@ -63,6 +64,7 @@ struct http_config {
 	size_t cache_bytes;	   /* of answers; 0: 4 MiB */
 	/* That an answer keeps within, beside the dictionaries; 0: 64 MiB */
 	size_t question_bytes;
+	struct sql_texts *sql; /* statements behind query ids; NULL: none */
 	struct http_hooks hooks;
 };
 

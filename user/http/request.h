@@ -86,7 +86,7 @@ void request_free(struct request *r);
 
 /* Routes in their own files. */
 request_handler api_labels, api_values, api_series, api_flame, api_table, api_diff, api_histogram, api_stat,
-	api_blame, api_findings, api_why;
+	api_blame, api_findings, api_why, api_statements;
 request_handler export_page, export_profile, export_stacks;
 request_handler http_healthz, http_readyz, http_metrics;
 

@@ -6,7 +6,9 @@
 #define RANGE "from", "to"
 #define WHERE RANGE, "where", "idle"
 #define SELECT WHERE, "event", "metric"
-#define FLAME SELECT, "names", "max_nodes", "root", "view", "function", "module", "against", "against_from", "against_to"
+#define FLAME                                                                                    \
+	SELECT, "names", "max_nodes", "root", "view", "function", "module", "against", "against_from", \
+		"against_to", "split", "limit"
 #define PARAMS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
 static const char *const none[] = { NULL };
@@ -32,6 +34,7 @@ const struct route routes[] = {
 	{ "/api/v1/why", "why", ASK, 0, api_why, PARAMS(WHERE, "names", "before") },
 	{ "/api/v1/blame", "blame", ASK, 0, api_blame, PARAMS(WHERE, "by", "limit", "metric") },
 	{ "/api/v1/stat", "stat", ASK, 0, api_stat, PARAMS(RANGE) },
+	{ "/api/v1/statements", "statements", ROUTE_GET, 0, api_statements, PARAMS("ids") },
 	{ QUERIER "ProfileTypes", "ProfileTypes", CALL, CALL_MAX, pyro_profile_types, none },
 	{ QUERIER "LabelNames", "LabelNames", CALL, CALL_MAX, pyro_names, none },
 	{ QUERIER "LabelValues", "LabelValues", CALL, CALL_MAX, pyro_values, none },

@@ -54,11 +54,7 @@ int query_metric_named(const char *name, enum query_metric *ret)
 	return name && *ret == QUERY_SAMPLES ? -EINVAL : 0;
 }
 
-/*
- * The first event that stands for time is the CPU's; a store that was appended to at another rate
- * has two of its name.
- */
-static const char *cpu_event(const struct store *s)
+const char *query_cpu_event(const struct store *s)
 {
 	for (uint32_t i = 0; i < store_n_events(s); i++)
 		if (store_event(s, i)->ns_per_sample)
@@ -70,7 +66,7 @@ static int choose_metric(struct measures *m, struct query *q, const struct query
 			 struct selector *sel, struct err *err)
 {
 	enum query_metric metric = spec->metric;
-	const char *cpu = cpu_event(q->store), *name = metric_names[metric];
+	const char *cpu = query_cpu_event(q->store), *name = metric_names[metric];
 	bool any = false;
 	for (uint32_t i = 0; i < store_n_events(q->store); i++) {
 		const struct store_event *e = store_event(q->store, i);

@@ -3,7 +3,6 @@
 
 #include "query/account.h"
 #include "query/change.h"
-#include "query/diff.h"
 #include "query/findings_int.h"
 #include "query/stats.h"
 #include "util/array.h"
@@ -19,7 +18,6 @@
 #define VALUES 50	 /* of a key, those with the most time */
 #define STEPS 60	 /* of the range */
 #define WORK_KEYS 3	 /* that programs gave their work, beside who it is */
-#define FUNCTIONS 6	 /* findings whose functions are compared */
 #define USUAL 0.8	 /* of the rate: so much of it a day before makes it usual */
 #define SATURATED 0.95	 /* of all CPUs */
 #define LEAST_SHARE 0.02 /* of the CPUs: the least change, */
@@ -117,11 +115,14 @@ static int choose_keys(struct looking *l)
 static struct query_series_spec series_spec(const struct looking *l, enum query_metric metric,
 					    const char *const *key, int64_t from_ns, int64_t to_ns)
 {
+	/* Blocks keep the most frequent values of a key for samples, not for times. */
+	bool cpu = metric == QUERY_CPU;
 	return (struct query_series_spec){
 		.range = { .where = l->spec->where,
 			   .from_ns = from_ns,
 			   .to_ns = to_ns,
-			   .metric = metric },
+			   .event = cpu ? l->cpu_event : NULL,
+			   .metric = cpu ? QUERY_SAMPLES : metric },
 		.keys = key,
 		.n_keys = 1,
 		.step_ns = l->step_ns,
@@ -129,13 +130,21 @@ static struct query_series_spec series_spec(const struct looking *l, enum query_
 	};
 }
 
+/* Return the nanoseconds that a point counts. */
+static double unit_of(const struct query_series *s)
+{
+	const struct store_event *e = s->whole ? query_info(s->whole)->event : NULL;
+	return e ? (double)e->ns_per_sample : 1;
+}
+
 /* Write the rate of a row in each step, NAN where nothing was recorded. */
 static void read_rates(const struct query_series *s, const struct query_series_row *row,
 		       double *ret)
 {
 	for (size_t i = 0; i < s->n_steps; i++)
-		ret[i] = s->covered_ns[i] > 0 ? (double)row->points[i] / (double)s->covered_ns[i]
-					      : NAN;
+		ret[i] = s->covered_ns[i] > 0
+				 ? (double)row->points[i] * unit_of(s) / (double)s->covered_ns[i]
+				 : NAN;
 }
 
 /* The mean rate of a value in [from, to); NAN: nothing was recorded then. */
@@ -150,7 +159,7 @@ static double mean_rate(const struct query_series *s, const struct query_series_
 		sum += row ? (double)row->points[i] : 0;
 		covered += (double)s->covered_ns[i];
 	}
-	return covered > 0 ? sum / covered : NAN;
+	return covered > 0 ? sum * unit_of(s) / covered : NAN;
 }
 
 static const struct query_series_row *row_of(const struct query_series *s, const char *value)
@@ -181,22 +190,19 @@ static enum finding_kind kind_of(enum query_metric metric, enum change_kind c)
 }
 
 static int add_change(struct looking *l, enum query_metric metric, const char *key,
-		      const char *value, const struct query_series *s,
-		      const struct query_series *day, const struct change *c)
+		      const char *value, const struct query_series *s, const struct change *c)
 {
 	int64_t since = s->from_ns + (int64_t)c->begin * s->step_ns,
 		end = s->from_ns + (int64_t)c->end * s->step_ns;
-	const struct query_series_row *then = day ? row_of(day, value) : NULL;
 	struct finding f = {
 		.kind = kind_of(metric, c->kind),
 		.now = c->inside,
 		.before = c->outside,
-		.day = day ? mean_rate(day, then, since - DAY_NS, end - DAY_NS) : NAN,
+		.day = NAN,
 		.since_ns = since,
 		.span_ns = (end > l->to_ns ? l->to_ns : end) - since,
 		.q = c->p,
 	};
-	f.usual = c->kind == CHANGE_LESS ? f.day <= f.now / USUAL : f.day >= USUAL * f.now;
 	int rc = findings_keep(l, key, &f.key);
 	rc = rc ? rc : findings_keep(l, value, &f.value);
 	return rc ? rc : findings_add(l, &f);
@@ -214,17 +220,17 @@ static int note_test(struct looking *l, double p, bool told)
 }
 
 static int test_value(struct looking *l, enum query_metric metric, const char *key,
-		      const struct query_series *s, const struct query_series *day,
-		      const struct query_series_row *row, double *rates)
+		      const struct query_series *s, const struct query_series_row *row,
+		      double *rates)
 {
-	const struct query_info *info = query_info(s->whole);
+	double grain = metric == QUERY_CPU ? unit_of(s) : 1; /* waits are measured */
 	double least = least_change(l, metric);
 	struct change_spec spec = {
 		.from = l->from_ns > s->from_ns ? (size_t)((l->from_ns - s->from_ns) / s->step_ns)
 						: 0,
 		.least = least,
 		.least_burst = metric == QUERY_CPU ? LEAST_BURST : INFINITY,
-		.per_step = (double)s->step_ns / (double)(info->grain_ns ? info->grain_ns : 1),
+		.per_step = (double)s->step_ns / grain,
 	};
 	struct change c;
 	read_rates(s, row, rates);
@@ -234,33 +240,31 @@ static int test_value(struct looking *l, enum query_metric metric, const char *k
 	if (metric != QUERY_CPU && (c.kind != CHANGE_MORE || new))
 		c.kind = CHANGE_NONE; /* and who waits less is no news */
 	bool told = c.kind != CHANGE_NONE;
-	int rc = told ? add_change(l, metric, key, row->values[0], s, day, &c) : 0;
+	int rc = told ? add_change(l, metric, key, row->values[0], s, &c) : 0;
 	return rc ? rc : note_test(l, c.p, told);
 }
 
 static int test_key(struct looking *l, enum query_metric metric, const char *key)
 {
-	struct query_series *s = NULL, *day = NULL;
+	struct query_series *s = NULL;
 	struct query_series_spec spec = series_spec(l, metric, &key, l->before_ns, l->to_ns);
-	struct query_series_spec then =
-		series_spec(l, metric, &key, l->from_ns - DAY_NS, l->to_ns - DAY_NS);
 	int rc = query_series(&s, l->store, &spec, l->err);
-	rc = rc ? rc : query_series(&day, l->store, &then, l->err);
 	double *rates = rc ? NULL : malloc((s->n_steps + 1) * sizeof(*rates));
 	if (!rc && !rates)
 		rc = err_set(l->err, -ENOMEM, "out of memory");
 	for (size_t i = 0; !rc && i < s->n_rows; i++)
 		if (!s->rows[i].other && s->rows[i].present[0])
-			rc = test_value(l, metric, key, s, day->n_steps ? day : NULL, &s->rows[i],
-					rates);
+			rc = test_value(l, metric, key, s, &s->rows[i], rates);
 	if (!rc) {
 		l->bounded |= s->bounded || s->approximate;
 		l->has_before |= s->n_steps && s->from_ns < l->from_ns;
-		l->has_day |= day->n_steps > 0;
 	}
 	free(rates);
-	query_series_free(s);
-	query_series_free(day);
+	bool all = metric == QUERY_CPU && key == l->keys[0] && !(l->spec->where && *l->spec->where);
+	if (!rc && all)
+		l->cpu = s;
+	else
+		query_series_free(s);
 	return rc;
 }
 
@@ -280,6 +284,62 @@ static int keep_significant(struct looking *l)
 		l->n = n;
 	free(q);
 	return rc ? err_set(l->err, -ENOMEM, "out of memory") : 0;
+}
+
+/* ---- the day before ---- */
+
+static bool is_of(const struct finding *f, enum query_metric metric, const char *key)
+{
+	enum query_metric own = f->kind == FINDING_RUNQ	 ? QUERY_RUNQ
+				: f->kind == FINDING_OFF ? QUERY_OFF
+							 : QUERY_CPU;
+	return own == metric && !strcmp(f->key, key);
+}
+
+/* Set the rates of the day before, of findings of one key and metric. */
+static int compare_key(struct looking *l, enum query_metric metric, const char *key)
+{
+	struct query_series *day = NULL;
+	int64_t from = INT64_MAX, to = INT64_MIN;
+	for (size_t i = 0; i < l->n; i++) {
+		const struct finding *f = &l->v[i];
+		if (!is_of(f, metric, key))
+			continue;
+		from = f->since_ns < from ? f->since_ns : from;
+		to = f->since_ns + f->span_ns > to ? f->since_ns + f->span_ns : to;
+	}
+	if (from >= to)
+		return 0;
+	struct query_series_spec spec = series_spec(l, metric, &key, from - DAY_NS, to - DAY_NS);
+	int rc = query_series(&day, l->store, &spec, l->err);
+	for (size_t i = 0; !rc && day->n_steps && i < l->n; i++) {
+		struct finding *f = &l->v[i];
+		if (!is_of(f, metric, key))
+			continue;
+		f->day = mean_rate(day, row_of(day, f->value), f->since_ns - DAY_NS,
+				   f->since_ns + f->span_ns - DAY_NS);
+		f->usual = f->kind == FINDING_LESS ? f->day <= f->now / USUAL
+						   : f->day >= USUAL * f->now;
+	}
+	query_series_free(day);
+	return rc;
+}
+
+/* Mark what is usual. Only what was found is compared: a quiet host has nothing to read. */
+static int compare_day(struct looking *l)
+{
+	static const enum query_metric metrics[] = { QUERY_CPU, QUERY_RUNQ, QUERY_OFF };
+	struct store_cover c;
+	int rc = store_cover(l->store, l->from_ns - DAY_NS, l->to_ns - DAY_NS, STORE_FOLDED, NULL,
+			     0, &c, l->err);
+	if (rc)
+		return rc;
+	l->has_day = c.n > 0;
+	store_cover_free(&c);
+	for (size_t k = 0; l->has_day && k < l->n_keys; k++)
+		for (size_t m = 0; !rc && m < 3; m++)
+			rc = compare_key(l, metrics[m], l->keys[k]);
+	return rc;
 }
 
 /* ---- all CPUs at once ---- */
@@ -307,20 +367,20 @@ static double used_in(const struct query_series *s, size_t step)
 	double sum = 0;
 	for (size_t i = 0; i < s->n_rows; i++)
 		sum += (double)s->rows[i].points[step];
-	return s->covered_ns[step] > 0 ? sum / (double)s->covered_ns[step] : 0;
+	return s->covered_ns[step] > 0 ? sum * unit_of(s) / (double)s->covered_ns[step] : 0;
 }
 
 /* Sum the values of a key: unlike totals, sums by key need no stacks. */
 static int test_saturation(struct looking *l)
 {
-	struct query_series *s = NULL;
 	struct query_series_spec spec =
 		series_spec(l, QUERY_CPU, &l->keys[0], l->before_ns, l->to_ns);
 	struct finding f = { .kind = FINDING_SATURATED, .day = NAN };
 	double sum[2] = { 0, 0 }, covered[2] = { 0, 0 };
 	spec.range.where = NULL;
 	spec.top = 1;
-	int rc = query_series(&s, l->store, &spec, l->err);
+	int rc = l->cpu ? 0 : query_series(&l->cpu, l->store, &spec, l->err);
+	const struct query_series *s = l->cpu;
 	for (size_t i = 0; !rc && i < s->n_steps; i++) {
 		int64_t at = s->from_ns + (int64_t)i * s->step_ns;
 		bool before = at < l->from_ns;
@@ -337,117 +397,6 @@ static int test_saturation(struct looking *l)
 		rc = find_waiter(l, &f);
 		rc = rc ? rc : findings_add(l, &f);
 	}
-	query_series_free(s);
-	return rc;
-}
-
-/* ---- the code behind it ---- */
-
-/* Return the selector with one more matcher, to be freed. NULL: out of memory. */
-static char *with_value(const char *where, const char *key, const char *value)
-{
-	size_t len = where ? strlen(where) : 0,
-	       cap = len + 4 * strlen(key) + 4 * strlen(value) + 16, n = 0;
-	char *out = malloc(cap);
-	if (!out)
-		return NULL;
-	const char *inner = where ? where + strspn(where, " \t") : "", *end = inner + strlen(inner);
-	if (*inner == '{') {
-		inner++;
-		while (end > inner && *--end != '}')
-			;
-	}
-	n += (size_t)snprintf(out, cap, "{%.*s", (int)(end - inner), inner);
-	if (strspn(inner, " \t") < (size_t)(end - inner))
-		out[n++] = ',';
-	const char *const parts[] = { key, value };
-	for (int i = 0; i < 2; i++) {
-		out[n++] = '"';
-		for (const char *p = parts[i]; *p; p++)
-			n += (size_t)sprintf(out + n,
-					     (unsigned char)*p < ' ' || *p == '"' || *p == '\\'
-						     ? "\\x%02x"
-						     : "%c",
-					     (unsigned char)*p);
-		out[n++] = '"';
-		out[n++] = i ? '}' : '=';
-	}
-	out[n] = 0;
-	return out;
-}
-
-static int open_side(struct looking *l, const char *where, int64_t from_ns, int64_t to_ns,
-		     struct query **ret)
-{
-	struct query_spec spec = { .where = where,
-				   .from_ns = from_ns,
-				   .to_ns = to_ns,
-				   .labels = QUERY_NO_LABELS,
-				   .by_start = true,
-				   .parts = 3 };
-	return query_open(ret, l->store, &spec, l->err);
-}
-
-static double growth(const struct query_diff_node *n, const double covered_s[2])
-{
-	return (double)n->total[0] / covered_s[0] - (double)n->total[1] / covered_s[1];
-}
-
-/* The function nearest to the leaf that has more than half of what grew; NULL: there is none. */
-static const struct query_diff_node *heart(const struct looking *l, const struct query_diff_tree *t,
-					   const double covered_s[2])
-{
-	const struct query_diff_node *at = t->nodes, *found = NULL;
-	double half = growth(at, covered_s) / 2;
-	while (at) {
-		const struct query_diff_node *next = NULL;
-		for (uint32_t c = at->first_child; c; c = t->nodes[c].next_sibling)
-			if (growth(&t->nodes[c], covered_s) > half)
-				next = &t->nodes[c];
-		const struct store_frame *f = next ? store_frame(l->store, next->frame) : NULL;
-		if (f && f->kind == FRAME_USER)
-			found = next;
-		at = next;
-	}
-	return found;
-}
-
-static int find_function(struct looking *l, struct finding *f)
-{
-	struct query *q[2] = { NULL, NULL };
-	struct query_diff_tree *t = NULL;
-	double covered[2] = { 1, 1 };
-	char *where = with_value(l->spec->where, f->key, f->value);
-	int rc = where ? open_side(l, where, f->since_ns, f->since_ns + f->span_ns, &q[0])
-		       : err_set(l->err, -ENOMEM, "out of memory");
-	rc = rc ? rc : open_side(l, where, l->before_ns, f->since_ns, &q[1]);
-	for (int i = 0; !rc && i < 2; i++)
-		if (query_info(q[i])->covered_ns)
-			covered[i] = (double)query_info(q[i])->covered_ns / NS;
-	rc = rc ? rc : query_diff_tree(&t, q[0], q[1], l->err);
-	const struct query_diff_node *n = rc ? NULL : heart(l, t, covered);
-	if (n) {
-		double each = (double)query_info(q[0])->event->ns_per_sample / NS;
-		f->function_now = (double)n->total[0] * each / covered[0];
-		f->function_before = (double)n->total[1] * each / covered[1];
-		rc = findings_keep(l, n->text, &f->function);
-		rc = rc ? rc : findings_keep(l, n->module, &f->module);
-	}
-	query_diff_tree_free(t);
-	query_close(q[0]);
-	query_close(q[1]);
-	free(where);
-	return rc;
-}
-
-static int find_functions(struct looking *l)
-{
-	int rc = 0;
-	for (size_t i = 0, n = 0; !rc && i < l->n && n < FUNCTIONS; i++)
-		if (l->v[i].kind == FINDING_MORE || l->v[i].kind == FINDING_BURST) {
-			rc = find_function(l, &l->v[i]);
-			n++;
-		}
 	return rc;
 }
 
@@ -490,6 +439,9 @@ static int look(struct looking *l)
 	rc = account_sum(&t, l->store, l->from_ns, l->to_ns, l->err);
 	l->n_cpus = t.n_cpus;
 	account_fini(&t);
+	l->cpu_event = query_cpu_event(l->store);
+	if (!rc && !*l->cpu_event)
+		rc = err_set(l->err, -EINVAL, "no event of the store stands for CPU time");
 	for (uint32_t i = 0; i < store_n_events(l->store); i++)
 		l->has_waits |= !strcmp(store_event(l->store, i)->name, "runq");
 	if (!rc && !l->n_keys)
@@ -499,11 +451,12 @@ static int look(struct looking *l)
 		     m++) /* waits: of who it is alone */
 			rc = test_key(l, metrics[m], l->keys[k]);
 	rc = rc ? rc : keep_significant(l);
+	rc = rc ? rc : compare_day(l);
 	rc = rc ? rc : test_saturation(l);
 	rc = rc ? rc : findings_builds(l);
 	if (!rc && l->n)
 		qsort(l->v, l->n, sizeof(*l->v), by_weight);
-	return rc ? rc : find_functions(l);
+	return rc ? rc : findings_functions(l);
 }
 
 int query_findings(struct findings **ret, struct store *s, const struct findings_spec *spec,
@@ -517,6 +470,7 @@ int query_findings(struct findings **ret, struct store *s, const struct findings
 	for (; l->n_keys < spec->n_keys && l->n_keys < FINDINGS_KEYS_MAX; l->n_keys++)
 		l->keys[l->n_keys] = spec->keys[l->n_keys];
 	int rc = look(l);
+	query_series_free(l->cpu);
 	k->f = (struct findings){
 		l->v,	    spec->limit && l->n > spec->limit ? spec->limit : l->n,
 		l->n,	    l->from_ns,

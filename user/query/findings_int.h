@@ -13,6 +13,8 @@ struct looking {
 	struct err *err;
 	int64_t from_ns, to_ns, before_ns, step_ns;
 	size_t n_cpus;
+	const char *cpu_event;
+	struct query_series *cpu; /* by keys[0], of all samples; NULL: not asked for yet */
 	bool has_before, has_day, has_waits, bounded;
 	const char *keys[FINDINGS_KEYS_MAX];
 	size_t n_keys;
@@ -33,6 +35,9 @@ struct kept {
 /* Keep a copy of a text, NULL for NULL. -ENOMEM. */
 int findings_keep(struct looking *l, const char *text, const char **ret);
 int findings_add(struct looking *l, const struct finding *f);
+
+/* Name the functions that the largest growths are in. Findings must be in order. */
+int findings_functions(struct looking *l);
 
 /* Add files that have a build in the range which they did not have before. */
 int findings_builds(struct looking *l);

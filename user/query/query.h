@@ -66,6 +66,12 @@ enum query_names {
  */
 bool query_is_profile(const struct store_event *e);
 
+/*
+ * Return the name of the event that is CPU time, the first that stands for time; "": there is none.
+ * A store that was appended to at another rate has two of its name.
+ */
+const char *query_cpu_event(const struct store *s);
+
 /* Do its rows count as samples of the recorder? Not those of `waker`: that time is in `off-cpu`, too. */
 bool query_counts_samples(const struct store_event *e);
 

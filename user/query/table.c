@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#define NO_GROUP UINT32_MAX
-
 void query_table_free(struct query_table *t)
 {
 	struct table *own = (struct table *)t;
@@ -95,7 +93,7 @@ struct functions {
 	struct query *q;
 	struct table *t;
 	struct idhash hash;
-	uint32_t *group;  /* [frames]: row of the table, NO_GROUP while unknown */
+	uint32_t *group;  /* [frames]: row of the table, TABLE_NO_GROUP while unknown */
 	uint32_t *sample; /* per row: a frame of it */
 	char *name;       /* of the frame that is looked for, when rows go by the text: FUNCTION_NAME_MAX bytes; else NULL */
 	size_t sample_cap;
@@ -147,7 +145,7 @@ static int describe(struct functions *f, uint32_t frame, struct query_table_row 
 
 static int group_of(struct functions *f, uint32_t frame, uint32_t *ret)
 {
-	if (f->group[frame] == NO_GROUP) {
+	if (f->group[frame] == TABLE_NO_GROUP) {
 		const struct store_frame *fr = frame_of(f, frame);
 		const uint64_t key[3] = { fr->function, fr->module, fr->function ? 0 : fr->offset };
 		uint32_t hash = idhash_hash(&f->hash, key, sizeof(key));
@@ -374,7 +372,7 @@ int table_row_of_values(struct table *t, const struct value *values, size_t n, s
 	return 0;
 }
 
-static int group_set(struct keys *k, uint32_t set, uint64_t samples)
+static int group_set(struct keys *k, uint32_t set, uint64_t samples, uint32_t *ret)
 {
 	const struct label *labels;
 	size_t n = query_set(k->q, set, &labels);
@@ -400,11 +398,13 @@ static int group_set(struct keys *k, uint32_t set, uint64_t samples)
 	}
 	k->t->table.rows[row].samples += samples;
 	k->t->table.rows[row].self += samples;
+	*ret = row;
 	return 0;
 }
 
 /* Rows come in order of their set: each set is looked at once, with a key of the stack each row. */
-static int by_keys(struct query *q, const char *const *keys, size_t n_keys, struct table *t)
+int table_by_keys(struct query *q, const char *const *keys, size_t n_keys, struct table *t,
+		  uint32_t *groups)
 {
 	struct keys k = { .q = q, .t = t, .keys = keys, .n = n_keys };
 	k.values = calloc(n_keys + 1, sizeof(*k.values));
@@ -413,13 +413,16 @@ static int by_keys(struct query *q, const char *const *keys, size_t n_keys, stru
 	int rc = k.values ? 0 : -ENOMEM;
 	for (size_t i = 0, end; !rc && i < q->n_rows; i = end) {
 		uint64_t samples = 0;
+		uint32_t group = TABLE_NO_GROUP;
 		for (end = i; end < q->n_rows && q->rows[end].set == q->rows[i].set && !(k.by_stack && end > i); end++)
 			samples += q->rows[end].samples;
 		k.stack = q->rows[i].stack;
 		if (q->rows[i].set == QUERY_OTHER || (k.by_stack && k.stack == QUERY_OTHER_STACK))
 			t->other += samples;
 		else
-			rc = group_set(&k, q->rows[i].set, samples);
+			rc = group_set(&k, q->rows[i].set, samples, &group);
+		for (size_t j = i; groups && j < end; j++)
+			groups[j] = group;
 	}
 	free(k.values);
 	buf_fini(&k.packed);
@@ -459,7 +462,7 @@ int query_table(struct query *q, const char *const *keys, size_t n_keys, struct 
 	struct table *t = calloc(1, sizeof(*t));
 	int rc = -ENOMEM;
 	if (t)
-		rc = keys ? by_keys(q, keys, n_keys, t) : by_function(q, t, err);
+		rc = keys ? table_by_keys(q, keys, n_keys, t, NULL) : by_function(q, t, err);
 	if (rc) {
 		if (t)
 			query_table_free(&t->table);

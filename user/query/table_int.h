@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the makers of tables share: by function, by keys (table.c), by one wide key (top.c). */
+/* What the makers of tables share: by function, by keys (table.c), by one wide key (top.c); split.c. */
 #ifndef ASCRIBE_QUERY_TABLE_INT_H
 #define ASCRIBE_QUERY_TABLE_INT_H
 
@@ -28,6 +28,13 @@ struct value {
 
 /* Fill in values, present and text of a row, as copies that live as long as the table. */
 int table_row_of_values(struct table *t, const struct value *values, size_t n, struct query_table_row *row);
+#define TABLE_NO_GROUP UINT32_MAX
+/*
+ * Add a row for each group of values, in any order. groups: NULL, or [q->n_rows], which gets the
+ * row of the table that each row of the query is in; TABLE_NO_GROUP: the budget cut its labels.
+ */
+int table_by_keys(struct query *q, const char *const *keys, size_t n_keys, struct table *t,
+		  uint32_t *groups);
 /* Intervals and order. */
 void table_finish(struct table *t, uint64_t all, size_t n_keys);
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The code behind a growth: the function whose calls have more than half of it. */
+#include "query/diff.h"
+#include "query/findings_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS 1e9
+#define FUNCTIONS 4 /* findings whose functions are compared: the page shows so many at first */
+
+/* Return the selector with one more matcher, to be freed. NULL: out of memory. */
+static char *with_value(const char *where, const char *key, const char *value)
+{
+	size_t len = where ? strlen(where) : 0,
+	       cap = len + 4 * strlen(key) + 4 * strlen(value) + 16, n = 0;
+	char *out = malloc(cap);
+	if (!out)
+		return NULL;
+	const char *inner = where ? where + strspn(where, " \t") : "", *end = inner + strlen(inner);
+	if (*inner == '{') {
+		inner++;
+		while (end > inner && *--end != '}')
+			;
+	}
+	n += (size_t)snprintf(out, cap, "{%.*s", (int)(end - inner), inner);
+	if (strspn(inner, " \t") < (size_t)(end - inner))
+		out[n++] = ',';
+	const char *const parts[] = { key, value };
+	for (int i = 0; i < 2; i++) {
+		out[n++] = '"';
+		for (const char *p = parts[i]; *p; p++)
+			n += (size_t)sprintf(out + n,
+					     (unsigned char)*p < ' ' || *p == '"' || *p == '\\'
+						     ? "\\x%02x"
+						     : "%c",
+					     (unsigned char)*p);
+		out[n++] = '"';
+		out[n++] = i ? '}' : '=';
+	}
+	out[n] = 0;
+	return out;
+}
+
+static int open_side(struct looking *l, const char *where, int64_t from_ns, int64_t to_ns,
+		     struct query **ret)
+{
+	struct query_spec spec = { .where = where,
+				   .from_ns = from_ns,
+				   .to_ns = to_ns,
+				   .labels = QUERY_NO_LABELS,
+				   .by_start = true,
+				   .parts = 3 };
+	return query_open(ret, l->store, &spec, l->err);
+}
+
+static double growth(const struct query_diff_node *n, const double covered_s[2])
+{
+	return (double)n->total[0] / covered_s[0] - (double)n->total[1] / covered_s[1];
+}
+
+/* The function nearest to the leaf that has more than half of what grew; NULL: there is none. */
+static const struct query_diff_node *heart(const struct looking *l, const struct query_diff_tree *t,
+					   const double covered_s[2])
+{
+	const struct query_diff_node *at = t->nodes, *found = NULL;
+	double half = growth(at, covered_s) / 2;
+	while (at) {
+		const struct query_diff_node *next = NULL;
+		for (uint32_t c = at->first_child; c; c = t->nodes[c].next_sibling)
+			if (growth(&t->nodes[c], covered_s) > half)
+				next = &t->nodes[c];
+		const struct store_frame *f = next ? store_frame(l->store, next->frame) : NULL;
+		if (f && f->kind == FRAME_USER)
+			found = next;
+		at = next;
+	}
+	return found;
+}
+
+static int find_function(struct looking *l, struct finding *f)
+{
+	struct query *q[2] = { NULL, NULL };
+	struct query_diff_tree *t = NULL;
+	double covered[2] = { 1, 1 };
+	char *where = with_value(l->spec->where, f->key, f->value);
+	int rc = where ? open_side(l, where, f->since_ns, f->since_ns + f->span_ns, &q[0])
+		       : err_set(l->err, -ENOMEM, "out of memory");
+	rc = rc ? rc : open_side(l, where, l->before_ns, f->since_ns, &q[1]);
+	for (int i = 0; !rc && i < 2; i++)
+		if (query_info(q[i])->covered_ns)
+			covered[i] = (double)query_info(q[i])->covered_ns / NS;
+	rc = rc ? rc : query_diff_tree(&t, q[0], q[1], l->err);
+	const struct query_diff_node *n = rc ? NULL : heart(l, t, covered);
+	if (n) {
+		double each = (double)query_info(q[0])->event->ns_per_sample / NS;
+		f->function_now = (double)n->total[0] * each / covered[0];
+		f->function_before = (double)n->total[1] * each / covered[1];
+		rc = findings_keep(l, n->text, &f->function);
+		rc = rc ? rc : findings_keep(l, n->module, &f->module);
+	}
+	query_diff_tree_free(t);
+	query_close(q[0]);
+	query_close(q[1]);
+	free(where);
+	return rc;
+}
+
+int findings_functions(struct looking *l)
+{
+	int rc = 0;
+	for (size_t i = 0, n = 0; !rc && i < l->n && n < FUNCTIONS; i++)
+		if (l->v[i].kind == FINDING_MORE || l->v[i].kind == FINDING_BURST) {
+			rc = find_function(l, &l->v[i]);
+			n++;
+		}
+	return rc;
+}
