@@ -31,8 +31,8 @@ judge() { # store
 	report "$1" --where "{tgid=\"$load\"}" -n 0 >functions.json
 	check "$1: every sample is accounted for" s=stat.json -- 'exact(s) and s["stored"] > 0' \
 		's["stored"]'
-	check "$1: no drain over 1 s" s=stat.json -- \
-		's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 1e9' \
+	check "$1: no drain over 5 s, as on a busy host" s=stat.json -- \
+		's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] < 5e9' \
 		's["own"]["metrics"]["ascribe_drain_seconds"]["quantiles"]["1"] / 1e9'
 	check "$1: its path" r=exe.json -- "samples(r).get('$loads/mappings', 0) > 0.95 * r['samples'] > 200" 'samples(r)'
 	check "$1: its functions" r=functions.json -- 'samples(r).get("burn", 0) > 0.5 * r["samples"]' \

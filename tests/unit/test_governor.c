@@ -103,8 +103,10 @@ static void two_steps_far_above(void **state)
 	(void)state;
 	begin();
 	for (unsigned s = 0; s < 600; s += LOOK_S) {
-		if (look(storm[g.cpu.step]) == GOVERNOR_STAY)
+		if (look(storm[g.cpu.step]) == GOVERNOR_STAY) {
+			assert_int_equal(g.cpu.moved, 0);
 			continue;
+		}
 		assert_false(said & g.cpu.moved);
 		said |= g.cpu.moved;
 		decisions++;

@@ -113,6 +113,7 @@ enum governor_move governor_look_at_cpu(struct governor *g, const struct governo
 					const struct governor_reading *r)
 {
 	g->weight_max = l->weight_max;
+	g->cpu.moved = 0;
 	if (!g->since_ns || r->cpu_ns < g->since_cpu_ns) {
 		begin_minute(g, r);
 		return GOVERNOR_STAY;
