@@ -40,7 +40,7 @@ ok "vforks: the children and their parent have their path" \
 # ---- a recording, by the kernel's account ----
 "$ascribe" record -F 99 -o store -- "$forks" fork "$(in_part 20000 51000)" 2>record.err &
 recorder=$!
-started+=($recorder)
+started+=("$recorder")
 most=0
 while status=$(cat /proc/$recorder/status 2>/dev/null) && grep -q RssAnon <<<"$status"; do
 	now=$(awk '/^(RssAnon|RssFile):/ { sum += $2 } END { print sum }' <<<"$status")

@@ -546,7 +546,10 @@ static void small_stacks(void **state)
 	fini(f);
 }
 
-/* Many events, each of few stacks: sums take memory for what is there, not for each event and stack. */
+/*
+ * Many events, each of few stacks: sums take memory for what is there, not for each event and
+ * stack.
+ */
 static void many_events(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stores made of others, beside the plain rows of the model: two stores in one, a store without some
- * of its rows.
+ * Stores made of others, beside the plain rows of the model: two stores in one, a store without
+ * some of its rows.
  */
 #include "unit/copied.h"
 

@@ -407,7 +407,10 @@ static struct rows_sum *totals_of(const struct dicts *d, const struct keysum *v,
 	return total;
 }
 
-/* Add the sums of an event to `to`, those of stacks with too few samples to the nearest with enough. */
+/*
+ * Add the sums of an event to `to`, those of stacks with too few samples to the nearest with
+ * enough.
+ */
 static int keep_large(const struct dicts *d, const struct keysum *v, size_t n, uint32_t event, uint32_t least,
 		      struct keysums *to)
 {
