@@ -6,8 +6,9 @@
  *   kinds  thread `victim`, tenant "v", is blocked for some milliseconds at a time by a semaphore,
  *          a pipe, a mutex and a local socket, which thread `giver`, tenant "g", lets go of in a
  *          function for each; thread `sleeper`, tenant "s", sleeps on a CPU on which `spinner`,
- *          tenant "b", runs all the time; short threads `ping`, tenant "p", and `pong`, tenant
- *          "q": waits of microseconds for a byte of the other in a pipe
+ *          tenant "b", runs all the time
+ *   short  threads `ping`, tenant "p", and `pong`, tenant "q": waits of microseconds for a byte of
+ *          the other in a pipe
  *   many   thread `giver`, under each of 128 labels "step" in turn, wakes 64 threads `victim` with
  *          labels of their own: more pairs than are kept
  *   pool   thread `boss`, tenant "d", gives work to 3 threads `worker`, tenant "w", which wait for
