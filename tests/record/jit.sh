@@ -64,17 +64,20 @@ if command -v node >/dev/null; then
 	ok "check: a node without" checked '^note  Node .*--perf-basic-prof' '^$' node -e 'setTimeout(() => 0, 20000)'
 	ok "check: a node with" checked '^(ok|note) *Node ' '[( ]@[,)]' node --perf-basic-prof -e 'setTimeout(() => 0, 20000)'
 fi
-if command -v java >/dev/null; then # one that waits before its first class: a JRE will do
+for java in $(jvms); do # one that waits before its first class: a JRE will do
 	paused=(-XX:+UnlockDiagnosticVMOptions -XX:+PauseAtStartup -version)
-	ok "check: a JVM without" checked '^note  Java .*[( ]@[,)].*-XX:\+PreserveFramePointer' '^$' java "${paused[@]}"
-	ok "check: a JVM with" checked '^(ok|note) *Java ' '[( ]@[,)]' java -XX:+PreserveFramePointer "${paused[@]}"
-	ok "check: by its environment" checked '^(ok|note) *Java ' '[( ]@[,)]' env JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer java "${paused[@]}"
-fi
+	ok "$java: check: without" checked '^note  Java .*[( ]@[,)].*-XX:\+PreserveFramePointer' '^$' "$java" "${paused[@]}"
+	ok "$java: check: with" checked '^(ok|note) *Java ' '[( ]@[,)]' "$java" -XX:+PreserveFramePointer "${paused[@]}"
+	ok "$java: check: by its environment" checked '^(ok|note) *Java ' '[( ]@[,)]' env JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer "$java" "${paused[@]}"
+done
 if command -v java >/dev/null && command -v javac >/dev/null; then
-	javac Hot.java
-	ok "java: recorded" "$ascribe" record --jvm-attach -F 499 -d 2s -o java -- sh -c 'echo /tmp/perf-$$.map >java.map; exec "$@"' sh java -XX:+PreserveFramePointer Hot
-	ok "java: its function, from the map that we asked for" at_least 50 java 'int Hot.fibonacci(int)'
-	ok "java: no map stays in /tmp" test ! -e "$(cat java.map)"
+	javac --release 17 Hot.java
+	for java in $(jvms); do
+		rm -rf java
+		ok "$java: recorded" "$ascribe" record --jvm-attach -F 499 -d 2s -o java -- sh -c 'echo /tmp/perf-$$.map >java.map; exec "$@"' sh "$java" -XX:+PreserveFramePointer Hot
+		ok "$java: its function, from the map that we asked for" at_least 50 java 'int Hot.fibonacci(int)'
+		ok "$java: no map stays in /tmp" test ! -e "$(cat java.map)"
+	done
 	ok "java: nor what it was asked by" test "$(find /tmp -maxdepth 1 -name '.attach_pid*' -newer Hot.class | wc -l)" -eq 0
 	"$ascribe" record -F 499 -o java-alone -- java -XX:+PreserveFramePointer Hot >alone.out 2>&1
 	ok "java: not asked unless we are told to" sh -c 'grep -q "JVMs asked 0 times\|has no names\|have no names" alone.out && ! grep -q "Full thread dump" alone.out'

@@ -33,8 +33,8 @@ build lld "gcc $flags -fuse-ld=lld $source" ld.lld
 build lld-fixed "gcc $flags -fuse-ld=lld -no-pie $source" ld.lld
 build lld-separate "gcc $flags -fuse-ld=lld -Wl,-z,separate-loadable-segments $source" ld.lld
 build lld-64k "gcc $flags -fuse-ld=lld -Wl,-z,max-page-size=65536 $source" ld.lld
-build clang-lld "clang-14 $flags -fuse-ld=lld $source" clang-14 ld.lld
-build clang-thinlto "clang-14 $flags -fuse-ld=lld -flto=thin $source" clang-14 ld.lld
+build clang-lld "clang $flags -fuse-ld=lld $source" clang ld.lld
+build clang-thinlto "clang $flags -fuse-ld=lld -flto=thin $source" clang ld.lld
 build rust "rustc -O $here/linked.rs" rustc
 build rust-lld "rustc -O -C link-arg=-fuse-ld=lld $here/linked.rs" rustc ld.lld
 build labelled-lld "gcc -O2 -D_GNU_SOURCE -pthread -fuse-ld=lld -I$source_root/include $here/labelled.c -ldl" ld.lld
