@@ -113,6 +113,12 @@ $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/test
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
+# That of 1,200 windows, which takes seconds to write: several tests read it.
+$(BUILD)/tests/long.json: $(BUILD)/tests/mkstore
+	$(call say,STORE,$(@:.json=))
+	$(Q)rm -rf $(@:.json=)
+	$(Q)$< $(@:.json=) long >$@
+
 # The program with a daemon that looks each second, and whose minutes have four: what its budgets do would take minutes to see.
 HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,governor cmd_daemon saving)
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/cli/%.c $(BUILD)/flags
@@ -188,7 +194,7 @@ test-with-packages:
 		$(foreach k,$(KERNELS),'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
 		-r2
 
-test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) $(BUILD)/tests/torn/torn
+test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore $(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 test-all: ## the same with all positions of every sweep, and plain builds beside sanitizers: half an hour
