@@ -34,11 +34,12 @@ BESIDE := $(addprefix tests/, \
 	record/loading.sh http/tables.sh http/old.sh http/token.sh record/cgo.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
-	record/labels.sh record/short.sh record/prefork.sh)
+	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
+	record/started.sh record/periodic.sh record/harassed.sh)
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
-# Half the time of -O2 to compile, and as fast to run. The plain build warns.
-ASAN_CFLAGS := -O1 -g -w
+# Half the time of -O2 to compile, and as fast to run; lines for reports, no more. The plain build warns.
+ASAN_CFLAGS := -O1 -g1 -w
 UNIT_NAMES := $(notdir $(UNIT))
 # `make test` runs these without sanitizers, too: they have cases that no sanitizer bears, or walk
 # the code of their own build.
@@ -190,7 +191,7 @@ test-with-packages:
 		-j1=alone \
 		$(call alone,record) \
 		$(call alone,http) \
-		'-j1=other kernels' \
+		'-j2=other kernels' \
 		$(foreach k,$(KERNELS),'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
 		-r2
 

@@ -27,7 +27,7 @@ cat >Hot.java <<'JAVA'
 public class Hot {
 	static int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 	public static void main(String[] a) {
-		long end = System.currentTimeMillis() + 3500, x = 0;
+		long end = System.currentTimeMillis() + Integer.parseInt(a[0]), x = 0;
 		while (System.currentTimeMillis() < end) x += fibonacci(24);
 		System.out.println(x);
 	}
@@ -74,15 +74,15 @@ if command -v java >/dev/null && command -v javac >/dev/null; then
 	javac --release 17 Hot.java
 	for java in $(jvms); do
 		rm -rf java
-		ok "$java: recorded" "$ascribe" record --jvm-attach -F 499 -d 2s -o java -- sh -c 'echo /tmp/perf-$$.map >java.map; exec "$@"' sh "$java" -XX:+PreserveFramePointer Hot
+		ok "$java: recorded" "$ascribe" record --jvm-attach -F 499 -d 2s -o java -- sh -c 'echo /tmp/perf-$$.map >java.map; exec "$@"' sh "$java" -XX:+PreserveFramePointer Hot 3500
 		ok "$java: its function, from the map that we asked for" at_least 50 java 'int Hot.fibonacci(int)'
 		ok "$java: no map stays in /tmp" test ! -e "$(cat java.map)"
 	done
 	ok "java: nor what it was asked by" test "$(find /tmp -maxdepth 1 -name '.attach_pid*' -newer Hot.class | wc -l)" -eq 0
-	"$ascribe" record -F 499 -o java-alone -- java -XX:+PreserveFramePointer Hot >alone.out 2>&1
+	"$ascribe" record -F 499 -o java-alone -- java -XX:+PreserveFramePointer Hot 1000 >alone.out 2>&1
 	ok "java: not asked unless we are told to" sh -c 'grep -q "JVMs asked 0 times\|has no names\|have no names" alone.out && ! grep -q "Full thread dump" alone.out'
 	ok "java: it says how to have names" grep -q 'record with --jvm-attach' alone.out
-	"$ascribe" record --jvm-attach -F 499 -o java-deaf -- java -XX:+DisableAttachMechanism -XX:+PreserveFramePointer Hot >deaf.out 2>&1
+	"$ascribe" record --jvm-attach -F 499 -o java-deaf -- java -XX:+DisableAttachMechanism -XX:+PreserveFramePointer Hot 2000 >deaf.out 2>&1
 	ok "java: who wants no attaching gets no signal" sh -c '! grep -q "Full thread dump" deaf.out'
 fi
 

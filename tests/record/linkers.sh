@@ -41,17 +41,19 @@ build labelled-lld "gcc -O2 -D_GNU_SOURCE -pthread -fuse-ld=lld -I$source_root/i
 build trampolines-lld "g++ -O2 -std=c++20 -pthread -fuse-ld=lld -I$source_root/include $here/trampolines.cpp" ld.lld
 
 cat >all.sh <<'SH'
+seconds=$1
+shift
 for p; do
 	case $p in
 	rust*) ./$p 3 & ;;
 	labelled*) ./$p nest 0.05 >/dev/null & ;;
 	trampolines*) ./$p 0.5 >/dev/null & ;;
-	*) ./$p plain 3 & ;;
+	*) ./$p plain "$seconds" & ;;
 	esac
 done
 wait
 SH
-record -F 999 -o all -- bash all.sh "${programs[@]}"
+record -F 999 -o all -- bash all.sh "$(in_part 1 3)" "${programs[@]}"
 "$ascribe" stat all --json >stat.json
 for p in "${programs[@]}"; do
 	case $p in labelled* | trampolines*) continue ;; esac
