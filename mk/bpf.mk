@@ -17,8 +17,11 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	@mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
+# The compilers that are tested, as far as this release has them (tools/deps).
+CLANGS := $(foreach c,clang-14 clang-19,$(if $(shell command -v $(c)),$(c)))
+
 # The other machine's, to see that it compiles and keeps its barriers; and those of this one.
-BPF_ARM64 := $(patsubst %,$(BUILD)/clang-%/sample.arm64.o,14 19)
+BPF_ARM64 := $(patsubst %,$(BUILD)/%/sample.arm64.o,$(CLANGS))
 $(BPF_ARM64): $(BUILD)/clang-%/sample.arm64.o: bpf/sample.bpf.c
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
@@ -26,7 +29,7 @@ $(BPF_ARM64): $(BUILD)/clang-%/sample.arm64.o: bpf/sample.bpf.c
 		-Ivmlinux/aarch64 -Iinclude \
 		-MMD -MP -c -o $@ $<
 
-check-bpf-arm64: $(BPF_ARM64) $(BUILD)/clang-14/sample.bpf.o $(BUILD)/clang-19/sample.bpf.o
+check-bpf-arm64: $(BPF_ARM64) $(patsubst %,$(BUILD)/%/sample.bpf.o,$(CLANGS))
 	$(Q)tools/check-bpf-barriers $^
 
 .PHONY: check-bpf-arm64

@@ -17,7 +17,7 @@ UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/
 script_list = $(foreach s,$(1),'$(basename $(s:tests/%=%))=BUILD=$(BUILD) bash $(s)')
 scripts = $(call script_list,$(sort $(wildcard tests/$(1)/*.sh)))
 # Those of a directory that need the machine for themselves.
-alone = $(call script_list,$(filter-out $(BESIDE) $(BROWSER),$(sort $(wildcard tests/$(1)/*.sh))))
+alone = $(call script_list,$(filter-out $(BESIDE) $(BROWSER) $(if $(CPU_HOTPLUG),,tests/record/cpu.sh),$(sort $(wildcard tests/$(1)/*.sh))))
 # These look at no share of time that others on the machine could change: they run beside each
 # other. The slowest come first.
 BESIDE := $(addprefix tests/, \
@@ -34,11 +34,12 @@ BESIDE := $(addprefix tests/, \
 	record/loading.sh http/tables.sh http/old.sh http/token.sh record/cgo.sh \
 	record/teardown.sh record/names_bad.sh record/sources.sh record/container.sh \
 	record/goabsent.sh record/i386.sh record/waits_late.sh record/verified.sh \
-	record/labels.sh record/short.sh record/prefork.sh)
+	record/labels.sh record/short.sh record/prefork.sh record/trampolines.sh \
+	record/started.sh record/periodic.sh record/harassed.sh)
 BROWSER := $(addprefix tests/,e2e/page.sh e2e/flame_page.sh e2e/bundle.sh web/pure.sh)
 ASAN := $(BUILD)/asan
-# Half the time of -O2 to compile, and as fast to run. The plain build warns.
-ASAN_CFLAGS := -O1 -g -w
+# Half the time of -O2 to compile, and as fast to run; lines for reports, no more. The plain build warns.
+ASAN_CFLAGS := -O1 -g1 -w
 UNIT_NAMES := $(notdir $(UNIT))
 # `make test` runs these without sanitizers, too: they have cases that no sanitizer bears, or walk
 # the code of their own build.
@@ -84,7 +85,7 @@ $(TSAN): tests/unit/test_hist_threads.c $(wildcard user/hist/*.c user/util/*.c)
 			-lxxhash -lcmocka -lm -lpthread
 
 # The buckets that BPF and user space share, from every compiler that is there.
-HIST_BPF := $(foreach c,clang-14 clang-19,$(if $(shell command -v $(c)),$(BUILD)/tests/bpf/hist.$(c).o))
+HIST_BPF := $(CLANGS:%=$(BUILD)/tests/bpf/hist.%.o)
 $(HIST_BPF): $(BUILD)/tests/bpf/hist.%.o: tests/bpf/hist.bpf.c tests/bpf/hist.h include/hist_bucket.h
 	$(call say,BPF,$@)
 	@mkdir -p $(@D)
@@ -128,6 +129,12 @@ $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images: $(BUILD)/test
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(INCLUDE) -MMD -MP $(LDFLAGS) -o $@ $< $(BUILD)/libascribe.a $(IBERTY) $(LIBS)
 
+# That of 1,200 windows, which takes seconds to write: several tests read it.
+$(BUILD)/tests/long.json: $(BUILD)/tests/mkstore
+	$(call say,STORE,$(@:.json=))
+	$(Q)rm -rf $(@:.json=)
+	$(Q)$< $(@:.json=) long >$@
+
 # The program with a daemon that looks each second, and whose minutes have four: what its budgets do would take minutes to see.
 HASTY := $(patsubst %,$(BUILD)/tests/hasty/%.o,daemon/governor daemon/saving cli/cmd_daemon)
 $(HASTY): $(BUILD)/tests/hasty/%.o: user/%.c $(BUILD)/flags
@@ -160,7 +167,7 @@ $(BUILD)/tests/record/%: tests/record/%.cpp
 		-o $@ $< -lpthread
 
 # The program with the BPF programs of each compiler that is tested: what knows their skeleton is compiled with it, the rest is as it is.
-WITH_CLANG := $(BUILD)/clang-14/ascribe $(BUILD)/clang-19/ascribe
+WITH_CLANG := $(CLANGS:%=$(BUILD)/%/ascribe)
 KNOW_SKELETON := $(shell grep -lE 'sampler_int\.h|\.skel\.h' user/*/*.c user/*/*/*.c)
 $(BUILD)/clang-%/sample.bpf.o: bpf/sample.bpf.c
 	$(call say,BPF,$@)
@@ -186,9 +193,13 @@ JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc))
 PHASES := $(BUILD)/phases
 PHASE := tools/phase $(PHASES)
 
-test: ## install, build, pass the tests: some ten minutes on two CPUs
+test: ## install, build, pass the tests: ten minutes on two CPUs; CPU_HOTPLUG=1 takes a CPU away, too
 	$(Q)rm -f $(PHASES)
 	$(Q)$(PHASE) 'packages' tools/deps build test
+	$(Q)$(MAKE) --no-print-directory test-with-packages
+
+# By another make: what is tested depends on the compilers that are installed.
+test-with-packages:
 	$(Q)$(PHASE) 'build' $(MAKE) $(JOBS) --no-print-directory test-programs $(BUILD)/vm/initrd.gz $(WITH_CLANG)
 	$(Q)$(PHASE) 'build with sanitizers' $(MAKE) $(JOBS) --no-print-directory BUILD=$(ASAN) SANITIZE=address,undefined CFLAGS='$(ASAN_CFLAGS)' test-asan-programs
 	$(Q)rm -rf $(BUILD)/failed; FAILED=$(BUILD)/failed PHASES=$(PHASES) tools/test \
@@ -201,23 +212,22 @@ test: ## install, build, pass the tests: some ten minutes on two CPUs
 		$(if $(ASCRIBE_TEST_ALL),'tidy=$(MAKE) --no-print-directory tidy') \
 		'headers=$(MAKE) --no-print-directory check-headers' \
 		'bpf-arm64=$(MAKE) --no-print-directory check-bpf-arm64' \
-		'record/clang-14=$(BUILD)/clang-14/ascribe check' \
-		'record/clang-19=$(BUILD)/clang-19/ascribe check' \
+		$(foreach c,$(CLANGS),'record/$(c)=$(BUILD)/$(c)/ascribe check') \
 		-j1=alone \
 		$(call alone,record) \
 		$(call alone,http) \
-		'-j1=other kernels' \
+		'-j2=other kernels' \
 		$(foreach k,$(KERNELS),'kernel/$(k)=$(MAKE) --no-print-directory test-kernels KERNELS=$(k)') \
 		-r2
 
-test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) $(BUILD)/tests/torn/torn
+test-programs: $(BUILD)/ascribe $(BUILD)/tests/hasty/ascribe $(BUILD)/demo examples $(UNIT_PLAIN:%=$(BUILD)/tests/%) $(TSAN) $(FAULT_PLAIN) $(BUILD)/tests/mkstore $(BUILD)/tests/long.json $(BUILD)/tests/renew $(BUILD)/tests/images $(LOADS) $(BUILD)/tests/torn/torn
 test-asan-programs: $(UNIT) $(addprefix $(BUILD)/fault/,$(notdir $(FAULT_ASAN)))
 
 test-all: ## the same with all positions of every sweep, and plain builds beside sanitizers: half an hour
 	$(Q)$(MAKE) --no-print-directory ASCRIBE_TEST_ALL=1 test
 
-test-fresh: ## `make run` and `make test` on a minimal Debian 12 in build/fresh, as root; needs debootstrap
-	$(Q)tools/fresh $(BUILD)/fresh
+test-fresh: ## `make run` and `make test` on minimal Debian 12 and 13 in build/fresh, as root; RELEASE=trixie
+	$(Q)tools/fresh $(BUILD)/fresh $(or $(RELEASE),bookworm trixie)
 
 unit: $(UNIT) ## the unit tests alone
 	$(Q)tools/test $(foreach t,$(UNIT),'unit/$(notdir $(t))=$(t)')
@@ -252,7 +262,7 @@ check-headers: ## every header compiles by itself
 	@for h in user/*/*.h user/*/*/*.h include/ascribe/*.h; do \
 		$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) -Werror $(INCLUDE) -fsyntax-only -include stdint.h -x c $$h || exit 1; done
 
-.PHONY: test-all test-fresh test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
+.PHONY: test-with-packages test-all test-fresh test-others test-programs test-asan-programs unit cli-tests http-tests record-tests test-unwind-all web-tests e2e check-headers check-layers
 -include $(wildcard $(BUILD)/tests/*.d $(BUILD)/tests/record/*.d)
 
 # The label resolver against the log of threads that change their labels every microsecond:

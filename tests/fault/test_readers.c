@@ -142,13 +142,14 @@ static void readers_beside(void **state)
 	struct beside *b = run_shared(sizeof(*b));
 	int status;
 	snprintf(dir, sizeof(dir), "%s/store", temp_dir(base));
+	const size_t lives = run_size(8 / part_of("lives of a writer beside readers", 2), 30);
 	pid_t child = fork();
 	if (!child) {
 		read_on(dir, &b->stop, &b->opened, &b->stale, b->said);
 		_exit(0);
 	}
 	struct store_writer *w = NULL;
-	for (size_t life = 0; life < run_size(8, 30); life++) {
+	for (size_t life = 0; life < lives; life++) {
 		/* the same windows again are others: they are not looked at here */
 		write_on(&w, dir, 0, N_WINDOWS);
 		store_writer_close(w);
@@ -271,12 +272,13 @@ static void readers_beside_generations(void **state)
 	int status;
 	struct store_writer *w = open_recent(temp_dir(dir));
 	commit_recent(w, 0);
+	const size_t generations = run_size(600 / part_of("generations beside readers", 2), 20000);
 	pid_t child = fork();
 	if (!child) {
 		read_stacks_on(dir, b);
 		_exit(0);
 	}
-	for (size_t i = 1; i < run_size(600, 20000); i++)
+	for (size_t i = 1; i < generations; i++)
 		commit_recent(w, i);
 	store_writer_close(w);
 	__atomic_store_n(&b->stop, true, __ATOMIC_RELEASE);

@@ -15,7 +15,7 @@ go='runtime.goexit(.abi0)?;runtime.main;main.main'
 copied=$("$ascribe" stat cgo --json 2>/dev/null | jq .flagged.copied)
 share=$(awk -v copied="$copied" 'BEGIN { s = 0.97 - copied / 100; print s < 0.5 ? 0.5 : s }')
 ok "C that Go has called" python3 "$here/unwind.py" whole folded \
-	"$go;main.outer;main.inner;main._Cfunc_c_outer(.abi0)?;runtime.asmcgocall(.abi0)?;_cgo_[0-9a-f]*_Cfunc_c_outer;c_outer;leaf" 30 "$share" leaf
+	"$go;main.outer;main.inner;main._Cfunc_c_outer(.abi0)?;(runtime.cgocall;)?runtime.asmcgocall(.abi0)?;_cgo_[0-9a-f]*_Cfunc_c_outer;c_outer;leaf" 15 "$share" leaf
 ok "Go that C has called that Go has called" python3 "$here/unwind.py" whole folded \
 	"$go;main.around;.*;runtime.asmcgocall(.abi0)?;_cgo_[0-9a-f]*_Cfunc_c_calls_back;c_calls_back;goBack;.*;main.spin" 50 0.85 main.spin
 finish

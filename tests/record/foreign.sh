@@ -83,17 +83,13 @@ label path_tenant = symbol custom_labels_current_set deref deref text 24 +24 +16
 label path_ballast = symbol ballast u8 nonzero
 RECIPE
 names=()
-background "$ascribe" record -q -a -F 499 --recipes library.recipe -o all 2>all.err
-recorder=$pid
-sleep 1
-together() { # four at a time
-	local p
-	"$@" &
-	p=$!
-	group+=("$p")
-	if [ ${#group[@]} = 4 ]; then wait "${group[@]}"; group=(); fi
+# One command, so that no other process of the host counts. Four at a time.
+: >commands
+together() {
+	started_together=$((${started_together:-0} + 1))
+	echo "$* >/dev/null &" >>commands
+	[ $((started_together % 4)) != 0 ] || echo wait >>commands
 }
-group=()
 # name:program:ABI:library; each process has a name of its own
 programs=(otel:plain:otel: custom1:plain:custom1: custom0:plain0:custom0: elastic:plain:elastic: datadog:plain:datadog:
 	perforator:plain:perforator: static:static:otel: gd:host:otel:gd.so desc:host:otel:desc.so \
@@ -107,15 +103,13 @@ for p in "${programs[@]}"; do
 	IFS=: read -r name program abi library <<<"$p"
 	cp "$program" "r-$name"
 	names+=("r-$name")
-	together "./r-$name" "$abi" 2 ${library:+"./$library"} >/dev/null
+	together "./r-$name" "$abi" 2 ${library:+"./$library"}
 done
 if [ -n "$go" ]; then
-	for p in go-plain go-strip; do together "./$p" 2 >/dev/null; done
+	for p in go-plain go-strip; do together "./$p" 2; done
 fi
-[ ${#group[@]} = 0 ] || wait "${group[@]}" # alone, wait would wait for the recorder
-kill -INT "$recorder"
-wait "$recorder"
-ok "the recording ended well" test $? = 0
+echo wait >>commands
+record -F 499 --recipes library.recipe -o all -- bash commands
 
 report all --by comm,thread,tenant >tenants.json
 report all --by comm,thread,path_tenant,path_ballast \

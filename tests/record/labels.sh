@@ -6,8 +6,12 @@
 load=$loads/labelled
 cc=${CC:-cc}
 
-# ---- a process whose first thread ends: beside all that follows, for more than a window ----
-background "$ascribe" record -q -F 99 -o orphan -- "$load" orphan 10.5 >/dev/null
+# ---- a process whose first thread ends: beside all that follows, over the end of a window (each ten seconds of the clock) ----
+over_a_window() {
+	sleep "$(python3 -c 'import time; print((7 - time.time()) % 10)')"
+	exec "$ascribe" record -q -F 99 -o orphan -- "$load" orphan 5
+}
+background over_a_window >/dev/null
 orphan=$pid
 
 # ---- shares: two threads, 3:1, on CPUs of their own ----

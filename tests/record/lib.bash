@@ -52,3 +52,6 @@ recording() {
 }
 
 needs_recording
+
+# Each JVM that is installed, once.
+jvms() { realpath -qe /usr/lib/jvm/*/bin/java "$(command -v java)" | sort -u; }

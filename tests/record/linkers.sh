@@ -34,25 +34,27 @@ build lld "gcc $flags -fuse-ld=lld $source" ld.lld
 build lld-fixed "gcc $flags -fuse-ld=lld -no-pie $source" ld.lld
 build lld-separate "gcc $flags -fuse-ld=lld -Wl,-z,separate-loadable-segments $source" ld.lld
 build lld-64k "gcc $flags -fuse-ld=lld -Wl,-z,max-page-size=65536 $source" ld.lld
-build clang-lld "clang-14 $flags -fuse-ld=lld $source" clang-14 ld.lld
-build clang-thinlto "clang-14 $flags -fuse-ld=lld -flto=thin $source" clang-14 ld.lld
+build clang-lld "clang $flags -fuse-ld=lld $source" clang ld.lld
+build clang-thinlto "clang $flags -fuse-ld=lld -flto=thin $source" clang ld.lld
 build rust "rustc -O $here/linked.rs" rustc
 build rust-lld "rustc -O -C link-arg=-fuse-ld=lld $here/linked.rs" rustc ld.lld
 build labelled-lld "gcc -O2 -D_GNU_SOURCE -pthread -fuse-ld=lld -I$source_root/include $here/labelled.c -ldl" ld.lld
 build trampolines-lld "g++ -O2 -std=c++20 -pthread -fuse-ld=lld -I$source_root/include $here/trampolines.cpp" ld.lld
 
 cat >all.sh <<'SH'
+seconds=$1
+shift
 for p; do
 	case $p in
 	rust*) ./$p 3 & ;;
 	labelled*) ./$p nest 0.05 >/dev/null & ;;
 	trampolines*) ./$p 0.5 >/dev/null & ;;
-	*) ./$p plain 3 & ;;
+	*) ./$p plain "$seconds" & ;;
 	esac
 done
 wait
 SH
-record -F 999 -o all -- bash all.sh "${programs[@]}"
+record -F 999 -o all -- bash all.sh "$(in_part 1 3)" "${programs[@]}"
 "$ascribe" stat all --json >stat.json
 for p in "${programs[@]}"; do
 	case $p in labelled* | trampolines*) continue ;; esac

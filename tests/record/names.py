@@ -60,8 +60,16 @@ files = {}
 
 def file(path):
     if path not in files:
-        files[path] = File(path) if os.path.isfile(path) else None
+        files[path] = File(path) if os.path.isfile(path) and path not in other else None
     return files[path]
+
+
+# Build ids. Programs of another root have other files at the same paths, but not those that the test runs.
+same, other = set(), set()
+if len(sys.argv) > 2:
+    for m in re.finditer(r'^\d+: 0x\w+/0x\w+/0x\w+ (/\S+) ([0-9a-f]{16,})', open(sys.argv[2]).read(), re.M):
+        if os.path.isfile(m[1]):
+            (same if 'Build ID: ' + m[2] in readelf('-nW', m[1]) else other).add(m[1])
 
 
 # Kernel frames.
@@ -102,13 +110,8 @@ print('named user frames: %d looked up, %d not a name of their file' % (checked,
 assert checked > 10 and not wrong, wrong[:5]
 print('files:', ' '.join(sorted({os.path.basename(frames[i][1]) for i in hot[:200]}))[:400])
 
-# Build ids. Programs of another root have other files at the same paths, but not those that the test runs.
 if len(sys.argv) > 2:
-    same, other = set(), set()
-    for m in re.finditer(r'^\d+: 0x\w+/0x\w+/0x\w+ (/\S+) ([0-9a-f]{16,})', open(sys.argv[2]).read(), re.M):
-        if os.path.isfile(m[1]):
-            (same if 'Build ID: ' + m[2] in readelf('-nW', m[1]) else other).add(m[1])
-    print('build ids: %d are those of readelf -n; of another root: %s' % (len(same), sorted(other - same)))
+    print('build ids: %d are those of readelf -n; of another root: %s' % (len(same), sorted(other)))
     assert len(same) > 5
     for program in 'openssl', 'python3', 'cc1', 'demo', 'postgres':
         assert any(program in os.path.basename(path) for path in same), program

@@ -36,8 +36,8 @@ background sh -c 'for i in 1 2 3; do gcc -O1 -c much.c -o much.o; done'
 commands="$commands cc1"
 background "$build/demo" --seconds 5 >/dev/null
 commands="$commands demo"
-if [ -x /usr/lib/postgresql/15/bin/postgres ] && id postgres >/dev/null 2>&1; then
-	pg=/usr/lib/postgresql/15/bin
+pg=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -1)
+if [ -n "$pg" ] && id postgres >/dev/null 2>&1; then
 	install -d -m 755 -o postgres pg && chmod 755 "$dir" && {
 		setpriv --reuid=postgres --regid=postgres --clear-groups sh -c "cd '$dir/pg' && $pg/initdb -D data -N >/dev/null 2>&1 &&
 		echo 'select count(*) from generate_series(1, 4000000) a where a % 7 = 3; select md5(string_agg(a::text, chr(44)))

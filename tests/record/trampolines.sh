@@ -35,12 +35,12 @@ check "without symbols, by the note" r=cross.json \
 exits 2 'unknown label key "step"' "$ascribe" report stripped.data --by step
 
 # ---- a table that lies, beside one that does not ----
-background "$load" 4 liar
+background "$load" "$(in_part 3 4)" liar
 liar=$pid
 background "$ascribe" record -F 999 -d 60s -o both 2>both.err
 recorder=$pid
 recording both.err
-"$load" 3 >truth.json # on a busy host its table is found after a second or so
+"$load" "$(in_part 2 3)" >truth.json # on a busy host its table is found after a second or so
 kill -INT "$recorder"
 wait "$recorder"
 ok "the recorder goes on beside a liar" test $? = 0

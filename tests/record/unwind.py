@@ -55,7 +55,8 @@ CALLERS = {'main.framed': 'main.calls', 'main.frameless': 'main.calls;main.frame
 def callers(path):
     seen, bad = collections.Counter(), collections.Counter()
     for stack, n in folded(path):
-        stack = [f.removesuffix('.abi0') for f in stack if not f.endswith('_[k]')]
+        # Since Go 1.23 time.runtimeNow is in between.
+        stack = [f.removesuffix('.abi0') for f in stack if not f.endswith('_[k]') and f != 'time.runtimeNow']
         if not stack or stack[-1] not in CALLERS:
             continue
         seen[stack[-1]] += n

@@ -65,12 +65,12 @@ background "$ascribe" record -q -F 499 -d 2s -p "$old,$pid" -o $store
 recorder=$pid
 sleep 0.5
 wait $recorder
-whole "deleted: the library that runs" '_start;.*;main;(by_dlopen;burn;before|leaf)' 150
+whole "deleted: the library that runs" '_start;.*;main;(by_dlopen;burn;before|leaf)' 50
 ok "deleted: the old library's function by its name, not the new one's" \
 	sh -c 'grep -q ";before\(;\| \)" folded && ! grep -q ";after" folded'
 rm -rf $store
 record -F 499 -o $store -- ./running dlopen 0.5 ./in_use.so
-whole "the new library under the same name" '_start;.*;main;by_dlopen;burn;after' 150
+whole "the new library under the same name" '_start;.*;main;by_dlopen;burn;after' 50
 
 # ---- what is used stays, what is too large is said ----
 cat >crowd.sh <<SH
@@ -90,7 +90,7 @@ wait
 SH
 ASCRIBE_UNWIND_MIB=1 record -F 499 -o used -- bash crowd.sh
 store=used comm=changes
-whole "under a small cap, what is in use all the time keeps its rules" '_start;.*;main;leaf' 100
+whole "under a small cap, what is in use all the time keeps its rules" '_start;.*;main;leaf' 40
 ok "under a small cap, files gave way" grep -q '[1-9][0-9]* files gave way to others' record.err
 clang=$(command -v clang-19 || command -v clang-14 || command -v clang)
 echo 'int main(void) { return 0; }' >empty.c
@@ -105,7 +105,7 @@ SH
 ASCRIBE_UNWIND_MIB=1 record -F 499 -o large -- bash large.sh
 ok "a file that is larger than the cap: counted, and said" grep -q '[1-9][0-9]* found no room' record.err
 store=large
-whole "a file that is larger than the cap takes the rules of no other" '_start;.*;main;leaf' 50
+whole "a file that is larger than the cap takes the rules of no other" '_start;.*;main;leaf' 20
 check "a file that is larger than the cap: its stacks say why they end" s=stat.json -- 's["flagged"]["unwind_no_rule"] > 0' \
 	's["flagged"]["unwind_no_rule"], s["stored"]'
 finish

@@ -35,7 +35,10 @@ public class Work {
 	}
 }
 JAVA
-	javac Work.java && roots "java with frame pointers" 0.985 java -XX:+PreserveFramePointer Work
+	javac --release 17 Work.java
+	for java in $(jvms); do
+		roots "$java with frame pointers" 0.985 "$java" -XX:+PreserveFramePointer Work
+	done
 fi
 cat >work.go <<'GO'
 package main

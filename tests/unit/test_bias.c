@@ -54,7 +54,7 @@ static const struct {
 	{ "gcc ld.lld", "gcc -fuse-ld=lld -Wl,-z,separate-loadable-segments" },
 	{ "gcc ld.lld", "gcc -fuse-ld=lld -Wl,-z,max-page-size=0x10000" },
 	{ "gcc ld.lld", "gcc -fuse-ld=lld -Wl,--no-rosegment" },
-	{ "clang-14 ld.lld", "clang-14 -fuse-ld=lld -flto=thin" },
+	{ "clang ld.lld", "clang -fuse-ld=lld -flto=thin" },
 	{ "gcc ld.mold", "gcc -fuse-ld=mold" },
 };
 

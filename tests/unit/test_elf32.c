@@ -50,7 +50,7 @@ static int setup(void **state)
 			"local_%d(void) { return %d; }\n",
 			i, i + 3, i, i);
 	fclose(f);
-	return run("clang-14 -m32 -O1 -g -shared -fPIC -nostdlib -fuse-ld=lld -Wl,--build-id=sha1 "
+	return run("clang -m32 -O1 -g -shared -fPIC -nostdlib -fuse-ld=lld -Wl,--build-id=sha1 "
 		   "-o small.so code.c && "
 		   "objcopy --only-keep-debug small.so small.debug && objcopy -S small.so "
 		   "stripped.so");

@@ -246,8 +246,8 @@ static void test_real_binaries(void **state)
 {
 	(void)state;
 	static const char *const always[] = {
-		"/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3.11", "/usr/bin/bash", "/usr/bin/node",
-		"/usr/lib/go-1.19/bin/go", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+		"/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6", "/usr/bin/python3", "/usr/bin/bash", "/usr/bin/node",
+		"/usr/lib/go/bin/go", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
 	};
 	/* ASCRIBE_SYMBOLS_FULL (make bench-symbols): 100,000 addresses of 50 files. */
 	bool full = getenv("ASCRIBE_SYMBOLS_FULL") != NULL;
@@ -444,7 +444,7 @@ static void test_build_ids(void **state)
 	(void)state;
 	check_build_id(built);
 	check_build_id("/lib/x86_64-linux-gnu/libc.so.6");
-	check_build_id("/usr/bin/python3.11");
+	check_build_id("/usr/bin/python3");
 	check_build_id("/usr/bin/node");
 	check_build_id("/bin/ls");
 }

@@ -96,11 +96,12 @@ static bool changes_stack(const struct go_function *f)
 /*
  * asmcgocall calls C on the thread's first stack. Where it came from stands there in a way that
  * differs from version to version, but it never touches the frame pointer, and C hands it back:
- * that of runtime.cgocall, whose caller is where the walk goes on.
+ * that of runtime.cgocall, whose caller is where the walk goes on. asmcgocall_landingpad (Go 1.24)
+ * only jumps on.
  */
 static bool calls_c(const struct go_function *f)
 {
-	return gopclntab_is_named(f, "runtime.asmcgocall");
+	return gopclntab_is_named(f, "runtime.asmcgocall") && !gopclntab_is_named(f, "runtime.asmcgocall_");
 }
 
 /* Nobody has called it: it is looked for by the byte before its first. */

@@ -465,16 +465,14 @@ static int matches_nothing(struct store *s, const struct store_deletion *d, bool
 	return rc < 0 ? rc : 0;
 }
 
-/* With the lock of the store. */
-static int delete_rows(struct copy *c, const char *dir)
+/* Delete with the lock of the store. `d` is what `c` deletes: round its range. */
+static int delete_rows(struct copy *c, struct store_deletion *d, const char *dir)
 {
-	struct store_deletion d = *c->del;
 	struct staging t;
 	bool none = false;
 	int rc = open_sources(c, &dir, 1);
-	rc = rc ? rc : store_round(c->sources[0].s, &d.from_ns, &d.to_ns, c->err);
-	rc = rc ? rc : matches_nothing(c->sources[0].s, &d, &none, c->err);
-	c->del = &d;
+	rc = rc ? rc : store_round(c->sources[0].s, &d->from_ns, &d->to_ns, c->err);
+	rc = rc ? rc : matches_nothing(c->sources[0].s, d, &none, c->err);
 	if (rc || none || (rc = staging_begin(&t, dir, true, c->err)))
 		return rc;
 	rc = copy_all(c, t.tmp);
@@ -488,7 +486,8 @@ static int delete_rows(struct copy *c, const char *dir)
 int store_delete(const char *dir, const struct store_deletion *d, const volatile bool *stop,
 		 struct copy_result *ret, struct err *err)
 {
-	struct copy c = { .del = d, .stop = stop, .err = err };
+	struct store_deletion rounded = *d;
+	struct copy c = { .del = &rounded, .stop = stop, .err = err };
 	struct store_writer lock = { .lock_fd = -1 };
 	store_init(&lock.s);
 	int rc = store_open_dir(&lock.s, dir, err);
@@ -497,7 +496,7 @@ int store_delete(const char *dir, const struct store_deletion *d, const volatile
 	if (!rc && !real)
 		rc = err_sys(err, -errno, "cannot find %s", dir);
 	rc = rc ? rc : writer_take_lock(&lock, err);
-	rc = rc ? rc : delete_rows(&c, real);
+	rc = rc ? rc : delete_rows(&c, &rounded, real);
 	free(real);
 	copy_fini(&c);
 	store_fini(&lock.s);
